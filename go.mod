@@ -1,0 +1,3 @@
+module moltisfs
+
+go 1.26
