@@ -1,0 +1,120 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"moltisfs/internal/approval"
+	"moltisfs/internal/edit"
+	"moltisfs/internal/guardfs"
+)
+
+// ask puts the change before whoever may approve it, bound to a digest of the
+// plan: operation, true paths, hashes before and after, modes. grant is ""
+// when nobody had to be asked.
+func (e *Engine) ask(ctx context.Context, c *Call, ts targets, m *Mutation) (grant string, err error) {
+	if !e.cfg.RequireApproval {
+		return "", nil
+	}
+	who := c.Approver
+	if who == nil {
+		who = e.approver
+	}
+	wait := time.Duration(e.cfg.ApprovalTimeout)
+	q := e.question(c, ts, m)
+	q.Expires = e.now().Add(wait)
+	asking, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	c.Trace.Approval = q.ID
+	a, err := who.Ask(asking, q)
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		if ctx.Err() != nil {
+			return "", ctx.Err() // the caller hung up
+		}
+		return "", fmt.Errorf("asking for approval: %w", err) // an approver that can't answer has not approved
+	}
+	if err != nil {
+		a = approval.Answer{Decision: approval.TimedOut}
+	}
+	switch a.Decision {
+	case approval.Approved:
+		c.Trace.Decision = "approved"
+		return "approved", nil
+	case approval.TimedOut:
+		c.Trace.Decision = "timed_out"
+		return "", &ApprovalError{State: "timed_out", Path: ts[0].True}
+	case approval.NobodyToAsk:
+		c.Trace.Decision = "nobody"
+		return "", &ApprovalError{State: "nobody", Path: ts[0].True, Reason: a.Reason}
+	}
+	c.Trace.Decision = "denied"
+	return "", &ApprovalError{State: "denied", Path: ts[0].True, Reason: a.Reason}
+}
+
+func (e *Engine) question(c *Call, ts targets, m *Mutation) approval.Question {
+	q := approval.Question{ID: c.ID, Principal: c.Principal, Session: c.Session, Tool: c.Tool, Paths: ts.paths(), Summary: m.Summary}
+	plan := approval.Plan{Operation: c.Tool, Principal: c.Principal, Session: c.Session}
+	var diff strings.Builder
+	for _, t := range ts {
+		hunks := edit.Patch(t.Before.Content, t.After.Content)
+		added, removed := edit.Counts(hunks)
+		q.Added, q.Removed = q.Added+added, q.Removed+removed
+		diff.WriteString(edit.Unified(t.True, hunks))
+		plan.Paths = append(plan.Paths, approval.PlannedPath{Path: t.True, Before: t.Before.Hash, After: t.After.Hash})
+		q.Warnings = append(q.Warnings, warnings(t)...)
+	}
+	q.Diff, q.Digest = diff.String(), plan.Digest()
+	return q
+}
+
+// warnings are what a person should not overlook in the diff.
+func warnings(t *Target) []string {
+	var out []string
+	b := t.Before
+	switch {
+	case t.After.Kind == guardfs.KindAbsent:
+		out = append(out, t.True+" will be removed")
+	case !b.Exists:
+		out = append(out, t.True+" is new")
+	}
+	if b.Exists && b.Info.Links > 1 {
+		out = append(out, fmt.Sprintf("%s has %d other names, which keep the old content", t.True, b.Info.Links-1))
+	}
+	if b.Exists && b.Info.Mode&0o111 != 0 && t.After.Kind == guardfs.KindFile {
+		out = append(out, t.True+" is executable")
+	}
+	return out
+}
+
+func diffOf(ts targets) string {
+	var diff strings.Builder
+	for _, t := range ts {
+		diff.WriteString(edit.Unified(t.True, edit.Patch(t.Before.Content, t.After.Content)))
+	}
+	return diff.String()
+}
+
+// modified tells what changed since the session read the target, as far as
+// the old content is still known.
+func (e *Engine) modified(t *Target) error {
+	m := &ModifiedError{Path: t.True, Was: t.Known.Seen.Hash, Hash: t.Before.Hash}
+	if old, ok := e.ledger.Content(m.Was); ok {
+		m.Diff = edit.Unified(t.True, edit.Patch(old, t.Before.Content))
+	}
+	return m
+}
+
+// Modified is modified for a Next that found that a stale file can't be changed safely, and says what changed to one that can.
+func (e *Engine) Modified(t *Target) *ModifiedError { return e.modified(t).(*ModifiedError) }
+
+func (e *Engine) keepContent(hash string, content []byte) {
+	if e.ledger == nil || hash == "" {
+		return
+	}
+	if err := e.ledger.Keep(hash, content); err != nil {
+		e.logger.Warn("what was read could not be kept; a later conflict will show no diff", "err", err)
+	}
+}

@@ -1,0 +1,161 @@
+// Package engine carries out the guarded operations. Everything that any
+// dialect can do to the agent's tree is one of two straight chains, each one
+// function, readable from top to bottom:
+//
+//	view    policy → open → read or walk → remember what was seen
+//	mutate  policy → load → seen and unchanged? → compute the new content → ask, with the diff in hand
+//	        → lock → still the same bytes? → checkpoint ‖ temp files → replace → remember
+//
+// Guarantees: a call that is refused has changed nothing; the pre-state is
+// durable before a change is visible; what was approved is what runs; a
+// change is published only over the very bytes that it was computed from,
+// across goroutines, sessions and processes. If policy, audit, approval,
+// checkpoint or ledger cannot answer, the call is refused.
+//
+// Not guaranteed: between the last look and the exchange a foreign program
+// may still write; its bytes are found in what the exchange displaced, put
+// back, and the call ends as a conflict. A foreign program that has the old
+// file open and writes to it after the exchange writes to the displaced file.
+//
+// Lock order: file locks in sorted order of their keys, one call at a time;
+// nothing else is locked while a person is asked.
+//
+// An Engine is safe for concurrent use.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"moltisfs/checkpoint"
+	"moltisfs/config"
+	"moltisfs/internal/approval"
+	"moltisfs/internal/audit"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/ledger"
+)
+
+// Options is what an Engine is made of. All fields are needed but Logger and Approver.
+type Options struct {
+	Config   config.FS
+	Judge    guardfs.Judge
+	DataDir  string // exists, 0700, ours
+	Approver approval.Approver
+	Logger   *slog.Logger
+}
+
+// Engine is one policy, one audit record and one checkpoint history over the agent's tree.
+type Engine struct {
+	cfg      config.FS
+	fs       *guardfs.FS
+	locks    *guardfs.Locks
+	ledger   *ledger.Ledger // nil when reads are not tracked
+	log      *audit.Log
+	points   Checkpoints
+	approver approval.Approver
+	logger   *slog.Logger
+	now      func() time.Time
+}
+
+// Checkpoints is what the chains need of the store.
+type Checkpoints interface {
+	Save(context.Context, checkpoint.Op) (checkpoint.Saved, error)
+	List(context.Context, checkpoint.Filter) (checkpoint.Page, error)
+	Plan(context.Context, checkpoint.Restore) (*checkpoint.Plan, error)
+	Content(ctx context.Context, hash string) ([]byte, error)
+	Close() error
+}
+
+// Open opens our own files under the data directory and readies the tree.
+func Open(o Options) (_ *Engine, err error) {
+	e := &Engine{cfg: o.Config, approver: o.Approver, logger: o.Logger, now: time.Now}
+	if e.approver == nil {
+		e.approver = approval.Nobody(nil)
+	}
+	if e.logger == nil {
+		e.logger = slog.New(slog.DiscardHandler)
+	}
+	defer func() {
+		if err != nil {
+			e.Close()
+		}
+	}()
+	if e.fs, err = guardfs.New(guardfs.Options{Judge: o.Judge}); err != nil {
+		return nil, fmt.Errorf("opening the tree: %w", err)
+	}
+	if e.locks, err = guardfs.OpenLocks(filepath.Join(o.DataDir, "locks")); err != nil {
+		return nil, fmt.Errorf("opening the locks: %w", err)
+	}
+	if e.log, err = audit.Open(filepath.Join(o.DataDir, "audit")); err != nil {
+		return nil, fmt.Errorf("opening the audit log: %w", err)
+	}
+	if e.cfg.TrackReads {
+		if e.ledger, err = ledger.Open(filepath.Join(o.DataDir, "ledger")); err != nil {
+			return nil, err
+		}
+	}
+	store := checkpointStore{dir: filepath.Join(o.DataDir, "checkpoints"), cfg: e.cfg.Checkpoint, logger: e.logger}
+	e.points = &store
+	return e, nil
+}
+
+// Close closes our own files. The Engine must not be used afterwards.
+func (e *Engine) Close() error {
+	var errs []error
+	if e.ledger != nil {
+		errs = append(errs, e.ledger.Close())
+	}
+	if e.log != nil {
+		errs = append(errs, e.log.Close())
+	}
+	if e.points != nil {
+		errs = append(errs, e.points.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Containment says how firmly paths are held on this system: "kernel", "walk" or "best_effort".
+func (e *Engine) Containment() string { return e.fs.Containment() }
+
+// Call is one call on its way through a chain, and what is to be recorded of it.
+type Call struct {
+	ID, Principal, Session, Turn, Tool string
+	Approver                           approval.Approver // nil: the engine's own
+	Trace                              Trace
+}
+
+// Trace is what the audit will say of a call besides its outcome. The chains fill it.
+type Trace struct {
+	Paths         []string // canonical where known, as spelled else
+	Before, After string   // content hashes of the first path
+	Bytes         int64    // bytes read or written
+	Decision      string   // "approved", "denied", "timed_out", "nobody", "" when nobody was asked
+	Approval      string   // id of the question
+	Checkpoint    string
+	intended      bool
+}
+
+// Record writes the outcome of a call. outcome is "ok" or the kind of the refusal.
+func (e *Engine) Record(c *Call, start time.Time, outcome string, cause error) error {
+	r := e.record(c, "outcome")
+	r.Outcome, r.Duration = outcome, e.now().Sub(start)
+	if cause != nil {
+		r.Error = cause.Error()
+	}
+	return e.log.Append(r)
+}
+
+func (e *Engine) record(c *Call, phase string) audit.Record {
+	t := &c.Trace
+	return audit.Record{
+		Time: e.now(), Phase: phase, Call: c.ID, Principal: c.Principal, Session: c.Session, Tool: c.Tool,
+		Paths: t.Paths, Before: t.Before, After: t.After, Bytes: t.Bytes,
+		Decision: t.Decision, Approval: t.Approval, Checkpoint: t.Checkpoint,
+	}
+}
+
+func (c *Call) key() ledger.Key { return ledger.Key{Principal: c.Principal, Session: c.Session} }

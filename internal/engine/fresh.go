@@ -1,0 +1,57 @@
+package engine
+
+import (
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/ledger"
+)
+
+// Knowledge is what the session knows of a file that it is about to change.
+type Knowledge struct {
+	Tracked bool         // reads are tracked; the rest is meaningless without
+	Seen    *ledger.Seen // nil: never read
+	Stale   bool         // read, but the content is another one now
+}
+
+// know looks the file up. It judges nothing: fresh and the tools do.
+func (e *Engine) know(c *Call, o guardfs.Object, b *guardfs.Before) (Knowledge, error) {
+	if e.ledger == nil || !b.Exists {
+		return Knowledge{Tracked: e.ledger != nil}, nil
+	}
+	s, ok, err := e.ledger.Look(c.key(), b.Info.ID.String(), o.True)
+	if err != nil {
+		return Knowledge{}, &hostError{"looking up what was read", err}
+	}
+	if !ok {
+		return Knowledge{Tracked: true}, nil
+	}
+	same := s.Hash == b.Hash
+	if s.Hash == "" {
+		same = s.Stamp == stamp(b.Info, "")
+	}
+	return Knowledge{Tracked: true, Seen: &s, Stale: !same}, nil
+}
+
+// fresh refuses what the session must not change blindly (DESIGN.md §6, must
+// read). A missing file is always fresh: there was nothing to read.
+func (e *Engine) fresh(t *Target, m *Mutation) error {
+	if want := m.ExpectedHash; want != "" && want != t.Before.Hash {
+		return &ModifiedError{Path: t.True, Was: want, Hash: t.Before.Hash, Expected: true}
+	}
+	k := t.Known
+	if !k.Tracked || !t.Before.Exists || m.Blind {
+		return nil
+	}
+	switch {
+	case k.Seen == nil && e.cfg.MustReadBeforeWrite:
+		return &UnreadError{Path: t.True}
+	case k.Seen == nil:
+		return nil
+	case k.Stale && m.StaleOK:
+		return nil // an edit whose text still stands exactly once says so itself
+	case k.Stale:
+		return e.modified(t)
+	case m.Overwrites && !k.Seen.Whole && e.cfg.MustReadBeforeWrite && !m.Acknowledged:
+		return &UnreadError{Path: t.True, Seen: k.Seen}
+	}
+	return nil
+}

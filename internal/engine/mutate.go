@@ -1,0 +1,297 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/guardfs"
+)
+
+// A Mutation is what a changing tool wants. Write, Edit, MultiEdit and restore
+// differ only in Next.
+type Mutation struct {
+	Paths []string // absolute, each once
+	// Next computes from what is there what each target becomes, and sets its After. It must be pure: it is called again when the
+	// file moved on before anybody was asked.
+	Next func([]*Target) error
+
+	Summary       string // one line for the person who approves
+	ExpectedHash  string // refuse unless the (single) target has this content now
+	DryRun        bool   // stop before anybody is asked
+	Overwrites    bool   // replaces the whole content: a partly read file is refused under must-read
+	StaleOK       bool   // Next itself decides whether a stale file may be changed (Target.Known.Stale)
+	Blind         bool   // freshness does not apply: a restore has its own conflict rule
+	Acknowledged  bool   // the caller said "yes, I mean it"
+	CreateParents bool
+	// Checkpoint forces a checkpoint whatever the config says; Op carries what the store should know of it beyond the paths.
+	Checkpoint bool
+	Op         checkpoint.Op
+}
+
+// A Target is one path of a mutation on its way through the chain.
+type Target struct {
+	Path   string // as the caller spelled it
+	True   string
+	Before *guardfs.Before
+	Known  Knowledge
+	After  After
+
+	// Published is what was done, nil for a target that needed nothing.
+	Published *guardfs.Published
+
+	place  *guardfs.Place // nil while the parent is still to be made
+	object guardfs.Object
+}
+
+// After is what a target becomes.
+type After struct {
+	Kind    guardfs.Kind      // KindFile, KindAbsent (removed), KindSymlink
+	Content []byte            // of a file
+	Hash    string            // of Content; filled by the chain
+	Target  string            // of a symlink
+	Meta    *guardfs.Metadata // exact metadata; nil carries over what is there
+}
+
+// unchanged says that After is what is there already, so that nothing has to be written.
+func (t *Target) unchanged() bool {
+	switch t.After.Kind {
+	case guardfs.KindAbsent:
+		return !t.Before.Exists
+	case guardfs.KindFile:
+		return t.Before.Exists && t.Before.Info.Kind == guardfs.KindFile && t.Before.Hash == t.After.Hash &&
+			(t.After.Meta == nil || t.After.Meta.Mode == t.Before.Meta.Mode)
+	}
+	return false
+}
+
+// Done is what became of a mutation.
+type Done struct {
+	Targets    []*Target
+	Checkpoint string // id; "" when none was taken
+	// Skipped says why a checkpoint that was asked for does not hold everything; "" when it does.
+	Skipped  string
+	Made     []string // parent directories that were made
+	Approval string   // "approved" when somebody was asked
+	DryRun   bool
+}
+
+// Mutate is the changing chain, the only road to the agent's tree. Read it
+// downward; any line may refuse, and then everything is as it was.
+func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error) {
+	c.Trace.Paths = m.Paths
+	ts, err := e.load(&m) // policy first, on every path; then what is there, by handle
+	if err != nil {
+		return nil, err
+	}
+	defer ts.close()
+	c.Trace.Paths = ts.paths()
+	if err := e.plan(c, ts, &m); err != nil { // seen and unchanged? then the new content, pure
+		return nil, err
+	}
+	if m.DryRun || ts.unchanged() {
+		return &Done{Targets: ts, DryRun: m.DryRun}, nil
+	}
+	grant, err := e.ask(ctx, c, ts, &m) // a person may take minutes
+	if err != nil {
+		return nil, err
+	}
+	unlock, err := e.locks.Lock(ctx, ts.keys()...)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := e.still(c, ts, &m, grant); err != nil { // so look again, now alone
+		return nil, err
+	}
+	if ts.unchanged() {
+		return &Done{Targets: ts}, nil
+	}
+	if err := e.intend(c, ts); err != nil { // no change without a record of it
+		return nil, err
+	}
+	done, err := e.publish(ctx, c, ts, &m) // checkpoint and temp files, both durable; then the exchange: all paths or none
+	if err != nil {
+		return nil, err
+	}
+	done.Approval = grant
+	e.rememberChange(c, ts, &m)
+	return done, nil
+}
+
+type targets []*Target
+
+func (ts targets) close() {
+	for _, t := range ts {
+		if t.place != nil {
+			t.place.Close()
+		}
+	}
+}
+
+func (ts targets) paths() []string {
+	out := make([]string, len(ts))
+	for i, t := range ts {
+		out[i] = t.True
+	}
+	return out
+}
+
+// keys are the lock keys. A target whose parent is still to be made has none
+// of its own: two makers meet at the exclusive link, which is a conflict.
+func (ts targets) keys() []string {
+	var out []string
+	for _, t := range ts {
+		if t.place != nil {
+			out = append(out, t.place.LockKey())
+		}
+	}
+	return out
+}
+
+func (ts targets) unchanged() bool {
+	for _, t := range ts {
+		if !t.unchanged() {
+			return false
+		}
+	}
+	return true
+}
+
+func (e *Engine) load(m *Mutation) (_ targets, err error) {
+	var ts targets
+	defer func() {
+		if err != nil {
+			ts.close()
+		}
+	}()
+	for _, path := range m.Paths {
+		t := &Target{Path: path}
+		ts = append(ts, t)
+		if err := e.loadOne(t, m); err != nil {
+			return nil, err
+		}
+	}
+	return ts, nil
+}
+
+func (e *Engine) loadOne(t *Target, m *Mutation) error {
+	place, err := e.fs.Place(t.Path)
+	var gone *guardfs.MissingParentError
+	if errors.As(err, &gone) && m.CreateParents {
+		t.True, t.Before = t.Path, &guardfs.Before{}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	t.place, t.object = place, place.Object()
+	t.True = t.object.True
+	t.Before, err = place.Load(maxLoad)
+	return err
+}
+
+// maxLoad bounds what a mutation takes into memory: pre-image and result.
+const maxLoad = 256 << 20
+
+// plan refuses what the session may not change, then computes the new content.
+func (e *Engine) plan(c *Call, ts targets, m *Mutation) error {
+	for _, t := range ts {
+		if err := e.changeable(t); err != nil {
+			return err
+		}
+		known, err := e.know(c, t.object, t.Before)
+		if err != nil {
+			return err
+		}
+		t.Known = known
+		if err := e.fresh(t, m); err != nil {
+			return err
+		}
+	}
+	if err := m.Next(ts); err != nil {
+		return err
+	}
+	for _, t := range ts {
+		if t.After.Kind == guardfs.KindFile {
+			t.After.Hash = HashOf(t.After.Content)
+		}
+	}
+	if len(ts) > 0 {
+		c.Trace.Before, c.Trace.After, c.Trace.Bytes = ts[0].Before.Hash, ts[0].After.Hash, int64(len(ts[0].After.Content))
+	}
+	return nil
+}
+
+func (e *Engine) changeable(t *Target) error {
+	b := t.Before
+	if !b.Exists || b.Info.Kind != guardfs.KindFile {
+		return nil
+	}
+	if b.Info.Mode&0o222 == 0 && e.cfg.ReadOnlyFiles != "write" {
+		return &ReadOnlyError{Path: t.True, Mode: b.Info.Mode.String()}
+	}
+	if b.Info.Links > 1 && e.cfg.HardLinks == "refuse" {
+		return &HardLinkError{Path: t.True, Names: int(b.Info.Links)}
+	}
+	return nil
+}
+
+// still makes sure, under the lock, that the change is still the one that was
+// computed. When somebody was asked, anything else is stale; when nobody was,
+// the change is computed again from what is there now.
+func (e *Engine) still(c *Call, ts targets, m *Mutation, grant string) error {
+	moved := false
+	for _, t := range ts {
+		if t.place == nil {
+			continue
+		}
+		now, err := t.place.Load(maxLoad)
+		if err != nil {
+			return err
+		}
+		if now.Exists != t.Before.Exists || now.Hash != t.Before.Hash {
+			moved = true
+		}
+		t.Before = now // metadata may have moved too; what is there now is what is kept
+	}
+	if !moved {
+		return nil
+	}
+	if err := e.plan(c, ts, m); err != nil {
+		return err
+	}
+	if grant != "" {
+		return &ApprovalError{State: "stale", Path: ts[0].True, Diff: diffOf(ts)}
+	}
+	return nil
+}
+
+// rememberChange counts what the session wrote as seen. The change has
+// happened: a ledger that can't be written costs a re-read, not the answer.
+func (e *Engine) rememberChange(c *Call, ts targets, m *Mutation) {
+	if e.ledger == nil {
+		return
+	}
+	for _, t := range ts {
+		var err error
+		switch {
+		case t.After.Kind != guardfs.KindFile:
+			err = e.ledger.Forget(c.key(), t.True)
+		case t.Published != nil:
+			o := guardfs.Object{True: t.Published.True, Info: t.Published.Info}
+			// An edit of a file of which a part was seen does not show the rest.
+			seen := t.Known.Seen
+			whole := m.Overwrites || !t.Before.Exists || seen != nil && seen.Whole && !t.Known.Stale
+			sight := &Sight{Hash: t.After.Hash, Lines: lines(t.After.Content), Whole: whole}
+			if !whole && seen != nil {
+				sight.Ranges = seen.Ranges
+			}
+			e.keepContent(t.After.Hash, t.After.Content)
+			err = e.remember(c, o, sight)
+		}
+		if err != nil {
+			e.logger.Warn("the read ledger could not be written; the file counts as unread", "err", err)
+		}
+	}
+}

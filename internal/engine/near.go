@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"path"
+	"slices"
+
+	"moltisfs/internal/guardfs"
+)
+
+// Nearby is the deepest directory on the way to a path that exists and that
+// the session may list, and what it may see there.
+type Nearby struct {
+	Dir   string   // canonical; "" when the session may list none
+	Depth int      // how many components of the path are missing above its last one
+	Names []string // sorted
+}
+
+// maxNear bounds how many names are looked at for a hint.
+const maxNear = 10_000
+
+// Near finds the surroundings of a path that names nothing. It goes through
+// the same doors as a listing, so that a hint tells nothing that Glob would
+// not.
+func (e *Engine) Near(p string) Nearby {
+	dir := path.Dir(path.Clean(p))
+	for depth := 0; ; depth++ {
+		if n, ok := e.list(dir); ok {
+			n.Depth = depth
+			return n
+		}
+		if dir == "/" || dir == "." {
+			return Nearby{}
+		}
+		dir = path.Dir(dir)
+	}
+}
+
+func (e *Engine) list(dir string) (Nearby, bool) {
+	h, err := e.fs.Resolve(dir, guardfs.Look)
+	if err != nil {
+		return Nearby{}, false
+	}
+	defer h.Close()
+	d, err := h.Dir()
+	if err != nil {
+		return Nearby{}, false
+	}
+	defer d.Close()
+	entries, _, err := d.List(nil)
+	if err != nil {
+		return Nearby{}, false
+	}
+	n := Nearby{Dir: d.True()}
+	for _, entry := range entries[:min(len(entries), maxNear)] {
+		name := entry.Name
+		if entry.Kind == guardfs.KindDir {
+			name += "/"
+		}
+		n.Names = append(n.Names, name)
+	}
+	slices.Sort(n.Names)
+	return n, true
+}
+
+// Real is the canonical name of an existing regular file or directory that
+// the session may read.
+func (e *Engine) Real(p string) (string, error) {
+	h, err := e.fs.Resolve(p, guardfs.Read)
+	if err != nil {
+		return "", err
+	}
+	defer h.Close()
+	return h.Object().True, nil
+}

@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/ledger"
+)
+
+// A View is what a reading tool wants of one path.
+type View struct {
+	Path   string
+	Access guardfs.Access // Read for a file's content, Look for a walk
+	// Look reads or walks the handle, which is closed when it returns. It says what a session has now seen of it; nil: nothing
+	// that counts as having read the file.
+	Look func(context.Context, *guardfs.Handle) (*Sight, error)
+}
+
+// Sight is what was shown of a file.
+type Sight struct {
+	Hash   string // SHA-256 of the whole content in hex; "" when it was not read whole
+	Lines  int
+	Ranges []ledger.Range
+	Whole  bool
+}
+
+// View is the reading chain. Nothing is changed by it but our own ledger.
+func (e *Engine) View(ctx context.Context, c *Call, v View) error {
+	c.Trace.Paths = []string{v.Path}
+	h, err := e.fs.Resolve(v.Path, v.Access) // policy and the true name; the same answer whether or not it exists
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	c.Trace.Paths = []string{h.Object().True}
+	sight, err := v.Look(ctx, h)
+	if err != nil || sight == nil {
+		return err
+	}
+	return e.remember(c, h.Object(), sight) // a read that can't be remembered is refused: it would count as unread
+}
+
+func (e *Engine) remember(c *Call, o guardfs.Object, s *Sight) error {
+	if e.ledger == nil {
+		return nil
+	}
+	err := e.ledger.Saw(c.key(), ledger.Seen{
+		ID: o.Info.ID.String(), Path: o.True, Hash: s.Hash, Stamp: stamp(o.Info, s.Hash), Lines: s.Lines,
+		Ranges: s.Ranges, Whole: s.Whole, When: e.now(),
+	})
+	if err != nil {
+		return fmt.Errorf("remembering what was read: %w", err)
+	}
+	return nil
+}
+
+// Tracks says whether reads are remembered, and so whether a Look should hash what it reads.
+func (e *Engine) Tracks() bool { return e.ledger != nil }
+
+// stamp stands in for the hash of a file too large to be hashed at every read.
+func stamp(i guardfs.Info, hash string) string {
+	if hash != "" {
+		return ""
+	}
+	return fmt.Sprintf("%d.%d.%d", i.Size, i.ModTime.UnixNano(), i.ChangeTime.UnixNano())
+}
+
+// HashOf is the content hash that payloads, ledger and checkpoints share: SHA-256 in lower-case hex.
+func HashOf(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// Keep remembers content that a session was shown, so that a later conflict
+// can show what changed since.
+func (e *Engine) Keep(hash string, content []byte) { e.keepContent(hash, content) }

@@ -1,0 +1,72 @@
+package ledger
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// What was read is kept for a while, so that a later conflict can show what
+// changed since. It is a convenience: nothing depends on finding it.
+const (
+	keepBytes = 256 << 10          // larger files are not kept
+	keepFor   = 7 * 24 * time.Hour // since it was last read
+)
+
+// Keep stores content under its SHA-256, unless it is there or too large.
+func (l *Ledger) Keep(hash string, content []byte) error {
+	if len(content) > keepBytes || len(hash) != 2*sha256.Size {
+		return nil
+	}
+	name := l.contentPath(hash)
+	if _, err := os.Stat(name); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return fmt.Errorf("keeping what was read: %w", err)
+	}
+	// Not synced: a torn file does not match its hash and is not found.
+	if err := os.WriteFile(name, content, 0o600); err != nil {
+		return fmt.Errorf("keeping what was read: %w", err)
+	}
+	return nil
+}
+
+// Content finds what was kept under hash. A file that does not match it counts as missing.
+func (l *Ledger) Content(hash string) ([]byte, bool) {
+	if len(hash) != 2*sha256.Size {
+		return nil, false
+	}
+	content, err := os.ReadFile(l.contentPath(hash))
+	if err != nil {
+		return nil, false
+	}
+	sum := sha256.Sum256(content)
+	return content, hex.EncodeToString(sum[:]) == hash
+}
+
+func (l *Ledger) contentPath(hash string) string {
+	return filepath.Join(l.dir, "content", hash[:2], hash)
+}
+
+// sweepContent drops what was kept too long ago.
+func sweepContent(dir string) error {
+	err := filepath.WalkDir(filepath.Join(dir, "content"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		if info, err := d.Info(); err == nil && time.Since(info.ModTime()) > keepFor {
+			os.Remove(path)
+		}
+		return nil
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

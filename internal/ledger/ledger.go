@@ -1,0 +1,315 @@
+// Package ledger remembers what each session has read: which object, which
+// content, which lines. It answers the questions behind must_read_before_write
+// and modified_since_read.
+//
+// An entry hangs on the identity of the object (device, inode, birth) and on
+// its canonical path; either finds it, so that a rename keeps what was seen
+// and an editor's save by replacement is noticed as a change, not as a file
+// never seen. What decides is the hash of the content, never a time stamp: a
+// touch without a change is no change.
+//
+// Entries are kept per principal and session in append-only JSON lines under
+// our own data directory, one file a session, so that they survive a restart
+// and are shared by the processes of one session. A torn last line (a crash
+// while appending) is skipped: what was seen is forgotten, never invented.
+//
+// Losing the ledger fails closed: a file counts as unread. All methods are
+// safe for concurrent use.
+package ledger
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// A Key says whose history it is.
+type Key struct{ Principal, Session string }
+
+// A Range is a run of whole lines, 1-based, both ends included.
+type Range struct{ First, Last int }
+
+// Seen is what a session knows of one object.
+type Seen struct {
+	ID   string // identity of the object as guardfs prints it
+	Path string // canonical path when it was seen
+	Hash string // SHA-256 of the whole content in hex; "" where the file was too large to hash
+	// Stamp stands in for Hash on files too large to hash: size, mtime and ctime.
+	Stamp string
+	Lines int // lines in the file then
+	// Ranges are the lines shown, sorted and merged; Whole says that all was shown, or written by the session itself.
+	Ranges []Range
+	Whole  bool
+	When   time.Time
+}
+
+// keep bounds: a session that reads for weeks must not grow without end.
+const (
+	maxEntries   = 10_000              // objects a session; the oldest are forgotten (and count as unread)
+	rewriteAfter = 4 << 20             // bytes of journal after which a load compacts it
+	staleAfter   = 30 * 24 * time.Hour // journals untouched for so long are removed at Open
+)
+
+// Ledger is the set of histories under one directory.
+type Ledger struct {
+	dir string
+
+	mu       sync.Mutex
+	sessions map[Key]*session
+}
+
+// Open uses dir (made 0700 when missing) and drops journals that nobody has
+// touched for 30 days.
+func Open(dir string) (*Ledger, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("making the ledger directory: %w", err)
+	}
+	old, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading the ledger directory: %w", err)
+	}
+	for _, f := range old {
+		if info, err := f.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > staleAfter {
+			os.Remove(filepath.Join(dir, f.Name())) // losing it only costs a re-read
+		}
+	}
+	if err := sweepContent(dir); err != nil {
+		return nil, fmt.Errorf("sweeping the ledger: %w", err)
+	}
+	return &Ledger{dir: dir, sessions: map[Key]*session{}}, nil
+}
+
+// Look finds what the session knows of the object, by identity first, by
+// canonical path else. ok is false when it never saw it.
+func (l *Ledger) Look(k Key, id, path string) (s Seen, ok bool, err error) {
+	ses := l.session(k)
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	if err := ses.catchUp(); err != nil {
+		return Seen{}, false, err
+	}
+	if e := ses.byID[id]; e != nil && id != "" {
+		return *e, true, nil
+	}
+	if e := ses.byPath[path]; e != nil {
+		return *e, true, nil
+	}
+	return Seen{}, false, nil
+}
+
+// Saw adds what was shown just now. The same content seen again widens the
+// ranges; another content replaces them.
+func (l *Ledger) Saw(k Key, s Seen) error {
+	ses := l.session(k)
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	if err := ses.catchUp(); err != nil {
+		return err
+	}
+	if old := ses.byPath[s.Path]; old != nil && old.Hash == s.Hash && old.Stamp == s.Stamp && !s.Whole {
+		s.Ranges, s.Whole = merge(append(s.Ranges, old.Ranges...)), old.Whole
+		if s.Whole == old.Whole && s.ID == old.ID && equal(s.Ranges, old.Ranges) {
+			return nil // nothing new: the journal stays as it is
+		}
+	} else if old != nil && s.Whole && old.Whole && old.Hash == s.Hash && old.ID == s.ID && s.Hash != "" {
+		return nil
+	}
+	s.Ranges = merge(s.Ranges)
+	if len(s.Ranges) == 1 && s.Ranges[0].First <= 1 && s.Ranges[0].Last >= s.Lines {
+		s.Whole = true
+	}
+	if s.Whole {
+		s.Ranges = nil
+	}
+	return ses.append(s)
+}
+
+// Forget drops what the session knows of a path: it is gone.
+func (l *Ledger) Forget(k Key, path string) error {
+	ses := l.session(k)
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	if err := ses.catchUp(); err != nil {
+		return err
+	}
+	if ses.byPath[path] == nil {
+		return nil
+	}
+	return ses.append(Seen{Path: path})
+}
+
+// Close closes the journals. The ledger must not be used afterwards.
+func (l *Ledger) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var errs []error
+	for _, ses := range l.sessions {
+		ses.mu.Lock()
+		if ses.f != nil {
+			errs = append(errs, ses.f.Close())
+			ses.f = nil
+		}
+		ses.mu.Unlock()
+	}
+	return errors.Join(errs...)
+}
+
+func (l *Ledger) session(k Key) *session {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ses := l.sessions[k]
+	if ses == nil {
+		// Names come from callers: hashed, so that no session name is a path, and a NUL between so that
+		// ("a","bc") is not ("ab","c").
+		sum := sha256.Sum256([]byte(k.Principal + "\x00" + k.Session))
+		ses = &session{path: filepath.Join(l.dir, hex.EncodeToString(sum[:16])+".jsonl")}
+		l.sessions[k] = ses
+	}
+	return ses
+}
+
+// session is one journal and what it says. Other processes append to the same
+// file; catchUp reads what they added.
+type session struct {
+	mu     sync.Mutex
+	path   string
+	f      *os.File
+	read   int64 // bytes of the journal already in the maps
+	byID   map[string]*Seen
+	byPath map[string]*Seen
+}
+
+func (s *session) catchUp() error {
+	if s.f == nil {
+		f, err := os.OpenFile(s.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			return fmt.Errorf("opening the read ledger: %w", err)
+		}
+		s.f, s.read = f, 0
+		s.byID, s.byPath = map[string]*Seen{}, map[string]*Seen{}
+	}
+	info, err := s.f.Stat()
+	if err != nil {
+		return fmt.Errorf("looking at the read ledger: %w", err)
+	}
+	if there, err := os.Stat(s.path); errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, there) || info.Size() < s.read {
+		// Another process compacted the journal, or someone removed it: start over with what is there now.
+		s.f.Close()
+		s.f = nil
+		return s.catchUp()
+	}
+	if info.Size() == s.read {
+		return nil
+	}
+	tail := make([]byte, info.Size()-s.read)
+	n, err := s.f.ReadAt(tail, s.read)
+	if err != nil && err != io.EOF {
+		return fmt.Errorf("reading the read ledger: %w", err)
+	}
+	tail = tail[:n]
+	for {
+		line, rest, whole := bytes.Cut(tail, []byte("\n"))
+		if !whole {
+			break // a torn or unfinished line: looked at again next time
+		}
+		s.read += int64(len(line)) + 1
+		tail = rest
+		var e Seen
+		if json.Unmarshal(line, &e) == nil && e.Path != "" {
+			s.put(e)
+		}
+	}
+	if s.read > rewriteAfter && len(s.byPath) > 0 {
+		return s.compact()
+	}
+	return nil
+}
+
+func (s *session) put(e Seen) {
+	if old := s.byPath[e.Path]; old != nil && s.byID[old.ID] == old {
+		delete(s.byID, old.ID)
+	}
+	if e.ID == "" {
+		delete(s.byPath, e.Path)
+		return
+	}
+	if old := s.byID[e.ID]; old != nil && old.Path != e.Path && s.byPath[old.Path] == old {
+		delete(s.byPath, old.Path) // the object was renamed
+	}
+	s.byPath[e.Path], s.byID[e.ID] = &e, &e
+	for len(s.byPath) > maxEntries {
+		s.dropOldest()
+	}
+}
+
+func (s *session) dropOldest() {
+	var oldest *Seen
+	for _, e := range s.byPath {
+		if oldest == nil || e.When.Before(oldest.When) {
+			oldest = e
+		}
+	}
+	delete(s.byPath, oldest.Path)
+	delete(s.byID, oldest.ID)
+}
+
+// append writes one line in one write: O_APPEND keeps the lines of several
+// processes whole. The maps follow by reading it back in order.
+func (s *session) append(e Seen) error {
+	line, err := json.Marshal(e)
+	if err != nil {
+		return fmt.Errorf("encoding a ledger entry: %w", err)
+	}
+	// A torn line left by a crash would swallow this one: a newline first ends it. Empty lines are skipped.
+	if info, err := s.f.Stat(); err == nil && info.Size() > s.read {
+		line = append([]byte("\n"), line...)
+	}
+	if _, err := s.f.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("writing the read ledger: %w", err)
+	}
+	return s.catchUp()
+}
+
+// compact rewrites the journal with one line an object. Another process that
+// appends to the old file at this moment loses those lines: its session
+// counts these files as unread, which is the safe side.
+func (s *session) compact() error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	for _, e := range s.byPath {
+		if err := enc.Encode(e); err != nil {
+			return fmt.Errorf("encoding the read ledger: %w", err)
+		}
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(s.path), "compact-*")
+	if err != nil {
+		return fmt.Errorf("compacting the read ledger: %w", err)
+	}
+	_, werr := tmp.Write(b.Bytes())
+	cerr := tmp.Close()
+	if err := errors.Join(werr, cerr); err != nil {
+		os.Remove(tmp.Name())
+		return fmt.Errorf("compacting the read ledger: %w", err)
+	}
+	if err := os.Rename(tmp.Name(), s.path); err != nil {
+		os.Remove(tmp.Name())
+		return fmt.Errorf("compacting the read ledger: %w", err)
+	}
+	s.f.Close()
+	f, err := os.OpenFile(s.path, os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		s.f = nil
+		return fmt.Errorf("opening the read ledger: %w", err)
+	}
+	s.f, s.read = f, int64(b.Len())
+	return nil
+}

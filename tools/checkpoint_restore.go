@@ -1,0 +1,174 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+)
+
+// CheckpointRestoreArgs is what a model may say to checkpoint_restore.
+type CheckpointRestoreArgs struct {
+	ID         *string  `json:"id,omitempty" doc:"undo this checkpoint's call"`
+	Turn       *string  `json:"turn,omitempty" doc:"or all since this turn began"`
+	Since      *string  `json:"since,omitempty" doc:"or all since a time, or for an age like 2h"`
+	Label      *string  `json:"label,omitempty"`
+	Paths      []string `json:"paths,omitempty" doc:"only these"`
+	Mode       *string  `json:"mode,omitempty" enum:"state|inverse" default:"state" doc:"inverse: take back this change, keep later ones"`
+	OnConflict *string  `json:"on_conflict,omitempty" enum:"refuse|merge|force|skip" default:"refuse" doc:"for paths that others changed"`
+	DryRun     *bool    `json:"dry_run,omitempty"`
+}
+
+func (a *CheckpointRestoreArgs) check() error {
+	n := 0
+	for _, s := range []*string{a.ID, a.Turn, a.Since, a.Label} {
+		if s != nil && strings.TrimSpace(*s) != "" {
+			n++
+		}
+	}
+	if n != 1 {
+		return bad("send the id of a checkpoint from checkpoints_list", "%d of id, turn, since and label are given; exactly one says what to restore", n)
+	}
+	return nil
+}
+
+// CheckpointRestore is the payload of kind "checkpoint_restore".
+type CheckpointRestore struct {
+	Restored bool `json:"restored"`
+	// Checkpoint is what was restored, in Moltis' names; UndoID restores what was there before.
+	Checkpoint *CheckpointRow `json:"checkpoint"`
+	UndoID     *string        `json:"undo_id"`
+	Files      []RestoredFile `json:"files"`
+	Skipped    []string       `json:"skipped"`
+	DryRun     bool           `json:"dry_run,omitempty"`
+}
+
+// RestoredFile is what became of one path.
+type RestoredFile struct {
+	Path    string `json:"path"`
+	Action  string `json:"action"` // "restored", "created", "removed", "merged", "unchanged"
+	Added   int    `json:"added"`
+	Removed int    `json:"removed"`
+}
+
+func (*CheckpointRestore) Kind() string { return "checkpoint_restore" }
+func (*CheckpointRestore) payload()     {}
+
+// Text is a line a path.
+func (p *CheckpointRestore) Text() string {
+	var b strings.Builder
+	if p.DryRun {
+		b.WriteString("Nothing was changed; the restore would be:\n")
+	}
+	for _, f := range p.Files {
+		fmt.Fprintf(&b, "%s %s +%d -%d\n", f.Action, f.Path, f.Added, f.Removed)
+	}
+	for _, s := range p.Skipped {
+		fmt.Fprintf(&b, "skipped %s (changed by others)\n", s)
+	}
+	if p.UndoID != nil {
+		fmt.Fprintf(&b, "To undo this restore: checkpoint_restore %s\n", *p.UndoID)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+var checkpointRestoreTool = define[CheckpointRestoreArgs, *CheckpointRestore](Tool{
+	Name:        "checkpoint_restore",
+	Title:       "Undo changes",
+	Description: "Restores files to what they were before a checkpoint's call; can itself be undone by undo_id.",
+	Effect:      Overwrites,
+}, runCheckpointRestore)
+
+func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *CheckpointRestoreArgs) (Payload, error) {
+	since, err := when("since", a.Since)
+	if err != nil {
+		return nil, err
+	}
+	r := checkpoint.Restore{
+		ID: checkpoint.ID(strings.TrimSpace(value(a.ID))), Turn: value(a.Turn), Since: since, Label: value(a.Label), Paths: a.Paths, Mode: value(a.Mode),
+		Principal: c.Principal, Session: c.Session, AllSessions: s.cfg.Tools.FS.Checkpoint.OtherSessions,
+	}
+	done, err := s.engine.Restore(ctx, c, r, engine.RestoreOptions{OnConflict: value(a.OnConflict), DryRun: value(a.DryRun)})
+	if err != nil {
+		return nil, s.conflicts(a, err)
+	}
+	out := &CheckpointRestore{Restored: !done.DryRun, UndoID: pointer(done.Checkpoint), Files: []RestoredFile{}, Skipped: []string{}, DryRun: done.DryRun}
+	out.Skipped = append(out.Skipped, done.Skipped...)
+	merged := map[string]bool{}
+	for _, p := range done.Merged {
+		merged[p] = true
+	}
+	skipped := map[string]bool{}
+	for _, p := range done.Skipped {
+		skipped[p] = true
+	}
+	for _, t := range done.Targets {
+		if !skipped[t.True] {
+			out.Files = append(out.Files, restoredFile(t, merged[t.True], done.DryRun))
+		}
+	}
+	if r.ID != "" {
+		if row, err := s.engine.Checkpoint(ctx, c, r.ID); err == nil {
+			got := rowOf(row)
+			out.Checkpoint = &got
+		}
+	}
+	return out, nil
+}
+
+func restoredFile(t *engine.Target, merged, dry bool) RestoredFile {
+	f := RestoredFile{Path: t.True}
+	f.Added, f.Removed = edit.Counts(edit.Patch(t.Before.Content, t.After.Content))
+	switch {
+	case !dry && t.Published == nil, dry && t.Before.Hash == t.After.Hash && t.Before.Exists == (t.After.Kind != guardfs.KindAbsent):
+		f.Action = "unchanged"
+	case merged:
+		f.Action = "merged"
+	case t.After.Kind == guardfs.KindAbsent:
+		f.Action = "removed"
+	case !t.Before.Exists:
+		f.Action = "created"
+	default:
+		f.Action = "restored"
+	}
+	return f
+}
+
+// conflictFields lists what stands against a restore.
+type conflictFields struct {
+	Conflicts []engine.PathConflict `json:"conflicts"`
+}
+
+// Text names the paths and shows what changed.
+func (f conflictFields) Text() string {
+	var b strings.Builder
+	for _, c := range f.Conflicts {
+		b.WriteString(c.Path + "\n" + c.Diff)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
+	if e, ok := errors.AsType[*engine.ConflictsError](err); ok {
+		r := &Refusal{Reason: KindConflict, Message: e.Error() + "; nothing was restored",
+			Hint: "Choose on_conflict: merge keeps both, force overwrites (undoable), skip leaves those paths alone."}
+		const most = 20
+		f := conflictFields{}
+		for _, c := range e.Conflicts[:min(most, len(e.Conflicts))] {
+			c.Diff = clip(c.Diff, maxDiff/4)
+			f.Conflicts = append(f.Conflicts, c)
+		}
+		r.Fields = f
+		r.Next = again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})
+		return r
+	}
+	if e, ok := errors.AsType[*engine.MissingContentError](err); ok {
+		return &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: "Restore the other paths with the paths argument, or ask the user for a backup."}
+	}
+	return err
+}

@@ -1,0 +1,147 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/engine"
+)
+
+// CheckpointsListArgs is what a model may say to checkpoints_list.
+type CheckpointsListArgs struct {
+	Limit        *int    `json:"limit,omitempty" min:"1" max:"100" default:"20"`
+	PathContains *string `json:"path_contains,omitempty"`
+	Path         *string `json:"file_path,omitempty" doc:"exactly this path"`
+	Tool         *string `json:"tool,omitempty"`
+	Turn         *string `json:"turn,omitempty"`
+	Since        *string `json:"since,omitempty" doc:"RFC 3339, or an age like 2h"`
+	Until        *string `json:"until,omitempty"`
+	Cursor       *string `json:"cursor,omitempty" doc:"next of the page before"`
+}
+
+// Checkpoints is the payload of kind "checkpoints".
+type Checkpoints struct {
+	Count       int             `json:"count"`
+	Checkpoints []CheckpointRow `json:"checkpoints"`
+	Next        string          `json:"next_cursor,omitempty"`
+}
+
+// CheckpointRow is one checkpoint in a listing, in Moltis' names.
+type CheckpointRow struct {
+	ID         string   `json:"id"`
+	CreatedAt  int64    `json:"createdAt"` // Unix seconds
+	Reason     string   `json:"reason"`    // the tool
+	SourcePath string   `json:"sourcePath"`
+	SourceKind string   `json:"sourceKind"`
+	Existed    bool     `json:"existed"`
+	Paths      []string `json:"paths,omitempty"` // when there are several
+	Turn       string   `json:"turn,omitempty"`
+	Pinned     bool     `json:"pinned,omitempty"`
+	Outcome    string   `json:"outcome,omitempty"`
+}
+
+func (*Checkpoints) Kind() string { return "checkpoints" }
+func (*Checkpoints) payload()     {}
+
+// Text is a line a checkpoint, newest first.
+func (p *Checkpoints) Text() string {
+	if p.Count == 0 {
+		return "No checkpoints found"
+	}
+	var b strings.Builder
+	for _, c := range p.Checkpoints {
+		what := c.SourcePath
+		if len(c.Paths) > 1 {
+			what += fmt.Sprintf(" and %d more", len(c.Paths)-1)
+		}
+		if !c.Existed {
+			what += " (was not there)"
+		}
+		fmt.Fprintf(&b, "%s %s %s %s\n", c.ID, time.Unix(c.CreatedAt, 0).UTC().Format(time.RFC3339), c.Reason, what)
+	}
+	if p.Next != "" {
+		fmt.Fprintf(&b, "[more: cursor %s]\n", p.Next)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+var checkpointsListTool = define[CheckpointsListArgs, *Checkpoints](Tool{
+	Name:        "checkpoints_list",
+	Title:       "List checkpoints",
+	Description: "Lists what this session's changes can be undone to, newest first.",
+	Effect:      Reads,
+}, runCheckpointsList)
+
+func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call, a *CheckpointsListArgs) (Payload, error) {
+	f := checkpoint.Filter{
+		Path: value(a.Path), PathContains: strings.TrimSpace(value(a.PathContains)), Tool: value(a.Tool), Turn: value(a.Turn),
+		Limit: 20, Cursor: value(a.Cursor),
+	}
+	if a.Limit != nil {
+		f.Limit = *a.Limit
+	}
+	var err error
+	if f.Since, err = when("since", a.Since); err != nil {
+		return nil, err
+	}
+	if f.Until, err = when("until", a.Until); err != nil {
+		return nil, err
+	}
+	page, err := s.engine.Checkpoints(ctx, c, f)
+	if err != nil {
+		return nil, err
+	}
+	out := &Checkpoints{Checkpoints: []CheckpointRow{}, Next: page.Next}
+	for i := range page.Checkpoints {
+		out.Checkpoints = append(out.Checkpoints, rowOf(&page.Checkpoints[i]))
+	}
+	out.Count = len(out.Checkpoints)
+	return out, nil
+}
+
+func rowOf(c *checkpoint.Checkpoint) CheckpointRow {
+	row := CheckpointRow{ID: string(c.ID), CreatedAt: c.Time.Unix(), Reason: c.Tool, Turn: c.Turn, Pinned: c.Pinned, Outcome: string(c.Outcome)}
+	var paths []string
+	for _, ch := range c.Changes {
+		if ch.Role == checkpoint.RoleParent {
+			continue
+		}
+		if row.SourcePath == "" {
+			row.SourcePath, row.SourceKind = ch.Path, sourceKind(ch.Before.Kind)
+			row.Existed = ch.Before.Kind != checkpoint.Absent
+		}
+		paths = append(paths, ch.Path)
+	}
+	if len(paths) > 1 {
+		row.Paths = paths
+	}
+	return row
+}
+
+// sourceKind is Moltis' word for what was there.
+func sourceKind(k checkpoint.Kind) string {
+	switch k {
+	case checkpoint.Dir:
+		return "directory"
+	case checkpoint.Absent:
+		return ""
+	}
+	return string(k)
+}
+
+// when takes a point in time, or an age.
+func when(name string, s *string) (time.Time, error) {
+	if s == nil || *s == "" {
+		return time.Time{}, nil
+	}
+	if t, err := time.Parse(time.RFC3339, *s); err == nil {
+		return t, nil
+	}
+	if d, err := time.ParseDuration(*s); err == nil && d >= 0 {
+		return time.Now().Add(-d), nil
+	}
+	return time.Time{}, bad("send a time like 2026-11-21T10:00:00Z, or an age like 2h", "%s is %q, neither a time nor an age", name, *s)
+}

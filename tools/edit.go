@@ -1,0 +1,196 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"moltisfs/internal/edit"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+)
+
+// EditArgs is what a model may say to Edit.
+type EditArgs struct {
+	FilePath     string  `json:"file_path" doc:"absolute"`
+	OldString    string  `json:"old_string" doc:"empty: create the file, or fill an empty one"`
+	NewString    string  `json:"new_string"`
+	ReplaceAll   *bool   `json:"replace_all,omitempty"`
+	ExpectedHash *string `json:"expected_hash,omitempty" doc:"only if the file's sha256 is this"`
+	DryRun       *bool   `json:"dry_run,omitempty" doc:"show the result, change nothing"`
+	Acknowledge  *bool   `json:"acknowledge,omitempty" doc:"yes to a guard that refused the call"`
+}
+
+func (a *EditArgs) target() string { return a.FilePath }
+
+// Edit is the payload of kind "edit".
+type Edit struct {
+	FilePath         string  `json:"file_path"`
+	Replacements     int     `json:"replacements"`
+	ReplaceAll       bool    `json:"replace_all"`
+	RecoveredViaCRLF bool    `json:"recovered_via_crlf"`
+	CheckpointID     *string `json:"checkpoint_id"`
+	MatchStrategy    string  `json:"match_strategy"`
+	Encoding         string  `json:"encoding,omitempty"` // when it is not UTF-8
+	Changed
+}
+
+func (*Edit) Kind() string { return "edit" }
+func (*Edit) payload()     {}
+
+// Text says it as Claude Code did, with the region that changed.
+func (e *Edit) Text() string {
+	return editText(e.FilePath, e.Replacements, e.MatchStrategy, &e.Changed)
+}
+
+func editText(path string, replacements int, strategy string, c *Changed) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "The file %s has %sbeen updated (%s", path, strings.Replace(c.dry(), "would be", "not yet", 1), plural(replacements, "replacement"))
+	if strategy != "" && strategy != "exact" {
+		fmt.Fprintf(&b, ", matched by %s", strings.ReplaceAll(strategy, "_", " "))
+	}
+	b.WriteString(").")
+	if c.Snippet != "" {
+		b.WriteString("\n" + strings.TrimSuffix(c.Snippet, "\n"))
+	}
+	return b.String() + c.notes()
+}
+
+var editTool = define[EditArgs, *Edit](Tool{
+	Name:  "Edit",
+	Title: "Replace text in a file",
+	Description: "Replaces old_string, which must match exactly one place (or set replace_all). Bytes outside the match never change. " +
+		"On no_match the answer holds resend, the old_string that would match.",
+	Effect: Overwrites,
+}, runEdit)
+
+func runEdit(ctx context.Context, s *Suite, c *engine.Call, a *EditArgs) (Payload, error) {
+	one := []edit.Edit{{Old: a.OldString, New: a.NewString, All: value(a.ReplaceAll)}}
+	done, r, err := s.edit(ctx, c, a.FilePath, one, editOptions{value(a.ExpectedHash), value(a.DryRun), value(a.Acknowledge)})
+	if err != nil {
+		return nil, err
+	}
+	t := done.Targets[0]
+	p := &Edit{
+		FilePath: t.True, Replacements: r.Replacements, ReplaceAll: value(a.ReplaceAll), CheckpointID: pointer(done.Checkpoint),
+		MatchStrategy: r.Steps[0].Strategy, RecoveredViaCRLF: r.Steps[0].RecoveredCRLF, Encoding: notUTF8(r.Encoding), Changed: s.editChanged(done, t),
+	}
+	return p, nil
+}
+
+type editOptions struct {
+	expected    string
+	dryRun      bool
+	acknowledge bool
+}
+
+// edit is the road that Edit and MultiEdit share: they differ in how many
+// edits they bring.
+func (s *Suite) edit(ctx context.Context, c *engine.Call, path string, edits []edit.Edit, o editOptions) (*engine.Done, *edit.Result, error) {
+	var result *edit.Result
+	m := engine.Mutation{
+		Paths: []string{path}, Summary: plural(len(edits), "edit"), ExpectedHash: o.expected, DryRun: o.dryRun,
+		Acknowledged: o.acknowledge, StaleOK: true, CreateParents: s.cfg.Tools.FS.CreateParents && edits[0].Old == "",
+		Next: func(ts []*engine.Target) (err error) {
+			t := ts[0]
+			if !t.Before.Exists && edits[0].Old != "" {
+				return s.missing("Read", &ReadArgs{FilePath: path})
+			}
+			result, err = edit.Apply(t.Before.Content, edits, edit.Options{Strict: s.cfg.Tools.FS.EditMatching == "strict"})
+			if t.Known.Stale && !survives(result, err) {
+				return s.engine.Modified(t)
+			}
+			if err != nil {
+				return s.stale(t, err)
+			}
+			if err := guardEdits(t, edits, result, o.acknowledge); err != nil {
+				return err
+			}
+			t.After = engine.After{Kind: guardfs.KindFile, Content: result.Content}
+			return nil
+		},
+	}
+	done, err := s.engine.Mutate(ctx, c, m)
+	if err != nil {
+		return nil, nil, err
+	}
+	return done, result, nil
+}
+
+// survives says whether edits of a file that others changed meanwhile may go
+// ahead: each found its text unmoved in meaning, exactly, and exactly once.
+func survives(r *edit.Result, err error) bool {
+	if err != nil {
+		return false
+	}
+	for _, step := range r.Steps {
+		if step.Strategy != "exact" || step.Replacements != 1 {
+			return false
+		}
+	}
+	return true
+}
+
+// stale names the cause of a no_match that the last read explains: the text
+// was there when the session read the file.
+func (s *Suite) stale(t *engine.Target, err error) error {
+	if e, ok := errors.AsType[*edit.NoMatchError](err); ok && t.Known.Stale {
+		e.Cause = "stale"
+	}
+	return err
+}
+
+func guardEdits(t *engine.Target, edits []edit.Edit, r *edit.Result, meant bool) error {
+	if meant {
+		return nil
+	}
+	if edit.Empties(t.Before.Content, r.Content) {
+		return editGuard("this would empty the file", "Set acknowledge: true if that is meant.")
+	}
+	for i, e := range edits {
+		if f := edit.Placeholder([]byte(e.Old), []byte(e.New)); f != nil {
+			which := ""
+			if len(edits) > 1 {
+				which = fmt.Sprintf("edit %d: ", i+1)
+			}
+			return editGuard(fmt.Sprintf("%sline %d of new_string, %s, stands for code that it would delete", which, f.Line, quote(f.Text)),
+				"Send all of the new text, or a smaller old_string; acknowledge: true if the line is meant.")
+		}
+	}
+	return nil
+}
+
+func editGuard(what, hint string) *Refusal {
+	r := guardRefusal(what, hint)
+	r.Fields = struct {
+		Guard string `json:"guard"`
+	}{"edit"}
+	return r
+}
+
+func (s *Suite) editChanged(done *engine.Done, t *engine.Target) Changed {
+	ch := changed(done, t)
+	ch.Snippet = edit.Snippet(t.After.Content, edit.Patch(t.Before.Content, t.After.Content))
+	if t.Known.Stale {
+		ch.ChangedMeanwhile = clip(s.engine.Modified(t).Diff, maxDiff)
+		if ch.ChangedMeanwhile == "" {
+			ch.ChangedMeanwhile = "(what changed is not known any more)"
+		}
+	}
+	return ch
+}
+
+func notUTF8(encoding string) string {
+	if strings.EqualFold(encoding, "utf-8") {
+		return ""
+	}
+	return encoding
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,87 @@
+package tools
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"moltisfs/grep"
+	"moltisfs/internal/engine"
+)
+
+// GlobArgs is what a model may say to Glob.
+type GlobArgs struct {
+	Pattern string  `json:"pattern" doc:"like **/*.rs; without a slash it matches at any depth"`
+	Path    *string `json:"path,omitempty" doc:"absolute directory"`
+	Limit   *int    `json:"limit,omitempty" min:"1" max:"100000" default:"1000"`
+	Offset  *int    `json:"offset,omitempty" min:"0"`
+}
+
+func (a *GlobArgs) target() string { return value(a.Path) }
+
+// Glob is the payload of kind "glob".
+type Glob struct {
+	Paths     []string `json:"paths"`
+	Truncated bool     `json:"truncated"`
+	Root      string   `json:"root"`
+	// Total is how many files match, shown or not; a lower bound when Partial.
+	Total      int     `json:"total"`
+	NextOffset int     `json:"next_offset,omitempty"`
+	Partial    bool    `json:"partial,omitempty"` // the deadline ended the walk
+	Skipped    Skipped `json:"skipped,omitempty"`
+}
+
+func (*Glob) Kind() string { return "glob" }
+func (*Glob) payload()     {}
+
+// Text is a path a line, newest first.
+func (g *Glob) Text() string {
+	var b strings.Builder
+	if len(g.Paths) == 0 {
+		b.WriteString("No files found")
+	} else {
+		b.WriteString(strings.Join(g.Paths, "\n"))
+	}
+	if g.Truncated {
+		fmt.Fprintf(&b, "\n[%d of %d files; go on with offset %d]", len(g.Paths), g.Total, g.NextOffset)
+	}
+	return b.String() + g.Skipped.text(g.Partial)
+}
+
+var globTool = define[GlobArgs, *Glob](Tool{
+	Name:        "Glob",
+	Title:       "Find files by name",
+	Description: "Files matching a glob, newest first. Hidden files count; version-control directories and ignored files don't.",
+	Effect:      Reads,
+}, runGlob)
+
+func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payload, error) {
+	root, err := s.searchRoot(value(a.Path))
+	if err != nil {
+		return nil, err
+	}
+	q := grep.GlobQuery{Pattern: a.Pattern, Limit: 1000, Offset: value(a.Offset)}
+	if a.Limit != nil {
+		q.Limit = *a.Limit
+	}
+	out := &Glob{Paths: []string{}}
+	err = s.walk(ctx, c, root, func(ctx context.Context, w grep.Walk) error {
+		r, err := grep.Files(ctx, w, q)
+		if err != nil {
+			return err
+		}
+		for _, f := range r.Files {
+			out.Paths = append(out.Paths, f.Path)
+		}
+		out.Root, out.Total, out.Partial, out.Skipped = r.Root, r.Total, r.Partial, skippedOf(r.Skipped)
+		out.Truncated = q.Offset+len(out.Paths) < r.Total
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if out.Truncated {
+		out.NextOffset = q.Offset + len(out.Paths)
+	}
+	return out, nil
+}

@@ -1,0 +1,82 @@
+package tools
+
+import (
+	"context"
+
+	"moltisfs/internal/edit"
+	"moltisfs/internal/engine"
+)
+
+// MultiEditArgs is what a model may say to MultiEdit.
+type MultiEditArgs struct {
+	FilePath     string    `json:"file_path" doc:"absolute"`
+	Edits        []OneEdit `json:"edits" min:"1" max:"1000"`
+	ExpectedHash *string   `json:"expected_hash,omitempty"`
+	DryRun       *bool     `json:"dry_run,omitempty"`
+	Acknowledge  *bool     `json:"acknowledge,omitempty"`
+}
+
+// OneEdit is one of the edits of a MultiEdit.
+type OneEdit struct {
+	OldString  string `json:"old_string"`
+	NewString  string `json:"new_string"`
+	ReplaceAll *bool  `json:"replace_all,omitempty"`
+}
+
+func (a *MultiEditArgs) target() string { return a.FilePath }
+
+// MultiEdit is the payload of kind "multi_edit".
+type MultiEdit struct {
+	FilePath            string   `json:"file_path"`
+	EditsApplied        int      `json:"edits_applied"`
+	Replacements        int      `json:"replacements"`
+	ReplacementsPerEdit []int    `json:"replacements_per_edit"`
+	RecoveredViaCRLF    bool     `json:"recovered_via_crlf"`
+	CheckpointID        *string  `json:"checkpoint_id"`
+	MatchStrategies     []string `json:"match_strategies"`
+	Encoding            string   `json:"encoding,omitempty"`
+	Changed
+}
+
+func (*MultiEdit) Kind() string { return "multi_edit" }
+func (*MultiEdit) payload()     {}
+
+// Text says it as Claude Code did, with the regions that changed.
+func (m *MultiEdit) Text() string {
+	strategy := ""
+	for _, s := range m.MatchStrategies {
+		if s != "exact" {
+			strategy = s
+		}
+	}
+	return editText(m.FilePath, m.Replacements, strategy, &m.Changed)
+}
+
+var multiEditTool = define[MultiEditArgs, *MultiEdit](Tool{
+	Name:        "MultiEdit",
+	Title:       "Several edits of one file",
+	Description: "Applies edits in order, each to the result of the one before; all or none. A first edit with an empty old_string creates the file.",
+	Effect:      Overwrites,
+}, runMultiEdit)
+
+func runMultiEdit(ctx context.Context, s *Suite, c *engine.Call, a *MultiEditArgs) (Payload, error) {
+	edits := make([]edit.Edit, len(a.Edits))
+	for i, e := range a.Edits {
+		edits[i] = edit.Edit{Old: e.OldString, New: e.NewString, All: value(e.ReplaceAll)}
+	}
+	done, r, err := s.edit(ctx, c, a.FilePath, edits, editOptions{value(a.ExpectedHash), value(a.DryRun), value(a.Acknowledge)})
+	if err != nil {
+		return nil, err
+	}
+	t := done.Targets[0]
+	p := &MultiEdit{
+		FilePath: t.True, EditsApplied: len(edits), Replacements: r.Replacements, CheckpointID: pointer(done.Checkpoint),
+		Encoding: notUTF8(r.Encoding), Changed: s.editChanged(done, t),
+	}
+	for _, step := range r.Steps {
+		p.ReplacementsPerEdit = append(p.ReplacementsPerEdit, step.Replacements)
+		p.MatchStrategies = append(p.MatchStrategies, step.Strategy)
+		p.RecoveredViaCRLF = p.RecoveredViaCRLF || step.RecoveredCRLF
+	}
+	return p, nil
+}

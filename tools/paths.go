@@ -1,0 +1,269 @@
+package tools
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/ledger"
+)
+
+// A pathed argument struct is about one file or directory.
+type pathed interface{ target() string }
+
+func pathOf(args any) string {
+	if p, ok := args.(pathed); ok {
+		return p.target()
+	}
+	return ""
+}
+
+func read(path string) *NextCall {
+	return &NextCall{"Read", map[string]any{"file_path": path}}
+}
+
+// again is the same call with some arguments changed.
+func again(tool string, args any, change map[string]any) *NextCall {
+	out := asMap(args)
+	for k, v := range change {
+		out[k] = v
+	}
+	return &NextCall{tool, out}
+}
+
+// asMap turns an argument struct back into the arguments as sent.
+func asMap(args any) map[string]any {
+	out := map[string]any{}
+	if raw, err := plainJSON(args); err == nil {
+		_ = unmarshalNumbers(raw, &out)
+	}
+	return out
+}
+
+// resend is the same call with the old_string that would match. new_string
+// stays: only the model knows whether it must be widened the same way.
+func resend(tool string, args any, index int, old string) *NextCall {
+	return changeEdit(tool, args, index, "old_string", old)
+}
+
+func replaceAll(tool string, args any, index int) *NextCall {
+	return changeEdit(tool, args, index, "replace_all", true)
+}
+
+func changeEdit(tool string, args any, index int, key string, value any) *NextCall {
+	next := again(tool, args, nil)
+	if edits, ok := next.Args["edits"].([]any); ok {
+		if index < len(edits) {
+			if e, ok := edits[index].(map[string]any); ok {
+				e[key] = value
+			}
+		}
+		return next
+	}
+	next.Args[key] = value
+	return next
+}
+
+// badPath explains a path that names nothing, and where it can be mended says how.
+func (s *Suite) badPath(tool string, args any, e *guardfs.BadPathError) *Refusal {
+	r := &Refusal{Reason: KindBadRequest, FilePath: e.Path, Message: quote(e.Path) + " is not a usable path: " + e.Why, Hint: "Send an absolute path."}
+	if e.Path == "" {
+		r.Message = "the path is empty"
+	}
+	if root := s.cfg.Tools.FS.WorkspaceRoot; root != "" && e.Path != "" && !filepath.IsAbs(e.Path) && !strings.HasPrefix(e.Path, "~") && !strings.Contains(e.Path, "\x00") {
+		abs := path.Join(root, e.Path)
+		if !strings.HasPrefix(abs, root) {
+			return r
+		}
+		r.Hint = "Send it absolute: " + abs
+		key := "file_path"
+		if _, isFile := asMap(args)["file_path"]; !isFile {
+			key = "path"
+		}
+		r.Next = again(tool, args, map[string]any{key: abs})
+	}
+	return r
+}
+
+func (s *Suite) symlink(tool string, args any, e *guardfs.SymlinkError) *Refusal {
+	r := &Refusal{Reason: KindSymlinkRefused, Message: quote(e.Path) + " is a symbolic link, and links are not written through", Hint: "Use the path of the real file."}
+	target := e.Target
+	if !filepath.IsAbs(target) {
+		target = path.Join(path.Dir(e.Path), target)
+	}
+	// Where the link leads is only said when the session may go there itself.
+	real, err := s.engine.Real(target)
+	if err != nil {
+		return r
+	}
+	r.Message += "; it leads to " + quote(real)
+	r.Hint = "Use " + real + "."
+	r.Next = again(tool, args, map[string]any{"file_path": real})
+	r.Fields = struct {
+		Target string `json:"target"`
+	}{real}
+	return r
+}
+
+func (s *Suite) notRegular(e *guardfs.NotRegularError, asked string) *Refusal {
+	r := &Refusal{Reason: KindNotRegularFile, Message: quote(asked) + " is a " + e.Kind + ", not a regular file", Hint: "Only regular files can be read and changed."}
+	if e.Kind != "directory" {
+		return r
+	}
+	r.Hint = "List it with Glob."
+	r.Next = &NextCall{"Glob", map[string]any{"pattern": "*", "path": asked}}
+	if near := s.engine.Near(path.Join(asked, "x")); near.Dir != "" {
+		const most = 20
+		names := near.Names
+		f := struct {
+			Entries []string `json:"entries"`
+			More    int      `json:"more,omitempty"`
+		}{Entries: names}
+		if len(names) > most {
+			f.Entries, f.More = names[:most], len(names)-most
+		}
+		r.Fields = f
+	}
+	return r
+}
+
+// missing answers for a path where nothing is: the nearest names, among what
+// this session may see.
+func (s *Suite) missing(tool string, args any) *Refusal {
+	asked := pathOf(args)
+	r := &Refusal{Reason: KindNotFound, Message: quote(asked) + " does not exist", Hint: "Check the path with Glob."}
+	if asked == "" {
+		return r
+	}
+	near := s.engine.Near(asked)
+	if near.Dir == "" {
+		r.Hint = "Ask the user for the right path."
+		return r
+	}
+	if names := similar(path.Base(asked), near.Names); len(names) > 0 && near.Depth == 0 {
+		paths := make([]string, len(names))
+		for i, n := range names {
+			paths[i] = path.Join(near.Dir, n)
+		}
+		r.Hint = "Did you mean " + strings.Join(paths, " or ") + "?"
+		r.Fields = struct {
+			Nearest []string `json:"nearest"`
+		}{paths}
+		if _, isFile := asMap(args)["file_path"]; isFile {
+			r.Next = read(paths[0])
+		} else {
+			r.Next = again(tool, args, map[string]any{"path": paths[0]})
+		}
+		return r
+	}
+	if near.Depth > 0 {
+		r.Hint = "The nearest directory that exists is " + near.Dir + "; list it with Glob."
+	}
+	r.Next = &NextCall{"Glob", map[string]any{"pattern": "*", "path": near.Dir}}
+	return r
+}
+
+func (s *Suite) globBeside(p string) *NextCall {
+	near := s.engine.Near(p)
+	if near.Dir == "" {
+		return nil
+	}
+	return &NextCall{"Glob", map[string]any{"pattern": "*", "path": near.Dir}}
+}
+
+// similar picks up to three names that are likely meant by name: the same but
+// for case or composition, the same stem with another extension, a typo.
+func similar(name string, names []string) []string {
+	type scored struct {
+		name  string
+		score int
+	}
+	var best []scored
+	folded := foldName(name)
+	stem := strings.TrimSuffix(folded, path.Ext(folded))
+	for _, n := range names {
+		f := foldName(n)
+		score := -1
+		switch {
+		case f == folded:
+			score = 0
+		case len(f) < 128 && len(folded) < 128 && distance(f, folded) <= len(folded)/4:
+			score = 1 + distance(f, folded)
+		case strings.TrimSuffix(f, path.Ext(f)) == stem && stem != "":
+			score = 40
+		}
+		if score < 0 {
+			continue
+		}
+		at := len(best)
+		for at > 0 && best[at-1].score > score {
+			at--
+		}
+		best = append(best[:at], append([]scored{{n, score}}, best[at:]...)...)
+		if len(best) > 3 {
+			best = best[:3]
+		}
+	}
+	var out []string
+	for _, b := range best {
+		out = append(out, b.name)
+	}
+	return out
+}
+
+func (s *Suite) allowedHint() string {
+	if root := s.cfg.Tools.FS.WorkspaceRoot; root != "" {
+		return "Stay under " + root + ", or ask the user to have the path allowed."
+	}
+	return "Ask the user to have the path allowed, or use another one."
+}
+
+func firstUnseen(s *ledger.Seen) int {
+	next := 1
+	for _, r := range s.Ranges {
+		if r.First > next {
+			break
+		}
+		next = r.Last + 1
+	}
+	return next
+}
+
+// quote shows a name so that control characters and direction marks in it
+// can't play tricks.
+func quote(s string) string { return strconv.QuoteToGraphic(s) }
+
+// sentence gives a hint its capital and its full stop.
+func sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	s = strings.ToUpper(s[:1]) + s[1:]
+	if !strings.ContainsAny(s[len(s)-1:], ".?!") {
+		s += "."
+	}
+	return s
+}
+
+// clip bounds a text at a line's end and says that it did.
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	cut := strings.LastIndexByte(s[:most], '\n') + 1
+	return fmt.Sprintf("%s… %d more bytes\n", s[:cut], len(s)-cut)
+}
+
+// size prints bytes for people.
+func size(n int64) string {
+	switch {
+	case n >= 10<<20:
+		return fmt.Sprintf("%d MB", n>>20)
+	case n >= 10<<10:
+		return fmt.Sprintf("%d KB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

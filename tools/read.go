@@ -1,0 +1,187 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/ledger"
+	"moltisfs/readers"
+)
+
+// ReadArgs is what a model may say to Read.
+type ReadArgs struct {
+	FilePath   string  `json:"file_path" doc:"absolute"`
+	Offset     *int    `json:"offset,omitempty" doc:"first line, from 1; negative: from the end"`
+	Limit      *int    `json:"limit,omitempty" min:"1" default:"2000" doc:"lines"`
+	Pages      *string `json:"pages,omitempty" doc:"PDF pages: 3, 1-5 or 1-3,7; 20 a call"`
+	AllowLarge *bool   `json:"allow_large,omitempty" doc:"lift the size caps"`
+	Encoding   *string `json:"encoding,omitempty" doc:"when the detected one is wrong"`
+	Column     *int    `json:"column,omitempty" min:"1" doc:"page within one giant line"`
+	Tail       *bool   `json:"tail,omitempty" doc:"the last lines"`
+	Render     *bool   `json:"render,omitempty" doc:"PDF pages as images"`
+}
+
+func (a *ReadArgs) target() string { return a.FilePath }
+
+func (a *ReadArgs) check() error {
+	if a.Offset != nil && *a.Offset == 0 {
+		return bad("use offset 1 for the first line, or a negative one to count from the end", "offset is 0; lines are counted from 1")
+	}
+	return nil
+}
+
+// Content is a payload of Read: what the reader made of the file, with its
+// own kind: "text", "image", "pdf", "notebook" or "binary".
+type Content struct {
+	FilePath string          `json:"file_path"`
+	Body     readers.Content `json:"-"`
+	// LoopWarning comes with the third Read of the same unchanged window in a row.
+	LoopWarning string `json:"loop_warning,omitempty"`
+}
+
+func (c *Content) Kind() string { return c.Body.Kind() }
+func (*Content) payload()       {}
+
+// MarshalJSON splices the reader's fields behind the path.
+func (c *Content) MarshalJSON() ([]byte, error) {
+	type head Content
+	out, err := plainJSON((*head)(c))
+	if err != nil {
+		return nil, err
+	}
+	body, err := plainJSON(c.Body)
+	if err != nil || string(body) == "{}" {
+		return out, err
+	}
+	out[len(out)-1] = ','
+	return append(out, body[1:]...), nil
+}
+
+// Text is the content itself; what a model must know of it besides follows in
+// brackets.
+func (c *Content) Text() string {
+	text := c.Body.Text()
+	if c.LoopWarning != "" {
+		text = strings.TrimSuffix(text, "\n") + "\n[" + c.LoopWarning + "]"
+	}
+	return text
+}
+
+var readTool = define[ReadArgs, *Content](Tool{
+	Name:  "Read",
+	Title: "Read a file",
+	Description: "Reads text (numbered lines), images, PDFs, notebooks and documents; a window at a time: go on with next_offset. " +
+		"Kinds go by content, not by name.",
+	Effect: Reads,
+}, runRead)
+
+// inMemory is the size up to which a file is taken in one read: cheaper than
+// windows, and it can be hashed on the way.
+const inMemory = 1 << 20
+
+func runRead(ctx context.Context, s *Suite, c *engine.Call, a *ReadArgs) (Payload, error) {
+	out := &Content{}
+	err := s.engine.View(ctx, c, engine.View{
+		Path: a.FilePath, Access: guardfs.Read,
+		Look: func(ctx context.Context, h *guardfs.Handle) (*engine.Sight, error) {
+			f, err := h.Open()
+			if err != nil {
+				return nil, err
+			}
+			defer f.Close()
+			out.FilePath = h.Object().True
+			sight, err := s.look(ctx, f, a, out)
+			if err != nil {
+				return nil, err
+			}
+			c.Trace.Bytes = f.Info().Size
+			return sight, nil
+		},
+	})
+	if err != nil {
+		return nil, s.tooLarge(a, err)
+	}
+	if s.loops != nil {
+		out.LoopWarning = s.loops.saw(c, a, out)
+	}
+	return out, nil
+}
+
+// look reads the file and says what of it was shown.
+func (s *Suite) look(ctx context.Context, f *guardfs.File, a *ReadArgs, out *Content) (*engine.Sight, error) {
+	info := f.Info()
+	src := readers.Source{R: f, Size: info.Size, Name: out.FilePath, ID: info.ID.String(), Changed: info.ChangeTime}
+	sight := &engine.Sight{}
+	if info.Size <= inMemory {
+		content, err := io.ReadAll(io.NewSectionReader(f, 0, inMemory+1))
+		if err != nil {
+			return nil, err
+		}
+		src.R, src.Size = bytes.NewReader(content), int64(len(content))
+		if s.engine.Tracks() {
+			sight.Hash = engine.HashOf(content)
+			s.engine.Keep(sight.Hash, content)
+		}
+	}
+	body, err := s.readers.Read(ctx, src, s.readOptions(a))
+	if err != nil {
+		return nil, err
+	}
+	out.Body = body
+	if sight.Hash == "" && s.engine.Tracks() && info.Size <= s.cfg.Tools.FS.MaxReadBytes {
+		if sight.Hash, err = engine.HashFile(ctx, f); err != nil {
+			return nil, err
+		}
+	}
+	if t, ok := body.(*readers.Text); ok {
+		sight.Lines, sight.Whole = t.TotalLines, t.Whole
+		if !t.Whole && t.RenderedLines > 0 && t.LinesCut == 0 {
+			sight.Ranges = []ledger.Range{{First: t.StartLine, Last: t.StartLine + t.RenderedLines - 1}}
+		}
+	} else {
+		sight.Whole = true // an image, a PDF or a binary counts as read: there are no lines to have missed
+	}
+	return sight, nil
+}
+
+func (s *Suite) readOptions(a *ReadArgs) readers.Options {
+	fs := s.cfg.Tools.FS
+	o := readers.Options{
+		Offset: value(a.Offset), Limit: value(a.Limit), Pages: value(a.Pages), Tail: value(a.Tail), Column: value(a.Column),
+		MaxBytes: s.readCap, MaxFileBytes: fs.MaxReadBytes, AllowLarge: value(a.AllowLarge), BinaryPolicy: fs.BinaryPolicy,
+		LineNumbers: fs.LineNumbers, Encoding: value(a.Encoding), Render: value(a.Render),
+	}
+	return o
+}
+
+// readCap is how many bytes one Read may answer (the seed, "Adaptive read
+// sizing"): a fifth of the context at four bytes a token, within 50 to 512 KB;
+// 256 KB when the context is not known.
+func readCap(contextTokens int) int {
+	if contextTokens <= 0 {
+		return 256 << 10
+	}
+	return max(50<<10, min(512<<10, contextTokens/5*4))
+}
+
+// tooLarge gives the refusal of a file over max_read_bytes its window.
+func (s *Suite) tooLarge(a *ReadArgs, err error) error {
+	e, ok := errors.AsType[readers.Refusal](err)
+	if !ok || e.Kind() != KindTooLarge {
+		return err
+	}
+	r := &Refusal{Reason: KindTooLarge, FilePath: a.FilePath, Message: e.Error(), Hint: sentence(e.Hint())}
+	if big, ok := errors.AsType[*readers.TooLarge](err); ok {
+		r.Fields = sizes{big.Bytes, big.Max}
+		r.Message = fmt.Sprintf("the file has %s; max_read_bytes is %s", size(big.Bytes), size(big.Max))
+		r.Hint = "Read a window with offset and limit, or search it with Grep."
+		r.Next = &NextCall{"Read", map[string]any{"file_path": a.FilePath, "offset": 1, "limit": 2000}}
+	}
+	return r
+}

@@ -1,0 +1,331 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"moltisfs/checkpoint"
+	"moltisfs/grep"
+	"moltisfs/grep/match"
+	"moltisfs/internal/edit"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/policy"
+	"moltisfs/readers"
+)
+
+// The kinds of refusal, all of them.
+const (
+	KindNotFound         = "not_found"
+	KindPermissionDenied = "permission_denied"
+	KindTooLarge         = "too_large"
+	KindNotRegularFile   = "not_regular_file"
+	KindPathDenied       = "path_denied"
+	KindBadRequest       = "bad_request"
+	KindSymlinkRefused   = "symlink_refused"
+	KindMustRead         = "must_read_before_write"
+	KindModified         = "modified_since_read"
+	KindNoMatch          = "no_match"
+	KindNotUnique        = "not_unique"
+	KindConflict         = "conflict"
+	KindApprovalDenied   = "approval_denied"
+	KindApprovalTimeout  = "approval_timeout"
+	KindApprovalStale    = "approval_stale"
+	KindUnsupported      = "unsupported"
+	KindLimit            = "limit"
+	KindDeadline         = "deadline"
+	KindPolicyError      = "policy_error"
+	KindIOError          = "io_error"
+)
+
+// A Refusal is a "no" that a model can act on: what is so, the next move, and
+// where there is one, the call to make now.
+type Refusal struct {
+	Reason   string `json:"-"` // the kind
+	FilePath string `json:"file_path,omitempty"`
+	Message  string `json:"error"`
+	Hint     string `json:"hint"`
+	// Next is a call that can be made as it stands and answers the hint.
+	Next *NextCall `json:"next,omitempty"`
+	// Fields are the kind's own, spliced into the object.
+	Fields any `json:"-"`
+}
+
+// NextCall is a tool call ready to be sent.
+type NextCall struct {
+	Tool string         `json:"tool"`
+	Args map[string]any `json:"args"`
+}
+
+func (r *Refusal) Kind() string { return r.Reason }
+func (*Refusal) payload()       {}
+
+// Text is the refusal in two or three lines.
+func (r *Refusal) Text() string {
+	var b strings.Builder
+	b.WriteString(r.Message)
+	if r.Hint != "" {
+		b.WriteString("\n" + r.Hint)
+	}
+	if t, ok := r.Fields.(interface{ Text() string }); ok {
+		b.WriteString("\n" + t.Text())
+	}
+	return b.String()
+}
+
+// MarshalJSON splices the kind's own fields behind the common ones.
+func (r *Refusal) MarshalJSON() ([]byte, error) {
+	type common Refusal
+	head, err := plainJSON((*common)(r))
+	if err != nil || r.Fields == nil {
+		return head, err
+	}
+	own, err := plainJSON(r.Fields)
+	if err != nil {
+		return nil, err
+	}
+	if string(own) == "{}" {
+		return head, nil
+	}
+	head[len(head)-1] = ','
+	return append(head, own[1:]...), nil
+}
+
+// refuse is the one table from what can go wrong to what a model is told. A
+// nil *Refusal with an error means that the host is broken.
+func (s *Suite) refuse(ctx context.Context, tool string, args any, err error) (*Refusal, error) {
+	if r := s.refusal(tool, args, err); r != nil {
+		if r.FilePath == "" {
+			r.FilePath = pathOf(args)
+		}
+		return r, nil
+	}
+	switch {
+	case errors.Is(err, engine.ErrHost):
+		return nil, err
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil, errors.Is(err, context.DeadlineExceeded):
+		return &Refusal{Reason: KindDeadline, FilePath: pathOf(args), Message: "the call took too long and was stopped", Hint: "Ask for less: a narrower path, pattern or window."}, nil
+	case errors.Is(err, context.Canceled):
+		return &Refusal{Reason: KindDeadline, FilePath: pathOf(args), Message: "the call was cancelled", Hint: "Call again if the answer is still wanted."}, nil
+	}
+	return nil, fmt.Errorf("%s: %w", tool, err)
+}
+
+func (s *Suite) refusal(tool string, args any, err error) *Refusal {
+	if r, ok := errors.AsType[*Refusal](err); ok {
+		return r
+	}
+	if e, ok := errors.AsType[*badRequest](err); ok {
+		return &Refusal{Reason: KindBadRequest, Message: e.what, Hint: sentence(e.hint)}
+	}
+	for _, of := range []func(string, any, error) *Refusal{s.ofPath, s.ofFreshness, s.ofEdit, s.ofApproval, s.ofReader, s.ofSearch, s.ofStore, s.ofSystem} {
+		if r := of(tool, args, err); r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+func (s *Suite) ofPath(tool string, args any, err error) *Refusal {
+	path := pathOf(args)
+	if e, ok := errors.AsType[*guardfs.BadPathError](err); ok {
+		return s.badPath(tool, args, e)
+	}
+	if e, ok := errors.AsType[*policy.Denied](err); ok {
+		return &Refusal{Reason: KindPathDenied, FilePath: e.Path, Message: "this path is outside of what this session may touch",
+			Hint: s.allowedHint(), Fields: struct {
+				Rule string `json:"rule"`
+			}{e.Rule}}
+	}
+	if errors.Is(err, guardfs.ErrPseudo) {
+		return &Refusal{Reason: KindPathDenied, Message: "kernel interfaces such as /proc and /sys are off limits", Hint: s.allowedHint(), Fields: struct {
+			Rule string `json:"rule"`
+		}{"pseudo"}}
+	}
+	if e, ok := errors.AsType[*guardfs.SymlinkError](err); ok {
+		return s.symlink(tool, args, e)
+	}
+	if e, ok := errors.AsType[*guardfs.NotRegularError](err); ok {
+		return s.notRegular(e, path)
+	}
+	if e, ok := errors.AsType[*guardfs.MissingParentError](err); ok {
+		return &Refusal{Reason: KindNotFound, FilePath: path, Message: "the directory " + quote(e.Missing) + " does not exist, and this tool makes none",
+			Hint: "Write into a directory that exists, or make " + quote(e.Missing) + " first.", Fields: struct {
+				Missing string `json:"missing_parent"`
+			}{e.Missing}}
+	}
+	if e, ok := errors.AsType[*guardfs.TooLargeError](err); ok {
+		return &Refusal{Reason: KindTooLarge, Message: fmt.Sprintf("the file has %s; this tool takes up to %s", size(e.Size), size(e.Max)),
+			Hint: "Work on a smaller file, or split this one.", Fields: sizes{e.Size, e.Max}}
+	}
+	if e, ok := errors.AsType[*guardfs.ConflictError](err); ok {
+		return &Refusal{Reason: KindConflict, Message: "somebody else changed the file at the same moment: " + e.Why + "; nothing was changed by this call",
+			Hint: "Read it again and repeat the change.", Next: read(path)}
+	}
+	if e, ok := errors.AsType[*guardfs.LockedError](err); ok {
+		msg := "another call holds the lock on this file"
+		if e.Holder != "" {
+			msg += " (" + e.Holder + ")"
+		}
+		return &Refusal{Reason: KindConflict, Message: msg, Hint: "Call again in a moment."}
+	}
+	return nil
+}
+
+func (s *Suite) ofFreshness(tool string, args any, err error) *Refusal {
+	path := pathOf(args)
+	if e, ok := errors.AsType[*engine.UnreadError](err); ok {
+		r := &Refusal{Reason: KindMustRead, Message: "this session has not read the file, and must before it changes it", Hint: "Read it, then repeat the call.", Next: read(path)}
+		if e.Seen != nil {
+			r.Message = fmt.Sprintf("this session has read %d of the %d lines; a full overwrite would drop what it has not seen", e.Seen.Shown(), e.Seen.Lines)
+			r.Hint = "Read the rest first, or use Edit to change only what was seen."
+			first := firstUnseen(e.Seen)
+			r.Next = &NextCall{"Read", map[string]any{"file_path": path, "offset": first}}
+			r.Fields = struct {
+				Seen  int `json:"lines_seen"`
+				Lines int `json:"total_lines"`
+			}{e.Seen.Shown(), e.Seen.Lines}
+		}
+		return r
+	}
+	if e, ok := errors.AsType[*engine.ModifiedError](err); ok {
+		r := &Refusal{Reason: KindModified, Message: "the file changed since this session read it; nothing was changed by this call",
+			Hint: "Read it again, then repeat the change on what is there now.", Next: read(path),
+			Fields: modifiedFields{Diff: clip(e.Diff, maxDiff), SHA256: e.Hash, was: e.Was}}
+		if e.Expected {
+			r.Message = "the file is not the content that expected_hash names; nothing was changed"
+		}
+		return r
+	}
+	if e, ok := errors.AsType[*engine.ReadOnlyError](err); ok {
+		return &Refusal{Reason: KindPermissionDenied, Message: "the file is read-only (" + e.Mode + ")",
+			Hint: `Ask the user to make it writable, or the operator for read_only_files = "write".`}
+	}
+	if e, ok := errors.AsType[*engine.HardLinkError](err); ok {
+		return &Refusal{Reason: KindPermissionDenied, Message: fmt.Sprintf("the file is one of %d hard links to the same content, and hard_links = \"refuse\"", e.Names),
+			Hint: `Ask the user which name is meant, or the operator for hard_links = "break".`}
+	}
+	return nil
+}
+
+type modifiedFields struct {
+	Diff   string `json:"diff,omitempty"`
+	SHA256 string `json:"sha256,omitempty"`
+	was    string
+}
+
+// Text shows what changed.
+func (m modifiedFields) Text() string { return m.Diff }
+
+func (s *Suite) ofApproval(tool string, args any, err error) *Refusal {
+	e, ok := errors.AsType[*engine.ApprovalError](err)
+	if !ok {
+		if e, ok := errors.AsType[*engine.CheckpointError](err); ok {
+			return &Refusal{Reason: KindIOError, Message: "the checkpoint could not be stored, so nothing was changed: " + e.Err.Error(),
+				Hint: "Tell the operator; changes wait until checkpoints can be stored again."}
+		}
+		return nil
+	}
+	switch e.State {
+	case "denied":
+		r := &Refusal{Reason: KindApprovalDenied, Message: "the change was not approved; nothing was changed", Hint: "Ask the user what should be different before trying again."}
+		if e.Reason != "" {
+			r.Message = "the change was not approved (" + e.Reason + "); nothing was changed"
+		}
+		return r
+	case "timed_out":
+		return &Refusal{Reason: KindApprovalTimeout, Message: "nobody answered the approval question in time; nothing was changed", Hint: "Tell the user that an approval is wanted, then call again."}
+	case "stale":
+		return &Refusal{Reason: KindApprovalStale, Message: "the file changed while the approval was pending; nothing was changed",
+			Hint: "Call again: the new diff will be put before the approver.", Fields: struct {
+				Diff string `json:"diff,omitempty"`
+			}{clip(e.Diff, maxDiff)}}
+	}
+	hint := "Ask the operator for a way to approve: a terminal, --approve elicitation, --yes, or require_approval = false."
+	if e.Reason != "" {
+		hint = sentence(e.Reason)
+	}
+	return &Refusal{Reason: KindApprovalDenied, Message: "changes need approval and nobody can be asked; nothing was changed", Hint: hint}
+}
+
+func (s *Suite) ofReader(tool string, args any, err error) *Refusal {
+	e, ok := errors.AsType[readers.Refusal](err)
+	if !ok {
+		return nil
+	}
+	return &Refusal{Reason: e.Kind(), Message: e.Error(), Hint: sentence(e.Hint())}
+}
+
+func (s *Suite) ofSearch(tool string, args any, err error) *Refusal {
+	if e, ok := errors.AsType[*match.PatternError](err); ok {
+		hint := "Escape what is meant literally with a backslash."
+		if e.Suggest != "" {
+			hint = "For the literal text use " + strconv.Quote(e.Suggest) + "."
+		}
+		r := &Refusal{Reason: KindBadRequest, Message: fmt.Sprintf("the pattern can't be used: %s (at byte %d)", e.Why, e.Offset), Hint: hint,
+			Fields: struct {
+				Offset  int    `json:"pattern_offset"`
+				Suggest string `json:"suggested_pattern,omitempty"`
+			}{e.Offset, e.Suggest}}
+		if e.Suggest != "" {
+			r.Next = again(tool, args, map[string]any{"pattern": e.Suggest})
+		}
+		return r
+	}
+	if e, ok := errors.AsType[*grep.UsageError](err); ok {
+		return &Refusal{Reason: KindBadRequest, Message: e.Error(), Hint: sentence(e.Hint)}
+	}
+	return nil
+}
+
+func (s *Suite) ofStore(tool string, args any, err error) *Refusal {
+	if e, ok := errors.AsType[*checkpoint.BadIDError](err); ok {
+		return &Refusal{Reason: KindBadRequest, Message: e.Error(), Hint: "Take an id from checkpoints_list, as it stands there.", Next: &NextCall{"checkpoints_list", map[string]any{}}}
+	}
+	if errors.Is(err, checkpoint.ErrNotFound) {
+		return &Refusal{Reason: KindNotFound, Message: "this session has no such checkpoint", Hint: "Take an id from checkpoints_list.", Next: &NextCall{"checkpoints_list", map[string]any{}}}
+	}
+	if e, ok := errors.AsType[*checkpoint.CorruptError](err); ok {
+		return &Refusal{Reason: KindIOError, Message: "the stored copy is damaged and was not used: " + e.Error(), Hint: "Restore another checkpoint, and tell the operator to run moltis-fs checkpoint check."}
+	}
+	return nil
+}
+
+// ofSystem turns what the system said into kinds. It comes last: the errors
+// above wrap system errors too.
+func (s *Suite) ofSystem(tool string, args any, err error) *Refusal {
+	if errors.Is(err, engine.ErrHost) {
+		return nil
+	}
+	path := pathOf(args)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return s.missing(tool, args)
+	case errors.Is(err, fs.ErrPermission):
+		return &Refusal{Reason: KindPermissionDenied, Message: "the system does not let us: " + quote(path) + " is not accessible to this process", Hint: "Ask the user to change its permissions, or use another file."}
+	case errors.Is(err, syscall.ENOTDIR):
+		return &Refusal{Reason: KindNotFound, Message: "a part of " + quote(path) + " is a file, not a directory", Hint: "Check the path with Glob.", Next: s.globBeside(path)}
+	case errors.Is(err, syscall.ELOOP):
+		return &Refusal{Reason: KindNotFound, Message: quote(path) + " is a loop of symbolic links", Hint: "Use the real path of the file."}
+	case errors.Is(err, syscall.ENAMETOOLONG):
+		return &Refusal{Reason: KindBadRequest, Message: "the path, or a name in it, is too long", Hint: "Use a shorter path."}
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return &Refusal{Reason: KindIOError, Message: "the disk is full; nothing was changed", Hint: "Ask the user to free space, then call again."}
+	case errors.Is(err, syscall.EROFS):
+		return &Refusal{Reason: KindPermissionDenied, Message: "the file system is read-only; nothing was changed", Hint: "Use another directory."}
+	}
+	if e, ok := errors.AsType[syscall.Errno](err); ok {
+		return &Refusal{Reason: KindIOError, Message: "the system said: " + e.Error(), Hint: "Try once more; if it stays, tell the user."}
+	}
+	return nil
+}
+
+type sizes struct {
+	Bytes    int64 `json:"bytes"`
+	MaxBytes int64 `json:"max_bytes"`
+}

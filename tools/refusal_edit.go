@@ -1,0 +1,144 @@
+package tools
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"moltisfs/internal/edit"
+)
+
+// maxDiff bounds a diff inside a refusal, in bytes.
+const maxDiff = 8 << 10
+
+// noMatchFields are what helps a model to send an old_string that matches.
+type noMatchFields struct {
+	EditIndex *int   `json:"edit,omitempty"` // 1-based, MultiEdit only
+	Cause     string `json:"cause"`
+	Line      int    `json:"line,omitempty"`     // first line of the closest region
+	EndLine   int    `json:"end_line,omitempty"` // last line of it
+	Region    string `json:"region,omitempty"`   // the region as it stands in the file
+	Diff      string `json:"diff,omitempty"`     // character diff with visible blanks
+	Resend    string `json:"resend,omitempty"`   // the exact old_string that would match
+}
+
+// Text shows the difference and what to send.
+func (n noMatchFields) Text() string {
+	var b strings.Builder
+	if n.Diff != "" {
+		fmt.Fprintf(&b, "closest, lines %d-%d:\n%s\n", n.Line, n.EndLine, n.Diff)
+	}
+	if n.Resend != "" {
+		b.WriteString("old_string that would match:\n" + n.Resend)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+type notUniqueFields struct {
+	EditIndex *int             `json:"edit,omitempty"`
+	Count     int              `json:"count"`
+	Lines     []int            `json:"lines"`
+	Contexts  []contextOfMatch `json:"contexts,omitempty"`
+}
+
+type contextOfMatch struct {
+	Line      int    `json:"line"`
+	OldString string `json:"old_string"`
+}
+
+// Text shows where the matches are and how the first ones become unique.
+func (n notUniqueFields) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "matches at lines %s", strings.Trim(strings.ReplaceAll(fmt.Sprint(n.Lines), " ", ", "), "[]"))
+	for _, c := range n.Contexts {
+		fmt.Fprintf(&b, "\nfor line %d use old_string:\n%s", c.Line, c.OldString)
+	}
+	return b.String()
+}
+
+func (s *Suite) ofEdit(tool string, args any, err error) *Refusal {
+	many := tool == "MultiEdit"
+	at := func(i int) *int {
+		if !many {
+			return nil
+		}
+		i++
+		return &i
+	}
+	which := func(i int) string {
+		if !many {
+			return ""
+		}
+		return fmt.Sprintf("edit %d: ", i+1)
+	}
+	const untouched = "; the file is untouched"
+	if e, ok := errors.AsType[*edit.NoMatchError](err); ok {
+		r := &Refusal{Reason: KindNoMatch, Message: which(e.Index) + "old_string was not found" + because(e.Cause) + untouched,
+			Fields: noMatchFields{EditIndex: at(e.Index), Cause: e.Cause, Line: e.Line, EndLine: e.EndLine, Region: e.Region, Diff: e.Diff, Resend: e.Resend}}
+		switch {
+		case e.Resend != "":
+			r.Hint = "Send resend as old_string."
+			r.Next = resend(tool, args, e.Index, e.Resend)
+		case e.Line > 0:
+			r.Hint = fmt.Sprintf("Read lines %d to %d and copy old_string from there.", e.Line, e.EndLine)
+			r.Next = &NextCall{"Read", map[string]any{"file_path": pathOf(args), "offset": e.Line, "limit": max(1, e.EndLine-e.Line+1)}}
+		default:
+			r.Hint = "Read the file and copy old_string from it."
+			r.Next = read(pathOf(args))
+		}
+		return r
+	}
+	if e, ok := errors.AsType[*edit.NotUniqueError](err); ok {
+		f := notUniqueFields{EditIndex: at(e.Index), Count: e.Count, Lines: e.Lines}
+		for _, c := range e.Contexts {
+			f.Contexts = append(f.Contexts, contextOfMatch{c.Line, c.OldString})
+		}
+		r := &Refusal{Reason: KindNotUnique, Message: fmt.Sprintf("%sold_string matches %d places%s", which(e.Index), e.Count, untouched),
+			Hint: "Send one of contexts as old_string with new_string widened the same way, or set replace_all to change them all.", Fields: f}
+		r.Next = replaceAll(tool, args, e.Index)
+		return r
+	}
+	if e, ok := errors.AsType[*edit.UnencodableError](err); ok {
+		return &Refusal{Reason: KindBadRequest, Message: fmt.Sprintf("%snew_string holds %q (U+%04X, line %d column %d), which %s can't hold%s", which(e.Index), e.Char, e.Char, e.Line, e.Column, e.Encoding, untouched),
+			Hint: "Use a character that " + e.Encoding + " has, or ask the user to convert the file to UTF-8."}
+	}
+	if e, ok := errors.AsType[*edit.EmptyOldError](err); ok {
+		return &Refusal{Reason: KindBadRequest, Message: which(e.Index) + "old_string is empty, which only creates a missing file or fills an empty one" + untouched,
+			Hint: "Send the text to replace as old_string, or use Write to replace the whole file."}
+	}
+	if e, ok := errors.AsType[*edit.SameError](err); ok {
+		return &Refusal{Reason: KindBadRequest, Message: which(e.Index) + "old_string and new_string are the same" + untouched, Hint: "Leave the edit out, or send the text that should be there instead."}
+	}
+	if e, ok := errors.AsType[*edit.TooLargeError](err); ok {
+		return &Refusal{Reason: KindLimit, Message: e.Error() + untouched, Hint: "Make fewer or smaller replacements a call."}
+	}
+	return nil
+}
+
+func because(cause string) string {
+	switch cause {
+	case "tabs_vs_spaces":
+		return " (the file indents with other tabs and spaces)"
+	case "trailing_blanks":
+		return " (blanks at line ends differ)"
+	case "line_endings":
+		return " (line endings differ)"
+	case "quotes":
+		return " (quotes or dashes are typographic in one of them)"
+	case "unicode_space":
+		return " (a space is another Unicode space)"
+	case "normalisation":
+		return " (accents are composed in one and decomposed in the other)"
+	case "escaped":
+		return " (escapes such as \\n stand for themselves)"
+	case "entity":
+		return " (HTML entities stand for themselves)"
+	case "line_numbers":
+		return " (it carries line numbers of a Read)"
+	case "case":
+		return " (upper and lower case differ)"
+	case "stale":
+		return " (the text was there when the file was read, and is no longer)"
+	}
+	return ""
+}

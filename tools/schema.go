@@ -1,0 +1,165 @@
+package tools
+
+import (
+	"encoding/json"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// The tags of an argument struct, read by the schema and by the decoder:
+//
+//	json:"name"            required; with ",omitempty" optional
+//	doc:"…"                what a model must know beyond the name
+//	enum:"a|b|c"           the only strings taken
+//	min:"1" max:"1000"     bounds of an integer, or of the length of an array
+//	default:"250"          told to the model; the run function applies it
+
+// field is one argument as its tags declare it.
+type field struct {
+	name     string
+	index    int
+	typ      reflect.Type // without the pointer that optional scalars carry
+	required bool
+	doc      string
+	enum     []string
+	min, max *int64
+	fallback string
+}
+
+func fieldsOf(t reflect.Type) []field {
+	var fields []field
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		name, opts, _ := strings.Cut(sf.Tag.Get("json"), ",")
+		f := field{name: name, index: i, typ: sf.Type, required: opts != "omitempty", doc: sf.Tag.Get("doc"), fallback: sf.Tag.Get("default")}
+		if f.typ.Kind() == reflect.Pointer {
+			f.typ = f.typ.Elem()
+		}
+		if e := sf.Tag.Get("enum"); e != "" {
+			f.enum = strings.Split(e, "|")
+		}
+		f.min, f.max = bound(sf.Tag.Get("min")), bound(sf.Tag.Get("max"))
+		fields = append(fields, f)
+	}
+	return fields
+}
+
+func bound(s string) *int64 {
+	if s == "" {
+		return nil
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		panic("tools: bad bound in a struct tag: " + s) // found by any test that lists the tools
+	}
+	return &n
+}
+
+// node is one JSON Schema object. A struct, not a map: the order of its keys
+// is the order in which models read it.
+type node struct {
+	Type        string      `json:"type,omitempty"`
+	Description string      `json:"description,omitempty"`
+	Enum        []string    `json:"enum,omitempty"`
+	Minimum     *int64      `json:"minimum,omitempty"`
+	Maximum     *int64      `json:"maximum,omitempty"`
+	MinItems    *int64      `json:"minItems,omitempty"`
+	MaxItems    *int64      `json:"maxItems,omitempty"`
+	Default     any         `json:"default,omitempty"`
+	Items       *node       `json:"items,omitempty"`
+	Properties  *properties `json:"properties,omitempty"`
+	Required    []string    `json:"required,omitempty"`
+	Closed      *bool       `json:"additionalProperties,omitempty"`
+}
+
+// properties keeps the order of the struct's fields.
+type properties []property
+
+type property struct {
+	name string
+	node *node
+}
+
+func (p properties) MarshalJSON() ([]byte, error) {
+	out := []byte{'{'}
+	for i, one := range p {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		name, err := plainJSON(one.name)
+		if err != nil {
+			return nil, err
+		}
+		body, err := plainJSON(one.node)
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(append(out, name...), ':'), body...)
+	}
+	return append(out, '}'), nil
+}
+
+// inputSchema is the JSON Schema (2020-12) of an argument struct: a closed
+// object. "$schema" is left out: 2020-12 is what MCP assumes without it.
+func inputSchema(t reflect.Type) json.RawMessage {
+	return mustJSON(objectOf(t, true))
+}
+
+// outputSchema describes every payload that a tool can answer: "kind" is
+// always there, the fields of the success may be. It is an open object,
+// because a refusal carries fields of its own.
+func outputSchema(t reflect.Type) json.RawMessage {
+	n := &node{Type: "object", Properties: &properties{{"kind", &node{Type: "string"}}}, Required: []string{"kind"}}
+	return mustJSON(n)
+}
+
+func objectOf(t reflect.Type, closed bool) *node {
+	n := &node{Type: "object", Properties: &properties{}}
+	for _, f := range fieldsOf(t) {
+		*n.Properties = append(*n.Properties, property{f.name, f.schema()})
+		if f.required {
+			n.Required = append(n.Required, f.name)
+		}
+	}
+	if closed {
+		n.Closed = new(bool)
+	}
+	return n
+}
+
+func (f field) schema() *node {
+	n := &node{Description: f.doc, Enum: f.enum}
+	switch f.typ.Kind() {
+	case reflect.String:
+		n.Type = "string"
+	case reflect.Bool:
+		n.Type = "boolean"
+	case reflect.Int, reflect.Int64:
+		n.Type, n.Minimum, n.Maximum = "integer", f.min, f.max
+	case reflect.Slice:
+		n.Type, n.MinItems, n.MaxItems = "array", f.min, f.max
+		if elem := f.typ.Elem(); elem.Kind() == reflect.Struct {
+			n.Items = objectOf(elem, true)
+		} else {
+			n.Items = field{typ: elem}.schema()
+		}
+	default:
+		panic("tools: no schema for an argument of type " + f.typ.String())
+	}
+	if f.fallback != "" {
+		n.Default = json.RawMessage(f.fallback)
+		if n.Type == "string" {
+			n.Default = f.fallback
+		}
+	}
+	return n
+}
+
+func mustJSON(v any) json.RawMessage {
+	out, err := plainJSON(v)
+	if err != nil {
+		panic("tools: a schema that can't be encoded: " + err.Error()) // only by a bad struct tag
+	}
+	return out
+}

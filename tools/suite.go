@@ -1,0 +1,264 @@
+package tools
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"moltisfs/config"
+	"moltisfs/internal/approval"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/policy"
+	"moltisfs/readers"
+)
+
+// The words of an approval, for a host that answers it. A Question carries
+// the diff; an Answer is bound to the question's digest.
+type (
+	Question = approval.Question
+	Answer   = approval.Answer
+	Decision = approval.Decision
+	// An Approver decides about one change. It is asked with no lock held and may take minutes; ctx ends with the
+	// approval timeout. It must be safe for concurrent use.
+	Approver = approval.Approver
+)
+
+// What an Approver may answer.
+const (
+	Approved    = approval.Approved
+	Denied      = approval.Denied
+	TimedOut    = approval.TimedOut
+	NobodyToAsk = approval.NobodyToAsk
+)
+
+// Options is what the host supplies. The zero value is safe: nobody can
+// approve, so with require_approval every change is refused.
+type Options struct {
+	// DataDir is our own directory: audit, checkpoints, locks, read ledger. Required; made 0700 when missing.
+	DataDir string
+	// Approver answers for calls that bring none of their own. nil: nobody can be asked.
+	Approver Approver
+	// Protect lists files and trees that no tool may touch besides DataDir: the config file, the binary.
+	Protect []string
+	// Logger gets what an operator should know. nil: silent. Never file contents.
+	Logger *slog.Logger
+	// Worker is the command line that runs a reader in a process of its own (see readers.RunWorker). Empty: such readers are off.
+	Worker []string
+}
+
+// A Call is one tool call as it came in.
+type Call struct {
+	// Principal is who calls ("local" when empty); Session is whose history counts ("default" when empty).
+	Principal, Session string
+	// Turn groups the checkpoints of one user prompt; may be empty.
+	Turn string
+	Tool string
+	Args json.RawMessage
+	// Approver, when set, is asked instead of Options.Approver: a front that can ask this very caller.
+	Approver Approver
+}
+
+// A Definition is what a model is told of a tool.
+type Definition struct {
+	Name         string
+	Title        string
+	Description  string
+	InputSchema  json.RawMessage // JSON Schema 2020-12, a closed object
+	OutputSchema json.RawMessage // JSON Schema 2020-12 of every payload that the tool can answer
+	ReadOnly     bool
+	Destructive  bool
+	Idempotent   bool
+	OpenWorld    bool
+}
+
+// Suite is the tools over one policy, one audit record and one checkpoint
+// history. It is safe for concurrent use.
+type Suite struct {
+	cfg     config.Config
+	tools   policy.Tools
+	policy  *policy.Policy
+	engine  *engine.Engine
+	readers *readers.Readers
+	loops   *loops // nil when reads are not tracked
+	readCap int64
+	logger  *slog.Logger
+	roots   string
+}
+
+// Open readies the suite. Problems of the configuration come back all at
+// once; nothing of the agent's tree is touched.
+func Open(cfg config.Config, o Options) (_ *Suite, err error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	s := &Suite{cfg: cfg, logger: o.Logger, readCap: readers.WindowBytes(cfg.Tools.FS.ContextWindowTokens)}
+	if s.logger == nil {
+		s.logger = slog.New(slog.DiscardHandler)
+	}
+	if s.tools, err = policy.NewTools(cfg.Tools.Policy.Allow, cfg.Tools.Policy.Deny); err != nil {
+		return nil, err
+	}
+	dir, err := s.dataDir(o.DataDir)
+	if err != nil {
+		return nil, err
+	}
+	if s.policy, err = newPolicy(cfg.Tools.FS, dir, o.Protect); err != nil {
+		return nil, err
+	}
+	if cfg.Tools.FS.TrackReads {
+		s.loops = &loops{sessions: map[[2]string]*lastRead{}}
+	}
+	if s.readers, err = readers.New(readers.Config{CacheDir: filepath.Join(dir, "cache"), Worker: o.Worker}); err != nil {
+		return nil, err
+	}
+	s.engine, err = engine.Open(engine.Options{Config: cfg.Tools.FS, Judge: s.policy, DataDir: dir, Approver: o.Approver, Logger: s.logger})
+	if err != nil {
+		return nil, errors.Join(err, s.readers.Close())
+	}
+	return s, nil
+}
+
+// Close ends the suite; calls under way may fail.
+func (s *Suite) Close() error {
+	return errors.Join(s.engine.Close(), s.readers.Close())
+}
+
+// Containment says how firmly paths are held on this system: "kernel", "walk"
+// or "best_effort".
+func (s *Suite) Containment() string { return s.engine.Containment() }
+
+// Definitions are the tools that may be called, in the order of All. A tool
+// that [tools.policy] denies is not among them.
+func (s *Suite) Definitions() []Definition {
+	var out []Definition
+	for i := range All {
+		if s.tools.Allows(All[i].Name) {
+			out = append(out, All[i].definition())
+		}
+	}
+	return out
+}
+
+// Definitions are those of every tool, for a host that shows them without a
+// suite.
+func Definitions() []Definition {
+	out := make([]Definition, len(All))
+	for i := range All {
+		out[i] = All[i].definition()
+	}
+	return out
+}
+
+// UnknownToolError is a call of a tool that is not there, or that this caller
+// may not call: the two are the same to it.
+type UnknownToolError struct {
+	Tool    string
+	Nearest string // "" when nothing is close
+}
+
+func (e *UnknownToolError) Error() string {
+	if e.Nearest != "" {
+		return fmt.Sprintf("there is no tool %q; did you mean %s?", e.Tool, e.Nearest)
+	}
+	return fmt.Sprintf("there is no tool %q", e.Tool)
+}
+
+// Call runs one tool. Whatever the model asked for comes back as a payload, a
+// *Refusal included. An error means that the host is broken, or, as an
+// *UnknownToolError, that there is no such tool.
+func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
+	start := time.Now()
+	c := &engine.Call{
+		ID: rand.Text()[:16], Principal: or(in.Principal, "local"), Session: or(in.Session, "default"),
+		Turn: in.Turn, Tool: in.Tool, Approver: in.Approver,
+	}
+	tool := s.tool(in.Tool)
+	if tool == nil {
+		err := s.unknown(in.Tool)
+		return nil, errors.Join(err, s.engine.Record(c, start, "unknown_tool", err))
+	}
+	p, cause := s.run(ctx, tool, c, in.Args)
+	outcome := "ok"
+	switch r := p.(type) {
+	case *Refusal:
+		outcome = r.Reason
+	case nil:
+		outcome = "host_error"
+	}
+	// Every way out passes here. A view that can't be recorded is not answered; a change that has happened is, because
+	// its intent is on record and the caller must know.
+	if rerr := s.engine.Record(c, start, outcome, cause); rerr != nil {
+		s.logger.Error("the audit record could not be written", "tool", in.Tool, "err", rerr)
+		if tool.Effect == Reads || p == nil {
+			return nil, errors.Join(cause, fmt.Errorf("writing the audit record: %w", rerr))
+		}
+		if ch, ok := p.(interface{ warn(string) }); ok {
+			ch.warn("the outcome could not be written to the audit log")
+		}
+	}
+	if p == nil {
+		return nil, cause
+	}
+	return p, nil
+}
+
+// run decodes and runs, and turns what went wrong into a refusal. p is nil
+// when the host is broken.
+func (s *Suite) run(ctx context.Context, t *Tool, c *engine.Call, raw json.RawMessage) (p Payload, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.logger.Error("a tool panicked", "tool", t.Name, "panic", r, "stack", string(debug.Stack()))
+			p, err = nil, fmt.Errorf("%s: internal error: %v", t.Name, r)
+		}
+	}()
+	args, err := t.decode(raw)
+	if err == nil {
+		if c.Trace.Paths = []string{pathOf(args)}; c.Trace.Paths[0] == "" {
+			c.Trace.Paths = nil
+		}
+		if p, err = t.run(ctx, s, c, args); err == nil {
+			if t.Effect != Reads {
+				s.loops.reset(c)
+			}
+			return p, nil
+		}
+	}
+	r, hostErr := s.refuse(ctx, t.Name, args, err)
+	if hostErr != nil {
+		return nil, hostErr
+	}
+	return r, err
+}
+
+func (s *Suite) tool(name string) *Tool {
+	if !s.tools.Allows(name) {
+		return nil
+	}
+	for i := range All {
+		if All[i].Name == name {
+			return &All[i]
+		}
+	}
+	return nil
+}
+
+func (s *Suite) unknown(name string) *UnknownToolError {
+	var names []string
+	for _, d := range s.Definitions() {
+		names = append(names, d.Name)
+	}
+	return &UnknownToolError{Tool: name, Nearest: nearest(name, names)}
+}
+
+func or(s, fallback string) string {
+	if s == "" {
+		return fallback
+	}
+	return s
+}

@@ -1,0 +1,115 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"moltisfs/internal/edit"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+)
+
+// WriteArgs is what a model may say to Write.
+type WriteArgs struct {
+	FilePath     string  `json:"file_path" doc:"absolute"`
+	Content      string  `json:"content"`
+	ExpectedHash *string `json:"expected_hash,omitempty" doc:"only if the file's sha256 is this"`
+	DryRun       *bool   `json:"dry_run,omitempty" doc:"show the result, change nothing"`
+	Acknowledge  *bool   `json:"acknowledge,omitempty" doc:"yes to a guard that refused the call"`
+}
+
+func (a *WriteArgs) target() string { return a.FilePath }
+
+// Write is the payload of kind "write".
+type Write struct {
+	FilePath     string  `json:"file_path"`
+	BytesWritten int64   `json:"bytes_written"`
+	CheckpointID *string `json:"checkpoint_id"`
+	Created      bool    `json:"created"`
+	Changed
+}
+
+func (*Write) Kind() string { return "write" }
+func (*Write) payload()     {}
+
+// Text says it as Claude Code does.
+func (w *Write) Text() string {
+	verb := "updated"
+	switch {
+	case w.Unchanged:
+		return "The file " + w.FilePath + " has this content already." + w.notes()
+	case w.Created:
+		verb = "created"
+	}
+	return fmt.Sprintf("File %s%s successfully at: %s%s", w.dry(), verb, w.FilePath, w.notes())
+}
+
+var writeTool = define[WriteArgs, *Write](Tool{
+	Name:  "Write",
+	Title: "Write a file",
+	Description: "Replaces a whole file or creates it, atomically. Parent directories must exist; symbolic links are refused. " +
+		"Mode, owner and attributes are kept. Prefer Edit for changing a part.",
+	Effect: Overwrites, Idempotent: true,
+}, runWrite)
+
+func runWrite(ctx context.Context, s *Suite, c *engine.Call, a *WriteArgs) (Payload, error) {
+	content := []byte(a.Content)
+	m := engine.Mutation{
+		Paths:         []string{a.FilePath},
+		Summary:       fmt.Sprintf("write %d bytes", len(content)),
+		ExpectedHash:  value(a.ExpectedHash),
+		DryRun:        value(a.DryRun),
+		Acknowledged:  value(a.Acknowledge),
+		Overwrites:    true,
+		CreateParents: s.cfg.Tools.FS.CreateParents,
+		Next: func(ts []*engine.Target) error {
+			t := ts[0]
+			if err := guardOverwrite(t, content, value(a.Acknowledge)); err != nil {
+				return err
+			}
+			t.After = engine.After{Kind: guardfs.KindFile, Content: content}
+			return nil
+		},
+	}
+	done, err := s.engine.Mutate(ctx, c, m)
+	if err != nil {
+		return nil, err
+	}
+	t := done.Targets[0]
+	return &Write{
+		FilePath: t.True, BytesWritten: int64(len(content)), Created: !t.Before.Exists,
+		CheckpointID: pointer(done.Checkpoint), Changed: changed(done, t),
+	}, nil
+}
+
+// guardOverwrite refuses an overwrite that is most likely not meant: content
+// emptied, real code replaced by a placeholder, more than half dropped of a
+// file of which only a part was seen.
+func guardOverwrite(t *engine.Target, content []byte, meant bool) error {
+	before := t.Before
+	if !before.Exists || meant {
+		return nil
+	}
+	if f := edit.Placeholder(before.Content, content); f != nil {
+		return guardRefusal(fmt.Sprintf("line %d of the content, %s, stands for code that it would delete", f.Line, quote(f.Text)),
+			"Send the whole content, or use Edit for the part that changes; acknowledge: true if the line is meant.")
+	}
+	if edit.Empties(before.Content, content) {
+		return guardRefusal("this would empty a file that has content", "Set acknowledge: true if that is meant.")
+	}
+	seen := t.Known.Seen
+	if t.Known.Tracked && seen != nil && !seen.Whole && bytes.Count(content, []byte("\n"))*2 < bytes.Count(before.Content, []byte("\n")) {
+		r := guardRefusal(fmt.Sprintf("this would drop more than half of a file of which only %d of %d lines were read", seen.Shown(), seen.Lines),
+			"Read the rest first, or set acknowledge: true if that is meant.")
+		r.Next = &NextCall{"Read", map[string]any{"file_path": t.Path, "offset": firstUnseen(seen)}}
+		return r
+	}
+	return nil
+}
+
+func guardRefusal(what, hint string) *Refusal {
+	return &Refusal{Reason: KindBadRequest, Message: what + "; nothing was changed", Hint: hint, Fields: struct {
+		Guard string `json:"guard"`
+	}{"overwrite"}}
+}
