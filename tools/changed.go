@@ -34,7 +34,7 @@ type Changed struct {
 const maxPatchLines = 400
 
 func changed(done *engine.Done, t *engine.Target) Changed {
-	hunks := edit.Patch(t.Before.Content, t.After.Content)
+	hunks := engine.Hunks(t)
 	ch := Changed{SHA256: t.After.Hash, Patch: []edit.Hunk{}, DryRun: done.DryRun, CheckpointSkipped: done.Skipped, ParentsMade: done.Made}
 	ch.Added, ch.Removed = edit.Counts(hunks)
 	ch.Unchanged = t.Before.Exists && t.Before.Hash == t.After.Hash

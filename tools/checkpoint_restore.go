@@ -123,7 +123,7 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 
 func restoredFile(t *engine.Target, merged, dry bool) RestoredFile {
 	f := RestoredFile{Path: t.True}
-	f.Added, f.Removed = edit.Counts(edit.Patch(t.Before.Content, t.After.Content))
+	f.Added, f.Removed = edit.Counts(engine.Hunks(t))
 	switch {
 	case !dry && t.Published == nil, dry && t.Before.Hash == t.After.Hash && t.Before.Exists == (t.After.Kind != guardfs.KindAbsent):
 		f.Action = "unchanged"

@@ -2,7 +2,6 @@ package tools
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -20,9 +19,13 @@ type EditArgs struct {
 	ExpectedHash *string `json:"expected_hash,omitempty" doc:"only if the file's sha256 is this"`
 	DryRun       *bool   `json:"dry_run,omitempty" doc:"show the result, change nothing"`
 	Acknowledge  *bool   `json:"acknowledge,omitempty" doc:"yes to a guard that refused the call"`
+	Encoding     *string `json:"encoding,omitempty" doc:"when the detected one is wrong"`
 }
 
 func (a *EditArgs) target() string { return a.FilePath }
+
+// maxResult bounds a file after edits, in bytes.
+const maxResult = 64 << 20
 
 // Edit is the payload of kind "edit".
 type Edit struct {
@@ -67,7 +70,7 @@ var editTool = define[EditArgs, *Edit](Tool{
 
 func runEdit(ctx context.Context, s *Suite, c *engine.Call, a *EditArgs) (Payload, error) {
 	one := []edit.Edit{{Old: a.OldString, New: a.NewString, All: value(a.ReplaceAll)}}
-	done, r, err := s.edit(ctx, c, a.FilePath, one, editOptions{value(a.ExpectedHash), value(a.DryRun), value(a.Acknowledge)})
+	done, r, err := s.edit(ctx, c, a.FilePath, one, editOptions{value(a.ExpectedHash), value(a.DryRun), value(a.Acknowledge), value(a.Encoding)})
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +86,7 @@ type editOptions struct {
 	expected    string
 	dryRun      bool
 	acknowledge bool
+	encoding    string
 }
 
 // edit is the road that Edit and MultiEdit share: they differ in how many
@@ -97,14 +101,16 @@ func (s *Suite) edit(ctx context.Context, c *engine.Call, path string, edits []e
 			if !t.Before.Exists && edits[0].Old != "" {
 				return s.missing("Read", &ReadArgs{FilePath: path})
 			}
-			result, err = edit.Apply(t.Before.Content, edits, edit.Options{Strict: s.cfg.Tools.FS.EditMatching == "strict"})
+			result, err = edit.Apply(t.Before.Content, edits, edit.Options{
+				Strict: s.cfg.Tools.FS.EditMatching == "strict", MaxBytes: maxResult, Seen: s.engine.LastSeen(t), Encoding: o.encoding,
+			})
 			if t.Known.Stale && !survives(result, err) {
 				return s.engine.Modified(t)
 			}
 			if err != nil {
-				return s.stale(t, err)
+				return err
 			}
-			if err := guardEdits(t, edits, result, o.acknowledge); err != nil {
+			if err := guardEdits(result, o.acknowledge); err != nil {
 				return err
 			}
 			t.After = engine.After{Kind: guardfs.KindFile, Content: result.Content}
@@ -132,31 +138,16 @@ func survives(r *edit.Result, err error) bool {
 	return true
 }
 
-// stale names the cause of a no_match that the last read explains: the text
-// was there when the session read the file.
-func (s *Suite) stale(t *engine.Target, err error) error {
-	if e, ok := errors.AsType[*edit.NoMatchError](err); ok && t.Known.Stale {
-		e.Cause = "stale"
-	}
-	return err
-}
-
-func guardEdits(t *engine.Target, edits []edit.Edit, r *edit.Result, meant bool) error {
+func guardEdits(r *edit.Result, meant bool) error {
 	if meant {
 		return nil
 	}
-	if edit.Empties(t.Before.Content, r.Content) {
+	if edit.Empties(r.Before, r.After) != nil {
 		return editGuard("this would empty the file", "Set acknowledge: true if that is meant.")
 	}
-	for i, e := range edits {
-		if f := edit.Placeholder([]byte(e.Old), []byte(e.New)); f != nil {
-			which := ""
-			if len(edits) > 1 {
-				which = fmt.Sprintf("edit %d: ", i+1)
-			}
-			return editGuard(fmt.Sprintf("%sline %d of new_string, %s, stands for code that it would delete", which, f.Line, quote(f.Text)),
-				"Send all of the new text, or a smaller old_string; acknowledge: true if the line is meant.")
-		}
+	if f := edit.Placeholder(r.Before, r.After); f != nil {
+		return editGuard(fmt.Sprintf("%s in line %d of the result stands for %s that it would delete", quote(f.Text), f.Line, plural(f.Removed, "line")+" of code"),
+			"Send all of the new text, or a smaller old_string; acknowledge: true if the line is meant.")
 	}
 	return nil
 }
@@ -171,7 +162,7 @@ func editGuard(what, hint string) *Refusal {
 
 func (s *Suite) editChanged(done *engine.Done, t *engine.Target) Changed {
 	ch := changed(done, t)
-	ch.Snippet = edit.Snippet(t.After.Content, edit.Patch(t.Before.Content, t.After.Content))
+	ch.Snippet = edit.Snippet(engine.Hunks(t), s.number())
 	if t.Known.Stale {
 		ch.ChangedMeanwhile = clip(s.engine.Modified(t).Diff, maxDiff)
 		if ch.ChangedMeanwhile == "" {
@@ -179,6 +170,17 @@ func (s *Suite) editChanged(done *engine.Done, t *engine.Target) Changed {
 		}
 	}
 	return ch
+}
+
+// number writes line numbers as Read does.
+func (s *Suite) number() func(int) string {
+	switch s.cfg.Tools.FS.LineNumbers {
+	case "tab":
+		return func(n int) string { return fmt.Sprintf("%6d\t", n) }
+	case "compact":
+		return func(n int) string { return fmt.Sprintf("%d\t", n) }
+	}
+	return nil
 }
 
 func notUTF8(encoding string) string {

@@ -3,6 +3,7 @@ package tools
 import (
 	"context"
 	"fmt"
+	"path"
 	"strings"
 
 	"moltisfs/grep"
@@ -66,6 +67,9 @@ func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payloa
 	}
 	out := &Glob{Paths: []string{}}
 	err = s.walk(ctx, c, root, func(ctx context.Context, w grep.Walk) error {
+		if w.File != nil {
+			return notADirectory(a, w.Name)
+		}
 		r, err := grep.Files(ctx, w, q)
 		if err != nil {
 			return err
@@ -84,4 +88,11 @@ func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payloa
 		out.NextOffset = q.Offset + len(out.Paths)
 	}
 	return out, nil
+}
+
+func notADirectory(a *GlobArgs, file string) *Refusal {
+	return &Refusal{
+		Reason: KindBadRequest, FilePath: value(a.Path), Message: quote(value(a.Path)) + " is a file, not a directory",
+		Hint: "Give its directory as path.", Next: &NextCall{"Glob", map[string]any{"pattern": a.Pattern, "path": path.Dir(file)}},
+	}
 }

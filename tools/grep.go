@@ -259,30 +259,28 @@ func contextOf(a *GrepArgs) (before, after int) {
 }
 
 func (g *Grep) fill(r *grep.Result, q grep.Query) {
-	g.Root, g.Truncated, g.Partial, g.Skipped = r.Root, r.Truncated, r.Partial, skippedOf(r.Skipped)
+	g.Root, g.Partial, g.Skipped = r.Root, r.Partial, skippedOf(r.Skipped)
 	g.Total = GrepTotals{Files: r.Totals.Files, Lines: r.Totals.Lines, Matches: r.Totals.Matches}
 	if r.Engine == "backtracking" {
 		g.Engine = r.Engine
 	}
-	shown := 0
+	shown, all := len(r.Files), r.Totals.Files
 	switch q.Mode {
 	case grep.Content:
 		g.rows = r.Rows
 		g.Matches = g.matches(q)
-		shown = len(r.Rows)
+		shown, all = len(r.Rows), r.Totals.Rows
 	case grep.Count:
 		for _, f := range r.Files {
 			g.Counts = append(g.Counts, GrepCount{f.Path, f.Lines, f.Matches})
 		}
-		shown = len(r.Files)
 	default:
 		for _, f := range r.Files {
 			g.Files = append(g.Files, f.Path)
 		}
-		shown = len(r.Files)
 	}
-	if g.Truncated && q.Limit > 0 {
-		g.NextOffset = q.Offset + shown
+	if q.Offset+shown < all {
+		g.Truncated, g.NextOffset = true, q.Offset+shown
 	}
 }
 

@@ -14,6 +14,7 @@ type MultiEditArgs struct {
 	ExpectedHash *string   `json:"expected_hash,omitempty"`
 	DryRun       *bool     `json:"dry_run,omitempty"`
 	Acknowledge  *bool     `json:"acknowledge,omitempty"`
+	Encoding     *string   `json:"encoding,omitempty"`
 }
 
 // OneEdit is one of the edits of a MultiEdit.
@@ -64,7 +65,7 @@ func runMultiEdit(ctx context.Context, s *Suite, c *engine.Call, a *MultiEditArg
 	for i, e := range a.Edits {
 		edits[i] = edit.Edit{Old: e.OldString, New: e.NewString, All: value(e.ReplaceAll)}
 	}
-	done, r, err := s.edit(ctx, c, a.FilePath, edits, editOptions{value(a.ExpectedHash), value(a.DryRun), value(a.Acknowledge)})
+	done, r, err := s.edit(ctx, c, a.FilePath, edits, editOptions{value(a.ExpectedHash), value(a.DryRun), value(a.Acknowledge), value(a.Encoding)})
 	if err != nil {
 		return nil, err
 	}

@@ -1,11 +1,16 @@
 package tools
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+
+	"golang.org/x/text/unicode/norm"
 
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"
@@ -37,9 +42,13 @@ func again(tool string, args any, change map[string]any) *NextCall {
 // asMap turns an argument struct back into the arguments as sent.
 func asMap(args any) map[string]any {
 	out := map[string]any{}
-	if raw, err := plainJSON(args); err == nil {
-		_ = unmarshalNumbers(raw, &out)
+	raw, err := plainJSON(args)
+	if err != nil {
+		return out
 	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	_ = dec.Decode(&out)
 	return out
 }
 
@@ -73,19 +82,35 @@ func (s *Suite) badPath(tool string, args any, e *guardfs.BadPathError) *Refusal
 	if e.Path == "" {
 		r.Message = "the path is empty"
 	}
-	if root := s.cfg.Tools.FS.WorkspaceRoot; root != "" && e.Path != "" && !filepath.IsAbs(e.Path) && !strings.HasPrefix(e.Path, "~") && !strings.Contains(e.Path, "\x00") {
-		abs := path.Join(root, e.Path)
-		if !strings.HasPrefix(abs, root) {
-			return r
-		}
-		r.Hint = "Send it absolute: " + abs
-		key := "file_path"
-		if _, isFile := asMap(args)["file_path"]; !isFile {
-			key = "path"
-		}
-		r.Next = again(tool, args, map[string]any{key: abs})
+	abs := s.absolute(e.Path)
+	if abs == "" {
+		return r
 	}
+	r.Hint = "Send it absolute: " + abs
+	key := "file_path"
+	if _, isFile := asMap(args)["file_path"]; !isFile {
+		key = "path"
+	}
+	r.Next = again(tool, args, map[string]any{key: abs})
 	return r
+}
+
+// absolute is what a path that is not absolute most likely means, "" when
+// that can't be told.
+func (s *Suite) absolute(p string) string {
+	root := s.cfg.Tools.FS.WorkspaceRoot
+	switch {
+	case strings.ContainsRune(p, 0), strings.HasPrefix(p, "~"):
+		return ""
+	case strings.HasPrefix(p, "file:///"):
+		return path.Clean(strings.TrimPrefix(p, "file://"))
+	case p == "", root == "", path.IsAbs(p), strings.Contains(p, "://"):
+		return ""
+	}
+	if abs := path.Join(root, p); abs == root || strings.HasPrefix(abs, strings.TrimSuffix(root, "/")+"/") {
+		return abs
+	}
+	return ""
 }
 
 func (s *Suite) symlink(tool string, args any, e *guardfs.SymlinkError) *Refusal {
@@ -101,7 +126,9 @@ func (s *Suite) symlink(tool string, args any, e *guardfs.SymlinkError) *Refusal
 	}
 	r.Message += "; it leads to " + quote(real)
 	r.Hint = "Use " + real + "."
-	r.Next = again(tool, args, map[string]any{"file_path": real})
+	if _, isFile := asMap(args)["file_path"]; isFile {
+		r.Next = again(tool, args, map[string]any{"file_path": real})
+	}
 	r.Fields = struct {
 		Target string `json:"target"`
 	}{real}
@@ -121,7 +148,7 @@ func (s *Suite) notRegular(e *guardfs.NotRegularError, asked string) *Refusal {
 		f := struct {
 			Entries []string `json:"entries"`
 			More    int      `json:"more,omitempty"`
-		}{Entries: names}
+		}{Entries: orEmpty(names)}
 		if len(names) > most {
 			f.Entries, f.More = names[:most], len(names)-most
 		}
@@ -141,6 +168,11 @@ func (s *Suite) missing(tool string, args any) *Refusal {
 	near := s.engine.Near(asked)
 	if near.Dir == "" {
 		r.Hint = "Ask the user for the right path."
+		return r
+	}
+	if near.Depth == 0 && slices.Contains(near.Names, path.Base(asked)) {
+		r.Message = quote(asked) + " is a symbolic link to something that does not exist"
+		r.Next = &NextCall{"Glob", map[string]any{"pattern": "*", "path": near.Dir}}
 		return r
 	}
 	if names := similar(path.Base(asked), near.Names); len(names) > 0 && near.Depth == 0 {
@@ -190,7 +222,7 @@ func similar(name string, names []string) []string {
 		switch {
 		case f == folded:
 			score = 0
-		case len(f) < 128 && len(folded) < 128 && distance(f, folded) <= len(folded)/4:
+		case len(f) < 128 && len(folded) < 128 && distance(f, folded) <= max(1, len(folded)/3):
 			score = 1 + distance(f, folded)
 		case strings.TrimSuffix(f, path.Ext(f)) == stem && stem != "":
 			score = 40
@@ -266,4 +298,10 @@ func size(n int64) string {
 		return fmt.Sprintf("%d KB", n>>10)
 	}
 	return fmt.Sprintf("%d bytes", n)
+}
+
+// foldName is a name as a person might misremember it: no case, composed
+// accents, no slash at its end.
+func foldName(s string) string {
+	return strings.ToLower(norm.NFC.String(strings.TrimSuffix(s, "/")))
 }

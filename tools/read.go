@@ -3,10 +3,7 @@ package tools
 import (
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"strings"
 
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
@@ -63,16 +60,6 @@ func (c *Content) MarshalJSON() ([]byte, error) {
 	return append(out, body[1:]...), nil
 }
 
-// Text is the content itself; what a model must know of it besides follows in
-// brackets.
-func (c *Content) Text() string {
-	text := c.Body.Text()
-	if c.LoopWarning != "" {
-		text = strings.TrimSuffix(text, "\n") + "\n[" + c.LoopWarning + "]"
-	}
-	return text
-}
-
 var readTool = define[ReadArgs, *Content](Tool{
 	Name:  "Read",
 	Title: "Read a file",
@@ -84,6 +71,9 @@ var readTool = define[ReadArgs, *Content](Tool{
 // inMemory is the size up to which a file is taken in one read: cheaper than
 // windows, and it can be hashed on the way.
 const inMemory = 1 << 20
+
+// defaultLines is how many lines a Read shows unless told.
+const defaultLines = readers.DefaultLines
 
 func runRead(ctx context.Context, s *Suite, c *engine.Call, a *ReadArgs) (Payload, error) {
 	out := &Content{}
@@ -105,7 +95,7 @@ func runRead(ctx context.Context, s *Suite, c *engine.Call, a *ReadArgs) (Payloa
 		},
 	})
 	if err != nil {
-		return nil, s.tooLarge(a, err)
+		return nil, err
 	}
 	if s.loops != nil {
 		out.LoopWarning = s.loops.saw(c, a, out)
@@ -134,15 +124,20 @@ func (s *Suite) look(ctx context.Context, f *guardfs.File, a *ReadArgs, out *Con
 		return nil, err
 	}
 	out.Body = body
+	seen := body.Seen()
+	if sight.Hash == "" {
+		sight.Hash = seen.Sum
+	}
 	if sight.Hash == "" && s.engine.Tracks() && info.Size <= s.cfg.Tools.FS.MaxReadBytes {
 		if sight.Hash, err = engine.HashFile(ctx, f); err != nil {
 			return nil, err
 		}
 	}
+	sight.Whole = seen.Whole
 	if t, ok := body.(*readers.Text); ok {
-		sight.Lines, sight.Whole = t.TotalLines, t.Whole
-		if !t.Whole && t.RenderedLines > 0 && t.LinesCut == 0 {
-			sight.Ranges = []ledger.Range{{First: t.StartLine, Last: t.StartLine + t.RenderedLines - 1}}
+		sight.Lines = int(t.TotalLines)
+		if !seen.Whole && seen.FirstLine > 0 && t.LinesCut == 0 {
+			sight.Ranges = []ledger.Range{{First: seen.FirstLine, Last: seen.LastLine}}
 		}
 	} else {
 		sight.Whole = true // an image, a PDF or a binary counts as read: there are no lines to have missed
@@ -156,32 +151,7 @@ func (s *Suite) readOptions(a *ReadArgs) readers.Options {
 		Offset: value(a.Offset), Limit: value(a.Limit), Pages: value(a.Pages), Tail: value(a.Tail), Column: value(a.Column),
 		MaxBytes: s.readCap, MaxFileBytes: fs.MaxReadBytes, AllowLarge: value(a.AllowLarge), BinaryPolicy: fs.BinaryPolicy,
 		LineNumbers: fs.LineNumbers, Encoding: value(a.Encoding), Render: value(a.Render),
+		ImageMaxEdge: fs.ImageMaxEdge, ImageMaxBytes: fs.ImageMaxBytes, PDFEngine: fs.PDFEngine,
 	}
 	return o
-}
-
-// readCap is how many bytes one Read may answer (the seed, "Adaptive read
-// sizing"): a fifth of the context at four bytes a token, within 50 to 512 KB;
-// 256 KB when the context is not known.
-func readCap(contextTokens int) int {
-	if contextTokens <= 0 {
-		return 256 << 10
-	}
-	return max(50<<10, min(512<<10, contextTokens/5*4))
-}
-
-// tooLarge gives the refusal of a file over max_read_bytes its window.
-func (s *Suite) tooLarge(a *ReadArgs, err error) error {
-	e, ok := errors.AsType[readers.Refusal](err)
-	if !ok || e.Kind() != KindTooLarge {
-		return err
-	}
-	r := &Refusal{Reason: KindTooLarge, FilePath: a.FilePath, Message: e.Error(), Hint: sentence(e.Hint())}
-	if big, ok := errors.AsType[*readers.TooLarge](err); ok {
-		r.Fields = sizes{big.Bytes, big.Max}
-		r.Message = fmt.Sprintf("the file has %s; max_read_bytes is %s", size(big.Bytes), size(big.Max))
-		r.Hint = "Read a window with offset and limit, or search it with Grep."
-		r.Next = &NextCall{"Read", map[string]any{"file_path": a.FilePath, "offset": 1, "limit": 2000}}
-	}
-	return r
 }

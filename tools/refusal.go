@@ -12,7 +12,6 @@ import (
 	"moltisfs/checkpoint"
 	"moltisfs/grep"
 	"moltisfs/grep/match"
-	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
@@ -63,7 +62,11 @@ type NextCall struct {
 }
 
 func (r *Refusal) Kind() string { return r.Reason }
-func (*Refusal) payload()       {}
+
+// Error lets a step of a chain refuse in its own words.
+func (r *Refusal) Error() string { return r.Message }
+
+func (*Refusal) payload() {}
 
 // Text is the refusal in two or three lines.
 func (r *Refusal) Text() string {
@@ -254,11 +257,24 @@ func (s *Suite) ofApproval(tool string, args any, err error) *Refusal {
 }
 
 func (s *Suite) ofReader(tool string, args any, err error) *Refusal {
-	e, ok := errors.AsType[readers.Refusal](err)
+	e, ok := errors.AsType[readers.Hinter](err)
 	if !ok {
 		return nil
 	}
-	return &Refusal{Reason: e.Kind(), Message: e.Error(), Hint: sentence(e.Hint())}
+	r := &Refusal{Reason: KindUnsupported, Message: e.Error(), Hint: sentence(e.Hint())}
+	switch e := e.(type) {
+	case *readers.BadRequest, *readers.BadPages, *readers.BadEncoding:
+		r.Reason = KindBadRequest
+	case *readers.Limit:
+		r.Reason = KindLimit
+	case *readers.TooLarge:
+		r.Reason = KindTooLarge
+		r.Fields = sizes{e.Size, e.Max}
+		if e.Windowed {
+			r.Next = &NextCall{"Read", map[string]any{"file_path": pathOf(args), "offset": 1, "limit": defaultLines}}
+		}
+	}
+	return r
 }
 
 func (s *Suite) ofSearch(tool string, args any, err error) *Refusal {
@@ -277,8 +293,15 @@ func (s *Suite) ofSearch(tool string, args any, err error) *Refusal {
 		}
 		return r
 	}
-	if e, ok := errors.AsType[*grep.UsageError](err); ok {
-		return &Refusal{Reason: KindBadRequest, Message: e.Error(), Hint: sentence(e.Hint)}
+	if e, ok := errors.AsType[*grep.GlobError](err); ok {
+		return &Refusal{Reason: KindBadRequest, Message: e.Error(), Hint: "Write it like **/*.go or *.{ts,tsx}; a backslash makes the next character literal."}
+	}
+	if e, ok := errors.AsType[*grep.TypeError](err); ok {
+		r := &Refusal{Reason: KindBadRequest, Message: fmt.Sprintf("there is no file type %q", e.Type), Hint: "Use one of " + strings.Join(e.Nearest, ", ") + ", or glob."}
+		if len(e.Nearest) > 0 {
+			r.Next = again(tool, args, map[string]any{"type": e.Nearest[0]})
+		}
+		return r
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ type noMatchFields struct {
 	Region    string `json:"region,omitempty"`   // the region as it stands in the file
 	Diff      string `json:"diff,omitempty"`     // character diff with visible blanks
 	Resend    string `json:"resend,omitempty"`   // the exact old_string that would match
+	Detail    string `json:"detail,omitempty"`   // why a near match was not taken
 }
 
 // Text shows the difference and what to send.
@@ -74,10 +75,13 @@ func (s *Suite) ofEdit(tool string, args any, err error) *Refusal {
 	const untouched = "; the file is untouched"
 	if e, ok := errors.AsType[*edit.NoMatchError](err); ok {
 		r := &Refusal{Reason: KindNoMatch, Message: which(e.Index) + "old_string was not found" + because(e.Cause) + untouched,
-			Fields: noMatchFields{EditIndex: at(e.Index), Cause: e.Cause, Line: e.Line, EndLine: e.EndLine, Region: e.Region, Diff: e.Diff, Resend: e.Resend}}
+			Fields: noMatchFields{EditIndex: at(e.Index), Cause: e.Cause, Line: e.Line, EndLine: e.EndLine, Region: e.Region, Diff: e.Diff, Resend: e.Resend, Detail: e.Detail}}
 		switch {
 		case e.Resend != "":
 			r.Hint = "Send resend as old_string."
+			if e.Partial {
+				r.Hint = "Send resend as old_string, with new_string made to fit it."
+			}
 			r.Next = resend(tool, args, e.Index, e.Resend)
 		case e.Line > 0:
 			r.Hint = fmt.Sprintf("Read lines %d to %d and copy old_string from there.", e.Line, e.EndLine)
@@ -100,7 +104,7 @@ func (s *Suite) ofEdit(tool string, args any, err error) *Refusal {
 	}
 	if e, ok := errors.AsType[*edit.UnencodableError](err); ok {
 		return &Refusal{Reason: KindBadRequest, Message: fmt.Sprintf("%snew_string holds %q (U+%04X, line %d column %d), which %s can't hold%s", which(e.Index), e.Char, e.Char, e.Line, e.Column, e.Encoding, untouched),
-			Hint: "Use a character that " + e.Encoding + " has, or ask the user to convert the file to UTF-8."}
+			Hint: "Use a character that " + e.Encoding + " has, or ask the user to convert the file to UTF-8" + guessed(e.Guessed) + "."}
 	}
 	if e, ok := errors.AsType[*edit.EmptyOldError](err); ok {
 		return &Refusal{Reason: KindBadRequest, Message: which(e.Index) + "old_string is empty, which only creates a missing file or fills an empty one" + untouched,
@@ -109,10 +113,26 @@ func (s *Suite) ofEdit(tool string, args any, err error) *Refusal {
 	if e, ok := errors.AsType[*edit.SameError](err); ok {
 		return &Refusal{Reason: KindBadRequest, Message: which(e.Index) + "old_string and new_string are the same" + untouched, Hint: "Leave the edit out, or send the text that should be there instead."}
 	}
+	if e, ok := errors.AsType[*edit.NoopError](err); ok {
+		return &Refusal{Reason: KindBadRequest, Message: e.Error() + untouched, Hint: "Leave the edit out, or send the text that should be there instead."}
+	}
+	if e, ok := errors.AsType[*edit.EncodingError](err); ok {
+		return &Refusal{Reason: KindUnsupported, Message: e.Error() + untouched, Hint: "Ask the user to convert the file to UTF-8."}
+	}
+	if e, ok := errors.AsType[*edit.TooManyError](err); ok {
+		return &Refusal{Reason: KindLimit, Message: e.Error() + untouched, Hint: "Make fewer or smaller replacements a call."}
+	}
 	if e, ok := errors.AsType[*edit.TooLargeError](err); ok {
 		return &Refusal{Reason: KindLimit, Message: e.Error() + untouched, Hint: "Make fewer or smaller replacements a call."}
 	}
 	return nil
+}
+
+func guessed(is bool) string {
+	if is {
+		return "; the encoding is a guess, the encoding argument overrules it"
+	}
+	return ""
 }
 
 func because(cause string) string {

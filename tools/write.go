@@ -92,10 +92,10 @@ func guardOverwrite(t *engine.Target, content []byte, meant bool) error {
 		return nil
 	}
 	if f := edit.Placeholder(before.Content, content); f != nil {
-		return guardRefusal(fmt.Sprintf("line %d of the content, %s, stands for code that it would delete", f.Line, quote(f.Text)),
+		return guardRefusal(fmt.Sprintf("%s in line %d of the content stands for %s of code that it would delete", quote(f.Text), f.Line, plural(f.Removed, "line")),
 			"Send the whole content, or use Edit for the part that changes; acknowledge: true if the line is meant.")
 	}
-	if edit.Empties(before.Content, content) {
+	if edit.Empties(before.Content, content) != nil {
 		return guardRefusal("this would empty a file that has content", "Set acknowledge: true if that is meant.")
 	}
 	seen := t.Known.Seen

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"moltisfs/internal/approval"
 	"moltisfs/internal/edit"
@@ -59,7 +60,7 @@ func (e *Engine) question(c *Call, ts targets, m *Mutation) approval.Question {
 	plan := approval.Plan{Operation: c.Tool, Principal: c.Principal, Session: c.Session}
 	var diff strings.Builder
 	for _, t := range ts {
-		hunks := edit.Patch(t.Before.Content, t.After.Content)
+		hunks := Hunks(t)
 		added, removed := edit.Counts(hunks)
 		q.Added, q.Removed = q.Added+added, q.Removed+removed
 		diff.WriteString(edit.Unified(t.True, hunks))
@@ -92,7 +93,7 @@ func warnings(t *Target) []string {
 func diffOf(ts targets) string {
 	var diff strings.Builder
 	for _, t := range ts {
-		diff.WriteString(edit.Unified(t.True, edit.Patch(t.Before.Content, t.After.Content)))
+		diff.WriteString(edit.Unified(t.True, Hunks(t)))
 	}
 	return diff.String()
 }
@@ -102,9 +103,36 @@ func diffOf(ts targets) string {
 func (e *Engine) modified(t *Target) error {
 	m := &ModifiedError{Path: t.True, Was: t.Known.Seen.Hash, Hash: t.Before.Hash}
 	if old, ok := e.ledger.Content(m.Was); ok {
-		m.Diff = edit.Unified(t.True, edit.Patch(old, t.Before.Content))
+		m.Diff = edit.Unified(t.True, edit.Patch(text(old), text(t.Before.Content)))
 	}
 	return m
+}
+
+// LastSeen is the content of the target that the session saw last, nil when
+// it is not known any more.
+func (e *Engine) LastSeen(t *Target) []byte {
+	if e.ledger == nil || t.Known.Seen == nil || !t.Known.Stale {
+		return nil
+	}
+	old, _ := e.ledger.Content(t.Known.Seen.Hash)
+	return old
+}
+
+// Hunks is the change of a target as a patch, of its text in UTF-8.
+func Hunks(t *Target) []edit.Hunk {
+	return edit.Patch(text(t.Before.Content), text(t.After.Content))
+}
+
+// text is content as UTF-8 for people to read, whatever its charset.
+func text(content []byte) []byte {
+	if utf8.Valid(content) {
+		return content
+	}
+	t, _, err := edit.Decode(content, "")
+	if err != nil {
+		return content
+	}
+	return t
 }
 
 // Modified is modified for a Next that found that a stale file can't be changed safely, and says what changed to one that can.

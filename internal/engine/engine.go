@@ -64,6 +64,7 @@ type Engine struct {
 // Checkpoints is what the chains need of the store.
 type Checkpoints interface {
 	Save(context.Context, checkpoint.Op) (checkpoint.Saved, error)
+	Get(context.Context, checkpoint.ID, checkpoint.Scope) (*checkpoint.Checkpoint, error)
 	List(context.Context, checkpoint.Filter) (checkpoint.Page, error)
 	Plan(context.Context, checkpoint.Restore) (*checkpoint.Plan, error)
 	Content(ctx context.Context, hash string) ([]byte, error)

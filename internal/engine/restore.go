@@ -102,10 +102,11 @@ func (e *Engine) CarryOut(ctx context.Context, c *Call, plan *checkpoint.Plan, o
 		}
 		return nil
 	}
-	out.Done, err = e.Mutate(ctx, c, m)
+	done, err := e.Mutate(ctx, c, m)
 	if err != nil {
 		return nil, err
 	}
+	out.Done = done
 	if !o.DryRun {
 		e.unmake(dirs) // directories that were made only to hold what is now gone
 	}
@@ -197,11 +198,16 @@ func (e *Engine) drift(ctx context.Context, t *Target, item *checkpoint.Item) st
 	if err != nil {
 		return ""
 	}
-	return edit.Unified(t.True, edit.Patch(known, t.Before.Content))
+	return edit.Unified(t.True, edit.Patch(text(known), text(t.Before.Content)))
 }
 
 // Checkpoints lists what the call's session may see.
 func (e *Engine) Checkpoints(ctx context.Context, c *Call, f checkpoint.Filter) (checkpoint.Page, error) {
 	f.Principal, f.Session, f.AllSessions = c.Principal, c.Session, e.cfg.Checkpoint.OtherSessions
 	return e.points.List(ctx, f)
+}
+
+// Checkpoint finds one checkpoint that the call's session may see.
+func (e *Engine) Checkpoint(ctx context.Context, c *Call, id checkpoint.ID) (*checkpoint.Checkpoint, error) {
+	return e.points.Get(ctx, id, checkpoint.Scope{Principal: c.Principal, Session: c.Session, AllSessions: e.cfg.Checkpoint.OtherSessions})
 }

@@ -72,6 +72,14 @@ func (s *checkpointStore) Save(ctx context.Context, op checkpoint.Op) (checkpoin
 	return db.Save(ctx, op)
 }
 
+func (s *checkpointStore) Get(ctx context.Context, id checkpoint.ID, who checkpoint.Scope) (*checkpoint.Checkpoint, error) {
+	db, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	return db.Get(ctx, id, who)
+}
+
 func (s *checkpointStore) List(ctx context.Context, f checkpoint.Filter) (checkpoint.Page, error) {
 	db, err := s.open()
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"io"
 
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"
@@ -66,6 +67,26 @@ func stamp(i guardfs.Info, hash string) string {
 		return ""
 	}
 	return fmt.Sprintf("%d.%d.%d", i.Size, i.ModTime.UnixNano(), i.ChangeTime.UnixNano())
+}
+
+// HashFile hashes an opened file of any size, in pieces, until ctx ends.
+func HashFile(ctx context.Context, f *guardfs.File) (string, error) {
+	h := sha256.New()
+	buf := make([]byte, 256<<10)
+	for off := int64(0); ; {
+		if err := ctx.Err(); err != nil {
+			return "", err
+		}
+		n, err := f.ReadAt(buf, off)
+		h.Write(buf[:n])
+		off += int64(n)
+		if err == io.EOF || err == nil && n == 0 {
+			return hex.EncodeToString(h.Sum(nil)), nil
+		}
+		if err != nil {
+			return "", fmt.Errorf("hashing what was read: %w", err)
+		}
+	}
 }
 
 // HashOf is the content hash that payloads, ledger and checkpoints share: SHA-256 in lower-case hex.

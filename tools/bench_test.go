@@ -1,0 +1,60 @@
+package tools_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"moltisfs/config"
+	"moltisfs/tools"
+)
+
+func benchCall(b *testing.B, s *tools.Suite, tool, args string) {
+	b.Helper()
+	p, err := s.Call(context.Background(), tools.Call{Tool: tool, Args: json.RawMessage(args)})
+	if err != nil || tools.Refused(p) {
+		b.Fatal(err, p)
+	}
+}
+
+func BenchmarkRead4K(b *testing.B) {
+	for _, track := range []bool{false, true} {
+		b.Run(fmt.Sprintf("track=%v", track), func(b *testing.B) {
+			s, root := suite(b, func(fs *config.FS) { fs.TrackReads = track }, tools.Options{})
+			f := write(b, root+"/f.go", strings.Repeat("some line of code that is about sixty-four bytes in its length\n", 64))
+			args := fmt.Sprintf(`{"file_path":%q}`, f)
+			b.SetBytes(4096)
+			b.ReportAllocs()
+			for b.Loop() {
+				benchCall(b, s, "Read", args)
+			}
+		})
+	}
+}
+
+func BenchmarkEdit(b *testing.B) {
+	for _, c := range []struct {
+		name       string
+		size       int
+		durability string
+		checkpoint bool
+	}{
+		{"4KB/unsynced", 4 << 10, "none", false},
+		{"4KB/synced", 4 << 10, "full", false},
+		{"10KB/synced", 10 << 10, "full", false},
+		{"10KB/synced+checkpoint", 10 << 10, "full", true},
+		{"200KB/synced", 200 << 10, "full", false},
+		{"200KB/synced+checkpoint", 200 << 10, "full", true},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			s, root := suite(b, func(fs *config.FS) { fs.Durability, fs.CheckpointBeforeMutation = c.durability, c.checkpoint }, tools.Options{})
+			f := write(b, root+"/f.go", "counter 0;\n"+strings.Repeat("some line of code that is about sixty-four bytes in its length\n", c.size/63))
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				benchCall(b, s, "Edit", fmt.Sprintf(`{"file_path":%q,"old_string":"counter %d;","new_string":"counter %d;"}`, f, i, i+1))
+			}
+		})
+	}
+}

@@ -1,0 +1,81 @@
+package tools
+
+import (
+	"fmt"
+	"strings"
+
+	"moltisfs/readers"
+)
+
+// Text is the content as Claude Code's models know it: for text the numbered
+// lines and nothing else, with what a model must know besides in brackets.
+func (c *Content) Text() string {
+	var b strings.Builder
+	switch body := c.Body.(type) {
+	case *readers.Text:
+		textText(&b, body)
+	case *readers.Image:
+		fmt.Fprintf(&b, "[%s image, %d x %d", body.Format, body.Width, body.Height)
+		if body.WasResized {
+			fmt.Fprintf(&b, ", shown smaller than the original %d x %d", body.OriginalWidth, body.OriginalHeight)
+		}
+		b.WriteString("]")
+	case *readers.PDF:
+		b.WriteString(strings.TrimSuffix(body.Text, "\n"))
+	case *readers.Notebook:
+		notebookText(&b, body)
+	case *readers.Binary:
+		fmt.Fprintf(&b, "[binary file, %s", size(body.Bytes))
+		b.WriteString("]")
+	}
+	if c.LoopWarning != "" {
+		b.WriteString("\n[" + c.LoopWarning + "]")
+	}
+	return b.String()
+}
+
+func textText(b *strings.Builder, t *readers.Text) {
+	b.WriteString(strings.TrimSuffix(t.Content, "\n"))
+	note := func(format string, args ...any) {
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(b, "["+format+"]", args...)
+	}
+	switch {
+	case t.Empty:
+		note("the file is empty")
+	case t.RenderedLines == 0:
+		note("nothing at this offset; the file has %d lines", t.TotalLines)
+	case t.Truncated && t.NextOffset > 0:
+		note("lines %d to %d of %s; go on with offset %d", t.StartLine, t.StartLine+t.RenderedLines-1, totalLines(t), t.NextOffset)
+	}
+	if t.LinesCut > 0 {
+		note("%s cut; page within a line with column", plural(t.LinesCut, "long line"))
+	}
+	if t.HiddenChars > 0 {
+		note("%s hidden in this text", plural(t.HiddenChars, "invisible character"))
+	}
+	if t.Note != "" {
+		note("%s", t.Note)
+	}
+}
+
+func totalLines(t *readers.Text) string {
+	if t.TotalLinesAtLeast > 0 {
+		return fmt.Sprintf("%d or more", t.TotalLinesAtLeast)
+	}
+	return fmt.Sprint(t.TotalLines)
+}
+
+// notebookText is Claude Code's form: each cell in a tag of its id.
+func notebookText(b *strings.Builder, n *readers.Notebook) {
+	for _, c := range n.Cells {
+		fmt.Fprintf(b, "<cell id=%q>%s</cell id=%q>\n", c.ID, c.Source, c.ID)
+		for _, o := range c.Outputs {
+			if o.Text != "" {
+				b.WriteString(strings.TrimSuffix(o.Text, "\n") + "\n")
+			}
+		}
+	}
+}

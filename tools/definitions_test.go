@@ -1,0 +1,132 @@
+package tools_test
+
+import (
+	"encoding/json"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"moltisfs/tools"
+)
+
+func TestDefinitionsAreClosedAndSmall(t *testing.T) {
+	type listed struct {
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		InputSchema json.RawMessage `json:"inputSchema"`
+		Output      json.RawMessage `json:"outputSchema"`
+		Annotations map[string]any  `json:"annotations"`
+	}
+	var all []listed
+	for _, d := range tools.Definitions() {
+		var in jsonschema.Schema
+		if err := json.Unmarshal(d.InputSchema, &in); err != nil {
+			t.Fatalf("%s: %v", d.Name, err)
+		}
+		if _, err := in.Resolve(nil); err != nil {
+			t.Errorf("%s: the schema does not resolve: %v", d.Name, err)
+		}
+		if !strings.Contains(string(d.InputSchema), `"additionalProperties":false`) {
+			t.Errorf("%s: the object is open", d.Name)
+		}
+		all = append(all, listed{d.Name, d.Description, d.InputSchema, d.OutputSchema,
+			map[string]any{"title": d.Title, "readOnlyHint": d.ReadOnly, "destructiveHint": d.Destructive, "idempotentHint": d.Idempotent, "openWorldHint": d.OpenWorld}})
+	}
+	whole, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// DESIGN.md §5: the definitions of the whole default suite stay under 8 KB of JSON.
+	if len(whole) >= 8<<10 {
+		t.Errorf("the definitions have %d bytes of JSON", len(whole))
+	}
+	t.Logf("%d bytes for %d tools", len(whole), len(all))
+}
+
+// Every golden payload fits the tool's output schema, and every kind has one.
+func TestGoldenPayloadsFitTheirSchema(t *testing.T) {
+	schemas := map[string]*jsonschema.Resolved{}
+	for _, d := range tools.Definitions() {
+		var out jsonschema.Schema
+		if err := json.Unmarshal(d.OutputSchema, &out); err != nil {
+			t.Fatalf("%s: %v", d.Name, err)
+		}
+		r, err := out.Resolve(nil)
+		if err != nil {
+			t.Fatalf("%s: %v", d.Name, err)
+		}
+		schemas[d.Name] = r
+	}
+	kinds := map[string]bool{}
+	err := filepath.WalkDir("../testdata/calls", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".txtar") {
+			return err
+		}
+		ar, err := txtar.ParseFile(path)
+		if err != nil {
+			return err
+		}
+		var names []string
+		for _, f := range ar.Files {
+			switch f.Name {
+			case "calls":
+				for _, line := range strings.Split(strings.TrimSpace(string(f.Data)), "\n") {
+					var c struct{ Tool string }
+					json.Unmarshal([]byte(line), &c)
+					names = append(names, c.Tool)
+				}
+			case "want":
+				dec := json.NewDecoder(strings.NewReader(string(f.Data)))
+				for i := 0; dec.More(); i++ {
+					var p map[string]any
+					if err := dec.Decode(&p); err != nil {
+						t.Errorf("%s: %v", path, err)
+						break
+					}
+					kind, _ := p["kind"].(string)
+					kinds[kind] = true
+					if s := schemas[names[i]]; s != nil && kind != "" {
+						if err := s.Validate(p); err != nil {
+							t.Errorf("%s call %d: %v", path, i+1, err)
+						}
+					}
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range strings.Fields(`text binary image pdf notebook write edit multi_edit glob grep checkpoints checkpoint_restore
+		not_found permission_denied too_large not_regular_file path_denied bad_request symlink_refused must_read_before_write
+		modified_since_read no_match not_unique conflict approval_denied approval_timeout unsupported`) {
+		if !kinds[kind] {
+			t.Errorf("no golden call answers %q", kind)
+		}
+	}
+}
+
+// A tool is one file: what All names is what the files define.
+func TestAllToolsAreListed(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defined := 0
+	for _, f := range files {
+		src, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defined += strings.Count(string(src), "= define[")
+	}
+	if defined != len(tools.All) {
+		t.Errorf("%d tools are defined, %d are in All", defined, len(tools.All))
+	}
+}

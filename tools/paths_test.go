@@ -1,0 +1,181 @@
+package tools_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"moltisfs/config"
+	"moltisfs/tools"
+	"moltisfs/tools/toolstest"
+)
+
+// pathCases is run by every tool. layout is in the language of toolstest.
+// read and change are the kind of the answer of a tool that reads or changes
+// the path, "ok" for success. guarded says that it is the guard that refuses:
+// the control, plain os calls by the same path, gets through.
+var pathCases = []struct {
+	name, layout, path string
+	read, change, walk string
+	guarded            bool
+}{
+	{name: "plain file", layout: "f = a", path: "$ROOT/f", read: "ok", change: "ok", walk: "ok"},
+	{name: "unclean spelling", layout: "d/\nf = a", path: "$ROOT//d/../././f", read: "ok", change: "ok", walk: "ok"},
+	{name: "outside", layout: "../out = a", path: "$ROOT/../out", read: "path_denied", change: "path_denied", walk: "path_denied", guarded: true},
+	{name: "sibling with the same prefix", layout: "../ws-evil/f = a", path: "$ROOT-evil/f", read: "path_denied", change: "path_denied", walk: "path_denied", guarded: true},
+	{name: "outside, missing", path: "$ROOT/../missing", read: "path_denied", change: "path_denied", walk: "path_denied"},
+	{name: "link to a file inside", layout: "f = a\nl => f", path: "$ROOT/l", read: "ok", change: "symlink_refused", walk: "ok"},
+	{name: "absolute link inside", layout: "f = a\nl => $ROOT/f", path: "$ROOT/l", read: "ok", change: "symlink_refused", walk: "ok"},
+	{name: "link out", layout: "../out = a\nl => ../out", path: "$ROOT/l", read: "path_denied", change: "symlink_refused|path_denied", walk: "path_denied", guarded: true},
+	{name: "link out, dangling", layout: "l => ../missing", path: "$ROOT/l", read: "path_denied", change: "symlink_refused|path_denied", walk: "path_denied"},
+	{name: "dangling link inside", layout: "l => missing", path: "$ROOT/l", read: "not_found", change: "symlink_refused", walk: "not_found"},
+	{name: "parent is a link inside", layout: "d/f = a\nl => d", path: "$ROOT/l/f", read: "ok", change: "ok", walk: "ok"},
+	{name: "parent is a link out", layout: "../o/f = a\nl => ../o", path: "$ROOT/l/f", read: "path_denied", change: "path_denied", walk: "path_denied", guarded: true},
+	{name: "parent is a link out, missing", layout: "../o/\nl => ../o", path: "$ROOT/l/f", read: "path_denied", change: "path_denied", walk: "path_denied"},
+	{name: "dot-dot through a link", layout: "../o/d/\n../o/f = a\nl => ../o/d", path: "$ROOT/l/../f", read: "path_denied", change: "path_denied", walk: "path_denied", guarded: true},
+	{name: "loop", layout: "l => l", path: "$ROOT/l", read: "not_found", change: "symlink_refused|not_found", walk: "not_found"},
+	{name: "long chain", layout: chain(45), path: "$ROOT/l0", read: "not_found", change: "symlink_refused|not_found", walk: "not_found"},
+	{name: "denied", layout: "secret/f = a", path: "$ROOT/secret/f", read: "path_denied", change: "path_denied", walk: "path_denied", guarded: true},
+	{name: "denied, missing", path: "$ROOT/secret/f", read: "path_denied", change: "path_denied", walk: "path_denied"},
+	{name: "the denied directory", layout: "secret/", path: "$ROOT/secret", read: "path_denied", change: "path_denied", walk: "path_denied"},
+	{name: "denied by another case", layout: "SECRET/f = a", path: "$ROOT/SECRET/f", read: "path_denied", change: "path_denied", walk: "path_denied", guarded: true},
+	{name: "denied with a trailing dot", layout: "secret./f = a", path: "$ROOT/secret./f", read: "path_denied", change: "path_denied", walk: "path_denied", guarded: true},
+	{name: "denied behind a zero width joiner", layout: "sec\u200dret/f = a", path: "$ROOT/sec\u200dret/f", read: "path_denied", change: "path_denied", walk: "path_denied", guarded: true},
+	{name: "link to a denied file", layout: "secret/f = a\nl => secret/f", path: "$ROOT/l", read: "path_denied", change: "symlink_refused|path_denied", walk: "path_denied", guarded: true},
+	{name: "denied name that is a link", layout: "f = a\nsecret => .", path: "$ROOT/secret/f", read: "path_denied", change: "path_denied", walk: "path_denied", guarded: true},
+	{name: "hard link to a denied file", layout: "secret/f = a\nh == secret/f", path: "$ROOT/h", read: "path_denied", change: "path_denied", walk: "path_denied", guarded: true},
+	{name: "directory", layout: "d/", path: "$ROOT/d", read: "not_regular_file", change: "not_regular_file", walk: "ok"},
+	{name: "fifo", layout: "p fifo", path: "$ROOT/p", read: "not_regular_file", change: "not_regular_file", walk: "not_regular_file|bad_request"},
+	{name: "socket", layout: "s socket", path: "$ROOT/s", read: "not_regular_file", change: "not_regular_file", walk: "not_regular_file|bad_request"},
+	{name: "device", path: "/dev/zero", read: "path_denied", change: "path_denied", walk: "path_denied"},
+	{name: "stdin", path: "/dev/stdin", read: "path_denied", change: "path_denied", walk: "path_denied"},
+	{name: "proc", path: "/proc/self/root$ROOT/f", layout: "f = a", read: "path_denied", change: "path_denied", walk: "path_denied", guarded: true},
+	{name: "link to a magic link", layout: "l => /proc/self/root", path: "$ROOT/l$ROOT/f", read: "path_denied", change: "path_denied", walk: "path_denied"},
+	{name: "relative", layout: "f = a", path: "f", read: "bad_request", change: "bad_request", walk: "bad_request"},
+	{name: "empty", path: "", read: "bad_request", change: "bad_request", walk: "-"},
+	{name: "home", path: "~/f", read: "bad_request", change: "bad_request", walk: "bad_request"},
+	{name: "NUL", path: "$ROOT/f\x00.png", read: "bad_request", change: "bad_request", walk: "bad_request"},
+	{name: "file as a directory", layout: "f = a", path: "$ROOT/f/g", read: "not_found", change: "not_found", walk: "not_found"},
+	{name: "slash after a file", layout: "f = a", path: "$ROOT/f/", read: "not_found|bad_request", change: "not_found|bad_request", walk: "not_found|bad_request"},
+	{name: "name too long", path: "$ROOT/" + strings.Repeat("x", 256), read: "bad_request", change: "bad_request", walk: "bad_request"},
+	{name: "path too long", path: "$ROOT/" + strings.Repeat("x/", 3000), read: "bad_request", change: "bad_request", walk: "bad_request"},
+	{name: "many dots", layout: "f = a", path: "$ROOT" + strings.Repeat("/.", 1000) + "/f", read: "ok", change: "ok", walk: "ok"},
+	{name: "glob characters are literal", layout: "[a]{b}*? = a", path: "$ROOT/[a]{b}*?", read: "ok", change: "ok", walk: "ok"},
+	{name: "backslash is a character", layout: "../out = a", path: `$ROOT\..\out`, read: "path_denied", change: "path_denied", walk: "path_denied"},
+	{name: "newline and escape in a name", layout: "\"x\" = a", path: "$ROOT/a\n\x1b[31mb", read: "not_found", change: "ok", walk: "not_found"},
+	{name: "looks deleted", layout: "f = a\nf\u00a0(deleted) = b", path: "$ROOT/f (deleted)", read: "not_found", change: "ok", walk: "not_found"},
+	{name: "URL-encoded", layout: "../out = a", path: "$ROOT/%2e%2e/out", read: "not_found", change: "not_found", walk: "not_found"},
+}
+
+func chain(n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString("l" + itoa(i) + " => l" + itoa(i+1) + "\n")
+	}
+	return b.String() + "l" + itoa(n) + " = a\n"
+}
+
+func itoa(n int) string { return string(rune('0'+n/10)) + string(rune('0'+n%10)) }
+
+// pathTools is every tool that takes a path, and what makes it succeed on a
+// plain file.
+var pathTools = []struct {
+	name, class string
+	args        func(path string, exists bool) map[string]any
+}{
+	{"Read", "read", func(p string, _ bool) map[string]any { return map[string]any{"file_path": p} }},
+	{"Write", "change", func(p string, _ bool) map[string]any { return map[string]any{"file_path": p, "content": "b\n"} }},
+	{"Edit", "change", func(p string, exists bool) map[string]any {
+		old := ""
+		if exists {
+			old = "a"
+		}
+		return map[string]any{"file_path": p, "old_string": old, "new_string": "b"}
+	}},
+	{"MultiEdit", "change", func(p string, exists bool) map[string]any {
+		old := ""
+		if exists {
+			old = "a"
+		}
+		return map[string]any{"file_path": p, "edits": []any{map[string]any{"old_string": old, "new_string": "b"}}}
+	}},
+	{"Glob", "walk", func(p string, _ bool) map[string]any { return map[string]any{"pattern": "**", "path": p} }},
+	{"Grep", "walk", func(p string, _ bool) map[string]any { return map[string]any{"pattern": "a", "path": p} }},
+}
+
+func TestEveryPathTimesEveryTool(t *testing.T) {
+	for _, c := range pathCases {
+		for _, tool := range pathTools {
+			want := map[string]string{"read": c.read, "change": c.change, "walk": c.walk}[tool.class]
+			if want == "-" {
+				continue
+			}
+			t.Run(c.name+"/"+tool.name, func(t *testing.T) {
+				s, root := suite(t, func(fs *config.FS) { fs.DenyPaths = []string{fs.WorkspaceRoot + "/secret/**"} }, tools.Options{})
+				layout := strings.ReplaceAll(c.layout, "sec\u200dret", "sec\u200dret")
+				toolstest.Layout(t, root, layout)
+				path := strings.ReplaceAll(c.path, "$ROOT", root)
+				control, controlErr := os.ReadFile(path)
+				if c.guarded && (controlErr != nil || len(control) == 0) {
+					t.Fatalf("the control can't read it either (%v): this case proves nothing", controlErr)
+				}
+				before := toolstest.Snapshot(t, root)
+				start := time.Now()
+				p := call(t, s, tool.name, tool.args(path, controlErr == nil))
+				if d := time.Since(start); d > 5*time.Second {
+					t.Errorf("took %s", d) // a hang, not a speed claim
+				}
+				got := "ok"
+				if tools.Refused(p) {
+					got = p.Kind()
+				}
+				if tool.name == "Glob" && got == "bad_request" && want == "ok" {
+					got = "ok" // a file is no directory to walk; that it was named is the point
+				}
+				found := false
+				for _, w := range strings.Split(want, "|") {
+					found = found || w == got
+				}
+				if !found {
+					t.Errorf("%s: want %s", mustEncode(t, p), want)
+				}
+				if got == "ok" && tool.class == "change" {
+					return
+				}
+				after := toolstest.Snapshot(t, root)
+				for name, content := range after {
+					if name != "../data" && !strings.HasPrefix(name, "../data/") && before[name] != content {
+						t.Errorf("%s changed", name)
+					}
+				}
+				for name := range before {
+					if _, still := after[name]; !still {
+						t.Errorf("%s is gone", name)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A denied path must not tell whether it exists: same answer but for the name.
+func TestNoExistenceOracle(t *testing.T) {
+	s, root := suite(t, func(fs *config.FS) { fs.DenyPaths = []string{fs.WorkspaceRoot + "/secret/**"} }, tools.Options{})
+	toolstest.Layout(t, root, "secret/there = a\nsecret/dir/\nsecret/fifo fifo\nsecret/link => /etc/passwd\n../outside = x")
+	for _, tool := range pathTools {
+		for _, base := range []string{root + "/secret/", filepath.Dir(root) + "/"} {
+			want := ""
+			for _, name := range []string{"missing", "there", "dir", "fifo", "link", "dir/deeper", "there/x", "outside"} {
+				got := strings.ReplaceAll(mustEncode(t, call(t, s, tool.name, tool.args(base+name, true))), base+name, "PATH")
+				if want == "" {
+					want = got
+				}
+				if got != want {
+					t.Errorf("%s %s%s answers\n%s, a missing one\n%s", tool.name, base, name, got, want)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,334 @@
+package tools_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"moltisfs/config"
+	"moltisfs/tools"
+	"moltisfs/tools/toolstest"
+)
+
+// suite opens a suite over a fresh tree that it may touch and nothing else.
+func suite(t testing.TB, change func(*config.FS), o tools.Options) (*tools.Suite, string) {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Join(dir, "ws")
+	if err := os.Mkdir(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cfg := config.Default()
+	cfg.Tools.FS.WorkspaceRoot, cfg.Tools.FS.AllowPaths, cfg.Tools.FS.RequireApproval = root, []string{root + "/**"}, false
+	if change != nil {
+		change(&cfg.Tools.FS)
+	}
+	if o.DataDir == "" {
+		o.DataDir = filepath.Join(dir, "data")
+	}
+	s, err := tools.Open(cfg, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s, root
+}
+
+func call(t testing.TB, s *tools.Suite, tool string, args map[string]any) tools.Payload {
+	t.Helper()
+	raw, err := json.Marshal(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.Call(context.Background(), tools.Call{Tool: tool, Args: raw})
+	if err != nil {
+		t.Fatalf("%s %s: the host is broken: %v", tool, raw, err)
+	}
+	return p
+}
+
+func write(t testing.TB, path, content string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func content(t testing.TB, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// asker answers as the function says.
+type asker func(tools.Question) tools.Answer
+
+func (a asker) Ask(_ context.Context, q tools.Question) (tools.Answer, error) { return a(q), nil }
+
+func TestTheApproverSeesWhatWillRun(t *testing.T) {
+	var asked []tools.Question
+	s, root := suite(t, func(fs *config.FS) { fs.RequireApproval = true }, tools.Options{Approver: asker(func(q tools.Question) tools.Answer {
+		asked = append(asked, q)
+		return tools.Answer{Decision: tools.Approved}
+	})})
+	f := write(t, root+"/a.txt", "one\ntwo\n")
+	call(t, s, "Edit", map[string]any{"file_path": f, "old_string": "two", "new_string": "2"})
+	if len(asked) != 1 {
+		t.Fatalf("%d questions", len(asked))
+	}
+	q := asked[0]
+	if q.Tool != "Edit" || q.Paths[0] != f || q.Added != 1 || q.Removed != 1 || !strings.Contains(q.Diff, "-two\n+2\n") || q.Digest == "" {
+		t.Errorf("the question does not show the change: %+v", q)
+	}
+	call(t, s, "Edit", map[string]any{"file_path": f, "old_string": "no such", "new_string": "2"})
+	call(t, s, "Edit", map[string]any{"file_path": f, "old_string": "one", "new_string": "1", "dry_run": true})
+	call(t, s, "Write", map[string]any{"file_path": f, "content": "one\n2\n"}) // what is there already
+	if len(asked) != 1 {
+		t.Errorf("a person was asked about a call that changes nothing: %+v", asked[1:])
+	}
+}
+
+func TestAChangeDuringTheQuestionIsStale(t *testing.T) {
+	var f string
+	s, root := suite(t, func(fs *config.FS) { fs.RequireApproval = true }, tools.Options{Approver: asker(func(q tools.Question) tools.Answer {
+		if strings.Contains(q.Diff, "+2\n") && !strings.Contains(q.Diff, "foreign") {
+			os.WriteFile(f, []byte("foreign\ntwo\n"), 0o644)
+		}
+		return tools.Answer{Decision: tools.Approved}
+	})})
+	f = write(t, root+"/a.txt", "one\ntwo\n")
+	p := call(t, s, "Edit", map[string]any{"file_path": f, "old_string": "two", "new_string": "2"})
+	if p.Kind() != tools.KindApprovalStale || content(t, f) != "foreign\ntwo\n" {
+		t.Fatalf("%s: %s; the file holds %q", p.Kind(), p.Text(), content(t, f))
+	}
+	if r := p.(*tools.Refusal); !strings.Contains(mustEncode(t, r), `foreign`) {
+		t.Errorf("the refusal does not show the new diff: %s", mustEncode(t, r))
+	}
+}
+
+func mustEncode(t testing.TB, p tools.Payload) string {
+	t.Helper()
+	b, err := tools.Encode(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestBrokenApproverIsNoApproval(t *testing.T) {
+	s, root := suite(t, func(fs *config.FS) { fs.RequireApproval = true }, tools.Options{Approver: broken{}})
+	raw := json.RawMessage(`{"file_path":"` + root + `/a","content":"x"}`)
+	if p, err := s.Call(context.Background(), tools.Call{Tool: "Write", Args: raw}); err == nil && !tools.Refused(p) {
+		t.Fatalf("an approver that fails let the change through: %v", p)
+	}
+	if _, err := os.Stat(root + "/a"); err == nil {
+		t.Fatal("the file was written")
+	}
+}
+
+type broken struct{}
+
+func (broken) Ask(context.Context, tools.Question) (tools.Answer, error) {
+	return tools.Answer{Decision: tools.Approved}, errors.New("the queue is down")
+}
+
+func TestReadLedgerSurvivesARestart(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	track := func(fs *config.FS) { fs.TrackReads, fs.MustReadBeforeWrite = true, true }
+	dir, _ := filepath.EvalSymlinks(t.TempDir())
+	f := write(t, dir+"/a.txt", "one\n")
+	open := func() *tools.Suite {
+		cfg := config.Default()
+		cfg.Tools.FS.AllowPaths, cfg.Tools.FS.RequireApproval = []string{dir + "/**"}, false
+		track(&cfg.Tools.FS)
+		s, err := tools.Open(cfg, tools.Options{DataDir: data})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	s := open()
+	call(t, s, "Read", map[string]any{"file_path": f})
+	s.Close()
+	s = open()
+	defer s.Close()
+	if p := call(t, s, "Write", map[string]any{"file_path": f, "content": "two\n"}); tools.Refused(p) {
+		t.Fatalf("what was read before the restart is forgotten: %s", p.Text())
+	}
+}
+
+func TestOurOwnFilesAreOffLimits(t *testing.T) {
+	s, root := suite(t, func(fs *config.FS) { fs.AllowPaths, fs.CheckpointBeforeMutation, fs.TrackReads = nil, true, true }, tools.Options{})
+	data := filepath.Join(filepath.Dir(root), "data")
+	write(t, root+"/a.txt", "needle\n")
+	call(t, s, "Read", map[string]any{"file_path": root + "/a.txt"})
+	call(t, s, "Edit", map[string]any{"file_path": root + "/a.txt", "old_string": "needle", "new_string": "pin"})
+	before := toolstest.Snapshot(t, data)
+	link := filepath.Join(root, "link")
+	if err := os.Symlink(data, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{data, link, strings.ToUpper(data[:1]) + data[1:] + "/../data"} {
+		for _, c := range []struct {
+			tool string
+			args map[string]any
+		}{
+			{"Read", map[string]any{"file_path": dir + "/audit"}},
+			{"Read", map[string]any{"file_path": dir + "/nothing"}},
+			{"Write", map[string]any{"file_path": dir + "/x", "content": "x"}},
+			{"Edit", map[string]any{"file_path": dir + "/x", "old_string": "", "new_string": "x"}},
+			{"MultiEdit", map[string]any{"file_path": dir + "/x", "edits": []any{map[string]any{"old_string": "", "new_string": "x"}}}},
+			{"Glob", map[string]any{"pattern": "**", "path": dir}},
+			{"Grep", map[string]any{"pattern": "x", "path": dir}},
+		} {
+			if p := call(t, s, c.tool, c.args); p.Kind() != tools.KindPathDenied {
+				t.Errorf("%s %v: %s", c.tool, c.args, mustEncode(t, p))
+			}
+		}
+	}
+	if p := call(t, s, "Glob", map[string]any{"pattern": "**", "path": filepath.Dir(data)}); strings.Contains(mustEncode(t, p), data) {
+		t.Errorf("a walk from above names our files: %s", p.Text())
+	}
+	for name, c := range toolstest.Snapshot(t, data) {
+		if _, was := before[name]; !was && !strings.Contains(name, "ledger") && !strings.Contains(name, "locks") {
+			t.Errorf("%s appeared: %q", name, c)
+		}
+	}
+}
+
+func TestTheDataDirMustBeOutOfReach(t *testing.T) {
+	dir, _ := filepath.EvalSymlinks(t.TempDir())
+	for _, c := range []struct {
+		name   string
+		change func(*config.Config)
+		ok     bool
+	}{
+		{"inside an allowed tree", func(c *config.Config) { c.Tools.FS.AllowPaths = []string{dir + "/**"} }, false},
+		{"inside the workspace", func(c *config.Config) { c.Tools.FS.WorkspaceRoot = dir }, false},
+		{"denied there", func(c *config.Config) {
+			c.Tools.FS.AllowPaths, c.Tools.FS.DenyPaths = []string{dir + "/**"}, []string{dir + "/data/**"}
+		}, true},
+		{"nothing may write", func(c *config.Config) {
+			c.Tools.FS.AllowPaths = []string{dir + "/**"}
+			c.Tools.Policy.Allow = []string{"Read", "Glob", "Grep"}
+		}, true},
+		{"elsewhere", func(c *config.Config) { c.Tools.FS.AllowPaths = []string{dir + "/ws/**"} }, true},
+		{"no allow list", func(c *config.Config) {}, true},
+	} {
+		cfg := config.Default()
+		c.change(&cfg)
+		s, err := tools.Open(cfg, tools.Options{DataDir: dir + "/data"})
+		if (err == nil) != c.ok {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		var hinted *tools.DataDirError
+		if err != nil && (!errors.As(err, &hinted) || hinted.Hint() == "") {
+			t.Errorf("%s: no hint in %v", c.name, err)
+		}
+		if s != nil {
+			s.Close()
+		}
+	}
+}
+
+func TestEveryCallIsOnRecord(t *testing.T) {
+	s, root := suite(t, nil, tools.Options{})
+	f := write(t, root+"/a.txt", "needle-content\n")
+	call(t, s, "Read", map[string]any{"file_path": f})
+	call(t, s, "Read", map[string]any{"file_path": "/etc/passwd"})
+	call(t, s, "Edit", map[string]any{"file_path": f, "old_string": "needle-content", "new_string": "pin-content"})
+	call(t, s, "Edit", map[string]any{"file_path": f})
+	if _, err := s.Call(context.Background(), tools.Call{Tool: "Nope"}); err == nil {
+		t.Error("an unknown tool answered")
+	}
+	s.Close()
+	logs, _ := filepath.Glob(filepath.Join(filepath.Dir(root), "data", "audit", "*"))
+	var lines []map[string]any
+	for _, l := range logs {
+		for _, line := range strings.Split(strings.TrimSpace(content(t, l)), "\n") {
+			var one map[string]any
+			if err := json.Unmarshal([]byte(line), &one); err == nil {
+				lines = append(lines, one)
+			}
+			if strings.Contains(line, "needle-content") {
+				t.Errorf("content in the audit log: %s", line)
+			}
+		}
+	}
+	var got []string
+	for _, l := range lines {
+		if l["phase"] != nil {
+			got = append(got, strings.Join([]string{l["phase"].(string), l["tool"].(string), str(l["outcome"])}, " "))
+		}
+	}
+	want := "outcome Read ok,outcome Read path_denied,intent Edit ,outcome Edit ok,outcome Edit bad_request,outcome Nope unknown_tool"
+	if strings.Join(got, ",") != want {
+		t.Errorf("the record says\n%s, want\n%s", strings.Join(got, ","), want)
+	}
+}
+
+func str(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+func TestNoAuditNoChange(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Log("as root: the log directory is replaced by a file instead of made unwritable")
+	}
+	s, root := suite(t, nil, tools.Options{})
+	f := write(t, root+"/a.txt", "one\n")
+	audit := filepath.Join(filepath.Dir(root), "data", "audit")
+	if err := os.RemoveAll(audit); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(audit, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// The open log file is unlinked: a record in it would be lost, so the log must notice or reopen; either way
+	// nothing may be changed without a record that can be found.
+	raw := json.RawMessage(`{"file_path":"` + f + `","old_string":"one","new_string":"two"}`)
+	p, err := s.Call(context.Background(), tools.Call{Tool: "Edit", Args: raw})
+	if err == nil && !tools.Refused(p) {
+		t.Errorf("changed without a record: %v", mustEncode(t, p))
+	}
+	if got := content(t, f); got != "one\n" {
+		t.Errorf("the file holds %q", got)
+	}
+}
+
+func TestToolPolicy(t *testing.T) {
+	cfg := config.Default()
+	cfg.Tools.Policy.Deny = []string{"Write", "Multi*", "checkpoint*"}
+	s, err := tools.Open(cfg, tools.Options{DataDir: filepath.Join(t.TempDir(), "d")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var names []string
+	for _, d := range s.Definitions() {
+		names = append(names, d.Name)
+	}
+	if got := strings.Join(names, " "); got != "Read Edit Glob Grep" {
+		t.Errorf("listed: %s", got)
+	}
+	_, err = s.Call(context.Background(), tools.Call{Tool: "Write", Args: json.RawMessage(`{"file_path":"/x","content":""}`)})
+	var unknown *tools.UnknownToolError
+	if !errors.As(err, &unknown) {
+		t.Errorf("a denied tool: %v", err)
+	}
+}

@@ -1,0 +1,340 @@
+// Package toolstest runs the golden calls of testdata/calls through anything
+// that can carry a call: the suite itself, an MCP server, the command line.
+// What one of them answers differently is a failure of that one.
+//
+// A case is one txtar file. Its comment says in prose what it shows; its
+// sections are:
+//
+//	config.toml   the configuration; $ROOT stands for the case's tree (optional)
+//	setup         lines of the layout language, see [Layout] (optional)
+//	tree/NAME     a file of the tree before the calls
+//	calls         one JSON object a line: {"tool":…,"args":{…}}; also "session", "approve": "yes", "no", "late" or "nobody"
+//	              (default yes), and "then": lines of the layout language to run before the call
+//	want          the payloads, one indented JSON object a call
+//	after/NAME    a file of the tree after the calls, when it differs; after/NAME with the single line "(gone)": it is gone
+//
+// In calls, $ROOT is the tree and ${2.checkpoint_id} a field of what the
+// second call answered. In want, the tree is $ROOT and times are $TIME.
+//
+// With -update the sections want and after are rewritten from what the suite
+// itself answers; review that diff like code.
+package toolstest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"moltisfs/config"
+	"moltisfs/tools"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden calls from what the suite answers")
+
+// A Carrier opens a suite its own way and carries calls to it. The payload
+// comes back as the JSON object that the caller saw.
+type Carrier func(t *testing.T, cfg config.Config, o tools.Options) func(tools.Call) (json.RawMessage, error)
+
+// Direct is the Carrier that calls the suite in process.
+func Direct(t *testing.T, cfg config.Config, o tools.Options) func(tools.Call) (json.RawMessage, error) {
+	s, err := tools.Open(cfg, o)
+	if err != nil {
+		t.Fatalf("opening the suite: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("closing the suite: %v", err)
+		}
+	})
+	return func(c tools.Call) (json.RawMessage, error) {
+		p, err := s.Call(context.Background(), c)
+		if err != nil {
+			return nil, err
+		}
+		return tools.Encode(p)
+	}
+}
+
+// Run runs every case below dir.
+func Run(t *testing.T, dir string, carry Carrier) {
+	var files []string
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".txtar") {
+			files = append(files, path)
+		}
+		return err
+	})
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no golden calls below %s (%v)", dir, err)
+	}
+	for _, file := range files {
+		name, _ := filepath.Rel(dir, file)
+		t.Run(strings.TrimSuffix(filepath.ToSlash(name), ".txtar"), func(t *testing.T) { runFile(t, file, carry) })
+	}
+}
+
+type goldenCall struct {
+	Tool    string          `json:"tool"`
+	Args    json.RawMessage `json:"args"`
+	Session string          `json:"session"`
+	Approve string          `json:"approve"`
+	Then    []string        `json:"then"`
+}
+
+func runFile(t *testing.T, file string, carry Carrier) {
+	ar, err := txtar.ParseFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := load(t, ar)
+	got := c.play(t, carry, len(c.calls), nil)
+	want := section(ar, "want")
+	text := got.render()
+	after := got.changes(t)
+	if *update {
+		rewrite(t, file, ar, text, after)
+		want = text
+	} else {
+		if text != want {
+			t.Errorf("payloads differ\n%s", diff(want, text))
+		}
+		for _, f := range ar.Files {
+			if name, ok := strings.CutPrefix(f.Name, "after/"); ok {
+				if string(f.Data) != after[name] {
+					t.Errorf("%s after the calls:\n%s", name, diff(string(f.Data), after[name]))
+				}
+				delete(after, name)
+			}
+		}
+		for name := range after {
+			t.Errorf("%s changed, and the case does not say so:\n%s", name, after[name])
+		}
+	}
+	// Every refusal has a hint; where it names the next call, that call succeeds.
+	for i, p := range got.payloads {
+		var r struct {
+			Kind, Error string
+			Hint        *string
+			Next        *struct {
+				Tool string
+				Args json.RawMessage
+			}
+		}
+		if err := json.Unmarshal(p, &r); err != nil {
+			t.Fatalf("call %d: %v in %s", i+1, err, p)
+		}
+		if r.Error == "" {
+			continue
+		}
+		if r.Hint == nil || *r.Hint == "" {
+			t.Errorf("call %d: the refusal %s has no hint", i+1, r.Kind)
+		}
+		if r.Next == nil {
+			continue
+		}
+		args := bytes.ReplaceAll(r.Next.Args, []byte(got.root), []byte("$ROOT")) // played in a tree of its own
+		again := c.play(t, carry, i+1, &goldenCall{Tool: r.Next.Tool, Args: args, Session: c.calls[i].Session, Approve: "yes"})
+		last := again.payloads[len(again.payloads)-1]
+		if bytes.Contains(last, []byte(`"error":`)) {
+			t.Errorf("call %d: the next call that the hint names is refused: %s", i+1, last)
+		}
+	}
+}
+
+type goldenCase struct {
+	ar    *txtar.Archive
+	calls []goldenCall
+}
+
+func load(t *testing.T, ar *txtar.Archive) *goldenCase {
+	c := &goldenCase{ar: ar}
+	for _, line := range strings.Split(strings.TrimSpace(section(ar, "calls")), "\n") {
+		var one goldenCall
+		dec := json.NewDecoder(strings.NewReader(line))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&one); err != nil {
+			t.Fatalf("call %s: %v", line, err)
+		}
+		c.calls = append(c.calls, one)
+	}
+	return c
+}
+
+// played is what came of playing a case.
+type played struct {
+	root     string
+	before   map[string]string
+	payloads []json.RawMessage
+}
+
+// play lays the tree out and makes the first n calls, and one more when extra
+// is given.
+func (c *goldenCase) play(t *testing.T, carry Carrier, n int, extra *goldenCall) *played {
+	root := Tree(t)
+	for _, f := range c.ar.Files {
+		if name, ok := strings.CutPrefix(f.Name, "tree/"); ok {
+			writeFile(t, filepath.Join(root, name), f.Data)
+		}
+	}
+	Layout(t, root, section(c.ar, "setup"))
+	cfg := config.Default()
+	if src := section(c.ar, "config.toml"); src != "" {
+		var err error
+		if cfg, err = config.Decode([]byte(strings.ReplaceAll(src, "$ROOT", root)), "config.toml"); err != nil {
+			t.Fatalf("config.toml: %v", err)
+		}
+	}
+	call := carry(t, cfg, tools.Options{DataDir: filepath.Join(t.TempDir(), "data")})
+	p := &played{root: root, before: Snapshot(t, root)}
+	calls := c.calls[:n:n]
+	if extra != nil {
+		calls = append(calls, *extra)
+	}
+	for i, one := range calls {
+		Layout(t, root, strings.Join(one.Then, "\n"))
+		args := p.expand(t, strings.ReplaceAll(string(one.Args), "$ROOT", root))
+		start := time.Now()
+		out, err := call(tools.Call{Session: one.Session, Tool: one.Tool, Args: json.RawMessage(args), Approver: approver(one.Approve)})
+		if err != nil {
+			var unknown *tools.UnknownToolError
+			if !errors.As(err, &unknown) {
+				t.Fatalf("call %d: the host is broken: %v", i+1, err)
+			}
+			out, _ = json.Marshal(map[string]string{"protocol_error": err.Error()})
+		}
+		if d := time.Since(start); d > 20*time.Second {
+			t.Errorf("call %d took %s", i+1, d) // not a speed claim: a hang
+		}
+		p.payloads = append(p.payloads, out)
+	}
+	return p
+}
+
+// approver answers as the case says.
+func approver(how string) tools.Approver {
+	return approverFunc(func(ctx context.Context, q tools.Question) (tools.Answer, error) {
+		switch how {
+		case "no":
+			return tools.Answer{Decision: tools.Denied}, nil
+		case "late":
+			return tools.Answer{Decision: tools.TimedOut}, nil
+		case "nobody":
+			return tools.Answer{Decision: tools.NobodyToAsk}, nil
+		}
+		return tools.Answer{Decision: tools.Approved, By: "test"}, nil
+	})
+}
+
+type approverFunc func(context.Context, tools.Question) (tools.Answer, error)
+
+func (f approverFunc) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
+	return f(ctx, q)
+}
+
+var reference = regexp.MustCompile(`\$\{(\d+)\.([a-z_A-Z0-9.]+)\}`)
+
+// expand puts fields of earlier answers into the arguments of a call.
+func (p *played) expand(t *testing.T, args string) string {
+	return reference.ReplaceAllStringFunc(args, func(ref string) string {
+		m := reference.FindStringSubmatch(ref)
+		var n int
+		fmt.Sscan(m[1], &n)
+		if n < 1 || n > len(p.payloads) {
+			t.Fatalf("%s: there is no such call before", ref)
+		}
+		var at any
+		if err := json.Unmarshal(p.payloads[n-1], &at); err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range strings.Split(m[2], ".") {
+			switch v := at.(type) {
+			case map[string]any:
+				at = v[key]
+			case []any:
+				var i int
+				fmt.Sscan(key, &i)
+				at = v[i]
+			}
+		}
+		return fmt.Sprint(at)
+	})
+}
+
+var createdAt = regexp.MustCompile(`"createdAt": \d+`)
+
+// render is the section want.
+func (p *played) render() string {
+	var b bytes.Buffer
+	for _, one := range p.payloads {
+		var pretty bytes.Buffer
+		if json.Indent(&pretty, one, "", "  ") != nil {
+			pretty.Write(one)
+		}
+		b.Write(createdAt.ReplaceAll(pretty.Bytes(), []byte(`"createdAt": "$$TIME"`)))
+		b.WriteByte('\n')
+	}
+	return strings.ReplaceAll(b.String(), p.root, "$ROOT")
+}
+
+// changes is what the calls did to the tree.
+func (p *played) changes(t *testing.T) map[string]string {
+	out := map[string]string{}
+	now := Snapshot(t, p.root)
+	for name, content := range now {
+		if old, was := p.before[name]; !was || old != content {
+			if content != "" && !strings.HasSuffix(content, "\n") {
+				content += "\\ no newline\n"
+			}
+			out[name] = content
+		}
+	}
+	for name := range p.before {
+		if _, still := now[name]; !still {
+			out[name] = "(gone)\n"
+		}
+	}
+	return out
+}
+
+func rewrite(t *testing.T, file string, ar *txtar.Archive, want string, after map[string]string) {
+	out := &txtar.Archive{Comment: ar.Comment}
+	for _, f := range ar.Files {
+		if f.Name != "want" && !strings.HasPrefix(f.Name, "after/") {
+			out.Files = append(out.Files, f)
+		}
+	}
+	out.Files = append(out.Files, txtar.File{Name: "want", Data: []byte(want)})
+	var names []string
+	for name := range after {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	for _, name := range names {
+		out.Files = append(out.Files, txtar.File{Name: "after/" + name, Data: []byte(after[name])})
+	}
+	if err := os.WriteFile(file, txtar.Format(out), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func section(ar *txtar.Archive, name string) string {
+	for _, f := range ar.Files {
+		if f.Name == name {
+			return string(f.Data)
+		}
+	}
+	return ""
+}
