@@ -1,3 +1,5 @@
+//go:build !rooted
+
 package guardfs
 
 import (
@@ -279,8 +281,7 @@ func (s *Staged) keep(dir int) string {
 	}
 	k := s.place.fs.kernel
 	from := s.temp
-	to := tempName()
-	to = to[:len(to)-len(tempSuffix)] + keptSuffix
+	to := keptName()
 	s.temp = ""
 	err := k.rename(dir, from, to, unix.RENAME_NOREPLACE)
 	if noFlags(err) {

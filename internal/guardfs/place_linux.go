@@ -1,10 +1,9 @@
+//go:build !rooted
+
 package guardfs
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"io/fs"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -116,8 +115,7 @@ func (p *Place) Base() string { return p.base }
 
 // LockKey is the same for every process and every spelling that could mean this place; see Locks.
 func (p *Place) LockKey() string {
-	id := p.dir.Info.ID
-	return strconv.FormatUint(id.Dev, 10) + ":" + strconv.FormatUint(id.Ino, 10) + "/" + foldBase(p.base)
+	return p.dir.Info.ID.String() + "/" + foldBase(p.base)
 }
 
 // Close gives the directory back.
@@ -258,18 +256,6 @@ func (k *kernel) load(fd int, st *status, name string, max int64) (*Before, erro
 			return newBefore(to.info, content, xattrs), nil
 		}
 	}
-}
-
-func newBefore(info Info, content []byte, xattrs map[string][]byte) *Before {
-	return &Before{
-		Exists: true, Info: info, Content: content, Hash: hashOf(content),
-		Meta: Metadata{Mode: info.Mode, UID: info.UID, GID: info.GID, ModTime: info.ModTime, Xattrs: xattrs},
-	}
-}
-
-func hashOf(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:])
 }
 
 // change asks the Judge about what stands there now, checks that the directory is where it was, and hands its

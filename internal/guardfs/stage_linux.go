@@ -1,11 +1,9 @@
+//go:build !rooted
+
 package guardfs
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
-	"fmt"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -18,29 +16,6 @@ type Staged struct {
 	id      Identity
 	sync    bool
 	dropped []string
-}
-
-// Names that this package gives beside the agent's files. A temporary file that is to trade places with another
-// carries its own inode number and the beginning of the other's hash in its name, so that Sweep can tell
-// what a killed process left behind.
-const (
-	tempPrefix = ".moltis-"
-	tempSuffix = ".tmp"
-	keptSuffix = ".kept"
-	randomHex  = 24 // 96 bits: not to be guessed, not to collide
-	hashPart   = 16
-)
-
-func tempName() string {
-	var b [randomHex / 2]byte
-	rand.Read(b[:]) //nolint:errcheck // never fails
-	return tempPrefix + hex.EncodeToString(b[:]) + tempSuffix
-}
-
-// tradeName is the temporary name for an object with inode number ino that is to trade places with one that has the hash.
-func tradeName(ino uint64, hash string) string {
-	name := strings.TrimSuffix(tempName(), tempSuffix)
-	return fmt.Sprintf("%s-%d-%.*s%s", name, ino, hashPart, hash, tempSuffix)
 }
 
 // Stage writes content into a new file in the place's directory, without a name where the file system can do that,

@@ -1,7 +1,8 @@
+//go:build !rooted
+
 package guardfs
 
 import (
-	"strconv"
 	"strings"
 	"time"
 
@@ -72,23 +73,6 @@ func (d *Dir) names() ([]Entry, error) {
 	defer own.Close() //nolint:errcheck // nothing was written through it
 	entries, _, err := own.List(nil)
 	return entries, err
-}
-
-// parseTemp takes a temporary name apart, without its prefix. hash is "" for one that never traded places.
-func parseTemp(middle string) (ino uint64, hash string, ok bool) {
-	middle, ok = strings.CutSuffix(middle, tempSuffix)
-	parts := strings.Split(middle, "-")
-	if !ok || len(parts[0]) != randomHex || strings.Trim(parts[0], "0123456789abcdef") != "" {
-		return 0, "", false
-	}
-	switch len(parts) {
-	case 1:
-		return 0, "", true
-	case 3:
-		ino, err := strconv.ParseUint(parts[1], 10, 64)
-		return ino, parts[2], err == nil && len(parts[2]) == hashPart
-	}
-	return 0, "", false
 }
 
 // disposable: it is a staged file that was never published, or the very content that the trade was to replace.
