@@ -77,22 +77,18 @@ func (s *Staged) publishNew(dir, fd int, pub *Published) error {
 		return err
 	}
 	pub.CAS = "link"
-	var err error
-	if s.temp == "" {
-		err = k.publish(fd, dir, p.base)
-	} else {
-		err = k.rename(dir, s.temp, p.base, unix.RENAME_NOREPLACE)
-		if noFlags(err) {
-			if err = k.publish(fd, dir, p.base); err == nil {
-				k.removeOwn(dir, s.temp, s.id) //nolint:errcheck // Discard tries again
-			} else if err != unix.EEXIST { // no hard links either
-				pub.CAS = "recheck"
-				if _, lerr := k.lstat(dir, p.base); lerr == nil {
-					err = unix.EEXIST
-				} else if err = lerr; lerr == unix.ENOENT {
-					err = k.rename(dir, s.temp, p.base, 0)
-				}
+	err := k.publish(fd, dir, p.base) // by descriptor: a swapped temporary name makes no difference
+	if s.temp != "" && err != nil && err != unix.EEXIST {
+		if err = k.rename(dir, s.temp, p.base, unix.RENAME_NOREPLACE); noFlags(err) {
+			pub.CAS = "recheck"
+			if _, lerr := k.lstat(dir, p.base); lerr == nil {
+				err = unix.EEXIST
+			} else if err = lerr; lerr == unix.ENOENT {
+				err = k.rename(dir, s.temp, p.base, 0)
 			}
+		}
+		if err == nil && !s.isOwn(dir, p.base) {
+			return p.conflict("its temporary file was swapped for another")
 		}
 	}
 	if err != nil && !s.isOwn(dir, p.base) {
@@ -167,10 +163,10 @@ func (s *Staged) replace(dir, fd int, before *Before, pub *Published) error {
 		return p.conflict(why)
 	}
 	trade := tradeName(s.id.Ino, before.Hash)
-	var err error
-	if s.temp == "" {
-		err = k.publish(fd, dir, trade)
-	} else {
+	err := k.publish(fd, dir, trade)
+	if err == nil {
+		s.unlinkTemp() //nolint:errcheck // it has served; Sweep knows it
+	} else if s.temp != "" && !s.isOwn(dir, trade) {
 		err = k.rename(dir, s.temp, trade, 0)
 	}
 	if err != nil && !s.isOwn(dir, trade) {
@@ -201,9 +197,15 @@ func (s *Staged) replace(dir, fd int, before *Before, pub *Published) error {
 func (s *Staged) settle(dir int, before *Before, pub *Published) error {
 	p, k := s.place, s.place.fs.kernel
 	why, out, err := k.differs(dir, s.temp, before, false)
-	if err == unix.ENOENT { // somebody took it from under its temporary name; there is nothing to undo with
-		why, err = "what it replaced was removed from under "+s.temp, nil
-		return p.conflict(why)
+	if err == unix.ENOENT {
+		why, err = "what it replaced was taken from under its temporary name", nil
+	}
+	if err == nil && why == "" {
+		// Who swapped the temporary name for another has published that; who replaced the file just now was
+		// a moment later than we. It looks the same, and the pre-image is kept.
+		if now, lerr := k.lstat(dir, p.base); lerr == nil && now.info.ID != s.id {
+			why = "somebody else published at the same moment"
+		}
 	}
 	var name string
 	if err == nil && why == "" {
@@ -314,6 +316,9 @@ func (s *Staged) overwrite(dir int, before *Before, pub *Published) error {
 	s.temp = ""
 	pub.CAS = "recheck"
 	pub.LinksBroken = max(int(out.info.Links)-1, 0)
+	if now, lerr := k.lstat(dir, p.base); lerr == nil && now.info.ID != s.id {
+		return p.conflict("somebody else published at the same moment")
+	}
 	name, why := p.moved(dir)
 	if why != "" {
 		return p.conflict(why + "; the file there is replaced and cannot be brought back")

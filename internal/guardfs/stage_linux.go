@@ -147,8 +147,9 @@ func (s *Staged) unlinkTemp() error {
 	return nil
 }
 
-// removeOwn removes a name if it still is that object's. What is gone is fine.
+// removeOwn removes a name if it still is that object's. What is gone is fine, if it stays gone at a second look.
 func (k *kernel) removeOwn(dir int, name string, own Identity) error {
+	missed := false
 	for try := 0; ; try++ {
 		st, err := k.lstat(dir, name)
 		if err == nil {
@@ -157,10 +158,11 @@ func (k *kernel) removeOwn(dir int, name string, own Identity) error {
 			}
 			err = k.unlink(dir, name, 0)
 		}
-		if err == nil || err == unix.ENOENT {
+		if err == nil || err == unix.ENOENT && missed {
 			return nil
 		}
-		if try >= 2 { // a passing fault is no reason to leave litter
+		missed = err == unix.ENOENT
+		if try >= 3 { // a passing fault is no reason to leave litter
 			return err
 		}
 	}

@@ -32,6 +32,9 @@ func (k *kernel) lstat(dir int, name string) (status, error) {
 }
 
 func (k *kernel) statx(dir int, name string, flags int) (status, error) {
+	if k.noStatx {
+		return k.oldStat(dir, name, flags)
+	}
 	var x unix.Statx_t
 	for try := 0; ; try++ {
 		var err error
@@ -43,8 +46,6 @@ func (k *kernel) statx(dir int, name string, flags int) (status, error) {
 		switch {
 		case err == nil:
 			return fromStatx(&x), nil
-		case err == unix.ENOSYS || err == unix.EPERM: // old container runtimes filter statx
-			return k.oldStat(dir, name, flags)
 		case !again(err, try):
 			return status{}, err
 		}
@@ -78,7 +79,12 @@ func fromStatx(x *unix.Statx_t) status {
 func (k *kernel) oldStat(dir int, name string, flags int) (status, error) {
 	var x unix.Stat_t
 	for try := 0; ; try++ {
-		err := unix.Fstatat(dir, name, &x, flags)
+		var err error
+		if f := k.before("stat"); f != nil {
+			err = f.err
+		} else {
+			err = unix.Fstatat(dir, name, &x, flags)
+		}
 		if again(err, try) {
 			continue
 		}
