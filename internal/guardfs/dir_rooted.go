@@ -1,0 +1,217 @@
+//go:build !linux || rooted
+
+package guardfs
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Dir is a directory open for listing and walking. Everything below it is reached through it, one name at a time,
+// and never through a link. It may be used from several goroutines at once.
+type Dir struct {
+	fs      *FS
+	root    *os.Root
+	name    string // true name
+	fi      fs.FileInfo
+	info    Info
+	verdict DirVerdict
+	once    sync.Once
+}
+
+func newDir(f *FS, root *os.Root, name string, fi fs.FileInfo, v DirVerdict) *Dir {
+	return &Dir{fs: f, root: root, name: name, fi: fi, info: infoOf(root, ".", fi), verdict: v}
+}
+
+// True is the directory's true name when it was opened.
+func (d *Dir) True() string { return d.name }
+
+// Info is what stat said when the directory was opened.
+func (d *Dir) Info() Info { return d.info }
+
+// Close gives the directory back.
+func (d *Dir) Close() (err error) {
+	d.once.Do(func() { err = d.root.Close() })
+	return err
+}
+
+func (d *Dir) failed(op, name string, err error) error {
+	return &PathError{Op: op, Path: join(d.name, name), Err: cause(err)}
+}
+
+// allow asks the Judge about one named entry; see the Linux twin for the objects with several names.
+func (d *Dir) allow(name string, info *Info, a Access) error {
+	if d.verdict.All && (info.Kind != KindFile || info.Links <= 1) {
+		return nil
+	}
+	full := join(d.name, name)
+	return d.fs.judge.Judge(Object{Spelled: full, True: full, Info: *info}, a)
+}
+
+func (d *Dir) look(name string, a Access) (fs.FileInfo, Info, error) {
+	if err := checkName(name); err != nil {
+		return nil, Info{}, err
+	}
+	var info Info
+	fi, err := d.root.Lstat(name)
+	if err == nil {
+		info = infoOf(d.root, name, fi)
+	}
+	if err := d.allow(name, &info, a); err != nil {
+		return nil, Info{}, err
+	}
+	if err != nil {
+		return nil, Info{}, d.failed("stat", name, err)
+	}
+	return fi, info, nil
+}
+
+// Stat looks at one entry, not following a link.
+func (d *Dir) Stat(name string) (Info, error) {
+	_, info, err := d.look(name, Look)
+	return info, err
+}
+
+// OpenDir opens the directory name below d. A link is ENOTDIR. A directory on another mount is ErrMount unless
+// crossMounts is set, where the system tells devices apart.
+func (d *Dir) OpenDir(name string, crossMounts bool) (*Dir, error) {
+	if err := checkName(name); err != nil {
+		return nil, err
+	}
+	if !d.verdict.allows(name, KindDir) {
+		if err := d.allow(name, &Info{Kind: KindDir}, Look); err != nil {
+			return nil, err
+		}
+		return nil, d.failed("open", name, syscall.EACCES)
+	}
+	fi, err := d.root.Lstat(name)
+	if err == nil && !fi.IsDir() {
+		err = syscall.ENOTDIR
+	}
+	if err != nil {
+		return nil, d.failed("open", name, err)
+	}
+	root, now, err := openSame(d.root, name, fi)
+	if err != nil {
+		return nil, d.failed("open", name, err)
+	}
+	v := d.verdict
+	if !v.All {
+		v = d.fs.judge.Dir(join(d.name, name))
+	}
+	sub := newDir(d.fs, root, join(d.name, name), now, v)
+	if !crossMounts && sub.info.ID.Dev != d.info.ID.Dev {
+		sub.Close() //nolint:errcheck // nothing was written through it
+		return nil, d.failed("open", name, ErrMount)
+	}
+	return sub, nil
+}
+
+// OpenFile opens the regular file name below d for reading. A link or any other thing is a *NotRegularError.
+func (d *Dir) OpenFile(name string) (*File, error) {
+	for try := 0; ; try++ {
+		fi, _, err := d.look(name, Read)
+		if err != nil {
+			return nil, err
+		}
+		full := join(d.name, name)
+		if !fi.Mode().IsRegular() {
+			return nil, &NotRegularError{Path: full, Kind: special(fi.Mode())}
+		}
+		f, err := openFile(d.root, name, full, fi)
+		var odd *ConflictError
+		if try >= retries || !errors.As(err, &odd) {
+			return f, err
+		}
+	}
+}
+
+// ReadSmall reads a regular file of at most max bytes below d, such as an ignore file. A larger one is a
+// *TooLargeError, a link a *NotRegularError.
+func (d *Dir) ReadSmall(name string, max int64) ([]byte, error) {
+	f, err := d.OpenFile(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written through it
+	return f.slurp(max)
+}
+
+// Parent opens the directory above d, if the Judge lets it be looked at. At the root it answers io.EOF.
+func (d *Dir) Parent() (*Dir, error) {
+	up := path.Dir(d.name)
+	if up == d.name || len(d.name) == len("C:/") && d.name[1] == ':' {
+		return nil, io.EOF
+	}
+	if len(up) == 2 && up[1] == ':' {
+		up += "/"
+	}
+	h, err := d.fs.Resolve(up, Look)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close() //nolint:errcheck // nothing was written through it
+	p, err := h.Dir()
+	if err != nil {
+		return nil, err
+	}
+	if fi, err := p.root.Lstat(path.Base(d.name)); err != nil || !os.SameFile(fi, d.fi) {
+		p.Close() //nolint:errcheck // nothing was written through it
+		return nil, &ConflictError{Path: d.name, Why: "the directory was moved"}
+	}
+	return p, nil
+}
+
+// List reads every entry that may be named and appends it to buf[:0]; denied is the number of the others. The order is
+// the directory's own. What was read before an error comes with it.
+func (d *Dir) List(buf []Entry) (entries []Entry, denied int, err error) {
+	entries = buf[:0]
+	file, err := d.root.Open(".")
+	if err != nil {
+		return entries, 0, d.failed("list", ".", err)
+	}
+	defer file.Close() //nolint:errcheck // nothing was written through it
+	for {
+		some, err := file.ReadDir(1000)
+		for _, e := range some {
+			entry := Entry{Name: e.Name(), Kind: kindOf(e.Type())}
+			if d.verdict.allows(entry.Name, entry.Kind) {
+				entries = append(entries, entry)
+			} else {
+				denied++
+			}
+		}
+		if err == io.EOF {
+			return entries, denied, nil
+		}
+		if err != nil {
+			return entries, denied, d.failed("list", ".", err)
+		}
+	}
+}
+
+// Sweep removes the temporary files that killed processes have left in this directory longer ago than olderThan. What
+// has a hash in its name was taken out of the way by a removal, and goes only if it still has that content.
+func (d *Dir) Sweep(olderThan time.Duration) (removed int, kept []string, err error) {
+	all := &Dir{fs: d.fs, root: d.root, name: d.name, verdict: DirVerdict{All: true}}
+	entries, _, err := all.List(nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	limit := time.Now().Add(-olderThan)
+	for _, e := range entries {
+		done, ours := d.sweep(e.Name, limit)
+		if done {
+			removed++
+		} else if ours {
+			kept = append(kept, e.Name)
+		}
+	}
+	return removed, kept, nil
+}

@@ -1,0 +1,226 @@
+//go:build !rooted
+
+package guardfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// mutation is one thing done to the tree, with what it looks like before and after.
+type mutation struct {
+	name   string
+	tree   []string
+	run    func(f *FS, dir string) error
+	before string // content of "f"; "-" when it is not there
+	after  string
+}
+
+const bigNew = 10000 // bytes, more than one write takes when it is short
+
+var mutations = []mutation{
+	{"create", nil, func(f *FS, dir string) error {
+		_, err := write(f, dir+"/f", strings.Repeat("n", bigNew), StageOptions{Sync: true})
+		return err
+	}, "-", strings.Repeat("n", bigNew)},
+	{"replace", []string{"f = old"}, func(f *FS, dir string) error {
+		_, err := write(f, dir+"/f", strings.Repeat("n", bigNew), StageOptions{Sync: true})
+		return err
+	}, "old", strings.Repeat("n", bigNew)},
+	{"restore", []string{"f = old"}, func(f *FS, dir string) error {
+		_, err := write(f, dir+"/f", "new", StageOptions{Sync: true, Meta: &Metadata{Mode: 0o600, UID: 12, GID: 13,
+			Xattrs: map[string][]byte{"user.k": []byte("v")}}})
+		return err
+	}, "old", "new"},
+	{"remove", []string{"f = old"}, func(f *FS, dir string) error {
+		p, err := f.Place(dir + "/f")
+		if err != nil {
+			return err
+		}
+		defer p.Close()
+		before, err := p.Load(-1)
+		if err != nil {
+			return err
+		}
+		return p.Remove(context.Background(), before, true)
+	}, "old", "-"},
+	{"make parents", []string{"x/"}, func(f *FS, dir string) error {
+		_, err := f.MakeParents(dir + "/x/y/z/f")
+		return err
+	}, "-", "-"},
+	{"read", []string{"f = old"}, func(f *FS, dir string) error {
+		_, err := read(f, dir+"/f")
+		return err
+	}, "old", "old"},
+	{"walk", []string{"f = old", "d/e/f", "l => d/e"}, func(f *FS, dir string) error {
+		h, err := f.Resolve(dir+"/l/..", Look)
+		if err != nil {
+			return err
+		}
+		defer h.Close()
+		d, err := h.Dir()
+		if err != nil {
+			return err
+		}
+		defer d.Close()
+		sub, err := d.OpenDir("e", false)
+		if err != nil {
+			return err
+		}
+		defer sub.Close()
+		if _, _, err := sub.List(nil); err != nil {
+			return err
+		}
+		if _, err := sub.ReadSmall("f", 100); err != nil {
+			return err
+		}
+		up, err := sub.Parent()
+		if err != nil {
+			return err
+		}
+		return up.Close()
+	}, "old", "old"},
+}
+
+// faults are what can go wrong with one call.
+var faults = map[string]fault{
+	"EIO":          {err: unix.EIO},
+	"ENOSPC":       {err: unix.ENOSPC},
+	"EDQUOT":       {err: unix.EDQUOT},
+	"EINTR":        {err: unix.EINTR},
+	"EROFS":        {err: unix.EROFS},
+	"EACCES":       {err: unix.EACCES},
+	"EMFILE":       {err: unix.EMFILE},
+	"EINVAL":       {err: unix.EINVAL},
+	"ENOSYS":       {err: unix.ENOSYS},
+	"EOPNOTSUPP":   {err: unix.EOPNOTSUPP},
+	"ENOENT":       {err: unix.ENOENT},
+	"EIO, but did": {err: unix.EIO, after: true},
+	"EEXIST, did":  {err: unix.EEXIST, after: true},
+	"short":        {err: unix.EIO, short: true},
+}
+
+func content(p string) string {
+	b, err := os.ReadFile(p)
+	if err != nil {
+		return "-"
+	}
+	return string(b)
+}
+
+// At the N-th call, for every N and every fault: the file is as before or as after, an error means before, no
+// temporary file stays and no descriptor.
+func TestFaultAtEveryCall(t *testing.T) {
+	root := ramdisk(t)
+	cells := 0
+	for _, m := range mutations {
+		t.Run(m.name, func(t *testing.T) {
+			roads(t, &fence{root: root}, func(t *testing.T, f *FS) {
+				for name, bad := range faults {
+					for n := 1; ; n++ {
+						dir := filepath.Join(root, m.name, fmt.Sprint(name, n))
+						lay(t, dir, m.tree...)
+						must(t, os.MkdirAll(dir, 0o755))
+						fds := openFDs(t)
+						count, hit := 0, ""
+						f.kernel.hook = func(op string) *fault {
+							if count++; count == n {
+								hit = op
+								return &bad
+							}
+							return nil
+						}
+						err := m.run(f, dir)
+						f.kernel.hook = nil
+						if hit == "" {
+							must(t, err)
+							os.RemoveAll(dir)
+							break
+						}
+						cells++
+						where := fmt.Sprintf("%s at call %d (%s): %v", name, n, hit, err)
+						got := content(dir + "/f")
+						switch {
+						case got != m.before && got != m.after:
+							t.Errorf("%s: the file has %.20q", where, got)
+						case err == nil && got != m.after:
+							t.Errorf("%s: reported done, and is not", where)
+						case err != nil && got != m.before && !settled(err):
+							t.Errorf("%s: reported undone, and is done", where)
+						}
+						if left := litter(t, dir); left != nil {
+							t.Errorf("%s: left %v", where, left)
+						}
+						if now := openFDs(t); now != fds {
+							t.Fatalf("%s: %d descriptors, %d before", where, now, fds)
+						}
+						os.RemoveAll(dir)
+					}
+				}
+			})
+		})
+	}
+	t.Logf("%d faults", cells)
+}
+
+// settled: errors that by their contract come when the thing is done: a removal that could not be synced.
+func settled(err error) bool {
+	var pe *PathError
+	return errors.As(err, &pe) && pe.Op == "sync the removal of"
+}
+
+// From the N-th call on everything fails, so that nothing can be cleaned up either. Even then the old content is
+// there, under its name or one that the error or the listing shows.
+func TestNothingWorksFromTheNthCallOn(t *testing.T) {
+	root := ramdisk(t)
+	for _, m := range mutations {
+		t.Run(m.name, func(t *testing.T) {
+			f := open(t, &fence{root: root})
+			for _, errno := range []error{unix.EIO, unix.EINTR, unix.ENOSPC, unix.EINVAL} {
+				for n := 1; ; n++ {
+					dir := filepath.Join(root, m.name, fmt.Sprint(errno, n))
+					lay(t, dir, m.tree...)
+					must(t, os.MkdirAll(dir, 0o755))
+					fds := openFDs(t)
+					count, hit := 0, ""
+					f.kernel.hook = func(op string) *fault {
+						if count++; count >= n {
+							hit = op
+							return &fault{err: errno}
+						}
+						return nil
+					}
+					err := m.run(f, dir)
+					f.kernel.hook = nil
+					if hit == "" {
+						must(t, err)
+						break
+					}
+					found := content(dir + "/f")
+					if found != m.before && found != m.after {
+						found = "-"
+						for _, name := range litter(t, dir) {
+							if content(name) == m.before {
+								found = m.before
+							}
+						}
+						if found != m.before {
+							t.Errorf("%v from call %d (%s) on: the content is gone: %v", errno, n, hit, err)
+						}
+					}
+					if now := openFDs(t); now != fds {
+						t.Fatalf("%v from call %d (%s) on: %d descriptors, %d before", errno, n, hit, now, fds)
+					}
+					os.RemoveAll(dir)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,264 @@
+package guardfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+var errDenied = errors.New("denied")
+
+// fence is a Judge that allows one tree less some others; deny also counts on the spelled name and on every link.
+type fence struct {
+	root string
+	deny []string
+	ids  []Identity
+}
+
+func below(p, tree string) bool {
+	return p == tree || strings.HasPrefix(p, strings.TrimSuffix(tree, "/")+"/")
+}
+
+func (f *fence) denies(p string) bool {
+	return slices.ContainsFunc(f.deny, func(tree string) bool { return below(p, tree) })
+}
+
+func (f *fence) Judge(o Object, _ Access) error {
+	for _, id := range f.ids {
+		if id.Dev == o.Info.ID.Dev && id.Ino == o.Info.ID.Ino {
+			return errDenied
+		}
+	}
+	if !below(o.True, f.root) || f.denies(o.True) || f.denies(path.Clean(o.Spelled)) {
+		return errDenied
+	}
+	if slices.ContainsFunc(o.Hops, f.denies) {
+		return errDenied
+	}
+	return nil
+}
+
+func (f *fence) Dir(canonical string) DirVerdict {
+	if f.Judge(Object{Spelled: canonical, True: canonical}, Look) != nil {
+		return DirVerdict{}
+	}
+	for _, d := range f.deny {
+		if below(d, canonical) {
+			return DirVerdict{Entry: func(name string, _ Kind) bool { return !f.denies(join(canonical, name)) }}
+		}
+	}
+	return DirVerdict{All: true}
+}
+
+// lay builds a tree below base. "d/" is a directory, "f" an empty file, "f = text" a file, "l => target" a link,
+// "h <= f" a second name, "p |" a fifo. $B stands for base.
+func lay(t testing.TB, base string, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		line = strings.ReplaceAll(line, "$B", base)
+		name, arg, op := line, "", ""
+		for _, o := range []string{" => ", " <= ", " = ", " |"} {
+			if before, after, ok := strings.Cut(line, o); ok {
+				name, arg, op = before, after, o
+				break
+			}
+		}
+		full := name
+		if !strings.HasPrefix(name, base) {
+			full = filepath.Join(base, name)
+		}
+		must(t, os.MkdirAll(filepath.Dir(full), 0o755))
+		switch {
+		case op == " => ":
+			must(t, os.Symlink(arg, full))
+		case op == " <= ":
+			must(t, os.Link(filepath.Join(base, arg), full))
+		case op == " |":
+			must(t, mkfifo(full))
+		case strings.HasSuffix(name, "/"):
+			must(t, os.MkdirAll(full, 0o755))
+		default:
+			must(t, os.WriteFile(full, []byte(arg), 0o644))
+		}
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// base is a fresh directory, by its true name.
+func base(t testing.TB) string {
+	t.Helper()
+	return Canonical(filepath.ToSlash(t.TempDir()))
+}
+
+// ramdisk is like base but in memory where there is such a place, for tests that write much.
+func ramdisk(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "guardfs")
+	if err != nil {
+		return base(t)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return Canonical(dir)
+}
+
+// roads opens an FS for every way of resolving that there is here.
+func roads(t *testing.T, j Judge, f func(t *testing.T, f *FS)) {
+	t.Helper()
+	for _, walk := range []bool{false, true} {
+		fsys, err := New(Options{Judge: j, Walk: walk})
+		must(t, err)
+		t.Run(fsys.Containment(), func(t *testing.T) { f(t, fsys) })
+		fsys.Close()
+		if fsys.Containment() == "best_effort" {
+			return
+		}
+	}
+}
+
+func open(t testing.TB, j Judge) *FS {
+	t.Helper()
+	f, err := New(Options{Judge: j})
+	must(t, err)
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// read is the whole way from a path to its content.
+func read(f *FS, p string) (string, error) {
+	h, err := f.Resolve(p, Read)
+	if err != nil {
+		return "", err
+	}
+	defer h.Close()
+	file, err := h.Open()
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	b, err := io.ReadAll(file)
+	return string(b), err
+}
+
+// write is the whole way from a path to its replacement.
+func write(f *FS, p, content string, o StageOptions) (*Published, error) {
+	place, err := f.Place(p)
+	if err != nil {
+		return nil, err
+	}
+	defer place.Close()
+	before, err := place.Load(-1)
+	if err != nil {
+		return nil, err
+	}
+	return publish(place, before, content, o)
+}
+
+func publish(place *Place, before *Before, content string, o StageOptions) (*Published, error) {
+	if o.Like == nil {
+		o.Like = before
+	}
+	s, err := place.Stage(context.Background(), []byte(content), o)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Discard()
+	return s.Commit(context.Background(), before)
+}
+
+// outcome is an error in one word, for tables.
+func outcome(err error) string {
+	var bad *BadPathError
+	var odd *NotRegularError
+	var link *SymlinkError
+	var missing *MissingParentError
+	var conflict *ConflictError
+	var large *TooLargeError
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, errDenied):
+		return "denied"
+	case errors.As(err, &bad):
+		return "bad"
+	case errors.As(err, &odd):
+		return odd.Kind
+	case errors.As(err, &link):
+		return "symlink"
+	case errors.As(err, &missing):
+		return "no parent"
+	case errors.As(err, &conflict):
+		return "conflict"
+	case errors.As(err, &large):
+		return "large"
+	case errors.Is(err, ErrPseudo):
+		return "pseudo"
+	case errors.Is(err, ErrMount):
+		return "mount"
+	case errors.Is(err, fs.ErrNotExist):
+		return "absent"
+	case errors.Is(err, fs.ErrPermission):
+		return "permission"
+	case errors.Is(err, fs.ErrExist):
+		return "exists"
+	case errors.Is(err, syscall.ELOOP):
+		return "loop"
+	case errors.Is(err, syscall.ENOTDIR):
+		return "notdir"
+	}
+	return err.Error()
+}
+
+// snapshot is everything below dir in one comparable string.
+func snapshot(t testing.TB, dir string) string {
+	t.Helper()
+	var out strings.Builder
+	must(t, filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(dir, p)
+		fi, err := d.Info()
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&out, "%s %v", rel, fi.Mode())
+		switch {
+		case fi.Mode().IsRegular():
+			b, err := os.ReadFile(p)
+			fmt.Fprintf(&out, " %q %v", b, err)
+		case fi.Mode()&fs.ModeSymlink != 0:
+			l, err := os.Readlink(p)
+			fmt.Fprintf(&out, " -> %s %v", l, err)
+		}
+		out.WriteByte('\n')
+		return nil
+	}))
+	return out.String()
+}
+
+// litter is every name of ours that is left below dir.
+func litter(t testing.TB, dir string) (names []string) {
+	t.Helper()
+	must(t, filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if strings.HasPrefix(d.Name(), tempPrefix) {
+			names = append(names, p)
+		}
+		return err
+	}))
+	return names
+}

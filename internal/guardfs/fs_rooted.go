@@ -1,0 +1,312 @@
+//go:build !linux || rooted
+
+package guardfs
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+)
+
+// FS resolves paths under one Judge. Safe for concurrent use.
+type FS struct{ judge Judge }
+
+// New opens the file system of this process for guarded use.
+func New(o Options) (*FS, error) {
+	if o.Judge == nil {
+		return nil, errors.New("guardfs: a Judge is required")
+	}
+	return &FS{judge: o.Judge}, nil
+}
+
+// Close gives back what New opened.
+func (f *FS) Close() error { return nil }
+
+// Containment is "best_effort" here.
+func (f *FS) Containment() string { return "best_effort" }
+
+// spot is where a walk ended: at the directory on top of the pile, or at one entry of it, or, with err, at an entry
+// that could not be passed.
+type spot struct {
+	volume string
+	pile   []*os.Root // "/" and the directories below it, each opened in the one before
+	names  []string   // of all of the pile but the first
+	dir    fs.FileInfo
+	leaf   string      // an entry of the top that is no directory
+	fi     fs.FileInfo // of the leaf, or of the top where there is none
+	rest   []string    // with err: what was left, the one that failed first
+	hops   []string
+	err    error
+	linked bool   // what is missing was named by a link
+	target string // of the last link
+	own    int    // how many of rest, from the end, the caller spelled
+}
+
+const (
+	maxLinks = 40
+	retries  = 16
+)
+
+// splitVolume takes the volume off a path and brings the rest into the form that checkPath knows.
+func splitVolume(p string) (volume, rest string, err error) {
+	rest = p
+	if runtime.GOOS == "windows" {
+		if len(p) < 3 || p[1] != ':' || p[2] != '\\' && p[2] != '/' {
+			return "", "", &BadPathError{Path: p, Why: "not absolute, such as C:\\dir\\file"}
+		}
+		volume, rest = strings.ToUpper(p[:2]), filepath.ToSlash(p[2:])
+		for _, c := range strings.Split(rest, "/") {
+			switch {
+			case c == "" || c == "." || c == "..":
+			case strings.ContainsRune(c, ':'):
+				return "", "", &BadPathError{Path: p, Why: "names an alternate data stream"}
+			case !filepath.IsLocal(c):
+				return "", "", &BadPathError{Path: p, Why: "holds a reserved name"}
+			case strings.TrimRight(c, ". ") != c:
+				return "", "", &BadPathError{Path: p, Why: "a component ends in a dot or a blank"}
+			}
+		}
+	}
+	return volume, rest, checkPath(rest)
+}
+
+// walk resolves an absolute path with slashes, one component at a time.
+func walk(volume, p string) (s *spot) {
+	s = &spot{volume: volume, rest: strings.Split(p[1:], "/")}
+	s.own = len(s.rest)
+	if s.err = s.restart(); s.err != nil {
+		return s
+	}
+	for len(s.rest) > 0 && s.err == nil {
+		c := s.rest[0]
+		switch {
+		case s.leaf != "":
+			s.err = syscall.ENOTDIR
+			s.unstep(s.leaf)
+			continue
+		case c == "" || c == ".":
+		case c == "..":
+			if n := len(s.names); n > 0 {
+				s.top().Close() //nolint:errcheck // nothing was written through it
+				s.pile, s.names = s.pile[:n], s.names[:n-1]
+				s.fi, s.err = s.top().Stat(".")
+			}
+		default:
+			if !s.enter(c) {
+				continue
+			}
+		}
+		s.step()
+	}
+	s.err = cause(s.err)
+	s.linked = s.err != nil && len(s.rest) > s.own
+	return s
+}
+
+func (s *spot) step() {
+	s.rest = s.rest[1:]
+	s.own = min(s.own, len(s.rest))
+}
+
+// unstep puts a leaf that turned out to be no directory back in front of the rest.
+func (s *spot) unstep(leaf string) {
+	s.rest = append([]string{leaf}, s.rest...)
+	s.leaf = ""
+}
+
+// restart goes back to the root of the volume.
+func (s *spot) restart() error {
+	s.close()
+	root, err := os.OpenRoot(s.volume + "/")
+	if err != nil {
+		return err
+	}
+	s.pile, s.names, s.leaf = []*os.Root{root}, nil, ""
+	s.fi, err = root.Stat(".")
+	return err
+}
+
+// enter goes to entry c of the top. false: the component was replaced by a link's text, or there is an error.
+func (s *spot) enter(c string) bool {
+	for range retries {
+		fi, err := s.top().Lstat(c)
+		if err != nil {
+			s.err = err
+			return false
+		}
+		switch {
+		case fi.Mode()&fs.ModeSymlink != 0:
+			s.follow(c)
+			return false
+		case !fi.IsDir():
+			s.leaf, s.fi = c, fi
+			return true
+		}
+		sub, now, err := openSame(s.top(), c, fi)
+		if err == nil {
+			s.pile, s.names, s.fi = append(s.pile, sub), append(s.names, c), now
+			return true
+		}
+		if !errors.Is(err, errSwapped) {
+			s.err = err
+			return false
+		}
+	}
+	s.err = syscall.EAGAIN
+	return false
+}
+
+var errSwapped = errors.New("replaced while it was being opened")
+
+// openSame opens directory c of root and makes sure that it is the one that fi tells of: os.Root follows
+// links within its root.
+func openSame(root *os.Root, c string, fi fs.FileInfo) (*os.Root, fs.FileInfo, error) {
+	sub, err := root.OpenRoot(c)
+	if err != nil {
+		return nil, nil, err
+	}
+	now, err := sub.Stat(".")
+	if err == nil && !os.SameFile(fi, now) {
+		err = errSwapped
+	}
+	if err != nil {
+		sub.Close() //nolint:errcheck // nothing was written through it
+		return nil, nil, err
+	}
+	return sub, now, nil
+}
+
+// follow puts the text of link c in the place of the component that named it.
+func (s *spot) follow(c string) {
+	if len(s.hops) >= maxLinks {
+		s.err = syscall.ELOOP
+		return
+	}
+	target, err := s.top().Readlink(c)
+	if err != nil {
+		s.err = err
+		return
+	}
+	s.hops = append(s.hops, join(s.name(), c))
+	s.target = target
+	target = filepath.ToSlash(target)
+	if v := filepath.VolumeName(target); v != "" {
+		s.volume, target = strings.ToUpper(v), target[len(v):]
+	}
+	if target == "" {
+		s.err = syscall.ENOENT
+		return
+	}
+	s.step()
+	s.rest = append(strings.Split(target, "/"), s.rest...)
+	if target[0] == '/' {
+		s.err = s.restart()
+	}
+}
+
+func (s *spot) top() *os.Root { return s.pile[len(s.pile)-1] }
+
+// name is the true name of the top.
+func (s *spot) name() string { return s.volume + "/" + strings.Join(s.names, "/") }
+
+// full is the true name of what was found, or would have been.
+func (s *spot) full() string {
+	at := s.name()
+	if s.leaf != "" {
+		at = join(at, s.leaf)
+	}
+	if s.err != nil {
+		at = path.Join(at, path.Join(s.rest...))
+	}
+	return at
+}
+
+// take hands over the top, which close then leaves open.
+func (s *spot) take() *os.Root {
+	t := s.top()
+	s.pile = s.pile[:len(s.pile)-1]
+	return t
+}
+
+func (s *spot) close() {
+	for _, r := range s.pile {
+		r.Close() //nolint:errcheck // nothing was written through it
+	}
+	s.pile = nil
+}
+
+// cause takes the errno out of what package os wraps it in; the path is told by our own error.
+func cause(err error) error {
+	var pe *fs.PathError
+	var le *os.LinkError
+	var se *os.SyscallError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &pe):
+		return pe.Err
+	case errors.As(err, &le):
+		return le.Err
+	case errors.As(err, &se):
+		return se.Err
+	}
+	return err
+}
+
+// resolve finds the object and describes it. The spot must be closed.
+func (f *FS) resolve(spelled string) (*spot, Object, error) {
+	volume, rest, err := splitVolume(spelled)
+	if err != nil {
+		return nil, Object{}, err
+	}
+	s := walk(volume, rest)
+	o := Object{Spelled: spelled, True: s.full(), Hops: s.hops}
+	if s.err == nil {
+		o.Info = s.info()
+	}
+	return s, o, nil
+}
+
+func (s *spot) info() Info {
+	if s.leaf != "" {
+		return infoOf(s.top(), s.leaf, s.fi)
+	}
+	return infoOf(s.top(), ".", s.fi)
+}
+
+// Resolve finds the object that path names, following links, and asks the Judge whether it may be accessed. Whatever
+// keeps the path from being resolved, the Judge is asked first, about an absent object.
+func (f *FS) Resolve(path string, a Access) (*Handle, error) {
+	s, o, err := f.resolve(path)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	if err := f.judge.Judge(o, a); err != nil {
+		return nil, err
+	}
+	if s.err == nil && pseudo(s.top()) {
+		s.err = ErrPseudo
+	}
+	if s.err != nil {
+		return nil, &PathError{Op: a.String(), Path: path, Err: s.err}
+	}
+	return &Handle{fs: f, dir: s.take(), leaf: s.leaf, fi: s.fi, object: o, access: a}, nil
+}
+
+// Canonical is the true name of path, as far as it exists, followed by the rest: the form in which rules are to be
+// compared with Object.True. It judges nothing and never fails; what cannot be resolved is cleaned as text.
+func Canonical(path string) string {
+	f := &FS{}
+	s, o, err := f.resolve(path)
+	if err != nil {
+		return filepath.ToSlash(filepath.Clean(path))
+	}
+	s.close()
+	return o.True
+}

@@ -1,0 +1,162 @@
+//go:build !linux || rooted
+
+package guardfs
+
+import (
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+	"syscall"
+)
+
+// Handle holds the directory of one object, and knows which of its entries the object is.
+type Handle struct {
+	fs     *FS
+	dir    *os.Root
+	leaf   string // "" when the object is the directory itself
+	fi     fs.FileInfo
+	object Object
+	access Access
+	once   sync.Once
+}
+
+// Object is what the handle holds, as it was when it was resolved.
+func (h *Handle) Object() Object { return h.object }
+
+// Close gives the handle back.
+func (h *Handle) Close() (err error) {
+	h.once.Do(func() { err = h.dir.Close() })
+	return err
+}
+
+// Open opens the object for reading. Anything but a regular file is a *NotRegularError; when another object has taken
+// its name meanwhile, that is a *ConflictError.
+func (h *Handle) Open() (*File, error) {
+	if h.access != Read {
+		if err := h.fs.judge.Judge(h.object, Read); err != nil {
+			return nil, err
+		}
+	}
+	if h.object.Info.Kind != KindFile {
+		return nil, &NotRegularError{Path: h.object.Spelled, Kind: special(h.fi.Mode())}
+	}
+	return openFile(h.dir, h.leaf, h.object.Spelled, h.fi)
+}
+
+// Dir opens the object for listing and walking. Anything but a directory is ENOTDIR.
+func (h *Handle) Dir() (*Dir, error) {
+	if h.access != Look && h.access != Read {
+		if err := h.fs.judge.Judge(h.object, Look); err != nil {
+			return nil, err
+		}
+	}
+	if h.leaf != "" {
+		return nil, &PathError{Op: "open", Path: h.object.Spelled, Err: syscall.ENOTDIR}
+	}
+	root, err := h.dir.OpenRoot(".")
+	if err != nil {
+		return nil, &PathError{Op: "open", Path: h.object.Spelled, Err: cause(err)}
+	}
+	return newDir(h.fs, root, h.object.True, h.fi, h.fs.judge.Dir(h.object.True)), nil
+}
+
+// special is the word for a thing that is no regular file.
+func special(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "directory"
+	case m&fs.ModeSymlink != 0:
+		return "symlink"
+	case m&fs.ModeNamedPipe != 0:
+		return "fifo"
+	case m&fs.ModeSocket != 0:
+		return "socket"
+	}
+	return "device"
+}
+
+// File is a regular file open for reading.
+type File struct {
+	file *os.File
+	name string
+	info Info
+	once sync.Once
+}
+
+// openFile opens entry leaf of dir and makes sure that it is the file that fi tells of.
+func openFile(dir *os.Root, leaf, name string, fi fs.FileInfo) (*File, error) {
+	file, err := dir.OpenFile(leaf, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, &PathError{Op: "open", Path: name, Err: cause(err)}
+	}
+	now, err := file.Stat()
+	switch {
+	case err != nil:
+		err = &PathError{Op: "stat", Path: name, Err: cause(err)}
+	case !now.Mode().IsRegular():
+		err = &NotRegularError{Path: name, Kind: special(now.Mode())}
+	case !os.SameFile(fi, now):
+		err = &ConflictError{Path: name, Why: errSwapped.Error()}
+	default:
+		return &File{file: file, name: name, info: infoOfFile(file, now)}, nil
+	}
+	file.Close() //nolint:errcheck // nothing was written through it
+	return nil, err
+}
+
+// Info is what stat said when the file was opened.
+func (f *File) Info() Info { return f.info }
+
+// Stat is what stat says now.
+func (f *File) Stat() (Info, error) {
+	fi, err := f.file.Stat()
+	if err != nil {
+		return Info{}, f.failed("stat", err)
+	}
+	return infoOfFile(f.file, fi), nil
+}
+
+// Read reads on from where the last Read ended. At the end it answers io.EOF.
+func (f *File) Read(p []byte) (int, error) {
+	n, err := f.file.Read(p)
+	if err != nil && err != io.EOF {
+		err = f.failed("read", err)
+	}
+	return n, err
+}
+
+// ReadAt fills p from byte off on. Less than len(p) comes with io.EOF.
+func (f *File) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.file.ReadAt(p, off)
+	if err != nil && err != io.EOF {
+		err = f.failed("read", err)
+	}
+	return n, err
+}
+
+// Close gives the file back.
+func (f *File) Close() (err error) {
+	f.once.Do(func() { err = f.file.Close() })
+	return err
+}
+
+func (f *File) failed(op string, err error) error {
+	return &PathError{Op: op, Path: f.name, Err: cause(err)}
+}
+
+// slurp reads a whole file of at most max bytes; max < 0: no limit.
+func (f *File) slurp(max int64) ([]byte, error) {
+	if max >= 0 && f.info.Size > max {
+		return nil, &TooLargeError{Path: f.name, Size: f.info.Size, Max: max}
+	}
+	var from io.Reader = f
+	if max >= 0 {
+		from = io.LimitReader(f, max+1)
+	}
+	content, err := io.ReadAll(from)
+	if err == nil && max >= 0 && int64(len(content)) > max {
+		err = &TooLargeError{Path: f.name, Size: int64(len(content)), Max: max}
+	}
+	return content, err
+}

@@ -1,0 +1,296 @@
+//go:build !linux || rooted
+
+package guardfs
+
+import (
+	"io/fs"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Place is one name in one directory: where something is to be changed. The last component is never followed.
+type Place struct {
+	fs     *FS
+	root   *os.Root
+	fi     fs.FileInfo // of the directory
+	dir    Object
+	base   string
+	object Object
+	once   sync.Once
+}
+
+// Place opens the directory of path and looks at what stands there, if anything. The Judge is asked for Create
+// where nothing does and for Modify otherwise. A symlink there is a *SymlinkError, a missing directory on the way a
+// *MissingParentError. A directory or a special file is an occupant like any other; Load and Stage refuse it.
+func (f *FS) Place(path string) (*Place, error) {
+	p, err := f.PlaceLink(path)
+	if err != nil || p.object.Info.Kind != KindSymlink {
+		return p, err
+	}
+	defer p.Close() //nolint:errcheck // nothing was written through it
+	target, err := p.root.Readlink(p.base)
+	if err != nil {
+		return nil, p.failed("read link", err)
+	}
+	return nil, &SymlinkError{Path: path, Target: target}
+}
+
+// PlaceLink is Place for those who mean the link itself: to load, remove or restore it.
+func (f *FS) PlaceLink(path string) (*Place, error) {
+	volume, rest, err := splitVolume(path)
+	if err != nil {
+		return nil, err
+	}
+	dir, base, err := splitPlace(rest)
+	if err != nil {
+		return nil, err
+	}
+	s, parent, err := f.resolve(volume + dir)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+	p := &Place{fs: f, dir: parent, base: base}
+	p.object = Object{Spelled: path, True: join(parent.True, base), Hops: parent.Hops}
+	if s.err == nil && s.leaf != "" {
+		s.err = syscall.ENOTDIR
+	}
+	if s.err != nil {
+		if err := f.judge.Judge(p.object, Create); err != nil {
+			return nil, err
+		}
+		if s.err == syscall.ENOENT || os.IsNotExist(s.err) {
+			missing := parent.True
+			if len(s.rest) > 0 {
+				missing = join(strings.TrimSuffix(s.name(), "/"), s.rest[0])
+			}
+			return nil, &MissingParentError{Path: path, Missing: missing}
+		}
+		return nil, &PathError{Op: "open directory of", Path: path, Err: s.err}
+	}
+	p.root, p.fi = s.top(), s.fi
+	if err := p.look(Modify); err != nil {
+		return nil, err
+	}
+	if pseudo(p.root) {
+		return nil, &PathError{Op: "open directory of", Path: path, Err: ErrPseudo}
+	}
+	s.take()
+	return p, nil
+}
+
+// look brings the account of the occupant up to date and asks the Judge: for a if there is one, else for Create.
+func (p *Place) look(a Access) error {
+	fi, err := p.root.Lstat(p.base)
+	p.object.Info = Info{}
+	if err == nil {
+		p.object.Info = infoOf(p.root, p.base, fi)
+	} else {
+		a = Create
+	}
+	if err := p.fs.judge.Judge(p.object, a); err != nil {
+		return err
+	}
+	if err != nil && !os.IsNotExist(err) {
+		return p.failed("stat", err)
+	}
+	return nil
+}
+
+func (p *Place) failed(op string, err error) error {
+	return &PathError{Op: op, Path: p.object.Spelled, Err: cause(err)}
+}
+
+func (p *Place) conflict(why string) error {
+	return &ConflictError{Path: p.object.Spelled, Why: why}
+}
+
+// Object is the occupant as Place or the last Load saw it; its Info.Kind is KindAbsent when there was none.
+func (p *Place) Object() Object { return p.object }
+
+// ParentTrue is the directory's true name.
+func (p *Place) ParentTrue() string { return p.dir.True }
+
+// Base is the name in the directory.
+func (p *Place) Base() string { return p.base }
+
+// LockKey is the same for every process and every spelling that could mean this place; see Locks.
+func (p *Place) LockKey() string {
+	return p.dir.Info.ID.String() + "/" + foldBase(p.base)
+}
+
+// Close gives the directory back.
+func (p *Place) Close() (err error) {
+	p.once.Do(func() { err = p.root.Close() })
+	return err
+}
+
+// still reports a *ConflictError when the directory is no longer where it was judged.
+func (p *Place) still() error {
+	s, _, err := p.fs.resolve(p.dir.True)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if s.err != nil || s.leaf != "" || len(s.hops) > 0 || !os.SameFile(s.fi, p.fi) {
+		return p.conflict("its directory was moved")
+	}
+	return nil
+}
+
+// Load reads what stands there now, content and metadata; the Judge is asked again. Nothing there is a Before with
+// Exists false. More than max bytes is a *TooLargeError (max < 0: no limit), and what is neither file nor symlink
+// a *NotRegularError.
+func (p *Place) Load(max int64) (*Before, error) {
+	if err := p.look(Modify); err != nil {
+		return nil, err
+	}
+	return p.loadAt(p.base, max)
+}
+
+func (p *Place) loadAt(name string, max int64) (*Before, error) {
+	fi, err := p.root.Lstat(name)
+	switch {
+	case os.IsNotExist(err):
+		return &Before{}, nil
+	case err != nil:
+		return nil, p.failed("stat", err)
+	case fi.Mode()&fs.ModeSymlink != 0:
+		target, err := p.root.Readlink(name)
+		if err != nil {
+			return nil, p.failed("read link", err)
+		}
+		return newBefore(infoOf(p.root, name, fi), []byte(target), nil), nil
+	case !fi.Mode().IsRegular():
+		return nil, &NotRegularError{Path: p.object.Spelled, Kind: special(fi.Mode())}
+	}
+	f, err := openFile(p.root, name, p.object.Spelled, fi)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written through it
+	content, err := f.slurp(max)
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return newBefore(info, content, xattrs(f.file)), nil
+}
+
+// change asks the Judge about what stands there now and checks that the directory is where it was, before call.
+func (p *Place) change(op string, a Access, call func() error) error {
+	if err := p.look(a); err != nil {
+		return err
+	}
+	if err := p.still(); err != nil {
+		return err
+	}
+	if err := call(); err != nil {
+		return p.failed(op, err)
+	}
+	return nil
+}
+
+// Mkdir makes a directory there; the umask applies. What exists is fs.ErrExist.
+func (p *Place) Mkdir(mode fs.FileMode) error {
+	return p.change("mkdir", Create, func() error { return p.root.Mkdir(p.base, mode.Perm()) })
+}
+
+// Symlink makes a symbolic link with that text there; where it leads to is judged when somebody goes there. What
+// exists is fs.ErrExist.
+func (p *Place) Symlink(target string) error {
+	if target == "" || len(target) > maxPath {
+		return &BadPathError{Path: target, Why: "not the text of a link"}
+	}
+	return p.change("symlink", Create, func() error { return p.root.Symlink(target, p.base) })
+}
+
+// MakeParents makes the directories above path that are missing, with mode 0777 less the umask. The Judge is asked for
+// Create of each of them and of path itself before the first is made. made are the true names of those that were
+// made, topmost first, also when an error comes with them. A part that a dangling link names is not made: *SymlinkError.
+func (f *FS) MakeParents(path string) (made []string, err error) {
+	volume, rest, err := splitVolume(path)
+	if err != nil {
+		return nil, err
+	}
+	dir, base, err := splitPlace(rest)
+	if err != nil {
+		return nil, err
+	}
+	s := walk(volume, dir)
+	defer s.close()
+	if err := f.judge.Judge(Object{Spelled: path, True: join(s.full(), base), Hops: s.hops}, Create); err != nil {
+		return nil, err
+	}
+	if s.err == nil && s.leaf != "" {
+		s.err = syscall.ENOTDIR
+	}
+	switch {
+	case s.err == nil:
+		return nil, nil
+	case !os.IsNotExist(s.err):
+		return nil, &PathError{Op: "make directory of", Path: path, Err: s.err}
+	case s.linked:
+		return nil, &SymlinkError{Path: s.hops[len(s.hops)-1], Target: s.target}
+	}
+	at := s.name()
+	var todo []string
+	for _, c := range s.rest {
+		switch c {
+		case "", ".":
+			continue
+		case "..":
+			return nil, &BadPathError{Path: path, Why: "goes up from a directory that does not exist"}
+		}
+		at = join(at, c)
+		if err := f.judge.Judge(Object{Spelled: at, True: at, Hops: s.hops}, Create); err != nil {
+			return nil, err
+		}
+		todo = append(todo, c)
+	}
+	for _, c := range todo {
+		full := join(s.name(), c)
+		err := s.top().Mkdir(c, 0o777)
+		if err != nil && !os.IsExist(err) {
+			return made, &PathError{Op: "make directory", Path: full, Err: cause(err)}
+		}
+		if err == nil {
+			made = append(made, full)
+			syncRoot(s.top()) //nolint:errcheck // where it matters it works
+		}
+		if s.err = nil; !s.enter(c) || s.leaf != "" {
+			return made, &ConflictError{Path: full, Why: "something else appeared there"}
+		}
+	}
+	return made, nil
+}
+
+// sweep removes one leftover; ours says whether the name is one of this package's at all.
+func (d *Dir) sweep(name string, limit time.Time) (done, ours bool) {
+	middle, ours := strings.CutPrefix(name, tempPrefix)
+	if !ours || strings.HasSuffix(middle, keptSuffix) {
+		return false, ours
+	}
+	_, hash, ours := parseTemp(middle)
+	if !ours {
+		return false, false
+	}
+	fi, err := d.root.Lstat(name)
+	if err != nil || fi.ModTime().After(limit) {
+		return false, false
+	}
+	if hash != "" {
+		content, err := d.ReadSmall(name, -1)
+		if err != nil || !strings.HasPrefix(hashOf(content), hash) {
+			return false, true
+		}
+	}
+	info := infoOf(d.root, name, fi)
+	return fi.Mode().IsRegular() && d.allow(name, &info, Remove) == nil && d.root.Remove(name) == nil, true
+}

@@ -1,0 +1,426 @@
+//go:build unix
+
+package guardfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestPlace(t *testing.T) {
+	tree := []string{"ws/f = A", "ws/d/", "ws/l => f", "ws/dangling => none", "ws/lo => ../out/s", "out/s = S",
+		"ws/p |", "ws/in => d", "ws/away => ../out", "ws/secrets/"}
+	for _, c := range []struct{ path, want, kind, missing string }{
+		{path: "f", kind: "file"},
+		{path: "none", kind: "absent"},
+		{path: "d", kind: "directory"},
+		{path: "p", kind: "special file"},
+		{path: "l", want: "symlink"},
+		{path: "dangling", want: "symlink"},
+		{path: "lo", want: "symlink"}, // the link is inside, and it is not followed
+		{path: "in/x", kind: "absent"},
+		{path: "away/s", want: "denied"},
+		{path: "away/none", want: "denied"},
+		{path: "secrets/x", want: "denied"},
+		{path: "../out/s", want: "denied"},
+		{path: "none/none/x", want: "no parent", missing: "none"},
+		{path: "d/none/x", want: "no parent", missing: "d/none"},
+		{path: "f/x", want: "notdir"},
+		{path: "d/", want: "bad"},
+		{path: "d/.", want: "bad"},
+		{path: "d/..", want: "bad"},
+		{path: "", want: "bad"},
+		{path: "d/../g", kind: "absent"},
+	} {
+		t.Run(c.path, func(t *testing.T) {
+			b := base(t)
+			lay(t, b, tree...)
+			was := snapshot(t, b)
+			roads(t, &fence{root: b + "/ws", deny: []string{b + "/ws/secrets"}}, func(t *testing.T, f *FS) {
+				noLeak(t)
+				p, err := f.Place(b + "/ws/" + c.path)
+				if c.want == "" {
+					c.want = "ok"
+				}
+				if got := outcome(err); got != c.want {
+					t.Fatalf("%s: %v", got, err)
+				}
+				var missing *MissingParentError
+				if errors.As(err, &missing) && missing.Missing != b+"/ws/"+c.missing {
+					t.Errorf("missing %s", missing.Missing)
+				}
+				if err != nil {
+					return
+				}
+				defer p.Close()
+				if got := p.Object().Info.Kind.String(); got != c.kind {
+					t.Errorf("kind %s", got)
+				}
+			})
+			if now := snapshot(t, b); now != was {
+				t.Errorf("the tree has changed:\n%s", now)
+			}
+		})
+	}
+}
+
+func TestPublish(t *testing.T) {
+	for _, dir := range []func(testing.TB) string{base, ramdisk} {
+		b := dir(t)
+		roads(t, &fence{root: b}, func(t *testing.T, f *FS) {
+			noLeak(t)
+			p := b + "/f"
+			defer os.Remove(p)
+			for i, content := range []string{"", "one", strings.Repeat("x", 3<<20), "two"} {
+				pub, err := write(f, p, content, StageOptions{Sync: i%2 == 0})
+				must(t, err)
+				got, err := os.ReadFile(p)
+				must(t, err)
+				if string(got) != content {
+					t.Fatalf("%d bytes instead of %d", len(got), len(content))
+				}
+				wantCAS := "link"
+				if i > 0 {
+					wantCAS = "exchange"
+					if f.Containment() == "best_effort" {
+						wantCAS = "recheck"
+					}
+				}
+				if pub.CAS != wantCAS || pub.True != p || pub.Unsynced != "" || pub.Info.Size != int64(len(content)) ||
+					pub.Info.Links != 1 || len(pub.Dropped) != 0 || pub.LinksBroken != 0 || pub.Leftover != "" {
+					t.Errorf("%+v", pub)
+				}
+			}
+			if left := litter(t, b); left != nil {
+				t.Error(left)
+			}
+		})
+	}
+}
+
+func TestPublishRefusals(t *testing.T) {
+	b := base(t)
+	lay(t, b, "d/x", "p |", "f = A")
+	roads(t, &fence{root: b}, func(t *testing.T, f *FS) {
+		noLeak(t)
+		was := snapshot(t, b)
+		for name, want := range map[string]string{"d": "directory", "p": "fifo"} {
+			p, err := f.Place(b + "/" + name)
+			must(t, err)
+			if _, err := p.Load(-1); outcome(err) != want {
+				t.Errorf("load %s: %v", name, err)
+			}
+			if _, err := p.Stage(context.Background(), nil, StageOptions{}); err == nil {
+				t.Errorf("stage %s", name)
+			}
+			if err := p.Remove(context.Background(), &Before{Exists: true}, false); err == nil {
+				t.Errorf("remove %s", name)
+			}
+			p.Close()
+		}
+		p, err := f.Place(b + "/f")
+		must(t, err)
+		defer p.Close()
+		before, err := p.Load(1)
+		must(t, err)
+		if _, err := p.Load(0); outcome(err) != "large" {
+			t.Errorf("load of too much: %v", err)
+		}
+		s, err := p.Stage(context.Background(), []byte("new"), StageOptions{})
+		must(t, err)
+		gone, cancel := context.WithCancel(context.Background())
+		cancel()
+		if _, err := s.Commit(gone, before); !errors.Is(err, context.Canceled) {
+			t.Errorf("commit after the end: %v", err)
+		}
+		must(t, s.Discard())
+		must(t, s.Discard())
+		if _, err := s.Commit(context.Background(), before); err == nil {
+			t.Error("commit after discard")
+		}
+		if _, err := p.Stage(gone, []byte("new"), StageOptions{}); !errors.Is(err, context.Canceled) {
+			t.Errorf("stage after the end: %v", err)
+		}
+		if now := snapshot(t, b); now != was {
+			t.Errorf("the tree has changed:\n%s", now)
+		}
+	})
+}
+
+// Whatever changes between Load and Commit, the Commit notices and the change stays.
+func TestConflicts(t *testing.T) {
+	for name, change := range map[string]func(p string) error{
+		"content":   func(p string) error { return os.WriteFile(p, []byte("theirs"), 0o644) },
+		"same size": func(p string) error { return os.WriteFile(p, []byte("XXX"), 0o644) },
+		"same size and time": func(p string) error {
+			fi, err := os.Stat(p)
+			if err != nil {
+				return err
+			}
+			return errors.Join(os.WriteFile(p, []byte("XXX"), 0o644), os.Chtimes(p, fi.ModTime(), fi.ModTime()))
+		},
+		"replaced": func(p string) error {
+			return errors.Join(os.WriteFile(p+"2", []byte("old"), 0o644), os.Rename(p+"2", p))
+		},
+		"removed":   os.Remove,
+		"link":      func(p string) error { return errors.Join(os.Rename(p, p+"2"), os.Symlink("f2", p)) },
+		"directory": func(p string) error { return errors.Join(os.Remove(p), os.Mkdir(p, 0o755)) },
+		"fifo":      func(p string) error { return errors.Join(os.Remove(p), mkfifo(p)) },
+		"mode":      func(p string) error { return os.Chmod(p, 0o600) },
+		"truncated": func(p string) error { return os.Truncate(p, 0) },
+		"moved directory": func(p string) error {
+			return os.Rename(filepath.Dir(p), filepath.Dir(p)+"2")
+		},
+		"swapped directory": func(p string) error {
+			d := filepath.Dir(p)
+			return errors.Join(os.Rename(d, d+"2"), os.Mkdir(d, 0o755), os.WriteFile(p, []byte("old"), 0o644))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, verb := range []string{"commit", "remove"} {
+				b := base(t)
+				roads(t, &fence{root: b}, func(t *testing.T, f *FS) {
+					noLeak(t)
+					top := filepath.Join(b, verb, f.Containment())
+					lay(t, top, "d/f = old")
+					place, err := f.Place(top + "/d/f")
+					must(t, err)
+					defer place.Close()
+					before, err := place.Load(-1)
+					must(t, err)
+					s, err := place.Stage(context.Background(), []byte("ours"), StageOptions{Like: before})
+					must(t, err)
+					must(t, change(top+"/d/f"))
+					if verb == "remove" {
+						must(t, s.Discard())
+					}
+					was := withoutLitter(snapshot(t, top))
+					if verb == "commit" {
+						_, err = s.Commit(context.Background(), before)
+					} else {
+						err = place.Remove(context.Background(), before, false)
+					}
+					if got := outcome(err); got != "conflict" && (verb == "commit" || got != "absent" && got != "directory" && got != "fifo" && got != "special file") {
+						t.Errorf("%s: %v", got, err)
+					}
+					s.Discard()
+					if now := snapshot(t, top); now != was {
+						t.Errorf("the tree has changed:\n%s\nwas\n%s", now, was)
+					}
+				})
+			}
+		})
+	}
+	t.Run("appeared", func(t *testing.T) {
+		b := base(t)
+		roads(t, &fence{root: b}, func(t *testing.T, f *FS) {
+			noLeak(t)
+			defer os.Remove(b + "/f")
+			place, err := f.Place(b + "/f")
+			must(t, err)
+			defer place.Close()
+			before, err := place.Load(-1)
+			must(t, err)
+			lay(t, b, "f = theirs")
+			if _, err := publish(place, before, "ours", StageOptions{}); outcome(err) != "conflict" {
+				t.Error(err)
+			}
+			if got, _ := os.ReadFile(b + "/f"); string(got) != "theirs" {
+				t.Errorf("%q", got)
+			}
+		})
+	})
+}
+
+// withoutLitter drops the lines of files that are staged under a name.
+func withoutLitter(s string) string {
+	var out strings.Builder
+	for line := range strings.Lines(s) {
+		if !strings.Contains(line, tempPrefix) {
+			out.WriteString(line)
+		}
+	}
+	return out.String()
+}
+
+// A touch changes no content and no metadata worth keeping.
+func TestTouchIsNoConflict(t *testing.T) {
+	b := base(t)
+	roads(t, &fence{root: b}, func(t *testing.T, f *FS) {
+		lay(t, b, "f = old")
+		place, err := f.Place(b + "/f")
+		must(t, err)
+		defer place.Close()
+		before, err := place.Load(-1)
+		must(t, err)
+		must(t, os.Chtimes(b+"/f", time.Now(), time.Now().Add(-time.Hour)))
+		_, err = publish(place, before, "new", StageOptions{})
+		must(t, err)
+	})
+}
+
+func TestUmask(t *testing.T) {
+	old := syscall.Umask(0o027)
+	defer syscall.Umask(old)
+	for _, dir := range []func(testing.TB) string{base, ramdisk} {
+		b := dir(t)
+		roads(t, &fence{root: b}, func(t *testing.T, f *FS) {
+			defer os.Remove(b + "/f")
+			pub, err := write(f, b+"/f", "x", StageOptions{})
+			must(t, err)
+			if pub.Info.Mode != 0o640 {
+				t.Errorf("mode %v", pub.Info.Mode)
+			}
+		})
+	}
+}
+
+func TestHardLinkIsBroken(t *testing.T) {
+	b := base(t)
+	roads(t, &fence{root: b}, func(t *testing.T, f *FS) {
+		top := b + "/" + f.Containment()
+		lay(t, top, "f = old", "g <= f", "h <= f")
+		pub, err := write(f, top+"/f", "new", StageOptions{})
+		must(t, err)
+		if pub.LinksBroken != 2 {
+			t.Errorf("%d links broken", pub.LinksBroken)
+		}
+		if got, _ := os.ReadFile(top + "/g"); string(got) != "old" {
+			t.Errorf("the other name has %q", got)
+		}
+	})
+}
+
+// A hard link to a file that is refused by identity is refused under any name.
+func TestHardLinkToDenied(t *testing.T) {
+	b := base(t)
+	lay(t, b, "secret = S", "ws/h <= secret")
+	f := open(t, &fence{root: b})
+	h, err := f.Resolve(b+"/secret", Look)
+	must(t, err)
+	h.Close()
+	j := &fence{root: b + "/ws", ids: []Identity{h.Object().Info.ID}}
+	roads(t, j, func(t *testing.T, f *FS) {
+		if _, err := read(f, b+"/ws/h"); err != errDenied {
+			t.Errorf("read: %v", err)
+		}
+		if _, err := f.Place(b + "/ws/h"); err != errDenied {
+			t.Errorf("place: %v", err)
+		}
+		h, err := f.Resolve(b+"/ws", Look)
+		must(t, err)
+		defer h.Close()
+		d, err := h.Dir()
+		must(t, err)
+		defer d.Close()
+		if _, err := d.OpenFile("h"); err != errDenied {
+			t.Errorf("open in a directory that no rule touches: %v", err)
+		}
+		if _, err := d.Stat("h"); err != errDenied {
+			t.Errorf("stat in a directory that no rule touches: %v", err)
+		}
+	})
+}
+
+func TestRemoveAndMake(t *testing.T) {
+	b := base(t)
+	ctx := context.Background()
+	roads(t, &fence{root: b, deny: []string{b + "/ws/secrets"}}, func(t *testing.T, f *FS) {
+		noLeak(t)
+		defer os.RemoveAll(b + "/ws")
+		lay(t, b, "ws/dangling => none/x")
+		made, err := f.MakeParents(b + "/ws/x/y/z/file")
+		must(t, err)
+		if fmt.Sprint(made) != fmt.Sprint([]string{b + "/ws/x", b + "/ws/x/y", b + "/ws/x/y/z"}) {
+			t.Errorf("made %v", made)
+		}
+		made, err = f.MakeParents(b + "/ws/x/./y/z/file")
+		if err != nil || made != nil {
+			t.Errorf("made again: %v %v", made, err)
+		}
+		for p, want := range map[string]string{
+			"ws/secrets/a/f": "denied", "ws/dangling/a/f": "symlink", "ws/none/../a/f": "bad", "../a/b": "denied",
+		} {
+			if made, err := f.MakeParents(b + "/" + p); outcome(err) != want || made != nil {
+				t.Errorf("%s: %v %v", p, made, err)
+			}
+		}
+		place := func(name string) *Place {
+			p, err := f.PlaceLink(b + "/ws/" + name)
+			must(t, err)
+			t.Cleanup(func() { p.Close() })
+			return p
+		}
+		must(t, place("l").Symlink("../elsewhere"))
+		if err := place("l").Symlink("x"); outcome(err) != "exists" {
+			t.Error(err)
+		}
+		l := place("l")
+		before, err := l.Load(-1)
+		must(t, err)
+		if string(before.Content) != "../elsewhere" || before.Info.Kind != KindSymlink {
+			t.Errorf("%+v", before)
+		}
+		must(t, l.Remove(ctx, before, true))
+		if err := l.Remove(ctx, before, false); outcome(err) != "absent" {
+			t.Error(err)
+		}
+		d := place("d")
+		must(t, d.Mkdir(0o755))
+		if err := d.Mkdir(0o755); outcome(err) != "exists" {
+			t.Error(err)
+		}
+		lay(t, b, "ws/d/f = A")
+		if err := d.RemoveEmptyDir(ctx); err == nil {
+			t.Error("removed a directory that was not empty")
+		}
+		file := place("d/f")
+		before, err = file.Load(-1)
+		must(t, err)
+		must(t, file.Remove(ctx, before, false))
+		must(t, d.RemoveEmptyDir(ctx))
+		lay(t, b, "ws/f = A")
+		if err := place("f").RemoveEmptyDir(ctx); outcome(err) != "notdir" {
+			t.Error(err)
+		}
+		for _, p := range []string{"l", "d"} {
+			if _, err := os.Lstat(b + "/ws/" + p); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s is there: %v", p, err)
+			}
+		}
+		if left := litter(t, b); left != nil {
+			t.Error(left)
+		}
+	})
+}
+
+func TestLockKey(t *testing.T) {
+	b := base(t)
+	lay(t, b, "d/f", "l => d", "e/")
+	f := open(t, &fence{root: b})
+	keys := map[string]string{}
+	for _, p := range []string{"d/f", "l/f", "d/F", "d/../l/f", "e/f", "d/g"} {
+		place, err := f.Place(b + "/" + p)
+		must(t, err)
+		keys[p] = place.LockKey()
+		place.Close()
+	}
+	for _, p := range []string{"l/f", "d/F", "d/../l/f"} {
+		if keys[p] != keys["d/f"] {
+			t.Errorf("%s has key %s, d/f %s", p, keys[p], keys["d/f"])
+		}
+	}
+	for _, p := range []string{"e/f", "d/g"} {
+		if keys[p] == keys["d/f"] {
+			t.Errorf("%s shares the key of d/f", p)
+		}
+	}
+}
