@@ -72,15 +72,35 @@ const (
 	compareBudget = 256 << 20 // bytes of text compared for one edit
 )
 
-// candidates finds all places in text with the needle's skeleton. more is true when there may be others beyond a limit.
-func (n *needle) candidates(text []byte) (found []extent, more bool) {
+// haystack is a text that is searched more than once: its skeleton is made when it is first wanted.
+type haystack struct {
+	text  []byte
+	cr    bool
+	bones []byte
+	marks []mark
+	veils int // -1: no invisible characters, 1: some, 0: not looked yet
+}
+
+func newHaystack(text []byte) *haystack { return &haystack{text: text, cr: crOnly(text)} }
+
+func (h *haystack) skeleton() ([]byte, []mark) {
+	if h.bones == nil {
+		h.bones, h.marks = skeleton(h.text)
+	}
+	return h.bones, h.marks
+}
+
+// candidates finds all places in h with the needle's skeleton. more is true when there may be others beyond a limit.
+func (n *needle) candidates(h *haystack) (found []extent, more bool) {
+	text := h.text
 	limit := min(maxCandidates, compareBudget/(len(n.old)+1)+1)
-	if n.anchor != nil && !hasInvisible(text) {
+	if n.anchor != nil && h.bones == nil && !h.veiled() {
 		if at, ok := anchors(text, n.anchor); ok {
 			seen := make(map[int]bool)
 			for _, p := range at {
 				from, to := n.window(text, p)
-				got, _ := n.search(text[from:to], limit)
+				bones, marks := skeleton(text[from:to])
+				got, _ := n.search(text[from:to], bones, marks, limit)
 				for _, c := range got {
 					c.start, c.end = c.start+from, c.end+from
 					if !seen[c.start] {
@@ -92,17 +112,21 @@ func (n *needle) candidates(text []byte) (found []extent, more bool) {
 			return sorted(found), false
 		}
 	}
-	return n.search(text, limit)
+	bones, marks := h.skeleton()
+	return n.search(text, bones, marks, limit)
 }
 
-// hasInvisible looks for characters that count for nothing and so could hide inside an anchor.
-func hasInvisible(text []byte) bool {
-	for _, s := range []string{"\u200b", "\u2060", "\ufeff", "\u00ad"} {
-		if bytes.Contains(text, []byte(s)) {
-			return true
+// veiled looks for characters that count for nothing and so could hide inside an anchor.
+func (h *haystack) veiled() bool {
+	if h.veils == 0 {
+		h.veils = -1
+		for _, s := range []string{"\u200b", "\u2060", "\ufeff", "\u00ad"} {
+			if bytes.Contains(h.text, []byte(s)) {
+				h.veils = 1
+			}
 		}
 	}
-	return false
+	return h.veils > 0
 }
 
 // anchors lists where run occurs; ok is false when that is too often.
@@ -149,8 +173,7 @@ func (n *needle) window(text []byte, p int) (from, to int) {
 	}
 }
 
-func (n *needle) search(text []byte, limit int) (found []extent, more bool) {
-	bones, marks := skeleton(text)
+func (n *needle) search(text, bones []byte, marks []mark, limit int) (found []extent, more bool) {
 	for pos := 0; ; {
 		i := bytes.Index(bones[pos:], n.bones)
 		if i < 0 {

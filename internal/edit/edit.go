@@ -137,7 +137,8 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 		}
 		return d.fill(index, e, o)
 	}
-	p, err := find(d.text, e, o.Strict)
+	h := newHaystack(d.text)
+	p, err := find(h, e, o.Strict)
 	if err != nil {
 		switch err := err.(type) {
 		case *NotUniqueError:
@@ -147,7 +148,7 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 		case *NoMatchError:
 			err.Index = index
 			seen, _, _ := Decode(o.Seen, d.cs.name)
-			diagnose(err, d.text, seen, e)
+			diagnose(err, h, seen, e)
 		}
 		return Step{}, err
 	}

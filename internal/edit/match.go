@@ -14,8 +14,8 @@ type plan struct {
 }
 
 // find looks for the place of an edit, tier by tier. Its errors carry no index; NoMatchError is empty yet.
-func find(text []byte, e Edit, strict bool) (*plan, error) {
-	old := []byte(e.Old)
+func find(h *haystack, e Edit, strict bool) (*plan, error) {
+	text, old := h.text, []byte(e.Old)
 	f := newFitter(text, e.Old, e.New)
 
 	// With All, lines that differ only in their ends are the same lines to whoever sent them: both tiers count together.
@@ -29,7 +29,7 @@ func find(text []byte, e Edit, strict bool) (*plan, error) {
 	if strict {
 		limit = tierEndings
 	}
-	if p, err := findLoose(text, old, e, f, limit); p != nil || err != nil {
+	if p, err := findLoose(h, e, f, limit); p != nil || err != nil {
 		return p, err
 	}
 	if endings {
@@ -38,7 +38,7 @@ func find(text []byte, e Edit, strict bool) (*plan, error) {
 		}
 	}
 	if !strict {
-		if p, err := findRepaired(text, e); p != nil || err != nil {
+		if p, err := findRepaired(h, e); p != nil || err != nil {
 			return p, err
 		}
 	}
@@ -81,12 +81,13 @@ func findExact(text, old []byte, e Edit, f *fitter) (*plan, error) {
 }
 
 // findLoose is the tiers from line_endings to limit.
-func findLoose(text, old []byte, e Edit, f *fitter, limit tier) (*plan, error) {
+func findLoose(h *haystack, e Edit, f *fitter, limit tier) (*plan, error) {
+	text, old := h.text, []byte(e.Old)
 	n := newNeedle(old, f.cr)
 	if n == nil {
 		return findBreaks(text, old, e, f)
 	}
-	places, more := n.candidates(text)
+	places, more := n.candidates(h)
 	best := tierNone
 	var ms []match
 	for _, c := range places {
