@@ -150,34 +150,72 @@ func mostlyUTF8(b []byte) bool {
 	return chars >= 3*strange
 }
 
-// guess asks the statistics, on the lines that hold anything but ASCII, and keeps an answer only if it explains the bytes.
+// guess asks the statistics, on the lines that hold anything but ASCII, and keeps the first answer that explains the bytes.
 func guess(content []byte) charset {
 	sample := strangeLines(content, 64<<10)
-	r := chardet.Detect(sample)
-	name := r.Encoding
-	switch plainName(name) {
-	case "gb2312", "gb18030":
-		// One family; the smallest member that explains the bytes, so that nothing is written that its readers do not know.
-		if cs, _, _ := charsetNamed("gbk"); explains(cs, sample) {
+	for i, r := range chardet.DetectAll(sample) {
+		if i > 0 && r.Confidence < 0.3 {
+			break
+		}
+		name := r.Encoding
+		switch plainName(name) {
+		case "gb2312", "gb18030":
+			// Big5 is taken for it, but half of its second bytes are where GB 2312 has none.
+			if big5, _, _ := charsetNamed("big5"); lowTrails(sample) && explains(big5, sample) {
+				return big5
+			}
+			// One family; the smallest member that explains the bytes, so that nothing is written that its readers do not know.
+			if gbk, _, _ := charsetNamed("gbk"); explains(gbk, sample) {
+				return gbk
+			}
+			name = "gb18030"
+		case "iso88591":
+			// C1 controls do not occur in text; cp1252 has letters and quotes there.
+			if hasC1(content) {
+				name = "windows-1252"
+			}
+		case "maccyrillic", "xmaccyrillic":
+			// Small letters are in the same places; capitals are not.
+			if c1, high := share(sample, 0x80, 0xa0), share(sample, 0xc0, 0xdf); c1 <= high {
+				name = "windows-1251"
+			}
+		}
+		if cs, _, ok := charsetNamed(name); ok && cs.mapped() && !strings.HasPrefix(cs.name, "utf-") && explains(cs, sample) {
 			return cs
 		}
-		name = "gb18030"
-	case "iso88591":
-		// C1 controls do not occur in text; cp1252 has letters and quotes there.
-		if hasC1(content) {
-			name = "windows-1252"
-		}
-	}
-	if cs, _, ok := charsetNamed(name); ok && cs.mapped() && !strings.HasPrefix(cs.name, "utf-") && explains(cs, sample) {
-		return cs
 	}
 	// Nothing convinces. A few strange bytes in ASCII are Western text until somebody says otherwise (Options.Encoding).
-	name = "iso-8859-1"
+	name := "iso-8859-1"
 	if hasC1(content) {
 		name = "windows-1252"
 	}
 	cs, _, _ := charsetNamed(name)
 	return cs
+}
+
+// lowTrails is true where more than one in seven two-byte characters ends in a byte below 0xa1.
+func lowTrails(b []byte) bool {
+	low, all := 0, 0
+	for i := 0; i+1 < len(b); i++ {
+		if b[i] > 0x80 {
+			i++
+			all++
+			if b[i] < 0xa1 {
+				low++
+			}
+		}
+	}
+	return low*7 > all
+}
+
+// share counts bytes from lo up to hi.
+func share(b []byte, lo, hi byte) (n int) {
+	for _, c := range b {
+		if lo <= c && c < hi {
+			n++
+		}
+	}
+	return n
 }
 
 func hasC1(b []byte) bool {
