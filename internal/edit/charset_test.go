@@ -1,0 +1,327 @@
+package edit
+
+import (
+	"bytes"
+	"errors"
+	"math/rand"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// samples holds text that each charset can write, and one character that it cannot.
+func samples() []struct{ charset, text, foreign string } {
+	return []struct{ charset, text, foreign string }{
+		{"utf-8", "naïve café — 漢字 ☕ 𝄞 e\u0301", ""},
+		{"utf-16le", "naïve café — 漢字 ☕ 𝄞 e\u0301", ""},
+		{"utf-16be", "naïve café — 漢字 ☕ 𝄞 e\u0301", ""},
+		{"utf-32le", "naïve café — 漢字 ☕ 𝄞", ""},
+		{"utf-32be", "naïve café — 漢字 ☕ 𝄞", ""},
+		{"iso-8859-1", "naïve café déjà vu, Straße, señor ¿qué?", "€"},
+		{"iso-8859-15", "naïve café 5 € déjà vu œuvre", "漢"},
+		{"windows-1250", "Zażółć gęślą jaźń, příliš žluťoučký kůň", "я"},
+		{"windows-1251", "Съешь же ещё этих мягких французских булок", "é"},
+		{"windows-1252", "naïve café — “déjà vu” … 5 €", "я"},
+		{"windows-1253", "Ξεσκεπάζω την ψυχοφθόρα βδελυγμία", "я"},
+		{"windows-1254", "Pijamalı hasta yağız şoföre çabucak güvendi", "я"},
+		{"koi8-r", "Съешь же ещё этих мягких булок", "é"},
+		{"gbk", "我能吞下玻璃而不伤身体。价格 “引号”", "🙂"},
+		{"gb18030", "我能吞下玻璃而不伤身体。🙂 é ñ", ""},
+		{"big5", "我能吞下玻璃而不傷身體。價格許功蓋", "🙂"},
+		{"shift_jis", "私はガラスを食べられます。ソ表能予ｱｲｳ", "é"},
+		{"euc-jp", "私はガラスを食べられます。ソ表能予", "🙂"},
+		{"euc-kr", "나는 유리를 먹을 수 있어요. 그래도 아프지 않아요", "🙂"},
+	}
+}
+
+func encodeText(t testing.TB, name, text string, bom bool) []byte {
+	cs, _, ok := charsetNamed(name)
+	if !ok {
+		t.Fatalf("no charset %s", name)
+	}
+	raw, bad := cs.encode(text)
+	if bad >= 0 {
+		t.Fatalf("%s: cannot encode %q", name, text[bad:])
+	}
+	if bom {
+		raw = append([]byte(cs.bom), raw...)
+	}
+	return raw
+}
+
+// document in a charset: some forty lines with text of the charset, code, and blanks at line ends.
+func charsetText(r *rand.Rand, sample string, ending func() string) string {
+	words := strings.Fields(sample)
+	var b strings.Builder
+	for i := range 12 + r.Intn(30) {
+		b.WriteString(strings.Repeat("\t", r.Intn(3)))
+		for range r.Intn(6) {
+			b.WriteString(words[r.Intn(len(words))])
+			b.WriteByte(' ')
+		}
+		if r.Intn(2) == 0 {
+			b.WriteString("x" + strings.Repeat("y", i) + " = foo(")
+		}
+		b.WriteString(ending())
+	}
+	if r.Intn(2) == 0 {
+		b.WriteString("the end")
+	}
+	return b.String()
+}
+
+// checkSpans: before and after are the same outside of the spans.
+func checkSpans(t testing.TB, before, after []byte, spans []Span) {
+	t.Helper()
+	posB, posA := 0, 0
+	for _, s := range spans {
+		if s.Start < posB || s.End < s.Start || s.End > len(before) {
+			t.Fatalf("bad span %+v behind %d in %d bytes", s, posB, len(before))
+		}
+		n := s.Start - posB
+		if posA+n+s.Length > len(after) || !bytes.Equal(before[posB:s.Start], after[posA:posA+n]) {
+			t.Fatalf("bytes changed before span %+v", s)
+		}
+		posB, posA = s.End, posA+n+s.Length
+	}
+	if !bytes.Equal(before[posB:], after[posA:]) {
+		t.Fatalf("bytes changed behind the last span")
+	}
+}
+
+// TestOutsideOfSpans is the promise of the package, for every charset × line ending × mark, with and without the charset named,
+// with damaged bytes in the file: nothing changes outside the spans, the text is what a plain replacement in the decoded text makes of it,
+// and the reverse edit gives the same file again.
+func TestOutsideOfSpans(t *testing.T) {
+	endings := map[string][]string{"lf": {"\n"}, "crlf": {"\r\n"}, "cr": {"\r"}, "mixed": {"\n", "\r\n", "\n"}}
+	edited := 0
+	for _, s := range samples() {
+		for name, ends := range endings {
+			for _, bom := range []bool{false, true} {
+				cs, _, _ := charsetNamed(s.charset)
+				if bom && cs.bom == "" {
+					continue
+				}
+				r := rand.New(rand.NewSource(int64(len(s.charset)*100 + len(name))))
+				for round := range 20 {
+					text := charsetText(r, s.text, func() string { return ends[r.Intn(len(ends))] })
+					raw := encodeText(t, s.charset, text, bom)
+					o := Options{Encoding: s.charset}
+					if round%3 == 0 && (bom || s.charset == "utf-8") {
+						o.Encoding = ""
+					}
+					d, err := open(raw, o.Encoding)
+					if err != nil || string(d.text) != text {
+						t.Fatalf("%s: decoded %q, want %q", s.charset, d.text, text)
+					}
+					from := r.Intn(len(text))
+					to := from + 1 + r.Intn(min(60, len(text)-from))
+					for from > 0 && !utf8.RuneStart(text[from]) {
+						from--
+					}
+					for to < len(text) && !utf8.RuneStart(text[to]) {
+						to++
+					}
+					old := text[from:to]
+					words := strings.Fields(s.text)
+					new := words[r.Intn(len(words))] + strings.Repeat("z", r.Intn(4)) + words[r.Intn(len(words))]
+					if r.Intn(3) == 0 {
+						new = ""
+					}
+					if new == old {
+						continue
+					}
+					all := r.Intn(4) == 0
+					res, err := Apply(raw, []Edit{{old, new, all}}, o)
+					var many *NotUniqueError
+					if errors.As(err, &many) && !all {
+						continue
+					}
+					if err != nil {
+						t.Fatalf("%s %s: %q → %q: %v", s.charset, name, old, new, err)
+					}
+					edited++
+					checkSpans(t, raw, res.Content, res.Steps[0].Spans)
+					if res.Encoding != s.charset {
+						t.Errorf("%s taken for %s", s.charset, res.Encoding)
+					}
+					if strings.HasPrefix(old, "\n") {
+						continue // may have been widened to a whole CRLF
+					}
+					n := 1
+					if all {
+						n = -1
+					}
+					if want := encodeText(t, s.charset, strings.Replace(text, old, new, n), bom); !bytes.Equal(res.Content, want) && !strings.Contains(old, "\n") {
+						t.Fatalf("%s %s: %q → %q\ngot  %q\nwant %q", s.charset, name, old, new, res.Content, want)
+					}
+					if new == "" || all {
+						continue
+					}
+					back, err := Apply(res.Content, []Edit{{new, old, false}}, o)
+					if err == nil && !strings.ContainsAny(old, "\r\n") && !bytes.Equal(back.Content, raw) {
+						t.Fatalf("%s %s: %q → %q and back is not the same", s.charset, name, old, new)
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d edits", edited)
+	if edited < 1000 {
+		t.Errorf("only %d edits were made", edited)
+	}
+}
+
+// TestDamagedBytesStay puts bytes that are no character anywhere into files of every charset.
+func TestDamagedBytesStay(t *testing.T) {
+	r := rand.New(rand.NewSource(7))
+	for _, s := range samples() {
+		for range 60 {
+			text := charsetText(r, s.text, func() string { return "\n" })
+			marker := "MARKER_" + strings.Fields(s.text)[0]
+			i := strings.IndexByte(text, '\n') + 1
+			text = text[:i] + "-- " + marker + " --\n" + text[i:]
+			head := encodeText(t, s.charset, text[:i], false)
+			rest := encodeText(t, s.charset, text[i:], false)
+			junk := make([]byte, 2*(1+r.Intn(4)))
+			r.Read(junk)
+			if strings.HasPrefix(s.charset, "utf-32") {
+				junk = append(junk, junk...)
+			}
+			// Junk at a line's end cannot swallow anything but the line break, which is not quoted.
+			unit := len(encodeText(t, s.charset, "\n", false))
+			raw := append(append(append(bytes.Clone(head[:len(head)-unit]), junk...), head[len(head)-unit:]...), rest...)
+			raw = append(append(raw, junk...), junk...)
+			res, err := Apply(raw, []Edit{{Old: marker, New: "done"}}, Options{Encoding: s.charset})
+			if err != nil {
+				t.Fatalf("%s: %v", s.charset, err)
+			}
+			checkSpans(t, raw, res.Content, res.Steps[0].Spans)
+			want := bytes.Replace(raw, encodeText(t, s.charset, marker, false), encodeText(t, s.charset, "done", false), 1)
+			if !bytes.Equal(res.Content, want) {
+				t.Fatalf("%s: got %q\nwant %q", s.charset, res.Content, want)
+			}
+		}
+	}
+}
+
+// TestNoRoundTrip: two-byte sequences that decode to something which encodes differently stay as they are, next to the edit too.
+func TestNoRoundTrip(t *testing.T) {
+	found := 0
+	for _, name := range []string{"gbk", "gb18030", "big5", "shift_jis", "euc-jp", "euc-kr"} {
+		cs, _, _ := charsetNamed(name)
+		for a := 0x81; a < 0xff; a++ {
+			for b := 0x40; b < 0xff; b++ {
+				pair := []byte{byte(a), byte(b)}
+				text, _ := cs.decode(pair)
+				if bytes.Contains(text, []byte(opaque)) {
+					continue
+				}
+				back, bad := cs.encode(string(text))
+				if bad < 0 && bytes.Equal(back, pair) {
+					continue
+				}
+				found++
+				raw := append(append([]byte("one "), pair...), " two"...)
+				old := string(text) + " two"
+				res, err := Apply(raw, []Edit{{Old: old, New: string(text) + " three"}}, Options{Encoding: name})
+				if err != nil || !bytes.Equal(res.Content, append(append([]byte("one "), pair...), " three"...)) {
+					t.Fatalf("%s %x (%q): %v", name, pair, text, err)
+				}
+			}
+		}
+	}
+	if found < 500 {
+		t.Errorf("only %d such sequences", found)
+	}
+}
+
+func TestUnencodable(t *testing.T) {
+	for _, s := range samples() {
+		if s.foreign == "" {
+			continue
+		}
+		raw := encodeText(t, s.charset, s.text+"\nrest\n", false)
+		_, err := Apply(raw, []Edit{{Old: "rest", New: "a\nbc" + s.foreign}}, Options{Encoding: s.charset})
+		var un *UnencodableError
+		want, _ := utf8.DecodeRuneInString(s.foreign)
+		if !errors.As(err, &un) || un.Char != want || un.Line != 2 || un.Column != 3 || un.Encoding != s.charset {
+			t.Errorf("%s: %v %+v", s.charset, err, un)
+		}
+		// Where the character stands already, quoting it is no writing.
+	}
+}
+
+func TestDetect(t *testing.T) {
+	long := func(s string) string { return strings.Repeat(s+"\n", 12) }
+	for _, s := range samples() {
+		raw := encodeText(t, s.charset, long(s.text), false)
+		got, _, _ := Detect(raw)
+		same := got == s.charset
+		// What statistics cannot tell apart: any answer that reads these bytes alike will do.
+		if text, name, err := Decode(raw, ""); err == nil && string(text) == long(s.text) {
+			same = true
+		} else if !same {
+			t.Logf("%s taken for %s", s.charset, name)
+		}
+		switch s.charset {
+		case "utf-32le", "utf-32be", "iso-8859-15", "windows-1250", "windows-1254": // no mark, or no statistics for them
+		default:
+			if !same {
+				t.Errorf("%s taken for %s", s.charset, got)
+			}
+		}
+	}
+	for _, c := range []struct{ raw, want string }{
+		{"", "utf-8"}, {"plain", "utf-8"}, {"\xef\xbb\xbfx", "utf-8"}, {"\xff\xfea\x00", "utf-16le"}, {"\xfe\xff\x00a", "utf-16be"},
+		{"a\x00b\x00\n\x00", "utf-16le"}, {"\x00a\x00b\x00\n", "utf-16be"}, {"name\x00other\x00third\x00", "utf-8"},
+		{"\x7fELF\x02\x01\x01\x00\x00\x00\x90\xff", "utf-8"}, {"caf\xe9 cr\xe8me", "iso-8859-1"}, {"\x93quoted\x94 caf\xe9", "windows-1252"},
+		{long("déjà vu, ça va être là") + "\xe9\n", "utf-8"}, {"\xff\xfe\x00\x00a\x00\x00\x00", "utf-32le"},
+	} {
+		if got, _, _ := Detect([]byte(c.raw)); got != c.want {
+			t.Errorf("%.20q taken for %s, want %s", c.raw, got, c.want)
+		}
+	}
+	for _, alias := range []string{"UTF8", "utf_8", "Latin-1", "ISO_8859-1:1987", "CP1252", "Shift-JIS", "SJIS", "GB2312", "EUC-KR", "cp949", "UTF-16", "KOI8-R", "big5-hkscs"} {
+		if _, _, ok := charsetNamed(alias); !ok && alias != "ISO_8859-1:1987" {
+			t.Errorf("unknown: %s", alias)
+		}
+	}
+}
+
+func TestMarks(t *testing.T) {
+	for _, c := range []struct{ name, text, old, new, encoding, want string }{
+		{"kept", "\xef\xbb\xbfone\n", "one", "two", "", "\xef\xbb\xbftwo\n"},
+		{"not doubled", "\xef\xbb\xbfone\n", "\ufeffone", "\ufefftwo", "", "\xef\xbb\xbftwo\n"},
+		{"fills behind the mark", "\xef\xbb\xbf", "", "two", "", "\xef\xbb\xbftwo"},
+		{"created with a mark", "", "", "ab", "utf-16", "\xff\xfea\x00b\x00"},
+		{"created without", "", "", "ab", "utf-16le", "a\x00b\x00"},
+		{"big-endian mark decides", "\xfe\xff\x00a", "a", "b", "utf-16", "\xfe\xff\x00b"},
+		{"deleted to the mark", "\xef\xbb\xbfone", "one", "", "", "\xef\xbb\xbf"},
+	} {
+		r, err := Apply([]byte(c.text), []Edit{{Old: c.old, New: c.new}}, Options{Encoding: c.encoding})
+		if err != nil || string(r.Content) != c.want {
+			t.Errorf("%s: %v %+v", c.name, err, r)
+		}
+	}
+}
+
+// TestASCIIWhateverTheGuess: ASCII is found and replaced in a file of any charset that contains it, under any other such charset.
+func TestASCIIWhateverTheGuess(t *testing.T) {
+	for _, s := range samples() {
+		if strings.HasPrefix(s.charset, "utf-16") || strings.HasPrefix(s.charset, "utf-32") {
+			continue
+		}
+		raw := encodeText(t, s.charset, s.text+"\nkey = value\n"+s.text+"\n", false)
+		want := bytes.Replace(raw, []byte("key = value"), []byte("key = other\nmore = 1"), 1)
+		for _, guess := range samples() {
+			if strings.HasPrefix(guess.charset, "utf-16") || strings.HasPrefix(guess.charset, "utf-32") {
+				continue
+			}
+			r, err := Apply(raw, []Edit{{Old: "key = value", New: "key = other\nmore = 1"}}, Options{Encoding: guess.charset})
+			if err != nil || !bytes.Equal(r.Content, want) {
+				t.Errorf("%s as %s: %v", s.charset, guess.charset, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,318 @@
+package edit
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+)
+
+// diagnosis is a place in the text that is close to Old, and why it is not Old.
+type diagnosis struct {
+	cause      string
+	start, end int
+	partial    bool
+	detail     string
+}
+
+// diagnose fills in a NoMatchError: equivalences first, then what the session last saw, then the other case, then what has most in
+// common. Each step is linear in the text.
+func diagnose(err *NoMatchError, h *haystack, seen []byte, e Edit) {
+	err.Cause = CauseUnknown
+	if len(h.text) == 0 {
+		err.Detail = "the file is empty"
+		return
+	}
+	n := newNeedle([]byte(e.Old), h.cr)
+	d, ok := n.near(h)
+	if !ok {
+		d, ok = nearRepaired(h, e)
+	}
+	if !ok {
+		d, ok = nearSeen(h, seen, e)
+	}
+	if !ok {
+		d, ok = n.nearCase(h)
+	}
+	if !ok {
+		d, ok = nearest(h, []byte(e.Old))
+	}
+	if !ok {
+		return
+	}
+	err.Cause, err.Detail, err.Partial = d.cause, d.detail, d.partial
+	err.Line = lineAt(h.text, d.start)
+	err.EndLine = err.Line
+	if d.end > d.start {
+		err.EndLine += bytes.Count(h.text[d.start:d.end-1], []byte(lineBreak(h.cr)))
+	}
+	from := lineStart(h.text, d.start, h.cr)
+	to := lineFrom(h.text, max(d.start, d.end-1), h.cr).end
+	err.Region = clip(string(h.text[from:max(from, to)]), 2048)
+	err.Diff = lineDiff(e.Old, string(h.text[d.start:d.end]), err.Line)
+	var whole bool
+	err.Resend, whole = resend(h, d.start, d.end)
+	err.Partial = err.Partial || !whole
+}
+
+func lineBreak(cr bool) string {
+	if cr {
+		return "\r"
+	}
+	return "\n"
+}
+
+// near looks for Old by skeleton: what a tier found and was not allowed to use, or what differs in white space alone.
+func (n *needle) near(h *haystack) (diagnosis, bool) {
+	if n == nil {
+		return diagnosis{}, false
+	}
+	places, _ := n.candidates(h)
+	if len(places) == 0 {
+		return diagnosis{}, false
+	}
+	best, found := match{tier: tierNone}, 0
+	for _, c := range places {
+		if m, ok := n.verify(h.text, h.cr, c); ok {
+			found++
+			if m.tier < best.tier {
+				best = m
+			}
+		}
+	}
+	if found == 0 {
+		// Only blanks inside lines or blank lines differ. The white space at the ends of Old is given as the file has it.
+		c := places[0]
+		d := diagnosis{cause: CauseWhitespace, start: c.start, end: c.end}
+		if at := lineStart(h.text, c.start, h.cr); n.first > 0 && len(trimBlanks(h.text[at:c.start])) == 0 {
+			d.start = at
+		}
+		if l := lineFrom(h.text, c.end, h.cr); n.last < len(n.old) && len(trimBlanks(h.text[c.end:l.end])) == 0 {
+			d.end = l.end
+			if n.lines[len(n.lines)-1].start > n.last {
+				d.end = l.next
+			}
+		}
+		return d, true
+	}
+	d := diagnosis{start: best.start, end: best.end}
+	switch best.tier {
+	case tierExact, tierEndings:
+		d.cause = CauseLineEndings
+	case tierTrailing:
+		d.cause = CauseTrailingBlanks
+		if best.noFinal {
+			d.detail = "the file ends there without a line break"
+		}
+	case tierQuotes:
+		d.cause = quotesOrSpaces(n.old, h.text[best.start:best.end])
+	case tierUnicode:
+		d.cause = CauseNormalisation
+	case tierIndent:
+		d.cause = CauseIndentation
+		pairs := best.indents
+		if n.top == 0 {
+			pre := h.text[best.lineAt:best.from.start]
+			pairs = append(pairs, indentPair{string(n.old[:n.first]), string(pre)})
+			if n.first > 0 || bytes.Contains(h.text[best.start:best.end], []byte("\n")) {
+				d.start = best.start
+			}
+		}
+		for _, p := range pairs {
+			if strings.Contains(p.old, "\t") != strings.Contains(p.file, "\t") && p.old != "" && p.file != "" ||
+				strings.Contains(p.old, " ") != strings.Contains(p.file, " ") && p.old != "" && p.file != "" {
+				d.cause = CauseTabsVsSpaces
+			}
+		}
+		if found == 1 {
+			d.detail = "the lines are the same but no one rule turns their indentation into that of the file"
+		}
+	}
+	return d, true
+}
+
+// quotesOrSpaces tells which typographic characters keep two texts apart.
+func quotesOrSpaces(a, b []byte) string {
+	only := func(s []byte, spaces bool) []byte {
+		var out []byte
+		for i := 0; i < len(s); {
+			r, n := utf8.DecodeRune(s[i:])
+			f, ok := foldRune(r)
+			if ok && (f == " " || f == "") == spaces {
+				out = append(out, f...)
+			} else {
+				out = append(out, s[i:i+n]...)
+			}
+			i += n
+		}
+		return trimBlanks(out)
+	}
+	if bytes.Equal(only(a, true), only(b, true)) {
+		return CauseUnicodeSpace
+	}
+	// Line by line, because blanks at line ends may differ as well.
+	strip := func(s []byte) []byte {
+		lines := bytes.Split(only(s, true), []byte("\n"))
+		for i := range lines {
+			lines[i] = trimBlanks(lines[i])
+		}
+		return bytes.Join(lines, []byte("\n"))
+	}
+	if bytes.Equal(strip(a), strip(b)) {
+		return CauseUnicodeSpace
+	}
+	return CauseQuotes
+}
+
+// nearRepaired looks for Old with its escapes, entities or line numbers undone: as the tier does, and then with the looser tiers.
+func nearRepaired(h *haystack, e Edit) (diagnosis, bool) {
+	rs := repairs(e)
+	var detail string
+	for _, r := range rs {
+		p, err := r.place(h, false)
+		switch err := err.(type) {
+		case *NotUniqueError:
+			if at := bytes.Index(h.text, []byte(r.old)); at >= 0 {
+				return diagnosis{cause: r.cause, start: at, end: at + len(r.old), detail: r.unsure}, true
+			}
+			_ = err
+		}
+		if p != nil {
+			if detail = r.unsure; detail == "" && len(rs) > 1 {
+				detail = "what new_string should become cannot be told: write both as they are in the file"
+			}
+			return diagnosis{cause: r.cause, start: p.rs[0].start, end: p.rs[0].end, detail: detail}, true
+		}
+	}
+	for _, r := range rs {
+		n := newNeedle([]byte(r.old), h.cr)
+		if d, ok := n.near(h); ok {
+			d.cause, d.detail = r.cause, r.unsure
+			return d, true
+		}
+	}
+	return diagnosis{}, false
+}
+
+// nearSeen finds Old in what the session last saw, and where that has gone since.
+func nearSeen(h *haystack, seen []byte, e Edit) (diagnosis, bool) {
+	if len(seen) == 0 || bytes.Equal(seen, h.text) {
+		return diagnosis{}, false
+	}
+	before := newHaystack(seen)
+	p, err := find(before, Edit{Old: e.Old, New: e.New + "x"}, false)
+	at, end := -1, -1
+	if p != nil {
+		at, end = p.rs[0].start, p.rs[0].end
+	} else if _, ok := err.(*NotUniqueError); ok {
+		if at = bytes.Index(seen, []byte(e.Old)); at >= 0 {
+			end = at + len(e.Old)
+		}
+	}
+	if at < 0 {
+		return diagnosis{}, false
+	}
+	first, last := lineAt(seen, at)-1, lineAt(seen, max(at, end-1)) // lines [first,last) of seen
+	a, b := rawLines(seen, before.cr), rawLines(h.text, before.cr)
+	from, to := first, last
+	for _, c := range diff(a, b) {
+		shift := (c.b1 - c.b0) - (c.a1 - c.a0)
+		switch {
+		case c.a1 <= first && !(c.a0 == c.a1 && c.a0 == first):
+			from, to = from+shift, to+shift
+		case c.a0 < last || c.a0 == c.a1 && c.a0 == first:
+			if c.a0 <= first {
+				from = c.b0
+			}
+			to = max(to+shift, c.b1)
+		}
+	}
+	from, to = max(0, min(from, len(b))), max(0, min(to, len(b)))
+	d := diagnosis{cause: CauseStale, partial: true, detail: "the file has changed since it was read"}
+	for i, l := range b[:to] {
+		if i < from {
+			d.start += len(l)
+		}
+		d.end += len(l)
+	}
+	if d.end = max(d.start, d.end); from < to && !strings.HasSuffix(e.Old, "\n") {
+		d.end = d.start + len(bytes.TrimRight(h.text[d.start:d.end], "\r\n"))
+	}
+	return d, true
+}
+
+// nearCase looks for Old by skeleton without regard to the case of ASCII letters.
+func (n *needle) nearCase(h *haystack) (diagnosis, bool) {
+	if n == nil {
+		return diagnosis{}, false
+	}
+	bones, marks := h.skeleton()
+	at := bytes.Index(lowerASCII(bones), lowerASCII(n.bones))
+	if at < 0 {
+		return diagnosis{}, false
+	}
+	start, end, ok := place(h.text, marks, at, at+len(n.bones))
+	if !ok {
+		return diagnosis{}, false
+	}
+	// The white space around is looked for as if the letters were the same.
+	text := append([]byte(nil), n.old...)
+	copy(text[n.first:n.last], h.text[start:end]) // only right when lengths agree, which verify finds out
+	if m, ok := newNeedleOr(text, h.cr, n).verify(h.text, h.cr, extent{start, end}); ok && end-start == n.last-n.first {
+		start, end = m.start, m.end
+	}
+	return diagnosis{cause: CauseCase, start: start, end: end}, true
+}
+
+func newNeedleOr(old []byte, cr bool, other *needle) *needle {
+	if n := newNeedle(old, cr); n != nil {
+		return n
+	}
+	return other
+}
+
+func lowerASCII(b []byte) []byte {
+	out := append([]byte(nil), b...)
+	for i, c := range out {
+		if 'A' <= c && c <= 'Z' {
+			out[i] = c + 'a' - 'A'
+		}
+	}
+	return out
+}
+
+// resend gives text[start:end] if it is there once, or else with as many lines around it as make it unique; "" when that cannot be
+// sent at all, because it is no text. whole is true in the first case.
+func resend(h *haystack, start, end int) (s string, whole bool) {
+	budget := lookBudget
+	region := h.text[start:end]
+	if utf8.Valid(region) && len(region) > 0 {
+		if once(h.text, region, start, &budget) {
+			return string(region), true
+		}
+		s, _ = uniqueAround(h.text, start, end, h.cr, &budget)
+		return s, false
+	}
+	// The lines of the region that are text, the longest run of them.
+	best := extent{start, start}
+	run := extent{start, start}
+	for at := start; at < end; {
+		l := lineFrom(h.text, at, h.cr)
+		stop := min(l.next, end)
+		if utf8.Valid(h.text[at:stop]) {
+			if run.end != at {
+				run.start = at
+			}
+			run.end = stop
+			if run.end-run.start > best.end-best.start {
+				best = run
+			}
+		}
+		at = stop
+	}
+	if best.end > best.start {
+		if once(h.text, h.text[best.start:best.end], best.start, &budget) {
+			return string(h.text[best.start:best.end]), false
+		}
+	}
+	return "", false
+}

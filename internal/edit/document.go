@@ -1,0 +1,278 @@
+package edit
+
+import (
+	"bytes"
+	"sort"
+	"unicode/utf8"
+)
+
+// document is a file between two edits: its text as UTF-8, and what is needed to get the bytes back. For UTF-8 the text is the
+// bytes. For every other charset the bytes are a list of pieces, each either a part of the original file, never decoded and
+// encoded again (that would not be lossless), or the encoded text of an edit.
+type document struct {
+	cs   charset
+	bom  []byte
+	text []byte
+	own  bool // text may be changed in place
+	more int  // edits still to come: room is left for them
+
+	guessed bool // the charset rests on statistics
+
+	orig   []byte // original bytes after the mark, mapped charsets only
+	marks  []mark
+	pieces []piece
+}
+
+// piece is a run of text and the bytes it stands for.
+type piece struct {
+	text int    // length in the text
+	from int    // where its text starts in the decoded original; only when raw is nil
+	raw  []byte // encoded text of an edit; nil for a part of the original
+}
+
+// replacement is one splice: text[start:end] becomes with.
+type replacement struct {
+	start, end int
+	with       string
+}
+
+// maxPieces bounds the list: past it the bytes are joined and decoded afresh.
+const maxPieces = 4096
+
+func open(content []byte, encoding string) (*document, error) {
+	var cs charset
+	bom, guessed := 0, false
+	if encoding == "" {
+		cs, bom, guessed = detect(content)
+	} else {
+		named, mark, ok := charsetNamed(encoding)
+		if !ok {
+			return nil, &EncodingError{Name: encoding}
+		}
+		cs = named
+		// A mark in the file decides the byte order of plain "utf-16".
+		if p := plainName(encoding); p == "utf16" || p == "unicode" || p == "ucs2" {
+			if bytes.HasPrefix(content, []byte("\xfe\xff")) {
+				cs, _, _ = charsetNamed("utf-16be")
+			}
+		}
+		if cs.bom != "" && bytes.HasPrefix(content, []byte(cs.bom)) {
+			bom = len(cs.bom)
+		} else if mark && len(content) == 0 {
+			content, bom = []byte(cs.bom), len(cs.bom)
+		}
+	}
+	d := &document{cs: cs, bom: content[:bom:bom], text: content[bom:], guessed: guessed}
+	if cs.mapped() {
+		d.load(content[bom:])
+	}
+	return d, nil
+}
+
+func (d *document) load(raw []byte) {
+	d.orig = raw
+	d.text, d.marks = d.cs.decode(raw)
+	d.own = true
+	d.pieces = nil
+	if len(d.text) > 0 {
+		d.pieces = []piece{{text: len(d.text)}}
+	}
+}
+
+// bytes gives the file. The result is not shared with the document's text while edits may still follow.
+func (d *document) bytes() []byte {
+	if !d.cs.mapped() {
+		if len(d.bom) == 0 {
+			return d.text
+		}
+		return append(append(make([]byte, 0, len(d.bom)+len(d.text)), d.bom...), d.text...)
+	}
+	out := make([]byte, 0, d.size())
+	out = append(out, d.bom...)
+	for _, p := range d.pieces {
+		if p.raw != nil {
+			out = append(out, p.raw...)
+		} else {
+			out = append(out, d.orig[d.origRaw(p.from):d.origRaw(p.from+p.text)]...)
+		}
+	}
+	return out
+}
+
+// size is the length of the file in bytes.
+func (d *document) size() int {
+	if !d.cs.mapped() {
+		return len(d.bom) + len(d.text)
+	}
+	n := len(d.bom)
+	for _, p := range d.pieces {
+		n += d.rawLen(p)
+	}
+	return n
+}
+
+func (d *document) rawLen(p piece) int {
+	if p.raw != nil {
+		return len(p.raw)
+	}
+	return d.origRaw(p.from+p.text) - d.origRaw(p.from)
+}
+
+// origRaw translates an offset in the decoded original into one in its bytes.
+func (d *document) origRaw(at int) int {
+	i := sort.Search(len(d.marks), func(i int) bool { return d.marks[i].text > at }) - 1
+	if i < 0 {
+		return 0
+	}
+	m := d.marks[i]
+	return m.raw + d.cs.rawOffset(d.orig[m.raw:], at-m.text)
+}
+
+// splice makes the replacements, which must be sorted and must not overlap, and gives the bytes they changed, in offsets of
+// the file before them.
+func (d *document) splice(rs []replacement, encoded [][]byte) []Span {
+	if !d.cs.mapped() {
+		spans := make([]Span, 0, min(len(rs), maxSpans))
+		for _, r := range rs {
+			spans = addSpan(spans, Span{len(d.bom) + r.start, len(d.bom) + r.end, len(r.with)})
+		}
+		d.spliceText(rs)
+		return spans
+	}
+	spans := d.splicePieces(rs, encoded)
+	d.spliceText(rs)
+	if len(d.pieces) > maxPieces {
+		raw := d.bytes()[len(d.bom):]
+		d.load(raw)
+	}
+	return spans
+}
+
+func (d *document) spliceText(rs []replacement) {
+	grow := 0
+	for _, r := range rs {
+		grow += len(r.with) - (r.end - r.start)
+	}
+	size := len(d.text) + grow
+	if len(rs) == 1 && d.own && size <= cap(d.text) {
+		r := rs[0]
+		tail := d.text[r.end:]
+		d.text = d.text[:size]
+		copy(d.text[r.start+len(r.with):], tail)
+		copy(d.text[r.start:], r.with)
+		return
+	}
+	room := size
+	if d.more > 0 {
+		room += size/8 + 4096 // later edits then splice in place
+	}
+	out := make([]byte, 0, room)
+	pos := 0
+	for _, r := range rs {
+		out = append(out, d.text[pos:r.start]...)
+		out = append(out, r.with...)
+		pos = r.end
+	}
+	d.text = append(out, d.text[pos:]...)
+	d.own = true
+}
+
+// splicePieces cuts the pieces at the replacements and puts the encoded texts in between.
+func (d *document) splicePieces(rs []replacement, encoded [][]byte) []Span {
+	var (
+		out   = make([]piece, 0, len(d.pieces)+2*len(rs))
+		spans []Span
+		i     = 0          // next piece
+		head  piece        // what is left of the piece under the cursor
+		left  = 0          // text left in it
+		raw   = len(d.bom) // cursor in the bytes
+	)
+	take := func(n int, keep bool) {
+		for n > 0 {
+			if left == 0 {
+				head, left = d.pieces[i], d.pieces[i].text
+				i++
+			}
+			k := min(n, left)
+			p := d.cut(head, head.text-left, k)
+			left -= k
+			n -= k
+			raw += d.rawLen(p)
+			if keep {
+				out = append(out, p)
+			}
+		}
+	}
+	pos := 0
+	for k, r := range rs {
+		take(r.start-pos, true)
+		from := raw
+		take(r.end-r.start, false)
+		spans = addSpan(spans, Span{from, raw, len(encoded[k])})
+		if len(r.with) > 0 {
+			out = append(out, piece{text: len(r.with), raw: encoded[k]})
+		}
+		pos = r.end
+	}
+	take(len(d.text)-pos, true)
+	d.pieces = out
+	return spans
+}
+
+// cut gives the part of p that holds n bytes of text from offset at.
+func (d *document) cut(p piece, at, n int) piece {
+	if p.raw == nil {
+		return piece{text: n, from: p.from + at}
+	}
+	a := d.cs.rawOffset(p.raw, at)
+	b := len(p.raw)
+	if at+n < p.text {
+		b = d.cs.rawOffset(p.raw, at+n)
+	}
+	return piece{text: n, raw: p.raw[a:b]}
+}
+
+// whole moves offsets in the text out of the middle of characters of the charset. Only combined letters of Big5, two
+// runes in one character, ever need it.
+func (d *document) whole(start, end int) (int, int) {
+	if !d.cs.mapped() {
+		return start, end
+	}
+	for start > 0 && !d.onBoundary(start) {
+		_, n := utf8.DecodeLastRune(d.text[:start])
+		start -= n
+	}
+	for end < len(d.text) && !d.onBoundary(end) {
+		_, n := utf8.DecodeRune(d.text[end:])
+		end += n
+	}
+	return start, end
+}
+
+func (d *document) onBoundary(at int) bool {
+	// The only such characters of any charset here decode to Ê or ê and a combining macron or caron.
+	if at < 2 || at+2 > len(d.text) || d.cs.name != "big5" {
+		return true
+	}
+	second := string(d.text[at : at+2])
+	if second != "\u0304" && second != "\u030c" {
+		return true
+	}
+	first := string(d.text[at-2 : at])
+	return first != "Ê" && first != "ê"
+}
+
+// maxSpans bounds what a step reports; past it neighbours are joined.
+const maxSpans = 4096
+
+func addSpan(spans []Span, s Span) []Span {
+	if len(spans) == maxSpans {
+		half := spans[:0]
+		for i := 0; i+1 < len(spans); i += 2 {
+			a, b := spans[i], spans[i+1]
+			half = append(half, Span{a.Start, b.End, a.Length + (b.Start - a.End) + b.Length})
+		}
+		spans = half
+	}
+	return append(spans, s)
+}

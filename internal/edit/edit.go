@@ -1,0 +1,229 @@
+// Package edit changes text by quoting it: find the one place that reads like Old, put New there. It is pure: bytes in, bytes
+// and a report out, no files, no clock.
+//
+// # Guarantees
+//
+//   - Outside the reported spans no byte changes, whatever the charset, the line endings or the byte order mark, and even
+//     if the file holds NULs or bytes that are no text. Only the changed part of New is ever encoded.
+//   - Nothing is replaced by similarity. The tiers below are equivalences; each acts only if it finds exactly one place (or
+//     Edit.All is set) and no stricter tier found any.
+//   - All or nothing: an error means that no edit of the list took place. Each edit sees the text that those before it made.
+//   - Errors are typed and say what to send instead. No input makes Apply panic or take more than linear time per edit, give or
+//     take the logarithm of a sort; memory for the result is bounded by Options.MaxBytes before it is taken.
+//
+// # Tiers
+//
+//	exact            the same bytes
+//	line_endings     LF, CRLF and (in a file without LF) CR are the same
+//	trailing_blanks  blanks at line ends do not count, nor a final newline that the file does not have
+//	quotes           typographic quotes, dashes, ellipses and spaces are the ASCII ones; invisible characters do not count
+//	unicode          composed and decomposed letters are the same
+//	indentation      the indentation differs by one consistent rule: depth, width or kind of blanks
+//	repaired         escapes, HTML entities or pasted line numbers in Old undone (or, for escapes and entities, redone)
+//
+// Tiers add up, except that repaired text is looked for by the first three only. Options.Strict ends the list after line_endings.
+//
+// # New lands verbatim
+//
+// Folding is for finding. What is written is New, with these exceptions: its line breaks take the ending of the lines they
+// replace or stand beside; with strategy indentation its lines are indented by the same rule; with strategy repaired it is
+// repaired like Old if it suffered in the same way from end to end, and the edit is refused (with Resend) where that cannot be told;
+// a final newline is not added to a file that has none by the trailing_blanks tier; a byte order mark is not doubled.
+// An empty New deletes Old and no more: the line break of a line quoted without it stays.
+//
+// Everything in this package is safe for concurrent use; arguments are not changed, and results share no memory with them that
+// will be written to (but may alias them: treat Result.Before and Result.After as read-only).
+package edit
+
+// Edit is one replacement. An empty Old creates a file or fills an empty one.
+type Edit struct {
+	Old, New string
+	All      bool // replace every match instead of insisting on one
+}
+
+// Options: the zero value is tolerant, detects the charset and allows results up to 64 MiB.
+type Options struct {
+	Strict   bool   // exact and line_endings only
+	MaxBytes int64  // cap for the result, also between edits; 64 MiB when 0
+	Encoding string // charset of the file, by any common name; "" = detect
+	Seen     []byte // the file as the session last saw it, for the cause "stale"; may be nil. Same charset as content
+}
+
+// MaxEdits is how many edits Apply takes at once, MaxReplacements how many places one edit with All may change.
+const (
+	MaxEdits        = 1000
+	MaxReplacements = 1 << 20
+
+	defaultMaxBytes = 64 << 20
+)
+
+// Result is what the edits made.
+type Result struct {
+	Content      []byte // the file, in its charset, with its mark
+	Steps        []Step // one an edit
+	Replacements int    // of all steps
+	Encoding     string // charset, as Detect names it
+	Guessed      bool   // the charset rests on statistics
+	LineEnding   string // of the result: "lf" | "crlf" | "cr" | "mixed" | "none"
+
+	Before, After []byte // the texts as UTF-8 without mark, for Patch, Snippet and the guards; read-only
+}
+
+// Strategies: the tiers by name, strictest first.
+const (
+	StrategyExact          = "exact"
+	StrategyLineEndings    = "line_endings"
+	StrategyTrailingBlanks = "trailing_blanks"
+	StrategyQuotes         = "quotes"
+	StrategyUnicode        = "unicode"
+	StrategyIndentation    = "indentation"
+	StrategyRepaired       = "repaired"
+)
+
+// Step is what one edit did.
+type Step struct {
+	Replacements  int
+	Strategy      string // the loosest tier that was needed
+	RecoveredCRLF bool   // line endings differed between Old and the file
+	Line          int    // of the first match in the text before this step, 1-based
+	Spans         []Span // what changed, sorted; at most 4096, neighbours are joined past that
+}
+
+// Span is a run of bytes in the file before a step, replaced by Length bytes. It is the least that changed: what Old and New
+// have in common at either end is not part of it.
+type Span struct{ Start, End, Length int }
+
+// Apply makes the edits in order, each on the result of those before it. content nil or empty is a file that does not exist yet or is
+// empty; a first edit with an empty Old gives it its text.
+//
+// Errors are *NoMatchError, *NotUniqueError, *UnencodableError, *EmptyOldError, *SameError, *NoopError, *TooLargeError,
+// *TooManyError or *EncodingError, never wrapped.
+func Apply(content []byte, edits []Edit, o Options) (*Result, error) {
+	if len(edits) > MaxEdits {
+		return nil, &TooManyError{What: "edits", Count: len(edits), Max: MaxEdits}
+	}
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = defaultMaxBytes
+	}
+	d, err := open(content, o.Encoding)
+	if err != nil {
+		return nil, err
+	}
+	res := &Result{Encoding: d.cs.name, Guessed: d.guessed, Before: d.text, Steps: make([]Step, 0, len(edits))}
+	d.own = false // Before keeps the text
+	for i, e := range edits {
+		d.more = len(edits) - 1 - i
+		step, err := d.apply(i, e, o)
+		if err != nil {
+			return nil, err
+		}
+		res.Steps = append(res.Steps, step)
+		res.Replacements += step.Replacements
+	}
+	res.Content = d.bytes()
+	res.After = d.text
+	res.LineEnding = lineEnding(d.text)
+	return res, nil
+}
+
+// apply makes one edit.
+func (d *document) apply(index int, e Edit, o Options) (Step, error) {
+	if e.Old == e.New {
+		return Step{}, &SameError{index}
+	}
+	if e.Old == "" {
+		if len(d.text) > 0 {
+			return Step{}, &EmptyOldError{index}
+		}
+		return d.fill(index, e, o)
+	}
+	h := newHaystack(d.text)
+	p, err := find(h, e, o.Strict)
+	if err != nil {
+		switch err := err.(type) {
+		case *NotUniqueError:
+			err.Index = index
+		case *TooManyError:
+			err.Index = index
+		case *NoMatchError:
+			err.Index = index
+			seen, _, _ := Decode(o.Seen, d.cs.name)
+			diagnose(err, h, seen, e)
+		}
+		return Step{}, err
+	}
+	step := Step{Replacements: len(p.rs), Strategy: p.strategy, RecoveredCRLF: p.recovered, Line: lineAt(d.text, p.rs[0].start)}
+	if step.Spans, err = d.put(index, e, p.rs, o); err != nil {
+		return Step{}, err
+	}
+	if len(step.Spans) == 0 {
+		return Step{}, &NoopError{index, step.Line}
+	}
+	return step, nil
+}
+
+// fill gives an empty text its content.
+func (d *document) fill(index int, e Edit, o Options) (Step, error) {
+	spans, err := d.put(index, e, []replacement{{0, 0, e.New}}, o)
+	return Step{Replacements: 1, Strategy: StrategyExact, Line: 1, Spans: spans}, err
+}
+
+// put trims the replacements to what really changes, encodes them, checks the size that the file will have, and splices.
+func (d *document) put(index int, e Edit, rs []replacement, o Options) ([]Span, error) {
+	if len(d.bom) > 0 && rs[0].start == 0 && len(rs[0].with) >= 3 && rs[0].with[:3] == "\ufeff" {
+		rs[0].with = rs[0].with[3:]
+	}
+	kept := rs[:0]
+	for _, r := range rs {
+		if r = d.trim(r); r.start < r.end || r.with != "" {
+			kept = append(kept, r)
+		}
+	}
+	var encoded [][]byte
+	if d.cs.mapped() {
+		var err error
+		if encoded, err = d.encodeAll(index, e, kept); err != nil {
+			return nil, err
+		}
+	}
+	size := int64(d.size())
+	for i, r := range kept {
+		if encoded == nil {
+			size += int64(len(r.with)) - int64(r.end-r.start)
+		} else {
+			size += int64(len(encoded[i]))
+		}
+	}
+	// What a mapped charset loses in the replaced parts is not subtracted: finding it out costs more than it is worth,
+	// unless the answer depends on it.
+	if size > o.MaxBytes && encoded != nil {
+		for _, r := range kept {
+			raw, _ := d.cs.encode(string(d.text[r.start:r.end]))
+			size -= int64(len(raw))
+		}
+	}
+	if size > o.MaxBytes {
+		return nil, &TooLargeError{index, size, o.MaxBytes}
+	}
+	return d.splice(kept, encoded), nil
+}
+
+func (d *document) encodeAll(index int, e Edit, rs []replacement) ([][]byte, error) {
+	done := make(map[string][]byte)
+	encoded := make([][]byte, len(rs))
+	for i, r := range rs {
+		raw, ok := done[r.with]
+		if !ok {
+			bad := -1
+			if raw, bad = d.cs.encode(r.with); bad >= 0 {
+				return nil, unencodable(index, e.New, r.with, bad, d.cs.name, d.guessed)
+			}
+			if raw == nil {
+				raw = []byte{}
+			}
+			done[r.with] = raw
+		}
+		encoded[i] = raw
+	}
+	return encoded, nil
+}

@@ -1,0 +1,139 @@
+package edit
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+type editCase struct {
+	name     string
+	text     string
+	old, new string
+	all      bool
+	want     string
+	strategy string
+}
+
+func TestTiers(t *testing.T) {
+	for _, c := range []editCase{
+		{"exact", "a\nb\nc\n", "b", "B", false, "a\nB\nc\n", StrategyExact},
+		{"exact multi-line", "a\nb\nc\n", "a\nb", "x\ny\nz", false, "x\ny\nz\nc\n", StrategyExact},
+		{"all", "a b a b a", "a", "xx", true, "xx b xx b xx", StrategyExact},
+		{"dollar is literal", "price\n", "price", "$1 $& \\1", false, "$1 $& \\1\n", StrategyExact},
+		{"delete keeps the break", "a\nb\nc\n", "b", "", false, "a\n\nc\n", StrategyExact},
+		{"delete a line", "a\nb\nc\n", "b\n", "", false, "a\nc\n", StrategyExact},
+		{"trailing blanks in new stay", "a\nb\n", "b", "b  \nc\t", false, "a\nb  \nc\t\n", StrategyExact},
+		{"no final newline stays so", "a\nb", "b", "c", false, "a\nc", StrategyExact},
+
+		{"single line old inserts CRLF", "a\r\nb\r\nc\r\n", "b", "b1\nb2", false, "a\r\nb1\r\nb2\r\nc\r\n", StrategyExact},
+		{"LF old in CRLF", "a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz", false, "x\r\ny\r\nz\r\nc\r\n", StrategyLineEndings},
+		{"CRLF old in LF", "a\nb\nc\n", "a\r\nb", "x\r\ny", false, "x\ny\nc\n", StrategyLineEndings},
+		{"CRLF new in LF", "a\nb\nc\n", "b", "x\r\ny", false, "a\nx\ny\nc\n", StrategyExact},
+		{"mixed: each its own", "a\r\nb\nc\r\nd\n", "a\nb\nc\nd", "a\nB\nc\nd", false, "a\r\nB\nc\r\nd\n", StrategyLineEndings},
+		{"mixed: neighbour", "a\r\nb\nc\r\n", "b", "b\nbb", false, "a\r\nb\nbb\nc\r\n", StrategyExact},
+		{"mixed: other neighbour", "a\r\nb\nc\r\n", "c", "c\ncc", false, "a\r\nb\nc\r\ncc\r\n", StrategyExact},
+		{"last line without break", "a\r\nb", "b", "b\nc", false, "a\r\nb\r\nc", StrategyExact},
+		{"CR only", "a\rb\rc\r", "a\nb", "x\ny\nz", false, "x\ry\rz\rc\r", StrategyLineEndings},
+		{"old starts inside a CRLF", "a\r\nb\r\nc", "\nb", "\nx\ny", false, "a\r\nx\r\ny\r\nc", StrategyLineEndings},
+		{"delete from inside a CRLF", "a\r\nb\r\nc", "\nb", "", false, "a\r\nc", StrategyLineEndings},
+		{"blank lines in CRLF", "a\r\n\r\nb", "\n\n", "\n", false, "a\r\nb", StrategyLineEndings},
+		{"change the endings themselves", "a\r\nb\r\n", "a\r\nb\r\n", "a\nb\n", false, "a\nb\n", StrategyExact},
+		{"all over mixed endings", "a\nb\r\na\r\nb\n", "a\nb", "x\ny", true, "x\ny\r\nx\r\ny\n", StrategyLineEndings},
+		{"lone CR in an LF file is a character", "a\rb\nc\n", "b", "b\nx", false, "a\rb\nx\nc\n", StrategyExact},
+
+		{"trailing blanks in file", "if x {  \n\ty()\t\n}\n", "if x {\n\ty()\n}", "z", false, "z\n", StrategyTrailingBlanks},
+		{"trailing blanks in old", "if x {\n\ty()\n}\n", "if x {  \n\ty() \n}  ", "z", false, "z\n", StrategyTrailingBlanks},
+		{"blanks after the last line stay", "a\nb  \nc\n", "a \nb", "x\ny", false, "x\ny  \nc\n", StrategyTrailingBlanks},
+		{"final newline not there", "a\nb", "b\n", "c\n", false, "a\nc", StrategyTrailingBlanks},
+
+		{"curly quotes in file", "say “hi” to ‘Bob’\n", `say "hi" to 'Bob'`, `say "yo"`, false, "say \"yo\"\n", StrategyQuotes},
+		{"curly quotes in old", "say \"hi\"\n", "say “hi”", "say “yo”", false, "say “yo”\n", StrategyQuotes},
+		{"no-break space", "a\u00a0b\n", "a b", "a c", false, "a c\n", StrategyQuotes},
+		{"dash", "1–2\n", "1-2", "1-3", false, "1-3\n", StrategyQuotes},
+		{"ellipsis", "wait…\n", "wait...", "go", false, "go\n", StrategyQuotes},
+		{"zero width", "fo\u200bo\n", "foo", "bar", false, "bar\n", StrategyQuotes},
+		{"NFD in file", "cafe\u0301 au lait\n", "café au", "the au", false, "the au lait\n", StrategyUnicode},
+		{"NFC in file", "café au lait\n", "cafe\u0301 au", "the au", false, "the au lait\n", StrategyUnicode},
+
+		{"spaces for tabs", "func f() {\n\tif x {\n\t\ty()\n\t}\n}\n", "    if x {\n        y()\n    }", "    if x {\n        z()\n        if q {\n            r()\n        }\n    }", false,
+			"func f() {\n\tif x {\n\t\tz()\n\t\tif q {\n\t\t\tr()\n\t\t}\n\t}\n}\n", StrategyIndentation},
+		{"tabs for spaces", "def f():\n    if x:\n        y()\n", "\tif x:\n\t\ty()", "\tif x:\n\t\tz()\n\telse:\n\t\ty()", false,
+			"def f():\n    if x:\n        z()\n    else:\n        y()\n", StrategyIndentation},
+		{"two for four", "def f():\n    if x:\n        y()\n", "  if x:\n    y()", "  if x:\n    z()\n    w()", false,
+			"def f():\n    if x:\n        z()\n        w()\n", StrategyIndentation},
+		{"too shallow", "class A:\n    def f(self):\n        return 1\n\n    def g(self):\n        pass\n", "def f(self):\n    return 1", "def f(self):\n    return 2", false,
+			"class A:\n    def f(self):\n        return 2\n\n    def g(self):\n        pass\n", StrategyIndentation},
+		{"too deep", "def f():\n    a = 1\n    b = 2\n", "        a = 1\n        b = 2", "        a = 3\n        if a:\n            b = 4", false,
+			"def f():\n    a = 3\n    if a:\n        b = 4\n", StrategyIndentation},
+		{"first line trimmed", "x {\n\t\tif a {\n\t\t\tb()\n\t\t}\n}\n", "if a {\n            b()\n        }", "if a {\n            c()\n        }", false,
+			"x {\n\t\tif a {\n\t\t\tc()\n\t\t}\n}\n", StrategyIndentation},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, err := Apply([]byte(c.text), []Edit{{c.old, c.new, c.all}}, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(r.Content) != c.want || r.Steps[0].Strategy != c.strategy {
+				t.Errorf("got %q by %s\nwant %q by %s", r.Content, r.Steps[0].Strategy, c.want, c.strategy)
+			}
+		})
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	is := func(target any) func(error) bool { return func(err error) bool { return errors.As(err, target) } }
+	var (
+		none *NoMatchError
+		many *NotUniqueError
+		mt   *EmptyOldError
+		same *SameError
+		noop *NoopError
+		big  *TooLargeError
+		num  *TooManyError
+		enc  *EncodingError
+		unen *UnencodableError
+	)
+	for _, c := range []struct {
+		name, text string
+		edits      []Edit
+		o          Options
+		want       func(error) bool
+	}{
+		{"nothing", "a\n", []Edit{{Old: "b", New: "c"}}, Options{}, is(&none)},
+		{"nothing in nothing", "", []Edit{{Old: "b", New: "c"}}, Options{}, is(&none)},
+		{"twice", "a a\n", []Edit{{Old: "a", New: "c"}}, Options{}, is(&many)},
+		{"overlapping", "aaa\n", []Edit{{Old: "aa", New: "c"}}, Options{}, is(&many)},
+		{"twice loosely", "“a”\n“a”\n", []Edit{{Old: `"a"`, New: "c"}}, Options{}, is(&many)},
+		{"indentation twice", "\tif x {\n\t\ty()\n\t}\n\t\tif x {\n\t\t\ty()\n\t\t}\n", []Edit{{Old: "    if x {\n        y()\n    }", New: "c"}}, Options{}, is(&many)},
+		{"inconsistent indentation", "if x:\n    a()\n        b()\n", []Edit{{Old: "if x:\n    a()\n    b()", New: "c"}}, Options{}, is(&none)},
+		{"similar is not equal", "func foo(a int) {}\n", []Edit{{Old: "func foo(a int64) {}", New: "c"}}, Options{}, is(&none)},
+		{"strict", "“a”\n", []Edit{{Old: `"a"`, New: "c"}}, Options{Strict: true}, is(&none)},
+		{"empty old", "a", []Edit{{New: "c"}}, Options{}, is(&mt)},
+		{"empty old on blanks", "\n", []Edit{{New: "c"}}, Options{}, is(&mt)},
+		{"same", "a", []Edit{{Old: "a", New: "a"}}, Options{}, is(&same)},
+		{"already so", "“a”\n", []Edit{{Old: `"a"`, New: "“a”"}}, Options{}, is(&noop)},
+		{"too large", "aaaa", []Edit{{Old: "a", New: strings.Repeat("b", 300), All: true}}, Options{MaxBytes: 1000}, is(&big)},
+		{"too large on the way", "a", []Edit{{Old: "a", New: strings.Repeat("b", 2000)}, {Old: "b", New: "", All: true}}, Options{MaxBytes: 1000}, is(&big)},
+		{"too many edits", "a", make([]Edit, 1001), Options{}, is(&num)},
+		{"no such charset", "a", []Edit{{Old: "a", New: "b"}}, Options{Encoding: "utf-7"}, is(&enc)},
+		{"unencodable", "a", []Edit{{Old: "a", New: "x\ny€"}}, Options{Encoding: "latin1"}, is(&unen)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			in := []byte(c.text)
+			r, err := Apply(in, c.edits, c.o)
+			if err == nil {
+				t.Fatalf("got %q", r.Content)
+			}
+			if !c.want(err) {
+				t.Fatalf("got %T: %v", err, err)
+			}
+			if string(in) != c.text {
+				t.Error("the input was changed")
+			}
+		})
+	}
+	if unen == nil || unen.Char != '€' || unen.Line != 2 || unen.Column != 2 || unen.Encoding != "iso-8859-1" {
+		t.Errorf("unencodable: %+v", unen)
+	}
+}

@@ -1,0 +1,131 @@
+package edit
+
+import (
+	"fmt"
+	"unicode"
+)
+
+// Causes of a NoMatchError. They say why old_string is not in the text although something close to it is.
+const (
+	CauseTabsVsSpaces   = "tabs_vs_spaces"  // indented with the other kind of blanks
+	CauseIndentation    = "indentation"     // the same blanks, another depth
+	CauseTrailingBlanks = "trailing_blanks" // blanks at line ends
+	CauseWhitespace     = "whitespace"      // blanks inside lines, or blank lines, differ
+	CauseLineEndings    = "line_endings"
+	CauseQuotes         = "quotes"        // typographic quotes or dashes
+	CauseUnicodeSpace   = "unicode_space" // no-break and other odd or invisible spaces
+	CauseNormalisation  = "normalisation" // composed and decomposed letters
+	CauseEscaped        = "escaped"       // backslash or \u escapes
+	CauseEntity         = "entity"        // HTML entities
+	CauseLineNumbers    = "line_numbers"  // line numbers pasted from Read or grep output
+	CauseCase           = "case"
+	CauseStale          = "stale" // it was there when the session last saw the file (Options.Seen)
+	CauseUnknown        = "unknown"
+)
+
+// NoMatchError says that an edit's old string is not in the text, and what comes closest. The text is the one which the edit
+// saw: with several edits, the result of those before it. Apart from Index and Cause all fields may be empty.
+type NoMatchError struct {
+	Index         int    // of the edit, 0-based
+	Cause         string // one of the Cause constants
+	Line, EndLine int    // of the closest region, 1-based, inclusive; 0 when nothing is close
+	Region        string // those lines, shortened to some 2 KB
+	Diff          string // what differs, by character, blanks visible: [-sent-]{+in the file+}
+	Resend        string // matches exactly once if sent as old_string
+	Partial       bool   // Resend covers less or more than what the old string meant: check new_string against it
+	Detail        string // a sentence on why a near match was not taken, where there is one to say
+}
+
+func (e *NoMatchError) Error() string {
+	s := fmt.Sprintf("edit %d: old_string not found (%s)", e.Index+1, e.Cause)
+	if e.Line > 0 {
+		s += fmt.Sprintf(", closest at line %d", e.Line)
+	}
+	return s
+}
+
+// NotUniqueError says that an edit's old string, or what is equal to it by the named strategy, is in the text more than once.
+type NotUniqueError struct {
+	Index    int
+	Count    int       // of all matches
+	Lines    []int     // where they start, the first 50
+	Contexts []Context // for the first three: the least that makes each unique
+	Strategy string    // "exact", or the tier that found them
+}
+
+// Context is a match with as many lines around it as make it unique.
+type Context struct {
+	Line      int    // of the match, not of the context's first line
+	OldString string // matches exactly once
+}
+
+func (e *NotUniqueError) Error() string {
+	return fmt.Sprintf("edit %d: old_string matches %d places", e.Index+1, e.Count)
+}
+
+// UnencodableError says that a new string holds a character which the file's charset does not have.
+type UnencodableError struct {
+	Index        int
+	Char         rune // U+FFFD where the new string is not valid UTF-8
+	Line, Column int  // in the new string, 1-based, columns in characters
+	Encoding     string
+	Guessed      bool // the charset was guessed from the bytes: Options.Encoding may set it right
+}
+
+func (e *UnencodableError) Error() string {
+	name := fmt.Sprintf("%q (U+%04X)", e.Char, e.Char)
+	if !unicode.IsPrint(e.Char) {
+		name = fmt.Sprintf("U+%04X", e.Char)
+	}
+	return fmt.Sprintf("edit %d: %s at line %d, column %d of new_string does not exist in %s", e.Index+1, name, e.Line, e.Column, e.Encoding)
+}
+
+// EmptyOldError refuses an empty old string on a file with content: it creates a file or fills an empty one, nothing else.
+type EmptyOldError struct{ Index int }
+
+func (e *EmptyOldError) Error() string {
+	return fmt.Sprintf("edit %d: old_string is empty and the file is not", e.Index+1)
+}
+
+// SameError refuses an edit whose two strings are the same.
+type SameError struct{ Index int }
+
+func (e *SameError) Error() string {
+	return fmt.Sprintf("edit %d: old_string and new_string are the same", e.Index+1)
+}
+
+// NoopError says that the text which a tolerant tier found already reads as the new string.
+type NoopError struct {
+	Index int
+	Line  int // of the text in question
+}
+
+func (e *NoopError) Error() string {
+	return fmt.Sprintf("edit %d: line %d already reads like new_string", e.Index+1, e.Line)
+}
+
+// TooLargeError refuses a result over Options.MaxBytes, before memory is taken for it.
+type TooLargeError struct {
+	Index     int
+	Size, Max int64 // bytes
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("edit %d: the result would have %d bytes, more than %d", e.Index+1, e.Size, e.Max)
+}
+
+// TooManyError refuses more edits than MaxEdits, or more replacements in one edit than MaxReplacements.
+type TooManyError struct {
+	Index      int    // of the edit; 0 when the edits themselves are too many
+	What       string // "edits" | "replacements"
+	Count, Max int    // Count is a lower bound for replacements
+}
+
+func (e *TooManyError) Error() string {
+	return fmt.Sprintf("%d %s, more than %d", e.Count, e.What, e.Max)
+}
+
+// EncodingError refuses an Options.Encoding that is not known, or not one in which text can be edited in place.
+type EncodingError struct{ Name string }
+
+func (e *EncodingError) Error() string { return fmt.Sprintf("unknown encoding %q", e.Name) }

@@ -1,0 +1,231 @@
+package edit
+
+import (
+	"bytes"
+	"sort"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// foldRune gives the ASCII that stands for a typographic character, "" for an invisible one. ok is false for all others. Only
+// characters that a reader or a model takes for the ASCII one are here; guillemets and primes of other scripts are not.
+func foldRune(r rune) (s string, ok bool) {
+	switch r {
+	case 0x2018, 0x2019, 0x201a, 0x201b, 0x2032, 0x02bc, 0xff07:
+		return "'", true
+	case 0x201c, 0x201d, 0x201e, 0x201f, 0x2033, 0xff02:
+		return `"`, true
+	case 0x2010, 0x2011, 0x2012, 0x2013, 0x2014, 0x2015, 0x2212, 0xfe58, 0xfe63, 0xff0d:
+		return "-", true
+	case 0x2026:
+		return "...", true
+	case 0x200b, 0x2060, 0xfeff, 0x00ad:
+		return "", true
+	}
+	if isOddSpace(r) {
+		return " ", true
+	}
+	return "", false
+}
+
+func isOddSpace(r rune) bool {
+	switch {
+	case r == 0xa0, r == 0x1680, 0x2000 <= r && r <= 0x200a, r == 0x202f, r == 0x205f, r == 0x3000:
+		return true
+	}
+	return false
+}
+
+// foldTypography writes b with typographic characters as ASCII.
+func foldTypography(b []byte) []byte {
+	out := make([]byte, 0, len(b))
+	for i := 0; i < len(b); {
+		if b[i] < utf8.RuneSelf {
+			out = append(out, b[i])
+			i++
+			continue
+		}
+		r, n := utf8.DecodeRune(b[i:])
+		if s, ok := foldRune(r); ok {
+			out = append(out, s...)
+		} else {
+			out = append(out, b[i:i+n]...)
+		}
+		i += n
+	}
+	return out
+}
+
+func isBlankByte(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v' }
+
+// trimBlanks cuts ASCII blanks off the end.
+func trimBlanks(b []byte) []byte {
+	n := len(b)
+	for n > 0 && isBlankByte(b[n-1]) {
+		n--
+	}
+	return b[:n]
+}
+
+// indentOf gives the blanks that a line starts with.
+func indentOf(b []byte) []byte {
+	n := 0
+	for n < len(b) && (b[n] == ' ' || b[n] == '\t') {
+		n++
+	}
+	return b[:n]
+}
+
+// tier is how loose a comparison had to be. The order is that of the package comment.
+type tier int
+
+const (
+	tierExact tier = iota
+	tierEndings
+	tierTrailing
+	tierQuotes
+	tierUnicode
+	tierIndent
+	tierNone // not equal at all
+)
+
+func (t tier) String() string {
+	return [...]string{StrategyExact, StrategyLineEndings, StrategyTrailingBlanks, StrategyQuotes, StrategyUnicode,
+		StrategyIndentation, "none"}[t]
+}
+
+// compare tells by which tier two pieces of a line are equal, leading blanks included: tierNone if by none.
+// atEnd says that both run to the end of their lines, so that trailing blanks do not count.
+func compare(a, b []byte, atEnd bool) tier {
+	if bytes.Equal(a, b) {
+		return tierExact
+	}
+	if atEnd {
+		a, b = trimBlanks(a), trimBlanks(b)
+		if bytes.Equal(a, b) {
+			return tierTrailing
+		}
+	}
+	a, b = foldTypography(a), foldTypography(b)
+	if atEnd {
+		a, b = trimBlanks(a), trimBlanks(b)
+	}
+	if bytes.Equal(a, b) {
+		return tierQuotes
+	}
+	if bytes.Equal(norm.NFC.Bytes(a), norm.NFC.Bytes(b)) {
+		return tierUnicode
+	}
+	return tierNone
+}
+
+// The skeleton of a text is what all tiers up to indentation leave alone: the text decomposed, typography folded, without any
+// white space. Whatever two texts a tier takes for equal, their skeletons are the same bytes; so one search for the
+// skeleton of Old finds the candidates of all tiers at once, and only they have to be compared.
+
+// bone writes the skeleton of the character at src[at:] behind dst and gives the offset of the next character.
+func bone(dst, src []byte, at int) ([]byte, int) {
+	c := src[at]
+	if c < utf8.RuneSelf {
+		if c == ' ' || '\t' <= c && c <= '\r' {
+			return dst, at + 1
+		}
+		return append(dst, c), at + 1
+	}
+	r, n := utf8.DecodeRune(src[at:])
+	if r == utf8.RuneError {
+		return append(dst, src[at:at+n]...), at + n
+	}
+	if s, ok := foldRune(r); ok {
+		if s == " " {
+			s = ""
+		}
+		return append(dst, s...), at + n
+	}
+	p := norm.NFD.Properties(src[at:])
+	hangul := 0xac00 <= r && r <= 0xd7a3
+	if !hangul && p.CCC() == 0 && p.Decomposition() == nil {
+		return append(dst, src[at:at+n]...), at + n
+	}
+	// Marks are put in order only together with what they stand on.
+	end := at + n
+	for end < len(src) && src[end] >= utf8.RuneSelf {
+		q := norm.NFD.Properties(src[end:])
+		if q.CCC() == 0 || q.Size() == 0 {
+			break
+		}
+		end += q.Size()
+	}
+	return norm.NFD.Append(dst, src[at:end]...), end
+}
+
+// boneMarks is how far apart the marks of a skeleton are, in bytes of the source.
+const boneMarks = 2048
+
+// skeleton gives the skeleton of src and marks to find the way back.
+func skeleton(src []byte) ([]byte, []mark) {
+	out := make([]byte, 0, len(src)*3/4+16)
+	marks := make([]mark, 0, len(src)/boneMarks+1)
+	for at, due := 0, 0; at < len(src); {
+		if at >= due {
+			marks = append(marks, mark{len(out), at})
+			due = at + boneMarks
+		}
+		if c := src[at]; c < utf8.RuneSelf {
+			if c > ' ' {
+				out = append(out, c)
+			} else if c != ' ' && (c < '\t' || c > '\r') {
+				out = append(out, c)
+			}
+			at++
+			continue
+		}
+		out, at = bone(out, src, at)
+	}
+	return out, marks
+}
+
+// place translates skeleton offsets [from,to) to the source bytes that made them. ok is false where a character of the source
+// is cut, or a combining mark would be torn from its letter.
+func place(src []byte, marks []mark, from, to int) (start, end int, ok bool) {
+	start, ok = -1, true
+	i := sort.Search(len(marks), func(i int) bool { return marks[i].text > from }) - 1
+	if i < 0 {
+		return 0, 0, false
+	}
+	var buf [64]byte
+	for n, at := marks[i].text, marks[i].raw; at < len(src); {
+		got, next := bone(buf[:0], src, at)
+		if len(got) > 0 {
+			if start < 0 && n+len(got) > from {
+				if n != from {
+					return 0, 0, false
+				}
+				start = at
+			}
+			if n += len(got); n >= to {
+				end = next
+				if n != to {
+					return 0, 0, false
+				}
+				break
+			}
+			// A long stretch is skipped by the marks.
+			if start >= 0 && to-n > 2*boneMarks {
+				if j := sort.Search(len(marks), func(i int) bool { return marks[i].text > to }) - 1; j >= 0 && marks[j].raw > next {
+					n, next = marks[j].text, marks[j].raw
+				}
+			}
+		}
+		at = next
+	}
+	if start < 0 || end == 0 {
+		return 0, 0, false
+	}
+	if r, _ := utf8.DecodeRune(src[end:]); unicode.Is(unicode.Mn, r) {
+		return 0, 0, false
+	}
+	return start, end, true
+}

@@ -1,0 +1,239 @@
+package edit
+
+import (
+	"bytes"
+	"strings"
+)
+
+// indentPair is the indentation of one line as sent and as it is in the file.
+type indentPair struct{ old, file string }
+
+// indentRule turns the indentation of Old and New into that of the file: so many units, so many levels deeper, and spaces
+// that align behind them kept as they are.
+type indentRule struct {
+	from, to string // one level: a tab or some spaces
+	deeper   int
+}
+
+// levels reads an indentation as whole units and spaces behind them.
+func levels(indent, unit string) (n, rest int, ok bool) {
+	for strings.HasPrefix(indent, unit) {
+		n++
+		indent = indent[len(unit):]
+	}
+	return n, len(indent), strings.Trim(indent, " ") == "" && (unit == "\t" || len(indent) < len(unit))
+}
+
+func (r indentRule) apply(indent string) (string, bool) {
+	n, rest, ok := levels(indent, r.from)
+	if !ok || n+r.deeper < 0 {
+		return "", false
+	}
+	return strings.Repeat(r.to, n+r.deeper) + strings.Repeat(" ", rest), true
+}
+
+// holds reports whether the rule explains every pair.
+func (r indentRule) holds(pairs []indentPair) bool {
+	for _, p := range pairs {
+		if got, ok := r.apply(p.old); !ok || got != p.file {
+			return false
+		}
+	}
+	return true
+}
+
+// settle finds the rule for a match of tierIndent and says where the match begins and whether the first line takes part. Without a
+// rule the match stands as ambiguous: the lines are the same, but what New should look like cannot be told.
+func (m *match) settle(n *needle, text []byte, f *fitter, new string) {
+	pre := text[m.lineAt:m.from.start]
+	m.free = n.top == 0
+	if n.top == 0 && len(bytes.Trim(pre, " \t")) == 0 {
+		with := append([]indentPair{{string(n.old[:n.first]), string(pre)}}, m.indents...)
+		if m.rule = findRule(with, f.old, new, text, m.lineAt); m.rule != nil {
+			m.indents, m.start, m.free = with, m.lineAt, false
+			return
+		}
+		if n.first > 0 {
+			return
+		}
+		// The first line lost its indentation when it was quoted, the others did not.
+	}
+	m.rule = findRule(m.indents, f.old, new, text, m.lineAt)
+}
+
+// findRule takes the simplest rule that explains all pairs: first one that changes the kind or the width of the blanks and no
+// depth, then one that changes only the depth, then both.
+func findRule(pairs []indentPair, old, new string, text []byte, near int) *indentRule {
+	if len(pairs) == 0 {
+		return nil
+	}
+	var olds, files []string
+	for _, p := range pairs {
+		olds, files = append(olds, p.old), append(files, p.file)
+	}
+	sent := append(indentsOf(new), indentsOf(old)...)
+	from := units(append(sent, olds...), "")
+	around := unitAround(text, near)
+	to := units(files, around)
+	if len(from) > 0 && from[0] != "\t" && around == from[0] {
+		// Same kind, same width: only the depth can differ, whatever the few lines at hand would allow as well.
+		if r := depthRule(pairs, " "); r != nil && r.covers(sent) {
+			return r
+		}
+		return nil
+	}
+	var second *indentRule
+	for _, f := range from {
+		for _, t := range to {
+			r := indentRule{from: f, to: t}
+			n, _, ok1 := levels(pairs[0].old, f)
+			m, _, ok2 := levels(pairs[0].file, t)
+			if !ok1 || !ok2 {
+				continue
+			}
+			r.deeper = m - n
+			if !r.holds(pairs) || !r.covers(sent) {
+				continue
+			}
+			if r.deeper == 0 {
+				return &r
+			}
+			if second == nil {
+				second = &r
+			}
+		}
+	}
+	if second == nil {
+		if r := depthRule(pairs, " "); r != nil && r.covers(sent) {
+			return r
+		}
+	}
+	return second
+}
+
+// depthRule is the rule for blanks of one kind that are merely more or fewer.
+func depthRule(pairs []indentPair, unit string) *indentRule {
+	r := indentRule{from: unit, to: unit, deeper: len(pairs[0].file) - len(pairs[0].old)}
+	if !r.holds(pairs) {
+		return nil
+	}
+	return &r
+}
+
+// covers reports whether the rule can be applied to every line that is to be indented.
+func (r indentRule) covers(indents []string) bool {
+	for _, s := range indents {
+		if _, ok := r.apply(s); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// indentsOf lists the indentations of the lines of s that are not blank, except the first if it has none.
+func indentsOf(s string) (out []string) {
+	for i, l := range strings.Split(s, "\n") {
+		in := string(indentOf([]byte(l)))
+		if strings.TrimSpace(l) != "" && (i > 0 || in != "") {
+			out = append(out, in)
+		}
+	}
+	return out
+}
+
+// units lists what one level may be in the given indentations, likeliest first.
+func units(indents []string, around string) (out []string) {
+	tabs, g := false, 0
+	for _, s := range indents {
+		if strings.HasPrefix(s, "\t") {
+			tabs = true
+		} else {
+			g = gcd(g, len(s))
+		}
+	}
+	add := func(u string) {
+		for _, o := range out {
+			if o == u {
+				return
+			}
+		}
+		out = append(out, u)
+	}
+	if tabs {
+		add("\t")
+	}
+	if g == 0 && !tabs && around != "" {
+		add(around)
+	}
+	if around != "" && around != "\t" && g%len(around) == 0 {
+		add(around)
+	}
+	if g == 2 || g == 3 || g == 4 || g == 8 {
+		add(strings.Repeat(" ", g))
+	}
+	for _, w := range []int{4, 2, 8, 3} {
+		if g%w == 0 {
+			add(strings.Repeat(" ", w))
+		}
+	}
+	if !tabs && g == 0 {
+		add("\t")
+	}
+	return out
+}
+
+func gcd(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// unitAround guesses what one level is in the file, from some hundred lines around an offset: the most frequent step inwards.
+func unitAround(text []byte, near int) string {
+	const window = 16 << 10
+	from, to := max(0, near-window), min(len(text), near+window)
+	votes := map[string]int{}
+	depth := ""
+	for _, l := range bytes.Split(text[from:to], []byte("\n")) {
+		if len(bytes.TrimSpace(l)) == 0 {
+			continue
+		}
+		in := string(indentOf(l))
+		if step := strings.TrimPrefix(in, depth); len(in) > len(depth) && len(step) < len(in)+1 && len(step) <= 8 {
+			if strings.HasPrefix(step, "\t") {
+				step = "\t"
+			}
+			votes[step]++
+		}
+		depth = in
+	}
+	best, most := "    ", 0
+	for _, u := range []string{"\t", "    ", "  ", "        ", "   "} {
+		if votes[u] > most {
+			best, most = u, votes[u]
+		}
+	}
+	return best
+}
+
+// reindent writes New by the rule. Blank lines stay as they are.
+func (r indentRule) reindent(new string, free bool) string {
+	var b strings.Builder
+	for i := 0; new != ""; i++ {
+		l := new
+		if at := strings.IndexByte(new, '\n'); at >= 0 {
+			l = new[:at+1]
+		}
+		new = new[len(l):]
+		in := string(indentOf([]byte(l)))
+		if strings.TrimSpace(l) != "" && !(i == 0 && free) {
+			if got, ok := r.apply(in); ok {
+				b.WriteString(got)
+				l = l[len(in):]
+			}
+		}
+		b.WriteString(l)
+	}
+	return b.String()
+}

@@ -1,0 +1,269 @@
+package edit
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+)
+
+// line is the content text[start:end] and the line break text[end:next], which is empty at the end of the text.
+type line struct{ start, end, next int }
+
+// crOnly is true for a text whose only line breaks are lone CRs (classic Mac OS). In all other texts a lone CR is a
+// character like any other.
+func crOnly(text []byte) bool {
+	return bytes.IndexByte(text, '\n') < 0 && bytes.IndexByte(text, '\r') >= 0
+}
+
+// lineFrom gives the rest of the line that holds offset at, from at on.
+func lineFrom(text []byte, at int, cr bool) line {
+	brk := byte('\n')
+	if cr {
+		brk = '\r'
+	}
+	i := bytes.IndexByte(text[at:], brk)
+	if i < 0 {
+		return line{at, len(text), len(text)}
+	}
+	l := line{at, at + i, at + i + 1}
+	if !cr && i > 0 && text[l.end-1] == '\r' {
+		l.end--
+	}
+	return l
+}
+
+// lineStart gives the start of the line that holds offset at.
+func lineStart(text []byte, at int, cr bool) int {
+	brk := byte('\n')
+	if cr {
+		brk = '\r'
+	}
+	return bytes.LastIndexByte(text[:at], brk) + 1
+}
+
+// splitLines cuts text at its line breaks. A final break makes a last, empty line; the empty text is one empty line.
+func splitLines(text []byte, cr bool) []line {
+	lines := make([]line, 0, 16)
+	for at := 0; ; {
+		l := lineFrom(text, at, cr)
+		lines = append(lines, l)
+		if l.next == l.end {
+			return lines
+		}
+		at = l.next
+	}
+}
+
+// lineAt numbers the line that holds offset at, from 1.
+func lineAt(text []byte, at int) int {
+	brk := []byte{'\n'}
+	if crOnly(text) {
+		brk[0] = '\r'
+	}
+	return 1 + bytes.Count(text[:at], brk)
+}
+
+// lineEnding names the line breaks of a text.
+func lineEnding(text []byte) string {
+	if crOnly(text) {
+		return "cr"
+	}
+	lf, crlf := bytes.Count(text, []byte("\n")), 0
+	if bytes.IndexByte(text, '\r') >= 0 {
+		crlf = bytes.Count(text, []byte("\r\n"))
+	}
+	switch {
+	case lf == 0:
+		return "none"
+	case crlf == 0:
+		return "lf"
+	case crlf == lf:
+		return "crlf"
+	}
+	return "mixed"
+}
+
+// fitter writes New with the line breaks of the places it goes to. It remembers the uniform answers, so that a replacement in
+// a million places does not make a million copies.
+type fitter struct {
+	text     []byte
+	cr       bool
+	old, new string // old as sent
+	plain    bool   // new has no line break: nothing to do
+	memo     map[string]string
+}
+
+func newFitter(text []byte, old, new string) *fitter {
+	cr := crOnly(text)
+	return &fitter{text: text, cr: cr, old: old, new: new,
+		plain: !strings.Contains(new, "\n"), memo: make(map[string]string)}
+}
+
+// fit gives new for text[start:end].
+func (f *fitter) fit(start, end int) string {
+	if f.plain {
+		return f.new
+	}
+	region := f.text[start:end]
+	breaks := breaksOf(region, f.cr)
+	style, uniform := "", true
+	if len(breaks) == 0 {
+		style = f.neighbour(start, end)
+	} else {
+		style = breaks[0]
+		for _, b := range breaks {
+			uniform = uniform && b == style
+		}
+	}
+	var out string
+	if uniform {
+		s, ok := f.memo[style]
+		if !ok {
+			s = withBreaks(f.new, func(int) string { return style })
+			f.memo[style] = s
+		}
+		out = s
+	} else {
+		out = f.mixed(breaks)
+	}
+	if out == string(region) {
+		// With the neighbours' breaks nothing would change: then the breaks themselves are what the edit is about.
+		return f.new
+	}
+	return out
+}
+
+// mixed lines up the lines that old and new share at either end with those of the region; a line between takes the break of the
+// line in its place, or of the last one before the shared end.
+func (f *fitter) mixed(breaks []string) string {
+	a, b := strings.Split(lf(f.old), "\n"), strings.Split(lf(f.new), "\n")
+	k, m := len(breaks), len(b)-1
+	head := 0
+	for head < min(k, m) && head < len(a) && a[head] == b[head] {
+		head++
+	}
+	tail := 0
+	for tail < min(k, m)-head && tail < len(a) && a[len(a)-1-tail] == b[m-tail] {
+		tail++
+	}
+	return withBreaks(f.new, func(j int) string {
+		switch {
+		case j < head:
+			return breaks[j]
+		case m-1-j < tail:
+			return breaks[k-(m-j)]
+		}
+		return breaks[max(0, min(j, k-1-tail))]
+	})
+}
+
+// neighbour is the line break that belongs to a place inside one line: its own, or at the end of the text the one before.
+func (f *fitter) neighbour(start, end int) string {
+	if f.cr {
+		return "\r"
+	}
+	if i := bytes.IndexByte(f.text[end:], '\n'); i >= 0 {
+		if at := end + i; at > 0 && f.text[at-1] == '\r' {
+			return "\r\n"
+		}
+		return "\n"
+	}
+	if i := bytes.LastIndexByte(f.text[:start], '\n'); i > 0 && f.text[i-1] == '\r' {
+		return "\r\n"
+	}
+	return "\n"
+}
+
+func breaksOf(region []byte, cr bool) (breaks []string) {
+	for at := 0; ; {
+		l := lineFrom(region, at, cr)
+		if l.next == l.end {
+			return breaks
+		}
+		switch l.next - l.end {
+		case 2:
+			breaks = append(breaks, "\r\n")
+		default:
+			if cr {
+				breaks = append(breaks, "\r")
+			} else {
+				breaks = append(breaks, "\n")
+			}
+		}
+		at = l.next
+	}
+}
+
+// withBreaks writes s with brk(i) in place of its i-th line break, LF or CRLF.
+func withBreaks(s string, brk func(int) string) string {
+	var b strings.Builder
+	b.Grow(len(s) + strings.Count(s, "\n"))
+	for i := 0; ; i++ {
+		at := strings.IndexByte(s, '\n')
+		if at < 0 {
+			b.WriteString(s)
+			return b.String()
+		}
+		b.WriteString(strings.TrimSuffix(s[:at], "\r"))
+		b.WriteString(brk(i))
+		s = s[at+1:]
+	}
+}
+
+// lf writes all CRLF as LF.
+func lf(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
+
+// trim takes off what the replacement leaves as it is at either end, in whole characters.
+func (d *document) trim(r replacement) replacement {
+	old := d.text[r.start:r.end]
+	n := 0
+	for n < len(old) && n < len(r.with) && old[n] == r.with[n] {
+		n++
+	}
+	for n > 0 && (n < len(old) && !utf8.RuneStart(old[n]) || n < len(r.with) && !utf8.RuneStart(r.with[n])) {
+		n--
+	}
+	old, with := old[n:], r.with[n:]
+	m := 0
+	for m < len(old) && m < len(with) && old[len(old)-1-m] == with[len(with)-1-m] {
+		m++
+	}
+	for m > 0 && (!utf8.RuneStart(old[len(old)-m]) || !utf8.RuneStart(with[len(with)-m])) {
+		m--
+	}
+	r.start, r.end, r.with = r.start+n, r.end-m, with[:len(with)-m]
+	if d.cs.mapped() && (r.start < r.end || r.with != "") {
+		if start, end := d.whole(r.start, r.end); start != r.start || end != r.end {
+			r.with = string(d.text[start:r.start]) + r.with + string(d.text[r.end:end])
+			r.start, r.end = start, end
+		}
+	}
+	return r
+}
+
+// unencodable places a character that could not be encoded in the new string as it was sent. with is the part of it that was
+// encoded, perhaps re-indented or repaired, so the place is looked up by the character.
+func unencodable(index int, sent, with string, bad int, cs string, guessed bool) error {
+	r, n := utf8.DecodeRuneInString(with[bad:])
+	before := strings.Count(with[:bad], with[bad:bad+n])
+	at := 0
+	if i := strings.Index(sent, with); i >= 0 {
+		at = i + bad
+	} else {
+		for ; before >= 0; before-- {
+			i := strings.Index(sent[at:], with[bad:bad+n])
+			if i < 0 {
+				break
+			}
+			at += i
+			if before > 0 {
+				at += n
+			}
+		}
+	}
+	at = min(at, len(sent))
+	head := lf(sent[:at])
+	last := head[strings.LastIndexByte(head, '\n')+1:]
+	return &UnencodableError{Index: index, Char: r, Line: 1 + strings.Count(head, "\n"), Column: 1 + utf8.RuneCountInString(last),
+		Encoding: cs, Guessed: guessed}
+}

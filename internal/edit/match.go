@@ -1,0 +1,186 @@
+package edit
+
+import (
+	"bytes"
+	"sort"
+	"strings"
+)
+
+// plan is what an edit comes down to.
+type plan struct {
+	rs        []replacement
+	strategy  string
+	recovered bool
+}
+
+// find looks for the place of an edit, tier by tier. Its errors carry no index; NoMatchError is empty yet.
+func find(h *haystack, e Edit, strict bool) (*plan, error) {
+	text, old := h.text, []byte(e.Old)
+	f := newFitter(text, e.Old, e.New)
+
+	// With All, lines that differ only in their ends are the same lines to whoever sent them: both tiers count together.
+	endings := e.All && strings.Contains(e.Old, "\n") && bytes.IndexByte(text, '\r') >= 0
+	if !endings {
+		if p, err := findExact(text, old, e, f); p != nil || err != nil {
+			return p, err
+		}
+	}
+	limit := tierIndent
+	if strict {
+		limit = tierEndings
+	}
+	if p, err := findLoose(h, e, f, limit); p != nil || err != nil {
+		return p, err
+	}
+	if endings {
+		if p, err := findExact(text, old, e, f); p != nil || err != nil {
+			return p, err
+		}
+	}
+	if !strict {
+		if p, err := findRepaired(h, e); p != nil || err != nil {
+			return p, err
+		}
+	}
+	return nil, &NoMatchError{}
+}
+
+// findExact is the first tier. It returns nil, nil when there is nothing.
+func findExact(text, old []byte, e Edit, f *fitter) (*plan, error) {
+	first := bytes.Index(text, old)
+	if first < 0 {
+		return nil, nil
+	}
+	if !e.All {
+		// Overlapping matches count: which of them is meant cannot be told either.
+		if second := bytes.Index(text[first+1:], old); second >= 0 {
+			return nil, notUniqueExact(text, old, first, first+1+second)
+		}
+	}
+	p := &plan{strategy: StrategyExact}
+	split := old[0] == '\n' && !f.cr // the match could begin between the bytes of a CRLF
+	for pos := first; ; {
+		if len(p.rs) == MaxReplacements {
+			return nil, &TooManyError{What: "replacements", Count: len(p.rs) + 1, Max: MaxReplacements}
+		}
+		start, end := pos, pos+len(old)
+		if split && start > 0 && text[start-1] == '\r' {
+			start--
+			p.strategy, p.recovered = StrategyLineEndings, true
+		}
+		p.rs = append(p.rs, replacement{start, end, f.fit(start, end)})
+		if !e.All {
+			return p, nil
+		}
+		i := bytes.Index(text[end:], old)
+		if i < 0 {
+			return p, nil
+		}
+		pos = end + i
+	}
+}
+
+// findLoose is the tiers from line_endings to limit.
+func findLoose(h *haystack, e Edit, f *fitter, limit tier) (*plan, error) {
+	text, old := h.text, []byte(e.Old)
+	n := newNeedle(old, f.cr)
+	if n == nil {
+		return findBreaks(text, old, e, f)
+	}
+	places, more := n.candidates(h)
+	best := tierNone
+	var ms []match
+	for _, c := range places {
+		m, ok := n.verify(text, f.cr, c)
+		if !ok || m.tier > limit {
+			continue
+		}
+		if m.tier < best {
+			best = m.tier
+		}
+		ms = append(ms, m)
+	}
+	if e.All && best == tierExact {
+		best = tierEndings
+	}
+	kept := ms[:0]
+	for _, m := range ms {
+		if m.tier <= best {
+			kept = append(kept, m)
+		}
+	}
+	if ms = kept; e.All {
+		ms = apart(ms)
+	}
+	switch {
+	case len(ms) == 0, more && len(ms) < 2:
+		return nil, nil
+	case more && e.All:
+		return nil, &TooManyError{What: "replacements", Count: len(places), Max: len(places)}
+	case len(ms) > 1 && !e.All:
+		return nil, notUniqueLoose(text, ms, best)
+	}
+	p := &plan{strategy: best.String()}
+	for _, m := range ms {
+		fit := f
+		with := ""
+		if m.tier == tierIndent {
+			if m.settle(n, text, f, e.New); m.rule == nil {
+				return nil, nil
+			}
+			fit = newFitter(text, e.Old, m.rule.reindent(e.New, m.free))
+		}
+		if m.noFinal && strings.HasSuffix(fit.new, "\n") {
+			fit = newFitter(text, e.Old, strings.TrimSuffix(strings.TrimSuffix(fit.new, "\n"), "\r"))
+		}
+		with = fit.fit(m.start, m.end)
+		p.rs = append(p.rs, replacement{m.start, m.end, with})
+		p.recovered = p.recovered || m.endings
+	}
+	return p, nil
+}
+
+// findBreaks is the line_endings tier for an Old of nothing but white space, which has no skeleton.
+func findBreaks(text, old []byte, e Edit, f *fitter) (*plan, error) {
+	plain := lf(e.Old)
+	if !strings.Contains(plain, "\n") {
+		return nil, nil
+	}
+	for _, style := range []string{"\r\n", "\n", "\r"} {
+		if style == "\r" && !f.cr {
+			break
+		}
+		try := []byte(withBreaks(plain, func(int) string { return style }))
+		if bytes.Equal(try, old) {
+			continue
+		}
+		p, err := findExact(text, try, e, newFitter(text, string(try), e.New))
+		if nu, ok := err.(*NotUniqueError); ok {
+			nu.Strategy = StrategyLineEndings
+		}
+		if p != nil {
+			p.strategy, p.recovered = StrategyLineEndings, true
+		}
+		if p != nil || err != nil {
+			return p, err
+		}
+	}
+	return nil, nil
+}
+
+// apart keeps the matches that do not overlap one before them.
+func apart(ms []match) []match {
+	end, kept := -1, ms[:0]
+	for _, m := range ms {
+		if m.start >= end {
+			kept = append(kept, m)
+			end = m.end
+		}
+	}
+	return kept
+}
+
+func sorted(es []extent) []extent {
+	sort.Slice(es, func(i, j int) bool { return es[i].start < es[j].start })
+	return es
+}

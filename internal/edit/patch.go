@@ -1,0 +1,251 @@
+package edit
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Hunk is one item of Claude Code's structuredPatch. Lines start with ' ', '+' or '-'; they are without their line break,
+// and a "\ No newline at end of file" line follows one that has none.
+type Hunk struct {
+	OldStart int      `json:"oldStart"` // 1-based
+	OldLines int      `json:"oldLines"`
+	NewStart int      `json:"newStart"`
+	NewLines int      `json:"newLines"`
+	Lines    []string `json:"lines"`
+
+	crlf []bool // which lines end in CRLF, for Unified; nil when none does
+}
+
+const (
+	around    = 3 // lines of context
+	noNewline = `\ No newline at end of file`
+)
+
+// Patch tells how before became after, in hunks with three lines of context. Both are UTF-8 texts (Result.Before and After, or
+// Decode). Lines that differ only in their break count as changed, although Lines does not show the difference; Unified does.
+// Time and memory are linear in the texts.
+func Patch(before, after []byte) []Hunk {
+	// Both are cut at CRs if neither has anything else.
+	cr := (crOnly(before) || len(before) == 0) && (crOnly(after) || len(after) == 0)
+	a, b := rawLines(before, cr), rawLines(after, cr)
+	return hunks(a, b, diff(a, b), cr)
+}
+
+// rawLines cuts a text into lines with their breaks. Only the last may have none.
+func rawLines(text []byte, cr bool) [][]byte {
+	brk := byte('\n')
+	if cr {
+		brk = '\r'
+	}
+	out := make([][]byte, 0, bytes.Count(text, []byte{brk})+1)
+	for len(text) > 0 {
+		n := bytes.IndexByte(text, brk) + 1
+		if n == 0 {
+			n = len(text)
+		}
+		out = append(out, text[:n])
+		text = text[n:]
+	}
+	return out
+}
+
+func hunks(a, b [][]byte, changes []change, cr bool) []Hunk {
+	var out []Hunk
+	for i := 0; i < len(changes); {
+		j := i + 1
+		for j < len(changes) && changes[j].a0-changes[j-1].a1 <= 2*around {
+			j++
+		}
+		out = append(out, hunk(a, b, changes[i:j], cr))
+		i = j
+	}
+	return out
+}
+
+// hunk writes changes that are close to one another, of which there is at least one.
+func hunk(a, b [][]byte, cs []change, cr bool) Hunk {
+	first, last := cs[0], cs[len(cs)-1]
+	from := max(0, first.a0-around)
+	to := min(len(a), last.a1+around)
+	h := Hunk{OldStart: from + 1, OldLines: to - from, NewStart: first.b0 - (first.a0 - from) + 1,
+		NewLines: last.b1 - first.b0 + (first.a0 - from) + (to - last.a1)}
+	add := func(sign byte, lines [][]byte) {
+		for _, l := range lines {
+			h.add(sign, l, cr)
+		}
+	}
+	pos := from
+	for _, c := range cs {
+		add(' ', a[pos:c.a0])
+		add('-', a[c.a0:c.a1])
+		add('+', b[c.b0:c.b1])
+		pos = c.a1
+	}
+	add(' ', a[pos:to])
+	return h
+}
+
+func (h *Hunk) add(sign byte, l []byte, cr bool) {
+	body, crlf, open := l, false, false
+	switch {
+	case bytes.HasSuffix(l, []byte("\r\n")):
+		body, crlf = l[:len(l)-2], true
+	case bytes.HasSuffix(l, []byte("\n")), cr && bytes.HasSuffix(l, []byte("\r")):
+		body = l[:len(l)-1]
+	default:
+		open = true
+	}
+	h.Lines = append(h.Lines, string(sign)+string(body))
+	if crlf && h.crlf == nil {
+		h.crlf = make([]bool, len(h.Lines)-1)
+	}
+	if h.crlf != nil {
+		h.crlf = append(h.crlf, crlf)
+	}
+	if open {
+		h.Lines = append(h.Lines, noNewline)
+		if h.crlf != nil {
+			h.crlf = append(h.crlf, false)
+		}
+	}
+}
+
+// Counts gives the lines that hunks add and remove.
+func Counts(hs []Hunk) (added, removed int) {
+	for _, h := range hs {
+		for _, l := range h.Lines {
+			switch l[0] {
+			case '+':
+				added++
+			case '-':
+				removed++
+			}
+		}
+	}
+	return added, removed
+}
+
+// Unified writes hunks as a unified diff that git apply takes (with -p1), "" for none. name is the path relative to where it is applied.
+func Unified(name string, hs []Hunk) string {
+	if len(hs) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "--- %s\n+++ %s\n", diffName("a/"+name), diffName("b/"+name))
+	for _, h := range hs {
+		oldStart, newStart := h.OldStart, h.NewStart
+		if h.OldLines == 0 {
+			oldStart--
+		}
+		if h.NewLines == 0 {
+			newStart--
+		}
+		fmt.Fprintf(&b, "@@ -%d,%d +%d,%d @@\n", oldStart, h.OldLines, newStart, h.NewLines)
+		for i, l := range h.Lines {
+			b.WriteString(l)
+			if h.crlf != nil && h.crlf[i] {
+				b.WriteByte('\r')
+			}
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// diffName quotes a name as git does: C style when it holds anything odd, a tab behind it when it holds blanks.
+func diffName(name string) string {
+	odd := false
+	for i := 0; i < len(name); i++ {
+		if c := name[i]; c < ' ' || c == '"' || c == '\\' || c == 0x7f {
+			odd = true
+		}
+	}
+	if !odd {
+		if strings.Contains(name, " ") {
+			return name + "\t"
+		}
+		return name
+	}
+	var b strings.Builder
+	b.WriteByte('"')
+	for i := 0; i < len(name); i++ {
+		switch c := name[i]; {
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c < ' ' || c >= 0x7f:
+			fmt.Fprintf(&b, `\%03o`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String() + `"`
+}
+
+const (
+	snippetLines = 60
+	snippetCut   = 400 // bytes of a line
+)
+
+// Snippet shows the text after a change around the changed places, with line numbers, from the hunks of Patch. number writes what stands before a
+// line; nil is six columns and an arrow, as Read does it. It is bounded to 60 lines of 400 bytes and says what it leaves out.
+func Snippet(hs []Hunk, number func(line int) string) string {
+	if number == nil {
+		number = func(n int) string { return fmt.Sprintf("%6d→", n) }
+	}
+	var b strings.Builder
+	shown := 0
+	for i, h := range hs {
+		if shown >= snippetLines {
+			fmt.Fprintf(&b, "… %s more\n", plural(len(hs)-i, "changed place"))
+			break
+		}
+		if i > 0 {
+			b.WriteString("…\n")
+		}
+		n := h.NewStart
+		for j, l := range h.Lines {
+			if l[0] != ' ' && l[0] != '+' {
+				continue
+			}
+			if shown >= snippetLines {
+				left := 0
+				for _, l := range h.Lines[j:] {
+					if l[0] == ' ' || l[0] == '+' {
+						left++
+					}
+				}
+				fmt.Fprintf(&b, "… %s more\n", plural(left, "line"))
+				break
+			}
+			b.WriteString(number(n))
+			b.WriteString(cutLine(l[1:]))
+			b.WriteByte('\n')
+			n++
+			shown++
+		}
+	}
+	return b.String()
+}
+
+func cutLine(s string) string {
+	if len(s) <= snippetCut {
+		return s
+	}
+	n := snippetCut
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "… (" + strconv.Itoa(len(s)-n) + " bytes more)"
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}

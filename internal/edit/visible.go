@@ -1,0 +1,145 @@
+package edit
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	maxDiffLines = 8
+	maxDiffBytes = 2048
+	lineContext  = 24 // characters shown on either side of a difference
+)
+
+// lineDiff shows what separates two texts, line by line: [-sent-]{+in the file+}, blanks and odd characters visible there.
+// first is the number of have's first line. Lines that are the same are left out.
+func lineDiff(sent, have string, first int) string {
+	a, b := rawLines([]byte(lf(sent)), false), rawLines([]byte(lf(have)), false)
+	cs := diff(a, b)
+	if len(cs) == 0 && sent != have { // only the line breaks differ
+		a, b = rawLines([]byte(sent), false), rawLines([]byte(have), false)
+		cs = diff(a, b)
+	}
+	var out strings.Builder
+	shown := 0
+	put := func(format string, args ...any) bool {
+		if shown == maxDiffLines || out.Len() > maxDiffBytes {
+			return false
+		}
+		shown++
+		fmt.Fprintf(&out, format, args...)
+		return true
+	}
+	left := 0
+	for _, c := range cs {
+		i, j := c.a0, c.b0
+		for i < c.a1 || j < c.b1 {
+			ok := false
+			switch {
+			case i < c.a1 && j < c.b1:
+				ok = put("line %d: %s\n", first+j, charDiff(string(a[i]), string(b[j])))
+				i, j = i+1, j+1
+			case i < c.a1:
+				ok = put("only sent: [-%s-]\n", visible(short(string(a[i]))))
+				i++
+			default:
+				ok = put("line %d, only in the file: {+%s+}\n", first+j, visible(short(string(b[j]))))
+				j++
+			}
+			if !ok {
+				left++
+			}
+		}
+	}
+	if left > 0 {
+		fmt.Fprintf(&out, "%s more\n", plural(left, "line"))
+	}
+	return out.String()
+}
+
+func short(s string) string { return clip(s, 160) }
+
+// charDiff marks the differences of two lines. Long ones are compared by their common ends only.
+func charDiff(a, b string) string {
+	x, y := []rune(a), []rune(b)
+	d := differ{a: make([]int32, len(x)), b: make([]int32, len(y)), budget: 1 << 18}
+	for i, r := range x {
+		d.a[i] = r
+	}
+	for i, r := range y {
+		d.b[i] = r
+	}
+	d.solve(0, len(x), 0, len(y), maxDepth)
+	cs := d.out
+	// Differences that nearly touch read better as one.
+	joined := cs[:0]
+	for _, c := range cs {
+		if n := len(joined); n > 0 && c.a0-joined[n-1].a1 <= 2 {
+			joined[n-1].a1, joined[n-1].b1 = c.a1, c.b1
+			continue
+		}
+		joined = append(joined, c)
+	}
+	var out strings.Builder
+	pos := 0
+	for i, c := range joined {
+		gap := x[pos:c.a0]
+		switch {
+		case i == 0 && len(gap) > lineContext:
+			out.WriteString("…" + string(gap[len(gap)-lineContext:]))
+		case i > 0 && len(gap) > 2*lineContext:
+			out.WriteString(string(gap[:lineContext]) + "…" + string(gap[len(gap)-lineContext:]))
+		default:
+			out.WriteString(string(gap))
+		}
+		if c.a0 < c.a1 {
+			out.WriteString("[-" + visible(short(string(x[c.a0:c.a1]))) + "-]")
+		}
+		if c.b0 < c.b1 {
+			out.WriteString("{+" + visible(short(string(y[c.b0:c.b1]))) + "+}")
+		}
+		pos = c.a1
+	}
+	rest := strings.TrimRight(string(x[pos:]), "\r\n")
+	if utf8.RuneCountInString(rest) > lineContext {
+		rest = string([]rune(rest)[:lineContext]) + "…"
+	}
+	return out.String() + rest
+}
+
+// visible writes blanks as signs and odd characters by their number.
+func visible(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			fmt.Fprintf(&b, "<%02X>", s[i])
+		case r == ' ':
+			b.WriteRune('·')
+		case r == '\t':
+			b.WriteRune('→')
+		case r == '\r':
+			b.WriteRune('␍')
+		case r == '\n':
+			b.WriteRune('␊')
+		case r == 0xa0:
+			b.WriteString("<NBSP>")
+		case r == 0x200b:
+			b.WriteString("<ZWSP>")
+		case r == 0xfeff:
+			b.WriteString("<BOM>")
+		case r < ' ' || r == 0x7f || isOddSpace(r) || unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Cf, r):
+			fmt.Fprintf(&b, "<U+%04X>", r)
+		default:
+			b.WriteRune(r)
+			if _, odd := foldRune(r); odd {
+				fmt.Fprintf(&b, "<U+%04X>", r)
+			}
+		}
+		i += n
+	}
+	return b.String()
+}
