@@ -94,10 +94,17 @@ type State struct {
 	Hash     string // SHA-256 of the content, lower-case hex; "" when nobody computed it
 }
 
-// Same reports whether s and o are the same thing as far as content goes: the kind, the hash, the link's target.
-// Mode, owner and times are not compared: a touch is no change.
+// Same reports whether s and o are the same thing as far as content goes: the kind, the hash, the link's target. Mode,
+// owner and times are not compared: a touch is no change. A file whose hash nobody computed is the same only if
+// size and time are.
 func (s State) Same(o State) bool {
-	return s.kind() == o.kind() && s.Hash == o.Hash && s.Target == o.Target
+	if s.kind() != o.kind() || s.Target != o.Target {
+		return false
+	}
+	if s.kind() == File && (s.Hash == "" || o.Hash == "") {
+		return s.Size == o.Size && !s.ModTime.IsZero() && s.ModTime.Equal(o.ModTime)
+	}
+	return s.Hash == o.Hash
 }
 
 func (s State) kind() Kind {
@@ -121,8 +128,16 @@ type Change struct {
 	// disk later, and costs nothing over a series of edits, because it is the next one's Content.
 	AfterContent []byte
 
-	Skipped string // "too_large", "excluded": why Content is not there
+	Skipped string // why Content is not there, if the caller knows: SkipTooLarge, SkipExcluded, or words of its own
 }
+
+// Why a content is not in the store.
+const (
+	SkipTooLarge = "too_large" // above MaxFileBytes
+	SkipExcluded = "excluded"  // by Options.Exclude
+	skipNotGiven = "not_given" // the caller gave a hash only, and the store does not have it
+	skipPurged   = "purged"
+)
 
 // Op is what one call is about to do.
 type Op struct {
@@ -144,7 +159,7 @@ type Saved struct {
 // Skip names a path whose content is not in the store, and why.
 type Skip struct {
 	Path string
-	Why  string // "too_large", "excluded", or what Change.Skipped said
+	Why  string // SkipTooLarge, SkipExcluded, "not_given" (a hash without content), or what Change.Skipped said
 	Size int64
 }
 

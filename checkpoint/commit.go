@@ -2,7 +2,9 @@ package checkpoint
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"sync"
@@ -43,6 +45,7 @@ type turnRow struct{ id, after int64 }
 
 type job struct {
 	run  func(ctx context.Context, c *committer) error
+	solo bool      // run alone and outside a transaction (VACUUM and its like)
 	wake chan bool // true: lead the next batch; false: done
 	err  error
 }
@@ -80,10 +83,18 @@ func (c *committer) forget() {
 // do runs fn inside a transaction that is durable when do returns nil. fn may run only after other jobs of the same
 // transaction, and never runs when ctx ended before its turn came. Once it has run, the true result is waited for.
 func (c *committer) do(ctx context.Context, fn func(context.Context, *committer) error) error {
+	return c.submit(ctx, &job{run: fn, wake: make(chan bool, 1)})
+}
+
+// alone runs fn on the writing connection while no transaction is open.
+func (c *committer) alone(ctx context.Context, fn func(context.Context, *committer) error) error {
+	return c.submit(ctx, &job{run: fn, solo: true, wake: make(chan bool, 1)})
+}
+
+func (c *committer) submit(ctx context.Context, j *job) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	j := &job{run: fn, wake: make(chan bool, 1)}
 	c.mu.Lock()
 	c.queue = append(c.queue, j)
 	lead := !c.busy
@@ -125,7 +136,10 @@ func (c *committer) withdraw(j *job) bool {
 // lead runs one batch, which holds own, and passes the lead on.
 func (c *committer) lead(own *job) {
 	c.mu.Lock()
-	n := min(len(c.queue), maxBatch)
+	n := 1
+	for n < len(c.queue) && n < maxBatch && !c.queue[0].solo && !c.queue[n].solo {
+		n++
+	}
 	batch := c.queue[:n:n]
 	c.queue = append([]*job(nil), c.queue[n:]...)
 	c.mu.Unlock()
@@ -151,6 +165,11 @@ func (c *committer) lead(own *job) {
 func (c *committer) runBatch(batch []*job) {
 	// The batch belongs to several callers; none of their contexts may interrupt it.
 	ctx := context.Background()
+	if batch[0].solo {
+		c.forget()
+		batch[0].err = batch[0].run(ctx, c)
+		return
+	}
 	err := func() error {
 		if err := c.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 			return err
@@ -222,6 +241,21 @@ func (c *committer) begin(ctx context.Context) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// bump begins a new generation: what anybody has cached of paths, objects and data is void. The number is random, so that
+// one which was rolled back is never met again.
+func (c *committer) bump(ctx context.Context) error {
+	var b [8]byte
+	rand.Read(b[:])
+	gen := int64(binary.LittleEndian.Uint64(b[:]) >> 1)
+	if err := c.exec(ctx, "UPDATE meta SET v=? WHERE k='gen'", gen); err != nil {
+		return err
+	}
+	c.gen = gen
+	c.forget()
+	c.db.mem.reset(gen)
 	return nil
 }
 

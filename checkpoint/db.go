@@ -112,7 +112,7 @@ type DB struct {
 	com  *committer
 	mem  versions
 	keep *keeper
-	seal *sealer // nil unless encryption is on
+	seal *sealer
 
 	mu     sync.Mutex
 	closed bool
@@ -166,15 +166,15 @@ func (d *DB) open() (err error) {
 	}
 	d.r.SetMaxOpenConns(4)
 	d.r.SetMaxIdleConns(4)
-	if d.seal, err = d.openSealer(ctx); err != nil {
+	if d.seal, err = newSealer(d.o); err != nil {
 		return err
 	}
 	if d.com, err = newCommitter(ctx, d); err != nil {
 		return err
 	}
 	d.mem.max = 32 << 20
-	d.keep = startKeeper(d)
-	return nil
+	d.keep, err = startKeeper(ctx, d)
+	return err
 }
 
 func dsn(dir string, dur Durability, write bool) string {

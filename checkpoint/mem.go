@@ -95,6 +95,10 @@ func (m *Mem) Save(ctx context.Context, op Op) (Saved, error) {
 		m.beginTurn(op.Principal, op.Session, op.Turn)
 	}
 	for _, ch := range op.Changes {
+		if ch.Before.Kind == File && ch.Skipped == "" && m.bodies[ch.Before.Hash] == nil {
+			ch.Skipped = skipNotGiven
+			skips = append(skips, Skip{ch.Path, ch.Skipped, ch.Before.Size})
+		}
 		c.Changes = append(c.Changes, Recorded{Path: ch.Path, Role: ch.Role, Before: ch.Before.clone(), After: ch.After.clone(), Skipped: ch.Skipped})
 	}
 	m.ops = append(m.ops, entry{seq, undo, c})

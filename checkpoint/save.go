@@ -45,7 +45,7 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 		}
 		s.remember()
 		d.keep.saved(s.bytes)
-		return Saved{idOf(s.seq), skips}, nil
+		return Saved{idOf(s.seq), append(skips, s.missing...)}, nil
 	}
 }
 
@@ -60,6 +60,7 @@ type save struct {
 	files, unused []string
 	seq           int64
 	bytes         int64
+	missing       []Skip
 }
 
 // part is one content of an Op on its way into the store.
@@ -119,8 +120,8 @@ func (s *save) add(ctx context.Context, path, hx string, content []byte, base *v
 	if !p.known {
 		p.packed = s.d.pack.pack(content, base)
 		p.ver.depth = p.depth
-		if s.d.seal != nil {
-			if p.z, p.key, err = s.d.seal.seal(ctx, h, p.packed.codec, p.z); err != nil {
+		if s.d.seal.on() {
+			if p.z, p.key, err = s.d.seal.seal(ctx, s.d, h, p.packed.codec, p.z); err != nil {
 				return nil, err
 			}
 			p.codec |= codecSealed
@@ -177,6 +178,7 @@ func (s *save) write(ctx context.Context, c *committer) error {
 		restoreOf, _ = op.RestoreOf.seq()
 	}
 	ids := map[string]int64{}
+	s.missing = nil
 	s.unused = s.unused[:0]
 	for i := range s.parts {
 		p := &s.parts[i]
@@ -269,11 +271,25 @@ func (s *save) writeChange(ctx context.Context, c *committer, i int, ids map[str
 	if err != nil {
 		return err
 	}
-	args := make([]any, 0, 17)
 	var skipped any
 	if ch.Skipped != "" {
 		skipped = ch.Skipped
+	} else if ch.Before.Kind == File && ch.Content == nil {
+		// Only the hash was given: fine if the content is here already, otherwise it has to be said.
+		h, err := parseHash(ch.Before.Hash)
+		if err != nil {
+			return err
+		}
+		var n int
+		if err := c.row(ctx, "SELECT count(*) FROM object o JOIN data d ON d.id=o.id WHERE o.hash=?", h[:]).Scan(&n); err != nil {
+			return err
+		}
+		if n == 0 {
+			skipped = skipNotGiven
+			s.missing = append(s.missing, Skip{ch.Path, skipNotGiven, ch.Before.Size})
+		}
 	}
+	args := make([]any, 0, 17)
 	args = append(args, s.seq, i, path, role, skipped)
 	for _, st := range []*State{&ch.Before, &ch.After} {
 		kind, _ := kindCode(st.Kind)

@@ -159,11 +159,11 @@ func (op *Op) check(o *Options) (skips []Skip, err error) {
 			switch {
 			case o.Exclude != nil && o.Exclude(c.Path):
 				if c.Content != nil {
-					why = "excluded"
+					why = SkipExcluded
 				}
 				c.Content, c.AfterContent = nil, nil
 			case int64(len(c.Content)) > o.MaxFileBytes:
-				why, c.Content = "too_large", nil
+				why, c.Content = SkipTooLarge, nil
 			}
 			if int64(len(c.AfterContent)) > o.MaxFileBytes {
 				c.AfterContent = nil
