@@ -108,8 +108,12 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 				// Sealed to another process's key, or damaged: nobody can tell it from what has to go.
 				return fmt.Errorf("a later version of it cannot be read and stored anew: %w", ErrSealed)
 			}
-			if err := c.replaceData(ctx, k, p); err != nil {
+			old, err := c.replaceData(ctx, k, p)
+			if err != nil {
 				return err
+			}
+			if old != "" {
+				w.files = append(w.files, old)
 			}
 		}
 	}

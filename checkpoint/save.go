@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"strings"
 )
 
 // Save stores op. With Strict durability it is on stable storage when Save returns; the caller makes the change after that, not
@@ -68,7 +67,8 @@ type part struct {
 	ver   *version
 	known bool // found stored, in the save's generation
 	packed
-	key int64 // seal
+	key  int64  // seal
+	file string // with codecExt
 }
 
 func (s *save) prepare(ctx context.Context) error {
@@ -109,6 +109,11 @@ func (s *save) add(ctx context.Context, path, hx string, content []byte, base *v
 		}
 		return base, nil
 	}
+	for i := range s.parts {
+		if s.parts[i].ver.h == h { // a move or a copy: once is enough
+			return s.parts[i].ver, nil
+		}
+	}
 	p := part{ver: &version{path: path, h: h, content: content, gen: s.gen}}
 	if !s.blind {
 		depth, stored, err := s.d.storedDepth(ctx, h)
@@ -133,6 +138,7 @@ func (s *save) add(ctx context.Context, path, hx string, content []byte, base *v
 				return nil, err
 			}
 			s.files = append(s.files, name)
+			p.file = name
 			p.codec |= codecExt
 		}
 	}
@@ -219,7 +225,7 @@ func (s *save) writePart(ctx context.Context, c *committer, p *part) error {
 	if err == nil {
 		p.ver.id, p.ver.depth = id, depth
 		if p.codec&codecExt != 0 {
-			s.unused = append(s.unused, extName(p.ver.h, s.files))
+			s.unused = append(s.unused, p.file)
 		}
 		return nil
 	}
@@ -239,22 +245,12 @@ func (s *save) writePart(ctx context.Context, c *committer, p *part) error {
 	}
 	z := p.z
 	if p.codec&codecExt != 0 {
-		z = []byte(extName(p.ver.h, s.files))
+		z = []byte(p.file)
 	}
 	err = c.exec(ctx, "INSERT INTO data(id, codec, base, depth, key, bytes, z) VALUES(?,?,?,?,?,?,?)",
 		id, int64(p.codec), base, p.ver.depth, key, len(p.z), z)
 	p.ver.id = id
 	return err
-}
-
-// extName finds among files the one that holds h.
-func extName(h hash, files []string) string {
-	for _, f := range files {
-		if strings.Contains(f, h.String()) {
-			return f
-		}
-	}
-	return ""
 }
 
 func (c *committer) object(ctx context.Context, h hash, size int64) (int64, error) {

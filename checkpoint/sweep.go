@@ -210,7 +210,8 @@ func (g *collector) rekey(ctx context.Context, flags []byte, data []datum) error
 			todo = append(todo, c)
 		}
 	}
-	return g.slices(ctx, func(ctx context.Context, c *committer, end time.Time) (bool, error) {
+	var files []string
+	err := g.slices(ctx, func(ctx context.Context, c *committer, end time.Time) (bool, error) {
 		bumped := false
 		for len(todo) > 0 && time.Now().Before(end) {
 			t := todo[0]
@@ -228,8 +229,12 @@ func (g *collector) rekey(ctx context.Context, flags []byte, data []datum) error
 				}
 				bumped = true
 			}
-			if err := c.replaceData(ctx, t.id, p); err != nil {
+			old, err := c.replaceData(ctx, t.id, p)
+			if err != nil {
 				return false, err
+			}
+			if old != "" {
+				files = append(files, old)
 			}
 			g.r.Rekeyed++
 			for _, id := range t.row {
@@ -238,6 +243,12 @@ func (g *collector) rekey(ctx context.Context, flags []byte, data []datum) error
 		}
 		return len(todo) > 0, nil
 	})
+	if err == nil {
+		for _, f := range files {
+			g.d.removeExt(f)
+		}
+	}
+	return err
 }
 
 // whole packs the content of object id without a base. nil when it cannot be read: then its bases must stay as they are.
@@ -266,16 +277,28 @@ func (d *DB) whole(ctx context.Context, c *committer, id int64) (*part, error) {
 		}
 		p.codec |= codecSealed
 	}
-	if len(p.z) > extAbove {
-		return nil, nil // large ones are never deltas of much
-	}
 	return p, nil
 }
 
-func (c *committer) replaceData(ctx context.Context, id int64, p *part) error {
+// replaceData makes the row of id hold p, without a base, and returns the external file that it named before.
+func (c *committer) replaceData(ctx context.Context, id int64, p *part) (old string, err error) {
+	var z []byte
+	err = c.row(ctx, "SELECT z FROM data WHERE id=? AND codec & 4", id).Scan(&z)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return "", err
+	}
 	var key any
 	if p.key != 0 {
 		key = p.key
 	}
-	return c.exec(ctx, "UPDATE data SET codec=?, base=NULL, depth=0, key=?, bytes=?, z=? WHERE id=?", int64(p.codec), key, len(p.z), p.z, id)
+	stored, code := p.z, p.codec
+	if len(p.z) > extAbove {
+		// Should the transaction fail, the file is rubbish that gc finds.
+		name, err := c.db.writeExt(p.ver.h, p.z)
+		if err != nil {
+			return "", err
+		}
+		stored, code = []byte(name), code|codecExt
+	}
+	return string(z), c.exec(ctx, "UPDATE data SET codec=?, base=NULL, depth=0, key=?, bytes=?, z=? WHERE id=?", int64(code), key, len(p.z), stored, id)
 }
