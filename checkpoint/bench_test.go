@@ -1,0 +1,336 @@
+package checkpoint_test
+
+import (
+	"flag"
+	"fmt"
+	"io/fs"
+	"math/rand"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"moltisfs/checkpoint"
+)
+
+var large = flag.Bool("large", false, "benchmarks and tests with 50,000 checkpoints and a million rows")
+
+type times []time.Duration
+
+func (t times) at(q float64) float64 {
+	slices.Sort(t)
+	return float64(t[int(float64(len(t)-1)*q)].Nanoseconds()) / 1e3
+}
+
+func diskUse(b *testing.B, dir string) (n int64) {
+	err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			fi, err := e.Info()
+			if err != nil {
+				return err
+			}
+			n += fi.Size()
+		}
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return n
+}
+
+func must(b *testing.B, err error) {
+	if err != nil {
+		b.Helper()
+		b.Fatal(err)
+	}
+}
+
+// publish is what an edit costs without any checkpoint: a synced temporary file, renamed over the old one.
+func publish(b *testing.B, path string, body []byte) {
+	f, err := os.Create(path + ".tmp")
+	must(b, err)
+	_, err = f.Write(body)
+	must(b, err)
+	must(b, f.Sync())
+	must(b, f.Close())
+	must(b, os.Rename(path+".tmp", path))
+}
+
+func copySynced(b *testing.B, dir string, i int, body []byte) {
+	f, err := os.Create(filepath.Join(dir, fmt.Sprint(i)))
+	must(b, err)
+	_, err = f.Write(body)
+	must(b, err)
+	must(b, f.Sync())
+	must(b, f.Close())
+	d, err := os.Open(dir)
+	must(b, err)
+	must(b, d.Sync())
+	must(b, d.Close())
+}
+
+// BenchmarkEdit measures a whole synced edit without a checkpoint, with a strict one beside it, with a plain synced copy
+// before it, and with git add and write-tree before it: interleaved, so that all meet the same disk. Report: medians in µs,
+// what the checkpoint adds, bytes of the store per edit.
+//
+//	go test ./checkpoint -run - -bench Edit -benchtime 500x
+func BenchmarkEdit(b *testing.B) {
+	for _, size := range []int{10 << 10, 200 << 10} {
+		b.Run(fmt.Sprintf("%dKB", size>>10), func(b *testing.B) {
+			root := b.TempDir()
+			d, err := checkpoint.Open(filepath.Join(root, "store"), checkpoint.Options{})
+			must(b, err)
+			defer d.Close()
+			copies, work := filepath.Join(root, "copies"), filepath.Join(root, "work")
+			must(b, os.Mkdir(copies, 0o700))
+			must(b, os.Mkdir(work, 0o700))
+			git, _ := exec.LookPath("git")
+			if git != "" {
+				must(b, exec.Command(git, "-C", work, "init", "-q").Run())
+			} else {
+				b.Log("SKIPPED: git is not here to compare with")
+			}
+			rng := rand.New(rand.NewSource(1))
+			v := source(size, 1)
+			path := filepath.Join(work, "a.go")
+			publish(b, path, v)
+			save(b, d, op(edit("/w/a", nil, v))) // the key frame belongs to no edit
+			u0 := stats(b, d).UsedBytes
+			var plain, strict, copied, gitted times
+			b.ResetTimer()
+			for i := range b.N {
+				next := nextVersion(rng, v)
+				t := time.Now()
+				publish(b, path, next)
+				plain = append(plain, time.Since(t))
+
+				t = time.Now()
+				done := make(chan error, 1)
+				go func() {
+					_, err := d.Save(ctx, op(edit("/w/a", v, next)))
+					done <- err
+				}()
+				f, err := os.Create(path + ".tmp")
+				must(b, err)
+				f.Write(next)
+				must(b, f.Sync())
+				f.Close()
+				must(b, <-done)
+				must(b, os.Rename(path+".tmp", path))
+				strict = append(strict, time.Since(t))
+
+				t = time.Now()
+				copySynced(b, copies, i, v)
+				publish(b, path, next)
+				copied = append(copied, time.Since(t))
+
+				if git != "" && i%10 == 0 {
+					t = time.Now()
+					must(b, exec.Command(git, "-C", work, "add", ".").Run())
+					must(b, exec.Command(git, "-C", work, "write-tree").Run())
+					publish(b, path, next)
+					gitted = append(gitted, time.Since(t))
+				}
+				v = next
+			}
+			b.StopTimer()
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(plain.at(.5), "plain-µs")
+			b.ReportMetric(strict.at(.5), "strict-µs")
+			b.ReportMetric(strict.at(.5)-plain.at(.5), "added-µs")
+			b.ReportMetric(strict.at(.99)-plain.at(.99), "added-p99-µs")
+			b.ReportMetric(copied.at(.5)-plain.at(.5), "added-by-copy-µs")
+			if len(gitted) > 0 {
+				b.ReportMetric(gitted.at(.5)-plain.at(.5), "added-by-git-µs")
+			}
+			b.ReportMetric(float64(stats(b, d).UsedBytes-u0)/float64(b.N), "store-B/edit")
+			b.ReportMetric(float64(diskUse(b, copies))/float64(b.N), "copy-B/edit")
+		})
+	}
+}
+
+// BenchmarkSave measures the save alone.
+func BenchmarkSave(b *testing.B) {
+	for _, mode := range []checkpoint.Durability{checkpoint.Strict, checkpoint.Relaxed} {
+		for _, size := range []int{10 << 10, 200 << 10} {
+			for _, after := range []bool{true, false} {
+				b.Run(fmt.Sprintf("%s/%dKB/after=%v", mode, size>>10, after), func(b *testing.B) {
+					d, err := checkpoint.Open(b.TempDir(), checkpoint.Options{Durability: mode})
+					must(b, err)
+					defer d.Close()
+					rng := rand.New(rand.NewSource(1))
+					v := make([][]byte, b.N+1)
+					v[0] = source(size, 1)
+					for i := range b.N {
+						v[i+1] = nextVersion(rng, v[i])
+					}
+					var ts times
+					b.ReportAllocs()
+					b.ResetTimer()
+					for i := range b.N {
+						o := op(edit("/w/a", v[i], v[i+1]))
+						if !after {
+							o.Changes[0].AfterContent = nil
+						}
+						t := time.Now()
+						save(b, d, o)
+						ts = append(ts, time.Since(t))
+					}
+					b.StopTimer()
+					b.ReportMetric(ts.at(.5), "p50-µs")
+					b.ReportMetric(ts.at(.99), "p99-µs")
+					b.ReportMetric(float64(stats(b, d).UsedBytes)/float64(b.N), "store-B/edit")
+				})
+			}
+		}
+	}
+}
+
+// BenchmarkConcurrentSave measures what group commit gives.
+func BenchmarkConcurrentSave(b *testing.B) {
+	for _, n := range []int{1, 4, 16, 64} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			d, err := checkpoint.Open(b.TempDir(), checkpoint.Options{})
+			must(b, err)
+			defer d.Close()
+			var wg sync.WaitGroup
+			b.ResetTimer()
+			for w := range n {
+				wg.Add(1)
+				go func() {
+					defer wg.Done()
+					rng := rand.New(rand.NewSource(int64(w)))
+					v := source(10<<10, int64(w))
+					for i := w; i < b.N; i += n {
+						next := nextVersion(rng, v)
+						if _, err := d.Save(ctx, op(edit(fmt.Sprintf("/w/f%d", w), v, next))); err != nil {
+							b.Error(err)
+						}
+						v = next
+					}
+				}()
+			}
+			wg.Wait()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "saves/s")
+		})
+	}
+}
+
+// BenchmarkGitOnGoTree is what a whole-tree design pays for one edit: git add and write-tree over Go's own source.
+func BenchmarkGitOnGoTree(b *testing.B) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		b.Skip("SKIPPED: git is not here to compare with")
+	}
+	dir := filepath.Join(b.TempDir(), "src")
+	if err := exec.Command("cp", "-r", filepath.Join(runtime.GOROOT(), "src"), dir).Run(); err != nil {
+		b.Skip("SKIPPED: Go's source tree cannot be copied:", err)
+	}
+	must(b, exec.Command(git, "-C", dir, "init", "-q").Run())
+	must(b, exec.Command(git, "-C", dir, "add", ".").Run())
+	path := filepath.Join(dir, "fmt", "print.go")
+	v, err := os.ReadFile(path)
+	must(b, err)
+	rng := rand.New(rand.NewSource(1))
+	var ts times
+	b.ResetTimer()
+	for range b.N {
+		v = nextVersion(rng, v)
+		must(b, os.WriteFile(path, v, 0o644))
+		t := time.Now()
+		must(b, exec.Command(git, "-C", dir, "add", ".").Run())
+		must(b, exec.Command(git, "-C", dir, "write-tree").Run())
+		ts = append(ts, time.Since(t))
+	}
+	b.ReportMetric(ts.at(.5), "p50-µs")
+}
+
+// fill makes n checkpoints of n/200 files, and returns when every content is in the store.
+func fill(b testing.TB, d *checkpoint.DB, n int) {
+	var wg sync.WaitGroup
+	per := max(n/250, 1)
+	files := make(chan int)
+	for range 8 {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for f := range files {
+				rng := rand.New(rand.NewSource(int64(f)))
+				v := source(9<<10, int64(f))
+				for range per {
+					next := nextVersion(rng, v)
+					if _, err := d.Save(ctx, op(edit(fmt.Sprintf("/w/dir/file%d.go", f), v, next))); err != nil {
+						b.Error(err)
+						return
+					}
+					v = next
+				}
+			}
+		}()
+	}
+	for f := range 250 {
+		files <- f
+	}
+	close(files)
+	wg.Wait()
+}
+
+// BenchmarkLarge: check with all data, gc of half, on 50,000 checkpoints of 250 files.
+//
+//	go test ./checkpoint -run - -bench Large -benchtime 1x -large
+func BenchmarkLarge(b *testing.B) {
+	n := 2_000
+	if *large {
+		n = 50_000
+	}
+	now := &clock{time.Now()}
+	dir := b.TempDir()
+	d, err := checkpoint.Open(dir, checkpoint.Options{Durability: checkpoint.Relaxed, Now: now.now, KeepLast: n / 500, KeepWithin: time.Hour})
+	must(b, err)
+	defer d.Close()
+	fill(b, d, n)
+	b.ReportMetric(float64(stats(b, d).UsedBytes)/float64(n), "store-B/checkpoint")
+	b.ResetTimer()
+	for range b.N {
+		t := time.Now()
+		r := sound(b, d)
+		b.ReportMetric(float64(time.Since(t).Milliseconds()), "check-ms")
+		if r.Read < n {
+			b.Fatalf("only %d contents were read", r.Read)
+		}
+		now.t = now.t.Add(2 * time.Hour)
+		t = time.Now()
+		g, err := d.GC(ctx, checkpoint.GCOptions{})
+		must(b, err)
+		b.ReportMetric(float64(time.Since(t).Milliseconds()), "gc-ms")
+		b.ReportMetric(float64(g.Checkpoints), "gc-checkpoints")
+		sound(b, d)
+	}
+}
+
+// BenchmarkReadDeep reads a content at the bottom of the longest chain.
+func BenchmarkReadDeep(b *testing.B) {
+	for _, size := range []int{10 << 10, 200 << 10} {
+		b.Run(fmt.Sprintf("%dKB", size>>10), func(b *testing.B) {
+			d, err := checkpoint.Open(b.TempDir(), checkpoint.Options{Durability: checkpoint.Relaxed})
+			must(b, err)
+			defer d.Close()
+			v := series(b, d, "/w/a", size, 32, 1)
+			if s := stats(b, d); s.DeepestChain != 32 {
+				b.Fatalf("the chain is %d deep", s.DeepestChain)
+			}
+			h := sum(v[32])
+			b.ResetTimer()
+			for range b.N {
+				if _, err := d.Content(ctx, h); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,101 @@
+package checkpoint
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Content that stays large after packing lies in a file of its own: blobs/ab/<hash>-<random>. The random part makes every
+// writer's file its own, so that no process can remove or half-write what another one's row names. A file without
+// a row is rubbish from a crash; gc removes it when it is an hour old.
+
+// writeExt stores z and returns its name below blobs. The file and its name are on stable storage when it returns (unless
+// the store is Relaxed), because the row that names it will be.
+func (d *DB) writeExt(h hash, z []byte) (name string, err error) {
+	var salt [4]byte
+	rand.Read(salt[:])
+	hx := h.String()
+	name = hx[:2] + "/" + hx + "-" + hex.EncodeToString(salt[:])
+	full := d.extPath(name)
+	sub := filepath.Dir(full)
+	if err := os.Mkdir(sub, 0o700); err == nil {
+		if err := d.sync(filepath.Dir(sub)); err != nil {
+			return "", err
+		}
+	} else if !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	f, err := os.OpenFile(full, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(z)
+	if err == nil && d.o.Durability == Strict {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = d.sync(sub)
+	}
+	if err != nil {
+		os.Remove(full)
+		return "", err
+	}
+	return name, nil
+}
+
+func (d *DB) sync(dir string) error {
+	if d.o.Durability != Strict {
+		return nil
+	}
+	return syncDir(dir)
+}
+
+func (d *DB) extPath(name string) string {
+	return filepath.Join(d.dir, blobsName, filepath.FromSlash(name))
+}
+
+func (d *DB) removeExt(name string) {
+	if checkExtName(name) {
+		os.Remove(d.extPath(name)) // what stays is collected as rubbish
+	}
+}
+
+// checkExtName guards against a tampered row that names a file elsewhere.
+func checkExtName(name string) bool {
+	if len(name) != 3+64+1+8 || name[2] != '/' || name[67] != '-' || name[:2] != name[3:5] {
+		return false
+	}
+	for i, c := range []byte(name) {
+		if i != 2 && i != 67 && (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+var errExtName = errors.New("the row names no blob file")
+
+func (d *DB) readExt(name string, size int64) ([]byte, error) {
+	if !checkExtName(name) {
+		return nil, errExtName
+	}
+	f, err := os.Open(d.extPath(name))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b := make([]byte, size)
+	if _, err := io.ReadFull(f, b); err != nil {
+		return nil, err
+	}
+	if n, _ := f.Read(make([]byte, 1)); n != 0 {
+		return nil, errors.New("the blob file is too long")
+	}
+	return b, nil
+}

@@ -1,0 +1,312 @@
+// Package checkpoint keeps what files were before an agent changed them, so that every change can be undone and every
+// undo can be undone.
+//
+// A checkpoint is one call's complete pre-state of every path that the call is about to change, together with the
+// state the call intends to leave behind. It costs what the change costs, not what the repository weighs: a
+// 10 KB file edited over and over takes about half a kilobyte an edit, catalog and indexes included.
+//
+// The package stores, finds and plans. It opens files in its own directory only and never touches the tree of the agent:
+// Plan answers which path should become what, and the caller carries that out through its own guarded doors,
+// saving a checkpoint of that too.
+//
+//	db, err := checkpoint.Open(dir, checkpoint.Options{})
+//	saved, err := db.Save(ctx, checkpoint.Op{Tool: "Edit", Kind: checkpoint.KindEdit, Session: "s1", Changes: …}) // durable
+//	… publish the new content …
+//	plan, err := db.Plan(ctx, checkpoint.Restore{ID: saved.ID, Session: "s1"})
+//
+// # Guarantees
+//
+//   - When Save returns, pre-states and intended post-states are on stable storage, in one transaction (Durability
+//     Strict, the default). With Relaxed a power cut may lose the newest checkpoints, never the consistency of the store.
+//   - Content is compared with its SHA-256 before a byte of it is handed out; damage is a *CorruptError, never other bytes.
+//   - A mistyped ID is a *BadIDError, an unknown one ErrNotFound; neither ever finds another checkpoint.
+//   - A session sees its own history only. Another session's checkpoint answers ErrNotFound, exactly like one that
+//     does not exist, unless the caller says AllSessions.
+//   - The store is bounded by Options.MaxBytes. A save that cannot be made to fit fails with *FullError: the caller
+//     then must not make the change.
+//   - What is not stored is said: Saved.Skipped, and Missing of a plan's item.
+//
+// # Does not
+//
+//   - It does not know whether the announced change took place. The planner presumes it did; Settle says otherwise. Because
+//     both states are recorded, a caller that finds the disk in either of them knows where it stands (Item.Expects).
+//   - It does not merge, compare or move files; it hands out the hashes to do it with.
+//   - It does not see what nobody tells it: changes made by a shell are found by comparing the disk with Known.
+//   - Encryption (Options.EncryptTo) covers content, not the catalog: paths, sizes, times and hashes stay readable to
+//     whoever can read the directory.
+//
+// # Concurrency
+//
+// All methods of DB and Mem may be called from many goroutines; concurrent saves share one commit. Many processes may
+// have one store open; the directory must be on a local file system (network file systems are refused at Open).
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+)
+
+// Kind says what is at a path.
+type Kind string
+
+// What can be at a path. The zero Kind is read as Absent.
+const (
+	Absent  Kind = "absent"
+	File    Kind = "file"
+	Symlink Kind = "symlink"
+	Dir     Kind = "dir"
+)
+
+// Kinds of operations. Others may be used; these mean something to the planner: KindExternal, KindRead and KindManual
+// changed nothing on behalf of the session, so a rewind and an undo pass over them.
+const (
+	KindWrite     = "write"
+	KindEdit      = "edit"
+	KindMultiEdit = "multiedit"
+	KindAppend    = "append"
+	KindDelete    = "delete"
+	KindMove      = "move"
+	KindCopy      = "copy"
+	KindMkdir     = "mkdir"
+	KindRestore   = "restore"
+	KindExternal  = "external" // somebody else changed it; recorded when noticed
+	KindRead      = "read"     // content kept because it was read
+	KindManual    = "manual"   // a mark set by a person
+	KindImport    = "import"   // taken over from another store; planned like a change
+)
+
+// RoleParent is the role of a directory that was made only to hold the target; a restore removes it when it is empty.
+// Other roles ("target", "src", "dst") are kept as given.
+const RoleParent = "parent_dir"
+
+// State is what a path is or was. Which fields mean something depends on Kind: Target for Symlink, Size and Hash for File.
+type State struct {
+	Kind     Kind
+	Mode     fs.FileMode // permission bits, setuid, setgid, sticky
+	UID, GID uint32
+	ModTime  time.Time // zero: not known
+	Xattrs   map[string][]byte
+	Target   string // of a symlink
+	Size     int64
+	Hash     string // SHA-256 of the content, lower-case hex; "" when nobody computed it
+}
+
+// Same reports whether s and o are the same thing as far as content goes: the kind, the hash, the link's target. Mode,
+// owner and times are not compared: a touch is no change. A file whose hash nobody computed is the same only if
+// size and time are.
+func (s State) Same(o State) bool {
+	if s.kind() != o.kind() || s.Target != o.Target {
+		return false
+	}
+	if s.kind() == File && (s.Hash == "" || o.Hash == "") {
+		return s.Size == o.Size && !s.ModTime.IsZero() && s.ModTime.Equal(o.ModTime)
+	}
+	return s.Hash == o.Hash
+}
+
+func (s State) kind() Kind {
+	if s.Kind == "" {
+		return Absent
+	}
+	return s.Kind
+}
+
+// Change is one path of an Op.
+type Change struct {
+	Path   string // canonical and absolute
+	Role   string // "target", "src", "dst", RoleParent
+	Before State
+	After  State // intended
+
+	// Content is what the file holds before the change; nil when there is no file or Skipped says why not.
+	// Before.Hash may be left empty, then Save fills it in; a hash that is not that of Content is refused.
+	Content []byte
+	// AfterContent is what the file will hold. Optional: it makes redo, inverse and diff independent of what is on the
+	// disk later, and costs nothing over a series of edits, because it is the next one's Content.
+	AfterContent []byte
+
+	Skipped string // why Content is not there, if the caller knows: SkipTooLarge, SkipExcluded, or words of its own
+}
+
+// Why a content is not in the store.
+const (
+	SkipTooLarge = "too_large" // above MaxFileBytes
+	SkipExcluded = "excluded"  // by Options.Exclude
+	skipNotGiven = "not_given" // the caller gave a hash only, and the store does not have it
+	skipPurged   = "purged"
+)
+
+// Op is what one call is about to do.
+type Op struct {
+	Tool, Kind         string
+	Principal, Session string
+	Turn, Label        string
+	Time               time.Time // zero: now
+	UndoOf             ID        // this operation takes that one back (an undo; or, of an undo, a redo)
+	RestoreOf          ID        // this operation restores the state before that one
+	Changes            []Change
+}
+
+// Saved is the answer to a Save.
+type Saved struct {
+	ID      ID
+	Skipped []Skip // content that was not stored; the change must say so to whoever asked for it
+}
+
+// Skip names a path whose content is not in the store, and why.
+type Skip struct {
+	Path string
+	Why  string // SkipTooLarge, SkipExcluded, "not_given" (a hash without content), or what Change.Skipped said
+	Size int64
+}
+
+// Outcome is what became of an operation.
+type Outcome string
+
+// Outcomes. The planner treats Presumed like Committed, passes over Aborted, and takes a Foreign one for a change whose
+// result is not what was announced.
+const (
+	Presumed  Outcome = "" // saved; nobody said more
+	Committed Outcome = "committed"
+	Aborted   Outcome = "aborted" // the change did not take place
+	Foreign   Outcome = "foreign" // somebody else wrote in between
+)
+
+// Checkpoint is an Op as the store keeps it.
+type Checkpoint struct {
+	ID                 ID
+	Time               time.Time
+	Tool, Kind         string
+	Principal, Session string
+	Turn, Label        string
+	Outcome            Outcome
+	Pinned             bool
+	UndoOf, RestoreOf  ID
+	Changes            []Recorded
+}
+
+// Recorded is one path of a Checkpoint.
+type Recorded struct {
+	Path, Role    string
+	Before, After State
+	Stored        bool   // content of Before can be had by Content(Before.Hash)
+	AfterStored   bool   // likewise of After
+	Skipped       string // why content of Before was not stored
+}
+
+// Errors that callers tell apart.
+var (
+	ErrNotFound = errors.New("no such checkpoint")
+	ErrClosed   = errors.New("checkpoint store is closed")
+	// ErrNoContent: the hash is known or was never seen, but its bytes are not in the store.
+	ErrNoContent = errors.New("content is not in the checkpoint store")
+	// ErrSealed: the bytes are there, encrypted to a key that this process does not hold.
+	ErrSealed = errors.New("content is encrypted to a key that is not at hand")
+	// ErrNothing: there is nothing to undo or redo.
+	ErrNothing = errors.New("nothing to undo or redo")
+)
+
+// BadIDError: the id is not one that this store ever gave out.
+type BadIDError struct{ ID, Why string }
+
+func (e *BadIDError) Error() string { return fmt.Sprintf("bad id %q: %s", e.ID, e.Why) }
+
+// CorruptError: stored bytes are not what they were.
+type CorruptError struct{ Hash, Why string }
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("checkpoint content %.12s is damaged: %s", e.Hash, e.Why)
+}
+
+// FullError: the content does not fit into MaxBytes even after everything that may go is gone.
+type FullError struct{ Bytes, Max int64 }
+
+func (e *FullError) Error() string {
+	return fmt.Sprintf("checkpoint store is full: %d bytes of %d", e.Bytes, e.Max)
+}
+
+// BadOpError: the caller's Op or Restore contradicts itself.
+type BadOpError struct{ Path, Why string }
+
+func (e *BadOpError) Error() string {
+	if e.Path == "" {
+		return "bad checkpoint request: " + e.Why
+	}
+	return fmt.Sprintf("bad checkpoint request: %s: %s", e.Path, e.Why)
+}
+
+// Scope is who asks. The zero Scope sees only what was saved without a principal and a session.
+type Scope struct {
+	Principal, Session string
+	AllSessions        bool // the operator's view: every session, of Principal only if that is not empty
+}
+
+// sees reports whether a checkpoint of principal and session is visible.
+func (s Scope) sees(principal, session string) bool {
+	if s.AllSessions {
+		return s.Principal == "" || s.Principal == principal
+	}
+	return s.Principal == principal && s.Session == session
+}
+
+// Store is what an engine needs of a checkpoint store. DB and Mem implement it; package checkpointtest holds the suite
+// that says what an implementation must do.
+type Store interface {
+	Save(ctx context.Context, op Op) (Saved, error)
+	Settle(ctx context.Context, id ID, o Outcome) error
+	Get(ctx context.Context, id ID, who Scope) (*Checkpoint, error)
+	List(ctx context.Context, f Filter) (Page, error)
+	Content(ctx context.Context, hash string) ([]byte, error)
+	Plan(ctx context.Context, r Restore) (*Plan, error)
+	Undo(ctx context.Context, who Scope) (*Plan, error)
+	Redo(ctx context.Context, who Scope) (*Plan, error)
+	BeginTurn(ctx context.Context, who Scope, name string) error
+	Known(ctx context.Context, who Scope) ([]Known, error)
+	Close() error
+}
+
+// Filter selects checkpoints. Principal and Session say who asks, as in Scope; with AllSessions they are filters too.
+type Filter struct {
+	Path         string // exactly this path
+	PathContains string // letters of either case
+	Principal    string
+	Session      string
+	AllSessions  bool
+	Turn, Tool   string
+	Kind, Label  string
+	Since, Until time.Time // inclusive, exclusive
+	Limit        int       // 20 when 0; at most 1000
+	Cursor       string    // Next of the page before
+}
+
+func (f Filter) scope() Scope { return Scope{f.Principal, f.Session, f.AllSessions} }
+
+func (f Filter) limit() int {
+	switch {
+	case f.Limit <= 0:
+		return 20
+	case f.Limit > 1000:
+		return 1000
+	}
+	return f.Limit
+}
+
+// Page is a list of checkpoints, newest first.
+type Page struct {
+	Checkpoints []Checkpoint
+	Next        string // Cursor of the next page; "" when this is the last
+}
+
+// Known is a path of a session and its last recorded state, whoever recorded it.
+type Known struct {
+	Path   string
+	State  State
+	Stored bool // content of State is in the store
+	// Before is the state that the newest operation found. When that operation was never settled the disk may
+	// legitimately be in either.
+	Before  State
+	Settled bool
+}

@@ -1,0 +1,342 @@
+package checkpointtest
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"moltisfs/checkpoint"
+)
+
+func restoreOf(who checkpoint.Scope) checkpoint.Restore {
+	return checkpoint.Restore{Principal: who.Principal, Session: who.Session}
+}
+
+func byID(who checkpoint.Scope, id checkpoint.ID) checkpoint.Restore {
+	r := restoreOf(who)
+	r.ID = id
+	return r
+}
+
+// wants renders a plan as path=content for comparison.
+func wants(p *checkpoint.Plan) []string {
+	var out []string
+	for _, it := range p.Items {
+		w := string(it.Want.Kind)
+		if it.Want.Kind == checkpoint.File {
+			w = it.Want.Hash[:6]
+		}
+		out = append(out, it.Path+"="+w)
+	}
+	return out
+}
+
+func expectPlan(t *testing.T, s checkpoint.Store, why string, r checkpoint.Restore, want ...string) *checkpoint.Plan {
+	t.Helper()
+	p, err := s.Plan(ctx, r)
+	if err != nil {
+		t.Fatalf("%s: %v", why, err)
+	}
+	if got := wants(p); !reflect.DeepEqual(got, want) {
+		t.Errorf("%s: plan %v, want %v", why, got, want)
+	}
+	return p
+}
+
+func at(path, content string) string { return path + "=" + Sum(content)[:6] }
+
+func planState(t *testing.T, s checkpoint.Store) {
+	created := save(t, s, op(me, checkpoint.KindWrite, edit("/w/a", "-", "1")))
+	edited := save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "1", "2")))
+	deleted := save(t, s, op(me, checkpoint.KindDelete, edit("/w/a", "2", "-")))
+	expectPlan(t, s, "what was created must go", byID(me, created), "/w/a=absent")
+	p := expectPlan(t, s, "what was edited must be as before", byID(me, edited), at("/w/a", "1"))
+	it := p.Items[0]
+	if !it.Stored || it.Missing != "" || it.Head.Kind != checkpoint.Absent || it.Foreign || it.HeadID != deleted || it.Base.Hash != Sum("2") {
+		t.Errorf("the item must hold head (the last known state), base and whether content is stored: %+v", it)
+	}
+	if !it.Expects(absent) || !it.Expects(file("2")) || it.Expects(file("1")) {
+		t.Error("of an unsettled head both its states are expected on disk, and no other")
+	}
+	if p.RestoreOf != edited || p.UndoOf != "" || !reflect.DeepEqual(p.Undoes, []checkpoint.ID{edited}) {
+		t.Errorf("the plan must say what it takes back: %+v", p)
+	}
+	expectPlan(t, s, "what was deleted must come back", byID(me, deleted), at("/w/a", "2"))
+	if err := s.Settle(ctx, deleted, checkpoint.Committed); err != nil {
+		t.Fatal(err)
+	}
+	p = expectPlan(t, s, "again", byID(me, edited), at("/w/a", "1"))
+	if it := p.Items[0]; !it.Expects(absent) || it.Expects(file("2")) {
+		t.Error("of a committed head only what it left behind is expected")
+	}
+	skipped := edit("/w/big", "x", "y")
+	skipped.Content, skipped.Skipped = nil, "too_large"
+	p = expectPlan(t, s, "a skipped content", byID(me, save(t, s, op(me, checkpoint.KindEdit, skipped))), at("/w/big", "x"))
+	if p.Items[0].Stored || p.Items[0].Missing != "too_large" {
+		t.Errorf("a plan must say that a content is missing and why: %+v", p.Items[0])
+	}
+}
+
+func planOrder(t *testing.T, s checkpoint.Store) {
+	dir := checkpoint.State{Kind: checkpoint.Dir, Mode: 0o755}
+	made := save(t, s, op(me, checkpoint.KindWrite,
+		checkpoint.Change{Path: "/w/n", Role: checkpoint.RoleParent, Before: absent, After: dir},
+		checkpoint.Change{Path: "/w/n/m", Role: checkpoint.RoleParent, Before: absent, After: dir},
+		edit("/w/n/m/f", "-", "1")))
+	p := expectPlan(t, s, "files go before the directories that were made for them, the deepest first",
+		byID(me, made), "/w/n/m/f=absent", "/w/n/m=absent", "/w/n=absent")
+	if p.Items[0].DropIfEmpty || !p.Items[1].DropIfEmpty || !p.Items[2].DropIfEmpty {
+		t.Error("only a directory that the tool made goes, and only if it is empty")
+	}
+	removed := save(t, s, op(me, checkpoint.KindDelete,
+		edit("/w/t/x/f", "1", "-"), edit("/w/t/g", "2", "-"),
+		checkpoint.Change{Path: "/w/t/x", Before: dir, After: absent},
+		checkpoint.Change{Path: "/w/t", Before: dir, After: absent},
+		checkpoint.Change{Path: "/w/t/l", Before: checkpoint.State{Kind: checkpoint.Symlink, Target: "g"}, After: absent}))
+	expectPlan(t, s, "directories come back from the top down, then what is in them",
+		byID(me, removed), "/w/t=dir", "/w/t/x=dir", at("/w/t/g", "2"), "/w/t/l=symlink", at("/w/t/x/f", "1"))
+	r := byID(me, removed)
+	r.Paths = []string{"/w/t/x"}
+	expectPlan(t, s, "paths select, and a directory stands for what is below", r, "/w/t/x=dir", at("/w/t/x/f", "1"))
+	r.Paths = []string{"/w/t/xx", "/w/t/g"}
+	expectPlan(t, s, "but not for what only begins alike", r, at("/w/t/g", "2"))
+	src, dst := edit("/w/src", "m", "-"), edit("/w/dst", "-", "m")
+	src.Role, dst.Role = "src", "dst"
+	expectPlan(t, s, "a move is undone", byID(me, save(t, s, op(me, checkpoint.KindMove, src, dst))), at("/w/src", "m"), "/w/dst=absent")
+}
+
+func planInverse(t *testing.T, s checkpoint.Store) {
+	save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "1", "2")))
+	mid := save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "2", "3")))
+	save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "3", "4")))
+	r := byID(me, mid)
+	r.Mode = checkpoint.ModeInverse
+	it := expectPlan(t, s, "inverse of the middle edit", r, at("/w/a", "2")).Items[0]
+	if it.Base.Hash != Sum("3") || !it.BaseStored || it.Head.Hash != Sum("4") {
+		t.Errorf("a merge needs base = what the edit left behind and head = the present: %+v", it)
+	}
+}
+
+func planBad(t *testing.T, s checkpoint.Store) {
+	id := save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "1", "2")))
+	var bad *checkpoint.BadOpError
+	for name, r := range map[string]checkpoint.Restore{
+		"nothing":        restoreOf(me),
+		"two of them":    {ID: id, Turn: "t", Principal: "ann", Session: "s1"},
+		"unknown mode":   {ID: id, Mode: "sideways", Principal: "ann", Session: "s1"},
+		"inverse rewind": {Turn: "t", Mode: checkpoint.ModeInverse, Principal: "ann", Session: "s1"},
+	} {
+		if _, err := s.Plan(ctx, r); !errors.As(err, &bad) {
+			t.Errorf("%s must be a BadOpError, not %v", name, err)
+		}
+	}
+	var badID *checkpoint.BadIDError
+	if _, err := s.Plan(ctx, byID(me, "ck-42")); !errors.As(err, &badID) {
+		t.Errorf("a mistyped id must be a BadIDError, not %v", err)
+	}
+	for name, r := range map[string]checkpoint.Restore{
+		"another session": byID(you, id),
+		"unknown turn":    {Turn: "no", Principal: "ann", Session: "s1"},
+		"unknown label":   {Label: "no", Principal: "ann", Session: "s1"},
+	} {
+		if _, err := s.Plan(ctx, r); !errors.Is(err, checkpoint.ErrNotFound) {
+			t.Errorf("%s must be ErrNotFound, not %v", name, err)
+		}
+	}
+}
+
+func rewind(t *testing.T, s checkpoint.Store) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	step := 0
+	do := func(turn, label, kind string, c ...checkpoint.Change) checkpoint.ID {
+		o := op(me, kind, c...)
+		o.Turn, o.Label, o.Time = turn, label, start.Add(time.Duration(step)*time.Minute)
+		step++
+		return save(t, s, o)
+	}
+	do("t1", "", checkpoint.KindEdit, edit("/w/a", "a0", "a1"))
+	if err := s.BeginTurn(ctx, me, "t2"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.BeginTurn(ctx, me, "t2"); err != nil {
+		t.Errorf("beginning a turn twice changes nothing: %v", err)
+	}
+	do("t2", "", checkpoint.KindEdit, edit("/w/a", "a1", "a2"))
+	do("t2", "", checkpoint.KindRead, edit("/w/r", "r0", "r0"))
+	do("t2", "", checkpoint.KindExternal, edit("/w/e", "e0", "e1"))
+	do("t2", "", checkpoint.KindWrite, edit("/w/b", "-", "b1"))
+	mark := do("", "before cleanup", checkpoint.KindManual)
+	do("t3", "", checkpoint.KindEdit, edit("/w/a", "a2", "a3"))
+	do("t3", "", checkpoint.KindDelete, edit("/w/c", "c0", "-"))
+	do("t3", "", checkpoint.KindEdit, edit("/w/b", "b1", "b2"))
+	turn := func(name string) checkpoint.Restore { r := restoreOf(me); r.Turn = name; return r }
+	expectPlan(t, s, "rewind to the last turn", turn("t3"), at("/w/a", "a2"), at("/w/b", "b1"), at("/w/c", "c0"))
+	p := expectPlan(t, s, "rewind further: the first state of each path since then, what was read or changed by others left alone",
+		turn("t2"), at("/w/a", "a1"), at("/w/c", "c0"), "/w/b=absent")
+	if len(p.Undoes) != 5 || p.Items[0].Head.Hash != Sum("a3") || p.Items[0].Base.Hash != Sum("a3") {
+		t.Errorf("a rewind takes back every change since: %+v", p)
+	}
+	r := turn("t2")
+	r.Paths = []string{"/w/b"}
+	expectPlan(t, s, "of one path", r, "/w/b=absent")
+	r = restoreOf(me)
+	r.Label = "before cleanup"
+	expectPlan(t, s, "rewind to a mark", r, at("/w/a", "a2"), at("/w/b", "b1"), at("/w/c", "c0"))
+	r = restoreOf(me)
+	r.Since = start.Add(7 * time.Minute)
+	expectPlan(t, s, "rewind to a time", r, at("/w/b", "b1"), at("/w/c", "c0"))
+	r.Since = start.Add(time.Hour)
+	expectPlan(t, s, "nothing happened since", r)
+	expectPlan(t, s, "a mark has no paths of its own", byID(me, mark))
+	if err := s.BeginTurn(ctx, me, "t4"); err != nil {
+		t.Fatal(err)
+	}
+	expectPlan(t, s, "a turn without changes", turn("t4"))
+}
+
+func isolation(t *testing.T, s checkpoint.Store) {
+	if err := s.BeginTurn(ctx, me, "t"); err != nil {
+		t.Fatal(err)
+	}
+	mine := save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "1", "2"), edit("/w/b", "1", "2")))
+	theirs := save(t, s, op(you, checkpoint.KindEdit, edit("/w/a", "2", "3"), edit("/w/c", "1", "2")))
+	r := restoreOf(me)
+	r.Turn = "t"
+	p := expectPlan(t, s, "a rewind never touches what only another session changed", r, at("/w/a", "1"), at("/w/b", "1"))
+	if !p.Items[0].Foreign || p.Items[0].HeadID != "" || p.Items[0].Head.Hash != Sum("3") {
+		t.Errorf("what another session changed after must be marked, without naming its checkpoint: %+v", p.Items[0])
+	}
+	if p.Items[1].Foreign || p.Items[1].HeadID != mine {
+		t.Errorf("what only this session changed is not foreign: %+v", p.Items[1])
+	}
+	r = restoreOf(you)
+	r.Turn = "t"
+	if _, err := s.Plan(ctx, r); !errors.Is(err, checkpoint.ErrNotFound) {
+		t.Errorf("another session's turn must be ErrNotFound, not %v", err)
+	}
+	if _, err := s.Plan(ctx, byID(me, theirs)); !errors.Is(err, checkpoint.ErrNotFound) {
+		t.Errorf("another session's checkpoint must be ErrNotFound, not %v", err)
+	}
+	all := byID(me, theirs)
+	all.AllSessions = true
+	expectPlan(t, s, "unless the operator says so", all, at("/w/a", "2"), at("/w/c", "1"))
+	if u, err := s.Undo(ctx, me); err != nil || u.UndoOf != mine {
+		t.Errorf("undo takes back this session's newest: %+v %v", u, err)
+	}
+}
+
+func outcomes(t *testing.T, s checkpoint.Store) {
+	first := save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "1", "2")))
+	second := save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "2", "3")))
+	if err := s.Settle(ctx, second, checkpoint.Aborted); err != nil {
+		t.Fatal(err)
+	}
+	if it := expectPlan(t, s, "after an aborted one", byID(me, first), at("/w/a", "1")).Items[0]; it.Head.Hash != Sum("2") || it.HeadID != first {
+		t.Errorf("an aborted operation is not the head: %+v", it)
+	}
+	if u, err := s.Undo(ctx, me); err != nil || u.UndoOf != first {
+		t.Errorf("an aborted operation is not there to be undone: %+v %v", u, err)
+	}
+	for _, o := range []checkpoint.Outcome{checkpoint.Committed, checkpoint.Foreign} {
+		if err := s.Settle(ctx, first, o); err != nil {
+			t.Fatal(err)
+		}
+		if c, err := s.Get(ctx, first, me); err != nil || c.Outcome != o {
+			t.Errorf("the outcome must be kept: %v %v, want %v", c, err, o)
+		}
+	}
+	var bad *checkpoint.BadOpError
+	if err := s.Settle(ctx, first, "perhaps"); !errors.As(err, &bad) {
+		t.Errorf("an unknown outcome must be refused, not %v", err)
+	}
+	var badID *checkpoint.BadIDError
+	if err := s.Settle(ctx, "ck-1", checkpoint.Committed); !errors.As(err, &badID) {
+		t.Errorf("a mistyped id must be refused, not %v", err)
+	}
+}
+
+func undoRedo(t *testing.T, s checkpoint.Store) {
+	none := func(name string, f func() (*checkpoint.Plan, error)) {
+		t.Helper()
+		if p, err := f(); !errors.Is(err, checkpoint.ErrNothing) {
+			t.Errorf("%s: there is nothing left, not %+v %v", name, p, err)
+		}
+	}
+	undo := func() (*checkpoint.Plan, error) { return s.Undo(ctx, me) }
+	redo := func() (*checkpoint.Plan, error) { return s.Redo(ctx, me) }
+	none("undo at first", undo)
+	none("redo at first", redo)
+	now := "0"
+	for i := 1; i <= 3; i++ {
+		save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", now, fmt.Sprint(i))))
+		now = fmt.Sprint(i)
+	}
+	apply := func(why string, f func() (*checkpoint.Plan, error), want string) {
+		t.Helper()
+		p, err := f()
+		if err != nil {
+			t.Fatalf("%s: %v", why, err)
+		}
+		if got := wants(p); !reflect.DeepEqual(got, []string{at("/w/a", want)}) {
+			t.Fatalf("%s: plan %v, want %s", why, got, want)
+		}
+		if p.Items[0].Head.Hash != Sum(now) {
+			t.Fatalf("%s: head must be what the last undo or redo left", why)
+		}
+		o := op(me, checkpoint.KindRestore, edit("/w/a", now, want))
+		o.UndoOf = p.UndoOf
+		save(t, s, o)
+		now = want
+	}
+	apply("undo", undo, "2")
+	apply("undo walks back, it does not toggle", undo, "1")
+	apply("redo", redo, "2")
+	apply("undo after redo", undo, "1")
+	apply("redo again", redo, "2")
+	apply("redo forward", redo, "3")
+	none("redo at the end", redo)
+	apply("back", undo, "2")
+	apply("back", undo, "1")
+	save(t, s, op(me, checkpoint.KindRead, edit("/w/r", "x", "x")))
+	save(t, s, op(you, checkpoint.KindEdit, edit("/w/o", "x", "y")))
+	apply("reading and other sessions do not cut off redo", redo, "2")
+	save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", now, "9")))
+	now = "9"
+	none("a new change cuts off redo", redo)
+	apply("undo of the new change", undo, "2")
+	apply("and on past the old undo", undo, "1")
+	apply("to the very first", undo, "0")
+	none("undo at the bottom", undo)
+	var bad *checkpoint.BadOpError
+	if _, err := s.Undo(ctx, checkpoint.Scope{AllSessions: true}); !errors.As(err, &bad) {
+		t.Errorf("undo belongs to one session: %v", err)
+	}
+}
+
+func known(t *testing.T, s checkpoint.Store) {
+	save(t, s, op(me, checkpoint.KindRead, edit("/w/r", "r", "r")))
+	save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "1", "2")))
+	save(t, s, op(you, checkpoint.KindEdit, edit("/w/a", "2", "3"), edit("/w/o", "1", "2")))
+	id := save(t, s, op(me, checkpoint.KindDelete, edit("/w/d", "1", "-")))
+	if err := s.Settle(ctx, id, checkpoint.Committed); err != nil {
+		t.Fatal(err)
+	}
+	k, err := s.Known(ctx, me)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(k) != 3 || k[0].Path != "/w/a" || k[1].Path != "/w/d" || k[2].Path != "/w/r" {
+		t.Fatalf("known are the paths that this session read or changed, sorted: %+v", k)
+	}
+	if k[0].State.Hash != Sum("3") || k[0].Settled || k[0].Before.Hash != Sum("2") || k[0].Stored {
+		t.Errorf("the state is the last one that anybody recorded: %+v", k[0])
+	}
+	if k[1].State.Kind != checkpoint.Absent || !k[1].Settled || !k[1].Stored {
+		t.Errorf("absence is a state: %+v", k[1])
+	}
+	if k[2].State.Hash != Sum("r") || !k[2].Stored {
+		t.Errorf("what was read is known and kept: %+v", k[2])
+	}
+}

@@ -1,0 +1,387 @@
+package checkpoint
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// committer turns concurrent writes into few transactions: whoever comes first runs the batch, those who come meanwhile
+// make up the next one, and its first member is told to run it. One fsync then serves them all.
+//
+// A job that fails is rolled back to its savepoint and the others go on. The caches hold ids of rows that exist in the
+// generation gen; whatever could make one wrong (a rollback, another process collecting garbage) empties them.
+type committer struct {
+	db   *DB
+	conn *sql.Conn
+	st   map[string]*sql.Stmt
+
+	mu    sync.Mutex
+	queue []*job
+	busy  bool
+
+	// Below: only the one who runs a batch.
+	gen      int64
+	words    map[string]int64
+	sessions map[Scope]int64
+	turns    map[turnKey]turnRow
+	paths    map[string]int64
+	attrs    map[string]int64
+
+	omu      sync.Mutex
+	outcomes map[int64]Outcome // settled, to be written with the next batch
+}
+
+type turnKey struct {
+	session int64
+	name    string
+}
+
+type turnRow struct{ id, after int64 }
+
+type job struct {
+	run  func(ctx context.Context, c *committer) error
+	solo bool      // run alone and outside a transaction (VACUUM and its like)
+	wake chan bool // true: lead the next batch; false: done
+	err  error
+}
+
+const (
+	maxBatch  = 128
+	maxCached = 20_000 // of each kind of id
+)
+
+var errStale = errors.New("the store was cleaned meanwhile")
+
+func newCommitter(ctx context.Context, d *DB) (*committer, error) {
+	conn, err := d.w.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &committer{db: d, conn: conn, st: map[string]*sql.Stmt{}, outcomes: map[int64]Outcome{}}
+	c.forget()
+	return c, nil
+}
+
+func (c *committer) close() error {
+	var errs []error
+	for _, s := range c.st {
+		errs = append(errs, s.Close())
+	}
+	return errors.Join(append(errs, c.conn.Close())...)
+}
+
+func (c *committer) forget() {
+	c.words, c.sessions, c.turns = map[string]int64{}, map[Scope]int64{}, map[turnKey]turnRow{}
+	c.paths, c.attrs = map[string]int64{}, map[string]int64{}
+}
+
+// do runs fn inside a transaction that is durable when do returns nil. fn may run only after other jobs of the same
+// transaction, and never runs when ctx ended before its turn came. Once it has run, the true result is waited for.
+func (c *committer) do(ctx context.Context, fn func(context.Context, *committer) error) error {
+	return c.submit(ctx, &job{run: fn, wake: make(chan bool, 1)})
+}
+
+// alone runs fn on the writing connection while no transaction is open.
+func (c *committer) alone(ctx context.Context, fn func(context.Context, *committer) error) error {
+	return c.submit(ctx, &job{run: fn, solo: true, wake: make(chan bool, 1)})
+}
+
+func (c *committer) submit(ctx context.Context, j *job) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.queue = append(c.queue, j)
+	lead := !c.busy
+	c.busy = true
+	c.mu.Unlock()
+	if !lead {
+		select {
+		case lead = <-j.wake:
+		case <-ctx.Done():
+			if c.withdraw(j) {
+				return ctx.Err()
+			}
+			lead = <-j.wake
+		}
+		if !lead {
+			return j.err
+		}
+	}
+	c.lead(j)
+	return j.err
+}
+
+// withdraw takes j out of the queue; false when a batch already has it or it was told to lead.
+func (c *committer) withdraw(j *job) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(j.wake) > 0 {
+		return false
+	}
+	for i, q := range c.queue {
+		if q == j {
+			c.queue = append(c.queue[:i], c.queue[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// lead runs one batch, which holds own, and passes the lead on.
+func (c *committer) lead(own *job) {
+	c.mu.Lock()
+	n := 1
+	for n < len(c.queue) && n < maxBatch && !c.queue[0].solo && !c.queue[n].solo {
+		n++
+	}
+	batch := c.queue[:n:n]
+	c.queue = append([]*job(nil), c.queue[n:]...)
+	c.mu.Unlock()
+
+	c.runBatch(batch)
+
+	c.mu.Lock()
+	var next *job
+	if len(c.queue) > 0 {
+		next = c.queue[0]
+		next.wake <- true // under mu, so that withdraw sees it
+	} else {
+		c.busy = false
+	}
+	c.mu.Unlock()
+	for _, j := range batch {
+		if j != own {
+			j.wake <- false
+		}
+	}
+}
+
+func (c *committer) runBatch(batch []*job) {
+	// The batch belongs to several callers; none of their contexts may interrupt it.
+	ctx := context.Background()
+	if batch[0].solo {
+		c.forget()
+		batch[0].err = batch[0].run(ctx, c)
+		return
+	}
+	err := func() error {
+		if err := c.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+			return err
+		}
+		if err := c.begin(ctx); err != nil {
+			return err
+		}
+		if len(batch) == 1 {
+			if batch[0].err = batch[0].run(ctx, c); batch[0].err != nil {
+				return batch[0].err
+			}
+			return nil
+		}
+		for _, j := range batch {
+			if err := c.exec(ctx, "SAVEPOINT job"); err != nil {
+				return err
+			}
+			if j.err = j.run(ctx, c); j.err != nil {
+				c.forget()
+				// Fails when SQLite itself gave the whole transaction up (disk full): then nobody's job is done.
+				if err := c.exec(ctx, "ROLLBACK TO job"); err != nil {
+					return errors.Join(j.err, err)
+				}
+			}
+			if err := c.exec(ctx, "RELEASE job"); err != nil {
+				return err
+			}
+		}
+		return nil
+	}()
+	if err == nil {
+		err = c.exec(ctx, "COMMIT")
+	}
+	if err == nil {
+		return
+	}
+	c.forget()
+	c.exec(ctx, "ROLLBACK") // there may be no transaction any more; either way none is left
+	for _, j := range batch {
+		if j.err == nil {
+			j.err = fmt.Errorf("writing the checkpoint catalog: %w", err)
+		}
+	}
+}
+
+// begin looks whether the caches still hold and writes the outcomes that have gathered.
+func (c *committer) begin(ctx context.Context) error {
+	var gen int64
+	if err := c.row(ctx, "SELECT v FROM meta WHERE k='gen'").Scan(&gen); err != nil {
+		return err
+	}
+	if gen != c.gen {
+		c.forget()
+		c.gen = gen
+		c.db.mem.reset(gen)
+	}
+	if len(c.words) > maxCached || len(c.sessions) > maxCached || len(c.turns) > maxCached ||
+		len(c.paths) > maxCached || len(c.attrs) > maxCached {
+		c.forget()
+	}
+	c.omu.Lock()
+	pending := c.outcomes
+	if len(pending) > 0 {
+		c.outcomes = map[int64]Outcome{}
+	}
+	c.omu.Unlock()
+	for seq, o := range pending {
+		if err := c.exec(ctx, "UPDATE op SET outcome=? WHERE seq=?", outcomeCode(o), seq); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bump begins a new generation: what anybody has cached of paths, objects and data is void. The number is random, so that
+// one which was rolled back is never met again.
+func (c *committer) bump(ctx context.Context) error {
+	var b [8]byte
+	rand.Read(b[:])
+	gen := int64(binary.LittleEndian.Uint64(b[:]) >> 1)
+	if err := c.exec(ctx, "UPDATE meta SET v=? WHERE k='gen'", gen); err != nil {
+		return err
+	}
+	c.gen = gen
+	c.forget()
+	c.db.mem.reset(gen)
+	return nil
+}
+
+// flush writes outcomes that no later save took along.
+func (c *committer) flush() error {
+	c.omu.Lock()
+	n := len(c.outcomes)
+	c.omu.Unlock()
+	if n == 0 {
+		return nil
+	}
+	return c.do(context.Background(), func(context.Context, *committer) error { return nil })
+}
+
+func (c *committer) stmt(ctx context.Context, q string) (*sql.Stmt, error) {
+	if s := c.st[q]; s != nil {
+		return s, nil
+	}
+	s, err := c.conn.PrepareContext(ctx, q)
+	if err == nil {
+		c.st[q] = s
+	}
+	return s, err
+}
+
+func (c *committer) exec(ctx context.Context, q string, args ...any) error {
+	s, err := c.stmt(ctx, q)
+	if err == nil {
+		_, err = s.ExecContext(ctx, args...)
+	}
+	return err
+}
+
+// insert returns the row id.
+func (c *committer) insert(ctx context.Context, q string, args ...any) (int64, error) {
+	s, err := c.stmt(ctx, q)
+	if err != nil {
+		return 0, err
+	}
+	r, err := s.ExecContext(ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	return r.LastInsertId()
+}
+
+type scanner interface{ Scan(...any) error }
+
+type failedRow struct{ err error }
+
+func (f failedRow) Scan(...any) error { return f.err }
+
+func (c *committer) row(ctx context.Context, q string, args ...any) scanner {
+	s, err := c.stmt(ctx, q)
+	if err != nil {
+		return failedRow{err}
+	}
+	return s.QueryRowContext(ctx, args...)
+}
+
+// intern finds or makes a row by its unique columns.
+func (c *committer) intern(ctx context.Context, find, make string, args ...any) (int64, error) {
+	var id int64
+	err := c.row(ctx, find, args...).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		return c.insert(ctx, make, args...)
+	}
+	return id, err
+}
+
+func cached[K comparable](m map[K]int64, k K, find func() (int64, error)) (int64, error) {
+	if id, ok := m[k]; ok {
+		return id, nil
+	}
+	id, err := find()
+	if err == nil {
+		m[k] = id
+	}
+	return id, err
+}
+
+func (c *committer) word(ctx context.Context, s string) (int64, error) {
+	return cached(c.words, s, func() (int64, error) {
+		return c.intern(ctx, "SELECT id FROM word WHERE s=?", "INSERT INTO word(s) VALUES(?)", s)
+	})
+}
+
+func (c *committer) session(ctx context.Context, principal, name string) (int64, error) {
+	return cached(c.sessions, Scope{Principal: principal, Session: name}, func() (int64, error) {
+		return c.intern(ctx, "SELECT id FROM session WHERE principal=? AND name=?",
+			"INSERT INTO session(principal, name) VALUES(?,?)", principal, name)
+	})
+}
+
+func (c *committer) path(ctx context.Context, path string) (int64, error) {
+	return cached(c.paths, path, func() (int64, error) {
+		return c.intern(ctx, "SELECT id FROM path WHERE path=?", "INSERT INTO path(path) VALUES(?)", []byte(path))
+	})
+}
+
+func (c *committer) attr(ctx context.Context, s *State) (any, error) {
+	if s.kind() == Absent {
+		return nil, nil
+	}
+	x := encodeXattrs(s.Xattrs)
+	key := fmt.Sprintf("%d %d %d %s", s.Mode, s.UID, s.GID, x)
+	return cached(c.attrs, key, func() (int64, error) {
+		return c.intern(ctx, "SELECT id FROM attr WHERE mode=? AND uid=? AND gid=? AND xattrs=?",
+			"INSERT INTO attr(mode, uid, gid, xattrs) VALUES(?,?,?,?)", int64(s.Mode), int64(s.UID), int64(s.GID), x)
+	})
+}
+
+// turn finds the turn or begins it after the newest checkpoint there is.
+func (c *committer) turn(ctx context.Context, session int64, name string) (int64, error) {
+	k := turnKey{session, name}
+	if t, ok := c.turns[k]; ok {
+		return t.id, nil
+	}
+	var t turnRow
+	err := c.row(ctx, "SELECT id, after FROM turn WHERE session=? AND name=?", session, name).Scan(&t.id, &t.after)
+	if errors.Is(err, sql.ErrNoRows) {
+		t.id, err = c.insert(ctx, "INSERT INTO turn(session, name, after, ts) VALUES(?,?,(SELECT ifnull(max(seq),0) FROM op),?)",
+			session, name, c.db.o.Now().UnixNano())
+	}
+	if err == nil {
+		c.turns[k] = t
+	}
+	return t.id, err
+}

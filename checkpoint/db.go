@@ -1,0 +1,334 @@
+package checkpoint
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	_ "modernc.org/sqlite" // the engine; registers itself with database/sql under "sqlite"
+)
+
+// Durability says when a Save returns.
+type Durability string
+
+// With Strict (also "") a saved checkpoint survives a power cut. With Relaxed it survives the death of the process; a power
+// cut may lose the newest ones, never the consistency of the store.
+const (
+	Strict  Durability = "strict"
+	Relaxed Durability = "relaxed"
+)
+
+// Options of Open. The zero value is the documented default.
+type Options struct {
+	Durability   Durability
+	MaxBytes     int64         // of the whole store; 1 GiB when 0
+	MaxFileBytes int64         // content above is skipped; 64 MiB when 0, at most 1 GiB
+	KeepWithin   time.Duration // GC keeps what is younger; 7 days when 0
+	KeepLast     int           // GC keeps that many of each path; 20 when 0
+	// Exclude says which paths' content must not be stored (their states still are). nil: none. It must be fast and safe for
+	// concurrent use.
+	Exclude func(path string) bool
+	// EncryptTo is an age recipient ("age1…"); content is then encrypted. Content saved by this DB can be read back
+	// by it; content of earlier ones only with Identities.
+	EncryptTo  string
+	Identities []string // age identities ("AGE-SECRET-KEY-1…")
+	Logger     *slog.Logger
+	Now        func() time.Time // time.Now when nil
+}
+
+func (o Options) withDefaults() (Options, error) {
+	switch o.Durability {
+	case "":
+		o.Durability = Strict
+	case Strict, Relaxed:
+	default:
+		return o, &BadOpError{"", fmt.Sprintf("durability %q is neither strict nor relaxed", o.Durability)}
+	}
+	if o.MaxBytes < 0 || o.MaxFileBytes < 0 || o.KeepLast < 0 || o.KeepWithin < 0 {
+		return o, &BadOpError{"", "limits must not be negative"}
+	}
+	if o.MaxBytes == 0 {
+		o.MaxBytes = defaultMax
+	}
+	if o.MaxFileBytes == 0 {
+		o.MaxFileBytes = 64 << 20
+	}
+	o.MaxFileBytes = min(o.MaxFileBytes, 1<<30)
+	if o.KeepWithin == 0 {
+		o.KeepWithin = 7 * 24 * time.Hour
+	}
+	if o.KeepLast == 0 {
+		o.KeepLast = 20
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o, nil
+}
+
+// minSQLite is the first version without the bug by which a reset of the write-ahead log could corrupt a database with
+// several connections (3.7.0 to 3.51.2).
+const minSQLite = "3.51.3"
+
+// VersionError: the SQLite library or the store's format is one that must not be used.
+type VersionError struct{ What, Have, Need string }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("%s is %s, but %s is needed", e.What, e.Have, e.Need)
+}
+
+// NetworkError: the directory is on a file system that cannot keep the store's promises.
+type NetworkError struct{ Dir, Type string }
+
+func (e *NetworkError) Error() string {
+	return fmt.Sprintf("checkpoint store %s is on a network file system (%s); use a local directory", e.Dir, e.Type)
+}
+
+const (
+	fileName  = "checkpoints.db"
+	blobsName = "blobs"
+)
+
+// DB is the store on disk: one SQLite file for catalog and small content, and a directory for large content.
+type DB struct {
+	dir  string
+	o    Options
+	w    *sql.DB // one connection, for the committer
+	r    *sql.DB
+	pack *packer
+	com  *committer
+	mem  versions
+	keep *keeper
+	seal *sealer
+
+	mu     sync.Mutex
+	closed bool
+	active sync.WaitGroup // calls under way
+}
+
+var _ Store = (*DB)(nil)
+
+// Open opens the store in dir, making both if they are not there. The directory becomes 0700 and its files are 0600
+// whatever the umask says.
+func Open(dir string, o Options) (*DB, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, fmt.Errorf("opening checkpoint store: %w", err)
+	}
+	d := &DB{dir: dir, o: o}
+	if err := d.open(); err != nil {
+		d.release()
+		return nil, fmt.Errorf("opening checkpoint store %s: %w", dir, err)
+	}
+	return d, nil
+}
+
+func (d *DB) open() (err error) {
+	if err := prepareDir(d.dir); err != nil {
+		return err
+	}
+	if d.pack, err = newPacker(); err != nil {
+		return err
+	}
+	if d.w, err = sql.Open("sqlite", dsn(d.dir, d.o.Durability, true)); err != nil {
+		return err
+	}
+	d.w.SetMaxOpenConns(1)
+	ctx := context.Background()
+	var have string
+	if err := d.w.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&have); err != nil {
+		return err
+	}
+	if versionLess(have, minSQLite) {
+		return &VersionError{"the SQLite library", have, minSQLite + " or newer"}
+	}
+	if err := d.migrate(ctx); err != nil {
+		return err
+	}
+	if d.r, err = sql.Open("sqlite", dsn(d.dir, d.o.Durability, false)); err != nil {
+		return err
+	}
+	d.r.SetMaxOpenConns(4)
+	d.r.SetMaxIdleConns(4)
+	if d.seal, err = newSealer(d.o); err != nil {
+		return err
+	}
+	if d.com, err = newCommitter(ctx, d); err != nil {
+		return err
+	}
+	d.mem.max = 32 << 20
+	d.keep, err = startKeeper(ctx, d)
+	return err
+}
+
+func dsn(dir string, dur Durability, write bool) string {
+	q := []string{"_pragma=busy_timeout(20000)"}
+	if write {
+		sync := "FULL"
+		if dur == Relaxed {
+			sync = "NORMAL"
+		}
+		// The keeper moves the log into the file; a commit only does it when the keeper has fallen far behind.
+		q = append(q, "_pragma=auto_vacuum(INCREMENTAL)", "_pragma=journal_mode(WAL)", "_pragma=synchronous("+sync+")",
+			"_pragma=wal_autocheckpoint(16000)", "_pragma=journal_size_limit(67108864)", "_pragma=secure_delete(FAST)",
+			"_pragma=cache_size(-8000)")
+	} else {
+		q = append(q, "_pragma=query_only(1)", "_pragma=cache_size(-4000)")
+	}
+	p := filepath.ToSlash(filepath.Join(dir, fileName))
+	if !strings.HasPrefix(p, "/") {
+		p = "/" + p
+	}
+	return (&url.URL{Scheme: "file", Path: p, RawQuery: strings.Join(q, "&")}).String()
+}
+
+// prepareDir makes the directory and the database file with the modes that SQLite then copies to its side files.
+func prepareDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	fi, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	if !fi.IsDir() {
+		return &fs.PathError{Op: "open", Path: dir, Err: errors.New("not a directory of its own (a symbolic link?)")}
+	}
+	if err := checkOwner(fi); err != nil {
+		return &fs.PathError{Op: "open", Path: dir, Err: err}
+	}
+	if err := checkLocal(dir); err != nil {
+		return err
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(dir, blobsName), 0o700); err != nil {
+		return err
+	}
+	name := filepath.Join(dir, fileName)
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	switch {
+	case err == nil:
+		if err := errors.Join(f.Sync(), f.Close(), syncDir(dir), syncDir(filepath.Dir(dir))); err != nil {
+			return err
+		}
+	case !errors.Is(err, fs.ErrExist):
+		return err
+	}
+	if fi, err = os.Lstat(name); err != nil {
+		return err
+	}
+	if !fi.Mode().IsRegular() {
+		return &fs.PathError{Op: "open", Path: name, Err: errors.New("not a regular file")}
+	}
+	return os.Chmod(name, 0o600)
+}
+
+func (d *DB) migrate(ctx context.Context) error {
+	var v int
+	if err := d.w.QueryRowContext(ctx, "PRAGMA user_version").Scan(&v); err != nil {
+		return err
+	}
+	if v == schemaVersion {
+		return nil
+	}
+	if v > schemaVersion {
+		return &VersionError{"the store's format", strconv.Itoa(v), "a newer program"}
+	}
+	conn, err := d.w.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	// IMMEDIATE, and look again inside: several processes may open a new store at once.
+	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	err = conn.QueryRowContext(ctx, "PRAGMA user_version").Scan(&v)
+	if err == nil && v == 0 {
+		_, err = conn.ExecContext(ctx, schema+fmt.Sprintf("INSERT INTO meta VALUES('gen', 1); PRAGMA user_version=%d", schemaVersion))
+	}
+	if err != nil {
+		conn.ExecContext(ctx, "ROLLBACK")
+		return fmt.Errorf("creating the catalog: %w", err)
+	}
+	_, err = conn.ExecContext(ctx, "COMMIT")
+	return err
+}
+
+func versionLess(a, b string) bool {
+	as, bs := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range max(len(as), len(bs)) {
+		var x, y int
+		if i < len(as) {
+			x, _ = strconv.Atoi(as[i])
+		}
+		if i < len(bs) {
+			y, _ = strconv.Atoi(bs[i])
+		}
+		if x != y {
+			return x < y
+		}
+	}
+	return false
+}
+
+// enter counts a call in, so that Close waits for it.
+func (d *DB) enter() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		return ErrClosed
+	}
+	d.active.Add(1)
+	return nil
+}
+
+// Close waits for calls under way, writes outstanding outcomes and closes the store.
+func (d *DB) Close() error {
+	d.mu.Lock()
+	if d.closed {
+		d.mu.Unlock()
+		return nil
+	}
+	d.closed = true
+	d.mu.Unlock()
+	d.active.Wait()
+	d.keep.stop()
+	err := d.com.flush()
+	return errors.Join(err, d.release())
+}
+
+func (d *DB) release() error {
+	var errs []error
+	if d.com != nil {
+		errs = append(errs, d.com.close())
+	}
+	if d.r != nil {
+		errs = append(errs, d.r.Close())
+	}
+	if d.w != nil {
+		errs = append(errs, d.w.Close())
+	}
+	if d.pack != nil {
+		d.pack.close()
+	}
+	return errors.Join(errs...)
+}

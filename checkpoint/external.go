@@ -1,0 +1,54 @@
+package checkpoint
+
+import (
+	"context"
+	"fmt"
+)
+
+// Observed is what a path turned out to be when somebody looked.
+type Observed struct {
+	Path    string
+	State   State
+	Content []byte // of a file, if it was read
+}
+
+// External records what changed behind the tools: of the observed paths those that are not in the state that was last
+// recorded become one operation of kind KindExternal, whose pre-state is what the store last knew. Paths that nobody has
+// recorded are passed over. The answer is the zero Saved when nothing had changed.
+//
+// A host calls it at the beginning of a turn with what it finds at the paths of Known.
+func External(ctx context.Context, s Store, who Scope, turn string, seen []Observed) (Saved, error) {
+	known, err := s.Known(ctx, who)
+	if err != nil {
+		return Saved{}, fmt.Errorf("recording outside changes: %w", err)
+	}
+	last := make(map[string]*Known, len(known))
+	for i := range known {
+		last[known[i].Path] = &known[i]
+	}
+	op := Op{Kind: KindExternal, Principal: who.Principal, Session: who.Session, Turn: turn}
+	for _, o := range seen {
+		k := last[o.Path]
+		if k == nil || k.Expects(o.State) {
+			continue
+		}
+		c := Change{Path: o.Path, Role: "target", Before: k.State, After: o.State, AfterContent: o.Content}
+		if k.State.kind() == File && k.State.Hash == "" {
+			c.Skipped = skipNotGiven // recorded without content and hash, as a file too large to read
+		}
+		op.Changes = append(op.Changes, c)
+	}
+	if len(op.Changes) == 0 {
+		return Saved{}, nil
+	}
+	saved, err := s.Save(ctx, op)
+	if err != nil {
+		return Saved{}, fmt.Errorf("recording outside changes: %w", err)
+	}
+	return saved, nil
+}
+
+// Expects reports whether the disk may be in state s without anybody outside having changed it.
+func (k *Known) Expects(s State) bool {
+	return s.Same(k.State) || (!k.Settled && s.Same(k.Before))
+}

@@ -1,0 +1,351 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// GCOptions of GC. The zero value does what Options says.
+type GCOptions struct {
+	// Slice is how long one transaction may hold up the saves of others; 50 ms when 0.
+	Slice  time.Duration
+	DryRun bool // only count what would go
+
+	need int64 // make room for that many bytes beyond what retention says
+}
+
+// GCResult says what GC removed.
+type GCResult struct {
+	Checkpoints int   // expired or evicted
+	Evicted     int   // of those, removed for MaxBytes though retention would have kept them
+	Contents    int   // stored contents that nothing refers to any more
+	Rekeyed     int   // deltas written anew, so that what they were based on could go
+	Files       int   // external files, rubbish of crashes included
+	Bytes       int64 // given back
+}
+
+// GC removes what retention lets go: checkpoints that are older than KeepWithin, not among the KeepLast newest of any of
+// their paths, not pinned and not wanted by the trash; when the store is still larger than MaxBytes, the oldest that are
+// not pinned. Then contents that nothing refers to. It works in slices between which saves go on, and may be stopped at
+// any time. It runs by itself; call it to have it now.
+//
+// A label is a name and protects nothing; Pin does.
+func (d *DB) GC(ctx context.Context, o GCOptions) (GCResult, error) {
+	if err := d.enter(); err != nil {
+		return GCResult{}, err
+	}
+	defer d.active.Done()
+	d.keep.making.Lock()
+	defer d.keep.making.Unlock()
+	return d.gc(ctx, o)
+}
+
+const (
+	sliceRows  = 400 // rows between two looks at the clock
+	spareNewer = 32  // the newest checkpoints that are never evicted: their changes may be under way
+)
+
+func (d *DB) gc(ctx context.Context, o GCOptions) (GCResult, error) {
+	if o.Slice <= 0 {
+		o.Slice = 50 * time.Millisecond
+	}
+	g := &collector{d: d, o: o}
+	if o.DryRun {
+		err := g.dryRun(ctx)
+		return g.r, err
+	}
+	before, err := d.usedBytes(ctx, d.r)
+	if err == nil {
+		err = g.run(ctx)
+	}
+	if err2 := d.keep.measure(ctx); err == nil {
+		err = err2
+	}
+	g.r.Bytes = max(0, before-d.keep.used.Load())
+	if err != nil {
+		return g.r, fmt.Errorf("cleaning the checkpoint store: %w", err)
+	}
+	return g.r, nil
+}
+
+type collector struct {
+	d *DB
+	o GCOptions
+	r GCResult
+}
+
+func (g *collector) run(ctx context.Context) error {
+	if err := g.expire(ctx, g.expired, nil); err != nil {
+		return err
+	}
+	if err := g.sweep(ctx); err != nil {
+		return err
+	}
+	target := g.d.o.MaxBytes/10*9 - g.o.need
+	for {
+		used, err := g.d.usedBytes(ctx, g.d.r)
+		if err != nil {
+			return err
+		}
+		if used+g.o.need <= g.d.o.MaxBytes/20*19 {
+			break
+		}
+		n, err := g.evict(ctx, used, target)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			break // what is left is pinned or new
+		}
+		if err := g.sweep(ctx); err != nil {
+			return err
+		}
+	}
+	if err := g.tidy(ctx); err != nil {
+		return err
+	}
+	if err := g.rubbish(ctx); err != nil {
+		return err
+	}
+	return g.vacuum(ctx)
+}
+
+// slices calls fn in one transaction after the other until it reports that nothing is left. fn itself looks at the clock.
+func (g *collector) slices(ctx context.Context, fn func(ctx context.Context, c *committer, end time.Time) (more bool, err error)) error {
+	for more := true; more; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		err := g.d.com.do(ctx, func(ctx context.Context, c *committer) (err error) {
+			more, err = fn(ctx, c, time.Now().Add(g.o.Slice))
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const spared = ` AND pin=0 AND NOT EXISTS (SELECT 1 FROM trash WHERE trash.op=op.seq)`
+
+// expiredQuery finds what retention lets go; the newest row always stays, because its number must not be given out again.
+const expiredQuery = `SELECT seq FROM op WHERE seq > ?1 AND seq < (SELECT max(seq) FROM op) AND ts < ?2` + spared + `
+	AND NOT EXISTS (SELECT 1 FROM change c WHERE c.op=op.seq AND
+		(SELECT count(*) FROM (SELECT 1 FROM change n WHERE n.path=c.path AND n.op>c.op LIMIT ?3)) < ?3)
+	ORDER BY seq LIMIT ?4`
+
+const evictQuery = `SELECT seq FROM op WHERE seq > ?1 AND seq <= (SELECT max(seq) FROM op) - ?2` + spared + ` ORDER BY seq LIMIT ?3`
+
+type pick func(ctx context.Context, c *committer, after int64, n int) ([]int64, error)
+
+func (g *collector) expired(ctx context.Context, c *committer, after int64, n int) ([]int64, error) {
+	cut := clampNs(g.d.o.Now().Add(-g.d.o.KeepWithin))
+	return c.ids(ctx, expiredQuery, after, cut, g.d.o.KeepLast, n)
+}
+
+// evict removes the oldest checkpoints that may go, about as many as hold the bytes to be freed.
+func (g *collector) evict(ctx context.Context, used, target int64) (int, error) {
+	var n int64
+	if err := g.d.r.QueryRowContext(ctx, "SELECT count(*) FROM op").Scan(&n); err != nil {
+		return 0, err
+	}
+	share := float64(used-target) / float64(max(used, 1))
+	left := max(int(share*float64(n)), 16)
+	before := g.r.Checkpoints
+	err := g.expire(ctx, func(ctx context.Context, c *committer, after int64, n int) ([]int64, error) {
+		return c.ids(ctx, evictQuery, after, spareNewer, min(n, left))
+	}, &left)
+	g.r.Evicted += g.r.Checkpoints - before
+	return g.r.Checkpoints - before, err
+}
+
+// expire deletes the checkpoints that next picks; left, if not nil, bounds how many.
+func (g *collector) expire(ctx context.Context, next pick, left *int) error {
+	after := int64(0)
+	return g.slices(ctx, func(ctx context.Context, c *committer, end time.Time) (bool, error) {
+		for {
+			if left != nil && *left <= 0 {
+				return false, nil
+			}
+			seqs, err := next(ctx, c, after, sliceRows)
+			if err != nil || len(seqs) == 0 {
+				return false, err
+			}
+			for _, seq := range seqs {
+				if err := c.exec(ctx, "DELETE FROM change WHERE op=?", seq); err != nil {
+					return false, err
+				}
+				if err := c.exec(ctx, "DELETE FROM op WHERE seq=?", seq); err != nil {
+					return false, err
+				}
+			}
+			g.r.Checkpoints += len(seqs)
+			after = seqs[len(seqs)-1]
+			if left != nil {
+				*left -= len(seqs)
+			}
+			if time.Now().After(end) {
+				return true, nil
+			}
+		}
+	})
+}
+
+func (c *committer) ids(ctx context.Context, q string, args ...any) ([]int64, error) {
+	s, err := c.stmt(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.QueryContext(ctx, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, err
+		}
+		out = append(out, id)
+	}
+	return out, rows.Err()
+}
+
+// tidy removes names that nothing refers to.
+func (g *collector) tidy(ctx context.Context) error {
+	return g.d.com.do(ctx, func(ctx context.Context, c *committer) error {
+		if g.r.Checkpoints > 0 {
+			if err := c.bump(ctx); err != nil {
+				return err
+			}
+			for _, q := range []string{
+				"DELETE FROM path WHERE NOT EXISTS (SELECT 1 FROM change WHERE change.path=path.id)",
+				"DELETE FROM turn WHERE after < (SELECT min(seq) FROM op) AND NOT EXISTS (SELECT 1 FROM op WHERE op.session=turn.session)",
+				"DELETE FROM session WHERE NOT EXISTS (SELECT 1 FROM op WHERE op.session=session.id) AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.session=session.id)",
+			} {
+				if err := c.exec(ctx, q); err != nil {
+					return err
+				}
+			}
+		}
+		return c.exec(ctx, "INSERT INTO meta(k, v) VALUES('gc_at', ?1) ON CONFLICT(k) DO UPDATE SET v=?1", g.d.o.Now().UnixNano())
+	})
+}
+
+// rubbish removes external files that no row names and that are too old to be on their way to one.
+func (g *collector) rubbish(ctx context.Context) error {
+	named := map[string]bool{}
+	rows, err := g.d.r.QueryContext(ctx, "SELECT z FROM data INDEXED BY data_ext WHERE codec & 4")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var z []byte
+		if err := rows.Scan(&z); err != nil {
+			return err
+		}
+		named[string(z)] = true
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	root := filepath.Join(g.d.dir, blobsName)
+	old := time.Now().Add(-time.Hour)
+	return filepath.WalkDir(root, func(p string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(root, p)
+		if err != nil || named[filepath.ToSlash(rel)] {
+			return err
+		}
+		if fi, err := e.Info(); err == nil && fi.ModTime().Before(old) && os.Remove(p) == nil {
+			g.r.Files++
+		}
+		return ctx.Err()
+	})
+}
+
+// vacuum gives free pages back to the file system, some at a time.
+func (g *collector) vacuum(ctx context.Context) error {
+	for {
+		var free, pages int64
+		err := g.d.r.QueryRowContext(ctx, "SELECT (SELECT freelist_count FROM pragma_freelist_count), (SELECT page_count FROM pragma_page_count)").Scan(&free, &pages)
+		if err != nil || free <= pages/20+64 { // a little is left for the next saves
+			return err
+		}
+		err = g.d.com.alone(ctx, func(ctx context.Context, c *committer) error {
+			_, err := c.conn.ExecContext(ctx, "PRAGMA incremental_vacuum(1024)")
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// dryRun counts what retention would let go now. What MaxBytes would take beyond that depends on what is freed.
+func (g *collector) dryRun(ctx context.Context) error {
+	cut := clampNs(g.d.o.Now().Add(-g.d.o.KeepWithin))
+	rows, err := g.d.r.QueryContext(ctx, expiredQuery, 0, cut, g.d.o.KeepLast, 1<<40)
+	if err != nil {
+		return err
+	}
+	gone := map[int64]bool{}
+	for rows.Next() {
+		var seq int64
+		if err := rows.Scan(&seq); err != nil {
+			rows.Close()
+			return err
+		}
+		gone[seq] = true
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return err
+	}
+	g.r.Checkpoints = len(gone)
+	needed := map[int64]bool{}
+	rows, err = g.d.r.QueryContext(ctx, "SELECT op, ifnull(bobj,0), ifnull(aobj,0) FROM change")
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+		var op, b, a int64
+		if err := rows.Scan(&op, &b, &a); err != nil {
+			rows.Close()
+			return err
+		}
+		if !gone[op] {
+			needed[b], needed[a] = true, true
+		}
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return err
+	}
+	rows, err = g.d.r.QueryContext(ctx, "SELECT id, ifnull(base,0), bytes FROM data ORDER BY depth DESC")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id, base, bytes int64
+		if err := rows.Scan(&id, &base, &bytes); err != nil {
+			return err
+		}
+		if needed[id] {
+			needed[base] = true
+			continue
+		}
+		g.r.Contents++
+		g.r.Bytes += bytes
+	}
+	return rows.Err()
+}

@@ -1,0 +1,294 @@
+package checkpoint
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+)
+
+// dbHistory answers the planner from one snapshot of the catalog.
+type dbHistory struct {
+	q       querier
+	pending map[int64]Outcome // settled, not yet written
+}
+
+var _ history = (*dbHistory)(nil)
+
+const (
+	opColumns = `op.seq, op.ts, s.principal, s.name, t.name, wt.s, wk.s, op.outcome, op.pin, op.label, op.undo_of, op.restore_of`
+	opJoins   = ` JOIN session s ON s.id=op.session JOIN word wt ON wt.id=op.tool JOIN word wk ON wk.id=op.kind
+		LEFT JOIN turn t ON t.id=op.turn`
+)
+
+func (h *dbHistory) scan(rows *sql.Rows) ([]entry, error) {
+	defer rows.Close()
+	var out []entry
+	for rows.Next() {
+		e, err := h.scanOne(rows)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, e)
+	}
+	return out, rows.Err()
+}
+
+func (h *dbHistory) scanOne(row scanner) (entry, error) {
+	c := &Checkpoint{}
+	e := entry{c: c}
+	var ts, outcome int64
+	var turn, label sql.NullString
+	var undo, restore sql.NullInt64
+	err := row.Scan(&e.seq, &ts, &c.Principal, &c.Session, &turn, &c.Tool, &c.Kind, &outcome, &c.Pinned, &label, &undo, &restore)
+	if err != nil {
+		return e, err
+	}
+	c.ID, c.Time, c.Outcome = idOf(e.seq), time.Unix(0, ts), codeOutcome(outcome)
+	c.Turn, c.Label = turn.String, label.String
+	e.undoOf = undo.Int64
+	c.UndoOf, c.RestoreOf = idOf(undo.Int64), idOf(restore.Int64)
+	if o, ok := h.pending[e.seq]; ok {
+		c.Outcome = o
+	}
+	return e, nil
+}
+
+// scope adds to w that only the checkpoints of who are wanted.
+func (h *dbHistory) scope(ctx context.Context, w *where, who Scope) error {
+	switch {
+	case !who.AllSessions:
+		var id int64
+		err := h.q.QueryRowContext(ctx, "SELECT id FROM session WHERE principal=? AND name=?", who.Principal, who.Session).Scan(&id)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		w.and("op.session = ?", id) // 0 is nobody's
+	case who.Principal != "" && who.Session != "":
+		w.and("op.session IN (SELECT id FROM session WHERE principal=? AND name=?)", who.Principal, who.Session)
+	case who.Principal != "":
+		w.and("op.session IN (SELECT id FROM session WHERE principal=?)", who.Principal)
+	case who.Session != "":
+		w.and("op.session IN (SELECT id FROM session WHERE name=?)", who.Session)
+	}
+	return nil
+}
+
+func (h *dbHistory) entry(ctx context.Context, seq int64) (entry, error) {
+	e, err := h.scanOne(h.q.QueryRowContext(ctx, "SELECT "+opColumns+" FROM op"+opJoins+" WHERE op.seq=?", seq))
+	if errors.Is(err, sql.ErrNoRows) {
+		return e, ErrNotFound
+	}
+	if err != nil {
+		return e, fmt.Errorf("reading checkpoint: %w", err)
+	}
+	return e, h.fillChanges(ctx, []entry{e})
+}
+
+func (h *dbHistory) after(ctx context.Context, who Scope, seq int64) ([]entry, error) {
+	var w where
+	if err := h.scope(ctx, &w, who); err != nil {
+		return nil, err
+	}
+	w.and("op.seq > ?", seq)
+	rows, err := h.q.QueryContext(ctx, "SELECT "+opColumns+" FROM op"+opJoins+w.sql()+" ORDER BY op.seq", w.args...)
+	if err != nil {
+		return nil, err
+	}
+	es, err := h.scan(rows)
+	if err != nil {
+		return nil, err
+	}
+	return es, h.fillChanges(ctx, es)
+}
+
+func (h *dbHistory) newest(ctx context.Context, who Scope, fn func(entry) bool) error {
+	var w where
+	if err := h.scope(ctx, &w, who); err != nil {
+		return err
+	}
+	rows, err := h.q.QueryContext(ctx, "SELECT "+opColumns+" FROM op"+opJoins+w.sql()+" ORDER BY op.seq DESC", w.args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		e, err := h.scanOne(rows)
+		if err != nil {
+			return err
+		}
+		if !fn(e) {
+			return nil
+		}
+	}
+	return rows.Err()
+}
+
+func (h *dbHistory) turnStart(ctx context.Context, who Scope, turn string) (int64, error) {
+	var seq int64
+	err := h.q.QueryRowContext(ctx, `SELECT after FROM turn WHERE name=? AND session=(SELECT id FROM session WHERE principal=? AND name=?)`,
+		turn, who.Principal, who.Session).Scan(&seq)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, ErrNotFound
+	}
+	return seq, err
+}
+
+func (h *dbHistory) sinceStart(ctx context.Context, who Scope, t time.Time) (int64, error) {
+	return h.edge(ctx, who, "ifnull(min(op.seq)-1, 1<<62)", "op.ts >= ?", clampNs(t))
+}
+
+func (h *dbHistory) labelled(ctx context.Context, who Scope, label string) (int64, error) {
+	seq, err := h.edge(ctx, who, "ifnull(max(op.seq), 0)", "op.label = ?", label)
+	if err == nil && seq == 0 {
+		err = ErrNotFound
+	}
+	return seq, err
+}
+
+func (h *dbHistory) edge(ctx context.Context, who Scope, what, term string, arg any) (seq int64, err error) {
+	var w where
+	if err := h.scope(ctx, &w, who); err != nil {
+		return 0, err
+	}
+	w.and(term, arg)
+	err = h.q.QueryRowContext(ctx, "SELECT "+what+" FROM op"+w.sql(), w.args...).Scan(&seq)
+	return seq, err
+}
+
+func (h *dbHistory) head(ctx context.Context, path string) (*entry, error) {
+	e, err := h.scanOne(h.q.QueryRowContext(ctx, "SELECT "+opColumns+` FROM
+		(SELECT op FROM change WHERE path=(SELECT id FROM path WHERE path=?) ORDER BY op DESC) p CROSS JOIN op ON op.seq=p.op`+opJoins+
+		" WHERE op.outcome<>? ORDER BY op.seq DESC LIMIT 1", []byte(path), outcomeCode(Aborted)))
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &e, h.fillChange(ctx, e, path)
+}
+
+const changeQuery = `SELECT c.op, p.path, w.s, c.skipped,
+	c.bkind, ba.mode, ba.uid, ba.gid, ba.xattrs, c.bmtime, bo.hash, bo.size, c.bsize, c.btarget, bd.id IS NOT NULL,
+	c.akind, aa.mode, aa.uid, aa.gid, aa.xattrs, c.amtime, ao.hash, ao.size, c.asize, c.atarget, ad.id IS NOT NULL
+	FROM change c JOIN path p ON p.id=c.path JOIN word w ON w.id=c.role
+	LEFT JOIN attr ba ON ba.id=c.battr LEFT JOIN object bo ON bo.id=c.bobj LEFT JOIN data bd ON bd.id=c.bobj
+	LEFT JOIN attr aa ON aa.id=c.aattr LEFT JOIN object ao ON ao.id=c.aobj LEFT JOIN data ad ON ad.id=c.aobj`
+
+// fillChanges reads the changes of all entries, a range of sequence numbers at a time.
+func (h *dbHistory) fillChanges(ctx context.Context, es []entry) error {
+	for _, e := range es {
+		if err := h.eachChange(ctx, changeQuery+" WHERE c.op=? ORDER BY c.n", e, e.seq); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fillChange reads only the change of one path.
+func (h *dbHistory) fillChange(ctx context.Context, e entry, path string) error {
+	return h.eachChange(ctx, changeQuery+" WHERE c.op=? AND p.path=?", e, e.seq, []byte(path))
+}
+
+func (h *dbHistory) eachChange(ctx context.Context, q string, e entry, args ...any) error {
+	rows, err := h.q.QueryContext(ctx, q, args...)
+	if err != nil {
+		return fmt.Errorf("reading checkpoint: %w", err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		r, err := scanChange(rows)
+		if err != nil {
+			return fmt.Errorf("reading checkpoint: %w", err)
+		}
+		e.c.Changes = append(e.c.Changes, r)
+	}
+	return rows.Err()
+}
+
+func scanChange(rows *sql.Rows) (Recorded, error) {
+	var r Recorded
+	var op int64
+	var path []byte
+	var skipped sql.NullString
+	type side struct {
+		kind                            int64
+		mode, uid, gid, mtime, osize, n sql.NullInt64
+		xattrs, hash, target            []byte
+		stored                          bool
+	}
+	var b, a side
+	cols := []any{&op, &path, &r.Role, &skipped}
+	for _, s := range []*side{&b, &a} {
+		cols = append(cols, &s.kind, &s.mode, &s.uid, &s.gid, &s.xattrs, &s.mtime, &s.hash, &s.osize, &s.n, &s.target, &s.stored)
+	}
+	if err := rows.Scan(cols...); err != nil {
+		return r, err
+	}
+	r.Path, r.Skipped, r.Stored, r.AfterStored = string(path), skipped.String, b.stored, a.stored
+	for _, p := range []struct {
+		s  *side
+		to *State
+	}{{&b, &r.Before}, {&a, &r.After}} {
+		x, err := decodeXattrs(p.s.xattrs)
+		if err != nil {
+			return r, err
+		}
+		*p.to = State{Kind: codeKind(p.s.kind), Mode: fs.FileMode(p.s.mode.Int64), UID: uint32(p.s.uid.Int64), GID: uint32(p.s.gid.Int64),
+			Xattrs: x, Target: string(p.s.target), Size: p.s.n.Int64}
+		if p.s.mtime.Valid {
+			p.to.ModTime = time.Unix(0, p.s.mtime.Int64)
+		}
+		if len(p.s.hash) > 0 {
+			p.to.Hash, p.to.Size = fmt.Sprintf("%x", p.s.hash), p.s.osize.Int64
+		}
+	}
+	return r, nil
+}
+
+// Known lists the paths that this session has read or changed, by path, with their last recorded state.
+func (d *DB) Known(ctx context.Context, who Scope) ([]Known, error) {
+	var out []Known
+	err := d.view(ctx, func(h *dbHistory) error {
+		var w where
+		if err := h.scope(ctx, &w, who); err != nil {
+			return err
+		}
+		rows, err := h.q.QueryContext(ctx, `SELECT path FROM path WHERE id IN
+			(SELECT c.path FROM op JOIN change c ON c.op=op.seq`+w.sql()+`) ORDER BY path`, w.args...)
+		if err != nil {
+			return err
+		}
+		var paths []string
+		for rows.Next() {
+			var p []byte
+			if err := rows.Scan(&p); err != nil {
+				rows.Close()
+				return err
+			}
+			paths = append(paths, string(p))
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			return err
+		}
+		for _, p := range paths {
+			e, err := h.head(ctx, p)
+			if err != nil {
+				return err
+			}
+			if e == nil {
+				continue
+			}
+			c := e.c.Changes[0] // fillChange read this path only
+			out = append(out, Known{p, c.After, c.AfterStored || c.After.Kind != File, c.Before, e.c.Outcome != Presumed})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing known paths: %w", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,328 @@
+package checkpoint
+
+import (
+	"context"
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+)
+
+// Restore says what should be as it was. Exactly one of ID, Turn, Since and Label is set.
+//
+//   - ID, Mode "state": every path of that checkpoint becomes what it was before it.
+//   - ID, Mode "inverse": the one operation is taken out and the later ones stay; the caller merges with Base as ancestor.
+//   - Turn, Since, Label: a rewind. Every path that this session changed from then on becomes what it was when the session
+//     first changed it. What others changed is not part of it.
+type Restore struct {
+	ID    ID
+	Turn  string
+	Since time.Time
+	Label string // the newest checkpoint of this session that carries it
+
+	Paths []string // only these; a directory stands for everything below it
+	Mode  string   // "state" (also ""), "inverse"
+
+	Principal, Session string
+	AllSessions        bool
+}
+
+func (r Restore) scope() Scope { return Scope{r.Principal, r.Session, r.AllSessions} }
+
+// Modes of a Restore.
+const (
+	ModeState   = "state"
+	ModeInverse = "inverse"
+)
+
+// Plan is what has to be done to carry out a Restore. Nothing has been done.
+type Plan struct {
+	Mode   string
+	Undoes []ID // the operations that it takes back, oldest first
+	// UndoOf goes into the Op that carries out an Undo or Redo; RestoreOf into that of any other restore.
+	UndoOf, RestoreOf ID
+	// Items in the order to apply them: directories from the top down, then files and links, then what has to go,
+	// from the bottom up.
+	Items []Item
+}
+
+// Item is one path of a Plan.
+type Item struct {
+	Path, Role string
+	Want       State  // what the path should become; for ModeInverse: the state before the operation ("theirs")
+	Stored     bool   // content of Want is in the store (always true where there is none to store)
+	Missing    string // why not
+
+	// Base is the state that the operation left behind: the ancestor of the three-way merge in ModeInverse, where the
+	// file on the disk is "ours". Its content may be absent from the store (BaseStored false) when it is what is on the disk.
+	Base       State
+	BaseStored bool
+
+	// Head is the last recorded state of the path by anybody. A disk that is not in it was changed outside.
+	Head State
+	// HeadBefore is what the newest operation found; when HeadSettled is false that operation may not have taken place.
+	HeadBefore  State
+	HeadSettled bool
+	HeadID      ID   // "" when it belongs to another session
+	Foreign     bool // another session changed the path after the operation that is being undone
+	DropIfEmpty bool // a directory that was only made to hold something: remove it if nothing else is in it
+}
+
+// Expects reports whether the disk may be in state s without anybody outside having changed it: it is what the last recorded
+// operation left behind, or what it found if nobody ever said whether it took place.
+func (it *Item) Expects(s State) bool {
+	return s.Same(it.Head) || (!it.HeadSettled && s.Same(it.HeadBefore))
+}
+
+// entry is one checkpoint as the planner sees it.
+type entry struct {
+	seq    int64
+	undoOf int64
+	c      *Checkpoint
+}
+
+func (e entry) changes() bool { return e.c.Outcome != Aborted && mutates(e.c.Kind) }
+
+// mutates reports whether operations of this kind change something on behalf of a session.
+func mutates(kind string) bool {
+	return kind != KindExternal && kind != KindRead && kind != KindManual
+}
+
+// history is what the planner asks of a store. Both stores answer it from one snapshot.
+type history interface {
+	entry(ctx context.Context, seq int64) (entry, error)
+	// after lists the checkpoints of who with a sequence number above seq, oldest first.
+	after(ctx context.Context, who Scope, seq int64) ([]entry, error)
+	// before walks the same from the newest down, without their changes, until fn says stop.
+	newest(ctx context.Context, who Scope, fn func(entry) (more bool)) error
+	// turnStart is the sequence number after which the turn begins.
+	turnStart(ctx context.Context, who Scope, turn string) (int64, error)
+	// sinceStart is the sequence number before the first checkpoint at or after t.
+	sinceStart(ctx context.Context, who Scope, t time.Time) (int64, error)
+	labelled(ctx context.Context, who Scope, label string) (int64, error)
+	// head finds the newest checkpoint, not aborted, that has path; nil when there is none.
+	head(ctx context.Context, path string) (*entry, error)
+}
+
+func makePlan(ctx context.Context, h history, r Restore) (*Plan, error) {
+	given := 0
+	for _, set := range []bool{r.ID != "", r.Turn != "", !r.Since.IsZero(), r.Label != ""} {
+		if set {
+			given++
+		}
+	}
+	if given != 1 {
+		return nil, &BadOpError{"", "exactly one of id, turn, since and label must be given"}
+	}
+	mode := r.Mode
+	if mode == "" {
+		mode = ModeState
+	}
+	if mode != ModeState && mode != ModeInverse {
+		return nil, &BadOpError{"", fmt.Sprintf("mode %q is neither state nor inverse", mode)}
+	}
+	if mode == ModeInverse && r.ID == "" {
+		return nil, &BadOpError{"", "inverse needs an id"}
+	}
+	who := r.scope()
+	var ops []entry
+	plan := &Plan{Mode: mode}
+	var err error
+	if r.ID != "" {
+		e, err := visible(ctx, h, who, r.ID)
+		if err != nil {
+			return nil, err
+		}
+		ops, plan.RestoreOf = []entry{e}, idOf(e.seq)
+	} else {
+		var start int64
+		switch {
+		case r.Turn != "":
+			start, err = h.turnStart(ctx, who, r.Turn)
+		case r.Label != "":
+			start, err = h.labelled(ctx, who, r.Label)
+			start--
+		default:
+			start, err = h.sinceStart(ctx, who, r.Since)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all, err := h.after(ctx, who, start)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range all {
+			if e.changes() {
+				ops = append(ops, e)
+			}
+		}
+		if len(ops) > 0 {
+			plan.RestoreOf = idOf(ops[0].seq)
+		}
+	}
+	return plan, plan.fill(ctx, h, ops, r.Paths)
+}
+
+// fill turns operations (oldest first) into items: for each path the first pre-state counts.
+func (p *Plan) fill(ctx context.Context, h history, ops []entry, only []string) error {
+	type last struct {
+		seq                int64
+		principal, session string
+	}
+	at := map[string]int{}
+	lasts := map[string]last{}
+	for _, e := range ops {
+		touched := false
+		for _, c := range e.c.Changes {
+			if !within(c.Path, only) {
+				continue
+			}
+			touched = true
+			lasts[c.Path] = last{e.seq, e.c.Principal, e.c.Session}
+			if i, ok := at[c.Path]; ok {
+				p.Items[i].Base, p.Items[i].BaseStored = c.After, c.AfterStored
+				continue
+			}
+			at[c.Path] = len(p.Items)
+			p.Items = append(p.Items, Item{
+				Path: c.Path, Role: c.Role, Want: c.Before, Stored: c.Stored, Missing: c.Skipped,
+				Base: c.After, BaseStored: c.AfterStored,
+				DropIfEmpty: c.Role == RoleParent && c.Before.kind() == Absent,
+			})
+		}
+		if touched {
+			p.Undoes = append(p.Undoes, idOf(e.seq))
+		}
+	}
+	for i := range p.Items {
+		it := &p.Items[i]
+		if it.Want.kind() != File {
+			it.Stored, it.Missing = true, ""
+		} else if !it.Stored && it.Missing == "" {
+			it.Missing = "not_stored"
+		}
+		hd, err := h.head(ctx, it.Path)
+		if err != nil {
+			return err
+		}
+		if hd == nil { // the only operations on it were aborted
+			it.Head, it.HeadBefore, it.HeadSettled = it.Want, it.Want, true
+			continue
+		}
+		l := lasts[it.Path]
+		it.Foreign = hd.c.Principal != l.principal || hd.c.Session != l.session
+		if !it.Foreign {
+			it.HeadID = idOf(hd.seq)
+		}
+		it.HeadSettled = hd.c.Outcome != Presumed
+		for _, c := range hd.c.Changes {
+			if c.Path == it.Path {
+				it.Head, it.HeadBefore = c.After, c.Before
+			}
+		}
+	}
+	sort.SliceStable(p.Items, func(i, j int) bool {
+		a, b := &p.Items[i], &p.Items[j]
+		if ra, rb := a.rank(), b.rank(); ra != rb {
+			return ra < rb
+		}
+		if a.Want.kind() == Absent {
+			return a.Path > b.Path // a child sorts after its parent, so this takes children first
+		}
+		return a.Path < b.Path
+	})
+	return nil
+}
+
+func (it *Item) rank() int {
+	switch {
+	case it.Want.kind() == Dir:
+		return 0
+	case it.DropIfEmpty:
+		return 3
+	case it.Want.kind() == Absent:
+		return 2
+	}
+	return 1
+}
+
+// within reports whether path is one of only, or below one; an empty list holds everything.
+func within(path string, only []string) bool {
+	for _, o := range only {
+		if path == o || strings.HasPrefix(path, strings.TrimRight(o, "/\\")+"/") || strings.HasPrefix(path, strings.TrimRight(o, "/\\")+"\\") {
+			return true
+		}
+	}
+	return len(only) == 0
+}
+
+// visible finds the checkpoint id if who may see it.
+func visible(ctx context.Context, h history, who Scope, id ID) (entry, error) {
+	seq, err := id.seq()
+	if err != nil {
+		return entry{}, err
+	}
+	e, err := h.entry(ctx, seq)
+	if err != nil {
+		return entry{}, err
+	}
+	if !who.sees(e.c.Principal, e.c.Session) {
+		return entry{}, ErrNotFound
+	}
+	return e, nil
+}
+
+// makeUndo plans the undo of the newest operation of this session that is not undone, or with redo set the redo of the
+// newest undo that no later change has cut off.
+//
+// An undo is an operation with UndoOf; a redo is the undo of an undo. An operation is cancelled when an operation that
+// is itself not cancelled undoes it. Going from the newest down, everything that could cancel an operation has been
+// seen before the operation comes up.
+func makeUndo(ctx context.Context, h history, who Scope, redo bool) (*Plan, error) {
+	if who.AllSessions {
+		return nil, &BadOpError{"", "undo and redo belong to one session"}
+	}
+	cancelled := map[int64]bool{}
+	found := int64(0)
+	var pending []entry // live undo operations, newest first, while looking for a redo
+	err := h.newest(ctx, who, func(e entry) bool {
+		if !e.changes() || cancelled[e.seq] {
+			return true
+		}
+		if e.undoOf != 0 {
+			cancelled[e.undoOf] = true
+			pending = append(pending, e)
+			return true
+		}
+		if !redo {
+			found = e.seq
+		}
+		return false // for redo: an ordinary change cuts off the undos before it
+	})
+	if err != nil {
+		return nil, err
+	}
+	if redo {
+		// A live operation with undoOf is an undo unless what it undoes is an undo itself.
+		for _, e := range pending {
+			of, err := h.entry(ctx, e.undoOf)
+			if err != nil && err != ErrNotFound {
+				return nil, err
+			}
+			if err == nil && of.undoOf == 0 {
+				found = e.seq
+				break
+			}
+		}
+	}
+	if found == 0 {
+		return nil, ErrNothing
+	}
+	e, err := h.entry(ctx, found)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{Mode: ModeState, UndoOf: idOf(found)}
+	return p, p.fill(ctx, h, []entry{e}, nil)
+}

@@ -1,0 +1,268 @@
+package checkpoint
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Purge says which contents must not be in the store any longer.
+type Purge struct {
+	Match  func(path string) bool // every content that a matching path ever had
+	Hash   string                 // this content, wherever it was
+	DryRun bool
+}
+
+// Purged says what a purge removed, or would remove.
+type Purged struct {
+	Contents    int
+	Checkpoints int      // that lost a content
+	AlsoAt      []string // other paths that had the same bytes and lose them too
+}
+
+// Purge removes contents so that none of their bytes stay in the store's files: the rows, what deltas of them are left, free
+// pages and the log. The hashes go too, because a hash confirms a guess. Checkpoints stay and say "purged". It needs
+// as much free disk space as the store takes, and holds up saves while it runs.
+//
+// What the disk itself keeps of overwritten or unlinked blocks, and copies of the store made before, are out of its reach.
+func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
+	if err := d.enter(); err != nil {
+		return Purged{}, err
+	}
+	defer d.active.Done()
+	if p.Match == nil && p.Hash == "" {
+		return Purged{}, &BadOpError{"", "nothing to purge is named"}
+	}
+	d.keep.making.Lock() // no gc meanwhile
+	defer d.keep.making.Unlock()
+	if d.seal.on() && !p.DryRun {
+		if _, _, err := d.seal.ownKey(ctx, d); err != nil {
+			return Purged{}, fmt.Errorf("purging: %w", err)
+		}
+	}
+	w := &purger{d: d, p: p}
+	if err := d.com.do(ctx, w.run); err != nil && !errors.Is(err, errDry) {
+		return Purged{}, fmt.Errorf("purging: %w", err)
+	}
+	if p.DryRun {
+		return w.r, nil
+	}
+	for _, f := range w.files {
+		if checkExtName(f) {
+			if err := removeFile(d.extPath(f)); err != nil {
+				return w.r, fmt.Errorf("purging: the catalog is clean, a file is not gone: %w", err)
+			}
+		}
+	}
+	// Also when nothing was found: a purge that was interrupted here is completed by the next one.
+	if err := d.scour(ctx); err != nil {
+		return w.r, fmt.Errorf("purging: the contents are gone from the catalog, but free space could not be cleaned: %w", err)
+	}
+	return w.r, d.keep.measure(ctx)
+}
+
+var errDry = errors.New("dry run")
+
+type purger struct {
+	d     *DB
+	p     Purge
+	r     Purged
+	files []string
+}
+
+func (w *purger) run(ctx context.Context, c *committer) error {
+	w.r, w.files = Purged{}, nil
+	targets, err := w.targets(ctx, c)
+	if err != nil {
+		return err
+	}
+	uses, err := w.uses(ctx, c, targets)
+	if err != nil {
+		return err
+	}
+	if w.p.DryRun {
+		w.r.Contents = len(targets)
+		return errDry
+	}
+	if err := c.bump(ctx); err != nil {
+		return err
+	}
+	// First every delta that stands on one of them and stays, while it can still be read.
+	for id := range targets {
+		children, err := c.ids(ctx, "SELECT id FROM data WHERE base=?", id)
+		if err != nil {
+			return err
+		}
+		for _, k := range children {
+			if targets[k] {
+				continue
+			}
+			p, err := w.d.whole(ctx, c, k)
+			if err != nil {
+				return err
+			}
+			if p == nil {
+				// Sealed to another process's key, or damaged: nobody can tell it from what has to go.
+				return fmt.Errorf("a later version of it cannot be read and stored anew: %w", ErrSealed)
+			}
+			old, err := c.replaceData(ctx, k, p)
+			if err != nil {
+				return err
+			}
+			if old != "" {
+				w.files = append(w.files, old)
+			}
+		}
+	}
+	for _, u := range uses {
+		if targets[u.b] {
+			err := c.exec(ctx, "UPDATE change SET bsize=(SELECT size FROM object WHERE id=bobj), bobj=NULL, skipped=? WHERE op=? AND n=?",
+				skipPurged, u.op, u.n)
+			if err != nil {
+				return err
+			}
+		}
+		if targets[u.a] {
+			err := c.exec(ctx, "UPDATE change SET asize=(SELECT size FROM object WHERE id=aobj), aobj=NULL WHERE op=? AND n=?", u.op, u.n)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	for id := range targets { // only targets stand on targets now
+		if err := c.exec(ctx, "UPDATE data SET base=NULL WHERE base=?", id); err != nil {
+			return err
+		}
+	}
+	for id := range targets {
+		f, err := c.dropData(ctx, id)
+		if err != nil {
+			return err
+		}
+		if f != "" {
+			w.files = append(w.files, f)
+		}
+		if err := c.exec(ctx, "DELETE FROM object WHERE id=?", id); err != nil {
+			return err
+		}
+		w.r.Contents++
+	}
+	return nil
+}
+
+func (w *purger) targets(ctx context.Context, c *committer) (map[int64]bool, error) {
+	out := map[int64]bool{}
+	if w.p.Hash != "" {
+		h, err := parseHash(w.p.Hash)
+		if err != nil {
+			return nil, &BadOpError{"", err.Error()}
+		}
+		ids, err := c.ids(ctx, "SELECT id FROM object WHERE hash=?", h[:])
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range ids {
+			out[id] = true
+		}
+	}
+	if w.p.Match == nil {
+		return out, nil
+	}
+	paths, err := w.paths(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range paths {
+		for _, col := range []string{"bobj", "aobj"} {
+			ids, err := c.ids(ctx, "SELECT "+col+" FROM change WHERE path=? AND "+col+" IS NOT NULL", p)
+			if err != nil {
+				return nil, err
+			}
+			for _, id := range ids {
+				out[id] = true
+			}
+		}
+	}
+	return out, nil
+}
+
+func (w *purger) paths(ctx context.Context, c *committer) ([]int64, error) {
+	s, err := c.stmt(ctx, "SELECT id, path FROM path")
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.QueryContext(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []int64
+	for rows.Next() {
+		var id int64
+		var p []byte
+		if err := rows.Scan(&id, &p); err != nil {
+			return nil, err
+		}
+		if w.p.Match(string(p)) {
+			out = append(out, id)
+		}
+	}
+	return out, rows.Err()
+}
+
+// use is a change that refers to a target.
+type use struct{ op, n, b, a int64 }
+
+// uses finds the changes that refer to targets and counts them.
+func (w *purger) uses(ctx context.Context, c *committer, targets map[int64]bool) ([]use, error) {
+	s, err := c.stmt(ctx, "SELECT change.op, change.n, ifnull(bobj,0), ifnull(aobj,0), path.path FROM change JOIN path ON path.id=change.path")
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.QueryContext(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var out []use
+	ops := map[int64]bool{}
+	also := map[string]bool{}
+	for rows.Next() {
+		var u use
+		var p sql.RawBytes
+		if err := rows.Scan(&u.op, &u.n, &u.b, &u.a, &p); err != nil {
+			return nil, err
+		}
+		if !targets[u.b] && !targets[u.a] {
+			continue
+		}
+		out = append(out, u)
+		ops[u.op] = true
+		if w.p.Match == nil || !w.p.Match(string(p)) {
+			also[string(p)] = true
+		}
+	}
+	w.r.Checkpoints = len(ops)
+	w.r.AlsoAt = slices.Sorted(maps.Keys(also))
+	return out, rows.Err()
+}
+
+// scour rewrites the file without its free pages and empties the log.
+func (d *DB) scour(ctx context.Context) error {
+	return d.com.alone(ctx, func(ctx context.Context, c *committer) error {
+		if _, err := c.conn.ExecContext(ctx, "VACUUM"); err != nil {
+			return err
+		}
+		var busy, log, moved int
+		if err := c.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &moved); err != nil {
+			return err
+		}
+		if busy != 0 {
+			return errors.New("somebody is reading the store; run the purge again")
+		}
+		return nil
+	})
+}

@@ -1,0 +1,82 @@
+package checkpoint_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"testing"
+
+	"moltisfs/checkpoint"
+)
+
+func TestPurgeLeavesNoByte(t *testing.T) {
+	for _, size := range []int{200, 5000, 600 << 10} { // inline, overflow pages, external file
+		dir := t.TempDir()
+		d := open(t, dir, checkpoint.Options{})
+		secret := randomText(size, 42)
+		needle := secret[50:90]
+		v := series(t, d, "/w/a", 8000, 10, 1)
+		// The secret comes into a file and goes again, and once more as a file of its own.
+		dirty := append(append([]byte{}, v[10]...), secret...)
+		save(t, d, op(edit("/w/a", v[10], dirty)))
+		after := append([]byte("// changed\n"), dirty...)
+		save(t, d, op(edit("/w/a", dirty, after)))
+		save(t, d, op(edit("/w/a", after, v[10])))
+		own := save(t, d, op(edit("/w/.env", nil, secret), edit("/w/copy", secret, nil)))
+		if len(contains(t, dir, needle)) == 0 {
+			t.Fatal("the test cannot see the secret where it is")
+		}
+		dry, err := d.Purge(ctx, checkpoint.Purge{Hash: sum(secret), DryRun: true})
+		if err != nil || dry.Contents != 1 || dry.Checkpoints != 1 || len(dry.AlsoAt) != 2 {
+			t.Errorf("dry run: %+v %v", dry, err)
+		}
+		sound(t, d)
+		p, err := d.Purge(ctx, checkpoint.Purge{Match: func(p string) bool { return p == "/w/.env" }})
+		if err != nil || p.Contents != 1 || len(p.AlsoAt) != 1 || p.AlsoAt[0] != "/w/copy" {
+			t.Fatalf("purge by path: %+v %v", p, err)
+		}
+		sound(t, d)
+		if _, err := d.Content(ctx, sum(secret)); !errors.Is(err, checkpoint.ErrNoContent) {
+			t.Error("the content must be gone:", err)
+		}
+		for _, b := range [][]byte{dirty, after} {
+			if p, err = d.Purge(ctx, checkpoint.Purge{Hash: sum(b)}); err != nil || p.Contents != 1 {
+				t.Fatalf("purge by hash: %+v %v", p, err)
+			}
+		}
+		sound(t, d)
+		if f := contains(t, dir, needle); len(f) != 0 {
+			t.Errorf("%d bytes: after the purge the secret is still in %v", size, f)
+		}
+		h, _ := hex.DecodeString(sum(secret))
+		if f := contains(t, dir, h); len(f) != 0 {
+			t.Errorf("and its hash in %v", f)
+		}
+		for i, b := range v {
+			got, err := d.Content(ctx, sum(b))
+			if err != nil || !bytes.Equal(got, b) {
+				t.Errorf("version %d, which was based on what went, must still be there: %v", i, err)
+			}
+		}
+		c, err := d.Get(ctx, own, ann)
+		if err != nil || c.Changes[1].Skipped != "purged" || c.Changes[1].Before.Hash != "" || c.Changes[1].Before.Size != int64(size) {
+			t.Errorf("the checkpoint must say what happened: %+v %v", c, err)
+		}
+		series(t, d, "/w/a", 8000, 3, 5)
+		sound(t, d)
+	}
+}
+
+func TestPurgeNeedsATarget(t *testing.T) {
+	d := open(t, t.TempDir(), checkpoint.Options{})
+	var bad *checkpoint.BadOpError
+	for _, p := range []checkpoint.Purge{{}, {Hash: "no"}, {Hash: strings.Repeat("g", 64)}} {
+		if _, err := d.Purge(ctx, p); !errors.As(err, &bad) {
+			t.Errorf("%+v: %v", p, err)
+		}
+	}
+	if p, err := d.Purge(ctx, checkpoint.Purge{Hash: sum(nil)}); err != nil || p.Contents != 0 {
+		t.Errorf("nothing there to purge is no error: %+v %v", p, err)
+	}
+}

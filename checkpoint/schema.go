@@ -1,0 +1,43 @@
+package checkpoint
+
+// The catalog. Everything that repeats (paths, sessions, tools, owners and modes, hashes) is interned, because a row
+// that is written at every edit should cost what the edit costs.
+//
+//   - object: a content that was ever seen, by hash. Its bytes, if they are stored, are the row of the same id in data.
+//   - data.base is the object that a delta applies to; depth counts the deltas below. A base is never deleted before its
+//     children are re-encoded, in the same transaction.
+//   - op.seq is never used twice: gc keeps the newest row.
+//   - meta.gen goes up whenever rows that other processes may have cached (paths, objects, data) are deleted or changed.
+const schemaVersion = 1
+
+const schema = `
+CREATE TABLE meta(k TEXT PRIMARY KEY, v) WITHOUT ROWID;
+CREATE TABLE word(id INTEGER PRIMARY KEY, s TEXT NOT NULL UNIQUE);
+CREATE TABLE session(id INTEGER PRIMARY KEY, principal TEXT NOT NULL, name TEXT NOT NULL, UNIQUE(principal, name));
+CREATE TABLE turn(id INTEGER PRIMARY KEY, session INTEGER NOT NULL, name TEXT NOT NULL, after INTEGER NOT NULL,
+	ts INTEGER NOT NULL, UNIQUE(session, name));
+CREATE TABLE path(id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE);
+CREATE TABLE attr(id INTEGER PRIMARY KEY, mode INTEGER NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL,
+	xattrs BLOB NOT NULL, UNIQUE(mode, uid, gid, xattrs));
+CREATE TABLE object(id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, size INTEGER NOT NULL);
+CREATE TABLE data(id INTEGER PRIMARY KEY, codec INTEGER NOT NULL, base INTEGER, depth INTEGER NOT NULL,
+	key INTEGER, bytes INTEGER NOT NULL, z BLOB NOT NULL);
+CREATE INDEX data_base ON data(base) WHERE base IS NOT NULL;
+CREATE INDEX data_ext ON data(bytes) WHERE codec & 4;
+CREATE TABLE op(seq INTEGER PRIMARY KEY, ts INTEGER NOT NULL, session INTEGER NOT NULL, turn INTEGER, tool INTEGER NOT NULL,
+	kind INTEGER NOT NULL, outcome INTEGER NOT NULL DEFAULT 0, pin INTEGER NOT NULL DEFAULT 0, label TEXT,
+	undo_of INTEGER, restore_of INTEGER);
+CREATE INDEX op_session ON op(session);
+CREATE INDEX op_label ON op(label) WHERE label IS NOT NULL;
+CREATE TABLE change(op INTEGER NOT NULL, n INTEGER NOT NULL, path INTEGER NOT NULL, role INTEGER NOT NULL, skipped TEXT,
+	bkind INTEGER NOT NULL, battr INTEGER, bmtime INTEGER, bobj INTEGER, bsize INTEGER, btarget BLOB,
+	akind INTEGER NOT NULL, aattr INTEGER, amtime INTEGER, aobj INTEGER, asize INTEGER, atarget BLOB,
+	PRIMARY KEY(op, n)) WITHOUT ROWID;
+CREATE INDEX change_path ON change(path, op);
+CREATE TABLE seal(id INTEGER PRIMARY KEY, wrapped BLOB NOT NULL);
+CREATE TABLE trash(id INTEGER PRIMARY KEY, ts INTEGER NOT NULL, expires INTEGER NOT NULL, principal TEXT NOT NULL,
+	session TEXT NOT NULL, path BLOB NOT NULL, parked BLOB, op INTEGER, phase INTEGER NOT NULL, kind TEXT NOT NULL,
+	size INTEGER NOT NULL, files INTEGER NOT NULL, ident TEXT NOT NULL);
+CREATE INDEX trash_expires ON trash(expires);
+CREATE INDEX trash_op ON trash(op) WHERE op IS NOT NULL;
+`

@@ -1,0 +1,64 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+)
+
+// Stats describes the store.
+type Stats struct {
+	Checkpoints, Changes, Paths, Sessions int
+	Pinned, Trashed                       int
+	Contents, Deltas, External            int
+	DeepestChain                          int
+	ContentBytes                          int64 // of the stored contents, as they were
+	StoredBytes                           int64 // as they are stored
+	UsedBytes                             int64 // of MaxBytes: catalog, indexes and contents
+	MaxBytes                              int64
+	FreeBytes                             int64 // in the file, for coming saves
+	Oldest, Newest                        time.Time
+	SQLite                                string
+}
+
+// Stats counts.
+func (d *DB) Stats(ctx context.Context) (Stats, error) {
+	s := Stats{MaxBytes: d.o.MaxBytes}
+	err := d.view(ctx, func(h *dbHistory) (err error) {
+		var oldest, newest, free, page int64
+		err = h.q.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM op), (SELECT count(*) FROM change), (SELECT count(*) FROM path),
+			(SELECT count(*) FROM session), (SELECT count(*) FROM op WHERE pin), (SELECT count(*) FROM trash WHERE phase IN (0,1)),
+			(SELECT ifnull(min(ts),0) FROM op), (SELECT ifnull(max(ts),0) FROM op),
+			(SELECT freelist_count FROM pragma_freelist_count), (SELECT page_size FROM pragma_page_size), sqlite_version()`).
+			Scan(&s.Checkpoints, &s.Changes, &s.Paths, &s.Sessions, &s.Pinned, &s.Trashed, &oldest, &newest, &free, &page, &s.SQLite)
+		if err != nil {
+			return err
+		}
+		if s.Checkpoints > 0 {
+			s.Oldest, s.Newest = time.Unix(0, oldest), time.Unix(0, newest)
+		}
+		s.FreeBytes = free * page
+		err = h.q.QueryRowContext(ctx, `SELECT count(*), ifnull(sum(d.base IS NOT NULL),0), ifnull(sum(d.codec & 4 <> 0),0), ifnull(max(d.depth),0),
+			ifnull(sum(o.size),0), ifnull(sum(d.bytes),0) FROM data d JOIN object o ON o.id=d.id`).
+			Scan(&s.Contents, &s.Deltas, &s.External, &s.DeepestChain, &s.ContentBytes, &s.StoredBytes)
+		if err != nil {
+			return err
+		}
+		s.UsedBytes, err = d.usedBytes(ctx, h.q)
+		return err
+	})
+	if err != nil {
+		return Stats{}, fmt.Errorf("counting the store: %w", err)
+	}
+	return s, nil
+}
+
+func removeFile(name string) error {
+	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

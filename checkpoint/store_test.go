@@ -1,0 +1,332 @@
+package checkpoint_test
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"filippo.io/age"
+
+	"moltisfs/checkpoint"
+)
+
+func TestModes(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIPPED: no mode bits on this system")
+	}
+	root := t.TempDir()
+	dir := filepath.Join(root, "data", "store")
+	d := open(t, dir, checkpoint.Options{})
+	save(t, d, op(edit("/w/big", randomText(600<<10, 1), nil)))
+	n := 0
+	err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		fi, err := e.Info()
+		if err != nil {
+			return err
+		}
+		want := fs.FileMode(0o600)
+		if e.IsDir() {
+			want = 0o700
+		}
+		if fi.Mode().Perm() != want {
+			t.Errorf("%s has mode %v, want %v", p, fi.Mode().Perm(), want)
+		}
+		n++
+		return nil
+	})
+	if err != nil || n < 6 {
+		t.Fatalf("%d files seen: %v", n, err)
+	}
+	other := filepath.Join(root, "loose")
+	if err := os.Mkdir(other, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	open(t, other, checkpoint.Options{})
+	if fi, err := os.Stat(other); err != nil || fi.Mode().Perm() != 0o700 {
+		t.Errorf("a loose directory must be tightened: %v %v", fi.Mode(), err)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	root := t.TempDir()
+	file := filepath.Join(root, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(root, "link")
+	if err := os.Symlink(t.TempDir(), link); err != nil {
+		t.Fatal(err)
+	}
+	strange := filepath.Join(root, "strange")
+	os.Mkdir(strange, 0o700)
+	os.WriteFile(filepath.Join(strange, "checkpoints.db"), []byte(strings.Repeat("this is no database ", 500)), 0o600)
+	linked := filepath.Join(root, "linked")
+	os.Mkdir(linked, 0o700)
+	os.Symlink(file, filepath.Join(linked, "checkpoints.db"))
+	for name, dir := range map[string]string{"a file": file, "a symlink": link, "a strange file": strange, "a linked database": linked} {
+		if d, err := checkpoint.Open(dir, checkpoint.Options{}); err == nil {
+			d.Close()
+			t.Errorf("%s must be refused", name)
+		}
+	}
+	for name, o := range map[string]checkpoint.Options{
+		"durability": {Durability: "usually"}, "negative": {MaxBytes: -1}, "recipient": {EncryptTo: "age1nonsense"}, "identity": {Identities: []string{"x"}},
+	} {
+		if d, err := checkpoint.Open(t.TempDir(), o); err == nil {
+			d.Close()
+			t.Errorf("bad %s must be refused", name)
+		}
+	}
+	newer := t.TempDir()
+	if d, err := checkpoint.Open(newer, checkpoint.Options{}); err != nil {
+		t.Fatal(err)
+	} else {
+		d.Close()
+	}
+	db, err := sql.Open("sqlite", filepath.Join(newer, "checkpoints.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec("PRAGMA user_version=99"); err != nil {
+		t.Fatal(err)
+	}
+	db.Close()
+	var v *checkpoint.VersionError
+	if _, err := checkpoint.Open(newer, checkpoint.Options{}); !errors.As(err, &v) {
+		t.Errorf("a store of a newer program is a VersionError, not %v", err)
+	}
+	odd := filepath.Join(root, "sp ace", "per%41cent?#&x=y")
+	d := open(t, odd, checkpoint.Options{})
+	save(t, d, op(edit("/w/a", []byte("1"), nil)))
+	if _, err := os.Stat(filepath.Join(odd, "checkpoints.db-wal")); err != nil {
+		t.Error("the store must be where it was asked to be:", err)
+	}
+}
+
+func TestReopen(t *testing.T) {
+	dir := t.TempDir()
+	var last [][]byte
+	for round := range 3 {
+		d, err := checkpoint.Open(dir, checkpoint.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if round == 0 {
+			last = series(t, d, "/w/a", 10_000, 3, 1)
+		} else {
+			// The base comes from the store now, not from memory: still a delta.
+			before := stats(t, d)
+			b := last[len(last)-1]
+			next := append([]byte(fmt.Sprintf("// round %d\n", round)), b...)
+			save(t, d, op(edit("/w/a", b, next)))
+			if s := stats(t, d); s.StoredBytes-before.StoredBytes > 200 {
+				t.Errorf("an edit after reopening took %d bytes", s.StoredBytes-before.StoredBytes)
+			}
+			last = append(last, next)
+		}
+		for _, b := range last {
+			if _, err := d.Content(ctx, sum(b)); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := d.Settle(ctx, save(t, d, op(edit("/w/z", nil, []byte("z")))), checkpoint.Committed); err != nil {
+			t.Fatal(err)
+		}
+		sound(t, d)
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := open(t, dir, checkpoint.Options{})
+	p, err := d.List(ctx, checkpoint.Filter{Principal: "ann", Session: "s", Path: "/w/z"})
+	if err != nil || len(p.Checkpoints) != 3 {
+		t.Fatal(p, err)
+	}
+	for _, c := range p.Checkpoints {
+		if c.Outcome != checkpoint.Committed {
+			t.Errorf("%s: an outcome must survive Close: %q", c.ID, c.Outcome)
+		}
+	}
+}
+
+// tamper changes stored bytes behind the store's back.
+func tamper(t *testing.T, dir, q string, args ...any) {
+	t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(dir, "checkpoints.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	r, err := db.Exec(q, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := r.RowsAffected(); n == 0 {
+		t.Fatal("nothing was tampered with")
+	}
+}
+
+func TestTamperedContentIsCorrupt(t *testing.T) {
+	for name, c := range map[string]struct {
+		q    string
+		args []any
+	}{
+		"payload":           {"UPDATE data SET z=randomblob(length(z)) WHERE base IS NULL", nil},
+		"raw payload":       {"UPDATE data SET z=x'00', codec=0", nil},
+		"delta":             {"UPDATE data SET z=randomblob(length(z)) WHERE base IS NOT NULL", nil},
+		"size":              {"UPDATE object SET size=size+1", nil},
+		"negative size":     {"UPDATE object SET size=-5", nil},
+		"huge size":         {"UPDATE object SET size=1<<60", nil},
+		"codec":             {"UPDATE data SET codec=codec|2", nil},
+		"unknown codec":     {"UPDATE data SET codec=8", nil},
+		"file name":         {"UPDATE data SET codec=4, z='../../../../../../etc/passwd', bytes=10", nil},
+		"absolute name":     {"UPDATE data SET codec=4, z='/etc/passwd', bytes=10", nil},
+		"base gone":         {"UPDATE data SET base=999999 WHERE base IS NOT NULL", nil},
+		"base is itself":    {"UPDATE data SET base=id WHERE base IS NOT NULL", nil},
+		"another's payload": {"UPDATE data SET z=(SELECT z FROM data WHERE base IS NULL LIMIT 1), codec=1, base=NULL", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			d := open(t, dir, checkpoint.Options{})
+			v := series(t, d, "/w/a", 3000, 5, 1)
+			for _, b := range v {
+				if _, err := d.Content(ctx, sum(b)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tamper(t, dir, c.q, c.args...)
+			bad := 0
+			for _, b := range v {
+				got, err := d.Content(ctx, sum(b))
+				var corrupt *checkpoint.CorruptError
+				switch {
+				case err == nil && string(got) == string(b):
+				case errors.As(err, &corrupt), errors.Is(err, checkpoint.ErrSealed):
+					bad++
+				default:
+					t.Errorf("damage must be a CorruptError and never other bytes: %v", err)
+				}
+			}
+			if bad == 0 {
+				t.Error("the damage went unnoticed")
+			}
+			r, err := d.Check(ctx, true)
+			if err != nil || len(r.Problems)+r.Sealed == 0 {
+				t.Errorf("check must find it: %+v %v", r, err)
+			}
+			// The store must still take saves: a damaged base is no base.
+			save(t, d, op(edit("/w/a", v[len(v)-1], []byte("fresh"))))
+		})
+	}
+}
+
+func TestTamperedFile(t *testing.T) {
+	dir := t.TempDir()
+	d := open(t, dir, checkpoint.Options{})
+	body := randomText(600<<10, 1)
+	save(t, d, op(edit("/w/a", body, nil)))
+	var name string
+	filepath.WalkDir(filepath.Join(dir, "blobs"), func(p string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			name = p
+		}
+		return nil
+	})
+	good, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, b := range map[string][]byte{"short": good[:len(good)-1], "long": append(append([]byte{}, good...), 0), "flipped": append(append([]byte{}, good[:len(good)-1]...), good[len(good)-1]^1), "empty": {}, "gone": nil} {
+		if b == nil {
+			err = os.Remove(name)
+		} else {
+			err = os.WriteFile(name, b, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var corrupt *checkpoint.CorruptError
+		if _, err := d.Content(ctx, sum(body)); !errors.As(err, &corrupt) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if r, err := d.Check(ctx, true); err != nil || len(r.Problems) == 0 || len(r.Problems[0].Paths) != 1 {
+			t.Errorf("%s: check must find it and say which path it was: %+v %v", what, r, err)
+		}
+	}
+}
+
+func TestEncryption(t *testing.T) {
+	id, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	o := checkpoint.Options{EncryptTo: id.Recipient().String()}
+	needle := "the secret words in this file"
+	body := append(source(5000, 1), needle...)
+	big := randomText(600<<10, 7)
+	d, err := checkpoint.Open(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := append([]byte("// edited\n"), body...)
+	save(t, d, op(edit("/w/a", body, next), edit("/w/big", big, nil), edit("/w/tiny", []byte(needle), nil)))
+	for _, b := range [][]byte{body, next, big, []byte(needle)} {
+		if got, err := d.Content(ctx, sum(b)); err != nil || string(got) != string(b) {
+			t.Error("a process must read back what it saved itself:", err)
+		}
+	}
+	if s := stats(t, d); s.Deltas != 1 {
+		t.Errorf("encryption must not end deltas: %+v", s)
+	}
+	sound(t, d)
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range [][]byte{[]byte(needle), big[1000:1040]} {
+		if f := contains(t, dir, n); len(f) > 0 {
+			t.Errorf("plain text in %v", f)
+		}
+	}
+	blind := open(t, dir, o)
+	if _, err := blind.Content(ctx, sum(body)); !errors.Is(err, checkpoint.ErrSealed) {
+		t.Errorf("without the identity an earlier process' content is ErrSealed, not %v", err)
+	}
+	save(t, blind, op(edit("/w/a", next, body[:100]))) // no base to be read, no trouble
+	if r, err := blind.Check(ctx, true); err != nil || r.Sealed == 0 || len(r.Problems) > 0 {
+		t.Errorf("sealed is not damaged: %+v %v", r, err)
+	}
+	plain := open(t, dir, checkpoint.Options{})
+	if _, err := plain.Content(ctx, sum(body)); !errors.Is(err, checkpoint.ErrSealed) {
+		t.Errorf("%v", err)
+	}
+	o.Identities = []string{"# a comment\n" + id.String() + "\n"}
+	key := open(t, dir, o)
+	for _, b := range [][]byte{body, next, big, body[:100]} {
+		if got, err := key.Content(ctx, sum(b)); err != nil || string(got) != string(b) {
+			t.Error("with the identity everything can be read:", err)
+		}
+	}
+	save(t, key, op(edit("/w/a", body[:100], body[:50])))
+	sound(t, key)
+	if _, err := key.Purge(ctx, checkpoint.Purge{Hash: sum(body)}); err != nil {
+		t.Error(err)
+	}
+	if got, err := key.Content(ctx, sum(next)); err != nil || string(got) != string(next) {
+		t.Error("what stood on the purged content must be readable:", err)
+	}
+	tamper(t, dir, "UPDATE data SET z=(SELECT z FROM data WHERE codec=8 LIMIT 1)")
+	r, err := key.Check(ctx, true)
+	if err != nil || len(r.Problems) == 0 {
+		t.Errorf("exchanged rows must be found: %+v %v", r, err)
+	}
+}

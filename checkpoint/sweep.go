@@ -1,0 +1,304 @@
+package checkpoint
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+)
+
+// row states of the mark phase.
+const (
+	isObject = 1 << iota
+	isWanted // a checkpoint refers to it
+	isNeeded // wanted, or the base of something needed
+)
+
+type datum struct {
+	id, base, bytes int64
+	depth           int
+}
+
+// mark looks at one snapshot and answers which objects nothing needs and which deltas hang on bases that nothing wants.
+// Memory: one byte an object and 32 a stored content.
+func (g *collector) mark(ctx context.Context) (flags []byte, data []datum, newest int64, err error) {
+	tx, err := g.d.r.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	defer tx.Rollback()
+	var top int64
+	err = tx.QueryRowContext(ctx, "SELECT (SELECT ifnull(max(id),0) FROM object), (SELECT ifnull(max(seq),0) FROM op)").Scan(&top, &newest)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	flags = make([]byte, top+1)
+	each := func(q string, cols []any, fn func()) {
+		if err != nil {
+			return
+		}
+		var rows *sql.Rows
+		if rows, err = tx.QueryContext(ctx, q); err != nil {
+			return
+		}
+		defer rows.Close()
+		for rows.Next() {
+			if err = rows.Scan(cols...); err != nil {
+				return
+			}
+			fn()
+		}
+		err = rows.Err()
+	}
+	var id, other sql.NullInt64
+	each("SELECT id FROM object", []any{&id}, func() { flags[id.Int64] |= isObject })
+	each("SELECT bobj, aobj FROM change", []any{&id, &other}, func() {
+		for _, x := range []int64{id.Int64, other.Int64} {
+			if x > 0 && x <= top {
+				flags[x] |= isWanted | isNeeded
+			}
+		}
+	})
+	var m datum
+	var base sql.NullInt64
+	each("SELECT id, base, bytes, depth FROM data ORDER BY depth DESC", []any{&m.id, &base, &m.bytes, &m.depth}, func() {
+		m.base = base.Int64
+		data = append(data, m)
+		// Deepest first: whoever needs this one has been seen.
+		if m.id <= top && flags[m.id]&isNeeded != 0 && m.base > 0 && m.base <= top {
+			flags[m.base] |= isNeeded
+		}
+	})
+	return flags, data, newest, err
+}
+
+// sweep removes objects that nothing needs. What was marked may have become wanted again meanwhile; each transaction
+// looks at the checkpoints that are newer than the mark.
+func (g *collector) sweep(ctx context.Context) error {
+	flags, data, newest, err := g.mark(ctx)
+	if err != nil {
+		return err
+	}
+	if err := g.rekey(ctx, flags, data); err != nil {
+		return err
+	}
+	var dead []int64
+	deadData := map[int64]bool{}
+	for i := range data { // deepest first, so that a base goes after its children
+		if m := &data[i]; m.id < int64(len(flags)) && flags[m.id]&isNeeded == 0 {
+			dead = append(dead, m.id)
+			deadData[m.id] = true
+		}
+	}
+	for id, f := range flags {
+		if f&isObject != 0 && f&isNeeded == 0 && !deadData[int64(id)] {
+			dead = append(dead, int64(id))
+		}
+	}
+	var files []string
+	err = g.slices(ctx, func(ctx context.Context, c *committer, end time.Time) (bool, error) {
+		if len(dead) == 0 {
+			return false, nil
+		}
+		again, err := c.wantedSince(ctx, newest)
+		if err != nil {
+			return false, err
+		}
+		if err := c.bump(ctx); err != nil {
+			return false, err
+		}
+		var removed []string
+		for n := 0; len(dead) > 0; n++ {
+			if n%sliceRows == sliceRows-1 && time.Now().After(end) {
+				break
+			}
+			id := dead[0]
+			dead = dead[1:]
+			if again[id] {
+				continue
+			}
+			var child int64
+			if err := c.row(ctx, "SELECT id FROM data WHERE base=? LIMIT 1", id).Scan(&child); !errors.Is(err, sql.ErrNoRows) {
+				if err != nil {
+					return false, err
+				}
+				continue // a new delta stands on it
+			}
+			if deadData[id] {
+				name, err := c.dropData(ctx, id)
+				if err != nil {
+					return false, err
+				}
+				if name != "" {
+					removed = append(removed, name)
+				}
+				g.r.Contents++
+			}
+			if err := c.exec(ctx, "DELETE FROM object WHERE id=?", id); err != nil {
+				return false, err
+			}
+		}
+		files = append(files, removed...)
+		return len(dead) > 0, nil
+	})
+	// Only now: had a transaction failed, its files would still be named. What is not removed here is rubbish later.
+	if err == nil {
+		for _, f := range files {
+			g.d.removeExt(f)
+		}
+		g.r.Files += len(files)
+	}
+	return err
+}
+
+// wantedSince returns the objects that checkpoints newer than seq refer to.
+func (c *committer) wantedSince(ctx context.Context, seq int64) (map[int64]bool, error) {
+	out := map[int64]bool{}
+	for _, col := range []string{"bobj", "aobj"} {
+		ids, err := c.ids(ctx, "SELECT "+col+" FROM change WHERE op > ? AND "+col+" IS NOT NULL", seq)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range ids {
+			out[id] = true
+		}
+	}
+	return out, nil
+}
+
+// dropData deletes a row of data and returns the external file that it named.
+func (c *committer) dropData(ctx context.Context, id int64) (file string, err error) {
+	var z []byte
+	err = c.row(ctx, "SELECT z FROM data WHERE id=? AND codec & 4", id).Scan(&z)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return "", err
+	}
+	return string(z), c.exec(ctx, "DELETE FROM data WHERE id=?", id)
+}
+
+// rekey writes a wanted delta anew as a whole when the bases that only it keeps alive weigh more than twice as much, and
+// takes the mark from those.
+func (g *collector) rekey(ctx context.Context, flags []byte, data []datum) error {
+	by := make(map[int64]*datum, len(data))
+	children := map[int64]int{}
+	for i := range data {
+		by[data[i].id] = &data[i]
+		if data[i].base != 0 {
+			children[data[i].base]++
+		}
+	}
+	only := func(id int64) bool { // kept for one delta alone
+		return id < int64(len(flags)) && flags[id]&(isNeeded|isWanted) == isNeeded && children[id] == 1
+	}
+	type candidate struct {
+		id   int64
+		dead int64
+		row  []int64
+	}
+	var todo []candidate
+	for i := range data {
+		m := &data[i]
+		if m.id >= int64(len(flags)) || flags[m.id]&isWanted == 0 || !only(m.base) {
+			continue
+		}
+		c := candidate{id: m.id}
+		for b := by[m.base]; b != nil && only(b.id); b = by[b.base] {
+			c.dead += b.bytes
+			c.row = append(c.row, b.id)
+		}
+		if last := by[c.row[len(c.row)-1]]; last.base == 0 { // else a wanted base stays in the way
+			todo = append(todo, c)
+		}
+	}
+	var files []string
+	err := g.slices(ctx, func(ctx context.Context, c *committer, end time.Time) (bool, error) {
+		bumped := false
+		for len(todo) > 0 && time.Now().Before(end) {
+			t := todo[0]
+			todo = todo[1:]
+			p, err := g.d.whole(ctx, c, t.id)
+			if err != nil {
+				return false, err
+			}
+			if p == nil || int64(len(p.z)) > t.dead/2 {
+				continue
+			}
+			if !bumped {
+				if err := c.bump(ctx); err != nil {
+					return false, err
+				}
+				bumped = true
+			}
+			old, err := c.replaceData(ctx, t.id, p)
+			if err != nil {
+				return false, err
+			}
+			if old != "" {
+				files = append(files, old)
+			}
+			g.r.Rekeyed++
+			for _, id := range t.row {
+				flags[id] &^= isNeeded
+			}
+		}
+		return len(todo) > 0, nil
+	})
+	if err == nil {
+		for _, f := range files {
+			g.d.removeExt(f)
+		}
+	}
+	return err
+}
+
+// whole packs the content of object id without a base. nil when it cannot be read: then its bases must stay as they are.
+func (d *DB) whole(ctx context.Context, c *committer, id int64) (*part, error) {
+	var hb []byte
+	if err := c.row(ctx, "SELECT hash FROM object WHERE id=?", id).Scan(&hb); err != nil {
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil, nil
+		}
+		return nil, err
+	}
+	var h hash
+	copy(h[:], hb)
+	body, err := d.content(ctx, h)
+	if err != nil {
+		return nil, nil
+	}
+	p := &part{ver: &version{h: h, id: id, content: body}, packed: d.pack.pack(body, nil)}
+	if d.seal.on() {
+		// The key's row may not be there yet, and this is no place to begin another transaction.
+		if !d.seal.ready() {
+			return nil, nil
+		}
+		if p.z, p.key, err = d.seal.seal(ctx, d, h, p.codec, p.z); err != nil {
+			return nil, err
+		}
+		p.codec |= codecSealed
+	}
+	return p, nil
+}
+
+// replaceData makes the row of id hold p, without a base, and returns the external file that it named before.
+func (c *committer) replaceData(ctx context.Context, id int64, p *part) (old string, err error) {
+	var z []byte
+	err = c.row(ctx, "SELECT z FROM data WHERE id=? AND codec & 4", id).Scan(&z)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return "", err
+	}
+	var key any
+	if p.key != 0 {
+		key = p.key
+	}
+	stored, code := p.z, p.codec
+	if len(p.z) > extAbove {
+		// Should the transaction fail, the file is rubbish that gc finds.
+		name, err := c.db.writeExt(p.ver.h, p.z)
+		if err != nil {
+			return "", err
+		}
+		stored, code = []byte(name), code|codecExt
+	}
+	return string(z), c.exec(ctx, "UPDATE data SET codec=?, base=NULL, depth=0, key=?, bytes=?, z=? WHERE id=?", int64(code), key, len(p.z), stored, id)
+}

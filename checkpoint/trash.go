@@ -1,0 +1,372 @@
+package checkpoint
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// TrashID names an entry of the trash: as ID, with "tr-" in front.
+type TrashID string
+
+// How long the trash keeps what is put into it.
+const (
+	TrashOfUsers  = 168 * time.Hour
+	TrashOfAgents = 24 * time.Hour
+)
+
+// Phase says where the payload of a trash entry is. An entry found in Parking or Returning after a crash is settled by
+// looking: the payload is either still (again) at Path or at Parked.
+type Phase string
+
+// Phases.
+const (
+	Parking   Phase = "parking"   // announced; the rename may not have happened
+	Parked    Phase = "parked"    // in the trash
+	Returning Phase = "returning" // on its way back
+	Gone      Phase = "gone"      // restored or expired; the entry may be dropped
+)
+
+var phases = []Phase{Parking, Parked, Returning, Gone}
+
+// Trashed is one deleted file or tree. The catalog keeps the entry; the caller moves the payload.
+type Trashed struct {
+	ID                 TrashID
+	Principal, Session string
+	Path               string // where it was
+	Parked             string // where it is; "" when its content is in Checkpoint
+	Checkpoint         ID     // the operation that deleted it; GC keeps that as long as the entry is not Gone
+	Kind               Kind
+	Size               int64
+	Files              int    // in the whole tree
+	Identity           string // of what was parked, as the caller writes it: not anything else is moved back
+	Deleted, Expires   time.Time
+	Agent              bool // on Put: with Expires zero, keep it as long as an agent's, not a user's
+	Phase              Phase
+}
+
+// TrashPut records t, with Phase Parking when it has a Parked and Parked otherwise, and answers it completed. It is durable on
+// return: the payload is moved after that.
+func (d *DB) TrashPut(ctx context.Context, t Trashed) (Trashed, error) {
+	if err := d.enter(); err != nil {
+		return t, err
+	}
+	defer d.active.Done()
+	if t.Deleted.IsZero() {
+		t.Deleted = d.o.Now()
+	}
+	if t.Expires.IsZero() {
+		t.Expires = t.Deleted.Add(TrashOfUsers)
+		if t.Agent {
+			t.Expires = t.Deleted.Add(TrashOfAgents)
+		}
+	}
+	for _, p := range []string{t.Path, t.Parked} {
+		if p != "" && (!rooted(p) || len(p) > maxPath || strings.IndexByte(p, 0) >= 0) {
+			return t, &BadOpError{p, "path is not absolute, too long or has a NUL byte"}
+		}
+	}
+	if _, ok := kindCode(t.Kind); !ok || t.Kind == Absent || t.Kind == "" || t.Path == "" || t.Size < 0 || t.Files < 0 {
+		return t, &BadOpError{t.Path, "a trash entry needs a path, a kind and true sizes"}
+	}
+	if y := t.Expires.Year(); timeNs(t.Deleted) == nil || y <= oldestYear || y >= youngestYear {
+		return t, &BadOpError{t.Path, "the time is out of range"}
+	}
+	var op any
+	if t.Checkpoint != "" {
+		seq, err := t.Checkpoint.seq()
+		if err != nil {
+			return t, err
+		}
+		op = seq
+	} else if t.Parked == "" {
+		return t, &BadOpError{t.Path, "a trash entry needs a payload: parked, or in a checkpoint"}
+	}
+	t.Phase = Parked
+	if t.Parked != "" {
+		t.Phase = Parking
+	}
+	err := d.com.do(ctx, func(ctx context.Context, c *committer) error {
+		// Ids are never used twice: the newest row stays when it is dropped (see TrashDrop).
+		id, err := c.insert(ctx, `INSERT INTO trash(ts, expires, principal, session, path, parked, op, phase, kind, size, files, ident)
+			VALUES(?,?,?,?,?,?,?,?,?,?,?,?)`, t.Deleted.UnixNano(), t.Expires.UnixNano(), t.Principal, t.Session, []byte(t.Path),
+			[]byte(t.Parked), op, phaseCode(t.Phase), string(t.Kind), t.Size, t.Files, t.Identity)
+		t.ID = TrashID(makeID(trashPrefix, id))
+		return err
+	})
+	if err != nil {
+		return t, fmt.Errorf("recording trash: %w", err)
+	}
+	t.Agent = false
+	t.Deleted, t.Expires = time.Unix(0, t.Deleted.UnixNano()), time.Unix(0, t.Expires.UnixNano())
+	return t, nil
+}
+
+func phaseCode(p Phase) int {
+	for i, q := range phases {
+		if p == q {
+			return i
+		}
+	}
+	return -1
+}
+
+// TrashSettle moves an entry on to phase p. It is durable on return.
+func (d *DB) TrashSettle(ctx context.Context, id TrashID, p Phase) error {
+	n, err := parseID(trashPrefix, string(id))
+	if err != nil {
+		return err
+	}
+	if phaseCode(p) < 0 {
+		return &BadOpError{"", fmt.Sprintf("%q is no phase of trash", p)}
+	}
+	if err := d.enter(); err != nil {
+		return err
+	}
+	defer d.active.Done()
+	return d.update(ctx, "settling trash", "UPDATE trash SET phase=? WHERE id=?", phaseCode(p), n)
+}
+
+// TrashRename records that a payload lies elsewhere (its name was taken, or it was moved to another volume).
+func (d *DB) TrashRename(ctx context.Context, id TrashID, parked string) error {
+	n, err := parseID(trashPrefix, string(id))
+	if err != nil {
+		return err
+	}
+	if parked == "" || !rooted(parked) {
+		return &BadOpError{parked, "path is not absolute"}
+	}
+	if err := d.enter(); err != nil {
+		return err
+	}
+	defer d.active.Done()
+	return d.update(ctx, "renaming trash", "UPDATE trash SET parked=? WHERE id=?", []byte(parked), n)
+}
+
+// TrashDrop forgets an entry that is Gone; others are ErrNotFound. The newest row of all stays, so that its id is not given
+// out again; lists do not show it.
+func (d *DB) TrashDrop(ctx context.Context, id TrashID) error {
+	n, err := parseID(trashPrefix, string(id))
+	if err != nil {
+		return err
+	}
+	if err := d.enter(); err != nil {
+		return err
+	}
+	defer d.active.Done()
+	const gone = " WHERE id=?1 AND phase=3"
+	return d.com.do(ctx, func(ctx context.Context, c *committer) error {
+		var x int64
+		if err := c.row(ctx, "SELECT id FROM trash"+gone, n).Scan(&x); errors.Is(err, sql.ErrNoRows) {
+			return ErrNotFound
+		} else if err != nil {
+			return err
+		}
+		if err := c.exec(ctx, "UPDATE trash SET op=NULL, path=x'', parked=NULL, ident=''"+gone, n); err != nil {
+			return err
+		}
+		return c.exec(ctx, "DELETE FROM trash"+gone+" AND id < (SELECT max(id) FROM trash)", n)
+	})
+}
+
+// TrashFilter selects entries. Only those of Principal are seen unless AllPrincipals is set.
+type TrashFilter struct {
+	Principal     string
+	AllPrincipals bool
+	Path          string    // exactly
+	PathContains  string    // letters of either case
+	Expired       time.Time // only what has expired by then
+	Unsettled     bool      // only Parking and Returning: what a crash left; otherwise only Parked
+	Limit         int       // 20 when 0, at most 1000
+	Cursor        string
+}
+
+// TrashPage is a list of entries, newest first.
+type TrashPage struct {
+	Entries []Trashed
+	Next    string
+}
+
+const trashColumns = "SELECT id, ts, expires, principal, session, path, ifnull(parked,x''), ifnull(op,0), phase, kind, size, files, ident FROM trash"
+
+// TrashGet returns an entry of principal (any, with all); ErrNotFound when there is none or it is Gone.
+func (d *DB) TrashGet(ctx context.Context, id TrashID, principal string, all bool) (Trashed, error) {
+	n, err := parseID(trashPrefix, string(id))
+	if err != nil {
+		return Trashed{}, err
+	}
+	var t Trashed
+	err = d.view(ctx, func(h *dbHistory) error {
+		t, err = scanTrashed(h.q.QueryRowContext(ctx, trashColumns+" WHERE id=? AND phase<>3", n))
+		return err
+	})
+	if errors.Is(err, sql.ErrNoRows) || (err == nil && !all && t.Principal != principal) {
+		return Trashed{}, ErrNotFound
+	}
+	return t, err
+}
+
+func scanTrashed(row scanner) (Trashed, error) {
+	var t Trashed
+	var id, ts, expires, op int64
+	var phase int
+	var path, parked []byte
+	var kind string
+	err := row.Scan(&id, &ts, &expires, &t.Principal, &t.Session, &path, &parked, &op, &phase, &kind, &t.Size, &t.Files, &t.Identity)
+	if err != nil {
+		return t, err
+	}
+	t.ID, t.Checkpoint = TrashID(makeID(trashPrefix, id)), idOf(op)
+	t.Deleted, t.Expires = time.Unix(0, ts), time.Unix(0, expires)
+	t.Path, t.Parked, t.Kind = string(path), string(parked), Kind(kind)
+	if phase >= 0 && phase < len(phases) {
+		t.Phase = phases[phase]
+	}
+	return t, nil
+}
+
+// TrashList returns entries, newest first.
+func (d *DB) TrashList(ctx context.Context, f TrashFilter) (TrashPage, error) {
+	var w where
+	if f.Cursor != "" {
+		n, err := parseID(trashPrefix, f.Cursor)
+		if err != nil {
+			return TrashPage{}, &BadOpError{"", "the cursor is none that a list gave out"}
+		}
+		w.and("id < ?", n)
+	}
+	if f.Unsettled {
+		w.and("phase IN (0,2)")
+	} else {
+		w.and("phase = 1")
+	}
+	if !f.AllPrincipals {
+		w.and("principal = ?", f.Principal)
+	}
+	if f.Path != "" {
+		w.and("path = ?", []byte(f.Path))
+	}
+	if !f.Expired.IsZero() {
+		w.and("expires <= ?", clampNs(f.Expired))
+	}
+	limit := Filter{Limit: f.Limit}.limit()
+	page := TrashPage{Entries: []Trashed{}}
+	err := d.view(ctx, func(h *dbHistory) error {
+		rows, err := h.q.QueryContext(ctx, trashColumns+w.sql()+" ORDER BY id DESC", w.args...)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			t, err := scanTrashed(rows)
+			if err != nil {
+				return err
+			}
+			if f.PathContains != "" && !strings.Contains(strings.ToLower(t.Path), strings.ToLower(f.PathContains)) {
+				continue
+			}
+			if len(page.Entries) == limit {
+				page.Next = string(page.Entries[limit-1].ID)
+				break
+			}
+			page.Entries = append(page.Entries, t)
+		}
+		return rows.Err()
+	})
+	if err != nil {
+		return TrashPage{}, fmt.Errorf("listing trash: %w", err)
+	}
+	return page, nil
+}
+
+// A sidecar lies beside a parked payload, in the form of freedesktop.org with lines of our own, so that a person who finds
+// the payload knows what it is. It is signed with a secret of the store: one that was planted or altered is no reason to move
+// anything anywhere.
+
+// Sidecar renders the sidecar of t.
+func (d *DB) Sidecar(ctx context.Context, t Trashed) ([]byte, error) {
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	defer d.active.Done()
+	secret, err := d.secret(ctx)
+	if err != nil {
+		return nil, err
+	}
+	u := url.URL{Path: t.Path}
+	var b strings.Builder
+	b.WriteString("[Trash Info]\n")
+	b.WriteString("Path=" + u.EscapedPath() + "\n")
+	b.WriteString("DeletionDate=" + t.Deleted.Local().Format("2006-01-02T15:04:05") + "\n")
+	b.WriteString("X-Id=" + string(t.ID) + "\n")
+	b.WriteString("X-Principal=" + strconv.Quote(t.Principal) + "\n")
+	b.WriteString("X-Expires=" + t.Expires.UTC().Format(time.RFC3339) + "\n")
+	b.WriteString("X-Identity=" + strconv.Quote(t.Identity) + "\n")
+	b.WriteString("X-Mac=" + mac(secret, b.String()) + "\n")
+	return []byte(b.String()), nil
+}
+
+// ErrForged: a sidecar was not written by this store.
+var ErrForged = errors.New("the trash sidecar was not written by this store")
+
+// ReadSidecar checks a sidecar and returns the catalog's entry for it; what the sidecar says is not used for anything else.
+func (d *DB) ReadSidecar(ctx context.Context, data []byte) (Trashed, error) {
+	if err := d.enter(); err != nil {
+		return Trashed{}, err
+	}
+	secret, err := d.secret(ctx)
+	d.active.Done()
+	if err != nil {
+		return Trashed{}, err
+	}
+	if len(data) > 2*maxPath+4096 {
+		return Trashed{}, ErrForged
+	}
+	body, sum, ok := strings.Cut(string(data), "X-Mac=")
+	if !ok || !hmac.Equal([]byte(mac(secret, body)), []byte(strings.TrimSuffix(sum, "\n"))) {
+		return Trashed{}, ErrForged
+	}
+	for _, line := range strings.Split(body, "\n") {
+		if id, ok := strings.CutPrefix(line, "X-Id="); ok {
+			return d.TrashGet(ctx, TrashID(id), "", true)
+		}
+	}
+	return Trashed{}, ErrForged
+}
+
+func mac(secret []byte, body string) string {
+	m := hmac.New(sha256.New, secret)
+	m.Write([]byte("moltis-fs trash sidecar\n"))
+	m.Write([]byte(body))
+	return hex.EncodeToString(m.Sum(nil))
+}
+
+// secret returns the key that sidecars are signed with, making it the first time.
+func (d *DB) secret(ctx context.Context) ([]byte, error) {
+	const find = "SELECT v FROM meta WHERE k='secret'"
+	var s []byte
+	err := d.r.QueryRowContext(ctx, find).Scan(&s)
+	if errors.Is(err, sql.ErrNoRows) {
+		fresh := make([]byte, 32)
+		rand.Read(fresh)
+		err = d.com.do(ctx, func(ctx context.Context, c *committer) error {
+			if err := c.exec(ctx, "INSERT OR IGNORE INTO meta(k, v) VALUES('secret', ?)", fresh); err != nil {
+				return err
+			}
+			return c.row(ctx, find).Scan(&s)
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the store's secret: %w", err)
+	}
+	return s, nil
+}

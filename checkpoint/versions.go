@@ -1,0 +1,68 @@
+package checkpoint
+
+import (
+	"container/list"
+	"sync"
+)
+
+// version is a content in memory whose row is in the store: the base of the next delta of its path.
+type version struct {
+	path    string
+	id      int64 // of object and data
+	h       hash
+	depth   int
+	content []byte
+	gen     int64
+}
+
+// versions keeps the last content of each path, up to max bytes in all.
+type versions struct {
+	mu    sync.Mutex
+	max   int
+	bytes int
+	gen   int64
+	by    map[string]*list.Element
+	order list.List // newest first
+}
+
+// reset forgets everything that belongs to another generation than gen.
+func (v *versions) reset(gen int64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.gen, v.bytes, v.by = gen, 0, nil
+	v.order.Init()
+}
+
+func (v *versions) find(path string) *version {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	e := v.by[path]
+	if e == nil {
+		return nil
+	}
+	v.order.MoveToFront(e)
+	return e.Value.(*version)
+}
+
+func (v *versions) add(n *version) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if n.gen != v.gen || len(n.content) > v.max/4 {
+		return
+	}
+	if v.by == nil {
+		v.by = map[string]*list.Element{}
+	}
+	if e := v.by[n.path]; e != nil {
+		v.bytes -= len(e.Value.(*version).content) + 256
+		v.order.Remove(e)
+	}
+	v.by[n.path] = v.order.PushFront(n)
+	v.bytes += len(n.content) + 256
+	for v.bytes > v.max {
+		e := v.order.Back()
+		old := v.order.Remove(e).(*version)
+		delete(v.by, old.path)
+		v.bytes -= len(old.content) + 256
+	}
+}
