@@ -50,12 +50,21 @@ func validStart(b []byte, ended bool) bool {
 func tooManyControls(b []byte, per int) bool {
 	n := 0
 	for _, c := range b {
-		if c < ' ' && c != '\t' && c != '\n' && c != '\r' && c != '\f' && c != '\b' && c != 0x1b {
-			n++
-		}
+		n += int(foreign[c])
 	}
 	return n*per > len(b)
 }
+
+// foreign is 1 for control characters that texts do not use, else 0.
+var foreign = func() (t [256]uint8) {
+	for c := range 0x20 {
+		t[c] = 1
+	}
+	for _, c := range "\t\n\r\f\b\x1b" {
+		t[c] = 0
+	}
+	return t
+}()
 
 // wideText recognises UTF-16 and UTF-32 without a mark by where the NULs are: in one position of each unit only, and
 // with newlines or spaces that are whole units.

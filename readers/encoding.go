@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
@@ -12,7 +13,7 @@ import (
 	"golang.org/x/text/encoding/korean"
 	"golang.org/x/text/encoding/simplifiedchinese"
 	"golang.org/x/text/encoding/traditionalchinese"
-	"golang.org/x/text/encoding/unicode"
+	utf "golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/encoding/unicode/utf32"
 )
 
@@ -27,9 +28,9 @@ type textEncoding struct {
 
 // A byte order mark is taken off before a codec sees the text, so that all of them run without.
 var textEncodings = [...]textEncoding{
-	{name: "utf-8", aliases: "utf8 utf8sig utf8bom ascii usascii", codec: func() encoding.Encoding { return unicode.UTF8 }, unit: 1},
-	{name: "utf-16le", aliases: "utf16 ucs2 unicode utf16le", codec: func() encoding.Encoding { return unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM) }, unit: 2},
-	{name: "utf-16be", aliases: "utf16be", codec: func() encoding.Encoding { return unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM) }, unit: 2, big: true},
+	{name: "utf-8", aliases: "utf8 utf8sig utf8bom ascii usascii", codec: func() encoding.Encoding { return utf.UTF8 }, unit: 1},
+	{name: "utf-16le", aliases: "utf16 ucs2 unicode utf16le", codec: func() encoding.Encoding { return utf.UTF16(utf.LittleEndian, utf.IgnoreBOM) }, unit: 2},
+	{name: "utf-16be", aliases: "utf16be", codec: func() encoding.Encoding { return utf.UTF16(utf.BigEndian, utf.IgnoreBOM) }, unit: 2, big: true},
 	{name: "windows-1252", aliases: "cp1252 ansi 1252", codec: fixed(charmap.Windows1252), unit: 1},
 	{name: "iso-8859-1", aliases: "latin1 l1 88591", codec: fixed(charmap.ISO8859_1), unit: 1},
 	{name: "gb18030", aliases: "gbk gb2312 cp936 euccn xgbk", codec: fixed(simplifiedchinese.GB18030), unit: 1},
@@ -99,16 +100,25 @@ func lookupEncoding(name string) (*textEncoding, error) {
 	return nil, &BadEncoding{Name: name, Why: "it is not known here"}
 }
 
+// mustEncoding finds a row by its own name; UTF-8 for a name that is none.
 func mustEncoding(name string) *textEncoding {
-	e, err := lookupEncoding(name)
-	if err != nil {
-		return &textEncodings[0]
+	for i := range textEncodings {
+		if textEncodings[i].name == name {
+			return &textEncodings[i]
+		}
 	}
-	return e
+	return &textEncodings[0]
 }
 
+// foldName makes the spellings of an encoding's name equal: "ISO_8859-1", "iso8859-1".
 func foldName(s string) string {
-	return strings.NewReplacer("-", "", "_", "", " ", "", ":", "").Replace(strings.ToLower(strings.TrimSpace(s)))
+	return strings.Map(func(r rune) rune {
+		switch r {
+		case '-', '_', ' ', ':':
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, s)
 }
 
 // byteOrderMark returns the encoding that the first bytes declare, and how long the mark is.

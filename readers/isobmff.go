@@ -1,11 +1,13 @@
 package readers
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"image"
 	"image/color"
+	"image/png"
 	"strings"
 )
 
@@ -73,10 +75,28 @@ func isobmffSize(b []byte) (image.Config, error) {
 	return c, nil
 }
 
+var errNoAVIF = &Unsupported{
+	What: "an AVIF image",
+	Why:  "this program was built without the tag nodynamic",
+	Do:   "Convert it to JPEG or PNG first.",
+}
+
+// decodeAVIF decodes in the worker process.
+func decodeAVIF(ctx context.Context, r *Readers, b []byte) (image.Image, error) {
+	if !avifBuilt {
+		return nil, errNoAVIF
+	}
+	reply, err := r.inWorker(ctx, "AVIF image", workRequest{Op: "avif", Size: int64(len(b))}, bytes.NewReader(b))
+	if err != nil {
+		return nil, err
+	}
+	return png.Decode(bytes.NewReader(reply.PNG))
+}
+
 func decodeHEIC(context.Context, *Readers, []byte) (image.Image, error) {
 	return nil, &Unsupported{
 		What: "a HEIC image",
-		Why:  "there is no free decoder for it here",
+		Why:  "there is no decoder for it here",
 		Do:   "Convert it to JPEG or PNG first.",
 	}
 }

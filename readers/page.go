@@ -167,12 +167,19 @@ func asciiPrefix(b []byte) int {
 func controls(b []byte) int {
 	n := 0
 	for _, c := range b {
-		if c < ' ' && c != '\t' && c != '\n' && c != '\f' || c == 0x7f {
-			n++
-		}
+		n += int(unseen[c])
 	}
 	return n
 }
+
+// unseen is 1 for ASCII control characters that are not blanks, else 0.
+var unseen = func() (t [256]uint8) {
+	for c := range 0x20 {
+		t[c] = 1
+	}
+	t['\t'], t['\n'], t['\f'], t[0x7f] = 0, 0, 0, 1
+	return t
+}()
 
 // invisible reports characters that change a text without showing: zero width, direction overrides, tags, variation
 // selectors, fillers. A joiner counts too, though some scripts and emoji need it: the count only says "look closer".

@@ -9,16 +9,6 @@ import (
 	"time"
 )
 
-func readBytes(t testing.TB, b []byte, o Options) (Content, error) {
-	t.Helper()
-	r, err := New(Config{CacheDir: os.Getenv("READERS_TEST_CACHE")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	return r.Read(context.Background(), Source{R: bytes.NewReader(b), Size: int64(len(b))}, o)
-}
-
 func TestSmoke(t *testing.T) {
 	for _, name := range strings.Fields(os.Getenv("SMOKE")) {
 		if strings.HasPrefix(name, "-") {
@@ -29,7 +19,7 @@ func TestSmoke(t *testing.T) {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		c, err := readBytes(t, b, Options{})
+		c, err := readBytes(t, b, Options{PDFEngine: os.Getenv("ENGINE")})
 		t.Logf("%s: %v %T %.300q", name, time.Since(start), c, err)
 		switch c := c.(type) {
 		case *PDF:
