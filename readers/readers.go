@@ -211,7 +211,10 @@ type reader struct {
 var inOrder = [...]reader{
 	{knowsImage, readImage},
 	{knowsPDF, readPDF},
+	{knowsZip, readZip},
+	{knowsCompressed, readCompressed},
 	{knowsNotebook, readNotebook},
+	{knowsMarkup, readMarkup},
 	{knowsText, readText},
 }
 

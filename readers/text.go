@@ -73,6 +73,11 @@ func readText(ctx context.Context, r *Readers, f *file, o *Options) (Content, er
 	}
 	t := renderText(content, o)
 	t.Encoding = enc
+	if looksHTML(raw) {
+		t.Format = "html"
+	} else if looksEmail(raw) {
+		t.Format = "email"
+	}
 	t.Changed, t.ChangedBelow = f.grown, f.grown
 	if more {
 		t.unknownTotal("The file goes on beyond what can be read of a file without a size.")
