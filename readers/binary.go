@@ -1,0 +1,112 @@
+package readers
+
+import (
+	"context"
+	"encoding/base64"
+	"strings"
+
+	"github.com/gabriel-vasile/mimetype"
+)
+
+// Binary is a file that is neither text nor anything else that can be shown.
+type Binary struct {
+	Sight `json:"-"`
+
+	Bytes     int64  `json:"bytes"`
+	MediaType string `json:"media_type"`
+	// Summary is one line on what is inside, where that can be told: "ELF executable, x86-64, …". Listing names entries of
+	// an archive or tables of a database, at most a hundred; Entries is how many there are, or how many were looked at
+	// when EntriesCut.
+	Summary    string   `json:"summary,omitempty"`
+	Listing    []string `json:"listing,omitempty"`
+	Entries    int      `json:"entries,omitempty"`
+	EntriesCut bool     `json:"entries_cut,omitempty"`
+	// Base64 is given under BinaryPolicy "base64": from StartOffset (1 is the first byte), with NextOffset for the next part.
+	Base64      string `json:"base64,omitempty"`
+	StartOffset int64  `json:"start_offset,omitempty"`
+	NextOffset  int64  `json:"next_offset,omitempty"`
+	Truncated   bool   `json:"truncated,omitempty"`
+}
+
+// Kind is "binary".
+func (*Binary) Kind() string { return "binary" }
+func (*Binary) content()     {}
+
+// binaryMagic recognises binary formats that happen to hold no NUL in their first bytes.
+func binaryMagic(head []byte) bool {
+	for m := mimetype.Detect(head[:min(len(head), 3072)]); m != nil; m = m.Parent() {
+		if m.Is("text/plain") {
+			return false
+		}
+		if m.Parent() == nil {
+			return false // application/octet-stream itself says nothing
+		}
+		if m.Parent().Parent() == nil {
+			return true
+		}
+	}
+	return false
+}
+
+func readBinary(ctx context.Context, r *Readers, f *file, o *Options) (Content, error) {
+	b := &Binary{Bytes: max(f.Size, int64(len(f.head))), MediaType: mediaType(f.head)}
+	b.Changed = f.grown
+	if o.BinaryPolicy == "base64" {
+		if f.Size > o.MaxFileBytes && !o.window() && !o.AllowLarge {
+			return nil, &TooLarge{Size: f.Size, Max: o.MaxFileBytes, What: "file", Windowed: true}
+		}
+		if err := b.encode(ctx, f, o); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.describe(ctx, f); err != nil {
+		return nil, err
+	}
+	if b.Sum == "" && f.ended {
+		b.Sum = sum(f.head)
+	}
+	return b, nil
+}
+
+// encode adds the bytes themselves, as many as fit the byte limit in base64.
+func (b *Binary) encode(ctx context.Context, f *file, o *Options) error {
+	start := int64(max(o.Offset, 1)) - 1
+	if o.Tail || o.Offset < 0 {
+		back := int64(-o.Offset)
+		if o.Tail {
+			back = int64(o.Limit)
+		}
+		if back == 0 {
+			back = o.MaxBytes / 4 * 3
+		}
+		start = max(b.Bytes-back, 0)
+	}
+	n := o.MaxBytes / 4 * 3
+	if o.Limit > 0 {
+		n = min(n, int64(o.Limit))
+	}
+	n = min(n, max(b.Bytes-start, 0))
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	part := make([]byte, n)
+	m, err := readAt(f.R, part, start)
+	if err != nil {
+		return err
+	}
+	part = part[:m]
+	b.Base64, b.StartOffset = base64.StdEncoding.EncodeToString(part), start+1
+	if end := start + int64(m); end < b.Bytes {
+		b.NextOffset, b.Truncated = end+1, true
+	}
+	if start == 0 && !b.Truncated {
+		b.Whole, b.Sum = true, sum(part)
+	}
+	return nil
+}
+
+// mediaType names the type without parameters.
+func mediaType(head []byte) string {
+	name, _, _ := strings.Cut(mimetype.Detect(head[:min(len(head), 3072)]).String(), ";")
+	return name
+}

@@ -1,0 +1,191 @@
+package readers
+
+import (
+	"bytes"
+	"compress/bzip2"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/ulikunitz/xz"
+)
+
+const (
+	// unpackedText is how much of a compressed text is unpacked. Windows beyond it are out of reach.
+	unpackedText = memoryLimit
+	// unpackedList is how much of a compressed tar is walked for its listing.
+	unpackedList = 256 << 20
+	// ratioCap is how many bytes one compressed byte may become, once ratioFree bytes have come out. A log of one repeated
+	// line stays below it in gzip; what goes above is refused as a bomb.
+	ratioCap  = 300
+	ratioFree = 8 << 20
+)
+
+// packing is one way of compressing a single file.
+type packing struct {
+	name  string
+	media string
+	knows func([]byte) bool
+	open  func(io.Reader) (io.Reader, error)
+}
+
+var packings = [...]packing{
+	{"gzip", "application/gzip", magic("\x1f\x8b\x08"), func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
+	{"zstd", "application/zstd", magic("\x28\xb5\x2f\xfd"), openZstd},
+	{"bzip2", "application/x-bzip2", func(h []byte) bool {
+		return len(h) > 10 && string(h[:3]) == "BZh" && h[3] >= '1' && h[3] <= '9' && string(h[4:10]) == "1AY&SY"
+	}, func(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }},
+	{"xz", "application/x-xz", magic("\xfd7zXZ\x00"), openXZ},
+}
+
+func openZstd(r io.Reader) (io.Reader, error) {
+	d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(32<<20))
+	if err != nil {
+		return nil, err
+	}
+	return d.IOReadCloser(), nil
+}
+
+// openXZ relies on the cap on what is unpacked: a dictionary may be declared as 4 GB, but only what is written to it is ever
+// memory.
+func openXZ(r io.Reader) (io.Reader, error) {
+	return xz.ReaderConfig{SingleStream: false}.NewReader(r)
+}
+
+func packingOf(head []byte) *packing {
+	for i := range packings {
+		if packings[i].knows(head) {
+			return &packings[i]
+		}
+	}
+	return nil
+}
+
+func knowsCompressed(f *file, o *Options) bool { return packingOf(f.head) != nil }
+
+// readCompressed reads a compressed text as the text, and says of anything else what is inside.
+func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Content, error) {
+	p := packingOf(f.head)
+	if f.Size > o.MaxFileBytes && !o.window() && !o.AllowLarge {
+		return nil, &TooLarge{Size: f.Size, Max: o.MaxFileBytes, What: "file", Windowed: true}
+	}
+	u := &unpacker{in: &countReader{r: contextReader{ctx, f.section()}}, max: unpackedText}
+	var err error
+	if u.out, err = p.open(u.in); err != nil {
+		return nil, damagedOr(ctx, p.name+" file", err)
+	}
+	if c, ok := u.out.(io.Closer); ok {
+		defer c.Close()
+	}
+	head := make([]byte, headBytes)
+	n, err := io.ReadFull(u, head)
+	ended := err == io.EOF || err == io.ErrUnexpectedEOF
+	if err != nil && !ended {
+		return nil, damagedOr(ctx, p.name+" file", err)
+	}
+	head = head[:n]
+	if n >= 263 && string(head[257:262]) == "ustar" {
+		b := r.packedBinary(f, p)
+		u.max = unpackedList
+		err := b.describeTar(contextReader{ctx, io.MultiReader(bytes.NewReader(head), u)}, p.name+"-compressed tar archive")
+		return b, err
+	}
+	inner := &file{head: head, ended: ended}
+	if o.Encoding == "" && (pictureOf(head) != nil || knowsPDF(inner, o) || looksBinary(head, ended)) {
+		b := r.packedBinary(f, p)
+		b.Summary = fmt.Sprintf("%s-compressed %s", p.name, mediaType(head))
+		return b, nil
+	}
+	raw := append(make([]byte, 0, 4*headBytes), head...)
+	more := false
+	if !ended {
+		var buf bytes.Buffer
+		buf.Write(raw)
+		_, err = io.Copy(&buf, u)
+		more = errors.Is(err, errUnpacked)
+		if err != nil && !more {
+			return nil, damagedOr(ctx, p.name+" file", err)
+		}
+		raw = buf.Bytes()
+	}
+	enc, content, err := decodeWhole(raw, o.Encoding)
+	if err != nil {
+		return nil, err
+	}
+	t := renderText(content, o)
+	t.Encoding, t.Format = enc, p.name
+	t.Changed, t.ChangedBelow = f.grown, f.grown
+	if more {
+		t.unknownTotal("Only the first " + bytesText(unpackedText) + " of the unpacked text can be read.")
+	}
+	return t, f.addSum(ctx, &t.Sight)
+}
+
+// packedBinary describes a compressed file that holds no text.
+func (r *Readers) packedBinary(f *file, p *packing) *Binary {
+	b := &Binary{Bytes: max(f.Size, 0), MediaType: p.media}
+	b.Changed = f.grown
+	return b
+}
+
+// addSum adds the hash of a file whose bytes were read in another way than as a whole.
+func (f *file) addSum(ctx context.Context, s *Sight) error {
+	if f.Size < 0 || f.Size > memoryLimit {
+		return nil
+	}
+	raw, err := f.all(ctx, memoryLimit, "file", true)
+	if err != nil {
+		return err
+	}
+	s.Sum = sum(raw)
+	return nil
+}
+
+// damagedOr keeps our own errors and the context's, and calls everything else damage.
+func damagedOr(ctx context.Context, what string, err error) error {
+	var ours Hinter
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &ours):
+		return err
+	}
+	return &Damaged{what, err.Error()}
+}
+
+type countReader struct {
+	r io.Reader
+	n int64
+}
+
+func (c *countReader) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// errUnpacked ends the unpacking where the limit is.
+var errUnpacked = errors.New("the limit of unpacked bytes is reached")
+
+// unpacker reads what a decompressor gives, within bounds: absolute, and in proportion to what went in.
+type unpacker struct {
+	in  *countReader
+	out io.Reader
+	n   int64
+	max int64
+}
+
+func (u *unpacker) Read(p []byte) (int, error) {
+	if u.n >= u.max {
+		return 0, errUnpacked
+	}
+	n, err := u.out.Read(p[:min(int64(len(p)), u.max-u.n)])
+	u.n += int64(n)
+	if u.n > ratioFree && u.n > ratioCap*max(u.in.n, 1) {
+		return n, &Limit{What: "archive", Resource: "compression ratio", Max: ratioCap}
+	}
+	return n, err
+}

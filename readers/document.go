@@ -1,0 +1,336 @@
+package readers
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// Limits of a document in a zip archive.
+const (
+	documentEntries = 20_000
+	documentBytes   = 128 << 20 // unpacked, all parts together
+	documentText    = 16 << 20  // bytes of text kept
+	documentDepth   = 500       // of elements
+)
+
+func knowsZip(f *file, o *Options) bool {
+	return o.Encoding == "" && bytes.HasPrefix(f.head, []byte("PK\x03\x04"))
+}
+
+// readZip reads the documents that are zip archives. Other archives go on to binary, which lists them.
+func readZip(ctx context.Context, r *Readers, f *file, o *Options) (Content, error) {
+	z, err := openZip(f)
+	if err != nil {
+		return nil, errNotMine
+	}
+	d := &document{ctx: ctx, parts: make(map[string]*zip.File, min(len(z.File), documentEntries))}
+	if len(z.File) > documentEntries {
+		return nil, errNotMine
+	}
+	for _, e := range z.File {
+		if _, twice := d.parts[e.Name]; !twice {
+			d.parts[e.Name] = e
+		}
+	}
+	format, write := d.format()
+	if write == nil {
+		return nil, errNotMine
+	}
+	if f.Size > o.MaxFileBytes && !o.window() && !o.AllowLarge {
+		return nil, &TooLarge{Size: f.Size, Max: o.MaxFileBytes, What: "file", Windowed: true}
+	}
+	if err := write(d); err != nil && !errors.Is(err, errFull) {
+		return nil, damagedOr(ctx, format+" document", err)
+	}
+	t := d.text(format, o)
+	t.Changed, t.ChangedBelow = f.grown, f.grown
+	return t, f.addSum(ctx, &t.Sight)
+}
+
+// document collects the text of an archive's parts.
+type document struct {
+	ctx   context.Context
+	parts map[string]*zip.File
+	spent int64 // bytes unpacked
+	out   []byte
+	full  bool
+}
+
+// errFull ends the work on a document whose text is longer than can be kept.
+var errFull = errors.New("the text is as long as it may be")
+
+func (d *document) format() (string, func(*document) error) {
+	has := func(name string) bool { return d.parts[name] != nil }
+	switch {
+	case has("word/document.xml"):
+		return "docx", (*document).docx
+	case has("ppt/presentation.xml"):
+		return "pptx", (*document).pptx
+	case has("xl/workbook.xml"):
+		return "xlsx", (*document).xlsx
+	case has("META-INF/container.xml") && has("mimetype"), has("content.xml") && has("mimetype"):
+		media, err := d.part("mimetype", 256)
+		if err != nil {
+			return "", nil
+		}
+		switch m := strings.TrimSpace(string(media)); {
+		case m == "application/epub+zip":
+			return "epub", (*document).epub
+		case !has("content.xml"):
+		case strings.HasSuffix(m, "opendocument.text"), strings.HasSuffix(m, "opendocument.text-template"):
+			return "odt", (*document).opendocument
+		case strings.HasSuffix(m, "opendocument.spreadsheet"):
+			return "ods", (*document).opendocument
+		case strings.HasSuffix(m, "opendocument.presentation"):
+			return "odp", (*document).opendocument
+		}
+	}
+	return "", nil
+}
+
+func (d *document) text(format string, o *Options) *Text {
+	content := bytes.TrimRight(d.out, "\n")
+	if len(content) > 0 {
+		content = append(content, '\n')
+	}
+	t := renderText(content, o)
+	t.Format, t.Encoding = format, "utf-8"
+	if d.full {
+		t.unknownTotal("Only the first " + bytesText(documentText) + " of the document's text can be read.")
+	}
+	return t
+}
+
+// part unpacks one part of at most limit bytes.
+func (d *document) part(name string, limit int64) ([]byte, error) {
+	r, err := d.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	b, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		return nil, &Limit{What: "document", Resource: "bytes in " + name, Max: limit}
+	}
+	return b, err
+}
+
+// open unpacks a part within the document's bounds.
+func (d *document) open(name string) (io.ReadCloser, error) {
+	e := d.parts[name]
+	if e == nil {
+		return nil, fmt.Errorf("there is no part %q", clip(name, 80))
+	}
+	if e.Flags&1 != 0 {
+		return nil, &Encrypted{"document"}
+	}
+	r, err := e.Open()
+	if err != nil {
+		return nil, err
+	}
+	return &part{ReadCloser: r, d: d, packed: int64(e.CompressedSize64)}, nil
+}
+
+type part struct {
+	io.ReadCloser
+	d      *document
+	packed int64
+	n      int64
+}
+
+func (p *part) Read(b []byte) (int, error) {
+	if err := p.d.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := p.ReadCloser.Read(b)
+	p.n += int64(n)
+	if p.d.spent += int64(n); p.d.spent > documentBytes {
+		return n, &Limit{What: "document", Resource: "unpacked bytes", Max: documentBytes}
+	}
+	if p.n > ratioFree && p.n > ratioCap*max(p.packed, 1) {
+		return n, &Limit{What: "document", Resource: "compression ratio", Max: ratioCap}
+	}
+	return n, err
+}
+
+// add appends text, within the bound.
+func (d *document) add(s ...string) error {
+	for _, s := range s {
+		d.out = append(d.out, s...)
+	}
+	if len(d.out) > documentText {
+		d.full = true
+		d.out = d.out[:bytes.LastIndexByte(d.out[:documentText], '\n')+1]
+		return errFull
+	}
+	return nil
+}
+
+// block begins a new block: after an empty line, unless at the beginning.
+func (d *document) block() {
+	d.out = bytes.TrimRight(d.out, "\n ")
+	if len(d.out) > 0 {
+		d.out = append(d.out, "\n\n"...)
+	}
+}
+
+// element is what a walk through XML meets: a start (with attributes), an end, or text.
+type element struct {
+	name  string // local name
+	space string // last part of the namespace or the prefix
+	attr  []xml.Attr
+}
+
+func (e *element) get(name string) string {
+	for _, a := range e.attr {
+		if a.Name.Local == name {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// xmlHandler is told of everything in a part in order. A start may return skip to leave the element out with all in it.
+type xmlHandler struct {
+	start func(e *element) (skip bool, err error)
+	end   func(name string) error
+	text  func(s []byte) error
+}
+
+// walk parses one part. The parser expands no entities of the document's own and loads nothing.
+func (d *document) walk(name string, h xmlHandler) error {
+	r, err := d.open(name)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return walkXML(r, h)
+}
+
+func walkXML(r io.Reader, h xmlHandler) error {
+	x := xml.NewDecoder(r)
+	x.Strict = false
+	x.CharsetReader = func(label string, in io.Reader) (io.Reader, error) {
+		e, err := lookupEncoding(label)
+		if err != nil {
+			return nil, err
+		}
+		return e.codec().NewDecoder().Reader(in), nil
+	}
+	depth := 0
+	for {
+		tok, err := x.RawToken()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch tok := tok.(type) {
+		case xml.StartElement:
+			if depth++; depth > documentDepth {
+				return &Limit{What: "document", Resource: "depth", Max: documentDepth}
+			}
+			skip, err := h.start(&element{tok.Name.Local, tok.Name.Space, tok.Attr})
+			if err != nil {
+				return err
+			}
+			if skip {
+				if err := skipElement(x, &depth); err != nil {
+					return err
+				}
+				depth--
+			}
+		case xml.EndElement:
+			depth--
+			if h.end != nil {
+				if err := h.end(tok.Name.Local); err != nil {
+					return err
+				}
+			}
+		case xml.CharData:
+			if h.text != nil {
+				if err := h.text(tok); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+// skipElement reads to the end of the element just begun.
+func skipElement(x *xml.Decoder, depth *int) error {
+	for inner := 1; inner > 0; {
+		tok, err := x.RawToken()
+		if err != nil {
+			return err
+		}
+		switch tok.(type) {
+		case xml.StartElement:
+			if inner++; inner+*depth > documentDepth {
+				return &Limit{What: "document", Resource: "depth", Max: documentDepth}
+			}
+		case xml.EndElement:
+			inner--
+		}
+	}
+	return nil
+}
+
+// relations reads a part's relationships: id to target, as a name in the archive.
+func (d *document) relations(name string) map[string]string {
+	out := map[string]string{}
+	dir, base := path.Split(name)
+	d.walk(dir+"_rels/"+base+".rels", xmlHandler{start: func(e *element) (bool, error) {
+		if e.name == "Relationship" && e.get("TargetMode") != "External" && len(out) < documentEntries {
+			target := e.get("Target")
+			if strings.HasPrefix(target, "/") {
+				target = target[1:]
+			} else {
+				target = path.Join(dir, target)
+			}
+			out[e.get("Id")] = target
+		}
+		return false, nil
+	}})
+	return out
+}
+
+// cellText makes a table cell's text one line that does not break the table.
+func cellText(s string) string {
+	return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", `\|`)
+}
+
+// tableRow writes one row of a Markdown table, and the rule after the first.
+func (d *document) tableRow(cells []string, first bool) error {
+	var b strings.Builder
+	for _, c := range cells {
+		b.WriteString("| ")
+		b.WriteString(c)
+		b.WriteByte(' ')
+	}
+	b.WriteString("|\n")
+	if first {
+		b.WriteString(strings.Repeat("| --- ", len(cells)))
+		b.WriteString("|\n")
+	}
+	return d.add(b.String())
+}
+
+func heading(level int) string { return strings.Repeat("#", min(max(level, 1), 6)) + " " }
+
+func atoi(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,255 @@
+package readers
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"io"
+	"mime"
+	"mime/multipart"
+	"mime/quotedprintable"
+	"net/mail"
+	"net/textproto"
+	"strings"
+)
+
+const (
+	emailParts = 200
+	emailDepth = 8
+)
+
+// looksEmail recognises a message by its header: several lines "Name: value" from the first, with names only mail has.
+func looksEmail(head []byte) bool {
+	head = head[:min(len(head), 4096)]
+	known := 0
+	for len(head) > 0 {
+		line, rest, _ := bytes.Cut(head, newline)
+		head = rest
+		line = bytes.TrimRight(line, "\r")
+		if len(line) == 0 {
+			break
+		}
+		if line[0] == ' ' || line[0] == '\t' {
+			continue
+		}
+		i := bytes.IndexByte(line, ':')
+		if i < 1 || bytes.IndexByte(line[:i], ' ') >= 0 {
+			return false
+		}
+		switch strings.ToLower(string(line[:i])) {
+		case "from", "to", "subject", "date", "message-id", "received", "return-path", "mime-version", "content-type", "delivered-to", "dkim-signature":
+			known++
+		}
+	}
+	return known >= 3
+}
+
+// email writes the headers a person sees, the text, and the names of attachments.
+func (d *document) email(raw []byte) error {
+	m, err := mail.ReadMessage(bytes.NewReader(raw))
+	if err != nil {
+		return &Damaged{"email", err.Error()}
+	}
+	dec := mime.WordDecoder{CharsetReader: charsetReader}
+	for _, h := range []string{"From", "To", "Cc", "Date", "Subject"} {
+		if v := m.Header.Get(h); v != "" {
+			if s, err := dec.DecodeHeader(v); err == nil {
+				v = s
+			}
+			if err := d.add(h, ": ", strings.Join(strings.Fields(v), " "), "\n"); err != nil {
+				return err
+			}
+		}
+	}
+	d.block()
+	e := emailReader{d: d}
+	if err := e.part(textproto.MIMEHeader(m.Header), m.Body, 0); err != nil {
+		return err
+	}
+	if len(e.attached) > 0 {
+		d.block()
+		return d.add("Attachments:\n- ", strings.Join(e.attached, "\n- "), "\n")
+	}
+	return nil
+}
+
+type emailReader struct {
+	d        *document
+	parts    int
+	attached []string
+}
+
+func (e *emailReader) part(h textproto.MIMEHeader, body io.Reader, depth int) error {
+	if e.parts++; e.parts > emailParts || depth > emailDepth {
+		return &Limit{What: "email", Resource: "parts", Max: emailParts}
+	}
+	media, params, err := mime.ParseMediaType(h.Get("Content-Type"))
+	if err != nil {
+		media, params = "text/plain", nil
+	}
+	switch strings.ToLower(strings.TrimSpace(h.Get("Content-Transfer-Encoding"))) {
+	case "base64":
+		body = base64.NewDecoder(base64.StdEncoding, &base64Text{body})
+	case "quoted-printable":
+		body = quotedprintable.NewReader(body)
+	}
+	disposition, named, _ := mime.ParseMediaType(h.Get("Content-Disposition"))
+	switch {
+	case strings.HasPrefix(media, "multipart/"):
+		return e.multipart(media, params["boundary"], body, depth)
+	case disposition == "attachment" || !strings.HasPrefix(media, "text/"):
+		n, _ := io.Copy(io.Discard, io.LimitReader(body, memoryLimit))
+		name := named["filename"]
+		if name == "" {
+			name = params["name"]
+		}
+		dec := mime.WordDecoder{CharsetReader: charsetReader}
+		if s, err := dec.DecodeHeader(name); err == nil {
+			name = s
+		}
+		e.attached = append(e.attached, entryLine(name, n)+" "+clip(media, 80))
+		return nil
+	}
+	raw, err := io.ReadAll(io.LimitReader(body, documentText))
+	if err != nil && len(raw) == 0 {
+		return &Damaged{"email", err.Error()}
+	}
+	_, text, err := decodeWhole(raw, knownEncoding(params["charset"]))
+	if err != nil {
+		_, text, _ = decodeWhole(raw, "")
+	}
+	e.d.block()
+	if media == "text/html" {
+		return e.d.htmlText(bytes.NewReader(text))
+	}
+	return e.d.add(strings.ReplaceAll(string(text), "\r\n", "\n"), "\n")
+}
+
+// multipart reads all parts, but of alternatives only the plainest text.
+func (e *emailReader) multipart(media, boundary string, body io.Reader, depth int) error {
+	mr := multipart.NewReader(body, boundary)
+	type alternative struct {
+		header textproto.MIMEHeader
+		body   []byte
+		plain  bool
+	}
+	var best *alternative
+	for {
+		p, err := mr.NextRawPart()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			if e.parts > 1 || best != nil {
+				break // what was read of a cut message is worth showing
+			}
+			return &Damaged{"email", err.Error()}
+		}
+		if media != "multipart/alternative" {
+			if err := e.part(p.Header, p, depth+1); err != nil {
+				return err
+			}
+			continue
+		}
+		raw, err := io.ReadAll(io.LimitReader(p, documentText))
+		if err != nil && len(raw) == 0 {
+			break
+		}
+		a := &alternative{p.Header, raw, strings.HasPrefix(p.Header.Get("Content-Type"), "text/plain")}
+		if e.parts++; e.parts > emailParts {
+			return &Limit{What: "email", Resource: "parts", Max: emailParts}
+		}
+		if best == nil || a.plain && !best.plain {
+			best = a
+		}
+	}
+	if best == nil {
+		return nil
+	}
+	return e.part(best.header, bytes.NewReader(best.body), depth+1)
+}
+
+func knownEncoding(name string) string {
+	if _, err := lookupEncoding(name); err != nil {
+		return ""
+	}
+	return name
+}
+
+func charsetReader(name string, in io.Reader) (io.Reader, error) {
+	e, err := lookupEncoding(name)
+	if err != nil {
+		return nil, err
+	}
+	return e.codec().NewDecoder().Reader(in), nil
+}
+
+// base64Text drops what is no base64, as mail readers do.
+type base64Text struct{ r io.Reader }
+
+func (b *base64Text) Read(p []byte) (int, error) {
+	for {
+		n, err := b.r.Read(p)
+		kept := p[:0]
+		for _, c := range p[:n] {
+			if c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || c >= '0' && c <= '9' || c == '+' || c == '/' || c == '=' {
+				kept = append(kept, c)
+			}
+		}
+		if len(kept) > 0 || err != nil {
+			return len(kept), err
+		}
+	}
+}
+
+func knowsMarkup(f *file, o *Options) bool {
+	return o.Render && !looksBinary(f.head, f.ended) && (looksHTML(f.head) || looksEmail(f.head))
+}
+
+// readMarkup shows HTML and email as a person would see them, when asked to.
+func readMarkup(ctx context.Context, r *Readers, f *file, o *Options) (Content, error) {
+	limit := o.MaxFileBytes
+	if o.window() || o.AllowLarge {
+		limit = max(limit, memoryLimit)
+	}
+	raw, err := f.all(ctx, limit, "file", true)
+	if err != nil {
+		return nil, err
+	}
+	d := &document{ctx: ctx}
+	format := "html"
+	if looksHTML(f.head) {
+		_, text, err := decodeWhole(raw, cmp.Or(o.Encoding, htmlCharset(f.head)))
+		if err != nil {
+			return nil, err
+		}
+		err = d.htmlText(bytes.NewReader(text))
+		if err != nil && !errors.Is(err, errFull) {
+			return nil, damagedOr(ctx, "HTML page", err)
+		}
+	} else {
+		format = "email"
+		if err := d.email(raw); err != nil && !errors.Is(err, errFull) {
+			return nil, damagedOr(ctx, "email", err)
+		}
+	}
+	t := d.text(format, o)
+	t.Sum, t.Changed, t.ChangedBelow = sum(raw), f.grown, f.grown
+	t.Note = cmp.Or(t.Note, "Shown as a person sees it; read it without render to see its source.")
+	return t, nil
+}
+
+// htmlCharset is what the page says of itself, if that is an encoding.
+func htmlCharset(head []byte) string {
+	i := bytes.Index(bytes.ToLower(head[:min(len(head), 2048)]), []byte("charset="))
+	if i < 0 {
+		return ""
+	}
+	s := strings.TrimLeft(string(head[i+8:min(len(head), i+48)]), `"' `)
+	if j := strings.IndexAny(s, `"' />;`); j >= 0 {
+		s = s[:j]
+	}
+	return knownEncoding(s)
+}

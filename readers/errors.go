@@ -1,0 +1,160 @@
+package readers
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Hinter is what all errors of this package have beside their message: Error says what is so, Hint the next move in
+// one sentence.
+type Hinter interface {
+	error
+	Hint() string
+}
+
+// BadRequest is an argument that cannot be meant.
+type BadRequest struct{ Field, Why, Do string }
+
+func (e *BadRequest) Error() string { return fmt.Sprintf("%s cannot be used: %s", e.Field, e.Why) }
+
+// Hint says how to ask instead.
+func (e *BadRequest) Hint() string { return e.Do }
+
+// TooLarge is a file above MaxFileBytes that was not asked for in parts, or one above what its kind can be read at all.
+type TooLarge struct {
+	Size, Max int64  // bytes; Size is 0 when the file does not say
+	What      string // "file", "image file", …
+	Windowed  bool   // whether a part of it could be had
+}
+
+func (e *TooLarge) Error() string {
+	if e.Size == 0 {
+		return fmt.Sprintf("the %s is longer than %s", e.What, bytesText(e.Max))
+	}
+	return fmt.Sprintf("the %s has %s; the limit is %s", e.What, bytesText(e.Size), bytesText(e.Max))
+}
+
+// Hint names the arguments that get a part of the file.
+func (e *TooLarge) Hint() string {
+	if e.Windowed {
+		return "Ask for a part with offset and limit (pages for a PDF), read the end with tail, or search it with Grep."
+	}
+	return "It cannot be read in parts; make a smaller version of it first."
+}
+
+// BadPages is a page list that cannot be read or does not fit the document.
+type BadPages struct {
+	Pages string
+	Why   string
+	Total int // pages in the document; 0 when it was not opened
+}
+
+func (e *BadPages) Error() string { return fmt.Sprintf("pages %q: %s", e.Pages, e.Why) }
+
+// Hint shows a list that would be taken.
+func (e *BadPages) Hint() string {
+	if e.Total > 0 {
+		return fmt.Sprintf(`The document has %s; ask for at most %d of them, like "1-%d".`, plural(e.Total, "page"), MaxPages, min(e.Total, MaxPages))
+	}
+	return fmt.Sprintf(`Write pages like "3", "1-5" or "1-3,7", at most %d in one call.`, MaxPages)
+}
+
+// BadEncoding is an encoding that is unknown, or that the file is not in.
+type BadEncoding struct{ Name, Why string }
+
+func (e *BadEncoding) Error() string { return fmt.Sprintf("encoding %q: %s", e.Name, e.Why) }
+
+// Hint names common encodings.
+func (e *BadEncoding) Hint() string {
+	return "Leave encoding out to have it detected, or give one of: " + strings.Join(Encodings()[:12], ", ") + "."
+}
+
+// Damaged is a file of a known kind whose inside is broken.
+type Damaged struct {
+	What string // "PDF", "PNG image", "zip archive", …
+	Why  string
+}
+
+func (e *Damaged) Error() string { return fmt.Sprintf("the %s is damaged: %s", e.What, e.Why) }
+
+// Hint says that reading again is of no use.
+func (e *Damaged) Hint() string {
+	return "Reading it again will not help; get an intact copy or repair the file."
+}
+
+// Encrypted is a document that needs a password.
+type Encrypted struct{ What string }
+
+func (e *Encrypted) Error() string { return "the " + e.What + " is encrypted and needs a password" }
+
+// Hint says what to do about the password.
+func (e *Encrypted) Hint() string {
+	return "Ask the user for a copy without a password."
+}
+
+// Unsupported is a file of a known kind that cannot be read here.
+type Unsupported struct{ What, Why, Do string }
+
+func (e *Unsupported) Error() string { return fmt.Sprintf("%s cannot be read: %s", e.What, e.Why) }
+
+// Hint says what would make it readable.
+func (e *Unsupported) Hint() string { return e.Do }
+
+// Limit is a file that would cost too much to read: pixels, memory, unpacked bytes, ratio, entries, depth, time.
+type Limit struct {
+	What     string // the file: "image", "PDF", "archive"
+	Resource string // "pixels", "memory", "unpacked bytes", "compression ratio", "entries", "depth", "time"
+	Is, Max  int64  // 0 when unknown
+}
+
+func (e *Limit) Error() string {
+	switch {
+	case e.Is > 0:
+		return fmt.Sprintf("the %s needs %s %s; the limit is %s", e.What, group(e.Is), e.Resource, group(e.Max))
+	case e.Max > 0:
+		return fmt.Sprintf("the %s goes over the limit of %s %s", e.What, group(e.Max), e.Resource)
+	}
+	return fmt.Sprintf("the %s goes over its limit of %s", e.What, e.Resource)
+}
+
+// Hint says how to ask for less.
+func (e *Limit) Hint() string {
+	switch e.What {
+	case "PDF":
+		return "Ask for fewer pages; if one page alone fails, the file cannot be read here."
+	case "image":
+		return "Make a smaller version of the image first."
+	}
+	return "Unpack it with other tools and read the part you need."
+}
+
+func bytesText(n int64) string {
+	switch {
+	case n < 10<<10:
+		return group(n) + " bytes"
+	case n < 10<<20:
+		return strconv.FormatInt(n>>10, 10) + " KB"
+	}
+	return strconv.FormatInt(n>>20, 10) + " MB"
+}
+
+// group writes 1234567 as 1,234,567.
+func group(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	from := 0
+	if n < 0 {
+		from = 1
+	}
+	for i := len(s) - 3; i > from; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return group(int64(n)) + " " + noun + "s"
+}

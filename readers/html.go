@@ -1,0 +1,292 @@
+package readers
+
+import (
+	"bytes"
+	"io"
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// htmlText writes a page's text as Markdown. It goes token by token: nothing grows with the page's depth.
+func (d *document) htmlText(r io.Reader) error {
+	z := html.NewTokenizer(r)
+	z.SetMaxBuf(8 << 20)
+	w := htmlWriter{d: d}
+	for {
+		kind := z.Next()
+		if kind == html.ErrorToken {
+			if err := z.Err(); err != io.EOF {
+				return err
+			}
+			w.flush("")
+			return d.add("")
+		}
+		if err := d.ctx.Err(); err != nil {
+			return err
+		}
+		if kind == html.TextToken {
+			w.text(string(z.Text()))
+			continue
+		}
+		if kind != html.StartTagToken && kind != html.EndTagToken && kind != html.SelfClosingTagToken {
+			continue
+		}
+		name, more := z.TagName()
+		tag := atom.Lookup(name)
+		if kind == html.EndTagToken {
+			w.end(tag)
+		} else {
+			attr := map[string]string{}
+			for more && len(attr) < 64 {
+				var k, v []byte
+				k, v, more = z.TagAttr()
+				if _, ok := attr[string(k)]; !ok {
+					attr[string(k)] = string(v)
+				}
+			}
+			w.start(tag, attr, kind == html.SelfClosingTagToken)
+		}
+		if err := d.add(""); err != nil {
+			return err
+		}
+	}
+}
+
+// htmlWriter holds one block of text until it ends.
+type htmlWriter struct {
+	d      *document
+	line   strings.Builder
+	prefix string
+	hidden atom.Atom // inside an element that shows nothing
+	depth  int       // of that element in itself
+	pre    bool
+	lists  []int // numbers of ordered lists; -1 for others
+	row    []string
+	inCell bool
+	rows   int
+	href   string
+	anchor int
+}
+
+func (w *htmlWriter) text(s string) {
+	if w.hidden != 0 {
+		return
+	}
+	if w.pre {
+		w.line.WriteString(s)
+		return
+	}
+	fields := strings.Fields(s)
+	if len(fields) == 0 {
+		if w.line.Len() > 0 && !strings.HasSuffix(w.line.String(), " ") && s != "" {
+			w.line.WriteByte(' ')
+		}
+		return
+	}
+	if w.line.Len() > 0 && isSpace(s[0]) && !strings.HasSuffix(w.line.String(), " ") {
+		w.line.WriteByte(' ')
+	}
+	w.line.WriteString(strings.Join(fields, " "))
+	if isSpace(s[len(s)-1]) {
+		w.line.WriteByte(' ')
+	}
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == '\f' }
+
+// flush ends the block and says how the next one begins.
+func (w *htmlWriter) flush(next string) {
+	s := w.line.String()
+	if !w.pre {
+		s = strings.TrimSpace(s)
+	}
+	if w.inCell {
+		w.prefix = ""
+		if s != "" && !strings.HasSuffix(w.line.String(), " ") {
+			w.line.WriteByte(' ')
+		}
+		return
+	}
+	w.line.Reset()
+	w.anchor = 0
+	if s != "" {
+		if !strings.HasPrefix(strings.TrimLeft(w.prefix, " "), "- ") && !numbered(w.prefix) {
+			w.d.block()
+		} else if n := len(w.d.out); n > 0 && w.d.out[n-1] != '\n' {
+			w.d.out = append(w.d.out, '\n')
+		}
+		w.d.out = append(append(append(w.d.out, w.prefix...), s...), '\n')
+	}
+	if s != "" || next != "" {
+		w.prefix = next
+	}
+}
+
+func numbered(p string) bool {
+	p = strings.TrimLeft(p, " ")
+	return len(p) > 2 && p[0] >= '0' && p[0] <= '9'
+}
+
+func (w *htmlWriter) start(tag atom.Atom, attr map[string]string, closed bool) {
+	if w.hidden != 0 {
+		if tag == w.hidden && !closed {
+			w.depth++
+		}
+		return
+	}
+	switch tag {
+	case atom.Script, atom.Style, atom.Template, atom.Noscript, atom.Svg, atom.Math, atom.Iframe, atom.Object, atom.Head:
+		if tag == atom.Head || !closed {
+			w.hidden, w.depth = tag, 1
+		}
+	case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6:
+		w.flush(heading(int(tag.String()[1] - '0')))
+	case atom.Br:
+		if w.pre || !w.inCell {
+			w.line.WriteString("\n")
+		}
+	case atom.Hr:
+		w.flush("")
+		w.d.block()
+		w.d.out = append(w.d.out, "---\n"...)
+	case atom.Pre:
+		w.flush("")
+		w.d.block()
+		w.d.out = append(w.d.out, "```\n"...)
+		w.pre = true
+	case atom.Code:
+		if !w.pre {
+			w.line.WriteByte('`')
+		}
+	case atom.Ul, atom.Ol:
+		w.flush("")
+		n := -1
+		if tag == atom.Ol {
+			n = 0
+		}
+		if len(w.lists) == 0 {
+			w.d.block()
+		}
+		if len(w.lists) < 32 {
+			w.lists = append(w.lists, n)
+		}
+	case atom.Li:
+		mark := "- "
+		if n := len(w.lists); n > 0 {
+			if w.lists[n-1] >= 0 {
+				w.lists[n-1]++
+				mark = strconv.Itoa(w.lists[n-1]) + ". "
+			}
+			mark = strings.Repeat("  ", n-1) + mark
+		}
+		w.flush(mark)
+	case atom.Blockquote:
+		w.flush("> ")
+	case atom.Table:
+		w.flush("")
+		w.d.block()
+		w.rows = 0
+	case atom.Tr:
+		w.flush("")
+		w.row = w.row[:0]
+	case atom.Td, atom.Th:
+		w.endCell()
+		w.flush("")
+		w.inCell = true
+	case atom.A:
+		w.href, w.anchor = attr["href"], w.line.Len()+1
+	case atom.Img:
+		if alt := strings.TrimSpace(attr["alt"]); alt != "" {
+			w.line.WriteString("![" + alt + "]")
+		}
+	case atom.P, atom.Div, atom.Section, atom.Article, atom.Header, atom.Footer, atom.Main, atom.Nav, atom.Aside, atom.Form,
+		atom.Dl, atom.Dt, atom.Dd, atom.Figure, atom.Figcaption, atom.Address, atom.Details, atom.Summary, atom.Body:
+		w.flush("")
+	}
+}
+
+func (w *htmlWriter) end(tag atom.Atom) {
+	if w.hidden != 0 {
+		if tag == w.hidden {
+			if w.depth--; w.depth == 0 {
+				w.hidden = 0
+			}
+		} else if w.hidden == atom.Head && tag == atom.Html {
+			w.hidden = 0
+		}
+		return
+	}
+	switch tag {
+	case atom.Pre:
+		if w.pre {
+			s := strings.Trim(w.line.String(), "\n")
+			w.line.Reset()
+			w.d.out = append(append(w.d.out, s...), "\n```\n"...)
+			w.pre = false
+		}
+	case atom.Code:
+		if !w.pre {
+			w.line.WriteByte('`')
+		}
+	case atom.Ul, atom.Ol:
+		w.flush("")
+		w.prefix = ""
+		if n := len(w.lists); n > 0 {
+			w.lists = w.lists[:n-1]
+		}
+	case atom.A:
+		if w.href != "" && w.anchor > 0 && w.anchor-1 < w.line.Len() && !strings.HasPrefix(w.href, "#") && !strings.HasPrefix(w.href, "javascript:") {
+			s := w.line.String()
+			w.line.Reset()
+			w.line.WriteString(s[:w.anchor-1] + "[" + strings.TrimSpace(s[w.anchor-1:]) + "](" + clip(w.href, 2000) + ")")
+		}
+		w.href, w.anchor = "", 0
+	case atom.Td, atom.Th:
+		w.endCell()
+	case atom.Tr:
+		w.endCell()
+		if len(w.row) > 0 {
+			w.rows++
+			w.d.tableRow(w.row, w.rows == 1)
+			w.row = w.row[:0]
+		}
+	case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.P, atom.Li, atom.Blockquote, atom.Div, atom.Section,
+		atom.Article, atom.Header, atom.Footer, atom.Main, atom.Nav, atom.Aside, atom.Dt, atom.Dd, atom.Table:
+		w.flush("")
+		w.prefix = ""
+	}
+}
+
+func (w *htmlWriter) endCell() {
+	if !w.inCell {
+		return
+	}
+	w.inCell = false
+	if len(w.row) < 1000 {
+		w.row = append(w.row, cellText(w.line.String()))
+	}
+	w.line.Reset()
+	w.anchor = 0
+}
+
+// looksHTML recognises a page by how it begins.
+func looksHTML(head []byte) bool {
+	b := bytes.TrimLeft(bytes.TrimPrefix(head[:min(len(head), 1024)], []byte("\xef\xbb\xbf")), " \t\r\n")
+	for bytes.HasPrefix(b, []byte("<!--")) || bytes.HasPrefix(b, []byte("<?xml")) {
+		i := bytes.IndexByte(b, '>')
+		if i < 0 {
+			return false
+		}
+		b = bytes.TrimLeft(b[i+1:], " \t\r\n")
+	}
+	b = bytes.ToLower(b[:min(len(b), 16)])
+	for _, p := range []string{"<!doctype html", "<html", "<head>", "<body"} {
+		if bytes.HasPrefix(b, []byte(p)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,274 @@
+package readers
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"context"
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+const (
+	listed       = 100     // entries named
+	tarEntries   = 10_000  // headers walked
+	zipDirectory = 8 << 20 // bytes of a zip's central directory: archive/zip holds all of it
+)
+
+// describe fills in the summary and listing for the formats it knows. What cannot be read is left undescribed: the
+// answer "binary" is right all the same.
+func (b *Binary) describe(ctx context.Context, f *file) error {
+	switch {
+	case bytes.HasPrefix(f.head, []byte("\x7fELF")):
+		b.describeELF(f)
+	case bytes.HasPrefix(f.head, []byte("SQLite format 3\x00")):
+		b.describeSQLite(f)
+	case bytes.HasPrefix(f.head, []byte("PK\x03\x04")), bytes.HasPrefix(f.head, []byte("PK\x05\x06")):
+		b.describeZip(f)
+	case len(f.head) >= 263 && string(f.head[257:262]) == "ustar":
+		return b.describeTar(contextReader{ctx, f.section()}, "tar archive")
+	case len(f.head) >= 0x40 && f.head[0] == 'M' && f.head[1] == 'Z':
+		b.describePE(f.head)
+	case bytes.HasPrefix(f.head, []byte("\x00asm")):
+		b.Summary = "WebAssembly module"
+	}
+	return ctx.Err()
+}
+
+func (b *Binary) describeELF(f *file) {
+	// Only the header: section tables of a hostile file may claim any size.
+	h := f.head
+	if len(h) < 64 {
+		return
+	}
+	var order binary.ByteOrder = binary.LittleEndian
+	if h[5] == 2 {
+		order = binary.BigEndian
+	}
+	kind := map[uint16]string{1: "object file", 2: "executable", 3: "shared object or executable", 4: "core dump"}[order.Uint16(h[16:])]
+	if kind == "" {
+		kind = "file"
+	}
+	bits := "32-bit"
+	if h[4] == 2 {
+		bits = "64-bit"
+	}
+	machine := strings.TrimPrefix(elf.Machine(order.Uint16(h[18:])).String(), "EM_")
+	b.Summary = fmt.Sprintf("ELF %s, %s, %s, %s", kind, bits, machine, strings.ToLower(strings.TrimSuffix(order.String(), "Endian"))+"-endian")
+}
+
+func (b *Binary) describePE(h []byte) {
+	at := int(binary.LittleEndian.Uint32(h[0x3c:]))
+	b.Summary = "DOS or Windows executable"
+	if at < 0 || at > len(h)-24 || string(h[at:at+4]) != "PE\x00\x00" {
+		return
+	}
+	machine := map[uint16]string{0x14c: "x86", 0x8664: "x86-64", 0xaa64: "ARM64", 0x1c4: "ARM"}[binary.LittleEndian.Uint16(h[at+4:])]
+	what := "program"
+	if binary.LittleEndian.Uint16(h[at+22:])&0x2000 != 0 {
+		what = "library (DLL)"
+	}
+	b.Summary = strings.TrimSuffix("Windows "+what+", "+machine, ", ")
+}
+
+// describeSQLite reads the header and the first page of the schema, where most databases have all of it.
+func (b *Binary) describeSQLite(f *file) {
+	h := f.head
+	if len(h) < 108 {
+		return
+	}
+	be := binary.BigEndian
+	size := int(be.Uint16(h[16:]))
+	if size == 1 {
+		size = 65536
+	}
+	encoding := map[uint32]string{1: "UTF-8", 2: "UTF-16le", 3: "UTF-16be"}[be.Uint32(h[56:])]
+	b.Summary = fmt.Sprintf("SQLite database, %s of %d bytes, %s, user_version %d", plural(int(be.Uint32(h[28:])), "page"), size, encoding, be.Uint32(h[60:]))
+	if size < 512 || size&(size-1) != 0 || encoding != "UTF-8" {
+		return
+	}
+	p := make([]byte, size)
+	n, err := readAt(f.R, p, 0)
+	if err != nil || n < size {
+		return
+	}
+	if p[100] != 0x0d { // an inner page: the schema is larger than a page
+		b.Summary += ", a schema of many tables"
+		return
+	}
+	cells := int(be.Uint16(p[103:]))
+	for i := 0; i < cells && 108+2*i+2 <= size && len(b.Listing) < listed; i++ {
+		at := int(be.Uint16(p[108+2*i:]))
+		if row := sqliteSchemaRow(p, at); row != "" {
+			b.Listing = append(b.Listing, row)
+		}
+	}
+	b.Entries, b.EntriesCut = cells, cells > len(b.Listing)
+}
+
+// sqliteSchemaRow reads one row of sqlite_schema: type, name, tbl_name, rootpage, sql. Returns "table t: CREATE …".
+func sqliteSchemaRow(p []byte, at int) string {
+	next := func() (v uint64, ok bool) {
+		for i := 0; i < 9; i++ {
+			if at < 0 || at >= len(p) {
+				return 0, false
+			}
+			c := p[at]
+			at++
+			if i == 8 {
+				return v<<8 | uint64(c), true
+			}
+			v = v<<7 | uint64(c&0x7f)
+			if c < 0x80 {
+				return v, true
+			}
+		}
+		return 0, false
+	}
+	next() // payload length
+	next() // row id
+	start := at
+	header, ok := next()
+	if !ok || header > 64 {
+		return ""
+	}
+	body := start + int(header)
+	var fields []string
+	for at < body && len(fields) < 5 {
+		kind, ok := next()
+		if !ok {
+			return ""
+		}
+		size := 0
+		switch {
+		case kind >= 13 && kind%2 == 1:
+			size = int(min((kind-13)/2, 1<<20))
+		case kind >= 12:
+			size = int(min((kind-12)/2, 1<<20))
+		case kind <= 4:
+			size = int(kind)
+		case kind == 5:
+			size = 6
+		case kind == 6 || kind == 7:
+			size = 8
+		}
+		if body > len(p) {
+			return ""
+		}
+		// The text of a long statement goes on in an overflow page; its beginning will do.
+		fields = append(fields, string(p[body:min(body+size, len(p))]))
+		body += size
+	}
+	if len(fields) < 5 {
+		return ""
+	}
+	sql := strings.Join(strings.Fields(fields[4]), " ")
+	return clip(fields[0]+" "+fields[1]+": "+sql, 200)
+}
+
+// openZip opens a zip whose central directory is of bearable size.
+func openZip(f *file) (*zip.Reader, error) {
+	size := f.section().Size()
+	if f.Size < 0 {
+		return nil, &Damaged{"zip archive", "its size is not known"}
+	}
+	tail := make([]byte, min(size, 66<<10))
+	n, err := readAt(f.R, tail, size-int64(len(tail)))
+	if err != nil {
+		return nil, err
+	}
+	tail = tail[:n]
+	if i := bytes.LastIndex(tail, []byte("PK\x05\x06")); i >= 0 && i+22 <= len(tail) {
+		if n := int64(binary.LittleEndian.Uint32(tail[i+12:])); n != 0xffffffff && n > zipDirectory {
+			return nil, &Limit{What: "archive", Resource: "bytes of directory", Is: n, Max: zipDirectory}
+		}
+		if j := bytes.LastIndex(tail[:i], []byte("PK\x06\x06")); j >= 0 && j+56 <= len(tail) {
+			if n := int64(binary.LittleEndian.Uint64(tail[j+40:])); n < 0 || n > zipDirectory {
+				return nil, &Limit{What: "archive", Resource: "bytes of directory", Is: n, Max: zipDirectory}
+			}
+		}
+	}
+	z, err := zip.NewReader(f.R, size)
+	if err != nil && z == nil {
+		return nil, &Damaged{"zip archive", err.Error()}
+	}
+	return z, nil
+}
+
+func (b *Binary) describeZip(f *file) {
+	z, err := openZip(f)
+	if err != nil {
+		b.Summary = "zip archive; " + err.Error()
+		return
+	}
+	var total uint64
+	for _, e := range z.File {
+		total += e.UncompressedSize64
+		if len(b.Listing) < listed {
+			b.Listing = append(b.Listing, entryLine(e.Name, int64(e.UncompressedSize64)))
+		}
+	}
+	b.Entries, b.EntriesCut = len(z.File), len(z.File) > len(b.Listing)
+	b.Summary = fmt.Sprintf("zip archive, %s, %s unpacked", plural(len(z.File), "entry"), bytesText(int64(min(total, 1<<62))))
+	b.Summary = strings.Replace(b.Summary, "entrys", "entries", 1)
+}
+
+// describeTar lists headers; the bodies are skipped without being kept.
+func (b *Binary) describeTar(r io.Reader, what string) error {
+	t := tar.NewReader(r)
+	var total int64
+	for b.Entries < tarEntries {
+		h, err := t.Next()
+		if err != nil {
+			if c, ok := r.(contextReader); ok && c.ctx.Err() != nil {
+				return c.ctx.Err()
+			}
+			b.EntriesCut = b.EntriesCut || err != io.EOF || b.Entries > listed
+			break
+		}
+		b.Entries++
+		total += h.Size
+		if len(b.Listing) < listed {
+			name := h.Name
+			if h.Linkname != "" {
+				name += " -> " + h.Linkname
+			}
+			b.Listing = append(b.Listing, entryLine(name, h.Size))
+		}
+	}
+	b.EntriesCut = b.EntriesCut || b.Entries > len(b.Listing)
+	more := ""
+	if b.Entries == tarEntries {
+		more = " or more"
+	}
+	entries := "entries"
+	if b.Entries == 1 {
+		entries = "entry"
+	}
+	b.Summary = fmt.Sprintf("%s, %s%s %s, %s", what, group(int64(b.Entries)), more, entries, bytesText(total))
+	return nil
+}
+
+// entryLine shows a name from inside an archive. Such names come from strangers: they are quoted when they hold
+// anything that does not show, and cut.
+func entryLine(name string, size int64) string {
+	if q := strconv.QuoteToGraphic(name); q != `"`+name+`"` {
+		name = q
+	}
+	return clip(name, 200) + " (" + bytesText(size) + ")"
+}
+
+// clip cuts a string to n bytes at a character.
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xc0 == 0x80 {
+		n--
+	}
+	return s[:n] + "…"
+}

@@ -1,0 +1,307 @@
+package readers
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Limits of a notebook's outputs. An output that is cut says so in its text.
+const (
+	outputBytes  = 10_000 // text of one output
+	outputImages = 8      // of one answer
+	maxCells     = 50_000
+)
+
+// Notebook is a Jupyter notebook as its cells. Offset and Limit count cells.
+type Notebook struct {
+	Sight `json:"-"`
+
+	Language   string `json:"language,omitempty"`
+	Format     string `json:"nbformat"` // "4.5"
+	TotalCells int    `json:"total_cells"`
+	StartCell  int    `json:"start_cell"` // from 1
+	Cells      []Cell `json:"cells"`
+	Truncated  bool   `json:"truncated"`
+	NextOffset int    `json:"next_offset,omitempty"`
+	// OutputsCut counts outputs that were shortened or left out; CellsCut cells whose source was longer than the answer.
+	OutputsCut    int    `json:"outputs_cut,omitempty"`
+	CellsCut      int    `json:"cells_cut,omitempty"`
+	HiddenChars   int    `json:"hidden_chars,omitempty"`
+	TokenEstimate int    `json:"token_estimate"`
+	Note          string `json:"note,omitempty"`
+}
+
+// Cell is one cell. ID is its own, or "cell-N" (from 0) for notebooks that have none.
+type Cell struct {
+	ID             string   `json:"cell_id"`
+	Type           string   `json:"cell_type"`
+	Source         string   `json:"source"`
+	ExecutionCount *int     `json:"execution_count,omitempty"`
+	Outputs        []Output `json:"outputs,omitempty"`
+}
+
+// Output is what running a cell gave: text, an error with its traceback, or an image.
+type Output struct {
+	Type      string `json:"output_type"`
+	Text      string `json:"text,omitempty"`
+	MediaType string `json:"media_type,omitempty"`
+	Base64    string `json:"base64,omitempty"`
+	Width     int    `json:"width,omitempty"`
+	Height    int    `json:"height,omitempty"`
+}
+
+// Kind is "notebook".
+func (*Notebook) Kind() string { return "notebook" }
+func (*Notebook) content()     {}
+
+// knowsNotebook looks for an object that names nbformat near its beginning or, as usual, near its end.
+func knowsNotebook(f *file, o *Options) bool {
+	if o.Encoding != "" || o.Tail || o.Column > 0 {
+		return false
+	}
+	b := bytes.TrimLeft(bytes.TrimPrefix(f.head, []byte("\xef\xbb\xbf")), " \t\r\n")
+	if len(b) == 0 || b[0] != '{' {
+		return false
+	}
+	if !f.ended && !bytes.Contains(b, []byte(`"nbformat"`)) {
+		tail := make([]byte, min(max(f.Size, 0), 8192))
+		n, err := readAt(f.R, tail, max(f.Size, 0)-int64(len(tail)))
+		if err != nil {
+			return false
+		}
+		b = tail[:n]
+	}
+	return bytes.Contains(b, []byte(`"nbformat"`))
+}
+
+// lines is notebook text: a string, or a list of them to be joined.
+type lines string
+
+func (l *lines) UnmarshalJSON(b []byte) error {
+	var s string
+	if len(b) > 0 && b[0] == '[' {
+		var parts []string
+		if err := json.Unmarshal(b, &parts); err != nil {
+			return err
+		}
+		s = strings.Join(parts, "")
+	} else if err := json.Unmarshal(b, &s); err != nil {
+		return err
+	}
+	*l = lines(s)
+	return nil
+}
+
+type rawNotebook struct {
+	Format *int `json:"nbformat"`
+	Minor  int  `json:"nbformat_minor"`
+	Meta   struct {
+		Kernel struct {
+			Language string `json:"language"`
+		} `json:"kernelspec"`
+		Language struct {
+			Name string `json:"name"`
+		} `json:"language_info"`
+	} `json:"metadata"`
+	Cells []rawCell `json:"cells"`
+}
+
+type rawCell struct {
+	ID      string            `json:"id"`
+	Type    string            `json:"cell_type"`
+	Source  lines             `json:"source"`
+	Count   *int              `json:"execution_count"`
+	Outputs []json.RawMessage `json:"outputs"`
+}
+
+type rawOutput struct {
+	Type      string                     `json:"output_type"`
+	Text      lines                      `json:"text"`
+	Data      map[string]json.RawMessage `json:"data"`
+	Name      string                     `json:"ename"`
+	Value     string                     `json:"evalue"`
+	Traceback []string                   `json:"traceback"`
+}
+
+func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content, error) {
+	limit := o.MaxFileBytes
+	if o.window() || o.AllowLarge {
+		limit = max(limit, memoryLimit)
+	}
+	raw, err := f.all(ctx, limit, "notebook", true)
+	if err != nil {
+		return nil, err
+	}
+	var nb rawNotebook
+	if err := json.Unmarshal(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf")), &nb); err != nil || nb.Format == nil || nb.Cells == nil || *nb.Format < 4 {
+		return nil, errNotMine // shown as the text it is
+	}
+	if len(nb.Cells) > maxCells {
+		return nil, &Limit{What: "notebook", Resource: "cells", Is: int64(len(nb.Cells)), Max: maxCells}
+	}
+	n := &Notebook{Format: fmt.Sprintf("%d.%d", *nb.Format, nb.Minor), TotalCells: len(nb.Cells), Cells: []Cell{}}
+	if n.Language = nb.Meta.Language.Name; n.Language == "" {
+		n.Language = nb.Meta.Kernel.Language
+	}
+	n.Sum, n.Changed = sum(raw), f.grown
+	first := o.Offset
+	if first < 0 {
+		first = max(n.TotalCells+max(first, -n.TotalCells)+1, 1)
+	}
+	first = max(first, 1)
+	end := n.TotalCells
+	if o.Limit > 0 {
+		end = min(end, first-1+o.Limit)
+	}
+	n.StartCell = first
+	room, images := int(o.MaxBytes), 0
+	i := first - 1
+	for ; i < end; i++ {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		c, used := n.cell(ctx, r, &nb.Cells[i], i, room, &images, o)
+		if used > room && len(n.Cells) > 0 {
+			break
+		}
+		room -= used
+		n.Cells = append(n.Cells, c)
+	}
+	n.Truncated = i < n.TotalCells
+	if n.Truncated && len(n.Cells) > 0 {
+		n.NextOffset = i + 1
+	}
+	n.Whole = first == 1 && !n.Truncated && n.CellsCut == 0
+	if len(n.Cells) > 0 {
+		n.FirstLine, n.LastLine = 0, 0
+	}
+	return n, nil
+}
+
+// cell shows one cell; used is what its text takes of the room.
+func (n *Notebook) cell(ctx context.Context, r *Readers, raw *rawCell, index, room int, images *int, o *Options) (c Cell, used int) {
+	c = Cell{ID: raw.ID, Type: raw.Type, Source: string(raw.Source), ExecutionCount: raw.Count}
+	if c.ID == "" {
+		c.ID = fmt.Sprintf("cell-%d", index)
+	}
+	if len(c.Source) > room && len(n.Cells) == 0 {
+		c.Source = clip(c.Source, room)
+		n.CellsCut++
+	}
+	used = len(c.Source) + len(c.ID) + 60
+	for _, out := range raw.Outputs {
+		var ro rawOutput
+		if json.Unmarshal(out, &ro) != nil {
+			n.OutputsCut++
+			continue
+		}
+		shown := n.output(ctx, r, &ro, images, o)
+		if cost := len(shown.Text) + 40; used+cost > room && len(n.Cells) == 0 || len(c.Outputs) >= 100 {
+			n.OutputsCut++
+			continue
+		} else {
+			used += cost
+		}
+		c.Outputs = append(c.Outputs, shown)
+	}
+	n.TokenEstimate += tokensOf(c.Source) + 12
+	n.HiddenChars += hiddenIn(c.Source)
+	for _, out := range c.Outputs {
+		n.TokenEstimate += tokensOf(out.Text)
+		n.HiddenChars += hiddenIn(out.Text)
+	}
+	return c, used
+}
+
+func hiddenIn(s string) int {
+	n := 0
+	for _, r := range s {
+		if invisible(r) || r < ' ' && r != '\n' && r != '\t' && r != '\r' {
+			n++
+		}
+	}
+	return n
+}
+
+// output prefers an image, then plain text, then any other text.
+func (n *Notebook) output(ctx context.Context, r *Readers, ro *rawOutput, images *int, o *Options) Output {
+	out := Output{Type: ro.Type}
+	switch {
+	case ro.Type == "error":
+		out.Text = ro.Name + ": " + ro.Value
+		if len(ro.Traceback) > 0 {
+			out.Text += "\n" + stripANSI(strings.Join(ro.Traceback, "\n"))
+		}
+	case ro.Type == "stream":
+		out.Text = stripANSI(string(ro.Text))
+	default:
+		for _, kind := range []string{"image/png", "image/jpeg", "image/gif", "image/webp"} {
+			data, ok := ro.Data[kind]
+			if !ok {
+				continue
+			}
+			if *images >= outputImages {
+				n.OutputsCut++
+				break
+			}
+			var s lines
+			if json.Unmarshal(data, &s) != nil {
+				continue
+			}
+			if img := notebookImage(ctx, r, string(s), o); img != nil {
+				*images++
+				out.MediaType, out.Base64, out.Width, out.Height = img.MediaType, img.Base64, img.Width, img.Height
+				return out
+			}
+			n.OutputsCut++
+		}
+		for _, kind := range []string{"text/markdown", "text/plain", "text/latex", "image/svg+xml", "text/html", "application/json"} {
+			data, ok := ro.Data[kind]
+			if !ok {
+				continue
+			}
+			var s lines
+			if json.Unmarshal(data, &s) != nil {
+				s = lines(data)
+			}
+			out.Text, out.MediaType = stripANSI(string(s)), kind
+			break
+		}
+	}
+	if len(out.Text) > outputBytes {
+		cut := len(out.Text) - outputBytes
+		tail := out.Text[len(out.Text)-outputBytes/4:]
+		for len(tail) > 0 && tail[0]&0xc0 == 0x80 {
+			tail = tail[1:]
+		}
+		out.Text = clip(out.Text, outputBytes*3/4) + fmt.Sprintf("\n[%s left out]\n", bytesText(int64(cut))) + tail
+		n.OutputsCut++
+	}
+	return out
+}
+
+// stripANSI removes terminal colours, which tracebacks are full of.
+func stripANSI(s string) string {
+	if !strings.Contains(s, "\x1b[") {
+		return s
+	}
+	var b strings.Builder
+	for {
+		i := strings.Index(s, "\x1b[")
+		if i < 0 {
+			b.WriteString(s)
+			return b.String()
+		}
+		b.WriteString(s[:i])
+		s = s[i+2:]
+		for len(s) > 0 && s[0] >= 0x20 && s[0] <= 0x3f {
+			s = s[1:]
+		}
+		if len(s) > 0 {
+			s = s[1:]
+		}
+	}
+}

@@ -1,0 +1,354 @@
+package readers
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"image"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	// pdfWindow is the longest PDF that is opened when pages are asked for.
+	pdfWindow = 512 << 20
+	// scannedPages is how many pages without a text layer are shown as images without being asked.
+	scannedPages = 5
+	// pageImageBytes bounds all page images of one answer, as a multiple of the limit for one image.
+	pageImageBytes = 3
+)
+
+// PDF is the text of some pages in reading order, each after a line "--- Page N ---", and their images where asked for
+// or where there is no text.
+type PDF struct {
+	Sight `json:"-"`
+
+	Text          string `json:"text"`
+	Pages         int    `json:"pages"` // in the document
+	RenderedPages int    `json:"rendered_pages"`
+	Truncated     bool   `json:"truncated"`            // pages were left out after the rendered ones, or text was cut
+	NextPages     string `json:"next_pages,omitempty"` // a Pages argument for what follows
+	// PagesWithoutText have no text layer: they are scans, drawings or empty.
+	PagesWithoutText []int       `json:"pages_without_text,omitempty"`
+	PagesFailed      []int       `json:"pages_failed,omitempty"`
+	PagesCut         []int       `json:"pages_cut,omitempty"` // their text was longer than the answer may be
+	Images           []PageImage `json:"images,omitempty"`
+	Engine           string      `json:"engine"`
+	HiddenChars      int         `json:"hidden_chars,omitempty"`
+	TokenEstimate    int         `json:"token_estimate"`
+	Note             string      `json:"note,omitempty"`
+}
+
+// PageImage is one page as it looks.
+type PageImage struct {
+	Page      int    `json:"page"`
+	Width     int    `json:"width"`
+	Height    int    `json:"height"`
+	Format    string `json:"format"`
+	MediaType string `json:"media_type"`
+	Base64    string `json:"base64"`
+}
+
+// Kind is "pdf".
+func (*PDF) Kind() string { return "pdf" }
+func (*PDF) content()     {}
+
+// knowsPDF finds the mark within the first KB, as viewers do. A text that only speaks of PDFs is told apart by having no
+// end of a PDF.
+func knowsPDF(f *file, o *Options) bool {
+	if o.Encoding != "" {
+		return false
+	}
+	i := bytes.Index(f.head[:min(len(f.head), 1024)], []byte("%PDF-"))
+	if i < 0 {
+		return false
+	}
+	if i == 0 || looksBinary(f.head, f.ended) {
+		return true
+	}
+	if f.Size < 0 {
+		return false
+	}
+	tail := make([]byte, min(f.Size, 2048))
+	n, err := readAt(f.R, tail, f.Size-int64(len(tail)))
+	return err == nil && bytes.Contains(tail[:n], []byte("startxref")) && bytes.Contains(tail[:n], []byte("%%EOF"))
+}
+
+// pdfJob is what an engine is asked.
+type pdfJob struct {
+	Pages     string
+	Render    bool
+	Edge      int
+	ImageMax  int64
+	TextBytes int64
+}
+
+// pdfPage is what an engine answers for one page.
+type pdfPage struct {
+	Number  int
+	Text    string
+	Objects int // drawn on the page, text included; -1 when the engine cannot tell
+	Failed  bool
+	Image   *PageImage
+}
+
+// pdfPages is an engine's whole answer.
+type pdfPages struct {
+	Total int
+	Asked []int
+	Pages []pdfPage // a prefix of Asked: the engine stops when the text is longer than the answer may be
+}
+
+func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, error) {
+	if _, err := parsePages(o.Pages, 0); err != nil {
+		return nil, err
+	}
+	limit := o.MaxFileBytes
+	if o.Pages != "" || o.AllowLarge {
+		limit = max(limit, pdfWindow)
+	}
+	if f.Size > limit {
+		return nil, &TooLarge{Size: f.Size, Max: limit, What: "PDF", Windowed: limit < pdfWindow}
+	}
+	job := pdfJob{Pages: o.Pages, Render: o.Render, Edge: o.ImageMaxEdge, ImageMax: o.ImageMaxBytes, TextBytes: o.MaxBytes}
+	ctx, cancel := context.WithTimeout(ctx, r.config.Deadline)
+	defer cancel()
+	var pages *pdfPages
+	var err error
+	engine := o.PDFEngine
+	if engine != "native" {
+		engine = "pdfium"
+		pages, err = r.pdfs.run(ctx, f, job)
+		if start, ok := err.(*engineStart); ok {
+			if len(r.config.Worker) == 0 {
+				return nil, &Unsupported{What: "a PDF", Why: "the PDF engine does not start (" + start.err.Error() + ")", Do: "Tell the operator; nothing in the request can change it."}
+			}
+			engine = "native"
+		}
+	}
+	if engine == "native" {
+		pages, err = r.nativePDF(ctx, f, job)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p := &PDF{Pages: pages.Total, Engine: engine}
+	p.Changed = f.grown
+	p.fill(pages, o)
+	if f.Size <= memoryLimit {
+		if raw, err := f.all(ctx, memoryLimit, "PDF", false); err == nil {
+			p.Sum = sum(raw)
+		}
+	}
+	return p, nil
+}
+
+// fill puts the pages into words.
+func (p *PDF) fill(pages *pdfPages, o *Options) {
+	var b strings.Builder
+	full := false
+	done := 0
+	for _, page := range pages.Pages {
+		head := fmt.Sprintf("--- Page %d ---\n", page.Number)
+		text := page.Text
+		room := int(o.MaxBytes) - b.Len() - len(head) - 1
+		if len(text) > room {
+			if done > 0 {
+				full = true
+				break
+			}
+			text = clip(text, max(room, 0))
+			p.PagesCut = append(p.PagesCut, page.Number)
+		}
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(head)
+		b.WriteString(text)
+		if text != "" {
+			b.WriteByte('\n')
+		}
+		done++
+		switch {
+		case page.Failed:
+			p.PagesFailed = append(p.PagesFailed, page.Number)
+		case text == "":
+			p.PagesWithoutText = append(p.PagesWithoutText, page.Number)
+		}
+		if page.Image != nil {
+			p.Images = append(p.Images, *page.Image)
+		}
+	}
+	full = full || len(pages.Pages) < len(pages.Asked)
+	p.Text, p.RenderedPages = b.String(), done
+	for _, r := range p.Text {
+		if r >= utf8.RuneSelf && invisible(r) {
+			p.HiddenChars++
+		}
+	}
+	p.TokenEstimate = tokensOf(p.Text)
+	switch last := 0; {
+	case full:
+		p.NextPages, p.Truncated = pageList(pages.Asked[done:]), true
+	case len(pages.Asked) > 0:
+		last = pages.Asked[len(pages.Asked)-1]
+		p.Truncated = last < pages.Total
+		if p.Truncated {
+			p.NextPages = pageList(span(last+1, min(last+MaxPages, pages.Total)))
+		}
+	}
+	p.Truncated = p.Truncated || len(p.PagesCut) > 0
+	p.Whole = done == pages.Total && !p.Truncated && len(p.PagesFailed) == 0
+	if n := len(p.PagesWithoutText); n > 0 && n > len(p.Images) {
+		p.Note = "Some pages have no text layer and are not shown; ask for them by number with render."
+	}
+}
+
+// tokensOf estimates as page.tokens does.
+func tokensOf(s string) int {
+	other := 0
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			other++
+		}
+	}
+	return (len(s)*3 + other + 11) / 12
+}
+
+// parsePages reads a list like "1-3,7" in the order given, without repetition. With a total it is fitted to the document:
+// a range may end beyond it, but must not begin there. An empty list means the first pages.
+func parsePages(list string, total int) ([]int, error) {
+	if strings.TrimSpace(list) == "" {
+		return span(1, min(total, MaxPages)), nil
+	}
+	bad := func(why string) ([]int, error) { return nil, &BadPages{Pages: clip(list, 60), Why: why, Total: total} }
+	var pages []int
+	seen := map[int]bool{}
+	if len(list) > 400 {
+		return bad("the list is too long")
+	}
+	for _, part := range strings.Split(list, ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		a, err := pageNumber(from)
+		b := a
+		if err == nil && isRange {
+			b, err = pageNumber(to)
+		}
+		switch {
+		case err != nil:
+			return bad(fmt.Sprintf("%q is not a page or a range", strings.TrimSpace(part)))
+		case a < 1 || b < 1:
+			return bad("pages count from 1")
+		case a > b:
+			return bad(fmt.Sprintf("%q runs backwards", strings.TrimSpace(part)))
+		case total > 0 && a > total:
+			return bad(fmt.Sprintf("page %d is beyond the end", a))
+		}
+		if total > 0 {
+			b = min(b, total)
+		} else {
+			b = min(b, a+MaxPages-1) // how far it really goes is known later
+		}
+		for n := a; n <= b; n++ {
+			if seen[n] {
+				continue
+			}
+			seen[n] = true
+			if pages = append(pages, n); len(pages) > MaxPages {
+				return bad(fmt.Sprintf("it asks for more than %d pages", MaxPages))
+			}
+		}
+	}
+	return pages, nil
+}
+
+func pageNumber(s string) (int, error) {
+	s = strings.TrimSpace(s)
+	if s == "" || strings.TrimLeft(s, "0123456789") != "" {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.Atoi(s)
+}
+
+func span(from, to int) []int {
+	var s []int
+	for ; from <= to; from++ {
+		s = append(s, from)
+	}
+	return s
+}
+
+// pageList writes pages as parsePages reads them.
+func pageList(pages []int) string {
+	var b []byte
+	for i := 0; i < len(pages); {
+		j := i
+		for j+1 < len(pages) && pages[j+1] == pages[j]+1 {
+			j++
+		}
+		if len(b) > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, int64(pages[i]), 10)
+		if j > i {
+			b = append(b, '-')
+			b = strconv.AppendInt(b, int64(pages[j]), 10)
+		}
+		i = j + 1
+	}
+	return string(b)
+}
+
+// cleanPageText makes an engine's text plain: one kind of line end, no characters that only mean something to a
+// typesetter, no blanks at line ends, no more than one empty line in a row.
+func cleanPageText(s string) string {
+	s = strings.ReplaceAll(s, "\r\n", "\n")
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\r':
+			return '\n'
+		case r == '\n' || r == '\t':
+			return r
+		case r == 0x02: // pdfium's mark for a hyphen at a line's end
+			return '-'
+		case r < ' ' || r == 0x7f || r == 0xfffe || r == 0xffff:
+			return -1
+		case r == 0xa0:
+			return ' '
+		}
+		return r
+	}, s)
+	lines := strings.Split(s, "\n")
+	kept := lines[:0]
+	for _, l := range lines {
+		l = strings.TrimRightFunc(l, unicode.IsSpace)
+		if l == "" && (len(kept) == 0 || kept[len(kept)-1] == "") {
+			continue
+		}
+		kept = append(kept, l)
+	}
+	return strings.TrimSpace(strings.Join(kept, "\n"))
+}
+
+// pageImage encodes a rendered page.
+func pageImage(number int, img image.Image, limit int64) (*PageImage, error) {
+	for {
+		data, format, err := encodeImage(img, limit)
+		if err != nil {
+			return nil, err
+		}
+		if data != nil {
+			b := img.Bounds()
+			return &PageImage{Page: number, Width: b.Dx(), Height: b.Dy(), Format: format, MediaType: "image/" + format,
+				Base64: base64.StdEncoding.EncodeToString(data)}, nil
+		}
+		edge := max(img.Bounds().Dx(), img.Bounds().Dy()) * 3 / 4
+		if edge < 64 {
+			return nil, &Limit{What: "PDF", Resource: "bytes of a page image", Max: limit}
+		}
+		img = scale(img, edge)
+	}
+}

@@ -1,0 +1,314 @@
+package readers
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	engine "github.com/klippa-app/go-pdfium"
+	pdferrors "github.com/klippa-app/go-pdfium/errors"
+	"github.com/klippa-app/go-pdfium/references"
+	"github.com/klippa-app/go-pdfium/requests"
+	"github.com/klippa-app/go-pdfium/webassembly"
+	"github.com/tetratelabs/wazero"
+)
+
+// inSandbox is the longest PDF that is copied into the sandbox; of a longer one it asks for the parts it needs.
+const inSandbox = 64 << 20
+
+// pdfium runs PDFium in a WebAssembly sandbox: no file system, no network, no clock to speak of, a cap on memory. It is
+// started by the first PDF. Every document gets an instance of its own. After a trap, or when a call had to be cut off, the
+// whole sandbox is thrown away; the compiled code stays.
+type pdfium struct {
+	config Config
+	turn   chan struct{} // held while a document is read
+
+	mu     sync.Mutex // guards the rest; never held while PDFium runs
+	cache  wazero.CompilationCache
+	pool   engine.Pool
+	stop   context.CancelFunc
+	closed bool
+}
+
+// engineStart says that the engine could not be started, as opposed to a bad document.
+type engineStart struct{ err error }
+
+func (e *engineStart) Error() string { return "starting the PDF engine: " + e.err.Error() }
+func (e *engineStart) Unwrap() error { return e.err }
+
+var errClosed = errors.New("the readers are closed")
+
+func newPDFium(c Config) *pdfium {
+	p := &pdfium{config: c, turn: make(chan struct{}, 1)}
+	return p
+}
+
+func (p *pdfium) close() error {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.drop()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.cache == nil {
+		return nil
+	}
+	err := p.cache.Close(context.Background())
+	p.cache = nil
+	return err
+}
+
+// start returns the running sandbox.
+func (p *pdfium) start() (pool engine.Pool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, &engineStart{errClosed}
+	}
+	if p.pool != nil {
+		return p.pool, nil
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			pool, err = nil, &engineStart{fmt.Errorf("%v", v)}
+		}
+	}()
+	if p.cache == nil {
+		if p.config.CacheDir != "" {
+			p.cache, err = wazero.NewCompilationCacheWithDir(p.config.CacheDir)
+		}
+		if p.config.CacheDir == "" || err != nil {
+			p.cache = wazero.NewCompilationCache() // in memory: a new sandbox after a trap need not compile again
+		}
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	pool, err = webassembly.Init(webassembly.Config{
+		Context:  ctx,
+		MaxIdle:  1,
+		MaxTotal: 1,
+		// The default is the host's root directory.
+		FSConfig: wazero.NewFSConfig(),
+		// The default is ours, which may be carrying a protocol.
+		Stdout: io.Discard,
+		Stderr: io.Discard,
+		RuntimeConfig: wazero.NewRuntimeConfig().
+			WithCompilationCache(p.cache).
+			WithMemoryLimitPages(uint32(p.config.PDFMemory >> 16)).
+			WithCloseOnContextDone(true),
+	})
+	if err != nil {
+		stop()
+		return nil, &engineStart{err}
+	}
+	p.pool, p.stop = pool, stop
+	return pool, nil
+}
+
+// drop throws the sandbox away. Whatever still runs in it ends with an error.
+func (p *pdfium) drop() {
+	p.mu.Lock()
+	pool, stop := p.pool, p.stop
+	p.pool, p.stop = nil, nil
+	p.mu.Unlock()
+	if pool == nil {
+		return
+	}
+	stop()
+	defer func() { recover() }() // closing what has trapped may trap again
+	pool.Close()
+}
+
+// run reads the pages asked for.
+func (p *pdfium) run(ctx context.Context, f *file, job pdfJob) (*pdfPages, error) {
+	var data []byte
+	if f.Size >= 0 && f.Size <= inSandbox {
+		raw, err := f.all(ctx, inSandbox, "PDF", true)
+		if err != nil {
+			return nil, err
+		}
+		data = raw
+		if f.ended {
+			data = bytes.Clone(raw) // the head goes back to its pool even if the sandbox is still busy
+		}
+	}
+	select {
+	case p.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	type result struct {
+		pages *pdfPages
+		err   error
+	}
+	done := make(chan result, 1)
+	section := f.section()
+	go func() {
+		defer func() { <-p.turn }()
+		pages, err := p.document(ctx, data, section, job)
+		done <- result{pages, err}
+	}()
+	select {
+	case r := <-done:
+		return r.pages, r.err
+	case <-ctx.Done():
+	}
+	// Compiling cannot be cut off, but it ends; a document can.
+	p.mu.Lock()
+	stop := p.stop
+	p.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+	select {
+	case <-done:
+	case <-time.After(time.Second):
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return nil, &Limit{What: "PDF", Resource: "time"}
+	}
+	return nil, ctx.Err()
+}
+
+// document opens one document in a new instance.
+func (p *pdfium) document(ctx context.Context, data []byte, section *io.SectionReader, job pdfJob) (pages *pdfPages, err error) {
+	pool, err := p.start()
+	if err != nil {
+		return nil, err
+	}
+	trapped := true
+	defer func() {
+		if v := recover(); v != nil {
+			pages, err = nil, &Damaged{"PDF", fmt.Sprintf("the engine gave up (%v)", v)}
+		}
+		if trapped {
+			p.drop()
+		}
+	}()
+	instance, err := pool.GetInstanceWithContext(ctx)
+	if err != nil {
+		return nil, &engineStart{err}
+	}
+	open := &requests.OpenDocument{File: &data}
+	if data == nil {
+		open = &requests.OpenDocument{FileReader: section, FileReaderSize: section.Size()}
+	}
+	doc, err := instance.OpenDocument(open)
+	switch {
+	case err == nil:
+	case errors.Is(err, pdferrors.ErrPassword):
+		trapped = false
+		instance.Close()
+		return nil, &Encrypted{"PDF"}
+	case errors.Is(err, pdferrors.ErrSecurity):
+		trapped = false
+		instance.Close()
+		return nil, &Unsupported{What: "an encrypted PDF", Why: "its kind of encryption is not known", Do: "Ask the user for a copy that is not encrypted."}
+	default:
+		// Not every error leaves a clean instance; a new sandbox is cheap.
+		return nil, &Damaged{"PDF", pdfReason(err)}
+	}
+	pages, err = readPages(ctx, instance, doc.Document, job)
+	var ours Hinter
+	if err == nil || errors.As(err, &ours) {
+		if instance.Close() == nil {
+			trapped = false
+		}
+	}
+	return pages, err
+}
+
+func pdfReason(err error) string {
+	switch {
+	case errors.Is(err, pdferrors.ErrFormat):
+		return "it has no readable structure"
+	case errors.Is(err, pdferrors.ErrPage):
+		return "its page cannot be read"
+	case errors.Is(err, pdferrors.ErrFile), errors.Is(err, pdferrors.ErrUnknown), errors.Is(err, pdferrors.ErrUnexpected), errors.Is(err, pdferrors.ErrSuccess):
+		return "it cannot be opened"
+	}
+	return "the engine gave up on it"
+}
+
+func readPages(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMENT, job pdfJob) (*pdfPages, error) {
+	count, err := in.FPDF_GetPageCount(&requests.FPDF_GetPageCount{Document: doc})
+	if err != nil {
+		return nil, err
+	}
+	if count.PageCount < 1 {
+		return nil, &Damaged{"PDF", "it has no pages"}
+	}
+	out := &pdfPages{Total: count.PageCount}
+	if out.Asked, err = parsePages(job.Pages, out.Total); err != nil {
+		return nil, err
+	}
+	text, images, scans, failures := int64(0), int64(0), 0, 0
+	for _, n := range out.Asked {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		page := pdfPage{Number: n, Objects: -1}
+		loaded, err := in.FPDF_LoadPage(&requests.FPDF_LoadPage{Document: doc, Index: n - 1})
+		if err != nil {
+			if ctx.Err() != nil || !errors.Is(err, pdferrors.ErrPage) && failures > 3 {
+				return nil, broken(ctx, err)
+			}
+			failures++
+			page.Failed = true
+			out.Pages = append(out.Pages, page)
+			continue
+		}
+		at := requests.Page{ByReference: &loaded.Page}
+		if t, err := in.GetPageText(&requests.GetPageText{Page: at}); err == nil {
+			page.Text = cleanPageText(t.Text)
+		} else if page.Failed = true; ctx.Err() != nil || failures > 3 {
+			return nil, broken(ctx, err)
+		} else {
+			failures++
+		}
+		if page.Text == "" {
+			if c, err := in.FPDFPage_CountObjects(&requests.FPDFPage_CountObjects{Page: at}); err == nil {
+				page.Objects = c.Count
+			}
+		}
+		scan := page.Text == "" && page.Objects != 0 && !page.Failed && scans < scannedPages
+		if (job.Render || scan) && images < job.ImageMax*pageImageBytes {
+			if scan {
+				scans++
+			}
+			img, err := in.RenderPageInPixels(&requests.RenderPageInPixels{Page: at, Width: job.Edge, Height: job.Edge, RenderForm: false})
+			if err == nil {
+				page.Image, err = pageImage(n, img.Result.RenderedImage, job.ImageMax)
+				img.Cleanup()
+			}
+			if err != nil {
+				if ctx.Err() != nil {
+					return nil, broken(ctx, err)
+				}
+				if failures++; failures > 3 {
+					return nil, broken(ctx, err)
+				}
+				page.Failed = true
+			} else {
+				images += int64(len(page.Image.Base64))
+			}
+		}
+		in.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: loaded.Page})
+		out.Pages = append(out.Pages, page)
+		if text += int64(len(page.Text)); text > job.TextBytes {
+			break
+		}
+	}
+	return out, nil
+}
+
+// broken says why the sandbox stopped.
+func broken(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("%w", &Damaged{"PDF", pdfReason(err)})
+}

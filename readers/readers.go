@@ -1,0 +1,270 @@
+// Package readers turns the bytes of an opened file into content that a model can use: numbered text in any
+// encoding, images scaled to what a model looks at, the text and the pages of a PDF, notebook cells, the words of
+// office documents, and for everything else a word on what it is.
+//
+//	rs, err := readers.New(readers.Config{})
+//	defer rs.Close()
+//	content, err := rs.Read(ctx, readers.Source{R: file, Size: size}, readers.Options{})
+//	switch c := content.(type) {
+//	case *readers.Text:  // c.Content, c.TotalLines, …
+//	case *readers.Image: // c.Base64, c.Width, …
+//	}
+//
+// What it guarantees
+//   - The bytes decide the kind, never the name.
+//   - It opens nothing: it reads the io.ReaderAt it was given, and a file that grows or shrinks meanwhile is read as far as
+//     it was said to be long (an empty-looking one, as under /proc, up to a byte limit).
+//   - Every answer is bounded: characters in a line, lines, bytes, pages, pixels, archive entries, unpacked bytes. What was
+//     left out is counted in the answer.
+//   - Hostile input costs an error of this package, within the deadline of the context. PDFs are parsed in a WebAssembly
+//     sandbox that can reach no file and no network, or in a worker process with limits of its own.
+//
+// What it does not
+//   - It holds no policy and knows no session. What was shown of a file is in [Sight], for a caller who keeps count.
+//   - It runs nothing found in a document: no macro, no script, no external reference.
+//   - The estimate of tokens is an estimate.
+//
+// A Readers is safe for concurrent use. PDFs are read one at a time; everything else runs side by side.
+//
+// HTML and email files are text, because somebody may want to edit them; with Options.Render they are shown as a
+// person would see them. A notebook is shown as cells.
+package readers
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+// The limits that hold where an Options field is zero.
+const (
+	DefaultLines         = 2000      // lines in a window
+	DefaultMaxBytes      = 256 << 10 // bytes of rendered text
+	DefaultMaxFileBytes  = 10 << 20  // bytes in a file that is read without being asked for a part of it
+	DefaultImageMaxEdge  = 1568      // pixels on the longer side
+	DefaultImageMaxBytes = 5 << 20   // bytes of an encoded image
+	MaxLineChars         = 2000      // characters of a line; the rest is cut and counted
+	MaxPages             = 20        // pages of a PDF in one call
+	MaxPixels            = 50_000_000
+)
+
+// memoryLimit is the longest file that is held in memory whole. A longer one is streamed.
+const memoryLimit = 32 << 20
+
+// Config is what a Readers needs from its host. The zero value reads everything but needs to compile the PDF
+// engine in every process, and has no native engine.
+type Config struct {
+	// CacheDir is a directory of our own for the compiled PDF engine (about 20 MB). Empty: no cache, and the first PDF of a
+	// process costs some seconds.
+	CacheDir string
+	// Worker is the command line of a program that calls [RunWorker] on its standard input and output: usually
+	// the program itself with a hidden subcommand. It reads what could spin or eat memory. Empty: PDFEngine "native" and AVIF
+	// images are refused.
+	Worker []string
+	// Deadline bounds the sandbox and the worker for one call, below any deadline of the context. Zero: 20 s.
+	Deadline time.Duration
+	// PDFMemory caps the sandbox's memory in bytes. Zero: 512 MiB.
+	PDFMemory int64
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// Source is an opened file.
+type Source struct {
+	R    io.ReaderAt
+	Size int64 // as the file system says; 0 may also mean that it does not know
+	// Name appears in hints and never decides anything.
+	Name string
+	// ID is the file's identity. With it, and Changed, where lines begin is remembered between calls. Empty: it is not.
+	ID      string
+	Changed time.Time
+}
+
+// Options is what the caller wants to see. The zero value is the beginning of the file within the default limits.
+type Options struct {
+	Offset int // first line, from 1; negative: that many lines before the end. Binary content: first byte, from 1
+	Limit  int // lines; 0: DefaultLines. Binary content: bytes
+	Tail   bool
+	Column int    // from 1: show the one line at Offset from this character on, as much of it as the byte limit holds
+	Pages  string // of a PDF: "3", "1-5", "1-3,7"
+
+	MaxBytes     int64  // rendered text; 0: DefaultMaxBytes. See [WindowBytes]
+	MaxFileBytes int64  // 0: DefaultMaxFileBytes
+	AllowLarge   bool   // lifts MaxFileBytes, but nothing that bounds the answer
+	BinaryPolicy string // "reject" (also ""): say what it is; "base64": the bytes too
+	LineNumbers  string // "arrow" (also ""), "tab" or "compact"
+	Encoding     string // overrules what was detected; see [Encodings]
+	Render       bool   // pages of a PDF as images; HTML and email as a person sees them
+
+	ImageMaxEdge  int
+	ImageMaxBytes int64
+	PDFEngine     string // "pdfium" (also "") or "native"
+}
+
+// WindowBytes is the byte limit of an answer for a model with this many tokens of context: a fifth of them at four bytes
+// each, clamped to 50 and 512 KB. Zero or less gives DefaultMaxBytes.
+func WindowBytes(contextTokens int) int64 {
+	if contextTokens <= 0 {
+		return DefaultMaxBytes
+	}
+	if contextTokens > 1<<30 {
+		contextTokens = 1 << 30
+	}
+	return min(max(int64(contextTokens)*4*20/100, 50<<10), 512<<10)
+}
+
+// Content is what a file turned out to hold: *Text, *Image, *PDF, *Notebook or *Binary.
+type Content interface {
+	Kind() string // "text", "image", "pdf", "notebook", "binary"
+	Seen() Sight
+	content()
+}
+
+// Sight tells the caller how much of the file stands behind an answer. It is not part of the answer.
+type Sight struct {
+	// Whole says that the answer shows all of the file (of a document: all of its text).
+	Whole bool
+	// Sum is the sha256 of the file in hex when all its bytes were read, shown or not; else empty.
+	Sum string
+	// FirstLine and LastLine are the lines shown, 0 when none was. For a line cut at its end the line counts as shown
+	// only when LinesCut of the answer is 0.
+	FirstLine, LastLine int
+	// Changed says that the file's length was not what Source said.
+	Changed bool
+}
+
+// Seen returns the Sight itself; it makes every content type carry it.
+func (s Sight) Seen() Sight { return s }
+
+// Readers reads files. Make it with New.
+type Readers struct {
+	config  Config
+	indexes *lineIndexes
+	pdfs    *pdfium
+}
+
+// New checks the configuration. It starts nothing: the PDF engine starts with the first PDF.
+func New(c Config) (*Readers, error) {
+	if c.PDFMemory < 0 || c.PDFMemory > 4<<30 {
+		return nil, fmt.Errorf("PDFMemory %d is outside 0 to 4 GiB", c.PDFMemory)
+	}
+	if c.Deadline < 0 {
+		return nil, fmt.Errorf("Deadline %s is negative", c.Deadline)
+	}
+	if c.Deadline == 0 {
+		c.Deadline = 20 * time.Second
+	}
+	if c.PDFMemory == 0 {
+		c.PDFMemory = 512 << 20
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return &Readers{config: c, indexes: newLineIndexes(64), pdfs: newPDFium(c)}, nil
+}
+
+// Close ends what was started. A Read after it that needs the PDF engine fails.
+func (r *Readers) Close() error { return r.pdfs.close() }
+
+// Read reads the source as what its bytes say it is. A bad request or a bad file is one of this package's errors;
+// the context's own error, or a failing R, comes back wrapped.
+func (r *Readers) Read(ctx context.Context, s Source, o Options) (Content, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	o.fill()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	f := &file{Source: s, max: o.MaxFileBytes}
+	if err := f.begin(); err != nil {
+		return nil, fmt.Errorf("reading the beginning of the file: %w", err)
+	}
+	defer f.release()
+	for i := range inOrder {
+		if !inOrder[i].knows(f, &o) {
+			continue
+		}
+		c, err := inOrder[i].read(ctx, r, f, &o)
+		if errors.Is(err, errNotMine) {
+			continue
+		}
+		return c, err
+	}
+	return readBinary(ctx, r, f, &o)
+}
+
+// errNotMine sends a file on to the next reader in the order: the first bytes promised what the rest does not hold.
+var errNotMine = errors.New("not a file of this kind")
+
+// reader is one row of the table of kinds.
+type reader struct {
+	knows func(*file, *Options) bool // from the first bytes only
+	read  func(context.Context, *Readers, *file, *Options) (Content, error)
+}
+
+// inOrder is asked from top to bottom. Binary knows everything and comes after the last row.
+var inOrder = [...]reader{
+	{knowsImage, readImage},
+	{knowsPDF, readPDF},
+	{knowsZip, readZip},
+	{knowsCompressed, readCompressed},
+	{knowsNotebook, readNotebook},
+	{knowsMarkup, readMarkup},
+	{knowsText, readText},
+}
+
+func (o *Options) check() error {
+	switch {
+	case o.Limit < 0:
+		return &BadRequest{Field: "limit", Why: "it is negative", Do: "Give the number of lines, or leave limit out."}
+	case o.Column < 0:
+		return &BadRequest{Field: "column", Why: "it is negative", Do: "Give a column from 1, or leave it out."}
+	case o.Tail && o.Offset > 0:
+		return &BadRequest{Field: "tail", Why: "it was given together with an offset", Do: "Give one of the two."}
+	case o.Column > 0 && (o.Tail || o.Offset < 0):
+		return &BadRequest{Field: "column", Why: "it needs a line counted from the beginning", Do: "Give offset as a positive line number."}
+	}
+	for _, c := range []struct{ field, value, a, b, c string }{
+		{"binary_policy", o.BinaryPolicy, "", "reject", "base64"},
+		{"line_numbers", o.LineNumbers, "arrow", "tab", "compact"},
+		{"pdf_engine", o.PDFEngine, "", "pdfium", "native"},
+	} {
+		if c.value != "" && c.value != c.a && c.value != c.b && c.value != c.c {
+			return &BadRequest{Field: c.field, Why: fmt.Sprintf("%q is not one of its values", c.value), Do: "Correct it in the configuration."}
+		}
+	}
+	if o.Encoding != "" {
+		if _, err := lookupEncoding(o.Encoding); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *Options) fill() {
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = DefaultMaxBytes
+	}
+	if o.MaxFileBytes <= 0 {
+		o.MaxFileBytes = DefaultMaxFileBytes
+	}
+	if o.ImageMaxEdge <= 0 {
+		o.ImageMaxEdge = DefaultImageMaxEdge
+	}
+	if o.ImageMaxBytes <= 0 {
+		o.ImageMaxBytes = DefaultImageMaxBytes
+	}
+}
+
+// window says whether the caller asked for a part of a text.
+func (o *Options) window() bool { return o.Offset != 0 || o.Limit != 0 || o.Tail || o.Column != 0 }
+
+func sum(b []byte) string {
+	h := sha256.Sum256(b)
+	return hex.EncodeToString(h[:])
+}

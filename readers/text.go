@@ -1,0 +1,253 @@
+package readers
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"unsafe"
+)
+
+// Text is a window of numbered lines. A final newline makes no extra line; a "\r" before a newline and a byte order mark
+// are not shown.
+type Text struct {
+	Sight `json:"-"`
+
+	Content string `json:"content"`
+	// TotalLines is exact. Where counting was cut it is left out and TotalLinesAtLeast says what is known.
+	TotalLines        Count `json:"total_lines,omitzero"`
+	TotalLinesAtLeast int   `json:"total_lines_at_least,omitempty"`
+	RenderedLines     int   `json:"rendered_lines"`
+	// StartLine is negative when the end of a file too long to count was asked for: -1 is the last line.
+	StartLine  int  `json:"start_line"`
+	Truncated  bool `json:"truncated"`
+	NextOffset int  `json:"next_offset,omitempty"`
+	// LinesCut counts lines shown without their end. NextColumn is where to go on when only one line was shown.
+	LinesCut    int `json:"lines_cut,omitempty"`
+	StartColumn int `json:"start_column,omitempty"`
+	NextColumn  int `json:"next_column,omitempty"`
+	// Format is set when the lines are not the file's own bytes ("docx", "gzip", …), or when another view of them can be
+	// had by Render ("html", "email").
+	Format   string `json:"format,omitempty"`
+	Encoding string `json:"encoding"`
+	Empty    bool   `json:"empty,omitempty"`
+	// InvalidBytes were shown as U+FFFD. HiddenChars are in the text but cannot be seen: zero width, direction overrides,
+	// control characters, tags.
+	InvalidBytes  int    `json:"invalid_bytes,omitempty"`
+	HiddenChars   int    `json:"hidden_chars,omitempty"`
+	TokenEstimate int    `json:"token_estimate"`
+	ChangedBelow  bool   `json:"changed_while_reading,omitempty"`
+	Note          string `json:"note,omitempty"`
+}
+
+// Kind is "text".
+func (*Text) Kind() string { return "text" }
+func (*Text) content()     {}
+
+func knowsText(f *file, o *Options) bool {
+	return o.Encoding != "" || !looksBinary(f.head, f.ended)
+}
+
+// readText reads what no other reader claimed and what is not binary. A file that fits in memory is read whole, so that
+// its lines can be counted; a longer one gives a window.
+func readText(ctx context.Context, r *Readers, f *file, o *Options) (Content, error) {
+	if f.Size > o.MaxFileBytes && !o.window() && !o.AllowLarge {
+		return nil, &TooLarge{Size: f.Size, Max: o.MaxFileBytes, What: "file", Windowed: true}
+	}
+	limit := int64(memoryLimit)
+	if f.Size > limit || f.Size > o.MaxFileBytes {
+		return r.readWindow(ctx, f, o)
+	}
+	if f.Size < 0 {
+		limit = min(limit, o.MaxFileBytes)
+	}
+	raw, more, err := f.upTo(ctx, limit)
+	if err != nil {
+		return nil, err
+	}
+	if more && !o.window() {
+		return nil, &TooLarge{Max: limit, What: "file", Windowed: true}
+	}
+	enc, content, err := decodeWhole(raw, o.Encoding)
+	if err != nil {
+		return nil, err
+	}
+	t := renderText(content, o)
+	t.Encoding = enc
+	if looksHTML(raw) {
+		t.Format = "html"
+	} else if looksEmail(raw) {
+		t.Format = "email"
+	}
+	t.Changed, t.ChangedBelow = f.grown, f.grown
+	if more {
+		t.unknownTotal("The file goes on beyond what can be read of a file without a size.")
+	} else {
+		t.Sum = sum(raw)
+	}
+	return t, nil
+}
+
+// unknownTotal takes back the certainty that the last line is the last.
+func (t *Text) unknownTotal(note string) {
+	t.TotalLinesAtLeast, t.TotalLines = int(max(t.TotalLines, 0)), -1
+	t.Truncated, t.Whole, t.Note = true, false, note
+}
+
+// renderText shows the asked window of a text that is in memory, as UTF-8.
+func renderText(content []byte, o *Options) *Text {
+	total := countLines(content)
+	t := &Text{TotalLines: Count(total), Empty: total == 0}
+	first := o.Offset
+	limit := o.Limit
+	if limit == 0 {
+		limit = DefaultLines
+	}
+	switch {
+	case o.Tail:
+		first = max(total-limit+1, 1)
+	case first < 0:
+		first = total + max(first, -total) + 1
+		first = max(first, 1)
+	case first == 0:
+		first = 1
+	}
+	at := skipLines(content, first-1)
+	if o.Tail {
+		dropped := fitTail(content[at:], o)
+		at += skipLines(content[at:], dropped)
+		first += dropped
+	}
+	t.StartLine = first
+	rest := content[at:]
+	if o.Column > 0 {
+		t.column(rest, o)
+	} else {
+		p := newPage(o, estimate(len(rest), total, first, limit))
+		for n := first; len(rest) > 0 && p.lines < limit; n++ {
+			line := rest
+			next := bytes.IndexByte(rest, '\n')
+			if next >= 0 {
+				line, rest = rest[:next], rest[next+1:]
+			} else {
+				rest = nil
+			}
+			if !p.add(n, line, false) {
+				break
+			}
+		}
+		t.finish(p, first)
+	}
+	if t.RenderedLines > 0 {
+		t.FirstLine, t.LastLine = first, first+t.RenderedLines-1
+	}
+	if next := first + t.RenderedLines; t.RenderedLines > 0 && next <= total {
+		t.Truncated, t.NextOffset = true, next
+	}
+	t.Truncated = t.Truncated || t.NextColumn > 0
+	t.Whole = first == 1 && !t.Truncated && t.LinesCut == 0 && o.Column <= 1 && t.RenderedLines == total
+	return t
+}
+
+func (t *Text) finish(p *page, first int) {
+	// The buffer is not touched again, so that it can become the string without a copy.
+	t.Content = unsafe.String(unsafe.SliceData(p.buf), len(p.buf))
+	t.RenderedLines, t.LinesCut = p.lines, p.cut
+	t.InvalidBytes, t.HiddenChars, t.TokenEstimate = p.invalid, p.hidden, p.tokens()
+	if p.lines == 1 && p.lastCut > 0 {
+		t.NextColumn = p.lastCut + 1
+	}
+}
+
+// column shows one line from a character on, as much as the byte limit holds.
+func (t *Text) column(rest []byte, o *Options) {
+	t.StartColumn = o.Column
+	if len(rest) == 0 {
+		return
+	}
+	line := rest
+	if next := bytes.IndexByte(rest, '\n'); next >= 0 {
+		line = rest[:next]
+	}
+	if n := len(line); n > 0 && line[n-1] == '\r' {
+		line = line[:n-1]
+	}
+	skip, _ := skipChars(line, o.Column-1)
+	p := newPage(o, len(line)-skip+16)
+	p.chars = math.MaxInt
+	p.add(t.StartLine, line[skip:], false)
+	t.finish(p, t.StartLine)
+	if t.NextColumn > 0 {
+		t.NextColumn += o.Column - 1
+	}
+}
+
+// fitTail returns how many lines to leave out at the beginning of b so that its end fits the byte limit.
+func fitTail(b []byte, o *Options) (drop int) {
+	if int64(len(b))+int64(countLines(b))*12 <= o.MaxBytes {
+		return 0
+	}
+	p := newPage(o, 0)
+	p.max = math.MaxInt32
+	var sizes []int
+	for len(b) > 0 {
+		line, rest, _ := bytes.Cut(b, newline)
+		p.buf = p.buf[:0]
+		p.add(1_000_000, line, false)
+		sizes = append(sizes, len(p.buf))
+		b = rest
+	}
+	room := o.MaxBytes
+	for i := len(sizes) - 1; i >= 0; i-- {
+		if room -= int64(sizes[i]); room < 0 {
+			return min(i+1, len(sizes)-1)
+		}
+	}
+	return 0
+}
+
+// estimate guesses the bytes of a rendered window, to allocate once.
+func estimate(size, total, first, limit int) int {
+	lines := min(limit, max(total-first+1, 0))
+	if lines == 0 {
+		return 0
+	}
+	if left := max(total-first+1, 1); lines < left {
+		size = int(int64(size)*int64(lines)/int64(left)) + 256
+	}
+	return size + lines*10
+}
+
+// countLines counts lines; a text that ends in a newline ends with that line.
+func countLines(b []byte) int {
+	if len(b) == 0 {
+		return 0
+	}
+	n := bytes.Count(b, newline)
+	if b[len(b)-1] != '\n' {
+		n++
+	}
+	return n
+}
+
+var newline = []byte{'\n'}
+
+// skipLines is where the line after the first n begins; the length of b when there is none.
+func skipLines(b []byte, n int) int {
+	at := 0
+	for n > 256 && len(b)-at > 16<<10 { // count in blocks first
+		c := bytes.Count(b[at:at+16<<10], newline)
+		if c >= n {
+			break
+		}
+		n -= c
+		at += 16 << 10
+	}
+	for ; n > 0; n-- {
+		i := bytes.IndexByte(b[at:], '\n')
+		if i < 0 {
+			return len(b)
+		}
+		at += i + 1
+	}
+	return at
+}

@@ -1,0 +1,468 @@
+package readers
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"math"
+	"unicode/utf8"
+
+	"golang.org/x/text/transform"
+)
+
+const (
+	chunkBytes = 256 << 10
+	// linePrefix is how much of a line is kept while streaming: enough for MaxLineChars in every encoding.
+	linePrefix = MaxLineChars*4 + 192
+	// countAhead is how far a window is followed to its file's end only to know the number of lines.
+	countAhead = 16 << 20
+	// tailCount is the same for a window that was asked for from the end, which has numbers only when the lines before it
+	// are counted.
+	tailCount = 64 << 20
+)
+
+// scan reads one file for one window.
+type scan struct {
+	ctx   context.Context
+	f     *file
+	index *lineIndex
+	enc   *textEncoding
+	size  int64 // as first told; 1<<62 when the file does not say
+	buf   []byte
+}
+
+// readWindow shows a window of a file that is too long to hold. It costs the way to the window, which later calls are
+// spared by the index, and the window.
+func (r *Readers) readWindow(ctx context.Context, f *file, o *Options) (Content, error) {
+	s := &scan{ctx: ctx, f: f, size: f.Size, index: r.indexes.take(f)}
+	if s.size < 0 {
+		s.size = 1 << 62
+	}
+	// The scratch buffer holds the head, which is needed no longer once the encoding is known.
+	mark, skip := byteOrderMark(f.head)
+	name := o.Encoding
+	certain := name != "" || mark != ""
+	switch {
+	case name != "":
+		if foldName(name) == "utf16" && mark != "" {
+			name = mark
+		}
+	case mark != "":
+		name = mark
+	default:
+		name = detect(trimPartial(f.head))
+		certain = asciiPrefix(f.head) < len(f.head)
+	}
+	var err error
+	if s.enc, err = lookupEncoding(name); err != nil {
+		return nil, err
+	}
+	if s.enc.name != mark {
+		skip = 0
+	}
+	s.buf = *f.scratch
+	defer func() { r.indexes.put(f, s.index, r.config.Now()) }()
+
+	t := &Text{Encoding: s.enc.label(skip)}
+	limit := o.Limit
+	if limit == 0 {
+		limit = DefaultLines
+	}
+	first := max(o.Offset, 1)
+	if o.Tail || o.Offset < 0 {
+		back := limit
+		if o.Offset < 0 {
+			back = -max(o.Offset, -1<<40)
+		}
+		total, err := s.countToEnd(tailCount)
+		if err != nil {
+			return nil, err
+		}
+		if total < 0 {
+			return t, s.fromEnd(t, back, limit, skip, o)
+		}
+		first = max(total-back+1, 1)
+	}
+	at, found, err := s.seek(first - 1)
+	if err != nil {
+		return nil, err
+	}
+	if at == 0 {
+		at = int64(skip)
+	}
+	t.StartLine = first
+	if !found {
+		t.TotalLines = Count(s.index.total)
+		t.Changed, t.ChangedBelow = f.grown, f.grown
+		return t, nil
+	}
+	if o.Column > 0 {
+		err = s.columnAt(t, at, o)
+	} else {
+		err = s.linesAt(t, at, limit, certain, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return t, s.finish(t, first)
+}
+
+// trimPartial cuts a character that the end of the head may have split.
+func trimPartial(head []byte) []byte {
+	if i := bytes.LastIndexByte(head, '\n'); i > len(head)/2 {
+		return head[:i+1]
+	}
+	return head
+}
+
+// finish counts what is left, if it is little, and fills in totals.
+func (s *scan) finish(t *Text, first int) error {
+	t.Changed, t.ChangedBelow = s.f.grown, s.f.grown
+	if t.RenderedLines > 0 {
+		t.FirstLine, t.LastLine = first, first+t.RenderedLines-1
+	}
+	total, err := s.countToEnd(countAhead)
+	if err != nil {
+		return err
+	}
+	next := first + t.RenderedLines
+	if total >= 0 {
+		t.TotalLines = Count(total)
+		t.Truncated = t.RenderedLines > 0 && next <= total || t.NextColumn > 0
+		if t.Truncated && next <= total {
+			t.NextOffset = next
+		}
+		return nil
+	}
+	t.TotalLines, t.TotalLinesAtLeast = -1, max(s.index.last().line+1, next)
+	t.Truncated, t.NextOffset = true, next
+	return nil
+}
+
+// read fills the buffer from the offset; it returns less only at the end.
+func (s *scan) read(off int64, n int) ([]byte, error) {
+	if err := s.ctx.Err(); err != nil {
+		return nil, err
+	}
+	n = int(min(int64(n), s.size-off))
+	if n <= 0 {
+		return nil, nil
+	}
+	m, err := readAt(s.f.R, s.buf[:n], off)
+	if m < n && s.f.Size >= 0 {
+		s.f.grown, s.size = true, off+int64(m)
+	}
+	return s.buf[:m], err
+}
+
+// newlineAt finds the next newline of b, which begins on a unit; -1 when there is none.
+func (e *textEncoding) newlineAt(b []byte) int {
+	if e.unit == 1 {
+		return bytes.IndexByte(b, '\n')
+	}
+	low := 0
+	if e.big {
+		low = e.unit - 1
+	}
+	for i := 0; ; {
+		j := bytes.IndexByte(b[i:], '\n')
+		if j < 0 {
+			return -1
+		}
+		i += j
+		start := i - i%e.unit
+		if i%e.unit == low && start+e.unit <= len(b) && onlyByte(b[start:start+e.unit]) {
+			return start
+		}
+		i++
+	}
+}
+
+// onlyByte reports whether all bytes of a unit but one are zero.
+func onlyByte(unit []byte) bool {
+	zero := 0
+	for _, c := range unit {
+		if c == 0 {
+			zero++
+		}
+	}
+	return zero == len(unit)-1
+}
+
+// count returns the newlines of b, which begins on a unit, and where the line after the last of them begins.
+func (e *textEncoding) count(b []byte) (n, after int) {
+	if e.unit == 1 {
+		return bytes.Count(b, newline), bytes.LastIndexByte(b, '\n') + 1
+	}
+	for at := 0; ; n++ {
+		i := e.newlineAt(b[at:])
+		if i < 0 {
+			return n, at
+		}
+		at += i + e.unit
+	}
+}
+
+// seek finds where a line begins (from 0). Not found: the file ends before it, and the total is known.
+func (s *scan) seek(line int) (at int64, found bool, err error) {
+	p := s.index.before(line)
+	if s.index.total >= 0 && line >= s.index.total {
+		return 0, false, nil
+	}
+	if p.line == line {
+		if s.size > p.offset {
+			return p.offset, true, nil
+		}
+		s.index.total = line
+		return 0, false, nil
+	}
+	at, err = s.walk(p, line, math.MaxInt64)
+	return at, at >= 0, err
+}
+
+// walk goes forward from a point, learning beginnings, until the line is found (its offset), or the end or the budget is
+// reached (-1). At the end the total is known.
+func (s *scan) walk(p linePoint, line int, budget int64) (int64, error) {
+	off, ended := p.offset, true // ended: the byte before off was a newline
+	for {
+		b, err := s.read(off, chunkBytes)
+		if err != nil {
+			return -1, err
+		}
+		if len(b) == 0 {
+			s.index.total = p.line
+			if !ended {
+				s.index.total++
+			}
+			return -1, nil
+		}
+		n, after := s.enc.count(b)
+		if p.line+n >= line {
+			at := 0
+			for ; p.line < line; p.line++ {
+				at += s.enc.newlineAt(b[at:]) + s.enc.unit
+			}
+			if off += int64(at); off < s.size || s.f.Size < 0 {
+				return off, nil
+			}
+			s.index.total = line
+			return -1, nil
+		}
+		if n > 0 {
+			p.line += n
+			s.index.learn(linePoint{p.line, off + int64(after)})
+		}
+		ended = after == len(b)
+		off += int64(len(b))
+		if budget -= int64(len(b)); budget <= 0 {
+			return -1, nil
+		}
+	}
+}
+
+// countToEnd returns the number of lines, or -1 when the way to the end is longer than the budget.
+func (s *scan) countToEnd(budget int64) (int, error) {
+	if s.index.total >= 0 {
+		return s.index.total, nil
+	}
+	from := s.index.last()
+	if s.f.Size < 0 || s.size-from.offset > budget {
+		return -1, nil
+	}
+	_, err := s.walk(from, math.MaxInt, math.MaxInt64)
+	return s.index.total, err
+}
+
+// linesAt renders up to limit lines from the offset. The lines are collected first: what they hold may tell the encoding
+// better than the head did.
+func (s *scan) linesAt(t *Text, off int64, limit int, certain bool, o *Options) error {
+	type piece struct {
+		from, to int
+		more     bool
+	}
+	var raw []byte
+	var pieces []piece
+	room := int(min(o.MaxBytes, 8<<20)) * 2
+	line, long := piece{}, false
+	start := off
+collect:
+	for len(pieces) < limit && len(raw) < room {
+		b, err := s.read(off, chunkBytes)
+		if err != nil {
+			return err
+		}
+		if len(b) == 0 {
+			if off > start {
+				line.to, line.more = len(raw), long
+				pieces = append(pieces, line)
+			}
+			break
+		}
+		off += int64(len(b))
+		for len(b) > 0 {
+			i := s.enc.newlineAt(b)
+			body := b
+			if i >= 0 {
+				body = b[:i]
+			}
+			have := len(raw) - line.from
+			if keep := linePrefix - have; keep < len(body) {
+				body, long = body[:max(keep, 0)], true
+			}
+			raw = append(raw, body...)
+			if i < 0 {
+				break
+			}
+			b = b[i+s.enc.unit:]
+			start = off - int64(len(b))
+			line.to, line.more = len(raw), long
+			pieces = append(pieces, line)
+			line, long = piece{from: len(raw)}, false
+			if len(pieces) == limit || len(raw) >= room {
+				break collect
+			}
+		}
+	}
+	if !certain && s.enc.name == "utf-8" {
+		if name := detect(raw); name != "utf-8" && mustEncoding(name).unit == 1 {
+			s.enc = mustEncoding(name)
+			t.Encoding = name
+		}
+	}
+	p := newPage(o, len(raw)+10*len(pieces))
+	for i, l := range pieces {
+		body, err := s.enc.decode(raw[l.from:l.to])
+		if err != nil {
+			return err
+		}
+		if !p.add(t.StartLine+i, body, l.more) {
+			break
+		}
+	}
+	t.finish(p, t.StartLine)
+	return nil
+}
+
+// columnAt renders one line from a character on. In UTF-8 the place where a page ended is remembered.
+func (s *scan) columnAt(t *Text, off int64, o *Options) error {
+	t.StartColumn = o.Column
+	skip := o.Column - 1
+	var text io.Reader = contextReader{s.ctx, io.NewSectionReader(s.f.R, off, s.size-off)}
+	utf := s.enc.name == "utf-8"
+	base := int64(0) // bytes of the line before text
+	if c := s.index.column; utf && c.lineOffset == off && c.offset > off && c.chars <= skip {
+		base = c.offset - off
+		skip -= c.chars
+		text = contextReader{s.ctx, io.NewSectionReader(s.f.R, c.offset, s.size-c.offset)}
+	} else if !utf {
+		text = transform.NewReader(text, s.enc.codec().NewDecoder())
+	}
+	body := make([]byte, 0, o.MaxBytes)
+	have := 0 // bytes in buf not yet used: the beginning of a split character
+	more, passed := true, int64(0)
+	for more && int64(len(body)) < o.MaxBytes {
+		n, err := io.ReadAtLeast(text, s.buf[have:chunkBytes], 1)
+		if err != nil && err != io.EOF {
+			return err
+		}
+		b := s.buf[:have+n]
+		if err == io.EOF {
+			more = false
+		}
+		if i := bytes.IndexByte(b, '\n'); i >= 0 {
+			b, more = b[:i], false
+		}
+		if skip > 0 {
+			whole := b
+			if more {
+				whole = wholeChars(b)
+			}
+			size, chars := skipChars(whole, skip)
+			skip -= chars
+			passed += int64(size)
+			if skip > 0 {
+				have = copy(s.buf, b[size:])
+				continue
+			}
+			b = b[size:]
+		}
+		have = 0
+		body = append(body, b...)
+	}
+	if !more && len(body) > 0 && body[len(body)-1] == '\r' {
+		body = body[:len(body)-1]
+	}
+	if more {
+		body = wholeChars(body)
+	}
+	p := newPage(o, len(body)+16)
+	p.chars = math.MaxInt
+	p.add(t.StartLine, body, more)
+	t.finish(p, t.StartLine)
+	if t.NextColumn > 0 {
+		if size, _ := skipChars(body, t.NextColumn-1); utf {
+			s.index.column = columnPoint{off, t.NextColumn - 1 + o.Column - 1, off + base + passed + int64(size)}
+		}
+		t.NextColumn += o.Column - 1
+	}
+	return nil
+}
+
+// wholeChars cuts a UTF-8 character that has not all of its bytes yet.
+func wholeChars(b []byte) []byte {
+	for cut := 1; cut < utf8.UTFMax && cut <= len(b); cut++ {
+		if tail := b[len(b)-cut:]; utf8.RuneStart(tail[0]) {
+			if utf8.FullRune(tail) {
+				return b
+			}
+			return b[:len(b)-cut]
+		}
+	}
+	return b
+}
+
+// fromEnd renders the last lines of a file too long to count. They are numbered from the end.
+func (s *scan) fromEnd(t *Text, back, limit, mark int, o *Options) error {
+	want := int(min(o.MaxBytes*2, 4<<20)) &^ 3
+	from := max((s.size-int64(want))&^3, int64(mark))
+	raw := make([]byte, s.size-from)
+	n, err := readAt(s.f.R, raw, from)
+	if err != nil {
+		return err
+	}
+	raw = raw[:n]
+	if from > int64(mark) {
+		if i := s.enc.newlineAt(raw); i >= 0 && i+s.enc.unit < len(raw) {
+			raw = raw[i+s.enc.unit:]
+		} else {
+			t.Note = "The last line is longer than what is read from the end; only its end is shown."
+		}
+	}
+	body, err := s.enc.decode(raw)
+	if err != nil {
+		return err
+	}
+	lines := countLines(body)
+	body = body[skipLines(body, max(lines-back, 0)):]
+	drop := fitTail(body, o)
+	body = body[skipLines(body, drop):]
+	lines = countLines(body)
+	p := newPage(o, len(body)+lines*12)
+	for n := -lines; len(body) > 0 && p.lines < limit; n++ {
+		line, rest, _ := bytes.Cut(body, newline)
+		if !p.add(n, line, false) {
+			break
+		}
+		body = rest
+	}
+	t.StartLine = -lines
+	t.finish(p, t.StartLine)
+	t.NextColumn = 0
+	t.TotalLines, t.TotalLinesAtLeast = -1, max(s.index.last().line+1, lines)
+	t.Truncated = true
+	if p.lines < lines {
+		t.NextOffset = -lines + p.lines
+	}
+	t.Changed, t.ChangedBelow = s.f.grown, s.f.grown
+	return nil
+}

@@ -1,0 +1,193 @@
+package readers
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"time"
+)
+
+// The worker's protocol: four bytes of length (little-endian), a JSON request, the file; back comes one JSON reply.
+
+const (
+	workerRequest = 64 << 10 // bytes of a request
+	workerReply   = 256 << 20
+	workerMemory  = 1 << 30 // bytes of data the worker may have, where the system can bound it
+	workerCPU     = 15      // seconds
+)
+
+type workRequest struct {
+	Op   string // "pdf" or "avif"
+	Size int64
+	PDF  pdfJob
+}
+
+type workReply struct {
+	Pages  *pdfPages `json:",omitempty"`
+	PNG    []byte    `json:",omitempty"`
+	Kind   string    `json:",omitempty"` // of an error: "damaged", "encrypted", "pages", "unsupported"
+	What   string    `json:",omitempty"`
+	Why    string    `json:",omitempty"`
+	Total  int       `json:",omitempty"`
+	Failed string    `json:",omitempty"`
+}
+
+// RunWorker does one piece of work for a [Readers] in another process, whose Config.Worker started this one: it reads the
+// request and the file from in, puts limits on its own process (on Linux: memory, processor time, no files written, no core) and
+// writes the reply to out. Call it from a subcommand that does nothing else, and exit afterwards.
+func RunWorker(in io.Reader, out io.Writer) error {
+	if err := limitSelf(); err != nil {
+		return fmt.Errorf("limiting the worker: %w", err)
+	}
+	return work(in, out)
+}
+
+func work(in io.Reader, out io.Writer) error {
+	var head [4]byte
+	if _, err := io.ReadFull(in, head[:]); err != nil {
+		return fmt.Errorf("reading the request: %w", err)
+	}
+	n := binary.LittleEndian.Uint32(head[:])
+	if n > workerRequest {
+		return fmt.Errorf("a request of %d bytes is too long", n)
+	}
+	body := make([]byte, n)
+	if _, err := io.ReadFull(in, body); err != nil {
+		return fmt.Errorf("reading the request: %w", err)
+	}
+	var q workRequest
+	if err := json.Unmarshal(body, &q); err != nil {
+		return fmt.Errorf("reading the request: %w", err)
+	}
+	if q.Size < 0 || q.Size > pdfWindow {
+		return fmt.Errorf("a file of %d bytes is too long", q.Size)
+	}
+	data := make([]byte, q.Size)
+	if _, err := io.ReadFull(in, data); err != nil {
+		return fmt.Errorf("reading the file: %w", err)
+	}
+	var reply workReply
+	var err error
+	switch q.Op {
+	case "pdf":
+		reply.Pages, err = nativePages(data, q.PDF)
+	case "avif":
+		reply.PNG, err = avifToPNG(data)
+	default:
+		err = &Unsupported{What: q.Op, Why: "the worker does not know it", Do: "Install the same version everywhere."}
+	}
+	reply.fail(err)
+	return json.NewEncoder(out).Encode(reply)
+}
+
+// fail carries an error over to the other process.
+func (w *workReply) fail(err error) {
+	var damaged *Damaged
+	var encrypted *Encrypted
+	var pages *BadPages
+	var unsupported *Unsupported
+	switch {
+	case err == nil:
+	case errors.As(err, &damaged):
+		w.Kind, w.What, w.Why = "damaged", damaged.What, damaged.Why
+	case errors.As(err, &encrypted):
+		w.Kind, w.What = "encrypted", encrypted.What
+	case errors.As(err, &pages):
+		w.Kind, w.Why, w.What, w.Total = "pages", pages.Why, pages.Pages, pages.Total
+	case errors.As(err, &unsupported):
+		w.Kind, w.What, w.Why, w.Failed = "unsupported", unsupported.What, unsupported.Why, unsupported.Do
+	default:
+		w.Kind, w.What, w.Why = "damaged", "file", err.Error()
+	}
+}
+
+func (w *workReply) error() error {
+	switch w.Kind {
+	case "":
+		return nil
+	case "encrypted":
+		return &Encrypted{w.What}
+	case "pages":
+		return &BadPages{Pages: w.What, Why: w.Why, Total: w.Total}
+	case "unsupported":
+		return &Unsupported{w.What, w.Why, w.Failed}
+	}
+	return &Damaged{w.What, w.Why}
+}
+
+// inWorker runs one request in a new process. What crashes or overruns there is an error here, and nothing else.
+func (r *Readers) inWorker(ctx context.Context, what string, q workRequest, file io.Reader) (*workReply, error) {
+	if len(r.config.Worker) == 0 {
+		return nil, &Unsupported{What: what, Why: "no worker program is configured", Do: "Tell the operator; nothing in the request can change it."}
+	}
+	body, err := json.Marshal(q)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.config.Deadline)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, r.config.Worker[0], r.config.Worker[1:]...)
+	cmd.Env = []string{"GOMAXPROCS=2", "GOTRACEBACK=none"}
+	cmd.WaitDelay = time.Second
+	cmd.Stdin = io.MultiReader(bytes.NewReader(binary.LittleEndian.AppendUint32(nil, uint32(len(body)))), bytes.NewReader(body), file)
+	var out limitedBuffer
+	out.max = workerReply
+	cmd.Stdout = &out
+	separate(cmd)
+	err = cmd.Run()
+	switch {
+	case ctx.Err() != nil:
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return nil, &Limit{What: what, Resource: "time"}
+		}
+		return nil, ctx.Err()
+	case err != nil:
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			return nil, &Limit{What: what, Resource: "memory or time"}
+		}
+		return nil, &Unsupported{What: what, Why: "the worker program does not start (" + err.Error() + ")", Do: "Tell the operator; nothing in the request can change it."}
+	}
+	var reply workReply
+	if err := json.Unmarshal(out.b.Bytes(), &reply); err != nil {
+		return nil, &Unsupported{What: what, Why: "the worker program does not answer as it should", Do: "Tell the operator; nothing in the request can change it."}
+	}
+	return &reply, reply.error()
+}
+
+// limitedBuffer refuses to grow beyond max.
+type limitedBuffer struct {
+	b   bytes.Buffer
+	max int
+}
+
+func (l *limitedBuffer) Write(p []byte) (int, error) {
+	if l.b.Len()+len(p) > l.max {
+		return 0, errors.New("the reply is too long")
+	}
+	return l.b.Write(p)
+}
+
+// nativePDF asks a worker for the pages: the engine behind it can spin or eat memory on a bad file.
+func (r *Readers) nativePDF(ctx context.Context, f *file, job pdfJob) (*pdfPages, error) {
+	if f.Size < 0 || f.Size > inSandbox {
+		return nil, &TooLarge{Size: max(f.Size, 0), Max: inSandbox, What: "PDF"}
+	}
+	raw, err := f.all(ctx, inSandbox, "PDF", false)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := r.inWorker(ctx, "PDF", workRequest{Op: "pdf", Size: int64(len(raw)), PDF: job}, bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	if reply.Pages == nil {
+		return nil, &Damaged{"PDF", "it cannot be read"}
+	}
+	return reply.Pages, nil
+}

@@ -1,0 +1,270 @@
+package readers
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	sheetColumns  = 500
+	sharedStrings = 32 << 20 // bytes of all of them
+)
+
+// xlsx writes every sheet as a table: a row is a line, led by its number so that cells can be named.
+func (d *document) xlsx() error {
+	relations := d.relations("xl/workbook.xml")
+	type sheet struct {
+		name, part string
+		hidden     bool
+	}
+	var sheets []sheet
+	date1904 := false
+	err := d.walk("xl/workbook.xml", xmlHandler{start: func(e *element) (bool, error) {
+		switch e.name {
+		case "workbookPr":
+			v := e.get("date1904")
+			date1904 = v == "1" || v == "true"
+		case "sheet":
+			s := sheet{name: e.get("name"), hidden: e.get("state") != "" && e.get("state") != "visible"}
+			for _, a := range e.attr {
+				if a.Name.Local == "id" && a.Name.Space == "r" {
+					s.part = relations[a.Value]
+				}
+			}
+			if len(sheets) < 1000 {
+				sheets = append(sheets, s)
+			}
+		}
+		return false, nil
+	}})
+	if err != nil {
+		return err
+	}
+	shared, err := d.sharedStrings()
+	if err != nil {
+		return err
+	}
+	dates := d.dateStyles()
+	for _, s := range sheets {
+		if d.parts[s.part] == nil {
+			continue
+		}
+		d.block()
+		hidden := ""
+		if s.hidden {
+			hidden = " (hidden)"
+		}
+		if err := d.add("## Sheet: ", s.name, hidden, "\n\n"); err != nil {
+			return err
+		}
+		if err := d.sheet(s.part, shared, dates, date1904); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *document) sharedStrings() ([]string, error) {
+	if d.parts["xl/sharedStrings.xml"] == nil {
+		return nil, nil
+	}
+	var all []string
+	var b strings.Builder
+	inText, size := false, 0
+	err := d.walk("xl/sharedStrings.xml", xmlHandler{
+		start: func(e *element) (bool, error) {
+			if e.name == "si" {
+				b.Reset()
+			}
+			inText = e.name == "t"
+			return e.name == "rPh", nil // phonetic help is not the text
+		},
+		text: func(s []byte) error {
+			if inText {
+				if size += len(s); size > sharedStrings {
+					return &Limit{What: "document", Resource: "bytes of shared strings", Max: sharedStrings}
+				}
+				b.Write(s)
+			}
+			return nil
+		},
+		end: func(name string) error {
+			inText = false
+			if name == "si" {
+				all = append(all, b.String())
+			}
+			return nil
+		},
+	})
+	return all, err
+}
+
+// dateStyles returns for each cell style whether it shows its number as a date.
+func (d *document) dateStyles() []bool {
+	var styles []bool
+	custom := map[string]bool{}
+	inCells := false
+	d.walk("xl/styles.xml", xmlHandler{
+		start: func(e *element) (bool, error) {
+			switch e.name {
+			case "numFmt":
+				custom[e.get("numFmtId")] = dateFormat(e.get("formatCode"))
+			case "cellXfs":
+				inCells = true
+			case "xf":
+				if inCells && len(styles) < 100_000 {
+					id := e.get("numFmtId")
+					n := atoi(id)
+					styles = append(styles, n >= 14 && n <= 22 || n >= 45 && n <= 47 || custom[id])
+				}
+			}
+			return false, nil
+		},
+		end: func(name string) error {
+			if name == "cellXfs" {
+				inCells = false
+			}
+			return nil
+		},
+	})
+	return styles
+}
+
+// dateFormat looks for parts of a date in a number format, outside quotes and brackets.
+func dateFormat(code string) bool {
+	quoted, bracket := false, false
+	for i := 0; i < len(code); i++ {
+		switch c := code[i] | 0x20; {
+		case code[i] == '"':
+			quoted = !quoted
+		case code[i] == '\\':
+			i++
+		case code[i] == '[':
+			bracket = true
+		case code[i] == ']':
+			bracket = false
+		case !quoted && !bracket && (c == 'y' || c == 'd' || c == 'h' || c == 'm' || c == 's'):
+			return true
+		}
+	}
+	return false
+}
+
+func (d *document) sheet(part string, shared []string, dates []bool, date1904 bool) error {
+	var row []string
+	var value, inline, formula strings.Builder
+	kind, style, column, number := "", 0, 0, 0
+	var into *strings.Builder
+	return d.walk(part, xmlHandler{
+		start: func(e *element) (bool, error) {
+			into = nil
+			switch e.name {
+			case "row":
+				number++
+				if n := atoi(e.get("r")); n > 0 {
+					number = n
+				}
+				row, column = row[:0], 0
+			case "c":
+				value.Reset()
+				inline.Reset()
+				formula.Reset()
+				kind, style = e.get("t"), atoi(e.get("s"))
+				if n := columnOf(e.get("r")); n > 0 {
+					column = n
+				} else {
+					column++
+				}
+			case "v":
+				into = &value
+			case "t":
+				into = &inline
+			case "f":
+				into = &formula
+			case "rPh", "headerFooter", "extLst":
+				return true, nil
+			}
+			return false, nil
+		},
+		text: func(s []byte) error {
+			if into != nil && into.Len() < 64<<10 {
+				into.Write(s)
+			}
+			return nil
+		},
+		end: func(name string) error {
+			into = nil
+			switch name {
+			case "c":
+				v := value.String()
+				switch kind {
+				case "s":
+					if i, err := strconv.Atoi(strings.TrimSpace(v)); err == nil && i >= 0 && i < len(shared) {
+						v = shared[i]
+					}
+				case "inlineStr":
+					v = inline.String()
+				case "b":
+					v = map[string]string{"1": "TRUE", "0": "FALSE"}[strings.TrimSpace(v)]
+				case "str", "e", "d":
+				default:
+					if style < len(dates) && style >= 0 && dates[style] {
+						v = serialDate(v, date1904)
+					}
+				}
+				if v == "" && formula.Len() > 0 {
+					v = "=" + formula.String()
+				}
+				if v == "" || column > sheetColumns {
+					return nil
+				}
+				for len(row) < column {
+					row = append(row, "")
+				}
+				row[column-1] = cellText(v)
+			case "row":
+				if len(row) == 0 {
+					return nil
+				}
+				return d.add(strconv.Itoa(number), " | ", strings.Join(row, " | "), "\n")
+			}
+			return nil
+		},
+	})
+}
+
+// columnOf is the column of a cell's name: 1 for "A7", 28 for "AB1"; 0 when there is none.
+func columnOf(ref string) int {
+	n := 0
+	for i := 0; i < len(ref) && ref[i] >= 'A' && ref[i] <= 'Z' && n < 1<<20; i++ {
+		n = n*26 + int(ref[i]-'A') + 1
+	}
+	return n
+}
+
+// serialDate writes a day number as a date. Day 60 is the 29th of February 1900, which never was but which everybody counts.
+func serialDate(v string, date1904 bool) string {
+	f, err := strconv.ParseFloat(strings.TrimSpace(v), 64)
+	if err != nil || f < 0 || f > 2_958_466 || math.IsNaN(f) {
+		return v
+	}
+	day, frac := math.Modf(f)
+	seconds := int(math.Round(frac * 86400))
+	if day == 0 && seconds > 0 {
+		return fmt.Sprintf("%02d:%02d:%02d", seconds/3600, seconds/60%60, seconds%60)
+	}
+	base := time.Date(1899, 12, 30, 0, 0, 0, 0, time.UTC)
+	if date1904 {
+		base = time.Date(1904, 1, 1, 0, 0, 0, 0, time.UTC)
+	} else if day < 60 {
+		day++
+	}
+	t := base.AddDate(0, 0, int(day)).Add(time.Duration(seconds) * time.Second)
+	if seconds == 0 {
+		return t.Format("2006-01-02")
+	}
+	return t.Format("2006-01-02 15:04:05")
+}
