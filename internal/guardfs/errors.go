@@ -1,0 +1,90 @@
+package guardfs
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strconv"
+)
+
+// ErrMount: the entry is on another mount and the caller asked not to cross.
+var ErrMount = errors.New("on another file system")
+
+// ErrPseudo: the object lives on a kernel interface (procfs, sysfs, cgroup, …), which holds no files.
+var ErrPseudo = errors.New("kernel interface, not a file")
+
+// PathError is an operation that the system refused. Err is an errno, which also answers to fs.ErrNotExist,
+// fs.ErrExist and fs.ErrPermission, or one of the sentinels of this package.
+type PathError struct {
+	Op, Path string
+	Err      error
+}
+
+func (e *PathError) Error() string { return e.Op + " " + strconv.Quote(e.Path) + ": " + e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *PathError) Unwrap() error { return e.Err }
+
+// BadPathError is a path that could not be the name of anything, refused before the file system was asked.
+type BadPathError struct{ Path, Why string }
+
+func (e *BadPathError) Error() string { return "bad path " + strconv.Quote(e.Path) + ": " + e.Why }
+
+// SymlinkError: the last component of a path that was to be changed is a symbolic link. Target is as stored.
+type SymlinkError struct{ Path, Target string }
+
+func (e *SymlinkError) Error() string {
+	return strconv.Quote(e.Path) + " is a symbolic link to " + strconv.Quote(e.Target)
+}
+
+// NotRegularError: the operation is for regular files and this is none. Kind is "directory", "fifo", "socket",
+// "device" or "symlink".
+type NotRegularError struct{ Path, Kind string }
+
+func (e *NotRegularError) Error() string {
+	return strconv.Quote(e.Path) + " is a " + e.Kind + ", not a regular file"
+}
+
+// MissingParentError: a directory on the way to Path does not exist. Missing is the first such one.
+// It answers to fs.ErrNotExist.
+type MissingParentError struct{ Path, Missing string }
+
+func (e *MissingParentError) Error() string {
+	return "directory " + strconv.Quote(e.Missing) + " of " + strconv.Quote(e.Path) + " does not exist"
+}
+
+// Unwrap makes errors.Is(err, fs.ErrNotExist) true.
+func (e *MissingParentError) Unwrap() error { return fs.ErrNotExist }
+
+// ConflictError: somebody else changed the object between the check and the use. Nothing of theirs was lost;
+// where something of theirs had to be kept under another name, Why says where.
+type ConflictError struct{ Path, Why string }
+
+func (e *ConflictError) Error() string { return strconv.Quote(e.Path) + " changed meanwhile: " + e.Why }
+
+// TooLargeError: the object holds Size bytes and the caller takes no more than Max.
+type TooLargeError struct {
+	Path      string
+	Size, Max int64
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("%q is %d bytes, over the limit of %d", e.Path, e.Size, e.Max)
+}
+
+// LockedError: the lock was not free before the deadline. Holder says who has it, "" when unknown.
+// It answers to the context's error as well.
+type LockedError struct {
+	Key, Holder string
+	Err         error
+}
+
+func (e *LockedError) Error() string {
+	if e.Holder == "" {
+		return "locked by another call: " + e.Err.Error()
+	}
+	return "locked by " + e.Holder + ": " + e.Err.Error()
+}
+
+// Unwrap gives the context's error.
+func (e *LockedError) Unwrap() error { return e.Err }

@@ -1,0 +1,174 @@
+package guardfs
+
+import (
+	"io/fs"
+	"strconv"
+	"time"
+)
+
+// Kind is what an object is, as far as this package needs to know.
+type Kind uint8
+
+// The kinds. KindOther is a fifo, a socket or a device: never opened.
+const (
+	KindAbsent Kind = iota
+	KindFile
+	KindDir
+	KindSymlink
+	KindOther
+)
+
+// String is the word for k in answers and errors.
+func (k Kind) String() string {
+	switch k {
+	case KindAbsent:
+		return "absent"
+	case KindFile:
+		return "file"
+	case KindDir:
+		return "directory"
+	case KindSymlink:
+		return "symlink"
+	}
+	return "special file"
+}
+
+// Identity names an object for as long as it lives: device, inode number and, where the file system
+// tells, the time of birth, because inode numbers are reused.
+type Identity struct {
+	Dev, Ino uint64
+	Birth    int64 // nanoseconds since 1970, 0 where unknown
+}
+
+// String is "dev:ino", in decimal.
+func (id Identity) String() string {
+	return strconv.FormatUint(id.Dev, 10) + ":" + strconv.FormatUint(id.Ino, 10)
+}
+
+// Info is what stat says of an object. The zero Info is that of an absent one.
+type Info struct {
+	Kind                Kind
+	Size                int64       // bytes
+	Mode                fs.FileMode // permission bits and fs.ModeSetuid, ModeSetgid, ModeSticky; no type bits
+	ModTime, ChangeTime time.Time
+	ID                  Identity
+	Links               uint64 // hard links
+	UID, GID            uint32
+}
+
+// Object is what a path turned out to be.
+type Object struct {
+	Spelled string // as the caller wrote it
+	// True is the kernel's own name of the object: absolute, without links, "." or "..". For an absent object it
+	// is the true name of the deepest directory that exists, followed by the rest of the path.
+	True string
+	Hops []string // true names of the symlinks passed through on the way, in order; nil when there were none
+	Info Info     // Kind is KindAbsent when nothing is there
+}
+
+// Access is what a caller is about to do to an object.
+type Access uint8
+
+// The accesses, from harmless to not. Look is to stat, to list or to name in a result.
+const (
+	Look Access = iota
+	Read
+	Create
+	Modify
+	Remove
+)
+
+// String is the verb for a, as it stands in errors.
+func (a Access) String() string {
+	switch a {
+	case Look:
+		return "look"
+	case Read:
+		return "read"
+	case Create:
+		return "create"
+	case Modify:
+		return "modify"
+	case Remove:
+		return "remove"
+	}
+	return "access(" + strconv.Itoa(int(a)) + ")"
+}
+
+// Judge decides what may be done. It is asked before any byte or name leaves this package, and for absent
+// objects too, so that a denied path answers the same whether or not it exists. Its errors are handed to the
+// caller unchanged. A Judge MUST be safe for concurrent use and MUST NOT call back into this package.
+type Judge interface {
+	Judge(o Object, a Access) error
+	// Dir gives the verdict for the entries of one directory, by true name, so that a walk pays per
+	// directory and not per entry.
+	Dir(canonical string) DirVerdict
+}
+
+// DirVerdict says which entries of a directory may be seen. The zero value hides all of them.
+type DirVerdict struct {
+	// All: no rule can touch any entry of this directory or below it; Entry is not asked.
+	All bool
+	// Entry says whether the entry may be named, and entered if it is a directory.
+	Entry func(name string, k Kind) bool
+}
+
+// allows applies the verdict to one entry.
+func (v *DirVerdict) allows(name string, k Kind) bool {
+	return v.All || (v.Entry != nil && v.Entry(name, k))
+}
+
+// Entry is one name in a directory.
+type Entry struct {
+	Name string
+	Kind Kind // of the entry itself: links are not followed
+	Ino  uint64
+}
+
+// Options is what New needs.
+type Options struct {
+	Judge Judge // required
+	// Walk forces the component walk where openat2 would have been used. For tests, and for hosts whose
+	// sandbox answers openat2 wrongly.
+	Walk bool
+}
+
+// Metadata is what an exchange of content must not lose.
+type Metadata struct {
+	Mode     fs.FileMode // as Info.Mode
+	UID, GID uint32
+	ModTime  time.Time
+	Xattrs   map[string][]byte // all extended attributes that could be read, the ACL among them; nil when there are none
+}
+
+// Before is an object's content and metadata, read through one descriptor: the pre-image of a mutation.
+type Before struct {
+	Exists  bool
+	Info    Info
+	Content []byte // nil when absent; of a symlink: its target
+	Hash    string // SHA-256 of Content in lower-case hex, "" when absent
+	Meta    Metadata
+}
+
+// StageOptions says what the new file is to carry besides its content. The zero value makes an ordinary new
+// file: mode 0666 less the umask, the directory's default ACL, no sync.
+type StageOptions struct {
+	Like *Before   // carry the metadata of this object, less what Published.Dropped will say
+	Meta *Metadata // carry exactly this, modification time included; for a restore. Like is ignored
+	Sync bool      // the content, and at Commit the name, are on stable storage before the call returns
+	// KeepSpecialBits keeps setuid, setgid and file capabilities, where the host lets us.
+	KeepSpecialBits bool
+}
+
+// Published says what Commit did.
+type Published struct {
+	Info Info // of the new file
+	// CAS is how the check and the publication were joined: "link" (atomic, never replaces), "exchange" (atomic;
+	// the displaced object was seen to be the expected one), "recheck" (looked again just before; a
+	// foreign writer in that gap is not noticed).
+	CAS         string
+	LinksBroken int      // other names of the replaced file, which keep the old content
+	Dropped     []string // metadata that was not carried over: "setuid", "setgid", "capabilities", "owner", "group", "acl", "xattr:NAME"
+	True        string   // true name of the published file
+	Unsynced    string   // why the directory could not be synced; the file IS changed. "" when it was, or was not asked for
+}
