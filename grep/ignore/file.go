@@ -211,7 +211,7 @@ func (f *File) matchDeep(dir, name string, isDir bool, best int32, s *Scratch) i
 			continue
 		}
 		if path == "" {
-			path = s.join(dir, name)
+			path = s.Join(dir, name)
 		}
 		if r.anchored(path, isDir) {
 			best = f.deep[i]

@@ -55,8 +55,8 @@ func (f Found) Any() bool { return f.Gitignore || f.Ignore || f.HasGit }
 // Scratch is one goroutine's working memory. The zero value is ready.
 type Scratch struct{ path []byte }
 
-// join gives dir+name in memory that the next join overwrites.
-func (s *Scratch) join(dir, name string) string {
+// Join gives dir+name in memory that the next Join overwrites.
+func (s *Scratch) Join(dir, name string) string {
 	s.path = append(append(s.path[:0], dir...), name...)
 	return unsafe.String(unsafe.SliceData(s.path), len(s.path))
 }
