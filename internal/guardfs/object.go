@@ -168,7 +168,11 @@ type Published struct {
 	// foreign writer in that gap is not noticed).
 	CAS         string
 	LinksBroken int      // other names of the replaced file, which keep the old content
-	Dropped     []string // metadata that was not carried over: "setuid", "setgid", "capabilities", "owner", "group", "acl", "xattr:NAME"
+	Dropped     []string // metadata that was not carried over: "setuid", "setgid", "sticky", "mode", "capabilities", "owner", "group", "acl", "xattr:NAME"
 	True        string   // true name of the published file
-	Unsynced    string   // why the directory could not be synced; the file IS changed. "" when it was, or was not asked for
+	// Unsynced is why the directory could not be synced, or the file not closed; the file IS changed. "" when all
+	// went well.
+	Unsynced string
+	// Leftover is the name of the replaced object beside the file, where it could not be removed. "" is the rule.
+	Leftover string
 }

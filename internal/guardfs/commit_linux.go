@@ -1,0 +1,322 @@
+package guardfs
+
+import (
+	"context"
+
+	"golang.org/x/sys/unix"
+)
+
+// Commit gives the staged file its name. before is what the caller saw there (nil or Exists false: nothing).
+//
+// Where nothing was, the name is made by link, which never replaces. Where a file was, the two trade places in one
+// step; then what came out is compared with before, and if it is not exactly that, they trade back. An
+// error means that the place is as others left it; a *ConflictError, that somebody else was there in between.
+// The staged file is used up either way.
+func (s *Staged) Commit(ctx context.Context, before *Before) (*Published, error) {
+	p := s.place
+	if err := ctx.Err(); err != nil {
+		return nil, p.failed("publish", err)
+	}
+	dir, err := p.fd.use()
+	if err != nil {
+		return nil, p.failed("publish", err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	fd, err := s.fd.use()
+	if err != nil {
+		return nil, p.failed("publish", err)
+	}
+	pub := &Published{Dropped: s.dropped}
+	if before == nil || !before.Exists {
+		err = s.publishNew(dir, fd, pub)
+	} else {
+		err = s.replace(dir, fd, before, pub)
+	}
+	if err == nil {
+		s.finish(dir, fd, pub)
+	}
+	s.fd.done() //nolint:errcheck // it is not the last use
+	if err != nil {
+		s.Discard() //nolint:errcheck // the first error is the one that counts
+		return nil, err
+	}
+	if err := s.fd.close(); err != nil && pub.Unsynced == "" {
+		pub.Unsynced = "closing the file: " + err.Error()
+	}
+	return pub, nil
+}
+
+// finish syncs the directory and tells what is there now. The file is published: nothing here is an error any more.
+func (s *Staged) finish(dir, fd int, pub *Published) {
+	k := s.place.fs.kernel
+	if s.sync {
+		if err := k.syncDir(dir); err != nil {
+			pub.Unsynced = "syncing the directory: " + err.Error()
+		}
+	}
+	if st, err := k.stat(fd); err == nil {
+		pub.Info = st.info
+	} else {
+		pub.Info = Info{Kind: KindFile, ID: s.id}
+	}
+}
+
+// isOwn reports whether name is the staged file's. It is asked after a call that changes names has failed,
+// because remote file systems report failures of calls that took effect.
+func (s *Staged) isOwn(dir int, name string) bool {
+	st, err := s.place.fs.kernel.lstat(dir, name)
+	return err == nil && st.info.ID == s.id
+}
+
+// publishNew gives the staged file a name that nobody has.
+func (s *Staged) publishNew(dir, fd int, pub *Published) error {
+	p, k := s.place, s.place.fs.kernel
+	if err := p.still(dir); err != nil {
+		return err
+	}
+	pub.CAS = "link"
+	var err error
+	if s.temp == "" {
+		err = k.publish(fd, dir, p.base)
+	} else {
+		err = k.rename(dir, s.temp, p.base, unix.RENAME_NOREPLACE)
+		if noFlags(err) {
+			if err = k.publish(fd, dir, p.base); err == nil {
+				k.removeOwn(dir, s.temp, s.id) //nolint:errcheck // Discard tries again
+			} else if err != unix.EEXIST { // no hard links either
+				pub.CAS = "recheck"
+				if _, lerr := k.lstat(dir, p.base); lerr == nil {
+					err = unix.EEXIST
+				} else if err = lerr; lerr == unix.ENOENT {
+					err = k.rename(dir, s.temp, p.base, 0)
+				}
+			}
+		}
+	}
+	if err != nil && !s.isOwn(dir, p.base) {
+		switch err {
+		case unix.EEXIST:
+			return p.conflict("something appeared there")
+		case unix.ENOENT:
+			return p.conflict("its directory was removed")
+		}
+		return p.failed("publish", err)
+	}
+	name, why := p.moved(dir)
+	if why != "" {
+		return s.takeBack(dir, why)
+	}
+	pub.True = name
+	return nil
+}
+
+// noFlags says that the file system does not know the flags of renameat2.
+func noFlags(err error) bool {
+	return err == unix.EINVAL || err == unix.ENOSYS || err == unix.EOPNOTSUPP
+}
+
+// moved looks where the directory is right after a publication. A move to a place that the Judge refuses
+// is a reason to take it back; any other is only told.
+func (p *Place) moved(dir int) (name, why string) {
+	at, gone, err := p.where(dir)
+	switch {
+	case err != nil:
+		return "", "its directory has no name any more: " + err.Error()
+	case gone:
+		return "", "its directory was removed"
+	}
+	o := p.object
+	if o.True = join(at, p.base); at != p.dir.True {
+		if err := p.fs.judge.Judge(o, Modify); err != nil {
+			return "", "its directory was moved to a place that is refused"
+		}
+	}
+	return o.True, ""
+}
+
+// takeBack removes a new file from where it should not be, unless it has been replaced there already.
+func (s *Staged) takeBack(dir int, why string) error {
+	p, k := s.place, s.place.fs.kernel
+	temp := tempName()
+	err := k.rename(dir, p.base, temp, unix.RENAME_NOREPLACE)
+	if noFlags(err) {
+		err = k.rename(dir, p.base, temp, 0)
+	}
+	if err == nil {
+		if s.isOwn(dir, temp) {
+			err = k.removeOwn(dir, temp, s.id)
+		} else {
+			err = k.rename(dir, temp, p.base, unix.RENAME_NOREPLACE)
+		}
+	}
+	if err != nil && err != unix.ENOENT {
+		why += "; the new file could not be taken back: " + err.Error()
+	}
+	return p.conflict(why)
+}
+
+// replace lets the staged file and the occupant trade places.
+func (s *Staged) replace(dir, fd int, before *Before, pub *Published) error {
+	p, k := s.place, s.place.fs.kernel
+	// Most conflicts show here, before anybody can see a thing.
+	if why, _, err := k.differs(dir, p.base, before, true); err != nil {
+		return p.failed("compare", err)
+	} else if why != "" {
+		return p.conflict(why)
+	}
+	trade := tradeName(s.id.Ino, before.Hash)
+	var err error
+	if s.temp == "" {
+		err = k.publish(fd, dir, trade)
+	} else {
+		err = k.rename(dir, s.temp, trade, 0)
+	}
+	if err != nil && !s.isOwn(dir, trade) {
+		if err == unix.ENOENT {
+			return p.conflict("its directory was removed")
+		}
+		return p.failed("publish", err)
+	}
+	s.temp = trade
+	if err := p.still(dir); err != nil {
+		return err
+	}
+	err = k.rename(dir, trade, p.base, unix.RENAME_EXCHANGE)
+	if err != nil && !s.isOwn(dir, p.base) {
+		switch {
+		case noFlags(err):
+			return s.overwrite(dir, before, pub)
+		case err == unix.ENOENT:
+			return p.conflict("it was removed")
+		}
+		return p.failed("publish", err)
+	}
+	pub.CAS = "exchange"
+	return s.settle(dir, before, pub)
+}
+
+// settle looks at what came out of the trade, and at where the directory is, and either finishes it or undoes it.
+func (s *Staged) settle(dir int, before *Before, pub *Published) error {
+	p, k := s.place, s.place.fs.kernel
+	why, out, err := k.differs(dir, s.temp, before, false)
+	if err == unix.ENOENT { // somebody took it from under its temporary name; there is nothing to undo with
+		why, err = "what it replaced was removed from under "+s.temp, nil
+		return p.conflict(why)
+	}
+	var name string
+	if err == nil && why == "" {
+		name, why = p.moved(dir)
+	}
+	if err != nil || why != "" {
+		kept := s.putBack(dir, out.info.ID)
+		if err != nil {
+			if kept != "" {
+				return p.conflict("it could not be compared (" + err.Error() + ") and is kept as " + join(p.dir.True, kept))
+			}
+			return p.failed("compare", err)
+		}
+		if kept != "" {
+			why += "; what was displaced is kept as " + join(p.dir.True, kept)
+		}
+		return p.conflict(why)
+	}
+	pub.True = name
+	pub.LinksBroken = max(int(out.info.Links)-1, 0)
+	if err := k.removeOwn(dir, s.temp, out.info.ID); err != nil {
+		pub.Leftover = s.temp
+	}
+	s.temp = ""
+	return nil
+}
+
+// putBack undoes a trade. held is what now has the temporary name. When nobody interferes the second trade brings
+// the staged file back under that name. When somebody replaced the file in between, theirs is the newest and gets
+// the name, and held, which nobody asked to be removed, is kept beside it: the name it is kept under is the answer.
+func (s *Staged) putBack(dir int, held Identity) (kept string) {
+	const rounds = 16
+	p, k := s.place, s.place.fs.kernel
+	for range rounds {
+		err := k.rename(dir, s.temp, p.base, unix.RENAME_EXCHANGE)
+		if err == unix.ENOENT { // the new file was removed meanwhile: give the old one its name again
+			err = k.rename(dir, s.temp, p.base, unix.RENAME_NOREPLACE)
+			if err == nil || err == unix.ENOENT {
+				s.temp = ""
+				return ""
+			}
+			continue
+		}
+		out, lerr := k.lstat(dir, s.temp)
+		if lerr == nil && out.info.ID == s.id {
+			return "" // Discard removes it
+		}
+		if lerr == unix.ENOENT {
+			s.temp = ""
+			return ""
+		}
+		if err != nil || lerr != nil || out.info.ID == held {
+			continue // nothing happened, or it cannot be seen
+		}
+		// What came out is newer than held, which has the name now: turn that round.
+		newer := out.info.ID
+		if k.rename(dir, s.temp, p.base, unix.RENAME_EXCHANGE) != nil {
+			continue
+		}
+		if out, lerr = k.lstat(dir, s.temp); lerr == nil && out.info.ID == held {
+			break
+		}
+		if lerr == nil {
+			newer = out.info.ID
+		}
+		held = newer
+	}
+	return s.keep(dir)
+}
+
+// keep gives what has the temporary name a lasting one, that Sweep leaves alone.
+func (s *Staged) keep(dir int) string {
+	if s.isOwn(dir, s.temp) {
+		return ""
+	}
+	k := s.place.fs.kernel
+	from := s.temp
+	to := tempName()
+	to = to[:len(to)-len(tempSuffix)] + keptSuffix
+	s.temp = ""
+	err := k.rename(dir, from, to, unix.RENAME_NOREPLACE)
+	if noFlags(err) {
+		err = k.rename(dir, from, to, 0)
+	}
+	if err != nil {
+		if _, lerr := k.lstat(dir, to); lerr != nil {
+			return from
+		}
+	}
+	return to
+}
+
+// overwrite is for file systems that cannot let names trade places: look once more, then rename over it.
+func (s *Staged) overwrite(dir int, before *Before, pub *Published) error {
+	p, k := s.place, s.place.fs.kernel
+	why, out, err := k.differs(dir, p.base, before, false)
+	if err != nil {
+		return p.failed("compare", err)
+	}
+	if why != "" {
+		return p.conflict(why)
+	}
+	if err := p.still(dir); err != nil {
+		return err
+	}
+	if err := k.rename(dir, s.temp, p.base, 0); err != nil && !s.isOwn(dir, p.base) {
+		return p.failed("publish", err)
+	}
+	s.temp = ""
+	pub.CAS = "recheck"
+	pub.LinksBroken = max(int(out.info.Links)-1, 0)
+	name, why := p.moved(dir)
+	if why != "" {
+		return p.conflict(why + "; the file there is replaced and cannot be brought back")
+	}
+	pub.True = name
+	return nil
+}

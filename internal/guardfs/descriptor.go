@@ -1,0 +1,48 @@
+package guardfs
+
+import (
+	"io/fs"
+	"sync/atomic"
+)
+
+// descriptor is a file descriptor that may be closed at any moment, from any goroutine and more than once: the
+// number is given back when the last use is over, and never used again, so that it cannot name another file.
+type descriptor struct {
+	fd    int
+	state atomic.Int32 // number of uses under way, plus closing and closed
+	free  func(fd int) error
+}
+
+const (
+	closing = 1 << 29
+	closed  = 1 << 30
+)
+
+// use gives the number; done must follow. The error is fs.ErrClosed.
+func (d *descriptor) use() (int, error) {
+	if d.state.Add(1)&closing != 0 {
+		d.done() //nolint:errcheck // its owner gets the error
+		return -1, fs.ErrClosed
+	}
+	return d.fd, nil
+}
+
+func (d *descriptor) done() error {
+	if d.state.Add(-1) == closing && d.state.CompareAndSwap(closing, closing|closed) {
+		return d.free(d.fd)
+	}
+	return nil
+}
+
+// close ends the descriptor; the second and later calls do nothing.
+func (d *descriptor) close() error {
+	for {
+		s := d.state.Load()
+		if s&closing != 0 {
+			return nil
+		}
+		if d.state.CompareAndSwap(s, (s|closing)+1) {
+			return d.done()
+		}
+	}
+}

@@ -1,0 +1,42 @@
+// Package guardfs is the only road to the agent's tree. A path string is turned into a handle once; what may be
+// done is decided on the name and identity of what the handle really holds; every later step works on the handle.
+//
+// # What it guarantees
+//
+//   - Every byte that is returned came from an object that, at an instant within the call, had the reported true
+//     name and was allowed there by the Judge. Links, link swaps, "..", magic links of /proc, mounts and unusual
+//     spellings do not change that.
+//   - A path that the Judge refuses gets the same answer whether or not anything is there.
+//   - A published file is whole: readers see the old content or the new, never a mixture. With Sync it survives a
+//     power cut once Commit has returned.
+//   - What a Commit or Remove displaces is what the caller saw (identity and content hash), or it is put back and
+//     the answer is a *ConflictError. Content that somebody else wrote is never deleted: where it cannot be put
+//     back it stays beside the file under a name ending in ".kept", and the error says so.
+//   - When a step fails (no space, I/O error, interrupt) the old file is as it was, and no temporary file and no
+//     descriptor stays behind. A process killed between two system calls may leave a temporary file: Dir.Sweep.
+//   - Nothing blocks on a fifo, a terminal or a device: they are never opened.
+//
+// # What it does not
+//
+//   - It does not decide: that is the Judge's.
+//   - Someone who may rename a directory can move the very directory object that was checked; a file published
+//     at that moment lands in it, wherever it is. The name is checked immediately before and after; if the new
+//     place is refused the publication is taken back (*ConflictError), else Published.True tells it.
+//   - A foreign process that keeps a file open and writes in place after the file was replaced writes into the
+//     replaced object. Nothing can notice that from outside.
+//   - Where the file system lacks RENAME_EXCHANGE (NFS, 9p, old FUSE) the last check and the rename are two
+//     steps; Published.CAS is "recheck".
+//   - A system call on a dead network mount blocks its thread; the kernel offers no way out.
+//
+// # Platforms
+//
+//   - Linux: openat2, else a walk of the components with O_PATH|O_NOFOLLOW; /proc must be mounted. Containment
+//     is "kernel" or "walk".
+//   - Elsewhere: os.Root, one component at a time, each compared with what was looked at. "best_effort": names
+//     are those of the walk, not the kernel's, and a replacement is a "recheck".
+//
+// # Concurrency
+//
+// FS, Locks, Handle and File are safe for concurrent use, and so is Dir but for List; Place and Staged belong to
+// one goroutine at a time. Close may be called at any moment and more than once.
+package guardfs

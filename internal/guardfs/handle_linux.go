@@ -1,0 +1,187 @@
+package guardfs
+
+import (
+	"io"
+
+	"golang.org/x/sys/unix"
+)
+
+// open makes d the owner of fd.
+func (d *descriptor) open(k *kernel, fd int) {
+	d.fd, d.free = fd, k.close
+}
+
+// Handle holds one object: neither a rename nor a swap makes it another one. It does not read.
+type Handle struct {
+	fs     *FS
+	fd     descriptor // O_PATH
+	object Object
+	mount  uint64
+	access Access // that the Judge allowed
+}
+
+// Object is what the handle holds, as it was when it was resolved.
+func (h *Handle) Object() Object { return h.object }
+
+// Close gives the handle back.
+func (h *Handle) Close() error { return h.fd.close() }
+
+// Open opens the object for reading: the one that was judged, whatever its name means by now. Anything but a
+// regular file is a *NotRegularError. A handle that was resolved for something else is judged for Read first.
+func (h *Handle) Open() (*File, error) {
+	if h.access != Read {
+		if err := h.fs.judge.Judge(h.object, Read); err != nil {
+			return nil, err
+		}
+	}
+	fd, err := h.fd.use()
+	if err != nil {
+		return nil, &PathError{Op: "open", Path: h.object.Spelled, Err: err}
+	}
+	defer h.fd.done() //nolint:errcheck // Close reports it
+	k := h.fs.kernel
+	if h.object.Info.Kind != KindFile {
+		return nil, &NotRegularError{Path: h.object.Spelled, Kind: k.special(fd, &h.object.Info)}
+	}
+	n, err := k.reopen(fd, readFlags)
+	if err != nil {
+		return nil, &PathError{Op: "open", Path: h.object.Spelled, Err: err}
+	}
+	return newFile(k, n, h.object.Spelled)
+}
+
+// readFlags never block: not on a fifo, not on a lease, and no terminal becomes ours.
+const readFlags = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
+
+// Dir opens the object for listing and walking. Anything but a directory is ENOTDIR.
+func (h *Handle) Dir() (*Dir, error) {
+	if h.access != Look && h.access != Read {
+		if err := h.fs.judge.Judge(h.object, Look); err != nil {
+			return nil, err
+		}
+	}
+	fd, err := h.fd.use()
+	if err == nil {
+		defer h.fd.done() //nolint:errcheck // Close reports it
+		if h.object.Info.Kind != KindDir {
+			err = unix.ENOTDIR
+		}
+	}
+	if err == nil {
+		fd, err = h.fs.kernel.reopenDir(fd)
+	}
+	if err != nil {
+		return nil, &PathError{Op: "open", Path: h.object.Spelled, Err: err}
+	}
+	return newDir(h.fs, fd, h.object.True, status{info: h.object.Info, mount: h.mount}), nil
+}
+
+// reopenDir opens the directory behind fd for listing, or, where it may only be passed through, for passing through.
+func (k *kernel) reopenDir(fd int) (int, error) {
+	n, err := k.reopen(fd, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK)
+	if err == unix.EACCES {
+		n, err = k.openat(fd, ".", unix.O_PATH|unix.O_DIRECTORY, 0)
+	}
+	return n, err
+}
+
+// File is a regular file open for reading. It is a bare descriptor: no buffer, no runtime poller.
+type File struct {
+	kernel *kernel
+	fd     descriptor
+	name   string // for errors
+	info   Info
+}
+
+// newFile takes over fd, or closes it when it is not a regular file.
+func newFile(k *kernel, fd int, name string) (*File, error) {
+	st, err := k.stat(fd)
+	if err == nil && st.info.Kind != KindFile {
+		err = &NotRegularError{Path: name, Kind: k.special(fd, &st.info)}
+		k.close(fd)
+		return nil, err
+	}
+	if err != nil {
+		k.close(fd)
+		return nil, &PathError{Op: "stat", Path: name, Err: err}
+	}
+	f := &File{kernel: k, name: name, info: st.info}
+	f.fd.open(k, fd)
+	return f, nil
+}
+
+// Info is what stat said when the file was opened.
+func (f *File) Info() Info { return f.info }
+
+// Stat is what stat says now.
+func (f *File) Stat() (Info, error) {
+	fd, err := f.fd.use()
+	if err != nil {
+		return Info{}, f.failed("stat", err)
+	}
+	defer f.fd.done() //nolint:errcheck // Close reports it
+	st, err := f.kernel.stat(fd)
+	if err != nil {
+		return Info{}, f.failed("stat", err)
+	}
+	return st.info, nil
+}
+
+// Read reads on from where the last Read ended. At the end it answers io.EOF.
+func (f *File) Read(p []byte) (int, error) {
+	fd, err := f.fd.use()
+	if err != nil {
+		return 0, f.failed("read", err)
+	}
+	defer f.fd.done() //nolint:errcheck // Close reports it
+	if len(p) == 0 {
+		return 0, nil
+	}
+	n, err := f.kernel.read(fd, p)
+	switch {
+	case err != nil:
+		return n, f.failed("read", err)
+	case n == 0:
+		return 0, io.EOF
+	}
+	return n, nil
+}
+
+// ReadAt fills p from byte off on. Less than len(p) comes with io.EOF.
+func (f *File) ReadAt(p []byte, off int64) (int, error) {
+	if off < 0 {
+		return 0, f.failed("read", unix.EINVAL)
+	}
+	fd, err := f.fd.use()
+	if err != nil {
+		return 0, f.failed("read", err)
+	}
+	defer f.fd.done() //nolint:errcheck // Close reports it
+	n, err := f.kernel.preadFull(fd, p, off)
+	if err != nil && err != io.EOF {
+		err = f.failed("read", err)
+	}
+	return n, err
+}
+
+// preadFull fills p; a file that ends before is io.EOF.
+func (k *kernel) preadFull(fd int, p []byte, off int64) (n int, err error) {
+	for n < len(p) {
+		m, err := k.pread(fd, p[n:], off+int64(n))
+		if err != nil {
+			return n, err
+		}
+		if m == 0 {
+			return n, io.EOF
+		}
+		n += m
+	}
+	return n, nil
+}
+
+// Close gives the file back.
+func (f *File) Close() error { return f.fd.close() }
+
+func (f *File) failed(op string, err error) error {
+	return &PathError{Op: op, Path: f.name, Err: err}
+}

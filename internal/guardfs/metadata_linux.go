@@ -1,0 +1,228 @@
+package guardfs
+
+import (
+	"encoding/binary"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Attributes with a meaning of their own.
+const (
+	aclName  = "system.posix_acl_access"
+	capsName = "security.capability"
+)
+
+// stale says that an attribute belongs to the content it was computed from and is wrong for any other.
+func stale(name string) bool { return name == "security.ima" || name == "security.evm" }
+
+// xattrs reads all extended attributes of an open file. nil: there are none, or the file system has no such thing.
+func (k *kernel) xattrs(fd int) (map[string][]byte, error) {
+	names, err := k.xattrNames(fd)
+	if err != nil || len(names) == 0 {
+		return nil, err
+	}
+	all := make(map[string][]byte, len(names))
+	for _, name := range names {
+		value, err := grow(func(p []byte) (n int, err error) {
+			err = k.do("getxattr", func() error { n, err = unix.Fgetxattr(fd, name, p); return err })
+			return n, err
+		})
+		switch err {
+		case nil:
+			all[name] = value
+		case unix.ENODATA, unix.EACCES, unix.EPERM, unix.EOPNOTSUPP: // gone meanwhile, or not for us
+		default:
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (k *kernel) xattrNames(fd int) ([]string, error) {
+	raw, err := grow(func(p []byte) (n int, err error) {
+		err = k.do("listxattr", func() error { n, err = unix.Flistxattr(fd, p); return err })
+		return n, err
+	})
+	if err == unix.EOPNOTSUPP || err == unix.ENOSYS {
+		return nil, nil
+	}
+	if err != nil || len(raw) == 0 {
+		return nil, err
+	}
+	return strings.Split(strings.TrimSuffix(string(raw), "\x00"), "\x00"), nil
+}
+
+// grow reads something whose size is not known before: most fit a small buffer, and ERANGE asks for a larger one.
+func grow(read func([]byte) (int, error)) ([]byte, error) {
+	var small [512]byte
+	n, err := read(small[:])
+	if err == nil {
+		return slices.Clone(small[:n]), nil
+	}
+	for size := 4096; err == unix.ERANGE && size <= 1<<20; size *= 4 {
+		p := make([]byte, size)
+		if n, err = read(p); err == nil {
+			return p[:n], nil
+		}
+	}
+	return nil, err
+}
+
+// denied says that a piece of metadata cannot be kept here, by this user or on this file system. Anything else (no
+// space, I/O error) makes the whole Stage fail.
+func unkept(err error) bool {
+	switch err {
+	case unix.EPERM, unix.EACCES, unix.EOPNOTSUPP, unix.EINVAL, unix.ENOSYS, unix.EROFS, unix.ENODATA, unix.ENOENT:
+		return true
+	}
+	return false
+}
+
+// carry gives the staged file behind fd the metadata m. Order matters: a change of owner clears set-id bits and
+// capabilities, an ACL changes mode bits, so the mode comes last. dropped lists what could not or must not be kept.
+func (k *kernel) carry(fd int, m *Metadata, special bool) (dropped []string, err error) {
+	now, err := k.stat(fd)
+	if err != nil {
+		return nil, err
+	}
+	mode := m.Mode
+	if now.info.UID != m.UID || now.info.GID != m.GID {
+		lost, err := k.chown(fd, m)
+		if err != nil {
+			return nil, err
+		}
+		dropped = append(dropped, lost...)
+	}
+	lost, mode, err := k.carryXattrs(fd, m, mode, special && !slices.Contains(dropped, "owner"))
+	if err != nil {
+		return nil, err
+	}
+	dropped = append(dropped, lost...)
+	if slices.Contains(dropped, "group") {
+		// The bits were meant for another group: this one gets no more than everybody.
+		mode = mode&^0o070 | mode&(mode<<3)&0o070
+	}
+	keep := mode
+	if !special || slices.Contains(dropped, "owner") {
+		keep &^= fs.ModeSetuid
+	}
+	if !special || slices.Contains(dropped, "group") {
+		keep &^= fs.ModeSetgid
+	}
+	err = k.do("chmod", func() error { return unix.Fchmod(fd, bitsOf(keep)) })
+	if err != nil && !unkept(err) {
+		return nil, err
+	}
+	now, err = k.stat(fd) // the system clears set-id bits without a word
+	if err != nil {
+		return nil, err
+	}
+	for _, bit := range [...]struct {
+		mode fs.FileMode
+		name string
+	}{{fs.ModeSetuid, "setuid"}, {fs.ModeSetgid, "setgid"}, {fs.ModeSticky, "sticky"}} {
+		if mode&bit.mode != 0 && now.info.Mode&bit.mode == 0 {
+			dropped = append(dropped, bit.name)
+		}
+	}
+	if now.info.Mode.Perm() != keep.Perm() {
+		dropped = append(dropped, "mode")
+	}
+	return dropped, nil
+}
+
+// chown gives the file its owner and group, or at least its group.
+func (k *kernel) chown(fd int, m *Metadata) (dropped []string, err error) {
+	err = k.do("chown", func() error { return unix.Fchown(fd, int(m.UID), int(m.GID)) })
+	if err == nil || !unkept(err) {
+		return nil, err
+	}
+	err = k.do("chown", func() error { return unix.Fchown(fd, -1, int(m.GID)) })
+	if err != nil && !unkept(err) {
+		return nil, err
+	}
+	now, err := k.stat(fd)
+	if err != nil {
+		return nil, err
+	}
+	if now.info.UID != m.UID {
+		dropped = append(dropped, "owner")
+	}
+	if now.info.GID != m.GID {
+		dropped = append(dropped, "group")
+	}
+	return dropped, nil
+}
+
+// carryXattrs gives the file its extended attributes and takes away those that it got from its directory (a default
+// ACL) and that m lacks. The mode comes back narrowed where an ACL was lost that had narrowed it.
+func (k *kernel) carryXattrs(fd int, m *Metadata, mode fs.FileMode, special bool) (_ []string, _ fs.FileMode, err error) {
+	var dropped []string
+	if _, ok := m.Xattrs[aclName]; !ok {
+		err := k.do("removexattr", func() error { return unix.Fremovexattr(fd, aclName) })
+		if err != nil && !unkept(err) {
+			return nil, 0, err
+		}
+	}
+	names := make([]string, 0, len(m.Xattrs))
+	for name := range m.Xattrs {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		label := "xattr:" + name
+		switch {
+		case name == aclName || strings.HasPrefix(name, "system.") && strings.HasSuffix(name, "acl"):
+			label = "acl"
+		case name == capsName:
+			label = "capabilities"
+		}
+		if stale(name) || name == capsName && !special {
+			dropped = append(dropped, label)
+			continue
+		}
+		err := k.do("setxattr", func() error { return unix.Fsetxattr(fd, name, m.Xattrs[name], 0) })
+		if err == nil {
+			continue
+		}
+		if !unkept(err) {
+			return nil, 0, err
+		}
+		dropped = append(dropped, label)
+		if name == aclName {
+			mode = withoutACL(m.Xattrs[name], mode)
+		}
+	}
+	return dropped, mode, nil
+}
+
+// withoutACL is the mode of a file that loses its ACL. With one, the group bits are the mask of everybody named in
+// it; without, they are the owning group's, which must not gain by that. The format is that of
+// linux/posix_acl_xattr.h: a version of 4 bytes, then tag 2, permissions 2, id 4.
+func withoutACL(acl []byte, mode fs.FileMode) fs.FileMode {
+	const owningGroup = 0x04
+	group := fs.FileMode(0)
+	for e := acl; len(e) >= 12; e = e[8:] {
+		if binary.LittleEndian.Uint16(e[4:]) == owningGroup {
+			group = fs.FileMode(binary.LittleEndian.Uint16(e[6:])&7) << 3
+		}
+	}
+	return mode&^0o070 | mode&0o070&group
+}
+
+// setTimes sets the modification time; the access time is left alone.
+func (k *kernel) setTimes(fd int, m *Metadata) error {
+	if m.ModTime.IsZero() {
+		return nil
+	}
+	mtime, err := unix.TimeToTimespec(m.ModTime)
+	if err != nil {
+		return nil // a time that the system cannot express is not worth the file
+	}
+	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, mtime}
+	return k.do("utimes", func() error { return unix.UtimesNanoAt(k.proc, strconv.Itoa(fd), times, 0) })
+}

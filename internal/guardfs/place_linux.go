@@ -1,0 +1,307 @@
+package guardfs
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io/fs"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// Place is one name in one pinned directory: where something is to be changed. The last component is never
+// followed.
+type Place struct {
+	fs     *FS
+	fd     descriptor // O_PATH on the directory
+	dir    Object     // the directory
+	base   string
+	object Object // the occupant when last looked at
+}
+
+// Place pins the directory of path and looks at what stands there, if anything. The Judge is asked for Create
+// where nothing does and for Modify otherwise. A symlink there is a *SymlinkError, a missing directory on the way a
+// *MissingParentError. A directory or a special file is an occupant like any other; Load and Stage refuse it.
+func (f *FS) Place(path string) (*Place, error) {
+	p, err := f.PlaceLink(path)
+	if err != nil || p.object.Info.Kind != KindSymlink {
+		return p, err
+	}
+	defer p.Close() //nolint:errcheck // nothing was written through it
+	target, err := p.readTarget()
+	if err != nil {
+		return nil, p.failed("read link", err)
+	}
+	return nil, &SymlinkError{Path: path, Target: target}
+}
+
+// PlaceLink is Place for those who mean the link itself: to load, remove or restore it.
+func (f *FS) PlaceLink(path string) (*Place, error) {
+	dir, base, err := splitPlace(path)
+	if err != nil {
+		return nil, err
+	}
+	k := f.kernel
+	fd, _, parent, err := k.resolve(dir)
+	p := &Place{fs: f, dir: parent, base: base}
+	p.object = Object{Spelled: path, True: join(parent.True, base), Hops: parent.Hops}
+	if err != nil || parent.Info.Kind != KindDir {
+		if err := f.judge.Judge(p.object, Create); err != nil {
+			k.discard(fd)
+			return nil, err
+		}
+		k.discard(fd)
+		switch err {
+		case nil:
+			err = unix.ENOTDIR
+		case unix.ENOENT:
+			return nil, &MissingParentError{Path: path, Missing: k.firstMissing(parent.True)}
+		}
+		return nil, &PathError{Op: "open directory of", Path: path, Err: err}
+	}
+	p.fd.open(k, fd)
+	if err := p.look(fd, Modify); err != nil {
+		p.Close() //nolint:errcheck // nothing was written through it
+		return nil, err
+	}
+	if err := k.refusePseudo(fd); err != nil {
+		p.Close() //nolint:errcheck // nothing was written through it
+		return nil, &PathError{Op: "open directory of", Path: path, Err: err}
+	}
+	return p, nil
+}
+
+// firstMissing is the topmost part of the true name that does not exist. It was judged as a whole before.
+func (k *kernel) firstMissing(name string) string {
+	t := k.walkPath(name)
+	k.discard(t.fd)
+	if t.err == nil || len(t.rest) == 0 || t.at == "" {
+		return name
+	}
+	return join(t.at, t.rest[0])
+}
+
+// look brings the account of the occupant up to date and asks the Judge: for a if there is one, else for Create.
+func (p *Place) look(dir int, a Access) error {
+	st, err := p.fs.kernel.lstat(dir, p.base)
+	if err != nil {
+		st, a = status{}, Create
+	}
+	p.object.Info = st.info
+	if err := p.fs.judge.Judge(p.object, a); err != nil {
+		return err
+	}
+	if err != nil && err != unix.ENOENT {
+		return p.failed("stat", err)
+	}
+	return nil
+}
+
+func (p *Place) failed(op string, err error) error {
+	return &PathError{Op: op, Path: p.object.Spelled, Err: err}
+}
+
+func (p *Place) conflict(why string) error {
+	return &ConflictError{Path: p.object.Spelled, Why: why}
+}
+
+// Object is the occupant as Place or the last Load saw it; its Info.Kind is KindAbsent when there was none.
+func (p *Place) Object() Object { return p.object }
+
+// ParentTrue is the directory's true name.
+func (p *Place) ParentTrue() string { return p.dir.True }
+
+// Base is the name in the directory.
+func (p *Place) Base() string { return p.base }
+
+// LockKey is the same for every process and every spelling that could mean this place; see Locks.
+func (p *Place) LockKey() string {
+	id := p.dir.Info.ID
+	return strconv.FormatUint(id.Dev, 10) + ":" + strconv.FormatUint(id.Ino, 10) + "/" + foldBase(p.base)
+}
+
+// Close gives the directory back.
+func (p *Place) Close() error { return p.fd.close() }
+
+// still reports a *ConflictError when the pinned directory is no longer where it was judged.
+func (p *Place) still(dir int) error {
+	name, gone, err := p.where(dir)
+	switch {
+	case err != nil:
+		return p.failed("naming directory of", err)
+	case gone:
+		return p.conflict("its directory was removed")
+	case name != p.dir.True:
+		return p.conflict("its directory was moved")
+	}
+	return nil
+}
+
+func (p *Place) where(dir int) (name string, gone bool, err error) {
+	st, err := p.fs.kernel.stat(dir)
+	if err != nil {
+		return "", false, err
+	}
+	return p.fs.kernel.trueName(dir, &st)
+}
+
+// occupant opens a handle on what stands there now. Nothing there is fd -1 and KindAbsent.
+func (k *kernel) occupant(dir int, base string) (fd int, st status, err error) {
+	fd, err = k.openat(dir, base, unix.O_PATH|unix.O_NOFOLLOW, 0)
+	if err == unix.ENOENT {
+		return -1, status{}, nil
+	}
+	if err != nil {
+		return -1, status{}, err
+	}
+	if st, err = k.stat(fd); err != nil {
+		k.close(fd)
+		return -1, status{}, err
+	}
+	return fd, st, nil
+}
+
+// readTarget reads the text of the link that stands there.
+func (p *Place) readTarget() (string, error) {
+	dir, err := p.fd.use()
+	if err != nil {
+		return "", err
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	fd, st, err := p.fs.kernel.occupant(dir, p.base)
+	if err != nil {
+		return "", err
+	}
+	defer p.fs.kernel.discard(fd)
+	if st.info.Kind != KindSymlink {
+		return "", unix.EINVAL
+	}
+	return p.fs.kernel.target(fd)
+}
+
+// Load reads what stands there now, content and metadata, through one descriptor; the Judge is asked again if it is
+// not what was last looked at. Nothing there is a Before with Exists false. More than max bytes is a *TooLargeError
+// (max < 0: no limit), and what is neither file nor symlink a *NotRegularError.
+func (p *Place) Load(max int64) (*Before, error) {
+	dir, err := p.fd.use()
+	if err != nil {
+		return nil, p.failed("open", err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	k := p.fs.kernel
+	fd, st, err := k.occupant(dir, p.base)
+	if err != nil {
+		return nil, p.failed("open", err)
+	}
+	defer k.discard(fd)
+	a := Modify
+	if fd < 0 {
+		a = Create
+	}
+	if seen := p.object.Info; seen.ID != st.info.ID || seen.Kind != st.info.Kind {
+		p.object.Info = st.info
+		if err := p.fs.judge.Judge(p.object, a); err != nil {
+			return nil, err
+		}
+	}
+	p.object.Info = st.info
+	if fd < 0 {
+		return &Before{}, nil
+	}
+	b, err := k.load(fd, &st, p.object.Spelled, max)
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// load reads the object behind an O_PATH handle. When it changes under the reading it is read again, a few times;
+// a mixture does no harm, because its hash matches no content and the Commit is refused.
+func (k *kernel) load(fd int, st *status, name string, max int64) (*Before, error) {
+	failed := func(op string, err error) (*Before, error) {
+		return nil, &PathError{Op: op, Path: name, Err: err}
+	}
+	switch st.info.Kind {
+	case KindSymlink:
+		target, err := k.target(fd)
+		if err != nil {
+			return failed("read link", err)
+		}
+		return newBefore(st.info, []byte(target), nil), nil
+	case KindFile:
+	default:
+		return nil, &NotRegularError{Path: name, Kind: k.special(fd, &st.info)}
+	}
+	n, err := k.reopen(fd, readFlags)
+	if err != nil {
+		return failed("open", err)
+	}
+	defer k.close(n)
+	for try := 0; ; try++ {
+		from, err := k.stat(n)
+		if err != nil {
+			return failed("stat", err)
+		}
+		content, err := k.slurp(n, name, from.info.Size, max)
+		if err != nil {
+			return nil, err
+		}
+		xattrs, err := k.xattrs(n)
+		if err != nil {
+			return failed("read attributes of", err)
+		}
+		to, err := k.stat(n)
+		if err != nil {
+			return failed("stat", err)
+		}
+		if to.unchanged(&from.info) || try >= 3 {
+			return newBefore(to.info, content, xattrs), nil
+		}
+	}
+}
+
+func newBefore(info Info, content []byte, xattrs map[string][]byte) *Before {
+	return &Before{
+		Exists: true, Info: info, Content: content, Hash: hashOf(content),
+		Meta: Metadata{Mode: info.Mode, UID: info.UID, GID: info.GID, ModTime: info.ModTime, Xattrs: xattrs},
+	}
+}
+
+func hashOf(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}
+
+// change asks the Judge about what stands there now, checks that the directory is where it was, and hands its
+// descriptor to call.
+func (p *Place) change(op string, a Access, call func(dir int) error) error {
+	dir, err := p.fd.use()
+	if err != nil {
+		return p.failed(op, err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	if err := p.look(dir, a); err != nil {
+		return err
+	}
+	if err := p.still(dir); err != nil {
+		return err
+	}
+	if err := p.fs.kernel.do(op, func() error { return call(dir) }); err != nil {
+		return p.failed(op, err)
+	}
+	return nil
+}
+
+// Mkdir makes a directory there; the umask and the parent's default ACL apply. What exists is fs.ErrExist.
+func (p *Place) Mkdir(mode fs.FileMode) error {
+	return p.change("mkdir", Create, func(dir int) error { return unix.Mkdirat(dir, p.base, bitsOf(mode)) })
+}
+
+// Symlink makes a symbolic link with that text there; where it leads to is judged when somebody goes there. What
+// exists is fs.ErrExist.
+func (p *Place) Symlink(target string) error {
+	if target == "" || len(target) > maxPath {
+		return &BadPathError{Path: target, Why: "not the text of a link"}
+	}
+	return p.change("symlink", Create, func(dir int) error { return unix.Symlinkat(target, dir, p.base) })
+}

@@ -1,0 +1,180 @@
+package guardfs
+
+import (
+	"errors"
+	"path"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// FS resolves paths under one Judge. Safe for concurrent use.
+type FS struct {
+	kernel *kernel
+	judge  Judge
+}
+
+// New opens the file system of this process for guarded use.
+func New(o Options) (*FS, error) {
+	if o.Judge == nil {
+		return nil, errors.New("guardfs: a Judge is required")
+	}
+	k, err := openKernel(o.Walk)
+	if err != nil {
+		return nil, err
+	}
+	return &FS{kernel: k, judge: o.Judge}, nil
+}
+
+// Close gives back what New opened. Handles that are still open MUST NOT be used any more.
+func (f *FS) Close() error { return f.kernel.close(f.kernel.proc) }
+
+// Containment says how paths are resolved: "kernel" (openat2), "walk" (component by component) or, on systems
+// other than Linux, "best_effort".
+func (f *FS) Containment() string {
+	if f.kernel.walk {
+		return "walk"
+	}
+	return "kernel"
+}
+
+// Resolve finds the object that path names, following links, and asks the Judge whether it may be accessed.
+// The errors are *BadPathError, the Judge's own, ErrPseudo in a *PathError, and the errno in a *PathError. Whatever
+// keeps the path from being resolved (missing, not a directory, no permission, a loop of links), the
+// Judge is asked first, about an absent object.
+func (f *FS) Resolve(path string, a Access) (*Handle, error) {
+	if err := checkPath(path); err != nil {
+		return nil, err
+	}
+	fd, st, o, err := f.kernel.resolve(path)
+	if err := f.judge.Judge(o, a); err != nil {
+		f.kernel.discard(fd)
+		return nil, err
+	}
+	if err == nil {
+		err = f.kernel.refusePseudo(fd)
+	}
+	if err != nil {
+		f.kernel.discard(fd)
+		return nil, &PathError{Op: a.String(), Path: path, Err: err}
+	}
+	h := &Handle{fs: f, object: o, mount: st.mount, access: a}
+	h.fd.open(f.kernel, fd)
+	return h, nil
+}
+
+// resolve turns a path that passed checkPath into a handle on an object and the object's description. On an error
+// (an errno or ErrPseudo) the description is that of an absent object, and fd is -1.
+func (k *kernel) resolve(path string) (fd int, st status, o Object, err error) {
+	if !k.walk && plain(path) {
+		// The short way, for names that turn out to be true names. All others, and all errors, go
+		// the long way, which knows the links.
+		if fd, err = k.openPath(path); err == nil {
+			var name string
+			var gone bool
+			if st, err = k.stat(fd); err == nil {
+				name, gone, err = k.trueName(fd, &st)
+			}
+			if err == nil && !gone && name == path {
+				return fd, st, Object{Spelled: path, True: name, Info: st.info}, nil
+			}
+			k.close(fd)
+		}
+	}
+	t := k.walkPath(path)
+	o = Object{Spelled: path, Hops: t.hops}
+	if t.err != nil {
+		o.True = t.absent(path)
+		if t.fd >= 0 { // what is missing on a kernel interface is no file either
+			if magic, err := k.magic(t.fd); err == nil && pseudo(magic) {
+				t.err = ErrPseudo
+			}
+			k.close(t.fd)
+		}
+		return -1, status{}, o, t.err
+	}
+	name, gone, err := k.trueName(t.fd, &t.st)
+	if err == nil && gone {
+		err = unix.ENOENT
+	}
+	o.True = name
+	if err != nil {
+		if name == "" {
+			o.True = lexical(path)
+		}
+		k.close(t.fd)
+		return -1, status{}, o, err
+	}
+	o.Info = t.st.info
+	return t.fd, t.st, o, nil
+}
+
+// absent is the true name that the object of an unfinished trail would have.
+func (t *trail) absent(spelled string) string {
+	if t.at == "" {
+		return lexical(spelled)
+	}
+	return path.Join(t.at, path.Join(t.rest...))
+}
+
+// lexical is the name of last resort, when the kernel gives none.
+func lexical(p string) string { return path.Clean(p) }
+
+// trueName is the kernel's name for the object behind fd. gone: the object has no name any more; name is the last
+// one it had. The kernel marks those with a suffix, which is an ordinary part of a name as well.
+func (k *kernel) trueName(fd int, st *status) (name string, gone bool, err error) {
+	const mark = " (deleted)"
+	name, err = k.name(fd)
+	if err != nil {
+		return "", false, err
+	}
+	bare, marked := strings.CutSuffix(name, mark)
+	if !marked {
+		return name, st.info.Links == 0, nil
+	}
+	if st.info.Links > 0 {
+		if again, err := k.openat(unix.AT_FDCWD, name, unix.O_PATH|unix.O_NOFOLLOW, 0); err == nil {
+			other, err := k.stat(again)
+			k.close(again)
+			if err == nil && other.info.ID == st.info.ID {
+				return name, false, nil
+			}
+		}
+	}
+	return bare, true, nil
+}
+
+// refusePseudo refuses objects on kernel interfaces.
+func (k *kernel) refusePseudo(fd int) error {
+	magic, err := k.magic(fd)
+	if err != nil {
+		return err
+	}
+	if pseudo(magic) {
+		return ErrPseudo
+	}
+	return nil
+}
+
+// discard closes fd if there is one.
+func (k *kernel) discard(fd int) {
+	if fd >= 0 {
+		k.close(fd) //nolint:errcheck // nothing was written through it
+	}
+}
+
+// Canonical is the true name of path, as far as it exists, followed by the rest: the form in which rules are to be
+// compared with Object.True. It judges nothing and never fails; what cannot be resolved is cleaned as text.
+func Canonical(path string) string {
+	if checkPath(path) != nil {
+		return lexical(path)
+	}
+	k, err := openKernel(false)
+	if err != nil {
+		return lexical(path)
+	}
+	defer k.close(k.proc)
+	fd, _, o, _ := k.resolve(path)
+	k.discard(fd)
+	return o.True
+}

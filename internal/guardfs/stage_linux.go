@@ -1,0 +1,192 @@
+package guardfs
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Staged is a complete file that has no name yet, or only a temporary one, and waits to be published.
+type Staged struct {
+	place   *Place
+	fd      descriptor
+	temp    string // its name in the directory; "" while it has none
+	id      Identity
+	sync    bool
+	dropped []string
+}
+
+// Names that this package gives beside the agent's files. A temporary file that is to trade places with another
+// carries its own inode number and the beginning of the other's hash in its name, so that Sweep can tell
+// what a killed process left behind.
+const (
+	tempPrefix = ".moltis-"
+	tempSuffix = ".tmp"
+	keptSuffix = ".kept"
+	randomHex  = 24 // 96 bits: not to be guessed, not to collide
+	hashPart   = 16
+)
+
+func tempName() string {
+	var b [randomHex / 2]byte
+	rand.Read(b[:]) //nolint:errcheck // never fails
+	return tempPrefix + hex.EncodeToString(b[:]) + tempSuffix
+}
+
+// tradeName is the temporary name for an object with inode number ino that is to trade places with one that has the hash.
+func tradeName(ino uint64, hash string) string {
+	name := strings.TrimSuffix(tempName(), tempSuffix)
+	return fmt.Sprintf("%s-%d-%.*s%s", name, ino, hashPart, hash, tempSuffix)
+}
+
+// Stage writes content into a new file in the place's directory, without a name where the file system can do that,
+// gives it the metadata that it will have when published, and with o.Sync waits until it is on stable storage. On
+// an error nothing stays behind. The Staged MUST be discarded, also after Commit.
+func (p *Place) Stage(ctx context.Context, content []byte, o StageOptions) (*Staged, error) {
+	dir, err := p.fd.use()
+	if err != nil {
+		return nil, p.failed("stage", err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	switch kind := p.object.Info.Kind; kind {
+	case KindDir, KindOther:
+		return nil, &NotRegularError{Path: p.object.Spelled, Kind: p.fs.kernel.specialAt(dir, p.base, &p.object.Info)}
+	case KindSymlink:
+		return nil, &NotRegularError{Path: p.object.Spelled, Kind: kind.String()}
+	}
+	meta := o.Meta
+	if meta == nil && o.Like != nil && o.Like.Exists {
+		meta = &o.Like.Meta
+	}
+	s := &Staged{place: p, sync: o.Sync}
+	if err := s.create(dir, meta); err != nil {
+		return nil, p.failed("stage", err)
+	}
+	if err := s.fill(ctx, content, meta, o); err != nil {
+		s.Discard() //nolint:errcheck // the first error is the one that counts
+		return nil, p.failed("stage", err)
+	}
+	return s, nil
+}
+
+// create makes the file: nameless, or where that is not supported with a random name that nobody had before.
+func (s *Staged) create(dir int, meta *Metadata) error {
+	k := s.place.fs.kernel
+	mode := uint32(0o666) // the umask, or the directory's default ACL, makes of it what a new file has
+	if meta != nil {
+		mode = 0o600 // nobody looks in before the right mode is set
+	}
+	fd, err := k.openat(dir, ".", unix.O_TMPFILE|unix.O_RDWR, mode)
+	switch err {
+	case unix.EOPNOTSUPP, unix.EISDIR, unix.EINVAL, unix.ENOENT, unix.ENOSYS, unix.EPERM:
+		for try := 0; ; try++ {
+			s.temp = tempName()
+			fd, err = k.openat(dir, s.temp, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, mode)
+			if err != unix.EEXIST || try >= 8 {
+				break
+			}
+		}
+	}
+	if err != nil {
+		s.temp = ""
+		return err
+	}
+	st, err := k.stat(fd)
+	if err != nil {
+		k.close(fd)
+		if s.temp != "" {
+			k.unlink(dir, s.temp, 0) //nolint:errcheck // the first error is the one that counts
+		}
+		return err
+	}
+	s.id = st.info.ID
+	s.fd.open(k, fd)
+	return nil
+}
+
+func (s *Staged) fill(ctx context.Context, content []byte, meta *Metadata, o StageOptions) error {
+	k := s.place.fs.kernel
+	fd := s.fd.fd
+	const chunk = 4 << 20 // between two looks at ctx
+	for len(content) > 0 {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := k.write(fd, content[:min(len(content), chunk)])
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return unix.EIO
+		}
+		content = content[n:]
+	}
+	var err error
+	if meta != nil {
+		if s.dropped, err = k.carry(fd, meta, o.KeepSpecialBits); err != nil {
+			return err
+		}
+	}
+	if o.Meta != nil {
+		if err := k.setTimes(fd, o.Meta); err != nil && !unkept(err) {
+			return err
+		}
+	}
+	if o.Sync {
+		// After a failed fsync the pages are marked clean and a second one would say yes: this file is lost.
+		return k.fsync(fd)
+	}
+	return nil
+}
+
+// Discard forgets the staged file. After a Commit that succeeded it only gives back the descriptor. It may be called
+// more than once.
+func (s *Staged) Discard() error {
+	err := s.unlinkTemp()
+	if cerr := s.fd.close(); err == nil && cerr != nil {
+		err = s.place.failed("close", cerr)
+	}
+	return err
+}
+
+// unlinkTemp removes the temporary name, if there is one and it is ours: a name in a shared directory may have
+// been put to another object meanwhile.
+func (s *Staged) unlinkTemp() error {
+	if s.temp == "" {
+		return nil
+	}
+	p := s.place
+	dir, err := p.fd.use()
+	if err != nil {
+		return p.failed("remove temporary "+s.temp+" of", err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	if err := p.fs.kernel.removeOwn(dir, s.temp, s.id); err != nil {
+		return p.failed("remove temporary "+s.temp+" of", err)
+	}
+	s.temp = ""
+	return nil
+}
+
+// removeOwn removes a name if it still is that object's. What is gone is fine.
+func (k *kernel) removeOwn(dir int, name string, own Identity) error {
+	for try := 0; ; try++ {
+		st, err := k.lstat(dir, name)
+		if err == nil {
+			if st.info.ID != own {
+				return nil
+			}
+			err = k.unlink(dir, name, 0)
+		}
+		if err == nil || err == unix.ENOENT {
+			return nil
+		}
+		if try >= 2 { // a passing fault is no reason to leave litter
+			return err
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package guardfs
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Sweep removes the temporary files that killed processes have left in this directory longer ago than olderThan, which
+// SHOULD be far more than any call takes. It removes only what it can prove to be ours: a file that was
+// staged and never published, or a pre-image that its name tells the hash of. What it must leave is in kept; so are,
+// always, the names ending in ".kept".
+func (d *Dir) Sweep(olderThan time.Duration) (removed int, kept []string, err error) {
+	var entries []Entry
+	if entries, err = d.names(); err != nil {
+		return 0, nil, err
+	}
+	dir, err := d.fd.use()
+	if err != nil {
+		return 0, nil, d.failed("sweep", ".", err)
+	}
+	defer d.fd.done() //nolint:errcheck // Close reports it
+	k := d.fs.kernel
+	limit := time.Now().Add(-olderThan)
+	for _, e := range entries {
+		middle, ours := strings.CutPrefix(e.Name, tempPrefix)
+		if !ours {
+			continue
+		}
+		if strings.HasSuffix(middle, keptSuffix) {
+			kept = append(kept, e.Name)
+			continue
+		}
+		ino, hash, ours := parseTemp(middle)
+		if !ours {
+			continue
+		}
+		st, err := k.lstat(dir, e.Name)
+		if err == unix.ENOENT || err == nil && st.info.ChangeTime.After(limit) {
+			continue
+		}
+		if err == nil && d.disposable(dir, e.Name, &st, ino, hash) {
+			err = d.allow(e.Name, &st.info, Remove)
+			if err == nil {
+				err = k.removeOwn(dir, e.Name, st.info.ID)
+			}
+			if err == nil {
+				removed++
+				continue
+			}
+		}
+		kept = append(kept, e.Name)
+	}
+	return removed, kept, nil
+}
+
+// names lists the directory without asking the Judge; the names go no further than Sweep.
+func (d *Dir) names() ([]Entry, error) {
+	own := &Dir{fs: d.fs, name: d.name, st: d.st, verdict: DirVerdict{All: true}}
+	dir, err := d.fd.use()
+	if err != nil {
+		return nil, d.failed("sweep", ".", err)
+	}
+	defer d.fd.done() //nolint:errcheck // Close reports it
+	fd, err := d.fs.kernel.openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, d.failed("sweep", ".", err)
+	}
+	own.fd.open(d.fs.kernel, fd)
+	defer own.Close() //nolint:errcheck // nothing was written through it
+	entries, _, err := own.List(nil)
+	return entries, err
+}
+
+// parseTemp takes a temporary name apart, without its prefix. hash is "" for one that never traded places.
+func parseTemp(middle string) (ino uint64, hash string, ok bool) {
+	middle, ok = strings.CutSuffix(middle, tempSuffix)
+	parts := strings.Split(middle, "-")
+	if !ok || len(parts[0]) != randomHex || strings.Trim(parts[0], "0123456789abcdef") != "" {
+		return 0, "", false
+	}
+	switch len(parts) {
+	case 1:
+		return 0, "", true
+	case 3:
+		ino, err := strconv.ParseUint(parts[1], 10, 64)
+		return ino, parts[2], err == nil && len(parts[2]) == hashPart
+	}
+	return 0, "", false
+}
+
+// disposable: it is a staged file that was never published, or the very content that the trade was to replace.
+func (d *Dir) disposable(dir int, name string, st *status, ino uint64, hash string) bool {
+	if st.info.Kind != KindFile {
+		return false
+	}
+	if hash == "" || st.info.ID.Ino == ino {
+		return true
+	}
+	k := d.fs.kernel
+	fd, err := k.openat(dir, name, readFlags|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return false
+	}
+	defer k.close(fd)
+	full, err := k.hash(fd)
+	return err == nil && strings.HasPrefix(full, hash)
+}
