@@ -4,48 +4,60 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"sync"
 
 	"moltisfs/internal/guardfs"
 )
 
 // Guarded makes a Dir of a handle of the guarded filesystem. Closing it closes d.
-func Guarded(d *guardfs.Dir) Dir { return guardedDir{d} }
+func Guarded(d *guardfs.Dir) Dir { return &guardedDir{d, new(sync.Pool)} }
 
 // GuardedFile makes a File of an open guarded file. Closing it closes f.
 func GuardedFile(f *guardfs.File) File { return guardedFile{f} }
 
-// Both adapters are one pointer wide, so that they become interfaces without an allocation per file.
-type (
-	guardedDir  struct{ d *guardfs.Dir }
-	guardedFile struct{ f *guardfs.File }
-)
+// guardedDir lends its listings the memory of earlier ones in the same tree.
+type guardedDir struct {
+	d       *guardfs.Dir
+	entries *sync.Pool // of *[]guardfs.Entry
+}
 
-func (g guardedDir) True() string { return g.d.True() }
-func (g guardedDir) Close() error { return g.d.Close() }
+// guardedFile is one pointer wide, so that it becomes an interface without an allocation per file.
+type guardedFile struct{ f *guardfs.File }
 
-func (g guardedDir) List(buf []Entry) ([]Entry, int, error) {
-	es, denied, err := g.d.List(nil)
+func (g *guardedDir) True() string { return g.d.True() }
+func (g *guardedDir) Close() error { return g.d.Close() }
+
+func (g *guardedDir) List(buf []Entry) ([]Entry, int, error) {
+	room, _ := g.entries.Get().(*[]guardfs.Entry)
+	if room == nil {
+		room = new([]guardfs.Entry)
+	}
+	es, denied, err := g.d.List(*room)
 	buf = buf[:0]
 	for i := range es {
 		buf = append(buf, Entry{es[i].Name, guardedKind(es[i].Kind)})
 	}
+	if clear(es); cap(es) <= 1<<14 {
+		*room = es
+		g.entries.Put(room)
+	}
 	return buf, denied, guardedErr(err)
 }
 
-func (g guardedDir) Stat(name string) (Info, error) {
+func (g *guardedDir) Stat(name string) (Info, error) {
 	i, err := g.d.Stat(name)
 	return guardedInfo(i), guardedErr(err)
 }
 
-func (g guardedDir) OpenDir(name string, crossMounts bool) (Dir, error) {
+func (g *guardedDir) OpenDir(name string, crossMounts bool) (Dir, error) {
 	d, err := g.d.OpenDir(name, crossMounts)
 	if err != nil {
 		return nil, guardedErr(err)
 	}
-	return guardedDir{d}, nil
+	return &guardedDir{d, g.entries}, nil
 }
 
-func (g guardedDir) OpenFile(name string) (File, error) {
+func (g *guardedDir) OpenFile(name string) (File, error) {
 	f, err := g.d.OpenFile(name)
 	if err != nil {
 		return nil, guardedErr(err)
@@ -53,17 +65,17 @@ func (g guardedDir) OpenFile(name string) (File, error) {
 	return guardedFile{f}, nil
 }
 
-func (g guardedDir) ReadSmall(name string, max int64) ([]byte, error) {
+func (g *guardedDir) ReadSmall(name string, max int64) ([]byte, error) {
 	b, err := g.d.ReadSmall(name, max)
 	return b, guardedErr(err)
 }
 
-func (g guardedDir) Parent() (Dir, error) {
+func (g *guardedDir) Parent() (Dir, error) {
 	d, err := g.d.Parent()
 	if err != nil {
 		return nil, guardedErr(err)
 	}
-	return guardedDir{d}, nil
+	return &guardedDir{d, g.entries}, nil
 }
 
 func (g guardedFile) Info() Info                              { return guardedInfo(g.f.Info()) }

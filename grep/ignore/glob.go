@@ -102,9 +102,6 @@ func Compile(pattern string, d Dialect) (*Glob, error) {
 func (g *Glob) parse(p string, d Dialect) error {
 	var ops []op
 	lit := func(b byte) {
-		if d.Fold {
-			b = lower(b)
-		}
 		if n := len(ops); n > 0 && ops[n-1].kind == opLit {
 			ops[n-1].lit += string([]byte{b})
 			return
@@ -127,7 +124,7 @@ func (g *Glob) parse(p string, d Dialect) error {
 			if p[i+1] == '/' {
 				cut()
 			} else {
-				lit(p[i+1])
+				lit(p[i+1]) // not folded: wildmatch lowers the pattern's character before it looks behind a backslash
 			}
 			i += 2
 		case '?':
@@ -166,6 +163,9 @@ func (g *Glob) parse(p string, d Dialect) error {
 			ops = append(ops, op{kind: opSet, set: s})
 			i += n
 		default:
+			if d.Fold {
+				c = lower(c)
+			}
 			lit(c)
 			i++
 		}
