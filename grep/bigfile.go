@@ -6,11 +6,6 @@ import (
 	"sync/atomic"
 )
 
-const (
-	splitSize   = 4 << 20 // files from here on are shared between workers,
-	segmentSize = 1 << 20 // in ranges of this much
-)
-
 // bigFile is a file that several workers search, range by range. A line belongs to the range it starts in. The worker
 // that finishes the last range puts the whole together.
 type bigFile struct {
@@ -30,7 +25,7 @@ type part struct{ lines, matches, starts int }
 
 // split shares the file with whoever is free.
 func (t *target) split(w *worker, st *state) {
-	n := (t.info.Size + segmentSize - 1) / segmentSize
+	n := (t.info.Size + t.size.segment - 1) / t.size.segment
 	f := &bigFile{target: *t, want: st.scan.want, parts: make([]part, n)}
 	f.left.Store(n)
 	helpers := min(len(t.states), int(n)) - 1
@@ -62,6 +57,7 @@ func (f *bigFile) help(w *worker) {
 func (f *bigFile) segment(w *worker, st *state, i int) {
 	s := &st.scan
 	s.reset(0)
+	s.mark = -1
 	if f.found.Load() {
 		s.lines = 1
 	}
@@ -93,11 +89,11 @@ func (f *bigFile) segment(w *worker, st *state, i int) {
 
 // rangeOf streams the lines that start in parts i to j.
 func (f *bigFile) rangeOf(w *worker, st *state, i, j int, fn func(chunk) bool) error {
-	off, end := int64(i)*segmentSize, int64(j)*segmentSize
+	off, end := int64(i)*f.size.segment, int64(j)*f.size.segment
 	if j == len(f.parts) {
 		end = 0 // to the end of the file, which may have grown
 	}
-	x := stream{buf: st.buf, big: f.big, lines: f.q.Before, limit: end, stop: w.walk.stop.Load}
+	x := stream{buf: st.buf, big: f.big, size: &f.size, lines: f.q.Before, limit: end, stop: w.walk.stop.Load}
 	if i > 0 {
 		off--
 		x.skip = true
@@ -108,6 +104,9 @@ func (f *bigFile) rangeOf(w *worker, st *state, i, j int, fn func(chunk) bool) e
 		if c.at == 0 && c.from == 0 {
 			k := bomLen(c.b)
 			c.b, c.at = c.b[k:], int64(k)
+		}
+		if st.scan.mark < 0 {
+			st.scan.mark = c.at + int64(c.from)
 		}
 		return fn(c)
 	})
@@ -147,7 +146,7 @@ func (f *bigFile) gather(w *worker, st *state) error {
 	s := &st.scan
 	context := f.q.Before > 0 || f.q.After > 0
 	line := 1
-	hits := func(i int) bool { return i >= 0 && i < len(f.parts) && f.parts[i].lines > 0 }
+	need := f.needed()
 	for i := 0; i < len(f.parts); {
 		p := f.parts[i]
 		if !context && s.full() {
@@ -160,23 +159,17 @@ func (f *bigFile) gather(w *worker, st *state) error {
 			i++
 			continue
 		}
-		need := func(i int) bool { return hits(i) || context && (hits(i-1) || hits(i+1)) }
-		if !need(i) {
+		if !need[i] {
 			line += p.starts
 			i++
 			continue
 		}
 		j := i + 1
-		for context && j < len(f.parts) && need(j) {
+		for context && j < len(f.parts) && need[j] {
 			j++
 		}
 		s.line, s.mark = line, -1
-		err := f.rangeOf(w, st, i, j, func(c chunk) bool {
-			if s.mark < 0 {
-				s.mark = c.at + int64(c.from)
-			}
-			return s.chunk(c)
-		})
+		err := f.rangeOf(w, st, i, j, s.chunk)
 		if err != nil && !errors.Is(err, errStopped) {
 			return err
 		}
@@ -185,6 +178,25 @@ func (f *bigFile) gather(w *worker, st *state) error {
 		}
 	}
 	return nil
+}
+
+// needed marks the ranges with hits and those that hold context of one.
+func (f *bigFile) needed() []bool {
+	need := make([]bool, len(f.parts))
+	mark := func(order func(i int) int, context int) {
+		lines := context // since the last range with hits
+		for i := range need {
+			k := order(i)
+			p := f.parts[k]
+			need[k] = need[k] || p.lines > 0 || lines < context
+			if lines += p.starts; p.lines > 0 {
+				lines = 0
+			}
+		}
+	}
+	mark(func(i int) int { return i }, f.q.After)
+	mark(func(i int) int { return len(need) - 1 - i }, f.q.Before)
+	return need
 }
 
 func countLines(b []byte) int {

@@ -112,7 +112,7 @@ func (t *target) decoded(w *worker, st *state, e encoding.Encoding) {
 		t.multiline(w, st, r, n, eof)
 		return
 	}
-	x := stream{r: r, buf: st.buf, big: t.big, lines: t.q.Before, stop: w.walk.stop.Load}
+	x := stream{r: r, buf: st.buf, big: t.big, size: &t.size, lines: t.q.Before, stop: w.walk.stop.Load}
 	t.finish(w, &st.scan, x.run(st.scan.chunk))
 }
 
@@ -138,7 +138,7 @@ func (t *target) legacy(w *worker, st *state, b []byte) {
 		t.multiline(w, st, r, n, eof)
 		return
 	}
-	x := stream{r: r, buf: st.buf, big: t.big, lines: t.q.Before, stop: w.walk.stop.Load}
+	x := stream{r: r, buf: st.buf, big: t.big, size: &t.size, lines: t.q.Before, stop: w.walk.stop.Load}
 	t.finish(w, &st.scan, x.run(st.scan.chunk))
 }
 

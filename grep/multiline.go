@@ -5,24 +5,22 @@ import (
 	"io"
 )
 
-const multiLap = 1 << 20 // a match longer than this may be missed where a file over bigSize is cut
-
-// multiline searches for matches that may span lines; n bytes of r are in the buffer already. A file up to bigSize is
-// searched as one text. A larger one goes through windows of that size: a match that begins in the last multiLap
-// of a window is left to the next.
+// multiline searches for matches that may span lines; n bytes of r are in the buffer already. A file up to sizes.big is
+// searched as one text. A larger one goes through windows of that size: a match that begins in the last sizes.multiLap
+// of a window is left to the next, and one that is longer may be missed.
 func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 	s := &st.scan
 	buf := st.buf
 	if !eof {
 		big := <-t.big
 		if big == nil {
-			big = make([]byte, bigSize)
+			big = make([]byte, t.size.big)
 		}
 		defer func() { t.big <- big }()
 		copy(big, buf[:n])
 		buf = big
 	}
-	x := stream{r: r, buf: buf, n: n, lines: t.q.Before, stop: w.walk.stop.Load}
+	x := stream{r: r, buf: buf, n: n, size: &t.size, lines: t.q.Before, stop: w.walk.stop.Load}
 	from := bomLen(buf[:n])
 	legacy := []byte(nil)
 	err := func() error {
@@ -48,7 +46,7 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 			}
 			end := len(b)
 			if !eof {
-				end -= multiLap
+				end -= t.size.multiLap
 				s.long = true
 			}
 			next = s.blocks(b, x.at, int(max(next-x.at, int64(from))), end, eof)
@@ -56,11 +54,10 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 				return nil
 			}
 			// The next window begins with the lines around its first match that are still needed.
-			cut := min(int(next-x.at), end)
+			cut := min(int(next-x.at), len(b))
 			cut = bytes.LastIndexByte(b[:cut], '\n') + 1
-			keep := contextStart(b[:cut], t.q.Before, bigSize/4)
-			s.line += bytes.Count(b[max(0, int(s.mark-x.at)):cut], newline)
-			s.mark = max(s.mark, x.at+int64(cut))
+			keep, _ := contextStart(b[:cut], t.q.Before, t.size.big/4)
+			s.number(b, x.at, cut)
 			if keep == 0 {
 				keep = end // one line fills the window
 			}
@@ -83,7 +80,6 @@ func (s *scan) blocks(b []byte, at int64, from, end int, eof bool) int64 {
 		}
 		return at + int64(end)
 	}
-	last := -1 // start of the last line that became a row
 	pos := from
 	for pos <= end {
 		start, stop, ok := s.sc.NextMatch(b, pos)
@@ -100,7 +96,7 @@ func (s *scan) blocks(b []byte, at int64, from, end int, eof bool) int64 {
 			line := bytes.LastIndexByte(b[:start], '\n') + 1
 			s.only(b, line, max(stop, lineAfter(b, start)), start, stop)
 		}
-		last = s.cover(b, at, start, stop, last)
+		s.cover(b, at, start, stop)
 		pos = max(stop, start+1)
 	}
 	if s.q.Mode == Content && s.lines > 0 {
@@ -110,12 +106,12 @@ func (s *scan) blocks(b []byte, at int64, from, end int, eof bool) int64 {
 }
 
 // cover makes rows of the lines that a match touches and that the match before it did not.
-func (s *scan) cover(b []byte, at int64, start, stop, last int) int {
+func (s *scan) cover(b []byte, at int64, start, stop int) {
 	line := bytes.LastIndexByte(b[:start], '\n') + 1
 	for {
 		next := lineAfter(b, line)
-		if line > last {
-			last = line
+		if at+int64(line) >= s.fresh {
+			s.fresh = at + int64(next)
 			s.lines++
 			if s.q.Mode == Content && !s.q.OnlyMatching {
 				s.number(b, at, line)
@@ -125,7 +121,7 @@ func (s *scan) cover(b []byte, at int64, start, stop, last int) int {
 			}
 		}
 		if next >= stop || next >= len(b) {
-			return last
+			return
 		}
 		line = next
 	}

@@ -6,17 +6,11 @@ import (
 	"moltisfs/grep/match"
 )
 
-const (
-	longLine  = 256 << 10 // spans of a line over this are found window by window, so that their list stays small
-	longStep  = 256 << 10
-	longLap   = 64 << 10 // a match longer than this may be missed on such a line
-	longFront = 1 << 10
-)
-
 // scan is what is known about one file while its chunks go by. It counts everything and gathers rows until it has
 // as many as are wanted. All positions are offsets in the file, so that a chunk may come from anywhere.
 type scan struct {
 	q    *Query
+	size *sizes
 	sc   *match.Scanner
 	want int // rows wanted: -1 all
 
@@ -30,6 +24,7 @@ type scan struct {
 	covered int   // last line that became a row
 	emitted int64 // where line covered+1 starts, while after > 0
 	after   int   // context lines still due
+	fresh   int64 // multiline: lines from here on did not match yet
 
 	single bool // the one chunk is the whole file
 	spans  [][2]int
@@ -46,7 +41,7 @@ type longPart struct {
 
 // reset makes s ready for a file.
 func (s *scan) reset(want int) {
-	*s = scan{q: s.q, sc: s.sc, want: want, line: 1, spans: s.spans[:0]}
+	*s = scan{q: s.q, size: s.size, sc: s.sc, want: want, line: 1, spans: s.spans[:0]}
 }
 
 // chunk takes the next lines; false when the file is decided.
@@ -126,7 +121,7 @@ func (s *scan) hit(b []byte, at int64, start, end, next int) {
 // each calls fn for every match in the line b[start:end]. For a long line it looks through windows; whole ends say
 // that the line really begins or ends there.
 func (s *scan) each(b []byte, start, end int, wholeStart, wholeEnd bool, fn func(from, to int)) {
-	if end-start <= longLine && wholeStart && wholeEnd {
+	if end-start <= s.size.longLine && wholeStart && wholeEnd {
 		s.spans = s.sc.Spans(s.spans[:0], b, start, end)
 		for _, x := range s.spans {
 			fn(x[0], x[1])
@@ -134,13 +129,14 @@ func (s *scan) each(b []byte, start, end int, wholeStart, wholeEnd bool, fn func
 		return
 	}
 	next := start
-	for at := start; ; at += longStep {
-		left := max(start, at-longFront)
-		right := min(at+longStep+longLap, end)
+	step := s.size.longStep
+	for at := start; ; at += step {
+		left := max(start, at-s.size.longLap/16)
+		right := min(at+step+s.size.longLap, end)
 		s.spans = s.sc.Spans(s.spans[:0], b, left, right)
 		for _, x := range s.spans {
 			switch {
-			case x[0] < next, x[0] >= at+longStep && right < end:
+			case x[0] < next, x[0] >= at+step && right < end:
 			case x[0] == left && (left > start || !wholeStart): // anchored to an end that is none
 			case x[1] == right && (right < end || !wholeEnd):
 			default:
@@ -151,7 +147,7 @@ func (s *scan) each(b []byte, start, end int, wholeStart, wholeEnd bool, fn func
 		if right == end {
 			return
 		}
-		next = max(next, at+longStep)
+		next = max(next, at+step)
 	}
 }
 

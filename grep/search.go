@@ -14,10 +14,14 @@ import (
 // A context that reaches its deadline makes the result Partial; its cancellation is an error. Other errors are those
 // of the root, *GlobError and *TypeError. What could not be searched is counted in Result.Skipped.
 func Search(ctx context.Context, w Walk, q Query) (*Result, error) {
+	return searchSized(ctx, w, q, defaultSizes())
+}
+
+func searchSized(ctx context.Context, w Walk, q Query, size sizes) (*Result, error) {
 	if err := q.check(); err != nil {
 		return nil, err
 	}
-	s := &search{q: q, states: make([]state, w.workers()), big: make(chan []byte, 1)}
+	s := &search{q: q, size: size, states: make([]state, w.workers()), big: make(chan []byte, 1)}
 	var err error
 	if s.filter, err = newFilter(q.Glob, q.Type); err != nil {
 		return nil, err
@@ -57,6 +61,7 @@ type search struct {
 	states []state
 	rows   rowKeeper
 	big    chan []byte
+	size   sizes
 }
 
 // state is one worker's.
@@ -108,8 +113,8 @@ func (s *search) file(w *worker, n *node, name string) {
 func (s *search) ready(w *worker) *state {
 	st := &s.states[w.id]
 	if st.buf == nil {
-		st.buf = make([]byte, bufferSize)
-		st.scan.q = &s.q
+		st.buf = make([]byte, s.size.buffer)
+		st.scan.q, st.scan.size = &s.q, &s.size
 	}
 	if st.scan.sc == nil {
 		st.scan.sc = s.q.Matcher.Scanner()
@@ -153,7 +158,7 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 		st.scan.single = true
 		st.scan.chunk(chunk{b: b[bomLen(b):], last: true, at: int64(bomLen(b))})
 		t.finish(w, &st.scan, nil)
-	case t.info.Size >= splitSize && len(s.states) > 1:
+	case t.info.Size >= s.size.split && len(s.states) > 1:
 		t.split(w, st)
 		return // closed by whoever finishes it
 	default:
@@ -202,7 +207,7 @@ func (s *search) rowsWanted(rel, name string) int {
 
 // stream searches r in chunks; n bytes of it are in the buffer already.
 func (t *target) stream(w *worker, st *state, r io.Reader, n int) {
-	x := stream{r: r, buf: st.buf, n: n, big: t.big, lines: t.q.Before, stop: w.walk.stop.Load}
+	x := stream{r: r, buf: st.buf, n: n, big: t.big, size: &t.size, lines: t.q.Before, stop: w.walk.stop.Load}
 	bad := []byte(nil)
 	err := x.run(func(c chunk) bool {
 		if c.at == 0 && c.from == 0 {

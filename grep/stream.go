@@ -6,11 +6,26 @@ import (
 	"io"
 )
 
-const (
-	bufferSize = 256 << 10
-	bigSize    = 8 << 20  // the one big buffer of a search, for lines and multiline windows over bufferSize
-	pieceLap   = 64 << 10 // pieces of a line over bigSize overlap by this
-)
+// sizes are the memory of a search, in bytes. Tests shrink them to reach every seam.
+type sizes struct {
+	buffer   int   // each worker's
+	big      int   // the one big buffer of a search, for lines and multiline texts over buffer
+	pieceLap int   // pieces of a line over big overlap by this
+	multiLap int   // windows of a multiline text over big overlap by this
+	longLine int   // matches of a line over this are found window by window, so that their list stays small;
+	longStep int   // a window begins every longStep
+	longLap  int   // and reaches longLap into the next: a longer match may be missed on such a line
+	split    int64 // files from here on are shared between workers,
+	segment  int64 // in ranges of this much
+}
+
+func defaultSizes() sizes {
+	return sizes{
+		buffer: 256 << 10, big: 8 << 20, pieceLap: 64 << 10, multiLap: 1 << 20,
+		longLine: 256 << 10, longStep: 256 << 10, longLap: 64 << 10,
+		split: 4 << 20, segment: 1 << 20,
+	}
+}
 
 // chunk is some whole lines of a file.
 type chunk struct {
@@ -35,10 +50,11 @@ type stream struct {
 	buf   []byte
 	n     int         // bytes in buf that were read already
 	big   chan []byte // holds the big buffer while it is free
-	lines int         // lines of context to keep in front of a chunk
-	skip  bool        // begin after the first line end: the reader starts one byte before a range
-	limit int64       // lines that start at or after this offset are not wanted; 0: none
-	at    int64       // offset of buf[0]
+	size  *sizes
+	lines int   // lines of context to keep in front of a chunk
+	skip  bool  // begin after the first line end: the reader starts one byte before a range
+	limit int64 // lines that start at or after this offset are not wanted; 0: none
+	at    int64 // offset of buf[0]
 	stop  func() bool
 }
 
@@ -50,7 +66,7 @@ func (s *stream) run(fn func(c chunk) bool) error {
 	borrowed := false
 	defer func() {
 		if borrowed {
-			s.big <- s.buf[:cap(s.buf)]
+			s.big <- s.buf
 		}
 	}()
 	from, piece := 0, pieceNone
@@ -64,7 +80,7 @@ func (s *stream) run(fn func(c chunk) bool) error {
 		}
 		b := s.buf[:s.n]
 		if s.skip {
-			k := bytes.IndexByte(b[from:], '\n')
+			k := bytes.IndexByte(b, '\n')
 			switch {
 			case k < 0 && eof:
 				return nil
@@ -76,7 +92,9 @@ func (s *stream) run(fn func(c chunk) bool) error {
 				}
 				continue
 			}
-			from, s.skip = k+1, false
+			s.skip = false
+			s.shift(k + 1) // what is in front of a chunk must be whole lines
+			b = s.buf[:s.n]
 		}
 		if s.limit > 0 && s.at+int64(from) >= s.limit && piece == pieceNone {
 			return nil
@@ -95,22 +113,14 @@ func (s *stream) run(fn func(c chunk) bool) error {
 			end = bytes.LastIndexByte(b[from:], '\n') + 1 + from
 		}
 		if end == from && !last {
-			// Not one whole line. Context gives way first, then the buffer grows, then the line is cut.
+			// Not one whole line. First the buffer grows, then context gives way, then the line is cut.
+			if !borrowed && len(s.buf) < s.size.big {
+				borrowed = s.borrow()
+				continue
+			}
 			if from > 0 && piece == pieceNone {
 				s.shift(from)
 				from = 0
-				continue
-			}
-			if s.n < len(s.buf) {
-				continue
-			}
-			if !borrowed && len(s.buf) < bigSize {
-				nb := <-s.big
-				if nb == nil {
-					nb = make([]byte, bigSize)
-				}
-				copy(nb, b)
-				s.buf, borrowed = nb, true
 				continue
 			}
 			kind := pieceMiddle
@@ -121,7 +131,7 @@ func (s *stream) run(fn func(c chunk) bool) error {
 				return nil
 			}
 			piece = kind
-			s.shift(s.n - pieceLap)
+			s.shift(s.n - s.size.pieceLap)
 			from = 0
 			continue
 		}
@@ -144,18 +154,33 @@ func (s *stream) run(fn func(c chunk) bool) error {
 		if !fn(chunk{b: b[:end], from: from, last: last, at: s.at}) || last {
 			return nil
 		}
-		if borrowed && s.n-end <= len(own) {
-			// The long line is over: give the big buffer to whoever waits for it. Its context goes with it.
-			s.n = copy(own, s.buf[end:s.n])
-			s.at += int64(end)
-			s.big <- s.buf[:cap(s.buf)]
-			s.buf, borrowed, from = own, false, 0
+		keep, whole := contextStart(b[:end], s.lines, len(s.buf)/2)
+		switch {
+		case !whole && !borrowed && len(s.buf) < s.size.big:
+			borrowed = s.borrow()
+			keep, _ = contextStart(b[:end], s.lines, len(s.buf)/2)
+		case borrowed && s.n-keep <= len(own)/2:
+			// The long lines are over: the big buffer goes to whoever waits for it.
+			s.n = copy(own, s.buf[keep:s.n])
+			s.at += int64(keep)
+			s.big <- s.buf
+			s.buf, borrowed, from = own, false, end-keep
 			continue
 		}
-		keep := contextStart(b[:end], s.lines, len(s.buf)/2)
 		s.shift(keep)
 		from = end - keep
 	}
+}
+
+// borrow goes on in the big buffer, when it is free.
+func (s *stream) borrow() bool {
+	b := <-s.big
+	if b == nil {
+		b = make([]byte, s.size.big)
+	}
+	copy(b, s.buf[:s.n])
+	s.buf = b
+	return true
 }
 
 // fill reads until the buffer is full or the reader at its end.
@@ -178,15 +203,15 @@ func (s *stream) shift(k int) {
 	s.at += int64(k)
 }
 
-// contextStart is where the last lines of b begin, at most room bytes before its end.
-func contextStart(b []byte, lines, room int) int {
+// contextStart is where the last lines of b begin, at most room bytes before its end; whole says that they all found room.
+func contextStart(b []byte, lines, room int) (start int, whole bool) {
 	k := len(b)
 	for ; lines > 0 && k > 0; lines-- {
 		p := bytes.LastIndexByte(b[:k-1], '\n') + 1
 		if len(b)-p > room {
-			break
+			return k, false
 		}
 		k = p
 	}
-	return k
+	return k, true
 }
