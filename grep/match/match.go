@@ -1,11 +1,29 @@
-// Package match finds the lines of a buffer that a pattern matches.
+// Package match finds the lines, or with Multiline the stretches, of a buffer that a pattern matches.
+//
+// # Syntax
+//
+// Patterns are written as for ripgrep or Go's regexp: \d \w \s \b and (?i) go by Unicode, [[:alpha:]] by ASCII, (?-u) makes
+// all of them ASCII. "^" and "$" stand at lines always; \A and \z at the text, which in line mode is the line. A brace that
+// counts nothing is itself: "interface{}", "${x}", "a{". In line mode no class holds "\n", and a pattern that asks for one is
+// refused with a hint. Look-around, back-references, atomic groups and possessive repetition are run by a backtracking
+// engine under a time limit; Engine says so. Everything else takes time linear in the text, whatever the pattern.
+// A class matches encoded code points: bytes that are not UTF-8 are matched by (?-u) only, as in ripgrep.
+//
+// # How it searches
+//
+// What every match must hold (a literal, one of up to 64 literals, or a window of byte classes) is looked for with vector
+// instructions where the machine has them; a lazily built DFA confirms the line. Without such a filter, or where it passes
+// too much, the DFA runs over the whole buffer as four interleaved streams. Where the DFA can't decide (a Unicode word
+// boundary beside non-ASCII text) or its cache thrashes, a thread list simulation does.
+//
+// # Concurrency and memory
+//
+// A Matcher is safe for concurrent use, a Scanner belongs to one goroutine at a time. The caches of a Scanner are bounded: at
+// most three DFAs of about 1 MiB each. Searching allocates nothing once they are warm, the backtracking engine excepted.
 package match
 
 import (
-	"errors"
-	"regexp"
-	"regexp/syntax"
-	"strings"
+	"sync"
 	"time"
 )
 
@@ -15,40 +33,29 @@ const MaxPattern = 4 << 10
 // Options say how a pattern is read. The zero value searches line by line, case-sensitively.
 type Options struct {
 	IgnoreCase   bool
-	Multiline    bool          // (?ms): a match may span lines, "." matches "\n"
+	Multiline    bool          // (?ms): a match may span lines and "." matches "\n"
 	Literal      bool          // the pattern is a plain string
-	CRLF         bool          // "\r\n" ends a line as "\n" does: "$" matches before it
-	NoFallback   bool          // refuse look-around and back-references instead of running them on the backtracking engine
-	FallbackTime time.Duration // limit of one call on the backtracking engine; 0 means 2 s
+	CRLF         bool          // "\r\n" ends a line: "$" matches before it; in line mode the "\r" is no part of the line unless the pattern names it
+	NoFallback   bool          // refuse what only the backtracking engine can do
+	FallbackTime time.Duration // what one Scanner may spend in the backtracking engine; 0 means 2 s
 }
 
-// PatternError says what is wrong with a pattern, where, and what to write instead.
-type PatternError struct {
-	Pattern string
-	Offset  int    // byte offset into Pattern
-	Why     string // one clause, no final period
-	Suggest string // a pattern that is accepted, "" when none is known
-}
+const defaultFallbackTime = 2 * time.Second
 
-func (e *PatternError) Error() string {
-	s := "bad pattern: " + e.Why
-	if e.Suggest != "" {
-		s += "; try " + e.Suggest
-	}
-	return s
-}
-
-// Clause is one condition of RequiredLiterals: at least one of Any occurs in every match.
-type Clause struct {
-	Any  []string // raw bytes; lower-cased in A-Z when Fold is set
-	Fold bool     // ASCII letters are to be compared without case, all other bytes exactly
-}
-
-// Matcher is a compiled pattern. It may be used by many goroutines at once.
+// Matcher is a compiled pattern.
 type Matcher struct {
-	re        *regexp.Regexp
-	multiline bool
-	crlf      bool
+	o        Options
+	prog     *program // forward
+	rev      *program // reversed, for where a match begins
+	find     finder   // nil: nothing worth looking for
+	exact    bool     // what find finds is a match
+	single   bool     // find finds exactly one literal, and that is the match
+	lead     lead     // what of a match may stand before what find finds
+	needs    []literals
+	byLine   bool       // multiline, but no match can hold "\n": line mode finds the same
+	strip    bool       // CRLF, and "\r" is not named: lines end before "\r\n"
+	backward *backtrack // not nil: the program only proposes, this decides
+	pool     sync.Pool
 }
 
 // Compile reads a pattern. Every error is a *PatternError.
@@ -56,96 +63,86 @@ func Compile(pattern string, o Options) (*Matcher, error) {
 	if len(pattern) > MaxPattern {
 		return nil, &PatternError{Pattern: pattern, Offset: MaxPattern, Why: "pattern is longer than 4 KiB"}
 	}
-	p := pattern
-	if o.Literal {
-		p = regexp.QuoteMeta(p)
+	t, err := parseWith(pattern, o)
+	if err == nil && t.exotic != "" && o.NoFallback {
+		err = fail(t.exoAt, "%s needs the backtracking engine, which is off", t.exotic)
 	}
-	fl := "(?m)"
-	if o.Multiline {
-		fl = "(?ms)"
-	}
-	if o.IgnoreCase {
-		fl += "(?i)"
-	}
-	re, err := regexp.Compile(fl + p)
 	if err != nil {
-		e := &PatternError{Pattern: pattern, Why: err.Error(), Suggest: regexp.QuoteMeta(pattern)}
-		var se *syntax.Error
-		if errors.As(err, &se) {
-			e.Why = se.Code.String()
-			e.Offset = max(0, strings.Index(pattern, se.Expr))
-		}
-		return nil, e
+		return nil, explain(pattern, o, err)
 	}
-	return &Matcher{re: re, multiline: o.Multiline, crlf: o.CRLF}, nil
+	if o.FallbackTime <= 0 {
+		o.FallbackTime = defaultFallbackTime
+	}
+	m := &Matcher{o: o}
+	if t.exotic != "" {
+		b, err := newBacktrack(t.root, o)
+		if err != nil {
+			return nil, &PatternError{Pattern: pattern, Offset: t.exoAt, Why: "the backtracking engine refuses it: " + err.Error(), Suggest: suggest(pattern, o, nil)}
+		}
+		m.backward = b
+	}
+	if !m.plan(t, vectors()) {
+		return nil, &PatternError{Pattern: pattern, Why: "pattern is too large when its repetitions are written out; use smaller counts"}
+	}
+	m.pool.New = func() any { return newScanner(m) }
+	return m, nil
 }
 
 // Engine is "linear" or "backtracking".
-func (m *Matcher) Engine() string { return "linear" }
+func (m *Matcher) Engine() string {
+	if m.backward != nil {
+		return "backtracking"
+	}
+	return "linear"
+}
 
-// RequiredLiterals says what every match contains: each clause must hold. Nil when nothing is known.
-func (m *Matcher) RequiredLiterals() []Clause { return nil }
+// Clause is one condition of RequiredLiterals: at least one of Any occurs in every match.
+type Clause struct {
+	Any  []string // raw bytes
+	Fold bool     // compare ASCII letters without case, all other bytes exactly; Any is in small letters then
+}
 
-// Scanner is one goroutine's state for a Matcher.
-type Scanner struct{ m *Matcher }
-
-// Scanner gives a scanner; give it back with Put.
-func (m *Matcher) Scanner() *Scanner { return &Scanner{m} }
-
-// Put returns s for reuse. s must not be used afterwards.
-func (m *Matcher) Put(s *Scanner) {}
-
-// Err is non-nil once the backtracking engine ran into its time limit; answers since then may be incomplete.
-func (s *Scanner) Err() error { return nil }
-
-// NextLine finds the first matching line at or after pos, which is a line start.
-func (s *Scanner) NextLine(buf []byte, pos int) (start, end int, ok bool) {
-	for pos < len(buf) {
-		next := len(buf)
-		for i := pos; i < len(buf); i++ {
-			if buf[i] == '\n' {
-				next = i + 1
-				break
+// RequiredLiterals says what the text of every match holds: all of the clauses. It is nil when nothing is known. In line mode
+// the literals stand in one line; they hold no "\n".
+func (m *Matcher) RequiredLiterals() []Clause {
+	var out []Clause
+	for _, need := range m.needs {
+		if !need.useful() {
+			continue
+		}
+		var c Clause
+		for _, l := range need.set {
+			c.Fold = c.Fold || l.folds()
+		}
+		for _, l := range need.set {
+			b := l.bytes
+			if c.Fold { // a superset where only some letters fold
+				b = lowerASCII(b)
 			}
+			c.Any = append(c.Any, string(b))
 		}
-		end := next
-		if end > pos && buf[end-1] == '\n' {
-			end--
-		}
-		if s.m.crlf && end > pos && buf[end-1] == '\r' {
-			end--
-		}
-		if s.m.re.Match(buf[pos:end]) {
-			return pos, end, true
-		}
-		pos = next
+		out = append(out, c)
 	}
-	return 0, 0, false
+	return out
 }
 
-// Any says whether buf holds a match.
-func (s *Scanner) Any(buf []byte) bool {
-	if s.m.multiline {
-		return s.m.re.Match(buf)
-	}
-	_, _, ok := s.NextLine(buf, 0)
-	return ok
-}
-
-// Spans appends the matches within buf[start:end], one line, to dst; offsets are relative to buf.
-func (s *Scanner) Spans(dst [][2]int, buf []byte, start, end int) [][2]int {
-	for _, x := range s.m.re.FindAllIndex(buf[start:end], -1) {
-		dst = append(dst, [2]int{x[0] + start, x[1] + start})
-	}
-	return dst
-}
-
-// NextMatch finds the leftmost match that starts at or after pos; for a multiline matcher.
-func (s *Scanner) NextMatch(buf []byte, pos int) (start, end int, ok bool) {
-	for _, x := range s.m.re.FindAllIndex(buf, -1) {
-		if x[0] >= pos {
-			return x[0], x[1], true
+func lowerASCII(b []byte) []byte {
+	out := make([]byte, len(b))
+	for i, c := range b {
+		if c-'A' <= 25 {
+			c |= 0x20
 		}
+		out[i] = c
 	}
-	return 0, 0, false
+	return out
 }
+
+// Scanner gives a scanner for one goroutine; give it back with Put.
+func (m *Matcher) Scanner() *Scanner {
+	s := m.pool.Get().(*Scanner)
+	s.renew()
+	return s
+}
+
+// Put takes s back for reuse. s must not be used afterwards.
+func (m *Matcher) Put(s *Scanner) { m.pool.Put(s) }
