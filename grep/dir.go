@@ -46,7 +46,7 @@ type Dir interface {
 	Stat(name string) (Info, error)
 	// OpenDir does not follow a link; ErrMount when the entry is on another mount and crossMounts is false.
 	OpenDir(name string, crossMounts bool) (Dir, error)
-	// OpenFile opens a regular file, never through a link, and never blocks on anything else.
+	// OpenFile opens a file that List gave, never through a link, and never blocks on what took its place.
 	OpenFile(name string) (File, error)
 	// ReadSmall reads a whole regular file of at most max bytes, never through a link.
 	ReadSmall(name string, max int64) ([]byte, error)

@@ -58,7 +58,7 @@ func (g *guardedDir) OpenDir(name string, crossMounts bool) (Dir, error) {
 }
 
 func (g *guardedDir) OpenFile(name string) (File, error) {
-	f, err := g.d.OpenFile(name)
+	f, err := g.d.OpenListed(name)
 	if err != nil {
 		return nil, guardedErr(err)
 	}

@@ -131,7 +131,7 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 		t.close()
 		return
 	}
-	n, eof, err := readFull(f, st.buf)
+	n, eof, err := readAll(f, t.info.Size, st.buf)
 	switch {
 	case err != nil:
 		w.skipped.Unreadable++
@@ -165,6 +165,22 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 		t.stream(w, st, f, n)
 	}
 	t.close()
+}
+
+// readAll is readFull for a file of a known size: having read just that much, it does not ask for more.
+func readAll(f File, size int64, buf []byte) (n int, eof bool, err error) {
+	if size <= 0 || size >= int64(len(buf)) {
+		return readFull(f, buf)
+	}
+	n, err = f.Read(buf)
+	switch {
+	case err == io.EOF || err == nil && int64(n) == size:
+		return n, true, nil
+	case err != nil:
+		return n, false, err
+	}
+	k, eof, err := readFull(f, buf[n:])
+	return n + k, eof, err
 }
 
 func readFull(f io.Reader, buf []byte) (n int, eof bool, err error) {
