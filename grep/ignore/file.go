@@ -176,7 +176,7 @@ func (f *File) match(dir, name string, isDir bool, s *Scratch) Decision {
 	}
 	for i := len(f.base) - 1; i >= 0 && f.base[i] > best; i-- {
 		r := &f.rules[f.base[i]]
-		if (isDir || !r.dirOnly) && r.glob.Match(name) {
+		if (isDir || !r.dirOnly) && r.glob.matchName(name) {
 			best = f.base[i]
 		}
 	}

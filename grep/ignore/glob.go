@@ -58,7 +58,7 @@ const (
 
 type segment struct {
 	kind  segKind
-	lit   string
+	lit   string // of segOps: what every match ends with
 	ops   []op
 	runes bool
 }
@@ -188,7 +188,11 @@ func newSegment(ops []op, runes bool) segment {
 	case len(ops) == 2 && ops[0].kind == opLit && ops[1].kind == opStar:
 		return segment{kind: segPrefix, lit: ops[0].lit}
 	}
-	return segment{ops: ops, runes: runes}
+	s := segment{ops: ops, runes: runes}
+	if last := ops[len(ops)-1]; last.kind == opLit {
+		s.lit = last.lit
+	}
+	return s
 }
 
 // Match says whether the whole of path matches. Under Dialect.Fold path MUST be lower-cased (A-Z only).
@@ -234,6 +238,14 @@ func (g *Glob) Match(path string) bool {
 	}
 }
 
+// matchName is Match for a name without a slash.
+func (g *Glob) matchName(name string) bool {
+	if len(g.segs) != 1 || g.dead {
+		return g.Match(name)
+	}
+	return g.segs[0].kind == segSome || g.segs[0].match(name)
+}
+
 // Under says whether some path below directory dir ("" for the root, no trailing slash) could match.
 func (g *Glob) Under(dir string) bool {
 	if g.dead {
@@ -275,6 +287,9 @@ func (s *segment) match(t string) bool {
 		return strings.HasSuffix(t, s.lit)
 	case segPrefix:
 		return strings.HasPrefix(t, s.lit)
+	}
+	if !strings.HasSuffix(t, s.lit) || s.ops[0].kind == opLit && !strings.HasPrefix(t, s.ops[0].lit) {
+		return false
 	}
 	p, i := 0, 0
 	backP, backI := -1, 0
