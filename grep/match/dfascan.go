@@ -85,6 +85,9 @@ func (d *dfa) scanLines(b []byte) (int, uint32) {
 	for k := range 4 {
 		shared = min(shared, cut[k+1]-cut[k])
 	}
+	if shared == 0 { // lines too long to part
+		return d.scan(b, d.lineGo)
+	}
 	states := [4]uint32{d.lineGo, d.lineGo, d.lineGo, d.lineGo}
 	flushes := d.flushes
 	done, hit, row := d.lockstep(b, cut[:], shared, &states)

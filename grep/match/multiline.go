@@ -136,6 +136,9 @@ func (s *Scanner) anyInStreams(buf []byte) (found, sure bool) {
 	for k := range 4 {
 		shared = min(shared, cut[k+1]-cut[k])
 	}
+	if shared == 0 { // lines too long to part
+		return false, false
+	}
 	states := [4]uint32{d.textGo, d.lineGo, d.lineGo, d.lineGo}
 	flushes := d.flushes
 	done, hit, row := d.lockstep(buf, cut[:], shared, &states)

@@ -48,7 +48,7 @@ func (s *Scanner) Err() error {
 
 func (s *Scanner) earliest() *dfa {
 	if s.early == nil {
-		s.early = newDFA(s.m.prog, dfaEarliest, false)
+		s.early = newDFA(s.m.prog, dfaEarliest, false, s.m.cache)
 	}
 	return s.early
 }
@@ -274,8 +274,8 @@ func (s *Scanner) match(text []byte, at int) (begin, end int, ok bool) {
 // matchFrom is match by the automata.
 func (s *Scanner) matchFrom(text []byte, at int) (begin, end int, ok bool) {
 	if s.end == nil {
-		s.end = newDFA(s.m.prog, dfaFirst, false)
-		s.begin = newDFA(s.m.rev, dfaLongest, true)
+		s.end = newDFA(s.m.prog, dfaFirst, false, s.m.cache)
+		s.begin = newDFA(s.m.rev, dfaLongest, true, s.m.cache)
 	}
 	state, sure := s.end.textGo, true
 	if at > 0 {
