@@ -24,6 +24,12 @@ func ripgrep(t *testing.T) string {
 	if err != nil {
 		t.Skipf("NOT COMPARED WITH RIPGREP: %v (npm @vscode/ripgrep-linux-x64, or Debian's ripgrep; name it with -match.rg)", err)
 	}
+	out, err := exec.Command(path, "--version").Output()
+	var major int
+	if _, scan := fmt.Sscanf(string(out), "ripgrep %d.", &major); err != nil || scan != nil || major < 14 {
+		// Version 13 has the engine of before, which missed matches of "\B\w\B" and of Unicode boundaries.
+		t.Skipf("NOT COMPARED WITH RIPGREP: %s is version %d, 14 or later is wanted", path, major)
+	}
 	return path
 }
 
