@@ -30,6 +30,7 @@ type dfa struct {
 	states   map[string]uint32
 	sets     [][]int32 // by row: flags, then threads
 	size     int       // bytes in table, keys and sets
+	limit    int       // of size
 	textGo   uint32    // where the text begins
 	lineGo   uint32    // after "\n"
 	wordGo   uint32    // after a word byte
@@ -72,8 +73,8 @@ const (
 
 const endOfText = 256 // as a "byte": the class after all others
 
-func newDFA(p *program, mode dfaMode, anchored bool) *dfa {
-	d := &dfa{p: p, mode: mode, anchored: anchored}
+func newDFA(p *program, mode dfaMode, anchored bool, limit int) *dfa {
+	d := &dfa{p: p, mode: mode, anchored: anchored, limit: limit}
 	d.shift = 2
 	for 1<<(d.shift-2) < len(p.rep)+1 {
 		d.shift++
@@ -133,6 +134,15 @@ func (d *dfa) begin() {
 
 // close adds pc and what it leads to without a byte, in order of preference. Assertions are kept: the next byte decides.
 func (d *dfa) close(pc int32, stop bool) {
+	if d.mode == dfaFirst && d.p.looks {
+		// What an assertion leads to is preferred to what comes after it, even where a loop meets itself again: the order
+		// is only known when all of it is followed at once, in resolve.
+		if d.seen[pc] != d.gen {
+			d.seen[pc] = d.gen
+			d.order = append(d.order, pc)
+		}
+		return
+	}
 	d.stack = append(d.stack[:0], pc)
 	for len(d.stack) > 0 {
 		pc := d.stack[len(d.stack)-1]
@@ -208,7 +218,7 @@ func (d *dfa) state(flags int32) uint32 {
 // compute fills one cell: the step from s on c, a byte or endOfText. The new state is returned with its matchBit. A flush may
 // come first; then s is gone, only the returned state counts.
 func (d *dfa) compute(s uint32, c int) uint32 {
-	if d.size > dfaBytes {
+	if d.size > d.limit {
 		set := d.sets[s>>d.shift]
 		// States that are used for a few bytes only cost more than they save.
 		if d.flushes++; d.flushes > 3 && d.scanned < 20*d.fresh {

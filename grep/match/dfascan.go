@@ -85,6 +85,9 @@ func (d *dfa) scanLines(b []byte) (int, uint32) {
 	for k := range 4 {
 		shared = min(shared, cut[k+1]-cut[k])
 	}
+	if shared == 0 { // lines too long to part
+		return d.scan(b, d.lineGo)
+	}
 	states := [4]uint32{d.lineGo, d.lineGo, d.lineGo, d.lineGo}
 	flushes := d.flushes
 	done, hit, row := d.lockstep(b, cut[:], shared, &states)
@@ -176,11 +179,12 @@ func (d *dfa) lockstep(b []byte, cut []int, n int, states *[4]uint32) (done, hit
 }
 
 // last runs a DFA of mode first over text[at:] from state s and gives the end of the match; ok is false for none, sure is
-// false when the DFA has to leave the answer to pike.
-func (d *dfa) last(text []byte, at int, s uint32) (end int, ok, sure bool) {
+// false when the DFA has to leave the answer to pike. When after place idle nothing is alive that could become a match, it
+// stops: then resume is where to go on, otherwise it is -1.
+func (d *dfa) last(text []byte, at int, s uint32, idle int) (end, resume int, ok, sure bool) {
 	limit := d.row(rowCount)
 	if s < limit {
-		return 0, false, s == d.row(rowDead)
+		return 0, -1, false, s == d.row(rowDead)
 	}
 	for i := at; i < len(text); i++ {
 		x := d.table[(s+d.classes[text[i]])>>2]
@@ -193,15 +197,19 @@ func (d *dfa) last(text []byte, at int, s uint32) (end int, ok, sure bool) {
 		}
 		if s = x; s < limit {
 			d.scanned += i - at
-			return end, ok, s == d.row(rowDead)
+			return end, -1, ok, s == d.row(rowDead)
+		}
+		if i >= idle && !ok && (s == d.lineGo || s == d.elseGo || s == d.wordGo) {
+			d.scanned += i - at
+			return 0, i + 1, false, true
 		}
 	}
 	d.scanned += len(text) - at
 	x := d.finish(s)
 	if x&matchBit != 0 {
-		return len(text), true, true
+		return len(text), -1, true, true
 	}
-	return end, ok, x != d.row(rowQuit)
+	return end, -1, ok, x != d.row(rowQuit)
 }
 
 // first runs a longest DFA of the reversed program backwards from text[:end], not beyond least, and gives where the

@@ -55,6 +55,7 @@ type Matcher struct {
 	byLine   bool       // multiline, but no match can hold "\n": line mode finds the same
 	strip    bool       // CRLF, and "\r" is not named: lines end before "\r\n"
 	backward *backtrack // not nil: the program only proposes, this decides
+	cache    int        // bytes one DFA may use
 	pool     sync.Pool
 }
 
@@ -73,7 +74,7 @@ func Compile(pattern string, o Options) (*Matcher, error) {
 	if o.FallbackTime <= 0 {
 		o.FallbackTime = defaultFallbackTime
 	}
-	m := &Matcher{o: o}
+	m := &Matcher{o: o, cache: dfaBytes}
 	if t.exotic != "" {
 		b, err := newBacktrack(t.root, o)
 		if err != nil {

@@ -14,29 +14,35 @@ func (s *Scanner) NextMatch(buf []byte, pos int) (start, end int, ok bool) {
 	if !s.m.o.Multiline || s.m.byLine {
 		return s.matchByLine(buf, pos)
 	}
-	from, ok := s.skip(buf, pos)
-	if !ok {
-		return 0, 0, false
+	if s.m.find == nil {
+		return s.matchFrom(buf, pos)
 	}
-	return s.matchFrom(buf, from)
+	for pos >= 0 {
+		from, k := s.skip(buf, pos)
+		if k < 0 {
+			return 0, 0, false
+		}
+		if start, end, pos, ok = s.matchUntil(buf, from, k); ok {
+			return start, end, true
+		}
+	}
+	return 0, 0, false
 }
 
-// skip gives a place from which on to search: no match begins between pos and it. ok is false when none begins after pos.
-func (s *Scanner) skip(buf []byte, pos int) (from int, ok bool) {
-	if s.m.find == nil {
-		return pos, true
-	}
-	k := s.m.find.next(buf, pos)
+// skip gives the next place k of what the finder looks for, negative when there is none, and a place from which on to search:
+// no match begins between pos and that.
+func (s *Scanner) skip(buf []byte, pos int) (from, k int) {
+	k = s.m.find.next(buf, pos)
 	if k < 0 {
-		return 0, false
+		return pos, k
 	}
 	switch l := s.m.lead; {
 	case l.max >= 0 && (l.max < 64 || l.lines):
-		return max(pos, k-l.max), true
+		return max(pos, k-l.max), k
 	case !l.lines:
-		return max(pos, bytes.LastIndexByte(buf[pos:k], '\n')+1+pos), true
+		return max(pos, bytes.LastIndexByte(buf[pos:k], '\n')+1+pos), k
 	}
-	return pos, true
+	return pos, k
 }
 
 // matchByLine is NextMatch where no match can leave its line.
@@ -81,8 +87,8 @@ func (s *Scanner) anyText(buf []byte) bool {
 	for {
 		// Between lines, with nothing begun: let the finder jump.
 		if s.m.find != nil {
-			from, ok := s.skip(buf, pos)
-			if !ok {
+			from, k := s.skip(buf, pos)
+			if k < 0 {
 				return false
 			}
 			if from > pos {
@@ -135,6 +141,9 @@ func (s *Scanner) anyInStreams(buf []byte) (found, sure bool) {
 	}
 	for k := range 4 {
 		shared = min(shared, cut[k+1]-cut[k])
+	}
+	if shared == 0 { // lines too long to part
+		return false, false
 	}
 	states := [4]uint32{d.textGo, d.lineGo, d.lineGo, d.lineGo}
 	flushes := d.flushes

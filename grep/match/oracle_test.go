@@ -259,12 +259,49 @@ func TestAgainstRegexp(t *testing.T) {
 		for range 3 {
 			ascii := g.IntN(2) == 0
 			text := g.text(ascii, g.IntN(3) > 0)
-			if why := checkPattern(pattern, text, ascii && isASCII(pattern), nil); why != "" {
-				t.Fatalf("seed %d round %d: %s\ntext %q", s, rounds, why, text)
+			way := g.IntN(len(tweaks))
+			if why := checkPattern(pattern, text, ascii && isASCII(pattern), tweaks[way].do); why != "" {
+				t.Fatalf("seed %d round %d, %s: %s\ntext %q", s, rounds, tweaks[way].name, why, text)
 			}
 		}
 	}
 	t.Logf("%d patterns x 3 texts x 2 modes, seed %d", rounds, s)
+}
+
+// tweaks turn a matcher to ways that the planner takes seldom; all must find the same.
+var tweaks = []struct {
+	name string
+	do   func(*Matcher)
+}{
+	{"as planned", nil},
+	{"portable", func(m *Matcher) { m.find = portable(m.find) }},
+	{"no finder", func(m *Matcher) { m.find, m.exact, m.single = nil, false, false }},
+	{"window", func(m *Matcher) {
+		m.find, m.exact, m.single = nil, false, false
+		if f := newWindowFinder(m.prog, vectors()); f != nil {
+			m.find, m.lead = f, lead{max: -1, lines: true}
+		}
+	}},
+	{"tiny cache", func(m *Matcher) { m.cache = 1 << 10 }},
+	{"confirmed", func(m *Matcher) { m.exact, m.single = false, false }},
+}
+
+func portable(f finder) finder {
+	switch f := f.(type) {
+	case *pairFinder:
+		g := *f
+		g.wide = false
+		return &g
+	case *setFinder:
+		g := *f
+		g.wide = false
+		return &g
+	case *windowFinder:
+		g := *f
+		g.wide = false
+		return &g
+	}
+	return f
 }
 
 func isASCII(s string) bool { return strings.IndexFunc(s, func(r rune) bool { return r >= 0x80 }) < 0 }

@@ -125,7 +125,14 @@ func (p *program) holds(l look, text []byte, i int) bool {
 	}
 	var before, after bool
 	if l.unicodeWord() {
-		r, n := utf8.DecodeLastRune(text[:i])
+		// As in ripgrep, stray continuation bytes are passed over to the code point before them.
+		last := i
+		for k := 0; last > 0 && k < utf8.UTFMax; k++ {
+			if last--; utf8.RuneStart(text[last]) {
+				break
+			}
+		}
+		r, n := utf8.DecodeRune(text[last:i])
 		before = n > 0 && isWordRune(r)
 		bad := r == utf8.RuneError && n == 1
 		r, n = utf8.DecodeRune(text[i:])

@@ -11,8 +11,10 @@ type lead struct {
 // Costs in nanoseconds, measured once on an x86-64 machine; only their ratios matter.
 const (
 	costCandidate = 60.0 // finding the line of a candidate and confirming it
-	costDFA       = 0.6  // a byte through the four streams
+	costDFA       = 1.5  // a byte through the four streams; thrice what it is, for a finder that does badly is dropped anyway
 	costScan      = 0.15 // a byte through a finder
+
+	preferLiteral = 1.2 // how much better a window must look: its chance is the rougher guess
 )
 
 // plan chooses how to search; false means that the program would be too large.
@@ -40,8 +42,17 @@ func (m *Matcher) plan(t *tree, wide bool) bool {
 	}
 	m.needs = needs
 
+	// Under Multiline the confirmation begins at the earliest place where the match could: that should not be far.
+	near := func(item int) bool {
+		l := measureLead(items[:min(item, len(items))])
+		return lines || l.max >= 0 || !l.lines
+	}
+	useful := slices.DeleteFunc(slices.Clone(needs), func(l literals) bool { return len(l.set) > maxLiterals || !near(l.item) })
+	if len(useful) == 0 {
+		useful = slices.DeleteFunc(slices.Clone(needs), func(l literals) bool { return len(l.set) > maxLiterals })
+	}
 	best := costDFA
-	if set, ok := choose(needs); ok && len(set.set) <= maxLiterals {
+	if set, ok := choose(useful); ok {
 		if f := literalFinder(set.set, wide, !lines); f != nil {
 			c := costScan + set.frequency()*costCandidate
 			if c < best || finite && whole.exact {
@@ -53,8 +64,8 @@ func (m *Matcher) plan(t *tree, wide bool) bool {
 			}
 		}
 	}
-	if m.find == nil {
-		if f := newWindowFinder(m.prog, wide); f != nil && costScan+f.cost*costCandidate < best && wide {
+	if !m.exact && wide {
+		if f := newWindowFinder(m.prog, wide); f != nil && (costScan+f.cost*costCandidate)*preferLiteral < best && near(f.point) {
 			m.find = f
 			m.lead = measureLead(items[:min(f.point, len(items))])
 		}

@@ -48,7 +48,7 @@ func (s *Scanner) Err() error {
 
 func (s *Scanner) earliest() *dfa {
 	if s.early == nil {
-		s.early = newDFA(s.m.prog, dfaEarliest, false)
+		s.early = newDFA(s.m.prog, dfaEarliest, false, s.m.cache)
 	}
 	return s.early
 }
@@ -273,23 +273,30 @@ func (s *Scanner) match(text []byte, at int) (begin, end int, ok bool) {
 
 // matchFrom is match by the automata.
 func (s *Scanner) matchFrom(text []byte, at int) (begin, end int, ok bool) {
+	begin, end, _, ok = s.matchUntil(text, at, len(text))
+	return begin, end, ok
+}
+
+// matchUntil is matchFrom, but when nothing has begun that could become a match once place idle is passed, it returns with
+// resume, where the search may go on; resume is -1 when the answer is final.
+func (s *Scanner) matchUntil(text []byte, at, idle int) (begin, end, resume int, ok bool) {
 	if s.end == nil {
-		s.end = newDFA(s.m.prog, dfaFirst, false)
-		s.begin = newDFA(s.m.rev, dfaLongest, true)
+		s.end = newDFA(s.m.prog, dfaFirst, false, s.m.cache)
+		s.begin = newDFA(s.m.rev, dfaLongest, true, s.m.cache)
 	}
 	state, sure := s.end.textGo, true
 	if at > 0 {
 		state, sure = s.end.enterAfter(text[at-1])
 	}
 	if sure {
-		if end, ok, sure = s.end.last(text, at, state); sure && ok {
+		if end, resume, ok, sure = s.end.last(text, at, state, idle); sure && ok {
 			if begin, sure = s.begin.first(text, at, end); sure {
-				return begin, end, true
+				return begin, end, -1, true
 			}
+		} else if sure {
+			return 0, 0, resume, false
 		}
 	}
-	if sure {
-		return 0, 0, false
-	}
-	return s.simulation().find(text, at, false)
+	begin, end, ok = s.simulation().find(text, at, false)
+	return begin, end, -1, ok
 }

@@ -120,14 +120,14 @@ func pickPlaces(sets []byteSet, wide bool) *windowFinder {
 				if (i == j || j == k) && n >= 3 || i == j && n >= 2 {
 					continue
 				}
-				c := []float64{rare[i]}
+				cost := rare[i]
 				if j > i {
-					c = append(c, rare[j])
+					cost *= given(&sets[i], &sets[j], rare[j])
 				}
 				if k > j {
-					c = append(c, rare[k])
+					cost *= given(&sets[j], &sets[k], rare[k])
 				}
-				if cost := joint(c); cost < f.cost {
+				if cost < f.cost {
 					f.cost, f.off = cost, [3]int{i, j, k}
 				}
 			}
@@ -135,6 +135,26 @@ func pickPlaces(sets []byteSet, wide bool) *windowFinder {
 	}
 	f.fill(sets)
 	return f
+}
+
+// given is the chance c of b at a place when a stands shortly before it. Text comes in runs: a digit after a digit is likely, a
+// digit after a capital is not. Single bytes are taken as in joint.
+func given(a, b *byteSet, c float64) float64 {
+	both := chance(func(x byte) bool { return a[x] && b[x] })
+	if members(b) <= 2 || both > c/2 {
+		return min(1, 8*c)
+	}
+	return min(1, 2*c)
+}
+
+func members(s *byteSet) int {
+	n := 0
+	for _, in := range s {
+		if in {
+			n++
+		}
+	}
+	return n
 }
 
 // product is a set of bytes that is all combinations of some high with some low nibbles.
