@@ -1,0 +1,210 @@
+package grep
+
+import (
+	"errors"
+	"io"
+	"sync/atomic"
+)
+
+// bigFile is a file that several workers search, range by range. A line belongs to the range it starts in. The worker
+// that finishes the last range puts the whole together.
+type bigFile struct {
+	target
+	want     int
+	parts    []part
+	next     atomic.Int64
+	left     atomic.Int64
+	found    atomic.Bool // FilesWithMatches: only NUL bytes are of interest any more
+	binary   atomic.Bool
+	failed   atomic.Pointer[error]
+	seenLong atomic.Bool
+	legacy   atomic.Bool // a range is not UTF-8, and the pattern is not ASCII
+}
+
+type part struct{ lines, matches, starts int }
+
+// split shares the file with whoever is free.
+func (t *target) split(w *worker, st *state) {
+	n := (t.info.Size + t.size.segment - 1) / t.size.segment
+	f := &bigFile{target: *t, want: st.scan.want, parts: make([]part, n)}
+	f.left.Store(n)
+	helpers := min(len(t.states), int(n)) - 1
+	for range helpers {
+		w.walk.push(w.id, job{run: f.help})
+	}
+	f.help(w)
+}
+
+// help searches ranges until none is left.
+func (f *bigFile) help(w *worker) {
+	st := f.ready(w)
+	for {
+		i := f.next.Add(1) - 1
+		if i >= int64(len(f.parts)) {
+			return
+		}
+		if !f.binary.Load() && f.failed.Load() == nil && !w.walk.stop.Load() {
+			f.segment(w, st, int(i))
+		}
+		if f.left.Add(-1) == 0 {
+			f.assemble(w, st)
+			f.close()
+		}
+	}
+}
+
+// segment counts what one range holds.
+func (f *bigFile) segment(w *worker, st *state, i int) {
+	s := &st.scan
+	s.reset(0)
+	s.mark = -1
+	if f.found.Load() {
+		s.lines = 1
+	}
+	content := f.q.Mode == Content
+	starts := 0
+	err := f.rangeOf(w, st, i, i+1, func(c chunk) bool {
+		if f.q.NonASCII && c.piece == pieceNone && !validSoFar(c.b[c.from:], c.last) {
+			f.legacy.Store(true)
+			return false
+		}
+		if content && (c.piece == pieceNone || c.piece == pieceLast) {
+			starts += countLines(c.b[c.from:])
+		}
+		return s.chunk(c)
+	})
+	switch {
+	case err != nil:
+		f.failed.CompareAndSwap(nil, &err)
+	case s.binary:
+		f.binary.Store(true)
+	case s.lines > 0 && f.q.Mode == FilesWithMatches:
+		f.found.Store(true)
+	}
+	if s.long {
+		f.seenLong.Store(true)
+	}
+	f.parts[i] = part{s.lines, s.matches, starts}
+}
+
+// rangeOf streams the lines that start in parts i to j.
+func (f *bigFile) rangeOf(w *worker, st *state, i, j int, fn func(chunk) bool) error {
+	off, end := int64(i)*f.size.segment, int64(j)*f.size.segment
+	if j == len(f.parts) {
+		end = 0 // to the end of the file, which may have grown
+	}
+	x := stream{buf: st.buf, big: f.big, size: &f.size, lines: f.q.Before, limit: end, stop: w.walk.stop.Load}
+	if i > 0 {
+		off--
+		x.skip = true
+	}
+	x.at = off
+	x.r = io.NewSectionReader(f.file, off, 1<<62-off)
+	return x.run(func(c chunk) bool {
+		if c.at == 0 && c.from == 0 {
+			k := bomLen(c.b)
+			c.b, c.at = c.b[k:], int64(k)
+		}
+		if st.scan.mark < 0 {
+			st.scan.mark = c.at + int64(c.from)
+		}
+		return fn(c)
+	})
+}
+
+// assemble adds the parts up and, for Content, goes back for the rows where there are hits.
+func (f *bigFile) assemble(w *worker, st *state) {
+	s := &st.scan
+	s.reset(f.want)
+	s.binary, s.long = f.binary.Load(), f.seenLong.Load()
+	var err error
+	if p := f.failed.Load(); p != nil {
+		err = *p
+	}
+	switch {
+	case f.legacy.Load() && !s.binary && err == nil:
+		s.reset(f.want)
+		f.stream(w, st, io.NewSectionReader(f.file, 0, 1<<62), 0)
+		return
+	case f.q.Mode != Content:
+		for _, p := range f.parts {
+			s.lines += p.lines
+			s.matches += p.matches
+		}
+		if f.q.Mode == FilesWithMatches {
+			s.lines = min(s.lines, 1)
+		}
+	case err == nil && !s.binary:
+		err = f.gather(w, st)
+	}
+	f.finish(w, s, err)
+}
+
+// gather reads the ranges with hits again, in order, for their rows. Without context it stops as soon as the rows wanted are
+// there and takes the rest of the counts from the parts.
+func (f *bigFile) gather(w *worker, st *state) error {
+	s := &st.scan
+	context := f.q.Before > 0 || f.q.After > 0
+	line := 1
+	need := f.needed()
+	for i := 0; i < len(f.parts); {
+		p := f.parts[i]
+		if !context && s.full() {
+			s.lines += p.lines
+			s.matches += p.matches
+			s.rows += p.lines
+			if f.q.OnlyMatching {
+				s.rows += p.matches - p.lines
+			}
+			i++
+			continue
+		}
+		if !need[i] {
+			line += p.starts
+			i++
+			continue
+		}
+		j := i + 1
+		for context && j < len(f.parts) && need[j] {
+			j++
+		}
+		s.line, s.mark = line, -1
+		err := f.rangeOf(w, st, i, j, s.chunk)
+		if err != nil && !errors.Is(err, errStopped) {
+			return err
+		}
+		for ; i < j; i++ {
+			line += f.parts[i].starts
+		}
+	}
+	return nil
+}
+
+// needed marks the ranges with hits and those that hold context of one.
+func (f *bigFile) needed() []bool {
+	need := make([]bool, len(f.parts))
+	mark := func(order func(i int) int, context int) {
+		lines := context // since the last range with hits
+		for i := range need {
+			k := order(i)
+			p := f.parts[k]
+			need[k] = need[k] || p.lines > 0 || lines < context
+			if lines += p.starts; p.lines > 0 {
+				lines = 0
+			}
+		}
+	}
+	mark(func(i int) int { return i }, f.q.After)
+	mark(func(i int) int { return len(need) - 1 - i }, f.q.Before)
+	return need
+}
+
+func countLines(b []byte) int {
+	n := 0
+	for len(b) > 0 {
+		k := lineAfter(b, 0)
+		b = b[k:]
+		n++
+	}
+	return n
+}

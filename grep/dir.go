@@ -1,0 +1,71 @@
+package grep
+
+import (
+	"errors"
+	"io"
+	"time"
+)
+
+// Kind is what a directory entry is, links not followed.
+type Kind uint8
+
+// The kinds. KindOther is a fifo, a socket or a device: never opened.
+const (
+	KindOther Kind = iota
+	KindFile
+	KindDir
+	KindLink
+)
+
+// Entry is one name in a directory.
+type Entry struct {
+	Name string
+	Kind Kind
+}
+
+// Info is what the search needs to know of an object.
+type Info struct {
+	Kind       Kind
+	Size       int64
+	ModTime    time.Time
+	ChangeTime time.Time // zero where unknown
+	Ino        uint64    // 0 where unknown
+}
+
+// Dir is a directory handle. Every method works relative to the handle, and names are single components.
+// A Dir MUST be safe for concurrent use: several workers open its files at once.
+//
+// Errors answer to fs.ErrNotExist and fs.ErrPermission as usual; what policy forbids answers to ErrDenied.
+type Dir interface {
+	// True is the canonical name of the directory, the prefix of every path in a result.
+	True() string
+	// List appends all entries to buf[:0], without "." and ".."; denied counts those that policy hides.
+	// With an error the entries read so far are returned as well.
+	List(buf []Entry) (entries []Entry, denied int, err error)
+	// Stat does not follow a link.
+	Stat(name string) (Info, error)
+	// OpenDir does not follow a link; ErrMount when the entry is on another mount and crossMounts is false.
+	OpenDir(name string, crossMounts bool) (Dir, error)
+	// OpenFile opens a file that List gave, never through a link, and never blocks on what took its place.
+	OpenFile(name string) (File, error)
+	// ReadSmall reads a whole regular file of at most max bytes, never through a link.
+	ReadSmall(name string, max int64) ([]byte, error)
+	// Parent is the directory above; io.EOF at the top.
+	Parent() (Dir, error)
+	Close() error
+}
+
+// File is an open regular file. ReadAt MUST be safe for concurrent use.
+type File interface {
+	io.Reader
+	io.ReaderAt
+	// Info is what stat said when the file was opened.
+	Info() Info
+	Close() error
+}
+
+// Errors of a Dir.
+var (
+	ErrMount  = errors.New("on another file system")
+	ErrDenied = errors.New("denied by policy")
+)

@@ -1,0 +1,234 @@
+package grep
+
+import (
+	"bytes"
+	"io"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/wlynxg/chardet"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/htmlindex"
+	utext "golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/encoding/unicode/utf32"
+	"golang.org/x/text/transform"
+)
+
+// content is what the first bytes of a file say of it.
+type content uint8
+
+const (
+	isText content = iota
+	isBinary
+	isUTF16LE
+	isUTF16BE
+	isUTF32LE
+	isUTF32BE
+)
+
+const (
+	sniffLen  = 8 << 10  // NUL bytes are looked for in this much, as git does
+	sampleLen = 64 << 10 // an encoding is guessed from this much
+)
+
+var utf8BOM = []byte("\xef\xbb\xbf")
+
+func bomLen(b []byte) int {
+	if bytes.HasPrefix(b, utf8BOM) {
+		return len(utf8BOM)
+	}
+	return 0
+}
+
+// sniff tells text from UTF-16, UTF-32 and binary. A file whose first NUL byte comes later is taken for text here; the
+// scan finds it should that matter.
+func sniff(b []byte) content {
+	switch {
+	case bytes.HasPrefix(b, []byte("\xff\xfe\x00\x00")):
+		return isUTF32LE
+	case bytes.HasPrefix(b, []byte("\x00\x00\xfe\xff")):
+		return isUTF32BE
+	case bytes.HasPrefix(b, []byte("\xff\xfe")):
+		return isUTF16LE
+	case bytes.HasPrefix(b, []byte("\xfe\xff")):
+		return isUTF16BE
+	}
+	head := b[:min(len(b), sniffLen)]
+	if bytes.IndexByte(head, 0) < 0 {
+		return isText
+	}
+	return sniffUTF16(head)
+}
+
+// sniffUTF16 recognises UTF-16 without a byte order mark: nearly every second byte is NUL, and what they make are
+// printable characters.
+func sniffUTF16(head []byte) content {
+	var nul [2]int
+	for i, c := range head {
+		if c == 0 {
+			nul[i&1]++
+		}
+	}
+	pairs := len(head) / 2
+	kind := isUTF16LE
+	at := 1
+	if nul[0] > nul[1] {
+		kind, at = isUTF16BE, 0
+	}
+	if pairs < 2 || nul[at] < pairs/2 || nul[1-at] > 0 {
+		return isBinary
+	}
+	for i := 0; i+1 < len(head); i += 2 {
+		r := rune(head[i+1-at]) | rune(head[i+at])<<8
+		if r < ' ' && r != '\n' && r != '\r' && r != '\t' && r != '\f' || r == 0x7f || unicode.Is(unicode.Cn, r) {
+			return isBinary
+		}
+	}
+	return kind
+}
+
+func (c content) decoder() encoding.Encoding {
+	switch c {
+	case isUTF16LE:
+		return utext.UTF16(utext.LittleEndian, utext.UseBOM)
+	case isUTF16BE:
+		return utext.UTF16(utext.BigEndian, utext.UseBOM)
+	case isUTF32LE:
+		return utf32.UTF32(utf32.LittleEndian, utf32.UseBOM)
+	}
+	return utf32.UTF32(utf32.BigEndian, utf32.UseBOM)
+}
+
+// decoded searches the file as its text in UTF-8. Columns and offsets then are those of the UTF-8.
+func (t *target) decoded(w *worker, st *state, e encoding.Encoding) {
+	r := transform.NewReader(io.NewSectionReader(t.file, 0, 1<<62), e.NewDecoder())
+	st.scan.reset(st.scan.want)
+	if t.q.Multiline {
+		n, eof, err := readFull(r, st.buf)
+		if err != nil {
+			w.skipped.Unreadable++
+			return
+		}
+		t.multiline(w, st, r, n, eof)
+		return
+	}
+	x := stream{r: r, buf: st.buf, big: t.big, size: &t.size, lines: t.q.Before, stop: w.walk.stop.Load}
+	t.finish(w, &st.scan, x.run(st.scan.chunk))
+}
+
+// legacy searches a file that is not UTF-8 for a pattern that is not ASCII: decoded from the encoding that b
+// looks like, or as bytes where b is UTF-8 with a few errors or cannot be told.
+func (t *target) legacy(w *worker, st *state, b []byte) {
+	if mostlyLegacy(b) {
+		if e := guess(sample(b)); e != nil {
+			t.decoded(w, st, e)
+			return
+		}
+		w.skipped.Encoding++
+	}
+	st.scan.reset(st.scan.want)
+	t.bytes = true
+	r := io.NewSectionReader(t.file, 0, 1<<62)
+	if t.q.Multiline {
+		n, eof, err := readFull(r, st.buf)
+		if err != nil {
+			w.skipped.Unreadable++
+			return
+		}
+		t.multiline(w, st, r, n, eof)
+		return
+	}
+	x := stream{r: r, buf: st.buf, big: t.big, size: &t.size, lines: t.q.Before, stop: w.walk.stop.Load}
+	t.finish(w, &st.scan, x.run(st.scan.chunk))
+}
+
+// validSoFar: b is UTF-8, but for a character cut off at its end unless b is the whole rest.
+func validSoFar(b []byte, whole bool) bool {
+	if !whole {
+		for k := 1; k < utf8.UTFMax && k <= len(b); k++ {
+			if c := b[len(b)-k]; utf8.RuneStart(c) {
+				if c >= utf8.RuneSelf && !utf8.FullRune(b[len(b)-k:]) {
+					b = b[:len(b)-k]
+				}
+				break
+			}
+		}
+	}
+	return utf8.Valid(b)
+}
+
+// mostlyLegacy: what is outside ASCII in b is rather not UTF-8.
+func mostlyLegacy(b []byte) bool {
+	good, bad := 0, 0
+	for len(b) > 0 {
+		if b[0] < utf8.RuneSelf {
+			b = b[1:]
+			continue
+		}
+		r, n := utf8.DecodeRune(b)
+		if r == utf8.RuneError && n == 1 {
+			bad++
+		} else {
+			good++
+		}
+		b = b[n:]
+	}
+	return bad > good
+}
+
+// sample is the part of b around its first byte outside ASCII.
+func sample(b []byte) []byte {
+	i := bytes.IndexFunc(b, func(r rune) bool { return r >= utf8.RuneSelf })
+	from := max(0, i-1024)
+	return b[from:min(len(b), from+sampleLen)]
+}
+
+// guess names the encoding of text outside UTF-8, nil when it cannot be told. The detector is not ours and runs on
+// whatever a tree holds: should it panic, nothing was detected.
+func guess(b []byte) (e encoding.Encoding) {
+	defer func() {
+		if recover() != nil {
+			e = nil
+		}
+	}()
+	name := chardet.Detect(b).Encoding
+	if name == "" {
+		return nil
+	}
+	e, err := htmlindex.Get(name)
+	if err != nil || e == encoding.Nop {
+		return nil
+	}
+	return e
+}
+
+// presentable makes the texts of rows UTF-8: decoded where their encoding can be guessed, with replacement characters otherwise.
+func (t *target) presentable(rows []Row) {
+	var bad []byte
+	for i := range rows {
+		if !utf8.ValidString(rows[i].Text) && len(bad) < sampleLen {
+			bad = append(append(bad, rows[i].Text...), '\n')
+		}
+	}
+	if bad == nil {
+		return
+	}
+	var d *encoding.Decoder
+	if mostlyLegacy(bad) {
+		if e := guess(bad); e != nil {
+			d = e.NewDecoder()
+		}
+	}
+	for i := range rows {
+		if utf8.ValidString(rows[i].Text) {
+			continue
+		}
+		if d != nil {
+			if text, err := d.String(rows[i].Text); err == nil {
+				rows[i].Text = text
+				continue
+			}
+		}
+		rows[i].Text = validText(rows[i].Text)
+	}
+}

@@ -1,0 +1,113 @@
+package grep
+
+import (
+	"context"
+	"errors"
+	"strings"
+)
+
+// GlobQuery asks for files by name.
+type GlobQuery struct {
+	// Pattern is a glob relative to the root, or absolute below it; without a slash it speaks of names at any
+	// depth; "" is every file.
+	Pattern string
+	Limit   int // files to return; 0: all
+	Offset  int // of the newest, files to skip
+}
+
+// Files finds files by name, newest first, ties by path. Only what the pattern can reach is walked, and only
+// Offset+Limit files are held. A context that ends makes the result Partial, its cancellation is an error.
+// Errors: *GlobError, and that of the root directory.
+func Files(ctx context.Context, w Walk, q GlobQuery) (*FilesResult, error) {
+	if w.Dir == nil {
+		return nil, errors.New("grep: Files needs Walk.Dir")
+	}
+	root := w.Dir.True()
+	p, err := rooted(root, q.Pattern)
+	if err != nil {
+		return nil, err
+	}
+	g, err := compileGlob(p)
+	if err != nil {
+		return nil, err
+	}
+	if p == "" {
+		g = nil
+	}
+	l := &lister{glob: g, found: make([]found1, w.workers())}
+	for i := range l.found {
+		l.found[i].newest.k = window(q.Offset, q.Limit)
+	}
+	skipped := walk(ctx, w, l, nil)
+	res := &FilesResult{Root: root, Skipped: skipped}
+	if res.Partial, err = ended(ctx); err != nil {
+		return nil, err
+	}
+	all := &l.found[0].newest
+	for i := range l.found {
+		res.Total += l.found[i].total
+		if i > 0 {
+			all.merge(&l.found[i].newest)
+		}
+	}
+	res.Files = all.page(root, q.Offset, q.Limit)
+	res.Truncated = len(res.Files) < res.Total
+	return res, nil
+}
+
+// ended tells a deadline, which leaves a partial result, from a cancellation, which leaves none.
+func ended(ctx context.Context) (partial bool, err error) {
+	switch err := ctx.Err(); {
+	case err == nil:
+		return false, nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return true, nil
+	default:
+		return false, err
+	}
+}
+
+// rooted makes an absolute pattern relative to root.
+func rooted(root, p string) (string, error) {
+	if !strings.HasPrefix(p, "/") || root == "" {
+		return p, nil
+	}
+	rel, ok := strings.CutPrefix(p, strings.TrimSuffix(root, "/")+"/")
+	if !ok {
+		return "", &GlobError{p, "it is absolute and does not lie below " + root}
+	}
+	return "/" + rel, nil // still anchored, should it have become a bare name
+}
+
+// lister is the visitor of Files.
+type lister struct {
+	glob  *glob // nil: every file
+	found []found1
+}
+
+// found1 is what one worker found.
+type found1 struct {
+	newest newest
+	total  int
+	_      [64]byte
+}
+
+func (l *lister) descend(rel string) bool { return l.glob == nil || l.glob.under(rel) }
+
+func (l *lister) wants(rel, name string, s *worker) bool {
+	return l.glob == nil || l.glob.match(rel, name, &s.scratch)
+}
+
+func (l *lister) file(w *worker, n *node, name string) {
+	i, err := n.dir.Stat(name)
+	if err != nil {
+		w.skipped.failed(err)
+		return
+	}
+	if i.Kind != KindFile {
+		return // replaced since it was listed
+	}
+	f := &l.found[w.id]
+	f.total++
+	f.newest.add(FileHit{ModTime: i.ModTime, Size: i.Size}, n.rel(), name)
+}

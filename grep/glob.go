@@ -1,0 +1,199 @@
+package grep
+
+import (
+	"fmt"
+	"strings"
+
+	"moltisfs/grep/ignore"
+)
+
+// GlobError says what is wrong with a glob.
+type GlobError struct {
+	Glob string
+	Why  string
+}
+
+func (e *GlobError) Error() string { return fmt.Sprintf("bad glob %q: %s", e.Glob, e.Why) }
+
+const (
+	maxGlob  = 4 << 10 // bytes
+	maxBrace = 1000    // alternatives that the braces of one glob may make
+)
+
+// glob is one pattern with its braces written out. A path matches when any alternative does. Without a slash
+// it speaks of names at any depth.
+type glob struct {
+	alts []alternative
+}
+
+type alternative struct {
+	*ignore.Glob
+	name bool // matched against the name alone
+}
+
+// compileGlob reads a glob: "*", "?" and classes within a segment, "**" across, "{a,b}" nested, "\" escapes.
+// A leading slash anchors a pattern that would otherwise match at any depth.
+func compileGlob(p string) (*glob, error) {
+	if len(p) > maxGlob {
+		return nil, &GlobError{p[:64] + "…", "longer than 4 KiB"}
+	}
+	if strings.IndexByte(p, 0) >= 0 {
+		return nil, &GlobError{p, "contains a NUL byte"}
+	}
+	texts, err := expand(p)
+	if err != nil {
+		return nil, &GlobError{p, err.Error()}
+	}
+	g := &glob{}
+	for _, t := range texts {
+		name := !strings.Contains(t, "/")
+		t = strings.TrimPrefix(strings.TrimPrefix(t, "./"), "/")
+		if strings.HasSuffix(t, "/") {
+			t += "**" // a directory means everything below it
+		}
+		if name && t == "**" {
+			name = false
+		}
+		c, err := ignore.Compile(t, ignore.Dialect{Runes: true, Strict: true})
+		if err != nil {
+			return nil, &GlobError{p, err.Error()}
+		}
+		g.alts = append(g.alts, alternative{c, name})
+	}
+	return g, nil
+}
+
+// match decides for the file name in directory rel, "" or with a trailing slash.
+func (g *glob) match(rel, name string, s *ignore.Scratch) bool {
+	path := ""
+	for i := range g.alts {
+		a := &g.alts[i]
+		if a.name {
+			if a.Match(name) {
+				return true
+			}
+			continue
+		}
+		if path == "" {
+			path = s.Join(rel, name)
+		}
+		if a.Match(path) {
+			return true
+		}
+	}
+	return false
+}
+
+// under says whether a file below directory rel could match.
+func (g *glob) under(rel string) bool {
+	for i := range g.alts {
+		if g.alts[i].name || g.alts[i].Under(strings.TrimSuffix(rel, "/")) {
+			return true
+		}
+	}
+	return false
+}
+
+// expand writes out the braces of p. A brace without a partner is an error, a brace within a class is none.
+func expand(p string) ([]string, error) {
+	open, depth := -1, 0
+	var commas []int
+	for i := 0; i < len(p); i++ {
+		switch p[i] {
+		case '\\':
+			i++
+		case '[':
+			if end := classEnd(p[i:]); end > 0 {
+				i += end
+			}
+		case '{':
+			if depth == 0 {
+				open, commas = i, commas[:0]
+			}
+			depth++
+		case ',':
+			if depth == 1 {
+				commas = append(commas, i)
+			}
+		case '}':
+			if depth == 0 {
+				return nil, fmt.Errorf("the brace at %d closes nothing; a literal one is written \\}", i+1)
+			}
+			if depth--; depth > 0 {
+				continue
+			}
+			return expandAt(p, open, i, commas)
+		}
+	}
+	if depth > 0 {
+		return nil, fmt.Errorf("the brace at %d is not closed; a literal one is written \\{", open+1)
+	}
+	return []string{p}, nil
+}
+
+func expandAt(p string, open, end int, commas []int) ([]string, error) {
+	tails, err := expand(p[end+1:])
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	from := open + 1
+	for _, to := range append(commas, end) {
+		mids, err := expand(p[from:to])
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range mids {
+			for _, t := range tails {
+				if out = append(out, p[:open]+m+t); len(out) > maxBrace {
+					return nil, fmt.Errorf("the braces stand for more than %d globs", maxBrace)
+				}
+			}
+		}
+		from = to + 1
+	}
+	return out, nil
+}
+
+// classEnd is the offset of the "]" that closes the class at the start of p, 0 when there is none.
+func classEnd(p string) int {
+	for i := 1; i < len(p); i++ {
+		switch {
+		case p[i] == '\\':
+			i++
+		case p[i] == ']' && i > 1 && !(i == 2 && (p[1] == '!' || p[1] == '^')):
+			return i
+		}
+	}
+	return 0
+}
+
+// splitGlobs cuts a list at commas and spaces outside braces and classes, as models write "*.ts, *.tsx".
+func splitGlobs(list string) []string {
+	var out []string
+	depth, from := 0, 0
+	cut := func(to int) {
+		if to > from {
+			out = append(out, list[from:to])
+		}
+		from = to + 1
+	}
+	for i := 0; i < len(list); i++ {
+		switch list[i] {
+		case '\\':
+			i++
+		case '[':
+			i += classEnd(list[i:])
+		case '{':
+			depth++
+		case '}':
+			depth = max(0, depth-1)
+		case ',', ' ':
+			if depth == 0 {
+				cut(i)
+			}
+		}
+	}
+	cut(len(list))
+	return out
+}

@@ -1,0 +1,202 @@
+package ignore_test
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"moltisfs/grep/ignore"
+)
+
+var (
+	forests = flag.Int("forests", 200, "generated trees that are compared with git")
+	seed    = flag.Uint64("seed", 1, "of the generated trees")
+)
+
+// osDir shows a directory by path: good enough for a test on a tree that nobody changes.
+type osDir string
+
+func (d osDir) True() string { return string(d) }
+func (d osDir) Close() error { return nil }
+func (d osDir) Stat(name string) (fs.FileMode, error) {
+	i, err := os.Lstat(filepath.Join(string(d), name))
+	if err != nil {
+		return 0, err
+	}
+	return i.Mode().Type(), nil
+}
+func (d osDir) ReadSmall(name string, _ int64) ([]byte, error) {
+	if m, err := d.Stat(name); err != nil || !m.IsRegular() {
+		return nil, errors.Join(err, errors.New("not regular"))
+	}
+	return os.ReadFile(filepath.Join(string(d), name))
+}
+func (d osDir) OpenDir(name string) (ignore.Dir, error) {
+	p := osDir(filepath.Join(string(d), name))
+	m, err := d.Stat(name)
+	if err == nil && !m.IsDir() {
+		err = errors.New("not a directory")
+	}
+	return p, err
+}
+func (d osDir) Parent() (ignore.Dir, error) {
+	if up := filepath.Dir(string(d)); up != string(d) {
+		return osDir(up), nil
+	}
+	return nil, io.EOF
+}
+
+// listed walks root as a search would and gives what is not ignored, relative to root.
+func listed(t testing.TB, root string, o ignore.Options) []string {
+	t.Helper()
+	var out []string
+	var w ignore.Scratch
+	set, base, _ := ignore.Load(osDir(root), o)
+	var walk func(d osDir, rel string, set *ignore.Set)
+	walk = func(d osDir, rel string, set *ignore.Set) {
+		es, err := os.ReadDir(string(d))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var f ignore.Found
+		for _, e := range es {
+			switch e.Name() {
+			case ".gitignore":
+				f.Gitignore = e.Type().IsRegular()
+			case ".ignore":
+				f.Ignore = e.Type().IsRegular()
+			case ".git":
+				f.Git, f.HasGit = e.Type(), true
+			}
+		}
+		in, _ := set.Enter(d, base+rel, f)
+		for _, e := range es {
+			if e.Name() == ".git" || in.Ignored(base+rel, e.Name(), e.IsDir(), &w) {
+				continue
+			}
+			if e.IsDir() {
+				walk(osDir(filepath.Join(string(d), e.Name())), rel+e.Name()+"/", in)
+			} else {
+				out = append(out, rel+e.Name())
+			}
+		}
+	}
+	walk(osDir(root), "", set)
+	slices.Sort(out)
+	return out
+}
+
+func needGit(t testing.TB) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("SKIPPED, NOTHING COMPARED: git is not installed")
+	}
+}
+
+// git runs git in dir, cut off from the user's own configuration.
+func git(t testing.TB, dir string, args ...string) []byte {
+	t.Helper()
+	c := exec.Command("git", args...)
+	c.Dir = dir
+	c.Env = append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL="+os.DevNull, "HOME="+dir)
+	var errs bytes.Buffer
+	c.Stderr = &errs
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("git %q: %v\n%s", args, err, errs.Bytes())
+	}
+	return out
+}
+
+func gitListed(t testing.TB, dir string) []string {
+	out := strings.TrimSuffix(string(git(t, dir, "ls-files", "-co", "--exclude-standard", "-z")), "\x00")
+	if out == "" {
+		return nil
+	}
+	files := strings.Split(out, "\x00")
+	slices.Sort(files)
+	return files
+}
+
+func put(t testing.TB, root, name, content string) {
+	t.Helper()
+	p := filepath.Join(root, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(p), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(p, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// repository makes the little that git needs to take dir for a repository; git init would cost more than the comparison.
+func repository(t testing.TB, dir, config string) {
+	put(t, dir, ".git/HEAD", "ref: refs/heads/main\n")
+	put(t, dir, ".git/config", "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"+config)
+	for _, d := range []string{"objects", "refs"} {
+		if err := os.MkdirAll(filepath.Join(dir, ".git", d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func (f *forest) plant(t testing.TB, dir string) {
+	config := fmt.Sprintf("\tignorecase = %v\n", f.fold)
+	if f.global != "" {
+		put(t, dir, ".git/global", f.global)
+		config += "\texcludesFile = " + filepath.Join(dir, ".git/global") + "\n"
+	}
+	repository(t, dir, config)
+	for _, p := range f.files {
+		put(t, dir, p, "")
+	}
+	for p, c := range f.rules {
+		put(t, dir, p, c)
+	}
+	if f.info != "" {
+		put(t, dir, ".git/info/exclude", f.info)
+	}
+}
+
+func (f *forest) String() string {
+	return fmt.Sprintf("fold %v\nfiles %q\nrules %q\ninfo %q\nglobal %q", f.fold, f.files, f.rules, f.info, f.global)
+}
+
+// TestGit compares generated trees with git. Long run: go test ./grep/ignore -run TestGit$ -forests 20000 -seed 7
+func TestGit(t *testing.T) {
+	needGit(t)
+	n := *forests
+	if testing.Short() {
+		n = min(n, 40)
+	}
+	root := t.TempDir()
+	bad := 0
+	for i := range n {
+		f := gen{rand.New(rand.NewPCG(*seed, uint64(i)))}.forest()
+		dir := filepath.Join(root, fmt.Sprint(i))
+		f.plant(t, dir)
+		want := gitListed(t, dir)
+		got := listed(t, dir, ignore.Options{Excludes: []byte(f.global)})
+		if !slices.Equal(got, want) {
+			t.Errorf("tree %d\n%v\nhidden by us, not by git: %q\nshown by us, not by git: %q", i, f, minus(want, got), minus(got, want))
+			if bad++; bad == 5 {
+				t.FailNow()
+			}
+		}
+		os.RemoveAll(dir)
+	}
+	t.Logf("%d trees, %d differ from git", n, bad)
+}
+
+func minus(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
+}

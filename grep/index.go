@@ -1,0 +1,4 @@
+package grep
+
+// Index is reserved.
+type Index struct{}

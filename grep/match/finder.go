@@ -1,0 +1,189 @@
+package match
+
+import (
+	"bytes"
+	"math/bits"
+	"slices"
+	"unsafe"
+)
+
+// finder looks for what every match must hold. next gives the place of the first candidate in text[from:], a byte that lies
+// within the match if there is one, or -1. Candidates of one line may come out of order, those of different lines don't.
+type finder interface {
+	next(text []byte, from int) int
+}
+
+// pairFinder finds one literal by its two rarest bytes.
+type pairFinder struct {
+	literal
+	i1, i2 int // i1 <= i2
+	wide   bool
+	folds  bool
+}
+
+func newPairFinder(l literal, wide bool) *pairFinder {
+	order := make([]int, len(l.bytes))
+	rare := make([]float64, len(l.bytes))
+	for i := range order {
+		order[i] = i
+		rare[i] = chance(func(x byte) bool { return x|l.mask[i] == l.bytes[i] })
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		switch {
+		case rare[a] < rare[b]:
+			return -1
+		case rare[a] > rare[b]:
+			return 1
+		}
+		return 0
+	})
+	i1, i2 := order[0], order[0]
+	for _, i := range order[1:] {
+		if l.bytes[i] != l.bytes[i1] || i2 == i1 { // two different bytes say more than one byte twice
+			if i2 = i; l.bytes[i] != l.bytes[i1] {
+				break
+			}
+		}
+	}
+	return &pairFinder{literal: l, i1: min(i1, i2), i2: max(i1, i2), wide: wide, folds: l.folds()}
+}
+
+func (f *pairFinder) next(text []byte, from int) int {
+	if !f.wide && !f.folds {
+		if k := bytes.Index(text[from:], f.bytes); k >= 0 {
+			return from + k
+		}
+		return -1
+	}
+	end := len(text) - len(f.bytes) + 1 // first place that is too late
+	b1, b2, m1, m2 := f.bytes[f.i1], f.bytes[f.i2], f.mask[f.i1], f.mask[f.i2]
+	at := from
+	for f.wide && end-at >= 32 {
+		k := pairScan(unsafe.Pointer(&text[at+f.i1]), end-at, f.i2-f.i1, uint64(b1), uint64(b2), uint64(m1), uint64(m2))
+		if k < 0 {
+			return -1
+		}
+		if at += k; f.at(text[at:]) {
+			return at
+		}
+		at++
+	}
+	for ; at < end; at++ {
+		if text[at+f.i1]|m1 == b1 && text[at+f.i2]|m2 == b2 && f.at(text[at:]) {
+			return at
+		}
+	}
+	return -1
+}
+
+// masks are the tables of maskScan: three places, eight buckets.
+type masks [96]byte
+
+// add lets bucket accept b in place.
+func (m *masks) add(place, bucket int, b byte) {
+	m[place*32+int(b&15)] |= 1 << bucket
+	m[place*32+16+int(b>>4)] |= 1 << bucket
+}
+
+// has says in which buckets all three bytes are.
+func (m *masks) has(a, b, c byte) byte {
+	return m[a&15] & m[16+a>>4] & m[32+b&15] & m[48+b>>4] & m[64+c&15] & m[80+c>>4]
+}
+
+// setFinder finds any literal of a set by three neighbouring bytes of each, two where a literal has no more.
+type setFinder struct {
+	m    masks
+	in   [8][]placed
+	wide bool
+}
+
+// placed is a literal and where in it the window stands.
+type placed struct {
+	literal
+	window int
+}
+
+// newSetFinder wants literals of at least two bytes. With first set every window is at the start of its literal, and the
+// candidates come in the order of where they begin.
+func newSetFinder(set []literal, wide, first bool) *setFinder {
+	f := &setFinder{wide: wide}
+	var all []placed
+	for _, l := range set {
+		best, at := 2.0, 0
+		for w := 0; w+3 <= len(l.bytes); w++ {
+			part := literal{l.bytes[w : w+3], l.mask[w : w+3]}
+			if c := part.frequency(); c < best {
+				best, at = c, w
+			}
+			if first {
+				break
+			}
+		}
+		all = append(all, placed{l, at})
+	}
+	// Literals with like windows share a bucket, so that a bucket accepts little that none of them has.
+	slices.SortFunc(all, func(a, b placed) int { return bytes.Compare(a.bytes[a.window:], b.bytes[b.window:]) })
+	for i, l := range all {
+		bucket := i * 8 / max(8, len(all))
+		f.in[bucket] = append(f.in[bucket], l)
+		for place := range 3 {
+			if l.window+place >= len(l.bytes) { // a literal of two bytes
+				for b := range 256 {
+					f.m.add(place, bucket, byte(b))
+				}
+				continue
+			}
+			b, m := l.bytes[l.window+place], l.mask[l.window+place]
+			f.m.add(place, bucket, b)
+			if m != 0 {
+				f.m.add(place, bucket, b&^m)
+			}
+		}
+	}
+	return f
+}
+
+// verify gives where a literal of one of the buckets begins whose window is at w, or -1; the leftmost, if there are several.
+func (f *setFinder) verify(text []byte, from, w int, buckets byte) int {
+	best := -1
+	for ; buckets != 0; buckets &= buckets - 1 {
+		for i := range f.in[bits.TrailingZeros8(buckets)] {
+			l := &f.in[bits.TrailingZeros8(buckets)][i]
+			if at := w - l.window; at >= from && l.at(text[at:]) && (best < 0 || at < best) {
+				best = at
+			}
+		}
+	}
+	return best
+}
+
+func (f *setFinder) next(text []byte, from int) int {
+	at := from
+	for f.wide && len(text)-2-at >= 32 {
+		k, hits := maskScan(unsafe.Pointer(&text[at]), len(text)-2-at, 1, 2, (*[96]byte)(&f.m))
+		if k < 0 {
+			at = len(text) - 2
+			break
+		}
+		at += k
+		for ; hits != 0; hits &= hits - 1 {
+			w := at + bits.TrailingZeros32(hits)
+			if r := f.verify(text, from, w, f.m.has(text[w], text[w+1], text[w+2])); r >= 0 {
+				return r
+			}
+		}
+		at += 32
+	}
+	for ; at+1 < len(text); at++ {
+		var third byte
+		if at+2 < len(text) {
+			third = text[at+2]
+		}
+		if buckets := f.m.has(text[at], text[at+1], third); buckets != 0 {
+			if r := f.verify(text, from, at, buckets); r >= 0 {
+				return r
+			}
+		}
+	}
+	return -1
+}

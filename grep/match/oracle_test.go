@@ -1,0 +1,334 @@
+package match
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	soak = flag.Duration("match.soak", 0, "how long TestAgainstRegexp goes on; 0 means a fixed number of rounds")
+	seed = flag.Uint64("match.seed", 0, "seed of TestAgainstRegexp; 0 means the clock when soaking, else 1")
+)
+
+// generator makes patterns that Go's regexp and this package read alike on ASCII text, and texts that they nearly match.
+type generator struct{ *rand.Rand }
+
+func (g generator) pick(s ...string) string { return s[g.IntN(len(s))] }
+
+func (g generator) pattern(depth int) string {
+	switch n := g.IntN(14); {
+	case depth <= 0 || n < 4:
+		return g.pick("a", "b", "c", "foo", "bar", "ab", "K", "s", "_", "9", "x1", `\.`, `\{`, "é", "ß", "ſ", "中", "-", "interface{}", "a{", "BAZ", `\x41`)
+	case n < 6:
+		return g.pick(".", `\d`, `\w`, `\s`, `\D`, `\W`, `\S`, "[a-c]", "[^a]", "[a-zA-Z_]", "[[:alpha:]]", "[0-9]", `[^\w]`, `[\d_]`, "[K-s]", "[é-中]", "[ab]", "[^b-z]", `[^\s]`)
+	case n < 7:
+		return g.pick("^", "$", `\b`, `\B`, "", `\A`, `\z`)
+	case n < 9:
+		return "(?:" + g.pattern(depth-1) + ")" + g.pick("*", "+", "?", "{2}", "{1,3}", "{0,2}", "*?", "+?", "??", "{2,}", "{0}")
+	case n < 11:
+		return "(" + g.pattern(depth-1) + "|" + g.pattern(depth-1) + ")"
+	case n < 12:
+		return "(?i:" + g.pattern(depth-1) + ")"
+	}
+	return g.pattern(depth-1) + g.pattern(depth-1)
+}
+
+func (g generator) text(ascii, ends bool) []byte {
+	var b bytes.Buffer
+	for n := g.IntN(40); n > 0; n-- {
+		if g.IntN(40) == 0 { // long enough for the vectors and the streams
+			b.WriteString(strings.Repeat(g.pick("xyz ", "a", "\n", "foo", "9 ", "ba\n"), g.IntN(1200)))
+		}
+		if !ascii && g.IntN(4) == 0 {
+			b.WriteString(g.pick("é", "ß", "ſ", "中", "\u212a", "É", "😀", "\u0663"))
+			continue
+		}
+		b.WriteString(g.pick("a", "b", "c", "foo", "bar", "FOO", "K", "k", "s", "S", "_", "9", "x1", ".", "{", "}", " ", "\n", "\n", "\t", "-", "A", "interface{}", "a{", "baz", "1", "12"))
+	}
+	if ends {
+		b.WriteByte('\n')
+	}
+	return b.Bytes()
+}
+
+// goPattern writes the tree that the parser made in Go's syntax, for texts beyond ASCII, where Go's \w and \b differ.
+func goPattern(n *node) string {
+	var b strings.Builder
+	w := func(f string, a ...any) { fmt.Fprintf(&b, f, a...) }
+	var walk func(n *node)
+	walk = func(n *node) {
+		switch n.op {
+		case opNever:
+			w(`[^\x00-\x{10FFFF}]`)
+		case opClass:
+			w("[")
+			for i := 0; i < len(n.ranges); i += 2 {
+				w(`\x{%x}-\x{%x}`, n.ranges[i], n.ranges[i+1])
+			}
+			w("]")
+		case opLook:
+			w("%s", map[look]string{lookTextStart: `\A`, lookTextEnd: `\z`, lookLineStart: "(?m:^)", lookLineEnd: "(?m:$)", lookWord: `\b`, lookNotWord: `\B`}[n.look])
+		case opConcat, opAlt, opGroup:
+			w("(?:")
+			for i, s := range n.subs {
+				if n.op == opAlt && i > 0 {
+					w("|")
+				}
+				walk(s)
+			}
+			w(")")
+		case opRepeat:
+			w("(?:")
+			walk(n.subs[0])
+			w(")")
+			switch {
+			case n.min == 0 && n.max < 0:
+				w("*")
+			case n.min == 1 && n.max < 0:
+				w("+")
+			case n.min == 0 && n.max == 1:
+				w("?")
+			case n.max < 0:
+				w("{%d,}", n.min)
+			default:
+				w("{%d,%d}", n.min, n.max)
+			}
+			if n.lazy {
+				w("?")
+			}
+		}
+	}
+	walk(n)
+	return b.String()
+}
+
+// wantLines gives the lines of text that re matches.
+func wantLines(re *regexp.Regexp, text []byte, strip bool) [][2]int {
+	var out [][2]int
+	for pos := 0; pos < len(text); {
+		start, end := lineAround(text, pos, pos)
+		pos = end + 1
+		if strip && end > start && text[end-1] == '\r' {
+			end--
+		}
+		if re.Match(text[start:end]) {
+			out = append(out, [2]int{start, end})
+		}
+	}
+	return out
+}
+
+func gotLines(s *Scanner, text []byte) [][2]int {
+	var out [][2]int
+	for pos := 0; ; {
+		start, end, ok := s.NextLine(text, pos)
+		if !ok {
+			return out
+		}
+		out = append(out, [2]int{start, end})
+		pos = afterLine(text, end)
+	}
+}
+
+func pairs(x [][]int) [][2]int {
+	var out [][2]int
+	for _, p := range x {
+		out = append(out, [2]int{p[0], p[1]})
+	}
+	return out
+}
+
+// checkPattern compares one pattern on one text in both modes; "" when all agree.
+func checkPattern(pattern string, text []byte, ascii bool, tweak func(*Matcher)) string {
+	for _, multiline := range []bool{false, true} {
+		o := Options{Multiline: multiline}
+		m, err := Compile(pattern, o)
+		var re *regexp.Regexp
+		var goErr error
+		if ascii {
+			mode := "(?m)"
+			if multiline {
+				mode = "(?ms)"
+			}
+			re, goErr = regexp.Compile(mode + pattern)
+		}
+		if err != nil {
+			if goErr != nil || strings.Contains(pattern, "\n") || strings.Contains(err.Error(), "too large") || strings.Contains(err.Error(), "line break") {
+				continue
+			}
+			return fmt.Sprintf("refused %q: %v", pattern, err)
+		}
+		if m.Engine() != "linear" {
+			continue
+		}
+		if !ascii || goErr != nil {
+			t, err := parse(pattern, o)
+			if err != nil {
+				return "parse: " + err.why
+			}
+			if t.root.any(func(n *node) bool { return n.op == opLook && n.look.word() || n.op == opBytes }) {
+				continue // Go has no Unicode word boundary
+			}
+			if re, goErr = regexp.Compile(goPattern(t.root)); goErr != nil {
+				continue
+			}
+		}
+		if tweak != nil {
+			tweak(m)
+		}
+		s := m.Scanner()
+		if !multiline {
+			want, got := wantLines(re, text, false), gotLines(s, text)
+			if !slices.Equal(want, got) {
+				return fmt.Sprintf("NextLine %q: got %v, want %v", pattern, clip(got), clip(want))
+			}
+			if s.Any(text) != (len(want) > 0) {
+				return fmt.Sprintf("Any %q: got %v", pattern, len(want) == 0)
+			}
+			for _, l := range want[:min(len(want), 8)] {
+				want, got := pairs(re.FindAllIndex(text[l[0]:l[1]], -1)), s.Spans(nil, text[l[0]:l[1]], 0, l[1]-l[0])
+				if !slices.Equal(want, got) {
+					return fmt.Sprintf("Spans %q on %q: got %v, want %v", pattern, text[l[0]:l[1]], clip(got), clip(want))
+				}
+			}
+		} else {
+			want := pairs(re.FindAllIndex(text, -1))
+			if s.Any(text) != (len(want) > 0) {
+				return fmt.Sprintf("Any multiline %q: got %v", pattern, len(want) == 0)
+			}
+			if got := s.Spans(nil, text, 0, len(text)); !slices.Equal(want, got) {
+				return fmt.Sprintf("Spans multiline %q: got %v, want %v", pattern, clip(got), clip(want))
+			}
+			begin, end, ok := s.NextMatch(text, 0)
+			if ok != (len(want) > 0) || ok && (begin != want[0][0] || end != want[0][1]) {
+				return fmt.Sprintf("NextMatch %q: got %d %d %v, want %v", pattern, begin, end, ok, clip(want))
+			}
+			if len(want) > 1 && want[1][1] > want[1][0] && want[0][1] > want[0][0] {
+				begin, end, ok = s.NextMatch(text, want[0][1])
+				if !ok || begin < end && (begin != want[1][0] || end != want[1][1]) { // FindAll skips an empty one there
+					return fmt.Sprintf("second NextMatch %q: got %d %d %v, want %v", pattern, begin, end, ok, clip(want))
+				}
+			}
+		}
+		for _, c := range m.RequiredLiterals() {
+			if why := clauseHolds(c, re, text); why != "" {
+				return fmt.Sprintf("RequiredLiterals %q: %s", pattern, why)
+			}
+		}
+		m.Put(s)
+	}
+	return ""
+}
+
+func clauseHolds(c Clause, re *regexp.Regexp, text []byte) string {
+	for _, x := range re.FindAllIndex(text, 4) {
+		t := string(text[x[0]:x[1]])
+		if c.Fold {
+			t = string(lowerASCII([]byte(t)))
+		}
+		if !slices.ContainsFunc(c.Any, func(l string) bool { return strings.Contains(t, l) }) {
+			return fmt.Sprintf("%q has none of %q", t, c.Any)
+		}
+	}
+	return ""
+}
+
+func clip(x [][2]int) [][2]int { return x[:min(len(x), 12)] }
+
+// TestAgainstRegexp compares with Go's regexp package on generated patterns and texts. -match.soak sets a time instead.
+func TestAgainstRegexp(t *testing.T) {
+	s := *seed
+	if s == 0 {
+		s = 1
+		if *soak > 0 {
+			s = uint64(time.Now().UnixNano())
+		}
+	}
+	g := generator{rand.New(rand.NewPCG(s, 7))}
+	rounds, began := 0, time.Now()
+	for ; *soak > 0 && time.Since(began) < *soak || *soak == 0 && rounds < 3000; rounds++ {
+		pattern := g.pattern(3)
+		for range 3 {
+			ascii := g.IntN(2) == 0
+			text := g.text(ascii, g.IntN(3) > 0)
+			way := g.IntN(len(tweaks))
+			if why := checkPattern(pattern, text, ascii && isASCII(pattern), tweaks[way].do); why != "" {
+				t.Fatalf("seed %d round %d, %s: %s\ntext %q", s, rounds, tweaks[way].name, why, text)
+			}
+		}
+	}
+	t.Logf("%d patterns x 3 texts x 2 modes, seed %d", rounds, s)
+}
+
+// tweaks turn a matcher to ways that the planner takes seldom; all must find the same.
+var tweaks = []struct {
+	name string
+	do   func(*Matcher)
+}{
+	{"as planned", nil},
+	{"portable", func(m *Matcher) { m.find = portable(m.find) }},
+	{"no finder", func(m *Matcher) { m.find, m.exact, m.single = nil, false, false }},
+	{"window", func(m *Matcher) {
+		m.find, m.exact, m.single = nil, false, false
+		if f := newWindowFinder(m.prog, vectors()); f != nil {
+			m.find, m.lead = f, lead{max: -1, lines: true}
+		}
+	}},
+	{"tiny cache", func(m *Matcher) { m.cache = 1 << 10 }},
+	{"confirmed", func(m *Matcher) { m.exact, m.single = false, false }},
+}
+
+func portable(f finder) finder {
+	switch f := f.(type) {
+	case *pairFinder:
+		g := *f
+		g.wide = false
+		return &g
+	case *setFinder:
+		g := *f
+		g.wide = false
+		return &g
+	case *windowFinder:
+		g := *f
+		g.wide = false
+		return &g
+	}
+	return f
+}
+
+func isASCII(s string) bool { return strings.IndexFunc(s, func(r rune) bool { return r >= 0x80 }) < 0 }
+
+func FuzzAgainstRegexp(f *testing.F) {
+	for _, p := range []string{"foo", "a|b", `\bfoo\b`, "(?i)straße", `[0-9]+\.[0-9]+`, "interface{}", "(a*)*", "(|a)+", "x{2,3}?", "[[(]", "a**", `^\s*$`} {
+		f.Add(p, "foo bar\ninterface{} 1.2.3\n\naXb")
+	}
+	f.Fuzz(func(t *testing.T, pattern, text string) {
+		if len(pattern) > 60 || len(text) > 4000 || !isASCII(pattern) && !isASCII(text) {
+			return
+		}
+		if strings.Contains(pattern, "(?") && strings.ContainsAny(pattern, "xuUR") { // flags Go has not, or not so
+			return
+		}
+		_, err := Compile(pattern, Options{})
+		var pe *PatternError
+		if errors.As(err, &pe) && pe.Suggest != "" {
+			if _, err := Compile(pe.Suggest, Options{}); err != nil {
+				t.Fatalf("%q: suggestion %q: %v", pattern, pe.Suggest, err)
+			}
+		}
+		if err != nil || !isASCII(pattern) || !isASCII(text) {
+			return
+		}
+		if why := checkPattern(pattern, []byte(text), false, nil); why != "" {
+			t.Fatal(why)
+		}
+	})
+}

@@ -1,0 +1,18 @@
+//go:build amd64 && !purego && !noasm
+
+package match
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/cpu"
+)
+
+// vectors says whether pairScan and maskScan may be called.
+func vectors() bool { return cpu.X86.HasAVX2 }
+
+//go:noescape
+func pairScan(p unsafe.Pointer, n, d int, b1, b2, f1, f2 uint64) int
+
+//go:noescape
+func maskScan(p unsafe.Pointer, n, o1, o2 int, m *[96]byte) (at int, hits uint32)

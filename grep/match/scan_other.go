@@ -1,0 +1,12 @@
+//go:build !amd64 || purego || noasm
+
+package match
+
+import "unsafe"
+
+// vectors says whether pairScan and maskScan may be called: nowhere but on amd64.
+func vectors() bool { return false }
+
+func pairScan(unsafe.Pointer, int, int, uint64, uint64, uint64, uint64) int { return -1 }
+
+func maskScan(unsafe.Pointer, int, int, int, *[96]byte) (int, uint32) { return -1, 0 }

@@ -1,0 +1,274 @@
+package match
+
+import (
+	"math/bits"
+	"unsafe"
+)
+
+// windowFinder finds places where each of the next bytes is in its set: what is left to look for in a pattern without a
+// literal, such as "[0-9]+\.[0-9]+" or "[A-Z]{6}[0-9]{4}". Three of the places are scanned for, then all are checked.
+type windowFinder struct {
+	m     masks
+	off   [3]int // the scanned places, the first is the scan's origin
+	sets  [256]uint8
+	width int // places that are checked, at most 8
+	wide  bool
+	cost  float64 // estimated candidates per byte
+	point int     // the item of the concatenation that it begins with
+}
+
+const (
+	maxWindow       = 8
+	maxPoints       = 24   // points of the program that are tried
+	maxWindowStates = 2000 // threads while a point is tried
+)
+
+// byteSet is a set of bytes.
+type byteSet [256]bool
+
+func (s *byteSet) chance() float64 { return chance(func(b byte) bool { return s[b] }) }
+
+// newWindowFinder looks along the program for the rarest window that every match passes; nil when there is none.
+func newWindowFinder(p *program, wide bool) *windowFinder {
+	var best *windowFinder
+	sim := windowSim{p: p, seen: make([]uint32, len(p.in))}
+	for i, pc := range p.points {
+		if i >= maxPoints {
+			break
+		}
+		sets := sim.follow(pc)
+		if f := pickPlaces(sets, wide); f != nil && (best == nil || f.cost < best.cost) {
+			best, f.point = f, i
+		}
+	}
+	return best
+}
+
+// windowSim walks all ways from a point at once, assertions taken to hold, and notes which bytes are possible at each place.
+type windowSim struct {
+	p     *program
+	seen  []uint32
+	gen   uint32
+	stack []int32
+}
+
+func (w *windowSim) follow(pc int32) []byteSet {
+	var out []byteSet
+	now := []int32{pc}
+	for len(out) < maxWindow {
+		w.gen++
+		var set byteSet
+		var then []int32
+		w.stack = append(w.stack[:0], now...)
+		for len(w.stack) > 0 {
+			pc := w.stack[len(w.stack)-1]
+			w.stack = w.stack[:len(w.stack)-1]
+			if w.seen[pc] == w.gen {
+				continue
+			}
+			w.seen[pc] = w.gen
+			x := &w.p.in[pc]
+			switch x.op {
+			case instMatch:
+				return out // a match may end here: anything can follow
+			case instAlt:
+				w.stack = append(w.stack, x.out, x.alt)
+			case instLook:
+				w.stack = append(w.stack, x.out)
+			case instByte:
+				for b := int(x.lo); b <= int(x.hi); b++ {
+					set[b] = true
+				}
+				then = append(then, x.out)
+			case instEdges:
+				for _, e := range x.edges {
+					for b := int(e.lo); b <= int(e.hi); b++ {
+						set[b] = true
+					}
+					then = append(then, x.target(e))
+				}
+			}
+		}
+		if len(then) > maxWindowStates {
+			return out
+		}
+		out = append(out, set)
+		now = then
+	}
+	return out
+}
+
+// pickPlaces takes the three places of sets whose bytes are rarest together.
+func pickPlaces(sets []byteSet, wide bool) *windowFinder {
+	if len(sets) == 0 {
+		return nil
+	}
+	f := &windowFinder{width: len(sets), wide: wide, cost: 2}
+	rare := make([]float64, len(sets))
+	for i := range sets {
+		rare[i] = sets[i].chance()
+		for b := range 256 {
+			if sets[i][b] {
+				f.sets[b] |= 1 << i
+			}
+		}
+	}
+	n := len(sets)
+	for i := range n {
+		for j := i; j < n; j++ {
+			for k := j; k < n; k++ {
+				if (i == j || j == k) && n >= 3 || i == j && n >= 2 {
+					continue
+				}
+				cost := rare[i]
+				if j > i {
+					cost *= given(&sets[i], &sets[j], rare[j])
+				}
+				if k > j {
+					cost *= given(&sets[j], &sets[k], rare[k])
+				}
+				if cost < f.cost {
+					f.cost, f.off = cost, [3]int{i, j, k}
+				}
+			}
+		}
+	}
+	f.fill(sets)
+	return f
+}
+
+// given is the chance c of b at a place when a stands shortly before it. Text comes in runs: a digit after a digit is likely, a
+// digit after a capital is not. Single bytes are taken as in joint.
+func given(a, b *byteSet, c float64) float64 {
+	both := chance(func(x byte) bool { return a[x] && b[x] })
+	if members(b) <= 2 || both > c/2 {
+		return min(1, 8*c)
+	}
+	return min(1, 2*c)
+}
+
+func members(s *byteSet) int {
+	n := 0
+	for _, in := range s {
+		if in {
+			n++
+		}
+	}
+	return n
+}
+
+// product is a set of bytes that is all combinations of some high with some low nibbles.
+type product struct{ hi, lo uint16 }
+
+func (p product) chance() float64 {
+	return chance(func(b byte) bool { return p.hi>>(b>>4)&1 != 0 && p.lo>>(b&15)&1 != 0 })
+}
+
+// products splits s into disjoint products.
+func products(s *byteSet) []product {
+	var out []product
+	for hi := range 16 {
+		var lo uint16
+		for l := range 16 {
+			if s[hi<<4|l] {
+				lo |= 1 << l
+			}
+		}
+		if lo == 0 {
+			continue
+		}
+		found := false
+		for i := range out {
+			if out[i].lo == lo {
+				out[i].hi |= 1 << hi
+				found = true
+			}
+		}
+		if !found {
+			out = append(out, product{1 << hi, lo})
+		}
+	}
+	return out
+}
+
+// fill makes the tables. A bucket is one product in each of the places; where all combinations do not fit into eight buckets,
+// products are merged, and more passes than should: the check sorts it out.
+func (f *windowFinder) fill(sets []byteSet) {
+	var parts [3][]product
+	for place, at := range f.off {
+		parts[place] = products(&sets[at])
+		if len(parts[place]) == 0 { // nothing can match
+			parts[place] = []product{{}}
+		}
+	}
+	for len(parts[0])*len(parts[1])*len(parts[2]) > 8 {
+		bestPlace, bestI, bestJ, least := -1, 0, 0, 9.0
+		for place := range parts {
+			for i := range parts[place] {
+				for j := range i {
+					a, b := parts[place][i], parts[place][j]
+					grow := product{a.hi | b.hi, a.lo | b.lo}.chance() - a.chance() - b.chance()
+					if grow < least {
+						bestPlace, bestI, bestJ, least = place, i, j, grow
+					}
+				}
+			}
+		}
+		p := parts[bestPlace]
+		p[bestJ] = product{p[bestI].hi | p[bestJ].hi, p[bestI].lo | p[bestJ].lo}
+		parts[bestPlace] = append(p[:bestI], p[bestI+1:]...)
+	}
+	bucket := 0
+	for _, a := range parts[0] {
+		for _, b := range parts[1] {
+			for _, c := range parts[2] {
+				for place, x := range [3]product{a, b, c} {
+					for n := range 16 {
+						if x.lo>>n&1 != 0 {
+							f.m[place*32+n] |= 1 << bucket
+						}
+						if x.hi>>n&1 != 0 {
+							f.m[place*32+16+n] |= 1 << bucket
+						}
+					}
+				}
+				bucket++
+			}
+		}
+	}
+}
+
+// holds checks all places; the window begins at w.
+func (f *windowFinder) holds(text []byte, w int) bool {
+	for i := range f.width {
+		if f.sets[text[w+i]]>>i&1 == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *windowFinder) next(text []byte, from int) int {
+	end := len(text) - f.width + 1
+	at := from
+	o := f.off[0]
+	for f.wide && end-at >= 32 {
+		k, hits := maskScan(unsafe.Pointer(&text[at+o]), end-at, f.off[1]-o, f.off[2]-o, (*[96]byte)(&f.m))
+		if k < 0 {
+			return -1
+		}
+		at += k
+		for ; hits != 0; hits &= hits - 1 {
+			if w := at + bits.TrailingZeros32(hits); f.holds(text, w) {
+				return w
+			}
+		}
+		at += 32
+	}
+	for ; at < end; at++ {
+		if f.holds(text, at) {
+			return at
+		}
+	}
+	return -1
+}

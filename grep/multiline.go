@@ -1,0 +1,140 @@
+package grep
+
+import (
+	"bytes"
+	"io"
+)
+
+// multiline searches for matches that may span lines; n bytes of r are in the buffer already. A file up to sizes.big is
+// searched as one text. A larger one goes through windows of that size: a match that begins in the last sizes.multiLap
+// of a window is left to the next, and one that is longer may be missed.
+func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
+	s := &st.scan
+	buf := st.buf
+	if !eof {
+		big := <-t.big
+		if big == nil {
+			big = make([]byte, t.size.big)
+		}
+		defer func() { t.big <- big }()
+		copy(big, buf[:n])
+		buf = big
+	}
+	x := stream{r: r, buf: buf, n: n, size: &t.size, lines: t.q.Before, stop: w.walk.stop.Load}
+	from := bomLen(buf[:n])
+	legacy := []byte(nil)
+	err := func() error {
+		next := int64(from) // matches before this were found
+		for {
+			if x.stop() {
+				return errStopped
+			}
+			if !eof {
+				var err error
+				if eof, err = x.fill(); err != nil {
+					return err
+				}
+			}
+			b := x.buf[:x.n]
+			if t.q.NonASCII && !t.bytes && !validSoFar(b, eof) && mostlyLegacy(b) && x.at == 0 && x.n > n {
+				legacy = append(legacy, sample(b)...)
+				return nil
+			}
+			if bytes.IndexByte(b, 0) >= 0 {
+				s.binary = true
+				return nil
+			}
+			end := len(b)
+			if !eof {
+				end -= t.size.multiLap
+				s.long = true
+			}
+			next = s.blocks(b, x.at, int(max(next-x.at, int64(from))), end, eof)
+			if eof {
+				return nil
+			}
+			// The next window begins with the lines around its first match that are still needed.
+			cut := min(int(next-x.at), len(b))
+			cut = bytes.LastIndexByte(b[:cut], '\n') + 1
+			keep, _ := contextStart(b[:cut], t.q.Before, t.size.big/4)
+			s.number(b, x.at, cut)
+			if keep == 0 {
+				keep = end // one line fills the window
+			}
+			x.shift(keep)
+			from = 0
+		}
+	}()
+	if legacy != nil {
+		t.legacy(w, st, legacy)
+		return
+	}
+	t.finish(w, s, err)
+}
+
+// blocks counts the matches that start in b[from:end], line by line as rows, and says where to go on.
+func (s *scan) blocks(b []byte, at int64, from, end int, eof bool) int64 {
+	if s.q.Mode == FilesWithMatches {
+		if s.lines == 0 && from < len(b) && s.sc.Any(b[from:]) {
+			s.lines = 1
+		}
+		return at + int64(end)
+	}
+	pos := from
+	for pos <= end {
+		start, stop, ok := s.sc.NextMatch(b, pos)
+		if !ok || start > end || start == end && !eof {
+			pos = end
+			break
+		}
+		if start >= len(b) && (len(b) == 0 || b[len(b)-1] == '\n') {
+			break // behind the last line end there is no line
+		}
+		s.matches++
+		if s.q.OnlyMatching && s.q.Mode == Content {
+			s.number(b, at, bytes.LastIndexByte(b[:start], '\n')+1)
+			line := bytes.LastIndexByte(b[:start], '\n') + 1
+			s.only(b, line, max(stop, lineAfter(b, start)), start, stop)
+		}
+		s.cover(b, at, start, stop)
+		pos = max(stop, start+1)
+	}
+	if s.q.Mode == Content && s.lines > 0 {
+		s.trail(b, at)
+	}
+	return at + int64(pos)
+}
+
+// cover makes rows of the lines that a match touches and that the match before it did not.
+func (s *scan) cover(b []byte, at int64, start, stop int) {
+	line := bytes.LastIndexByte(b[:start], '\n') + 1
+	for {
+		next := lineAfter(b, line)
+		if at+int64(line) >= s.fresh {
+			s.fresh = at + int64(next)
+			s.lines++
+			if s.q.Mode == Content && !s.q.OnlyMatching {
+				s.number(b, at, line)
+				s.lead(b, at, line)
+				s.row(b, at, line, next, start)
+				s.covered, s.emitted, s.after = s.line, at+int64(next), s.q.After
+			}
+		}
+		if next >= stop || next >= len(b) {
+			return
+		}
+		line = next
+	}
+}
+
+// row makes a row of one line of a multiline match.
+func (s *scan) row(b []byte, at int64, line, next, start int) {
+	s.rows++
+	if s.full() {
+		return
+	}
+	text := trimEnd(b[line:next])
+	col := max(start-line, 0)
+	show, from, cut := cutText(text, col, s.q.columns())
+	s.out = append(s.out, Row{Line: s.line, Text: show, Column: col + 1, Cut: cut, From: from, Bytes: len(text)})
+}

@@ -1,0 +1,86 @@
+package grep
+
+import (
+	"errors"
+
+	"moltisfs/grep/match"
+)
+
+// Mode is what a Query returns.
+type Mode uint8
+
+// The modes.
+const (
+	FilesWithMatches Mode = iota // files that hold a match
+	Content                      // the matching lines, with context
+	Count                        // how many lines match in each file, and how often
+)
+
+// Query says what is searched for and what is returned. Matcher is required.
+type Query struct {
+	Matcher   *match.Matcher
+	Mode      Mode
+	Multiline bool // Matcher was compiled so: a match may span lines
+
+	// NonASCII says that the pattern names characters outside ASCII, so that a file which is not UTF-8 has to be
+	// decoded to find them. NonASCII(pattern) tells; Search adds what the Matcher's literals show.
+	NonASCII bool
+
+	Glob []string // lists of globs, at least one of which a file must match; "!" excludes
+	Type []string // file types by ripgrep's names, one of which a file must be of
+
+	Before, After int  // lines of context in Content
+	OnlyMatching  bool // rows are the matches, not their lines; no context
+
+	Limit  int // rows of Content, files otherwise; 0: all
+	Offset int // rows or files to skip
+
+	MaxColumns   int   // bytes of a line that a row shows; 0: 500
+	MaxFileBytes int64 // larger files are skipped, and counted; 0: no limit
+	Index        *Index
+}
+
+const (
+	defaultColumns = 500
+	maxContext     = 10_000 // lines on either side
+)
+
+func (q *Query) columns() int {
+	if q.MaxColumns > 0 {
+		return q.MaxColumns
+	}
+	return defaultColumns
+}
+
+func (q *Query) check() error {
+	switch {
+	case q.Matcher == nil:
+		return errors.New("grep: Query needs a Matcher")
+	case q.Mode > Count:
+		return errors.New("grep: unknown Mode")
+	}
+	q.Before, q.After = clamp(q.Before), clamp(q.After)
+	if q.OnlyMatching {
+		q.Before, q.After = 0, 0
+	}
+	return nil
+}
+
+// NonASCII says whether a pattern names characters outside ASCII, as they stand or escaped.
+func NonASCII(pattern string) bool {
+	for i := 0; i < len(pattern); i++ {
+		if pattern[i] >= 0x80 {
+			return true
+		}
+		if pattern[i] == '\\' && i+1 < len(pattern) {
+			i++
+			switch pattern[i] {
+			case 'x', 'u', 'U', 'p', 'P':
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func clamp(n int) int { return min(max(n, 0), maxContext) }

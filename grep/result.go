@@ -1,0 +1,132 @@
+package grep
+
+import (
+	"fmt"
+	"time"
+)
+
+// FileHit is one file of a result.
+type FileHit struct {
+	Path    string // canonical
+	ModTime time.Time
+	Size    int64
+	Lines   int // matching lines; 0 in FilesWithMatches, which stops at the first
+	Matches int // occurrences; counted in Count and with OnlyMatching
+}
+
+// Row is one line of Content.
+type Row struct {
+	Path    string
+	Line    int // from 1
+	Text    string
+	Context bool // a line around a match, not one of its own
+	Column  int  // of the first match, in bytes from 1; 0 for context
+	// Of a line longer than Query.MaxColumns, Text is the part around the match: it starts at byte From of the
+	// line, which is Bytes long.
+	Cut   bool
+	From  int
+	Bytes int
+}
+
+// Totals count everything that matched, whatever Limit and Offset cut away.
+type Totals struct {
+	Files   int
+	Lines   int // matching lines; not counted in FilesWithMatches
+	Matches int // occurrences; counted in Count and with OnlyMatching
+	Rows    int // of Content, context included
+	Scanned int // files whose content was looked at
+}
+
+// Result is the answer to a Query.
+type Result struct {
+	Root      string
+	Files     []FileHit // FilesWithMatches and Count: newest first, ties by path
+	Rows      []Row     // Content: by path, then line
+	Totals    Totals
+	Truncated bool // rows or files were left out by Limit or Offset
+	Partial   bool // the deadline came first: everything in the result is true, and there may be more
+	Engine    string
+	Indexed   bool // an index said which files could match
+	Skipped   Skipped
+}
+
+// FilesResult is the answer to a GlobQuery.
+type FilesResult struct {
+	Root      string
+	Files     []FileHit // newest first, ties by path
+	Total     int
+	Truncated bool
+	Partial   bool
+	Skipped   Skipped
+}
+
+// Skipped counts what was left out, by reason. A directory counts once, with everything below it. Of files and
+// links only those count that the query's globs and types asked for.
+type Skipped struct {
+	Ignored    int // files and directories under an ignore rule
+	VCS        int // directories of version control systems
+	Links      int // symbolic links, which are not followed
+	Special    int // fifos, sockets, devices
+	Mounts     int // directories on other mounts
+	Deep       int // directories below Walk.MaxDepth
+	Denied     int // files and directories that policy hides; never named
+	Unreadable int // files and directories that could not be opened or read
+	Binary     int // files with NUL bytes: not searched, or their matches withheld
+	TooLarge   int // files over Query.MaxFileBytes
+	LongLines  int // files searched in pieces, because of a line (with Multiline: a match) over 8 MiB
+	Encoding   int // files in no encoding that could be told: searched as bytes
+	Rules      int // ignore files that could not be read, so that their rules did not hold
+	Backtrack  int // files given up by the backtracking engine's time limit
+}
+
+func (s *Skipped) add(t *Skipped) {
+	s.Ignored += t.Ignored
+	s.VCS += t.VCS
+	s.Links += t.Links
+	s.Special += t.Special
+	s.Mounts += t.Mounts
+	s.Deep += t.Deep
+	s.Denied += t.Denied
+	s.Unreadable += t.Unreadable
+	s.Binary += t.Binary
+	s.TooLarge += t.TooLarge
+	s.LongLines += t.LongLines
+	s.Encoding += t.Encoding
+	s.Rules += t.Rules
+	s.Backtrack += t.Backtrack
+}
+
+// Note is one reason of Skipped.
+type Note struct {
+	Reason string // a word, as the fields are called, in lower case
+	Count  int
+	How    string // how to have them included; "" when there is no way
+}
+
+// Notes lists the reasons that occurred, in a fixed order.
+func (s Skipped) Notes() []Note {
+	var out []Note
+	for _, n := range []Note{
+		{"ignored", s.Ignored, "files and directories under an ignore rule; give one as the path to search it"},
+		{"binary", s.Binary, "files with NUL bytes"},
+		{"unreadable", s.Unreadable, "files and directories that could not be read"},
+		{"denied", s.Denied, "entries that policy hides"},
+		{"encoding", s.Encoding, "files of an unknown encoding, searched as bytes: search for an ASCII part of the text"},
+		{"too_large", s.TooLarge, "files over the size limit; give one as the path to search it"},
+		{"long_lines", s.LongLines, "files searched in pieces: a very long match may be missing"},
+		{"backtracking", s.Backtrack, "files given up by the backtracking engine; a pattern without look-around has no time limit"},
+		{"rules", s.Rules, "ignore files that could not be read: more may be listed than git would"},
+		{"links", s.Links, "symbolic links, which are not followed; give the target as the path"},
+		{"mounts", s.Mounts, "directories on other mounts; give one as the path to search it"},
+		{"special", s.Special, "fifos, sockets and devices"},
+		{"deep", s.Deep, "directories below the depth limit; give one as the path to search it"},
+		{"vcs", s.VCS, "version control directories; give one as the path to search it"},
+	} {
+		if n.Count > 0 {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func (n Note) String() string { return fmt.Sprintf("%s: %d %s", n.Reason, n.Count, n.How) }

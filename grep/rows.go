@@ -1,0 +1,117 @@
+package grep
+
+import (
+	"container/heap"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+)
+
+// rowKeeper keeps the first k rows by path and line of a search that finds files in any order. Blocks of the files
+// latest in path order are dropped as soon as the ones before them hold k rows; a worker asks before it
+// gathers rows for a file that would be dropped anyway.
+type rowKeeper struct {
+	k    int // 0: all
+	mu   sync.Mutex
+	held int
+	max  atomic.Pointer[string] // set once full: files after this one are not needed
+	// blocks is a heap with the last path on top.
+	blocks []block
+}
+
+type block struct {
+	path string // relative to the root
+	rows []Row
+}
+
+func (r *rowKeeper) Len() int           { return len(r.blocks) }
+func (r *rowKeeper) Less(i, j int) bool { return comparePaths(r.blocks[i].path, r.blocks[j].path) > 0 }
+func (r *rowKeeper) Swap(i, j int)      { r.blocks[i], r.blocks[j] = r.blocks[j], r.blocks[i] }
+func (r *rowKeeper) Push(x any)         { r.blocks = append(r.blocks, x.(block)) }
+func (r *rowKeeper) Pop() any {
+	n := len(r.blocks) - 1
+	b := r.blocks[n]
+	r.blocks[n] = block{}
+	r.blocks = r.blocks[:n]
+	return b
+}
+
+// wants says how many rows of the file rel+name can still be of use: 0 for none, -1 for all.
+func (r *rowKeeper) wants(rel, name string) int {
+	if r.k == 0 {
+		return -1
+	}
+	if m := r.max.Load(); m != nil && comparePaths(rel+name, *m) > 0 {
+		return 0
+	}
+	return r.k
+}
+
+// add takes the rows of one file.
+func (r *rowKeeper) add(path string, rows []Row) {
+	if len(rows) == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	heap.Push(r, block{path, rows})
+	r.held += len(rows)
+	if r.k == 0 {
+		return
+	}
+	for len(r.blocks) > 1 && r.held-len(r.blocks[0].rows) >= r.k {
+		r.held -= len(heap.Pop(r).(block).rows)
+	}
+	if r.held >= r.k {
+		m := r.blocks[0].path
+		r.max.Store(&m)
+	}
+}
+
+// page gives the rows from offset on, at most limit (0: all).
+func (r *rowKeeper) page(root string, offset, limit int) []Row {
+	slices.SortFunc(r.blocks, func(a, b block) int { return comparePaths(a.path, b.path) })
+	var out []Row
+	for i := range r.blocks {
+		b := &r.blocks[i]
+		if offset >= len(b.rows) {
+			offset -= len(b.rows)
+			continue
+		}
+		path := joinRoot(root, b.path)
+		for _, row := range b.rows[max(offset, 0):] {
+			if limit > 0 && len(out) == limit {
+				return out
+			}
+			row.Path = path
+			out = append(out, row)
+		}
+		offset = 0
+	}
+	return out
+}
+
+// cutText makes the text of a row from line, which is no longer than the window around byte at when it is over max.
+func cutText(line []byte, at, max int) (text string, from int, cut bool) {
+	if len(line) <= max {
+		return string(line), 0, false
+	}
+	from = min(at-max/4, len(line)-max)
+	if from < 0 {
+		from = 0
+	}
+	to := from + max
+	// Neither end may split a character.
+	for i := 0; i < utf8.UTFMax-1 && from > 0 && !utf8.RuneStart(line[from]); i++ {
+		from++
+	}
+	for i := 0; i < utf8.UTFMax-1 && to < len(line) && !utf8.RuneStart(line[to]); i++ {
+		to--
+	}
+	return string(line[from:to]), from, true
+}
+
+// validText replaces what is not UTF-8, so that a row can be put into JSON as it is.
+func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -1,0 +1,302 @@
+package grep
+
+import (
+	"bytes"
+
+	"moltisfs/grep/match"
+)
+
+// scan is what is known about one file while its chunks go by. It counts everything and gathers rows until it has
+// as many as are wanted. All positions are offsets in the file, so that a chunk may come from anywhere.
+type scan struct {
+	q    *Query
+	size *sizes
+	sc   *match.Scanner
+	want int // rows wanted: -1 all
+
+	lines, matches, rows int
+	out                  []Row
+	binary               bool // a NUL byte came by
+	long                 bool // a line was searched in pieces
+
+	mark    int64 // start of line number `line`
+	line    int
+	covered int   // last line that became a row
+	emitted int64 // where line covered+1 starts, while after > 0
+	after   int   // context lines still due
+	fresh   int64 // multiline: lines from here on did not match yet
+
+	single bool // the one chunk is the whole file
+	spans  [][2]int
+	part   longPart
+}
+
+// longPart is a line that comes in pieces.
+type longPart struct {
+	start   int64
+	seen    int64 // matches before this were counted
+	matches int
+	text    Row
+}
+
+// reset makes s ready for a file.
+func (s *scan) reset(want int) {
+	*s = scan{q: s.q, size: s.size, sc: s.sc, want: want, line: 1, spans: s.spans[:0]}
+}
+
+// chunk takes the next lines; false when the file is decided.
+func (s *scan) chunk(c chunk) bool {
+	if c.piece != pieceNone {
+		return s.piece(c)
+	}
+	b := c.b
+	if s.q.Mode == FilesWithMatches {
+		if s.lines == 0 && s.sc.Any(b[c.from:]) {
+			s.lines = 1
+		}
+		return s.text(b[c.from:])
+	}
+	for pos := c.from; pos < len(b); {
+		start, end, ok := s.sc.NextLine(b, pos)
+		if !ok {
+			break
+		}
+		pos = lineAfter(b, end)
+		s.hit(b, c.at, start, end, pos)
+	}
+	if !s.text(b[c.from:]) {
+		return false
+	}
+	if s.q.Mode == Content && (s.lines > 0 || !c.last) {
+		s.trail(b, c.at)
+		if !c.last {
+			s.line += bytes.Count(b[s.mark-c.at:], newline)
+			s.mark = c.at + int64(len(b))
+		}
+	}
+	return true
+}
+
+var newline = []byte{'\n'}
+
+// text looks for NUL bytes wherever that can matter: matches of a file that has one anywhere are withheld. A file that
+// fits one chunk and does not match needs no look.
+func (s *scan) text(b []byte) bool {
+	if s.single && s.lines == 0 {
+		return true
+	}
+	if bytes.IndexByte(b, 0) >= 0 {
+		s.binary = true
+	}
+	return !s.binary
+}
+
+func lineAfter(b []byte, end int) int {
+	if i := bytes.IndexByte(b[end:], '\n'); i >= 0 {
+		return end + i + 1
+	}
+	return len(b)
+}
+
+// hit counts the matching line b[start:end]; next is where the line after it starts.
+func (s *scan) hit(b []byte, at int64, start, end, next int) {
+	s.lines++
+	if s.q.Mode == Count || s.q.OnlyMatching {
+		s.each(b, start, end, true, true, func(from, to int) {
+			s.matches++
+			if s.q.OnlyMatching && s.q.Mode == Content {
+				s.number(b, at, start)
+				s.only(b, start, end, from, to)
+			}
+		})
+	}
+	if s.q.Mode == Content && !s.q.OnlyMatching {
+		s.number(b, at, start)
+		s.lead(b, at, start)
+		s.matched(b, start, end)
+		s.covered, s.emitted, s.after = s.line, at+int64(next), s.q.After
+	}
+}
+
+// each calls fn for every match in the line b[start:end]. For a long line it looks through windows; whole ends say
+// that the line really begins or ends there.
+func (s *scan) each(b []byte, start, end int, wholeStart, wholeEnd bool, fn func(from, to int)) {
+	if end-start <= s.size.longLine && wholeStart && wholeEnd {
+		s.spans = s.sc.Spans(s.spans[:0], b, start, end)
+		for _, x := range s.spans {
+			fn(x[0], x[1])
+		}
+		return
+	}
+	next := start
+	step := s.size.longStep
+	for at := start; ; at += step {
+		left := max(start, at-s.size.longLap/16)
+		right := min(at+step+s.size.longLap, end)
+		s.spans = s.sc.Spans(s.spans[:0], b, left, right)
+		for _, x := range s.spans {
+			switch {
+			case x[0] < next, x[0] >= at+step && right < end:
+			case x[0] == left && (left > start || !wholeStart): // anchored to an end that is none
+			case x[1] == right && (right < end || !wholeEnd):
+			default:
+				fn(x[0], x[1])
+				next = x[1]
+			}
+		}
+		if right == end {
+			return
+		}
+		next = max(next, at+step)
+	}
+}
+
+// number brings s.line up to the line that starts at b[start].
+func (s *scan) number(b []byte, at int64, start int) {
+	from := int(s.mark - at)
+	if from < start {
+		s.line += bytes.Count(b[max(from, 0):start], newline)
+		s.mark = at + int64(start)
+	}
+}
+
+// lead puts out what is due between the last row and a match at b[start]: context after the former, context before the latter.
+func (s *scan) lead(b []byte, at int64, start int) {
+	gap := s.line - 1 - s.covered
+	if gap > 0 && s.after > 0 {
+		gap -= s.follow(b, at, min(s.after, gap))
+	}
+	k := min(gap, s.q.Before)
+	if k <= 0 {
+		return
+	}
+	from, have := start, 0
+	for have < k && from > 0 {
+		from = bytes.LastIndexByte(b[:from-1], '\n') + 1
+		have++
+	}
+	for i := have; i > 0; i-- {
+		next := lineAfter(b, from)
+		s.context(b[from:next], s.line-i)
+		from = next
+	}
+}
+
+// follow puts out up to k lines of context from s.emitted on and says how many there were.
+func (s *scan) follow(b []byte, at int64, k int) int {
+	from, n := int(s.emitted-at), 0
+	if from < 0 {
+		s.after = 0
+		return 0
+	}
+	for ; n < k && from < len(b); n++ {
+		next := lineAfter(b, from)
+		s.covered++
+		s.context(b[from:next], s.covered)
+		from = next
+	}
+	s.emitted = at + int64(from)
+	s.after -= n
+	return n
+}
+
+// trail puts out the context after the last match as far as the chunk reaches.
+func (s *scan) trail(b []byte, at int64) {
+	if s.after > 0 {
+		s.follow(b, at, s.after)
+	}
+}
+
+// full: no more rows are wanted, only counts.
+func (s *scan) full() bool { return s.want >= 0 && len(s.out) >= s.want }
+
+func (s *scan) context(line []byte, number int) {
+	s.rows++
+	if s.full() {
+		return
+	}
+	line = trimEnd(line)
+	text, from, cut := cutText(line, 0, s.q.columns())
+	s.out = append(s.out, Row{Line: number, Text: text, Context: true, Cut: cut, From: from, Bytes: len(line)})
+}
+
+func (s *scan) matched(b []byte, start, end int) {
+	s.rows++
+	if s.full() {
+		return
+	}
+	at := -1
+	s.first(b, start, end, &at)
+	line := b[start:end]
+	text, from, cut := cutText(trimEnd(line), max(at, 0), s.q.columns())
+	s.out = append(s.out, Row{Line: s.line, Text: text, Column: max(at, 0) + 1, Cut: cut, From: from, Bytes: len(line)})
+}
+
+// first finds where the first match of a line begins, relative to the line.
+func (s *scan) first(b []byte, start, end int, at *int) {
+	s.each(b, start, end, true, true, func(from, _ int) {
+		if *at < 0 {
+			*at = from - start
+		}
+	})
+}
+
+func (s *scan) only(b []byte, start, end, from, to int) {
+	s.rows++
+	if s.full() {
+		return
+	}
+	text, cutFrom, cut := cutText(b[from:to], 0, s.q.columns())
+	s.out = append(s.out, Row{Line: s.line, Text: text, Column: from - start + 1, Cut: cut, From: from - start + cutFrom, Bytes: end - start})
+}
+
+// trimEnd drops the line end.
+func trimEnd(line []byte) []byte {
+	line = bytes.TrimSuffix(line, newline)
+	return bytes.TrimSuffix(line, []byte{'\r'})
+}
+
+// piece takes a part of a line that no buffer holds. Matches longer than the overlap of the pieces may be missed, and
+// ends of pieces are not taken for ends of the line.
+func (s *scan) piece(c chunk) bool {
+	s.long = true
+	b := c.b
+	p := &s.part
+	if c.piece == pieceFirst {
+		*p = longPart{start: c.at + int64(c.from)}
+	}
+	end := len(b)
+	if c.piece == pieceLast {
+		end = c.from + len(trimEnd(b[c.from:]))
+	}
+	s.each(b, c.from, end, c.piece == pieceFirst, c.piece == pieceLast, func(from, to int) {
+		if c.at+int64(from) < p.seen {
+			return
+		}
+		p.seen = c.at + int64(to)
+		if p.matches == 0 {
+			text, cutFrom, _ := cutText(b[c.from:end], from-c.from, s.q.columns())
+			offset := int(c.at+int64(c.from)-p.start) + cutFrom
+			p.text = Row{Text: text, Column: int(c.at+int64(from)-p.start) + 1, Cut: true, From: offset}
+		}
+		p.matches++
+	})
+	if c.piece != pieceLast {
+		return s.text(b[c.from:])
+	}
+	if p.matches > 0 {
+		s.lines++
+		s.matches += p.matches
+		if s.q.Mode == Content {
+			s.rows++
+			if !s.full() {
+				p.text.Line, p.text.Bytes = s.line, int(c.at+int64(end)-p.start)
+				s.out = append(s.out, p.text)
+			}
+			s.covered, s.emitted, s.after = s.line, c.at+int64(len(b)), s.q.After
+		}
+	}
+	s.line++
+	s.mark = c.at + int64(len(b))
+	return s.text(b[c.from:])
+}

@@ -1,0 +1,298 @@
+package grep
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+
+	"moltisfs/grep/match"
+)
+
+// Search looks through the files of w. The result does not depend on the number of workers or on their luck.
+//
+// A context that reaches its deadline makes the result Partial; its cancellation is an error. Other errors are those
+// of the root, *GlobError and *TypeError. What could not be searched is counted in Result.Skipped.
+func Search(ctx context.Context, w Walk, q Query) (*Result, error) {
+	return searchSized(ctx, w, q, defaultSizes())
+}
+
+func searchSized(ctx context.Context, w Walk, q Query, size sizes) (*Result, error) {
+	if err := q.check(); err != nil {
+		return nil, err
+	}
+	s := &search{q: q, size: size, states: make([]state, w.workers()), big: make(chan []byte, 1)}
+	var err error
+	if s.filter, err = newFilter(q.Glob, q.Type); err != nil {
+		return nil, err
+	}
+	s.q.NonASCII = q.NonASCII || literalNonASCII(q.Matcher)
+	s.rows.k = window(q.Offset, q.Limit)
+	for i := range s.states {
+		s.states[i].newest.k = s.rows.k
+	}
+	s.big <- nil // made when first needed
+	res := &Result{Engine: q.Matcher.Engine()}
+	switch {
+	case w.File != nil:
+		dir, name := filepath.Split(w.Name)
+		res.Root = filepath.Clean(dir)
+		if dir == "" {
+			res.Root = ""
+		}
+		res.Skipped = walk(ctx, w, s, func(p *worker) { s.look(p, w.File, "", name, true) })
+	case w.Dir != nil:
+		res.Root = w.Dir.True()
+		res.Skipped = walk(ctx, w, s, nil)
+	default:
+		return nil, errors.New("grep: Walk needs a Dir or a File")
+	}
+	if res.Partial, err = ended(ctx); err != nil {
+		return nil, err
+	}
+	s.report(res)
+	return res, nil
+}
+
+// search is the visitor of Search.
+type search struct {
+	*filter
+	q      Query
+	states []state
+	rows   rowKeeper
+	big    chan []byte
+	size   sizes
+}
+
+// state is one worker's.
+type state struct {
+	buf    []byte
+	scan   scan
+	newest newest
+	totals Totals
+	_      [64]byte
+}
+
+// report puts the workers' results together.
+func (s *search) report(res *Result) {
+	all := &s.states[0].newest
+	for i := range s.states {
+		st := &s.states[i]
+		t := &res.Totals
+		t.Files += st.totals.Files
+		t.Lines += st.totals.Lines
+		t.Matches += st.totals.Matches
+		t.Rows += st.totals.Rows
+		t.Scanned += st.totals.Scanned
+		if i > 0 {
+			all.merge(&st.newest)
+		}
+		if st.scan.sc != nil {
+			s.q.Matcher.Put(st.scan.sc)
+		}
+	}
+	if s.q.Mode == Content {
+		res.Rows = s.rows.page(res.Root, s.q.Offset, s.q.Limit)
+		res.Truncated = len(res.Rows) < res.Totals.Rows
+		return
+	}
+	res.Files = all.page(res.Root, s.q.Offset, s.q.Limit)
+	res.Truncated = len(res.Files) < res.Totals.Files
+}
+
+func (s *search) file(w *worker, n *node, name string) {
+	f, err := n.dir.OpenFile(name)
+	if err != nil {
+		w.skipped.failed(err)
+		return
+	}
+	s.look(w, f, n.rel(), name, false)
+}
+
+// ready gives the worker's state with its buffer and scanner.
+func (s *search) ready(w *worker) *state {
+	st := &s.states[w.id]
+	if st.buf == nil {
+		st.buf = make([]byte, s.size.buffer)
+		st.scan.q, st.scan.size = &s.q, &s.size
+	}
+	if st.scan.sc == nil {
+		st.scan.sc = s.q.Matcher.Scanner()
+	}
+	return st
+}
+
+// look searches one open file and closes it, unless it is the caller's own.
+func (s *search) look(w *worker, f File, rel, name string, keep bool) {
+	st := s.ready(w)
+	t := &target{search: s, file: f, info: f.Info(), rel: rel, name: name, keep: keep}
+	if s.q.MaxFileBytes > 0 && t.info.Size > s.q.MaxFileBytes {
+		w.skipped.TooLarge++
+		t.close()
+		return
+	}
+	n, eof, err := readAll(f, t.info.Size, st.buf)
+	switch {
+	case err != nil:
+		w.skipped.Unreadable++
+		t.close()
+		return
+	case n == 0:
+		t.close()
+		return
+	}
+	st.totals.Scanned++
+	st.scan.reset(s.rowsWanted(rel, name))
+	b := st.buf[:n]
+	kind := sniff(b)
+	switch {
+	case kind == isBinary:
+		w.skipped.Binary++
+	case kind != isText:
+		t.decoded(w, st, kind.decoder())
+	case s.q.NonASCII && !validSoFar(b, eof):
+		t.legacy(w, st, b)
+	case s.q.Multiline:
+		t.multiline(w, st, f, n, eof)
+	case eof:
+		st.scan.single = true
+		st.scan.chunk(chunk{b: b[bomLen(b):], last: true, at: int64(bomLen(b))})
+		t.finish(w, &st.scan, nil)
+	case t.info.Size >= s.size.split && len(s.states) > 1:
+		t.split(w, st)
+		return // closed by whoever finishes it
+	default:
+		t.stream(w, st, f, n)
+	}
+	t.close()
+}
+
+// readAll is readFull for a file of a known size: having read just that much, it does not ask for more.
+func readAll(f File, size int64, buf []byte) (n int, eof bool, err error) {
+	if size <= 0 || size >= int64(len(buf)) {
+		return readFull(f, buf)
+	}
+	n, err = f.Read(buf)
+	switch {
+	case err == io.EOF || err == nil && int64(n) == size:
+		return n, true, nil
+	case err != nil:
+		return n, false, err
+	}
+	k, eof, err := readFull(f, buf[n:])
+	return n + k, eof, err
+}
+
+func readFull(f io.Reader, buf []byte) (n int, eof bool, err error) {
+	for n < len(buf) {
+		k, err := f.Read(buf[n:])
+		n += k
+		if err == io.EOF {
+			return n, true, nil
+		}
+		if err != nil {
+			return n, false, err
+		}
+	}
+	return n, false, nil
+}
+
+// target is the file being searched.
+type target struct {
+	*search
+	file      File
+	info      Info
+	rel, name string
+	keep      bool
+	bytes     bool // searched as it is, whatever its encoding
+}
+
+func (t *target) close() {
+	if !t.keep {
+		t.file.Close()
+	}
+}
+
+// rowsWanted is how many rows of a file are of use.
+func (s *search) rowsWanted(rel, name string) int {
+	if s.q.Mode != Content {
+		return 0
+	}
+	return s.rows.wants(rel, name)
+}
+
+// stream searches r in chunks; n bytes of it are in the buffer already.
+func (t *target) stream(w *worker, st *state, r io.Reader, n int) {
+	x := stream{r: r, buf: st.buf, n: n, big: t.big, size: &t.size, lines: t.q.Before, stop: w.walk.stop.Load}
+	bad := []byte(nil)
+	err := x.run(func(c chunk) bool {
+		if c.at == 0 && c.from == 0 {
+			k := bomLen(c.b)
+			c.b, c.at = c.b[k:], int64(k)
+		}
+		if t.q.NonASCII && !t.bytes && c.piece == pieceNone && !validSoFar(c.b[c.from:], c.last) && mostlyLegacy(c.b[c.from:]) {
+			bad = append(bad, sample(c.b[c.from:])...)
+			return false
+		}
+		return st.scan.chunk(c)
+	})
+	if bad != nil {
+		t.legacy(w, st, bad)
+		return
+	}
+	t.finish(w, &st.scan, err)
+}
+
+// finish takes what the scan of a file found. A scan that was stopped by the deadline counts as far as it came.
+func (t *target) finish(w *worker, c *scan, err error) {
+	st := &t.states[w.id]
+	if err != nil && !errors.Is(err, errStopped) {
+		w.skipped.Unreadable++
+		return
+	}
+	if c.sc != nil && c.sc.Err() != nil {
+		w.skipped.Backtrack++
+		t.q.Matcher.Put(c.sc)
+		c.sc = t.q.Matcher.Scanner()
+	}
+	if c.binary {
+		w.skipped.Binary++
+		return
+	}
+	if c.long {
+		w.skipped.LongLines++
+	}
+	if c.lines == 0 {
+		return
+	}
+	st.totals.Files++
+	st.totals.Rows += c.rows
+	if t.q.Mode != FilesWithMatches {
+		st.totals.Lines += c.lines
+	}
+	st.totals.Matches += c.matches
+	if t.q.Mode == Content {
+		t.presentable(c.out)
+		t.search.rows.add(t.rel+t.name, c.out)
+		return
+	}
+	h := FileHit{ModTime: t.info.ModTime, Size: t.info.Size, Matches: c.matches}
+	if t.q.Mode == Count {
+		h.Lines = c.lines
+	}
+	st.newest.add(h, t.rel, t.name)
+}
+
+// literalNonASCII says whether a literal that every match needs holds bytes outside ASCII.
+func literalNonASCII(m *match.Matcher) bool {
+	for _, c := range m.RequiredLiterals() {
+		for _, l := range c.Any {
+			for i := 0; i < len(l); i++ {
+				if l[i] >= 0x80 {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,217 @@
+package grep
+
+import (
+	"bytes"
+	"errors"
+	"io"
+)
+
+// sizes are the memory of a search, in bytes. Tests shrink them to reach every seam.
+type sizes struct {
+	buffer   int   // each worker's
+	big      int   // the one big buffer of a search, for lines and multiline texts over buffer
+	pieceLap int   // pieces of a line over big overlap by this
+	multiLap int   // windows of a multiline text over big overlap by this
+	longLine int   // matches of a line over this are found window by window, so that their list stays small;
+	longStep int   // a window begins every longStep
+	longLap  int   // and reaches longLap into the next: a longer match may be missed on such a line
+	split    int64 // files from here on are shared between workers,
+	segment  int64 // in ranges of this much
+}
+
+func defaultSizes() sizes {
+	return sizes{
+		buffer: 256 << 10, big: 8 << 20, pieceLap: 64 << 10, multiLap: 1 << 20,
+		longLine: 256 << 10, longStep: 256 << 10, longLap: 64 << 10,
+		split: 4 << 20, segment: 1 << 20,
+	}
+}
+
+// chunk is some whole lines of a file.
+type chunk struct {
+	b     []byte // b[:from] was seen before and is there for context
+	from  int
+	last  bool // nothing follows
+	piece int  // 0: whole lines; otherwise b[from:] is a part of one line: pieceFirst, pieceMiddle or pieceLast
+	at    int64
+}
+
+const (
+	pieceNone = iota
+	pieceFirst
+	pieceMiddle
+	pieceLast
+)
+
+// stream cuts a reader into chunks that end at line ends, in the worker's buffer, or in the search's one big buffer when
+// a line does not fit. fn returns false to stop.
+type stream struct {
+	r     io.Reader
+	buf   []byte
+	n     int         // bytes in buf that were read already
+	big   chan []byte // holds the big buffer while it is free
+	size  *sizes
+	lines int   // lines of context to keep in front of a chunk
+	skip  bool  // begin after the first line end: the reader starts one byte before a range
+	limit int64 // lines that start at or after this offset are not wanted; 0: none
+	at    int64 // offset of buf[0]
+	stop  func() bool
+}
+
+var errStopped = errors.New("stopped")
+
+// run feeds fn. It returns errStopped when stop said so, and read errors as they are.
+func (s *stream) run(fn func(c chunk) bool) error {
+	own := s.buf
+	borrowed := false
+	defer func() {
+		if borrowed {
+			s.big <- s.buf
+		}
+	}()
+	from, piece := 0, pieceNone
+	for {
+		if s.stop() {
+			return errStopped
+		}
+		eof, err := s.fill()
+		if err != nil {
+			return err
+		}
+		b := s.buf[:s.n]
+		if s.skip {
+			k := bytes.IndexByte(b, '\n')
+			switch {
+			case k < 0 && eof:
+				return nil
+			case k < 0:
+				s.at += int64(s.n)
+				s.n = 0
+				if s.limit > 0 && s.at > s.limit {
+					return nil
+				}
+				continue
+			}
+			s.skip = false
+			s.shift(k + 1) // what is in front of a chunk must be whole lines
+			b = s.buf[:s.n]
+		}
+		if s.limit > 0 && s.at+int64(from) >= s.limit && piece == pieceNone {
+			return nil
+		}
+		end := len(b)
+		last := eof
+		if s.limit > 0 {
+			// The last line wanted is the one that holds the byte before limit.
+			if k := s.limit - 1 - s.at; k < int64(len(b)) {
+				if e := bytes.IndexByte(b[max(k, 0):], '\n'); e >= 0 {
+					end, last = int(max(k, 0))+e+1, true
+				}
+			}
+		}
+		if !last {
+			end = bytes.LastIndexByte(b[from:], '\n') + 1 + from
+		}
+		if end == from && !last {
+			// Not one whole line. First the buffer grows, then context gives way, then the line is cut.
+			if !borrowed && len(s.buf) < s.size.big {
+				borrowed = s.borrow()
+				continue
+			}
+			if from > 0 && piece == pieceNone {
+				s.shift(from)
+				from = 0
+				continue
+			}
+			kind := pieceMiddle
+			if piece == pieceNone {
+				kind = pieceFirst
+			}
+			if !fn(chunk{b: b, from: from, piece: kind, at: s.at}) {
+				return nil
+			}
+			piece = kind
+			s.shift(s.n - s.size.pieceLap)
+			from = 0
+			continue
+		}
+		if piece != pieceNone {
+			k := bytes.IndexByte(b[:end], '\n') + 1
+			if k == 0 {
+				k = end
+			}
+			if !fn(chunk{b: b[:k], from: from, piece: pieceLast, last: last && k == end, at: s.at}) {
+				return nil
+			}
+			piece = pieceNone
+			if last && k == end {
+				return nil
+			}
+			s.shift(k)
+			from = 0
+			continue
+		}
+		if !fn(chunk{b: b[:end], from: from, last: last, at: s.at}) || last {
+			return nil
+		}
+		keep, whole := contextStart(b[:end], s.lines, len(s.buf)/2)
+		switch {
+		case !whole && !borrowed && len(s.buf) < s.size.big:
+			borrowed = s.borrow()
+			keep, _ = contextStart(b[:end], s.lines, len(s.buf)/2)
+		case borrowed && s.n-keep <= len(own)/2:
+			// The long lines are over: the big buffer goes to whoever waits for it.
+			s.n = copy(own, s.buf[keep:s.n])
+			s.at += int64(keep)
+			s.big <- s.buf
+			s.buf, borrowed, from = own, false, end-keep
+			continue
+		}
+		s.shift(keep)
+		from = end - keep
+	}
+}
+
+// borrow goes on in the big buffer, when it is free.
+func (s *stream) borrow() bool {
+	b := <-s.big
+	if b == nil {
+		b = make([]byte, s.size.big)
+	}
+	copy(b, s.buf[:s.n])
+	s.buf = b
+	return true
+}
+
+// fill reads until the buffer is full or the reader at its end.
+func (s *stream) fill() (eof bool, err error) {
+	for s.n < len(s.buf) {
+		n, err := s.r.Read(s.buf[s.n:])
+		s.n += n
+		if err == io.EOF {
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+func (s *stream) shift(k int) {
+	s.n = copy(s.buf, s.buf[k:s.n])
+	s.at += int64(k)
+}
+
+// contextStart is where the last lines of b begin, at most room bytes before its end; whole says that they all found room.
+func contextStart(b []byte, lines, room int) (start int, whole bool) {
+	k := len(b)
+	for ; lines > 0 && k > 0; lines-- {
+		p := bytes.LastIndexByte(b[:k-1], '\n') + 1
+		if len(b)-p > room {
+			return k, false
+		}
+		k = p
+	}
+	return k, true
+}
