@@ -1,35 +1,40 @@
 module moltisfs
 
-go 1.26
-require filippo.io/age v1.3.2
-require filippo.io/hpke v0.4.0
-require github.com/BurntSushi/toml v1.6.0
-require github.com/dlclark/regexp2 v1.12.0
-require github.com/dustin/go-humanize v1.1.0
-require github.com/ebitengine/purego v0.10.1
-require github.com/gabriel-vasile/mimetype v1.4.16
-require github.com/gen2brain/avif v0.5.3
-require github.com/google/jsonschema-go v0.4.3
-require github.com/google/uuid v1.6.0
-require github.com/jolestar/go-commons-pool/v2 v2.1.2
-require github.com/klauspost/compress v1.20.3
-require github.com/klippa-app/go-pdfium v1.19.8
-require github.com/ledongthuc/pdf v0.0.0-20260907135840-6c8c28e0e8a0
-require github.com/mattn/go-isatty v0.0.24
-require github.com/modelcontextprotocol/go-sdk v1.8.0
-require github.com/ncruces/go-strftime v1.1.0
-require github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec
-require github.com/rogpeppe/go-internal v1.16.0
-require github.com/tetratelabs/wazero v1.12.0
-require github.com/ulikunitz/xz v0.5.15
-require github.com/wlynxg/chardet v1.0.5
-require golang.org/x/crypto v0.58.0
-require golang.org/x/image v0.47.0
-require golang.org/x/net v0.62.0
-require golang.org/x/sys v0.49.0
-require golang.org/x/text v0.43.0
-require golang.org/x/tools v0.52.0
-require modernc.org/libc v1.79.0
-require modernc.org/mathutil v1.7.1
-require modernc.org/memory v1.12.1
-require modernc.org/sqlite v1.61.1
+go 1.26.0
+
+require (
+	filippo.io/age v1.3.2
+	github.com/BurntSushi/toml v1.6.0
+	github.com/dlclark/regexp2 v1.12.0
+	github.com/gabriel-vasile/mimetype v1.4.16
+	github.com/gen2brain/avif v0.5.3
+	github.com/google/jsonschema-go v0.4.3
+	github.com/klauspost/compress v1.20.3
+	github.com/klippa-app/go-pdfium v1.19.8
+	github.com/ledongthuc/pdf v0.0.0-20260907135840-6c8c28e0e8a0
+	github.com/rogpeppe/go-internal v1.16.0
+	github.com/tetratelabs/wazero v1.12.0
+	github.com/ulikunitz/xz v0.5.15
+	github.com/wlynxg/chardet v1.0.5
+	golang.org/x/image v0.47.0
+	golang.org/x/net v0.62.0
+	golang.org/x/sys v0.49.0
+	golang.org/x/text v0.43.0
+	modernc.org/sqlite v1.61.1
+)
+
+require (
+	filippo.io/hpke v0.4.0 // indirect
+	github.com/dustin/go-humanize v1.1.0 // indirect
+	github.com/ebitengine/purego v0.10.1 // indirect
+	github.com/google/uuid v1.6.0 // indirect
+	github.com/jolestar/go-commons-pool/v2 v2.1.2 // indirect
+	github.com/mattn/go-isatty v0.0.24 // indirect
+	github.com/ncruces/go-strftime v1.1.0 // indirect
+	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
+	golang.org/x/crypto v0.58.0 // indirect
+	golang.org/x/tools v0.52.0 // indirect
+	modernc.org/libc v1.79.0 // indirect
+	modernc.org/mathutil v1.7.1 // indirect
+	modernc.org/memory v1.12.1 // indirect
+)

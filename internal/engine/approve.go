@@ -29,7 +29,7 @@ func (e *Engine) ask(ctx context.Context, c *Call, ts targets, m *Mutation) (gra
 	q.Expires = e.now().Add(wait)
 	asking, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	c.Trace.Approval = q.ID
+	c.Trace.Digest = q.Digest
 	a, err := who.Ask(asking, q)
 	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		if ctx.Err() != nil {
@@ -40,18 +40,18 @@ func (e *Engine) ask(ctx context.Context, c *Call, ts targets, m *Mutation) (gra
 	if err != nil {
 		a = approval.Answer{Decision: approval.TimedOut}
 	}
+	c.Trace.Approval = a.Decision.String()
+	if a.By != "" {
+		c.Trace.Approval += " by " + a.By
+	}
 	switch a.Decision {
 	case approval.Approved:
-		c.Trace.Decision = "approved"
 		return "approved", nil
 	case approval.TimedOut:
-		c.Trace.Decision = "timed_out"
 		return "", &ApprovalError{State: "timed_out", Path: ts[0].True}
 	case approval.NobodyToAsk:
-		c.Trace.Decision = "nobody"
 		return "", &ApprovalError{State: "nobody", Path: ts[0].True, Reason: a.Reason}
 	}
-	c.Trace.Decision = "denied"
 	return "", &ApprovalError{State: "denied", Path: ts[0].True, Reason: a.Reason}
 }
 
@@ -64,7 +64,11 @@ func (e *Engine) question(c *Call, ts targets, m *Mutation) approval.Question {
 		added, removed := edit.Counts(hunks)
 		q.Added, q.Removed = q.Added+added, q.Removed+removed
 		diff.WriteString(edit.Unified(t.True, hunks))
-		plan.Paths = append(plan.Paths, approval.PlannedPath{Path: t.True, Before: t.Before.Hash, After: t.After.Hash})
+		change := approval.Change{Path: t.True, Before: t.Before.Hash, After: t.After.Hash}
+		if m := t.After.Meta; m != nil && m.Mode != t.Before.Meta.Mode {
+			change.Mode = m.Mode.String()
+		}
+		plan.Changes = append(plan.Changes, change)
 		q.Warnings = append(q.Warnings, warnings(t)...)
 	}
 	q.Diff, q.Digest = diff.String(), plan.Digest()

@@ -37,6 +37,7 @@ import (
 	"moltisfs/internal/audit"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"
+	"moltisfs/internal/policy"
 )
 
 // Options is what an Engine is made of. All fields are needed but Logger and Approver.
@@ -134,10 +135,9 @@ type Trace struct {
 	Paths         []string // canonical where known, as spelled else
 	Before, After string   // content hashes of the first path
 	Bytes         int64    // bytes read or written
-	Decision      string   // "approved", "denied", "timed_out", "nobody", "" when nobody was asked
-	Approval      string   // id of the question
+	Approval      string   // "approved by terminal", "denied", …; "" when nobody was asked
+	Digest        string   // of the plan that was put before them
 	Checkpoint    string
-	intended      bool
 }
 
 // Record writes the outcome of a call. outcome is "ok" or the kind of the refusal.
@@ -146,6 +146,9 @@ func (e *Engine) Record(c *Call, start time.Time, outcome string, cause error) e
 	r.Outcome, r.Duration = outcome, e.now().Sub(start)
 	if cause != nil {
 		r.Error = cause.Error()
+		if denied, ok := errors.AsType[*policy.Denied](cause); ok {
+			r.Rule, r.Decision = denied.Rule, decision(denied.Rule)
+		}
 	}
 	return e.log.Append(r)
 }
@@ -155,8 +158,15 @@ func (e *Engine) record(c *Call, phase string) audit.Record {
 	return audit.Record{
 		Time: e.now(), Phase: phase, Call: c.ID, Principal: c.Principal, Session: c.Session, Tool: c.Tool,
 		Paths: t.Paths, Before: t.Before, After: t.After, Bytes: t.Bytes,
-		Decision: t.Decision, Approval: t.Approval, Checkpoint: t.Checkpoint,
+		Decision: decision(""), Approval: t.Approval, Digest: t.Digest, Checkpoint: t.Checkpoint,
 	}
+}
+
+func decision(rule string) string {
+	if rule != "" {
+		return "denied"
+	}
+	return "allowed"
 }
 
 func (c *Call) key() ledger.Key { return ledger.Key{Principal: c.Principal, Session: c.Session} }

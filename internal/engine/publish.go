@@ -248,7 +248,6 @@ func (e *Engine) intend(c *Call, ts targets) error {
 	if err := e.log.Append(r); err != nil {
 		return &hostError{"writing the audit record", err}
 	}
-	c.Trace.intended = true
 	return nil
 }
 

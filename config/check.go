@@ -1,0 +1,164 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"moltisfs/internal/glob"
+)
+
+// Check finds what is wrong with the values themselves, all of it, as joined *Problem in the order of the keys. Decode has
+// called it already; a Config made in Go has to be checked before it is used.
+func (c Config) Check() error {
+	var errs []error
+	for _, p := range c.problems() {
+		errs = append(errs, &p.Problem)
+	}
+	return errors.Join(errs...)
+}
+
+// finding is a problem that may rest on another key's value: pointless to report when that one is broken already.
+type finding struct {
+	Problem
+	needs string
+}
+
+func (c Config) problems() []*finding {
+	var out []*finding
+	add := func(key, why, hint string) *finding {
+		f := &finding{Problem: Problem{Key: key, Why: why, Hint: hint, glob: -1}}
+		out = append(out, f)
+		return f
+	}
+	fs, cp := c.Tools.FS, c.Tools.FS.Checkpoint
+
+	schema().walk(func(f *field) {
+		switch v := f.value(&c); {
+		case f.section():
+		case f.enum != nil:
+			if s := v.String(); !slices.Contains(f.enum, s) {
+				hint := "use one of " + quoted(f.enum)
+				if near := nearest(s, f.enum); near != "" {
+					hint = "did you mean " + strconv.Quote(near) + "? Allowed: " + quoted(f.enum)
+				}
+				add(f.key, strconv.Quote(s)+" is not known", hint)
+			}
+		case f.typ == durationType:
+			switch d := Duration(v.Int()); {
+			case d < 0:
+				add(f.key, "must not be negative: "+d.String(), f.form())
+			case d == 0 && f.key != keepWithin:
+				add(f.key, "must be more than 0", f.form())
+			}
+		case v.CanInt():
+			switch n := v.Int(); {
+			case n < 0:
+				add(f.key, "must not be negative: "+strconv.FormatInt(n, 10), f.form())
+			case n == 0 && f.sample == "" && f.key != keepLast:
+				add(f.key, "must be more than 0", f.form())
+			}
+		}
+		switch f.key {
+		case "tools.fs.workspace_root":
+			checkRoot(f.key, fs.WorkspaceRoot, add)
+		case "tools.fs.allow_paths":
+			checkGlobs(f.key, fs.AllowPaths, false, add)
+		case "tools.fs.deny_paths":
+			checkGlobs(f.key, fs.DenyPaths, false, add)
+		case "tools.fs.must_read_before_write":
+			if fs.MustReadBeforeWrite && !fs.TrackReads {
+				add(f.key, "needs track_reads = true, which is false", "add track_reads = true").needs = "tools.fs.track_reads"
+			}
+		case "tools.fs.checkpoint.max_bytes":
+			if cp.MaxBytes > 0 && cp.MaxFileBytes > cp.MaxBytes {
+				add(f.key, fmt.Sprintf("%d is less than max_file_bytes, %d", cp.MaxBytes, cp.MaxFileBytes),
+					"the store must have room for the largest file").needs = "tools.fs.checkpoint.max_file_bytes"
+			}
+		case keepLast:
+			if cp.KeepLast == 0 && cp.KeepWithin == 0 {
+				add(f.key, "0, and keep_within is 0 as well: nothing would be kept",
+					"set one of the two, or checkpoint_before_mutation = false").needs = keepWithin
+			}
+		case "tools.fs.checkpoint.exclude":
+			checkGlobs(f.key, cp.Exclude, true, add)
+		case "tools.fs.checkpoint.encrypt_to":
+			if r := cp.EncryptTo; r != "" && !strings.HasPrefix(r, "age1") && !strings.HasPrefix(r, "ssh-") {
+				add(f.key, "not an age recipient", `it begins with "age1", or is an SSH public key`)
+			}
+		case "tools.policy.allow":
+			checkNames(f.key, c.Tools.Policy.Allow, add)
+		case "tools.policy.deny":
+			checkNames(f.key, c.Tools.Policy.Deny, add)
+		}
+	})
+	return out
+}
+
+const (
+	keepLast   = "tools.fs.checkpoint.keep_last"
+	keepWithin = "tools.fs.checkpoint.keep_within"
+)
+
+type adder func(key, why, hint string) *finding
+
+func checkRoot(key, root string, add adder) {
+	switch {
+	case root == "":
+	case strings.HasPrefix(root, "~"):
+		add(key, "~ is not expanded", "write the home directory out")
+	case strings.HasPrefix(root, "$"):
+		add(key, "variables are not expanded", "write the directory out")
+	case strings.ContainsRune(root, 0):
+		add(key, "holds a NUL byte", "")
+	case !filepath.IsAbs(root):
+		add(key, strconv.Quote(root)+" is not absolute", "begin it with /")
+	case strings.TrimSpace(root) != root:
+		add(key, "has blanks around it", "remove them")
+	case filepath.Clean(root) != strings.TrimSuffix(root, string(filepath.Separator)) && root != filepath.Clean(root):
+		add(key, strconv.Quote(root)+` holds ".", ".." or an empty name`, "write "+quote(filepath.Clean(root)))
+	}
+}
+
+// checkGlobs: with anyDepth, a glob without a slash stands for any depth.
+func checkGlobs(key string, globs []string, anyDepth bool, add adder) {
+	for i, g := range globs {
+		var before string
+		if anyDepth && g != "" && !strings.Contains(g, "/") {
+			before = "**/"
+		}
+		var bad *glob.SyntaxError
+		if errors.As(glob.CheckRule(before+g), &bad) {
+			p := add(fmt.Sprintf("%s[%d]", key, i), fmt.Sprintf("bad glob %s: %s", quote(g), bad.Why), "")
+			p.glob = max(bad.Offset-len(before), 0)
+		}
+	}
+}
+
+func checkNames(key string, names []string, add adder) {
+	for i, n := range names {
+		at := fmt.Sprintf("%s[%d]", key, i)
+		switch star := strings.IndexByte(n, '*'); {
+		case n == "":
+			add(at, "is empty", "leave it out")
+		case strings.ContainsAny(n, " \t\r\n"):
+			add(at, strconv.Quote(n)+" holds a blank", "one name an entry")
+		case star >= 0 && star < len(n)-1:
+			add(at, strconv.Quote(n)+": a star can only stand at the end", "write "+quote(n[:star+1])+" or the whole name").glob = star
+		}
+	}
+}
+
+func quoted(words []string) string {
+	var b strings.Builder
+	for i, w := range words {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(strconv.Quote(w))
+	}
+	return b.String()
+}

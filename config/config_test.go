@@ -1,0 +1,426 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+)
+
+var update = flag.Bool("update", false, "rewrite moltis.example.toml")
+
+// unjoin gives the problems of a joined error.
+func unjoin(t *testing.T, err error) []*Problem {
+	t.Helper()
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		t.Fatalf("%T is not a joined error", err)
+	}
+	var out []*Problem
+	for _, e := range joined.Unwrap() {
+		var p *Problem
+		if !errors.As(e, &p) {
+			t.Fatalf("%T among the problems", e)
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func TestSeedExample(t *testing.T) {
+	c, err := Decode([]byte(`
+[tools.policy]
+allow = ["exec", "browser", "memory", "Read", "Glob", "Grep"]
+
+[tools.fs]
+workspace_root = "/home/user/project"
+allow_paths = ["/home/user/project/**"]
+deny_paths  = ["/home/user/project/.env*", "/home/user/project/secrets/**"]
+track_reads = true
+must_read_before_write = true
+max_read_bytes = 10_485_760  # 10 MB
+binary_policy = "base64"
+respect_gitignore = false
+checkpoint_before_mutation = true
+context_window_tokens = 200000
+approval_timeout = "2m"
+[tools.fs.checkpoint]
+keep_within = "30d"
+`), "m.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Default()
+	want.Tools.Policy.Allow = []string{"exec", "browser", "memory", "Read", "Glob", "Grep"}
+	fs := &want.Tools.FS
+	fs.WorkspaceRoot = "/home/user/project"
+	fs.AllowPaths = []string{"/home/user/project/**"}
+	fs.DenyPaths = []string{"/home/user/project/.env*", "/home/user/project/secrets/**"}
+	fs.TrackReads, fs.MustReadBeforeWrite, fs.CheckpointBeforeMutation = true, true, true
+	fs.BinaryPolicy, fs.RespectGitignore, fs.ContextWindowTokens = "base64", false, 200000
+	fs.Checkpoint.KeepWithin = Duration(30 * 24 * time.Hour)
+	if !reflect.DeepEqual(c, want) {
+		t.Errorf("got  %+v\nwant %+v", c, want)
+	}
+	again, err := Decode(c.TOML(), "again.toml")
+	if err != nil || !reflect.DeepEqual(c, again) {
+		t.Errorf("TOML does not come back: %v\n%s", err, c.TOML())
+	}
+}
+
+func TestEmptyIsDefault(t *testing.T) {
+	for _, src := range []string{"", "\ufeff", "# nothing\n", "[tools]\n[tools.fs]\n[tools.policy]\n"} {
+		if c, err := Decode([]byte(src), "m.toml"); err != nil || !reflect.DeepEqual(c, Default()) {
+			t.Errorf("%q: %v", src, err)
+		}
+	}
+	if err := Default().Check(); err != nil {
+		t.Errorf("Default is not valid: %v", err)
+	}
+}
+
+// Everything that is wrong is told at once, in file order, with its place.
+func TestAllProblemsAtOnce(t *testing.T) {
+	src := strings.TrimLeft(`
+track_reads = true
+[tool.fs]
+x = 1
+[tools.fss]
+[tools.fs]
+treck_reads = true
+must_read_before_write = true
+binary_policy = "base46"
+max_read_bytes = "10MB"
+workspace_root = "proj"
+deny_paths = ["/a", "/b/é/[x", "c/d", 7,
+  "/ok/../x" ]
+approval_timeout = 120
+allow = []
+respect_gitignore = "yes"
+image_max_edge = 0
+image_max_bytes = 1.5
+context_window_tokens = 0
+search_deadline = "soon"
+[server]
+port = 1
+[tools.policy]
+deny = ["Wr*te", ""]
+[tools.fs.checkpoint]
+max_bytes = 10
+keep_within = "-1h"
+exclude = ["*.pem", "*.[k", "a/b"]
+encrypt_to = "me"
+`, "\n")
+	want := `
+m.toml:1:1: track_reads: unknown key; it belongs under [tools.fs]
+m.toml:2:2: tool: unknown section; did you mean [tools.fs]?
+m.toml:4:2: tools.fss: unknown section; did you mean [tools.fs]?
+m.toml:6:1: tools.fs.treck_reads: unknown key; did you mean "track_reads"?
+m.toml:7:26: tools.fs.must_read_before_write: needs track_reads = true, which is false; add track_reads = true
+m.toml:8:17: tools.fs.binary_policy: "base46" is not known; did you mean "base64"? Allowed: "reject", "base64"
+m.toml:9:18: tools.fs.max_read_bytes: must be a whole number, not the string "10MB"; sizes are bytes without a unit: 10000000 or 10485760
+m.toml:10:18: tools.fs.workspace_root: "proj" is not absolute; begin it with /
+m.toml:11:27: tools.fs.deny_paths[1]: bad glob "/b/é/[x": class is never closed; a literal bracket is \[
+m.toml:11:33: tools.fs.deny_paths[2]: bad glob "c/d": not absolute; begin with / or, for any depth, with **/
+m.toml:11:39: tools.fs.deny_paths[3]: must be a string, not 7; put it in quotes
+m.toml:12:8: tools.fs.deny_paths[4]: bad glob "/ok/../x": a ".." segment is never part of a true name
+m.toml:13:20: tools.fs.approval_timeout: must be a duration, not 120; write "120s" for seconds
+m.toml:14:1: tools.fs.allow: unknown key; it belongs under [tools.policy]
+m.toml:15:21: tools.fs.respect_gitignore: must be true or false, not the string "yes"; write respect_gitignore = true
+m.toml:16:18: tools.fs.image_max_edge: must be more than 0; write image_max_edge = 1568
+m.toml:17:19: tools.fs.image_max_bytes: must be a whole number, not 1.5; write image_max_bytes = 5242880
+m.toml:18:25: tools.fs.context_window_tokens: must be more than 0; leave the key out to have none
+m.toml:19:19: tools.fs.search_deadline: must be a duration, not the string "soon"; units are "ms", "s", "m", "h", "d"
+m.toml:20:2: server: unknown section; known sections: [tools.fs], [tools.fs.checkpoint], [tools.policy]
+m.toml:23:12: tools.policy.deny[0]: "Wr*te": a star can only stand at the end; write "Wr*" or the whole name
+m.toml:23:18: tools.policy.deny[1]: is empty; leave it out
+m.toml:25:13: tools.fs.checkpoint.max_bytes: 10 is less than max_file_bytes, 67108864; the store must have room for the largest file
+m.toml:26:15: tools.fs.checkpoint.keep_within: must not be negative: -3600s; write keep_within = "7d"
+m.toml:27:24: tools.fs.checkpoint.exclude[1]: bad glob "*.[k": class is never closed; a literal bracket is \[
+m.toml:27:30: tools.fs.checkpoint.exclude[2]: bad glob "a/b": not absolute; begin with / or, for any depth, with **/
+m.toml:28:14: tools.fs.checkpoint.encrypt_to: not an age recipient; it begins with "age1", or is an SSH public key
+`
+	_, err := Decode([]byte(src), "m.toml")
+	if got := "\n" + err.Error() + "\n"; got != want {
+		t.Errorf("got:%s", got)
+		g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+		for i := range min(len(g), len(w)) {
+			if g[i] != w[i] {
+				t.Errorf("first difference:\n got %s\nwant %s", g[i], w[i])
+				break
+			}
+		}
+	}
+}
+
+func TestProblems(t *testing.T) {
+	for _, c := range []struct {
+		src  string
+		want string // the whole error
+	}{
+		// Redefinitions that github.com/BurntSushi/toml v1.6.0 accepts, dropping a value in silence.
+		{"tools.fs.track_reads = true\ntools.fs = 2", "m:2:1: tools.fs: defined a second time, first on line 1; keep one of them\nm:2:12: tools.fs: a section, not a value; write its keys below [tools.fs]"},
+		{"tools = {fs = {track_reads = true}}\n[tools.policy]", "m:2:2: tools: defined a second time, first on line 1; keep one of them"},
+		{"tools.fs.track_reads = true\n[tools.fs]\nbinary_policy = \"no\"", "m:2:2: tools.fs: defined a second time, first on line 1; keep one of them\nm:3:17: tools.fs.binary_policy: \"no\" is not known; use one of \"reject\", \"base64\""},
+		// Those that it does find.
+		{"[tools.fs]\ntrack_reads = true\ntrack_reads = false", "m:3:1: tools.fs.track_reads: defined a second time; keep one of them"},
+		{"[tools.fs]\n[tools.fs]", "m:2:2: tools: defined a second time; keep one of them"},
+		// Syntax.
+		{"[tools.fs]\ntrack_reads = tru", "m:2:15: tools.fs.track_reads: expected value but found \"tru\" instead"},
+		{"[tools", "m:1:6: expected '.' or ']' to end table name, but got '\\x00' instead"},
+		{"\xff", "m:1:1: not valid UTF-8; save the file as UTF-8"},
+		{"# é\nx = \"\xff\"", "m:2:6: not valid UTF-8; save the file as UTF-8"},
+		// Sections and values in each other's place.
+		{"[[tools.fs]]\ntrack_reads = true", "m:1:3: tools.fs: given as a list of sections; write [tools.fs] once"},
+		{"[tools.fs.track_reads]\nx = 1", "m:1:2: tools.fs.track_reads: a value, not a section; write track_reads = false"},
+		{"[tools.fs]\ntrack_reads.x = 1", "m:2:1: tools.fs.track_reads: a value, not a section; write track_reads = false"},
+		{"[tools.fs]\ntrack_reads = {a = 1}", "m:2:15: tools.fs.track_reads: must be true or false, not a section; write track_reads = false"},
+		{"tools = 1", "m:1:9: tools: a section, not a value; write its keys below [tools]"},
+		{"[tools]\nfs = 3", "m:2:6: tools.fs: a section, not a value; write its keys below [tools.fs]"},
+		{"[tools]\nfs = {track_reads = true,\n  binry_policy = \"x\"}", "m:3:3: tools.fs.binry_policy: unknown key; did you mean \"binary_policy\"?"},
+		// Names.
+		{"[Tools.FS]\ntrack_reads = true", "m:1:2: Tools: unknown section; did you mean [tools.fs]?"},
+		{"[fs]\ntrack_reads = true", "m:1:2: fs: unknown section; did you mean [tools.fs]?"},
+		{"[checkpoint]", "m:1:2: checkpoint: unknown section; did you mean [tools.fs.checkpoint]?"},
+		{"[tools.fs.checkpiont]\nmax_bites = 1", "m:1:2: tools.fs.checkpiont: unknown section; did you mean [tools.fs.checkpoint]?"},
+		{"[tools.exec]", "m:1:2: tools.exec: unknown section; known sections: [tools.fs], [tools.fs.checkpoint], [tools.policy]"},
+		{"[tools.fs]\nTrack-Reads = true", "m:2:1: tools.fs.Track-Reads: unknown key; did you mean \"track_reads\"?"},
+		{"[tools.fs]\n\"tr\\u0061ck\" = 1", "m:2:1: tools.fs.track: unknown key; known here: workspace_root, allow_paths, deny_paths, track_reads, must_read_before_write, require_approval, approval_timeout, max_read_bytes, binary_policy, line_numbers, context_window_tokens, create_parents, edit_matching, hard_links, read_only_files, durability, respect_gitignore, regex_fallback, search_index, search_deadline, pdf_engine, image_max_edge, image_max_bytes, checkpoint_before_mutation"},
+		{"[tools.policy]\nprofile = 'coding'", "m:2:1: tools.policy.profile: unknown key; known here: allow, deny"},
+		{"[tools.policy]\n\"a b\" = 1", "m:2:1: tools.policy.\"a b\": unknown key; known here: allow, deny"},
+		{"[tools.fs]\nmax_bytes = 5", "m:2:1: tools.fs.max_bytes: unknown key; it belongs under [tools.fs.checkpoint]"},
+		// Values.
+		{"[tools.fs]\nworkspace_root = '~/x'", "m:2:18: tools.fs.workspace_root: ~ is not expanded; write the home directory out"},
+		{"[tools.fs]\nworkspace_root = '/a/../b'", "m:2:18: tools.fs.workspace_root: \"/a/../b\" holds \".\", \"..\" or an empty name; write \"/b\""},
+		{"[tools.fs]\nworkspace_root = ''", "m:2:18: tools.fs.workspace_root: is empty; leave the key out to have none"},
+		{"[tools.fs]\nworkspace_root = 2024-01-01", "m:2:18: tools.fs.workspace_root: must be a string, not a date; write workspace_root = \"/home/user/projects/my-app\""},
+		{"[tools.fs]\nallow_paths = '/x/**'", "m:2:15: tools.fs.allow_paths: must be a list of strings, not the string \"/x/**\"; write allow_paths = [\"/x/**\"]"},
+		{"[tools.fs]\nallow_paths = [['/x'], {a = 1}, '~/y', '/z ', \"/w\\t\"]", "m:2:16: tools.fs.allow_paths[0]: must be a string, not a list; put it in quotes\nm:2:24: tools.fs.allow_paths[1]: must be a string, not a section; put it in quotes\nm:2:34: tools.fs.allow_paths[2]: bad glob \"~/y\": ~ is not expanded; write the home directory out\nm:2:43: tools.fs.allow_paths[3]: bad glob \"/z \": ends in a blank\nm:2:50: tools.fs.allow_paths[4]: bad glob \"/w\\u0009\": ends in a blank"},
+		{"[tools.fs]\nallow_paths = [\n  # one\n  '''/x/[''', # two, ]\n]", "m:4:3: tools.fs.allow_paths[0]: bad glob \"/x/[\": class is never closed; a literal bracket is \\["},
+		{"[tools.fs]\ntrack_reads = 'true'", "m:2:15: tools.fs.track_reads: must be true or false, not the string \"true\"; write true without quotes"},
+		{"[tools.fs]\nmust_read_before_write = true\ntrack_reads = 1", "m:3:15: tools.fs.track_reads: must be true or false, not 1; write track_reads = false"},
+		{"[tools.fs]\nmax_read_bytes = -1", "m:2:18: tools.fs.max_read_bytes: must not be negative: -1; write max_read_bytes = 10485760"},
+		{"[tools.fs]\nmax_read_bytes = '10485760'", "m:2:18: tools.fs.max_read_bytes: must be a whole number, not the string \"10485760\"; write 10485760 without quotes"},
+		{"[tools.fs]\nmax_read_bytes = 1e7", "m:2:18: tools.fs.max_read_bytes: must be a whole number, not 1e+07; write 10000000"},
+		{"[tools.fs]\napproval_timeout = '0s'", "m:2:20: tools.fs.approval_timeout: must be more than 0; write approval_timeout = \"120s\""},
+		{"[tools.fs.checkpoint]\nkeep_last = 0\nkeep_within = '0s'", "m:2:13: tools.fs.checkpoint.keep_last: 0, and keep_within is 0 as well: nothing would be kept; set one of the two, or checkpoint_before_mutation = false"},
+	} {
+		_, err := Decode([]byte(c.src), "m")
+		got := "accepted"
+		if err != nil {
+			got = err.Error()
+			unjoin(t, err)
+		}
+		if got != c.want {
+			t.Errorf("%q:\n got %s\nwant %s", c.src, got, c.want)
+		}
+	}
+	if _, err := Decode([]byte("[tools.fs.checkpoint]\nkeep_last = 0"), "m"); err != nil {
+		t.Errorf("keep_last = 0 with keep_within: %v", err)
+	}
+}
+
+// Every enum, list and number of the schema refuses a wrong value: a key added later is covered too.
+func TestEveryKeyIsStrict(t *testing.T) {
+	schema().walk(func(f *field) {
+		if f.section() {
+			return
+		}
+		section := "[" + strings.TrimSuffix(f.key, "."+f.name) + "]\n"
+		wrong := []string{"1979-05-27", "[1]"}
+		switch {
+		case f.enum != nil:
+			wrong = append(wrong, `"neither"`, `""`, `"`+strings.ToUpper(f.enum[0])+`"`)
+		case f.typ == durationType:
+			wrong = append(wrong, `"-1s"`, `"1"`, `"99999999h"`, "5")
+		case f.typ.Kind() == reflect.Slice:
+			wrong = append(wrong, `[""]`, `["a "]`)
+		case f.typ.Kind() == reflect.Bool:
+			wrong = append(wrong, "0", `"false"`)
+		case f.typ.Kind() != reflect.String:
+			wrong = append(wrong, "-1", "true", "9223372036854775808")
+		}
+		for _, v := range wrong {
+			_, err := Decode([]byte(section+f.name+" = "+v), "m")
+			if err == nil {
+				t.Errorf("%s = %s is accepted", f.key, v)
+				continue
+			}
+			for _, p := range unjoin(t, err) {
+				if p.Line != 2 {
+					t.Errorf("%s = %s: %v has not the line", f.key, v, p)
+				}
+			}
+		}
+		if f.doc == "" || !strings.HasSuffix(f.doc, ".") {
+			t.Errorf("%s: the doc tag is no sentence: %q", f.key, f.doc)
+		}
+		for _, e := range f.enum {
+			if !strings.Contains(f.doc, e) {
+				t.Errorf("%s: the doc tag does not explain %q", f.key, e)
+			}
+		}
+	})
+}
+
+func TestCheckWithoutFile(t *testing.T) {
+	c := Default()
+	c.Tools.FS.MustReadBeforeWrite = true
+	c.Tools.FS.DenyPaths = []string{"/ok", "secrets/**"}
+	problems := unjoin(t, c.Check())
+	if len(problems) != 2 {
+		t.Fatalf("%v", c.Check())
+	}
+	if got, want := problems[0].Error(), `tools.fs.deny_paths[1]: bad glob "secrets/**": not absolute; begin with / or, for any depth, with **/`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if problems[1].Key != "tools.fs.must_read_before_write" || problems[1].Line != 0 {
+		t.Errorf("%+v", problems[1])
+	}
+}
+
+func TestTooLargeAndTooDeep(t *testing.T) {
+	for name, src := range map[string]string{
+		"large":    strings.Repeat("#", MaxSize+1),
+		"brackets": "x = " + strings.Repeat("[", MaxSize-10),
+		"nested":   "x = " + strings.Repeat("[", 500) + strings.Repeat("]", 500),
+		"inline":   "x = " + strings.Repeat("{a = ", 500) + "1" + strings.Repeat("}", 500),
+		"dotted":   strings.Repeat("a.", MaxSize/2-10) + "a = 1",
+		"header":   "[" + strings.Repeat("a.", MaxSize/2-10) + "a]",
+		"headers":  strings.Repeat("[a]\n", MaxSize/5),
+		"keys":     "[tools.fs]\n" + strings.Repeat("zzzzzzzzzzzzzzzzzzzz = 1\n", 2),
+	} {
+		_, err := Decode([]byte(src), "m")
+		if err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+		for _, p := range unjoin(t, err) {
+			if name != "large" && name != "headers" && name != "keys" && !strings.Contains(p.Why, "64") {
+				t.Errorf("%s: %.200s", name, p.Error())
+			}
+		}
+	}
+}
+
+// The example in the repository is what the schema says.
+func TestExampleFile(t *testing.T) {
+	const file = "../moltis.example.toml"
+	want := Example()
+	if *update {
+		if err := os.WriteFile(file, want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s is stale; run: go test ./config -run TestExampleFile -update", file)
+	}
+}
+
+func TestExampleDecodes(t *testing.T) {
+	c, err := Decode(Example(), "example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(c, Default()) {
+		t.Errorf("got  %+v\nwant %+v", c, Default())
+	}
+	commented := regexp.MustCompile(`(?m)^# ([a-z_]+ = )`)
+	if n := len(commented.FindAll(Example(), -1)); n != 3 {
+		t.Errorf("%d keys are commented out, want the 3 without a default", n)
+	}
+	c, err = Decode(commented.ReplaceAll(Example(), []byte("$1")), "example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fs := c.Tools.FS
+	if fs.WorkspaceRoot == "" || fs.ContextWindowTokens == 0 || fs.Checkpoint.EncryptTo == "" {
+		t.Errorf("a key is missing once it is uncommented: %+v", fs)
+	}
+}
+
+func TestTable(t *testing.T) {
+	rows := Table()
+	example := string(Example())
+	for _, r := range rows {
+		line := r.Key + " = " + r.Default
+		if r.Default == "" {
+			line = "# " + r.Key + " = "
+		}
+		if !strings.Contains(example, "\n"+line) {
+			t.Errorf("%s.%s: example has no %q", r.Section, r.Key, line)
+		}
+		if r.Doc == "" || r.Type == "" {
+			t.Errorf("%+v", r)
+		}
+	}
+	if len(rows) != 36 {
+		t.Errorf("%d rows; if a key was added, count it here", len(rows))
+	}
+}
+
+func TestDuration(t *testing.T) {
+	for in, want := range map[string]string{
+		"7d": "7d", "168h": "7d", "36h": "36h", "2m": "120s", "1h30m": "1h30m0s", "90s": "90s", "1500ms": "1.5s", "0s": "0s", "0d": "0s", "-5s": "-5s",
+	} {
+		var d Duration
+		if err := d.UnmarshalText([]byte(in)); err != nil || d.String() != want {
+			t.Errorf("%s: %s, %v; want %s", in, d, err, want)
+		}
+		var again Duration
+		if err := again.UnmarshalText([]byte(d.String())); err != nil || again != d {
+			t.Errorf("%s does not come back from %s", in, d)
+		}
+	}
+	for _, bad := range []string{"", "5", "d", "-1d", "1.5d", "99999999d", "1 h", "1w"} {
+		var d Duration
+		if d.UnmarshalText([]byte(bad)) == nil {
+			t.Errorf("%q is accepted as %s", bad, d)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add(Example())
+	f.Add([]byte("[tools.fs]\ndeny_paths = ['/a', \"/b\\u0041\", '''\n/c''']\n[tools]\npolicy = {allow = ['*']}"))
+	f.Add([]byte("a.b=1\na=2\n[[x]]\ny = {z = [1, {q = 1}]}\n[x.y]"))
+	f.Add([]byte("tools.fs.track_reads = true # é\r\n\"\\x41\" = 07:32:00"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := Decode(data, "f")
+		if err == nil {
+			if err := c.Check(); err != nil {
+				t.Fatalf("decoded, yet: %v", err)
+			}
+			again, err := Decode(c.TOML(), "again")
+			if err != nil || !reflect.DeepEqual(c, again) {
+				t.Fatalf("does not come back: %v\n%s", err, c.TOML())
+			}
+			return
+		}
+		last := 0
+		for _, p := range unjoin(t, err) {
+			if p.Line < last {
+				t.Fatalf("out of order: %v", err)
+			}
+			last = p.Line
+			if strings.ContainsFunc(p.Error(), unicode.IsControl) {
+				t.Fatalf("a problem breaks the line: %q", p.Error())
+			}
+			if p.Line > bytes.Count(data, []byte("\n"))+1 {
+				t.Fatalf("line %d of %d", p.Line, bytes.Count(data, []byte("\n"))+1)
+			}
+		}
+	})
+}

@@ -1,0 +1,109 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+)
+
+// field is one key of the schema, or one section when below is not nil. The schema is read off the struct tags.
+type field struct {
+	key    string // full: tools.fs.track_reads
+	name   string // its last part
+	index  []int  // for reflect.Value.FieldByIndex
+	typ    reflect.Type
+	doc    string
+	enum   []string
+	sample string
+	below  []*field // of a section
+}
+
+var durationType = reflect.TypeFor[Duration]()
+
+// schema is the whole of Config as a tree. It is made anew on each call, as a Config is read once in a process.
+func schema() *field {
+	root := &field{typ: reflect.TypeFor[Config]()}
+	root.grow()
+	return root
+}
+
+func (f *field) grow() {
+	for i := range f.typ.NumField() {
+		sf := f.typ.Field(i)
+		name := sf.Tag.Get("toml")
+		c := &field{
+			key:    strings.TrimPrefix(f.key+"."+name, "."),
+			name:   name,
+			index:  append(append([]int{}, f.index...), i),
+			typ:    sf.Type,
+			doc:    sf.Tag.Get("doc"),
+			sample: sf.Tag.Get("sample"),
+		}
+		if e := sf.Tag.Get("enum"); e != "" {
+			c.enum = strings.Split(e, "|")
+		}
+		if c.typ.Kind() == reflect.Struct {
+			c.below = []*field{}
+			c.grow()
+		}
+		f.below = append(f.below, c)
+	}
+}
+
+func (f *field) section() bool { return f.below != nil }
+
+// find follows path as far as it is known. rest is what is left of it.
+func (f *field) find(path []string) (at *field, rest []string) {
+	for len(path) > 0 && f.section() {
+		var next *field
+		for _, c := range f.below {
+			if c.name == path[0] {
+				next = c
+			}
+		}
+		if next == nil {
+			break
+		}
+		f, path = next, path[1:]
+	}
+	return f, path
+}
+
+// walk visits every field below f, sections before what they hold.
+func (f *field) walk(visit func(*field)) {
+	for _, c := range f.below {
+		visit(c)
+		c.walk(visit)
+	}
+}
+
+func (f *field) keys() (names []string) {
+	for _, c := range f.below {
+		if !c.section() {
+			names = append(names, c.name)
+		}
+	}
+	return names
+}
+
+func (f *field) value(c *Config) reflect.Value {
+	return reflect.ValueOf(c).Elem().FieldByIndex(f.index)
+}
+
+// kind is the type in the operator's words.
+func (f *field) kind() string {
+	switch {
+	case f.typ == durationType:
+		return "duration"
+	case f.enum != nil:
+		return "one of"
+	}
+	switch f.typ.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64:
+		return "integer"
+	case reflect.Slice:
+		return "list of strings"
+	}
+	return "string"
+}

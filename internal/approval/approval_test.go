@@ -1,0 +1,298 @@
+package approval
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode"
+)
+
+var bg = context.Background()
+
+func TestYesAndNobody(t *testing.T) {
+	a, err := Yes("--yes").Ask(bg, Question{})
+	if err != nil || a.Decision != Approved || a.By != "--yes" {
+		t.Errorf("%+v %v", a, err)
+	}
+	over, cancel := context.WithCancel(bg)
+	cancel()
+	if a, _ := Yes("--yes").Ask(over, Question{}); a.Decision != Denied {
+		t.Errorf("a cancelled call was approved: %+v", a)
+	}
+	a, err = Nobody([]string{"run with --yes", "use --approve elicitation"}).Ask(bg, Question{})
+	if err != nil || a.Decision != NobodyToAsk || a.Reason != "there is nobody to ask here; run with --yes, or use --approve elicitation" {
+		t.Errorf("%+v %v", a, err)
+	}
+	if (Answer{}).Decision == Approved {
+		t.Error("the zero answer approves")
+	}
+}
+
+func TestTerminal(t *testing.T) {
+	q := Question{
+		Tool: "Edit", Paths: []string{"/ws/a.go"}, Summary: "replace 1 line", Added: 1, Removed: 1,
+		Warnings: []string{"runs at login"}, Diff: "@@ -1 +1 @@\n-a\n+b\n", Session: "s1", Principal: "ci",
+	}
+	for _, c := range []struct {
+		in     string
+		want   Decision
+		reason string
+	}{
+		{"y\n", Approved, ""},
+		{"YES\r\n", Approved, ""},
+		{"  y  \n", Approved, ""},
+		{"y", Approved, ""},
+		{"\n", Denied, ""},
+		{"n\n", Denied, ""},
+		{"yy\n", Denied, "yy"},
+		{"ye\n", Denied, "ye"},
+		{"yes please\n", Denied, "yes please"},
+		{"use \x1b[31mb.go\n", Denied, `use \u{1b}[31mb.go`},
+		{"", Denied, "end of input"},
+		{"?\ny\n", Approved, ""},
+		{"?\n", Denied, "end of input"},
+		{strings.Repeat("y", 1<<20) + "\n", Denied, ""}, // the reason is its beginning
+	} {
+		var out bytes.Buffer
+		a, err := Terminal(strings.NewReader(c.in), &out).Ask(bg, q)
+		if err != nil || a.Decision != c.want {
+			t.Errorf("%.20q: %v %v", c.in, a.Decision, err)
+		}
+		if len(c.in) < 100 && a.Reason != c.reason {
+			t.Errorf("%.20q: reason %q", c.in, a.Reason)
+		}
+		if len(a.Reason) > 1<<13 {
+			t.Errorf("%.20q: a reason of %d bytes", c.in, len(a.Reason))
+		}
+		for _, part := range []string{"Edit wants to change /ws/a.go  +1 −1\n", "replace 1 line\n", "session s1, principal ci\n", "WARNING: runs at login\n", "@@ -1 +1 @@\n-a\n+b\n", "Allow this change? [y/N] "} {
+			if !strings.Contains(out.String(), part) {
+				t.Errorf("%.20q: %q is not shown in:\n%s", c.in, part, &out)
+			}
+		}
+	}
+}
+
+func TestTerminalLongDiff(t *testing.T) {
+	diff := "@@ -1,200 +1,200 @@\n" + strings.Repeat("+x\n", 200) + "@@ -300 +300 @@\n+rm -rf\n"
+	var out bytes.Buffer
+	a, err := Terminal(strings.NewReader("?\nn\n"), &out).Ask(bg, Question{Tool: "Write", Paths: []string{"/a", "/b"}, Diff: diff})
+	if err != nil || a.Decision != Denied {
+		t.Fatalf("%+v %v", a, err)
+	}
+	first, rest, _ := strings.Cut(out.String(), "?")
+	if strings.Contains(first, "rm -rf") || strings.Count(first, "+x") != diffLines-1 {
+		t.Errorf("not cut:\n%s", first)
+	}
+	for _, part := range []string{"more lines of diff, 1 more hunks", "rm -rf"} {
+		if !strings.Contains(first+"?"+rest, part) {
+			t.Errorf("%q is not shown", part)
+		}
+	}
+	if !strings.Contains(out.String(), "Write wants to change 2 paths:\n  /a\n  /b") {
+		t.Errorf("paths:\n%s", &out)
+	}
+}
+
+// Nothing that a file name or a file holds can move the cursor, hide, or turn text around.
+func TestNothingGetsThrough(t *testing.T) {
+	evil := "a\x1b]52;c;x\x07\u202egpj\u200b\u2066\U000e0041\x7f\u0085\u009b31m\u00ad\u2028\ufeff\u061c\u180e\u115f\ufe0f\u00a0\ue000\xff\r\x00b"
+	var out bytes.Buffer
+	q := Question{Tool: evil, Paths: []string{evil + "\n", evil}, Summary: evil + "\n", Session: evil, Principal: evil, Warnings: []string{evil, "\nWARNING"}, Diff: "+" + evil + "\n-" + evil + " \t\n"}
+	if _, err := Terminal(strings.NewReader("?\n"+evil+"\n"), &out).Ask(bg, q); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range out.String() {
+		if r == '\n' || r == '−' || r == '·' || r == '…' {
+			continue
+		}
+		if r >= 0x7f || unicode.IsControl(r) {
+			t.Errorf("%U got through", r)
+		}
+	}
+	if !strings.Contains(out.String(), `a\u{1b}]52;c;x\u{7}\u{202e}gpj\u{200b}\u{2066}\u{e0041}\u{7f}\u{85}\u{9b}31m\u{ad}\u{2028}\u{feff}\u{61c}\u{180e}\u{115f}\u{fe0f}\u{a0}\u{e000}\x{ff}\u{d}\u{0}b`) {
+		t.Errorf("%s", &out)
+	}
+	if !strings.Contains(out.String(), `b·\t`) {
+		t.Errorf("blanks at the end of a line are not shown: %s", &out)
+	}
+	if s := "ordinary — text, naïve, 日本語, e\u0301, 🙂\n\t"; Escape(s, true) != s {
+		t.Errorf("%q", Escape(s, true))
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	in, feed := io.Pipe()
+	defer feed.Close()
+	var out syncBuffer
+	term := Terminal(in, &out)
+	ctx, cancel := context.WithTimeout(bg, 20*time.Millisecond)
+	defer cancel()
+	if a, err := term.Ask(ctx, Question{Tool: "First"}); err != nil || a.Decision != TimedOut {
+		t.Fatalf("%+v %v", a, err)
+	}
+	if a, err := term.Ask(bg, Question{Tool: "Second", Expires: time.Now().Add(-time.Second)}); err != nil || a.Decision != TimedOut {
+		t.Fatalf("expired: %+v %v", a, err)
+	}
+	gone, cancel := context.WithCancel(bg)
+	cancel()
+	if a, err := term.Ask(gone, Question{}); err != nil || a.Decision != Denied {
+		t.Fatalf("cancelled: %+v %v", a, err)
+	}
+
+	// What was typed for the first question does not answer the third; what is typed after it does.
+	got := make(chan Answer)
+	go func() {
+		a, _ := term.Ask(bg, Question{Tool: "Third"})
+		got <- a
+	}()
+	out.wait(t, "Third wants")
+	_, _ = io.WriteString(feed, "y\n")
+	out.wait(t, "answer again")
+	select {
+	case a := <-got:
+		t.Fatalf("a line begun earlier answered: %+v", a)
+	default:
+	}
+	_, _ = io.WriteString(feed, "y\n")
+	if a := <-got; a.Decision != Approved {
+		t.Errorf("%+v", a)
+	}
+}
+
+// A line that came while no question was up is dropped.
+func TestLateLine(t *testing.T) {
+	in, feed := io.Pipe()
+	var out syncBuffer
+	term := Terminal(in, &out).(*terminal)
+	ctx, cancel := context.WithTimeout(bg, 10*time.Millisecond)
+	defer cancel()
+	if a, _ := term.Ask(ctx, Question{Tool: "First"}); a.Decision != TimedOut {
+		t.Fatal("not timed out")
+	}
+	_, _ = io.WriteString(feed, "y\n")
+	for len(term.reading) == 0 { // until the reader has taken it
+		time.Sleep(time.Millisecond)
+	}
+	go func() { _, _ = io.WriteString(feed, "n\n") }()
+	if a, _ := term.Ask(bg, Question{Tool: "Second"}); a.Decision != Denied || a.Reason != "" {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestOneAtATime(t *testing.T) {
+	in, feed := io.Pipe()
+	var out syncBuffer
+	term := Terminal(in, &out)
+	const n = 8
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			if a, err := term.Ask(bg, Question{Tool: "T"}); err != nil || a.Decision != Approved {
+				t.Errorf("%+v %v", a, err)
+			}
+		})
+	}
+	go func() {
+		for range n {
+			_, _ = io.WriteString(feed, "y\n")
+		}
+	}()
+	wg.Wait()
+	// Every card is followed by its own prompt.
+	if got := strings.Count(out.String(), "T wants to change 0 paths:  +0 −0\nAllow this change? [y/N] "); got != n {
+		t.Errorf("%d whole questions of %d:\n%s", got, n, out.String())
+	}
+}
+
+func TestBrokenOutput(t *testing.T) {
+	if a, err := Terminal(strings.NewReader("y\n"), broken{}).Ask(bg, Question{}); err == nil || a.Decision == Approved {
+		t.Errorf("approved without being seen: %+v %v", a, err)
+	}
+}
+
+func TestDigest(t *testing.T) {
+	plan := func(f func(*Plan)) string {
+		p := Plan{Operation: "Edit", Session: "s", Principal: "p", Changes: []Change{{Path: "/a", Before: "0", After: "1"}, {Path: "/b"}}}
+		f(&p)
+		return p.Digest()
+	}
+	seen := map[string]int{}
+	for i, f := range []func(*Plan){
+		func(*Plan) {},
+		func(p *Plan) { p.Operation = "Write" },
+		func(p *Plan) { p.Session = "t" },
+		func(p *Plan) { p.Principal, p.Session = "s", "p" },
+		func(p *Plan) { p.Changes[0].Before, p.Changes[0].After = "1", "0" },
+		func(p *Plan) { p.Changes[0].Mode = "0644" },
+		func(p *Plan) { p.Changes[0], p.Changes[1] = p.Changes[1], p.Changes[0] },
+		func(p *Plan) { p.Changes = p.Changes[:1] },
+		func(p *Plan) { p.Changes[0].Path = "/a\xff" },
+		func(p *Plan) { p.Changes[0].Path = "/a\xfe" },
+		func(p *Plan) { p.Changes[0].Path = "/a\ufffd" },
+		func(p *Plan) { p.Changes[0].Path = `{"bytes":"L2H/"}` },
+	} {
+		d := plan(f)
+		if j, ok := seen[d]; ok {
+			t.Errorf("plans %d and %d have one digest", i, j)
+		}
+		seen[d] = i
+	}
+	// The form is fixed, as a digest may be stored: this one is of
+	// {"changes":[{"after":"1","before":"","mode":"","path":{"bytes":"L2H/"}}],"operation":"create","principal":"p","session":"s"}
+	p := Plan{Operation: "create", Session: "s", Principal: "p", Changes: []Change{{Path: "/a\xff", After: "1"}}}
+	if got, want := p.Digest(), "8a585cae8451d015cd9723979be72d4a9225110a0f06336a2eb6f799f86d44e7"; got != want {
+		t.Errorf("digest %s, want %s", got, want)
+	}
+}
+
+func FuzzEscape(f *testing.F) {
+	f.Add("a\x1b\u202e\xff\U000e0041 b")
+	f.Fuzz(func(t *testing.T, s string) {
+		e := Escape(s, false)
+		for _, r := range e {
+			if hidden(r) || r == unicode.ReplacementChar && !strings.ContainsRune(s, r) {
+				t.Fatalf("%q -> %q holds %U", s, e, r)
+			}
+		}
+		if Escape(e, false) != e {
+			t.Fatalf("%q is not stable", e)
+		}
+	})
+}
+
+type broken struct{}
+
+func (broken) Write([]byte) (int, error) { return 0, errors.New("gone") }
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func (s *syncBuffer) wait(t *testing.T, text string) {
+	t.Helper()
+	for range 5000 {
+		if strings.Contains(s.String(), text) {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatalf("%q never came:\n%s", text, s.String())
+}

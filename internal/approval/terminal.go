@@ -1,0 +1,230 @@
+package approval
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+)
+
+// Terminal asks on a terminal, or whatever in and out are. It shows the tool, the paths, the size of the change, the warnings and
+// the diff, and takes "y" or "yes" for yes; "?" shows a long diff whole; anything else, and the end of input, is no.
+//
+// Everything shown is escaped. A line that was begun for an earlier question, which ran out meanwhile, never answers a
+// later one; and when in is a terminal, neither does what was typed before the question was shown.
+func Terminal(in io.Reader, out io.Writer) Approver {
+	t := &terminal{in: bufio.NewReader(in), out: out, turn: make(chan struct{}, 1)}
+	t.tty, _ = in.(*os.File)
+	return t
+}
+
+// diffLines is how much of a diff is shown unasked. The hunks that follow are counted.
+const diffLines = 60
+
+type terminal struct {
+	in   *bufio.Reader
+	tty  *os.File // in, when it is a file
+	out  io.Writer
+	turn chan struct{} // holds a token while a question is put
+
+	mu      sync.Mutex
+	reading chan line // the read under way, nil when there is none: it can't be given up, only waited for
+}
+
+type line struct {
+	text string
+	err  error
+}
+
+func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
+	if !q.Expires.IsZero() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, q.Expires)
+		defer cancel()
+	}
+	select { // a call that is over must not win the turn by chance
+	case <-ctx.Done():
+		a, _ := ended(ctx)
+		return a, nil
+	default:
+	}
+	select {
+	case t.turn <- struct{}{}:
+		defer func() { <-t.turn }()
+	case <-ctx.Done():
+		a, _ := ended(ctx)
+		return a, nil
+	}
+
+	stale := t.drop()
+	if !stale && t.tty != nil && typedAhead(t.tty) {
+		_, _ = t.in.Discard(t.in.Buffered()) // what is buffered is there already
+	}
+	diff := strings.Split(strings.TrimSuffix(q.Diff, "\n"), "\n")
+	if _, err := io.WriteString(t.out, t.card(q, diff)); err != nil {
+		return Answer{}, fmt.Errorf("showing the question: %w", err)
+	}
+	for {
+		choices := "[y/N]"
+		if len(diff) > diffLines {
+			choices = "[y/N/? for the whole diff]"
+		}
+		if _, err := fmt.Fprintf(t.out, "Allow this change? %s ", choices); err != nil {
+			return Answer{}, fmt.Errorf("showing the question: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			a, _ := ended(ctx)
+			_, _ = fmt.Fprintf(t.out, "\n%s: not changed\n", a.Reason) // best effort, the decision stands
+			return a, nil
+		case l := <-t.next():
+			t.done()
+			if a, over := ended(ctx); over { // both were ready
+				return a, nil
+			}
+			answer := strings.ToLower(strings.TrimSpace(l.text))
+			if l.err != nil && answer == "" {
+				return Answer{Decision: Denied, By: "terminal", Reason: "end of input"}, nil
+			}
+			if stale {
+				stale = false
+				if _, err := io.WriteString(t.out, "That line was begun before this question was shown; please answer again.\n"); err != nil {
+					return Answer{}, fmt.Errorf("showing the question: %w", err)
+				}
+				continue
+			}
+			switch answer {
+			case "y", "yes":
+				return Answer{Decision: Approved, By: "terminal"}, nil
+			case "?":
+				if _, err := io.WriteString(t.out, whole(diff)); err != nil {
+					return Answer{}, fmt.Errorf("showing the diff: %w", err)
+				}
+			default:
+				return Answer{Decision: Denied, By: "terminal", Reason: reason(answer, l.text)}, nil
+			}
+		}
+	}
+}
+
+// reason passes on what was typed instead of a bare no: "no, use the other file" helps the model.
+func reason(answer, typed string) string {
+	switch answer {
+	case "", "n", "no":
+		return ""
+	}
+	return Escape(strings.TrimSpace(typed), false)
+}
+
+// drop forgets a line that came after its question had run out. It reports whether one is still being read.
+func (t *terminal) drop() (pending bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.reading == nil {
+		return false
+	}
+	select {
+	case <-t.reading:
+		t.reading = nil
+		return false
+	default:
+		return true
+	}
+}
+
+// next is the read under way, or a new one. Lines are read only on demand, so that what is piped in
+// answers one question a line.
+func (t *terminal) next() <-chan line {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.reading == nil {
+		c := make(chan line, 1)
+		t.reading = c
+		go func() {
+			text, err := t.readLine()
+			c <- line{text, err}
+		}()
+	}
+	return t.reading
+}
+
+func (t *terminal) done() {
+	t.mu.Lock()
+	t.reading = nil
+	t.mu.Unlock()
+}
+
+// readLine reads to the end of the line and keeps its beginning: an answer is short, and input without line ends
+// must not fill the memory.
+func (t *terminal) readLine() (string, error) {
+	var text []byte
+	for {
+		part, more, err := t.in.ReadLine()
+		if len(text) < 1<<10 {
+			text = append(text, part...)
+		}
+		if err != nil || !more {
+			return string(text), err
+		}
+	}
+}
+
+// card is the question as it is shown.
+func (t *terminal) card(q Question, diff []string) string {
+	var b strings.Builder
+	tool := Escape(q.Tool, false)
+	fmt.Fprintf(&b, "\n%s wants to change", tool)
+	if len(q.Paths) == 1 {
+		fmt.Fprintf(&b, " %s", Escape(q.Paths[0], false))
+	} else {
+		fmt.Fprintf(&b, " %d paths:", len(q.Paths))
+		for _, p := range q.Paths {
+			fmt.Fprintf(&b, "\n  %s", Escape(p, false))
+		}
+	}
+	fmt.Fprintf(&b, "  +%d −%d\n", q.Added, q.Removed)
+	if q.Summary != "" {
+		fmt.Fprintf(&b, "%s\n", Escape(q.Summary, false))
+	}
+	if q.Session != "" || q.Principal != "" {
+		fmt.Fprintf(&b, "session %s, principal %s\n", Escape(q.Session, false), Escape(q.Principal, false))
+	}
+	for _, w := range q.Warnings {
+		fmt.Fprintf(&b, "WARNING: %s\n", Escape(w, false))
+	}
+	if q.Diff == "" {
+		return b.String()
+	}
+	shown := diff
+	if len(shown) > diffLines {
+		shown = shown[:diffLines]
+	}
+	b.WriteString(whole(shown))
+	if left := diff[len(shown):]; len(left) > 0 {
+		hunks := 0
+		for _, l := range left {
+			if strings.HasPrefix(l, "@@") {
+				hunks++
+			}
+		}
+		fmt.Fprintf(&b, "… %d more lines of diff, %d more hunks: ? shows them\n", len(left), hunks)
+	}
+	return b.String()
+}
+
+// whole is diff lines, escaped. A carriage return at the end and blanks there are shown too: a change can hide in them.
+func whole(diff []string) string {
+	var b strings.Builder
+	for _, l := range diff {
+		text := strings.ReplaceAll(Escape(l, true), "\n", "")
+		if t := strings.TrimRight(text, " \t"); t != text && (strings.HasPrefix(l, "+") || strings.HasPrefix(l, "-")) && len(t) > 0 {
+			text = t + strings.ReplaceAll(strings.ReplaceAll(text[len(t):], " ", "·"), "\t", `\t`)
+		}
+		b.WriteString(text)
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

@@ -1,0 +1,119 @@
+package audit
+
+import (
+	"encoding/base64"
+	"strconv"
+	"time"
+	"unicode/utf8"
+)
+
+// The encoder is written out because a record is made for every call: encoding/json costs several times as much and would
+// turn names that are not UTF-8 into something else.
+
+const maxError = 4 << 10
+
+// appendRecord appends r as one line, line end included.
+func appendRecord(b []byte, r *Record) []byte {
+	b = append(b, `{"time":"`...)
+	b = appendTime(b, r.Time.UTC())
+	b = append(b, `","phase":`...)
+	b = appendString(b, r.Phase)
+	b = appendField(b, `,"call":`, r.Call)
+	b = appendField(b, `,"tool":`, r.Tool)
+	b = appendField(b, `,"principal":`, r.Principal)
+	b = appendField(b, `,"session":`, r.Session)
+	if len(r.Paths) > 0 {
+		b = append(b, `,"paths":[`...)
+		for i, p := range r.Paths {
+			if i > 0 {
+				b = append(b, ',')
+			}
+			b = appendString(b, p)
+		}
+		b = append(b, ']')
+	}
+	b = appendField(b, `,"outcome":`, r.Outcome)
+	b = appendField(b, `,"decision":`, r.Decision)
+	b = appendField(b, `,"rule":`, r.Rule)
+	b = appendField(b, `,"approval":`, r.Approval)
+	b = appendField(b, `,"digest":`, r.Digest)
+	b = appendField(b, `,"checkpoint":`, r.Checkpoint)
+	b = appendField(b, `,"before":`, r.Before)
+	b = appendField(b, `,"after":`, r.After)
+	if r.Bytes != 0 {
+		b = strconv.AppendInt(append(b, `,"bytes":`...), r.Bytes, 10)
+	}
+	if r.Duration != 0 {
+		b = strconv.AppendInt(append(b, `,"duration_us":`...), r.Duration.Microseconds(), 10)
+	}
+	text := r.Error
+	if len(text) > maxError {
+		cut := maxError
+		for cut > maxError-utf8.UTFMax && !utf8.RuneStart(text[cut]) {
+			cut--
+		}
+		text = text[:cut] + "…"
+	}
+	b = appendField(b, `,"error":`, text)
+	return append(b, "}\n"...)
+}
+
+func appendField(b []byte, key, value string) []byte {
+	if value == "" {
+		return b
+	}
+	return appendString(append(b, key...), value)
+}
+
+// appendTime writes RFC 3339 with microseconds. A year outside 0 to 9999 has no such form and becomes the zero time.
+func appendTime(b []byte, t time.Time) []byte {
+	if y := t.Year(); y < 0 || y > 9999 {
+		t = time.Time{}
+	}
+	return t.AppendFormat(b, "2006-01-02T15:04:05.000000Z")
+}
+
+// appendString writes a JSON string. What is not UTF-8 becomes {"bytes":"base64"}: two names must not become one. Controls,
+// DEL and C1 included, are escaped, and so are the line separators of Unicode: a record is one line for every reader.
+func appendString(b []byte, s string) []byte {
+	start := len(b)
+	b = append(b, '"')
+	done := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c < utf8.RuneSelf {
+			if c >= ' ' && c != '"' && c != '\\' && c != 0x7f {
+				i++
+				continue
+			}
+			b = append(b, s[done:i]...)
+			if c == '"' || c == '\\' {
+				b = append(b, '\\', c)
+			} else {
+				b = appendEscape(b, rune(c))
+			}
+			i++
+			done = i
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && size == 1 {
+			b = append(b[:start], `{"bytes":"`...)
+			b = base64.StdEncoding.AppendEncode(b, []byte(s))
+			return append(b, `"}`...)
+		}
+		if r < 0xa0 || r == 0x2028 || r == 0x2029 {
+			b = append(b, s[done:i]...)
+			b = appendEscape(b, r)
+			done = i + size
+		}
+		i += size
+	}
+	b = append(b, s[done:]...)
+	return append(b, '"')
+}
+
+func appendEscape(b []byte, r rune) []byte {
+	const hex = "0123456789abcdef"
+	return append(b, '\\', 'u', hex[r>>12&15], hex[r>>8&15], hex[r>>4&15], hex[r&15])
+}

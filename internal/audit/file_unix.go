@@ -1,0 +1,43 @@
+//go:build unix
+
+package audit
+
+import (
+	"os"
+	"syscall"
+)
+
+// A link or a fifo in place of the log must not send the records elsewhere, or hang.
+const openFlags = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+
+// measure gives the size of an open file and whether it has a name. It is asked after every record, hence by number:
+// os.File.Stat costs three times as much.
+func measure(_ *os.File, fd uintptr) (size int64, named bool, err error) {
+	var st syscall.Stat_t
+	for {
+		if err = syscall.Fstat(int(fd), &st); err != syscall.EINTR {
+			return st.Size, st.Nlink > 0, err
+		}
+	}
+}
+
+func privateFile(f *os.File) error { return f.Chmod(0o600) }
+
+// exclusive waits for the lock on f, which lasts until f is closed.
+func exclusive(f *os.File) error {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var locked error
+	if err := raw.Control(func(fd uintptr) {
+		for {
+			if locked = syscall.Flock(int(fd), syscall.LOCK_EX); locked != syscall.EINTR {
+				return
+			}
+		}
+	}); err != nil {
+		return err
+	}
+	return locked
+}

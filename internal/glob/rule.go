@@ -1,0 +1,90 @@
+package glob
+
+import (
+	"cmp"
+	"strings"
+)
+
+// CheckRule tells what is wrong with a pattern that is to stand in an allow or deny list, nil when it can be used.
+// Such a pattern is for absolute paths: it begins with "/", or with "**/" for "at any depth". It is never
+// expanded (no ~, no variables) and never cleaned, so "." and ".." segments and blanks around it are
+// refused: each would make a rule that looks alive and matches nothing. Errors are *SyntaxError.
+func CheckRule(pattern string) error {
+	_, err := CompileRule(pattern, nil)
+	return err
+}
+
+// CompileRule compiles a pattern of an allow or deny list, with the checks of CheckRule. fold as in Options.
+func CompileRule(pattern string, fold func(run string, ends bool) string) (*Glob, error) {
+	fail := func(at int, why string) (*Glob, error) {
+		return nil, &SyntaxError{Pattern: pattern, Offset: at, Why: why}
+	}
+	switch {
+	case pattern == "":
+		return fail(0, "it is empty; leave it out")
+	case pattern != strings.TrimLeft(pattern, " \t\r\n"):
+		return fail(0, "begins with a blank")
+	case pattern != strings.TrimRight(pattern, " \t\r\n"):
+		return fail(len(strings.TrimRight(pattern, " \t\r\n")), "ends in a blank")
+	case pattern[0] == '~':
+		return fail(0, "~ is not expanded; write the home directory out")
+	case pattern[0] == '$':
+		return fail(0, "variables are not expanded; write the directory out")
+	case pattern[0] == '!':
+		return fail(0, "there is no negation; use the other list")
+	}
+	absolute := pattern
+	if pattern == "**" || strings.HasPrefix(pattern, "**/") {
+		absolute = "/" + pattern
+	} else if pattern[0] != '/' {
+		return fail(0, "not absolute; begin with / or, for any depth, with **/")
+	}
+	g, err := Compile(absolute, Options{Fold: fold})
+	if err == nil {
+		err = dots(absolute)
+	}
+	if err != nil {
+		if e, ok := err.(*SyntaxError); ok && absolute != pattern {
+			return fail(max(e.Offset-1, 0), e.Why)
+		}
+		return nil, err
+	}
+	for _, p := range g.patterns {
+		if !p.absolute {
+			return fail(0, "not absolute in every alternative; begin with / or **/")
+		}
+	}
+	g.source = pattern
+	return g, nil
+}
+
+// dots looks for "." and ".." segments in every combination; the pattern is known to parse.
+func dots(pattern string) error {
+	g, err := Compile(pattern, Options{})
+	if err != nil {
+		return err
+	}
+	bad := func(name string) error {
+		at := 0
+		for _, end := range []string{"/", ",", "}", ""} {
+			if i := strings.Index(pattern+"\x00", "/"+name+cmp.Or(end, "\x00")); i >= 0 {
+				at = i + 1
+				break
+			}
+		}
+		return &SyntaxError{Pattern: pattern, Offset: at, Why: `a "` + name + `" segment is never part of a true name`}
+	}
+	for _, p := range g.patterns {
+		for _, name := range p.literal {
+			if name == "." || name == ".." {
+				return bad(name)
+			}
+		}
+		for _, s := range p.rest {
+			if s.shape == shapeLiteral && !s.anyDepth && (s.pre == "." || s.pre == "..") {
+				return bad(s.pre)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,255 @@
+package glob
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// segment is what stands between two slashes. The common shapes are told apart when it is built, so that
+// they cost a comparison or two: literal, prefix*suffix (either may be empty), and the rest.
+type segment struct {
+	anyDepth bool // **
+	shape    shape
+	pre, suf string // shapeLiteral: pre; shapeStar: around the star
+	tokens   []token
+}
+
+type shape uint8
+
+const (
+	shapeLiteral shape = iota
+	shapeStar
+	shapeMixed
+)
+
+// token is a literal run, or one wildcard.
+type token struct {
+	op    op // opRune: lit; opStar; opOne; opClass
+	lit   string
+	class *class
+}
+
+func build(src string, nodes []node, o Options) (*Pattern, error) {
+	p := &Pattern{}
+	if len(nodes) > 0 && nodes[0].op == opSlash {
+		p.absolute = true
+		if nodes = nodes[1:]; len(nodes) == 0 { // "/" is the root alone
+			p.reach = []State{1}
+			return p, nil
+		}
+	}
+	leading := true
+	for start, i := 0, 0; i <= len(nodes); i++ {
+		if i < len(nodes) && nodes[i].op != opSlash {
+			continue
+		}
+		if i == start {
+			at := len(src)
+			if i < len(nodes) {
+				at = nodes[i].at
+			}
+			if i == len(nodes) && len(nodes) > 0 {
+				return nil, &SyntaxError{src, at - 1, "ends in a slash; everything below a directory is dir/**"}
+			}
+			return nil, &SyntaxError{src, at, "an empty segment matches nothing"}
+		}
+		s, err := buildSegment(src, nodes[start:i], o)
+		if err != nil {
+			return nil, err
+		}
+		start = i + 1
+		leading = leading && !s.anyDepth && s.shape == shapeLiteral
+		switch {
+		case leading:
+			p.literal = append(p.literal, s.pre)
+		case s.anyDepth && len(p.rest) > 0 && p.rest[len(p.rest)-1].anyDepth:
+			// **/** is **
+		case len(p.rest) == maxSegments:
+			return nil, &SyntaxError{src, nodes[min(i, len(nodes)-1)].at, "more than 63 segments after the first wildcard"}
+		default:
+			p.rest = append(p.rest, s)
+		}
+	}
+	p.reach = make([]State, len(p.rest)+1)
+	for i := len(p.rest); i >= 0; i-- {
+		p.reach[i] = 1 << i
+		if i < len(p.rest) && p.rest[i].anyDepth {
+			p.reach[i] |= p.reach[i+1]
+		}
+	}
+	return p, nil
+}
+
+func buildSegment(src string, nodes []node, o Options) (segment, error) {
+	if len(nodes) == 1 && nodes[0].op == opStars && (nodes[0].stars == 2 || o.LooseStars) {
+		return segment{anyDepth: true}, nil
+	}
+	var tokens []token
+	var run strings.Builder
+	flush := func(ends bool) {
+		lit := run.String()
+		run.Reset()
+		if o.Fold != nil && lit != "" {
+			lit = o.Fold(lit, ends)
+		}
+		if lit != "" {
+			tokens = append(tokens, token{op: opRune, lit: lit})
+		}
+	}
+	for _, n := range nodes {
+		if n.op == opRune {
+			run.WriteRune(n.r)
+			continue
+		}
+		flush(false)
+		switch n.op {
+		case opStars:
+			if !o.LooseStars {
+				return segment{}, &SyntaxError{src, n.at, "** must stand alone between slashes; within a name write *, for all below a directory dir/**"}
+			}
+			fallthrough
+		case opStar:
+			if len(tokens) == 0 || tokens[len(tokens)-1].op != opStar {
+				tokens = append(tokens, token{op: opStar})
+			}
+		case opOne:
+			tokens = append(tokens, token{op: opOne})
+		case opClass:
+			tokens = append(tokens, token{op: opClass, class: n.class.settle(o.Fold != nil)})
+		}
+	}
+	flush(true)
+	return shaped(tokens), nil
+}
+
+func shaped(tokens []token) segment {
+	s := segment{shape: shapeMixed, tokens: tokens}
+	lit := func(i int) string { return tokens[i].lit }
+	is := func(ops ...op) bool {
+		if len(ops) != len(tokens) {
+			return false
+		}
+		for i, o := range ops {
+			if tokens[i].op != o {
+				return false
+			}
+		}
+		return true
+	}
+	switch {
+	case len(tokens) == 0: // folded away altogether: matches no name
+		s.shape = shapeLiteral
+	case is(opRune):
+		s.shape, s.pre = shapeLiteral, lit(0)
+	case is(opStar):
+		s.shape = shapeStar
+	case is(opRune, opStar):
+		s.shape, s.pre = shapeStar, lit(0)
+	case is(opStar, opRune):
+		s.shape, s.suf = shapeStar, lit(1)
+	case is(opRune, opStar, opRune):
+		s.shape, s.pre, s.suf = shapeStar, lit(0), lit(2)
+	}
+	return s
+}
+
+func (s *segment) match(name string) bool {
+	switch s.shape {
+	case shapeLiteral:
+		return name == s.pre && name != ""
+	case shapeStar:
+		return len(name) >= len(s.pre)+len(s.suf) && name != "" &&
+			strings.HasPrefix(name, s.pre) && strings.HasSuffix(name, s.suf)
+	}
+	return name != "" && matchTokens(s.tokens, name)
+}
+
+// matchTokens goes back to the latest star only: what an earlier star could take, the latest can take as well.
+func matchTokens(tokens []token, name string) bool {
+	t, n := 0, 0
+	star, from := -1, 0 // the token after the latest star, and where it was tried last
+	for {
+		if t < len(tokens) && tokens[t].op == opStar {
+			t++
+			star, from = t, n
+			if t == len(tokens) {
+				return true
+			}
+			continue
+		}
+		if t == len(tokens) {
+			if n == len(name) {
+				return true
+			}
+		} else if size, ok := tokens[t].match(name[n:]); ok {
+			n += size
+			t++
+			continue
+		}
+		if star < 0 || from == len(name) {
+			return false
+		}
+		// By whole characters: a star must not leave half of one to the next token.
+		_, size := utf8.DecodeRuneInString(name[from:])
+		from += size
+		t, n = star, from
+	}
+}
+
+func (t *token) match(s string) (size int, ok bool) {
+	if t.op == opRune {
+		return len(t.lit), strings.HasPrefix(s, t.lit)
+	}
+	if s == "" {
+		return 0, false
+	}
+	r, size := utf8.DecodeRuneInString(s)
+	if t.op == opOne {
+		return size, true
+	}
+	if r == utf8.RuneError && size == 1 {
+		return size, t.class.not // a byte that is no character is in no set
+	}
+	return size, t.class.match(r)
+}
+
+// settle computes the table for ASCII. Nodes are shared between combinations, hence the copy.
+func (c *class) settle(fold bool) *class {
+	out := &class{not: c.not, ranges: c.ranges, fold: fold}
+	for r := rune(0); r < 128; r++ {
+		if out.slow(r) {
+			out.ascii[r>>6] |= 1 << (r & 63)
+		}
+	}
+	return out
+}
+
+func (c *class) match(r rune) bool {
+	if r < 128 {
+		return c.ascii[r>>6]>>(r&63)&1 == 1
+	}
+	return c.slow(r)
+}
+
+func (c *class) slow(r rune) bool {
+	in := c.has(r)
+	if c.fold && !in {
+		for f := unicode.SimpleFold(r); f != r && !in; f = unicode.SimpleFold(f) {
+			in = c.has(f)
+		}
+		if r == 'i' && !in { // the Turkish pair, which SimpleFold leaves out
+			in = c.has('İ') || c.has('ı')
+		}
+	}
+	return in != c.not
+}
+
+func (c *class) has(r rune) bool {
+	for i := 0; i < len(c.ranges); i += 2 {
+		if c.ranges[i] <= r && r <= c.ranges[i+1] {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,107 @@
+package policy
+
+import (
+	"unicode/utf8"
+
+	"moltisfs/internal/guardfs"
+)
+
+// Dir gives the verdict for the entries of one directory, by its true name. It costs about as much as one Judge. Entries are
+// judged by name: for identities and hard links Judge has to be asked, as guardfs does when it opens one.
+func (p *Policy) Dir(canonical string) guardfs.DirVerdict {
+	if canonical == "" || canonical[0] != '/' || p.refuses(canonical) != none || !p.allowAll && !p.allow.allows(canonical) {
+		return guardfs.DirVerdict{}
+	}
+	l := &listing{policy: p, dir: canonical, odd: strange(canonical)}
+	allowed, below, rest := p.allow.here(canonical, nil)
+	l.all = p.allowAll || rest
+	l.allowed, l.allowedBelow = allowed, below
+	l.denied, l.deniedBelow, _ = p.deny.here(canonical, nil)
+	l.folded, l.foldedBelow, _ = p.folded.here(foldPath(canonical), nil)
+	free := len(l.denied)+len(l.deniedBelow)+len(l.folded)+len(l.foldedBelow) == 0
+	if free && !l.odd && l.all {
+		return guardfs.DirVerdict{All: true}
+	}
+	l.free = free && !l.odd
+	return guardfs.DirVerdict{Entry: l.entry}
+}
+
+// listing is what of all rules concerns the entries of one directory. It is not changed once it is made.
+type listing struct {
+	policy *Policy
+	dir    string
+	odd    bool // the directory's own name has other readings: look at whole paths
+	all    bool // every entry is allowed
+	free   bool // no entry is denied
+
+	denied, folded, allowed                []cursor
+	deniedBelow, foldedBelow, allowedBelow map[string]*node
+}
+
+// entry judges one name. It allocates only for names that don't fold in place.
+func (l *listing) entry(name string, _ guardfs.Kind) bool {
+	if !l.free {
+		if l.odd || strange(name) {
+			if l.policy.refuses(l.join(name)) != none {
+				return false
+			}
+		} else if covers(l.denied, l.deniedBelow, name) || l.coversFolded(name) {
+			return false
+		}
+	}
+	return l.all || covers(l.allowed, l.allowedBelow, name)
+}
+
+func (l *listing) join(name string) string {
+	if l.dir == "/" {
+		return "/" + name
+	}
+	return l.dir + "/" + name
+}
+
+// covers reports whether some rule covers the entry itself.
+func covers(cursors []cursor, below map[string]*node, name string) bool {
+	for i := range cursors {
+		c := &cursors[i]
+		if c.pattern.Done(c.pattern.Step(c.state, name)) {
+			return true
+		}
+	}
+	if len(below) == 0 {
+		return false
+	}
+	if n := below[name]; n != nil {
+		for i := range n.rules {
+			if n.rules[i].hits() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// coversFolded folds names like README.md on the stack.
+func (l *listing) coversFolded(name string) bool {
+	if len(l.folded) == 0 && len(l.foldedBelow) == 0 {
+		return false
+	}
+	if plain(name) {
+		return covers(l.folded, l.foldedBelow, name)
+	}
+	var buf [32]byte
+	n := copy(buf[:], name)
+	for i := range n {
+		c := buf[i]
+		if c >= utf8.RuneSelf {
+			n = -1
+			break
+		}
+		if 'A' <= c && c <= 'Z' {
+			buf[i] = c + 'a' - 'A'
+		}
+	}
+	if n != len(name) || name[n-1] == '.' || name[n-1] == ' ' {
+		return covers(l.folded, l.foldedBelow, foldRun(name, true))
+	}
+	return covers(l.folded, l.foldedBelow, string(buf[:n]))
+}

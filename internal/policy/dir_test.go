@@ -1,0 +1,341 @@
+package policy
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"moltisfs/internal/glob"
+	"moltisfs/internal/guardfs"
+)
+
+func TestDir(t *testing.T) {
+	p := mustNew(t, Options{
+		Allow: []string{"/ws/**", "/src/*.go", "/src"},
+		Deny:  []string{"/ws/.env*", "/ws/Secrets/**", "/ws/a/b/*.pem", "**/id_rsa"},
+	})
+	for _, c := range []struct {
+		dir     string
+		yes, no string
+	}{
+		{"/ws", "a README.md src .e", ".env .ENV.local secrets SECRETS Secrets secrets. .env:x id_rsa ID_RSA"},
+		{"/ws/a", "b .env secrets", "id_rsa"},
+		{"/ws/a/b", "k.pe c d.txt", "k.pem K.PEM k.pem. id_rsa"},
+		{"/ws/a/b/c", "k.pem", `id_rsa x\id_rsa`},
+		{"/src", "a.go", "a.c sub A.GO id_rsa"},
+	} {
+		v := p.Dir(c.dir)
+		if v.All || v.Entry == nil {
+			t.Errorf("%s: %+v", c.dir, v)
+			continue
+		}
+		for _, name := range strings.Fields(c.yes) {
+			if !v.Entry(name, guardfs.KindFile) {
+				t.Errorf("%s hides %q", c.dir, name)
+			}
+		}
+		for _, name := range strings.Fields(c.no) {
+			if v.Entry(name, guardfs.KindFile) {
+				t.Errorf("%s shows %q", c.dir, name)
+			}
+		}
+	}
+	for _, dir := range []string{"/", "/src/sub", "/other", "/ws/secrets", "/ws/Secrets/deep", "/ws/.env.d", "", "rel", "/ws/x/id_rsa"} {
+		if v := p.Dir(dir); v.All || v.Entry != nil {
+			t.Errorf("%s can be listed", dir)
+		}
+	}
+	p = mustNew(t, seed)
+	for dir, all := range map[string]bool{"/home/user/project": false, "/home/user/project/src": true, "/home/user/project/src/a/b": true} {
+		if v := p.Dir(dir); v.All != all {
+			t.Errorf("%s: All %v", dir, v.All)
+		}
+	}
+	if v := mustNew(t, Options{}).Dir("/any"); !v.All {
+		t.Error("no rules, and yet not all")
+	}
+}
+
+// world makes random rules and paths over few names, so that they meet often.
+type world struct{ r *rand.Rand }
+
+func (w world) pick(s ...string) string { return s[w.r.IntN(len(s))] }
+
+func (w world) pattern() string {
+	var b strings.Builder
+	for range 1 + w.r.IntN(4) {
+		b.WriteString("/" + w.pick("a", "B", ".env", "**", "*", "a*", "*b", "[ab]", "{a,.env}", "?", "é", "c.", "long name.json"))
+	}
+	return b.String()
+}
+
+func (w world) name() string {
+	return w.pick("a", "A", "b", "B", "ab", ".env", ".ENV", "c", "C.", "é", "e\u0301", "É", "a\u200b", "a:x", `a\b`, "env~1", "longna~1.jso", "zz")
+}
+
+func (w world) path() string {
+	var b strings.Builder
+	for range w.r.IntN(5) {
+		b.WriteString("/" + w.name())
+	}
+	if b.Len() == 0 {
+		return "/"
+	}
+	return b.String()
+}
+
+// slow is the policy by definition: no tries, no states, no shortcuts.
+type slow struct {
+	deny, folded, allow []*glob.Glob
+	short               []short
+	protected           []string
+	link                func(string) string
+}
+
+func newSlow(o Options) *slow {
+	s := &slow{link: o.Canonical}
+	compile := func(pattern string, fold func(string, bool) string) []*glob.Glob {
+		var out []*glob.Glob
+		g, err := glob.CompileRule(pattern, fold)
+		if err != nil {
+			panic(err)
+		}
+		out = append(out, g)
+		// The same with links followed; the only link is /a, and patterns with braces are not given to it.
+		if strings.HasPrefix(pattern, "/a/") || pattern == "/a" {
+			g, err := glob.CompileRule(s.link("/a")+pattern[2:], fold)
+			if err != nil {
+				panic(err)
+			}
+			out = append(out, g)
+		}
+		return out
+	}
+	for _, d := range o.Deny {
+		s.deny = append(s.deny, compile(d, nil)...)
+		s.folded = append(s.folded, compile(d, foldRun)...)
+		for _, p := range s.folded[len(s.folded)-1].Patterns() {
+			for _, n := range p.Names() {
+				if sh, ok := shorten(n); ok {
+					s.short = append(s.short, sh)
+				}
+			}
+		}
+	}
+	slices.SortFunc(s.short, func(a, b short) int { return strings.Compare(a.long, b.long) })
+	s.short = slices.Compact(s.short)
+	for _, a := range o.Allow {
+		s.allow = append(s.allow, compile(a, nil)...)
+	}
+	for _, p := range o.Protected {
+		s.protected = append(s.protected, foldPath(p.Path), foldPath(s.link(p.Path)))
+		for _, n := range strings.Split(foldPath(s.link(p.Path)), "/") {
+			if sh, ok := shorten(n); ok {
+				s.short = append(s.short, sh)
+			}
+		}
+	}
+	return s
+}
+
+func (s *slow) judge(name string) string {
+	verdict := ""
+	folded := foldPath(name)
+	readings := []string{folded, windows(folded)}
+	for _, r := range readings[:2] {
+		longer, ok := lengthen(r, s.short)
+		if !ok {
+			verdict = ruleDeny
+		}
+		readings = append(readings, longer...)
+	}
+	for _, r := range append(readings, name) {
+		for dir := r; ; dir = path.Dir(dir) {
+			for _, p := range s.protected {
+				if dir == p {
+					return ruleProtected
+				}
+			}
+			if dir == "/" {
+				break
+			}
+		}
+	}
+	for dir := name; ; dir = path.Dir(dir) {
+		for _, g := range s.deny {
+			if g.Match(dir) {
+				return ruleDeny
+			}
+		}
+		if dir == "/" {
+			break
+		}
+	}
+	for _, r := range readings {
+		for dir := r; ; dir = path.Dir(dir) {
+			for _, g := range s.folded {
+				if g.Match(dir) {
+					return ruleDeny
+				}
+			}
+			if dir == "/" {
+				break
+			}
+		}
+	}
+	if verdict != "" {
+		return verdict
+	}
+	for _, g := range s.allow {
+		if g.Match(name) {
+			return ""
+		}
+	}
+	if len(s.allow) > 0 {
+		return ruleAllow
+	}
+	return ""
+}
+
+// Judge and Dir say what the definition says, on many small worlds.
+func TestAgainstDefinition(t *testing.T) {
+	rounds := 3000
+	if testing.Short() {
+		rounds = 300
+	}
+	counts := map[string]int{}
+	for seed := range rounds {
+		w := world{rand.New(rand.NewPCG(uint64(seed), 1))}
+		o := Options{Canonical: linkTo("/a", "/b/real")}
+		for range w.r.IntN(4) {
+			o.Deny = append(o.Deny, w.pattern())
+		}
+		for range w.r.IntN(3) {
+			o.Allow = append(o.Allow, w.pattern())
+		}
+		for range w.r.IntN(2) {
+			o.Protected = append(o.Protected, Protected{Path: "/" + w.pick("a", "B", "zz") + "/" + w.pick("c", "long name.json")})
+		}
+		p, s := mustNew(t, o), newSlow(o)
+		for range 20 {
+			name := w.path()
+			got, want := ruleOf(p.Judge(file(name), guardfs.Read)), s.judge(name)
+			if got != want {
+				t.Fatalf("deny %q allow %q protected %q\n%q: %q, by definition %q", o.Deny, o.Allow, o.Protected, name, got, want)
+			}
+			counts[got]++
+			v := p.Dir(name)
+			if got != "" {
+				if v.All || v.Entry != nil {
+					t.Fatalf("deny %q\n%q is refused and can be listed", o.Deny, name)
+				}
+				continue
+			}
+			for range 10 {
+				entry := w.name()
+				full := strings.TrimSuffix(name, "/") + "/" + entry
+				shown := v.All || v.Entry != nil && v.Entry(entry, guardfs.KindFile)
+				if want := s.judge(full) == ""; shown != want && !(v.All && strings.ContainsAny(entry, `:\~`)) {
+					t.Fatalf("deny %q allow %q protected %q\nentry %q of %q: %v, by definition %q", o.Deny, o.Allow, o.Protected, entry, name, shown, s.judge(full))
+				}
+				if v.All {
+					deep := full + w.path()
+					if want := s.judge(strings.TrimSuffix(deep, "/")); want != "" && !strings.ContainsAny(deep, `:\~`) {
+						t.Fatalf("deny %q allow %q\n%q says All, yet %q: %q", o.Deny, o.Allow, name, deep, want)
+					}
+				}
+			}
+		}
+	}
+	for _, r := range []string{"", ruleDeny, ruleAllow, ruleProtected} {
+		if counts[r] < rounds/30 {
+			t.Errorf("only %d of %q: the worlds are too poor", counts[r], r)
+		}
+	}
+}
+
+func TestDirDoesNotAllocatePerEntry(t *testing.T) {
+	p := mustNew(t, Options{
+		Allow: []string{"/ws/**"},
+		Deny:  []string{"/ws/.env*", "**/*.pem", "**/node_modules/**", "/ws/src/secret/**"},
+	})
+	v := p.Dir("/ws/src")
+	names := []string{"README.md", "main.go", "a_rather_long_name_for_a_file_in_lower_case.json", ".gitignore", "k.pem"}
+	if n := testing.AllocsPerRun(100, func() {
+		for _, name := range names {
+			v.Entry(name, guardfs.KindFile)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations for %d entries", n, len(names))
+	}
+	o := file("/ws/src/internal/engine/mutate.go")
+	if n := testing.AllocsPerRun(100, func() { _ = p.Judge(o, guardfs.Read) }); n != 0 {
+		t.Errorf("%v allocations for a Judge", n)
+	}
+}
+
+func benchPolicy(b *testing.B, extra int) *Policy {
+	o := Options{
+		Allow:     []string{"/home/user/project/**"},
+		Deny:      []string{"/home/user/project/.env*", "/home/user/project/secrets/**", "**/.git/hooks/**", "**/*.pem", "**/id_rsa*"},
+		Protected: []Protected{{"/home/user/.moltis", "data"}, {"/home/user/moltis.toml", "config"}, {"/usr/local/bin/moltis-fs", "binary"}},
+	}
+	for i := range extra {
+		o.Deny = append(o.Deny, fmt.Sprintf("/home/user/project/dir%d/private/**", i))
+	}
+	return mustNew(b, o)
+}
+
+func BenchmarkJudge(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		extra int
+		path  string
+	}{
+		{"rules=8", 0, "/home/user/project/internal/engine/mutate.go"},
+		{"rules=8/upper", 0, "/home/user/Project/README.md"},
+		{"rules=1008", 1000, "/home/user/project/internal/engine/mutate.go"},
+	} {
+		p := benchPolicy(b, c.extra)
+		o := file(c.path)
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				_ = p.Judge(o, guardfs.Read)
+			}
+		})
+	}
+}
+
+func BenchmarkDir(b *testing.B) {
+	p := benchPolicy(b, 0)
+	b.Run("verdict", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			p.Dir("/home/user/project/internal/engine")
+		}
+	})
+	v := p.Dir("/home/user/project/internal/engine")
+	b.Run("entry", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			v.Entry("mutate_test.go", guardfs.KindFile)
+		}
+	})
+	b.Run("entry/upper", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			v.Entry("README.md", guardfs.KindFile)
+		}
+	})
+	plain := mustNew(b, seed)
+	b.Run("all", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			plain.Dir("/home/user/project/internal/engine")
+		}
+	})
+}

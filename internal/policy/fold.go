@@ -1,0 +1,176 @@
+package policy
+
+import (
+	"path"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Deny rules are tried on folded names, because a file system may find a file under many spellings: other letter case, composed or
+// decomposed accents, code points that it ignores, blanks and dots that it drops at the end, and on NTFS a stream suffix, a
+// backslash for a slash, or a short name. Folding two spellings that some file system takes for one gives the same
+// string; folding more than that only denies more.
+
+// foldPath folds every segment of an absolute clean path. Most paths fold to themselves, without allocating.
+func foldPath(p string) string {
+	if plain(p) {
+		return p
+	}
+	var b strings.Builder
+	b.Grow(len(p))
+	for i, name := range strings.Split(p, "/") {
+		if i > 0 {
+			b.WriteByte('/')
+		}
+		b.WriteString(foldRun(name, true))
+	}
+	return b.String()
+}
+
+// plain reports whether foldPath would change nothing, and may say no too often.
+func plain(p string) bool {
+	var last byte = '/'
+	for i := 0; i < len(p); i++ {
+		c := p[i]
+		if c >= utf8.RuneSelf || 'A' <= c && c <= 'Z' || c == '/' && (last == '.' || last == ' ') {
+			return false
+		}
+		last = c
+	}
+	return last != '.' && last != ' '
+}
+
+// foldRun folds one segment, or with ends false a part of one that other characters follow.
+func foldRun(s string, ends bool) string {
+	ascii, upper := true, false
+	for i := 0; i < len(s); i++ {
+		ascii = ascii && s[i] < utf8.RuneSelf
+		upper = upper || 'A' <= s[i] && s[i] <= 'Z'
+	}
+	switch {
+	case !ascii:
+		s = foldUnicode(s)
+	case upper:
+		s = strings.ToLower(s)
+	}
+	if ends {
+		if t := strings.TrimRight(s, ". "); t != "" {
+			s = t
+		}
+	}
+	return s
+}
+
+func foldUnicode(s string) string {
+	var b strings.Builder
+	s = norm.NFD.String(s)
+	dotless := false // the last rune was an i; Turkish and its neighbours dot it once more
+	for len(s) > 0 {
+		r, size := utf8.DecodeRuneInString(s)
+		part := s[:size]
+		s = s[size:]
+		if r == utf8.RuneError && size == 1 {
+			b.WriteString(part) // not a character: stays what it is
+			dotless = false
+			continue
+		}
+		if ignorable(r) || r == 0x307 && dotless {
+			continue
+		}
+		if full, ok := fullFold(r); ok {
+			b.WriteString(full)
+			dotless = strings.HasSuffix(full, "i")
+			continue
+		}
+		r = foldRune(r)
+		b.WriteRune(r)
+		dotless = r == 'i'
+	}
+	return norm.NFC.String(b.String())
+}
+
+// foldRune picks one of the characters that differ from r in case only: the small ASCII letter, or the first.
+func foldRune(r rune) rune {
+	least := r
+	for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+		least = min(least, f)
+	}
+	if 'A' <= least && least <= 'Z' {
+		return least + 'a' - 'A'
+	}
+	return least
+}
+
+// fullFold is the part of Unicode's full case folding that concerns letters of living alphabets.
+func fullFold(r rune) (string, bool) {
+	switch r {
+	case 'ı', 'İ':
+		return "i", true
+	case 'ß', 'ẞ':
+		return "ss", true
+	case 'ŉ':
+		return "ʼn", true
+	case 'ﬀ':
+		return "ff", true
+	case 'ﬁ':
+		return "fi", true
+	case 'ﬂ':
+		return "fl", true
+	case 'ﬃ':
+		return "ffi", true
+	case 'ﬄ':
+		return "ffl", true
+	case 'ﬅ', 'ﬆ':
+		return "st", true
+	}
+	return "", false
+}
+
+// ignorable is Unicode's Default_Ignorable_Code_Point, in which HFS+ looks for no difference.
+func ignorable(r rune) bool {
+	switch {
+	case r < 0xAD:
+		return false
+	case r == 0xAD, r == 0x34F, r == 0x61C, r == 0x115F, r == 0x1160, r == 0x17B4, r == 0x17B5,
+		0x180B <= r && r <= 0x180F,
+		0x200B <= r && r <= 0x200F,
+		0x202A <= r && r <= 0x202E,
+		0x2060 <= r && r <= 0x206F,
+		r == 0x3164,
+		0xFE00 <= r && r <= 0xFE0F,
+		r == 0xFEFF, r == 0xFFA0,
+		0xFFF0 <= r && r <= 0xFFF8,
+		0x1BCA0 <= r && r <= 0x1BCA3,
+		0x1D173 <= r && r <= 0x1D17A,
+		0xE0000 <= r && r <= 0xE0FFF:
+		return true
+	}
+	return false
+}
+
+// strange reports whether a name may stand for other names on NTFS: a stream suffix, a backslash, a short name.
+func strange(name string) bool {
+	for i := 0; i < len(name); i++ {
+		if c := name[i]; c == '\\' || c == ':' || c == '~' {
+			return true
+		}
+	}
+	return false
+}
+
+// windows is a folded path as NTFS would read it.
+func windows(folded string) string {
+	parts := strings.Split(strings.ReplaceAll(folded, `\`, "/"), "/")
+	for i, name := range parts {
+		name, _, _ = strings.Cut(name, ":")
+		if t := strings.TrimRight(name, " "); t == "." || t == ".." {
+			parts[i] = t
+			continue
+		}
+		parts[i] = foldRun(name, true)
+	}
+	return path.Clean("/" + strings.Join(parts, "/"))
+}

@@ -1,0 +1,288 @@
+// Package policy decides what a session may touch: paths, by the operator's allow and deny globs and by what is ours alone, and
+// tools, by name.
+//
+// Deny wins over allow, and is fuzzy: a path is refused when a deny rule covers it or any directory above it under any of the
+// names it has: as spelled, its true name, each link on the way; each of them also folded (letter case, composed or not,
+// invisible code points, dots and blanks at the end, NTFS streams, backslashes and short names). What a rule names
+// literally is held by device and inode number as well, and a file with several hard links is refused when one of them is
+// denied. Allow is exact: the true name, byte for byte. A rule holds as it is spelled and with links in its
+// literal beginning followed, as they were when the Policy was made.
+//
+// A pattern like /x/** covers /x itself: a directory all of whose content is denied can't be listed, and one all of whose
+// content is allowed can. A directory above an allowed one is not allowed by that. An empty allow list allows everything
+// that is not denied or protected. Protected paths are those of this program; no list opens them.
+//
+// A refusal is a *Denied. Its text is the same whether or not there is anything at the path, and it names no
+// other path and no rule. Whatever depends on what is there (identity, hard links) is asked last, of paths that
+// the lists allow.
+//
+// What this package does not do: it opens nothing and resolves nothing; package guardfs asks it, with the true names. It binds only
+// those who come that way. It can't see that a bind mount shows denied files under another name, except for the files and
+// directories that rules name literally.
+//
+// A Policy is immutable, apart from what it remembers of identities, and safe for concurrent use.
+package policy
+
+import (
+	"errors"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"moltisfs/internal/glob"
+	"moltisfs/internal/guardfs"
+)
+
+// Options is what the operator wrote, and the few looks at the file system that rules need. The zero Options allows
+// everything.
+type Options struct {
+	Allow, Deny []string    // absolute globs, see CheckGlob
+	Protected   []Protected // never to be touched
+
+	// Canonical gives the true name of the longest existing beginning of a path, and the rest as it is: guardfs.Canonical.
+	// Without it rules hold as spelled only.
+	Canonical func(path string) string
+
+	// Identify tells what is at a path, links followed; ok is false when nothing is. Without it nothing is held by
+	// identity. It MUST NOT ask a Judge.
+	Identify func(path string) (id guardfs.Identity, ok bool)
+
+	// Census finds the names of hard links: it walks the tree at root, root itself first, whether it is a directory or a
+	// file, follows no links, enters other mounts but no kernel file systems, and asks no Judge. When visit returns
+	// fs.SkipDir for a directory it is not entered; any other error ends the walk and comes back. Nothing at root is no error;
+	// a directory that can't be read is one, because what it holds is then not known. Without Census, files with several
+	// hard links are refused whenever there are deny rules or protected paths.
+	Census func(root string, visit func(path string, k guardfs.Kind, id guardfs.Identity) error) error
+
+	// Budget is how many names a census may visit, 200,000 when 0. A tree with more can't be counted, and files with
+	// several hard links are refused.
+	Budget int
+
+	// Trouble, if set, is told why a census failed: for the operator's log, with paths. It is called with a lock held
+	// and MUST NOT ask the Policy.
+	Trouble func(error)
+
+	now func() time.Time // for tests
+}
+
+// Protected is a file or a whole tree that belongs to this program: its data, its configuration, its binary.
+type Protected struct {
+	Path string // absolute
+	Why  string // "the data directory", for the operator's eyes
+}
+
+// Denied is the refusal of a path.
+type Denied struct {
+	Path string // as spelled by whoever asked
+	Rule string // "deny_paths", "allow_paths", "protected" or "pseudo" (a name outside every tree)
+	Why  string // what had to be looked at besides the name; mostly ""
+}
+
+func (e *Denied) Error() string {
+	text := strconv.Quote(e.Path) + " is denied by " + e.Rule
+	if e.Rule == rulePseudo {
+		text = strconv.Quote(e.Path) + " is not a path in the file system"
+	}
+	if e.Why != "" {
+		text += ": " + e.Why
+	}
+	return text
+}
+
+const (
+	ruleDeny      = "deny_paths"
+	ruleAllow     = "allow_paths"
+	ruleProtected = "protected"
+	rulePseudo    = "pseudo"
+)
+
+func (r rank) String() string {
+	if r == protected {
+		return ruleProtected
+	}
+	return ruleDeny
+}
+
+// Policy is a guardfs.Judge.
+type Policy struct {
+	deny     node // by the names in the rules
+	folded   node // the same rules, folded
+	allow    node
+	allowAll bool // no allow list
+	short    []short
+
+	held  held
+	links links
+}
+
+var _ guardfs.Judge = (*Policy)(nil)
+
+// New compiles the rules. The error joins one *RuleError for each that can't be used; then there is no Policy.
+func New(o Options) (*Policy, error) {
+	if o.Canonical == nil {
+		o.Canonical = path.Clean
+	}
+	if o.now == nil {
+		o.now = time.Now
+	}
+	p := &Policy{allowAll: len(o.Allow) == 0}
+	var errs []error
+	var roots, floating []string // where a census has to look
+	for _, pattern := range o.Deny {
+		exact, err := glob.CompileRule(pattern, nil)
+		if err != nil {
+			errs = append(errs, ruleError(pattern, err))
+			continue
+		}
+		folded, err := glob.CompileRule(pattern, foldRun)
+		if err != nil {
+			errs = append(errs, ruleError(pattern, err))
+			continue
+		}
+		for i, e := range exact.Patterns() {
+			f := folded.Patterns()[i]
+			root := "/" + strings.Join(e.Literal(), "/")
+			p.deny.hang(e.Literal(), rule{denied, e})
+			p.folded.hang(f.Literal(), rule{denied, f})
+			for _, name := range f.Names() {
+				p.remember(name)
+			}
+			if root == "/" {
+				floating = append(floating, root)
+				continue
+			}
+			roots = append(roots, root)
+			if r := (rule{denied, e}); r.hits() {
+				p.held.add(root, denied)
+			}
+			if real := path.Clean(o.Canonical(root)); real != root {
+				p.deny.hang(segments(real), rule{denied, e})
+				p.folded.hang(segments(foldPath(real)), rule{denied, f})
+				roots = append(roots, real)
+			}
+		}
+	}
+	for _, own := range o.Protected {
+		if !strings.HasPrefix(own.Path, "/") {
+			errs = append(errs, &RuleError{Rule: own.Path, Why: "protected path is not absolute"})
+			continue
+		}
+		spelled := path.Clean(own.Path)
+		for _, name := range []string{spelled, path.Clean(o.Canonical(spelled))} {
+			p.deny.hang(segments(name), rule{rank: protected})
+			p.folded.hang(segments(foldPath(name)), rule{rank: protected})
+			roots = append(roots, name)
+			for _, part := range segments(foldPath(name)) {
+				p.remember(part)
+			}
+		}
+		p.held.add(spelled, protected)
+	}
+	var allowed []string
+	for _, pattern := range o.Allow {
+		exact, err := glob.CompileRule(pattern, nil)
+		if err != nil {
+			errs = append(errs, ruleError(pattern, err))
+			continue
+		}
+		for _, e := range exact.Patterns() {
+			root := "/" + strings.Join(e.Literal(), "/")
+			p.allow.hang(e.Literal(), rule{pattern: e})
+			real := path.Clean(o.Canonical(root))
+			if real != root {
+				p.allow.hang(segments(real), rule{pattern: e})
+			}
+			allowed = append(allowed, real)
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	if len(floating) > 0 {
+		// A rule for any depth could be counted nowhere else: outside the allowed trees there is the whole disk.
+		if p.allowAll {
+			allowed = floating
+		}
+		roots = append(roots, allowed...)
+	}
+	p.held.identify, p.held.now = o.Identify, o.now
+	p.links = links{roots: outermost(roots), census: o.Census, budget: o.Budget, trouble: o.Trouble, now: o.now}
+	return p, nil
+}
+
+func (p *Policy) remember(name string) {
+	s, ok := shorten(name)
+	for i := range p.short {
+		ok = ok && p.short[i].long != s.long
+	}
+	if ok {
+		p.short = append(p.short, s)
+	}
+}
+
+// Judge decides about one object. The error is a *Denied.
+func (p *Policy) Judge(o guardfs.Object, a guardfs.Access) error {
+	if !strings.HasPrefix(o.True, "/") { // "pipe:[123]", "(unreachable)/x"
+		return &Denied{Path: o.Spelled, Rule: rulePseudo}
+	}
+	worst := p.refuses(o.True)
+	if worst != protected && o.Spelled != o.True && strings.HasPrefix(o.Spelled, "/") {
+		if s := path.Clean(o.Spelled); s != o.True {
+			worst = max(worst, p.refuses(s))
+		}
+	}
+	for _, hop := range o.Hops {
+		if worst != protected && strings.HasPrefix(hop, "/") {
+			worst = max(worst, p.refuses(hop))
+		}
+	}
+	if a == guardfs.Remove && worst != protected && p.folded.shield {
+		if n := p.folded.at(foldPath(o.True)); n != nil && n.shield { // would take something protected with it
+			worst = protected
+		}
+	}
+	if worst != none {
+		return &Denied{Path: o.Spelled, Rule: worst.String()}
+	}
+	if !p.allowAll && !p.allow.allows(o.True) {
+		return &Denied{Path: o.Spelled, Rule: ruleAllow}
+	}
+	if o.Info.Kind == guardfs.KindAbsent {
+		return nil
+	}
+	if r := p.held.rank(o.Info.ID); r != none {
+		return &Denied{Path: o.Spelled, Rule: r.String()}
+	}
+	if o.Info.Links > 1 && o.Info.Kind == guardfs.KindFile {
+		if why := p.linked(&o.Info); why != "" {
+			return &Denied{Path: o.Spelled, Rule: ruleDeny, Why: why}
+		}
+	}
+	return nil
+}
+
+// refuses tries a true or spelled name in all its readings.
+func (p *Policy) refuses(name string) rank {
+	worst := p.deny.refuses(name)
+	if worst == protected {
+		return worst
+	}
+	folded := foldPath(name)
+	if worst = max(worst, p.folded.refuses(folded)); worst == protected || !strange(name) {
+		return worst
+	}
+	for _, reading := range []string{folded, windows(folded)} {
+		if reading != folded {
+			worst = max(worst, p.folded.refuses(reading))
+		}
+		longer, ok := lengthen(reading, p.short)
+		if !ok {
+			return max(worst, denied) // too many to be sure
+		}
+		for _, l := range longer {
+			worst = max(worst, p.folded.refuses(l))
+		}
+	}
+	return worst
+}

@@ -1,0 +1,316 @@
+package policy
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"moltisfs/internal/guardfs"
+)
+
+var accesses = []guardfs.Access{guardfs.Look, guardfs.Read, guardfs.Create, guardfs.Modify, guardfs.Remove}
+
+// linkTo makes a Canonical that knows one symlink.
+func linkTo(from, to string) func(string) string {
+	return func(p string) string {
+		if p == from || strings.HasPrefix(p, from+"/") {
+			return to + p[len(from):]
+		}
+		return p
+	}
+}
+
+func mustNew(t testing.TB, o Options) *Policy {
+	t.Helper()
+	p, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func ruleOf(err error) string {
+	var d *Denied
+	if err == nil {
+		return ""
+	}
+	if !errors.As(err, &d) {
+		return "not a *Denied: " + err.Error()
+	}
+	return d.Rule
+}
+
+func file(path string) guardfs.Object {
+	return guardfs.Object{Spelled: path, True: path, Info: guardfs.Info{Kind: guardfs.KindFile, Links: 1}}
+}
+
+// The seed's own example.
+var seed = Options{
+	Allow: []string{"/home/user/project/**"},
+	Deny:  []string{"/home/user/project/.env*", "/home/user/project/secrets/**"},
+}
+
+func TestSeedExample(t *testing.T) {
+	p := mustNew(t, seed)
+	for path, want := range map[string]string{
+		"/home/user/project":                 "",
+		"/home/user/project/a":               "",
+		"/home/user/project/a/b/.env":        "",
+		"/home/user/project/.env":            ruleDeny,
+		"/home/user/project/.env.local":      ruleDeny,
+		"/home/user/project/.env.d/x":        ruleDeny,
+		"/home/user/project/secrets":         ruleDeny,
+		"/home/user/project/secrets/a/b":     ruleDeny,
+		"/home/user/project/secrets2":        "",
+		"/home/user/projectx":                ruleAllow,
+		"/home/user/project-evil/x":          ruleAllow,
+		"/home/user":                         ruleAllow,
+		"/":                                  ruleAllow,
+		"/etc/passwd":                        ruleAllow,
+		"/home/user/PROJECT/a":               ruleAllow, // allow is exact
+		"/home/user/project/.ENV":            ruleDeny,  // deny is not
+		"/home/user/project/Secrets/key":     ruleDeny,
+		"/HOME/user/project/secrets/key":     ruleDeny,
+		"/home/user/project/.env.":           ruleDeny,
+		"/home/user/project/.env . .":        ruleDeny,
+		"/home/user/project/secrets /x":      ruleDeny,
+		"/home/user/project/.e\u200bnv":      ruleDeny,
+		"/home/user/project/\ufeff.env":      ruleDeny,
+		"/home/user/project/.env\ufe0f":      ruleDeny,
+		"/home/user/project/.e\U000e0041nv":  ruleDeny,
+		"/home/user/project/.en\u00adv":      ruleDeny,
+		"/home/user/project/ſecretſ/x":       ruleDeny, // long s
+		"/home/user/project/.env::$DATA":     ruleDeny,
+		"/home/user/project/secrets:x/y":     ruleDeny,
+		`/home/user/project\secrets\key`:     ruleDeny,
+		`/home/user/project/a\..\secrets\x`:  ruleDeny,
+		`/home/user/project/a\.. \secrets\x`: ruleDeny,
+		"/home/user/project/a:b":             "",
+		`/home/user/project/a\b`:             "",
+		"/home/user/project/~":               "",
+		"/home/user/project/...":             "",
+		"/home/user/project/\xff\xfe":        "",
+	} {
+		for _, a := range accesses {
+			for _, kind := range []guardfs.Kind{guardfs.KindAbsent, guardfs.KindFile, guardfs.KindDir, guardfs.KindSymlink} {
+				o := file(path)
+				o.Info.Kind = kind
+				if got := ruleOf(p.Judge(o, a)); got != want {
+					t.Errorf("%v of %v %q: %q, want %q", a, kind, path, got, want)
+				}
+			}
+		}
+	}
+}
+
+func TestRules(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		o       Options
+		yes, no string // paths, apart by blanks
+	}{
+		{"nothing", Options{}, "/ /etc/passwd", ""},
+		{"deny a directory by its name alone", Options{Deny: []string{"/ws/secrets"}}, "/ws /ws/secretsx", "/ws/secrets /ws/secrets/a /ws/secrets/a/b"},
+		{"allow covers itself only", Options{Allow: []string{"/ws/a"}}, "/ws/a", "/ws /ws/a/b /ws/A"},
+		{"allow below, not itself", Options{Allow: []string{"/ws/**/*.go"}}, "/ws/x.go /ws/a/b.go", "/ws /ws/a /ws/x.c"},
+		{"parents are not allowed", Options{Allow: []string{"/a/b/**"}}, "/a/b /a/b/c", "/ /a /a/bb"},
+		{"any depth", Options{Deny: []string{"**/.env", "**/*.pem"}}, "/env /a/.envx", "/.env /a/.env /a/b/.env/c /k.pem /a/k.PEM /a.pem/b"},
+		{"everything", Options{Deny: []string{"/**"}}, "", "/ /a /a/b"},
+		{"the root itself", Options{Deny: []string{"/"}}, "", "/ /a"},
+		{"braces", Options{Deny: []string{"/{a,b/{c,d}}/x*"}}, "/a /b/c /b/x", "/a/x1 /b/c/x /b/d/xx/y"},
+		{"middle", Options{Deny: []string{"/ws/**/node_modules/**/test"}}, "/ws/node_modules /ws/node_modules/a", "/ws/node_modules/test /ws/a/node_modules/b/test/c"},
+		{"deny wins", Options{Allow: []string{"/a/**"}, Deny: []string{"/a/**"}}, "", "/a /a/b"},
+		{"escaped", Options{Deny: []string{`/ws/\[a\]`}}, "/ws/a", "/ws/[a] /ws/[A]"},
+		{"class", Options{Deny: []string{"/ws/[a-c]x"}}, "/ws/dx", "/ws/ax /ws/AX /ws/Bx"},
+		{"negated class", Options{Deny: []string{"/ws/[!a]x"}}, "/ws/ax", "/ws/bx /ws/BX /ws/Ax"},
+		{"literal dots and blanks", Options{Deny: []string{"/ws/a.", "/ws/b "[:5]}}, "/ws/c", "/ws/a. /ws/a /ws/A.. /ws/b"},
+		{"composed", Options{Deny: []string{"/ws/caf\u00e9/**"}}, "/ws/cafe", "/ws/caf\u00e9/x /ws/cafe\u0301/x /ws/CAFE\u0301/x /ws/CAF\u00c9"},
+		{"decomposed", Options{Deny: []string{"/ws/cafe\u0301"}}, "/ws/cafe", "/ws/caf\u00e9 /ws/cafe\u0301"},
+		{"Turkish", Options{Deny: []string{"/ws/.git/**"}}, "/ws/.gt", "/ws/.G\u0130T/x /ws/.g\u0131t /ws/.GI\u0307T/config"},
+		{"Kelvin", Options{Deny: []string{"/ws/key"}}, "", "/ws/\u212aey /ws/KEY"},
+		{"sharp s", Options{Deny: []string{"/ws/straße"}}, "", "/ws/STRASSE /ws/STRAẞE"},
+		{"HFS and NTFS names of .git", Options{Deny: []string{"**/.git/**", "**/.gitmodules"}}, "/ws/git /ws/git~ /ws/agit~1", "/ws/.g\u200cit/config /ws/GIT~1/config /ws/.git::$INDEX_ALLOCATION/x /ws/.git. /ws/GITMOD~1 /ws/gi7eba~1 /ws/GITMO~12"},
+		{"short names with extension", Options{Deny: []string{"/ws/credentials.json"}}, "/ws/CREDEN~1.TXT /ws/CREDEN~x.JSO", "/ws/CREDEN~1.JSO"},
+		{"short names in the middle", Options{Deny: []string{"/program files/private stuff/**"}}, "/PROGRA~1/x", "/PROGRA~1/PRIVAT~2/a /program files/PRIVAT~1"},
+	} {
+		p := mustNew(t, c.o)
+		split := func(s string) []string { // blanks are in names, too: apart by " /"
+			if s == "" {
+				return nil
+			}
+			parts := strings.Split(s, " /")
+			for i := 1; i < len(parts); i++ {
+				parts[i] = "/" + parts[i]
+			}
+			return parts
+		}
+		for _, path := range split(c.yes) {
+			if err := p.Judge(file(path), guardfs.Read); err != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		}
+		for _, path := range split(c.no) {
+			if err := p.Judge(file(path), guardfs.Read); err == nil {
+				t.Errorf("%s: %q is let through", c.name, path)
+			}
+		}
+	}
+}
+
+// A denied path is denied by each of its names: security.md A03, B06, B07, B08.
+func TestNames(t *testing.T) {
+	p := mustNew(t, Options{
+		Deny:      []string{"/ws/.env", "/tmp/x/**", "/ws/sub/*/key"},
+		Canonical: linkTo("/tmp", "/private/tmp"),
+	})
+	for _, c := range []struct {
+		o    guardfs.Object
+		want string
+	}{
+		{guardfs.Object{Spelled: "/ws/link", True: "/ws/.env"}, ruleDeny},
+		{guardfs.Object{Spelled: "/ws/.env", True: "/ws/env.sample"}, ruleDeny},
+		{guardfs.Object{Spelled: "/ws/a", True: "/ws/b", Hops: []string{"/ws/a", "/ws/.ENV"}}, ruleDeny},
+		{guardfs.Object{Spelled: "/ws/link/../.env", True: "/elsewhere/.env"}, ruleDeny},
+		{guardfs.Object{Spelled: "/ws/./.env", True: "/elsewhere"}, ruleDeny},
+		{guardfs.Object{Spelled: "/tmp/x/a", True: "/private/tmp/x/a"}, ruleDeny},
+		{guardfs.Object{Spelled: "/private/tmp/x/a", True: "/private/tmp/x/a"}, ruleDeny},
+		{guardfs.Object{Spelled: "/Private/TMP/x", True: "/Private/TMP/x"}, ruleDeny},
+		{guardfs.Object{Spelled: "/tmp/x", True: "/tmp/x"}, ruleDeny},
+		{guardfs.Object{Spelled: "/tmp/y", True: "/private/tmp/y", Hops: []string{"/tmp"}}, ""},
+		{guardfs.Object{Spelled: "/ws/p", True: "pipe:[123]"}, rulePseudo},
+		{guardfs.Object{Spelled: "/ws/p", True: "(unreachable)/x"}, rulePseudo},
+		{guardfs.Object{Spelled: "/ws/p", True: ""}, rulePseudo},
+	} {
+		if got := ruleOf(p.Judge(c.o, guardfs.Read)); got != c.want {
+			t.Errorf("%+v: %q, want %q", c.o, got, c.want)
+		}
+	}
+	p = mustNew(t, Options{Allow: []string{"/tmp/x/**"}, Canonical: linkTo("/tmp", "/private/tmp")})
+	for path, want := range map[string]string{"/private/tmp/x/a": "", "/tmp/x/a": "", "/private/tmp/y": ruleAllow} {
+		if got := ruleOf(p.Judge(file(path), guardfs.Read)); got != want {
+			t.Errorf("allow through a link: %q: %q, want %q", path, got, want)
+		}
+	}
+	o := file("/private/tmp/x/a")
+	o.Spelled = "/tmp/x/a"
+	if err := p.Judge(o, guardfs.Read); err != nil {
+		t.Error(err)
+	}
+	// Allow looks at the true name alone.
+	o = guardfs.Object{Spelled: "/private/tmp/x/link", True: "/etc/passwd", Hops: []string{"/private/tmp/x/link"}}
+	if got := ruleOf(p.Judge(o, guardfs.Read)); got != ruleAllow {
+		t.Errorf("a link out of the allowed tree: %q", got)
+	}
+}
+
+func TestProtected(t *testing.T) {
+	p := mustNew(t, Options{
+		Allow: []string{"/**"},
+		Deny:  []string{"/home/u/.moltis/x"},
+		Protected: []Protected{
+			{"/home/u/.moltis", "the data directory"}, {"/etc/moltis.toml", "the configuration"}, {"/opt/link/moltis-fs", "the binary"},
+		},
+		Canonical: linkTo("/opt/link", "/opt/real"),
+	})
+	for path, want := range map[string]string{
+		"/home/u/.moltis":            ruleProtected,
+		"/home/u/.moltis/x":          ruleProtected, // the stronger reason
+		"/home/u/.moltis/audit/a":    ruleProtected,
+		"/home/u/.MOLTIS/audit":      ruleProtected,
+		"/home/u/.moltis./a":         ruleProtected,
+		"/home/u/MOLTIS~1/a":         ruleProtected,
+		"/home/u/.moltis2":           "",
+		"/etc/moltis.toml":           ruleProtected,
+		"/etc/Moltis.TOML:x":         ruleProtected,
+		"/etc/moltis.toml.bak":       "",
+		"/opt/real/moltis-fs":        ruleProtected,
+		"/opt/link/moltis-fs":        ruleProtected,
+		"/opt/real/moltis-fs/absent": ruleProtected,
+	} {
+		for _, a := range accesses {
+			if got := ruleOf(p.Judge(file(path), a)); got != want {
+				t.Errorf("%v %q: %q, want %q", a, path, got, want)
+			}
+			absent := guardfs.Object{Spelled: path, True: path}
+			if got := ruleOf(p.Judge(absent, a)); got != want {
+				t.Errorf("%v absent %q: %q, want %q", a, path, got, want)
+			}
+		}
+	}
+	// What holds something protected can't be taken away, and everything else can be done to it.
+	for _, dir := range []string{"/", "/home", "/home/u", "/HOME/u", "/etc", "/opt/real"} {
+		for _, a := range accesses {
+			want := ""
+			if a == guardfs.Remove {
+				want = ruleProtected
+			}
+			o := file(dir)
+			o.Info.Kind = guardfs.KindDir
+			if got := ruleOf(p.Judge(o, a)); got != want {
+				t.Errorf("%v %q: %q, want %q", a, dir, got, want)
+			}
+		}
+	}
+	if got := ruleOf(p.Judge(file("/home/v"), guardfs.Remove)); got != "" {
+		t.Errorf("removing an unrelated path: %q", got)
+	}
+}
+
+// What a caller learns of a denied path does not depend on what is there.
+func TestNoOracle(t *testing.T) {
+	id := guardfs.Identity{Dev: 1, Ino: 7}
+	p := mustNew(t, Options{
+		Allow: []string{"/ws/**"}, Deny: []string{"/ws/secret", "/other/key"}, Protected: []Protected{{"/ws/data", "the data directory"}},
+		Identify: func(string) (guardfs.Identity, bool) { return id, true },
+		Census: func(root string, visit func(string, guardfs.Kind, guardfs.Identity) error) error {
+			return visit(root, guardfs.KindFile, id)
+		},
+	})
+	for _, path := range []string{"/ws/secret", "/ws/secret/deep", "/ws/data/x", "/elsewhere", "/other/key"} {
+		texts := map[string]bool{}
+		for _, info := range []guardfs.Info{
+			{}, {Kind: guardfs.KindFile, Links: 1}, {Kind: guardfs.KindFile, Links: 3, ID: id}, {Kind: guardfs.KindDir, Links: 2, ID: id}, {Kind: guardfs.KindSymlink, Links: 1}, {Kind: guardfs.KindOther, Links: 1},
+		} {
+			for _, a := range accesses {
+				err := p.Judge(guardfs.Object{Spelled: path, True: path, Info: info}, a)
+				if err == nil {
+					t.Fatalf("%q is let through", path)
+				}
+				texts[err.Error()] = true
+			}
+		}
+		if len(texts) != 1 {
+			t.Errorf("%q: %d answers: %v", path, len(texts), texts)
+		}
+	}
+	if err := p.Judge(file("/ws/secret"), guardfs.Read); err.Error() != `"/ws/secret" is denied by deny_paths` {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestBadRules(t *testing.T) {
+	_, err := New(Options{Allow: []string{"/ok", "rel"}, Deny: []string{"/a/[", "~/x"}, Protected: []Protected{{Path: "data"}}})
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || len(joined.Unwrap()) != 4 {
+		t.Fatalf("%v", err)
+	}
+	for i, want := range []string{"/a/[", "~/x", "data", "rel"} {
+		var bad *RuleError
+		if !errors.As(joined.Unwrap()[i], &bad) || bad.Rule != want || bad.Why == "" {
+			t.Errorf("problem %d: %v, want one with %q", i, joined.Unwrap()[i], want)
+		}
+	}
+	var bad *RuleError
+	if err := CheckGlob("**/x/["); !errors.As(err, &bad) || bad.Offset != 5 || bad.Rule != "**/x/[" {
+		t.Errorf("%+v", bad)
+	}
+	if err := CheckGlob("/x/**"); err != nil {
+		t.Error(err)
+	}
+	if _, err := CompileGlob("[", GlobOptions{}); !errors.As(err, &bad) {
+		t.Errorf("%v", err)
+	}
+	if g, err := CompileGlob("*.go", GlobOptions{}); err != nil || !g.Match("a.go") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,217 @@
+package policy
+
+import (
+	"errors"
+	"strings"
+
+	"moltisfs/internal/glob"
+)
+
+// RuleError is a rule that can't be used.
+type RuleError struct {
+	Rule   string // as written
+	Offset int    // byte in Rule that Why is about
+	Why    string
+}
+
+func (e *RuleError) Error() string {
+	return (&glob.SyntaxError{Pattern: e.Rule, Offset: e.Offset, Why: e.Why}).Error()
+}
+
+func ruleError(pattern string, err error) error {
+	var bad *glob.SyntaxError
+	if errors.As(err, &bad) {
+		return &RuleError{Rule: pattern, Offset: bad.Offset, Why: bad.Why}
+	}
+	return err
+}
+
+// CheckGlob tells whether a pattern can stand in an allow or deny list; the error is a *RuleError.
+func CheckGlob(pattern string) error { return ruleError(pattern, glob.CheckRule(pattern)) }
+
+// Glob and GlobOptions are those of package glob.
+type (
+	Glob        = glob.Glob
+	GlobOptions = glob.Options
+)
+
+// CompileGlob compiles any glob, relative ones too; the error is a *RuleError.
+func CompileGlob(pattern string, o GlobOptions) (*Glob, error) {
+	g, err := glob.Compile(pattern, o)
+	if err != nil {
+		return nil, ruleError(pattern, err)
+	}
+	return g, nil
+}
+
+// rank orders what may refuse a path: the stronger reason is told.
+type rank uint8
+
+const (
+	none rank = iota
+	denied
+	protected
+)
+
+// rule is one brace-free pattern. Without pattern it covers all below the node it hangs on.
+type rule struct {
+	rank    rank
+	pattern *glob.Pattern
+}
+
+// node is one segment of the literal beginnings of all rules. Whatever a path has to be compared with hangs on the nodes that
+// it passes, so that rules about other directories cost nothing.
+type node struct {
+	below  map[string]*node
+	rules  []rule
+	shield bool // something protected is here or below
+}
+
+// hang adds a rule whose literal beginning is segments.
+func (n *node) hang(segments []string, r rule) {
+	for _, name := range segments {
+		if r.rank == protected {
+			n.shield = true
+		}
+		c := n.below[name]
+		if c == nil {
+			c = &node{}
+			if n.below == nil {
+				n.below = map[string]*node{}
+			}
+			n.below[name] = c
+		}
+		n = c
+	}
+	if r.rank == protected {
+		n.shield = true
+	}
+	n.rules = append(n.rules, r)
+}
+
+// start is the state of a rule at its node.
+func (r *rule) start() glob.State {
+	if r.pattern == nil {
+		return 0
+	}
+	return r.pattern.Start()
+}
+
+// hits reports whether the node that r hangs on is itself covered.
+func (r *rule) hits() bool { return r.pattern == nil || r.pattern.Done(r.pattern.Start()) }
+
+// covers reports whether r covers rest, a path below its node, or with ancestors any directory on the way there.
+func (r *rule) covers(rest string, ancestors bool) bool {
+	if r.pattern == nil {
+		return true
+	}
+	s := r.pattern.Start()
+	for {
+		if r.pattern.Done(s) && (ancestors || rest == "") {
+			return true
+		}
+		if rest == "" || s == 0 {
+			return false
+		}
+		var name string
+		name, rest, _ = strings.Cut(rest, "/")
+		s = r.pattern.Step(s, name)
+	}
+}
+
+// refuses is the strongest deny rule that covers path or a directory above it.
+func (n *node) refuses(path string) rank {
+	worst := none
+	rest := path[1:]
+	for {
+		for i := range n.rules {
+			if r := &n.rules[i]; r.rank > worst && r.covers(rest, true) {
+				worst = r.rank
+			}
+		}
+		if rest == "" || len(n.below) == 0 {
+			return worst
+		}
+		var name string
+		name, rest, _ = strings.Cut(rest, "/")
+		if n = n.below[name]; n == nil {
+			return worst
+		}
+	}
+}
+
+// allows reports whether an allow rule covers path itself.
+func (n *node) allows(path string) bool {
+	rest := path[1:]
+	for {
+		for i := range n.rules {
+			if n.rules[i].covers(rest, false) {
+				return true
+			}
+		}
+		if rest == "" || len(n.below) == 0 {
+			return false
+		}
+		var name string
+		name, rest, _ = strings.Cut(rest, "/")
+		if n = n.below[name]; n == nil {
+			return false
+		}
+	}
+}
+
+// at is the node of path itself, nil when no rule begins below it.
+func (n *node) at(path string) *node {
+	for rest := path[1:]; rest != "" && n != nil; {
+		var name string
+		name, rest, _ = strings.Cut(rest, "/")
+		n = n.below[name]
+	}
+	return n
+}
+
+// cursor is a rule in the middle of a path.
+type cursor struct {
+	pattern *glob.Pattern
+	state   glob.State
+}
+
+// here collects what can still cover something below the directory path: rules on their way, and the nodes below. path is not
+// covered itself. rest reports whether some rule covers all below path.
+func (n *node) here(path string, into []cursor) (cursors []cursor, below map[string]*node, rest bool) {
+	tail := path[1:]
+	for {
+		for i := range n.rules {
+			p := n.rules[i].pattern
+			if p == nil {
+				continue
+			}
+			s, t := p.Start(), tail
+			for t != "" && s != 0 {
+				var name string
+				name, t, _ = strings.Cut(t, "/")
+				s = p.Step(s, name)
+			}
+			if p.Live(s) {
+				into = append(into, cursor{p, s})
+				rest = rest || p.Rest(s)
+			}
+		}
+		if tail == "" {
+			return into, n.below, rest
+		}
+		var name string
+		name, tail, _ = strings.Cut(tail, "/")
+		if n = n.below[name]; n == nil {
+			return into, nil, rest
+		}
+	}
+}
+
+// segments splits an absolute clean path.
+func segments(path string) []string {
+	if path == "/" {
+		return nil
+	}
+	return strings.Split(path[1:], "/")
+}
