@@ -129,6 +129,10 @@ type Change struct {
 	AfterContent []byte
 
 	Skipped string // why Content is not there, if the caller knows: SkipTooLarge, SkipExcluded, or words of its own
+
+	// Trash puts the path into the trash with the same transaction: of it Expires, Agent, Parked, Files and Identity are read, the
+	// rest follows from the Op. Without Parked the content is that of this checkpoint, and has to be in it.
+	Trash *Trashed
 }
 
 // Why a content is not in the store.
@@ -154,6 +158,7 @@ type Op struct {
 type Saved struct {
 	ID      ID
 	Skipped []Skip // content that was not stored; the change must say so to whoever asked for it
+	Trashed []Trashed
 }
 
 // Skip names a path whose content is not in the store, and why.
@@ -263,7 +268,7 @@ type Store interface {
 	Plan(ctx context.Context, r Restore) (*Plan, error)
 	Undo(ctx context.Context, who Scope) (*Plan, error)
 	Redo(ctx context.Context, who Scope) (*Plan, error)
-	BeginTurn(ctx context.Context, who Scope, name string) error
+	BeginTurn(ctx context.Context, who Scope, name string) (began bool, err error)
 	Known(ctx context.Context, who Scope) ([]Known, error)
 	Close() error
 }

@@ -62,6 +62,9 @@ func (m *Mem) Save(ctx context.Context, op Op) (Saved, error) {
 	total := m.bytes
 	for i := range op.Changes {
 		c := &op.Changes[i]
+		if c.Trash != nil {
+			return Saved{}, &BadOpError{c.Path, "this store has no trash"}
+		}
 		for _, b := range []struct {
 			hash string
 			body []byte
@@ -102,7 +105,7 @@ func (m *Mem) Save(ctx context.Context, op Op) (Saved, error) {
 		c.Changes = append(c.Changes, Recorded{Path: ch.Path, Role: ch.Role, Before: ch.Before.clone(), After: ch.After.clone(), Skipped: ch.Skipped})
 	}
 	m.ops = append(m.ops, entry{seq, undo, c})
-	return Saved{c.ID, skips}, nil
+	return Saved{ID: c.ID, Skipped: skips}, nil
 }
 
 func (s State) clone() State {
@@ -122,24 +125,25 @@ func (s State) clone() State {
 	return s
 }
 
-func (m *Mem) beginTurn(principal, session, name string) {
+func (m *Mem) beginTurn(principal, session, name string) (began bool) {
 	k := memTurn{principal, session, name}
 	if _, ok := m.turns[k]; !ok {
 		m.turns[k] = int64(len(m.ops))
+		return true
 	}
+	return false
 }
 
 // BeginTurn implements Store.
-func (m *Mem) BeginTurn(_ context.Context, who Scope, name string) error {
+func (m *Mem) BeginTurn(_ context.Context, who Scope, name string) (bool, error) {
 	if name == "" || len(name) > maxName {
-		return &BadOpError{"", "a turn needs a name of reasonable length"}
+		return false, &BadOpError{"", "a turn needs a name of reasonable length"}
 	}
 	if err := m.lock(); err != nil {
-		return err
+		return false, err
 	}
 	defer m.mu.Unlock()
-	m.beginTurn(who.Principal, who.Session, name)
-	return nil
+	return m.beginTurn(who.Principal, who.Session, name), nil
 }
 
 // Settle implements Store.

@@ -157,10 +157,10 @@ func rewind(t *testing.T, s checkpoint.Store) {
 		return save(t, s, o)
 	}
 	do("t1", "", checkpoint.KindEdit, edit("/w/a", "a0", "a1"))
-	if err := s.BeginTurn(ctx, me, "t2"); err != nil {
+	if _, err := s.BeginTurn(ctx, me, "t2"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.BeginTurn(ctx, me, "t2"); err != nil {
+	if _, err := s.BeginTurn(ctx, me, "t2"); err != nil {
 		t.Errorf("beginning a turn twice changes nothing: %v", err)
 	}
 	do("t2", "", checkpoint.KindEdit, edit("/w/a", "a1", "a2"))
@@ -190,14 +190,14 @@ func rewind(t *testing.T, s checkpoint.Store) {
 	r.Since = start.Add(time.Hour)
 	expectPlan(t, s, "nothing happened since", r)
 	expectPlan(t, s, "a mark has no paths of its own", byID(me, mark))
-	if err := s.BeginTurn(ctx, me, "t4"); err != nil {
+	if _, err := s.BeginTurn(ctx, me, "t4"); err != nil {
 		t.Fatal(err)
 	}
 	expectPlan(t, s, "a turn without changes", turn("t4"))
 }
 
 func isolation(t *testing.T, s checkpoint.Store) {
-	if err := s.BeginTurn(ctx, me, "t"); err != nil {
+	if _, err := s.BeginTurn(ctx, me, "t"); err != nil {
 		t.Fatal(err)
 	}
 	mine := save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "1", "2"), edit("/w/b", "1", "2")))
