@@ -110,7 +110,7 @@ func inputSchema(t reflect.Type) json.RawMessage {
 // always there, the fields of the success may be. It is an open object,
 // because a refusal carries fields of its own.
 func outputSchema(t reflect.Type) json.RawMessage {
-	n := &node{Type: "object", Properties: &properties{{"kind", &node{Type: "string"}}}, Required: []string{"kind"}}
+	n := &node{Type: "object", Required: []string{"kind"}}
 	return mustJSON(n)
 }
 
