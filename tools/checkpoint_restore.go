@@ -77,7 +77,7 @@ func (p *CheckpointRestore) Text() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-var checkpointRestoreTool = define[CheckpointRestoreArgs, *CheckpointRestore](Tool{
+var checkpointRestoreTool = define[CheckpointRestoreArgs](Tool{
 	Name:        "checkpoint_restore",
 	Title:       "Undo changes",
 	Description: "Restores files to what they were before a checkpoint's call; can itself be undone by undo_id.",

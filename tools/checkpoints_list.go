@@ -68,7 +68,7 @@ func (p *Checkpoints) Text() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-var checkpointsListTool = define[CheckpointsListArgs, *Checkpoints](Tool{
+var checkpointsListTool = define[CheckpointsListArgs](Tool{
 	Name:        "checkpoints_list",
 	Title:       "List checkpoints",
 	Description: "Lists what this session's changes can be undone to, newest first.",

@@ -43,7 +43,7 @@ var aliases = map[string]string{
 }
 
 // decode fills the argument struct into from raw.
-func decode(raw json.RawMessage, into reflect.Value) error {
+func decode(raw json.RawMessage, fields []field, into reflect.Value) error {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || string(raw) == "null" {
 		raw = json.RawMessage("{}")
@@ -57,7 +57,7 @@ func decode(raw json.RawMessage, into reflect.Value) error {
 	if raw[0] != '{' {
 		return bad("send an object with the arguments as its keys", "the arguments are %s, not an object", jsonKind(raw))
 	}
-	return decodeObject(raw, into, "")
+	return decodeObject(raw, fields, into, "")
 }
 
 // checkText refuses what encoding/json would silently repair, and depth that
@@ -117,8 +117,7 @@ func loneSurrogate(raw []byte, i int) bool {
 
 // decodeObject takes one JSON object into a struct. at names it in messages:
 // "" at the top, "edits[2]." inside.
-func decodeObject(raw json.RawMessage, into reflect.Value, at string) error {
-	fields := fieldsOf(into.Type())
+func decodeObject(raw json.RawMessage, fields []field, into reflect.Value, at string) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil {
 		return bad("send well-formed JSON", "the arguments are not JSON: %v", err)
@@ -266,8 +265,8 @@ func (f field) setSlice(into reflect.Value, value json.RawMessage, at string) er
 	out := reflect.MakeSlice(f.typ, len(items), len(items))
 	for i, item := range items {
 		var err error
-		if where := fmt.Sprintf("%s[%d]", name, i); f.typ.Elem().Kind() == reflect.Struct {
-			err = decodeObject(item, out.Index(i), where+".")
+		if where := fmt.Sprintf("%s[%d]", name, i); f.items != nil {
+			err = decodeObject(item, f.items, out.Index(i), where+".")
 		} else {
 			err = field{name: where, typ: f.typ.Elem()}.set(out.Index(i), item, "")
 		}

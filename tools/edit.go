@@ -60,7 +60,7 @@ func editText(path string, replacements int, strategy string, c *Changed) string
 	return b.String() + c.notes()
 }
 
-var editTool = define[EditArgs, *Edit](Tool{
+var editTool = define[EditArgs](Tool{
 	Name:  "Edit",
 	Title: "Replace text in a file",
 	Description: "Replaces old_string, which must match exactly one place (or set replace_all). Bytes outside the match never change. " +

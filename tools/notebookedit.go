@@ -65,7 +65,7 @@ func (n *NotebookEdit) Text() string {
 	return fmt.Sprintf("Cell %s %s%s (%s, %d of %d) in %s.%s", n.CellID, n.dry(), verb, n.CellType, n.Cell, max(n.TotalCells, n.Cell), n.FilePath, n.notes())
 }
 
-var notebookEditTool = define[NotebookEditArgs, *NotebookEdit](Tool{
+var notebookEditTool = define[NotebookEditArgs](Tool{
 	Name:        "NotebookEdit",
 	Title:       "Edit a notebook cell",
 	Description: "Replaces, inserts or deletes one cell of a Jupyter notebook; replacing clears its outputs.",
