@@ -176,6 +176,9 @@ func (n *notebook) find(id string) (int, error) {
 			e.Nearest = c.id
 		}
 	}
+	if e.Count > 1 {
+		e.Nearest = ""
+	}
 	if e.Count != 1 {
 		return 0, e
 	}
