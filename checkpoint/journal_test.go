@@ -101,7 +101,7 @@ func TestTrashWithAnOperation(t *testing.T) {
 	}
 	large := edit("/w/b", make([]byte, 101), nil)
 	large.Trash = &checkpoint.Trashed{}
-	if _, err := d.Save(ctx, op(large)); err == nil {
-		t.Error("a content that is not stored was accepted as trash")
+	if s, err = d.Save(ctx, op(large)); err != nil || len(s.Trashed) > 0 || len(s.Skipped) != 1 {
+		t.Errorf("a content that is not stored is in the trash: %+v %v", s, err)
 	}
 }

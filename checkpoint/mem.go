@@ -257,7 +257,7 @@ func (m *Mem) List(_ context.Context, f Filter) (Page, error) {
 
 func (f *Filter) matches(c *Checkpoint) bool {
 	if f.Turn != "" && f.Turn != c.Turn || f.Tool != "" && f.Tool != c.Tool || f.Kind != "" && f.Kind != c.Kind ||
-		f.Label != "" && f.Label != c.Label ||
+		f.Label != "" && f.Label != c.Label || f.NoReads && c.Kind == KindRead ||
 		!f.Since.IsZero() && c.Time.Before(f.Since) || !f.Until.IsZero() && !c.Time.Before(f.Until) {
 		return false
 	}
@@ -385,17 +385,33 @@ func (h memHistory) labelled(_ context.Context, who Scope, label string) (int64,
 }
 
 func (h memHistory) head(_ context.Context, path string) (*entry, error) {
-	for i := len(h.m.ops) - 1; i >= 0; i-- {
-		e := h.m.ops[i]
-		if e.c.Outcome == Aborted {
-			continue
-		}
-		for _, c := range e.c.Changes {
-			if c.Path == path {
-				e = h.copy(e)
-				return &e, nil
+	for _, reads := range []bool{false, true} {
+		for i := len(h.m.ops) - 1; i >= 0; i-- {
+			e := h.m.ops[i]
+			if e.c.Outcome == Aborted || (e.c.Kind == KindRead) != reads {
+				continue
+			}
+			for _, c := range e.c.Changes {
+				if c.Path == path {
+					e = h.copy(e)
+					return &e, nil
+				}
 			}
 		}
 	}
 	return nil, nil
+}
+
+func (h memHistory) others(_ context.Context, path string, seq int64, principal, session string) (bool, error) {
+	for _, e := range h.m.ops {
+		if e.seq <= seq || e.c.Outcome == Aborted || e.c.Kind == KindRead || e.c.Kind != KindExternal && e.c.Principal == principal && e.c.Session == session {
+			continue
+		}
+		for _, c := range e.c.Changes {
+			if c.Path == path {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }

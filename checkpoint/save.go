@@ -216,7 +216,7 @@ func (s *save) writeTrash(ctx context.Context, c *committer) error {
 			continue
 		}
 		if ch.Trash.Parked == "" && (ch.Skipped != "" || s.isMissing(ch.Path)) {
-			return &BadOpError{ch.Path, "its content is not in the checkpoint, so it cannot be put into the trash"}
+			continue // there would be nothing to bring back
 		}
 		t := *ch.Trash
 		t.Principal, t.Session, t.Path, t.Checkpoint = s.op.Principal, s.op.Session, ch.Path, idOf(s.seq)

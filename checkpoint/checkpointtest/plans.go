@@ -227,6 +227,29 @@ func isolation(t *testing.T, s checkpoint.Store) {
 	}
 }
 
+// Whoever changed a path between two changes of this session loses by a rewind, so that must be marked too; who only read it does not.
+func between(t *testing.T, s checkpoint.Store) {
+	first := save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "1", "2"), edit("/w/b", "1", "2"), edit("/w/c", "1", "2"), edit("/w/d", "1", "2")))
+	save(t, s, op(you, checkpoint.KindEdit, edit("/w/a", "2", "3")))
+	save(t, s, op(me, checkpoint.KindExternal, edit("/w/b", "2", "3")))
+	save(t, s, op(you, checkpoint.KindRead, edit("/w/c", "2", "2")))
+	last := save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "3", "4"), edit("/w/b", "3", "4"), edit("/w/d", "2", "3")))
+	p := expectPlan(t, s, "all four", byID(me, first), at("/w/a", "1"), at("/w/b", "1"), at("/w/c", "1"), at("/w/d", "1"))
+	for i, want := range []bool{true, true, false, false} {
+		if p.Items[i].Foreign != want {
+			t.Errorf("%s: Foreign is %v", p.Items[i].Path, p.Items[i].Foreign)
+		}
+	}
+	if it := p.Items[2]; it.Head.Hash != Sum("2") || it.HeadID != first {
+		t.Errorf("a read is not what became of a path: %+v", it)
+	}
+	for _, it := range expectPlan(t, s, "the last", byID(me, last), at("/w/a", "3"), at("/w/b", "3"), at("/w/d", "2")).Items {
+		if it.Foreign {
+			t.Errorf("%s: nobody changed it after that", it.Path)
+		}
+	}
+}
+
 func outcomes(t *testing.T, s checkpoint.Store) {
 	first := save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "1", "2")))
 	second := save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "2", "3")))
