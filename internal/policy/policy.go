@@ -272,13 +272,20 @@ func (p *Policy) refuses(name string) rank {
 	if worst = max(worst, p.folded.refuses(folded)); worst == protected || !strange(name) {
 		return worst
 	}
+	kept, ok := keepEnds(name)
+	if !ok {
+		return max(worst, denied) // too many to be sure
+	}
+	for _, reading := range kept {
+		worst = max(worst, p.folded.refuses(reading))
+	}
 	for _, reading := range []string{folded, windows(folded)} {
 		if reading != folded {
 			worst = max(worst, p.folded.refuses(reading))
 		}
 		longer, ok := lengthen(reading, p.short)
 		if !ok {
-			return max(worst, denied) // too many to be sure
+			return max(worst, denied)
 		}
 		for _, l := range longer {
 			worst = max(worst, p.folded.refuses(l))
