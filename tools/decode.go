@@ -19,7 +19,7 @@ import (
 //   - unknown, duplicate and case-variant keys are refused, with the nearest name;
 //   - numbers and booleans given as strings are taken; nothing else is converted;
 //   - null for an optional argument is the argument left out;
-//   - the aliases path, filePath, filepath, old_str, new_str are taken where the real name exists;
+//   - the aliases path, filePath, filepath, old_str, new_str are taken where the real name exists, and those of a path for notebook_path;
 //   - bytes that are not UTF-8 and lone surrogates are refused: Go would turn them into U+FFFD, another path.
 const (
 	maxRequest = 64 << 20 // bytes of arguments; Write of a large file included
@@ -174,11 +174,11 @@ func pick(fields []field, key string) *field {
 			return &fields[i]
 		}
 	}
-	if real, ok := aliases[key]; ok {
-		for i := range fields {
-			if fields[i].name == real {
-				return &fields[i]
-			}
+	real := aliases[key]
+	for i := range fields {
+		// A file is a file, whatever the tool calls it.
+		if name := fields[i].name; name == real && real != "" || name == "notebook_path" && (real == "file_path" || key == "file_path") {
+			return &fields[i]
 		}
 	}
 	return nil

@@ -101,7 +101,7 @@ func TestGoldenPayloadsFitTheirSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range strings.Fields(`text binary image pdf notebook write edit multi_edit glob grep checkpoints checkpoint_restore
+	for _, kind := range strings.Fields(`text binary image pdf notebook write edit multi_edit notebook_edit glob grep checkpoints checkpoint_restore
 		not_found permission_denied too_large not_regular_file path_denied bad_request symlink_refused must_read_before_write
 		modified_since_read no_match not_unique conflict approval_denied approval_timeout unsupported`) {
 		if !kinds[kind] {

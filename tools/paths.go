@@ -52,6 +52,17 @@ func asMap(args any) map[string]any {
 	return out
 }
 
+// pathKey is the argument that holds the path, and whether it names a file.
+func pathKey(args any) (key string, isFile bool) {
+	m := asMap(args)
+	for _, key := range []string{"file_path", "notebook_path"} {
+		if _, ok := m[key]; ok {
+			return key, true
+		}
+	}
+	return "path", false
+}
+
 // resend is the same call with the old_string that would match. new_string
 // stays: only the model knows whether it must be widened the same way.
 func resend(tool string, args any, index int, old string) *NextCall {
@@ -87,10 +98,7 @@ func (s *Suite) badPath(tool string, args any, e *guardfs.BadPathError) *Refusal
 		return r
 	}
 	r.Hint = "Send it absolute: " + abs
-	key := "file_path"
-	if _, isFile := asMap(args)["file_path"]; !isFile {
-		key = "path"
-	}
+	key, _ := pathKey(args)
 	r.Next = again(tool, args, map[string]any{key: abs})
 	return r
 }
@@ -126,8 +134,8 @@ func (s *Suite) symlink(tool string, args any, e *guardfs.SymlinkError) *Refusal
 	}
 	r.Message += "; it leads to " + quote(real)
 	r.Hint = "Use " + real + "."
-	if _, isFile := asMap(args)["file_path"]; isFile {
-		r.Next = again(tool, args, map[string]any{"file_path": real})
+	if key, isFile := pathKey(args); isFile {
+		r.Next = again(tool, args, map[string]any{key: real})
 	}
 	r.Fields = struct {
 		Target string `json:"target"`
@@ -184,7 +192,7 @@ func (s *Suite) missing(tool string, args any) *Refusal {
 		r.Fields = struct {
 			Nearest []string `json:"nearest"`
 		}{paths}
-		if _, isFile := asMap(args)["file_path"]; isFile {
+		if _, isFile := pathKey(args); isFile {
 			r.Next = read(paths[0])
 		} else {
 			r.Next = again(tool, args, map[string]any{"path": paths[0]})

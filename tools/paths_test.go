@@ -101,6 +101,9 @@ var pathTools = []struct {
 		}
 		return map[string]any{"file_path": p, "edits": []any{map[string]any{"old_string": old, "new_string": "b"}}}
 	}},
+	{"NotebookEdit", "cell", func(p string, _ bool) map[string]any {
+		return map[string]any{"notebook_path": p, "edit_mode": "delete", "cell_id": "x"}
+	}},
 	{"Glob", "walk", func(p string, _ bool) map[string]any { return map[string]any{"pattern": "**", "path": p} }},
 	{"Grep", "walk", func(p string, _ bool) map[string]any { return map[string]any{"pattern": "a", "path": p} }},
 }
@@ -108,7 +111,8 @@ var pathTools = []struct {
 func TestEveryPathTimesEveryTool(t *testing.T) {
 	for _, c := range pathCases {
 		for _, tool := range pathTools {
-			want := map[string]string{"read": c.read, "change": c.change, "walk": c.walk}[tool.class]
+			want := map[string]string{"read": c.read, "change": c.change, "walk": c.walk,
+				"cell": strings.Replace(c.change, "ok", "unsupported|not_found", 1)}[tool.class] // no file here is a notebook
 			if want == "-" {
 				continue
 			}

@@ -126,7 +126,7 @@ func (s *Suite) refusal(tool string, args any, err error) *Refusal {
 	if e, ok := errors.AsType[*badRequest](err); ok {
 		return &Refusal{Reason: KindBadRequest, Message: e.what, Hint: sentence(e.hint)}
 	}
-	for _, of := range []func(string, any, error) *Refusal{s.ofPath, s.ofFreshness, s.ofEdit, s.ofApproval, s.ofReader, s.ofSearch, s.ofStore, s.ofSystem} {
+	for _, of := range []func(string, any, error) *Refusal{s.ofPath, s.ofFreshness, s.ofEdit, s.ofNotebook, s.ofApproval, s.ofReader, s.ofSearch, s.ofStore, s.ofSystem} {
 		if r := of(tool, args, err); r != nil {
 			return r
 		}

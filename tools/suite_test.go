@@ -323,7 +323,7 @@ func TestToolPolicy(t *testing.T) {
 	for _, d := range s.Definitions() {
 		names = append(names, d.Name)
 	}
-	if got := strings.Join(names, " "); got != "Read Edit Glob Grep" {
+	if got := strings.Join(names, " "); got != "Read Edit NotebookEdit Glob Grep" {
 		t.Errorf("listed: %s", got)
 	}
 	_, err = s.Call(context.Background(), tools.Call{Tool: "Write", Args: json.RawMessage(`{"file_path":"/x","content":""}`)})

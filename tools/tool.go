@@ -38,6 +38,7 @@ var All = []Tool{
 	writeTool,
 	editTool,
 	multiEditTool,
+	notebookEditTool,
 	globTool,
 	grepTool,
 	checkpointsListTool,

@@ -22,16 +22,22 @@ type Place struct {
 // where nothing does and for Modify otherwise. A symlink there is a *SymlinkError, a missing directory on the way a
 // *MissingParentError. A directory or a special file is an occupant like any other; Load and Stage refuse it.
 func (f *FS) Place(path string) (*Place, error) {
-	p, err := f.PlaceLink(path)
-	if err != nil || p.object.Info.Kind != KindSymlink {
-		return p, err
+	for try := 0; ; try++ {
+		p, err := f.PlaceLink(path)
+		if err != nil || p.object.Info.Kind != KindSymlink {
+			return p, err
+		}
+		target, err := p.readTarget()
+		p.Close() //nolint:errcheck // nothing was written through it
+		switch {
+		case err == nil:
+			return nil, &SymlinkError{Path: path, Target: target}
+		case err != unix.EINVAL: // it is another thing by now: look again
+			return nil, p.failed("read link", err)
+		case try >= retries:
+			return nil, p.conflict("it is a link and no link in turns")
+		}
 	}
-	defer p.Close() //nolint:errcheck // nothing was written through it
-	target, err := p.readTarget()
-	if err != nil {
-		return nil, p.failed("read link", err)
-	}
-	return nil, &SymlinkError{Path: path, Target: target}
 }
 
 // PlaceLink is Place for those who mean the link itself: to load, remove or restore it.
