@@ -15,6 +15,7 @@ import (
 	"moltisfs/internal/approval"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
 	"moltisfs/readers"
 )
@@ -255,7 +256,7 @@ func (s *Suite) unknown(name string) *UnknownToolError {
 	for _, d := range s.Definitions() {
 		names = append(names, d.Name)
 	}
-	return &UnknownToolError{Tool: name, Nearest: nearest(name, names)}
+	return &UnknownToolError{Tool: name, Nearest: nearest.Of(name, names)}
 }
 
 func or(s, fallback string) string {
