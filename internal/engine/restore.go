@@ -39,7 +39,7 @@ type Left struct {
 	Why  string `json:"why"`
 }
 
-// ConflictsError: others changed paths since the checkpoint, so nothing was restored.
+// ConflictsError: others changed paths since the checkpoint, or later changes stand on what it did, so nothing was restored.
 type ConflictsError struct{ Conflicts []PathConflict }
 
 // PathConflict is one path of a ConflictsError.
@@ -51,9 +51,9 @@ type PathConflict struct {
 
 func (e *ConflictsError) Error() string {
 	if len(e.Conflicts) == 1 {
-		return "1 of the paths was changed by others since the checkpoint"
+		return e.Conflicts[0].Path + " can't be restored without losing other changes"
 	}
-	return fmt.Sprintf("%d of the paths were changed by others since the checkpoint", len(e.Conflicts))
+	return fmt.Sprintf("%d paths can't be restored without losing other changes", len(e.Conflicts))
 }
 
 // MissingContentError: the checkpoint knows of the path but does not hold its content.

@@ -93,16 +93,19 @@ func (e *Engine) scope(c *Call) checkpoint.Scope {
 	return checkpoint.Scope{Principal: c.Principal, Session: c.Session, AllSessions: e.cfg.Checkpoint.OtherSessions}
 }
 
-// Checkpoints lists what the call's session may see.
+// Checkpoints lists what the call's session may see. f.Session narrows that to one of the sessions that it may see.
 func (e *Engine) Checkpoints(ctx context.Context, c *Call, f checkpoint.Filter) (checkpoint.Page, error) {
 	db, err := e.points.open()
 	if err != nil {
 		return checkpoint.Page{}, err
 	}
 	who := e.scope(c)
-	f.Principal, f.Session, f.AllSessions = who.Principal, who.Session, who.AllSessions
-	if who.AllSessions {
-		f.Session = "" // with AllSessions it would be a filter
+	if f.Session != "" && f.Session != c.Session && !who.AllSessions {
+		return checkpoint.Page{Checkpoints: []checkpoint.Checkpoint{}}, nil // as if there were no such session
+	}
+	f.Principal, f.AllSessions = who.Principal, who.AllSessions
+	if !who.AllSessions {
+		f.Session = who.Session // with AllSessions it is a filter
 	}
 	return db.List(ctx, f)
 }
