@@ -25,12 +25,18 @@ func nativePages(data []byte, job pdfJob) (out *pdfPages, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			out, err = nil, &Damaged{"PDF", fmt.Sprintf("the engine gave up (%v)", v)}
+			if bytes.Contains(data, []byte("/Encrypt")) {
+				err = errNativeEncryption // the library takes 40-bit keys and then decrypts to rubbish
+			}
 		}
 	}()
 	r, err := pdf.NewReaderEncrypted(bytes.NewReader(data), int64(len(data)), func() string { return "" })
 	if err != nil {
-		if err == pdf.ErrInvalidPassword || strings.Contains(err.Error(), "encrypt") {
+		switch {
+		case err == pdf.ErrInvalidPassword:
 			return nil, &Encrypted{"PDF"}
+		case strings.Contains(err.Error(), "encrypt"):
+			return nil, errNativeEncryption
 		}
 		return nil, &Damaged{"PDF", err.Error()}
 	}
@@ -54,6 +60,12 @@ func nativePages(data []byte, job pdfJob) (out *pdfPages, err error) {
 		}
 	}
 	return out, nil
+}
+
+var errNativeEncryption = &Unsupported{
+	What: "an encrypted PDF",
+	Why:  "its kind of encryption is not known to the native engine",
+	Do:   `Ask the user for a copy that is not encrypted, or the operator for pdf_engine = "pdfium".`,
 }
 
 // pageTree lists the pages once, in order. The library's own look-up walks from the root for every page and follows loops.

@@ -10,12 +10,21 @@ cat >"$work/standard.ps" <<'T'
 %!PS
 /Helvetica findfont 14 scalefont setfont 72 720 moveto (Standard fonts need no widths of their own.) show
 /Times-Roman findfont 12 scalefont setfont 72 690 moveto (Times Roman: Wave, Tomato, AVATAR, fluffy files.) show
-/Courier findfont 12 scalefont setfont 72 660 moveto (Courier    keeps   its   blanks.) show
-72 630 moveto 3 0 (Spaced out letters stay words.) ashow
-gsave 72 560 translate 20 rotate 0 0 moveto (A slanted line.) show grestore
+/Courier findfont 12 scalefont setfont 72 660 moveto (Courier keeps its blanks.) show
+72 630 moveto (The last line of the page.) show
 showpage
 T
 pdf "$out/pdf/gs_standard.pdf" "$work/standard.ps"
+
+cat >"$work/odd.ps" <<'T'
+%!PS
+/Helvetica findfont 14 scalefont setfont 72 720 moveto 3 0 (Spaced out letters stay words.) ashow
+gsave 72 560 translate 20 rotate 0 0 moveto (A slanted line.) show grestore
+gsave 500 300 translate 90 rotate 0 0 moveto (Up along the margin.) show grestore
+72 200 moveto (Bold by drawing twice.) show 72.3 200 moveto (Bold by drawing twice.) show
+showpage
+T
+pdf "$out/pdf/gs_odd.pdf" "$work/odd.ps"
 
 cat >"$work/manual.1" <<'T'
 .TH CLOCKWORK 1 "March 2024" "clockwork 2.1" "User Commands"
