@@ -333,7 +333,12 @@ func (in *interpreter) show(s string) {
 			return
 		}
 		m := matrix{in.g.size * in.g.scale, 0, 0, in.g.size, 0, in.g.rise}.times(in.tm).times(in.g.ctm)
-		in.place(text, m, width, f.guessed)
+		// Letters spaced out on purpose are still one word: the extra belongs to the glyph.
+		end := width
+		if in.g.size != 0 && in.g.char > 0 {
+			end += math.Min(in.g.char/in.g.size, 0.35)
+		}
+		in.place(text, m, end, f.guessed)
 		tx := width*in.g.size + in.g.char
 		if code == ' ' && !f.wide {
 			tx += in.g.word
@@ -342,7 +347,7 @@ func (in *interpreter) show(s string) {
 	}
 }
 
-// place writes one glyph after deciding what lies between it and the one before.
+// place writes one glyph, which ends at width ems, after deciding what lies between it and the one before.
 func (in *interpreter) place(text string, m matrix, width float64, guessed bool) {
 	em := math.Hypot(m[2], m[3])
 	length := math.Hypot(m[0], m[1])
