@@ -97,7 +97,7 @@ func (a Access) String() string {
 
 // Judge decides what may be done. It is asked before any byte or name leaves this package, and for absent
 // objects too, so that a denied path answers the same whether or not it exists. Its errors are handed to the
-// caller unchanged. A Judge MUST be safe for concurrent use and MUST NOT call back into this package.
+// caller unchanged. A Judge MUST be safe for concurrent use and MUST NOT use the FS that asks it.
 type Judge interface {
 	Judge(o Object, a Access) error
 	// Dir gives the verdict for the entries of one directory, by true name, so that a walk pays per
