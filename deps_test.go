@@ -30,6 +30,7 @@ type room struct {
 var plan = []room{
 	{0, "internal/glob", "", "", ""},
 	{0, "internal/guardfs", "", "os path/filepath syscall", "golang.org/x/sys"},
+	{0, "internal/nearest", "", "", ""},
 
 	{1, "checkpoint", "", "database/sql os path/filepath syscall",
 		"filippo.io/age github.com/klauspost/compress golang.org/x/sys modernc.org/sqlite"},
@@ -53,6 +54,11 @@ var plan = []room{
 	{3, "tools", "checkpoint config grep grep/match internal/approval internal/edit internal/engine internal/guardfs" +
 		" internal/ledger internal/policy readers", "os path/filepath reflect runtime/debug syscall", "golang.org/x/text"},
 
+	{4, "internal/serve/mcp", "internal/approval readers tools", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
+
+	{5, "cmd/moltis-fs", "config internal/approval internal/nearest internal/policy internal/serve/mcp readers tools",
+		"os os/signal path/filepath runtime/debug syscall", ""},
+
 	{outside, "checkpoint/checkpointtest", "checkpoint", "reflect testing", ""},
 	{outside, "tools/toolstest", "config tools", "flag net os path/filepath syscall testing", "github.com/rogpeppe/go-internal"},
 	{outside, "scripts/searchbench", "grep grep/match internal/guardfs", "flag os path/filepath runtime/debug", ""},
@@ -70,6 +76,7 @@ var fileAccess = map[string]string{
 	"internal/audit":   "its own log",
 	"internal/ledger":  "its own records",
 	"tools/datadir.go": "the data directory itself",
+	"cmd/moltis-fs":    "the configuration, and the terminal",
 
 	"scripts/searchbench": "what it measures",
 	"tools/toolstest":     "trees for tests",
@@ -79,6 +86,7 @@ var fileAccess = map[string]string{
 // comes in as an argument.
 var environment = map[string]string{
 	"checkpoint":          "Open takes a relative path",
+	"cmd/moltis-fs":       "two variables, the home directory, and relative paths on its command line",
 	"scripts/searchbench": "its arguments",
 }
 
