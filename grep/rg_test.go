@@ -27,7 +27,7 @@ var (
 type anything struct{}
 
 func (anything) Judge(guardfs.Object, guardfs.Access) error { return nil }
-func (anything) Dir(string) guardfs.DirVerdict             { return guardfs.DirVerdict{All: true} }
+func (anything) Dir(string) guardfs.DirVerdict              { return guardfs.DirVerdict{All: true} }
 
 // guarded opens a directory the way production does, with a judge that allows everything.
 func guarded(t testing.TB, path string, j guardfs.Judge) Dir {
@@ -124,7 +124,7 @@ func TestRipgrep(t *testing.T) {
 					}
 				}
 				search := func(q Query) *Result {
-					q.Matcher, q.MaxColumns, q.NonASCII = m, 1<<30, NonASCII(c.p)
+					q.Matcher, q.MaxColumns = m, 1<<30
 					r, err := Search(context.Background(), w, q)
 					if err != nil {
 						t.Fatal(err)
