@@ -18,6 +18,11 @@ type document struct {
 
 	guessed bool // the charset rests on statistics
 
+	before     []byte // a stretch of whole lines of the text before the only splice; nil: all of it was kept
+	beforeLine int    // lines before the stretch
+	beforeAt   int    // bytes before it
+	beforeTail int    // bytes behind it
+
 	orig   []byte // original bytes after the mark, mapped charsets only
 	marks  []mark
 	pieces []piece
@@ -154,6 +159,10 @@ func (d *document) spliceText(rs []replacement) {
 		grow += len(r.with) - (r.end - r.start)
 	}
 	size := len(d.text) + grow
+	if len(rs) == 1 && !d.own && d.more == 0 && d.cs.mapped() && d.before == nil && size <= cap(d.text) {
+		d.keepStretch(rs[0])
+		d.own = true
+	}
 	if len(rs) == 1 && d.own && size <= cap(d.text) {
 		r := rs[0]
 		tail := d.text[r.end:]
@@ -175,6 +184,22 @@ func (d *document) spliceText(rs []replacement) {
 	}
 	d.text = append(out, d.text[pos:]...)
 	d.own = true
+}
+
+// keepStretch keeps of the text what Patch and the guards need to know of it: the lines around r. A decoded text is then changed in
+// place, instead of having two of them.
+func (d *document) keepStretch(r replacement) {
+	cr := crOnly(d.text)
+	from, to := r.start, r.end
+	for i := 0; i <= 2*around && from > 0; i++ {
+		from = lineStart(d.text, from-min(i, 1), cr)
+	}
+	for i := 0; i <= 2*around && to < len(d.text); i++ {
+		to = lineFrom(d.text, to, cr).next
+	}
+	d.before = append([]byte{}, d.text[from:to]...)
+	d.beforeAt, d.beforeTail = from, len(d.text)-to
+	d.beforeLine = bytes.Count(d.text[:from], []byte(lineBreak(cr)))
 }
 
 // splicePieces cuts the pieces at the replacements and puts the encoded texts in between.
