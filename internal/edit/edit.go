@@ -116,7 +116,7 @@ type Span struct{ Start, End, Length int }
 // Apply makes the edits in order, each on the result of those before it. content nil or empty is a file that does not exist yet or is
 // empty; a first edit with an empty Old gives it its text.
 //
-// Errors are *NoMatchError, *NotUniqueError, *UnencodableError, *EmptyOldError, *SameError, *NoopError, *TooLargeError,
+// Errors are *NoMatchError, *NotUniqueError, *UnencodableError, *DamagedError, *EmptyOldError, *SameError, *NoopError, *TooLargeError,
 // *TooManyError or *EncodingError, never wrapped.
 func Apply(content []byte, edits []Edit, o Options) (*Result, error) {
 	if len(edits) > MaxEdits {
@@ -230,7 +230,17 @@ func (d *document) put(index int, e Edit, rs []replacement, o Options) ([]Span, 
 	if size > o.MaxBytes {
 		return nil, &TooLargeError{index, size, o.MaxBytes}
 	}
-	return d.splice(kept, encoded), nil
+	risky := d.afterOpaque(kept)
+	line := 0
+	if risky != nil {
+		line = lineAt(d.text, kept[risky[0]].start)
+	}
+	spans := d.splice(kept, encoded)
+	if d.joined(kept, risky) {
+		return nil, &DamagedError{index, line, d.cs.name}
+	}
+	d.tidy()
+	return spans, nil
 }
 
 func (d *document) encodeAll(index int, e Edit, rs []replacement) ([][]byte, error) {
