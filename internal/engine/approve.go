@@ -48,11 +48,11 @@ func (e *Engine) ask(ctx context.Context, c *Call, ts targets, m *Mutation) (gra
 	case approval.Approved:
 		return "approved", nil
 	case approval.TimedOut:
-		return "", &ApprovalError{State: "timed_out", Path: ts[0].True}
+		return "", &ApprovalError{State: "timed_out", Path: ts.first()}
 	case approval.NobodyToAsk:
-		return "", &ApprovalError{State: "nobody", Path: ts[0].True, Reason: a.Reason}
+		return "", &ApprovalError{State: "nobody", Path: ts.first(), Reason: a.Reason}
 	}
-	return "", &ApprovalError{State: "denied", Path: ts[0].True, Reason: a.Reason}
+	return "", &ApprovalError{State: "denied", Path: ts.first(), Reason: a.Reason}
 }
 
 func (e *Engine) question(c *Call, ts targets, m *Mutation) approval.Question {

@@ -1,11 +1,12 @@
-package tools
+// Package nearest finds the name that a misspelt word most likely means, for hints such as "did you mean Read?".
+package nearest
 
 import "strings"
 
-// nearest finds the name that a misspelt word most likely means, "" when none
+// Of is the name that word most likely means, the first of equals, "" when none
 // is close: equal but for case and separators, or at most a third of it away
 // by edits.
-func nearest(word string, names []string) string {
+func Of(word string, names []string) string {
 	fold := func(s string) string {
 		return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "").Replace(s))
 	}
@@ -19,16 +20,16 @@ func nearest(word string, names []string) string {
 		if n == w && n != "" {
 			return name
 		}
-		if d := distance(w, n); d < at {
+		if d := Distance(w, n); d < at {
 			best, at = name, d
 		}
 	}
 	return best
 }
 
-// distance is the number of bytes to insert, delete, replace or swap with
+// Distance is the number of bytes to insert, delete, replace or swap with
 // their neighbour to make a into b.
-func distance(a, b string) int {
+func Distance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j
