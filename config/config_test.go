@@ -3,8 +3,6 @@ package config
 import (
 	"bytes"
 	"errors"
-	"flag"
-	"os"
 	"reflect"
 	"regexp"
 	"strings"
@@ -12,8 +10,6 @@ import (
 	"time"
 	"unicode"
 )
-
-var update = flag.Bool("update", false, "rewrite moltis.example.toml")
 
 // unjoin gives the problems of a joined error.
 func unjoin(t *testing.T, err error) []*Problem {
@@ -312,23 +308,6 @@ func TestTooLargeAndTooDeep(t *testing.T) {
 }
 
 // The example in the repository is what the schema says.
-func TestExampleFile(t *testing.T) {
-	const file = "../moltis.example.toml"
-	want := Example()
-	if *update {
-		if err := os.WriteFile(file, want, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s is stale; run: go test ./config -run TestExampleFile -update", file)
-	}
-}
-
 func TestExampleDecodes(t *testing.T) {
 	c, err := Decode(Example(), "example")
 	if err != nil {

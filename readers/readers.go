@@ -150,10 +150,10 @@ type Readers struct {
 // New checks the configuration. It starts nothing: the PDF engine starts with the first PDF.
 func New(c Config) (*Readers, error) {
 	if c.PDFMemory < 0 || c.PDFMemory > 4<<30 {
-		return nil, fmt.Errorf("PDFMemory %d is outside 0 to 4 GiB", c.PDFMemory)
+		return nil, fmt.Errorf("a PDF memory of %d bytes is outside 0 to 4 GiB", c.PDFMemory)
 	}
 	if c.Deadline < 0 {
-		return nil, fmt.Errorf("Deadline %s is negative", c.Deadline)
+		return nil, fmt.Errorf("a deadline of %s is negative", c.Deadline)
 	}
 	if c.Deadline == 0 {
 		c.Deadline = 20 * time.Second

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"moltisfs/internal/nearest"
 )
 
 // The law of arguments (DESIGN.md §6): a closed object, decoded once.
@@ -19,7 +21,7 @@ import (
 //   - unknown, duplicate and case-variant keys are refused, with the nearest name;
 //   - numbers and booleans given as strings are taken; nothing else is converted;
 //   - null for an optional argument is the argument left out;
-//   - the aliases path, filePath, filepath, old_str, new_str are taken where the real name exists;
+//   - the aliases path, filePath, filepath, old_str, new_str are taken where the real name exists, and those of a path for notebook_path;
 //   - bytes that are not UTF-8 and lone surrogates are refused: Go would turn them into U+FFFD, another path.
 const (
 	maxRequest = 64 << 20 // bytes of arguments; Write of a large file included
@@ -43,7 +45,7 @@ var aliases = map[string]string{
 }
 
 // decode fills the argument struct into from raw.
-func decode(raw json.RawMessage, into reflect.Value) error {
+func decode(raw json.RawMessage, fields []field, into reflect.Value) error {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || string(raw) == "null" {
 		raw = json.RawMessage("{}")
@@ -57,7 +59,7 @@ func decode(raw json.RawMessage, into reflect.Value) error {
 	if raw[0] != '{' {
 		return bad("send an object with the arguments as its keys", "the arguments are %s, not an object", jsonKind(raw))
 	}
-	return decodeObject(raw, into, "")
+	return decodeObject(raw, fields, into, "")
 }
 
 // checkText refuses what encoding/json would silently repair, and depth that
@@ -117,8 +119,7 @@ func loneSurrogate(raw []byte, i int) bool {
 
 // decodeObject takes one JSON object into a struct. at names it in messages:
 // "" at the top, "edits[2]." inside.
-func decodeObject(raw json.RawMessage, into reflect.Value, at string) error {
-	fields := fieldsOf(into.Type())
+func decodeObject(raw json.RawMessage, fields []field, into reflect.Value, at string) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil {
 		return bad("send well-formed JSON", "the arguments are not JSON: %v", err)
@@ -175,11 +176,11 @@ func pick(fields []field, key string) *field {
 			return &fields[i]
 		}
 	}
-	if real, ok := aliases[key]; ok {
-		for i := range fields {
-			if fields[i].name == real {
-				return &fields[i]
-			}
+	real := aliases[key]
+	for i := range fields {
+		// A file is a file, whatever the tool calls it.
+		if name := fields[i].name; name == real && real != "" || name == "notebook_path" && (real == "file_path" || key == "file_path") {
+			return &fields[i]
 		}
 	}
 	return nil
@@ -190,7 +191,7 @@ func unknownKey(fields []field, key, at string) error {
 	for i, f := range fields {
 		names[i] = f.name
 	}
-	if near := nearest(key, names); near != "" {
+	if near := nearest.Of(key, names); near != "" {
 		return bad(fmt.Sprintf("use %s%s", at, near), "there is no argument %q", at+key)
 	}
 	return bad("the arguments are: "+strings.Join(names, ", "), "there is no argument %q", at+key)
@@ -214,7 +215,7 @@ func (f field) set(into reflect.Value, value json.RawMessage, at string) error {
 		}
 		if f.enum != nil && !slices.Contains(f.enum, s) {
 			hint := "use one of " + strings.Join(f.enum, ", ")
-			if near := nearest(s, f.enum); near != "" {
+			if near := nearest.Of(s, f.enum); near != "" {
 				hint = "use " + near
 			}
 			return bad(hint, "%s is %q; it takes %s", name, s, strings.Join(f.enum, ", "))
@@ -266,8 +267,8 @@ func (f field) setSlice(into reflect.Value, value json.RawMessage, at string) er
 	out := reflect.MakeSlice(f.typ, len(items), len(items))
 	for i, item := range items {
 		var err error
-		if where := fmt.Sprintf("%s[%d]", name, i); f.typ.Elem().Kind() == reflect.Struct {
-			err = decodeObject(item, out.Index(i), where+".")
+		if where := fmt.Sprintf("%s[%d]", name, i); f.items != nil {
+			err = decodeObject(item, f.items, out.Index(i), where+".")
 		} else {
 			err = field{name: where, typ: f.typ.Elem()}.set(out.Index(i), item, "")
 		}

@@ -49,7 +49,7 @@ func (g *Glob) Text() string {
 	return b.String() + g.Skipped.text(g.Partial)
 }
 
-var globTool = define[GlobArgs, *Glob](Tool{
+var globTool = define[GlobArgs](Tool{
 	Name:        "Glob",
 	Title:       "Find files by name",
 	Description: "Files matching a glob, newest first. Hidden files count; version-control directories and ignored files don't.",

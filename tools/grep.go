@@ -190,7 +190,7 @@ func windowed(r grep.Row) string {
 	return fmt.Sprintf("[… byte %d of %d] %s […]", r.From, r.Bytes, r.Text)
 }
 
-var grepTool = define[GrepArgs, *Grep](Tool{
+var grepTool = define[GrepArgs](Tool{
 	Name:  "Grep",
 	Title: "Search file contents",
 	Description: "Searches with a regular expression (RE2 and ripgrep syntax; look-around works, slower). Files newest first, lines by path. " +

@@ -53,7 +53,7 @@ func (m *MultiEdit) Text() string {
 	return editText(m.FilePath, m.Replacements, strategy, &m.Changed)
 }
 
-var multiEditTool = define[MultiEditArgs, *MultiEdit](Tool{
+var multiEditTool = define[MultiEditArgs](Tool{
 	Name:        "MultiEdit",
 	Title:       "Several edits of one file",
 	Description: "Applies edits in order, each to the result of the one before; all or none. A first edit with an empty old_string creates the file.",

@@ -14,6 +14,7 @@ import (
 
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"
+	"moltisfs/internal/nearest"
 )
 
 // A pathed argument struct is about one file or directory.
@@ -52,6 +53,17 @@ func asMap(args any) map[string]any {
 	return out
 }
 
+// pathKey is the argument that holds the path, and whether it names a file.
+func pathKey(args any) (key string, isFile bool) {
+	m := asMap(args)
+	for _, key := range []string{"file_path", "notebook_path"} {
+		if _, ok := m[key]; ok {
+			return key, true
+		}
+	}
+	return "path", false
+}
+
 // resend is the same call with the old_string that would match. new_string
 // stays: only the model knows whether it must be widened the same way.
 func resend(tool string, args any, index int, old string) *NextCall {
@@ -87,10 +99,7 @@ func (s *Suite) badPath(tool string, args any, e *guardfs.BadPathError) *Refusal
 		return r
 	}
 	r.Hint = "Send it absolute: " + abs
-	key := "file_path"
-	if _, isFile := asMap(args)["file_path"]; !isFile {
-		key = "path"
-	}
+	key, _ := pathKey(args)
 	r.Next = again(tool, args, map[string]any{key: abs})
 	return r
 }
@@ -126,8 +135,8 @@ func (s *Suite) symlink(tool string, args any, e *guardfs.SymlinkError) *Refusal
 	}
 	r.Message += "; it leads to " + quote(real)
 	r.Hint = "Use " + real + "."
-	if _, isFile := asMap(args)["file_path"]; isFile {
-		r.Next = again(tool, args, map[string]any{"file_path": real})
+	if key, isFile := pathKey(args); isFile {
+		r.Next = again(tool, args, map[string]any{key: real})
 	}
 	r.Fields = struct {
 		Target string `json:"target"`
@@ -184,7 +193,7 @@ func (s *Suite) missing(tool string, args any) *Refusal {
 		r.Fields = struct {
 			Nearest []string `json:"nearest"`
 		}{paths}
-		if _, isFile := asMap(args)["file_path"]; isFile {
+		if _, isFile := pathKey(args); isFile {
 			r.Next = read(paths[0])
 		} else {
 			r.Next = again(tool, args, map[string]any{"path": paths[0]})
@@ -222,8 +231,8 @@ func similar(name string, names []string) []string {
 		switch {
 		case f == folded:
 			score = 0
-		case len(f) < 128 && len(folded) < 128 && distance(f, folded) <= max(1, len(folded)/3):
-			score = 1 + distance(f, folded)
+		case len(f) < 128 && len(folded) < 128 && nearest.Distance(f, folded) <= max(1, len(folded)/3):
+			score = 1 + nearest.Distance(f, folded)
 		case strings.TrimSuffix(f, path.Ext(f)) == stem && stem != "":
 			score = 40
 		}

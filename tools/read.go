@@ -60,7 +60,7 @@ func (c *Content) MarshalJSON() ([]byte, error) {
 	return append(out, body[1:]...), nil
 }
 
-var readTool = define[ReadArgs, *Content](Tool{
+var readTool = define[ReadArgs](Tool{
 	Name:  "Read",
 	Title: "Read a file",
 	Description: "Reads text (numbered lines), images, PDFs, notebooks and documents; a window at a time: go on with next_offset. " +

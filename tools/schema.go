@@ -25,6 +25,7 @@ type field struct {
 	enum     []string
 	min, max *int64
 	fallback string
+	items    []field // of an array of objects
 }
 
 func fieldsOf(t reflect.Type) []field {
@@ -40,6 +41,9 @@ func fieldsOf(t reflect.Type) []field {
 			f.enum = strings.Split(e, "|")
 		}
 		f.min, f.max = bound(sf.Tag.Get("min")), bound(sf.Tag.Get("max"))
+		if f.typ.Kind() == reflect.Slice && f.typ.Elem().Kind() == reflect.Struct {
+			f.items = fieldsOf(f.typ.Elem())
+		}
 		fields = append(fields, f)
 	}
 	return fields
@@ -102,28 +106,25 @@ func (p properties) MarshalJSON() ([]byte, error) {
 
 // inputSchema is the JSON Schema (2020-12) of an argument struct: a closed
 // object. "$schema" is left out: 2020-12 is what MCP assumes without it.
-func inputSchema(t reflect.Type) json.RawMessage {
-	return mustJSON(objectOf(t, true))
+func inputSchema(fields []field) json.RawMessage {
+	return mustJSON(objectOf(fields))
 }
 
 // outputSchema describes every payload that a tool can answer: "kind" is
 // always there, the fields of the success may be. It is an open object,
 // because a refusal carries fields of its own.
-func outputSchema(t reflect.Type) json.RawMessage {
+func outputSchema() json.RawMessage {
 	n := &node{Type: "object", Properties: &properties{{"kind", &node{Type: "string"}}}, Required: []string{"kind"}}
 	return mustJSON(n)
 }
 
-func objectOf(t reflect.Type, closed bool) *node {
-	n := &node{Type: "object", Properties: &properties{}}
-	for _, f := range fieldsOf(t) {
+func objectOf(fields []field) *node {
+	n := &node{Type: "object", Properties: &properties{}, Closed: new(bool)}
+	for _, f := range fields {
 		*n.Properties = append(*n.Properties, property{f.name, f.schema()})
 		if f.required {
 			n.Required = append(n.Required, f.name)
 		}
-	}
-	if closed {
-		n.Closed = new(bool)
 	}
 	return n
 }
@@ -139,10 +140,10 @@ func (f field) schema() *node {
 		n.Type, n.Minimum, n.Maximum = "integer", f.min, f.max
 	case reflect.Slice:
 		n.Type, n.MinItems, n.MaxItems = "array", f.min, f.max
-		if elem := f.typ.Elem(); elem.Kind() == reflect.Struct {
-			n.Items = objectOf(elem, true)
+		if f.items != nil {
+			n.Items = objectOf(f.items)
 		} else {
-			n.Items = field{typ: elem}.schema()
+			n.Items = field{typ: f.typ.Elem()}.schema()
 		}
 	default:
 		panic("tools: no schema for an argument of type " + f.typ.String())

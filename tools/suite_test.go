@@ -204,7 +204,7 @@ func TestOurOwnFilesAreOffLimits(t *testing.T) {
 		t.Errorf("a walk from above names our files: %s", p.Text())
 	}
 	for name, c := range toolstest.Snapshot(t, data) {
-		if _, was := before[name]; !was && !strings.Contains(name, "ledger") && !strings.Contains(name, "locks") {
+		if _, was := before[name]; !was && !strings.HasPrefix(name, "..") && !strings.Contains(name, "ledger") && !strings.Contains(name, "locks") {
 			t.Errorf("%s appeared: %q", name, c)
 		}
 	}
@@ -323,7 +323,7 @@ func TestToolPolicy(t *testing.T) {
 	for _, d := range s.Definitions() {
 		names = append(names, d.Name)
 	}
-	if got := strings.Join(names, " "); got != "Read Edit Glob Grep" {
+	if got := strings.Join(names, " "); got != "Read Edit NotebookEdit Glob Grep" {
 		t.Errorf("listed: %s", got)
 	}
 	_, err = s.Call(context.Background(), tools.Call{Tool: "Write", Args: json.RawMessage(`{"file_path":"/x","content":""}`)})

@@ -26,9 +26,9 @@ type Tool struct {
 	Effect      Effect
 	Idempotent  bool
 
-	args    reflect.Type // the argument struct: schema and decoder derive from it
-	answers reflect.Type // the success payload with most of the fields; others in Kinds
-	run     func(context.Context, *Suite, *engine.Call, any) (Payload, error)
+	args   reflect.Type // the argument struct
+	fields []field      // as its tags declare them: schema and decoder derive from these
+	run    func(context.Context, *Suite, *engine.Call, any) (Payload, error)
 }
 
 // All is every tool, in the order in which it is listed. Order matters: models
@@ -38,9 +38,11 @@ var All = []Tool{
 	writeTool,
 	editTool,
 	multiEditTool,
+	notebookEditTool,
 	globTool,
 	grepTool,
 	checkpointsListTool,
+	checkpointDiffTool,
 	checkpointRestoreTool,
 }
 
@@ -48,14 +50,10 @@ var All = []Tool{
 // back as *badRequest.
 type checker interface{ check() error }
 
-// define makes a row out of a typed run function: A is the argument struct, P
-// the payload of success.
-func define[A any, P Payload](t Tool, run func(context.Context, *Suite, *engine.Call, *A) (Payload, error)) Tool {
+// define makes a row out of a typed run function. A is the argument struct.
+func define[A any](t Tool, run func(context.Context, *Suite, *engine.Call, *A) (Payload, error)) Tool {
 	t.args = reflect.TypeFor[A]()
-	t.answers = reflect.TypeFor[P]()
-	if t.answers.Kind() == reflect.Pointer {
-		t.answers = t.answers.Elem()
-	}
+	t.fields = fieldsOf(t.args)
 	t.run = func(ctx context.Context, s *Suite, c *engine.Call, args any) (Payload, error) {
 		return run(ctx, s, c, args.(*A))
 	}
@@ -65,7 +63,7 @@ func define[A any, P Payload](t Tool, run func(context.Context, *Suite, *engine.
 // decode makes the argument struct of a call, checked.
 func (t *Tool) decode(raw json.RawMessage) (any, error) {
 	args := reflect.New(t.args)
-	if err := decode(raw, args.Elem()); err != nil {
+	if err := decode(raw, t.fields, args.Elem()); err != nil {
 		return args.Interface(), err
 	}
 	if a, ok := args.Interface().(checker); ok {
@@ -82,8 +80,8 @@ func (t *Tool) definition() Definition {
 		Name:         t.Name,
 		Title:        t.Title,
 		Description:  t.Description,
-		InputSchema:  inputSchema(t.args),
-		OutputSchema: outputSchema(t.answers),
+		InputSchema:  inputSchema(t.fields),
+		OutputSchema: outputSchema(),
 		ReadOnly:     t.Effect == Reads,
 		Destructive:  t.Effect == Overwrites,
 		Idempotent:   t.Idempotent || t.Effect == Reads,

@@ -45,7 +45,7 @@ func (w *Write) Text() string {
 	return fmt.Sprintf("File %s%s successfully at: %s%s", w.dry(), verb, w.FilePath, w.notes())
 }
 
-var writeTool = define[WriteArgs, *Write](Tool{
+var writeTool = define[WriteArgs](Tool{
 	Name:  "Write",
 	Title: "Write a file",
 	Description: "Replaces a whole file or creates it, atomically. Parent directories must exist; symbolic links are refused. " +

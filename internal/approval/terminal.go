@@ -64,7 +64,7 @@ func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 		_, _ = t.in.Discard(t.in.Buffered()) // what is buffered is there already
 	}
 	diff := strings.Split(strings.TrimSuffix(q.Diff, "\n"), "\n")
-	if _, err := io.WriteString(t.out, t.card(q, diff)); err != nil {
+	if _, err := io.WriteString(t.out, "\n"+Card(q, diffLines)); err != nil {
 		return Answer{}, fmt.Errorf("showing the question: %w", err)
 	}
 	for {
@@ -170,61 +170,4 @@ func (t *terminal) readLine() (string, error) {
 			return string(text), err
 		}
 	}
-}
-
-// card is the question as it is shown.
-func (t *terminal) card(q Question, diff []string) string {
-	var b strings.Builder
-	tool := Escape(q.Tool, false)
-	fmt.Fprintf(&b, "\n%s wants to change", tool)
-	if len(q.Paths) == 1 {
-		fmt.Fprintf(&b, " %s", Escape(q.Paths[0], false))
-	} else {
-		fmt.Fprintf(&b, " %d paths:", len(q.Paths))
-		for _, p := range q.Paths {
-			fmt.Fprintf(&b, "\n  %s", Escape(p, false))
-		}
-	}
-	fmt.Fprintf(&b, "  +%d −%d\n", q.Added, q.Removed)
-	if q.Summary != "" {
-		fmt.Fprintf(&b, "%s\n", Escape(q.Summary, false))
-	}
-	if q.Session != "" || q.Principal != "" {
-		fmt.Fprintf(&b, "session %s, principal %s\n", Escape(q.Session, false), Escape(q.Principal, false))
-	}
-	for _, w := range q.Warnings {
-		fmt.Fprintf(&b, "WARNING: %s\n", Escape(w, false))
-	}
-	if q.Diff == "" {
-		return b.String()
-	}
-	shown := diff
-	if len(shown) > diffLines {
-		shown = shown[:diffLines]
-	}
-	b.WriteString(whole(shown))
-	if left := diff[len(shown):]; len(left) > 0 {
-		hunks := 0
-		for _, l := range left {
-			if strings.HasPrefix(l, "@@") {
-				hunks++
-			}
-		}
-		fmt.Fprintf(&b, "… %d more lines of diff, %d more hunks: ? shows them\n", len(left), hunks)
-	}
-	return b.String()
-}
-
-// whole is diff lines, escaped. A carriage return at the end and blanks there are shown too: a change can hide in them.
-func whole(diff []string) string {
-	var b strings.Builder
-	for _, l := range diff {
-		text := strings.ReplaceAll(Escape(l, true), "\n", "")
-		if t := strings.TrimRight(text, " \t"); t != text && (strings.HasPrefix(l, "+") || strings.HasPrefix(l, "-")) && len(t) > 0 {
-			text = t + strings.ReplaceAll(strings.ReplaceAll(text[len(t):], " ", "·"), "\t", `\t`)
-		}
-		b.WriteString(text)
-		b.WriteByte('\n')
-	}
-	return b.String()
 }

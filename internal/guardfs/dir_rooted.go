@@ -215,3 +215,17 @@ func (d *Dir) Sweep(olderThan time.Duration) (removed int, kept []string, err er
 	}
 	return removed, kept, nil
 }
+
+// Sweep is Dir.Sweep for the place's directory.
+func (p *Place) Sweep(olderThan time.Duration) (removed int, kept []string, err error) {
+	if err := p.still(); err != nil {
+		return 0, nil, err
+	}
+	root, err := p.root.OpenRoot(".")
+	if err != nil {
+		return 0, nil, p.failed("sweep directory of", err)
+	}
+	d := newDir(p.fs, root, p.dir.True, p.fi, p.fs.judge.Dir(p.dir.True))
+	defer d.Close() //nolint:errcheck // nothing was written through it
+	return d.Sweep(olderThan)
+}

@@ -22,16 +22,22 @@ type Place struct {
 // where nothing does and for Modify otherwise. A symlink there is a *SymlinkError, a missing directory on the way a
 // *MissingParentError. A directory or a special file is an occupant like any other; Load and Stage refuse it.
 func (f *FS) Place(path string) (*Place, error) {
-	p, err := f.PlaceLink(path)
-	if err != nil || p.object.Info.Kind != KindSymlink {
-		return p, err
+	for try := 0; ; try++ {
+		p, err := f.PlaceLink(path)
+		if err != nil || p.object.Info.Kind != KindSymlink {
+			return p, err
+		}
+		target, err := p.readTarget()
+		p.Close() //nolint:errcheck // nothing was written through it
+		switch {
+		case err == nil:
+			return nil, &SymlinkError{Path: path, Target: target}
+		case err != unix.EINVAL: // it is another thing by now: look again
+			return nil, p.failed("read link", err)
+		case try >= retries:
+			return nil, p.conflict("it is a link and no link in turns")
+		}
 	}
-	defer p.Close() //nolint:errcheck // nothing was written through it
-	target, err := p.readTarget()
-	if err != nil {
-		return nil, p.failed("read link", err)
-	}
-	return nil, &SymlinkError{Path: path, Target: target}
 }
 
 // PlaceLink is Place for those who mean the link itself: to load, remove or restore it.
@@ -120,6 +126,21 @@ func (p *Place) LockKey() string {
 
 // Close gives the directory back.
 func (p *Place) Close() error { return p.fd.close() }
+
+// SyncNames puts the names in the place's directory on stable storage.
+func (p *Place) SyncNames() error {
+	dir, err := p.fd.use()
+	if err != nil {
+		return p.failed("sync directory of", err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	switch err := p.fs.kernel.syncDir(dir); err {
+	case nil, unix.EINVAL, unix.EROFS, unix.EACCES: // the last three: cannot be synced there, by nobody
+		return nil
+	default:
+		return p.failed("sync directory of", err)
+	}
+}
 
 // still reports a *ConflictError when the pinned directory is no longer where it was judged.
 func (p *Place) still(dir int) error {

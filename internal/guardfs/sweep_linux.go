@@ -57,6 +57,25 @@ func (d *Dir) Sweep(olderThan time.Duration) (removed int, kept []string, err er
 	return removed, kept, nil
 }
 
+// Sweep is Dir.Sweep for the place's directory.
+func (p *Place) Sweep(olderThan time.Duration) (removed int, kept []string, err error) {
+	dir, err := p.fd.use()
+	if err != nil {
+		return 0, nil, p.failed("sweep directory of", err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	if err := p.still(dir); err != nil {
+		return 0, nil, err
+	}
+	fd, err := p.fs.kernel.openat(dir, ".", unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return 0, nil, p.failed("sweep directory of", err)
+	}
+	d := newDir(p.fs, fd, p.dir.True, status{info: p.dir.Info})
+	defer d.Close() //nolint:errcheck // nothing was written through it
+	return d.Sweep(olderThan)
+}
+
 // names lists the directory without asking the Judge; the names go no further than Sweep.
 func (d *Dir) names() ([]Entry, error) {
 	own := &Dir{fs: d.fs, name: d.name, st: d.st, verdict: DirVerdict{All: true}}

@@ -26,6 +26,16 @@ func tempName() string {
 	return tempPrefix + hex.EncodeToString(b[:]) + tempSuffix
 }
 
+// Temporary reports whether name is one that this package gives to its own temporary files: a walk leaves such names out. The
+// names ending in ".kept" are not: they hold what somebody wrote and nobody should miss.
+func Temporary(name string) bool {
+	middle, ours := strings.CutPrefix(name, tempPrefix)
+	if ours {
+		_, _, ours = parseTemp(middle)
+	}
+	return ours
+}
+
 // keptName is for what must not be lost and could not stay where it was.
 func keptName() string { return strings.TrimSuffix(tempName(), tempSuffix) + keptSuffix }
 

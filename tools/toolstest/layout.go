@@ -41,7 +41,7 @@ func Tree(t *testing.T) string {
 //	NAME gone            remove it, with what is below
 //
 // NAME may start with ../ to lie beside the root.
-func Layout(t *testing.T, root, lines string) {
+func Layout(t testing.TB, root, lines string) {
 	t.Helper()
 	for _, line := range strings.Split(lines, "\n") {
 		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
@@ -52,7 +52,7 @@ func Layout(t *testing.T, root, lines string) {
 	}
 }
 
-func lay(t *testing.T, root, line string) error {
+func lay(t testing.TB, root, line string) error {
 	at := func(name string) string { return filepath.Join(root, name) }
 	if name, text, ok := strings.Cut(line, " = "); ok {
 		return layFile(at(name), text)
@@ -127,7 +127,7 @@ func layFile(path, text string) error {
 	return os.WriteFile(path, data, 0o644)
 }
 
-func writeFile(t *testing.T, path string, data []byte) {
+func writeFile(t testing.TB, path string, data []byte) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func writeFile(t *testing.T, path string, data []byte) {
 // Snapshot is every entry below the parent of root, by its name relative to
 // root: the content of a file, "-> target" of a link, the type of anything
 // else. Large files stand by their size.
-func Snapshot(t *testing.T, root string) map[string]string {
+func Snapshot(t testing.TB, root string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	err := filepath.WalkDir(filepath.Dir(root), func(path string, d os.DirEntry, err error) error {

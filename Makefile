@@ -1,0 +1,79 @@
+# Everything here is a convenience over the go command; `go test ./...` is all that a change needs to pass.
+
+# Pinned, and fetched by go run, so that go.mod stays free of tools.
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+FUZZTIME ?= 20s
+BENCHTIME ?= 1s
+
+.PHONY: build check test fmt vet lint plan race soak attacks bench golden fuzz corpus
+
+# What a change passes before it is sent.
+check: fmt vet lint plan race
+
+test:
+	go test ./...
+
+build:
+	CGO_ENABLED=0 go build -trimpath ./...
+
+fmt:
+	@out=$$(gofmt -l .); test -z "$$out" || { echo "not formatted:"; echo "$$out"; exit 1; }
+
+# The weaker systems must compile too, their tests included.
+vet:
+	GOOS=linux go vet ./...
+	GOOS=darwin go vet ./...
+	GOOS=windows go vet ./...
+
+# One linter beside vet. staticcheck.conf says which of its checks are off and why; the manners that no linter knows are
+# in house_test.go.
+lint:
+	go run $(STATICCHECK) ./...
+
+plan:
+	go test -count=1 .
+
+# -short leaves out the long comparisons, not the subject. The race detector needs a C compiler.
+race:
+	CGO_ENABLED=1 go test -race -short ./...
+
+# Hours. Each line is one promise of the README, tried until it should have broken.
+soak:
+	go test ./checkpoint -count=1 -timeout 6h -run '^(TestKill|TestKillCatchesABadEngine|TestManyProcesses|TestRandomWhileCleaning)$$' -kill 10000
+	go test ./grep/ignore -count=1 -timeout 2h -run '^TestGit$$' -forests 20000
+	go test ./grep/match -count=1 -timeout 2h -run '^TestAgainstRegexp$$' -match.soak 30m
+	go test ./grep/match -count=1 -timeout 2h -run '^TestGeneratedAgainstRipgrep$$' -match.rgrounds 5000
+	go test ./grep -count=1 -timeout 2h -run '^(TestSeams|TestSeamsMultiline)$$' -rounds 100000
+	go test ./internal/guardfs -count=20 -timeout 2h -run '^(TestRestlessWriter|TestHandleSurvivesSwaps|TestMoveBetweenAnyTwoCalls)$$'
+
+# Who tries to get out, to see what is denied, or to lose data: in every room, each with its bad engine that must be caught.
+attacks:
+	go test ./internal/guardfs -count=1 -run '^(TestResolve|TestNoOracle|TestHandleSurvivesSwaps|TestMoveBetweenAnyTwoCalls|TestRestlessWriter|TestFaultAtEveryCall|TestNothingWorksFromTheNthCallOn|TestHardLinkToDenied)$$'
+	go test ./internal/policy -count=1
+	go test ./internal/approval -count=1 -run '^(TestNothingGetsThrough|TestLateLine|TestDigest)$$'
+	go test ./internal/audit -count=1 -run '^(TestTorn|TestFullDisk|TestManyProcesses|TestRemovedAndMoved)$$'
+	go test ./checkpoint -count=1 -run '^(TestKill|TestKillCatchesABadEngine|TestTamperedFile|TestTamperedContentIsCorrupt|TestPurgeLeavesNoByte)$$'
+	go test ./tools -count=1 -run '^(TestEveryPathTimesEveryTool|TestNoExistenceOracle|TestOurOwnFilesAreOffLimits|TestNoAuditNoChange|TestBrokenApproverIsNoApproval|TestAChangeDuringTheQuestionIsStale)$$'
+
+# The figures of docs/benchmarks.md, except those of bench-search.
+bench:
+	go test ./tools ./internal/policy ./internal/glob ./internal/audit ./internal/ledger ./checkpoint ./readers ./grep/match -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME)
+
+# Golden calls are rewritten from what the tools answer now: read the difference before you commit it.
+golden:
+	go test ./tools -count=1 -run '^TestGoldenCalls$$' -update
+	go test . -count=1 -run '^(TestExampleTOML|TestConfigTable|TestFloorPlanInArchitecture)$$' -update
+
+# Every fuzz target of the house, one after the other, FUZZTIME each.
+fuzz:
+	@set -e; for pkg in $$(go list ./...); do \
+		for target in $$(go test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+			echo "== $$pkg $$target"; \
+			go test $$pkg -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME); \
+		done; \
+	done
+
+# The PDFs, images and office documents of testdata/readers, anew. all.sh says which programs that takes.
+corpus:
+	sh testdata/readers/make/all.sh

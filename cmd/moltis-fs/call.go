@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"moltisfs/tools"
+)
+
+func callCommand() *command {
+	var names []string
+	for _, d := range tools.Definitions() {
+		names = append(names, d.Name)
+	}
+	return &command{
+		name:  "call",
+		short: "make one call, or with --batch many",
+		long: `Calls TOOL with the arguments in JSON, which default to {}; "-" reads them from standard input. The payload is
+written as one line of JSON. Approvals are asked on the terminal, or with --yes answered with yes.
+
+The exit status is 0 for a success, 1 for a refusal, 2 for a tool that does not exist and other misuse, 3 when the host
+is broken.
+
+With --batch, standard input holds one call a line:
+  {"id": 1, "tool": "Read", "args": {"file_path": "/etc/hostname"}}
+"session", "principal" and "turn" may be given too. Each line is answered at once, in order, by a line with its id:
+  {"id": 1, "result": {"kind": "text", ...}}
+A line that can't be carried out is answered by an error, and the next one is read:
+  {"id": 1, "error": {"code": "unknown_tool", "message": "...", "hint": "..."}}
+with the code bad_line, unknown_tool or host_error. The exit status is that of the worst line.`,
+		args: "TOOL [JSON | -]", min: 0, max: 2, values: names,
+		options: suiteOptions(
+			option{name: "yes", doc: "approve every change of this run"},
+			option{name: "batch", doc: "read calls from standard input, one a line"},
+			option{name: "turn", value: "NAME", doc: "the user's prompt that this call is part of: checkpoints are grouped by it"},
+		),
+		examples: []string{
+			`moltis-fs call Read '{"file_path": "/etc/hostname"}'`,
+			`moltis-fs call --root . Grep '{"pattern": "TODO"}'`,
+			`moltis-fs call --yes Write - < arguments.json`,
+			`moltis-fs call --batch --session s1 < calls.jsonl > answers.jsonl`,
+		},
+		run: runCall,
+	}
+}
+
+// maxArguments is how many bytes the arguments of a call, or a line of a batch, may have.
+const maxArguments = 64 << 20
+
+func runCall(ctx context.Context, in *invocation) error {
+	batch := in.given("batch")
+	switch {
+	case batch && len(in.args) > 0:
+		return misuse("the calls come from standard input", "--batch takes no %s", in.command.args)
+	case !batch && len(in.args) == 0:
+		return misuse(seeHelp(in.command), "call needs a tool")
+	}
+	args := []byte(in.arg(1))
+	switch in.arg(1) {
+	case "":
+		args = []byte("{}")
+	case "-":
+		var err error
+		if args, err = io.ReadAll(io.LimitReader(in.in, maxArguments+1)); err != nil {
+			return fmt.Errorf("reading the arguments: %w", err)
+		}
+		if len(args) > maxArguments {
+			return misuse("send less at once", "the arguments are longer than %d MiB", maxArguments>>20)
+		}
+	}
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	var approver tools.Approver = &terminal{instead: []string{"run it with --yes", "run it in a terminal", "set require_approval = false in [tools.fs]"}}
+	if in.given("yes") {
+		approver = approveAll("--yes")
+	}
+	suite, _, err := in.openSuite(approver)
+	if err != nil {
+		return err
+	}
+	base := tools.Call{Principal: in.option("principal"), Session: in.option("session"), Turn: in.option("turn")}
+	if batch {
+		err = runBatch(ctx, in, suite, base)
+	} else {
+		base.Tool, base.Args = in.arg(0), args
+		err = callOnce(ctx, in, suite, base)
+	}
+	if cerr := suite.Close(); cerr != nil && (err == nil || err == refused) {
+		err = fmt.Errorf("closing: %w", cerr)
+	}
+	return err
+}
+
+func callOnce(ctx context.Context, in *invocation, suite *tools.Suite, c tools.Call) error {
+	p, err := suite.Call(ctx, c)
+	if u, ok := errors.AsType[*tools.UnknownToolError](err); ok {
+		return misuse(unknownToolHint(u, suite), "there is no tool %q", u.Tool)
+	}
+	if err != nil {
+		return err
+	}
+	line, err := tools.Encode(p)
+	if err != nil {
+		return err
+	}
+	if _, err := in.out.Write(append(line, '\n')); err != nil {
+		return fmt.Errorf("writing the answer: %w", err)
+	}
+	if tools.Refused(p) {
+		return refused
+	}
+	return nil
+}
+
+func unknownToolHint(u *tools.UnknownToolError, suite *tools.Suite) string {
+	if u.Nearest != "" {
+		return "did you mean " + u.Nearest + "?"
+	}
+	var names []string
+	for _, d := range suite.Definitions() {
+		names = append(names, d.Name)
+	}
+	return "the tools are " + strings.Join(names, ", ")
+}

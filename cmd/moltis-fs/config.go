@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"moltisfs/config"
+)
+
+func configCommand() *command {
+	return &command{
+		name:  "config",
+		short: "check the configuration, show it, or write an example",
+		below: []*command{
+			{
+				name: "check", args: "[FILE]", max: 1, options: []option{configOption(), {name: "json", doc: "answer with one JSON object"}},
+				short: "say what is wrong with a configuration, all of it",
+				long: `Each problem is one line on standard output, with file, line, column, key and what to write instead. The exit status is
+1 when there are problems.`,
+				examples: []string{"moltis-fs config check moltis.toml", "moltis-fs config check --json moltis.toml"},
+				run:      checkConfig,
+			},
+			{
+				name: "show", args: "[FILE]", max: 1, options: []option{configOption()},
+				short:    "write the configuration with every key, as it is in force",
+				examples: []string{"moltis-fs config show", "moltis-fs config show moltis.toml"},
+				run:      showConfig,
+			},
+			{
+				name: "example", args: "[FILE]", max: 1,
+				short:    "write a configuration with every key, its default and its meaning",
+				long:     "It goes to standard output, or into FILE, which must not exist yet.",
+				examples: []string{"moltis-fs config example", "moltis-fs config example moltis.toml"},
+				run:      exampleConfig,
+			},
+		},
+	}
+}
+
+// configFile is the file that a config command is about: its argument, or else --config.
+func (in *invocation) configFile() (string, error) {
+	if in.arg(0) != "" && in.given("config") {
+		return "", misuse("leave out --config", "the file is named twice, %s and --config %s", in.arg(0), in.option("config"))
+	}
+	if in.arg(0) != "" {
+		return in.arg(0), nil
+	}
+	return in.option("config"), nil
+}
+
+// problem is one of config check's.
+type problem struct {
+	File   string `json:"file,omitempty"`
+	Line   int    `json:"line,omitempty"`
+	Column int    `json:"column,omitempty"`
+	Key    string `json:"key,omitempty"`
+	Error  string `json:"error"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+func checkConfig(_ context.Context, in *invocation) error {
+	file, err := in.configFile()
+	if err != nil {
+		return err
+	}
+	_, from, err := in.loadConfig(file)
+	if e, ok := errors.AsType[*exitError](err); ok {
+		return e // there is nothing to check
+	}
+	if in.given("json") {
+		answer := struct {
+			OK       bool      `json:"ok"`
+			File     string    `json:"file,omitempty"`
+			Problems []problem `json:"problems"`
+		}{err == nil, from, problems(err)}
+		if werr := writeJSON(in, answer); werr != nil {
+			return werr
+		}
+	} else if err != nil {
+		fmt.Fprintln(in.out, err)
+	} else if from == "" {
+		fmt.Fprintln(in.out, "the defaults are in force, and well")
+	} else {
+		fmt.Fprintf(in.out, "%s is well\n", from)
+	}
+	if err != nil {
+		return refused
+	}
+	return nil
+}
+
+func problems(err error) []problem {
+	out := []problem{}
+	var add func(error)
+	add = func(err error) {
+		if all, ok := err.(interface{ Unwrap() []error }); ok {
+			for _, one := range all.Unwrap() {
+				add(one)
+			}
+			return
+		}
+		if p, ok := errors.AsType[*config.Problem](err); ok {
+			out = append(out, problem{p.File, p.Line, p.Column, p.Key, p.Why, p.Hint})
+			return
+		}
+		out = append(out, problem{Error: err.Error()})
+	}
+	if err != nil {
+		add(err)
+	}
+	return out
+}
+
+func showConfig(_ context.Context, in *invocation) error {
+	file, err := in.configFile()
+	if err != nil {
+		return err
+	}
+	cfg, from, err := in.loadConfig(file)
+	if err != nil {
+		return unusableConfig(err, from)
+	}
+	return in.write(cfg.TOML())
+}
+
+func exampleConfig(_ context.Context, in *invocation) error {
+	if in.arg(0) == "" {
+		return in.write(config.Example())
+	}
+	f, err := os.OpenFile(in.arg(0), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return misuse("name a new file", "%s exists already", in.arg(0))
+	}
+	if err != nil {
+		return misuse("", "writing the example: %v", err)
+	}
+	_, err = f.Write(config.Example())
+	if err := errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("writing the example: %w", err)
+	}
+	return nil
+}
+
+// write is the answer of a command.
+func (in *invocation) write(answer []byte) error {
+	if _, err := in.out.Write(answer); err != nil {
+		return fmt.Errorf("writing the answer: %w", err)
+	}
+	return nil
+}

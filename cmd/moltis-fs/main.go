@@ -1,0 +1,110 @@
+// Command moltis-fs is one guarded filesystem for LLM agents: it serves the tools over MCP, carries out single calls and
+// batches, and looks after the configuration.
+//
+// The manners, for every subcommand:
+//
+//   - Standard output is for answers and nothing else; a call answers one JSON object a line.
+//   - Everything else goes to standard error as "moltis-fs: what is so", followed by "hint: the next move" where there is
+//     one. No capitals at the start, no periods at the end.
+//   - The exit status is 0 for a success, 1 for a refusal (the answer says which), 2 for misuse and 3 when the host is broken.
+//   - A misspelt command, option or tool is told its nearest neighbour.
+//   - Nothing is read from the environment but MOLTIS_CONFIG, MOLTIS_DATA_DIR and the home directory.
+//   - SIGINT and SIGTERM let the call under way end, unchanged or complete; a second one kills.
+//
+// [commands] is the one table that help, man page and completions derive from.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+)
+
+const program = "moltis-fs"
+
+// The exit statuses.
+const (
+	exitOK      = 0
+	exitRefused = 1 // the answer is a refusal, or a configuration that was checked has problems
+	exitMisuse  = 2 // the command line, the configuration or the data directory can't be used
+	exitBroken  = 3 // the host is broken
+)
+
+// streams is what a subcommand has of the world besides the files it is told to open.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+	env      func(string) string
+}
+
+func main() {
+	os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr, os.Getenv}))
+}
+
+// run carries out one command line and returns the exit status.
+func run(args []string, s streams) int {
+	if len(args) == 0 {
+		fmt.Fprint(s.err, overview(commands()))
+		return exitMisuse
+	}
+	in, err := parse(args, s)
+	if err == nil {
+		err = in.command.run(context.Background(), in)
+	}
+	return report(s.err, err)
+}
+
+// exitError ends the program with a status; what and hint, where given, are shown first.
+type exitError struct {
+	status     int
+	what, hint string
+}
+
+func (e *exitError) Error() string { return e.what }
+
+func misuse(hint, format string, args ...any) error {
+	return &exitError{exitMisuse, fmt.Sprintf(format, args...), hint}
+}
+
+// refused ends with status 1 after the answer has been given.
+var refused = &exitError{status: exitRefused}
+
+// report says on standard error what went wrong.
+func report(w io.Writer, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	e, ok := errors.AsType[*exitError](err)
+	if !ok {
+		e = &exitError{status: exitBroken, what: err.Error()}
+		if h, ok := errors.AsType[interface {
+			error
+			Hint() string
+		}](err); ok {
+			e.hint = h.Hint()
+		}
+	}
+	if e.what != "" {
+		for line := range strings.SplitSeq(e.what, "\n") {
+			fmt.Fprintf(w, "%s: %s\n", program, line)
+		}
+	}
+	if e.hint != "" {
+		fmt.Fprintf(w, "hint: %s\n", e.hint)
+	}
+	return e.status
+}
+
+// untilSignal is a context that ends with the first SIGINT or SIGTERM. The next one kills. A reader of standard output that
+// goes away is an error of the write instead of the end of the program: it must not end a change half way.
+func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"moltisfs/config"
+	"moltisfs/internal/serve/mcp"
+	"moltisfs/tools"
+)
+
+func mcpCommand() *command {
+	return &command{
+		name:  "mcp",
+		short: "serve the tools over MCP on standard input and output",
+		long: `Speaks the Model Context Protocol, revisions 2024-11-05 to 2026-07-28, one message a line, until standard input ends.
+It is meant to be started by an MCP client, such as an editor or an agent.
+
+Who approves changes, while require_approval is true: "elicitation" has the client ask its user, with the diff;
+"terminal" asks on the controlling terminal; "yes" approves everything; "never" refuses everything at once.
+
+With --structured auto, clients that are known to show structuredContent to the model in place of the text and the
+images (Claude Code, VS Code) get text and images only; all others get both.`,
+		options: suiteOptions(
+			option{name: "approve", value: "HOW", words: []string{"elicitation", "terminal", "yes", "never"}, doc: "who approves changes; elicitation unless told"},
+			option{name: "structured", value: "WHEN", words: []string{"auto", "always", "never"}, doc: "which clients get structuredContent; auto unless told"},
+		),
+		examples: []string{
+			"moltis-fs mcp --root ~/projects/my-app",
+			"moltis-fs mcp --config moltis.toml --approve terminal",
+			"claude mcp add files -- moltis-fs mcp --root ~/projects/my-app",
+		},
+		run: serveMCP,
+	}
+}
+
+func serveMCP(ctx context.Context, in *invocation) error {
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	o := mcp.Options{
+		Principal: in.option("principal"), Session: in.option("session"),
+		Structured: mcp.Structured(in.option("structured")), Version: readBuild().Version,
+	}
+	var approver tools.Approver
+	switch in.option("approve") {
+	case "", "elicitation":
+		o.Elicit = true
+	case "terminal":
+		approver = &terminal{instead: []string{"have the operator start the server from a terminal", "with --approve elicitation or --approve yes"}}
+	case "yes":
+		approver = approveAll("--approve yes")
+	case "never":
+		approver = approveNothing("have the operator start the server with --approve elicitation, terminal or yes")
+	}
+	suite, cfg, err := in.openSuite(approver)
+	if err != nil {
+		return err
+	}
+	o.Instructions = instructions(cfg, suite.Definitions())
+	if f, ok := in.in.(*os.File); ok && isTerminal(f) {
+		fmt.Fprintf(in.err, "%s: speaking MCP on standard input, as a client that starts this program would want it\nhint: to make a call by hand use %s call\n", program, program)
+	}
+	err = mcp.Serve(ctx, suite, in.in, in.out, o)
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		err = nil // told to stop
+	}
+	return errors.Join(err, suite.Close())
+}
+
+// instructions are what the model is told once, by clients that pass them on.
+func instructions(cfg config.Config, defs []tools.Definition) string {
+	var b strings.Builder
+	b.WriteString("File tools under an operator's policy. Paths are absolute.")
+	if root := cfg.Tools.FS.WorkspaceRoot; root != "" {
+		fmt.Fprintf(&b, " The workspace is %s.", root)
+	}
+	writes := false
+	for _, d := range defs {
+		writes = writes || !d.ReadOnly
+	}
+	if writes && cfg.Tools.FS.RequireApproval {
+		b.WriteString(" Each change is put before the user, with its diff.")
+	}
+	if writes && cfg.Tools.FS.MustReadBeforeWrite {
+		b.WriteString(" Read a file before changing it.")
+	}
+	return b.String()
+}

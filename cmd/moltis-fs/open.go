@@ -1,0 +1,156 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"moltisfs/config"
+	"moltisfs/tools"
+)
+
+// suiteOptions are those of every command that opens the suite.
+func suiteOptions(more ...option) []option {
+	return append(more,
+		configOption(),
+		option{name: "data-dir", value: "DIR", doc: "where our own records, checkpoints and locks are kept; else $MOLTIS_DATA_DIR, else ~/.moltis"},
+		option{name: "root", value: "DIR", doc: "work in this directory: it is the workspace root, and nothing outside may be touched"},
+		option{name: "principal", value: "NAME", doc: "who calls, for records and read history; \"local\" unless told"},
+		option{name: "session", value: "NAME", doc: "whose history of reads and checkpoints counts; \"default\" unless told"},
+	)
+}
+
+func configOption() option {
+	return option{name: "config", value: "FILE", doc: "the configuration; else $MOLTIS_CONFIG, else the defaults"}
+}
+
+// loadConfig reads the configuration that the command line, or else the environment, names. file is "" for the defaults.
+func (in *invocation) loadConfig(file string) (cfg config.Config, from string, err error) {
+	if from = file; from == "" {
+		from = in.env("MOLTIS_CONFIG")
+	}
+	if from == "" {
+		return config.Default(), "", nil
+	}
+	info, err := os.Stat(from)
+	if err == nil && !info.Mode().IsRegular() {
+		return cfg, from, misuse("name a TOML file", "the configuration %s is not a file", from)
+	}
+	var data []byte
+	if err == nil && info.Size() > config.MaxSize {
+		return cfg, from, misuse("at most 1 MiB is read", "%s: %d bytes is no configuration file", from, info.Size())
+	}
+	if err == nil {
+		data, err = os.ReadFile(from)
+	}
+	if err != nil {
+		hint := ""
+		if errors.Is(err, fs.ErrNotExist) {
+			hint = fmt.Sprintf("%s config example %s writes one with every key", program, from)
+		}
+		return cfg, from, misuse(hint, "reading the configuration: %v", err)
+	}
+	cfg, err = config.Decode(data, from)
+	return cfg, from, err
+}
+
+// dataDir is where our own files live, as an absolute path.
+func (in *invocation) dataDir() (string, error) {
+	dir := in.option("data-dir")
+	if dir == "" {
+		dir = in.env("MOLTIS_DATA_DIR")
+	}
+	if dir == "" {
+		home, err := os.UserHomeDir()
+		if err != nil || !filepath.IsAbs(home) {
+			return "", misuse("name one with --data-dir or MOLTIS_DATA_DIR", "there is no home directory for the data directory to be in")
+		}
+		dir = filepath.Join(home, ".moltis")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("finding the data directory: %w", err)
+	}
+	return dir, nil
+}
+
+// openSuite opens the suite as the command line says. approver may be nil.
+func (in *invocation) openSuite(approver tools.Approver) (*tools.Suite, config.Config, error) {
+	cfg, from, err := in.loadConfig(in.option("config"))
+	if err != nil {
+		return nil, cfg, unusableConfig(err, from)
+	}
+	if root := in.option("root"); root != "" {
+		if err := confine(&cfg, root); err != nil {
+			return nil, cfg, err
+		}
+	}
+	dir, err := in.dataDir()
+	if err != nil {
+		return nil, cfg, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, cfg, fmt.Errorf("finding our own program: %w", err)
+	}
+	protect := []string{self}
+	if from != "" {
+		abs, err := filepath.Abs(from)
+		if err != nil {
+			return nil, cfg, fmt.Errorf("finding the configuration: %w", err)
+		}
+		protect = append(protect, abs)
+	}
+	suite, err := tools.Open(cfg, tools.Options{
+		DataDir: dir, Approver: approver, Protect: protect, Worker: []string{self, workerCommand().name},
+		Logger: slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	if d, ok := errors.AsType[*tools.DataDirError](err); ok {
+		return nil, cfg, misuse(d.Hint(), "%v", d)
+	}
+	if err != nil {
+		return nil, cfg, err
+	}
+	return suite, cfg, nil
+}
+
+// unusableConfig is a configuration that a command other than config check met.
+func unusableConfig(err error, from string) error {
+	if e, ok := errors.AsType[*exitError](err); ok {
+		return e
+	}
+	return misuse(fmt.Sprintf("mend the file; %s config check %s says when it is well", program, from), "%v", err)
+}
+
+// confine makes root the workspace and the only tree that may be touched.
+func confine(cfg *config.Config, root string) error {
+	if len(cfg.Tools.FS.AllowPaths) > 0 {
+		return misuse("leave out --root, or take allow_paths out of the configuration", "--root and allow_paths both say what may be touched")
+	}
+	abs, err := filepath.Abs(root)
+	if err != nil {
+		return fmt.Errorf("finding the root: %w", err)
+	}
+	if info, err := os.Stat(abs); err != nil || !info.IsDir() {
+		return misuse("name a directory that exists", "the root %s is not a directory", root)
+	}
+	cfg.Tools.FS.WorkspaceRoot = abs
+	cfg.Tools.FS.AllowPaths = []string{strings.TrimSuffix(literal(filepath.ToSlash(abs)), "/") + "/**"}
+	return nil
+}
+
+// literal is a path as a glob that matches it alone.
+func literal(path string) string {
+	var b strings.Builder
+	for i := range len(path) {
+		if strings.IndexByte(`*?[]{}\!,`, path[i]) >= 0 {
+			b.WriteByte('\\')
+		}
+		b.WriteByte(path[i])
+	}
+	return b.String()
+}

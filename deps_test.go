@@ -1,0 +1,346 @@
+package moltisfs
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A room is one package of the floor plan: where it stands, and everything of weight that it may import.
+type room struct {
+	floor   int
+	pkg     string // import path below the module
+	ours    string // packages of this module
+	std     string // those of weighty
+	modules string // other people's
+}
+
+// plan is the floor plan of ARCHITECTURE.md. It is a statement of policy: imports go down only, rooms of one floor are
+// strangers, except that a package may use those below its own directory, and whatever has weight is written here before
+// it is imported. A permission that nobody uses is taken away. The files for every system count, whichever one the test runs on.
+var plan = []room{
+	{0, "internal/glob", "", "", ""},
+	{0, "internal/guardfs", "", "os path/filepath syscall", "golang.org/x/sys"},
+	{0, "internal/nearest", "", "", ""},
+
+	{1, "checkpoint", "", "database/sql os path/filepath syscall",
+		"filippo.io/age github.com/klauspost/compress golang.org/x/sys modernc.org/sqlite"},
+	{1, "config", "internal/glob internal/nearest", "path/filepath reflect", "github.com/BurntSushi/toml"},
+	{1, "grep", "grep/ignore grep/match internal/guardfs", "path/filepath", "github.com/wlynxg/chardet golang.org/x/text"},
+	{1, "grep/ignore", "", "path/filepath unsafe", ""},
+	{1, "grep/match", "", "unsafe", "github.com/dlclark/regexp2 golang.org/x/sys"},
+	{1, "internal/approval", "", "os", "golang.org/x/sys"},
+	{1, "internal/audit", "", "os path/filepath syscall", ""},
+	{1, "internal/edit", "", "", "github.com/wlynxg/chardet golang.org/x/text"},
+	{1, "internal/ledger", "", "os path/filepath", ""},
+	{1, "internal/policy", "internal/glob internal/guardfs", "syscall", "golang.org/x/text"},
+	{1, "readers", "", "net/mail net/textproto os/exec syscall unsafe",
+		"github.com/gabriel-vasile/mimetype github.com/gen2brain/avif github.com/klauspost/compress github.com/klippa-app/go-pdfium" +
+			" github.com/ledongthuc/pdf github.com/tetratelabs/wazero github.com/ulikunitz/xz github.com/wlynxg/chardet golang.org/x/image golang.org/x/net" +
+			" golang.org/x/text"},
+
+	{2, "internal/engine", "checkpoint config internal/approval internal/audit internal/edit internal/glob internal/guardfs" +
+		" internal/ledger internal/policy", "path/filepath", ""},
+
+	{3, "tools", "checkpoint config grep grep/match internal/approval internal/edit internal/engine internal/guardfs" +
+		" internal/ledger internal/nearest internal/policy readers", "os path/filepath reflect runtime/debug syscall", "golang.org/x/text"},
+
+	{4, "internal/serve/mcp", "internal/approval readers tools", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
+
+	{5, "cmd/moltis-fs", "config internal/approval internal/nearest internal/policy internal/serve/mcp readers tools",
+		"os os/signal path/filepath runtime/debug syscall", ""},
+
+	{outside, "checkpoint/checkpointtest", "checkpoint", "reflect testing", ""},
+	{outside, "tools/toolstest", "config tools", "flag net os path/filepath syscall testing", "github.com/rogpeppe/go-internal"},
+	{outside, "scripts/searchbench", "grep grep/match internal/guardfs", "flag os path/filepath runtime/debug", ""},
+}
+
+// outside is for what is no part of the program: conformance suites and scripts. Nothing in the house imports them.
+const outside = 9
+
+// fileAccess lists who may open, list, change or look at files by name, and whose files those are. A key is a package or one
+// file of it. Everybody else works on handles of guardfs, or on what is handed in.
+var fileAccess = map[string]string{
+	"internal/guardfs": "the agent's tree; nobody else touches it",
+
+	"checkpoint":       "its own store",
+	"internal/audit":   "its own log",
+	"internal/ledger":  "its own records",
+	"tools/datadir.go": "the data directory itself",
+	"cmd/moltis-fs":    "the configuration, the terminal, the program's own file",
+
+	"scripts/searchbench": "what it measures",
+	"tools/toolstest":     "trees for tests",
+}
+
+// environment lists who may look at variables, the working directory or the home. Below cmd nobody does: what a package depends on
+// comes in as an argument.
+var environment = map[string]string{
+	"cmd/moltis-fs":       "this is where it is read",
+	"checkpoint":          "Open takes a relative path",
+	"scripts/searchbench": "its arguments",
+}
+
+// weighty are the standard packages that reach out of the process, step around the type system or change what the whole process
+// shares. A name that ends in a slash stands for all below it, except weightless. The other standard packages need no permission.
+var weighty = []string{
+	"C", "database/sql", "expvar", "flag", "io/ioutil", "log", "net", "net/", "os", "os/", "path/filepath", "plugin", "reflect",
+	"runtime/cgo", "runtime/debug", "syscall", "testing", "testing/", "unsafe",
+}
+
+var weightless = []string{"net/url"}
+
+// touches are the functions that work on files by name, for each package that has some.
+var touches = map[string]string{
+	"os": "Chdir Chmod Chown Chtimes CopyFS Create CreateTemp DirFS Lchown Link Lstat Mkdir MkdirAll MkdirTemp Open OpenFile OpenInRoot" +
+		" OpenRoot ReadDir ReadFile Readlink Remove RemoveAll Rename Stat Symlink Truncate WriteFile",
+	"path/filepath":         "EvalSymlinks Glob Walk WalkDir",
+	"io/ioutil":             "ReadDir ReadFile TempDir TempFile WriteFile",
+	"syscall":               unixCalls,
+	"golang.org/x/sys/unix": unixCalls,
+	"golang.org/x/sys/windows": "CreateDirectory CreateFile CreateHardLink CreateSymbolicLink DeleteFile FindFirstFile GetFileAttributes MoveFile" +
+		" MoveFileEx NtCreateFile Open RemoveDirectory SetFileAttributes",
+}
+
+const unixCalls = "Access Chdir Chmod Chown Creat Faccessat Fchmodat Fchownat Fstatat Getxattr Lchown Lgetxattr Link Linkat Listxattr Lsetxattr" +
+	" Lstat Mkdir Mkdirat Mkfifo Mkfifoat Mknod Mknodat Mount Open OpenByHandleAt Openat Openat2 Readlink Readlinkat Removexattr Rename" +
+	" Renameat Renameat2 RenameatxNp Rmdir Setxattr Stat Statx Symlink Symlinkat Truncate Unlink Unlinkat Unmount Utimes UtimesNanoAt"
+
+// environ are the functions of os that look at the process's surroundings.
+const environ = "Clearenv Environ ExpandEnv Getenv Getwd LookupEnv Setenv Unsetenv UserCacheDir UserConfigDir UserHomeDir"
+
+// A source is one Go file of the house.
+type source struct {
+	path  string // slashes, below the root
+	test  bool
+	lines int
+	file  *ast.File
+}
+
+func (s *source) pkg() string { return path.Dir(s.path) }
+
+// sources parses every Go file, for every system.
+func sources(t *testing.T) []*source {
+	t.Helper()
+	var out []*source
+	for _, p := range files(t, []string{".go"}, "testdata") {
+		text, err := os.ReadFile(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), p, text, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, &source{p, strings.HasSuffix(p, "_test.go"), strings.Count(string(text), "\n"), f})
+	}
+	if len(out) < 100 {
+		t.Fatalf("only %d Go files; is this the root of the module?", len(out))
+	}
+	return out
+}
+
+// files lists the files with one of the endings that belong to the house, with slashes: no build products, nothing below skip.
+func files(t *testing.T, endings []string, skip ...string) []string {
+	t.Helper()
+	var out []string
+	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := d.Name()
+		if d.IsDir() && p != "." && (name == "dist" || name == "node_modules" || name == ".git" || slices.Contains(skip, name)) {
+			return fs.SkipDir
+		}
+		if d.Type().IsRegular() && name != ".git" && slices.ContainsFunc(endings, func(e string) bool { return strings.HasSuffix(name, e) }) {
+			out = append(out, filepath.ToSlash(p))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestFloorPlan(t *testing.T) {
+	rooms := map[string]*room{}
+	for i := range plan {
+		rooms[plan[i].pkg] = &plan[i]
+	}
+	modules := slices.Collect(maps.Keys(directModules(t)))
+	uses := map[string]map[string]bool{} // by package: its imports of weight, as the plan names them
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		r := rooms[s.pkg()]
+		if r == nil {
+			t.Errorf("%s: package %s has no row in the floor plan", s.path, s.pkg())
+			continue
+		}
+		if uses[r.pkg] == nil {
+			uses[r.pkg] = map[string]bool{}
+		}
+		for _, spec := range s.file.Imports {
+			imp, _ := strconv.Unquote(spec.Path.Value)
+			switch other, ours := strings.CutPrefix(imp, "moltisfs/"); {
+			case ours:
+				uses[r.pkg][other] = true
+				if !slices.Contains(strings.Fields(r.ours), other) {
+					t.Errorf("%s: %s is not in the plan of %s", s.path, other, r.pkg)
+				}
+				if to := rooms[other]; to != nil && to.floor >= r.floor && !strings.HasPrefix(other, r.pkg+"/") {
+					t.Errorf("%s: %s is on floor %d, %s on floor %d: imports go down only", s.path, r.pkg, r.floor, other, to.floor)
+				}
+			case strings.Contains(strings.Split(imp, "/")[0], "."):
+				module := moduleOf(imp, modules)
+				uses[r.pkg][module] = true
+				if !slices.Contains(strings.Fields(r.modules), module) {
+					t.Errorf("%s: %s (%s) is not in the plan of %s", s.path, imp, module, r.pkg)
+				}
+			case hasWeight(imp):
+				uses[r.pkg][imp] = true
+				if !slices.Contains(strings.Fields(r.std), imp) {
+					t.Errorf("%s: %s is not in the plan of %s", s.path, imp, r.pkg)
+				}
+			}
+		}
+	}
+	for _, r := range plan {
+		if uses[r.pkg] == nil {
+			t.Errorf("the floor plan has a row for %s, which is not there", r.pkg)
+			continue
+		}
+		for _, p := range strings.Fields(r.ours + " " + r.std + " " + r.modules) {
+			if !uses[r.pkg][p] {
+				t.Errorf("%s may import %s and does not; take the permission away", r.pkg, p)
+			}
+		}
+	}
+}
+
+func TestOnlyGuardfsTouchesTheTree(t *testing.T) {
+	used := map[string]bool{}
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		for name := range calls(s.file, touches) {
+			if !permitted(fileAccess, s, used) {
+				t.Errorf("%s: %s works on files by name; only these may: %v", s.path, name, slices.Sorted(maps.Keys(fileAccess)))
+			}
+		}
+	}
+	unused(t, fileAccess, used)
+}
+
+func TestOnlyCmdReadsTheEnvironment(t *testing.T) {
+	used := map[string]bool{}
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		for name := range calls(s.file, map[string]string{"os": environ, "syscall": environ, "path/filepath": "Abs"}) {
+			if !permitted(environment, s, used) {
+				t.Errorf("%s: %s depends on the process's surroundings; take it as an argument", s.path, name)
+			}
+		}
+	}
+	unused(t, environment, used)
+}
+
+func hasWeight(imp string) bool {
+	return !slices.Contains(weightless, imp) && slices.ContainsFunc(weighty, func(w string) bool {
+		return imp == w || strings.HasSuffix(w, "/") && strings.HasPrefix(imp, w)
+	})
+}
+
+// permitted reports whether list names the file or its package, and notes which.
+func permitted(list map[string]string, s *source, used map[string]bool) bool {
+	for _, key := range []string{s.path, s.pkg()} {
+		if list[key] != "" {
+			used[key] = true
+			return true
+		}
+	}
+	return false
+}
+
+func unused(t *testing.T, list map[string]string, used map[string]bool) {
+	for key := range list {
+		if !used[key] {
+			t.Errorf("%s has a permission that it does not use; take it away", key)
+		}
+	}
+}
+
+// calls gives the uses in a file of the named functions: import path → names, separated by blanks.
+func calls(f *ast.File, functions map[string]string) map[string]bool {
+	local := map[string]string{} // name in this file → import path
+	out := map[string]bool{}
+	for _, spec := range f.Imports {
+		imp, _ := strconv.Unquote(spec.Path.Value)
+		if functions[imp] == "" {
+			continue
+		}
+		switch name := path.Base(imp); {
+		case spec.Name == nil:
+			local[name] = imp
+		case spec.Name.Name == ".":
+			out[imp+".*"] = true // nobody can tell what is used
+		default:
+			local[spec.Name.Name] = imp
+		}
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if x, ok := sel.X.(*ast.Ident); ok && slices.Contains(strings.Fields(functions[local[x.Name]]), sel.Sel.Name) {
+			out[x.Name+"."+sel.Sel.Name] = true
+		}
+		return true
+	})
+	return out
+}
+
+// moduleOf is the longest module path that imp begins with, "" when none does.
+func moduleOf(imp string, modules []string) string {
+	best := ""
+	for _, m := range modules {
+		if (imp == m || strings.HasPrefix(imp, m+"/")) && len(m) > len(best) {
+			best = m
+		}
+	}
+	return best
+}
+
+// directModules are those that go.mod requires without "// indirect", with their versions.
+func directModules(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile("go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if w := strings.Fields(strings.TrimPrefix(line, "require ")); len(w) == 2 && strings.Contains(w[0], ".") {
+			out[w[0]] = w[1]
+		}
+	}
+	if len(out) == 0 {
+		t.Fatal("no requirements found in go.mod")
+	}
+	return out
+}

@@ -1,0 +1,61 @@
+package approval
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Card is the question as a person is shown it: the tool, the paths, the size of the change, the warnings, and up to lines
+// lines of the diff, with what is left out counted. Everything in it is escaped.
+func Card(q Question, lines int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s wants to change", Escape(q.Tool, false))
+	if len(q.Paths) == 1 {
+		fmt.Fprintf(&b, " %s", Escape(q.Paths[0], false))
+	} else {
+		fmt.Fprintf(&b, " %d paths:", len(q.Paths))
+		for _, p := range q.Paths {
+			fmt.Fprintf(&b, "\n  %s", Escape(p, false))
+		}
+	}
+	fmt.Fprintf(&b, "  +%d −%d\n", q.Added, q.Removed)
+	if q.Summary != "" {
+		fmt.Fprintf(&b, "%s\n", Escape(q.Summary, false))
+	}
+	if q.Session != "" || q.Principal != "" {
+		fmt.Fprintf(&b, "session %s, principal %s\n", Escape(q.Session, false), Escape(q.Principal, false))
+	}
+	for _, w := range q.Warnings {
+		fmt.Fprintf(&b, "WARNING: %s\n", Escape(w, false))
+	}
+	if q.Diff == "" {
+		return b.String()
+	}
+	diff := strings.Split(strings.TrimSuffix(q.Diff, "\n"), "\n")
+	shown := diff[:min(len(diff), lines)]
+	b.WriteString(whole(shown))
+	if left := diff[len(shown):]; len(left) > 0 {
+		hunks := 0
+		for _, l := range left {
+			if strings.HasPrefix(l, "@@") {
+				hunks++
+			}
+		}
+		fmt.Fprintf(&b, "… %d more lines of diff, %d more hunks\n", len(left), hunks)
+	}
+	return b.String()
+}
+
+// whole is diff lines, escaped. A carriage return at the end and blanks there are shown too: a change can hide in them.
+func whole(diff []string) string {
+	var b strings.Builder
+	for _, l := range diff {
+		text := strings.ReplaceAll(Escape(l, true), "\n", "")
+		if t := strings.TrimRight(text, " \t"); t != text && (strings.HasPrefix(l, "+") || strings.HasPrefix(l, "-")) && len(t) > 0 {
+			text = t + strings.ReplaceAll(strings.ReplaceAll(text[len(t):], " ", "·"), "\t", `\t`)
+		}
+		b.WriteString(text)
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

@@ -1,0 +1,293 @@
+package edit
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// NotebookEdit is one change to the cells of a Jupyter notebook (nbformat 4).
+type NotebookEdit struct {
+	Mode string // "replace" (also ""), "insert" or "delete"
+	// CellID is the cell's id as Read shows it: its own, or "cell-N" (from 0) where it has none. Insert puts the new cell after it, or
+	// first when it is empty.
+	CellID   string
+	CellType string // "code", "markdown" or "raw"; "" keeps what is there. Insert needs it
+	Source   string // of the cell afterwards; delete ignores it
+}
+
+// NotebookResult is a notebook after an edit.
+type NotebookResult struct {
+	Content        []byte
+	CellID         string // of the cell that was changed, made or removed
+	CellType       string
+	Cell           int // its position, from 1
+	Cells          int // how many there are now
+	OutputsCleared int
+}
+
+// NotNotebookError says why the text can't be edited as a notebook.
+type NotNotebookError struct{ Why string }
+
+func (e *NotNotebookError) Error() string { return "not a notebook that can be edited: " + e.Why }
+
+// NoCellError says that no single cell has the id.
+type NoCellError struct {
+	ID      string
+	Count   int      // cells that have it: 0, or more than one in a damaged notebook
+	Cells   []string // the ids there are, the first 50
+	Nearest string   // the one most likely meant; may be empty
+}
+
+func (e *NoCellError) Error() string {
+	if e.Count > 1 {
+		return fmt.Sprintf("%d cells have the id %q", e.Count, e.ID)
+	}
+	return fmt.Sprintf("no cell has the id %q", e.ID)
+}
+
+// ApplyNotebook changes one cell. All bytes outside of the changed values stay as they are: order of keys, indentation, escapes, line
+// ends, the end of the file. A new cell is written as its neighbours are. Replacing a code cell's source removes its outputs and
+// its execution count, which no longer belong to it. The id of a new cell is derived from the notebook and the source, so that
+// the same call on the same bytes gives the same bytes.
+func ApplyNotebook(content []byte, e NotebookEdit) (*NotebookResult, error) {
+	n, err := parseNotebook(content)
+	if err != nil {
+		return nil, err
+	}
+	var r *NotebookResult
+	switch e.Mode {
+	case "insert":
+		r, err = n.insert(e)
+	case "delete":
+		r, err = n.delete(e)
+	default:
+		r, err = n.replace(e)
+	}
+	if err != nil {
+		return nil, err
+	}
+	after, err := parseNotebook(n.b)
+	if err != nil {
+		return nil, fmt.Errorf("checking the edited notebook: %w", err)
+	}
+	r.Content, r.Cells = n.b, len(after.cells)
+	return r, nil
+}
+
+// notebook is a notebook's text and where things are in it.
+type notebook struct {
+	b      []byte
+	ids    bool // the format has cell ids (4.5 on)
+	array  jsonSpan
+	keyGap string // white space before the key "cells"
+	cells  []jsonCell
+}
+
+type jsonCell struct {
+	jsonSpan
+	id, kind string
+	own      bool // the id is the cell's own, not made from its position
+	members  []jsonMember
+}
+
+func parseNotebook(b []byte) (*notebook, error) {
+	bad := func(why string, args ...any) (*notebook, error) {
+		return nil, &NotNotebookError{fmt.Sprintf(why, args...)}
+	}
+	text := bytes.TrimPrefix(b, []byte("\xef\xbb\xbf"))
+	if !json.Valid(text) {
+		return bad("it is not valid JSON")
+	}
+	start := jsonSkipBlank(b, len(b)-len(text))
+	if b[start] != '{' {
+		return bad("it is not a JSON object")
+	}
+	n := &notebook{b: b}
+	major, minor := -1, 0
+	var cells *jsonMember
+	top, _ := jsonObject(b, start)
+	for i, m := range top {
+		switch m.key {
+		case "nbformat":
+			major = atoiOr(b[m.value.from:m.value.to], -1)
+		case "nbformat_minor":
+			minor = atoiOr(b[m.value.from:m.value.to], 0)
+		case "cells":
+			if cells != nil {
+				return bad(`it has the key "cells" twice`)
+			}
+			cells = &top[i]
+		}
+	}
+	switch {
+	case major < 0:
+		return bad("it has no nbformat")
+	case major != 4:
+		return bad("its format is nbformat %d; only 4 is known", major)
+	case cells == nil || b[cells.value.from] != '[':
+		return bad("it has no list of cells")
+	}
+	n.ids = minor >= 5
+	n.array, n.keyGap = cells.value, blankBefore(b, cells.from)
+	for i, s := range jsonArray(b, cells.value.from) {
+		if b[s.from] != '{' {
+			return bad("its cell %d is not an object", i+1)
+		}
+		c := jsonCell{jsonSpan: s, id: "cell-" + strconv.Itoa(i)}
+		c.members, _ = jsonObject(b, s.from)
+		seen := map[string]bool{}
+		for _, m := range c.members {
+			if seen[m.key] {
+				return bad("its cell %d has the key %q twice", i+1, m.key)
+			}
+			seen[m.key] = true
+			raw := b[m.value.from:m.value.to]
+			switch m.key {
+			case "id":
+				if id, err := jsonString(raw); err == nil && id != "" {
+					c.id, c.own = id, true
+				}
+			case "cell_type":
+				c.kind, _ = jsonString(raw)
+			}
+		}
+		n.cells = append(n.cells, c)
+	}
+	return n, nil
+}
+
+func (n *notebook) find(id string) (int, error) {
+	e := &NoCellError{ID: id}
+	at := -1
+	for i, c := range n.cells {
+		if c.id == id {
+			at = i
+			e.Count++
+		}
+		if len(e.Cells) < 50 {
+			e.Cells = append(e.Cells, c.id)
+		}
+		if strings.EqualFold(strings.TrimSpace(id), c.id) || len(id) >= 4 && strings.HasPrefix(c.id, id) {
+			e.Nearest = c.id
+		}
+	}
+	if e.Count > 1 {
+		e.Nearest = ""
+	}
+	if e.Count != 1 {
+		return 0, e
+	}
+	return at, nil
+}
+
+func (n *notebook) replace(e NotebookEdit) (*NotebookResult, error) {
+	i, err := n.find(e.CellID)
+	if err != nil {
+		return nil, err
+	}
+	c := n.cells[i]
+	r := &NotebookResult{CellID: c.id, CellType: c.kind, Cell: i + 1}
+	old, err := n.source(i)
+	if err != nil {
+		return nil, err
+	}
+	if e.CellType == "" || e.CellType == c.kind {
+		if old == e.Source {
+			return r, nil // nothing changes, so the outputs still belong to it
+		}
+	} else {
+		r.CellType = e.CellType
+	}
+	if m := n.member(i, "outputs"); m != nil {
+		r.OutputsCleared = len(jsonArray(n.b, m.value.from))
+	}
+	turned := r.CellType != c.kind
+	if turned {
+		if err := n.set(i, "cell_type", quoteJSON(r.CellType, n.ascii())); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range [][2]string{{"execution_count", "null"}, {"outputs", "[]"}} {
+		key, empty := m[0], m[1]
+		switch {
+		case r.CellType != "code":
+			err = n.remove(i, key)
+		case turned || n.member(i, key) != nil:
+			err = n.set(i, key, empty)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return r, n.set(i, "source", n.sourceValue(i, e.Source))
+}
+
+func (n *notebook) delete(e NotebookEdit) (*NotebookResult, error) {
+	i, err := n.find(e.CellID)
+	if err != nil {
+		return nil, err
+	}
+	c := n.cells[i]
+	r := &NotebookResult{CellID: c.id, CellType: c.kind, Cell: i + 1}
+	if m := n.member(i, "outputs"); m != nil {
+		r.OutputsCleared = len(jsonArray(n.b, m.value.from))
+	}
+	switch {
+	case len(n.cells) == 1:
+		n.splice(n.array.from, n.array.to, "[]")
+	case i > 0:
+		n.splice(n.cells[i-1].to, c.to, "")
+	default:
+		n.splice(c.from, n.cells[1].from, "")
+	}
+	return r, nil
+}
+
+func (n *notebook) insert(e NotebookEdit) (*NotebookResult, error) {
+	at := 0
+	if e.CellID != "" {
+		i, err := n.find(e.CellID)
+		if err != nil {
+			return nil, err
+		}
+		at = i + 1
+	}
+	r := &NotebookResult{CellID: "cell-" + strconv.Itoa(at), CellType: e.CellType, Cell: at + 1}
+	if n.ids {
+		r.CellID = n.freshID(at, e)
+	}
+	s := n.styleFor(e.CellType)
+	cell := n.newCell(s, r, e)
+	switch {
+	case len(n.cells) == 0:
+		n.splice(n.array.from, n.array.to, "["+s.cellGap+cell+s.arrayEnd+"]")
+	case at == 0:
+		first := n.cells[0].from
+		n.splice(first, first, cell+","+s.between)
+	default:
+		end := n.cells[at-1].to
+		n.splice(end, end, ","+s.between+cell)
+	}
+	return r, nil
+}
+
+// freshID makes an id of eight characters that no cell has.
+func (n *notebook) freshID(at int, e NotebookEdit) string {
+	taken := map[string]bool{}
+	for _, c := range n.cells {
+		taken[c.id] = true
+	}
+	for try := 0; ; try++ {
+		h := sha256.New()
+		h.Write(n.b)
+		fmt.Fprintf(h, "\x00%d\x00%s\x00%s\x00%d", at, e.CellType, e.Source, try)
+		if id := hex.EncodeToString(h.Sum(nil)[:4]); !taken[id] {
+			return id
+		}
+	}
+}

@@ -1,0 +1,185 @@
+//go:build unix
+
+package guardfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// dirOf opens a directory for listing.
+func dirOf(t *testing.T, f *FS, p string) *Dir {
+	t.Helper()
+	h, err := f.Resolve(p, Look)
+	must(t, err)
+	defer h.Close()
+	d, err := h.Dir()
+	must(t, err)
+	t.Cleanup(func() { d.Close() })
+	return d
+}
+
+// What each kind of entry answers to each way of opening it below a directory. Nothing is followed, and what is no file or
+// directory is never opened.
+func TestEntries(t *testing.T) {
+	b := base(t)
+	lay(t, b, "ws/f = A", "ws/d/g = B", "ws/lf => f", "ws/ld => d", "ws/away => ../out", "ws/p |", "ws/secret = S", "ws/denied/x = S", "out/s = S",
+		"ws/h <= ws/f")
+	l, err := net.Listen("unix", filepath.Join(b, "ws/s"))
+	must(t, err)
+	defer l.Close()
+	roads(t, &fence{root: b + "/ws", deny: []string{b + "/ws/secret", b + "/ws/denied"}}, func(t *testing.T, f *FS) {
+		noLeak(t)
+		d := dirOf(t, f, b+"/ws")
+		for _, c := range []struct{ name, file, dir, stat string }{
+			{"f", "=A", "notdir", "file"},
+			{"h", "=A", "notdir", "file"},
+			{"d", "directory", "ok", "directory"},
+			{"lf", "symlink", "link", "symlink"},
+			{"ld", "symlink", "link", "symlink"},
+			{"away", "symlink", "link", "symlink"},
+			{"p", "fifo", "notdir", "special file"},
+			{"s", "socket", "notdir", "special file"},
+			{"secret", "denied", "denied", "denied"},
+			{"denied", "denied", "denied", "denied"},
+			{"none", "absent", "absent", "absent"},
+			{"..", "bad", "bad", "bad"},
+			{".", "bad", "bad", "bad"},
+			{"", "bad", "bad", "bad"},
+			{"d/g", "bad", "bad", "bad"},
+			{"f\x00", "bad", "bad", "bad"},
+			{strings.Repeat("x", 256), "bad", "bad", "bad"},
+		} {
+			for way, open := range map[string]func(string) (*File, error){"file": d.OpenFile, "listed": d.OpenListed} {
+				file, err := open(c.name)
+				got := outcome(err)
+				if err == nil {
+					text, _ := io.ReadAll(file)
+					got = "=" + string(text)
+					must(t, file.Close())
+				}
+				if got != c.file {
+					t.Errorf("%s as a %s: %s, want %s", c.name, way, got, c.file)
+				}
+			}
+			sub, err := d.OpenDir(c.name, false)
+			got := outcome(err)
+			if err == nil {
+				must(t, sub.Close())
+			}
+			if got != c.dir && (c.dir != "link" || got != "loop" && got != "notdir") {
+				t.Errorf("%s as a directory: %s, want %s", c.name, got, c.dir)
+			}
+			info, err := d.Stat(c.name)
+			if got = outcome(err); err == nil {
+				got = info.Kind.String()
+			}
+			if got != c.stat {
+				t.Errorf("stat %s: %s, want %s", c.name, got, c.stat)
+			}
+		}
+		for range 2 { // a second time as well
+			entries, denied, err := d.List(nil)
+			must(t, err)
+			var names []string
+			for _, e := range entries {
+				names = append(names, e.Name)
+			}
+			slices.Sort(names)
+			if got := strings.Join(names, " "); got != "away d f h ld lf p s" || denied != 2 {
+				t.Errorf("listed %s, and %d are denied", got, denied)
+			}
+		}
+		if got, err := d.ReadSmall("f", 1); string(got) != "A" || err != nil {
+			t.Errorf("%q %v", got, err)
+		}
+		if _, err := d.ReadSmall("f", 0); outcome(err) != "large" {
+			t.Error(err)
+		}
+		sub, err := d.OpenDir("d", false)
+		must(t, err)
+		defer sub.Close()
+		up, err := sub.Parent()
+		must(t, err)
+		defer up.Close()
+		if up.True() != d.True() {
+			t.Errorf("the parent is %s", up.True())
+		}
+		if over, err := up.Parent(); err == nil || outcome(err) != "denied" {
+			t.Errorf("above the allowed tree: %v", err)
+			over.Close()
+		}
+	})
+}
+
+func TestParentOfTheRoot(t *testing.T) {
+	f := open(t, &fence{root: "/"})
+	if _, err := dirOf(t, f, "/").Parent(); err != io.EOF {
+		t.Error(err)
+	}
+}
+
+// After thousands of calls of all kinds, from several goroutines, that succeed, fail and are broken off: as many descriptors as before.
+func TestNoDescriptorLeaks(t *testing.T) {
+	b := base(t)
+	lay(t, b, "ws/f = A", "ws/d/g = B", "ws/l => f", "ws/loop => loop", "ws/p |", "ws/secret/x = S")
+	roads(t, &fence{root: b + "/ws", deny: []string{b + "/ws/secret"}}, func(t *testing.T, f *FS) {
+		noLeak(t)
+		gone, cancel := context.WithCancel(context.Background())
+		cancel()
+		paths := []string{"f", "d/g", "l", "loop", "loop/x", "p", "secret/x", "none", "none/none", "d", "d/../f", "f/x", "..", "../x", "\x00"}
+		var wg sync.WaitGroup
+		for g := range 4 {
+			wg.Go(func() {
+				for i := range 300 {
+					p := b + "/ws/" + paths[(g+i)%len(paths)]
+					read(f, p)
+					write(f, p, fmt.Sprint(g, i), StageOptions{})
+					f.MakeParents(p)
+					if h, err := f.Resolve(p, Look); err == nil {
+						if d, err := h.Dir(); err == nil {
+							d.List(nil)
+							if sub, err := d.OpenDir("d", false); err == nil {
+								sub.Close()
+							}
+							d.Close()
+						}
+						h.Close()
+					}
+					if place, err := f.PlaceLink(p); err == nil {
+						before, lerr := place.Load(3)
+						if s, err := place.Stage(context.Background(), []byte("x"), StageOptions{}); err == nil {
+							if _, err := s.Commit(gone, before); !errors.Is(err, context.Canceled) {
+								t.Errorf("%v after %v", err, lerr)
+							}
+							s.Discard()
+						}
+						if s, err := place.Stage(gone, []byte("x"), StageOptions{}); err == nil {
+							t.Error("staged after the end")
+							s.Discard()
+						}
+						place.Close()
+					}
+				}
+			})
+		}
+		wg.Wait()
+		if left := litter(t, b); left != nil {
+			for _, l := range left {
+				if !strings.HasSuffix(l, keptSuffix) {
+					t.Errorf("left %s", l)
+				}
+				os.Remove(l)
+			}
+		}
+	})
+}

@@ -1,0 +1,175 @@
+//go:build linux && !rooted
+
+package guardfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestLockNamesItsHolder(t *testing.T) {
+	dir := t.TempDir()
+	ctx := context.Background()
+	mine, err := OpenLocks(dir)
+	must(t, err)
+	other, err := OpenLocks(dir) // as another process would
+	must(t, err)
+	unlock, err := mine.For("session a\nb").Lock(ctx, "k1", "k2", "k1")
+	must(t, err)
+	for name, l := range map[string]*Locks{"same process": mine.For("x"), "another table": other.For("y")} {
+		soon, cancel := context.WithTimeout(ctx, 30*time.Millisecond)
+		_, err := l.Lock(soon, "k2")
+		cancel()
+		var locked *LockedError
+		if !errors.As(err, &locked) || locked.Key != "k2" || locked.Holder != fmt.Sprintf("process %d, session ab", os.Getpid()) ||
+			!errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%s: %v %+v", name, err, locked)
+		}
+	}
+	unlock()
+	unlock()
+	again, err := other.Lock(ctx, "k2")
+	must(t, err)
+	again()
+}
+
+// Many keys in any order: nobody waits for ever, and two are never in one place.
+func TestLocksInAnyOrder(t *testing.T) {
+	noLeak(t)
+	dir := t.TempDir()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var wg sync.WaitGroup
+	var inside [5]int // guarded by the locks alone: the race detector looks on
+	for g := range 8 {
+		l, err := OpenLocks(dir)
+		must(t, err)
+		wg.Go(func() {
+			for i := range 60 {
+				a, b := (g+i)%5, (g*3+i*7)%5
+				unlock, err := l.Lock(ctx, strconv.Itoa(a), strconv.Itoa(b))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				inside[a]++
+				inside[b]++
+				unlock()
+			}
+		})
+	}
+	wg.Wait()
+	sum := 0
+	for _, n := range inside {
+		sum += n
+	}
+	if sum != 8*60*2 {
+		t.Errorf("%d of %d", sum, 8*60*2)
+	}
+}
+
+// Who waited for a lock file that was deleted meanwhile locks the one that has the name now, so that the next one waits for him.
+func TestLockFileDeleted(t *testing.T) {
+	dir := t.TempDir()
+	ctx := context.Background()
+	var all [3]*Locks
+	for i := range all {
+		var err error
+		all[i], err = OpenLocks(dir)
+		must(t, err)
+	}
+	unlock, err := all[0].Lock(ctx, "k")
+	must(t, err)
+	got := make(chan func())
+	go func() {
+		free, err := all[1].Lock(ctx, "k")
+		if err != nil {
+			t.Error(err)
+		}
+		got <- free
+	}()
+	time.Sleep(20 * time.Millisecond) // it waits with the file open; were it late, the test would prove less and still hold
+	names, err := os.ReadDir(dir)
+	must(t, err)
+	must(t, os.Remove(dir+"/"+names[0].Name()))
+	unlock()
+	free := <-got
+	soon, cancel := context.WithTimeout(ctx, 30*time.Millisecond)
+	defer cancel()
+	if third, err := all[2].Lock(soon, "k"); err == nil {
+		third()
+		t.Error("two have the lock")
+	}
+	free()
+}
+
+// count is the program of TestProcessesCount.
+func count(file, locks string) {
+	f, err := New(Options{Judge: &fence{root: "/"}})
+	if err != nil {
+		panic(err)
+	}
+	l, err := OpenLocks(locks)
+	if err != nil {
+		panic(err)
+	}
+	for range 50 {
+		place, err := f.Place(file)
+		if err != nil {
+			panic(err)
+		}
+		unlock, err := l.Lock(context.Background(), place.LockKey())
+		if err != nil {
+			panic(err)
+		}
+		before, err := place.Load(-1)
+		if err != nil {
+			panic(err)
+		}
+		n, err := strconv.Atoi(string(before.Content))
+		if err != nil {
+			panic(err)
+		}
+		if _, err := publish(place, before, strconv.Itoa(n+1), StageOptions{}); err != nil {
+			panic(err) // with the lock nobody else is there: there can be no conflict
+		}
+		unlock()
+		place.Close()
+	}
+}
+
+// Processes that take the lock never conflict, and lose nothing.
+func TestProcessesCount(t *testing.T) {
+	dir, locks := ramdisk(t), t.TempDir()
+	lay(t, dir, "n = 0")
+	var cmds []*exec.Cmd
+	var out strings.Builder
+	var mu sync.Mutex
+	for range 6 {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), "GUARDFS_COUNT="+dir+"/n", "GUARDFS_LOCKS="+locks)
+		cmd.Stderr = writerFunc(func(p []byte) (int, error) { mu.Lock(); defer mu.Unlock(); return out.Write(p) })
+		must(t, cmd.Start())
+		cmds = append(cmds, cmd)
+	}
+	for _, cmd := range cmds {
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("%v: %s", err, out.String())
+		}
+	}
+	if got := content(dir + "/n"); got != "300" {
+		t.Errorf("counted to %s, not 300", got)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }

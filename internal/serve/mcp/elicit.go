@@ -1,0 +1,68 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"moltisfs/internal/approval"
+	"moltisfs/tools"
+)
+
+// diffLines is how much of a diff a question carries: more than anybody reads, less than what breaks a client.
+const diffLines = 1000
+
+// nobody is asked when the client can't ask its user: the refusal comes at once and says what would help.
+func nobody() tools.Approver {
+	return approval.Nobody([]string{
+		"use an MCP client that supports elicitation",
+		"have the operator start the server with --approve terminal or --approve yes",
+		"have the operator set require_approval = false in [tools.fs]",
+	})
+}
+
+// question is the form that a client shows: the card with the diff, and nothing to fill in. To accept it is to approve.
+func question(q tools.Question) *sdk.ElicitParams {
+	return &sdk.ElicitParams{
+		Mode:            "form",
+		Message:         approval.Card(q, diffLines) + "Accept to allow this change.",
+		RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`),
+	}
+}
+
+// decision is what the user did with the form. Only accept approves.
+func decision(r *sdk.ElicitResult) tools.Answer {
+	switch {
+	case r == nil:
+	case r.Action == "accept":
+		return tools.Answer{Decision: tools.Approved, By: "elicitation"}
+	case r.Action == "cancel":
+		return tools.Answer{Decision: tools.Denied, By: "elicitation", Reason: "the question was dismissed"}
+	}
+	return tools.Answer{Decision: tools.Denied, By: "elicitation"}
+}
+
+// byElicitation asks a client of the revisions with a handshake, by a request of our own while its call waits.
+type byElicitation struct {
+	session *sdk.ServerSession
+	heard   context.Context // ends when the client can't answer any more
+}
+
+func (e *byElicitation) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
+	asking, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(e.heard, cancel)()
+	r, err := e.session.Elicit(asking, question(q))
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return tools.Answer{Decision: tools.TimedOut}, nil
+	case ctx.Err() != nil:
+		return tools.Answer{}, ctx.Err()
+	case err != nil:
+		// A client that says it can ask and then fails is no better than one that can't.
+		return nobody().Ask(ctx, q)
+	}
+	return decision(r), nil
+}

@@ -1,0 +1,135 @@
+package mcp
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"maps"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"moltisfs/tools"
+)
+
+// From this revision on a server may not send requests. A call that needs an answer returns with the question instead, and the
+// client sends the call again with the answer.
+//
+// The call itself is not made twice: it is held in the middle of its chain, where nothing is locked, and goes on when the
+// answer comes. So there is one question, one record in the audit log, and what was approved is what runs. A held call ends
+// with the approval timeout whether or not its client ever comes back.
+const statelessVersion = "2026-07-28"
+
+// asked is the one input that we ever request.
+const asked = "approval"
+
+// held are the calls that wait for their client, by an unguessable handle good for one use.
+type held struct {
+	mu    sync.Mutex
+	calls map[string]*heldCall
+	group sync.WaitGroup
+}
+
+// heldCall is one call on its way. It is its own approver.
+type heldCall struct {
+	of       [sha256.Size]byte
+	cancel   context.CancelFunc
+	question chan tools.Question // unbuffered: taken by the request that is being answered
+	answer   chan tools.Answer
+	outcome  chan outcome // buffered: one, at the end
+}
+
+// Ask hands the question to the request under way and waits for the one that brings the answer.
+func (h *heldCall) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
+	select {
+	case h.question <- q:
+	case <-ctx.Done():
+		return ended(ctx)
+	}
+	select {
+	case a := <-h.answer:
+		return a, nil
+	case <-ctx.Done():
+		return ended(ctx)
+	}
+}
+
+func ended(ctx context.Context) (tools.Answer, error) {
+	if ctx.Err() == context.DeadlineExceeded {
+		return tools.Answer{Decision: tools.TimedOut}, nil
+	}
+	return tools.Answer{}, ctx.Err()
+}
+
+// hold starts a call that can outlive its request.
+func (s *server) hold(ctx context.Context, req *sdk.CallToolRequest, c tools.Call) (*sdk.CallToolResult, error) {
+	own, cancel := context.WithCancel(s.done)
+	h := &heldCall{of: fingerprint(c), cancel: cancel, question: make(chan tools.Question), answer: make(chan tools.Answer, 1), outcome: make(chan outcome, 1)}
+	c.Approver = h
+	s.held.group.Go(func() {
+		defer cancel()
+		h.outcome <- s.run(own, c)
+		s.held.drop(h)
+	})
+	return s.follow(ctx, req, h)
+}
+
+// follow waits for what comes first: a question, the end of the call, or the end of the request, which ends the call.
+func (s *server) follow(ctx context.Context, req *sdk.CallToolRequest, h *heldCall) (*sdk.CallToolResult, error) {
+	select {
+	case q := <-h.question:
+		handle := s.held.put(h)
+		return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{asked: question(q)}, RequestState: handle}, nil
+	case o := <-h.outcome:
+		return s.answer(req, o)
+	case <-ctx.Done():
+		h.cancel()
+		return s.answer(req, <-h.outcome)
+	}
+}
+
+// resume brings a held call its answer.
+func (s *server) resume(ctx context.Context, req *sdk.CallToolRequest, c tools.Call) (*sdk.CallToolResult, error) {
+	h := s.held.take(req.Params.RequestState)
+	if h == nil {
+		return s.answer(req, outcome{payload: &tools.Refusal{Reason: tools.KindApprovalTimeout,
+			Message: "the approval question of this call is over; nothing was changed", Hint: "Tell the user that an approval is wanted, then call again."}})
+	}
+	if h.of != fingerprint(c) {
+		h.cancel()
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState belongs to another call; repeat the call that it came from, unchanged"}
+	}
+	r, _ := req.Params.InputResponses[asked].(*sdk.ElicitResult)
+	h.answer <- decision(r)
+	return s.follow(ctx, req, h)
+}
+
+func (h *held) put(c *heldCall) (handle string) {
+	handle = rand.Text()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.calls == nil {
+		h.calls = map[string]*heldCall{}
+	}
+	h.calls[handle] = c
+	return handle
+}
+
+func (h *held) take(handle string) *heldCall {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := h.calls[handle]
+	delete(h.calls, handle)
+	return c
+}
+
+// drop forgets a call that has ended.
+func (h *held) drop(c *heldCall) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	maps.DeleteFunc(h.calls, func(_ string, other *heldCall) bool { return other == c })
+}
+
+// wait lets the calls that are held end.
+func (h *held) wait() { h.group.Wait() }

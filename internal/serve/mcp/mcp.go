@@ -1,0 +1,271 @@
+// Package mcp serves a suite of tools over the Model Context Protocol: one client on a pair of streams, usually standard input
+// and output.
+//
+// Protocol revisions 2024-11-05 to 2025-11-25 (with the initialize handshake) and 2026-07-28 (without) are spoken side by side.
+//
+// What a call answers is both: a text block in the shape that models trained on Claude Code know, followed by image and
+// resource blocks for the bytes, and structuredContent with the typed payload. A refusal has isError set, so that the model sees
+// it and can do better. A tool that does not exist, or that this caller may not call, is a protocol error naming the nearest tool;
+// a broken host is one too.
+//
+// Nothing but protocol is written to the output. A line that is no message is answered with an error and skipped.
+// notifications/cancelled ends the call that it names. When the input ends, calls under way are answered and Serve returns nil.
+//
+// State hangs on the principal and the session, never on the connection. A client may name another session, and the turn that
+// checkpoints are grouped by, for each call in _meta, under MetaSession and MetaTurn.
+package mcp
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"moltisfs/tools"
+)
+
+// The keys of a call's _meta that a client may set.
+const (
+	MetaSession = "moltis-fs/session"
+	MetaTurn    = "moltis-fs/turn"
+)
+
+// Structured says who gets structuredContent, and outputSchema with it.
+type Structured string
+
+const (
+	// StructuredAuto gives it to every client but those known to show it to the model in place of the text: Claude Code and
+	// VS Code. Bytes that have a block of their own are left out of it.
+	StructuredAuto Structured = "auto"
+	// StructuredAlways gives the whole payload to every client.
+	StructuredAlways Structured = "always"
+	StructuredNever  Structured = "never"
+)
+
+// showsStructured are clients, by the name in their clientInfo, that give the model structuredContent instead of the
+// text and images beside it (anthropics/claude-code issue 79944, microsoft/vscode issue 290063).
+var showsStructured = []string{"claude-code", "visual studio code"}
+
+// Options is how to serve. The zero value is useful.
+type Options struct {
+	// Principal and Session are whose calls these are, see [tools.Call].
+	Principal, Session string
+	// Elicit asks the client for approvals, which then shows the question to its user. Where the client can't, the refusal comes
+	// at once. Without Elicit the suite's own approver is asked.
+	Elicit       bool
+	Structured   Structured // "" is StructuredAuto
+	Version      string     // of the program, told to the client
+	Instructions string     // for the model, told to the client
+	Logger       *slog.Logger
+}
+
+type server struct {
+	suite *tools.Suite
+	o     Options
+	tools []*sdk.Tool
+	known map[string]bool
+	held  held
+	done  context.Context // ends with Serve: calls that outlive their request end with it
+	heard context.Context // ends with the input: the client can't answer any more
+}
+
+// Serve answers what comes in until in ends or nobody takes the answers any more, which is no error, or ctx is done. It closes
+// neither stream; a read from in may be left behind.
+func Serve(ctx context.Context, suite *tools.Suite, in io.Reader, out io.Writer, o Options) error {
+	if o.Structured == "" {
+		o.Structured = StructuredAuto
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	done, stop := context.WithCancel(ctx)
+	defer stop()
+	heard, deaf := context.WithCancel(done)
+	s := &server{suite: suite, o: o, known: map[string]bool{}, done: done, heard: heard}
+	srv := sdk.NewServer(&sdk.Implementation{Name: "moltis-fs", Title: "moltis-fs guarded files", Version: o.Version}, &sdk.ServerOptions{
+		Instructions: o.Instructions,
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}}, // the list never changes, and nothing is logged to the client
+		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
+	})
+	for _, d := range suite.Definitions() {
+		t := tool(d)
+		s.tools = append(s.tools, t)
+		s.known[d.Name] = true
+		srv.AddTool(t, s.call)
+	}
+	srv.AddReceivingMiddleware(s.receive)
+
+	session, err := srv.Connect(ctx, &lines{in: in, out: out, ended: deaf}, nil)
+	if err != nil {
+		return fmt.Errorf("starting the server: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- session.Wait() }()
+	var once sync.Once
+	hangUp := func() { once.Do(func() { stop(); _ = session.Close() }) } // what it says is that the peer is gone, which is known
+	select {
+	case <-ctx.Done():
+		hangUp()
+		<-ended
+		return ctx.Err()
+	case err = <-ended:
+		hangUp()
+	}
+	s.held.wait()
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.EPIPE) {
+		return nil // the client has gone
+	}
+	return fmt.Errorf("serving: %w", err)
+}
+
+// tool is what tools/list says of a tool.
+func tool(d tools.Definition) *sdk.Tool {
+	return &sdk.Tool{
+		Name: d.Name, Title: d.Title, Description: d.Description, InputSchema: d.InputSchema, OutputSchema: d.OutputSchema,
+		Annotations: &sdk.ToolAnnotations{Title: d.Title, ReadOnlyHint: d.ReadOnly, DestructiveHint: &d.Destructive,
+			IdempotentHint: d.Idempotent, OpenWorldHint: &d.OpenWorld},
+	}
+}
+
+// List is the answer of tools/list for every tool there is in defs, in their order, as JSON.
+func List(defs []tools.Definition) ([]byte, error) {
+	r := sdk.ListToolsResult{Tools: []*sdk.Tool{}}
+	for _, d := range defs {
+		r.Tools = append(r.Tools, tool(d))
+	}
+	return json.Marshal(struct {
+		Tools []*sdk.Tool `json:"tools"`
+	}{r.Tools})
+}
+
+// receive sees every message before the SDK's own handlers: it answers what they would answer less well.
+func (s *server) receive(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
+		switch {
+		case method == "tools/call":
+			if r, ok := req.(*sdk.CallToolRequest); ok && !s.known[r.Params.Name] {
+				return nil, s.unknown(ctx, r)
+			}
+		case strings.HasPrefix(method, "prompts/"), strings.HasPrefix(method, "resources/"), method == "logging/setLevel", method == "completion/complete":
+			// The SDK answers these with empty lists although the server does not declare the features.
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not supported: this server has tools only", method)}
+		}
+		res, err := next(ctx, method, req)
+		if list, ok := res.(*sdk.ListToolsResult); ok && err == nil {
+			list.Tools = s.tools // in the order of the suite; the SDK sorts by name
+			if r, ok := req.(*sdk.ListToolsRequest); ok && !s.structured(r.ClientInfo()) {
+				list.Tools = withoutOutput(s.tools)
+			}
+		}
+		return res, err
+	}
+}
+
+// withoutOutput leaves out the output schema: a client refuses the answer of a tool that has one and gives no
+// structuredContent.
+func withoutOutput(list []*sdk.Tool) []*sdk.Tool {
+	out := make([]*sdk.Tool, len(list))
+	for i, t := range list {
+		bare := *t
+		bare.OutputSchema = nil
+		out[i] = &bare
+	}
+	return out
+}
+
+// structured says whether this client gets structuredContent.
+func (s *server) structured(client *sdk.Implementation) bool {
+	if s.o.Structured != StructuredAuto || client == nil {
+		return s.o.Structured != StructuredNever
+	}
+	name := strings.ToLower(client.Name)
+	for _, n := range showsStructured {
+		if strings.HasPrefix(name, n) {
+			return false
+		}
+	}
+	return true
+}
+
+// unknown puts the call on record and names the nearest tool.
+func (s *server) unknown(ctx context.Context, req *sdk.CallToolRequest) error {
+	_, err := s.suite.Call(ctx, s.callOf(req))
+	return protocolError(err)
+}
+
+// protocolError is what a client is told when no payload came.
+func protocolError(err error) error {
+	if u, ok := errors.AsType[*tools.UnknownToolError](err); ok {
+		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: u.Error()}
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the server could not carry out the call: " + err.Error()}
+}
+
+func (s *server) callOf(req *sdk.CallToolRequest) tools.Call {
+	c := tools.Call{Principal: s.o.Principal, Session: s.o.Session, Tool: req.Params.Name, Args: req.Params.Arguments}
+	if v, ok := req.Params.Meta[MetaSession].(string); ok && v != "" {
+		c.Session = v
+	}
+	c.Turn, _ = req.Params.Meta[MetaTurn].(string)
+	return c
+}
+
+// call is tools/call for a tool that there is.
+func (s *server) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.done, cancel)() // the SDK lets calls run on when the server is told to stop
+	c := s.callOf(req)
+	if req.Params.RequestState != "" {
+		return s.resume(ctx, req, c)
+	}
+	if !s.o.Elicit {
+		return s.answer(req, s.run(ctx, c))
+	}
+	switch caps := req.ClientCapabilities(); {
+	case caps == nil || caps.Elicitation == nil || caps.Elicitation.Form == nil && caps.Elicitation.URL != nil:
+		c.Approver = nobody()
+	case req.ProtocolVersion() >= statelessVersion:
+		return s.hold(ctx, req, c)
+	default:
+		c.Approver = &byElicitation{req.Session, s.heard}
+	}
+	return s.answer(req, s.run(ctx, c))
+}
+
+// outcome is what a call came to.
+type outcome struct {
+	payload tools.Payload
+	err     error
+}
+
+func (s *server) run(ctx context.Context, c tools.Call) outcome {
+	p, err := s.suite.Call(ctx, c)
+	return outcome{p, err}
+}
+
+func (s *server) answer(req *sdk.CallToolRequest, o outcome) (*sdk.CallToolResult, error) {
+	if o.err != nil {
+		s.o.Logger.Error("the call could not be carried out", "tool", req.Params.Name, "err", o.err)
+		return nil, protocolError(o.err)
+	}
+	return result(o.payload, s.structured(req.ClientInfo()), s.o.Structured == StructuredAlways)
+}
+
+// fingerprint tells calls apart: the same caller asking for the same thing.
+func fingerprint(c tools.Call) [sha256.Size]byte {
+	h := sha256.New()
+	for _, part := range []string{c.Principal, c.Session, c.Turn, c.Tool, string(c.Args)} {
+		fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	return [sha256.Size]byte(h.Sum(nil))
+}

@@ -1,0 +1,528 @@
+package mcp_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"image"
+	"image/png"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"moltisfs/config"
+	"moltisfs/internal/serve/mcp"
+	"moltisfs/tools"
+	"moltisfs/tools/toolstest"
+)
+
+// The two ways of the protocol: with a handshake and requests from the server, and without.
+var revisions = []string{"2025-11-25", "2026-07-28"}
+
+// start serves a suite over the case's tree and connects a client to it.
+func start(t *testing.T, cfg config.Config, so tools.Options, o mcp.Options, name, revision string, elicit func(*sdk.ElicitParams) string) *sdk.ClientSession {
+	t.Helper()
+	if so.DataDir == "" {
+		so.DataDir = filepath.Join(t.TempDir(), "data")
+	}
+	suite, err := tools.Open(cfg, so)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	served := make(chan error, 1)
+	go func() {
+		err := mcp.Serve(context.Background(), suite, in, out, o)
+		out.Close()
+		served <- err
+	}()
+	co := &sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{}}
+	if elicit != nil {
+		co.ElicitationHandler = func(_ context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+			return &sdk.ElicitResult{Action: elicit(r.Params)}, nil
+		}
+	}
+	client := sdk.NewClient(&sdk.Implementation{Name: name, Version: "1"}, co)
+	session, err := client.Connect(context.Background(), &sdk.IOTransport{Reader: fromServer, Writer: toServer}, &sdk.ClientSessionOptions{ProtocolVersion: revision})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		session.Close()
+		toServer.Close()
+		if err := <-served; err != nil {
+			t.Errorf("serving ended with %v", err)
+		}
+		if err := suite.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return session
+}
+
+func call(t *testing.T, s *sdk.ClientSession, tool string, args any) *sdk.CallToolResult {
+	t.Helper()
+	r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: args})
+	if err != nil {
+		t.Fatalf("%s: %v", tool, err)
+	}
+	return r
+}
+
+func textOf(t *testing.T, r *sdk.CallToolResult) string {
+	t.Helper()
+	if len(r.Content) == 0 {
+		t.Fatal("no content")
+	}
+	return r.Content[0].(*sdk.TextContent).Text
+}
+
+func kindOf(r *sdk.CallToolResult) string {
+	m, _ := r.StructuredContent.(map[string]any)
+	k, _ := m["kind"].(string)
+	return k
+}
+
+func file(t *testing.T, root, name, content string) string {
+	t.Helper()
+	p := filepath.Join(root, name)
+	if err := os.WriteFile(p, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func content(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// Every golden call answers the same over MCP as in process, byte for byte.
+func TestGoldenCallsOverMCP(t *testing.T) {
+	toolstest.Run(t, "../../../testdata/calls", func(t *testing.T, cfg config.Config, o tools.Options) func(tools.Call) (json.RawMessage, error) {
+		var now tools.Approver // calls come one at a time
+		o.Approver = approverFunc(func(ctx context.Context, q tools.Question) (tools.Answer, error) { return now.Ask(ctx, q) })
+		p := newPlain(t, cfg, o, mcp.Options{Structured: mcp.StructuredAlways})
+		return func(c tools.Call) (json.RawMessage, error) {
+			now = c.Approver
+			line := p.call(1, `"`+mcp.MetaSession+`":`+string(mustJSON(t, c.Session))+`,`, "tools/call",
+				`"name":`+string(mustJSON(t, c.Tool))+`,"arguments":`+string(c.Args))
+			var m struct {
+				Result struct {
+					IsError           bool
+					StructuredContent json.RawMessage
+				}
+				Error *jsonrpc.Error
+			}
+			if err := json.Unmarshal([]byte(line), &m); err != nil {
+				return nil, err
+			}
+			if m.Error != nil {
+				u := &tools.UnknownToolError{Tool: c.Tool}
+				if _, near, ok := strings.Cut(m.Error.Message, "did you mean "); ok {
+					u.Nearest = strings.TrimSuffix(near, "?")
+				}
+				return nil, u
+			}
+			if refused := bytes.Contains(m.Result.StructuredContent, []byte(`,"hint":`)); m.Result.IsError && !refused {
+				t.Errorf("isError is set for %s", m.Result.StructuredContent)
+			}
+			return m.Result.StructuredContent, nil
+		}
+	})
+}
+
+type approverFunc func(context.Context, tools.Question) (tools.Answer, error)
+
+func (f approverFunc) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
+	return f(ctx, q)
+}
+
+func mustJSON(t *testing.T, v any) []byte {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestListing(t *testing.T) {
+	for _, revision := range revisions {
+		s := start(t, config.Default(), tools.Options{}, mcp.Options{}, "test", revision, nil)
+		list, err := s.ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, tool := range list.Tools {
+			names = append(names, tool.Name)
+			a := tool.Annotations
+			if a == nil || a.DestructiveHint == nil || a.OpenWorldHint == nil || a.Title == "" {
+				t.Errorf("%s: annotations are missing: %+v", tool.Name, a)
+			}
+			if tool.OutputSchema == nil {
+				t.Errorf("%s has no output schema", tool.Name)
+			}
+		}
+		if got := strings.Join(names, " "); got != "Read Write Edit MultiEdit Glob Grep checkpoints_list checkpoint_restore" {
+			t.Errorf("%s lists %s", revision, got)
+		}
+		if _, err := s.ListPrompts(t.Context(), nil); err == nil {
+			t.Error("prompts are listed although there are none")
+		}
+	}
+}
+
+// Clients that show structuredContent to the model in place of the text get the text only, and no schema that asks for more.
+func TestStructured(t *testing.T) {
+	for _, c := range []struct {
+		mode   mcp.Structured
+		client string
+		want   bool
+	}{
+		{"", "inspector", true}, {"", "claude-code", false}, {mcp.StructuredAuto, "Visual Studio Code", false},
+		{mcp.StructuredAlways, "claude-code", true}, {mcp.StructuredNever, "inspector", false},
+	} {
+		root := toolstest.Tree(t)
+		f := file(t, root, "a.txt", "one\ntwo\n")
+		s := start(t, config.Default(), tools.Options{}, mcp.Options{Structured: c.mode}, c.client, "2025-11-25", nil)
+		r := call(t, s, "Read", map[string]any{"file_path": f})
+		if got := textOf(t, r); got != "     1→one\n     2→two" {
+			t.Errorf("text: %q", got)
+		}
+		if got := r.StructuredContent != nil; got != c.want || got && kindOf(r) != "text" {
+			t.Errorf("%s %s: structured content %v", c.mode, c.client, r.StructuredContent)
+		}
+		list, err := s.ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := list.Tools[0].OutputSchema != nil; got != c.want {
+			t.Errorf("%s %s: output schema %v", c.mode, c.client, got)
+		}
+	}
+}
+
+func TestBytesTravelOnce(t *testing.T) {
+	root := toolstest.Tree(t)
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 3, 2))); err != nil {
+		t.Fatal(err)
+	}
+	pic := file(t, root, "pic", b.String())
+	bin := file(t, root, "bin", "\x00\x01\x02 \xff")
+	cfg := config.Default()
+	cfg.Tools.FS.BinaryPolicy = "base64"
+	s := start(t, cfg, tools.Options{}, mcp.Options{}, "test", "2026-07-28", nil)
+
+	r := call(t, s, "Read", map[string]any{"file_path": pic})
+	if len(r.Content) != 2 || kindOf(r) != "image" {
+		t.Fatalf("%s", mustJSON(t, r))
+	}
+	img, ok := r.Content[1].(*sdk.ImageContent)
+	if !ok || img.MIMEType != "image/png" {
+		t.Fatalf("%s", mustJSON(t, r))
+	}
+	if _, err := png.Decode(bytes.NewReader(img.Data)); err != nil {
+		t.Errorf("the image does not decode: %v", err)
+	}
+	if strings.Contains(string(mustJSON(t, r.StructuredContent)), "base64") {
+		t.Errorf("the bytes travel twice: %s", mustJSON(t, r))
+	}
+	r = call(t, s, "Read", map[string]any{"file_path": bin})
+	res, ok := r.Content[len(r.Content)-1].(*sdk.EmbeddedResource)
+	if !ok || string(res.Resource.Blob) != "\x00\x01\x02 \xff" || res.Resource.URI != "file://"+bin {
+		t.Errorf("%s", mustJSON(t, r))
+	}
+	if s := base64.StdEncoding.EncodeToString([]byte("\x00\x01\x02 \xff")); strings.Contains(string(mustJSON(t, r.StructuredContent)), s) {
+		t.Errorf("the bytes travel twice")
+	}
+}
+
+func TestRefusalsAndProtocolErrors(t *testing.T) {
+	for _, revision := range revisions {
+		s := start(t, config.Default(), tools.Options{}, mcp.Options{}, "test", revision, nil)
+		r := call(t, s, "Read", map[string]any{"file_path": "/nowhere/at/all"})
+		if !r.IsError || kindOf(r) != "not_found" {
+			t.Errorf("%s", mustJSON(t, r))
+		}
+		r = call(t, s, "Read", map[string]any{"file": 7})
+		if !r.IsError || kindOf(r) != "bad_request" {
+			t.Errorf("bad arguments: %s", mustJSON(t, r))
+		}
+		_, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: "Raed"})
+		werr, ok := errors.AsType[*jsonrpc.Error](err)
+		if !ok || werr.Code != jsonrpc.CodeInvalidParams || !strings.Contains(werr.Message, "did you mean Read?") {
+			t.Errorf("unknown tool: %v", err)
+		}
+	}
+}
+
+func TestElicitation(t *testing.T) {
+	for _, revision := range revisions {
+		t.Run(revision, func(t *testing.T) {
+			for _, c := range []struct{ action, kind, after string }{
+				{"accept", "edit", "two\n"},
+				{"decline", "approval_denied", "one\n"},
+				{"cancel", "approval_denied", "one\n"},
+			} {
+				root := toolstest.Tree(t)
+				f := file(t, root, "a.txt", "one\n")
+				var shown []string
+				s := start(t, config.Default(), tools.Options{}, mcp.Options{Elicit: true}, "test", revision, func(p *sdk.ElicitParams) string {
+					shown = append(shown, p.Message)
+					return c.action
+				})
+				r := call(t, s, "Edit", map[string]any{"file_path": f, "old_string": "one", "new_string": "two"})
+				if kindOf(r) != c.kind || content(t, f) != c.after {
+					t.Errorf("%s: %s, and the file holds %q", c.action, mustJSON(t, r), content(t, f))
+				}
+				if len(shown) != 1 || !strings.Contains(shown[0], "\n-one\n+two\n") || !strings.Contains(shown[0], f) {
+					t.Errorf("%s: shown %q", c.action, shown)
+				}
+			}
+		})
+	}
+}
+
+func TestNobodyToAsk(t *testing.T) {
+	for _, revision := range revisions {
+		root := toolstest.Tree(t)
+		f := file(t, root, "a.txt", "one\n")
+		s := start(t, config.Default(), tools.Options{}, mcp.Options{Elicit: true}, "test", revision, nil)
+		r := call(t, s, "Edit", map[string]any{"file_path": f, "old_string": "one", "new_string": "two"})
+		hint, _ := r.StructuredContent.(map[string]any)["hint"].(string)
+		if kindOf(r) != "approval_denied" || !strings.Contains(hint, "--approve") || !strings.Contains(hint, "require_approval") {
+			t.Errorf("%s", mustJSON(t, r))
+		}
+		if content(t, f) != "one\n" {
+			t.Error("the file was changed")
+		}
+	}
+}
+
+// In the revision without requests from the server a call is held and goes on with the answer: the answer is good once, and for
+// that very call.
+func TestHeldCalls(t *testing.T) {
+	root := toolstest.Tree(t)
+	f := file(t, root, "a.txt", "one\n")
+	cfg := config.Default()
+	if err := cfg.Tools.FS.ApprovalTimeout.UnmarshalText([]byte("300ms")); err != nil {
+		t.Fatal(err)
+	}
+	p := newPlain(t, cfg, tools.Options{}, mcp.Options{Elicit: true})
+	edit := func(id int, to, more string) string {
+		args := `{"file_path":"` + f + `","old_string":"one","new_string":"` + to + `"}`
+		return p.ask(id, "tools/call", `"name":"Edit","arguments":`+args+more)
+	}
+	answer := func(state string) string {
+		return `,"requestState":"` + state + `","inputResponses":{"approval":{"action":"accept"}}`
+	}
+	state := func(line string) string {
+		var m struct {
+			Result struct{ ResultType, RequestState string }
+		}
+		if err := json.Unmarshal([]byte(line), &m); err != nil || m.Result.ResultType != "input_required" || m.Result.RequestState == "" {
+			t.Fatalf("no question in %s", line)
+		}
+		return m.Result.RequestState
+	}
+	first := state(edit(1, "two", ""))
+	if got := edit(2, "evil", answer(first)); !strings.Contains(got, "another call") {
+		t.Errorf("an answer for another call: %s", got)
+	}
+	if content(t, f) != "one\n" {
+		t.Fatal("the file was changed")
+	}
+	if got := edit(3, "two", answer(first)); !strings.Contains(got, "approval_timeout") {
+		t.Errorf("an answer given twice: %s", got)
+	}
+	second := state(edit(4, "two", ""))
+	time.Sleep(400 * time.Millisecond) // the question runs out
+	if got := edit(5, "two", answer(second)); !strings.Contains(got, "approval_timeout") {
+		t.Errorf("an answer that comes too late: %s", got)
+	}
+	third := state(edit(6, "two", ""))
+	if got := edit(7, "two", answer(third)); !strings.Contains(got, `"kind":"edit"`) || content(t, f) != "two\n" {
+		t.Errorf("the answer: %s", got)
+	}
+}
+
+// plain talks to the server line by line.
+type plain struct {
+	t   *testing.T
+	in  *io.PipeWriter
+	out *bufio.Reader
+}
+
+func newPlain(t *testing.T, cfg config.Config, so tools.Options, o mcp.Options) *plain {
+	if so.DataDir == "" {
+		so.DataDir = filepath.Join(t.TempDir(), "data")
+	}
+	suite, err := tools.Open(cfg, so)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	served := make(chan error, 1)
+	go func() {
+		err := mcp.Serve(context.Background(), suite, in, out, o)
+		out.Close()
+		served <- err
+	}()
+	t.Cleanup(func() {
+		toServer.Close()
+		if err := <-served; err != nil {
+			t.Errorf("serving ended with %v", err)
+		}
+		suite.Close()
+	})
+	return &plain{t, toServer, bufio.NewReader(fromServer)}
+}
+
+func (p *plain) line(l string) string {
+	if _, err := io.WriteString(p.in, l+"\n"); err != nil {
+		p.t.Fatal(err)
+	}
+	got, err := p.out.ReadString('\n')
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return got
+}
+
+func (p *plain) ask(id int, method, params string) string { return p.call(id, "", method, params) }
+
+// call sends one request of revision 2026-07-28; meta is more of its _meta, with a comma behind.
+func (p *plain) call(id int, meta, method, params string) string {
+	if params != "" {
+		params = "," + params
+	}
+	return p.line(`{"jsonrpc":"2.0","id":` + string(mustJSON(p.t, id)) + `,"method":"` + method + `","params":{"_meta":{` + meta +
+		`"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"t","version":"1"},` +
+		`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}` + params + `}}`)
+}
+
+// A line that is no message is answered and skipped.
+func TestBrokenLines(t *testing.T) {
+	p := newPlain(t, config.Default(), tools.Options{}, mcp.Options{})
+	for _, c := range []struct{ line, want string }{
+		{`{"jsonrpc":`, "-32700"},
+		{`nonsense`, "-32700"},
+		{`[{"jsonrpc":"2.0","id":1,"method":"ping"}]`, "-32600"},
+		{`{"id":1}`, "-32600"},
+		{`{"jsonrpc":"2.0","id":{},"method":"ping"}`, "-32600"},
+		{"\x00\xff", "-32700"},
+		{strings.Repeat("x", 65<<20), "64 MiB"},
+	} {
+		if got := p.line(c.line); !strings.Contains(got, c.want) || !strings.Contains(got, `"id":null`) {
+			t.Errorf("%.40q: %s", c.line, got)
+		}
+	}
+	if got := p.ask(1, "tools/list", ""); !strings.Contains(got, `"Read"`) {
+		t.Errorf("afterwards: %s", got)
+	}
+}
+
+// What was asked before the input ended is answered.
+func TestTheEndOfTheInput(t *testing.T) {
+	root := toolstest.Tree(t)
+	f := file(t, root, "a.txt", "one\n")
+	suite, err := tools.Open(config.Default(), tools.Options{DataDir: filepath.Join(t.TempDir(), "data")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer suite.Close()
+	in := `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"elicitation":{}},"clientInfo":{"name":"t","version":"1"}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":"` + f + `"}}}
+{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"Edit","arguments":{"file_path":"` + f + `","old_string":"one","new_string":"two"}}}`
+	var out bytes.Buffer
+	if err := mcp.Serve(t.Context(), suite, strings.NewReader(in), &out, mcp.Options{Elicit: true}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"id":1`, `"id":2`, `→one`} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s is missing in %s", want, out.String())
+		}
+	}
+	if content(t, f) != "one\n" {
+		t.Error("changed although nobody approved")
+	}
+}
+
+// A client that gives a call up ends it: the question to the approver is withdrawn.
+func TestCancellation(t *testing.T) {
+	for _, revision := range revisions {
+		root := toolstest.Tree(t)
+		f := file(t, root, "a.txt", "one\n")
+		asked, withdrawn := make(chan struct{}), make(chan struct{})
+		o := tools.Options{Approver: approverFunc(func(ctx context.Context, q tools.Question) (tools.Answer, error) {
+			close(asked)
+			<-ctx.Done()
+			close(withdrawn)
+			return tools.Answer{Decision: tools.Approved}, nil // too late
+		})}
+		s := start(t, config.Default(), o, mcp.Options{}, "test", revision, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { <-asked; cancel() }()
+		if _, err := s.CallTool(ctx, &sdk.CallToolParams{Name: "Write", Arguments: map[string]any{"file_path": f, "content": "two\n"}}); err == nil {
+			t.Error("the call was answered")
+		}
+		<-withdrawn
+	}
+}
+
+// Told to stop, the server ends although a call waits for an answer.
+func TestStop(t *testing.T) {
+	root := toolstest.Tree(t)
+	f := file(t, root, "a.txt", "one\n")
+	asked := make(chan struct{})
+	suite, err := tools.Open(config.Default(), tools.Options{DataDir: filepath.Join(t.TempDir(), "data"),
+		Approver: approverFunc(func(ctx context.Context, q tools.Question) (tools.Answer, error) {
+			close(asked)
+			<-ctx.Done()
+			return tools.Answer{}, ctx.Err()
+		})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer suite.Close()
+	in, toServer := io.Pipe()
+	defer toServer.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- mcp.Serve(ctx, suite, in, io.Discard, mcp.Options{}) }()
+	io.WriteString(toServer, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"Write","arguments":{"file_path":"`+f+`","content":"two"}}}
+`)
+	<-asked
+	cancel()
+	select {
+	case err := <-served:
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("still serving")
+	}
+	if content(t, f) != "one\n" {
+		t.Error("the file was changed")
+	}
+}

@@ -1,0 +1,208 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// maxLine is how many bytes one message may have: a Write of the largest file that the tools take, escaped.
+const maxLine = 64 << 20
+
+// lines is the transport: one JSON-RPC message a line. The SDK's own gives up the connection at the first line that is no
+// message, and drops what is under way at the end of the input; this one answers the line with an error and reads on, and lets
+// the end be seen when all has been answered.
+type lines struct {
+	in    io.Reader
+	out   io.Writer
+	ended func() // called at the end of the input
+}
+
+func (l *lines) Connect(context.Context) (sdk.Connection, error) {
+	c := &connection{out: l.out, incoming: make(chan incoming), closed: make(chan struct{}), open: map[jsonrpc.ID]bool{}}
+	c.answered.L = &c.mu
+	// A read can't be interrupted, so it happens aside and may be left behind.
+	go c.read(bufio.NewReaderSize(l.in, 64<<10), l.ended)
+	return c, nil
+}
+
+type connection struct {
+	incoming chan incoming
+	closed   chan struct{}
+	once     sync.Once
+
+	writing sync.Mutex // one line at a time
+	out     io.Writer
+
+	mu       sync.Mutex
+	open     map[jsonrpc.ID]bool // requests without an answer yet; nil when closed
+	answered sync.Cond           // open has become smaller
+}
+
+type incoming struct {
+	message jsonrpc.Message
+	err     error
+}
+
+func (c *connection) SessionID() string { return "" }
+
+func (c *connection) Close() error {
+	c.once.Do(func() {
+		close(c.closed)
+		c.settle(nil)
+	})
+	return nil
+}
+
+func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case in := <-c.incoming:
+		return in.message, in.err
+	case <-c.closed:
+		return nil, io.EOF
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
+	line, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return fmt.Errorf("encoding a message: %w", err)
+	}
+	err = c.write(line)
+	if r, ok := m.(*jsonrpc.Response); ok {
+		c.settle(&r.ID)
+	}
+	return err
+}
+
+// settle notes that a request is answered, or with nil that none will be.
+func (c *connection) settle(id *jsonrpc.ID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id == nil {
+		c.open = nil
+	} else {
+		delete(c.open, *id)
+	}
+	c.answered.Broadcast()
+}
+
+// expect notes that a request is to be answered.
+func (c *connection) expect(m jsonrpc.Message) {
+	r, ok := m.(*jsonrpc.Request)
+	if !ok || !r.IsCall() || r.Method == "subscriptions/listen" { // which is answered when it is cancelled only
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open != nil {
+		c.open[r.ID] = true
+	}
+}
+
+func (c *connection) awaitAnswers() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.open) > 0 {
+		c.answered.Wait()
+	}
+}
+
+func (c *connection) write(line []byte) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	_, err := c.out.Write(append(line, '\n'))
+	return err
+}
+
+// read passes messages on until the input ends.
+func (c *connection) read(r *bufio.Reader, ended func()) {
+	for {
+		line, err := readLine(r, maxLine)
+		var in incoming
+		switch {
+		case errors.Is(err, errTooLong):
+			if c.reject(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message is longer than %d MiB; send less at once", maxLine>>20)) != nil {
+				return
+			}
+			continue
+		case err != nil:
+			ended()
+			c.awaitAnswers()
+			in.err = err
+		case len(bytes.TrimSpace(line)) == 0:
+			continue
+		default:
+			if in.message, err = jsonrpc.DecodeMessage(line); err != nil {
+				if c.reject(reason(line, err)) != nil {
+					return
+				}
+				continue
+			}
+			c.expect(in.message)
+		}
+		select {
+		case c.incoming <- in:
+		case <-c.closed:
+			return
+		}
+		if in.err != nil {
+			return
+		}
+	}
+}
+
+func reason(line []byte, err error) (code int64, message string) {
+	switch {
+	case !json.Valid(line):
+		return jsonrpc.CodeParseError, "the line is not JSON: send one JSON-RPC message a line"
+	case bytes.TrimSpace(line)[0] == '[':
+		return jsonrpc.CodeInvalidRequest, "batches are not supported: send one JSON-RPC message a line"
+	}
+	return jsonrpc.CodeInvalidRequest, "not a JSON-RPC 2.0 message: " + err.Error()
+}
+
+// reject answers a line that has no id that could be trusted.
+func (c *connection) reject(code int64, message string) error {
+	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": message}})
+	if err != nil {
+		return err
+	}
+	return c.write(line)
+}
+
+var errTooLong = errors.New("the line is too long")
+
+// readLine reads up to the next line end, or the end of the input. A line of more than limit bytes is read to its end,
+// forgotten, and errTooLong.
+func readLine(r *bufio.Reader, limit int) ([]byte, error) {
+	var line []byte
+	tooLong := false
+	for {
+		part, err := r.ReadSlice('\n')
+		if tooLong = tooLong || len(line)+len(part) > limit; tooLong {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case tooLong && (err == nil || len(part) > 0):
+			return nil, errTooLong
+		case err == nil, errors.Is(err, io.EOF) && len(line) > 0:
+			return line, nil
+		}
+		return nil, err
+	}
+}

@@ -1,0 +1,58 @@
+package tools_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+
+	"moltisfs/config"
+	"moltisfs/tools"
+)
+
+// A gateway opens one suite and hands it the calls of its models. Here the
+// operator opens one directory and approves nothing by hand.
+func Example() {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	dir, _ = filepath.EvalSymlinks(dir)
+	work := filepath.Join(dir, "work")
+	if err := os.Mkdir(work, 0o755); err != nil {
+		log.Fatal(err)
+	}
+
+	cfg := config.Default()
+	cfg.Tools.FS.AllowPaths = []string{work + "/**"}
+	cfg.Tools.FS.RequireApproval = false
+	cfg.Tools.FS.CheckpointBeforeMutation = true
+	suite, err := tools.Open(cfg, tools.Options{DataDir: filepath.Join(dir, "data")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer suite.Close()
+
+	file := filepath.Join(work, "greeting.txt")
+	call := func(tool string, args map[string]any) tools.Payload {
+		raw, _ := json.Marshal(args)
+		p, err := suite.Call(context.Background(), tools.Call{Session: "s1", Tool: tool, Args: raw})
+		if err != nil {
+			log.Fatal(err) // the host is broken
+		}
+		return p
+	}
+	call("Write", map[string]any{"file_path": file, "content": "hello\nworld\n"})
+	call("Edit", map[string]any{"file_path": file, "old_string": "world", "new_string": "there"})
+	fmt.Println(call("Read", map[string]any{"file_path": file}).Text())
+
+	refused := call("Edit", map[string]any{"file_path": file, "old_string": "World", "new_string": "you"}).(*tools.Refusal)
+	fmt.Println(refused.Kind())
+	// Output:
+	//      1→hello
+	//      2→there
+	// no_match
+}

@@ -1,0 +1,140 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"moltisfs/internal/edit"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+)
+
+// NotebookEditArgs is what a model may say to NotebookEdit.
+type NotebookEditArgs struct {
+	NotebookPath string  `json:"notebook_path" doc:"absolute"`
+	CellID       *string `json:"cell_id,omitempty" doc:"insert: after this cell; left out: first"`
+	NewSource    *string `json:"new_source,omitempty"`
+	CellType     *string `json:"cell_type,omitempty" enum:"code|markdown|raw"`
+	EditMode     *string `json:"edit_mode,omitempty" enum:"replace|insert|delete" default:"replace"`
+	ExpectedHash *string `json:"expected_hash,omitempty"`
+	DryRun       *bool   `json:"dry_run,omitempty"`
+}
+
+func (a *NotebookEditArgs) target() string { return a.NotebookPath }
+
+func (a *NotebookEditArgs) check() error {
+	mode := or(value(a.EditMode), "replace")
+	switch {
+	case mode != "insert" && value(a.CellID) == "":
+		return bad("send the cell_id that Read shows", "%s needs a cell_id", mode)
+	case mode == "insert" && a.CellType == nil:
+		return bad("add cell_type: code or markdown", "insert needs a cell_type")
+	case mode != "delete" && a.NewSource == nil:
+		return bad("add new_source and call again", "%s needs new_source", mode)
+	}
+	return nil
+}
+
+// NotebookEdit is the payload of kind "notebook_edit".
+type NotebookEdit struct {
+	FilePath       string  `json:"file_path"`
+	EditMode       string  `json:"edit_mode"`
+	CellID         string  `json:"cell_id"` // of an inserted cell: the one it was given
+	CellType       string  `json:"cell_type"`
+	Cell           int     `json:"cell"` // its position, from 1
+	TotalCells     int     `json:"total_cells"`
+	OutputsCleared int     `json:"outputs_cleared,omitempty"`
+	CheckpointID   *string `json:"checkpoint_id"`
+	Changed
+}
+
+func (*NotebookEdit) Kind() string { return "notebook_edit" }
+func (*NotebookEdit) payload()     {}
+
+// Text says it as Claude Code does.
+func (n *NotebookEdit) Text() string {
+	verb := map[string]string{"insert": "inserted", "delete": "deleted"}[n.EditMode]
+	if verb == "" {
+		verb = "updated"
+	}
+	if n.Unchanged {
+		return fmt.Sprintf("Cell %s of %s has this source already.%s", n.CellID, n.FilePath, n.notes())
+	}
+	return fmt.Sprintf("Cell %s %s%s (%s, %d of %d) in %s.%s", n.CellID, n.dry(), verb, n.CellType, n.Cell, max(n.TotalCells, n.Cell), n.FilePath, n.notes())
+}
+
+var notebookEditTool = define[NotebookEditArgs](Tool{
+	Name:        "NotebookEdit",
+	Title:       "Edit a notebook cell",
+	Description: "Replaces, inserts or deletes one cell of a Jupyter notebook; replacing clears its outputs.",
+	Effect:      Overwrites,
+}, runNotebookEdit)
+
+func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call, a *NotebookEditArgs) (Payload, error) {
+	e := edit.NotebookEdit{Mode: or(value(a.EditMode), "replace"), CellID: value(a.CellID), CellType: value(a.CellType), Source: value(a.NewSource)}
+	var result *edit.NotebookResult
+	m := engine.Mutation{
+		Paths: []string{a.NotebookPath}, Summary: strings.TrimSpace(e.Mode + " notebook cell " + clip(e.CellID, 64)),
+		ExpectedHash: value(a.ExpectedHash), DryRun: value(a.DryRun),
+		Next: func(ts []*engine.Target) (err error) {
+			t := ts[0]
+			if !t.Before.Exists {
+				return s.missing("NotebookEdit", a)
+			}
+			if result, err = edit.ApplyNotebook(t.Before.Content, e); err != nil {
+				return err
+			}
+			if len(result.Content) > maxResult {
+				return &edit.TooLargeError{Size: int64(len(result.Content)), Max: maxResult}
+			}
+			t.After = engine.After{Kind: guardfs.KindFile, Content: result.Content}
+			return nil
+		},
+	}
+	done, err := s.engine.Mutate(ctx, c, m)
+	if err != nil {
+		return nil, err
+	}
+	t := done.Targets[0]
+	return &NotebookEdit{
+		FilePath: t.True, EditMode: e.Mode, CellID: result.CellID, CellType: result.CellType, Cell: result.Cell, TotalCells: result.Cells,
+		OutputsCleared: result.OutputsCleared, CheckpointID: pointer(done.Checkpoint), Changed: changed(done, t),
+	}, nil
+}
+
+type noCellFields struct {
+	Count   int      `json:"count"`
+	Cells   []string `json:"cells,omitempty"`
+	Nearest string   `json:"nearest,omitempty"`
+}
+
+// Text names the cells that there are.
+func (n noCellFields) Text() string {
+	if len(n.Cells) == 0 {
+		return ""
+	}
+	return "cells: " + strings.Join(n.Cells, ", ")
+}
+
+// ofNotebook turns the refusals of edit.ApplyNotebook into kinds.
+func (s *Suite) ofNotebook(tool string, args any, err error) *Refusal {
+	if e, ok := errors.AsType[*edit.NotNotebookError](err); ok {
+		return &Refusal{Reason: KindUnsupported, Message: e.Error() + "; the file is untouched", Hint: "Use Edit on the file's text; Read shows that text when it is given encoding: utf-8."}
+	}
+	e, ok := errors.AsType[*edit.NoCellError](err)
+	if !ok {
+		return nil
+	}
+	r := &Refusal{Reason: KindNoMatch, Message: e.Error() + "; the file is untouched", Hint: "Take a cell_id from Read.", Next: read(pathOf(args)),
+		Fields: noCellFields{e.Count, e.Cells, e.Nearest}}
+	switch {
+	case e.Count > 1:
+		r.Reason, r.Hint = KindNotUnique, "Ask the user to repair the notebook, or use Edit on the file's text (Read shows it with encoding: utf-8)."
+	case e.Nearest != "":
+		r.Hint = "Did you mean cell_id " + quote(e.Nearest) + "?"
+		r.Next = again(tool, args, map[string]any{"cell_id": e.Nearest})
+	}
+	return r
+}

@@ -1,0 +1,97 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+	"testing"
+
+	"moltisfs/checkpoint"
+	"moltisfs/config"
+	"moltisfs/grep"
+	"moltisfs/grep/match"
+	"moltisfs/internal/edit"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/policy"
+	"moltisfs/readers"
+)
+
+// refusals is what can go wrong below, and the kind that a model is told.
+var refusals = []struct {
+	err  error
+	kind string
+}{
+	{&policy.Denied{Path: "/f", Rule: "deny_paths"}, KindPathDenied},
+	{guardfs.ErrPseudo, KindPathDenied},
+	{&guardfs.BadPathError{Path: "f"}, KindBadRequest},
+	{&guardfs.SymlinkError{Path: "/f", Target: "/g"}, KindSymlinkRefused},
+	{&guardfs.NotRegularError{Path: "/f", Kind: "fifo"}, KindNotRegularFile},
+	{&guardfs.MissingParentError{Path: "/d/f", Missing: "/d"}, KindNotFound},
+	{&guardfs.TooLargeError{Path: "/f", Size: 3 << 20, Max: 1 << 20}, KindTooLarge},
+	{&guardfs.ConflictError{Path: "/f", Why: "it was replaced"}, KindConflict},
+	{&guardfs.LockedError{}, KindConflict},
+	{&engine.UnreadError{Path: "/f"}, KindMustRead},
+	{&engine.ModifiedError{Path: "/f"}, KindModified},
+	{&engine.ModifiedError{Path: "/f", Expected: true}, KindModified},
+	{&engine.ReadOnlyError{Path: "/f", Mode: "-r--r--r--"}, KindPermissionDenied},
+	{&engine.HardLinkError{Path: "/f", Names: 2}, KindPermissionDenied},
+	{&engine.ApprovalError{State: "denied", Path: "/f"}, KindApprovalDenied},
+	{&engine.ApprovalError{State: "nobody", Path: "/f"}, KindApprovalDenied},
+	{&engine.ApprovalError{State: "timed_out", Path: "/f"}, KindApprovalTimeout},
+	{&engine.ApprovalError{State: "stale", Path: "/f"}, KindApprovalStale},
+	{&engine.CheckpointError{Err: syscall.ENOSPC}, KindIOError},
+	{&edit.NoMatchError{Cause: edit.CauseUnknown}, KindNoMatch},
+	{&edit.NotUniqueError{Count: 2}, KindNotUnique},
+	{&edit.SameError{}, KindBadRequest},
+	{&edit.TooManyError{}, KindLimit},
+	{&edit.TooLargeError{}, KindLimit},
+	{&edit.UnencodableError{}, KindBadRequest},
+	{&readers.BadPages{}, KindBadRequest},
+	{&readers.BadEncoding{}, KindBadRequest},
+	{&readers.Limit{}, KindLimit},
+	{&readers.TooLarge{}, KindTooLarge},
+	{&readers.Damaged{}, KindUnsupported},
+	{&readers.Encrypted{}, KindUnsupported},
+	{&match.PatternError{Why: "missing )"}, KindBadRequest},
+	{&grep.GlobError{}, KindBadRequest},
+	{&grep.TypeError{Type: "x"}, KindBadRequest},
+	{&checkpoint.BadIDError{}, KindBadRequest},
+	{checkpoint.ErrNotFound, KindNotFound},
+	{&checkpoint.CorruptError{}, KindIOError},
+	{fs.ErrNotExist, KindNotFound},
+	{syscall.EACCES, KindPermissionDenied},
+	{syscall.EPERM, KindPermissionDenied},
+	{syscall.ENOTDIR, KindNotFound},
+	{syscall.ELOOP, KindNotFound},
+	{syscall.ENAMETOOLONG, KindBadRequest},
+	{syscall.ENOSPC, KindIOError},
+	{syscall.EROFS, KindPermissionDenied},
+	{syscall.EIO, KindIOError},
+	{context.DeadlineExceeded, KindDeadline},
+	{context.Canceled, KindDeadline},
+}
+
+// Whatever can go wrong below has its kind, a sentence on what is so and a
+// next move, also when it comes wrapped; what has none is the host's.
+func TestWhatGoesWrongHasItsKind(t *testing.T) {
+	cfg := config.Default()
+	cfg.Tools.FS.WorkspaceRoot = t.TempDir()
+	s, err := Open(cfg, Options{DataDir: t.TempDir() + "/data"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	args := &EditArgs{FilePath: cfg.Tools.FS.WorkspaceRoot + "/f"}
+	for _, c := range refusals {
+		r, host := s.refuse(t.Context(), "Edit", args, fmt.Errorf("doing it: %w", c.err))
+		if host != nil || r.Reason != c.kind || r.Message == "" || r.Hint == "" {
+			t.Errorf("%T %v: %+v, %v; want %s", c.err, c.err, r, host, c.kind)
+		}
+	}
+	if r, host := s.refuse(t.Context(), "Edit", args, errors.New("what nobody thought of")); host == nil {
+		t.Errorf("an unknown error became %+v", r)
+	}
+}
