@@ -186,6 +186,7 @@ func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
 		err := s.unknown(in.Tool)
 		return nil, errors.Join(err, s.engine.Record(c, start, "unknown_tool", err))
 	}
+	s.engine.BeginTurn(ctx, c)
 	p, cause := s.run(ctx, tool, c, in.Args)
 	outcome := "ok"
 	switch r := p.(type) {

@@ -156,6 +156,8 @@ type StageOptions struct {
 	Like *Before   // carry the metadata of this object, less what Published.Dropped will say
 	Meta *Metadata // carry exactly this, modification time included; for a restore. Like is ignored
 	Sync bool      // the content, and at Commit the name, are on stable storage before the call returns
+	// NameLater leaves the name out of Sync: who commits many files calls Place.SyncNames once for each directory.
+	NameLater bool
 	// KeepSpecialBits keeps setuid, setgid and file capabilities, where the host lets us.
 	KeepSpecialBits bool
 }
