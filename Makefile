@@ -6,7 +6,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 20s
 BENCHTIME ?= 1s
 
-.PHONY: build check test fmt vet lint plan race soak attacks bench golden fuzz
+.PHONY: build check test fmt vet lint plan race soak attacks bench golden fuzz corpus
 
 # What a change passes before it is sent.
 check: fmt vet lint plan race
@@ -73,3 +73,7 @@ fuzz:
 			go test $$pkg -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME); \
 		done; \
 	done
+
+# The PDFs, images and office documents of testdata/readers, anew. all.sh says which programs that takes.
+corpus:
+	sh testdata/readers/make/all.sh

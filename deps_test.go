@@ -34,7 +34,7 @@ var plan = []room{
 
 	{1, "checkpoint", "", "database/sql os path/filepath syscall",
 		"filippo.io/age github.com/klauspost/compress golang.org/x/sys modernc.org/sqlite"},
-	{1, "config", "internal/glob", "path/filepath reflect", "github.com/BurntSushi/toml"},
+	{1, "config", "internal/glob internal/nearest", "path/filepath reflect", "github.com/BurntSushi/toml"},
 	{1, "grep", "grep/ignore grep/match internal/guardfs", "path/filepath", "github.com/wlynxg/chardet golang.org/x/text"},
 	{1, "grep/ignore", "", "path/filepath unsafe", ""},
 	{1, "grep/match", "", "unsafe", "github.com/dlclark/regexp2 golang.org/x/sys"},
@@ -42,7 +42,7 @@ var plan = []room{
 	{1, "internal/audit", "", "os path/filepath syscall", ""},
 	{1, "internal/edit", "", "", "github.com/wlynxg/chardet golang.org/x/text"},
 	{1, "internal/ledger", "", "os path/filepath", ""},
-	{1, "internal/policy", "internal/glob internal/guardfs", "", "golang.org/x/text"},
+	{1, "internal/policy", "internal/glob internal/guardfs", "syscall", "golang.org/x/text"},
 	{1, "readers", "", "net/mail net/textproto os/exec syscall unsafe",
 		"github.com/gabriel-vasile/mimetype github.com/gen2brain/avif github.com/klauspost/compress github.com/klippa-app/go-pdfium" +
 			" github.com/ledongthuc/pdf github.com/tetratelabs/wazero github.com/ulikunitz/xz github.com/wlynxg/chardet golang.org/x/image golang.org/x/net" +
@@ -52,7 +52,12 @@ var plan = []room{
 		" internal/ledger internal/policy", "path/filepath", ""},
 
 	{3, "tools", "checkpoint config grep grep/match internal/approval internal/edit internal/engine internal/guardfs" +
-		" internal/ledger internal/policy readers", "os path/filepath reflect runtime/debug syscall", "golang.org/x/text"},
+		" internal/ledger internal/nearest internal/policy readers", "os path/filepath reflect runtime/debug syscall", "golang.org/x/text"},
+
+	{4, "internal/serve/mcp", "internal/approval readers tools", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
+
+	{5, "cmd/moltis-fs", "config internal/approval internal/nearest internal/policy internal/serve/mcp readers tools",
+		"os os/signal path/filepath runtime/debug syscall", ""},
 
 	{4, "internal/serve/mcp", "internal/approval readers tools", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
 
@@ -76,7 +81,11 @@ var fileAccess = map[string]string{
 	"internal/audit":   "its own log",
 	"internal/ledger":  "its own records",
 	"tools/datadir.go": "the data directory itself",
+<<<<<<< HEAD
 	"cmd/moltis-fs":    "the configuration, and the terminal",
+=======
+	"cmd/moltis-fs":    "the configuration, the terminal, the program's own file",
+>>>>>>> main
 
 	"scripts/searchbench": "what it measures",
 	"tools/toolstest":     "trees for tests",
@@ -85,6 +94,7 @@ var fileAccess = map[string]string{
 // environment lists who may look at variables, the working directory or the home. Below cmd nobody does: what a package depends on
 // comes in as an argument.
 var environment = map[string]string{
+	"cmd/moltis-fs":       "this is where it is read",
 	"checkpoint":          "Open takes a relative path",
 	"cmd/moltis-fs":       "two variables, the home directory, and relative paths on its command line",
 	"scripts/searchbench": "its arguments",

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"moltisfs/internal/glob"
+	"moltisfs/internal/nearest"
 )
 
 // Check finds what is wrong with the values themselves, all of it, as joined *Problem in the order of the keys. Decode has
@@ -42,7 +43,7 @@ func (c Config) problems() []*finding {
 		case f.enum != nil:
 			if s := v.String(); !slices.Contains(f.enum, s) {
 				hint := "use one of " + quoted(f.enum)
-				if near := nearest(s, f.enum); near != "" {
+				if near := nearest.Of(s, f.enum); near != "" {
 					hint = "did you mean " + strconv.Quote(near) + "? Allowed: " + quoted(f.enum)
 				}
 				add(f.key, strconv.Quote(s)+" is not known", hint)

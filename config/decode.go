@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/BurntSushi/toml"
+
+	"moltisfs/internal/nearest"
 )
 
 // MaxSize is how many bytes a configuration may have.
@@ -165,7 +167,7 @@ func (d *decoder) unknown(e entry, f *field, rest []string) {
 	}
 	name := rest[0]
 	hint := ""
-	if near := nearest(name, f.keys()); near != "" {
+	if near := nearest.Of(name, f.keys()); near != "" {
 		hint = "did you mean " + strconv.Quote(near) + "?"
 	} else {
 		var all []string
@@ -176,7 +178,7 @@ func (d *decoder) unknown(e entry, f *field, rest []string) {
 				home[k] = cmp.Or(home[k], s.key)
 			}
 		})
-		switch near := nearest(name, all); {
+		switch near := nearest.Of(name, all); {
 		case near == name:
 			hint = "it belongs under [" + home[near] + "]"
 		case near != "":
@@ -208,9 +210,9 @@ func (d *decoder) nearSection(key string, path []string) string {
 			home[f.name] = f.key
 		}
 	})
-	near := nearest(dotted(path), full)
-	near = cmp.Or(near, nearest(key, full))
-	near = cmp.Or(near, home[nearest(path[len(path)-1], last)])
+	near := nearest.Of(dotted(path), full)
+	near = cmp.Or(near, nearest.Of(key, full))
+	near = cmp.Or(near, home[nearest.Of(path[len(path)-1], last)])
 	if near != "" {
 		return "did you mean [" + near + "]?"
 	}

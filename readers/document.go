@@ -85,7 +85,7 @@ func (d *document) format() (string, func(*document) error) {
 		case m == "application/epub+zip":
 			return "epub", (*document).epub
 		case !has("content.xml"):
-		case strings.HasSuffix(m, "opendocument.text"), strings.HasSuffix(m, "opendocument.text-template"):
+		case strings.HasSuffix(m, "opendocument.text"), strings.HasSuffix(m, "opendocument.text-template"), strings.HasSuffix(m, "opendocument.text-web"):
 			return "odt", (*document).opendocument
 		case strings.HasSuffix(m, "opendocument.spreadsheet"):
 			return "ods", (*document).opendocument

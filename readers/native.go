@@ -25,12 +25,18 @@ func nativePages(data []byte, job pdfJob) (out *pdfPages, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			out, err = nil, &Damaged{"PDF", fmt.Sprintf("the engine gave up (%v)", v)}
+			if bytes.Contains(data, []byte("/Encrypt")) {
+				err = errNativeEncryption // the library takes 40-bit keys and then decrypts to rubbish
+			}
 		}
 	}()
 	r, err := pdf.NewReaderEncrypted(bytes.NewReader(data), int64(len(data)), func() string { return "" })
 	if err != nil {
-		if err == pdf.ErrInvalidPassword || strings.Contains(err.Error(), "encrypt") {
+		switch {
+		case err == pdf.ErrInvalidPassword:
 			return nil, &Encrypted{"PDF"}
+		case strings.Contains(err.Error(), "encrypt"):
+			return nil, errNativeEncryption
 		}
 		return nil, &Damaged{"PDF", err.Error()}
 	}
@@ -54,6 +60,12 @@ func nativePages(data []byte, job pdfJob) (out *pdfPages, err error) {
 		}
 	}
 	return out, nil
+}
+
+var errNativeEncryption = &Unsupported{
+	What: "an encrypted PDF",
+	Why:  "its kind of encryption is not known to the native engine",
+	Do:   `Ask the user for a copy that is not encrypted, or the operator for pdf_engine = "pdfium".`,
 }
 
 // pageTree lists the pages once, in order. The library's own look-up walks from the root for every page and follows loops.
@@ -321,7 +333,12 @@ func (in *interpreter) show(s string) {
 			return
 		}
 		m := matrix{in.g.size * in.g.scale, 0, 0, in.g.size, 0, in.g.rise}.times(in.tm).times(in.g.ctm)
-		in.place(text, m, width, f.guessed)
+		// Letters spaced out on purpose are still one word: the extra belongs to the glyph.
+		end := width
+		if in.g.size != 0 && in.g.char > 0 {
+			end += math.Min(in.g.char/in.g.size, 0.35)
+		}
+		in.place(text, m, end, f.guessed)
 		tx := width*in.g.size + in.g.char
 		if code == ' ' && !f.wide {
 			tx += in.g.word
@@ -330,7 +347,7 @@ func (in *interpreter) show(s string) {
 	}
 }
 
-// place writes one glyph after deciding what lies between it and the one before.
+// place writes one glyph, which ends at width ems, after deciding what lies between it and the one before.
 func (in *interpreter) place(text string, m matrix, width float64, guessed bool) {
 	em := math.Hypot(m[2], m[3])
 	length := math.Hypot(m[0], m[1])

@@ -66,11 +66,7 @@ func (f *nativeFont) readSimple(v pdf.Value) {
 	f.missing = v.Key("FontDescriptor").Key("MissingWidth").Float64() * scale
 	base := v.Key("BaseFont").Name()
 	if w.Len() == 0 {
-		f.guessed = true
-		fixed := strings.Contains(base, "Courier")
-		for c := range 256 {
-			f.widths[c] = standardWidth(byte(c), fixed)
-		}
+		f.useStandardWidths(base)
 	}
 	font := pdf.Font{V: v}
 	dec := font.Encoder()
@@ -90,24 +86,16 @@ func (f *nativeFont) readSimple(v pdf.Value) {
 	}
 }
 
-// standardWidth is about the width of a character in Helvetica or Times, for the fonts that every viewer has and files
-// need not describe.
-func standardWidth(c byte, fixed bool) float64 {
-	switch {
-	case fixed:
-		return 0.6
-	case strings.IndexByte("ijl.,;:!|'`I ", c) >= 0:
-		return 0.26
-	case strings.IndexByte("ftr()[]{}-/\\\"", c) >= 0:
-		return 0.33
-	case strings.IndexByte("mMW@", c) >= 0:
-		return 0.85
-	case strings.IndexByte("w", c) >= 0:
-		return 0.72
-	case c >= 'A' && c <= 'Z':
-		return 0.68
+func (f *nativeFont) useStandardWidths(base string) {
+	if strings.Contains(base, "Courier") {
+		f.missing = 0.6
+		return
 	}
-	return 0.52
+	w, near := standardWidths(base)
+	f.guessed, f.missing = near, 0.52
+	for i, v := range w {
+		f.widths[' '+i] = float64(v) / 1000
+	}
 }
 
 func (f *nativeFont) readWide(v pdf.Value) {

@@ -305,15 +305,13 @@ func pageList(pages []int) string {
 // cleanPageText makes an engine's text plain: one kind of line end, no characters that only mean something to a
 // typesetter, no blanks at line ends, no more than one empty line in a row.
 func cleanPageText(s string) string {
-	s = strings.ReplaceAll(s, "\r\n", "\n")
+	s = joinHyphenated(strings.ReplaceAll(s, "\r\n", "\n"))
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case r == '\r':
 			return '\n'
 		case r == '\n' || r == '\t':
 			return r
-		case r == 0x02: // pdfium's mark for a hyphen at a line's end
-			return '-'
 		case r < ' ' || r == 0x7f || r == 0xfffe || r == 0xffff:
 			return -1
 		case r == 0xa0:
@@ -331,6 +329,23 @@ func cleanPageText(s string) string {
 		kept = append(kept, l)
 	}
 	return strings.TrimSpace(strings.Join(kept, "\n"))
+}
+
+// joinHyphenated resolves U+0002, which pdfium writes for a hyphen at a line's end, where it takes the line end out: the hyphen goes before a
+// small letter, where it only marked the break, and stays before anything else, as in a name of two parts.
+func joinHyphenated(s string) string {
+	if strings.IndexByte(s, 2) < 0 {
+		return s
+	}
+	parts := strings.Split(s, "\x02")
+	var b strings.Builder
+	for i, part := range parts {
+		if r, _ := utf8.DecodeRuneInString(part); i > 0 && !unicode.IsLower(r) {
+			b.WriteByte('-')
+		}
+		b.WriteString(part)
+	}
+	return b.String()
 }
 
 // pageImage encodes a rendered page.

@@ -57,7 +57,7 @@ func (s *Suite) outOfReach(dir string) error {
 	fs := s.cfg.Tools.FS
 	inside := &DataDirError{dir, "it lies inside a tree that the agent may write", "put it elsewhere with --data-dir or MOLTIS_DATA_DIR, or deny it"}
 	if len(fs.AllowPaths) > 0 {
-		bare, err := newPolicy(fs, "", nil)
+		bare, err := policy.New(rules(fs))
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (s *Suite) outOfReach(dir string) error {
 	}
 	root := guardfs.Canonical(fs.WorkspaceRoot)
 	if rel, err := filepath.Rel(root, dir); err == nil && filepath.IsLocal(rel) {
-		bare, err := newPolicy(fs, "", nil)
+		bare, err := policy.New(rules(fs))
 		if err == nil && bare.Judge(guardfs.Object{Spelled: dir, True: dir}, guardfs.Create) != nil {
 			return nil // denied there
 		}
@@ -92,15 +92,27 @@ func (s *Suite) writes() bool {
 	return false
 }
 
-func newPolicy(fs config.FS, dataDir string, protect []string) (*policy.Policy, error) {
-	o := policy.Options{Allow: fs.AllowPaths, Deny: fs.DenyPaths, Canonical: guardfs.Canonical}
-	if dataDir != "" {
-		o.Protected = append(o.Protected, policy.Protected{Path: dataDir, Why: "our own data"})
+// rules are the operator's.
+func rules(fs config.FS) policy.Options {
+	return policy.Options{Allow: fs.AllowPaths, Deny: fs.DenyPaths, Canonical: guardfs.Canonical}
+}
+
+// newPolicy adds what is ours to the operator's rules, and the looks that hold bind mounts and hard links to them.
+func (s *Suite) newPolicy(dataDir string, protect []string) (err error) {
+	if s.free, err = guardfs.New(guardfs.Options{Judge: policy.Free{}}); err != nil {
+		return fmt.Errorf("opening the file system: %w", err)
 	}
+	o := rules(s.cfg.Tools.FS)
+	o.Identify, o.Census = policy.Identify(s.free), policy.Census(s.free)
+	o.Trouble = func(err error) { s.logger.Warn("files with several hard links are refused", "err", err) }
+	o.Protected = append(o.Protected, policy.Protected{Path: dataDir, Why: "our own data"})
 	for _, p := range protect {
 		if p != "" {
 			o.Protected = append(o.Protected, policy.Protected{Path: guardfs.Canonical(p), Why: "our own configuration or program"})
 		}
 	}
-	return policy.New(o)
+	if s.policy, err = policy.New(o); err != nil {
+		return errors.Join(err, s.free.Close())
+	}
+	return nil
 }

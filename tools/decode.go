@@ -12,9 +12,11 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"moltisfs/internal/nearest"
 )
 
-// The law of arguments (DESIGN.md §6): a closed object, decoded once.
+// The law of arguments (ARCHITECTURE.md, Rulings): a closed object, decoded once.
 //
 //   - unknown, duplicate and case-variant keys are refused, with the nearest name;
 //   - numbers and booleans given as strings are taken; nothing else is converted;
@@ -189,7 +191,7 @@ func unknownKey(fields []field, key, at string) error {
 	for i, f := range fields {
 		names[i] = f.name
 	}
-	if near := nearest(key, names); near != "" {
+	if near := nearest.Of(key, names); near != "" {
 		return bad(fmt.Sprintf("use %s%s", at, near), "there is no argument %q", at+key)
 	}
 	return bad("the arguments are: "+strings.Join(names, ", "), "there is no argument %q", at+key)
@@ -213,7 +215,7 @@ func (f field) set(into reflect.Value, value json.RawMessage, at string) error {
 		}
 		if f.enum != nil && !slices.Contains(f.enum, s) {
 			hint := "use one of " + strings.Join(f.enum, ", ")
-			if near := nearest(s, f.enum); near != "" {
+			if near := nearest.Of(s, f.enum); near != "" {
 				hint = "use " + near
 			}
 			return bad(hint, "%s is %q; it takes %s", name, s, strings.Join(f.enum, ", "))

@@ -14,6 +14,7 @@ import (
 
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"
+	"moltisfs/internal/nearest"
 )
 
 // A pathed argument struct is about one file or directory.
@@ -230,8 +231,8 @@ func similar(name string, names []string) []string {
 		switch {
 		case f == folded:
 			score = 0
-		case len(f) < 128 && len(folded) < 128 && distance(f, folded) <= max(1, len(folded)/3):
-			score = 1 + distance(f, folded)
+		case len(f) < 128 && len(folded) < 128 && nearest.Distance(f, folded) <= max(1, len(folded)/3):
+			score = 1 + nearest.Distance(f, folded)
 		case strings.TrimSuffix(f, path.Ext(f)) == stem && stem != "":
 			score = 40
 		}

@@ -14,6 +14,8 @@ import (
 	"moltisfs/config"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
 	"moltisfs/readers"
 )
@@ -83,6 +85,7 @@ type Suite struct {
 	cfg     config.Config
 	tools   policy.Tools
 	policy  *policy.Policy
+	free    *guardfs.FS // for the policy's own looks; no tool has it
 	engine  *engine.Engine
 	readers *readers.Readers
 	loops   *loops // nil when reads are not tracked
@@ -108,25 +111,25 @@ func Open(cfg config.Config, o Options) (_ *Suite, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.policy, err = newPolicy(cfg.Tools.FS, dir, o.Protect); err != nil {
+	if err := s.newPolicy(dir, o.Protect); err != nil {
 		return nil, err
 	}
 	if cfg.Tools.FS.TrackReads {
 		s.loops = &loops{sessions: map[[2]string]*lastRead{}}
 	}
 	if s.readers, err = readers.New(readers.Config{CacheDir: filepath.Join(dir, "cache"), Worker: o.Worker}); err != nil {
-		return nil, err
+		return nil, errors.Join(err, s.free.Close())
 	}
 	s.engine, err = engine.Open(engine.Options{Config: cfg.Tools.FS, Judge: s.policy, DataDir: dir, Approver: o.Approver, Logger: s.logger})
 	if err != nil {
-		return nil, errors.Join(err, s.readers.Close())
+		return nil, errors.Join(err, s.readers.Close(), s.free.Close())
 	}
 	return s, nil
 }
 
 // Close ends the suite; calls under way may fail.
 func (s *Suite) Close() error {
-	return errors.Join(s.engine.Close(), s.readers.Close())
+	return errors.Join(s.engine.Close(), s.readers.Close(), s.free.Close())
 }
 
 // Containment says how firmly paths are held on this system: "kernel", "walk"
@@ -183,6 +186,7 @@ func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
 		err := s.unknown(in.Tool)
 		return nil, errors.Join(err, s.engine.Record(c, start, "unknown_tool", err))
 	}
+	s.engine.BeginTurn(ctx, c)
 	p, cause := s.run(ctx, tool, c, in.Args)
 	outcome := "ok"
 	switch r := p.(type) {
@@ -253,7 +257,7 @@ func (s *Suite) unknown(name string) *UnknownToolError {
 	for _, d := range s.Definitions() {
 		names = append(names, d.Name)
 	}
-	return &UnknownToolError{Tool: name, Nearest: nearest(name, names)}
+	return &UnknownToolError{Tool: name, Nearest: nearest.Of(name, names)}
 }
 
 func or(s, fallback string) string {

@@ -3,8 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
+	"io/fs"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/guardfs"
 )
 
@@ -27,7 +29,21 @@ type Mutation struct {
 	// Checkpoint forces a checkpoint whatever the config says; Op carries what the store should know of it beyond the paths.
 	Checkpoint bool
 	Op         checkpoint.Op
+
+	Dirs  []NewDir        // to be made before the files, from the top down; exact
+	Drop  []string        // directories to remove after the files, from the bottom up, where nothing is in them then
+	Links map[string]bool // of Paths: the symbolic link itself is meant
+	Trash bool            // what is removed goes to the trash, as far as the checkpoint holds it
 }
+
+// NewDir is a directory that a mutation makes.
+type NewDir struct {
+	Path string
+	Mode fs.FileMode
+}
+
+// idle says that nothing at all has to be done.
+func (m *Mutation) idle(ts targets) bool { return ts.unchanged() && len(m.Dirs)+len(m.Drop) == 0 }
 
 // A Target is one path of a mutation on its way through the chain.
 type Target struct {
@@ -50,6 +66,7 @@ type After struct {
 	Content []byte            // of a file
 	Hash    string            // of Content; filled by the chain
 	Target  string            // of a symlink
+	Hunks   []edit.Hunk       // how Before became Content, from whoever knows it already; nil: compared when wanted
 	Meta    *guardfs.Metadata // exact metadata; nil carries over what is there
 }
 
@@ -61,8 +78,10 @@ func (t *Target) unchanged() bool {
 	case guardfs.KindFile:
 		return t.Before.Exists && t.Before.Info.Kind == guardfs.KindFile && t.Before.Hash == t.After.Hash &&
 			(t.After.Meta == nil || t.After.Meta.Mode == t.Before.Meta.Mode)
+	case guardfs.KindSymlink:
+		return t.Before.Exists && t.Before.Info.Kind == guardfs.KindSymlink && string(t.Before.Content) == t.After.Target
 	}
-	return false
+	return t.Before.Exists && t.Before.Info.Kind == t.After.Kind // what the tools do not make, they leave alone
 }
 
 // Done is what became of a mutation.
@@ -71,8 +90,9 @@ type Done struct {
 	Checkpoint string // id; "" when none was taken
 	// Skipped says why a checkpoint that was asked for does not hold everything; "" when it does.
 	Skipped  string
-	Made     []string // parent directories that were made
-	Approval string   // "approved" when somebody was asked
+	Made     []string // directories that were made
+	Trashed  []checkpoint.Trashed
+	Approval string // "approved" when somebody was asked
 	DryRun   bool
 }
 
@@ -89,7 +109,7 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	if err := e.plan(c, ts, &m); err != nil { // seen and unchanged? then the new content, pure
 		return nil, err
 	}
-	if m.DryRun || ts.unchanged() {
+	if m.DryRun || m.idle(ts) {
 		return &Done{Targets: ts, DryRun: m.DryRun}, nil
 	}
 	grant, err := e.ask(ctx, c, ts, &m) // a person may take minutes
@@ -104,7 +124,7 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	if err := e.still(c, ts, &m, grant); err != nil { // so look again, now alone
 		return nil, err
 	}
-	if ts.unchanged() {
+	if m.idle(ts) {
 		return &Done{Targets: ts}, nil
 	}
 	if err := e.intend(c, ts); err != nil { // no change without a record of it
@@ -133,6 +153,24 @@ func (ts targets) paths() []string {
 	out := make([]string, len(ts))
 	for i, t := range ts {
 		out[i] = t.True
+	}
+	return out
+}
+
+// first is the path that an answer names; a change of directories only has none.
+func (ts targets) first() string {
+	if len(ts) == 0 {
+		return ""
+	}
+	return ts[0].True
+}
+
+// changing are those that something has to be done to.
+func (ts targets) changing() (out targets) {
+	for _, t := range ts {
+		if !t.unchanged() {
+			out = append(out, t)
+		}
 	}
 	return out
 }
@@ -176,7 +214,11 @@ func (e *Engine) load(m *Mutation) (_ targets, err error) {
 }
 
 func (e *Engine) loadOne(t *Target, m *Mutation) error {
-	place, err := e.fs.Place(t.Path)
+	open := e.fs.Place
+	if m.Links[t.Path] {
+		open = e.fs.PlaceLink
+	}
+	place, err := open(t.Path)
 	var gone *guardfs.MissingParentError
 	if errors.As(err, &gone) && m.CreateParents {
 		t.True, t.Before = t.Path, &guardfs.Before{}
@@ -250,7 +292,7 @@ func (e *Engine) still(c *Call, ts targets, m *Mutation, grant string) error {
 		if err != nil {
 			return err
 		}
-		if now.Exists != t.Before.Exists || now.Hash != t.Before.Hash {
+		if now.Exists != t.Before.Exists || now.Hash != t.Before.Hash || now.Info.Kind != t.Before.Info.Kind {
 			moved = true
 		}
 		t.Before = now // metadata may have moved too; what is there now is what is kept
@@ -262,7 +304,7 @@ func (e *Engine) still(c *Call, ts targets, m *Mutation, grant string) error {
 		return err
 	}
 	if grant != "" {
-		return &ApprovalError{State: "stale", Path: ts[0].True, Diff: diffOf(ts)}
+		return &ApprovalError{State: "stale", Path: ts.first(), Diff: diffOf(ts)}
 	}
 	return nil
 }

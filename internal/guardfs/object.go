@@ -97,7 +97,7 @@ func (a Access) String() string {
 
 // Judge decides what may be done. It is asked before any byte or name leaves this package, and for absent
 // objects too, so that a denied path answers the same whether or not it exists. Its errors are handed to the
-// caller unchanged. A Judge MUST be safe for concurrent use and MUST NOT call back into this package.
+// caller unchanged. A Judge MUST be safe for concurrent use and MUST NOT use the FS that asks it.
 type Judge interface {
 	Judge(o Object, a Access) error
 	// Dir gives the verdict for the entries of one directory, by true name, so that a walk pays per
@@ -156,6 +156,8 @@ type StageOptions struct {
 	Like *Before   // carry the metadata of this object, less what Published.Dropped will say
 	Meta *Metadata // carry exactly this, modification time included; for a restore. Like is ignored
 	Sync bool      // the content, and at Commit the name, are on stable storage before the call returns
+	// NameLater leaves the name out of Sync: who commits many files calls Place.SyncNames once for each directory.
+	NameLater bool
 	// KeepSpecialBits keeps setuid, setgid and file capabilities, where the host lets us.
 	KeepSpecialBits bool
 }

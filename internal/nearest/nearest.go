@@ -20,16 +20,16 @@ func Of(word string, names []string) string {
 		if n == w && n != "" {
 			return name
 		}
-		if d := distance(w, n); d < at {
+		if d := Distance(w, n); d < at {
 			best, at = name, d
 		}
 	}
 	return best
 }
 
-// distance is the number of bytes to insert, delete, replace or swap with
+// Distance is the number of bytes to insert, delete, replace or swap with
 // their neighbour to make a into b.
-func distance(a, b string) int {
+func Distance(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range last {
 		last[j] = j

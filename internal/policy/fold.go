@@ -151,14 +151,49 @@ func ignorable(r rune) bool {
 	return false
 }
 
-// strange reports whether a name may stand for other names on NTFS: a stream suffix, a backslash, a short name.
+// strange reports whether a name may stand for other names: by a stream suffix, a backslash or a short name on NTFS, or by dots
+// and blanks at an end, which some systems drop and some don't.
 func strange(name string) bool {
+	var last byte = '/'
 	for i := 0; i < len(name); i++ {
-		if c := name[i]; c == '\\' || c == ':' || c == '~' {
+		c := name[i]
+		if c == '\\' || c == ':' || c == '~' || c == '/' && (last == '.' || last == ' ') {
 			return true
 		}
+		if c < utf8.RuneSelf { // what follows may be invisible
+			last = c
+		}
 	}
-	return false
+	return last == '.' || last == ' '
+}
+
+// maxReadings bounds how many readings a path may have.
+const maxReadings = 64
+
+// keepEnds folds a path in every way that keeps the dots and blanks at the end of one segment or more, as a system would that does
+// not drop them: a rule such as "/a *" means them. ok is false when there are too many ways.
+func keepEnds(name string) (readings []string, ok bool) {
+	readings = []string{""}
+	for i, segment := range strings.Split(name, "/") {
+		ways := []string{foldRun(segment, true)}
+		if kept := foldRun(segment, false); kept != ways[0] {
+			ways = append(ways, kept)
+		}
+		if len(readings)*len(ways) > maxReadings {
+			return nil, false
+		}
+		next := make([]string, 0, len(readings)*len(ways))
+		for _, r := range readings {
+			for _, w := range ways {
+				if i > 0 {
+					w = r + "/" + w
+				}
+				next = append(next, w)
+			}
+		}
+		readings = next
+	}
+	return readings[1:], true // the first drops all of them
 }
 
 // windows is a folded path as NTFS would read it.

@@ -16,8 +16,8 @@
 // other path and no rule. Whatever depends on what is there (identity, hard links) is asked last, of paths that
 // the lists allow.
 //
-// What this package does not do: it opens nothing and resolves nothing; package guardfs asks it, with the true names. It binds only
-// those who come that way. It can't see that a bind mount shows denied files under another name, except for the files and
+// What this package does not do: it resolves nothing that it judges; package guardfs asks it, with the true names. It binds only
+// those who come that way. Its own looks, Identify and Census, go through handles of another guardfs.FS. It can't see that a bind mount shows denied files under another name, except for the files and
 // directories that rules name literally.
 //
 // A Policy is immutable, apart from what it remembers of identities, and safe for concurrent use.
@@ -45,14 +45,14 @@ type Options struct {
 	Canonical func(path string) string
 
 	// Identify tells what is at a path, links followed; ok is false when nothing is. Without it nothing is held by
-	// identity. It MUST NOT ask a Judge.
+	// identity. It MUST NOT ask this Policy: function Identify makes one that does not.
 	Identify func(path string) (id guardfs.Identity, ok bool)
 
 	// Census finds the names of hard links: it walks the tree at root, root itself first, whether it is a directory or a
-	// file, follows no links, enters other mounts but no kernel file systems, and asks no Judge. When visit returns
-	// fs.SkipDir for a directory it is not entered; any other error ends the walk and comes back. Nothing at root is no error;
-	// a directory that can't be read is one, because what it holds is then not known. Without Census, files with several
-	// hard links are refused whenever there are deny rules or protected paths.
+	// file, follows no links below it, enters other mounts but no kernel file systems, and does not ask this Policy. When
+	// visit returns fs.SkipDir for a directory it is not entered; any other error ends the walk and comes back. Nothing at root
+	// is no error; a directory that can't be read is one, because what it holds is then not known. Without Census, files with
+	// several hard links are refused whenever there are deny rules or protected paths. Function Census makes one.
 	Census func(root string, visit func(path string, k guardfs.Kind, id guardfs.Identity) error) error
 
 	// Budget is how many names a census may visit, 200,000 when 0. A tree with more can't be counted, and files with
@@ -272,13 +272,20 @@ func (p *Policy) refuses(name string) rank {
 	if worst = max(worst, p.folded.refuses(folded)); worst == protected || !strange(name) {
 		return worst
 	}
+	kept, ok := keepEnds(name)
+	if !ok {
+		return max(worst, denied) // too many to be sure
+	}
+	for _, reading := range kept {
+		worst = max(worst, p.folded.refuses(reading))
+	}
 	for _, reading := range []string{folded, windows(folded)} {
 		if reading != folded {
 			worst = max(worst, p.folded.refuses(reading))
 		}
 		longer, ok := lengthen(reading, p.short)
 		if !ok {
-			return max(worst, denied) // too many to be sure
+			return max(worst, denied)
 		}
 		for _, l := range longer {
 			worst = max(worst, p.folded.refuses(l))

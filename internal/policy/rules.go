@@ -89,14 +89,6 @@ func (n *node) hang(segments []string, r rule) {
 	n.rules = append(n.rules, r)
 }
 
-// start is the state of a rule at its node.
-func (r *rule) start() glob.State {
-	if r.pattern == nil {
-		return 0
-	}
-	return r.pattern.Start()
-}
-
 // hits reports whether the node that r hangs on is itself covered.
 func (r *rule) hits() bool { return r.pattern == nil || r.pattern.Done(r.pattern.Start()) }
 

@@ -42,9 +42,6 @@ func (s *short) is(name string) bool {
 		len(stem) == 6 && len(s.stem) >= 2 && stem[:2] == s.stem[:2] && strings.Trim(stem[2:], "0123456789abcdef") == ""
 }
 
-// maxLonger bounds how many readings a path with several short names may have.
-const maxLonger = 64
-
 // lengthen gives folded with each short name read as every long name it may stand for; ok is false when there are too many.
 func lengthen(folded string, known []short) (readings []string, ok bool) {
 	if len(known) == 0 || !strings.Contains(folded, "~") {
@@ -60,7 +57,7 @@ func lengthen(folded string, known []short) (readings []string, ok bool) {
 				changed = true
 			}
 		}
-		if len(readings)*len(names) > maxLonger {
+		if len(readings)*len(names) > maxReadings {
 			return nil, false
 		}
 		next := make([]string, 0, len(readings)*len(names))

@@ -1,0 +1,120 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"syscall"
+
+	"moltisfs/internal/guardfs"
+)
+
+// Free is the guardfs.Judge that allows everything: for the looks that a Policy itself needs, and never for what an agent asks.
+type Free struct{}
+
+var _ guardfs.Judge = Free{}
+
+// Judge allows.
+func (Free) Judge(guardfs.Object, guardfs.Access) error { return nil }
+
+// Dir shows every entry.
+func (Free) Dir(string) guardfs.DirVerdict { return guardfs.DirVerdict{All: true} }
+
+// Identify makes Options.Identify of an FS, which must have been opened with Free.
+func Identify(f *guardfs.FS) func(path string) (guardfs.Identity, bool) {
+	return func(path string) (guardfs.Identity, bool) {
+		h, err := f.Resolve(path, guardfs.Look)
+		if err != nil {
+			return guardfs.Identity{}, false
+		}
+		defer h.Close() //nolint:errcheck // nothing was written through it
+		info := h.Object().Info
+		return info.ID, info.Kind != guardfs.KindAbsent
+	}
+}
+
+// deepest is how many directories a census has open at once. A tree that is deeper can't be counted.
+const deepest = 200
+
+var errDeep = errors.New("directories too deep to count")
+
+// Census makes Options.Census of an FS, which must have been opened with Free.
+func Census(f *guardfs.FS) func(root string, visit func(string, guardfs.Kind, guardfs.Identity) error) error {
+	return func(root string, visit func(string, guardfs.Kind, guardfs.Identity) error) error {
+		h, err := f.Resolve(root, guardfs.Look)
+		if gone(err) || errors.Is(err, guardfs.ErrPseudo) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("finding %s: %w", root, err)
+		}
+		defer h.Close() //nolint:errcheck // nothing was written through it
+		info := h.Object().Info
+		switch err := visit(root, info.Kind, info.ID); {
+		case err == fs.SkipDir, err == nil && info.Kind != guardfs.KindDir:
+			return nil
+		case err != nil:
+			return err
+		}
+		d, err := h.Dir()
+		if gone(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("opening %s: %w", root, err)
+		}
+		defer d.Close() //nolint:errcheck // nothing was written through it
+		return census(d, strings.TrimSuffix(root, "/"), 0, visit)
+	}
+}
+
+// census visits what is below d, whose path is dir ("" for the root).
+func census(d *guardfs.Dir, dir string, depth int, visit func(string, guardfs.Kind, guardfs.Identity) error) error {
+	if depth > deepest {
+		return fmt.Errorf("%s: %w", dir, errDeep)
+	}
+	entries, _, err := d.List(nil)
+	if err != nil {
+		return fmt.Errorf("listing %s: %w", dir, err)
+	}
+	for _, e := range entries {
+		if e.Kind == guardfs.KindSymlink || e.Kind == guardfs.KindOther {
+			continue // nobody can have their bytes
+		}
+		path := dir + "/" + e.Name
+		// The inode number of the entry would not do: under a mount it is that of what the mount hides.
+		info, err := d.Stat(e.Name)
+		if gone(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("looking at %s: %w", path, err)
+		}
+		switch err := visit(path, info.Kind, info.ID); {
+		case err == fs.SkipDir, err == nil && info.Kind != guardfs.KindDir:
+			continue
+		case err != nil:
+			return err
+		}
+		sub, err := d.OpenDir(e.Name, true)
+		if gone(err) || errors.Is(err, guardfs.ErrPseudo) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("opening %s: %w", path, err)
+		}
+		err = census(sub, path, depth+1, visit)
+		sub.Close() //nolint:errcheck // nothing was written through it
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gone reports whether nothing is there, or something else than was listed a moment ago: whoever moved it meanwhile is found by
+// the next census.
+func gone(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
+}

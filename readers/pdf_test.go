@@ -1,0 +1,176 @@
+package readers
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+const corpusDir = "../testdata/readers"
+
+func corpusFile(t testing.TB, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(corpusDir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// words are what two engines can agree on: runs of letters and digits, in one form. Ideographs are words each, because engines differ in
+// where they put blanks between them.
+func words(s string) []string {
+	s = strings.ReplaceAll(norm.NFKC.String(s), "\u00ad", "")
+	var out []string
+	from := -1
+	flush := func(to int) {
+		if from >= 0 {
+			out = append(out, strings.ToLower(s[from:to]))
+			from = -1
+		}
+	}
+	for i, r := range s {
+		switch {
+		case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana):
+			flush(i)
+			out = append(out, string(r))
+		case unicode.IsLetter(r) || unicode.IsDigit(r):
+			if from < 0 {
+				from = i
+			}
+		default:
+			flush(i)
+		}
+	}
+	flush(len(s))
+	return out
+}
+
+// recall is the part of want's n-grams that got has, as multisets.
+func recall(want, got []string, n int) float64 {
+	if len(want) < n {
+		return 1
+	}
+	have := map[string]int{}
+	for i := range max(len(got)-n+1, 0) {
+		have[strings.Join(got[i:i+n], " ")]++
+	}
+	hit := 0
+	for i := range len(want) - n + 1 {
+		g := strings.Join(want[i:i+n], " ")
+		if have[g] > 0 {
+			have[g]--
+			hit++
+		}
+	}
+	return float64(hit) / float64(len(want)-n+1)
+}
+
+// pdfWords reads all of a document, twenty pages a call.
+func pdfWords(t *testing.T, raw []byte, engine string) []string {
+	t.Helper()
+	var all strings.Builder
+	for pages := ""; ; {
+		p := readAs[*PDF](t, raw, Options{PDFEngine: engine, Pages: pages, MaxBytes: 4 << 20})
+		for _, line := range strings.Split(p.Text, "\n") {
+			if !strings.HasPrefix(line, "--- Page ") {
+				all.WriteString(line + "\n")
+			}
+		}
+		if pages = p.NextPages; pages == "" {
+			return words(strings.ReplaceAll(all.String(), "-\n", ""))
+		}
+	}
+}
+
+// readersSpec is the measure of issue "readers": agreement with pdftotext, as the mean over the corpus.
+func TestPDFWordsAgreeWithPdftotext(t *testing.T) {
+	names, err := filepath.Glob(filepath.Join(corpusDir, "pdf", "*.txt"))
+	if err != nil || len(names) < 15 {
+		t.Fatalf("%v: the corpus has %d expected texts", err, len(names))
+	}
+	for _, engine := range []struct {
+		name               string
+		words, order, each float64
+	}{{"pdfium", 0.99, 0.92, 0.95}, {"native", 0.85, 0.85, 0.60}} {
+		t.Run(engine.name, func(t *testing.T) {
+			sum1, sum2, n := 0.0, 0.0, 0.0
+			for _, name := range names {
+				if testing.Short() && strings.Contains(name, "100pages") {
+					continue
+				}
+				expected, err := os.ReadFile(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := words(strings.ReplaceAll(string(expected), "-\n", ""))
+				if len(want) == 0 {
+					continue // a scan
+				}
+				raw, err := os.ReadFile(strings.TrimSuffix(name, ".txt") + ".pdf")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if engine.name == "native" && (strings.Contains(name, "aes_256") || strings.Contains(name, "rc4_40")) {
+					var un *Unsupported
+					if _, err := readBytes(t, raw, Options{PDFEngine: "native"}); !errors.As(err, &un) {
+						t.Errorf("%s by the native engine: %v", filepath.Base(name), err)
+					}
+					n++ // counts as nothing found
+					continue
+				}
+				got := pdfWords(t, raw, engine.name)
+				r1, r2 := recall(want, got, 1), recall(want, got, 2)
+				t.Logf("%-24s words %.3f order %.3f precision %.3f", filepath.Base(name), r1, r2, recall(got, want, 1))
+				if r1 < engine.each {
+					t.Errorf("%s: word recall %.3f", filepath.Base(name), r1)
+				}
+				sum1, sum2, n = sum1+r1, sum2+r2, n+1
+			}
+			t.Logf("mean of %.0f: words %.4f order %.4f", n, sum1/n, sum2/n)
+			if sum1/n < engine.words || sum2/n < engine.order {
+				t.Errorf("mean word recall %.4f and order %.4f, want %.2f and %.2f", sum1/n, sum2/n, engine.words, engine.order)
+			}
+		})
+	}
+}
+
+// The committed texts are what pdftotext says, where there is one.
+func TestExpectedTextsArePdftotexts(t *testing.T) {
+	program, err := exec.LookPath("pdftotext")
+	if err != nil {
+		t.Skip("SKIPPED: pdftotext is not installed, so the committed texts are taken as they are")
+	}
+	names, _ := filepath.Glob(filepath.Join(corpusDir, "pdf", "*.txt"))
+	for _, name := range names {
+		out, err := exec.Command(program, "-enc", "UTF-8", strings.TrimSuffix(name, ".txt")+".pdf", "-").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		committed, _ := os.ReadFile(name)
+		// Versions differ in blanks and marks, hardly in words.
+		if r := recall(words(string(out)), words(string(committed)), 1); r < 0.99 {
+			t.Errorf("%s: only %.3f of this pdftotext's words are in the committed text", name, r)
+		}
+	}
+}
+
+func TestMeasureItself(t *testing.T) {
+	a := words("The quick-brown ﬁsh 日本 x")
+	if !slices.Equal(a, []string{"the", "quick", "brown", "fish", "日", "本", "x"}) {
+		t.Errorf("words: %q", a)
+	}
+	if r := recall(a, a[1:], 1); r != 6.0/7 {
+		t.Errorf("recall %f", r)
+	}
+	if r := recall([]string{"a", "a", "b"}, []string{"a", "b"}, 1); r != 2.0/3 {
+		t.Errorf("repeated words count once: %f", r)
+	}
+}
