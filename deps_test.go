@@ -59,11 +59,6 @@ var plan = []room{
 	{5, "cmd/moltis-fs", "config internal/approval internal/nearest internal/policy internal/serve/mcp readers tools",
 		"os os/signal path/filepath runtime/debug syscall", ""},
 
-	{4, "internal/serve/mcp", "internal/approval readers tools", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
-
-	{5, "cmd/moltis-fs", "config internal/approval internal/nearest internal/policy internal/serve/mcp readers tools",
-		"os os/signal path/filepath runtime/debug syscall", ""},
-
 	{outside, "checkpoint/checkpointtest", "checkpoint", "reflect testing", ""},
 	{outside, "tools/toolstest", "config tools", "flag net os path/filepath syscall testing", "github.com/rogpeppe/go-internal"},
 	{outside, "scripts/searchbench", "grep grep/match internal/guardfs", "flag os path/filepath runtime/debug", ""},
@@ -92,7 +87,6 @@ var fileAccess = map[string]string{
 var environment = map[string]string{
 	"cmd/moltis-fs":       "this is where it is read",
 	"checkpoint":          "Open takes a relative path",
-	"cmd/moltis-fs":       "two variables, the home directory, and relative paths on its command line",
 	"scripts/searchbench": "its arguments",
 }
 
