@@ -124,7 +124,10 @@ func (e *Engine) LastSeen(t *Target) []byte {
 
 // Hunks is the change of a target as a patch, of its text in UTF-8.
 func Hunks(t *Target) []edit.Hunk {
-	return edit.Patch(text(t.Before.Content), text(t.After.Content))
+	if t.After.Hunks == nil {
+		t.After.Hunks = edit.Patch(text(t.Before.Content), text(t.After.Content))
+	}
+	return t.After.Hunks
 }
 
 // text is content as UTF-8 for people to read, whatever its charset.

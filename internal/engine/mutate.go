@@ -6,6 +6,7 @@ import (
 	"io/fs"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/guardfs"
 )
 
@@ -65,6 +66,7 @@ type After struct {
 	Content []byte            // of a file
 	Hash    string            // of Content; filled by the chain
 	Target  string            // of a symlink
+	Hunks   []edit.Hunk       // how Before became Content, from whoever knows it already; nil: compared when wanted
 	Meta    *guardfs.Metadata // exact metadata; nil carries over what is there
 }
 
