@@ -95,7 +95,6 @@ type Suite struct {
 	loops   *loops // nil when reads are not tracked
 	readCap int64
 	logger  *slog.Logger
-	roots   string
 }
 
 // Open readies the suite. Problems of the configuration come back all at
