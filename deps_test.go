@@ -76,7 +76,7 @@ var fileAccess = map[string]string{
 	"internal/audit":   "its own log",
 	"internal/ledger":  "its own records",
 	"tools/datadir.go": "the data directory itself",
-	"cmd/moltis-fs":    "the configuration, the terminal, the program's own file",
+	"cmd/moltis-fs":    "the configuration, and the terminal",
 
 	"scripts/searchbench": "what it measures",
 	"tools/toolstest":     "trees for tests",

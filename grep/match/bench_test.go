@@ -47,7 +47,6 @@ var corpus = sync.OnceValue(func() []byte {
 type benchPattern struct {
 	name, pattern string
 	o             Options
-	held          bool // chosen after the engine was tuned
 }
 
 var benchPatterns = []benchPattern{

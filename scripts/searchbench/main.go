@@ -70,7 +70,7 @@ func run(args []string) error {
 		if err != nil {
 			return err
 		}
-		q = grep.Query{Matcher: m, Multiline: *multiline, Before: *context_, After: *context_, Limit: *limit, NonASCII: grep.NonASCII(args[0])}
+		q = grep.Query{Matcher: m, Multiline: *multiline, Before: *context_, After: *context_, Limit: *limit}
 		if *glob != "" {
 			q.Glob = []string{*glob}
 		}
