@@ -73,9 +73,7 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done) e
 	for _, s := range saved.Skipped {
 		done.Skipped = s.Why
 	}
-	for _, t := range saved.Trashed {
-		done.Trashed = append(done.Trashed, t)
-	}
+	done.Trashed = append(done.Trashed, saved.Trashed...)
 	return nil
 }
 
