@@ -51,12 +51,12 @@ var plan = []room{
 	{2, "internal/engine", "checkpoint config internal/approval internal/audit internal/edit internal/glob internal/guardfs" +
 		" internal/ledger internal/policy", "path/filepath", ""},
 
-	{3, "tools", "checkpoint config grep grep/match internal/approval internal/edit internal/engine internal/guardfs" +
+	{3, "tools", "checkpoint config grep grep/ignore grep/match internal/approval internal/edit internal/engine internal/guardfs" +
 		" internal/ledger internal/nearest internal/policy readers", "os path/filepath reflect runtime/debug syscall", "golang.org/x/text"},
 
 	{4, "internal/serve/mcp", "internal/approval readers tools", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
 
-	{5, "cmd/moltis-fs", "config internal/approval internal/nearest internal/policy internal/serve/mcp readers tools",
+	{5, "cmd/moltis-fs", "config grep/ignore internal/approval internal/nearest internal/policy internal/serve/mcp readers tools",
 		"os os/signal path/filepath runtime/debug syscall", ""},
 
 	{outside, "checkpoint/checkpointtest", "checkpoint", "reflect testing", ""},
@@ -76,7 +76,7 @@ var fileAccess = map[string]string{
 	"internal/audit":   "its own log",
 	"internal/ledger":  "its own records",
 	"tools/datadir.go": "the data directory itself",
-	"cmd/moltis-fs":    "the configuration, the terminal, the program's own file",
+	"cmd/moltis-fs":    "the configuration, and the terminal",
 
 	"scripts/searchbench": "what it measures",
 	"tools/toolstest":     "trees for tests",
