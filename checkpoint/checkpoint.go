@@ -129,6 +129,10 @@ type Change struct {
 	AfterContent []byte
 
 	Skipped string // why Content is not there, if the caller knows: SkipTooLarge, SkipExcluded, or words of its own
+
+	// Trash puts the path into the trash with the same transaction: of it Expires, Agent, Parked, Files and Identity are read, the
+	// rest follows from the Op. Without Parked the content is that of this checkpoint; if that was not stored there is no entry.
+	Trash *Trashed
 }
 
 // Why a content is not in the store.
@@ -153,7 +157,8 @@ type Op struct {
 // Saved is the answer to a Save.
 type Saved struct {
 	ID      ID
-	Skipped []Skip // content that was not stored; the change must say so to whoever asked for it
+	Skipped []Skip    // content that was not stored; the change must say so to whoever asked for it
+	Trashed []Trashed // what Change.Trash put into the trash
 }
 
 // Skip names a path whose content is not in the store, and why.
@@ -263,7 +268,7 @@ type Store interface {
 	Plan(ctx context.Context, r Restore) (*Plan, error)
 	Undo(ctx context.Context, who Scope) (*Plan, error)
 	Redo(ctx context.Context, who Scope) (*Plan, error)
-	BeginTurn(ctx context.Context, who Scope, name string) error
+	BeginTurn(ctx context.Context, who Scope, name string) (began bool, err error)
 	Known(ctx context.Context, who Scope) ([]Known, error)
 	Close() error
 }
@@ -277,6 +282,7 @@ type Filter struct {
 	AllSessions  bool
 	Turn, Tool   string
 	Kind, Label  string
+	NoReads      bool      // leave out what was kept only because it was read
 	Since, Until time.Time // inclusive, exclusive
 	Limit        int       // 20 when 0; at most 1000
 	Cursor       string    // Next of the page before

@@ -65,6 +65,17 @@ func child(name string, seed int64, dir string) error {
 	rng := rand.New(rand.NewSource(seed))
 	path := fmt.Sprintf("/w/%s-%d", name, seed)
 	b := source(10_000, seed)
+	if name == "intender" { // dies with a mark held
+		s, err := d.Save(ctx, op(edit(path, b, nil)))
+		if err != nil {
+			return err
+		}
+		if _, err := d.Intend(s.ID); err != nil {
+			return err
+		}
+		fmt.Println(s.ID)
+		select {}
+	}
 	steps := 1 << 30
 	if name == "worker" {
 		steps = 40

@@ -159,16 +159,31 @@ func (h *dbHistory) edge(ctx context.Context, who Scope, what, term string, arg 
 }
 
 func (h *dbHistory) head(ctx context.Context, path string) (*entry, error) {
-	e, err := h.scanOne(h.q.QueryRowContext(ctx, "SELECT "+opColumns+` FROM
-		(SELECT op FROM change WHERE path=(SELECT id FROM path WHERE path=?) ORDER BY op DESC) p CROSS JOIN op ON op.seq=p.op`+opJoins+
-		" WHERE op.outcome<>? ORDER BY op.seq DESC LIMIT 1", []byte(path), outcomeCode(Aborted)))
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
+	// A read says what somebody saw, not what became of the path: it only counts where there is nothing else.
+	for _, reads := range []string{"IS NOT", "IS"} {
+		e, err := h.scanOne(h.q.QueryRowContext(ctx, "SELECT "+opColumns+` FROM
+			(SELECT op FROM change WHERE path=(SELECT id FROM path WHERE path=?) ORDER BY op DESC) p CROSS JOIN op ON op.seq=p.op`+opJoins+
+			" WHERE op.outcome<>? AND op.kind "+reads+" (SELECT id FROM word WHERE s=?) ORDER BY op.seq DESC LIMIT 1",
+			[]byte(path), outcomeCode(Aborted), KindRead))
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &e, h.fillChange(ctx, e, path)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &e, h.fillChange(ctx, e, path)
+	return nil, nil
+}
+
+func (h *dbHistory) others(ctx context.Context, path string, seq int64, principal, session string) (bool, error) {
+	var n int
+	err := h.q.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM change c CROSS JOIN op ON op.seq=c.op
+		WHERE c.path=(SELECT id FROM path WHERE path=?1) AND c.op>?2 AND op.outcome<>?3
+		AND op.kind IS NOT (SELECT id FROM word WHERE s=?4)
+		AND (op.kind IS (SELECT id FROM word WHERE s=?5) OR op.session IS NOT (SELECT id FROM session WHERE principal=?6 AND name=?7)) LIMIT 1)`,
+		[]byte(path), seq, outcomeCode(Aborted), KindRead, KindExternal, principal, session).Scan(&n)
+	return n > 0, err
 }
 
 const changeQuery = `SELECT c.op, p.path, w.s, c.skipped,

@@ -62,6 +62,9 @@ func (m *Mem) Save(ctx context.Context, op Op) (Saved, error) {
 	total := m.bytes
 	for i := range op.Changes {
 		c := &op.Changes[i]
+		if c.Trash != nil {
+			return Saved{}, &BadOpError{c.Path, "this store has no trash"}
+		}
 		for _, b := range []struct {
 			hash string
 			body []byte
@@ -102,7 +105,7 @@ func (m *Mem) Save(ctx context.Context, op Op) (Saved, error) {
 		c.Changes = append(c.Changes, Recorded{Path: ch.Path, Role: ch.Role, Before: ch.Before.clone(), After: ch.After.clone(), Skipped: ch.Skipped})
 	}
 	m.ops = append(m.ops, entry{seq, undo, c})
-	return Saved{c.ID, skips}, nil
+	return Saved{ID: c.ID, Skipped: skips}, nil
 }
 
 func (s State) clone() State {
@@ -122,24 +125,25 @@ func (s State) clone() State {
 	return s
 }
 
-func (m *Mem) beginTurn(principal, session, name string) {
+func (m *Mem) beginTurn(principal, session, name string) (began bool) {
 	k := memTurn{principal, session, name}
 	if _, ok := m.turns[k]; !ok {
 		m.turns[k] = int64(len(m.ops))
+		return true
 	}
+	return false
 }
 
 // BeginTurn implements Store.
-func (m *Mem) BeginTurn(_ context.Context, who Scope, name string) error {
+func (m *Mem) BeginTurn(_ context.Context, who Scope, name string) (bool, error) {
 	if name == "" || len(name) > maxName {
-		return &BadOpError{"", "a turn needs a name of reasonable length"}
+		return false, &BadOpError{"", "a turn needs a name of reasonable length"}
 	}
 	if err := m.lock(); err != nil {
-		return err
+		return false, err
 	}
 	defer m.mu.Unlock()
-	m.beginTurn(who.Principal, who.Session, name)
-	return nil
+	return m.beginTurn(who.Principal, who.Session, name), nil
 }
 
 // Settle implements Store.
@@ -253,7 +257,7 @@ func (m *Mem) List(_ context.Context, f Filter) (Page, error) {
 
 func (f *Filter) matches(c *Checkpoint) bool {
 	if f.Turn != "" && f.Turn != c.Turn || f.Tool != "" && f.Tool != c.Tool || f.Kind != "" && f.Kind != c.Kind ||
-		f.Label != "" && f.Label != c.Label ||
+		f.Label != "" && f.Label != c.Label || f.NoReads && c.Kind == KindRead ||
 		!f.Since.IsZero() && c.Time.Before(f.Since) || !f.Until.IsZero() && !c.Time.Before(f.Until) {
 		return false
 	}
@@ -381,17 +385,33 @@ func (h memHistory) labelled(_ context.Context, who Scope, label string) (int64,
 }
 
 func (h memHistory) head(_ context.Context, path string) (*entry, error) {
-	for i := len(h.m.ops) - 1; i >= 0; i-- {
-		e := h.m.ops[i]
-		if e.c.Outcome == Aborted {
-			continue
-		}
-		for _, c := range e.c.Changes {
-			if c.Path == path {
-				e = h.copy(e)
-				return &e, nil
+	for _, reads := range []bool{false, true} {
+		for i := len(h.m.ops) - 1; i >= 0; i-- {
+			e := h.m.ops[i]
+			if e.c.Outcome == Aborted || (e.c.Kind == KindRead) != reads {
+				continue
+			}
+			for _, c := range e.c.Changes {
+				if c.Path == path {
+					e = h.copy(e)
+					return &e, nil
+				}
 			}
 		}
 	}
 	return nil, nil
+}
+
+func (h memHistory) others(_ context.Context, path string, seq int64, principal, session string) (bool, error) {
+	for _, e := range h.m.ops {
+		if e.seq <= seq || e.c.Outcome == Aborted || e.c.Kind == KindRead || e.c.Kind != KindExternal && e.c.Principal == principal && e.c.Session == session {
+			continue
+		}
+		for _, c := range e.c.Changes {
+			if c.Path == path {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }

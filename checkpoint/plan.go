@@ -64,7 +64,7 @@ type Item struct {
 	HeadBefore  State
 	HeadSettled bool
 	HeadID      ID   // "" when it belongs to another session
-	Foreign     bool // another session changed the path after the operation that is being undone
+	Foreign     bool // another session, or somebody outside as far as it was recorded, changed the path after that operation, perhaps in between
 	DropIfEmpty bool // a directory that was only made to hold something: remove it if nothing else is in it
 }
 
@@ -100,8 +100,10 @@ type history interface {
 	// sinceStart is the sequence number before the first checkpoint at or after t.
 	sinceStart(ctx context.Context, who Scope, t time.Time) (int64, error)
 	labelled(ctx context.Context, who Scope, label string) (int64, error)
-	// head finds the newest checkpoint, not aborted, that has path; nil when there is none.
+	// head finds the newest checkpoint, not aborted, that has path, a mere read only if there is no other; nil when there is none.
 	head(ctx context.Context, path string) (*entry, error)
+	// others reports whether after seq anybody but the changes of this session is recorded to have changed path.
+	others(ctx context.Context, path string, seq int64, principal, session string) (bool, error)
 }
 
 func makePlan(ctx context.Context, h history, r Restore) (*Plan, error) {
@@ -166,12 +168,12 @@ func makePlan(ctx context.Context, h history, r Restore) (*Plan, error) {
 
 // fill turns operations (oldest first) into items: for each path the first pre-state counts.
 func (p *Plan) fill(ctx context.Context, h history, ops []entry, only []string) error {
-	type last struct {
+	type first struct {
 		seq                int64
 		principal, session string
 	}
 	at := map[string]int{}
-	lasts := map[string]last{}
+	firsts := map[string]first{}
 	for _, e := range ops {
 		touched := false
 		for _, c := range e.c.Changes {
@@ -179,12 +181,12 @@ func (p *Plan) fill(ctx context.Context, h history, ops []entry, only []string) 
 				continue
 			}
 			touched = true
-			lasts[c.Path] = last{e.seq, e.c.Principal, e.c.Session}
 			if i, ok := at[c.Path]; ok {
 				p.Items[i].Base, p.Items[i].BaseStored = c.After, c.AfterStored
 				continue
 			}
 			at[c.Path] = len(p.Items)
+			firsts[c.Path] = first{e.seq, e.c.Principal, e.c.Session}
 			p.Items = append(p.Items, Item{
 				Path: c.Path, Role: c.Role, Want: c.Before, Stored: c.Stored, Missing: c.Skipped,
 				Base: c.After, BaseStored: c.AfterStored,
@@ -210,9 +212,11 @@ func (p *Plan) fill(ctx context.Context, h history, ops []entry, only []string) 
 			it.Head, it.HeadBefore, it.HeadSettled = it.Want, it.Want, true
 			continue
 		}
-		l := lasts[it.Path]
-		it.Foreign = hd.c.Principal != l.principal || hd.c.Session != l.session
-		if !it.Foreign {
+		f := firsts[it.Path]
+		if it.Foreign, err = h.others(ctx, it.Path, f.seq, f.principal, f.session); err != nil {
+			return err
+		}
+		if hd.c.Principal == f.principal && hd.c.Session == f.session {
 			it.HeadID = idOf(hd.seq)
 		}
 		it.HeadSettled = hd.c.Outcome != Presumed

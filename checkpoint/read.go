@@ -217,6 +217,9 @@ func (h *dbHistory) list(ctx context.Context, f Filter) (Page, error) {
 	if f.Kind != "" {
 		w.and("op.kind = (SELECT id FROM word WHERE s=?)", f.Kind)
 	}
+	if f.NoReads {
+		w.and("op.kind IS NOT (SELECT id FROM word WHERE s=?)", KindRead)
+	}
 	if f.Label != "" {
 		w.and("op.label = ?", f.Label)
 	}

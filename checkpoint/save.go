@@ -44,7 +44,7 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 		}
 		s.remember()
 		d.keep.saved(s.bytes)
-		return Saved{idOf(s.seq), append(skips, s.missing...)}, nil
+		return Saved{idOf(s.seq), append(skips, s.missing...), s.trashed}, nil
 	}
 }
 
@@ -60,6 +60,7 @@ type save struct {
 	seq           int64
 	bytes         int64
 	missing       []Skip
+	trashed       []Trashed
 }
 
 // part is one content of an Op on its way into the store.
@@ -184,7 +185,7 @@ func (s *save) write(ctx context.Context, c *committer) error {
 		restoreOf, _ = op.RestoreOf.seq()
 	}
 	ids := map[string]int64{}
-	s.missing = nil
+	s.missing, s.trashed = nil, nil
 	s.unused = s.unused[:0]
 	for i := range s.parts {
 		p := &s.parts[i]
@@ -204,7 +205,40 @@ func (s *save) write(ctx context.Context, c *committer) error {
 			return err
 		}
 	}
+	return s.writeTrash(ctx, c)
+}
+
+// writeTrash makes the entries of what this operation puts into the trash.
+func (s *save) writeTrash(ctx context.Context, c *committer) error {
+	for i := range s.op.Changes {
+		ch := &s.op.Changes[i]
+		if ch.Trash == nil {
+			continue
+		}
+		if ch.Trash.Parked == "" && (ch.Skipped != "" || s.isMissing(ch.Path)) {
+			continue // there would be nothing to bring back
+		}
+		t := *ch.Trash
+		t.Principal, t.Session, t.Path, t.Checkpoint = s.op.Principal, s.op.Session, ch.Path, idOf(s.seq)
+		t.Kind, t.Size, t.Deleted = ch.Before.Kind, max(t.Size, ch.Before.Size), s.op.Time
+		if err := t.complete(); err != nil {
+			return err
+		}
+		if err := c.putTrash(ctx, &t, s.seq); err != nil {
+			return err
+		}
+		s.trashed = append(s.trashed, t)
+	}
 	return nil
+}
+
+func (s *save) isMissing(path string) bool {
+	for _, m := range s.missing {
+		if m.Path == path {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *save) writePart(ctx context.Context, c *committer, p *part) error {
@@ -399,7 +433,24 @@ func (d *DB) Settle(ctx context.Context, id ID, o Outcome) error {
 	default:
 		return &BadOpError{"", fmt.Sprintf("%q is no outcome", o)}
 	}
-	return d.update(ctx, "settling checkpoint", "UPDATE op SET outcome=? WHERE seq=?", outcomeCode(o), seq)
+	err = d.com.do(ctx, func(ctx context.Context, c *committer) error {
+		var n int64
+		if err := c.row(ctx, "SELECT seq FROM op WHERE seq=?", seq).Scan(&n); errors.Is(err, sql.ErrNoRows) {
+			return ErrNotFound
+		} else if err != nil {
+			return err
+		}
+		if o == Aborted { // then it put nothing into the trash either
+			if err := c.exec(ctx, "UPDATE trash SET phase=3 WHERE op=? AND phase<>3", seq); err != nil {
+				return err
+			}
+		}
+		return c.exec(ctx, "UPDATE op SET outcome=? WHERE seq=?", outcomeCode(o), seq)
+	})
+	if err != nil {
+		return fmt.Errorf("settling checkpoint: %w", err)
+	}
+	return nil
 }
 
 // update runs one statement that must change a row.
@@ -425,26 +476,37 @@ func (d *DB) update(ctx context.Context, doing, q string, args ...any) error {
 }
 
 // BeginTurn marks the beginning of a turn: everything that the session saves from here on belongs to it or to a later
-// one. Beginning a turn again changes nothing.
-func (d *DB) BeginTurn(ctx context.Context, who Scope, name string) error {
+// one. Beginning a turn again changes nothing; began says whether this call was the one.
+func (d *DB) BeginTurn(ctx context.Context, who Scope, name string) (began bool, err error) {
 	if err := d.enter(); err != nil {
-		return err
+		return false, err
 	}
 	defer d.active.Done()
 	if name == "" || len(name) > maxName {
-		return &BadOpError{"", "a turn needs a name of reasonable length"}
+		return false, &BadOpError{"", "a turn needs a name of reasonable length"}
 	}
-	err := d.com.do(ctx, func(ctx context.Context, c *committer) error {
+	var n int
+	err = d.r.QueryRowContext(ctx, "SELECT count(*) FROM turn WHERE name=? AND session=(SELECT id FROM session WHERE principal=? AND name=?)",
+		name, who.Principal, who.Session).Scan(&n)
+	if err == nil && n > 0 {
+		return false, nil // a process for every call asks for every call: no transaction for that
+	}
+	err = d.com.do(ctx, func(ctx context.Context, c *committer) error {
 		s, err := c.session(ctx, who.Principal, who.Session)
-		if err == nil {
-			_, err = c.turn(ctx, s, name)
+		if err != nil {
+			return err
 		}
+		if err := c.row(ctx, "SELECT count(*) FROM turn WHERE session=? AND name=?", s, name).Scan(&n); err != nil {
+			return err
+		}
+		began = n == 0
+		_, err = c.turn(ctx, s, name)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("beginning turn: %w", err)
+		return false, fmt.Errorf("beginning turn: %w", err)
 	}
-	return nil
+	return began, nil
 }
 
 // Pin protects a checkpoint from retention; Unpin takes that back.

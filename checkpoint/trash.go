@@ -64,22 +64,8 @@ func (d *DB) TrashPut(ctx context.Context, t Trashed) (Trashed, error) {
 	if t.Deleted.IsZero() {
 		t.Deleted = d.o.Now()
 	}
-	if t.Expires.IsZero() {
-		t.Expires = t.Deleted.Add(TrashOfUsers)
-		if t.Agent {
-			t.Expires = t.Deleted.Add(TrashOfAgents)
-		}
-	}
-	for _, p := range []string{t.Path, t.Parked} {
-		if p != "" && (!rooted(p) || len(p) > maxPath || strings.IndexByte(p, 0) >= 0) {
-			return t, &BadOpError{p, "path is not absolute, too long or has a NUL byte"}
-		}
-	}
-	if _, ok := kindCode(t.Kind); !ok || t.Kind == Absent || t.Kind == "" || t.Path == "" || t.Size < 0 || t.Files < 0 {
-		return t, &BadOpError{t.Path, "a trash entry needs a path, a kind and true sizes"}
-	}
-	if y := t.Expires.Year(); timeNs(t.Deleted) == nil || y <= oldestYear || y >= youngestYear {
-		return t, &BadOpError{t.Path, "the time is out of range"}
+	if err := t.complete(); err != nil {
+		return t, err
 	}
 	var op any
 	if t.Checkpoint != "" {
@@ -91,24 +77,51 @@ func (d *DB) TrashPut(ctx context.Context, t Trashed) (Trashed, error) {
 	} else if t.Parked == "" {
 		return t, &BadOpError{t.Path, "a trash entry needs a payload: parked, or in a checkpoint"}
 	}
+	err := d.com.do(ctx, func(ctx context.Context, c *committer) error { return c.putTrash(ctx, &t, op) })
+	if err != nil {
+		return t, fmt.Errorf("recording trash: %w", err)
+	}
+	return t, nil
+}
+
+// complete fills in what follows from the rest, and refuses what contradicts itself.
+func (t *Trashed) complete() error {
+	if t.Expires.IsZero() {
+		t.Expires = t.Deleted.Add(TrashOfUsers)
+		if t.Agent {
+			t.Expires = t.Deleted.Add(TrashOfAgents)
+		}
+	}
+	for _, p := range []string{t.Path, t.Parked} {
+		if p != "" && (!rooted(p) || len(p) > maxPath || strings.IndexByte(p, 0) >= 0) {
+			return &BadOpError{p, "path is not absolute, too long or has a NUL byte"}
+		}
+	}
+	if _, ok := kindCode(t.Kind); !ok || t.Kind == Absent || t.Kind == "" || t.Path == "" || t.Size < 0 || t.Files < 0 {
+		return &BadOpError{t.Path, "a trash entry needs a path, a kind and true sizes"}
+	}
+	if y := t.Expires.Year(); timeNs(t.Deleted) == nil || y <= oldestYear || y >= youngestYear {
+		return &BadOpError{t.Path, "the time is out of range"}
+	}
+	return nil
+}
+
+// putTrash writes the row of an entry that is complete. op is a sequence number, or nil.
+func (c *committer) putTrash(ctx context.Context, t *Trashed, op any) error {
 	t.Phase = Parked
 	if t.Parked != "" {
 		t.Phase = Parking
 	}
-	err := d.com.do(ctx, func(ctx context.Context, c *committer) error {
-		// Ids are never used twice: the newest row stays when it is dropped (see TrashDrop).
-		id, err := c.insert(ctx, `INSERT INTO trash(ts, expires, principal, session, path, parked, op, phase, kind, size, files, ident)
-			VALUES(?,?,?,?,?,?,?,?,?,?,?,?)`, t.Deleted.UnixNano(), t.Expires.UnixNano(), t.Principal, t.Session, []byte(t.Path),
-			[]byte(t.Parked), op, phaseCode(t.Phase), string(t.Kind), t.Size, t.Files, t.Identity)
-		t.ID = TrashID(makeID(trashPrefix, id))
-		return err
-	})
+	// Ids are never used twice: the newest row stays when it is dropped (see TrashDrop).
+	id, err := c.insert(ctx, `INSERT INTO trash(ts, expires, principal, session, path, parked, op, phase, kind, size, files, ident)
+		VALUES(?,?,?,?,?,?,?,?,?,?,?,?)`, t.Deleted.UnixNano(), t.Expires.UnixNano(), t.Principal, t.Session, []byte(t.Path),
+		[]byte(t.Parked), op, phaseCode(t.Phase), string(t.Kind), t.Size, t.Files, t.Identity)
 	if err != nil {
-		return t, fmt.Errorf("recording trash: %w", err)
+		return err
 	}
-	t.Agent = false
+	t.ID, t.Agent = TrashID(makeID(trashPrefix, id)), false
 	t.Deleted, t.Expires = time.Unix(0, t.Deleted.UnixNano()), time.Unix(0, t.Expires.UnixNano())
-	return t, nil
+	return nil
 }
 
 func phaseCode(p Phase) int {

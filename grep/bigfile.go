@@ -64,7 +64,7 @@ func (f *bigFile) segment(w *worker, st *state, i int) {
 	content := f.q.Mode == Content
 	starts := 0
 	err := f.rangeOf(w, st, i, i+1, func(c chunk) bool {
-		if f.q.NonASCII && c.piece == pieceNone && !validSoFar(c.b[c.from:], c.last) {
+		if f.nonASCII && c.piece == pieceNone && !validSoFar(c.b[c.from:], c.last) {
 			f.legacy.Store(true)
 			return false
 		}

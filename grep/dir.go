@@ -30,6 +30,7 @@ type Info struct {
 	ModTime    time.Time
 	ChangeTime time.Time // zero where unknown
 	Ino        uint64    // 0 where unknown
+	Links      uint64    // names of the object; 0 where unknown
 }
 
 // Dir is a directory handle. Every method works relative to the handle, and names are single components.

@@ -75,7 +75,7 @@ func sniffUTF16(head []byte) content {
 	if nul[0] > nul[1] {
 		kind, at = isUTF16BE, 0
 	}
-	if pairs < 2 || nul[at] < pairs/2 || nul[1-at] > 0 {
+	if pairs < 2 || nul[at]*4 < pairs*3 || nul[1-at] > 0 {
 		return isBinary
 	}
 	for i := 0; i+1 < len(head); i += 2 {

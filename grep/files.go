@@ -38,7 +38,7 @@ func Files(ctx context.Context, w Walk, q GlobQuery) (*FilesResult, error) {
 	for i := range l.found {
 		l.found[i].newest.k = window(q.Offset, q.Limit)
 	}
-	skipped := walk(ctx, w, l, nil)
+	skipped, _ := walk(ctx, w, l, nil)
 	res := &FilesResult{Root: root, Skipped: skipped}
 	if res.Partial, err = ended(ctx); err != nil {
 		return nil, err

@@ -107,18 +107,30 @@ func typeGlobs(name string) ([]string, bool) {
 	return strings.Split(line, ", "), true
 }
 
-// nearest gives up to three names: those whose globs a model may have meant by an extension first, then by edit distance.
+// spoken are languages and shells by names that are no types of ripgrep's, nor near one.
+var spoken = map[string]string{
+	"bash": "sh", "c#": "csharp", "c++": "cpp", "golang": "go", "javascript": "js", "javascriptreact": "js", "jsx": "js", "node": "js",
+	"plaintext": "txt", "python3": "py", "shell": "sh", "text": "txt", "tsx": "ts", "typescriptreact": "ts", "visualbasic": "vb", "zsh": "sh",
+}
+
+// nearest gives three names: the type that people call so, those with such an extension, those that begin the name or that it
+// begins, the longest first, then the rest by edit distance.
 func nearest(name string, names []string) []string {
-	byExt := func(n string) int {
+	rank := func(n string) int {
 		globs, _ := typeGlobs(n)
-		if slices.Contains(globs, "*."+name) {
+		switch {
+		case spoken[name] == n:
 			return 0
+		case slices.Contains(globs, "*."+name):
+			return 1
+		case len(n) > 1 && strings.HasPrefix(name, n), strings.HasPrefix(n, name):
+			return 1000 - min(len(n), len(name))
 		}
-		return 1
+		return 1000 + distance(name, n)
 	}
 	names = slices.Clone(names)
 	slices.SortStableFunc(names, func(a, b string) int {
-		return cmp.Or(cmp.Compare(byExt(a), byExt(b)), cmp.Compare(distance(name, a), distance(name, b)))
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(distance(name, a), distance(name, b)))
 	})
 	return names[:3]
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"strconv"
 	"sync"
 
 	"moltisfs/internal/guardfs"
@@ -15,6 +16,47 @@ func Guarded(d *guardfs.Dir) Dir { return &guardedDir{d, new(sync.Pool)} }
 // GuardedFile makes a File of an open guarded file. Closing it closes f.
 func GuardedFile(f *guardfs.File) File { return guardedFile{f} }
 
+// GuardedWatch is IndexOptions.Watch for trees in fs.
+func GuardedWatch(fs *guardfs.FS) func() (Watcher, error) {
+	return func() (Watcher, error) {
+		w, err := fs.NewWatcher()
+		if err != nil {
+			return nil, err
+		}
+		return guardedWatcher{w}, nil
+	}
+}
+
+// GuardedOpen is IndexOptions.Open for trees in fs.
+func GuardedOpen(fs *guardfs.FS) func(root string) (Dir, error) {
+	return func(root string) (Dir, error) {
+		h, err := fs.Resolve(root, guardfs.Read)
+		if err != nil {
+			return nil, guardedErr(err)
+		}
+		defer h.Close() //nolint:errcheck // nothing was written through it
+		d, err := h.Dir()
+		if err != nil {
+			return nil, guardedErr(err)
+		}
+		return Guarded(d), nil
+	}
+}
+
+type guardedWatcher struct{ *guardfs.Watcher }
+
+func (g guardedWatcher) Watch(d Dir) (int, error) {
+	own, ok := d.(*guardedDir)
+	if !ok {
+		return 0, guardfs.ErrUnwatchable
+	}
+	return g.Watcher.Watch(own.d)
+}
+
+func (g guardedWatcher) Events(fn func(Event)) error {
+	return g.Watcher.Events(func(e guardfs.Event) { fn(Event(e)) })
+}
+
 // guardedDir lends its listings the memory of earlier ones in the same tree.
 type guardedDir struct {
 	d       *guardfs.Dir
@@ -25,6 +67,14 @@ type guardedDir struct {
 type guardedFile struct{ f *guardfs.File }
 
 func (g *guardedDir) True() string { return g.d.True() }
+func (g *guardedDir) Info() Info   { return guardedInfo(g.d.Info()) }
+
+// Identity tells directories apart that took the same name one after the other.
+func (g *guardedDir) Identity() string {
+	id := g.d.Info().ID
+	return id.String() + ":" + strconv.FormatInt(id.Birth, 10)
+}
+
 func (g *guardedDir) Close() error { return g.d.Close() }
 
 func (g *guardedDir) List(buf []Entry) ([]Entry, int, error) {
@@ -96,7 +146,7 @@ func guardedKind(k guardfs.Kind) Kind {
 }
 
 func guardedInfo(i guardfs.Info) Info {
-	return Info{Kind: guardedKind(i.Kind), Size: i.Size, ModTime: i.ModTime, ChangeTime: i.ChangeTime, Ino: i.ID.Ino}
+	return Info{Kind: guardedKind(i.Kind), Size: i.Size, ModTime: i.ModTime, ChangeTime: i.ChangeTime, Ino: i.ID.Ino, Links: i.Links}
 }
 
 // deniedError marks a judge's refusal, which guardfs hands through unchanged.

@@ -1,4 +1,403 @@
 package grep
 
-// Index is reserved.
-type Index struct{}
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+)
+
+// IndexOptions say how an Index sees the trees that it remembers. Open and Watch are required; without them, or where Watch
+// fails, nothing is ever indexed and every search is a plain one.
+type IndexOptions struct {
+	// Open opens a directory by its canonical name, under the policy that the searches are made under: an Index serves one
+	// policy. What it gives must be Located.
+	Open  func(root string) (Dir, error)
+	Watch func() (Watcher, error)
+
+	MinFiles int           // trees with fewer files are not indexed; 0: 10,000
+	MaxBytes int64         // of memory for all trees; 0: 256 MiB
+	Sweep    time.Duration // how long a tree is trusted before it is verified by stat again; 0: a minute
+}
+
+// Watcher tells what changed in directories since it was asked last. It MUST NOT miss a change that was complete before Events
+// was called, but for those that the kernel does not report: they are found by the next sweep.
+type Watcher interface {
+	// Watch begins to watch the entries of d. The number is the same for the same directory.
+	Watch(d Dir) (id int, err error)
+	Unwatch(id int)
+	Events(fn func(Event)) error
+	Close() error
+}
+
+// Event is one change.
+type Event struct {
+	Watch int
+	Name  string // of the entry; "" when it is the directory itself
+	Names bool   // a name came, went, or means another object
+	Gone  bool   // the directory itself went or was renamed
+	Lost  bool   // events were dropped
+}
+
+// Located is a Dir that can be told from another one of the same name.
+type Located interface {
+	Dir
+	Identity() string // of the directory, as long as it lives
+	Info() Info       // when it was opened
+}
+
+const (
+	defaultMinFiles   = 10_000
+	defaultIndexBytes = 256 << 20
+	defaultSweep      = time.Minute
+	searchesBefore    = 2 // a tree is indexed once it has been searched so often
+)
+
+// Index remembers which three-byte sequences stand in each file of the trees that are searched again and again, and so which
+// files a pattern with a literal in it need not be looked for in. Results are those of a search without it.
+//
+// A tree is indexed in the background, by half of the processors, once it was searched twice and holds MinFiles files. Before it
+// is used, everything that a Watcher has reported is looked at again, rule files above the tree are read again, and where the
+// last look is older than Sweep every file and directory is verified by stat. Files with a second name, and files that were
+// written to since, are verified by stat each time: their content can change without a report.
+// What remains is a store through a memory mapping that was made before the index was: it is found by the sweep.
+//
+// An Index is safe for concurrent use. Close it when it is not needed any more.
+type Index struct {
+	o      IndexOptions
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // builds
+
+	mu      sync.Mutex
+	slots   map[treeKey]*slot
+	clock   int64 // counts uses
+	watcher Watcher
+	watches map[int][]*indexDir
+	closed  bool
+	off     bool // no watcher to be had
+	lost    int  // counts the times that events were dropped
+}
+
+// treeKey is what the shape of a tree depends on.
+type treeKey struct {
+	root, excludes string
+	noIgnore       bool
+	fold           int8 // Walk.IgnoreCase: -1 unset
+}
+
+type treeState uint8
+
+const (
+	treeSeen     treeState = iota // searched, not indexed
+	treeBuilding                  // by a goroutine, to which it belongs
+	treeReady
+	treeRefused // too large, or it cannot be watched
+)
+
+// slot is what is known of a tree by its key. Index.mu guards it.
+type slot struct {
+	key      treeKey
+	state    treeState
+	searches int
+	used     int64 // Index.clock
+	tree     *indexTree
+}
+
+// NewIndex makes an empty index.
+func NewIndex(o IndexOptions) *Index {
+	if o.MinFiles <= 0 {
+		o.MinFiles = defaultMinFiles
+	}
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = defaultIndexBytes
+	}
+	if o.Sweep <= 0 {
+		o.Sweep = defaultSweep
+	}
+	x := &Index{o: o, slots: map[treeKey]*slot{}, watches: map[int][]*indexDir{}, off: o.Open == nil || o.Watch == nil}
+	x.ctx, x.cancel = context.WithCancel(context.Background())
+	return x
+}
+
+// Close forgets everything and ends the builds that are under way. A search that still uses x goes on as a plain one.
+func (x *Index) Close() error {
+	x.mu.Lock()
+	x.closed = true
+	x.mu.Unlock()
+	x.cancel()
+	x.wg.Wait()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.slots, x.watches = nil, nil
+	w := x.watcher
+	if x.watcher = nil; w == nil {
+		return nil
+	}
+	return w.Close()
+}
+
+func keyOf(w *Walk) treeKey {
+	k := treeKey{root: w.Dir.True(), noIgnore: w.NoIgnore, fold: -1}
+	if !w.NoIgnore {
+		k.excludes = string(w.Excludes)
+		if w.IgnoreCase != nil {
+			k.fold = 0
+			if *w.IgnoreCase {
+				k.fold = 1
+			}
+		}
+	}
+	return k
+}
+
+// walk gives the walk that a key stands for.
+func (k treeKey) walk(d Dir) Walk {
+	w := Walk{Dir: d, NoIgnore: k.noIgnore, Excludes: []byte(k.excludes)}
+	if k.fold >= 0 {
+		fold := k.fold == 1
+		w.IgnoreCase = &fold
+	}
+	return w
+}
+
+// searched learns that w was searched without the index and showed so many files.
+func (x *Index) searched(w *Walk, files int) {
+	if x == nil || w.CrossMounts || files < x.o.MinFiles {
+		return
+	}
+	if _, ok := w.Dir.(Located); !ok {
+		return
+	}
+	key := keyOf(w)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed || x.off {
+		return
+	}
+	t := x.slots[key]
+	if t == nil {
+		t = &slot{key: key}
+		x.slots[key] = t
+		x.forgetSeen()
+	}
+	x.clock++
+	t.used = x.clock
+	if t.searches++; t.state == treeSeen && t.searches >= searchesBefore {
+		x.start(t)
+	}
+}
+
+// forgetSeen keeps the list of trees that are only counted short.
+func (x *Index) forgetSeen() {
+	const most = 256
+	if len(x.slots) <= most {
+		return
+	}
+	var oldest *slot
+	for _, t := range x.slots {
+		if (t.state == treeSeen || t.state == treeRefused) && (oldest == nil || t.used < oldest.used) {
+			oldest = t
+		}
+	}
+	if oldest != nil {
+		delete(x.slots, oldest.key)
+	}
+}
+
+// start builds the tree of t in the background, with what its last one knows of files that did not change. x.mu is held.
+func (x *Index) start(t *slot) {
+	if x.closed {
+		return
+	}
+	if x.watcher == nil {
+		w, err := x.o.Watch()
+		if err != nil {
+			x.off = true
+			return
+		}
+		x.watcher = w
+	}
+	t.state = treeBuilding
+	old := t.tree
+	x.wg.Go(func() {
+		tree, err := x.build(t.key, old)
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		if x.closed || x.slots[t.key] != t {
+			return
+		}
+		if old != nil {
+			x.unwatchTree(old)
+		}
+		switch {
+		case err == nil:
+			t.tree, t.state = tree, treeReady
+			x.makeRoom(t)
+		case errors.Is(err, errVanished):
+			delete(x.slots, t.key)
+			x.unwatchTree(tree)
+		default:
+			t.tree, t.state = nil, treeRefused
+			x.unwatchTree(tree)
+		}
+	})
+}
+
+// again builds the tree of t anew: too much is unknown, or its rules changed.
+func (x *Index) again(t *indexTree) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if s := x.slots[t.key]; s != nil && s.tree == t && s.state == treeReady {
+		x.start(s)
+	}
+}
+
+// drop forgets a tree that is not what it was.
+func (x *Index) drop(t *indexTree) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if s := x.slots[t.key]; s != nil && s.tree == t {
+		delete(x.slots, t.key)
+		x.unwatchTree(t)
+	}
+}
+
+// makeRoom forgets the trees that were used least recently until all fit.
+func (x *Index) makeRoom(keep *slot) {
+	for {
+		var sum int64
+		var oldest *slot
+		for _, t := range x.slots {
+			if t.state != treeReady {
+				continue
+			}
+			sum += t.tree.bytes.Load()
+			if t != keep && (oldest == nil || t.used < oldest.used) {
+				oldest = t
+			}
+		}
+		if sum <= x.o.MaxBytes || oldest == nil {
+			return
+		}
+		delete(x.slots, oldest.key)
+		x.unwatchTree(oldest.tree)
+	}
+}
+
+// unwatchTree ends the watches of a tree. x.mu is held.
+func (x *Index) unwatchTree(t *indexTree) {
+	for id, dirs := range x.watches {
+		n := len(dirs)
+		if dirs = slices.DeleteFunc(dirs, func(d *indexDir) bool { return d.tree == t }); len(dirs) < n {
+			x.setWatch(id, dirs)
+		}
+	}
+}
+
+// setWatch notes who is to hear of a watch, and ends it when nobody is.
+func (x *Index) setWatch(id int, dirs []*indexDir) {
+	if len(dirs) > 0 {
+		x.watches[id] = dirs
+		return
+	}
+	delete(x.watches, id)
+	if x.watcher != nil {
+		x.watcher.Unwatch(id)
+	}
+}
+
+// watch begins to watch a directory for d.
+func (x *Index) watch(d *indexDir, h Dir) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.watcher == nil {
+		return errVanished
+	}
+	id, err := x.watcher.Watch(h)
+	if err != nil {
+		return err
+	}
+	d.watch = id
+	x.watches[id] = append(x.watches[id], d)
+	return nil
+}
+
+func (x *Index) unwatch(d *indexDir) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if d.watch != 0 && x.watches != nil {
+		x.setWatch(d.watch, slices.DeleteFunc(x.watches[d.watch], func(o *indexDir) bool { return o == d }))
+		d.watch = 0
+	}
+}
+
+// drain hands what was reported to the directories it concerns.
+func (x *Index) drain() error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.watcher == nil {
+		return errVanished
+	}
+	return x.watcher.Events(func(e Event) {
+		if e.Lost {
+			x.lost++
+			return
+		}
+		for _, d := range x.watches[e.Watch] {
+			d.mark(e)
+		}
+	})
+}
+
+// use gives the job that searches w by the index, nil when there is no index for it, or none that would help.
+func (x *Index) use(w *Walk, s *search) func(*worker) {
+	if x == nil || w.CrossMounts {
+		return nil
+	}
+	root, ok := w.Dir.(Located)
+	if !ok {
+		return nil
+	}
+	ask := newTrigramQuery(s.q.Matcher.RequiredLiterals())
+	if ask == nil {
+		return nil
+	}
+	t := x.ready(keyOf(w))
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	if !t.fresh(root) {
+		t.mu.Unlock()
+		return nil
+	}
+	return func(p *worker) { t.search(p, s, ask) }
+}
+
+// ready gives the tree of a key when it can be used.
+func (x *Index) ready(k treeKey) *indexTree {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	t := x.slots[k]
+	if t == nil || t.state != treeReady || x.closed {
+		return nil
+	}
+	x.clock++
+	t.used = x.clock
+	return t.tree
+}
+
+// errVanished: the tree is not there any more, or the index is closed.
+var errVanished = errors.New("the tree vanished")
+
+// errRules: other rules hold now than those that the tree was listed by.
+var errRules = errors.New("the ignore rules changed")
+
+// errTooLarge: the index of the tree would not fit.
+var errTooLarge = errors.New("the index would be too large")
+
+// builders is how many goroutines read files for an index.
+func builders() int { return min(max(1, runtime.GOMAXPROCS(0)/2), 8) }

@@ -36,7 +36,7 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 				}
 			}
 			b := x.buf[:x.n]
-			if t.q.NonASCII && !t.bytes && !validSoFar(b, eof) && mostlyLegacy(b) && x.at == 0 && x.n > n {
+			if t.nonASCII && !t.bytes && !validSoFar(b, eof) && mostlyLegacy(b) && x.at == 0 && x.n > n {
 				legacy = append(legacy, sample(b)...)
 				return nil
 			}

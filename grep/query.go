@@ -22,10 +22,6 @@ type Query struct {
 	Mode      Mode
 	Multiline bool // Matcher was compiled so: a match may span lines
 
-	// NonASCII says that the pattern names characters outside ASCII, so that a file which is not UTF-8 has to be
-	// decoded to find them. NonASCII(pattern) tells; Search adds what the Matcher's literals show.
-	NonASCII bool
-
 	Glob []string // lists of globs, at least one of which a file must match; "!" excludes
 	Type []string // file types by ripgrep's names, one of which a file must be of
 
@@ -36,8 +32,11 @@ type Query struct {
 	Offset int // rows or files to skip
 
 	MaxColumns   int   // bytes of a line that a row shows; 0: 500
-	MaxFileBytes int64 // larger files are skipped, and counted; 0: no limit
-	Index        *Index
+	MaxFileBytes int64 // larger files are skipped, and counted, Walk.File excepted; 0: no limit
+
+	// Index, when it is set, learns which trees are searched often, and then says which files can hold a match. It changes
+	// nothing in the result but Indexed.
+	Index *Index
 }
 
 const (
@@ -64,23 +63,6 @@ func (q *Query) check() error {
 		q.Before, q.After = 0, 0
 	}
 	return nil
-}
-
-// NonASCII says whether a pattern names characters outside ASCII, as they stand or escaped.
-func NonASCII(pattern string) bool {
-	for i := 0; i < len(pattern); i++ {
-		if pattern[i] >= 0x80 {
-			return true
-		}
-		if pattern[i] == '\\' && i+1 < len(pattern) {
-			i++
-			switch pattern[i] {
-			case 'x', 'u', 'U', 'p', 'P':
-				return true
-			}
-		}
-	}
-	return false
 }
 
 func clamp(n int) int { return min(max(n, 0), maxContext) }

@@ -34,7 +34,7 @@ type Totals struct {
 	Lines   int // matching lines; not counted in FilesWithMatches
 	Matches int // occurrences; counted in Count and with OnlyMatching
 	Rows    int // of Content, context included
-	Scanned int // files whose content was looked at
+	Scanned int // files whose content was looked at, now or when the index was made
 }
 
 // Result is the answer to a Query.
@@ -77,6 +77,7 @@ type Skipped struct {
 	Encoding   int // files in no encoding that could be told: searched as bytes
 	Rules      int // ignore files that could not be read, so that their rules did not hold
 	Backtrack  int // files given up by the backtracking engine's time limit
+	Deadline   int // files and directories that the deadline came before, or in the middle of
 }
 
 func (s *Skipped) add(t *Skipped) {
@@ -94,33 +95,35 @@ func (s *Skipped) add(t *Skipped) {
 	s.Encoding += t.Encoding
 	s.Rules += t.Rules
 	s.Backtrack += t.Backtrack
+	s.Deadline += t.Deadline
 }
 
 // Note is one reason of Skipped.
 type Note struct {
 	Reason string // a word, as the fields are called, in lower case
 	Count  int
-	How    string // how to have them included; "" when there is no way
+	How    string // how to have them included, at most 60 characters; "" when there is no way
 }
 
 // Notes lists the reasons that occurred, in a fixed order.
 func (s Skipped) Notes() []Note {
 	var out []Note
 	for _, n := range []Note{
-		{"ignored", s.Ignored, "files and directories under an ignore rule; give one as the path to search it"},
-		{"binary", s.Binary, "files with NUL bytes"},
-		{"unreadable", s.Unreadable, "files and directories that could not be read"},
-		{"denied", s.Denied, "entries that policy hides"},
-		{"encoding", s.Encoding, "files of an unknown encoding, searched as bytes: search for an ASCII part of the text"},
-		{"too_large", s.TooLarge, "files over the size limit; give one as the path to search it"},
-		{"long_lines", s.LongLines, "files searched in pieces: a very long match may be missing"},
-		{"backtracking", s.Backtrack, "files given up by the backtracking engine; a pattern without look-around has no time limit"},
-		{"rules", s.Rules, "ignore files that could not be read: more may be listed than git would"},
-		{"links", s.Links, "symbolic links, which are not followed; give the target as the path"},
-		{"mounts", s.Mounts, "directories on other mounts; give one as the path to search it"},
-		{"special", s.Special, "fifos, sockets and devices"},
-		{"deep", s.Deep, "directories below the depth limit; give one as the path to search it"},
-		{"vcs", s.VCS, "version control directories; give one as the path to search it"},
+		{"deadline", s.Deadline, "search a smaller part"},
+		{"ignored", s.Ignored, "give one as path to search it"},
+		{"binary", s.Binary, ""},
+		{"unreadable", s.Unreadable, ""},
+		{"denied", s.Denied, ""},
+		{"encoding", s.Encoding, "unknown: search for an ASCII part of the text"},
+		{"too_large", s.TooLarge, "give one as path to search it"},
+		{"long_lines", s.LongLines, "searched in pieces; a very long match may be missing"},
+		{"backtracking", s.Backtrack, "took too long; drop look-around and back-references"},
+		{"rules", s.Rules, "unreadable ignore files; more may be listed than git would"},
+		{"links", s.Links, "give the target as path"},
+		{"mounts", s.Mounts, "give one as path to search it"},
+		{"special", s.Special, ""},
+		{"deep", s.Deep, "give one as path to search it"},
+		{"vcs", s.VCS, "give one as path to search it"},
 	} {
 		if n.Count > 0 {
 			out = append(out, n)
@@ -129,4 +132,9 @@ func (s Skipped) Notes() []Note {
 	return out
 }
 
-func (n Note) String() string { return fmt.Sprintf("%s: %d %s", n.Reason, n.Count, n.How) }
+func (n Note) String() string {
+	if n.How == "" {
+		return fmt.Sprintf("%s: %d", n.Reason, n.Count)
+	}
+	return fmt.Sprintf("%s: %d (%s)", n.Reason, n.Count, n.How)
+}

@@ -98,11 +98,28 @@ var rgPatterns = []struct {
 	{`if \(!p\)`, false}, {`\p{Greek}+`, false}, {`^\s*//.*\bbug\b`, true}, {`x{3,}`, false}, {`\.go$`, false}, {`(a|b)*c\d`, false}, {`[^\x00-\x7f]`, false},
 }
 
+// rulings names the files in which we find more than ripgrep, on purpose. Both sides go without them.
+var rulings = map[string]string{
+	"cmd/go/testdata/script/get_panic_issue75251.txt": "holds ÿ as one byte: a pattern with characters outside ASCII is looked for in the decoded text",
+}
+
+func ruled(lines []string) []string {
+	return slices.DeleteFunc(lines, func(l string) bool {
+		for path := range rulings {
+			if strings.HasPrefix(l, path) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
 // TestRipgrep compares match sets with ripgrep: files, counts, and lines with context.
 func TestRipgrep(t *testing.T) {
 	if testing.Short() {
 		t.Skip("compares whole trees")
 	}
+	//lint:ignore SA1019 the tree of the toolchain that runs the test is wanted, wherever it is
 	trees := []string{filepath.Join(runtime.GOROOT(), "src"), mixedTree(t)}
 	if *rgTree != "" {
 		trees = append(trees, *rgTree)
@@ -118,13 +135,16 @@ func TestRipgrep(t *testing.T) {
 				}
 				m := compile(t, c.p, match.Options{IgnoreCase: c.fold})
 				differ := func(mode string, got, want []string) {
+					if m.NonASCII() {
+						got, want = ruled(got), ruled(want)
+					}
 					slices.Sort(got)
 					if !slices.Equal(got, want) {
 						t.Errorf("%s %s %q in %s\nonly ours: %.2000q\nonly ripgrep's: %.2000q", filepath.Base(bin), mode, c.p, dir, without(got, want), without(want, got))
 					}
 				}
 				search := func(q Query) *Result {
-					q.Matcher, q.MaxColumns, q.NonASCII = m, 1<<30, NonASCII(c.p)
+					q.Matcher, q.MaxColumns = m, 1<<30
 					r, err := Search(context.Background(), w, q)
 					if err != nil {
 						t.Fatal(err)

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
-
-	"moltisfs/grep/match"
 )
 
 // Search looks through the files of w. The result does not depend on the number of workers or on their luck.
@@ -26,7 +24,7 @@ func searchSized(ctx context.Context, w Walk, q Query, size sizes) (*Result, err
 	if s.filter, err = newFilter(q.Glob, q.Type); err != nil {
 		return nil, err
 	}
-	s.q.NonASCII = q.NonASCII || literalNonASCII(q.Matcher)
+	s.nonASCII = q.Matcher.NonASCII()
 	s.rows.k = window(q.Offset, q.Limit)
 	for i := range s.states {
 		s.states[i].newest.k = s.rows.k
@@ -40,10 +38,16 @@ func searchSized(ctx context.Context, w Walk, q Query, size sizes) (*Result, err
 		if dir == "" {
 			res.Root = ""
 		}
-		res.Skipped = walk(ctx, w, s, func(p *worker) { s.look(p, w.File, "", name, true) })
+		res.Skipped, _ = walk(ctx, w, s, func(p *worker) { s.look(p, w.File, "", name, true) })
 	case w.Dir != nil:
 		res.Root = w.Dir.True()
-		res.Skipped = walk(ctx, w, s, nil)
+		start := q.Index.use(&w, s)
+		res.Indexed = start != nil
+		var files int
+		res.Skipped, files = walk(ctx, w, s, start)
+		if start == nil {
+			q.Index.searched(&w, files)
+		}
 	default:
 		return nil, errors.New("grep: Walk needs a Dir or a File")
 	}
@@ -62,6 +66,9 @@ type search struct {
 	rows   rowKeeper
 	big    chan []byte
 	size   sizes
+
+	// nonASCII: the pattern names characters outside ASCII, so that a file which is not UTF-8 has to be decoded to find them.
+	nonASCII bool
 }
 
 // state is one worker's.
@@ -126,7 +133,7 @@ func (s *search) ready(w *worker) *state {
 func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 	st := s.ready(w)
 	t := &target{search: s, file: f, info: f.Info(), rel: rel, name: name, keep: keep}
-	if s.q.MaxFileBytes > 0 && t.info.Size > s.q.MaxFileBytes {
+	if s.q.MaxFileBytes > 0 && t.info.Size > s.q.MaxFileBytes && !keep {
 		w.skipped.TooLarge++
 		t.close()
 		return
@@ -150,7 +157,7 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 		w.skipped.Binary++
 	case kind != isText:
 		t.decoded(w, st, kind.decoder())
-	case s.q.NonASCII && !validSoFar(b, eof):
+	case s.nonASCII && !validSoFar(b, eof):
 		t.legacy(w, st, b)
 	case s.q.Multiline:
 		t.multiline(w, st, f, n, eof)
@@ -230,7 +237,7 @@ func (t *target) stream(w *worker, st *state, r io.Reader, n int) {
 			k := bomLen(c.b)
 			c.b, c.at = c.b[k:], int64(k)
 		}
-		if t.q.NonASCII && !t.bytes && c.piece == pieceNone && !validSoFar(c.b[c.from:], c.last) && mostlyLegacy(c.b[c.from:]) {
+		if t.nonASCII && !t.bytes && c.piece == pieceNone && !validSoFar(c.b[c.from:], c.last) && mostlyLegacy(c.b[c.from:]) {
 			bad = append(bad, sample(c.b[c.from:])...)
 			return false
 		}
@@ -249,6 +256,9 @@ func (t *target) finish(w *worker, c *scan, err error) {
 	if err != nil && !errors.Is(err, errStopped) {
 		w.skipped.Unreadable++
 		return
+	}
+	if err != nil {
+		w.skipped.Deadline++
 	}
 	if c.sc != nil && c.sc.Err() != nil {
 		w.skipped.Backtrack++
@@ -281,18 +291,4 @@ func (t *target) finish(w *worker, c *scan, err error) {
 		h.Lines = c.lines
 	}
 	st.newest.add(h, t.rel, t.name)
-}
-
-// literalNonASCII says whether a literal that every match needs holds bytes outside ASCII.
-func literalNonASCII(m *match.Matcher) bool {
-	for _, c := range m.RequiredLiterals() {
-		for _, l := range c.Any {
-			for i := 0; i < len(l); i++ {
-				if l[i] >= 0x80 {
-					return true
-				}
-			}
-		}
-	}
-	return false
 }

@@ -3,6 +3,7 @@ package grep
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"runtime"
 	"strings"
@@ -64,14 +65,12 @@ type node struct {
 
 func (n *node) rel() string { return n.full[n.cut:] }
 
-// path is the path of an entry from the root.
-func (n *node) path(name string) string { return n.rel() + name }
-
 // worker is one goroutine's state.
 type worker struct {
 	id      int
 	walk    *walker
 	skipped Skipped
+	seen    int // files listed, wanted or not
 	entries []Entry
 	scratch ignore.Scratch
 }
@@ -93,17 +92,17 @@ func (w *Walk) workers() int {
 	return min(runtime.GOMAXPROCS(0), maxWorkers)
 }
 
-// walk visits everything, or what it can before ctx ends. start replaces the walk by a single job when set.
-func walk(ctx context.Context, o Walk, v visitor, start func(*worker)) Skipped {
-	w := &walker{Walk: o, visitor: v}
+// walk visits everything, or what it can before ctx ends. start replaces the walk by a single job when set. files is the number
+// of files in the directories that were listed, wanted or not.
+func walk(ctx context.Context, o Walk, v visitor, start func(*worker)) (skipped Skipped, files int) {
+	w := &walker{Walk: o, visitor: v, root: &node{dir: o.Dir}}
 	w.opts = ignore.Options{Excludes: o.Excludes, IgnoreCase: o.IgnoreCase}
 	defer context.AfterFunc(ctx, func() { w.stop.Store(true) })()
 	if ctx.Err() != nil {
 		w.stop.Store(true)
 	}
-	var first Skipped
 	if start == nil {
-		start = w.begin(&first)
+		start = w.begin(&skipped)
 	}
 	n := o.workers()
 	w.sched.init(n)
@@ -122,9 +121,10 @@ func walk(ctx context.Context, o Walk, v visitor, start func(*worker)) Skipped {
 		}
 	})
 	for i := range workers {
-		first.add(&workers[i].skipped)
+		skipped.add(&workers[i].skipped)
+		files += workers[i].seen
 	}
-	return first
+	return skipped, files
 }
 
 // begin loads the rules from above the root and gives the job that lists it.
@@ -153,8 +153,9 @@ func (w *walker) do(p *worker, j job) {
 
 // batch visits files of a shared directory.
 func (w *walker) batch(p *worker, j job) {
-	for _, name := range j.files {
+	for i, name := range j.files {
 		if w.stop.Load() {
+			p.skipped.Deadline += len(j.files) - i
 			break
 		}
 		w.file(p, j.node, name)
@@ -166,6 +167,7 @@ func (w *walker) batch(p *worker, j job) {
 func (w *walker) enter(p *worker, j job) {
 	defer w.release(j.node)
 	if w.stop.Load() {
+		p.skipped.Deadline++
 		return
 	}
 	parent, err := w.handle(j.node)
@@ -192,10 +194,15 @@ func (w *walker) handle(n *node) (Dir, error) {
 	if n.dir != nil {
 		return n.dir, nil
 	}
-	cur := w.root.dir
-	for part := range strings.SplitSeq(strings.TrimSuffix(n.rel(), "/"), "/") {
-		next, err := cur.OpenDir(part, w.CrossMounts)
-		if cur != w.root.dir {
+	return openBelow(w.root.dir, n.rel(), w.CrossMounts)
+}
+
+// openBelow opens the directory rel, not "" and with a trailing slash, by handles from root.
+func openBelow(root Dir, rel string, crossMounts bool) (Dir, error) {
+	cur := root
+	for part := range strings.SplitSeq(strings.TrimSuffix(rel, "/"), "/") {
+		next, err := cur.OpenDir(part, crossMounts)
+		if cur != root {
 			cur.Close()
 		}
 		if err != nil {
@@ -253,6 +260,7 @@ func (w *walker) list(p *worker, n *node, rules *ignore.Set) {
 	w.push(p.id, jobs...)
 	for i := range files {
 		if w.stop.Load() {
+			p.skipped.Deadline += len(files) - i
 			break
 		}
 		w.file(p, n, files[i].Name)
@@ -289,39 +297,15 @@ func (w *walker) sift(p *worker, n *node, entries []Entry, rules *ignore.Set) (f
 	k := 0
 	for i := range entries {
 		e := &entries[i]
-		switch e.Kind {
-		case KindFile:
-			if !w.wants(rel, e.Name, p) {
-				continue
-			}
-		case KindDir:
-			if isVCS(e.Name) {
-				p.skipped.VCS++
-				continue
-			}
-			if w.MaxDepth > 0 && n.depth >= w.MaxDepth {
-				p.skipped.Deep++
-				continue
-			}
-			if !w.descend(rel + e.Name + "/") {
-				continue
-			}
-		case KindLink:
-			if w.wants(rel, e.Name, p) {
-				p.skipped.Links++
-			}
-			continue
-		default:
-			if w.wants(rel, e.Name, p) {
-				p.skipped.Special++
-			}
+		isDir := e.Kind == KindDir
+		if isDir && !w.enters(p, rel, e.Name, n.depth) || !isDir && !w.searches(p, rel, e) {
 			continue
 		}
-		if !idle && rules.Ignored(n.full, e.Name, e.Kind == KindDir, &p.scratch) {
+		if !idle && rules.Ignored(n.full, e.Name, isDir, &p.scratch) {
 			p.skipped.Ignored++
 			continue
 		}
-		if e.Kind == KindDir {
+		if isDir {
 			dirs = append(dirs, e.Name)
 			continue
 		}
@@ -329,6 +313,35 @@ func (w *walker) sift(p *worker, n *node, entries []Entry, rules *ignore.Set) (f
 		k++
 	}
 	return entries[:k], dirs
+}
+
+// searches says whether an entry that is no directory is a file to search, ignore rules apart. What it will not search it counts.
+func (w *walker) searches(p *worker, rel string, e *Entry) bool {
+	if e.Kind == KindFile {
+		p.seen++
+	}
+	switch {
+	case !w.wants(rel, e.Name, p):
+		return false
+	case e.Kind == KindLink:
+		p.skipped.Links++
+	case e.Kind != KindFile:
+		p.skipped.Special++
+	}
+	return e.Kind == KindFile
+}
+
+// enters says whether a directory is to be entered, ignore rules apart. What it will not enter it counts.
+func (w *walker) enters(p *worker, rel, name string, depth int) bool {
+	switch {
+	case isVCS(name):
+		p.skipped.VCS++
+		return false
+	case w.MaxDepth > 0 && depth >= w.MaxDepth:
+		p.skipped.Deep++
+		return false
+	}
+	return w.descend(rel + name + "/")
 }
 
 // isVCS: the directories of version control systems hold no files of the project.
@@ -353,17 +366,27 @@ func (s *Skipped) failed(err error) {
 	}
 }
 
-// ruleDir shows a Dir to the loader of ignore rules.
+// ruleDir shows a Dir to the loader of ignore rules. What policy hides is not there for it either: a directory above the
+// root that may not be looked at is where the climb ends, and nothing that was skipped.
 type ruleDir struct{ d Dir }
 
 func (r ruleDir) True() string { return r.d.True() }
 func (r ruleDir) Close() error { return r.d.Close() }
 func (r ruleDir) ReadSmall(name string, max int64) ([]byte, error) {
-	return r.d.ReadSmall(name, max)
+	b, err := r.d.ReadSmall(name, max)
+	return b, hidden(err, fs.ErrNotExist)
+}
+
+func hidden(err, as error) error {
+	if errors.Is(err, ErrDenied) {
+		return as
+	}
+	return err
 }
 
 func (r ruleDir) Stat(name string) (fs.FileMode, error) {
 	i, err := r.d.Stat(name)
+	err = hidden(err, fs.ErrNotExist)
 	switch i.Kind {
 	case KindFile:
 		return 0, err
@@ -376,7 +399,7 @@ func (r ruleDir) Stat(name string) (fs.FileMode, error) {
 func (r ruleDir) OpenDir(name string) (ignore.Dir, error) {
 	d, err := r.d.OpenDir(name, true)
 	if err != nil {
-		return nil, err
+		return nil, hidden(err, fs.ErrNotExist)
 	}
 	return ruleDir{d}, nil
 }
@@ -384,7 +407,7 @@ func (r ruleDir) OpenDir(name string) (ignore.Dir, error) {
 func (r ruleDir) Parent() (ignore.Dir, error) {
 	d, err := r.d.Parent()
 	if err != nil {
-		return nil, err
+		return nil, hidden(err, io.EOF)
 	}
 	return ruleDir{d}, nil
 }

@@ -14,7 +14,7 @@ import (
 
 // CheckpointRestoreArgs is what a model may say to checkpoint_restore.
 type CheckpointRestoreArgs struct {
-	ID         *string  `json:"id,omitempty" doc:"undo this checkpoint's call"`
+	ID         *string  `json:"id,omitempty" doc:"undo this checkpoint's call; or undo, redo: this session's last"`
 	Turn       *string  `json:"turn,omitempty" doc:"or all since this turn began"`
 	Since      *string  `json:"since,omitempty" doc:"or all since a time, or for an age like 2h"`
 	Label      *string  `json:"label,omitempty"`
@@ -24,18 +24,7 @@ type CheckpointRestoreArgs struct {
 	DryRun     *bool    `json:"dry_run,omitempty"`
 }
 
-func (a *CheckpointRestoreArgs) check() error {
-	n := 0
-	for _, s := range []*string{a.ID, a.Turn, a.Since, a.Label} {
-		if s != nil && strings.TrimSpace(*s) != "" {
-			n++
-		}
-	}
-	if n != 1 {
-		return bad("send the id of a checkpoint from checkpoints_list", "%d of id, turn, since and label are given; exactly one says what to restore", n)
-	}
-	return nil
-}
+func (a *CheckpointRestoreArgs) check() error { return oneOf(a.ID, a.Turn, a.Since, a.Label) }
 
 // CheckpointRestore is the payload of kind "checkpoint_restore".
 type CheckpointRestore struct {
@@ -44,8 +33,12 @@ type CheckpointRestore struct {
 	Checkpoint *CheckpointRow `json:"checkpoint"`
 	UndoID     *string        `json:"undo_id"`
 	Files      []RestoredFile `json:"files"`
-	Skipped    []string       `json:"skipped"`
+	Skipped    []engine.Left  `json:"skipped"`
+	DirsMade   []string       `json:"dirs_made,omitempty"`
 	DryRun     bool           `json:"dry_run,omitempty"`
+	// CheckpointSkipped says why the restore's own checkpoint does not hold everything that it replaced.
+	CheckpointSkipped string `json:"checkpoint_skipped,omitempty"`
+	Warning           string `json:"warning,omitempty"`
 }
 
 // RestoredFile is what became of one path.
@@ -54,7 +47,11 @@ type RestoredFile struct {
 	Action  string `json:"action"` // "restored", "created", "removed", "merged", "unchanged"
 	Added   int    `json:"added"`
 	Removed int    `json:"removed"`
+	Trash   string `json:"trash,omitempty"` // a removed file's entry in the trash
 }
+
+// warn adds something that went wrong after the restore was made.
+func (p *CheckpointRestore) warn(what string) { p.Warning = what }
 
 func (*CheckpointRestore) Kind() string { return "checkpoint_restore" }
 func (*CheckpointRestore) payload()     {}
@@ -69,7 +66,13 @@ func (p *CheckpointRestore) Text() string {
 		fmt.Fprintf(&b, "%s %s +%d -%d\n", f.Action, f.Path, f.Added, f.Removed)
 	}
 	for _, s := range p.Skipped {
-		fmt.Fprintf(&b, "skipped %s (changed by others)\n", s)
+		fmt.Fprintf(&b, "skipped %s (%s)\n", s.Path, s.Why)
+	}
+	if p.CheckpointSkipped != "" {
+		fmt.Fprintf(&b, "What was replaced is not all in a checkpoint: %s.\n", p.CheckpointSkipped)
+	}
+	if p.Warning != "" {
+		b.WriteString(p.Warning + "\n")
 	}
 	if p.UndoID != nil {
 		fmt.Fprintf(&b, "To undo this restore: checkpoint_restore %s\n", *p.UndoID)
@@ -89,31 +92,45 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 	if err != nil {
 		return nil, err
 	}
-	r := checkpoint.Restore{
-		ID: checkpoint.ID(strings.TrimSpace(value(a.ID))), Turn: value(a.Turn), Since: since, Label: value(a.Label), Paths: a.Paths, Mode: value(a.Mode),
-		Principal: c.Principal, Session: c.Session, AllSessions: s.cfg.Tools.FS.Checkpoint.OtherSessions,
+	o := engine.RestoreOptions{OnConflict: value(a.OnConflict), DryRun: value(a.DryRun)}
+	id := checkpoint.ID(strings.TrimSpace(value(a.ID)))
+	var done *engine.Restored
+	switch {
+	case (id == "undo" || id == "redo") && (len(a.Paths) > 0 || value(a.Mode) == checkpoint.ModeInverse):
+		return nil, bad("send the id of a checkpoint instead", "%s takes a whole change back, without paths and mode", id)
+	case id == "undo":
+		done, err = s.engine.Undo(ctx, c, o)
+	case id == "redo":
+		done, err = s.engine.Redo(ctx, c, o)
+	default:
+		done, err = s.engine.Restore(ctx, c, checkpoint.Restore{
+			ID: id, Turn: value(a.Turn), Since: since, Label: value(a.Label), Paths: a.Paths, Mode: value(a.Mode),
+		}, o)
 	}
-	done, err := s.engine.Restore(ctx, c, r, engine.RestoreOptions{OnConflict: value(a.OnConflict), DryRun: value(a.DryRun)})
 	if err != nil {
 		return nil, s.conflicts(a, err)
 	}
-	out := &CheckpointRestore{Restored: !done.DryRun, UndoID: pointer(done.Checkpoint), Files: []RestoredFile{}, Skipped: []string{}, DryRun: done.DryRun}
+	out := &CheckpointRestore{UndoID: pointer(done.Checkpoint), Files: []RestoredFile{}, Skipped: []engine.Left{}, DryRun: done.DryRun,
+		DirsMade: done.Made, CheckpointSkipped: done.Done.Skipped}
 	out.Skipped = append(out.Skipped, done.Skipped...)
-	merged := map[string]bool{}
-	for _, p := range done.Merged {
-		merged[p] = true
-	}
 	skipped := map[string]bool{}
-	for _, p := range done.Skipped {
-		skipped[p] = true
+	for _, l := range done.Skipped {
+		skipped[l.Path] = true
+	}
+	trashed := map[string]string{}
+	for _, t := range done.Trashed {
+		trashed[t.Path] = string(t.ID)
 	}
 	for _, t := range done.Targets {
 		if !skipped[t.True] {
-			out.Files = append(out.Files, restoredFile(t, merged[t.True], done.DryRun))
+			f := restoredFile(t, done.Merged[t.True], done.DryRun)
+			f.Trash = trashed[t.True]
+			out.Files = append(out.Files, f)
 		}
 	}
-	if r.ID != "" {
-		if row, err := s.engine.Checkpoint(ctx, c, r.ID); err == nil {
+	out.Restored = !out.DryRun && (done.Checkpoint != "" || len(out.Skipped) == 0) // what is there already counts as restored
+	if of := or(string(done.Plan.RestoreOf), string(done.Plan.UndoOf)); a.ID != nil && of != "" {
+		if row, err := s.engine.Checkpoint(ctx, c, checkpoint.ID(of)); err == nil {
 			got := rowOf(row)
 			out.Checkpoint = &got
 		}

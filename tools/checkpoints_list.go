@@ -16,6 +16,7 @@ type CheckpointsListArgs struct {
 	PathContains *string `json:"path_contains,omitempty"`
 	Path         *string `json:"file_path,omitempty" doc:"exactly this path"`
 	Tool         *string `json:"tool,omitempty"`
+	Session      *string `json:"session,omitempty"`
 	Turn         *string `json:"turn,omitempty"`
 	Since        *string `json:"since,omitempty" doc:"RFC 3339, or an age like 2h"`
 	Until        *string `json:"until,omitempty"`
@@ -38,6 +39,7 @@ type CheckpointRow struct {
 	SourceKind string   `json:"sourceKind"`
 	Existed    bool     `json:"existed"`
 	Paths      []string `json:"paths,omitempty"` // when there are several
+	Label      string   `json:"label,omitempty"`
 	Turn       string   `json:"turn,omitempty"`
 	Pinned     bool     `json:"pinned,omitempty"`
 	Outcome    string   `json:"outcome,omitempty"`
@@ -78,8 +80,9 @@ var checkpointsListTool = define[CheckpointsListArgs](Tool{
 func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call, a *CheckpointsListArgs) (Payload, error) {
 	f := checkpoint.Filter{
 		Path: value(a.Path), PathContains: strings.TrimSpace(value(a.PathContains)), Tool: value(a.Tool), Turn: value(a.Turn),
-		Limit: 20, Cursor: value(a.Cursor),
+		Session: value(a.Session), Limit: 20, Cursor: value(a.Cursor),
 	}
+	f.NoReads = f.Path == "" && f.Tool == "" // what was kept of reads is for those who look for it
 	if a.Limit != nil {
 		f.Limit = *a.Limit
 	}
@@ -103,7 +106,10 @@ func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call, a *Checkp
 }
 
 func rowOf(c *checkpoint.Checkpoint) CheckpointRow {
-	row := CheckpointRow{ID: string(c.ID), CreatedAt: c.Time.Unix(), Reason: c.Tool, Turn: c.Turn, Pinned: c.Pinned, Outcome: string(c.Outcome)}
+	row := CheckpointRow{ID: string(c.ID), CreatedAt: c.Time.Unix(), Reason: or(c.Tool, c.Kind), Label: c.Label, Turn: c.Turn, Pinned: c.Pinned}
+	if c.Outcome != checkpoint.Committed { // which is what everybody presumes
+		row.Outcome = string(c.Outcome)
+	}
 	var paths []string
 	for _, ch := range c.Changes {
 		if ch.Role == checkpoint.RoleParent {

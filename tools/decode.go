@@ -16,7 +16,7 @@ import (
 	"moltisfs/internal/nearest"
 )
 
-// The law of arguments (DESIGN.md §6): a closed object, decoded once.
+// The law of arguments (ARCHITECTURE.md, Rulings): a closed object, decoded once.
 //
 //   - unknown, duplicate and case-variant keys are refused, with the nearest name;
 //   - numbers and booleans given as strings are taken; nothing else is converted;

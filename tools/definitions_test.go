@@ -38,7 +38,7 @@ func TestDefinitionsAreClosedAndSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// DESIGN.md §5: words cost tokens, so what a model is sent of the whole default suite stays under 8 KB of JSON. Output
+	// Words cost tokens, so what a model is sent of the whole default suite stays under 8 KB of JSON. Output
 	// schemas and annotations stay with the client.
 	if len(whole) >= 8<<10 {
 		t.Errorf("the definitions have %d bytes of JSON", len(whole))

@@ -113,7 +113,7 @@ func (s *Suite) edit(ctx context.Context, c *engine.Call, path string, edits []e
 			if err := guardEdits(result, o.acknowledge); err != nil {
 				return err
 			}
-			t.After = engine.After{Kind: guardfs.KindFile, Content: result.Content}
+			t.After = engine.After{Kind: guardfs.KindFile, Content: result.Content, Hunks: result.Patch()}
 			return nil
 		},
 	}
@@ -142,14 +142,15 @@ func guardEdits(r *edit.Result, meant bool) error {
 	if meant {
 		return nil
 	}
-	if edit.Empties(r.Before, r.After) != nil {
+	f := r.Guard()
+	switch {
+	case f == nil:
+		return nil
+	case f.Guard == "empties":
 		return editGuard("this would empty the file", "Set acknowledge: true if that is meant.")
 	}
-	if f := edit.Placeholder(r.Before, r.After); f != nil {
-		return editGuard(fmt.Sprintf("%s in line %d of the result stands for %s that it would delete", quote(f.Text), f.Line, plural(f.Removed, "line")+" of code"),
-			"Send all of the new text, or a smaller old_string; acknowledge: true if the line is meant.")
-	}
-	return nil
+	return editGuard(fmt.Sprintf("%s in line %d of the result stands for %s that it would delete", quote(f.Text), f.Line, plural(f.Removed, "line")+" of code"),
+		"Send all of the new text, or a smaller old_string; acknowledge: true if the line is meant.")
 }
 
 func editGuard(what, hint string) *Refusal {

@@ -8,7 +8,7 @@ import (
 )
 
 // loops notices a session that reads the same unchanged window again and
-// again (DESIGN.md §6, loop detection). It only warns: the content is always
+// again (ARCHITECTURE.md, loop detection). It only warns: the content is always
 // sent. It forgets at a restart, which is harmless.
 type loops struct {
 	mu       sync.Mutex

@@ -313,6 +313,15 @@ func (s *Suite) ofStore(tool string, args any, err error) *Refusal {
 	if errors.Is(err, checkpoint.ErrNotFound) {
 		return &Refusal{Reason: KindNotFound, Message: "this session has no such checkpoint", Hint: "Take an id from checkpoints_list.", Next: &NextCall{"checkpoints_list", map[string]any{}}}
 	}
+	if errors.Is(err, checkpoint.ErrNothing) {
+		return &Refusal{Reason: KindNotFound, Message: "there is nothing to undo or redo in this session", Hint: "Look at the history with checkpoints_list.", Next: &NextCall{"checkpoints_list", map[string]any{}}}
+	}
+	if errors.Is(err, checkpoint.ErrSealed) {
+		return &Refusal{Reason: KindUnsupported, Message: err.Error() + "; nothing was restored", Hint: "Ask the operator, who can restore it with the identity file."}
+	}
+	if e, ok := errors.AsType[*checkpoint.BadOpError](err); ok {
+		return &Refusal{Reason: KindBadRequest, Message: e.Error(), Hint: "Send the id of a checkpoint from checkpoints_list.", Next: &NextCall{"checkpoints_list", map[string]any{}}}
+	}
 	if e, ok := errors.AsType[*checkpoint.CorruptError](err); ok {
 		return &Refusal{Reason: KindIOError, Message: "the stored copy is damaged and was not used: " + e.Error(), Hint: "Restore another checkpoint, and tell the operator to run moltis-fs checkpoint check."}
 	}

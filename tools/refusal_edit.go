@@ -106,6 +106,10 @@ func (s *Suite) ofEdit(tool string, args any, err error) *Refusal {
 		return &Refusal{Reason: KindBadRequest, Message: fmt.Sprintf("%snew_string holds %q (U+%04X, line %d column %d), which %s can't hold%s", which(e.Index), e.Char, e.Char, e.Line, e.Column, e.Encoding, untouched),
 			Hint: "Use a character that " + e.Encoding + " has, or ask the user to convert the file to UTF-8" + guessed(e.Guessed) + "."}
 	}
+	if e, ok := errors.AsType[*edit.DamagedError](err); ok {
+		return &Refusal{Reason: KindBadRequest, Message: e.Error() + untouched,
+			Hint: "Leave some text between them and the edit, or ask the user to repair that line; the encoding argument overrules what the file is taken for."}
+	}
 	if e, ok := errors.AsType[*edit.EmptyOldError](err); ok {
 		return &Refusal{Reason: KindBadRequest, Message: which(e.Index) + "old_string is empty, which only creates a missing file or fills an empty one" + untouched,
 			Hint: "Send the text to replace as old_string, or use Write to replace the whole file."}
@@ -139,6 +143,10 @@ func because(cause string) string {
 	switch cause {
 	case "tabs_vs_spaces":
 		return " (the file indents with other tabs and spaces)"
+	case "indentation":
+		return " (the file indents it to another depth)"
+	case "whitespace":
+		return " (blanks inside lines, or blank lines, differ)"
 	case "trailing_blanks":
 		return " (blanks at line ends differ)"
 	case "line_endings":

@@ -42,6 +42,7 @@ var All = []Tool{
 	globTool,
 	grepTool,
 	checkpointsListTool,
+	checkpointDiffTool,
 	checkpointRestoreTool,
 }
 

@@ -157,10 +157,10 @@ func rewind(t *testing.T, s checkpoint.Store) {
 		return save(t, s, o)
 	}
 	do("t1", "", checkpoint.KindEdit, edit("/w/a", "a0", "a1"))
-	if err := s.BeginTurn(ctx, me, "t2"); err != nil {
+	if _, err := s.BeginTurn(ctx, me, "t2"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.BeginTurn(ctx, me, "t2"); err != nil {
+	if _, err := s.BeginTurn(ctx, me, "t2"); err != nil {
 		t.Errorf("beginning a turn twice changes nothing: %v", err)
 	}
 	do("t2", "", checkpoint.KindEdit, edit("/w/a", "a1", "a2"))
@@ -190,14 +190,14 @@ func rewind(t *testing.T, s checkpoint.Store) {
 	r.Since = start.Add(time.Hour)
 	expectPlan(t, s, "nothing happened since", r)
 	expectPlan(t, s, "a mark has no paths of its own", byID(me, mark))
-	if err := s.BeginTurn(ctx, me, "t4"); err != nil {
+	if _, err := s.BeginTurn(ctx, me, "t4"); err != nil {
 		t.Fatal(err)
 	}
 	expectPlan(t, s, "a turn without changes", turn("t4"))
 }
 
 func isolation(t *testing.T, s checkpoint.Store) {
-	if err := s.BeginTurn(ctx, me, "t"); err != nil {
+	if _, err := s.BeginTurn(ctx, me, "t"); err != nil {
 		t.Fatal(err)
 	}
 	mine := save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "1", "2"), edit("/w/b", "1", "2")))
@@ -224,6 +224,29 @@ func isolation(t *testing.T, s checkpoint.Store) {
 	expectPlan(t, s, "unless the operator says so", all, at("/w/a", "2"), at("/w/c", "1"))
 	if u, err := s.Undo(ctx, me); err != nil || u.UndoOf != mine {
 		t.Errorf("undo takes back this session's newest: %+v %v", u, err)
+	}
+}
+
+// Whoever changed a path between two changes of this session loses by a rewind, so that must be marked too; who only read it does not.
+func between(t *testing.T, s checkpoint.Store) {
+	first := save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "1", "2"), edit("/w/b", "1", "2"), edit("/w/c", "1", "2"), edit("/w/d", "1", "2")))
+	save(t, s, op(you, checkpoint.KindEdit, edit("/w/a", "2", "3")))
+	save(t, s, op(me, checkpoint.KindExternal, edit("/w/b", "2", "3")))
+	save(t, s, op(you, checkpoint.KindRead, edit("/w/c", "2", "2")))
+	last := save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "3", "4"), edit("/w/b", "3", "4"), edit("/w/d", "2", "3")))
+	p := expectPlan(t, s, "all four", byID(me, first), at("/w/a", "1"), at("/w/b", "1"), at("/w/c", "1"), at("/w/d", "1"))
+	for i, want := range []bool{true, true, false, false} {
+		if p.Items[i].Foreign != want {
+			t.Errorf("%s: Foreign is %v", p.Items[i].Path, p.Items[i].Foreign)
+		}
+	}
+	if it := p.Items[2]; it.Head.Hash != Sum("2") || it.HeadID != first {
+		t.Errorf("a read is not what became of a path: %+v", it)
+	}
+	for _, it := range expectPlan(t, s, "the last", byID(me, last), at("/w/a", "3"), at("/w/b", "3"), at("/w/d", "2")).Items {
+		if it.Foreign {
+			t.Errorf("%s: nobody changed it after that", it.Path)
+		}
 	}
 }
 

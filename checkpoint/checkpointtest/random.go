@@ -132,7 +132,7 @@ func (w *world) step(i int) {
 	case 6:
 		w.turns++
 		for _, x := range []checkpoint.Scope{me, you} {
-			if err := w.s.BeginTurn(ctx, x, fmt.Sprint(w.turns)); err != nil {
+			if _, err := w.s.BeginTurn(ctx, x, fmt.Sprint(w.turns)); err != nil {
 				w.t.Fatal(err)
 			}
 		}

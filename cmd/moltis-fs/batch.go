@@ -131,10 +131,10 @@ func decodeLine(l rawLine) (batchLine, error) {
 		if json.Unmarshal(l.text, &only) == nil {
 			line.ID = only.ID
 		}
-		if !json.Valid(l.text) {
-			return line, errors.New("not one JSON object")
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+			return line, fmt.Errorf("%q is a %s, not a %s", wrong.Field, wrong.Value, wrong.Type)
 		}
-		return line, errors.New(strings.TrimPrefix(err.Error(), "json: "))
+		return line, errors.New("not one JSON object")
 	}
 	dec := json.NewDecoder(bytes.NewReader(l.text))
 	dec.DisallowUnknownFields()

@@ -15,7 +15,6 @@ type forest struct {
 	info   string            // .git/info/exclude
 	global string            // core.excludesFile
 	fold   bool              // core.ignorecase
-	kind   string
 }
 
 var plainNames = []string{"a", "b", "foo", "bar", "baz", "src", "build", "doc", "foo.txt", "bar.txt", "x.log", "y.log", "foo.o", "x.go", ".hid", "foobar", "Foo", "BUILD", "Foo.TXT"}

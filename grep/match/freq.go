@@ -33,6 +33,9 @@ var commonWords = []string{
 	"true", "false", "from ", "require(", "async ", "await ", "the ", "and ", "that ", "with ", "printf(", "    ", "\t\t", "---", "===", "***", "///", "TODO",
 }
 
+// Frequency is the estimated share of b among the bytes of source text, above 0.
+func Frequency(b byte) float64 { return float64(byteFrequency[b]) / 65536 }
+
 // chance is the estimated share of positions in a text at which one byte of a set stands.
 func chance(has func(b byte) bool) float64 {
 	n := 0

@@ -23,8 +23,11 @@
 package match
 
 import (
+	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // MaxPattern is the longest pattern in bytes that Compile takes.
@@ -56,6 +59,7 @@ type Matcher struct {
 	strip    bool       // CRLF, and "\r" is not named: lines end before "\r\n"
 	backward *backtrack // not nil: the program only proposes, this decides
 	cache    int        // bytes one DFA may use
+	nonASCII bool
 	pool     sync.Pool
 }
 
@@ -74,7 +78,7 @@ func Compile(pattern string, o Options) (*Matcher, error) {
 	if o.FallbackTime <= 0 {
 		o.FallbackTime = defaultFallbackTime
 	}
-	m := &Matcher{o: o, cache: dfaBytes}
+	m := &Matcher{o: o, cache: dfaBytes, nonASCII: namesNonASCII(pattern, o.Literal)}
 	if t.exotic != "" {
 		b, err := newBacktrack(t.root, o)
 		if err != nil {
@@ -87,6 +91,33 @@ func Compile(pattern string, o Options) (*Matcher, error) {
 	}
 	m.pool.New = func() any { return newScanner(m) }
 	return m, nil
+}
+
+// NonASCII says that the pattern names characters outside ASCII, as they stand, escaped, or by a property, so that only a text
+// in UTF-8 can be searched for them.
+func (m *Matcher) NonASCII() bool {
+	return m.nonASCII || slices.ContainsFunc(m.RequiredLiterals(), func(c Clause) bool {
+		return slices.ContainsFunc(c.Any, func(l string) bool { return strings.IndexFunc(l, isNonASCII) >= 0 })
+	})
+}
+
+func isNonASCII(r rune) bool { return r >= utf8.RuneSelf }
+
+// namesNonASCII takes every \x, \u and \p for one outside ASCII: that costs a look at the encoding, no more.
+func namesNonASCII(pattern string, literal bool) bool {
+	for i := 0; i < len(pattern); i++ {
+		if pattern[i] >= utf8.RuneSelf {
+			return true
+		}
+		if pattern[i] == '\\' && i+1 < len(pattern) && !literal {
+			i++
+			switch pattern[i] {
+			case 'x', 'u', 'U', 'p', 'P':
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Engine is "linear" or "backtracking".

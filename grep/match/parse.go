@@ -99,7 +99,6 @@ func invalidAt(s string) int {
 func (p *parser) more() bool        { return p.pos < len(p.src) }
 func (p *parser) at(s string) bool  { return strings.HasPrefix(p.src[p.pos:], s) }
 func (p *parser) rest() string      { return p.src[p.pos:] }
-func (p *parser) needs(what string) { p.needsAt(p.pos, what) }
 func (p *parser) peek() (rune, int) { return utf8.DecodeRuneInString(p.src[p.pos:]) }
 func (p *parser) eat(s string) bool {
 	if p.at(s) {

@@ -282,18 +282,3 @@ func (x *inst) target(e edge) int32 {
 	}
 	return x.base + e.to
 }
-
-// accepts says whether x takes b.
-func (x *inst) accepts(b byte) bool {
-	switch x.op {
-	case instByte:
-		return x.lo <= b && b <= x.hi
-	case instEdges:
-		for _, e := range x.edges {
-			if e.lo <= b && b <= e.hi {
-				return true
-			}
-		}
-	}
-	return false
-}

@@ -163,17 +163,25 @@ type mark struct{ text, raw int }
 // caller can send matches it, and as long as U+FFFD, which the decoders write in such places, so that lengths agree.
 const opaque = "\xff\xff\xff"
 
-const decodeChunk = 1024
+const (
+	decodeChunk  = 1024
+	decodeSample = 64 << 10 // of the text, from which its size is told
+)
 
 // decode gives the text of raw and marks at least every decodeChunk bytes of it.
 func (c charset) decode(raw []byte) ([]byte, []mark) {
 	dec := c.enc.NewDecoder()
-	out := make([]byte, 0, len(raw)+len(raw)/8+decodeChunk)
-	marks := make([]mark, 0, len(raw)/512+1)
+	out := make([]byte, 0, min(len(raw), decodeSample)+decodeChunk)
+	marks := make([]mark, 0, len(raw)/decodeChunk+1)
 	for pos := 0; pos < len(raw); {
 		marks = append(marks, mark{len(out), pos})
 		if cap(out)-len(out) < decodeChunk {
-			grown := make([]byte, len(out), cap(out)+cap(out)/4+decodeChunk)
+			// As long as what is done suggests, and a little more: the text of a large file is taken only once.
+			size := len(out) + decodeChunk + 4096
+			if pos > 0 {
+				size += int(float64(len(out)) / float64(pos) * float64(len(raw)-pos) * 1.03)
+			}
+			grown := make([]byte, len(out), size)
 			copy(grown, out)
 			out = grown
 		}

@@ -53,7 +53,8 @@ type differ struct {
 	budget int     // steps left for Myers
 	out    []change
 
-	forward, backward []int
+	forward, backward []int // by diagonal, from -half to half
+	half              int
 }
 
 const (
@@ -113,11 +114,12 @@ func (d *differ) middle(a0, a1, b0, b1 int) (x, y int, ok bool) {
 		limit = 16
 	}
 	if d.forward == nil {
-		d.forward, d.backward = make([]int, 2*maxDistance+5), make([]int, 2*maxDistance+5)
+		d.half = min(maxDistance, len(d.a)+len(d.b)) + 2 // no later stretch needs more diagonals
+		d.forward, d.backward = make([]int, 2*d.half+1), make([]int, 2*d.half+1)
 	}
 	corner := n - m // the diagonal that the backward search starts on
 	f, g := d.forward, d.backward
-	of, og := maxDistance+2, maxDistance+2-corner
+	of, og := d.half, d.half-corner
 	fmin, fmax, gmin, gmax := 0, 0, corner, corner
 	f[of], g[og+corner] = 0, n
 	odd := corner&1 != 0

@@ -18,6 +18,11 @@ type document struct {
 
 	guessed bool // the charset rests on statistics
 
+	before     []byte // a stretch of whole lines of the text before the only splice; nil: all of it was kept
+	beforeLine int    // lines before the stretch
+	beforeAt   int    // bytes before it
+	beforeTail int    // bytes behind it
+
 	orig   []byte // original bytes after the mark, mapped charsets only
 	marks  []mark
 	pieces []piece
@@ -141,11 +146,78 @@ func (d *document) splice(rs []replacement, encoded [][]byte) []Span {
 	}
 	spans := d.splicePieces(rs, encoded)
 	d.spliceText(rs)
-	if len(d.pieces) > maxPieces {
-		raw := d.bytes()[len(d.bom):]
-		d.load(raw)
-	}
 	return spans
+}
+
+// tidy joins the pieces and decodes them afresh when there are too many.
+func (d *document) tidy() {
+	if len(d.pieces) > maxPieces {
+		d.load(d.bytes()[len(d.bom):])
+	}
+}
+
+// afterOpaque lists the replacements that come directly behind bytes which are no character: those could form one with what is put there.
+func (d *document) afterOpaque(rs []replacement) (out []int) {
+	if !d.cs.mapped() {
+		return nil
+	}
+	for i, r := range rs {
+		if bytes.HasSuffix(d.text[:r.start], []byte(opaque)) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// joined reports whether, after a splice, the bytes around one of the listed replacements read as other text than is meant to be there.
+func (d *document) joined(rs []replacement, list []int) bool {
+	if len(list) == 0 {
+		return false
+	}
+	whole := len(list) > 64
+	shift, next := 0, 0
+	for i, r := range rs {
+		if next < len(list) && list[next] == i && !whole {
+			next++
+			from := r.start + shift
+			to := min(len(d.text), from+len(r.with)+4*utf8.UTFMax)
+			for bytes.HasSuffix(d.text[:from], []byte(opaque)) {
+				from -= len(opaque)
+			}
+			for to < len(d.text) && !utf8.RuneStart(d.text[to]) {
+				to++
+			}
+			if whole = bytes.Contains(d.text[r.start+shift:to], []byte(opaque[:1])); whole {
+				break // where the next character starts cannot be told from here
+			}
+			if text, _ := d.cs.decode(d.rawRange(from, to)); !bytes.Equal(text, d.text[from:to]) {
+				return true
+			}
+		}
+		shift += len(r.with) - (r.end - r.start)
+	}
+	if whole {
+		text, _ := d.cs.decode(d.bytes()[len(d.bom):])
+		return !bytes.Equal(text, d.text)
+	}
+	return false
+}
+
+// rawRange gives the bytes of text[from:to].
+func (d *document) rawRange(from, to int) (raw []byte) {
+	pos := 0
+	for _, p := range d.pieces {
+		if a, b := max(from, pos), min(to, pos+p.text); a < b {
+			p := d.cut(p, a-pos, b-a)
+			if p.raw != nil {
+				raw = append(raw, p.raw...)
+			} else {
+				raw = append(raw, d.orig[d.origRaw(p.from):d.origRaw(p.from+p.text)]...)
+			}
+		}
+		pos += p.text
+	}
+	return raw
 }
 
 func (d *document) spliceText(rs []replacement) {
@@ -154,6 +226,10 @@ func (d *document) spliceText(rs []replacement) {
 		grow += len(r.with) - (r.end - r.start)
 	}
 	size := len(d.text) + grow
+	if len(rs) == 1 && !d.own && d.more == 0 && d.cs.mapped() && d.before == nil && size <= cap(d.text) {
+		d.keepStretch(rs[0])
+		d.own = true
+	}
 	if len(rs) == 1 && d.own && size <= cap(d.text) {
 		r := rs[0]
 		tail := d.text[r.end:]
@@ -175,6 +251,22 @@ func (d *document) spliceText(rs []replacement) {
 	}
 	d.text = append(out, d.text[pos:]...)
 	d.own = true
+}
+
+// keepStretch keeps of the text what Patch and the guards need to know of it: the lines around r. A decoded text is then changed in
+// place, instead of having two of them.
+func (d *document) keepStretch(r replacement) {
+	cr := crOnly(d.text)
+	from, to := r.start, r.end
+	for i := 0; i <= 2*around && from > 0; i++ {
+		from = lineStart(d.text, from-min(i, 1), cr)
+	}
+	for i := 0; i <= 2*around && to < len(d.text); i++ {
+		to = lineFrom(d.text, to, cr).next
+	}
+	d.before = append([]byte{}, d.text[from:to]...)
+	d.beforeAt, d.beforeTail = from, len(d.text)-to
+	d.beforeLine = bytes.Count(d.text[:from], []byte(lineBreak(cr)))
 }
 
 // splicePieces cuts the pieces at the replacements and puts the encoded texts in between.

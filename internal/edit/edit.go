@@ -32,8 +32,10 @@
 // An empty New deletes Old and no more: the line break of a line quoted without it stays.
 //
 // Everything in this package is safe for concurrent use; arguments are not changed, and results share no memory with them that
-// will be written to (but may alias them: treat Result.Before and Result.After as read-only).
+// will be written to.
 package edit
+
+import "bytes"
 
 // Edit is one replacement. An empty Old creates a file or fills an empty one.
 type Edit struct {
@@ -66,7 +68,25 @@ type Result struct {
 	Guessed      bool   // the charset rests on statistics
 	LineEnding   string // of the result: "lf" | "crlf" | "cr" | "mixed" | "none"
 
-	Before, After []byte // the texts as UTF-8 without mark, for Patch, Snippet and the guards; read-only
+	before, after []byte // the texts as UTF-8 without mark, or the stretch of whole lines that holds all changes
+	line          int    // lines before the stretch
+	cr            bool
+	blank         bool // nothing but blanks is left in all of the text
+}
+
+// Patch tells what was changed, as Patch does for two texts.
+func (r *Result) Patch() []Hunk { return patch(r.before, r.after, r.line, r.cr) }
+
+// Guard finds what looks like an accident in what was done: see Empties and Placeholder. nil: nothing does.
+func (r *Result) Guard() *Finding {
+	if f := Empties(r.before, r.after); f != nil && r.blank {
+		return f
+	}
+	f := Placeholder(r.before, r.after)
+	if f != nil {
+		f.Line += r.line
+	}
+	return f
 }
 
 // Strategies: the tiers by name, strictest first.
@@ -96,7 +116,7 @@ type Span struct{ Start, End, Length int }
 // Apply makes the edits in order, each on the result of those before it. content nil or empty is a file that does not exist yet or is
 // empty; a first edit with an empty Old gives it its text.
 //
-// Errors are *NoMatchError, *NotUniqueError, *UnencodableError, *EmptyOldError, *SameError, *NoopError, *TooLargeError,
+// Errors are *NoMatchError, *NotUniqueError, *UnencodableError, *DamagedError, *EmptyOldError, *SameError, *NoopError, *TooLargeError,
 // *TooManyError or *EncodingError, never wrapped.
 func Apply(content []byte, edits []Edit, o Options) (*Result, error) {
 	if len(edits) > MaxEdits {
@@ -109,8 +129,8 @@ func Apply(content []byte, edits []Edit, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	res := &Result{Encoding: d.cs.name, Guessed: d.guessed, Before: d.text, Steps: make([]Step, 0, len(edits))}
-	d.own = false // Before keeps the text
+	res := &Result{Encoding: d.cs.name, Guessed: d.guessed, before: d.text, Steps: make([]Step, 0, len(edits))}
+	d.own = false // before keeps the text
 	for i, e := range edits {
 		d.more = len(edits) - 1 - i
 		step, err := d.apply(i, e, o)
@@ -121,7 +141,12 @@ func Apply(content []byte, edits []Edit, o Options) (*Result, error) {
 		res.Replacements += step.Replacements
 	}
 	res.Content = d.bytes()
-	res.After = d.text
+	res.after = d.text
+	if d.before != nil {
+		res.before, res.after, res.line = d.before, d.text[d.beforeAt:len(d.text)-d.beforeTail], d.beforeLine
+	}
+	res.cr = (crOnly(d.text) || len(d.text) == 0) && (crOnly(res.before) || len(res.before) == 0)
+	res.blank = len(bytes.TrimSpace(d.text)) == 0
 	res.LineEnding = lineEnding(d.text)
 	return res, nil
 }
@@ -205,7 +230,17 @@ func (d *document) put(index int, e Edit, rs []replacement, o Options) ([]Span, 
 	if size > o.MaxBytes {
 		return nil, &TooLargeError{index, size, o.MaxBytes}
 	}
-	return d.splice(kept, encoded), nil
+	risky := d.afterOpaque(kept)
+	line := 0
+	if risky != nil {
+		line = lineAt(d.text, kept[risky[0]].start)
+	}
+	spans := d.splice(kept, encoded)
+	if d.joined(kept, risky) {
+		return nil, &DamagedError{index, line, d.cs.name}
+	}
+	d.tidy()
+	return spans, nil
 }
 
 func (d *document) encodeAll(index int, e Edit, rs []replacement) ([][]byte, error) {

@@ -80,6 +80,17 @@ func (e *UnencodableError) Error() string {
 	return fmt.Sprintf("edit %d: %s at line %d, column %d of new_string does not exist in %s", e.Index+1, name, e.Line, e.Column, e.Encoding)
 }
 
+// DamagedError refuses an edit beside bytes that are no character of the file's charset, because they would form one with the new text.
+type DamagedError struct {
+	Index    int
+	Line     int // where the bytes are, in the text that the edit saw
+	Encoding string
+}
+
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("edit %d: line %d holds bytes that are not %s and would swallow a part of the new text", e.Index+1, e.Line, e.Encoding)
+}
+
 // EmptyOldError refuses an empty old string on a file with content: it creates a file or fills an empty one, nothing else.
 type EmptyOldError struct{ Index int }
 

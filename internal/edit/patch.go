@@ -31,8 +31,57 @@ const (
 func Patch(before, after []byte) []Hunk {
 	// Both are cut at CRs if neither has anything else.
 	cr := (crOnly(before) || len(before) == 0) && (crOnly(after) || len(after) == 0)
-	a, b := rawLines(before, cr), rawLines(after, cr)
-	return hunks(a, b, diff(a, b), cr)
+	return patch(before, after, 0, cr)
+}
+
+// patch is Patch for texts that are cut at CRs or not, with so many lines before either.
+func patch(before, after []byte, line int, cr bool) []Hunk {
+	brk := lineBreak(cr)[0]
+	head, tail := sameEnds(before, after, brk)
+	line += bytes.Count(before[:head], []byte{brk})
+	a, b := rawLines(before[head:len(before)-tail], cr), rawLines(after[head:len(after)-tail], cr)
+	hs := hunks(a, b, diff(a, b), cr)
+	for i := range hs {
+		hs[i].OldStart += line
+		hs[i].NewStart += line
+	}
+	return hs
+}
+
+// sameEnds gives how many bytes two texts have in common at either end, in whole lines, less the lines that a hunk shows around a
+// change. It is what keeps the patch of a small change of a large file cheap.
+func sameEnds(a, b []byte, brk byte) (head, tail int) {
+	for n := min(len(a), len(b)); head < n && a[head] == b[head]; head++ {
+		for head+4096 <= n && bytes.Equal(a[head:head+4096], b[head:head+4096]) {
+			head += 4096
+		}
+		if head == n || a[head] != b[head] {
+			break
+		}
+	}
+	for n := min(len(a), len(b)) - head; tail < n; tail++ {
+		for tail+4096 <= n && bytes.Equal(a[len(a)-tail-4096:len(a)-tail], b[len(b)-tail-4096:len(b)-tail]) {
+			tail += 4096
+		}
+		if tail == n || a[len(a)-1-tail] != b[len(b)-1-tail] {
+			break
+		}
+	}
+	for i := 0; i <= around && head > 0; i++ {
+		if i > 0 {
+			head--
+		}
+		head = bytes.LastIndexByte(a[:head], brk) + 1
+	}
+	for i := 0; i <= around && tail > 0; i++ {
+		n := bytes.IndexByte(a[len(a)-tail:], brk)
+		if n < 0 {
+			tail = 0
+		} else {
+			tail -= n + 1
+		}
+	}
+	return head, tail
 }
 
 // rawLines cuts a text into lines with their breaks. Only the last may have none.

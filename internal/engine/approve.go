@@ -48,11 +48,11 @@ func (e *Engine) ask(ctx context.Context, c *Call, ts targets, m *Mutation) (gra
 	case approval.Approved:
 		return "approved", nil
 	case approval.TimedOut:
-		return "", &ApprovalError{State: "timed_out", Path: ts[0].True}
+		return "", &ApprovalError{State: "timed_out", Path: ts.first()}
 	case approval.NobodyToAsk:
-		return "", &ApprovalError{State: "nobody", Path: ts[0].True, Reason: a.Reason}
+		return "", &ApprovalError{State: "nobody", Path: ts.first(), Reason: a.Reason}
 	}
-	return "", &ApprovalError{State: "denied", Path: ts[0].True, Reason: a.Reason}
+	return "", &ApprovalError{State: "denied", Path: ts.first(), Reason: a.Reason}
 }
 
 func (e *Engine) question(c *Call, ts targets, m *Mutation) approval.Question {
@@ -124,7 +124,10 @@ func (e *Engine) LastSeen(t *Target) []byte {
 
 // Hunks is the change of a target as a patch, of its text in UTF-8.
 func Hunks(t *Target) []edit.Hunk {
-	return edit.Patch(text(t.Before.Content), text(t.After.Content))
+	if t.After.Hunks == nil {
+		t.After.Hunks = edit.Patch(text(t.Before.Content), text(t.After.Content))
+	}
+	return t.After.Hunks
 }
 
 // text is content as UTF-8 for people to read, whatever its charset.

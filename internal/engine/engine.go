@@ -31,7 +31,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"moltisfs/checkpoint"
 	"moltisfs/config"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/audit"
@@ -40,13 +39,14 @@ import (
 	"moltisfs/internal/policy"
 )
 
-// Options is what an Engine is made of. All fields are needed but Logger and Approver.
+// Options is what an Engine is made of. All fields are needed but Logger, Approver and Fault.
 type Options struct {
 	Config   config.FS
 	Judge    guardfs.Judge
 	DataDir  string // exists, 0700, ours
 	Approver approval.Approver
 	Logger   *slog.Logger
+	Fault    func(op string) *guardfs.Fault // for tests: see guardfs.Options
 }
 
 // Engine is one policy, one audit record and one checkpoint history over the agent's tree.
@@ -56,20 +56,11 @@ type Engine struct {
 	locks    *guardfs.Locks
 	ledger   *ledger.Ledger // nil when reads are not tracked
 	log      *audit.Log
-	points   Checkpoints
+	points   *checkpointStore
 	approver approval.Approver
 	logger   *slog.Logger
 	now      func() time.Time
-}
-
-// Checkpoints is what the chains need of the store.
-type Checkpoints interface {
-	Save(context.Context, checkpoint.Op) (checkpoint.Saved, error)
-	Get(context.Context, checkpoint.ID, checkpoint.Scope) (*checkpoint.Checkpoint, error)
-	List(context.Context, checkpoint.Filter) (checkpoint.Page, error)
-	Plan(context.Context, checkpoint.Restore) (*checkpoint.Plan, error)
-	Content(ctx context.Context, hash string) ([]byte, error)
-	Close() error
+	outside  outside
 }
 
 // Open opens our own files under the data directory and readies the tree.
@@ -86,7 +77,7 @@ func Open(o Options) (_ *Engine, err error) {
 			e.Close()
 		}
 	}()
-	if e.fs, err = guardfs.New(guardfs.Options{Judge: o.Judge}); err != nil {
+	if e.fs, err = guardfs.New(guardfs.Options{Judge: o.Judge, Fault: o.Fault}); err != nil {
 		return nil, fmt.Errorf("opening the tree: %w", err)
 	}
 	if e.locks, err = guardfs.OpenLocks(filepath.Join(o.DataDir, "locks")); err != nil {
@@ -100,9 +91,8 @@ func Open(o Options) (_ *Engine, err error) {
 			return nil, err
 		}
 	}
-	store := checkpointStore{dir: filepath.Join(o.DataDir, "checkpoints"), cfg: e.cfg.Checkpoint, logger: e.logger}
-	e.points = &store
-	return e, nil
+	e.points = &checkpointStore{dir: filepath.Join(o.DataDir, "checkpoints"), cfg: e.cfg.Checkpoint, logger: e.logger}
+	return e, e.recover(context.Background())
 }
 
 // Close closes our own files. The Engine must not be used afterwards.

@@ -31,7 +31,7 @@ func (e *Engine) know(c *Call, o guardfs.Object, b *guardfs.Before) (Knowledge, 
 	return Knowledge{Tracked: true, Seen: &s, Stale: !same}, nil
 }
 
-// fresh refuses what the session must not change blindly (DESIGN.md §6, must
+// fresh refuses what the session must not change blindly (ARCHITECTURE.md, must
 // read). A missing file is always fresh: there was nothing to read.
 func (e *Engine) fresh(t *Target, m *Mutation) error {
 	if want := m.ExpectedHash; want != "" && want != t.Before.Hash {

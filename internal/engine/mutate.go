@@ -3,8 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
+	"io/fs"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/guardfs"
 )
 
@@ -27,7 +29,24 @@ type Mutation struct {
 	// Checkpoint forces a checkpoint whatever the config says; Op carries what the store should know of it beyond the paths.
 	Checkpoint bool
 	Op         checkpoint.Op
+
+	Dirs  []NewDir        // to be made before the files, from the top down; exact
+	Drop  []string        // directories to remove after the files, from the bottom up, where nothing is in them then
+	Links map[string]bool // of Paths: the symbolic link itself is meant
+	// Trash says how long the trash keeps what is removed at path; nil for what does not go there on its own. Only what the checkpoint
+	// holds does.
+	Trash func(path string, k guardfs.Kind) *checkpoint.Trashed
+	Whole bool // refuse unless the checkpoint holds every content
 }
+
+// NewDir is a directory that a mutation makes.
+type NewDir struct {
+	Path string
+	Mode fs.FileMode
+}
+
+// idle says that nothing at all has to be done.
+func (m *Mutation) idle(ts targets) bool { return ts.unchanged() && len(m.Dirs)+len(m.Drop) == 0 }
 
 // A Target is one path of a mutation on its way through the chain.
 type Target struct {
@@ -50,6 +69,7 @@ type After struct {
 	Content []byte            // of a file
 	Hash    string            // of Content; filled by the chain
 	Target  string            // of a symlink
+	Hunks   []edit.Hunk       // how Before became Content, from whoever knows it already; nil: compared when wanted
 	Meta    *guardfs.Metadata // exact metadata; nil carries over what is there
 }
 
@@ -61,8 +81,10 @@ func (t *Target) unchanged() bool {
 	case guardfs.KindFile:
 		return t.Before.Exists && t.Before.Info.Kind == guardfs.KindFile && t.Before.Hash == t.After.Hash &&
 			(t.After.Meta == nil || t.After.Meta.Mode == t.Before.Meta.Mode)
+	case guardfs.KindSymlink:
+		return t.Before.Exists && t.Before.Info.Kind == guardfs.KindSymlink && string(t.Before.Content) == t.After.Target
 	}
-	return false
+	return t.Before.Exists && t.Before.Info.Kind == t.After.Kind // what the tools do not make, they leave alone
 }
 
 // Done is what became of a mutation.
@@ -71,7 +93,9 @@ type Done struct {
 	Checkpoint string // id; "" when none was taken
 	// Skipped says why a checkpoint that was asked for does not hold everything; "" when it does.
 	Skipped  string
-	Made     []string // parent directories that were made
+	Made     []string // directories that were made
+	Trashed  []checkpoint.Trashed
+	Kept     []string // directories of Drop that stay, because something is in them
 	Approval string   // "approved" when somebody was asked
 	DryRun   bool
 }
@@ -89,7 +113,7 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	if err := e.plan(c, ts, &m); err != nil { // seen and unchanged? then the new content, pure
 		return nil, err
 	}
-	if m.DryRun || ts.unchanged() {
+	if m.DryRun || m.idle(ts) {
 		return &Done{Targets: ts, DryRun: m.DryRun}, nil
 	}
 	grant, err := e.ask(ctx, c, ts, &m) // a person may take minutes
@@ -104,7 +128,7 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	if err := e.still(c, ts, &m, grant); err != nil { // so look again, now alone
 		return nil, err
 	}
-	if ts.unchanged() {
+	if m.idle(ts) {
 		return &Done{Targets: ts}, nil
 	}
 	if err := e.intend(c, ts); err != nil { // no change without a record of it
@@ -133,6 +157,24 @@ func (ts targets) paths() []string {
 	out := make([]string, len(ts))
 	for i, t := range ts {
 		out[i] = t.True
+	}
+	return out
+}
+
+// first is the path that an answer names; a change of directories only has none.
+func (ts targets) first() string {
+	if len(ts) == 0 {
+		return ""
+	}
+	return ts[0].True
+}
+
+// changing are those that something has to be done to.
+func (ts targets) changing() (out targets) {
+	for _, t := range ts {
+		if !t.unchanged() {
+			out = append(out, t)
+		}
 	}
 	return out
 }
@@ -176,7 +218,11 @@ func (e *Engine) load(m *Mutation) (_ targets, err error) {
 }
 
 func (e *Engine) loadOne(t *Target, m *Mutation) error {
-	place, err := e.fs.Place(t.Path)
+	open := e.fs.Place
+	if m.Links[t.Path] {
+		open = e.fs.PlaceLink
+	}
+	place, err := open(t.Path)
 	var gone *guardfs.MissingParentError
 	if errors.As(err, &gone) && m.CreateParents {
 		t.True, t.Before = t.Path, &guardfs.Before{}
@@ -250,7 +296,7 @@ func (e *Engine) still(c *Call, ts targets, m *Mutation, grant string) error {
 		if err != nil {
 			return err
 		}
-		if now.Exists != t.Before.Exists || now.Hash != t.Before.Hash {
+		if now.Exists != t.Before.Exists || now.Hash != t.Before.Hash || now.Info.Kind != t.Before.Info.Kind {
 			moved = true
 		}
 		t.Before = now // metadata may have moved too; what is there now is what is kept
@@ -262,7 +308,7 @@ func (e *Engine) still(c *Call, ts targets, m *Mutation, grant string) error {
 		return err
 	}
 	if grant != "" {
-		return &ApprovalError{State: "stale", Path: ts[0].True, Diff: diffOf(ts)}
+		return &ApprovalError{State: "stale", Path: ts.first(), Diff: diffOf(ts)}
 	}
 	return nil
 }

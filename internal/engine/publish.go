@@ -5,8 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"runtime"
 	"strings"
+	"sync"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
@@ -21,8 +22,11 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 			e.unmake(done.Made)
 		}
 	}()
+	if err := e.makeDirs(m.Dirs, done); err != nil {
+		return nil, err
+	}
 	for _, t := range ts {
-		if t.place == nil {
+		if t.place == nil && !t.unchanged() {
 			if err := e.makeParents(t, done); err != nil {
 				return nil, err
 			}
@@ -30,8 +34,10 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	}
 
 	saved := make(chan error, 1)
-	go func() { saved <- e.save(ctx, c, ts, m, done) }()
-	staged, stageErr := e.stage(ctx, ts)
+	point := &point{e: e, c: c}
+	go func() { saved <- point.save(ctx, ts, m, done) }()
+	many := len(ts.changing()) > 1
+	staged, stageErr := e.stage(ctx, ts, many)
 	saveErr := <-saved
 	defer func() {
 		for _, s := range staged {
@@ -41,6 +47,7 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 		}
 	}()
 	if err := errors.Join(stageErr, saveErr); err != nil {
+		point.settle(ctx, checkpoint.Aborted)
 		return nil, err
 	}
 
@@ -48,11 +55,52 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 		if t.unchanged() {
 			continue
 		}
-		if err := e.commit(ctx, t, staged[i]); err != nil {
-			return nil, e.putBack(ctx, ts[:i], err)
+		if err := e.commit(ctx, t, staged[i], e.sync() && !many); err != nil {
+			left, err := e.putBack(ctx, ts[:i+1], err)
+			point.settle(ctx, left)
+			return nil, err
 		}
 	}
+	if many {
+		e.syncNames(ts)
+	}
+	done.Kept = e.drop(m.Drop)
+	point.settle(ctx, checkpoint.Committed)
 	return done, nil
+}
+
+// makeDirs makes the directories that a plan names, with their modes.
+func (e *Engine) makeDirs(dirs []NewDir, done *Done) error {
+	for _, d := range dirs {
+		made, err := e.fs.MakeParents(d.Path)
+		done.Made = append(done.Made, made...)
+		if err != nil {
+			return err
+		}
+		place, err := e.fs.Place(d.Path)
+		if err != nil {
+			return err
+		}
+		o := place.Object()
+		switch {
+		case o.True != d.Path:
+			err = &guardfs.SymlinkError{Path: d.Path, Target: o.True}
+		case o.Info.Kind == guardfs.KindAbsent:
+			if err = place.Mkdir(d.Mode); err == nil {
+				done.Made = append(done.Made, d.Path)
+				if e.sync() {
+					err = place.SyncNames()
+				}
+			}
+		case o.Info.Kind != guardfs.KindDir:
+			err = &guardfs.ConflictError{Path: d.Path, Why: "it is not a directory any more"}
+		}
+		place.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (e *Engine) makeParents(t *Target, done *Done) error {
@@ -73,61 +121,165 @@ func (e *Engine) makeParents(t *Target, done *Done) error {
 }
 
 // unmake removes directories that were made for nothing, innermost first.
-// Errors are not interesting: a directory that is in use stays.
 func (e *Engine) unmake(made []string) {
 	for i := len(made) - 1; i >= 0; i-- {
-		if place, err := e.fs.Place(made[i]); err == nil {
-			_ = place.RemoveEmptyDir(context.Background())
-			place.Close()
+		e.removeEmpty(made[i])
+	}
+}
+
+// drop removes what is empty of directories that are given innermost first, and lists those that stay.
+func (e *Engine) drop(dirs []string) (kept []string) {
+	for _, d := range dirs {
+		if !e.removeEmpty(d) {
+			kept = append(kept, d)
 		}
 	}
+	return kept
+}
+
+// removeEmpty removes a directory if it is empty. Errors are not interesting: one that is in use stays.
+func (e *Engine) removeEmpty(dir string) bool {
+	place, err := e.fs.Place(dir)
+	if err != nil {
+		return false
+	}
+	defer place.Close()
+	if place.Object().True != dir || place.RemoveEmptyDir(context.Background()) != nil {
+		return false
+	}
+	if e.sync() {
+		if err := place.SyncNames(); err != nil {
+			e.logger.Warn("the removal of a directory could not be synced", "path", dir, "err", err)
+		}
+	}
+	return true
 }
 
 func (e *Engine) sync() bool { return e.cfg.Durability != "none" }
 
-func (e *Engine) stage(ctx context.Context, ts targets) ([]*guardfs.Staged, error) {
+// stage writes the temp files. Of many, several at a time: their syncs then share the work of the file system's journal.
+func (e *Engine) stage(ctx context.Context, ts targets, many bool) ([]*guardfs.Staged, error) {
 	staged := make([]*guardfs.Staged, len(ts))
-	for i, t := range ts {
-		if t.After.Kind != guardfs.KindFile || t.unchanged() {
-			continue
-		}
-		o := guardfs.StageOptions{Sync: e.sync(), Meta: t.After.Meta}
+	one := func(i int) error {
+		t := ts[i]
+		o := guardfs.StageOptions{Sync: e.sync(), NameLater: many, Meta: t.After.Meta}
 		if t.Before.Exists && t.After.Meta == nil {
 			o.Like = t.Before
 		}
 		var err error
 		if staged[i], err = t.place.Stage(ctx, t.After.Content, o); err != nil {
-			return staged, fmt.Errorf("writing beside %s: %w", t.True, err)
+			return fmt.Errorf("writing beside %s: %w", t.True, err)
+		}
+		return nil
+	}
+	var todo []int
+	for i, t := range ts {
+		// What takes the place of a link waits until the link is gone.
+		if t.After.Kind == guardfs.KindFile && !t.unchanged() && t.Before.Info.Kind != guardfs.KindSymlink {
+			todo = append(todo, i)
 		}
 	}
-	return staged, nil
+	if len(todo) == 1 {
+		return staged, one(todo[0])
+	}
+	next := make(chan int)
+	stop := make(chan struct{})
+	var once sync.Once
+	var failed error
+	var wg sync.WaitGroup
+	for range min(len(todo), max(16, 4*runtime.GOMAXPROCS(0))) {
+		wg.Go(func() {
+			for i := range next {
+				if err := one(i); err != nil {
+					once.Do(func() {
+						failed = err
+						close(stop)
+					})
+				}
+			}
+		})
+	}
+feed:
+	for _, i := range todo {
+		select {
+		case next <- i:
+		case <-stop:
+			break feed
+		}
+	}
+	close(next)
+	wg.Wait()
+	return staged, failed
 }
 
-func (e *Engine) commit(ctx context.Context, t *Target, s *guardfs.Staged) (err error) {
+func (e *Engine) commit(ctx context.Context, t *Target, s *guardfs.Staged, sync bool) (err error) {
+	switch {
+	case t.After.Kind == guardfs.KindFile && s != nil:
+		t.Published, err = s.Commit(ctx, t.Before)
+		return err
+	case t.Before.Exists:
+		if err = t.place.Remove(ctx, t.Before, sync); err != nil {
+			return err
+		}
+		t.Published = &guardfs.Published{True: t.True} // from here on there is something to put back
+	}
 	switch t.After.Kind {
 	case guardfs.KindFile:
-		t.Published, err = s.Commit(ctx, t.Before)
-	case guardfs.KindAbsent:
-		if err = t.place.Remove(ctx, t.Before, e.sync()); err == nil {
-			t.Published = &guardfs.Published{True: t.True}
-		}
+		t.Published, err = e.replaceLink(ctx, t)
 	case guardfs.KindSymlink:
-		if t.Before.Exists {
-			if err = t.place.Remove(ctx, t.Before, e.sync()); err != nil {
-				return err
-			}
+		if err = t.place.Symlink(t.After.Target); err == nil && sync {
+			err = t.place.SyncNames()
 		}
-		if err = t.place.Symlink(t.After.Target); err == nil {
+		if err == nil {
 			t.Published = &guardfs.Published{True: t.True}
 		}
 	}
 	return err
 }
 
-// putBack undoes the targets that were already exchanged, because one after
-// them failed with cause. What can't be put back is named: the checkpoint
-// holds it.
-func (e *Engine) putBack(ctx context.Context, ts targets, cause error) error {
+// replaceLink makes a file where a link was until just now.
+func (e *Engine) replaceLink(ctx context.Context, t *Target) (*guardfs.Published, error) {
+	if now, err := t.place.Load(maxLoad); err != nil || now.Exists {
+		return t.Published, errors.Join(err, &guardfs.ConflictError{Path: t.True, Why: "something appeared there"})
+	}
+	s, err := t.place.Stage(ctx, t.After.Content, guardfs.StageOptions{Sync: e.sync(), Meta: t.After.Meta})
+	if err != nil {
+		return t.Published, err
+	}
+	defer s.Discard()
+	p, err := s.Commit(ctx, nil)
+	if err != nil {
+		return t.Published, err
+	}
+	return p, nil
+}
+
+// syncNames puts the names of many changes on stable storage, one directory after the other. They are made: what can't be
+// synced is told with the target.
+func (e *Engine) syncNames(ts targets) {
+	if !e.sync() {
+		return
+	}
+	done := map[string]error{}
+	for _, t := range ts {
+		if t.Published == nil {
+			continue
+		}
+		dir := t.place.ParentTrue()
+		err, ok := done[dir]
+		if !ok {
+			err = t.place.SyncNames()
+			done[dir] = err
+		}
+		if err != nil && t.Published.Unsynced == "" {
+			t.Published.Unsynced = err.Error()
+		}
+	}
+}
+
+// putBack undoes the targets that were already exchanged, because one after them failed with cause. What can't be put
+// back is named: the checkpoint holds it. The outcome is for that.
+func (e *Engine) putBack(ctx context.Context, ts targets, cause error) (checkpoint.Outcome, error) {
 	ctx = context.WithoutCancel(ctx)
 	var stuck []string
 	for i := len(ts) - 1; i >= 0; i-- {
@@ -141,104 +293,64 @@ func (e *Engine) putBack(ctx context.Context, ts targets, cause error) error {
 		}
 	}
 	if stuck != nil {
-		return fmt.Errorf("%w (and these could not be put back: %s)", cause, strings.Join(stuck, ", "))
+		return checkpoint.Foreign, fmt.Errorf("%w (and these could not be put back: %s)", cause, strings.Join(stuck, ", "))
 	}
-	return cause
+	return checkpoint.Aborted, cause
 }
 
 func (e *Engine) putBackOne(ctx context.Context, t *Target) error {
-	place, err := e.fs.Place(t.True)
+	after := checkpoint.State{Kind: checkpoint.Absent}
+	switch t.After.Kind {
+	case guardfs.KindFile:
+		after = checkpoint.State{Kind: checkpoint.File, Hash: t.After.Hash}
+	case guardfs.KindSymlink:
+		after = checkpoint.State{Kind: checkpoint.Symlink, Target: t.After.Target}
+	}
+	return e.become(ctx, t.True, after, t.Before)
+}
+
+// become makes path what it was, if it still is what we made of it. A link is taken for itself.
+func (e *Engine) become(ctx context.Context, path string, made checkpoint.State, was *guardfs.Before) error {
+	place, err := e.fs.PlaceLink(path)
 	if err != nil {
 		return err
 	}
 	defer place.Close()
+	if place.Object().True != path {
+		return &guardfs.SymlinkError{Path: path, Target: place.Object().True}
+	}
 	now, err := place.Load(maxLoad)
 	if err != nil {
 		return err
 	}
-	if now.Hash != t.After.Hash {
-		return &guardfs.ConflictError{Path: t.True, Why: "it was changed again at once"}
+	if state(now).Same(state(was)) {
+		return nil
 	}
-	if !t.Before.Exists {
-		return place.Remove(ctx, now, e.sync())
+	if !state(now).Same(made) && now.Exists {
+		return &guardfs.ConflictError{Path: path, Why: "it was changed again at once"}
 	}
-	s, err := place.Stage(ctx, t.Before.Content, guardfs.StageOptions{Meta: &t.Before.Meta, Sync: e.sync()})
+	link := was.Exists && was.Info.Kind == guardfs.KindSymlink
+	if now.Exists && (!was.Exists || link || now.Info.Kind == guardfs.KindSymlink) {
+		if err := place.Remove(ctx, now, e.sync()); err != nil {
+			return err
+		}
+		if now, err = place.Load(maxLoad); err != nil {
+			return err
+		}
+	}
+	switch {
+	case !was.Exists:
+		return nil
+	case link:
+		return place.Symlink(string(was.Content))
+	}
+	s, err := place.Stage(ctx, was.Content, guardfs.StageOptions{Meta: &was.Meta, Sync: e.sync()})
 	if err != nil {
 		return err
 	}
 	defer s.Discard()
 	_, err = s.Commit(ctx, now)
 	return err
-}
-
-// save stores the pre-state of every target that changes. It returns once
-// the store says that it is durable.
-func (e *Engine) save(ctx context.Context, c *Call, ts targets, m *Mutation, done *Done) error {
-	if !m.Checkpoint && !e.cfg.CheckpointBeforeMutation {
-		return nil
-	}
-	op := m.Op
-	op.Tool, op.Principal, op.Session, op.Turn, op.Time = c.Tool, c.Principal, c.Session, c.Turn, e.now()
-	for _, t := range ts {
-		if !t.unchanged() {
-			op.Changes = append(op.Changes, change(t))
-		}
-	}
-	for _, dir := range done.Made {
-		op.Changes = append(op.Changes, checkpoint.Change{Path: dir, Role: "parent_dir", Before: checkpoint.State{Kind: checkpoint.Absent}, After: checkpoint.State{Kind: checkpoint.Dir}})
-	}
-	saved, err := e.points.Save(ctx, op)
-	if err != nil {
-		if e.cfg.Checkpoint.OnError == "allow" && !m.Checkpoint {
-			done.Skipped = err.Error()
-			e.logger.Warn("a change went ahead without its checkpoint, as on_error allows", "err", err)
-			return nil
-		}
-		return &CheckpointError{Err: err}
-	}
-	done.Checkpoint, c.Trace.Checkpoint = string(saved.ID), string(saved.ID)
-	for _, s := range saved.Skipped {
-		done.Skipped = s.Why
-	}
-	return nil
-}
-
-func change(t *Target) checkpoint.Change {
-	ch := checkpoint.Change{Path: t.True, Role: "target", Before: state(t.Before)}
-	if t.Before.Exists && t.Before.Info.Kind == guardfs.KindFile {
-		ch.Content = t.Before.Content
-	}
-	switch t.After.Kind {
-	case guardfs.KindFile:
-		ch.After = checkpoint.State{Kind: checkpoint.File, Mode: t.Before.Meta.Mode, Size: int64(len(t.After.Content)), Hash: t.After.Hash}
-		if t.After.Meta != nil {
-			ch.After.Mode = t.After.Meta.Mode
-		}
-		ch.AfterContent = t.After.Content
-	case guardfs.KindSymlink:
-		ch.After = checkpoint.State{Kind: checkpoint.Symlink, Target: t.After.Target}
-	default:
-		ch.After = checkpoint.State{Kind: checkpoint.Absent}
-	}
-	return ch
-}
-
-func state(b *guardfs.Before) checkpoint.State {
-	if !b.Exists {
-		return checkpoint.State{Kind: checkpoint.Absent}
-	}
-	s := checkpoint.State{
-		Kind: checkpoint.File, Mode: b.Meta.Mode, UID: b.Meta.UID, GID: b.Meta.GID, ModTime: b.Meta.ModTime,
-		Xattrs: b.Meta.Xattrs, Size: b.Info.Size, Hash: b.Hash,
-	}
-	if b.Info.Kind == guardfs.KindSymlink {
-		s.Kind, s.Target, s.Hash = checkpoint.Symlink, string(b.Content), ""
-	}
-	return s
-}
-
-func metadata(s checkpoint.State) *guardfs.Metadata {
-	return &guardfs.Metadata{Mode: s.Mode & (fs.ModePerm | fs.ModeSticky), UID: s.UID, GID: s.GID, ModTime: s.ModTime, Xattrs: s.Xattrs}
 }
 
 // intend writes the intent before anything changes; a record that can't be

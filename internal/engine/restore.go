@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 
 	"moltisfs/checkpoint"
@@ -27,21 +29,31 @@ type RestoreOptions struct {
 type Restored struct {
 	*Done
 	Plan    *checkpoint.Plan
-	Skipped []string // paths left alone because others changed them
-	Merged  []string
+	Skipped []Left
+	Merged  map[string]bool // by true path
 }
 
-// ConflictsError: others changed paths since the checkpoint, so nothing was restored.
+// Left is a path that a restore left alone, and why.
+type Left struct {
+	Path string `json:"path"`
+	Why  string `json:"why"`
+}
+
+// ConflictsError: others changed paths since the checkpoint, or later changes stand on what it did, so nothing was restored.
 type ConflictsError struct{ Conflicts []PathConflict }
 
 // PathConflict is one path of a ConflictsError.
 type PathConflict struct {
 	Path string `json:"path"`
+	Why  string `json:"why"`
 	Diff string `json:"diff,omitempty"` // from what the store knows to what is there
 }
 
 func (e *ConflictsError) Error() string {
-	return fmt.Sprintf("%d of the paths were changed by others since the checkpoint", len(e.Conflicts))
+	if len(e.Conflicts) == 1 {
+		return e.Conflicts[0].Path + " can't be restored without losing other changes"
+	}
+	return fmt.Sprintf("%d paths can't be restored without losing other changes", len(e.Conflicts))
 }
 
 // MissingContentError: the checkpoint knows of the path but does not hold its content.
@@ -51,103 +63,239 @@ func (e *MissingContentError) Error() string {
 	return "the content of " + e.Path + " is not in the checkpoint (" + e.Why + ")"
 }
 
-// Restore carries out a plan of the store as an ordinary guarded mutation
-// under today's policy: all paths or none, checkpointed itself, so that it can
-// be undone.
+// Restore carries out a plan of the store as an ordinary guarded mutation under today's policy: all paths or none,
+// checkpointed itself, so that it can be undone. Who asks is taken from c.
 func (e *Engine) Restore(ctx context.Context, c *Call, r checkpoint.Restore, o RestoreOptions) (*Restored, error) {
-	plan, err := e.points.Plan(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	return e.CarryOut(ctx, c, plan, o)
+	return e.carryOut(ctx, c, o, func(db *checkpoint.DB) (*checkpoint.Plan, error) {
+		who := e.scope(c)
+		r.Principal, r.Session, r.AllSessions = who.Principal, who.Session, who.AllSessions
+		return db.Plan(ctx, r)
+	})
 }
 
-// CarryOut is Restore for a plan that is at hand.
-func (e *Engine) CarryOut(ctx context.Context, c *Call, plan *checkpoint.Plan, o RestoreOptions) (*Restored, error) {
-	out := &Restored{Plan: plan}
-	items := map[string]*checkpoint.Item{}
-	m := Mutation{
-		Summary: fmt.Sprintf("restore %d paths", len(plan.Items)), DryRun: o.DryRun, Blind: true, CreateParents: true,
-		Checkpoint: true, Op: checkpoint.Op{Kind: checkpoint.KindRestore, RestoreOf: plan.RestoreOf, UndoOf: plan.UndoOf},
-	}
-	var dirs []string
-	for i := range plan.Items {
-		item := &plan.Items[i]
-		if item.Role == checkpoint.RoleParent || item.Want.Kind == checkpoint.Dir {
-			if item.Want.Kind == checkpoint.Absent {
-				dirs = append(dirs, item.Path)
-			}
-			continue
-		}
-		if !item.Stored {
-			return nil, &MissingContentError{item.Path, item.Missing}
-		}
-		items[item.Path] = item
-		m.Paths = append(m.Paths, item.Path)
-	}
-	m.Next = func(ts []*Target) error {
-		out.Skipped, out.Merged = nil, nil
-		var conflicts []PathConflict
-		for _, t := range ts {
-			conflict, err := e.wanted(ctx, t, items[t.Path], plan, o, out)
-			if err != nil {
-				return err
-			}
-			if conflict != nil {
-				conflicts = append(conflicts, *conflict)
-			}
-		}
-		if conflicts != nil {
-			return &ConflictsError{conflicts}
-		}
-		return nil
-	}
-	done, err := e.Mutate(ctx, c, m)
+// Undo takes back the newest change of the call's session that is not undone; again and again, it walks back.
+func (e *Engine) Undo(ctx context.Context, c *Call, o RestoreOptions) (*Restored, error) {
+	return e.carryOut(ctx, c, o, func(db *checkpoint.DB) (*checkpoint.Plan, error) {
+		return db.Undo(ctx, checkpoint.Scope{Principal: c.Principal, Session: c.Session})
+	})
+}
+
+// Redo takes back the newest undo of the call's session, if nothing was changed after it.
+func (e *Engine) Redo(ctx context.Context, c *Call, o RestoreOptions) (*Restored, error) {
+	return e.carryOut(ctx, c, o, func(db *checkpoint.DB) (*checkpoint.Plan, error) {
+		return db.Redo(ctx, checkpoint.Scope{Principal: c.Principal, Session: c.Session})
+	})
+}
+
+// restore is one restore on its way through the chain.
+type restore struct {
+	e     *Engine
+	db    *checkpoint.DB
+	plan  *checkpoint.Plan
+	o     RestoreOptions
+	items map[string]*checkpoint.Item
+	out   *Restored
+}
+
+func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find func(*checkpoint.DB) (*checkpoint.Plan, error)) (*Restored, error) {
+	db, err := e.points.open()
 	if err != nil {
 		return nil, err
 	}
-	out.Done = done
-	if !o.DryRun {
-		e.unmake(dirs) // directories that were made only to hold what is now gone
+	if err := e.settleNewest(ctx, db, c); err != nil {
+		return nil, err
 	}
-	return out, nil
+	plan, err := find(db)
+	if err != nil {
+		return nil, err
+	}
+	r := &restore{e: e, db: db, plan: plan, o: o, items: map[string]*checkpoint.Item{}, out: &Restored{Plan: plan}}
+	m := Mutation{
+		Summary: fmt.Sprintf("restore %d paths", len(plan.Items)), DryRun: o.DryRun, Blind: true, CreateParents: true,
+		Links: map[string]bool{}, Checkpoint: true, Trash: trashFiles,
+		Op: checkpoint.Op{Kind: checkpoint.KindRestore, RestoreOf: plan.RestoreOf, UndoOf: plan.UndoOf},
+	}
+	for i := range plan.Items {
+		item := &plan.Items[i]
+		switch {
+		case item.Want.Kind == checkpoint.Dir:
+			m.Dirs = append(m.Dirs, NewDir{item.Path, item.Want.Mode})
+		case item.Want.Kind == checkpoint.Absent && (item.Role == checkpoint.RoleParent || item.Head.Kind == checkpoint.Dir):
+			m.Drop = append(m.Drop, item.Path)
+		default:
+			r.items[item.Path] = item
+			m.Paths = append(m.Paths, item.Path)
+			m.Links[item.Path] = item.Want.Kind == checkpoint.Symlink || item.Head.Kind == checkpoint.Symlink
+		}
+	}
+	if err := e.onlyNew(&m); err != nil {
+		return nil, err
+	}
+	m.Next = func(ts []*Target) error { return r.next(ctx, ts) }
+	r.out.Done, err = e.Mutate(ctx, c, m)
+	if err != nil {
+		return nil, err
+	}
+	if plan.UndoOf != "" && !o.DryRun && r.out.Checkpoint == "" && len(r.out.Skipped) == 0 {
+		// Everything is as it was already. That is on record all the same, or undo would stay here for ever.
+		saved, err := db.Save(ctx, checkpoint.Op{Tool: c.Tool, Kind: checkpoint.KindRestore, Principal: c.Principal, Session: c.Session, Turn: c.Turn,
+			Time: e.now(), UndoOf: plan.UndoOf})
+		if err != nil {
+			return nil, &CheckpointError{Err: err}
+		}
+		r.out.Checkpoint = string(saved.ID)
+	}
+	return r.out, nil
+}
+
+// settleNewest looks whether the newest change of the session took place at all, if nobody ever said so: its process may have died
+// between the checkpoint and the change. One that did not must not be planned with.
+func (e *Engine) settleNewest(ctx context.Context, db *checkpoint.DB, c *Call) error {
+	for {
+		page, err := db.List(ctx, checkpoint.Filter{Principal: c.Principal, Session: c.Session, NoReads: true, Limit: 1})
+		if err != nil || len(page.Checkpoints) == 0 {
+			return err
+		}
+		op := &page.Checkpoints[0]
+		if op.Outcome != checkpoint.Presumed || op.Kind == checkpoint.KindExternal || op.Kind == checkpoint.KindManual || len(op.Changes) == 0 {
+			return nil
+		}
+		never, err := e.never(ctx, db, op.ID)
+		if err != nil || !never {
+			return err
+		}
+	}
+}
+
+// never settles an operation of which nothing can be seen as aborted.
+func (e *Engine) never(ctx context.Context, db *checkpoint.DB, id checkpoint.ID) (bool, error) {
+	op, err := db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
+	if err != nil {
+		return false, err
+	}
+	unlock, err := e.lockAll(ctx, op) // whoever carries it out holds these
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	if op, err = db.Get(ctx, id, checkpoint.Scope{AllSessions: true}); err != nil || op.Outcome != checkpoint.Presumed {
+		return false, err
+	}
+	for _, c := range op.Changes {
+		if c.Role == checkpoint.RoleParent {
+			continue
+		}
+		now, err := e.stateOf(c.Path)
+		if err != nil || !now.Same(c.Before) || now.Same(c.After) {
+			return false, nil // it took place, or it can't be told: presumed
+		}
+	}
+	return true, db.Settle(ctx, id, checkpoint.Aborted)
+}
+
+// onlyNew keeps of a plan's directories those that have to be made or can go, so that a restore of what is there already
+// changes nothing. Policy speaks on every one that is made.
+func (e *Engine) onlyNew(m *Mutation) error {
+	var make []NewDir
+	for _, d := range m.Dirs {
+		place, err := e.fs.Place(d.Path)
+		if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok {
+			make = append(make, d)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		kind := place.Object().Info.Kind
+		place.Close()
+		switch kind {
+		case guardfs.KindDir:
+		case guardfs.KindAbsent:
+			make = append(make, d)
+		default:
+			return &ConflictsError{[]PathConflict{{Path: d.Path, Why: "a " + kind.String() + " is in the place of the directory"}}}
+		}
+	}
+	var drop []string
+	for _, d := range m.Drop {
+		if place, err := e.fs.Place(d); err == nil {
+			if place.Object().Info.Kind == guardfs.KindDir {
+				drop = append(drop, d)
+			}
+			place.Close()
+		}
+	}
+	m.Dirs, m.Drop = make, drop
+	return nil
+}
+
+// next says what each target becomes. It is pure: it may be called again when the files moved on.
+func (r *restore) next(ctx context.Context, ts []*Target) error {
+	r.out.Skipped, r.out.Merged = nil, map[string]bool{}
+	var conflicts []PathConflict
+	for _, t := range ts {
+		conflict, err := r.wanted(ctx, t, r.items[t.Path])
+		if err != nil {
+			return err
+		}
+		if conflict != nil {
+			conflicts = append(conflicts, *conflict)
+		}
+	}
+	if conflicts != nil {
+		return &ConflictsError{conflicts}
+	}
+	return nil
 }
 
 // wanted sets what one target becomes.
-func (e *Engine) wanted(ctx context.Context, t *Target, item *checkpoint.Item, plan *checkpoint.Plan, o RestoreOptions, out *Restored) (*PathConflict, error) {
+func (r *restore) wanted(ctx context.Context, t *Target, item *checkpoint.Item) (*PathConflict, error) {
+	if t.True != item.Path {
+		// A directory on the way has become a link: this is another place than the one that was recorded.
+		return nil, &guardfs.SymlinkError{Path: item.Path, Target: t.True}
+	}
 	now := state(t.Before)
-	keep := func() { t.After = After{Kind: kindNow(t), Content: t.Before.Content} }
-	if now.Same(item.Want) && now.Mode == item.Want.Mode {
-		keep()
+	if now.Same(item.Want) && (now.Mode == item.Want.Mode || now.Kind != checkpoint.File) {
+		t.keep()
 		return nil, nil
 	}
-	foreign := !item.Expects(now)
-	if plan.Mode == checkpoint.ModeInverse && !now.Same(item.Base) || foreign && o.OnConflict == OnConflictMerge {
-		merged, err := e.merge(ctx, t, item)
+	why := r.conflict(now, item)
+	if why != "" && r.o.OnConflict == OnConflictMerge || r.plan.Mode == checkpoint.ModeInverse && !now.Same(item.Base) {
+		merged, err := r.merge(ctx, t, item)
 		if err != nil {
 			return nil, err
 		}
 		if merged != nil {
 			t.After = After{Kind: guardfs.KindFile, Content: merged}
-			out.Merged = append(out.Merged, t.True)
+			r.out.Merged[t.True] = true
 			return nil, nil
 		}
-		foreign = true
+		if why == "" {
+			why = "later changes touch the same lines"
+		}
 	}
-	if foreign {
-		switch o.OnConflict {
+	if why != "" {
+		switch r.o.OnConflict {
 		case OnConflictSkip:
-			keep()
-			out.Skipped = append(out.Skipped, t.True)
+			t.keep()
+			r.out.Skipped = append(r.out.Skipped, Left{t.True, why})
 			return nil, nil
 		case OnConflictForce:
 		default:
-			return &PathConflict{Path: t.True, Diff: e.drift(ctx, t, item)}, nil
+			return &PathConflict{Path: t.True, Why: why, Diff: r.drift(ctx, t, item)}, nil
 		}
+	}
+	if !item.Stored {
+		if r.o.OnConflict == OnConflictSkip {
+			t.keep()
+			r.out.Skipped = append(r.out.Skipped, Left{t.True, "its content was not stored: " + item.Missing})
+			return nil, nil
+		}
+		return nil, &MissingContentError{item.Path, item.Missing}
 	}
 	switch item.Want.Kind {
 	case checkpoint.File:
-		content, err := e.points.Content(ctx, item.Want.Hash)
+		content, err := r.db.Content(ctx, item.Want.Hash)
 		if err != nil {
 			return nil, err
 		}
@@ -160,54 +308,100 @@ func (e *Engine) wanted(ctx context.Context, t *Target, item *checkpoint.Item, p
 	return nil, nil
 }
 
-func kindNow(t *Target) guardfs.Kind {
-	if !t.Before.Exists {
-		return guardfs.KindAbsent
+// conflict says why the path is not this session's to change, "" when it is.
+func (r *restore) conflict(now checkpoint.State, item *checkpoint.Item) string {
+	switch {
+	case !item.Expects(now):
+		return "changed outside"
+	case item.Foreign && r.plan.Mode != checkpoint.ModeInverse:
+		return "changed by others in between"
 	}
-	return t.Before.Info.Kind
+	return ""
 }
 
-// merge is the three-way merge of what the operation left (base), what is
-// there (ours) and what was before it (theirs). nil: it can't be merged.
-func (e *Engine) merge(ctx context.Context, t *Target, item *checkpoint.Item) ([]byte, error) {
-	if item.Want.Kind != checkpoint.File || item.Base.Kind != checkpoint.File || !item.BaseStored || !t.Before.Exists {
+// keep leaves the target as it is.
+func (t *Target) keep() {
+	b := t.Before
+	if !b.Exists {
+		t.After = After{Kind: guardfs.KindAbsent}
+		return
+	}
+	t.After = After{Kind: b.Info.Kind, Content: b.Content}
+	if b.Info.Kind == guardfs.KindSymlink {
+		t.After.Content, t.After.Target = nil, string(b.Content)
+	}
+}
+
+// merge keeps what others changed and takes out what this session did. nil: it can't be merged, and is a conflict.
+//
+//   - Changed outside since the last record: a three-way merge over what was recorded last.
+//   - Others are recorded in between, or one change in the middle is meant: each of the session's changes is taken out of what is there
+//     now, the newest first, by a three-way merge over what it left behind.
+func (r *restore) merge(ctx context.Context, t *Target, item *checkpoint.Item) ([]byte, error) {
+	if !t.Before.Exists || t.Before.Info.Kind != guardfs.KindFile {
 		return nil, nil
 	}
-	base, err := e.points.Content(ctx, item.Base.Hash)
-	if err != nil {
-		return nil, err
+	if r.plan.Mode != checkpoint.ModeInverse && !item.Foreign {
+		return r.threeWay(ctx, item.Head, t.Before.Content, item.Want)
 	}
-	theirs, err := e.points.Content(ctx, item.Want.Hash)
-	if err != nil {
-		return nil, err
+	content := t.Before.Content
+	for i := len(r.plan.Undoes) - 1; i >= 0; i-- {
+		op, err := r.db.Get(ctx, r.plan.Undoes[i], checkpoint.Scope{AllSessions: true}) // the plan is for whoever may see it
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range op.Changes {
+			if c.Path != item.Path {
+				continue
+			}
+			if content, err = r.threeWay(ctx, c.After, content, c.Before); err != nil || content == nil {
+				return nil, err
+			}
+		}
 	}
-	merged, conflicts := edit.Merge(base, t.Before.Content, theirs)
+	return content, nil
+}
+
+// threeWay merges ours with theirs over their ancestor. nil: one of them is no text that is at hand, or they overlap.
+func (r *restore) threeWay(ctx context.Context, base checkpoint.State, ours []byte, theirs checkpoint.State) ([]byte, error) {
+	var sides [2][]byte
+	for i, s := range []checkpoint.State{base, theirs} {
+		if s.Kind != checkpoint.File {
+			return nil, nil
+		}
+		content, err := r.db.Content(ctx, s.Hash)
+		if errors.Is(err, checkpoint.ErrNoContent) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		sides[i] = content
+	}
+	for _, b := range [][]byte{sides[0], ours, sides[1]} {
+		if bytes.IndexByte(b, 0) >= 0 {
+			return nil, nil // no lines to merge by
+		}
+	}
+	merged, conflicts := edit.Merge(sides[0], ours, sides[1])
 	if len(conflicts) > 0 {
 		return nil, nil
+	}
+	if merged == nil {
+		merged = []byte{} // an empty file is a result too
 	}
 	return merged, nil
 }
 
 // drift is a diff from the last content that the store knows to what is
 // there, "" when the store does not hold it.
-func (e *Engine) drift(ctx context.Context, t *Target, item *checkpoint.Item) string {
+func (r *restore) drift(ctx context.Context, t *Target, item *checkpoint.Item) string {
 	if item.Head.Kind != checkpoint.File || !t.Before.Exists {
 		return ""
 	}
-	known, err := e.points.Content(ctx, item.Head.Hash)
+	known, err := r.db.Content(ctx, item.Head.Hash)
 	if err != nil {
 		return ""
 	}
 	return edit.Unified(t.True, edit.Patch(text(known), text(t.Before.Content)))
-}
-
-// Checkpoints lists what the call's session may see.
-func (e *Engine) Checkpoints(ctx context.Context, c *Call, f checkpoint.Filter) (checkpoint.Page, error) {
-	f.Principal, f.Session, f.AllSessions = c.Principal, c.Session, e.cfg.Checkpoint.OtherSessions
-	return e.points.List(ctx, f)
-}
-
-// Checkpoint finds one checkpoint that the call's session may see.
-func (e *Engine) Checkpoint(ctx context.Context, c *Call, id checkpoint.ID) (*checkpoint.Checkpoint, error) {
-	return e.points.Get(ctx, id, checkpoint.Scope{Principal: c.Principal, Session: c.Session, AllSessions: e.cfg.Checkpoint.OtherSessions})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -29,14 +30,12 @@ func (s *checkpointStore) open() (*checkpoint.DB, error) {
 	if s.db != nil {
 		return s.db, nil
 	}
-	excluded, err := excludes(s.cfg.Exclude)
+	o, err := StoreOptions(s.cfg)
 	if err != nil {
 		return nil, err
 	}
-	db, err := checkpoint.Open(s.dir, checkpoint.Options{
-		Durability: checkpoint.Durability(s.cfg.Durability), MaxBytes: s.cfg.MaxBytes, MaxFileBytes: s.cfg.MaxFileBytes,
-		KeepWithin: time.Duration(s.cfg.KeepWithin), KeepLast: s.cfg.KeepLast, Exclude: excluded, EncryptTo: s.cfg.EncryptTo, Logger: s.logger,
-	})
+	o.Logger = s.logger
+	db, err := checkpoint.Open(s.dir, o)
 	if err != nil {
 		return nil, &hostError{"opening the checkpoint store", err}
 	}
@@ -44,11 +43,36 @@ func (s *checkpointStore) open() (*checkpoint.DB, error) {
 	return db, nil
 }
 
+func (s *checkpointStore) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.db == nil {
+		return nil
+	}
+	return s.db.Close()
+}
+
+// StoreOptions is what [tools.fs.checkpoint] says to the store.
+func StoreOptions(c config.Checkpoint) (checkpoint.Options, error) {
+	excluded, err := excludes(c.Exclude)
+	if err != nil {
+		return checkpoint.Options{}, err
+	}
+	return checkpoint.Options{
+		Durability: checkpoint.Durability(c.Durability), MaxBytes: c.MaxBytes, MaxFileBytes: c.MaxFileBytes,
+		KeepWithin: time.Duration(c.KeepWithin), KeepLast: c.KeepLast, Exclude: excluded, EncryptTo: c.EncryptTo,
+	}, nil
+}
+
 // excludes compiles the globs whose content must not be stored.
 func excludes(patterns []string) (func(string) bool, error) {
 	var globs []*glob.Glob
 	for _, p := range patterns {
-		g, err := glob.Compile(p, glob.Options{})
+		whole := p
+		if !strings.Contains(p, "/") {
+			whole = "/**/" + p // at any depth
+		}
+		g, err := glob.Compile(whole, glob.Options{})
 		if err != nil {
 			return nil, fmt.Errorf("checkpoint exclude %q: %w", p, err)
 		}
@@ -64,51 +88,33 @@ func excludes(patterns []string) (func(string) bool, error) {
 	}, nil
 }
 
-func (s *checkpointStore) Save(ctx context.Context, op checkpoint.Op) (checkpoint.Saved, error) {
-	db, err := s.open()
-	if err != nil {
-		return checkpoint.Saved{}, err
-	}
-	return db.Save(ctx, op)
+// scope is what the call's session may see.
+func (e *Engine) scope(c *Call) checkpoint.Scope {
+	return checkpoint.Scope{Principal: c.Principal, Session: c.Session, AllSessions: e.cfg.Checkpoint.OtherSessions}
 }
 
-func (s *checkpointStore) Get(ctx context.Context, id checkpoint.ID, who checkpoint.Scope) (*checkpoint.Checkpoint, error) {
-	db, err := s.open()
-	if err != nil {
-		return nil, err
-	}
-	return db.Get(ctx, id, who)
-}
-
-func (s *checkpointStore) List(ctx context.Context, f checkpoint.Filter) (checkpoint.Page, error) {
-	db, err := s.open()
+// Checkpoints lists what the call's session may see. f.Session narrows that to one of the sessions that it may see.
+func (e *Engine) Checkpoints(ctx context.Context, c *Call, f checkpoint.Filter) (checkpoint.Page, error) {
+	db, err := e.points.open()
 	if err != nil {
 		return checkpoint.Page{}, err
+	}
+	who := e.scope(c)
+	if f.Session != "" && f.Session != c.Session && !who.AllSessions {
+		return checkpoint.Page{Checkpoints: []checkpoint.Checkpoint{}}, nil // as if there were no such session
+	}
+	f.Principal, f.AllSessions = who.Principal, who.AllSessions
+	if !who.AllSessions {
+		f.Session = who.Session // with AllSessions it is a filter
 	}
 	return db.List(ctx, f)
 }
 
-func (s *checkpointStore) Plan(ctx context.Context, r checkpoint.Restore) (*checkpoint.Plan, error) {
-	db, err := s.open()
+// Checkpoint finds one checkpoint that the call's session may see.
+func (e *Engine) Checkpoint(ctx context.Context, c *Call, id checkpoint.ID) (*checkpoint.Checkpoint, error) {
+	db, err := e.points.open()
 	if err != nil {
 		return nil, err
 	}
-	return db.Plan(ctx, r)
-}
-
-func (s *checkpointStore) Content(ctx context.Context, hash string) ([]byte, error) {
-	db, err := s.open()
-	if err != nil {
-		return nil, err
-	}
-	return db.Content(ctx, hash)
-}
-
-func (s *checkpointStore) Close() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.db == nil {
-		return nil
-	}
-	return s.db.Close()
+	return db.Get(ctx, id, e.scope(c))
 }

@@ -39,7 +39,7 @@ func (p *Place) Stage(ctx context.Context, content []byte, o StageOptions) (*Sta
 	if meta != nil {
 		mode = 0o600 // nobody looks in before the right mode is set
 	}
-	s := &Staged{place: p, temp: tempName(), sync: o.Sync}
+	s := &Staged{place: p, temp: tempName(), sync: o.Sync && !o.NameLater}
 	file, err := p.root.OpenFile(s.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return nil, p.failed("stage", err)

@@ -127,6 +127,21 @@ func (p *Place) LockKey() string {
 // Close gives the directory back.
 func (p *Place) Close() error { return p.fd.close() }
 
+// SyncNames puts the names in the place's directory on stable storage.
+func (p *Place) SyncNames() error {
+	dir, err := p.fd.use()
+	if err != nil {
+		return p.failed("sync directory of", err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	switch err := p.fs.kernel.syncDir(dir); err {
+	case nil, unix.EINVAL, unix.EROFS, unix.EACCES: // the last three: cannot be synced there, by nobody
+		return nil
+	default:
+		return p.failed("sync directory of", err)
+	}
+}
+
 // still reports a *ConflictError when the pinned directory is no longer where it was judged.
 func (p *Place) still(dir int) error {
 	name, gone, err := p.where(dir)

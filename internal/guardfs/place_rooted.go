@@ -128,6 +128,14 @@ func (p *Place) Close() (err error) {
 	return err
 }
 
+// SyncNames puts the names in the place's directory on stable storage, where the system can do that.
+func (p *Place) SyncNames() error {
+	if err := syncRoot(p.root); err != nil {
+		return p.failed("sync directory of", err)
+	}
+	return nil
+}
+
 // still reports a *ConflictError when the directory is no longer where it was judged.
 func (p *Place) still() error {
 	s, _, err := p.fs.resolve(p.dir.True)

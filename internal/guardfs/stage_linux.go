@@ -37,7 +37,7 @@ func (p *Place) Stage(ctx context.Context, content []byte, o StageOptions) (*Sta
 	if meta == nil && o.Like != nil && o.Like.Exists {
 		meta = &o.Like.Meta
 	}
-	s := &Staged{place: p, sync: o.Sync}
+	s := &Staged{place: p, sync: o.Sync && !o.NameLater}
 	if err := s.create(dir, meta); err != nil {
 		return nil, p.failed("stage", err)
 	}

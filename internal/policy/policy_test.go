@@ -157,7 +157,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// A denied path is denied by each of its names: security.md A03, B06, B07, B08.
+// A denied path is denied by each of its names.
 func TestNames(t *testing.T) {
 	p := mustNew(t, Options{
 		Deny:      []string{"/ws/.env", "/tmp/x/**", "/ws/sub/*/key"},

@@ -8,7 +8,7 @@
 //	config.toml   the configuration; $ROOT stands for the case's tree (optional)
 //	setup         lines of the layout language, see [Layout] (optional)
 //	tree/NAME     a file of the tree before the calls
-//	calls         one JSON object a line: {"tool":…,"args":{…}}; also "session", "approve": "yes", "no", "late" or "nobody"
+//	calls         one JSON object a line: {"tool":…,"args":{…}}; also "session", "turn", "approve": "yes", "no", "late" or "nobody"
 //	              (default yes), and "then": lines of the layout language to run before the call
 //	want          the payloads, one indented JSON object a call
 //	after/NAME    a file of the tree after the calls, when it differs; after/NAME with the single line "(gone)": it is gone
@@ -90,6 +90,7 @@ type goldenCall struct {
 	Tool    string          `json:"tool"`
 	Args    json.RawMessage `json:"args"`
 	Session string          `json:"session"`
+	Turn    string          `json:"turn"`
 	Approve string          `json:"approve"`
 	Then    []string        `json:"then"`
 }
@@ -207,7 +208,7 @@ func (c *goldenCase) play(t *testing.T, carry Carrier, n int, extra *goldenCall)
 		Layout(t, root, strings.Join(one.Then, "\n"))
 		args := p.expand(t, strings.ReplaceAll(string(one.Args), "$ROOT", root))
 		start := time.Now()
-		out, err := call(tools.Call{Session: one.Session, Tool: one.Tool, Args: json.RawMessage(args), Approver: approver(one.Approve)})
+		out, err := call(tools.Call{Session: one.Session, Turn: one.Turn, Tool: one.Tool, Args: json.RawMessage(args), Approver: approver(one.Approve)})
 		if err != nil {
 			var unknown *tools.UnknownToolError
 			if !errors.As(err, &unknown) {

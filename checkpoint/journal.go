@@ -1,0 +1,162 @@
+package checkpoint
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// A change of one path is one rename and needs no journal. A change of several is many steps, so before the first of them
+// a mark is put beside the catalog: the directory journal holds one file for each operation under way, named by its id and
+// locked by its process. The kernel lets go of the lock when the process dies, in whatever way; a mark that nobody
+// holds is work for the next Open, which finds both states of every path in the catalog.
+const journalName = "journal"
+
+// An Intent is the mark of an operation that is being carried out.
+type Intent struct {
+	dir string
+	id  ID
+	f   *os.File
+	dur Durability
+}
+
+// Intend marks the operation id as under way. The mark is on stable storage when it returns (unless the store is Relaxed).
+// Done takes it away; a process that dies before that leaves it to Unfinished.
+func (d *DB) Intend(id ID) (_ *Intent, err error) {
+	if _, err := id.seq(); err != nil {
+		return nil, err
+	}
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	defer d.active.Done()
+	dir := filepath.Join(d.dir, journalName)
+	failed := func(err error) (*Intent, error) { return nil, fmt.Errorf("marking an operation as under way: %w", err) }
+	if err = os.Mkdir(dir, 0o700); err == nil {
+		err = d.sync(d.dir)
+	} else if errors.Is(err, fs.ErrExist) {
+		err = nil
+	}
+	if err != nil {
+		return failed(err)
+	}
+	// Under a name of no meaning until it is locked: else it looks like that of a dead process for a moment.
+	temp := filepath.Join(dir, "new-"+rand.Text())
+	f, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return failed(err)
+	}
+	held, err := tryLock(f)
+	if err == nil && !held {
+		err = errors.New("somebody else has its lock")
+	}
+	if err == nil && d.o.Durability == Strict {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = os.Rename(temp, filepath.Join(dir, string(id)))
+	}
+	if err == nil {
+		err = d.sync(dir)
+	}
+	if err != nil {
+		os.Remove(temp)
+		os.Remove(filepath.Join(dir, string(id)))
+		f.Close()
+		return failed(err)
+	}
+	return &Intent{dir, id, f, d.o.Durability}, nil
+}
+
+// ID is the operation.
+func (i *Intent) ID() ID { return i.id }
+
+// Done takes the mark away: every path is what the operation announced, or everything is as it was.
+func (i *Intent) Done() error {
+	// Removed while it is locked: whoever looks in between sees either a held mark or none.
+	err := removeFile(filepath.Join(i.dir, string(i.id)))
+	if err2 := i.f.Close(); err == nil {
+		err = err2
+	}
+	if err == nil && i.dur == Strict {
+		err = syncDir(i.dir)
+	}
+	if err != nil {
+		return fmt.Errorf("removing the mark of an operation: %w", err)
+	}
+	return nil
+}
+
+// Leave gives the mark up without removing it: the next one to look finds the operation unfinished.
+func (i *Intent) Leave() error { return i.f.Close() }
+
+// Unfinished lists the operations that processes which are no more left half-way in the store in dir. The store need not be open, and no
+// store at all is no error: a host looks here at every start, which costs one look at a directory.
+func Unfinished(dir string) ([]ID, error) {
+	entries, err := os.ReadDir(filepath.Join(dir, journalName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking for unfinished operations: %w", err)
+	}
+	var ids []ID
+	for _, e := range entries {
+		full := filepath.Join(dir, journalName, e.Name())
+		id, err := ParseID(e.Name())
+		if err != nil && !strings.HasPrefix(e.Name(), "new-") {
+			continue
+		}
+		f, lerr := os.OpenFile(full, os.O_RDWR, 0)
+		if lerr != nil {
+			continue // just removed
+		}
+		held, lerr := tryLock(f)
+		if lerr == nil && held {
+			if err != nil {
+				os.Remove(full) // never became a mark
+			} else {
+				ids = append(ids, id)
+			}
+		}
+		f.Close()
+	}
+	return ids, nil
+}
+
+// TakeOver makes the unfinished operation id the caller's to finish or undo. nil without an error: it is finished, or somebody
+// else has taken it.
+func (d *DB) TakeOver(id ID) (*Intent, error) {
+	if _, err := id.seq(); err != nil {
+		return nil, err
+	}
+	if err := d.enter(); err != nil {
+		return nil, err
+	}
+	defer d.active.Done()
+	dir := filepath.Join(d.dir, journalName)
+	name := filepath.Join(dir, string(id))
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("taking over an unfinished operation: %w", err)
+	}
+	held, err := tryLock(f)
+	if err == nil && held {
+		// Its last holder may have removed it between the two calls.
+		if _, err = os.Lstat(name); err == nil {
+			return &Intent{dir, id, f, d.o.Durability}, nil
+		}
+	}
+	f.Close()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("taking over an unfinished operation: %w", err)
+	}
+	return nil, nil
+}

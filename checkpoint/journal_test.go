@@ -1,0 +1,107 @@
+package checkpoint_test
+
+import (
+	"bufio"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"moltisfs/checkpoint"
+)
+
+// A mark is nobody's business while its process lives, and everybody's after that.
+func TestIntent(t *testing.T) {
+	dir := t.TempDir()
+	if ids, err := checkpoint.Unfinished(filepath.Join(dir, "nothing")); err != nil || ids != nil {
+		t.Errorf("no store: %v %v", ids, err)
+	}
+	d := open(t, dir, checkpoint.Options{})
+	first := save(t, d, op(edit("/w/a", []byte("0"), []byte("1"))))
+	in, err := d.Intend(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ids, err := checkpoint.Unfinished(dir); err != nil || len(ids) > 0 {
+		t.Errorf("under way, but called unfinished: %v %v", ids, err)
+	}
+	if other, err := d.TakeOver(first); err != nil || other != nil {
+		t.Errorf("taken from its process: %v %v", other, err)
+	}
+	if err := in.Done(); err != nil {
+		t.Fatal(err)
+	}
+	if ids, err := checkpoint.Unfinished(dir); err != nil || len(ids) > 0 {
+		t.Errorf("done, but unfinished: %v %v", ids, err)
+	}
+	if other, err := d.TakeOver(first); err != nil || other != nil {
+		t.Errorf("done, but taken over: %v %v", other, err)
+	}
+
+	cmd, out := spawn(t, "intender", 1, dir)
+	sc := bufio.NewScanner(out)
+	if !sc.Scan() {
+		t.Fatal("the process said nothing")
+	}
+	id := checkpoint.ID(sc.Text())
+	if ids, err := checkpoint.Unfinished(dir); err != nil || len(ids) > 0 {
+		t.Errorf("its process lives: %v %v", ids, err)
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	if ids, err := checkpoint.Unfinished(dir); err != nil || !slices.Equal(ids, []checkpoint.ID{id}) {
+		t.Fatalf("its process is dead: %v %v", ids, err)
+	}
+	a, err := d.TakeOver(id)
+	if err != nil || a == nil || a.ID() != id {
+		t.Fatalf("%v %v", a, err)
+	}
+	if b, err := d.TakeOver(id); err != nil || b != nil {
+		t.Errorf("two took it over: %v %v", b, err)
+	}
+	if err := a.Leave(); err != nil {
+		t.Fatal(err)
+	}
+	if a, err = d.TakeOver(id); err != nil || a == nil {
+		t.Fatalf("left, and not to be had: %v", err)
+	}
+	if err := a.Done(); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(filepath.Join(dir, "journal")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+	if _, err := d.Intend("ck-zzzz"); err == nil {
+		t.Error("a mistyped id was marked")
+	}
+}
+
+// What an operation puts into the trash is there if and only if the operation took place.
+func TestTrashWithAnOperation(t *testing.T) {
+	d := open(t, t.TempDir(), checkpoint.Options{MaxFileBytes: 100})
+	gone := edit("/w/a", []byte("0"), nil)
+	gone.Trash = &checkpoint.Trashed{Agent: true}
+	s, err := d.Save(ctx, op(gone))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Trashed) != 1 || s.Trashed[0].Checkpoint != s.ID || s.Trashed[0].Phase != checkpoint.Parked ||
+		s.Trashed[0].Expires.Sub(s.Trashed[0].Deleted) != checkpoint.TrashOfAgents {
+		t.Fatalf("%+v", s)
+	}
+	page, err := d.TrashList(ctx, checkpoint.TrashFilter{Principal: ann.Principal})
+	if err != nil || len(page.Entries) != 1 || page.Entries[0] != s.Trashed[0] {
+		t.Fatalf("%+v %v, want %+v", page, err, s.Trashed)
+	}
+	if err := d.Settle(ctx, s.ID, checkpoint.Aborted); err != nil {
+		t.Fatal(err)
+	}
+	if page, err := d.TrashList(ctx, checkpoint.TrashFilter{Principal: ann.Principal}); err != nil || len(page.Entries) > 0 {
+		t.Errorf("an operation that did not take place has trash: %+v %v", page, err)
+	}
+	large := edit("/w/b", make([]byte, 101), nil)
+	large.Trash = &checkpoint.Trashed{}
+	if s, err = d.Save(ctx, op(large)); err != nil || len(s.Trashed) > 0 || len(s.Skipped) != 1 {
+		t.Errorf("a content that is not stored is in the trash: %+v %v", s, err)
+	}
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// On a terminal the question is put with its diff, while standard output stays the answer.
+func TestApprovalOnTheTerminal(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "a.txt")
+	for _, c := range []struct{ typed, kind, after string }{
+		{"n\n", "approval_denied", "one\n"},
+		{"\n", "approval_denied", "one\n"},
+		{"use b.txt instead\n", "approval_denied", "one\n"},
+		{"y\n", "edit", "two\n"},
+	} {
+		if err := os.WriteFile(file, []byte("one\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		tty := openTerminal(t)
+		cmd := exec.Command(binary, "call", "--data-dir", filepath.Join(dir, "data"), "Edit", fmt.Sprintf(`{"file_path":%q,"old_string":"one","new_string":"two"}`, file))
+		var out, errs bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		cmd.ExtraFiles = []*os.File{tty.end}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		shown := tty.until(t, "Allow this change? [y/N] ")
+		for _, want := range []string{"Edit wants to change " + file, "-one", "+two"} {
+			if !strings.Contains(shown, want) {
+				t.Errorf("%q is not shown in %q", want, shown)
+			}
+		}
+		if _, err := io.WriteString(tty.host, c.typed); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // the status follows from the kind
+		if got := out.String(); !strings.HasPrefix(got, `{"kind":"`+c.kind+`"`) || strings.Count(got, "\n") != 1 || errs.Len() > 0 {
+			t.Errorf("%q: answered %s, and on standard error %q", c.typed, got, errs.String())
+		}
+		if c.typed == "use b.txt instead\n" && !strings.Contains(out.String(), "use b.txt instead") {
+			t.Errorf("the reason is lost: %s", out.String())
+		}
+		if got, _ := os.ReadFile(file); string(got) != c.after {
+			t.Errorf("%q: the file holds %q", c.typed, got)
+		}
+	}
+}
+
+// pseudoTerminal is a terminal whose person is the test.
+type pseudoTerminal struct{ host, end *os.File }
+
+func openTerminal(t *testing.T) *pseudoTerminal {
+	host, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("SKIPPED: this system gives no terminals: %v", err)
+	}
+	t.Cleanup(func() { host.Close() })
+	number, err := unix.IoctlGetInt(int(host.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Skipf("SKIPPED: this system gives no terminals: %v", err)
+	}
+	if err := unix.IoctlSetPointerInt(int(host.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	end, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skipf("SKIPPED: this system gives no terminals: %v", err)
+	}
+	t.Cleanup(func() { end.Close() })
+	return &pseudoTerminal{host, end}
+}
+
+// until reads what is shown up to and with text.
+func (p *pseudoTerminal) until(t *testing.T, text string) string {
+	var shown []byte
+	one := make([]byte, 1024)
+	for !bytes.Contains(shown, []byte(text)) {
+		n, err := p.host.Read(one)
+		if shown = append(shown, one[:n]...); err != nil {
+			t.Fatalf("%q was never shown; there was %q (%v)", text, shown, err)
+		}
+	}
+	return string(shown)
+}

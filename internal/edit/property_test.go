@@ -1,0 +1,157 @@
+package edit
+
+import (
+	"bytes"
+	"errors"
+	"math/rand"
+	"strings"
+	"testing"
+)
+
+// randomEdits is a list of edits of which most fit: words and runs of the text as it will be by then.
+func randomEdits(r *rand.Rand, text, sample string, n int) (out []Edit) {
+	words := strings.Fields(sample)
+	for range n {
+		from := r.Intn(len(text))
+		to := min(len(text), from+1+r.Intn(30))
+		for from > 0 && text[from]&0xc0 == 0x80 {
+			from--
+		}
+		for to < len(text) && text[to]&0xc0 == 0x80 {
+			to++
+		}
+		e := Edit{Old: text[from:to], New: words[r.Intn(len(words))] + strings.Repeat("\n", r.Intn(2)) + words[r.Intn(len(words))], All: r.Intn(3) == 0}
+		switch r.Intn(6) {
+		case 0:
+			e.New = ""
+		case 1:
+			e.Old = "not in there"
+		}
+		out = append(out, e)
+		if e.All || strings.Count(text, e.Old) == 1 {
+			if after := strings.ReplaceAll(text, e.Old, e.New); after != "" {
+				text = after
+			}
+		}
+	}
+	return out
+}
+
+// everyKind calls f for every charset × line ending × mark, a few times, with a text and its bytes.
+func everyKind(t *testing.T, rounds int, f func(r *rand.Rand, charset, sample, text string, raw []byte)) {
+	endings := map[string][]string{"lf": {"\n"}, "crlf": {"\r\n"}, "cr": {"\r"}, "mixed": {"\n", "\r\n", "\n"}}
+	kinds := 0
+	for _, s := range samples() {
+		for name, ends := range endings {
+			for _, bom := range []bool{false, true} {
+				cs, _, _ := charsetNamed(s.charset)
+				if bom && cs.bom == "" {
+					continue
+				}
+				kinds++
+				r := rand.New(rand.NewSource(int64(len(s.charset)*1000 + len(s.text)*10 + len(name))))
+				for range rounds {
+					text := charsetText(r, s.text, func() string { return ends[r.Intn(len(ends))] })
+					f(r, s.charset, s.text, text, encodeText(t, s.charset, text, bom))
+				}
+			}
+		}
+	}
+	if kinds < 80 {
+		t.Errorf("only %d kinds of file", kinds)
+	}
+}
+
+// TestMultiEditIsTheFold: in every kind of file a list of edits does what the edits do one by one, and fails where they fail.
+func TestMultiEditIsTheFold(t *testing.T) {
+	whole, failed := 0, 0
+	everyKind(t, 12, func(r *rand.Rand, charset, sample, text string, raw []byte) {
+		edits := randomEdits(r, text, sample, 1+r.Intn(5))
+		if checkFold(t, raw, edits, Options{Encoding: charset}) != nil {
+			whole++
+		} else {
+			failed++
+		}
+	})
+	t.Logf("%d lists went through, %d failed on the way", whole, failed)
+	if whole < 200 || failed < 200 {
+		t.Error("too few of one kind to prove much")
+	}
+}
+
+// TestRevert: in every kind of file, undoing a step by its spans, and editing back, gives the same bytes; and outside of the spans nothing
+// has changed (checkApplied).
+func TestRevert(t *testing.T) {
+	done, back := 0, 0
+	everyKind(t, 12, func(r *rand.Rand, charset, sample, text string, raw []byte) {
+		for _, e := range randomEdits(r, text, sample, 3) {
+			res := checkApplied(t, raw, []Edit{e}, Options{Encoding: charset})
+			if res == nil {
+				continue
+			}
+			done++
+			if e.All || e.New == "" || strings.ContainsAny(e.Old+e.New, "\r\n") {
+				continue
+			}
+			now, _, _ := Decode(res.Content, charset)
+			if overlaps(string(now), e.New) != 1 {
+				continue
+			}
+			again, err := Apply(res.Content, []Edit{{Old: e.New, New: e.Old}}, Options{Encoding: charset})
+			if err != nil || !bytes.Equal(again.Content, raw) {
+				t.Fatalf("%s: %q → %q and back: %v", charset, e.Old, e.New, err)
+			}
+			back++
+		}
+	})
+	t.Logf("%d edits undone by their spans, %d edited back", done, back)
+	if done < 1000 || back < 100 {
+		t.Error("too few to prove much")
+	}
+}
+
+// TestBesideDamagedBytes: a lone lead byte swallows what is put behind it. Either the file reads as the edit says, or the edit is refused.
+func TestBesideDamagedBytes(t *testing.T) {
+	refused, done := 0, 0
+	for _, name := range []string{"gbk", "gb18030", "big5", "shift_jis", "euc-jp", "euc-kr", "utf-16le", "utf-16be"} {
+		for lead := 0x80; lead <= 0xff; lead++ {
+			for _, new := range []string{"a", "@", "1", "\u00e9", "人", "0a", "𝄞"} {
+				unit := func(s string) []byte { return encodeText(t, name, s, false) }
+				bad := []byte{byte(lead)}
+				if strings.HasPrefix(name, "utf-16") {
+					if bad = []byte{0x3d, byte(lead)}; name == "utf-16be" {
+						bad = []byte{byte(lead), 0x3d}
+					}
+				}
+				raw := append(append(unit("key = "), bad...), unit(" x;")...)
+				for _, e := range []Edit{{Old: " x", New: new + "x"}, {Old: " ", New: new, All: true}, {Old: " x;", New: ""}, {Old: " x", New: ""}} {
+					o := Options{Encoding: name}
+					r, err := Apply(raw, []Edit{e}, o)
+					var damaged *DamagedError
+					if errors.As(err, &damaged) {
+						refused++
+						continue
+					}
+					if err != nil {
+						continue
+					}
+					done++
+					checkSpans(t, raw, r.Content, r.Steps[0].Spans)
+					before, _, _ := Decode(raw, name)
+					after, _, _ := Decode(r.Content, name)
+					n := 1
+					if e.All {
+						n = -1
+					}
+					if want := bytes.Replace(before, []byte(e.Old), []byte(e.New), n); !bytes.Equal(after, want) {
+						t.Fatalf("%s %x: %+v made %q, want %q", name, raw, e, after, want)
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d done, %d refused", done, refused)
+	if refused == 0 {
+		t.Error("no edit was refused")
+	}
+}

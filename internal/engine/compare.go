@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/policy"
+)
+
+// Compared is one path of a checkpoint, or of all since a point in time, beside what it became.
+type Compared struct {
+	Path           string
+	Before, After  checkpoint.Kind // what it was, and what it is compared with
+	Added, Removed int             // lines
+	Diff           string          // unified; "" for what has no lines
+	Binary         bool
+}
+
+// Compare shows what a checkpoint's call changed, or, with now set, what has become of its paths up to now. It changes nothing. Content of
+// paths that today's policy does not let this session read is not shown: those are counted in denied.
+func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore, now bool) (out []Compared, left []Left, denied int, err error) {
+	db, err := e.points.open()
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	who := e.scope(c)
+	r.Principal, r.Session, r.AllSessions = who.Principal, who.Session, who.AllSessions
+	plan, err := db.Plan(ctx, r)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	c.Trace.Paths = nil
+	for i := range plan.Items {
+		item := &plan.Items[i]
+		if item.Role == checkpoint.RoleParent {
+			continue
+		}
+		c.Trace.Paths = append(c.Trace.Paths, item.Path)
+		one, why, err := e.compare(ctx, db, item, now)
+		if _, no := errors.AsType[*policy.Denied](err); no {
+			denied++
+			continue
+		}
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		if why != "" {
+			left = append(left, Left{item.Path, why})
+			continue
+		}
+		out = append(out, one)
+	}
+	return out, left, denied, nil
+}
+
+func (e *Engine) compare(ctx context.Context, db *checkpoint.DB, item *checkpoint.Item, now bool) (one Compared, why string, err error) {
+	after, content, why, err := e.lookAt(item.Path) // policy speaks in here, also when the disk is not asked for
+	if err != nil || now && why != "" {
+		return one, why, err
+	}
+	if !now {
+		after, content = item.Base, nil
+		if after.Kind == checkpoint.File {
+			if content, err = db.Content(ctx, after.Hash); errors.Is(err, checkpoint.ErrNoContent) {
+				return one, "what it became is not in the store", nil
+			}
+		}
+	}
+	var old []byte
+	if err == nil && item.Want.Kind == checkpoint.File {
+		if !item.Stored {
+			return one, "its content was not stored: " + item.Missing, nil
+		}
+		old, err = db.Content(ctx, item.Want.Hash)
+	}
+	if err != nil {
+		return one, "", err
+	}
+	one = Compared{Path: item.Path, Before: item.Want.Kind, After: after.Kind}
+	one.Binary = bytes.IndexByte(old, 0) >= 0 || bytes.IndexByte(content, 0) >= 0
+	if !one.Binary {
+		hunks := edit.Patch(text(old), text(content))
+		one.Added, one.Removed = edit.Counts(hunks)
+		one.Diff = edit.Unified(item.Path, hunks)
+	}
+	return one, "", nil
+}
+
+// lookAt reads what is at path, if this session may. why says that it can't be compared.
+func (e *Engine) lookAt(path string) (s checkpoint.State, content []byte, why string, err error) {
+	h, err := e.fs.Resolve(path, guardfs.Read)
+	if errors.Is(err, fs.ErrNotExist) {
+		return checkpoint.State{Kind: checkpoint.Absent}, nil, "", nil
+	}
+	if err != nil {
+		return s, nil, "", err
+	}
+	defer h.Close()
+	o := h.Object()
+	switch {
+	case o.True != path:
+		return s, nil, "a link leads elsewhere now", nil
+	case o.Info.Kind == guardfs.KindDir:
+		return checkpoint.State{Kind: checkpoint.Dir}, nil, "", nil
+	case o.Info.Kind != guardfs.KindFile:
+		return s, nil, "it is a " + o.Info.Kind.String() + " now", nil
+	case o.Info.Size > e.cfg.Checkpoint.MaxFileBytes:
+		return s, nil, "it is too large now", nil
+	}
+	f, err := h.Open()
+	if err != nil {
+		return s, nil, "", err
+	}
+	defer f.Close()
+	content, err = io.ReadAll(io.NewSectionReader(f, 0, e.cfg.Checkpoint.MaxFileBytes))
+	return checkpoint.State{Kind: checkpoint.File}, content, "", err
+}

@@ -1,0 +1,203 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/ledger"
+)
+
+// outside is what the engine remembers to notice changes that were not made by the tools.
+type outside struct {
+	mu    sync.Mutex
+	turns map[ledger.Key]string // the turn that a session is in
+	looks map[string]look       // what a path was at the last look, so that what did not move is not read again
+	kept  map[readKey]string    // what of a session's reads is in the store
+}
+
+type look struct {
+	stamp string // identity, size and times
+	hash  string
+}
+
+type readKey struct {
+	who  ledger.Key
+	path string
+}
+
+const maxLooks = 50_000
+
+// BeginTurn marks the beginning of the call's turn, if it is a new one: from here on "restore to this turn" has a meaning, and what
+// others changed since the session last looked is on record. It refuses nothing: a store that fails here will fail the next
+// change, which is where it matters.
+func (e *Engine) BeginTurn(ctx context.Context, c *Call) {
+	if c.Turn == "" || !e.cfg.CheckpointBeforeMutation {
+		return
+	}
+	o := &e.outside
+	o.mu.Lock()
+	same := o.turns[c.key()] == c.Turn
+	o.mu.Unlock()
+	if same {
+		return
+	}
+	if err := e.beginTurn(ctx, c); err != nil {
+		e.logger.Warn("the beginning of a turn could not be recorded", "turn", c.Turn, "err", err)
+		return
+	}
+	o.mu.Lock()
+	if o.turns == nil || len(o.turns) > maxLooks {
+		o.turns = map[ledger.Key]string{}
+	}
+	o.turns[c.key()] = c.Turn
+	o.mu.Unlock()
+}
+
+func (e *Engine) beginTurn(ctx context.Context, c *Call) error {
+	db, err := e.points.open()
+	if err != nil {
+		return err
+	}
+	who := checkpoint.Scope{Principal: c.Principal, Session: c.Session}
+	began, err := db.BeginTurn(ctx, who, c.Turn)
+	if err != nil || !began {
+		return err
+	}
+	known, err := db.Known(ctx, who)
+	if err != nil {
+		return err
+	}
+	var seen []checkpoint.Observed
+	for i := range known {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if k := &known[i]; k.State.Kind != checkpoint.Dir && k.Before.Kind != checkpoint.Dir {
+			if o, ok := e.observe(k); ok {
+				seen = append(seen, o)
+			}
+		}
+	}
+	saved, err := checkpoint.External(ctx, db, who, c.Turn, seen)
+	if err == nil && saved.ID != "" {
+		e.logger.Info("files were changed outside of the tools", "checkpoint", saved.ID, "session", c.Session)
+	}
+	return err
+}
+
+// observe looks at a path that the session knows. What policy denies by now, and what is too large to be read, is passed over.
+func (e *Engine) observe(k *checkpoint.Known) (checkpoint.Observed, bool) {
+	out := checkpoint.Observed{Path: k.Path, State: checkpoint.State{Kind: checkpoint.Absent}}
+	place, err := e.fs.PlaceLink(k.Path)
+	if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok {
+		return out, true
+	}
+	if err != nil {
+		return out, false
+	}
+	defer place.Close()
+	info := place.Object().Info
+	if place.Object().True != k.Path || info.Kind == guardfs.KindDir || info.Kind == guardfs.KindOther {
+		return out, false
+	}
+	stamp := info.ID.String() + stamp(info, "")
+	o := &e.outside
+	o.mu.Lock()
+	last := o.looks[k.Path]
+	o.mu.Unlock()
+	if info.Kind == guardfs.KindFile && last.stamp == stamp {
+		out.State = checkpoint.State{Kind: checkpoint.File, Hash: last.hash}
+		if k.Expects(out.State) {
+			return out, true
+		}
+	}
+	b, err := place.Load(e.cfg.Checkpoint.MaxFileBytes)
+	if err != nil {
+		return out, false
+	}
+	out.State = state(b)
+	if b.Exists && b.Info.Kind == guardfs.KindFile {
+		out.Content = b.Content
+		if out.Content == nil {
+			out.Content = []byte{}
+		}
+		o.mu.Lock()
+		if o.looks == nil || len(o.looks) > maxLooks {
+			o.looks = map[string]look{}
+		}
+		o.looks[k.Path] = look{stamp, b.Hash}
+		o.mu.Unlock()
+	}
+	return out, true
+}
+
+// keepRead stores what the session has just read, as on_read wants it, so that a later change by others is noticed or can be
+// undone. A read is not refused because that failed.
+func (e *Engine) keepRead(ctx context.Context, c *Call, h *guardfs.Handle, s *Sight) {
+	how := e.cfg.Checkpoint.OnRead
+	if how != "hash" && how != "content" || !e.cfg.CheckpointBeforeMutation {
+		return
+	}
+	if err := e.storeRead(ctx, c, h, s, how == "content"); err != nil {
+		e.logger.Warn("what was read could not be kept", "path", h.Object().True, "err", err)
+	}
+}
+
+func (e *Engine) storeRead(ctx context.Context, c *Call, h *guardfs.Handle, s *Sight, whole bool) error {
+	path := h.Object().True
+	key := readKey{c.key(), path}
+	o := &e.outside
+	o.mu.Lock()
+	have := o.kept[key]
+	o.mu.Unlock()
+	if s.Hash != "" && s.Hash == have {
+		return nil
+	}
+	f, err := h.Open()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	i := f.Info()
+	st := checkpoint.State{Kind: checkpoint.File, Mode: i.Mode, UID: i.UID, GID: i.GID, ModTime: i.ModTime, Size: i.Size, Hash: s.Hash}
+	ch := checkpoint.Change{Path: path, Role: "target"}
+	switch {
+	case i.Size > e.cfg.Checkpoint.MaxFileBytes:
+		return nil
+	case whole:
+		content, err := io.ReadAll(io.NewSectionReader(f, 0, i.Size))
+		if err != nil {
+			return err
+		}
+		st.Hash, st.Size, ch.Content = HashOf(content), int64(len(content)), content
+	case st.Hash == "":
+		if st.Hash, err = HashFile(ctx, f); err != nil {
+			return err
+		}
+	}
+	if st.Hash == have {
+		return nil
+	}
+	db, err := e.points.open()
+	if err != nil {
+		return err
+	}
+	ch.Before, ch.After = st, st
+	_, err = db.Save(ctx, checkpoint.Op{
+		Tool: c.Tool, Kind: checkpoint.KindRead, Principal: c.Principal, Session: c.Session, Turn: c.Turn, Time: e.now(), Changes: []checkpoint.Change{ch},
+	})
+	if err != nil {
+		return err
+	}
+	o.mu.Lock()
+	if o.kept == nil || len(o.kept) > maxLooks {
+		o.kept = map[readKey]string{}
+	}
+	o.kept[key] = st.Hash
+	o.mu.Unlock()
+	return nil
+}

@@ -1,0 +1,157 @@
+package engine
+
+import (
+	"context"
+	"io/fs"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/guardfs"
+)
+
+// point is the checkpoint of one mutation on its way: saved before the change, settled after it. A change of several
+// paths is marked as under way in between, so that Open can take it back should we not live to finish it.
+type point struct {
+	e      *Engine
+	c      *Call
+	db     *checkpoint.DB // nil when no checkpoint was taken
+	id     checkpoint.ID
+	intent *checkpoint.Intent
+}
+
+// save stores the pre-state of every target that changes. It returns once the store says that it is durable.
+func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done) error {
+	e, c := p.e, p.c
+	changing := ts.changing()
+	// Several paths without a checkpoint could not be taken back after a crash half-way.
+	must := m.Checkpoint || len(changing) > 1
+	if !must && !e.cfg.CheckpointBeforeMutation {
+		return nil
+	}
+	op := m.Op
+	op.Tool, op.Principal, op.Session, op.Turn, op.Time = c.Tool, c.Principal, c.Session, c.Turn, e.now()
+	for _, t := range changing {
+		ch := change(t)
+		if m.Trash != nil && t.After.Kind == guardfs.KindAbsent {
+			ch.Trash = m.Trash(t.True, t.Before.Info.Kind)
+		}
+		op.Changes = append(op.Changes, ch)
+	}
+	for _, dir := range done.Made {
+		op.Changes = append(op.Changes, checkpoint.Change{Path: dir, Role: checkpoint.RoleParent, After: checkpoint.State{Kind: checkpoint.Dir}})
+	}
+	for _, dir := range m.Drop {
+		ch := checkpoint.Change{Path: dir, Role: checkpoint.RoleParent, Before: e.dirState(dir)}
+		if m.Trash != nil {
+			ch.Trash = m.Trash(dir, guardfs.KindDir)
+		}
+		op.Changes = append(op.Changes, ch)
+	}
+	db, err := e.points.open()
+	var saved checkpoint.Saved
+	if err == nil {
+		saved, err = db.Save(ctx, op)
+	}
+	if err == nil && m.Whole && len(saved.Skipped) > 0 {
+		p.db, p.id = db, saved.ID
+		return &MissingContentError{saved.Skipped[0].Path, saved.Skipped[0].Why}
+	}
+	if err == nil && len(changing) > 1 {
+		p.intent, err = db.Intend(saved.ID)
+	}
+	if saved.ID != "" {
+		p.db, p.id = db, saved.ID
+	}
+	if err != nil {
+		if e.cfg.Checkpoint.OnError == "allow" && !must {
+			done.Skipped = err.Error()
+			e.logger.Warn("a change went ahead without its checkpoint, as on_error allows", "err", err)
+			return nil
+		}
+		return &CheckpointError{Err: err}
+	}
+	done.Checkpoint, c.Trace.Checkpoint = string(saved.ID), string(saved.ID)
+	for _, s := range saved.Skipped {
+		done.Skipped = s.Why
+	}
+	done.Trashed = append(done.Trashed, saved.Trashed...)
+	return nil
+}
+
+// settle says what became of the change. That it was made costs nothing; that it was not is written at once, because the store would
+// presume it.
+func (p *point) settle(ctx context.Context, o checkpoint.Outcome) {
+	if p.db == nil {
+		return
+	}
+	if err := p.db.Settle(context.WithoutCancel(ctx), p.id, o); err != nil {
+		p.e.logger.Error("what became of a change could not be written to its checkpoint", "id", p.id, "outcome", o, "err", err)
+		if p.intent != nil && o != checkpoint.Committed {
+			p.intent.Leave()
+			return
+		}
+	}
+	if p.intent != nil {
+		if err := p.intent.Done(); err != nil {
+			p.e.logger.Error("the mark of a finished change could not be removed; the next start looks after it", "id", p.id, "err", err)
+		}
+	}
+}
+
+// dirState is what a directory that is to go looks like.
+func (e *Engine) dirState(dir string) checkpoint.State {
+	s := checkpoint.State{Kind: checkpoint.Dir, Mode: 0o777}
+	if place, err := e.fs.Place(dir); err == nil {
+		i := place.Object().Info
+		s.Mode, s.UID, s.GID = i.Mode, i.UID, i.GID
+		place.Close()
+	}
+	return s
+}
+
+func change(t *Target) checkpoint.Change {
+	ch := checkpoint.Change{Path: t.True, Role: "target", Before: state(t.Before)}
+	if t.Before.Exists && t.Before.Info.Kind == guardfs.KindFile {
+		ch.Content = t.Before.Content
+		if ch.Content == nil {
+			ch.Content = []byte{} // an empty file is a content
+		}
+	}
+	switch t.After.Kind {
+	case guardfs.KindFile:
+		ch.After = checkpoint.State{Kind: checkpoint.File, Mode: t.Before.Meta.Mode, Size: int64(len(t.After.Content)), Hash: t.After.Hash}
+		if t.After.Meta != nil {
+			ch.After.Mode = t.After.Meta.Mode
+		}
+		ch.AfterContent = t.After.Content
+		if ch.AfterContent == nil {
+			ch.AfterContent = []byte{}
+		}
+	case guardfs.KindSymlink:
+		ch.After = checkpoint.State{Kind: checkpoint.Symlink, Target: t.After.Target}
+	default:
+		ch.After = checkpoint.State{Kind: checkpoint.Absent}
+	}
+	return ch
+}
+
+func state(b *guardfs.Before) checkpoint.State {
+	if !b.Exists {
+		return checkpoint.State{Kind: checkpoint.Absent}
+	}
+	s := checkpoint.State{
+		Kind: checkpoint.File, Mode: b.Meta.Mode, UID: b.Meta.UID, GID: b.Meta.GID, ModTime: b.Meta.ModTime,
+		Xattrs: b.Meta.Xattrs, Size: b.Info.Size, Hash: b.Hash,
+	}
+	switch b.Info.Kind {
+	case guardfs.KindSymlink:
+		s.Kind, s.Target, s.Hash, s.Size = checkpoint.Symlink, string(b.Content), "", 0
+	case guardfs.KindDir:
+		s.Kind, s.Hash, s.Size = checkpoint.Dir, "", 0
+	}
+	return s
+}
+
+// metadata is what a restored file gets. Not its old time: to builds and editors the restore is a change like any other.
+func metadata(s checkpoint.State) *guardfs.Metadata {
+	return &guardfs.Metadata{Mode: s.Mode & (fs.ModePerm | fs.ModeSticky), UID: s.UID, GID: s.GID, Xattrs: s.Xattrs}
+}

@@ -1,0 +1,145 @@
+//go:build !rooted
+
+package guardfs
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io/fs"
+	"strconv"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Watcher tells what changed in directories, by inotify. The kernel queues an event before the call that caused it
+// returns: whatever was changed before Events is called is among what it gives.
+//
+// Not reported are stores through a memory mapping, changes made through a hard link that lies in a directory which is not
+// watched, and what happens behind a file system's back (on a server, in a lower layer). Watch refuses file systems where
+// that is the rule. A Watcher is safe for concurrent use.
+type Watcher struct {
+	mu   sync.Mutex
+	fd   descriptor
+	kern *kernel
+	buf  []byte
+}
+
+// watched are the changes that alter a listing or the content or the metadata of an entry.
+const watched = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MODIFY | unix.IN_CLOSE_WRITE | unix.IN_ATTRIB | unix.IN_MOVED_FROM | unix.IN_MOVED_TO |
+	unix.IN_DELETE_SELF | unix.IN_MOVE_SELF | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
+
+// NewWatcher gives a watcher of nothing. The number of them is limited by the system, to 128 a user as a rule.
+func (f *FS) NewWatcher() (*Watcher, error) {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return nil, &PathError{Op: "watch", Path: "/", Err: err}
+	}
+	w := &Watcher{kern: f.kernel, buf: make([]byte, 64<<10)}
+	w.fd.open(f.kernel, fd)
+	return w, nil
+}
+
+// Close gives the watcher back, with all watches.
+func (w *Watcher) Close() error { return w.fd.close() }
+
+// Watch begins to watch the entries of d, by its handle. A directory that is watched already keeps its number.
+// The error is ErrUnwatchable for file systems whose changes the kernel may not see; ENOSPC when the system's limit is reached.
+func (w *Watcher) Watch(d *Dir) (id int, err error) {
+	fd, err := w.fd.use()
+	if err != nil {
+		return 0, &PathError{Op: "watch", Path: d.name, Err: err}
+	}
+	defer w.fd.done() //nolint:errcheck // Close reports it
+	dir, err := d.fd.use()
+	if err != nil {
+		return 0, &PathError{Op: "watch", Path: d.name, Err: err}
+	}
+	defer d.fd.done() //nolint:errcheck // Close reports it
+	var s unix.Statfs_t
+	if err = unix.Fstatfs(dir, &s); err == nil && !local(uint32(s.Type)) {
+		err = ErrUnwatchable
+	}
+	if err == nil {
+		id, err = unix.InotifyAddWatch(fd, "/proc/self/fd/"+strconv.Itoa(dir), watched)
+	}
+	if err != nil {
+		return 0, &PathError{Op: "watch", Path: d.name, Err: err}
+	}
+	return id, nil
+}
+
+// local: file systems on which every change passes this kernel.
+func local(magic uint32) bool {
+	switch magic {
+	case 0xef53, // ext2, ext3, ext4
+		0x58465342, // xfs
+		0x9123683e, // btrfs
+		0x01021994, // tmpfs
+		0x794c7630, // overlayfs
+		0xf2f52010, // f2fs
+		0x2fc12fc1, // zfs
+		0xca451a4e: // bcachefs
+		return true
+	}
+	return false
+}
+
+// Unwatch ends a watch. Events of it that are queued still come.
+func (w *Watcher) Unwatch(id int) {
+	if fd, err := w.fd.use(); err == nil {
+		unix.InotifyRmWatch(fd, uint32(id)) //nolint:errcheck // it is gone when the directory is
+		w.fd.done()                         //nolint:errcheck // Close reports it
+	}
+}
+
+// Events calls fn for all that is queued, without waiting. An Event with Lost set says that some were dropped: nothing is
+// known any more.
+func (w *Watcher) Events(fn func(Event)) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fd, err := w.fd.use()
+	if err != nil {
+		return &PathError{Op: "watch", Path: "/", Err: err}
+	}
+	defer w.fd.done() //nolint:errcheck // Close reports it
+	for {
+		n, err := unix.Read(fd, w.buf)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EAGAIN):
+			return nil
+		case err != nil:
+			return &PathError{Op: "watch", Path: "/", Err: err}
+		}
+		if !parseEvents(w.buf[:n], fn) {
+			return &PathError{Op: "watch", Path: "/", Err: fs.ErrInvalid}
+		}
+	}
+}
+
+// parseEvents reads struct inotify_event: watch 4, mask 4, cookie 4, length 4, then a name up to a NUL.
+func parseEvents(b []byte, fn func(Event)) bool {
+	const header = 16
+	for len(b) > 0 {
+		if len(b) < header {
+			return false
+		}
+		mask := binary.NativeEndian.Uint32(b[4:])
+		n := header + int(binary.NativeEndian.Uint32(b[12:]))
+		if n > len(b) {
+			return false
+		}
+		name, _, _ := bytes.Cut(b[header:n], []byte{0})
+		fn(Event{
+			Watch: int(int32(binary.NativeEndian.Uint32(b))), Name: string(name),
+			Names: mask&(unix.IN_CREATE|unix.IN_DELETE|unix.IN_MOVED_FROM|unix.IN_MOVED_TO) != 0,
+			Gone:  mask&(unix.IN_DELETE_SELF|unix.IN_MOVE_SELF|unix.IN_IGNORED|unix.IN_UNMOUNT) != 0,
+			Lost:  mask&unix.IN_Q_OVERFLOW != 0,
+		})
+		b = b[n:]
+	}
+	return true
+}
