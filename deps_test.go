@@ -34,7 +34,7 @@ var plan = []room{
 
 	{1, "checkpoint", "", "database/sql os path/filepath syscall",
 		"filippo.io/age github.com/klauspost/compress golang.org/x/sys modernc.org/sqlite"},
-	{1, "config", "internal/glob internal/nearest", "path/filepath reflect", "github.com/BurntSushi/toml"},
+	{1, "config", "internal/glob internal/nearest", "path/filepath reflect", "filippo.io/age github.com/BurntSushi/toml"},
 	{1, "grep", "grep/ignore grep/match internal/guardfs", "path/filepath", "github.com/wlynxg/chardet golang.org/x/text"},
 	{1, "grep/ignore", "", "path/filepath unsafe", ""},
 	{1, "grep/match", "", "unsafe", "github.com/dlclark/regexp2 golang.org/x/sys"},
@@ -51,12 +51,12 @@ var plan = []room{
 	{2, "internal/engine", "checkpoint config internal/approval internal/audit internal/edit internal/glob internal/guardfs" +
 		" internal/ledger internal/policy", "path/filepath", ""},
 
-	{3, "tools", "checkpoint config grep grep/match internal/approval internal/edit internal/engine internal/guardfs" +
+	{3, "tools", "checkpoint config grep grep/ignore grep/match internal/approval internal/edit internal/engine internal/guardfs" +
 		" internal/ledger internal/nearest internal/policy readers", "os path/filepath reflect runtime/debug syscall", "golang.org/x/text"},
 
 	{4, "internal/serve/mcp", "internal/approval readers tools", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
 
-	{5, "cmd/moltis-fs", "config internal/approval internal/nearest internal/policy internal/serve/mcp readers tools",
+	{5, "cmd/moltis-fs", "config grep/ignore internal/approval internal/nearest internal/policy internal/serve/mcp readers tools",
 		"os os/signal path/filepath runtime/debug syscall", ""},
 
 	{outside, "checkpoint/checkpointtest", "checkpoint", "reflect testing", ""},

@@ -36,7 +36,7 @@ func (d *DB) Intend(id ID) (_ *Intent, err error) {
 	defer d.active.Done()
 	dir := filepath.Join(d.dir, journalName)
 	failed := func(err error) (*Intent, error) { return nil, fmt.Errorf("marking an operation as under way: %w", err) }
-	if err := os.Mkdir(dir, 0o700); err == nil {
+	if err = os.Mkdir(dir, 0o700); err == nil {
 		err = d.sync(d.dir)
 	} else if errors.Is(err, fs.ErrExist) {
 		err = nil

@@ -209,7 +209,7 @@ func runGrep(ctx context.Context, s *Suite, c *engine.Call, a *GrepArgs) (Payloa
 	if err != nil {
 		return nil, err
 	}
-	q := grep.Query{Matcher: m, Multiline: value(a.Multiline), OnlyMatching: value(a.Only), Limit: defaultHead, Offset: value(a.Offset)}
+	q := grep.Query{Matcher: m, Multiline: value(a.Multiline), OnlyMatching: value(a.Only), Index: s.search.index, Limit: defaultHead, Offset: value(a.Offset)}
 	if a.HeadLimit != nil {
 		q.Limit = *a.HeadLimit
 	}

@@ -2,12 +2,16 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"slices"
 	"strings"
 	"time"
 
 	"moltisfs/grep"
+	"moltisfs/grep/ignore"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 )
@@ -42,7 +46,7 @@ func (s Skipped) text(partial bool) string {
 	// Version control directories and links are always there and never meant: not worth a line.
 	var notes []string
 	for reason, r := range s {
-		if reason != "vcs" && reason != "links" && reason != "special" {
+		if reason != "vcs" && reason != "links" && reason != "special" && reason != "deadline" {
 			notes = append(notes, fmt.Sprintf("%d %s", r.Count, strings.ReplaceAll(reason, "_", " ")))
 		}
 	}
@@ -51,6 +55,60 @@ func (s Skipped) text(partial bool) string {
 		b.WriteString("\n[not searched: " + strings.Join(notes, ", ") + "]")
 	}
 	return b.String()
+}
+
+// searching is what all searches share.
+type searching struct {
+	fs       *guardfs.FS // under the policy; the index reads through it
+	index    *grep.Index // nil with search_index = "off"
+	excludes string      // path of the user's core.excludesFile
+}
+
+// openSearch readies the index, for this policy and no other.
+func (s *Suite) openSearch(excludes string) (err error) {
+	s.search.excludes = excludes
+	if s.cfg.Tools.FS.SearchIndex == "off" {
+		return nil
+	}
+	if s.search.fs, err = guardfs.New(guardfs.Options{Judge: s.policy}); err != nil {
+		return fmt.Errorf("opening the tree for the index: %w", err)
+	}
+	s.search.index = grep.NewIndex(grep.IndexOptions{Open: grep.GuardedOpen(s.search.fs), Watch: grep.GuardedWatch(s.search.fs)})
+	return nil
+}
+
+func (s *searching) close() error {
+	if s.fs == nil {
+		return nil
+	}
+	return errors.Join(s.index.Close(), s.fs.Close())
+}
+
+// gitExcludes reads the user's own ignore rules. They lie outside the tree and are the user's, not the model's, to choose: no
+// policy is asked, and nothing of them is told.
+func (s *Suite) gitExcludes() []byte {
+	if s.search.excludes == "" {
+		return nil
+	}
+	b, err := readWhole(s.free, s.search.excludes, ignore.MaxFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.logger.Warn("the user's git excludes do not hold", "err", err)
+	}
+	return b
+}
+
+func readWhole(fs *guardfs.FS, path string, max int64) ([]byte, error) {
+	h, err := fs.Resolve(path, guardfs.Read)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close() //nolint:errcheck // nothing was written through it
+	f, err := h.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written through it
+	return io.ReadAll(io.NewSectionReader(f, 0, max))
 }
 
 // searchRoot is the path of a search, workspace_root when none is given.
@@ -77,6 +135,9 @@ func (s *Suite) walk(ctx context.Context, c *engine.Call, root string, use func(
 				defer cancel()
 			}
 			w := grep.Walk{NoIgnore: !s.cfg.Tools.FS.RespectGitignore}
+			if !w.NoIgnore {
+				w.Excludes = s.gitExcludes()
+			}
 			if h.Object().Info.Kind == guardfs.KindDir {
 				d, err := h.Dir()
 				if err != nil {

@@ -50,6 +50,9 @@ type Options struct {
 	Protect []string
 	// Logger gets what an operator should know. nil: silent. Never file contents.
 	Logger *slog.Logger
+	// GitExcludes is the user's core.excludesFile, which Glob and Grep obey with respect_gitignore; see ignore.ExcludesPath.
+	// Empty: there is none. The file need not exist.
+	GitExcludes string
 	// Worker is the command line that runs a reader in a process of its own (see readers.RunWorker). Empty: such readers are off.
 	Worker []string
 }
@@ -86,17 +89,19 @@ type Suite struct {
 	tools   policy.Tools
 	policy  *policy.Policy
 	free    *guardfs.FS // for the policy's own looks; no tool has it
+	search  searching
 	engine  *engine.Engine
 	readers *readers.Readers
 	loops   *loops // nil when reads are not tracked
 	readCap int64
 	logger  *slog.Logger
-	roots   string
 }
 
 // Open readies the suite. Problems of the configuration come back all at
 // once; nothing of the agent's tree is touched.
-func Open(cfg config.Config, o Options) (_ *Suite, err error) {
+func Open(cfg config.Config, o Options) (*Suite, error) { return open(cfg, o, nil) }
+
+func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (_ *Suite, err error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
@@ -120,16 +125,19 @@ func Open(cfg config.Config, o Options) (_ *Suite, err error) {
 	if s.readers, err = readers.New(readers.Config{CacheDir: filepath.Join(dir, "cache"), Worker: o.Worker}); err != nil {
 		return nil, errors.Join(err, s.free.Close())
 	}
-	s.engine, err = engine.Open(engine.Options{Config: cfg.Tools.FS, Judge: s.policy, DataDir: dir, Approver: o.Approver, Logger: s.logger})
+	s.engine, err = engine.Open(engine.Options{Config: cfg.Tools.FS, Judge: s.policy, DataDir: dir, Approver: o.Approver, Logger: s.logger, Fault: fault})
 	if err != nil {
 		return nil, errors.Join(err, s.readers.Close(), s.free.Close())
+	}
+	if err := s.openSearch(o.GitExcludes); err != nil {
+		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
 // Close ends the suite; calls under way may fail.
 func (s *Suite) Close() error {
-	return errors.Join(s.engine.Close(), s.readers.Close(), s.free.Close())
+	return errors.Join(s.search.close(), s.engine.Close(), s.readers.Close(), s.free.Close())
 }
 
 // Containment says how firmly paths are held on this system: "kernel", "walk"

@@ -39,6 +39,7 @@ func Run(t *testing.T, open func(t *testing.T) checkpoint.Store) {
 		{"PlanBad", planBad},
 		{"Rewind", rewind},
 		{"Isolation", isolation},
+		{"Between", between},
 		{"Outcomes", outcomes},
 		{"UndoRedo", undoRedo},
 		{"Known", known},

@@ -106,7 +106,7 @@ func (in *invocation) openSuite(approver tools.Approver) (*tools.Suite, config.C
 		protect = append(protect, abs)
 	}
 	suite, err := tools.Open(cfg, tools.Options{
-		DataDir: dir, Approver: approver, Protect: protect, Worker: []string{self, workerCommand().name},
+		DataDir: dir, Approver: approver, Protect: protect, Worker: []string{self, workerCommand().name}, GitExcludes: in.gitExcludes(),
 		Logger: slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if d, ok := errors.AsType[*tools.DataDirError](err); ok {

@@ -106,13 +106,12 @@ func (o *Options) open(d Dir, from int, git fs.FileMode) (r *repository, unread 
 			return nil, 0, false
 		}
 	}
-	if o.IgnoreCase == nil {
-		data, err := g.ReadSmall("config", MaxFile)
-		if err == nil {
-			r.fold = ignoreCase(data)
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			unread++
-		}
+	config, err := g.ReadSmall("config", MaxFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		unread++
+	}
+	if v, ok := setting(config, "ignorecase"); ok && o.IgnoreCase == nil {
+		r.fold = isTrue(v)
 	}
 	info, err := g.OpenDir("info")
 	switch {
@@ -126,8 +125,35 @@ func (o *Options) open(d Dir, from int, git fs.FileMode) (r *repository, unread 
 	case !errors.Is(err, fs.ErrNotExist):
 		unread++
 	}
-	r.exclude(o, from)
-	return r, unread, true
+	own, set := setting(config, "excludesfile")
+	if !set {
+		r.exclude(o, from)
+		return r, unread, true
+	}
+	l, u := excludes(d, own, from, r.fold)
+	if l != nil {
+		r.files = append(r.files, l)
+	}
+	return r, unread + u, true
+}
+
+// excludes reads the core.excludesFile that a repository itself names, by handles from the repository: what policy hides is
+// not there. A path that begins at somebody's home is left alone.
+func excludes(d Dir, name string, from int, fold bool) (*level, int) {
+	if name == "" || strings.HasPrefix(name, "~") || strings.HasPrefix(name, "%(") {
+		return nil, 0
+	}
+	dir, base := path.Split(filepath.ToSlash(name))
+	at := d
+	if dir = path.Clean(dir); dir != "." && dir != filepath.ToSlash(d.True()) {
+		up, err := walkTo(d, dir)
+		if err != nil {
+			return nil, 0
+		}
+		defer up.Close()
+		at = up
+	}
+	return read(at, base, nil, from, fold, 0)
 }
 
 // exclude adds the user's own rules, which have the last word.
@@ -218,31 +244,4 @@ func within(dir, target string) (string, bool) {
 		return "", true
 	}
 	return strings.CutPrefix(target, strings.TrimSuffix(dir, "/")+"/")
-}
-
-// ignoreCase reads core.ignorecase of a git configuration. Includes are not followed.
-func ignoreCase(config []byte) bool {
-	fold, core := false, false
-	for line := range strings.Lines(string(config)) {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "[") {
-			name, rest, _ := strings.Cut(line[1:], "]")
-			core = strings.EqualFold(strings.TrimSpace(name), "core")
-			line = strings.TrimSpace(rest)
-		}
-		if i := strings.IndexAny(line, "#;"); i >= 0 {
-			line = line[:i]
-		}
-		key, value, has := strings.Cut(line, "=")
-		if !core || !strings.EqualFold(strings.TrimSpace(key), "ignorecase") {
-			continue
-		}
-		switch strings.ToLower(strings.Trim(strings.TrimSpace(value), `"`)) {
-		case "true", "yes", "on", "1":
-			fold = true
-		default:
-			fold = !has // a key without a value is true
-		}
-	}
-	return fold
 }

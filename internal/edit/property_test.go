@@ -3,7 +3,6 @@ package edit
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"math/rand"
 	"strings"
 	"testing"
@@ -151,7 +150,7 @@ func TestBesideDamagedBytes(t *testing.T) {
 			}
 		}
 	}
-	t.Log(fmt.Sprintf("%d done, %d refused", done, refused))
+	t.Logf("%d done, %d refused", done, refused)
 	if refused == 0 {
 		t.Error("no edit was refused")
 	}

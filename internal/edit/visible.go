@@ -65,12 +65,8 @@ func short(s string) string { return clip(s, 160) }
 func charDiff(a, b string) string {
 	x, y := []rune(a), []rune(b)
 	d := differ{a: make([]int32, len(x)), b: make([]int32, len(y)), budget: 1 << 18}
-	for i, r := range x {
-		d.a[i] = r
-	}
-	for i, r := range y {
-		d.b[i] = r
-	}
+	copy(d.a, x)
+	copy(d.b, y)
 	d.solve(0, len(x), 0, len(y), maxDepth)
 	cs := d.out
 	// Differences that nearly touch read better as one.

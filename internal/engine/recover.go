@@ -60,7 +60,12 @@ func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, id checkpoint.
 	}
 	defer unlock()
 	if made, err := e.allMade(op); err == nil && made {
-		return checkpoint.Committed, nil // all that was missing is that somebody said so
+		for _, c := range op.Changes {
+			if c.Before.Kind == checkpoint.Dir && c.After.Kind == checkpoint.Absent {
+				e.removeEmpty(c.Path)
+			}
+		}
+		return checkpoint.Committed, nil
 	}
 	var stuck []error
 	for _, c := range op.Changes { // directories that were to go, from the top down

@@ -102,6 +102,9 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 	if err != nil {
 		return nil, err
 	}
+	if err := e.settleNewest(ctx, db, c); err != nil {
+		return nil, err
+	}
 	plan, err := find(db)
 	if err != nil {
 		return nil, err
@@ -109,7 +112,7 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 	r := &restore{e: e, db: db, plan: plan, o: o, items: map[string]*checkpoint.Item{}, out: &Restored{Plan: plan}}
 	m := Mutation{
 		Summary: fmt.Sprintf("restore %d paths", len(plan.Items)), DryRun: o.DryRun, Blind: true, CreateParents: true,
-		Links: map[string]bool{}, Checkpoint: true, Trash: true,
+		Links: map[string]bool{}, Checkpoint: true, Trash: trashFiles,
 		Op: checkpoint.Op{Kind: checkpoint.KindRestore, RestoreOf: plan.RestoreOf, UndoOf: plan.UndoOf},
 	}
 	for i := range plan.Items {
@@ -133,7 +136,61 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 	if err != nil {
 		return nil, err
 	}
+	if plan.UndoOf != "" && !o.DryRun && r.out.Checkpoint == "" && len(r.out.Skipped) == 0 {
+		// Everything is as it was already. That is on record all the same, or undo would stay here for ever.
+		saved, err := db.Save(ctx, checkpoint.Op{Tool: c.Tool, Kind: checkpoint.KindRestore, Principal: c.Principal, Session: c.Session, Turn: c.Turn,
+			Time: e.now(), UndoOf: plan.UndoOf})
+		if err != nil {
+			return nil, &CheckpointError{Err: err}
+		}
+		r.out.Checkpoint = string(saved.ID)
+	}
 	return r.out, nil
+}
+
+// settleNewest looks whether the newest change of the session took place at all, if nobody ever said so: its process may have died
+// between the checkpoint and the change. One that did not must not be planned with.
+func (e *Engine) settleNewest(ctx context.Context, db *checkpoint.DB, c *Call) error {
+	for {
+		page, err := db.List(ctx, checkpoint.Filter{Principal: c.Principal, Session: c.Session, NoReads: true, Limit: 1})
+		if err != nil || len(page.Checkpoints) == 0 {
+			return err
+		}
+		op := &page.Checkpoints[0]
+		if op.Outcome != checkpoint.Presumed || op.Kind == checkpoint.KindExternal || op.Kind == checkpoint.KindManual || len(op.Changes) == 0 {
+			return nil
+		}
+		never, err := e.never(ctx, db, op.ID)
+		if err != nil || !never {
+			return err
+		}
+	}
+}
+
+// never settles an operation of which nothing can be seen as aborted.
+func (e *Engine) never(ctx context.Context, db *checkpoint.DB, id checkpoint.ID) (bool, error) {
+	op, err := db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
+	if err != nil {
+		return false, err
+	}
+	unlock, err := e.lockAll(ctx, op) // whoever carries it out holds these
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	if op, err = db.Get(ctx, id, checkpoint.Scope{AllSessions: true}); err != nil || op.Outcome != checkpoint.Presumed {
+		return false, err
+	}
+	for _, c := range op.Changes {
+		if c.Role == checkpoint.RoleParent {
+			continue
+		}
+		now, err := e.stateOf(c.Path)
+		if err != nil || !now.Same(c.Before) || now.Same(c.After) {
+			return false, nil // it took place, or it can't be told: presumed
+		}
+	}
+	return true, db.Settle(ctx, id, checkpoint.Aborted)
 }
 
 // onlyNew keeps of a plan's directories those that have to be made or can go, so that a restore of what is there already

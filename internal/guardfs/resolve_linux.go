@@ -25,6 +25,7 @@ func New(o Options) (*FS, error) {
 	if err != nil {
 		return nil, err
 	}
+	k.hook = o.Fault
 	return &FS{kernel: k, judge: o.Judge}, nil
 }
 

@@ -28,7 +28,7 @@ func (anything) Dir(string) guardfs.DirVerdict              { return guardfs.Dir
 
 var (
 	ignoreCase = flag.Bool("i", false, "ignore case")
-	list       = flag.Bool("l", false, "files with matches (the default)")
+	_          = flag.Bool("l", false, "files with matches (the default)")
 	count      = flag.Bool("c", false, "count lines")
 	content    = flag.Bool("n", false, "lines")
 	context_   = flag.Int("C", 0, "lines of context, with -n")
@@ -39,7 +39,6 @@ var (
 	workers    = flag.Int("j", 0, "workers")
 	repeat     = flag.Int("repeat", 0, "run so often in this process and print the times in ms")
 	glob       = flag.String("g", "", "glob")
-	indexed    = flag.Bool("index", false, "search through an index that is ready, with -repeat")
 	cpuprofile = flag.String("cpuprofile", "", "write a profile")
 	verbose    = flag.Bool("v", false, "print totals and what was skipped")
 )

@@ -1,0 +1,194 @@
+package tools_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"moltisfs/config"
+	"moltisfs/tools"
+)
+
+var killRounds = flag.Int("kill", 15, "rounds of TestKilledRewind; 300 in CI, 10000 in a soak")
+
+// killVar makes the test binary the process that is killed.
+const killVar = "MOLTISFS_TOOLS_TEST_REWIND"
+
+func TestMain(m *testing.M) {
+	if what := os.Getenv(killVar); what != "" {
+		from, dir, _ := strings.Cut(what, " ")
+		if err := rewindForever(from, dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	flag.Parse()
+	os.Exit(m.Run())
+}
+
+const rewound = 60 // files
+
+func openRewind(dir string) (*tools.Suite, error) {
+	cfg := config.Default()
+	fs := &cfg.Tools.FS
+	fs.AllowPaths, fs.RequireApproval, fs.CheckpointBeforeMutation, fs.CreateParents = []string{dir + "/ws/**"}, false, true, true
+	fs.Durability, fs.Checkpoint.Durability = "none", "relaxed" // only the process dies here, and the tighter loop meets more moments
+	return tools.Open(cfg, tools.Options{DataDir: dir + "/data"})
+}
+
+// rewindForever takes all changes back and forth. Of its files, some are created by the change that is undone, some lie in a directory
+// that comes and goes.
+func rewindForever(from, dir string) error {
+	order := []string{"undo", "redo"}
+	if from == "new" {
+		order = []string{"redo", "undo"}
+	}
+	s, err := openRewind(dir)
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	for {
+		for _, id := range order {
+			p, err := s.Call(context.Background(), tools.Call{Tool: "checkpoint_restore", Args: json.RawMessage(`{"id":"` + id + `"}`)})
+			if err != nil {
+				return err
+			}
+			if tools.Refused(p) {
+				return fmt.Errorf("%s: %s", id, p.Text())
+			}
+		}
+	}
+}
+
+// generation says which of its two states the tree is in: "old", "new", or "mixed".
+func generation(t *testing.T, ws string) string {
+	t.Helper()
+	counts := map[string]int{}
+	for i := range rewound {
+		b, err := os.ReadFile(rewoundPath(ws, i))
+		switch {
+		case os.IsNotExist(err) && i%3 == 0, string(b) == oldContent(i):
+			counts["old"]++
+		case string(b) == newContent(i):
+			counts["new"]++
+		default:
+			t.Fatalf("%s is neither what it was nor what it became: %q %v", rewoundPath(ws, i), b, err)
+		}
+	}
+	for which, n := range counts {
+		if n == rewound {
+			return which
+		}
+	}
+	return "mixed"
+}
+
+func rewoundPath(ws string, i int) string {
+	if i%3 == 0 {
+		return fmt.Sprintf("%s/made/d%d/f%d", ws, i%4, i)
+	}
+	return fmt.Sprintf("%s/f%d", ws, i)
+}
+
+func oldContent(i int) string { return strings.Repeat(fmt.Sprintf("old %d\n", i), 100) }
+func newContent(i int) string { return strings.Repeat(fmt.Sprintf("new %d\n", i), 120) }
+
+// A process is killed at a random moment of a rewind of many files, over and over. After the next start all files are old or all are new
+// (directories that were made for them may be left, empty), and the history goes on from there. The looks at the tree before that start are the proof that the
+// kills fall between two files: there it is mixed now and then.
+func TestKilledRewind(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: long")
+	}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ws := dir + "/ws"
+	for i := range rewound {
+		if i%3 != 0 {
+			write(t, rewoundPath(ws, i), oldContent(i))
+		}
+	}
+	s, err := openRewind(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range rewound {
+		raw, _ := json.Marshal(map[string]any{"file_path": rewoundPath(ws, i), "content": newContent(i)})
+		p, err := s.Call(context.Background(), tools.Call{Tool: "Write", Turn: "t", Args: raw})
+		if err != nil || tools.Refused(p) {
+			t.Fatalf("%v %v", p, err)
+		}
+	}
+	// From here on one undo is one restore of all of them.
+	if p := call(t, s, "checkpoint_restore", map[string]any{"turn": "t"}); tools.Refused(p) {
+		t.Fatal(p.Text())
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	mixed := 0
+	for round := range *killRounds {
+		cmd := exec.Command(os.Args[0], "-test.run=^$")
+		cmd.Env = append(os.Environ(), killVar+"="+generation(t, ws)+" "+dir)
+		cmd.Stderr = os.Stderr
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if !bufio.NewScanner(out).Scan() {
+			t.Fatal("the process never came up")
+		}
+		time.Sleep(time.Duration(rand.Intn(30_000)) * time.Microsecond)
+		if round%4 > 0 { // wait for the moment between the mark and the last file
+			for until := time.Now().Add(5 * time.Second); time.Now().Before(until); {
+				if marks, _ := filepath.Glob(dir + "/data/checkpoints/journal/ck-*"); marks != nil {
+					break
+				}
+			}
+			time.Sleep(time.Duration(rand.Intn(2_000)) * time.Microsecond)
+		}
+		cmd.Process.Kill()
+		cmd.Wait()
+		if cmd.ProcessState.ExitCode() == 1 {
+			t.Fatalf("round %d: the process ended by itself", round)
+		}
+
+		if generation(t, ws) == "mixed" {
+			mixed++
+		}
+		s, err := openRewind(dir)
+		if err != nil {
+			t.Fatalf("round %d: %v", round, err)
+		}
+		g := generation(t, ws)
+		if g == "mixed" {
+			t.Fatalf("round %d: after the next start the files are %s", round, g)
+		}
+		if left, err := os.ReadDir(dir + "/data/checkpoints/journal"); err == nil && len(left) > 0 {
+			t.Fatalf("round %d: marks are left: %v", round, left)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%d rounds, %d of them cut a rewind in two", *killRounds, mixed)
+	if mixed == 0 {
+		t.Error("no kill fell between two files: the test tests nothing")
+	}
+}
