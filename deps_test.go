@@ -78,8 +78,9 @@ var fileAccess = map[string]string{
 	"tools/datadir.go": "the data directory itself",
 	"cmd/moltis-fs":    "the configuration, and the terminal",
 
-	"scripts/searchbench": "what it measures",
-	"tools/toolstest":     "trees for tests",
+	"scripts/searchbench":       "what it measures",
+	"scripts/searchbench/peers": "the trees that are listed",
+	"tools/toolstest":           "trees for tests",
 }
 
 // environment lists who may look at variables, the working directory or the home. Below cmd nobody does: what a package depends on
