@@ -46,16 +46,19 @@ soak:
 	go test ./grep/match -count=1 -timeout 2h -run '^TestGeneratedAgainstRipgrep$$' -match.rgrounds 5000
 	go test ./grep -count=1 -timeout 2h -run '^(TestSeams|TestSeamsMultiline)$$' -rounds 100000
 	go test ./grep -count=1 -timeout 2h -run '^TestIndexEqual$$' -index.rounds 50000
+	go test ./cmd/moltis-fs -count=1 -timeout 2h -run '^(TestNoLostUpdates|TestLostUpdatesWithoutLocks)$$' -processes 64 -increments 1000
+	go test ./internal/guardfs -count=1 -timeout 2h -run '^TestRace' -args -tries 1000000
 	go test ./internal/guardfs -count=20 -timeout 2h -run '^(TestRestlessWriter|TestHandleSurvivesSwaps|TestMoveBetweenAnyTwoCalls)$$'
 
 # Who tries to get out, to see what is denied, or to lose data: in every room, each with its bad engine that must be caught.
 attacks:
-	go test ./internal/guardfs -count=1 -run '^(TestResolve|TestNoOracle|TestHandleSurvivesSwaps|TestMoveBetweenAnyTwoCalls|TestRestlessWriter|TestFaultAtEveryCall|TestNothingWorksFromTheNthCallOn|TestHardLinkToDenied)$$'
+	go test ./internal/guardfs -count=1 -run '^(TestResolve|TestNoOracle|TestHandleSurvivesSwaps|TestMoveBetweenAnyTwoCalls|TestRestlessWriter|TestFaultAtEveryCall|TestNothingWorksFromTheNthCallOn|TestHardLinkToDenied|TestRace|TestRaceControl|TestRaceOfTheDirectoryItself|TestKill)$$'
+	go test -tags rooted ./internal/guardfs -count=1
 	go test ./internal/policy -count=1
 	go test ./internal/approval -count=1 -run '^(TestNothingGetsThrough|TestLateLine|TestDigest)$$'
 	go test ./internal/audit -count=1 -run '^(TestTorn|TestFullDisk|TestManyProcesses|TestRemovedAndMoved)$$'
 	go test ./checkpoint -count=1 -run '^(TestKill|TestKillCatchesABadEngine|TestTamperedFile|TestTamperedContentIsCorrupt|TestPurgeLeavesNoByte)$$'
-	go test ./tools -count=1 -run '^(TestEveryPathTimesEveryTool|TestNoExistenceOracle|TestOurOwnFilesAreOffLimits|TestNoAuditNoChange|TestBrokenApproverIsNoApproval|TestAChangeDuringTheQuestionIsStale)$$'
+	go test ./tools -count=1 -run '^(TestFaultAtEveryOperation|TestEveryPathTimesEveryTool|TestNoExistenceOracle|TestOurOwnFilesAreOffLimits|TestNoAuditNoChange|TestBrokenApproverIsNoApproval|TestAChangeDuringTheQuestionIsStale)$$'
 
 # The figures of docs/benchmarks.md, except those of bench-search.
 bench:

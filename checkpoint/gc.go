@@ -80,6 +80,13 @@ type collector struct {
 }
 
 func (g *collector) run(ctx context.Context) error {
+	// Trash whose content is in a checkpoint expires here; what is parked in the tree is for the host to remove.
+	err := g.d.com.do(ctx, func(ctx context.Context, c *committer) error {
+		return c.exec(ctx, "UPDATE trash SET phase=3, op=NULL, path=x'', ident='' WHERE phase=1 AND parked=x'' AND expires<=?", clampNs(g.d.o.Now()))
+	})
+	if err != nil {
+		return err
+	}
 	if err := g.expire(ctx, g.expired, nil); err != nil {
 		return err
 	}

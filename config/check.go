@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"filippo.io/age"
+
 	"moltisfs/internal/glob"
 	"moltisfs/internal/nearest"
 )
@@ -87,8 +89,10 @@ func (c Config) problems() []*finding {
 		case "tools.fs.checkpoint.exclude":
 			checkGlobs(f.key, cp.Exclude, true, add)
 		case "tools.fs.checkpoint.encrypt_to":
-			if r := cp.EncryptTo; r != "" && !strings.HasPrefix(r, "age1") && !strings.HasPrefix(r, "ssh-") {
-				add(f.key, "not an age recipient", `it begins with "age1", or is an SSH public key`)
+			if cp.EncryptTo != "" {
+				if _, err := age.ParseRecipients(strings.NewReader(cp.EncryptTo)); err != nil {
+					add(f.key, "not an age recipient", `age-keygen prints one: it begins with "age1"`)
+				}
 			}
 		case "tools.policy.allow":
 			checkNames(f.key, c.Tools.Policy.Allow, add)

@@ -143,7 +143,7 @@ m.toml:25:13: tools.fs.checkpoint.max_bytes: 10 is less than max_file_bytes, 671
 m.toml:26:15: tools.fs.checkpoint.keep_within: must not be negative: -3600s; write keep_within = "7d"
 m.toml:27:24: tools.fs.checkpoint.exclude[1]: bad glob "*.[k": class is never closed; a literal bracket is \[
 m.toml:27:30: tools.fs.checkpoint.exclude[2]: bad glob "a/b": not absolute; begin with / or, for any depth, with **/
-m.toml:28:14: tools.fs.checkpoint.encrypt_to: not an age recipient; it begins with "age1", or is an SSH public key
+m.toml:28:14: tools.fs.checkpoint.encrypt_to: not an age recipient; age-keygen prints one: it begins with "age1"
 `
 	_, err := Decode([]byte(src), "m.toml")
 	if got := "\n" + err.Error() + "\n"; got != want {

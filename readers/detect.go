@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"unicode/utf8"
 
-	"github.com/wlynxg/chardet"
+	"moltisfs/internal/charset"
 )
 
 // sampleBytes is how much text the detector looks at.
@@ -148,42 +148,10 @@ func detect(b []byte) string {
 	if utf8.Valid(b) {
 		return "utf-8"
 	}
-	good, bad := countMultibyte(b)
-	if good > 0 && bad*8 <= good {
+	if charset.MostlyUTF8(b) {
 		return "utf-8" // a few damaged characters do not make it another encoding
 	}
-	return guess(sample(b))
-}
-
-// sample is the part of a text that says most about its encoding: from the first line with a byte above 127.
-func sample(b []byte) []byte {
-	at := asciiPrefix(b)
-	at = bytes.LastIndexByte(b[:at], '\n') + 1
-	return b[at:min(len(b), at+sampleBytes)]
-}
-
-// countMultibyte counts valid characters of more than a byte, and bytes that belong to none.
-func countMultibyte(b []byte) (good, bad int) {
-	for i := 0; i < len(b); {
-		if b[i] < utf8.RuneSelf {
-			i++
-			continue
-		}
-		r, n := utf8.DecodeRune(b[i:])
-		if r == utf8.RuneError && n == 1 {
-			bad++
-		} else {
-			good++
-		}
-		i += n
-	}
-	return good, bad
-}
-
-// guess asks the statistics.
-func guess(b []byte) string {
-	name := chardet.Detect(b).Encoding
-	if e, err := lookupEncoding(name); err == nil && e.name != "utf-8" && e.unit == 1 {
+	if e, err := lookupEncoding(charset.Guess(b)); err == nil && e.unit == 1 {
 		return e.name
 	}
 	return "windows-1252"

@@ -131,7 +131,7 @@ func readImage(ctx context.Context, r *Readers, f *file, o *Options) (Content, e
 		if !looksBinary(f.head, f.ended) {
 			return nil, errNotMine // a text that begins like an image
 		}
-		return nil, &Damaged{p.name + " image", "its header cannot be read (" + err.Error() + ")"}
+		return nil, p.failed(err)
 	}
 	if err := checkPixels(c.Width, c.Height); err != nil {
 		return nil, err
@@ -198,5 +198,16 @@ func (p *picture) tryDecode(ctx context.Context, r *Readers, raw []byte) (img im
 	case errors.As(err, &ours):
 		return nil, err
 	}
-	return nil, &Damaged{p.name + " image", err.Error()}
+	return nil, p.failed(err)
+}
+
+// failed tells a file that a decoder does not know from one that is broken.
+func (p *picture) failed(err error) error {
+	var j jpeg.UnsupportedError
+	var n png.UnsupportedError
+	var t tiff.UnsupportedError
+	if errors.As(err, &j) || errors.As(err, &n) || errors.As(err, &t) || errors.Is(err, bmp.ErrUnsupported) {
+		return &Unsupported{What: "this kind of " + p.name + " image", Why: err.Error(), Do: "Convert it to JPEG or PNG first."}
+	}
+	return &Damaged{p.name + " image", err.Error()}
 }

@@ -4,6 +4,7 @@ package readers
 
 import (
 	"bytes"
+	"fmt"
 	"image/png"
 
 	"github.com/gen2brain/avif"
@@ -16,7 +17,7 @@ const avifBuilt = true
 func avifToPNG(data []byte) ([]byte, error) {
 	img, err := avif.Decode(bytes.NewReader(data))
 	if err != nil {
-		return nil, &Damaged{"avif image", err.Error()}
+		return nil, &Damaged{"avif image", fmt.Sprintf("%.120q", err.Error())}
 	}
 	var out bytes.Buffer
 	if err := (&png.Encoder{CompressionLevel: png.BestSpeed}).Encode(&out, img); err != nil {

@@ -18,8 +18,8 @@ const fewColours = 256
 
 // fit scales the image to the edge, turns it upright and encodes it within the bytes.
 func (m *Image) fit(ctx context.Context, img image.Image, turn, edge int, bytes int64) error {
+	full := max(img.Bounds().Dx(), img.Bounds().Dy())
 	for {
-		b := img.Bounds()
 		scaled := scale(img, edge)
 		out := upright(scaled, turn)
 		if err := ctx.Err(); err != nil {
@@ -32,9 +32,9 @@ func (m *Image) fit(ctx context.Context, img image.Image, turn, edge int, bytes 
 		if data != nil {
 			m.Width, m.Height = out.Bounds().Dx(), out.Bounds().Dy()
 			m.Format, m.MediaType, m.Bytes = format, "image/"+format, len(data)
-			m.WasResized = scaled.Bounds().Dx() != b.Dx() || scaled.Bounds().Dy() != b.Dy()
-			if m.WasResized {
-				m.Scale = math.Round(float64(max(b.Dx(), b.Dy()))/float64(max(m.Width, m.Height))*1e4) / 1e4
+			if shown := max(m.Width, m.Height); shown != full {
+				m.WasResized = true
+				m.Scale = math.Round(float64(full)/float64(shown)*1e4) / 1e4
 			}
 			m.Base64 = base64.StdEncoding.EncodeToString(data)
 			return nil

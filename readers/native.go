@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 
 	"github.com/ledongthuc/pdf"
@@ -24,7 +25,7 @@ const (
 func nativePages(data []byte, job pdfJob) (out *pdfPages, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			out, err = nil, &Damaged{"PDF", fmt.Sprintf("the engine gave up (%v)", v)}
+			out, err = nil, &Damaged{"PDF", fmt.Sprintf("the engine gave up (%.120q)", fmt.Sprint(v))}
 			if bytes.Contains(data, []byte("/Encrypt")) {
 				err = errNativeEncryption // the library takes 40-bit keys and then decrypts to rubbish
 			}
@@ -38,7 +39,7 @@ func nativePages(data []byte, job pdfJob) (out *pdfPages, err error) {
 		case strings.Contains(err.Error(), "encrypt"):
 			return nil, errNativeEncryption
 		}
-		return nil, &Damaged{"PDF", err.Error()}
+		return nil, &Damaged{"PDF", clip(strconv.QuoteToGraphic(err.Error()), 120)}
 	}
 	tree := pageTree{}
 	tree.walk(r.Trailer().Key("Root").Key("Pages"), 0)
@@ -75,6 +76,7 @@ type pageTree struct {
 }
 
 func (t *pageTree) walk(v pdf.Value, depth int) {
+	defer func() { recover() }() // a damaged branch does not spoil the others
 	if t.nodes++; depth > nativeDepth || t.nodes > nativeNodes || v.Kind() != pdf.Dict {
 		return
 	}

@@ -85,9 +85,7 @@ func (p *page) add(number int, line []byte, more bool) bool {
 		p.buf = append(p.buf, "…"...)
 	}
 	p.buf = append(p.buf, '\n')
-	if ascii > 0 {
-		hidden += controls(line[:min(ascii, shown)])
-	}
+	hidden += controls(line[:shown])
 	p.invalid += bad
 	p.hidden += hidden
 	p.weight += weight

@@ -247,6 +247,9 @@ func (o *Options) check() error {
 }
 
 func (o *Options) fill() {
+	if o.Offset < 0 {
+		o.Tail = false // how many lines from the end is said
+	}
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = DefaultMaxBytes
 	}

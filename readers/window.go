@@ -28,6 +28,7 @@ type scan struct {
 	index *lineIndex
 	enc   *textEncoding
 	size  int64 // as first told; 1<<62 when the file does not say
+	mark  int64 // bytes of the byte order mark
 	buf   []byte
 }
 
@@ -60,7 +61,7 @@ func (r *Readers) readWindow(ctx context.Context, f *file, o *Options) (Content,
 	if s.enc.name != mark {
 		skip = 0
 	}
-	s.buf = *f.scratch
+	s.buf, s.mark = *f.scratch, int64(skip)
 	defer func() { r.indexes.put(f, s.index, r.config.Now()) }()
 
 	t := &Text{Encoding: s.enc.label(skip)}
@@ -86,9 +87,6 @@ func (r *Readers) readWindow(ctx context.Context, f *file, o *Options) (Content,
 	at, found, err := s.seek(first - 1)
 	if err != nil {
 		return nil, err
-	}
-	if at == 0 {
-		at = int64(skip)
 	}
 	t.StartLine = first
 	if !found {
@@ -210,8 +208,8 @@ func (s *scan) seek(line int) (at int64, found bool, err error) {
 		return 0, false, nil
 	}
 	if p.line == line {
-		if s.size > p.offset {
-			return p.offset, true, nil
+		if at := max(p.offset, s.mark); s.size > at {
+			return at, true, nil
 		}
 		s.index.total = line
 		return 0, false, nil
@@ -223,7 +221,7 @@ func (s *scan) seek(line int) (at int64, found bool, err error) {
 // walk goes forward from a point, learning beginnings, until the line is found (its offset), or the end or the budget is
 // reached (-1). At the end the total is known.
 func (s *scan) walk(p linePoint, line int, budget int64) (int64, error) {
-	off, ended := p.offset, true // ended: the byte before off was a newline
+	off, ended := max(p.offset, s.mark), true // ended: the byte before off was a newline
 	for {
 		b, err := s.read(off, chunkBytes)
 		if err != nil {

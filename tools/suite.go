@@ -99,7 +99,9 @@ type Suite struct {
 
 // Open readies the suite. Problems of the configuration come back all at
 // once; nothing of the agent's tree is touched.
-func Open(cfg config.Config, o Options) (_ *Suite, err error) {
+func Open(cfg config.Config, o Options) (*Suite, error) { return open(cfg, o, nil) }
+
+func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (_ *Suite, err error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
@@ -123,7 +125,7 @@ func Open(cfg config.Config, o Options) (_ *Suite, err error) {
 	if s.readers, err = readers.New(readers.Config{CacheDir: filepath.Join(dir, "cache"), Worker: o.Worker}); err != nil {
 		return nil, errors.Join(err, s.free.Close())
 	}
-	s.engine, err = engine.Open(engine.Options{Config: cfg.Tools.FS, Judge: s.policy, DataDir: dir, Approver: o.Approver, Logger: s.logger})
+	s.engine, err = engine.Open(engine.Options{Config: cfg.Tools.FS, Judge: s.policy, DataDir: dir, Approver: o.Approver, Logger: s.logger, Fault: fault})
 	if err != nil {
 		return nil, errors.Join(err, s.readers.Close(), s.free.Close())
 	}

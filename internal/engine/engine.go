@@ -39,13 +39,14 @@ import (
 	"moltisfs/internal/policy"
 )
 
-// Options is what an Engine is made of. All fields are needed but Logger and Approver.
+// Options is what an Engine is made of. All fields are needed but Logger, Approver and Fault.
 type Options struct {
 	Config   config.FS
 	Judge    guardfs.Judge
 	DataDir  string // exists, 0700, ours
 	Approver approval.Approver
 	Logger   *slog.Logger
+	Fault    func(op string) *guardfs.Fault // for tests: see guardfs.Options
 }
 
 // Engine is one policy, one audit record and one checkpoint history over the agent's tree.
@@ -76,7 +77,7 @@ func Open(o Options) (_ *Engine, err error) {
 			e.Close()
 		}
 	}()
-	if e.fs, err = guardfs.New(guardfs.Options{Judge: o.Judge}); err != nil {
+	if e.fs, err = guardfs.New(guardfs.Options{Judge: o.Judge, Fault: o.Fault}); err != nil {
 		return nil, fmt.Errorf("opening the tree: %w", err)
 	}
 	if e.locks, err = guardfs.OpenLocks(filepath.Join(o.DataDir, "locks")); err != nil {

@@ -33,7 +33,10 @@ type Mutation struct {
 	Dirs  []NewDir        // to be made before the files, from the top down; exact
 	Drop  []string        // directories to remove after the files, from the bottom up, where nothing is in them then
 	Links map[string]bool // of Paths: the symbolic link itself is meant
-	Trash bool            // what is removed goes to the trash, as far as the checkpoint holds it
+	// Trash says how long the trash keeps what is removed at path; nil for what does not go there on its own. Only what the checkpoint
+	// holds does.
+	Trash func(path string, k guardfs.Kind) *checkpoint.Trashed
+	Whole bool // refuse unless the checkpoint holds every content
 }
 
 // NewDir is a directory that a mutation makes.
@@ -92,7 +95,8 @@ type Done struct {
 	Skipped  string
 	Made     []string // directories that were made
 	Trashed  []checkpoint.Trashed
-	Approval string // "approved" when somebody was asked
+	Kept     []string // directories of Drop that stay, because something is in them
+	Approval string   // "approved" when somebody was asked
 	DryRun   bool
 }
 

@@ -31,8 +31,8 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done) e
 	op.Tool, op.Principal, op.Session, op.Turn, op.Time = c.Tool, c.Principal, c.Session, c.Turn, e.now()
 	for _, t := range changing {
 		ch := change(t)
-		if m.Trash && t.After.Kind == guardfs.KindAbsent {
-			ch.Trash = &checkpoint.Trashed{Agent: true, Files: 1, Identity: t.Before.Info.ID.String()}
+		if m.Trash != nil && t.After.Kind == guardfs.KindAbsent {
+			ch.Trash = m.Trash(t.True, t.Before.Info.Kind)
 		}
 		op.Changes = append(op.Changes, ch)
 	}
@@ -40,12 +40,20 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done) e
 		op.Changes = append(op.Changes, checkpoint.Change{Path: dir, Role: checkpoint.RoleParent, After: checkpoint.State{Kind: checkpoint.Dir}})
 	}
 	for _, dir := range m.Drop {
-		op.Changes = append(op.Changes, checkpoint.Change{Path: dir, Role: checkpoint.RoleParent, Before: e.dirState(dir)})
+		ch := checkpoint.Change{Path: dir, Role: checkpoint.RoleParent, Before: e.dirState(dir)}
+		if m.Trash != nil {
+			ch.Trash = m.Trash(dir, guardfs.KindDir)
+		}
+		op.Changes = append(op.Changes, ch)
 	}
 	db, err := e.points.open()
 	var saved checkpoint.Saved
 	if err == nil {
 		saved, err = db.Save(ctx, op)
+	}
+	if err == nil && m.Whole && len(saved.Skipped) > 0 {
+		p.db, p.id = db, saved.ID
+		return &MissingContentError{saved.Skipped[0].Path, saved.Skipped[0].Why}
 	}
 	if err == nil && len(changing) > 1 {
 		p.intent, err = db.Intend(saved.ID)

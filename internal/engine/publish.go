@@ -64,7 +64,7 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	if many {
 		e.syncNames(ts)
 	}
-	e.drop(m.Drop)
+	done.Kept = e.drop(m.Drop)
 	point.settle(ctx, checkpoint.Committed)
 	return done, nil
 }
@@ -127,21 +127,32 @@ func (e *Engine) unmake(made []string) {
 	}
 }
 
-// drop removes what is empty of directories that are given innermost first.
-func (e *Engine) drop(dirs []string) {
+// drop removes what is empty of directories that are given innermost first, and lists those that stay.
+func (e *Engine) drop(dirs []string) (kept []string) {
 	for _, d := range dirs {
-		e.removeEmpty(d)
+		if !e.removeEmpty(d) {
+			kept = append(kept, d)
+		}
 	}
+	return kept
 }
 
 // removeEmpty removes a directory if it is empty. Errors are not interesting: one that is in use stays.
-func (e *Engine) removeEmpty(dir string) {
-	if place, err := e.fs.Place(dir); err == nil {
-		if place.Object().True == dir {
-			_ = place.RemoveEmptyDir(context.Background())
-		}
-		place.Close()
+func (e *Engine) removeEmpty(dir string) bool {
+	place, err := e.fs.Place(dir)
+	if err != nil {
+		return false
 	}
+	defer place.Close()
+	if place.Object().True != dir || place.RemoveEmptyDir(context.Background()) != nil {
+		return false
+	}
+	if e.sync() {
+		if err := place.SyncNames(); err != nil {
+			e.logger.Warn("the removal of a directory could not be synced", "path", dir, "err", err)
+		}
+	}
+	return true
 }
 
 func (e *Engine) sync() bool { return e.cfg.Durability != "none" }

@@ -90,21 +90,21 @@ var mutations = []mutation{
 }
 
 // faults are what can go wrong with one call.
-var faults = map[string]fault{
-	"EIO":          {err: unix.EIO},
-	"ENOSPC":       {err: unix.ENOSPC},
-	"EDQUOT":       {err: unix.EDQUOT},
-	"EINTR":        {err: unix.EINTR},
-	"EROFS":        {err: unix.EROFS},
-	"EACCES":       {err: unix.EACCES},
-	"EMFILE":       {err: unix.EMFILE},
-	"EINVAL":       {err: unix.EINVAL},
-	"ENOSYS":       {err: unix.ENOSYS},
-	"EOPNOTSUPP":   {err: unix.EOPNOTSUPP},
-	"ENOENT":       {err: unix.ENOENT},
-	"EIO, but did": {err: unix.EIO, after: true},
-	"EEXIST, did":  {err: unix.EEXIST, after: true},
-	"short":        {err: unix.EIO, short: true},
+var faults = map[string]Fault{
+	"EIO":          {Err: unix.EIO},
+	"ENOSPC":       {Err: unix.ENOSPC},
+	"EDQUOT":       {Err: unix.EDQUOT},
+	"EINTR":        {Err: unix.EINTR},
+	"EROFS":        {Err: unix.EROFS},
+	"EACCES":       {Err: unix.EACCES},
+	"EMFILE":       {Err: unix.EMFILE},
+	"EINVAL":       {Err: unix.EINVAL},
+	"ENOSYS":       {Err: unix.ENOSYS},
+	"EOPNOTSUPP":   {Err: unix.EOPNOTSUPP},
+	"ENOENT":       {Err: unix.ENOENT},
+	"EIO, but did": {Err: unix.EIO, After: true},
+	"EEXIST, did":  {Err: unix.EEXIST, After: true},
+	"short":        {Err: unix.EIO, Short: true},
 }
 
 func content(p string) string {
@@ -130,7 +130,7 @@ func TestFaultAtEveryCall(t *testing.T) {
 						must(t, os.MkdirAll(dir, 0o755))
 						fds := openFDs(t)
 						count, hit := 0, ""
-						f.kernel.hook = func(op string) *fault {
+						f.kernel.hook = func(op string) *Fault {
 							if count++; count == n {
 								hit = op
 								return &bad
@@ -190,10 +190,10 @@ func TestNothingWorksFromTheNthCallOn(t *testing.T) {
 					must(t, os.MkdirAll(dir, 0o755))
 					fds := openFDs(t)
 					count, hit := 0, ""
-					f.kernel.hook = func(op string) *fault {
+					f.kernel.hook = func(op string) *Fault {
 						if count++; count >= n {
 							hit = op
-							return &fault{err: errno}
+							return &Fault{Err: errno}
 						}
 						return nil
 					}

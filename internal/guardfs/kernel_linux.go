@@ -20,15 +20,8 @@ type kernel struct {
 	noStatx bool
 	// hook, when set, runs before every call; tests use it to change the tree between any two calls and to
 	// make the N-th call fail. Nil in production.
-	hook    func(op string) *fault
+	hook    func(op string) *Fault
 	batches sync.Pool // of *[batch]byte, for List
-}
-
-// fault is what a hook wants a call to come to; nil means that it shall go ahead.
-type fault struct {
-	err   error
-	after bool // the call takes effect and then reports err, as remote file systems do
-	short bool // a write stores half
 }
 
 const (
@@ -103,7 +96,7 @@ func (k *kernel) check() error {
 	return nil
 }
 
-func (k *kernel) before(op string) *fault {
+func (k *kernel) before(op string) *Fault {
 	if k.hook == nil {
 		return nil
 	}
@@ -122,7 +115,7 @@ func (k *kernel) openPath(path string) (fd int, err error) {
 func (k *kernel) openat2(dir int, path string, how *unix.OpenHow) (fd int, err error) {
 	for try := 0; ; try++ {
 		if f := k.before("openat2"); f != nil {
-			fd, err = -1, f.err
+			fd, err = -1, f.Err
 		} else {
 			fd, err = unix.Openat2(dir, path, how)
 		}
@@ -136,7 +129,7 @@ func (k *kernel) openat2(dir int, path string, how *unix.OpenHow) (fd int, err e
 func (k *kernel) openat(dir int, name string, flags int, mode uint32) (fd int, err error) {
 	for try := 0; ; try++ {
 		if f := k.before("openat"); f != nil {
-			fd, err = -1, f.err
+			fd, err = -1, f.Err
 		} else {
 			fd, err = unix.Openat(dir, name, flags|unix.O_CLOEXEC, mode)
 		}
@@ -184,7 +177,7 @@ func (k *kernel) name(fd int) (string, error) {
 func (k *kernel) readlink(dir int, name string, buf []byte) (n int, err error) {
 	for try := 0; ; try++ {
 		if f := k.before("readlink"); f != nil {
-			n, err = 0, f.err
+			n, err = 0, f.Err
 		} else {
 			n, err = unix.Readlinkat(dir, name, buf)
 		}
@@ -213,7 +206,7 @@ func (k *kernel) magic(fd int) (uint32, error) {
 	for try := 0; ; try++ {
 		var err error
 		if f := k.before("statfs"); f != nil {
-			err = f.err
+			err = f.Err
 		} else {
 			err = unix.Fstatfs(fd, &s)
 		}
@@ -226,7 +219,7 @@ func (k *kernel) magic(fd int) (uint32, error) {
 func (k *kernel) pread(fd int, p []byte, off int64) (n int, err error) {
 	for try := 0; ; try++ {
 		if f := k.before("read"); f != nil {
-			n, err = 0, f.err
+			n, err = 0, f.Err
 		} else {
 			n, err = unix.Pread(fd, p, off)
 		}
@@ -239,7 +232,7 @@ func (k *kernel) pread(fd int, p []byte, off int64) (n int, err error) {
 func (k *kernel) read(fd int, p []byte) (n int, err error) {
 	for try := 0; ; try++ {
 		if f := k.before("read"); f != nil {
-			n, err = 0, f.err
+			n, err = 0, f.Err
 		} else {
 			n, err = unix.Read(fd, p)
 		}
@@ -254,10 +247,10 @@ func (k *kernel) write(fd int, p []byte) (n int, err error) {
 		switch f := k.before("write"); {
 		case f == nil:
 			n, err = unix.Write(fd, p)
-		case f.short:
+		case f.Short:
 			n, err = unix.Write(fd, p[:(len(p)+1)/2])
 		default:
-			n, err = 0, f.err
+			n, err = 0, f.Err
 		}
 		if !again(err, try) {
 			return max(n, 0), err
@@ -269,7 +262,7 @@ func (k *kernel) write(fd int, p []byte) (n int, err error) {
 func (k *kernel) getdents(fd int, p []byte) (n int, err error) {
 	for try := 0; ; try++ {
 		if f := k.before("getdents"); f != nil {
-			n, err = 0, f.err
+			n, err = 0, f.Err
 		} else {
 			n, err = unix.Getdents(fd, p)
 		}
@@ -285,13 +278,13 @@ func (k *kernel) do(op string, call func() error) (err error) {
 		switch f := k.before(op); {
 		case f == nil:
 			err = call()
-		case f.after:
+		case f.After:
 			if err = call(); err == nil {
-				err = f.err
+				err = f.Err
 			}
 			return err // it took effect: a second call would be another one
 		default:
-			err = f.err
+			err = f.Err
 		}
 		if !again(err, try) {
 			return err

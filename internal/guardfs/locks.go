@@ -67,6 +67,9 @@ func (l *Locks) For(holder string) *Locks {
 // takes none and answers *LockedError. A caller MUST NOT lock again before it has unlocked. unlock may be called
 // more than once.
 func (l *Locks) Lock(ctx context.Context, keys ...string) (unlock func(), err error) {
+	if lockless {
+		return func() {}, nil
+	}
 	indexes := make([]int, 0, len(keys))
 	named := map[int]string{}
 	for _, key := range keys {

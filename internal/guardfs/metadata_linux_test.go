@@ -160,10 +160,10 @@ func TestMetadataThatCannotBeKept(t *testing.T) {
 				must(t, os.Chmod(p, c.mode))
 			}
 			count := 0
-			f.kernel.hook = func(op string) *fault {
+			f.kernel.hook = func(op string) *Fault {
 				if op == c.op {
 					if count++; c.nth == 0 || count == c.nth {
-						return &fault{err: c.err}
+						return &Fault{Err: c.err}
 					}
 				}
 				return nil

@@ -131,6 +131,16 @@ type Options struct {
 	// Walk forces the component walk where openat2 would have been used. For tests, and for hosts whose
 	// sandbox answers openat2 wrongly.
 	Walk bool
+	// Fault, on Linux, is asked before every system call on the tree, and what it answers is what the call comes to; nil: the call
+	// goes ahead. It is for tests of what is built on this package, from any goroutine.
+	Fault func(op string) *Fault
+}
+
+// Fault is what a system call is to come to in a test.
+type Fault struct {
+	Err   error
+	After bool // the call takes effect and then reports Err, as remote file systems do
+	Short bool // a write stores half of what it was given
 }
 
 // Metadata is what an exchange of content must not lose.

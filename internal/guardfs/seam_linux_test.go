@@ -126,7 +126,7 @@ func TestMoveBetweenAnyTwoCalls(t *testing.T) {
 						j.root, j.deny = dir, []string{dir + "/out", dir + "/secrets"}
 						fds := openFDs(t)
 						count, moved, done := 0, false, false // done: published when the move came
-						hook := func(string) *fault {
+						hook := func(string) *Fault {
 							if count++; count == n {
 								moved = true
 								done = content(dir+"/d/f") == "ours"
@@ -180,7 +180,7 @@ func TestMoveBetweenAnyTwoCalls(t *testing.T) {
 }
 
 // raced does one thing to p and lets hook in on every call from the moment on when the caller has seen what is there.
-func raced(f *FS, verb, p string, hook func(string) *fault) error {
+func raced(f *FS, verb, p string, hook func(string) *Fault) error {
 	defer func() { f.kernel.hook = nil }()
 	if verb == "read" {
 		f.kernel.hook = hook
@@ -217,7 +217,7 @@ func TestRestlessWriter(t *testing.T) {
 			lay(t, dir, "f = old")
 			f := open(t, &fence{root: dir})
 			count, written := 0, 0
-			hook := func(op string) *fault {
+			hook := func(op string) *Fault {
 				if count++; count >= n && (op == name || name == "every") {
 					written++
 					must(t, renamedOver(dir+"/f", fmt.Sprint("theirs", written)))

@@ -39,7 +39,7 @@ func (k *kernel) statx(dir int, name string, flags int) (status, error) {
 	for try := 0; ; try++ {
 		var err error
 		if f := k.before("stat"); f != nil {
-			err = f.err
+			err = f.Err
 		} else {
 			err = unix.Statx(dir, name, flags, unix.STATX_BASIC_STATS|unix.STATX_BTIME|unix.STATX_MNT_ID, &x)
 		}
@@ -81,7 +81,7 @@ func (k *kernel) oldStat(dir int, name string, flags int) (status, error) {
 	for try := 0; ; try++ {
 		var err error
 		if f := k.before("stat"); f != nil {
-			err = f.err
+			err = f.Err
 		} else {
 			err = unix.Fstatat(dir, name, &x, flags)
 		}

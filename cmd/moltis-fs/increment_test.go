@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+var (
+	processes  = flag.Int("processes", 8, "processes that count at once")
+	increments = flag.Int("increments", 25, "what each of them adds, one by one")
+)
+
+// buildBinary builds the command with some build tags.
+func buildBinary(t *testing.T, tags string) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "moltis-fs")
+	if runtime.GOOS == "windows" {
+		name += ".exe"
+	}
+	out, err := exec.Command("go", "build", "-tags", tags, "-o", name, ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return name
+}
+
+// counter is one process that counts: it reads, and edits what it has read, as an agent would, and again when somebody was faster.
+type counter struct {
+	to       io.WriteCloser
+	from     *bufio.Scanner
+	refusals map[string]int
+}
+
+type answer struct {
+	Result struct{ Kind, Error, Content string }
+	Error  any
+}
+
+func (c *counter) call(tool string, args any) (a answer, err error) {
+	raw, err := json.Marshal(map[string]any{"id": 1, "tool": tool, "args": args})
+	if err != nil {
+		return a, err
+	}
+	if _, err := c.to.Write(append(raw, '\n')); err != nil {
+		return a, err
+	}
+	if !c.from.Scan() {
+		return a, fmt.Errorf("no answer: %w", io.ErrUnexpectedEOF)
+	}
+	if err := json.Unmarshal(c.from.Bytes(), &a); err != nil {
+		return a, err
+	}
+	if a.Error != nil {
+		return a, fmt.Errorf("%s", c.from.Bytes())
+	}
+	return a, nil
+}
+
+var count = regexp.MustCompile(`count = (\d+);`)
+
+func (c *counter) run(file string, n int) error {
+	pause := time.Millisecond
+	for n > 0 {
+		seen, err := c.call("Read", map[string]any{"file_path": file})
+		if err != nil {
+			return err
+		}
+		if seen.Result.Kind == "conflict" { // without the kernel's help a file that is replaced just now cannot always be opened
+			c.refusals["conflict of Read"]++
+			continue
+		}
+		m := count.FindStringSubmatch(seen.Result.Content)
+		if m == nil {
+			return fmt.Errorf("read %+v", seen)
+		}
+		value, err := strconv.Atoi(m[1])
+		if err != nil {
+			return err
+		}
+		done, err := c.call("Edit", map[string]any{"file_path": file, "old_string": m[0], "new_string": fmt.Sprintf("count = %d;", value+1)})
+		if err != nil {
+			return err
+		}
+		switch done.Result.Kind {
+		case "edit":
+			n--
+			pause = time.Millisecond
+		case "no_match", "modified_since_read", "conflict":
+			c.refusals[done.Result.Kind]++ // somebody was faster
+			time.Sleep(rand.N(pause))
+			pause = min(2*pause, 128*time.Millisecond)
+		default:
+			return fmt.Errorf("edit: %+v", done)
+		}
+	}
+	return nil
+}
+
+// countTogether lets many processes count in one file and gives what it comes to.
+func countTogether(t *testing.T, binary string, processes, increments int) int {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Join(dir, "ws")
+	file := filepath.Join(root, "counter.go")
+	config := filepath.Join(dir, "moltis.toml")
+	for name, text := range map[string]string{
+		file:   "package counter\n\nvar count = 0;\n" + strings.Repeat("// filler\n", 20),
+		config: fmt.Sprintf("[tools.fs]\nworkspace_root = %q\nallow_paths = [%q]\nrequire_approval = false\ndurability = \"none\"\n", root, root+"/**"),
+	} {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	refusals := map[string]int{}
+	var failed atomic.Bool
+	for i := range processes {
+		cmd := exec.Command(binary, "call", "--batch", "--config", config, "--data-dir", filepath.Join(dir, "data"), "--session", fmt.Sprint("s", i))
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		to, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		from, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		wg.Go(func() {
+			c := &counter{to: to, from: bufio.NewScanner(from), refusals: map[string]int{}}
+			c.from.Buffer(nil, 1<<20)
+			err := c.run(file, increments)
+			to.Close()
+			cmd.Wait() //nolint:errcheck // a refusal is an exit status too
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil && !failed.Swap(true) {
+				t.Errorf("process %d: %v\n%s", i, err, stderr.String())
+			}
+			for k, n := range c.refusals {
+				refusals[k] += n
+			}
+		})
+	}
+	wg.Wait()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(root)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("left beside the file: %v %v", entries, err)
+	}
+	m := count.FindSubmatch(text)
+	if m == nil {
+		t.Fatalf("the file has %q", text)
+	}
+	value, _ := strconv.Atoi(string(m[1]))
+	t.Logf("%d processes × %d: %d, refused on the way: %v", processes, increments, value, refusals)
+	return value
+}
+
+// TestNoLostUpdates: many processes read and edit one file; no edit that was reported as done is lost.
+func TestNoLostUpdates(t *testing.T) {
+	for _, tags := range []string{"", "rooted"} { // with the atomic exchange of Linux, and without
+		t.Run("tags="+tags, func(t *testing.T) {
+			if got, want := countTogether(t, buildBinary(t, tags), *processes, *increments), *processes**increments; got != want {
+				t.Errorf("counted to %d, not %d", got, want)
+			}
+		})
+	}
+}
+
+// TestLostUpdatesWithoutLocks is the control: with the locks switched off, where there is no atomic exchange either, updates get lost.
+func TestLostUpdatesWithoutLocks(t *testing.T) {
+	binary := buildBinary(t, "rooted nolock")
+	for range 10 {
+		if countTogether(t, binary, *processes, *increments) != *processes**increments {
+			return
+		}
+	}
+	t.Error("nothing was lost without locks: the test proves nothing")
+}

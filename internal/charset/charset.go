@@ -1,0 +1,177 @@
+// Package charset guesses in which charset a text is that declares none and is no UTF-8. Whoever shows, searches or edits such a file asks
+// here, so that all of them take it for the same: a line that was shown can be quoted in an edit.
+//
+// A guess is a guess: on a few words it is often wrong, and callers let theirs be overruled. The functions are pure and safe for
+// concurrent use.
+package charset
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/wlynxg/chardet"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/simplifiedchinese"
+	"golang.org/x/text/encoding/traditionalchinese"
+)
+
+// sampleBytes of a text are looked at.
+const sampleBytes = 64 << 10
+
+// MostlyUTF8 is true for UTF-8 with a few foreign bytes: at least three multi-byte characters for each byte that is none.
+func MostlyUTF8(b []byte) bool {
+	chars, strange := 0, 0
+	for len(b) > 0 {
+		if b[0] < utf8.RuneSelf {
+			b = b[1:]
+			continue
+		}
+		r, n := utf8.DecodeRune(b)
+		if r == utf8.RuneError && n == 1 {
+			strange++
+		} else {
+			chars++
+		}
+		b = b[n:]
+	}
+	return chars >= 3*strange
+}
+
+// Guess names the charset of content, which is not UTF-8, in lower case and by a name that golang.org/x/text's htmlindex or the tables of
+// our rooms know. It asks the statistics about the lines that hold anything but ASCII, and keeps the first answer that explains the bytes.
+func Guess(content []byte) string {
+	sample := strangeLines(content, sampleBytes)
+	for i, r := range ask(sample) {
+		if i > 0 && r.Confidence < 0.3 {
+			break
+		}
+		name := strings.ToLower(r.Encoding)
+		switch name {
+		case "gb2312", "gb18030":
+			// Big5 is taken for it, but half of its second bytes are where GB 2312 has none.
+			if lowTrails(sample) && explains(traditionalchinese.Big5, sample) {
+				return "big5"
+			}
+			// One family; the smallest member that explains the bytes, so that nothing is written that its readers do not know.
+			if explains(simplifiedchinese.GBK, sample) {
+				return "gbk"
+			}
+			name = "gb18030"
+		case "iso-8859-1":
+			// C1 controls do not occur in text; cp1252 has letters and quotes there.
+			if hasC1(content) {
+				name = "windows-1252"
+			}
+		case "maccyrillic", "x-mac-cyrillic":
+			// Small letters are in the same places; capitals are not.
+			name = "x-mac-cyrillic"
+			if c1, high := share(sample, 0x80, 0xa0), share(sample, 0xc0, 0xdf); c1 <= high {
+				name = "windows-1251"
+			}
+		}
+		if e := decoder(name); e != nil && explains(e, sample) {
+			return name
+		}
+	}
+	// Nothing convinces. A few strange bytes in ASCII are Western text until somebody says otherwise.
+	if hasC1(content) {
+		return "windows-1252"
+	}
+	return "iso-8859-1"
+}
+
+// ask puts the sample before the detector, which is not ours and sees whatever a tree holds: should it panic, it knows nothing.
+func ask(sample []byte) (all []chardet.Result) {
+	defer func() {
+		if recover() != nil {
+			all = nil
+		}
+	}()
+	return chardet.DetectAll(sample)
+}
+
+// decoder finds an encoding of bytes; nil for names that are unknown, or of wide ones and of UTF-8, which this package does not guess.
+func decoder(name string) encoding.Encoding {
+	switch {
+	case name == "ibm855":
+		return charmap.CodePage855
+	case strings.HasPrefix(name, "utf-"), strings.HasPrefix(name, "iso-2022"), strings.HasPrefix(name, "hz"):
+		return nil
+	}
+	e, err := htmlindex.Get(name)
+	if err != nil || e == encoding.Nop || e == encoding.Replacement {
+		return nil
+	}
+	return e
+}
+
+// lowTrails is true where more than one in seven two-byte characters ends in a byte below 0xa1.
+func lowTrails(b []byte) bool {
+	low, all := 0, 0
+	for i := 0; i+1 < len(b); i++ {
+		if b[i] > 0x80 {
+			i++
+			all++
+			if b[i] < 0xa1 {
+				low++
+			}
+		}
+	}
+	return low*7 > all
+}
+
+// share counts bytes from lo up to hi.
+func share(b []byte, lo, hi byte) (n int) {
+	for _, c := range b {
+		if lo <= c && c < hi {
+			n++
+		}
+	}
+	return n
+}
+
+func hasC1(b []byte) bool {
+	for _, c := range b {
+		if 0x80 <= c && c < 0xa0 {
+			return true
+		}
+	}
+	return false
+}
+
+// explains allows one byte in fifty that is no character: files are damaged more often than they are in exotic charsets.
+func explains(e encoding.Encoding, sample []byte) bool {
+	text, err := e.NewDecoder().Bytes(sample)
+	return err == nil && bytes.Count(text, []byte("\ufffd"))*50 <= len(sample)-countASCII(sample)
+}
+
+func countASCII(b []byte) (n int) {
+	for _, c := range b {
+		if c < utf8.RuneSelf {
+			n++
+		}
+	}
+	return n
+}
+
+// strangeLines collects lines with bytes above ASCII, up to max bytes: whole lines, so that no character is cut.
+func strangeLines(content []byte, max int) []byte {
+	if len(content) <= max {
+		return content
+	}
+	out := make([]byte, 0, max)
+	for len(content) > 0 && len(out) < max {
+		line := content
+		if i := bytes.IndexByte(content, '\n'); i >= 0 {
+			line = content[:i+1]
+		}
+		content = content[len(line):]
+		if countASCII(line) < len(line) {
+			out = append(out, line[:min(len(line), max-len(out))]...)
+		}
+	}
+	return out
+}

@@ -1,0 +1,235 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"moltisfs/checkpoint"
+	"moltisfs/config"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+)
+
+// inside allows what lies below a directory, but for one path below it.
+type inside struct{ dir, denied string }
+
+func (j inside) Judge(o guardfs.Object, _ guardfs.Access) error {
+	if rel, err := filepath.Rel(j.dir, o.True); err != nil || !filepath.IsLocal(rel) || j.denied != "" && o.True == j.denied {
+		return errors.New("denied")
+	}
+	return nil
+}
+
+func (j inside) Dir(canonical string) guardfs.DirVerdict {
+	return guardfs.DirVerdict{Entry: func(name string, _ guardfs.Kind) bool { return j.denied == "" || canonical+"/"+name != j.denied }}
+}
+
+type tree struct {
+	*engine.Engine
+	t    testing.TB
+	ws   string
+	data string
+	cfg  config.FS
+	deny string
+}
+
+// grow makes an engine over a fresh tree. change may be nil.
+func grow(t testing.TB, change func(*config.FS)) *tree {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &tree{t: t, ws: dir + "/ws", data: dir + "/data", cfg: config.Default().Tools.FS}
+	for _, d := range []string{x.ws, x.data} {
+		if err := os.Mkdir(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x.cfg.RequireApproval, x.cfg.CheckpointBeforeMutation = false, true
+	x.cfg.Durability, x.cfg.Checkpoint.Durability = "none", "relaxed"
+	if change != nil {
+		change(&x.cfg)
+	}
+	x.open()
+	t.Cleanup(func() { x.Close() })
+	return x
+}
+
+func (x *tree) open() {
+	x.t.Helper()
+	e, err := engine.Open(engine.Options{Config: x.cfg, Judge: inside{x.ws, x.deny}, DataDir: x.data})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.Engine = e
+}
+
+func (x *tree) call(session string) *engine.Call {
+	return &engine.Call{ID: "c", Principal: "p", Session: session, Tool: "test"}
+}
+
+func (x *tree) write(name, content string) string {
+	x.t.Helper()
+	path := x.ws + "/" + name
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		x.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o640); err != nil {
+		x.t.Fatal(err)
+	}
+	return path
+}
+
+// looks is the tree as text: a line a name, with mode and content.
+func (x *tree) looks() string {
+	x.t.Helper()
+	var out string
+	err := filepath.WalkDir(x.ws, func(p string, e os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		out += p[len(x.ws):] + " " + info.Mode().String()
+		switch {
+		case info.Mode()&os.ModeSymlink != 0:
+			to, _ := os.Readlink(p)
+			out += " -> " + to
+		case info.Mode().IsRegular():
+			b, err := os.ReadFile(p)
+			if err != nil {
+				return err
+			}
+			out += " " + string(b)
+		}
+		out += "\n"
+		return nil
+	})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return out
+}
+
+var ctx = context.Background()
+
+// A file, a link, an empty directory and a tree go to the trash and come back as they were: content, modes, links, empty directories.
+func TestDeleteAndUntrash(t *testing.T) {
+	x := grow(t, nil)
+	x.write("t/a.txt", "a\n")
+	x.write("t/sub/b.txt", "b\n")
+	x.write("t/sub/empty.txt", "")
+	x.write("keep.txt", "k\n")
+	for _, err := range []error{os.Mkdir(x.ws+"/t/hollow", 0o711), os.Symlink("a.txt", x.ws+"/t/link"), os.Chmod(x.ws+"/t/a.txt", 0o755)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := x.looks()
+	for _, c := range []struct {
+		path string
+		kind checkpoint.Kind
+	}{{"/t/a.txt", checkpoint.File}, {"/t/link", checkpoint.Symlink}, {"/t/hollow", checkpoint.Dir}, {"/t", checkpoint.Dir}} {
+		path := x.ws + c.path
+		done, err := x.Delete(ctx, x.call("s"), path, engine.DeleteOptions{Recursive: c.path == "/t"})
+		if err != nil {
+			t.Fatalf("%s: %v", c.path, err)
+		}
+		if _, err := os.Lstat(path); err == nil || len(done.Trashed) != 1 || done.Trashed[0].Kind != c.kind || done.Trashed[0].Path != path {
+			t.Fatalf("%s: %+v", c.path, done.Trashed)
+		}
+		if left := done.Trashed[0].Expires.Sub(done.Trashed[0].Deleted); left != 24*time.Hour {
+			t.Errorf("%s: kept for %v", c.path, left)
+		}
+		page, err := x.Trash(ctx, x.call("another session"), checkpoint.TrashFilter{})
+		if err != nil || len(page.Entries) != 1 || page.Entries[0].ID != done.Trashed[0].ID {
+			t.Fatalf("%s: listed %+v %v", c.path, page, err)
+		}
+		stranger := x.call("s")
+		stranger.Principal = "q"
+		if _, err := x.Untrash(ctx, stranger, done.Trashed[0].ID, false); !errors.Is(err, checkpoint.ErrNotFound) {
+			t.Errorf("%s: another principal: %v", c.path, err)
+		}
+		if _, err := x.Untrash(ctx, x.call("another session"), done.Trashed[0].ID, false); err != nil {
+			t.Fatalf("%s: coming back: %v", c.path, err)
+		}
+		if now := x.looks(); now != before {
+			t.Fatalf("%s came back as\n%s\nand was\n%s", c.path, now, before)
+		}
+		if _, err := x.Untrash(ctx, x.call("s"), done.Trashed[0].ID, false); !errors.Is(err, checkpoint.ErrNotFound) {
+			t.Errorf("%s: it came back twice: %v", c.path, err)
+		}
+	}
+	// The history knows it too: the deletion is a change like any other.
+	if _, err := x.Delete(ctx, x.call("z"), x.ws+"/t", engine.DeleteOptions{Recursive: true}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Undo(ctx, x.call("z"), engine.RestoreOptions{}); err != nil || x.looks() != before {
+		t.Fatalf("undone: %v\n%s\nwas\n%s", err, x.looks(), before)
+	}
+	if _, err := x.Redo(ctx, x.call("z"), engine.RestoreOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Lstat(x.ws + "/t"); err == nil {
+		t.Errorf("redone, and still there:\n%s", x.looks())
+	}
+}
+
+// What is in the way stays, what cannot be brought back is not deleted, and what is denied is neither deleted nor brought back.
+func TestTrashRefusals(t *testing.T) {
+	x := grow(t, func(fs *config.FS) { fs.Checkpoint.MaxFileBytes = 100; fs.Checkpoint.Exclude = []string{".env*"} })
+	a := x.write("a.txt", "a\n")
+	d := x.write("d/f.txt", "f\n")
+	done, err := x.Delete(ctx, x.call("s"), a, engine.DeleteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.write("a.txt", "somebody's\n")
+	var conflict *engine.ConflictsError
+	if _, err := x.Untrash(ctx, x.call("s"), done.Trashed[0].ID, false); !errors.As(err, &conflict) {
+		t.Errorf("over something that is there: %v", err)
+	}
+	var full *engine.NotEmptyError
+	if _, err := x.Delete(ctx, x.call("s"), filepath.Dir(d), engine.DeleteOptions{}); !errors.As(err, &full) {
+		t.Errorf("a directory that holds something: %v", err)
+	}
+	before := x.looks()
+	var missing *engine.MissingContentError
+	for _, name := range []string{"big.bin", "d/.env.local"} {
+		p := x.write(name, string(make([]byte, 101)))
+		if _, err := x.Delete(ctx, x.call("s"), p, engine.DeleteOptions{}); !errors.As(err, &missing) {
+			t.Errorf("%s could not be brought back, and: %v", name, err)
+		}
+		if _, err := x.Delete(ctx, x.call("s"), filepath.Dir(d), engine.DeleteOptions{Recursive: true}); name != "big.bin" && !errors.As(err, &missing) {
+			t.Errorf("a tree with it: %v", err)
+		}
+		if err := os.Remove(p); name != "big.bin" && err != nil {
+			t.Error(err)
+		}
+		if name == "big.bin" { // the tree went, as it should; bring it back
+			if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if now := x.looks(); now != before {
+		t.Errorf("changed by what was refused:\n%s\nwas\n%s", now, before)
+	}
+	os.Remove(a)
+	x.Close()
+	x.deny = a
+	x.open()
+	if _, err := x.Untrash(ctx, x.call("s"), done.Trashed[0].ID, false); err == nil {
+		t.Error("came back to a path that is denied by now")
+	}
+	if _, err := os.Lstat(a); err == nil {
+		t.Error("it is there")
+	}
+}

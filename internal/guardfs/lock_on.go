@@ -1,0 +1,5 @@
+//go:build !nolock
+
+package guardfs
+
+const lockless = false

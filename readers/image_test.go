@@ -1,0 +1,441 @@
+package readers
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"image"
+	"image/color"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
+	"math"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/image/tiff"
+	_ "golang.org/x/image/webp"
+)
+
+// The corpus picture's quarters, as image/make draws them: top left, top right, bottom left, bottom right.
+var (
+	red    = color.RGBA{0xe0, 0x10, 0x10, 0xff}
+	green  = color.RGBA{0x10, 0xc0, 0x10, 0xff}
+	blue   = color.RGBA{0x10, 0x10, 0xe0, 0xff}
+	yellow = color.RGBA{0xe0, 0xe0, 0x10, 0xff}
+
+	asDrawn = [4]color.RGBA{red, green, blue, yellow}
+)
+
+// quarters names what is in the middle of each quarter.
+func quarters(img image.Image) (q [4]color.RGBA) {
+	b := img.Bounds()
+	for i := range q {
+		x, y := b.Min.X+b.Dx()*(1+2*(i%2))/4, b.Min.Y+b.Dy()*(1+2*(i/2))/4
+		q[i] = color.RGBAModel.Convert(img.At(x, y)).(color.RGBA)
+	}
+	return q
+}
+
+func near(a, b color.RGBA, by float64) bool {
+	d := func(x, y uint8) float64 { return math.Abs(float64(x) - float64(y)) }
+	return d(a.R, b.R) <= by && d(a.G, b.G) <= by && d(a.B, b.B) <= by && d(a.A, b.A) <= by
+}
+
+func checkQuarters(t *testing.T, img image.Image, want [4]color.RGBA, by float64) {
+	t.Helper()
+	got := quarters(img)
+	for i := range got {
+		if !near(got[i], want[i], by) {
+			t.Errorf("the quarters are %v, want %v", got, want)
+			return
+		}
+	}
+}
+
+func TestImageFormats(t *testing.T) {
+	grays := func(c [4]color.RGBA) (g [4]color.RGBA) {
+		for i := range c {
+			y := uint8(0.2126*float64(c[i].R) + 0.7152*float64(c[i].G) + 0.0722*float64(c[i].B))
+			g[i] = color.RGBA{y, y, y, 0xff}
+		}
+		return g
+	}
+	black, white := color.RGBA{0, 0, 0, 0xff}, color.RGBA{0xff, 0xff, 0xff, 0xff}
+	bits := [4]color.RGBA{black, white, black, white}
+	half := [4]color.RGBA{}
+	for i, c := range asDrawn {
+		half[i] = color.RGBA{c.R / 2, c.G / 2, c.B / 2, 0x80} // premultiplied
+	}
+	for _, c := range []struct {
+		file, format string
+		same         bool // the bytes pass untouched
+		want         [4]color.RGBA
+		by           float64
+	}{
+		{"rgb.png", "png", true, asDrawn, 1},
+		{"palette.png", "png", true, asDrawn, 1},
+		{"rgb16.png", "png", true, asDrawn, 1},
+		{"interlaced.png", "png", true, asDrawn, 1},
+		{"gray.png", "png", true, grays(asDrawn), 40},
+		{"alpha.png", "png", true, half, 2},
+		{"bilevel.png", "png", true, bits, 0},
+		{"baseline.jpg", "jpeg", true, asDrawn, 12},
+		{"progressive.jpg", "jpeg", true, asDrawn, 12},
+		{"sampled411.jpg", "jpeg", true, asDrawn, 12},
+		{"gray.jpg", "jpeg", true, grays(asDrawn), 40},
+		{"cmyk.jpg", "jpeg", true, asDrawn, 45},
+		{"still.gif", "gif", true, asDrawn, 1},
+		{"animated.gif", "gif", true, asDrawn, 1},
+		{"rgb24.bmp", "png", false, asDrawn, 1},
+		{"rgba32.bmp", "png", false, asDrawn, 1},
+		{"palette.bmp", "png", false, asDrawn, 1},
+		{"none.tiff", "png", false, asDrawn, 1},
+		{"lzw.tiff", "png", false, asDrawn, 1},
+		{"zip.tiff", "png", false, asDrawn, 1},
+		{"rgb16.tiff", "png", false, asDrawn, 1},
+		{"group4.tiff", "png", false, bits, 0},
+		{"lossy.webp", "webp", true, asDrawn, 12},
+		{"lossless.webp", "webp", true, asDrawn, 1},
+		{"alpha.webp", "webp", true, half, 14},
+		{"animated.webp", "webp", true, asDrawn, 1},
+		{"animated_lossy.webp", "webp", true, asDrawn, 14},
+	} {
+		t.Run(c.file, func(t *testing.T) {
+			raw := corpusFile(t, "image/"+c.file)
+			m := readAs[*Image](t, raw, Options{})
+			if m.Width != 60 || m.Height != 40 || m.OriginalWidth != 60 || m.OriginalHeight != 40 || m.WasResized || m.Scale != 1 || !m.Whole || m.Sum == "" {
+				t.Errorf("%+v", *m)
+			}
+			if m.Format != c.format || m.MediaType != "image/"+c.format || m.Kind() != "image" {
+				t.Errorf("format %s %s", m.Format, m.MediaType)
+			}
+			if same := m.Bytes == len(raw) && m.Base64 == toBase64(raw); same != c.same {
+				t.Errorf("the bytes passed untouched: %v", same)
+			}
+			if strings.HasPrefix(c.file, "animated") && c.format == "webp" {
+				// The decoder for tests knows no animation; ours is asked again, for the first frame.
+				first, err := webpFirstFrame(raw)
+				if err != nil {
+					t.Fatal(err)
+				}
+				checkQuarters(t, first, c.want, c.by)
+			} else {
+				img := decodeImage(t, m.Base64)
+				if m.Format == "webp" {
+					img = studioRange(img)
+				}
+				checkQuarters(t, img, c.want, c.by)
+			}
+			// And scaled, which decodes every format for certain.
+			small := readAs[*Image](t, raw, Options{ImageMaxEdge: 30})
+			if small.Width != 30 || small.Height != 20 || !small.WasResized || small.Scale != 2 || small.OriginalWidth != 60 {
+				t.Errorf("scaled: %d x %d, resized %v, scale %v", small.Width, small.Height, small.WasResized, small.Scale)
+			}
+			if strings.HasPrefix(c.file, "animated") && small.Frames != 3 {
+				t.Errorf("an animation reduced to its first frame says %d frames", small.Frames)
+			}
+			if a := strings.HasPrefix(c.file, "alpha"); a && small.Format != "png" {
+				t.Errorf("transparency became %s", small.Format)
+			}
+			checkQuarters(t, decodeImage(t, small.Base64), c.want, c.by+3)
+			// The name never decides, and neither does a size that lies.
+			renamed := Source{R: bytes.NewReader(raw), Size: int64(len(raw)), Name: "/x/notes.txt"}
+			if got, err := testReaders(t).Read(context.Background(), renamed, Options{}); err != nil || got.Kind() != "image" {
+				t.Errorf("as notes.txt: %v %v", got, err)
+			}
+		})
+	}
+	for _, file := range []string{"cmyk.tiff", "jpeg.tiff"} {
+		var un *Unsupported
+		if _, err := readBytes(t, corpusFile(t, "image/"+file), Options{}); !errors.As(err, &un) || un.Hint() == "" {
+			t.Errorf("%s, which the decoder does not know: %v", file, err)
+		}
+	}
+	if c, err := readBytes(t, corpusFile(t, "image/drawing.svg"), Options{}); err != nil || c.Kind() != "text" {
+		t.Errorf("svg is text: %v %v", c, err)
+	}
+}
+
+func TestAVIFAndHEIC(t *testing.T) {
+	refused := []string{"still.heic"}
+	if avifBuilt {
+		m := readAs[*Image](t, corpusFile(t, "image/still.avif"), Options{})
+		checkQuarters(t, decodeImage(t, m.Base64), asDrawn, 4)
+	} else {
+		t.Log("SKIPPED: built without the tag nodynamic, so AVIF is refused")
+		refused = append(refused, "still.avif")
+	}
+	for _, file := range refused {
+		var un *Unsupported
+		if m, err := readBytes(t, corpusFile(t, "image/"+file), Options{}); !errors.As(err, &un) || un.Hint() == "" {
+			t.Errorf("%s: %v %v", file, m, err)
+		}
+	}
+}
+
+// turnedAs is what the quarters look like after an orientation is applied, when the stored picture is asDrawn.
+var turnedAs = map[int][4]color.RGBA{
+	1: {red, green, blue, yellow},
+	2: {green, red, yellow, blue},
+	3: {yellow, blue, green, red},
+	4: {blue, yellow, red, green},
+	5: {red, blue, green, yellow},
+	6: {blue, red, yellow, green},
+	7: {yellow, green, blue, red},
+	8: {green, yellow, red, blue},
+}
+
+func exif(turn int, order binary.AppendByteOrder) []byte {
+	b := []byte("II*\x00")
+	if order.String() == "BigEndian" {
+		b = []byte("MM\x00*")
+	}
+	b = order.AppendUint32(b, 8)
+	b = order.AppendUint16(b, 1)
+	b = order.AppendUint16(b, 0x0112)
+	b = order.AppendUint16(b, 3)
+	b = order.AppendUint32(b, 1)
+	b = order.AppendUint16(b, uint16(turn))
+	b = order.AppendUint16(b, 0)
+	return order.AppendUint32(b, 0)
+}
+
+func jpegWith(raw, exif []byte) []byte {
+	body := append([]byte("Exif\x00\x00"), exif...)
+	segment := binary.BigEndian.AppendUint16([]byte{0xff, 0xe1}, uint16(len(body)+2))
+	out := append([]byte{0xff, 0xd8}, append(segment, body...)...)
+	return append(out, raw[2:]...)
+}
+
+func pngWith(raw []byte, id string, body []byte) []byte {
+	chunk := binary.BigEndian.AppendUint32(nil, uint32(len(body)))
+	chunk = append(append(chunk, id...), body...)
+	chunk = binary.BigEndian.AppendUint32(chunk, crc32.ChecksumIEEE(chunk[4:]))
+	return append(append(bytes.Clone(raw[:33]), chunk...), raw[33:]...)
+}
+
+func webpWith(raw, exif []byte) []byte {
+	out := append([]byte("RIFF\x00\x00\x00\x00WEBPVP8X\x0a\x00\x00\x00\x08\x00\x00\x00"), 59, 0, 0, 39, 0, 0)
+	out = append(out, raw[12:]...)
+	out = append(out, "EXIF"...)
+	out = binary.LittleEndian.AppendUint32(out, uint32(len(exif)))
+	out = append(out, exif...)
+	binary.LittleEndian.PutUint32(out[4:], uint32(len(out)-8))
+	return out
+}
+
+// tiffTurned changes the orientation that ImageMagick wrote.
+func tiffTurned(t *testing.T, raw []byte, turn int) []byte {
+	raw = bytes.Clone(raw)
+	at := int(binary.LittleEndian.Uint32(raw[4:]))
+	for i := range int(binary.LittleEndian.Uint16(raw[at:])) {
+		if e := at + 2 + i*12; binary.LittleEndian.Uint16(raw[e:]) == 0x0112 {
+			binary.LittleEndian.PutUint16(raw[e+8:], uint16(turn))
+			return raw
+		}
+	}
+	t.Fatal("no orientation in the file")
+	return nil
+}
+
+func TestOrientation(t *testing.T) {
+	for turn := 1; turn <= 8; turn++ {
+		for name, raw := range map[string][]byte{
+			"jpeg":     jpegWith(corpusFile(t, "image/baseline.jpg"), exif(turn, binary.BigEndian)),
+			"jpeg, LE": jpegWith(corpusFile(t, "image/progressive.jpg"), exif(turn, binary.LittleEndian)),
+			"cmyk":     jpegWith(corpusFile(t, "image/cmyk.jpg"), exif(turn, binary.BigEndian)),
+			"png":      pngWith(corpusFile(t, "image/rgb.png"), "eXIf", exif(turn, binary.BigEndian)),
+			"png 16":   pngWith(corpusFile(t, "image/rgb16.png"), "eXIf", exif(turn, binary.LittleEndian)),
+			"webp":     webpWith(corpusFile(t, "image/lossy.webp"), exif(turn, binary.LittleEndian)),
+			"tiff":     tiffTurned(t, corpusFile(t, "image/lzw.tiff"), turn),
+		} {
+			t.Run(fmt.Sprintf("%s %d", name, turn), func(t *testing.T) {
+				by := 20.0
+				if name == "cmyk" {
+					by = 50
+				}
+				for _, edge := range []int{0, 30} {
+					m := readAs[*Image](t, raw, Options{ImageMaxEdge: edge})
+					w, h := 60, 40
+					if turn >= 5 {
+						w, h = 40, 60
+					}
+					if m.OriginalWidth != w || m.OriginalHeight != h {
+						t.Errorf("original %d x %d", m.OriginalWidth, m.OriginalHeight)
+					}
+					if edge > 0 {
+						w, h = w/2, h/2
+					}
+					if m.Width != w || m.Height != h {
+						t.Errorf("%d x %d, want %d x %d", m.Width, m.Height, w, h)
+					}
+					img := decodeImage(t, m.Base64)
+					if m.Format == "webp" {
+						img = studioRange(img)
+					}
+					checkQuarters(t, img, turnedAs[turn], by)
+				}
+			})
+		}
+	}
+	// Values that are none leave the picture as it is stored.
+	for _, turn := range []int{0, 9, 65535} {
+		m := readAs[*Image](t, jpegWith(corpusFile(t, "image/baseline.jpg"), exif(turn, binary.BigEndian)), Options{})
+		checkQuarters(t, decodeImage(t, m.Base64), asDrawn, 12)
+	}
+}
+
+// picturesOf draws the quarters at a size, in the colour model asked for, with noise that JPEG can't store small.
+func drawn(w, h int, noise uint8) *image.RGBA {
+	m := image.NewRGBA(image.Rect(0, 0, w, h))
+	rng := rand.New(rand.NewPCG(1, 1))
+	for y := range h {
+		for x := range w {
+			c := asDrawn[2*(2*y/h)+2*x/w]
+			if noise > 0 {
+				n := uint8(rng.UintN(uint(noise)))
+				c.R, c.G, c.B = c.R^n, c.G^(n>>1), c.B^(n>>2)
+			}
+			m.SetRGBA(x, y, c)
+		}
+	}
+	return m
+}
+
+func TestImageScaling(t *testing.T) {
+	enc := func(f func(*bytes.Buffer) error) []byte {
+		var b bytes.Buffer
+		if err := f(&b); err != nil {
+			t.Fatal(err)
+		}
+		return b.Bytes()
+	}
+	asPNG := func(m image.Image) []byte { return enc(func(b *bytes.Buffer) error { return png.Encode(b, m) }) }
+	asJPEG := func(m image.Image, q int) []byte {
+		return enc(func(b *bytes.Buffer) error { return jpeg.Encode(b, m, &jpeg.Options{Quality: q}) })
+	}
+	big := readAs[*Image](t, asJPEG(drawn(4000, 1500, 0), 90), Options{})
+	if big.Width != 1568 || big.Height != 588 || big.Scale != 2.551 || !big.WasResized || big.OriginalWidth != 4000 {
+		t.Errorf("4000 x 1500: %d x %d %s, scale %v", big.Width, big.Height, big.Format, big.Scale)
+	}
+	checkQuarters(t, decodeImage(t, big.Base64), asDrawn, 12)
+	tall := readAs[*Image](t, asPNG(drawn(900, 9000, 0)), Options{})
+	if tall.Height != 1568 || tall.Width != 157 || tall.Format != "png" {
+		t.Errorf("900 x 9000: %d x %d %s", tall.Width, tall.Height, tall.Format)
+	}
+	checkQuarters(t, decodeImage(t, tall.Base64), asDrawn, 4)
+	line := readAs[*Image](t, asPNG(drawn(9000, 2, 0)), Options{})
+	if line.Width != 1568 || line.Height != 1 {
+		t.Errorf("9000 x 2: %d x %d", line.Width, line.Height)
+	}
+	// Small enough in pixels, too large in bytes: quality falls, then pixels.
+	noisy := asJPEG(drawn(1200, 1200, 255), 100)
+	for _, limit := range []int64{300 << 10, 60 << 10, 12 << 10} {
+		m := readAs[*Image](t, noisy, Options{ImageMaxBytes: limit})
+		if int64(m.Bytes) > limit || m.Format != "jpeg" {
+			t.Errorf("%d bytes %s within %d", m.Bytes, m.Format, limit)
+		}
+		if m.WasResized != (m.Width != 1200) {
+			t.Errorf("%d x %d, resized %v", m.Width, m.Height, m.WasResized)
+		}
+		if want := math.Round(1200/float64(m.Width)*1e4) / 1e4; m.Scale != want {
+			t.Errorf("scale %v, want %v", m.Scale, want)
+		}
+	}
+	var limit *Limit
+	if _, err := readBytes(t, noisy, Options{ImageMaxBytes: 500}); !errors.As(err, &limit) {
+		t.Errorf("half a KB: %v", err)
+	}
+	clear := image.NewNRGBA(image.Rect(0, 0, 2000, 1000))
+	for i := range clear.Pix {
+		clear.Pix[i] = uint8(i * 7)
+	}
+	if m := readAs[*Image](t, asPNG(clear), Options{}); m.Format != "png" {
+		t.Errorf("transparency became %s", m.Format)
+	}
+}
+
+func TestImageBombsAndDamage(t *testing.T) {
+	header := func(w, h uint32) []byte {
+		b := append([]byte("\x89PNG\r\n\x1a\n"), 0, 0, 0, 13)
+		ihdr := append([]byte("IHDR"), 0, 0, 0, 0, 0, 0, 0, 0, 8, 6, 0, 0, 0)
+		binary.BigEndian.PutUint32(ihdr[4:], w)
+		binary.BigEndian.PutUint32(ihdr[8:], h)
+		return binary.BigEndian.AppendUint32(append(b, ihdr...), crc32.ChecksumIEEE(ihdr))
+	}
+	gifBomb := append([]byte("GIF89a"), 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0x2c, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0, 2, 0, 0, 0x3b)
+	var tiffBomb bytes.Buffer
+	if err := tiff.Encode(&tiffBomb, image.NewGray(image.Rect(0, 0, 4, 4)), nil); err != nil {
+		t.Fatal(err)
+	}
+	wide := tiffBomb.Bytes()
+	at := int(binary.LittleEndian.Uint32(wide[4:]))
+	for i := range int(binary.LittleEndian.Uint16(wide[at:])) {
+		if e := at + 2 + i*12; binary.LittleEndian.Uint16(wide[e:]) == 256 || binary.LittleEndian.Uint16(wide[e:]) == 257 {
+			binary.LittleEndian.PutUint16(wide[e+2:], 4)
+			binary.LittleEndian.PutUint32(wide[e+8:], 60000)
+		}
+	}
+	webpBomb := webpWith(corpusFile(t, "image/animated.webp"), nil)
+	copy(webpBomb[24:], []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
+	webpBomb[20] |= 2
+	for name, raw := range map[string][]byte{"png": header(60000, 60000), "png, one side": header(1, 1<<30), "gif": gifBomb, "tiff": wide, "webp": webpBomb} {
+		var limit *Limit
+		if _, err := readBytes(t, raw, Options{}); !errors.As(err, &limit) || limit.Resource != "pixels" {
+			t.Errorf("%s of billions of pixels: %v", name, err)
+		}
+	}
+	// A frame larger than the screen that the header declares.
+	var frames bytes.Buffer
+	if err := gif.EncodeAll(&frames, &gif.GIF{Image: []*image.Paletted{image.NewPaletted(image.Rect(0, 0, 9, 9), color.Palette{color.Black, color.White})}, Delay: []int{0}}); err != nil {
+		t.Fatal(err)
+	}
+	lying := frames.Bytes()
+	lying[6], lying[8] = 2, 2
+	if _, err := readBytes(t, lying, Options{}); err == nil {
+		t.Error("a frame outside of the screen was read")
+	}
+	names, _ := filepath.Glob(filepath.Join(corpusDir, "image", "*"))
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, name := range names {
+		base := filepath.Base(name)
+		if strings.HasSuffix(name, ".svg") {
+			continue
+		}
+		raw := corpusFile(t, "image/"+base)
+		step := 1
+		if strings.HasSuffix(name, ".avif") && avifBuilt {
+			step = 10 // each starts a worker
+		}
+		for i := 0; i < 40; i += step {
+			bad := raw[:len(raw)*(i%20)/20]
+			if i >= 20 {
+				bad = mutate(rng, raw)
+			}
+			c, err := readBytes(t, bad, Options{ImageMaxEdge: 20})
+			var ours Hinter
+			if err != nil && !errors.As(err, &ours) {
+				t.Errorf("%s: an error without a next move: %v", base, err)
+			}
+			// What is passed on must be a picture: one bad image spoils a whole conversation.
+			if m, ok := c.(*Image); ok {
+				if img := decodeImage(t, m.Base64); img.Bounds().Dx() != m.Width || img.Bounds().Dy() != m.Height {
+					t.Errorf("%s: %v, said %d x %d", base, img.Bounds(), m.Width, m.Height)
+				}
+			}
+		}
+	}
+	var damaged *Damaged
+	if _, err := readBytes(t, corpusFile(t, "image/rgb.png")[:60], Options{}); !errors.As(err, &damaged) {
+		t.Errorf("a cut PNG: %v", err)
+	}
+}
+
+func toBase64(b []byte) string { return base64.StdEncoding.EncodeToString(b) }

@@ -1,0 +1,380 @@
+package readers
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding/charmap"
+)
+
+// modelLines is the law of lines, written as plainly as can be: split at newlines, no line after the last one.
+func modelLines(s string) []string {
+	if s == "" {
+		return nil
+	}
+	lines := strings.Split(s, "\n")
+	if lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	return lines
+}
+
+// modelText renders a window of UTF-8 text as the rulings say, without regard to cost.
+func modelText(s string, o Options) (content string, first, rendered, cut int, next int) {
+	lines := modelLines(strings.TrimPrefix(s, "\ufeff"))
+	limit := o.Limit
+	if limit == 0 {
+		limit = DefaultLines
+	}
+	first = max(o.Offset, 1)
+	switch {
+	case o.Offset < 0:
+		first = max(len(lines)+max(o.Offset, -len(lines)-1)+1, 1)
+	case o.Tail:
+		first = max(len(lines)-limit+1, 1)
+	}
+	var b strings.Builder
+	for n := first; n <= len(lines) && rendered < limit; n++ {
+		l := strings.TrimSuffix(lines[n-1], "\r")
+		l = string(bytes.ToValidUTF8([]byte(l), []byte("\uFFFD")))
+		shown := l
+		if r := []rune(l); len(r) > MaxLineChars {
+			shown = string(r[:MaxLineChars]) + "…"
+			cut++
+		}
+		fmt.Fprintf(&b, "%6d→%s\n", n, shown)
+		rendered++
+	}
+	if first+rendered <= len(lines) && rendered > 0 {
+		next = first + rendered
+	}
+	return b.String(), first, rendered, cut, next
+}
+
+// checkWindow compares a window with the model, read whole and read streaming.
+func checkWindow(t *testing.T, s string, o Options) {
+	t.Helper()
+	if (Options{}) == o {
+		o.Limit = DefaultLines
+	}
+	o.Encoding, o.MaxBytes = "utf-8", 1<<30
+	content, first, rendered, cut, next := modelText(s, o)
+	total := len(modelLines(strings.TrimPrefix(s, "\ufeff")))
+	for _, streaming := range []bool{false, true} {
+		if streaming {
+			o.MaxFileBytes = 1 // above it a window is streamed
+		}
+		c, err := readBytes(t, []byte(s), o)
+		if err != nil {
+			t.Fatalf("%+v streaming %v: %v", o, streaming, err)
+		}
+		got := c.(*Text)
+		if got.Content != content {
+			t.Errorf("%+v streaming %v of %.200q:\n%.400q\nwant\n%.400q", o, streaming, s, got.Content, content)
+		}
+		if got.RenderedLines != rendered || got.LinesCut != cut || got.NextOffset != next || int(got.TotalLines) != total || rendered > 0 && got.StartLine != first {
+			t.Errorf("%+v streaming %v of %.200q: start %d rendered %d cut %d next %d total %d, want %d %d %d %d %d", o, streaming, s,
+				got.StartLine, got.RenderedLines, got.LinesCut, got.NextOffset, got.TotalLines, first, rendered, cut, next, total)
+		}
+		if want := next > 0; rendered > 0 && got.Truncated != want && got.NextColumn == 0 {
+			t.Errorf("%+v streaming %v of %.200q: truncated %v", o, streaming, s, got.Truncated)
+		}
+		if got.Whole && (first != 1 || rendered != total || cut > 0) {
+			t.Errorf("%+v streaming %v of %.200q: whole, but lines %d to %d of %d with %d cut", o, streaming, s, first, first+rendered-1, total, cut)
+		}
+	}
+}
+
+var windows = []Options{{}, {Limit: 1}, {Offset: 2}, {Offset: 2, Limit: 2}, {Offset: -1}, {Offset: -3, Limit: 2}, {Tail: true, Limit: 2}, {Offset: 99}, {Offset: 1, Limit: 3}}
+
+func TestWindowsAgainstTheModel(t *testing.T) {
+	for _, s := range []string{
+		"a", "a\n", "\n", "\n\n", "a\nb", "a\r\nb\r\n", "a\rb\n", "é\n日本\n𝄞\n", "\ufeffa\n", "\xff\xfe\xfd x\xc3\n\xc3", "a\n\nb\n\n\n",
+		strings.Repeat("x", 2000) + "\n" + strings.Repeat("é", 2001) + "\nend", strings.Repeat("line\n", 5000), strings.Repeat("日", 9000),
+		strings.Repeat("y", 300_000) + "\nafter\n",
+	} {
+		for _, o := range windows {
+			checkWindow(t, s, o)
+		}
+	}
+	rng := rand.New(rand.NewPCG(8, 8))
+	for range 300 {
+		checkWindow(t, randomText(rng), windows[rng.IntN(len(windows))])
+	}
+}
+
+func randomText(rng *rand.Rand) string {
+	var b strings.Builder
+	for range rng.IntN(40) {
+		switch rng.IntN(8) {
+		case 0:
+			b.WriteString("\r\n")
+		case 1:
+			b.WriteString(strings.Repeat("日本é", rng.IntN(900)))
+		case 2:
+			b.WriteString(strings.Repeat("z", rng.IntN(5000)))
+		case 3:
+			b.WriteByte(byte(0x80 + rng.IntN(128)))
+		case 4:
+			b.WriteString("word\u200b ")
+		default:
+			b.WriteString("line\n")
+		}
+	}
+	return b.String()
+}
+
+func FuzzWindow(f *testing.F) {
+	f.Add("a\nb\r\n\xffc", 1, 0, false)
+	f.Add("\ufeff\n\n", -1, 2, false)
+	f.Add(strings.Repeat("é", 2100)+"\nx", 0, 5, true)
+	f.Fuzz(func(t *testing.T, s string, offset, limit int, tail bool) {
+		if len(s) == 0 || limit < 0 || tail && offset > 0 || strings.HasPrefix(s, "\xff\xfe") || strings.HasPrefix(s, "\xfe\xff") || strings.HasPrefix(s, "\x00\x00\xfe\xff") {
+			return
+		}
+		if pictureOf([]byte(s)) != nil || packingOf([]byte(s)) != nil {
+			return
+		}
+		checkWindow(t, s, Options{Offset: offset, Limit: limit, Tail: tail})
+	})
+}
+
+func TestTextCaps(t *testing.T) {
+	log := strings.Repeat("0123456789012345678901234567890123456789\n", 50_000)
+	m := readAs[*Text](t, []byte(log), Options{})
+	if m.RenderedLines != 2000 || m.NextOffset != 2001 || m.TotalLines != 50_000 || !m.Truncated || m.Whole || m.Sum == "" {
+		t.Errorf("the default window: %d lines, next %d of %d", m.RenderedLines, m.NextOffset, m.TotalLines)
+	}
+	m = readAs[*Text](t, []byte(log), Options{MaxBytes: 50 << 10, Offset: 100})
+	if len(m.Content) > 50<<10 || len(m.Content) < 49<<10 || m.NextOffset != 100+m.RenderedLines {
+		t.Errorf("the byte cap: %d bytes, %d lines, next %d", len(m.Content), m.RenderedLines, m.NextOffset)
+	}
+	if m.FirstLine != 100 || m.LastLine != 99+m.RenderedLines {
+		t.Errorf("seen %d to %d", m.FirstLine, m.LastLine)
+	}
+	m = readAs[*Text](t, []byte(log), Options{MaxBytes: 1000, Tail: true})
+	if !strings.Contains(m.Content, " 50000→") || len(m.Content) > 1000 || m.Truncated && m.NextOffset != 0 {
+		t.Errorf("the tail within 1000 bytes: %q", m.Content)
+	}
+	for tokens, want := range map[int]int64{0: 256 << 10, 8000: 50 << 10, 128_000: 102_400, 200_000: 160_000, 500_000: 400_000, 10_000_000: 512 << 10} {
+		if got := WindowBytes(tokens); got != want {
+			t.Errorf("%d tokens give %d bytes, want %d", tokens, got, want)
+		}
+	}
+	var large *TooLarge
+	if _, err := readBytes(t, []byte(log), Options{MaxFileBytes: 1 << 20}); !errors.As(err, &large) || !large.Windowed {
+		t.Errorf("over max_read_bytes: %v", err)
+	}
+	for _, o := range []Options{{Limit: 5}, {Offset: 9}, {Tail: true}, {AllowLarge: true}} {
+		o.MaxFileBytes = 1 << 20
+		if _, err := readBytes(t, []byte(log), o); err != nil {
+			t.Errorf("%+v over max_read_bytes: %v", o, err)
+		}
+	}
+	empty := readAs[*Text](t, nil, Options{})
+	if !empty.Empty || empty.TotalLines != 0 || empty.RenderedLines != 0 || !empty.Whole || empty.Content != "" {
+		t.Errorf("an empty file: %+v", empty)
+	}
+	hidden := readAs[*Text](t, []byte("a\u200bb\u202ec\x1b[31m\u00ad\U000e0041 plain\n"), Options{})
+	if hidden.HiddenChars != 5 {
+		t.Errorf("%d hidden characters", hidden.HiddenChars)
+	}
+	if bad := readAs[*Text](t, []byte("fine \xff\xfe\xfd é è à\nmore "+strings.Repeat("é", 30)+"\n"), Options{}); bad.InvalidBytes != 3 || !strings.Contains(bad.Content, "fine \uFFFD é") {
+		t.Errorf("invalid bytes: %d in %q", bad.InvalidBytes, bad.Content)
+	}
+	for _, bad := range []Options{{Limit: -1}, {Column: -1}, {Tail: true, Offset: 3}, {Column: 5, Tail: true}, {Encoding: "klingon"}, {LineNumbers: "roman"}, {BinaryPolicy: "x"}} {
+		var h Hinter
+		if _, err := readBytes(t, []byte("x"), bad); !errors.As(err, &h) || h.Hint() == "" {
+			t.Errorf("%+v: %v", bad, err)
+		}
+	}
+	if tab := readAs[*Text](t, []byte("a\nb"), Options{LineNumbers: "tab"}); tab.Content != "1\ta\n2\tb\n" {
+		t.Errorf("tab: %q", tab.Content)
+	}
+	if c := readAs[*Text](t, []byte("a\nb"), Options{LineNumbers: "compact"}); c.Content != "1:a\n2:b\n" {
+		t.Errorf("compact: %q", c.Content)
+	}
+}
+
+// One giant line comes in pages of columns, which put together are the line.
+func TestColumns(t *testing.T) {
+	for _, line := range []string{strings.Repeat("abcdé日𝄞", 20_000), strings.Repeat("x", 500_000)} {
+		for _, streaming := range []bool{false, true} {
+			file := "first\n" + line + "\r\nlast\n"
+			o := Options{Offset: 2, Column: 1, MaxBytes: 60_000}
+			src := Source{R: strings.NewReader(file), Size: int64(len(file)), ID: fmt.Sprint("column", len(line)), Changed: time.Unix(1, 0)}
+			if streaming {
+				o.MaxFileBytes = 1
+			}
+			var all strings.Builder
+			pages := 0
+			for o.Column > 0 {
+				c, err := testReaders(t).Read(context.Background(), src, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text := c.(*Text)
+				part := strings.TrimSuffix(strings.TrimPrefix(text.Content, "     2→"), "\n")
+				if text.NextColumn > 0 {
+					part = strings.TrimSuffix(part, "…")
+				}
+				if text.StartColumn != o.Column || utf8.RuneCountInString(all.String())+1 != o.Column {
+					t.Fatalf("streaming %v: column %d, asked for %d after %d characters", streaming, text.StartColumn, o.Column, utf8.RuneCountInString(all.String()))
+				}
+				all.WriteString(part)
+				o.Column = text.NextColumn
+				if pages++; pages > 50 {
+					t.Fatal("no end")
+				}
+			}
+			if all.String() != line {
+				t.Errorf("streaming %v: %d bytes came together, want %d", streaming, all.Len(), len(line))
+			}
+		}
+	}
+	first := readAs[*Text](t, []byte(strings.Repeat("w", 5000)), Options{})
+	if first.LinesCut != 1 || first.NextColumn != 2001 {
+		t.Errorf("a long line: cut %d, next column %d", first.LinesCut, first.NextColumn)
+	}
+}
+
+// readCounter counts the bytes that are asked of a file which is too large to hold: its lines are made when they are read.
+type madeLog struct {
+	line  string
+	lines int64
+	read  int64
+}
+
+func (m *madeLog) ReadAt(p []byte, off int64) (int, error) {
+	n := 0
+	for n < len(p) {
+		at := off + int64(n)
+		if at >= m.size() {
+			return n, io.EOF
+		}
+		c := copy(p[n:], m.line[at%int64(len(m.line)):])
+		if left := m.size() - at; int64(c) > left {
+			c = int(left)
+		}
+		n += c
+	}
+	m.read += int64(n)
+	return n, nil
+}
+
+func (m *madeLog) size() int64 { return m.lines * int64(len(m.line)) }
+
+// A window in a file of ten gigabytes costs the way there once, and the next page costs itself.
+func TestWindowOfAHugeLog(t *testing.T) {
+	log := &madeLog{line: strings.Repeat("m", 99) + "\n", lines: 100_000_000}
+	src := Source{R: log, Size: log.size(), ID: "10 GB", Changed: time.Unix(1, 0)}
+	r, err := New(testConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	read := func(o Options) *Text {
+		t.Helper()
+		log.read = 0
+		c, err := r.Read(context.Background(), src, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.(*Text)
+	}
+	first := read(Options{Limit: 1000})
+	if first.RenderedLines != 1000 || first.NextOffset != 1001 || first.TotalLines >= 0 || first.TotalLinesAtLeast < 1000 || log.read > 4<<20 {
+		t.Errorf("the first page read %d bytes: %d lines, next %d, total %d or %d", log.read, first.RenderedLines, first.NextOffset, first.TotalLines, first.TotalLinesAtLeast)
+	}
+	deep := read(Options{Offset: 2_000_001, Limit: 100})
+	if !strings.HasPrefix(deep.Content, "2000001→") || log.read < 190<<20 || log.read > 240<<20 {
+		t.Errorf("line 2,000,001 read %d bytes: %.20q", log.read, deep.Content)
+	}
+	next := read(Options{Offset: deep.NextOffset, Limit: 100})
+	if !strings.HasPrefix(next.Content, "2000101→") || log.read > 4<<20 {
+		t.Errorf("the next page read %d bytes: %.20q", log.read, next.Content)
+	}
+	back := read(Options{Offset: 1_000_000, Limit: 1})
+	if !strings.HasPrefix(back.Content, "1000000→") || log.read > 4<<20 {
+		t.Errorf("a page before it read %d bytes: %.20q", log.read, back.Content)
+	}
+	end := read(Options{Tail: true, Limit: 5})
+	if end.RenderedLines != 5 || end.StartLine != -5 || log.read > 16<<20 {
+		t.Errorf("the end read %d bytes: %d lines from %d", log.read, end.RenderedLines, end.StartLine)
+	}
+	src.Changed = time.Unix(2, 0)
+	if again := read(Options{Offset: 2_000_001, Limit: 1}); log.read < 190<<20 || !strings.HasPrefix(again.Content, "2000001→") {
+		t.Errorf("the file changed, but its old index was believed: %d bytes read", log.read)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := r.Read(ctx, src, Options{Offset: 90_000_000, Limit: 1}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a deadline on the way: %v", err)
+	}
+}
+
+func TestGrowingAndUnsizedFiles(t *testing.T) {
+	text := strings.Repeat("a line\n", 10_000)
+	for _, c := range []struct {
+		name string
+		size int64
+		grew bool
+	}{{"as told", int64(len(text)), false}, {"unknown, as under /proc", 0, false}, {"longer meanwhile", int64(len(text)) - 700, true}, {"shorter meanwhile", int64(len(text)) + 700, true}} {
+		got, err := testReaders(t).Read(context.Background(), Source{R: strings.NewReader(text), Size: c.size}, Options{Limit: 20_000})
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		if m := got.(*Text); m.ChangedBelow != c.grew || m.RenderedLines < 9_900 {
+			t.Errorf("%s: %d lines, changed %v", c.name, m.RenderedLines, m.ChangedBelow)
+		}
+	}
+	failing := Source{R: failAt{strings.NewReader(text), 20_000}, Size: int64(len(text))}
+	if _, err := testReaders(t).Read(context.Background(), failing, Options{}); !errors.Is(err, errDisk) {
+		t.Errorf("a failing disk: %v", err)
+	}
+}
+
+var errDisk = errors.New("the disk failed")
+
+type failAt struct {
+	r  io.ReaderAt
+	at int64
+}
+
+func (f failAt) ReadAt(p []byte, off int64) (int, error) {
+	if off+int64(len(p)) > f.at {
+		return 0, errDisk
+	}
+	return f.r.ReadAt(p, off)
+}
+
+func TestEncodingArgument(t *testing.T) {
+	raw, err := charmap.Windows1251.NewEncoder().Bytes([]byte("Привет, мир\nещё строка\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := readAs[*Text](t, raw, Options{Encoding: "CP1251"}); m.Encoding != "windows-1251" || m.Content != "     1→Привет, мир\n     2→ещё строка\n" {
+		t.Errorf("%s %q", m.Encoding, m.Content)
+	}
+	if m := readAs[*Text](t, raw, Options{Encoding: "latin1"}); m.Encoding != "iso-8859-1" || strings.Contains(m.Content, "Привет") {
+		t.Errorf("the argument does not overrule: %s %q", m.Encoding, m.Content)
+	}
+	// Text it is, because somebody says so.
+	if m := readAs[*Text](t, corpusFile(t, "image/rgb.png"), Options{Encoding: "latin1"}); m.TotalLines == 0 {
+		t.Errorf("a PNG as Latin-1: %+v", m)
+	}
+	for _, e := range Encodings() {
+		if m := readAs[*Text](t, []byte("plain"), Options{Encoding: strings.ToUpper(e)}); m.Encoding != e {
+			t.Errorf("%s is called %s", e, m.Encoding)
+		}
+	}
+}
