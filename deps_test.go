@@ -57,8 +57,9 @@ var plan = []room{
 
 	{4, "internal/serve/mcp", "internal/approval readers tools", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
 
-	{5, "cmd/moltis-fs", "config grep/ignore internal/approval internal/nearest internal/policy internal/serve/mcp readers tools",
-		"os os/signal path/filepath runtime/debug syscall", ""},
+	{5, "cmd/moltis-fs", "checkpoint config grep/ignore internal/approval internal/edit internal/engine internal/glob internal/nearest internal/policy" +
+		" internal/serve/mcp readers tools",
+		"os os/exec os/signal path/filepath runtime/debug syscall", ""},
 
 	{outside, "checkpoint/checkpointtest", "checkpoint", "reflect testing", ""},
 	{outside, "tools/toolstest", "config tools", "flag net os path/filepath syscall testing", "github.com/rogpeppe/go-internal"},
