@@ -125,8 +125,8 @@ func workOver(t *testing.T, root string, call caller) {
 
 	// What a plain walk finds: the files that Glob and Grep should name.
 	var goFiles, holders []string
-	for path := range before {
-		if !strings.HasSuffix(path, ".go") || strings.HasPrefix(path, join("private")) {
+	for path, what := range before {
+		if what[0] != '-' || !strings.HasSuffix(path, ".go") || strings.HasPrefix(path, join("private")) {
 			continue
 		}
 		goFiles = append(goFiles, path)
