@@ -57,12 +57,13 @@ var plan = []room{
 
 	{4, "internal/serve/mcp", "internal/approval readers tools", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
 
-	{5, "cmd/moltis-fs", "config grep/ignore internal/approval internal/nearest internal/policy internal/serve/mcp readers tools",
-		"os os/signal path/filepath runtime/debug syscall", ""},
+	{5, "cmd/moltis-fs", "checkpoint config grep/ignore internal/approval internal/edit internal/engine internal/glob internal/nearest internal/policy" +
+		" internal/serve/mcp readers tools",
+		"os os/exec os/signal path/filepath runtime/debug syscall", ""},
 
 	{outside, "checkpoint/checkpointtest", "checkpoint", "reflect testing", ""},
 	{outside, "tools/toolstest", "config tools", "flag net os path/filepath syscall testing", "github.com/rogpeppe/go-internal"},
-	{outside, "scripts/searchbench", "grep grep/match internal/guardfs", "flag os path/filepath runtime/debug", ""},
+	{outside, "scripts/searchbench", "grep grep/match internal/guardfs", "flag os os/exec path/filepath", ""},
 }
 
 // outside is for what is no part of the program: conformance suites and scripts. Nothing in the house imports them.
@@ -133,7 +134,7 @@ func (s *source) pkg() string { return path.Dir(s.path) }
 func sources(t *testing.T) []*source {
 	t.Helper()
 	var out []*source
-	for _, p := range files(t, []string{".go"}, "testdata") {
+	for _, p := range files(t, []string{".go"}, "testdata", "peers") { // scripts/searchbench/peers is a module of its own
 		text, err := os.ReadFile(p)
 		if err != nil {
 			t.Fatal(err)
