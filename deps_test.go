@@ -28,6 +28,7 @@ type room struct {
 // strangers, except that a package may use those below its own directory, and whatever has weight is written here before
 // it is imported. A permission that nobody uses is taken away. The files for every system count, whichever one the test runs on.
 var plan = []room{
+	{0, "internal/charset", "", "", "golang.org/x/text"},
 	{0, "internal/glob", "", "", ""},
 	{0, "internal/guardfs", "", "os path/filepath syscall", "golang.org/x/sys"},
 	{0, "internal/nearest", "", "", ""},
@@ -35,15 +36,15 @@ var plan = []room{
 	{1, "checkpoint", "", "database/sql os path/filepath syscall",
 		"filippo.io/age github.com/klauspost/compress golang.org/x/sys modernc.org/sqlite"},
 	{1, "config", "internal/glob internal/nearest", "path/filepath reflect", "filippo.io/age github.com/BurntSushi/toml"},
-	{1, "grep", "grep/ignore grep/match internal/guardfs", "path/filepath", "github.com/wlynxg/chardet golang.org/x/text"},
+	{1, "grep", "grep/ignore grep/match internal/charset internal/guardfs", "path/filepath", "github.com/wlynxg/chardet golang.org/x/text"},
 	{1, "grep/ignore", "", "path/filepath unsafe", ""},
 	{1, "grep/match", "", "unsafe", "github.com/dlclark/regexp2 golang.org/x/sys"},
 	{1, "internal/approval", "", "os", "golang.org/x/sys"},
 	{1, "internal/audit", "", "os path/filepath syscall", ""},
-	{1, "internal/edit", "", "", "github.com/wlynxg/chardet golang.org/x/text"},
+	{1, "internal/edit", "internal/charset", "", "github.com/wlynxg/chardet golang.org/x/text"},
 	{1, "internal/ledger", "", "os path/filepath", ""},
 	{1, "internal/policy", "internal/glob internal/guardfs", "syscall", "golang.org/x/text"},
-	{1, "readers", "", "net/mail net/textproto os/exec syscall unsafe",
+	{1, "readers", "internal/charset", "net/mail net/textproto os/exec syscall unsafe",
 		"github.com/gabriel-vasile/mimetype github.com/gen2brain/avif github.com/klauspost/compress github.com/klippa-app/go-pdfium" +
 			" github.com/ledongthuc/pdf github.com/tetratelabs/wazero github.com/ulikunitz/xz github.com/wlynxg/chardet golang.org/x/image golang.org/x/net" +
 			" golang.org/x/text"},

@@ -12,6 +12,8 @@ import (
 	utext "golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/encoding/unicode/utf32"
 	"golang.org/x/text/transform"
+
+	"moltisfs/internal/charset"
 )
 
 // content is what the first bytes of a file say of it.
@@ -192,6 +194,9 @@ func guess(b []byte) (e encoding.Encoding) {
 		}
 	}()
 	name := chardet.Detect(b).Encoding
+	if likely := charset.Likeliest(b, name); likely != "" {
+		name = likely
+	}
 	if name == "" {
 		return nil
 	}

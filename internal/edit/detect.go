@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/wlynxg/chardet"
+
+	likelihood "moltisfs/internal/charset"
 )
 
 // Detect names the charset of a file's bytes, as Apply would assume it, and the length of its byte order mark.
@@ -153,7 +155,19 @@ func mostlyUTF8(b []byte) bool {
 // guess asks the statistics, on the lines that hold anything but ASCII, and keeps the first answer that explains the bytes.
 func guess(content []byte) charset {
 	sample := strangeLines(content, 64<<10)
-	for i, r := range chardet.DetectAll(sample) {
+	answers := chardet.DetectAll(sample)
+	top := ""
+	if len(answers) > 0 {
+		top = answers[0].Encoding
+	}
+	// The detector knows single-byte charsets badly; where another one is likelier, that one is meant. Within the family of GB 18030 it is
+	// decided below.
+	if likely := likelihood.Likeliest(sample, top); likely != "gb18030" && plainName(likely) != plainName(top) {
+		if cs, _, ok := charsetNamed(likely); ok && cs.mapped() && explains(cs, sample) {
+			return cs
+		}
+	}
+	for i, r := range answers {
 		if i > 0 && r.Confidence < 0.3 {
 			break
 		}
