@@ -28,7 +28,7 @@ type room struct {
 // strangers, except that a package may use those below its own directory, and whatever has weight is written here before
 // it is imported. A permission that nobody uses is taken away. The files for every system count, whichever one the test runs on.
 var plan = []room{
-	{0, "internal/charset", "", "", "golang.org/x/text"},
+	{0, "internal/charset", "", "", "github.com/wlynxg/chardet golang.org/x/text"},
 	{0, "internal/glob", "", "", ""},
 	{0, "internal/guardfs", "", "os path/filepath syscall", "golang.org/x/sys"},
 	{0, "internal/nearest", "", "", ""},
@@ -36,17 +36,17 @@ var plan = []room{
 	{1, "checkpoint", "", "database/sql os path/filepath syscall",
 		"filippo.io/age github.com/klauspost/compress golang.org/x/sys modernc.org/sqlite"},
 	{1, "config", "internal/glob internal/nearest", "path/filepath reflect", "filippo.io/age github.com/BurntSushi/toml"},
-	{1, "grep", "grep/ignore grep/match internal/charset internal/guardfs", "path/filepath", "github.com/wlynxg/chardet golang.org/x/text"},
+	{1, "grep", "grep/ignore grep/match internal/charset internal/guardfs", "path/filepath", "golang.org/x/text"},
 	{1, "grep/ignore", "", "path/filepath unsafe", ""},
 	{1, "grep/match", "", "unsafe", "github.com/dlclark/regexp2 golang.org/x/sys"},
 	{1, "internal/approval", "", "os", "golang.org/x/sys"},
 	{1, "internal/audit", "", "os path/filepath syscall", ""},
-	{1, "internal/edit", "internal/charset", "", "github.com/wlynxg/chardet golang.org/x/text"},
+	{1, "internal/edit", "internal/charset", "", "golang.org/x/text"},
 	{1, "internal/ledger", "", "os path/filepath", ""},
 	{1, "internal/policy", "internal/glob internal/guardfs", "syscall", "golang.org/x/text"},
 	{1, "readers", "internal/charset", "net/mail net/textproto os/exec syscall unsafe",
 		"github.com/gabriel-vasile/mimetype github.com/gen2brain/avif github.com/klauspost/compress github.com/klippa-app/go-pdfium" +
-			" github.com/ledongthuc/pdf github.com/tetratelabs/wazero github.com/ulikunitz/xz github.com/wlynxg/chardet golang.org/x/image golang.org/x/net" +
+			" github.com/ledongthuc/pdf github.com/tetratelabs/wazero github.com/ulikunitz/xz golang.org/x/image golang.org/x/net" +
 			" golang.org/x/text"},
 
 	{2, "internal/engine", "checkpoint config internal/approval internal/audit internal/edit internal/glob internal/guardfs" +
@@ -57,12 +57,13 @@ var plan = []room{
 
 	{4, "internal/serve/mcp", "internal/approval readers tools", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
 
-	{5, "cmd/moltis-fs", "config grep/ignore internal/approval internal/nearest internal/policy internal/serve/mcp readers tools",
-		"os os/signal path/filepath runtime/debug syscall", ""},
+	{5, "cmd/moltis-fs", "checkpoint config grep/ignore internal/approval internal/edit internal/engine internal/glob internal/nearest internal/policy" +
+		" internal/serve/mcp readers tools",
+		"os os/exec os/signal path/filepath runtime/debug syscall", ""},
 
 	{outside, "checkpoint/checkpointtest", "checkpoint", "reflect testing", ""},
 	{outside, "tools/toolstest", "config tools", "flag net os path/filepath syscall testing", "github.com/rogpeppe/go-internal"},
-	{outside, "scripts/searchbench", "grep grep/match internal/guardfs", "flag os path/filepath runtime/debug", ""},
+	{outside, "scripts/searchbench", "grep grep/match internal/guardfs", "flag os os/exec path/filepath", ""},
 }
 
 // outside is for what is no part of the program: conformance suites and scripts. Nothing in the house imports them.
@@ -133,7 +134,7 @@ func (s *source) pkg() string { return path.Dir(s.path) }
 func sources(t *testing.T) []*source {
 	t.Helper()
 	var out []*source
-	for _, p := range files(t, []string{".go"}, "testdata") {
+	for _, p := range files(t, []string{".go"}, "testdata", "peers") { // scripts/searchbench/peers is a module of its own
 		text, err := os.ReadFile(p)
 		if err != nil {
 			t.Fatal(err)

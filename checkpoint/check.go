@@ -54,8 +54,9 @@ type checker struct {
 	d  *DB
 	tx *sql.Tx
 
-	mu sync.Mutex
-	r  Report
+	mu     sync.Mutex
+	r      Report
+	walked int
 }
 
 func (c *checker) problem(p Problem) {
@@ -287,6 +288,10 @@ func (c *checker) walk(ctx context.Context, st *sql.Stmt, rmu *sync.Mutex, n *no
 	if err != nil {
 		return err
 	}
+	c.mu.Lock()
+	c.walked++
+	c.d.progress("reading contents", c.walked, c.r.Contents)
+	c.mu.Unlock()
 	body, err := c.d.decode(ctx, &n.link, base)
 	n.z = nil
 	var h hash

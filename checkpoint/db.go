@@ -44,6 +44,9 @@ type Options struct {
 	Identities []string // age identities ("AGE-SECRET-KEY-1…")
 	Logger     *slog.Logger
 	Now        func() time.Time // time.Now when nil
+	// Progress hears how far long work is: what is being done, how much of it, and of how much in all, 0 when nobody knows. It
+	// must be fast and safe for concurrent use. nil: nobody wants to know.
+	Progress func(what string, done, total int)
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -288,6 +291,12 @@ func versionLess(a, b string) bool {
 		}
 	}
 	return false
+}
+
+func (d *DB) progress(what string, done, total int) {
+	if d.o.Progress != nil {
+		d.o.Progress(what, done, total)
+	}
 }
 
 // enter counts a call in, so that Close waits for it.

@@ -193,6 +193,7 @@ func (g *collector) expire(ctx context.Context, next pick, left *int) error {
 				}
 			}
 			g.r.Checkpoints += len(seqs)
+			g.d.progress("removing checkpoints", g.r.Checkpoints, 0)
 			after = seqs[len(seqs)-1]
 			if left != nil {
 				*left -= len(seqs)

@@ -6,7 +6,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/wlynxg/chardet"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/htmlindex"
 	utext "golang.org/x/text/encoding/unicode"
@@ -185,22 +184,9 @@ func sample(b []byte) []byte {
 	return b[from:min(len(b), from+sampleLen)]
 }
 
-// guess names the encoding of text outside UTF-8, nil when it cannot be told. The detector is not ours and runs on
-// whatever a tree holds: should it panic, nothing was detected.
-func guess(b []byte) (e encoding.Encoding) {
-	defer func() {
-		if recover() != nil {
-			e = nil
-		}
-	}()
-	name := chardet.Detect(b).Encoding
-	if likely := charset.Likeliest(b, name); likely != "" {
-		name = likely
-	}
-	if name == "" {
-		return nil
-	}
-	e, err := htmlindex.Get(name)
+// guess finds the encoding of text outside UTF-8, nil when it is not known here.
+func guess(b []byte) encoding.Encoding {
+	e, err := htmlindex.Get(charset.Guess(b))
 	if err != nil || e == encoding.Nop {
 		return nil
 	}

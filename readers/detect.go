@@ -2,10 +2,7 @@ package readers
 
 import (
 	"bytes"
-	"cmp"
 	"unicode/utf8"
-
-	"github.com/wlynxg/chardet"
 
 	"moltisfs/internal/charset"
 )
@@ -179,43 +176,11 @@ func detect(b []byte) string {
 	if utf8.Valid(b) {
 		return "utf-8"
 	}
-	good, bad := countMultibyte(b)
-	if good > 0 && bad*8 <= good {
+	if charset.MostlyUTF8(b) {
 		return "utf-8" // a few damaged characters do not make it another encoding
 	}
-	return guess(sample(b))
-}
-
-// sample is the part of a text that says most about its encoding: from the first line with a byte above 127.
-func sample(b []byte) []byte {
-	at := asciiPrefix(b)
-	at = bytes.LastIndexByte(b[:at], '\n') + 1
-	return b[at:min(len(b), at+sampleBytes)]
-}
-
-// countMultibyte counts valid characters of more than a byte, and bytes that belong to none.
-func countMultibyte(b []byte) (good, bad int) {
-	for i := 0; i < len(b); {
-		if b[i] < utf8.RuneSelf {
-			i++
-			continue
-		}
-		r, n := utf8.DecodeRune(b[i:])
-		if r == utf8.RuneError && n == 1 {
-			bad++
-		} else {
-			good++
-		}
-		i += n
+	if e, err := lookupEncoding(charset.Guess(b)); err == nil && e.unit == 1 {
+		return e.name
 	}
-	return good, bad
-}
-
-// guess asks the statistics, and then how likely their answer and others are.
-func guess(b []byte) string {
-	answer := ""
-	if e, err := lookupEncoding(chardet.Detect(b).Encoding); err == nil && e.name != "utf-8" && e.unit == 1 {
-		answer = e.name
-	}
-	return cmp.Or(charset.Likeliest(b, answer), answer, "windows-1252")
+	return "windows-1252"
 }

@@ -98,6 +98,11 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 	switch {
 	case (id == "undo" || id == "redo") && (len(a.Paths) > 0 || value(a.Mode) == checkpoint.ModeInverse):
 		return nil, bad("send the id of a checkpoint instead", "%s takes a whole change back, without paths and mode", id)
+	case strings.HasPrefix(strings.ToLower(string(id)), "tr-"):
+		if len(a.Paths) > 0 || a.Mode != nil || a.OnConflict != nil {
+			return nil, bad("send the id alone", "what is in the trash comes back whole, and never over something that is there")
+		}
+		done, err = s.engine.Untrash(ctx, c, checkpoint.TrashID(id), o.DryRun)
 	case id == "undo":
 		done, err = s.engine.Undo(ctx, c, o)
 	case id == "redo":

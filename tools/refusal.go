@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -281,7 +280,7 @@ func (s *Suite) ofSearch(tool string, args any, err error) *Refusal {
 	if e, ok := errors.AsType[*match.PatternError](err); ok {
 		hint := "Escape what is meant literally with a backslash."
 		if e.Suggest != "" {
-			hint = "For the literal text use " + strconv.Quote(e.Suggest) + "."
+			hint = "For the literal text use " + "`" + e.Suggest + "`."
 		}
 		r := &Refusal{Reason: KindBadRequest, Message: fmt.Sprintf("the pattern can't be used: %s (at byte %d)", e.Why, e.Offset), Hint: hint,
 			Fields: struct {

@@ -53,6 +53,10 @@ type Options struct {
 	// GitExcludes is the user's core.excludesFile, which Glob and Grep obey with respect_gitignore; see ignore.ExcludesPath.
 	// Empty: there is none. The file need not exist.
 	GitExcludes string
+	// Identities are age identities ("AGE-SECRET-KEY-1…") to read encrypted checkpoints with.
+	Identities []string
+	// Progress hears how far long work is, see checkpoint.Options. May be nil.
+	Progress func(what string, done, total int)
 	// Worker is the command line that runs a reader in a process of its own (see readers.RunWorker). Empty: such readers are off.
 	Worker []string
 }
@@ -125,7 +129,7 @@ func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (_
 	if s.readers, err = readers.New(readers.Config{CacheDir: filepath.Join(dir, "cache"), Worker: o.Worker}); err != nil {
 		return nil, errors.Join(err, s.free.Close())
 	}
-	s.engine, err = engine.Open(engine.Options{Config: cfg.Tools.FS, Judge: s.policy, DataDir: dir, Approver: o.Approver, Logger: s.logger, Fault: fault})
+	s.engine, err = engine.Open(engine.Options{Config: cfg.Tools.FS, Judge: s.policy, DataDir: dir, Approver: o.Approver, Logger: s.logger, Identities: o.Identities, Progress: o.Progress, Fault: fault})
 	if err != nil {
 		return nil, errors.Join(err, s.readers.Close(), s.free.Close())
 	}

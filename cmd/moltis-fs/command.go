@@ -35,7 +35,7 @@ type option struct {
 
 // commands is the table, in the order of help.
 func commands() []*command {
-	all := []*command{mcpCommand(), callCommand(), toolsCommand(), configCommand(), versionCommand(), helpCommand(), manCommand(), completionCommand(), workerCommand()}
+	all := []*command{mcpCommand(), callCommand(), toolsCommand(), checkpointCommand(), trashCommand(), configCommand(), versionCommand(), helpCommand(), manCommand(), completionCommand(), workerCommand()}
 	for _, c := range all {
 		c.path = c.name
 		for _, b := range c.below {

@@ -51,7 +51,7 @@ func bashCompletion(table []*command) string {
 			if c.below == nil {
 				pattern += " *"
 			}
-			fmt.Fprintf(&b, "\t%s) words='%s' ;;\n", strings.ReplaceAll(pattern, " ", `\ `), strings.Join(append(slices.Clone(one.values), optionNames(one)...), " "))
+			fmt.Fprintf(&b, "\t%s) words='%s' ;;\n", strings.ReplaceAll(pattern, " ", `\ `), strings.Join(append(firstWords(one, table), optionNames(one)...), " "))
 		}
 	}
 	b.WriteString("\tesac\n\tif [ \"$COMP_CWORD\" -eq 1 ]; then words='" + strings.Join(names(table), " ") + "'; fi\n")
@@ -78,8 +78,8 @@ func fishCompletion(table []*command) string {
 				line("-f -n '%s; and not __fish_seen_subcommand_from %s' -a %s -d '%s'", when, strings.Join(names(c.below), " "), one.name, fishText(one.short))
 				when += "; and __fish_seen_subcommand_from " + one.name
 			}
-			if one.values != nil {
-				line("-f -n '%s' -a '%s'", when, strings.Join(one.values, " "))
+			if words := firstWords(one, table); len(words) > 0 {
+				line("-f -n '%s' -a '%s'", when, strings.Join(words, " "))
 			}
 			for _, o := range one.options {
 				value := ""
@@ -108,6 +108,14 @@ func names(table []*command) []string {
 		}
 	}
 	return out
+}
+
+// firstWords are what the first argument of c may be: for help, the commands.
+func firstWords(c *command, table []*command) []string {
+	if c.name == "help" {
+		return names(table)
+	}
+	return slices.Clone(c.values)
 }
 
 func optionNames(c *command) []string {

@@ -80,6 +80,11 @@ func (in *invocation) dataDir() (string, error) {
 
 // openSuite opens the suite as the command line says. approver may be nil.
 func (in *invocation) openSuite(approver tools.Approver) (*tools.Suite, config.Config, error) {
+	return in.openSuiteAs(approver, func(*config.Config) {})
+}
+
+// openSuiteAs is openSuite with a configuration that change has had its hands on.
+func (in *invocation) openSuiteAs(approver tools.Approver, change func(*config.Config)) (*tools.Suite, config.Config, error) {
 	cfg, from, err := in.loadConfig(in.option("config"))
 	if err != nil {
 		return nil, cfg, unusableConfig(err, from)
@@ -105,7 +110,13 @@ func (in *invocation) openSuite(approver tools.Approver) (*tools.Suite, config.C
 		}
 		protect = append(protect, abs)
 	}
+	identities, err := in.identities()
+	if err != nil {
+		return nil, cfg, err
+	}
+	change(&cfg)
 	suite, err := tools.Open(cfg, tools.Options{
+		Identities: identities, Progress: progressOn(in.err),
 		DataDir: dir, Approver: approver, Protect: protect, Worker: []string{self, workerCommand().name}, GitExcludes: in.gitExcludes(),
 		Logger: slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})

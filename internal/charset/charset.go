@@ -1,227 +1,188 @@
-// Package charset judges which legacy encoding a text is in, so that Read, Grep and Edit guess alike.
+// Package charset guesses in which charset a text is that declares none and is no UTF-8. Whoever shows, searches or edits such a file asks
+// here, so that all of them take it for the same: a line that was shown can be quoted in an edit.
 //
-// The detector that they ask first (github.com/wlynxg/chardet) knows CJK well and single-byte encodings badly: Polish in windows-1250 is
-// Western text to it. This package weighs its answer against others: how likely is the reading under each encoding, by the letters beyond
-// ASCII, in the language that they fit best. The letters' order is that of their frequency as commonly published, the likelihoods are rough.
-//
-// All functions are pure and safe for concurrent use. What they return is a guess.
+// A guess is a guess: on a few words it is often wrong, and callers let theirs be overruled. The functions are pure and safe for
+// concurrent use.
 package charset
 
 import (
 	"bytes"
-	"math"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
+	"github.com/wlynxg/chardet"
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
-	"golang.org/x/text/encoding/japanese"
-	"golang.org/x/text/encoding/korean"
+	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/encoding/simplifiedchinese"
 	"golang.org/x/text/encoding/traditionalchinese"
 )
 
-// codecs are the encodings that can be the answer.
-var codecs = map[string]encoding.Encoding{
-	"windows-1250": charmap.Windows1250, "windows-1251": charmap.Windows1251, "windows-1252": charmap.Windows1252,
-	"windows-1253": charmap.Windows1253, "windows-1254": charmap.Windows1254, "windows-1255": charmap.Windows1255,
-	"windows-1256": charmap.Windows1256, "windows-1257": charmap.Windows1257, "windows-874": charmap.Windows874,
-	"iso-8859-1": charmap.ISO8859_1, "iso-8859-2": charmap.ISO8859_2, "iso-8859-5": charmap.ISO8859_5, "iso-8859-6": charmap.ISO8859_6,
-	"iso-8859-7": charmap.ISO8859_7, "iso-8859-8": charmap.ISO8859_8, "iso-8859-9": charmap.ISO8859_9, "iso-8859-13": charmap.ISO8859_13,
-	"iso-8859-15": charmap.ISO8859_15, "iso-8859-16": charmap.ISO8859_16, "koi8-r": charmap.KOI8R, "koi8-u": charmap.KOI8U,
-	"macintosh": charmap.Macintosh, "x-mac-cyrillic": charmap.MacintoshCyrillic, "ibm850": charmap.CodePage850,
-	"ibm852": charmap.CodePage852, "ibm866": charmap.CodePage866, "shift_jis": japanese.ShiftJIS, "euc-jp": japanese.EUCJP,
-	"gb18030": simplifiedchinese.GB18030, "big5": traditionalchinese.Big5, "euc-kr": korean.EUCKR,
-}
+// sampleBytes of a text are looked at.
+const sampleBytes = 64 << 10
 
-// named finds a codec by one of its usual names.
-func named(name string) string {
-	name = strings.ToLower(name)
-	switch name {
-	case "gb2312", "gbk", "hz-gb-2312":
-		return "gb18030"
-	case "maccyrillic":
-		return "x-mac-cyrillic"
-	case "tis-620", "iso-8859-11":
-		return "windows-874"
-	case "cp949", "uhc":
-		return "euc-kr"
-	case "cp932":
-		return "shift_jis"
-	}
-	return name
-}
-
-// tongue is a language by its letters beyond ASCII, the frequent ones first, and the encodings it is written in.
-type tongue struct {
-	letters   string
-	encodings string
-}
-
-const (
-	western  = "windows-1252 iso-8859-1 iso-8859-15 macintosh ibm850"
-	central  = "windows-1250 iso-8859-2 ibm852"
-	cyrillic = "windows-1251 koi8-r koi8-u ibm866 iso-8859-5 x-mac-cyrillic"
-)
-
-var tongues = [...]tongue{
-	{"éèàêçùôîâûëïœÿæ", western},
-	{"üäöß", western + " windows-1250 iso-8859-2"},
-	{"óáíñéúü¿¡", western},
-	{"éáóíèàäöüçñêßúåãøâôîœæïëûùõòì¿¡ýðþ", western}, // several at once
-	{"ãçáéóíêõâúàôü", western},
-	{"èàòùéìîó", western},
-	{"äåöéü", western},
-	{"øåæéò", western},
-	{"áðíóúþöéýæ", western},
-	{"áéíóěščřžýůłęąśżćńźúőűöüďťňäôľâăîşţđ", central}, // several at once
-	{"łęóąśżćńź", central + " windows-1257 iso-8859-13"},
-	{"áíéěščřžýůúďťňó", central},
-	{"áíéčšžýťúľôňďóäĺŕ", central},
-	{"áéöóőíüúű", central},
-	{"ăîâşţșț", central + " iso-8859-16"},
-	{"čšžćđ", central},
-	{"ıüşöçğİâî", "windows-1254 iso-8859-9"},
-	{"ėšųžįūąčę", "windows-1257 iso-8859-13"},
-	{"āīēšūņļķģčž", "windows-1257 iso-8859-13"},
-	{"äõüöšž", "windows-1257 iso-8859-15 windows-1252"},
-	{"оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфъё", cyrillic},
-	{"оаниітврескулдмпзяьбгчйхцжїюшєщфґ", "windows-1251 koi8-u iso-8859-5 x-mac-cyrillic"},
-	{"αοιτεςνσηρκπυμλίωάδγόέθήύχφώβξζψϊϋΐΰ", "windows-1253 iso-8859-7"},
-	{"יהולארתבמשםנכעדקחפצטזןגךסץף", "windows-1255 iso-8859-8"},
-	{"اليمنورتهبعدسفكقحةأجشصخىذطضإئثزغظءؤآ،؟؛ًٌٍَُِّْ", "windows-1256 iso-8859-6"},
-	{"านรอกเงมย่ล้วัดทสตีะปิบค์หแจพุชู็ืขใไโผซณถึำภๆธฟศษฐ", "windows-874"},
-}
-
-// common is punctuation beyond ASCII that any language may hold.
-const common = "«»„“”‘’‚–—…€°§№©®·•\u00a0"
-
-const (
-	unlikely  = -11.0 // log of the likelihood of a character that no text of the language has
-	noise     = -8.7  // a mean below this is no text; ideographs are at -8
-	preferred = 2.0   // what the detector's own answer is worth
-)
-
-// Likeliest names the legacy encoding under which the bytes are the likeliest text. answer is what a detector said, "" for nothing; it
-// decides where several fit. The result is a name as in the IANA registry in small letters, "" when nothing fits. Bytes that are UTF-8 or UTF-16 must
-// be told apart before.
-func Likeliest(b []byte, answer string) string {
-	answer = named(answer)
-	// So much is enough to tell, and this runs for each language and encoding. A character cut at the end must not count against one.
-	if len(b) > 3<<10 {
-		b = b[:3<<10]
-		if i := bytes.LastIndexByte(b, '\n'); i > len(b)/2 {
-			b = b[:i]
-		}
-	}
-	best, bestScore := "", math.Inf(-1)
-	high := 0
-	for _, c := range b {
-		if c >= utf8.RuneSelf {
-			high++
-		}
-	}
-	try := func(name string, letters string, bonus float64) {
-		text, err := codecs[name].NewDecoder().Bytes(b)
-		if err != nil {
-			return
-		}
-		score, chars, bad := likelihood(string(text), letters)
-		if bad*50 > chars || score < float64(chars)*noise {
-			return // not text in this encoding
-		}
-		if score += bonus; score > bestScore {
-			best, bestScore = name, score
-		}
-	}
-	for _, l := range tongues {
-		for _, name := range strings.Fields(l.encodings) {
-			bonus := 0.0
-			if name == answer {
-				bonus = preferred
-			}
-			try(name, l.letters, bonus)
-		}
-	}
-	for _, name := range []string{"shift_jis", "euc-jp", "gb18030", "big5", "euc-kr"} {
-		bonus := -preferred
-		if name == answer {
-			bonus = preferred + float64(high)/2 // for these the detector counts characters, which we do not
-		}
-		try(name, "", bonus)
-	}
-	return best
-}
-
-// likelihood sums the logs over the characters beyond ASCII, and over control characters. bad counts those that are no character at all.
-func likelihood(text, letters string) (sum float64, chars, bad int) {
-	ranks := make(map[rune]float64, utf8.RuneCountInString(letters))
-	for _, r := range letters {
-		ranks[r] = -math.Log(float64(len(ranks) + 4))
-	}
-	before := ' '
-	for i, r := range text {
-		was := before
-		before = r
-		switch {
-		case r < ' ' && r != '\n' && r != '\r' && r != '\t' && r != '\f', r == 0x7f:
-			bad++
-		case r < utf8.RuneSelf:
+// MostlyUTF8 is true for UTF-8 with a few foreign bytes: at least three multi-byte characters for each byte that is none.
+func MostlyUTF8(b []byte) bool {
+	chars, strange := 0, 0
+	for len(b) > 0 {
+		if b[0] < utf8.RuneSelf {
+			b = b[1:]
 			continue
-		case r == utf8.RuneError, r < 0xa0:
-			bad++
 		}
-		chars++
-		lower := unicode.ToLower(r)
-		p, known := ranks[r]
-		mixed := known && !unicode.Is(unicode.Latin, r) && unicode.IsLetter(r) && (ascii(was) || ascii(next(text[i+utf8.RuneLen(r):])))
-		switch {
-		case mixed:
-			p = unlikely // no word is in two scripts
-		case known:
-		case lower != r && ranks[lower] != 0:
-			p = ranks[lower] - 3
-			if unicode.IsLower(was) {
-				p = unlikely // a capital within a word
-			}
-		case strings.ContainsRune(common, r):
-			p = -4.5
-			if unicode.IsLetter(was) && r != '’' && r != '…' && r != '\u00a0' && r != '”' && r != '»' && r != '“' && r != '·' {
-				p = -7
-			}
-		default:
-			p = ideographic(r)
+		r, n := utf8.DecodeRune(b)
+		if r == utf8.RuneError && n == 1 {
+			strange++
+		} else {
+			chars++
 		}
-		sum += p
+		b = b[n:]
 	}
-	return sum, chars, bad
+	return chars >= 3*strange
 }
 
-func ascii(r rune) bool { return r|0x20 >= 'a' && r|0x20 <= 'z' }
-
-// next is the character that follows; 0 at the end.
-func next(s string) rune {
-	if s == "" {
-		return 0
+// Guess names the charset of content, which is not UTF-8, in lower case and by a name that golang.org/x/text's htmlindex or the tables of
+// our rooms know. It asks the statistics about the lines that hold anything but ASCII, and keeps the first answer that explains the bytes.
+func Guess(content []byte) string {
+	sample := strangeLines(content, sampleBytes)
+	answers := ask(sample)
+	top := ""
+	if len(answers) > 0 {
+		top = named(answers[0].Encoding)
 	}
-	r, _ := utf8.DecodeRuneInString(s)
-	return r
+	// Where another encoding is likelier than the detector's answer, that one is meant. Within the family of GB 18030 it is decided below.
+	if likely := likeliest(sample, top); likely != "gb18030" && likely != top {
+		if e := decoder(likely); e != nil && explains(e, sample) {
+			return likely
+		}
+	}
+	for i, r := range answers {
+		if i > 0 && r.Confidence < 0.3 {
+			break
+		}
+		name := strings.ToLower(r.Encoding)
+		switch name {
+		case "gb2312", "gb18030":
+			// Big5 is taken for it, but half of its second bytes are where GB 2312 has none.
+			if lowTrails(sample) && explains(traditionalchinese.Big5, sample) {
+				return "big5"
+			}
+			// One family; the smallest member that explains the bytes, so that nothing is written that its readers do not know.
+			if explains(simplifiedchinese.GBK, sample) {
+				return "gbk"
+			}
+			name = "gb18030"
+		case "iso-8859-1":
+			// C1 controls do not occur in text; cp1252 has letters and quotes there.
+			if hasC1(content) {
+				name = "windows-1252"
+			}
+		case "maccyrillic", "x-mac-cyrillic":
+			// Small letters are in the same places; capitals are not.
+			name = "x-mac-cyrillic"
+			if c1, high := share(sample, 0x80, 0xa0), share(sample, 0xc0, 0xdf); c1 <= high {
+				name = "windows-1251"
+			}
+		}
+		if e := decoder(name); e != nil && explains(e, sample) {
+			return name
+		}
+	}
+	// Nothing convinces. A few strange bytes in ASCII are Western text until somebody says otherwise.
+	if hasC1(content) {
+		return "windows-1252"
+	}
+	return "iso-8859-1"
 }
 
-// ideographic is for the scripts with too many characters for a list.
-func ideographic(r rune) float64 {
+// ask puts the sample before the detector, which is not ours and sees whatever a tree holds: should it panic, it knows nothing.
+func ask(sample []byte) (all []chardet.Result) {
+	defer func() {
+		if recover() != nil {
+			all = nil
+		}
+	}()
+	return chardet.DetectAll(sample)
+}
+
+// decoder finds an encoding of bytes; nil for names that are unknown, or of wide ones and of UTF-8, which this package does not guess.
+func decoder(name string) encoding.Encoding {
 	switch {
-	case r >= 0x3041 && r <= 0x3096: // Hiragana
-		return -4
-	case r >= 0x30a1 && r <= 0x30fc: // Katakana
-		return -6
-	case strings.ContainsRune("、。「」，：；？！（）“”‘’《》・", r):
-		return -3.5
-	case r >= 0x4e00 && r <= 0x9fff:
-		return -8
-	case r >= 0xac00 && r <= 0xd7a3:
-		return -6.5
+	case name == "ibm855":
+		return charmap.CodePage855
+	case strings.HasPrefix(name, "utf-"), strings.HasPrefix(name, "iso-2022"), strings.HasPrefix(name, "hz"):
+		return nil
 	}
-	return unlikely
+	e, err := htmlindex.Get(name)
+	if err != nil || e == encoding.Nop || e == encoding.Replacement {
+		return nil
+	}
+	return e
+}
+
+// lowTrails is true where more than one in seven two-byte characters ends in a byte below 0xa1.
+func lowTrails(b []byte) bool {
+	low, all := 0, 0
+	for i := 0; i+1 < len(b); i++ {
+		if b[i] > 0x80 {
+			i++
+			all++
+			if b[i] < 0xa1 {
+				low++
+			}
+		}
+	}
+	return low*7 > all
+}
+
+// share counts bytes from lo up to hi.
+func share(b []byte, lo, hi byte) (n int) {
+	for _, c := range b {
+		if lo <= c && c < hi {
+			n++
+		}
+	}
+	return n
+}
+
+func hasC1(b []byte) bool {
+	for _, c := range b {
+		if 0x80 <= c && c < 0xa0 {
+			return true
+		}
+	}
+	return false
+}
+
+// explains allows one byte in fifty that is no character: files are damaged more often than they are in exotic charsets.
+func explains(e encoding.Encoding, sample []byte) bool {
+	text, err := e.NewDecoder().Bytes(sample)
+	return err == nil && bytes.Count(text, []byte("\ufffd"))*50 <= len(sample)-countASCII(sample)
+}
+
+func countASCII(b []byte) (n int) {
+	for _, c := range b {
+		if c < utf8.RuneSelf {
+			n++
+		}
+	}
+	return n
+}
+
+// strangeLines collects lines with bytes above ASCII, up to max bytes: whole lines, so that no character is cut.
+func strangeLines(content []byte, max int) []byte {
+	if len(content) <= max {
+		return content
+	}
+	out := make([]byte, 0, max)
+	for len(content) > 0 && len(out) < max {
+		line := content
+		if i := bytes.IndexByte(content, '\n'); i >= 0 {
+			line = content[:i+1]
+		}
+		content = content[len(line):]
+		if countASCII(line) < len(line) {
+			out = append(out, line[:min(len(line), max-len(out))]...)
+		}
+	}
+	return out
 }

@@ -15,9 +15,9 @@ import (
 	"golang.org/x/text/encoding/unicode/utf32"
 )
 
-// charset is one way to write text as bytes. All of them are stateless: decoding may start at any character, which is
+// coding is one way to write text as bytes. All of them are stateless: decoding may start at any character, which is
 // what lets an offset in the text be found in the bytes again. (That is why the ISO-2022 family and HZ are missing.)
-type charset struct {
+type coding struct {
 	name string
 	enc  encoding.Encoding // nil: UTF-8, the text is the bytes
 	bom  string            // the mark that this charset may start with, "" when it has none
@@ -98,7 +98,7 @@ func plainName(s string) string {
 
 // charsetNamed finds a charset by any of its names. mark says that the name itself asks for a byte order mark
 // ("utf-16", "utf-8-sig"), which matters only for a file that is created.
-func charsetNamed(name string) (cs charset, mark, ok bool) {
+func charsetNamed(name string) (cs coding, mark, ok bool) {
 	want := plainName(name)
 	switch want {
 	case "utf16", "unicode", "ucs2":
@@ -112,22 +112,22 @@ func charsetNamed(name string) (cs charset, mark, ok bool) {
 		names := strings.Fields(c.names)
 		for _, n := range names {
 			if plainName(n) == want {
-				return charset{names[0], c.enc, c.bom}, mark, true
+				return coding{names[0], c.enc, c.bom}, mark, true
 			}
 		}
 	}
-	return charset{}, false, false
+	return coding{}, false, false
 }
 
 // utf8Set is the charset that everything is when nothing speaks against it.
-func utf8Set() charset { return charset{name: "utf-8", bom: "\xef\xbb\xbf"} }
+func utf8Set() coding { return coding{name: "utf-8", bom: "\xef\xbb\xbf"} }
 
 // mapped reports whether text and bytes differ, so that offsets have to be translated.
-func (c charset) mapped() bool { return c.enc != nil }
+func (c coding) mapped() bool { return c.enc != nil }
 
 // encode writes text in the charset. A character that it cannot hold, or that would read back as another one, is
 // reported by its byte offset in text.
-func (c charset) encode(text string) (raw []byte, bad int) {
+func (c coding) encode(text string) (raw []byte, bad int) {
 	if !c.mapped() {
 		return []byte(text), -1
 	}
@@ -151,7 +151,7 @@ func (c charset) encode(text string) (raw []byte, bad int) {
 	return nil, 0
 }
 
-func (c charset) reads(raw []byte, text string) bool {
+func (c coding) reads(raw []byte, text string) bool {
 	back, err := c.enc.NewDecoder().Bytes(raw)
 	return err == nil && string(back) == text
 }
@@ -169,7 +169,7 @@ const (
 )
 
 // decode gives the text of raw and marks at least every decodeChunk bytes of it.
-func (c charset) decode(raw []byte) ([]byte, []mark) {
+func (c coding) decode(raw []byte) ([]byte, []mark) {
 	dec := c.enc.NewDecoder()
 	out := make([]byte, 0, min(len(raw), decodeSample)+decodeChunk)
 	marks := make([]mark, 0, len(raw)/decodeChunk+1)
@@ -198,7 +198,7 @@ func (c charset) decode(raw []byte) ([]byte, []mark) {
 }
 
 // markOpaque replaces each U+FFFD in chunk that is not written as such in raw.
-func (c charset) markOpaque(chunk, raw []byte) {
+func (c coding) markOpaque(chunk, raw []byte) {
 	const sign = "\ufffd"
 	at := bytes.Index(chunk, []byte(sign))
 	if at < 0 {
@@ -219,7 +219,7 @@ func (c charset) markOpaque(chunk, raw []byte) {
 }
 
 // rawOffset tells how many bytes of raw the first n bytes of its text take. An n inside a character counts as its start.
-func (c charset) rawOffset(raw []byte, n int) int {
+func (c coding) rawOffset(raw []byte, n int) int {
 	if n == 0 {
 		return 0
 	}

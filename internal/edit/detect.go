@@ -3,12 +3,9 @@ package edit
 import (
 	"bytes"
 	"math/bits"
-	"strings"
 	"unicode/utf8"
 
-	"github.com/wlynxg/chardet"
-
-	likelihood "moltisfs/internal/charset"
+	"moltisfs/internal/charset"
 )
 
 // Detect names the charset of a file's bytes, as Apply would assume it, and the length of its byte order mark.
@@ -29,8 +26,8 @@ func Decode(content []byte, encoding string) (text []byte, name string, err erro
 	return d.text, d.cs.name, nil
 }
 
-func detect(content []byte) (cs charset, bom int, guessed bool) {
-	named := func(name string) charset {
+func detect(content []byte) (cs coding, bom int, guessed bool) {
+	named := func(name string) coding {
 		cs, _, _ := charsetNamed(name)
 		return cs
 	}
@@ -59,10 +56,10 @@ func detect(content []byte) (cs charset, bom int, guessed bool) {
 	if valid {
 		return utf8Set(), 0, false
 	}
-	if mostlyUTF8(content) {
+	if charset.MostlyUTF8(content) {
 		return utf8Set(), 0, true
 	}
-	return guess(content), 0, true
+	return named(charset.Guess(content)), 0, true
 }
 
 // plausible32 keeps a UTF-16 file that starts with U+0000 from being taken for UTF-32.
@@ -94,7 +91,7 @@ func utf16Pattern(b []byte, validUTF8 bool) (little, big bool) {
 		sample = sample[:256<<10]
 	}
 	try := func(big bool) (ok bool, latin int) {
-		high := false
+		high, others, pairs := false, 0, 0
 		for i := 0; i+1 < len(sample); i += 2 {
 			u := uint16(sample[i]) | uint16(sample[i+1])<<8
 			if big {
@@ -116,9 +113,15 @@ func utf16Pattern(b []byte, validUTF8 bool) (little, big bool) {
 				return false, 0
 			case u < 0x7f:
 				latin++
+				continue
+			}
+			others++
+			if lo, hi := sample[i], sample[i+1]; lo >= '\t' && lo < 0x7f && hi >= '\t' && hi < 0x7f {
+				pairs++
 			}
 		}
-		return true, latin
+		// Pairs of ASCII are ideographs too, but ideographs are not that often pairs of ASCII: it is text with some NULs.
+		return pairs*4 <= others*3, latin
 	}
 	l, nl := try(false)
 	g, ng := try(true)
@@ -131,146 +134,4 @@ func utf16Pattern(b []byte, validUTF8 bool) (little, big bool) {
 	default:
 		return l, g
 	}
-}
-
-// mostlyUTF8 is true for UTF-8 with a few foreign bytes: at least three multi-byte characters for each byte that is none.
-func mostlyUTF8(b []byte) bool {
-	chars, strange := 0, 0
-	for len(b) > 0 {
-		if b[0] < utf8.RuneSelf {
-			b = b[1:]
-			continue
-		}
-		r, n := utf8.DecodeRune(b)
-		if r == utf8.RuneError && n == 1 {
-			strange++
-		} else {
-			chars++
-		}
-		b = b[n:]
-	}
-	return chars >= 3*strange
-}
-
-// guess asks the statistics, on the lines that hold anything but ASCII, and keeps the first answer that explains the bytes.
-func guess(content []byte) charset {
-	sample := strangeLines(content, 64<<10)
-	answers := chardet.DetectAll(sample)
-	top := ""
-	if len(answers) > 0 {
-		top = answers[0].Encoding
-	}
-	// The detector knows single-byte charsets badly; where another one is likelier, that one is meant. Within the family of GB 18030 it is
-	// decided below.
-	if likely := likelihood.Likeliest(sample, top); likely != "gb18030" && plainName(likely) != plainName(top) {
-		if cs, _, ok := charsetNamed(likely); ok && cs.mapped() && explains(cs, sample) {
-			return cs
-		}
-	}
-	for i, r := range answers {
-		if i > 0 && r.Confidence < 0.3 {
-			break
-		}
-		name := r.Encoding
-		switch plainName(name) {
-		case "gb2312", "gb18030":
-			// Big5 is taken for it, but half of its second bytes are where GB 2312 has none.
-			if big5, _, _ := charsetNamed("big5"); lowTrails(sample) && explains(big5, sample) {
-				return big5
-			}
-			// One family; the smallest member that explains the bytes, so that nothing is written that its readers do not know.
-			if gbk, _, _ := charsetNamed("gbk"); explains(gbk, sample) {
-				return gbk
-			}
-			name = "gb18030"
-		case "iso88591":
-			// C1 controls do not occur in text; cp1252 has letters and quotes there.
-			if hasC1(content) {
-				name = "windows-1252"
-			}
-		case "maccyrillic", "xmaccyrillic":
-			// Small letters are in the same places; capitals are not.
-			if c1, high := share(sample, 0x80, 0xa0), share(sample, 0xc0, 0xdf); c1 <= high {
-				name = "windows-1251"
-			}
-		}
-		if cs, _, ok := charsetNamed(name); ok && cs.mapped() && !strings.HasPrefix(cs.name, "utf-") && explains(cs, sample) {
-			return cs
-		}
-	}
-	// Nothing convinces. A few strange bytes in ASCII are Western text until somebody says otherwise (Options.Encoding).
-	name := "iso-8859-1"
-	if hasC1(content) {
-		name = "windows-1252"
-	}
-	cs, _, _ := charsetNamed(name)
-	return cs
-}
-
-// lowTrails is true where more than one in seven two-byte characters ends in a byte below 0xa1.
-func lowTrails(b []byte) bool {
-	low, all := 0, 0
-	for i := 0; i+1 < len(b); i++ {
-		if b[i] > 0x80 {
-			i++
-			all++
-			if b[i] < 0xa1 {
-				low++
-			}
-		}
-	}
-	return low*7 > all
-}
-
-// share counts bytes from lo up to hi.
-func share(b []byte, lo, hi byte) (n int) {
-	for _, c := range b {
-		if lo <= c && c < hi {
-			n++
-		}
-	}
-	return n
-}
-
-func hasC1(b []byte) bool {
-	for _, c := range b {
-		if 0x80 <= c && c < 0xa0 {
-			return true
-		}
-	}
-	return false
-}
-
-// explains allows one byte in fifty that is no character: files are damaged more often than they are in exotic charsets.
-func explains(cs charset, sample []byte) bool {
-	text, _ := cs.decode(sample)
-	return bytes.Count(text, []byte(opaque))*50 <= len(sample)-countASCII(sample)
-}
-
-func countASCII(b []byte) (n int) {
-	for _, c := range b {
-		if c < utf8.RuneSelf {
-			n++
-		}
-	}
-	return n
-}
-
-// strangeLines collects lines with bytes above ASCII, up to max bytes: whole lines, so that no character is cut.
-func strangeLines(content []byte, max int) []byte {
-	if len(content) <= max {
-		return content
-	}
-	out := make([]byte, 0, max)
-	for len(content) > 0 && len(out) < max {
-		line := content
-		if i := bytes.IndexByte(content, '\n'); i >= 0 {
-			line = content[:i+1]
-		}
-		content = content[len(line):]
-		if countASCII(line) < len(line) {
-			out = append(out, line[:min(len(line), max-len(out))]...)
-		}
-	}
-	return out
 }

@@ -10,7 +10,7 @@ import (
 // bytes. For every other charset the bytes are a list of pieces, each either a part of the original file, never decoded and
 // encoded again (that would not be lossless), or the encoded text of an edit.
 type document struct {
-	cs   charset
+	cs   coding
 	bom  []byte
 	text []byte
 	own  bool // text may be changed in place
@@ -45,7 +45,7 @@ type replacement struct {
 const maxPieces = 4096
 
 func open(content []byte, encoding string) (*document, error) {
-	var cs charset
+	var cs coding
 	bom, guessed := 0, false
 	if encoding == "" {
 		cs, bom, guessed = detect(content)

@@ -39,7 +39,7 @@ import (
 	"moltisfs/internal/policy"
 )
 
-// Options is what an Engine is made of. All fields are needed but Logger, Approver and Fault.
+// Options is what an Engine is made of. Config, Judge and DataDir are needed.
 type Options struct {
 	Config   config.FS
 	Judge    guardfs.Judge
@@ -47,6 +47,9 @@ type Options struct {
 	Approver approval.Approver
 	Logger   *slog.Logger
 	Fault    func(op string) *guardfs.Fault // for tests: see guardfs.Options
+
+	Identities []string                           // of encrypted checkpoints
+	Progress   func(what string, done, total int) // of long work; may be nil
 }
 
 // Engine is one policy, one audit record and one checkpoint history over the agent's tree.
@@ -61,11 +64,12 @@ type Engine struct {
 	logger   *slog.Logger
 	now      func() time.Time
 	outside  outside
+	progress func(what string, done, total int)
 }
 
 // Open opens our own files under the data directory and readies the tree.
 func Open(o Options) (_ *Engine, err error) {
-	e := &Engine{cfg: o.Config, approver: o.Approver, logger: o.Logger, now: time.Now}
+	e := &Engine{cfg: o.Config, approver: o.Approver, logger: o.Logger, now: time.Now, progress: o.Progress}
 	if e.approver == nil {
 		e.approver = approval.Nobody(nil)
 	}
@@ -91,7 +95,7 @@ func Open(o Options) (_ *Engine, err error) {
 			return nil, err
 		}
 	}
-	e.points = &checkpointStore{dir: filepath.Join(o.DataDir, "checkpoints"), cfg: e.cfg.Checkpoint, logger: e.logger}
+	e.points = &checkpointStore{dir: filepath.Join(o.DataDir, "checkpoints"), cfg: e.cfg.Checkpoint, logger: e.logger, identities: o.Identities, progress: o.Progress}
 	return e, e.recover(context.Background())
 }
 

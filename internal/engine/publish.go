@@ -60,6 +60,9 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 			point.settle(ctx, left)
 			return nil, err
 		}
+		if many && e.progress != nil {
+			e.progress("changing files", i+1, len(ts))
+		}
 	}
 	if many {
 		e.syncNames(ts)

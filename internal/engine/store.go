@@ -20,6 +20,9 @@ type checkpointStore struct {
 	cfg    config.Checkpoint
 	logger *slog.Logger
 
+	identities []string
+	progress   func(what string, done, total int)
+
 	mu sync.Mutex
 	db *checkpoint.DB
 }
@@ -34,7 +37,7 @@ func (s *checkpointStore) open() (*checkpoint.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Logger = s.logger
+	o.Logger, o.Identities, o.Progress = s.logger, s.identities, s.progress
 	db, err := checkpoint.Open(s.dir, o)
 	if err != nil {
 		return nil, &hostError{"opening the checkpoint store", err}

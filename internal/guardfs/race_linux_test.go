@@ -212,3 +212,39 @@ func TestRaceOfTheDirectoryItself(t *testing.T) {
 		t.Logf("%d tries against %d moves: %v", *tries, moves, outcomes)
 	})
 }
+
+// A file that is replaced all the time, by us and by others, is always there for who reads it, with one of its contents.
+func TestReadWhileReplaced(t *testing.T) {
+	root := ramdisk(t)
+	roads(t, &fence{root: root, deny: nil}, func(t *testing.T, f *FS) {
+		noLeak(t)
+		p := root + "/" + f.Containment()
+		lay(t, root, p+" = old")
+		var end atomic.Bool
+		var wg sync.WaitGroup
+		writes := 0
+		wg.Go(func() {
+			for ; !end.Load(); writes++ {
+				if writes%2 == 0 {
+					write(f, p, "ours", StageOptions{})
+				} else {
+					renamedOver(p, "theirs")
+				}
+			}
+		})
+		for n := range 3 * *tries {
+			got, err := read(f, p)
+			if err != nil || got != "old" && got != "ours" && got != "theirs" {
+				t.Fatalf("try %d: %q %v", n, got, err)
+			}
+			if place, err := f.Place(p); err != nil {
+				t.Fatalf("try %d: %v", n, err)
+			} else {
+				place.Close()
+			}
+		}
+		end.Store(true)
+		wg.Wait()
+		t.Logf("%d reads against %d replacements", 3**tries, writes)
+	})
+}

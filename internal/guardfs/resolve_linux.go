@@ -67,8 +67,20 @@ func (f *FS) Resolve(path string, a Access) (*Handle, error) {
 }
 
 // resolve turns a path that passed checkPath into a handle on an object and the object's description. On an error
-// (an errno or ErrPseudo) the description is that of an absent object, and fd is -1.
+// (an errno or ErrPseudo) the description is that of an absent object, and fd is -1. An object that lost its name to
+// another one while it was looked at is not what the path names: then the path is resolved again.
 func (k *kernel) resolve(path string) (fd int, st status, o Object, err error) {
+	for try := 0; ; try++ {
+		var lost bool
+		fd, st, o, lost, err = k.resolveOnce(path)
+		if !lost || try >= retries {
+			return fd, st, o, err
+		}
+		k.discard(fd)
+	}
+}
+
+func (k *kernel) resolveOnce(path string) (fd int, st status, o Object, lost bool, err error) {
 	if !k.walk && plain(path) {
 		// The short way, for names that turn out to be true names. All others, and all errors, go
 		// the long way, which knows the links.
@@ -79,7 +91,7 @@ func (k *kernel) resolve(path string) (fd int, st status, o Object, err error) {
 				name, gone, err = k.trueName(fd, &st)
 			}
 			if err == nil && !gone && name == path {
-				return fd, st, Object{Spelled: path, True: name, Info: st.info}, nil
+				return fd, st, Object{Spelled: path, True: name, Info: st.info}, false, nil
 			}
 			k.close(fd)
 		}
@@ -94,11 +106,11 @@ func (k *kernel) resolve(path string) (fd int, st status, o Object, err error) {
 			}
 			k.close(t.fd)
 		}
-		return -1, status{}, o, t.err
+		return -1, status{}, o, false, t.err
 	}
 	name, gone, err := k.trueName(t.fd, &t.st)
 	if err == nil && gone {
-		err = unix.ENOENT
+		lost, err = true, unix.ENOENT
 	}
 	o.True = name
 	if err != nil {
@@ -106,10 +118,16 @@ func (k *kernel) resolve(path string) (fd int, st status, o Object, err error) {
 			o.True = lexical(path)
 		}
 		k.close(t.fd)
-		return -1, status{}, o, err
+		return -1, status{}, o, lost, err
 	}
 	o.Info = t.st.info
-	return t.fd, t.st, o, nil
+	return t.fd, t.st, o, displaced(name, path), nil
+}
+
+// displaced: a file that trades places with its successor has the temporary name of that for a moment.
+func displaced(name, spelled string) bool {
+	base := name[strings.LastIndexByte(name, '/')+1:]
+	return strings.HasPrefix(base, tempPrefix) && Temporary(base) && !strings.HasSuffix(spelled, base)
 }
 
 // absent is the true name that the object of an unfinished trail would have.

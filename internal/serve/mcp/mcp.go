@@ -127,9 +127,18 @@ func Serve(ctx context.Context, suite *tools.Suite, in io.Reader, out io.Writer,
 	return fmt.Errorf("serving: %w", err)
 }
 
+// maxResult tells Claude Code not to put a long answer into a file of its own, which these tools may not even be allowed to
+// read. It takes no more than this; our own limits are about the same.
+const maxResult = 500_000
+
 // tool is what tools/list says of a tool.
 func tool(d tools.Definition) *sdk.Tool {
+	var meta sdk.Meta
+	if d.ReadOnly {
+		meta = sdk.Meta{"anthropic/maxResultSizeChars": maxResult}
+	}
 	return &sdk.Tool{
+		Meta: meta,
 		Name: d.Name, Title: d.Title, Description: d.Description, InputSchema: d.InputSchema, OutputSchema: d.OutputSchema,
 		Annotations: &sdk.ToolAnnotations{Title: d.Title, ReadOnlyHint: d.ReadOnly, DestructiveHint: &d.Destructive,
 			IdempotentHint: d.Idempotent, OpenWorldHint: &d.OpenWorld},

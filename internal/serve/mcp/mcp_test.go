@@ -97,10 +97,15 @@ func kindOf(r *sdk.CallToolResult) string {
 func file(t *testing.T, root, name, content string) string {
 	t.Helper()
 	p := filepath.Join(root, name)
-	if err := os.WriteFile(p, []byte(content), 0o644); err != nil {
+	writeFile(t, p, content)
+	return p
+}
+
+func writeFile(t testing.TB, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return p
 }
 
 func content(t *testing.T, path string) string {

@@ -1,0 +1,409 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/engine"
+)
+
+func checkpointCommand() *command {
+	return &command{
+		name:  "checkpoint",
+		short: "look at the history of changes, take them back, look after the store",
+		below: []*command{
+			{
+				name: "list", short: "list checkpoints, newest first", run: listCheckpoints,
+				long: "All sessions, unless --session or --principal says otherwise. Times are RFC 3339, or an age like 2h.",
+				options: storeOptions(
+					option{name: "path", value: "PATH", doc: "of this path"},
+					option{name: "contains", value: "TEXT", doc: "of paths that hold this, letters of either case"},
+					option{name: "turn", value: "NAME", doc: "of this turn"},
+					option{name: "tool", value: "NAME", doc: "of this tool"},
+					option{name: "kind", value: "NAME", doc: "of this kind: write, edit, delete, restore, external, read and so on"},
+					option{name: "label", value: "TEXT", doc: "with this label"},
+					option{name: "since", value: "TIME", doc: "not before"},
+					option{name: "until", value: "TIME", doc: "before"},
+					option{name: "limit", value: "N", doc: "so many; 20 unless told, at most 1000"},
+					option{name: "cursor", value: "ID", doc: "go on behind this one"},
+				),
+				examples: []string{"moltis-fs checkpoint list", "moltis-fs checkpoint list --path ./main.go --since 24h", "moltis-fs checkpoint list --session s1 --json"},
+			},
+			{
+				name: "show", args: "ID", min: 1, max: 1, short: "show one checkpoint with all its paths", run: showCheckpoint,
+				options: storeOptions(), examples: []string{"moltis-fs checkpoint show ck-1H0"},
+			},
+			checkpointDiffCommand(), checkpointRestoreCommand(), checkpointRewindCommand(), checkpointUndoCommand(), checkpointRedoCommand(),
+			{
+				name: "pin", args: "ID", min: 1, max: 1, short: "keep a checkpoint whatever retention says", run: pinCheckpoint,
+				options:  storeOptions(option{name: "label", value: "TEXT", doc: "give it a name to find it and rewind to it by"}),
+				examples: []string{"moltis-fs checkpoint pin ck-1H0 --label before-cleanup"},
+			},
+			{
+				name: "unpin", args: "ID", min: 1, max: 1, short: "let retention have it again", run: unpinCheckpoint,
+				options: storeOptions(), examples: []string{"moltis-fs checkpoint unpin ck-1H0"},
+			},
+			checkpointExportCommand(), checkpointImportCommand(), checkpointGCCommand(), checkpointCheckCommand(), checkpointStatsCommand(), checkpointPurgeCommand(),
+		},
+	}
+}
+
+// storeOptions are those of every command that works on the store itself.
+func storeOptions(more ...option) []option {
+	return append(more,
+		option{name: "json", doc: "answer in JSON"},
+		configOption(),
+		option{name: "data-dir", value: "DIR", doc: "where checkpoints are kept; else $MOLTIS_DATA_DIR, else ~/.moltis"},
+		option{name: "principal", value: "NAME", doc: "only of this principal"},
+		option{name: "session", value: "NAME", doc: "only of this session"},
+		option{name: "identity", value: "FILE", doc: "the age identity that encrypted content can be read with"},
+	)
+}
+
+// openStore opens the store as the configuration says. One that is not there is not made, unless create is set.
+func (in *invocation) openStore(create bool) (*checkpoint.DB, error) {
+	cfg, from, err := in.loadConfig(in.option("config"))
+	if err != nil {
+		return nil, unusableConfig(err, from)
+	}
+	dir, err := in.dataDir()
+	if err != nil {
+		return nil, err
+	}
+	dir = filepath.Join(dir, "checkpoints")
+	if _, err := os.Stat(filepath.Join(dir, "checkpoints.db")); errors.Is(err, fs.ErrNotExist) && !create {
+		return nil, misuse("checkpoints are taken with checkpoint_before_mutation = true; --data-dir names another place", "there are no checkpoints in %s", dir)
+	}
+	o, err := engine.StoreOptions(cfg.Tools.FS.Checkpoint)
+	if err != nil {
+		return nil, misuse("", "%v", err)
+	}
+	if o.Identities, err = in.identities(); err != nil {
+		return nil, err
+	}
+	o.Progress = progressOn(in.err)
+	db, err := checkpoint.Open(dir, o)
+	if err != nil {
+		return nil, err
+	}
+	return db, nil
+}
+
+// identities are the lines of the identity file that are one.
+func (in *invocation) identities() ([]string, error) {
+	file := in.option("identity")
+	if file == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, misuse("name a file as age-keygen writes it", "reading the identity: %v", err)
+	}
+	var out []string
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			out = append(out, line)
+		}
+	}
+	return out, nil
+}
+
+// withStore runs use on the store and closes it.
+func (in *invocation) withStore(ctx context.Context, create bool, use func(context.Context, *checkpoint.DB) error) error {
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	db, err := in.openStore(create)
+	if err != nil {
+		return err
+	}
+	err = use(ctx, db)
+	if cerr := db.Close(); err == nil && cerr != nil {
+		err = fmt.Errorf("closing the store: %w", cerr)
+	}
+	return storeError(err)
+}
+
+// storeError tells misuse from a broken store.
+func storeError(err error) error {
+	if e, ok := errors.AsType[*checkpoint.BadIDError](err); ok {
+		return misuse(program+" checkpoint list shows the ids", "%v", e)
+	}
+	if e, ok := errors.AsType[*checkpoint.BadOpError](err); ok {
+		return misuse("", "%v", e)
+	}
+	if errors.Is(err, checkpoint.ErrNotFound) {
+		return &exitError{exitRefused, "there is no such checkpoint", program + " checkpoint list shows the ids"}
+	}
+	return err
+}
+
+// operator is the view of all sessions, narrowed by --principal and --session.
+func (in *invocation) operator() checkpoint.Scope {
+	return checkpoint.Scope{Principal: in.option("principal"), Session: in.option("session"), AllSessions: true}
+}
+
+// row is a checkpoint as the commands write it in JSON.
+type checkpointRow struct {
+	ID        checkpoint.ID   `json:"id"`
+	Time      time.Time       `json:"time"`
+	Tool      string          `json:"tool,omitempty"`
+	Kind      string          `json:"kind"`
+	Principal string          `json:"principal"`
+	Session   string          `json:"session"`
+	Turn      string          `json:"turn,omitempty"`
+	Label     string          `json:"label,omitempty"`
+	Outcome   string          `json:"outcome,omitempty"`
+	Pinned    bool            `json:"pinned"`
+	UndoOf    checkpoint.ID   `json:"undo_of,omitempty"`
+	RestoreOf checkpoint.ID   `json:"restore_of,omitempty"`
+	Changes   []checkpointWas `json:"changes"`
+}
+
+type checkpointWas struct {
+	Path    string          `json:"path"`
+	Role    string          `json:"role,omitempty"`
+	Before  checkpointState `json:"before"`
+	After   checkpointState `json:"after"`
+	Stored  bool            `json:"stored"` // the content of before
+	Skipped string          `json:"skipped,omitempty"`
+}
+
+type checkpointState struct {
+	Kind   checkpoint.Kind `json:"kind"`
+	Mode   string          `json:"mode,omitempty"`
+	Size   int64           `json:"size,omitempty"`
+	SHA256 string          `json:"sha256,omitempty"`
+	Target string          `json:"target,omitempty"`
+}
+
+func stateRow(s checkpoint.State) checkpointState {
+	out := checkpointState{Kind: s.Kind, Size: s.Size, SHA256: s.Hash, Target: s.Target}
+	if s.Kind == checkpoint.File || s.Kind == checkpoint.Dir {
+		out.Mode = fmt.Sprintf("%04o", s.Mode.Perm())
+	}
+	return out
+}
+
+func rowOf(c *checkpoint.Checkpoint) checkpointRow {
+	r := checkpointRow{c.ID, c.Time, c.Tool, c.Kind, c.Principal, c.Session, c.Turn, c.Label, string(c.Outcome), c.Pinned, c.UndoOf, c.RestoreOf, []checkpointWas{}}
+	for _, ch := range c.Changes {
+		r.Changes = append(r.Changes, checkpointWas{ch.Path, ch.Role, stateRow(ch.Before), stateRow(ch.After), ch.Stored, ch.Skipped})
+	}
+	return r
+}
+
+func listCheckpoints(ctx context.Context, in *invocation) error {
+	who := in.operator()
+	f := checkpoint.Filter{
+		PathContains: in.option("contains"), Turn: in.option("turn"), Tool: in.option("tool"), Kind: in.option("kind"), Label: in.option("label"),
+		Cursor: in.option("cursor"), Principal: who.Principal, Session: who.Session, AllSessions: true,
+	}
+	var err error
+	if p := in.option("path"); p != "" {
+		if f.Path, err = filepath.Abs(p); err != nil {
+			return fmt.Errorf("finding the path: %w", err)
+		}
+	}
+	if f.Since, err = in.when("since"); err != nil {
+		return err
+	}
+	if f.Until, err = in.when("until"); err != nil {
+		return err
+	}
+	if f.Limit, err = in.number("limit", 20); err != nil {
+		return err
+	}
+	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+		page, err := db.List(ctx, f)
+		if err != nil {
+			return err
+		}
+		if in.given("json") {
+			rows := []checkpointRow{}
+			for i := range page.Checkpoints {
+				rows = append(rows, rowOf(&page.Checkpoints[i]))
+			}
+			return writeJSON(in, struct {
+				Checkpoints []checkpointRow `json:"checkpoints"`
+				Next        string          `json:"next_cursor,omitempty"`
+			}{rows, page.Next})
+		}
+		var b strings.Builder
+		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		for i := range page.Checkpoints {
+			c := &page.Checkpoints[i]
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.ID, c.Time.Local().Format(time.DateTime), first(c.Tool, c.Kind), c.Session, pathsOf(c), notesOf(c))
+		}
+		w.Flush()
+		for line := range strings.Lines(b.String()) {
+			if err := in.write([]byte(strings.TrimRight(line, " \n") + "\n")); err != nil {
+				return err
+			}
+		}
+		if page.Next != "" {
+			return in.write([]byte("more: --cursor " + page.Next + "\n"))
+		}
+		return nil
+	})
+}
+
+func first(words ...string) string {
+	for _, w := range words {
+		if w != "" {
+			return w
+		}
+	}
+	return ""
+}
+
+func pathsOf(c *checkpoint.Checkpoint) string {
+	n, path := 0, ""
+	for _, ch := range c.Changes {
+		if ch.Role != checkpoint.RoleParent || path == "" {
+			if path == "" {
+				path = ch.Path
+			} else {
+				n++
+			}
+		}
+	}
+	if n > 0 {
+		return fmt.Sprintf("%s and %d more", visible(path), n)
+	}
+	return visible(path)
+}
+
+// visible keeps control characters of a name from the terminal.
+func visible(s string) string {
+	if quoted := strconv.Quote(s); quoted != `"`+s+`"` {
+		return quoted
+	}
+	return s
+}
+
+func notesOf(c *checkpoint.Checkpoint) string {
+	var notes []string
+	if c.Turn != "" {
+		notes = append(notes, "turn "+visible(c.Turn))
+	}
+	if c.Label != "" {
+		notes = append(notes, "label "+visible(c.Label))
+	}
+	if c.Pinned {
+		notes = append(notes, "pinned")
+	}
+	if c.Outcome == checkpoint.Aborted || c.Outcome == checkpoint.Foreign {
+		notes = append(notes, string(c.Outcome))
+	}
+	if c.UndoOf != "" {
+		notes = append(notes, "undoes "+string(c.UndoOf))
+	}
+	return strings.Join(notes, ", ")
+}
+
+func showCheckpoint(ctx context.Context, in *invocation) error {
+	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+		c, err := db.Get(ctx, checkpoint.ID(in.arg(0)), in.operator())
+		if err != nil {
+			return err
+		}
+		if in.given("json") {
+			return writeJSON(in, rowOf(c))
+		}
+		var b strings.Builder
+		fmt.Fprintf(&b, "%s  %s  %s  principal %s, session %s\n", c.ID, c.Time.Local().Format(time.RFC3339), first(c.Tool, c.Kind), visible(c.Principal), visible(c.Session))
+		if n := notesOf(c); n != "" {
+			b.WriteString(n + "\n")
+		}
+		for _, ch := range c.Changes {
+			fmt.Fprintf(&b, "  %s\n    was %s\n    became %s\n", visible(ch.Path), describe(ch.Before), describe(ch.After))
+			if ch.Skipped != "" {
+				fmt.Fprintf(&b, "    its content was not stored: %s\n", ch.Skipped)
+			}
+		}
+		return in.write([]byte(b.String()))
+	})
+}
+
+func describe(s checkpoint.State) string {
+	switch s.Kind {
+	case checkpoint.File:
+		return fmt.Sprintf("a file of %d bytes, mode %04o, sha256 %.12s", s.Size, s.Mode.Perm(), s.Hash)
+	case checkpoint.Symlink:
+		return "a link to " + visible(s.Target)
+	case checkpoint.Dir:
+		return fmt.Sprintf("a directory, mode %04o", s.Mode.Perm())
+	}
+	return "absent"
+}
+
+func pinCheckpoint(ctx context.Context, in *invocation) error {
+	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+		id := checkpoint.ID(in.arg(0))
+		err := db.Pin(ctx, id, in.operator())
+		if err == nil && in.given("label") {
+			err = db.Label(ctx, id, in.operator(), in.option("label"))
+		}
+		if err != nil {
+			return err
+		}
+		return in.answerRow(ctx, db, id, "pinned")
+	})
+}
+
+func unpinCheckpoint(ctx context.Context, in *invocation) error {
+	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+		id := checkpoint.ID(in.arg(0))
+		if err := db.Unpin(ctx, id, in.operator()); err != nil {
+			return err
+		}
+		return in.answerRow(ctx, db, id, "unpinned")
+	})
+}
+
+func (in *invocation) answerRow(ctx context.Context, db *checkpoint.DB, id checkpoint.ID, did string) error {
+	c, err := db.Get(ctx, id, in.operator())
+	if err != nil {
+		return err
+	}
+	if in.given("json") {
+		return writeJSON(in, rowOf(c))
+	}
+	return in.write([]byte(fmt.Sprintf("%s %s\n", c.ID, did)))
+}
+
+// when reads an option that is a time or an age.
+func (in *invocation) when(name string) (time.Time, error) {
+	s := in.option(name)
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if t, err := time.Parse(time.RFC3339, s); err == nil {
+		return t, nil
+	}
+	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
+		return time.Now().Add(-d), nil
+	}
+	return time.Time{}, misuse("write a time like 2026-11-21T10:00:00Z, or an age like 2h", "--%s can't be %q", name, s)
+}
+
+func (in *invocation) number(name string, fallback int) (int, error) {
+	s := in.option(name)
+	if s == "" {
+		return fallback, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 {
+		return 0, misuse("write a number from 1 up", "--%s can't be %q", name, s)
+	}
+	return n, nil
+}

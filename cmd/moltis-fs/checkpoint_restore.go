@@ -1,0 +1,170 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+
+	"moltisfs/config"
+	"moltisfs/tools"
+)
+
+// The commands that touch the agent's tree make ordinary calls, so that today's policy, approval, audit and locks hold for the
+// operator too. What he may do beyond a session is see the checkpoints of all of them.
+
+// maxPaths bounds the paths on a command line.
+const maxPaths = 10_000
+
+func restoreOptions(more ...option) []option {
+	return suiteOptions(append(more,
+		option{name: "on-conflict", value: "HOW", words: []string{"refuse", "merge", "force", "skip"}, doc: "what to do with paths that others changed; refuse unless told"},
+		option{name: "dry-run", doc: "show what would be done"},
+		option{name: "yes", doc: "approve it"},
+		option{name: "json", doc: "answer with the payload in JSON"},
+		option{name: "identity", value: "FILE", doc: "the age identity that encrypted content can be read with"},
+	)...)
+}
+
+func checkpointRestoreCommand() *command {
+	return &command{
+		name: "restore", args: "ID [PATH...]", min: 1, max: maxPaths, short: "make files what they were before a checkpoint's call",
+		long: `All its paths or none, or of them only the PATHs and what is below. The restore is checkpointed itself, and can be undone.
+ID may also be an entry of the trash.`,
+		options:  restoreOptions(option{name: "mode", value: "MODE", words: []string{"state", "inverse"}, doc: "inverse takes back this one change and keeps later ones; state unless told"}),
+		examples: []string{"moltis-fs checkpoint restore ck-1H0", "moltis-fs checkpoint restore ck-1H0 --mode inverse --dry-run", "moltis-fs checkpoint restore --on-conflict merge ck-1H0 src/main.go"},
+		run: func(ctx context.Context, in *invocation) error {
+			return in.restore(ctx, map[string]any{"id": in.arg(0), "mode": in.option("mode")}, in.args[1:])
+		},
+	}
+}
+
+func checkpointRewindCommand() *command {
+	return &command{
+		name: "rewind", args: "[PATH...]", max: maxPaths, short: "take back all that a session changed since a point in time",
+		long: "Exactly one of --turn, --since and --label says since when. What other sessions changed is left alone.",
+		options: restoreOptions(
+			option{name: "turn", value: "NAME", doc: "since this turn began"},
+			option{name: "since", value: "TIME", doc: "since this time, RFC 3339, or for this long, like 2h"},
+			option{name: "label", value: "TEXT", doc: "since the checkpoint with this label"},
+		),
+		examples: []string{"moltis-fs checkpoint rewind --session s1 --turn t7 --dry-run", "moltis-fs checkpoint rewind --session s1 --since 30m src"},
+		run: func(ctx context.Context, in *invocation) error {
+			return in.restore(ctx, map[string]any{"turn": in.option("turn"), "since": in.option("since"), "label": in.option("label")}, in.args)
+		},
+	}
+}
+
+func checkpointUndoCommand() *command {
+	return &command{
+		name: "undo", short: "take back a session's newest change that is not undone", options: restoreOptions(),
+		examples: []string{"moltis-fs checkpoint undo --session s1"},
+		run: func(ctx context.Context, in *invocation) error {
+			return in.restore(ctx, map[string]any{"id": "undo"}, nil)
+		},
+	}
+}
+
+func checkpointRedoCommand() *command {
+	return &command{
+		name: "redo", short: "take back a session's newest undo", options: restoreOptions(),
+		examples: []string{"moltis-fs checkpoint redo --session s1"},
+		run: func(ctx context.Context, in *invocation) error {
+			return in.restore(ctx, map[string]any{"id": "redo"}, nil)
+		},
+	}
+}
+
+func checkpointDiffCommand() *command {
+	return &command{
+		name: "diff", args: "[ID] [PATH...]", max: maxPaths, short: "show what changed since before a checkpoint's call",
+		long: "Instead of ID, --turn, --since or --label may say since when; then all arguments are PATHs.",
+		options: suiteOptions(
+			option{name: "after", doc: "show what the call itself changed, not what has become of it"},
+			option{name: "turn", value: "NAME", doc: "since this turn began"},
+			option{name: "since", value: "TIME", doc: "since this time, RFC 3339, or for this long, like 2h"},
+			option{name: "label", value: "TEXT", doc: "since the checkpoint with this label"},
+			option{name: "json", doc: "answer with the payload in JSON"},
+			option{name: "identity", value: "FILE", doc: "the age identity that encrypted content can be read with"},
+		),
+		examples: []string{"moltis-fs checkpoint diff ck-1H0", "moltis-fs checkpoint diff --session s1 --turn t7"},
+		run: func(ctx context.Context, in *invocation) error {
+			args := map[string]any{"turn": in.option("turn"), "since": in.option("since"), "label": in.option("label")}
+			paths := in.args
+			if !in.given("turn") && !in.given("since") && !in.given("label") {
+				if len(paths) == 0 {
+					return misuse(seeHelp(in.command), "diff needs an ID, or --turn, --since or --label")
+				}
+				args["id"], paths = paths[0], paths[1:]
+			}
+			if in.given("after") {
+				args["against"] = "after"
+			}
+			return in.operate(ctx, "checkpoint_diff", args, paths)
+		},
+	}
+}
+
+func (in *invocation) restore(ctx context.Context, args map[string]any, paths []string) error {
+	args["on_conflict"] = in.option("on-conflict")
+	if in.given("dry-run") {
+		args["dry_run"] = true
+	}
+	return in.operate(ctx, "checkpoint_restore", args, paths)
+}
+
+// operate makes one call with the operator's rights and writes its answer.
+func (in *invocation) operate(ctx context.Context, tool string, args map[string]any, paths []string) error {
+	for name, v := range args {
+		if v == "" {
+			delete(args, name)
+		}
+	}
+	if len(paths) > 0 {
+		var abs []string
+		for _, p := range paths {
+			a, err := filepath.Abs(p)
+			if err != nil {
+				return fmt.Errorf("finding the path: %w", err)
+			}
+			abs = append(abs, a)
+		}
+		args["paths"] = abs
+	}
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return fmt.Errorf("encoding the arguments: %w", err)
+	}
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	var approver tools.Approver = &terminal{instead: []string{"run it with --yes", "run it in a terminal"}}
+	if in.given("yes") {
+		approver = approveAll("--yes")
+	}
+	suite, _, err := in.openSuiteAs(approver, func(cfg *config.Config) {
+		cfg.Tools.FS.Checkpoint.OtherSessions = true
+		cfg.Tools.Policy = config.Policy{} // which tools agents have is no rule for the operator
+	})
+	if err != nil {
+		return err
+	}
+	p, err := suite.Call(ctx, tools.Call{Principal: in.option("principal"), Session: in.option("session"), Tool: tool, Args: raw})
+	if err == nil {
+		out := []byte(p.Text() + "\n")
+		if in.given("json") {
+			if out, err = tools.Encode(p); err == nil {
+				out = append(out, '\n')
+			}
+		}
+		if err == nil {
+			err = in.write(out)
+		}
+		if err == nil && tools.Refused(p) {
+			err = refused
+		}
+	}
+	if cerr := suite.Close(); cerr != nil && (err == nil || err == refused) {
+		err = fmt.Errorf("closing: %w", cerr)
+	}
+	return err
+}

@@ -1,0 +1,274 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/glob"
+)
+
+func checkpointGCCommand() *command {
+	return &command{
+		name: "gc", short: "remove now what retention lets go",
+		long:     "It runs by itself; saves go on meanwhile.",
+		options:  storeOptions(option{name: "dry-run", doc: "only count"}),
+		examples: []string{"moltis-fs checkpoint gc --dry-run"},
+		run: func(ctx context.Context, in *invocation) error {
+			return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+				r, err := db.GC(ctx, checkpoint.GCOptions{DryRun: in.given("dry-run")})
+				if err != nil {
+					return err
+				}
+				if in.given("json") {
+					return writeJSON(in, struct {
+						Checkpoints int   `json:"checkpoints"`
+						Evicted     int   `json:"evicted"`
+						Contents    int   `json:"contents"`
+						Files       int   `json:"files"`
+						Bytes       int64 `json:"bytes"`
+						DryRun      bool  `json:"dry_run"`
+					}{r.Checkpoints, r.Evicted, r.Contents, r.Files, r.Bytes, in.given("dry-run")})
+				}
+				verb := "removed"
+				if in.given("dry-run") {
+					verb = "would remove"
+				}
+				return in.write([]byte(fmt.Sprintf("%s %d checkpoints (%d for lack of room) and %d contents, %s\n", verb, r.Checkpoints, r.Evicted, r.Contents, bytesText(r.Bytes))))
+			})
+		},
+	}
+}
+
+func checkpointCheckCommand() *command {
+	return &command{
+		name: "check", short: "look whether the store is sound",
+		long:     "The exit status is 1 when something is wrong with it. Nothing is changed.",
+		options:  storeOptions(option{name: "data", doc: "read every content and compare it with its hash"}),
+		examples: []string{"moltis-fs checkpoint check --data"},
+		run: func(ctx context.Context, in *invocation) error {
+			return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+				r, err := db.Check(ctx, in.given("data"))
+				if err != nil {
+					return err
+				}
+				if err := in.writeReport(r); err != nil {
+					return err
+				}
+				if len(r.Problems) > 0 {
+					return refused
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func (in *invocation) writeReport(r *checkpoint.Report) error {
+	if in.given("json") {
+		type problem struct {
+			What  string   `json:"what"`
+			Hash  string   `json:"sha256,omitempty"`
+			Paths []string `json:"paths,omitempty"`
+			Why   string   `json:"why"`
+		}
+		ps := []problem{}
+		for _, p := range r.Problems {
+			ps = append(ps, problem(p))
+		}
+		return writeJSON(in, struct {
+			OK          bool      `json:"ok"`
+			Checkpoints int       `json:"checkpoints"`
+			Changes     int       `json:"changes"`
+			Contents    int       `json:"contents"`
+			Read        int       `json:"read"`
+			Bytes       int64     `json:"bytes"`
+			Sealed      int       `json:"sealed"`
+			Problems    []problem `json:"problems"`
+		}{len(ps) == 0, r.Checkpoints, r.Changes, r.Contents, r.Read, r.Bytes, r.Sealed, ps})
+	}
+	var b strings.Builder
+	for _, p := range r.Problems {
+		fmt.Fprintf(&b, "%s: %s", p.What, p.Why)
+		if p.Hash != "" {
+			fmt.Fprintf(&b, " (sha256 %.12s)", p.Hash)
+		}
+		for _, path := range p.Paths {
+			b.WriteString(" " + visible(path))
+		}
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(&b, "%d checkpoints, %d contents, %d of them read (%s)", r.Checkpoints, r.Contents, r.Read, bytesText(r.Bytes))
+	if r.Sealed > 0 {
+		fmt.Fprintf(&b, ", %d encrypted to a key that is not at hand", r.Sealed)
+	}
+	if len(r.Problems) == 0 {
+		b.WriteString(": sound\n")
+	} else {
+		fmt.Fprintf(&b, ": %d problems\n", len(r.Problems))
+	}
+	return in.write([]byte(b.String()))
+}
+
+func checkpointStatsCommand() *command {
+	return &command{
+		name: "stats", short: "say how large the store is and what it holds", options: storeOptions(), examples: []string{"moltis-fs checkpoint stats"},
+		run: func(ctx context.Context, in *invocation) error {
+			return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+				s, err := db.Stats(ctx)
+				if err != nil {
+					return err
+				}
+				if in.given("json") {
+					return writeJSON(in, struct {
+						Checkpoints  int       `json:"checkpoints"`
+						Changes      int       `json:"changes"`
+						Paths        int       `json:"paths"`
+						Sessions     int       `json:"sessions"`
+						Pinned       int       `json:"pinned"`
+						Trashed      int       `json:"trashed"`
+						Contents     int       `json:"contents"`
+						Deltas       int       `json:"deltas"`
+						External     int       `json:"external"`
+						DeepestChain int       `json:"deepest_chain"`
+						ContentBytes int64     `json:"content_bytes"`
+						StoredBytes  int64     `json:"stored_bytes"`
+						UsedBytes    int64     `json:"used_bytes"`
+						MaxBytes     int64     `json:"max_bytes"`
+						FreeBytes    int64     `json:"free_bytes"`
+						Oldest       time.Time `json:"oldest"`
+						Newest       time.Time `json:"newest"`
+						SQLite       string    `json:"sqlite"`
+					}(s))
+				}
+				rows := [][2]string{
+					{"checkpoints", fmt.Sprintf("%d, of %d paths in %d sessions, %d pinned", s.Checkpoints, s.Paths, s.Sessions, s.Pinned)},
+					{"contents", fmt.Sprintf("%d, %d of them deltas, %d in files of their own", s.Contents, s.Deltas, s.External)},
+					{"bytes", fmt.Sprintf("%s of %s; the contents are %s, stored in %s", bytesText(s.UsedBytes), bytesText(s.MaxBytes), bytesText(s.ContentBytes), bytesText(s.StoredBytes))},
+					{"trash", fmt.Sprint(s.Trashed)},
+					{"SQLite", s.SQLite},
+				}
+				if s.Checkpoints > 0 {
+					rows = append(rows, [2]string{"since", s.Oldest.Local().Format(time.DateTime)}, [2]string{"until", s.Newest.Local().Format(time.DateTime)})
+				}
+				var b strings.Builder
+				for _, r := range rows {
+					fmt.Fprintf(&b, "%-12s %s\n", r[0], r[1])
+				}
+				return in.write([]byte(b.String()))
+			})
+		},
+	}
+}
+
+func checkpointPurgeCommand() *command {
+	return &command{
+		name: "purge", short: "remove contents so that no byte of them stays in the store",
+		long: `For secrets that got in. Every content that a path matching --path ever had goes, or the one whose hash is --sha256,
+wherever it was: the checkpoints stay and say "purged". It can't be undone, and it needs as much free space as the store takes.`,
+		options: storeOptions(
+			option{name: "path", value: "GLOB", doc: "an absolute glob; without a slash it holds at any depth"},
+			option{name: "sha256", value: "HASH", doc: "this content"},
+			option{name: "dry-run", doc: "only count"},
+			option{name: "yes", doc: "do it"},
+		),
+		examples: []string{"moltis-fs checkpoint purge --path '.env*' --dry-run", "moltis-fs checkpoint purge --path /home/user/project/secrets.txt --yes"},
+		run:      purgeCheckpoints,
+	}
+}
+
+func purgeCheckpoints(ctx context.Context, in *invocation) error {
+	p := checkpoint.Purge{Hash: strings.ToLower(in.option("sha256")), DryRun: in.given("dry-run")}
+	switch {
+	case in.option("path") == "" && p.Hash == "":
+		return misuse(seeHelp(in.command), "purge needs --path or --sha256")
+	case !p.DryRun && !in.given("yes"):
+		return misuse("--dry-run shows what would go; --yes does it", "a purge can't be undone")
+	}
+	if pattern := in.option("path"); pattern != "" {
+		if !strings.Contains(pattern, "/") {
+			pattern = "/**/" + pattern
+		} else if !filepath.IsAbs(pattern) {
+			return misuse("write it from the root: /home/user/project/**", "the glob %q is relative", pattern)
+		}
+		g, err := glob.Compile(pattern, glob.Options{})
+		if err != nil {
+			return misuse("", "--path: %v", err)
+		}
+		p.Match = g.Match
+	}
+	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+		r, err := db.Purge(ctx, p)
+		if err != nil {
+			return err
+		}
+		if in.given("json") {
+			also := r.AlsoAt
+			if also == nil {
+				also = []string{}
+			}
+			return writeJSON(in, struct {
+				Contents    int      `json:"contents"`
+				Checkpoints int      `json:"checkpoints"`
+				AlsoAt      []string `json:"also_at"`
+				DryRun      bool     `json:"dry_run"`
+			}{r.Contents, r.Checkpoints, also, p.DryRun})
+		}
+		verb := "purged"
+		if p.DryRun {
+			verb = "would purge"
+		}
+		var b strings.Builder
+		fmt.Fprintf(&b, "%s %d contents of %d checkpoints\n", verb, r.Contents, r.Checkpoints)
+		for _, path := range r.AlsoAt {
+			fmt.Fprintf(&b, "the same bytes were also at %s\n", visible(path))
+		}
+		return in.write([]byte(b.String()))
+	})
+}
+
+func checkpointImportCommand() *command {
+	return &command{
+		name: "import-moltis", args: "DIR", min: 1, max: 1, short: "take over the checkpoints of a Moltis data directory",
+		long: `DIR is the folder with a manifest.json for each checkpoint, usually ~/.moltis/checkpoints. Nothing in it is changed; what was taken
+over before is passed over. What can't be taken over is listed with the reason, and the exit status is then 1. Retention holds for old
+checkpoints too: raise keep_within and keep_last first to keep more of them.`,
+		options:  storeOptions(),
+		examples: []string{"moltis-fs checkpoint import-moltis ~/.moltis/checkpoints"},
+		run: func(ctx context.Context, in *invocation) error {
+			return in.withStore(ctx, true, func(ctx context.Context, db *checkpoint.DB) error {
+				r, err := checkpoint.ImportMoltis(ctx, db, in.arg(0), in.option("principal"))
+				if err != nil {
+					return err
+				}
+				if in.given("json") {
+					err = writeJSON(in, r)
+				} else {
+					var b strings.Builder
+					for _, s := range r.Skipped {
+						fmt.Fprintf(&b, "skipped %s: %s\n", visible(s.Path), s.Why)
+					}
+					fmt.Fprintf(&b, "imported %d checkpoints, %d were here already, %d skipped\n", r.Imported, r.Known, len(r.Skipped))
+					err = in.write([]byte(b.String()))
+				}
+				if err == nil && len(r.Skipped) > 0 {
+					return refused
+				}
+				return err
+			})
+		},
+	}
+}
+
+func bytesText(n int64) string {
+	switch {
+	case n >= 10<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 10<<10:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d bytes", n)
+}

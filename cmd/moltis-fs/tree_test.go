@@ -1,0 +1,342 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+var whole = flag.Bool("whole", false, "run the tests over the Go source tree on all of it, not on a few packages")
+
+// goTree is a copy of the Go source tree, with a directory beside it that the configuration denies, and that configuration.
+func goTree(t *testing.T) (root, config string) {
+	t.Helper()
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := filepath.Join(strings.TrimSpace(string(out)), "src")
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	root = filepath.Join(dir, "src")
+	parts := []string{"encoding", "io", "strings", "testing"}
+	if *whole {
+		parts = []string{"."}
+	}
+	for _, p := range parts {
+		if err := os.CopyFS(filepath.Join(root, p), os.DirFS(filepath.Join(src, p))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(root, "private"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "private", "key.go"), []byte("package private // func Key\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	config = filepath.Join(dir, "moltis.toml")
+	text := fmt.Sprintf(`[tools.fs]
+workspace_root = %[1]q
+allow_paths = ["%[2]s/**"]
+deny_paths = ["%[2]s/private/**"]
+respect_gitignore = false
+search_deadline = "5m"
+track_reads = true
+must_read_before_write = true
+checkpoint_before_mutation = true
+`, root, filepath.ToSlash(root))
+	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return root, config
+}
+
+// snapshot is every file and directory below root, with its mode and a hash of its content.
+func snapshot(t *testing.T, root string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		var content []byte
+		if info.Mode().IsRegular() {
+			if content, err = os.ReadFile(path); err != nil {
+				return err
+			}
+		}
+		out[path] = fmt.Sprintf("%s %x", info.Mode(), sha256.Sum256(content))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func compare(t *testing.T, before, after map[string]string) {
+	t.Helper()
+	for path := range maps.Keys(before) {
+		if before[path] != after[path] {
+			t.Errorf("%s was %s and is %q", path, before[path], after[path])
+		}
+	}
+	for path := range maps.Keys(after) {
+		if before[path] == "" {
+			t.Errorf("%s is new", path)
+		}
+	}
+}
+
+// caller makes one call and returns the payload.
+type caller func(tool string, args map[string]any) map[string]any
+
+// workOver does with the tools what an agent does, checks every answer against the tree itself, and takes it all back.
+func workOver(t *testing.T, root string, call caller) {
+	t.Helper()
+	before := snapshot(t, root)
+	expect := func(p map[string]any, kind string) map[string]any {
+		t.Helper()
+		if p["kind"] != kind {
+			t.Fatalf("answered %v, want %s", p, kind)
+		}
+		return p
+	}
+	join := func(name string) string { return filepath.Join(root, filepath.FromSlash(name)) }
+
+	// What a plain walk finds: the files that Glob and Grep should name.
+	var goFiles, holders []string
+	for path, what := range before {
+		if what[0] != '-' || !strings.HasSuffix(path, ".go") || strings.HasPrefix(path, join("private")) {
+			continue
+		}
+		goFiles = append(goFiles, path)
+		if content, err := os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		} else if strings.Contains(string(content), "func NewDecoder(") {
+			holders = append(holders, path)
+		}
+	}
+
+	g := expect(call("Glob", map[string]any{"pattern": "**/*.go", "limit": 100000}), "glob")
+	if got := texts(g["paths"]); !sameSet(got, goFiles) {
+		t.Errorf("Glob names %d files, there are %d", len(got), len(goFiles))
+	}
+	g = expect(call("Grep", map[string]any{"pattern": `func NewDecoder\(`, "glob": "*.go", "head_limit": 0}), "grep")
+	if got := texts(g["files"]); !sameSet(got, holders) || len(got) == 0 {
+		t.Errorf("Grep names %v, want %v", got, holders)
+	}
+
+	file := join("encoding/json/stream.go")
+	source, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := expect(call("Read", map[string]any{"file_path": file}), "text")
+	var numbered strings.Builder
+	for i, line := range strings.Split(strings.TrimSuffix(string(source), "\n"), "\n") {
+		fmt.Fprintf(&numbered, "%6d→%s\n", i+1, line)
+	}
+	if r["content"] != numbered.String() {
+		t.Errorf("Read differs from %s", file)
+	}
+
+	edit := map[string]any{"file_path": file, "old_string": "func NewDecoder(", "new_string": "func NewReader("}
+	p := expect(call("Edit", edit), "edit")
+	if id, _ := p["checkpoint_id"].(string); id == "" {
+		t.Errorf("no checkpoint in %v", p)
+	}
+	holds(t, file, strings.Replace(string(source), "func NewDecoder(", "func NewReader(", 1))
+
+	second := join("strings/builder.go")
+	multi := map[string]any{"file_path": second, "edits": []any{
+		map[string]any{"old_string": "type Builder struct", "new_string": "type Buffer struct"},
+		map[string]any{"old_string": "type Buffer struct", "new_string": "type Maker struct"},
+	}}
+	expect(call("MultiEdit", multi), "must_read_before_write")
+	expect(call("Read", map[string]any{"file_path": second}), "text")
+	expect(call("MultiEdit", multi), "multi_edit")
+	if content, _ := os.ReadFile(second); !strings.Contains(string(content), "type Maker struct") {
+		t.Error("MultiEdit did not arrive")
+	}
+
+	expect(call("Write", map[string]any{"file_path": join("io/new.go"), "content": "package io\n"}), "write")
+	holds(t, join("io/new.go"), "package io\n")
+	third := join("io/io.go")
+	expect(call("Read", map[string]any{"file_path": third}), "text")
+	expect(call("Write", map[string]any{"file_path": third, "content": "package io // short\n", "acknowledge": true}), "write")
+
+	// The denied directory is as good as not there, and what lies outside is out of reach.
+	for _, denied := range []string{join("private/key.go"), join("private/none.go"), filepath.Join(filepath.Dir(root), "moltis.toml"), "/etc/passwd"} {
+		expect(call("Read", map[string]any{"file_path": denied}), "path_denied")
+		expect(call("Write", map[string]any{"file_path": denied, "content": "x"}), "path_denied")
+	}
+	expect(call("Read", map[string]any{"file_path": join("none.go")}), "not_found")
+
+	points := expect(call("checkpoints_list", map[string]any{}), "checkpoints")
+	rows, _ := points["checkpoints"].([]any)
+	if len(rows) != 4 {
+		t.Fatalf("%d checkpoints of 4 changes: %v", len(rows), points)
+	}
+	for _, row := range rows { // newest first
+		expect(call("checkpoint_restore", map[string]any{"id": row.(map[string]any)["id"]}), "checkpoint_restore")
+	}
+	compare(t, before, snapshot(t, root))
+}
+
+func holds(t *testing.T, file, want string) {
+	t.Helper()
+	if got, err := os.ReadFile(file); err != nil || string(got) != want {
+		t.Errorf("%s does not hold what it should (%v)", file, err)
+	}
+}
+
+func texts(v any) []string {
+	var out []string
+	list, _ := v.([]any)
+	for _, one := range list {
+		s, _ := one.(string)
+		out = append(out, s)
+	}
+	return out
+}
+
+func sameSet(a, b []string) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+}
+
+// The built program over the Go source tree, by the SDK's client, with approvals by elicitation.
+func TestGoTreeOverMCP(t *testing.T) {
+	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
+		t.Run(revision, func(t *testing.T) {
+			root, config := goTree(t)
+			asked := 0
+			client := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, &sdk.ClientOptions{
+				ElicitationHandler: func(_ context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+					asked++
+					if !strings.Contains(r.Params.Message, "\n@@ ") {
+						t.Errorf("no diff in %q", r.Params.Message)
+					}
+					return &sdk.ElicitResult{Action: "accept"}, nil
+				},
+			})
+			cmd := exec.Command(binary, "mcp", "--config", config, "--data-dir", filepath.Join(t.TempDir(), "data"))
+			var errs strings.Builder
+			cmd.Stderr = &errs
+			withoutTerminal(cmd)
+			s, err := client.Connect(t.Context(), &sdk.CommandTransport{Command: cmd}, &sdk.ClientSessionOptions{ProtocolVersion: revision})
+			if err != nil {
+				t.Fatal(err)
+			}
+			list, err := s.ListTools(t.Context(), nil)
+			if err != nil || len(list.Tools) < 8 {
+				t.Fatalf("listed %v (%v)", list, err)
+			}
+			workOver(t, root, func(tool string, args map[string]any) map[string]any {
+				t.Helper()
+				r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: tool, Arguments: args})
+				if err != nil {
+					t.Fatalf("%s: %v", tool, err)
+				}
+				p, _ := r.StructuredContent.(map[string]any)
+				return p
+			})
+			if asked != 8 { // four changes, taken back one by one
+				t.Errorf("asked %d times", asked)
+			}
+			if err := s.Close(); err != nil {
+				t.Errorf("the server ended with %v", err)
+			}
+			if code := cmd.ProcessState.ExitCode(); code != 0 || errs.Len() > 0 {
+				t.Errorf("exit status %d, and on standard error %q", code, errs.String())
+			}
+		})
+	}
+}
+
+// The same by a client that is not ours, the MCP Inspector: one process a call, so the history must outlive the process.
+func TestGoTreeByInspector(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED with -short: twenty processes")
+	}
+	inspector := findInspector(t)
+	root, config := goTree(t)
+	data := filepath.Join(t.TempDir(), "data")
+	inspect := func(method string, more ...string) []byte {
+		t.Helper()
+		// --config is an option of the Inspector's own, so the configuration goes by the environment.
+		args := append([]string{"--cli", "-e", "MOLTIS_CONFIG=" + config, "-e", "MOLTIS_DATA_DIR=" + data, binary, "mcp", "--approve", "yes", "--method", method}, more...)
+		cmd := exec.Command(inspector, args...)
+		var errs strings.Builder
+		cmd.Stderr = &errs
+		withoutTerminal(cmd)
+		out, err := cmd.Output()
+		if _, exited := errors.AsType[*exec.ExitError](err); err != nil && (!exited || len(out) == 0) { // it fails for refusals too
+			t.Fatalf("%s: %v\n%s", method, err, errs.String())
+		}
+		return out
+	}
+	if out := inspect("tools/list"); !strings.Contains(string(out), `"checkpoint_restore"`) {
+		t.Fatalf("listed %s", out)
+	}
+	workOver(t, root, func(tool string, args map[string]any) map[string]any {
+		t.Helper()
+		more := []string{"--tool-name", tool}
+		for name, v := range args {
+			text, ok := v.(string)
+			if !ok {
+				raw, err := json.Marshal(v)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text = string(raw)
+			}
+			more = append(more, "--tool-arg", name+"="+text)
+		}
+		var r struct{ StructuredContent map[string]any }
+		if out := inspect("tools/call", more...); json.Unmarshal(out, &r) != nil || r.StructuredContent == nil {
+			t.Fatalf("%s: %s", tool, out)
+		}
+		return r.StructuredContent
+	})
+}
+
+// findInspector wants the version that .ci/inspector pins, installed there or in $PATH.
+func findInspector(t *testing.T) string {
+	t.Helper()
+	if _, err := exec.LookPath("node"); err != nil {
+		t.Skip("SKIPPED: there is no node to run the MCP Inspector")
+	}
+	local := filepath.Join("..", "..", ".ci", "inspector", "node_modules", ".bin", "mcp-inspector")
+	if _, err := os.Stat(local); err == nil {
+		abs, err := filepath.Abs(local)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return abs
+	}
+	path, err := exec.LookPath("mcp-inspector")
+	if err != nil {
+		t.Skip("SKIPPED: the MCP Inspector is not installed; npm ci --prefix .ci/inspector installs it")
+	}
+	return path
+}

@@ -1,0 +1,49 @@
+package mcp_test
+
+import (
+	"context"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"moltisfs/config"
+	"moltisfs/internal/serve/mcp"
+	"moltisfs/tools"
+)
+
+// BenchmarkReadOverMCP is one Read of 4 KB by the SDK's client over a pair of pipes: what the protocol adds to the call.
+func BenchmarkReadOverMCP(b *testing.B) {
+	dir, err := filepath.EvalSymlinks(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	file := filepath.Join(dir, "a.txt")
+	writeFile(b, file, strings.Repeat("sixteen bytes it\n", 4096/17))
+	suite, err := tools.Open(config.Default(), tools.Options{DataDir: filepath.Join(dir, "data")})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer suite.Close()
+	in, toServer := io.Pipe()
+	fromServer, out := io.Pipe()
+	go func() {
+		_ = mcp.Serve(context.Background(), suite, in, out, mcp.Options{}) // ends with the pipes
+		out.Close()
+	}()
+	client := sdk.NewClient(&sdk.Implementation{Name: "bench", Version: "1"}, nil)
+	s, err := client.Connect(context.Background(), &sdk.IOTransport{Reader: fromServer, Writer: toServer}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer toServer.Close()
+	defer s.Close()
+	for b.Loop() {
+		r, err := s.CallTool(context.Background(), &sdk.CallToolParams{Name: "Read", Arguments: map[string]any{"file_path": file}})
+		if err != nil || r.IsError {
+			b.Fatal(err, r)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package tools_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/encoding/korean"
+	"golang.org/x/text/encoding/simplifiedchinese"
+	"golang.org/x/text/encoding/traditionalchinese"
+	"golang.org/x/text/encoding/unicode"
+
+	"moltisfs/tools"
+)
+
+// TestEditSeesWhatReadShows: whatever a file without a mark is taken for, Edit takes it for the same as Read, so that a line that Read
+// showed is found, and a letter that stands in the file already can be written.
+func TestEditSeesWhatReadShows(t *testing.T) {
+	s, root := suite(t, nil, tools.Options{})
+	n, missed := 0, 0
+	for _, c := range []struct {
+		name string
+		enc  encoding.Encoding
+		text string
+	}{
+		{"iso-8859-1", charmap.ISO8859_1, "naïve café déjà vu, Straße, señor ¿qué?"},
+		{"iso-8859-15", charmap.ISO8859_15, "naïve café 5 € déjà vu œuvre"},
+		{"windows-1250", charmap.Windows1250, "Zażółć gęślą jaźń, příliš žluťoučký kůň"},
+		{"windows-1251", charmap.Windows1251, "Съешь же ещё этих мягких французских булок"},
+		{"windows-1252", charmap.Windows1252, "naïve café — “déjà vu” … 5 €"},
+		{"windows-1253", charmap.Windows1253, "Ξεσκεπάζω την ψυχοφθόρα βδελυγμία"},
+		{"windows-1254", charmap.Windows1254, "Pijamalı hasta yağız şoföre çabucak güvendi"},
+		{"koi8-r", charmap.KOI8R, "Съешь же ещё этих мягких булок"},
+		{"gbk", simplifiedchinese.GBK, "我能吞下玻璃而不伤身体。价格 “引号”"},
+		{"gb18030", simplifiedchinese.GB18030, "我能吞下玻璃而不伤身体。🙂 é ñ"},
+		{"big5", traditionalchinese.Big5, "我能吞下玻璃而不傷身體。價格許功蓋"},
+		{"shift_jis", japanese.ShiftJIS, "私はガラスを食べられます。ソ表能予ｱｲｳ"},
+		{"euc-jp", japanese.EUCJP, "私はガラスを食べられます。ソ表能予"},
+		{"euc-kr", korean.EUCKR, "나는 유리를 먹을 수 있어요. 그래도 아프지 않아요"},
+		{"utf-16le", unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), "naïve café — 漢字 ☕"},
+		{"utf-16le, Latin", unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), "naive cafe, all of it ASCII"},
+		{"utf-16be", unicode.UTF16(unicode.BigEndian, unicode.UseBOM), "naïve café — 漢字 ☕"},
+		{"damaged utf-8", encoding.Nop, "déjà vu, ça va être là \xe9 oui"},
+	} {
+		for _, lines := range []int{1, 3, 40} { // one word says less than a page
+			for _, ascii := range []int{0, 30} {
+				text := strings.Repeat("int main(void) { return 0; }\n", ascii)
+				for i := range lines {
+					text += fmt.Sprintf("line %d: %s\n", i+1, c.text)
+				}
+				raw, err := c.enc.NewEncoder().Bytes([]byte(text))
+				if err != nil {
+					t.Fatal(c.name, err)
+				}
+				file := write(t, filepath.Join(root, "f.txt"), string(raw))
+				n++
+				read := call(t, s, "Read", map[string]any{"file_path": file, "offset": ascii + 1})
+				var seen struct{ Content, Encoding string }
+				if err := json.Unmarshal([]byte(mustEncode(t, read)), &seen); err != nil {
+					t.Fatal(err)
+				}
+				_, line, ok := strings.Cut(strings.SplitN(seen.Content, "\n", 2)[0], "→line 1: ")
+				if !ok {
+					t.Errorf("%s ×%d+%d: Read shows %.100q (%s)", c.name, lines, ascii, seen.Content, seen.Encoding)
+					continue
+				}
+				if line != c.text {
+					missed++
+				}
+				if strings.ContainsRune(line, '\ufffd') {
+					continue // cannot be quoted
+				}
+				edited := call(t, s, "Edit", map[string]any{"file_path": file, "old_string": "line 1: " + line, "new_string": "line 1: <" + line + line + ">"})
+				if tools.Refused(edited) {
+					t.Errorf("%s ×%d+%d: Read took it for %s and showed %q; Edit: %s", c.name, lines, ascii, seen.Encoding, line, mustEncode(t, edited))
+					continue
+				}
+				after, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				one, err := c.enc.NewEncoder().Bytes([]byte(c.text))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := strings.Count(string(after), string(one)); got != lines+1 && !strings.HasPrefix(c.name, "utf-16be") {
+					t.Errorf("%s ×%d+%d as %s: the line is there %d times, not %d: the letters were written as other bytes", c.name, lines, ascii, seen.Encoding, got, lines+1)
+				}
+			}
+		}
+	}
+	t.Logf("%d files, %d taken for another charset than they were written in", n, missed)
+}
