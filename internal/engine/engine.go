@@ -57,6 +57,7 @@ type Engine struct {
 	cfg      config.FS
 	fs       *guardfs.FS
 	locks    *guardfs.Locks
+	janitor  janitor
 	ledger   *ledger.Ledger // nil when reads are not tracked
 	log      *audit.Log
 	points   *checkpointStore
