@@ -292,7 +292,7 @@ func (e *Engine) still(c *Call, ts targets, m *Mutation, grant string) error {
 		if t.place == nil {
 			continue
 		}
-		now, err := t.place.Load(maxLoad)
+		now, err := t.place.Reload(t.Before, maxLoad)
 		if err != nil {
 			return err
 		}
