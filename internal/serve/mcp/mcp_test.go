@@ -310,6 +310,26 @@ func TestElicitation(t *testing.T) {
 	}
 }
 
+// A question that nobody answers ends with the approval timeout.
+func TestNobodyAnswers(t *testing.T) {
+	root := toolstest.Tree(t)
+	f := file(t, root, "a.txt", "one\n")
+	cfg := config.Default()
+	if err := cfg.Tools.FS.ApprovalTimeout.UnmarshalText([]byte("200ms")); err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan struct{})
+	s := start(t, cfg, tools.Options{}, mcp.Options{Elicit: true}, "test", "2025-11-25", func(*sdk.ElicitParams) string {
+		<-over
+		return "accept"
+	})
+	r := call(t, s, "Edit", map[string]any{"file_path": f, "old_string": "one", "new_string": "two"})
+	close(over) // the answer comes too late
+	if kindOf(r) != "approval_timeout" || content(t, f) != "one\n" {
+		t.Errorf("%s", mustJSON(t, r))
+	}
+}
+
 func TestNobodyToAsk(t *testing.T) {
 	for _, revision := range revisions {
 		root := toolstest.Tree(t)
