@@ -57,6 +57,7 @@ type Engine struct {
 	cfg      config.FS
 	fs       *guardfs.FS
 	locks    *guardfs.Locks
+	lockWait time.Duration
 	janitor  janitor
 	ledger   *ledger.Ledger // nil when reads are not tracked
 	log      *audit.Log
