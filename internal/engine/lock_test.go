@@ -64,10 +64,6 @@ func TestALockThatIsHeld(t *testing.T) {
 
 // Whoever has to wait a little gets his turn.
 func TestALockThatIsFreeSoon(t *testing.T) {
-	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
 	data := t.TempDir()
 	cfg := config.Default().Tools.FS
 	cfg.RequireApproval = false
