@@ -125,7 +125,7 @@ func TestGoldenCallsOverMCP(t *testing.T) {
 		p := newPlain(t, cfg, o, mcp.Options{Structured: mcp.StructuredAlways})
 		return func(c tools.Call) (json.RawMessage, error) {
 			now = c.Approver
-			line := p.call(1, `"`+mcp.MetaSession+`":`+string(mustJSON(t, c.Session))+`,`, "tools/call",
+			line := p.call(1, `"`+mcp.MetaSession+`":`+string(mustJSON(t, c.Session))+`,"`+mcp.MetaTurn+`":`+string(mustJSON(t, c.Turn))+`,`, "tools/call",
 				`"name":`+string(mustJSON(t, c.Tool))+`,"arguments":`+string(c.Args))
 			var m struct {
 				Result struct {
