@@ -6,7 +6,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 20s
 BENCHTIME ?= 1s
 
-.PHONY: build check test fmt vet lint plan race soak attacks bench golden fuzz corpus
+.PHONY: build check test fmt vet lint plan race soak attacks bench bench-search golden fuzz corpus
 
 # What a change passes before it is sent.
 check: fmt vet lint plan race
@@ -45,6 +45,7 @@ soak:
 	go test ./grep/match -count=1 -timeout 2h -run '^TestAgainstRegexp$$' -match.soak 30m
 	go test ./grep/match -count=1 -timeout 2h -run '^TestGeneratedAgainstRipgrep$$' -match.rgrounds 5000
 	go test ./grep -count=1 -timeout 2h -run '^(TestSeams|TestSeamsMultiline)$$' -rounds 100000
+	go test ./grep -count=1 -timeout 2h -run '^TestIndexEqual$$' -index.rounds 50000
 	go test ./cmd/moltis-fs -count=1 -timeout 2h -run '^(TestNoLostUpdates|TestLostUpdatesWithoutLocks)$$' -processes 64 -increments 1000
 	go test ./internal/guardfs -count=1 -timeout 2h -run '^TestRace' -args -tries 1000000
 	go test ./internal/guardfs -count=20 -timeout 2h -run '^(TestRestlessWriter|TestHandleSurvivesSwaps|TestMoveBetweenAnyTwoCalls)$$'
@@ -62,6 +63,10 @@ attacks:
 # The figures of docs/benchmarks.md, except those of bench-search.
 bench:
 	go test ./tools ./internal/policy ./internal/glob ./internal/audit ./internal/ledger ./checkpoint ./readers ./grep/match -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME)
+
+# Grep and Glob beside ripgrep and the packages of the field: fetches about 4 GB once, then takes some eight minutes. On a quiet machine.
+bench-search:
+	scripts/bench-search.sh $(BENCHSEARCH)
 
 # Golden calls are rewritten from what the tools answer now: read the difference before you commit it.
 golden:

@@ -63,7 +63,7 @@ var plan = []room{
 
 	{outside, "checkpoint/checkpointtest", "checkpoint", "reflect testing", ""},
 	{outside, "tools/toolstest", "config tools", "flag net os path/filepath syscall testing", "github.com/rogpeppe/go-internal"},
-	{outside, "scripts/searchbench", "grep grep/match internal/guardfs", "flag os path/filepath runtime/debug", ""},
+	{outside, "scripts/searchbench", "grep grep/match internal/guardfs", "flag os os/exec path/filepath", ""},
 }
 
 // outside is for what is no part of the program: conformance suites and scripts. Nothing in the house imports them.
@@ -134,7 +134,7 @@ func (s *source) pkg() string { return path.Dir(s.path) }
 func sources(t *testing.T) []*source {
 	t.Helper()
 	var out []*source
-	for _, p := range files(t, []string{".go"}, "testdata") {
+	for _, p := range files(t, []string{".go"}, "testdata", "peers") { // scripts/searchbench/peers is a module of its own
 		text, err := os.ReadFile(p)
 		if err != nil {
 			t.Fatal(err)

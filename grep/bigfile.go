@@ -11,6 +11,7 @@ import (
 type bigFile struct {
 	target
 	want     int
+	segment  int64 // bytes of a range
 	parts    []part
 	next     atomic.Int64
 	left     atomic.Int64
@@ -21,12 +22,15 @@ type bigFile struct {
 	legacy   atomic.Bool // a range is not UTF-8, and the pattern is not ASCII
 }
 
+const maxParts = 1 << 16 // of a file, so that their list stays small
+
 type part struct{ lines, matches, starts int }
 
 // split shares the file with whoever is free.
 func (t *target) split(w *worker, st *state) {
-	n := (t.info.Size + t.size.segment - 1) / t.size.segment
-	f := &bigFile{target: *t, want: st.scan.want, parts: make([]part, n)}
+	segment := max(t.size.segment, t.info.Size/maxParts)
+	n := (t.info.Size + segment - 1) / segment
+	f := &bigFile{target: *t, want: st.scan.want, segment: segment, parts: make([]part, n)}
 	f.left.Store(n)
 	helpers := min(len(t.states), int(n)) - 1
 	for range helpers {
@@ -44,7 +48,7 @@ func (f *bigFile) help(w *worker) {
 			return
 		}
 		if !f.binary.Load() && f.failed.Load() == nil && !w.walk.stop.Load() {
-			f.segment(w, st, int(i))
+			f.count(w, st, int(i))
 		}
 		if f.left.Add(-1) == 0 {
 			f.assemble(w, st)
@@ -53,8 +57,8 @@ func (f *bigFile) help(w *worker) {
 	}
 }
 
-// segment counts what one range holds.
-func (f *bigFile) segment(w *worker, st *state, i int) {
+// count counts what one range holds.
+func (f *bigFile) count(w *worker, st *state, i int) {
 	s := &st.scan
 	s.reset(0)
 	s.mark = -1
@@ -89,7 +93,7 @@ func (f *bigFile) segment(w *worker, st *state, i int) {
 
 // rangeOf streams the lines that start in parts i to j.
 func (f *bigFile) rangeOf(w *worker, st *state, i, j int, fn func(chunk) bool) error {
-	off, end := int64(i)*f.size.segment, int64(j)*f.size.segment
+	off, end := int64(i)*f.segment, int64(j)*f.segment
 	if j == len(f.parts) {
 		end = 0 // to the end of the file, which may have grown
 	}

@@ -401,3 +401,16 @@ var errTooLarge = errors.New("the index would be too large")
 
 // builders is how many goroutines read files for an index.
 func builders() int { return min(max(1, runtime.GOMAXPROCS(0)/2), 8) }
+
+// Bytes is the memory that the trees take, about.
+func (x *Index) Bytes() int64 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var sum int64
+	for _, t := range x.slots {
+		if t.tree != nil {
+			sum += t.tree.bytes.Load()
+		}
+	}
+	return sum
+}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+
+	"moltisfs/grep/match"
 )
 
 // Search looks through the files of w. The result does not depend on the number of workers or on their luck.
@@ -124,9 +126,14 @@ func (s *search) ready(w *worker) *state {
 		st.scan.q, st.scan.size = &s.q, &s.size
 	}
 	if st.scan.sc == nil {
-		st.scan.sc = s.q.Matcher.Scanner()
+		st.scan.sc = s.scanner()
 	}
 	return st
+}
+
+// scanner takes its share of the memory that all workers' automata may use.
+func (s *search) scanner() *match.Scanner {
+	return s.q.Matcher.ScannerWithin(max(s.size.automata/len(s.states), 192<<10))
 }
 
 // look searches one open file and closes it, unless it is the caller's own.
@@ -263,7 +270,7 @@ func (t *target) finish(w *worker, c *scan, err error) {
 	if c.sc != nil && c.sc.Err() != nil {
 		w.skipped.Backtrack++
 		t.q.Matcher.Put(c.sc)
-		c.sc = t.q.Matcher.Scanner()
+		c.sc = t.scanner()
 	}
 	if c.binary {
 		w.skipped.Binary++

@@ -17,13 +17,14 @@ type sizes struct {
 	longLap  int   // and reaches longLap into the next: a longer match may be missed on such a line
 	split    int64 // files from here on are shared between workers,
 	segment  int64 // in ranges of this much
+	automata int   // all workers'
 }
 
 func defaultSizes() sizes {
 	return sizes{
 		buffer: 256 << 10, big: 8 << 20, pieceLap: 64 << 10, multiLap: 1 << 20,
 		longLine: 256 << 10, longStep: 256 << 10, longLap: 64 << 10,
-		split: 4 << 20, segment: 1 << 20,
+		split: 4 << 20, segment: 1 << 20, automata: 3 << 20,
 	}
 }
 

@@ -73,6 +73,13 @@ func (s *Suite) ofEdit(tool string, args any, err error) *Refusal {
 		return fmt.Sprintf("edit %d: ", i+1)
 	}
 	const untouched = "; the file is untouched"
+	plain := func(err error) string { // which edit it was goes without saying where there is but one
+		if m := err.Error(); many || !strings.HasPrefix(m, "edit 1: ") {
+			return m
+		} else {
+			return m[len("edit 1: "):]
+		}
+	}
 	if e, ok := errors.AsType[*edit.NoMatchError](err); ok {
 		r := &Refusal{Reason: KindNoMatch, Message: which(e.Index) + "old_string was not found" + because(e.Cause) + untouched,
 			Fields: noMatchFields{EditIndex: at(e.Index), Cause: e.Cause, Line: e.Line, EndLine: e.EndLine, Region: e.Region, Diff: e.Diff, Resend: e.Resend, Detail: e.Detail}}
@@ -103,11 +110,15 @@ func (s *Suite) ofEdit(tool string, args any, err error) *Refusal {
 		return r
 	}
 	if e, ok := errors.AsType[*edit.UnencodableError](err); ok {
-		return &Refusal{Reason: KindBadRequest, Message: fmt.Sprintf("%snew_string holds %q (U+%04X, line %d column %d), which %s can't hold%s", which(e.Index), e.Char, e.Char, e.Line, e.Column, e.Encoding, untouched),
-			Hint: "Use a character that " + e.Encoding + " has, or ask the user to convert the file to UTF-8" + guessed(e.Guessed) + "."}
+		what, hint := "new_string", "Use a character that "+e.Encoding+" has, or ask the user to convert the file to UTF-8"+guessed(e.Guessed)+"."
+		if tool == "Write" {
+			what, hint = "content", `Use a character that `+e.Encoding+` has, or set encoding: "utf-8" to convert the file.`
+		}
+		return &Refusal{Reason: KindBadRequest, Hint: hint,
+			Message: fmt.Sprintf("%s%s holds %q (U+%04X, line %d column %d), which %s can't hold%s", which(e.Index), what, e.Char, e.Char, e.Line, e.Column, e.Encoding, untouched)}
 	}
 	if e, ok := errors.AsType[*edit.DamagedError](err); ok {
-		return &Refusal{Reason: KindBadRequest, Message: e.Error() + untouched,
+		return &Refusal{Reason: KindBadRequest, Message: plain(e) + untouched,
 			Hint: "Leave some text between them and the edit, or ask the user to repair that line; the encoding argument overrules what the file is taken for."}
 	}
 	if e, ok := errors.AsType[*edit.EmptyOldError](err); ok {
@@ -118,16 +129,16 @@ func (s *Suite) ofEdit(tool string, args any, err error) *Refusal {
 		return &Refusal{Reason: KindBadRequest, Message: which(e.Index) + "old_string and new_string are the same" + untouched, Hint: "Leave the edit out, or send the text that should be there instead."}
 	}
 	if e, ok := errors.AsType[*edit.NoopError](err); ok {
-		return &Refusal{Reason: KindBadRequest, Message: e.Error() + untouched, Hint: "Leave the edit out, or send the text that should be there instead."}
+		return &Refusal{Reason: KindBadRequest, Message: plain(e) + untouched, Hint: "Leave the edit out, or send the text that should be there instead."}
 	}
 	if e, ok := errors.AsType[*edit.EncodingError](err); ok {
-		return &Refusal{Reason: KindUnsupported, Message: e.Error() + untouched, Hint: "Ask the user to convert the file to UTF-8."}
+		return &Refusal{Reason: KindUnsupported, Message: plain(e) + untouched, Hint: "Leave encoding out, or send a name such as utf-8, utf-16le, windows-1252, gb18030 or shift_jis."}
 	}
 	if e, ok := errors.AsType[*edit.TooManyError](err); ok {
-		return &Refusal{Reason: KindLimit, Message: e.Error() + untouched, Hint: "Make fewer or smaller replacements a call."}
+		return &Refusal{Reason: KindLimit, Message: plain(e) + untouched, Hint: "Make fewer or smaller replacements a call."}
 	}
 	if e, ok := errors.AsType[*edit.TooLargeError](err); ok {
-		return &Refusal{Reason: KindLimit, Message: e.Error() + untouched, Hint: "Make fewer or smaller replacements a call."}
+		return &Refusal{Reason: KindLimit, Message: plain(e) + untouched, Hint: "Make fewer or smaller replacements a call."}
 	}
 	return nil
 }

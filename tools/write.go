@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
@@ -17,6 +18,7 @@ type WriteArgs struct {
 	ExpectedHash *string `json:"expected_hash,omitempty" doc:"only if the file's sha256 is this"`
 	DryRun       *bool   `json:"dry_run,omitempty" doc:"show the result, change nothing"`
 	Acknowledge  *bool   `json:"acknowledge,omitempty" doc:"yes to a guard that refused the call"`
+	Encoding     *string `json:"encoding,omitempty" doc:"else that of the old file, or UTF-8"`
 }
 
 func (a *WriteArgs) target() string { return a.FilePath }
@@ -27,6 +29,7 @@ type Write struct {
 	BytesWritten int64   `json:"bytes_written"`
 	CheckpointID *string `json:"checkpoint_id"`
 	Created      bool    `json:"created"`
+	Encoding     string  `json:"encoding,omitempty"` // when it is not UTF-8
 	Changed
 }
 
@@ -54,10 +57,11 @@ var writeTool = define[WriteArgs](Tool{
 }, runWrite)
 
 func runWrite(ctx context.Context, s *Suite, c *engine.Call, a *WriteArgs) (Payload, error) {
-	content := []byte(a.Content)
+	var encoding string
+	var size int64
 	m := engine.Mutation{
 		Paths:         []string{a.FilePath},
-		Summary:       fmt.Sprintf("write %d bytes", len(content)),
+		Summary:       fmt.Sprintf("write %d bytes", len(a.Content)),
 		ExpectedHash:  value(a.ExpectedHash),
 		DryRun:        value(a.DryRun),
 		Acknowledged:  value(a.Acknowledge),
@@ -65,11 +69,19 @@ func runWrite(ctx context.Context, s *Suite, c *engine.Call, a *WriteArgs) (Payl
 		CreateParents: s.cfg.Tools.FS.CreateParents,
 		Next: func(ts []*engine.Target) error {
 			t := ts[0]
-			if err := guardOverwrite(t, content, value(a.Acknowledge)); err != nil {
+			raw, name, err := edit.Encode(a.Content, t.Before.Content, value(a.Encoding))
+			if err != nil {
 				return err
 			}
-			t.After = engine.After{Kind: guardfs.KindFile, Content: content}
-			return nil
+			t.After = engine.After{Kind: guardfs.KindFile, Content: raw}
+			before := t.Before.Content
+			if encoding, size = notUTF8(name), int64(len(raw)); encoding != "" && t.Before.Exists {
+				if before, _, err = edit.Decode(before, ""); err != nil {
+					return err
+				}
+				t.After.Hunks = edit.Patch(before, []byte(strings.TrimPrefix(a.Content, "\ufeff")))
+			}
+			return guardOverwrite(t, before, []byte(a.Content), value(a.Acknowledge))
 		},
 	}
 	done, err := s.engine.Mutate(ctx, c, m)
@@ -78,7 +90,7 @@ func runWrite(ctx context.Context, s *Suite, c *engine.Call, a *WriteArgs) (Payl
 	}
 	t := done.Targets[0]
 	return &Write{
-		FilePath: t.True, BytesWritten: int64(len(content)), Created: !t.Before.Exists,
+		FilePath: t.True, BytesWritten: size, Created: !t.Before.Exists, Encoding: encoding,
 		CheckpointID: pointer(done.Checkpoint), Changed: changed(done, t),
 	}, nil
 }
@@ -86,20 +98,19 @@ func runWrite(ctx context.Context, s *Suite, c *engine.Call, a *WriteArgs) (Payl
 // guardOverwrite refuses an overwrite that is most likely not meant: content
 // emptied, real code replaced by a placeholder, more than half dropped of a
 // file of which only a part was seen.
-func guardOverwrite(t *engine.Target, content []byte, meant bool) error {
-	before := t.Before
-	if !before.Exists || meant {
+func guardOverwrite(t *engine.Target, before, content []byte, meant bool) error {
+	if !t.Before.Exists || meant {
 		return nil
 	}
-	if f := edit.Placeholder(before.Content, content); f != nil {
+	if f := edit.Placeholder(before, content); f != nil {
 		return guardRefusal(fmt.Sprintf("%s in line %d of the content stands for %s of code that it would delete", quote(f.Text), f.Line, plural(f.Removed, "line")),
 			"Send the whole content, or use Edit for the part that changes; acknowledge: true if the line is meant.")
 	}
-	if edit.Empties(before.Content, content) != nil {
+	if edit.Empties(before, content) != nil {
 		return guardRefusal("this would empty a file that has content", "Set acknowledge: true if that is meant.")
 	}
 	seen := t.Known.Seen
-	if t.Known.Tracked && seen != nil && !seen.Whole && bytes.Count(content, []byte("\n"))*2 < bytes.Count(before.Content, []byte("\n")) {
+	if t.Known.Tracked && seen != nil && !seen.Whole && bytes.Count(content, []byte("\n"))*2 < bytes.Count(before, []byte("\n")) {
 		r := guardRefusal(fmt.Sprintf("this would drop more than half of a file of which only %d of %d lines were read", seen.Shown(), seen.Lines),
 			"Read the rest first, or set acknowledge: true if that is meant.")
 		r.Next = &NextCall{"Read", map[string]any{"file_path": t.Path, "offset": firstUnseen(seen)}}

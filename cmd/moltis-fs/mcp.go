@@ -23,7 +23,10 @@ Who approves changes, while require_approval is true: "elicitation" has the clie
 "terminal" asks on the controlling terminal; "yes" approves everything; "never" refuses everything at once.
 
 With --structured auto, clients that are known to show structuredContent to the model in place of the text and the
-images (Claude Code, VS Code) get text and images only; all others get both.`,
+images (Claude Code, VS Code) get text and images only; all others get both.
+
+A client may name another session, and the user's prompt that checkpoints are grouped by, for each call: in its _meta,
+as "moltis-fs/session" and "moltis-fs/turn".`,
 		options: suiteOptions(
 			option{name: "approve", value: "HOW", words: []string{"elicitation", "terminal", "yes", "never"}, doc: "who approves changes; elicitation unless told"},
 			option{name: "structured", value: "WHEN", words: []string{"auto", "always", "never"}, doc: "which clients get structuredContent; auto unless told"},
@@ -59,7 +62,7 @@ func serveMCP(ctx context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
-	o.Instructions = instructions(cfg, suite.Definitions())
+	o.Instructions = instructions(cfg, suite.Definitions(), in.option("approve"))
 	if f, ok := in.in.(*os.File); ok && isTerminal(f) {
 		fmt.Fprintf(in.err, "%s: speaking MCP on standard input, as a client that starts this program would want it\nhint: to make a call by hand use %s call\n", program, program)
 	}
@@ -71,7 +74,7 @@ func serveMCP(ctx context.Context, in *invocation) error {
 }
 
 // instructions are what the model is told once, by clients that pass them on.
-func instructions(cfg config.Config, defs []tools.Definition) string {
+func instructions(cfg config.Config, defs []tools.Definition, approve string) string {
 	var b strings.Builder
 	b.WriteString("File tools under an operator's policy. Paths are absolute.")
 	if root := cfg.Tools.FS.WorkspaceRoot; root != "" {
@@ -82,7 +85,13 @@ func instructions(cfg config.Config, defs []tools.Definition) string {
 		writes = writes || !d.ReadOnly
 	}
 	if writes && cfg.Tools.FS.RequireApproval {
-		b.WriteString(" Each change is put before the user, with its diff.")
+		switch approve {
+		case "yes":
+		case "never":
+			b.WriteString(" Changes are refused for now.")
+		default:
+			b.WriteString(" Each change is put before the user, with its diff.")
+		}
 	}
 	if writes && cfg.Tools.FS.MustReadBeforeWrite {
 		b.WriteString(" Read a file before changing it.")

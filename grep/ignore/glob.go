@@ -59,6 +59,7 @@ const (
 type segment struct {
 	kind  segKind
 	lit   string // of segOps: what every match ends with
+	must  string // of segOps: what else every match holds
 	ops   []op
 	runes bool
 }
@@ -192,6 +193,11 @@ func newSegment(ops []op, runes bool) segment {
 	if last := ops[len(ops)-1]; last.kind == opLit {
 		s.lit = last.lit
 	}
+	for _, o := range ops[1:max(1, len(ops)-1)] {
+		if o.kind == opLit && len(o.lit) > len(s.must) {
+			s.must = o.lit
+		}
+	}
 	return s
 }
 
@@ -288,7 +294,8 @@ func (s *segment) match(t string) bool {
 	case segPrefix:
 		return strings.HasPrefix(t, s.lit)
 	}
-	if !strings.HasSuffix(t, s.lit) || s.ops[0].kind == opLit && !strings.HasPrefix(t, s.ops[0].lit) {
+	if !strings.HasSuffix(t, s.lit) || s.ops[0].kind == opLit && !strings.HasPrefix(t, s.ops[0].lit) ||
+		s.must != "" && !strings.Contains(t, s.must) {
 		return false
 	}
 	p, i := 0, 0

@@ -27,14 +27,16 @@ type dfa struct {
 	anchored bool
 	shift    uint // log2 of the bytes in a row
 	table    []uint32
-	states   map[string]uint32
-	sets     [][]int32 // by row: flags, then threads
-	size     int       // bytes in table, keys and sets
-	limit    int       // of size
-	textGo   uint32    // where the text begins
-	lineGo   uint32    // after "\n"
-	wordGo   uint32    // after a word byte
-	elseGo   uint32    // after any other byte
+	states   map[string]uint32 // by the bytes of their sets, in blocks
+	sets     [][]int32         // by row: flags, then threads; in blocks
+	blocks   [][]int32
+	used     int    // blocks that are full, or being filled
+	size     int    // bytes in table, keys and sets
+	limit    int    // of size
+	textGo   uint32 // where the text begins
+	lineGo   uint32 // after "\n"
+	wordGo   uint32 // after a word byte
+	elseGo   uint32 // after any other byte
 	classes  [256]uint32
 
 	seen    []uint32
@@ -90,15 +92,24 @@ func newDFA(p *program, mode dfaMode, anchored bool, limit int) *dfa {
 func (d *dfa) row(n uint32) uint32 { return n << d.shift }
 
 func (d *dfa) reset() {
-	d.states = make(map[string]uint32)
+	// A cache that fills again and again should not make the collector's work: all memory is used again.
 	width := 1 << (d.shift - 2)
-	d.table = make([]uint32, rowCount*width, 16*width)
+	if d.states == nil {
+		d.states = make(map[string]uint32)
+		d.table = make([]uint32, rowCount*width, 16*width)
+		d.sets = make([][]int32, rowCount, 16)
+	}
+	clear(d.states)
+	d.table, d.sets = d.table[:rowCount*width], d.sets[:rowCount]
+	for i := range d.blocks {
+		d.blocks[i] = d.blocks[i][:0]
+	}
+	d.used = 0
 	for r := rowMatch; r < rowCount; r++ {
 		for i := range width {
 			d.table[r*width+i] = d.row(uint32(r))
 		}
 	}
-	d.sets = make([][]int32, rowCount, 16)
 	d.size = 0
 	d.fresh, d.scanned = 0, 0
 	d.lineGo = d.enter(atLineStart)
@@ -188,19 +199,18 @@ func (d *dfa) state(flags int32) uint32 {
 	if !d.p.wordLooks {
 		flags &^= afterWord
 	}
-	d.key = append(d.key[:0], byte(flags))
+	d.key = binary.NativeEndian.AppendUint32(d.key[:0], uint32(flags))
 	for _, pc := range d.order {
-		d.key = binary.LittleEndian.AppendUint32(d.key, uint32(pc))
+		d.key = binary.NativeEndian.AppendUint32(d.key, uint32(pc))
 	}
 	if s, ok := d.states[string(d.key)]; ok {
 		return s
 	}
 	s := d.row(uint32(len(d.sets)))
-	set := make([]int32, 1+len(d.order))
-	set[0] = flags
-	copy(set[1:], d.order)
+	set := append(d.room(1+len(d.order)), flags)
+	set = append(set, d.order...)
 	d.sets = append(d.sets, set)
-	d.states[string(d.key)] = s
+	d.states[unsafe.String((*byte)(unsafe.Pointer(unsafe.SliceData(set))), 4*len(set))] = s
 	width := 1 << (d.shift - 2)
 	n := len(d.table)
 	if cap(d.table) < n+width {
@@ -210,16 +220,32 @@ func (d *dfa) state(flags int32) uint32 {
 	}
 	d.table = d.table[:n+width]
 	clear(d.table[n:])
-	d.size += width*4 + 2*len(d.key) + 64
+	d.size += width*8 + len(d.key) + 96 // the table grows by doubling; the rest is the set, its header and the map's entry
 	d.fresh++
 	return s
+}
+
+// room gives an empty slice for n numbers that stay where they are until the next reset.
+func (d *dfa) room(n int) []int32 {
+	const block = 4 << 10
+	for {
+		if d.used == len(d.blocks) {
+			d.blocks = append(d.blocks, make([]int32, 0, max(n, block)))
+		}
+		b := d.blocks[d.used]
+		if len(b)+n <= cap(b) {
+			d.blocks[d.used] = b[:len(b)+n]
+			return b[len(b) : len(b) : len(b)+n]
+		}
+		d.used++
+	}
 }
 
 // compute fills one cell: the step from s on c, a byte or endOfText. The new state is returned with its matchBit. A flush may
 // come first; then s is gone, only the returned state counts.
 func (d *dfa) compute(s uint32, c int) uint32 {
 	if d.size > d.limit {
-		set := d.sets[s>>d.shift]
+		set := slices.Clone(d.sets[s>>d.shift]) // reset uses its memory again
 		// States that are used for a few bytes only cost more than they save.
 		if d.flushes++; d.flushes > 3 && d.scanned < 20*d.fresh {
 			d.gaveUp = true

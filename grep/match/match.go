@@ -170,9 +170,13 @@ func lowerASCII(b []byte) []byte {
 }
 
 // Scanner gives a scanner for one goroutine; give it back with Put.
-func (m *Matcher) Scanner() *Scanner {
+func (m *Matcher) Scanner() *Scanner { return m.ScannerWithin(3 * m.cache) }
+
+// ScannerWithin is Scanner with a bound in bytes on the caches of its automata, for many at a time. Below some 100 KiB patterns
+// with many states become slow.
+func (m *Matcher) ScannerWithin(bytes int) *Scanner {
 	s := m.pool.Get().(*Scanner)
-	s.renew()
+	s.renew(min(bytes/3, m.cache))
 	return s
 }
 

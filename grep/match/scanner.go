@@ -12,6 +12,7 @@ type Scanner struct {
 	end   *dfa // leftmost-first: where a match ends
 	begin *dfa // reversed: where it begins
 	slow  *pike
+	cache int // bytes that each of the automata may take
 	back  *backtrackRun
 
 	// How well the finder does: candidates that came to nothing, and the bytes that were passed meanwhile.
@@ -24,10 +25,14 @@ func newScanner(m *Matcher) *Scanner {
 }
 
 // renew makes s fit for a new borrower.
-func (s *Scanner) renew() {
+func (s *Scanner) renew(cache int) {
+	s.cache = cache
 	s.misses, s.passed, s.rest = 0, 0, 0
 	for _, d := range []*dfa{s.early, s.end, s.begin} {
-		if d != nil && d.gaveUp {
+		if d == nil {
+			continue
+		}
+		if d.limit = cache; d.gaveUp {
 			d.gaveUp, d.flushes = false, 0
 			d.reset()
 		}
@@ -48,7 +53,7 @@ func (s *Scanner) Err() error {
 
 func (s *Scanner) earliest() *dfa {
 	if s.early == nil {
-		s.early = newDFA(s.m.prog, dfaEarliest, false, s.m.cache)
+		s.early = newDFA(s.m.prog, dfaEarliest, false, s.cache)
 	}
 	return s.early
 }
@@ -281,8 +286,8 @@ func (s *Scanner) matchFrom(text []byte, at int) (begin, end int, ok bool) {
 // resume, where the search may go on; resume is -1 when the answer is final.
 func (s *Scanner) matchUntil(text []byte, at, idle int) (begin, end, resume int, ok bool) {
 	if s.end == nil {
-		s.end = newDFA(s.m.prog, dfaFirst, false, s.m.cache)
-		s.begin = newDFA(s.m.rev, dfaLongest, true, s.m.cache)
+		s.end = newDFA(s.m.prog, dfaFirst, false, s.cache)
+		s.begin = newDFA(s.m.rev, dfaLongest, true, s.cache)
 	}
 	state, sure := s.end.textGo, true
 	if at > 0 {

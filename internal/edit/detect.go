@@ -91,7 +91,7 @@ func utf16Pattern(b []byte, validUTF8 bool) (little, big bool) {
 		sample = sample[:256<<10]
 	}
 	try := func(big bool) (ok bool, latin int) {
-		high := false
+		high, others, pairs := false, 0, 0
 		for i := 0; i+1 < len(sample); i += 2 {
 			u := uint16(sample[i]) | uint16(sample[i+1])<<8
 			if big {
@@ -113,9 +113,15 @@ func utf16Pattern(b []byte, validUTF8 bool) (little, big bool) {
 				return false, 0
 			case u < 0x7f:
 				latin++
+				continue
+			}
+			others++
+			if lo, hi := sample[i], sample[i+1]; lo >= '\t' && lo < 0x7f && hi >= '\t' && hi < 0x7f {
+				pairs++
 			}
 		}
-		return true, latin
+		// Pairs of ASCII are ideographs too, but ideographs are not that often pairs of ASCII: it is text with some NULs.
+		return pairs*4 <= others*3, latin
 	}
 	l, nl := try(false)
 	g, ng := try(true)

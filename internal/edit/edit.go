@@ -174,6 +174,9 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 			err.Index = index
 			seen, _, _ := Decode(o.Seen, d.cs.name)
 			diagnose(err, h, seen, e)
+			if o.Strict && !err.Partial && err.Cause != CauseCase && err.Cause != CauseWhitespace {
+				err.Detail = "" // why no tier took it is beside the point: none was asked
+			}
 		}
 		return Step{}, err
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -133,7 +134,7 @@ func Hunks(t *Target) []edit.Hunk {
 // text is content as UTF-8 for people to read, whatever its charset.
 func text(content []byte) []byte {
 	if utf8.Valid(content) {
-		return content
+		return bytes.TrimPrefix(content, []byte("\ufeff"))
 	}
 	t, _, err := edit.Decode(content, "")
 	if err != nil {

@@ -68,6 +68,7 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 		e.syncNames(ts)
 	}
 	done.Kept = e.drop(m.Drop)
+	e.sweep(ts)
 	point.settle(ctx, checkpoint.Committed)
 	return done, nil
 }

@@ -177,5 +177,5 @@ func (e *Engine) lockAll(ctx context.Context, op *checkpoint.Checkpoint) (func()
 			place.Close()
 		}
 	}
-	return e.locks.Lock(ctx, keys...)
+	return e.lock(ctx, "recovery", keys)
 }

@@ -85,7 +85,14 @@ func lay(t testing.TB, root, line string) error {
 		if err != nil {
 			return err
 		}
-		return os.Chmod(at(words[0]), os.FileMode(mode))
+		bits := os.FileMode(mode & 0o777)
+		if mode&0o4000 != 0 {
+			bits |= os.ModeSetuid
+		}
+		if mode&0o2000 != 0 {
+			bits |= os.ModeSetgid
+		}
+		return os.Chmod(at(words[0]), bits)
 	case len(words) == 3 && words[1] == "age":
 		d, err := time.ParseDuration(words[2])
 		if err != nil {
