@@ -205,7 +205,7 @@ func (h *dbHistory) fillChanges(ctx context.Context, es []entry) error {
 
 // fillChange reads only the change of one path.
 func (h *dbHistory) fillChange(ctx context.Context, e entry, path string) error {
-	return h.eachChange(ctx, changeQuery+" WHERE c.op=? AND p.path=?", e, e.seq, []byte(path))
+	return h.eachChange(ctx, changeQuery+" WHERE c.op=? AND c.path=(SELECT id FROM path WHERE path=?)", e, e.seq, []byte(path))
 }
 
 func (h *dbHistory) eachChange(ctx context.Context, q string, e entry, args ...any) error {

@@ -43,7 +43,48 @@ func (d *DB) view(ctx context.Context, fn func(*dbHistory) error) error {
 		return fmt.Errorf("reading the checkpoint catalog: %w", err)
 	}
 	defer tx.Rollback()
-	return fn(&dbHistory{tx, d.com.pendingOutcomes()})
+	q := &prepared{tx: tx, st: map[string]*sql.Stmt{}}
+	defer q.close()
+	return fn(&dbHistory{q, d.com.pendingOutcomes()})
+}
+
+// prepared keeps the statements of one transaction: a plan asks the same of every path, and to parse is dearer than to answer.
+type prepared struct {
+	tx *sql.Tx
+	st map[string]*sql.Stmt
+}
+
+func (p *prepared) stmt(ctx context.Context, q string) (*sql.Stmt, error) {
+	if s := p.st[q]; s != nil {
+		return s, nil
+	}
+	s, err := p.tx.PrepareContext(ctx, q)
+	if err == nil {
+		p.st[q] = s
+	}
+	return s, err
+}
+
+func (p *prepared) close() {
+	for _, s := range p.st {
+		s.Close()
+	}
+}
+
+func (p *prepared) QueryContext(ctx context.Context, q string, args ...any) (*sql.Rows, error) {
+	s, err := p.stmt(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return s.QueryContext(ctx, args...)
+}
+
+func (p *prepared) QueryRowContext(ctx context.Context, q string, args ...any) *sql.Row {
+	s, err := p.stmt(ctx, q)
+	if err != nil {
+		return p.tx.QueryRowContext(ctx, q, args...) // which says the same
+	}
+	return s.QueryRowContext(ctx, args...)
 }
 
 // pendingOutcomes returns outcomes that are settled but not written yet.
