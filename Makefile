@@ -41,6 +41,8 @@ race:
 # Hours. Each line is one promise of the README, tried until it should have broken.
 soak:
 	go test ./checkpoint -count=1 -timeout 6h -run '^(TestKill|TestKillCatchesABadEngine|TestManyProcesses|TestRandomWhileCleaning)$$' -kill 10000
+	go test ./tools -count=1 -timeout 6h -run '^TestKilledRewind$$' -kill 10000
+	go test ./internal/engine -count=1 -timeout 6h -run '^TestHistoryAgainstModel$$' -steps 1000000
 	go test ./grep/ignore -count=1 -timeout 2h -run '^TestGit$$' -forests 20000
 	go test ./grep/match -count=1 -timeout 2h -run '^TestAgainstRegexp$$' -match.soak 30m
 	go test ./grep/match -count=1 -timeout 2h -run '^TestGeneratedAgainstRipgrep$$' -match.rgrounds 5000
@@ -57,12 +59,13 @@ attacks:
 	go test ./internal/policy -count=1
 	go test ./internal/approval -count=1 -run '^(TestNothingGetsThrough|TestLateLine|TestDigest)$$'
 	go test ./internal/audit -count=1 -run '^(TestTorn|TestFullDisk|TestManyProcesses|TestRemovedAndMoved)$$'
-	go test ./checkpoint -count=1 -run '^(TestKill|TestKillCatchesABadEngine|TestTamperedFile|TestTamperedContentIsCorrupt|TestPurgeLeavesNoByte)$$'
+	go test ./checkpoint -count=1 -run '^(TestKill|TestKillCatchesABadEngine|TestTamperedFile|TestTamperedContentIsCorrupt|TestPurgeLeavesNoByte|TestWritesFail|TestDiskFull)$$'
+	go test ./internal/engine -count=1 -run '^(TestFaultAtEveryCallOfARewind|TestTrashRefusals|TestHistoryAgainstModel)$$'
 	go test ./tools -count=1 -run '^(TestFaultAtEveryOperation|TestEveryPathTimesEveryTool|TestNoExistenceOracle|TestOurOwnFilesAreOffLimits|TestNoAuditNoChange|TestBrokenApproverIsNoApproval|TestAChangeDuringTheQuestionIsStale)$$'
 
 # The figures of docs/benchmarks.md, except those of bench-search.
 bench:
-	go test ./tools ./internal/policy ./internal/glob ./internal/audit ./internal/ledger ./checkpoint ./readers ./grep/match -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME)
+	go test ./tools ./internal/engine ./internal/policy ./internal/glob ./internal/audit ./internal/ledger ./checkpoint ./readers ./grep/match -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME)
 
 # Grep and Glob beside ripgrep and the packages of the field: fetches about 4 GB once, then takes some eight minutes. On a quiet machine.
 bench-search:

@@ -16,7 +16,7 @@ import (
 	"moltisfs/checkpoint"
 )
 
-var killRounds = flag.Int("kill", 30, "rounds of TestKill; 300 in CI, 10000 in a soak")
+var killRounds = flag.Int("kill", 60, "rounds of TestKill; 300 in CI, 10000 in a soak")
 
 // roleVar makes the test binary one of the processes below instead of running tests.
 const roleVar = "MOLTISFS_CHECKPOINT_TEST_ROLE"

@@ -270,10 +270,10 @@ func (h *dbHistory) list(ctx context.Context, f Filter) (Page, error) {
 	if !f.Until.IsZero() {
 		w.and("op.ts < ?", clampNs(f.Until))
 	}
-	from := "op"
+	from, order := "op", "op.seq"
 	if f.Path != "" {
-		from = "(SELECT DISTINCT op FROM change WHERE path=(SELECT id FROM path WHERE path=?) ORDER BY op DESC) p CROSS JOIN op ON op.seq=p.op"
-		w.args = append([]any{[]byte(f.Path)}, w.args...)
+		from, order = opsOfPath, "cp.op"
+		w.and(thisPath, []byte(f.Path))
 	}
 	if f.PathContains != "" {
 		ids, err := h.pathsContaining(ctx, f.PathContains)
@@ -283,7 +283,7 @@ func (h *dbHistory) list(ctx context.Context, f Filter) (Page, error) {
 		w.and("EXISTS (SELECT 1 FROM change x WHERE x.op=op.seq AND x.path IN (SELECT value FROM json_each(?)))", ids)
 	}
 	limit := f.limit()
-	q := "SELECT " + opColumns + " FROM " + from + opJoins + w.sql() + " ORDER BY op.seq DESC LIMIT ?"
+	q := "SELECT " + opColumns + " FROM " + from + opJoins + w.sql() + " ORDER BY "+order+" DESC LIMIT ?"
 	rows, err := h.q.QueryContext(ctx, q, append(w.args, limit+1)...)
 	if err != nil {
 		return Page{}, fmt.Errorf("listing checkpoints: %w", err)
