@@ -28,6 +28,9 @@ var (
 // buildBinary builds the command with some build tags.
 func buildBinary(t *testing.T, tags string) string {
 	t.Helper()
+	if err := dependOnSources("../.."); err != nil {
+		t.Fatal(err)
+	}
 	name := filepath.Join(t.TempDir(), "moltis-fs")
 	if runtime.GOOS == "windows" {
 		name += ".exe"

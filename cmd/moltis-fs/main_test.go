@@ -5,12 +5,14 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -18,28 +20,55 @@ import (
 
 var update = flag.Bool("update", false, "rewrite in the scripts what cmp compares standard output with")
 
-// binary is the built program, not the test in its place: its readers run in processes that it starts from its own file.
-var binary string
+// built is the program built once, in a directory of its own: the real one and not the test in its place, because its readers run
+// in processes that it starts from its own file.
+var built struct {
+	once sync.Once
+	dir  string
+	err  error
+}
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "moltis-fs-test")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
+	status := m.Run()
+	_ = os.RemoveAll(built.dir) // what stays behind is in the temporary directory
+	os.Exit(status)
+}
+
+// binary is the path of the built program.
+func binary(t testing.TB) string {
+	t.Helper()
+	built.once.Do(func() {
+		if built.err = dependOnSources("../.."); built.err != nil {
+			return
 		}
-		defer os.RemoveAll(dir)
-		binary = filepath.Join(dir, program)
-		if filepath.Separator == '\\' {
-			binary += ".exe"
+		if built.dir, built.err = os.MkdirTemp("", "moltis-fs-test"); built.err != nil {
+			return
 		}
-		if out, err := exec.Command("go", "build", "-o", binary, ".").CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "building the program: %v\n%s", err, out)
-			return 1
+		if out, err := exec.Command("go", "build", "-o", filepath.Join(built.dir, fileName), ".").CombinedOutput(); err != nil {
+			built.err = fmt.Errorf("building the program: %w\n%s", err, out)
 		}
-		return m.Run()
-	}())
+	})
+	if built.err != nil {
+		t.Fatal(built.err)
+	}
+	return filepath.Join(built.dir, fileName)
+}
+
+// dependOnSources looks at every source file of the program, for the go command to see that the results rest on them: it must not
+// give those of another program from its cache.
+func dependOnSources(root string) error {
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (d.Name() == "testdata" || d.Name() != ".." && strings.HasPrefix(d.Name(), ".")):
+			return fs.SkipDir
+		case !strings.HasSuffix(path, ".go") && d.Name() != "go.mod":
+			return nil
+		}
+		_, err = os.Stat(path)
+		return err
+	})
 }
 
 // TestScripts runs testdata/scripts. $HOME is empty there, and the program is in $PATH. Besides the commands of testscript:
@@ -48,11 +77,12 @@ func TestMain(m *testing.M) {
 //	grow file N text                   writes a file of text N times over
 //	matches file regexp                checks a file's whole content
 func TestScripts(t *testing.T) {
+	path := binary(t)
 	testscript.Run(t, testscript.Params{
 		Dir:           "../../testdata/scripts",
 		UpdateScripts: *update,
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("PATH", filepath.Dir(binary)+string(os.PathListSeparator)+e.Getenv("PATH"))
+			e.Setenv("PATH", filepath.Dir(path)+string(os.PathListSeparator)+e.Getenv("PATH"))
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			real, err := filepath.EvalSymlinks(e.WorkDir)
 			e.Setenv("REAL", real)
@@ -73,7 +103,7 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	path := args[0]
 	if path == program {
-		path = binary
+		path = filepath.Join(built.dir, fileName)
 	}
 	cmd := exec.Command(path, args[1:]...)
 	cmd.Dir = ts.MkAbs(".")

@@ -23,7 +23,7 @@ type running struct {
 
 func startUp(t *testing.T, ready string, args ...string) *running {
 	t.Helper()
-	r := &running{cmd: exec.Command(binary, append(args, "--data-dir", filepath.Join(t.TempDir(), "data"))...)}
+	r := &running{cmd: exec.Command(binary(t), append(args, "--data-dir", filepath.Join(t.TempDir(), "data"))...)}
 	withoutTerminal(r.cmd)
 	r.cmd.Stderr = &r.errs
 	var err error

@@ -4,4 +4,6 @@ package main
 
 import "os/exec"
 
+const fileName = program + ".exe"
+
 func withoutTerminal(*exec.Cmd) {}

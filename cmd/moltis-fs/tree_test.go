@@ -239,7 +239,7 @@ func TestGoTreeOverMCP(t *testing.T) {
 					return &sdk.ElicitResult{Action: "accept"}, nil
 				},
 			})
-			cmd := exec.Command(binary, "mcp", "--config", config, "--data-dir", filepath.Join(t.TempDir(), "data"))
+			cmd := exec.Command(binary(t), "mcp", "--config", config, "--data-dir", filepath.Join(t.TempDir(), "data"))
 			var errs strings.Builder
 			cmd.Stderr = &errs
 			withoutTerminal(cmd)
@@ -284,7 +284,7 @@ func TestGoTreeByInspector(t *testing.T) {
 	inspect := func(method string, more ...string) []byte {
 		t.Helper()
 		// --config is an option of the Inspector's own, so the configuration goes by the environment.
-		args := append([]string{"--cli", "-e", "MOLTIS_CONFIG=" + config, "-e", "MOLTIS_DATA_DIR=" + data, binary, "mcp", "--approve", "yes", "--method", method}, more...)
+		args := append([]string{"--cli", "-e", "MOLTIS_CONFIG=" + config, "-e", "MOLTIS_DATA_DIR=" + data, binary(t), "mcp", "--approve", "yes", "--method", method}, more...)
 		cmd := exec.Command(inspector, args...)
 		var errs strings.Builder
 		cmd.Stderr = &errs

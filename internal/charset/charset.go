@@ -44,7 +44,18 @@ func MostlyUTF8(b []byte) bool {
 // our rooms know. It asks the statistics about the lines that hold anything but ASCII, and keeps the first answer that explains the bytes.
 func Guess(content []byte) string {
 	sample := strangeLines(content, sampleBytes)
-	for i, r := range ask(sample) {
+	answers := ask(sample)
+	top := ""
+	if len(answers) > 0 {
+		top = named(answers[0].Encoding)
+	}
+	// Where another encoding is likelier than the detector's answer, that one is meant. Within the family of GB 18030 it is decided below.
+	if likely := likeliest(sample, top); likely != "gb18030" && likely != top {
+		if e := decoder(likely); e != nil && explains(e, sample) {
+			return likely
+		}
+	}
+	for i, r := range answers {
 		if i > 0 && r.Confidence < 0.3 {
 			break
 		}

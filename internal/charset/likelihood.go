@@ -1,0 +1,224 @@
+package charset
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/encoding/korean"
+	"golang.org/x/text/encoding/simplifiedchinese"
+	"golang.org/x/text/encoding/traditionalchinese"
+)
+
+// codecs are the encodings that can be the answer.
+var codecs = map[string]encoding.Encoding{
+	"windows-1250": charmap.Windows1250, "windows-1251": charmap.Windows1251, "windows-1252": charmap.Windows1252,
+	"windows-1253": charmap.Windows1253, "windows-1254": charmap.Windows1254, "windows-1255": charmap.Windows1255,
+	"windows-1256": charmap.Windows1256, "windows-1257": charmap.Windows1257, "windows-874": charmap.Windows874,
+	"iso-8859-1": charmap.ISO8859_1, "iso-8859-2": charmap.ISO8859_2, "iso-8859-5": charmap.ISO8859_5, "iso-8859-6": charmap.ISO8859_6,
+	"iso-8859-7": charmap.ISO8859_7, "iso-8859-8": charmap.ISO8859_8, "iso-8859-9": charmap.ISO8859_9, "iso-8859-13": charmap.ISO8859_13,
+	"iso-8859-15": charmap.ISO8859_15, "iso-8859-16": charmap.ISO8859_16, "koi8-r": charmap.KOI8R, "koi8-u": charmap.KOI8U,
+	"macintosh": charmap.Macintosh, "x-mac-cyrillic": charmap.MacintoshCyrillic, "ibm850": charmap.CodePage850,
+	"ibm852": charmap.CodePage852, "ibm866": charmap.CodePage866, "shift_jis": japanese.ShiftJIS, "euc-jp": japanese.EUCJP,
+	"gb18030": simplifiedchinese.GB18030, "big5": traditionalchinese.Big5, "euc-kr": korean.EUCKR,
+}
+
+// named finds a codec by one of its usual names.
+func named(name string) string {
+	name = strings.ToLower(name)
+	switch name {
+	case "gb2312", "gbk", "hz-gb-2312":
+		return "gb18030"
+	case "maccyrillic":
+		return "x-mac-cyrillic"
+	case "tis-620", "iso-8859-11":
+		return "windows-874"
+	case "cp949", "uhc":
+		return "euc-kr"
+	case "cp932":
+		return "shift_jis"
+	}
+	return name
+}
+
+// The detector knows CJK well and single-byte encodings badly: Polish in windows-1250 is Western text to it. What follows weighs its answer against
+// others: how likely is the reading under each encoding, by the letters beyond ASCII, in the language that they fit best. The letters' order is
+// that of their frequency as commonly published; the likelihoods are rough.
+
+// tongue is a language by its letters beyond ASCII, the frequent ones first, and the encodings it is written in.
+type tongue struct {
+	letters   string
+	encodings string
+}
+
+const (
+	western  = "windows-1252 iso-8859-1 iso-8859-15 macintosh ibm850"
+	central  = "windows-1250 iso-8859-2 ibm852"
+	cyrillic = "windows-1251 koi8-r koi8-u ibm866 iso-8859-5 x-mac-cyrillic"
+)
+
+var tongues = [...]tongue{
+	{"éèàêçùôîâûëïœÿæ", western},
+	{"üäöß", western + " windows-1250 iso-8859-2"},
+	{"óáíñéúü¿¡", western},
+	{"éáóíèàäöüçñêßúåãøâôîœæïëûùõòì¿¡ýðþ", western}, // several at once
+	{"ãçáéóíêõâúàôü", western},
+	{"èàòùéìîó", western},
+	{"äåöéü", western},
+	{"øåæéò", western},
+	{"áðíóúþöéýæ", western},
+	{"áéíóěščřžýůłęąśżćńźúőűöüďťňäôľâăîşţđ", central}, // several at once
+	{"łęóąśżćńź", central + " windows-1257 iso-8859-13"},
+	{"áíéěščřžýůúďťňó", central},
+	{"áíéčšžýťúľôňďóäĺŕ", central},
+	{"áéöóőíüúű", central},
+	{"ăîâşţșț", central + " iso-8859-16"},
+	{"čšžćđ", central},
+	{"ıüşöçğİâî", "windows-1254 iso-8859-9"},
+	{"ėšųžįūąčę", "windows-1257 iso-8859-13"},
+	{"āīēšūņļķģčž", "windows-1257 iso-8859-13"},
+	{"äõüöšž", "windows-1257 iso-8859-15 windows-1252"},
+	{"оеаинтсрвлкмдпуяыьгзбчйхжшюцщэфъё", cyrillic},
+	{"оаниітврескулдмпзяьбгчйхцжїюшєщфґ", "windows-1251 koi8-u iso-8859-5 x-mac-cyrillic"},
+	{"αοιτεςνσηρκπυμλίωάδγόέθήύχφώβξζψϊϋΐΰ", "windows-1253 iso-8859-7"},
+	{"יהולארתבמשםנכעדקחפצטזןגךסץף", "windows-1255 iso-8859-8"},
+	{"اليمنورتهبعدسفكقحةأجشصخىذطضإئثزغظءؤآ،؟؛ًٌٍَُِّْ", "windows-1256 iso-8859-6"},
+	{"านรอกเงมย่ล้วัดทสตีะปิบค์หแจพุชู็ืขใไโผซณถึำภๆธฟศษฐ", "windows-874"},
+}
+
+// common is punctuation beyond ASCII that any language may hold.
+const common = "«»„“”‘’‚–—…€°§№©®·•\u00a0"
+
+const (
+	unlikely  = -11.0 // log of the likelihood of a character that no text of the language has
+	noise     = -8.7  // a mean below this is no text; ideographs are at -8
+	preferred = 2.0   // what the detector's own answer is worth
+)
+
+// likeliest names the legacy encoding under which the bytes are the likeliest text. answer is what a detector said, "" for nothing; it
+// decides where several fit. The result is a name as in the IANA registry in small letters, "" when nothing fits. Bytes that are UTF-8 or UTF-16 must
+// be told apart before.
+func likeliest(b []byte, answer string) string {
+	answer = named(answer)
+	// So much is enough to tell, and this runs for each language and encoding. A character cut at the end must not count against one.
+	if len(b) > 3<<10 {
+		b = b[:3<<10]
+		if i := bytes.LastIndexByte(b, '\n'); i > len(b)/2 {
+			b = b[:i]
+		}
+	}
+	best, bestScore := "", math.Inf(-1)
+	high := 0
+	for _, c := range b {
+		if c >= utf8.RuneSelf {
+			high++
+		}
+	}
+	try := func(name string, letters string, bonus float64) {
+		text, err := codecs[name].NewDecoder().Bytes(b)
+		if err != nil {
+			return
+		}
+		score, chars, bad := likelihood(string(text), letters)
+		if bad*50 > chars || score < float64(chars)*noise {
+			return // not text in this encoding
+		}
+		if score += bonus; score > bestScore {
+			best, bestScore = name, score
+		}
+	}
+	for _, l := range tongues {
+		for _, name := range strings.Fields(l.encodings) {
+			bonus := 0.0
+			if name == answer {
+				bonus = preferred
+			}
+			try(name, l.letters, bonus)
+		}
+	}
+	for _, name := range []string{"shift_jis", "euc-jp", "gb18030", "big5", "euc-kr"} {
+		bonus := -preferred
+		if name == answer {
+			bonus = preferred + float64(high)/2 // for these the detector counts characters, which we do not
+		}
+		try(name, "", bonus)
+	}
+	return best
+}
+
+// likelihood sums the logs over the characters beyond ASCII, and over control characters. bad counts those that are no character at all.
+func likelihood(text, letters string) (sum float64, chars, bad int) {
+	ranks := make(map[rune]float64, utf8.RuneCountInString(letters))
+	for _, r := range letters {
+		ranks[r] = -math.Log(float64(len(ranks) + 4))
+	}
+	before := ' '
+	for i, r := range text {
+		was := before
+		before = r
+		switch {
+		case r < ' ' && r != '\n' && r != '\r' && r != '\t' && r != '\f', r == 0x7f:
+			bad++
+		case r < utf8.RuneSelf:
+			continue
+		case r == utf8.RuneError, r < 0xa0:
+			bad++
+		}
+		chars++
+		lower := unicode.ToLower(r)
+		p, known := ranks[r]
+		mixed := known && !unicode.Is(unicode.Latin, r) && unicode.IsLetter(r) && (ascii(was) || ascii(next(text[i+utf8.RuneLen(r):])))
+		switch {
+		case mixed:
+			p = unlikely // no word is in two scripts
+		case known:
+		case lower != r && ranks[lower] != 0:
+			p = ranks[lower] - 3
+			if unicode.IsLower(was) {
+				p = unlikely // a capital within a word
+			}
+		case strings.ContainsRune(common, r):
+			p = -4.5
+			if unicode.IsLetter(was) && r != '’' && r != '…' && r != '\u00a0' && r != '”' && r != '»' && r != '“' && r != '·' {
+				p = -7
+			}
+		default:
+			p = ideographic(r)
+		}
+		sum += p
+	}
+	return sum, chars, bad
+}
+
+func ascii(r rune) bool { return r|0x20 >= 'a' && r|0x20 <= 'z' }
+
+// next is the character that follows; 0 at the end.
+func next(s string) rune {
+	if s == "" {
+		return 0
+	}
+	r, _ := utf8.DecodeRuneInString(s)
+	return r
+}
+
+// ideographic is for the scripts with too many characters for a list.
+func ideographic(r rune) float64 {
+	switch {
+	case r >= 0x3041 && r <= 0x3096: // Hiragana
+		return -4
+	case r >= 0x30a1 && r <= 0x30fc: // Katakana
+		return -6
+	case strings.ContainsRune("、。「」，：；？！（）“”‘’《》・", r):
+		return -3.5
+	case r >= 0x4e00 && r <= 0x9fff:
+		return -8
+	case r >= 0xac00 && r <= 0xd7a3:
+		return -6.5
+	}
+	return unlikely
+}
