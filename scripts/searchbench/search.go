@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/pprof"
+	"slices"
 
 	"moltisfs/grep"
 	"moltisfs/grep/match"
@@ -120,17 +121,23 @@ func (t task) run(fs *guardfs.FS, root string) (*grep.Result, error) {
 		defer w.File.Close()
 	}
 	if t.files {
-		r, err := grep.Files(context.Background(), w, grep.GlobQuery{})
-		if err != nil {
-			return nil, err
-		}
-		return &grep.Result{Files: r.Files, Skipped: r.Skipped}, nil
+		return list(w)
 	}
 	q, err := t.query()
 	if err != nil {
 		return nil, err
 	}
 	return grep.Search(context.Background(), w, q)
+}
+
+// list gives the names of all files, in no order, as ripgrep does.
+func list(w grep.Walk) (*grep.Result, error) {
+	var found [16][]grep.FileHit
+	root := w.Dir.True() + "/"
+	skipped, err := grep.Each(context.Background(), w, func(k int, rel, name string) {
+		found[k] = append(found[k], grep.FileHit{Path: root + rel + name})
+	})
+	return &grep.Result{Files: slices.Concat(found[:]...), Skipped: skipped}, err
 }
 
 func show(to io.Writer, r *grep.Result) error {
