@@ -435,3 +435,36 @@ func makeTargets(t *testing.T) map[string]bool {
 	}
 	return out
 }
+
+// TestEveryKeyIsRead: a key that nobody reads is a promise that nobody keeps. A field counts as read where it is selected from
+// something outside package config.
+func TestEveryKeyIsRead(t *testing.T) {
+	read := map[string]bool{}
+	var fields []string
+	for _, s := range sources(t) {
+		if s.test || strings.HasSuffix(s.pkg(), "test") {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.SelectorExpr:
+				if s.pkg() != "config" {
+					read[n.Sel.Name] = true
+				}
+			case *ast.Field:
+				if s.pkg() == "config" && n.Tag != nil && strings.Contains(n.Tag.Value, "toml:") {
+					fields = append(fields, n.Names[0].Name)
+				}
+			}
+			return true
+		})
+	}
+	if len(fields) != len(config.Table())+4 { // the sections are fields, too
+		t.Fatalf("%d fields for %d keys: this test looks in the wrong place", len(fields), len(config.Table()))
+	}
+	for _, f := range fields {
+		if !read[f] {
+			t.Errorf("nobody reads the key of config field %s", f)
+		}
+	}
+}
