@@ -61,3 +61,29 @@ func TestALockThatIsHeld(t *testing.T) {
 		t.Errorf("when it is free: %v", err)
 	}
 }
+
+// Whoever has to wait a little gets his turn.
+func TestALockThatIsFreeSoon(t *testing.T) {
+	data := t.TempDir()
+	cfg := config.Default().Tools.FS
+	cfg.RequireApproval = false
+	e, err := Open(Options{Config: cfg, Judge: anything{}, DataDir: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	others, err := guardfs.OpenLocks(filepath.Join(data, "locks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := others.Lock(context.Background(), "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(30*time.Millisecond, unlock)
+	mine, err := e.lock(context.Background(), "Write", []string{"k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine()
+}
