@@ -123,6 +123,7 @@ type Change struct {
 
 	// Content is what the file holds before the change; nil when there is no file or Skipped says why not.
 	// Before.Hash may be left empty, then Save fills it in; a hash that is not that of Content is refused.
+	// Content and AfterContent belong to the store from Save on: nobody may change the bytes.
 	Content []byte
 	// AfterContent is what the file will hold. Optional: it makes redo, inverse and diff independent of what is on the
 	// disk later, and costs nothing over a series of edits, because it is the next one's Content.

@@ -1,12 +1,14 @@
 package checkpoint
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -94,7 +96,8 @@ func (i *Intent) Done() error {
 // Leave gives the mark up without removing it: the next one to look finds the operation unfinished.
 func (i *Intent) Leave() error { return i.f.Close() }
 
-// Unfinished lists the operations that processes which are no more left half-way in the store in dir. The store need not be open, and no
+// Unfinished lists the operations that processes which are no more left half-way in the store in dir, the newest first, which is the
+// order to take them back in. The store need not be open, and no
 // store at all is no error: a host looks here at every start, which costs one look at a directory.
 func Unfinished(dir string) ([]ID, error) {
 	entries, err := os.ReadDir(filepath.Join(dir, journalName))
@@ -125,6 +128,11 @@ func Unfinished(dir string) ([]ID, error) {
 		}
 		f.Close()
 	}
+	slices.SortFunc(ids, func(a, b ID) int {
+		x, _ := a.seq() // ParseID has read both
+		y, _ := b.seq()
+		return cmp.Compare(y, x)
+	})
 	return ids, nil
 }
 

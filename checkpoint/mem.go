@@ -50,7 +50,7 @@ func (m *Mem) Save(ctx context.Context, op Op) (Saved, error) {
 	if err := ctx.Err(); err != nil {
 		return Saved{}, err
 	}
-	skips, err := op.check(&m.o)
+	skips, err := op.check(&m.o, nil)
 	if err != nil {
 		return Saved{}, err
 	}

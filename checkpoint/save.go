@@ -14,7 +14,7 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 		return Saved{}, err
 	}
 	defer d.active.Done()
-	skips, err := op.check(&d.o)
+	skips, err := op.check(&d.o, d.mem.find)
 	if err != nil {
 		return Saved{}, err
 	}

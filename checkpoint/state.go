@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -106,8 +107,8 @@ const (
 )
 
 // check makes an Op whole: defaults filled in, hashes computed and compared, content that must not or cannot be stored
-// taken out. It works on a copy of the changes. What it took out is in skips.
-func (op *Op) check(o *Options) (skips []Skip, err error) {
+// taken out. It works on a copy of the changes. What it took out is in skips. known, if not nil, knows contents that were hashed before.
+func (op *Op) check(o *Options, known func(path string) *version) (skips []Skip, err error) {
 	if len(op.Changes) > maxChanges {
 		return nil, &BadOpError{"", "too many changes in one operation"}
 	}
@@ -145,7 +146,9 @@ func (op *Op) check(o *Options) (skips []Skip, err error) {
 			return bad("path appears twice; an operation has one state before and one after")
 		}
 		seen[c.Path] = true
-		if why := c.Before.check(c.Content); why != "" {
+		if v := lastSeen(known, c); v != nil {
+			c.Before.Hash, c.Before.Size = v.h.String(), int64(len(v.content))
+		} else if why := c.Before.check(c.Content); why != "" {
 			return bad("before: " + why)
 		}
 		if why := c.After.check(c.AfterContent); why != "" {
@@ -175,6 +178,20 @@ func (op *Op) check(o *Options) (skips []Skip, err error) {
 		}
 	}
 	return skips, nil
+}
+
+// lastSeen finds the content before the change among those that were hashed when they were saved, which as a rule it was: as what the
+// change before left behind. To compare bytes is an order of magnitude cheaper than to hash them again, and says as much. What is
+// special about the state is left to the longer way.
+func lastSeen(seen func(path string) *version, c *Change) *version {
+	if seen == nil || c.Content == nil || c.Before.Kind != File || c.Before.Target != "" || len(c.Before.Xattrs) > 0 || c.Before.Size < 0 {
+		return nil
+	}
+	v := seen(c.Path)
+	if v == nil || !bytes.Equal(v.content, c.Content) || c.Before.Hash != "" && c.Before.Hash != v.h.String() {
+		return nil
+	}
+	return v
 }
 
 // rooted is filepath.IsAbs for the paths of either kind of system: a store may hold what an imported one recorded.

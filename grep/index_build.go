@@ -287,7 +287,7 @@ func (r *fileReader) content(file File, size int64, f *indexFile) bool {
 	var tail [utf8.UTFMax]byte // of a character that a buffer cuts
 	cut := 0
 	total := int64(0)
-	text := true
+	text, line := true, 0 // line: bytes since the last line break
 	for first := true; ; first = false {
 		copy(r.buf[:], tail[:cut])
 		n, eof, err := readFull(file, r.buf[cut:])
@@ -308,7 +308,11 @@ func (r *fileReader) content(file File, size int64, f *indexFile) bool {
 				return true
 			}
 		}
-		text = text && bytes.IndexByte(b, 0) < 0
+		text = text && bytes.IndexByte(b, 0) < 0 && line <= maxWhole
+		if i := bytes.LastIndexByte(b, '\n'); i >= 0 {
+			line = 0
+		}
+		line += n
 		r.set.add(r.buf[cut : cut+n])
 		cut = 0
 		if !eof {
@@ -329,7 +333,7 @@ func (r *fileReader) content(file File, size int64, f *indexFile) bool {
 	if total != size {
 		return false
 	}
-	if text {
+	if text && line <= maxWhole {
 		f.filter = r.set.filter()
 	}
 	return true

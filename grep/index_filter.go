@@ -14,8 +14,9 @@ type trigrams []uint64
 
 const (
 	bitsEach     = 5
-	maxFiltered  = 4 << 20 // bytes; a larger file has no filter. Lines and texts over sizes.big, which are searched otherwise, stay out
-	maxDistinct  = 1 << 18 // sequences; a file with more is no text that anybody searches
+	maxFiltered  = 64 << 20 // bytes; a larger file has no filter
+	maxWhole     = 4 << 20  // bytes; lines beyond, and texts for Multiline, may be searched in pieces, which a result counts
+	maxDistinct  = 1 << 18  // sequences; a file with more is no text that anybody searches
 	trigramSpace = 1 << 24
 )
 

@@ -87,7 +87,8 @@ func (t *indexTree) look(p *worker, s *search, d *indexDir, ask trigramQuery) (m
 		if f.missing() {
 			missing++
 		}
-		hit := !f.known || f.filter == nil && !f.empty && !f.binary || s.nonASCII && !f.utf8 || f.filter != nil && ask.mayMatch(f.filter)
+		hit := !f.known || f.filter == nil && !f.empty && !f.binary || s.nonASCII && !f.utf8 || s.q.Multiline && f.stamp.size > maxWhole ||
+			f.filter != nil && ask.mayMatch(f.filter)
 		switch {
 		case hit:
 			found = append(found, candidate{name: f.name})

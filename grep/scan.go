@@ -101,7 +101,10 @@ func lineAfter(b []byte, end int) int {
 // hit counts the matching line b[start:end]; next is where the line after it starts.
 func (s *scan) hit(b []byte, at int64, start, end, next int) {
 	s.lines++
-	if s.q.Mode == Count || s.q.OnlyMatching {
+	switch {
+	case s.q.Mode == Count && end-start <= s.size.longLine:
+		s.matches += s.sc.Count(b, start, end)
+	case s.q.Mode == Count || s.q.OnlyMatching:
 		s.each(b, start, end, true, true, func(from, to int) {
 			s.matches++
 			if s.q.OnlyMatching && s.q.Mode == Content {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"path/filepath"
+	"sync"
 
 	"moltisfs/grep/match"
 )
@@ -60,6 +61,17 @@ func searchSized(ctx context.Context, w Walk, q Query, size sizes) (*Result, err
 	return res, nil
 }
 
+// buffers are those of workers that are done, for the next search: in a small tree making them would cost more than the search.
+var buffers sync.Pool // of *[]byte
+
+func takeBuffer(size int) *[]byte {
+	if b, ok := buffers.Get().(*[]byte); ok && len(*b) == size {
+		return b
+	}
+	b := make([]byte, size)
+	return &b
+}
+
 // search is the visitor of Search.
 type search struct {
 	*filter
@@ -76,6 +88,7 @@ type search struct {
 // state is one worker's.
 type state struct {
 	buf    []byte
+	lent   *[]byte // of buffers, which gets it back
 	scan   scan
 	newest newest
 	totals Totals
@@ -98,6 +111,9 @@ func (s *search) report(res *Result) {
 		}
 		if st.scan.sc != nil {
 			s.q.Matcher.Put(st.scan.sc)
+		}
+		if st.lent != nil {
+			buffers.Put(st.lent)
 		}
 	}
 	if s.q.Mode == Content {
@@ -122,7 +138,8 @@ func (s *search) file(w *worker, n *node, name string) {
 func (s *search) ready(w *worker) *state {
 	st := &s.states[w.id]
 	if st.buf == nil {
-		st.buf = make([]byte, s.size.buffer)
+		st.lent = takeBuffer(s.size.buffer)
+		st.buf = *st.lent
 		st.scan.q, st.scan.size = &s.q, &s.size
 	}
 	if st.scan.sc == nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math"
 	"math/big"
 	"reflect"
@@ -60,6 +61,14 @@ func decode(raw json.RawMessage, fields []field, into reflect.Value) error {
 		return bad("send an object with the arguments as its keys", "the arguments are %s, not an object", jsonKind(raw))
 	}
 	return decodeObject(raw, fields, into, "")
+}
+
+// notJSON says it without the decoder's shorthand for text that ends too early.
+func notJSON(err error) error {
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return bad("send the whole object", "the arguments are not JSON: they end too early")
+	}
+	return bad("send well-formed JSON", "the arguments are not JSON: %v", err)
 }
 
 // checkText refuses what encoding/json would silently repair, and depth that
@@ -122,7 +131,7 @@ func loneSurrogate(raw []byte, i int) bool {
 func decodeObject(raw json.RawMessage, fields []field, into reflect.Value, at string) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil {
-		return bad("send well-formed JSON", "the arguments are not JSON: %v", err)
+		return notJSON(err)
 	} else if t != json.Delim('{') {
 		return bad("send an object with the arguments as its keys", "%s is %s, not an object", strings.TrimSuffix(at, "."), jsonKind(raw))
 	}
@@ -130,12 +139,12 @@ func decodeObject(raw json.RawMessage, fields []field, into reflect.Value, at st
 	for dec.More() {
 		tok, err := dec.Token()
 		if err != nil {
-			return bad("send well-formed JSON", "the arguments are not JSON: %v", err)
+			return notJSON(err)
 		}
 		key := tok.(string)
 		var value json.RawMessage
 		if err := dec.Decode(&value); err != nil {
-			return bad("send well-formed JSON", "the arguments are not JSON: %v", err)
+			return notJSON(err)
 		}
 		f := pick(fields, key)
 		if f == nil {
@@ -153,7 +162,7 @@ func decodeObject(raw json.RawMessage, fields []field, into reflect.Value, at st
 		}
 	}
 	if _, err := dec.Token(); err != nil {
-		return bad("send well-formed JSON", "the arguments are not JSON: %v", err)
+		return notJSON(err)
 	}
 	if rest, _ := dec.Token(); rest != nil {
 		return bad("send one JSON object", "there is more after the object of the arguments")

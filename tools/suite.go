@@ -9,7 +9,10 @@ import (
 	"log/slog"
 	"path/filepath"
 	"runtime/debug"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"moltisfs/config"
 	"moltisfs/internal/approval"
@@ -198,7 +201,6 @@ func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
 		err := s.unknown(in.Tool)
 		return nil, errors.Join(err, s.engine.Record(c, start, "unknown_tool", err))
 	}
-	s.engine.BeginTurn(ctx, c)
 	p, cause := s.run(ctx, tool, c, in.Args)
 	outcome := "ok"
 	switch r := p.(type) {
@@ -235,6 +237,10 @@ func (s *Suite) run(ctx context.Context, t *Tool, c *engine.Call, raw json.RawMe
 	}()
 	args, err := t.decode(raw)
 	if err == nil {
+		err = checkNames(c)
+	}
+	if err == nil {
+		s.engine.BeginTurn(ctx, c)
 		if c.Trace.Paths = []string{pathOf(args)}; c.Trace.Paths[0] == "" {
 			c.Trace.Paths = nil
 		}
@@ -250,6 +256,21 @@ func (s *Suite) run(ctx context.Context, t *Tool, c *engine.Call, raw json.RawMe
 		return nil, hostErr
 	}
 	return r, err
+}
+
+// checkNames bounds the names that history is kept under. They come from the
+// host, but a host may take them from anybody.
+func checkNames(c *engine.Call) error {
+	const most = 256 // bytes
+	for _, n := range []struct{ what, name string }{{"principal", c.Principal}, {"session", c.Session}, {"turn", c.Turn}} {
+		if len(n.name) > most {
+			return bad(fmt.Sprintf("use a name of at most %d bytes", most), "the name of the %s has %d bytes", n.what, len(n.name))
+		}
+		if !utf8.ValidString(n.name) || strings.ContainsFunc(n.name, unicode.IsControl) {
+			return bad("use printable characters", "the name of the %s holds bytes that are not printable text", n.what)
+		}
+	}
+	return nil
 }
 
 func (s *Suite) tool(name string) *Tool {

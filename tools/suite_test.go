@@ -332,3 +332,16 @@ func TestToolPolicy(t *testing.T) {
 		t.Errorf("a denied tool: %v", err)
 	}
 }
+
+func TestNamesOfHistoryAreBounded(t *testing.T) {
+	s, root := suite(t, nil, tools.Options{})
+	f := write(t, root+"/f", "a")
+	for _, name := range []string{strings.Repeat("x", 257), "a\x00b", "\xff", "a\nb"} {
+		for _, c := range []tools.Call{{Session: name}, {Principal: name}, {Turn: name}} {
+			c.Tool, c.Args = "Read", json.RawMessage(`{"file_path":"`+f+`"}`)
+			if p, err := s.Call(t.Context(), c); err != nil || p.Kind() != tools.KindBadRequest {
+				t.Errorf("%.20q: %v, %v", name, p, err)
+			}
+		}
+	}
+}

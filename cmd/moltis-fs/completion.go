@@ -126,7 +126,7 @@ func optionNames(c *command) []string {
 	return out
 }
 
-// allOptions are the options of all commands, each name once: it means the same everywhere.
+// allOptions are the options of all commands, each name once: it takes the same kind of value everywhere.
 func allOptions(table []*command) []option {
 	var out []option
 	for _, c := range table {

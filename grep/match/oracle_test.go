@@ -193,6 +193,21 @@ func checkPattern(pattern string, text []byte, ascii bool, tweak func(*Matcher))
 			if s.Any(text) != (len(want) > 0) {
 				return fmt.Sprintf("Any %q: got %v", pattern, len(want) == 0)
 			}
+			lines := 0
+			for pos := 0; ; lines++ {
+				start, end, ok := s.NextLine(text, pos)
+				if !ok {
+					break
+				}
+				n := s.Count(text, start, end)
+				if all := len(re.FindAllIndex(text[start:end], -1)); n != all {
+					return fmt.Sprintf("Count %q on %q: got %d, want %d", pattern, text[start:end], n, all)
+				}
+				pos = afterLine(text, end)
+			}
+			if lines != len(want) {
+				return fmt.Sprintf("NextLine with Count %q: got %d lines, want %d", pattern, lines, len(want))
+			}
 			for _, l := range want[:min(len(want), 8)] {
 				want, got := pairs(re.FindAllIndex(text[l[0]:l[1]], -1)), s.Spans(nil, text[l[0]:l[1]], 0, l[1]-l[0])
 				if !slices.Equal(want, got) {

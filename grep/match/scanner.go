@@ -18,6 +18,12 @@ type Scanner struct {
 	// How well the finder does: candidates that came to nothing, and the bytes that were passed meanwhile.
 	misses, passed int
 	rest           int // bytes to search without the finder before it is tried again
+
+	// Where a single literal was found, so that no byte is looked at twice: at is its first place in the line that NextLine gave
+	// last, ahead its first one behind that line, len of the buffer when there is none. ahead holds for the next NextLine only, from
+	// the line on that begins at then, in the buffer whose last byte is in.
+	at, ahead, then int
+	in              *byte
 }
 
 func newScanner(m *Matcher) *Scanner {
@@ -27,7 +33,7 @@ func newScanner(m *Matcher) *Scanner {
 // renew makes s fit for a new borrower.
 func (s *Scanner) renew(cache int) {
 	s.cache = cache
-	s.misses, s.passed, s.rest = 0, 0, 0
+	s.misses, s.passed, s.rest, s.in = 0, 0, 0, nil
 	for _, d := range []*dfa{s.early, s.end, s.begin} {
 		if d == nil {
 			continue
@@ -103,7 +109,7 @@ func (s *Scanner) nextLine(buf []byte, pos int) (start, end int, ok bool) {
 			pos = stop
 			continue
 		}
-		k := s.m.find.next(buf, pos)
+		k := s.findFrom(buf, pos)
 		if k < 0 {
 			s.passed += len(buf) - pos
 			return 0, 0, false
@@ -125,6 +131,41 @@ func (s *Scanner) nextLine(buf []byte, pos int) (start, end int, ok bool) {
 		}
 	}
 	return 0, 0, false
+}
+
+// findFrom is the finder's next, but for a place that Count came across.
+func (s *Scanner) findFrom(buf []byte, pos int) int {
+	k := s.ahead
+	switch {
+	case s.in != &buf[len(buf)-1] || s.then != pos || k < pos:
+		k = s.m.find.next(buf, pos)
+	case k == len(buf):
+		k = -1
+	}
+	s.at, s.in = k, nil
+	return k
+}
+
+// Count gives the number of matches in the line buf[start:end] that NextLine just gave. What follows must be NextLine for the line
+// behind it, with buf as it is, unless that line was the last of buf.
+func (s *Scanner) Count(buf []byte, start, end int) int {
+	if !s.m.single || s.m.o.Multiline || s.at < start || s.at >= end {
+		var spans [8][2]int
+		return len(s.Spans(spans[:0], buf, start, end))
+	}
+	size := len(s.m.find.(*pairFinder).bytes)
+	n := 0
+	for k := s.at; ; n++ {
+		if k < 0 || k+size > end {
+			if s.ahead = k; k < 0 {
+				s.ahead = len(buf)
+			}
+			s.then = afterLine(buf, end)
+			s.in = &buf[len(buf)-1]
+			return n
+		}
+		k = s.m.find.next(buf, k+size)
+	}
 }
 
 // lineAround gives the line that holds k, knowing that it begins at or after from. The end is that of the terminator's "\n".

@@ -158,6 +158,12 @@ func bone(dst, src []byte, at int) ([]byte, int) {
 		}
 		end += q.Size()
 	}
+	if d := p.Decomposition(); !hangul && end == at+n { // one letter by itself, as nearly all are: no need to sort marks
+		if d == nil {
+			d = src[at:end]
+		}
+		return append(dst, d...), end
+	}
 	return norm.NFD.Append(dst, src[at:end]...), end
 }
 

@@ -27,7 +27,8 @@ func Empties(before, after []byte) *Finding {
 // is deleted only if it does not turn up elsewhere in the new text. A bare "..." (an idiom of Python) counts only where
 // three lines go. Both texts are UTF-8.
 func Placeholder(before, after []byte) *Finding {
-	a, b := rawLines(before, false), rawLines(after, false)
+	head, tail := sameEnds(before, after, '\n')
+	a, b := rawLines(before[head:len(before)-tail], false), rawLines(after[head:len(after)-tail], false)
 	if !anyPlaceholder(b) {
 		return nil
 	}
@@ -67,7 +68,7 @@ func Placeholder(before, after []byte) *Finding {
 					need = 3
 				}
 				if balance[s] > 0 && removed >= need {
-					return &Finding{Guard: "placeholder", Line: c.b0 + k + 1, Text: clip(s, 200), Removed: removed}
+					return &Finding{Guard: "placeholder", Line: bytes.Count(after[:head], []byte("\n")) + c.b0 + k + 1, Text: clip(s, 200), Removed: removed}
 				}
 			}
 		}

@@ -6,6 +6,9 @@ import (
 	"math/rand"
 	"strings"
 	"testing"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
 // randomEdits is a list of edits of which most fit: words and runs of the text as it will be by then.
@@ -153,5 +156,20 @@ func TestBesideDamagedBytes(t *testing.T) {
 	t.Logf("%d done, %d refused", done, refused)
 	if refused == 0 {
 		t.Error("no edit was refused")
+	}
+}
+
+// TestBoneDecomposes: every letter's skeleton is its canonical decomposition, whichever way it was found.
+func TestBoneDecomposes(t *testing.T) {
+	for r := rune(0x80); r <= utf8.MaxRune; r++ {
+		if !utf8.ValidRune(r) {
+			continue
+		}
+		if _, ok := foldRune(r); ok {
+			continue
+		}
+		if got, _ := bone(nil, []byte(string(r)), 0); string(got) != norm.NFD.String(string(r)) {
+			t.Fatalf("U+%04X: %q, want %q", r, got, norm.NFD.String(string(r)))
+		}
 	}
 }

@@ -57,6 +57,7 @@ type Engine struct {
 	cfg      config.FS
 	fs       *guardfs.FS
 	locks    *guardfs.Locks
+	lockWait time.Duration
 	janitor  janitor
 	ledger   *ledger.Ledger // nil when reads are not tracked
 	log      *audit.Log
@@ -70,7 +71,7 @@ type Engine struct {
 
 // Open opens our own files under the data directory and readies the tree.
 func Open(o Options) (_ *Engine, err error) {
-	e := &Engine{cfg: o.Config, approver: o.Approver, logger: o.Logger, now: time.Now, progress: o.Progress}
+	e := &Engine{cfg: o.Config, approver: o.Approver, logger: o.Logger, now: time.Now, lockWait: 15 * time.Second, progress: o.Progress}
 	if e.approver == nil {
 		e.approver = approval.Nobody(nil)
 	}

@@ -120,7 +120,7 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := e.locks.Lock(ctx, ts.keys()...)
+	unlock, err := e.lock(ctx, c.Tool, ts.keys())
 	if err != nil {
 		return nil, err
 	}
@@ -292,7 +292,7 @@ func (e *Engine) still(c *Call, ts targets, m *Mutation, grant string) error {
 		if t.place == nil {
 			continue
 		}
-		now, err := t.place.Load(maxLoad)
+		now, err := t.place.Reload(t.Before, maxLoad)
 		if err != nil {
 			return err
 		}

@@ -83,6 +83,10 @@ func (p *point) settle(ctx context.Context, o checkpoint.Outcome) {
 	if p.db == nil {
 		return
 	}
+	if o == checkpoint.Foreign && p.intent != nil {
+		p.intent.Leave() // it could not all be put back now: the next start tries again
+		return
+	}
 	if err := p.db.Settle(context.WithoutCancel(ctx), p.id, o); err != nil {
 		p.e.logger.Error("what became of a change could not be written to its checkpoint", "id", p.id, "outcome", o, "err", err)
 		if p.intent != nil && o != checkpoint.Committed {

@@ -95,6 +95,9 @@ func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, id checkpoint.
 	return checkpoint.Aborted, nil
 }
 
+// errWentOn: a later change stands on this one.
+var errWentOn = errors.New("it was changed again since")
+
 func (e *Engine) takeBackOne(ctx context.Context, db *checkpoint.DB, id checkpoint.ID, c *checkpoint.Recorded) error {
 	plan, err := db.Plan(ctx, checkpoint.Restore{ID: id, Paths: []string{c.Path}, AllSessions: true})
 	if err != nil {
@@ -102,7 +105,7 @@ func (e *Engine) takeBackOne(ctx context.Context, db *checkpoint.DB, id checkpoi
 	}
 	for i := range plan.Items {
 		if it := &plan.Items[i]; it.Path == c.Path && it.HeadID != id {
-			return nil // somebody went on from there
+			return errWentOn
 		}
 	}
 	was := &guardfs.Before{}
@@ -174,5 +177,5 @@ func (e *Engine) lockAll(ctx context.Context, op *checkpoint.Checkpoint) (func()
 			place.Close()
 		}
 	}
-	return e.locks.Lock(ctx, keys...)
+	return e.lock(ctx, "recovery", keys)
 }

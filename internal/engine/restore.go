@@ -115,8 +115,10 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 		Links: map[string]bool{}, Checkpoint: true, Trash: trashFiles,
 		Op: checkpoint.Op{Kind: checkpoint.KindRestore, RestoreOf: plan.RestoreOf, UndoOf: plan.UndoOf},
 	}
+	goes := map[string]bool{}
 	for i := range plan.Items {
 		item := &plan.Items[i]
+		goes[item.Path] = item.Want.Kind == checkpoint.Absent
 		switch {
 		case item.Want.Kind == checkpoint.Dir:
 			m.Dirs = append(m.Dirs, NewDir{item.Path, item.Want.Mode})
@@ -128,7 +130,7 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 			m.Links[item.Path] = item.Want.Kind == checkpoint.Symlink || item.Head.Kind == checkpoint.Symlink
 		}
 	}
-	if err := e.onlyNew(&m); err != nil {
+	if err := e.onlyNew(&m, goes); err != nil {
 		return nil, err
 	}
 	m.Next = func(ts []*Target) error { return r.next(ctx, ts) }
@@ -194,8 +196,8 @@ func (e *Engine) never(ctx context.Context, db *checkpoint.DB, id checkpoint.ID)
 }
 
 // onlyNew keeps of a plan's directories those that have to be made or can go, so that a restore of what is there already
-// changes nothing. Policy speaks on every one that is made.
-func (e *Engine) onlyNew(m *Mutation) error {
+// changes nothing. Policy speaks on every one that is made. goes are the paths that the plan removes.
+func (e *Engine) onlyNew(m *Mutation, goes map[string]bool) error {
 	var make []NewDir
 	for _, d := range m.Dirs {
 		place, err := e.fs.Place(d.Path)
@@ -218,15 +220,43 @@ func (e *Engine) onlyNew(m *Mutation) error {
 	}
 	var drop []string
 	for _, d := range m.Drop {
-		if place, err := e.fs.Place(d); err == nil {
-			if place.Object().Info.Kind == guardfs.KindDir {
-				drop = append(drop, d)
-			}
-			place.Close()
+		goes[d] = false // until it is seen that it can
+	}
+	for _, d := range m.Drop { // innermost first
+		if e.onlyHolds(d, goes) {
+			goes[d] = true
+			drop = append(drop, d)
 		}
 	}
 	m.Dirs, m.Drop = make, drop
 	return nil
+}
+
+// onlyHolds says whether dir is a directory with nothing in it but what goes.
+func (e *Engine) onlyHolds(dir string, goes map[string]bool) bool {
+	h, err := e.fs.Resolve(dir, guardfs.Look)
+	if err != nil {
+		return false
+	}
+	defer h.Close()
+	if h.Object().True != dir || h.Object().Info.Kind != guardfs.KindDir {
+		return false
+	}
+	d, err := h.Dir()
+	if err != nil {
+		return false
+	}
+	defer d.Close()
+	entries, denied, err := d.List(nil)
+	if err != nil || denied > 0 {
+		return false
+	}
+	for _, entry := range entries {
+		if !goes[dir+"/"+entry.Name] {
+			return false
+		}
+	}
+	return true
 }
 
 // next says what each target becomes. It is pure: it may be called again when the files moved on.
@@ -255,11 +285,12 @@ func (r *restore) wanted(ctx context.Context, t *Target, item *checkpoint.Item) 
 		return nil, &guardfs.SymlinkError{Path: item.Path, Target: t.True}
 	}
 	now := state(t.Before)
-	if now.Same(item.Want) && (now.Mode == item.Want.Mode || now.Kind != checkpoint.File) {
+	why := r.conflict(now, item)
+	// A mode that others set is theirs, and not worth a conflict.
+	if now.Same(item.Want) && (now.Mode == item.Want.Mode || now.Kind != checkpoint.File || why != "") {
 		t.keep()
 		return nil, nil
 	}
-	why := r.conflict(now, item)
 	if why != "" && r.o.OnConflict == OnConflictMerge || r.plan.Mode == checkpoint.ModeInverse && !now.Same(item.Base) {
 		merged, err := r.merge(ctx, t, item)
 		if err != nil {

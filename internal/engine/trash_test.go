@@ -35,6 +35,8 @@ type tree struct {
 	data string
 	cfg  config.FS
 	deny string
+
+	fault func(op string) *guardfs.Fault
 }
 
 // grow makes an engine over a fresh tree. change may be nil.
@@ -62,7 +64,7 @@ func grow(t testing.TB, change func(*config.FS)) *tree {
 
 func (x *tree) open() {
 	x.t.Helper()
-	e, err := engine.Open(engine.Options{Config: x.cfg, Judge: inside{x.ws, x.deny}, DataDir: x.data})
+	e, err := engine.Open(engine.Options{Config: x.cfg, Judge: inside{x.ws, x.deny}, DataDir: x.data, Fault: x.fault})
 	if err != nil {
 		x.t.Fatal(err)
 	}
@@ -117,6 +119,8 @@ func (x *tree) looks() string {
 	}
 	return out
 }
+
+func rewindTo(turn string) checkpoint.Restore { return checkpoint.Restore{Turn: turn} }
 
 var ctx = context.Background()
 

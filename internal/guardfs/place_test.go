@@ -424,3 +424,43 @@ func TestLockKey(t *testing.T) {
 		}
 	}
 }
+
+func TestReload(t *testing.T) {
+	for name, change := range map[string]func(p string) error{
+		"nothing": func(string) error { return nil },
+		"content": func(p string) error { return os.WriteFile(p, []byte("theirs"), 0o644) },
+		"mode":    func(p string) error { return os.Chmod(p, 0o600) },
+		"replaced": func(p string) error {
+			return errors.Join(os.WriteFile(p+"2", []byte("old"), 0o644), os.Rename(p+"2", p))
+		},
+		"removed":    os.Remove,
+		"other name": func(p string) error { return os.Link(p, p+"2") },
+		"link":       func(p string) error { return errors.Join(os.Remove(p), os.Symlink("x", p)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := base(t)
+			roads(t, &fence{root: b}, func(t *testing.T, f *FS) {
+				noLeak(t)
+				p := filepath.Join(b, f.Containment(), "f")
+				lay(t, b, p+" = old")
+				place, err := f.Place(p)
+				must(t, err)
+				defer place.Close()
+				before, err := place.Load(-1)
+				must(t, err)
+				time.Sleep(20 * time.Millisecond) // more than a tick of the clock that stamps files
+				must(t, change(p))
+				again, err := place.Reload(before, -1)
+				must(t, err)
+				now, err := place.Load(-1)
+				must(t, err)
+				if again.Exists != now.Exists || again.Hash != now.Hash || again.Info != now.Info {
+					t.Errorf("reloaded %+v, loaded %+v", again, now)
+				}
+				if same := again == before; same != (name == "nothing") && f.Containment() != "best_effort" {
+					t.Errorf("the same: %v", same)
+				}
+			})
+		})
+	}
+}

@@ -345,7 +345,7 @@ func (b *bench) inProcess() error {
 				}
 			}
 			begin := time.Now()
-			if _, err := x.t.run(b.fs, d); err != nil {
+			if _, err := x.t.run(b.fs, d, new(bytes.Buffer)); err != nil {
 				return err
 			}
 			if r > 0 {
@@ -375,7 +375,7 @@ func (b *bench) indexed() error {
 	defer x.Close()
 	begin := time.Now()
 	for {
-		r, err := task{pattern: "nanosleep_restart_zz", index: x}.run(b.fs, d)
+		r, err := task{pattern: "nanosleep_restart_zz", index: x}.run(b.fs, d, nil)
 		if err != nil {
 			return err
 		}
@@ -401,7 +401,7 @@ func (b *bench) indexed() error {
 			var answers [2]*grep.Result
 			for i, index := range []*grep.Index{nil, x} {
 				begin := time.Now()
-				if answers[i], err = (task{pattern: p, index: index}).run(b.fs, d); err != nil {
+				if answers[i], err = (task{pattern: p, index: index}).run(b.fs, d, nil); err != nil {
 					return err
 				}
 				s[1+i] = append(s[1+i], sample{wall: ms(time.Since(begin))})

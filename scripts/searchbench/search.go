@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/pprof"
+	"sync"
 
 	"moltisfs/grep"
 	"moltisfs/grep/match"
@@ -85,15 +86,15 @@ func searchOnce(args []string) error {
 	}
 	var r *grep.Result
 	for range *repeat {
-		if r, err = t.run(fs, rest[0]); err != nil {
+		if r, err = t.run(fs, rest[0], os.Stdout); err != nil {
 			return err
 		}
 	}
 	return show(os.Stdout, r)
 }
 
-// run searches root, a directory or a file.
-func (t task) run(fs *guardfs.FS, root string) (*grep.Result, error) {
+// run searches root, a directory or a file. A list of files goes to out, and there is no result.
+func (t task) run(fs *guardfs.FS, root string, out io.Writer) (*grep.Result, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
 		return nil, err
@@ -120,17 +121,40 @@ func (t task) run(fs *guardfs.FS, root string) (*grep.Result, error) {
 		defer w.File.Close()
 	}
 	if t.files {
-		r, err := grep.Files(context.Background(), w, grep.GlobQuery{})
-		if err != nil {
-			return nil, err
-		}
-		return &grep.Result{Files: r.Files, Skipped: r.Skipped}, nil
+		return new(grep.Result), list(w, out)
 	}
 	q, err := t.query()
 	if err != nil {
 		return nil, err
 	}
 	return grep.Search(context.Background(), w, q)
+}
+
+// list writes the paths of all files, in no order, as ripgrep does.
+func list(w grep.Walk, to io.Writer) error {
+	type page struct {
+		text []byte
+		_    [40]byte // a cache line each
+	}
+	var pages [16]page
+	var mu sync.Mutex
+	root := w.Dir.True() + "/"
+	_, err := grep.Each(context.Background(), w, func(k int, rel, name string) {
+		p := &pages[k]
+		p.text = append(append(append(append(p.text, root...), rel...), name...), '\n')
+		if len(p.text) > 32<<10 {
+			mu.Lock()
+			to.Write(p.text)
+			mu.Unlock()
+			p.text = p.text[:0]
+		}
+	})
+	for i := range pages {
+		if _, e := to.Write(pages[i].text); err == nil {
+			err = e
+		}
+	}
+	return err
 }
 
 func show(to io.Writer, r *grep.Result) error {

@@ -125,7 +125,7 @@ func TestGoldenCallsOverMCP(t *testing.T) {
 		p := newPlain(t, cfg, o, mcp.Options{Structured: mcp.StructuredAlways})
 		return func(c tools.Call) (json.RawMessage, error) {
 			now = c.Approver
-			line := p.call(1, `"`+mcp.MetaSession+`":`+string(mustJSON(t, c.Session))+`,`, "tools/call",
+			line := p.call(1, `"`+mcp.MetaSession+`":`+string(mustJSON(t, c.Session))+`,"`+mcp.MetaTurn+`":`+string(mustJSON(t, c.Turn))+`,`, "tools/call",
 				`"name":`+string(mustJSON(t, c.Tool))+`,"arguments":`+string(c.Args))
 			var m struct {
 				Result struct {
@@ -147,7 +147,9 @@ func TestGoldenCallsOverMCP(t *testing.T) {
 			if refused := bytes.Contains(m.Result.StructuredContent, []byte(`,"hint":`)); m.Result.IsError && !refused {
 				t.Errorf("isError is set for %s", m.Result.StructuredContent)
 			}
-			return m.Result.StructuredContent, nil
+			// The SDK writes three characters as escapes, which mean the same.
+			plain := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
+			return json.RawMessage(plain.Replace(string(m.Result.StructuredContent))), nil
 		}
 	})
 }
@@ -307,6 +309,26 @@ func TestElicitation(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A question that nobody answers ends with the approval timeout.
+func TestNobodyAnswers(t *testing.T) {
+	root := toolstest.Tree(t)
+	f := file(t, root, "a.txt", "one\n")
+	cfg := config.Default()
+	if err := cfg.Tools.FS.ApprovalTimeout.UnmarshalText([]byte("200ms")); err != nil {
+		t.Fatal(err)
+	}
+	over := make(chan struct{})
+	s := start(t, cfg, tools.Options{}, mcp.Options{Elicit: true}, "test", "2025-11-25", func(*sdk.ElicitParams) string {
+		<-over
+		return "accept"
+	})
+	r := call(t, s, "Edit", map[string]any{"file_path": f, "old_string": "one", "new_string": "two"})
+	close(over) // the answer comes too late
+	if kindOf(r) != "approval_timeout" || content(t, f) != "one\n" {
+		t.Errorf("%s", mustJSON(t, r))
 	}
 }
 

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// What help shows can be run: every command has an example, and every example fits the table.
+func TestExamplesFitTheTable(t *testing.T) {
+	for _, c := range commands() {
+		for _, one := range leaves(c) {
+			if one.hidden {
+				continue
+			}
+			if one.short == "" || len(one.examples) == 0 {
+				t.Errorf("%s: a sentence or an example is missing", one.path)
+			}
+			ours := 0
+			for _, e := range one.examples {
+				words := shellWords(e)
+				if words[0] != program {
+					continue
+				}
+				ours++
+				in, err := parse(words[1:], streams{})
+				if err != nil {
+					t.Errorf("%s: %v", e, err)
+				} else if in.command.path != one.path {
+					t.Errorf("%s is an example of %s", e, in.command.path)
+				}
+			}
+			if ours == 0 {
+				t.Errorf("%s: no example runs it", one.path)
+			}
+		}
+	}
+}
+
+// An option takes the same values wherever it stands: completions know it by its name alone.
+func TestOptionsTakeOneKindOfValue(t *testing.T) {
+	known := map[string]option{}
+	for _, c := range commands() {
+		for _, one := range leaves(c) {
+			for _, o := range one.options {
+				if k, ok := known[o.name]; ok && (completes(k) != completes(o) || strings.Join(k.words, " ") != strings.Join(o.words, " ")) {
+					t.Errorf("--%s of %s differs from that of another command", o.name, one.path)
+				}
+				known[o.name] = o
+			}
+		}
+	}
+}
+
+// completes is what completions make of an option's value.
+func completes(o option) string {
+	switch o.value {
+	case "", "FILE", "DIR":
+		return o.value
+	}
+	return "anything"
+}
+
+// shellWords takes a simple command apart, up to the first redirection.
+func shellWords(line string) []string {
+	var words []string
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			words = append(words, part)
+			continue
+		}
+		for _, w := range strings.Fields(part) {
+			if strings.ContainsAny(w, "<>|") {
+				return words
+			}
+			words = append(words, w)
+		}
+	}
+	return words
+}
