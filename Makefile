@@ -6,7 +6,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 20s
 BENCHTIME ?= 1s
 
-.PHONY: build check test fmt vet lint plan race soak attacks bench bench-search golden fuzz corpus
+.PHONY: build check test fmt vet lint plan race soak attacks bench bench-search interop golden fuzz corpus
 
 # What a change passes before it is sent.
 check: fmt vet lint plan race
@@ -36,15 +36,19 @@ plan:
 
 # -short leaves out the long comparisons, not the subject. The race detector needs a C compiler.
 race:
-	CGO_ENABLED=1 go test -race -short ./...
+	CGO_ENABLED=1 go test -race -short $$(go list ./... | grep /)
 
 # Hours. Each line is one promise of the README, tried until it should have broken.
 soak:
 	go test ./checkpoint -count=1 -timeout 6h -run '^(TestKill|TestKillCatchesABadEngine|TestManyProcesses|TestRandomWhileCleaning)$$' -kill 10000
+	go test ./tools -count=1 -timeout 6h -run '^TestKilledRewind$$' -kill 10000
+	go test ./internal/engine -count=1 -timeout 6h -run '^TestHistoryAgainstModel$$' -steps 1000000
+	go test ./readers -count=1 -timeout 2h -run '^TestMutatedPDFs$$' -readers.mutations 1000
 	go test ./grep/ignore -count=1 -timeout 2h -run '^TestGit$$' -forests 20000
 	go test ./grep/match -count=1 -timeout 2h -run '^TestAgainstRegexp$$' -match.soak 30m
 	go test ./grep/match -count=1 -timeout 2h -run '^TestGeneratedAgainstRipgrep$$' -match.rgrounds 5000
 	go test ./grep -count=1 -timeout 2h -run '^(TestSeams|TestSeamsMultiline)$$' -rounds 100000
+	go test ./grep -count=1 -timeout 2h -run '^TestWalkAmidChurn$$' -churn.time 10m
 	go test ./grep -count=1 -timeout 2h -run '^TestIndexEqual$$' -index.rounds 50000
 	go test ./cmd/moltis-fs -count=1 -timeout 2h -run '^(TestNoLostUpdates|TestLostUpdatesWithoutLocks)$$' -processes 64 -increments 1000
 	go test ./internal/guardfs -count=1 -timeout 2h -run '^TestRace' -args -tries 1000000
@@ -57,16 +61,24 @@ attacks:
 	go test ./internal/policy -count=1
 	go test ./internal/approval -count=1 -run '^(TestNothingGetsThrough|TestLateLine|TestDigest)$$'
 	go test ./internal/audit -count=1 -run '^(TestTorn|TestFullDisk|TestManyProcesses|TestRemovedAndMoved)$$'
-	go test ./checkpoint -count=1 -run '^(TestKill|TestKillCatchesABadEngine|TestTamperedFile|TestTamperedContentIsCorrupt|TestPurgeLeavesNoByte)$$'
-	go test ./tools -count=1 -run '^(TestFaultAtEveryOperation|TestEveryPathTimesEveryTool|TestNoExistenceOracle|TestOurOwnFilesAreOffLimits|TestNoAuditNoChange|TestBrokenApproverIsNoApproval|TestAChangeDuringTheQuestionIsStale)$$'
+	go test ./checkpoint -count=1 -run '^(TestKill|TestKillCatchesABadEngine|TestTamperedFile|TestTamperedContentIsCorrupt|TestPurgeLeavesNoByte|TestWritesFail|TestDiskFull)$$'
+	go test ./internal/engine -count=1 -run '^(TestFaultAtEveryCallOfARewind|TestTrashRefusals|TestHistoryAgainstModel)$$'
+	go test ./readers -count=1 -run '^(TestHostilePDFs|TestMutatedPDFs|TestPDFDeadline|TestImageBombsAndDamage)$$'
+	go test ./cmd/moltis-fs -count=1 -run '^(TestNoLostUpdates|TestLostUpdatesWithoutLocks|TestSignals)$$'
+	go test ./tools -count=1 -run '^(TestFaultAtEveryOperation|TestKilledRewind|TestLitterOfKilledProcesses|TestEveryPathTimesEveryTool|TestNoExistenceOracle|TestOurOwnFilesAreOffLimits|TestNoAuditNoChange|TestBrokenApproverIsNoApproval|TestAChangeDuringTheQuestionIsStale)$$'
 
 # The figures of docs/benchmarks.md, except those of bench-search.
 bench:
-	go test ./tools ./internal/policy ./internal/glob ./internal/audit ./internal/ledger ./checkpoint ./readers ./grep/match -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME)
+	go test ./tools ./internal/engine ./internal/serve/mcp ./internal/edit ./internal/policy ./internal/glob ./internal/audit ./internal/ledger ./checkpoint ./readers ./grep/match -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME)
 
 # Grep and Glob beside ripgrep and the packages of the field: fetches about 4 GB once, then takes some eight minutes. On a quiet machine.
 bench-search:
 	scripts/bench-search.sh $(BENCHSEARCH)
+
+# Clients that are not ours over the whole Go source tree: the SDK's, and the MCP Inspector if .ci/inspector is installed (npm ci).
+interop:
+	go test ./internal/serve/mcp -count=1 -run '^TestGoldenCallsOverMCP$$'
+	go test ./cmd/moltis-fs -count=1 -timeout 30m -run '^(TestGoTreeOverMCP|TestGoTreeByInspector)$$' -whole
 
 # Golden calls are rewritten from what the tools answer now: read the difference before you commit it.
 golden:

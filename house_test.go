@@ -337,16 +337,79 @@ func TestDocumentsNameWhatIsThere(t *testing.T) {
 			}
 		}
 	}
-	for _, file := range []string{"Makefile", ".ci/run"} { // a misspelt name in -run passes without a word
+}
+
+// TestRecipesRunTests: a misspelt name after -run runs nothing and passes. Whatever the Makefile and .ci/run name, the package that the
+// line tests must have; the flags too.
+func TestRecipesRunTests(t *testing.T) {
+	tests := map[string]map[string]bool{} // by package: its tests and its flags
+	for _, s := range sources(t) {
+		if !s.test {
+			continue
+		}
+		has := tests[s.pkg()]
+		if has == nil {
+			has = map[string]bool{}
+			tests[s.pkg()] = has
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				has[n.Name.Name] = true
+			case *ast.CallExpr:
+				if f, ok := n.Fun.(*ast.SelectorExpr); ok && len(n.Args) == 3 {
+					if x, ok := f.X.(*ast.Ident); ok && x.Name == "flag" {
+						if name, ok := n.Args[0].(*ast.BasicLit); ok {
+							has["-"+strings.Trim(name.Value, `"`)] = true
+						}
+					}
+				}
+			}
+			return true
+		})
+	}
+	// -update of the golden calls is declared in toolstest.
+	known := []string{"-run", "-bench", "-benchmem", "-benchtime", "-count", "-timeout", "-race", "-short", "-fuzz", "-fuzztime", "-list", "-tags", "-args", "-update"}
+	named := 0
+	for _, file := range []string{"Makefile", ".ci/run"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, name := range testName.FindAllString(string(text), -1) {
-			if !tests[name] {
-				t.Errorf("%s: there is no %s", file, name)
+		for line := range strings.Lines(string(text)) {
+			_, command, ok := strings.Cut(line, "go test ")
+			if !ok || strings.Contains(command, "$$pkg") {
+				continue
+			}
+			command, _, _ = strings.Cut(command, " #")
+			var pkgs []string
+			for _, word := range strings.Fields(command) {
+				if word == "." || strings.HasPrefix(word, "./") && word != "./..." {
+					pkgs = append(pkgs, path.Clean(word))
+				}
+			}
+			has := func(name string) bool {
+				return slices.ContainsFunc(pkgs, func(p string) bool {
+					return slices.ContainsFunc(slices.Collect(maps.Keys(tests[p])), func(n string) bool {
+						return n == name || strings.HasPrefix(name, "Test") && strings.HasPrefix(n, name) && !strings.Contains(command, "$$'")
+					})
+				})
+			}
+			for _, name := range testName.FindAllString(command, -1) {
+				named++
+				if !has(name) {
+					t.Errorf("%s: there is no %s in %v", file, name, pkgs)
+				}
+			}
+			for _, word := range strings.Fields(command) {
+				if f, _, _ := strings.Cut(word, "="); strings.HasPrefix(f, "-") && len(f) > 1 && !slices.Contains(known, f) && !has(f) {
+					t.Errorf("%s: %v have no flag %s", file, pkgs, f)
+				}
 			}
 		}
+	}
+	if named < 20 {
+		t.Errorf("only %d tests named: this test looks in the wrong place", named)
 	}
 }
 
@@ -434,4 +497,37 @@ func makeTargets(t *testing.T) map[string]bool {
 		out[m[1]] = true
 	}
 	return out
+}
+
+// TestEveryKeyIsRead: a key that nobody reads is a promise that nobody keeps. A field counts as read where it is selected from
+// something outside package config.
+func TestEveryKeyIsRead(t *testing.T) {
+	read := map[string]bool{}
+	var fields []string
+	for _, s := range sources(t) {
+		if s.test || strings.HasSuffix(s.pkg(), "test") {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.SelectorExpr:
+				if s.pkg() != "config" {
+					read[n.Sel.Name] = true
+				}
+			case *ast.Field:
+				if s.pkg() == "config" && n.Tag != nil && strings.Contains(n.Tag.Value, "toml:") {
+					fields = append(fields, n.Names[0].Name)
+				}
+			}
+			return true
+		})
+	}
+	if len(fields) != len(config.Table())+4 { // the sections are fields, too
+		t.Fatalf("%d fields for %d keys: this test looks in the wrong place", len(fields), len(config.Table()))
+	}
+	for _, f := range fields {
+		if !read[f] {
+			t.Errorf("nobody reads the key of config field %s", f)
+		}
+	}
 }

@@ -35,7 +35,10 @@
 // will be written to.
 package edit
 
-import "bytes"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 // Edit is one replacement. An empty Old creates a file or fills an empty one.
 type Edit struct {
@@ -163,6 +166,10 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 		return d.fill(index, e, o)
 	}
 	h := newHaystack(d.text)
+	if d.cs.mapped() && !utf8.ValidString(e.Old) {
+		// It is no text, so it is not there; as bytes it might be a part of a letter that only our UTF-8 of the file has.
+		return Step{}, &NoMatchError{Index: index, Cause: CauseUnknown, Detail: "old_string is not valid UTF-8"}
+	}
 	p, err := find(h, e, o.Strict)
 	if err != nil {
 		switch err := err.(type) {
