@@ -81,10 +81,14 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 		defer c.Close()
 	}
 	head := make([]byte, headBytes)
-	n, err := io.ReadFull(u, head)
-	ended := err == io.EOF || err == io.ErrUnexpectedEOF
-	if err != nil && !ended {
-		return nil, damagedOr(ctx, p.name+" file", err)
+	// Not io.ReadFull: its own ErrUnexpectedEOF could not be told from that of a file which is cut off.
+	n, ended := 0, false
+	for n < len(head) && !ended {
+		m, err := u.Read(head[n:])
+		n += m
+		if ended = err == io.EOF; err != nil && !ended {
+			return nil, damagedOr(ctx, p.name+" file", err)
+		}
 	}
 	head = head[:n]
 	if n >= 263 && string(head[257:262]) == "ustar" {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -226,6 +227,7 @@ func walkXML(r io.Reader, h xmlHandler) error {
 		return e.codec().NewDecoder().Reader(in), nil
 	}
 	depth := 0
+	var open []string // elements that have begun; RawToken does not see to it that they end
 	for {
 		tok, err := x.RawToken()
 		if err == io.EOF {
@@ -248,12 +250,21 @@ func walkXML(r io.Reader, h xmlHandler) error {
 					return err
 				}
 				depth--
+			} else {
+				open = append(open, tok.Name.Local)
 			}
 		case xml.EndElement:
-			depth--
-			if h.end != nil {
-				if err := h.end(tok.Name.Local); err != nil {
-					return err
+			// An end without a beginning is dropped, and one that closes others with it ends them first.
+			if !slices.Contains(open, tok.Name.Local) {
+				continue
+			}
+			for name := ""; name != tok.Name.Local; {
+				name, open = open[len(open)-1], open[:len(open)-1]
+				depth--
+				if h.end != nil {
+					if err := h.end(name); err != nil {
+						return err
+					}
 				}
 			}
 		case xml.CharData:

@@ -56,8 +56,8 @@ func scale(img image.Image, edge int) image.Image {
 	if max(w, h) <= edge {
 		return img
 	}
-	if max(w, h) >= 4*edge {
-		img = shrink(img, max(w, h)/(2*edge))
+	if max(w, h) >= 3*edge {
+		img = shrink(img, max(w, h)*2/(3*edge)) // leaves half as much again as is wanted
 	}
 	tw, th := edge, max(1, int(math.Round(float64(h)*float64(edge)/float64(w))))
 	if h > w {

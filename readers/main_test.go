@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"testing"
 )
@@ -19,12 +20,36 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if len(os.Args) == 3 && os.Args[1] == "readers-workload" {
+		runWorkload(os.Args[2])
+		os.Exit(0)
+	}
 	code := m.Run()
 	if shared.r != nil {
 		shared.r.Close()
 	}
 	os.Exit(code)
 }
+
+// runWorkload does one workload and prints the peaks of memory before and after it.
+func runWorkload(name string) {
+	r, err := New(testConfig())
+	if err != nil {
+		panic(err)
+	}
+	defer r.Close()
+	run := workloads[name](panics{})
+	debug.FreeOSMemory()
+	fmt.Print(peakMemory(true))
+	run(r, 0)
+	fmt.Println(" " + peakMemory(false))
+}
+
+// panics is a testing.TB for a process that is no test.
+type panics struct{ testing.TB }
+
+func (panics) Helper()           {}
+func (panics) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 
 var shared struct {
 	once sync.Once

@@ -114,11 +114,16 @@ func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 		return nil, &TooLarge{Size: f.Size, Max: limit, What: "PDF", Windowed: limit < pdfWindow}
 	}
 	job := pdfJob{Pages: o.Pages, Render: o.Render, Edge: o.ImageMaxEdge, ImageMax: o.ImageMaxBytes, TextBytes: o.MaxBytes}
+	engine := o.PDFEngine
+	if engine != "native" {
+		if err := r.pdfs.ready(ctx); err != nil {
+			return nil, err
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, r.config.Deadline)
 	defer cancel()
 	var pages *pdfPages
 	var err error
-	engine := o.PDFEngine
 	if engine != "native" {
 		engine = "pdfium"
 		pages, err = r.pdfs.run(ctx, f, job)

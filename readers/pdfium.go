@@ -108,6 +108,22 @@ func (p *pdfium) start() (pool engine.Pool, err error) {
 	return pool, nil
 }
 
+// ready starts the sandbox under the caller's context alone: compiling it without a cache takes seconds, which are not the document's fault and
+// must not count against its deadline. An engine that does not start is found out by run.
+func (p *pdfium) ready(ctx context.Context) error {
+	started := make(chan struct{})
+	go func() {
+		defer close(started)
+		_, _ = p.start()
+	}()
+	select {
+	case <-started:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // drop throws the sandbox away. Whatever still runs in it ends with an error.
 func (p *pdfium) drop() {
 	p.mu.Lock()

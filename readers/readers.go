@@ -172,7 +172,13 @@ func (r *Readers) Close() error { return r.pdfs.close() }
 
 // Read reads the source as what its bytes say it is. A bad request or a bad file is one of this package's errors;
 // the context's own error, or a failing R, comes back wrapped.
-func (r *Readers) Read(ctx context.Context, s Source, o Options) (Content, error) {
+func (r *Readers) Read(ctx context.Context, s Source, o Options) (c Content, err error) {
+	// No panic is known. Should a stranger's file find one, it costs that file and not the caller's process.
+	defer func() {
+		if v := recover(); v != nil {
+			c, err = nil, &Damaged{"file", fmt.Sprintf("%s (%.120q)", gaveUp, fmt.Sprint(v))}
+		}
+	}()
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -197,6 +203,9 @@ func (r *Readers) Read(ctx context.Context, s Source, o Options) (Content, error
 	}
 	return readBinary(ctx, r, f, &o)
 }
+
+// gaveUp is in the error that stands for a panic.
+const gaveUp = "its reader gave up"
 
 // errNotMine sends a file on to the next reader in the order: the first bytes promised what the rest does not hold.
 var errNotMine = errors.New("not a file of this kind")

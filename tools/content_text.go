@@ -17,16 +17,15 @@ func (c *Content) Text() string {
 	case *readers.Image:
 		fmt.Fprintf(&b, "[%s image, %d x %d", body.Format, body.Width, body.Height)
 		if body.WasResized {
-			fmt.Fprintf(&b, ", shown smaller than the original %d x %d", body.OriginalWidth, body.OriginalHeight)
+			fmt.Fprintf(&b, ", shown smaller than the original %d x %d; multiply coordinates by %v", body.OriginalWidth, body.OriginalHeight, body.Scale)
 		}
 		b.WriteString("]")
 	case *readers.PDF:
-		b.WriteString(strings.TrimSuffix(body.Text, "\n"))
+		pdfText(&b, body)
 	case *readers.Notebook:
 		notebookText(&b, body)
 	case *readers.Binary:
-		fmt.Fprintf(&b, "[binary file, %s", size(body.Bytes))
-		b.WriteString("]")
+		binaryText(&b, body)
 	}
 	if c.LoopWarning != "" {
 		b.WriteString("\n[" + c.LoopWarning + "]")
@@ -68,6 +67,44 @@ func totalLines(t *readers.Text) string {
 	return fmt.Sprint(t.TotalLines)
 }
 
+func pdfText(b *strings.Builder, p *readers.PDF) {
+	b.WriteString(strings.TrimSuffix(p.Text, "\n"))
+	if p.NextPages != "" {
+		fmt.Fprintf(b, "\n[%d of %s; go on with pages %s]", p.RenderedPages, plural(p.Pages, "page"), p.NextPages)
+	}
+	if len(p.PagesCut) > 0 {
+		fmt.Fprintf(b, "\n[the text of page %d is cut]", p.PagesCut[0])
+	}
+	if len(p.PagesFailed) > 0 {
+		fmt.Fprintf(b, "\n[could not be read: pages %s]", strings.Trim(fmt.Sprint(p.PagesFailed), "[]"))
+	}
+	if p.HiddenChars > 0 {
+		fmt.Fprintf(b, "\n[%s hidden in this text]", plural(p.HiddenChars, "invisible character"))
+	}
+	if p.Note != "" {
+		b.WriteString("\n[" + p.Note + "]")
+	}
+}
+
+func binaryText(b *strings.Builder, n *readers.Binary) {
+	fmt.Fprintf(b, "[binary file, %s, %s]", n.MediaType, size(n.Bytes))
+	if n.Summary != "" {
+		b.WriteString("\n" + n.Summary)
+	}
+	for _, l := range n.Listing {
+		b.WriteString("\n" + l)
+	}
+	if more := n.Entries - len(n.Listing); more > 0 {
+		fmt.Fprintf(b, "\n[%d more]", more)
+	}
+	if n.Base64 != "" {
+		b.WriteString("\n" + n.Base64)
+	}
+	if n.NextOffset > 0 {
+		fmt.Fprintf(b, "\n[go on with offset %d]", n.NextOffset)
+	}
+}
+
 // notebookText is Claude Code's form: each cell in a tag of its id.
 func notebookText(b *strings.Builder, n *readers.Notebook) {
 	for _, c := range n.Cells {
@@ -76,6 +113,12 @@ func notebookText(b *strings.Builder, n *readers.Notebook) {
 			if o.Text != "" {
 				b.WriteString(strings.TrimSuffix(o.Text, "\n") + "\n")
 			}
+			if o.Base64 != "" {
+				fmt.Fprintf(b, "[%s, %d x %d]\n", o.MediaType, o.Width, o.Height)
+			}
 		}
+	}
+	if n.NextOffset > 0 {
+		fmt.Fprintf(b, "[cells %d to %d of %d; go on with offset %d]\n", n.StartCell, n.NextOffset-1, n.TotalCells, n.NextOffset)
 	}
 }

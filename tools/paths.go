@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
+	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"
 	"moltisfs/internal/nearest"
@@ -184,11 +185,16 @@ func (s *Suite) missing(tool string, args any) *Refusal {
 		r.Next = &NextCall{"Glob", map[string]any{"pattern": "*", "path": near.Dir}}
 		return r
 	}
-	if names := similar(path.Base(asked), near.Names); len(names) > 0 && near.Depth == 0 {
-		paths := make([]string, len(names))
-		for i, n := range names {
-			paths[i] = path.Join(near.Dir, n)
+	var paths []string
+	if near.Depth == 0 {
+		for _, n := range similar(path.Base(asked), near.Names) {
+			paths = append(paths, path.Join(near.Dir, n))
 		}
+	}
+	if len(paths) == 0 {
+		paths = s.elsewhere(near, asked)
+	}
+	if len(paths) > 0 {
 		r.Hint = "Did you mean " + strings.Join(paths, " or ") + "?"
 		r.Fields = struct {
 			Nearest []string `json:"nearest"`
@@ -253,6 +259,49 @@ func similar(name string, names []string) []string {
 		out = append(out, b.name)
 	}
 	return out
+}
+
+// maxNearDirs bounds the directories that are looked into for one hint.
+const maxNearDirs = 40
+
+// elsewhere looks for the same name in the directories around: those beside the one that was asked for, those in it, and where that one does not
+// exist, those that are called like it. Only what the session may list is found.
+func (s *Suite) elsewhere(near engine.Nearby, asked string) []string {
+	base := foldName(path.Base(asked))
+	var dirs []string
+	from := func(n engine.Nearby) {
+		for _, name := range n.Names {
+			if strings.HasSuffix(name, "/") {
+				dirs = append(dirs, path.Join(n.Dir, name))
+			}
+		}
+	}
+	switch near.Depth {
+	case 0:
+		from(near)
+		from(s.engine.Near(near.Dir))
+	case 1: // the file's directory is missing
+		dirs = append(dirs, near.Dir)
+		from(near)
+	default:
+		return nil
+	}
+	var found []string
+	for i, dir := range dirs {
+		if i == maxNearDirs || len(found) == 3 {
+			break
+		}
+		in := s.engine.Near(path.Join(dir, "x"))
+		if in.Depth != 0 {
+			continue
+		}
+		for _, name := range in.Names {
+			if p := path.Join(in.Dir, name); foldName(name) == base && p != asked && !slices.Contains(found, p) {
+				found = append(found, p)
+			}
+		}
+	}
+	return found
 }
 
 func (s *Suite) allowedHint() string {

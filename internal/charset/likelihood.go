@@ -106,8 +106,8 @@ const (
 func likeliest(b []byte, answer string) string {
 	answer = named(answer)
 	// So much is enough to tell, and this runs for each language and encoding. A character cut at the end must not count against one.
-	if len(b) > 3<<10 {
-		b = b[:3<<10]
+	if len(b) > 1<<10 {
+		b = b[:1<<10]
 		if i := bytes.LastIndexByte(b, '\n'); i > len(b)/2 {
 			b = b[:i]
 		}

@@ -1,0 +1,329 @@
+package readers
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/ulikunitz/xz"
+)
+
+// plainLines is a Text without its line numbers.
+func plainLines(t *Text) string {
+	var b strings.Builder
+	for _, l := range strings.SplitAfter(t.Content, "\n") {
+		if _, rest, ok := strings.Cut(l, "→"); ok {
+			b.WriteString(rest)
+		}
+	}
+	return b.String()
+}
+
+func TestOfficeDocuments(t *testing.T) {
+	letter := []string{"# Quarterly report", "umlaut in Größe", "## Figures of the year", "| Region | Units | Price |", "| North | 120 | 3.50 |",
+		`| South \| East | 75 | 4.25 |`, "- first point", "  - a point below", "Привет, мир. 日本語も読める。"}
+	sheet := []string{"Stock", "| Item | Count | Since |", "| Lantern | 12 | ", "Copper wire | 2.5", "| Sum | 14.5 |", "Second sheet", "Größe"}
+	numbered := []string{"Stock", "1 | Item | Count | Since", "2 | Lantern | 12 | ", "4 | Sum | 14.5", "Second sheet", "Größe"}
+	talk := []string{"Opening the harbour", "The first slide speaks of ships.", "A second line follows.", "Closing the ledger"}
+	for file, want := range map[string][]string{
+		"letter.docx": letter, "letter.odt": letter, "letter.epub": {"Quarterly report", "umlaut in Größe", "North", "first point", "Привет, мир."},
+		"sheet.xlsx": numbered, "sheet.ods": sheet, "talk.pptx": talk, "talk.odp": talk,
+	} {
+		t.Run(file, func(t *testing.T) {
+			raw := corpusFile(t, "document/"+file)
+			m := readAs[*Text](t, raw, Options{})
+			text := plainLines(m)
+			at := 0
+			for _, w := range want {
+				i := strings.Index(text[at:], w)
+				if i < 0 {
+					t.Errorf("%q is missing or out of order in\n%s", w, text)
+					continue
+				}
+				at += i
+			}
+			if m.Format != file[strings.LastIndexByte(file, '.')+1:] || m.Sum == "" || m.TotalLines < 3 || m.Encoding != "utf-8" {
+				t.Errorf("format %s, %d lines", m.Format, m.TotalLines)
+			}
+			if strings.ContainsAny(text, "<>") && file != "letter.epub" {
+				t.Errorf("tags in the text:\n%s", text)
+			}
+			second := readAs[*Text](t, raw, Options{Offset: 2, Limit: 1})
+			if second.StartLine != 2 || second.RenderedLines != 1 || second.TotalLines != m.TotalLines {
+				t.Errorf("a window: %+v", second)
+			}
+		})
+	}
+	html := corpusFile(t, "document/letter.html")
+	if m := readAs[*Text](t, html, Options{}); m.Format != "html" || !strings.Contains(m.Content, "<h1>Quarterly report</h1>") {
+		t.Errorf("HTML is its source unless asked: %.200q", m.Content)
+	}
+	seen := plainLines(readAs[*Text](t, html, Options{Render: true}))
+	for _, w := range append(letter[:5:5], "[link](https://example.org/x)", "1. one", "2. two") {
+		if !strings.Contains(seen, w) {
+			t.Errorf("%q is not in\n%s", w, seen)
+		}
+	}
+	hidden := `<html><head><title>T</title><script>var secret=1</script><style>p{}</style></head><body><p>shown &amp; <b>bold</b></p><!-- comment --><script>steal()</script></body></html>`
+	if s := plainLines(readAs[*Text](t, []byte(hidden), Options{Render: true})); strings.Contains(s, "secret") || strings.Contains(s, "steal") || !strings.Contains(s, "shown & bold") {
+		t.Errorf("rendered: %q", s)
+	}
+}
+
+func zipOf(t testing.TB, parts ...string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := zip.NewWriter(&b)
+	for i := 0; i < len(parts); i += 2 {
+		f, err := w.Create(parts[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Write([]byte(parts[i+1]))
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func docxOf(t testing.TB, body string) []byte {
+	return zipOf(t, "[Content_Types].xml", "<Types/>", "word/document.xml", `<w:document xmlns:w="x"><w:body>`+body+`</w:body></w:document>`)
+}
+
+func TestHostileDocuments(t *testing.T) {
+	word := func(s string) string { return "<w:p><w:r><w:t>" + s + "</w:t></w:r></w:p>" }
+	for name, c := range map[string]struct {
+		raw  []byte
+		want string // in the text; or of the refusal, with a leading "!"
+	}{
+		"plain":             {docxOf(t, word("hello")), "hello"},
+		"bomb":              {docxOf(t, word(strings.Repeat("0", 60<<20))), "!compression ratio"},
+		"depth":             {docxOf(t, strings.Repeat("<w:p>", 100_000)), "!depth"},
+		"entities":          {zipOf(t, "word/document.xml", `<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><w:document><w:p><w:r><w:t>safe &b; text</w:t></w:r></w:p></w:document>`), "safe"},
+		"external entity":   {zipOf(t, "word/document.xml", `<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><w:document><w:p><w:r><w:t>safe &a; text</w:t></w:r></w:p></w:document>`), "safe"},
+		"cut XML":           {docxOf(t, "<w:p><w:r><w:t>half"), ""},
+		"no document":       {zipOf(t, "word/styles.xml", "<x/>"), "zip archive"},
+		"escaping names":    {zipOf(t, "../../etc/passwd", "x", "a\x1b[31mb", "y"), `a\x1b[31mb`},
+		"many small sheets": {zipOf(t, "xl/workbook.xml", "<workbook><sheets>"+strings.Repeat(`<sheet name="s" r:id="r1"/>`, 5000)+"</sheets></workbook>", "xl/_rels/workbook.xml.rels", `<Relationships><Relationship Id="r1" Target="worksheets/s.xml"/></Relationships>`, "xl/worksheets/s.xml", `<worksheet><sheetData><row r="1"><c r="A1"><v>1</v></c></row></sheetData></worksheet>`), ""},
+		"far cell":          {zipOf(t, "xl/workbook.xml", `<workbook><sheets><sheet name="s" r:id="r1"/></sheets></workbook>`, "xl/_rels/workbook.xml.rels", `<Relationships><Relationship Id="r1" Target="worksheets/s.xml"/></Relationships>`, "xl/worksheets/s.xml", `<worksheet><sheetData><row r="99999999"><c r="ZZZZZZ99999999"><v>7</v></c></row></sheetData></worksheet>`), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := readBytes(t, c.raw, Options{})
+			var ours Hinter
+			if err != nil && !errors.As(err, &ours) {
+				t.Fatalf("an error without a next move: %v", err)
+			}
+			shown := fmt.Sprint(err)
+			switch m := got.(type) {
+			case *Text:
+				shown = plainLines(m)
+				if strings.Contains(shown, "root:") {
+					t.Error("a file from outside was read")
+				}
+			case *Binary:
+				shown = m.Summary + "\n" + strings.Join(m.Listing, "\n")
+			}
+			if want, refused := strings.CutPrefix(c.want, "!"); !strings.Contains(shown, want) || refused != (err != nil) && c.want != "" {
+				t.Errorf("%.300q, want %q", shown, c.want)
+			}
+		})
+	}
+	// Cut and mutated documents: an answer or an error of ours, never a panic.
+	for _, file := range []string{"letter.docx", "letter.odt", "letter.epub", "sheet.xlsx", "talk.pptx"} {
+		raw := corpusFile(t, "document/"+file)
+		for i := range 60 {
+			bad := bytes.Clone(raw)
+			if i%2 == 0 {
+				bad = bad[:len(bad)*i/60]
+			}
+			for j := i * 37 % 101; j < len(bad); j += 997 {
+				bad[j] ^= byte(i + 1)
+			}
+			var ours Hinter
+			if _, err := readBytes(t, bad, Options{}); err != nil && !errors.As(err, &ours) {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+	}
+}
+
+func TestCompressed(t *testing.T) {
+	text := strings.Repeat("a line of the log\n", 3000) + "the last line é\n"
+	var gz, zs, lz bytes.Buffer
+	g := gzip.NewWriter(&gz)
+	g.Write([]byte(text))
+	g.Close()
+	z, _ := zstd.NewWriter(&zs)
+	z.Write([]byte(text))
+	z.Close()
+	x, err := xz.NewWriter(&lz)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Write([]byte(text))
+	x.Close()
+	packed := map[string][]byte{"gzip": gz.Bytes(), "zstd": zs.Bytes(), "xz": lz.Bytes()}
+	if program, err := exec.LookPath("bzip2"); err == nil {
+		cmd := exec.Command(program, "-c")
+		cmd.Stdin = strings.NewReader(text)
+		if packed["bzip2"], err = cmd.Output(); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		t.Log("SKIPPED: bzip2 is not installed")
+	}
+	for name, raw := range packed {
+		m := readAs[*Text](t, raw, Options{Offset: -1})
+		if m.Format != name || m.TotalLines != 3001 || !strings.Contains(m.Content, "3001→the last line é") || m.Sum == "" {
+			t.Errorf("%s: %s, %d lines, %.60q", name, m.Format, m.TotalLines, m.Content)
+		}
+		var damaged *Damaged
+		if _, err := readBytes(t, raw[:len(raw)/2], Options{}); !errors.As(err, &damaged) {
+			t.Errorf("half of %s: %v", name, err)
+		}
+	}
+	bomb := func(n int) []byte {
+		var b bytes.Buffer
+		g, _ := gzip.NewWriterLevel(&b, 9)
+		zero := bytes.Repeat([]byte("x"), 1<<20)
+		for range n {
+			g.Write(zero)
+		}
+		g.Close()
+		return b.Bytes()
+	}
+	var limit *Limit
+	if _, err := readBytes(t, bomb(300), Options{}); !errors.As(err, &limit) || limit.Resource != "compression ratio" {
+		t.Errorf("a bomb: %v", err)
+	}
+	if m, err := readBytes(t, bomb(4), Options{Column: 1, Offset: 1}); err != nil || m.(*Text).NextColumn == 0 {
+		t.Errorf("a small one is read through: %v", err)
+	}
+	var archive bytes.Buffer
+	gw := gzip.NewWriter(&archive)
+	tw := tar.NewWriter(gw)
+	for i := range 150 {
+		tw.WriteHeader(&tar.Header{Name: fmt.Sprintf("dir/file%d", i), Mode: 0o644, Size: 3})
+		tw.Write([]byte("abc"))
+	}
+	tw.Close()
+	gw.Close()
+	b := readAs[*Binary](t, archive.Bytes(), Options{})
+	if b.Entries != 150 || len(b.Listing) != 100 || !b.EntriesCut || !strings.Contains(b.Summary, "gzip-compressed tar archive, 150 entries") || b.Listing[0] != "dir/file0 (3 bytes)" {
+		t.Errorf("a tarball: %s, %d of %d listed, %q", b.Summary, len(b.Listing), b.Entries, b.Listing[0])
+	}
+}
+
+func TestEmail(t *testing.T) {
+	mail := "From: =?utf-8?q?J=C3=BCrgen?= <j@example.org>\r\nTo: a@example.org\r\nSubject: =?iso-8859-1?B?R3L832U=?=\r\nDate: Mon, 1 Jan 2024 10:00:00 +0000\r\nMIME-Version: 1.0\r\n" +
+		"Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Type: multipart/alternative; boundary=c\r\n\r\n" +
+		"--c\r\nContent-Type: text/plain; charset=iso-8859-1\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\nDie Gr=F6=DFe z=E4hlt.\r\n" +
+		"--c\r\nContent-Type: text/html\r\n\r\n<p>other</p>\r\n--c--\r\n" +
+		"--b\r\nContent-Type: application/pdf; name=x.pdf\r\nContent-Disposition: attachment; filename=\"report.pdf\"\r\nContent-Transfer-Encoding: base64\r\n\r\n" +
+		base64.StdEncoding.EncodeToString([]byte("0123456789")) + "\r\n--b--\r\n"
+	if m := readAs[*Text](t, []byte(mail), Options{}); m.Format != "email" || !strings.Contains(m.Content, "Content-Transfer-Encoding") {
+		t.Errorf("an email is its source unless asked: %s", m.Format)
+	}
+	seen := plainLines(readAs[*Text](t, []byte(mail), Options{Render: true}))
+	for _, w := range []string{"From: Jürgen <j@example.org>", "Subject: Grüße", "Die Größe zählt.", "- report.pdf (10 bytes) application/pdf"} {
+		if !strings.Contains(seen, w) {
+			t.Errorf("%q is not in\n%s", w, seen)
+		}
+	}
+	if strings.Contains(seen, "other") {
+		t.Errorf("both alternatives are shown:\n%s", seen)
+	}
+	deep := strings.Replace(mail, "multipart/mixed; boundary=b", "multipart/mixed; boundary=b", 1)
+	for i := range 20 {
+		deep = fmt.Sprintf("From: a@b.c\r\nTo: d@e.f\r\nSubject: s\r\nContent-Type: multipart/mixed; boundary=x%d\r\n\r\n--x%d\r\n%s\r\n--x%d--\r\n", i, i, deep, i)
+	}
+	var ours Hinter
+	if _, err := readBytes(t, []byte(deep), Options{Render: true}); err != nil && !errors.As(err, &ours) {
+		t.Errorf("nested: %v", err)
+	}
+}
+
+func TestBinary(t *testing.T) {
+	elf := append([]byte("\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\x3e\x00"), make([]byte, 100)...)
+	b := readAs[*Binary](t, elf, Options{})
+	if b.Summary != "ELF executable, 64-bit, X86_64, little-endian" || b.Base64 != "" || b.Bytes != int64(len(elf)) || b.Kind() != "binary" {
+		t.Errorf("%+v", b)
+	}
+	z := readAs[*Binary](t, zipOf(t, "a/b.txt", "hello", "c", "x"), Options{})
+	if z.Entries != 2 || z.Listing[0] != "a/b.txt (5 bytes)" || z.MediaType != "application/zip" {
+		t.Errorf("%+v", z)
+	}
+	noise := make([]byte, 100_000)
+	for i := range noise {
+		noise[i] = byte(i * i >> 3)
+	}
+	var all []byte
+	o := Options{BinaryPolicy: "base64", MaxBytes: 40_000}
+	for pages := 0; ; pages++ {
+		b := readAs[*Binary](t, noise, o)
+		part, err := base64.StdEncoding.DecodeString(b.Base64)
+		if err != nil || len(b.Base64) > 40_000 || b.StartOffset != int64(len(all))+1 || pages > 9 {
+			t.Fatalf("%v: %d bytes from %d", err, len(b.Base64), b.StartOffset)
+		}
+		all = append(all, part...)
+		if o.Offset = int(b.NextOffset); o.Offset == 0 {
+			break
+		}
+	}
+	if !bytes.Equal(all, noise) {
+		t.Error("the pages put together are not the file")
+	}
+	if b := readAs[*Binary](t, noise, Options{BinaryPolicy: "base64", Offset: -4}); b.StartOffset != 99_997 {
+		t.Errorf("the end begins at %d", b.StartOffset)
+	}
+}
+
+func TestNotebook(t *testing.T) {
+	pic := base64.StdEncoding.EncodeToString(corpusFile(t, "image/rgb.png"))
+	long := strings.Repeat("y", 30_000)
+	nb := map[string]any{"nbformat": 4, "nbformat_minor": 5, "metadata": map[string]any{"language_info": map[string]any{"name": "python"}}, "cells": []any{
+		map[string]any{"cell_type": "markdown", "id": "m", "source": "# T\nx", "metadata": map[string]any{}},
+		map[string]any{"cell_type": "code", "id": "c", "execution_count": 3, "source": []any{"a\n", "b"}, "outputs": []any{
+			map[string]any{"output_type": "stream", "name": "stdout", "text": []any{"\x1b[31mred\x1b[0m\n"}},
+			map[string]any{"output_type": "display_data", "data": map[string]any{"image/png": pic, "text/plain": "<Figure>"}},
+			map[string]any{"output_type": "error", "ename": "ValueError", "evalue": "bad", "traceback": []any{"line 1"}},
+			map[string]any{"output_type": "stream", "text": long},
+		}},
+		map[string]any{"cell_type": "code", "source": "no id", "outputs": []any{}},
+	}}
+	raw, err := json.Marshal(nb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := readAs[*Notebook](t, raw, Options{})
+	if n.TotalCells != 3 || n.Language != "python" || n.Format != "4.5" || n.Truncated || !n.Whole || n.Cells[2].ID != "cell-2" || n.Cells[1].Source != "a\nb" || *n.Cells[1].ExecutionCount != 3 {
+		t.Fatalf("%+v", n)
+	}
+	outs := n.Cells[1].Outputs
+	if outs[0].Text != "red\n" || outs[1].MediaType != "image/png" || outs[1].Width != 60 || outs[2].Text != "ValueError: bad\nline 1" || len(outs[3].Text) > 11_000 || n.OutputsCut != 1 {
+		t.Errorf("outputs: %q %s %d, %q, %d bytes, cut %d", outs[0].Text, outs[1].MediaType, outs[1].Width, outs[2].Text, len(outs[3].Text), n.OutputsCut)
+	}
+	checkQuarters(t, decodeImage(t, outs[1].Base64), asDrawn, 1)
+	w := readAs[*Notebook](t, raw, Options{Offset: 2, Limit: 1})
+	if w.StartCell != 2 || len(w.Cells) != 1 || w.NextOffset != 3 || !w.Truncated || w.Whole {
+		t.Errorf("a window: %+v", w)
+	}
+	if m := readAs[*Text](t, raw, Options{Encoding: "utf-8"}); !strings.HasPrefix(m.Content, `     1→{"cells":[`) {
+		t.Error("with an encoding given it is not shown as its text")
+	}
+	for _, other := range []string{`{"nbformat": 4}`, `{"nbformat": 3, "cells": []}`, `{"cells": [], "nbformat": "x"}`, `{"nbformat": 4, "cells": [`} {
+		if c, err := readBytes(t, []byte(other), Options{}); err != nil || c.Kind() != "text" {
+			t.Errorf("%s: %v %v", other, c, err)
+		}
+	}
+}
