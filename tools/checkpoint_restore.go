@@ -186,6 +186,10 @@ func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
 			f.Conflicts = append(f.Conflicts, c)
 		}
 		r.Fields = f
+		if strings.HasPrefix(strings.ToLower(strings.TrimSpace(value(a.ID))), "tr-") {
+			r.Hint = "Something is there now; move it away first, or leave the entry in the trash."
+			return r
+		}
 		r.Next = again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})
 		return r
 	}
