@@ -6,7 +6,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 20s
 BENCHTIME ?= 1s
 
-.PHONY: build check test fmt vet lint plan race soak attacks bench bench-search interop golden fuzz corpus
+.PHONY: build check test fmt vet lint plan race soak attacks bench bench-checkpoint bench-search interop golden fuzz corpus
 
 # What a change passes before it is sent.
 check: fmt vet lint plan race
@@ -42,6 +42,7 @@ race:
 soak:
 	go test ./checkpoint -count=1 -timeout 6h -run '^(TestKill|TestKillCatchesABadEngine|TestManyProcesses|TestRandomWhileCleaning)$$' -kill 10000
 	go test ./tools -count=1 -timeout 6h -run '^TestKilledRewind$$' -kill 10000
+	go test ./internal/engine -count=1 -timeout 6h -run '^TestHistoryAgainstModel$$' -steps 1000000
 	go test ./readers -count=1 -timeout 2h -run '^TestMutatedPDFs$$' -readers.mutations 1000
 	go test ./grep/ignore -count=1 -timeout 2h -run '^TestGit$$' -forests 20000
 	go test ./grep/match -count=1 -timeout 2h -run '^TestAgainstRegexp$$' -match.soak 30m
@@ -60,14 +61,24 @@ attacks:
 	go test ./internal/policy -count=1
 	go test ./internal/approval -count=1 -run '^(TestNothingGetsThrough|TestLateLine|TestDigest)$$'
 	go test ./internal/audit -count=1 -run '^(TestTorn|TestFullDisk|TestManyProcesses|TestRemovedAndMoved)$$'
-	go test ./checkpoint -count=1 -run '^(TestKill|TestKillCatchesABadEngine|TestTamperedFile|TestTamperedContentIsCorrupt|TestPurgeLeavesNoByte)$$'
+	go test ./checkpoint -count=1 -run '^(TestKill|TestKillCatchesABadEngine|TestTamperedFile|TestTamperedContentIsCorrupt|TestPurgeLeavesNoByte|TestWritesFail|TestDiskFull)$$'
+	go test ./internal/engine -count=1 -run '^(TestFaultAtEveryCallOfARewind|TestTrashRefusals|TestHistoryAgainstModel)$$'
 	go test ./readers -count=1 -run '^(TestHostilePDFs|TestMutatedPDFs|TestPDFDeadline|TestImageBombsAndDamage)$$'
 	go test ./cmd/moltis-fs -count=1 -run '^(TestNoLostUpdates|TestLostUpdatesWithoutLocks|TestSignals)$$'
 	go test ./tools -count=1 -run '^(TestFaultAtEveryOperation|TestKilledRewind|TestLitterOfKilledProcesses|TestEveryPathTimesEveryTool|TestNoExistenceOracle|TestOurOwnFilesAreOffLimits|TestNoAuditNoChange|TestBrokenApproverIsNoApproval|TestAChangeDuringTheQuestionIsStale)$$'
 
 # The figures of docs/benchmarks.md, except those of bench-search.
 bench:
-	go test ./tools ./internal/serve/mcp ./internal/edit ./internal/policy ./internal/glob ./internal/audit ./internal/ledger ./checkpoint ./readers ./grep/match -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME)
+	go test ./tools ./internal/engine ./internal/serve/mcp ./internal/edit ./internal/policy ./internal/glob ./internal/audit ./internal/ledger ./checkpoint ./readers ./grep/match -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME)
+
+# Checkpoints beside plain copies and git, and the large store: the figures of that chapter. About five minutes, on a quiet machine.
+bench-checkpoint:
+	go test ./checkpoint -run '^$$' -bench '^BenchmarkEdit$$' -benchtime 500x
+	go test ./checkpoint -run '^$$' -bench '^BenchmarkGitOnGoTree$$' -benchtime 50x
+	go test ./checkpoint -run '^$$' -bench '^BenchmarkConcurrentSave$$' -benchtime 2000x
+	go test ./checkpoint -run '^$$' -bench '^BenchmarkLarge$$' -benchtime 1x -large
+	go test ./checkpoint -run '^$$' -bench '^BenchmarkList$$' -benchtime 2000x -large
+	go test ./internal/engine -run '^$$' -bench '^BenchmarkRewind$$' -benchtime 10x
 
 # Grep and Glob beside ripgrep and the packages of the field: fetches about 4 GB once, then takes some eight minutes. On a quiet machine.
 bench-search:

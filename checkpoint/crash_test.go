@@ -16,7 +16,7 @@ import (
 	"moltisfs/checkpoint"
 )
 
-var killRounds = flag.Int("kill", 30, "rounds of TestKill; 300 in CI, 10000 in a soak")
+var killRounds = flag.Int("kill", 60, "rounds of TestKill; 300 in CI, 10000 in a soak")
 
 // roleVar makes the test binary one of the processes below instead of running tests.
 const roleVar = "MOLTISFS_CHECKPOINT_TEST_ROLE"
@@ -58,6 +58,9 @@ func spawn(t *testing.T, name string, seed int64, dir string) (*exec.Cmd, io.Rea
 // child saves edits and says so on stdout after each: id, hash before, hash after. The engine called "ahead" is the one that
 // the test must catch: it says so before it saves.
 func child(name string, seed int64, dir string) error {
+	if name == "limited" {
+		return limited(dir, seed)
+	}
 	d, err := checkpoint.Open(dir, checkpoint.Options{KeepWithin: time.Hour, Durability: checkpoint.Relaxed})
 	if err != nil {
 		return err

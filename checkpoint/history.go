@@ -161,9 +161,8 @@ func (h *dbHistory) edge(ctx context.Context, who Scope, what, term string, arg 
 func (h *dbHistory) head(ctx context.Context, path string) (*entry, error) {
 	// A read says what somebody saw, not what became of the path: it only counts where there is nothing else.
 	for _, reads := range []string{"IS NOT", "IS"} {
-		e, err := h.scanOne(h.q.QueryRowContext(ctx, "SELECT "+opColumns+` FROM
-			(SELECT op FROM change WHERE path=(SELECT id FROM path WHERE path=?) ORDER BY op DESC) p CROSS JOIN op ON op.seq=p.op`+opJoins+
-			" WHERE op.outcome<>? AND op.kind "+reads+" (SELECT id FROM word WHERE s=?) ORDER BY op.seq DESC LIMIT 1",
+		e, err := h.scanOne(h.q.QueryRowContext(ctx, "SELECT "+opColumns+" FROM "+opsOfPath+opJoins+
+			" WHERE "+thisPath+" AND op.outcome<>? AND op.kind "+reads+" (SELECT id FROM word WHERE s=?) ORDER BY cp.op DESC LIMIT 1",
 			[]byte(path), outcomeCode(Aborted), KindRead))
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
@@ -186,10 +185,20 @@ func (h *dbHistory) others(ctx context.Context, path string, seq int64, principa
 	return n > 0, err
 }
 
-const changeQuery = `SELECT c.op, p.path, w.s, c.skipped,
+// The operations of one path. CROSS JOIN and the order by cp.op make SQLite go down the index and stop at the limit.
+const (
+	opsOfPath = "change cp CROSS JOIN op ON op.seq=cp.op"
+	thisPath  = "cp.path=(SELECT id FROM path WHERE path=?)"
+)
+
+const changeQuery = changeColumns + " FROM change c" + changeJoins
+
+const changeColumns = `SELECT c.op, p.path, w.s, c.skipped,
 	c.bkind, ba.mode, ba.uid, ba.gid, ba.xattrs, c.bmtime, bo.hash, bo.size, c.bsize, c.btarget, bd.id IS NOT NULL,
-	c.akind, aa.mode, aa.uid, aa.gid, aa.xattrs, c.amtime, ao.hash, ao.size, c.asize, c.atarget, ad.id IS NOT NULL
-	FROM change c JOIN path p ON p.id=c.path JOIN word w ON w.id=c.role
+	c.akind, aa.mode, aa.uid, aa.gid, aa.xattrs, c.amtime, ao.hash, ao.size, c.asize, c.atarget, ad.id IS NOT NULL`
+
+const changeJoins = `
+	JOIN path p ON p.id=c.path JOIN word w ON w.id=c.role
 	LEFT JOIN attr ba ON ba.id=c.battr LEFT JOIN object bo ON bo.id=c.bobj LEFT JOIN data bd ON bd.id=c.bobj
 	LEFT JOIN attr aa ON aa.id=c.aattr LEFT JOIN object ao ON ao.id=c.aobj LEFT JOIN data ad ON ad.id=c.aobj`
 
@@ -205,7 +214,9 @@ func (h *dbHistory) fillChanges(ctx context.Context, es []entry) error {
 
 // fillChange reads only the change of one path.
 func (h *dbHistory) fillChange(ctx context.Context, e entry, path string) error {
-	return h.eachChange(ctx, changeQuery+" WHERE c.op=? AND p.path=?", e, e.seq, []byte(path))
+	// Through the index of paths: an operation may have as many changes as a tree has files.
+	return h.eachChange(ctx, changeColumns+" FROM change c INDEXED BY change_path"+changeJoins+
+		" WHERE c.op=? AND c.path=(SELECT id FROM path WHERE path=?)", e, e.seq, []byte(path))
 }
 
 func (h *dbHistory) eachChange(ctx context.Context, q string, e entry, args ...any) error {

@@ -43,7 +43,48 @@ func (d *DB) view(ctx context.Context, fn func(*dbHistory) error) error {
 		return fmt.Errorf("reading the checkpoint catalog: %w", err)
 	}
 	defer tx.Rollback()
-	return fn(&dbHistory{tx, d.com.pendingOutcomes()})
+	q := &prepared{tx: tx, st: map[string]*sql.Stmt{}}
+	defer q.close()
+	return fn(&dbHistory{q, d.com.pendingOutcomes()})
+}
+
+// prepared keeps the statements of one transaction: a plan asks the same of every path, and to parse is dearer than to answer.
+type prepared struct {
+	tx *sql.Tx
+	st map[string]*sql.Stmt
+}
+
+func (p *prepared) stmt(ctx context.Context, q string) (*sql.Stmt, error) {
+	if s := p.st[q]; s != nil {
+		return s, nil
+	}
+	s, err := p.tx.PrepareContext(ctx, q)
+	if err == nil {
+		p.st[q] = s
+	}
+	return s, err
+}
+
+func (p *prepared) close() {
+	for _, s := range p.st {
+		s.Close()
+	}
+}
+
+func (p *prepared) QueryContext(ctx context.Context, q string, args ...any) (*sql.Rows, error) {
+	s, err := p.stmt(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return s.QueryContext(ctx, args...)
+}
+
+func (p *prepared) QueryRowContext(ctx context.Context, q string, args ...any) *sql.Row {
+	s, err := p.stmt(ctx, q)
+	if err != nil {
+		return p.tx.QueryRowContext(ctx, q, args...) // which says the same
+	}
+	return s.QueryRowContext(ctx, args...)
 }
 
 // pendingOutcomes returns outcomes that are settled but not written yet.
@@ -229,10 +270,10 @@ func (h *dbHistory) list(ctx context.Context, f Filter) (Page, error) {
 	if !f.Until.IsZero() {
 		w.and("op.ts < ?", clampNs(f.Until))
 	}
-	from := "op"
+	from, order := "op", "op.seq"
 	if f.Path != "" {
-		from = "(SELECT DISTINCT op FROM change WHERE path=(SELECT id FROM path WHERE path=?) ORDER BY op DESC) p CROSS JOIN op ON op.seq=p.op"
-		w.args = append([]any{[]byte(f.Path)}, w.args...)
+		from, order = opsOfPath, "cp.op"
+		w.and(thisPath, []byte(f.Path))
 	}
 	if f.PathContains != "" {
 		ids, err := h.pathsContaining(ctx, f.PathContains)
@@ -242,7 +283,7 @@ func (h *dbHistory) list(ctx context.Context, f Filter) (Page, error) {
 		w.and("EXISTS (SELECT 1 FROM change x WHERE x.op=op.seq AND x.path IN (SELECT value FROM json_each(?)))", ids)
 	}
 	limit := f.limit()
-	q := "SELECT " + opColumns + " FROM " + from + opJoins + w.sql() + " ORDER BY op.seq DESC LIMIT ?"
+	q := "SELECT " + opColumns + " FROM " + from + opJoins + w.sql() + " ORDER BY "+order+" DESC LIMIT ?"
 	rows, err := h.q.QueryContext(ctx, q, append(w.args, limit+1)...)
 	if err != nil {
 		return Page{}, fmt.Errorf("listing checkpoints: %w", err)

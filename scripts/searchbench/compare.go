@@ -94,7 +94,7 @@ var rgFlags = []string{"--no-config", "--hidden", "--no-require-git", "--color=n
 
 // spawn runs an arm and says what it took. Exit code 1 is ripgrep's "no match".
 func spawn(a arm, keep bool) (sample, []byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, a.args[0], a.args[1:]...)
 	c.Env = append(os.Environ(), a.env...)

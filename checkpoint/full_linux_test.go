@@ -1,0 +1,167 @@
+package checkpoint_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"moltisfs/checkpoint"
+)
+
+// outcomes of the saves below: "ok ID HASH HASH" or "failed".
+func saveAndTell(d *checkpoint.DB, path string, seed int64, n int, tell func(...any)) (failed int) {
+	var b []byte
+	for i := range n {
+		next := source(20_000, seed*1000+int64(i))
+		if i%5 == 4 {
+			next = randomText(400<<10, seed*1000+int64(i)) // in a file of its own
+		}
+		s, err := d.Save(ctx, op(edit(path, b, next)))
+		if err != nil {
+			tell("failed", err)
+			if failed++; failed > 3 {
+				return failed
+			}
+			continue
+		}
+		h := sum(next)
+		if b != nil {
+			h = sum(b)
+		}
+		tell("ok", s.ID, h, sum(next))
+		b = next
+	}
+	return failed
+}
+
+// limited saves while no file may grow beyond seed bytes, and then again without that limit.
+func limited(dir string, limit int64) error {
+	signal.Ignore(syscall.SIGXFSZ)
+	d, err := checkpoint.Open(dir, checkpoint.Options{})
+	if err != nil {
+		return err
+	}
+	tell := func(a ...any) { fmt.Println(a...) }
+	var old unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &old); err != nil {
+		return err
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: uint64(limit), Max: old.Max}); err != nil {
+		return err
+	}
+	saveAndTell(d, "/w/a", limit, 12, tell)
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &old); err != nil {
+		return err
+	}
+	if n := saveAndTell(d, "/w/b", limit+1, 3, tell); n > 0 {
+		return fmt.Errorf("%d saves failed when there was room again", n)
+	}
+	return d.Close()
+}
+
+// verify checks that what was said to be saved is there, and that the store is sound.
+func verify(t *testing.T, dir string, lines []string) (ok, failed int) {
+	t.Helper()
+	d, err := checkpoint.Open(dir, checkpoint.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for _, l := range lines {
+		f := strings.Fields(l)
+		if f[0] != "ok" {
+			failed++
+			continue
+		}
+		ok++
+		c, err := d.Get(ctx, checkpoint.ID(f[1]), ann)
+		if err != nil || c.Changes[0].After.Hash != f[3] {
+			t.Fatalf("said to be saved: %s: %v", l, err)
+		}
+		for _, h := range f[2:] {
+			if b, err := d.Content(ctx, h); err != nil || sum(b) != h {
+				t.Fatalf("said to be saved: %s: %v", l, err)
+			}
+		}
+	}
+	sound(t, d)
+	return ok, failed
+}
+
+// Writes fail in the middle, at one size of the files after the other: a save then fails as a whole, what was saved before is there,
+// and when writes work again saves do too.
+func TestWritesFail(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: long")
+	}
+	oks, fails := 0, 0
+	for limit := int64(40_000); limit < 600_000; limit += 13_331 {
+		dir := t.TempDir()
+		d, err := checkpoint.Open(dir, checkpoint.Options{}) // with the tables, so that Open is not what fails
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Close()
+		cmd, out := spawn(t, "limited", limit, dir)
+		all, err := io.ReadAll(bufio.NewReader(out))
+		if werr := cmd.Wait(); err != nil || werr != nil {
+			t.Fatalf("at %d bytes: %v %v\n%s", limit, err, werr, all)
+		}
+		ok, failed := verify(t, dir, strings.Split(strings.TrimSpace(string(all)), "\n"))
+		oks, fails = oks+ok, fails+failed
+	}
+	t.Logf("%d saves, %d failed", oks, fails)
+	if oks == 0 || fails == 0 {
+		t.Error("nothing failed, or everything: the test tests nothing")
+	}
+}
+
+// The same on a file system that is really full, at several sizes.
+func TestDiskFull(t *testing.T) {
+	dir := t.TempDir()
+	for _, kb := range []int{600, 900, 1300, 2000} {
+		size := fmt.Sprintf("size=%dk,mode=0700", kb)
+		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, size); err != nil {
+			t.Skip("SKIPPED: a small file system can only be mounted by root:", err)
+		}
+		func() {
+			defer unix.Unmount(dir, unix.MNT_DETACH)
+			store := dir + "/store"
+			d, err := checkpoint.Open(store, checkpoint.Options{})
+			if err != nil {
+				t.Fatalf("%d KB: %v", kb, err)
+			}
+			var lines []string
+			tell := func(a ...any) { lines = append(lines, strings.TrimSpace(fmt.Sprintln(a...))) }
+			failed := saveAndTell(d, "/w/a", int64(kb), 30, tell)
+			if failed == 0 {
+				t.Errorf("%d KB: nothing failed", kb)
+			}
+			if err := unix.Mount("", dir, "", unix.MS_REMOUNT, "size=64m"); err != nil {
+				t.Fatal(err)
+			}
+			if n := saveAndTell(d, "/w/b", int64(kb), 3, tell); n > 0 {
+				t.Errorf("%d KB: %d saves failed when there was room again", kb, n)
+			}
+			if err := d.Close(); err != nil {
+				t.Error(err)
+			}
+			if blobs, _ := os.ReadDir(store + "/blobs"); len(blobs) > 0 {
+				var files int
+				for _, b := range blobs {
+					in, _ := os.ReadDir(store + "/blobs/" + b.Name())
+					files += len(in)
+				}
+				t.Logf("%d KB: %d blob files", kb, files)
+			}
+			verify(t, store, lines)
+		}()
+	}
+}

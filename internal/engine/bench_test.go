@@ -1,0 +1,78 @@
+package engine_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"moltisfs/config"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+)
+
+// BenchmarkRewind takes 1,000 files of 10 KB back to what they were and forth again, everything on stable storage: plan, policy, look at every
+// file, its own checkpoint, temporary files, exchange. Report: one direction in ms.
+//
+//	go test ./internal/engine -run - -bench Rewind -benchtime 5x
+func BenchmarkRewind(b *testing.B) {
+	for _, synced := range []bool{true, false} {
+		b.Run(fmt.Sprintf("synced=%v", synced), func(b *testing.B) {
+			x := grow(b, func(fs *config.FS) {
+				if synced {
+					fs.Durability, fs.Checkpoint.Durability = "full", "strict"
+				}
+			})
+			c := x.call("s")
+			c.Turn = "t"
+			const files = 1000
+			var paths []string
+			for i := range files {
+				old := bytes.Repeat([]byte(fmt.Sprintf("file %d, a line of it\n", i)), 500)
+				path := fmt.Sprintf("%s/d%d/f%d.txt", x.ws, i%20, i)
+				if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+					b.Fatal(err)
+				}
+				if err := os.WriteFile(path, old, 0o644); err != nil {
+					b.Fatal(err)
+				}
+				paths = append(paths, path)
+			}
+			_, err := x.Mutate(ctx, c, engine.Mutation{Paths: paths, Blind: true, Next: func(ts []*engine.Target) error {
+				for _, t := range ts {
+					t.After = engine.After{Kind: guardfs.KindFile, Content: append([]byte("a new first line\n"), t.Before.Content...)}
+				}
+				return nil
+			}})
+			if err != nil {
+				b.Fatal(err)
+			}
+			if _, err := x.Restore(ctx, c, rewindTo("t"), engine.RestoreOptions{}); err != nil {
+				b.Fatal(err)
+			}
+			var spent []time.Duration
+			b.ResetTimer()
+			for i := range b.N {
+				carry := x.Undo
+				if i%2 == 1 {
+					carry = x.Redo
+				}
+				start := time.Now()
+				r, err := carry(ctx, x.call("s"), engine.RestoreOptions{})
+				if err != nil || len(r.Targets) != files {
+					b.Fatal(err)
+				}
+				spent = append(spent, time.Since(start))
+			}
+			b.StopTimer()
+			var all time.Duration
+			for _, d := range spent {
+				all += d
+			}
+			b.ReportMetric(float64(all.Milliseconds())/float64(len(spent)), "ms/1000-files")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
