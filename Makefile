@@ -6,7 +6,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 20s
 BENCHTIME ?= 1s
 
-.PHONY: build check test fmt vet lint plan race soak attacks bench bench-search interop golden fuzz corpus
+.PHONY: build check test fmt vet lint plan race soak attacks bench bench-checkpoint bench-search interop golden fuzz corpus
 
 # What a change passes before it is sent.
 check: fmt vet lint plan race
@@ -70,6 +70,15 @@ attacks:
 # The figures of docs/benchmarks.md, except those of bench-search.
 bench:
 	go test ./tools ./internal/engine ./internal/serve/mcp ./internal/edit ./internal/policy ./internal/glob ./internal/audit ./internal/ledger ./checkpoint ./readers ./grep/match -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME)
+
+# Checkpoints beside plain copies and git, and the large store: the figures of that chapter. About five minutes, on a quiet machine.
+bench-checkpoint:
+	go test ./checkpoint -run '^$$' -bench '^BenchmarkEdit$$' -benchtime 500x
+	go test ./checkpoint -run '^$$' -bench '^BenchmarkGitOnGoTree$$' -benchtime 50x
+	go test ./checkpoint -run '^$$' -bench '^BenchmarkConcurrentSave$$' -benchtime 2000x
+	go test ./checkpoint -run '^$$' -bench '^BenchmarkLarge$$' -benchtime 1x -large
+	go test ./checkpoint -run '^$$' -bench '^BenchmarkList$$' -benchtime 2000x -large
+	go test ./internal/engine -run '^$$' -bench '^BenchmarkRewind$$' -benchtime 10x
 
 # Grep and Glob beside ripgrep and the packages of the field: fetches about 4 GB once, then takes some eight minutes. On a quiet machine.
 bench-search:
