@@ -335,10 +335,12 @@ func (in *interpreter) show(s string) {
 			return
 		}
 		m := matrix{in.g.size * in.g.scale, 0, 0, in.g.size, 0, in.g.rise}.times(in.tm).times(in.g.ctm)
-		// Letters spaced out on purpose are still one word: the extra belongs to the glyph.
+		// Letters of one string that are spaced out on purpose are still one word: the extra belongs to the glyph.
 		end := width
-		if in.g.size != 0 && in.g.char > 0 {
-			end += math.Min(in.g.char/in.g.size, 0.35)
+		if in.g.size != 0 && in.g.char > 0 && len(s) > 0 {
+			if extra := in.g.char / in.g.size; extra < 0.22 { // more is as wide as a blank, and some writers use it as one
+				end += extra
+			}
 		}
 		in.place(text, m, end, f.guessed)
 		tx := width*in.g.size + in.g.char
@@ -364,7 +366,7 @@ func (in *interpreter) place(text string, m matrix, width float64, guessed bool)
 		size := math.Max(em, in.em)
 		gap := 0.13
 		if guessed {
-			gap = 0.3
+			gap = 0.22
 		}
 		switch {
 		case !turned && text == in.last && math.Hypot(m[4]-in.x0, m[5]-in.y0) < 0.12*em:

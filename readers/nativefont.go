@@ -91,8 +91,8 @@ func (f *nativeFont) useStandardWidths(base string) {
 		f.missing = 0.6
 		return
 	}
-	w, near := standardWidths(base)
-	f.guessed, f.missing = near, 0.52
+	w := standardWidths(base)
+	f.guessed, f.missing = true, 0.52
 	for i, v := range w {
 		f.widths[' '+i] = float64(v) / 1000
 	}

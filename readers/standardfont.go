@@ -34,20 +34,20 @@ var (
 	}
 )
 
-// standardWidths finds the widths of a font by its name; near says that they are another font's, whose letters are about as wide.
-func standardWidths(font string) (w *asciiWidths, near bool) {
+// standardWidths finds the widths of a font by its name. Of a font that is none of the standard ones they are Helvetica's, and of an italic
+// Times the upright's: about right.
+func standardWidths(font string) *asciiWidths {
 	if i := strings.IndexByte(font, '+'); i == 6 {
 		font = font[7:] // the mark of a subset
 	}
-	bold, italic := strings.Contains(font, "Bold"), strings.Contains(font, "Italic") || strings.Contains(font, "Oblique")
-	sans := strings.HasPrefix(font, "Helvetica") || strings.HasPrefix(font, "Arial")
+	bold := strings.Contains(font, "Bold")
 	switch serif := strings.HasPrefix(font, "Times"); {
 	case serif && bold:
-		return &timesBold, italic
+		return &timesBold
 	case serif:
-		return &times, italic
+		return &times
 	case bold:
-		return &helveticaBold, !sans
+		return &helveticaBold
 	}
-	return &helvetica, !sans
+	return &helvetica
 }

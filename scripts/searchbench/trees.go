@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 )
 
@@ -93,7 +92,7 @@ func makeLog(path string) error {
 
 func makeSmall(dir string) error {
 	n := 0
-	src := filepath.Join(runtime.GOROOT(), "src")
+	src := filepath.Join(filepath.Dir(dir), "go", "src") // a copy of the Go tree
 	return filepath.WalkDir(filepath.Join(src, "net"), func(p string, e os.DirEntry, err error) error {
 		if err != nil || e.IsDir() || n == 500 {
 			return err
