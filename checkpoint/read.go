@@ -283,7 +283,7 @@ func (h *dbHistory) list(ctx context.Context, f Filter) (Page, error) {
 		w.and("EXISTS (SELECT 1 FROM change x WHERE x.op=op.seq AND x.path IN (SELECT value FROM json_each(?)))", ids)
 	}
 	limit := f.limit()
-	q := "SELECT " + opColumns + " FROM " + from + opJoins + w.sql() + " ORDER BY "+order+" DESC LIMIT ?"
+	q := "SELECT " + opColumns + " FROM " + from + opJoins + w.sql() + " ORDER BY " + order + " DESC LIMIT ?"
 	rows, err := h.q.QueryContext(ctx, q, append(w.args, limit+1)...)
 	if err != nil {
 		return Page{}, fmt.Errorf("listing checkpoints: %w", err)
