@@ -83,16 +83,18 @@ func (s *Suite) ofEdit(tool string, args any, err error) *Refusal {
 	if e, ok := errors.AsType[*edit.NoMatchError](err); ok {
 		r := &Refusal{Reason: KindNoMatch, Message: which(e.Index) + "old_string was not found" + because(e.Cause) + untouched,
 			Fields: noMatchFields{EditIndex: at(e.Index), Cause: e.Cause, Line: e.Line, EndLine: e.EndLine, Region: e.Region, Diff: e.Diff, Resend: e.Resend, Detail: e.Detail}}
+		region := &NextCall{"Read", map[string]any{"file_path": pathOf(args), "offset": e.Line, "limit": max(1, e.EndLine-e.Line+1)}}
 		switch {
 		case e.Resend != "":
 			r.Hint = "Send resend as old_string."
-			if e.Partial {
-				r.Hint = "Send resend as old_string, with new_string made to fit it."
-			}
 			r.Next = resend(tool, args, e.Index, e.Resend)
+			if e.Partial { // merely alike: whether it is the place is for the model to see, not for a call that can be sent blindly
+				r.Hint = "If the region is what is meant, send resend as old_string, with new_string made to fit it."
+				r.Next = region
+			}
 		case e.Line > 0:
 			r.Hint = fmt.Sprintf("Read lines %d to %d and copy old_string from there.", e.Line, e.EndLine)
-			r.Next = &NextCall{"Read", map[string]any{"file_path": pathOf(args), "offset": e.Line, "limit": max(1, e.EndLine-e.Line+1)}}
+			r.Next = region
 		default:
 			r.Hint = "Read the file and copy old_string from it."
 			r.Next = read(pathOf(args))
