@@ -369,7 +369,7 @@ func TestRecipesRunTests(t *testing.T) {
 		})
 	}
 	// -update of the golden calls is declared in toolstest.
-	known := []string{"-run", "-bench", "-benchmem", "-benchtime", "-count", "-timeout", "-race", "-short", "-fuzz", "-fuzztime", "-list", "-tags", "-args", "-update"}
+	known := []string{"-run", "-bench", "-benchmem", "-benchtime", "-count", "-timeout", "-race", "-short", "-skip", "-fuzz", "-fuzztime", "-list", "-tags", "-args", "-update"}
 	named := 0
 	for _, file := range []string{"Makefile", ".ci/run"} {
 		text, err := os.ReadFile(file)
