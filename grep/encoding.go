@@ -3,7 +3,6 @@ package grep
 import (
 	"bytes"
 	"io"
-	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding"
@@ -58,34 +57,17 @@ func sniff(b []byte) content {
 	if bytes.IndexByte(head, 0) < 0 {
 		return isText
 	}
-	return sniffUTF16(head)
-}
-
-// sniffUTF16 recognises UTF-16 without a byte order mark: nearly every second byte is NUL, and what they make are
-// printable characters.
-func sniffUTF16(head []byte) content {
-	var nul [2]int
-	for i, c := range head {
-		if c == 0 {
-			nul[i&1]++
-		}
+	switch charset.Wide(head) {
+	case "utf-16le":
+		return isUTF16LE
+	case "utf-16be":
+		return isUTF16BE
+	case "utf-32le":
+		return isUTF32LE
+	case "utf-32be":
+		return isUTF32BE
 	}
-	pairs := len(head) / 2
-	kind := isUTF16LE
-	at := 1
-	if nul[0] > nul[1] {
-		kind, at = isUTF16BE, 0
-	}
-	if pairs < 2 || nul[at]*4 < pairs*3 || nul[1-at] > 0 {
-		return isBinary
-	}
-	for i := 0; i+1 < len(head); i += 2 {
-		r := rune(head[i+1-at]) | rune(head[i+at])<<8
-		if r < ' ' && r != '\n' && r != '\r' && r != '\t' && r != '\f' || r == 0x7f || unicode.Is(unicode.Cn, r) {
-			return isBinary
-		}
-	}
-	return kind
+	return isBinary
 }
 
 func (c content) decoder() encoding.Encoding {

@@ -7,7 +7,10 @@ import (
 	"path/filepath"
 	"sync"
 
+	"golang.org/x/text/encoding/japanese"
+
 	"moltisfs/grep/match"
+	"moltisfs/internal/charset"
 )
 
 // Search looks through the files of w. The result does not depend on the number of workers or on their luck.
@@ -181,6 +184,8 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 		w.skipped.Binary++
 	case kind != isText:
 		t.decoded(w, st, kind.decoder())
+	case s.nonASCII && charset.Escaped(b):
+		t.decoded(w, st, japanese.ISO2022JP)
 	case s.nonASCII && !validSoFar(b, eof):
 		t.legacy(w, st, b)
 	case s.q.Multiline:

@@ -68,3 +68,17 @@ func FuzzGuess(f *testing.F) {
 		}
 	})
 }
+
+// A list of names with NULs between, as find -print0 writes it, is no UTF-16, although two letters make an ideograph.
+func TestNamesApartAreNotWide(t *testing.T) {
+	for _, s := range []string{"abc\x00def\x00ghi", "src/a.go\x00src/b.go\x00cmd/main.go\x00", "ab\x00cd\x00efgh\x00ijklmn\x00"} {
+		if name := Wide([]byte(s)); name != "" {
+			t.Errorf("%q is taken for %s", s, name)
+		}
+	}
+	for s, want := range map[string]string{"a\x00b\x00": "utf-16le", "\x00a\x00\n": "utf-16be", "\x1f\x04@\x048\x04 \x00": "utf-16le"} {
+		if name := Wide([]byte(s)); name != want {
+			t.Errorf("%q is taken for %q, not %s", s, name, want)
+		}
+	}
+}

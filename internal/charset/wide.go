@@ -1,0 +1,125 @@
+package charset
+
+import "bytes"
+
+// Escaped recognises ISO-2022-JP (RFC 1468): nothing but ASCII bytes, and an escape sequence that begins Japanese.
+func Escaped(b []byte) bool {
+	if bytes.IndexByte(b, 0x1b) < 0 || !bytes.Contains(b, []byte("\x1b$B")) && !bytes.Contains(b, []byte("\x1b$@")) {
+		return false
+	}
+	for _, c := range b {
+		if c >= 0x80 {
+			return false
+		}
+	}
+	return true
+}
+
+// Wide recognises UTF-16 and UTF-32 without a mark by where the NULs are: in one position of each unit only, and
+// with newlines or spaces that are whole units.
+func Wide(b []byte) string {
+	if len(b) < 4 {
+		return ""
+	}
+	b = b[:len(b)&^3]
+	var nul [4]int
+	for i, c := range b {
+		if c == 0 {
+			nul[i&3]++
+		}
+	}
+	quads := len(b) / 4
+	switch {
+	case nul[3] == quads && nul[2] > quads*9/10 && nul[0] == 0:
+		return "utf-32le"
+	case nul[0] == quads && nul[1] > quads*9/10 && nul[3] == 0:
+		return "utf-32be"
+	}
+	even, odd := nul[0]+nul[2], nul[1]+nul[3]
+	if even > 0 && odd > 0 && min(even, odd)*20 > max(even, odd) {
+		return wideCJK(b)
+	}
+	name, big := "utf-16le", false
+	if even > odd {
+		name, big = "utf-16be", true
+	}
+	// Latin text has a NUL in nearly every unit; other scripts only in their spaces and newlines, but there always.
+	units, controls, plain, pairs := len(b)/2, 0, 0, 0
+	var rows [256]int
+	for i := 0; i+1 < len(b); i += 2 {
+		lo, hi := b[i], b[i+1]
+		if big {
+			lo, hi = hi, lo
+		}
+		rows[hi]++
+		if printable(lo) && printable(hi) {
+			pairs++
+		}
+		switch {
+		case hi == 0 && (lo < ' ' && lo != '\t' && lo != '\n' && lo != '\r' && lo != '\f' || lo == 0):
+			controls++
+		case hi == 0 && lo < 0x7f:
+			plain++
+		case hi >= 0xd8 && hi <= 0xdf || hi >= 0xe0 && hi <= 0xf8 || hi == 0xff && lo >= 0xfe:
+			controls++ // surrogates are rare, private characters rarer
+		}
+	}
+	if controls*20 > units || plain == 0 || namesApart(pairs, units-plain) {
+		return ""
+	}
+	// Text keeps to few rows of Unicode; only ideographs spread.
+	used, ideographs := 0, 0
+	for row, n := range rows {
+		if n == 0 {
+			continue
+		}
+		if row >= 0x4e && row <= 0x9f || row >= 0xac && row <= 0xd7 {
+			ideographs += n
+		} else {
+			used++
+		}
+	}
+	if used > 12 && ideographs*4 < units {
+		return ""
+	}
+	return name
+}
+
+// wideCJK recognises Chinese, Japanese and Korean in UTF-16, where NULs stand in both places because some of their characters end in one: all
+// units but one in fifty are of their blocks or ASCII.
+func wideCJK(b []byte) string {
+	const fewest = 12 // units; noise passes for so many once in thousands
+	for _, big := range []bool{false, true} {
+		strange, plain, pairs, units := 0, 0, 0, len(b)/2
+		for i := 0; i+1 < len(b); i += 2 {
+			u := uint16(b[i]) | uint16(b[i+1])<<8
+			if big {
+				u = u<<8 | u>>8
+			}
+			if printable(b[i]) && printable(b[i+1]) {
+				pairs++
+			}
+			switch {
+			case u == '\n', u == '\r', u == '\t', u >= ' ' && u < 0x7f:
+				plain++
+			case u >= 0x3000 && u <= 0x30ff, u >= 0x4e00 && u <= 0x9fff,
+				u >= 0xac00 && u <= 0xd7a3, u >= 0xff01 && u <= 0xff5e, u >= 0x2010 && u <= 0x2026:
+			default:
+				strange++
+			}
+		}
+		if units >= fewest && strange*50 <= units && !namesApart(pairs, units-plain) {
+			if big {
+				return "utf-16be"
+			}
+			return "utf-16le"
+		}
+	}
+	return ""
+}
+
+// namesApart tells ASCII with NULs between, as find -print0 writes it, from ideographs: two letters make an ideograph too, but
+// ideographs are not that often two letters. others are the units that are not ASCII.
+func namesApart(pairs, others int) bool { return pairs*4 > others*3 }
+
+func printable(c byte) bool { return c >= ' ' && c < 0x7f }
