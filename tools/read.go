@@ -116,7 +116,7 @@ func (s *Suite) look(ctx context.Context, f *guardfs.File, a *ReadArgs, out *Con
 		src.R, src.Size = bytes.NewReader(content), int64(len(content))
 		if s.engine.Tracks() {
 			sight.Hash = engine.HashOf(content)
-			s.engine.Keep(sight.Hash, content)
+			s.engine.Keep(out.FilePath, sight.Hash, content)
 		}
 	}
 	body, err := s.readers.Read(ctx, src, s.readOptions(a))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/engine"
 	"moltisfs/internal/glob"
 )
 
@@ -168,7 +169,8 @@ func checkpointPurgeCommand() *command {
 	return &command{
 		name: "purge", short: "remove contents so that no byte of them stays in the store",
 		long: `For secrets that got in. Every content that a path matching --path ever had goes, or the one whose hash is --sha256,
-wherever it was: the checkpoints stay and say "purged". It can't be undone, and it needs as much free space as the store takes.`,
+wherever it was: the checkpoints stay and say "purged". What sessions read is forgotten too, as far as it was kept to show diffs
+of conflicts. It can't be undone, and it needs as much free space as the store takes.`,
 		options: storeOptions(
 			option{name: "path", value: "GLOB", doc: "an absolute glob; without a slash it holds at any depth"},
 			option{name: "sha256", value: "HASH", doc: "this content"},
@@ -204,6 +206,15 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 		r, err := db.Purge(ctx, p)
 		if err != nil {
 			return err
+		}
+		if !p.DryRun { // by hash they can't be told from the secret's other versions, so all go
+			dir, err := in.dataDir()
+			if err != nil {
+				return err
+			}
+			if _, err := engine.PurgeKept(dir); err != nil {
+				return err
+			}
 		}
 		if in.given("json") {
 			also := r.AlsoAt

@@ -146,8 +146,10 @@ func text(content []byte) []byte {
 // Modified is modified for a Next that found that a stale file can't be changed safely, and says what changed to one that can.
 func (e *Engine) Modified(t *Target) *ModifiedError { return e.modified(t).(*ModifiedError) }
 
-func (e *Engine) keepContent(hash string, content []byte) {
-	if e.ledger == nil || hash == "" {
+// Keep remembers content of path, its true name, that a session was shown or wrote, so that a later conflict can show what changed
+// since. It is kept in plain, so what must not be stored in plain is not: excluded paths, and with encrypt_to everything.
+func (e *Engine) Keep(path, hash string, content []byte) {
+	if e.ledger == nil || hash == "" || e.cfg.Checkpoint.EncryptTo != "" || e.excluded(path) {
 		return
 	}
 	if err := e.ledger.Keep(hash, content); err != nil {

@@ -60,6 +60,7 @@ type Engine struct {
 	lockWait time.Duration
 	janitor  janitor
 	ledger   *ledger.Ledger // nil when reads are not tracked
+	excluded func(path string) bool
 	log      *audit.Log
 	points   *checkpointStore
 	approver approval.Approver
@@ -92,8 +93,16 @@ func Open(o Options) (_ *Engine, err error) {
 	if e.log, err = audit.Open(filepath.Join(o.DataDir, "audit")); err != nil {
 		return nil, fmt.Errorf("opening the audit log: %w", err)
 	}
+	if e.excluded, err = excludes(e.cfg.Checkpoint.Exclude); err != nil {
+		return nil, err
+	}
 	if e.cfg.TrackReads {
 		if e.ledger, err = ledger.Open(filepath.Join(o.DataDir, "ledger")); err != nil {
+			return nil, err
+		}
+	}
+	if e.cfg.Checkpoint.EncryptTo != "" { // what was kept before that was set
+		if _, err = PurgeKept(o.DataDir); err != nil {
 			return nil, err
 		}
 	}

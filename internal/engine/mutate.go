@@ -333,7 +333,7 @@ func (e *Engine) rememberChange(c *Call, ts targets, m *Mutation) {
 			if !whole && seen != nil {
 				sight.Ranges = seen.Ranges
 			}
-			e.keepContent(t.After.Hash, t.After.Content)
+			e.Keep(o.True, t.After.Hash, t.After.Content)
 			err = e.remember(c, o, sight)
 		}
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"moltisfs/checkpoint"
 	"moltisfs/config"
 	"moltisfs/internal/glob"
+	"moltisfs/internal/ledger"
 )
 
 // checkpointStore opens the store at its first use: a session that only reads
@@ -65,6 +67,12 @@ func StoreOptions(c config.Checkpoint) (checkpoint.Options, error) {
 		Durability: checkpoint.Durability(c.Durability), MaxBytes: c.MaxBytes, MaxFileBytes: c.MaxFileBytes,
 		KeepWithin: time.Duration(c.KeepWithin), KeepLast: c.KeepLast, Exclude: excluded, EncryptTo: c.EncryptTo,
 	}, nil
+}
+
+// PurgeKept removes every content that is kept beside the store, under the data directory: what sessions read, for the diff of a
+// conflict. It returns how many there were. Nothing depends on them, so sessions may be at work.
+func PurgeKept(dataDir string) (int, error) {
+	return ledger.PurgeContents(filepath.Join(dataDir, "ledger"))
 }
 
 // excludes compiles the globs whose content must not be stored.

@@ -95,7 +95,3 @@ func HashOf(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])
 }
-
-// Keep remembers content that a session was shown, so that a later conflict
-// can show what changed since.
-func (e *Engine) Keep(hash string, content []byte) { e.keepContent(hash, content) }

@@ -54,6 +54,26 @@ func (l *Ledger) contentPath(hash string) string {
 	return filepath.Join(l.dir, "content", hash[:2], hash)
 }
 
+// PurgeContents removes all that Keep kept under the ledger directory dir, of every session, and says how many contents that were.
+// Nothing needs them; a session may be keeping more meanwhile.
+func PurgeContents(dir string) (n int, err error) {
+	err = filepath.WalkDir(filepath.Join(dir, "content"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			if err = os.Remove(path); err == nil {
+				n++
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // somebody else swept it
+		}
+		return err
+	})
+	if err != nil {
+		return n, fmt.Errorf("removing what was kept of reads: %w", err)
+	}
+	return n, nil
+}
+
 // sweepContent drops what was kept too long ago.
 func sweepContent(dir string) error {
 	err := filepath.WalkDir(filepath.Join(dir, "content"), func(path string, d fs.DirEntry, err error) error {
