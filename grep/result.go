@@ -111,7 +111,7 @@ func (s Skipped) Notes() []Note {
 	for _, n := range []Note{
 		{"deadline", s.Deadline, "search a smaller part"},
 		{"ignored", s.Ignored, "give one as path to search it"},
-		{"binary", s.Binary, ""},
+		{"binary", s.Binary, "not text; Read says what they are"},
 		{"unreadable", s.Unreadable, ""},
 		{"denied", s.Denied, ""},
 		{"encoding", s.Encoding, "unknown: search for an ASCII part of the text"},

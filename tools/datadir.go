@@ -33,7 +33,7 @@ func (s *Suite) dataDir(dir string) (string, error) {
 		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", fmt.Errorf("making the data directory: %w", err)
+		return "", &DataDirError{dir, "it can't be made: " + err.Error(), "name a directory of your own with --data-dir or MOLTIS_DATA_DIR"}
 	}
 	info, err := os.Stat(dir)
 	if err != nil {

@@ -213,6 +213,9 @@ func (f field) set(into reflect.Value, value json.RawMessage, at string) error {
 		into = into.Elem()
 	}
 	name := at + f.name
+	if string(bytes.TrimSpace(value)) == "null" { // encoding/json would take it for the zero value
+		return bad("send a value for "+name, "%s is null", name)
+	}
 	wrong := func(want string) error {
 		return bad(fmt.Sprintf("send %s as %s", name, want), "%s is %s, not %s", name, jsonKind(value), want)
 	}
@@ -228,6 +231,11 @@ func (f field) set(into reflect.Value, value json.RawMessage, at string) error {
 				hint = "use " + near
 			}
 			return bad(hint, "%s is %q; it takes %s", name, s, strings.Join(f.enum, ", "))
+		}
+		if f.form == "sha256" {
+			if s = strings.TrimPrefix(strings.ToLower(s), "sha256:"); len(s) != 64 || strings.Trim(s, "0123456789abcdef") != "" {
+				return bad("send the sha256 of an earlier answer, 64 hex digits, or leave "+name+" out", "%s is no sha256", name)
+			}
 		}
 		into.SetString(s)
 	case reflect.Bool:

@@ -16,7 +16,7 @@ type EditArgs struct {
 	OldString    string  `json:"old_string" doc:"empty: create the file, or fill an empty one"`
 	NewString    string  `json:"new_string"`
 	ReplaceAll   *bool   `json:"replace_all,omitempty"`
-	ExpectedHash *string `json:"expected_hash,omitempty" doc:"only if the file's sha256 is this"`
+	ExpectedHash *string `json:"expected_hash,omitempty" form:"sha256" doc:"only if the file's sha256 is this"`
 	DryRun       *bool   `json:"dry_run,omitempty" doc:"show the result, change nothing"`
 	Acknowledge  *bool   `json:"acknowledge,omitempty" doc:"yes to a guard that refused the call"`
 	Encoding     *string `json:"encoding,omitempty" doc:"when the detected one is wrong"`

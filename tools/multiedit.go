@@ -11,7 +11,7 @@ import (
 type MultiEditArgs struct {
 	FilePath     string    `json:"file_path" doc:"absolute"`
 	Edits        []OneEdit `json:"edits" min:"1" max:"1000"`
-	ExpectedHash *string   `json:"expected_hash,omitempty"`
+	ExpectedHash *string   `json:"expected_hash,omitempty" form:"sha256"`
 	DryRun       *bool     `json:"dry_run,omitempty"`
 	Acknowledge  *bool     `json:"acknowledge,omitempty"`
 	Encoding     *string   `json:"encoding,omitempty"`

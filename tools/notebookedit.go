@@ -18,7 +18,7 @@ type NotebookEditArgs struct {
 	NewSource    *string `json:"new_source,omitempty"`
 	CellType     *string `json:"cell_type,omitempty" enum:"code|markdown|raw"`
 	EditMode     *string `json:"edit_mode,omitempty" enum:"replace|insert|delete" default:"replace"`
-	ExpectedHash *string `json:"expected_hash,omitempty"`
+	ExpectedHash *string `json:"expected_hash,omitempty" form:"sha256"`
 	DryRun       *bool   `json:"dry_run,omitempty"`
 }
 

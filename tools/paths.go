@@ -32,11 +32,16 @@ func read(path string) *NextCall {
 	return &NextCall{"Read", map[string]any{"file_path": path}}
 }
 
-// again is the same call with some arguments changed.
+// again is the same call with some arguments changed, nil when it would be long:
+// what was just sent need not come back.
 func again(tool string, args any, change map[string]any) *NextCall {
+	const most = 8 << 10 // bytes of JSON
 	out := asMap(args)
 	for k, v := range change {
 		out[k] = v
+	}
+	if raw, err := plainJSON(out); err != nil || len(raw) > most {
+		return nil
 	}
 	return &NextCall{tool, out}
 }
@@ -71,12 +76,11 @@ func resend(tool string, args any, index int, old string) *NextCall {
 	return changeEdit(tool, args, index, "old_string", old)
 }
 
-func replaceAll(tool string, args any, index int) *NextCall {
-	return changeEdit(tool, args, index, "replace_all", true)
-}
-
 func changeEdit(tool string, args any, index int, key string, value any) *NextCall {
 	next := again(tool, args, nil)
+	if next == nil {
+		return nil
+	}
 	if edits, ok := next.Args["edits"].([]any); ok {
 		if index < len(edits) {
 			if e, ok := edits[index].(map[string]any); ok {
@@ -92,8 +96,11 @@ func changeEdit(tool string, args any, index int, key string, value any) *NextCa
 // badPath explains a path that names nothing, and where it can be mended says how.
 func (s *Suite) badPath(tool string, args any, e *guardfs.BadPathError) *Refusal {
 	r := &Refusal{Reason: KindBadRequest, FilePath: e.Path, Message: quote(e.Path) + " is not a usable path: " + e.Why, Hint: "Send an absolute path."}
-	if e.Path == "" {
+	switch {
+	case e.Path == "":
 		r.Message = "the path is empty"
+	case path.IsAbs(e.Path):
+		r.Hint = "Send the plain name of a file or directory: no slash at its end, no NUL byte, at most 255 bytes a name and 4095 in all."
 	}
 	abs := s.absolute(e.Path)
 	if abs == "" {

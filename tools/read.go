@@ -21,7 +21,7 @@ type ReadArgs struct {
 	Encoding   *string `json:"encoding,omitempty" doc:"when the detected one is wrong"`
 	Column     *int    `json:"column,omitempty" min:"1" doc:"page within one giant line"`
 	Tail       *bool   `json:"tail,omitempty" doc:"the last lines"`
-	Render     *bool   `json:"render,omitempty" doc:"PDF pages as images"`
+	Render     *bool   `json:"render,omitempty" doc:"PDF pages as images; HTML and email as people see them"`
 }
 
 func (a *ReadArgs) target() string { return a.FilePath }

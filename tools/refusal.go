@@ -13,6 +13,7 @@ import (
 	"moltisfs/grep/match"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
 	"moltisfs/readers"
 )
@@ -199,7 +200,10 @@ func (s *Suite) ofFreshness(tool string, args any, err error) *Refusal {
 		r := &Refusal{Reason: KindModified, Message: "the file changed since this session read it; nothing was changed by this call",
 			Hint: "Read it again, then repeat the change on what is there now.", Next: read(path),
 			Fields: modifiedFields{Diff: clip(e.Diff, maxDiff), SHA256: e.Hash, was: e.Was}}
-		if e.Expected {
+		if e.Expected && e.Hash == "" {
+			r.Message = "the file does not exist, so it is not the content that expected_hash names; nothing was changed"
+			r.Hint, r.Next = "Leave expected_hash out to create it, or check the path with Glob.", s.globBeside(path)
+		} else if e.Expected {
 			r.Message = "the file is not the content that expected_hash names; nothing was changed"
 		}
 		return r
@@ -297,7 +301,7 @@ func (s *Suite) ofSearch(tool string, args any, err error) *Refusal {
 	}
 	if e, ok := errors.AsType[*grep.TypeError](err); ok {
 		r := &Refusal{Reason: KindBadRequest, Message: fmt.Sprintf("there is no file type %q", e.Type), Hint: "Use one of " + strings.Join(e.Nearest, ", ") + ", or glob."}
-		if len(e.Nearest) > 0 {
+		if near := nearest.Of(e.Type, e.Nearest); len(e.Nearest) > 0 && (near == e.Nearest[0] || strings.HasPrefix(e.Type, e.Nearest[0])) {
 			r.Next = again(tool, args, map[string]any{"type": e.Nearest[0]})
 		}
 		return r

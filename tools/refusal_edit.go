@@ -3,9 +3,11 @@ package tools
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"moltisfs/internal/edit"
+	"moltisfs/readers"
 )
 
 // maxDiff bounds a diff inside a refusal, in bytes.
@@ -88,6 +90,9 @@ func (s *Suite) ofEdit(tool string, args any, err error) *Refusal {
 		case e.Resend != "":
 			r.Hint = "Send resend as old_string."
 			r.Next = resend(tool, args, e.Index, e.Resend)
+			if e.Detail != "" {
+				r.Hint, r.Next = "Send resend as old_string, with a new_string that fits it: "+e.Detail, region
+			}
 			if e.Partial { // merely alike: whether it is the place is for the model to see, not for a call that can be sent blindly
 				r.Hint = "If the region is what is meant, send resend as old_string, with new_string made to fit it."
 				r.Next = region
@@ -108,7 +113,6 @@ func (s *Suite) ofEdit(tool string, args any, err error) *Refusal {
 		}
 		r := &Refusal{Reason: KindNotUnique, Message: fmt.Sprintf("%sold_string matches %d places%s", which(e.Index), e.Count, untouched),
 			Hint: "Send one of contexts as old_string with new_string widened the same way, or set replace_all to change them all.", Fields: f}
-		r.Next = replaceAll(tool, args, e.Index)
 		return r
 	}
 	if e, ok := errors.AsType[*edit.UnencodableError](err); ok {
@@ -134,7 +138,11 @@ func (s *Suite) ofEdit(tool string, args any, err error) *Refusal {
 		return &Refusal{Reason: KindBadRequest, Message: plain(e) + untouched, Hint: "Leave the edit out, or send the text that should be there instead."}
 	}
 	if e, ok := errors.AsType[*edit.EncodingError](err); ok {
-		return &Refusal{Reason: KindUnsupported, Message: plain(e) + untouched, Hint: "Leave encoding out, or send a name such as utf-8, utf-16le, windows-1252, gb18030 or shift_jis."}
+		r := &Refusal{Reason: KindBadRequest, Message: plain(e) + untouched, Hint: "Leave encoding out, or send a name such as utf-8, utf-16le, windows-1252, gb18030 or shift_jis."}
+		if slices.Contains(readers.Encodings(), strings.ToLower(e.Name)) {
+			r.Reason = KindUnsupported // it can be read, but its bytes can't be spliced
+		}
+		return r
 	}
 	if e, ok := errors.AsType[*edit.TooManyError](err); ok {
 		return &Refusal{Reason: KindLimit, Message: plain(e) + untouched, Hint: "Make fewer or smaller replacements a call."}

@@ -14,6 +14,7 @@ import (
 //	enum:"a|b|c"           the only strings taken
 //	min:"1" max:"1000"     bounds of an integer, or of the length of an array
 //	default:"250"          told to the model; the run function applies it
+//	form:"sha256"          a string that must be a content hash
 
 // field is one argument as its tags declare it.
 type field struct {
@@ -25,6 +26,7 @@ type field struct {
 	enum     []string
 	min, max *int64
 	fallback string
+	form     string
 	items    []field // of an array of objects
 }
 
@@ -33,7 +35,7 @@ func fieldsOf(t reflect.Type) []field {
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		name, opts, _ := strings.Cut(sf.Tag.Get("json"), ",")
-		f := field{name: name, index: i, typ: sf.Type, required: opts != "omitempty", doc: sf.Tag.Get("doc"), fallback: sf.Tag.Get("default")}
+		f := field{name: name, index: i, typ: sf.Type, required: opts != "omitempty", doc: sf.Tag.Get("doc"), fallback: sf.Tag.Get("default"), form: sf.Tag.Get("form")}
 		if f.typ.Kind() == reflect.Pointer {
 			f.typ = f.typ.Elem()
 		}

@@ -15,7 +15,7 @@ import (
 type WriteArgs struct {
 	FilePath     string  `json:"file_path" doc:"absolute"`
 	Content      string  `json:"content"`
-	ExpectedHash *string `json:"expected_hash,omitempty" doc:"only if the file's sha256 is this"`
+	ExpectedHash *string `json:"expected_hash,omitempty" form:"sha256" doc:"only if the file's sha256 is this"`
 	DryRun       *bool   `json:"dry_run,omitempty" doc:"show the result, change nothing"`
 	Acknowledge  *bool   `json:"acknowledge,omitempty" doc:"yes to a guard that refused the call"`
 	Encoding     *string `json:"encoding,omitempty" doc:"else that of the old file, or UTF-8"`

@@ -68,7 +68,8 @@ func notUnique(text []byte, regions []extent, count int, t tier) *NotUniqueError
 	return e
 }
 
-// uniqueAround gives the least run of whole lines around text[start:end] that is in the text once and is valid UTF-8.
+// uniqueAround gives the least run of whole lines around text[start:end] that is in the text once and is valid UTF-8. Of several that are as short
+// it takes the one with the match closest to its middle.
 func uniqueAround(text []byte, start, end int, cr bool, budget *int) (string, bool) {
 	above, below := []int{lineStart(text, start, cr)}, []int{end}
 	next := end
@@ -76,48 +77,84 @@ func uniqueAround(text []byte, start, end int, cr bool, budget *int) (string, bo
 		l := lineFrom(text, end, cr)
 		below[0], next = l.end, l.next
 	}
-	for i := 0; i < maxAround && above[i] > 0; i++ {
+	limit := maxContext + (end - start)
+	for i := 0; i < maxAround && above[i] > 0 && end-above[i] <= limit; i++ {
 		above = append(above, lineStart(text, above[i]-1, cr))
 	}
-	for i := 0; i < maxAround && next < len(text); i++ {
+	for i := 0; i < maxAround && next < len(text) && below[i]-start <= limit; i++ {
 		l := lineFrom(text, next, cr)
 		below = append(below, l.end)
 		next = l.next
 	}
-	try := func(a, b int) (ok, final bool) {
-		from, to := above[a], below[b]
-		s := text[from:to]
-		if to-from > maxContext+(end-start) || *budget <= 0 {
-			return false, true
-		}
-		if !utf8.Valid(s) || len(s) == 0 {
-			return false, false
-		}
-		return once(text, s, from, budget), false
+	reach, ok := reachOf(text, above, below, budget)
+	if !ok {
+		return "", false
 	}
 	for n := 0; n < len(above)+len(below)-1; n++ {
 		for a := 0; a <= n; a++ {
-			// Lines above and below in turn, the even spread first: what a reader would quote.
+			// Every way to have n more lines, the even ones first: what a reader would quote.
 			up := (n + 1) / 2
 			if a%2 == 1 {
-				up += (a + 1) / 2
+				up -= (a + 1) / 2
 			} else {
-				up -= a / 2
+				up += a / 2
 			}
 			down := n - up
-			if up < 0 || down < 0 || up >= len(above) || down >= len(below) {
+			if up >= len(above) || down >= len(below) || below[down] <= reach[up] {
 				continue
 			}
-			ok, final := try(up, down)
-			if ok {
-				return string(text[above[up]:below[down]]), true
-			}
-			if final && *budget <= 0 {
-				return "", false
+			if s := text[above[up]:below[down]]; len(s) > 0 && len(s) <= limit && utf8.Valid(s) {
+				return string(s), true
 			}
 		}
 	}
 	return "", false
+}
+
+// reachOf tells for each start in above up to which offset the text that begins there is somewhere else too, -1 for one whose text up to
+// below[0] is nowhere else. So all contexts are judged by one pass over the text. It gives up where that would take more than the budget.
+func reachOf(text []byte, above, below []int, budget *int) (reach []int, ok bool) {
+	from, to, last := above[0], below[0], below[len(below)-1]
+	reach = make([]int, len(above))
+	for i := range reach {
+		reach[i] = -1
+	}
+	core := text[from:to]
+	*budget -= len(text)
+	for pos := 0; pos+len(core) <= len(text); pos++ { // they may overlap
+		i := bytes.Index(text[pos:], core)
+		if i < 0 {
+			break
+		}
+		if pos += i; pos == from {
+			continue
+		}
+		after := common(text[to:last], text[pos+len(core):])
+		up := 0
+		for up+1 < len(above) {
+			l := text[above[up+1]:above[up]]
+			if at := pos - (from - above[up]); !bytes.HasSuffix(text[:max(0, at)], l) {
+				break
+			}
+			up++
+		}
+		reach[up] = max(reach[up], to+after)
+		if *budget -= len(core) + after + from - above[up] + 16; *budget <= 0 {
+			return nil, false
+		}
+	}
+	for i := len(reach) - 1; i > 0; i-- {
+		reach[i-1] = max(reach[i-1], reach[i])
+	}
+	return reach, true
+}
+
+// common gives how many bytes a and b begin with alike.
+func common(a, b []byte) (n int) {
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // once reports whether s, which is in text at offset at, is nowhere else in it.

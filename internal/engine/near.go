@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"errors"
+	"io/fs"
 	"path"
 	"slices"
 
@@ -65,10 +67,18 @@ func (e *Engine) list(dir string) (Nearby, bool) {
 	return n, true
 }
 
-// Real is the canonical name of an existing regular file or directory that
-// the session may read.
+// Real is the canonical name of a regular file or directory that the session
+// may read, or of one that it may make.
 func (e *Engine) Real(p string) (string, error) {
 	h, err := e.fs.Resolve(p, guardfs.Read)
+	if errors.Is(err, fs.ErrNotExist) {
+		place, perr := e.fs.Place(p)
+		if perr != nil {
+			return "", err
+		}
+		defer place.Close()
+		return place.Object().True, nil
+	}
 	if err != nil {
 		return "", err
 	}
