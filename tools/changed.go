@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -10,13 +11,15 @@ import (
 
 // Changed is what every payload of a change says of it.
 type Changed struct {
-	SHA256    string      `json:"sha256"`            // of the content after the change
-	Added     int         `json:"added"`             // lines
-	Removed   int         `json:"removed"`           // lines
-	Patch     []edit.Hunk `json:"structuredPatch"`   // Claude Code's shape; empty for a new file and for no change
-	Snippet   string      `json:"snippet,omitempty"` // the changed region, numbered
-	Unchanged bool        `json:"unchanged,omitempty"`
-	DryRun    bool        `json:"dry_run,omitempty"`
+	SHA256  string      `json:"sha256"`          // of the content after the change
+	Added   int         `json:"added"`           // lines
+	Removed int         `json:"removed"`         // lines
+	Patch   []edit.Hunk `json:"structuredPatch"` // Claude Code's shape; empty for a new file and for no change
+	// PatchTruncated: Patch ends before the first hunk that would make it too long; Added and Removed count all.
+	PatchTruncated bool   `json:"patch_truncated,omitempty"`
+	Snippet        string `json:"snippet,omitempty"` // the changed region, numbered
+	Unchanged      bool   `json:"unchanged,omitempty"`
+	DryRun         bool   `json:"dry_run,omitempty"`
 
 	// LinksBroken counts the other names of the file, which keep the old content.
 	LinksBroken int      `json:"links_broken,omitempty"`
@@ -30,8 +33,11 @@ type Changed struct {
 	Warning string `json:"warning,omitempty"`
 }
 
-// maxPatchLines bounds a patch in an answer; the counts stay true.
-const maxPatchLines = 400
+// What bounds a patch in an answer; the counts stay true. With the snippet, which has its own bounds, it stays below 64 KB.
+const (
+	maxPatchLines = 400
+	maxPatchBytes = 36 << 10
+)
 
 func changed(done *engine.Done, t *engine.Target) Changed {
 	hunks := engine.Hunks(t)
@@ -39,7 +45,7 @@ func changed(done *engine.Done, t *engine.Target) Changed {
 	ch.Added, ch.Removed = edit.Counts(hunks)
 	ch.Unchanged = t.Before.Exists && t.Before.Hash == t.After.Hash
 	if t.Before.Exists {
-		ch.Patch = capHunks(hunks)
+		ch.Patch, ch.PatchTruncated = capHunks(hunks)
 	}
 	if p := t.Published; p != nil {
 		ch.LinksBroken, ch.Dropped = p.LinksBroken, p.Dropped
@@ -50,17 +56,30 @@ func changed(done *engine.Done, t *engine.Target) Changed {
 	return ch
 }
 
-// capHunks keeps the first hunks up to maxPatchLines lines. Never nil: an
-// empty patch is [] in JSON.
-func capHunks(hunks []edit.Hunk) []edit.Hunk {
-	out, n := []edit.Hunk{}, 0
+// capHunks keeps the first hunks that fit, whole, since half a hunk is not one. Never nil: an empty patch is [] in JSON.
+func capHunks(hunks []edit.Hunk) (out []edit.Hunk, truncated bool) {
+	out = []edit.Hunk{}
+	lines, size := 0, 0
 	for _, h := range hunks {
-		if n += len(h.Lines); n > maxPatchLines {
-			break
+		lines += len(h.Lines)
+		for _, l := range h.Lines {
+			size += len(l)
+			if size <= maxPatchBytes {
+				size += jsonLen(l) - len(l)
+			}
+		}
+		if lines > maxPatchLines || size > maxPatchBytes {
+			return out, true
 		}
 		out = append(out, h)
 	}
-	return out
+	return out, false
+}
+
+// jsonLen is how many bytes s takes in an answer, where an odd one takes up to six.
+func jsonLen(s string) int {
+	b, _ := json.Marshal(s) // a string never fails
+	return len(b)
 }
 
 func (c *Changed) dry() string {
@@ -73,6 +92,9 @@ func (c *Changed) dry() string {
 // notes are the facts that a model must not miss, one a line.
 func (c *Changed) notes() string {
 	var b strings.Builder
+	if c.PatchTruncated {
+		fmt.Fprintf(&b, "\nThe patch is not shown whole: +%d -%d lines.", c.Added, c.Removed)
+	}
 	if c.LinksBroken > 0 {
 		fmt.Fprintf(&b, "\n%d other hard links keep the old content.", c.LinksBroken)
 	}
