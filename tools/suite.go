@@ -74,6 +74,8 @@ type Call struct {
 	Args json.RawMessage
 	// Approver, when set, is asked instead of Options.Approver: a front that can ask this very caller.
 	Approver Approver
+	// ByUser says that a person makes the call, not an agent: what it removes stays in the trash as long as a user's.
+	ByUser bool
 }
 
 // A Definition is what a model is told of a tool.
@@ -194,7 +196,7 @@ func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
 	start := time.Now()
 	c := &engine.Call{
 		ID: rand.Text()[:16], Principal: or(in.Principal, "local"), Session: or(in.Session, "default"),
-		Turn: in.Turn, Tool: in.Tool, Approver: in.Approver,
+		Turn: in.Turn, Tool: in.Tool, Approver: in.Approver, ByUser: in.ByUser,
 	}
 	tool := s.tool(in.Tool)
 	if tool == nil {

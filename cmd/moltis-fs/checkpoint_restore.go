@@ -148,7 +148,7 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	if err != nil {
 		return err
 	}
-	p, err := suite.Call(ctx, tools.Call{Principal: in.option("principal"), Session: in.option("session"), Tool: tool, Args: raw})
+	p, err := suite.Call(ctx, tools.Call{Principal: in.option("principal"), Session: in.option("session"), Tool: tool, Args: raw, ByUser: true})
 	if err == nil {
 		out := []byte(p.Text() + "\n")
 		if in.given("json") {

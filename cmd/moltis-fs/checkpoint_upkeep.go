@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -245,13 +246,17 @@ func checkpointImportCommand() *command {
 	return &command{
 		name: "import-moltis", args: "DIR", min: 1, max: 1, short: "take over the checkpoints of a Moltis data directory",
 		long: `DIR is the folder with a manifest.json for each checkpoint, usually ~/.moltis/checkpoints. Nothing in it is changed; what was taken
-over before is passed over. What can't be taken over is listed with the reason, and the exit status is then 1. Retention holds for old
+over before is passed over. They are those of --principal, "local" unless told. What can't be taken over is listed with the reason, and the exit status is then 1. Retention holds for old
 checkpoints too: raise keep_within and keep_last first to keep more of them.`,
 		options:  storeOptions(),
 		examples: []string{"moltis-fs checkpoint import-moltis ~/.moltis/checkpoints"},
 		run: func(ctx context.Context, in *invocation) error {
+			if info, err := os.Stat(in.arg(0)); err != nil || !info.IsDir() {
+				return misuse("name the checkpoints folder of a Moltis data directory", "%s is not a directory", visible(in.arg(0)))
+			}
 			return in.withStore(ctx, true, func(ctx context.Context, db *checkpoint.DB) error {
-				r, err := checkpoint.ImportMoltis(ctx, db, in.arg(0), in.option("principal"))
+				// Whoever calls without a name is "local", so that he is who can restore them.
+				r, err := checkpoint.ImportMoltis(ctx, db, in.arg(0), first(in.option("principal"), "local"))
 				if err != nil {
 					return err
 				}

@@ -132,6 +132,7 @@ func (e *Engine) Containment() string { return e.fs.Containment() }
 type Call struct {
 	ID, Principal, Session, Turn, Tool string
 	Approver                           approval.Approver // nil: the engine's own
+	ByUser                             bool              // a person calls, not an agent: the trash keeps what goes as long as a user's
 	Trace                              Trace
 }
 

@@ -6,7 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
+	"moltisfs/checkpoint"
 	"moltisfs/config"
 	"moltisfs/internal/engine"
 )
@@ -72,5 +74,30 @@ func TestContentsOfReadsAreKeptOnlyWhereTheyMayBe(t *testing.T) {
 	x.open()
 	if kept(t, x.data, secret) != 0 {
 		t.Error("what was kept before encrypt_to was set is still there")
+	}
+}
+
+func TestTrashKeepsLongerWhatAPersonRemoves(t *testing.T) {
+	for byUser, want := range map[bool]time.Duration{true: checkpoint.TrashOfUsers, false: checkpoint.TrashOfAgents} {
+		x := grow(t, nil)
+		path := x.write("a.txt", "a\n")
+		if _, err := x.Delete(ctx, x.call("s"), path, engine.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		c := x.call("s")
+		c.ByUser = byUser
+		if _, err := x.Redo(ctx, c, engine.RestoreOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		page, err := x.Trash(ctx, c, checkpoint.TrashFilter{})
+		if err != nil || len(page.Entries) == 0 {
+			t.Fatalf("%+v, %v", page, err)
+		}
+		if e := page.Entries[0]; e.Expires.Sub(e.Deleted) != want {
+			t.Errorf("by a person %v: kept for %v, want %v", byUser, e.Expires.Sub(e.Deleted), want)
+		}
 	}
 }

@@ -112,7 +112,7 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 	r := &restore{e: e, db: db, plan: plan, o: o, items: map[string]*checkpoint.Item{}, out: &Restored{Plan: plan}}
 	m := Mutation{
 		Summary: fmt.Sprintf("restore %d paths", len(plan.Items)), DryRun: o.DryRun, Blind: true, CreateParents: true,
-		Links: map[string]bool{}, Checkpoint: true, Trash: trashFiles,
+		Links: map[string]bool{}, Checkpoint: true, Trash: trashFiles(c),
 		Op: checkpoint.Op{Kind: checkpoint.KindRestore, RestoreOf: plan.RestoreOf, UndoOf: plan.UndoOf},
 	}
 	goes := map[string]bool{}

@@ -14,7 +14,6 @@ import (
 // DeleteOptions says how a path goes.
 type DeleteOptions struct {
 	Recursive bool // a directory with all it holds; otherwise it must be empty
-	User      bool // kept as long as a user's, not an agent's
 	DryRun    bool
 }
 
@@ -36,12 +35,14 @@ func (e *TooManyError) Error() string {
 // maxTree bounds how many entries one delete takes into the trash.
 const maxTree = 10_000
 
-// trashFiles puts the files that a restore removes into the trash, on an agent's terms.
-func trashFiles(path string, k guardfs.Kind) *checkpoint.Trashed {
-	if k == guardfs.KindDir {
-		return nil
+// trashFiles puts the files that a restore removes into the trash, on the terms of whoever calls.
+func trashFiles(c *Call) func(string, guardfs.Kind) *checkpoint.Trashed {
+	return func(_ string, k guardfs.Kind) *checkpoint.Trashed {
+		if k == guardfs.KindDir {
+			return nil
+		}
+		return &checkpoint.Trashed{Agent: !c.ByUser, Files: 1}
 	}
-	return &checkpoint.Trashed{Agent: true, Files: 1}
 }
 
 // Delete moves a file, a symbolic link (itself, not what it leads to) or a directory into the trash of the call's principal:
@@ -71,7 +72,7 @@ func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptio
 		if p != object.True {
 			return nil
 		}
-		return &checkpoint.Trashed{Agent: !o.User, Size: size, Files: files, Identity: object.Info.ID.String()}
+		return &checkpoint.Trashed{Agent: !c.ByUser, Size: size, Files: files, Identity: object.Info.ID.String()}
 	}
 	m.Next = func(ts []*Target) error {
 		for _, t := range ts {
