@@ -22,7 +22,7 @@ import (
 func checkpointExportCommand() *command {
 	return &command{
 		name: "export", short: "write the history as a patch, or as a git repository",
-		long: `--patch writes unified diffs of what the calls changed, oldest first, to standard output.
+		long: `--patch writes unified diffs of what the calls changed, oldest first, to standard output; git apply takes them in the root directory.
 --git makes a bare repository in a directory that does not exist yet: the first commit holds what the files were, and each turn, or call
 without a turn, is one more on the branch "checkpoints". It takes the git program. Your own repositories are not touched.`,
 		options: storeOptions(
@@ -117,7 +117,8 @@ func (in *invocation) exportPatch(ctx context.Context, db *checkpoint.DB, ops []
 				missing++
 				continue
 			}
-			fmt.Fprintf(w, "# %s %s %s %s\n%s", c.ID, c.Time.UTC().Format(time.RFC3339), first(c.Tool, c.Kind), visible(ch.Path), edit.Unified(ch.Path, edit.Patch(before, after)))
+			fmt.Fprintf(w, "# %s %s %s %s\n", c.ID, c.Time.UTC().Format(time.RFC3339), first(c.Tool, c.Kind), visible(ch.Path))
+			patchFile(w, ch.Path, gitMode(ch.Before), gitMode(ch.After), before, after)
 		}
 	}
 	if err := w.Flush(); err != nil {
@@ -127,6 +128,46 @@ func (in *invocation) exportPatch(ctx context.Context, db *checkpoint.DB, ops []
 		fmt.Fprintf(in.err, "%s: %d changes are not in the patch: their content is not text, or not in the store\n", program, missing)
 	}
 	return nil
+}
+
+// patchFile writes how one path changed, as git does it: with its modes, which also tell of files that are empty. A mode of "" is a side without a file.
+func patchFile(w io.Writer, path, oldMode, newMode string, before, after []byte) {
+	if oldMode != "" && newMode != "" && (oldMode == gitLink) != (newMode == gitLink) { // a link and a file are no versions of one another
+		patchFile(w, path, oldMode, "", before, nil)
+		patchFile(w, path, "", newMode, nil, after)
+		return
+	}
+	hunks := edit.Patch(before, after)
+	if oldMode == newMode && len(hunks) == 0 {
+		return
+	}
+	name := gitPath(path)[1:]
+	fmt.Fprintf(w, "diff --git \"a/%s \"b/%s\n", name, name)
+	switch {
+	case oldMode == newMode:
+	case oldMode == "":
+		fmt.Fprintf(w, "new file mode %s\n", newMode)
+	case newMode == "":
+		fmt.Fprintf(w, "deleted file mode %s\n", oldMode)
+	default:
+		fmt.Fprintf(w, "old mode %s\nnew mode %s\n", oldMode, newMode)
+	}
+	io.WriteString(w, edit.Unified(filepath.ToSlash(path), edit.EndsOf(oldMode != "", newMode != ""), hunks))
+}
+
+const gitLink = "120000"
+
+// gitMode is the mode of what git would store, "" for nothing.
+func gitMode(s checkpoint.State) string {
+	switch {
+	case s.Kind == checkpoint.Symlink:
+		return gitLink
+	case s.Kind != checkpoint.File:
+		return ""
+	case s.Mode&0o100 != 0:
+		return "100755"
+	}
+	return "100644"
 }
 
 func (in *invocation) exportGit(ctx context.Context, db *checkpoint.DB, ops []checkpoint.Checkpoint) error {
@@ -283,14 +324,7 @@ func (x *gitExport) put(path string, s checkpoint.State, remove bool) error {
 		x.missing++
 		return nil
 	}
-	mode := "100644"
-	switch {
-	case s.Kind == checkpoint.Symlink:
-		mode = "120000"
-	case s.Mode&0o100 != 0:
-		mode = "100755"
-	}
-	fmt.Fprintf(x.w, "M %s inline %s\ndata %d\n", mode, name, len(content))
+	fmt.Fprintf(x.w, "M %s inline %s\ndata %d\n", gitMode(s), name, len(content))
 	x.w.Write(content)
 	return x.w.WriteByte('\n')
 }

@@ -292,7 +292,7 @@ func TestNearMisses(t *testing.T) {
 		want := strings.Replace(c.text, strings.TrimSpace(c.means), "REPLACED", 1)
 		squeeze := func(s string) string { return strings.Join(strings.Fields(s), " ") }
 		if c.seen == "" && squeeze(string(r.Content)) != squeeze(want) {
-			t.Errorf("%s: by %s:\n%s", c.name, r.Steps[0].Strategy, Unified("x", Patch([]byte(c.text), r.Content)))
+			t.Errorf("%s: by %s:\n%s", c.name, r.Steps[0].Strategy, Unified("x", Edited, Patch([]byte(c.text), r.Content)))
 		}
 	}
 	if elsewhere*100 > kinds[CauseUnknown] {

@@ -337,7 +337,7 @@ func FuzzPatch(f *testing.F) {
 		if added-removed != len(b)-len(a) {
 			t.Fatalf("+%d -%d for %d → %d lines", added, removed, len(a), len(b))
 		}
-		Unified("name", hs)
+		Unified("name", Edited, hs)
 		Snippet(hs, nil)
 	})
 }

@@ -5,9 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // NotebookEdit is one change to the cells of a Jupyter notebook (nbformat 4).
@@ -35,6 +37,9 @@ type NotNotebookError struct{ Why string }
 
 func (e *NotNotebookError) Error() string { return "not a notebook that can be edited: " + e.Why }
 
+// ErrSource refuses a source that is not UTF-8.
+var ErrSource = errors.New("the source is not valid UTF-8")
+
 // NoCellError says that no single cell has the id.
 type NoCellError struct {
 	ID      string
@@ -55,6 +60,9 @@ func (e *NoCellError) Error() string {
 // its execution count, which no longer belong to it. The id of a new cell is derived from the notebook and the source, so that
 // the same call on the same bytes gives the same bytes.
 func ApplyNotebook(content []byte, e NotebookEdit) (*NotebookResult, error) {
+	if !utf8.ValidString(e.Source) { // JSON could only hold it with other characters in its place
+		return nil, ErrSource
+	}
 	n, err := parseNotebook(content)
 	if err != nil {
 		return nil, err

@@ -178,13 +178,42 @@ func Counts(hs []Hunk) (added, removed int) {
 	return added, removed
 }
 
-// Unified writes hunks as a unified diff that git apply takes (with -p1), "" for none. name is the path relative to where it is applied.
-func Unified(name string, hs []Hunk) string {
+// Ends says on which sides of a change there is a file.
+type Ends int
+
+const (
+	Edited  Ends = iota // both
+	Created             // only after
+	Removed             // only before
+)
+
+// EndsOf is for a file that was there before and is there after. A change that neither has is one with nothing in it.
+func EndsOf(before, after bool) Ends {
+	switch {
+	case !before:
+		return Created
+	case !after:
+		return Removed
+	}
+	return Edited
+}
+
+// Unified writes hunks as a unified diff that git apply takes (with -p1), "" for none. name is the path relative to where it is applied, or an
+// absolute one, to be applied in the root directory. A side without a file is /dev/null.
+func Unified(name string, ends Ends, hs []Hunk) string {
 	if len(hs) == 0 {
 		return ""
 	}
+	name = strings.TrimLeft(name, "/")
+	from, to := diffName("a/"+name), diffName("b/"+name)
+	switch ends {
+	case Created:
+		from = "/dev/null"
+	case Removed:
+		to = "/dev/null"
+	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "--- %s\n+++ %s\n", diffName("a/"+name), diffName("b/"+name))
+	fmt.Fprintf(&b, "--- %s\n+++ %s\n", from, to)
 	for _, h := range hs {
 		oldStart, newStart := h.OldStart, h.NewStart
 		if h.OldLines == 0 {

@@ -71,8 +71,8 @@ func TestPatchShape(t *testing.T) {
 		t.Errorf("same: %v", h)
 	}
 	h := Patch([]byte("a\r\nb\r\n"), []byte("a\r\nc\r\n"))
-	if h[0].Lines[1] != "-b" || !strings.Contains(Unified("x", h), "-b\r\n+c\r\n") {
-		t.Errorf("CRLF: %q %q", h[0].Lines, Unified("x", h))
+	if h[0].Lines[1] != "-b" || !strings.Contains(Unified("x", Edited, h), "-b\r\n+c\r\n") {
+		t.Errorf("CRLF: %q %q", h[0].Lines, Unified("x", Edited, h))
 	}
 	if h := Patch([]byte("a\nb\n"), []byte("a\r\nb\n")); len(h) != 1 {
 		t.Error("a changed line break is a change")
@@ -215,7 +215,7 @@ func TestGitTakesUnified(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, name), before, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		patch.WriteString(Unified(name, Patch(before, after)))
+		patch.WriteString(Unified(name, Edited, Patch(before, after)))
 	}
 	cmd := exec.Command(git, "-c", "core.autocrlf=false", "apply", "-p1", "--whitespace=nowarn")
 	cmd.Dir, cmd.Stdin = dir, strings.NewReader(patch.String())

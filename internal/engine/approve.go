@@ -64,7 +64,7 @@ func (e *Engine) question(c *Call, ts targets, m *Mutation) approval.Question {
 		hunks := Hunks(t)
 		added, removed := edit.Counts(hunks)
 		q.Added, q.Removed = q.Added+added, q.Removed+removed
-		diff.WriteString(edit.Unified(t.True, hunks))
+		diff.WriteString(edit.Unified(t.True, ends(t), hunks))
 		change := approval.Change{Path: t.True, Before: t.Before.Hash, After: t.After.Hash}
 		if m := t.After.Meta; m != nil && m.Mode != t.Before.Meta.Mode {
 			change.Mode = m.Mode.String()
@@ -98,9 +98,14 @@ func warnings(t *Target) []string {
 func diffOf(ts targets) string {
 	var diff strings.Builder
 	for _, t := range ts {
-		diff.WriteString(edit.Unified(t.True, Hunks(t)))
+		diff.WriteString(edit.Unified(t.True, ends(t), Hunks(t)))
 	}
 	return diff.String()
+}
+
+// ends says whether a target is there before and after its change.
+func ends(t *Target) edit.Ends {
+	return edit.EndsOf(t.Before.Exists, t.After.Kind != guardfs.KindAbsent)
 }
 
 // modified tells what changed since the session read the target, as far as
@@ -108,7 +113,7 @@ func diffOf(ts targets) string {
 func (e *Engine) modified(t *Target) error {
 	m := &ModifiedError{Path: t.True, Was: t.Known.Seen.Hash, Hash: t.Before.Hash}
 	if old, ok := e.ledger.Content(m.Was); ok {
-		m.Diff = edit.Unified(t.True, edit.Patch(text(old), text(t.Before.Content)))
+		m.Diff = edit.Unified(t.True, edit.EndsOf(true, t.Before.Exists), edit.Patch(text(old), text(t.Before.Content)))
 	}
 	return m
 }

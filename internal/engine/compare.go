@@ -87,7 +87,7 @@ func (e *Engine) compare(ctx context.Context, db *checkpoint.DB, item *checkpoin
 	if !one.Binary {
 		hunks := edit.Patch(text(old), text(content))
 		one.Added, one.Removed = edit.Counts(hunks)
-		one.Diff = edit.Unified(item.Path, hunks)
+		one.Diff = edit.Unified(item.Path, edit.EndsOf(one.Before != checkpoint.Absent, one.After != checkpoint.Absent), hunks)
 	}
 	return one, "", nil
 }

@@ -517,5 +517,5 @@ func (r *restore) drift(ctx context.Context, t *Target, item *checkpoint.Item) s
 	if err != nil {
 		return ""
 	}
-	return edit.Unified(t.True, edit.Patch(text(known), text(t.Before.Content)))
+	return edit.Unified(t.True, edit.Edited, edit.Patch(text(known), text(t.Before.Content)))
 }
