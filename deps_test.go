@@ -50,7 +50,7 @@ var plan = []room{
 			" golang.org/x/text"},
 
 	{2, "internal/engine", "checkpoint config internal/approval internal/audit internal/edit internal/glob internal/guardfs" +
-		" internal/ledger internal/policy", "path/filepath", ""},
+		" internal/ledger internal/policy", "path/filepath syscall", ""},
 
 	{3, "tools", "checkpoint config grep grep/ignore grep/match internal/approval internal/edit internal/engine internal/guardfs" +
 		" internal/ledger internal/nearest internal/policy readers", "os path/filepath reflect runtime/debug syscall", "golang.org/x/text"},
