@@ -36,6 +36,8 @@ type CheckpointRestore struct {
 	Skipped    []engine.Left  `json:"skipped"`
 	DirsMade   []string       `json:"dirs_made,omitempty"`
 	DryRun     bool           `json:"dry_run,omitempty"`
+	// Unchanged: there was nothing to do, everything is as it was before the checkpoint already.
+	Unchanged bool `json:"unchanged,omitempty"`
 	// CheckpointSkipped says why the restore's own checkpoint does not hold everything that it replaced.
 	CheckpointSkipped string `json:"checkpoint_skipped,omitempty"`
 	Warning           string `json:"warning,omitempty"`
@@ -59,7 +61,9 @@ func (*CheckpointRestore) payload()     {}
 // Text is a line a path.
 func (p *CheckpointRestore) Text() string {
 	var b strings.Builder
-	if p.DryRun {
+	if p.Unchanged {
+		b.WriteString("Nothing had to be changed: everything is as it was already.\n")
+	} else if p.DryRun {
 		b.WriteString("Nothing was changed; the restore would be:\n")
 	}
 	for _, f := range p.Files {
@@ -133,6 +137,7 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 			out.Files = append(out.Files, f)
 		}
 	}
+	out.Unchanged = done.Idle && len(out.Skipped) == 0
 	out.Restored = !out.DryRun && (done.Checkpoint != "" || len(out.Skipped) == 0) // what is there already counts as restored
 	if of := or(string(done.Plan.RestoreOf), string(done.Plan.UndoOf)); a.ID != nil && of != "" {
 		if row, err := s.engine.Checkpoint(ctx, c, checkpoint.ID(of)); err == nil {
@@ -192,6 +197,22 @@ func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
 		}
 		r.Next = again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})
 		return r
+	}
+	if e, ok := errors.AsType[*engine.NotInPlanError](err); ok {
+		const most = 10
+		hint := "Nothing was changed there since then, so leave paths out or choose an earlier point."
+		if held := e.Held[:min(most, len(e.Held))]; len(held) > 0 {
+			hint = "It holds " + strings.Join(held, ", ")
+			if n := len(e.Held) - len(held); n > 0 {
+				hint += fmt.Sprintf(" and %d more", n)
+			}
+			hint += "; name those, or a directory above them, in paths."
+		}
+		return &Refusal{Reason: KindBadRequest, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: hint}
+	}
+	if e, ok := errors.AsType[*guardfs.NotRegularError](err); ok && !strings.HasPrefix(strings.ToLower(strings.TrimSpace(value(a.ID))), "tr-") {
+		return &Refusal{Reason: KindNotRegularFile, FilePath: e.Path, Message: quote(e.Path) + " is a " + e.Kind + " now; nothing was restored",
+			Hint: "Move it away first, or leave that path alone with on_conflict skip.", Next: again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})}
 	}
 	if e, ok := errors.AsType[*engine.MissingContentError](err); ok {
 		return &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: "Restore the other paths with the paths argument, or ask the user for a backup."}

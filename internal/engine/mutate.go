@@ -98,6 +98,7 @@ type Done struct {
 	Kept     []string // directories of Drop that stay, because something is in them
 	Approval string   // "approved" when somebody was asked
 	DryRun   bool
+	Idle     bool // everything was, or with DryRun is, already as it should be
 }
 
 // Mutate is the changing chain, the only road to the agent's tree. Read it
@@ -114,7 +115,7 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 		return nil, err
 	}
 	if m.DryRun || m.idle(ts) {
-		return &Done{Targets: ts, DryRun: m.DryRun}, nil
+		return &Done{Targets: ts, DryRun: m.DryRun, Idle: m.idle(ts)}, nil
 	}
 	grant, err := e.ask(ctx, c, ts, &m) // a person may take minutes
 	if err != nil {
@@ -129,7 +130,7 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 		return nil, err
 	}
 	if m.idle(ts) {
-		return &Done{Targets: ts}, nil
+		return &Done{Targets: ts, Idle: true}, nil
 	}
 	if err := e.intend(c, ts); err != nil { // no change without a record of it
 		return nil, err

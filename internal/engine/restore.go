@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+	"syscall"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/edit"
@@ -69,8 +72,46 @@ func (e *Engine) Restore(ctx context.Context, c *Call, r checkpoint.Restore, o R
 	return e.carryOut(ctx, c, o, func(db *checkpoint.DB) (*checkpoint.Plan, error) {
 		who := e.scope(c)
 		r.Principal, r.Session, r.AllSessions = who.Principal, who.Session, who.AllSessions
-		return db.Plan(ctx, r)
+		plan, err := db.Plan(ctx, r)
+		if err != nil || len(r.Paths) == 0 {
+			return plan, err
+		}
+		for _, path := range r.Paths {
+			if !slices.ContainsFunc(plan.Items, func(it checkpoint.Item) bool { return within(it.Path, path) }) {
+				return nil, unplanned(ctx, db, r, path)
+			}
+		}
+		return plan, nil
 	})
+}
+
+// NotInPlanError: a restore is asked for a path that it has nothing to say of.
+type NotInPlanError struct {
+	Path string
+	Held []string // what it could restore
+}
+
+func (e *NotInPlanError) Error() string { return "there is nothing to restore at " + e.Path }
+
+func unplanned(ctx context.Context, db *checkpoint.DB, r checkpoint.Restore, path string) error {
+	r.Paths = nil
+	whole, err := db.Plan(ctx, r)
+	if err != nil {
+		return err
+	}
+	e := &NotInPlanError{Path: path}
+	for _, it := range whole.Items {
+		if it.Role != checkpoint.RoleParent {
+			e.Held = append(e.Held, it.Path)
+		}
+	}
+	return e
+}
+
+// within says whether path is dir, as a caller spelled it, or below it.
+func within(path, dir string) bool {
+	rest, ok := strings.CutPrefix(path, strings.TrimRight(dir, `/\`))
+	return ok && (rest == "" || rest[0] == '/' || rest[0] == '\\')
 }
 
 // Undo takes back the newest change of the call's session that is not undone; again and again, it walks back.
@@ -94,6 +135,7 @@ type restore struct {
 	plan  *checkpoint.Plan
 	o     RestoreOptions
 	items map[string]*checkpoint.Item
+	left  []Left // for what stands there, before anything is loaded
 	out   *Restored
 }
 
@@ -118,6 +160,12 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 	goes := map[string]bool{}
 	for i := range plan.Items {
 		item := &plan.Items[i]
+		if o.OnConflict == OnConflictSkip {
+			if why := e.obstacle(item); why != "" {
+				r.left = append(r.left, Left{item.Path, why})
+				continue
+			}
+		}
 		goes[item.Path] = item.Want.Kind == checkpoint.Absent
 		switch {
 		case item.Want.Kind == checkpoint.Dir:
@@ -195,6 +243,41 @@ func (e *Engine) never(ctx context.Context, db *checkpoint.DB, id checkpoint.ID)
 	return true, db.Settle(ctx, id, checkpoint.Aborted)
 }
 
+// obstacle says what stands at a path that is of another kind than the plan knows, or on the way to it, so that it can't even be
+// loaded; "" when nothing does, or when it is the chain that should refuse.
+func (e *Engine) obstacle(item *checkpoint.Item) string {
+	place, err := e.fs.PlaceLink(item.Path)
+	if errors.Is(err, syscall.ENOTDIR) {
+		return "something that is no directory is on the way to it"
+	}
+	if err != nil {
+		return ""
+	}
+	defer place.Close()
+	o := place.Object()
+	if o.True != item.Path {
+		return "a directory on the way to it has become a symbolic link"
+	}
+	known := func(k checkpoint.Kind) bool { return item.Want.Kind == k || item.Head.Kind == k }
+	ok := true
+	switch o.Info.Kind {
+	case guardfs.KindDir:
+		// A plan of a directory does nothing to one that is there but remove it when nothing is in it.
+		ok = known(checkpoint.Dir) || item.Role == checkpoint.RoleParent
+	case guardfs.KindSymlink:
+		ok = known(checkpoint.Symlink)
+	case guardfs.KindFile:
+		ok = item.Want.Kind != checkpoint.Dir
+	case guardfs.KindAbsent:
+	default:
+		ok = false
+	}
+	if ok {
+		return ""
+	}
+	return "a " + o.Info.Kind.String() + " is there now"
+}
+
 // onlyNew keeps of a plan's directories those that have to be made or can go, so that a restore of what is there already
 // changes nothing. Policy speaks on every one that is made. goes are the paths that the plan removes.
 func (e *Engine) onlyNew(m *Mutation, goes map[string]bool) error {
@@ -261,7 +344,7 @@ func (e *Engine) onlyHolds(dir string, goes map[string]bool) bool {
 
 // next says what each target becomes. It is pure: it may be called again when the files moved on.
 func (r *restore) next(ctx context.Context, ts []*Target) error {
-	r.out.Skipped, r.out.Merged = nil, map[string]bool{}
+	r.out.Skipped, r.out.Merged = slices.Clone(r.left), map[string]bool{}
 	var conflicts []PathConflict
 	for _, t := range ts {
 		conflict, err := r.wanted(ctx, t, r.items[t.Path])
