@@ -17,12 +17,13 @@ const maxDiff = 8 << 10
 type noMatchFields struct {
 	EditIndex *int   `json:"edit,omitempty"` // 1-based, MultiEdit only
 	Cause     string `json:"cause"`
-	Line      int    `json:"line,omitempty"`     // first line of the closest region
-	EndLine   int    `json:"end_line,omitempty"` // last line of it
-	Region    string `json:"region,omitempty"`   // the region as it stands in the file
-	Diff      string `json:"diff,omitempty"`     // character diff with visible blanks
-	Resend    string `json:"resend,omitempty"`   // the exact old_string that would match
-	Detail    string `json:"detail,omitempty"`   // why a near match was not taken
+	Line      int    `json:"line,omitempty"`       // first line of the closest region
+	EndLine   int    `json:"end_line,omitempty"`   // last line of it
+	Region    string `json:"region,omitempty"`     // the region as it stands in the file
+	Diff      string `json:"diff,omitempty"`       // character diff with visible blanks
+	Resend    string `json:"resend,omitempty"`     // the exact old_string that would match
+	TextThere string `json:"text_there,omitempty"` // MultiEdit, nothing close: what the edits before this one made, around the last of them
+	Detail    string `json:"detail,omitempty"`     // why a near match was not taken
 }
 
 // Text shows the difference and what to send.
@@ -30,6 +31,9 @@ func (n noMatchFields) Text() string {
 	var b strings.Builder
 	if n.Diff != "" {
 		fmt.Fprintf(&b, "closest, lines %d-%d:\n%s\n", n.Line, n.EndLine, n.Diff)
+	}
+	if n.TextThere != "" {
+		b.WriteString("the text that this edit saw:\n" + n.TextThere)
 	}
 	if n.Resend != "" {
 		b.WriteString("old_string that would match:\n" + n.Resend)
@@ -84,7 +88,7 @@ func (s *Suite) ofEdit(tool string, args any, err error) *Refusal {
 	}
 	if e, ok := errors.AsType[*edit.NoMatchError](err); ok {
 		r := &Refusal{Reason: KindNoMatch, Message: which(e.Index) + "old_string was not found" + because(e.Cause) + untouched,
-			Fields: noMatchFields{EditIndex: at(e.Index), Cause: e.Cause, Line: e.Line, EndLine: e.EndLine, Region: e.Region, Diff: e.Diff, Resend: e.Resend, Detail: e.Detail}}
+			Fields: noMatchFields{EditIndex: at(e.Index), Cause: e.Cause, Line: e.Line, EndLine: e.EndLine, Region: e.Region, Diff: e.Diff, Resend: e.Resend, TextThere: e.TextThere, Detail: e.Detail}}
 		region := &NextCall{"Read", map[string]any{"file_path": pathOf(args), "offset": e.Line, "limit": max(1, e.EndLine-e.Line+1)}}
 		switch {
 		case e.Resend != "":
@@ -100,6 +104,9 @@ func (s *Suite) ofEdit(tool string, args any, err error) *Refusal {
 		case e.Line > 0:
 			r.Hint = fmt.Sprintf("Read lines %d to %d and copy old_string from there.", e.Line, e.EndLine)
 			r.Next = region
+		case e.TextThere != "":
+			r.Hint = "text_there is what the edits before this one made, around the last of them: copy old_string from there, or Read the file for what lies elsewhere."
+			r.Next = read(pathOf(args))
 		default:
 			r.Hint = "Read the file and copy old_string from it."
 			r.Next = read(pathOf(args))

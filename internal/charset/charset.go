@@ -14,7 +14,6 @@ import (
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/htmlindex"
-	"golang.org/x/text/encoding/simplifiedchinese"
 	"golang.org/x/text/encoding/traditionalchinese"
 )
 
@@ -66,11 +65,7 @@ func Guess(content []byte) string {
 			if lowTrails(sample) && explains(traditionalchinese.Big5, sample) {
 				return "big5"
 			}
-			// One family; the smallest member that explains the bytes, so that nothing is written that its readers do not know.
-			if explains(simplifiedchinese.GBK, sample) {
-				return "gbk"
-			}
-			name = "gb18030"
+			name = "gb18030" // it reads all of its family, and can hold every character
 		case "iso-8859-1":
 			// C1 controls do not occur in text; cp1252 has letters and quotes there.
 			if hasC1(content) {

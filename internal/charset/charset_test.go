@@ -36,6 +36,9 @@ func TestGuess(t *testing.T) {
 				t.Fatal(err)
 			}
 			name := Guess(raw)
+			if c.name == "gbk" && name != "gb18030" {
+				t.Errorf("%s taken for %s: its superset is meant, which holds every character", c.name, name)
+			}
 			if e := decoder(name); e == nil {
 				t.Errorf("%s taken for %s, which nobody knows", c.name, name)
 			} else if back, err := e.NewDecoder().Bytes(raw); err != nil || string(back) != text {

@@ -89,6 +89,19 @@ func checkSpans(t testing.TB, before, after []byte, spans []Span) {
 	}
 }
 
+// TestGuessedChineseTakesEveryCharacter: a file that names no charset is taken for all of its family, so that an emoji can be written.
+func TestGuessedChineseTakesEveryCharacter(t *testing.T) {
+	text := strings.Repeat("我能吞下玻璃而不伤身体。价格 “引号”\n", 5)
+	raw := encodeText(t, "gbk", text+"end\n", false)
+	r, err := Apply(raw, []Edit{{Old: "end", New: "🙂"}}, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := encodeText(t, "gb18030", text+"🙂\n", false); r.Encoding != "gb18030" || !bytes.Equal(r.Content, want) {
+		t.Errorf("%s: %q, want %q", r.Encoding, r.Content, want)
+	}
+}
+
 // TestOutsideOfSpans is the promise of the package, for every charset × line ending × mark, with and without the charset named,
 // with damaged bytes in the file: nothing changes outside the spans, the text is what a plain replacement in the decoded text makes of it,
 // and the reverse edit gives the same file again.

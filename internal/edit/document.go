@@ -2,7 +2,9 @@ package edit
 
 import (
 	"bytes"
+	"fmt"
 	"sort"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -102,6 +104,24 @@ func (d *document) bytes() []byte {
 		}
 	}
 	return out
+}
+
+// excerpt shows ten lines of the text on either side of a line, numbered.
+func (d *document) excerpt(line int) string {
+	const around = 10
+	cr := crOnly(d.text)
+	var b strings.Builder
+	n := 1
+	for at := 0; n <= line+around; n++ {
+		l := lineFrom(d.text, at, cr)
+		if n >= line-around && (l.end > l.start || l.next > l.end) { // not what stands behind the last break
+			fmt.Fprintf(&b, "%6d→%s\n", n, strings.ToValidUTF8(cutLine(string(d.text[l.start:l.end])), "\ufffd"))
+		}
+		if at = l.next; l.next == l.end {
+			break
+		}
+	}
+	return b.String()
 }
 
 // size is the length of the file in bytes.

@@ -138,6 +138,9 @@ func Apply(content []byte, edits []Edit, o Options) (*Result, error) {
 		d.more = len(edits) - 1 - i
 		step, err := d.apply(i, e, o)
 		if err != nil {
+			if e, ok := err.(*NoMatchError); ok && i > 0 && e.Line == 0 {
+				e.TextThere = d.excerpt(res.Steps[i-1].Line)
+			}
 			return nil, err
 		}
 		res.Steps = append(res.Steps, step)
