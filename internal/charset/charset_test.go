@@ -74,7 +74,7 @@ func FuzzGuess(f *testing.F) {
 
 // A list of names with NULs between, as find -print0 writes it, is no UTF-16, although two letters make an ideograph.
 func TestNamesApartAreNotWide(t *testing.T) {
-	for _, s := range []string{"abc\x00def\x00ghi", "src/a.go\x00src/b.go\x00cmd/main.go\x00", "ab\x00cd\x00efgh\x00ijklmn\x00"} {
+	for _, s := range []string{"abc\x00def\x00ghi", "src/a.go\x00src/b.go\x00cmd/main.go\x00", "ab\x00cd\x00efgh\x00ijklmn\x00", "foo\x00foo\n", "hello\x00world\nabc\n"} {
 		if name := Wide([]byte(s)); name != "" {
 			t.Errorf("%q is taken for %s", s, name)
 		}

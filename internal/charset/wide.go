@@ -52,7 +52,7 @@ func Wide(b []byte) string {
 			lo, hi = hi, lo
 		}
 		rows[hi]++
-		if printable(lo) && printable(hi) {
+		if textual(lo) && textual(hi) {
 			pairs++
 		}
 		switch {
@@ -96,7 +96,7 @@ func wideCJK(b []byte) string {
 			if big {
 				u = u<<8 | u>>8
 			}
-			if printable(b[i]) && printable(b[i+1]) {
+			if textual(b[i]) && textual(b[i+1]) {
 				pairs++
 			}
 			switch {
@@ -122,4 +122,5 @@ func wideCJK(b []byte) string {
 // ideographs are not that often two letters. others are the units that are not ASCII.
 func namesApart(pairs, others int) bool { return pairs*4 > others*3 }
 
-func printable(c byte) bool { return c >= ' ' && c < 0x7f }
+// textual: printable, or white space.
+func textual(c byte) bool { return c >= '\t' && c < 0x7f }

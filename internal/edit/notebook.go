@@ -37,8 +37,8 @@ type NotNotebookError struct{ Why string }
 
 func (e *NotNotebookError) Error() string { return "not a notebook that can be edited: " + e.Why }
 
-// ErrSource refuses a source that is not UTF-8.
-var ErrSource = errors.New("the source is not valid UTF-8")
+// ErrSource refuses a source, or a type, that is not UTF-8.
+var ErrSource = errors.New("the source or the type is not valid UTF-8")
 
 // NoCellError says that no single cell has the id.
 type NoCellError struct {
@@ -60,7 +60,7 @@ func (e *NoCellError) Error() string {
 // its execution count, which no longer belong to it. The id of a new cell is derived from the notebook and the source, so that
 // the same call on the same bytes gives the same bytes.
 func ApplyNotebook(content []byte, e NotebookEdit) (*NotebookResult, error) {
-	if !utf8.ValidString(e.Source) { // JSON could only hold it with other characters in its place
+	if !utf8.ValidString(e.Source) || !utf8.ValidString(e.CellType) { // JSON could only hold it with other characters in its place
 		return nil, ErrSource
 	}
 	n, err := parseNotebook(content)
