@@ -15,6 +15,7 @@ type keeper struct {
 	d    *DB
 	side *sql.DB // a connection of its own for log transfers
 	wake chan struct{}
+	long chan struct{} // the log is wanted long
 	quit chan struct{}
 	done sync.WaitGroup
 
@@ -31,7 +32,7 @@ const (
 )
 
 func startKeeper(ctx context.Context, d *DB) (*keeper, error) {
-	k := &keeper{d: d, wake: make(chan struct{}, 1), quit: make(chan struct{})}
+	k := &keeper{d: d, wake: make(chan struct{}, 1), long: make(chan struct{}, 1), quit: make(chan struct{})}
 	if err := k.measure(ctx); err != nil {
 		return nil, err
 	}
@@ -59,6 +60,11 @@ func (k *keeper) run() {
 		select {
 		case <-k.quit:
 			return
+		case <-k.long:
+			if err := k.d.lengthen(ctx); err != nil && ctx.Err() == nil {
+				k.d.o.Logger.Warn("lengthening the checkpoint log", "error", err)
+			}
+			continue
 		case <-k.wake:
 		case <-tick.C:
 		}
@@ -156,10 +162,17 @@ func (k *keeper) room(ctx context.Context, need int64) error {
 
 func (k *keeper) saved(bytes int64) {
 	k.used.Add(bytes + perSave)
-	if k.saves.Add(1)%savesPerTransfer == 0 {
-		select {
-		case k.wake <- struct{}{}:
-		default:
-		}
+	switch n := k.saves.Add(1); {
+	case n == walRoomAfter:
+		nudge(k.long)
+	case n%savesPerTransfer == 0:
+		nudge(k.wake)
+	}
+}
+
+func nudge(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }
