@@ -28,7 +28,8 @@ const (
 	savesPerTransfer = 256 // about 8 MB of log
 	gcEvery          = time.Hour
 	closeBudget      = 250 * time.Millisecond
-	perSave          = 512 // catalog bytes of a save, for the estimate
+	perSave          = 512      // catalog bytes of a save, for the estimate
+	slack            = 64 << 10 // pages that a save may leave half empty, and what others save meanwhile
 )
 
 func startKeeper(ctx context.Context, d *DB) (*keeper, error) {
@@ -137,7 +138,14 @@ func (d *DB) usedBytes(ctx context.Context, q querier) (int64, error) {
 // room makes sure that need more bytes fit, and evicts what retention would have kept when it must.
 func (k *keeper) room(ctx context.Context, need int64) error {
 	limit := k.d.o.MaxBytes
-	if k.used.Load()+need <= limit {
+	if k.used.Load()+need <= limit-limit/64-4*slack {
+		return nil
+	}
+	// This near to the limit an estimate is not enough.
+	if err := k.measure(ctx); err != nil {
+		return err
+	}
+	if k.used.Load()+need+slack <= limit {
 		return nil
 	}
 	if need > limit {
@@ -148,10 +156,10 @@ func (k *keeper) room(ctx context.Context, need int64) error {
 	if err := k.measure(ctx); err != nil {
 		return err
 	}
-	if k.used.Load()+need <= limit { // somebody else made room
+	if k.used.Load()+need+slack <= limit { // somebody else made room
 		return nil
 	}
-	if _, err := k.d.gc(ctx, GCOptions{need: need}); err != nil {
+	if _, err := k.d.gc(ctx, GCOptions{need: need + slack}); err != nil {
 		return err
 	}
 	if used := k.used.Load(); used+need > limit {

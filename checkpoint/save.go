@@ -62,6 +62,7 @@ type save struct {
 	// files lists external files that were written; unused those whose content turned out to be there already.
 	files, unused []string
 	seq           int64
+	late          any // the time, if an earlier checkpoint has a later one
 	bytes         int64
 	missing       []Skip
 	trashed       []Trashed
@@ -203,8 +204,14 @@ func (s *save) write(ctx context.Context, c *committer) error {
 		p.ver.gen = s.gen
 		ids[p.ver.h.String()] = p.ver.id
 	}
-	s.seq, err = c.insert(ctx, "INSERT INTO op(ts, session, turn, tool, kind, label, undo_of, restore_of) VALUES(?,?,?,?,?,?,?,?)",
-		op.Time.UnixNano(), session, turn, tool, kind, label, undoOf, restoreOf)
+	s.late = nil
+	if ts := op.Time.UnixNano(); ts < c.newest {
+		s.late = ts
+	} else {
+		c.newest = ts
+	}
+	s.seq, err = c.insert(ctx, "INSERT INTO op(ts, session, turn, tool, kind, label, undo_of, restore_of, late) VALUES(?,?,?,?,?,?,?,?,?)",
+		op.Time.UnixNano(), session, turn, tool, kind, label, undoOf, restoreOf, s.late)
 	if err != nil {
 		return err
 	}
@@ -339,7 +346,7 @@ func (s *save) writeChange(ctx context.Context, c *committer, i int, ids map[str
 			s.missing = append(s.missing, Skip{ch.Path, skipNotGiven, ch.Before.Size})
 		}
 	}
-	args := make([]any, 0, 17)
+	args := make([]any, 0, 18)
 	args = append(args, s.seq, i, path, role, skipped)
 	for _, st := range []*State{&ch.Before, &ch.After} {
 		kind, _ := kindCode(st.Kind)
@@ -370,7 +377,7 @@ func (s *save) writeChange(ctx context.Context, c *committer, i int, ids map[str
 		}
 		args = append(args, kind, attr, timeNs(st.ModTime), obj, size, target)
 	}
-	return c.exec(ctx, "INSERT INTO change VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", args...)
+	return c.exec(ctx, "INSERT INTO change VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", append(args, s.late)...)
 }
 
 // remember keeps the newest content of each path as the base of the next delta.
