@@ -27,7 +27,11 @@ func searchSized(ctx context.Context, w Walk, q Query, size sizes) (*Result, err
 	}
 	s := &search{q: q, size: size, states: make([]state, w.workers()), big: make(chan []byte, 1)}
 	var err error
-	if s.filter, err = newFilter(q.Glob, q.Type); err != nil {
+	root := ""
+	if w.Dir != nil {
+		root = w.Dir.True()
+	}
+	if s.filter, err = newFilter(q.Glob, q.Type, root); err != nil {
 		return nil, err
 	}
 	s.nonASCII = q.Matcher.NonASCII()

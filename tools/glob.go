@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"moltisfs/grep"
@@ -57,6 +58,7 @@ var globTool = define[GlobArgs](Tool{
 }, runGlob)
 
 func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payload, error) {
+	s.reroot(a)
 	root, err := s.searchRoot(value(a.Path))
 	if err != nil {
 		return nil, err
@@ -88,6 +90,38 @@ func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payloa
 		out.NextOffset = q.Offset + len(out.Paths)
 	}
 	return out, nil
+}
+
+// reroot changes a to look where its pattern says: a pattern that is absolute, or climbs out of path, begins at the directory that it
+// names before its first wildcard. As in every path, ".." is taken by name, and what may be looked at is for the policy to say.
+func (s *Suite) reroot(a *GlobArgs) {
+	not := ""
+	pattern, ok := strings.CutPrefix(a.Pattern, "!")
+	if ok {
+		not = "!"
+	}
+	parts := strings.Split(pattern, "/")
+	k := 0
+	for k < len(parts)-1 && !strings.ContainsAny(parts[k], `*?[{\`) {
+		k++
+	}
+	lead := strings.Join(parts[:k], "/") + "/"
+	if parts[k] == ".." {
+		lead, parts[k] = lead+"..", "" // "a/.." ends in a directory, not in a file
+	}
+	root := or(value(a.Path), s.cfg.Tools.FS.WorkspaceRoot)
+	switch {
+	case path.Clean(pattern) == root:
+		a.Pattern = not + "."
+		return
+	case k > 0 && path.IsAbs(pattern):
+		root = path.Clean(lead)
+	case path.IsAbs(root) && slices.Contains(strings.Split(lead, "/"), ".."):
+		root = path.Join(root, lead)
+	default:
+		return
+	}
+	a.Path, a.Pattern = &root, not+"./"+strings.Join(parts[k:], "/")
 }
 
 func notADirectory(a *GlobArgs, file string) *Refusal {
