@@ -233,3 +233,42 @@ func TestTrashRefusals(t *testing.T) {
 		t.Error("it is there")
 	}
 }
+
+// A restored file is as new to builds as any changed one, unless it is to have its old time; one that is as it was keeps everything.
+func TestTimes(t *testing.T) {
+	x := grow(t, nil)
+	old := time.Unix(1e9, 7)
+	a, b := x.write("a.txt", "a\n"), x.write("b.txt", "b\n")
+	for _, p := range []string{a, b} {
+		if err := os.Chtimes(p, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := x.call("s")
+	c.Turn = "t"
+	x.BeginTurn(ctx, c)
+	change := func(content string) {
+		t.Helper()
+		_, err := x.Mutate(ctx, c, engine.Mutation{Paths: []string{a, b}, Blind: true, Next: func(ts []*engine.Target) error {
+			ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
+			ts[1].After = engine.After{Kind: guardfs.KindFile, Content: []byte("b\n")}
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, keep := range []bool{false, true} {
+		change("new\n")
+		if _, err := x.Restore(ctx, c, rewindTo("t"), engine.RestoreOptions{KeepTimes: keep}); err != nil {
+			t.Fatal(err)
+		}
+		i, err := os.Stat(a)
+		if err != nil || i.ModTime().Equal(old) != keep {
+			t.Errorf("keep %v: it is of %v %v", keep, i.ModTime(), err)
+		}
+		if i, err := os.Stat(b); err != nil || !i.ModTime().Equal(old) {
+			t.Errorf("keep %v: the other one was touched: %v %v", keep, i.ModTime(), err)
+		}
+	}
+}
