@@ -11,6 +11,7 @@ func TestUnknownType(t *testing.T) {
 	for name, want := range map[string][]string{
 		"tsx": {"ts"}, "C++": {"cpp"}, "yml": {"yaml"}, "kt": {"kotlin"}, "hpp": {"cpp", "h"}, "markdwn": {"markdown"}, "proto": {"protobuf"}, ".ts": {"ts"}, "*.go": {"go"},
 		"csv2": {"csv", "cs"}, "nosuch": nil, "xyzzy": nil, "foo": nil, "q": nil, "\n": nil,
+		"golang": {"go"}, "javascript": {"js"}, "pyhton": {"python", "cython"}, "md5": {"md"}, "rs": {"rust"}, "bash": {"sh"}, "dockerfile": {"docker"}, "makefile": {"make"},
 	} {
 		_, err := newFileTypes([]string{"py," + name})
 		var e *TypeError

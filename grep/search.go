@@ -270,7 +270,7 @@ func (t *target) stream(w *worker, st *state, r io.Reader, n int) {
 			k := bomLen(c.b)
 			c.b, c.at = c.b[k:], int64(k)
 		}
-		if t.nonASCII && !t.bytes && c.piece == pieceNone && !validSoFar(c.b[c.from:], c.last) && mostlyLegacy(c.b[c.from:]) {
+		if t.nonASCII && !t.bytes && c.piece == pieceNone && !validSoFar(c.b[c.from:], c.last) && !charset.MostlyUTF8(c.b[c.from:]) {
 			bad = append(bad, sample(c.b[c.from:])...)
 			return false
 		}
