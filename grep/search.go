@@ -27,7 +27,11 @@ func searchSized(ctx context.Context, w Walk, q Query, size sizes) (*Result, err
 	}
 	s := &search{q: q, size: size, states: make([]state, w.workers()), big: make(chan []byte, 1)}
 	var err error
-	if s.filter, err = newFilter(q.Glob, q.Type); err != nil {
+	root := ""
+	if w.Dir != nil {
+		root = w.Dir.True()
+	}
+	if s.filter, err = newFilter(q.Glob, q.Type, root); err != nil {
 		return nil, err
 	}
 	s.nonASCII = q.Matcher.NonASCII()
@@ -278,7 +282,7 @@ func (t *target) stream(w *worker, st *state, r io.Reader, n int) {
 			k := bomLen(c.b)
 			c.b, c.at = c.b[k:], int64(k)
 		}
-		if t.nonASCII && !t.bytes && c.piece == pieceNone && !validSoFar(c.b[c.from:], c.last) && mostlyLegacy(c.b[c.from:]) {
+		if t.nonASCII && !t.bytes && c.piece == pieceNone && !validSoFar(c.b[c.from:], c.last) && !charset.MostlyUTF8(c.b[c.from:]) {
 			bad = append(bad, sample(c.b[c.from:])...)
 			return false
 		}

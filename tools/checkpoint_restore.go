@@ -22,6 +22,7 @@ type CheckpointRestoreArgs struct {
 	Mode       *string  `json:"mode,omitempty" enum:"state|inverse" default:"state" doc:"inverse: take back this change, keep later ones"`
 	OnConflict *string  `json:"on_conflict,omitempty" enum:"refuse|merge|force|skip" default:"refuse" doc:"for paths that others changed"`
 	DryRun     *bool    `json:"dry_run,omitempty"`
+	KeepTimes  *bool    `json:"keep_times,omitempty" doc:"restore modification times too"`
 }
 
 func (a *CheckpointRestoreArgs) check() error { return oneOf(a.ID, a.Turn, a.Since, a.Label) }
@@ -50,6 +51,7 @@ type RestoredFile struct {
 	Added   int    `json:"added"`
 	Removed int    `json:"removed"`
 	Trash   string `json:"trash,omitempty"` // a removed file's entry in the trash
+	Whole   bool   `json:"whole,omitempty"` // moved to or from the trash with all it holds
 }
 
 // warn adds something that went wrong after the restore was made.
@@ -96,7 +98,7 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 	if err != nil {
 		return nil, err
 	}
-	o := engine.RestoreOptions{OnConflict: value(a.OnConflict), DryRun: value(a.DryRun)}
+	o := engine.RestoreOptions{OnConflict: value(a.OnConflict), DryRun: value(a.DryRun), KeepTimes: value(a.KeepTimes)}
 	id := checkpoint.ID(strings.TrimSpace(value(a.ID)))
 	var done *engine.Restored
 	switch {
@@ -136,6 +138,13 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 			f.Trash = trashed[t.True]
 			out.Files = append(out.Files, f)
 		}
+	}
+	for _, mv := range done.Moved {
+		f := RestoredFile{Path: mv.Path, Action: "created", Whole: true}
+		if !mv.Back {
+			f.Action, f.Trash = "removed", string(mv.Entry.ID)
+		}
+		out.Files = append(out.Files, f)
 	}
 	out.Unchanged = done.Idle && len(out.Skipped) == 0
 	out.Restored = !out.DryRun && (done.Checkpoint != "" || len(out.Skipped) == 0) // what is there already counts as restored
@@ -213,6 +222,9 @@ func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
 	if e, ok := errors.AsType[*guardfs.NotRegularError](err); ok && !strings.HasPrefix(strings.ToLower(strings.TrimSpace(value(a.ID))), "tr-") {
 		return &Refusal{Reason: KindNotRegularFile, FilePath: e.Path, Message: quote(e.Path) + " is a " + e.Kind + " now; nothing was restored",
 			Hint: "Move it away first, or leave that path alone with on_conflict skip.", Next: again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})}
+	}
+	if e, ok := errors.AsType[*engine.ParkError](err); ok {
+		return &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: "Leave that path out with the paths argument, or ask the user to remove it."}
 	}
 	if e, ok := errors.AsType[*engine.MissingContentError](err); ok {
 		return &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: "Restore the other paths with the paths argument, or ask the user for a backup."}

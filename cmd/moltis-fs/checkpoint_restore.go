@@ -20,6 +20,7 @@ func restoreOptions(more ...option) []option {
 	return suiteOptions(append(more,
 		option{name: "on-conflict", value: "HOW", words: []string{"refuse", "merge", "force", "skip"}, doc: "what to do with paths that others changed; refuse unless told"},
 		option{name: "dry-run", doc: "show what would be done"},
+		option{name: "keep-times", doc: "give files the modification times that they had; else they get the time of the restore, which builds notice"},
 		option{name: "yes", doc: "approve it"},
 		option{name: "json", doc: "answer with the payload in JSON"},
 		option{name: "identity", value: "FILE", doc: "the age identity that encrypted content can be read with"},
@@ -107,8 +108,10 @@ func checkpointDiffCommand() *command {
 
 func (in *invocation) restore(ctx context.Context, args map[string]any, paths []string) error {
 	args["on_conflict"] = in.option("on-conflict")
-	if in.given("dry-run") {
-		args["dry_run"] = true
+	for option, arg := range map[string]string{"dry-run": "dry_run", "keep-times": "keep_times"} {
+		if in.given(option) {
+			args[arg] = true
+		}
 	}
 	return in.operate(ctx, "checkpoint_restore", args, paths)
 }

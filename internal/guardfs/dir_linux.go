@@ -45,7 +45,7 @@ func (d *Dir) Close() error { return d.fd.close() }
 // allow asks the Judge about one named entry. Objects with several names are always asked about: one of the
 // other names may be refused, and the Judge knows them by identity.
 func (d *Dir) allow(name string, info *Info, a Access) error {
-	if d.verdict.All && (info.Kind != KindFile || info.Links <= 1) {
+	if d.verdict.All && (info.Kind != KindFile || info.Links <= 1) && !Reserved(name) {
 		return nil
 	}
 	full := join(d.name, name)
