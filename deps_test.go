@@ -32,11 +32,12 @@ var plan = []room{
 	{0, "internal/glob", "", "", ""},
 	{0, "internal/guardfs", "", "os path/filepath syscall", "golang.org/x/sys"},
 	{0, "internal/nearest", "", "", ""},
+	{0, "internal/ndjson", "", "", ""},
 
 	{1, "checkpoint", "", "database/sql os path/filepath syscall",
 		"filippo.io/age github.com/klauspost/compress golang.org/x/sys modernc.org/sqlite"},
 	{1, "config", "internal/glob internal/nearest", "path/filepath reflect", "filippo.io/age github.com/BurntSushi/toml"},
-	{1, "grep", "grep/ignore grep/match internal/charset internal/guardfs", "path/filepath", "golang.org/x/text"},
+	{1, "grep", "grep/ignore grep/match internal/charset internal/guardfs internal/nearest", "path/filepath", "golang.org/x/text"},
 	{1, "grep/ignore", "", "path/filepath unsafe", ""},
 	{1, "grep/match", "", "unsafe", "github.com/dlclark/regexp2 golang.org/x/sys"},
 	{1, "internal/approval", "", "os", "golang.org/x/sys"},
@@ -55,9 +56,9 @@ var plan = []room{
 	{3, "tools", "checkpoint config grep grep/ignore grep/match internal/approval internal/edit internal/engine internal/guardfs" +
 		" internal/ledger internal/nearest internal/policy readers", "os path/filepath reflect runtime/debug syscall", "golang.org/x/text"},
 
-	{4, "internal/serve/mcp", "internal/approval readers tools", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
+	{4, "internal/serve/mcp", "internal/approval internal/ndjson readers tools", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
 
-	{5, "cmd/moltis-fs", "checkpoint config grep/ignore internal/approval internal/edit internal/engine internal/glob internal/nearest internal/policy" +
+	{5, "cmd/moltis-fs", "checkpoint config grep/ignore internal/approval internal/edit internal/engine internal/glob internal/nearest internal/ndjson internal/policy" +
 		" internal/serve/mcp readers tools",
 		"os os/exec os/signal path/filepath runtime/debug syscall", ""},
 

@@ -141,7 +141,7 @@ const (
 	SkipTooLarge = "too_large" // above MaxFileBytes
 	SkipExcluded = "excluded"  // by Options.Exclude
 	skipNotGiven = "not_given" // the caller gave a hash only, and the store does not have it
-	skipPurged   = "purged"
+	SkipPurged   = "purged"
 )
 
 // Op is what one call is about to do.

@@ -9,7 +9,7 @@ import (
 // GlobQuery asks for files by name.
 type GlobQuery struct {
 	// Pattern is a glob relative to the root, or absolute below it; without a slash it speaks of names at any
-	// depth; "" is every file.
+	// depth; "" is every file; with "!" before it, every file that it does not match.
 	Pattern string
 	Limit   int // files to return; 0: all
 	Offset  int // of the newest, files to skip
@@ -23,18 +23,11 @@ func Files(ctx context.Context, w Walk, q GlobQuery) (*FilesResult, error) {
 		return nil, errors.New("grep: Files needs Walk.Dir")
 	}
 	root := w.Dir.True()
-	p, err := rooted(root, q.Pattern)
+	f, err := newGlobFilter(root, q.Pattern)
 	if err != nil {
 		return nil, err
 	}
-	g, err := compileGlob(p)
-	if err != nil {
-		return nil, err
-	}
-	if p == "" {
-		g = nil
-	}
-	l := &lister{glob: g, found: make([]found1, w.workers())}
+	l := &lister{filter: f, found: make([]found1, w.workers())}
 	for i := range l.found {
 		l.found[i].newest.k = window(q.Offset, q.Limit)
 	}
@@ -67,21 +60,41 @@ func ended(ctx context.Context) (partial bool, err error) {
 	}
 }
 
+// newGlobFilter reads the pattern of a GlobQuery.
+func newGlobFilter(root, p string) (*filter, error) {
+	if p == "" {
+		return &filter{}, nil
+	}
+	p, not := strings.CutPrefix(p, "!")
+	p, err := rooted(root, p)
+	if err != nil {
+		return nil, err
+	}
+	g, err := compileGlob(p, not)
+	if err != nil {
+		return nil, err
+	}
+	return &filter{globs: []fileGlob{{g, not}}, some: !not}, nil
+}
+
 // rooted makes an absolute pattern relative to root.
 func rooted(root, p string) (string, error) {
 	if !strings.HasPrefix(p, "/") || root == "" {
 		return p, nil
 	}
+	if p == root {
+		return ".", nil
+	}
 	rel, ok := strings.CutPrefix(p, strings.TrimSuffix(root, "/")+"/")
 	if !ok {
-		return "", &GlobError{p, "it is absolute and does not lie below " + root}
+		return "", &GlobError{Glob: p, Why: "it is absolute and does not lie below " + root, Climbs: true}
 	}
 	return "/" + rel, nil // still anchored, should it have become a bare name
 }
 
 // lister is the visitor of Files.
 type lister struct {
-	glob  *glob // nil: every file
+	*filter
 	found []found1
 }
 
@@ -90,12 +103,6 @@ type found1 struct {
 	newest newest
 	total  int
 	_      [64]byte
-}
-
-func (l *lister) descend(rel string) bool { return l.glob == nil || l.glob.under(rel) }
-
-func (l *lister) wants(rel, name string, s *worker) bool {
-	return l.glob == nil || l.glob.match(rel, name, &s.scratch)
 }
 
 func (l *lister) file(w *worker, n *node, name string) {

@@ -1,29 +1,41 @@
 package grep
 
-import "strings"
+import (
+	"strings"
 
-// filter decides by name which files are searched: at least one of the positive globs, none of the negative
-// ones, and one of the types.
+	"moltisfs/grep/ignore"
+)
+
+// filter decides by name which files are searched, as ripgrep's -g and -t do: they are of one of the types, and the last glob that
+// matches decides; where none does they are searched unless there is a glob that is not excluding. An excluding one that matches
+// a directory shuts out everything below it.
 type filter struct {
-	yes, no []*glob
-	types   *fileTypes
+	globs []fileGlob
+	some  bool // a glob that is not excluding
+	types *fileTypes
 }
 
-// newFilter reads the lists. Each element of globs may hold several, split at commas and spaces; "!" negates.
-func newFilter(globs, types []string) (*filter, error) {
+type fileGlob struct {
+	*glob
+	not bool
+}
+
+// newFilter reads the lists. Each element of globs may hold several, split at commas and spaces; "!" excludes. A glob may begin
+// with root, the name of the directory that is searched.
+func newFilter(globs, types []string, root string) (*filter, error) {
 	f := &filter{}
 	for _, list := range globs {
 		for _, p := range splitGlobs(list) {
 			p, not := strings.CutPrefix(p, "!")
-			g, err := compileGlob(p)
+			if rel, ok := strings.CutPrefix(p, strings.TrimSuffix(root, "/")+"/"); ok && root != "" {
+				p = "/" + rel
+			}
+			g, err := compileGlob(p, not)
 			if err != nil {
 				return nil, err
 			}
-			if not {
-				f.no = append(f.no, g)
-			} else {
-				f.yes = append(f.yes, g)
-			}
+			f.globs = append(f.globs, fileGlob{g, not})
+			f.some = f.some || !not
 		}
 	}
 	var err error
@@ -32,31 +44,48 @@ func newFilter(globs, types []string) (*filter, error) {
 }
 
 func (f *filter) wants(rel, name string, w *worker) bool {
-	if f.types != nil && !f.types.match(name) {
-		return false
-	}
-	if len(f.yes) == 0 && len(f.no) == 0 {
-		return true
-	}
-	for _, g := range f.no {
-		if g.match(rel, name, &w.scratch) {
-			return false
+	return (f.types == nil || f.types.match(name)) && f.decide(rel, name, false, &w.scratch) >= 0
+}
+
+// decide is 1 for an entry that is wanted by a glob, -1 for one that is not wanted, 0 where that is for others to say.
+func (f *filter) decide(rel, name string, isDir bool, s *ignore.Scratch) int {
+	for i := len(f.globs) - 1; i >= 0; i-- {
+		g := &f.globs[i]
+		switch {
+		case !g.match(rel, name, isDir, s):
+		case g.not:
+			return -1
+		default:
+			return 1
 		}
 	}
-	for _, g := range f.yes {
-		if g.match(rel, name, &w.scratch) {
-			return true
-		}
+	if f.some && !isDir {
+		return -1
 	}
-	return len(f.yes) == 0
+	return 0
 }
 
 func (f *filter) descend(rel string) bool {
-	if len(f.yes) == 0 {
+	if len(f.globs) == 0 {
 		return true
 	}
-	for _, g := range f.yes {
-		if g.under(rel) {
+	path := strings.TrimSuffix(rel, "/")
+	at := strings.LastIndexByte(path, '/') + 1
+	var s ignore.Scratch
+	if f.decide(path[:at], path[at:], true, &s) < 0 {
+		return false
+	}
+	return !f.some || f.any(func(g *glob) bool { return g.under(rel) })
+}
+
+// leads says whether a glob names directory rel as one to go through.
+func (f *filter) leads(rel string) bool {
+	return f.any(func(g *glob) bool { return g.leads(rel) })
+}
+
+func (f *filter) any(ask func(*glob) bool) bool {
+	for i := range f.globs {
+		if !f.globs[i].not && ask(f.globs[i].glob) {
 			return true
 		}
 	}

@@ -1,6 +1,7 @@
 package grep
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -9,8 +10,9 @@ import (
 
 // GlobError says what is wrong with a glob.
 type GlobError struct {
-	Glob string
-	Why  string
+	Glob   string
+	Why    string
+	Climbs bool // it would leave the directory that is searched
 }
 
 func (e *GlobError) Error() string { return fmt.Sprintf("bad glob %q: %s", e.Glob, e.Why) }
@@ -29,46 +31,94 @@ type glob struct {
 type alternative struct {
 	*ignore.Glob
 	name bool // matched against the name alone
+	dir  bool // speaks of directories only
 }
 
 // compileGlob reads a glob: "*", "?" and classes within a segment, "**" across, "{a,b}" nested, "\" escapes.
-// A leading slash anchors a pattern that would otherwise match at any depth.
-func compileGlob(p string) (*glob, error) {
+// A leading slash anchors a pattern that would otherwise match at any depth. A slash at the end means everything in the directory,
+// or where the glob excludes, the directory itself, as in ignore files.
+func compileGlob(p string, excludes bool) (*glob, error) {
 	if len(p) > maxGlob {
-		return nil, &GlobError{p[:64] + "…", "longer than 4 KiB"}
+		return nil, &GlobError{Glob: p[:64] + "…", Why: "longer than 4 KiB"}
 	}
 	if strings.IndexByte(p, 0) >= 0 {
-		return nil, &GlobError{p, "contains a NUL byte"}
+		return nil, &GlobError{Glob: p, Why: "contains a NUL byte"}
 	}
 	texts, err := expand(p)
 	if err != nil {
-		return nil, &GlobError{p, err.Error()}
+		return nil, &GlobError{Glob: p, Why: err.Error(), Climbs: err == errClimbs}
 	}
 	g := &glob{}
 	for _, t := range texts {
-		name := !strings.Contains(t, "/")
-		t = strings.TrimPrefix(strings.TrimPrefix(t, "./"), "/")
-		if strings.HasSuffix(t, "/") {
-			t += "**" // a directory means everything below it
-		}
-		if name && t == "**" {
-			name = false
-		}
-		c, err := ignore.Compile(t, ignore.Dialect{Runes: true, Strict: true})
+		a, err := readAlternative(t, excludes)
 		if err != nil {
-			return nil, &GlobError{p, err.Error()}
+			return nil, &GlobError{Glob: p, Why: err.Error(), Climbs: err == errClimbs}
 		}
-		g.alts = append(g.alts, alternative{c, name})
+		g.alts = append(g.alts, a)
 	}
 	return g, nil
 }
 
-// match decides for the file name in directory rel, "" or with a trailing slash.
-func (g *glob) match(rel, name string, s *ignore.Scratch) bool {
+var errClimbs = errors.New(`nothing below the directory that is searched is called ".."`)
+
+// readAlternative reads a glob without braces.
+func readAlternative(t string, excludes bool) (a alternative, err error) {
+	var kept []string
+	parts := segments(t)
+	for _, part := range parts {
+		switch part {
+		case "", ".":
+		case "..":
+			return a, errClimbs
+		default:
+			kept = append(kept, part)
+		}
+	}
+	under := len(parts) > 1 && parts[len(parts)-1] == ""
+	a.name = len(parts) == 1 || excludes && under && len(parts) == 2
+	clean := strings.Join(kept, "/")
+	switch {
+	case excludes:
+		a.dir = under
+	case clean == "" && t != "":
+		clean = "**" // the directory that is searched, by whatever name
+	case under:
+		clean += "/**"
+	}
+	if clean == "**" {
+		a.name = false
+	}
+	a.Glob, err = ignore.Compile(clean, ignore.Dialect{Runes: true, Strict: true})
+	return a, err
+}
+
+// segments cuts p at its slashes, but for those in a class.
+func segments(p string) []string {
+	var out []string
+	from := 0
+	for i := 0; i < len(p); i++ {
+		switch p[i] {
+		case '\\':
+			i++
+		case '[':
+			i += classEnd(p[i:])
+		case '/':
+			out = append(out, p[from:i])
+			from = i + 1
+		}
+	}
+	return append(out, p[from:])
+}
+
+// match decides for the entry name in directory rel, "" or with a trailing slash.
+func (g *glob) match(rel, name string, isDir bool, s *ignore.Scratch) bool {
 	path := ""
 	for i := range g.alts {
 		a := &g.alts[i]
-		if a.name {
+		switch {
+		case a.dir && !isDir:
+			continue
+		case a.name:
 			if a.Match(name) {
 				return true
 			}
@@ -88,6 +138,17 @@ func (g *glob) match(rel, name string, s *ignore.Scratch) bool {
 func (g *glob) under(rel string) bool {
 	for i := range g.alts {
 		if g.alts[i].name || g.alts[i].Under(strings.TrimSuffix(rel, "/")) {
+			return true
+		}
+	}
+	return false
+}
+
+// leads says whether g names directory rel, which files it asks for lie below: "a/*/c" leads through "a" and "a/b", "**/c" only
+// anywhere.
+func (g *glob) leads(rel string) bool {
+	for i := range g.alts {
+		if !g.alts[i].name && g.alts[i].Leads(strings.TrimSuffix(rel, "/")) {
 			return true
 		}
 	}

@@ -83,6 +83,10 @@ func TestSearch(t *testing.T) {
 		{"limit files", "foo", match.Options{}, Query{Limit: 1, Offset: 1}, "b/c.txt\n"},
 		{"glob list", "foo", match.Options{}, Query{Glob: []string{"*.{go,txt}, !b/d.go"}}, "a.go\nb/c.txt\n"},
 		{"glob path", "foo", match.Options{}, Query{Glob: []string{"b/**/*.go"}}, "b/d.go\n"},
+		{"glob excludes a directory", "foo", match.Options{}, Query{Glob: []string{"!b"}}, "a.go\n"},
+		{"glob excludes a directory, slash", "foo", match.Options{}, Query{Glob: []string{"!b/, *.go"}}, "a.go\n"},
+		{"glob takes back", "foo", match.Options{}, Query{Glob: []string{"!*.go", "d.go"}}, "b/d.go\n"},
+		{"glob untidy", "foo", match.Options{}, Query{Glob: []string{"./b//./*.go"}}, "b/d.go\n"},
 		{"type", "foo", match.Options{}, Query{Type: []string{"go"}}, "a.go\nb/d.go\n"},
 		{"multiline", `two\nthree`, match.Options{Multiline: true}, Query{Mode: Content, Multiline: true}, "b/d.go:2:two\nb/d.go:3:three\n"},
 		{"multiline count", `o\n`, match.Options{Multiline: true}, Query{Mode: Count, Multiline: true}, "b/d.go:3/3\n"},
@@ -131,6 +135,10 @@ func TestFiles(t *testing.T) {
 		{"**/d/**/*.go", "b/d/e.go"},
 		{"y.go", "x/y.go"},
 		{"c?go", "b/c.go"},
+		{".", "a.go b/c.go b/d/e.go b/f.txt .hidden.go x/y.go"},
+		{"./b//*.go", "b/c.go"},
+		{"!*.go", "b/f.txt"},
+		{"!b", "a.go .hidden.go x/y.go"},
 	} {
 		r, err := Files(context.Background(), Walk{Dir: FS(fs)}, GlobQuery{Pattern: c.pattern})
 		if err != nil {
@@ -148,7 +156,7 @@ func TestFiles(t *testing.T) {
 	if err != nil || len(r.Files) != 2 || r.Files[0].Path != "b/c.go" || r.Total != 5 || !r.Truncated {
 		t.Errorf("paged: %+v %v", r, err)
 	}
-	for _, bad := range []string{"[a", "{a", "a}", `a\`, "{a,b}{c,d}{e,f}" + strings.Repeat("{a,b}", 9)} {
+	for _, bad := range []string{"[a", "{a", "a}", `a\`, "../x", "b/*/../c.go", "{b,..}/c.go", "{a,b}{c,d}{e,f}" + strings.Repeat("{a,b}", 9)} {
 		if _, err := Files(context.Background(), Walk{Dir: FS(fs)}, GlobQuery{Pattern: bad}); err == nil {
 			t.Errorf("%q accepted", bad)
 		}

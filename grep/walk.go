@@ -38,6 +38,7 @@ const (
 // rel is a directory's path from the root, "" or ending in a slash.
 type visitor interface {
 	descend(rel string) bool // may anything below rel be wanted?
+	leads(rel string) bool   // is rel named as a directory to go through?
 	wants(rel, name string, w *worker) bool
 	file(w *worker, n *node, name string)
 }
@@ -321,10 +322,13 @@ func (w *walker) searches(p *worker, rel string, e *Entry) bool {
 		p.seen++
 	}
 	switch {
+	case e.Kind == KindLink:
+		if w.wants(rel, e.Name, p) || w.leads(rel+e.Name+"/") {
+			p.skipped.Links++
+		}
+		return false
 	case !w.wants(rel, e.Name, p):
 		return false
-	case e.Kind == KindLink:
-		p.skipped.Links++
 	case e.Kind != KindFile:
 		p.skipped.Special++
 	}
@@ -334,14 +338,15 @@ func (w *walker) searches(p *worker, rel string, e *Entry) bool {
 // enters says whether a directory is to be entered, ignore rules apart. What it will not enter it counts.
 func (w *walker) enters(p *worker, rel, name string, depth int) bool {
 	switch {
+	case !w.descend(rel + name + "/"):
 	case isVCS(name):
 		p.skipped.VCS++
-		return false
 	case w.MaxDepth > 0 && depth >= w.MaxDepth:
 		p.skipped.Deep++
-		return false
+	default:
+		return true
 	}
-	return w.descend(rel + name + "/")
+	return false
 }
 
 // isVCS: the directories of version control systems hold no files of the project.

@@ -26,6 +26,7 @@ type Binary struct {
 	StartOffset int64  `json:"start_offset,omitempty"`
 	NextOffset  int64  `json:"next_offset,omitempty"`
 	Truncated   bool   `json:"truncated,omitempty"`
+	Note        string `json:"note,omitempty"`
 }
 
 // Kind is "binary".

@@ -64,7 +64,7 @@ func TestOfficeDocuments(t *testing.T) {
 		})
 	}
 	html := corpusFile(t, "document/letter.html")
-	if m := readAs[*Text](t, html, Options{}); m.Format != "html" || !strings.Contains(m.Content, "<h1>Quarterly report</h1>") {
+	if m := readAs[*Text](t, html, Options{}); m.Format != "html" || !strings.Contains(m.Content, "<h1>Quarterly report</h1>") || !strings.Contains(m.Note, "render: true") {
 		t.Errorf("HTML is its source unless asked: %.200q", m.Content)
 	}
 	seen := plainLines(readAs[*Text](t, html, Options{Render: true}))
@@ -231,10 +231,22 @@ func TestEmail(t *testing.T) {
 		"--c\r\nContent-Type: text/html\r\n\r\n<p>other</p>\r\n--c--\r\n" +
 		"--b\r\nContent-Type: application/pdf; name=x.pdf\r\nContent-Disposition: attachment; filename=\"report.pdf\"\r\nContent-Transfer-Encoding: base64\r\n\r\n" +
 		base64.StdEncoding.EncodeToString([]byte("0123456789")) + "\r\n--b--\r\n"
-	if m := readAs[*Text](t, []byte(mail), Options{}); m.Format != "email" || !strings.Contains(m.Content, "Content-Transfer-Encoding") {
-		t.Errorf("an email is its source unless asked: %s", m.Format)
+	// Its text is encoded in the source, so the text is what is shown unless the source is asked for.
+	if m := readAs[*Text](t, []byte(mail), Options{Source: true}); m.Format != "email" || !strings.Contains(m.Content, "Die Gr=F6=DFe") || !strings.Contains(m.Note, "render: true") || !m.Whole {
+		t.Errorf("the source: %q, %v, %s", m.Note, m.Whole, m.Content)
 	}
-	seen := plainLines(readAs[*Text](t, []byte(mail), Options{Render: true}))
+	text := readAs[*Text](t, []byte(mail), Options{})
+	if !strings.Contains(text.Note, "render: false") || text.Whole || text.FirstLine != 0 || text.Sum == "" {
+		t.Errorf("the text counts as seen for what it is not: %q %+v", text.Note, text.Sight)
+	}
+	plain := "From: a@example.org\r\nTo: b@example.org\r\nSubject: plain\r\nContent-Type: text/plain\r\n\r\nhello\r\n"
+	if m := readAs[*Text](t, []byte(plain), Options{}); !strings.Contains(m.Content, "     4→Content-Type: text/plain") || !m.Whole {
+		t.Errorf("a readable source is shown as it is: %s", m.Content)
+	}
+	seen := plainLines(text)
+	if other := plainLines(readAs[*Text](t, []byte(mail), Options{Render: true})); other != seen {
+		t.Errorf("with render:\n%s\nwithout:\n%s", other, seen)
+	}
 	for _, w := range []string{"From: Jürgen <j@example.org>", "Subject: Grüße", "Die Größe zählt.", "- report.pdf (10 bytes) application/pdf"} {
 		if !strings.Contains(seen, w) {
 			t.Errorf("%q is not in\n%s", w, seen)

@@ -204,11 +204,44 @@ func (b *base64Text) Read(p []byte) (int, error) {
 	}
 }
 
-func knowsMarkup(f *file, o *Options) bool {
-	return o.Render && !looksBinary(f.head, f.ended) && (looksHTML(f.head) || looksEmail(f.head))
+// hidesText reports whether an email's header says that its text is not readable in the source.
+func hidesText(head []byte) bool {
+	for len(head) > 0 {
+		line, rest, _ := bytes.Cut(head, newline)
+		head = rest
+		if len(bytes.TrimRight(line, "\r")) == 0 {
+			break
+		}
+		l := strings.ToLower(string(line))
+		if strings.Contains(l, "=?") && strings.Contains(l, "?=") {
+			return true
+		}
+		name, value, _ := strings.Cut(l, ":")
+		switch value = strings.TrimSpace(value); name {
+		case "content-transfer-encoding":
+			if value == "base64" || value == "quoted-printable" {
+				return true
+			}
+		case "content-type":
+			if strings.HasPrefix(value, "multipart/") || strings.HasPrefix(value, "text/html") {
+				return true
+			}
+		}
+	}
+	return false
 }
 
-// readMarkup shows HTML and email as a person would see them, when asked to.
+func knowsMarkup(f *file, o *Options) bool {
+	if looksBinary(f.head, f.ended) {
+		return false
+	}
+	if o.Render {
+		return looksHTML(f.head) || looksEmail(f.head)
+	}
+	return !o.Source && o.Encoding == "" && looksEmail(f.head) && hidesText(f.head)
+}
+
+// readMarkup shows HTML and email as a person would see them.
 func readMarkup(ctx context.Context, r *Readers, f *file, o *Options) (Content, error) {
 	limit := o.MaxFileBytes
 	if o.window() || o.AllowLarge {
@@ -237,7 +270,9 @@ func readMarkup(ctx context.Context, r *Readers, f *file, o *Options) (Content, 
 	}
 	t := d.text(format, o)
 	t.Sum, t.Changed, t.ChangedBelow = sum(raw), f.grown, f.grown
-	t.Note = cmp.Or(t.Note, "Shown as a person sees it; read it without render to see its source.")
+	// Nobody has seen the file's own lines: an overwrite must not rest on this.
+	t.Whole, t.FirstLine, t.LastLine = false, 0, 0
+	t.Note = cmp.Or(t.Note, "This is the text, not the source; render: false gives the source.")
 	return t, nil
 }
 

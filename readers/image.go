@@ -13,6 +13,7 @@ import (
 	"io"
 
 	"golang.org/x/image/bmp"
+	"golang.org/x/image/draw"
 	"golang.org/x/image/tiff"
 )
 
@@ -34,7 +35,7 @@ type Image struct {
 	WasResized     bool   `json:"was_resized"`
 	// Scale times a coordinate in this image is the coordinate in the original. 1 when it was not resized.
 	Scale  float64 `json:"scale"`
-	Frames int     `json:"frames,omitempty"` // of an animation, when it was reduced to its first
+	Frames int     `json:"frames,omitempty"` // of an animation; only its first is looked at, and shown when it was encoded again
 	Bytes  int     `json:"bytes"`            // of the encoded image
 	Note   string  `json:"note,omitempty"`
 	Base64 string  `json:"base64"`
@@ -58,7 +59,7 @@ type picture struct {
 var pictures = [...]picture{
 	{"png", magic("\x89PNG\r\n\x1a\n"), header(png.DecodeConfig), decoder(png.Decode), true},
 	{"jpeg", magic("\xff\xd8\xff"), header(jpeg.DecodeConfig), decoder(jpeg.Decode), true},
-	{"gif", magic("GIF87a", "GIF89a"), gifSize, decoder(gif.Decode), true},
+	{"gif", magic("GIF87a", "GIF89a"), header(gif.DecodeConfig), decodeGIF, true},
 	{"webp", isWebP, webpSize, decodeWebP, true},
 	{"bmp", isBMP, header(bmp.DecodeConfig), decoder(bmp.Decode), false},
 	{"tiff", magic("II*\x00", "MM\x00*"), header(tiff.DecodeConfig), decoder(tiff.Decode), false},
@@ -99,10 +100,19 @@ func isBMP(h []byte) bool {
 	return false
 }
 
-// gifSize is the largest of the logical screen and the first frame: a decoder allocates for the frame.
-func gifSize(b []byte) (image.Config, error) {
+// decodeGIF puts the first frame in its place on the canvas, of which it may be a part.
+func decodeGIF(ctx context.Context, _ *Readers, b []byte) (image.Image, error) {
+	frame, err := gif.Decode(contextReader{ctx, bytes.NewReader(b)})
+	if err != nil {
+		return nil, err
+	}
 	c, err := gif.DecodeConfig(bytes.NewReader(b))
-	return c, err
+	if whole := image.Rect(0, 0, c.Width, c.Height); err == nil && frame.Bounds() != whole {
+		canvas := image.NewRGBA(whole)
+		draw.Draw(canvas, frame.Bounds(), frame, frame.Bounds().Min, draw.Src)
+		return canvas, nil
+	}
+	return frame, err
 }
 
 func pictureOf(head []byte) *picture {
@@ -146,6 +156,9 @@ func readImage(ctx context.Context, r *Readers, f *file, o *Options) (Content, e
 		m.OriginalWidth, m.OriginalHeight = c.Height, c.Width
 	}
 	m.Sum, m.Whole, m.Changed = sum(raw), true, f.grown
+	if m.Frames = frames(p.name, raw); m.Frames > 0 {
+		m.Note = fmt.Sprintf("An animation of %d frames; expect to see only the first.", m.Frames)
+	}
 	// Decoded even when the bytes are passed on: what cannot be decoded must not reach a model, where one bad image spoils a
 	// whole conversation.
 	img, err := p.tryDecode(ctx, r, raw)
@@ -160,7 +173,6 @@ func readImage(ctx context.Context, r *Readers, f *file, o *Options) (Content, e
 	if b := img.Bounds(); turn == 1 && (b.Dx() != c.Width || b.Dy() != c.Height) {
 		m.OriginalWidth, m.OriginalHeight = b.Dx(), b.Dy()
 	}
-	m.Frames = frames(p.name, raw)
 	if err := m.fit(ctx, img, turn, o.ImageMaxEdge, o.ImageMaxBytes); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"image"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -223,8 +224,9 @@ func tokensOf(s string) int {
 	return (len(s)*3 + other + 11) / 12
 }
 
-// parsePages reads a list like "1-3,7" in the order given, without repetition. With a total it is fitted to the document:
-// a range may end beyond it, but must not begin there. An empty list means the first pages.
+// parsePages reads a list like "1-3,7" into page numbers in the order of the document, each once, however it was written: so what follows the
+// last of them has not been shown. With a total it is fitted to the document: a range may end beyond it, but must not begin there. An
+// empty list means the first pages.
 func parsePages(list string, total int) ([]int, error) {
 	if strings.TrimSpace(list) == "" {
 		return span(1, min(total, MaxPages)), nil
@@ -267,6 +269,7 @@ func parsePages(list string, total int) ([]int, error) {
 			}
 		}
 	}
+	slices.Sort(pages)
 	return pages, nil
 }
 

@@ -59,7 +59,8 @@ func TestPDFPages(t *testing.T) {
 		{"pdfium", "1-3,7", []string{"Page mark 1", "Page mark 3", "Page mark 7"}, "8-27", 4},
 		{"pdfium", "", []string{"Page mark 1", "Page mark 20"}, "21-40", 20},
 		{"pdfium", "99-110", []string{"Page mark 99", "Page mark 100"}, "", 2},
-		{"native", "7,3", []string{"Page mark 7", "Page mark 3"}, "4-23", 2},
+		{"native", "7,3", []string{"Page mark 3", "Page mark 7"}, "8-27", 2},
+		{"pdfium", "7,1-3,2", []string{"Page mark 1", "Page mark 3", "Page mark 7"}, "8-27", 4},
 	} {
 		p := readAs[*PDF](t, raw, Options{Pages: c.pages, PDFEngine: c.engine})
 		at := 0

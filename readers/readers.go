@@ -26,8 +26,9 @@
 //
 // A Readers is safe for concurrent use. PDFs are read one at a time; everything else runs side by side.
 //
-// HTML and email files are text, because somebody may want to edit them; with Options.Render they are shown as a
-// person would see them. A notebook is shown as cells.
+// HTML is shown as its source, because it is written and edited as such; with Options.Render as a person would see it. An email
+// whose source hides its text (base64, quoted-printable, several parts) is shown as a person would see it; with Options.Source as
+// its source. A notebook is shown as cells. Where there is another view the content's Note says how to get it.
 package readers
 
 import (
@@ -99,6 +100,7 @@ type Options struct {
 	LineNumbers  string // "arrow" (also ""), "tab" or "compact"
 	Encoding     string // overrules what was detected; see [Encodings]
 	Render       bool   // pages of a PDF as images; HTML and email as a person sees them
+	Source       bool   // an email as it is written, even where its text is encoded; Render beats it
 
 	ImageMaxEdge  int
 	ImageMaxBytes int64
@@ -182,6 +184,7 @@ func (r *Readers) Read(ctx context.Context, s Source, o Options) (c Content, err
 	if err := o.check(); err != nil {
 		return nil, err
 	}
+	asked := o
 	o.fill()
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -199,9 +202,18 @@ func (r *Readers) Read(ctx context.Context, s Source, o Options) (c Content, err
 		if errors.Is(err, errNotMine) {
 			continue
 		}
-		return c, err
+		if err != nil {
+			return nil, err
+		}
+		remark(c, &asked)
+		return c, nil
 	}
-	return readBinary(ctx, r, f, &o)
+	c, err = readBinary(ctx, r, f, &o)
+	if err != nil {
+		return nil, err
+	}
+	remark(c, &asked)
+	return c, nil
 }
 
 // gaveUp is in the error that stands for a panic.

@@ -73,10 +73,14 @@ func readText(ctx context.Context, r *Readers, f *file, o *Options) (Content, er
 	}
 	t := renderText(content, o)
 	t.Encoding = enc
-	if looksHTML(raw) {
+	switch {
+	case looksHTML(raw):
 		t.Format = "html"
-	} else if looksEmail(raw) {
+	case looksEmail(raw):
 		t.Format = "email"
+	}
+	if t.Format != "" && t.StartLine == 1 {
+		t.Note = "This is the source; render: true gives the text."
 	}
 	t.Changed, t.ChangedBelow = f.grown, f.grown
 	if more {

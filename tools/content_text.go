@@ -20,6 +20,7 @@ func (c *Content) Text() string {
 			fmt.Fprintf(&b, ", shown smaller than the original %d x %d; multiply coordinates by %v", body.OriginalWidth, body.OriginalHeight, body.Scale)
 		}
 		b.WriteString("]")
+		bracket(&b, body.Note)
 	case *readers.PDF:
 		pdfText(&b, body)
 	case *readers.Notebook:
@@ -44,8 +45,6 @@ func textText(b *strings.Builder, t *readers.Text) {
 	switch {
 	case t.Empty:
 		note("the file is empty")
-	case t.RenderedLines == 0:
-		note("nothing at this offset; the file has %d lines", t.TotalLines)
 	case t.Truncated && t.NextOffset > 0:
 		note("lines %d to %d of %s; go on with offset %d", t.StartLine, t.StartLine+t.RenderedLines-1, totalLines(t), t.NextOffset)
 	}
@@ -81,8 +80,13 @@ func pdfText(b *strings.Builder, p *readers.PDF) {
 	if p.HiddenChars > 0 {
 		fmt.Fprintf(b, "\n[%s hidden in this text]", plural(p.HiddenChars, "invisible character"))
 	}
-	if p.Note != "" {
-		b.WriteString("\n[" + p.Note + "]")
+	bracket(b, p.Note)
+}
+
+// bracket writes a reader's note on a line of its own.
+func bracket(b *strings.Builder, note string) {
+	if note != "" {
+		b.WriteString("\n[" + note + "]")
 	}
 }
 
@@ -103,6 +107,7 @@ func binaryText(b *strings.Builder, n *readers.Binary) {
 	if n.NextOffset > 0 {
 		fmt.Fprintf(b, "\n[go on with offset %d]", n.NextOffset)
 	}
+	bracket(b, n.Note)
 }
 
 // notebookText is Claude Code's form: each cell in a tag of its id.
@@ -121,4 +126,5 @@ func notebookText(b *strings.Builder, n *readers.Notebook) {
 	if n.NextOffset > 0 {
 		fmt.Fprintf(b, "[cells %d to %d of %d; go on with offset %d]\n", n.StartCell, n.NextOffset-1, n.TotalCells, n.NextOffset)
 	}
+	bracket(b, n.Note)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"moltisfs/grep"
@@ -38,9 +39,12 @@ func (*Glob) payload()     {}
 // Text is a path a line, newest first.
 func (g *Glob) Text() string {
 	var b strings.Builder
-	if len(g.Paths) == 0 {
+	switch {
+	case len(g.Paths) == 0 && g.Total > 0:
+		fmt.Fprintf(&b, "No files at this offset, of %d", g.Total)
+	case len(g.Paths) == 0:
 		b.WriteString("No files found")
-	} else {
+	default:
 		b.WriteString(strings.Join(g.Paths, "\n"))
 	}
 	if g.Truncated {
@@ -57,6 +61,7 @@ var globTool = define[GlobArgs](Tool{
 }, runGlob)
 
 func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payload, error) {
+	s.reroot(a)
 	root, err := s.searchRoot(value(a.Path))
 	if err != nil {
 		return nil, err
@@ -88,6 +93,38 @@ func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payloa
 		out.NextOffset = q.Offset + len(out.Paths)
 	}
 	return out, nil
+}
+
+// reroot changes a to look where its pattern says: a pattern that is absolute, or climbs out of path, begins at the directory that it
+// names before its first wildcard. As in every path, ".." is taken by name, and what may be looked at is for the policy to say.
+func (s *Suite) reroot(a *GlobArgs) {
+	not := ""
+	pattern, ok := strings.CutPrefix(a.Pattern, "!")
+	if ok {
+		not = "!"
+	}
+	parts := strings.Split(pattern, "/")
+	k := 0
+	for k < len(parts)-1 && !strings.ContainsAny(parts[k], `*?[{\`) {
+		k++
+	}
+	lead := strings.Join(parts[:k], "/") + "/"
+	if parts[k] == ".." {
+		lead, parts[k] = lead+"..", "" // "a/.." ends in a directory, not in a file
+	}
+	root := or(value(a.Path), s.cfg.Tools.FS.WorkspaceRoot)
+	switch {
+	case path.Clean(pattern) == root:
+		a.Pattern = not + "."
+		return
+	case k > 0 && path.IsAbs(pattern):
+		root = path.Clean(lead)
+	case path.IsAbs(root) && slices.Contains(strings.Split(lead, "/"), ".."):
+		root = path.Join(root, lead)
+	default:
+		return
+	}
+	a.Path, a.Pattern = &root, not+"./"+strings.Join(parts[k:], "/")
 }
 
 func notADirectory(a *GlobArgs, file string) *Refusal {

@@ -21,7 +21,7 @@ type ReadArgs struct {
 	Encoding   *string `json:"encoding,omitempty" doc:"when the detected one is wrong"`
 	Column     *int    `json:"column,omitempty" min:"1" doc:"page within one giant line"`
 	Tail       *bool   `json:"tail,omitempty" doc:"the last lines"`
-	Render     *bool   `json:"render,omitempty" doc:"PDF pages as images; HTML and email as people see them"`
+	Render     *bool   `json:"render,omitempty" doc:"PDF pages as images; HTML and email as text (false: their source)"`
 }
 
 func (a *ReadArgs) target() string { return a.FilePath }
@@ -150,7 +150,7 @@ func (s *Suite) readOptions(a *ReadArgs) readers.Options {
 	o := readers.Options{
 		Offset: value(a.Offset), Limit: value(a.Limit), Pages: value(a.Pages), Tail: value(a.Tail), Column: value(a.Column),
 		MaxBytes: s.readCap, MaxFileBytes: fs.MaxReadBytes, AllowLarge: value(a.AllowLarge), BinaryPolicy: fs.BinaryPolicy,
-		LineNumbers: fs.LineNumbers, Encoding: value(a.Encoding), Render: value(a.Render),
+		LineNumbers: fs.LineNumbers, Encoding: value(a.Encoding), Render: value(a.Render), Source: a.Render != nil && !*a.Render,
 		ImageMaxEdge: fs.ImageMaxEdge, ImageMaxBytes: fs.ImageMaxBytes, PDFEngine: fs.PDFEngine,
 	}
 	return o

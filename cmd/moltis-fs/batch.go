@@ -10,6 +10,7 @@ import (
 	"io"
 	"strings"
 
+	"moltisfs/internal/ndjson"
 	"moltisfs/tools"
 )
 
@@ -174,25 +175,14 @@ func readLines(ctx context.Context, in io.Reader, out chan<- rawLine) {
 }
 
 func readLine(r *bufio.Reader) rawLine {
-	var text []byte
-	long := false
-	for {
-		part, err := r.ReadSlice('\n')
-		if long = long || len(text)+len(part) > maxArguments; long {
-			text = nil
-		} else {
-			text = append(text, part...)
-		}
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case err != nil && !errors.Is(err, io.EOF):
-			return rawLine{err: err, end: true}
-		case long:
-			return rawLine{err: fmt.Errorf("longer than %d MiB", maxArguments>>20)}
-		case err != nil && len(text) == 0:
-			return rawLine{end: true}
-		}
-		return rawLine{text: text}
+	text, err := ndjson.ReadLine(r, maxArguments)
+	switch {
+	case errors.Is(err, ndjson.ErrTooLong):
+		return rawLine{err: fmt.Errorf("longer than %d MiB", maxArguments>>20)}
+	case errors.Is(err, io.EOF):
+		return rawLine{end: true}
+	case err != nil:
+		return rawLine{err: err, end: true}
 	}
+	return rawLine{text: text}
 }

@@ -253,7 +253,12 @@ func (g *Glob) matchName(name string) bool {
 }
 
 // Under says whether some path below directory dir ("" for the root, no trailing slash) could match.
-func (g *Glob) Under(dir string) bool {
+func (g *Glob) Under(dir string) bool { return g.below(dir, true) }
+
+// Leads is Under for the directories that g names, a segment each: it is false where only a "**" reaches dir.
+func (g *Glob) Leads(dir string) bool { return g.below(dir, false) }
+
+func (g *Glob) below(dir string, cross bool) bool {
 	if g.dead {
 		return false
 	}
@@ -264,7 +269,7 @@ func (g *Glob) Under(dir string) bool {
 	for t <= len(dir) {
 		s := &g.segs[p]
 		if s.kind >= segCross {
-			return true
+			return cross
 		}
 		end := after(dir, t)
 		if p == len(g.segs)-1 || !s.match(dir[t:end-1]) {

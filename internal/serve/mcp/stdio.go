@@ -12,6 +12,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"moltisfs/internal/ndjson"
 )
 
 // maxLine is how many bytes one message may have: a Write of the largest file that the tools take, escaped.
@@ -128,10 +130,10 @@ func (c *connection) write(line []byte) error {
 // read passes messages on until the input ends.
 func (c *connection) read(r *bufio.Reader, ended func()) {
 	for {
-		line, err := readLine(r, maxLine)
+		line, err := ndjson.ReadLine(r, maxLine)
 		var in incoming
 		switch {
-		case errors.Is(err, errTooLong):
+		case errors.Is(err, ndjson.ErrTooLong):
 			if c.reject(jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message is longer than %d MiB; send less at once", maxLine>>20)) != nil {
 				return
 			}
@@ -179,30 +181,4 @@ func (c *connection) reject(code int64, message string) error {
 		return err
 	}
 	return c.write(line)
-}
-
-var errTooLong = errors.New("the line is too long")
-
-// readLine reads up to the next line end, or the end of the input. A line of more than limit bytes is read to its end,
-// forgotten, and errTooLong.
-func readLine(r *bufio.Reader, limit int) ([]byte, error) {
-	var line []byte
-	tooLong := false
-	for {
-		part, err := r.ReadSlice('\n')
-		if tooLong = tooLong || len(line)+len(part) > limit; tooLong {
-			line = nil
-		} else {
-			line = append(line, part...)
-		}
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case tooLong && (err == nil || len(part) > 0):
-			return nil, errTooLong
-		case err == nil, errors.Is(err, io.EOF) && len(line) > 0:
-			return line, nil
-		}
-		return nil, err
-	}
 }

@@ -1,0 +1,125 @@
+package readers
+
+import (
+	"fmt"
+	"strings"
+)
+
+// remark adds what must not go without saying: arguments that mean nothing for this kind of content, and a window in which there is
+// nothing. The note of the reader itself comes first.
+func remark(c Content, o *Options) {
+	note := noteOf(c)
+	add := func(s string) {
+		if *note != "" {
+			*note += " "
+		}
+		*note += s
+	}
+	if empty := nothingThere(c, o); empty != "" {
+		add(empty)
+	}
+	if ignored := o.ignoredBy(c); len(ignored) > 0 {
+		add(fmt.Sprintf("Ignored, because they mean nothing for this %s: %s.", thing(c), strings.Join(ignored, ", ")))
+	}
+}
+
+func noteOf(c Content) *string {
+	switch c := c.(type) {
+	case *Text:
+		return &c.Note
+	case *Image:
+		return &c.Note
+	case *PDF:
+		return &c.Note
+	case *Notebook:
+		return &c.Note
+	case *Binary:
+		return &c.Note
+	}
+	return new(string)
+}
+
+func thing(c Content) string {
+	switch c := c.(type) {
+	case *Text:
+		switch c.Format {
+		case "html", "email":
+			return c.Format
+		case "":
+			return "text"
+		}
+		return c.Format + " text"
+	case *Binary:
+		return "binary file"
+	case *PDF:
+		return "PDF"
+	}
+	return c.Kind()
+}
+
+// ignoredBy names the arguments that were given and had no effect on the content.
+func (o *Options) ignoredBy(c Content) []string {
+	var names []string
+	when := func(given bool, name string) {
+		if given {
+			names = append(names, name)
+		}
+	}
+	window := func() {
+		when(o.Offset != 0, "offset")
+		when(o.Limit != 0, "limit")
+		when(o.Tail, "tail")
+		when(o.Column != 0, "column")
+	}
+	pages := strings.TrimSpace(o.Pages) != ""
+	switch c := c.(type) {
+	case *Text:
+		when(pages, "pages")
+		when(o.Render && c.Format != "html" && c.Format != "email", "render")
+	case *Image:
+		window()
+		when(pages, "pages")
+		when(o.Render, "render")
+	case *PDF:
+		window()
+		when(o.Render && c.Engine == "native", "render (the native engine draws no pages)")
+	case *Notebook:
+		when(pages, "pages")
+		when(o.Render, "render")
+	case *Binary:
+		if c.StartOffset == 0 {
+			window()
+		} else {
+			when(o.Column != 0, "column")
+		}
+		when(pages, "pages")
+		when(o.Render, "render")
+	}
+	return names
+}
+
+// nothingThere says how long the content is when the window begins beyond its end.
+func nothingThere(c Content, o *Options) string {
+	switch c := c.(type) {
+	case *Text:
+		if c.RenderedLines == 0 && !c.Empty && c.TotalLines >= 0 {
+			return fmt.Sprintf("Nothing at line %d: there %s.", c.StartLine, isAre(int(c.TotalLines), "line"))
+		}
+	case *Notebook:
+		if len(c.Cells) == 0 && c.TotalCells > 0 {
+			return fmt.Sprintf("Nothing at cell %d: there %s.", c.StartCell, isAre(c.TotalCells, "cell"))
+		}
+	case *Binary:
+		if c.StartOffset > c.Bytes && c.Bytes > 0 {
+			return fmt.Sprintf("Nothing at byte %d: there %s.", c.StartOffset, isAre(int(c.Bytes), "byte"))
+		}
+	}
+	return ""
+}
+
+func isAre(n int, noun string) string {
+	if n == 1 {
+		return "is 1 " + noun
+	}
+	return "are " + plural(n, noun)
+}

@@ -1,0 +1,48 @@
+package readers
+
+import (
+	"strings"
+	"testing"
+)
+
+// Arguments without effect are named, and so is a window beyond the end; what was used is not.
+func TestRemarks(t *testing.T) {
+	text, png := []byte("a\nb\n"), corpusFile(t, "image/rgb.png")
+	nb := []byte(`{"nbformat":4,"nbformat_minor":5,"metadata":{},"cells":[{"cell_type":"code","id":"c","source":"x","outputs":[]}]}`)
+	elf := append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 100)...)
+	html := []byte("<!doctype html><p>x</p>")
+	for name, c := range map[string]struct {
+		raw  []byte
+		o    Options
+		want string // the note; "" for none
+	}{
+		"text":                {text, Options{Offset: 1, Limit: 1}, ""},
+		"text with pages":     {text, Options{Pages: "1-2", Render: true}, "Ignored, because they mean nothing for this text: pages, render."},
+		"empty pages":         {text, Options{Pages: " "}, ""},
+		"text past its end":   {text, Options{Offset: 3}, "Nothing at line 3: there are 2 lines."},
+		"empty text":          {nil, Options{Offset: 3}, ""},
+		"docx past its end":   {corpusFile(t, "document/letter.docx"), Options{Offset: 999}, "Nothing at line 999: there are "},
+		"html rendered":       {html, Options{Render: true, Pages: "2"}, "mean nothing for this html: pages."},
+		"image":               {png, Options{}, ""},
+		"image with a window": {png, Options{Offset: 2, Limit: 3, Tail: false, Pages: "1", Render: true}, "this image: offset, limit, pages, render."},
+		"PDF with a window":   {corpusFile(t, "pdf/qpdf_plain.pdf"), Options{Offset: 5, Limit: 3}, "this PDF: offset, limit."},
+		"PDF":                 {corpusFile(t, "pdf/qpdf_plain.pdf"), Options{Pages: "1"}, ""},
+		"native, drawn":       {corpusFile(t, "pdf/qpdf_plain.pdf"), Options{PDFEngine: "native", Render: true}, "render (the native engine draws no pages)"},
+		"notebook":            {nb, Options{Offset: 1, Limit: 1}, ""},
+		"notebook past end":   {nb, Options{Offset: 4, Pages: "1"}, "Nothing at cell 4: there is 1 cell. Ignored, because they mean nothing for this notebook: pages."},
+		"binary":              {elf, Options{}, ""},
+		"binary rejected":     {elf, Options{Offset: 3, Limit: 4}, "this binary file: offset, limit."},
+		"binary shown":        {elf, Options{Offset: 3, Limit: 4, BinaryPolicy: "base64"}, ""},
+		"binary past its end": {elf, Options{Offset: 300, BinaryPolicy: "base64"}, "Nothing at byte 300: there are 107 bytes."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := readBytes(t, c.raw, c.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if note := *noteOf(got); !strings.Contains(note, c.want) || c.want == "" && note != "" {
+				t.Errorf("%q, want %q", note, c.want)
+			}
+		})
+	}
+}
