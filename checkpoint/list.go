@@ -139,30 +139,32 @@ func (p place) after(es []entry) place {
 	return p
 }
 
+// String is short as long as nothing was late: the id of the last checkpoint. Models copy it.
 func (p place) String() string {
-	var b []byte
-	for _, n := range []int64{p.seq, p.late, p.lateSeq} {
-		b = append(strconv.AppendInt(b, n, 36), '.')
+	var s string
+	if p.seq != firstPlace.seq {
+		s = makeID(checkpointPrefix, p.seq)
 	}
-	return string(b[:len(b)-1])
+	if p.late != firstPlace.late {
+		s += "." + strconv.FormatInt(p.late, 36) + "." + strconv.FormatInt(p.lateSeq, 36)
+	}
+	return s
 }
 
-func parsePlace(s string) (place, error) {
-	if s == "" {
-		return firstPlace, nil
+func parsePlace(s string) (p place, err error) {
+	p = firstPlace
+	id, late, dotted := strings.Cut(s, ".")
+	if id != "" {
+		p.seq, err = parseID(checkpointPrefix, id)
 	}
-	var p place
-	parts := strings.Split(s, ".")
-	for i, n := range []*int64{&p.seq, &p.late, &p.lateSeq} {
-		var err error
-		if len(parts) != 3 {
-			err = strconv.ErrSyntax
-		} else {
-			*n, err = strconv.ParseInt(parts[i], 36, 64)
+	if err == nil && dotted {
+		ts, seq, _ := strings.Cut(late, ".")
+		if p.late, err = strconv.ParseInt(ts, 36, 64); err == nil {
+			p.lateSeq, err = strconv.ParseInt(seq, 36, 64)
 		}
-		if err != nil {
-			return place{}, &BadOpError{"", "the cursor is none that a list gave out"}
-		}
+	}
+	if err != nil {
+		return place{}, &BadOpError{"", "the cursor is none that a list gave out"}
 	}
 	return p, nil
 }

@@ -254,7 +254,9 @@ func (m *Mem) List(_ context.Context, f Filter) (Page, error) {
 				p.Next = at.String()
 				break
 			}
-			at = place{e.seq, ts, e.seq}
+			if at = (place{firstPlace.seq, ts, e.seq}); f.AsSaved {
+				at = place{e.seq, firstPlace.late, firstPlace.lateSeq}
+			}
 			p.Checkpoints = append(p.Checkpoints, *h.copy(e).c)
 		}
 		return nil
