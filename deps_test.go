@@ -37,7 +37,7 @@ var plan = []room{
 	{1, "checkpoint", "", "database/sql os path/filepath syscall",
 		"filippo.io/age github.com/klauspost/compress golang.org/x/sys modernc.org/sqlite"},
 	{1, "config", "internal/glob internal/nearest", "path/filepath reflect", "filippo.io/age github.com/BurntSushi/toml"},
-	{1, "grep", "grep/ignore grep/match internal/charset internal/guardfs", "path/filepath", "golang.org/x/text"},
+	{1, "grep", "grep/ignore grep/match internal/charset internal/guardfs internal/nearest", "path/filepath", "golang.org/x/text"},
 	{1, "grep/ignore", "", "path/filepath unsafe", ""},
 	{1, "grep/match", "", "unsafe", "github.com/dlclark/regexp2 golang.org/x/sys"},
 	{1, "internal/approval", "", "os", "golang.org/x/sys"},

@@ -28,6 +28,7 @@ const (
 
 const (
 	sniffLen  = 8 << 10  // NUL bytes are looked for in this much, as git does
+	headLen   = 64 << 10 // more than this is read of text only
 	sampleLen = 64 << 10 // an encoding is guessed from this much
 )
 
@@ -102,7 +103,7 @@ func (t *target) decoded(w *worker, st *state, e encoding.Encoding) {
 // legacy searches a file that is not UTF-8 for a pattern that is not ASCII: decoded from the encoding that b
 // looks like, or as bytes where b is UTF-8 with a few errors or cannot be told.
 func (t *target) legacy(w *worker, st *state, b []byte) {
-	if mostlyLegacy(b) {
+	if !charset.MostlyUTF8(b) {
 		if e := guess(sample(b)); e != nil {
 			t.decoded(w, st, e)
 			return
@@ -140,25 +141,6 @@ func validSoFar(b []byte, whole bool) bool {
 	return utf8.Valid(b)
 }
 
-// mostlyLegacy: what is outside ASCII in b is rather not UTF-8.
-func mostlyLegacy(b []byte) bool {
-	good, bad := 0, 0
-	for len(b) > 0 {
-		if b[0] < utf8.RuneSelf {
-			b = b[1:]
-			continue
-		}
-		r, n := utf8.DecodeRune(b)
-		if r == utf8.RuneError && n == 1 {
-			bad++
-		} else {
-			good++
-		}
-		b = b[n:]
-	}
-	return bad > good
-}
-
 // sample is the part of b around its first byte outside ASCII.
 func sample(b []byte) []byte {
 	i := bytes.IndexFunc(b, func(r rune) bool { return r >= utf8.RuneSelf })
@@ -187,7 +169,7 @@ func (t *target) presentable(rows []Row) {
 		return
 	}
 	var d *encoding.Decoder
-	if mostlyLegacy(bad) {
+	if !charset.MostlyUTF8(bad) {
 		if e := guess(bad); e != nil {
 			d = e.NewDecoder()
 		}

@@ -87,7 +87,7 @@ func rooted(root, p string) (string, error) {
 	}
 	rel, ok := strings.CutPrefix(p, strings.TrimSuffix(root, "/")+"/")
 	if !ok {
-		return "", &GlobError{p, "it is absolute and does not lie below " + root}
+		return "", &GlobError{Glob: p, Why: "it is absolute and does not lie below " + root, Climbs: true}
 	}
 	return "/" + rel, nil // still anchored, should it have become a bare name
 }

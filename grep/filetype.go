@@ -7,15 +7,19 @@ import (
 	"strings"
 
 	"moltisfs/grep/ignore"
+	"moltisfs/internal/nearest"
 )
 
-// TypeError is an unknown file type, with the known names nearest to it.
+// TypeError is an unknown file type, with up to three known names that it may mean, the likeliest first.
 type TypeError struct {
 	Type    string
 	Nearest []string
 }
 
 func (e *TypeError) Error() string {
+	if len(e.Nearest) == 0 {
+		return fmt.Sprintf("unknown file type %q", e.Type)
+	}
 	return fmt.Sprintf("unknown file type %q; the nearest are %s", e.Type, strings.Join(e.Nearest, ", "))
 }
 
@@ -45,11 +49,11 @@ func newFileTypes(types []string) (*fileTypes, error) {
 	if len(want) == 0 {
 		return nil, nil
 	}
-	t := &fileTypes{ext: map[string]bool{}, name: map[string]bool{}}
+	t := new(fileTypes)
 	for _, name := range want {
 		globs, ok := typeGlobs(strings.ToLower(name))
 		if !ok {
-			return nil, &TypeError{name, nearest(strings.ToLower(name), TypeNames())}
+			return nil, &TypeError{name, nearestTypes(name)}
 		}
 		for _, p := range globs {
 			t.add(p)
@@ -58,7 +62,20 @@ func newFileTypes(types []string) (*fileTypes, error) {
 	return t, nil
 }
 
+// oneType is the type of a name in the table.
+func oneType(name string) *fileTypes {
+	t := new(fileTypes)
+	globs, _ := typeGlobs(name)
+	for _, p := range globs {
+		t.add(p)
+	}
+	return t
+}
+
 func (t *fileTypes) add(p string) {
+	if t.ext == nil {
+		t.ext, t.name = map[string]bool{}, map[string]bool{}
+	}
 	switch ext, ok := strings.CutPrefix(p, "*."); {
 	case ok && !strings.ContainsAny(ext, `*?[{\.`):
 		t.ext[ext] = true
@@ -93,8 +110,13 @@ func (t *fileTypes) match(name string) bool {
 
 // typeGlobs looks a type up in the table.
 func typeGlobs(name string) ([]string, bool) {
-	if name == "all" {
-		return []string{"*"}, true
+	if name == "all" { // all that are known, as in ripgrep
+		var all []string
+		for _, n := range TypeNames() {
+			globs, _ := typeGlobs(n)
+			all = append(all, globs...)
+		}
+		return all, true
 	}
 	if strings.ContainsAny(name, ":\n") || name == "" {
 		return nil, false
@@ -109,48 +131,40 @@ func typeGlobs(name string) ([]string, bool) {
 
 // spoken are languages and shells by names that are no types of ripgrep's, nor near one.
 var spoken = map[string]string{
-	"bash": "sh", "c#": "csharp", "c++": "cpp", "golang": "go", "javascript": "js", "javascriptreact": "js", "jsx": "js", "node": "js",
-	"plaintext": "txt", "python3": "py", "shell": "sh", "text": "txt", "tsx": "ts", "typescriptreact": "ts", "visualbasic": "vb", "zsh": "sh",
+	"bash": "sh", "c#": "csharp", "c++": "cpp", "dockerfile": "docker", "golang": "go", "javascript": "js", "javascriptreact": "js", "jsx": "js",
+	"makefile": "make", "node": "js", "nodejs": "js", "objective-c": "objc", "plaintext": "txt", "python3": "py", "react": "js", "rustlang": "rust",
+	"shell": "sh", "text": "txt", "tsx": "ts", "typescriptreact": "ts", "visualbasic": "vb", "zsh": "sh",
 }
 
-// nearest gives three names: the type that people call so, those with such an extension, those that begin the name or that it
-// begins, the longest first, then the rest by edit distance.
-func nearest(name string, names []string) []string {
-	rank := func(n string) int {
-		globs, _ := typeGlobs(n)
+// nearestTypes gives up to three names that are really near: the type that people call so, or those with such an extension; else
+// those that begin the name or that it begins, by half of the longer one at least, and those that a slip of the keyboard makes of it.
+func nearestTypes(name string) []string {
+	name = strings.TrimLeft(strings.TrimPrefix(strings.ToLower(name), "*"), ".")
+	if to, ok := spoken[name]; ok {
+		return []string{to}
+	}
+	if _, ok := typeGlobs(name); ok {
+		return []string{name} // it was sent with a dot
+	}
+	if len(name) < 2 || len(name) > 64 {
+		return nil
+	}
+	var same, near []string
+	apart := map[string]int{}
+	for _, n := range TypeNames() {
+		d := nearest.Distance(name, n)
+		apart[n] = d
+		begins := strings.HasPrefix(name, n) && 2*len(n) >= len(name) || strings.HasPrefix(n, name)
 		switch {
-		case spoken[name] == n:
-			return 0
-		case slices.Contains(globs, "*."+name):
-			return 1
-		case len(n) > 1 && strings.HasPrefix(name, n), strings.HasPrefix(n, name):
-			return 1000 - min(len(n), len(name))
-		}
-		return 1000 + distance(name, n)
-	}
-	names = slices.Clone(names)
-	slices.SortStableFunc(names, func(a, b string) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(distance(name, a), distance(name, b)))
-	})
-	return names[:3]
-}
-
-// distance is Levenshtein's.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diag := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diag, row[j+1] = row[j+1], min(diag+cost, row[j]+1, row[j+1]+1)
+		case oneType(n).match("x." + name):
+			same = append(same, n)
+		case begins, d <= len(name)/3:
+			near = append(near, n)
 		}
 	}
-	return row[len(b)]
+	if same == nil {
+		same = near
+	}
+	slices.SortStableFunc(same, func(a, b string) int { return cmp.Compare(apart[a], apart[b]) })
+	return same[:min(len(same), 3)]
 }

@@ -10,8 +10,9 @@ import (
 
 // GlobError says what is wrong with a glob.
 type GlobError struct {
-	Glob string
-	Why  string
+	Glob   string
+	Why    string
+	Climbs bool // it would leave the directory that is searched
 }
 
 func (e *GlobError) Error() string { return fmt.Sprintf("bad glob %q: %s", e.Glob, e.Why) }
@@ -38,25 +39,27 @@ type alternative struct {
 // or where the glob excludes, the directory itself, as in ignore files.
 func compileGlob(p string, excludes bool) (*glob, error) {
 	if len(p) > maxGlob {
-		return nil, &GlobError{p[:64] + "…", "longer than 4 KiB"}
+		return nil, &GlobError{Glob: p[:64] + "…", Why: "longer than 4 KiB"}
 	}
 	if strings.IndexByte(p, 0) >= 0 {
-		return nil, &GlobError{p, "contains a NUL byte"}
+		return nil, &GlobError{Glob: p, Why: "contains a NUL byte"}
 	}
 	texts, err := expand(p)
 	if err != nil {
-		return nil, &GlobError{p, err.Error()}
+		return nil, &GlobError{Glob: p, Why: err.Error(), Climbs: err == errClimbs}
 	}
 	g := &glob{}
 	for _, t := range texts {
 		a, err := readAlternative(t, excludes)
 		if err != nil {
-			return nil, &GlobError{p, err.Error()}
+			return nil, &GlobError{Glob: p, Why: err.Error(), Climbs: err == errClimbs}
 		}
 		g.alts = append(g.alts, a)
 	}
 	return g, nil
 }
+
+var errClimbs = errors.New(`nothing below the directory that is searched is called ".."`)
 
 // readAlternative reads a glob without braces.
 func readAlternative(t string, excludes bool) (a alternative, err error) {
@@ -66,7 +69,7 @@ func readAlternative(t string, excludes bool) (a alternative, err error) {
 		switch part {
 		case "", ".":
 		case "..":
-			return a, errors.New(`nothing below the directory that is searched is called ".."`)
+			return a, errClimbs
 		default:
 			kept = append(kept, part)
 		}

@@ -3,6 +3,8 @@ package grep
 import (
 	"bytes"
 	"io"
+
+	"moltisfs/internal/charset"
 )
 
 // multiline searches for matches that may span lines; n bytes of r are in the buffer already. A file up to sizes.big is
@@ -36,7 +38,7 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 				}
 			}
 			b := x.buf[:x.n]
-			if t.nonASCII && !t.bytes && !validSoFar(b, eof) && mostlyLegacy(b) && x.at == 0 && x.n > n {
+			if t.nonASCII && !t.bytes && !validSoFar(b, eof) && !charset.MostlyUTF8(b) && x.at == 0 && x.n > n {
 				legacy = append(legacy, sample(b)...)
 				return nil
 			}

@@ -272,19 +272,6 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestTypeNames: an unknown type is answered with what was meant first.
-func TestTypeNames(t *testing.T) {
-	for name, want := range map[string]string{
-		"golang": "go", "javascript": "js", "tsx": "ts", "pyhton": "py", "c++": "cpp", "md5": "md", "yml": "yaml", "rs": "rust", "bash": "sh", "dockerfile": "docker", "makefile": "make",
-	} {
-		_, err := newFileTypes([]string{name})
-		var e *TypeError
-		if !errors.As(err, &e) || e.Nearest[0] != want {
-			t.Errorf("%s: %v, want %s first", name, err, want)
-		}
-	}
-}
-
 // TestSniff tells binary files from UTF-16 without a mark.
 func TestSniff(t *testing.T) {
 	for text, want := range map[string]content{

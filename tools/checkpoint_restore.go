@@ -22,6 +22,7 @@ type CheckpointRestoreArgs struct {
 	Mode       *string  `json:"mode,omitempty" enum:"state|inverse" default:"state" doc:"inverse: take back this change, keep later ones"`
 	OnConflict *string  `json:"on_conflict,omitempty" enum:"refuse|merge|force|skip" default:"refuse" doc:"for paths that others changed"`
 	DryRun     *bool    `json:"dry_run,omitempty"`
+	KeepTimes  *bool    `json:"keep_times,omitempty" doc:"restore modification times too"`
 }
 
 func (a *CheckpointRestoreArgs) check() error { return oneOf(a.ID, a.Turn, a.Since, a.Label) }
@@ -50,6 +51,7 @@ type RestoredFile struct {
 	Added   int    `json:"added"`
 	Removed int    `json:"removed"`
 	Trash   string `json:"trash,omitempty"` // a removed file's entry in the trash
+	Whole   bool   `json:"whole,omitempty"` // moved to or from the trash with all it holds
 }
 
 // warn adds something that went wrong after the restore was made.
@@ -96,13 +98,13 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 	if err != nil {
 		return nil, err
 	}
-	o := engine.RestoreOptions{OnConflict: value(a.OnConflict), DryRun: value(a.DryRun)}
+	o := engine.RestoreOptions{OnConflict: value(a.OnConflict), DryRun: value(a.DryRun), KeepTimes: value(a.KeepTimes)}
 	id := checkpoint.ID(strings.TrimSpace(value(a.ID)))
 	var done *engine.Restored
 	switch {
 	case (id == "undo" || id == "redo") && (len(a.Paths) > 0 || value(a.Mode) == checkpoint.ModeInverse):
 		return nil, bad("send the id of a checkpoint instead", "%s takes a whole change back, without paths and mode", id)
-	case strings.HasPrefix(strings.ToLower(string(id)), "tr-"):
+	case fromTrash(a):
 		if len(a.Paths) > 0 || a.Mode != nil || a.OnConflict != nil {
 			return nil, bad("send the id alone", "what is in the trash comes back whole, and never over something that is there")
 		}
@@ -137,6 +139,13 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 			out.Files = append(out.Files, f)
 		}
 	}
+	for _, mv := range done.Moved {
+		f := RestoredFile{Path: mv.Path, Action: "created", Whole: true}
+		if !mv.Back {
+			f.Action, f.Trash = "removed", string(mv.Entry.ID)
+		}
+		out.Files = append(out.Files, f)
+	}
 	out.Unchanged = done.Idle && len(out.Skipped) == 0
 	out.Restored = !out.DryRun && (done.Checkpoint != "" || len(out.Skipped) == 0) // what is there already counts as restored
 	if of := or(string(done.Plan.RestoreOf), string(done.Plan.UndoOf)); a.ID != nil && of != "" {
@@ -146,6 +155,11 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 		}
 	}
 	return out, nil
+}
+
+// fromTrash says that the id is one of the trash.
+func fromTrash(a *CheckpointRestoreArgs) bool {
+	return strings.HasPrefix(strings.ToLower(strings.TrimSpace(value(a.ID))), "tr-")
 }
 
 func restoredFile(t *engine.Target, merged, dry bool) RestoredFile {
@@ -191,11 +205,17 @@ func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
 			f.Conflicts = append(f.Conflicts, c)
 		}
 		r.Fields = f
-		if strings.HasPrefix(strings.ToLower(strings.TrimSpace(value(a.ID))), "tr-") {
+		if fromTrash(a) {
 			r.Hint = "Something is there now; move it away first, or leave the entry in the trash."
 			return r
 		}
 		r.Next = again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})
+		return r
+	}
+	if errors.Is(err, checkpoint.ErrNotFound) && fromTrash(a) {
+		return &Refusal{Reason: KindNotFound, Message: "there is no such entry in the trash", Hint: "It may be back already, or its time was over."}
+	}
+	if r := noPoint(err, a.Turn, a.Label); r != nil {
 		return r
 	}
 	if e, ok := errors.AsType[*engine.NotInPlanError](err); ok {
@@ -210,9 +230,12 @@ func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
 		}
 		return &Refusal{Reason: KindBadRequest, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: hint}
 	}
-	if e, ok := errors.AsType[*guardfs.NotRegularError](err); ok && !strings.HasPrefix(strings.ToLower(strings.TrimSpace(value(a.ID))), "tr-") {
+	if e, ok := errors.AsType[*guardfs.NotRegularError](err); ok && !fromTrash(a) {
 		return &Refusal{Reason: KindNotRegularFile, FilePath: e.Path, Message: quote(e.Path) + " is a " + e.Kind + " now; nothing was restored",
 			Hint: "Move it away first, or leave that path alone with on_conflict skip.", Next: again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})}
+	}
+	if e, ok := errors.AsType[*engine.ParkError](err); ok {
+		return &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: "Leave that path out with the paths argument, or ask the user to remove it."}
 	}
 	if e, ok := errors.AsType[*engine.MissingContentError](err); ok {
 		return &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: "Restore the other paths with the paths argument, or ask the user for a backup."}

@@ -39,9 +39,12 @@ func (*Glob) payload()     {}
 // Text is a path a line, newest first.
 func (g *Glob) Text() string {
 	var b strings.Builder
-	if len(g.Paths) == 0 {
+	switch {
+	case len(g.Paths) == 0 && g.Total > 0:
+		fmt.Fprintf(&b, "No files at this offset, of %d", g.Total)
+	case len(g.Paths) == 0:
 		b.WriteString("No files found")
-	} else {
+	default:
 		b.WriteString(strings.Join(g.Paths, "\n"))
 	}
 	if g.Truncated {

@@ -55,6 +55,7 @@ type Grep struct {
 	rows    []grep.Row
 	numbers bool
 	single  bool
+	beyond  bool // offset lies behind the last row
 }
 
 // GrepTotals count everything that matched, shown or not.
@@ -120,10 +121,12 @@ func orEmpty[T any](s []T) []T {
 // Text is the answer in ripgrep's and Claude Code's shape.
 func (g *Grep) Text() string {
 	var b strings.Builder
-	switch g.Mode {
-	case "content":
+	switch {
+	case g.beyond:
+		fmt.Fprintf(&b, "No entries at this offset, of %s", plural(g.Total.Files, "file"))
+	case g.Mode == "content":
 		g.contentText(&b)
-	case "count":
+	case g.Mode == "count":
 		for _, c := range g.Counts {
 			fmt.Fprintf(&b, "%s:%d\n", c.Path, c.Count)
 		}
@@ -279,6 +282,7 @@ func (g *Grep) fill(r *grep.Result, q grep.Query) {
 			g.Files = append(g.Files, f.Path)
 		}
 	}
+	g.beyond = shown == 0 && all > 0
 	if q.Offset+shown < all {
 		g.Truncated, g.NextOffset = true, q.Offset+shown
 	}

@@ -13,7 +13,6 @@ import (
 	"moltisfs/grep/match"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
 	"moltisfs/readers"
 )
@@ -282,29 +281,17 @@ func (s *Suite) ofReader(tool string, args any, err error) *Refusal {
 
 func (s *Suite) ofSearch(tool string, args any, err error) *Refusal {
 	if e, ok := errors.AsType[*match.PatternError](err); ok {
-		hint := "Escape what is meant literally with a backslash."
-		if e.Suggest != "" {
-			hint = "For the literal text use " + "`" + e.Suggest + "`."
-		}
-		r := &Refusal{Reason: KindBadRequest, Message: fmt.Sprintf("the pattern can't be used: %s (at byte %d)", e.Why, e.Offset), Hint: hint,
-			Fields: struct {
-				Offset  int    `json:"pattern_offset"`
-				Suggest string `json:"suggested_pattern,omitempty"`
-			}{e.Offset, e.Suggest}}
-		if e.Suggest != "" {
-			r.Next = again(tool, args, map[string]any{"pattern": e.Suggest})
-		}
-		return r
+		return badPattern(tool, args, e)
 	}
 	if e, ok := errors.AsType[*grep.GlobError](err); ok {
-		return &Refusal{Reason: KindBadRequest, Message: e.Error(), Hint: "Write it like **/*.go or *.{ts,tsx}; a backslash makes the next character literal."}
+		hint := "Write it like **/*.go or *.{ts,tsx}; a backslash makes the next character literal."
+		if e.Climbs {
+			hint = "Give the directory to look in as path."
+		}
+		return &Refusal{Reason: KindBadRequest, Message: e.Error(), Hint: hint}
 	}
 	if e, ok := errors.AsType[*grep.TypeError](err); ok {
-		r := &Refusal{Reason: KindBadRequest, Message: fmt.Sprintf("there is no file type %q", e.Type), Hint: "Use one of " + strings.Join(e.Nearest, ", ") + ", or glob."}
-		if near := nearest.Of(e.Type, e.Nearest); len(e.Nearest) > 0 && (near == e.Nearest[0] || strings.HasPrefix(e.Type, e.Nearest[0])) {
-			r.Next = again(tool, args, map[string]any{"type": e.Nearest[0]})
-		}
-		return r
+		return unknownType(tool, args, e)
 	}
 	return nil
 }

@@ -1,8 +1,11 @@
 package tools_test
 
 import (
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"moltisfs/config"
 	"moltisfs/tools"
@@ -25,6 +28,51 @@ func TestTheUsersOwnExcludes(t *testing.T) {
 		}
 		if l := call(t, s, "Glob", map[string]any{"pattern": "*"}).(*tools.Glob); len(l.Paths) != want {
 			t.Errorf("respect %v: Glob %v", respect, l.Paths)
+		}
+	}
+}
+
+// TestSearchText: the text that a model sees has the shapes of Claude Code's Grep and Glob, and says what is not there.
+func TestSearchText(t *testing.T) {
+	s, root := suite(t, nil, tools.Options{})
+	write(t, filepath.Join(root, "a.txt"), "one\nneedle 1\nthree\nfour\nfive\nsix\nneedle needle\r\n")
+	write(t, filepath.Join(root, "b.txt"), "needle\n")
+	write(t, filepath.Join(root, "bin"), "\x00needle\n")
+	old := time.Now().Add(-time.Hour)
+	for _, f := range []string{"b.txt", "bin"} {
+		if err := os.Chtimes(filepath.Join(root, f), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	note := "\n[not searched: 1 binary]"
+	for _, c := range []struct{ tool, args, want string }{
+		{"Grep", `{"pattern":"needle"}`, "Found 2 files\nROOT/a.txt\nROOT/b.txt" + note},
+		{"Grep", `{"pattern":"needle","head_limit":1}`, "Found 2 files\nROOT/a.txt\n[cut; go on with offset 1]" + note},
+		{"Grep", `{"pattern":"needle","offset":7}`, "No entries at this offset, of 2 files" + note},
+		{"Grep", `{"pattern":"nothing","offset":7}`, "No files found" + note},
+		{"Grep", `{"pattern":"needle","output_mode":"content","offset":7}`, "No entries at this offset, of 2 files" + note},
+		{"Grep", `{"pattern":"nothing","output_mode":"content"}`, "No matches found" + note},
+		{"Grep", `{"pattern":"needle","output_mode":"count","offset":7}`, "No entries at this offset, of 2 files" + note},
+		{"Grep", `{"pattern":"nothing","output_mode":"count"}`, "No matches found" + note},
+		{"Grep", `{"pattern":"needle","output_mode":"count"}`, "ROOT/a.txt:2\nROOT/b.txt:1\n\nFound 4 total occurrences across 2 files." + note},
+		{"Grep", `{"pattern":"needle$","output_mode":"content"}`, "ROOT/a.txt:7:needle needle\nROOT/b.txt:1:needle" + note},
+		{"Grep", `{"pattern":"needle","output_mode":"content","-n":false,"-o":true}`,
+			"ROOT/a.txt:needle\nROOT/a.txt:needle\nROOT/a.txt:needle\nROOT/b.txt:needle" + note},
+		{"Grep", `{"pattern":"needle","output_mode":"content","-C":1}`,
+			"ROOT/a.txt-1-one\nROOT/a.txt:2:needle 1\nROOT/a.txt-3-three\n--\nROOT/a.txt-6-six\nROOT/a.txt:7:needle needle\n--\nROOT/b.txt:1:needle" + note},
+		{"Grep", `{"pattern":"needle","output_mode":"content","path":"ROOT/a.txt","-B":1,"-C":3}`,
+			"1-one\n2:needle 1\n3-three\n4-four\n5-five\n6-six\n7:needle needle"},
+		{"Glob", `{"pattern":"*.txt"}`, "ROOT/a.txt\nROOT/b.txt"},
+		{"Glob", `{"pattern":"*","limit":1}`, "ROOT/a.txt\n[1 of 3 files; go on with offset 1]"},
+		{"Glob", `{"pattern":"*","offset":9}`, "No files at this offset, of 3"},
+		{"Glob", `{"pattern":"*.go"}`, "No files found"},
+	} {
+		p, err := s.Call(t.Context(), tools.Call{Principal: "local", Session: "s", Tool: c.tool, Args: []byte(strings.ReplaceAll(c.args, "ROOT", root))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.ReplaceAll(p.Text(), root, "ROOT"); got != c.want {
+			t.Errorf("%s %s:\n%s\nwant\n%s", c.tool, c.args, got, c.want)
 		}
 	}
 }

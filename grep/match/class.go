@@ -21,7 +21,7 @@ func (p *parser) class() (*node, *syntaxError) {
 		c = flat
 	}
 	if p.lines && len(set) == 2 && set[0] == '\n' && set[1] == '\n' {
-		return nil, fail(open, `the pattern asks for a line break, but lines are searched one by one: set multiline`)
+		return nil, lineBreak(open)
 	}
 	return p.set(set), nil
 }
@@ -34,7 +34,7 @@ type classParser struct {
 
 func (p *classParser) bracket() ([]rune, *syntaxError) {
 	if p.depth++; p.depth > maxNest {
-		return nil, fail(p.pos, "classes are nested more than %d deep", maxNest)
+		return nil, refuse(p.pos, "classes are nested more than %d deep", maxNest)
 	}
 	defer func() { p.depth-- }()
 	open := p.pos

@@ -70,7 +70,7 @@ func Compile(pattern string, o Options) (*Matcher, error) {
 	}
 	t, err := parseWith(pattern, o)
 	if err == nil && t.exotic != "" && o.NoFallback {
-		err = fail(t.exoAt, "%s needs the backtracking engine, which is off", t.exotic)
+		err = refuse(t.exoAt, "%s needs the backtracking engine, which is off", t.exotic)
 	}
 	if err != nil {
 		return nil, explain(pattern, o, err)
@@ -82,7 +82,7 @@ func Compile(pattern string, o Options) (*Matcher, error) {
 	if t.exotic != "" {
 		b, err := newBacktrack(t.root, o)
 		if err != nil {
-			return nil, &PatternError{Pattern: pattern, Offset: t.exoAt, Why: "the backtracking engine refuses it: " + err.Error(), Suggest: suggest(pattern, o, nil)}
+			return nil, &PatternError{Pattern: pattern, Offset: t.exoAt, Why: "the backtracking engine refuses it: " + err.Error()}
 		}
 		m.backward = b
 	}

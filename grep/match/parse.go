@@ -41,6 +41,9 @@ type syntaxError struct {
 	n   int
 	fix string
 	has bool
+	// meant: the pattern says what it means, only not what can be done; nobody meant its text.
+	meant bool
+	lines bool // it asks for line breaks, and may have them with Options.Multiline
 }
 
 func (e *syntaxError) Error() string { return e.why }
@@ -52,6 +55,20 @@ func fail(off int, format string, a ...any) *syntaxError {
 // or adds an edit to an error.
 func (e *syntaxError) or(n int, fix string) *syntaxError {
 	e.n, e.fix, e.has = n, fix, true
+	return e
+}
+
+// refuse is fail for what is understood and can't be done.
+func refuse(off int, format string, a ...any) *syntaxError {
+	e := fail(off, format, a...)
+	e.meant = true
+	return e
+}
+
+// lineBreak refuses a line break where lines are searched one by one.
+func lineBreak(off int) *syntaxError {
+	e := refuse(off, "it asks for a line break, but lines are searched one by one: set multiline")
+	e.lines = true
 	return e
 }
 
@@ -116,7 +133,7 @@ func (p *parser) needsAt(at int, what string) {
 
 func (p *parser) alternation() (*node, *syntaxError) {
 	if p.depth++; p.depth > maxNest {
-		return nil, fail(p.pos, "groups are nested more than %d deep", maxNest)
+		return nil, refuse(p.pos, "groups are nested more than %d deep", maxNest)
 	}
 	defer func() { p.depth-- }()
 	var alts []*node
@@ -240,7 +257,7 @@ func (p *parser) dot() *node {
 
 func (p *parser) literal(r rune, at int) (*node, *syntaxError) {
 	if r == '\n' && p.lines {
-		return nil, fail(at, `the pattern asks for a line break, but lines are searched one by one: set multiline`)
+		return nil, lineBreak(at)
 	}
 	if r == '\r' {
 		p.sawCR = true
@@ -325,7 +342,11 @@ func (p *parser) repeats(n *node) (*node, *syntaxError) {
 				return n, nil
 			}
 			if lo > maxRepeat || hi > maxRepeat {
-				return nil, fail(at, "repetition count is over %d", maxRepeat)
+				e := refuse(at, "repetition count is over %d", maxRepeat)
+				if lo <= maxRepeat {
+					e.or(length, fmt.Sprintf("{%d,}", lo))
+				}
+				return nil, e
 			}
 			if hi >= 0 && lo > hi {
 				return nil, fail(at, "repetition %q has its bounds in the wrong order", p.src[at:at+length]).or(length, fmt.Sprintf("{%d,%d}", hi, lo))

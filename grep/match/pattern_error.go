@@ -10,6 +10,8 @@ type PatternError struct {
 	Offset  int    // byte offset into Pattern
 	Why     string // one clause without a final period
 	Suggest string // a pattern that is accepted, "" when none is known
+	// Multiline: the pattern as it stands is accepted with Options.Multiline.
+	Multiline bool
 }
 
 func (e *PatternError) Error() string {
@@ -42,13 +44,21 @@ func parseWith(pattern string, o Options) (*tree, *syntaxError) {
 }
 
 func explain(pattern string, o Options, e *syntaxError) *PatternError {
-	return &PatternError{Pattern: pattern, Offset: min(e.off, len(pattern)), Why: e.why, Suggest: suggest(pattern, o, e)}
+	out := &PatternError{Pattern: pattern, Offset: min(e.off, len(pattern)), Why: e.why}
+	if e.lines {
+		o.Multiline = true
+		t, err := parseWith(pattern, o)
+		out.Multiline = err == nil && (t.exotic == "" || !o.NoFallback)
+		return out
+	}
+	out.Suggest = suggest(pattern, o, e)
+	return out
 }
 
 // suggest repairs pattern by the edits that its errors propose, one after the other; where there is none, or they do not help,
-// it takes the whole pattern literally.
+// it takes the whole pattern literally, unless that was surely not meant.
 func suggest(pattern string, o Options, e *syntaxError) string {
-	fixed := pattern
+	fixed, meant := pattern, e.meant
 	for range 16 {
 		if e == nil || !e.has || e.off+e.n > len(fixed) {
 			break
@@ -59,12 +69,16 @@ func suggest(pattern string, o Options, e *syntaxError) string {
 		fixed = fixed[:e.off] + e.fix + fixed[e.off+e.n:]
 		t, err := parseWith(fixed, o)
 		if err == nil {
+			meant = meant || t.exotic != ""
 			if t.exotic != "" && o.NoFallback || len(fixed) > MaxPattern {
 				break
 			}
 			return fixed
 		}
 		e = err
+	}
+	if meant {
+		return ""
 	}
 	quoted := quote(pattern)
 	if t, err := parseWith(quoted, o); err == nil && t.exotic == "" && len(quoted) <= MaxPattern {

@@ -49,15 +49,15 @@ func (e *Engine) ask(ctx context.Context, c *Call, ts targets, m *Mutation) (gra
 	case approval.Approved:
 		return "approved", nil
 	case approval.TimedOut:
-		return "", &ApprovalError{State: "timed_out", Path: ts.first()}
+		return "", &ApprovalError{State: "timed_out", Path: m.first(ts)}
 	case approval.NobodyToAsk:
-		return "", &ApprovalError{State: "nobody", Path: ts.first(), Reason: a.Reason}
+		return "", &ApprovalError{State: "nobody", Path: m.first(ts), Reason: a.Reason}
 	}
-	return "", &ApprovalError{State: "denied", Path: ts.first(), Reason: a.Reason}
+	return "", &ApprovalError{State: "denied", Path: m.first(ts), Reason: a.Reason}
 }
 
 func (e *Engine) question(c *Call, ts targets, m *Mutation) approval.Question {
-	q := approval.Question{ID: c.ID, Principal: c.Principal, Session: c.Session, Tool: c.Tool, Paths: ts.paths(), Summary: m.Summary}
+	q := approval.Question{ID: c.ID, Principal: c.Principal, Session: c.Session, Tool: c.Tool, Paths: m.paths(ts), Summary: m.Summary}
 	plan := approval.Plan{Operation: c.Tool, Principal: c.Principal, Session: c.Session}
 	var diff strings.Builder
 	for _, t := range ts {
@@ -71,6 +71,15 @@ func (e *Engine) question(c *Call, ts targets, m *Mutation) approval.Question {
 		}
 		plan.Changes = append(plan.Changes, change)
 		q.Warnings = append(q.Warnings, warnings(t)...)
+	}
+	for _, mv := range m.Moves {
+		change := approval.Change{Path: mv.Path, Before: mv.info.ID.Lasting(), After: "in the trash"}
+		warning := fmt.Sprintf("%s goes to the trash as a whole: %d files, %d bytes", mv.Path, mv.Entry.Files, mv.Entry.Size)
+		if mv.Back {
+			change.Before, change.After = change.After, change.Before
+			warning = mv.Path + " comes back from the trash as a whole"
+		}
+		plan.Changes, q.Warnings = append(plan.Changes, change), append(q.Warnings, warning)
 	}
 	q.Diff, q.Digest = diff.String(), plan.Digest()
 	return q

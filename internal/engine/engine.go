@@ -56,6 +56,8 @@ type Options struct {
 type Engine struct {
 	cfg      config.FS
 	fs       *guardfs.FS
+	trash    *guardfs.FS // sees the directories of the trash, and nothing else
+	dataDir  string
 	locks    *guardfs.Locks
 	lockWait time.Duration
 	janitor  janitor
@@ -72,7 +74,7 @@ type Engine struct {
 
 // Open opens our own files under the data directory and readies the tree.
 func Open(o Options) (_ *Engine, err error) {
-	e := &Engine{cfg: o.Config, approver: o.Approver, logger: o.Logger, now: time.Now, lockWait: 15 * time.Second, progress: o.Progress}
+	e := &Engine{cfg: o.Config, approver: o.Approver, logger: o.Logger, now: time.Now, lockWait: 15 * time.Second, progress: o.Progress, dataDir: o.DataDir}
 	if e.approver == nil {
 		e.approver = approval.Nobody(nil)
 	}
@@ -86,6 +88,9 @@ func Open(o Options) (_ *Engine, err error) {
 	}()
 	if e.fs, err = guardfs.New(guardfs.Options{Judge: o.Judge, Fault: o.Fault}); err != nil {
 		return nil, fmt.Errorf("opening the tree: %w", err)
+	}
+	if e.trash, err = guardfs.New(guardfs.Options{Judge: ownTrash{}, Fault: o.Fault}); err != nil {
+		return nil, fmt.Errorf("opening the trash: %w", err)
 	}
 	if e.locks, err = guardfs.OpenLocks(filepath.Join(o.DataDir, "locks")); err != nil {
 		return nil, fmt.Errorf("opening the locks: %w", err)
@@ -121,6 +126,11 @@ func (e *Engine) Close() error {
 	}
 	if e.points != nil {
 		errs = append(errs, e.points.Close())
+	}
+	for _, f := range []*guardfs.FS{e.fs, e.trash} {
+		if f != nil {
+			errs = append(errs, f.Close())
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -12,6 +12,7 @@ type janitor struct {
 
 	mu    sync.Mutex
 	swept map[string]bool // true names of directories
+	at    time.Time       // of the last look for what has expired
 }
 
 const (
@@ -31,6 +32,24 @@ func (j *janitor) first(dir string) bool {
 	}
 	j.swept[dir] = true
 	return true
+}
+
+// due says whether the last look for what has expired is long enough ago, and takes this for one.
+func (j *janitor) due(now time.Time, every time.Duration) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if age := now.Sub(j.at); age >= 0 && age < every {
+		return false
+	}
+	j.at = now
+	return true
+}
+
+// again lets the next look come at once: the last one was cut short.
+func (j *janitor) again() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.at = time.Time{}
 }
 
 // sweep follows a change that is done: its errors cost nothing but litter.

@@ -30,6 +30,7 @@ type Mutation struct {
 	Checkpoint bool
 	Op         checkpoint.Op
 
+	Moves []*Move         // what goes to the trash as a whole, or comes back
 	Dirs  []NewDir        // to be made before the files, from the top down; exact
 	Drop  []string        // directories to remove after the files, from the bottom up, where nothing is in them then
 	Links map[string]bool // of Paths: the symbolic link itself is meant
@@ -46,7 +47,26 @@ type NewDir struct {
 }
 
 // idle says that nothing at all has to be done.
-func (m *Mutation) idle(ts targets) bool { return ts.unchanged() && len(m.Dirs)+len(m.Drop) == 0 }
+func (m *Mutation) idle(ts targets) bool {
+	return ts.unchanged() && len(m.Dirs)+len(m.Drop)+len(m.Moves) == 0
+}
+
+// first is the path that an answer names; a change of directories only has none.
+func (m *Mutation) first(ts targets) string {
+	if len(ts) == 0 && len(m.Moves) > 0 {
+		return m.Moves[0].Path
+	}
+	return ts.first()
+}
+
+// paths are the true names of all that is changed, but for directories that only hold it.
+func (m *Mutation) paths(ts targets) []string {
+	out := ts.paths()
+	for _, mv := range m.Moves {
+		out = append(out, mv.Path)
+	}
+	return out
+}
 
 // A Target is one path of a mutation on its way through the chain.
 type Target struct {
@@ -94,6 +114,7 @@ type Done struct {
 	// Skipped says why a checkpoint that was asked for does not hold everything; "" when it does.
 	Skipped  string
 	Made     []string // directories that were made
+	Moved    []Move
 	Trashed  []checkpoint.Trashed
 	Kept     []string // directories of Drop that stay, because something is in them
 	Approval string   // "approved" when somebody was asked
@@ -110,7 +131,8 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 		return nil, err
 	}
 	defer ts.close()
-	c.Trace.Paths = ts.paths()
+	defer m.closeMoves()
+	c.Trace.Paths = m.paths(ts)
 	if err := e.plan(c, ts, &m); err != nil { // seen and unchanged? then the new content, pure
 		return nil, err
 	}
@@ -121,12 +143,12 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := e.lock(ctx, c.Tool, ts.keys())
+	unlock, err := e.lock(ctx, c.Tool, append(ts.keys(), m.keys()...))
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	if err := e.still(c, ts, &m, grant); err != nil { // so look again, now alone
+	if err := errors.Join(e.still(c, ts, &m, grant), e.movesStill(&m)); err != nil { // so look again, now alone
 		return nil, err
 	}
 	if m.idle(ts) {
@@ -141,6 +163,9 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	}
 	done.Approval = grant
 	e.rememberChange(c, ts, &m)
+	if done.Checkpoint != "" {
+		e.expire(ctx)
+	}
 	return done, nil
 }
 
@@ -162,7 +187,6 @@ func (ts targets) paths() []string {
 	return out
 }
 
-// first is the path that an answer names; a change of directories only has none.
 func (ts targets) first() string {
 	if len(ts) == 0 {
 		return ""
@@ -192,6 +216,15 @@ func (ts targets) keys() []string {
 	return out
 }
 
+func (m *Mutation) keys() (out []string) {
+	for _, mv := range m.Moves {
+		if mv.place != nil {
+			out = append(out, mv.place.LockKey())
+		}
+	}
+	return out
+}
+
 func (ts targets) unchanged() bool {
 	for _, t := range ts {
 		if !t.unchanged() {
@@ -206,8 +239,12 @@ func (e *Engine) load(m *Mutation) (_ targets, err error) {
 	defer func() {
 		if err != nil {
 			ts.close()
+			m.closeMoves()
 		}
 	}()
+	if err := e.loadMoves(m); err != nil {
+		return nil, err
+	}
 	for _, path := range m.Paths {
 		t := &Target{Path: path}
 		ts = append(ts, t)
@@ -309,7 +346,7 @@ func (e *Engine) still(c *Call, ts targets, m *Mutation, grant string) error {
 		return err
 	}
 	if grant != "" {
-		return &ApprovalError{State: "stale", Path: ts.first(), Diff: diffOf(ts)}
+		return &ApprovalError{State: "stale", Path: m.first(ts), Diff: diffOf(ts)}
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 
 	"moltisfs/checkpoint"
@@ -72,12 +73,19 @@ func (e *Engine) beginTurn(ctx context.Context, c *Call) error {
 		return err
 	}
 	var seen []checkpoint.Observed
+	var moved []string // trees that are in the trash: nobody from outside removed what was in them
+	for i := range known {
+		if k := &known[i]; k.Before.Kind == checkpoint.Dir && k.State.Kind == checkpoint.Absent {
+			moved = append(moved, k.Path)
+		}
+	}
 	for i := range known {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		if k := &known[i]; k.State.Kind != checkpoint.Dir && k.Before.Kind != checkpoint.Dir {
-			if o, ok := e.observe(k); ok {
+			in := func(dir string) bool { return below(k.Path, dir) }
+			if o, ok := e.observe(k); ok && !(o.State.Kind == checkpoint.Absent && slices.ContainsFunc(moved, in)) {
 				seen = append(seen, o)
 			}
 		}

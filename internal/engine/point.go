@@ -23,7 +23,7 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done) e
 	e, c := p.e, p.c
 	changing := ts.changing()
 	// Several paths without a checkpoint could not be taken back after a crash half-way.
-	must := m.Checkpoint || len(changing) > 1
+	must := m.Checkpoint || len(changing) > 1 || len(m.Moves) > 0
 	if !must && !e.cfg.CheckpointBeforeMutation {
 		return nil
 	}
@@ -35,6 +35,9 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done) e
 			ch.Trash = m.Trash(t.True, t.Before.Info.Kind)
 		}
 		op.Changes = append(op.Changes, ch)
+	}
+	for _, mv := range m.Moves {
+		op.Changes = append(op.Changes, moveChange(mv))
 	}
 	for _, dir := range done.Made {
 		op.Changes = append(op.Changes, checkpoint.Change{Path: dir, Role: checkpoint.RoleParent, After: checkpoint.State{Kind: checkpoint.Dir}})
@@ -55,7 +58,7 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done) e
 		p.db, p.id = db, saved.ID
 		return &MissingContentError{saved.Skipped[0].Path, saved.Skipped[0].Why}
 	}
-	if err == nil && len(changing) > 1 {
+	if err == nil && len(changing)+len(m.Moves)*2 > 1 {
 		p.intent, err = db.Intend(saved.ID)
 	}
 	if saved.ID != "" {
@@ -71,9 +74,18 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done) e
 	}
 	done.Checkpoint, c.Trace.Checkpoint = string(saved.ID), string(saved.ID)
 	for _, s := range saved.Skipped {
-		done.Skipped = s.Why
+		if s.Why != skipParked {
+			done.Skipped = s.Why
+		}
 	}
 	done.Trashed = append(done.Trashed, saved.Trashed...)
+	for _, mv := range m.Moves {
+		for _, t := range saved.Trashed {
+			if t.Path == mv.Path {
+				mv.Entry = t
+			}
+		}
+	}
 	return nil
 }
 

@@ -33,6 +33,9 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 		}
 	}
 
+	if err := e.readyMoves(m, done); err != nil {
+		return nil, err
+	}
 	saved := make(chan error, 1)
 	point := &point{e: e, c: c}
 	go func() { saved <- point.save(ctx, ts, m, done) }()
@@ -47,30 +50,53 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 		}
 	}()
 	if err := errors.Join(stageErr, saveErr); err != nil {
-		point.settle(ctx, checkpoint.Aborted)
+		e.abort(ctx, point, m, checkpoint.Aborted)
 		return nil, err
 	}
 
+	if err := e.carryMoves(ctx, point, m, false); err != nil {
+		return nil, e.putBack(ctx, point, nil, m, err)
+	}
 	for i, t := range ts {
 		if t.unchanged() {
 			continue
 		}
 		if err := e.commit(ctx, t, staged[i], e.sync() && !many); err != nil {
-			left, err := e.putBack(ctx, ts[:i+1], err)
-			point.settle(ctx, left)
-			return nil, err
+			return nil, e.putBack(ctx, point, ts[:i+1], m, err)
 		}
 		if many && e.progress != nil {
 			e.progress("changing files", i+1, len(ts))
 		}
+	}
+	if err := e.carryMoves(ctx, point, m, true); err != nil {
+		return nil, e.putBack(ctx, point, ts, m, err)
 	}
 	if many {
 		e.syncNames(ts)
 	}
 	done.Kept = e.drop(m.Drop)
 	e.sweep(ts)
+	for _, mv := range m.Moves {
+		done.Moved = append(done.Moved, *mv)
+	}
+	if err := e.settleMoves(ctx, point.db, m); err != nil { // the mark stays: the next start looks where everything is
+		e.logger.Error("what became of a tree could not be written to the catalog", "id", point.id, "err", err)
+		point.intent.Leave()
+		return done, nil
+	}
 	point.settle(ctx, checkpoint.Committed)
 	return done, nil
+}
+
+// abort ends a change that did not take place, or not whole.
+func (e *Engine) abort(ctx context.Context, p *point, m *Mutation, o checkpoint.Outcome) {
+	if p.db != nil && len(m.Moves) > 0 {
+		if err := e.settleMoves(ctx, p.db, m); err != nil {
+			e.logger.Error("what became of a tree could not be written to the catalog", "id", p.id, "err", err)
+			o = checkpoint.Foreign // leaves the mark
+		}
+	}
+	p.settle(ctx, o)
 }
 
 // makeDirs makes the directories that a plan names, with their modes.
@@ -281,11 +307,11 @@ func (e *Engine) syncNames(ts targets) {
 	}
 }
 
-// putBack undoes the targets that were already exchanged, because one after them failed with cause. What can't be put
-// back is named: the checkpoint holds it. The outcome is for that.
-func (e *Engine) putBack(ctx context.Context, ts targets, cause error) (checkpoint.Outcome, error) {
+// putBack undoes what was already done, because something after it failed with cause. What can't be put back is named: the checkpoint holds
+// it, or the trash.
+func (e *Engine) putBack(ctx context.Context, p *point, ts targets, m *Mutation, cause error) error {
 	ctx = context.WithoutCancel(ctx)
-	var stuck []string
+	stuck := e.unmove(ctx, m)
 	for i := len(ts) - 1; i >= 0; i-- {
 		t := ts[i]
 		if t.Published == nil {
@@ -297,9 +323,11 @@ func (e *Engine) putBack(ctx context.Context, ts targets, cause error) (checkpoi
 		}
 	}
 	if stuck != nil {
-		return checkpoint.Foreign, fmt.Errorf("%w (and these could not be put back: %s)", cause, strings.Join(stuck, ", "))
+		e.abort(ctx, p, m, checkpoint.Foreign)
+		return fmt.Errorf("%w (and these could not be put back: %s)", cause, strings.Join(stuck, ", "))
 	}
-	return checkpoint.Aborted, cause
+	e.abort(ctx, p, m, checkpoint.Aborted)
+	return cause
 }
 
 func (e *Engine) putBackOne(ctx context.Context, t *Target) error {

@@ -59,23 +59,28 @@ func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, id checkpoint.
 		return "", err
 	}
 	defer unlock()
-	if made, err := e.allMade(op); err == nil && made {
+	made, err := e.allMade(op)
+	made = made && err == nil
+	stuck := e.recoverMoves(ctx, db, op, made)
+	if made && len(stuck) > 0 { // the catalog does not know it yet
+		return "", errors.Join(stuck...)
+	}
+	if made {
 		for _, c := range op.Changes {
-			if c.Before.Kind == checkpoint.Dir && c.After.Kind == checkpoint.Absent {
+			if c.Role != roleTree && c.Before.Kind == checkpoint.Dir && c.After.Kind == checkpoint.Absent {
 				e.removeEmpty(c.Path)
 			}
 		}
 		return checkpoint.Committed, nil
 	}
-	var stuck []error
 	for _, c := range op.Changes { // directories that were to go, from the top down
-		if c.Before.Kind == checkpoint.Dir && c.After.Kind == checkpoint.Absent {
+		if c.Role != roleTree && c.Before.Kind == checkpoint.Dir && c.After.Kind == checkpoint.Absent {
 			stuck = append(stuck, e.makeDirs([]NewDir{{c.Path, c.Before.Mode}}, &Done{}))
 		}
 	}
 	for i := len(op.Changes) - 1; i >= 0; i-- {
 		c := &op.Changes[i]
-		if c.Before.Kind == checkpoint.Dir || c.After.Kind == checkpoint.Dir {
+		if c.Role == roleTree || c.Before.Kind == checkpoint.Dir || c.After.Kind == checkpoint.Dir {
 			continue
 		}
 		if err := e.takeBackOne(ctx, db, id, c); err != nil {
@@ -83,7 +88,7 @@ func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, id checkpoint.
 		}
 	}
 	for i := len(op.Changes) - 1; i >= 0; i-- {
-		if c := &op.Changes[i]; c.Before.Kind == checkpoint.Absent && c.After.Kind == checkpoint.Dir {
+		if c := &op.Changes[i]; c.Role != roleTree && c.Before.Kind == checkpoint.Absent && c.After.Kind == checkpoint.Dir {
 			e.removeEmpty(c.Path)
 		}
 	}
@@ -160,6 +165,9 @@ func (e *Engine) stateOf(path string) (checkpoint.State, error) {
 	defer place.Close()
 	if place.Object().True != path || place.Object().Info.Kind == guardfs.KindDir {
 		return checkpoint.State{Kind: checkpoint.Dir}, nil // not what any file was
+	}
+	if i := place.Object().Info; i.Kind == guardfs.KindFile && i.Size > maxLoad || i.Kind == guardfs.KindOther {
+		return moveState(i), nil
 	}
 	b, err := place.Load(maxLoad)
 	if err != nil {

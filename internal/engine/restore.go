@@ -1,17 +1,12 @@
 package engine
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 
 	"moltisfs/checkpoint"
-	"moltisfs/internal/edit"
-	"moltisfs/internal/guardfs"
 )
 
 // What a restore does with a path that others changed since its checkpoint.
@@ -26,6 +21,7 @@ const (
 type RestoreOptions struct {
 	OnConflict string // "" is OnConflictRefuse
 	DryRun     bool
+	KeepTimes  bool // files get the modification times that they had; else now, so that builds notice
 }
 
 // Restored is what became of a restore.
@@ -157,9 +153,12 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 		Links: map[string]bool{}, Checkpoint: true, Trash: trashFiles(c),
 		Op: checkpoint.Op{Kind: checkpoint.KindRestore, RestoreOf: plan.RestoreOf, UndoOf: plan.UndoOf},
 	}
+	items, err := r.splitTrees(ctx, c, &m)
+	if err != nil {
+		return nil, err
+	}
 	goes := map[string]bool{}
-	for i := range plan.Items {
-		item := &plan.Items[i]
+	for _, item := range items {
 		if o.OnConflict == OnConflictSkip {
 			if why := e.obstacle(item); why != "" {
 				r.left = append(r.left, Left{item.Path, why})
@@ -196,326 +195,4 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 		r.out.Checkpoint = string(saved.ID)
 	}
 	return r.out, nil
-}
-
-// settleNewest looks whether the newest change of the session took place at all, if nobody ever said so: its process may have died
-// between the checkpoint and the change. One that did not must not be planned with.
-func (e *Engine) settleNewest(ctx context.Context, db *checkpoint.DB, c *Call) error {
-	for {
-		page, err := db.List(ctx, checkpoint.Filter{Principal: c.Principal, Session: c.Session, NoReads: true, Limit: 1})
-		if err != nil || len(page.Checkpoints) == 0 {
-			return err
-		}
-		op := &page.Checkpoints[0]
-		if op.Outcome != checkpoint.Presumed || op.Kind == checkpoint.KindExternal || op.Kind == checkpoint.KindManual || len(op.Changes) == 0 {
-			return nil
-		}
-		never, err := e.never(ctx, db, op.ID)
-		if err != nil || !never {
-			return err
-		}
-	}
-}
-
-// never settles an operation of which nothing can be seen as aborted.
-func (e *Engine) never(ctx context.Context, db *checkpoint.DB, id checkpoint.ID) (bool, error) {
-	op, err := db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
-	if err != nil {
-		return false, err
-	}
-	unlock, err := e.lockAll(ctx, op) // whoever carries it out holds these
-	if err != nil {
-		return false, err
-	}
-	defer unlock()
-	if op, err = db.Get(ctx, id, checkpoint.Scope{AllSessions: true}); err != nil || op.Outcome != checkpoint.Presumed {
-		return false, err
-	}
-	for _, c := range op.Changes {
-		if c.Role == checkpoint.RoleParent {
-			continue
-		}
-		now, err := e.stateOf(c.Path)
-		if err != nil || !now.Same(c.Before) || now.Same(c.After) {
-			return false, nil // it took place, or it can't be told: presumed
-		}
-	}
-	return true, db.Settle(ctx, id, checkpoint.Aborted)
-}
-
-// obstacle says what stands at a path that is of another kind than the plan knows, or on the way to it, so that it can't even be
-// loaded; "" when nothing does, or when it is the chain that should refuse.
-func (e *Engine) obstacle(item *checkpoint.Item) string {
-	place, err := e.fs.PlaceLink(item.Path)
-	if errors.Is(err, syscall.ENOTDIR) {
-		return "something that is no directory is on the way to it"
-	}
-	if err != nil {
-		return ""
-	}
-	defer place.Close()
-	o := place.Object()
-	if o.True != item.Path {
-		return "a directory on the way to it has become a symbolic link"
-	}
-	known := func(k checkpoint.Kind) bool { return item.Want.Kind == k || item.Head.Kind == k }
-	ok := true
-	switch o.Info.Kind {
-	case guardfs.KindDir:
-		// A plan of a directory does nothing to one that is there but remove it when nothing is in it.
-		ok = known(checkpoint.Dir) || item.Role == checkpoint.RoleParent
-	case guardfs.KindSymlink:
-		ok = known(checkpoint.Symlink)
-	case guardfs.KindFile:
-		ok = item.Want.Kind != checkpoint.Dir
-	case guardfs.KindAbsent:
-	default:
-		ok = false
-	}
-	if ok {
-		return ""
-	}
-	return "a " + o.Info.Kind.String() + " is there now"
-}
-
-// onlyNew keeps of a plan's directories those that have to be made or can go, so that a restore of what is there already
-// changes nothing. Policy speaks on every one that is made. goes are the paths that the plan removes.
-func (e *Engine) onlyNew(m *Mutation, goes map[string]bool) error {
-	var make []NewDir
-	for _, d := range m.Dirs {
-		place, err := e.fs.Place(d.Path)
-		if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok {
-			make = append(make, d)
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		kind := place.Object().Info.Kind
-		place.Close()
-		switch kind {
-		case guardfs.KindDir:
-		case guardfs.KindAbsent:
-			make = append(make, d)
-		default:
-			return &ConflictsError{[]PathConflict{{Path: d.Path, Why: "a " + kind.String() + " is in the place of the directory"}}}
-		}
-	}
-	var drop []string
-	for _, d := range m.Drop {
-		goes[d] = false // until it is seen that it can
-	}
-	for _, d := range m.Drop { // innermost first
-		if e.onlyHolds(d, goes) {
-			goes[d] = true
-			drop = append(drop, d)
-		}
-	}
-	m.Dirs, m.Drop = make, drop
-	return nil
-}
-
-// onlyHolds says whether dir is a directory with nothing in it but what goes.
-func (e *Engine) onlyHolds(dir string, goes map[string]bool) bool {
-	h, err := e.fs.Resolve(dir, guardfs.Look)
-	if err != nil {
-		return false
-	}
-	defer h.Close()
-	if h.Object().True != dir || h.Object().Info.Kind != guardfs.KindDir {
-		return false
-	}
-	d, err := h.Dir()
-	if err != nil {
-		return false
-	}
-	defer d.Close()
-	entries, denied, err := d.List(nil)
-	if err != nil || denied > 0 {
-		return false
-	}
-	for _, entry := range entries {
-		if !goes[dir+"/"+entry.Name] {
-			return false
-		}
-	}
-	return true
-}
-
-// next says what each target becomes. It is pure: it may be called again when the files moved on.
-func (r *restore) next(ctx context.Context, ts []*Target) error {
-	r.out.Skipped, r.out.Merged = slices.Clone(r.left), map[string]bool{}
-	var conflicts []PathConflict
-	for _, t := range ts {
-		conflict, err := r.wanted(ctx, t, r.items[t.Path])
-		if err != nil {
-			return err
-		}
-		if conflict != nil {
-			conflicts = append(conflicts, *conflict)
-		}
-	}
-	if conflicts != nil {
-		return &ConflictsError{conflicts}
-	}
-	return nil
-}
-
-// wanted sets what one target becomes.
-func (r *restore) wanted(ctx context.Context, t *Target, item *checkpoint.Item) (*PathConflict, error) {
-	if t.True != item.Path {
-		// A directory on the way has become a link: this is another place than the one that was recorded.
-		return nil, &guardfs.SymlinkError{Path: item.Path, Target: t.True}
-	}
-	now := state(t.Before)
-	why := r.conflict(now, item)
-	// A mode that others set is theirs, and not worth a conflict.
-	if now.Same(item.Want) && (now.Mode == item.Want.Mode || now.Kind != checkpoint.File || why != "") {
-		t.keep()
-		return nil, nil
-	}
-	if why != "" && r.o.OnConflict == OnConflictMerge || r.plan.Mode == checkpoint.ModeInverse && !now.Same(item.Base) {
-		merged, err := r.merge(ctx, t, item)
-		if err != nil {
-			return nil, err
-		}
-		if merged != nil {
-			t.After = After{Kind: guardfs.KindFile, Content: merged}
-			r.out.Merged[t.True] = true
-			return nil, nil
-		}
-		if why == "" {
-			why = "later changes touch the same lines"
-		}
-	}
-	if why != "" {
-		switch r.o.OnConflict {
-		case OnConflictSkip:
-			t.keep()
-			r.out.Skipped = append(r.out.Skipped, Left{t.True, why})
-			return nil, nil
-		case OnConflictForce:
-		default:
-			return &PathConflict{Path: t.True, Why: why, Diff: r.drift(ctx, t, item)}, nil
-		}
-	}
-	if !item.Stored {
-		if r.o.OnConflict == OnConflictSkip {
-			t.keep()
-			r.out.Skipped = append(r.out.Skipped, Left{t.True, "its content was not stored: " + item.Missing})
-			return nil, nil
-		}
-		return nil, &MissingContentError{item.Path, item.Missing}
-	}
-	switch item.Want.Kind {
-	case checkpoint.File:
-		content, err := r.db.Content(ctx, item.Want.Hash)
-		if err != nil {
-			return nil, err
-		}
-		t.After = After{Kind: guardfs.KindFile, Content: content, Meta: metadata(item.Want)}
-	case checkpoint.Symlink:
-		t.After = After{Kind: guardfs.KindSymlink, Target: item.Want.Target}
-	default:
-		t.After = After{Kind: guardfs.KindAbsent}
-	}
-	return nil, nil
-}
-
-// conflict says why the path is not this session's to change, "" when it is.
-func (r *restore) conflict(now checkpoint.State, item *checkpoint.Item) string {
-	switch {
-	case !item.Expects(now):
-		return "changed outside"
-	case item.Foreign && r.plan.Mode != checkpoint.ModeInverse:
-		return "changed by others in between"
-	}
-	return ""
-}
-
-// keep leaves the target as it is.
-func (t *Target) keep() {
-	b := t.Before
-	if !b.Exists {
-		t.After = After{Kind: guardfs.KindAbsent}
-		return
-	}
-	t.After = After{Kind: b.Info.Kind, Content: b.Content}
-	if b.Info.Kind == guardfs.KindSymlink {
-		t.After.Content, t.After.Target = nil, string(b.Content)
-	}
-}
-
-// merge keeps what others changed and takes out what this session did. nil: it can't be merged, and is a conflict.
-//
-//   - Changed outside since the last record: a three-way merge over what was recorded last.
-//   - Others are recorded in between, or one change in the middle is meant: each of the session's changes is taken out of what is there
-//     now, the newest first, by a three-way merge over what it left behind.
-func (r *restore) merge(ctx context.Context, t *Target, item *checkpoint.Item) ([]byte, error) {
-	if !t.Before.Exists || t.Before.Info.Kind != guardfs.KindFile {
-		return nil, nil
-	}
-	if r.plan.Mode != checkpoint.ModeInverse && !item.Foreign {
-		return r.threeWay(ctx, item.Head, t.Before.Content, item.Want)
-	}
-	content := t.Before.Content
-	for i := len(r.plan.Undoes) - 1; i >= 0; i-- {
-		op, err := r.db.Get(ctx, r.plan.Undoes[i], checkpoint.Scope{AllSessions: true}) // the plan is for whoever may see it
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range op.Changes {
-			if c.Path != item.Path {
-				continue
-			}
-			if content, err = r.threeWay(ctx, c.After, content, c.Before); err != nil || content == nil {
-				return nil, err
-			}
-		}
-	}
-	return content, nil
-}
-
-// threeWay merges ours with theirs over their ancestor. nil: one of them is no text that is at hand, or they overlap.
-func (r *restore) threeWay(ctx context.Context, base checkpoint.State, ours []byte, theirs checkpoint.State) ([]byte, error) {
-	var sides [2][]byte
-	for i, s := range []checkpoint.State{base, theirs} {
-		if s.Kind != checkpoint.File {
-			return nil, nil
-		}
-		content, err := r.db.Content(ctx, s.Hash)
-		if errors.Is(err, checkpoint.ErrNoContent) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		sides[i] = content
-	}
-	for _, b := range [][]byte{sides[0], ours, sides[1]} {
-		if bytes.IndexByte(b, 0) >= 0 {
-			return nil, nil // no lines to merge by
-		}
-	}
-	merged, conflicts := edit.Merge(sides[0], ours, sides[1])
-	if len(conflicts) > 0 {
-		return nil, nil
-	}
-	if merged == nil {
-		merged = []byte{} // an empty file is a result too
-	}
-	return merged, nil
-}
-
-// drift is a diff from the last content that the store knows to what is
-// there, "" when the store does not hold it.
-func (r *restore) drift(ctx context.Context, t *Target, item *checkpoint.Item) string {
-	if item.Head.Kind != checkpoint.File || !t.Before.Exists {
-		return ""
-	}
-	known, err := r.db.Content(ctx, item.Head.Hash)
-	if err != nil {
-		return ""
-	}
-	return edit.Unified(t.True, edit.Edited, edit.Patch(text(known), text(t.Before.Content)))
 }

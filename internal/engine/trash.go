@@ -3,9 +3,9 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
@@ -22,18 +22,11 @@ type NotEmptyError struct{ Path string }
 
 func (e *NotEmptyError) Error() string { return "the directory " + e.Path + " is not empty" }
 
-// TooManyError: a tree is too large to go to the trash in one change.
-type TooManyError struct {
-	Path string
-	Max  int
-}
-
-func (e *TooManyError) Error() string {
-	return fmt.Sprintf("%s holds more than %d entries", e.Path, e.Max)
-}
-
-// maxTree bounds how many entries one delete takes into the trash.
-const maxTree = 10_000
+// What goes to the trash by way of the store, path by path, so that its history goes on; a tree with more than that is parked.
+const (
+	maxTree      = 10_000   // entries
+	maxTreeBytes = 64 << 20 // of content
+)
 
 // trashFiles puts the files that a restore removes into the trash, on the terms of whoever calls.
 func trashFiles(c *Call) func(string, guardfs.Kind) *checkpoint.Trashed {
@@ -46,8 +39,9 @@ func trashFiles(c *Call) func(string, guardfs.Kind) *checkpoint.Trashed {
 }
 
 // Delete moves a file, a symbolic link (itself, not what it leads to) or a directory into the trash of the call's principal:
-// an ordinary guarded mutation, checkpointed whatever the config says. Done.Trashed has the one entry. Content that cannot be stored
-// (above max_file_bytes, excluded) is not deleted: *MissingContentError.
+// an ordinary guarded mutation, checkpointed whatever the config says. Done.Trashed has the one entry. What the store can't or must not hold (above
+// max_file_bytes, excluded, a large tree) is parked: moved as a whole by one rename on its own volume, and where that can't be done
+// it is not deleted: *ParkError.
 func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptions) (*Done, error) {
 	place, err := e.fs.PlaceLink(path)
 	if err != nil {
@@ -56,23 +50,31 @@ func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptio
 	object := place.Object()
 	place.Close()
 	m := Mutation{Summary: "delete " + object.True, DryRun: o.DryRun, Checkpoint: true, Whole: true, Links: map[string]bool{}, Op: checkpoint.Op{Kind: checkpoint.KindDelete}}
-	size, files := int64(0), 0
+	var in contents
 	switch object.Info.Kind {
 	case guardfs.KindAbsent:
 		return nil, &guardfs.PathError{Op: "delete", Path: path, Err: fs.ErrNotExist}
 	case guardfs.KindDir:
-		if size, files, err = e.gather(ctx, object.True, &m, o.Recursive); err != nil {
+		if in, err = e.census(ctx, object.True, o.Recursive); err != nil {
 			return nil, err
 		}
 	default:
-		m.Paths, m.Links[object.True] = []string{object.True}, true
-		size, files = object.Info.Size, 1
+		in = contents{size: object.Info.Size, files: 1, paths: []string{object.True}, whole: object.Info.Kind == guardfs.KindFile && !e.storable(object.True, object.Info.Size)}
+	}
+	if in.whole {
+		m.Whole = false
+		m.Moves = []*Move{{Path: object.True, Entry: checkpoint.Trashed{Agent: !c.ByUser, Size: in.size, Files: in.files}}}
+	} else {
+		m.Paths, m.Drop = in.paths, in.dirs
+		for _, p := range in.paths {
+			m.Links[p] = true
+		}
 	}
 	m.Trash = func(p string, _ guardfs.Kind) *checkpoint.Trashed {
 		if p != object.True {
 			return nil
 		}
-		return &checkpoint.Trashed{Agent: !c.ByUser, Size: size, Files: files, Identity: object.Info.ID.String()}
+		return &checkpoint.Trashed{Agent: !c.ByUser, Size: in.size, Files: in.files, Identity: object.Info.ID.Lasting()}
 	}
 	m.Next = func(ts []*Target) error {
 		for _, t := range ts {
@@ -87,16 +89,34 @@ func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptio
 	return done, err
 }
 
-// gather lists what is below a directory: files and links as paths, directories innermost first.
-func (e *Engine) gather(ctx context.Context, dir string, m *Mutation, recursive bool) (size int64, files int, err error) {
+// storable says whether the store may hold the content of a file.
+func (e *Engine) storable(path string, size int64) bool {
+	return size <= e.cfg.Checkpoint.MaxFileBytes && !e.excluded(path)
+}
+
+// contents is what is below a directory, or at a path.
+type contents struct {
+	size        int64
+	files       int
+	paths, dirs []string // files and links; directories, innermost first. Not kept when whole
+	whole       bool     // the store can't hold it all
+	entries     int
+}
+
+// census walks what a change would take away: policy has a say about each entry, and one that is denied is not taken along. Other mounts are not
+// entered, and refused.
+func (e *Engine) census(ctx context.Context, dir string, recursive bool) (in contents, err error) {
 	h, err := e.fs.Resolve(dir, guardfs.Remove)
 	if err != nil {
-		return 0, 0, err
+		return in, err
 	}
 	defer h.Close()
+	if h.Object().Info.Kind != guardfs.KindDir {
+		return contents{size: h.Object().Info.Size, files: 1, whole: true}, nil
+	}
 	d, err := h.Dir()
 	if err != nil {
-		return 0, 0, err
+		return in, err
 	}
 	defer d.Close()
 	var walk func(d *guardfs.Dir) error
@@ -113,8 +133,8 @@ func (e *Engine) gather(ctx context.Context, dir string, m *Mutation, recursive 
 		}
 		for _, entry := range entries {
 			name := d.True() + "/" + entry.Name
-			if len(m.Paths)+len(m.Drop) >= maxTree {
-				return &TooManyError{dir, maxTree}
+			if in.entries++; in.entries > maxTree {
+				in.whole = true
 			}
 			if entry.Kind == guardfs.KindDir {
 				sub, err := d.OpenDir(entry.Name, false)
@@ -132,13 +152,20 @@ func (e *Engine) gather(ctx context.Context, dir string, m *Mutation, recursive 
 			if err != nil {
 				return err
 			}
-			size, files = size+info.Size, files+1
-			m.Paths, m.Links[name] = append(m.Paths, name), true
+			in.size, in.files = in.size+info.Size, in.files+1
+			if info.Kind == guardfs.KindOther || in.size > maxTreeBytes || info.Kind == guardfs.KindFile && !e.storable(name, info.Size) {
+				in.whole = true
+			}
+			if !in.whole {
+				in.paths = append(in.paths, name)
+			}
 		}
-		m.Drop = append(m.Drop, d.True())
+		if !in.whole {
+			in.dirs = append(in.dirs, d.True())
+		}
 		return nil
 	}
-	return size, files, walk(d)
+	return in, walk(d)
 }
 
 // Trash lists what the call's principal has in the trash.
@@ -161,15 +188,21 @@ func (e *Engine) Untrash(ctx context.Context, c *Call, id checkpoint.TrashID, dr
 	if err != nil {
 		return nil, err
 	}
+	if strings.HasSuffix(t.Parked, goneSuffix) { // it is being removed
+		return nil, checkpoint.ErrNotFound
+	}
 	op, err := db.Get(ctx, t.Checkpoint, checkpoint.Scope{AllSessions: true}) // the entry is the right to it
 	if err != nil {
 		return nil, err
 	}
 	plan := &checkpoint.Plan{Mode: checkpoint.ModeState, RestoreOf: op.ID}
-	r := &restore{e: e, db: db, plan: plan, o: RestoreOptions{DryRun: dryRun}, items: map[string]*checkpoint.Item{}, out: &Restored{Plan: plan, Merged: map[string]bool{}}}
+	r := &restore{e: e, db: db, plan: plan, o: RestoreOptions{DryRun: dryRun, KeepTimes: true}, items: map[string]*checkpoint.Item{}, out: &Restored{Plan: plan, Merged: map[string]bool{}}}
 	m := Mutation{
 		Summary: "bring " + t.Path + " back from the trash", DryRun: dryRun, Blind: true, CreateParents: true, Checkpoint: true,
 		Links: map[string]bool{}, Op: checkpoint.Op{Kind: checkpoint.KindRestore, RestoreOf: op.ID},
+	}
+	if t.Parked != "" {
+		m.Moves, op.Changes = []*Move{{Path: t.Path, Back: true, Entry: t}}, nil
 	}
 	for _, ch := range op.Changes {
 		if ch.Path != t.Path && !below(ch.Path, t.Path) {
@@ -186,7 +219,7 @@ func (e *Engine) Untrash(ctx context.Context, c *Call, id checkpoint.TrashID, dr
 		}
 	}
 	slices.SortFunc(m.Dirs, func(a, b NewDir) int { return len(a.Path) - len(b.Path) }) // a parent is shorter
-	if t.Kind == checkpoint.Dir {
+	if t.Kind == checkpoint.Dir && t.Parked == "" {
 		if place, err := e.fs.PlaceLink(t.Path); err == nil {
 			taken := place.Object().Info.Kind != guardfs.KindAbsent
 			place.Close()
@@ -201,7 +234,7 @@ func (e *Engine) Untrash(ctx context.Context, c *Call, id checkpoint.TrashID, dr
 	if r.out.Done, err = e.Mutate(ctx, c, m); err != nil {
 		return nil, err
 	}
-	if dryRun {
+	if dryRun || t.Parked != "" {
 		return r.out, nil
 	}
 	if err := errors.Join(db.TrashSettle(ctx, id, checkpoint.Gone), db.TrashDrop(ctx, id)); err != nil {

@@ -186,7 +186,7 @@ func TestDeleteAndUntrash(t *testing.T) {
 	}
 }
 
-// What is in the way stays, what cannot be brought back is not deleted, and what is denied is neither deleted nor brought back.
+// What is in the way stays, what the store can't hold is parked, and what is denied is neither deleted nor brought back.
 func TestTrashRefusals(t *testing.T) {
 	x := grow(t, func(fs *config.FS) { fs.Checkpoint.MaxFileBytes = 100; fs.Checkpoint.Exclude = []string{".env*"} })
 	a := x.write("a.txt", "a\n")
@@ -205,26 +205,22 @@ func TestTrashRefusals(t *testing.T) {
 		t.Errorf("a directory that holds something: %v", err)
 	}
 	before := x.looks()
-	var missing *engine.MissingContentError
-	for _, name := range []string{"big.bin", "d/.env.local"} {
+	for _, name := range []string{"big.bin", "d/.env.local"} { // what the store does not hold is parked
 		p := x.write(name, string(make([]byte, 101)))
-		if _, err := x.Delete(ctx, x.call("s"), p, engine.DeleteOptions{}); !errors.As(err, &missing) {
-			t.Errorf("%s could not be brought back, and: %v", name, err)
-		}
-		if _, err := x.Delete(ctx, x.call("s"), filepath.Dir(d), engine.DeleteOptions{Recursive: true}); name != "big.bin" && !errors.As(err, &missing) {
-			t.Errorf("a tree with it: %v", err)
-		}
-		if err := os.Remove(p); name != "big.bin" && err != nil {
-			t.Error(err)
-		}
-		if name == "big.bin" { // the tree went, as it should; bring it back
+		for _, victim := range []string{p, filepath.Dir(d)} {
+			if done, err := x.Delete(ctx, x.call("s"), victim, engine.DeleteOptions{Recursive: true}); err != nil || len(done.Trashed) != 1 || (done.Trashed[0].Parked == "") != (victim != p && name == "big.bin") {
+				t.Errorf("%s: %+v %v", victim, done, err)
+			}
 			if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
 				t.Error(err)
 			}
 		}
+		if err := os.Remove(p); err != nil {
+			t.Error(err)
+		}
 	}
 	if now := x.looks(); now != before {
-		t.Errorf("changed by what was refused:\n%s\nwas\n%s", now, before)
+		t.Errorf("not as it was:\n%s\nwas\n%s", now, before)
 	}
 	os.Remove(a)
 	x.Close()
@@ -235,5 +231,44 @@ func TestTrashRefusals(t *testing.T) {
 	}
 	if _, err := os.Lstat(a); err == nil {
 		t.Error("it is there")
+	}
+}
+
+// A restored file is as new to builds as any changed one, unless it is to have its old time; one that is as it was keeps everything.
+func TestTimes(t *testing.T) {
+	x := grow(t, nil)
+	old := time.Unix(1e9, 7)
+	a, b := x.write("a.txt", "a\n"), x.write("b.txt", "b\n")
+	for _, p := range []string{a, b} {
+		if err := os.Chtimes(p, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := x.call("s")
+	c.Turn = "t"
+	x.BeginTurn(ctx, c)
+	change := func(content string) {
+		t.Helper()
+		_, err := x.Mutate(ctx, c, engine.Mutation{Paths: []string{a, b}, Blind: true, Next: func(ts []*engine.Target) error {
+			ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
+			ts[1].After = engine.After{Kind: guardfs.KindFile, Content: []byte("b\n")}
+			return nil
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, keep := range []bool{false, true} {
+		change("new\n")
+		if _, err := x.Restore(ctx, c, rewindTo("t"), engine.RestoreOptions{KeepTimes: keep}); err != nil {
+			t.Fatal(err)
+		}
+		i, err := os.Stat(a)
+		if err != nil || i.ModTime().Equal(old) != keep {
+			t.Errorf("keep %v: it is of %v %v", keep, i.ModTime(), err)
+		}
+		if i, err := os.Stat(b); err != nil || !i.ModTime().Equal(old) {
+			t.Errorf("keep %v: the other one was touched: %v %v", keep, i.ModTime(), err)
+		}
 	}
 }

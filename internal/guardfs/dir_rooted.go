@@ -47,7 +47,7 @@ func (d *Dir) failed(op, name string, err error) error {
 
 // allow asks the Judge about one named entry; see the Linux twin for the objects with several names.
 func (d *Dir) allow(name string, info *Info, a Access) error {
-	if d.verdict.All && (info.Kind != KindFile || info.Links <= 1) {
+	if d.verdict.All && (info.Kind != KindFile || info.Links <= 1) && !Reserved(name) {
 		return nil
 	}
 	full := join(d.name, name)

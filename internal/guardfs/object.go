@@ -45,6 +45,12 @@ func (id Identity) String() string {
 	return strconv.FormatUint(id.Dev, 10) + ":" + strconv.FormatUint(id.Ino, 10)
 }
 
+// Lasting is "ino:birth", in decimal: what of an identity outlives a restart of the system, where devices may be numbered anew. It
+// tells objects of one file system apart.
+func (id Identity) Lasting() string {
+	return strconv.FormatUint(id.Ino, 10) + ":" + strconv.FormatInt(id.Birth, 10)
+}
+
 // Info is what stat says of an object. The zero Info is that of an absent one.
 type Info struct {
 	Kind                Kind
@@ -107,7 +113,7 @@ type Judge interface {
 
 // DirVerdict says which entries of a directory may be seen. The zero value hides all of them.
 type DirVerdict struct {
-	// All: no rule can touch any entry of this directory or below it; Entry is not asked.
+	// All: no rule can touch any entry of this directory or below it, but for names that are Reserved; Entry is not asked.
 	All bool
 	// Entry says whether the entry may be named, and entered if it is a directory.
 	Entry func(name string, k Kind) bool
@@ -115,7 +121,7 @@ type DirVerdict struct {
 
 // allows applies the verdict to one entry.
 func (v *DirVerdict) allows(name string, k Kind) bool {
-	return v.All || (v.Entry != nil && v.Entry(name, k))
+	return v.All && !Reserved(name) || (v.Entry != nil && v.Entry(name, k))
 }
 
 // Entry is one name in a directory.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 )
@@ -19,6 +20,23 @@ const (
 	randomHex  = 24 // 96 bits: not to be guessed, not to collide
 	hashPart   = 16
 )
+
+// TrashPrefix begins the names of the directories that hold what was moved out of a tree as a whole, each on the volume of what it holds.
+const TrashPrefix = ".moltis-trash"
+
+// Reserved reports whether name, in any spelling, is that of such a directory: nobody lists or enters one by way of a walk, and
+// a Judge SHOULD refuse all that is in one.
+func Reserved(name string) bool {
+	return len(name) >= len(TrashPrefix) && name[0] == '.' && strings.EqualFold(name[:len(TrashPrefix)], TrashPrefix)
+}
+
+// TrashName is the name of this user's.
+func TrashName() string { return TrashPrefix + "-" + strconv.Itoa(os.Getuid()) }
+
+// Private reports whether i is a directory of this user that nobody else may enter.
+func (i *Info) Private() bool {
+	return i.Kind == KindDir && int(i.UID) == os.Getuid() && i.Mode&0o077 == 0
+}
 
 func tempName() string {
 	var b [randomHex / 2]byte

@@ -40,6 +40,9 @@ type listing struct {
 
 // entry judges one name. It allocates only for names that don't fold in place.
 func (l *listing) entry(name string, _ guardfs.Kind) bool {
+	if guardfs.Reserved(name) {
+		return false
+	}
 	if !l.free {
 		if l.odd || strange(name) {
 			if l.policy.refuses(l.join(name)) != none {

@@ -269,6 +269,9 @@ func (p *Policy) refuses(name string) rank {
 		return worst
 	}
 	folded := foldPath(name)
+	if strings.Contains(folded, "/"+guardfs.TrashPrefix) { // what was moved to the trash as a whole, on whatever volume
+		return protected
+	}
 	if worst = max(worst, p.folded.refuses(folded)); worst == protected || !strange(name) {
 		return worst
 	}

@@ -1,0 +1,39 @@
+package grep
+
+import (
+	"errors"
+	"slices"
+	"testing"
+)
+
+// TestUnknownType: only names that are really near are offered, and every one of them is a type.
+func TestUnknownType(t *testing.T) {
+	for name, want := range map[string][]string{
+		"tsx": {"ts"}, "C++": {"cpp"}, "yml": {"yaml"}, "kt": {"kotlin"}, "hpp": {"cpp", "h"}, "markdwn": {"markdown"}, "proto": {"protobuf"}, ".ts": {"ts"}, "*.go": {"go"},
+		"csv2": {"csv", "cs"}, "nosuch": nil, "xyzzy": nil, "foo": nil, "q": nil, "\n": nil,
+		"golang": {"go"}, "javascript": {"js"}, "pyhton": {"python", "cython"}, "md5": {"md"}, "rs": {"rust"}, "bash": {"sh"}, "dockerfile": {"docker"}, "makefile": {"make"},
+	} {
+		_, err := newFileTypes([]string{"py," + name})
+		var e *TypeError
+		if name == "\n" {
+			name, err = "", &TypeError{Nearest: nearestTypes("\n")}
+		}
+		if !errors.As(err, &e) || e.Type != name || !slices.Equal(e.Nearest, want) || e.Error() == "" {
+			t.Errorf("%q: %+v, want %q", name, err, want)
+		}
+		for _, n := range want {
+			if _, err := newFileTypes([]string{n}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	for _, name := range spoken {
+		if _, ok := typeGlobs(name); !ok {
+			t.Errorf("%q is offered and no type", name)
+		}
+	}
+	all, err := newFileTypes([]string{"all"})
+	if err != nil || !all.match("x.go") || !all.match("Makefile") || all.match("x.nosuch") || all.match("x") {
+		t.Error("all is every file of a known type, and no other", err)
+	}
+}

@@ -1,0 +1,99 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/guardfs"
+)
+
+// A parked tree may take long to remove. Before the first name of it goes the catalog has this at the end of its place, so that nobody
+// brings half a tree back; then it goes in slices.
+const goneSuffix = ".gone"
+
+const (
+	expireEvery = time.Hour
+	expireSlice = 200 * time.Millisecond
+)
+
+// expire removes what was parked longer ago than its time, for as long as a change may be held up by it; the next one goes on. What the
+// store holds expires there.
+func (e *Engine) expire(ctx context.Context) {
+	if !e.janitor.due(e.now(), expireEvery) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), expireSlice)
+	defer cancel()
+	db, err := e.points.open()
+	if err == nil {
+		f := checkpoint.TrashFilter{AllPrincipals: true, Expired: e.now(), Limit: 1000}
+		for more := true; more && err == nil; {
+			var page checkpoint.TrashPage
+			if page, err = db.TrashList(ctx, f); err == nil {
+				for i := range page.Entries {
+					if t := &page.Entries[i]; t.Parked != "" {
+						err = errors.Join(err, removeParked(ctx, e.trash, db, t))
+					}
+				}
+			}
+			f.Cursor, more = page.Next, page.Next != ""
+		}
+	}
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		e.janitor.again()
+	case err != nil:
+		e.logger.Warn("what has expired could not all be removed from the trash", "err", err)
+	}
+}
+
+// removeParked removes one parked tree for good.
+func removeParked(ctx context.Context, trash *guardfs.FS, db *checkpoint.DB, t *checkpoint.Trashed) error {
+	name, marked := strings.CutSuffix(t.Parked, goneSuffix)
+	place, err := trash.PlaceLink(name) // a volume that is not there now keeps its entries
+	if err != nil {
+		return err
+	}
+	defer place.Close()
+	if !marked {
+		if err := db.TrashRename(ctx, t.ID, name+goneSuffix); err != nil {
+			return err
+		}
+	}
+	if err := place.RemoveTree(ctx, t.Identity); err != nil {
+		return err
+	}
+	card, err := trash.PlaceLink(sidecarOf(name))
+	if err != nil {
+		return err
+	}
+	defer card.Close()
+	if i := card.Object().Info; i.Kind != guardfs.KindAbsent {
+		if err := card.RemoveTree(ctx, i.ID.Lasting()); err != nil {
+			return err
+		}
+	}
+	return errors.Join(db.TrashSettle(ctx, t.ID, checkpoint.Gone), db.TrashDrop(ctx, t.ID))
+}
+
+// EmptyTrash forgets entries of the trash, and removes what is parked of them for good. For an operator: nobody is asked, and no policy.
+func EmptyTrash(ctx context.Context, db *checkpoint.DB, entries []checkpoint.Trashed) error {
+	trash, err := guardfs.New(guardfs.Options{Judge: ownTrash{}})
+	if err != nil {
+		return err
+	}
+	defer trash.Close()
+	var errs []error
+	for i := range entries {
+		t := &entries[i]
+		if t.Parked != "" {
+			errs = append(errs, removeParked(ctx, trash, db, t))
+			continue
+		}
+		errs = append(errs, errors.Join(db.TrashSettle(ctx, t.ID, checkpoint.Gone), db.TrashDrop(ctx, t.ID)))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,381 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/guardfs"
+)
+
+// What is too large for the store, or must not be stored, is parked: one rename takes it, with all it holds, into a directory of our own
+// on its own volume, and one rename brings it back. The directory is <data directory>/.moltis-trash-UID where that is on the volume, else
+// the same name in the topmost directory of the volume, on the way to the path, in which we may make one. In it lie files/NAME and
+// info/NAME.trashinfo, as freedesktop.org has it; NAME is random. Policy refuses every path with such a directory in it.
+//
+// The order, so that a crash anywhere loses nothing: the checkpoint with the trash entry (phase parking) and the journal's mark are durable, then
+// the sidecar, then the rename and the sync of both directories, then the phase parked, then the mark goes. On the way back: returning, rename, gone.
+// Whoever finds the mark looks where the thing is.
+
+// roleTree is the role of a path that is moved as a whole. Of it the checkpoint holds what it was, not its content.
+const roleTree = "tree"
+
+const skipParked = "parked" // Recorded.Skipped of a file that was parked
+
+// A Move is one path of a mutation that goes into the trash as a whole, or comes back from it.
+type Move struct {
+	Path  string
+	Back  bool
+	Entry checkpoint.Trashed // Back: the entry; else Size, Files and Agent, and after the change the entry that was made
+
+	place, slot *guardfs.Place // place is nil while the parent is still to be made; slot is in the trash
+	info        guardfs.Info   // of what is moved
+	moved       bool
+}
+
+// ParkError: a tree can't be moved to the trash as a whole.
+type ParkError struct {
+	Path string
+	Err  error
+}
+
+func (e *ParkError) Error() string { return e.Path + " can't be moved to the trash: " + e.Err.Error() }
+func (e *ParkError) Unwrap() error { return e.Err }
+
+var errNoPlace = errors.New("there is no directory on its volume that a trash can be made in")
+
+// ownTrash lets our own looks into the trash directories, and nowhere else.
+type ownTrash struct{}
+
+func (ownTrash) Judge(o guardfs.Object, _ guardfs.Access) error {
+	for dir := o.True; len(dir) > 1; dir = path.Dir(dir) {
+		if guardfs.Reserved(path.Base(dir)) {
+			return nil
+		}
+	}
+	return fs.ErrPermission
+}
+
+func (ownTrash) Dir(string) guardfs.DirVerdict { return guardfs.DirVerdict{} }
+
+// loadMoves looks at what is to be moved, by handle; policy first.
+func (e *Engine) loadMoves(m *Mutation) error {
+	for _, mv := range m.Moves {
+		place, err := e.fs.PlaceLink(mv.Path)
+		if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing && mv.Back {
+			place, err = nil, nil
+		}
+		if err != nil {
+			return err
+		}
+		mv.place = place
+		kind := guardfs.KindAbsent
+		if place != nil {
+			if o := place.Object(); o.True != mv.Path {
+				return &guardfs.SymlinkError{Path: mv.Path, Target: o.True}
+			}
+			mv.info = place.Object().Info
+			kind = mv.info.Kind
+		}
+		if mv.Back {
+			if kind != guardfs.KindAbsent {
+				return &ConflictsError{[]PathConflict{{Path: mv.Path, Why: "something is there"}}}
+			}
+			if err := e.openSlot(mv); err != nil {
+				return err
+			}
+			continue
+		}
+		if kind == guardfs.KindAbsent {
+			return &guardfs.PathError{Op: "delete", Path: mv.Path, Err: fs.ErrNotExist}
+		}
+	}
+	return nil
+}
+
+// openSlot finds what comes back, and makes sure that it is what was parked.
+func (e *Engine) openSlot(mv *Move) error {
+	slot, err := e.trash.PlaceLink(mv.Entry.Parked)
+	if err != nil {
+		return &MissingContentError{mv.Path, "what was parked can't be reached: " + err.Error()}
+	}
+	mv.slot, mv.info = slot, slot.Object().Info
+	if mv.info.Kind == guardfs.KindAbsent || mv.info.ID.Lasting() != mv.Entry.Identity {
+		return &MissingContentError{mv.Path, "it is not in the trash any more"}
+	}
+	return nil
+}
+
+func (m *Mutation) closeMoves() {
+	for _, mv := range m.Moves {
+		for _, p := range []*guardfs.Place{mv.place, mv.slot} {
+			if p != nil {
+				p.Close()
+			}
+		}
+	}
+}
+
+// movesStill looks again, under the lock.
+func (e *Engine) movesStill(m *Mutation) error {
+	for _, mv := range m.Moves {
+		if mv.Back {
+			continue // nothing is replaced, and the slot is ours
+		}
+		place, err := e.fs.PlaceLink(mv.Path)
+		if err != nil {
+			return err
+		}
+		now := place.Object().Info
+		place.Close()
+		if now.ID != mv.info.ID || now.Kind != mv.info.Kind {
+			return &guardfs.ConflictError{Path: mv.Path, Why: "another thing is there now"}
+		}
+	}
+	return nil
+}
+
+// readyMoves makes what the renames need: parents of what comes back, a place in the trash for what goes.
+func (e *Engine) readyMoves(m *Mutation, done *Done) error {
+	for _, mv := range m.Moves {
+		switch {
+		case mv.Back && mv.place == nil:
+			made, err := e.fs.MakeParents(mv.Path)
+			done.Made = append(done.Made, made...)
+			if err == nil {
+				mv.place, err = e.fs.PlaceLink(mv.Path)
+			}
+			if err != nil {
+				return err
+			}
+			if o := mv.place.Object(); o.True != mv.Path {
+				return &guardfs.SymlinkError{Path: mv.Path, Target: o.True}
+			}
+		case !mv.Back:
+			slot, err := e.newSlot(mv.place)
+			if err != nil {
+				return &ParkError{mv.Path, err}
+			}
+			mv.slot, mv.Entry.Parked, mv.Entry.Identity = slot, slot.Object().True, mv.info.ID.Lasting()
+		}
+	}
+	return nil
+}
+
+// newSlot finds or makes a place in the trash on the volume of p.
+func (e *Engine) newSlot(p *guardfs.Place) (*guardfs.Place, error) {
+	name := guardfs.TrashName()
+	dirs := []string{e.dataDir}
+	for dir := p.ParentTrue(); ; dir = path.Dir(dir) {
+		dirs = append(dirs, dir)
+		if path.Dir(dir) == dir {
+			break
+		}
+	}
+	for i, j := 1, len(dirs)-1; i < j; i, j = i+1, j-1 { // the volume's top first
+		dirs[i], dirs[j] = dirs[j], dirs[i]
+	}
+	for _, dir := range dirs {
+		root := path.Join(filepath.ToSlash(dir), name)
+		same, err := e.ownDir(root, p)
+		if err != nil && dir == e.dataDir {
+			return nil, err
+		}
+		if err != nil || !same { // of the others, one that can't be used is passed over
+			continue
+		}
+		for _, sub := range []string{"files", "info"} {
+			if _, err := e.ownDir(root+"/"+sub, nil); err != nil {
+				return nil, err
+			}
+		}
+		return e.trash.PlaceLink(root + "/files/" + rand.Text())
+	}
+	return nil, errNoPlace
+}
+
+// ownDir makes a directory that only we can read, if there is none and it is on the mount of near. One that somebody else made is none.
+func (e *Engine) ownDir(name string, near *guardfs.Place) (same bool, err error) {
+	p, err := e.trash.PlaceLink(name)
+	if err != nil {
+		return false, err
+	}
+	defer func() { p.Close() }()
+	if near != nil {
+		if same, err = p.SameMount(near); err != nil || !same {
+			return false, err
+		}
+	}
+	if p.Object().Info.Kind == guardfs.KindAbsent {
+		if err := p.Mkdir(0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return false, err
+		}
+		if err := p.SyncNames(); err != nil {
+			return false, err
+		}
+		fresh, err := e.trash.PlaceLink(name)
+		if err != nil {
+			return false, err
+		}
+		p.Close()
+		p = fresh
+		if near != nil { // it may lie in a work tree
+			if err := e.putOwn(name+"/.gitignore", []byte("*\n")); err != nil {
+				return false, err
+			}
+		}
+	}
+	if i := p.Object().Info; !i.Private() {
+		return false, fmt.Errorf("%s: %w", name, fs.ErrPermission)
+	}
+	return true, nil
+}
+
+// putOwn writes a small file of ours into the trash.
+func (e *Engine) putOwn(name string, content []byte) error {
+	p, err := e.trash.PlaceLink(name)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	before, err := p.Load(1 << 20)
+	if err != nil {
+		return err
+	}
+	s, err := p.Stage(context.Background(), content, guardfs.StageOptions{Sync: e.sync()})
+	if err != nil {
+		return err
+	}
+	defer s.Discard()
+	_, err = s.Commit(context.Background(), before)
+	return err
+}
+
+// dropOwn removes a small file of ours from the trash, if it is there.
+func (e *Engine) dropOwn(name string) error {
+	p, err := e.trash.PlaceLink(name)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	before, err := p.Load(1 << 20)
+	if err != nil || !before.Exists {
+		return err
+	}
+	return p.Remove(context.Background(), before, false)
+}
+
+// sidecarOf is where the sidecar of a payload lies.
+func sidecarOf(parked string) string {
+	return path.Dir(path.Dir(parked)) + "/info/" + path.Base(parked) + ".trashinfo"
+}
+
+// carryMoves makes the renames in one direction. What it did is in moved.
+func (e *Engine) carryMoves(ctx context.Context, p *point, m *Mutation, back bool) error {
+	for _, mv := range m.Moves {
+		if mv.Back != back {
+			continue
+		}
+		if back {
+			if err := p.db.TrashSettle(ctx, mv.Entry.ID, checkpoint.Returning); err != nil {
+				return &CheckpointError{Err: err}
+			}
+			var err error
+			if mv.moved, err = mv.slot.MoveTo(ctx, mv.place, mv.Entry.Identity, e.sync()); err != nil {
+				return err
+			}
+			continue
+		}
+		card, err := p.db.Sidecar(ctx, mv.Entry)
+		if err == nil {
+			err = e.putOwn(sidecarOf(mv.Entry.Parked), card)
+		}
+		if err == nil {
+			mv.moved, err = mv.place.MoveTo(ctx, mv.slot, mv.Entry.Identity, e.sync())
+		}
+		if err != nil {
+			return &ParkError{mv.Path, err}
+		}
+	}
+	return nil
+}
+
+// unmove takes back what carryMoves did, and says of which paths it could not.
+func (e *Engine) unmove(ctx context.Context, m *Mutation) (stuck []string) {
+	ctx = context.WithoutCancel(ctx)
+	for i := len(m.Moves) - 1; i >= 0; i-- {
+		mv := m.Moves[i]
+		if !mv.moved {
+			continue
+		}
+		from, to := mv.slot, mv.place
+		if mv.Back {
+			from, to = to, from
+		}
+		back, err := from.MoveTo(ctx, to, mv.Entry.Identity, e.sync())
+		if mv.moved = !back; mv.moved {
+			e.logger.Error("a tree could not be moved back", "path", mv.Path, "trash", mv.Entry.Parked, "err", err)
+			stuck = append(stuck, mv.Path)
+		}
+	}
+	return stuck
+}
+
+// settleMoves says in the catalog where everything is. It is only a matter of tidiness: who finds another phase looks.
+func (e *Engine) settleMoves(ctx context.Context, db *checkpoint.DB, m *Mutation) error {
+	ctx = context.WithoutCancel(ctx)
+	var errs []error
+	for _, mv := range m.Moves {
+		if mv.Entry.ID == "" {
+			continue // nothing was announced
+		}
+		errs = append(errs, e.settleEntry(ctx, db, &mv.Entry, mv.moved != mv.Back))
+	}
+	return errors.Join(errs...)
+}
+
+// settleEntry brings one entry up to date: what it is of lies in the trash, or does not any more.
+func (e *Engine) settleEntry(ctx context.Context, db *checkpoint.DB, t *checkpoint.Trashed, parked bool) error {
+	if parked {
+		return db.TrashSettle(ctx, t.ID, checkpoint.Parked)
+	}
+	err := errors.Join(db.TrashSettle(ctx, t.ID, checkpoint.Gone), db.TrashDrop(ctx, t.ID))
+	if err == nil {
+		if err := e.dropOwn(sidecarOf(t.Parked)); err != nil {
+			e.logger.Warn("a sidecar could not be removed from the trash", "id", t.ID, "err", err)
+		}
+	}
+	return err
+}
+
+// moveState is a thing that is moved, as the store keeps it.
+func moveState(i guardfs.Info) checkpoint.State {
+	s := checkpoint.State{Kind: checkpoint.File, Mode: i.Mode, UID: i.UID, GID: i.GID, ModTime: i.ModTime, Size: i.Size}
+	switch i.Kind {
+	case guardfs.KindDir:
+		s.Kind, s.Size = checkpoint.Dir, 0
+	case guardfs.KindSymlink:
+		s.Kind, s.Size = checkpoint.Symlink, 0
+	}
+	return s
+}
+
+// moveChange is what the checkpoint says of a move.
+func moveChange(mv *Move) checkpoint.Change {
+	ch := checkpoint.Change{Path: mv.Path, Role: roleTree, Before: moveState(mv.info), After: checkpoint.State{Kind: checkpoint.Absent}}
+	if mv.Back {
+		ch.Before, ch.After = ch.After, ch.Before
+		return ch
+	}
+	if ch.Before.Kind == checkpoint.File {
+		ch.Skipped = skipParked
+	}
+	t := mv.Entry
+	ch.Trash = &checkpoint.Trashed{Agent: t.Agent, Parked: t.Parked, Size: t.Size, Files: t.Files, Identity: t.Identity}
+	return ch
+}

@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"errors"
+	"syscall"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/guardfs"
+)
+
+// obstacle says what stands at a path that is of another kind than the plan knows, or on the way to it, so that it can't even be
+// loaded; "" when nothing does, or when it is the chain that should refuse.
+func (e *Engine) obstacle(item *checkpoint.Item) string {
+	place, err := e.fs.PlaceLink(item.Path)
+	if errors.Is(err, syscall.ENOTDIR) {
+		return "something that is no directory is on the way to it"
+	}
+	if err != nil {
+		return ""
+	}
+	defer place.Close()
+	o := place.Object()
+	if o.True != item.Path {
+		return "a directory on the way to it has become a symbolic link"
+	}
+	known := func(k checkpoint.Kind) bool { return item.Want.Kind == k || item.Head.Kind == k }
+	ok := true
+	switch o.Info.Kind {
+	case guardfs.KindDir:
+		// A plan of a directory does nothing to one that is there but remove it when nothing is in it.
+		ok = known(checkpoint.Dir) || item.Role == checkpoint.RoleParent
+	case guardfs.KindSymlink:
+		ok = known(checkpoint.Symlink)
+	case guardfs.KindFile:
+		ok = item.Want.Kind != checkpoint.Dir
+	case guardfs.KindAbsent:
+	default:
+		ok = false
+	}
+	if ok {
+		return ""
+	}
+	return "a " + o.Info.Kind.String() + " is there now"
+}
+
+// onlyNew keeps of a plan's directories those that have to be made or can go, so that a restore of what is there already
+// changes nothing. Policy speaks on every one that is made. goes are the paths that the plan removes.
+func (e *Engine) onlyNew(m *Mutation, goes map[string]bool) error {
+	var make []NewDir
+	for _, d := range m.Dirs {
+		place, err := e.fs.Place(d.Path)
+		if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok {
+			make = append(make, d)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		kind := place.Object().Info.Kind
+		place.Close()
+		switch kind {
+		case guardfs.KindDir:
+		case guardfs.KindAbsent:
+			make = append(make, d)
+		default:
+			return &ConflictsError{[]PathConflict{{Path: d.Path, Why: "a " + kind.String() + " is in the place of the directory"}}}
+		}
+	}
+	var drop []string
+	for _, d := range m.Drop {
+		goes[d] = false // until it is seen that it can
+	}
+	for _, d := range m.Drop { // innermost first
+		if e.onlyHolds(d, goes) {
+			goes[d] = true
+			drop = append(drop, d)
+		}
+	}
+	m.Dirs, m.Drop = make, drop
+	return nil
+}
+
+// onlyHolds says whether dir is a directory with nothing in it but what goes.
+func (e *Engine) onlyHolds(dir string, goes map[string]bool) bool {
+	h, err := e.fs.Resolve(dir, guardfs.Look)
+	if err != nil {
+		return false
+	}
+	defer h.Close()
+	if h.Object().True != dir || h.Object().Info.Kind != guardfs.KindDir {
+		return false
+	}
+	d, err := h.Dir()
+	if err != nil {
+		return false
+	}
+	defer d.Close()
+	entries, denied, err := d.List(nil)
+	if err != nil || denied > 0 {
+		return false
+	}
+	for _, entry := range entries {
+		if !goes[dir+"/"+entry.Name] {
+			return false
+		}
+	}
+	return true
+}

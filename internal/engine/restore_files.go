@@ -1,0 +1,198 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
+	"moltisfs/internal/guardfs"
+)
+
+// next says what each target becomes. It is pure: it may be called again when the files moved on.
+func (r *restore) next(ctx context.Context, ts []*Target) error {
+	r.out.Skipped, r.out.Merged = slices.Clone(r.left), map[string]bool{}
+	var conflicts []PathConflict
+	for _, t := range ts {
+		conflict, err := r.wanted(ctx, t, r.items[t.Path])
+		if err != nil {
+			return err
+		}
+		if conflict != nil {
+			conflicts = append(conflicts, *conflict)
+		}
+	}
+	if conflicts != nil {
+		return &ConflictsError{conflicts}
+	}
+	return nil
+}
+
+// wanted sets what one target becomes.
+func (r *restore) wanted(ctx context.Context, t *Target, item *checkpoint.Item) (*PathConflict, error) {
+	if t.True != item.Path {
+		// A directory on the way has become a link: this is another place than the one that was recorded.
+		return nil, &guardfs.SymlinkError{Path: item.Path, Target: t.True}
+	}
+	now := state(t.Before)
+	why := r.conflict(now, item)
+	// A mode that others set is theirs, and not worth a conflict.
+	if now.Same(item.Want) && (now.Mode == item.Want.Mode || now.Kind != checkpoint.File || why != "") {
+		t.keep()
+		return nil, nil
+	}
+	if !item.Stored && item.Missing == checkpoint.SkipPurged && r.o.OnConflict != OnConflictSkip {
+		return nil, &MissingContentError{item.Path, item.Missing}
+	}
+	if why != "" && r.o.OnConflict == OnConflictMerge || r.plan.Mode == checkpoint.ModeInverse && !now.Same(item.Base) {
+		merged, err := r.merge(ctx, t, item)
+		if err != nil {
+			return nil, err
+		}
+		if merged != nil {
+			t.After = After{Kind: guardfs.KindFile, Content: merged}
+			r.out.Merged[t.True] = true
+			return nil, nil
+		}
+		if why == "" {
+			why = "later changes touch the same lines"
+		}
+	}
+	if why != "" {
+		switch r.o.OnConflict {
+		case OnConflictSkip:
+			t.keep()
+			r.out.Skipped = append(r.out.Skipped, Left{t.True, why})
+			return nil, nil
+		case OnConflictForce:
+		default:
+			return &PathConflict{Path: t.True, Why: why, Diff: r.drift(ctx, t, item)}, nil
+		}
+	}
+	if !item.Stored {
+		if r.o.OnConflict == OnConflictSkip {
+			t.keep()
+			r.out.Skipped = append(r.out.Skipped, Left{t.True, "its content was not stored: " + item.Missing})
+			return nil, nil
+		}
+		return nil, &MissingContentError{item.Path, item.Missing}
+	}
+	switch item.Want.Kind {
+	case checkpoint.File:
+		content, err := r.db.Content(ctx, item.Want.Hash)
+		if err != nil {
+			return nil, err
+		}
+		t.After = After{Kind: guardfs.KindFile, Content: content, Meta: metadata(item.Want)}
+		if r.o.KeepTimes {
+			t.After.Meta.ModTime = item.Want.ModTime
+		}
+	case checkpoint.Symlink:
+		t.After = After{Kind: guardfs.KindSymlink, Target: item.Want.Target}
+	default:
+		t.After = After{Kind: guardfs.KindAbsent}
+	}
+	return nil, nil
+}
+
+// conflict says why the path is not this session's to change, "" when it is.
+func (r *restore) conflict(now checkpoint.State, item *checkpoint.Item) string {
+	switch {
+	case now.Kind == checkpoint.File && item.Head.Kind == checkpoint.File && item.Head.Hash == "":
+		return "what it became last was purged, so that nobody can tell whether it was changed outside"
+	case !item.Expects(now):
+		return "changed outside"
+	case item.Foreign && r.plan.Mode != checkpoint.ModeInverse:
+		return "changed by others in between"
+	}
+	return ""
+}
+
+// keep leaves the target as it is.
+func (t *Target) keep() {
+	b := t.Before
+	if !b.Exists {
+		t.After = After{Kind: guardfs.KindAbsent}
+		return
+	}
+	t.After = After{Kind: b.Info.Kind, Content: b.Content}
+	if b.Info.Kind == guardfs.KindSymlink {
+		t.After.Content, t.After.Target = nil, string(b.Content)
+	}
+}
+
+// merge keeps what others changed and takes out what this session did. nil: it can't be merged, and is a conflict.
+//
+//   - Changed outside since the last record: a three-way merge over what was recorded last.
+//   - Others are recorded in between, or one change in the middle is meant: each of the session's changes is taken out of what is there
+//     now, the newest first, by a three-way merge over what it left behind.
+func (r *restore) merge(ctx context.Context, t *Target, item *checkpoint.Item) ([]byte, error) {
+	if !t.Before.Exists || t.Before.Info.Kind != guardfs.KindFile {
+		return nil, nil
+	}
+	if r.plan.Mode != checkpoint.ModeInverse && !item.Foreign {
+		return r.threeWay(ctx, item.Head, t.Before.Content, item.Want)
+	}
+	content := t.Before.Content
+	for i := len(r.plan.Undoes) - 1; i >= 0; i-- {
+		op, err := r.db.Get(ctx, r.plan.Undoes[i], checkpoint.Scope{AllSessions: true}) // the plan is for whoever may see it
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range op.Changes {
+			if c.Path != item.Path {
+				continue
+			}
+			if content, err = r.threeWay(ctx, c.After, content, c.Before); err != nil || content == nil {
+				return nil, err
+			}
+		}
+	}
+	return content, nil
+}
+
+// threeWay merges ours with theirs over their ancestor. nil: one of them is no text that is at hand, or they overlap.
+func (r *restore) threeWay(ctx context.Context, base checkpoint.State, ours []byte, theirs checkpoint.State) ([]byte, error) {
+	var sides [2][]byte
+	for i, s := range []checkpoint.State{base, theirs} {
+		if s.Kind != checkpoint.File {
+			return nil, nil
+		}
+		content, err := r.db.Content(ctx, s.Hash)
+		if errors.Is(err, checkpoint.ErrNoContent) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		sides[i] = content
+	}
+	for _, b := range [][]byte{sides[0], ours, sides[1]} {
+		if bytes.IndexByte(b, 0) >= 0 {
+			return nil, nil // no lines to merge by
+		}
+	}
+	merged, conflicts := edit.Merge(sides[0], ours, sides[1])
+	if len(conflicts) > 0 {
+		return nil, nil
+	}
+	if merged == nil {
+		merged = []byte{} // an empty file is a result too
+	}
+	return merged, nil
+}
+
+// drift is a diff from the last content that the store knows to what is
+// there, "" when the store does not hold it.
+func (r *restore) drift(ctx context.Context, t *Target, item *checkpoint.Item) string {
+	if item.Head.Kind != checkpoint.File || !t.Before.Exists {
+		return ""
+	}
+	known, err := r.db.Content(ctx, item.Head.Hash)
+	if err != nil {
+		return ""
+	}
+	return edit.Unified(t.True, edit.Edited, edit.Patch(text(known), text(t.Before.Content)))
+}

@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/guardfs"
+)
+
+// recoverMoves finishes or takes back the renames of an operation whose process died. A thing is always whole at one of its two places.
+func (e *Engine) recoverMoves(ctx context.Context, db *checkpoint.DB, op *checkpoint.Checkpoint, made bool) (stuck []error) {
+	for i := range op.Changes {
+		c := &op.Changes[i]
+		if c.Role != roleTree {
+			continue
+		}
+		entries, err := e.entriesAt(ctx, db, c.Path, true)
+		if err != nil {
+			return append(stuck, err)
+		}
+		for j := range entries {
+			t := &entries[j]
+			if t.Parked == "" || t.Phase == checkpoint.Parking && t.Checkpoint != op.ID {
+				continue
+			}
+			if err := e.recoverMove(ctx, db, t, t.Phase == checkpoint.Parking != made); err != nil {
+				stuck = append(stuck, err)
+			}
+		}
+	}
+	return stuck
+}
+
+// recoverMove makes one thing be in its place, if it should be there, or else in the trash, and its entry say so.
+func (e *Engine) recoverMove(ctx context.Context, db *checkpoint.DB, t *checkpoint.Trashed, inPlace bool) error {
+	mv := &Move{Path: t.Path, Entry: *t}
+	m := Mutation{Moves: []*Move{mv}}
+	defer m.closeMoves()
+	var err error
+	if mv.slot, err = e.trash.PlaceLink(t.Parked); err != nil {
+		return err
+	}
+	i := mv.slot.Object().Info
+	parked := i.Kind != guardfs.KindAbsent && i.ID.Lasting() == t.Identity
+	if parked != inPlace {
+		return e.settleEntry(ctx, db, t, parked)
+	}
+	if mv.place, err = e.fs.PlaceLink(t.Path); err == nil {
+		from, to := mv.slot, mv.place
+		if !inPlace {
+			from, to = to, from
+		}
+		var moved bool
+		if moved, err = from.MoveTo(ctx, to, t.Identity, e.sync()); moved {
+			parked = !inPlace
+		}
+	}
+	return errors.Join(err, e.settleEntry(ctx, db, t, parked))
+}
+
+// entriesAt lists the entries of a path, newest first: those that a crash left in between, or those that are in the trash.
+func (e *Engine) entriesAt(ctx context.Context, db *checkpoint.DB, path string, unsettled bool) (out []checkpoint.Trashed, err error) {
+	f := checkpoint.TrashFilter{AllPrincipals: true, Path: path, Unsettled: unsettled, Limit: 1000}
+	for {
+		page, err := db.TrashList(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, page.Entries...)
+		if f.Cursor = page.Next; f.Cursor == "" {
+			return out, nil
+		}
+	}
+}
+
+// splitTrees turns those items of a plan that are moved as a whole into the moves of m, and returns the others. Something that belongs to the
+// plan below such a tree can't be changed in the same step: the tree and it are taken back one after the other.
+func (r *restore) splitTrees(ctx context.Context, c *Call, m *Mutation) (rest []*checkpoint.Item, err error) {
+	var trees []*checkpoint.Item
+	for i := range r.plan.Items {
+		item := &r.plan.Items[i]
+		if item.Role == roleTree {
+			trees = append(trees, item)
+		} else {
+			rest = append(rest, item)
+		}
+	}
+	for _, item := range trees {
+		mv, why, err := r.tree(ctx, c, item)
+		if err != nil {
+			return nil, err
+		}
+		if why == "" && mv != nil {
+			for _, other := range rest {
+				if below(other.Path, item.Path) && other.Role != checkpoint.RoleParent {
+					why = "it was moved as a whole, and other changes in it belong to this restore; take them back one after the other, by undo or by their ids"
+				}
+			}
+		}
+		switch {
+		case why != "" && r.o.OnConflict == OnConflictSkip:
+			r.left = append(r.left, Left{item.Path, why})
+			kept := rest[:0]
+			for _, other := range rest {
+				if !below(other.Path, item.Path) {
+					kept = append(kept, other)
+				}
+			}
+			rest = kept
+		case why != "":
+			return nil, &ConflictsError{[]PathConflict{{Path: item.Path, Why: why}}}
+		case mv != nil:
+			m.Moves = append(m.Moves, mv)
+		}
+	}
+	return rest, nil
+}
+
+// tree says what has to be done to one tree: nil, nothing. why is a conflict.
+func (r *restore) tree(ctx context.Context, c *Call, item *checkpoint.Item) (mv *Move, why string, err error) {
+	place, err := r.e.fs.PlaceLink(item.Path)
+	kind := guardfs.KindAbsent
+	if _, missing := errors.AsType[*guardfs.MissingParentError](err); err != nil && !missing {
+		return nil, "", err
+	}
+	if err == nil {
+		kind = place.Object().Info.Kind
+		place.Close()
+	}
+	if item.Foreign && r.o.OnConflict != OnConflictForce {
+		return nil, "changed by others in between", nil
+	}
+	if item.Want.Kind == checkpoint.Absent {
+		if kind == guardfs.KindAbsent {
+			return nil, "", nil
+		}
+		in, err := r.e.census(ctx, item.Path, true)
+		if err != nil {
+			return nil, "", err
+		}
+		return &Move{Path: item.Path, Entry: checkpoint.Trashed{Agent: !c.ByUser, Size: in.size, Files: in.files}}, "", nil
+	}
+	entries, err := r.e.entriesAt(ctx, r.db, item.Path, false)
+	if err != nil {
+		return nil, "", err
+	}
+	undoes := map[checkpoint.ID]bool{}
+	for _, id := range r.plan.Undoes {
+		undoes[id] = true
+	}
+	var found *checkpoint.Trashed
+	for i := range entries {
+		t := &entries[i]
+		switch {
+		case t.Parked == "" || strings.HasSuffix(t.Parked, goneSuffix):
+		case undoes[t.Checkpoint]: // the last of them is the oldest: what stood there first
+			found = t
+		case found == nil && t.Principal == c.Principal && (t.Session == c.Session || r.e.cfg.Checkpoint.OtherSessions):
+			found = t // it came back meanwhile, and went again by a redo
+		}
+	}
+	if found != nil && kind != guardfs.KindAbsent {
+		return nil, "something is there", nil
+	}
+	if found != nil {
+		return &Move{Path: item.Path, Back: true, Entry: *found}, "", nil
+	}
+	if kind != guardfs.KindAbsent { // it is back already
+		return nil, "", nil
+	}
+	return nil, "", &MissingContentError{item.Path, "it is not in the trash any more"}
+}

@@ -1,0 +1,216 @@
+//go:build !rooted
+
+package guardfs
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// SameMount reports whether p and q are on one mount, so that a thing can be renamed from one to the other.
+func (p *Place) SameMount(q *Place) (bool, error) {
+	var mounts [2]uint64
+	for i, place := range []*Place{p, q} {
+		dir, err := place.fd.use()
+		if err != nil {
+			return false, place.failed("stat directory of", err)
+		}
+		st, err := place.fs.kernel.stat(dir)
+		place.fd.done() //nolint:errcheck // Close reports it
+		if err != nil {
+			return false, place.failed("stat directory of", err)
+		}
+		mounts[i] = st.mount
+	}
+	return mounts[0] == mounts[1], nil
+}
+
+// MoveTo renames whatever stands at p, a whole tree too, to the place to, if it is still the object that lasting (Identity.Lasting) names
+// and nothing is at to: else *ConflictError. Each place asks its own Judge: p for Remove, to for Create. It is one rename, so the thing is
+// whole at one of the two places, and moved says at which also when an error comes with it: what could not be synced, or turned
+// out to be another thing, is moved back, and that may fail. Another mount is EXDEV, a file system that can't rename without replacing
+// errors.ErrUnsupported.
+func (p *Place) MoveTo(ctx context.Context, to *Place, lasting string, sync bool) (moved bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, p.failed("move", err)
+	}
+	from, err := p.fd.use()
+	if err != nil {
+		return false, p.failed("move", err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	dir, err := to.fd.use()
+	if err != nil {
+		return false, to.failed("move", err)
+	}
+	defer to.fd.done() //nolint:errcheck // Close reports it
+	if err := p.look(from, Remove); err != nil {
+		return false, err
+	}
+	if err := to.look(dir, Create); err != nil {
+		return false, err
+	}
+	switch {
+	case p.object.Info.Kind == KindAbsent:
+		return false, p.failed("move", unix.ENOENT)
+	case p.object.Info.ID.Lasting() != lasting:
+		return false, p.conflict("it is not what it was")
+	case to.object.Info.Kind != KindAbsent:
+		return false, to.conflict("something is there")
+	}
+	if err := errors.Join(p.still(from), to.still(dir)); err != nil {
+		return false, err
+	}
+	k := p.fs.kernel
+	move := func(a int, x string, b int, y string) error {
+		return k.do("rename", func() error { return unix.Renameat2(a, x, b, y, unix.RENAME_NOREPLACE) })
+	}
+	err = move(from, p.base, dir, to.base)
+	there, lerr := k.lstat(dir, to.base)
+	arrived := lerr == nil && there.info.ID.Lasting() == lasting
+	switch {
+	case err != nil && arrived: // it took effect all the same
+	case err == unix.EEXIST:
+		return false, to.conflict("something is there")
+	case noFlags(err):
+		return false, p.failed("move", errors.ErrUnsupported)
+	case err != nil:
+		return false, p.failed("move", err)
+	case lerr != nil:
+		err = to.failed("stat what was moved to", lerr)
+	case !arrived:
+		err = p.conflict("something took its place")
+	}
+	if arrived {
+		if err = nil; sync {
+			err = errors.Join(to.SyncNames(), p.SyncNames())
+		}
+	}
+	if err != nil && move(dir, to.base, from, p.base) == nil {
+		return false, err
+	}
+	return true, err
+}
+
+// maxNested is how deep RemoveTree goes down with a descriptor for each level; what lies deeper is brought up into the tree's
+// own directory, which is read again until nothing is in it.
+const maxNested = 100
+
+// RemoveTree removes what stands at p with all it holds, if it is the object that lasting (Identity.Lasting) names. The Judge is asked
+// about the top only, so this is for what nobody else may touch any more. It follows no link and enters no other mount: that is ErrMount, and
+// what holds the mount stays. Directories that the modes keep us out of are opened up. An error leaves a part.
+func (p *Place) RemoveTree(ctx context.Context, lasting string) error {
+	dir, err := p.fd.use()
+	if err != nil {
+		return p.failed("remove tree", err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	if err := p.look(dir, Remove); err != nil {
+		return err
+	}
+	switch {
+	case p.object.Info.Kind == KindAbsent:
+		return nil
+	case p.object.Info.ID.Lasting() != lasting:
+		return p.conflict("it is not what it was")
+	}
+	st, err := p.fs.kernel.stat(dir)
+	if err == nil {
+		r := &treeRemoval{ctx: ctx, k: p.fs.kernel, mount: st.mount}
+		err = r.entry(dir, p.base, 0)
+	}
+	if err != nil {
+		return p.failed("remove tree", err)
+	}
+	return nil
+}
+
+type treeRemoval struct {
+	ctx   context.Context
+	k     *kernel
+	mount uint64
+	top   int // the tree's own directory
+}
+
+func (r *treeRemoval) entry(dir int, name string, depth int) error {
+	if err := r.ctx.Err(); err != nil {
+		return err
+	}
+	err := r.k.unlink(dir, name, 0)
+	if err == nil || err == unix.ENOENT {
+		return nil
+	}
+	st, lerr := r.k.lstat(dir, name)
+	if lerr != nil || st.info.Kind != KindDir {
+		return err
+	}
+	if st.mount != r.mount {
+		return ErrMount
+	}
+	if depth >= maxNested {
+		return r.k.do("rename", func() error { return unix.Renameat2(dir, name, r.top, tempName(), unix.RENAME_NOREPLACE) })
+	}
+	if err := r.below(dir, name, depth); err != nil {
+		return err
+	}
+	return r.k.unlink(dir, name, unix.AT_REMOVEDIR)
+}
+
+// below empties a directory.
+func (r *treeRemoval) below(dir int, name string, depth int) error {
+	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW
+	fd, err := r.k.openat(dir, name, flags, 0)
+	if err == nil {
+		err = r.open(fd)
+	}
+	if err == unix.EACCES {
+		if fd, err = r.k.openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0); err == nil {
+			err = r.open(fd)
+			r.k.discard(fd)
+		}
+		if err == nil {
+			fd, err = r.k.openat(dir, name, flags, 0)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	defer r.k.discard(fd)
+	if depth == 0 {
+		r.top = fd
+	}
+	var buf [16 << 10]byte
+	for {
+		// From the beginning each time: what was read before is gone.
+		if _, err := unix.Seek(fd, 0, 0); err != nil {
+			return err
+		}
+		n, err := r.k.getdents(fd, buf[:])
+		if err != nil {
+			return err
+		}
+		_, _, names := unix.ParseDirent(buf[:n], -1, nil)
+		if len(names) == 0 {
+			return nil
+		}
+		for _, name := range names {
+			if err := r.entry(fd, name, depth+1); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// open makes sure that names can be taken out of the directory behind fd.
+func (r *treeRemoval) open(fd int) error {
+	st, err := r.k.stat(fd)
+	if err != nil || st.info.Mode&0o700 == 0o700 {
+		return err
+	}
+	return r.k.do("chmod", func() error {
+		return unix.Fchmodat(r.k.proc, strconv.Itoa(fd), bitsOf(st.info.Mode|0o700), 0)
+	})
+}

@@ -1,0 +1,50 @@
+package tools
+
+import (
+	"fmt"
+	"strings"
+
+	"moltisfs/grep"
+	"moltisfs/grep/match"
+)
+
+// badPattern says where a regular expression goes wrong, and the one to use instead.
+func badPattern(tool string, args any, e *match.PatternError) *Refusal {
+	r := &Refusal{Reason: KindBadRequest, Message: fmt.Sprintf("the pattern can't be used: %s (at byte %d)", e.Why, e.Offset),
+		Hint: "Mend it there, or search for a part of it that stands in the text as it is.", Fields: struct {
+			Offset  int    `json:"pattern_offset"`
+			Suggest string `json:"suggested_pattern,omitempty"`
+		}{e.Offset, e.Suggest}}
+	plain := func(s string) string { return strings.ReplaceAll(s, `\`, "") }
+	switch {
+	case e.Multiline:
+		r.Hint = "Set multiline."
+		r.Next = again(tool, args, map[string]any{"multiline": true})
+	case e.Suggest == "":
+	case plain(e.Suggest) == plain(e.Pattern):
+		r.Hint = "For the literal text use `" + e.Suggest + "`."
+		r.Next = again(tool, args, map[string]any{"pattern": e.Suggest})
+	default:
+		r.Hint = "Did you mean `" + e.Suggest + "`?"
+		r.Next = again(tool, args, map[string]any{"pattern": e.Suggest})
+	}
+	return r
+}
+
+// unknownType names the types that may be meant; where none is near, the extension is what was meant.
+func unknownType(tool string, args any, e *grep.TypeError) *Refusal {
+	r := &Refusal{Reason: KindBadRequest, Message: fmt.Sprintf("there is no file type %q", e.Type)}
+	sent, _ := asMap(args)["type"].(string)
+	switch n := len(e.Nearest); {
+	case n == 0:
+		r.Hint = "The types are those of rg --type-list, such as py, ts and rust; for others use glob, like *.ext."
+	case n == 1:
+		r.Hint = "Use " + e.Nearest[0] + ", or glob."
+	default:
+		r.Hint = "Use one of " + strings.Join(e.Nearest, ", ") + ", or glob."
+	}
+	if len(e.Nearest) > 0 {
+		r.Next = again(tool, args, map[string]any{"type": strings.Replace(sent, e.Type, e.Nearest[0], 1)})
+	}
+	return r
+}
