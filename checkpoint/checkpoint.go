@@ -141,7 +141,7 @@ const (
 	SkipTooLarge = "too_large" // above MaxFileBytes
 	SkipExcluded = "excluded"  // by Options.Exclude
 	skipNotGiven = "not_given" // the caller gave a hash only, and the store does not have it
-	skipPurged   = "purged"
+	SkipPurged   = "purged"
 )
 
 // Op is what one call is about to do.
@@ -283,6 +283,7 @@ type Filter struct {
 	AllSessions  bool
 	Turn, Tool   string
 	Kind, Label  string
+	AsSaved      bool      // in the order in which they were saved, the newest first, whatever their times say
 	NoReads      bool      // leave out what was kept only because it was read
 	Since, Until time.Time // inclusive, exclusive
 	Limit        int       // 20 when 0; at most 1000
@@ -301,7 +302,7 @@ func (f Filter) limit() int {
 	return f.Limit
 }
 
-// Page is a list of checkpoints, newest first.
+// Page is a list of checkpoints, newest first: by time, of one time those saved later first.
 type Page struct {
 	Checkpoints []Checkpoint
 	Next        string // Cursor of the next page; "" when this is the last

@@ -26,6 +26,8 @@ type committer struct {
 
 	// Below: only the one who runs a batch.
 	gen      int64
+	seen     int64 // the newest checkpoint that is not late
+	newest   int64 // a time that none of those exceeds
 	words    map[string]int64
 	sessions map[Scope]int64
 	turns    map[turnKey]turnRow
@@ -62,7 +64,7 @@ func newCommitter(ctx context.Context, d *DB) (*committer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &committer{db: d, conn: conn, st: map[string]*sql.Stmt{}, outcomes: map[int64]Outcome{}}
+	c := &committer{db: d, conn: conn, st: map[string]*sql.Stmt{}, outcomes: map[int64]Outcome{}, newest: -1 << 63}
 	c.forget()
 	return c, nil
 }
@@ -218,8 +220,14 @@ func (c *committer) runBatch(batch []*job) {
 // begin looks whether the caches still hold and writes the outcomes that have gathered.
 func (c *committer) begin(ctx context.Context) error {
 	var gen int64
-	if err := c.row(ctx, "SELECT v FROM meta WHERE k='gen'").Scan(&gen); err != nil {
+	var seen, newest sql.NullInt64
+	err := c.row(ctx, `SELECT v, seq, ts FROM meta LEFT JOIN (SELECT seq, ts FROM op WHERE seq > ? AND late IS NULL ORDER BY seq DESC LIMIT 1)
+		WHERE k='gen'`, c.seen).Scan(&gen, &seen, &newest)
+	if err != nil {
 		return err
+	}
+	if seen.Valid {
+		c.seen, c.newest = seen.Int64, max(c.newest, newest.Int64)
 	}
 	if gen != c.gen {
 		c.forget()

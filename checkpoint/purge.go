@@ -120,7 +120,7 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 	for _, u := range uses {
 		if targets[u.b] {
 			err := c.exec(ctx, "UPDATE change SET bsize=(SELECT size FROM object WHERE id=bobj), bobj=NULL, skipped=? WHERE op=? AND n=?",
-				skipPurged, u.op, u.n)
+				SkipPurged, u.op, u.n)
 			if err != nil {
 				return err
 			}

@@ -28,7 +28,7 @@ type part struct{ lines, matches, starts int }
 
 // split shares the file with whoever is free.
 func (t *target) split(w *worker, st *state) {
-	segment := max(t.size.segment, t.info.Size/maxParts)
+	segment := max(t.size.segment, min(4*t.size.segment, t.info.Size/64), t.info.Size/maxParts)
 	n := (t.info.Size + segment - 1) / segment
 	f := &bigFile{target: *t, want: st.scan.want, segment: segment, parts: make([]part, n)}
 	f.left.Store(n)

@@ -28,6 +28,7 @@ const (
 
 const (
 	sniffLen  = 8 << 10  // NUL bytes are looked for in this much, as git does
+	headLen   = 64 << 10 // more than this is read of text only
 	sampleLen = 64 << 10 // an encoding is guessed from this much
 )
 

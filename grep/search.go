@@ -97,6 +97,7 @@ type state struct {
 	buf    []byte
 	lent   *[]byte // of buffers, which gets it back
 	scan   scan
+	target target // the file that look is at
 	newest newest
 	totals Totals
 	_      [64]byte
@@ -163,13 +164,14 @@ func (s *search) scanner() *match.Scanner {
 // look searches one open file and closes it, unless it is the caller's own.
 func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 	st := s.ready(w)
-	t := &target{search: s, file: f, info: f.Info(), rel: rel, name: name, keep: keep}
+	t := &st.target
+	*t = target{search: s, file: f, info: f.Info(), rel: rel, name: name, keep: keep}
 	if s.q.MaxFileBytes > 0 && t.info.Size > s.q.MaxFileBytes && !keep {
 		w.skipped.TooLarge++
 		t.close()
 		return
 	}
-	n, eof, err := readAll(f, t.info.Size, st.buf)
+	n, eof, kind, err := readText(f, t.info.Size, st.buf)
 	switch {
 	case err != nil:
 		w.skipped.Unreadable++
@@ -182,7 +184,6 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 	st.totals.Scanned++
 	st.scan.reset(s.rowsWanted(rel, name))
 	b := st.buf[:n]
-	kind := sniff(b)
 	switch {
 	case kind == isBinary:
 		w.skipped.Binary++
@@ -205,6 +206,17 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 		t.stream(w, st, f, n)
 	}
 	t.close()
+}
+
+// readText reads what buf holds of a file, unless its beginning says that it is no text.
+func readText(f File, size int64, buf []byte) (n int, eof bool, kind content, err error) {
+	n, eof, err = readAll(f, size, buf[:min(len(buf), headLen)])
+	if kind = sniff(buf[:n]); err == nil && !eof && kind == isText {
+		var k int
+		k, eof, err = readAll(f, size-int64(n), buf[n:])
+		n += k
+	}
+	return n, eof, kind, err
 }
 
 // readAll is readFull for a file of a known size: having read just that much, it does not ask for more.

@@ -14,11 +14,12 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/engine"
+	"moltisfs/tools"
 )
 
 func checkpointCommand() *command {
 	return &command{
-		name:  "checkpoint",
+		name: "checkpoint", payload: true,
 		short: "look at the history of changes, take them back, look after the store",
 		below: []*command{
 			{
@@ -29,7 +30,7 @@ func checkpointCommand() *command {
 					option{name: "contains", value: "TEXT", doc: "of paths that hold this, letters of either case"},
 					option{name: "turn", value: "NAME", doc: "of this turn"},
 					option{name: "tool", value: "NAME", doc: "of this tool"},
-					option{name: "kind", value: "NAME", doc: "of this kind: write, edit, delete, restore, external, read and so on"},
+					option{name: "kind", value: "NAME", words: kinds(), doc: "of this kind"},
 					option{name: "label", value: "TEXT", doc: "with this label"},
 					option{name: "since", value: "TIME", doc: "not before"},
 					option{name: "until", value: "TIME", doc: "before"},
@@ -54,6 +55,13 @@ func checkpointCommand() *command {
 			},
 			checkpointExportCommand(), checkpointImportCommand(), checkpointGCCommand(), checkpointCheckCommand(), checkpointStatsCommand(), checkpointPurgeCommand(),
 		},
+	}
+}
+
+func kinds() []string {
+	return []string{
+		checkpoint.KindWrite, checkpoint.KindEdit, checkpoint.KindMultiEdit, checkpoint.KindAppend, checkpoint.KindDelete, checkpoint.KindMove, checkpoint.KindCopy,
+		checkpoint.KindMkdir, checkpoint.KindRestore, checkpoint.KindExternal, checkpoint.KindRead, checkpoint.KindManual, checkpoint.KindImport,
 	}
 }
 
@@ -141,7 +149,7 @@ func storeError(err error) error {
 		return misuse("", "%v", e)
 	}
 	if errors.Is(err, checkpoint.ErrNotFound) {
-		return &exitError{exitRefused, "there is no such checkpoint", program + " checkpoint list shows the ids"}
+		return &exitError{exitRefused, "there is no such checkpoint", program + " checkpoint list shows the ids", tools.KindNotFound}
 	}
 	return err
 }
@@ -304,10 +312,23 @@ func notesOf(c *checkpoint.Checkpoint) string {
 	if c.Outcome == checkpoint.Aborted || c.Outcome == checkpoint.Foreign {
 		notes = append(notes, string(c.Outcome))
 	}
+	if n := purged(c); n > 0 {
+		notes = append(notes, "purged")
+	}
 	if c.UndoOf != "" {
 		notes = append(notes, "undoes "+string(c.UndoOf))
 	}
 	return strings.Join(notes, ", ")
+}
+
+// purged counts the paths whose old content was purged.
+func purged(c *checkpoint.Checkpoint) (n int) {
+	for _, ch := range c.Changes {
+		if ch.Skipped == checkpoint.SkipPurged {
+			n++
+		}
+	}
+	return n
 }
 
 func showCheckpoint(ctx context.Context, in *invocation) error {
@@ -326,7 +347,11 @@ func showCheckpoint(ctx context.Context, in *invocation) error {
 		}
 		for _, ch := range c.Changes {
 			fmt.Fprintf(&b, "  %s\n    was %s\n    became %s\n", visible(ch.Path), describe(ch.Before), describe(ch.After))
-			if ch.Skipped != "" {
+			switch ch.Skipped {
+			case "":
+			case checkpoint.SkipPurged:
+				b.WriteString("    its content was purged\n")
+			default:
 				fmt.Fprintf(&b, "    its content was not stored: %s\n", ch.Skipped)
 			}
 		}

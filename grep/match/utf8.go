@@ -3,6 +3,7 @@ package match
 import (
 	"encoding/binary"
 	"slices"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -20,6 +21,12 @@ type sequence struct {
 }
 
 func (c *compiler) template(ranges []rune) *template {
+	if slices.Equal(ranges, wordRanges()) { // in every other pattern, and the largest of all
+		if c.reverse {
+			return wordReverse()
+		}
+		return wordForward()
+	}
 	key := make([]byte, 0, 4*len(ranges))
 	for _, r := range ranges {
 		key = binary.LittleEndian.AppendUint32(key, uint32(r))
@@ -27,11 +34,22 @@ func (c *compiler) template(ranges []rune) *template {
 	if t, ok := c.templates[string(key)]; ok {
 		return t
 	}
+	t := newTemplate(ranges, c.reverse)
+	c.templates[string(key)] = t
+	return t
+}
+
+var (
+	wordForward = sync.OnceValue(func() *template { return newTemplate(wordRanges(), false) })
+	wordReverse = sync.OnceValue(func() *template { return newTemplate(wordRanges(), true) })
+)
+
+func newTemplate(ranges []rune, reverse bool) *template {
 	var seqs []sequence
 	for i := 0; i < len(ranges); i += 2 {
 		seqs = appendSequences(seqs, ranges[i], ranges[i+1])
 	}
-	if c.reverse {
+	if reverse {
 		for i := range seqs {
 			s := &seqs[i]
 			slices.Reverse(s.lo[:s.n])
@@ -41,7 +59,6 @@ func (c *compiler) template(ranges []rune) *template {
 	}
 	b := templateBuilder{t: &template{}, index: map[string]int32{}}
 	b.t.root = b.build(seqs, 0)
-	c.templates[string(key)] = b.t
 	return b.t
 }
 

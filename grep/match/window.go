@@ -32,14 +32,18 @@ func (s *byteSet) chance() float64 { return chance(func(b byte) bool { return s[
 func newWindowFinder(p *program, wide bool) *windowFinder {
 	var best *windowFinder
 	sim := windowSim{p: p, seen: make([]uint32, len(p.in))}
+	var bestSets []byteSet
 	for i, pc := range p.points {
 		if i >= maxPoints {
 			break
 		}
 		sets := sim.follow(pc)
 		if f := pickPlaces(sets, wide); f != nil && (best == nil || f.cost < best.cost) {
-			best, f.point = f, i
+			best, f.point, bestSets = f, i, sets
 		}
+	}
+	if best != nil {
+		best.fill(bestSets)
 	}
 	return best
 }
@@ -98,7 +102,7 @@ func (w *windowSim) follow(pc int32) []byteSet {
 	return out
 }
 
-// pickPlaces takes the three places of sets whose bytes are rarest together.
+// pickPlaces takes the three places of sets whose bytes are rarest together. The tables are still to be filled.
 func pickPlaces(sets []byteSet, wide bool) *windowFinder {
 	if len(sets) == 0 {
 		return nil
@@ -133,7 +137,6 @@ func pickPlaces(sets []byteSet, wide bool) *windowFinder {
 			}
 		}
 	}
-	f.fill(sets)
 	return f
 }
 

@@ -107,6 +107,9 @@ func wideCJK(b []byte) string {
 			default:
 				strange++
 			}
+			if strange*50 > units {
+				break // enough is known: a walk asks this of every binary file
+			}
 		}
 		if units >= fewest && strange*50 <= units && !namesApart(pairs, units-plain) {
 			if big {

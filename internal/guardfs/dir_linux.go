@@ -29,7 +29,7 @@ func newDir(f *FS, fd int, name string, st status) *Dir {
 
 func newDirUnder(f *FS, fd int, name string, st status, v DirVerdict) *Dir {
 	d := &Dir{fs: f, name: name, st: st, verdict: v}
-	d.fd.open(f.kernel, fd)
+	d.fd.open(fd)
 	return d
 }
 
@@ -226,7 +226,7 @@ func (d *Dir) ReadSmall(name string, max int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close() //nolint:errcheck // nothing was written through it
-	return f.kernel.slurp(f.fd.fd, f.name, f.info.Size, max)
+	return f.kernel.slurp(f.fd.fd, f.path(), f.info.Size, max)
 }
 
 // slurp reads a whole file. size is what stat said; the file may have grown since, or lie (FUSE). max < 0: no limit.

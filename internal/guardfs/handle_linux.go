@@ -9,8 +9,8 @@ import (
 )
 
 // open makes d the owner of fd.
-func (d *descriptor) open(k *kernel, fd int) {
-	d.fd, d.free = fd, k.close
+func (d *descriptor) open(fd int) {
+	d.fd, d.free = fd, unix.Close // no method value, which would be an allocation for every file of a walk
 }
 
 // Handle holds one object: neither a rename nor a swap makes it another one. It does not read.
@@ -91,7 +91,8 @@ func (k *kernel) reopenDir(fd int) (int, error) {
 type File struct {
 	kernel *kernel
 	fd     descriptor
-	name   string // for errors
+	dir    string // with name, for errors; dir is "" when name is the whole
+	name   string
 	info   Info
 }
 
@@ -108,7 +109,7 @@ func newFile(k *kernel, fd int, name string) (*File, error) {
 		return nil, &PathError{Op: "stat", Path: name, Err: err}
 	}
 	f := &File{kernel: k, name: name, info: st.info}
-	f.fd.open(k, fd)
+	f.fd.open(fd)
 	return f, nil
 }
 
@@ -185,5 +186,12 @@ func (k *kernel) preadFull(fd int, p []byte, off int64) (n int, err error) {
 func (f *File) Close() error { return f.fd.close() }
 
 func (f *File) failed(op string, err error) error {
-	return &PathError{Op: op, Path: f.name, Err: err}
+	return &PathError{Op: op, Path: f.path(), Err: err}
+}
+
+func (f *File) path() string {
+	if f.dir == "" {
+		return f.name
+	}
+	return join(f.dir, f.name)
 }

@@ -27,8 +27,8 @@ func (d *Dir) OpenListed(name string) (*File, error) {
 			k.close(fd)
 			return nil, err
 		}
-		f := &File{kernel: k, name: join(d.name, name), info: st.info}
-		f.fd.open(k, fd)
+		f := &File{kernel: k, dir: d.name, name: name, info: st.info}
+		f.fd.open(fd)
 		return f, nil
 	}
 	k.close(fd)

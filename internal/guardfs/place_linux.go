@@ -64,7 +64,7 @@ func (f *FS) PlaceLink(path string) (*Place, error) {
 		}
 		return nil, &PathError{Op: "open directory of", Path: path, Err: err}
 	}
-	p.fd.open(k, fd)
+	p.fd.open(fd)
 	if err := p.look(fd, Modify); err != nil {
 		p.Close() //nolint:errcheck // nothing was written through it
 		return nil, err

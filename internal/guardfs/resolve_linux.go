@@ -62,7 +62,7 @@ func (f *FS) Resolve(path string, a Access) (*Handle, error) {
 		return nil, &PathError{Op: a.String(), Path: path, Err: err}
 	}
 	h := &Handle{fs: f, object: o, mount: st.mount, access: a}
-	h.fd.open(f.kernel, fd)
+	h.fd.open(fd)
 	return h, nil
 }
 

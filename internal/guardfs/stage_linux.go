@@ -79,7 +79,7 @@ func (s *Staged) create(dir int, meta *Metadata) error {
 		return err
 	}
 	s.id = st.info.ID
-	s.fd.open(k, fd)
+	s.fd.open(fd)
 	return nil
 }
 

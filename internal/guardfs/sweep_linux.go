@@ -88,7 +88,7 @@ func (d *Dir) names() ([]Entry, error) {
 	if err != nil {
 		return nil, d.failed("sweep", ".", err)
 	}
-	own.fd.open(d.fs.kernel, fd)
+	own.fd.open(fd)
 	defer own.Close() //nolint:errcheck // nothing was written through it
 	entries, _, err := own.List(nil)
 	return entries, err

@@ -37,7 +37,7 @@ func (f *FS) NewWatcher() (*Watcher, error) {
 		return nil, &PathError{Op: "watch", Path: "/", Err: err}
 	}
 	w := &Watcher{kern: f.kernel, buf: make([]byte, 64<<10)}
-	w.fd.open(f.kernel, fd)
+	w.fd.open(fd)
 	return w, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -26,6 +27,7 @@ type bench struct {
 	fs     *guardfs.FS
 	out    *os.File
 	only   string
+	rows   *regexp.Regexp
 	misses []string
 }
 
@@ -45,11 +47,15 @@ func compare(args []string) error {
 	f.StringVar(&b.dir, "dir", "", "directory with bin/rg15, bin/rg13, bin/peers and the trees")
 	f.IntVar(&b.rounds, "rounds", 5, "rounds; each runs every arm once, in turn")
 	f.StringVar(&b.only, "only", "", "part to run: walk, search, process or index")
+	rows := f.String("rows", "", "regular expression: only rows of search whose tree and pattern, with a space between, match it")
 	out := f.String("o", "", "file for the tables, standard output otherwise")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
 	var err error
+	if b.rows, err = regexp.Compile(*rows); err != nil {
+		return err
+	}
 	if b.self, err = os.Executable(); err != nil {
 		return err
 	}
@@ -235,7 +241,7 @@ func (b *bench) searches() error {
 	b.print("### Search\n\nAs processes of their own, ms; `-l`, on the log `-c`. \"Held out\": chosen after the engine was tuned. \"Scalar\": without AVX2. \"Sets\": the answer is ripgrep's 15.\n")
 	b.print("| tree | pattern | held out | rg 15 | rg 13 | ours | ratio | CPU ratio | scalar ratio | sets | goal |\n|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, r := range rows {
-		if !b.has(r.tree) {
+		if !b.has(r.tree) || !b.rows.MatchString(r.tree+" "+r.pattern) {
 			continue
 		}
 		if err := b.search(r); err != nil {
