@@ -40,6 +40,7 @@ type repository struct {
 type Options struct {
 	Excludes   []byte // content of core.excludesFile: it lies outside the tree, the caller brings it
 	IgnoreCase *bool  // core.ignorecase; nil: what .git/config says
+	Home       string // where "~/" leads in a repository's configuration; "": nowhere
 }
 
 // Found is what the listing of a directory showed, so that nothing is opened that is not there.
