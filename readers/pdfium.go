@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"strings"
 	"sync"
 	"time"
 
@@ -306,25 +305,6 @@ func readPages(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUME
 		}
 	}
 	return out, nil
-}
-
-// pageText reads a page's text in one piece. The package's own GetPageText crosses into the sandbox for each character, which costs five times as
-// much.
-func pageText(in engine.Pdfium, at requests.Page) (string, error) {
-	loaded, err := in.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: at})
-	if err != nil {
-		return "", err
-	}
-	defer in.FPDFText_ClosePage(&requests.FPDFText_ClosePage{TextPage: loaded.TextPage})
-	chars, err := in.FPDFText_CountChars(&requests.FPDFText_CountChars{TextPage: loaded.TextPage})
-	if err != nil || chars.Count <= 0 {
-		return "", err
-	}
-	text, err := in.FPDFText_GetText(&requests.FPDFText_GetText{TextPage: loaded.TextPage, Count: chars.Count})
-	if err != nil {
-		return "", err
-	}
-	return strings.TrimRight(text.Text, "\x00"), nil
 }
 
 // broken says why the sandbox stopped.

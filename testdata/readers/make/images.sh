@@ -29,6 +29,10 @@ set -- -strip -define png:exclude-chunks=date,time
 for c in none lzw zip jpeg; do "$im" "$base" -strip -compress $c -quality 92 "$out/$c.tiff"; done
 "$im" "$base" -strip -depth 16 -compress lzw "$out/rgb16.tiff"
 "$im" "$base" -strip -colorspace CMYK -compress lzw "$out/cmyk.tiff"
+"$im" "$base" -strip -colorspace CMYK -compress zip -define tiff:tile-geometry=32x32 -define tiff:predictor=2 -endian MSB "$out/cmyk_tiles.tiff"
+tiffcp -c jpeg:92 -t -w 32 -l 32 "$out/none.tiff" "$out/jpeg_ycc_tiles.tiff"
+"$im" "$base" -strip -colorspace Gray -depth 8 -compress jpeg -quality 92 "$out/jpeg_gray.tiff"
+tiffcp -p separate "$out/none.tiff" "$out/planes.tiff"
 "$im" "$base" -strip -colorspace Gray -threshold 40% -compress Group4 "$out/group4.tiff"
 cwebp -quiet -q 90 "$base" -o "$out/lossy.webp"
 cwebp -quiet -lossless "$base" -o "$out/lossless.webp"
