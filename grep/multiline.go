@@ -42,7 +42,7 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 				legacy = append(legacy, sample(b)...)
 				return nil
 			}
-			if bytes.IndexByte(b, 0) >= 0 {
+			if !s.raw && bytes.IndexByte(b, 0) >= 0 {
 				s.binary = true
 				return nil
 			}

@@ -114,6 +114,9 @@ func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 	if f.Size > limit {
 		return nil, &TooLarge{Size: f.Size, Max: limit, What: "PDF", Windowed: limit < pdfWindow}
 	}
+	if f.ended && !bytes.Contains(f.head, []byte("obj")) {
+		return nil, &Damaged{"PDF", "there is nothing behind its header"} // told before an engine is started, which may have to be compiled
+	}
 	job := pdfJob{Pages: o.Pages, Render: o.Render, Edge: o.ImageMaxEdge, ImageMax: o.ImageMaxBytes, TextBytes: o.MaxBytes}
 	engine := o.PDFEngine
 	if engine != "native" {
