@@ -234,6 +234,14 @@ func (e *FullError) Error() string {
 	return fmt.Sprintf("checkpoint store is full: %d bytes of %d", e.Bytes, e.Max)
 }
 
+// SyncError: the disk did not confirm what was to be saved. It may be there or not; the change must not be made. Nothing more is
+// accepted until the disk has confirmed everything that was accepted before.
+type SyncError struct{ Err error }
+
+func (e *SyncError) Error() string { return "the disk did not confirm a checkpoint: " + e.Err.Error() }
+
+func (e *SyncError) Unwrap() error { return e.Err }
+
 // BadOpError: the caller's Op or Restore contradicts itself.
 type BadOpError struct{ Path, Why string }
 

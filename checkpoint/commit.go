@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"modernc.org/sqlite"
 )
 
 // committer turns concurrent writes into few transactions: whoever comes first runs the batch, those who come meanwhile
@@ -25,6 +27,7 @@ type committer struct {
 	busy  bool
 
 	// Below: only the one who runs a batch.
+	doubt    error // why the last commit failed, if that was the disk's doing
 	gen      int64
 	seen     int64 // the newest checkpoint that is not late
 	newest   int64 // a time that none of those exceeds
@@ -173,6 +176,9 @@ func (c *committer) runBatch(batch []*job) {
 		return
 	}
 	err := func() error {
+		if err := c.assure(ctx); err != nil {
+			return err
+		}
 		if err := c.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 			return err
 		}
@@ -203,10 +209,13 @@ func (c *committer) runBatch(batch []*job) {
 		return nil
 	}()
 	if err == nil {
-		err = c.exec(ctx, "COMMIT")
-	}
-	if err == nil {
-		return
+		if err = c.exec(ctx, "COMMIT"); err == nil {
+			return
+		}
+		if diskFailed(err) {
+			c.doubt = err
+			err = &SyncError{err}
+		}
 	}
 	c.forget()
 	c.exec(ctx, "ROLLBACK") // there may be no transaction any more; either way none is left
@@ -215,6 +224,30 @@ func (c *committer) runBatch(batch []*job) {
 			j.err = fmt.Errorf("writing the checkpoint catalog: %w", err)
 		}
 	}
+}
+
+// assure does nothing as a rule. After a commit that the disk did not confirm, a later sync of the same file proves nothing, because the
+// system may have forgotten what it could not write. So everything in the log is written anew, to the database, and has to be
+// confirmed there before anything else is accepted.
+func (c *committer) assure(ctx context.Context) error {
+	if c.doubt == nil {
+		return nil
+	}
+	var busy, log, moved int
+	err := c.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &log, &moved)
+	if err != nil {
+		return &SyncError{err}
+	}
+	if busy != 0 || log != moved {
+		return &SyncError{c.doubt} // somebody reads an older state; the next save tries again
+	}
+	c.doubt = nil
+	return nil
+}
+
+func diskFailed(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code()&0xff == 10 // SQLITE_IOERR and its extensions
 }
 
 // begin looks whether the caches still hold and writes the outcomes that have gathered.

@@ -117,6 +117,7 @@ type DB struct {
 	mem     versions
 	keep    *keeper
 	seal    *sealer
+	subs    sync.Map // directories below blobs whose names are on stable storage
 
 	mu     sync.Mutex
 	closed bool

@@ -35,8 +35,8 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 		if err == nil {
 			err = d.com.do(ctx, s.write)
 		}
-		if err != nil {
-			s.discard()
+		if err != nil && !errors.As(err, new(*SyncError)) {
+			s.discard() // what the disk refused to confirm may be there after a power cut all the same, and then names these files
 		}
 		if errors.Is(err, errStale) && !s.blind {
 			continue

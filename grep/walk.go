@@ -288,6 +288,8 @@ func found(entries []Entry) (f ignore.Found) {
 			f.Git, f.HasGit = fs.ModeDir, true
 		case e.Name == ".git" && e.Kind == KindFile:
 			f.Git, f.HasGit = 0, true
+		case e.Name == ".git" && e.Kind == KindLink:
+			f.Git, f.HasGit = fs.ModeSymlink, true
 		}
 	}
 	return f
@@ -398,6 +400,8 @@ func (r ruleDir) Stat(name string) (fs.FileMode, error) {
 		return 0, err
 	case KindDir:
 		return fs.ModeDir, err
+	case KindLink:
+		return fs.ModeSymlink, err
 	}
 	return fs.ModeIrregular, err
 }

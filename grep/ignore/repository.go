@@ -70,10 +70,11 @@ func isFile(d Dir, name string) bool {
 
 func gitEntry(d Dir) (fs.FileMode, bool) {
 	m, err := d.Stat(".git")
-	return m, err == nil && (m.IsDir() || m.IsRegular())
+	return m, err == nil && (m.IsDir() || m.IsRegular() || m&fs.ModeSymlink != 0)
 }
 
-// isRepository: git takes a directory for one when it holds HEAD, and a file when it points somewhere.
+// isRepository: git takes a directory for one when it holds HEAD, and a file when it points somewhere. A link that git would follow is
+// taken for one that leads to a repository: its rules count as unread.
 func isRepository(d Dir) bool {
 	m, ok := gitEntry(d)
 	if !ok || m.IsRegular() {
@@ -174,6 +175,9 @@ func (r *repository) exclude(o *Options, from int) {
 // gitDir opens the directory that holds info/exclude: .git itself, or for a worktree or a submodule the one its
 // .git file points at, by way of commondir. name is that of the git directory itself.
 func gitDir(d Dir, git fs.FileMode) (g Dir, name string, err error) {
+	if git&fs.ModeSymlink != 0 {
+		return nil, "", fs.ErrInvalid
+	}
 	if git.IsDir() {
 		if g, err = d.OpenDir(".git"); err != nil {
 			return nil, "", err

@@ -46,7 +46,7 @@ type Options struct {
 // Found is what the listing of a directory showed, so that nothing is opened that is not there.
 type Found struct {
 	Gitignore, Ignore bool        // a regular file of that name
-	Git               fs.FileMode // type of the entry ".git"; meaningful when HasGit
+	Git               fs.FileMode // type of the entry ".git", a directory, a file or a link; meaningful when HasGit
 	HasGit            bool
 }
 
