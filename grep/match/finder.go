@@ -16,9 +16,17 @@ type finder interface {
 // pairFinder finds one literal by its two rarest bytes.
 type pairFinder struct {
 	literal
-	i1, i2 int // i1 <= i2
-	wide   bool
-	folds  bool
+	pair
+	wide  bool
+	folds bool
+}
+
+// pair is what pairScan looks for, laid out as it wants it: two bytes b at places i, where f is or-ed to the text, and then the
+// first eight bytes of the literal, or as many as it has.
+type pair struct {
+	b1, b2, f1, f2   uint8
+	i1, i2           int // i1 <= i2
+	word, fold, mask uint64
 }
 
 func newPairFinder(l literal, wide bool) *pairFinder {
@@ -45,7 +53,15 @@ func newPairFinder(l literal, wide bool) *pairFinder {
 			}
 		}
 	}
-	return &pairFinder{literal: l, i1: min(i1, i2), i2: max(i1, i2), wide: wide, folds: l.folds()}
+	i1, i2 = min(i1, i2), max(i1, i2)
+	f := &pairFinder{literal: l, wide: wide, folds: l.folds()}
+	f.pair = pair{b1: l.bytes[i1], b2: l.bytes[i2], f1: l.mask[i1], f2: l.mask[i2], i1: i1, i2: i2}
+	for i := range min(8, len(l.bytes)) {
+		f.word |= uint64(l.bytes[i]) << (8 * i)
+		f.fold |= uint64(l.mask[i]) << (8 * i)
+		f.pair.mask |= 0xff << (8 * i)
+	}
+	return f
 }
 
 func (f *pairFinder) next(text []byte, from int) int {
@@ -56,25 +72,27 @@ func (f *pairFinder) next(text []byte, from int) int {
 		return -1
 	}
 	end := len(text) - len(f.bytes) + 1 // first place that is too late
-	b1, b2, m1, m2 := f.bytes[f.i1], f.bytes[f.i2], f.mask[f.i1], f.mask[f.i2]
 	at := from
-	for f.wide && end-at >= 32 {
-		k := pairScan(unsafe.Pointer(&text[at+f.i1]), end-at, f.i2-f.i1, uint64(b1), uint64(b2), uint64(m1), uint64(m2))
+	for last := min(end, len(text)-7); f.wide && last-at >= 32; {
+		k := pairScan(unsafe.Pointer(&text[at]), last-at, &f.pair)
 		if k < 0 {
-			return -1
+			at = last
+			break
 		}
-		if at += k; f.at(text[at:]) {
+		if at += k; len(f.bytes) <= 8 || f.at(text[at:]) {
 			return at
 		}
 		at++
 	}
 	for ; at < end; at++ {
-		if text[at+f.i1]|m1 == b1 && text[at+f.i2]|m2 == b2 && f.at(text[at:]) {
+		if text[at+f.i1]|f.f1 == f.b1 && text[at+f.i2]|f.f2 == f.b2 && f.at(text[at:]) {
 			return at
 		}
 	}
 	return -1
 }
+
+const block = 64 // bytes that maskScan takes at once
 
 // masks are the tables of maskScan: three places, eight buckets.
 type masks [96]byte
@@ -159,7 +177,7 @@ func (f *setFinder) verify(text []byte, from, w int, buckets byte) int {
 
 func (f *setFinder) next(text []byte, from int) int {
 	at := from
-	for f.wide && len(text)-2-at >= 32 {
+	for f.wide && len(text)-2-at >= block {
 		k, hits := maskScan(unsafe.Pointer(&text[at]), len(text)-2-at, 1, 2, (*[96]byte)(&f.m))
 		if k < 0 {
 			at = len(text) - 2
@@ -167,12 +185,12 @@ func (f *setFinder) next(text []byte, from int) int {
 		}
 		at += k
 		for ; hits != 0; hits &= hits - 1 {
-			w := at + bits.TrailingZeros32(hits)
+			w := at + bits.TrailingZeros64(hits)
 			if r := f.verify(text, from, w, f.m.has(text[w], text[w+1], text[w+2])); r >= 0 {
 				return r
 			}
 		}
-		at += 32
+		at += block
 	}
 	for ; at+1 < len(text); at++ {
 		var third byte
