@@ -2,6 +2,7 @@ package match
 
 import (
 	"bytes"
+	"math"
 	"math/bits"
 	"slices"
 	"unsafe"
@@ -113,6 +114,8 @@ type setFinder struct {
 	m    masks
 	in   [8][]placed
 	wide bool
+	// aligned: the candidates come in the order of where they begin.
+	aligned bool
 }
 
 // placed is a literal and where in it the window stands.
@@ -121,20 +124,30 @@ type placed struct {
 	window int
 }
 
-// newSetFinder wants literals of at least two bytes. With first set every window is at the start of its literal, and the
+// newSetFinder wants literals of at least two bytes. With aligned set the window is at the same place in all of them, and the
 // candidates come in the order of where they begin.
-func newSetFinder(set []literal, wide, first bool) *setFinder {
-	f := &setFinder{wide: wide}
+func newSetFinder(set []literal, wide, aligned bool) *setFinder {
+	f := &setFinder{wide: wide, aligned: aligned}
+	together := literals{set: set}
+	best, at := math.Inf(1), 0
+	for w := 0; aligned && w+3 <= together.shortest(); w++ {
+		c := 0.0
+		for _, l := range set {
+			c += l.part(w, w+3).frequency()
+		}
+		if c < best {
+			best, at = c, w
+		}
+	}
 	var all []placed
 	for _, l := range set {
-		best, at := 2.0, 0
-		for w := 0; w+3 <= len(l.bytes); w++ {
-			part := literal{l.bytes[w : w+3], l.mask[w : w+3]}
-			if c := part.frequency(); c < best {
+		best := 2.0
+		if !aligned {
+			at = 0
+		}
+		for w := 0; !aligned && w+3 <= len(l.bytes); w++ {
+			if c := l.part(w, w+3).frequency(); c < best {
 				best, at = c, w
-			}
-			if first {
-				break
 			}
 		}
 		all = append(all, placed{l, at})
@@ -175,8 +188,33 @@ func (f *setFinder) verify(text []byte, from, w int, buckets byte) int {
 	return best
 }
 
-func (f *setFinder) next(text []byte, from int) int {
+// among verifies the hits of the block at.
+func (f *setFinder) among(text []byte, from, at int, hits uint64) int {
+	for ; hits != 0; hits &= hits - 1 {
+		w := at + bits.TrailingZeros64(hits)
+		if r := f.verify(text, from, w, f.m.has(text[w], text[w+1], text[w+2])); r >= 0 {
+			return r
+		}
+	}
+	return -1
+}
+
+// cursor remembers the last block of a finder that is asked for one place after the other of the same text.
+type cursor struct {
+	at   int
+	hits uint64 // 0: nothing is remembered
+}
+
+func (f *setFinder) next(text []byte, from int) int { return f.nextIn(text, from, &cursor{}) }
+
+func (f *setFinder) nextIn(text []byte, from int, c *cursor) int {
 	at := from
+	if passed := from - c.at; c.hits != 0 && passed < block {
+		if r := f.among(text, from, c.at, c.hits>>passed<<passed); r >= 0 {
+			return r
+		}
+		at = c.at + block
+	}
 	for f.wide && len(text)-2-at >= block {
 		k, hits := maskScan(unsafe.Pointer(&text[at]), len(text)-2-at, 1, 2, (*[96]byte)(&f.m))
 		if k < 0 {
@@ -184,14 +222,13 @@ func (f *setFinder) next(text []byte, from int) int {
 			break
 		}
 		at += k
-		for ; hits != 0; hits &= hits - 1 {
-			w := at + bits.TrailingZeros64(hits)
-			if r := f.verify(text, from, w, f.m.has(text[w], text[w+1], text[w+2])); r >= 0 {
-				return r
-			}
+		*c = cursor{at, hits}
+		if r := f.among(text, from, at, hits); r >= 0 {
+			return r
 		}
 		at += block
 	}
+	c.hits = 0
 	for ; at+1 < len(text); at++ {
 		var third byte
 		if at+2 < len(text) {
