@@ -95,6 +95,12 @@ func (f *pairFinder) next(text []byte, from int) int {
 
 const block = 64 // bytes that maskScan takes at once
 
+// blockHits is a block in which something was found: bit i of hits stands for its byte i.
+type blockHits struct {
+	at   int
+	hits uint64
+}
+
 // masks are the tables of maskScan: three places, eight buckets.
 type masks [96]byte
 
@@ -188,48 +194,50 @@ func (f *setFinder) verify(text []byte, from, w int, buckets byte) int {
 	return best
 }
 
-// among verifies the hits of the block at.
-func (f *setFinder) among(text []byte, from, at int, hits uint64) int {
-	for ; hits != 0; hits &= hits - 1 {
-		w := at + bits.TrailingZeros64(hits)
-		if r := f.verify(text, from, w, f.m.has(text[w], text[w+1], text[w+2])); r >= 0 {
-			return r
-		}
-	}
-	return -1
-}
-
-// cursor remembers the last block of a finder that is asked for one place after the other of the same text.
+// cursor remembers what maskScan found ahead, for a finder that is asked for one place after the other of the same text. Its zero
+// value remembers nothing.
 type cursor struct {
-	at   int
-	hits uint64 // 0: nothing is remembered
+	list [16]blockHits
+	i, n int // list[i:n] is to be looked at
+	base int // what the places in list count from
+	at   int // how far the text was scanned; 0: not at all
+	room int // blocks to ask for next: few at first, for there may be no second question
 }
 
-func (f *setFinder) next(text []byte, from int) int { return f.nextIn(text, from, &cursor{}) }
+func (f *setFinder) next(text []byte, from int) int {
+	var c cursor
+	return f.nextIn(text, from, &c)
+}
 
 func (f *setFinder) nextIn(text []byte, from int, c *cursor) int {
-	at := from
-	if passed := from - c.at; c.hits != 0 && passed < block {
-		if r := f.among(text, from, c.at, c.hits>>passed<<passed); r >= 0 {
-			return r
+	c.at = max(c.at, from)
+	for f.wide {
+		for ; c.i < c.n; c.i++ {
+			b := c.list[c.i]
+			b.at += c.base
+			if passed := from - b.at; passed >= block {
+				continue
+			} else if passed > 0 {
+				b.hits = b.hits >> passed << passed
+			}
+			for ; b.hits != 0; b.hits &= b.hits - 1 {
+				w := b.at + bits.TrailingZeros64(b.hits)
+				if r := f.verify(text, from, w, f.m.has(text[w], text[w+1], text[w+2])); r >= 0 {
+					return r
+				}
+			}
 		}
-		at = c.at + block
-	}
-	for f.wide && len(text)-2-at >= block {
-		k, hits := maskScan(unsafe.Pointer(&text[at]), len(text)-2-at, 1, 2, (*[96]byte)(&f.m))
-		if k < 0 {
-			at = len(text) - 2
+		left := len(text) - 2 - c.at
+		if left < block {
 			break
 		}
-		at += k
-		*c = cursor{at, hits}
-		if r := f.among(text, from, at, hits); r >= 0 {
-			return r
-		}
-		at += block
+		c.room = min(2*c.room+1, len(c.list))
+		var far int
+		c.n, far = maskScan(unsafe.Pointer(&text[c.at]), left, 1, 2, (*[96]byte)(&f.m), &c.list[0], c.room)
+		c.i, c.base = 0, c.at
+		c.at += min(far, left)
 	}
-	c.hits = 0
-	for ; at+1 < len(text); at++ {
+	for at := max(c.at, from); at+1 < len(text); at++ {
 		var third byte
 		if at+2 < len(text) {
 			third = text[at+2]

@@ -15,4 +15,4 @@ func vectors() bool { return cpu.X86.HasAVX2 }
 func pairScan(p unsafe.Pointer, n int, q *pair) int
 
 //go:noescape
-func maskScan(p unsafe.Pointer, n, o1, o2 int, m *[96]byte) (at int, hits uint64)
+func maskScan(p unsafe.Pointer, n, o1, o2 int, m *[96]byte, out *blockHits, room int) (count, at int)

@@ -126,11 +126,12 @@ none:
 	VPAND Y10, Y11, Y10 \
 	VPAND Y10, Y12, hits
 
-// func maskScan(p unsafe.Pointer, n, o1, o2 int, m *[96]byte) (at int, hits uint64)
-// m holds six tables of 16 bytes: for each of three places, eight buckets by low nibble and by high nibble. Bit k of hits says
-// that at p[at+k] some bucket holds all of p[at+k], p[at+k+o1], p[at+k+o2]; at is -1 when there is none in [0,n). Wants
-// n >= 64 and reads p[0:n+max(o1,o2)], no more. The last block may overlap the one before.
-TEXT ·maskScan(SB), NOSPLIT, $0-56
+// func maskScan(p unsafe.Pointer, n, o1, o2 int, m *[96]byte, out *blockHits, room int) (count, at int)
+// m holds six tables of 16 bytes: for each of three places, eight buckets by low nibble and by high nibble. Writes up to room
+// blocks of 64 bytes in which at some i of [0,n) a bucket holds all of p[i], p[i+o1], p[i+o2]: where the block begins and a bit for
+// each such byte. at is how far it came. Wants n >= 64, room > 0 and reads p[0:n+max(o1,o2)], no more. The last block may overlap
+// the one before.
+TEXT ·maskScan(SB), NOSPLIT, $0-72
 	MOVQ p+0(FP), SI
 	MOVQ n+8(FP), CX
 	MOVQ o1+16(FP), DX
@@ -142,29 +143,33 @@ TEXT ·maskScan(SB), NOSPLIT, $0-56
 	VBROADCASTI128 48(DI), Y3
 	VBROADCASTI128 64(DI), Y4
 	VBROADCASTI128 80(DI), Y5
+	MOVQ out+40(FP), DI
+	MOVQ room+48(FP), R12
 	ADDQ SI, DX
 	ADDQ SI, BX
 	MOVQ $0x0f, R9
 	MOVQ R9, X6
 	VPBROADCASTB X6, Y6
+	VPXOR Y15, Y15, Y15
 	XORQ AX, AX
-	SUBQ $64, CX               // last start of a block
+	XORQ R13, R13              // blocks written
+	MOVQ CX, R8
+	SUBQ $64, R8               // last start of a block
 block:
 	MASKS(0, Y13)
 	MASKS(32, Y14)
 	VPOR Y13, Y14, Y10
 	VPTEST Y10, Y10
 	JNZ  found
+next:
 	ADDQ $64, AX
-	CMPQ AX, CX
+	CMPQ AX, R8
 	JLE  block
-	LEAQ -64(AX), R8
-	CMPQ R8, CX
-	JEQ  nothing
-	MOVQ CX, AX
+	CMPQ AX, CX
+	JGE  done
+	MOVQ R8, AX
 	JMP  block
 found:
-	VPXOR Y15, Y15, Y15
 	VPCMPEQB Y13, Y15, Y13
 	VPCMPEQB Y14, Y15, Y14
 	VPMOVMSKB Y13, R10
@@ -172,12 +177,15 @@ found:
 	SHLQ $32, R11
 	ORQ  R11, R10
 	NOTQ R10
+	MOVQ AX, (DI)
+	MOVQ R10, 8(DI)
+	ADDQ $16, DI
+	INCQ R13
+	CMPQ R13, R12
+	JLT  next
+	ADDQ $64, AX
+done:
 	VZEROUPPER
-	MOVQ AX, at+40(FP)
-	MOVQ R10, hits+48(FP)
-	RET
-nothing:
-	VZEROUPPER
-	MOVQ $-1, at+40(FP)
-	MOVQ $0, hits+48(FP)
+	MOVQ R13, count+56(FP)
+	MOVQ AX, at+64(FP)
 	RET

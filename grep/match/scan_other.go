@@ -9,4 +9,4 @@ func vectors() bool { return false }
 
 func pairScan(unsafe.Pointer, int, *pair) int { return -1 }
 
-func maskScan(unsafe.Pointer, int, int, int, *[96]byte) (int, uint64) { return -1, 0 }
+func maskScan(unsafe.Pointer, int, int, int, *[96]byte, *blockHits, int) (int, int) { return 0, 0 }

@@ -24,6 +24,9 @@ type Scanner struct {
 	// the line on that begins at then, in the buffer whose last byte is in.
 	at, ahead, then int
 	in              *byte
+
+	words cursor // of Matcher.words, as long as ahead holds
+	first int    // the first word in the line that NextLine gave last, -1 for unknown
 }
 
 func newScanner(m *Matcher) *Scanner {
@@ -196,8 +199,12 @@ func (s *Scanner) findFrom(buf []byte, pos int) int {
 	switch {
 	case s.in != &buf[len(buf)-1] || s.then != pos || k < pos:
 		k = s.m.find.next(buf, pos)
+		s.first = -1
+		s.words.at, s.words.n, s.words.room = 0, 0, 0
 	case k == len(buf):
 		k = -1
+	default:
+		s.first = k
 	}
 	s.at, s.in = k, nil
 	return k
@@ -207,7 +214,7 @@ func (s *Scanner) findFrom(buf []byte, pos int) int {
 // behind it, with buf as it is, unless that line was the last of buf.
 func (s *Scanner) Count(buf []byte, start, end int) int {
 	if s.m.words != nil && !s.m.o.Multiline {
-		n, k := s.m.words.count(buf, start, end)
+		n, k := s.m.words.count(buf, start, end, s.first, &s.words)
 		s.lookAhead(buf, end, k)
 		return n
 	}
