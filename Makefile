@@ -42,6 +42,7 @@ race:
 # Hours. Each line is one promise of the README, tried until it should have broken.
 soak:
 	go test ./checkpoint -count=1 -timeout 6h -run '^(TestKill|TestKillCatchesABadEngine|TestManyProcesses|TestRandomWhileCleaning)$$' -kill 10000
+	go test ./checkpoint -count=1 -timeout 6h -run '^(TestPowerCut|TestDiskFails)$$' -cuts 10000 -faults 10000
 	go test ./tools -count=1 -timeout 6h -run '^TestKilledRewind$$' -kill 10000
 	go test ./internal/engine -count=1 -timeout 6h -run '^TestHistoryAgainstModel$$' -steps 1000000
 	go test ./readers -count=1 -timeout 2h -run '^TestMutatedPDFs$$' -readers.mutations 1000
@@ -62,7 +63,7 @@ attacks:
 	go test ./internal/policy -count=1
 	go test ./internal/approval -count=1 -run '^(TestNothingGetsThrough|TestLateLine|TestDigest)$$'
 	go test ./internal/audit -count=1 -run '^(TestTorn|TestFullDisk|TestManyProcesses|TestRemovedAndMoved)$$'
-	go test ./checkpoint -count=1 -run '^(TestKill|TestKillCatchesABadEngine|TestTamperedFile|TestTamperedContentIsCorrupt|TestPurgeLeavesNoByte|TestWritesFail|TestDiskFull)$$'
+	go test ./checkpoint -count=1 -run '^(TestKill|TestKillCatchesABadEngine|TestTamperedFile|TestTamperedContentIsCorrupt|TestPurgeLeavesNoByte|TestWritesFail|TestDiskFull|TestPowerCut|TestDiskFails)$$'
 	go test ./internal/engine -count=1 -run '^(TestFaultAtEveryCallOfARewind|TestTrashRefusals|TestHistoryAgainstModel)$$'
 	go test ./readers -count=1 -run '^(TestHostilePDFs|TestMutatedPDFs|TestPDFDeadline|TestImageBombsAndDamage)$$'
 	go test ./cmd/moltis-fs -count=1 -run '^(TestNoLostUpdates|TestLostUpdatesWithoutLocks|TestSignals)$$'

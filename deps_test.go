@@ -45,8 +45,8 @@ var plan = []room{
 	{1, "internal/edit", "internal/charset", "", "golang.org/x/text"},
 	{1, "internal/ledger", "", "os path/filepath", ""},
 	{1, "internal/policy", "internal/glob internal/guardfs", "syscall", "golang.org/x/text"},
-	{1, "readers", "internal/charset", "net/mail net/textproto os/exec syscall unsafe",
-		"github.com/gabriel-vasile/mimetype github.com/gen2brain/avif github.com/klauspost/compress github.com/klippa-app/go-pdfium" +
+	{1, "readers", "internal/charset", "net/mail net/textproto os os/exec path/filepath syscall unsafe",
+		"github.com/gabriel-vasile/mimetype github.com/gen2brain/avif github.com/gen2brain/heic github.com/klauspost/compress github.com/klippa-app/go-pdfium" +
 			" github.com/ledongthuc/pdf github.com/tetratelabs/wazero github.com/ulikunitz/xz golang.org/x/image golang.org/x/net" +
 			" golang.org/x/text"},
 
@@ -75,11 +75,12 @@ const outside = 9
 var fileAccess = map[string]string{
 	"internal/guardfs": "the agent's tree; nobody else touches it",
 
-	"checkpoint":       "its own store",
-	"internal/audit":   "its own log",
-	"internal/ledger":  "its own records",
-	"tools/datadir.go": "the data directory itself",
-	"cmd/moltis-fs":    "the configuration, and the terminal",
+	"checkpoint":          "its own store",
+	"internal/audit":      "its own log",
+	"internal/ledger":     "its own records",
+	"tools/datadir.go":    "the data directory itself",
+	"readers/cachedir.go": "its own compiled code",
+	"cmd/moltis-fs":       "the configuration, and the terminal",
 
 	"scripts/searchbench": "what it measures",
 	"tools/toolstest":     "trees for tests",

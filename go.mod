@@ -8,6 +8,7 @@ require (
 	github.com/dlclark/regexp2 v1.12.0
 	github.com/gabriel-vasile/mimetype v1.4.16
 	github.com/gen2brain/avif v0.5.3
+	github.com/gen2brain/heic v0.4.9
 	github.com/google/jsonschema-go v0.4.3
 	github.com/klauspost/compress v1.20.3
 	github.com/klippa-app/go-pdfium v1.19.8

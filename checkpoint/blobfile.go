@@ -14,8 +14,8 @@ import (
 // writer's file its own, so that no process can remove or half-write what another one's row names. A file without
 // a row is rubbish from a crash; gc removes it when it is an hour old.
 
-// writeExt stores z and returns its name below blobs. The file and its name are on stable storage when it returns (unless
-// the store is Relaxed), because the row that names it will be.
+// writeExt stores z and returns its name below blobs. The file and its name are on stable storage when it returns, in a Relaxed store
+// too: the row that names it may get there at any time, and must not name what a power cut took.
 func (d *DB) writeExt(h hash, z []byte) (name string, err error) {
 	var salt [4]byte
 	rand.Read(salt[:])
@@ -23,11 +23,7 @@ func (d *DB) writeExt(h hash, z []byte) (name string, err error) {
 	name = hx[:2] + "/" + hx + "-" + hex.EncodeToString(salt[:])
 	full := d.extPath(name)
 	sub := filepath.Dir(full)
-	if err := os.Mkdir(sub, 0o700); err == nil {
-		if err := d.sync(filepath.Dir(sub)); err != nil {
-			return "", err
-		}
-	} else if !errors.Is(err, fs.ErrExist) {
+	if err := d.blobDir(sub); err != nil {
 		return "", err
 	}
 	f, err := os.OpenFile(full, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -35,18 +31,57 @@ func (d *DB) writeExt(h hash, z []byte) (name string, err error) {
 		return "", err
 	}
 	_, err = f.Write(z)
-	if err == nil && d.o.Durability == Strict {
+	if err == nil {
 		err = f.Sync()
 	}
 	err = errors.Join(err, f.Close())
 	if err == nil {
-		err = d.sync(sub)
+		err = syncDir(sub)
 	}
 	if err != nil {
 		os.Remove(full)
 		return "", err
 	}
 	return name, nil
+}
+
+// blobDir makes a directory below blobs. That it is there says nothing: whoever made it may not have come to sync it, or failed.
+func (d *DB) blobDir(sub string) error {
+	if _, ok := d.subs.Load(sub); ok {
+		return nil
+	}
+	if err := os.Mkdir(sub, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := syncDir(filepath.Dir(sub)); err != nil {
+		return err
+	}
+	d.subs.Store(sub, true)
+	return nil
+}
+
+// removeNamed removes files that rows named until now. In a Relaxed store the removal of those rows may be in the log only as far as
+// the system knows: after a power cut they would be there again and name nothing.
+func (d *DB) removeNamed(names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	if d.o.Durability != Strict {
+		f, err := os.OpenFile(filepath.Join(d.dir, fileName+"-wal"), os.O_RDWR, 0)
+		if err == nil {
+			err = errors.Join(f.Sync(), f.Close(), syncDir(d.dir))
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	var errs []error
+	for _, f := range names {
+		if checkExtName(f) {
+			errs = append(errs, removeFile(d.extPath(f)))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (d *DB) sync(dir string) error {

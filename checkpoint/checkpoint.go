@@ -141,7 +141,7 @@ const (
 	SkipTooLarge = "too_large" // above MaxFileBytes
 	SkipExcluded = "excluded"  // by Options.Exclude
 	skipNotGiven = "not_given" // the caller gave a hash only, and the store does not have it
-	skipPurged   = "purged"
+	SkipPurged   = "purged"
 )
 
 // Op is what one call is about to do.
@@ -234,6 +234,14 @@ func (e *FullError) Error() string {
 	return fmt.Sprintf("checkpoint store is full: %d bytes of %d", e.Bytes, e.Max)
 }
 
+// SyncError: the disk did not confirm what was to be saved. It may be there or not; the change must not be made. Nothing more is
+// accepted until the disk has confirmed everything that was accepted before.
+type SyncError struct{ Err error }
+
+func (e *SyncError) Error() string { return "the disk did not confirm a checkpoint: " + e.Err.Error() }
+
+func (e *SyncError) Unwrap() error { return e.Err }
+
 // BadOpError: the caller's Op or Restore contradicts itself.
 type BadOpError struct{ Path, Why string }
 
@@ -283,6 +291,7 @@ type Filter struct {
 	AllSessions  bool
 	Turn, Tool   string
 	Kind, Label  string
+	AsSaved      bool      // in the order in which they were saved, the newest first, whatever their times say
 	NoReads      bool      // leave out what was kept only because it was read
 	Since, Until time.Time // inclusive, exclusive
 	Limit        int       // 20 when 0; at most 1000
@@ -301,7 +310,7 @@ func (f Filter) limit() int {
 	return f.Limit
 }
 
-// Page is a list of checkpoints, newest first.
+// Page is a list of checkpoints, newest first: by time, of one time those saved later first.
 type Page struct {
 	Checkpoints []Checkpoint
 	Next        string // Cursor of the next page; "" when this is the last

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+
+	"modernc.org/sqlite"
 )
 
 // committer turns concurrent writes into few transactions: whoever comes first runs the batch, those who come meanwhile
@@ -25,7 +27,10 @@ type committer struct {
 	busy  bool
 
 	// Below: only the one who runs a batch.
+	doubt    error // why the last commit failed, if that was the disk's doing
 	gen      int64
+	seen     int64 // the newest checkpoint that is not late
+	newest   int64 // a time that none of those exceeds
 	words    map[string]int64
 	sessions map[Scope]int64
 	turns    map[turnKey]turnRow
@@ -62,7 +67,7 @@ func newCommitter(ctx context.Context, d *DB) (*committer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &committer{db: d, conn: conn, st: map[string]*sql.Stmt{}, outcomes: map[int64]Outcome{}}
+	c := &committer{db: d, conn: conn, st: map[string]*sql.Stmt{}, outcomes: map[int64]Outcome{}, newest: -1 << 63}
 	c.forget()
 	return c, nil
 }
@@ -171,6 +176,9 @@ func (c *committer) runBatch(batch []*job) {
 		return
 	}
 	err := func() error {
+		if err := c.assure(ctx); err != nil {
+			return err
+		}
 		if err := c.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 			return err
 		}
@@ -201,10 +209,13 @@ func (c *committer) runBatch(batch []*job) {
 		return nil
 	}()
 	if err == nil {
-		err = c.exec(ctx, "COMMIT")
-	}
-	if err == nil {
-		return
+		if err = c.exec(ctx, "COMMIT"); err == nil {
+			return
+		}
+		if diskFailed(err) {
+			c.doubt = err
+			err = &SyncError{err}
+		}
 	}
 	c.forget()
 	c.exec(ctx, "ROLLBACK") // there may be no transaction any more; either way none is left
@@ -215,11 +226,41 @@ func (c *committer) runBatch(batch []*job) {
 	}
 }
 
+// assure does nothing as a rule. After a commit that the disk did not confirm, a later sync of the same file proves nothing, because the
+// system may have forgotten what it could not write. So everything in the log is written anew, to the database, and has to be
+// confirmed there before anything else is accepted.
+func (c *committer) assure(ctx context.Context) error {
+	if c.doubt == nil {
+		return nil
+	}
+	var busy, log, moved int
+	err := c.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &log, &moved)
+	if err != nil {
+		return &SyncError{err}
+	}
+	if busy != 0 || log != moved {
+		return &SyncError{c.doubt} // somebody reads an older state; the next save tries again
+	}
+	c.doubt = nil
+	return nil
+}
+
+func diskFailed(err error) bool {
+	var e *sqlite.Error
+	return errors.As(err, &e) && e.Code()&0xff == 10 // SQLITE_IOERR and its extensions
+}
+
 // begin looks whether the caches still hold and writes the outcomes that have gathered.
 func (c *committer) begin(ctx context.Context) error {
 	var gen int64
-	if err := c.row(ctx, "SELECT v FROM meta WHERE k='gen'").Scan(&gen); err != nil {
+	var seen, newest sql.NullInt64
+	err := c.row(ctx, `SELECT v, seq, ts FROM meta LEFT JOIN (SELECT seq, ts FROM op WHERE seq > ? AND late IS NULL ORDER BY seq DESC LIMIT 1)
+		WHERE k='gen'`, c.seen).Scan(&gen, &seen, &newest)
+	if err != nil {
 		return err
+	}
+	if seen.Valid {
+		c.seen, c.newest = seen.Int64, max(c.newest, newest.Int64)
 	}
 	if gen != c.gen {
 		c.forget()

@@ -58,8 +58,13 @@ func spawn(t *testing.T, name string, seed int64, dir string) (*exec.Cmd, io.Rea
 // child saves edits and says so on stdout after each: id, hash before, hash after. The engine called "ahead" is the one that
 // the test must catch: it says so before it saves.
 func child(name string, seed int64, dir string) error {
-	if name == "limited" {
+	switch name {
+	case "limited":
 		return limited(dir, seed)
+	case "cutter", "relaxedcutter":
+		return cutter(dir, seed, name == "relaxedcutter")
+	case "faulty", "pretender":
+		return faulty(dir, seed, name == "pretender")
 	}
 	d, err := checkpoint.Open(dir, checkpoint.Options{KeepWithin: time.Hour, Durability: checkpoint.Relaxed})
 	if err != nil {

@@ -107,15 +107,17 @@ const (
 
 // DB is the store on disk: one SQLite file for catalog and small content, and a directory for large content.
 type DB struct {
-	dir  string
-	o    Options
-	w    *sql.DB // one connection, for the committer
-	r    *sql.DB
-	pack *packer
-	com  *committer
-	mem  versions
-	keep *keeper
-	seal *sealer
+	dir     string
+	o       Options
+	w       *sql.DB // one connection, for the committer
+	r       *sql.DB
+	readers *readers
+	pack    *packer
+	com     *committer
+	mem     versions
+	keep    *keeper
+	seal    *sealer
+	subs    sync.Map // directories below blobs whose names are on stable storage
 
 	mu     sync.Mutex
 	closed bool
@@ -167,8 +169,9 @@ func (d *DB) open() (err error) {
 	if d.r, err = sql.Open("sqlite", dsn(d.dir, d.o.Durability, false)); err != nil {
 		return err
 	}
-	d.r.SetMaxOpenConns(4)
+	d.r.SetMaxOpenConns(4 + maxReaders)
 	d.r.SetMaxIdleConns(4)
+	d.readers = newReaders(d.r)
 	if d.seal, err = newSealer(d.o); err != nil {
 		return err
 	}
@@ -265,8 +268,14 @@ func (d *DB) migrate(ctx context.Context) error {
 		return err
 	}
 	err = conn.QueryRowContext(ctx, "PRAGMA user_version").Scan(&v)
-	if err == nil && v == 0 {
+	switch {
+	case err != nil:
+	case v == 0:
 		_, err = conn.ExecContext(ctx, schema+fmt.Sprintf("INSERT INTO meta VALUES('gen', 1); PRAGMA user_version=%d", schemaVersion))
+	default:
+		for ; err == nil && v < schemaVersion; v++ {
+			_, err = conn.ExecContext(ctx, migrations[v]+fmt.Sprintf("PRAGMA user_version=%d", v+1))
+		}
 	}
 	if err != nil {
 		conn.ExecContext(ctx, "ROLLBACK")
@@ -329,6 +338,9 @@ func (d *DB) release() error {
 	var errs []error
 	if d.com != nil {
 		errs = append(errs, d.com.close())
+	}
+	if d.readers != nil {
+		d.readers.close()
 	}
 	if d.r != nil {
 		errs = append(errs, d.r.Close())

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strconv"
 	"time"
 )
 
@@ -202,42 +203,50 @@ const changeJoins = `
 	LEFT JOIN attr ba ON ba.id=c.battr LEFT JOIN object bo ON bo.id=c.bobj LEFT JOIN data bd ON bd.id=c.bobj
 	LEFT JOIN attr aa ON aa.id=c.aattr LEFT JOIN object ao ON ao.id=c.aobj LEFT JOIN data ad ON ad.id=c.aobj`
 
-// fillChanges reads the changes of all entries, a range of sequence numbers at a time.
+// fillChanges reads the changes of all entries in one go.
 func (h *dbHistory) fillChanges(ctx context.Context, es []entry) error {
-	for _, e := range es {
-		if err := h.eachChange(ctx, changeQuery+" WHERE c.op=? ORDER BY c.n", e, e.seq); err != nil {
-			return err
-		}
+	if len(es) == 1 {
+		return h.eachChange(ctx, changeQuery+" WHERE c.op=? ORDER BY c.n", func(int64) *Checkpoint { return es[0].c }, es[0].seq)
 	}
-	return nil
+	by := make(map[int64]*Checkpoint, len(es))
+	seqs := make([]byte, 0, 8*len(es))
+	for _, e := range es {
+		by[e.seq] = e.c
+		seqs = strconv.AppendInt(append(seqs, ','), e.seq, 10)
+	}
+	if len(es) == 0 {
+		return nil
+	}
+	seqs[0] = '['
+	return h.eachChange(ctx, changeColumns+" FROM json_each(?) j CROSS JOIN change c ON c.op=j.value"+changeJoins+" ORDER BY j.key, c.n",
+		func(seq int64) *Checkpoint { return by[seq] }, string(append(seqs, ']')))
 }
 
 // fillChange reads only the change of one path.
 func (h *dbHistory) fillChange(ctx context.Context, e entry, path string) error {
 	// Through the index of paths: an operation may have as many changes as a tree has files.
 	return h.eachChange(ctx, changeColumns+" FROM change c INDEXED BY change_path"+changeJoins+
-		" WHERE c.op=? AND c.path=(SELECT id FROM path WHERE path=?)", e, e.seq, []byte(path))
+		" WHERE c.op=? AND c.path=(SELECT id FROM path WHERE path=?)", func(int64) *Checkpoint { return e.c }, e.seq, []byte(path))
 }
 
-func (h *dbHistory) eachChange(ctx context.Context, q string, e entry, args ...any) error {
+func (h *dbHistory) eachChange(ctx context.Context, q string, of func(seq int64) *Checkpoint, args ...any) error {
 	rows, err := h.q.QueryContext(ctx, q, args...)
 	if err != nil {
 		return fmt.Errorf("reading checkpoint: %w", err)
 	}
 	defer rows.Close()
 	for rows.Next() {
-		r, err := scanChange(rows)
+		seq, r, err := scanChange(rows)
 		if err != nil {
 			return fmt.Errorf("reading checkpoint: %w", err)
 		}
-		e.c.Changes = append(e.c.Changes, r)
+		c := of(seq)
+		c.Changes = append(c.Changes, r)
 	}
 	return rows.Err()
 }
 
-func scanChange(rows *sql.Rows) (Recorded, error) {
-	var r Recorded
-	var op int64
+func scanChange(rows *sql.Rows) (op int64, r Recorded, err error) {
 	var path []byte
 	var skipped sql.NullString
 	type side struct {
@@ -252,7 +261,7 @@ func scanChange(rows *sql.Rows) (Recorded, error) {
 		cols = append(cols, &s.kind, &s.mode, &s.uid, &s.gid, &s.xattrs, &s.mtime, &s.hash, &s.osize, &s.n, &s.target, &s.stored)
 	}
 	if err := rows.Scan(cols...); err != nil {
-		return r, err
+		return op, r, err
 	}
 	r.Path, r.Skipped, r.Stored, r.AfterStored = string(path), skipped.String, b.stored, a.stored
 	for _, p := range []struct {
@@ -261,7 +270,7 @@ func scanChange(rows *sql.Rows) (Recorded, error) {
 	}{{&b, &r.Before}, {&a, &r.After}} {
 		x, err := decodeXattrs(p.s.xattrs)
 		if err != nil {
-			return r, err
+			return op, r, err
 		}
 		*p.to = State{Kind: codeKind(p.s.kind), Mode: fs.FileMode(p.s.mode.Int64), UID: uint32(p.s.uid.Int64), GID: uint32(p.s.gid.Int64),
 			Xattrs: x, Target: string(p.s.target), Size: p.s.n.Int64}
@@ -272,7 +281,7 @@ func scanChange(rows *sql.Rows) (Recorded, error) {
 			p.to.Hash, p.to.Size = fmt.Sprintf("%x", p.s.hash), p.s.osize.Int64
 		}
 	}
-	return r, nil
+	return op, r, nil
 }
 
 // Known lists the paths that this session has read or changed, by path, with their last recorded state.

@@ -38,10 +38,13 @@ func (d *DB) Intend(id ID) (_ *Intent, err error) {
 	defer d.active.Done()
 	dir := filepath.Join(d.dir, journalName)
 	failed := func(err error) (*Intent, error) { return nil, fmt.Errorf("marking an operation as under way: %w", err) }
-	if err = os.Mkdir(dir, 0o700); err == nil {
-		err = d.sync(d.dir)
-	} else if errors.Is(err, fs.ErrExist) {
+	if err = os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrExist) {
 		err = nil
+	}
+	if _, ok := d.subs.Load(dir); err == nil && !ok { // whoever made it may not have come to sync it
+		if err = d.sync(d.dir); err == nil {
+			d.subs.Store(dir, true)
+		}
 	}
 	if err != nil {
 		return failed(err)

@@ -15,6 +15,7 @@ type keeper struct {
 	d    *DB
 	side *sql.DB // a connection of its own for log transfers
 	wake chan struct{}
+	long chan struct{} // the log is wanted long
 	quit chan struct{}
 	done sync.WaitGroup
 
@@ -27,11 +28,12 @@ const (
 	savesPerTransfer = 256 // about 8 MB of log
 	gcEvery          = time.Hour
 	closeBudget      = 250 * time.Millisecond
-	perSave          = 512 // catalog bytes of a save, for the estimate
+	perSave          = 512      // catalog bytes of a save, for the estimate
+	slack            = 64 << 10 // pages that a save may leave half empty, and what others save meanwhile
 )
 
 func startKeeper(ctx context.Context, d *DB) (*keeper, error) {
-	k := &keeper{d: d, wake: make(chan struct{}, 1), quit: make(chan struct{})}
+	k := &keeper{d: d, wake: make(chan struct{}, 1), long: make(chan struct{}, 1), quit: make(chan struct{})}
 	if err := k.measure(ctx); err != nil {
 		return nil, err
 	}
@@ -59,6 +61,11 @@ func (k *keeper) run() {
 		select {
 		case <-k.quit:
 			return
+		case <-k.long:
+			if err := k.d.lengthen(ctx); err != nil && ctx.Err() == nil {
+				k.d.o.Logger.Warn("lengthening the checkpoint log", "error", err)
+			}
+			continue
 		case <-k.wake:
 		case <-tick.C:
 		}
@@ -131,7 +138,14 @@ func (d *DB) usedBytes(ctx context.Context, q querier) (int64, error) {
 // room makes sure that need more bytes fit, and evicts what retention would have kept when it must.
 func (k *keeper) room(ctx context.Context, need int64) error {
 	limit := k.d.o.MaxBytes
-	if k.used.Load()+need <= limit {
+	if k.used.Load()+need <= limit-limit/64-4*slack {
+		return nil
+	}
+	// This near to the limit an estimate is not enough.
+	if err := k.measure(ctx); err != nil {
+		return err
+	}
+	if k.used.Load()+need+slack <= limit {
 		return nil
 	}
 	if need > limit {
@@ -142,10 +156,10 @@ func (k *keeper) room(ctx context.Context, need int64) error {
 	if err := k.measure(ctx); err != nil {
 		return err
 	}
-	if k.used.Load()+need <= limit { // somebody else made room
+	if k.used.Load()+need+slack <= limit { // somebody else made room
 		return nil
 	}
-	if _, err := k.d.gc(ctx, GCOptions{need: need}); err != nil {
+	if _, err := k.d.gc(ctx, GCOptions{need: need + slack}); err != nil {
 		return err
 	}
 	if used := k.used.Load(); used+need > limit {
@@ -156,10 +170,17 @@ func (k *keeper) room(ctx context.Context, need int64) error {
 
 func (k *keeper) saved(bytes int64) {
 	k.used.Add(bytes + perSave)
-	if k.saves.Add(1)%savesPerTransfer == 0 {
-		select {
-		case k.wake <- struct{}{}:
-		default:
-		}
+	switch n := k.saves.Add(1); {
+	case n == walRoomAfter:
+		nudge(k.long)
+	case n%savesPerTransfer == 0:
+		nudge(k.wake)
+	}
+}
+
+func nudge(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -104,7 +105,7 @@ func (m *Mem) Save(ctx context.Context, op Op) (Saved, error) {
 		}
 		c.Changes = append(c.Changes, Recorded{Path: ch.Path, Role: ch.Role, Before: ch.Before.clone(), After: ch.After.clone(), Skipped: ch.Skipped})
 	}
-	m.ops = append(m.ops, entry{seq, undo, c})
+	m.ops = append(m.ops, entry{seq: seq, undoOf: undo, c: c})
 	return Saved{ID: c.ID, Skipped: skips}, nil
 }
 
@@ -229,24 +230,32 @@ func (m *Mem) Content(_ context.Context, hx string) ([]byte, error) {
 // List implements Store.
 func (m *Mem) List(_ context.Context, f Filter) (Page, error) {
 	p := Page{Checkpoints: []Checkpoint{}}
-	last := int64(1) << 62
-	if f.Cursor != "" {
-		seq, err := parseID(checkpointPrefix, f.Cursor)
-		if err != nil {
-			return Page{}, &BadOpError{"", "the cursor is none that a list gave out"}
-		}
-		last = seq
+	at, err := parsePlace(f.Cursor)
+	if err != nil {
+		return Page{}, err
 	}
 	who, limit := f.scope(), f.limit()
-	err := m.view(func(h memHistory) error {
-		for i := len(m.ops) - 1; i >= 0; i-- {
-			e := m.ops[i]
-			if e.seq >= last || !h.in(who, e.c) || !f.matches(e.c) {
+	err = m.view(func(h memHistory) error {
+		ops := slices.Clone(m.ops)
+		if !f.AsSaved {
+			slices.SortStableFunc(ops, func(a, b entry) int { return a.c.Time.Compare(b.c.Time) })
+		}
+		for _, e := range slices.Backward(ops) {
+			// All of them count as late here: the place is that in time.
+			ts := e.c.Time.UnixNano()
+			past := ts > at.late || ts == at.late && e.seq >= at.lateSeq
+			if f.AsSaved {
+				past = e.seq >= at.seq
+			}
+			if past || !h.in(who, e.c) || !f.matches(e.c) {
 				continue
 			}
 			if len(p.Checkpoints) == limit {
-				p.Next = string(p.Checkpoints[limit-1].ID)
+				p.Next = at.String()
 				break
+			}
+			if at = (place{firstPlace.seq, ts, e.seq}); f.AsSaved {
+				at = place{e.seq, firstPlace.late, firstPlace.lateSeq}
 			}
 			p.Checkpoints = append(p.Checkpoints, *h.copy(e).c)
 		}

@@ -50,12 +50,8 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 	if p.DryRun {
 		return w.r, nil
 	}
-	for _, f := range w.files {
-		if checkExtName(f) {
-			if err := removeFile(d.extPath(f)); err != nil {
-				return w.r, fmt.Errorf("purging: the catalog is clean, a file is not gone: %w", err)
-			}
-		}
+	if err := d.removeNamed(w.files); err != nil {
+		return w.r, fmt.Errorf("purging: the catalog is clean, a file is not gone: %w", err)
 	}
 	// Also when nothing was found: a purge that was interrupted here is completed by the next one.
 	if err := d.scour(ctx); err != nil {
@@ -120,7 +116,7 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 	for _, u := range uses {
 		if targets[u.b] {
 			err := c.exec(ctx, "UPDATE change SET bsize=(SELECT size FROM object WHERE id=bobj), bobj=NULL, skipped=? WHERE op=? AND n=?",
-				skipPurged, u.op, u.n)
+				SkipPurged, u.op, u.n)
 			if err != nil {
 				return err
 			}

@@ -4,12 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"strings"
-	"time"
 )
 
 // querier is a connection pool or a transaction.
@@ -38,53 +35,8 @@ func (d *DB) view(ctx context.Context, fn func(*dbHistory) error) error {
 		return err
 	}
 	defer d.active.Done()
-	tx, err := d.r.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return fmt.Errorf("reading the checkpoint catalog: %w", err)
-	}
-	defer tx.Rollback()
-	q := &prepared{tx: tx, st: map[string]*sql.Stmt{}}
-	defer q.close()
-	return fn(&dbHistory{q, d.com.pendingOutcomes()})
-}
-
-// prepared keeps the statements of one transaction: a plan asks the same of every path, and to parse is dearer than to answer.
-type prepared struct {
-	tx *sql.Tx
-	st map[string]*sql.Stmt
-}
-
-func (p *prepared) stmt(ctx context.Context, q string) (*sql.Stmt, error) {
-	if s := p.st[q]; s != nil {
-		return s, nil
-	}
-	s, err := p.tx.PrepareContext(ctx, q)
-	if err == nil {
-		p.st[q] = s
-	}
-	return s, err
-}
-
-func (p *prepared) close() {
-	for _, s := range p.st {
-		s.Close()
-	}
-}
-
-func (p *prepared) QueryContext(ctx context.Context, q string, args ...any) (*sql.Rows, error) {
-	s, err := p.stmt(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	return s.QueryContext(ctx, args...)
-}
-
-func (p *prepared) QueryRowContext(ctx context.Context, q string, args ...any) *sql.Row {
-	s, err := p.stmt(ctx, q)
-	if err != nil {
-		return p.tx.QueryRowContext(ctx, q, args...) // which says the same
-	}
-	return s.QueryRowContext(ctx, args...)
+	err := d.readers.snapshot(ctx, func(q querier) error { return fn(&dbHistory{q, d.com.pendingOutcomes()}) })
+	return err
 }
 
 // pendingOutcomes returns outcomes that are settled but not written yet.
@@ -226,134 +178,4 @@ func (d *DB) decode(ctx context.Context, l *link, base []byte) ([]byte, error) {
 		}
 	}
 	return d.pack.unpack(l.codec, z, base, l.size)
-}
-
-// List returns checkpoints, newest first.
-func (d *DB) List(ctx context.Context, f Filter) (page Page, err error) {
-	err = d.view(ctx, func(h *dbHistory) error {
-		page, err = h.list(ctx, f)
-		return err
-	})
-	return page, err
-}
-
-func (h *dbHistory) list(ctx context.Context, f Filter) (Page, error) {
-	var w where
-	if f.Cursor != "" {
-		seq, err := parseID(checkpointPrefix, f.Cursor)
-		if err != nil {
-			return Page{}, &BadOpError{"", "the cursor is none that a list gave out"}
-		}
-		w.and("op.seq < ?", seq)
-	}
-	if err := h.scope(ctx, &w, f.scope()); err != nil {
-		return Page{}, err
-	}
-	if f.Turn != "" {
-		w.and("op.turn IN (SELECT id FROM turn WHERE name=?)", f.Turn)
-	}
-	if f.Tool != "" {
-		w.and("op.tool = (SELECT id FROM word WHERE s=?)", f.Tool)
-	}
-	if f.Kind != "" {
-		w.and("op.kind = (SELECT id FROM word WHERE s=?)", f.Kind)
-	}
-	if f.NoReads {
-		w.and("op.kind IS NOT (SELECT id FROM word WHERE s=?)", KindRead)
-	}
-	if f.Label != "" {
-		w.and("op.label = ?", f.Label)
-	}
-	if !f.Since.IsZero() {
-		w.and("op.ts >= ?", clampNs(f.Since))
-	}
-	if !f.Until.IsZero() {
-		w.and("op.ts < ?", clampNs(f.Until))
-	}
-	from, order := "op", "op.seq"
-	if f.Path != "" {
-		from, order = opsOfPath, "cp.op"
-		w.and(thisPath, []byte(f.Path))
-	}
-	if f.PathContains != "" {
-		ids, err := h.pathsContaining(ctx, f.PathContains)
-		if err != nil {
-			return Page{}, err
-		}
-		w.and("EXISTS (SELECT 1 FROM change x WHERE x.op=op.seq AND x.path IN (SELECT value FROM json_each(?)))", ids)
-	}
-	limit := f.limit()
-	q := "SELECT " + opColumns + " FROM " + from + opJoins + w.sql() + " ORDER BY " + order + " DESC LIMIT ?"
-	rows, err := h.q.QueryContext(ctx, q, append(w.args, limit+1)...)
-	if err != nil {
-		return Page{}, fmt.Errorf("listing checkpoints: %w", err)
-	}
-	es, err := h.scan(rows)
-	if err != nil {
-		return Page{}, fmt.Errorf("listing checkpoints: %w", err)
-	}
-	var p Page
-	if len(es) > limit {
-		es = es[:limit]
-		p.Next = string(idOf(es[limit-1].seq))
-	}
-	if err := h.fillChanges(ctx, es); err != nil {
-		return Page{}, err
-	}
-	p.Checkpoints = make([]Checkpoint, len(es))
-	for i, e := range es {
-		p.Checkpoints[i] = *e.c
-	}
-	return p, nil
-}
-
-// pathsContaining returns the ids of matching paths as a JSON array. Folding letters is done here, because SQLite only
-// knows those of ASCII.
-func (h *dbHistory) pathsContaining(ctx context.Context, part string) (string, error) {
-	rows, err := h.q.QueryContext(ctx, "SELECT id, path FROM path")
-	if err != nil {
-		return "", err
-	}
-	defer rows.Close()
-	part = strings.ToLower(part)
-	ids := []int64{}
-	for rows.Next() {
-		var id int64
-		var p sql.RawBytes
-		if err := rows.Scan(&id, &p); err != nil {
-			return "", err
-		}
-		if strings.Contains(strings.ToLower(string(p)), part) {
-			ids = append(ids, id)
-		}
-	}
-	b, err := json.Marshal(ids)
-	return string(b), errors.Join(err, rows.Err())
-}
-
-func clampNs(t time.Time) int64 {
-	switch y := t.Year(); {
-	case y <= oldestYear:
-		return -1 << 63
-	case y >= youngestYear:
-		return 1<<63 - 1
-	}
-	return t.UnixNano()
-}
-
-type where struct {
-	terms []string
-	args  []any
-}
-
-func (w *where) and(term string, args ...any) {
-	w.terms = append(w.terms, term)
-	w.args = append(w.args, args...)
-}
-
-func (w *where) sql() string {
-	if len(w.terms) == 0 {
-		return ""
-	}
-	return " WHERE " + strings.Join(w.terms, " AND ")
 }

@@ -14,6 +14,8 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 		return Saved{}, err
 	}
 	defer d.active.Done()
+	ahead := d.packAhead(&op)
+	defer ahead.wait()
 	skips, err := op.check(&d.o, d.mem.find)
 	if err != nil {
 		return Saved{}, err
@@ -28,13 +30,13 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 	// What prepare found out may be overtaken by another process that cleans the store. That is rare; the last try
 	// relies on nothing.
 	for try := 0; ; try++ {
-		s := &save{d: d, op: &op, blind: try >= 3}
+		s := &save{d: d, op: &op, ahead: ahead, again: try > 0, blind: try >= 3}
 		err := s.prepare(ctx)
 		if err == nil {
 			err = d.com.do(ctx, s.write)
 		}
-		if err != nil {
-			s.discard()
+		if err != nil && !errors.As(err, new(*SyncError)) {
+			s.discard() // what the disk refused to confirm may be there after a power cut all the same, and then names these files
 		}
 		if errors.Is(err, errStale) && !s.blind {
 			continue
@@ -52,12 +54,15 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 type save struct {
 	d     *DB
 	op    *Op
+	ahead *packedAhead
+	again bool // not the first try
 	blind bool // rely on nothing but the transaction
 	gen   int64
 	parts []part
 	// files lists external files that were written; unused those whose content turned out to be there already.
 	files, unused []string
 	seq           int64
+	late          any // the time, if an earlier checkpoint has a later one
 	bytes         int64
 	missing       []Skip
 	trashed       []Trashed
@@ -116,7 +121,9 @@ func (s *save) add(ctx context.Context, path, hx string, content []byte, base *v
 		}
 	}
 	p := part{ver: &version{path: path, h: h, content: content, gen: s.gen}}
-	if !s.blind {
+	// Small content with something to compare it to is packed sooner than looked up; should it be stored already, the
+	// transaction finds that out.
+	if !s.blind && (base == nil || s.again || len(content) > extAbove) {
 		depth, stored, err := s.d.storedDepth(ctx, h)
 		if err != nil {
 			return nil, err
@@ -124,7 +131,9 @@ func (s *save) add(ctx context.Context, path, hx string, content []byte, base *v
 		p.known, p.ver.depth = stored, depth
 	}
 	if !p.known {
-		p.packed = s.d.pack.pack(content, base)
+		if p.packed = s.ahead.take(content, base); p.z == nil {
+			p.packed = s.d.pack.pack(content, base)
+		}
 		p.ver.depth = p.depth
 		if s.d.seal.on() {
 			if p.z, p.key, err = s.d.seal.seal(ctx, s.d, h, p.packed.codec, p.z); err != nil {
@@ -195,8 +204,14 @@ func (s *save) write(ctx context.Context, c *committer) error {
 		p.ver.gen = s.gen
 		ids[p.ver.h.String()] = p.ver.id
 	}
-	s.seq, err = c.insert(ctx, "INSERT INTO op(ts, session, turn, tool, kind, label, undo_of, restore_of) VALUES(?,?,?,?,?,?,?,?)",
-		op.Time.UnixNano(), session, turn, tool, kind, label, undoOf, restoreOf)
+	s.late = nil
+	if ts := op.Time.UnixNano(); ts < c.newest {
+		s.late = ts
+	} else {
+		c.newest = ts
+	}
+	s.seq, err = c.insert(ctx, "INSERT INTO op(ts, session, turn, tool, kind, label, undo_of, restore_of, late) VALUES(?,?,?,?,?,?,?,?,?)",
+		op.Time.UnixNano(), session, turn, tool, kind, label, undoOf, restoreOf, s.late)
 	if err != nil {
 		return err
 	}
@@ -250,21 +265,23 @@ func (s *save) writePart(ctx context.Context, c *committer, p *part) error {
 		p.ver.id = id
 		return err
 	}
-	id, err := c.object(ctx, p.ver.h, int64(len(p.ver.content)))
+	id, fresh, err := c.newObject(ctx, p.ver.h, int64(len(p.ver.content)))
 	if err != nil {
 		return err
 	}
-	var depth int
-	err = c.row(ctx, "SELECT depth FROM data WHERE id=?", id).Scan(&depth)
-	if err == nil {
-		p.ver.id, p.ver.depth = id, depth
-		if p.codec&codecExt != 0 {
-			s.unused = append(s.unused, p.file)
+	if !fresh {
+		var depth int
+		err = c.row(ctx, "SELECT depth FROM data WHERE id=?", id).Scan(&depth)
+		if err == nil {
+			p.ver.id, p.ver.depth = id, depth
+			if p.codec&codecExt != 0 {
+				s.unused = append(s.unused, p.file)
+			}
+			return nil
 		}
-		return nil
-	}
-	if !errors.Is(err, sql.ErrNoRows) {
-		return err
+		if !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
 	}
 	var base any
 	if p.base != nil {
@@ -289,6 +306,16 @@ func (s *save) writePart(ctx context.Context, c *committer, p *part) error {
 
 func (c *committer) object(ctx context.Context, h hash, size int64) (int64, error) {
 	return c.intern(ctx, "SELECT id FROM object WHERE hash=?1", "INSERT INTO object(hash, size) VALUES(?1,?2)", h[:], size)
+}
+
+// newObject is object for content that is most likely new; fresh says that it was.
+func (c *committer) newObject(ctx context.Context, h hash, size int64) (id int64, fresh bool, err error) {
+	err = c.row(ctx, "INSERT INTO object(hash, size) VALUES(?,?) ON CONFLICT DO NOTHING RETURNING id", h[:], size).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		id, err = c.object(ctx, h, size)
+		return id, false, err
+	}
+	return id, err == nil, err
 }
 
 func (s *save) writeChange(ctx context.Context, c *committer, i int, ids map[string]int64) error {
@@ -319,7 +346,7 @@ func (s *save) writeChange(ctx context.Context, c *committer, i int, ids map[str
 			s.missing = append(s.missing, Skip{ch.Path, skipNotGiven, ch.Before.Size})
 		}
 	}
-	args := make([]any, 0, 17)
+	args := make([]any, 0, 18)
 	args = append(args, s.seq, i, path, role, skipped)
 	for _, st := range []*State{&ch.Before, &ch.After} {
 		kind, _ := kindCode(st.Kind)
@@ -350,7 +377,7 @@ func (s *save) writeChange(ctx context.Context, c *committer, i int, ids map[str
 		}
 		args = append(args, kind, attr, timeNs(st.ModTime), obj, size, target)
 	}
-	return c.exec(ctx, "INSERT INTO change VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", args...)
+	return c.exec(ctx, "INSERT INTO change VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", append(args, s.late)...)
 }
 
 // remember keeps the newest content of each path as the base of the next delta.
@@ -368,184 +395,4 @@ func (s *save) discard() {
 	for _, f := range s.files {
 		s.d.removeExt(f)
 	}
-}
-
-// newest returns the newest stored content of path for use as a base: from memory, else from the store. nil when there is
-// none or it would not pay.
-func (d *DB) newest(ctx context.Context, path string, gen int64, size int) (*version, error) {
-	if v := d.mem.find(path); v != nil && v.gen == gen {
-		return v, nil
-	}
-	if size > maxDelta {
-		return nil, nil
-	}
-	v := &version{path: path, gen: gen}
-	var h []byte
-	var have int64
-	// The newest change of the path; of its two states the later one that has content.
-	err := d.r.QueryRowContext(ctx, `SELECT o.id, o.hash, o.size, a.depth FROM
-		(SELECT bobj, aobj FROM change WHERE path=(SELECT id FROM path WHERE path=?) ORDER BY op DESC LIMIT 1) c
-		JOIN data a ON a.id IN (c.aobj, c.bobj) JOIN object o ON o.id=a.id ORDER BY a.id=c.aobj DESC LIMIT 1`,
-		[]byte(path)).Scan(&v.id, &h, &have, &v.depth)
-	if errors.Is(err, sql.ErrNoRows) || (err == nil && have > maxDelta) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	copy(v.h[:], h)
-	v.content, err = d.content(ctx, v.h)
-	if err != nil {
-		// Damaged, sealed or just cleaned away: then it is no base. Restores report it; a save must not fail for it.
-		return nil, nil
-	}
-	return v, nil
-}
-
-// storedDepth reports whether content with this hash is in the store and how deep its chain is.
-func (d *DB) storedDepth(ctx context.Context, h hash) (depth int, stored bool, err error) {
-	err = d.r.QueryRowContext(ctx, "SELECT d.depth FROM object o JOIN data d ON d.id=o.id WHERE o.hash=?", h[:]).Scan(&depth)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, false, nil
-	}
-	return depth, err == nil, err
-}
-
-// Settle says what became of the operation id. It need not be called: an operation that nobody speaks about is presumed to
-// have taken place. Committed costs nothing now; it is written along with the next save. Aborted and Foreign are
-// durable on return.
-func (d *DB) Settle(ctx context.Context, id ID, o Outcome) error {
-	if err := d.enter(); err != nil {
-		return err
-	}
-	defer d.active.Done()
-	seq, err := id.seq()
-	if err != nil {
-		return err
-	}
-	switch o {
-	case Committed:
-		d.com.omu.Lock()
-		d.com.outcomes[seq] = o
-		d.com.omu.Unlock()
-		return nil
-	case Aborted, Foreign:
-	default:
-		return &BadOpError{"", fmt.Sprintf("%q is no outcome", o)}
-	}
-	err = d.com.do(ctx, func(ctx context.Context, c *committer) error {
-		var n int64
-		if err := c.row(ctx, "SELECT seq FROM op WHERE seq=?", seq).Scan(&n); errors.Is(err, sql.ErrNoRows) {
-			return ErrNotFound
-		} else if err != nil {
-			return err
-		}
-		if o == Aborted { // then it put nothing into the trash either
-			if err := c.exec(ctx, "UPDATE trash SET phase=3 WHERE op=? AND phase<>3", seq); err != nil {
-				return err
-			}
-		}
-		return c.exec(ctx, "UPDATE op SET outcome=? WHERE seq=?", outcomeCode(o), seq)
-	})
-	if err != nil {
-		return fmt.Errorf("settling checkpoint: %w", err)
-	}
-	return nil
-}
-
-// update runs one statement that must change a row.
-func (d *DB) update(ctx context.Context, doing, q string, args ...any) error {
-	err := d.com.do(ctx, func(ctx context.Context, c *committer) error {
-		s, err := c.stmt(ctx, q)
-		if err != nil {
-			return err
-		}
-		r, err := s.ExecContext(ctx, args...)
-		if err != nil {
-			return err
-		}
-		if n, err := r.RowsAffected(); err != nil || n == 0 {
-			return errors.Join(err, ErrNotFound)
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	return nil
-}
-
-// BeginTurn marks the beginning of a turn: everything that the session saves from here on belongs to it or to a later
-// one. Beginning a turn again changes nothing; began says whether this call was the one.
-func (d *DB) BeginTurn(ctx context.Context, who Scope, name string) (began bool, err error) {
-	if err := d.enter(); err != nil {
-		return false, err
-	}
-	defer d.active.Done()
-	if name == "" || len(name) > maxName {
-		return false, &BadOpError{"", "a turn needs a name of reasonable length"}
-	}
-	var n int
-	err = d.r.QueryRowContext(ctx, "SELECT count(*) FROM turn WHERE name=? AND session=(SELECT id FROM session WHERE principal=? AND name=?)",
-		name, who.Principal, who.Session).Scan(&n)
-	if err == nil && n > 0 {
-		return false, nil // a process for every call asks for every call: no transaction for that
-	}
-	err = d.com.do(ctx, func(ctx context.Context, c *committer) error {
-		s, err := c.session(ctx, who.Principal, who.Session)
-		if err != nil {
-			return err
-		}
-		if err := c.row(ctx, "SELECT count(*) FROM turn WHERE session=? AND name=?", s, name).Scan(&n); err != nil {
-			return err
-		}
-		began = n == 0
-		_, err = c.turn(ctx, s, name)
-		return err
-	})
-	if err != nil {
-		return false, fmt.Errorf("beginning turn: %w", err)
-	}
-	return began, nil
-}
-
-// Pin protects a checkpoint from retention; Unpin takes that back.
-func (d *DB) Pin(ctx context.Context, id ID, who Scope) error { return d.mark(ctx, id, who, "pin=1") }
-
-// Unpin lets retention have the checkpoint.
-func (d *DB) Unpin(ctx context.Context, id ID, who Scope) error {
-	return d.mark(ctx, id, who, "pin=0")
-}
-
-// Label names the checkpoint; an empty label takes the name away.
-func (d *DB) Label(ctx context.Context, id ID, who Scope, label string) error {
-	if len(label) > maxName {
-		return &BadOpError{"", "the label is too long"}
-	}
-	if label == "" {
-		return d.mark(ctx, id, who, "label=NULL")
-	}
-	return d.mark(ctx, id, who, "label=?2", label)
-}
-
-func (d *DB) mark(ctx context.Context, id ID, who Scope, set string, args ...any) error {
-	c, err := d.Get(ctx, id, who)
-	if err != nil {
-		return err
-	}
-	if err := d.enter(); err != nil {
-		return err
-	}
-	defer d.active.Done()
-	seq, err := c.ID.seq()
-	if err != nil {
-		return err
-	}
-	return d.update(ctx, "marking checkpoint", "UPDATE op SET "+set+" WHERE seq=?1", append([]any{seq}, args...)...)
-}
-
-func (v *versions) generation() int64 {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.gen
 }

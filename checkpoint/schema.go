@@ -7,8 +7,10 @@ package checkpoint
 //   - data.base is the object that a delta applies to; depth counts the deltas below. A base is never deleted before its
 //     children are re-encoded, in the same transaction.
 //   - op.seq is never used twice: gc keeps the newest row.
+//   - op.late is ts where ts lies before that of an earlier row (imports, a clock that was set back), in op and in its changes. The
+//     others are in the order of time as they are, so that one list by time is two merged, and the common row pays a NULL for it.
 //   - meta.gen goes up whenever rows that other processes may have cached (paths, objects, data) are deleted or changed.
-const schemaVersion = 1
+const schemaVersion = 2
 
 const schema = `
 CREATE TABLE meta(k TEXT PRIMARY KEY, v) WITHOUT ROWID;
@@ -26,12 +28,12 @@ CREATE INDEX data_base ON data(base) WHERE base IS NOT NULL;
 CREATE INDEX data_ext ON data(bytes) WHERE codec & 4;
 CREATE TABLE op(seq INTEGER PRIMARY KEY, ts INTEGER NOT NULL, session INTEGER NOT NULL, turn INTEGER, tool INTEGER NOT NULL,
 	kind INTEGER NOT NULL, outcome INTEGER NOT NULL DEFAULT 0, pin INTEGER NOT NULL DEFAULT 0, label TEXT,
-	undo_of INTEGER, restore_of INTEGER);
+	undo_of INTEGER, restore_of INTEGER, late INTEGER);
 CREATE INDEX op_session ON op(session);
 CREATE INDEX op_label ON op(label) WHERE label IS NOT NULL;
 CREATE TABLE change(op INTEGER NOT NULL, n INTEGER NOT NULL, path INTEGER NOT NULL, role INTEGER NOT NULL, skipped TEXT,
 	bkind INTEGER NOT NULL, battr INTEGER, bmtime INTEGER, bobj INTEGER, bsize INTEGER, btarget BLOB,
-	akind INTEGER NOT NULL, aattr INTEGER, amtime INTEGER, aobj INTEGER, asize INTEGER, atarget BLOB,
+	akind INTEGER NOT NULL, aattr INTEGER, amtime INTEGER, aobj INTEGER, asize INTEGER, atarget BLOB, late INTEGER,
 	PRIMARY KEY(op, n)) WITHOUT ROWID;
 CREATE INDEX change_path ON change(path, op);
 CREATE TABLE seal(id INTEGER PRIMARY KEY, wrapped BLOB NOT NULL);
@@ -40,4 +42,19 @@ CREATE TABLE trash(id INTEGER PRIMARY KEY, ts INTEGER NOT NULL, expires INTEGER 
 	size INTEGER NOT NULL, files INTEGER NOT NULL, ident TEXT NOT NULL);
 CREATE INDEX trash_expires ON trash(expires);
 CREATE INDEX trash_op ON trash(op) WHERE op IS NOT NULL;
+` + lateIndexes
+
+const lateIndexes = `
+CREATE INDEX op_late ON op(late) WHERE late IS NOT NULL;
+CREATE INDEX change_late ON change(path, late) WHERE late IS NOT NULL;
 `
+
+// migrations[v] makes a store of format v one of v+1.
+var migrations = map[int]string{
+	1: `
+ALTER TABLE op ADD COLUMN late INTEGER;
+ALTER TABLE change ADD COLUMN late INTEGER;
+UPDATE op SET late=ts FROM (SELECT seq AS s, max(ts) OVER (ORDER BY seq) AS top FROM op) WHERE seq=s AND ts < top;
+UPDATE change SET late=(SELECT late FROM op WHERE seq=change.op) WHERE op IN (SELECT seq FROM op WHERE late IS NOT NULL);
+` + lateIndexes,
+}

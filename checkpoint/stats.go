@@ -19,6 +19,7 @@ type Stats struct {
 	StoredBytes                           int64 // as they are stored
 	UsedBytes                             int64 // of MaxBytes: catalog, indexes and contents
 	MaxBytes                              int64
+	ParkedBytes                           int64 // what the trash holds beside the store, on whatever volume
 	FreeBytes                             int64 // in the file, for coming saves
 	Oldest, Newest                        time.Time
 	SQLite                                string
@@ -31,9 +32,9 @@ func (d *DB) Stats(ctx context.Context) (Stats, error) {
 		var oldest, newest, free, page int64
 		err = h.q.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM op), (SELECT count(*) FROM change), (SELECT count(*) FROM path),
 			(SELECT count(*) FROM session), (SELECT count(*) FROM op WHERE pin), (SELECT count(*) FROM trash WHERE phase IN (0,1)),
-			(SELECT ifnull(min(ts),0) FROM op), (SELECT ifnull(max(ts),0) FROM op),
+			(SELECT ifnull(sum(size),0) FROM trash WHERE phase < 3 AND parked <> x''), (SELECT ifnull(min(ts),0) FROM op), (SELECT ifnull(max(ts),0) FROM op),
 			(SELECT freelist_count FROM pragma_freelist_count), (SELECT page_size FROM pragma_page_size), sqlite_version()`).
-			Scan(&s.Checkpoints, &s.Changes, &s.Paths, &s.Sessions, &s.Pinned, &s.Trashed, &oldest, &newest, &free, &page, &s.SQLite)
+			Scan(&s.Checkpoints, &s.Changes, &s.Paths, &s.Sessions, &s.Pinned, &s.Trashed, &s.ParkedBytes, &oldest, &newest, &free, &page, &s.SQLite)
 		if err != nil {
 			return err
 		}

@@ -161,7 +161,7 @@ func TestReopen(t *testing.T) {
 // tamper changes stored bytes behind the store's back.
 func tamper(t *testing.T, dir, q string, args ...any) {
 	t.Helper()
-	db, err := sql.Open("sqlite", filepath.Join(dir, "checkpoints.db"))
+	db, err := sql.Open("sqlite", filepath.Join(dir, "checkpoints.db")+"?_pragma=busy_timeout(20000)")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -143,9 +143,7 @@ func (g *collector) sweep(ctx context.Context) error {
 	})
 	// Only now: had a transaction failed, its files would still be named. What is not removed here is rubbish later.
 	if err == nil {
-		for _, f := range files {
-			g.d.removeExt(f)
-		}
+		err = g.d.removeNamed(files)
 		g.r.Files += len(files)
 	}
 	return err
@@ -244,9 +242,7 @@ func (g *collector) rekey(ctx context.Context, flags []byte, data []datum) error
 		return len(todo) > 0, nil
 	})
 	if err == nil {
-		for _, f := range files {
-			g.d.removeExt(f)
-		}
+		err = g.d.removeNamed(files)
 	}
 	return err
 }

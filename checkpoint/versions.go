@@ -66,3 +66,9 @@ func (v *versions) add(n *version) {
 		v.bytes -= len(old.content) + 256
 	}
 }
+
+func (v *versions) generation() int64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.gen
+}

@@ -84,6 +84,7 @@ type Index struct {
 // treeKey is what the shape of a tree depends on.
 type treeKey struct {
 	root, excludes string
+	home           string // Walk.Home
 	noIgnore       bool
 	fold           int8 // Walk.IgnoreCase: -1 unset
 }
@@ -142,7 +143,7 @@ func (x *Index) Close() error {
 func keyOf(w *Walk) treeKey {
 	k := treeKey{root: w.Dir.True(), noIgnore: w.NoIgnore, fold: -1}
 	if !w.NoIgnore {
-		k.excludes = string(w.Excludes)
+		k.excludes, k.home = string(w.Excludes), w.Home
 		if w.IgnoreCase != nil {
 			k.fold = 0
 			if *w.IgnoreCase {
@@ -155,7 +156,7 @@ func keyOf(w *Walk) treeKey {
 
 // walk gives the walk that a key stands for.
 func (k treeKey) walk(d Dir) Walk {
-	w := Walk{Dir: d, NoIgnore: k.noIgnore, Excludes: []byte(k.excludes)}
+	w := Walk{Dir: d, NoIgnore: k.noIgnore, Excludes: []byte(k.excludes), Home: k.home}
 	if k.fold >= 0 {
 		fold := k.fold == 1
 		w.IgnoreCase = &fold

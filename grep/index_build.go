@@ -63,7 +63,7 @@ func (x *Index) build(key treeKey, old *indexTree) (*indexTree, error) {
 
 // rules are the options that a walk has for the loader of rules.
 func (w *Walk) rules() ignore.Options {
-	return ignore.Options{Excludes: w.Excludes, IgnoreCase: w.IgnoreCase}
+	return ignore.Options{Excludes: w.Excludes, IgnoreCase: w.IgnoreCase, Home: w.Home}
 }
 
 // list lists d again. Of the names in changed with true nothing is kept.

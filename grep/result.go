@@ -71,7 +71,7 @@ type Skipped struct {
 	Deep       int // directories below Walk.MaxDepth
 	Denied     int // files and directories that policy hides; never named
 	Unreadable int // files and directories that could not be opened or read
-	Binary     int // files with NUL bytes: not searched, or their matches withheld
+	Binary     int // files with NUL bytes: not searched, or their matches withheld; Walk.File is, unless rows are wanted
 	TooLarge   int // files over Query.MaxFileBytes
 	LongLines  int // files searched in pieces, because of a line (with Multiline: a match) over 8 MiB
 	Encoding   int // files in no encoding that could be told: searched as bytes
@@ -111,7 +111,7 @@ func (s Skipped) Notes() []Note {
 	for _, n := range []Note{
 		{"deadline", s.Deadline, "search a smaller part"},
 		{"ignored", s.Ignored, "give one as path to search it"},
-		{"binary", s.Binary, "not text; Read says what they are"},
+		{"binary", s.Binary, "not text; output_mode count searches one given as path"},
 		{"unreadable", s.Unreadable, ""},
 		{"denied", s.Denied, ""},
 		{"encoding", s.Encoding, "unknown: search for an ASCII part of the text"},

@@ -18,6 +18,7 @@ type scan struct {
 	out                  []Row
 	binary               bool // a NUL byte came by
 	long                 bool // a line was searched in pieces
+	raw                  bool // NUL bytes are like others
 
 	mark    int64 // start of line number `line`
 	line    int
@@ -36,12 +37,13 @@ type longPart struct {
 	start   int64
 	seen    int64 // matches before this were counted
 	matches int
-	text    Row
+	text    Row // around the first match
+	rows    int // of s.out before the line
 }
 
 // reset makes s ready for a file.
 func (s *scan) reset(want int) {
-	*s = scan{q: s.q, size: s.size, sc: s.sc, want: want, line: 1, spans: s.spans[:0]}
+	*s = scan{q: s.q, size: s.size, sc: s.sc, raw: s.raw, want: want, line: 1, spans: s.spans[:0]}
 }
 
 // chunk takes the next lines; false when the file is decided.
@@ -82,7 +84,7 @@ var newline = []byte{'\n'}
 // text looks for NUL bytes wherever that can matter: matches of a file that has one anywhere are withheld. A file that
 // fits one chunk and does not match needs no look.
 func (s *scan) text(b []byte) bool {
-	if s.single && s.lines == 0 {
+	if s.raw || s.single && s.lines == 0 {
 		return true
 	}
 	if bytes.IndexByte(b, 0) >= 0 {
@@ -266,7 +268,7 @@ func (s *scan) piece(c chunk) bool {
 	b := c.b
 	p := &s.part
 	if c.piece == pieceFirst {
-		*p = longPart{start: c.at + int64(c.from)}
+		*p = longPart{start: c.at + int64(c.from), rows: len(s.out)}
 	}
 	end := len(b)
 	if c.piece == pieceLast {
@@ -277,7 +279,14 @@ func (s *scan) piece(c chunk) bool {
 			return
 		}
 		p.seen = c.at + int64(to)
-		if p.matches == 0 {
+		if s.q.OnlyMatching && s.q.Mode == Content {
+			s.rows++
+			if !s.full() {
+				text, cutFrom, cut := cutText(b[from:to], 0, s.q.columns())
+				offset := int(c.at + int64(from) - p.start)
+				s.out = append(s.out, Row{Line: s.line, Text: text, Column: offset + 1, Cut: cut, From: offset + cutFrom})
+			}
+		} else if p.matches == 0 {
 			text, cutFrom, _ := cutText(b[c.from:end], from-c.from, s.q.columns())
 			offset := int(c.at+int64(c.from)-p.start) + cutFrom
 			p.text = Row{Text: text, Column: int(c.at+int64(from)-p.start) + 1, Cut: true, From: offset}
@@ -289,11 +298,20 @@ func (s *scan) piece(c chunk) bool {
 	}
 	if p.matches > 0 {
 		s.lines++
-		s.matches += p.matches
-		if s.q.Mode == Content {
+		if s.q.Mode == Count || s.q.OnlyMatching {
+			s.matches += p.matches
+		}
+		length := int(c.at + int64(end) - p.start)
+		switch {
+		case s.q.Mode != Content:
+		case s.q.OnlyMatching:
+			for i := range s.out[p.rows:] {
+				s.out[p.rows+i].Bytes = length
+			}
+		default:
 			s.rows++
 			if !s.full() {
-				p.text.Line, p.text.Bytes = s.line, int(c.at+int64(end)-p.start)
+				p.text.Line, p.text.Bytes = s.line, length
 				s.out = append(s.out, p.text)
 			}
 			s.covered, s.emitted, s.after = s.line, c.at+int64(len(b)), s.q.After

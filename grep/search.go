@@ -35,6 +35,7 @@ func searchSized(ctx context.Context, w Walk, q Query, size sizes) (*Result, err
 		return nil, err
 	}
 	s.nonASCII = q.Matcher.NonASCII()
+	s.raw = w.File != nil && q.Mode != Content
 	s.rows.k = window(q.Offset, q.Limit)
 	for i := range s.states {
 		s.states[i].newest.k = s.rows.k
@@ -90,6 +91,8 @@ type search struct {
 
 	// nonASCII: the pattern names characters outside ASCII, so that a file which is not UTF-8 has to be decoded to find them.
 	nonASCII bool
+	// raw: a file that is not text is searched as bytes. Only of one that was asked for by name, and no row of it is shown.
+	raw bool
 }
 
 // state is one worker's.
@@ -148,7 +151,7 @@ func (s *search) ready(w *worker) *state {
 	if st.buf == nil {
 		st.lent = takeBuffer(s.size.buffer)
 		st.buf = *st.lent
-		st.scan.q, st.scan.size = &s.q, &s.size
+		st.scan.q, st.scan.size, st.scan.raw = &s.q, &s.size, s.raw
 	}
 	if st.scan.sc == nil {
 		st.scan.sc = s.scanner()
@@ -171,7 +174,7 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 		t.close()
 		return
 	}
-	n, eof, kind, err := readText(f, t.info.Size, st.buf)
+	n, eof, kind, err := readText(f, t.info.Size, st.buf, s.raw)
 	switch {
 	case err != nil:
 		w.skipped.Unreadable++
@@ -181,17 +184,18 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 		t.close()
 		return
 	}
+	t.bytes = kind == isBinary
 	st.totals.Scanned++
 	st.scan.reset(s.rowsWanted(rel, name))
 	b := st.buf[:n]
 	switch {
-	case kind == isBinary:
+	case kind == isBinary && !s.raw:
 		w.skipped.Binary++
-	case kind != isText:
+	case kind != isText && kind != isBinary:
 		t.decoded(w, st, kind.decoder())
-	case s.nonASCII && charset.Escaped(b):
+	case s.nonASCII && !t.bytes && charset.Escaped(b):
 		t.decoded(w, st, japanese.ISO2022JP)
-	case s.nonASCII && !validSoFar(b, eof):
+	case s.nonASCII && !t.bytes && !validSoFar(b, eof):
 		t.legacy(w, st, b)
 	case s.q.Multiline:
 		t.multiline(w, st, f, n, eof)
@@ -208,10 +212,10 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 	t.close()
 }
 
-// readText reads what buf holds of a file, unless its beginning says that it is no text.
-func readText(f File, size int64, buf []byte) (n int, eof bool, kind content, err error) {
+// readText reads what buf holds of a file, unless its beginning says that it is no text, or no text to search as it is (raw).
+func readText(f File, size int64, buf []byte, raw bool) (n int, eof bool, kind content, err error) {
 	n, eof, err = readAll(f, size, buf[:min(len(buf), headLen)])
-	if kind = sniff(buf[:n]); err == nil && !eof && kind == isText {
+	if kind = sniff(buf[:n]); err == nil && !eof && (kind == isText || raw && kind == isBinary) {
 		var k int
 		k, eof, err = readAll(f, size-int64(n), buf[n:])
 		n += k

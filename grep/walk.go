@@ -25,6 +25,7 @@ type Walk struct {
 
 	Excludes   []byte // content of the user's core.excludesFile, which lies outside the tree
 	IgnoreCase *bool  // core.ignorecase; nil: as .git/config says
+	Home       string // where "~/" leads in a repository's git configuration; "": nowhere
 }
 
 const (
@@ -97,7 +98,7 @@ func (w *Walk) workers() int {
 // of files in the directories that were listed, wanted or not.
 func walk(ctx context.Context, o Walk, v visitor, start func(*worker)) (skipped Skipped, files int) {
 	w := &walker{Walk: o, visitor: v, root: &node{dir: o.Dir}}
-	w.opts = ignore.Options{Excludes: o.Excludes, IgnoreCase: o.IgnoreCase}
+	w.opts = o.rules()
 	defer context.AfterFunc(ctx, func() { w.stop.Store(true) })()
 	if ctx.Err() != nil {
 		w.stop.Store(true)
@@ -287,6 +288,8 @@ func found(entries []Entry) (f ignore.Found) {
 			f.Git, f.HasGit = fs.ModeDir, true
 		case e.Name == ".git" && e.Kind == KindFile:
 			f.Git, f.HasGit = 0, true
+		case e.Name == ".git" && e.Kind == KindLink:
+			f.Git, f.HasGit = fs.ModeSymlink, true
 		}
 	}
 	return f
@@ -397,6 +400,8 @@ func (r ruleDir) Stat(name string) (fs.FileMode, error) {
 		return 0, err
 	case KindDir:
 		return fs.ModeDir, err
+	case KindLink:
+		return fs.ModeSymlink, err
 	}
 	return fs.ModeIrregular, err
 }

@@ -58,11 +58,11 @@ type picture struct {
 
 var pictures = [...]picture{
 	{"png", magic("\x89PNG\r\n\x1a\n"), header(png.DecodeConfig), decoder(png.Decode), true},
-	{"jpeg", magic("\xff\xd8\xff"), header(jpeg.DecodeConfig), decoder(jpeg.Decode), true},
+	{"jpeg", magic("\xff\xd8\xff"), header(jpeg.DecodeConfig), decodeJPEG, true},
 	{"gif", magic("GIF87a", "GIF89a"), header(gif.DecodeConfig), decodeGIF, true},
 	{"webp", isWebP, webpSize, decodeWebP, true},
 	{"bmp", isBMP, header(bmp.DecodeConfig), decoder(bmp.Decode), false},
-	{"tiff", magic("II*\x00", "MM\x00*"), header(tiff.DecodeConfig), decoder(tiff.Decode), false},
+	{"tiff", magic("II*\x00", "MM\x00*"), tiffSize, decodeTIFF, false},
 	{"avif", isAVIF, isobmffSize, decodeAVIF, false},
 	{"heic", isHEIC, isobmffSize, decodeHEIC, false},
 }
@@ -165,7 +165,13 @@ func readImage(ctx context.Context, r *Readers, f *file, o *Options) (Content, e
 	if err != nil {
 		return nil, err
 	}
-	if p.passes && turn == 1 && max(c.Width, c.Height) <= o.ImageMaxEdge && int64(len(raw)) <= o.ImageMaxBytes {
+	inks, ink := img.(*image.CMYK)
+	if ink { // who looks at it may know colours of light only, or may take Adobe's inverted inks for plain ones
+		rgb := image.NewRGBA(inks.Rect)
+		draw.Draw(rgb, rgb.Rect, inks, inks.Rect.Min, draw.Src)
+		img = rgb
+	}
+	if p.passes && !ink && turn == 1 && max(c.Width, c.Height) <= o.ImageMaxEdge && int64(len(raw)) <= o.ImageMaxBytes {
 		m.Width, m.Height, m.Format, m.Bytes = c.Width, c.Height, p.name, len(raw)
 		m.MediaType, m.Base64 = "image/"+p.name, base64.StdEncoding.EncodeToString(raw)
 		return m, nil

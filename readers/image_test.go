@@ -10,6 +10,7 @@ import (
 	"hash/crc32"
 	"image"
 	"image/color"
+	"image/draw"
 	"image/gif"
 	"image/jpeg"
 	"image/png"
@@ -90,7 +91,7 @@ func TestImageFormats(t *testing.T) {
 		{"progressive.jpg", "jpeg", true, asDrawn, 12},
 		{"sampled411.jpg", "jpeg", true, asDrawn, 12},
 		{"gray.jpg", "jpeg", true, grays(asDrawn), 40},
-		{"cmyk.jpg", "jpeg", true, asDrawn, 45},
+		{"cmyk.jpg", "png", false, asDrawn, 45},
 		{"still.gif", "gif", true, asDrawn, 1},
 		{"animated.gif", "gif", true, asDrawn, 1},
 		{"rgb24.bmp", "png", false, asDrawn, 1},
@@ -100,6 +101,11 @@ func TestImageFormats(t *testing.T) {
 		{"lzw.tiff", "png", false, asDrawn, 1},
 		{"zip.tiff", "png", false, asDrawn, 1},
 		{"rgb16.tiff", "png", false, asDrawn, 1},
+		{"cmyk.tiff", "png", false, asDrawn, 45},
+		{"cmyk_tiles.tiff", "png", false, asDrawn, 45},
+		{"jpeg.tiff", "png", false, asDrawn, 12},
+		{"jpeg_ycc_tiles.tiff", "jpeg", false, asDrawn, 12},
+		{"jpeg_gray.tiff", "png", false, grays(asDrawn), 40},
 		{"group4.tiff", "png", false, bits, 0},
 		{"lossy.webp", "webp", true, asDrawn, 12},
 		{"lossless.webp", "webp", true, asDrawn, 1},
@@ -152,30 +158,39 @@ func TestImageFormats(t *testing.T) {
 			}
 		})
 	}
-	for _, file := range []string{"cmyk.tiff", "jpeg.tiff"} {
-		var un *Unsupported
-		if _, err := readBytes(t, corpusFile(t, "image/"+file), Options{}); !errors.As(err, &un) || un.Hint() == "" {
-			t.Errorf("%s, which the decoder does not know: %v", file, err)
-		}
+	// A plane for each colour is refused; the package behind it would show stripes.
+	var un *Unsupported
+	if _, err := readBytes(t, corpusFile(t, "image/planes.tiff"), Options{}); !errors.As(err, &un) || un.Hint() == "" {
+		t.Errorf("a TIFF of planes: %v", err)
+	}
+	// Four inks without Adobe's marker are not inverted: the same bytes show the opposite.
+	inks := corpusFile(t, "image/cmyk.jpg")
+	at := bytes.Index(inks, []byte("\xff\xeeAdobe"[:2]))
+	plain := append(bytes.Clone(inks[:at]), inks[at+2+int(binary.BigEndian.Uint16(inks[at+2:])):]...)
+	img := decodeImage(t, readAs[*Image](t, plain, Options{}).Base64)
+	// Red has little cyan and black and much of the rest: inverted, much of the first two, which is a dark colour.
+	if q := quarters(img); q[0].R > 40 || q[0].G > 60 {
+		t.Errorf("plain inks: %v", q)
 	}
 	if c, err := readBytes(t, corpusFile(t, "image/drawing.svg"), Options{}); err != nil || c.Kind() != "text" {
 		t.Errorf("svg is text: %v %v", c, err)
 	}
 }
 
-func TestAVIFAndHEIC(t *testing.T) {
-	refused := []string{"still.heic"}
-	if avifBuilt {
-		m := readAs[*Image](t, corpusFile(t, "image/still.avif"), Options{})
-		checkQuarters(t, decodeImage(t, m.Base64), asDrawn, 4)
-	} else {
-		t.Log("SKIPPED: built without the tag nodynamic, so AVIF is refused")
-		refused = append(refused, "still.avif")
-	}
-	for _, file := range refused {
+func TestAVIF(t *testing.T) {
+	raw := corpusFile(t, "image/still.avif")
+	if !avifBuilt {
 		var un *Unsupported
-		if m, err := readBytes(t, corpusFile(t, "image/"+file), Options{}); !errors.As(err, &un) || un.Hint() == "" {
-			t.Errorf("%s: %v %v", file, m, err)
+		if m, err := readBytes(t, raw, Options{}); !errors.As(err, &un) || un.Hint() == "" {
+			t.Errorf("%v %v", m, err)
+		}
+		t.Skip("SKIPPED: built without the tag nodynamic, so AVIF is refused")
+	}
+	img := decodeImage(t, readAs[*Image](t, raw, Options{}).Base64)
+	checkQuarters(t, img, asDrawn, 4)
+	for x := range 24 {
+		if got := color.RGBAModel.Convert(img.At(x, 0)).(color.RGBA); !near(got, asDrawn[0], 6) {
+			t.Errorf("%d, 0 is %v", x, got)
 		}
 	}
 }
@@ -439,3 +454,35 @@ func TestImageBombsAndDamage(t *testing.T) {
 }
 
 func toBase64(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
+
+// The way over planes gives the same picture as the one over colours.
+func TestShrinkPlanes(t *testing.T) {
+	for _, ratio := range []image.YCbCrSubsampleRatio{image.YCbCrSubsampleRatio444, image.YCbCrSubsampleRatio422, image.YCbCrSubsampleRatio420, image.YCbCrSubsampleRatio440, image.YCbCrSubsampleRatio411, image.YCbCrSubsampleRatio410} {
+		for _, size := range []image.Point{{120, 90}, {121, 91}, {67, 133}} {
+			m := image.NewYCbCr(image.Rectangle{Max: size}, ratio)
+			for y := range size.Y {
+				for x := range size.X {
+					m.Y[m.YOffset(x, y)] = uint8(x + y)
+					m.Cb[m.COffset(x, y)], m.Cr[m.COffset(x, y)] = uint8(80+x/2), uint8(200-y/2)
+				}
+			}
+			rgb := image.NewRGBA(m.Rect)
+			draw.Draw(rgb, rgb.Rect, m, image.Point{}, draw.Src)
+			for _, n := range []int{2, 3, 5} {
+				a, b := shrink(m, n), shrink(rgb, n)
+				if a.Bounds() != b.Bounds() {
+					t.Fatalf("%v %v by %d: %v, want %v", ratio, size, n, a.Bounds(), b.Bounds())
+				}
+				for y := range a.Bounds().Dy() {
+					for x := range a.Bounds().Dx() {
+						// Chroma of a coarser grid moves by less than a pixel.
+						p, q := a.At(x, y).(color.RGBA), b.At(x, y).(color.RGBA)
+						if !near(p, q, 14) {
+							t.Fatalf("%v %v by %d at %d, %d: %v, want %v", ratio, size, n, x, y, p, q)
+						}
+					}
+				}
+			}
+		}
+	}
+}

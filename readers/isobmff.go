@@ -92,13 +92,3 @@ func decodeAVIF(ctx context.Context, r *Readers, b []byte) (image.Image, error) 
 	}
 	return png.Decode(bytes.NewReader(reply.PNG))
 }
-
-// decodeHEIC refuses. The one decoder without cgo (github.com/gen2brain/heic v0.4.5, as WebAssembly) gave wrong colours for every file of the
-// corpus' maker: a picture that is not what the file shows is worse than none.
-func decodeHEIC(context.Context, *Readers, []byte) (image.Image, error) {
-	return nil, &Unsupported{
-		What: "a HEIC image",
-		Why:  "there is no decoder for it that can be trusted",
-		Do:   "Convert it to JPEG or PNG first.",
-	}
-}

@@ -1,7 +1,9 @@
 package readers
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -172,5 +174,33 @@ func TestMeasureItself(t *testing.T) {
 	}
 	if r := recall([]string{"a", "a", "b"}, []string{"a", "b"}, 1); r != 2.0/3 {
 		t.Errorf("repeated words count once: %f", r)
+	}
+}
+
+// The order of words is that of the text however the page lies: drawn in each direction, displayed in each.
+func TestPDFOrderOfTurnedPages(t *testing.T) {
+	const want = "First line of the page\nSecond line follows here\nThird line ends it\n"
+	for _, rotate := range []int{0, 90, 180, 270} {
+		for _, matrix := range []string{"1 0 0 1 100 700", "0 1 -1 0 300 50", "-1 0 0 -1 500 300", "0 -1 1 0 100 700"} {
+			raw := onePage("BT /F1 12 Tf " + matrix + " Tm 14 TL (First line of the page) Tj T* (Second line follows here) Tj T* (Third line ends it) Tj ET")
+			if rotate > 0 { // the offsets are wrong then, which PDFium mends
+				raw = bytes.Replace(raw, []byte("/Type /Page /"), fmt.Appendf(nil, "/Type /Page /Rotate %d /", rotate), 1)
+			}
+			for _, engine := range []string{"pdfium", "native"} {
+				if engine == "native" && rotate > 0 {
+					continue // it does not look at the page's rotation
+				}
+				p := readAs[*PDF](t, raw, Options{PDFEngine: engine})
+				if _, text, _ := strings.Cut(p.Text, "\n"); text != want {
+					t.Errorf("%s, displayed at %d, drawn by %s:\n%s", engine, rotate, matrix, text)
+				}
+			}
+		}
+	}
+	// The page is turned back before it is drawn.
+	upright := readAs[*PDF](t, corpusFile(t, "pdf/latex_german.pdf"), Options{})
+	turned := readAs[*PDF](t, corpusFile(t, "pdf/qpdf_rotated.pdf"), Options{Render: true, ImageMaxEdge: 300})
+	if turned.Text != upright.Text || turned.Images[0].Width <= turned.Images[0].Height {
+		t.Errorf("turned (%d x %d):\n%s\nupright:\n%s", turned.Images[0].Width, turned.Images[0].Height, turned.Text, upright.Text)
 	}
 }

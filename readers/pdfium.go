@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"runtime"
 	"sync"
 	"time"
 
@@ -16,6 +16,7 @@ import (
 	"github.com/klippa-app/go-pdfium/requests"
 	"github.com/klippa-app/go-pdfium/webassembly"
 	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
 )
 
 // inSandbox is the longest PDF that is copied into the sandbox; of a longer one it asks for the parts it needs.
@@ -26,10 +27,10 @@ const inSandbox = 64 << 20
 // whole sandbox is thrown away; the compiled code stays.
 type pdfium struct {
 	config Config
+	cache  *codeCache
 	turn   chan struct{} // held while a document is read
 
 	mu     sync.Mutex // guards the rest; never held while PDFium runs
-	cache  wazero.CompilationCache
 	pool   engine.Pool
 	stop   context.CancelFunc
 	closed bool
@@ -43,24 +44,15 @@ func (e *engineStart) Unwrap() error { return e.err }
 
 var errClosed = errors.New("the readers are closed")
 
-func newPDFium(c Config) *pdfium {
-	p := &pdfium{config: c, turn: make(chan struct{}, 1)}
-	return p
+func newPDFium(c Config, cache *codeCache) *pdfium {
+	return &pdfium{config: c, cache: cache, turn: make(chan struct{}, 1)}
 }
 
-func (p *pdfium) close() error {
+func (p *pdfium) close() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
 	p.drop()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.cache == nil {
-		return nil
-	}
-	err := p.cache.Close(context.Background())
-	p.cache = nil
-	return err
 }
 
 // start returns the running sandbox.
@@ -78,15 +70,8 @@ func (p *pdfium) start() (pool engine.Pool, err error) {
 			pool, err = nil, &engineStart{fmt.Errorf("%v", v)}
 		}
 	}()
-	if p.cache == nil {
-		if p.config.CacheDir != "" {
-			p.cache, err = wazero.NewCompilationCacheWithDir(p.config.CacheDir)
-		}
-		if p.config.CacheDir == "" || err != nil {
-			p.cache = wazero.NewCompilationCache() // in memory: a new sandbox after a trap need not compile again
-		}
-	}
-	ctx, stop := context.WithCancel(context.Background())
+	// Compiling, where nothing is in the cache, is shared between the processors.
+	ctx, stop := context.WithCancel(experimental.WithCompilationWorkers(context.Background(), runtime.GOMAXPROCS(0)))
 	pool, err = webassembly.Init(webassembly.Config{
 		Context:  ctx,
 		MaxIdle:  1,
@@ -97,7 +82,7 @@ func (p *pdfium) start() (pool engine.Pool, err error) {
 		Stdout: io.Discard,
 		Stderr: io.Discard,
 		RuntimeConfig: wazero.NewRuntimeConfig().
-			WithCompilationCache(p.cache).
+			WithCompilationCache(p.cache.get()).
 			WithMemoryLimitPages(uint32(p.config.PDFMemory >> 16)).
 			WithCloseOnContextDone(true),
 	})
@@ -320,25 +305,6 @@ func readPages(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUME
 		}
 	}
 	return out, nil
-}
-
-// pageText reads a page's text in one piece. The package's own GetPageText crosses into the sandbox for each character, which costs five times as
-// much.
-func pageText(in engine.Pdfium, at requests.Page) (string, error) {
-	loaded, err := in.FPDFText_LoadPage(&requests.FPDFText_LoadPage{Page: at})
-	if err != nil {
-		return "", err
-	}
-	defer in.FPDFText_ClosePage(&requests.FPDFText_ClosePage{TextPage: loaded.TextPage})
-	chars, err := in.FPDFText_CountChars(&requests.FPDFText_CountChars{TextPage: loaded.TextPage})
-	if err != nil || chars.Count <= 0 {
-		return "", err
-	}
-	text, err := in.FPDFText_GetText(&requests.FPDFText_GetText{TextPage: loaded.TextPage, Count: chars.Count})
-	if err != nil {
-		return "", err
-	}
-	return strings.TrimRight(text.Text, "\x00"), nil
 }
 
 // broken says why the sandbox stopped.

@@ -59,8 +59,8 @@ const memoryLimit = 32 << 20
 // Config is what a Readers needs from its host. The zero value reads everything but needs to compile the PDF
 // engine in every process, and has no native engine.
 type Config struct {
-	// CacheDir is a directory of our own for the compiled PDF engine (about 20 MB). Empty: no cache, and the first PDF of a
-	// process costs some seconds.
+	// CacheDir is a directory of our own for compiled decoders (about 20 MB). Empty, or writable by others, whose code would then
+	// be run: no cache, and the first PDF of a process costs some seconds.
 	CacheDir string
 	// Worker is the command line of a program that calls [RunWorker] on its standard input and output: usually
 	// the program itself with a hidden subcommand. It reads what could spin or eat memory. Empty: PDFEngine "native" and AVIF
@@ -146,7 +146,9 @@ func (s Sight) Seen() Sight { return s }
 type Readers struct {
 	config  Config
 	indexes *lineIndexes
+	code    *codeCache
 	pdfs    *pdfium
+	heifs   *heif
 }
 
 // New checks the configuration. It starts nothing: the PDF engine starts with the first PDF.
@@ -166,11 +168,18 @@ func New(c Config) (*Readers, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &Readers{config: c, indexes: newLineIndexes(64), pdfs: newPDFium(c)}, nil
+	code := &codeCache{dir: c.CacheDir}
+	return &Readers{
+		config: c, indexes: newLineIndexes(64), code: code, pdfs: newPDFium(c, code),
+		heifs: &heif{config: c, cache: code, turn: make(chan struct{}, 1)},
+	}, nil
 }
 
-// Close ends what was started. A Read after it that needs the PDF engine fails.
-func (r *Readers) Close() error { return r.pdfs.close() }
+// Close ends what was started. No Read may run any more, and one after it that needs the PDF engine fails.
+func (r *Readers) Close() error {
+	r.pdfs.close()
+	return r.code.close()
+}
 
 // Read reads the source as what its bytes say it is. A bad request or a bad file is one of this package's errors;
 // the context's own error, or a failing R, comes back wrapped.

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -85,6 +86,9 @@ func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call, a *Checkpo
 		ID: checkpoint.ID(strings.TrimSpace(value(a.ID))), Turn: value(a.Turn), Since: since, Label: value(a.Label), Paths: a.Paths,
 	}, out.Against == "now")
 	if err != nil {
+		if r := noPoint(err, a.Turn, a.Label); r != nil {
+			return nil, r
+		}
 		return nil, err
 	}
 	out.Skipped, out.Denied = left, denied
@@ -106,6 +110,19 @@ func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call, a *Checkpo
 		out.Files = append(out.Files, d)
 	}
 	return out, nil
+}
+
+// noPoint is the refusal of a turn or a label that the session does not have; nil for any other error.
+func noPoint(err error, turn, label *string) *Refusal {
+	what, name := "turn", value(turn)
+	if name == "" {
+		what, name = "label", value(label)
+	}
+	if name == "" || !errors.Is(err, checkpoint.ErrNotFound) {
+		return nil
+	}
+	return &Refusal{Reason: KindNotFound, Message: "this session has no " + what + " " + quote(name), Hint: "checkpoints_list shows the turns and labels of its checkpoints.",
+		Next: &NextCall{"checkpoints_list", map[string]any{}}}
 }
 
 // oneOf checks that exactly one argument says which checkpoint is meant.

@@ -104,7 +104,7 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 	switch {
 	case (id == "undo" || id == "redo") && (len(a.Paths) > 0 || value(a.Mode) == checkpoint.ModeInverse):
 		return nil, bad("send the id of a checkpoint instead", "%s takes a whole change back, without paths and mode", id)
-	case strings.HasPrefix(strings.ToLower(string(id)), "tr-"):
+	case fromTrash(a):
 		if len(a.Paths) > 0 || a.Mode != nil || a.OnConflict != nil {
 			return nil, bad("send the id alone", "what is in the trash comes back whole, and never over something that is there")
 		}
@@ -157,6 +157,11 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 	return out, nil
 }
 
+// fromTrash says that the id is one of the trash.
+func fromTrash(a *CheckpointRestoreArgs) bool {
+	return strings.HasPrefix(strings.ToLower(strings.TrimSpace(value(a.ID))), "tr-")
+}
+
 func restoredFile(t *engine.Target, merged, dry bool) RestoredFile {
 	f := RestoredFile{Path: t.True}
 	f.Added, f.Removed = edit.Counts(engine.Hunks(t))
@@ -200,11 +205,17 @@ func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
 			f.Conflicts = append(f.Conflicts, c)
 		}
 		r.Fields = f
-		if strings.HasPrefix(strings.ToLower(strings.TrimSpace(value(a.ID))), "tr-") {
+		if fromTrash(a) {
 			r.Hint = "Something is there now; move it away first, or leave the entry in the trash."
 			return r
 		}
 		r.Next = again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})
+		return r
+	}
+	if errors.Is(err, checkpoint.ErrNotFound) && fromTrash(a) {
+		return &Refusal{Reason: KindNotFound, Message: "there is no such entry in the trash", Hint: "It may be back already, or its time was over."}
+	}
+	if r := noPoint(err, a.Turn, a.Label); r != nil {
 		return r
 	}
 	if e, ok := errors.AsType[*engine.NotInPlanError](err); ok {
@@ -219,9 +230,13 @@ func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
 		}
 		return &Refusal{Reason: KindBadRequest, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: hint}
 	}
-	if e, ok := errors.AsType[*guardfs.NotRegularError](err); ok && !strings.HasPrefix(strings.ToLower(strings.TrimSpace(value(a.ID))), "tr-") {
+	if e, ok := errors.AsType[*guardfs.NotRegularError](err); ok && !fromTrash(a) {
 		return &Refusal{Reason: KindNotRegularFile, FilePath: e.Path, Message: quote(e.Path) + " is a " + e.Kind + " now; nothing was restored",
 			Hint: "Move it away first, or leave that path alone with on_conflict skip.", Next: again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})}
+	}
+	if e, ok := errors.AsType[*guardfs.SymlinkError](err); ok && !fromTrash(a) {
+		return &Refusal{Reason: KindSymlinkRefused, FilePath: e.Path, Message: "a symbolic link is at " + quote(e.Path) + " or on the way to it now; nothing was restored",
+			Hint: "Move the link away first, or leave that path alone with on_conflict skip.", Next: again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})}
 	}
 	if e, ok := errors.AsType[*engine.ParkError](err); ok {
 		return &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: "Leave that path out with the paths argument, or ask the user to remove it."}

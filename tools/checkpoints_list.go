@@ -43,6 +43,7 @@ type CheckpointRow struct {
 	Turn       string   `json:"turn,omitempty"`
 	Pinned     bool     `json:"pinned,omitempty"`
 	Outcome    string   `json:"outcome,omitempty"`
+	Purged     bool     `json:"purged,omitempty"` // old content was removed for good
 }
 
 func (*Checkpoints) Kind() string { return "checkpoints" }
@@ -61,6 +62,9 @@ func (p *Checkpoints) Text() string {
 		}
 		if !c.Existed {
 			what += " (was not there)"
+		}
+		if c.Purged {
+			what += " (purged)"
 		}
 		fmt.Fprintf(&b, "%s %s %s %s\n", c.ID, time.Unix(c.CreatedAt, 0).UTC().Format(time.RFC3339), c.Reason, what)
 	}
@@ -115,6 +119,7 @@ func rowOf(c *checkpoint.Checkpoint) CheckpointRow {
 		if ch.Role == checkpoint.RoleParent {
 			continue
 		}
+		row.Purged = row.Purged || ch.Skipped == checkpoint.SkipPurged
 		if row.SourcePath == "" {
 			row.SourcePath, row.SourceKind = ch.Path, sourceKind(ch.Before.Kind)
 			row.Existed = ch.Before.Kind != checkpoint.Absent

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"moltisfs/checkpoint"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
@@ -93,9 +94,14 @@ type editOptions struct {
 // edits they bring.
 func (s *Suite) edit(ctx context.Context, c *engine.Call, path string, edits []edit.Edit, o editOptions) (*engine.Done, *edit.Result, error) {
 	var result *edit.Result
+	kind := checkpoint.KindEdit
+	if c.Tool == "MultiEdit" {
+		kind = checkpoint.KindMultiEdit
+	}
 	m := engine.Mutation{
 		Paths: []string{path}, Summary: plural(len(edits), "edit"), ExpectedHash: o.expected, DryRun: o.dryRun,
 		Acknowledged: o.acknowledge, StaleOK: true, CreateParents: s.cfg.Tools.FS.CreateParents && edits[0].Old == "",
+		Op: checkpoint.Op{Kind: kind},
 		Next: func(ts []*engine.Target) (err error) {
 			t := ts[0]
 			if !t.Before.Exists && edits[0].Old != "" {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"moltisfs/checkpoint"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
@@ -77,7 +78,7 @@ func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call, a *NotebookE
 	var result *edit.NotebookResult
 	m := engine.Mutation{
 		Paths: []string{a.NotebookPath}, Summary: strings.TrimSpace(e.Mode + " notebook cell " + clip(e.CellID, 64)),
-		ExpectedHash: value(a.ExpectedHash), DryRun: value(a.DryRun),
+		ExpectedHash: value(a.ExpectedHash), DryRun: value(a.DryRun), Op: checkpoint.Op{Kind: checkpoint.KindEdit},
 		Next: func(ts []*engine.Target) (err error) {
 			t := ts[0]
 			if !t.Before.Exists {

@@ -62,11 +62,12 @@ type searching struct {
 	fs       *guardfs.FS // under the policy; the index reads through it
 	index    *grep.Index // nil with search_index = "off"
 	excludes string      // path of the user's core.excludesFile
+	home     string      // where "~/" leads in a repository's configuration
 }
 
 // openSearch readies the index, for this policy and no other.
-func (s *Suite) openSearch(excludes string) (err error) {
-	s.search.excludes = excludes
+func (s *Suite) openSearch(user ignore.User) (err error) {
+	s.search.excludes, s.search.home = user.ExcludesPath(), user.Home
 	if s.cfg.Tools.FS.SearchIndex == "off" {
 		return nil
 	}
@@ -136,7 +137,7 @@ func (s *Suite) walk(ctx context.Context, c *engine.Call, root string, use func(
 			}
 			w := grep.Walk{NoIgnore: !s.cfg.Tools.FS.RespectGitignore}
 			if !w.NoIgnore {
-				w.Excludes = s.gitExcludes()
+				w.Excludes, w.Home = s.gitExcludes(), s.search.home
 			}
 			if h.Object().Info.Kind == guardfs.KindDir {
 				d, err := h.Dir()

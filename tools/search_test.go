@@ -8,14 +8,17 @@ import (
 	"time"
 
 	"moltisfs/config"
+	"moltisfs/grep/ignore"
 	"moltisfs/tools"
 )
 
 // TestTheUsersOwnExcludes: what git would not show the user, Grep and Glob leave out, and say so.
 func TestTheUsersOwnExcludes(t *testing.T) {
-	mine := write(t, filepath.Join(t.TempDir(), "ignore"), "*.mine\n")
+	home := t.TempDir()
+	write(t, filepath.Join(home, ".config", "git", "ignore"), "*.mine\n")
+	user := ignore.User{Home: home, Read: os.ReadFile}
 	for _, respect := range []bool{true, false} {
-		s, root := suite(t, func(fs *config.FS) { fs.RespectGitignore = respect }, tools.Options{GitExcludes: mine})
+		s, root := suite(t, func(fs *config.FS) { fs.RespectGitignore = respect }, tools.Options{GitUser: user})
 		write(t, filepath.Join(root, "a.mine"), "needle\n")
 		write(t, filepath.Join(root, "b.txt"), "needle\n")
 		want, ignored := 2, 0

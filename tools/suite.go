@@ -15,6 +15,7 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/config"
+	"moltisfs/grep/ignore"
 	"moltisfs/internal/approval"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
@@ -53,9 +54,9 @@ type Options struct {
 	Protect []string
 	// Logger gets what an operator should know. nil: silent. Never file contents.
 	Logger *slog.Logger
-	// GitExcludes is the user's core.excludesFile, which Glob and Grep obey with respect_gitignore; see ignore.ExcludesPath.
-	// Empty: there is none. The file need not exist.
-	GitExcludes string
+	// GitUser says where the user's own git configuration is, whose core.excludesFile Glob and Grep obey with respect_gitignore, and
+	// where "~/" leads in a repository's. The zero value: nowhere.
+	GitUser ignore.User
 	// Identities are age identities ("AGE-SECRET-KEY-1…") to read encrypted checkpoints with.
 	Identities []string
 	// Progress hears how far long work is, see checkpoint.Options. May be nil.
@@ -138,7 +139,7 @@ func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (_
 	if err != nil {
 		return nil, errors.Join(err, s.readers.Close(), s.free.Close())
 	}
-	if err := s.openSearch(o.GitExcludes); err != nil {
+	if err := s.openSearch(o.GitUser); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil

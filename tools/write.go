@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"moltisfs/checkpoint"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
@@ -66,6 +67,7 @@ func runWrite(ctx context.Context, s *Suite, c *engine.Call, a *WriteArgs) (Payl
 		DryRun:        value(a.DryRun),
 		Acknowledged:  value(a.Acknowledge),
 		Overwrites:    true,
+		Op:            checkpoint.Op{Kind: checkpoint.KindWrite},
 		CreateParents: s.cfg.Tools.FS.CreateParents,
 		Next: func(ts []*engine.Target) error {
 			t := ts[0]

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -33,6 +34,7 @@ func Run(t *testing.T, open func(t *testing.T) checkpoint.Store) {
 		{"IDs", ids},
 		{"List", list},
 		{"Pages", pages},
+		{"PagesByTime", pagesByTime},
 		{"PlanState", planState},
 		{"PlanOrder", planOrder},
 		{"PlanInverse", planInverse},
@@ -394,6 +396,64 @@ func pages(t *testing.T, s checkpoint.Store) {
 	}
 	if p, err := s.List(ctx, checkpoint.Filter{AllSessions: true}); err != nil || len(p.Checkpoints) != 20 {
 		t.Errorf("20 is the limit unless told: %d %v", len(p.Checkpoints), err)
+	}
+}
+
+// What is taken over from another history is older than what is there already, and a clock may be set back: a list is by time, on
+// every page of it.
+func pagesByTime(t *testing.T, s checkpoint.Store) {
+	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	want := map[string][]checkpoint.ID{}
+	at := map[checkpoint.ID]time.Time{}
+	var saved []checkpoint.ID
+	for i := range 60 {
+		o := op(me, checkpoint.KindEdit, edit(fmt.Sprint("/w/", i%2), fmt.Sprint(i), fmt.Sprint(i+1)))
+		// Forwards, then a stretch of the past backwards, then forwards again, some at the same time.
+		switch {
+		case i < 20:
+			o.Time = start.Add(time.Duration(i) * time.Minute)
+		case i < 40:
+			o.Time = start.Add(time.Duration(-i) * time.Hour)
+		default:
+			o.Time = start.Add(time.Duration(i/4) * time.Minute)
+		}
+		id := save(t, s, o)
+		saved = append(saved, id)
+		at[id] = o.Time
+		for _, path := range []string{"", o.Changes[0].Path} {
+			want[path] = append(want[path], id)
+		}
+	}
+	for path, ids := range want {
+		slices.Reverse(ids)
+		slices.SortStableFunc(ids, func(a, b checkpoint.ID) int { return at[b].Compare(at[a]) })
+		for _, limit := range []int{1, 7, 100} {
+			var got []checkpoint.ID
+			f := checkpoint.Filter{Principal: "ann", Session: "s1", Path: path, Limit: limit}
+			for {
+				p, err := s.List(ctx, f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, c := range p.Checkpoints {
+					got = append(got, c.ID)
+				}
+				if f.Cursor = p.Next; f.Cursor == "" {
+					break
+				}
+			}
+			if !slices.Equal(got, ids) {
+				t.Errorf("path %q, pages of %d: not by time:\n%v\n%v", path, limit, got, ids)
+			}
+		}
+	}
+	p, err := s.List(ctx, checkpoint.Filter{Principal: "ann", Session: "s1", AsSaved: true, Limit: 1})
+	if err != nil || len(p.Checkpoints) != 1 || p.Checkpoints[0].ID != saved[59] {
+		t.Errorf("as saved, the one saved last comes first: %+v %v", p, err)
+	}
+	p, err = s.List(ctx, checkpoint.Filter{Principal: "ann", Session: "s1", AsSaved: true, Limit: 100, Cursor: p.Next})
+	if err != nil || len(p.Checkpoints) != 59 || p.Checkpoints[0].ID != saved[58] || p.Checkpoints[58].ID != saved[0] {
+		t.Errorf("as saved, the second page: %d %v", len(p.Checkpoints), err)
 	}
 }
 

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bufio"
 	"context"
+	"io"
 	"os"
 	"runtime"
+	"strings"
 	"sync"
 
 	"moltisfs/internal/approval"
@@ -23,22 +26,44 @@ type terminal struct {
 
 func (t *terminal) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
 	t.once.Do(func() {
-		in, out := "/dev/tty", "/dev/tty"
-		if runtime.GOOS == "windows" {
-			in, out = "CONIN$", "CONOUT$"
-		}
-		r, err := os.OpenFile(in, os.O_RDONLY, 0)
-		if err == nil {
-			var w *os.File
-			if w, err = os.OpenFile(out, os.O_WRONLY, 0); err == nil {
-				t.ask = approval.Terminal(r, w)
-				return
-			}
-			_ = r.Close() // nothing was read
-		}
 		t.ask = approval.Nobody(t.instead)
+		if r, w, err := controlling(); err == nil {
+			t.ask = approval.Terminal(r, w)
+		}
 	})
 	return t.ask.Ask(ctx, q)
+}
+
+// controlling opens the controlling terminal.
+func controlling() (r, w *os.File, err error) {
+	in, out := "/dev/tty", "/dev/tty"
+	if runtime.GOOS == "windows" {
+		in, out = "CONIN$", "CONOUT$"
+	}
+	if r, err = os.OpenFile(in, os.O_RDONLY, 0); err != nil {
+		return nil, nil, err
+	}
+	if w, err = os.OpenFile(out, os.O_WRONLY, 0); err != nil {
+		_ = r.Close() // nothing was read
+		return nil, nil, err
+	}
+	return r, w, nil
+}
+
+// confirmed asks a question on the controlling terminal. Where there is none, the answer is no.
+func confirmed(question string) bool {
+	r, w, err := controlling()
+	if err != nil {
+		return false
+	}
+	defer r.Close()
+	defer w.Close()
+	if _, err := io.WriteString(w, question+" [y/N] "); err != nil {
+		return false
+	}
+	line, _ := bufio.NewReader(r).ReadString('\n')
+	answer := strings.ToLower(strings.TrimSpace(line))
+	return answer == "y" || answer == "yes"
 }
 
 // isTerminal says whether a person may be at the other end of f.

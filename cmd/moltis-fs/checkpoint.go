@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -14,11 +16,12 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/engine"
+	"moltisfs/tools"
 )
 
 func checkpointCommand() *command {
 	return &command{
-		name:  "checkpoint",
+		name: "checkpoint", payload: true,
 		short: "look at the history of changes, take them back, look after the store",
 		below: []*command{
 			{
@@ -29,7 +32,7 @@ func checkpointCommand() *command {
 					option{name: "contains", value: "TEXT", doc: "of paths that hold this, letters of either case"},
 					option{name: "turn", value: "NAME", doc: "of this turn"},
 					option{name: "tool", value: "NAME", doc: "of this tool"},
-					option{name: "kind", value: "NAME", doc: "of this kind: write, edit, delete, restore, external, read and so on"},
+					option{name: "kind", value: "NAME", words: kinds(), doc: "of this kind"},
 					option{name: "label", value: "TEXT", doc: "with this label"},
 					option{name: "since", value: "TIME", doc: "not before"},
 					option{name: "until", value: "TIME", doc: "before"},
@@ -54,6 +57,13 @@ func checkpointCommand() *command {
 			},
 			checkpointExportCommand(), checkpointImportCommand(), checkpointGCCommand(), checkpointCheckCommand(), checkpointStatsCommand(), checkpointPurgeCommand(),
 		},
+	}
+}
+
+func kinds() []string {
+	return []string{
+		checkpoint.KindWrite, checkpoint.KindEdit, checkpoint.KindMultiEdit, checkpoint.KindAppend, checkpoint.KindDelete, checkpoint.KindMove, checkpoint.KindCopy,
+		checkpoint.KindMkdir, checkpoint.KindRestore, checkpoint.KindExternal, checkpoint.KindRead, checkpoint.KindManual, checkpoint.KindImport,
 	}
 }
 
@@ -141,7 +151,7 @@ func storeError(err error) error {
 		return misuse("", "%v", e)
 	}
 	if errors.Is(err, checkpoint.ErrNotFound) {
-		return &exitError{exitRefused, "there is no such checkpoint", program + " checkpoint list shows the ids"}
+		return &exitError{exitRefused, "there is no such checkpoint", program + " checkpoint list shows the ids", tools.KindNotFound}
 	}
 	return err
 }
@@ -183,6 +193,10 @@ type checkpointState struct {
 	Size   int64           `json:"size,omitempty"`
 	SHA256 string          `json:"sha256,omitempty"`
 	Target string          `json:"target,omitempty"`
+	MTime  *time.Time      `json:"mtime,omitempty"`
+	UID    *uint32         `json:"uid,omitempty"`
+	GID    *uint32         `json:"gid,omitempty"`
+	Xattrs []string        `json:"xattrs,omitempty"` // their names
 }
 
 func stateRow(s checkpoint.State) checkpointState {
@@ -190,6 +204,10 @@ func stateRow(s checkpoint.State) checkpointState {
 	if s.Kind == checkpoint.File || s.Kind == checkpoint.Dir {
 		out.Mode = fmt.Sprintf("%04o", s.Mode.Perm())
 	}
+	if !s.ModTime.IsZero() { // a state that was looked at; what was only announced has neither time nor owner
+		out.MTime, out.UID, out.GID = &s.ModTime, &s.UID, &s.GID
+	}
+	out.Xattrs = slices.Sorted(maps.Keys(s.Xattrs))
 	return out
 }
 
@@ -304,10 +322,23 @@ func notesOf(c *checkpoint.Checkpoint) string {
 	if c.Outcome == checkpoint.Aborted || c.Outcome == checkpoint.Foreign {
 		notes = append(notes, string(c.Outcome))
 	}
+	if n := purged(c); n > 0 {
+		notes = append(notes, "purged")
+	}
 	if c.UndoOf != "" {
 		notes = append(notes, "undoes "+string(c.UndoOf))
 	}
 	return strings.Join(notes, ", ")
+}
+
+// purged counts the paths whose old content was purged.
+func purged(c *checkpoint.Checkpoint) (n int) {
+	for _, ch := range c.Changes {
+		if ch.Skipped == checkpoint.SkipPurged {
+			n++
+		}
+	}
+	return n
 }
 
 func showCheckpoint(ctx context.Context, in *invocation) error {
@@ -326,7 +357,11 @@ func showCheckpoint(ctx context.Context, in *invocation) error {
 		}
 		for _, ch := range c.Changes {
 			fmt.Fprintf(&b, "  %s\n    was %s\n    became %s\n", visible(ch.Path), describe(ch.Before), describe(ch.After))
-			if ch.Skipped != "" {
+			switch ch.Skipped {
+			case "":
+			case checkpoint.SkipPurged:
+				b.WriteString("    its content was purged\n")
+			default:
 				fmt.Fprintf(&b, "    its content was not stored: %s\n", ch.Skipped)
 			}
 		}
@@ -337,7 +372,14 @@ func showCheckpoint(ctx context.Context, in *invocation) error {
 func describe(s checkpoint.State) string {
 	switch s.Kind {
 	case checkpoint.File:
-		return fmt.Sprintf("a file of %d bytes, mode %04o, sha256 %.12s", s.Size, s.Mode.Perm(), s.Hash)
+		what := fmt.Sprintf("a file of %d bytes, mode %04o", s.Size, s.Mode.Perm())
+		if s.Hash != "" {
+			what += fmt.Sprintf(", sha256 %.12s", s.Hash)
+		}
+		if !s.ModTime.IsZero() {
+			what += ", modified " + s.ModTime.Local().Format(time.DateTime)
+		}
+		return what
 	case checkpoint.Symlink:
 		return "a link to " + visible(s.Target)
 	case checkpoint.Dir:

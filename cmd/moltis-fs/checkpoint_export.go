@@ -17,6 +17,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/edit"
+	"moltisfs/tools"
 )
 
 func checkpointExportCommand() *command {
@@ -53,6 +54,9 @@ func exportCheckpoints(ctx context.Context, in *invocation) error {
 		ops, err := history(ctx, db, f)
 		if err != nil {
 			return err
+		}
+		if len(ops) == 0 && in.count("turn", "since", "until", "session", "principal") > 0 {
+			return &exitError{exitRefused, "no change is in what you ask for", program + " checkpoint list shows turns, sessions and times", tools.KindNotFound}
 		}
 		if in.given("git") {
 			return in.exportGit(ctx, db, ops)
@@ -97,6 +101,17 @@ func contentOf(ctx context.Context, db *checkpoint.DB, s checkpoint.State) (cont
 }
 
 func (in *invocation) exportPatch(ctx context.Context, db *checkpoint.DB, ops []checkpoint.Checkpoint) error {
+	// A patch for git apply, or with --json one object a changed path.
+	type patch struct {
+		Checkpoint checkpoint.ID `json:"checkpoint"`
+		Time       time.Time     `json:"time"`
+		Tool       string        `json:"tool"`
+		Session    string        `json:"session"`
+		Turn       string        `json:"turn,omitempty"`
+		Path       string        `json:"path"`
+		Patch      string        `json:"patch"`
+	}
+	patches := []patch{}
 	missing := 0
 	w := bufio.NewWriter(in.out)
 	for i := range ops {
@@ -117,9 +132,21 @@ func (in *invocation) exportPatch(ctx context.Context, db *checkpoint.DB, ops []
 				missing++
 				continue
 			}
+			if in.given("json") {
+				var b strings.Builder
+				patchFile(&b, ch.Path, gitMode(ch.Before), gitMode(ch.After), before, after)
+				patches = append(patches, patch{c.ID, c.Time.UTC(), first(c.Tool, c.Kind), c.Session, c.Turn, ch.Path, b.String()})
+				continue
+			}
 			fmt.Fprintf(w, "# %s %s %s %s\n", c.ID, c.Time.UTC().Format(time.RFC3339), first(c.Tool, c.Kind), visible(ch.Path))
 			patchFile(w, ch.Path, gitMode(ch.Before), gitMode(ch.After), before, after)
 		}
+	}
+	if in.given("json") {
+		return writeJSON(in, struct {
+			Patches []patch `json:"patches"`
+			Missing int     `json:"missing"` // changes whose content is not text, or not in the store
+		}{patches, missing})
 	}
 	if err := w.Flush(); err != nil {
 		return fmt.Errorf("writing the patch: %w", err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"moltisfs/config"
 	"moltisfs/tools"
@@ -51,6 +52,9 @@ func checkpointRewindCommand() *command {
 		),
 		examples: []string{"moltis-fs checkpoint rewind --session s1 --turn t7 --dry-run", "moltis-fs checkpoint rewind --session s1 --since 30m src"},
 		run: func(ctx context.Context, in *invocation) error {
+			if n := in.count("turn", "since", "label"); n != 1 {
+				return misuse(seeHelp(in.command), "rewind needs exactly one of --turn, --since and --label, and got %d", n)
+			}
 			return in.restore(ctx, map[string]any{"turn": in.option("turn"), "since": in.option("since"), "label": in.option("label")}, in.args)
 		},
 	}
@@ -92,7 +96,10 @@ func checkpointDiffCommand() *command {
 		run: func(ctx context.Context, in *invocation) error {
 			args := map[string]any{"turn": in.option("turn"), "since": in.option("since"), "label": in.option("label")}
 			paths := in.args
-			if !in.given("turn") && !in.given("since") && !in.given("label") {
+			switch n := in.count("turn", "since", "label"); {
+			case n > 1:
+				return misuse(seeHelp(in.command), "diff takes one of --turn, --since and --label, and got %d", n)
+			case n == 0:
 				if len(paths) == 0 {
 					return misuse(seeHelp(in.command), "diff needs an ID, or --turn, --since or --label")
 				}
@@ -114,6 +121,23 @@ func (in *invocation) restore(ctx context.Context, args map[string]any, paths []
 		}
 	}
 	return in.operate(ctx, "checkpoint_restore", args, paths)
+}
+
+// commandsFor says in the words of the command line what a refusal says in those of the tools.
+var commandsFor = strings.NewReplacer(
+	"checkpoints_list", program+" checkpoint list", "checkpoint_restore", program+" checkpoint restore", "checkpoint_diff", program+" checkpoint diff",
+	"on_conflict: merge", "--on-conflict: merge", "on_conflict skip", "--on-conflict skip", "in this session", "in this session (--session names another)",
+	"this session has no", "this session (--session names another) has no",
+)
+
+// count says how many of the options are given.
+func (in *invocation) count(names ...string) (n int) {
+	for _, name := range names {
+		if in.given(name) {
+			n++
+		}
+	}
+	return n
 }
 
 // operate makes one call with the operator's rights and writes its answer.
@@ -153,7 +177,10 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	}
 	p, err := suite.Call(ctx, tools.Call{Principal: in.option("principal"), Session: in.option("session"), Tool: tool, Args: raw, ByUser: true})
 	if err == nil {
-		out := []byte(p.Text() + "\n")
+		out := []byte(commandsFor.Replace(p.Text()) + "\n")
+		if !tools.Refused(p) {
+			out = []byte(strings.Replace(p.Text(), "\nTo undo this restore: checkpoint_restore ", "\nTo undo this restore: "+program+" checkpoint restore ", 1) + "\n")
+		}
 		if in.given("json") {
 			if out, err = tools.Encode(p); err == nil {
 				out = append(out, '\n')

@@ -140,6 +140,7 @@ func checkpointStatsCommand() *command {
 						StoredBytes  int64     `json:"stored_bytes"`
 						UsedBytes    int64     `json:"used_bytes"`
 						MaxBytes     int64     `json:"max_bytes"`
+						ParkedBytes  int64     `json:"parked_bytes"`
 						FreeBytes    int64     `json:"free_bytes"`
 						Oldest       time.Time `json:"oldest"`
 						Newest       time.Time `json:"newest"`
@@ -150,7 +151,7 @@ func checkpointStatsCommand() *command {
 					{"checkpoints", fmt.Sprintf("%d, of %d paths in %d sessions, %d pinned", s.Checkpoints, s.Paths, s.Sessions, s.Pinned)},
 					{"contents", fmt.Sprintf("%d, %d of them deltas, %d in files of their own", s.Contents, s.Deltas, s.External)},
 					{"bytes", fmt.Sprintf("%s of %s; the contents are %s, stored in %s", bytesText(s.UsedBytes), bytesText(s.MaxBytes), bytesText(s.ContentBytes), bytesText(s.StoredBytes))},
-					{"trash", fmt.Sprint(s.Trashed)},
+					{"trash", fmt.Sprintf("%d, %s of them beside the store", s.Trashed, bytesText(s.ParkedBytes))},
 					{"SQLite", s.SQLite},
 				}
 				if s.Checkpoints > 0 {

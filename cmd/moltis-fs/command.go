@@ -20,6 +20,7 @@ type command struct {
 	examples []string
 	below    []*command // then there is no run
 	hidden   bool
+	payload  bool // with --json, what goes wrong is an answer in JSON too
 	run      func(context.Context, *invocation) error
 
 	path string // with the names above, filled by the table
@@ -40,6 +41,7 @@ func commands() []*command {
 		c.path = c.name
 		for _, b := range c.below {
 			b.path = c.name + " " + b.name
+			b.payload = c.payload
 		}
 	}
 	return all

@@ -1,37 +1,64 @@
 package main
 
 import (
+	"io"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 
+	"moltisfs/config"
 	"moltisfs/grep/ignore"
 )
 
-// gitExcludes is where the user's core.excludesFile is, "" when nothing says. Configuration files that cannot be read count as
-// empty, as a missing one does: what is at stake is which files a search leaves out.
-func (in *invocation) gitExcludes() string {
+// gitUser says where the user's git configuration is, by the rules of git-config(1). Conditional includes are about a repository in the
+// workspace root; whether there is one nobody looks.
+func (in *invocation) gitUser(cfg *config.Config) ignore.User {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		home = ""
 	}
-	xdg := in.env("XDG_CONFIG_HOME")
-	files := []string{"/etc/gitconfig"}
+	u := ignore.User{Home: filepath.ToSlash(home), XDG: filepath.ToSlash(in.env("XDG_CONFIG_HOME")), Read: readGitConfig}
+	if root := cfg.Tools.FS.WorkspaceRoot; root != "" {
+		u.GitDir = path.Join(filepath.ToSlash(root), ".git")
+	}
+	add := func(name string) { u.Files = append(u.Files, filepath.ToSlash(name)) }
+	switch system := in.env("GIT_CONFIG_SYSTEM"); {
+	case in.env("GIT_CONFIG_NOSYSTEM") != "":
+	case system != "":
+		add(system)
+	default:
+		add("/etc/gitconfig")
+	}
+	if global := in.env("GIT_CONFIG_GLOBAL"); global != "" {
+		add(global)
+		return u
+	}
 	switch {
-	case xdg != "":
-		files = append(files, filepath.Join(xdg, "git", "config"))
+	case u.XDG != "":
+		add(filepath.Join(u.XDG, "git", "config"))
 	case home != "":
-		files = append(files, filepath.Join(home, ".config", "git", "config"))
+		add(filepath.Join(home, ".config", "git", "config"))
 	}
 	if home != "" {
-		files = append(files, filepath.Join(home, ".gitconfig"))
+		add(filepath.Join(home, ".gitconfig"))
 	}
-	var configs [][]byte
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			continue
-		}
-		configs = append(configs, b)
+	return u
+}
+
+// readGitConfig reads a configuration file of git's, or as much of it as git's rules may be long.
+func readGitConfig(name string) ([]byte, error) {
+	i, err := os.Stat(name)
+	if err != nil {
+		return nil, err
 	}
-	return ignore.ExcludesPath(filepath.ToSlash(home), filepath.ToSlash(xdg), configs...)
+	if !i.Mode().IsRegular() {
+		return nil, fs.ErrInvalid // a fifo would have us wait for ever
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written
+	return io.ReadAll(io.LimitReader(f, ignore.MaxFile))
 }

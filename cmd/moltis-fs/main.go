@@ -23,6 +23,8 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+
+	"moltisfs/tools"
 )
 
 const program = "moltis-fs"
@@ -54,7 +56,9 @@ func run(args []string, s streams) int {
 	}
 	in, err := parse(args, s)
 	if err == nil {
-		err = in.command.run(context.Background(), in)
+		if err = in.command.run(context.Background(), in); in.given("json") && in.command.payload && err != nil {
+			return reportJSON(in, err)
+		}
 	}
 	return report(s.err, err)
 }
@@ -63,22 +67,44 @@ func run(args []string, s streams) int {
 type exitError struct {
 	status     int
 	what, hint string
+	kind       string // of the refusal in JSON; "" is that of the status
 }
 
 func (e *exitError) Error() string { return e.what }
 
 func misuse(hint, format string, args ...any) error {
-	return &exitError{exitMisuse, fmt.Sprintf(format, args...), hint}
+	return &exitError{status: exitMisuse, what: fmt.Sprintf(format, args...), hint: hint}
 }
 
 // refused ends with status 1 after the answer has been given.
 var refused = &exitError{status: exitRefused}
 
-// report says on standard error what went wrong.
-func report(w io.Writer, err error) int {
-	if err == nil {
-		return exitOK
+// reportJSON gives what went wrong in the form of the tools' refusals, as the answer.
+func reportJSON(in *invocation, err error) int {
+	e := exitOf(err)
+	if e.what == "" {
+		return e.status // the answer was given
 	}
+	kind := e.kind
+	switch {
+	case kind != "":
+	case e.status == exitBroken:
+		kind = "host_error"
+	default:
+		kind = tools.KindBadRequest
+	}
+	if werr := writeJSON(in, struct {
+		Kind  string `json:"kind"`
+		Error string `json:"error"`
+		Hint  string `json:"hint,omitempty"`
+	}{kind, e.what, e.hint}); werr != nil {
+		return report(in.err, werr)
+	}
+	return e.status
+}
+
+// exitOf is err as it ends the program.
+func exitOf(err error) *exitError {
 	e, ok := errors.AsType[*exitError](err)
 	if !ok {
 		e = &exitError{status: exitBroken, what: err.Error()}
@@ -89,6 +115,15 @@ func report(w io.Writer, err error) int {
 			e.hint = h.Hint()
 		}
 	}
+	return e
+}
+
+// report says on standard error what went wrong.
+func report(w io.Writer, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	e := exitOf(err)
 	if e.what != "" {
 		for line := range strings.SplitSeq(e.what, "\n") {
 			fmt.Fprintf(w, "%s: %s\n", program, line)

@@ -117,7 +117,7 @@ func (in *invocation) openSuiteAs(approver tools.Approver, change func(*config.C
 	change(&cfg)
 	suite, err := tools.Open(cfg, tools.Options{
 		Identities: identities, Progress: progressOn(in.err),
-		DataDir: dir, Approver: approver, Protect: protect, Worker: []string{self, workerCommand().name}, GitExcludes: in.gitExcludes(),
+		DataDir: dir, Approver: approver, Protect: protect, Worker: []string{self, workerCommand().name}, GitUser: in.gitUser(&cfg),
 		Logger: slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if d, ok := errors.AsType[*tools.DataDirError](err); ok {

@@ -97,3 +97,49 @@ func (p *pseudoTerminal) until(t *testing.T, text string) string {
 	}
 	return string(shown)
 }
+
+// Emptying the trash is asked on the terminal, and only a yes does it.
+func TestEmptyTrashAsks(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, config := filepath.Join(dir, "a.txt"), filepath.Join(dir, "c.toml")
+	if err := os.WriteFile(config, []byte("[tools.fs]\nrequire_approval = false\ncheckpoint_before_mutation = true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) string {
+		t.Helper()
+		out, err := exec.Command(binary(t), append(args, "--config", config, "--data-dir", filepath.Join(dir, "data"))...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	run("call", "Write", fmt.Sprintf(`{"file_path":%q,"content":"one\n"}`, file))
+	run("checkpoint", "undo")
+	for _, c := range []struct {
+		typed string
+		left  int
+	}{{"n\n", 1}, {"\n", 1}, {"y\n", 0}} {
+		tty := openTerminal(t)
+		cmd := exec.Command(binary(t), "trash", "empty", "--all", "--config", config, "--data-dir", filepath.Join(dir, "data"))
+		cmd.ExtraFiles = []*os.File{tty.end}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if shown := tty.until(t, "[y/N] "); !strings.Contains(shown, "Remove for good "+file) {
+			t.Errorf("asked %q", shown)
+		}
+		if _, err := io.WriteString(tty.host, c.typed); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); (err == nil) != (c.left == 0) {
+			t.Errorf("%q: %v", c.typed, err)
+		}
+		if left := strings.Count(run("trash", "list"), "tr-"); left != c.left {
+			t.Errorf("%q: %d entries left", c.typed, left)
+		}
+	}
+}

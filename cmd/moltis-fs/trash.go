@@ -2,17 +2,20 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/engine"
+	"moltisfs/tools"
 )
 
 func trashCommand() *command {
 	return &command{
-		name:  "trash",
+		name: "trash", payload: true,
 		short: "look at what was deleted, bring it back or let it go",
 		below: []*command{
 			{
@@ -30,13 +33,17 @@ func trashCommand() *command {
 				options:  restoreOptions(),
 				examples: []string{"moltis-fs trash restore tr-1H0"},
 				run: func(ctx context.Context, in *invocation) error {
+					if !strings.HasPrefix(strings.ToLower(in.arg(0)), "tr-") {
+						return misuse(program+" trash list shows the ids", "%q is no id of the trash", in.arg(0))
+					}
 					return in.restore(ctx, map[string]any{"id": in.arg(0)}, nil)
 				},
 			},
 			{
-				name: "empty", args: "[ID...]", max: maxPaths, short: "forget entries, or with --expired those whose time is over",
-				long:     "The content stays in the checkpoint of the deletion as long as retention keeps that.",
-				options:  storeOptions(option{name: "expired", doc: "those whose time is over"}, option{name: "all", doc: "all of them"}),
+				name: "empty", args: "[ID...]", max: maxPaths, short: "remove entries, or with --expired those whose time is over",
+				long: `It asks on the terminal, or with --yes does it. What the store holds of an entry stays in the checkpoint of the deletion as long as
+retention keeps that; what was moved to the trash as a whole is gone.`,
+				options:  storeOptions(option{name: "expired", doc: "those whose time is over"}, option{name: "all", doc: "all of them"}, option{name: "dry-run", doc: "only list them"}, option{name: "yes", doc: "do it without asking"}),
 				examples: []string{"moltis-fs trash empty --expired"},
 				run:      emptyTrash,
 			},
@@ -105,13 +112,16 @@ func emptyTrash(ctx context.Context, in *invocation) error {
 		return misuse(seeHelp(in.command), "trash empty needs IDs, --expired or --all")
 	}
 	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
-		var ids []checkpoint.TrashID
+		var going []checkpoint.Trashed
 		for _, a := range in.args {
 			t, err := db.TrashGet(ctx, checkpoint.TrashID(a), in.option("principal"), !in.given("principal"))
+			if errors.Is(err, checkpoint.ErrNotFound) {
+				return &exitError{exitRefused, "there is no such entry in the trash: " + a, program + " trash list shows the ids", tools.KindNotFound}
+			}
 			if err != nil {
 				return err
 			}
-			ids = append(ids, t.ID)
+			going = append(going, t)
 		}
 		f := in.trashFilter()
 		f.Limit = 1000
@@ -123,24 +133,57 @@ func emptyTrash(ctx context.Context, in *invocation) error {
 			if err != nil {
 				return err
 			}
-			for _, t := range page.Entries {
-				ids = append(ids, t.ID)
-			}
+			going = append(going, page.Entries...)
 			f.Cursor, more = page.Next, page.Next != ""
 		}
-		for _, id := range ids {
-			if err := db.TrashSettle(ctx, id, checkpoint.Gone); err != nil {
-				return err
+		what := emptying(going)
+		// What has expired goes by itself sooner or later.
+		if len(going) > 0 && !in.given("yes") && !in.given("expired") && !in.given("dry-run") {
+			if in.given("json") || !confirmed("Remove for good "+what+"?") {
+				return misuse("--dry-run lists them; --yes does it", "it would remove %s, and that can't be undone", what)
 			}
-			if err := db.TrashDrop(ctx, id); err != nil {
+		}
+		if !in.given("dry-run") {
+			if err := engine.EmptyTrash(ctx, db, going); err != nil {
 				return err
 			}
 		}
 		if in.given("json") {
+			ids := []checkpoint.TrashID{}
+			for _, t := range going {
+				ids = append(ids, t.ID)
+			}
 			return writeJSON(in, struct {
-				Forgotten int `json:"forgotten"`
-			}{len(ids)})
+				Forgotten int                  `json:"forgotten"`
+				IDs       []checkpoint.TrashID `json:"ids"`
+				DryRun    bool                 `json:"dry_run"`
+			}{len(ids), ids, in.given("dry-run")})
 		}
-		return in.write([]byte(fmt.Sprintf("forgot %d entries\n", len(ids))))
+		verb := "removed "
+		if in.given("dry-run") {
+			verb = "would remove "
+			for _, t := range going {
+				if err := in.write([]byte(string(t.ID) + "  " + visible(t.Path) + "\n")); err != nil {
+					return err
+				}
+			}
+		}
+		return in.write([]byte(verb + what + "\n"))
 	})
+}
+
+// emptying says what would be gone.
+func emptying(going []checkpoint.Trashed) string {
+	if len(going) == 0 {
+		return "nothing"
+	}
+	size, files := int64(0), 0
+	for _, t := range going {
+		size, files = size+t.Size, files+t.Files
+	}
+	what := fmt.Sprintf("%d entries with %d files, %s", len(going), files, bytesText(size))
+	if len(going) == 1 {
+		what = fmt.Sprintf("%s with %d files, %s", visible(going[0].Path), files, bytesText(size))
+	}
+	return what
 }

@@ -1,7 +1,9 @@
 package ignore_test
 
 import (
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -10,9 +12,12 @@ import (
 	"moltisfs/grep/ignore"
 )
 
-// TestDocumented are the cases of gitignore(5) and those of git's own tests that bite: one construct each.
+// TestDocumented are the cases of gitignore(5) and those of git's own tests that bite: one construct each. Git is asked too, so that
+// the table can't be wrong where we are.
 func TestDocumented(t *testing.T) {
-	for _, c := range []struct {
+	root := t.TempDir()
+	_, err := exec.LookPath("git")
+	for i, c := range []struct {
 		rules, path string
 		dir         bool
 		want        ignore.Decision
@@ -60,10 +65,53 @@ func TestDocumented(t *testing.T) {
 		{"\xef\xbb\xbfx", "x", false, ignore.Ignore},
 		{"x\r\ny", "x", false, ignore.Ignore},
 		{"/", "x", false, ignore.None},
+		{"/*\n!/foo\n/foo/*\n!/foo/bar", "foo/bar/x", false, ignore.None}, // the last example of gitignore(5)
+		{"/*\n!/foo\n/foo/*\n!/foo/bar", "foo", true, ignore.Include},
+		{"/*\n!/foo\n/foo/*\n!/foo/bar", "else", false, ignore.Ignore},
+		{"foo/*", "foo/bar", true, ignore.Ignore},
+		{"/doc/frotz/", "doc/frotz", true, ignore.Ignore},
+		{"doc/frotz/", "a/doc/frotz", true, ignore.None},
+		{"frotz/", "a/frotz", true, ignore.Ignore},
+		{"vmlinux*\n!arch/foo/kernel/vmlinux*", "arch/foo/kernel/vmlinux.lds.S", false, ignore.Include},
+		{"!!x", "!x", false, ignore.Include},
+		{" x", " x", false, ignore.Ignore},
+		{"x \\ ", "x  ", false, ignore.Ignore},
+		{"x\\", "x", false, ignore.None},
+		{"x\r", "x", false, ignore.Ignore}, // the end of the file is a line end
+		{"x\r", "x\r", false, ignore.None},
+		{"x\ry", "x\ry", false, ignore.Ignore},
+		{"\xff\xfe*", "\xff\xfeq", false, ignore.Ignore},
+		{"[\x80-\xff]", "\xe9", false, ignore.Ignore},
+		{"caf\xe9", "café", false, ignore.None},
+		{"a/", "a", true, ignore.Ignore},
+		{"a//", "a", true, ignore.None},
+		{"**", "x/y", false, ignore.Ignore},
+		{"**/", "x", false, ignore.None},
+		{"*", ".hidden", false, ignore.Ignore},
+		{"x[!/]y", "x/y", false, ignore.None},
+		{"[a-c]", "b", false, ignore.Ignore},
+		{"[\\]]", "]", false, ignore.Ignore},
+		{"\\a\\b", "ab", false, ignore.Ignore},
 		{"", "x", false, ignore.None},
 	} {
 		if got := ignore.Parse([]byte(c.rules), false).Match(c.path, c.dir); got != c.want {
 			t.Errorf("%q on %q (directory %v): %d, want %d", c.rules, c.path, c.dir, got, c.want)
+		}
+		if err != nil {
+			t.Log("SKIPPED, NOT COMPARED: git is not installed")
+			continue
+		}
+		dir := filepath.Join(root, fmt.Sprint(i))
+		repository(t, dir, "")
+		put(t, dir, ".git/info/exclude", c.rules) // not .gitignore, which a rule may hide
+		name := c.path
+		if c.dir {
+			name += "/in it"
+		}
+		put(t, dir, name, "")
+		got, want := listed(t, dir, ignore.Options{}), gitListed(t, dir)
+		if !slices.Equal(got, want) || c.want == ignore.Ignore && want != nil {
+			t.Errorf("%q on %q: %q, git says %q", c.rules, name, got, want)
 		}
 	}
 }

@@ -1,101 +1,325 @@
 package ignore
 
 import (
+	"errors"
+	"io/fs"
 	"path"
+	"path/filepath"
+	"strconv"
 	"strings"
 )
 
-// ExcludesPath finds the user's core.excludesFile: the last of configs that sets it has the word, and where none does it is
-// "ignore" in git's directory below xdg (XDG_CONFIG_HOME), or below home/.config. configs are the contents of git's
-// configuration files in git's order: the system's, git/config below xdg, and .gitconfig in home. The file need not exist. It is
-// "" when it is switched off or nothing says where it would be.
-func ExcludesPath(home, xdg string, configs ...[]byte) string {
-	for i := len(configs) - 1; i >= 0; i-- {
-		v, ok := setting(configs[i], "excludesfile")
-		if !ok {
-			continue
+// User says where a user's own git configuration is to be found.
+type User struct {
+	Home   string   // where "~/" leads
+	XDG    string   // XDG_CONFIG_HOME
+	Files  []string // the configuration files in git's order, absolute and with slashes; they need not exist
+	GitDir string   // the .git of the repository that conditional includes are about; "" for none
+	Read   func(path string) ([]byte, error)
+}
+
+// ExcludesPath finds the user's core.excludesFile: the last of Files, or of the files they include, that sets it has the word, and
+// where none does it is "ignore" in git's directory below XDG, or below Home/.config. The file need not exist. It is "" when it is
+// switched off or nothing says where it would be. What can't be read counts as empty.
+func (u User) ExcludesPath() string {
+	c := configuration{home: u.Home, gitDir: u.GitDir, read: u.Read}
+	for _, f := range u.Files {
+		if data, err := u.Read(f); err == nil {
+			c.add(data, path.Dir(f), 0)
 		}
-		if rest, ok := strings.CutPrefix(v, "~/"); ok && home != "" {
-			return path.Join(home, rest)
-		}
-		if !path.IsAbs(v) {
+	}
+	if v, ok := c.values["excludesfile"]; ok {
+		if v = expandHome(v, u.Home); !isAbs(v) {
 			return ""
 		}
 		return v
 	}
 	switch {
-	case xdg != "":
-		return path.Join(xdg, "git/ignore")
-	case home != "":
-		return path.Join(home, ".config/git/ignore")
+	case u.XDG != "":
+		return path.Join(u.XDG, "git/ignore")
+	case u.Home != "":
+		return path.Join(u.Home, ".config/git/ignore")
 	}
 	return ""
 }
 
-// setting reads a key, in small letters, of the section core of a git configuration. A key without a value is "true".
-// Includes are not followed.
-func setting(config []byte, key string) (value string, ok bool) {
-	core := false
-	text := strings.ReplaceAll(string(config), "\\\r\n", "")
-	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", "")) {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "[") {
-			name, rest, _ := strings.Cut(line[1:], "]")
-			core = strings.EqualFold(strings.TrimSpace(name), "core")
-			line = strings.TrimSpace(rest)
-		}
-		name, v, has := strings.Cut(line, "=")
-		name, _, _ = strings.Cut(name, "#")
-		name, _, _ = strings.Cut(name, ";")
-		if !core || !strings.EqualFold(strings.TrimSpace(name), key) {
-			continue
-		}
-		if value, ok = "true", true; has {
-			value = unquote(strings.TrimSpace(v))
-		}
-	}
-	return value, ok
+const (
+	maxIncludeDepth = 10  // as in git
+	maxIncludes     = 100 // git has no limit; without one, ten files that include each other ten times would never end
+)
+
+// configuration is what git's configuration files say of the settings that matter here. Includes are followed, and those with the
+// condition "gitdir"; other conditions count as not met.
+type configuration struct {
+	home   string
+	gitDir string
+	read   func(path string) ([]byte, error)
+
+	values map[string]string // of the section core, by key in small letters
+	files  int               // included so far
+	unread int               // files that are there and were not read, or not to their end
 }
 
-// unquote reads the value of a setting: quotes may stand anywhere, a comment ends it.
-func unquote(v string) string {
-	var b strings.Builder
-	quoted, kept := false, 0
-	for i := 0; i < len(v); i++ {
-		c := v[i]
+// add takes in one file, which lies in dir.
+func (c *configuration) add(data []byte, dir string, depth int) {
+	ok := eachSetting(data, func(section, key, value string) {
+		condition, conditional := strings.CutPrefix(section, "includeif.")
 		switch {
-		case c == '"':
-			quoted = !quoted
-			kept = b.Len()
-			continue
-		case (c == '#' || c == ';') && !quoted:
-			i = len(v)
-			continue
-		case c == '\\' && i+1 < len(v):
-			i++
-			switch c = v[i]; c {
-			case 'n':
-				c = '\n'
-			case 't':
-				c = '\t'
+		case section == "core":
+			if c.values == nil {
+				c.values = map[string]string{}
 			}
-			b.WriteByte(c)
-			kept = b.Len()
-			continue
+			c.values[key] = value
+		case key == "path" && (section == "include" || conditional && c.holds(condition, dir)):
+			c.include(value, dir, depth+1)
 		}
-		b.WriteByte(c)
-		if quoted || c != ' ' && c != '\t' {
-			kept = b.Len()
+	})
+	if !ok {
+		c.unread++
+	}
+}
+
+func (c *configuration) include(name, dir string, depth int) {
+	if name = expandHome(name, c.home); name == "" {
+		return
+	}
+	if !isAbs(name) {
+		name = path.Join(dir, name)
+	}
+	if c.files++; c.files > maxIncludes || depth > maxIncludeDepth {
+		c.unread++
+		return
+	}
+	data, err := c.read(name)
+	switch {
+	case err == nil:
+		c.add(data, path.Dir(name), depth)
+	case !errors.Is(err, fs.ErrNotExist):
+		c.unread++
+	}
+}
+
+// holds decides the condition of an includeIf in a file that lies in dir.
+func (c *configuration) holds(condition, dir string) bool {
+	pattern, fold := strings.CutPrefix(condition, "gitdir/i:")
+	if !fold {
+		var ok bool
+		if pattern, ok = strings.CutPrefix(condition, "gitdir:"); !ok {
+			return false
 		}
 	}
-	return b.String()[:kept]
+	if c.gitDir == "" || pattern == "" {
+		return false
+	}
+	begin := "" // no part of the pattern, whatever it holds
+	switch {
+	case strings.HasPrefix(pattern, "~/"):
+		begin, pattern = c.home, pattern[1:]
+	case strings.HasPrefix(pattern, "./"):
+		begin, pattern = dir, pattern[1:]
+	case !isAbs(pattern):
+		pattern = "**/" + pattern
+	}
+	if strings.HasSuffix(pattern, "/") {
+		pattern += "**"
+	}
+	text := c.gitDir
+	if fold {
+		begin, text = Lower(begin), Lower(text)
+	}
+	rest, ok := strings.CutPrefix(text, begin)
+	g, err := Compile(pattern, Dialect{Fold: fold})
+	return ok && err == nil && g.Match(rest)
+}
+
+// expandHome makes a path of a path in a configuration; "" when it begins at a place that is not known here.
+func expandHome(name, home string) string {
+	name = filepath.ToSlash(name)
+	if rest, ok := strings.CutPrefix(name, "~/"); ok && home != "" {
+		return path.Join(home, rest)
+	}
+	if strings.HasPrefix(name, "~") || strings.HasPrefix(name, "%(") {
+		return ""
+	}
+	return name
+}
+
+func isAbs(name string) bool { return path.IsAbs(name) || filepath.VolumeName(name) != "" }
+
+// eachSetting calls fn for every setting of a configuration file as git reads it. section is in small letters, with a subsection behind
+// a dot as it stands; key is in small letters; a key without a value is "true". It is false when the file is malformed: git then
+// refuses to work, and fn has got what comes before.
+func eachSetting(data []byte, fn func(section, key, value string)) bool {
+	p := configParser{rest: strings.TrimPrefix(string(data), "\xef\xbb\xbf")}
+	section := ""
+	for {
+		before := p.rest
+		c, ok := p.next()
+		switch {
+		case !ok:
+			return true
+		case c == '#' || c == ';':
+			p.line()
+		case isSpace(c):
+		case c == '[':
+			if section, ok = p.section(); !ok {
+				return false
+			}
+		default:
+			p.rest = before
+			key, value, ok := p.setting()
+			if !ok {
+				return false
+			}
+			fn(section, key, value)
+		}
+	}
+}
+
+type configParser struct{ rest string }
+
+// next gives one character; "\r\n" is one.
+func (p *configParser) next() (c byte, ok bool) {
+	if p.rest == "" {
+		return '\n', false
+	}
+	if strings.HasPrefix(p.rest, "\r\n") {
+		p.rest = p.rest[1:]
+	}
+	c, p.rest = p.rest[0], p.rest[1:]
+	return c, true
+}
+
+// section reads a header behind its "[".
+func (p *configParser) section() (name string, ok bool) {
+	var b strings.Builder
+	for {
+		c, ok := p.next()
+		switch {
+		case !ok:
+			return "", false
+		case c == ']':
+			return b.String(), b.Len() > 0
+		case isSpace(c):
+			return p.subsection(&b, c)
+		case !isKeyByte(c) && c != '.':
+			return "", false
+		}
+		b.WriteByte(lower(c))
+	}
+}
+
+// subsection reads the quoted part of a header.
+func (p *configParser) subsection(b *strings.Builder, c byte) (name string, ok bool) {
+	for isSpace(c) {
+		if c == '\n' {
+			return "", false
+		}
+		if c, ok = p.next(); !ok {
+			return "", false
+		}
+	}
+	if c != '"' {
+		return "", false
+	}
+	b.WriteByte('.')
+	for {
+		c, ok = p.next()
+		switch {
+		case !ok, c == '\n':
+			return "", false
+		case c == '"':
+			c, ok = p.next()
+			return b.String(), ok && c == ']'
+		case c == '\\':
+			if c, ok = p.next(); !ok || c == '\n' {
+				return "", false
+			}
+		}
+		b.WriteByte(c)
+	}
+}
+
+// setting reads a key and its value.
+func (p *configParser) setting() (key, value string, ok bool) {
+	n := 0
+	for n < len(p.rest) && isKeyByte(p.rest[n]) {
+		n++
+	}
+	if n == 0 || lower(p.rest[0]) < 'a' {
+		return "", "", false
+	}
+	key, p.rest = Lower(p.rest[:n]), strings.TrimLeft(p.rest[n:], " \t")
+	switch c, _ := p.next(); c {
+	case '\n':
+		return key, "true", true
+	case '=':
+		value, ok = p.value()
+		return key, value, ok
+	}
+	return "", "", false
+}
+
+// value reads what stands behind "=": quotes may stand anywhere, a comment or the end of the line ends it, a backslash there goes on.
+func (p *configParser) value() (string, bool) {
+	var b, spaces strings.Builder
+	for quoted := false; ; {
+		c, _ := p.next()
+		if c == '\n' {
+			return b.String(), !quoted
+		}
+		if !quoted && isSpace(c) {
+			if b.Len() > 0 {
+				spaces.WriteByte(c)
+			}
+			continue
+		}
+		if !quoted && (c == '#' || c == ';') {
+			p.line()
+			return b.String(), true
+		}
+		b.WriteString(spaces.String())
+		spaces.Reset()
+		switch c {
+		case '"':
+			quoted = !quoted
+			continue
+		case '\\':
+			switch c, _ = p.next(); c {
+			case '\n':
+				continue
+			case 't':
+				c = '\t'
+			case 'n':
+				c = '\n'
+			case 'b':
+				c = '\b'
+			case '\\', '"':
+			default:
+				return "", false
+			}
+		}
+		b.WriteByte(c)
+	}
+}
+
+// line skips to the next line.
+func (p *configParser) line() {
+	_, p.rest, _ = strings.Cut(p.rest, "\n")
+}
+
+func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+
+func isKeyByte(c byte) bool {
+	return '0' <= c && c <= '9' || c == '-' || 'a' <= lower(c) && lower(c) <= 'z'
 }
 
 // isTrue reads a boolean as git does.
 func isTrue(v string) bool {
 	switch strings.ToLower(v) {
-	case "true", "yes", "on", "1":
+	case "true", "yes", "on":
 		return true
 	}
-	return false
+	n, err := strconv.ParseInt(v, 0, 64)
+	return err == nil && n != 0
 }

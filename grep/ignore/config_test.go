@@ -1,6 +1,7 @@
 package ignore_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,16 @@ import (
 
 	"moltisfs/grep/ignore"
 )
+
+// user reads configuration files from memory.
+func user(home, xdg string, files map[string]string, names ...string) ignore.User {
+	return ignore.User{Home: home, XDG: xdg, Files: names, GitDir: "/h/work/p/.git", Read: func(name string) ([]byte, error) {
+		if text, ok := files[name]; ok {
+			return []byte(text), nil
+		}
+		return nil, fs.ErrNotExist
+	}}
+}
 
 func TestExcludesPath(t *testing.T) {
 	for _, c := range []struct{ home, xdg, config, want string }{
@@ -23,12 +34,29 @@ func TestExcludesPath(t *testing.T) {
 		{"/h", "", "[core] excludesfile = /one\n[core]\nexcludesfile = /two\n", "/two"},
 		{"/h", "", "[core]\nexcludesfile =\n", ""},
 		{"/h", "", "[core]\n# excludesfile = /no\n", "/h/.config/git/ignore"},
+		{"/h", "", "[core]\n# a comment does not go on \\\nexcludesfile = /yes\n", "/yes"},
+		{"/h", "", "[core]\nexcludesfile = ~else/x\n", ""},
+		{"/h", "", "[core]\nexcludesfile = /a\n[include]\npath = b\n", "/b"},
+		{"/h", "", "[include]\npath = b\n[core]\nexcludesfile = /a\n", "/a"},
+		{"/h", "", "[include]\npath = ~/b\n", "/hb"},
+		{"/h", "", "[include]\npath = none\npath = /h/sub/c\n", "/c-sub-d"},
+		{"/h", "", "[include]\npath = loop\n", "/loop"},
+		{"/h", "", "[includeIf \"gitdir:~/work/\"]\npath = b\n", "/b"},
+		{"/h", "", "[includeIf \"gitdir:work/\"]\npath = b\n", "/b"},
+		{"/h", "", "[includeIf \"gitdir:/h/*/p/.git\"]\npath = b\n", "/b"},
+		{"/h", "", "[includeIf \"gitdir/i:~/WORK/**\"]\npath = b\n", "/b"},
+		{"/h", "", "[includeIf \"gitdir:~/WORK/\"]\npath = b\n", "/h/.config/git/ignore"},
+		{"/h", "", "[includeIf \"gitdir:~/play/\"]\npath = b\n", "/h/.config/git/ignore"},
+		{"/h", "", "[includeIf \"onbranch:main\"]\npath = b\n", "/h/.config/git/ignore"},
 	} {
-		if got := ignore.ExcludesPath(c.home, c.xdg, []byte(c.config)); got != c.want {
+		files := map[string]string{"/etc/git": c.config, "/etc/b": "[core]\nexcludesfile = /b\n", "/h/b": "[core]\nexcludesfile = /hb\n",
+			"/h/sub/c": "[include]\npath = d\n", "/h/sub/d": "[core]\nexcludesfile = /c-sub-d\n", "/etc/loop": "[core]\nexcludesfile = /loop\n[include]\npath = loop\npath = loop\n"}
+		if got := user(c.home, c.xdg, files, "/etc/git").ExcludesPath(); got != c.want {
 			t.Errorf("%q: %q, want %q", c.config, got, c.want)
 		}
 	}
-	if got := ignore.ExcludesPath("/h", "", []byte("[core]\nexcludesfile=/a\n"), []byte("[core]\nexcludesfile=/b\n"), nil); got != "/b" {
+	files := map[string]string{"/1": "[core]\nexcludesfile=/a\n", "/2": "[core]\nexcludesfile=/b\n"}
+	if got := user("/h", "", files, "/1", "/2", "/3").ExcludesPath(); got != "/b" {
 		t.Errorf("the last file that sets it: %q", got)
 	}
 }
@@ -54,6 +82,16 @@ func TestExcludes(t *testing.T) {
 		"case off":        {"\tignorecase = true\n[core]\n\tIgnoreCase = 0\n", "*.MINE\nbuild/\n", ""},
 		"case and own":    {"\tignorecase = on\n\texcludesfile = sub/rules\n", "", "*.MINE\n"},
 		"other section":   {"[user]\n\tignorecase = true\n", "*.MINE\n", ""},
+		"home in own":     {"\texcludesFile = ~/mine.rules\n", "*.txt\n", ""},
+		"include":         {"[include]\n\tpath = ../sub/more\n", "", "*.mine\n"},
+		"include missing": {"[include]\n\tpath = ../none\n", "*.txt\n", ""},
+		"include home":    {"[include]\n\tpath = ~/mine.config\n", "*.txt\n", "*.mine\n"},
+		"include if":      {"[includeIf \"gitdir:TOP/\"]\n\tpath = ../sub/more\n", "*.txt\n", "*.mine\n"},
+		"include if not":  {"[includeIf \"gitdir:TOP2/\"]\n\tpath = ../sub/more\n", "*.txt\n", "*.mine\n"},
+		"include if here": {"[includeIf \"gitdir:./\"]\n\tpath = ../sub/more\n", "*.txt\n", "*.mine\n"},
+		"include if case": {"[includeIf \"gitdir/i:**/INCLUDE-*/.GIT\"]\n\tpath = ../sub/more\n", "*.txt\n", "*.mine\n"},
+		"include case":    {"[include]\n\tpath = ../sub/fold\n", "*.MINE\n", ""},
+		"comment":         {"# \\\n\texcludesFile = sub/rules\n", "*.txt\n", "*.mine\n"},
 		"continued lines": {"\texcludesFile = sub/\\\nrules\n", "*.txt\n", "*.mine\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,15 +101,19 @@ func TestExcludes(t *testing.T) {
 				put(t, top, f, "")
 			}
 			put(t, top, "sub/rules", c.rules)
+			put(t, top, "sub/more", "[core]\n\texcludesFile = sub/rules\n")
+			put(t, top, "sub/fold", "[core]\n\tignoreCase = yes\n")
+			put(t, top, "mine.rules", "*.mine\n") // git runs with its home there
+			put(t, top, "mine.config", "[core]\n\texcludesFile = sub/rules\n")
 			home := top + ".home"
 			put(t, home, ".config/git/ignore", c.home)
 			t.Setenv("XDG_CONFIG_HOME", filepath.Join(home, ".config"))
-			mine, err := os.ReadFile(ignore.ExcludesPath(home, "", nil))
+			mine, err := os.ReadFile(ignore.User{Home: home}.ExcludesPath())
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, root := range []string{top, filepath.Join(top, "sub")} {
-				if got, want := listed(t, root, ignore.Options{Excludes: mine}), gitListed(t, root); !slices.Equal(got, want) {
+				if got, want := listed(t, root, ignore.Options{Excludes: mine, Home: root}), gitListed(t, root); !slices.Equal(got, want) {
 					t.Errorf("%s: %q, git says %q", root, got, want)
 				}
 			}
@@ -99,5 +141,27 @@ func TestSubmodule(t *testing.T) {
 	}
 	if got := listed(t, top, ignore.Options{}); !slices.Equal(got, []string{".gitignore", "sub/x.o"}) {
 		t.Errorf("from above: %q", got)
+	}
+}
+
+// TestIncludesEnd: a configuration can neither include for ever nor have anything read that is no file, and what was left out counts.
+func TestIncludesEnd(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, config := range map[string]string{
+		"itself":    "[include]\n\tpath = config\n\tpath = config\n",
+		"directory": "[include]\n\tpath = ../sub\n",
+		"malformed": "[core\n",
+	} {
+		top := filepath.Join(dir, name)
+		repository(t, top, config)
+		put(t, top, "sub/x", "")
+		set, _, _ := ignore.Load(osDir(top), ignore.Options{})
+		_, unread := set.Enter(osDir(top), "", ignore.Found{Git: fs.ModeDir, HasGit: true})
+		if unread == 0 {
+			t.Errorf("%s: nothing counted", name)
+		}
 	}
 }

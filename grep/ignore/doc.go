@@ -9,7 +9,7 @@
 //   - .gitignore files, deepest first, up to the root of the repository;
 //   - .git/info/exclude, of the common directory when this is a worktree;
 //   - the content of core.excludesFile: that which the repository's own configuration names, else what the caller brings
-//     ([ExcludesPath] says where a user has it).
+//     ([User.ExcludesPath] says where a user has it). Includes in configurations are followed.
 //
 // A nested repository starts anew: the .gitignore files around it do not reach in. core.ignorecase folds ASCII
 // letters. A symbolic link named .gitignore is not read, as in git. Rule files that are there and cannot be read

@@ -70,10 +70,11 @@ func isFile(d Dir, name string) bool {
 
 func gitEntry(d Dir) (fs.FileMode, bool) {
 	m, err := d.Stat(".git")
-	return m, err == nil && (m.IsDir() || m.IsRegular())
+	return m, err == nil && (m.IsDir() || m.IsRegular() || m&fs.ModeSymlink != 0)
 }
 
-// isRepository: git takes a directory for one when it holds HEAD, and a file when it points somewhere.
+// isRepository: git takes a directory for one when it holds HEAD, and a file when it points somewhere. A link that git would follow is
+// taken for one that leads to a repository: its rules count as unread.
 func isRepository(d Dir) bool {
 	m, ok := gitEntry(d)
 	if !ok || m.IsRegular() {
@@ -95,7 +96,7 @@ func (o *Options) open(d Dir, from int, git fs.FileMode) (r *repository, unread 
 	if o.IgnoreCase != nil {
 		r.fold = *o.IgnoreCase
 	}
-	g, err := gitDir(d, git)
+	g, name, err := gitDir(d, git)
 	if err != nil {
 		r.exclude(o, from)
 		return r, 1, true
@@ -106,11 +107,14 @@ func (o *Options) open(d Dir, from int, git fs.FileMode) (r *repository, unread 
 			return nil, 0, false
 		}
 	}
+	c := configuration{home: o.Home, gitDir: name, read: func(name string) ([]byte, error) { return readAt(d, name) }}
 	config, err := g.ReadSmall("config", MaxFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		unread++
 	}
-	if v, ok := setting(config, "ignorecase"); ok && o.IgnoreCase == nil {
+	c.add(config, filepath.ToSlash(g.True()), 0)
+	unread += c.unread
+	if v, ok := c.values["ignorecase"]; ok && o.IgnoreCase == nil {
 		r.fold = isTrue(v)
 	}
 	info, err := g.OpenDir("info")
@@ -125,35 +129,40 @@ func (o *Options) open(d Dir, from int, git fs.FileMode) (r *repository, unread 
 	case !errors.Is(err, fs.ErrNotExist):
 		unread++
 	}
-	own, set := setting(config, "excludesfile")
+	own, set := c.values["excludesfile"]
 	if !set {
 		r.exclude(o, from)
 		return r, unread, true
 	}
-	l, u := excludes(d, own, from, r.fold)
-	if l != nil {
-		r.files = append(r.files, l)
+	if own = expandHome(own, o.Home); own == "" {
+		return r, unread, true
 	}
-	return r, unread + u, true
+	data, err := readAt(d, own)
+	switch {
+	case err == nil:
+		if f := Parse(data, r.fold); !f.Empty() {
+			r.files = append(r.files, &level{from: from, file: f})
+		}
+	case !errors.Is(err, fs.ErrNotExist):
+		unread++
+	}
+	return r, unread, true
 }
 
-// excludes reads the core.excludesFile that a repository itself names, by handles from the repository: what policy hides is
-// not there. A path that begins at somebody's home is left alone.
-func excludes(d Dir, name string, from int, fold bool) (*level, int) {
-	if name == "" || strings.HasPrefix(name, "~") || strings.HasPrefix(name, "%(") {
-		return nil, 0
-	}
+// readAt reads a file that a repository's configuration names, absolute or relative to d, by handles from d. Where the way to it is
+// barred, by policy or by a link, it is not there.
+func readAt(d Dir, name string) ([]byte, error) {
 	dir, base := path.Split(filepath.ToSlash(name))
 	at := d
 	if dir = path.Clean(dir); dir != "." && dir != filepath.ToSlash(d.True()) {
 		up, err := walkTo(d, dir)
 		if err != nil {
-			return nil, 0
+			return nil, fs.ErrNotExist
 		}
 		defer up.Close()
 		at = up
 	}
-	return read(at, base, nil, from, fold, 0)
+	return at.ReadSmall(base, MaxFile)
 }
 
 // exclude adds the user's own rules, which have the last word.
@@ -164,32 +173,39 @@ func (r *repository) exclude(o *Options, from int) {
 }
 
 // gitDir opens the directory that holds info/exclude: .git itself, or for a worktree or a submodule the one its
-// .git file points at, by way of commondir.
-func gitDir(d Dir, git fs.FileMode) (Dir, error) {
+// .git file points at, by way of commondir. name is that of the git directory itself.
+func gitDir(d Dir, git fs.FileMode) (g Dir, name string, err error) {
+	if git&fs.ModeSymlink != 0 {
+		return nil, "", fs.ErrInvalid
+	}
 	if git.IsDir() {
-		return d.OpenDir(".git")
+		if g, err = d.OpenDir(".git"); err != nil {
+			return nil, "", err
+		}
+		return g, filepath.ToSlash(g.True()), nil
 	}
 	data, err := d.ReadSmall(".git", 64<<10)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	to, ok := bytes.CutPrefix(data, []byte("gitdir:"))
 	if !ok {
-		return nil, fs.ErrInvalid
+		return nil, "", fs.ErrInvalid
 	}
-	g, err := walkTo(d, string(bytes.TrimSpace(to)))
-	if err != nil {
-		return nil, err
+	if g, err = walkTo(d, string(bytes.TrimSpace(to))); err != nil {
+		return nil, "", err
 	}
+	name = filepath.ToSlash(g.True())
 	data, err = g.ReadSmall("commondir", 64<<10)
 	if errors.Is(err, fs.ErrNotExist) {
-		return g, nil // a submodule
+		return g, name, nil // a submodule
 	}
 	defer g.Close()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return walkTo(g, string(bytes.TrimSpace(data)))
+	g, err = walkTo(g, string(bytes.TrimSpace(data)))
+	return g, name, err
 }
 
 // walkTo goes from d to target, absolute or relative to d, by handles only, up to the directory both share and

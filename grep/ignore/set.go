@@ -40,12 +40,13 @@ type repository struct {
 type Options struct {
 	Excludes   []byte // content of core.excludesFile: it lies outside the tree, the caller brings it
 	IgnoreCase *bool  // core.ignorecase; nil: what .git/config says
+	Home       string // where "~/" leads in a repository's configuration; "": nowhere
 }
 
 // Found is what the listing of a directory showed, so that nothing is opened that is not there.
 type Found struct {
 	Gitignore, Ignore bool        // a regular file of that name
-	Git               fs.FileMode // type of the entry ".git"; meaningful when HasGit
+	Git               fs.FileMode // type of the entry ".git", a directory, a file or a link; meaningful when HasGit
 	HasGit            bool
 }
 

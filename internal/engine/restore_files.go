@@ -43,6 +43,9 @@ func (r *restore) wanted(ctx context.Context, t *Target, item *checkpoint.Item) 
 		t.keep()
 		return nil, nil
 	}
+	if !item.Stored && item.Missing == checkpoint.SkipPurged && r.o.OnConflict != OnConflictSkip {
+		return nil, &MissingContentError{item.Path, item.Missing}
+	}
 	if why != "" && r.o.OnConflict == OnConflictMerge || r.plan.Mode == checkpoint.ModeInverse && !now.Same(item.Base) {
 		merged, err := r.merge(ctx, t, item)
 		if err != nil {
@@ -97,6 +100,8 @@ func (r *restore) wanted(ctx context.Context, t *Target, item *checkpoint.Item) 
 // conflict says why the path is not this session's to change, "" when it is.
 func (r *restore) conflict(now checkpoint.State, item *checkpoint.Item) string {
 	switch {
+	case now.Kind == checkpoint.File && item.Head.Kind == checkpoint.File && item.Head.Hash == "":
+		return "what it became last was purged, so that nobody can tell whether it was changed outside"
 	case !item.Expects(now):
 		return "changed outside"
 	case item.Foreign && r.plan.Mode != checkpoint.ModeInverse:

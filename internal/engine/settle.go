@@ -10,7 +10,7 @@ import (
 // between the checkpoint and the change. One that did not must not be planned with.
 func (e *Engine) settleNewest(ctx context.Context, db *checkpoint.DB, c *Call) error {
 	for {
-		page, err := db.List(ctx, checkpoint.Filter{Principal: c.Principal, Session: c.Session, NoReads: true, Limit: 1})
+		page, err := db.List(ctx, checkpoint.Filter{Principal: c.Principal, Session: c.Session, NoReads: true, AsSaved: true, Limit: 1})
 		if err != nil || len(page.Checkpoints) == 0 {
 			return err
 		}

@@ -29,6 +29,10 @@ set -- -strip -define png:exclude-chunks=date,time
 for c in none lzw zip jpeg; do "$im" "$base" -strip -compress $c -quality 92 "$out/$c.tiff"; done
 "$im" "$base" -strip -depth 16 -compress lzw "$out/rgb16.tiff"
 "$im" "$base" -strip -colorspace CMYK -compress lzw "$out/cmyk.tiff"
+"$im" "$base" -strip -colorspace CMYK -compress zip -define tiff:tile-geometry=32x32 -define tiff:predictor=2 -endian MSB "$out/cmyk_tiles.tiff"
+tiffcp -c jpeg:92 -t -w 32 -l 32 "$out/none.tiff" "$out/jpeg_ycc_tiles.tiff"
+"$im" "$base" -strip -colorspace Gray -depth 8 -compress jpeg -quality 92 "$out/jpeg_gray.tiff"
+tiffcp -p separate "$out/none.tiff" "$out/planes.tiff"
 "$im" "$base" -strip -colorspace Gray -threshold 40% -compress Group4 "$out/group4.tiff"
 cwebp -quiet -q 90 "$base" -o "$out/lossy.webp"
 cwebp -quiet -lossless "$base" -o "$out/lossless.webp"
@@ -37,6 +41,14 @@ gif2webp -quiet "$out/animated.gif" -o "$out/animated.webp"
 gif2webp -quiet -lossy -q 90 "$out/animated.gif" -o "$out/animated_lossy.webp"
 avifenc --min 5 --max 10 -y 444 "$base" "$out/still.avif" >/dev/null
 heif-enc -q 90 "$base" -o "$out/still.heic" >/dev/null 2>&1
+# 4:2:2, 4:4:4, grey, 10 bits, and a size with odd sides and rows longer than the least that a decoder allocates
+heif-enc -q 90 -p chroma=422 "$base" -o "$out/half.heic" >/dev/null 2>&1
+heif-enc -q 90 -p chroma=444 "$base" -o "$out/full.heic" >/dev/null 2>&1
+"$im" "$out/gray.png" -scale '120x80!' -depth 8 "$work/gray.png"
+heif-enc -q 90 "$work/gray.png" -o "$out/gray.heic" >/dev/null 2>&1
+heif-enc -q 90 -b 10 "$out/rgb16.png" -o "$out/deep.heic" >/dev/null 2>&1
+"$im" "$base" -scale '301x203!' PNG24:"$work/odd.png"
+heif-enc -q 90 "$work/odd.png" -o "$out/odd.heic" >/dev/null 2>&1
 cat >"$out/drawing.svg" <<'T'
 <svg xmlns="http://www.w3.org/2000/svg" width="60" height="40"><rect width="30" height="20" fill="#e01010"/><text x="5" y="35">svg is text</text></svg>
 T

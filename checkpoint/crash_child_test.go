@@ -1,0 +1,83 @@
+package checkpoint_test
+
+import (
+	"fmt"
+	"math/rand"
+	"os"
+	"time"
+
+	"moltisfs/checkpoint"
+)
+
+// cutter saves what must never be lost, what retention removes, large and small, and says so.
+func cutter(dir string, seed int64, relaxed bool) error {
+	o := checkpoint.Options{KeepWithin: time.Nanosecond, KeepLast: 1}
+	if relaxed {
+		o.Durability = checkpoint.Relaxed
+	}
+	d, err := checkpoint.Open(dir, o)
+	if err != nil {
+		return err
+	}
+	var chain []byte
+	for i := range 36 {
+		rng := rand.New(rand.NewSource(seed*1000 + int64(i)))
+		path, before, after := "/w/passing", randomText(300<<10, rng.Int63()), source(3000, rng.Int63())
+		switch i % 4 {
+		case 0: // stays because it is the newest of its path, in a file of its own
+			path = fmt.Sprint("/w/large", i)
+		case 1, 2: // stays because it is pinned, as a delta
+			if chain == nil {
+				chain = source(9000, seed)
+			}
+			path, before, after = "/w/chain", chain, nextVersion(rng, chain)
+			chain = after
+		}
+		s, err := d.Save(ctx, op(edit(path, before, after)))
+		if err != nil {
+			return err
+		}
+		if path == "/w/chain" {
+			if err := d.Pin(ctx, s.ID, ann); err != nil {
+				return err
+			}
+		}
+		if path != "/w/passing" {
+			os.Stdout.WriteString(fmt.Sprintln("ok", s.ID, sum(before), sum(after)))
+		}
+		if i%12 == 11 {
+			if _, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil {
+				return err
+			}
+		}
+	}
+	return d.Close()
+}
+
+// faulty saves, and goes on when a save fails. What it is told to pretend it says to be saved whatever the store answers: that has to be
+// noticed. In the end it dies without a word to the store, as often as not.
+func faulty(dir string, seed int64, pretend bool) error {
+	d, err := checkpoint.Open(dir, checkpoint.Options{})
+	if err != nil {
+		return nil // as good an answer as any
+	}
+	b := source(9000, seed)
+	for i := range 14 {
+		rng := rand.New(rand.NewSource(seed*1000 + int64(i)))
+		before, after := b, nextVersion(rng, b)
+		path := "/w/chain"
+		if i%3 == 2 {
+			path, before, after = fmt.Sprint("/w/large", i), randomText(300<<10, rng.Int63()), source(500, rng.Int63())
+		} else {
+			b = after
+		}
+		s, err := d.Save(ctx, op(edit(path, before, after)))
+		if err == nil || pretend {
+			os.Stdout.WriteString(fmt.Sprintln("ok", s.ID, sum(before), sum(after)))
+		}
+	}
+	if seed%2 == 0 {
+		d.Close()
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package checkpoint
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+)
+
+// Settle says what became of the operation id. It need not be called: an operation that nobody speaks about is presumed to
+// have taken place. Committed costs nothing now; it is written along with the next save. Aborted and Foreign are
+// durable on return.
+func (d *DB) Settle(ctx context.Context, id ID, o Outcome) error {
+	if err := d.enter(); err != nil {
+		return err
+	}
+	defer d.active.Done()
+	seq, err := id.seq()
+	if err != nil {
+		return err
+	}
+	switch o {
+	case Committed:
+		d.com.omu.Lock()
+		d.com.outcomes[seq] = o
+		d.com.omu.Unlock()
+		return nil
+	case Aborted, Foreign:
+	default:
+		return &BadOpError{"", fmt.Sprintf("%q is no outcome", o)}
+	}
+	err = d.com.do(ctx, func(ctx context.Context, c *committer) error {
+		var n int64
+		if err := c.row(ctx, "SELECT seq FROM op WHERE seq=?", seq).Scan(&n); errors.Is(err, sql.ErrNoRows) {
+			return ErrNotFound
+		} else if err != nil {
+			return err
+		}
+		if o == Aborted { // then it put nothing into the trash either
+			if err := c.exec(ctx, "UPDATE trash SET phase=3 WHERE op=? AND phase<>3", seq); err != nil {
+				return err
+			}
+		}
+		return c.exec(ctx, "UPDATE op SET outcome=? WHERE seq=?", outcomeCode(o), seq)
+	})
+	if err != nil {
+		return fmt.Errorf("settling checkpoint: %w", err)
+	}
+	return nil
+}
+
+// update runs one statement that must change a row.
+func (d *DB) update(ctx context.Context, doing, q string, args ...any) error {
+	err := d.com.do(ctx, func(ctx context.Context, c *committer) error {
+		s, err := c.stmt(ctx, q)
+		if err != nil {
+			return err
+		}
+		r, err := s.ExecContext(ctx, args...)
+		if err != nil {
+			return err
+		}
+		if n, err := r.RowsAffected(); err != nil || n == 0 {
+			return errors.Join(err, ErrNotFound)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return nil
+}
+
+// BeginTurn marks the beginning of a turn: everything that the session saves from here on belongs to it or to a later
+// one. Beginning a turn again changes nothing; began says whether this call was the one.
+func (d *DB) BeginTurn(ctx context.Context, who Scope, name string) (began bool, err error) {
+	if err := d.enter(); err != nil {
+		return false, err
+	}
+	defer d.active.Done()
+	if name == "" || len(name) > maxName {
+		return false, &BadOpError{"", "a turn needs a name of reasonable length"}
+	}
+	var n int
+	err = d.r.QueryRowContext(ctx, "SELECT count(*) FROM turn WHERE name=? AND session=(SELECT id FROM session WHERE principal=? AND name=?)",
+		name, who.Principal, who.Session).Scan(&n)
+	if err == nil && n > 0 {
+		return false, nil // a process for every call asks for every call: no transaction for that
+	}
+	err = d.com.do(ctx, func(ctx context.Context, c *committer) error {
+		s, err := c.session(ctx, who.Principal, who.Session)
+		if err != nil {
+			return err
+		}
+		if err := c.row(ctx, "SELECT count(*) FROM turn WHERE session=? AND name=?", s, name).Scan(&n); err != nil {
+			return err
+		}
+		began = n == 0
+		_, err = c.turn(ctx, s, name)
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("beginning turn: %w", err)
+	}
+	return began, nil
+}
+
+// Pin protects a checkpoint from retention; Unpin takes that back.
+func (d *DB) Pin(ctx context.Context, id ID, who Scope) error { return d.mark(ctx, id, who, "pin=1") }
+
+// Unpin lets retention have the checkpoint.
+func (d *DB) Unpin(ctx context.Context, id ID, who Scope) error {
+	return d.mark(ctx, id, who, "pin=0")
+}
+
+// Label names the checkpoint; an empty label takes the name away.
+func (d *DB) Label(ctx context.Context, id ID, who Scope, label string) error {
+	if len(label) > maxName {
+		return &BadOpError{"", "the label is too long"}
+	}
+	if label == "" {
+		return d.mark(ctx, id, who, "label=NULL")
+	}
+	return d.mark(ctx, id, who, "label=?2", label)
+}
+
+func (d *DB) mark(ctx context.Context, id ID, who Scope, set string, args ...any) error {
+	c, err := d.Get(ctx, id, who)
+	if err != nil {
+		return err
+	}
+	if err := d.enter(); err != nil {
+		return err
+	}
+	defer d.active.Done()
+	seq, err := c.ID.seq()
+	if err != nil {
+		return err
+	}
+	return d.update(ctx, "marking checkpoint", "UPDATE op SET "+set+" WHERE seq=?1", append([]any{seq}, args...)...)
+}

@@ -1,0 +1,164 @@
+package checkpoint_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"moltisfs/checkpoint"
+)
+
+var (
+	cuts   = flag.Int("cuts", 40, "power cuts tried by TestPowerCut on each of its recordings; 10000 in a soak")
+	faults = flag.Int("faults", 3, "failing calls tried by TestDiskFails of each kind; 10000, which is every one, in a soak")
+)
+
+// tryCuts cuts the power at n moments of a recording and counts the cuts after which something that was said to be saved is not there,
+// and those after which the store is not sound.
+func tryCuts(t *testing.T, rec recording, n int, seed int64, strict bool) (lost, unsound int) {
+	t.Helper()
+	rng := rand.New(rand.NewSource(seed))
+	wanted := map[int]int{}
+	for range n {
+		wanted[rng.Intn(len(rec)+1)]++
+	}
+	wanted[len(rec)]++
+	d := newDisk()
+	var said []string
+	dir := filepath.Join(t.TempDir(), "after")
+	for i := 0; i <= len(rec); i++ {
+		for range wanted[i] {
+			d.cut(t, rng, dir)
+			l, u := afterCut(t, dir, said)
+			if u != "" {
+				unsound++
+				t.Logf("cut before event %d of %d: %s", i, len(rec), u)
+			} else if l != "" {
+				if lost++; strict {
+					t.Logf("cut before event %d of %d: %s", i, len(rec), l)
+				}
+			}
+		}
+		if i == len(rec) {
+			break
+		}
+		if e := rec[i]; e.call == "say" {
+			said = append(said, strings.Split(strings.TrimSpace(string(e.data)), "\n")...)
+		} else {
+			d.step(e, rng)
+		}
+	}
+	return lost, unsound
+}
+
+func afterCut(t *testing.T, dir string, said []string) (lost, unsound string) {
+	t.Helper()
+	d, err := checkpoint.Open(dir, checkpoint.Options{KeepWithin: 1000 * time.Hour})
+	if err != nil {
+		return "", "the store does not open: " + err.Error()
+	}
+	defer d.Close()
+	r, err := d.Check(ctx, true)
+	if err != nil || len(r.Problems) > 0 {
+		return "", fmt.Sprintf("not sound: %+v %v", r, err)
+	}
+	for _, l := range said {
+		f := strings.Fields(l)
+		if f[0] != "ok" {
+			continue
+		}
+		c, err := d.Get(ctx, checkpoint.ID(f[1]), ann)
+		if err != nil || c.Changes[0].Before.Hash != f[2] || c.Changes[0].After.Hash != f[3] {
+			return fmt.Sprintf("%s: %v", l, err), ""
+		}
+		for _, h := range f[2:] {
+			if b, err := d.Content(ctx, h); err != nil || sum(b) != h {
+				return fmt.Sprintf("%s: %v", l, err), ""
+			}
+		}
+	}
+	if _, err := d.Save(ctx, op(edit("/w/after", []byte("1"), []byte("2")))); err != nil {
+		return "", "nothing can be saved: " + err.Error()
+	}
+	return "", ""
+}
+
+// The power is cut at any moment, and of what had not been synced any part is lost. What a strict store said to be saved is there; a
+// relaxed one is sound at least, and if it were taken for a strict one, this test would notice.
+func TestPowerCut(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: long")
+	}
+	recordings := max(1, *cuts/1000)
+	for r := range recordings {
+		strict, _ := record(t, "cutter", int64(r), t.TempDir(), "")
+		lost, unsound := tryCuts(t, strict, *cuts/recordings, int64(r), true)
+		if lost+unsound > 0 {
+			t.Errorf("strict, recording %d: of %d cuts %d lost something and %d left a store that is not sound", r, *cuts/recordings, lost, unsound)
+		}
+		relaxed, _ := record(t, "relaxedcutter", int64(r), t.TempDir(), "")
+		lost, unsound = tryCuts(t, relaxed, *cuts/recordings, int64(r), false)
+		if unsound > 0 {
+			t.Errorf("relaxed, recording %d: of %d cuts %d left a store that is not sound", r, *cuts/recordings, unsound)
+		}
+		if lost == 0 {
+			t.Error("a relaxed store lost nothing in all the cuts: the test tests nothing")
+		}
+		t.Logf("recording %d: %d and %d events, %d cuts each; a store that does not sync lost something in %d", r, len(strict), len(relaxed), *cuts/recordings, lost)
+	}
+}
+
+// A call fails once, or from then on, for every kind of call and every time that it is made: what was said to be saved in spite of it is
+// there, also when the power goes later on, and the store is sound. What the system forgets after a failed sync is forgotten here as well.
+func TestDiskFails(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: long")
+	}
+	for _, c := range []struct{ call, errno string }{{"fsync", "EIO"}, {"pwrite64", "ENOSPC"}, {"pwrite64", "EIO"}, {"ftruncate", "EIO"}, {"mkdirat", "ENOSPC"},
+		{"write", "ENOSPC"}} {
+		plain, _ := record(t, "faulty", 1, t.TempDir(), "")
+		n := 0
+		for _, e := range plain {
+			if e.call == map[string]string{"fsync": "sync", "pwrite64": "write", "ftruncate": "truncate", "mkdirat": "mkdir", "write": "write"}[c.call] {
+				n++
+			}
+		}
+		tries, hits, said := min(n+2, *faults), 0, 0
+		for k := range tries {
+			when := 1 + k*(n+2)/tries
+			for _, onwards := range []string{"", "+"} {
+				inject := fmt.Sprintf("%s:error=%s:when=%d%s", c.call, c.errno, when, onwards)
+				rec, hit := record(t, "faulty", int64(k), t.TempDir(), inject)
+				if !hit {
+					continue
+				}
+				hits++
+				for _, e := range rec {
+					if e.call == "say" {
+						said++
+					}
+				}
+				if lost, unsound := tryCuts(t, rec, 2, int64(k), true); lost+unsound > 0 {
+					t.Errorf("%s: lost or not sound after %d cuts of 3", inject, lost+unsound)
+				}
+			}
+		}
+		t.Logf("%s %s: %d failures of up to %d calls, %d saves went through beside them", c.call, c.errno, hits, n, said)
+		if hits == 0 && n > 0 {
+			t.Errorf("%s never failed: the test tests nothing", c.call)
+		}
+	}
+	lost := 0
+	for k := range 10 {
+		rec, _ := record(t, "pretender", int64(k), t.TempDir(), fmt.Sprintf("fsync:error=EIO:when=%d+", 10+k))
+		l, u := tryCuts(t, rec, 2, int64(k), false)
+		lost += l + u
+	}
+	if lost == 0 {
+		t.Error("a store that takes no notice of a failed sync was not caught: the test tests nothing")
+	}
+}
