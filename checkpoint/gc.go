@@ -46,15 +46,16 @@ func (d *DB) GC(ctx context.Context, o GCOptions) (GCResult, error) {
 }
 
 const (
-	sliceRows  = 400 // rows between two looks at the clock
-	spareNewer = 32  // the newest checkpoints that are never evicted: their changes may be under way
+	sliceRows  = 400              // rows between two looks at the clock
+	spareNewer = 32               // the newest checkpoints, which are evicted only when that is not enough
+	underWay   = 15 * time.Minute // how long a change may take: one that nobody has settled stays that long
 )
 
 func (d *DB) gc(ctx context.Context, o GCOptions) (GCResult, error) {
 	if o.Slice <= 0 {
 		o.Slice = 50 * time.Millisecond
 	}
-	g := &collector{d: d, o: o}
+	g := &collector{d: d, o: o, spare: spareNewer}
 	if o.DryRun {
 		err := g.dryRun(ctx)
 		return g.r, err
@@ -74,9 +75,10 @@ func (d *DB) gc(ctx context.Context, o GCOptions) (GCResult, error) {
 }
 
 type collector struct {
-	d *DB
-	o GCOptions
-	r GCResult
+	d     *DB
+	o     GCOptions
+	r     GCResult
+	spare int // newest checkpoints that are not evicted
 }
 
 func (g *collector) run(ctx context.Context) error {
@@ -106,8 +108,12 @@ func (g *collector) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if n == 0 && g.spare == 1 {
+			break // what is left is pinned or under way
+		}
 		if n == 0 {
-			break // what is left is pinned or new
+			g.spare = 1 // a store of few large files: else nothing could be saved any more
+			continue
 		}
 		if err := g.sweep(ctx); err != nil {
 			return err
@@ -147,7 +153,8 @@ const expiredQuery = `SELECT seq FROM op WHERE seq > ?1 AND seq < (SELECT max(se
 		(SELECT count(*) FROM (SELECT 1 FROM change n WHERE n.path=c.path AND n.op>c.op LIMIT ?3)) < ?3)
 	ORDER BY seq LIMIT ?4`
 
-const evictQuery = `SELECT seq FROM op WHERE seq > ?1 AND seq <= (SELECT max(seq) FROM op) - ?2` + spared + ` ORDER BY seq LIMIT ?3`
+const evictQuery = `SELECT seq FROM op WHERE seq > ?1 AND seq <= (SELECT max(seq) FROM op) - ?2` + spared + `
+	AND (?4 IS NULL OR outcome<>0 OR ts < ?4) ORDER BY seq LIMIT ?3`
 
 type pick func(ctx context.Context, c *committer, after int64, n int) ([]int64, error)
 
@@ -165,8 +172,12 @@ func (g *collector) evict(ctx context.Context, used, target int64) (int, error) 
 	share := float64(used-target) / float64(max(used, 1))
 	left := max(int(share*float64(n)), 16)
 	before := g.r.Checkpoints
+	var unsettled any // among the newest, what nobody has settled may be under way
+	if g.spare < spareNewer {
+		unsettled = clampNs(g.d.o.Now().Add(-underWay))
+	}
 	err := g.expire(ctx, func(ctx context.Context, c *committer, after int64, n int) ([]int64, error) {
-		return c.ids(ctx, evictQuery, after, spareNewer, min(n, left))
+		return c.ids(ctx, evictQuery, after, g.spare, min(n, left), unsettled)
 	}, &left)
 	g.r.Evicted += g.r.Checkpoints - before
 	return g.r.Checkpoints - before, err

@@ -292,3 +292,35 @@ func TestExternal(t *testing.T) {
 		})
 	}
 }
+
+// A store that a few changes fill goes on all the same: when the older ones are gone the newest go too, but for those that may be under way.
+func TestFewLargeChangesFitOneAfterTheOther(t *testing.T) {
+	d := open(t, t.TempDir(), checkpoint.Options{MaxBytes: 1 << 20})
+	rng := rand.New(rand.NewSource(1))
+	var last []byte
+	for i := range 12 {
+		next := make([]byte, 200_000)
+		rng.Read(next)
+		id := save(t, d, op(edit("/w/a", last, next)))
+		if err := d.Settle(ctx, id, checkpoint.Committed); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := d.Content(ctx, sum(next)); err != nil || len(got) != len(next) {
+			t.Fatalf("change %d: %v", i, err)
+		}
+		last = next
+	}
+	other := open(t, t.TempDir(), checkpoint.Options{MaxBytes: 1 << 20})
+	var full *checkpoint.FullError
+	for i := range 12 {
+		next := make([]byte, 200_000)
+		rng.Read(next)
+		if _, err := other.Save(ctx, op(edit(fmt.Sprint("/w/", i), nil, next))); err != nil {
+			if !errors.As(err, &full) || i < 3 {
+				t.Fatalf("change %d: %v", i, err)
+			}
+			return
+		}
+	}
+	t.Error("changes that may all be under way were thrown away")
+}

@@ -18,6 +18,19 @@
 //   - A context that reaches its deadline ends with what was found by then, marked Partial.
 //   - Links are not followed, and other mounts not entered unless Walk says so.
 //
+// # Where it differs from ripgrep
+//
+// Match sets are ripgrep's on every tree, mode and pattern that the tests compare, but for these rulings:
+//
+//   - Encodings: text in a legacy encoding, or in UTF-16 without a mark, is searched as what it says, not as its bytes.
+//   - Line ends: with match.Options.CRLF a carriage return before a line end is no part of the line, unless the pattern names it.
+//   - Backtracking: look-around and back-references are run, not refused.
+//   - Binary files: matches are withheld wherever a NUL byte is in the file, and none of their lines is ever shown.
+//   - Several lines: Count counts lines there too, and matches apart; OnlyMatching gives each match as one row, line ends included.
+//   - OnlyMatching of a pattern that matches nothing at all: as many rows as package regexp finds, none behind the line end.
+//   - Globs: "?" and classes take a character; an empty alternative in braces is one; "src/" means what is below it, "./x" is "/x".
+//   - Ignored: what package ignore says, which is what git says.
+//
 // # What it does not
 //
 //   - It is no snapshot: a file that changes meanwhile is searched as it is read.

@@ -13,12 +13,13 @@ import (
 func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 	s := &st.scan
 	buf := st.buf
+	giveBack := func() {}
 	if !eof {
 		big := <-t.big
 		if big == nil {
 			big = make([]byte, t.size.big)
 		}
-		defer func() { t.big <- big }()
+		giveBack = func() { t.big <- big }
 		copy(big, buf[:n])
 		buf = big
 	}
@@ -67,6 +68,7 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 			from = 0
 		}
 	}()
+	giveBack() // legacy may want it
 	if legacy != nil {
 		t.legacy(w, st, legacy)
 		return
@@ -77,7 +79,7 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 // blocks counts the matches that start in b[from:end], line by line as rows, and says where to go on.
 func (s *scan) blocks(b []byte, at int64, from, end int, eof bool) int64 {
 	if s.q.Mode == FilesWithMatches {
-		if s.lines == 0 && from < len(b) && s.sc.Any(b[from:]) {
+		if s.lines == 0 && from < len(b) && s.sc.Any(b[from:]) && s.begins(b, from, end, eof) {
 			s.lines = 1
 		}
 		return at + int64(end)
@@ -105,6 +107,16 @@ func (s *scan) blocks(b []byte, at int64, from, end int, eof bool) int64 {
 		s.trail(b, at)
 	}
 	return at + int64(pos)
+}
+
+// begins says whether one of the matches in b[from:], of which there is one, is one to count: it begins before end, and not behind
+// the last line end, where "\z" matches and there is no line.
+func (s *scan) begins(b []byte, from, end int, eof bool) bool {
+	if eof && (b[len(b)-1] != '\n' || s.q.Matcher.Engine() == "linear" && !s.sc.Any(nil)) {
+		return true // no match there could be empty
+	}
+	start, _, ok := s.sc.NextMatch(b, from)
+	return ok && (start < end || eof && start < len(b))
 }
 
 // cover makes rows of the lines that a match touches and that the match before it did not.

@@ -131,6 +131,8 @@ func (e *Limit) Hint() string {
 
 func bytesText(n int64) string {
 	switch {
+	case n == 1:
+		return "1 byte"
 	case n < 10<<10:
 		return group(n) + " bytes"
 	case n < 10<<20:

@@ -211,8 +211,17 @@ func (p *PDF) fill(pages *pdfPages, o *Options) {
 	}
 	p.Truncated = p.Truncated || len(p.PagesCut) > 0
 	p.Whole = done == pages.Total && !p.Truncated && len(p.PagesFailed) == 0
-	if n := len(p.PagesWithoutText); n > 0 && n > len(p.Images) {
+	drawn := 0 // of the pages without text
+	for _, n := range p.PagesWithoutText {
+		if slices.ContainsFunc(p.Images, func(i PageImage) bool { return i.Page == n }) {
+			drawn++
+		}
+	}
+	switch {
+	case len(p.PagesWithoutText) > drawn:
 		p.Note = "Some pages have no text layer and are not shown; ask for them by number with render."
+	case drawn > 0:
+		p.Note = "Pages without a text layer are shown as images."
 	}
 }
 

@@ -105,6 +105,9 @@ func nothingThere(c Content, o *Options) string {
 		if c.RenderedLines == 0 && !c.Empty && c.TotalLines >= 0 {
 			return fmt.Sprintf("Nothing at line %d: there %s.", c.StartLine, isAre(int(c.TotalLines), "line"))
 		}
+		if c.StartColumn > 1 && c.RenderedLines == 1 && len(c.Content) == len(appendNumber(nil, c.StartLine, o.LineNumbers))+1 {
+			return fmt.Sprintf("Nothing at column %d: line %d ends before it.", c.StartColumn, c.StartLine)
+		}
 	case *Notebook:
 		if len(c.Cells) == 0 && c.TotalCells > 0 {
 			return fmt.Sprintf("Nothing at cell %d: there %s.", c.StartCell, isAre(c.TotalCells, "cell"))

@@ -20,6 +20,8 @@ func TestRemarks(t *testing.T) {
 		"text with pages":     {text, Options{Pages: "1-2", Render: true}, "Ignored, because they mean nothing for this text: pages, render."},
 		"empty pages":         {text, Options{Pages: " "}, ""},
 		"text past its end":   {text, Options{Offset: 3}, "Nothing at line 3: there are 2 lines."},
+		"column past its end": {text, Options{Offset: 2, Column: 2}, "Nothing at column 2: line 2 ends before it."},
+		"column":              {[]byte("abc\n"), Options{Offset: 1, Column: 3}, ""},
 		"empty text":          {nil, Options{Offset: 3}, ""},
 		"docx past its end":   {corpusFile(t, "document/letter.docx"), Options{Offset: 999}, "Nothing at line 999: there are "},
 		"html rendered":       {html, Options{Render: true, Pages: "2"}, "mean nothing for this html: pages."},

@@ -234,6 +234,10 @@ func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
 		return &Refusal{Reason: KindNotRegularFile, FilePath: e.Path, Message: quote(e.Path) + " is a " + e.Kind + " now; nothing was restored",
 			Hint: "Move it away first, or leave that path alone with on_conflict skip.", Next: again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})}
 	}
+	if e, ok := errors.AsType[*guardfs.SymlinkError](err); ok && !fromTrash(a) {
+		return &Refusal{Reason: KindSymlinkRefused, FilePath: e.Path, Message: "a symbolic link is at " + quote(e.Path) + " or on the way to it now; nothing was restored",
+			Hint: "Move the link away first, or leave that path alone with on_conflict skip.", Next: again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})}
+	}
 	if e, ok := errors.AsType[*engine.ParkError](err); ok {
 		return &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: "Leave that path out with the paths argument, or ask the user to remove it."}
 	}

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -191,6 +193,10 @@ type checkpointState struct {
 	Size   int64           `json:"size,omitempty"`
 	SHA256 string          `json:"sha256,omitempty"`
 	Target string          `json:"target,omitempty"`
+	MTime  *time.Time      `json:"mtime,omitempty"`
+	UID    *uint32         `json:"uid,omitempty"`
+	GID    *uint32         `json:"gid,omitempty"`
+	Xattrs []string        `json:"xattrs,omitempty"` // their names
 }
 
 func stateRow(s checkpoint.State) checkpointState {
@@ -198,6 +204,10 @@ func stateRow(s checkpoint.State) checkpointState {
 	if s.Kind == checkpoint.File || s.Kind == checkpoint.Dir {
 		out.Mode = fmt.Sprintf("%04o", s.Mode.Perm())
 	}
+	if !s.ModTime.IsZero() { // a state that was looked at; what was only announced has neither time nor owner
+		out.MTime, out.UID, out.GID = &s.ModTime, &s.UID, &s.GID
+	}
+	out.Xattrs = slices.Sorted(maps.Keys(s.Xattrs))
 	return out
 }
 
@@ -362,7 +372,14 @@ func showCheckpoint(ctx context.Context, in *invocation) error {
 func describe(s checkpoint.State) string {
 	switch s.Kind {
 	case checkpoint.File:
-		return fmt.Sprintf("a file of %d bytes, mode %04o, sha256 %.12s", s.Size, s.Mode.Perm(), s.Hash)
+		what := fmt.Sprintf("a file of %d bytes, mode %04o", s.Size, s.Mode.Perm())
+		if s.Hash != "" {
+			what += fmt.Sprintf(", sha256 %.12s", s.Hash)
+		}
+		if !s.ModTime.IsZero() {
+			what += ", modified " + s.ModTime.Local().Format(time.DateTime)
+		}
+		return what
 	case checkpoint.Symlink:
 		return "a link to " + visible(s.Target)
 	case checkpoint.Dir:

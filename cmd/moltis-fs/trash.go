@@ -33,6 +33,9 @@ func trashCommand() *command {
 				options:  restoreOptions(),
 				examples: []string{"moltis-fs trash restore tr-1H0"},
 				run: func(ctx context.Context, in *invocation) error {
+					if !strings.HasPrefix(strings.ToLower(in.arg(0)), "tr-") {
+						return misuse(program+" trash list shows the ids", "%q is no id of the trash", in.arg(0))
+					}
 					return in.restore(ctx, map[string]any{"id": in.arg(0)}, nil)
 				},
 			},

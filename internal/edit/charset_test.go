@@ -287,6 +287,8 @@ func TestDetect(t *testing.T) {
 	}
 	for _, c := range []struct{ raw, want string }{
 		{"", "utf-8"}, {"plain", "utf-8"}, {"\xef\xbb\xbfx", "utf-8"}, {"\xff\xfea\x00", "utf-16le"}, {"\xfe\xff\x00a", "utf-16be"},
+		{string(encodeText(t, "utf-16le", "Привет, мир. Это строка.", false)), "utf-16le"}, {string(encodeText(t, "utf-16be", "Привет, мир. Это строка.", false)), "utf-16be"},
+		{strings.Repeat("src/main.go\x00README.md\x00", 40), "utf-8"},
 		{"a\x00b\x00\n\x00", "utf-16le"}, {"\x00a\x00b\x00\n", "utf-16be"}, {"name\x00other\x00third\x00", "utf-8"},
 		{"\x7fELF\x02\x01\x01\x00\x00\x00\x90\xff", "utf-8"}, {"caf\xe9 cr\xe8me", "iso-8859-1"}, {"\x93quoted\x94 caf\xe9", "windows-1252"},
 		{long("déjà vu, ça va être là") + "\xe9\n", "utf-8"}, {"\xff\xfe\x00\x00a\x00\x00\x00", "utf-32le"},

@@ -80,8 +80,8 @@ func plausible32(b []byte, big bool) bool {
 }
 
 // utf16Pattern looks for text in UTF-16 without a mark: whole units, no control characters, no broken surrogates. A file that
-// is valid UTF-8 too ("a\0b\0" is) must look like Latin text in UTF-16 in at least two units of five, because names
-// separated by NULs could pass the rest.
+// is valid UTF-8 too ("a\0b\0" is, and so is Russian) must look like Latin text in UTF-16 in at least two units of five, or like text of any
+// script to Read, whose guess is stricter: names separated by NULs could pass the rest.
 func utf16Pattern(b []byte, validUTF8 bool) (little, big bool) {
 	if len(b)%2 != 0 || len(b) == 0 {
 		return false, false
@@ -126,7 +126,8 @@ func utf16Pattern(b []byte, validUTF8 bool) (little, big bool) {
 	l, nl := try(false)
 	g, ng := try(true)
 	if need := len(sample) / 2 * 2 / 5; validUTF8 {
-		l, g = l && nl >= need, g && ng >= need
+		wide := charset.Wide(sample)
+		l, g = l && (nl >= need || wide == "utf-16le"), g && (ng >= need || wide == "utf-16be")
 	}
 	switch {
 	case l && g:

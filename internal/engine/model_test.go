@@ -1,39 +1,50 @@
 package engine_test
 
 import (
-	"errors"
-	"flag"
-	"fmt"
-	"math/rand"
-	"os"
-	"path/filepath"
+	"maps"
 	"slices"
-	"testing"
+	"strings"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/guardfs"
 )
 
-var modelSteps = flag.Int("steps", 2000, "steps of TestHistoryAgainstModel; a million in a soak")
-
-// model is what the history should be, kept in the simplest way: all operations in a list, two stacks a session.
+// model is what the history should be, kept in the simplest way: all operations in a list, two stacks a session, the trash as a list. A content is
+// three digits, one for each of three lines that are far apart; "-" is absence. The path treePath stands for a tree that the store can't
+// hold, so that it is moved as a whole; its only content is treeContent.
 type model struct {
-	disk map[string]string // path to content; no key: absent
-	ops  []*modelOp
-	undo map[string][]*modelOp
-	redo map[string][]*modelOp
-	turn map[string]int // turn to the number of operations before it
+	disk  map[string]string // no key: absent
+	ops   []*modelOp
+	undo  map[string][]*modelOp
+	redo  map[string][]*modelOp
+	turn  map[string]int // turn and session to the number of operations before it
+	trash []*modelEntry
 }
+
+const (
+	treePath    = "tree"
+	treeContent = "T"
+)
 
 type modelOp struct {
 	n        int
 	id       checkpoint.ID
 	session  string
 	external bool
-	before   map[string]string // absent is "-"
+	before   map[string]string
 	after    map[string]string
 	takes    *modelOp // an undo: what it takes back
+}
+
+// modelEntry is what one operation put into the trash: a file, or with dir all that was below.
+type modelEntry struct {
+	of   *modelOp
+	path string
+	dir  bool
+}
+
+func newModel() *model {
+	return &model{disk: map[string]string{}, undo: map[string][]*modelOp{}, redo: map[string][]*modelOp{}, turn: map[string]int{}}
 }
 
 func (m *model) at(p string) string {
@@ -76,19 +87,20 @@ func (m *model) apply(session string, want map[string]string) *modelOp {
 	return o
 }
 
+// did puts an ordinary change on the stack of its session.
+func (m *model) did(o *modelOp) {
+	if o != nil {
+		m.undo[o.session], m.redo[o.session] = append(m.undo[o.session], o), nil
+	}
+}
+
 // nothing is an operation that changed no file.
 func (m *model) nothing(session string) *modelOp {
 	return &modelOp{n: len(m.ops) - 1, session: session, before: map[string]string{}, after: map[string]string{}}
 }
 
-// conflict says whether p may not become want because of what happened after operation n.
-func (m *model) conflict(session, p, want string, n int) bool {
-	if m.at(p) == want {
-		return false
-	}
-	if m.head(p).after[p] != m.at(p) {
-		return true
-	}
+// others says whether anybody but the session changed p after operation n.
+func (m *model) others(session, p string, n int) bool {
 	for _, o := range m.ops[n+1:] {
 		if _, ok := o.after[p]; ok && (o.external || o.session != session) {
 			return true
@@ -107,7 +119,7 @@ func (m *model) outside(session string) {
 	}
 	e := &modelOp{n: len(m.ops), session: session, external: true, before: map[string]string{}, after: map[string]string{}}
 	for p, ok := range known {
-		if was := m.head(p).after[p]; ok && was != m.at(p) {
+		if was := m.head(p).after[p]; ok && p != treePath && was != m.at(p) {
 			e.before[p], e.after[p] = was, m.at(p)
 		}
 	}
@@ -116,212 +128,145 @@ func (m *model) outside(session string) {
 	}
 }
 
-// Random histories of two sessions and an outsider, compared with the model after each step: writes, deletions, restores of any checkpoint,
-// rewinds, undo and redo under every rule for conflicts, edits behind the tools' back, restarts.
-func TestHistoryAgainstModel(t *testing.T) {
-	const perTree = 250
-	for from := 0; from < *modelSteps; from += perTree {
-		if !modelRun(t, int64(from), min(perTree, *modelSteps-from)) {
-			return
-		}
-	}
+// modelRestore is a restore of the paths of want by session: of are the operations that it takes back, oldest first, and since is for each path the
+// number of the first of them.
+type modelRestore struct {
+	session string
+	of      []*modelOp
+	want    map[string]string
+	since   map[string]int
+	inverse bool
+	how     string // to do with conflicts
 }
 
-func modelRun(t *testing.T, seed int64, steps int) bool {
-	rng := rand.New(rand.NewSource(seed))
-	x := grow(t, nil)
-	defer func() { os.RemoveAll(filepath.Dir(x.ws)) }()
-	m := &model{disk: map[string]string{}, undo: map[string][]*modelOp{}, redo: map[string][]*modelOp{}, turn: map[string]int{}}
-	var paths []string
-	for _, name := range []string{"a", "b", "d/a", "d/e/a", "d/e/b"} {
-		paths = append(paths, x.ws+"/"+name)
-	}
-	turns, last := 0, map[string]string{}
-	var log []string
-	for range steps {
-		session := []string{"s", "s", "u"}[rng.Intn(3)]
-		c := x.call(session)
-		c.Turn = last[session]
-		p := paths[rng.Intn(len(paths))]
-		how := []string{"", engine.OnConflictSkip, engine.OnConflictForce}[rng.Intn(3)]
-		opt := engine.RestoreOptions{OnConflict: how}
-		var what string
-		var err error
-		var id string
-		var o *modelOp
-		wantErr := false
-		switch k := rng.Intn(20); {
-		case k < 7:
-			content := fmt.Sprintf("%d\n", rng.Intn(4))
-			what = "write " + content[:1]
-			m2 := engine.Mutation{Paths: []string{p}, CreateParents: true, Blind: true, Next: func(ts []*engine.Target) error {
-				ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
-				return nil
-			}}
-			var done *engine.Done
-			if done, err = x.Mutate(ctx, c, m2); err == nil {
-				id = done.Checkpoint
+func restoreOf(session, how string, inverse bool, of ...*modelOp) *modelRestore {
+	r := &modelRestore{session: session, of: of, want: map[string]string{}, since: map[string]int{}, inverse: inverse, how: how}
+	for _, o := range of {
+		for p, b := range o.before {
+			if _, seen := r.want[p]; !seen {
+				r.want[p], r.since[p] = b, o.n
 			}
-			if o = m.apply(session, map[string]string{p: content}); o != nil {
-				m.undo[session], m.redo[session] = append(m.undo[session], o), nil
-			}
-		case k < 9:
-			what = "delete"
-			wantErr = m.at(p) == "-"
-			var done *engine.Done
-			if done, err = x.Delete(ctx, c, p, engine.DeleteOptions{}); err == nil {
-				id = done.Checkpoint
-			}
-			if !wantErr {
-				o = m.apply(session, map[string]string{p: "-"})
-				m.undo[session], m.redo[session] = append(m.undo[session], o), nil
-			}
-		case k < 11:
-			what = "outside"
-			if rng.Intn(3) == 0 {
-				os.Remove(p)
-				m.set(p, "-")
-			} else {
-				content := fmt.Sprintf("%d\n", rng.Intn(4))
-				// With the mode that the tools' new files have: the model knows nothing of modes.
-				if err := errors.Join(os.MkdirAll(filepath.Dir(p), 0o777), os.WriteFile(p, []byte(content), 0o666)); err != nil {
-					t.Fatal(err)
-				}
-				m.set(p, content)
-			}
-		case k < 13:
-			turns++
-			c.Turn = fmt.Sprint("t", turns)
-			what = "turn " + c.Turn
-			last[session], m.turn[c.Turn+session] = c.Turn, len(m.ops)
-			x.BeginTurn(ctx, c)
-			m.outside(session)
-		case k < 15 && len(m.ops) > 0:
-			of := m.ops[rng.Intn(len(m.ops))]
-			if of.external { // its id is not known to the model
-				continue
-			}
-			what = fmt.Sprintf("restore %s %q", of.id, how)
-			var r *engine.Restored
-			if r, err = x.Restore(ctx, c, checkpoint.Restore{ID: of.id}, opt); err == nil {
-				id = r.Checkpoint
-			}
-			if wantErr = of.session != session; !wantErr {
-				wantErr, o = m.restore(session, of.before, func(string) int { return of.n }, how)
-			}
-			if o == nil && id != "" { // it took empty directories away, which the model knows nothing of
-				o = m.nothing(session)
-			}
-			if o != nil {
-				m.undo[session], m.redo[session] = append(m.undo[session], o), nil
-			}
-		case k < 16 && last[session] != "":
-			name := fmt.Sprint("t", 1+rng.Intn(turns))
-			start, ok := m.turn[name+session]
-			what = fmt.Sprintf("rewind to %s %q", name, how)
-			var r *engine.Restored
-			if r, err = x.Restore(ctx, c, checkpoint.Restore{Turn: name}, opt); err == nil {
-				id = r.Checkpoint
-			}
-			if wantErr = !ok; ok {
-				want, since := map[string]string{}, map[string]int{}
-				for _, op := range m.ops[start:] {
-					for q, b := range op.before {
-						if _, seen := want[q]; !seen && op.session == session && !op.external {
-							want[q], since[q] = b, op.n
-						}
-					}
-				}
-				wantErr, o = m.restore(session, want, func(q string) int { return since[q] }, how)
-			}
-			if o == nil && id != "" { // it took empty directories away, which the model knows nothing of
-				o = m.nothing(session)
-			}
-			if o != nil {
-				m.undo[session], m.redo[session] = append(m.undo[session], o), nil
-			}
-		case k < 19:
-			if how == engine.OnConflictSkip {
-				opt.OnConflict, how = "", ""
-			}
-			from, to, name := m.undo, m.redo, "undo"
-			carry := x.Undo
-			if k == 18 {
-				from, to, name, carry = m.redo, m.undo, "redo", x.Redo
-			}
-			what = fmt.Sprintf("%s %q", name, how)
-			var r *engine.Restored
-			if r, err = carry(ctx, c, opt); err == nil {
-				id = r.Checkpoint
-			}
-			n := len(from[session])
-			if wantErr = n == 0; wantErr {
-				break
-			}
-			of := from[session][n-1]
-			if wantErr, o = m.restore(session, of.before, func(string) int { return of.n }, how); wantErr {
-				break
-			}
-			from[session] = from[session][:n-1]
-			back := of.takes // a redo puts the change itself back
-			if k != 18 {
-				if back = o; back == nil { // it was so already; that is walked over
-					back = m.nothing(session)
-				}
-				back.takes = of
-			}
-			to[session] = append(to[session], back)
-		default:
-			what = "restart"
-			if err := x.Close(); err != nil {
-				t.Fatal(err)
-			}
-			x.open()
-		}
-		if o != nil {
-			o.id = checkpoint.ID(id)
-		}
-		log = append(log, fmt.Sprintf("%s %s %s -> %v (%s)", session, what, p[len(x.ws):], err, id))
-		bad := ""
-		if (err != nil) != wantErr {
-			bad = fmt.Sprintf("error %v, and an error is expected: %v", err, wantErr)
-		} else if o != nil && id == "" {
-			bad = "changed without a checkpoint"
-		}
-		for _, q := range paths {
-			b, err := os.ReadFile(q)
-			got := string(b)
-			if errors.Is(err, os.ErrNotExist) {
-				got = "-"
-			} else if err != nil {
-				t.Fatal(err)
-			}
-			if got != m.at(q) {
-				bad += fmt.Sprintf("; %s holds %q, want %q", q[len(x.ws):], got, m.at(q))
-			}
-		}
-		if bad != "" {
-			for _, l := range log[max(0, len(log)-40):] {
-				t.Log(l)
-			}
-			t.Errorf("seed %d, step %d: %s", seed, len(log), bad)
-			return false
 		}
 	}
-	return true
+	return r
 }
 
-// restore is what a restore to want has to do: fails says that it is refused.
-func (m *model) restore(session string, want map[string]string, since func(string) int, how string) (fails bool, o *modelOp) {
+// restore carries out r: fails says that it is refused, o is nil when nothing had to be done.
+func (m *model) restore(r *modelRestore) (fails bool, o *modelOp) {
 	todo := map[string]string{}
-	for p, c := range want {
-		if m.conflict(session, p, c, since(p)) && how != engine.OnConflictForce {
-			if how != engine.OnConflictSkip {
-				return true, nil
-			}
-			continue
+	for _, p := range slices.Sorted(maps.Keys(r.want)) {
+		become, ok := m.become(r, p)
+		switch {
+		case ok:
+			todo[p] = become
+		case r.how != engine.OnConflictSkip:
+			return true, nil
 		}
-		todo[p] = c
 	}
-	return false, m.apply(session, todo)
+	back := map[string]string{}
+	if todo[treePath] == treeContent && m.at(treePath) == "-" {
+		back[treePath] = treeContent
+	}
+	if o = m.apply(r.session, todo); o != nil {
+		if back[treePath] != "" {
+			m.forget(m.parked(r))
+		}
+		for _, p := range slices.Sorted(maps.Keys(o.after)) {
+			if o.after[p] == "-" {
+				m.trash = append(m.trash, &modelEntry{of: o, path: p})
+			}
+		}
+	}
+	return false, o
+}
+
+// become says what p becomes; not ok is a conflict.
+func (m *model) become(r *modelRestore, p string) (string, bool) {
+	now, want := m.at(p), r.want[p]
+	foreign := m.others(r.session, p, r.since[p])
+	if p == treePath {
+		switch {
+		case foreign && r.how != engine.OnConflictForce:
+			return "", false
+		case want == "-":
+			return "-", true
+		case m.parked(r) != nil:
+			return treeContent, now == "-"
+		}
+		return treeContent, now != "-"
+	}
+	conflict := m.head(p).after[p] != now || foreign && !r.inverse
+	last := ""
+	for _, o := range r.of {
+		if a, ok := o.after[p]; ok {
+			last = a
+		}
+	}
+	if now == want {
+		return now, true
+	}
+	if conflict && r.how == engine.OnConflictMerge || r.inverse && now != last {
+		if merged, ok := m.merge(r, p, foreign); ok {
+			return merged, true
+		}
+		conflict = true
+	}
+	return want, !conflict || r.how == engine.OnConflictForce
+}
+
+func (m *model) merge(r *modelRestore, p string, foreign bool) (string, bool) {
+	content := m.at(p)
+	if content == "-" {
+		return "", false
+	}
+	if !r.inverse && !foreign {
+		return threeWay(m.head(p).after[p], content, r.want[p])
+	}
+	for _, o := range slices.Backward(r.of) {
+		if b, ok := o.before[p]; ok {
+			if content, ok = threeWay(o.after[p], content, b); !ok {
+				return "", false
+			}
+		}
+	}
+	return content, true
+}
+
+// threeWay merges digit by digit.
+func threeWay(base, ours, theirs string) (string, bool) {
+	if base == "-" || theirs == "-" {
+		return "", false
+	}
+	var out strings.Builder
+	for i := range base {
+		switch b, o, t := base[i], ours[i], theirs[i]; {
+		case o == b:
+			out.WriteByte(t)
+		case t == b || o == t:
+			out.WriteByte(o)
+		default:
+			return "", false
+		}
+	}
+	return out.String(), true
+}
+
+// parked is the entry that a restore brings the tree back from, nil when there is none: the oldest of the operations that it takes back, else the
+// newest of the session.
+func (m *model) parked(r *modelRestore) (found *modelEntry) {
+	of := false
+	for _, e := range slices.Backward(m.trash) {
+		switch {
+		case e.path != treePath:
+		case slices.Contains(r.of, e.of):
+			found, of = e, true
+		case found == nil && !of && e.of.session == r.session:
+			found = e
+		}
+	}
+	return found
+}
+
+func (m *model) forget(e *modelEntry) {
+	m.trash = slices.DeleteFunc(m.trash, func(o *modelEntry) bool { return o == e })
 }

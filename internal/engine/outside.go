@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
-	"slices"
+	"path"
 	"sync"
 
 	"moltisfs/checkpoint"
@@ -73,19 +73,20 @@ func (e *Engine) beginTurn(ctx context.Context, c *Call) error {
 		return err
 	}
 	var seen []checkpoint.Observed
-	var moved []string // trees that are in the trash: nobody from outside removed what was in them
-	for i := range known {
-		if k := &known[i]; k.Before.Kind == checkpoint.Dir && k.State.Kind == checkpoint.Absent {
-			moved = append(moved, k.Path)
-		}
-	}
 	for i := range known {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		if k := &known[i]; k.State.Kind != checkpoint.Dir && k.Before.Kind != checkpoint.Dir {
-			in := func(dir string) bool { return below(k.Path, dir) }
-			if o, ok := e.observe(k); ok && !(o.State.Kind == checkpoint.Absent && slices.ContainsFunc(moved, in)) {
+			o, ok := e.observe(k)
+			if ok && o.State.Kind == checkpoint.Absent && !k.Expects(o.State) {
+				away, err := e.movedAway(ctx, db, k.Path)
+				if err != nil {
+					return err
+				}
+				ok = !away
+			}
+			if ok {
 				seen = append(seen, o)
 			}
 		}
@@ -95,6 +96,28 @@ func (e *Engine) beginTurn(ctx context.Context, c *Call) error {
 		e.logger.Info("files were changed outside of the tools", "checkpoint", saved.ID, "session", c.Session)
 	}
 	return err
+}
+
+// movedAway says whether a tree that path was in is in the trash: then nobody from outside has removed it.
+func (e *Engine) movedAway(ctx context.Context, db *checkpoint.DB, name string) (bool, error) {
+	for dir := path.Dir(name); len(dir) > 1; dir = path.Dir(dir) {
+		entries, err := e.entriesAt(ctx, db, dir, false)
+		if err != nil || len(entries) == 0 {
+			if err != nil {
+				return false, err
+			}
+			continue
+		}
+		page, err := db.List(ctx, checkpoint.Filter{Path: name, NoReads: true, Limit: 1, AllSessions: true})
+		if err != nil {
+			return false, err
+		}
+		// Only if the tools did not put something there after that.
+		if entries[0].Parked != "" && (len(page.Checkpoints) == 0 || page.Checkpoints[0].Time.Before(entries[0].Deleted)) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // observe looks at a path that the session knows. What policy denies by now, and what is too large to be read, is passed over.
@@ -156,8 +179,8 @@ func (e *Engine) keepRead(ctx context.Context, c *Call, h *guardfs.Handle, s *Si
 }
 
 func (e *Engine) storeRead(ctx context.Context, c *Call, h *guardfs.Handle, s *Sight, whole bool) error {
-	path := h.Object().True
-	key := readKey{c.key(), path}
+	name := h.Object().True
+	key := readKey{c.key(), name}
 	o := &e.outside
 	o.mu.Lock()
 	have := o.kept[key]
@@ -172,7 +195,7 @@ func (e *Engine) storeRead(ctx context.Context, c *Call, h *guardfs.Handle, s *S
 	defer f.Close()
 	i := f.Info()
 	st := checkpoint.State{Kind: checkpoint.File, Mode: i.Mode, UID: i.UID, GID: i.GID, ModTime: i.ModTime, Size: i.Size, Hash: s.Hash}
-	ch := checkpoint.Change{Path: path, Role: "target"}
+	ch := checkpoint.Change{Path: name, Role: "target"}
 	switch {
 	case i.Size > e.cfg.Checkpoint.MaxFileBytes:
 		return nil

@@ -356,3 +356,36 @@ func TestFaultAtEveryCallOfAParking(t *testing.T) {
 	}
 	t.Logf("%d faults; the next start had to mend %d", cells, again)
 }
+
+// Of two trees that went from one place each comes back by its own checkpoint, and they don't replace one another.
+func TestParkedTwice(t *testing.T) {
+	x := grow(t, small)
+	c := x.call("s")
+	var ids []string
+	for _, name := range []string{"one", "two"} {
+		x.write("t/big.bin", strings.Repeat("b", 101))
+		x.write("t/"+name, "")
+		done, err := x.Delete(ctx, c, x.ws+"/t", engine.DeleteOptions{Recursive: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, done.Checkpoint)
+	}
+	var conflict *engine.ConflictsError
+	for i, name := range []string{"one", "two"} {
+		in := checkpoint.Restore{ID: checkpoint.ID(ids[i])}
+		done, err := x.Restore(ctx, c, in, engine.RestoreOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(x.ws + "/t/" + name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := x.Restore(ctx, c, checkpoint.Restore{ID: checkpoint.ID(ids[1-i])}, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); i == 0 && !errors.As(err, &conflict) {
+			t.Errorf("over the other one: %v", err)
+		}
+		if _, err := x.Restore(ctx, c, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/policy"
 )
 
 // obstacle says what stands at a path that is of another kind than the plan knows, or on the way to it, so that it can't even be
@@ -14,6 +15,9 @@ func (e *Engine) obstacle(item *checkpoint.Item) string {
 	place, err := e.fs.PlaceLink(item.Path)
 	if errors.Is(err, syscall.ENOTDIR) {
 		return "something that is no directory is on the way to it"
+	}
+	if _, no := errors.AsType[*policy.Denied](err); no {
+		return "it is out of reach today"
 	}
 	if err != nil {
 		return ""

@@ -12,6 +12,7 @@ import (
 	"moltisfs/config"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/policy"
 )
 
 // inside allows what lies below a directory, but for one path below it.
@@ -19,7 +20,7 @@ type inside struct{ dir, denied string }
 
 func (j inside) Judge(o guardfs.Object, _ guardfs.Access) error {
 	if rel, err := filepath.Rel(j.dir, o.True); err != nil || !filepath.IsLocal(rel) || j.denied != "" && o.True == j.denied {
-		return errors.New("denied")
+		return &policy.Denied{Path: o.Spelled, Rule: "deny_paths"}
 	}
 	return nil
 }
@@ -269,6 +270,40 @@ func TestTimes(t *testing.T) {
 		}
 		if i, err := os.Stat(b); err != nil || !i.ModTime().Equal(old) {
 			t.Errorf("keep %v: the other one was touched: %v %v", keep, i.ModTime(), err)
+		}
+	}
+}
+
+// A path that is denied by now ends a restore of several, unless skip passes over it.
+func TestDeniedByNow(t *testing.T) {
+	x := grow(t, nil)
+	a, b := x.write("a.txt", "a\n"), x.write("b.txt", "b\n")
+	c := x.call("s")
+	c.Turn = "t"
+	x.BeginTurn(ctx, c)
+	_, err := x.Mutate(ctx, c, engine.Mutation{Paths: []string{a, b}, Blind: true, Next: func(ts []*engine.Target) error {
+		for _, t := range ts {
+			t.After = engine.After{Kind: guardfs.KindFile, Content: []byte("new\n")}
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := x.looks()
+	x.Close()
+	x.deny = b
+	x.open()
+	if _, err := x.Restore(ctx, c, rewindTo("t"), engine.RestoreOptions{OnConflict: engine.OnConflictForce}); err == nil || x.looks() != changed {
+		t.Errorf("restored: %v\n%s", err, x.looks())
+	}
+	r, err := x.Restore(ctx, c, rewindTo("t"), engine.RestoreOptions{OnConflict: engine.OnConflictSkip})
+	if err != nil || len(r.Skipped) != 1 || r.Skipped[0].Path != b {
+		t.Fatalf("skipped %+v %v", r, err)
+	}
+	for path, want := range map[string]string{a: "a\n", b: "new\n"} {
+		if got, err := os.ReadFile(path); err != nil || string(got) != want {
+			t.Errorf("%s holds %q %v", path, got, err)
 		}
 	}
 }

@@ -170,5 +170,8 @@ func (r *restore) tree(ctx context.Context, c *Call, item *checkpoint.Item) (mv 
 	if kind != guardfs.KindAbsent { // it is back already
 		return nil, "", nil
 	}
+	if r.o.OnConflict == OnConflictSkip {
+		return nil, "it is not in the trash any more", nil
+	}
 	return nil, "", &MissingContentError{item.Path, "it is not in the trash any more"}
 }

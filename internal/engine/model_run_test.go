@@ -1,0 +1,414 @@
+//go:build linux && !rooted
+
+package engine_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"moltisfs/checkpoint"
+	"moltisfs/config"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+)
+
+var (
+	modelSteps = flag.Int("steps", 2000, "steps of TestHistoryAgainstModel; a million in a soak")
+	modelSeed  = flag.Int("seed", 0, "its first seed, to see one history again")
+)
+
+// Random histories of two sessions and an outsider, compared with the model after each step: writes, moves, deletions of files, directories and of a
+// tree that is moved as a whole, restores of any checkpoint as state and inverse, rewinds, undo and redo under every rule for conflicts, entries of
+// the trash, edits behind the tools' back, restarts.
+func TestHistoryAgainstModel(t *testing.T) {
+	const perTree = 250
+	for from := 0; from < *modelSteps; from += perTree {
+		if !(&modelRun{t: t, seed: int64(*modelSeed + from)}).run(min(perTree, *modelSteps-from)) {
+			return
+		}
+	}
+}
+
+// modelRun is one history.
+type modelRun struct {
+	t     *testing.T
+	seed  int64
+	rng   *rand.Rand
+	x     *tree
+	m     *model
+	names []string
+	turns int
+	last  map[string]string // session to its turn
+	log   []string
+}
+
+// modelText is a content as the files have it.
+func modelText(c string) string {
+	return fmt.Sprintf("first %c\n1\n2\n3\n4\nsecond %c\n5\n6\n7\n8\nthird %c\n", c[0], c[1], c[2])
+}
+
+// edited is c with one of its digits another, sometimes all.
+func (r *modelRun) edited(c string) string {
+	digits := []byte(c)
+	if c == "-" || r.rng.Intn(4) == 0 {
+		digits = []byte("000")
+		for i := range digits {
+			digits[i] += byte(r.rng.Intn(4))
+		}
+	} else {
+		digits[r.rng.Intn(3)] = '0' + byte(r.rng.Intn(4))
+	}
+	return string(digits)
+}
+
+// big makes the tree, with a file that is too large for the store in it.
+func (r *modelRun) big() {
+	dir := r.x.ws + "/" + treePath
+	if err := errors.Join(os.MkdirAll(dir+"/sub", 0o777), os.WriteFile(dir+"/sub/big", []byte(strings.Repeat("b", 2000)), 0o666), os.WriteFile(dir+"/f", nil, 0o666)); err != nil {
+		r.t.Fatal(err)
+	}
+	r.m.set(treePath, treeContent)
+}
+
+// read is the disk as the model has it.
+func (r *modelRun) read(name string) string {
+	path := r.x.ws + "/" + name
+	if name == treePath {
+		path += "/sub/big"
+	}
+	b, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "-"
+	case err != nil:
+		r.t.Fatal(err)
+	case name == treePath:
+		return treeContent
+	}
+	var c [3]byte
+	if _, err := fmt.Sscanf(strings.ReplaceAll(string(b), "\n", " "), "first %c 1 2 3 4 second %c 5 6 7 8 third %c", &c[0], &c[1], &c[2]); err != nil || modelText(string(c[:])) != string(b) {
+		return fmt.Sprintf("%q", b)
+	}
+	return string(c[:])
+}
+
+func (r *modelRun) run(steps int) bool {
+	r.rng = rand.New(rand.NewSource(r.seed))
+	r.x = grow(r.t, func(fs *config.FS) { fs.Checkpoint.MaxFileBytes = 1000 })
+	defer func() { os.RemoveAll(filepath.Dir(r.x.ws)) }()
+	r.m, r.last, r.names = newModel(), map[string]string{}, []string{"a", "b", "d/a", "d/e/a", "d/e/b"}
+	r.big()
+	for range steps {
+		if bad := r.step(); bad != "" {
+			for _, l := range r.log[max(0, len(r.log)-60):] {
+				r.t.Log(l)
+			}
+			r.t.Errorf("seed %d, step %d: %s", r.seed, len(r.log), bad)
+			return false
+		}
+	}
+	return true
+}
+
+// modelStep is what one step did to both.
+type modelStep struct {
+	what    string
+	id      string // of the checkpoint that was taken
+	err     error
+	wantErr bool
+	op      *modelOp // what the model did; nil: nothing
+}
+
+// step does one thing to the tree and to the model, and says what differs.
+func (r *modelRun) step() (bad string) {
+	m, x := r.m, r.x
+	session := []string{"s", "s", "u"}[r.rng.Intn(3)]
+	c := x.call(session)
+	c.Turn = r.last[session]
+	var s modelStep
+	switch k := r.rng.Intn(26); {
+	case k < 7:
+		s = r.write(c)
+	case k < 9:
+		s = r.remove(c)
+	case k < 11:
+		s = r.move(c)
+	case k < 13:
+		r.outsider(&s)
+	case k < 15:
+		r.turns++
+		c.Turn = fmt.Sprint("t", r.turns)
+		s.what = "turn " + c.Turn
+		r.last[session], m.turn[c.Turn+session] = c.Turn, len(m.ops)
+		x.BeginTurn(ctx, c)
+		m.outside(session)
+	case k < 18 && len(m.ops) > 0:
+		s = r.restore(c)
+	case k < 19 && r.turns > 0:
+		s = r.rewind(c)
+	case k < 23:
+		s = r.walk(c, k == 22)
+	case k < 25:
+		s = r.untrash(c)
+	default:
+		s.what = "restart"
+		if err := x.Close(); err != nil {
+			r.t.Fatal(err)
+		}
+		x.open()
+	}
+	if s.op != nil {
+		s.op.id = checkpoint.ID(s.id)
+	}
+	r.log = append(r.log, fmt.Sprintf("%s %s -> %v (%s)", session, s.what, s.err, s.id))
+	if (s.err != nil) != s.wantErr {
+		bad = fmt.Sprintf("error %v, and an error is expected: %v", s.err, s.wantErr)
+	} else if s.op != nil && s.id == "" {
+		bad = "changed without a checkpoint"
+	}
+	for _, name := range append(slices.Clone(r.names), treePath) {
+		if got, want := r.read(name), m.at(name); got != want {
+			bad += fmt.Sprintf("; %s holds %s, want %s", name, got, want)
+		}
+	}
+	page, err := x.Trash(ctx, c, checkpoint.TrashFilter{Limit: 1000})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if len(page.Entries) != len(m.trash) {
+		bad += fmt.Sprintf("; %d entries in the trash, want %d", len(page.Entries), len(m.trash))
+	}
+	return bad
+}
+
+func (r *modelRun) name() string { return r.names[r.rng.Intn(len(r.names))] }
+
+func (r *modelRun) write(c *engine.Call) (s modelStep) {
+	name := r.name()
+	content := r.edited(r.m.at(name))
+	s.what = "write " + content + " to " + name
+	done, err := r.x.Mutate(ctx, c, engine.Mutation{Paths: []string{r.x.ws + "/" + name}, CreateParents: true, Blind: true, Next: func(ts []*engine.Target) error {
+		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(modelText(content))}
+		return nil
+	}})
+	if s.err = err; err == nil {
+		s.id = done.Checkpoint
+	}
+	s.op = r.m.apply(c.Session, map[string]string{name: content})
+	r.m.did(s.op)
+	return s
+}
+
+func (r *modelRun) move(c *engine.Call) (s modelStep) {
+	from, to := r.name(), r.name()
+	content := r.m.at(from)
+	s.what = "move " + from + " to " + to
+	if content == "-" || from == to {
+		s.what += ", which is nothing to move"
+		return s
+	}
+	done, err := r.x.Mutate(ctx, c, engine.Mutation{Paths: []string{r.x.ws + "/" + from, r.x.ws + "/" + to}, CreateParents: true, Blind: true,
+		Op: checkpoint.Op{Kind: checkpoint.KindMove}, Next: func(ts []*engine.Target) error {
+			ts[0].After = engine.After{Kind: guardfs.KindAbsent}
+			ts[1].After = engine.After{Kind: guardfs.KindFile, Content: []byte(modelText(content))}
+			return nil
+		}})
+	if s.err = err; err == nil {
+		s.id = done.Checkpoint
+	}
+	s.op = r.m.apply(c.Session, map[string]string{from: "-", to: content})
+	r.m.did(s.op)
+	return s
+}
+
+// remove deletes a file, a directory with all it holds, or the tree.
+func (r *modelRun) remove(c *engine.Call) (s modelStep) {
+	name := append(slices.Clone(r.names), "d", "d/e", treePath, treePath)[r.rng.Intn(len(r.names)+4)]
+	s.what = "delete " + name
+	_, err := os.Lstat(r.x.ws + "/" + name)
+	s.wantErr = err != nil
+	done, err := r.x.Delete(ctx, c, r.x.ws+"/"+name, engine.DeleteOptions{Recursive: true})
+	if s.err = err; err == nil {
+		s.id = done.Checkpoint
+	}
+	if s.wantErr {
+		return s
+	}
+	gone := map[string]string{}
+	for p := range r.m.disk {
+		if p == name || strings.HasPrefix(p, name+"/") {
+			gone[p] = "-"
+		}
+	}
+	if s.op = r.m.apply(c.Session, gone); s.op == nil {
+		s.op = r.m.nothing(c.Session) // an empty directory
+	}
+	r.m.did(s.op)
+	r.m.trash = append(r.m.trash, &modelEntry{of: s.op, path: name, dir: name == "d" || name == "d/e"})
+	return s
+}
+
+// outsider changes something behind the tools' back.
+func (r *modelRun) outsider(s *modelStep) {
+	name := r.name()
+	path := r.x.ws + "/" + name
+	switch k := r.rng.Intn(8); {
+	case k == 0:
+		s.what = "outside: remove the tree"
+		if err := os.RemoveAll(r.x.ws + "/" + treePath); err != nil {
+			r.t.Fatal(err)
+		}
+		r.m.set(treePath, "-")
+	case k == 1:
+		s.what = "outside: make the tree"
+		r.big()
+	case k < 4:
+		s.what = "outside: remove " + name
+		os.Remove(path)
+		r.m.set(name, "-")
+	default:
+		content := r.edited(r.m.at(name))
+		s.what = "outside: write " + content + " to " + name
+		// With the mode that the tools' new files have: the model knows nothing of modes.
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(modelText(content)), 0o666)); err != nil {
+			r.t.Fatal(err)
+		}
+		r.m.set(name, content)
+	}
+}
+
+func (r *modelRun) rule() string {
+	return []string{"", engine.OnConflictSkip, engine.OnConflictForce, engine.OnConflictMerge}[r.rng.Intn(4)]
+}
+
+// restored takes over what a restore that is an ordinary change did.
+func (r *modelRun) restored(s *modelStep, done *engine.Restored, mr *modelRestore) {
+	if s.err == nil {
+		s.id = done.Checkpoint
+	}
+	if s.wantErr {
+		return
+	}
+	s.wantErr, s.op = r.m.restore(mr)
+	if s.op == nil && s.id != "" { // it took empty directories away or made some, which the model knows nothing of
+		s.op = r.m.nothing(mr.session)
+	}
+	r.m.did(s.op)
+}
+
+func (r *modelRun) restore(c *engine.Call) (s modelStep) {
+	of := r.m.ops[r.rng.Intn(len(r.m.ops))]
+	how, inverse := r.rule(), r.rng.Intn(3) == 0
+	if of.external { // its id is not known to the model
+		return s
+	}
+	s.what = fmt.Sprintf("restore %s %q, inverse %v", of.id, how, inverse)
+	in := checkpoint.Restore{ID: of.id}
+	if inverse {
+		in.Mode = checkpoint.ModeInverse
+	}
+	done, err := r.x.Restore(ctx, c, in, engine.RestoreOptions{OnConflict: how})
+	s.err, s.wantErr = err, of.session != c.Session
+	r.restored(&s, done, restoreOf(c.Session, how, inverse, of))
+	return s
+}
+
+func (r *modelRun) rewind(c *engine.Call) (s modelStep) {
+	name, how := fmt.Sprint("t", 1+r.rng.Intn(r.turns)), r.rule()
+	start, ok := r.m.turn[name+c.Session]
+	s.what = fmt.Sprintf("rewind to %s %q", name, how)
+	done, err := r.x.Restore(ctx, c, checkpoint.Restore{Turn: name}, engine.RestoreOptions{OnConflict: how})
+	s.err, s.wantErr = err, !ok
+	var of []*modelOp
+	for _, o := range r.m.ops[start:] {
+		if o.session == c.Session && !o.external {
+			of = append(of, o)
+		}
+	}
+	r.restored(&s, done, restoreOf(c.Session, how, false, of...))
+	return s
+}
+
+// walk is undo, or redo.
+func (r *modelRun) walk(c *engine.Call, redo bool) (s modelStep) {
+	how := r.rule()
+	if how == engine.OnConflictSkip {
+		how = ""
+	}
+	m := r.m
+	from, to, name, carry := m.undo, m.redo, "undo", r.x.Undo
+	if redo {
+		from, to, name, carry = m.redo, m.undo, "redo", r.x.Redo
+	}
+	s.what = fmt.Sprintf("%s %q", name, how)
+	done, err := carry(ctx, c, engine.RestoreOptions{OnConflict: how})
+	if s.err = err; err == nil {
+		s.id = done.Checkpoint
+	}
+	n := len(from[c.Session])
+	if s.wantErr = n == 0; s.wantErr {
+		return s
+	}
+	of := from[c.Session][n-1]
+	if s.wantErr, s.op = m.restore(restoreOf(c.Session, how, false, of)); s.wantErr {
+		return s
+	}
+	from[c.Session] = from[c.Session][:n-1]
+	back := of.takes // a redo puts the change itself back
+	if !redo {
+		if back = s.op; back == nil { // it was so already; that is walked over
+			back = m.nothing(c.Session)
+		}
+		back.takes = of
+	}
+	to[c.Session] = append(to[c.Session], back)
+	return s
+}
+
+// untrash brings any entry of the trash back.
+func (r *modelRun) untrash(c *engine.Call) (s modelStep) {
+	page, err := r.x.Trash(ctx, c, checkpoint.TrashFilter{Limit: 1000})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if s.what = "nothing in the trash"; len(page.Entries) == 0 {
+		return s
+	}
+	t := page.Entries[r.rng.Intn(len(page.Entries))]
+	i := slices.IndexFunc(r.m.trash, func(e *modelEntry) bool { return e.of.id == t.Checkpoint && r.x.ws+"/"+e.path == t.Path })
+	if i < 0 {
+		s.wantErr = true
+		s.what = fmt.Sprintf("the model does not know %+v", t)
+		return s
+	}
+	e := r.m.trash[i]
+	s.what = fmt.Sprintf("untrash %s %s", t.ID, e.path)
+	_, there := os.Lstat(t.Path)
+	done, err := r.x.Untrash(ctx, c, t.ID, false)
+	if s.err = err; err == nil {
+		s.id = done.Checkpoint
+	}
+	want := map[string]string{}
+	for p, b := range e.of.before {
+		if b != "-" && (p == e.path || strings.HasPrefix(p, e.path+"/")) {
+			want[p] = b
+		}
+	}
+	if s.wantErr = there == nil && (e.dir || e.path == treePath || r.m.at(e.path) != want[e.path]); s.wantErr {
+		return s
+	}
+	r.m.forget(e)
+	if s.op = r.m.apply(c.Session, maps.Clone(want)); s.op == nil && s.id != "" {
+		s.op = r.m.nothing(c.Session)
+	}
+	r.m.did(s.op)
+	return s
+}
