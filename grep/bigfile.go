@@ -47,7 +47,12 @@ func (f *bigFile) help(w *worker) {
 		if i >= int64(len(f.parts)) {
 			return
 		}
-		if !f.binary.Load() && f.failed.Load() == nil && !w.walk.stop.Load() {
+		switch {
+		case f.binary.Load() || f.failed.Load() != nil:
+		case w.walk.stop.Load():
+			err := errStopped // between two ranges nobody else would notice
+			f.failed.CompareAndSwap(nil, &err)
+		default:
 			f.count(w, st, int(i))
 		}
 		if f.left.Add(-1) == 0 {

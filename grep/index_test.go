@@ -73,7 +73,7 @@ func (g garden) text() string {
 // change makes one random change; what cannot be done is not.
 func (g garden) change() {
 	dir, abs := g.file()
-	switch g.IntN(20) {
+	switch g.IntN(21) {
 	case 0, 1, 2, 3, 4:
 		os.MkdirAll(g.path(dir), 0o755)
 		os.WriteFile(abs, []byte(g.text()), 0o644)
@@ -128,6 +128,10 @@ func (g garden) change() {
 		os.MkdirAll(g.path(".git/info"), 0o755)
 		os.WriteFile(g.path(".git/HEAD"), []byte("ref: refs/heads/main\n"), 0o644)
 		os.WriteFile(g.path(".git/info/exclude"), []byte(g.of("six\n", "one\n", "")), 0o644)
+	case 20: // rules that lie outside, by way of an include
+		os.WriteFile(g.path(".git/config"), []byte(g.of("", "[include]\n\tpath = "+g.outside+"/config\n")), 0o644)
+		os.WriteFile(filepath.Join(g.outside, "config"), []byte(g.of("[core]\n\tignoreCase = true\n", "[core]\n\texcludesFile = "+g.outside+"/rules\n")), 0o644)
+		os.WriteFile(filepath.Join(g.outside, "rules"), []byte(g.of("three\n", "*.txt\n")), 0o644)
 	}
 }
 
@@ -148,7 +152,7 @@ func (g garden) query(t testing.TB) Query {
 	q.Matcher = compile(t, p, match.Options{Multiline: q.Multiline})
 	switch g.IntN(6) {
 	case 0:
-		q.Glob = []string{g.of("*.go", "sub/**", "!*.txt", "a/*")}
+		q.Glob = []string{g.of("*.go", "sub/**", "!*.txt", "a/*", "!sub", "!sub/, two.txt", "!*, one", "s*/**/*.txt")}
 	case 1:
 		q.MaxFileBytes = 1000
 	case 2:

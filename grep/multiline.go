@@ -13,12 +13,13 @@ import (
 func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 	s := &st.scan
 	buf := st.buf
+	giveBack := func() {}
 	if !eof {
 		big := <-t.big
 		if big == nil {
 			big = make([]byte, t.size.big)
 		}
-		defer func() { t.big <- big }()
+		giveBack = func() { t.big <- big }
 		copy(big, buf[:n])
 		buf = big
 	}
@@ -67,6 +68,7 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 			from = 0
 		}
 	}()
+	giveBack() // legacy may want it
 	if legacy != nil {
 		t.legacy(w, st, legacy)
 		return

@@ -209,13 +209,39 @@ func TestStopsInABigFile(t *testing.T) {
 			if n := f.read.Load(); n > f.after+64<<20 {
 				t.Errorf("%d MB were read after the cancellation", (n-f.after)>>20)
 			}
-			past, cancel2 := context.WithDeadline(context.Background(), time.Now().Add(30*time.Millisecond))
-			r, err := Search(past, Walk{File: &endless{}, Name: "/endless", Workers: workers}, q)
-			if err != nil || !r.Partial || r.Skipped.Deadline != 1 {
-				t.Errorf("%+v: %+v %v", q, r, err)
+			for _, left := range []time.Duration{-time.Second, 30 * time.Millisecond} {
+				ctx, cancel := context.WithTimeout(context.Background(), left)
+				r, err := Search(ctx, Walk{File: &endless{}, Name: "/endless", Workers: workers}, q)
+				if err != nil || !r.Partial || r.Skipped.Deadline != 1 {
+					t.Errorf("%+v, %v: %+v %v", q, left, r, err)
+				}
+				cancel()
 			}
-			cancel2()
 		}
+	}
+}
+
+// TestLegacyBehindTheBuffer: that a file is not UTF-8 may show only after the search of several lines has taken the one big buffer,
+// which the search of the decoded text wants as well.
+func TestLegacyBehindTheBuffer(t *testing.T) {
+	text := strings.Repeat("plain\n", 100_000) + strings.Repeat("stra\xdfe gr\xf6\xdfe m\xfcde\n", 1000) // ISO 8859-1
+	dir := t.TempDir()
+	os.WriteFile(filepath.Join(dir, "late.txt"), []byte(text), 0o644)
+	m := compile(t, `straße größe`, match.Options{Multiline: true})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	done := make(chan *Result)
+	go func() {
+		r, _ := Search(ctx, Walk{Dir: guarded(t, dir, anything{})}, Query{Matcher: m, Multiline: true, Mode: Count})
+		done <- r
+	}()
+	select {
+	case r := <-done:
+		if r == nil || r.Totals.Lines != 1000 {
+			t.Errorf("%+v", r)
+		}
+	case <-ctx.Done():
+		t.Fatal("waits for the buffer that it holds")
 	}
 }
 

@@ -2,6 +2,7 @@ package match
 
 import (
 	"bytes"
+	"math"
 	"math/bits"
 	"slices"
 	"unsafe"
@@ -16,9 +17,17 @@ type finder interface {
 // pairFinder finds one literal by its two rarest bytes.
 type pairFinder struct {
 	literal
-	i1, i2 int // i1 <= i2
-	wide   bool
-	folds  bool
+	pair
+	wide  bool
+	folds bool
+}
+
+// pair is what pairScan looks for, laid out as it wants it: two bytes b at places i, where f is or-ed to the text, and then the
+// first eight bytes of the literal, or as many as it has.
+type pair struct {
+	b1, b2, f1, f2   uint8
+	i1, i2           int // i1 <= i2
+	word, fold, mask uint64
 }
 
 func newPairFinder(l literal, wide bool) *pairFinder {
@@ -45,7 +54,15 @@ func newPairFinder(l literal, wide bool) *pairFinder {
 			}
 		}
 	}
-	return &pairFinder{literal: l, i1: min(i1, i2), i2: max(i1, i2), wide: wide, folds: l.folds()}
+	i1, i2 = min(i1, i2), max(i1, i2)
+	f := &pairFinder{literal: l, wide: wide, folds: l.folds()}
+	f.pair = pair{b1: l.bytes[i1], b2: l.bytes[i2], f1: l.mask[i1], f2: l.mask[i2], i1: i1, i2: i2}
+	for i := range min(8, len(l.bytes)) {
+		f.word |= uint64(l.bytes[i]) << (8 * i)
+		f.fold |= uint64(l.mask[i]) << (8 * i)
+		f.pair.mask |= 0xff << (8 * i)
+	}
+	return f
 }
 
 func (f *pairFinder) next(text []byte, from int) int {
@@ -56,24 +73,32 @@ func (f *pairFinder) next(text []byte, from int) int {
 		return -1
 	}
 	end := len(text) - len(f.bytes) + 1 // first place that is too late
-	b1, b2, m1, m2 := f.bytes[f.i1], f.bytes[f.i2], f.mask[f.i1], f.mask[f.i2]
 	at := from
-	for f.wide && end-at >= 32 {
-		k := pairScan(unsafe.Pointer(&text[at+f.i1]), end-at, f.i2-f.i1, uint64(b1), uint64(b2), uint64(m1), uint64(m2))
+	for last := min(end, len(text)-7); f.wide && last-at >= 32; {
+		k := pairScan(unsafe.Pointer(&text[at]), last-at, &f.pair)
 		if k < 0 {
-			return -1
+			at = last
+			break
 		}
-		if at += k; f.at(text[at:]) {
+		if at += k; len(f.bytes) <= 8 || f.at(text[at:]) {
 			return at
 		}
 		at++
 	}
 	for ; at < end; at++ {
-		if text[at+f.i1]|m1 == b1 && text[at+f.i2]|m2 == b2 && f.at(text[at:]) {
+		if text[at+f.i1]|f.f1 == f.b1 && text[at+f.i2]|f.f2 == f.b2 && f.at(text[at:]) {
 			return at
 		}
 	}
 	return -1
+}
+
+const block = 64 // bytes that maskScan takes at once
+
+// blockHits is a block in which something was found: bit i of hits stands for its byte i.
+type blockHits struct {
+	at   int
+	hits uint64
 }
 
 // masks are the tables of maskScan: three places, eight buckets.
@@ -95,6 +120,8 @@ type setFinder struct {
 	m    masks
 	in   [8][]placed
 	wide bool
+	// aligned: the candidates come in the order of where they begin.
+	aligned bool
 }
 
 // placed is a literal and where in it the window stands.
@@ -103,20 +130,30 @@ type placed struct {
 	window int
 }
 
-// newSetFinder wants literals of at least two bytes. With first set every window is at the start of its literal, and the
+// newSetFinder wants literals of at least two bytes. With aligned set the window is at the same place in all of them, and the
 // candidates come in the order of where they begin.
-func newSetFinder(set []literal, wide, first bool) *setFinder {
-	f := &setFinder{wide: wide}
+func newSetFinder(set []literal, wide, aligned bool) *setFinder {
+	f := &setFinder{wide: wide, aligned: aligned}
+	together := literals{set: set}
+	best, at := math.Inf(1), 0
+	for w := 0; aligned && w+3 <= together.shortest(); w++ {
+		c := 0.0
+		for _, l := range set {
+			c += l.part(w, w+3).frequency()
+		}
+		if c < best {
+			best, at = c, w
+		}
+	}
 	var all []placed
 	for _, l := range set {
-		best, at := 2.0, 0
-		for w := 0; w+3 <= len(l.bytes); w++ {
-			part := literal{l.bytes[w : w+3], l.mask[w : w+3]}
-			if c := part.frequency(); c < best {
+		best := 2.0
+		if !aligned {
+			at = 0
+		}
+		for w := 0; !aligned && w+3 <= len(l.bytes); w++ {
+			if c := l.part(w, w+3).frequency(); c < best {
 				best, at = c, w
-			}
-			if first {
-				break
 			}
 		}
 		all = append(all, placed{l, at})
@@ -157,24 +194,50 @@ func (f *setFinder) verify(text []byte, from, w int, buckets byte) int {
 	return best
 }
 
+// cursor remembers what maskScan found ahead, for a finder that is asked for one place after the other of the same text. Its zero
+// value remembers nothing.
+type cursor struct {
+	list [16]blockHits
+	i, n int // list[i:n] is to be looked at
+	base int // what the places in list count from
+	at   int // how far the text was scanned; 0: not at all
+	room int // blocks to ask for next: few at first, for there may be no second question
+}
+
 func (f *setFinder) next(text []byte, from int) int {
-	at := from
-	for f.wide && len(text)-2-at >= 32 {
-		k, hits := maskScan(unsafe.Pointer(&text[at]), len(text)-2-at, 1, 2, (*[96]byte)(&f.m))
-		if k < 0 {
-			at = len(text) - 2
-			break
-		}
-		at += k
-		for ; hits != 0; hits &= hits - 1 {
-			w := at + bits.TrailingZeros32(hits)
-			if r := f.verify(text, from, w, f.m.has(text[w], text[w+1], text[w+2])); r >= 0 {
-				return r
+	var c cursor
+	return f.nextIn(text, from, &c)
+}
+
+func (f *setFinder) nextIn(text []byte, from int, c *cursor) int {
+	c.at = max(c.at, from)
+	for f.wide {
+		for ; c.i < c.n; c.i++ {
+			b := c.list[c.i]
+			b.at += c.base
+			if passed := from - b.at; passed >= block {
+				continue
+			} else if passed > 0 {
+				b.hits = b.hits >> passed << passed
+			}
+			for ; b.hits != 0; b.hits &= b.hits - 1 {
+				w := b.at + bits.TrailingZeros64(b.hits)
+				if r := f.verify(text, from, w, f.m.has(text[w], text[w+1], text[w+2])); r >= 0 {
+					return r
+				}
 			}
 		}
-		at += 32
+		left := len(text) - 2 - c.at
+		if left < block {
+			break
+		}
+		c.room = min(2*c.room+1, len(c.list))
+		var far int
+		c.n, far = maskScan(unsafe.Pointer(&text[c.at]), left, 1, 2, (*[96]byte)(&f.m), &c.list[0], c.room)
+		c.i, c.base = 0, c.at
+		c.at += min(far, left)
 	}
-	for ; at+1 < len(text); at++ {
+	for at := max(c.at, from); at+1 < len(text); at++ {
 		var third byte
 		if at+2 < len(text) {
 			third = text[at+2]

@@ -44,6 +44,7 @@ type literals struct {
 	set   []literal
 	exact bool
 	item  int // the item of the concatenation before which it can't begin
+	shift int // and how many bytes behind that it may stand further
 }
 
 func (l literals) shortest() int {
@@ -111,7 +112,11 @@ func extractRepeat(n *node, lines bool) (literals, bool, []literals) {
 	whole, finite, needs := extract(n.subs[0], lines)
 	if n.min == 0 {
 		if n.max == 1 && finite && len(whole.set) < maxProduct {
-			return literals{set: append(whole.set[:len(whole.set):len(whole.set)], literal{}), exact: whole.exact}, true, nil
+			set := append(whole.set[:len(whole.set):len(whole.set)], literal{})
+			if n.lazy { // what is preferred comes first
+				set = append([]literal{{}}, whole.set...)
+			}
+			return literals{set: set, exact: whole.exact}, true, nil
 		}
 		return literals{}, false, nil
 	}
@@ -228,6 +233,52 @@ func extractConcat(subs []*node, lines bool) (literals, bool, []literals) {
 	flush(len(subs))
 	return literals{}, false, needs
 }
+
+// common gives the rarest string of at least four bytes that all members of a set hold: one literal is found faster than several.
+func (l literals) common() (literals, bool) {
+	const least = 4
+	if len(l.set) < 2 || l.shortest() < least {
+		return literals{}, false
+	}
+	first := l.set[0]
+	var best literals
+	rarest := 2.0
+	for from := 0; from+least <= len(first.bytes); from++ {
+		to := from + least
+		shift, ok := l.holds(first.part(from, to))
+		if !ok {
+			continue
+		}
+		for to < len(first.bytes) {
+			s, ok := l.holds(first.part(from, to+1))
+			if !ok {
+				break
+			}
+			shift, to = s, to+1
+		}
+		if f := first.part(from, to).frequency(); f < rarest {
+			rarest, best = f, literals{set: []literal{first.part(from, to)}, item: l.item, shift: l.shift + shift}
+		}
+	}
+	return best, best.set != nil
+}
+
+// holds says whether x stands in every member, and how far behind the beginning of one at most.
+func (l literals) holds(x literal) (shift int, ok bool) {
+	for _, m := range l.set {
+		at := 0
+		for at+len(x.bytes) <= len(m.bytes) && !m.part(at, at+len(x.bytes)).equal(x) {
+			at++
+		}
+		if at+len(x.bytes) > len(m.bytes) {
+			return 0, false
+		}
+		shift = max(shift, at)
+	}
+	return shift, true
+}
+
+func (l literal) part(from, to int) literal { return literal{l.bytes[from:to], l.mask[from:to]} }
 
 // dedupe drops literals that occur twice.
 func dedupe(set []literal) []literal {

@@ -53,6 +53,8 @@ type Matcher struct {
 	find     finder   // nil: nothing worth looking for
 	exact    bool     // what find finds is a match
 	single   bool     // find finds exactly one literal, and that is the match
+	near     bool     // what find finds comes in order and at most maxNear bytes behind where the match begins
+	words    *wordSet // the matches of a pattern that is several literals and no more, in line mode; else nil
 	lead     lead     // what of a match may stand before what find finds
 	needs    []literals
 	byLine   bool       // multiline, but no match can hold "\n": line mode finds the same

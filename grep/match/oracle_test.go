@@ -290,15 +290,21 @@ var tweaks = []struct {
 }{
 	{"as planned", nil},
 	{"portable", func(m *Matcher) { m.find = portable(m.find) }},
-	{"no finder", func(m *Matcher) { m.find, m.exact, m.single = nil, false, false }},
+	{"no finder", func(m *Matcher) { m.find, m.exact, m.single, m.near, m.words = nil, false, false, false, nil }},
 	{"window", func(m *Matcher) {
-		m.find, m.exact, m.single = nil, false, false
+		m.find, m.exact, m.single, m.near, m.words = nil, false, false, false, nil
 		if f := newWindowFinder(m.prog, vectors()); f != nil {
 			m.find, m.lead = f, lead{max: -1, lines: true}
 		}
 	}},
 	{"tiny cache", func(m *Matcher) { m.cache = 1 << 10 }},
-	{"confirmed", func(m *Matcher) { m.exact, m.single = false, false }},
+	{"confirmed", func(m *Matcher) { m.exact, m.single, m.near, m.words = false, false, false, nil }},
+	{"by the line", func(m *Matcher) { m.near = false }},
+	{"near", func(m *Matcher) {
+		if f, ok := m.find.(*setFinder); m.find != nil && (!ok || f.aligned) && m.prog.lines && m.lead.max >= 0 {
+			m.exact, m.single, m.near = false, false, true
+		}
+	}},
 }
 
 func portable(f finder) finder {

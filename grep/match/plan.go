@@ -11,8 +11,12 @@ type lead struct {
 // Costs in nanoseconds, measured once on an x86-64 machine; only their ratios matter.
 const (
 	costCandidate = 60.0 // finding the line of a candidate and confirming it
+	costNear      = 25.0 // confirming a candidate where it stands
 	costDFA       = 1.5  // a byte through the four streams; thrice what it is, for a finder that does badly is dropped anyway
-	costScan      = 0.15 // a byte through a finder
+	costPair      = 0.07 // a byte through the finder of one literal
+	costMasks     = 0.12 // a byte through that of several, or of a window
+
+	maxNear = 64 // bytes before a candidate at which it is still confirmed where it stands
 
 	preferLiteral = 1.2 // how much better a window must look: its chance is the rougher guess
 )
@@ -51,36 +55,81 @@ func (m *Matcher) plan(t *tree, wide bool) bool {
 	if len(useful) == 0 {
 		useful = slices.DeleteFunc(slices.Clone(needs), func(l literals) bool { return len(l.set) > maxLiterals })
 	}
+	if lines && !(finite && whole.exact) {
+		for _, l := range useful {
+			if shared, ok := l.common(); ok {
+				useful = append(useful, shared)
+			}
+		}
+	}
 	best := costDFA
-	if set, ok := choose(useful); ok {
+	if set, ok := cheapest(useful); ok {
 		if f := literalFinder(set.set, wide, !lines); f != nil {
-			c := costScan + set.frequency()*costCandidate
+			c := set.cost()
 			if c < best || finite && whole.exact {
 				best = c
 				m.find = f
 				m.exact = finite && whole.exact && m.backward == nil
 				m.single = m.exact && len(set.set) == 1
 				m.lead = measureLead(items[:set.item])
+				if m.lead.max >= 0 {
+					m.lead.max += set.shift
+				}
+				if m.exact && !m.single && lines {
+					m.words = &wordSet{set.set, newSetFinder(set.set, wide, true)}
+				}
 			}
 		}
 	}
 	if !m.exact && wide {
-		if f := newWindowFinder(m.prog, wide); f != nil && (costScan+f.cost*costCandidate)*preferLiteral < best && near(f.point) {
-			m.find = f
-			m.lead = measureLead(items[:min(f.point, len(items))])
+		if f := newWindowFinder(m.prog, wide); f != nil && near(f.point) {
+			l := measureLead(items[:min(f.point, len(items))])
+			confirm := costCandidate
+			if lines && l.max >= 0 && l.max < maxNear {
+				confirm = costNear
+			}
+			if (costMasks+f.cost*confirm)*preferLiteral < best {
+				m.find, m.lead = f, l
+			}
 		}
+	}
+	if f, ok := m.find.(*setFinder); lines && !m.exact && m.find != nil && m.lead.max >= 0 && m.lead.max < maxNear {
+		m.near = !ok || f.aligned
 	}
 	return true
 }
 
-func literalFinder(set []literal, wide, first bool) finder {
+// cheapest gives the set that costs the least to look for.
+func cheapest(sets []literals) (literals, bool) {
+	best := -1
+	for i, s := range sets {
+		if s.useful() && (best < 0 || s.cost() < sets[best].cost()) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return literals{}, false
+	}
+	return sets[best], true
+}
+
+// cost of l by the byte.
+func (l literals) cost() float64 {
+	scan := costMasks
+	if len(l.set) == 1 {
+		scan = costPair
+	}
+	return scan + l.frequency()*costCandidate
+}
+
+func literalFinder(set []literal, wide, aligned bool) finder {
 	if len(set) == 1 {
 		return newPairFinder(set[0], wide)
 	}
 	if (literals{set: set}).shortest() < 2 {
 		return nil
 	}
-	return newSetFinder(set, wide, first)
+	return newSetFinder(set, wide, aligned)
 }
 
 // staysInLine says that n matches the same with line mode: it can't take "\n", does not ask for the ends of the text, and is

@@ -12,7 +12,7 @@ import (
 func vectors() bool { return cpu.X86.HasAVX2 }
 
 //go:noescape
-func pairScan(p unsafe.Pointer, n, d int, b1, b2, f1, f2 uint64) int
+func pairScan(p unsafe.Pointer, n int, q *pair) int
 
 //go:noescape
-func maskScan(p unsafe.Pointer, n, o1, o2 int, m *[96]byte) (at int, hits uint32)
+func maskScan(p unsafe.Pointer, n, o1, o2 int, m *[96]byte, out *blockHits, room int) (count, at int)

@@ -19,11 +19,14 @@ type Scanner struct {
 	misses, passed int
 	rest           int // bytes to search without the finder before it is tried again
 
-	// Where a single literal was found, so that no byte is looked at twice: at is its first place in the line that NextLine gave
+	// Where one of the literals that are the pattern was found, so that no byte is looked at twice: at is its first place in the line that NextLine gave
 	// last, ahead its first one behind that line, len of the buffer when there is none. ahead holds for the next NextLine only, from
 	// the line on that begins at then, in the buffer whose last byte is in.
 	at, ahead, then int
 	in              *byte
+
+	words cursor // of Matcher.words, as long as ahead holds
+	first int    // the first word in the line that NextLine gave last, -1 for unknown
 }
 
 func newScanner(m *Matcher) *Scanner {
@@ -109,6 +112,12 @@ func (s *Scanner) nextLine(buf []byte, pos int) (start, end int, ok bool) {
 			pos = stop
 			continue
 		}
+		if s.m.near {
+			if start, end, pos, ok = s.lineNear(buf, pos); ok || pos == len(buf) {
+				return start, s.trim(buf, start, end), ok
+			}
+			continue
+		}
 		k := s.findFrom(buf, pos)
 		if k < 0 {
 			s.passed += len(buf) - pos
@@ -133,14 +142,69 @@ func (s *Scanner) nextLine(buf []byte, pos int) (start, end int, ok bool) {
 	return 0, 0, false
 }
 
+// lineNear is nextLine for a pattern whose matches begin at what the finder finds, or shortly before: the automaton starts there, and
+// stops as soon as nothing is alive that could become a match. Without a match resume is where to go on, a line start: the end of
+// buf, or where the finder began to do badly.
+func (s *Scanner) lineNear(buf []byte, pos int) (start, end, resume int, ok bool) {
+	d := s.earliest()
+	for at := pos; ; {
+		k := s.m.find.next(buf, at)
+		if k < 0 {
+			s.passed += len(buf) - at
+			return 0, 0, len(buf), false
+		}
+		from := max(at, k-s.m.lead.max)
+		if nl := bytes.LastIndexByte(buf[from:k], '\n'); nl >= 0 {
+			from += nl + 1
+		}
+		state, sure := d.lineGo, true
+		if from > 0 {
+			state, sure = d.enterAfter(buf[from-1])
+		}
+		i, row := k, d.row(rowQuit)
+		if sure {
+			i, row = d.near(buf, from, k, state)
+		}
+		switch row {
+		case d.row(rowMatch):
+			start, end = lineAround(buf, pos, min(i, len(buf)-1))
+			s.passed += end - at
+			return start, end, end, true
+		case d.row(rowQuit):
+			start, end = lineAround(buf, pos, k)
+			if s.confirmSlowly(buf[start:end]) {
+				return start, end, end, true
+			}
+			i = end
+		}
+		s.misses++
+		s.passed += i + 1 - at
+		if at = i + 1; at >= len(buf) {
+			return 0, 0, len(buf), false
+		}
+		if s.misses >= 32 {
+			bad := s.passed < 48*s.misses
+			if s.misses, s.passed = 0, 0; bad {
+				s.rest = 256 << 10
+				start, _ = lineAround(buf, pos, at)
+				return 0, 0, start, false
+			}
+		}
+	}
+}
+
 // findFrom is the finder's next, but for a place that Count came across.
 func (s *Scanner) findFrom(buf []byte, pos int) int {
 	k := s.ahead
 	switch {
 	case s.in != &buf[len(buf)-1] || s.then != pos || k < pos:
 		k = s.m.find.next(buf, pos)
+		s.first = -1
+		s.words.at, s.words.n, s.words.room = 0, 0, 0
 	case k == len(buf):
 		k = -1
+	default:
+		s.first = k
 	}
 	s.at, s.in = k, nil
 	return k
@@ -149,6 +213,11 @@ func (s *Scanner) findFrom(buf []byte, pos int) int {
 // Count gives the number of matches in the line buf[start:end] that NextLine just gave. What follows must be NextLine for the line
 // behind it, with buf as it is, unless that line was the last of buf.
 func (s *Scanner) Count(buf []byte, start, end int) int {
+	if s.m.words != nil && !s.m.o.Multiline {
+		n, k := s.m.words.count(buf, start, end, s.first, &s.words)
+		s.lookAhead(buf, end, k)
+		return n
+	}
 	if !s.m.single || s.m.o.Multiline || s.at < start || s.at >= end {
 		var spans [8][2]int
 		return len(s.Spans(spans[:0], buf, start, end))
@@ -157,15 +226,20 @@ func (s *Scanner) Count(buf []byte, start, end int) int {
 	n := 0
 	for k := s.at; ; n++ {
 		if k < 0 || k+size > end {
-			if s.ahead = k; k < 0 {
-				s.ahead = len(buf)
-			}
-			s.then = afterLine(buf, end)
-			s.in = &buf[len(buf)-1]
+			s.lookAhead(buf, end, k)
 			return n
 		}
 		k = s.m.find.next(buf, k+size)
 	}
+}
+
+// lookAhead keeps what the finder found behind the line that ends at end, for the NextLine that follows.
+func (s *Scanner) lookAhead(buf []byte, end, k int) {
+	if s.ahead = k; k < 0 {
+		s.ahead = len(buf)
+	}
+	s.then = afterLine(buf, end)
+	s.in = &buf[len(buf)-1]
 }
 
 // lineAround gives the line that holds k, knowing that it begins at or after from. The end is that of the terminator's "\n".

@@ -255,18 +255,18 @@ func (f *windowFinder) next(text []byte, from int) int {
 	end := len(text) - f.width + 1
 	at := from
 	o := f.off[0]
-	for f.wide && end-at >= 32 {
-		k, hits := maskScan(unsafe.Pointer(&text[at+o]), end-at, f.off[1]-o, f.off[2]-o, (*[96]byte)(&f.m))
-		if k < 0 {
+	for f.wide && end-at >= block {
+		var b blockHits
+		n, far := maskScan(unsafe.Pointer(&text[at+o]), end-at, f.off[1]-o, f.off[2]-o, (*[96]byte)(&f.m), &b, 1)
+		if n == 0 {
 			return -1
 		}
-		at += k
-		for ; hits != 0; hits &= hits - 1 {
-			if w := at + bits.TrailingZeros32(hits); f.holds(text, w) {
+		for ; b.hits != 0; b.hits &= b.hits - 1 {
+			if w := at + b.at + bits.TrailingZeros64(b.hits); f.holds(text, w) {
 				return w
 			}
 		}
-		at += 32
+		at += far
 	}
 	for ; at < end; at++ {
 		if f.holds(text, at) {

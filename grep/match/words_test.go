@@ -1,0 +1,83 @@
+package match
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"regexp"
+	"testing"
+)
+
+// TestCountsWords goes line by line through texts of many blocks, in which the words of a pattern stand alone, side by side, in one
+// another, at the ends of lines and of the text, and compares each line and its count with Go's regexp package.
+func TestCountsWords(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	parts := []string{"timeout", "time", "outer", "retry", "retr", "session", "ses", " ", " ", "\n", "x", "aaaa", "aa", "-----------------------------------------------------------------------"}
+	for _, pattern := range []string{"timeout|retry|session", "time|timeout|out", "timeout|time|me", "aa|aaa", "aaa|a a", "(un)?retry", "(un)??retry|xx", "re(try|tr)?", "x aa|session"} {
+		m, err := Compile(pattern, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		re := regexp.MustCompile(pattern)
+		s := m.Scanner()
+		for range 60 {
+			var text []byte
+			for n := r.IntN(600); n > 0; n-- {
+				text = append(text, parts[r.IntN(len(parts))]...)
+			}
+			pos := 0
+			for number, line := range bytes.SplitAfter(text, []byte("\n")) {
+				want := len(re.FindAllIndex(bytes.TrimSuffix(line, []byte("\n")), -1))
+				if want == 0 {
+					continue
+				}
+				start, end, ok := s.NextLine(text, pos)
+				if !ok || !bytes.Equal(text[start:end], bytes.TrimSuffix(line, []byte("\n"))) {
+					t.Fatalf("%s: line %d of %q: got %q, %v", pattern, number, text, text[start:end], ok)
+				}
+				if got := s.Count(text, start, end); got != want {
+					t.Fatalf("%s: %d matches in %q, want %d", pattern, got, line, want)
+				}
+				pos = min(end+1, len(text))
+			}
+			if pos < len(text) {
+				if start, end, ok := s.NextLine(text, pos); ok {
+					t.Fatalf("%s: %q does not match", pattern, text[start:end])
+				}
+			}
+		}
+		m.Put(s)
+	}
+}
+
+// TestFinderReadsNoFurther puts literals at every distance from both ends of texts that end where their memory does: what a vector
+// load reads behind them must not be looked at.
+func TestFinderReadsNoFurther(t *testing.T) {
+	for _, pattern := range []string{"zqxj", "zqxjkvbnmw", "zq", "(?i)zqxj", "zqxj|wvut", `zq[0-9]x`} {
+		m, err := Compile(pattern, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := m.Scanner()
+		found := "zqxjkvbnmw"
+		if pattern == `zq[0-9]x` {
+			found = "zq5xjkvbnm"
+		}
+		for size := range 200 {
+			for at := range size + 1 {
+				room := append(bytes.Repeat([]byte("-"), size), "zqxjkvbnmw zq5xjkvbnm wvut"...) // behind the text
+				text := room[:size:size]
+				copy(text[at:], found)
+				if got, want := s.Any(text), m.slowAny(text); got != want {
+					t.Fatalf("%s in %q: %v", pattern, text, got)
+				}
+			}
+		}
+		m.Put(s)
+	}
+}
+
+// slowAny asks the simulation.
+func (m *Matcher) slowAny(text []byte) bool {
+	_, _, ok := newScanner(m).simulation().find(text, 0, true)
+	return ok
+}
