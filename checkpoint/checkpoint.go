@@ -142,6 +142,7 @@ const (
 	SkipExcluded = "excluded"  // by Options.Exclude
 	skipNotGiven = "not_given" // the caller gave a hash only, and the store does not have it
 	SkipPurged   = "purged"
+	SkipDamaged  = "damaged" // it was there; Repair could not read it any more
 )
 
 // Op is what one call is about to do.
@@ -200,7 +201,8 @@ type Recorded struct {
 	Before, After State
 	Stored        bool   // content of Before can be had by Content(Before.Hash)
 	AfterStored   bool   // likewise of After
-	Skipped       string // why content of Before was not stored
+	Skipped       string // why content of Before is not stored
+	AfterSkipped  string // SkipPurged or SkipDamaged: content of After was stored and is not any more
 }
 
 // Errors that callers tell apart.

@@ -196,7 +196,7 @@ const changeQuery = changeColumns + " FROM change c" + changeJoins
 
 const changeColumns = `SELECT c.op, p.path, w.s, c.skipped,
 	c.bkind, ba.mode, ba.uid, ba.gid, ba.xattrs, c.bmtime, bo.hash, bo.size, c.bsize, c.btarget, bd.id IS NOT NULL,
-	c.akind, aa.mode, aa.uid, aa.gid, aa.xattrs, c.amtime, ao.hash, ao.size, c.asize, c.atarget, ad.id IS NOT NULL`
+	c.akind, aa.mode, aa.uid, aa.gid, aa.xattrs, c.amtime, ao.hash, ao.size, c.asize, c.atarget, ad.id IS NOT NULL, c.askipped`
 
 const changeJoins = `
 	JOIN path p ON p.id=c.path JOIN word w ON w.id=c.role
@@ -248,7 +248,7 @@ func (h *dbHistory) eachChange(ctx context.Context, q string, of func(seq int64)
 
 func scanChange(rows *sql.Rows) (op int64, r Recorded, err error) {
 	var path []byte
-	var skipped sql.NullString
+	var skipped, askipped sql.NullString
 	type side struct {
 		kind                            int64
 		mode, uid, gid, mtime, osize, n sql.NullInt64
@@ -260,10 +260,11 @@ func scanChange(rows *sql.Rows) (op int64, r Recorded, err error) {
 	for _, s := range []*side{&b, &a} {
 		cols = append(cols, &s.kind, &s.mode, &s.uid, &s.gid, &s.xattrs, &s.mtime, &s.hash, &s.osize, &s.n, &s.target, &s.stored)
 	}
+	cols = append(cols, &askipped)
 	if err := rows.Scan(cols...); err != nil {
 		return op, r, err
 	}
-	r.Path, r.Skipped, r.Stored, r.AfterStored = string(path), skipped.String, b.stored, a.stored
+	r.Path, r.Skipped, r.AfterSkipped, r.Stored, r.AfterStored = string(path), skipped.String, askipped.String, b.stored, a.stored
 	for _, p := range []struct {
 		s  *side
 		to *State

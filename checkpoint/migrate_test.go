@@ -28,7 +28,7 @@ func TestMigration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, q := range []string{"DROP INDEX op_late", "DROP INDEX change_late", "ALTER TABLE op DROP COLUMN late", "ALTER TABLE change DROP COLUMN late",
+	for _, q := range []string{"DROP INDEX op_late", "DROP INDEX change_late", "ALTER TABLE op DROP COLUMN late", "ALTER TABLE change DROP COLUMN late", "ALTER TABLE change DROP COLUMN askipped",
 		"PRAGMA user_version=1"} {
 		if _, err := db.Exec(q); err != nil {
 			t.Fatal(q, err)

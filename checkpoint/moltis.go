@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -84,6 +85,9 @@ func ImportMoltis(ctx context.Context, d *DB, dir, principal string) (Imported, 
 		all = append(all, p)
 	}
 	slices.SortStableFunc(all, func(a, b *moltisPoint) int { return a.m.compare(&b.m) })
+	if err := d.adoptImports(ctx, principal); err != nil {
+		return out, err
+	}
 	next := map[string]State{} // what a path was before the checkpoint that comes after
 	for i := len(all) - 1; i >= 0; i-- {
 		for j := range all[i].changes {
@@ -134,6 +138,45 @@ func ImportMoltis(ctx context.Context, d *DB, dir, principal string) (Imported, 
 		d.progress("importing checkpoints", i+1, len(all))
 	}
 	return out, nil
+}
+
+// adoptImports gives principal what was taken over before imports belonged to anybody: sessions of nobody that hold nothing else. A
+// session that principal has by the same name takes their checkpoints in.
+func (d *DB) adoptImports(ctx context.Context, principal string) error {
+	if principal == "" {
+		return nil
+	}
+	err := d.com.do(ctx, func(ctx context.Context, c *committer) error {
+		kind, err := c.word(ctx, KindImport)
+		if err != nil {
+			return err
+		}
+		ids, err := c.ids(ctx, `SELECT id FROM session WHERE principal='' AND EXISTS (SELECT 1 FROM op WHERE session=id AND kind=?1)
+			AND NOT EXISTS (SELECT 1 FROM op WHERE session=id AND kind<>?1)`, kind)
+		if err != nil || len(ids) == 0 {
+			return err
+		}
+		if err := c.bump(ctx); err != nil { // other processes remember sessions by their names
+			return err
+		}
+		for _, id := range ids {
+			var own int64
+			err := c.row(ctx, "SELECT id FROM session WHERE principal=? AND name=(SELECT name FROM session WHERE id=?)", principal, id).Scan(&own)
+			if errors.Is(err, sql.ErrNoRows) {
+				err = c.exec(ctx, "UPDATE session SET principal=? WHERE id=?", principal, id)
+			} else if err == nil {
+				err = c.exec(ctx, "UPDATE op SET session=? WHERE session=?", own, id)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("importing: %w", err)
+	}
+	return nil
 }
 
 func (m *moltisManifest) compare(o *moltisManifest) int {

@@ -60,6 +60,21 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 	return w.r, d.keep.measure(ctx)
 }
 
+// PurgeExcluded purges what was stored of paths that Options.Exclude names by now. It looks first, and costs little when there
+// is nothing.
+func (d *DB) PurgeExcluded(ctx context.Context) (Purged, error) {
+	p := Purge{Match: d.o.Exclude, DryRun: true}
+	if p.Match == nil {
+		return Purged{}, nil
+	}
+	r, err := d.Purge(ctx, p)
+	if err != nil || r.Contents == 0 {
+		return r, err
+	}
+	p.DryRun = false
+	return d.Purge(ctx, p)
+}
+
 var errDry = errors.New("dry run")
 
 type purger struct {
@@ -122,7 +137,7 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 			}
 		}
 		if targets[u.a] {
-			err := c.exec(ctx, "UPDATE change SET asize=(SELECT size FROM object WHERE id=aobj), aobj=NULL WHERE op=? AND n=?", u.op, u.n)
+			err := c.exec(ctx, "UPDATE change SET asize=(SELECT size FROM object WHERE id=aobj), aobj=NULL, askipped=? WHERE op=? AND n=?", SkipPurged, u.op, u.n)
 			if err != nil {
 				return err
 			}

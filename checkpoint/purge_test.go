@@ -63,9 +63,40 @@ func TestPurgeLeavesNoByte(t *testing.T) {
 		if err != nil || c.Changes[1].Skipped != "purged" || c.Changes[1].Before.Hash != "" || c.Changes[1].Before.Size != int64(size) {
 			t.Errorf("the checkpoint must say what happened: %+v %v", c, err)
 		}
+		page, err := d.List(ctx, checkpoint.Filter{Path: "/w/a", AllSessions: true, Limit: 3})
+		if err != nil || page.Checkpoints[1].Changes[0].AfterSkipped != checkpoint.SkipPurged || page.Checkpoints[1].Changes[0].Skipped != checkpoint.SkipPurged ||
+			page.Checkpoints[0].Changes[0].AfterSkipped != "" {
+			t.Errorf("a list must say of either side that it was purged: %+v %v", page, err)
+		}
 		series(t, d, "/w/a", 8000, 3, 5)
 		sound(t, d)
 	}
+}
+
+// What is excluded from today on was stored yesterday.
+func TestPurgeExcluded(t *testing.T) {
+	dir := t.TempDir()
+	d := open(t, dir, checkpoint.Options{})
+	secret := randomText(3000, 7)
+	save(t, d, op(edit("/w/.env", secret, nil), edit("/w/a", []byte("kept"), nil)))
+	if r, err := d.PurgeExcluded(ctx); err != nil || r.Contents != 0 {
+		t.Errorf("nothing is excluded: %+v %v", r, err)
+	}
+	d.Close()
+	d = open(t, dir, checkpoint.Options{Exclude: func(p string) bool { return p == "/w/.env" }})
+	if r, err := d.PurgeExcluded(ctx); err != nil || r.Contents != 1 {
+		t.Errorf("one is stored that must not be: %+v %v", r, err)
+	}
+	if f := contains(t, dir, secret[50:90]); len(f) != 0 {
+		t.Errorf("it is still in %v", f)
+	}
+	if r, err := d.PurgeExcluded(ctx); err != nil || r.Contents != 0 {
+		t.Errorf("now nothing is: %+v %v", r, err)
+	}
+	if _, err := d.Content(ctx, sum([]byte("kept"))); err != nil {
+		t.Error(err)
+	}
+	sound(t, d)
 }
 
 func TestPurgeNeedsATarget(t *testing.T) {

@@ -377,7 +377,7 @@ func (s *save) writeChange(ctx context.Context, c *committer, i int, ids map[str
 		}
 		args = append(args, kind, attr, timeNs(st.ModTime), obj, size, target)
 	}
-	return c.exec(ctx, "INSERT INTO change VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", append(args, s.late)...)
+	return c.exec(ctx, "INSERT INTO change VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,NULL)", append(args, s.late)...)
 }
 
 // remember keeps the newest content of each path as the base of the next delta.

@@ -33,7 +33,7 @@ CREATE INDEX op_session ON op(session);
 CREATE INDEX op_label ON op(label) WHERE label IS NOT NULL;
 CREATE TABLE change(op INTEGER NOT NULL, n INTEGER NOT NULL, path INTEGER NOT NULL, role INTEGER NOT NULL, skipped TEXT,
 	bkind INTEGER NOT NULL, battr INTEGER, bmtime INTEGER, bobj INTEGER, bsize INTEGER, btarget BLOB,
-	akind INTEGER NOT NULL, aattr INTEGER, amtime INTEGER, aobj INTEGER, asize INTEGER, atarget BLOB, late INTEGER,
+	akind INTEGER NOT NULL, aattr INTEGER, amtime INTEGER, aobj INTEGER, asize INTEGER, atarget BLOB, late INTEGER, askipped TEXT,
 	PRIMARY KEY(op, n)) WITHOUT ROWID;
 CREATE INDEX change_path ON change(path, op);
 CREATE TABLE seal(id INTEGER PRIMARY KEY, wrapped BLOB NOT NULL);
@@ -54,6 +54,7 @@ var migrations = map[int]string{
 	1: `
 ALTER TABLE op ADD COLUMN late INTEGER;
 ALTER TABLE change ADD COLUMN late INTEGER;
+ALTER TABLE change ADD COLUMN askipped TEXT;
 UPDATE op SET late=ts FROM (SELECT seq AS s, max(ts) OVER (ORDER BY seq) AS top FROM op) WHERE seq=s AND ts < top;
 UPDATE change SET late=(SELECT late FROM op WHERE seq=change.op) WHERE op IN (SELECT seq FROM op WHERE late IS NOT NULL);
 ` + lateIndexes,

@@ -54,7 +54,7 @@ type FS struct {
 	ReadOnlyFiles string `toml:"read_only_files" enum:"refuse|write" doc:"Changing a file whose mode forbids writing: \"refuse\", or \"write\" where the directory allows it."`
 	Durability    string `toml:"durability" enum:"full|none" doc:"When a change is reported: \"full\" after it is on stable storage, \"none\" at once, so that a power cut may lose it."`
 
-	RespectGitignore bool     `toml:"respect_gitignore" doc:"Leave out of Glob and Grep what .gitignore, .ignore and .git/info/exclude name."`
+	RespectGitignore bool     `toml:"respect_gitignore" doc:"Leave out of Glob and Grep what .gitignore, .ignore, .git/info/exclude and git's core.excludesFile name."`
 	RegexFallback    bool     `toml:"regex_fallback" doc:"Run patterns with look-around or back-references on a slower engine; without it they are refused."`
 	SearchIndex      string   `toml:"search_index" enum:"auto|off" doc:"Keep an index in memory of large trees that are searched again: \"auto\" or \"off\"."`
 	SearchDeadline   Duration `toml:"search_deadline" doc:"How long one Glob or Grep may take; what was found by then is given, marked incomplete."`

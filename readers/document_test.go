@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -297,6 +298,39 @@ func TestBinary(t *testing.T) {
 	}
 	if b := readAs[*Binary](t, noise, Options{BinaryPolicy: "base64", Offset: -4}); b.StartOffset != 99_997 {
 		t.Errorf("the end begins at %d", b.StartOffset)
+	}
+}
+
+// Databases by SQLite itself: a schema of one page, one of many pages, one in UTF-16.
+func TestSQLite(t *testing.T) {
+	one := readAs[*Binary](t, corpusFile(t, "binary/one.db"), Options{})
+	if one.MediaType != "application/vnd.sqlite3" || one.Entries != 3 || one.EntriesCut || one.Listing[0] != "table users: CREATE TABLE users(id integer primary key, name text)" ||
+		!strings.HasPrefix(one.Listing[2], "view adults: CREATE VIEW adults AS SELECT") || !strings.Contains(one.Summary, "SQLite database, 3 pages of 512 bytes, UTF-8, user_version 7") {
+		t.Errorf("%s\n%q", one.Summary, one.Listing)
+	}
+	many := readAs[*Binary](t, corpusFile(t, "binary/many.db"), Options{})
+	if many.Entries != 120 || len(many.Listing) != listed || !many.EntriesCut || many.Listing[99] != "view v99: CREATE VIEW v99 AS SELECT 99" {
+		t.Errorf("%s: %d entries, %d listed, %q", many.Summary, many.Entries, len(many.Listing), many.Listing)
+	}
+	wide := readAs[*Binary](t, corpusFile(t, "binary/wide.db"), Options{})
+	if len(wide.Listing) != 1 || wide.Listing[0] != "table größen: CREATE TABLE größen(größe text)" {
+		t.Errorf("%s: %q", wide.Summary, wide.Listing)
+	}
+	// Damaged ones end, and say what is left out.
+	raw := corpusFile(t, "binary/many.db")
+	for i := range 300 {
+		bad := bytes.Clone(raw)
+		for j := i * 31 % 211; j < len(bad); j += 1009 {
+			if j >= 100 {
+				bad[j] ^= byte(i*7 + 1)
+			}
+		}
+		readAs[*Binary](t, bad[:len(bad)-i*20], Options{})
+	}
+	loop := bytes.Clone(raw)
+	binary.BigEndian.PutUint32(loop[108:], 1) // the root's last child is the root
+	if b := readAs[*Binary](t, loop, Options{}); !b.EntriesCut {
+		t.Errorf("a tree that holds itself: %+v", b)
 	}
 }
 

@@ -1,0 +1,149 @@
+package checkpoint_test
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"math/rand"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"moltisfs/checkpoint"
+)
+
+// damagedStore makes a store with chains, large contents and a hundred paths, and returns what is in it.
+func damagedStore(t *testing.T) (dir string, ids []checkpoint.ID, contents [][]byte) {
+	t.Helper()
+	dir = t.TempDir()
+	d, err := checkpoint.Open(dir, checkpoint.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		path := fmt.Sprintf("/w/f%d", i%20)
+		body := source(2000, int64(i%20))
+		rng := rand.New(rand.NewSource(int64(i)))
+		next := nextVersion(rng, body)
+		if i%20 == 19 {
+			next = randomText(300<<10, int64(i))
+		}
+		ids = append(ids, save(t, d, op(edit(path, body, next))))
+		contents = append(contents, body, next)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return dir, ids, contents
+}
+
+func blobFiles(t *testing.T, dir string) (out []string) {
+	t.Helper()
+	filepath.WalkDir(filepath.Join(dir, "blobs"), func(p string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			out = append(out, p)
+		}
+		return err
+	})
+	return out
+}
+
+// Repair makes a sound store of whatever is left, says what is not, and keeps what it found.
+func TestRepair(t *testing.T) {
+	database := func(dir string) string { return filepath.Join(dir, "checkpoints.db") }
+	overwrite := func(t *testing.T, file string, from, n int) {
+		t.Helper()
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		copy(b[min(from, len(b)):], bytes.Repeat([]byte{0xA5}, n))
+		if err := os.WriteFile(file, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		damage func(t *testing.T, dir string)
+		least  int // contents that can be read afterwards, of 200
+		all    bool
+	}{
+		"nothing": {func(*testing.T, string) {}, 200, true},
+		"an index": {func(t *testing.T, dir string) {
+			tamper(t, dir, "PRAGMA writable_schema=1; DELETE FROM sqlite_schema WHERE name='change_path'")
+		}, 200, true},
+		"a blob file":      {func(t *testing.T, dir string) { overwrite(t, blobFiles(t, dir)[0], 1000, 10) }, 198, true},
+		"a blob file gone": {func(t *testing.T, dir string) { os.Remove(blobFiles(t, dir)[0]) }, 198, true},
+		"a base":           {func(t *testing.T, dir string) { tamper(t, dir, "UPDATE data SET z=x'00' WHERE id=1") }, 150, true},
+		"bases gone":       {func(t *testing.T, dir string) { tamper(t, dir, "DELETE FROM data WHERE base IS NULL AND id < 10") }, 100, true},
+		"names gone": {func(t *testing.T, dir string) {
+			tamper(t, dir, "DELETE FROM word; DELETE FROM attr; DELETE FROM session")
+		}, 200, true},
+		"a page in the middle": {func(t *testing.T, dir string) { overwrite(t, database(dir), 4096*30, 4096) }, 20, false},
+		"many pages":           {func(t *testing.T, dir string) { overwrite(t, database(dir), 4096*20, 4096*10) }, 0, false},
+		"the schema":           {func(t *testing.T, dir string) { overwrite(t, database(dir), 0, 4096) }, 0, false},
+		"half of it":           {func(t *testing.T, dir string) { os.Truncate(database(dir), 4096*25) }, 0, false},
+		"everything":           {func(t *testing.T, dir string) { os.Truncate(database(dir), 0) }, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, ids, contents := damagedStore(t)
+			c.damage(t, dir)
+			was, err := os.ReadFile(database(dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := checkpoint.Repair(ctx, dir, checkpoint.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d checkpoints, %d contents, %d losses: %.200v", r.Checkpoints, r.Contents, len(r.Lost), r.Lost)
+			if name == "nothing" || name == "everything" {
+				if r.Kept != "" {
+					t.Errorf("a sound store must be left alone: %+v", r)
+				}
+			} else if kept, err := os.ReadFile(database(r.Kept)); err != nil || !bytes.Equal(kept, was) {
+				t.Error("what was there must be kept as it was:", err)
+			}
+			d := open(t, dir, checkpoint.Options{})
+			sound(t, d)
+			readable, known := 0, 0
+			for i, id := range ids {
+				for _, b := range contents[2*i : 2*i+2] {
+					if got, err := d.Content(ctx, sum(b)); err == nil {
+						if !bytes.Equal(got, b) {
+							t.Fatal("a content became another one")
+						}
+						readable++
+					}
+				}
+				got, err := d.Get(ctx, id, checkpoint.Scope{AllSessions: true})
+				if err != nil {
+					continue
+				}
+				known++
+				for _, ch := range got.Changes {
+					if !ch.Stored && ch.Skipped == "" || c.all && !ch.AfterStored && ch.AfterSkipped == "" {
+						t.Errorf("%s does not say that a content of it is lost: %+v", id, ch)
+					}
+				}
+			}
+			if readable < c.least || c.all && known != len(ids) {
+				t.Errorf("only %d contents of 200 are readable, %d checkpoints of %d known", readable, known, len(ids))
+			}
+			if readable < len(contents) && len(r.Lost) == 0 && name != "everything" {
+				t.Error("a loss that is not named")
+			}
+			save(t, d, op(edit("/w/f1", []byte("1"), []byte("2"))))
+			sound(t, d)
+			left, err := os.ReadDir(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range left {
+				if strings.HasPrefix(e.Name(), "repair-") {
+					t.Errorf("%s is left", e.Name())
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,179 @@
+package checkpoint
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// rewrite replaces the database in dir by a new one that holds what could be read.
+func (r *Repaired) rewrite(ctx context.Context, dir string) error {
+	fresh, err := os.MkdirTemp(dir, "repair-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(fresh)
+	// From a copy: SQLite writes to what it opens, and what is kept beside stays as it was.
+	old := filepath.Join(fresh, "old")
+	if err := os.Mkdir(old, 0o700); err != nil {
+		return err
+	}
+	if err := copyDatabase(r.Kept, old); err != nil {
+		return err
+	}
+	if err := r.salvage(ctx, filepath.Join(old, fileName), filepath.Join(fresh, fileName)); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(fresh, fileName), os.O_RDWR, 0)
+	if err == nil {
+		err = errors.Join(f.Chmod(0o600), f.Sync(), f.Close())
+	}
+	// The log belongs to the old database, and would be taken for the new one's.
+	for _, side := range []string{"-wal", "-shm"} {
+		if err2 := os.Remove(filepath.Join(dir, fileName+side)); err == nil && !errors.Is(err2, fs.ErrNotExist) {
+			err = err2
+		}
+	}
+	if err == nil {
+		err = errors.Join(syncDir(dir), os.Rename(filepath.Join(fresh, fileName), filepath.Join(dir, fileName)), syncDir(dir))
+	}
+	return err
+}
+
+// salvage copies what can be read of the database old to a new one.
+func (r *Repaired) salvage(ctx context.Context, old, fresh string) error {
+	open := func(path string) (*sql.DB, error) {
+		db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "_pragma=auto_vacuum(INCREMENTAL)"}).String())
+		if err == nil {
+			db.SetMaxOpenConns(1)
+		}
+		return db, err
+	}
+	to, err := open(fresh)
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	if _, err := to.ExecContext(ctx, schema+fmt.Sprintf("PRAGMA user_version=%d", schemaVersion)); err != nil {
+		return err
+	}
+	from, err := open(old)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	for _, t := range []struct{ name, key string }{{"word", "id"}, {"session", "id"}, {"turn", "id"}, {"path", "id"}, {"attr", "id"}, {"object", "id"},
+		{"data", "id"}, {"op", "seq"}, {"change", "op"}, {"seal", "id"}, {"trash", "id"}} {
+		tx, err := to.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		if err := r.salvageTable(ctx, from, tx, t.name, t.key); err != nil {
+			tx.Rollback()
+			return err
+		}
+		if err := tx.Commit(); err != nil {
+			return err
+		}
+	}
+	// What hangs in the air gets something to stand on. A name that is lost is called so; an owner-only mode hurts nobody.
+	_, err = to.ExecContext(ctx, `
+INSERT INTO meta VALUES('gen', abs(random()) / 2);
+DELETE FROM change WHERE NOT EXISTS (SELECT 1 FROM op WHERE seq=change.op) OR NOT EXISTS (SELECT 1 FROM path WHERE id=change.path);
+INSERT OR IGNORE INTO session(id, principal, name) SELECT DISTINCT session, '', 'lost-'||session FROM op WHERE session NOT IN (SELECT id FROM session);
+INSERT OR IGNORE INTO word(id, s) SELECT w, 'lost-'||w FROM (SELECT tool AS w FROM op UNION SELECT kind FROM op UNION SELECT role FROM change)
+	WHERE w NOT IN (SELECT id FROM word);
+INSERT OR IGNORE INTO attr(mode, uid, gid, xattrs) VALUES(448, 0, 0, x'');
+UPDATE change SET battr=(SELECT id FROM attr WHERE mode=448 AND uid=0 AND gid=0 AND xattrs=x'') WHERE battr IS NOT NULL AND battr NOT IN (SELECT id FROM attr);
+UPDATE change SET aattr=(SELECT id FROM attr WHERE mode=448 AND uid=0 AND gid=0 AND xattrs=x'') WHERE aattr IS NOT NULL AND aattr NOT IN (SELECT id FROM attr);
+UPDATE change SET bobj=NULL, skipped=ifnull(skipped, 'damaged') WHERE bobj IS NOT NULL AND bobj NOT IN (SELECT id FROM object);
+UPDATE change SET aobj=NULL, askipped='damaged' WHERE aobj IS NOT NULL AND aobj NOT IN (SELECT id FROM object);
+DELETE FROM data WHERE id NOT IN (SELECT id FROM object) OR codec & 8 AND key NOT IN (SELECT id FROM seal);`)
+	return err
+}
+
+// salvageTable copies the rows of a table by its integer key. Where a page cannot be read it looks for the next key from which it can.
+func (r *Repaired) salvageTable(ctx context.Context, from *sql.DB, to *sql.Tx, table, key string) error {
+	missing := func(why error) {
+		r.lose(Problem{What: "catalog", Why: fmt.Sprintf("rows of table %s cannot be read: %v", table, why)})
+	}
+	// read copies from key start on (one row: only looks) and answers the last key that it met.
+	read := func(start int64, look bool) (last int64, met bool, err error) {
+		q := "SELECT * FROM " + table + " NOT INDEXED WHERE " + key + " >= ? ORDER BY " + key
+		if look {
+			q += " LIMIT 1"
+		}
+		rows, err := from.QueryContext(ctx, q, start)
+		if err != nil {
+			return 0, false, err
+		}
+		defer rows.Close()
+		cols, err := rows.Columns()
+		if err != nil {
+			return 0, false, err
+		}
+		insert := "INSERT OR IGNORE INTO " + table + "(" + strings.Join(cols, ", ") + ") VALUES(?" + strings.Repeat(",?", len(cols)-1) + ")"
+		vals, at := make([]any, len(cols)), make([]any, len(cols))
+		for i := range vals {
+			at[i] = &vals[i]
+		}
+		for rows.Next() {
+			if err := rows.Scan(at...); err != nil {
+				return last, met, err
+			}
+			for i, c := range cols {
+				if n, ok := vals[i].(int64); ok && c == key {
+					last, met = n, true
+				}
+			}
+			if !look {
+				if _, err := to.ExecContext(ctx, insert, vals...); err != nil {
+					r.lose(Problem{What: "catalog", Why: fmt.Sprintf("row %d of table %s makes no sense: %v", last, table, err)})
+				}
+			}
+		}
+		return last, met, rows.Err()
+	}
+	start := int64(-1 << 62)
+	for {
+		last, met, err := read(start, false)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		missing(err)
+		if met {
+			start = last + 1
+		} else {
+			start = max(start, 0) + 1
+		}
+		// The nearest start that works: first by longer and longer steps, then by halves.
+		step := int64(1)
+		for ; step < 1<<40; step *= 2 {
+			if _, _, err := read(start+step, true); err == nil {
+				break
+			}
+		}
+		if step >= 1<<40 {
+			return nil
+		}
+		lo, hi := start+step/2, start+step
+		for lo < hi {
+			mid := lo + (hi-lo)/2
+			if _, _, err := read(mid, true); err == nil {
+				hi = mid
+			} else {
+				lo = mid + 1
+			}
+		}
+		start = hi
+	}
+}

@@ -1,0 +1,156 @@
+package readers
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+)
+
+// Of the tree that holds a schema.
+const (
+	schemaPages = 200
+	schemaDepth = 8
+)
+
+// describeSQLite reads the header and the schema, page by page; see "Database File Format" on sqlite.org.
+func (b *Binary) describeSQLite(f *file) {
+	h := f.head
+	if len(h) < 108 {
+		return
+	}
+	be := binary.BigEndian
+	size := int(be.Uint16(h[16:]))
+	if size == 1 {
+		size = 65536
+	}
+	encoding := map[uint32]string{1: "UTF-8", 2: "UTF-16le", 3: "UTF-16be"}[be.Uint32(h[56:])]
+	b.Summary = fmt.Sprintf("SQLite database, %s of %d bytes, %s, user_version %d", plural(int(be.Uint32(h[28:])), "page"), size, encoding, be.Uint32(h[60:]))
+	if size < 512 || size&(size-1) != 0 || encoding == "" {
+		return
+	}
+	e := mustEncoding(strings.ToLower(encoding))
+	s := schema{b: b, f: f, size: size, decode: func(s string) string {
+		text, err := e.decode([]byte(s))
+		if err != nil {
+			return s
+		}
+		return string(text)
+	}}
+	s.page(1, 0)
+	b.EntriesCut = b.Entries > len(b.Listing) || s.cut
+}
+
+// schema walks the tree of sqlite_schema.
+type schema struct {
+	b      *Binary
+	f      *file
+	size   int
+	decode func(string) string
+	pages  int
+	cut    bool
+}
+
+func (s *schema) page(number uint32, depth int) {
+	if s.pages++; number == 0 || s.pages > schemaPages || depth > schemaDepth {
+		s.cut = true
+		return
+	}
+	p := make([]byte, s.size)
+	if n, err := readAt(s.f.R, p, int64(number-1)*int64(s.size)); err != nil || n < s.size {
+		s.cut = true
+		return
+	}
+	at := 0
+	if number == 1 {
+		at = 100 // behind the file's header
+	}
+	be := binary.BigEndian
+	cells, cell := int(be.Uint16(p[at+3:])), at+8
+	inner := p[at] == 5
+	if inner {
+		cell += 4
+	} else if p[at] != 13 {
+		s.cut = true
+		return
+	}
+	for i := 0; i < cells && cell+2*i+2 <= s.size; i++ {
+		to := int(be.Uint16(p[cell+2*i:]))
+		switch {
+		case !inner:
+			s.b.Entries++
+			if len(s.b.Listing) < listed {
+				if row := sqliteSchemaRow(p, to, s.decode); row != "" {
+					s.b.Listing = append(s.b.Listing, row)
+				}
+			}
+		case to+4 <= s.size:
+			s.page(be.Uint32(p[to:]), depth+1)
+		}
+	}
+	if inner {
+		s.page(be.Uint32(p[at+8:]), depth+1)
+	}
+}
+
+// sqliteSchemaRow reads one row of sqlite_schema: type, name, tbl_name, rootpage, sql. Returns "table t: CREATE …".
+func sqliteSchemaRow(p []byte, at int, decode func(string) string) string {
+	next := func() (v uint64, ok bool) {
+		for i := 0; i < 9; i++ {
+			if at < 0 || at >= len(p) {
+				return 0, false
+			}
+			c := p[at]
+			at++
+			if i == 8 {
+				return v<<8 | uint64(c), true
+			}
+			v = v<<7 | uint64(c&0x7f)
+			if c < 0x80 {
+				return v, true
+			}
+		}
+		return 0, false
+	}
+	next() // payload length
+	next() // row id
+	start := at
+	header, ok := next()
+	if !ok || header > 64 {
+		return ""
+	}
+	body := start + int(header)
+	var fields []string
+	for at < body && len(fields) < 5 {
+		kind, ok := next()
+		if !ok {
+			return ""
+		}
+		size := 0
+		switch {
+		case kind >= 13 && kind%2 == 1:
+			size = int(min((kind-13)/2, 1<<20))
+		case kind >= 12:
+			size = int(min((kind-12)/2, 1<<20))
+		case kind <= 4:
+			size = int(kind)
+		case kind == 5:
+			size = 6
+		case kind == 6 || kind == 7:
+			size = 8
+		}
+		if body > len(p) {
+			return ""
+		}
+		// The text of a long statement goes on in an overflow page; its beginning will do.
+		fields = append(fields, string(p[body:min(body+size, len(p))]))
+		body += size
+	}
+	if len(fields) < 5 {
+		return ""
+	}
+	for i := range fields {
+		fields[i] = decode(fields[i])
+	}
+	sql := strings.Join(strings.Fields(fields[4]), " ")
+	return clip(fields[0]+" "+fields[1]+": "+sql, 200)
+}
