@@ -325,7 +325,7 @@ func TestSQLite(t *testing.T) {
 				bad[j] ^= byte(i*7 + 1)
 			}
 		}
-		readAs[*Binary](t, bad[:len(bad)-i*40], Options{})
+		readAs[*Binary](t, bad[:len(bad)-i*20], Options{})
 	}
 	loop := bytes.Clone(raw)
 	binary.BigEndian.PutUint32(loop[108:], 1) // the root's last child is the root
