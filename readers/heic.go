@@ -30,8 +30,9 @@ const (
 	heifChroma444, heifInterleavedRGBA = 3, 11
 )
 
-// heifMargin is written behind the pixels with heifSentinel, to see how far libheif wrote.
+// heifSentinel fills the last bytes of the pixels and a margin behind them, to see how far libheif wrote.
 const (
+	heifLast     = 48
 	heifMargin   = 4096
 	heifSentinel = 0xa5
 )
@@ -111,7 +112,8 @@ func (h *heif) inSandbox(ctx context.Context, b []byte, colour nclx) (image.Imag
 		return nil, err
 	}
 	out := s.alloc(l.size + heifMargin)
-	if s.err != nil || !mod.Memory().Write(out, bytes.Repeat([]byte{heifSentinel}, l.size+heifMargin)) {
+	pattern := bytes.Repeat([]byte{heifSentinel}, heifLast+heifMargin)
+	if s.err != nil || !mod.Memory().Write(out+uint32(l.size-heifLast), pattern) {
 		return nil, &Limit{What: "image", Resource: "memory"}
 	}
 	if !s.call(in, len(b), false, head, out) {
@@ -122,8 +124,7 @@ func (h *heif) inSandbox(ctx context.Context, b []byte, colour nclx) (image.Imag
 		return nil, errors.New("the pixels cannot be read")
 	}
 	// The strides are known by libheif's rule, not said by it: had it written less or more, the picture would be a wrong one.
-	untouched := bytes.Repeat([]byte{heifSentinel}, heifMargin)
-	if !bytes.Equal(seen[l.size:], untouched) || bytes.HasSuffix(seen[:l.size], untouched[:48]) {
+	if !bytes.Equal(seen[l.size:], pattern[heifLast:]) || bytes.HasSuffix(seen[:l.size], pattern[:heifLast]) {
 		return nil, &Unsupported{What: "this kind of HEIC image", Why: "its pixels are laid out in an unknown way", Do: "Convert it to JPEG or PNG first."}
 	}
 	return l.image(bytes.Clone(seen[:l.size]), colour)
