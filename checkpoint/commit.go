@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	"modernc.org/sqlite"
@@ -39,6 +40,7 @@ type committer struct {
 
 	omu      sync.Mutex
 	outcomes map[int64]Outcome // settled, to be written with the next batch
+	writing  map[int64]Outcome // those that the batch under way writes
 }
 
 type turnKey struct {
@@ -210,6 +212,7 @@ func (c *committer) runBatch(batch []*job) {
 	}()
 	if err == nil {
 		if err = c.exec(ctx, "COMMIT"); err == nil {
+			c.written()
 			return
 		}
 		if diskFailed(err) {
@@ -222,6 +225,17 @@ func (c *committer) runBatch(batch []*job) {
 	for _, j := range batch {
 		if j.err == nil {
 			j.err = fmt.Errorf("writing the checkpoint catalog: %w", err)
+		}
+	}
+}
+
+// written forgets the outcomes that are in the catalog now.
+func (c *committer) written() {
+	c.omu.Lock()
+	defer c.omu.Unlock()
+	for seq, o := range c.writing {
+		if c.outcomes[seq] == o {
+			delete(c.outcomes, seq)
 		}
 	}
 }
@@ -272,11 +286,9 @@ func (c *committer) begin(ctx context.Context) error {
 		c.forget()
 	}
 	c.omu.Lock()
-	pending := c.outcomes
-	if len(pending) > 0 {
-		c.outcomes = map[int64]Outcome{}
-	}
+	pending := maps.Clone(c.outcomes) // they stay where readers find them until this batch is committed
 	c.omu.Unlock()
+	c.writing = pending
 	for seq, o := range pending {
 		if err := c.exec(ctx, "UPDATE op SET outcome=? WHERE seq=?", outcomeCode(o), seq); err != nil {
 			return err
