@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 
 	"modernc.org/sqlite"
@@ -30,8 +29,9 @@ type committer struct {
 	// Below: only the one who runs a batch.
 	doubt    error // why the last commit failed, if that was the disk's doing
 	gen      int64
-	seen     int64 // the newest checkpoint that is not late
-	newest   int64 // a time that none of those exceeds
+	written  map[int64]Outcome // of outcomes, by the transaction under way
+	seen     int64             // the newest checkpoint that is not late
+	newest   int64             // a time that none of those exceeds
 	words    map[string]int64
 	sessions map[Scope]int64
 	turns    map[turnKey]turnRow
@@ -40,7 +40,6 @@ type committer struct {
 
 	omu      sync.Mutex
 	outcomes map[int64]Outcome // settled, to be written with the next batch
-	writing  map[int64]Outcome // those that the batch under way writes
 }
 
 type turnKey struct {
@@ -212,7 +211,7 @@ func (c *committer) runBatch(batch []*job) {
 	}()
 	if err == nil {
 		if err = c.exec(ctx, "COMMIT"); err == nil {
-			c.written()
+			c.forgetOutcomes()
 			return
 		}
 		if diskFailed(err) {
@@ -229,15 +228,20 @@ func (c *committer) runBatch(batch []*job) {
 	}
 }
 
-// written forgets the outcomes that are in the catalog now.
-func (c *committer) written() {
+// forgetOutcomes forgets what the transaction has written. Not sooner: until it is committed readers find it only here, and when it fails it
+// has to be written again.
+func (c *committer) forgetOutcomes() {
+	if len(c.written) == 0 {
+		return
+	}
 	c.omu.Lock()
 	defer c.omu.Unlock()
-	for seq, o := range c.writing {
+	for seq, o := range c.written {
 		if c.outcomes[seq] == o {
 			delete(c.outcomes, seq)
 		}
 	}
+	c.written = nil
 }
 
 // assure does nothing as a rule. After a commit that the disk did not confirm, a later sync of the same file proves nothing, because the
@@ -285,11 +289,8 @@ func (c *committer) begin(ctx context.Context) error {
 		len(c.paths) > maxCached || len(c.attrs) > maxCached {
 		c.forget()
 	}
-	c.omu.Lock()
-	pending := maps.Clone(c.outcomes) // they stay where readers find them until this batch is committed
-	c.omu.Unlock()
-	c.writing = pending
-	for seq, o := range pending {
+	c.written = c.pendingOutcomes()
+	for seq, o := range c.written {
 		if err := c.exec(ctx, "UPDATE op SET outcome=? WHERE seq=?", outcomeCode(o), seq); err != nil {
 			return err
 		}
