@@ -64,7 +64,7 @@ attacks:
 	go test ./internal/approval -count=1 -run '^(TestNothingGetsThrough|TestLateLine|TestDigest)$$'
 	go test ./internal/audit -count=1 -run '^(TestTorn|TestFullDisk|TestManyProcesses|TestRemovedAndMoved)$$'
 	go test ./checkpoint -count=1 -run '^(TestKill|TestKillCatchesABadEngine|TestTamperedFile|TestTamperedContentIsCorrupt|TestPurgeLeavesNoByte|TestWritesFail|TestDiskFull|TestPowerCut|TestDiskFails)$$'
-	go test ./internal/engine -count=1 -run '^(TestFaultAtEveryCallOfARewind|TestTrashRefusals|TestHistoryAgainstModel)$$'
+	go test ./internal/engine -count=1 -run '^(TestFaultAtEveryCallOfARewind|TestFaultAtEveryCallOfAParking|TestKilledParking|TestParkedRefusals|TestTrashRefusals|TestHistoryAgainstModel)$$'
 	go test ./readers -count=1 -run '^(TestHostilePDFs|TestMutatedPDFs|TestPDFDeadline|TestImageBombsAndDamage)$$'
 	go test ./cmd/moltis-fs -count=1 -run '^(TestNoLostUpdates|TestLostUpdatesWithoutLocks|TestSignals)$$'
 	go test ./tools -count=1 -run '^(TestFaultAtEveryOperation|TestKilledRewind|TestLitterOfKilledProcesses|TestEveryPathTimesEveryTool|TestNoExistenceOracle|TestOurOwnFilesAreOffLimits|TestNoAuditNoChange|TestBrokenApproverIsNoApproval|TestAChangeDuringTheQuestionIsStale)$$'
@@ -80,7 +80,7 @@ bench-checkpoint:
 	go test ./checkpoint -run '^$$' -bench '^BenchmarkConcurrentSave$$' -benchtime 2000x
 	go test ./checkpoint -run '^$$' -bench '^BenchmarkLarge$$' -benchtime 1x -large
 	go test ./checkpoint -run '^$$' -bench '^BenchmarkList$$' -benchtime 2000x -large
-	go test ./internal/engine -run '^$$' -bench '^BenchmarkRewind$$' -benchtime 10x
+	go test ./internal/engine -run '^$$' -bench '^(BenchmarkRewind|BenchmarkPark)$$' -benchtime 10x
 
 # Grep and Glob beside ripgrep and the packages of the field: fetches about 4 GB once, then takes some eight minutes. On a quiet machine.
 bench-search:

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Measures package grep beside ripgrep 15 and 13 and the two Go packages of the field, and prints the tables of docs/benchmarks.md.
 #
-#	scripts/bench-search.sh [-rounds N] [-only walk|search|process|index] [-o FILE]
+#	scripts/bench-search.sh [-rounds N] [-only walk|search|process|index] [-rows REGEXP] [-o FILE]
 #
 # What it needs is fetched once into $SEARCH_BENCH (default: search-bench in the temporary directory), about 4 GB: ripgrep 15 from
 # npm, ripgrep 13 and the Linux source from Debian, a node_modules from npm. What cannot be fetched has no rows. A run takes about

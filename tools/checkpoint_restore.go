@@ -189,7 +189,7 @@ type conflictFields struct {
 func (f conflictFields) Text() string {
 	var b strings.Builder
 	for _, c := range f.Conflicts {
-		b.WriteString(c.Path + "\n" + c.Diff)
+		b.WriteString(c.Path + ": " + c.Why + "\n" + c.Diff)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

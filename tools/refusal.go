@@ -307,7 +307,7 @@ func (s *Suite) ofStore(tool string, args any, err error) *Refusal {
 		return &Refusal{Reason: KindNotFound, Message: "there is nothing to undo or redo in this session", Hint: "Look at the history with checkpoints_list.", Next: &NextCall{"checkpoints_list", map[string]any{}}}
 	}
 	if errors.Is(err, checkpoint.ErrSealed) {
-		return &Refusal{Reason: KindUnsupported, Message: err.Error() + "; nothing was restored", Hint: "Ask the operator, who can restore it with the identity file."}
+		return &Refusal{Reason: KindUnsupported, Message: err.Error(), Hint: "Ask the operator, who can read it with the identity file (--identity)."}
 	}
 	if e, ok := errors.AsType[*checkpoint.BadOpError](err); ok {
 		return &Refusal{Reason: KindBadRequest, Message: e.Error(), Hint: "Send the id of a checkpoint from checkpoints_list.", Next: &NextCall{"checkpoints_list", map[string]any{}}}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime/debug"
 	"strings"
 
 	"moltisfs/tools"
@@ -70,6 +71,9 @@ func runCall(ctx context.Context, in *invocation) error {
 		if len(args) > maxArguments {
 			return misuse("send less at once", "the arguments are longer than %d MiB", maxArguments>>20)
 		}
+	}
+	if !batch {
+		debug.SetGCPercent(200) // a process of one call: half of the collections, and a few MB more
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()

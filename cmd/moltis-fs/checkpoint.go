@@ -124,6 +124,9 @@ func (in *invocation) identities() ([]string, error) {
 			out = append(out, line)
 		}
 	}
+	if !slices.ContainsFunc(out, func(line string) bool { return strings.HasPrefix(line, "AGE-") }) {
+		return nil, misuse("name a file as age-keygen writes it", "there is no age identity in %s", visible(file))
+	}
 	return out, nil
 }
 

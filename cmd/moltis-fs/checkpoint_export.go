@@ -92,7 +92,10 @@ func contentOf(ctx context.Context, db *checkpoint.DB, s checkpoint.State) (cont
 		return []byte(s.Target), true, nil
 	case checkpoint.File:
 		content, err = db.Content(ctx, s.Hash)
-		if s.Hash == "" || errors.Is(err, checkpoint.ErrNoContent) || errors.Is(err, checkpoint.ErrSealed) {
+		if errors.Is(err, checkpoint.ErrSealed) { // half a history would look like a whole one
+			return nil, false, misuse("--identity names the file with the key", "%v", err)
+		}
+		if s.Hash == "" || errors.Is(err, checkpoint.ErrNoContent) {
 			return nil, false, nil
 		}
 		return content, err == nil, err

@@ -20,6 +20,7 @@ type pairFinder struct {
 	pair
 	wide  bool
 	folds bool
+	rare  int // the place of the rarest byte
 }
 
 // pair is what pairScan looks for, laid out as it wants it: two bytes b at places i, where f is or-ed to the text, and then the
@@ -54,8 +55,8 @@ func newPairFinder(l literal, wide bool) *pairFinder {
 			}
 		}
 	}
+	f := &pairFinder{literal: l, wide: wide, folds: l.folds(), rare: i1}
 	i1, i2 = min(i1, i2), max(i1, i2)
-	f := &pairFinder{literal: l, wide: wide, folds: l.folds()}
 	f.pair = pair{b1: l.bytes[i1], b2: l.bytes[i2], f1: l.mask[i1], f2: l.mask[i2], i1: i1, i2: i2}
 	for i := range min(8, len(l.bytes)) {
 		f.word |= uint64(l.bytes[i]) << (8 * i)
@@ -85,9 +86,42 @@ func (f *pairFinder) next(text []byte, from int) int {
 		}
 		at++
 	}
+	if !f.wide {
+		return f.nextPortable(text, at, end)
+	}
 	for ; at < end; at++ {
 		if text[at+f.i1]|f.f1 == f.b1 && text[at+f.i2]|f.f2 == f.b2 && f.at(text[at:]) {
 			return at
+		}
+	}
+	return -1
+}
+
+// nextPortable is next for a literal that ignores case, where there are no vectors: it goes by either case of the rarest byte.
+func (f *pairFinder) nextPortable(text []byte, from, end int) int {
+	small := f.bytes[f.rare]
+	large := small &^ f.literal.mask[f.rare]
+	for at := from; at < end; {
+		part := text[at+f.rare : min(at+4096, end)+f.rare]
+		for len(part) > 0 {
+			k := bytes.IndexByte(part, small)
+			if k < 0 {
+				k = len(part)
+			}
+			if small != large {
+				if other := bytes.IndexByte(part[:k], large); other >= 0 {
+					k = other
+				}
+			}
+			at += k
+			if k == len(part) {
+				break
+			}
+			if f.at(text[at:]) {
+				return at
+			}
+			at++
+			part = part[k+1:]
 		}
 	}
 	return -1

@@ -45,6 +45,8 @@ type literals struct {
 	exact bool
 	item  int // the item of the concatenation before which it can't begin
 	shift int // and how many bytes behind that it may stand further
+	// shared: it is only a part of the strings that a node matches.
+	shared bool
 }
 
 func (l literals) shortest() int {
@@ -257,7 +259,7 @@ func (l literals) common() (literals, bool) {
 			shift, to = s, to+1
 		}
 		if f := first.part(from, to).frequency(); f < rarest {
-			rarest, best = f, literals{set: []literal{first.part(from, to)}, item: l.item, shift: l.shift + shift}
+			rarest, best = f, literals{set: []literal{first.part(from, to)}, item: l.item, shift: l.shift + shift, shared: true}
 		}
 	}
 	return best, best.set != nil

@@ -23,8 +23,6 @@
 package match
 
 import (
-	"slices"
-	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -97,13 +95,9 @@ func Compile(pattern string, o Options) (*Matcher, error) {
 
 // NonASCII says that the pattern names characters outside ASCII, as they stand, escaped, or by a property, so that only a text
 // in UTF-8 can be searched for them.
-func (m *Matcher) NonASCII() bool {
-	return m.nonASCII || slices.ContainsFunc(m.RequiredLiterals(), func(c Clause) bool {
-		return slices.ContainsFunc(c.Any, func(l string) bool { return strings.IndexFunc(l, isNonASCII) >= 0 })
-	})
-}
-
-func isNonASCII(r rune) bool { return r >= utf8.RuneSelf }
+//
+// The long s and the Kelvin sign, which (?i) adds to s and k, are not named: no legacy text spells a word with them.
+func (m *Matcher) NonASCII() bool { return m.nonASCII }
 
 // namesNonASCII takes every \x, \u and \p for one outside ASCII: that costs a look at the encoding, no more.
 func namesNonASCII(pattern string, literal bool) bool {

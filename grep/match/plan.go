@@ -55,9 +55,10 @@ func (m *Matcher) plan(t *tree, wide bool) bool {
 	if len(useful) == 0 {
 		useful = slices.DeleteFunc(slices.Clone(needs), func(l literals) bool { return len(l.set) > maxLiterals })
 	}
-	if lines && !(finite && whole.exact) {
+	if lines {
 		for _, l := range useful {
-			if shared, ok := l.common(); ok {
+			// The words themselves need no confirmation: what they share must be long to be better.
+			if shared, ok := l.common(); ok && (!finite || !whole.exact || len(shared.set[0].bytes) >= 6) {
 				useful = append(useful, shared)
 			}
 		}
@@ -66,10 +67,11 @@ func (m *Matcher) plan(t *tree, wide bool) bool {
 	if set, ok := cheapest(useful); ok {
 		if f := literalFinder(set.set, wide, !lines); f != nil {
 			c := set.cost()
-			if c < best || finite && whole.exact {
+			words := finite && whole.exact && !set.shared
+			if c < best || words {
 				best = c
 				m.find = f
-				m.exact = finite && whole.exact && m.backward == nil
+				m.exact = words && m.backward == nil
 				m.single = m.exact && len(set.set) == 1
 				m.lead = measureLead(items[:set.item])
 				if m.lead.max >= 0 {
@@ -126,7 +128,7 @@ func literalFinder(set []literal, wide, aligned bool) finder {
 	if len(set) == 1 {
 		return newPairFinder(set[0], wide)
 	}
-	if (literals{set: set}).shortest() < 2 {
+	if !wide || (literals{set: set}).shortest() < 2 { // byte by byte the DFA is faster
 		return nil
 	}
 	return newSetFinder(set, wide, aligned)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"runtime/pprof"
 	"sync"
 
@@ -80,6 +81,7 @@ func searchOnce(args []string) error {
 		}
 		defer pprof.StopCPUProfile()
 	}
+	debug.SetGCPercent(200) // as the program has it for a single call
 	fs, err := guardfs.New(guardfs.Options{Judge: anything{}})
 	if err != nil {
 		return err
@@ -127,7 +129,13 @@ func (t task) run(fs *guardfs.FS, root string, out io.Writer) (*grep.Result, err
 	if err != nil {
 		return nil, err
 	}
-	return grep.Search(context.Background(), w, q)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	r, err := grep.Search(ctx, w, q)
+	if err == nil && r.Partial {
+		err = fmt.Errorf("`%s` in %s did not end within %v", t.pattern, root, limit)
+	}
+	return r, err
 }
 
 // list writes the paths of all files, in no order, as ripgrep does.
