@@ -29,8 +29,9 @@ type committer struct {
 	// Below: only the one who runs a batch.
 	doubt    error // why the last commit failed, if that was the disk's doing
 	gen      int64
-	seen     int64 // the newest checkpoint that is not late
-	newest   int64 // a time that none of those exceeds
+	written  map[int64]Outcome // of outcomes, by the transaction under way
+	seen     int64             // the newest checkpoint that is not late
+	newest   int64             // a time that none of those exceeds
 	words    map[string]int64
 	sessions map[Scope]int64
 	turns    map[turnKey]turnRow
@@ -210,6 +211,7 @@ func (c *committer) runBatch(batch []*job) {
 	}()
 	if err == nil {
 		if err = c.exec(ctx, "COMMIT"); err == nil {
+			c.forgetOutcomes()
 			return
 		}
 		if diskFailed(err) {
@@ -224,6 +226,22 @@ func (c *committer) runBatch(batch []*job) {
 			j.err = fmt.Errorf("writing the checkpoint catalog: %w", err)
 		}
 	}
+}
+
+// forgetOutcomes forgets what the transaction has written. Not sooner: until it is committed readers find it only here, and when it fails it
+// has to be written again.
+func (c *committer) forgetOutcomes() {
+	if len(c.written) == 0 {
+		return
+	}
+	c.omu.Lock()
+	defer c.omu.Unlock()
+	for seq, o := range c.written {
+		if c.outcomes[seq] == o {
+			delete(c.outcomes, seq)
+		}
+	}
+	c.written = nil
 }
 
 // assure does nothing as a rule. After a commit that the disk did not confirm, a later sync of the same file proves nothing, because the
@@ -271,13 +289,8 @@ func (c *committer) begin(ctx context.Context) error {
 		len(c.paths) > maxCached || len(c.attrs) > maxCached {
 		c.forget()
 	}
-	c.omu.Lock()
-	pending := c.outcomes
-	if len(pending) > 0 {
-		c.outcomes = map[int64]Outcome{}
-	}
-	c.omu.Unlock()
-	for seq, o := range pending {
+	c.written = c.pendingOutcomes()
+	for seq, o := range c.written {
 		if err := c.exec(ctx, "UPDATE op SET outcome=? WHERE seq=?", outcomeCode(o), seq); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -195,11 +196,12 @@ func (g *collector) expire(ctx context.Context, next pick, left *int) error {
 			if err != nil || len(seqs) == 0 {
 				return false, err
 			}
-			for _, seq := range seqs {
-				if err := c.exec(ctx, "DELETE FROM change WHERE op=?", seq); err != nil {
-					return false, err
-				}
-				if err := c.exec(ctx, "DELETE FROM op WHERE seq=?", seq); err != nil {
+			list, err := json.Marshal(seqs)
+			if err != nil {
+				return false, err
+			}
+			for _, q := range []string{"DELETE FROM change WHERE op IN (SELECT value FROM json_each(?))", "DELETE FROM op WHERE seq IN (SELECT value FROM json_each(?))"} {
+				if err := c.exec(ctx, q, string(list)); err != nil {
 					return false, err
 				}
 			}

@@ -35,8 +35,8 @@ func (d *DB) view(ctx context.Context, fn func(*dbHistory) error) error {
 		return err
 	}
 	defer d.active.Done()
-	err := d.readers.snapshot(ctx, func(q querier) error { return fn(&dbHistory{q, d.com.pendingOutcomes()}) })
-	return err
+	// The outcomes first: the snapshot begins with the first query, and what is not pending any more is in it.
+	return d.readers.snapshot(ctx, func(q querier) error { return fn(&dbHistory{q, d.com.pendingOutcomes()}) })
 }
 
 // pendingOutcomes returns outcomes that are settled but not written yet.

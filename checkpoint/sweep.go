@@ -117,20 +117,18 @@ func (g *collector) sweep(ctx context.Context) error {
 			if again[id] {
 				continue
 			}
-			var child int64
-			if err := c.row(ctx, "SELECT id FROM data WHERE base=? LIMIT 1", id).Scan(&child); !errors.Is(err, sql.ErrNoRows) {
-				if err != nil {
-					return false, err
-				}
-				continue // a new delta stands on it
-			}
 			if deadData[id] {
-				name, err := c.dropData(ctx, id)
+				var name []byte
+				err := c.row(ctx, `DELETE FROM data WHERE id=?1 AND NOT EXISTS (SELECT 1 FROM data k WHERE k.base=?1)
+					RETURNING CASE WHEN codec & 4 THEN z END`, id).Scan(&name)
+				if errors.Is(err, sql.ErrNoRows) {
+					continue // a new delta stands on it
+				}
 				if err != nil {
 					return false, err
 				}
-				if name != "" {
-					removed = append(removed, name)
+				if len(name) > 0 {
+					removed = append(removed, string(name))
 				}
 				g.r.Contents++
 			}
