@@ -210,14 +210,14 @@ func (r *Readers) Read(ctx context.Context, s Source, o Options) (c Content, err
 		if err != nil {
 			return nil, err
 		}
-		remark(c, &asked)
+		remark(f, c, &asked)
 		return c, nil
 	}
 	c, err = readBinary(ctx, r, f, &o)
 	if err != nil {
 		return nil, err
 	}
-	remark(c, &asked)
+	remark(f, c, &asked)
 	return c, nil
 }
 
