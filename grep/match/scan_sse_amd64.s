@@ -162,6 +162,7 @@ TEXT ·maskScanSSSE3(SB), NOSPLIT, $0-72
 	MOVQ CX, R8
 	SUBQ $64, R8               // last start of a block
 block:
+	PREFETCHT0 1024(SI)(AX*1)  // too many instructions a line for the loads to run ahead; never faults
 	MASKS(0, X12)
 	MASKS(16, X13)
 	MASKS(32, X14)
