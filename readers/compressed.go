@@ -115,6 +115,14 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 		}
 		raw = buf.Bytes()
 	}
+	if more {
+		if o.fromEnd() {
+			return nil, endUnreachable(o, "the unpacked text goes on beyond the "+bytesText(unpackedText)+" that can be read")
+		}
+		if i := bytes.LastIndexByte(raw, '\n'); i >= 0 {
+			raw = raw[:i+1] // half a line would look like a line
+		}
+	}
 	enc, content, err := decodeWhole(raw, o.Encoding)
 	if err != nil {
 		return nil, err
@@ -126,7 +134,7 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 	}
 	t.Changed, t.ChangedBelow = f.grown, f.grown
 	if more {
-		t.unknownTotal("Only the first " + bytesText(unpackedText) + " of the unpacked text can be read.")
+		t.unknownTotal("Only the first " + bytesText(unpackedText) + " of the unpacked text can be read; unpack the file for the rest.")
 	}
 	return t, f.addSum(ctx, &t.Sight)
 }
