@@ -92,14 +92,20 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 	}
 	head = head[:n]
 	if n >= 263 && string(head[257:262]) == "ustar" {
-		b := r.packedBinary(f, p)
+		b, err := packedBinary(ctx, f, o, p)
+		if err != nil {
+			return nil, err
+		}
 		u.max = unpackedList
-		err := b.describeTar(contextReader{ctx, io.MultiReader(bytes.NewReader(head), u)}, p.name+"-compressed tar archive")
+		err = b.describeTar(contextReader{ctx, io.MultiReader(bytes.NewReader(head), u)}, p.name+"-compressed tar archive")
 		return b, err
 	}
 	inner := &file{head: head, ended: ended}
 	if o.Encoding == "" && looksBinary(head, ended) || pictureOf(head) != nil && !forced(inner, o) || knowsPDF(inner, o) {
-		b := r.packedBinary(f, p)
+		b, err := packedBinary(ctx, f, o, p)
+		if err != nil {
+			return nil, err
+		}
 		b.Summary = fmt.Sprintf("%s-compressed %s", p.name, mediaType(head))
 		return b, nil
 	}
@@ -128,11 +134,14 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 	return t, f.addSum(ctx, &t.Sight)
 }
 
-// packedBinary describes a compressed file that holds no text.
-func (r *Readers) packedBinary(f *file, p *packing) *Binary {
+// packedBinary describes a compressed file that holds no text, with its own bytes where the policy gives them.
+func packedBinary(ctx context.Context, f *file, o *Options, p *packing) (*Binary, error) {
 	b := &Binary{Bytes: max(f.Size, 0), MediaType: p.media}
 	b.Changed = f.grown
-	return b
+	if o.BinaryPolicy != "base64" {
+		return b, nil
+	}
+	return b, b.encode(ctx, f, o)
 }
 
 // addSum adds the hash of a file whose bytes were read in another way than as a whole.

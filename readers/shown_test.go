@@ -1,6 +1,10 @@
 package readers
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
 	"errors"
 	"strings"
 	"testing"
@@ -77,5 +81,54 @@ func TestSpreadsheetColumnsLeftOut(t *testing.T) {
 	}
 	if m := readAs[*Text](t, ods("4"), Options{}); m.Truncated || m.Note != "" {
 		t.Errorf("ods: %q", m.Note)
+	}
+}
+
+// The bytes of a compressed file are its own, whatever is in it.
+func TestBase64OfCompressed(t *testing.T) {
+	var packed bytes.Buffer
+	g := gzip.NewWriter(&packed)
+	w := tar.NewWriter(g)
+	w.WriteHeader(&tar.Header{Name: "a", Mode: 0o644, Size: 1})
+	w.Write([]byte("x"))
+	w.Close()
+	g.Close()
+	var noise bytes.Buffer
+	g = gzip.NewWriter(&noise)
+	g.Write(corpusFile(t, "binary/one.db"))
+	g.Close()
+	for name, raw := range map[string][]byte{"tar": packed.Bytes(), "database": noise.Bytes()} {
+		b := readAs[*Binary](t, raw, Options{BinaryPolicy: "base64"})
+		if got, err := base64.StdEncoding.DecodeString(b.Base64); err != nil || !bytes.Equal(got, raw) || b.Summary == "" || !b.Whole {
+			t.Errorf("%s: %d bytes of %d, %q", name, len(got), len(raw), b.Summary)
+		}
+		part := readAs[*Binary](t, raw, Options{BinaryPolicy: "base64", Offset: 3, Limit: 4})
+		if got, _ := base64.StdEncoding.DecodeString(part.Base64); !bytes.Equal(got, raw[2:6]) || part.NextOffset != 7 || part.Note != "" {
+			t.Errorf("%s: a part: % x, next %d, %q", name, got, part.NextOffset, part.Note)
+		}
+	}
+}
+
+func TestPDFBehindJunk(t *testing.T) {
+	raw := append(bytes.Repeat([]byte("junk line\n"), 90), corpusFile(t, "pdf/office_letter.pdf")...)
+	for _, engine := range []string{"native", "pdfium"} {
+		want := readAs[*PDF](t, raw[900:], Options{PDFEngine: engine})
+		if got := readAs[*PDF](t, raw, Options{PDFEngine: engine}); got.Text != want.Text || got.Text == "" {
+			t.Errorf("%s: %.80q, want %.80q", engine, got.Text, want.Text)
+		}
+	}
+}
+
+// What cannot be had says who could change that.
+func TestPDFNotesLeadSomewhere(t *testing.T) {
+	scan := corpusFile(t, "pdf/scan.pdf")
+	for _, render := range []bool{false, true} {
+		if p := readAs[*PDF](t, scan, Options{PDFEngine: "native", Render: render}); strings.Contains(p.Note, "ask for them by number") || !strings.Contains(p.Note, "pdfium") {
+			t.Errorf("native, render %v: %q", render, p.Note)
+		}
+	}
+	p := readAs[*PDF](t, corpusFile(t, "pdf/latex_article.pdf"), Options{MaxBytes: 300})
+	if len(p.PagesCut) != 1 || !strings.Contains(p.Note, "page 1") || !strings.Contains(p.Note, "render: true") {
+		t.Errorf("cut %v: %q", p.PagesCut, p.Note)
 	}
 }
