@@ -202,6 +202,9 @@ func (p *PDF) fill(pages *pdfPages, o *Options) {
 		}
 	}
 	p.TokenEstimate = tokensOf(p.Text)
+	for _, i := range p.Images {
+		p.TokenEstimate += imageTokens(i.Width, i.Height)
+	}
 	switch last := 0; {
 	case full:
 		p.NextPages, p.Truncated = pageList(pages.Asked[done:]), true

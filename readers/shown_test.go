@@ -132,3 +132,40 @@ func TestPDFNotesLeadSomewhere(t *testing.T) {
 		t.Errorf("cut %v: %q", p.PagesCut, p.Note)
 	}
 }
+
+// What a decoder could not read is counted in every encoding, as it is in UTF-8.
+func TestDamageIsCounted(t *testing.T) {
+	const whole = "\xff\xfeg\x00o\x00o\x00d\x00\n\x00"
+	for raw, want := range map[string]int{
+		whole:                                 0,
+		whole + "\x00\xd8a\x00\n\x00":         2, // half a surrogate pair
+		whole + "a":                           2, // half a unit
+		"\xfe\xff\x00g\x00o\xdc\x00\x00\n":    2,
+		"\xff\xfe\x00\xd8\x00\xd8x\x00\n\x00": 4,
+	} {
+		if m := readAs[*Text](t, []byte(raw), Options{}); m.InvalidBytes != want {
+			t.Errorf("%q: %d invalid bytes, want %d: %q in %s", raw, m.InvalidBytes, want, m.Content, m.Encoding)
+		}
+	}
+	if m := readAs[*Text](t, []byte("a\x81\x00b\n"), Options{Encoding: "shift_jis"}); m.InvalidBytes == 0 {
+		t.Errorf("Shift JIS: %q", m.Content)
+	}
+	if m := readAs[*Text](t, []byte("ok \uFFFD\n"), Options{}); m.InvalidBytes != 0 {
+		t.Errorf("a replacement character that is written: %d", m.InvalidBytes)
+	}
+}
+
+// Pictures are most of what an answer costs.
+func TestTokenEstimateCountsImages(t *testing.T) {
+	m := readAs[*Image](t, corpusFile(t, "image/rgb.png"), Options{})
+	if want := (m.Width*m.Height + 749) / 750; m.TokenEstimate != want {
+		t.Errorf("an image of %d x %d: %d tokens, want %d", m.Width, m.Height, m.TokenEstimate, want)
+	}
+	if p := readAs[*PDF](t, corpusFile(t, "pdf/scan.pdf"), Options{}); p.TokenEstimate < 1600 || p.TokenEstimate > 1700 {
+		t.Errorf("a scanned page: %d tokens", p.TokenEstimate)
+	}
+	small := Options{Render: true, Pages: "1-2", ImageMaxEdge: 300}
+	if p := readAs[*PDF](t, corpusFile(t, "pdf/latex_100pages.pdf"), small); len(p.Images) != 2 || p.TokenEstimate != tokensOf(p.Text)+2*imageTokens(p.Images[0].Width, p.Images[0].Height) {
+		t.Errorf("two drawn pages: %d tokens", p.TokenEstimate)
+	}
+}
