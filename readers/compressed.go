@@ -98,7 +98,7 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 		return b, err
 	}
 	inner := &file{head: head, ended: ended}
-	if o.Encoding == "" && (pictureOf(head) != nil || knowsPDF(inner, o) || looksBinary(head, ended)) {
+	if o.Encoding == "" && looksBinary(head, ended) || pictureOf(head) != nil && !forced(inner, o) || knowsPDF(inner, o) {
 		b := r.packedBinary(f, p)
 		b.Summary = fmt.Sprintf("%s-compressed %s", p.name, mediaType(head))
 		return b, nil

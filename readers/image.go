@@ -124,7 +124,7 @@ func pictureOf(head []byte) *picture {
 	return nil
 }
 
-func knowsImage(f *file, o *Options) bool { return o.Encoding == "" && pictureOf(f.head) != nil }
+func knowsImage(f *file, o *Options) bool { return pictureOf(f.head) != nil && !forced(f, o) }
 
 func readImage(ctx context.Context, r *Readers, f *file, o *Options) (Content, error) {
 	p := pictureOf(f.head)

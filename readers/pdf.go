@@ -60,7 +60,7 @@ func (*PDF) content()     {}
 // knowsPDF finds the mark within the first KB, as viewers do. A text that only speaks of PDFs is told apart by having no
 // end of a PDF.
 func knowsPDF(f *file, o *Options) bool {
-	if o.Encoding != "" {
+	if forced(f, o) {
 		return false
 	}
 	i := bytes.Index(f.head[:min(len(f.head), 1024)], []byte("%PDF-"))
@@ -115,6 +115,9 @@ func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 		return nil, &TooLarge{Size: f.Size, Max: limit, What: "PDF", Windowed: limit < pdfWindow}
 	}
 	if f.ended && !bytes.Contains(f.head, []byte("obj")) {
+		if _, rest, _ := bytes.Cut(f.head, newline); len(rest) > 0 && !looksBinary(rest, true) {
+			return nil, &Unsupported{What: "the PDF", Why: "there is nothing behind its header", Do: `If it is a text that only begins like a PDF, give encoding: "utf-8".`}
+		}
 		return nil, &Damaged{"PDF", "there is nothing behind its header"} // told before an engine is started, which may have to be compiled
 	}
 	job := pdfJob{Pages: o.Pages, Render: o.Render, Edge: o.ImageMaxEdge, ImageMax: o.ImageMaxBytes, TextBytes: o.MaxBytes}

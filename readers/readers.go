@@ -63,8 +63,8 @@ type Config struct {
 	// be run: no cache, and the first PDF of a process costs some seconds.
 	CacheDir string
 	// Worker is the command line of a program that calls [RunWorker] on its standard input and output: usually
-	// the program itself with a hidden subcommand. It reads what could spin or eat memory. Empty: PDFEngine "native" and AVIF
-	// images are refused.
+	// the program itself with a hidden subcommand. It reads what could spin or eat memory. Empty: PDFEngine "native", AVIF
+	// and HEIC images are refused.
 	Worker []string
 	// Deadline bounds the sandbox and the worker for one call, below any deadline of the context. Zero: 20 s.
 	Deadline time.Duration
@@ -148,7 +148,6 @@ type Readers struct {
 	indexes *lineIndexes
 	code    *codeCache
 	pdfs    *pdfium
-	heifs   *heif
 }
 
 // New checks the configuration. It starts nothing: the PDF engine starts with the first PDF.
@@ -169,10 +168,7 @@ func New(c Config) (*Readers, error) {
 		c.Now = time.Now
 	}
 	code := &codeCache{dir: c.CacheDir}
-	return &Readers{
-		config: c, indexes: newLineIndexes(64), code: code, pdfs: newPDFium(c, code),
-		heifs: &heif{config: c, cache: code, turn: make(chan struct{}, 1)},
-	}, nil
+	return &Readers{config: c, indexes: newLineIndexes(64), code: code, pdfs: newPDFium(c, code)}, nil
 }
 
 // Close ends what was started. No Read may run any more, and one after it that needs the PDF engine fails.
@@ -214,14 +210,14 @@ func (r *Readers) Read(ctx context.Context, s Source, o Options) (c Content, err
 		if err != nil {
 			return nil, err
 		}
-		remark(c, &asked)
+		remark(f, c, &asked)
 		return c, nil
 	}
 	c, err = readBinary(ctx, r, f, &o)
 	if err != nil {
 		return nil, err
 	}
-	remark(c, &asked)
+	remark(f, c, &asked)
 	return c, nil
 }
 

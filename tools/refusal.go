@@ -231,8 +231,12 @@ func (s *Suite) ofApproval(tool string, args any, err error) *Refusal {
 	e, ok := errors.AsType[*engine.ApprovalError](err)
 	if !ok {
 		if e, ok := errors.AsType[*engine.CheckpointError](err); ok {
-			return &Refusal{Reason: KindIOError, Message: "the checkpoint could not be stored, so nothing was changed: " + e.Err.Error(),
+			r := &Refusal{Reason: KindIOError, Message: "the checkpoint could not be stored, so nothing was changed: " + e.Err.Error(),
 				Hint: "Tell the operator; changes wait until checkpoints can be stored again."}
+			if _, full := errors.AsType[*checkpoint.FullError](err); full { // all that may go has gone
+				r.Hint = "Change less at once, or ask the operator to make room: moltis-fs checkpoint unpin, moltis-fs checkpoint gc, or a larger max_bytes."
+			}
+			return r
 		}
 		return nil
 	}

@@ -39,14 +39,19 @@ func (e *Engine) never(ctx context.Context, db *checkpoint.DB, id checkpoint.ID)
 	if op, err = db.Get(ctx, id, checkpoint.Scope{AllSessions: true}); err != nil || op.Outcome != checkpoint.Presumed {
 		return false, err
 	}
+	seen := false
 	for _, c := range op.Changes {
 		if c.Role == checkpoint.RoleParent {
 			continue
 		}
+		seen = true
 		now, err := e.stateOf(c.Path)
 		if err != nil || !now.Same(c.Before) || now.Same(c.After) {
 			return false, nil // it took place, or it can't be told: presumed
 		}
+	}
+	if !seen {
+		return false, nil // directories alone tell nothing
 	}
 	return true, db.Settle(ctx, id, checkpoint.Aborted)
 }
