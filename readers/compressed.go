@@ -120,7 +120,10 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 		return nil, err
 	}
 	t := renderText(content, o)
-	t.Encoding, t.Format = enc, p.name
+	t.Encoding, t.Format, t.Unit = enc, p.name, p.name+" line"
+	if t.TotalLines == 0 {
+		t.noText(f.Size, 0)
+	}
 	t.Changed, t.ChangedBelow = f.grown, f.grown
 	if more {
 		t.unknownTotal("Only the first " + bytesText(unpackedText) + " of the unpacked text can be read.")

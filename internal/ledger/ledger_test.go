@@ -56,6 +56,37 @@ func TestRangesWidenWhileTheContentStays(t *testing.T) {
 	}
 }
 
+// What counts differently, or was never counted, must not add up to a whole.
+func TestPartsThatDoNotAddUp(t *testing.T) {
+	l := open(t, t.TempDir())
+	f := Seen{ID: "1:1", Path: "/f", Hash: "h"}
+	with := func(unit string, lines int, ranges ...Range) Seen {
+		s := f
+		s.Unit, s.Lines, s.Ranges = unit, lines, ranges
+		return s
+	}
+	for _, c := range []struct {
+		saw   Seen
+		whole bool
+		shown int
+	}{
+		{with("", 0), false, 0},
+		{with("line", -1, Range{1, 4}), false, 4},
+		{with("", 0), false, 4},
+		{with("cell", 8, Range{5, 8}), false, 4},
+		{with("line", -1, Range{1, 4}), false, 4},
+		{with("line", 9, Range{1, 4}), false, 4},
+		{with("source line", -1), false, 4},
+		{with("line", -1, Range{5, 9}), true, 9},
+		{with("", 0), true, 0},
+	} {
+		saw(t, l, me, c.saw)
+		if got, _ := look(t, l, me, "1:1", "/f"); got.Whole != c.whole || !c.whole && got.Shown() != c.shown {
+			t.Errorf("after %v: %+v, want whole %v, %d shown", c.saw, got, c.whole, c.shown)
+		}
+	}
+}
+
 func TestFoundByIdentityAfterARename(t *testing.T) {
 	l := open(t, t.TempDir())
 	saw(t, l, me, Seen{ID: "1:1", Path: "/old", Hash: "h", Whole: true})
