@@ -141,7 +141,10 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 		return nil, err
 	}
 	t := renderText(content, o)
-	t.Encoding, t.Format = enc, p.name
+	t.Encoding, t.Format, t.Unit = enc, p.name, p.name+" line"
+	if t.TotalLines == 0 {
+		t.noText(f.Size, 0)
+	}
 	t.Changed, t.ChangedBelow = f.grown, f.grown
 	if stop != nil {
 		t.unknownTotal(note)

@@ -277,7 +277,7 @@ func TestEmail(t *testing.T) {
 		t.Errorf("the source: %q, %v, %s", m.Note, m.Whole, m.Content)
 	}
 	text := readAs[*Text](t, []byte(mail), Options{})
-	if !strings.Contains(text.Note, "render: false") || text.Whole || text.FirstLine != 0 || text.Sum == "" {
+	if !strings.Contains(text.Note, "render: false") || text.Whole || len(text.Shown) != 0 || text.Sum == "" {
 		t.Errorf("the text counts as seen for what it is not: %q %+v", text.Note, text.Sight)
 	}
 	plain := "From: a@example.org\r\nTo: b@example.org\r\nSubject: plain\r\nContent-Type: text/plain\r\n\r\nhello\r\n"

@@ -216,7 +216,15 @@ func (p *PDF) fill(pages *pdfPages, o *Options) {
 		}
 	}
 	p.Truncated = p.Truncated || len(p.PagesCut) > 0
-	p.Whole = done == pages.Total && !p.Truncated && len(p.PagesFailed) == 0
+	p.Unit, p.Total = "page", pages.Total
+	for _, page := range pages.Pages[:done] {
+		// A page without text is a scan that somebody must look at, unless nothing at all is drawn on it.
+		shown := page.Text != "" || page.Image != nil || page.Objects == 0
+		if shown && !page.Failed && !slices.Contains(p.PagesCut, page.Number) {
+			p.shows(page.Number)
+		}
+	}
+	p.Whole = p.all()
 	drawn := 0 // of the pages without text
 	for _, n := range p.PagesWithoutText {
 		if slices.ContainsFunc(p.Images, func(i PageImage) bool { return i.Page == n }) {
