@@ -64,7 +64,7 @@ var plan = []room{
 
 	{outside, "checkpoint/checkpointtest", "checkpoint", "reflect testing", ""},
 	{outside, "tools/toolstest", "config tools", "flag net os path/filepath syscall testing", "github.com/rogpeppe/go-internal"},
-	{outside, "scripts/searchbench", "grep grep/match internal/guardfs", "flag os os/exec path/filepath", ""},
+	{outside, "scripts/searchbench", "grep grep/match internal/guardfs", "flag os os/exec path/filepath runtime/debug", ""},
 }
 
 // outside is for what is no part of the program: conformance suites and scripts. Nothing in the house imports them.

@@ -23,7 +23,7 @@ const (
 )
 
 func knowsZip(f *file, o *Options) bool {
-	return o.Encoding == "" && bytes.HasPrefix(f.head, []byte("PK\x03\x04"))
+	return bytes.HasPrefix(f.head, []byte("PK\x03\x04")) && !forced(f, o)
 }
 
 // readZip reads the documents that are zip archives. Other archives go on to binary, which lists them.
@@ -32,15 +32,11 @@ func readZip(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 	if err != nil {
 		return nil, errNotMine
 	}
-	d := &document{ctx: ctx, parts: make(map[string]*zip.File, min(len(z.File), documentEntries))}
 	if len(z.File) > documentEntries {
 		return nil, errNotMine
 	}
-	for _, e := range z.File {
-		if _, twice := d.parts[e.Name]; !twice {
-			d.parts[e.Name] = e
-		}
-	}
+	d := documentOf(z)
+	d.ctx = ctx
 	format, write := d.format()
 	if write == nil {
 		return nil, errNotMine
@@ -51,7 +47,7 @@ func readZip(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 	if err := write(d); err != nil && !errors.Is(err, errFull) {
 		return nil, damagedOr(ctx, format+" document", err)
 	}
-	t := d.text(format, o)
+	t := d.text(format, f.Size, o)
 	t.Changed, t.ChangedBelow = f.grown, f.grown
 	return t, f.addSum(ctx, &t.Sight)
 }
@@ -63,6 +59,18 @@ type document struct {
 	spent int64 // bytes unpacked
 	out   []byte
 	full  bool
+	// What is not in out, for the note: cells beyond the last column shown.
+	cellsCut int
+}
+
+func documentOf(z *zip.Reader) *document {
+	d := &document{ctx: context.Background(), parts: make(map[string]*zip.File, min(len(z.File), documentEntries))}
+	for _, e := range z.File {
+		if _, twice := d.parts[e.Name]; !twice {
+			d.parts[e.Name] = e
+		}
+	}
+	return d
 }
 
 // errFull ends the work on a document whose text is longer than can be kept.
@@ -97,17 +105,45 @@ func (d *document) format() (string, func(*document) error) {
 	return "", nil
 }
 
-func (d *document) text(format string, o *Options) *Text {
+// text is the window of what was collected from a document of size bytes.
+func (d *document) text(format string, size int64, o *Options) *Text {
 	content := bytes.TrimRight(d.out, "\n")
 	if len(content) > 0 {
 		content = append(content, '\n')
 	}
 	t := renderText(content, o)
-	t.Format, t.Encoding = format, "utf-8"
+	t.Format, t.Encoding, t.Unit = format, "utf-8", format+" line"
+	if t.TotalLines == 0 {
+		t.noText(size, d.pictures())
+	}
+	if note := d.leftOut(); note != "" {
+		t.Note, t.Truncated = strings.TrimSpace(t.Note+" "+note), true
+		t.Whole, t.Total = false, -1 // no window of the text shows it
+	}
 	if d.full {
 		t.unknownTotal("Only the first " + bytesText(documentText) + " of the document's text can be read.")
 	}
 	return t
+}
+
+// pictures counts the archive's parts that are images.
+func (d *document) pictures() int {
+	n := 0
+	for name := range d.parts {
+		switch strings.ToLower(path.Ext(name)) {
+		case ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".emf", ".wmf", ".svg":
+			n++
+		}
+	}
+	return n
+}
+
+// leftOut says what of the document is not in its text.
+func (d *document) leftOut() string {
+	if d.cellsCut > 0 {
+		return fmt.Sprintf("Left out: %s beyond column %d.", plural(d.cellsCut, "cell"), sheetColumns)
+	}
+	return ""
 }
 
 // part unpacks one part of at most limit bytes.

@@ -9,19 +9,13 @@ import (
 	"fmt"
 	"image"
 	"io"
+	"runtime"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
-
-// heif decodes HEIC images with libheif in a sandbox of its own for every image: no file system, no network, a cap on memory, and an end at
-// the deadline.
-type heif struct {
-	config Config
-	cache  *codeCache
-	turn   chan struct{} // held while an image is decoded
-}
 
 // The numbers of libheif's public header.
 const (
@@ -30,10 +24,12 @@ const (
 	heifChroma444, heifInterleavedRGBA = 3, 11
 )
 
-// heifMargin is written behind the pixels with heifSentinel, to see how far libheif wrote.
+// heifSentinel fills the last bytes of the pixels and a margin behind them, to see how far libheif wrote.
 const (
+	heifLast     = 48
 	heifMargin   = 4096
 	heifSentinel = 0xa5
+	heifMemory   = 512 << 20
 )
 
 func decodeHEIC(ctx context.Context, r *Readers, b []byte) (image.Image, error) {
@@ -44,89 +40,72 @@ func decodeHEIC(ctx context.Context, r *Readers, b []byte) (image.Image, error) 
 	if !ok {
 		return nil, &Unsupported{What: "this kind of HEIC image", Why: "how its colours are coded is not known", Do: "Convert it to JPEG or PNG first."}
 	}
-	return r.heifs.decode(ctx, b, colour)
-}
-
-func (h *heif) decode(ctx context.Context, b []byte, colour nclx) (img image.Image, err error) {
-	select {
-	case h.turn <- struct{}{}:
-		defer func() { <-h.turn }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	caller := ctx
-	ctx, cancel := context.WithTimeout(ctx, h.config.Deadline)
-	defer cancel()
-	img, err = h.inSandbox(ctx, b, colour)
-	var ours Hinter
-	switch {
-	case err == nil:
-		return img, nil
-	case caller.Err() != nil:
-		return nil, caller.Err()
-	case ctx.Err() != nil:
-		return nil, &Limit{What: "image", Resource: "time"}
-	case errors.As(err, &ours):
-		return nil, err
-	}
-	return nil, heifRefused // a trap: the sandbox is gone, and with it the reason
-}
-
-func (h *heif) inSandbox(ctx context.Context, b []byte, colour nclx) (image.Image, error) {
-	zip, err := gzip.NewReader(bytes.NewReader(heifWasm))
+	reply, err := r.inWorker(ctx, "HEIC image", workRequest{Op: "heic", Size: int64(len(b))}, bytes.NewReader(b))
 	if err != nil {
 		return nil, err
+	}
+	l, err := layoutOf(reply.Head)
+	if err != nil {
+		return nil, err
+	}
+	if len(reply.Planes) != l.size {
+		return nil, heifRefused
+	}
+	return l.image(reply.Planes, colour)
+}
+
+// heifPlanes decodes in a sandbox of libheif, and gives its header and its planes as they lie there. It runs in a worker process: to be cut off at a
+// deadline, WebAssembly has to look at the clock in every loop, which makes this decoder four times slower; a process can be killed.
+func heifPlanes(b []byte) (head [5]uint32, planes []byte, err error) {
+	ctx := experimental.WithCompilationWorkers(context.Background(), runtime.GOMAXPROCS(0))
+	zip, err := gzip.NewReader(bytes.NewReader(heifWasm))
+	if err != nil {
+		return head, nil, err
 	}
 	code, err := io.ReadAll(zip)
 	if err != nil {
-		return nil, err
+		return head, nil, err
 	}
-	run := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().
-		WithCompilationCache(h.cache.get()).
-		WithMemoryLimitPages(uint32(h.config.PDFMemory>>16)).
-		WithCloseOnContextDone(true))
-	defer run.Close(context.Background())
+	run := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithMemoryLimitPages(heifMemory>>16))
+	defer run.Close(ctx)
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, run); err != nil {
-		return nil, err
+		return head, nil, err
 	}
-	compiled, err := run.CompileModule(ctx, code)
+	mod, err := run.InstantiateWithConfig(ctx, code, wazero.NewModuleConfig().WithStartFunctions("_initialize"))
 	if err != nil {
-		return nil, err
-	}
-	mod, err := run.InstantiateModule(ctx, compiled, wazero.NewModuleConfig().WithStartFunctions("_initialize"))
-	if err != nil {
-		return nil, err
+		return head, nil, err
 	}
 	s := heifSandbox{ctx: ctx, mod: mod}
 	in := s.alloc(len(b))
-	if !mod.Memory().Write(in, b) {
-		return nil, errors.New("no memory for the file")
+	if s.err != nil || !mod.Memory().Write(in, b) {
+		return head, nil, &Limit{What: "image", Resource: "memory"}
 	}
-	head := s.alloc(5 * 4)
-	if !s.call(in, len(b), true, head, 0) {
-		return nil, s.failed("its header cannot be read")
+	at := s.alloc(5 * 4)
+	if !s.call(in, len(b), true, at, 0) {
+		return head, nil, s.failed(&Damaged{"heic image", "its header cannot be read"})
 	}
-	l, err := layoutOf(s.header(head))
+	head = s.header(at)
+	l, err := layoutOf(head)
 	if err != nil {
-		return nil, err
+		return head, nil, err
 	}
 	out := s.alloc(l.size + heifMargin)
-	if s.err != nil || !mod.Memory().Write(out, bytes.Repeat([]byte{heifSentinel}, l.size+heifMargin)) {
-		return nil, &Limit{What: "image", Resource: "memory"}
+	pattern := bytes.Repeat([]byte{heifSentinel}, heifLast+heifMargin)
+	if s.err != nil || !mod.Memory().Write(out+uint32(l.size-heifLast), pattern) {
+		return head, nil, &Limit{What: "image", Resource: "memory"}
 	}
-	if !s.call(in, len(b), false, head, out) {
-		return nil, s.failed("")
+	if !s.call(in, len(b), false, at, out) {
+		return head, nil, heifRefused // after a trap the reason is gone with the sandbox
 	}
 	seen, ok := mod.Memory().Read(out, uint32(l.size+heifMargin))
 	if !ok {
-		return nil, errors.New("the pixels cannot be read")
+		return head, nil, heifRefused
 	}
 	// The strides are known by libheif's rule, not said by it: had it written less or more, the picture would be a wrong one.
-	untouched := bytes.Repeat([]byte{heifSentinel}, heifMargin)
-	if !bytes.Equal(seen[l.size:], untouched) || bytes.HasSuffix(seen[:l.size], untouched[:48]) {
-		return nil, &Unsupported{What: "this kind of HEIC image", Why: "its pixels are laid out in an unknown way", Do: "Convert it to JPEG or PNG first."}
+	if !bytes.Equal(seen[l.size:], pattern[heifLast:]) || bytes.HasSuffix(seen[:l.size], pattern[:heifLast]) {
+		return head, nil, &Unsupported{What: "this kind of HEIC image", Why: "its pixels are laid out in an unknown way", Do: "Convert it to JPEG or PNG first."}
 	}
-	return l.image(bytes.Clone(seen[:l.size]), colour)
+	return head, seen[:l.size], nil
 }
 
 // heifSandbox calls into one instance. After the first error nothing is called any more.
@@ -169,15 +148,13 @@ func (s *heifSandbox) call(in uint32, size int, headerOnly bool, head, out uint3
 // heifRefused is for what libheif does not decode. It does not say whether the file is damaged or of a rare kind (grey of 10 bits is one).
 var heifRefused = &Unsupported{What: "this HEIC image", Why: "the decoder gives up on it", Do: "Convert it to JPEG or PNG first."}
 
-// failed is the error of the last call, or else damage, where the reason is known.
-func (s *heifSandbox) failed(why string) error {
-	if s.err != nil {
-		return s.err
+// failed is the limit that the last call ran into, or else the given reason.
+func (s *heifSandbox) failed(why error) error {
+	var limit *Limit
+	if errors.As(s.err, &limit) {
+		return limit
 	}
-	if why != "" {
-		return &Damaged{"heic image", why}
-	}
-	return heifRefused
+	return why
 }
 
 // header reads width, height, colour space, chroma and whether alpha is premultiplied.

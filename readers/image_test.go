@@ -426,7 +426,7 @@ func TestImageBombsAndDamage(t *testing.T) {
 		}
 		raw := corpusFile(t, "image/"+base)
 		step := 1
-		if strings.HasSuffix(name, ".avif") && avifBuilt {
+		if strings.HasSuffix(name, ".avif") && avifBuilt || strings.HasSuffix(name, ".heic") && len(heifWasm) > 0 {
 			step = 10 // each starts a worker
 		}
 		for i := 0; i < 40; i += step {

@@ -70,7 +70,7 @@ func (d *document) opendocument() error {
 				if n := len(tables); n > 0 {
 					t := tables[n-1]
 					t.cell.Reset()
-					t.repeat = min(max(atoi(e.get("number-columns-repeated")), 1), sheetColumns)
+					t.repeat = max(atoi(e.get("number-columns-repeated")), 1)
 				}
 			}
 			return false, nil
@@ -113,11 +113,12 @@ func (d *document) opendocument() error {
 				if n := len(tables); n > 0 {
 					t := tables[n-1]
 					text := cellText(t.cell.String())
-					for range t.repeat {
-						if len(t.row) >= sheetColumns {
-							break
-						}
+					shown := min(t.repeat, sheetColumns-len(t.row))
+					for range shown {
 						t.row = append(t.row, text)
+					}
+					if text != "" {
+						d.cellsCut += min(t.repeat-shown, 1<<20)
 					}
 				}
 			case "table-row":

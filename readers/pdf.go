@@ -60,7 +60,7 @@ func (*PDF) content()     {}
 // knowsPDF finds the mark within the first KB, as viewers do. A text that only speaks of PDFs is told apart by having no
 // end of a PDF.
 func knowsPDF(f *file, o *Options) bool {
-	if o.Encoding != "" {
+	if forced(f, o) {
 		return false
 	}
 	i := bytes.Index(f.head[:min(len(f.head), 1024)], []byte("%PDF-"))
@@ -115,6 +115,9 @@ func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 		return nil, &TooLarge{Size: f.Size, Max: limit, What: "PDF", Windowed: limit < pdfWindow}
 	}
 	if f.ended && !bytes.Contains(f.head, []byte("obj")) {
+		if _, rest, _ := bytes.Cut(f.head, newline); len(rest) > 0 && !looksBinary(rest, true) {
+			return nil, &Unsupported{What: "the PDF", Why: "there is nothing behind its header", Do: `If it is a text that only begins like a PDF, give encoding: "utf-8".`}
+		}
 		return nil, &Damaged{"PDF", "there is nothing behind its header"} // told before an engine is started, which may have to be compiled
 	}
 	job := pdfJob{Pages: o.Pages, Render: o.Render, Edge: o.ImageMaxEdge, ImageMax: o.ImageMaxBytes, TextBytes: o.MaxBytes}
@@ -199,6 +202,9 @@ func (p *PDF) fill(pages *pdfPages, o *Options) {
 		}
 	}
 	p.TokenEstimate = tokensOf(p.Text)
+	for _, i := range p.Images {
+		p.TokenEstimate += imageTokens(i.Width, i.Height)
+	}
 	switch last := 0; {
 	case full:
 		p.NextPages, p.Truncated = pageList(pages.Asked[done:]), true
@@ -210,7 +216,15 @@ func (p *PDF) fill(pages *pdfPages, o *Options) {
 		}
 	}
 	p.Truncated = p.Truncated || len(p.PagesCut) > 0
-	p.Whole = done == pages.Total && !p.Truncated && len(p.PagesFailed) == 0
+	p.Unit, p.Total = "page", pages.Total
+	for _, page := range pages.Pages[:done] {
+		// A page without text is a scan that somebody must look at, unless nothing at all is drawn on it.
+		shown := page.Text != "" || page.Image != nil || page.Objects == 0
+		if shown && !page.Failed && !slices.Contains(p.PagesCut, page.Number) {
+			p.shows(page.Number)
+		}
+	}
+	p.Whole = p.all()
 	drawn := 0 // of the pages without text
 	for _, n := range p.PagesWithoutText {
 		if slices.ContainsFunc(p.Images, func(i PageImage) bool { return i.Page == n }) {
@@ -218,10 +232,23 @@ func (p *PDF) fill(pages *pdfPages, o *Options) {
 		}
 	}
 	switch {
+	case len(p.PagesWithoutText) > drawn && p.Engine == "native":
+		p.Note = `Some pages have no text layer, and the native engine draws no pages; ask the operator for pdf_engine = "pdfium".`
 	case len(p.PagesWithoutText) > drawn:
 		p.Note = "Some pages have no text layer and are not shown; ask for them by number with render."
 	case drawn > 0:
 		p.Note = "Pages without a text layer are shown as images."
+	}
+	if len(p.PagesCut) > 0 {
+		if p.Note != "" {
+			p.Note += " "
+		}
+		p.Note += fmt.Sprintf("The text of page %d is longer than an answer may be, and its rest cannot be had as text", p.PagesCut[0])
+		if p.Engine == "native" || o.Render {
+			p.Note += "."
+		} else {
+			p.Note += "; render: true shows the page."
+		}
 	}
 }
 

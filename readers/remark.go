@@ -7,7 +7,7 @@ import (
 
 // remark adds what must not go without saying: arguments that mean nothing for this kind of content, and a window in which there is
 // nothing. The note of the reader itself comes first.
-func remark(c Content, o *Options) {
+func remark(f *file, c Content, o *Options) {
 	note := noteOf(c)
 	add := func(s string) {
 		if *note != "" {
@@ -15,12 +15,32 @@ func remark(c Content, o *Options) {
 		}
 		*note += s
 	}
+	if raw := rawBytes(f, o, c); raw != "" {
+		add(raw)
+	}
 	if empty := nothingThere(c, o); empty != "" {
 		add(empty)
 	}
 	if ignored := o.ignoredBy(c); len(ignored) > 0 {
 		add(fmt.Sprintf("Ignored, because they mean nothing for this %s: %s.", thing(c), strings.Join(ignored, ", ")))
 	}
+}
+
+// rawBytes says that an encoding made bytes be shown as text that would not be without it.
+func rawBytes(f *file, o *Options, c Content) string {
+	t, ok := c.(*Text)
+	if !ok || o.Encoding == "" || t.Format != "" {
+		return ""
+	}
+	bare := *o
+	bare.Encoding = ""
+	switch {
+	case knowsPDF(f, &bare):
+		return "These are the bytes of a PDF; leave encoding out for its text."
+	case looksBinary(f.head, f.ended):
+		return "These are the bytes of a binary file, shown as text because encoding was given."
+	}
+	return ""
 }
 
 func noteOf(c Content) *string {
@@ -75,13 +95,16 @@ func (o *Options) ignoredBy(c Content) []string {
 	switch c := c.(type) {
 	case *Text:
 		when(pages, "pages")
+		when(o.Encoding != "" && packed(c.Format), "encoding")
 		when(o.Render && c.Format != "html" && c.Format != "email", "render")
 	case *Image:
 		window()
+		when(o.Encoding != "", "encoding")
 		when(pages, "pages")
 		when(o.Render, "render")
 	case *PDF:
 		window()
+		when(o.Encoding != "", "encoding")
 		when(o.Render && c.Engine == "native", "render (the native engine draws no pages)")
 	case *Notebook:
 		when(pages, "pages")
@@ -92,17 +115,30 @@ func (o *Options) ignoredBy(c Content) []string {
 		} else {
 			when(o.Column != 0, "column")
 		}
+		when(o.Encoding != "", "encoding")
 		when(pages, "pages")
 		when(o.Render, "render")
 	}
 	return names
 }
 
+// packed says that the format is one of a zip's documents, whose text has no encoding to be told.
+func packed(format string) bool {
+	switch format {
+	case "docx", "pptx", "xlsx", "odt", "ods", "odp", "epub":
+		return true
+	}
+	return false
+}
+
 // nothingThere says how long the content is when the window begins beyond its end.
 func nothingThere(c Content, o *Options) string {
 	switch c := c.(type) {
 	case *Text:
-		if c.RenderedLines == 0 && !c.Empty && c.TotalLines >= 0 {
+		if c.TotalLines == 0 && !c.Empty && c.Format == "" {
+			return "No text in this file, only its byte order mark."
+		}
+		if c.RenderedLines == 0 && c.TotalLines > 0 {
 			return fmt.Sprintf("Nothing at line %d: there %s.", c.StartLine, isAre(int(c.TotalLines), "line"))
 		}
 		if c.StartColumn > 1 && c.RenderedLines == 1 && len(c.Content) == len(appendNumber(nil, c.StartLine, o.LineNumbers))+1 {

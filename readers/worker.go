@@ -22,7 +22,7 @@ const (
 )
 
 type workRequest struct {
-	Op   string // "pdf" or "avif"
+	Op   string // "pdf", "avif" or "heic"
 	Size int64
 	PDF  pdfJob
 }
@@ -30,7 +30,9 @@ type workRequest struct {
 type workReply struct {
 	Pages  *pdfPages `json:",omitempty"`
 	PNG    []byte    `json:",omitempty"`
-	Kind   string    `json:",omitempty"` // of an error: "damaged", "encrypted", "pages", "unsupported"
+	Head   [5]uint32 // of a HEIC image, with its planes
+	Planes []byte    `json:",omitempty"`
+	Kind   string    `json:",omitempty"` // of an error: "damaged", "encrypted", "pages", "unsupported", "limit"
 	What   string    `json:",omitempty"`
 	Why    string    `json:",omitempty"`
 	Total  int       `json:",omitempty"`
@@ -78,6 +80,8 @@ func work(in io.Reader, out io.Writer) error {
 		reply.Pages, err = nativePages(data, q.PDF)
 	case "avif":
 		reply.PNG, err = avifToPNG(data)
+	case "heic":
+		reply.Head, reply.Planes, err = heifPlanes(data)
 	default:
 		err = &Unsupported{What: q.Op, Why: "the worker does not know it", Do: "Install the same version everywhere."}
 	}
@@ -91,8 +95,11 @@ func (w *workReply) fail(err error) {
 	var encrypted *Encrypted
 	var pages *BadPages
 	var unsupported *Unsupported
+	var limit *Limit
 	switch {
 	case err == nil:
+	case errors.As(err, &limit):
+		w.Kind, w.What, w.Why = "limit", limit.What, limit.Resource
 	case errors.As(err, &damaged):
 		w.Kind, w.What, w.Why = "damaged", damaged.What, damaged.Why
 	case errors.As(err, &encrypted):
@@ -114,6 +121,8 @@ func (w *workReply) error() error {
 		return &Encrypted{w.What}
 	case "pages":
 		return &BadPages{Pages: w.What, Why: w.Why, Total: w.Total}
+	case "limit":
+		return &Limit{What: w.What, Resource: w.Why}
 	case "unsupported":
 		return &Unsupported{w.What, w.Why, w.Failed}
 	}
@@ -181,6 +190,9 @@ func (r *Readers) nativePDF(ctx context.Context, f *file, job pdfJob) (*pdfPages
 	raw, err := f.all(ctx, inSandbox, "PDF", false)
 	if err != nil {
 		return nil, err
+	}
+	if i := bytes.Index(raw[:min(len(raw), 1024)], []byte("%PDF-")); i > 0 {
+		raw = raw[i:] // what stands before the header is not of the document: its offsets count from the header
 	}
 	reply, err := r.inWorker(ctx, "PDF", workRequest{Op: "pdf", Size: int64(len(raw)), PDF: job}, bytes.NewReader(raw))
 	if err != nil {

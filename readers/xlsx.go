@@ -218,7 +218,11 @@ func (d *document) sheet(part string, shared []string, dates []bool, date1904 bo
 				if v == "" && formula.Len() > 0 {
 					v = "=" + formula.String()
 				}
-				if v == "" || column < 1 || column > sheetColumns {
+				if v == "" || column < 1 {
+					return nil
+				}
+				if column > sheetColumns {
+					d.cellsCut++
 					return nil
 				}
 				for len(row) < column {

@@ -5,7 +5,7 @@
 #
 # What it needs is fetched once into $SEARCH_BENCH (default: search-bench in the temporary directory), about 4 GB: ripgrep 15 from
 # npm, ripgrep 13 and the Linux source from Debian, a node_modules from npm. What cannot be fetched has no rows. A run takes about
-# eight minutes on a quiet machine of two cores; run it on no other.
+# eight minutes on a quiet machine of two cores; run it on no other. What takes longer than 20 s is killed, and its row named.
 set -eu
 cd "$(dirname "$0")/.."
 dir=${SEARCH_BENCH:-${TMPDIR:-/tmp}/search-bench}

@@ -241,6 +241,10 @@ func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
 	if e, ok := errors.AsType[*engine.ParkError](err); ok {
 		return &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: "Leave that path out with the paths argument, or ask the user to remove it."}
 	}
+	if e, ok := errors.AsType[*engine.UnheldError](err); ok {
+		return &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored",
+			Hint: "Move it away or delete it into the trash first, or leave that path alone with on_conflict skip.", Next: again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})}
+	}
 	if e, ok := errors.AsType[*engine.MissingContentError](err); ok {
 		return &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: "Restore the other paths with the paths argument, or ask the user for a backup."}
 	}

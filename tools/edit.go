@@ -9,6 +9,7 @@ import (
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
+	"moltisfs/readers"
 )
 
 // EditArgs is what a model may say to Edit.
@@ -106,6 +107,10 @@ func (s *Suite) edit(ctx context.Context, c *engine.Call, path string, edits []e
 			t := ts[0]
 			if !t.Before.Exists && edits[0].Old != "" {
 				return s.missing("Read", &ReadArgs{FilePath: path})
+			}
+			if shown := readers.ShownAs(t.Before.Content, o.encoding); shown != "" {
+				return &Refusal{Reason: KindUnsupported, Message: "this is a file of kind " + shown + ": what Read shows of it is not its bytes, which an edit would damage; the file is untouched",
+					Hint: "Make the change with a program for such files, or ask the user how."}
 			}
 			result, err = edit.Apply(t.Before.Content, edits, edit.Options{
 				Strict: s.cfg.Tools.FS.EditMatching == "strict", MaxBytes: maxResult, Seen: s.engine.LastSeen(t), Encoding: o.encoding,

@@ -212,28 +212,6 @@ func (d *dfa) last(text []byte, at int, s uint32, idle int) (end, resume int, ok
 	return end, -1, ok, x != d.row(rowQuit)
 }
 
-// near runs an earliest DFA in line mode over b[at:] from state s until it enters a special row, which it gives with the index of the
-// byte, or until behind place idle nothing is alive that could become a match: then it gives the last byte taken and a row that is
-// not special.
-func (d *dfa) near(b []byte, at, idle int, s uint32) (int, uint32) {
-	limit := d.row(rowCount)
-	if s < limit {
-		return at, s
-	}
-	for i := at; i < len(b); i++ {
-		x := d.table[(s+d.classes[b[i]])>>2]
-		if x == rowUnknown {
-			x = d.compute(s, int(b[i]))
-		}
-		if s = x; s < limit || i >= idle && (s == d.elseGo || s == d.wordGo || s == d.lineGo) {
-			d.scanned += i - at
-			return i, s
-		}
-	}
-	d.scanned += len(b) - at
-	return len(b), d.finish(s)
-}
-
 // first runs a longest DFA of the reversed program backwards from text[:end], not beyond least, and gives where the
 // longest match begins.
 func (d *dfa) first(text []byte, least, end int) (begin int, sure bool) {

@@ -145,57 +145,6 @@ func (s *Scanner) nextLine(buf []byte, pos int) (start, end int, ok bool) {
 	return 0, 0, false
 }
 
-// lineNear is nextLine for a pattern whose matches begin at what the finder finds, or shortly before: the automaton starts there, and
-// stops as soon as nothing is alive that could become a match. Without a match resume is where to go on, a line start: the end of
-// buf, or where the finder began to do badly.
-func (s *Scanner) lineNear(buf []byte, pos int) (start, end, resume int, ok bool) {
-	d := s.earliest()
-	for at := pos; ; {
-		k := s.m.find.next(buf, at)
-		if k < 0 {
-			s.passed += len(buf) - at
-			return 0, 0, len(buf), false
-		}
-		from := max(at, k-s.m.lead.max)
-		if nl := bytes.LastIndexByte(buf[from:k], '\n'); nl >= 0 {
-			from += nl + 1
-		}
-		state, sure := d.lineGo, true
-		if from > 0 {
-			state, sure = d.enterAfter(buf[from-1])
-		}
-		i, row := k, d.row(rowQuit)
-		if sure {
-			i, row = d.near(buf, from, k, state)
-		}
-		switch row {
-		case d.row(rowMatch):
-			start, end = lineAround(buf, pos, min(i, len(buf)-1))
-			s.passed += end - at
-			return start, end, end, true
-		case d.row(rowQuit):
-			start, end = lineAround(buf, pos, k)
-			if s.confirmSlowly(buf[start:end]) {
-				return start, end, end, true
-			}
-			i = end
-		}
-		s.misses++
-		s.passed += i + 1 - at
-		if at = i + 1; at >= len(buf) {
-			return 0, 0, len(buf), false
-		}
-		if s.misses >= 32 {
-			bad := s.passed < 48*s.misses
-			if s.misses, s.passed = 0, 0; bad {
-				s.rest = 256 << 10
-				start, _ = lineAround(buf, pos, at)
-				return 0, 0, start, false
-			}
-		}
-	}
-}
-
 // findFrom is the finder's next, but for a place that Count came across.
 func (s *Scanner) findFrom(buf []byte, pos int) int {
 	k := s.ahead

@@ -114,7 +114,7 @@ type Done struct {
 	// Skipped says why a checkpoint that was asked for does not hold everything; "" when it does.
 	Skipped  string
 	Made     []string // directories that were made
-	Moved    []Move
+	Moved    []Move   // with DryRun: what would be moved
 	Trashed  []checkpoint.Trashed
 	Kept     []string // directories of Drop that stay, because something is in them
 	Approval string   // "approved" when somebody was asked
@@ -137,7 +137,11 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 		return nil, err
 	}
 	if m.DryRun || m.idle(ts) {
-		return &Done{Targets: ts, DryRun: m.DryRun, Idle: m.idle(ts)}, nil
+		done := &Done{Targets: ts, DryRun: m.DryRun, Idle: m.idle(ts)}
+		for _, mv := range m.Moves {
+			done.Moved = append(done.Moved, *mv)
+		}
+		return done, nil
 	}
 	grant, err := e.ask(ctx, c, ts, &m) // a person may take minutes
 	if err != nil {

@@ -54,9 +54,11 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done) e
 	if err == nil {
 		saved, err = db.Save(ctx, op)
 	}
-	if err == nil && m.Whole && len(saved.Skipped) > 0 {
-		p.db, p.id = db, saved.ID
-		return &MissingContentError{saved.Skipped[0].Path, saved.Skipped[0].Why}
+	if err == nil && m.Whole {
+		if lost := unsaved(op.Changes, saved.Skipped); lost != nil {
+			p.db, p.id = db, saved.ID
+			return &MissingContentError{lost.Path, lost.Why}
+		}
 	}
 	if err == nil && len(changing)+len(m.Moves)*2 > 1 {
 		p.intent, err = db.Intend(saved.ID)
@@ -83,6 +85,18 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done) e
 		for _, t := range saved.Trashed {
 			if t.Path == mv.Path {
 				mv.Entry = t
+			}
+		}
+	}
+	return nil
+}
+
+// unsaved finds a content that goes with the change and is neither in the checkpoint nor in the trash; nil when there is none.
+func unsaved(changes []checkpoint.Change, skipped []checkpoint.Skip) *checkpoint.Skip {
+	for i := range skipped {
+		for _, c := range changes {
+			if c.Path == skipped[i].Path && c.Skipped != skipParked && !c.Before.Same(c.After) {
+				return &skipped[i]
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"runtime"
 	"strings"
 	"sync"
@@ -257,11 +258,11 @@ func (e *Engine) commit(ctx context.Context, t *Target, s *guardfs.Staged, sync 
 	case guardfs.KindFile:
 		t.Published, err = e.replaceLink(ctx, t)
 	case guardfs.KindSymlink:
-		if err = t.place.Symlink(t.After.Target); err == nil && sync {
-			err = t.place.SyncNames()
+		if err = t.place.Symlink(t.After.Target); !errors.Is(err, fs.ErrExist) {
+			t.Published = &guardfs.Published{True: t.True} // also after an error: it may have been made
 		}
-		if err == nil {
-			t.Published = &guardfs.Published{True: t.True}
+		if err == nil && sync {
+			err = t.place.SyncNames()
 		}
 	}
 	return err

@@ -62,6 +62,14 @@ func (e *MissingContentError) Error() string {
 	return "the content of " + e.Path + " is not in the checkpoint (" + e.Why + ")"
 }
 
+// UnheldError: a restore would put something else in the place of content that the store can't or must not hold (above
+// max_file_bytes, excluded), so that it could not be taken back.
+type UnheldError struct{ Path string }
+
+func (e *UnheldError) Error() string {
+	return "what is at " + e.Path + " now is too large for the checkpoint store or excluded from it, so that overwriting it would lose it"
+}
+
 // Restore carries out a plan of the store as an ordinary guarded mutation under today's policy: all paths or none,
 // checkpointed itself, so that it can be undone. Who asks is taken from c.
 func (e *Engine) Restore(ctx context.Context, c *Call, r checkpoint.Restore, o RestoreOptions) (*Restored, error) {
@@ -131,7 +139,8 @@ type restore struct {
 	plan  *checkpoint.Plan
 	o     RestoreOptions
 	items map[string]*checkpoint.Item
-	left  []Left // for what stands there, before anything is loaded
+	left  []Left         // for what stands there, before anything is loaded
+	stuck []PathConflict // likewise
 	out   *Restored
 }
 
@@ -150,7 +159,7 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 	r := &restore{e: e, db: db, plan: plan, o: o, items: map[string]*checkpoint.Item{}, out: &Restored{Plan: plan}}
 	m := Mutation{
 		Summary: fmt.Sprintf("restore %d paths", len(plan.Items)), DryRun: o.DryRun, Blind: true, CreateParents: true,
-		Links: map[string]bool{}, Checkpoint: true, Trash: trashFiles(c),
+		Links: map[string]bool{}, Checkpoint: true, Whole: true, Trash: trashFiles(c),
 		Op: checkpoint.Op{Kind: checkpoint.KindRestore, RestoreOf: plan.RestoreOf, UndoOf: plan.UndoOf},
 	}
 	items, err := r.splitTrees(ctx, c, &m)
@@ -165,7 +174,14 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 				continue
 			}
 		}
+		parks, err := r.park(ctx, c, item, &m)
+		if err != nil {
+			return nil, err
+		}
 		goes[item.Path] = item.Want.Kind == checkpoint.Absent
+		if parks {
+			continue
+		}
 		switch {
 		case item.Want.Kind == checkpoint.Dir:
 			m.Dirs = append(m.Dirs, NewDir{item.Path, item.Want.Mode})

@@ -14,11 +14,19 @@ import (
 // next says what each target becomes. It is pure: it may be called again when the files moved on.
 func (r *restore) next(ctx context.Context, ts []*Target) error {
 	r.out.Skipped, r.out.Merged = slices.Clone(r.left), map[string]bool{}
-	var conflicts []PathConflict
+	conflicts := slices.Clone(r.stuck)
 	for _, t := range ts {
 		conflict, err := r.wanted(ctx, t, r.items[t.Path])
 		if err != nil {
 			return err
+		}
+		if conflict == nil && r.e.unheld(t) {
+			if r.o.OnConflict != OnConflictSkip {
+				return &UnheldError{t.True}
+			}
+			t.keep()
+			delete(r.out.Merged, t.True)
+			r.out.Skipped = append(r.out.Skipped, Left{t.True, "what is there now is too large for the store or excluded from it, and would be lost"})
 		}
 		if conflict != nil {
 			conflicts = append(conflicts, *conflict)
@@ -57,7 +65,7 @@ func (r *restore) wanted(ctx context.Context, t *Target, item *checkpoint.Item) 
 			return nil, nil
 		}
 		if why == "" {
-			why = "later changes touch the same lines"
+			why = laterChanges
 		}
 	}
 	if why != "" {
@@ -96,6 +104,53 @@ func (r *restore) wanted(ctx context.Context, t *Target, item *checkpoint.Item) 
 	}
 	return nil, nil
 }
+
+// unheld says that the change would put something else in the place of content that the store can't or must not hold.
+func (e *Engine) unheld(t *Target) bool {
+	b := t.Before
+	if !b.Exists || b.Info.Kind != guardfs.KindFile || e.storable(t.True, int64(len(b.Content))) {
+		return false
+	}
+	return t.After.Kind != guardfs.KindFile || !bytes.Equal(t.After.Content, b.Content)
+}
+
+// park adds to m the move to the trash of a file that is to go and that the store can't or must not hold, as Delete does. False: it is no such.
+func (r *restore) park(ctx context.Context, c *Call, item *checkpoint.Item, m *Mutation) (bool, error) {
+	if item.Want.Kind != checkpoint.Absent || item.Role == checkpoint.RoleParent {
+		return false, nil
+	}
+	place, err := r.e.fs.PlaceLink(item.Path)
+	if err != nil {
+		return false, nil //nolint:nilerr // the chain meets it again, and says so
+	}
+	o := place.Object()
+	place.Close()
+	if o.True != item.Path || o.Info.Kind != guardfs.KindFile || r.e.storable(o.True, o.Info.Size) {
+		return false, nil
+	}
+	if _, err := r.e.census(ctx, item.Path, false); err != nil { // policy
+		return false, err
+	}
+	now, err := r.e.stateOf(item.Path)
+	if err != nil {
+		return false, err
+	}
+	why := r.conflict(now, item)
+	if why == "" && r.plan.Mode == checkpoint.ModeInverse && !now.Same(item.Base) {
+		why = laterChanges
+	}
+	switch {
+	case why != "" && r.o.OnConflict == OnConflictSkip:
+		r.left = append(r.left, Left{item.Path, why})
+	case why != "" && r.o.OnConflict != OnConflictForce:
+		r.stuck = append(r.stuck, PathConflict{Path: item.Path, Why: why})
+	default:
+		m.Moves = append(m.Moves, &Move{Path: item.Path, Entry: checkpoint.Trashed{Agent: !c.ByUser, Size: o.Info.Size, Files: 1}})
+	}
+	return true, nil
+}
+
+const laterChanges = "later changes touch the same lines"
 
 // conflict says why the path is not this session's to change, "" when it is.
 func (r *restore) conflict(now checkpoint.State, item *checkpoint.Item) string {

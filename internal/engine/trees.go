@@ -136,6 +136,11 @@ func (r *restore) tree(ctx context.Context, c *Call, item *checkpoint.Item) (mv 
 		if kind == guardfs.KindAbsent {
 			return nil, "", nil
 		}
+		if kind == guardfs.KindFile && r.o.OnConflict != OnConflictForce {
+			if now, err := r.e.stateOf(item.Path); err != nil || !item.Expects(now) {
+				return nil, "changed outside", err
+			}
+		}
 		in, err := r.e.census(ctx, item.Path, true)
 		if err != nil {
 			return nil, "", err

@@ -29,7 +29,7 @@ func compare(args []string) error {
 	b := &bench{}
 	f := flag.NewFlagSet("compare", flag.ContinueOnError)
 	f.StringVar(&b.dir, "dir", "", "directory with bin/rg15, bin/rg13, bin/peers and the trees")
-	f.IntVar(&b.rounds, "rounds", 5, "rounds; each runs every arm once, in turn")
+	f.IntVar(&b.rounds, "rounds", 4, "rounds; each runs every arm once, in turn")
 	f.StringVar(&b.only, "only", "", "part to run: walk, search, process or index")
 	rows := f.String("rows", "", "regular expression: only rows of search whose tree and pattern, with a space between, match it")
 	out := f.String("o", "", "file for the tables, standard output otherwise")

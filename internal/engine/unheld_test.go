@@ -1,0 +1,161 @@
+//go:build linux && !rooted
+
+package engine_test
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"moltisfs/checkpoint"
+	"moltisfs/config"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+)
+
+// put writes a file by way of the engine and returns its checkpoint.
+func (x *tree) put(session, name, content string) checkpoint.ID {
+	x.t.Helper()
+	done, err := x.Mutate(ctx, x.call(session), engine.Mutation{Paths: []string{x.ws + "/" + name}, CreateParents: true, Blind: true, Next: func(ts []*engine.Target) error {
+		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
+		return nil
+	}})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return checkpoint.ID(done.Checkpoint)
+}
+
+// has fails unless the file holds content; "-" is absence.
+func (x *tree) has(name, content string) {
+	x.t.Helper()
+	b, err := os.ReadFile(x.ws + "/" + name)
+	if err != nil && (content != "-" || !errors.Is(err, os.ErrNotExist)) || err == nil && string(b) != content {
+		x.t.Fatalf("%s holds %.40q %v, want %.40q", name, b, err, content)
+	}
+}
+
+// restore restores the checkpoint; what to do with conflicts is how.
+func (x *tree) restore(id checkpoint.ID, how string) (*engine.Restored, error) {
+	return x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: id}, engine.RestoreOptions{OnConflict: how})
+}
+
+// A restore that removes what the store can't or must not hold parks it, whether the tools made it or somebody outside changed it, and undo, redo
+// and the trash bring it back.
+func TestRestoreParksWhatTheStoreDoesNotHold(t *testing.T) {
+	big := strings.Repeat("b", 500)
+	for _, c := range []struct {
+		name, file, made, outside, how string
+		restore                        func(x *tree, id checkpoint.ID, o engine.RestoreOptions) (*engine.Restored, error)
+	}{
+		{name: "too large", file: "d/big", made: big},
+		{name: "excluded", file: "d/new.env", made: "KEY=1\n"},
+		{name: "made too large outside", file: "d/n", made: "n\n", outside: big, how: engine.OnConflictForce},
+	} {
+		for _, by := range []string{"id", "undo", "turn"} {
+			t.Run(c.name+" by "+by, func(t *testing.T) {
+				x := grow(t, func(fs *config.FS) { small(fs); fs.Checkpoint.Exclude = []string{"*.env"} })
+				call := x.call("s")
+				call.Turn = "t1"
+				x.BeginTurn(ctx, call)
+				id := x.put("s", c.file, c.made)
+				content := c.made
+				if c.outside != "" {
+					content = c.outside
+					x.write(c.file, content)
+				}
+				restore := func(o engine.RestoreOptions) (*engine.Restored, error) {
+					switch by {
+					case "id":
+						return x.Restore(ctx, call, checkpoint.Restore{ID: id}, o)
+					case "turn":
+						return x.Restore(ctx, call, checkpoint.Restore{Turn: "t1"}, o)
+					}
+					return x.Undo(ctx, call, o)
+				}
+				if c.how != "" {
+					var conflict *engine.ConflictsError
+					for _, how := range []string{"", engine.OnConflictMerge} {
+						if _, err := restore(engine.RestoreOptions{OnConflict: how}); !errors.As(err, &conflict) {
+							t.Fatalf("%q must be a conflict: %v", how, err)
+						}
+					}
+					if done, err := restore(engine.RestoreOptions{OnConflict: engine.OnConflictSkip}); err != nil || len(done.Skipped) != 1 {
+						t.Fatalf("skip: %+v %v", done, err)
+					}
+					if by == "undo" { // that was walked over
+						return
+					}
+				}
+				dry, err := restore(engine.RestoreOptions{OnConflict: c.how, DryRun: true})
+				if err != nil || len(dry.Moved) != 1 {
+					t.Fatalf("a dry run says %+v %v", dry, err)
+				}
+				x.has(c.file, content)
+				done, err := restore(engine.RestoreOptions{OnConflict: c.how})
+				if err != nil || len(done.Moved) != 1 || len(done.Trashed) != 1 || done.Done.Skipped != "" {
+					t.Fatalf("restored %+v %v", done, err)
+				}
+				if _, err := os.Lstat(x.ws + "/d"); err == nil {
+					t.Error("the directory that was made for it is still there")
+				}
+				if files, _ := x.trashed(); len(files) != 1 {
+					t.Fatalf("in the trash: %v", files)
+				}
+				if by == "turn" {
+					if _, err := x.Untrash(ctx, call, done.Trashed[0].ID, false); err != nil {
+						t.Fatal(err)
+					}
+				} else if _, err := x.Restore(ctx, call, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				x.has(c.file, content)
+				if _, err := x.Undo(ctx, call, engine.RestoreOptions{}); err != nil { // of the restore: it goes again
+					t.Fatal(err)
+				}
+				x.has(c.file, "-")
+				if _, err := x.Redo(ctx, call, engine.RestoreOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				x.has(c.file, content)
+			})
+		}
+	}
+}
+
+// Nothing is put in the place of what the store does not hold.
+func TestRestoreDoesNotOverwriteWhatTheStoreDoesNotHold(t *testing.T) {
+	big := strings.Repeat("b\n", 200)
+	x := grow(t, small)
+	const lines = "1\n2\n3\n4\n"
+	x.write("f", "old\n"+lines)
+	id := x.put("s", "f", "new\n"+lines)
+	x.write("f", "new\n"+lines+big)
+	var unheld *engine.UnheldError
+	for _, how := range []string{engine.OnConflictForce, engine.OnConflictMerge} {
+		for _, dry := range []bool{true, false} {
+			if _, err := x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: id}, engine.RestoreOptions{OnConflict: how, DryRun: dry}); !errors.As(err, &unheld) {
+				t.Errorf("%s, dry %v: %v", how, dry, err)
+			}
+		}
+	}
+	x.has("f", "new\n"+lines+big)
+	if done, err := x.restore(id, engine.OnConflictSkip); err != nil || len(done.Skipped) != 1 {
+		t.Errorf("skip: %+v %v", done, err)
+	}
+	x.has("f", "new\n"+lines+big)
+
+	mine := x.put("s", "g", "old\n")
+	mine = x.put("s", "g", big) // by the tools; nobody else touched it
+	if _, err := x.restore(mine, ""); !errors.As(err, &unheld) {
+		t.Errorf("what the tools made too large: %v", err)
+	}
+	if _, err := x.Delete(ctx, x.call("s"), x.ws+"/g", engine.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.restore(mine, ""); err != nil {
+		t.Errorf("and after it went to the trash: %v", err)
+	}
+	x.has("g", "old\n")
+}

@@ -1,0 +1,40 @@
+package readers
+
+import "bytes"
+
+// ShownAs names what Read shows of a file in place of its own characters: "PNG image", "PDF", "docx", "gzip". It is empty where the text that Read
+// shows is the text of the file, and for binary files, of which it shows none. Notebooks, HTML and email are text: what Read shows of them
+// can be changed in the file. encoding is [Options].Encoding.
+func ShownAs(content []byte, encoding string) string {
+	head := content[:min(len(content), headBytes)]
+	f := &file{Source: Source{R: bytes.NewReader(content), Size: int64(len(content))}, head: head, ended: len(head) == len(content)}
+	o := &Options{Encoding: encoding}
+	switch {
+	case knowsImage(f, o):
+		if p := pictureOf(head); looksBinary(head, f.ended) {
+			return p.name + " image"
+		}
+	case knowsPDF(f, o):
+		return "PDF"
+	case knowsZip(f, o):
+		if z, err := openZip(f); err == nil {
+			if format, write := documentOf(z).format(); write != nil {
+				return format
+			}
+		}
+		return "zip archive"
+	case knowsCompressed(f, o):
+		return packingOf(head).name
+	}
+	return ""
+}
+
+// forced says that the file is to be read as text whatever it begins with, because an encoding was given. UTF-8, which some callers send with
+// every call, does not make text of a picture: its bytes are none in UTF-8.
+func forced(f *file, o *Options) bool {
+	if o.Encoding == "" {
+		return false
+	}
+	e, err := lookupEncoding(o.Encoding)
+	return err != nil || e.name != "utf-8" || !looksBinary(f.head, f.ended)
+}

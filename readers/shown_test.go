@@ -1,0 +1,171 @@
+package readers
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"errors"
+	"strings"
+	"testing"
+)
+
+// Some callers send encoding: "utf-8" with every call.
+func TestUTF8DoesNotMakeTextOfPictures(t *testing.T) {
+	utf8 := Options{Encoding: "UTF-8"}
+	if m := readAs[*Image](t, corpusFile(t, "image/rgb.png"), utf8); !strings.Contains(m.Note, "Ignored") || !strings.Contains(m.Note, "encoding") {
+		t.Errorf("nothing is said of the encoding: %q", m.Note)
+	}
+	if p := readAs[*PDF](t, corpusFile(t, "pdf/office_letter.pdf"), utf8); !strings.Contains(p.Note, "encoding") {
+		t.Errorf("nothing is said of the encoding: %q", p.Note)
+	}
+	if d := readAs[*Text](t, corpusFile(t, "document/letter.docx"), utf8); d.Format != "docx" || !strings.Contains(d.Note, "encoding") {
+		t.Errorf("%q: %q", d.Format, d.Note)
+	}
+	for name, say := range map[string]string{"image/rgb.png": "binary file", "pdf/office_letter.pdf": "bytes of a PDF"} {
+		if m := readAs[*Text](t, corpusFile(t, name), Options{Encoding: "latin1"}); !strings.Contains(m.Note, say) {
+			t.Errorf("%s as Latin-1 says nothing: %q", name, m.Note)
+		}
+	}
+	if m := readAs[*Text](t, []byte("plain text\n"), utf8); m.Note != "" {
+		t.Errorf("a text in the encoding said: %q", m.Note)
+	}
+}
+
+func TestTextThatBeginsLikeAPDF(t *testing.T) {
+	fake := []byte("%PDF-1.4 is what such files begin with.\nThis is a note on them.\n")
+	var hint Hinter
+	if _, err := readBytes(t, fake, Options{}); !errors.As(err, &hint) || !strings.Contains(hint.Hint(), `encoding: "utf-8"`) {
+		t.Errorf("the way to read it is not named: %v", err)
+	}
+	if m := readAs[*Text](t, fake, Options{Encoding: "utf-8"}); m.TotalLines != 2 {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestShownAs(t *testing.T) {
+	for name, want := range map[string]string{"image/rgb.png": "png image", "pdf/scan.pdf": "PDF", "document/sheet.xlsx": "xlsx", "document/letter.epub": "epub",
+		"document/letter.html": "", "binary/one.db": "", "encoding/russian.txt": "", "image/drawing.svg": ""} {
+		if got := ShownAs(corpusFile(t, name), ""); got != want {
+			t.Errorf("%s is shown as %q, want %q", name, got, want)
+		}
+	}
+	if got := ShownAs(zipOf(t, "a.txt", "x"), ""); got != "zip archive" {
+		t.Errorf("a zip is shown as %q", got)
+	}
+	if got := ShownAs([]byte("\x1f\x8b\x08rest"), "utf-8"); got != "gzip" {
+		t.Errorf("a .gz is shown as %q", got)
+	}
+}
+
+// A cell that is not shown is counted.
+func TestSpreadsheetColumnsLeftOut(t *testing.T) {
+	sheet := func(cells string) []byte {
+		return zipOf(t, "xl/workbook.xml", `<workbook xmlns:r="r"><sheets><sheet name="S" r:id="r1"/></sheets></workbook>`,
+			"xl/_rels/workbook.xml.rels", `<Relationships><Relationship Id="r1" Target="worksheets/s.xml"/></Relationships>`,
+			"xl/worksheets/s.xml", `<worksheet><sheetData><row r="1">`+cells+`</row></sheetData></worksheet>`)
+	}
+	m := readAs[*Text](t, sheet(`<c r="A1"><v>7</v></c><c r="XFD1"><v>1</v></c>`), Options{})
+	if !strings.Contains(m.Content, "1 | 7") || !m.Truncated || m.Whole || !strings.Contains(m.Note, "1 cell beyond column 500") {
+		t.Errorf("%q: %q, truncated %v", m.Content, m.Note, m.Truncated)
+	}
+	if m := readAs[*Text](t, sheet(`<c r="A1"><v>7</v></c>`), Options{}); m.Truncated || m.Note != "" || !m.Whole {
+		t.Errorf("all is shown: %q", m.Note)
+	}
+	ods := func(n string) []byte {
+		return zipOf(t, "mimetype", "application/vnd.oasis.opendocument.spreadsheet", "content.xml",
+			`<office:document-content><table:table table:name="S"><table:table-row><table:table-cell table:number-columns-repeated="`+n+`"/><table:table-cell table:number-columns-repeated="3"><text:p>v</text:p></table:table-cell></table:table-row></table:table></office:document-content>`)
+	}
+	if m := readAs[*Text](t, ods("499"), Options{}); !m.Truncated || !strings.Contains(m.Note, "2 cells beyond column 500") {
+		t.Errorf("ods: %q", m.Note)
+	}
+	if m := readAs[*Text](t, ods("4"), Options{}); m.Truncated || m.Note != "" {
+		t.Errorf("ods: %q", m.Note)
+	}
+}
+
+// The bytes of a compressed file are its own, whatever is in it.
+func TestBase64OfCompressed(t *testing.T) {
+	var packed bytes.Buffer
+	g := gzip.NewWriter(&packed)
+	w := tar.NewWriter(g)
+	w.WriteHeader(&tar.Header{Name: "a", Mode: 0o644, Size: 1})
+	w.Write([]byte("x"))
+	w.Close()
+	g.Close()
+	var noise bytes.Buffer
+	g = gzip.NewWriter(&noise)
+	g.Write(corpusFile(t, "binary/one.db"))
+	g.Close()
+	for name, raw := range map[string][]byte{"tar": packed.Bytes(), "database": noise.Bytes()} {
+		b := readAs[*Binary](t, raw, Options{BinaryPolicy: "base64"})
+		if got, err := base64.StdEncoding.DecodeString(b.Base64); err != nil || !bytes.Equal(got, raw) || b.Summary == "" || !b.Whole {
+			t.Errorf("%s: %d bytes of %d, %q", name, len(got), len(raw), b.Summary)
+		}
+		part := readAs[*Binary](t, raw, Options{BinaryPolicy: "base64", Offset: 3, Limit: 4})
+		if got, _ := base64.StdEncoding.DecodeString(part.Base64); !bytes.Equal(got, raw[2:6]) || part.NextOffset != 7 || part.Note != "" {
+			t.Errorf("%s: a part: % x, next %d, %q", name, got, part.NextOffset, part.Note)
+		}
+	}
+}
+
+func TestPDFBehindJunk(t *testing.T) {
+	raw := append(bytes.Repeat([]byte("junk line\n"), 90), corpusFile(t, "pdf/office_letter.pdf")...)
+	for _, engine := range []string{"native", "pdfium"} {
+		want := readAs[*PDF](t, raw[900:], Options{PDFEngine: engine})
+		if got := readAs[*PDF](t, raw, Options{PDFEngine: engine}); got.Text != want.Text || got.Text == "" {
+			t.Errorf("%s: %.80q, want %.80q", engine, got.Text, want.Text)
+		}
+	}
+}
+
+// What cannot be had says who could change that.
+func TestPDFNotesLeadSomewhere(t *testing.T) {
+	scan := corpusFile(t, "pdf/scan.pdf")
+	for _, render := range []bool{false, true} {
+		if p := readAs[*PDF](t, scan, Options{PDFEngine: "native", Render: render}); strings.Contains(p.Note, "ask for them by number") || !strings.Contains(p.Note, "pdfium") {
+			t.Errorf("native, render %v: %q", render, p.Note)
+		}
+	}
+	p := readAs[*PDF](t, corpusFile(t, "pdf/latex_article.pdf"), Options{MaxBytes: 300})
+	if len(p.PagesCut) != 1 || !strings.Contains(p.Note, "page 1") || !strings.Contains(p.Note, "render: true") {
+		t.Errorf("cut %v: %q", p.PagesCut, p.Note)
+	}
+}
+
+// What a decoder could not read is counted in every encoding, as it is in UTF-8.
+func TestDamageIsCounted(t *testing.T) {
+	const whole = "\xff\xfeg\x00o\x00o\x00d\x00\n\x00"
+	for raw, want := range map[string]int{
+		whole:                                 0,
+		whole + "\x00\xd8a\x00\n\x00":         2, // half a surrogate pair
+		whole + "a":                           2, // half a unit
+		"\xfe\xff\x00g\x00o\xdc\x00\x00\n":    2,
+		"\xff\xfe\x00\xd8\x00\xd8x\x00\n\x00": 4,
+	} {
+		if m := readAs[*Text](t, []byte(raw), Options{}); m.InvalidBytes != want {
+			t.Errorf("%q: %d invalid bytes, want %d: %q in %s", raw, m.InvalidBytes, want, m.Content, m.Encoding)
+		}
+	}
+	if m := readAs[*Text](t, []byte("a\x81\x00b\n"), Options{Encoding: "shift_jis"}); m.InvalidBytes == 0 {
+		t.Errorf("Shift JIS: %q", m.Content)
+	}
+	if m := readAs[*Text](t, []byte("ok \uFFFD\n"), Options{}); m.InvalidBytes != 0 {
+		t.Errorf("a replacement character that is written: %d", m.InvalidBytes)
+	}
+}
+
+// Pictures are most of what an answer costs.
+func TestTokenEstimateCountsImages(t *testing.T) {
+	m := readAs[*Image](t, corpusFile(t, "image/rgb.png"), Options{})
+	if want := (m.Width*m.Height + 749) / 750; m.TokenEstimate != want {
+		t.Errorf("an image of %d x %d: %d tokens, want %d", m.Width, m.Height, m.TokenEstimate, want)
+	}
+	if p := readAs[*PDF](t, corpusFile(t, "pdf/scan.pdf"), Options{}); p.TokenEstimate < 1600 || p.TokenEstimate > 1700 {
+		t.Errorf("a scanned page: %d tokens", p.TokenEstimate)
+	}
+	small := Options{Render: true, Pages: "1-2", ImageMaxEdge: 300}
+	if p := readAs[*PDF](t, corpusFile(t, "pdf/latex_100pages.pdf"), small); len(p.Images) != 2 || p.TokenEstimate != tokensOf(p.Text)+2*imageTokens(p.Images[0].Width, p.Images[0].Height) {
+		t.Errorf("two drawn pages: %d tokens", p.TokenEstimate)
+	}
+}
