@@ -229,7 +229,8 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("checkpoint content %.12s is damaged: %s", e.Hash, e.Why)
 }
 
-// FullError: the content does not fit into MaxBytes even after everything that may go is gone.
+// FullError: the content does not fit into MaxBytes even after everything that may go is gone: what is left is pinned, was being changed
+// at this moment or is to be taken back after a crash.
 type FullError struct{ Bytes, Max int64 }
 
 func (e *FullError) Error() string {

@@ -117,6 +117,7 @@ type DB struct {
 	mem     versions
 	keep    *keeper
 	seal    *sealer
+	under   underway
 	subs    sync.Map // directories below blobs whose names are on stable storage
 
 	mu     sync.Mutex
@@ -136,7 +137,7 @@ func Open(dir string, o Options) (*DB, error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, fmt.Errorf("opening checkpoint store: %w", err)
 	}
-	d := &DB{dir: dir, o: o}
+	d := &DB{dir: dir, o: o, under: underway{dir: dir}}
 	if err := d.open(); err != nil {
 		d.release()
 		return nil, fmt.Errorf("opening checkpoint store %s: %w", dir, err)
@@ -336,6 +337,7 @@ func (d *DB) Close() error {
 
 func (d *DB) release() error {
 	var errs []error
+	d.under.close()
 	if d.com != nil {
 		errs = append(errs, d.com.close())
 	}

@@ -32,7 +32,7 @@ type GCResult struct {
 
 // GC removes what retention lets go: checkpoints that are older than KeepWithin, not among the KeepLast newest of any of
 // their paths, not pinned and not wanted by the trash; when the store is still larger than MaxBytes, the oldest that are
-// not pinned. Then contents that nothing refers to. It works in slices between which saves go on, and may be stopped at
+// not pinned, and at the very last what the trash wants. Then contents that nothing refers to. It works in slices between which saves go on, and may be stopped at
 // any time. It runs by itself; call it to have it now.
 //
 // A label is a name and protects nothing; Pin does.
@@ -49,14 +49,14 @@ func (d *DB) GC(ctx context.Context, o GCOptions) (GCResult, error) {
 const (
 	sliceRows  = 400              // rows between two looks at the clock
 	spareNewer = 32               // the newest checkpoints, which are evicted only when that is not enough
-	underWay   = 15 * time.Minute // how long a change may take: one that nobody has settled stays that long
+	underWay   = 15 * time.Minute // how long a change may take, for hosts that never settle
 )
 
 func (d *DB) gc(ctx context.Context, o GCOptions) (GCResult, error) {
 	if o.Slice <= 0 {
 		o.Slice = 50 * time.Millisecond
 	}
-	g := &collector{d: d, o: o, spare: spareNewer}
+	g := &collector{d: d, o: o}
 	if o.DryRun {
 		err := g.dryRun(ctx)
 		return g.r, err
@@ -76,11 +76,19 @@ func (d *DB) gc(ctx context.Context, o GCOptions) (GCResult, error) {
 }
 
 type collector struct {
-	d     *DB
-	o     GCOptions
-	r     GCResult
-	spare int // newest checkpoints that are not evicted
+	d    *DB
+	o    GCOptions
+	r    GCResult
+	pass int // of evictions
 }
+
+// The passes of eviction: each is tried when the one before finds nothing more.
+const (
+	passOld   = iota // not the newest
+	passNewer        // the newest too, but for what is under way: a store of few large files could take nothing else
+	passTrash        // what the trash wants back
+	passes
+)
 
 func (g *collector) run(ctx context.Context) error {
 	// Trash whose content is in a checkpoint expires here; what is parked in the tree is for the host to remove.
@@ -109,11 +117,10 @@ func (g *collector) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if n == 0 && g.spare == 1 {
-			break // what is left is pinned or under way
-		}
 		if n == 0 {
-			g.spare = 1 // a store of few large files: else nothing could be saved any more
+			if g.pass++; g.pass == passes {
+				break // what is left is pinned or under way
+			}
 			continue
 		}
 		if err := g.sweep(ctx); err != nil {
@@ -154,8 +161,10 @@ const expiredQuery = `SELECT seq FROM op WHERE seq > ?1 AND seq < (SELECT max(se
 		(SELECT count(*) FROM (SELECT 1 FROM change n WHERE n.path=c.path AND n.op>c.op LIMIT ?3)) < ?3)
 	ORDER BY seq LIMIT ?4`
 
-const evictQuery = `SELECT seq FROM op WHERE seq > ?1 AND seq <= (SELECT max(seq) FROM op) - ?2` + spared + `
-	AND (?4 IS NULL OR outcome<>0 OR ts < ?4) ORDER BY seq LIMIT ?3`
+// evictQuery spares what somebody alive may have under way (?4, ?5) and what has a mark in the journal (?6).
+const evictQuery = `SELECT seq FROM op WHERE seq > ?1 AND seq <= (SELECT max(seq) FROM op) - ?2 AND pin=0
+	AND NOT (?4 > 0 AND seq >= ?4 AND outcome=0 AND ts >= ?5) AND seq NOT IN (SELECT value FROM json_each(?6))
+	AND NOT EXISTS (SELECT 1 FROM trash WHERE trash.op=op.seq AND (?7 OR parked<>x'')) ORDER BY seq LIMIT ?3`
 
 type pick func(ctx context.Context, c *committer, after int64, n int) ([]int64, error)
 
@@ -173,12 +182,34 @@ func (g *collector) evict(ctx context.Context, used, target int64) (int, error) 
 	share := float64(used-target) / float64(max(used, 1))
 	left := max(int(share*float64(n)), 16)
 	before := g.r.Checkpoints
-	var unsettled any // among the newest, what nobody has settled may be under way
-	if g.spare < spareNewer {
-		unsettled = clampNs(g.d.o.Now().Add(-underWay))
+	spare := 1
+	if g.pass == passOld {
+		spare = spareNewer
 	}
 	err := g.expire(ctx, func(ctx context.Context, c *committer, after int64, n int) ([]int64, error) {
-		return c.ids(ctx, evictQuery, after, g.spare, min(n, left), unsettled)
+		// Inside the transaction: see underway.begin.
+		marks, err := g.d.marked()
+		if err != nil {
+			return nil, err
+		}
+		var oldest int64
+		if g.pass != passOld {
+			if oldest, err = g.d.under.oldest(); err != nil {
+				return nil, err
+			}
+		}
+		list, err := json.Marshal(append([]int64{}, marks...))
+		if err != nil {
+			return nil, err
+		}
+		seqs, err := c.ids(ctx, evictQuery, after, spare, min(n, left), oldest, clampNs(g.d.o.Now().Add(-underWay)), string(list), g.pass < passTrash)
+		if err != nil || g.pass < passTrash || len(seqs) == 0 {
+			return seqs, err
+		}
+		if list, err = json.Marshal(seqs); err != nil {
+			return nil, err
+		}
+		return seqs, c.exec(ctx, "UPDATE trash SET phase=3, op=NULL, path=x'', ident='' WHERE op IN (SELECT value FROM json_each(?))", string(list))
 	}, &left)
 	g.r.Evicted += g.r.Checkpoints - before
 	return g.r.Checkpoints - before, err

@@ -324,3 +324,97 @@ func TestFewLargeChangesFitOneAfterTheOther(t *testing.T) {
 	}
 	t.Error("changes that may all be under way were thrown away")
 }
+
+// What a process that is no more left unsettled is old history, however young: it must not stop the ones that live. What somebody alive
+// has under way stays, and so does what a crash recovery is still to take back.
+func TestTheDeadDoNotFillTheStore(t *testing.T) {
+	dir := t.TempDir()
+	o := checkpoint.Options{MaxBytes: 1 << 20}
+	rng := rand.New(rand.NewSource(1))
+	next := func() []byte {
+		b := make([]byte, 150_000)
+		rng.Read(b)
+		return b
+	}
+	var marked checkpoint.ID
+	for i := range 14 {
+		d := open(t, dir, o)
+		id := save(t, d, op(edit(fmt.Sprint("/w/", i), nil, next())))
+		if i == 0 {
+			intent, err := d.Intend(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			intent.Leave()
+			marked = id
+		}
+		if err := d.Close(); err != nil { // without a word about what became of it
+			t.Fatal(err)
+		}
+	}
+	alive := open(t, dir, o)
+	mine := save(t, alive, op(edit("/w/mine", nil, next())))
+	d := open(t, dir, o)
+	for i := range 14 {
+		id := save(t, d, op(edit(fmt.Sprint("/v/", i), nil, next())))
+		if err := d.Settle(ctx, id, checkpoint.Committed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for what, id := range map[string]checkpoint.ID{"what a living process has under way": mine, "what is to be taken back": marked} {
+		if _, err := d.Get(ctx, id, ann); err != nil {
+			t.Errorf("%s was thrown away: %v", what, err)
+		}
+	}
+	sound(t, d)
+}
+
+// Room is wanted for what is new to the store only.
+func TestStoredContentNeedsNoRoom(t *testing.T) {
+	d := open(t, t.TempDir(), checkpoint.Options{MaxBytes: 1 << 20})
+	rng := rand.New(rand.NewSource(1))
+	var back []checkpoint.Change
+	for i := range 4 {
+		b := make([]byte, 180_000)
+		rng.Read(b)
+		p := fmt.Sprint("/w/", i)
+		id := save(t, d, op(edit(p, nil, b)))
+		if err := d.Settle(ctx, id, checkpoint.Committed); err != nil {
+			t.Fatal(err)
+		}
+		back = append(back, edit(p, b, nil))
+	}
+	n := stats(t, d).Checkpoints
+	save(t, d, op(back...))
+	if s := stats(t, d); s.Checkpoints != n+1 {
+		t.Errorf("history went for contents that were stored: %d checkpoints of %d", s.Checkpoints, n+1)
+	}
+	sound(t, d)
+}
+
+// The trash is a promise too, but not one to stop for.
+func TestTrashGoesLast(t *testing.T) {
+	d := open(t, t.TempDir(), checkpoint.Options{MaxBytes: 1 << 20})
+	rng := rand.New(rand.NewSource(1))
+	for i := range 14 {
+		b := make([]byte, 150_000)
+		rng.Read(b)
+		c := edit(fmt.Sprint("/w/", i), b, nil)
+		c.After = checkpoint.State{Kind: checkpoint.Absent}
+		c.Trash = &checkpoint.Trashed{Agent: true, Files: 1}
+		id := save(t, d, op(c))
+		if err := d.Settle(ctx, id, checkpoint.Committed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := d.TrashList(ctx, checkpoint.TrashFilter{AllPrincipals: true})
+	if err != nil || len(page.Entries) == 0 || len(page.Entries) > 7 {
+		t.Errorf("the trash holds %d entries of what has room for 6: %v", len(page.Entries), err)
+	}
+	for _, e := range page.Entries {
+		if _, err := d.Get(ctx, e.Checkpoint, ann); err != nil {
+			t.Errorf("entry %s has no content any more: %v", e.ID, err)
+		}
+	}
+	sound(t, d)
+}

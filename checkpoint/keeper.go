@@ -135,18 +135,19 @@ func (d *DB) usedBytes(ctx context.Context, q querier) (int64, error) {
 	return (pages-free)*size + ext, err
 }
 
-// room makes sure that need more bytes fit, and evicts what retention would have kept when it must.
-func (k *keeper) room(ctx context.Context, need int64) error {
+// room makes sure that what is new in op fits, and evicts what retention would have kept when it must.
+func (k *keeper) room(ctx context.Context, op *Op) error {
 	limit := k.d.o.MaxBytes
-	if k.used.Load()+need <= limit-limit/64-4*slack {
+	if k.used.Load()+op.bytes() <= limit-limit/64-4*slack {
 		return nil
 	}
 	// This near to the limit an estimate is not enough.
-	if err := k.measure(ctx); err != nil {
-		return err
+	need, err := k.d.newBytes(ctx, op)
+	if err == nil {
+		err = k.measure(ctx)
 	}
-	if k.used.Load()+need+slack <= limit {
-		return nil
+	if err != nil || k.used.Load()+need+slack <= limit {
+		return err
 	}
 	if need > limit {
 		return &FullError{need, limit}
@@ -162,10 +163,46 @@ func (k *keeper) room(ctx context.Context, need int64) error {
 	if _, err := k.d.gc(ctx, GCOptions{need: need + slack}); err != nil {
 		return err
 	}
+	if need, err = k.d.newBytes(ctx, op); err != nil { // what was there may be gone now
+		return err
+	}
 	if used := k.used.Load(); used+need > limit {
 		return &FullError{used + need, limit}
 	}
 	return nil
+}
+
+// bytes is what the contents of op come to.
+func (op *Op) bytes() (n int64) {
+	for i := range op.Changes {
+		n += int64(len(op.Changes[i].Content) + len(op.Changes[i].AfterContent))
+	}
+	return n
+}
+
+// newBytes is what those contents of op come to that are not stored yet, each counted once.
+func (d *DB) newBytes(ctx context.Context, op *Op) (n int64, err error) {
+	seen := map[string]bool{}
+	add := func(hx string, content []byte) {
+		if err != nil || content == nil || seen[hx] {
+			return
+		}
+		seen[hx] = true
+		var h hash
+		if h, err = parseHash(hx); err != nil {
+			return
+		}
+		var stored bool
+		if _, stored, err = d.storedDepth(ctx, h); !stored {
+			n += int64(len(content))
+		}
+	}
+	for i := range op.Changes {
+		c := &op.Changes[i]
+		add(c.Before.Hash, c.Content)
+		add(c.After.Hash, c.AfterContent)
+	}
+	return n, err
 }
 
 func (k *keeper) saved(bytes int64) {

@@ -24,6 +24,7 @@ func (d *DB) Settle(ctx context.Context, id ID, o Outcome) error {
 		d.com.omu.Lock()
 		d.com.outcomes[seq] = o
 		d.com.omu.Unlock()
+		d.under.done(seq)
 		return nil
 	case Aborted, Foreign:
 	default:
@@ -46,6 +47,7 @@ func (d *DB) Settle(ctx context.Context, id ID, o Outcome) error {
 	if err != nil {
 		return fmt.Errorf("settling checkpoint: %w", err)
 	}
+	d.under.done(seq)
 	return nil
 }
 

@@ -20,11 +20,7 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 	if err != nil {
 		return Saved{}, err
 	}
-	var need int64
-	for i := range op.Changes {
-		need += int64(len(op.Changes[i].Content) + len(op.Changes[i].AfterContent))
-	}
-	if err := d.keep.room(ctx, need); err != nil {
+	if err := d.keep.room(ctx, &op); err != nil {
 		return Saved{}, err
 	}
 	// What prepare found out may be overtaken by another process that cleans the store. That is rare; the last try
@@ -34,6 +30,9 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 		err := s.prepare(ctx)
 		if err == nil {
 			err = d.com.do(ctx, s.write)
+		}
+		if err != nil && s.seq != 0 {
+			d.under.done(s.seq)
 		}
 		if err != nil && !errors.As(err, new(*SyncError)) {
 			s.discard() // what the disk refused to confirm may be there after a power cut all the same, and then names these files
@@ -204,16 +203,21 @@ func (s *save) write(ctx context.Context, c *committer) error {
 		p.ver.gen = s.gen
 		ids[p.ver.h.String()] = p.ver.id
 	}
-	s.late = nil
-	if ts := op.Time.UnixNano(); ts < c.newest {
-		s.late = ts
-	} else {
-		c.newest = ts
-	}
-	s.seq, err = c.insert(ctx, "INSERT INTO op(ts, session, turn, tool, kind, label, undo_of, restore_of, late) VALUES(?,?,?,?,?,?,?,?,?)",
-		op.Time.UnixNano(), session, turn, tool, kind, label, undoOf, restoreOf, s.late)
+	s.seq, err = c.insert(ctx, "INSERT INTO op(ts, session, turn, tool, kind, label, undo_of, restore_of) VALUES(?,?,?,?,?,?,?,?)",
+		op.Time.UnixNano(), session, turn, tool, kind, label, undoOf, restoreOf)
 	if err != nil {
 		return err
+	}
+	s.late = nil
+	if late, err := c.place(ctx, s.seq, op.Time.UnixNano()); err != nil {
+		return err
+	} else if late {
+		s.late = op.Time.UnixNano()
+	}
+	if changesFiles(op.Kind) {
+		if err := s.d.under.begin(s.seq); err != nil {
+			return err
+		}
 	}
 	for i := range op.Changes {
 		if err := s.writeChange(ctx, c, i, ids); err != nil {
@@ -221,6 +225,15 @@ func (s *save) write(ctx context.Context, c *committer) error {
 		}
 	}
 	return s.writeTrash(ctx, c)
+}
+
+// changesFiles says whether an operation of this kind announces a change that is made after it is saved.
+func changesFiles(kind string) bool {
+	switch kind {
+	case KindExternal, KindRead, KindManual, KindImport:
+		return false
+	}
+	return true
 }
 
 // writeTrash makes the entries of what this operation puts into the trash.

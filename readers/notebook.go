@@ -147,6 +147,7 @@ func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content
 		n.Language = nb.Meta.Kernel.Language
 	}
 	n.Sum, n.Changed = sum(raw), f.grown
+	n.Unit, n.Total = "cell", n.TotalCells
 	first := o.Offset
 	if first < 0 {
 		first = max(n.TotalCells+max(first, -n.TotalCells)+1, 1)
@@ -169,15 +170,15 @@ func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content
 		}
 		room -= used
 		n.Cells = append(n.Cells, c)
+		if n.CellsCut == 0 { // only the first can be cut, and then it is the only one
+			n.shows(i + 1)
+		}
 	}
 	n.Truncated = i < n.TotalCells
 	if n.Truncated && len(n.Cells) > 0 {
 		n.NextOffset = i + 1
 	}
-	n.Whole = first == 1 && !n.Truncated && n.CellsCut == 0
-	if len(n.Cells) > 0 {
-		n.FirstLine, n.LastLine = 0, 0
-	}
+	n.Whole = n.all() || n.TotalCells == 0
 	return n, nil
 }
 
@@ -210,7 +211,7 @@ func (n *Notebook) cell(ctx context.Context, r *Readers, raw *rawCell, index, ro
 	n.TokenEstimate += tokensOf(c.Source) + 12
 	n.HiddenChars += hiddenIn(c.Source)
 	for _, out := range c.Outputs {
-		n.TokenEstimate += tokensOf(out.Text)
+		n.TokenEstimate += tokensOf(out.Text) + imageTokens(out.Width, out.Height)
 		n.HiddenChars += hiddenIn(out.Text)
 	}
 	return c, used

@@ -164,6 +164,13 @@ func TestExpectedTextsArePdftotexts(t *testing.T) {
 	}
 }
 
+func TestSightOfPages(t *testing.T) {
+	p := readAs[*PDF](t, manyPages(30), Options{Pages: "2,4-5"})
+	if got := fmt.Sprint(p.Whole, " ", p.Unit, " ", p.Total, " ", p.Shown); got != "false page 30 [{2 2} {4 5}]" {
+		t.Errorf("of 30 pages: %s", got)
+	}
+}
+
 func TestMeasureItself(t *testing.T) {
 	a := words("The quick-brown ﬁsh 日本 x")
 	if !slices.Equal(a, []string{"the", "quick", "brown", "fish", "日", "本", "x"}) {

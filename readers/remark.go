@@ -135,7 +135,10 @@ func packed(format string) bool {
 func nothingThere(c Content, o *Options) string {
 	switch c := c.(type) {
 	case *Text:
-		if c.RenderedLines == 0 && !c.Empty && c.TotalLines >= 0 {
+		if c.TotalLines == 0 && !c.Empty && c.Format == "" {
+			return "No text in this file, only its byte order mark."
+		}
+		if c.RenderedLines == 0 && c.TotalLines > 0 {
 			return fmt.Sprintf("Nothing at line %d: there %s.", c.StartLine, isAre(int(c.TotalLines), "line"))
 		}
 		if c.StartColumn > 1 && c.RenderedLines == 1 && len(c.Content) == len(appendNumber(nil, c.StartLine, o.LineNumbers))+1 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -157,8 +158,8 @@ func TestTextCaps(t *testing.T) {
 	if len(m.Content) > 50<<10 || len(m.Content) < 49<<10 || m.NextOffset != 100+m.RenderedLines {
 		t.Errorf("the byte cap: %d bytes, %d lines, next %d", len(m.Content), m.RenderedLines, m.NextOffset)
 	}
-	if m.FirstLine != 100 || m.LastLine != 99+m.RenderedLines {
-		t.Errorf("seen %d to %d", m.FirstLine, m.LastLine)
+	if !slices.Equal(m.Shown, []Span{{100, 99 + m.RenderedLines}}) {
+		t.Errorf("seen %v", m.Shown)
 	}
 	m = readAs[*Text](t, []byte(log), Options{MaxBytes: 1000, Tail: true})
 	if !strings.Contains(m.Content, " 50000→") || len(m.Content) > 1000 || m.Truncated && m.NextOffset != 0 {

@@ -116,23 +116,20 @@ func trimPartial(head []byte) []byte {
 // finish counts what is left, if it is little, and fills in totals.
 func (s *scan) finish(t *Text, first int) error {
 	t.Changed, t.ChangedBelow = s.f.grown, s.f.grown
-	if t.RenderedLines > 0 {
-		t.FirstLine, t.LastLine = first, first+t.RenderedLines-1
-	}
 	total, err := s.countToEnd(countAhead)
 	if err != nil {
 		return err
 	}
 	next := first + t.RenderedLines
 	if total >= 0 {
-		t.TotalLines = Count(total)
+		t.TotalLines, t.Total = Count(total), total
 		t.Truncated = t.RenderedLines > 0 && next <= total || t.NextColumn > 0
 		if t.Truncated && next <= total {
 			t.NextOffset = next
 		}
 		return nil
 	}
-	t.TotalLines, t.TotalLinesAtLeast = -1, max(s.index.last().line+1, next)
+	t.TotalLines, t.Total, t.TotalLinesAtLeast = -1, -1, max(s.index.last().line+1, next)
 	t.Truncated, t.NextOffset = true, next
 	return nil
 }
@@ -455,7 +452,7 @@ func (s *scan) fromEnd(t *Text, back, limit, mark int, o *Options) error {
 	}
 	t.StartLine = -lines
 	t.finish(p, t.StartLine)
-	t.NextColumn = 0
+	t.NextColumn, t.Shown = 0, nil // they have no numbers
 	t.TotalLines, t.TotalLinesAtLeast = -1, max(s.index.last().line+1, lines)
 	t.Truncated = true
 	if p.lines < lines {
