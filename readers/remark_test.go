@@ -35,7 +35,7 @@ func TestRemarks(t *testing.T) {
 		"notebook":            {nb, Options{Offset: 1, Limit: 1}, ""},
 		"notebook past end":   {nb, Options{Offset: 4, Pages: "1"}, "Nothing at cell 4: there is 1 cell. Ignored, because they mean nothing for this notebook: pages."},
 		"notebook column":     {nb, Options{Column: 3}, "this notebook: column"},
-		"binary":              {elf, Options{}, ""},
+		"binary":              {elf, Options{}, `ask the operator for binary_policy = "base64"`},
 		"binary rejected":     {elf, Options{Offset: 3, Limit: 4}, "this binary file: offset, limit."},
 		"binary shown":        {elf, Options{Offset: 3, Limit: 4, BinaryPolicy: "base64"}, ""},
 		"binary past its end": {elf, Options{Offset: 300, BinaryPolicy: "base64"}, "Nothing at byte 300: there are 107 bytes."},
