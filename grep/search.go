@@ -158,6 +158,7 @@ func (s *search) ready(w *worker) *state {
 		st.lent = takeBuffer(s.size.buffer)
 		st.buf = *st.lent
 		st.scan.q, st.scan.size, st.scan.raw = &s.q, &s.size, s.raw
+		st.scan.stop = w.walk.stop.Load
 	}
 	if st.scan.sc == nil {
 		st.scan.sc = s.scanner()
@@ -316,7 +317,7 @@ func (t *target) finish(w *worker, c *scan, err error) {
 		w.skipped.Unreadable++
 		return
 	}
-	late := err != nil
+	late := err != nil || c.ended
 	if t.backtracking {
 		c.long = c.long || c.sc.Cut()
 		switch err := c.sc.Err(); {
