@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"unicode/utf8"
 
+	"golang.org/x/text/encoding"
+
 	"moltisfs/grep/match"
 )
 
@@ -22,6 +24,10 @@ type scan struct {
 	binary               bool // a NUL byte came by
 	long                 bool // a line was searched in pieces
 	raw                  bool // NUL bytes are like others
+
+	asIs    bool              // the text is in UTF-8 as far as that can be had
+	looked  int               // matching lines that were looked at for their encoding
+	foreign encoding.Encoding // the text has to be decoded: its characters end in bytes that look like ASCII
 
 	mark    int64 // start of line number `line`
 	line    int
@@ -59,6 +65,9 @@ func (s *scan) chunk(c chunk) bool {
 	b := c.b
 	if s.q.Mode == FilesWithMatches {
 		if s.lines == 0 && s.sc.Any(b[c.from:]) {
+			if s.strange(b[c.from:], b[c.from:]) {
+				return false
+			}
 			s.lines = 1
 		}
 		return s.text(b[c.from:])
@@ -69,6 +78,9 @@ func (s *scan) chunk(c chunk) bool {
 			break
 		}
 		pos = lineAfter(b, end)
+		if s.strange(b[start:end], b[c.from:]) {
+			return false
+		}
 		s.hit(b, c.at, start, end, pos)
 	}
 	if !s.text(b[c.from:]) {

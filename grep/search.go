@@ -198,6 +198,7 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 	t.bytes = kind == isBinary
 	st.totals.Scanned++
 	st.scan.reset(s.rowsWanted(rel, name))
+	st.scan.asIs = kind != isText
 	b := st.buf[:n]
 	switch {
 	case kind == isBinary && !s.raw:
@@ -213,6 +214,10 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 	case eof:
 		st.scan.single = true
 		st.scan.chunk(chunk{b: b[bomLen(b):], last: true, at: int64(bomLen(b))})
+		if e := st.scan.foreign; e != nil {
+			t.decoded(w, st, e)
+			break
+		}
 		t.finish(w, &st.scan, nil)
 	case t.info.Size >= s.size.split && len(s.states) > 1 && !s.backtracking:
 		t.split(w, st)
@@ -305,6 +310,10 @@ func (t *target) stream(w *worker, st *state, r io.Reader, n int) {
 	})
 	if bad != nil {
 		t.legacy(w, st, bad)
+		return
+	}
+	if e := st.scan.foreign; e != nil {
+		t.decoded(w, st, e)
 		return
 	}
 	t.finish(w, &st.scan, err)

@@ -22,7 +22,7 @@ func defaultSizes() sizes {
 	return sizes{
 		buffer: 256 << 10, big: 8 << 20, pieceLap: 64 << 10, multiLap: 1 << 20,
 		longLine: 256 << 10,
-		split: 4 << 20, segment: 1 << 20, automata: 3 << 20,
+		split:    4 << 20, segment: 1 << 20, automata: 3 << 20,
 	}
 }
 
