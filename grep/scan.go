@@ -27,6 +27,8 @@ type scan struct {
 	after   int   // context lines still due
 	fresh   int64 // multiline: lines from here on did not match yet
 
+	lineFrom, lineTo, lineAt int64 // multiline: the line of the last match, as the chunk at lineAt shows it
+
 	single bool // the one chunk is the whole file
 	spans  [][2]int
 	part   longPart
@@ -67,6 +69,12 @@ func (s *scan) chunk(c chunk) bool {
 		s.hit(b, c.at, start, end, pos)
 	}
 	if !s.text(b[c.from:]) {
+		return false
+	}
+	if s.sc.Err() != nil {
+		if s.q.Mode == Content {
+			s.trail(b, c.at)
+		}
 		return false
 	}
 	if s.q.Mode == Content && (s.lines > 0 || !c.last) {

@@ -110,6 +110,8 @@ type Limit struct {
 
 func (e *Limit) Error() string {
 	switch {
+	case e.Resource == "compression ratio":
+		return fmt.Sprintf("the %s unpacks to more than %d times its size", e.What, e.Max)
 	case e.Is > 0:
 		return fmt.Sprintf("the %s needs %s %s; the limit is %s", e.What, group(e.Is), e.Resource, group(e.Max))
 	case e.Max > 0:

@@ -211,7 +211,7 @@ func (n *Notebook) cell(ctx context.Context, r *Readers, raw *rawCell, index, ro
 	n.TokenEstimate += tokensOf(c.Source) + 12
 	n.HiddenChars += hiddenIn(c.Source)
 	for _, out := range c.Outputs {
-		n.TokenEstimate += tokensOf(out.Text)
+		n.TokenEstimate += tokensOf(out.Text) + imageTokens(out.Width, out.Height)
 		n.HiddenChars += hiddenIn(out.Text)
 	}
 	return c, used

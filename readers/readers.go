@@ -230,6 +230,9 @@ func (r *Readers) Read(ctx context.Context, s Source, o Options) (c Content, err
 		if err != nil {
 			return nil, err
 		}
+		if t, ok := c.(*Text); ok {
+			t.countReplaced()
+		}
 		remark(f, c, &asked)
 		return c, nil
 	}

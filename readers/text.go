@@ -30,7 +30,7 @@ type Text struct {
 	Format   string `json:"format,omitempty"`
 	Encoding string `json:"encoding"`
 	Empty    bool   `json:"empty,omitempty"`
-	// InvalidBytes were shown as U+FFFD. HiddenChars are in the text but cannot be seen: zero width, direction overrides,
+	// InvalidBytes were shown as U+FFFD; in UTF-16 and UTF-32 a whole unit each. HiddenChars are in the text but cannot be seen: zero width, direction overrides,
 	// control characters, tags.
 	InvalidBytes  int    `json:"invalid_bytes,omitempty"`
 	HiddenChars   int    `json:"hidden_chars,omitempty"`

@@ -161,7 +161,8 @@ func checkpointPurgeCommand() *command {
 		name: "purge", short: "remove contents so that no byte of them stays in the store",
 		long: `For secrets that got in. Every content that a path matching --path ever had goes, or the one whose hash is --sha256,
 wherever it was: the checkpoints stay and say "purged". What sessions read is forgotten too, as far as it was kept to show diffs
-of conflicts. It can't be undone, and it needs as much free space as the store takes.`,
+of conflicts, and so are the hashes. The audit log is only ever appended to: its records go on naming the SHA-256, which can confirm a guess of
+the content, and the answer says how many do. Remove the files in DATA-DIR/audit where even that is too much. It can't be undone, and it needs as much free space as the store takes.`,
 		options: storeOptions(
 			option{name: "path", value: "GLOB", doc: "an absolute glob; without a slash it holds at any depth"},
 			option{name: "sha256", value: "HASH", doc: "this content"},
@@ -198,12 +199,20 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 		if err != nil {
 			return err
 		}
-		if !p.DryRun { // by hash they can't be told from the secret's other versions, so all go
-			dir, err := in.dataDir()
-			if err != nil {
+		recorded, dir := 0, ""
+		if !p.DryRun {
+			if dir, err = in.dataDir(); err != nil {
 				return err
 			}
+			// By hash they can't be told from the secret's other versions, so all go.
 			if _, err := engine.PurgeKept(dir); err != nil {
+				return err
+			}
+			hashes := r.Hashes
+			if p.Hash != "" { // it may be known elsewhere only
+				hashes = append(hashes, p.Hash)
+			}
+			if recorded, err = engine.PurgeHashes(dir, hashes); err != nil {
 				return err
 			}
 		}
@@ -216,8 +225,10 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 				Contents    int      `json:"contents"`
 				Checkpoints int      `json:"checkpoints"`
 				AlsoAt      []string `json:"also_at"`
-				DryRun      bool     `json:"dry_run"`
-			}{r.Contents, r.Checkpoints, also, p.DryRun})
+				// AuditRecords still name one of the hashes.
+				AuditRecords int  `json:"audit_records"`
+				DryRun       bool `json:"dry_run"`
+			}{r.Contents, r.Checkpoints, also, recorded, p.DryRun})
 		}
 		verb := "purged"
 		if p.DryRun {
@@ -227,6 +238,10 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 		fmt.Fprintf(&b, "%s %d contents of %d checkpoints\n", verb, r.Contents, r.Checkpoints)
 		for _, path := range r.AlsoAt {
 			fmt.Fprintf(&b, "the same bytes were also at %s\n", visible(path))
+		}
+		if recorded > 0 {
+			fmt.Fprintf(&b, "the audit log goes on naming their SHA-256, in %d records: it is only ever appended to; remove the files in %s if even that is too much\n",
+				recorded, visible(filepath.Join(dir, "audit")))
 		}
 		return in.write([]byte(b.String()))
 	})
