@@ -18,6 +18,9 @@ func remark(f *file, c Content, o *Options) {
 	if raw := rawBytes(f, o, c); raw != "" {
 		add(raw)
 	}
+	if b, ok := c.(*Binary); ok && b.StartOffset == 0 {
+		add(`Its bytes are not shown; ask the operator for binary_policy = "base64" if they are needed.`)
+	}
 	if empty := nothingThere(c, o); empty != "" {
 		add(empty)
 	}
