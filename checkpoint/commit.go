@@ -30,8 +30,8 @@ type committer struct {
 	doubt    error // why the last commit failed, if that was the disk's doing
 	gen      int64
 	written  map[int64]Outcome // of outcomes, by the transaction under way
-	seen     int64             // the newest checkpoint that is not late
-	newest   int64             // a time that none of those exceeds
+	seen     int64             // the last checkpoint that newest knows of
+	newest   int64             // a time that none of those that are not late exceeds
 	words    map[string]int64
 	sessions map[Scope]int64
 	turns    map[turnKey]turnRow
@@ -84,6 +84,7 @@ func (c *committer) close() error {
 func (c *committer) forget() {
 	c.words, c.sessions, c.turns = map[string]int64{}, map[Scope]int64{}, map[turnKey]turnRow{}
 	c.paths, c.attrs = map[string]int64{}, map[string]int64{}
+	c.seen = -1 // its number may be given to somebody else's; the time stays an upper bound
 }
 
 // do runs fn inside a transaction that is durable when do returns nil. fn may run only after other jobs of the same
@@ -271,14 +272,8 @@ func diskFailed(err error) bool {
 // begin looks whether the caches still hold and writes the outcomes that have gathered.
 func (c *committer) begin(ctx context.Context) error {
 	var gen int64
-	var seen, newest sql.NullInt64
-	err := c.row(ctx, `SELECT v, seq, ts FROM meta LEFT JOIN (SELECT seq, ts FROM op WHERE seq > ? AND late IS NULL ORDER BY seq DESC LIMIT 1)
-		WHERE k='gen'`, c.seen).Scan(&gen, &seen, &newest)
-	if err != nil {
+	if err := c.row(ctx, "SELECT v FROM meta WHERE k='gen'").Scan(&gen); err != nil {
 		return err
-	}
-	if seen.Valid {
-		c.seen, c.newest = seen.Int64, max(c.newest, newest.Int64)
 	}
 	if gen != c.gen {
 		c.forget()
@@ -296,6 +291,27 @@ func (c *committer) begin(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// place answers whether the checkpoint seq, just inserted as one that is not late, is late all the same: there may be others between the
+// last one from here and this, which another process has saved.
+func (c *committer) place(ctx context.Context, seq, ts int64) (late bool, err error) {
+	if seq != c.seen+1 {
+		var newest sql.NullInt64
+		err := c.row(ctx, "SELECT ts FROM op WHERE seq > ? AND seq < ? AND late IS NULL ORDER BY seq DESC LIMIT 1", c.seen, seq).Scan(&newest)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return false, err
+		}
+		if newest.Valid {
+			c.newest = max(c.newest, newest.Int64)
+		}
+	}
+	c.seen = seq
+	if ts < c.newest {
+		return true, c.exec(ctx, "UPDATE op SET late=ts WHERE seq=?", seq)
+	}
+	c.newest = ts
+	return false, nil
 }
 
 // bump begins a new generation: what anybody has cached of paths, objects and data is void. The number is random, so that

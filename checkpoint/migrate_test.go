@@ -3,6 +3,7 @@ package checkpoint_test
 import (
 	"database/sql"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -49,4 +50,35 @@ func TestMigration(t *testing.T) {
 	}
 	save(t, d, op(edit("/w/a", []byte("1"), []byte("2"))))
 	sound(t, d)
+}
+
+// Two processes, of which one has the later clock: what the other saves meanwhile is late.
+func TestLateAmongProcesses(t *testing.T) {
+	dir := t.TempDir()
+	a, b := open(t, dir, checkpoint.Options{}), open(t, dir, checkpoint.Options{})
+	start := time.Now().Truncate(time.Second)
+	var want []checkpoint.ID
+	at := map[checkpoint.ID]time.Time{}
+	for i := range 20 {
+		d, o := a, op(edit("/w/a", []byte{byte(i)}, []byte{byte(i + 1)}))
+		o.Time = start.Add(time.Duration(i) * time.Second)
+		if i%3 == 1 {
+			d, o.Time = b, o.Time.Add(5*time.Second)
+		}
+		id := save(t, d, o)
+		at[id] = o.Time
+		want = append([]checkpoint.ID{id}, want...)
+	}
+	slices.SortStableFunc(want, func(x, y checkpoint.ID) int { return at[y].Compare(at[x]) })
+	for _, d := range []*checkpoint.DB{a, b} {
+		p, err := d.List(ctx, checkpoint.Filter{AllSessions: true, Path: "/w/a", Limit: 100})
+		if err != nil || len(p.Checkpoints) != len(want) {
+			t.Fatal(len(p.Checkpoints), err)
+		}
+		for i, c := range p.Checkpoints {
+			if c.ID != want[i] {
+				t.Errorf("place %d: %s of %v, not %s", i, c.ID, c.Time, want[i])
+			}
+		}
+	}
 }

@@ -203,16 +203,16 @@ func (s *save) write(ctx context.Context, c *committer) error {
 		p.ver.gen = s.gen
 		ids[p.ver.h.String()] = p.ver.id
 	}
-	s.late = nil
-	if ts := op.Time.UnixNano(); ts < c.newest {
-		s.late = ts
-	} else {
-		c.newest = ts
-	}
-	s.seq, err = c.insert(ctx, "INSERT INTO op(ts, session, turn, tool, kind, label, undo_of, restore_of, late) VALUES(?,?,?,?,?,?,?,?,?)",
-		op.Time.UnixNano(), session, turn, tool, kind, label, undoOf, restoreOf, s.late)
+	s.seq, err = c.insert(ctx, "INSERT INTO op(ts, session, turn, tool, kind, label, undo_of, restore_of) VALUES(?,?,?,?,?,?,?,?)",
+		op.Time.UnixNano(), session, turn, tool, kind, label, undoOf, restoreOf)
 	if err != nil {
 		return err
+	}
+	s.late = nil
+	if late, err := c.place(ctx, s.seq, op.Time.UnixNano()); err != nil {
+		return err
+	} else if late {
+		s.late = op.Time.UnixNano()
 	}
 	if changesFiles(op.Kind) {
 		if err := s.d.under.begin(s.seq); err != nil {

@@ -100,6 +100,10 @@ func (b *Binary) encode(ctx context.Context, f *file, o *Options) error {
 	if end := start + int64(m); end < b.Bytes {
 		b.NextOffset, b.Truncated = end+1, true
 	}
+	b.Unit, b.Total = "byte", int(b.Bytes)
+	if m > 0 {
+		b.Shown = []Span{{int(start) + 1, int(start) + m}}
+	}
 	if start == 0 && !b.Truncated {
 		b.Whole, b.Sum = true, sum(part)
 	}

@@ -47,7 +47,10 @@ func readZip(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 	if err := write(d); err != nil && !errors.Is(err, errFull) {
 		return nil, damagedOr(ctx, format+" document", err)
 	}
-	t := d.text(format, o)
+	if d.full && o.fromEnd() {
+		return nil, endUnreachable(o, "the document goes on beyond the "+bytesText(documentText)+" of text that can be read")
+	}
+	t := d.text(format, f.Size, o)
 	t.Changed, t.ChangedBelow = f.grown, f.grown
 	return t, f.addSum(ctx, &t.Sight)
 }
@@ -105,21 +108,37 @@ func (d *document) format() (string, func(*document) error) {
 	return "", nil
 }
 
-func (d *document) text(format string, o *Options) *Text {
+// text is the window of what was collected from a document of size bytes.
+func (d *document) text(format string, size int64, o *Options) *Text {
 	content := bytes.TrimRight(d.out, "\n")
 	if len(content) > 0 {
 		content = append(content, '\n')
 	}
 	t := renderText(content, o)
-	t.Format, t.Encoding = format, "utf-8"
+	t.Format, t.Encoding, t.Unit = format, "utf-8", format+" line"
+	if t.TotalLines == 0 {
+		t.noText(size, d.pictures())
+	}
 	if note := d.leftOut(); note != "" {
-		t.Note, t.Whole = note, false
-		t.Truncated = true
+		t.Note, t.Truncated = strings.TrimSpace(t.Note+" "+note), true
+		t.Whole, t.Total = false, -1 // no window of the text shows it
 	}
 	if d.full {
 		t.unknownTotal("Only the first " + bytesText(documentText) + " of the document's text can be read.")
 	}
 	return t
+}
+
+// pictures counts the archive's parts that are images.
+func (d *document) pictures() int {
+	n := 0
+	for name := range d.parts {
+		switch strings.ToLower(path.Ext(name)) {
+		case ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".emf", ".wmf", ".svg":
+			n++
+		}
+	}
+	return n
 }
 
 // leftOut says what of the document is not in its text.

@@ -247,7 +247,7 @@ func readMarkup(ctx context.Context, r *Readers, f *file, o *Options) (Content, 
 	if o.window() || o.AllowLarge {
 		limit = max(limit, memoryLimit)
 	}
-	raw, err := f.all(ctx, limit, "file", true)
+	raw, err := f.all(ctx, limit, "file", limit < memoryLimit)
 	if err != nil {
 		return nil, err
 	}
@@ -268,11 +268,11 @@ func readMarkup(ctx context.Context, r *Readers, f *file, o *Options) (Content, 
 			return nil, damagedOr(ctx, "email", err)
 		}
 	}
-	t := d.text(format, o)
+	t := d.text(format, f.Size, o)
 	t.Sum, t.Changed, t.ChangedBelow = sum(raw), f.grown, f.grown
 	// Nobody has seen the file's own lines: an overwrite must not rest on this.
-	t.Whole, t.FirstLine, t.LastLine = false, 0, 0
-	t.Note = cmp.Or(t.Note, "This is the text, not the source; render: false gives the source.")
+	t.Whole, t.Unit, t.Total, t.Shown = false, "source line", -1, nil
+	t.Note = strings.TrimSpace(t.Note + " This is the text, not the source; render: false gives the source.")
 	return t, nil
 }
 

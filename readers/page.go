@@ -22,8 +22,9 @@ type page struct {
 	cut     int // lines cut at their end
 	invalid int // byte sequences shown as U+FFFD
 	hidden  int
-	weight  int // of the token estimate, in twelfths
-	lastCut int // characters shown of the last line when it was cut; else 0
+	weight  int   // of the token estimate, in twelfths
+	lastCut int   // characters shown of the last line when it was cut; else 0
+	seen    Sight // the lines shown whole
 }
 
 func newPage(o *Options, hint int) *page {
@@ -79,7 +80,9 @@ func (p *page) add(number int, line []byte, more bool) bool {
 		p.buf = append(p.buf, body...)
 	}
 	p.lastCut = 0
-	if cut {
+	if !cut {
+		p.seen.shows(number)
+	} else {
 		p.cut++
 		p.lastCut = utf8.RuneCount(line[:shown])
 		p.buf = append(p.buf, "…"...)

@@ -132,11 +132,31 @@ type Sight struct {
 	Whole bool
 	// Sum is the sha256 of the file in hex when all its bytes were read, shown or not; else empty.
 	Sum string
-	// FirstLine and LastLine are the lines shown, 0 when none was. For a line cut at its end the line counts as shown
-	// only when LinesCut of the answer is 0.
-	FirstLine, LastLine int
+	// Unit is what Shown counts: "line" (of the file itself), "docx line" and the like (of the text made from it), "cell", "page" or
+	// "byte"; "source line" when the source could have been shown and something else was; empty when nothing of the content was shown. Of them the file has Total, -1 when that is not known.
+	Unit  string
+	Total int
+	// Shown are the units shown whole, in order. A line, cell or page that was cut is not among them.
+	Shown []Span
 	// Changed says that the file's length was not what Source said.
 	Changed bool
+}
+
+// A Span is a run of units from 1, both ends included.
+type Span struct{ First, Last int }
+
+// shows adds one unit to what was shown.
+func (s *Sight) shows(n int) {
+	if k := len(s.Shown); k > 0 && s.Shown[k-1].Last == n-1 {
+		s.Shown[k-1].Last = n
+		return
+	}
+	s.Shown = append(s.Shown, Span{n, n})
+}
+
+// all reports whether every unit was shown.
+func (s *Sight) all() bool {
+	return s.Total > 0 && len(s.Shown) == 1 && s.Shown[0] == Span{1, s.Total}
 }
 
 // Seen returns the Sight itself; it makes every content type carry it.
@@ -209,6 +229,9 @@ func (r *Readers) Read(ctx context.Context, s Source, o Options) (c Content, err
 		}
 		if err != nil {
 			return nil, err
+		}
+		if t, ok := c.(*Text); ok {
+			t.countReplaced()
 		}
 		remark(f, c, &asked)
 		return c, nil
@@ -292,6 +315,9 @@ func (o *Options) fill() {
 
 // window says whether the caller asked for a part of a text.
 func (o *Options) window() bool { return o.Offset != 0 || o.Limit != 0 || o.Tail || o.Column != 0 }
+
+// fromEnd says whether the end was asked for.
+func (o *Options) fromEnd() bool { return o.Tail || o.Offset < 0 }
 
 func sum(b []byte) string {
 	h := sha256.Sum256(b)

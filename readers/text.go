@@ -30,7 +30,7 @@ type Text struct {
 	Format   string `json:"format,omitempty"`
 	Encoding string `json:"encoding"`
 	Empty    bool   `json:"empty,omitempty"`
-	// InvalidBytes were shown as U+FFFD. HiddenChars are in the text but cannot be seen: zero width, direction overrides,
+	// InvalidBytes were shown as U+FFFD; in UTF-16 and UTF-32 a whole unit each. HiddenChars are in the text but cannot be seen: zero width, direction overrides,
 	// control characters, tags.
 	InvalidBytes  int    `json:"invalid_bytes,omitempty"`
 	HiddenChars   int    `json:"hidden_chars,omitempty"`
@@ -67,12 +67,18 @@ func readText(ctx context.Context, r *Readers, f *file, o *Options) (Content, er
 	if more && !o.window() {
 		return nil, &TooLarge{Max: limit, What: "file", Windowed: true}
 	}
+	if more && o.fromEnd() {
+		return nil, endUnreachable(o, "the file goes on beyond what can be read of a file without a size")
+	}
 	enc, content, err := decodeWhole(raw, o.Encoding)
 	if err != nil {
 		return nil, err
 	}
 	t := renderText(content, o)
 	t.Encoding = enc
+	if len(content) == 0 && !more {
+		t.Empty, t.Whole = len(raw) == 0, t.StartLine == 1
+	}
 	switch {
 	case looksHTML(raw):
 		t.Format = "html"
@@ -94,13 +100,23 @@ func readText(ctx context.Context, r *Readers, f *file, o *Options) (Content, er
 // unknownTotal takes back the certainty that the last line is the last.
 func (t *Text) unknownTotal(note string) {
 	t.TotalLinesAtLeast, t.TotalLines = int(max(t.TotalLines, 0)), -1
-	t.Truncated, t.Whole, t.Note = true, false, note
+	t.Truncated, t.Whole, t.Total, t.Note = true, false, -1, note
+}
+
+// noText says that a file with bytes in it gave no text, which is not the same as an empty file.
+func (t *Text) noText(size int64, pictures int) {
+	what := bytesText(size)
+	if pictures > 0 {
+		what = plural(pictures, "image") + ", " + what
+	}
+	t.Note, t.Unit = "No text in this "+t.Format+"; "+what+".", ""
 }
 
 // renderText shows the asked window of a text that is in memory, as UTF-8.
 func renderText(content []byte, o *Options) *Text {
 	total := countLines(content)
-	t := &Text{TotalLines: Count(total), Empty: total == 0}
+	t := &Text{TotalLines: Count(total)}
+	t.Total = total
 	first := o.Offset
 	limit := o.Limit
 	if limit == 0 {
@@ -141,14 +157,11 @@ func renderText(content []byte, o *Options) *Text {
 		}
 		t.finish(p, first)
 	}
-	if t.RenderedLines > 0 {
-		t.FirstLine, t.LastLine = first, first+t.RenderedLines-1
-	}
 	if next := first + t.RenderedLines; t.RenderedLines > 0 && next <= total {
 		t.Truncated, t.NextOffset = true, next
 	}
 	t.Truncated = t.Truncated || t.NextColumn > 0
-	t.Whole = first == 1 && !t.Truncated && t.LinesCut == 0 && o.Column <= 1 && t.RenderedLines == total
+	t.Whole = t.all()
 	return t
 }
 
@@ -157,6 +170,10 @@ func (t *Text) finish(p *page, first int) {
 	t.Content = unsafe.String(unsafe.SliceData(p.buf), len(p.buf))
 	t.RenderedLines, t.LinesCut = p.lines, p.cut
 	t.InvalidBytes, t.HiddenChars, t.TokenEstimate = p.invalid, p.hidden, p.tokens()
+	t.Unit, t.Shown = "line", p.seen.Shown
+	if t.StartColumn > 1 {
+		t.Shown = nil // not from its beginning
+	}
 	if p.lines == 1 && p.lastCut > 0 {
 		t.NextColumn = p.lastCut + 1
 	}

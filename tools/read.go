@@ -133,14 +133,9 @@ func (s *Suite) look(ctx context.Context, f *guardfs.File, a *ReadArgs, out *Con
 			return nil, err
 		}
 	}
-	sight.Whole = seen.Whole
-	if t, ok := body.(*readers.Text); ok {
-		sight.Lines = int(t.TotalLines)
-		if !seen.Whole && seen.FirstLine > 0 && t.LinesCut == 0 {
-			sight.Ranges = []ledger.Range{{First: seen.FirstLine, Last: seen.LastLine}}
-		}
-	} else {
-		sight.Whole = true // an image, a PDF or a binary counts as read: there are no lines to have missed
+	sight.Whole, sight.Unit, sight.Lines = seen.Whole, seen.Unit, seen.Total
+	for _, s := range seen.Shown {
+		sight.Ranges = append(sight.Ranges, ledger.Range(s))
 	}
 	return sight, nil
 }

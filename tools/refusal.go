@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"moltisfs/grep/match"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/ledger"
 	"moltisfs/internal/policy"
 	"moltisfs/readers"
 )
@@ -184,14 +186,7 @@ func (s *Suite) ofFreshness(tool string, args any, err error) *Refusal {
 	if e, ok := errors.AsType[*engine.UnreadError](err); ok {
 		r := &Refusal{Reason: KindMustRead, Message: "this session has not read the file, and must before it changes it", Hint: "Read it, then repeat the call.", Next: read(path)}
 		if e.Seen != nil {
-			r.Message = fmt.Sprintf("this session has read %d of the %d lines; a full overwrite would drop what it has not seen", e.Seen.Shown(), e.Seen.Lines)
-			r.Hint = "Read the rest first, or use Edit to change only what was seen."
-			first := firstUnseen(e.Seen)
-			r.Next = &NextCall{"Read", map[string]any{"file_path": path, "offset": first}}
-			r.Fields = struct {
-				Seen  int `json:"lines_seen"`
-				Lines int `json:"total_lines"`
-			}{e.Seen.Shown(), e.Seen.Lines}
+			s.partRead(r, path, e.Seen)
 		}
 		return r
 	}
@@ -216,6 +211,42 @@ func (s *Suite) ofFreshness(tool string, args any, err error) *Refusal {
 			Hint: `Ask the user which name is meant, or the operator for hard_links = "break".`}
 	}
 	return nil
+}
+
+// partRead refuses an overwrite of a file of which the session was shown a part, or nothing.
+func (s *Suite) partRead(r *Refusal, path string, seen *ledger.Seen) {
+	first := firstUnseen(seen)
+	unit := cmp.Or(seen.Unit, "line")
+	switch {
+	case len(seen.Ranges) == 0 && seen.Unit == "":
+		r.Message = "nothing of what is in this file could be shown to this session; a full overwrite would drop it unseen"
+		r.Hint, r.Next = "Send acknowledge: true if all of it should be replaced.", nil
+		return
+	case unit == "source line":
+		r.Message = "this session has seen the text of this file, but not its source, which a full overwrite would drop"
+		r.Hint = "Read the source first, or send acknowledge: true to replace all of it."
+		r.Next = &NextCall{"Read", map[string]any{"file_path": path, "render": false}}
+		return
+	case seen.Lines < 0:
+		r.Message = "this session has read only a part of the file; a full overwrite would drop what it has not seen"
+	default:
+		r.Message = fmt.Sprintf("this session has read %d of the %s; a full overwrite would drop what it has not seen", seen.Shown(), plural(seen.Lines, unit))
+	}
+	r.Hint = "Read the rest first, use Edit to change only what was seen, or send acknowledge: true to replace all of it."
+	args := map[string]any{"file_path": path}
+	switch {
+	case unit == "page":
+		args["pages"] = fmt.Sprintf("%d-%d", first, min(first+readers.MaxPages-1, seen.Lines))
+	default:
+		args["offset"] = first
+	}
+	r.Next = &NextCall{"Read", args}
+	if unit == "line" {
+		r.Fields = struct {
+			Seen  int `json:"lines_seen"`
+			Lines int `json:"total_lines,omitempty"`
+		}{seen.Shown(), max(seen.Lines, 0)}
+	}
 }
 
 type modifiedFields struct {
@@ -276,7 +307,10 @@ func (s *Suite) ofReader(tool string, args any, err error) *Refusal {
 	case *readers.TooLarge:
 		r.Reason = KindTooLarge
 		r.Fields = sizes{e.Size, e.Max}
-		if e.Windowed {
+		switch {
+		case e.Windowed && e.What == "PDF":
+			r.Next = &NextCall{"Read", map[string]any{"file_path": pathOf(args), "pages": fmt.Sprintf("1-%d", readers.MaxPages)}}
+		case e.Windowed:
 			r.Next = &NextCall{"Read", map[string]any{"file_path": pathOf(args), "offset": 1, "limit": defaultLines}}
 		}
 	}

@@ -29,7 +29,7 @@ func (e *UnreadError) Error() string {
 	if e.Seen == nil {
 		return "this session has not read " + e.Path
 	}
-	return fmt.Sprintf("this session has read %d of the %d lines of %s", e.Seen.Shown(), e.Seen.Lines, e.Path)
+	return "this session has read only a part of " + e.Path
 }
 
 // ModifiedError: the file is not what the session read, or not what expected_hash says.

@@ -23,6 +23,7 @@ type View struct {
 // Sight is what was shown of a file.
 type Sight struct {
 	Hash   string // SHA-256 of the whole content in hex; "" when it was not read whole
+	Unit   string // what Lines and Ranges count, see ledger.Seen
 	Lines  int
 	Ranges []ledger.Range
 	Whole  bool
@@ -50,7 +51,7 @@ func (e *Engine) remember(c *Call, o guardfs.Object, s *Sight) error {
 		return nil
 	}
 	err := e.ledger.Saw(c.key(), ledger.Seen{
-		ID: o.Info.ID.String(), Path: o.True, Hash: s.Hash, Stamp: stamp(o.Info, s.Hash), Lines: s.Lines,
+		ID: o.Info.ID.String(), Path: o.True, Hash: s.Hash, Stamp: stamp(o.Info, s.Hash), Unit: s.Unit, Lines: s.Lines,
 		Ranges: s.Ranges, Whole: s.Whole, When: e.now(),
 	})
 	if err != nil {

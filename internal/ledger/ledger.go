@@ -19,6 +19,7 @@ package ledger
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -35,7 +36,7 @@ import (
 // A Key says whose history it is.
 type Key struct{ Principal, Session string }
 
-// A Range is a run of whole lines, 1-based, both ends included.
+// A Range is a run of whole lines (or what else Unit says), 1-based, both ends included.
 type Range struct{ First, Last int }
 
 // Seen is what a session knows of one object.
@@ -45,7 +46,9 @@ type Seen struct {
 	Hash string // SHA-256 of the whole content in hex; "" where the file was too large to hash
 	// Stamp stands in for Hash on files too large to hash: size, mtime and ctime.
 	Stamp string
-	Lines int // lines in the file then
+	// Unit is what Lines and Ranges count: "line" (also ""), or "cell", "page", "byte", "docx line" and the like.
+	Unit  string `json:",omitempty"`
+	Lines int    // lines in the file then; below zero: nobody has counted them
 	// Ranges are the lines shown, sorted and merged; Whole says that all was shown, or written by the session itself.
 	Ranges []Range
 	Whole  bool
@@ -116,15 +119,22 @@ func (l *Ledger) Saw(k Key, s Seen) error {
 		return err
 	}
 	if old := ses.byPath[s.Path]; old != nil && old.Hash == s.Hash && old.Stamp == s.Stamp && !s.Whole {
-		s.Ranges, s.Whole = merge(append(s.Ranges, old.Ranges...)), old.Whole
-		if s.Whole == old.Whole && s.ID == old.ID && equal(s.Ranges, old.Ranges) {
+		s.Whole = old.Whole
+		switch {
+		case len(s.Ranges) == 0: // nothing that counts: what was known stays
+			s.Unit, s.Lines, s.Ranges = old.Unit, old.Lines, old.Ranges
+		case cmp.Or(s.Unit, "line") == cmp.Or(old.Unit, "line"): // cells and lines of the same file can't be added up
+			s.Ranges = merge(append(s.Ranges, old.Ranges...))
+			s.Lines = max(s.Lines, old.Lines)
+		}
+		if s.Whole == old.Whole && s.ID == old.ID && equal(s.Ranges, old.Ranges) && s.Lines == old.Lines {
 			return nil // nothing new: the journal stays as it is
 		}
 	} else if old != nil && s.Whole && old.Whole && old.Hash == s.Hash && old.ID == s.ID && s.Hash != "" {
 		return nil
 	}
 	s.Ranges = merge(s.Ranges)
-	if len(s.Ranges) == 1 && s.Ranges[0].First <= 1 && s.Ranges[0].Last >= s.Lines {
+	if len(s.Ranges) == 1 && s.Ranges[0].First <= 1 && s.Lines > 0 && s.Ranges[0].Last >= s.Lines {
 		s.Whole = true
 	}
 	if s.Whole {
@@ -290,18 +300,7 @@ func (s *session) compact() error {
 			return fmt.Errorf("encoding the read ledger: %w", err)
 		}
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(s.path), "compact-*")
-	if err != nil {
-		return fmt.Errorf("compacting the read ledger: %w", err)
-	}
-	_, werr := tmp.Write(b.Bytes())
-	cerr := tmp.Close()
-	if err := errors.Join(werr, cerr); err != nil {
-		os.Remove(tmp.Name())
-		return fmt.Errorf("compacting the read ledger: %w", err)
-	}
-	if err := os.Rename(tmp.Name(), s.path); err != nil {
-		os.Remove(tmp.Name())
+	if err := replace(s.path, b.Bytes()); err != nil {
 		return fmt.Errorf("compacting the read ledger: %w", err)
 	}
 	s.f.Close()
@@ -312,4 +311,20 @@ func (s *session) compact() error {
 	}
 	s.f, s.read = f, int64(b.Len())
 	return nil
+}
+
+// replace puts a journal in the place of the one at path. Whoever has that open notices by its identity.
+func replace(path string, journal []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "compact-*")
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(journal)
+	if err = errors.Join(err, tmp.Close()); err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		os.Remove(tmp.Name())
+	}
+	return err
 }

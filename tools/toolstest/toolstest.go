@@ -11,6 +11,7 @@
 //	calls         one JSON object a line: {"tool":…,"args":{…}}; also "session", "turn", "approve": "yes", "no", "late" or "nobody"
 //	              (default yes), and "then": lines of the layout language to run before the call
 //	want          the payloads, one indented JSON object a call
+//	text          the same answers as text, in a case that has this section (it may be empty before -update); "= call N" goes before each
 //	after/NAME    a file of the tree after the calls, when it differs; after/NAME with the single line "(gone)": it is gone
 //
 // In calls, $ROOT is the tree and ${2.checkpoint_id} a field of what the
@@ -31,6 +32,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -45,11 +47,17 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden calls from what the suite answers")
 
 // A Carrier opens a suite its own way and carries calls to it. The payload
-// comes back as the JSON object that the caller saw.
-type Carrier func(t *testing.T, cfg config.Config, o tools.Options) func(tools.Call) (json.RawMessage, error)
+// comes back as the caller saw it.
+type Carrier func(t *testing.T, cfg config.Config, o tools.Options) func(tools.Call) (Answer, error)
+
+// Answer is what a caller gets: the payload as a JSON object, and as text.
+type Answer struct {
+	Payload json.RawMessage
+	Text    string
+}
 
 // Direct is the Carrier that calls the suite in process.
-func Direct(t *testing.T, cfg config.Config, o tools.Options) func(tools.Call) (json.RawMessage, error) {
+func Direct(t *testing.T, cfg config.Config, o tools.Options) func(tools.Call) (Answer, error) {
 	s, err := tools.Open(cfg, o)
 	if err != nil {
 		t.Fatalf("opening the suite: %v", err)
@@ -59,12 +67,13 @@ func Direct(t *testing.T, cfg config.Config, o tools.Options) func(tools.Call) (
 			t.Errorf("closing the suite: %v", err)
 		}
 	})
-	return func(c tools.Call) (json.RawMessage, error) {
+	return func(c tools.Call) (Answer, error) {
 		p, err := s.Call(context.Background(), c)
 		if err != nil {
-			return nil, err
+			return Answer{}, err
 		}
-		return tools.Encode(p)
+		raw, err := tools.Encode(p)
+		return Answer{raw, p.Text()}, err
 	}
 }
 
@@ -103,14 +112,19 @@ func runFile(t *testing.T, file string, carry Carrier) {
 	c := load(t, ar)
 	got := c.play(t, carry, len(c.calls), nil)
 	want := section(ar, "want")
-	text := got.render()
+	payloads, text := got.render(), ""
+	if has(ar, "text") {
+		text = got.renderText()
+	}
 	after := got.changes(t)
 	if *update {
-		rewrite(t, file, ar, text, after)
-		want = text
+		rewrite(t, file, ar, payloads, text, after)
 	} else {
-		if text != want {
-			t.Errorf("payloads differ\n%s", diff(want, text))
+		if payloads != want {
+			t.Errorf("payloads differ\n%s", diff(want, payloads))
+		}
+		if want := section(ar, "text"); text != want {
+			t.Errorf("texts differ\n%s", diff(want, text))
 		}
 		for _, f := range ar.Files {
 			if name, ok := strings.CutPrefix(f.Name, "after/"); ok {
@@ -179,6 +193,7 @@ type played struct {
 	root     string
 	before   map[string]string
 	payloads []json.RawMessage
+	texts    []string
 }
 
 // play lays the tree out and makes the first n calls, and one more when extra
@@ -214,12 +229,12 @@ func (c *goldenCase) play(t *testing.T, carry Carrier, n int, extra *goldenCall)
 			if !errors.As(err, &unknown) {
 				t.Fatalf("call %d: the host is broken: %v", i+1, err)
 			}
-			out, _ = json.Marshal(map[string]string{"protocol_error": err.Error()})
+			out.Payload, _ = json.Marshal(map[string]string{"protocol_error": err.Error()})
 		}
 		if d := time.Since(start); d > 20*time.Second {
 			t.Errorf("call %d took %s", i+1, d) // not a speed claim: a hang
 		}
-		p.payloads = append(p.payloads, out)
+		p.payloads, p.texts = append(p.payloads, out.Payload), append(p.texts, out.Text)
 	}
 	return p
 }
@@ -290,6 +305,15 @@ func (p *played) render() string {
 	return strings.ReplaceAll(b.String(), p.root, "$ROOT")
 }
 
+// renderText is the section text.
+func (p *played) renderText() string {
+	var b strings.Builder
+	for i, one := range p.texts {
+		fmt.Fprintf(&b, "= call %d\n%s\n", i+1, strings.TrimSuffix(one, "\n"))
+	}
+	return strings.ReplaceAll(b.String(), p.root, "$ROOT")
+}
+
 // changes is what the calls did to the tree.
 func (p *played) changes(t *testing.T) map[string]string {
 	out := map[string]string{}
@@ -310,14 +334,17 @@ func (p *played) changes(t *testing.T) map[string]string {
 	return out
 }
 
-func rewrite(t *testing.T, file string, ar *txtar.Archive, want string, after map[string]string) {
+func rewrite(t *testing.T, file string, ar *txtar.Archive, want, text string, after map[string]string) {
 	out := &txtar.Archive{Comment: ar.Comment}
 	for _, f := range ar.Files {
-		if f.Name != "want" && !strings.HasPrefix(f.Name, "after/") {
+		if f.Name != "want" && f.Name != "text" && !strings.HasPrefix(f.Name, "after/") {
 			out.Files = append(out.Files, f)
 		}
 	}
 	out.Files = append(out.Files, txtar.File{Name: "want", Data: []byte(want)})
+	if has(ar, "text") {
+		out.Files = append(out.Files, txtar.File{Name: "text", Data: []byte(text)})
+	}
 	var names []string
 	for name := range after {
 		names = append(names, name)
@@ -329,6 +356,10 @@ func rewrite(t *testing.T, file string, ar *txtar.Archive, want string, after ma
 	if err := os.WriteFile(file, txtar.Format(out), 0o644); err != nil {
 		t.Fatal(err)
 	}
+}
+
+func has(ar *txtar.Archive, name string) bool {
+	return slices.ContainsFunc(ar.Files, func(f txtar.File) bool { return f.Name == name })
 }
 
 func section(ar *txtar.Archive, name string) string {

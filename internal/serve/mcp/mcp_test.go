@@ -119,11 +119,11 @@ func content(t *testing.T, path string) string {
 
 // Every golden call answers the same over MCP as in process, byte for byte.
 func TestGoldenCallsOverMCP(t *testing.T) {
-	toolstest.Run(t, "../../../testdata/calls", func(t *testing.T, cfg config.Config, o tools.Options) func(tools.Call) (json.RawMessage, error) {
+	toolstest.Run(t, "../../../testdata/calls", func(t *testing.T, cfg config.Config, o tools.Options) func(tools.Call) (toolstest.Answer, error) {
 		var now tools.Approver // calls come one at a time
 		o.Approver = approverFunc(func(ctx context.Context, q tools.Question) (tools.Answer, error) { return now.Ask(ctx, q) })
 		p := newPlain(t, cfg, o, mcp.Options{Structured: mcp.StructuredAlways})
-		return func(c tools.Call) (json.RawMessage, error) {
+		return func(c tools.Call) (toolstest.Answer, error) {
 			now = c.Approver
 			line := p.call(1, `"`+mcp.MetaSession+`":`+string(mustJSON(t, c.Session))+`,"`+mcp.MetaTurn+`":`+string(mustJSON(t, c.Turn))+`,`, "tools/call",
 				`"name":`+string(mustJSON(t, c.Tool))+`,"arguments":`+string(c.Args))
@@ -131,25 +131,30 @@ func TestGoldenCallsOverMCP(t *testing.T) {
 				Result struct {
 					IsError           bool
 					StructuredContent json.RawMessage
+					Content           []struct{ Text string }
 				}
 				Error *jsonrpc.Error
 			}
 			if err := json.Unmarshal([]byte(line), &m); err != nil {
-				return nil, err
+				return toolstest.Answer{}, err
 			}
 			if m.Error != nil {
 				u := &tools.UnknownToolError{Tool: c.Tool}
 				if _, near, ok := strings.Cut(m.Error.Message, "did you mean "); ok {
 					u.Nearest = strings.TrimSuffix(near, "?")
 				}
-				return nil, u
+				return toolstest.Answer{}, u
 			}
 			if refused := bytes.Contains(m.Result.StructuredContent, []byte(`,"hint":`)); m.Result.IsError && !refused {
 				t.Errorf("isError is set for %s", m.Result.StructuredContent)
 			}
 			// The SDK writes three characters as escapes, which mean the same.
 			plain := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
-			return json.RawMessage(plain.Replace(string(m.Result.StructuredContent))), nil
+			text := ""
+			if len(m.Result.Content) > 0 {
+				text = m.Result.Content[0].Text
+			}
+			return toolstest.Answer{Payload: json.RawMessage(plain.Replace(string(m.Result.StructuredContent))), Text: text}, nil
 		}
 	})
 }
