@@ -147,9 +147,10 @@ func (s *Suite) ofPath(tool string, args any, err error) *Refusal {
 			}{e.Rule}}
 	}
 	if errors.Is(err, guardfs.ErrPseudo) {
-		return &Refusal{Reason: KindPathDenied, Message: "kernel interfaces such as /proc and /sys are off limits", Hint: s.allowedHint(), Fields: struct {
-			Rule string `json:"rule"`
-		}{"pseudo"}}
+		return &Refusal{Reason: KindPathDenied, Message: "kernel interfaces such as /proc and /sys are off limits, whatever allow_paths says",
+			Hint: "Ask the user to run a program that prints what you need.", Fields: struct {
+				Rule string `json:"rule"`
+			}{"pseudo"}}
 	}
 	if e, ok := errors.AsType[*guardfs.SymlinkError](err); ok {
 		return s.symlink(tool, args, e)
