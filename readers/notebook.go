@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -48,9 +50,11 @@ type Output struct {
 	Type      string `json:"output_type"`
 	Text      string `json:"text,omitempty"`
 	MediaType string `json:"media_type,omitempty"`
-	Base64    string `json:"base64,omitempty"`
-	Width     int    `json:"width,omitempty"`
-	Height    int    `json:"height,omitempty"`
+	// LeftOut are the media types of what the output holds and cannot be shown.
+	LeftOut []string `json:"left_out,omitempty"`
+	Base64  string   `json:"base64,omitempty"`
+	Width   int      `json:"width,omitempty"`
+	Height  int      `json:"height,omitempty"`
 }
 
 // Kind is "notebook".
@@ -143,7 +147,7 @@ func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content
 	if o.window() || o.AllowLarge {
 		limit = max(limit, memoryLimit)
 	}
-	raw, err := f.all(ctx, limit, "notebook", true)
+	raw, err := f.all(ctx, limit, "notebook", limit < memoryLimit)
 	if err != nil {
 		return nil, err
 	}
@@ -280,7 +284,7 @@ func (n *Notebook) output(ctx context.Context, r *Readers, ro *rawOutput, images
 				continue
 			}
 			if *images >= outputImages {
-				n.OutputsCut++
+				out.LeftOut = append(out.LeftOut, kind)
 				break
 			}
 			var s lines
@@ -290,9 +294,10 @@ func (n *Notebook) output(ctx context.Context, r *Readers, ro *rawOutput, images
 			if img := notebookImage(ctx, r, string(s), o); img != nil {
 				*images++
 				out.MediaType, out.Base64, out.Width, out.Height = img.MediaType, img.Base64, img.Width, img.Height
+				out.LeftOut = nil
 				return out
 			}
-			n.OutputsCut++
+			out.LeftOut = append(out.LeftOut, kind)
 		}
 		for _, kind := range []string{"text/markdown", "text/plain", "text/latex", "image/svg+xml", "text/html", "application/json"} {
 			data, ok := ro.Data[kind]
@@ -306,6 +311,16 @@ func (n *Notebook) output(ctx context.Context, r *Readers, ro *rawOutput, images
 			out.Text, out.MediaType = stripANSI(string(s)), kind
 			break
 		}
+		if out.MediaType == "" {
+			out.LeftOut = slices.Sorted(maps.Keys(ro.Data))
+			for i, kind := range out.LeftOut {
+				out.LeftOut[i] = clip(kind, 80)
+			}
+			out.LeftOut = out.LeftOut[:min(len(out.LeftOut), 5)]
+		}
+	}
+	if len(out.LeftOut) > 0 {
+		n.OutputsCut++
 	}
 	if len(out.Text) > outputBytes {
 		cut := len(out.Text) - outputBytes
@@ -314,7 +329,9 @@ func (n *Notebook) output(ctx context.Context, r *Readers, ro *rawOutput, images
 			tail = tail[1:]
 		}
 		out.Text = clip(out.Text, outputBytes*3/4) + fmt.Sprintf("\n[%s left out]\n", bytesText(int64(cut))) + tail
-		n.OutputsCut++
+		if len(out.LeftOut) == 0 { // else it counts already
+			n.OutputsCut++
+		}
 	}
 	return out
 }

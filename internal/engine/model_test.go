@@ -180,7 +180,9 @@ func (m *model) restore(r *modelRestore) (fails bool, o *modelOp) {
 	if todo[treePath] == treeContent && m.at(treePath) == "-" {
 		back[treePath] = treeContent
 	}
-	if o = m.apply(r.session, todo); o != nil {
+	o = m.apply(r.session, todo)
+	m.cameBack(r)
+	if o != nil {
 		if back[treePath] != "" {
 			m.forget(m.parked(r))
 		}
@@ -191,6 +193,22 @@ func (m *model) restore(r *modelRestore) (fails bool, o *modelOp) {
 		}
 	}
 	return false, o
+}
+
+// cameBack forgets the entries of what r took back, where all of it is there again.
+func (m *model) cameBack(r *modelRestore) {
+	m.trash = slices.DeleteFunc(m.trash, func(e *modelEntry) bool {
+		back := false
+		for p, b := range e.of.before {
+			if p != e.path && !strings.HasPrefix(p, e.path+"/") {
+				continue
+			}
+			if back = p != treePath && m.at(p) == b; !back {
+				break
+			}
+		}
+		return back && slices.Contains(r.of, e.of)
+	})
 }
 
 // become says what p becomes; not ok is a conflict.

@@ -257,3 +257,56 @@ func (r *restore) drift(ctx context.Context, t *Target, item *checkpoint.Item) s
 	}
 	return edit.Unified(t.True, edit.Edited, edit.Patch(text(known), text(t.Before.Content)))
 }
+
+// untrash takes those entries out of the trash that belong to what was undone, if all that was in them is in its place again as it was. It is a
+// matter of tidiness: an error costs an entry that stays until its time is over.
+func (r *restore) untrash(ctx context.Context) {
+	there := map[string]checkpoint.State{}
+	for _, t := range r.out.Targets {
+		there[t.True] = checkpoint.State{Kind: checkpoint.Absent}
+		switch t.After.Kind {
+		case guardfs.KindFile:
+			there[t.True] = checkpoint.State{Kind: checkpoint.File, Hash: t.After.Hash}
+		case guardfs.KindSymlink:
+			there[t.True] = checkpoint.State{Kind: checkpoint.Symlink, Target: t.After.Target}
+		}
+	}
+	for _, id := range r.plan.Undoes {
+		page, err := r.db.TrashList(ctx, checkpoint.TrashFilter{AllPrincipals: true, Checkpoint: id, Limit: 1000})
+		if err == nil && len(page.Entries) > 0 {
+			err = r.untrashOf(ctx, id, page.Entries, there)
+		}
+		if err != nil {
+			r.e.logger.Warn("the trash entries of what was undone could not be removed", "id", id, "err", err)
+		}
+	}
+}
+
+func (r *restore) untrashOf(ctx context.Context, id checkpoint.ID, entries []checkpoint.Trashed, there map[string]checkpoint.State) error {
+	op, err := r.db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
+	if err != nil {
+		return err
+	}
+	for i := range entries {
+		t := &entries[i]
+		if t.Parked != "" {
+			continue // that came back by a move of its own, or not
+		}
+		back := false
+		for _, c := range op.Changes {
+			if c.Path != t.Path && !below(c.Path, t.Path) || c.Before.Kind == checkpoint.Dir {
+				continue
+			}
+			now, known := there[c.Path]
+			if back = known && now.Same(c.Before); !back {
+				break
+			}
+		}
+		if back {
+			if err := errors.Join(r.db.TrashSettle(ctx, t.ID, checkpoint.Gone), r.db.TrashDrop(ctx, t.ID)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
