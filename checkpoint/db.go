@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	_ "modernc.org/sqlite" // the engine; registers itself with database/sql under "sqlite"
@@ -118,7 +119,8 @@ type DB struct {
 	keep    *keeper
 	seal    *sealer
 	under   underway
-	subs    sync.Map // directories below blobs whose names are on stable storage
+	tight   atomic.Bool // the reserve is in use
+	subs    sync.Map    // directories below blobs whose names are on stable storage
 
 	mu     sync.Mutex
 	closed bool
@@ -138,9 +140,21 @@ func Open(dir string, o Options) (*DB, error) {
 		return nil, fmt.Errorf("opening checkpoint store: %w", err)
 	}
 	d := &DB{dir: dir, o: o, under: underway{dir: dir}}
-	if err := d.open(); err != nil {
-		d.release()
-		return nil, fmt.Errorf("opening checkpoint store %s: %w", dir, err)
+	err = d.withReserve(func() error {
+		err := d.open()
+		if err != nil {
+			d.release()
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("opening checkpoint store %s: %w", dir, named(err))
+	}
+	if !d.tight.Load() {
+		if err := d.keepReserve(); err != nil {
+			d.tight.Store(diskFull(err)) // what is left is the reserve
+			d.o.Logger.Warn("keeping room for a full disk", "error", err)
+		}
 	}
 	return d, nil
 }
@@ -331,8 +345,11 @@ func (d *DB) Close() error {
 	d.mu.Unlock()
 	d.active.Wait()
 	d.keep.stop()
-	err := d.com.flush()
-	return errors.Join(err, d.release())
+	err := errors.Join(d.com.flush(), d.release())
+	if d.tight.Load() {
+		d.keepReserve() // should there be no room yet, the next one to open tries
+	}
+	return err
 }
 
 func (d *DB) release() error {
@@ -353,5 +370,6 @@ func (d *DB) release() error {
 	if d.pack != nil {
 		d.pack.close()
 	}
+	d.com, d.readers, d.r, d.w, d.pack = nil, nil, nil, nil, nil // Open may try again
 	return errors.Join(errs...)
 }
