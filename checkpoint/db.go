@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	_ "modernc.org/sqlite" // the engine; registers itself with database/sql under "sqlite"
+	"modernc.org/sqlite" // the engine; registers itself with database/sql under "sqlite"
 )
 
 // Durability says when a Save returns.
@@ -48,6 +48,8 @@ type Options struct {
 	// Progress hears how far long work is: what is being done, how much of it, and of how much in all, 0 when nobody knows. It
 	// must be fast and safe for concurrent use. nil: nobody wants to know.
 	Progress func(what string, done, total int)
+
+	repairing bool // by Repair, which has the store to itself
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -120,6 +122,7 @@ type DB struct {
 	seal    *sealer
 	under   underway
 	tight   atomic.Bool // the reserve is in use
+	inUse   *os.File    // nil in Repair, which holds the lock itself
 	subs    sync.Map    // directories below blobs whose names are on stable storage
 
 	mu     sync.Mutex
@@ -148,6 +151,9 @@ func Open(dir string, o Options) (*DB, error) {
 		return err
 	})
 	if err != nil {
+		if e, ok := errors.AsType[*sqlite.Error](err); ok && (e.Code()&0xff == 11 || e.Code()&0xff == 26) { // SQLITE_CORRUPT, SQLITE_NOTADB
+			err = fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
 		return nil, fmt.Errorf("opening checkpoint store %s: %w", dir, named(err))
 	}
 	if !d.tight.Load() {
@@ -162,6 +168,11 @@ func Open(dir string, o Options) (*DB, error) {
 func (d *DB) open() (err error) {
 	if err := prepareDir(d.dir); err != nil {
 		return err
+	}
+	if !d.o.repairing {
+		if d.inUse, err = holdOpen(d.dir, false); err != nil && !noRoom(err) {
+			return err
+		}
 	}
 	if d.pack, err = newPacker(); err != nil {
 		return err
@@ -366,6 +377,10 @@ func (d *DB) release() error {
 	}
 	if d.w != nil {
 		errs = append(errs, d.w.Close())
+	}
+	if d.inUse != nil {
+		errs = append(errs, d.inUse.Close())
+		d.inUse = nil // Open tries twice on a full disk
 	}
 	if d.pack != nil {
 		d.pack.close()

@@ -20,7 +20,7 @@ type bigFile struct {
 	binary   atomic.Bool
 	failed   atomic.Pointer[error]
 	seenLong atomic.Bool
-	legacy   atomic.Bool // a range is not UTF-8, and the pattern is not ASCII
+	legacy   atomic.Bool // a range is not UTF-8, and cannot be searched as it is
 }
 
 const maxParts = 1 << 16 // of a file, so that their list stays small
@@ -92,6 +92,8 @@ func (f *bigFile) count(w *worker, st *state, i int) {
 	switch {
 	case err != nil:
 		f.failed.CompareAndSwap(nil, &err)
+	case s.foreign != nil:
+		f.legacy.Store(true)
 	case s.binary:
 		f.binary.Store(true)
 	case s.lines > 0 && f.q.Mode == FilesWithMatches:

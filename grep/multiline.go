@@ -54,7 +54,7 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 				s.long = true
 			}
 			next = s.blocks(b, x.at, int(max(next-x.at, int64(from))), end, eof)
-			if eof || s.sc.Err() != nil {
+			if eof || s.sc.Err() != nil || s.foreign != nil {
 				return nil
 			}
 			// The next window begins with the lines around its first match that are still needed.
@@ -74,13 +74,17 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 		t.legacy(w, st, legacy)
 		return
 	}
+	if e := s.foreign; e != nil {
+		t.decoded(w, st, e)
+		return
+	}
 	t.finish(w, s, err)
 }
 
 // blocks counts the matches that start in b[from:end], line by line as rows, and says where to go on.
 func (s *scan) blocks(b []byte, at int64, from, end int, eof bool) int64 {
 	if s.q.Mode == FilesWithMatches {
-		if s.lines == 0 && from < len(b) && s.sc.Any(b[from:]) && s.begins(b, from, end, eof) {
+		if s.lines == 0 && from < len(b) && s.sc.Any(b[from:]) && s.begins(b, from, end, eof) && !s.strange(b[from:], b[from:]) {
 			s.lines = 1
 		}
 		return at + int64(end)
@@ -94,6 +98,11 @@ func (s *scan) blocks(b []byte, at int64, from, end int, eof bool) int64 {
 		}
 		if start >= len(b) && (len(b) == 0 || b[len(b)-1] == '\n') {
 			break // behind the last line end there is no line
+		}
+		if s.looked < maxLooked {
+			if line, next := s.around(b, at, start); s.strange(b[line:max(next, stop)], b[line:]) {
+				break
+			}
 		}
 		s.matches++
 		if s.q.OnlyMatching && s.q.Mode == Content {

@@ -116,7 +116,7 @@ func (s Skipped) Notes() []Note {
 		{"denied", s.Denied, ""},
 		{"encoding", s.Encoding, "unknown: search for an ASCII part of the text"},
 		{"too_large", s.TooLarge, "give one as path to search it"},
-		{"long_lines", s.LongLines, "searched in pieces; a very long match may be missing"},
+		{"long_lines", s.LongLines, "in pieces: a match over 64 KiB may be missing or cut"},
 		{"backtracking", s.Backtrack, "took too long; drop look-around and back-references"},
 		{"rules", s.Rules, "unreadable ignore files; more may be listed than git would"},
 		{"links", s.Links, "give the target as path"},

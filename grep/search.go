@@ -158,6 +158,7 @@ func (s *search) ready(w *worker) *state {
 		st.lent = takeBuffer(s.size.buffer)
 		st.buf = *st.lent
 		st.scan.q, st.scan.size, st.scan.raw = &s.q, &s.size, s.raw
+		st.scan.stop = w.walk.stop.Load
 	}
 	if st.scan.sc == nil {
 		st.scan.sc = s.scanner()
@@ -197,6 +198,7 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 	t.bytes = kind == isBinary
 	st.totals.Scanned++
 	st.scan.reset(s.rowsWanted(rel, name))
+	st.scan.asIs = kind != isText
 	b := st.buf[:n]
 	switch {
 	case kind == isBinary && !s.raw:
@@ -212,6 +214,10 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 	case eof:
 		st.scan.single = true
 		st.scan.chunk(chunk{b: b[bomLen(b):], last: true, at: int64(bomLen(b))})
+		if e := st.scan.foreign; e != nil {
+			t.decoded(w, st, e)
+			break
+		}
 		t.finish(w, &st.scan, nil)
 	case t.info.Size >= s.size.split && len(s.states) > 1 && !s.backtracking:
 		t.split(w, st)
@@ -306,6 +312,10 @@ func (t *target) stream(w *worker, st *state, r io.Reader, n int) {
 		t.legacy(w, st, bad)
 		return
 	}
+	if e := st.scan.foreign; e != nil {
+		t.decoded(w, st, e)
+		return
+	}
 	t.finish(w, &st.scan, err)
 }
 
@@ -316,7 +326,7 @@ func (t *target) finish(w *worker, c *scan, err error) {
 		w.skipped.Unreadable++
 		return
 	}
-	late := err != nil
+	late := err != nil || c.ended
 	if t.backtracking {
 		c.long = c.long || c.sc.Cut()
 		switch err := c.sc.Err(); {

@@ -296,7 +296,8 @@ func parsePages(list string, total int) ([]int, error) {
 		if total > 0 {
 			b = min(b, total)
 		} else {
-			b = min(b, a+MaxPages-1) // how far it really goes is known later
+			b = a // how far it really goes is known later
+			pages = pages[:0]
 		}
 		for n := a; n <= b; n++ {
 			if seen[n] {
@@ -310,6 +311,17 @@ func parsePages(list string, total int) ([]int, error) {
 	}
 	slices.Sort(pages)
 	return pages, nil
+}
+
+// lastPage is the highest number in a list that parsePages took; 0 in an empty one.
+func lastPage(list string) int {
+	last := 0
+	for _, s := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == '-' }) {
+		if n, err := pageNumber(s); err == nil {
+			last = max(last, n)
+		}
+	}
+	return last
 }
 
 func pageNumber(s string) (int, error) {

@@ -67,6 +67,9 @@ func readText(ctx context.Context, r *Readers, f *file, o *Options) (Content, er
 	if more && !o.window() {
 		return nil, &TooLarge{Max: limit, What: "file", Windowed: true}
 	}
+	if more && o.fromEnd() {
+		return nil, endUnreachable(o, "the file goes on beyond what can be read of a file without a size")
+	}
 	enc, content, err := decodeWhole(raw, o.Encoding)
 	if err != nil {
 		return nil, err

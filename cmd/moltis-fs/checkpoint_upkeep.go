@@ -48,10 +48,17 @@ func checkpointGCCommand() *command {
 func checkpointCheckCommand() *command {
 	return &command{
 		name: "check", short: "look whether the store is sound",
-		long:     "The exit status is 1 when something is wrong with it. Nothing is changed.",
-		options:  storeOptions(option{name: "data", doc: "read every content and compare it with its hash"}),
-		examples: []string{"moltis-fs checkpoint check --data"},
+		long: `The exit status is 1 when something is wrong with it. Nothing is changed without --repair, which makes a sound store of what can
+still be read, says what can't, and keeps the old database beside it. Stop every server first: it needs the store to itself.`,
+		options: storeOptions(
+			option{name: "data", doc: "read every content and compare it with its hash"},
+			option{name: "repair", doc: "mend the store if it is damaged; reads every content"},
+		),
+		examples: []string{"moltis-fs checkpoint check --data", "moltis-fs checkpoint check --repair"},
 		run: func(ctx context.Context, in *invocation) error {
+			if in.given("repair") {
+				return in.repairStore(ctx)
+			}
 			return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
 				r, err := db.Check(ctx, in.given("data"))
 				if err != nil {
@@ -71,38 +78,20 @@ func checkpointCheckCommand() *command {
 
 func (in *invocation) writeReport(r *checkpoint.Report) error {
 	if in.given("json") {
-		type problem struct {
-			What  string   `json:"what"`
-			Hash  string   `json:"sha256,omitempty"`
-			Paths []string `json:"paths,omitempty"`
-			Why   string   `json:"why"`
-		}
-		ps := []problem{}
-		for _, p := range r.Problems {
-			ps = append(ps, problem(p))
-		}
+		ps := problemRows(r.Problems)
 		return writeJSON(in, struct {
-			OK          bool      `json:"ok"`
-			Checkpoints int       `json:"checkpoints"`
-			Changes     int       `json:"changes"`
-			Contents    int       `json:"contents"`
-			Read        int       `json:"read"`
-			Bytes       int64     `json:"bytes"`
-			Sealed      int       `json:"sealed"`
-			Problems    []problem `json:"problems"`
+			OK          bool             `json:"ok"`
+			Checkpoints int              `json:"checkpoints"`
+			Changes     int              `json:"changes"`
+			Contents    int              `json:"contents"`
+			Read        int              `json:"read"`
+			Bytes       int64            `json:"bytes"`
+			Sealed      int              `json:"sealed"`
+			Problems    []problemOfStore `json:"problems"`
 		}{len(ps) == 0, r.Checkpoints, r.Changes, r.Contents, r.Read, r.Bytes, r.Sealed, ps})
 	}
 	var b strings.Builder
-	for _, p := range r.Problems {
-		fmt.Fprintf(&b, "%s: %s", p.What, p.Why)
-		if p.Hash != "" {
-			fmt.Fprintf(&b, " (sha256 %.12s)", p.Hash)
-		}
-		for _, path := range p.Paths {
-			b.WriteString(" " + visible(path))
-		}
-		b.WriteByte('\n')
-	}
+	writeProblems(&b, r.Problems)
 	fmt.Fprintf(&b, "%d checkpoints, %d contents, %d of them read (%s)", r.Checkpoints, r.Contents, r.Read, bytesText(r.Bytes))
 	if r.Sealed > 0 {
 		fmt.Fprintf(&b, ", %d encrypted to a key that is not at hand", r.Sealed)

@@ -331,6 +331,31 @@ func (s *Scanner) Spans(dst [][2]int, buf []byte, start, end int) [][2]int {
 	return dst
 }
 
+// EachMatch calls fn for the matches in the line buf[start:end] that begin at or after from, as Spans would list them, until fn is
+// false. Before from it looks for nothing but what "^" and \b ask for. It is not for Multiline.
+func (s *Scanner) EachMatch(buf []byte, start, end, from int, fn func(begin, end int) bool) {
+	s.Forget()
+	text := buf[start:end]
+	previous := -1
+	for at := max(from-start, 0); at <= len(text); {
+		begin, stop, ok := s.match(text, at)
+		if !ok {
+			return
+		}
+		accept := true
+		if stop == at { // empty, and just here
+			accept = begin != previous
+			_, n := utf8.DecodeRune(text[at:])
+			at += max(n, 1)
+		} else {
+			at = stop
+		}
+		if previous = stop; accept && !fn(begin+start, stop+start) {
+			return
+		}
+	}
+}
+
 // match finds the leftmost-first match in text at or after at.
 func (s *Scanner) match(text []byte, at int) (begin, end int, ok bool) {
 	if s.m.backward != nil {

@@ -79,7 +79,8 @@ type Target struct {
 	// Published is what was done, nil for a target that needed nothing.
 	Published *guardfs.Published
 
-	place  *guardfs.Place // nil while the parent is still to be made
+	made   chan guardfs.Metadata // of a new file: what it got
+	place  *guardfs.Place        // nil while the parent is still to be made
 	object guardfs.Object
 }
 
