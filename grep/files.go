@@ -104,7 +104,7 @@ type found1 struct {
 func (l *lister) file(w *worker, n *node, name string) {
 	i, err := n.dir.Stat(name)
 	if err != nil {
-		w.skipped.failed(err)
+		w.failed(err)
 		return
 	}
 	if i.Kind != KindFile {

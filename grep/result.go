@@ -69,7 +69,7 @@ type Skipped struct {
 	Special    int // fifos, sockets, devices
 	Mounts     int // directories on other mounts
 	Deep       int // directories below Walk.MaxDepth
-	Denied     int // files and directories that policy hides; never named
+	Denied     int // files and directories that policy hides; never named. With globs or types only by name, not by identity
 	Unreadable int // files and directories that could not be opened or read
 	Binary     int // files with NUL bytes: not searched, or their matches withheld; Walk.File is, unless rows are wanted
 	TooLarge   int // files over Query.MaxFileBytes

@@ -145,7 +145,7 @@ func (s *search) report(res *Result) {
 func (s *search) file(w *worker, n *node, name string) {
 	f, err := n.dir.OpenFile(name)
 	if err != nil {
-		w.skipped.failed(err)
+		w.failed(err)
 		return
 	}
 	s.look(w, f, n.rel(), name, false)
