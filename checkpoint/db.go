@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	_ "modernc.org/sqlite" // the engine; registers itself with database/sql under "sqlite"
+	"modernc.org/sqlite" // the engine; registers itself with database/sql under "sqlite"
 )
 
 // Durability says when a Save returns.
@@ -47,6 +47,8 @@ type Options struct {
 	// Progress hears how far long work is: what is being done, how much of it, and of how much in all, 0 when nobody knows. It
 	// must be fast and safe for concurrent use. nil: nobody wants to know.
 	Progress func(what string, done, total int)
+
+	repairing bool // by Repair, which has the store to itself
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -118,6 +120,7 @@ type DB struct {
 	keep    *keeper
 	seal    *sealer
 	under   underway
+	inUse   *os.File // nil in Repair, which holds the lock itself
 	subs    sync.Map // directories below blobs whose names are on stable storage
 
 	mu     sync.Mutex
@@ -140,6 +143,9 @@ func Open(dir string, o Options) (*DB, error) {
 	d := &DB{dir: dir, o: o, under: underway{dir: dir}}
 	if err := d.open(); err != nil {
 		d.release()
+		if e, ok := errors.AsType[*sqlite.Error](err); ok && (e.Code()&0xff == 11 || e.Code()&0xff == 26) { // SQLITE_CORRUPT, SQLITE_NOTADB
+			err = fmt.Errorf("%w: %w", ErrDamaged, err)
+		}
 		return nil, fmt.Errorf("opening checkpoint store %s: %w", dir, err)
 	}
 	return d, nil
@@ -148,6 +154,11 @@ func Open(dir string, o Options) (*DB, error) {
 func (d *DB) open() (err error) {
 	if err := prepareDir(d.dir); err != nil {
 		return err
+	}
+	if !d.o.repairing {
+		if d.inUse, err = holdOpen(d.dir, false); err != nil && !noRoom(err) {
+			return err
+		}
 	}
 	if d.pack, err = newPacker(); err != nil {
 		return err
@@ -349,6 +360,9 @@ func (d *DB) release() error {
 	}
 	if d.w != nil {
 		errs = append(errs, d.w.Close())
+	}
+	if d.inUse != nil {
+		errs = append(errs, d.inUse.Close())
 	}
 	if d.pack != nil {
 		d.pack.close()

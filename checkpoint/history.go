@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
 	"strconv"
 	"time"
 )
@@ -176,14 +177,42 @@ func (h *dbHistory) head(ctx context.Context, path string) (*entry, error) {
 	return nil, nil
 }
 
-func (h *dbHistory) others(ctx context.Context, path string, seq int64, principal, session string) (bool, error) {
-	var n int
-	err := h.q.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT 1 FROM change c CROSS JOIN op ON op.seq=c.op
-		WHERE c.path=(SELECT id FROM path WHERE path=?1) AND c.op>?2 AND op.outcome<>?3
-		AND op.kind IS NOT (SELECT id FROM word WHERE s=?4)
-		AND (op.kind IS (SELECT id FROM word WHERE s=?5) OR op.session IS NOT (SELECT id FROM session WHERE principal=?6 AND name=?7)) LIMIT 1)`,
-		[]byte(path), seq, outcomeCode(Aborted), KindRead, KindExternal, principal, session).Scan(&n)
-	return n > 0, err
+func (h *dbHistory) lineage(ctx context.Context, path string, seq int64) ([]entry, error) {
+	rows, err := h.q.QueryContext(ctx, "SELECT "+opColumns+" FROM "+opsOfPath+opJoins+" WHERE "+thisPath+
+		" AND cp.op>=? AND op.outcome<>? AND op.kind IS NOT (SELECT id FROM word WHERE s=?) ORDER BY cp.op", []byte(path), seq, outcomeCode(Aborted), KindRead)
+	if err != nil {
+		return nil, err
+	}
+	es, err := h.scan(rows)
+	if err != nil || len(es) == 0 {
+		return nil, err
+	}
+	by := make(map[int64]*Checkpoint, len(es))
+	for _, e := range es {
+		by[e.seq] = e.c
+	}
+	err = h.eachChange(ctx, changeColumns+" FROM change c INDEXED BY change_path"+changeJoins+
+		" WHERE c.path=(SELECT id FROM path WHERE path=?) AND c.op>=?", func(seq int64) *Checkpoint { return by[seq] }, []byte(path), seq)
+	return es, err
+}
+
+func (h *dbHistory) whole(ctx context.Context, after, before int64) (bool, error) {
+	var n int64
+	err := h.q.QueryRowContext(ctx, "SELECT count(*) FROM op WHERE seq>? AND seq<?", after, before).Scan(&n)
+	return n == before-after-1, err // numbers are given out without gaps
+}
+
+func (h *dbHistory) movedAway(ctx context.Context, name string, after, before int64) (bool, error) {
+	for dir := path.Dir(name); len(dir) > 1; dir = path.Dir(dir) {
+		var n int
+		err := h.q.QueryRowContext(ctx, `SELECT count(*) FROM change c JOIN word w ON w.id=c.role JOIN op ON op.seq=c.op
+			WHERE c.path=(SELECT id FROM path WHERE path=?) AND c.op>? AND c.op<? AND w.s=? AND op.outcome<>?`,
+			[]byte(dir), after, before, RoleTree, outcomeCode(Aborted)).Scan(&n)
+		if err != nil || n > 0 {
+			return n > 0, err
+		}
+	}
+	return false, nil
 }
 
 // The operations of one path. CROSS JOIN and the order by cp.op make SQLite go down the index and stop at the limit.
@@ -240,8 +269,9 @@ func (h *dbHistory) eachChange(ctx context.Context, q string, of func(seq int64)
 		if err != nil {
 			return fmt.Errorf("reading checkpoint: %w", err)
 		}
-		c := of(seq)
-		c.Changes = append(c.Changes, r)
+		if c := of(seq); c != nil {
+			c.Changes = append(c.Changes, r)
+		}
 	}
 	return rows.Err()
 }

@@ -411,13 +411,29 @@ func (h memHistory) head(_ context.Context, path string) (*entry, error) {
 	return nil, nil
 }
 
-func (h memHistory) others(_ context.Context, path string, seq int64, principal, session string) (bool, error) {
+func (h memHistory) lineage(_ context.Context, path string, seq int64) (out []entry, err error) {
 	for _, e := range h.m.ops {
-		if e.seq <= seq || e.c.Outcome == Aborted || e.c.Kind == KindRead || e.c.Kind != KindExternal && e.c.Principal == principal && e.c.Session == session {
+		if e.seq < seq || e.c.Outcome == Aborted || e.c.Kind == KindRead {
 			continue
 		}
+		for i := range e.c.Changes {
+			if e.c.Changes[i].Path == path {
+				e = h.copy(e)
+				e.c.Changes = e.c.Changes[i : i+1]
+				out = append(out, e)
+				break
+			}
+		}
+	}
+	return out, nil
+}
+
+func (h memHistory) whole(context.Context, int64, int64) (bool, error) { return true, nil }
+
+func (h memHistory) movedAway(_ context.Context, path string, after, before int64) (bool, error) {
+	for _, e := range h.m.ops {
 		for _, c := range e.c.Changes {
-			if c.Path == path {
+			if e.seq > after && e.seq < before && e.c.Outcome != Aborted && c.Role == RoleTree && path != c.Path && within(path, []string{c.Path}) {
 				return true, nil
 			}
 		}

@@ -64,7 +64,9 @@ type Item struct {
 	HeadBefore  State
 	HeadSettled bool
 	HeadID      ID   // "" when it belongs to another session
-	Foreign     bool // another session, or somebody outside as far as it was recorded, changed the path after that operation, perhaps in between
+	Foreign     bool // after that operation somebody else changed the path, perhaps in between, and it shows: see lineage
+	Own         []ID // for ModeState: all changes of the path by this session from that operation on, oldest first
+	meta        ours
 	DropIfEmpty bool // a directory that was only made to hold something: remove it if nothing else is in it
 }
 
@@ -103,8 +105,13 @@ type history interface {
 	labelled(ctx context.Context, who Scope, label string) (int64, error)
 	// head finds the newest checkpoint, not aborted, that has path, a mere read only if there is no other; nil when there is none.
 	head(ctx context.Context, path string) (*entry, error)
-	// others reports whether after seq anybody but the changes of this session is recorded to have changed path.
-	others(ctx context.Context, path string, seq int64, principal, session string) (bool, error)
+	// lineage lists what was done to path from seq on, oldest first, without what was aborted and what only read it. Of each entry
+	// Changes has this path only.
+	lineage(ctx context.Context, path string, seq int64) ([]entry, error)
+	// whole reports whether all checkpoints between the two are still there, whoever made them.
+	whole(ctx context.Context, after, before int64) (bool, error)
+	// movedAway reports whether a directory above path was moved as a whole in a checkpoint between the two.
+	movedAway(ctx context.Context, path string, after, before int64) (bool, error)
 }
 
 func makePlan(ctx context.Context, h history, r Restore) (*Plan, error) {
@@ -214,7 +221,7 @@ func (p *Plan) fill(ctx context.Context, h history, ops []entry, only []string) 
 			continue
 		}
 		f := firsts[it.Path]
-		if it.Foreign, err = h.others(ctx, it.Path, f.seq, f.principal, f.session); err != nil {
+		if err := it.trace(ctx, h, f.seq, f.principal, f.session); err != nil {
 			return err
 		}
 		if hd.c.Principal == f.principal && hd.c.Session == f.session {

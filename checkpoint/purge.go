@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"context"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -21,10 +22,11 @@ type Purged struct {
 	Contents    int
 	Checkpoints int      // that lost a content
 	AlsoAt      []string // other paths that had the same bytes and lose them too
+	Hashes      []string // of the contents, sorted: for whoever keeps them elsewhere, and has to forget them too
 }
 
 // Purge removes contents so that none of their bytes stay in the store's files: the rows, what deltas of them are left, free
-// pages and the log. The hashes go too, because a hash confirms a guess. Checkpoints stay and say "purged". It needs
+// pages and the log. The store forgets their hashes too, because a hash confirms a guess. Checkpoints stay and say "purged". It needs
 // as much free disk space as the store takes, and holds up saves while it runs.
 //
 // What the disk itself keeps of overwritten or unlinked blocks, and copies of the store made before, are out of its reach.
@@ -90,6 +92,14 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 	if err != nil {
 		return err
 	}
+	for id := range targets {
+		var h []byte
+		if err := c.row(ctx, "SELECT hash FROM object WHERE id=?", id).Scan(&h); err != nil {
+			return err
+		}
+		w.r.Hashes = append(w.r.Hashes, hex.EncodeToString(h))
+	}
+	slices.Sort(w.r.Hashes)
 	uses, err := w.uses(ctx, c, targets)
 	if err != nil {
 		return err

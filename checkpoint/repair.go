@@ -23,7 +23,7 @@ type Repaired struct {
 // written anew row by row, with the same ids and fresh indexes, and put in place by one rename. Contents that are not what their hash says
 // are taken out, their files moved beside, and the changes that lose one say SkipDamaged.
 //
-// Nobody else may have the store open. It takes up to three times the space of the database meanwhile.
+// Nobody else may have the store open: ErrInUse says that somebody does. It takes up to three times the space of the database meanwhile.
 func Repair(ctx context.Context, dir string, o Options) (*Repaired, error) {
 	o.Durability = Strict
 	r, err := repair(ctx, dir, o)
@@ -37,8 +37,13 @@ func repair(ctx context.Context, dir string, o Options) (*Repaired, error) {
 	if _, err := os.Lstat(filepath.Join(dir, fileName)); err != nil {
 		return nil, err
 	}
+	lock, err := holdOpen(dir, true)
+	if err != nil {
+		return nil, err
+	}
+	defer lock.Close()
+	o.repairing = true
 	out := &Repaired{}
-	var err error
 	if out.Kept, err = os.MkdirTemp(dir, "damaged-"); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package checkpoint_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand"
@@ -72,6 +73,7 @@ func TestRepair(t *testing.T) {
 		"an index": {func(t *testing.T, dir string) {
 			tamper(t, dir, "PRAGMA writable_schema=1; DELETE FROM sqlite_schema WHERE name='change_path'")
 		}, 200, true},
+		"the header":       {func(t *testing.T, dir string) { overwrite(t, database(dir), 0, 24) }, 200, true},
 		"a blob file":      {func(t *testing.T, dir string) { overwrite(t, blobFiles(t, dir)[0], 1000, 10) }, 198, true},
 		"a blob file gone": {func(t *testing.T, dir string) { os.Remove(blobFiles(t, dir)[0]) }, 198, true},
 		"a base":           {func(t *testing.T, dir string) { tamper(t, dir, "UPDATE data SET z=x'00' WHERE id=1") }, 150, true},
@@ -145,5 +147,36 @@ func TestRepair(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What somebody commits to the old database while a new one is made would be lost.
+func TestRepairIsAlone(t *testing.T) {
+	dir, ids, _ := damagedStore(t)
+	tamper(t, dir, "PRAGMA writable_schema=1; DELETE FROM sqlite_schema WHERE name='change_path'")
+	d, err := checkpoint.Open(dir, checkpoint.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := checkpoint.Repair(ctx, dir, checkpoint.Options{}); !errors.Is(err, checkpoint.ErrInUse) {
+		t.Errorf("repaired under somebody's feet: %v", err)
+	}
+	late := save(t, d, op(edit("/w/late", []byte("late"), nil)))
+	if kept, _ := filepath.Glob(filepath.Join(dir, "damaged-*")); len(kept) > 0 {
+		t.Errorf("refused, and yet there is %q", kept)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := checkpoint.Repair(ctx, dir, checkpoint.Options{})
+	if err != nil || r.Checkpoints != len(ids)+1 {
+		t.Fatalf("got %+v, %v; want %d checkpoints", r, err, len(ids)+1)
+	}
+	if d, err = checkpoint.Open(dir, checkpoint.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if _, err := d.Get(ctx, late, checkpoint.Scope{AllSessions: true}); err != nil {
+		t.Error(err)
 	}
 }

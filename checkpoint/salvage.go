@@ -27,6 +27,9 @@ func (r *Repaired) rewrite(ctx context.Context, dir string) error {
 	if err := copyDatabase(r.Kept, old); err != nil {
 		return err
 	}
+	if err := mendHeader(filepath.Join(old, fileName)); err != nil {
+		return err
+	}
 	if err := r.salvage(ctx, filepath.Join(old, fileName), filepath.Join(fresh, fileName)); err != nil {
 		return err
 	}
@@ -44,6 +47,20 @@ func (r *Repaired) rewrite(ctx context.Context, dir string) error {
 		err = errors.Join(syncDir(dir), os.Rename(filepath.Join(fresh, fileName), filepath.Join(dir, fileName)), syncDir(dir))
 	}
 	return err
+}
+
+// header is how the file of every store begins: what it is, pages of 4096 bytes, a write-ahead log, and three constants
+// (https://www.sqlite.org/fileformat.html, 1.3).
+const header = "SQLite format 3\x00\x10\x00\x02\x02\x00\x40\x20\x20"
+
+// mendHeader writes the header again. Without it SQLite takes the whole file for none of its own.
+func mendHeader(file string) error {
+	f, err := os.OpenFile(file, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt([]byte(header), 0)
+	return errors.Join(err, f.Close())
 }
 
 // salvage copies what can be read of the database old to a new one.

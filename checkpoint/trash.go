@@ -197,6 +197,7 @@ type TrashFilter struct {
 	AllPrincipals bool
 	Path          string    // exactly
 	PathContains  string    // letters of either case
+	Checkpoint    ID        // of this operation
 	Expired       time.Time // only what has expired by then
 	Unsettled     bool      // only Parking and Returning: what a crash left; otherwise only Parked
 	Limit         int       // 20 when 0, at most 1000
@@ -267,6 +268,13 @@ func (d *DB) TrashList(ctx context.Context, f TrashFilter) (TrashPage, error) {
 	}
 	if f.Path != "" {
 		w.and("path = ?", []byte(f.Path))
+	}
+	if f.Checkpoint != "" {
+		op, err := f.Checkpoint.seq()
+		if err != nil {
+			return TrashPage{}, err
+		}
+		w.and("op = ?", op)
 	}
 	if !f.Expired.IsZero() {
 		w.and("expires <= ?", clampNs(f.Expired))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"sync/atomic"
+	"time"
 )
 
 // bigFile is a file that several workers search, range by range. A line belongs to the range it starts in. The worker
@@ -19,12 +20,18 @@ type bigFile struct {
 	binary   atomic.Bool
 	failed   atomic.Pointer[error]
 	seenLong atomic.Bool
-	legacy   atomic.Bool // a range is not UTF-8, and the pattern is not ASCII
+	legacy   atomic.Bool // a range is not UTF-8, and cannot be searched as it is
 }
 
 const maxParts = 1 << 16 // of a file, so that their list stays small
 
-type part struct{ lines, matches, starts int }
+type part struct {
+	lines, matches, starts int
+	done                   bool // searched to its end
+}
+
+// late is how long the rows of what was found before the deadline may still be looked for.
+const late = 200 * time.Millisecond
 
 // split shares the file with whoever is free.
 func (t *target) split(w *worker, st *state) {
@@ -72,7 +79,7 @@ func (f *bigFile) count(w *worker, st *state, i int) {
 	}
 	content := f.q.Mode == Content
 	starts := 0
-	err := f.rangeOf(w, st, i, i+1, func(c chunk) bool {
+	err := f.rangeOf(w, st, i, i+1, w.walk.stop.Load, func(c chunk) bool {
 		if f.nonASCII && c.piece == pieceNone && !validSoFar(c.b[c.from:], c.last) {
 			f.legacy.Store(true)
 			return false
@@ -85,6 +92,8 @@ func (f *bigFile) count(w *worker, st *state, i int) {
 	switch {
 	case err != nil:
 		f.failed.CompareAndSwap(nil, &err)
+	case s.foreign != nil:
+		f.legacy.Store(true)
 	case s.binary:
 		f.binary.Store(true)
 	case s.lines > 0 && f.q.Mode == FilesWithMatches:
@@ -93,16 +102,16 @@ func (f *bigFile) count(w *worker, st *state, i int) {
 	if s.long {
 		f.seenLong.Store(true)
 	}
-	f.parts[i] = part{s.lines, s.matches, starts}
+	f.parts[i] = part{s.lines, s.matches, starts, err == nil}
 }
 
 // rangeOf streams the lines that start in parts i to j.
-func (f *bigFile) rangeOf(w *worker, st *state, i, j int, fn func(chunk) bool) error {
+func (f *bigFile) rangeOf(w *worker, st *state, i, j int, stop func() bool, fn func(chunk) bool) error {
 	off, end := int64(i)*f.segment, int64(j)*f.segment
 	if j == len(f.parts) {
 		end = 0 // to the end of the file, which may have grown
 	}
-	x := stream{buf: st.buf, big: f.big, size: &f.size, lines: f.q.Before, limit: end, stop: w.walk.stop.Load}
+	x := stream{buf: st.buf, big: f.big, size: &f.size, lines: f.q.Before, limit: end, stop: stop}
 	if i > 0 {
 		off--
 		x.skip = true
@@ -143,28 +152,44 @@ func (f *bigFile) assemble(w *worker, st *state) {
 		if f.q.Mode == FilesWithMatches {
 			s.lines = min(s.lines, 1)
 		}
-	case err == nil && !s.binary:
-		err = f.gather(w, st)
+	case !s.binary && (err == nil || errors.Is(err, errStopped)):
+		if e := f.gather(w, st); err == nil {
+			err = e
+		}
 	}
 	f.finish(w, s, err)
 }
 
 // gather reads the ranges with hits again, in order, for their rows. Without context it stops as soon as the rows wanted are
-// there and takes the rest of the counts from the parts.
+// there and takes the rest of the counts from the parts. Behind a range that was not searched nobody knows the number of a line.
 func (f *bigFile) gather(w *worker, st *state) error {
 	s := &st.scan
-	context := f.q.Before > 0 || f.q.After > 0
-	line := 1
-	need := f.needed()
-	for i := 0; i < len(f.parts); {
-		p := f.parts[i]
-		if !context && s.full() {
+	stop := w.walk.stop.Load
+	if stop() {
+		end := time.Now().Add(late)
+		stop = func() bool { return time.Now().After(end) }
+	}
+	count := func(parts []part) {
+		for _, p := range parts {
 			s.lines += p.lines
 			s.matches += p.matches
 			s.rows += p.lines
 			if f.q.OnlyMatching {
 				s.rows += p.matches - p.lines
 			}
+		}
+	}
+	context := f.q.Before > 0 || f.q.After > 0
+	line := 1
+	need := f.needed()
+	for i := 0; i < len(f.parts); {
+		p := f.parts[i]
+		if !p.done {
+			count(f.parts[i:])
+			return nil
+		}
+		if !context && s.full() {
+			count(f.parts[i : i+1])
 			i++
 			continue
 		}
@@ -174,12 +199,16 @@ func (f *bigFile) gather(w *worker, st *state) error {
 			continue
 		}
 		j := i + 1
-		for context && j < len(f.parts) && need[j] {
+		for context && j < len(f.parts) && need[j] && f.parts[j].done {
 			j++
 		}
 		s.line, s.mark = line, -1
-		err := f.rangeOf(w, st, i, j, s.chunk)
-		if err != nil && !errors.Is(err, errStopped) {
+		lines, matches, rows := s.lines, s.matches, s.rows
+		if err := f.rangeOf(w, st, i, j, stop, s.chunk); errors.Is(err, errStopped) {
+			s.lines, s.matches, s.rows = lines, matches, rows
+			count(f.parts[i:])
+			return err
+		} else if err != nil {
 			return err
 		}
 		for ; i < j; i++ {

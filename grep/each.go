@@ -20,6 +20,7 @@ func Each(ctx context.Context, w Walk, fn func(worker int, rel, name string)) (S
 type each func(worker int, rel, name string)
 
 func (each) descend(string) bool                    { return true }
+func (each) picks() bool                            { return false }
 func (each) leads(string) bool                      { return false }
 func (each) wants(string, string, *worker) bool     { return true }
 func (e each) file(w *worker, n *node, name string) { e(w.id, n.rel(), name) }

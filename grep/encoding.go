@@ -7,6 +7,10 @@ import (
 
 	"golang.org/x/text/encoding"
 	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/encoding/korean"
+	"golang.org/x/text/encoding/simplifiedchinese"
+	"golang.org/x/text/encoding/traditionalchinese"
 	utext "golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/encoding/unicode/utf32"
 	"golang.org/x/text/transform"
@@ -87,6 +91,7 @@ func (c content) decoder() encoding.Encoding {
 func (t *target) decoded(w *worker, st *state, e encoding.Encoding) {
 	r := transform.NewReader(io.NewSectionReader(t.file, 0, 1<<62), e.NewDecoder())
 	st.scan.reset(st.scan.want)
+	st.scan.asIs = true
 	if t.q.Multiline {
 		n, eof, err := readFull(r, st.buf)
 		if err != nil {
@@ -111,6 +116,7 @@ func (t *target) legacy(w *worker, st *state, b []byte) {
 		w.skipped.Encoding++
 	}
 	st.scan.reset(st.scan.want)
+	st.scan.asIs = true
 	t.bytes = true
 	r := io.NewSectionReader(t.file, 0, 1<<62)
 	if t.q.Multiline {
@@ -124,6 +130,32 @@ func (t *target) legacy(w *worker, st *state, b []byte) {
 	}
 	x := stream{r: r, buf: st.buf, big: t.big, size: &t.size, lines: t.q.Before, stop: w.walk.stop.Load}
 	t.finish(w, &st.scan, x.run(st.scan.chunk))
+}
+
+// maxLooked is how many matching lines of a file are looked at for their encoding.
+const maxLooked = 256
+
+// strange says that text has to be decoded, because line, in which a match lies, is not UTF-8 and the match may lie in the middle of
+// characters. Encodings whose characters never end in ASCII need none of that.
+func (s *scan) strange(line, text []byte) bool {
+	if s.asIs || s.looked >= maxLooked {
+		return false
+	}
+	s.looked++
+	escaped := bytes.IndexByte(line, 0x1b) >= 0
+	if !escaped && utf8.Valid(line) {
+		return false
+	}
+	s.looked = maxLooked // asking once is enough
+	if escaped && charset.Escaped(text[:min(len(text), sampleLen)]) {
+		s.foreign = japanese.ISO2022JP
+	} else if text = sample(text); !charset.MostlyUTF8(text) && !validSoFar(text, false) {
+		switch e := guess(text); e {
+		case japanese.ShiftJIS, simplifiedchinese.GBK, simplifiedchinese.GB18030, traditionalchinese.Big5, korean.EUCKR:
+			s.foreign = e
+		}
+	}
+	return s.foreign != nil
 }
 
 // validSoFar: b is UTF-8, but for a character cut off at its end unless b is the whole rest.

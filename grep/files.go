@@ -33,7 +33,7 @@ func Files(ctx context.Context, w Walk, q GlobQuery) (*FilesResult, error) {
 	}
 	skipped, _ := walk(ctx, w, l, nil)
 	res := &FilesResult{Root: root, Skipped: skipped}
-	if res.Partial, err = ended(ctx); err != nil {
+	if res.Partial, err = ended(ctx, skipped); err != nil {
 		return nil, err
 	}
 	all := &l.found[0].newest
@@ -48,16 +48,12 @@ func Files(ctx context.Context, w Walk, q GlobQuery) (*FilesResult, error) {
 	return res, nil
 }
 
-// ended tells a deadline, which leaves a partial result, from a cancellation, which leaves none.
-func ended(ctx context.Context) (partial bool, err error) {
-	switch err := ctx.Err(); {
-	case err == nil:
-		return false, nil
-	case errors.Is(err, context.DeadlineExceeded):
-		return true, nil
-	default:
+// ended tells a deadline, which leaves a partial result where something was left undone, from a cancellation, which leaves none.
+func ended(ctx context.Context, s Skipped) (partial bool, err error) {
+	if err := ctx.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return false, err
 	}
+	return s.Deadline > 0, nil
 }
 
 // newGlobFilter reads the pattern of a GlobQuery.
@@ -108,7 +104,7 @@ type found1 struct {
 func (l *lister) file(w *worker, n *node, name string) {
 	i, err := n.dir.Stat(name)
 	if err != nil {
-		w.skipped.failed(err)
+		w.failed(err)
 		return
 	}
 	if i.Kind != KindFile {

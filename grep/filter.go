@@ -78,6 +78,8 @@ func (f *filter) descend(rel string) bool {
 	return !f.some || f.any(func(g *glob) bool { return g.under(rel) })
 }
 
+func (f *filter) picks() bool { return len(f.globs) > 0 || f.types != nil }
+
 // leads says whether a glob names directory rel as one to go through.
 func (f *filter) leads(rel string) bool {
 	return f.any(func(g *glob) bool { return g.leads(rel) })

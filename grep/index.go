@@ -19,7 +19,7 @@ type IndexOptions struct {
 
 	MinFiles int           // trees with fewer files are not indexed; 0: 10,000
 	MaxBytes int64         // of memory for all trees; 0: 256 MiB
-	Sweep    time.Duration // how long a tree is trusted before it is verified by stat again; 0: a minute
+	Sweep    time.Duration // how long a tree is trusted before it is verified by stat again; 0: 5 s
 }
 
 // Watcher tells what changed in directories since it was asked last. It MUST NOT miss a change that was complete before Events
@@ -51,8 +51,8 @@ type Located interface {
 const (
 	defaultMinFiles   = 10_000
 	defaultIndexBytes = 256 << 20
-	defaultSweep      = time.Minute
-	searchesBefore    = 2 // a tree is indexed once it has been searched so often
+	defaultSweep      = 5 * time.Second // a large tree takes about a tenth of a second
+	searchesBefore    = 2               // a tree is indexed once it has been searched so often
 )
 
 // Index remembers which three-byte sequences stand in each file of the trees that are searched again and again, and so which
@@ -62,7 +62,8 @@ const (
 // is used, everything that a Watcher has reported is looked at again, rule files above the tree are read again, and where the
 // last look is older than Sweep every file and directory is verified by stat. Files with a second name, and files that were
 // written to since, are verified by stat each time: their content can change without a report.
-// What remains is a store through a memory mapping that was made before the index was: it is found by the sweep.
+// What remains is found by the sweep only, so up to Sweep late: a write through a second name that was given to a file after it
+// was read and lies in no indexed tree, which no kernel event tells, and a store through a memory mapping that was made before.
 //
 // An Index is safe for concurrent use. Close it when it is not needed any more.
 type Index struct {

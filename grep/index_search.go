@@ -54,7 +54,7 @@ func (t *indexTree) release(missing int64) {
 func (t *indexTree) collect(p *worker, d *indexDir, out *[]*indexDir) {
 	*out = append(*out, d)
 	if d.err != nil {
-		p.skipped.failed(d.err)
+		p.failed(d.err)
 	}
 	p.skipped.Denied += d.denied
 	p.skipped.Rules += d.unread
@@ -133,7 +133,7 @@ func (s *search) visit(p *worker, rel string, found []candidate) {
 	if rel != "" {
 		d, err := openBelow(w.root.dir, rel, false)
 		if err != nil {
-			p.skipped.failed(err)
+			p.failed(err)
 			return
 		}
 		defer d.Close()

@@ -39,6 +39,7 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 				}
 			}
 			b := x.buf[:x.n]
+			s.sc.Forget()
 			if t.nonASCII && !t.bytes && !validSoFar(b, eof) && !charset.MostlyUTF8(b) && x.at == 0 && x.n > n {
 				legacy = append(legacy, sample(b)...)
 				return nil
@@ -53,7 +54,7 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 				s.long = true
 			}
 			next = s.blocks(b, x.at, int(max(next-x.at, int64(from))), end, eof)
-			if eof {
+			if eof || s.sc.Err() != nil || s.foreign != nil {
 				return nil
 			}
 			// The next window begins with the lines around its first match that are still needed.
@@ -73,13 +74,17 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 		t.legacy(w, st, legacy)
 		return
 	}
+	if e := s.foreign; e != nil {
+		t.decoded(w, st, e)
+		return
+	}
 	t.finish(w, s, err)
 }
 
 // blocks counts the matches that start in b[from:end], line by line as rows, and says where to go on.
 func (s *scan) blocks(b []byte, at int64, from, end int, eof bool) int64 {
 	if s.q.Mode == FilesWithMatches {
-		if s.lines == 0 && from < len(b) && s.sc.Any(b[from:]) && s.begins(b, from, end, eof) {
+		if s.lines == 0 && from < len(b) && s.sc.Any(b[from:]) && s.begins(b, from, end, eof) && !s.strange(b[from:], b[from:]) {
 			s.lines = 1
 		}
 		return at + int64(end)
@@ -94,11 +99,16 @@ func (s *scan) blocks(b []byte, at int64, from, end int, eof bool) int64 {
 		if start >= len(b) && (len(b) == 0 || b[len(b)-1] == '\n') {
 			break // behind the last line end there is no line
 		}
+		if s.looked < maxLooked {
+			if line, next := s.around(b, at, start); s.strange(b[line:max(next, stop)], b[line:]) {
+				break
+			}
+		}
 		s.matches++
 		if s.q.OnlyMatching && s.q.Mode == Content {
-			s.number(b, at, bytes.LastIndexByte(b[:start], '\n')+1)
-			line := bytes.LastIndexByte(b[:start], '\n') + 1
-			s.only(b, line, max(stop, lineAfter(b, start)), start, stop)
+			line, next := s.around(b, at, start)
+			s.number(b, at, line)
+			s.only(b, line, max(stop, next), start, stop)
 		}
 		s.cover(b, at, start, stop)
 		pos = max(stop, start+1)
@@ -119,11 +129,19 @@ func (s *scan) begins(b []byte, from, end int, eof bool) bool {
 	return ok && (start < end || eof && start < len(b))
 }
 
+// around gives the line in b that holds place k. The last one is remembered: it may be long, and hold many matches.
+func (s *scan) around(b []byte, at int64, k int) (line, next int) {
+	if abs := at + int64(k); abs < s.lineFrom || abs >= s.lineTo || s.lineAt != at {
+		s.lineAt, s.lineFrom = at, at+int64(bytes.LastIndexByte(b[:k], '\n')+1)
+		s.lineTo = at + int64(lineAfter(b, k))
+	}
+	return int(s.lineFrom - at), int(s.lineTo - at)
+}
+
 // cover makes rows of the lines that a match touches and that the match before it did not.
 func (s *scan) cover(b []byte, at int64, start, stop int) {
-	line := bytes.LastIndexByte(b[:start], '\n') + 1
-	for {
-		next := lineAfter(b, line)
+	line, next := s.around(b, at, start)
+	for ; ; next = lineAfter(b, line) {
 		if at+int64(line) >= s.fresh {
 			s.fresh = at + int64(next)
 			s.lines++

@@ -69,7 +69,7 @@ type Skipped struct {
 	Special    int // fifos, sockets, devices
 	Mounts     int // directories on other mounts
 	Deep       int // directories below Walk.MaxDepth
-	Denied     int // files and directories that policy hides; never named
+	Denied     int // files and directories that policy hides; never named. With globs or types only by name, not by identity
 	Unreadable int // files and directories that could not be opened or read
 	Binary     int // files with NUL bytes: not searched, or their matches withheld; Walk.File is, unless rows are wanted
 	TooLarge   int // files over Query.MaxFileBytes
@@ -116,7 +116,7 @@ func (s Skipped) Notes() []Note {
 		{"denied", s.Denied, ""},
 		{"encoding", s.Encoding, "unknown: search for an ASCII part of the text"},
 		{"too_large", s.TooLarge, "give one as path to search it"},
-		{"long_lines", s.LongLines, "searched in pieces; a very long match may be missing"},
+		{"long_lines", s.LongLines, "in pieces: a match over 64 KiB may be missing or cut"},
 		{"backtracking", s.Backtrack, "took too long; drop look-around and back-references"},
 		{"rules", s.Rules, "unreadable ignore files; more may be listed than git would"},
 		{"links", s.Links, "give the target as path"},

@@ -2,6 +2,9 @@ package grep
 
 import (
 	"bytes"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding"
 
 	"moltisfs/grep/match"
 )
@@ -9,10 +12,12 @@ import (
 // scan is what is known about one file while its chunks go by. It counts everything and gathers rows until it has
 // as many as are wanted. All positions are offsets in the file, so that a chunk may come from anywhere.
 type scan struct {
-	q    *Query
-	size *sizes
-	sc   *match.Scanner
-	want int // rows wanted: -1 all
+	q     *Query
+	size  *sizes
+	sc    *match.Scanner
+	stop  func() bool // the search is to end,
+	ended bool        // and did so within a line
+	want  int         // rows wanted: -1 all
 
 	lines, matches, rows int
 	out                  []Row
@@ -20,12 +25,18 @@ type scan struct {
 	long                 bool // a line was searched in pieces
 	raw                  bool // NUL bytes are like others
 
+	asIs    bool              // the text is in UTF-8 as far as that can be had
+	looked  int               // matching lines that were looked at for their encoding
+	foreign encoding.Encoding // the text has to be decoded: its characters end in bytes that look like ASCII
+
 	mark    int64 // start of line number `line`
 	line    int
 	covered int   // last line that became a row
 	emitted int64 // where line covered+1 starts, while after > 0
 	after   int   // context lines still due
 	fresh   int64 // multiline: lines from here on did not match yet
+
+	lineFrom, lineTo, lineAt int64 // multiline: the line of the last match, as the chunk at lineAt shows it
 
 	single bool // the one chunk is the whole file
 	spans  [][2]int
@@ -43,7 +54,7 @@ type longPart struct {
 
 // reset makes s ready for a file.
 func (s *scan) reset(want int) {
-	*s = scan{q: s.q, size: s.size, sc: s.sc, raw: s.raw, want: want, line: 1, spans: s.spans[:0]}
+	*s = scan{q: s.q, size: s.size, sc: s.sc, stop: s.stop, raw: s.raw, want: want, line: 1, spans: s.spans[:0]}
 }
 
 // chunk takes the next lines; false when the file is decided.
@@ -54,6 +65,9 @@ func (s *scan) chunk(c chunk) bool {
 	b := c.b
 	if s.q.Mode == FilesWithMatches {
 		if s.lines == 0 && s.sc.Any(b[c.from:]) {
+			if s.strange(b[c.from:], b[c.from:]) {
+				return false
+			}
 			s.lines = 1
 		}
 		return s.text(b[c.from:])
@@ -64,9 +78,18 @@ func (s *scan) chunk(c chunk) bool {
 			break
 		}
 		pos = lineAfter(b, end)
+		if s.strange(b[start:end], b[c.from:]) {
+			return false
+		}
 		s.hit(b, c.at, start, end, pos)
 	}
 	if !s.text(b[c.from:]) {
+		return false
+	}
+	if s.sc.Err() != nil {
+		if s.q.Mode == Content {
+			s.trail(b, c.at)
+		}
 		return false
 	}
 	if s.q.Mode == Content && (s.lines > 0 || !c.last) {
@@ -107,12 +130,13 @@ func (s *scan) hit(b []byte, at int64, start, end, next int) {
 	case s.q.Mode == Count && end-start <= s.size.longLine:
 		s.matches += s.sc.Count(b, start, end)
 	case s.q.Mode == Count || s.q.OnlyMatching:
-		s.each(b, start, end, true, true, func(from, to int) {
+		s.each(b, start, end, func(from, to int) bool {
 			s.matches++
 			if s.q.OnlyMatching && s.q.Mode == Content {
 				s.number(b, at, start)
 				s.only(b, start, end, from, to)
 			}
+			return true
 		})
 	}
 	if s.q.Mode == Content && !s.q.OnlyMatching {
@@ -123,37 +147,24 @@ func (s *scan) hit(b []byte, at int64, start, end, next int) {
 	}
 }
 
-// each calls fn for every match in the line b[start:end]. For a long line it looks through windows; whole ends say
-// that the line really begins or ends there.
-func (s *scan) each(b []byte, start, end int, wholeStart, wholeEnd bool, fn func(from, to int)) {
-	if end-start <= s.size.longLine && wholeStart && wholeEnd {
+// each calls fn for every match in the line b[start:end] until fn is false, or the search is to end.
+func (s *scan) each(b []byte, start, end int, fn func(from, to int) bool) {
+	if end-start <= s.size.longLine {
 		s.spans = s.sc.Spans(s.spans[:0], b, start, end)
 		for _, x := range s.spans {
-			fn(x[0], x[1])
+			if !fn(x[0], x[1]) {
+				return
+			}
 		}
 		return
 	}
-	next := start
-	step := s.size.longStep
-	for at := start; ; at += step {
-		left := max(start, at-s.size.longLap/16)
-		right := min(at+step+s.size.longLap, end)
-		s.spans = s.sc.Spans(s.spans[:0], b, left, right)
-		for _, x := range s.spans {
-			switch {
-			case x[0] < next, x[0] >= at+step && right < end:
-			case x[0] == left && (left > start || !wholeStart): // anchored to an end that is none
-			case x[1] == right && (right < end || !wholeEnd):
-			default:
-				fn(x[0], x[1])
-				next = x[1]
-			}
-		}
-		if right == end {
-			return
-		}
-		next = max(next, at+step)
-	}
+	s.sc.EachMatch(b, start, end, start, func(from, to int) bool { return fn(from, to) && !s.late() })
+}
+
+// late: the search is to end. A long line may hold so many matches that nobody else would notice for long.
+func (s *scan) late() bool {
+	s.ended = s.stop != nil && s.stop()
+	return s.ended
 }
 
 // number brings s.line up to the line that starts at b[start].
@@ -239,10 +250,9 @@ func (s *scan) matched(b []byte, start, end int) {
 
 // first finds where the first match of a line begins, relative to the line.
 func (s *scan) first(b []byte, start, end int, at *int) {
-	s.each(b, start, end, true, true, func(from, _ int) {
-		if *at < 0 {
-			*at = from - start
-		}
+	s.each(b, start, end, func(from, _ int) bool {
+		*at = from - start
+		return false
 	})
 }
 
@@ -261,8 +271,9 @@ func trimEnd(line []byte) []byte {
 	return bytes.TrimSuffix(line, []byte{'\r'})
 }
 
-// piece takes a part of a line that no buffer holds. Matches longer than the overlap of the pieces may be missed, and
-// ends of pieces are not taken for ends of the line.
+// piece takes a part of a line that no buffer holds. Of a match longer than the overlap of the pieces only the end may be found,
+// or nothing. Ends of pieces are not taken for ends of the line: a match is looked for behind the first character of a piece, so that
+// "^" and "\b" see what stands before, and one that reaches the end is left to the next piece.
 func (s *scan) piece(c chunk) bool {
 	s.long = true
 	b := c.b
@@ -274,9 +285,14 @@ func (s *scan) piece(c chunk) bool {
 	if c.piece == pieceLast {
 		end = c.from + len(trimEnd(b[c.from:]))
 	}
-	s.each(b, c.from, end, c.piece == pieceFirst, c.piece == pieceLast, func(from, to int) {
-		if c.at+int64(from) < p.seen {
-			return
+	start := c.from
+	if c.piece != pieceFirst {
+		_, n := utf8.DecodeRune(b[start:end])
+		start = max(start+n, int(p.seen-c.at))
+	}
+	s.sc.EachMatch(b, c.from, end, start, func(from, to int) bool {
+		if to == end && c.piece != pieceLast {
+			return false
 		}
 		p.seen = c.at + int64(to)
 		if s.q.OnlyMatching && s.q.Mode == Content {
@@ -292,6 +308,7 @@ func (s *scan) piece(c chunk) bool {
 			p.text = Row{Text: text, Column: int(c.at+int64(from)-p.start) + 1, Cut: true, From: offset}
 		}
 		p.matches++
+		return !s.late()
 	})
 	if c.piece != pieceLast {
 		return s.text(b[c.from:])

@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"golang.org/x/text/encoding/japanese"
 
@@ -35,6 +36,8 @@ func searchSized(ctx context.Context, w Walk, q Query, size sizes) (*Result, err
 		return nil, err
 	}
 	s.nonASCII = q.Matcher.NonASCII()
+	s.deadline, _ = ctx.Deadline()
+	s.backtracking = q.Matcher.Engine() == "backtracking"
 	s.raw = w.File != nil && q.Mode != Content
 	s.rows.k = window(q.Offset, q.Limit)
 	for i := range s.states {
@@ -62,7 +65,7 @@ func searchSized(ctx context.Context, w Walk, q Query, size sizes) (*Result, err
 	default:
 		return nil, errors.New("grep: Walk needs a Dir or a File")
 	}
-	if res.Partial, err = ended(ctx); err != nil {
+	if res.Partial, err = ended(ctx, res.Skipped); err != nil {
 		return nil, err
 	}
 	s.report(res)
@@ -91,6 +94,9 @@ type search struct {
 
 	// nonASCII: the pattern names characters outside ASCII, so that a file which is not UTF-8 has to be decoded to find them.
 	nonASCII bool
+	// The backtracking engine has to be told when to stop, and takes a file in one piece: it is given up as a whole.
+	deadline     time.Time
+	backtracking bool
 	// raw: a file that is not text is searched as bytes. Only of one that was asked for by name, and no row of it is shown.
 	raw bool
 }
@@ -139,7 +145,7 @@ func (s *search) report(res *Result) {
 func (s *search) file(w *worker, n *node, name string) {
 	f, err := n.dir.OpenFile(name)
 	if err != nil {
-		w.skipped.failed(err)
+		w.failed(err)
 		return
 	}
 	s.look(w, f, n.rel(), name, false)
@@ -152,6 +158,7 @@ func (s *search) ready(w *worker) *state {
 		st.lent = takeBuffer(s.size.buffer)
 		st.buf = *st.lent
 		st.scan.q, st.scan.size, st.scan.raw = &s.q, &s.size, s.raw
+		st.scan.stop = w.walk.stop.Load
 	}
 	if st.scan.sc == nil {
 		st.scan.sc = s.scanner()
@@ -161,7 +168,11 @@ func (s *search) ready(w *worker) *state {
 
 // scanner takes its share of the memory that all workers' automata may use.
 func (s *search) scanner() *match.Scanner {
-	return s.q.Matcher.ScannerWithin(max(s.size.automata/len(s.states), 192<<10))
+	sc := s.q.Matcher.ScannerWithin(max(s.size.automata/len(s.states), 192<<10))
+	if s.backtracking {
+		sc.Until(s.deadline)
+	}
+	return sc
 }
 
 // look searches one open file and closes it, unless it is the caller's own.
@@ -187,6 +198,7 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 	t.bytes = kind == isBinary
 	st.totals.Scanned++
 	st.scan.reset(s.rowsWanted(rel, name))
+	st.scan.asIs = kind != isText
 	b := st.buf[:n]
 	switch {
 	case kind == isBinary && !s.raw:
@@ -202,8 +214,12 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 	case eof:
 		st.scan.single = true
 		st.scan.chunk(chunk{b: b[bomLen(b):], last: true, at: int64(bomLen(b))})
+		if e := st.scan.foreign; e != nil {
+			t.decoded(w, st, e)
+			break
+		}
 		t.finish(w, &st.scan, nil)
-	case t.info.Size >= s.size.split && len(s.states) > 1:
+	case t.info.Size >= s.size.split && len(s.states) > 1 && !s.backtracking:
 		t.split(w, st)
 		return // closed by whoever finishes it
 	default:
@@ -296,6 +312,10 @@ func (t *target) stream(w *worker, st *state, r io.Reader, n int) {
 		t.legacy(w, st, bad)
 		return
 	}
+	if e := st.scan.foreign; e != nil {
+		t.decoded(w, st, e)
+		return
+	}
 	t.finish(w, &st.scan, err)
 }
 
@@ -306,13 +326,20 @@ func (t *target) finish(w *worker, c *scan, err error) {
 		w.skipped.Unreadable++
 		return
 	}
-	if err != nil {
-		w.skipped.Deadline++
-	}
-	if c.sc != nil && c.sc.Err() != nil {
-		w.skipped.Backtrack++
-		t.q.Matcher.Put(c.sc)
+	late := err != nil || c.ended
+	if t.backtracking {
+		c.long = c.long || c.sc.Cut()
+		switch err := c.sc.Err(); {
+		case errors.Is(err, context.DeadlineExceeded):
+			late = true
+		case err != nil:
+			w.skipped.Backtrack++
+		}
+		t.q.Matcher.Put(c.sc) // each file has the whole time
 		c.sc = t.scanner()
+	}
+	if late {
+		w.skipped.Deadline++
 	}
 	if c.binary {
 		w.skipped.Binary++

@@ -42,6 +42,7 @@ type visitor interface {
 	leads(rel string) bool   // is rel named as a directory to go through?
 	wants(rel, name string, w *worker) bool
 	file(w *worker, n *node, name string)
+	picks() bool // not everything is wanted
 }
 
 // walker runs one walk.
@@ -181,7 +182,7 @@ func (w *walker) enter(p *worker, j job) {
 		}
 	}
 	if err != nil {
-		p.skipped.failed(err)
+		p.failed(err)
 		return
 	}
 	w.held.Add(1)
@@ -359,6 +360,15 @@ func isVCS(name string) bool {
 		return true
 	}
 	return false
+}
+
+// failed counts an object that could not be opened or read. One whose name is allowed and that is denied for what it is, a second
+// name of a hidden file, counts only where everything is asked for: what a glob does to the count would tell which name it is.
+func (p *worker) failed(err error) {
+	if p.walk.picks() && errors.Is(err, ErrDenied) {
+		return
+	}
+	p.skipped.failed(err)
 }
 
 // failed counts an object that could not be opened or read. One that vanished meanwhile was never there.

@@ -18,8 +18,8 @@ const (
 	unpackedText = memoryLimit
 	// unpackedList is how much of a compressed tar is walked for its listing.
 	unpackedList = 256 << 20
-	// ratioCap is how many bytes one compressed byte may become, once ratioFree bytes have come out. A log of one repeated
-	// line stays below it in gzip; what goes above is refused as a bomb.
+	// ratioCap is how many bytes one compressed byte may become, once ratioFree bytes have come out. What goes above is a bomb, or a log of one
+	// line: of a document it is refused, and of a compressed text as much is shown as has come out.
 	ratioCap  = 300
 	ratioFree = 8 << 20
 )
@@ -82,38 +82,59 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 	}
 	head := make([]byte, headBytes)
 	// Not io.ReadFull: its own ErrUnexpectedEOF could not be told from that of a file which is cut off.
-	n, ended := 0, false
+	n, ended, stop := 0, false, error(nil)
 	for n < len(head) && !ended {
 		m, err := u.Read(head[n:])
 		n += m
-		if ended = err == io.EOF; err != nil && !ended {
-			return nil, damagedOr(ctx, p.name+" file", err)
+		ended = err != nil
+		if err != nil && err != io.EOF {
+			if stop = damagedOr(ctx, p.name+" file", err); ctx.Err() != nil || n == 0 {
+				return nil, stop
+			}
 		}
 	}
 	head = head[:n]
 	if n >= 263 && string(head[257:262]) == "ustar" {
-		b := r.packedBinary(f, p)
+		b, err := packedBinary(ctx, f, o, p)
+		if err != nil {
+			return nil, err
+		}
 		u.max = unpackedList
-		err := b.describeTar(contextReader{ctx, io.MultiReader(bytes.NewReader(head), u)}, p.name+"-compressed tar archive")
+		err = b.describeTar(contextReader{ctx, io.MultiReader(bytes.NewReader(head), u)}, p.name+"-compressed tar archive")
 		return b, err
 	}
 	inner := &file{head: head, ended: ended}
 	if o.Encoding == "" && looksBinary(head, ended) || pictureOf(head) != nil && !forced(inner, o) || knowsPDF(inner, o) {
-		b := r.packedBinary(f, p)
+		b, err := packedBinary(ctx, f, o, p)
+		if err != nil {
+			return nil, err
+		}
 		b.Summary = fmt.Sprintf("%s-compressed %s", p.name, mediaType(head))
 		return b, nil
 	}
 	raw := append(make([]byte, 0, 4*headBytes), head...)
-	more := false
 	if !ended {
 		var buf bytes.Buffer
 		buf.Write(raw)
-		_, err = io.Copy(&buf, u)
-		more = errors.Is(err, errUnpacked)
-		if err != nil && !more {
-			return nil, damagedOr(ctx, p.name+" file", err)
+		if _, err = io.Copy(&buf, u); err != nil {
+			if stop = damagedOr(ctx, p.name+" file", err); ctx.Err() != nil {
+				return nil, stop
+			}
 		}
 		raw = buf.Bytes()
+	}
+	note := ""
+	if stop != nil {
+		if o.Tail || o.Offset < 0 {
+			return nil, &Unsupported{What: "the end of this " + p.name + " file", Why: whyStopped(stop), Do: "Unpack it with another program, or ask for lines from its beginning."}
+		}
+		note = fmt.Sprintf("Only the first %s of the text are here: %s.", bytesText(int64(len(raw))), whyStopped(stop))
+		if !isDamage(stop) {
+			note += " Unpack it with another program to read the rest."
+			if i := bytes.LastIndexByte(raw, '\n'); i >= 0 {
+				raw = raw[:i+1] // half a line could be taken for a whole one
+			}
+		}
 	}
 	enc, content, err := decodeWhole(raw, o.Encoding)
 	if err != nil {
@@ -125,17 +146,33 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 		t.noText(f.Size, 0)
 	}
 	t.Changed, t.ChangedBelow = f.grown, f.grown
-	if more {
-		t.unknownTotal("Only the first " + bytesText(unpackedText) + " of the unpacked text can be read.")
+	if stop != nil {
+		t.unknownTotal(note)
 	}
 	return t, f.addSum(ctx, &t.Sight)
 }
 
-// packedBinary describes a compressed file that holds no text.
-func (r *Readers) packedBinary(f *file, p *packing) *Binary {
+func isDamage(err error) bool {
+	var d *Damaged
+	return errors.As(err, &d)
+}
+
+// whyStopped says why the unpacking of a text came to no end.
+func whyStopped(err error) string {
+	if errors.Is(err, errUnpacked) {
+		return "no more than " + bytesText(unpackedText) + " are unpacked"
+	}
+	return err.Error()
+}
+
+// packedBinary describes a compressed file that holds no text, with its own bytes where the policy gives them.
+func packedBinary(ctx context.Context, f *file, o *Options, p *packing) (*Binary, error) {
 	b := &Binary{Bytes: max(f.Size, 0), MediaType: p.media}
 	b.Changed = f.grown
-	return b
+	if o.BinaryPolicy != "base64" {
+		return b, nil
+	}
+	return b, b.encode(ctx, f, o)
 }
 
 // addSum adds the hash of a file whose bytes were read in another way than as a whole.
@@ -155,6 +192,8 @@ func (f *file) addSum(ctx context.Context, s *Sight) error {
 func damagedOr(ctx context.Context, what string, err error) error {
 	var ours Hinter
 	switch {
+	case errors.Is(err, errUnpacked):
+		return err
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.As(err, &ours):
@@ -192,7 +231,7 @@ func (u *unpacker) Read(p []byte) (int, error) {
 	n, err := u.out.Read(p[:min(int64(len(p)), u.max-u.n)])
 	u.n += int64(n)
 	if u.n > ratioFree && u.n > ratioCap*max(u.in.n, 1) {
-		return n, &Limit{What: "archive", Resource: "compression ratio", Max: ratioCap}
+		return n, &Limit{What: "file", Resource: "compression ratio", Max: ratioCap}
 	}
 	return n, err
 }

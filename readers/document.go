@@ -47,6 +47,9 @@ func readZip(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 	if err := write(d); err != nil && !errors.Is(err, errFull) {
 		return nil, damagedOr(ctx, format+" document", err)
 	}
+	if d.full && o.fromEnd() {
+		return nil, endUnreachable(o, "the document goes on beyond the "+bytesText(documentText)+" of text that can be read")
+	}
 	t := d.text(format, f.Size, o)
 	t.Changed, t.ChangedBelow = f.grown, f.grown
 	return t, f.addSum(ctx, &t.Sight)

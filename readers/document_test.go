@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os/exec"
 	"strings"
 	"testing"
@@ -97,6 +98,30 @@ func zipOf(t testing.TB, parts ...string) []byte {
 	return b.Bytes()
 }
 
+// Where the unpacked text is longer than can be read, its end is not made up.
+func TestEndOfALongCompressedText(t *testing.T) {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	for i := range 3_000_000 {
+		fmt.Fprintf(z, "%x line %d\n", i*7919%1_000_003, i)
+	}
+	z.Close()
+	for _, o := range []Options{{Tail: true}, {Offset: -2}} {
+		var bad Hinter
+		if _, err := readBytes(t, b.Bytes(), o); !errors.As(err, &bad) || !strings.Contains(bad.Hint(), "Unpack") {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+	far := readAs[*Text](t, b.Bytes(), Options{Offset: 2_900_000})
+	if far.RenderedLines != 0 || far.TotalLines >= 0 || !strings.Contains(far.Note, "Unpack it with another program") || !strings.Contains(far.Note, "Nothing can be shown at line 2900000") {
+		t.Errorf("beyond: %d lines, %q", far.RenderedLines, far.Note)
+	}
+	last := readAs[*Text](t, b.Bytes(), Options{Offset: far.TotalLinesAtLeast})
+	if want := fmt.Sprintf(" line %d\n", far.TotalLinesAtLeast-1); !strings.HasSuffix(last.Content, want) || last.NextOffset != 0 || last.Whole {
+		t.Errorf("the last line within reach is %q", last.Content)
+	}
+}
+
 func docxOf(t testing.TB, body string) []byte {
 	return zipOf(t, "[Content_Types].xml", "<Types/>", "word/document.xml", `<w:document xmlns:w="x"><w:body>`+body+`</w:body></w:document>`)
 }
@@ -108,7 +133,7 @@ func TestHostileDocuments(t *testing.T) {
 		want string // in the text; or of the refusal, with a leading "!"
 	}{
 		"plain":             {docxOf(t, word("hello")), "hello"},
-		"bomb":              {docxOf(t, word(strings.Repeat("0", 60<<20))), "!compression ratio"},
+		"bomb":              {docxOf(t, word(strings.Repeat("0", 60<<20))), "!300 times its size"},
 		"depth":             {docxOf(t, strings.Repeat("<w:p>", 100_000)), "!depth"},
 		"entities":          {zipOf(t, "word/document.xml", `<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><w:document><w:p><w:r><w:t>safe &b; text</w:t></w:r></w:p></w:document>`), "safe"},
 		"external entity":   {zipOf(t, "word/document.xml", `<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><w:document><w:p><w:r><w:t>safe &a; text</w:t></w:r></w:p></w:document>`), "safe"},
@@ -188,9 +213,22 @@ func TestCompressed(t *testing.T) {
 		if m.Format != name || m.TotalLines != 3001 || !strings.Contains(m.Content, "3001→the last line é") || m.Sum == "" {
 			t.Errorf("%s: %s, %d lines, %.60q", name, m.Format, m.TotalLines, m.Content)
 		}
-		var damaged *Damaged
-		if _, err := readBytes(t, raw[:len(raw)/2], Options{}); !errors.As(err, &damaged) {
-			t.Errorf("half of %s: %v", name, err)
+		// Half of it, and all of it with junk behind: what unpacks is shown, and said to be a part.
+		for cut, bad := range map[string][]byte{"half": raw[:len(raw)/2], "junk": append(bytes.Clone(raw), "8 bytes."...)} {
+			var damaged *Damaged
+			c, err := readBytes(t, bad, Options{Limit: 2})
+			if errors.As(err, &damaged) && (cut == "half" || name == "zstd") {
+				continue // nothing came out before the damage
+			}
+			if err != nil {
+				t.Errorf("%s of %s: %v", cut, name, err)
+			} else if m := c.(*Text); !strings.Contains(m.Content, "     2→a line of the log\n") || !m.Truncated || m.Whole || m.TotalLinesAtLeast == 0 || !strings.Contains(m.Note, "damaged") {
+				t.Errorf("%s of %s: %+v", cut, name, m)
+			}
+			var un *Unsupported
+			if _, err := readBytes(t, bad, Options{Tail: true}); !errors.As(err, &un) {
+				t.Errorf("%s of %s has an end: %v", cut, name, err)
+			}
 		}
 	}
 	bomb := func(n int) []byte {
@@ -203,9 +241,35 @@ func TestCompressed(t *testing.T) {
 		g.Close()
 		return b.Bytes()
 	}
-	var limit *Limit
-	if _, err := readBytes(t, bomb(300), Options{}); !errors.As(err, &limit) || limit.Resource != "compression ratio" {
-		t.Errorf("a bomb: %v", err)
+	if m := readAs[*Text](t, bomb(300), Options{}); m.TotalLinesAtLeast != 1 || !strings.Contains(m.Note, "unpacks to more than 300 times its size") || len(m.Content) > 2100 {
+		t.Errorf("a bomb: %d lines, %q", m.TotalLinesAtLeast, m.Note)
+	}
+	repeated := bytes.Repeat([]byte("the same line of a log again and again\n"), 1<<20)
+	var rb bytes.Buffer
+	rg, _ := gzip.NewWriterLevel(&rb, 9)
+	rg.Write(repeated)
+	rg.Close()
+	if m := readAs[*Text](t, rb.Bytes(), Options{Limit: 2, Offset: 100_000}); m.RenderedLines != 2 || m.NextOffset != 100_002 || !strings.Contains(m.Note, "Unpack it") {
+		t.Errorf("a log that packs well: %+v", m)
+	}
+	// The end of what is unpacked is not the end of the text, nor of a line.
+	var odd bytes.Buffer
+	og := gzip.NewWriter(&odd)
+	noise := rand.New(rand.NewPCG(1, 2))
+	for range 2_500_000 {
+		fmt.Fprintf(og, "%016x\n", noise.Uint64())
+	}
+	og.Close()
+	big := Options{AllowLarge: true}
+	m := readAs[*Text](t, odd.Bytes(), big)
+	big.Offset = m.TotalLinesAtLeast
+	if last := readAs[*Text](t, odd.Bytes(), big); last.RenderedLines != 1 || len(strings.TrimSpace(plainLines(last))) != 16 || !strings.Contains(last.Note, "32 MB") {
+		t.Errorf("the last line there is: %q, %q", last.Content, last.Note)
+	}
+	big.Offset = -2
+	var un *Unsupported
+	if _, err := readBytes(t, odd.Bytes(), big); !errors.As(err, &un) {
+		t.Errorf("the end of what is unpacked is called the end: %v", err)
 	}
 	if m, err := readBytes(t, bomb(4), Options{Column: 1, Offset: 1}); err != nil || m.(*Text).NextColumn == 0 {
 		t.Errorf("a small one is read through: %v", err)

@@ -247,7 +247,7 @@ func readMarkup(ctx context.Context, r *Readers, f *file, o *Options) (Content, 
 	if o.window() || o.AllowLarge {
 		limit = max(limit, memoryLimit)
 	}
-	raw, err := f.all(ctx, limit, "file", true)
+	raw, err := f.all(ctx, limit, "file", limit < memoryLimit)
 	if err != nil {
 		return nil, err
 	}

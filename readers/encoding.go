@@ -183,6 +183,15 @@ func (e *textEncoding) decode(b []byte) ([]byte, error) {
 	return out, nil
 }
 
+// countReplaced counts what a decoder showed as U+FFFD. In UTF-8 the page counts it, where the bad bytes are still there; a U+FFFD that was written
+// as such, which other encodings can hardly hold, is counted with the others.
+func (t *Text) countReplaced() {
+	name, _, _ := strings.Cut(t.Encoding, " ")
+	if e := mustEncoding(name); e.name != "utf-8" {
+		t.InvalidBytes += strings.Count(t.Content, "\uFFFD") * e.unit
+	}
+}
+
 // skipChars returns how many bytes the first n characters take, and how many of the n there were.
 func skipChars(b []byte, n int) (size, chars int) {
 	for chars < n && size < len(b) {

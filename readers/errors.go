@@ -21,6 +21,15 @@ func (e *BadRequest) Error() string { return fmt.Sprintf("%s cannot be used: %s"
 // Hint says how to ask instead.
 func (e *BadRequest) Hint() string { return e.Do }
 
+// endUnreachable refuses to pass the last line that can be read off as the last one.
+func endUnreachable(o *Options, why string) error {
+	field := "tail"
+	if o.Offset < 0 {
+		field = "a negative offset"
+	}
+	return &BadRequest{Field: field, Why: why, Do: "Unpack or copy it with another tool and read the end of that, or read on from the beginning with offset."}
+}
+
 // TooLarge is a file above MaxFileBytes that was not asked for in parts, or one above what its kind can be read at all.
 type TooLarge struct {
 	Size, Max int64  // bytes; Size is 0 when the file does not say
@@ -37,8 +46,13 @@ func (e *TooLarge) Error() string {
 
 // Hint names the arguments that get a part of the file.
 func (e *TooLarge) Hint() string {
-	if e.Windowed {
-		return "Ask for a part with offset and limit (pages for a PDF), read the end with tail, or search it with Grep."
+	switch {
+	case e.Windowed && e.What == "PDF":
+		return fmt.Sprintf(`Ask for some of its pages, at most %d in one call, like pages: "1-%d".`, MaxPages, MaxPages)
+	case e.Windowed:
+		return "Ask for a part with offset and limit, read the end with tail, or search it with Grep."
+	case e.What == "notebook":
+		return "Read its text in parts, with encoding: utf-8, offset and limit, or search it with Grep."
 	}
 	return "It cannot be read in parts; make a smaller version of it first."
 }
@@ -110,6 +124,8 @@ type Limit struct {
 
 func (e *Limit) Error() string {
 	switch {
+	case e.Resource == "compression ratio":
+		return fmt.Sprintf("the %s unpacks to more than %d times its size", e.What, e.Max)
 	case e.Is > 0:
 		return fmt.Sprintf("the %s needs %s %s; the limit is %s", e.What, group(e.Is), e.Resource, group(e.Max))
 	case e.Max > 0:

@@ -37,8 +37,10 @@ type Image struct {
 	Scale  float64 `json:"scale"`
 	Frames int     `json:"frames,omitempty"` // of an animation; only its first is looked at, and shown when it was encoded again
 	Bytes  int     `json:"bytes"`            // of the encoded image
-	Note   string  `json:"note,omitempty"`
-	Base64 string  `json:"base64"`
+	// TokenEstimate is what looking at it costs a model; a token for 750 pixels.
+	TokenEstimate int    `json:"token_estimate"`
+	Note          string `json:"note,omitempty"`
+	Base64        string `json:"base64"`
 }
 
 // Kind is "image".
@@ -174,6 +176,7 @@ func readImage(ctx context.Context, r *Readers, f *file, o *Options) (Content, e
 	if p.passes && !ink && turn == 1 && max(c.Width, c.Height) <= o.ImageMaxEdge && int64(len(raw)) <= o.ImageMaxBytes {
 		m.Width, m.Height, m.Format, m.Bytes = c.Width, c.Height, p.name, len(raw)
 		m.MediaType, m.Base64 = "image/"+p.name, base64.StdEncoding.EncodeToString(raw)
+		m.TokenEstimate = imageTokens(m.Width, m.Height)
 		return m, nil
 	}
 	if b := img.Bounds(); turn == 1 && (b.Dx() != c.Width || b.Dy() != c.Height) {
@@ -182,8 +185,13 @@ func readImage(ctx context.Context, r *Readers, f *file, o *Options) (Content, e
 	if err := m.fit(ctx, img, turn, o.ImageMaxEdge, o.ImageMaxBytes); err != nil {
 		return nil, err
 	}
+	m.TokenEstimate = imageTokens(m.Width, m.Height)
 	return m, nil
 }
+
+// imageTokens estimates what an image costs a model: a token for 750 pixels, and not more than 1600, to which larger images are scaled down
+// before the model sees them. Both figures are from the vision page of Anthropic's documentation.
+func imageTokens(width, height int) int { return min((width*height+749)/750, 1600) }
 
 func checkPixels(w, h int) error {
 	if w <= 0 || h <= 0 {

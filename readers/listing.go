@@ -5,7 +5,6 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
-	"debug/elf"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -29,6 +28,8 @@ func (b *Binary) describe(ctx context.Context, f *file) error {
 		b.describeSQLite(f)
 	case bytes.HasPrefix(f.head, []byte("PK\x03\x04")), bytes.HasPrefix(f.head, []byte("PK\x05\x06")):
 		b.describeZip(f)
+	case bytes.HasPrefix(f.head, []byte("!<arch>\n")):
+		return b.describeAr(ctx, f)
 	case len(f.head) >= 263 && string(f.head[257:262]) == "ustar":
 		return b.describeTar(contextReader{ctx, f.section()}, "tar archive")
 	case len(f.head) >= 0x40 && f.head[0] == 'M' && f.head[1] == 'Z':
@@ -37,28 +38,6 @@ func (b *Binary) describe(ctx context.Context, f *file) error {
 		b.Summary = "WebAssembly module"
 	}
 	return ctx.Err()
-}
-
-func (b *Binary) describeELF(f *file) {
-	// Only the header: section tables of a hostile file may claim any size.
-	h := f.head
-	if len(h) < 64 {
-		return
-	}
-	var order binary.ByteOrder = binary.LittleEndian
-	if h[5] == 2 {
-		order = binary.BigEndian
-	}
-	kind := map[uint16]string{1: "object file", 2: "executable", 3: "shared object or executable", 4: "core dump"}[order.Uint16(h[16:])]
-	if kind == "" {
-		kind = "file"
-	}
-	bits := "32-bit"
-	if h[4] == 2 {
-		bits = "64-bit"
-	}
-	machine := strings.TrimPrefix(elf.Machine(order.Uint16(h[18:])).String(), "EM_")
-	b.Summary = fmt.Sprintf("ELF %s, %s, %s, %s", kind, bits, machine, strings.ToLower(strings.TrimSuffix(order.String(), "Endian"))+"-endian")
 }
 
 func (b *Binary) describePE(h []byte) {
@@ -161,10 +140,15 @@ func (b *Binary) describeTar(r io.Reader, what string) error {
 // entryLine shows a name from inside an archive. Such names come from strangers: they are quoted when they hold
 // anything that does not show, and cut.
 func entryLine(name string, size int64) string {
+	return clip(graphic(name), 200) + " (" + bytesText(size) + ")"
+}
+
+// graphic is a stranger's name, quoted when it holds anything that does not show.
+func graphic(name string) string {
 	if q := strconv.QuoteToGraphic(name); q != `"`+name+`"` {
-		name = q
+		return q
 	}
-	return clip(name, 200) + " (" + bytesText(size) + ")"
+	return name
 }
 
 // clip cuts a string to n bytes at a character.

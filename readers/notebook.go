@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -48,9 +50,11 @@ type Output struct {
 	Type      string `json:"output_type"`
 	Text      string `json:"text,omitempty"`
 	MediaType string `json:"media_type,omitempty"`
-	Base64    string `json:"base64,omitempty"`
-	Width     int    `json:"width,omitempty"`
-	Height    int    `json:"height,omitempty"`
+	// LeftOut are the media types of what the output holds and cannot be shown.
+	LeftOut []string `json:"left_out,omitempty"`
+	Base64  string   `json:"base64,omitempty"`
+	Width   int      `json:"width,omitempty"`
+	Height  int      `json:"height,omitempty"`
 }
 
 // Kind is "notebook".
@@ -59,7 +63,7 @@ func (*Notebook) content()     {}
 
 // knowsNotebook looks for an object that names nbformat near its beginning or, as usual, near its end.
 func knowsNotebook(f *file, o *Options) bool {
-	if o.Encoding != "" || o.Tail || o.Column > 0 {
+	if o.Encoding != "" {
 		return false
 	}
 	b := bytes.TrimLeft(bytes.TrimPrefix(f.head, []byte("\xef\xbb\xbf")), " \t\r\n")
@@ -131,7 +135,7 @@ func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content
 	if o.window() || o.AllowLarge {
 		limit = max(limit, memoryLimit)
 	}
-	raw, err := f.all(ctx, limit, "notebook", true)
+	raw, err := f.all(ctx, limit, "notebook", limit < memoryLimit)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +153,9 @@ func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content
 	n.Sum, n.Changed = sum(raw), f.grown
 	n.Unit, n.Total = "cell", n.TotalCells
 	first := o.Offset
-	if first < 0 {
+	if o.Tail {
+		first = tailCell(nb.Cells, o)
+	} else if first < 0 {
 		first = max(n.TotalCells+max(first, -n.TotalCells)+1, 1)
 	}
 	first = max(first, 1)
@@ -182,6 +188,24 @@ func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content
 	return n, nil
 }
 
+// tailCell is the cell from which the rest fits, or as many as were asked for.
+func tailCell(cells []rawCell, o *Options) int {
+	if o.Limit > 0 {
+		return max(len(cells)-o.Limit+1, 1)
+	}
+	room := int(o.MaxBytes)
+	for i := len(cells) - 1; i >= 0; i-- {
+		cost := len(cells[i].Source) + len(cells[i].ID) + 60
+		for _, out := range cells[i].Outputs {
+			cost += min(len(out), outputBytes+100) + 40
+		}
+		if room -= cost; room < 0 {
+			return min(i+2, len(cells))
+		}
+	}
+	return 1
+}
+
 // cell shows one cell; used is what its text takes of the room.
 func (n *Notebook) cell(ctx context.Context, r *Readers, raw *rawCell, index, room int, images *int, o *Options) (c Cell, used int) {
 	c = Cell{ID: raw.ID, Type: raw.Type, Source: string(raw.Source), ExecutionCount: raw.Count}
@@ -211,7 +235,7 @@ func (n *Notebook) cell(ctx context.Context, r *Readers, raw *rawCell, index, ro
 	n.TokenEstimate += tokensOf(c.Source) + 12
 	n.HiddenChars += hiddenIn(c.Source)
 	for _, out := range c.Outputs {
-		n.TokenEstimate += tokensOf(out.Text)
+		n.TokenEstimate += tokensOf(out.Text) + imageTokens(out.Width, out.Height)
 		n.HiddenChars += hiddenIn(out.Text)
 	}
 	return c, used
@@ -245,7 +269,7 @@ func (n *Notebook) output(ctx context.Context, r *Readers, ro *rawOutput, images
 				continue
 			}
 			if *images >= outputImages {
-				n.OutputsCut++
+				out.LeftOut = append(out.LeftOut, kind)
 				break
 			}
 			var s lines
@@ -255,9 +279,10 @@ func (n *Notebook) output(ctx context.Context, r *Readers, ro *rawOutput, images
 			if img := notebookImage(ctx, r, string(s), o); img != nil {
 				*images++
 				out.MediaType, out.Base64, out.Width, out.Height = img.MediaType, img.Base64, img.Width, img.Height
+				out.LeftOut = nil
 				return out
 			}
-			n.OutputsCut++
+			out.LeftOut = append(out.LeftOut, kind)
 		}
 		for _, kind := range []string{"text/markdown", "text/plain", "text/latex", "image/svg+xml", "text/html", "application/json"} {
 			data, ok := ro.Data[kind]
@@ -271,6 +296,16 @@ func (n *Notebook) output(ctx context.Context, r *Readers, ro *rawOutput, images
 			out.Text, out.MediaType = stripANSI(string(s)), kind
 			break
 		}
+		if out.MediaType == "" {
+			out.LeftOut = slices.Sorted(maps.Keys(ro.Data))
+			for i, kind := range out.LeftOut {
+				out.LeftOut[i] = clip(kind, 80)
+			}
+			out.LeftOut = out.LeftOut[:min(len(out.LeftOut), 5)]
+		}
+	}
+	if len(out.LeftOut) > 0 {
+		n.OutputsCut++
 	}
 	if len(out.Text) > outputBytes {
 		cut := len(out.Text) - outputBytes
@@ -279,7 +314,9 @@ func (n *Notebook) output(ctx context.Context, r *Readers, ro *rawOutput, images
 			tail = tail[1:]
 		}
 		out.Text = clip(out.Text, outputBytes*3/4) + fmt.Sprintf("\n[%s left out]\n", bytesText(int64(cut))) + tail
-		n.OutputsCut++
+		if len(out.LeftOut) == 0 { // else it counts already
+			n.OutputsCut++
+		}
 	}
 	return out
 }

@@ -202,6 +202,9 @@ func (p *PDF) fill(pages *pdfPages, o *Options) {
 		}
 	}
 	p.TokenEstimate = tokensOf(p.Text)
+	for _, i := range p.Images {
+		p.TokenEstimate += imageTokens(i.Width, i.Height)
+	}
 	switch last := 0; {
 	case full:
 		p.NextPages, p.Truncated = pageList(pages.Asked[done:]), true
@@ -229,10 +232,23 @@ func (p *PDF) fill(pages *pdfPages, o *Options) {
 		}
 	}
 	switch {
+	case len(p.PagesWithoutText) > drawn && p.Engine == "native":
+		p.Note = `Some pages have no text layer, and the native engine draws no pages; ask the operator for pdf_engine = "pdfium".`
 	case len(p.PagesWithoutText) > drawn:
 		p.Note = "Some pages have no text layer and are not shown; ask for them by number with render."
 	case drawn > 0:
 		p.Note = "Pages without a text layer are shown as images."
+	}
+	if len(p.PagesCut) > 0 {
+		if p.Note != "" {
+			p.Note += " "
+		}
+		p.Note += fmt.Sprintf("The text of page %d is longer than an answer may be, and its rest cannot be had as text", p.PagesCut[0])
+		if p.Engine == "native" || o.Render {
+			p.Note += "."
+		} else {
+			p.Note += "; render: true shows the page."
+		}
 	}
 }
 
@@ -280,7 +296,8 @@ func parsePages(list string, total int) ([]int, error) {
 		if total > 0 {
 			b = min(b, total)
 		} else {
-			b = min(b, a+MaxPages-1) // how far it really goes is known later
+			b = a // how far it really goes is known later
+			pages = pages[:0]
 		}
 		for n := a; n <= b; n++ {
 			if seen[n] {
@@ -294,6 +311,17 @@ func parsePages(list string, total int) ([]int, error) {
 	}
 	slices.Sort(pages)
 	return pages, nil
+}
+
+// lastPage is the highest number in a list that parsePages took; 0 in an empty one.
+func lastPage(list string) int {
+	last := 0
+	for _, s := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == '-' }) {
+		if n, err := pageNumber(s); err == nil {
+			last = max(last, n)
+		}
+	}
+	return last
 }
 
 func pageNumber(s string) (int, error) {

@@ -171,6 +171,32 @@ func TestSightOfPages(t *testing.T) {
 	}
 }
 
+func TestPageLists(t *testing.T) {
+	for _, c := range []struct {
+		list  string
+		total int
+		want  string // the pages, or part of the error
+	}{
+		{"1-2,99-130", 100, "[1 2 99 100]"},
+		{"1-2,99-130", 0, "[]"},
+		{"99-105", 100, "[99 100]"},
+		{"1-21", 100, "more than 20 pages"},
+		{"101", 100, "page 101 is beyond the end"},
+	} {
+		pages, err := parsePages(c.list, c.total)
+		got := fmt.Sprint(pages)
+		if err != nil {
+			got = err.Error()
+		}
+		if c.total == 0 && err == nil {
+			got = "[]"
+		}
+		if !strings.Contains(got, c.want) {
+			t.Errorf("%q of %d: %s, want %s", c.list, c.total, got, c.want)
+		}
+	}
+}
+
 func TestMeasureItself(t *testing.T) {
 	a := words("The quick-brown ﬁsh 日本 x")
 	if !slices.Equal(a, []string{"the", "quick", "brown", "fish", "日", "本", "x"}) {

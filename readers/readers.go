@@ -230,6 +230,9 @@ func (r *Readers) Read(ctx context.Context, s Source, o Options) (c Content, err
 		if err != nil {
 			return nil, err
 		}
+		if t, ok := c.(*Text); ok {
+			t.countReplaced()
+		}
 		remark(f, c, &asked)
 		return c, nil
 	}
@@ -312,6 +315,9 @@ func (o *Options) fill() {
 
 // window says whether the caller asked for a part of a text.
 func (o *Options) window() bool { return o.Offset != 0 || o.Limit != 0 || o.Tail || o.Column != 0 }
+
+// fromEnd says whether the end was asked for.
+func (o *Options) fromEnd() bool { return o.Tail || o.Offset < 0 }
 
 func sum(b []byte) string {
 	h := sha256.Sum256(b)

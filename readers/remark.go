@@ -18,6 +18,9 @@ func remark(f *file, c Content, o *Options) {
 	if raw := rawBytes(f, o, c); raw != "" {
 		add(raw)
 	}
+	if b, ok := c.(*Binary); ok && b.StartOffset == 0 {
+		add(`Its bytes are not shown; ask the operator for binary_policy = "base64" if they are needed.`)
+	}
 	if empty := nothingThere(c, o); empty != "" {
 		add(empty)
 	}
@@ -95,6 +98,7 @@ func (o *Options) ignoredBy(c Content) []string {
 	switch c := c.(type) {
 	case *Text:
 		when(pages, "pages")
+		when(o.Column > 0 && o.Limit > 1, "limit (a column is of one line)")
 		when(o.Encoding != "" && packed(c.Format), "encoding")
 		when(o.Render && c.Format != "html" && c.Format != "email", "render")
 	case *Image:
@@ -108,6 +112,7 @@ func (o *Options) ignoredBy(c Content) []string {
 		when(o.Render && c.Engine == "native", "render (the native engine draws no pages)")
 	case *Notebook:
 		when(pages, "pages")
+		when(o.Column != 0, "column (encoding: utf-8 shows the source)")
 		when(o.Render, "render")
 	case *Binary:
 		if c.StartOffset == 0 {
@@ -138,6 +143,9 @@ func nothingThere(c Content, o *Options) string {
 		if c.TotalLines == 0 && !c.Empty && c.Format == "" {
 			return "No text in this file, only its byte order mark."
 		}
+		if c.RenderedLines == 0 && c.TotalLinesAtLeast > 0 {
+			return fmt.Sprintf("Nothing can be shown at line %d: the last within reach is %d.", c.StartLine, c.TotalLinesAtLeast)
+		}
 		if c.RenderedLines == 0 && c.TotalLines > 0 {
 			return fmt.Sprintf("Nothing at line %d: there %s.", c.StartLine, isAre(int(c.TotalLines), "line"))
 		}
@@ -147,6 +155,10 @@ func nothingThere(c Content, o *Options) string {
 	case *Notebook:
 		if len(c.Cells) == 0 && c.TotalCells > 0 {
 			return fmt.Sprintf("Nothing at cell %d: there %s.", c.StartCell, isAre(c.TotalCells, "cell"))
+		}
+	case *PDF:
+		if asked := lastPage(o.Pages); asked > c.Pages {
+			return fmt.Sprintf("No page %d: there %s.", asked, isAre(c.Pages, "page"))
 		}
 	case *Binary:
 		if c.StartOffset > c.Bytes && c.Bytes > 0 {

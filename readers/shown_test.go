@@ -1,6 +1,10 @@
 package readers
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
 	"errors"
 	"strings"
 	"testing"
@@ -77,5 +81,91 @@ func TestSpreadsheetColumnsLeftOut(t *testing.T) {
 	}
 	if m := readAs[*Text](t, ods("4"), Options{}); m.Truncated || m.Note != "" {
 		t.Errorf("ods: %q", m.Note)
+	}
+}
+
+// The bytes of a compressed file are its own, whatever is in it.
+func TestBase64OfCompressed(t *testing.T) {
+	var packed bytes.Buffer
+	g := gzip.NewWriter(&packed)
+	w := tar.NewWriter(g)
+	w.WriteHeader(&tar.Header{Name: "a", Mode: 0o644, Size: 1})
+	w.Write([]byte("x"))
+	w.Close()
+	g.Close()
+	var noise bytes.Buffer
+	g = gzip.NewWriter(&noise)
+	g.Write(corpusFile(t, "binary/one.db"))
+	g.Close()
+	for name, raw := range map[string][]byte{"tar": packed.Bytes(), "database": noise.Bytes()} {
+		b := readAs[*Binary](t, raw, Options{BinaryPolicy: "base64"})
+		if got, err := base64.StdEncoding.DecodeString(b.Base64); err != nil || !bytes.Equal(got, raw) || b.Summary == "" || !b.Whole {
+			t.Errorf("%s: %d bytes of %d, %q", name, len(got), len(raw), b.Summary)
+		}
+		part := readAs[*Binary](t, raw, Options{BinaryPolicy: "base64", Offset: 3, Limit: 4})
+		if got, _ := base64.StdEncoding.DecodeString(part.Base64); !bytes.Equal(got, raw[2:6]) || part.NextOffset != 7 || part.Note != "" {
+			t.Errorf("%s: a part: % x, next %d, %q", name, got, part.NextOffset, part.Note)
+		}
+	}
+}
+
+func TestPDFBehindJunk(t *testing.T) {
+	raw := append(bytes.Repeat([]byte("junk line\n"), 90), corpusFile(t, "pdf/office_letter.pdf")...)
+	for _, engine := range []string{"native", "pdfium"} {
+		want := readAs[*PDF](t, raw[900:], Options{PDFEngine: engine})
+		if got := readAs[*PDF](t, raw, Options{PDFEngine: engine}); got.Text != want.Text || got.Text == "" {
+			t.Errorf("%s: %.80q, want %.80q", engine, got.Text, want.Text)
+		}
+	}
+}
+
+// What cannot be had says who could change that.
+func TestPDFNotesLeadSomewhere(t *testing.T) {
+	scan := corpusFile(t, "pdf/scan.pdf")
+	for _, render := range []bool{false, true} {
+		if p := readAs[*PDF](t, scan, Options{PDFEngine: "native", Render: render}); strings.Contains(p.Note, "ask for them by number") || !strings.Contains(p.Note, "pdfium") {
+			t.Errorf("native, render %v: %q", render, p.Note)
+		}
+	}
+	p := readAs[*PDF](t, corpusFile(t, "pdf/latex_article.pdf"), Options{MaxBytes: 300})
+	if len(p.PagesCut) != 1 || !strings.Contains(p.Note, "page 1") || !strings.Contains(p.Note, "render: true") {
+		t.Errorf("cut %v: %q", p.PagesCut, p.Note)
+	}
+}
+
+// What a decoder could not read is counted in every encoding, as it is in UTF-8.
+func TestDamageIsCounted(t *testing.T) {
+	const whole = "\xff\xfeg\x00o\x00o\x00d\x00\n\x00"
+	for raw, want := range map[string]int{
+		whole:                                 0,
+		whole + "\x00\xd8a\x00\n\x00":         2, // half a surrogate pair
+		whole + "a":                           2, // half a unit
+		"\xfe\xff\x00g\x00o\xdc\x00\x00\n":    2,
+		"\xff\xfe\x00\xd8\x00\xd8x\x00\n\x00": 4,
+	} {
+		if m := readAs[*Text](t, []byte(raw), Options{}); m.InvalidBytes != want {
+			t.Errorf("%q: %d invalid bytes, want %d: %q in %s", raw, m.InvalidBytes, want, m.Content, m.Encoding)
+		}
+	}
+	if m := readAs[*Text](t, []byte("a\x81\x00b\n"), Options{Encoding: "shift_jis"}); m.InvalidBytes == 0 {
+		t.Errorf("Shift JIS: %q", m.Content)
+	}
+	if m := readAs[*Text](t, []byte("ok \uFFFD\n"), Options{}); m.InvalidBytes != 0 {
+		t.Errorf("a replacement character that is written: %d", m.InvalidBytes)
+	}
+}
+
+// Pictures are most of what an answer costs.
+func TestTokenEstimateCountsImages(t *testing.T) {
+	m := readAs[*Image](t, corpusFile(t, "image/rgb.png"), Options{})
+	if want := (m.Width*m.Height + 749) / 750; m.TokenEstimate != want {
+		t.Errorf("an image of %d x %d: %d tokens, want %d", m.Width, m.Height, m.TokenEstimate, want)
+	}
+	if p := readAs[*PDF](t, corpusFile(t, "pdf/scan.pdf"), Options{}); p.TokenEstimate < 1600 || p.TokenEstimate > 1700 {
+		t.Errorf("a scanned page: %d tokens", p.TokenEstimate)
+	}
+	small := Options{Render: true, Pages: "1-2", ImageMaxEdge: 300}
+	if p := readAs[*PDF](t, corpusFile(t, "pdf/latex_100pages.pdf"), small); len(p.Images) != 2 || p.TokenEstimate != tokensOf(p.Text)+2*imageTokens(p.Images[0].Width, p.Images[0].Height) {
+		t.Errorf("two drawn pages: %d tokens", p.TokenEstimate)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Of the tree that holds a schema.
@@ -25,6 +27,10 @@ func (b *Binary) describeSQLite(f *file) {
 	}
 	encoding := map[uint32]string{1: "UTF-8", 2: "UTF-16le", 3: "UTF-16be"}[be.Uint32(h[56:])]
 	b.Summary = fmt.Sprintf("SQLite database, %s of %d bytes, %s, user_version %d", plural(int(be.Uint32(h[28:])), "page"), size, encoding, be.Uint32(h[60:]))
+	// The number of pages is only kept true by writers that also write the number of the change it is for.
+	if pages := int64(be.Uint32(h[28:])); be.Uint32(h[24:]) == be.Uint32(h[92:]) && b.Bytes < pages*int64(size) {
+		b.Summary += fmt.Sprintf("; truncated: it has %s of %s", bytesText(b.Bytes), bytesText(pages*int64(size)))
+	}
 	if size < 512 || size&(size-1) != 0 || encoding == "" {
 		return
 	}
@@ -151,6 +157,11 @@ func sqliteSchemaRow(p []byte, at int, decode func(string) string) string {
 	for i := range fields {
 		fields[i] = decode(fields[i])
 	}
-	sql := strings.Join(strings.Fields(fields[4]), " ")
-	return clip(fields[0]+" "+fields[1]+": "+sql, 200)
+	sql := strings.Map(func(r rune) rune {
+		if !unicode.IsGraphic(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, strings.Join(strings.Fields(fields[4]), " "))
+	return clip(graphic(fields[0])+" "+graphic(fields[1])+": "+sql, 200)
 }

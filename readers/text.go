@@ -30,7 +30,7 @@ type Text struct {
 	Format   string `json:"format,omitempty"`
 	Encoding string `json:"encoding"`
 	Empty    bool   `json:"empty,omitempty"`
-	// InvalidBytes were shown as U+FFFD. HiddenChars are in the text but cannot be seen: zero width, direction overrides,
+	// InvalidBytes were shown as U+FFFD; in UTF-16 and UTF-32 a whole unit each. HiddenChars are in the text but cannot be seen: zero width, direction overrides,
 	// control characters, tags.
 	InvalidBytes  int    `json:"invalid_bytes,omitempty"`
 	HiddenChars   int    `json:"hidden_chars,omitempty"`
@@ -66,6 +66,9 @@ func readText(ctx context.Context, r *Readers, f *file, o *Options) (Content, er
 	}
 	if more && !o.window() {
 		return nil, &TooLarge{Max: limit, What: "file", Windowed: true}
+	}
+	if more && o.fromEnd() {
+		return nil, endUnreachable(o, "the file goes on beyond what can be read of a file without a size")
 	}
 	enc, content, err := decodeWhole(raw, o.Encoding)
 	if err != nil {

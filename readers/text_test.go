@@ -322,6 +322,43 @@ func TestWindowOfAHugeLog(t *testing.T) {
 	}
 }
 
+// Of a line without an end in sight nothing is said to follow, and it does not hold the call.
+func TestLineWithoutAnEnd(t *testing.T) {
+	type answer struct{ rendered, total, atLeast, next, column int }
+	giant := &madeLog{line: "ab\ncd\n" + strings.Repeat("x", 1<<30), lines: 40}
+	one := strings.Repeat("x", 40<<20)
+	for _, c := range []struct {
+		name string
+		src  Source
+		o    Options
+		want answer
+		note string
+	}{
+		{"40 GB in a line", Source{R: giant, Size: giant.size()}, Options{Offset: 2, Limit: 3}, answer{2, -1, 3, 0, 0}, "Line 3 does not end within 16 MB"},
+		{"up to it", Source{R: giant, Size: giant.size()}, Options{Limit: 2}, answer{2, -1, 3, 3, 0}, ""},
+		{"one line", Source{R: strings.NewReader(one), Size: int64(len(one))}, Options{Limit: 1}, answer{1, -1, 1, 0, 2001}, ""},
+		{"its first columns", Source{R: strings.NewReader(one), Size: int64(len(one))}, Options{Column: 1, MaxBytes: 1000}, answer{1, -1, 1, 0, 988}, ""},
+		{"its last columns", Source{R: strings.NewReader(one), Size: int64(len(one))}, Options{Column: 40<<20 - 10}, answer{1, 1, 0, 0, 0}, ""},
+		{"the last columns before a newline", Source{R: strings.NewReader(one + "\n"), Size: int64(len(one)) + 1}, Options{Column: 40<<20 - 10}, answer{1, 1, 0, 0, 0}, ""},
+		{"the last columns before a line", Source{R: strings.NewReader(one + "\nz"), Size: int64(len(one)) + 2}, Options{Column: 40<<20 - 10}, answer{1, -1, 2, 2, 0}, ""},
+	} {
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		got, err := testReaders(t).Read(ctx, c.src, c.o)
+		cancel()
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		m := got.(*Text)
+		if is := (answer{m.RenderedLines, int(m.TotalLines), m.TotalLinesAtLeast, m.NextOffset, m.NextColumn}); is != c.want {
+			t.Errorf("%s: %+v, want %+v", c.name, is, c.want)
+		}
+		if m.Truncated != (m.TotalLines < 0) || !strings.HasPrefix(m.Note, c.note) || c.note == "" && m.Note != "" {
+			t.Errorf("%s: truncated %v, note %q", c.name, m.Truncated, m.Note)
+		}
+	}
+}
+
 func TestGrowingAndUnsizedFiles(t *testing.T) {
 	text := strings.Repeat("a line\n", 10_000)
 	for _, c := range []struct {

@@ -3,6 +3,7 @@ package readers
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"math"
 	"unicode/utf8"
@@ -19,6 +20,8 @@ const (
 	// tailCount is the same for a window that was asked for from the end, which has numbers only when the lines before it
 	// are counted.
 	tailCount = 64 << 20
+	// lineSearch is how far the end of the last line of a window is looked for.
+	lineSearch = 16 << 20
 )
 
 // scan reads one file for one window.
@@ -30,11 +33,15 @@ type scan struct {
 	size  int64 // as first told; 1<<62 when the file does not say
 	mark  int64 // bytes of the byte order mark
 	buf   []byte
+	// follows says that a line is known to begin after the last one collected.
+	follows bool
 }
 
 // readWindow shows a window of a file that is too long to hold. It costs the way to the window, which later calls are
 // spared by the index, and the window.
 func (r *Readers) readWindow(ctx context.Context, f *file, o *Options) (Content, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.config.Deadline)
+	defer cancel()
 	s := &scan{ctx: ctx, f: f, size: f.Size, index: r.indexes.take(f)}
 	if s.size < 0 {
 		s.size = 1 << 62
@@ -129,8 +136,13 @@ func (s *scan) finish(t *Text, first int) error {
 		}
 		return nil
 	}
-	t.TotalLines, t.Total, t.TotalLinesAtLeast = -1, -1, max(s.index.last().line+1, next)
-	t.Truncated, t.NextOffset = true, next
+	t.TotalLines, t.Total, t.TotalLinesAtLeast = -1, -1, max(s.index.last().line+1, next-1)
+	t.Truncated = true
+	if s.follows || t.TotalLinesAtLeast >= next {
+		t.NextOffset, t.TotalLinesAtLeast = next, max(t.TotalLinesAtLeast, next)
+	} else if t.NextColumn == 0 {
+		t.Note = fmt.Sprintf("Line %d does not end within %s; lines after it were not looked for.", next-1, bytesText(lineSearch))
+	}
 	return nil
 }
 
@@ -286,10 +298,15 @@ collect:
 		if err != nil {
 			return err
 		}
-		if len(b) == 0 {
+		if len(b) == 0 || off-start >= lineSearch {
 			if off > start {
 				line.to, line.more = len(raw), long
 				pieces = append(pieces, line)
+			}
+			if len(b) == 0 {
+				s.index.total = t.StartLine - 1 + len(pieces)
+			} else {
+				start = -1
 			}
 			break
 		}
@@ -318,6 +335,15 @@ collect:
 			}
 		}
 	}
+	if s.index.total < 0 && start >= 0 {
+		b, err := s.read(start, s.enc.unit)
+		if err != nil {
+			return err
+		}
+		if s.follows = len(b) > 0; !s.follows {
+			s.index.total = t.StartLine - 1 + len(pieces)
+		}
+	}
 	if !certain && s.enc.name == "utf-8" {
 		if name := detect(raw); name != "utf-8" && mustEncoding(name).unit == 1 {
 			s.enc = mustEncoding(name)
@@ -331,6 +357,7 @@ collect:
 			return err
 		}
 		if !p.add(t.StartLine+i, body, l.more) {
+			s.follows = true
 			break
 		}
 	}
@@ -365,7 +392,15 @@ func (s *scan) columnAt(t *Text, off int64, o *Options) error {
 			more = false
 		}
 		if i := bytes.IndexByte(b, '\n'); i >= 0 {
+			s.follows = i+1 < len(b)
+			if !s.follows && more { // asked of the file, as far as it may be read
+				n, _ := io.ReadFull(text, make([]byte, 1))
+				s.follows = n > 0
+			}
 			b, more = b[:i], false
+		}
+		if !more && !s.follows && s.f.Size >= 0 {
+			s.index.total = t.StartLine
 		}
 		if skip > 0 {
 			whole := b

@@ -191,6 +191,9 @@ func (r *Readers) nativePDF(ctx context.Context, f *file, job pdfJob) (*pdfPages
 	if err != nil {
 		return nil, err
 	}
+	if i := bytes.Index(raw[:min(len(raw), 1024)], []byte("%PDF-")); i > 0 {
+		raw = raw[i:] // what stands before the header is not of the document: its offsets count from the header
+	}
 	reply, err := r.inWorker(ctx, "PDF", workRequest{Op: "pdf", Size: int64(len(raw)), PDF: job}, bytes.NewReader(raw))
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"moltisfs/checkpoint"
@@ -25,7 +26,12 @@ type CheckpointRestoreArgs struct {
 	KeepTimes  *bool    `json:"keep_times,omitempty" doc:"restore modification times too"`
 }
 
-func (a *CheckpointRestoreArgs) check() error { return oneOf(a.ID, a.Turn, a.Since, a.Label) }
+func (a *CheckpointRestoreArgs) check() error {
+	if a.Paths != nil && len(a.Paths) == 0 {
+		return bad("Leave paths out to restore all of them.", "paths is empty")
+	}
+	return oneOf(a.ID, a.Turn, a.Since, a.Label)
+}
 
 // CheckpointRestore is the payload of kind "checkpoint_restore".
 type CheckpointRestore struct {
@@ -105,7 +111,7 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 	case (id == "undo" || id == "redo") && (len(a.Paths) > 0 || value(a.Mode) == checkpoint.ModeInverse):
 		return nil, bad("send the id of a checkpoint instead", "%s takes a whole change back, without paths and mode", id)
 	case fromTrash(a):
-		if len(a.Paths) > 0 || a.Mode != nil || a.OnConflict != nil {
+		if len(a.Paths) > 0 || a.Mode != nil || or(value(a.OnConflict), engine.OnConflictRefuse) != engine.OnConflictRefuse {
 			return nil, bad("send the id alone", "what is in the trash comes back whole, and never over something that is there")
 		}
 		done, err = s.engine.Untrash(ctx, c, checkpoint.TrashID(id), o.DryRun)
@@ -205,6 +211,9 @@ func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
 			f.Conflicts = append(f.Conflicts, c)
 		}
 		r.Fields = f
+		if value(a.OnConflict) == engine.OnConflictMerge || value(a.Mode) == checkpoint.ModeInverse {
+			r.Hint = "Merging does not work here: choose on_conflict skip, which leaves those paths alone, or force, which overwrites (undoable)."
+		}
 		if fromTrash(a) {
 			r.Hint = "Something is there now; move it away first, or leave the entry in the trash."
 			return r
@@ -229,6 +238,10 @@ func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
 			hint += "; name those, or a directory above them, in paths."
 		}
 		return &Refusal{Reason: KindBadRequest, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: hint}
+	}
+	if e, ok := errors.AsType[*guardfs.PathError](err); ok && errors.Is(err, fs.ErrPermission) && e.Path != "" {
+		return &Refusal{Reason: KindPermissionDenied, FilePath: e.Path, Message: "the system does not let us change " + quote(e.Path) + "; nothing was restored",
+			Hint: "Ask the user to change its permissions or those of its directory, or restore the other paths with the paths argument."}
 	}
 	if e, ok := errors.AsType[*guardfs.NotRegularError](err); ok && !fromTrash(a) {
 		return &Refusal{Reason: KindNotRegularFile, FilePath: e.Path, Message: quote(e.Path) + " is a " + e.Kind + " now; nothing was restored",

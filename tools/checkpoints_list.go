@@ -3,6 +3,7 @@ package tools
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +28,9 @@ type CheckpointsListArgs struct {
 type Checkpoints struct {
 	Count       int             `json:"count"`
 	Checkpoints []CheckpointRow `json:"checkpoints"`
-	Next        string          `json:"next_cursor,omitempty"`
+	// Denied counts paths that this session may not read today; they are not named, and checkpoints of nothing else are left out.
+	Denied int    `json:"denied,omitempty"`
+	Next   string `json:"next_cursor,omitempty"`
 }
 
 // CheckpointRow is one checkpoint in a listing, in Moltis' names.
@@ -51,10 +54,10 @@ func (*Checkpoints) payload()     {}
 
 // Text is a line a checkpoint, newest first.
 func (p *Checkpoints) Text() string {
-	if p.Count == 0 {
-		return "No checkpoints found"
-	}
 	var b strings.Builder
+	if p.Count == 0 {
+		b.WriteString("No checkpoints found\n")
+	}
 	for _, c := range p.Checkpoints {
 		what := c.SourcePath
 		if len(c.Paths) > 1 {
@@ -67,6 +70,9 @@ func (p *Checkpoints) Text() string {
 			what += " (purged)"
 		}
 		fmt.Fprintf(&b, "%s %s %s %s\n", c.ID, time.Unix(c.CreatedAt, 0).UTC().Format(time.RFC3339), c.Reason, what)
+	}
+	if p.Denied > 0 {
+		fmt.Fprintf(&b, "[%s not shown: out of reach]\n", plural(p.Denied, "path"))
 	}
 	if p.Next != "" {
 		fmt.Fprintf(&b, "[more: cursor %s]\n", p.Next)
@@ -102,8 +108,30 @@ func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call, a *Checkp
 		return nil, err
 	}
 	out := &Checkpoints{Checkpoints: []CheckpointRow{}, Next: page.Next}
+	hidden := map[string]bool{} // of a list, most paths come again and again
 	for i := range page.Checkpoints {
-		out.Checkpoints = append(out.Checkpoints, rowOf(&page.Checkpoints[i]))
+		cp := &page.Checkpoints[i]
+		asked, denied := 0, 0
+		cp.Changes = slices.DeleteFunc(cp.Changes, func(ch checkpoint.Recorded) bool {
+			no, known := hidden[ch.Path]
+			if !known {
+				no = s.engine.Denies(ch.Path)
+				hidden[ch.Path] = no
+			}
+			switch {
+			case no && ch.Role != checkpoint.RoleParent:
+				denied++
+			case !no && (f.Path == "" || f.Path == ch.Path) && strings.Contains(strings.ToLower(ch.Path), strings.ToLower(f.PathContains)):
+				asked++
+			}
+			return no
+		})
+		if asked > 0 || denied == 0 {
+			out.Checkpoints = append(out.Checkpoints, rowOf(cp))
+		} else if f.Path != "" || f.PathContains != "" {
+			continue // that there is one would answer whether there is such a name
+		}
+		out.Denied += denied
 	}
 	out.Count = len(out.Checkpoints)
 	return out, nil

@@ -48,8 +48,22 @@ func textText(b *strings.Builder, t *readers.Text) {
 	case t.Truncated && t.NextOffset > 0:
 		note("lines %d to %d of %s; go on with offset %d", t.StartLine, t.StartLine+t.RenderedLines-1, totalLines(t), t.NextOffset)
 	}
-	if t.LinesCut > 0 {
+	switch {
+	case t.NextColumn > 0 && t.StartLine > 1:
+		note("line %d is cut; go on with offset %d, column %d", t.StartLine, t.StartLine, t.NextColumn)
+	case t.NextColumn > 0:
+		note("line 1 is cut; go on with column %d", t.NextColumn)
+	case t.LinesCut > 0:
 		note("%s cut; page within a line with column", plural(t.LinesCut, "long line"))
+	}
+	if t.Encoding != "" && !strings.HasPrefix(t.Encoding, "utf-8") {
+		note("read as %s", t.Encoding)
+	}
+	if t.InvalidBytes > 0 {
+		note("%s shown as \uFFFD", plural(t.InvalidBytes, "invalid byte"))
+	}
+	if t.ChangedBelow {
+		note("the file changed while it was read")
 	}
 	if t.HiddenChars > 0 {
 		note("%s hidden in this text", plural(t.HiddenChars, "invisible character"))
@@ -113,7 +127,14 @@ func binaryText(b *strings.Builder, n *readers.Binary) {
 // notebookText is Claude Code's form: each cell in a tag of its id.
 func notebookText(b *strings.Builder, n *readers.Notebook) {
 	for _, c := range n.Cells {
-		fmt.Fprintf(b, "<cell id=%q>%s</cell id=%q>\n", c.ID, c.Source, c.ID)
+		tag := ""
+		switch {
+		case c.Type != "code":
+			tag = "<cell_type>" + c.Type + "</cell_type>"
+		case n.Language != "" && n.Language != "python":
+			tag = "<language>" + n.Language + "</language>"
+		}
+		fmt.Fprintf(b, "<cell id=%q>%s%s</cell id=%q>\n", c.ID, tag, c.Source, c.ID)
 		for _, o := range c.Outputs {
 			if o.Text != "" {
 				b.WriteString(strings.TrimSuffix(o.Text, "\n") + "\n")
@@ -121,10 +142,24 @@ func notebookText(b *strings.Builder, n *readers.Notebook) {
 			if o.Base64 != "" {
 				fmt.Fprintf(b, "[%s, %d x %d]\n", o.MediaType, o.Width, o.Height)
 			}
+			if len(o.LeftOut) > 0 {
+				fmt.Fprintf(b, "[not shown: %s]\n", strings.Join(o.LeftOut, ", "))
+			}
 		}
 	}
 	if n.NextOffset > 0 {
 		fmt.Fprintf(b, "[cells %d to %d of %d; go on with offset %d]\n", n.StartCell, n.NextOffset-1, n.TotalCells, n.NextOffset)
 	}
-	bracket(b, n.Note)
+	if n.CellsCut > 0 {
+		fmt.Fprintf(b, "[the source of %s is cut]\n", plural(n.CellsCut, "cell"))
+	}
+	if n.OutputsCut > 0 {
+		fmt.Fprintf(b, "[%s cut or left out]\n", plural(n.OutputsCut, "output"))
+	}
+	if n.HiddenChars > 0 {
+		fmt.Fprintf(b, "[%s hidden in this text]\n", plural(n.HiddenChars, "invisible character"))
+	}
+	if n.Note != "" {
+		fmt.Fprintf(b, "[%s]\n", n.Note)
+	}
 }

@@ -40,14 +40,17 @@ func (a *NotebookEditArgs) check() error {
 
 // NotebookEdit is the payload of kind "notebook_edit".
 type NotebookEdit struct {
-	FilePath       string  `json:"file_path"`
-	EditMode       string  `json:"edit_mode"`
-	CellID         string  `json:"cell_id"` // of an inserted cell: the one it was given
-	CellType       string  `json:"cell_type"`
-	Cell           int     `json:"cell"` // its position, from 1
-	TotalCells     int     `json:"total_cells"`
-	OutputsCleared int     `json:"outputs_cleared,omitempty"`
-	CheckpointID   *string `json:"checkpoint_id"`
+	FilePath       string `json:"file_path"`
+	EditMode       string `json:"edit_mode"`
+	CellID         string `json:"cell_id"` // of an inserted cell: the one it was given
+	CellType       string `json:"cell_type"`
+	Cell           int    `json:"cell"` // its position, from 1
+	TotalCells     int    `json:"total_cells"`
+	OutputsCleared int    `json:"outputs_cleared,omitempty"`
+	// AttachmentsRemoved are images of a text cell that became a code cell, which can have none.
+	AttachmentsRemoved int     `json:"attachments_removed,omitempty"`
+	Note               string  `json:"note,omitempty"`
+	CheckpointID       *string `json:"checkpoint_id"`
 	Changed
 }
 
@@ -63,7 +66,14 @@ func (n *NotebookEdit) Text() string {
 	if n.Unchanged {
 		return fmt.Sprintf("Cell %s of %s has this source already.%s", n.CellID, n.FilePath, n.notes())
 	}
-	return fmt.Sprintf("Cell %s %s%s (%s, %d of %d) in %s.%s", n.CellID, n.dry(), verb, n.CellType, n.Cell, max(n.TotalCells, n.Cell), n.FilePath, n.notes())
+	said := fmt.Sprintf("Cell %s %s%s (%s, %d of %d) in %s.", n.CellID, n.dry(), verb, n.CellType, n.Cell, max(n.TotalCells, n.Cell), n.FilePath)
+	if n.AttachmentsRemoved > 0 {
+		said += "\n[" + plural(n.AttachmentsRemoved, "attachment") + " removed: a code cell can have none]"
+	}
+	if n.Note != "" {
+		said += "\n[" + n.Note + "]"
+	}
+	return said + n.notes()
 }
 
 var notebookEditTool = define[NotebookEditArgs](Tool{
@@ -101,8 +111,23 @@ func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call, a *NotebookE
 	t := done.Targets[0]
 	return &NotebookEdit{
 		FilePath: t.True, EditMode: e.Mode, CellID: result.CellID, CellType: result.CellType, Cell: result.Cell, TotalCells: result.Cells,
-		OutputsCleared: result.OutputsCleared, CheckpointID: pointer(done.Checkpoint), Changed: changed(done, t),
+		OutputsCleared: result.OutputsCleared, AttachmentsRemoved: result.AttachmentsRemoved, Note: ignoredByDelete(&e, result), CheckpointID: pointer(done.Checkpoint), Changed: changed(done, t),
 	}, nil
+}
+
+// ignoredByDelete names what was sent along with a delete and meant nothing. An empty source is no such thing: Claude Code's schema asks for one.
+func ignoredByDelete(e *edit.NotebookEdit, r *edit.NotebookResult) string {
+	var names []string
+	if e.Mode == "delete" && e.Source != "" {
+		names = append(names, "new_source")
+	}
+	if e.Mode == "delete" && e.CellType != "" && e.CellType != r.CellType {
+		names = append(names, "cell_type")
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "Ignored, because the cell is deleted: " + strings.Join(names, ", ") + "."
 }
 
 type noCellFields struct {

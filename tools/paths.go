@@ -162,16 +162,37 @@ func (s *Suite) notRegular(e *guardfs.NotRegularError, asked string) *Refusal {
 	if near := s.engine.Near(path.Join(asked, "x")); near.Dir != "" {
 		const most = 20
 		names := near.Names
-		f := struct {
-			Entries []string `json:"entries"`
-			More    int      `json:"more,omitempty"`
-		}{Entries: orEmpty(names)}
+		f := entriesField{Entries: orEmpty(names)}
 		if len(names) > most {
 			f.Entries, f.More = names[:most], len(names)-most
 		}
 		r.Fields = f
 	}
 	return r
+}
+
+// entriesField is the beginning of a directory.
+type entriesField struct {
+	Entries []string `json:"entries"`
+	More    int      `json:"more,omitempty"`
+}
+
+// Text lists the names, one a line, those that don't show plainly in quotes.
+func (f entriesField) Text() string {
+	var b strings.Builder
+	for _, n := range f.Entries {
+		if q := quote(n); q != `"`+n+`"` {
+			n = q
+		}
+		b.WriteString(n + "\n")
+	}
+	switch {
+	case f.More > 0:
+		fmt.Fprintf(&b, "[%d more]", f.More)
+	case len(f.Entries) == 0:
+		b.WriteString("[it is empty]")
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 // missing answers for a path where nothing is: the nearest names, among what

@@ -307,7 +307,10 @@ func (s *Suite) ofReader(tool string, args any, err error) *Refusal {
 	case *readers.TooLarge:
 		r.Reason = KindTooLarge
 		r.Fields = sizes{e.Size, e.Max}
-		if e.Windowed {
+		switch {
+		case e.Windowed && e.What == "PDF":
+			r.Next = &NextCall{"Read", map[string]any{"file_path": pathOf(args), "pages": fmt.Sprintf("1-%d", readers.MaxPages)}}
+		case e.Windowed:
 			r.Next = &NextCall{"Read", map[string]any{"file_path": pathOf(args), "offset": 1, "limit": defaultLines}}
 		}
 	}

@@ -3,6 +3,7 @@ package checkpointtest
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"reflect"
 	"testing"
 	"time"
@@ -247,6 +248,142 @@ func between(t *testing.T, s checkpoint.Store) {
 		if it.Foreign {
 			t.Errorf("%s: nobody changed it after that", it.Path)
 		}
+	}
+}
+
+// What somebody changed whom nobody recorded shows as a gap between two changes of this session.
+func gaps(t *testing.T, s checkpoint.Store) {
+	var first checkpoint.ID
+	own := func(path string, states ...string) {
+		for i := 0; i+1 < len(states); i += 2 {
+			c := edit(path, states[i], states[i+1])
+			if states[i+1] != "-" {
+				c.After.Mode, c.AfterContent = 0o600, []byte(states[i+1])
+			}
+			id := save(t, s, op(me, checkpoint.KindEdit, c))
+			if first == "" {
+				first = id
+			}
+			if err := s.Settle(ctx, id, checkpoint.Committed); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	tree := func(path string, before, after checkpoint.State) checkpoint.Change {
+		before.Hash, after.Hash = "", "" // what is moved as a whole is not read
+		c := checkpoint.Change{Path: path, Role: checkpoint.RoleTree, Before: before, After: after}
+		if before.Kind == checkpoint.File {
+			c.Skipped = "parked"
+		}
+		return c
+	}
+	for _, c := range []struct {
+		name    string
+		foreign bool
+		do      func()
+	}{
+		{"an edit outside", true, func() { own("/w/a", "1", "2", "2x", "3x") }},
+		{"an edit outside of what was created", true, func() { own("/w/a", "-", "2", "2x", "3x") }},
+		{"a removal outside", true, func() { own("/w/a", "1", "2", "-", "3") }},
+		{"made outside after a deletion", true, func() { own("/w/a", "1", "-", "2", "3") }},
+		{"no gap", false, func() { own("/w/a", "1", "2", "2", "3", "3", "-", "-", "4") }},
+		{"outside, and back again", false, func() { own("/w/a", "1", "2", "2", "3") }},
+		{"others, and back again", false, func() {
+			own("/w/a", "1", "2")
+			save(t, s, op(you, checkpoint.KindEdit, edit("/w/a", "2", "3")))
+			save(t, s, op(you, checkpoint.KindRestore, edit("/w/a", "3", "2")))
+		}},
+		{"others, and half back", true, func() {
+			own("/w/a", "1", "2")
+			save(t, s, op(you, checkpoint.KindEdit, edit("/w/a", "2", "3")))
+			save(t, s, op(you, checkpoint.KindRestore, edit("/w/a", "3", "4")))
+		}},
+		{"parked and back", false, func() {
+			own("/w/a", "1", "2")
+			save(t, s, op(me, checkpoint.KindDelete, tree("/w/a", file("2"), absent)))
+			save(t, s, op(me, checkpoint.KindRestore, tree("/w/a", absent, file("2"))))
+			own("/w/a", "2", "3")
+		}},
+		{"the directory was moved as a whole", false, func() {
+			own("/w/a", "-", "2")
+			save(t, s, op(me, checkpoint.KindDelete, tree("/w", checkpoint.State{Kind: checkpoint.Dir}, absent)))
+			own("/w/a", "-", "3")
+		}},
+		{"one that never took place", false, func() {
+			own("/w/a", "1", "2")
+			save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "2", "3")))
+			own("/w/a", "2", "4")
+		}},
+		{"one that was aborted", false, func() {
+			own("/w/a", "1", "2")
+			id := save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "2", "3")))
+			if err := s.Settle(ctx, id, checkpoint.Aborted); err != nil {
+				t.Fatal(err)
+			}
+			own("/w/a", "2", "4")
+		}},
+	} {
+		if _, err := s.BeginTurn(ctx, me, c.name); err != nil {
+			t.Fatal(err)
+		}
+		first = ""
+		c.do()
+		r := restoreOf(me)
+		r.Turn = c.name
+		for _, r := range []checkpoint.Restore{byID(me, first), r} {
+			p, err := s.Plan(ctx, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, it := range p.Items {
+				if it.Path == "/w/a" && (it.Foreign != c.foreign || len(it.Own) == 0 || it.Own[0] != first) {
+					t.Errorf("%s: Foreign is %v, Own %v", c.name, it.Foreign, it.Own)
+				}
+			}
+		}
+	}
+}
+
+func must(p *checkpoint.Plan, err error) *checkpoint.Plan {
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+// A restore brings back what this session did to mode, owner and extended attributes, and leaves alone what others set.
+func metadata(t *testing.T, s checkpoint.Store) {
+	with := func(body string, mode fs.FileMode, gid uint32, x string) checkpoint.State {
+		st := file(body)
+		st.Mode, st.GID, st.Xattrs = mode, gid, map[string][]byte{"user.x": []byte(x)}
+		return st
+	}
+	change := func(before, after checkpoint.State, b, a string) checkpoint.Change {
+		c := checkpoint.Change{Path: "/w/m", Role: "target", Before: before, After: after, Content: []byte(b), AfterContent: []byte(a)}
+		if before.Kind == checkpoint.Absent {
+			c.Content = nil
+		}
+		return c
+	}
+	is := func(why string, id checkpoint.ID, now, want checkpoint.State) {
+		t.Helper()
+		got, known := must(s.Plan(ctx, byID(me, id))).Items[0].Metadata(now)
+		if !known || !got.SameMetadata(want) {
+			t.Errorf("%s: %+v %v, want %+v", why, got, known, want)
+		}
+	}
+	plain := save(t, s, op(me, checkpoint.KindEdit, change(with("1", 0o644, 5, "a"), with("2", 0o644, 5, "a"), "1", "2")))
+	is("nobody set anything", plain, with("2", 0o644, 5, "a"), with("", 0o644, 5, "a"))
+	is("others set it all", plain, with("2", 0o600, 6, "b"), with("", 0o600, 6, "b"))
+	is("it is gone", plain, absent, with("", 0o644, 5, "a"))
+	mine := save(t, s, op(me, checkpoint.KindEdit, change(with("2", 0o600, 6, "b"), with("3", 0o640, 7, "c"), "2", "3")))
+	is("the session set it", mine, with("3", 0o640, 7, "c"), with("", 0o600, 6, "b"))
+	is("and others since", mine, with("3", 0o666, 7, "d"), with("", 0o666, 6, "d"))
+	ext := save(t, s, op(me, checkpoint.KindExternal, change(with("4", 0o644, 5, "a"), with("5", 0o600, 5, "a"), "4", "5")))
+	is("what was done outside is taken back by its own checkpoint", ext, with("5", 0o600, 5, "a"), with("", 0o644, 5, "a"))
+	bare := save(t, s, op(me, checkpoint.KindExternal, checkpoint.Change{Path: "/w/m", Role: "target", Before: checkpoint.State{Kind: checkpoint.File, Hash: Sum("5"), Size: 1}, After: absent, Content: []byte("5")}))
+	if _, known := must(s.Plan(ctx, byID(me, bare))).Items[0].Metadata(absent); known {
+		t.Error("what nobody recorded is not known")
 	}
 }
 

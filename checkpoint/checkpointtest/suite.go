@@ -42,6 +42,8 @@ func Run(t *testing.T, open func(t *testing.T) checkpoint.Store) {
 		{"Rewind", rewind},
 		{"Isolation", isolation},
 		{"Between", between},
+		{"Gaps", gaps},
+		{"Metadata", metadata},
 		{"Outcomes", outcomes},
 		{"UndoRedo", undoRedo},
 		{"Known", known},

@@ -81,31 +81,38 @@ func storeOptions(more ...option) []option {
 
 // openStore opens the store as the configuration says. One that is not there is not made, unless create is set.
 func (in *invocation) openStore(create bool) (*checkpoint.DB, error) {
-	cfg, from, err := in.loadConfig(in.option("config"))
-	if err != nil {
-		return nil, unusableConfig(err, from)
-	}
-	dir, err := in.dataDir()
+	dir, o, err := in.storeOptions(create)
 	if err != nil {
 		return nil, err
 	}
-	dir = filepath.Join(dir, "checkpoints")
-	if _, err := os.Stat(filepath.Join(dir, "checkpoints.db")); errors.Is(err, fs.ErrNotExist) && !create {
-		return nil, misuse("checkpoints are taken with checkpoint_before_mutation = true; --data-dir names another place", "there are no checkpoints in %s", dir)
-	}
-	o, err := engine.StoreOptions(cfg.Tools.FS.Checkpoint)
-	if err != nil {
-		return nil, misuse("", "%v", err)
-	}
-	if o.Identities, err = in.identities(); err != nil {
-		return nil, err
-	}
-	o.Progress = progressOn(in.err)
 	db, err := checkpoint.Open(dir, o)
 	if err != nil {
 		return nil, err
 	}
 	return db, nil
+}
+
+// storeOptions are where the store is and what the configuration says of it. One that is not there is misuse, unless create is set.
+func (in *invocation) storeOptions(create bool) (dir string, o checkpoint.Options, err error) {
+	cfg, from, err := in.loadConfig(in.option("config"))
+	if err != nil {
+		return "", o, unusableConfig(err, from)
+	}
+	if dir, err = in.dataDir(); err != nil {
+		return "", o, err
+	}
+	dir = filepath.Join(dir, "checkpoints")
+	if _, err := os.Stat(filepath.Join(dir, "checkpoints.db")); errors.Is(err, fs.ErrNotExist) && !create {
+		return "", o, misuse("checkpoints are taken with checkpoint_before_mutation = true; --data-dir names another place", "there are no checkpoints in %s", dir)
+	}
+	if o, err = engine.StoreOptions(cfg.Tools.FS.Checkpoint); err != nil {
+		return "", o, misuse("", "%v", err)
+	}
+	if o.Identities, err = in.identities(); err != nil {
+		return "", o, err
+	}
+	o.Progress = progressOn(in.err)
+	return dir, o, nil
 }
 
 // identities are the lines of the identity file that are one.
@@ -136,7 +143,7 @@ func (in *invocation) withStore(ctx context.Context, create bool, use func(conte
 	defer stop()
 	db, err := in.openStore(create)
 	if err != nil {
-		return err
+		return storeError(err)
 	}
 	err = use(ctx, db)
 	if cerr := db.Close(); err == nil && cerr != nil {
@@ -155,6 +162,12 @@ func storeError(err error) error {
 	}
 	if errors.Is(err, checkpoint.ErrNotFound) {
 		return &exitError{exitRefused, "there is no such checkpoint", program + " checkpoint list shows the ids", tools.KindNotFound}
+	}
+	if errors.Is(err, checkpoint.ErrDamaged) {
+		return &exitError{exitBroken, err.Error(), program + " checkpoint check --repair saves what can still be read, and keeps the damaged file", ""}
+	}
+	if errors.Is(err, checkpoint.ErrInUse) {
+		return misuse("stop the servers that use this data directory, or wait until the repair has ended, and try again", "%v", err)
 	}
 	return err
 }

@@ -114,7 +114,9 @@ func checkpointDiffCommand() *command {
 }
 
 func (in *invocation) restore(ctx context.Context, args map[string]any, paths []string) error {
-	args["on_conflict"] = in.option("on-conflict")
+	if in.given("on-conflict") {
+		args["on_conflict"] = in.option("on-conflict")
+	}
 	for option, arg := range map[string]string{"dry-run": "dry_run", "keep-times": "keep_times"} {
 		if in.given(option) {
 			args[arg] = true

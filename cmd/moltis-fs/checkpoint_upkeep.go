@@ -48,10 +48,17 @@ func checkpointGCCommand() *command {
 func checkpointCheckCommand() *command {
 	return &command{
 		name: "check", short: "look whether the store is sound",
-		long:     "The exit status is 1 when something is wrong with it. Nothing is changed.",
-		options:  storeOptions(option{name: "data", doc: "read every content and compare it with its hash"}),
-		examples: []string{"moltis-fs checkpoint check --data"},
+		long: `The exit status is 1 when something is wrong with it. Nothing is changed without --repair, which makes a sound store of what can
+still be read, says what can't, and keeps the old database beside it. Stop every server first: it needs the store to itself.`,
+		options: storeOptions(
+			option{name: "data", doc: "read every content and compare it with its hash"},
+			option{name: "repair", doc: "mend the store if it is damaged; reads every content"},
+		),
+		examples: []string{"moltis-fs checkpoint check --data", "moltis-fs checkpoint check --repair"},
 		run: func(ctx context.Context, in *invocation) error {
+			if in.given("repair") {
+				return in.repairStore(ctx)
+			}
 			return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
 				r, err := db.Check(ctx, in.given("data"))
 				if err != nil {
@@ -71,38 +78,20 @@ func checkpointCheckCommand() *command {
 
 func (in *invocation) writeReport(r *checkpoint.Report) error {
 	if in.given("json") {
-		type problem struct {
-			What  string   `json:"what"`
-			Hash  string   `json:"sha256,omitempty"`
-			Paths []string `json:"paths,omitempty"`
-			Why   string   `json:"why"`
-		}
-		ps := []problem{}
-		for _, p := range r.Problems {
-			ps = append(ps, problem(p))
-		}
+		ps := problemRows(r.Problems)
 		return writeJSON(in, struct {
-			OK          bool      `json:"ok"`
-			Checkpoints int       `json:"checkpoints"`
-			Changes     int       `json:"changes"`
-			Contents    int       `json:"contents"`
-			Read        int       `json:"read"`
-			Bytes       int64     `json:"bytes"`
-			Sealed      int       `json:"sealed"`
-			Problems    []problem `json:"problems"`
+			OK          bool             `json:"ok"`
+			Checkpoints int              `json:"checkpoints"`
+			Changes     int              `json:"changes"`
+			Contents    int              `json:"contents"`
+			Read        int              `json:"read"`
+			Bytes       int64            `json:"bytes"`
+			Sealed      int              `json:"sealed"`
+			Problems    []problemOfStore `json:"problems"`
 		}{len(ps) == 0, r.Checkpoints, r.Changes, r.Contents, r.Read, r.Bytes, r.Sealed, ps})
 	}
 	var b strings.Builder
-	for _, p := range r.Problems {
-		fmt.Fprintf(&b, "%s: %s", p.What, p.Why)
-		if p.Hash != "" {
-			fmt.Fprintf(&b, " (sha256 %.12s)", p.Hash)
-		}
-		for _, path := range p.Paths {
-			b.WriteString(" " + visible(path))
-		}
-		b.WriteByte('\n')
-	}
+	writeProblems(&b, r.Problems)
 	fmt.Fprintf(&b, "%d checkpoints, %d contents, %d of them read (%s)", r.Checkpoints, r.Contents, r.Read, bytesText(r.Bytes))
 	if r.Sealed > 0 {
 		fmt.Fprintf(&b, ", %d encrypted to a key that is not at hand", r.Sealed)
@@ -172,7 +161,8 @@ func checkpointPurgeCommand() *command {
 		name: "purge", short: "remove contents so that no byte of them stays in the store",
 		long: `For secrets that got in. Every content that a path matching --path ever had goes, or the one whose hash is --sha256,
 wherever it was: the checkpoints stay and say "purged". What sessions read is forgotten too, as far as it was kept to show diffs
-of conflicts. It can't be undone, and it needs as much free space as the store takes.`,
+of conflicts, and so are the hashes. The audit log is only ever appended to: its records go on naming the SHA-256, which can confirm a guess of
+the content, and the answer says how many do. Remove the files in DATA-DIR/audit where even that is too much. It can't be undone, and it needs as much free space as the store takes.`,
 		options: storeOptions(
 			option{name: "path", value: "GLOB", doc: "an absolute glob; without a slash it holds at any depth"},
 			option{name: "sha256", value: "HASH", doc: "this content"},
@@ -209,12 +199,20 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 		if err != nil {
 			return err
 		}
-		if !p.DryRun { // by hash they can't be told from the secret's other versions, so all go
-			dir, err := in.dataDir()
-			if err != nil {
+		recorded, dir := 0, ""
+		if !p.DryRun {
+			if dir, err = in.dataDir(); err != nil {
 				return err
 			}
+			// By hash they can't be told from the secret's other versions, so all go.
 			if _, err := engine.PurgeKept(dir); err != nil {
+				return err
+			}
+			hashes := r.Hashes
+			if p.Hash != "" { // it may be known elsewhere only
+				hashes = append(hashes, p.Hash)
+			}
+			if recorded, err = engine.PurgeHashes(dir, hashes); err != nil {
 				return err
 			}
 		}
@@ -227,8 +225,10 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 				Contents    int      `json:"contents"`
 				Checkpoints int      `json:"checkpoints"`
 				AlsoAt      []string `json:"also_at"`
-				DryRun      bool     `json:"dry_run"`
-			}{r.Contents, r.Checkpoints, also, p.DryRun})
+				// AuditRecords still name one of the hashes.
+				AuditRecords int  `json:"audit_records"`
+				DryRun       bool `json:"dry_run"`
+			}{r.Contents, r.Checkpoints, also, recorded, p.DryRun})
 		}
 		verb := "purged"
 		if p.DryRun {
@@ -238,6 +238,10 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 		fmt.Fprintf(&b, "%s %d contents of %d checkpoints\n", verb, r.Contents, r.Checkpoints)
 		for _, path := range r.AlsoAt {
 			fmt.Fprintf(&b, "the same bytes were also at %s\n", visible(path))
+		}
+		if recorded > 0 {
+			fmt.Fprintf(&b, "the audit log goes on naming their SHA-256, in %d records: it is only ever appended to; remove the files in %s if even that is too much\n",
+				recorded, visible(filepath.Join(dir, "audit")))
 		}
 		return in.write([]byte(b.String()))
 	})

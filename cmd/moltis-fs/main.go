@@ -21,6 +21,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -56,11 +57,26 @@ func run(args []string, s streams) int {
 	}
 	in, err := parse(args, s)
 	if err == nil {
-		if err = in.command.run(context.Background(), in); in.given("json") && in.command.payload && err != nil {
-			return reportJSON(in, err)
-		}
+		err = in.command.run(context.Background(), in)
+	} else {
+		in = &invocation{streams: s}
+	}
+	if err != nil && asksJSON(args) {
+		return reportJSON(in, err)
 	}
 	return report(s.err, err)
+}
+
+// asksJSON says whether the command line, which need not be a right one, asks for the answer in JSON of a command whose answers are payloads.
+func asksJSON(args []string) bool {
+	i := slices.IndexFunc(commands(), func(c *command) bool { return c.name == args[0] })
+	if i < 0 || !commands()[i].payload {
+		return false
+	}
+	if end := slices.Index(args, "--"); end >= 0 {
+		args = args[:end]
+	}
+	return slices.Contains(args, "--json") || slices.Contains(args, "-json")
 }
 
 // exitError ends the program with a status; what and hint, where given, are shown first.

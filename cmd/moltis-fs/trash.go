@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -30,7 +31,7 @@ func trashCommand() *command {
 			{
 				name: "restore", args: "ID", min: 1, max: 1, short: "bring an entry back to where it was",
 				long:     "Under today's policy, and never over something that is there. --principal says whose trash it is.",
-				options:  restoreOptions(),
+				options:  slices.DeleteFunc(restoreOptions(), func(o option) bool { return o.name == "on-conflict" }), // it never overwrites
 				examples: []string{"moltis-fs trash restore tr-1H0"},
 				run: func(ctx context.Context, in *invocation) error {
 					if !strings.HasPrefix(strings.ToLower(in.arg(0)), "tr-") {

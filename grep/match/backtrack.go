@@ -3,11 +3,9 @@ package match
 import (
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/dlclark/regexp2"
 )
@@ -19,13 +17,12 @@ var ErrFallbackTime = errors.New("the backtracking engine ran out of time")
 type backtrack struct {
 	text  string
 	limit time.Duration
-	seed  maphash.Seed
 }
 
 func newBacktrack(root *node, o Options) (*backtrack, error) {
 	w := backtrackWriter{crlf: o.CRLF, lines: !o.Multiline}
 	w.node(root)
-	b := &backtrack{text: w.String(), limit: o.FallbackTime, seed: maphash.MakeSeed()}
+	b := &backtrack{text: w.String(), limit: o.FallbackTime}
 	_, err := regexp2.Compile(b.text, regexp2.None)
 	return b, err
 }
@@ -162,98 +159,4 @@ func (w *backtrackWriter) member(r rune) {
 	default:
 		w.WriteRune(r)
 	}
-}
-
-// backtrackRun is one scanner's use of it.
-type backtrackRun struct {
-	b    *backtrack
-	re   *regexp2.Regexp
-	left time.Duration
-	err  error
-
-	// The text of the last call as code points: matches are asked for one by one.
-	sum   uint64
-	size  int
-	runes []rune
-	at    []int // byte offset of each code point, and of the end
-}
-
-func (s *Scanner) backtracking() *backtrackRun {
-	if s.back == nil {
-		b := s.m.backward
-		re, err := regexp2.Compile(b.text, regexp2.None)
-		s.back = &backtrackRun{b: b, re: re, left: b.limit, err: err, size: -1}
-	}
-	return s.back
-}
-
-func (r *backtrackRun) renew() { r.left, r.err = r.b.limit, nil }
-
-// decode splits text into code points; a byte that is not UTF-8 becomes U+FFFD.
-func (r *backtrackRun) decode(text []byte) {
-	sum := maphash.Bytes(r.b.seed, text)
-	if r.size == len(text) && r.sum == sum {
-		return
-	}
-	r.size, r.sum = len(text), sum
-	r.runes, r.at = r.runes[:0], r.at[:0]
-	for i := 0; i < len(text); {
-		c, n := utf8.DecodeRune(text[i:])
-		r.runes, r.at = append(r.runes, c), append(r.at, i)
-		i += n
-	}
-	r.at = append(r.at, len(text))
-}
-
-// find gives the first match in text at or after at.
-func (r *backtrackRun) find(text []byte, at int) (begin, end int, ok bool) {
-	if r.err != nil {
-		return 0, 0, false
-	}
-	if r.left <= 0 {
-		r.err = fmt.Errorf("matching: %w (%v)", ErrFallbackTime, r.b.limit)
-		return 0, 0, false
-	}
-	r.decode(text)
-	from := 0
-	for from < len(r.runes) && r.at[from] < at {
-		from++
-	}
-	began := time.Now()
-	r.re.MatchTimeout = r.left
-	m, err := r.re.FindRunesMatchStartingAt(r.runes, from)
-	r.left -= time.Since(began)
-	if err != nil {
-		r.err = fmt.Errorf("matching: %w: %v", ErrFallbackTime, err)
-		return 0, 0, false
-	}
-	if m == nil {
-		return 0, 0, false
-	}
-	return r.at[m.Index], r.at[m.Index+m.Length], true
-}
-
-func (s *Scanner) nextLineBacktracking(buf []byte, pos int) (start, end int, ok bool) {
-	for pos < len(buf) {
-		if start, end, ok = s.nextLine(buf, pos); !ok {
-			return 0, 0, false
-		}
-		r := s.backtracking()
-		if _, _, ok = r.find(buf[start:end], 0); ok {
-			return start, end, true
-		}
-		if r.err != nil {
-			return 0, 0, false
-		}
-		pos = afterLine(buf, end)
-	}
-	return 0, 0, false
-}
-
-// matchBacktracking is match by the backtracking engine; under Multiline the program may show that there is none.
-func (s *Scanner) matchBacktracking(text []byte, at int) (begin, end int, ok bool) {
-	if s.m.o.Multiline && s.m.find != nil && s.m.find.next(text, at) < 0 {
-		return 0, 0, false
-	}
-	return s.backtracking().find(text, at)
 }

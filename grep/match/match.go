@@ -19,7 +19,7 @@
 // # Concurrency and memory
 //
 // A Matcher is safe for concurrent use, a Scanner belongs to one goroutine at a time. The caches of a Scanner are bounded: at
-// most three DFAs of about 1 MiB each. Searching allocates nothing once they are warm, the backtracking engine excepted.
+// most three DFAs of about 1 MiB each. The backtracking engine sees at most 384 KiB at a time: see Scanner.Cut. Searching allocates nothing once they are warm, the backtracking engine excepted.
 package match
 
 import (

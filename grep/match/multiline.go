@@ -3,7 +3,7 @@ package match
 import "bytes"
 
 // NextMatch finds the leftmost-first match in buf that begins at or after pos. All of buf is context: "^" and \b look at what
-// stands before pos. It is made for Multiline, where buf is the whole text.
+// stands before pos. It is made for Multiline, where buf is the whole text; before the same buffer comes with another text, call Forget.
 func (s *Scanner) NextMatch(buf []byte, pos int) (start, end int, ok bool) {
 	if pos > len(buf) {
 		return 0, 0, false

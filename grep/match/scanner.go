@@ -2,6 +2,7 @@ package match
 
 import (
 	"bytes"
+	"time"
 	"unicode/utf8"
 )
 
@@ -14,6 +15,7 @@ type Scanner struct {
 	slow  *pike
 	cache int // bytes that each of the automata may take
 	back  *backtrackRun
+	until time.Time // Until
 
 	// How well the finder does: candidates that came to nothing, and the bytes that were passed meanwhile.
 	misses, passed int
@@ -35,7 +37,7 @@ func newScanner(m *Matcher) *Scanner {
 
 // renew makes s fit for a new borrower.
 func (s *Scanner) renew(cache int) {
-	s.cache = cache
+	s.cache, s.until = cache, time.Time{}
 	s.misses, s.passed, s.rest, s.in = 0, 0, 0, nil
 	for _, d := range []*dfa{s.early, s.end, s.begin} {
 		if d == nil {
@@ -48,10 +50,11 @@ func (s *Scanner) renew(cache int) {
 	}
 	if s.back != nil {
 		s.back.renew()
+		s.back.until = s.until
 	}
 }
 
-// Err is non-nil once the backtracking engine has used up Options.FallbackTime or failed otherwise. From then on the
+// Err is non-nil once the backtracking engine has used up Options.FallbackTime, came to Until, or failed otherwise. From then on the
 // scanner finds nothing; what it found before is right.
 func (s *Scanner) Err() error {
 	if s.back == nil {
@@ -285,6 +288,7 @@ func (s *Scanner) lineSlowly(buf []byte, pos int) (start, end int, ok bool) {
 
 // Any says whether buf holds a match.
 func (s *Scanner) Any(buf []byte) bool {
+	s.Forget()
 	if s.m.o.Multiline && !s.m.byLine {
 		return s.anyText(buf)
 	}
@@ -304,6 +308,7 @@ func (s *Scanner) Spans(dst [][2]int, buf []byte, start, end int) [][2]int {
 			return s.spansByLine(dst, buf, start, end)
 		}
 	}
+	s.Forget()
 	previous := -1
 	for at <= limit {
 		begin, stop, ok := s.match(text, at)
@@ -324,6 +329,31 @@ func (s *Scanner) Spans(dst [][2]int, buf []byte, start, end int) [][2]int {
 		}
 	}
 	return dst
+}
+
+// EachMatch calls fn for the matches in the line buf[start:end] that begin at or after from, as Spans would list them, until fn is
+// false. Before from it looks for nothing but what "^" and \b ask for. It is not for Multiline.
+func (s *Scanner) EachMatch(buf []byte, start, end, from int, fn func(begin, end int) bool) {
+	s.Forget()
+	text := buf[start:end]
+	previous := -1
+	for at := max(from-start, 0); at <= len(text); {
+		begin, stop, ok := s.match(text, at)
+		if !ok {
+			return
+		}
+		accept := true
+		if stop == at { // empty, and just here
+			accept = begin != previous
+			_, n := utf8.DecodeRune(text[at:])
+			at += max(n, 1)
+		} else {
+			at = stop
+		}
+		if previous = stop; accept && !fn(begin+start, stop+start) {
+			return
+		}
+	}
 }
 
 // match finds the leftmost-first match in text at or after at.

@@ -30,6 +30,8 @@ type NotebookResult struct {
 	Cell           int // its position, from 1
 	Cells          int // how many there are now
 	OutputsCleared int
+	// AttachmentsRemoved are images of a text cell that became a code cell, which must have none.
+	AttachmentsRemoved int
 }
 
 // NotNotebookError says why the text can't be edited as a notebook.
@@ -217,6 +219,15 @@ func (n *notebook) replace(e NotebookEdit) (*NotebookResult, error) {
 	turned := r.CellType != c.kind
 	if turned {
 		if err := n.set(i, "cell_type", quoteJSON(r.CellType, n.ascii())); err != nil {
+			return nil, err
+		}
+	}
+	if m := n.member(i, "attachments"); m != nil && turned && r.CellType == "code" {
+		if n.b[m.value.from] == '{' {
+			held, _ := jsonObject(n.b, m.value.from)
+			r.AttachmentsRemoved = len(held)
+		}
+		if err := n.remove(i, "attachments"); err != nil {
 			return nil, err
 		}
 	}

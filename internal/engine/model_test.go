@@ -99,14 +99,27 @@ func (m *model) nothing(session string) *modelOp {
 	return &modelOp{n: len(m.ops) - 1, session: session, before: map[string]string{}, after: map[string]string{}}
 }
 
-// others says whether anybody but the session changed p after operation n.
+// own lists what the session did to p from operation n on.
+func (m *model) own(session, p string, n int) (own []*modelOp) {
+	for _, o := range m.ops[n:] {
+		if _, ok := o.after[p]; ok && (o.n == n || !o.external && o.session == session) {
+			own = append(own, o)
+		}
+	}
+	return own
+}
+
+// others says whether anybody but the session changed p after operation n, recorded or not, so that it shows. Of the tree only what is recorded
+// counts, because what the session found there is in the trash.
 func (m *model) others(session, p string, n int) bool {
-	for _, o := range m.ops[n+1:] {
-		if _, ok := o.after[p]; ok && (o.external || o.session != session) {
+	own := m.own(session, p, n)
+	for i, o := range own[1:] {
+		recorded := slices.ContainsFunc(m.ops[own[i].n+1:o.n], func(o *modelOp) bool { _, ok := o.after[p]; return ok })
+		if o.before[p] != own[i].after[p] && (recorded || p != treePath) {
 			return true
 		}
 	}
-	return false
+	return m.head(p).after[p] != own[len(own)-1].after[p]
 }
 
 // outside puts on record what session finds changed at the beginning of a turn.
@@ -167,7 +180,9 @@ func (m *model) restore(r *modelRestore) (fails bool, o *modelOp) {
 	if todo[treePath] == treeContent && m.at(treePath) == "-" {
 		back[treePath] = treeContent
 	}
-	if o = m.apply(r.session, todo); o != nil {
+	o = m.apply(r.session, todo)
+	m.cameBack(r)
+	if o != nil {
 		if back[treePath] != "" {
 			m.forget(m.parked(r))
 		}
@@ -178,6 +193,22 @@ func (m *model) restore(r *modelRestore) (fails bool, o *modelOp) {
 		}
 	}
 	return false, o
+}
+
+// cameBack forgets the entries of what r took back, where all of it is there again.
+func (m *model) cameBack(r *modelRestore) {
+	m.trash = slices.DeleteFunc(m.trash, func(e *modelEntry) bool {
+		back := false
+		for p, b := range e.of.before {
+			if p != e.path && !strings.HasPrefix(p, e.path+"/") {
+				continue
+			}
+			if back = p != treePath && m.at(p) == b; !back {
+				break
+			}
+		}
+		return back && slices.Contains(r.of, e.of)
+	})
 }
 
 // become says what p becomes; not ok is a conflict.
@@ -222,7 +253,11 @@ func (m *model) merge(r *modelRestore, p string, foreign bool) (string, bool) {
 	if !r.inverse && !foreign {
 		return threeWay(m.head(p).after[p], content, r.want[p])
 	}
-	for _, o := range slices.Backward(r.of) {
+	of := r.of
+	if !r.inverse {
+		of = m.own(r.session, p, r.since[p])
+	}
+	for _, o := range slices.Backward(of) {
 		if b, ok := o.before[p]; ok {
 			if content, ok = threeWay(o.after[p], content, b); !ok {
 				return "", false

@@ -79,7 +79,8 @@ type Target struct {
 	// Published is what was done, nil for a target that needed nothing.
 	Published *guardfs.Published
 
-	place  *guardfs.Place // nil while the parent is still to be made
+	made   chan guardfs.Metadata // of a new file: what it got
+	place  *guardfs.Place        // nil while the parent is still to be made
 	object guardfs.Object
 }
 
@@ -372,7 +373,8 @@ func (e *Engine) rememberChange(c *Call, ts targets, m *Mutation) {
 			seen := t.Known.Seen
 			whole := m.Overwrites || !t.Before.Exists || seen != nil && seen.Whole && !t.Known.Stale
 			sight := &Sight{Hash: t.After.Hash, Lines: lines(t.After.Content), Whole: whole}
-			if !whole && seen != nil {
+			// Cells and pages are not lines, and lines that moved are not known to be those that were seen: then nothing of it counts.
+			if !whole && seen != nil && (seen.Unit == "line" || seen.Unit == "") && sight.Lines == seen.Lines {
 				sight.Ranges = seen.Ranges
 			}
 			e.Keep(o.True, t.After.Hash, t.After.Content)

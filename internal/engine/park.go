@@ -22,8 +22,7 @@ import (
 // the sidecar, then the rename and the sync of both directories, then the phase parked, then the mark goes. On the way back: returning, rename, gone.
 // Whoever finds the mark looks where the thing is.
 
-// roleTree is the role of a path that is moved as a whole. Of it the checkpoint holds what it was, not its content.
-const roleTree = "tree"
+const roleTree = checkpoint.RoleTree
 
 const skipParked = "parked" // Recorded.Skipped of a file that was parked
 

@@ -149,10 +149,9 @@ func change(t *Target) checkpoint.Change {
 	}
 	switch t.After.Kind {
 	case guardfs.KindFile:
-		ch.After = checkpoint.State{Kind: checkpoint.File, Mode: t.Before.Meta.Mode, Size: int64(len(t.After.Content)), Hash: t.After.Hash}
-		if t.After.Meta != nil {
-			ch.After.Mode = t.After.Meta.Mode
-		}
+		meta := t.metaAfter()
+		ch.After = checkpoint.State{Kind: checkpoint.File, Mode: meta.Mode, UID: meta.UID, GID: meta.GID, Xattrs: meta.Xattrs,
+			Size: int64(len(t.After.Content)), Hash: t.After.Hash}
 		ch.AfterContent = t.After.Content
 		if ch.AfterContent == nil {
 			ch.AfterContent = []byte{}
@@ -163,6 +162,22 @@ func change(t *Target) checkpoint.Change {
 		ch.After = checkpoint.State{Kind: checkpoint.Absent}
 	}
 	return ch
+}
+
+// isNew says that the system, not we, chooses the metadata.
+func (t *Target) isNew() bool {
+	return t.After.Kind == guardfs.KindFile && t.After.Meta == nil && !t.Before.Exists
+}
+
+// metaAfter is what the file will have. It waits for the temp file of a new one, not for its content.
+func (t *Target) metaAfter() guardfs.Metadata {
+	switch {
+	case t.After.Meta != nil:
+		return *t.After.Meta
+	case t.made != nil:
+		return <-t.made
+	}
+	return *metadata(state(t.Before))
 }
 
 func state(b *guardfs.Before) checkpoint.State {

@@ -37,11 +37,21 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	if err := e.readyMoves(m, done); err != nil {
 		return nil, err
 	}
+	for _, t := range ts {
+		if t.isNew() {
+			t.made = make(chan guardfs.Metadata, 1)
+		}
+	}
 	saved := make(chan error, 1)
 	point := &point{e: e, c: c}
 	go func() { saved <- point.save(ctx, ts, m, done) }()
 	many := len(ts.changing()) > 1
 	staged, stageErr := e.stage(ctx, ts, many)
+	for _, t := range ts {
+		if t.made != nil {
+			close(t.made) // of what was not staged there is nothing to tell
+		}
+	}
 	saveErr := <-saved
 	defer func() {
 		for _, s := range staged {
@@ -196,6 +206,9 @@ func (e *Engine) stage(ctx context.Context, ts targets, many bool) ([]*guardfs.S
 		o := guardfs.StageOptions{Sync: e.sync(), NameLater: many, Meta: t.After.Meta}
 		if t.Before.Exists && t.After.Meta == nil {
 			o.Like = t.Before
+		}
+		if t.made != nil {
+			o.Made = func(m guardfs.Metadata) { t.made <- m }
 		}
 		var err error
 		if staged[i], err = t.place.Stage(ctx, t.After.Content, o); err != nil {

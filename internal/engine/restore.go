@@ -201,6 +201,9 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 	if err != nil {
 		return nil, err
 	}
+	if !o.DryRun {
+		r.untrash(ctx)
+	}
 	if plan.UndoOf != "" && !o.DryRun && r.out.Checkpoint == "" && len(r.out.Skipped) == 0 {
 		// Everything is as it was already. That is on record all the same, or undo would stay here for ever.
 		saved, err := db.Save(ctx, checkpoint.Op{Tool: c.Tool, Kind: checkpoint.KindRestore, Principal: c.Principal, Session: c.Session, Turn: c.Turn,

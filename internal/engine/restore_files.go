@@ -46,8 +46,8 @@ func (r *restore) wanted(ctx context.Context, t *Target, item *checkpoint.Item) 
 	}
 	now := state(t.Before)
 	why := r.conflict(now, item)
-	// A mode that others set is theirs, and not worth a conflict.
-	if now.Same(item.Want) && (now.Mode == item.Want.Mode || now.Kind != checkpoint.File || why != "") {
+	meta, known := item.Metadata(now)
+	if now.Same(item.Want) && (now.Mode == meta.Mode || now.Kind != checkpoint.File || why != "") {
 		t.keep()
 		return nil, nil
 	}
@@ -93,8 +93,11 @@ func (r *restore) wanted(ctx context.Context, t *Target, item *checkpoint.Item) 
 		if err != nil {
 			return nil, err
 		}
-		t.After = After{Kind: guardfs.KindFile, Content: content, Meta: metadata(item.Want)}
-		if r.o.KeepTimes {
+		t.After = After{Kind: guardfs.KindFile, Content: content}
+		if known && (now.Kind != checkpoint.File || r.o.KeepTimes || !meta.SameMetadata(now)) {
+			t.After.Meta = metadata(meta)
+		}
+		if known && r.o.KeepTimes {
 			t.After.Meta.ModTime = item.Want.ModTime
 		}
 	case checkpoint.Symlink:
@@ -181,8 +184,8 @@ func (t *Target) keep() {
 // merge keeps what others changed and takes out what this session did. nil: it can't be merged, and is a conflict.
 //
 //   - Changed outside since the last record: a three-way merge over what was recorded last.
-//   - Others are recorded in between, or one change in the middle is meant: each of the session's changes is taken out of what is there
-//     now, the newest first, by a three-way merge over what it left behind.
+//   - Others were at it in between, or one change in the middle is meant: that one, else each of the session's changes from then on, is taken
+//     out of what is there now, the newest first, by a three-way merge over what it left behind.
 func (r *restore) merge(ctx context.Context, t *Target, item *checkpoint.Item) ([]byte, error) {
 	if !t.Before.Exists || t.Before.Info.Kind != guardfs.KindFile {
 		return nil, nil
@@ -190,9 +193,12 @@ func (r *restore) merge(ctx context.Context, t *Target, item *checkpoint.Item) (
 	if r.plan.Mode != checkpoint.ModeInverse && !item.Foreign {
 		return r.threeWay(ctx, item.Head, t.Before.Content, item.Want)
 	}
-	content := t.Before.Content
-	for i := len(r.plan.Undoes) - 1; i >= 0; i-- {
-		op, err := r.db.Get(ctx, r.plan.Undoes[i], checkpoint.Scope{AllSessions: true}) // the plan is for whoever may see it
+	content, ops := t.Before.Content, r.plan.Undoes
+	if r.plan.Mode != checkpoint.ModeInverse {
+		ops = item.Own
+	}
+	for i := len(ops) - 1; i >= 0; i-- {
+		op, err := r.db.Get(ctx, ops[i], checkpoint.Scope{AllSessions: true}) // the plan is for whoever may see it
 		if err != nil {
 			return nil, err
 		}
@@ -250,4 +256,57 @@ func (r *restore) drift(ctx context.Context, t *Target, item *checkpoint.Item) s
 		return ""
 	}
 	return edit.Unified(t.True, edit.Edited, edit.Patch(text(known), text(t.Before.Content)))
+}
+
+// untrash takes those entries out of the trash that belong to what was undone, if all that was in them is in its place again as it was. It is a
+// matter of tidiness: an error costs an entry that stays until its time is over.
+func (r *restore) untrash(ctx context.Context) {
+	there := map[string]checkpoint.State{}
+	for _, t := range r.out.Targets {
+		there[t.True] = checkpoint.State{Kind: checkpoint.Absent}
+		switch t.After.Kind {
+		case guardfs.KindFile:
+			there[t.True] = checkpoint.State{Kind: checkpoint.File, Hash: t.After.Hash}
+		case guardfs.KindSymlink:
+			there[t.True] = checkpoint.State{Kind: checkpoint.Symlink, Target: t.After.Target}
+		}
+	}
+	for _, id := range r.plan.Undoes {
+		page, err := r.db.TrashList(ctx, checkpoint.TrashFilter{AllPrincipals: true, Checkpoint: id, Limit: 1000})
+		if err == nil && len(page.Entries) > 0 {
+			err = r.untrashOf(ctx, id, page.Entries, there)
+		}
+		if err != nil {
+			r.e.logger.Warn("the trash entries of what was undone could not be removed", "id", id, "err", err)
+		}
+	}
+}
+
+func (r *restore) untrashOf(ctx context.Context, id checkpoint.ID, entries []checkpoint.Trashed, there map[string]checkpoint.State) error {
+	op, err := r.db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
+	if err != nil {
+		return err
+	}
+	for i := range entries {
+		t := &entries[i]
+		if t.Parked != "" {
+			continue // that came back by a move of its own, or not
+		}
+		back := false
+		for _, c := range op.Changes {
+			if c.Path != t.Path && !below(c.Path, t.Path) || c.Before.Kind == checkpoint.Dir {
+				continue
+			}
+			now, known := there[c.Path]
+			if back = known && now.Same(c.Before); !back {
+				break
+			}
+		}
+		if back {
+			if err := errors.Join(r.db.TrashSettle(ctx, t.ID, checkpoint.Gone), r.db.TrashDrop(ctx, t.ID)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

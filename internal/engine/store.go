@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -11,8 +12,11 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/config"
+	"moltisfs/internal/audit"
 	"moltisfs/internal/glob"
+	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"
+	"moltisfs/internal/policy"
 )
 
 // checkpointStore opens the store at its first use: a session that only reads
@@ -75,6 +79,15 @@ func PurgeKept(dataDir string) (int, error) {
 	return ledger.PurgeContents(filepath.Join(dataDir, "ledger"))
 }
 
+// PurgeHashes makes the read histories under the data directory forget these contents, and says how many records of the audit log name
+// them: that log is only ever appended to.
+func PurgeHashes(dataDir string, hashes []string) (recorded int, err error) {
+	if err := ledger.PurgeHashes(filepath.Join(dataDir, "ledger"), hashes); err != nil {
+		return 0, err
+	}
+	return audit.Naming(filepath.Join(dataDir, "audit"), hashes)
+}
+
 // excludes compiles the globs whose content must not be stored.
 func excludes(patterns []string) (func(string) bool, error) {
 	var globs []*glob.Glob
@@ -119,6 +132,16 @@ func (e *Engine) Checkpoints(ctx context.Context, c *Call, f checkpoint.Filter) 
 		f.Session = who.Session // with AllSessions it is a filter
 	}
 	return db.List(ctx, f)
+}
+
+// Denies says whether today's policy keeps path from being read, and so from being named.
+func (e *Engine) Denies(path string) bool {
+	h, err := e.fs.Resolve(path, guardfs.Read)
+	if err == nil {
+		h.Close()
+	}
+	_, no := errors.AsType[*policy.Denied](err)
+	return no
 }
 
 // Checkpoint finds one checkpoint that the call's session may see.

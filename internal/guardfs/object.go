@@ -176,6 +176,8 @@ type StageOptions struct {
 	NameLater bool
 	// KeepSpecialBits keeps setuid, setgid and file capabilities, where the host lets us.
 	KeepSpecialBits bool
+	// Made, where neither Meta nor Like says what the file gets, is told what it got as a new one, before its content is written. Linux only.
+	Made func(Metadata)
 }
 
 // Published says what Commit did.

@@ -41,6 +41,12 @@ func (p *Place) Stage(ctx context.Context, content []byte, o StageOptions) (*Sta
 	if err := s.create(dir, meta); err != nil {
 		return nil, p.failed("stage", err)
 	}
+	if meta == nil && o.Made != nil {
+		if err := s.tell(o.Made); err != nil {
+			s.Discard() //nolint:errcheck // the first error is the one that counts
+			return nil, p.failed("stage", err)
+		}
+	}
 	if err := s.fill(ctx, content, meta, o); err != nil {
 		s.Discard() //nolint:errcheck // the first error is the one that counts
 		return nil, p.failed("stage", err)
@@ -80,6 +86,21 @@ func (s *Staged) create(dir int, meta *Metadata) error {
 	}
 	s.id = st.info.ID
 	s.fd.open(fd)
+	return nil
+}
+
+// tell says what the system gave the new file: the umask and the directory's default ACL and group have a say.
+func (s *Staged) tell(made func(Metadata)) error {
+	k := s.place.fs.kernel
+	st, err := k.stat(s.fd.fd)
+	if err != nil {
+		return err
+	}
+	x, err := k.xattrs(s.fd.fd)
+	if err != nil {
+		return err
+	}
+	made(Metadata{Mode: st.info.Mode, UID: st.info.UID, GID: st.info.GID, Xattrs: x})
 	return nil
 }
 

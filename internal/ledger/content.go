@@ -1,8 +1,10 @@
 package ledger
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -72,6 +74,42 @@ func PurgeContents(dir string) (n int, err error) {
 		return n, fmt.Errorf("removing what was kept of reads: %w", err)
 	}
 	return n, nil
+}
+
+// PurgeHashes takes every entry of a content with one of these hashes out of the journals under dir: those files count as unread, or as
+// changed since an earlier reading. What a session notes at the same moment may be forgotten too, which is the safe side.
+func PurgeHashes(dir string, hashes []string) error {
+	names, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	if err != nil {
+		return fmt.Errorf("purging the read ledger: %w", err)
+	}
+	purge := map[string]bool{}
+	for _, h := range hashes {
+		purge[h] = true
+	}
+	for _, name := range names {
+		old, err := os.ReadFile(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("purging the read ledger: %w", err)
+		}
+		var kept []byte
+		for line := range bytes.Lines(old) {
+			var e Seen
+			if json.Unmarshal(line, &e) == nil && !purge[e.Hash] { // a torn line says nothing, and may hold anything
+				kept = append(kept, line...)
+			}
+		}
+		if len(kept) == len(old) {
+			continue
+		}
+		if err := replace(name, kept); err != nil {
+			return fmt.Errorf("purging the read ledger: %w", err)
+		}
+	}
+	return nil
 }
 
 // sweepContent drops what was kept too long ago.

@@ -300,18 +300,7 @@ func (s *session) compact() error {
 			return fmt.Errorf("encoding the read ledger: %w", err)
 		}
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(s.path), "compact-*")
-	if err != nil {
-		return fmt.Errorf("compacting the read ledger: %w", err)
-	}
-	_, werr := tmp.Write(b.Bytes())
-	cerr := tmp.Close()
-	if err := errors.Join(werr, cerr); err != nil {
-		os.Remove(tmp.Name())
-		return fmt.Errorf("compacting the read ledger: %w", err)
-	}
-	if err := os.Rename(tmp.Name(), s.path); err != nil {
-		os.Remove(tmp.Name())
+	if err := replace(s.path, b.Bytes()); err != nil {
 		return fmt.Errorf("compacting the read ledger: %w", err)
 	}
 	s.f.Close()
@@ -322,4 +311,20 @@ func (s *session) compact() error {
 	}
 	s.f, s.read = f, int64(b.Len())
 	return nil
+}
+
+// replace puts a journal in the place of the one at path. Whoever has that open notices by its identity.
+func replace(path string, journal []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(path), "compact-*")
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(journal)
+	if err = errors.Join(err, tmp.Close()); err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		os.Remove(tmp.Name())
+	}
+	return err
 }

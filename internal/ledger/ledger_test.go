@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -194,5 +195,36 @@ func BenchmarkSaw(b *testing.B) {
 		if err := l.Saw(me, Seen{ID: "1:1", Path: "/f", Hash: fmt.Sprint(i), Whole: true}); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// A purged hash is in no journal any more, whoever has it open notices, and everything else is still known.
+func TestPurgeHashes(t *testing.T) {
+	dir := t.TempDir()
+	l := open(t, dir)
+	for i, h := range []string{"aa", "bb", "cc"} {
+		saw(t, l, me, Seen{ID: fmt.Sprint("1:", i), Path: fmt.Sprint("/", i), Hash: h, Lines: 1, Whole: true})
+	}
+	saw(t, l, Key{"p", "other"}, Seen{ID: "1:1", Path: "/1", Hash: "bb", Lines: 1, Whole: true})
+	if err := PurgeHashes(dir, []string{"bb", "dd"}); err != nil {
+		t.Fatal(err)
+	}
+	names, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(names) != 2 {
+		t.Fatal(names, err)
+	}
+	for _, name := range names {
+		if b, err := os.ReadFile(name); err != nil || bytes.Contains(b, []byte("bb")) {
+			t.Errorf("%s holds the hash: %s %v", name, b, err)
+		}
+	}
+	for i, want := range []bool{true, false, true} {
+		if _, ok := look(t, l, me, fmt.Sprint("1:", i), fmt.Sprint("/", i)); ok != want {
+			t.Errorf("entry %d is known: %v", i, ok)
+		}
+	}
+	saw(t, l, me, Seen{ID: "1:1", Path: "/1", Hash: "ee", Lines: 1, Whole: true})
+	if s, ok := look(t, open(t, dir), me, "1:1", "/1"); !ok || s.Hash != "ee" {
+		t.Error("life goes on:", s, ok)
 	}
 }

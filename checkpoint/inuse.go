@@ -1,0 +1,44 @@
+package checkpoint
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Whoever has the store open holds a shared lock on this file, Repair the exclusive one: it puts another database in the place of the old one, and
+// what is committed to that after it was read would be lost.
+const inUseFile = "in-use"
+
+// holdOpen takes the lock. ErrInUse says that somebody else holds it in a way that excludes us. Closing the file gives it back.
+func holdOpen(dir string, alone bool) (*os.File, error) {
+	f, err := os.OpenFile(filepath.Join(dir, inUseFile), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	lock := tryLockShared
+	if alone {
+		lock = tryLock
+	}
+	held, err := lock(f)
+	if err == nil && !held {
+		err = ErrInUse
+		if !alone {
+			err = fmt.Errorf("%w: it is being repaired", err)
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// noRoom reports whether a file could not be made because there is no room for it, or nothing may be written there. Such a store can still be
+// read, and nobody can repair it meanwhile either.
+func noRoom(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, fs.ErrPermission)
+}

@@ -1,0 +1,124 @@
+//go:build linux
+
+package grep
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"moltisfs/grep/match"
+)
+
+func mustMatch(t *testing.T, p string, o match.Options) *match.Matcher {
+	t.Helper()
+	m, err := match.Compile(p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestManyMatchesInOneLine: what is done for a match does not depend on the length of its line, or this takes many minutes.
+func TestManyMatchesInOneLine(t *testing.T) {
+	const n = 60_000
+	text := strings.Repeat("foobar and more text here, padded to be seventy bytes long .......... ", n) + "\nend\n"
+	d := FS(fstest.MapFS{"f": &fstest.MapFile{Data: []byte(text)}})
+	for _, p := range []string{`(?=f)foo[^b]*?bar(?!x)`, `foo\s*bar`, `foo(?=bar)`} {
+		for _, multiline := range []bool{true, false} {
+			for _, only := range []bool{true, false} {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				m := mustMatch(t, p, match.Options{Multiline: multiline, FallbackTime: time.Minute})
+				q := Query{Matcher: m, Multiline: multiline, Mode: Count, Limit: 3}
+				if only {
+					q.Mode, q.OnlyMatching = Content, true
+				}
+				r, err := Search(ctx, Walk{Dir: d, Workers: 2}, q)
+				cancel()
+				if err != nil || r.Partial || r.Totals.Matches != n || r.Totals.Lines != 1 || only && len(r.Rows) != 3 {
+					t.Fatalf("%s multiline %v: %+v, %v", p, multiline, r, err)
+				}
+			}
+		}
+	}
+}
+
+// expiring is a context that a test lets reach its deadline.
+type expiring struct {
+	context.Context
+	done chan struct{}
+}
+
+func (e *expiring) Done() <-chan struct{} { return e.done }
+func (e *expiring) Err() error {
+	select {
+	case <-e.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
+
+// logFile is a file with a match at its start, whose reader lets the deadline come after so many bytes.
+type logFile struct {
+	endless
+	size int64
+}
+
+func (f *logFile) Info() Info { return Info{Kind: KindFile, Size: f.size} }
+func (f *logFile) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.endless.ReadAt(p, off)
+	if off == 0 {
+		copy(p, "needle\n")
+	}
+	return n, err
+}
+func (f *logFile) Read(p []byte) (int, error) {
+	n, err := f.endless.Read(p)
+	copy(p, "needle\n")
+	return n, err
+}
+
+// TestDeadlineKeepsRows: the rows that were found in the ranges of a big file before the deadline are shown.
+func TestDeadlineKeepsRows(t *testing.T) {
+	for _, before := range []int{0, 2} {
+		ctx := &expiring{t.Context(), make(chan struct{})}
+		f := &logFile{size: 1 << 40}
+		f.after = 256 << 20
+		f.cancel = sync.OnceFunc(func() { close(ctx.done) })
+		r, err := Search(ctx, Walk{File: f, Name: "/f", Workers: 2}, Query{Matcher: mustMatch(t, "needle", match.Options{}), Mode: Content, Limit: 9, Before: before})
+		if err != nil || !r.Partial || r.Skipped.Deadline != 1 || len(r.Rows) != 1 || r.Rows[0].Line != 1 || r.Totals.Lines != 1 {
+			t.Fatalf("%+v, %v", r, err)
+		}
+	}
+}
+
+// TestCompleteIsNotPartial: a deadline that passes when everything was looked at has left out nothing.
+func TestCompleteIsNotPartial(t *testing.T) {
+	ctx := &expiring{t.Context(), make(chan struct{})}
+	f := &lastRead{bytes.NewReader([]byte("a needle\n")), func() { close(ctx.done) }}
+	r, err := Search(ctx, Walk{File: f, Name: "/f", Workers: 1}, Query{Matcher: mustMatch(t, "needle", match.Options{}), Mode: Count})
+	if err != nil || r.Partial || r.Totals.Lines != 1 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+}
+
+type lastRead struct {
+	*bytes.Reader
+	end func()
+}
+
+func (f *lastRead) Info() Info { return Info{Kind: KindFile, Size: f.Size()} }
+func (f *lastRead) Read(p []byte) (int, error) {
+	n, err := f.Reader.Read(p)
+	if f.Len() == 0 && f.end != nil {
+		f.end()
+		f.end = nil
+	}
+	return n, err
+}
+func (f *lastRead) Close() error { return nil }

@@ -1,0 +1,48 @@
+package grep
+
+import (
+	"testing"
+	"testing/fstest"
+
+	"moltisfs/grep/match"
+)
+
+// secondName lists the second name of a hidden file, which is denied when it is opened or looked at.
+type secondName struct{ Dir }
+
+func (d secondName) Stat(name string) (Info, error) {
+	if name == "second.txt" {
+		return Info{}, ErrDenied
+	}
+	return d.Dir.Stat(name)
+}
+
+func (d secondName) OpenFile(name string) (File, error) {
+	if name == "second.txt" {
+		return nil, ErrDenied
+	}
+	return d.Dir.OpenFile(name)
+}
+
+// TestDeniedTellsNoName: how many are denied does not depend on which names a glob guesses.
+func TestDeniedTellsNoName(t *testing.T) {
+	d := secondName{FS(fstest.MapFS{"second.txt": {Data: []byte("needle\n")}, "b.txt": {Data: []byte("needle\n")}})}
+	m, err := match.Compile("needle", match.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, glob := range []string{"second.txt", "s*", "b.txt", "none", "*"} {
+		r, err := Files(t.Context(), Walk{Dir: d}, GlobQuery{Pattern: glob})
+		if err != nil || r.Skipped.Denied != 0 {
+			t.Errorf("Files %s: %+v, %v", glob, r, err)
+		}
+		s, err := Search(t.Context(), Walk{Dir: d}, Query{Matcher: m, Glob: []string{glob}})
+		if err != nil || s.Skipped.Denied != 0 {
+			t.Errorf("Search %s: %+v, %v", glob, s, err)
+		}
+	}
+	s, err := Search(t.Context(), Walk{Dir: d}, Query{Matcher: m})
+	if err != nil || s.Skipped.Denied != 1 || s.Totals.Files != 1 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}

@@ -1,0 +1,52 @@
+package grep
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/encoding/simplifiedchinese"
+	"golang.org/x/text/encoding/traditionalchinese"
+
+	"moltisfs/grep/match"
+)
+
+// TestTrailBytes: the second byte of a character is no letter, brace or backslash, whatever it looks like.
+func TestTrailBytes(t *testing.T) {
+	const japaneseText, chinese = "ソフトウェア本体の表示予定能力 foo\n", "我們的軟體功能許可與誤差,這是一個測試 foo\n"
+	for name, c := range map[string]struct {
+		text string
+		e    encoding.Encoding
+	}{
+		"Shift-JIS":   {japaneseText, japanese.ShiftJIS},
+		"ISO-2022-JP": {japaneseText, japanese.ISO2022JP},
+		"GBK":         {strings.Repeat("丂亄亊俙倈偁僡儊, 这是一个测试 foo\n", 3), simplifiedchinese.GBK},
+		"Big5":        {chinese, traditionalchinese.Big5},
+	} {
+		raw, err := c.e.NewEncoder().String(c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, size := range []int{1, 30_000} { // in one buffer, and shared between workers
+			text := strings.Repeat(raw, size)
+			d := FS(fstest.MapFS{"f": &fstest.MapFile{Data: []byte(text)}})
+			for _, multiline := range []bool{false, true} {
+				m, err := match.Compile(`[a-z\\{}|~@^_\[\]]+`, match.Options{Multiline: multiline})
+				if err != nil {
+					t.Fatal(err)
+				}
+				r, err := Search(t.Context(), Walk{Dir: d, Workers: 2}, Query{Matcher: m, Multiline: multiline, Mode: Content, OnlyMatching: true, Limit: 5})
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := strings.Count(c.text, "foo") * size
+				if r.Totals.Matches != want || len(r.Rows) == 0 || r.Rows[0].Text != "foo" {
+					t.Errorf("%s × %d, multiline %v: %d matches, want %d: %v", name, size, multiline, r.Totals.Matches, want, fmt.Sprint(r.Rows))
+				}
+			}
+		}
+	}
+}

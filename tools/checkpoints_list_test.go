@@ -1,0 +1,48 @@
+package tools_test
+
+import (
+	"strings"
+	"testing"
+
+	"moltisfs/config"
+	"moltisfs/tools"
+)
+
+// Today's policy holds for the names in old checkpoints too.
+func TestListNamesNothingDenied(t *testing.T) {
+	data := t.TempDir()
+	on := func(c *config.FS) { c.CheckpointBeforeMutation = true }
+	s, root := suite(t, on, tools.Options{DataDir: data})
+	for _, name := range []string{"secret", "open"} {
+		if p := call(t, s, "Write", map[string]any{"file_path": root + "/" + name, "content": "x"}); tools.Refused(p) {
+			t.Fatal(p.Text())
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, _ = suite(t, func(c *config.FS) {
+		on(c)
+		c.WorkspaceRoot, c.AllowPaths, c.DenyPaths = root, []string{root + "/**"}, []string{root + "/secret"}
+	}, tools.Options{DataDir: data})
+	for _, x := range []struct {
+		args         map[string]any
+		rows, denied int
+	}{
+		{map[string]any{}, 1, 1},
+		{map[string]any{"path_contains": "OPEN"}, 1, 0},
+		{map[string]any{"path_contains": "secret"}, 0, 0}, // nor is a guess answered
+		{map[string]any{"file_path": root + "/secret"}, 0, 0},
+		{map[string]any{"file_path": root + "/open"}, 1, 0},
+	} {
+		p := call(t, s, "checkpoints_list", x.args)
+		out, err := tools.Encode(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, ok := p.(*tools.Checkpoints)
+		if !ok || list.Count != x.rows || len(list.Checkpoints) != x.rows || list.Denied != x.denied || strings.Contains(string(out)+p.Text(), "secret") {
+			t.Errorf("%v: %s\n%s", x.args, out, p.Text())
+		}
+	}
+}
