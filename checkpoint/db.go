@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"modernc.org/sqlite" // the engine; registers itself with database/sql under "sqlite"
@@ -120,8 +121,9 @@ type DB struct {
 	keep    *keeper
 	seal    *sealer
 	under   underway
-	inUse   *os.File // nil in Repair, which holds the lock itself
-	subs    sync.Map // directories below blobs whose names are on stable storage
+	tight   atomic.Bool // the reserve is in use
+	inUse   *os.File    // nil in Repair, which holds the lock itself
+	subs    sync.Map    // directories below blobs whose names are on stable storage
 
 	mu     sync.Mutex
 	closed bool
@@ -141,12 +143,24 @@ func Open(dir string, o Options) (*DB, error) {
 		return nil, fmt.Errorf("opening checkpoint store: %w", err)
 	}
 	d := &DB{dir: dir, o: o, under: underway{dir: dir}}
-	if err := d.open(); err != nil {
-		d.release()
+	err = d.withReserve(func() error {
+		err := d.open()
+		if err != nil {
+			d.release()
+		}
+		return err
+	})
+	if err != nil {
 		if e, ok := errors.AsType[*sqlite.Error](err); ok && (e.Code()&0xff == 11 || e.Code()&0xff == 26) { // SQLITE_CORRUPT, SQLITE_NOTADB
 			err = fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
-		return nil, fmt.Errorf("opening checkpoint store %s: %w", dir, err)
+		return nil, fmt.Errorf("opening checkpoint store %s: %w", dir, named(err))
+	}
+	if !d.tight.Load() {
+		if err := d.keepReserve(); err != nil {
+			d.tight.Store(diskFull(err)) // what is left is the reserve
+			d.o.Logger.Warn("keeping room for a full disk", "error", err)
+		}
 	}
 	return d, nil
 }
@@ -342,8 +356,11 @@ func (d *DB) Close() error {
 	d.mu.Unlock()
 	d.active.Wait()
 	d.keep.stop()
-	err := d.com.flush()
-	return errors.Join(err, d.release())
+	err := errors.Join(d.com.flush(), d.release())
+	if d.tight.Load() {
+		d.keepReserve() // should there be no room yet, the next one to open tries
+	}
+	return err
 }
 
 func (d *DB) release() error {
@@ -363,9 +380,11 @@ func (d *DB) release() error {
 	}
 	if d.inUse != nil {
 		errs = append(errs, d.inUse.Close())
+		d.inUse = nil // Open tries twice on a full disk
 	}
 	if d.pack != nil {
 		d.pack.close()
 	}
+	d.com, d.readers, d.r, d.w, d.pack = nil, nil, nil, nil, nil // Open may try again
 	return errors.Join(errs...)
 }

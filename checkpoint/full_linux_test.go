@@ -2,6 +2,7 @@ package checkpoint_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -164,4 +166,61 @@ func TestDiskFull(t *testing.T) {
 			verify(t, store, lines)
 		}()
 	}
+}
+
+// A full disk keeps nobody from reading the store, nor from making room in it; what is saved does not live on the room that takes.
+func TestFullDiskCanBeReadAndCleaned(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=24m,mode=0700"); err != nil {
+		t.Skip("SKIPPED: a small file system can only be mounted by root:", err)
+	}
+	defer unix.Unmount(dir, unix.MNT_DETACH)
+	now := &clock{time.Now()}
+	o := checkpoint.Options{KeepWithin: time.Minute, KeepLast: 1, Now: now.now}
+	d, err := checkpoint.Open(dir+"/store", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 60
+	for i := range n {
+		save(t, d, op(edit("/w/a", randomText(60<<10, int64(i)), randomText(60<<10, int64(i+1)))))
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	fill := func() {
+		f, err := os.OpenFile(dir+"/fill", os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		for b := make([]byte, 4096); err == nil; {
+			_, err = f.Write(b)
+		}
+	}
+	fill()
+	now.t = now.t.Add(time.Hour)
+	for range 3 {
+		d = open(t, dir+"/store", o)
+		if page, err := d.List(ctx, checkpoint.Filter{AllSessions: true, Limit: 100}); err != nil || len(page.Checkpoints) == 0 {
+			t.Error("a list on a full disk:", len(page.Checkpoints), err)
+		}
+		var full *checkpoint.DiskFullError
+		if _, err := d.Save(ctx, op(edit("/w/b", randomText(1000, 7), nil))); !errors.As(err, &full) || !errors.Is(err, unix.ENOSPC) {
+			t.Error("a save on a full disk:", err)
+		}
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	fill()
+	d = open(t, dir+"/store", o)
+	if r, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil {
+		t.Errorf("cleaning on a full disk: %+v %v", r, err)
+	}
+	if s := stats(t, d); s.Checkpoints > 2 {
+		t.Errorf("%d checkpoints are left", s.Checkpoints)
+	}
+	save(t, d, op(edit("/w/b", randomText(1000, 7), nil))) // there is room now
+	sound(t, d)
 }

@@ -43,7 +43,12 @@ func (d *DB) GC(ctx context.Context, o GCOptions) (GCResult, error) {
 	defer d.active.Done()
 	d.keep.making.Lock()
 	defer d.keep.making.Unlock()
-	return d.gc(ctx, o)
+	var r GCResult
+	err := d.withReserve(func() (err error) {
+		r, err = d.gc(ctx, o)
+		return err
+	})
+	return r, named(err)
 }
 
 const (
@@ -64,6 +69,12 @@ func (d *DB) gc(ctx context.Context, o GCOptions) (GCResult, error) {
 	before, err := d.usedBytes(ctx, d.r)
 	if err == nil {
 		err = g.run(ctx)
+	}
+	if err == nil && d.tight.Load() { // only now is the file shorter
+		err = d.com.alone(ctx, func(ctx context.Context, c *committer) error {
+			_, err := c.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+			return err
+		})
 	}
 	if err2 := d.keep.measure(ctx); err == nil {
 		err = err2
@@ -141,6 +152,14 @@ func (g *collector) slices(ctx context.Context, fn func(ctx context.Context, c *
 	for more := true; more; {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if g.d.tight.Load() { // else every slice makes the log longer
+			if err := g.d.com.alone(ctx, func(ctx context.Context, c *committer) error {
+				_, err := c.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
+				return err
+			}); err != nil {
+				return err
+			}
 		}
 		err := g.d.com.do(ctx, func(ctx context.Context, c *committer) (err error) {
 			more, err = fn(ctx, c, time.Now().Add(g.o.Slice))
@@ -223,7 +242,7 @@ func (g *collector) expire(ctx context.Context, next pick, left *int) error {
 			if left != nil && *left <= 0 {
 				return false, nil
 			}
-			seqs, err := next(ctx, c, after, sliceRows)
+			seqs, err := next(ctx, c, after, g.rows())
 			if err != nil || len(seqs) == 0 {
 				return false, err
 			}
@@ -242,11 +261,19 @@ func (g *collector) expire(ctx context.Context, next pick, left *int) error {
 			if left != nil {
 				*left -= len(seqs)
 			}
-			if time.Now().After(end) {
+			if time.Now().After(end) || g.d.tight.Load() {
 				return true, nil
 			}
 		}
 	})
+}
+
+// rows of one statement.
+func (g *collector) rows() int {
+	if g.d.tight.Load() {
+		return tightRows
+	}
+	return sliceRows
 }
 
 func (c *committer) ids(ctx context.Context, q string, args ...any) ([]int64, error) {

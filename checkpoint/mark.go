@@ -53,22 +53,24 @@ func (d *DB) Settle(ctx context.Context, id ID, o Outcome) error {
 
 // update runs one statement that must change a row.
 func (d *DB) update(ctx context.Context, doing, q string, args ...any) error {
-	err := d.com.do(ctx, func(ctx context.Context, c *committer) error {
-		s, err := c.stmt(ctx, q)
-		if err != nil {
-			return err
-		}
-		r, err := s.ExecContext(ctx, args...)
-		if err != nil {
-			return err
-		}
-		if n, err := r.RowsAffected(); err != nil || n == 0 {
-			return errors.Join(err, ErrNotFound)
-		}
-		return nil
+	err := d.withReserve(func() error {
+		return d.com.do(ctx, func(ctx context.Context, c *committer) error {
+			s, err := c.stmt(ctx, q)
+			if err != nil {
+				return err
+			}
+			r, err := s.ExecContext(ctx, args...)
+			if err != nil {
+				return err
+			}
+			if n, err := r.RowsAffected(); err != nil || n == 0 {
+				return errors.Join(err, ErrNotFound)
+			}
+			return nil
+		})
 	})
 	if err != nil {
-		return fmt.Errorf("%s: %w", doing, err)
+		return fmt.Errorf("%s: %w", doing, named(err))
 	}
 	return nil
 }

@@ -46,8 +46,8 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 		}
 	}
 	w := &purger{d: d, p: p}
-	if err := d.com.do(ctx, w.run); err != nil && !errors.Is(err, errDry) {
-		return Purged{}, fmt.Errorf("purging: %w", err)
+	if err := d.withReserve(func() error { return d.com.do(ctx, w.run) }); err != nil && !errors.Is(err, errDry) {
+		return Purged{}, fmt.Errorf("purging: %w", named(err))
 	}
 	if p.DryRun {
 		return w.r, nil
@@ -56,8 +56,8 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 		return w.r, fmt.Errorf("purging: the catalog is clean, a file is not gone: %w", err)
 	}
 	// Also when nothing was found: a purge that was interrupted here is completed by the next one.
-	if err := d.scour(ctx); err != nil {
-		return w.r, fmt.Errorf("purging: the contents are gone from the catalog, but free space could not be cleaned: %w", err)
+	if err := d.withReserve(func() error { return d.scour(ctx) }); err != nil {
+		return w.r, fmt.Errorf("purging: the contents are gone from the catalog, but free space could not be cleaned: %w", named(err))
 	}
 	return w.r, d.keep.measure(ctx)
 }

@@ -21,6 +21,9 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 	if err != nil {
 		return Saved{}, err
 	}
+	if err := d.spareReserve(); err != nil {
+		return Saved{}, err
+	}
 	if err := d.keep.room(ctx, &op); err != nil {
 		return Saved{}, err
 	}
@@ -42,7 +45,7 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 			continue
 		}
 		if err != nil {
-			return Saved{}, fmt.Errorf("saving checkpoint: %w", err)
+			return Saved{}, fmt.Errorf("saving checkpoint: %w", named(err))
 		}
 		s.remember()
 		d.keep.saved(s.bytes)

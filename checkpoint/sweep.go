@@ -109,7 +109,7 @@ func (g *collector) sweep(ctx context.Context) error {
 		}
 		var removed []string
 		for n := 0; len(dead) > 0; n++ {
-			if n%sliceRows == sliceRows-1 && time.Now().After(end) {
+			if rows := g.rows(); n%rows == rows-1 && (rows == tightRows || time.Now().After(end)) {
 				break
 			}
 			id := dead[0]

@@ -64,6 +64,7 @@ type document struct {
 	full  bool
 	// What is not in out, for the note: cells beyond the last column shown.
 	cellsCut int
+	vanished int // characters in out that the document hides
 }
 
 func documentOf(z *zip.Reader) *document {
@@ -123,16 +124,34 @@ func (d *document) text(format string, size int64, o *Options) *Text {
 		t.Note, t.Truncated = strings.TrimSpace(t.Note+" "+note), true
 		t.Whole, t.Total = false, -1 // no window of the text shows it
 	}
+	if notes := d.mentions(); notes != "" && t.StartLine <= 1 {
+		t.Note = strings.TrimSpace(t.Note + " " + notes)
+	}
 	if d.full {
 		t.unknownTotal("Only the first " + bytesText(documentText) + " of the document's text can be read.")
 	}
 	return t
 }
 
+// mentions says what a reader of the text cannot know from it.
+func (d *document) mentions() string {
+	var notes []string
+	if n := d.pictures(); n > 0 && len(d.out) > 0 {
+		notes = append(notes, "Not shown: "+plural(n, "image")+".")
+	}
+	if d.vanished > 0 {
+		notes = append(notes, fmt.Sprintf("Hidden in the document, but shown here: %s.", plural(d.vanished, "character")))
+	}
+	return strings.Join(notes, " ")
+}
+
 // pictures counts the archive's parts that are images.
 func (d *document) pictures() int {
 	n := 0
 	for name := range d.parts {
+		if strings.HasPrefix(name, "Thumbnails/") || strings.HasPrefix(name, "docProps/") {
+			continue // of the document itself
+		}
 		switch strings.ToLower(path.Ext(name)) {
 		case ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".emf", ".wmf", ".svg":
 			n++

@@ -11,6 +11,7 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
+	"strings"
 
 	"golang.org/x/image/bmp"
 	"golang.org/x/image/draw"
@@ -160,6 +161,9 @@ func readImage(ctx context.Context, r *Readers, f *file, o *Options) (Content, e
 	m.Sum, m.Whole, m.Changed = sum(raw), true, f.grown
 	if m.Frames = frames(p.name, raw); m.Frames > 0 {
 		m.Note = fmt.Sprintf("An animation of %d frames; expect to see only the first.", m.Frames)
+	}
+	if cutShort(p.name, raw) {
+		m.Note = strings.TrimSpace(m.Note + " The file is cut off: it ends within a frame.")
 	}
 	// Decoded even when the bytes are passed on: what cannot be decoded must not reach a model, where one bad image spoils a
 	// whole conversation.

@@ -17,7 +17,7 @@ const (
 	maxCells     = 50_000
 )
 
-// Notebook is a Jupyter notebook as its cells. Offset and Limit count cells.
+// Notebook is a Jupyter notebook as its cells. Offset, Limit and Tail count cells.
 type Notebook struct {
 	Sight `json:"-"`
 
@@ -119,6 +119,18 @@ type rawCell struct {
 	Source  lines             `json:"source"`
 	Count   *int              `json:"execution_count"`
 	Outputs []json.RawMessage `json:"outputs"`
+	// Attachments are by name. What is no object counts as none.
+	Attachments attachments `json:"attachments"`
+}
+
+type attachments map[string]json.RawMessage
+
+func (a *attachments) UnmarshalJSON(b []byte) error {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(b, &m) == nil {
+		*a = m
+	}
+	return nil
 }
 
 type rawOutput struct {
@@ -153,10 +165,11 @@ func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content
 	n.Sum, n.Changed = sum(raw), f.grown
 	n.Unit, n.Total = "cell", n.TotalCells
 	first := o.Offset
-	if o.Tail {
-		first = tailCell(nb.Cells, o)
-	} else if first < 0 {
+	if first < 0 {
 		first = max(n.TotalCells+max(first, -n.TotalCells)+1, 1)
+	}
+	if o.Tail {
+		first = lastCells(nb.Cells, o)
 	}
 	first = max(first, 1)
 	end := n.TotalCells
@@ -164,7 +177,7 @@ func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content
 		end = min(end, first-1+o.Limit)
 	}
 	n.StartCell = first
-	room, images := int(o.MaxBytes), 0
+	room, images, attached := int(o.MaxBytes), 0, 0
 	i := first - 1
 	for ; i < end; i++ {
 		if err := ctx.Err(); err != nil {
@@ -175,10 +188,14 @@ func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content
 			break
 		}
 		room -= used
+		attached += len(nb.Cells[i].Attachments)
 		n.Cells = append(n.Cells, c)
 		if n.CellsCut == 0 { // only the first can be cut, and then it is the only one
 			n.shows(i + 1)
 		}
+	}
+	if attached > 0 {
+		n.Note = fmt.Sprintf("Not shown: %s of text cells.", plural(attached, "attached image"))
 	}
 	n.Truncated = i < n.TotalCells
 	if n.Truncated && len(n.Cells) > 0 {
@@ -188,22 +205,20 @@ func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content
 	return n, nil
 }
 
-// tailCell is the cell from which the rest fits, or as many as were asked for.
-func tailCell(cells []rawCell, o *Options) int {
-	if o.Limit > 0 {
-		return max(len(cells)-o.Limit+1, 1)
-	}
-	room := int(o.MaxBytes)
-	for i := len(cells) - 1; i >= 0; i-- {
-		cost := len(cells[i].Source) + len(cells[i].ID) + 60
+// lastCells is the number of the first of the last cells: Limit of them, and no more than surely fit the answer.
+func lastCells(cells []rawCell, o *Options) int {
+	room, first := int(o.MaxBytes), len(cells)
+	for i := len(cells) - 1; i >= 0 && (o.Limit == 0 || len(cells)-i <= o.Limit); i-- {
+		room -= len(cells[i].Source) + len(cells[i].ID) + 80
 		for _, out := range cells[i].Outputs {
-			cost += min(len(out), outputBytes+100) + 40
+			room -= min(len(out), outputBytes) + 100
 		}
-		if room -= cost; room < 0 {
-			return min(i+2, len(cells))
+		if room < 0 {
+			break
 		}
+		first = i + 1
 	}
-	return 1
+	return first
 }
 
 // cell shows one cell; used is what its text takes of the room.

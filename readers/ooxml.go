@@ -3,6 +3,7 @@ package readers
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // docx writes the body, then footnotes, endnotes and comments.
@@ -42,7 +43,7 @@ type wordTable struct {
 func (d *document) wordPart(name string) error {
 	var p strings.Builder // the paragraph
 	style, list, level := "", false, 0
-	inText, inProps := false, false
+	inText, inProps, vanish := false, false, false
 	var tables []*wordTable
 	note := ""
 	return d.walk(name, xmlHandler{
@@ -57,6 +58,11 @@ func (d *document) wordPart(name string) error {
 				}
 			case "pPr":
 				inProps = true
+			case "r":
+				vanish = false
+			case "vanish":
+				v := e.get("val")
+				vanish = !inProps && v != "0" && v != "false" && v != "off" // in a paragraph's properties it is about its mark
 			case "pStyle":
 				style = e.get("val")
 			case "outlineLvl":
@@ -107,11 +113,16 @@ func (d *document) wordPart(name string) error {
 		text: func(s []byte) error {
 			if inText {
 				p.Write(s)
+				if vanish {
+					d.vanished += utf8.RuneCount(s)
+				}
 			}
 			return nil
 		},
 		end: func(name string) error {
 			switch name {
+			case "r":
+				vanish = false
 			case "t":
 				inText = false
 			case "pPr":

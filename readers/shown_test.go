@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -167,5 +168,59 @@ func TestTokenEstimateCountsImages(t *testing.T) {
 	small := Options{Render: true, Pages: "1-2", ImageMaxEdge: 300}
 	if p := readAs[*PDF](t, corpusFile(t, "pdf/latex_100pages.pdf"), small); len(p.Images) != 2 || p.TokenEstimate != tokensOf(p.Text)+2*imageTokens(p.Images[0].Width, p.Images[0].Height) {
 		t.Errorf("two drawn pages: %d tokens", p.TokenEstimate)
+	}
+}
+
+// The end of a notebook is its last cells, not the last lines of its JSON.
+func TestTailOfANotebook(t *testing.T) {
+	var cells []string
+	for i := range 30 {
+		cells = append(cells, fmt.Sprintf(`{"cell_type":"code","id":"c%d","metadata":{},"outputs":[],"source":"%s"}`, i+1, strings.Repeat("x", 200)))
+	}
+	cells = append(cells, `{"attachments":{"a.png":{},"b.png":{}},"cell_type":"markdown","id":"last","metadata":{},"source":"end"}`, `{"attachments":7,"cell_type":"raw","id":"raw","metadata":{},"source":""}`)
+	nb := []byte(`{"cells":[` + strings.Join(cells, ",") + `],"metadata":{},"nbformat":4,"nbformat_minor":5}`)
+	for _, c := range []struct {
+		o     Options
+		first int
+	}{{Options{Tail: true, Limit: 3}, 30}, {Options{Tail: true}, 1}, {Options{Tail: true, MaxBytes: 1500}, 27}, {Options{Tail: true, MaxBytes: 1500, Limit: 2}, 31}, {Options{Offset: -1}, 32}, {Options{Column: 5, Offset: 32}, 32}} {
+		n := readAs[*Notebook](t, nb, c.o)
+		if n.StartCell != c.first || n.Truncated || len(n.Cells) != 33-c.first || n.Cells[len(n.Cells)-1].ID != "raw" {
+			t.Errorf("%+v: from %d, want %d; %d cells, truncated %v", c.o, n.StartCell, c.first, len(n.Cells), n.Truncated)
+		}
+		if strings.Contains(n.Note, "2 attached images") != (c.first < 32) || strings.Contains(n.Note, "column") != (c.o.Column > 0) {
+			t.Errorf("%+v: %q", c.o, n.Note)
+		}
+	}
+}
+
+// Words that a document hides, and images, which are not in its text, are mentioned.
+func TestHiddenTextAndImagesOfDocuments(t *testing.T) {
+	body := `<w:p><w:pPr><w:rPr><w:vanish/></w:rPr></w:pPr><w:r><w:t>seen</w:t></w:r><w:r><w:rPr><w:vanish w:val="0"/></w:rPr><w:t>too</w:t></w:r>%s</w:p>`
+	hidden := `<w:r><w:rPr><w:b/><w:vanish/></w:rPr><w:t>größe</w:t></w:r><w:r><w:t>after</w:t></w:r>`
+	if m := readAs[*Text](t, docxOf(t, fmt.Sprintf(body, "")), Options{}); m.Note != "" {
+		t.Errorf("nothing is hidden: %q", m.Note)
+	}
+	m := readAs[*Text](t, docxOf(t, fmt.Sprintf(body, hidden)), Options{})
+	if !strings.Contains(m.Note, "5 characters") || !strings.Contains(m.Content, "größe") || !m.Whole {
+		t.Errorf("%q: %s", m.Note, m.Content)
+	}
+	pictured := zipOf(t, "word/document.xml", `<w:document><w:body>`+fmt.Sprintf(body, "")+`</w:body></w:document>`, "word/media/image1.png", "x", "word/media/image2.emf", "x", "docProps/thumbnail.jpeg", "x")
+	if m := readAs[*Text](t, pictured, Options{}); !strings.Contains(m.Note, "Not shown: 2 images.") || !m.Whole {
+		t.Errorf("%q", m.Note)
+	}
+}
+
+// Only the first frame of an animation is decoded; that the rest is missing is said all the same.
+func TestAnimationsCutOff(t *testing.T) {
+	for _, name := range []string{"animated.gif", "animated.webp", "animated_lossy.webp", "still.gif", "lossy.webp"} {
+		raw := corpusFile(t, "image/"+name)
+		if m := readAs[*Image](t, raw, Options{}); strings.Contains(m.Note, "cut off") {
+			t.Errorf("%s is whole: %q", name, m.Note)
+		}
+		if strings.HasPrefix(name, "animated") {
+			if m := readAs[*Image](t, raw[:len(raw)*3/4], Options{}); !strings.Contains(m.Note, "cut off") {
+				t.Errorf("three quarters of %s: %q", name, m.Note)
+			}
+		}
 	}
 }

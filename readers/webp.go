@@ -178,7 +178,7 @@ func frames(format string, b []byte) int {
 			})
 		}
 	case "gif":
-		n = gifFrames(b)
+		n, _ = gifFrames(b)
 	case "png":
 		if i := bytes.Index(b[:min(len(b), 4096)], []byte("acTL")); i > 0 && i+8 <= len(b) {
 			n = int(binary.BigEndian.Uint32(b[i+4:]))
@@ -190,10 +190,22 @@ func frames(format string, b []byte) int {
 	return 0
 }
 
-// gifFrames walks the blocks without decoding them.
-func gifFrames(b []byte) int {
+// cutShort says that the file of an animation ends before its last frame does. Only the first frame is decoded, so no decoder tells.
+func cutShort(format string, b []byte) bool {
+	switch format {
+	case "webp":
+		return isWebP(b) && int64(binary.LittleEndian.Uint32(b[4:]))+8 > int64(len(b))
+	case "gif":
+		n, whole := gifFrames(b)
+		return n > 0 && !whole
+	}
+	return false
+}
+
+// gifFrames walks the blocks without decoding them. whole is false where the file ends within one of them.
+func gifFrames(b []byte) (n int, whole bool) {
 	if len(b) < 13 {
-		return 0
+		return 0, false
 	}
 	i := 13
 	if b[10]&0x80 != 0 {
@@ -205,9 +217,10 @@ func gifFrames(b []byte) int {
 		}
 		i++
 	}
-	for n := 0; ; {
+	for {
 		if i+10 >= len(b) {
-			return n
+			// A file may end without its trailer, but not within a block.
+			return n, i < len(b) && b[i] == 0x3b || i == len(b)
 		}
 		switch b[i] {
 		case 0x21:
@@ -223,7 +236,7 @@ func gifFrames(b []byte) int {
 			i++ // code size
 			skip()
 		default:
-			return n
+			return n, b[i] == 0x3b
 		}
 	}
 }

@@ -147,9 +147,10 @@ func (s *Suite) ofPath(tool string, args any, err error) *Refusal {
 			}{e.Rule}}
 	}
 	if errors.Is(err, guardfs.ErrPseudo) {
-		return &Refusal{Reason: KindPathDenied, Message: "kernel interfaces such as /proc and /sys are off limits", Hint: s.allowedHint(), Fields: struct {
-			Rule string `json:"rule"`
-		}{"pseudo"}}
+		return &Refusal{Reason: KindPathDenied, Message: "kernel interfaces such as /proc and /sys are off limits, whatever allow_paths says",
+			Hint: "Ask the user to run a program that prints what you need.", Fields: struct {
+				Rule string `json:"rule"`
+			}{"pseudo"}}
 	}
 	if e, ok := errors.AsType[*guardfs.SymlinkError](err); ok {
 		return s.symlink(tool, args, e)
@@ -267,6 +268,9 @@ func (s *Suite) ofApproval(tool string, args any, err error) *Refusal {
 			if _, full := errors.AsType[*checkpoint.FullError](err); full { // all that may go has gone
 				r.Hint = "Change less at once, or ask the operator to make room: moltis-fs checkpoint unpin, moltis-fs checkpoint gc, or a larger max_bytes."
 			}
+			if _, full := errors.AsType[*checkpoint.DiskFullError](err); full {
+				r.Hint = diskFullHint
+			}
 			return r
 		}
 		return nil
@@ -292,6 +296,8 @@ func (s *Suite) ofApproval(tool string, args any, err error) *Refusal {
 	}
 	return &Refusal{Reason: KindApprovalDenied, Message: "changes need approval and nobody can be asked; nothing was changed", Hint: hint}
 }
+
+const diskFullHint = "Ask the user to free space on that disk (moltis-fs checkpoint gc and moltis-fs trash empty give back what they can), then call again."
 
 func (s *Suite) ofReader(tool string, args any, err error) *Refusal {
 	e, ok := errors.AsType[readers.Hinter](err)
@@ -343,6 +349,9 @@ func (s *Suite) ofStore(tool string, args any, err error) *Refusal {
 	}
 	if errors.Is(err, checkpoint.ErrNothing) {
 		return &Refusal{Reason: KindNotFound, Message: "there is nothing to undo or redo in this session", Hint: "Look at the history with checkpoints_list.", Next: &NextCall{"checkpoints_list", map[string]any{}}}
+	}
+	if e, ok := errors.AsType[*checkpoint.DiskFullError](err); ok {
+		return &Refusal{Reason: KindIOError, Message: e.Error() + "; nothing was changed", Hint: diskFullHint}
 	}
 	if errors.Is(err, checkpoint.ErrSealed) {
 		return &Refusal{Reason: KindUnsupported, Message: err.Error(), Hint: "Ask the operator, who can read it with the identity file (--identity)."}

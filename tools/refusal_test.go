@@ -43,6 +43,8 @@ var refusals = []struct {
 	{&engine.ApprovalError{State: "timed_out", Path: "/f"}, KindApprovalTimeout},
 	{&engine.ApprovalError{State: "stale", Path: "/f"}, KindApprovalStale},
 	{&engine.CheckpointError{Err: syscall.ENOSPC}, KindIOError},
+	{&engine.CheckpointError{Err: &checkpoint.DiskFullError{Err: syscall.ENOSPC}}, KindIOError},
+	{&checkpoint.DiskFullError{Err: syscall.ENOSPC}, KindIOError},
 	{&engine.CheckpointError{Err: &checkpoint.FullError{Bytes: 2, Max: 1}}, KindIOError},
 	{&edit.NoMatchError{Cause: edit.CauseUnknown}, KindNoMatch},
 	{&edit.NotUniqueError{Count: 2}, KindNotUnique},

@@ -87,7 +87,7 @@ func (in *invocation) openStore(create bool) (*checkpoint.DB, error) {
 	}
 	db, err := checkpoint.Open(dir, o)
 	if err != nil {
-		return nil, err
+		return nil, storeError(err)
 	}
 	return db, nil
 }
@@ -159,6 +159,9 @@ func storeError(err error) error {
 	}
 	if e, ok := errors.AsType[*checkpoint.BadOpError](err); ok {
 		return misuse("", "%v", e)
+	}
+	if _, full := errors.AsType[*checkpoint.DiskFullError](err); full {
+		return &exitError{exitRefused, err.Error(), program + " checkpoint gc and " + program + " trash empty free what they can; free some space there, then run it again", tools.KindIOError}
 	}
 	if errors.Is(err, checkpoint.ErrNotFound) {
 		return &exitError{exitRefused, "there is no such checkpoint", program + " checkpoint list shows the ids", tools.KindNotFound}

@@ -45,6 +45,9 @@ func (s *checkpointStore) open() (*checkpoint.DB, error) {
 	}
 	o.Logger, o.Identities, o.Progress = s.logger, s.identities, s.progress
 	db, err := checkpoint.Open(s.dir, o)
+	if _, full := errors.AsType[*checkpoint.DiskFullError](err); full {
+		return nil, err // nothing is broken that room would not mend
+	}
 	if err != nil {
 		return nil, &hostError{"opening the checkpoint store", err}
 	}
