@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -14,9 +15,50 @@ import (
 // writer's file its own, so that no process can remove or half-write what another one's row names. A file without
 // a row is rubbish from a crash; gc removes it when it is an hour old.
 
-// writeExt stores z and returns its name below blobs. The file and its name are on stable storage when it returns, in a Relaxed store
-// too: the row that names it may get there at any time, and must not name what a power cut took.
+// writeExt stores z and returns its name below blobs.
 func (d *DB) writeExt(h hash, z []byte) (name string, err error) {
+	return d.newExt(h, func(f *os.File) error {
+		_, err := f.Write(z)
+		return err
+	})
+}
+
+// cloneExt is writeExt for content that clone lends the extents of. What came is compared: somebody may have written into the file since it
+// was read.
+func (d *DB) cloneExt(h hash, content []byte, clone func(dst *os.File) error) (name string, err error) {
+	return d.newExt(h, func(f *os.File) error {
+		if err := clone(f); err != nil {
+			return err
+		}
+		return holds(f, content)
+	})
+}
+
+var errOther = errors.New("the clone holds something else")
+
+// holds compares what is in f with content.
+func holds(f *os.File, content []byte) error {
+	buf := make([]byte, 1<<20)
+	for off := 0; ; {
+		n, err := f.ReadAt(buf, int64(off))
+		if !bytes.HasPrefix(content[off:], buf[:n]) {
+			return errOther
+		}
+		off += n
+		switch {
+		case err != nil && err != io.EOF:
+			return err
+		case err == io.EOF && off < len(content):
+			return errOther
+		case err == io.EOF:
+			return nil
+		}
+	}
+}
+
+// newExt makes a file for the content h, lets fill fill it and returns its name below blobs. The file and its name are on stable storage
+// when it returns, in a Relaxed store too: the row that names it may get there at any time, and must not name what a power cut took.
+func (d *DB) newExt(h hash, fill func(f *os.File) error) (name string, err error) {
 	var salt [4]byte
 	rand.Read(salt[:])
 	hx := h.String()
@@ -26,12 +68,11 @@ func (d *DB) writeExt(h hash, z []byte) (name string, err error) {
 	if err := d.blobDir(sub); err != nil {
 		return "", err
 	}
-	f, err := os.OpenFile(full, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.OpenFile(full, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return "", err
 	}
-	_, err = f.Write(z)
-	if err == nil {
+	if err = fill(f); err == nil {
 		err = f.Sync()
 	}
 	err = errors.Join(err, f.Close())

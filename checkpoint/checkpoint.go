@@ -46,6 +46,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"time"
 )
 
@@ -125,6 +126,10 @@ type Change struct {
 	// Before.Hash may be left empty, then Save fills it in; a hash that is not that of Content is refused.
 	// Content and AfterContent belong to the store from Save on: nobody may change the bytes.
 	Content []byte
+	// Clone makes dst, an empty file of the store's, share the extents of the file that Content was read from. Optional. Save calls it, before it
+	// returns, for large content that it can't pack well; what dst holds then is compared with Content, so that Clone need not care whether
+	// the file has changed since. When Clone fails the bytes are written.
+	Clone func(dst *os.File) error
 	// AfterContent is what the file will hold. Optional: it makes redo, inverse and diff independent of what is on the
 	// disk later, and costs nothing over a series of edits, because it is the next one's Content.
 	AfterContent []byte

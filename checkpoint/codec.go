@@ -22,6 +22,7 @@ const (
 const (
 	maxDepth   = 32        // deltas in a chain before a key frame
 	extAbove   = 256 << 10 // stored bytes above which a file of its own is cheaper than overflow pages
+	cloneAbove = 512 << 10 // content below is written as fast as it is cloned and compared
 	zstdAbove  = 64        // shorter input never gets shorter
 	sizeCeil   = 1 << 31   // no single content is larger: zstd and int32 tables rely on it
 	defaultMax = 1 << 30
@@ -73,7 +74,7 @@ type packed struct {
 
 // pack chooses the smaller of a delta against base (nil: none) and the compressed whole.
 func (p *packer) pack(content []byte, base *version) packed {
-	if base != nil && base.depth < maxDepth && len(base.content) <= maxDelta && len(content) <= maxDelta && len(content) > 0 {
+	if base.suits(content) {
 		d := makeDelta(nil, base.content, content)
 		out := packed{codec: codecDelta, base: base, depth: base.depth + 1, z: d}
 		if len(d) > zstdAbove {
@@ -97,6 +98,23 @@ func (p *packer) pack(content []byte, base *version) packed {
 		}
 	}
 	return packed{z: content}
+}
+
+// suits says whether content may become a delta against v (nil: none).
+func (v *version) suits(content []byte) bool {
+	return v != nil && v.depth < maxDepth && len(v.content) <= maxDelta && len(content) <= maxDelta && len(content) > 0
+}
+
+// dense says whether content of more than cloneAbove bytes hardly shrinks, going by samples: finding that out by packing the whole costs more
+// than storing it. A file that repeats itself far apart is taken for dense too.
+func (p *packer) dense(content []byte) bool {
+	const samples, size = 16, 16 << 10
+	all := make([]byte, 0, samples*size)
+	for i := range samples {
+		at := (len(content) - size) / (samples - 1) * i
+		all = append(all, content[at:at+size]...)
+	}
+	return len(p.enc.EncodeAll(all, nil)) > len(all)/4*3
 }
 
 // unpack reverses pack for one row; base is the decoded base of a delta.

@@ -70,6 +70,11 @@ func newCommitter(ctx context.Context, d *DB) (*committer, error) {
 	}
 	c := &committer{db: d, conn: conn, st: map[string]*sql.Stmt{}, outcomes: map[int64]Outcome{}, newest: -1 << 63}
 	c.forget()
+	// Otherwise the first save of every process finds itself stale and prepares, packs and writes its contents twice.
+	if err := conn.QueryRowContext(ctx, "SELECT v FROM meta WHERE k='gen'").Scan(&c.gen); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	d.mem.reset(c.gen)
 	return c, nil
 }
 

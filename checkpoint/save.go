@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 )
 
 // Save stores op. With Strict durability it is on stable storage when Save returns; the caller makes the change after that, not
@@ -91,14 +92,14 @@ func (s *save) prepare(ctx context.Context) error {
 			}
 		}
 		if c.Content != nil {
-			v, err := s.add(ctx, c.Path, c.Before.Hash, c.Content, base)
+			v, err := s.add(ctx, c.Path, c.Before.Hash, c.Content, c.Clone, base)
 			if err != nil {
 				return err
 			}
 			base = v
 		}
 		if c.AfterContent != nil && c.After.Hash != c.Before.Hash {
-			if _, err := s.add(ctx, c.Path, c.After.Hash, c.AfterContent, base); err != nil {
+			if _, err := s.add(ctx, c.Path, c.After.Hash, c.AfterContent, nil, base); err != nil {
 				return err
 			}
 		}
@@ -106,7 +107,7 @@ func (s *save) prepare(ctx context.Context) error {
 	return nil
 }
 
-func (s *save) add(ctx context.Context, path, hx string, content []byte, base *version) (*version, error) {
+func (s *save) add(ctx context.Context, path, hx string, content []byte, clone func(*os.File) error, base *version) (*version, error) {
 	h, err := parseHash(hx)
 	if err != nil {
 		return nil, err
@@ -133,29 +134,62 @@ func (s *save) add(ctx context.Context, path, hx string, content []byte, base *v
 		p.known, p.ver.depth = stored, depth
 	}
 	if !p.known {
-		if p.packed = s.ahead.take(content, base); p.z == nil {
-			p.packed = s.d.pack.pack(content, base)
-		}
-		p.ver.depth = p.depth
-		if s.d.seal.on() {
-			if p.z, p.key, err = s.d.seal.seal(ctx, s.d, h, p.packed.codec, p.z); err != nil {
+		if !s.share(&p, base, clone) {
+			if err := s.pack(ctx, &p, base); err != nil {
 				return nil, err
 			}
-			p.codec |= codecSealed
 		}
 		s.bytes += int64(len(p.z))
-		if len(p.z) > extAbove {
-			name, err := s.d.writeExt(h, p.z)
-			if err != nil {
-				return nil, err
-			}
-			s.files = append(s.files, name)
-			p.file = name
-			p.codec |= codecExt
-		}
 	}
 	s.parts = append(s.parts, p)
 	return p.ver, nil
+}
+
+// pack stores the content of p in as few bytes as it takes, unless share has packed it.
+func (s *save) pack(ctx context.Context, p *part, base *version) (err error) {
+	h, content := p.ver.h, p.ver.content
+	if p.z == nil {
+		p.packed = s.ahead.take(content, base)
+	}
+	if p.z == nil {
+		p.packed = s.d.pack.pack(content, base)
+	}
+	p.ver.depth = p.depth
+	if s.d.seal.on() {
+		if p.z, p.key, err = s.d.seal.seal(ctx, s.d, h, p.packed.codec, p.z); err != nil {
+			return err
+		}
+		p.codec |= codecSealed
+	}
+	if len(p.z) > extAbove {
+		if p.file, err = s.d.writeExt(h, p.z); err != nil {
+			return err
+		}
+		s.files = append(s.files, p.file)
+		p.codec |= codecExt
+	}
+	return nil
+}
+
+// share stores the content of p, as it is, by the extents of the file that it came from, if that can be done and pays: for content that hardly
+// shrinks. The row is like that of any content which does not shrink and has a file of its own.
+func (s *save) share(p *part, base *version, clone func(*os.File) error) bool {
+	content := p.ver.content
+	if clone == nil || s.d.seal.on() || len(content) <= cloneAbove || !s.d.pack.dense(content) {
+		return false
+	}
+	if base.suits(content) {
+		if p.packed = s.d.pack.pack(content, base); p.codec&codecDelta != 0 {
+			return false
+		}
+	}
+	name, err := s.d.cloneExt(p.ver.h, content, clone)
+	if err != nil {
+		return false // why does not matter: the bytes are here
+	}
+	s.files = append(s.files, name)
+	p.file, p.packed = name, packed{codec: codecExt, z: content}
+	return true
 }
 
 // write runs inside the transaction.

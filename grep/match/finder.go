@@ -16,7 +16,7 @@ type finder interface {
 type pairFinder struct {
 	literal
 	pair
-	wide  bool
+	level level
 	folds bool
 	rare  int // the place of the rarest byte
 }
@@ -29,7 +29,7 @@ type pair struct {
 	word, fold, mask uint64
 }
 
-func newPairFinder(l literal, wide bool) *pairFinder {
+func newPairFinder(l literal, v level) *pairFinder {
 	order := make([]int, len(l.bytes))
 	rare := make([]float64, len(l.bytes))
 	for i := range order {
@@ -53,7 +53,7 @@ func newPairFinder(l literal, wide bool) *pairFinder {
 			}
 		}
 	}
-	f := &pairFinder{literal: l, wide: wide, folds: l.folds(), rare: i1}
+	f := &pairFinder{literal: l, level: v, folds: l.folds(), rare: i1}
 	i1, i2 = min(i1, i2), max(i1, i2)
 	f.pair = pair{b1: l.bytes[i1], b2: l.bytes[i2], f1: l.mask[i1], f2: l.mask[i2], i1: i1, i2: i2}
 	for i := range min(8, len(l.bytes)) {
@@ -65,7 +65,7 @@ func newPairFinder(l literal, wide bool) *pairFinder {
 }
 
 func (f *pairFinder) next(text []byte, from int) int {
-	if !f.wide && !f.folds {
+	if !f.level.pairs() && !f.folds {
 		if k := bytes.Index(text[from:], f.bytes); k >= 0 {
 			return from + k
 		}
@@ -73,8 +73,8 @@ func (f *pairFinder) next(text []byte, from int) int {
 	}
 	end := len(text) - len(f.bytes) + 1 // first place that is too late
 	at := from
-	for last := min(end, len(text)-7); f.wide && last-at >= 32; {
-		k := pairScan(unsafe.Pointer(&text[at]), last-at, &f.pair)
+	for last := min(end, len(text)-7); f.level.pairs() && last-at >= 32; {
+		k := f.level.pairScan(unsafe.Pointer(&text[at]), last-at, &f.pair)
 		if k < 0 {
 			at = last
 			break
@@ -84,7 +84,7 @@ func (f *pairFinder) next(text []byte, from int) int {
 		}
 		at++
 	}
-	if !f.wide {
+	if !f.level.pairs() {
 		return f.nextPortable(text, at, end)
 	}
 	for ; at < end; at++ {

@@ -64,7 +64,10 @@ type Matcher struct {
 }
 
 // Compile reads a pattern. Every error is a *PatternError.
-func Compile(pattern string, o Options) (*Matcher, error) {
+func Compile(pattern string, o Options) (*Matcher, error) { return compileAt(pattern, o, vectors()) }
+
+// compileAt is Compile for kernels of this level.
+func compileAt(pattern string, o Options, v level) (*Matcher, error) {
 	if len(pattern) > MaxPattern {
 		return nil, &PatternError{Pattern: pattern, Offset: MaxPattern, Why: "pattern is longer than 4 KiB"}
 	}
@@ -86,7 +89,7 @@ func Compile(pattern string, o Options) (*Matcher, error) {
 		}
 		m.backward = b
 	}
-	if !m.plan(t, vectors()) {
+	if !m.plan(t, v) {
 		return nil, &PatternError{Pattern: pattern, Why: "pattern is too large when its repetitions are written out; use smaller counts"}
 	}
 	m.pool.New = func() any { return newScanner(m) }

@@ -146,11 +146,16 @@ func pairs(x [][]int) [][2]int {
 	return out
 }
 
+// levels are all that this machine has.
+func levels() []level {
+	return []level{scalar, sse2, ssse3, avx2}[:vectors()+1]
+}
+
 // checkPattern compares one pattern on one text in both modes; "" when all agree.
-func checkPattern(pattern string, text []byte, ascii bool, tweak func(*Matcher)) string {
+func checkPattern(v level, pattern string, text []byte, ascii bool, tweak func(*Matcher, level)) string {
 	for _, multiline := range []bool{false, true} {
 		o := Options{Multiline: multiline}
-		m, err := Compile(pattern, o)
+		m, err := compileAt(pattern, o, v)
 		var re *regexp.Regexp
 		var goErr error
 		if ascii {
@@ -182,7 +187,7 @@ func checkPattern(pattern string, text []byte, ascii bool, tweak func(*Matcher))
 			}
 		}
 		if tweak != nil {
-			tweak(m)
+			tweak(m, v)
 		}
 		s := m.Scanner()
 		if !multiline {
@@ -268,15 +273,16 @@ func TestAgainstRegexp(t *testing.T) {
 		}
 	}
 	g := generator{rand.New(rand.NewPCG(s, 7))}
-	rounds, began := 0, time.Now()
+	rounds, began, all := 0, time.Now(), levels()
 	for ; *soak > 0 && time.Since(began) < *soak || *soak == 0 && rounds < 3000; rounds++ {
 		pattern := g.pattern(3)
 		for range 3 {
+			v := all[g.IntN(len(all))]
 			ascii := g.IntN(2) == 0
 			text := g.text(ascii, g.IntN(3) > 0)
 			way := g.IntN(len(tweaks))
-			if why := checkPattern(pattern, text, ascii && isASCII(pattern), tweaks[way].do); why != "" {
-				t.Fatalf("seed %d round %d, %s: %s\ntext %q", s, rounds, tweaks[way].name, why, text)
+			if why := checkPattern(v, pattern, text, ascii && isASCII(pattern), tweaks[way].do); why != "" {
+				t.Fatalf("seed %d round %d, level %d, %s: %s\ntext %q", s, rounds, v, tweaks[way].name, why, text)
 			}
 		}
 	}
@@ -286,21 +292,21 @@ func TestAgainstRegexp(t *testing.T) {
 // tweaks turn a matcher to ways that the planner takes seldom; all must find the same.
 var tweaks = []struct {
 	name string
-	do   func(*Matcher)
+	do   func(*Matcher, level)
 }{
 	{"as planned", nil},
-	{"portable", func(m *Matcher) { m.find = portable(m.find) }},
-	{"no finder", func(m *Matcher) { m.find, m.exact, m.single, m.near, m.words = nil, false, false, false, nil }},
-	{"window", func(m *Matcher) {
+	{"portable", func(m *Matcher, _ level) { m.find = portable(m.find) }},
+	{"no finder", func(m *Matcher, _ level) { m.find, m.exact, m.single, m.near, m.words = nil, false, false, false, nil }},
+	{"window", func(m *Matcher, v level) {
 		m.find, m.exact, m.single, m.near, m.words = nil, false, false, false, nil
-		if f := newWindowFinder(m.prog, vectors()); f != nil {
+		if f := newWindowFinder(m.prog, v); f != nil {
 			m.find, m.lead = f, lead{max: -1, lines: true}
 		}
 	}},
-	{"tiny cache", func(m *Matcher) { m.cache = 1 << 10 }},
-	{"confirmed", func(m *Matcher) { m.exact, m.single, m.near, m.words = false, false, false, nil }},
-	{"by the line", func(m *Matcher) { m.near = false }},
-	{"near", func(m *Matcher) {
+	{"tiny cache", func(m *Matcher, _ level) { m.cache = 1 << 10 }},
+	{"confirmed", func(m *Matcher, _ level) { m.exact, m.single, m.near, m.words = false, false, false, nil }},
+	{"by the line", func(m *Matcher, _ level) { m.near = false }},
+	{"near", func(m *Matcher, _ level) {
 		if f, ok := m.find.(*setFinder); m.find != nil && (!ok || f.aligned) && m.prog.lines && m.lead.max >= 0 {
 			m.exact, m.single, m.near = false, false, true
 		}
@@ -311,15 +317,15 @@ func portable(f finder) finder {
 	switch f := f.(type) {
 	case *pairFinder:
 		g := *f
-		g.wide = false
+		g.level = scalar
 		return &g
 	case *setFinder:
 		g := *f
-		g.wide = false
+		g.level = scalar
 		return &g
 	case *windowFinder:
 		g := *f
-		g.wide = false
+		g.level = scalar
 		return &g
 	}
 	return f
@@ -348,8 +354,10 @@ func FuzzAgainstRegexp(f *testing.F) {
 		if err != nil || !isASCII(pattern) || !isASCII(text) {
 			return
 		}
-		if why := checkPattern(pattern, []byte(text), false, nil); why != "" {
-			t.Fatal(why)
+		for _, v := range levels() {
+			if why := checkPattern(v, pattern, []byte(text), false, nil); why != "" {
+				t.Fatalf("level %d: %s", v, why)
+			}
 		}
 	})
 }

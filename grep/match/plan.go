@@ -22,7 +22,7 @@ const (
 )
 
 // plan chooses how to search; false means that the program would be too large.
-func (m *Matcher) plan(t *tree, wide bool) bool {
+func (m *Matcher) plan(t *tree, v level) bool {
 	root := flatten(relax(t.root))
 	lines := !m.o.Multiline
 	m.strip = m.o.CRLF && !t.sawCR
@@ -65,7 +65,7 @@ func (m *Matcher) plan(t *tree, wide bool) bool {
 	}
 	best := costDFA
 	if set, ok := cheapest(useful); ok {
-		if f := literalFinder(set.set, wide, !lines); f != nil {
+		if f := literalFinder(set.set, v, !lines); f != nil {
 			c := set.cost()
 			words := finite && whole.exact && !set.shared
 			if c < best || words {
@@ -78,13 +78,13 @@ func (m *Matcher) plan(t *tree, wide bool) bool {
 					m.lead.max += set.shift
 				}
 				if m.exact && !m.single && lines {
-					m.words = &wordSet{set.set, newSetFinder(set.set, wide, true)}
+					m.words = &wordSet{set.set, newSetFinder(set.set, v, true)}
 				}
 			}
 		}
 	}
-	if !m.exact && wide {
-		if f := newWindowFinder(m.prog, wide); f != nil && near(f.point) {
+	if !m.exact && v.masks() {
+		if f := newWindowFinder(m.prog, v); f != nil && near(f.point) {
 			l := measureLead(items[:min(f.point, len(items))])
 			confirm := costCandidate
 			if lines && l.max >= 0 && l.max < maxNear {
@@ -124,14 +124,14 @@ func (l literals) cost() float64 {
 	return scan + l.frequency()*costCandidate
 }
 
-func literalFinder(set []literal, wide, aligned bool) finder {
+func literalFinder(set []literal, v level, aligned bool) finder {
 	if len(set) == 1 {
-		return newPairFinder(set[0], wide)
+		return newPairFinder(set[0], v)
 	}
-	if !wide || (literals{set: set}).shortest() < 2 { // byte by byte the DFA is faster
+	if !v.masks() || (literals{set: set}).shortest() < 2 { // byte by byte the DFA is faster
 		return nil
 	}
-	return newSetFinder(set, wide, aligned)
+	return newSetFinder(set, v, aligned)
 }
 
 // staysInLine says that n matches the same with line mode: it can't take "\n", does not ask for the ends of the text, and is

@@ -122,26 +122,28 @@ func differs(t *testing.T, rg, file string, text []byte, p string, o Options) st
 		args = append(args, "--ignore-case")
 	}
 	spans, lines, refused := rgSpans(t, rg, file, p, args...)
-	m, err := Compile(p, o)
-	if refused != "" {
-		if err == nil && strings.Contains(refused, "Consider") {
-			return "ripgrep refuses it: " + refused
+	for _, v := range levels() {
+		m, err := compileAt(p, o, v)
+		if refused != "" {
+			if err == nil && strings.Contains(refused, "Consider") {
+				return "ripgrep refuses it: " + refused
+			}
+			return ""
 		}
-		return ""
-	}
-	if err != nil {
-		return "refused: " + err.Error()
-	}
-	if m.Engine() != "linear" {
-		return ""
-	}
-	gotSpans, gotLines := ourSpans(m, text)
-	if !slices.Equal(gotLines, lines) {
-		return fmt.Sprintf("lines %v, ripgrep %v", gotLines, lines)
-	}
-	// ripgrep 15 -o prints whole lines where \A, \z or a bare "$" matched; whether a line matches it says right.
-	if !strings.Contains(p, `\A`) && !strings.Contains(p, `\z`) && !strings.Contains(p, "$") && !slices.Equal(gotSpans, spans) {
-		return fmt.Sprintf("spans %v, ripgrep %v", gotSpans, spans)
+		if err != nil {
+			return "refused: " + err.Error()
+		}
+		if m.Engine() != "linear" {
+			return ""
+		}
+		gotSpans, gotLines := ourSpans(m, text)
+		if !slices.Equal(gotLines, lines) {
+			return fmt.Sprintf("level %d: lines %v, ripgrep %v", v, gotLines, lines)
+		}
+		// ripgrep 15 -o prints whole lines where \A, \z or a bare "$" matched; whether a line matches it says right.
+		if !strings.Contains(p, `\A`) && !strings.Contains(p, `\z`) && !strings.Contains(p, "$") && !slices.Equal(gotSpans, spans) {
+			return fmt.Sprintf("level %d: spans %v, ripgrep %v", v, gotSpans, spans)
+		}
 	}
 	return ""
 }

@@ -4,9 +4,11 @@ package match
 
 import "unsafe"
 
-// vectors says whether pairScan and maskScan may be called: nowhere but on amd64.
-func vectors() bool { return false }
+// vectors gives the best level of this machine: there are kernels for amd64 only.
+func vectors() level { return scalar }
 
-func pairScan(unsafe.Pointer, int, *pair) int { return -1 }
+func (level) pairScan(unsafe.Pointer, int, *pair) int { return -1 }
 
-func maskScan(unsafe.Pointer, int, int, int, *[96]byte, *blockHits, int) (int, int) { return 0, 0 }
+func (level) maskScan(unsafe.Pointer, int, int, int, *[96]byte, *blockHits, int) (int, int) {
+	return 0, 0
+}

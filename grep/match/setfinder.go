@@ -32,9 +32,9 @@ func (m *masks) has(a, b, c byte) byte {
 
 // setFinder finds any literal of a set by three neighbouring bytes of each, two where a literal has no more.
 type setFinder struct {
-	m    masks
-	in   [8][]placed
-	wide bool
+	m     masks
+	in    [8][]placed
+	level level
 	// aligned: the candidates come in the order of where they begin.
 	aligned bool
 }
@@ -47,8 +47,8 @@ type placed struct {
 
 // newSetFinder wants literals of at least two bytes. With aligned set the window is at the same place in all of them, and the
 // candidates come in the order of where they begin.
-func newSetFinder(set []literal, wide, aligned bool) *setFinder {
-	f := &setFinder{wide: wide, aligned: aligned}
+func newSetFinder(set []literal, v level, aligned bool) *setFinder {
+	f := &setFinder{level: v, aligned: aligned}
 	together := literals{set: set}
 	best, at := math.Inf(1), 0
 	for w := 0; aligned && w+3 <= together.shortest(); w++ {
@@ -126,7 +126,7 @@ func (f *setFinder) next(text []byte, from int) int {
 
 func (f *setFinder) nextIn(text []byte, from int, c *cursor) int {
 	c.at = max(c.at, from)
-	for f.wide {
+	for f.level.masks() {
 		for ; c.i < c.n; c.i++ {
 			b := c.list[c.i]
 			b.at += c.base
@@ -148,7 +148,7 @@ func (f *setFinder) nextIn(text []byte, from int, c *cursor) int {
 		}
 		c.room = min(2*c.room+1, len(c.list))
 		var far int
-		c.n, far = maskScan(unsafe.Pointer(&text[c.at]), left, 1, 2, (*[96]byte)(&f.m), &c.list[0], c.room)
+		c.n, far = f.level.maskScan(unsafe.Pointer(&text[c.at]), left, 1, 2, (*[96]byte)(&f.m), &c.list[0], c.room)
 		c.i, c.base = 0, c.at
 		c.at += min(far, left)
 	}

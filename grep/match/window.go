@@ -12,7 +12,7 @@ type windowFinder struct {
 	off   [3]int // the scanned places, the first is the scan's origin
 	sets  [256]uint8
 	width int // places that are checked, at most 8
-	wide  bool
+	level level
 	cost  float64 // estimated candidates per byte
 	point int     // the item of the concatenation that it begins with
 }
@@ -29,7 +29,7 @@ type byteSet [256]bool
 func (s *byteSet) chance() float64 { return chance(func(b byte) bool { return s[b] }) }
 
 // newWindowFinder looks along the program for the rarest window that every match passes; nil when there is none.
-func newWindowFinder(p *program, wide bool) *windowFinder {
+func newWindowFinder(p *program, v level) *windowFinder {
 	var best *windowFinder
 	sim := windowSim{p: p, seen: make([]uint32, len(p.in))}
 	var bestSets []byteSet
@@ -38,7 +38,7 @@ func newWindowFinder(p *program, wide bool) *windowFinder {
 			break
 		}
 		sets := sim.follow(pc)
-		if f := pickPlaces(sets, wide); f != nil && (best == nil || f.cost < best.cost) {
+		if f := pickPlaces(sets, v); f != nil && (best == nil || f.cost < best.cost) {
 			best, f.point, bestSets = f, i, sets
 		}
 	}
@@ -103,11 +103,11 @@ func (w *windowSim) follow(pc int32) []byteSet {
 }
 
 // pickPlaces takes the three places of sets whose bytes are rarest together. The tables are still to be filled.
-func pickPlaces(sets []byteSet, wide bool) *windowFinder {
+func pickPlaces(sets []byteSet, v level) *windowFinder {
 	if len(sets) == 0 {
 		return nil
 	}
-	f := &windowFinder{width: len(sets), wide: wide, cost: 2}
+	f := &windowFinder{width: len(sets), level: v, cost: 2}
 	rare := make([]float64, len(sets))
 	for i := range sets {
 		rare[i] = sets[i].chance()
@@ -255,9 +255,9 @@ func (f *windowFinder) next(text []byte, from int) int {
 	end := len(text) - f.width + 1
 	at := from
 	o := f.off[0]
-	for f.wide && end-at >= block {
+	for f.level.masks() && end-at >= block {
 		var b blockHits
-		n, far := maskScan(unsafe.Pointer(&text[at+o]), end-at, f.off[1]-o, f.off[2]-o, (*[96]byte)(&f.m), &b, 1)
+		n, far := f.level.maskScan(unsafe.Pointer(&text[at+o]), end-at, f.off[1]-o, f.off[2]-o, (*[96]byte)(&f.m), &b, 1)
 		if n == 0 {
 			return -1
 		}

@@ -13,39 +13,41 @@ func TestCountsWords(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	parts := []string{"timeout", "time", "outer", "retry", "retr", "session", "ses", " ", " ", "\n", "x", "aaaa", "aa", "-----------------------------------------------------------------------"}
 	for _, pattern := range []string{"timeout|retry|session", "time|timeout|out", "timeout|time|me", "aa|aaa", "aaa|a a", "(un)?retry", "(un)??retry|xx", "re(try|tr)?", "x aa|session"} {
-		m, err := Compile(pattern, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
 		re := regexp.MustCompile(pattern)
-		s := m.Scanner()
-		for range 60 {
-			var text []byte
-			for n := r.IntN(600); n > 0; n-- {
-				text = append(text, parts[r.IntN(len(parts))]...)
+		for _, v := range levels() {
+			m, err := compileAt(pattern, Options{}, v)
+			if err != nil {
+				t.Fatal(err)
 			}
-			pos := 0
-			for number, line := range bytes.SplitAfter(text, []byte("\n")) {
-				want := len(re.FindAllIndex(bytes.TrimSuffix(line, []byte("\n")), -1))
-				if want == 0 {
-					continue
+			s := m.Scanner()
+			for range 60 {
+				var text []byte
+				for n := r.IntN(600); n > 0; n-- {
+					text = append(text, parts[r.IntN(len(parts))]...)
 				}
-				start, end, ok := s.NextLine(text, pos)
-				if !ok || !bytes.Equal(text[start:end], bytes.TrimSuffix(line, []byte("\n"))) {
-					t.Fatalf("%s: line %d of %q: got %q, %v", pattern, number, text, text[start:end], ok)
+				pos := 0
+				for number, line := range bytes.SplitAfter(text, []byte("\n")) {
+					want := len(re.FindAllIndex(bytes.TrimSuffix(line, []byte("\n")), -1))
+					if want == 0 {
+						continue
+					}
+					start, end, ok := s.NextLine(text, pos)
+					if !ok || !bytes.Equal(text[start:end], bytes.TrimSuffix(line, []byte("\n"))) {
+						t.Fatalf("level %d, %s: line %d of %q: got %q, %v", v, pattern, number, text, text[start:end], ok)
+					}
+					if got := s.Count(text, start, end); got != want {
+						t.Fatalf("level %d, %s: %d matches in %q, want %d", v, pattern, got, line, want)
+					}
+					pos = min(end+1, len(text))
 				}
-				if got := s.Count(text, start, end); got != want {
-					t.Fatalf("%s: %d matches in %q, want %d", pattern, got, line, want)
+				if pos < len(text) {
+					if start, end, ok := s.NextLine(text, pos); ok {
+						t.Fatalf("level %d, %s: %q does not match", v, pattern, text[start:end])
+					}
 				}
-				pos = min(end+1, len(text))
 			}
-			if pos < len(text) {
-				if start, end, ok := s.NextLine(text, pos); ok {
-					t.Fatalf("%s: %q does not match", pattern, text[start:end])
-				}
-			}
+			m.Put(s)
 		}
-		m.Put(s)
 	}
 }
 
@@ -53,26 +55,28 @@ func TestCountsWords(t *testing.T) {
 // load reads behind them must not be looked at.
 func TestFinderReadsNoFurther(t *testing.T) {
 	for _, pattern := range []string{"zqxj", "zqxjkvbnmw", "zq", "(?i)zqxj", "zqxj|wvut", `zq[0-9]x`} {
-		m, err := Compile(pattern, Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := m.Scanner()
-		found := "zqxjkvbnmw"
-		if pattern == `zq[0-9]x` {
-			found = "zq5xjkvbnm"
-		}
-		for size := range 200 {
-			for at := range size + 1 {
-				room := append(bytes.Repeat([]byte("-"), size), "zqxjkvbnmw zq5xjkvbnm wvut"...) // behind the text
-				text := room[:size:size]
-				copy(text[at:], found)
-				if got, want := s.Any(text), m.slowAny(text); got != want {
-					t.Fatalf("%s in %q: %v", pattern, text, got)
+		for _, v := range levels() {
+			m, err := compileAt(pattern, Options{}, v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := m.Scanner()
+			found := "zqxjkvbnmw"
+			if pattern == `zq[0-9]x` {
+				found = "zq5xjkvbnm"
+			}
+			for size := range 200 {
+				for at := range size + 1 {
+					room := append(bytes.Repeat([]byte("-"), size), "zqxjkvbnmw zq5xjkvbnm wvut"...) // behind the text
+					text := room[:size:size]
+					copy(text[at:], found)
+					if got, want := s.Any(text), m.slowAny(text); got != want {
+						t.Fatalf("level %d, %s in %q: %v", v, pattern, text, got)
+					}
 				}
 			}
+			m.Put(s)
 		}
-		m.Put(s)
 	}
 }
 

@@ -204,7 +204,7 @@ func (e *Engine) storeRead(ctx context.Context, c *Call, h *guardfs.Handle, s *S
 		if err != nil {
 			return err
 		}
-		st.Hash, st.Size, ch.Content = HashOf(content), int64(len(content)), content
+		st.Hash, st.Size, ch.Content, ch.Clone = HashOf(content), int64(len(content)), content, f.Cloner()
 	case st.Hash == "":
 		if st.Hash, err = HashFile(ctx, f); err != nil {
 			return err

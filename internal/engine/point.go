@@ -145,6 +145,7 @@ func change(t *Target) checkpoint.Change {
 		if ch.Content == nil {
 			ch.Content = []byte{} // an empty file is a content
 		}
+		ch.Clone = t.place.Cloner(t.Before)
 	}
 	switch t.After.Kind {
 	case guardfs.KindFile:

@@ -1,0 +1,11 @@
+//go:build !linux || rooted
+
+package guardfs
+
+import "os"
+
+// Cloner is nil: files can't be cloned here.
+func (p *Place) Cloner(*Before) func(dst *os.File) error { return nil }
+
+// Cloner is nil: files can't be cloned here.
+func (f *File) Cloner() func(dst *os.File) error { return nil }
