@@ -349,7 +349,7 @@ func (d *DB) Known(ctx context.Context, who Scope) ([]Known, error) {
 				continue
 			}
 			c := e.c.Changes[0] // fillChange read this path only
-			out = append(out, Known{p, c.After, c.AfterStored || c.After.Kind != File, c.Before, e.c.Outcome != Presumed})
+			out = append(out, Known{p, c.After, c.AfterStored || c.After.Kind != File, c.Before, e.settled()})
 		}
 		return nil
 	})

@@ -300,7 +300,7 @@ func (m *Mem) Known(ctx context.Context, who Scope) (out []Known, err error) {
 				}
 				for _, k := range hd.c.Changes {
 					if k.Path == c.Path {
-						out = append(out, Known{k.Path, k.After, k.AfterStored || k.After.Kind != File, k.Before, hd.c.Outcome != Presumed})
+						out = append(out, Known{k.Path, k.After, k.AfterStored || k.After.Kind != File, k.Before, hd.settled()})
 					}
 				}
 			}

@@ -86,6 +86,9 @@ type entry struct {
 
 func (e entry) changes() bool { return e.c.Outcome != Aborted && mutates(e.c.Kind) }
 
+// settled reports whether it is known what became of it. What was seen outside took place: nobody settles that.
+func (e entry) settled() bool { return e.c.Outcome != Presumed || e.c.Kind == KindExternal }
+
 // mutates reports whether operations of this kind change something on behalf of a session.
 func mutates(kind string) bool {
 	return kind != KindExternal && kind != KindRead && kind != KindManual
@@ -227,7 +230,7 @@ func (p *Plan) fill(ctx context.Context, h history, ops []entry, only []string) 
 		if hd.c.Principal == f.principal && hd.c.Session == f.session {
 			it.HeadID = idOf(hd.seq)
 		}
-		it.HeadSettled = hd.c.Outcome != Presumed
+		it.HeadSettled = hd.settled()
 		for _, c := range hd.c.Changes {
 			if c.Path == it.Path {
 				it.Head, it.HeadBefore = c.After, c.Before

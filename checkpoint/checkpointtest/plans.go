@@ -499,4 +499,11 @@ func known(t *testing.T, s checkpoint.Store) {
 	if k[2].State.Hash != Sum("r") || !k[2].Stored {
 		t.Errorf("what was read is known and kept: %+v", k[2])
 	}
+	// What was seen outside took place, though nobody settles it: that it is taken back is a change again.
+	for i, to := range []string{"4", "3"} {
+		seen := []checkpoint.Observed{{Path: "/w/a", State: checkpoint.State{Kind: checkpoint.File, Hash: Sum(to), Size: 1}, Content: []byte(to)}}
+		if saved, err := checkpoint.External(ctx, s, me, fmt.Sprint("t", i), seen); err != nil || saved.ID == "" {
+			t.Fatalf("change %d from outside is not recorded: %v", i, err)
+		}
+	}
 }

@@ -99,6 +99,35 @@ func TestCreatedThenChangedOutside(t *testing.T) {
 	x.has("f", "made\nby hand\nedited\n")
 }
 
+// What an outsider took back is on record too, and nobody's conflict.
+func TestOutsiderTookBack(t *testing.T) {
+	x := grow(t, nil)
+	path := x.write("f", "0\n")
+	c := x.call("s")
+	turn := func(name string) {
+		c.Turn = name
+		x.BeginTurn(ctx, c)
+	}
+	turn("t1")
+	if _, err := x.Delete(ctx, c, path, engine.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	x.write("f", "by hand\n")
+	turn("t2")
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	turn("t3")
+	page, err := x.Checkpoints(ctx, c, checkpoint.Filter{Kind: checkpoint.KindExternal})
+	if err != nil || len(page.Checkpoints) != 2 {
+		t.Fatalf("both changes must be on record: %+v %v", page, err)
+	}
+	if _, err := x.Restore(ctx, c, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	x.has("f", "0\n")
+}
+
 // What others changed and took back is nobody's conflict.
 func TestOthersTookBack(t *testing.T) {
 	x := grow(t, nil)
