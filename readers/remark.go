@@ -111,7 +111,6 @@ func (o *Options) ignoredBy(c Content) []string {
 		when(o.Encoding != "", "encoding")
 		when(o.Render && c.Engine == "native", "render (the native engine draws no pages)")
 	case *Notebook:
-		when(o.Column != 0, "column")
 		when(pages, "pages")
 		when(o.Column != 0, "column (encoding: utf-8 shows the source)")
 		when(o.Render, "render")
