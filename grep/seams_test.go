@@ -83,9 +83,17 @@ func rowText(r Row) string {
 	return fmt.Sprintf("%d:%d:%s", r.Line, r.Column, r.Text)
 }
 
+// seams is how many files are made: fewer in the short run, which the race detector slows down.
+func seams() int {
+	if testing.Short() {
+		return *rounds / 5
+	}
+	return *rounds
+}
+
 // TestSeams compares Search with the plain reading of a file, whatever the sizes of buffers and ranges.
 func TestSeams(t *testing.T) {
-	for i := range *rounds {
+	for i := range seams() {
 		r := rand.New(rand.NewPCG(11, uint64(i)))
 		text := randomText(r)
 		pattern := []string{"foo", "fo+", "^foo", "foo$", "x.*foo", `[a-c]ar`, "^$", "é", "zzz", "y{3}x", "foo|bar x"}[r.IntN(11)]
@@ -143,7 +151,7 @@ func TestSeams(t *testing.T) {
 
 // TestSeamsMultiline does the same for matches over line ends.
 func TestSeamsMultiline(t *testing.T) {
-	for i := range *rounds / 2 {
+	for i := range seams() / 2 {
 		r := rand.New(rand.NewPCG(12, uint64(i)))
 		text := randomText(r) + randomText(r)
 		pattern := []string{`foo\s+x`, `x\nfoo`, `o\n+`, `\n\n`, "foo", `(?s)bar.{0,9}foo`, "^x", `y+\n`, `o$`}[r.IntN(9)]

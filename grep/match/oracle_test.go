@@ -146,6 +146,14 @@ func pairs(x [][]int) [][2]int {
 	return out
 }
 
+// times is n, or an eighth of it in the short run: the race detector makes these loops ten times as slow and has nothing to see in them.
+func times(n int) int {
+	if testing.Short() {
+		return n / 8
+	}
+	return n
+}
+
 // levels are all that this machine has.
 func levels() []level {
 	return []level{scalar, sse2, ssse3, avx2}[:vectors()+1]
@@ -274,7 +282,7 @@ func TestAgainstRegexp(t *testing.T) {
 	}
 	g := generator{rand.New(rand.NewPCG(s, 7))}
 	rounds, began, all := 0, time.Now(), levels()
-	for ; *soak > 0 && time.Since(began) < *soak || *soak == 0 && rounds < 3000; rounds++ {
+	for ; *soak > 0 && time.Since(began) < *soak || *soak == 0 && rounds < times(3000); rounds++ {
 		pattern := g.pattern(3)
 		for range 3 {
 			v := all[g.IntN(len(all))]
