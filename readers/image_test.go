@@ -325,6 +325,9 @@ func drawn(w, h int, noise uint8) *image.RGBA {
 }
 
 func TestImageScaling(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector needs minutes for its bytes, which one goroutine goes through; it runs without -short")
+	}
 	enc := func(f func(*bytes.Buffer) error) []byte {
 		var b bytes.Buffer
 		if err := f(&b); err != nil {
