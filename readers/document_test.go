@@ -101,7 +101,7 @@ func zipOf(t testing.TB, parts ...string) []byte {
 // Where the unpacked text is longer than can be read, its end is not made up.
 func TestEndOfALongCompressedText(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the race detector needs minutes for its bytes, which one goroutine goes through; it runs without -short")
+		t.Skip("SKIPPED: the race detector needs minutes for its bytes, which one goroutine goes through; it runs without -short")
 	}
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)

@@ -326,7 +326,7 @@ func drawn(w, h int, noise uint8) *image.RGBA {
 
 func TestImageScaling(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the race detector needs minutes for its bytes, which one goroutine goes through; it runs without -short")
+		t.Skip("SKIPPED: the race detector needs minutes for its bytes, which one goroutine goes through; it runs without -short")
 	}
 	enc := func(f func(*bytes.Buffer) error) []byte {
 		var b bytes.Buffer

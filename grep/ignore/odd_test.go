@@ -45,7 +45,7 @@ func TestOddRuleFiles(t *testing.T) {
 			}
 			for f, make := range c.also {
 				if err := make(filepath.Join(dir, f)); err != nil {
-					t.Skip(err)
+					t.Skip("SKIPPED: such a name or link can't be made here: ", err)
 				}
 			}
 			put(t, dir, ".git/info/exclude", c.info)
@@ -74,7 +74,7 @@ func TestLinkedRepository(t *testing.T) {
 	put(t, dir, "sub/y", "")
 	repository(t, filepath.Join(root, "store"), "")
 	if err := os.Symlink("../store/.git", filepath.Join(dir, ".git")); err != nil {
-		t.Skip(err)
+		t.Skip("SKIPPED: such a name or link can't be made here: ", err)
 	}
 	sub := filepath.Join(dir, "sub")
 	if got, want := listed(t, sub, ignore.Options{}), gitListed(t, sub); !slices.Equal(got, want) {
