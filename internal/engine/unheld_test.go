@@ -146,8 +146,8 @@ func TestRestoreDoesNotOverwriteWhatTheStoreDoesNotHold(t *testing.T) {
 	}
 	x.has("f", "new\n"+lines+big)
 
-	mine := x.put("s", "g", "old\n")
-	mine = x.put("s", "g", big) // by the tools; nobody else touched it
+	x.put("s", "g", "old\n")
+	mine := x.put("s", "g", big) // by the tools; nobody else touched it
 	if _, err := x.restore(mine, ""); !errors.As(err, &unheld) {
 		t.Errorf("what the tools made too large: %v", err)
 	}
