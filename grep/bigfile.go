@@ -56,7 +56,7 @@ func (f *bigFile) help(w *worker) {
 		}
 		switch {
 		case f.binary.Load() || f.failed.Load() != nil:
-		case w.walk.stop.Load():
+		case w.stopped():
 			err := errStopped // between two ranges nobody else would notice
 			f.failed.CompareAndSwap(nil, &err)
 		default:
@@ -79,7 +79,7 @@ func (f *bigFile) count(w *worker, st *state, i int) {
 	}
 	content := f.q.Mode == Content
 	starts := 0
-	err := f.rangeOf(w, st, i, i+1, w.walk.stop.Load, func(c chunk) bool {
+	err := f.rangeOf(w, st, i, i+1, w.stopped, func(c chunk) bool {
 		if f.nonASCII && c.piece == pieceNone && !validSoFar(c.b[c.from:], c.last) {
 			f.legacy.Store(true)
 			return false
@@ -164,7 +164,7 @@ func (f *bigFile) assemble(w *worker, st *state) {
 // there and takes the rest of the counts from the parts. Behind a range that was not searched nobody knows the number of a line.
 func (f *bigFile) gather(w *worker, st *state) error {
 	s := &st.scan
-	stop := w.walk.stop.Load
+	stop := w.stopped
 	if stop() {
 		end := time.Now().Add(late)
 		stop = func() bool { return time.Now().After(end) }

@@ -101,7 +101,7 @@ func (t *target) decoded(w *worker, st *state, e encoding.Encoding) {
 		t.multiline(w, st, r, n, eof)
 		return
 	}
-	x := stream{r: r, buf: st.buf, big: t.big, size: &t.size, lines: t.q.Before, stop: w.walk.stop.Load}
+	x := stream{r: r, buf: st.buf, big: t.big, size: &t.size, lines: t.q.Before, stop: w.stopped}
 	t.finish(w, &st.scan, x.run(st.scan.chunk))
 }
 
@@ -128,7 +128,7 @@ func (t *target) legacy(w *worker, st *state, b []byte) {
 		t.multiline(w, st, r, n, eof)
 		return
 	}
-	x := stream{r: r, buf: st.buf, big: t.big, size: &t.size, lines: t.q.Before, stop: w.walk.stop.Load}
+	x := stream{r: r, buf: st.buf, big: t.big, size: &t.size, lines: t.q.Before, stop: w.stopped}
 	t.finish(w, &st.scan, x.run(st.scan.chunk))
 }
 

@@ -125,7 +125,7 @@ func (s *search) passOver(p *worker, st *state, f *indexFile) {
 // visit searches candidates of one directory.
 func (s *search) visit(p *worker, rel string, found []candidate) {
 	w := p.walk
-	if w.stop.Load() {
+	if p.stopped() {
 		p.skipped.Deadline += len(found)
 		return
 	}
@@ -140,7 +140,7 @@ func (s *search) visit(p *worker, rel string, found []candidate) {
 		n.dir = d
 	}
 	for i := range found {
-		if w.stop.Load() {
+		if p.stopped() {
 			p.skipped.Deadline += len(found) - i
 			return
 		}

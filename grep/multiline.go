@@ -23,7 +23,7 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 		copy(big, buf[:n])
 		buf = big
 	}
-	x := stream{r: r, buf: buf, n: n, size: &t.size, lines: t.q.Before, stop: w.walk.stop.Load}
+	x := stream{r: r, buf: buf, n: n, size: &t.size, lines: t.q.Before, stop: w.stopped}
 	from := bomLen(buf[:n])
 	legacy := []byte(nil)
 	err := func() error {

@@ -158,7 +158,7 @@ func (s *search) ready(w *worker) *state {
 		st.lent = takeBuffer(s.size.buffer)
 		st.buf = *st.lent
 		st.scan.q, st.scan.size, st.scan.raw = &s.q, &s.size, s.raw
-		st.scan.stop = w.walk.stop.Load
+		st.scan.stop = w.stopped
 	}
 	if st.scan.sc == nil {
 		st.scan.sc = s.scanner()
@@ -295,7 +295,7 @@ func (s *search) rowsWanted(rel, name string) int {
 
 // stream searches r in chunks; n bytes of it are in the buffer already.
 func (t *target) stream(w *worker, st *state, r io.Reader, n int) {
-	x := stream{r: r, buf: st.buf, n: n, big: t.big, size: &t.size, lines: t.q.Before, stop: w.walk.stop.Load}
+	x := stream{r: r, buf: st.buf, n: n, big: t.big, size: &t.size, lines: t.q.Before, stop: w.stopped}
 	bad := []byte(nil)
 	err := x.run(func(c chunk) bool {
 		if c.at == 0 && c.from == 0 {

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"moltisfs/grep/ignore"
 )
@@ -76,6 +77,24 @@ type worker struct {
 	seen    int // files listed, wanted or not
 	entries []Entry
 	scratch ignore.Scratch
+	asked   uint      // calls of stopped,
+	yielded time.Time // and when one of them last let the scheduler in
+}
+
+// A worker lets the scheduler in every slice, well below the 10 ms after which Go's monitor takes a processor from a goroutine
+// that it meets in a system call. A search is always in one, and each such theft keeps the monitor awake every 20 µs, at the cost
+// of a fifth of the search on two processors.
+const slice = 4 * time.Millisecond
+
+// stopped says whether the walk is to end. It is asked between any two files or pieces of a file.
+func (p *worker) stopped() bool {
+	if p.asked++; p.asked%4 == 0 {
+		if now := time.Now(); now.Sub(p.yielded) > slice {
+			runtime.Gosched()
+			p.yielded = now
+		}
+	}
+	return p.walk.stop.Load()
 }
 
 // job is work that any worker may take: the waiting subdirectories of a node, a batch of its files, or run.
@@ -157,7 +176,7 @@ func (w *walker) do(p *worker, j job) {
 // batch visits files of a shared directory.
 func (w *walker) batch(p *worker, j job) {
 	for i, name := range j.files {
-		if w.stop.Load() {
+		if p.stopped() {
 			p.skipped.Deadline += len(j.files) - i
 			break
 		}
@@ -169,7 +188,7 @@ func (w *walker) batch(p *worker, j job) {
 // enter opens the one subdirectory in j and lists it.
 func (w *walker) enter(p *worker, j job) {
 	defer w.release(j.node)
-	if w.stop.Load() {
+	if p.stopped() {
 		p.skipped.Deadline++
 		return
 	}
@@ -262,7 +281,7 @@ func (w *walker) list(p *worker, n *node, rules *ignore.Set) {
 	n.refs.Add(int32(len(jobs)))
 	w.push(p.id, jobs...)
 	for i := range files {
-		if w.stop.Load() {
+		if p.stopped() {
 			p.skipped.Deadline += len(files) - i
 			break
 		}
