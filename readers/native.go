@@ -20,26 +20,21 @@ const (
 )
 
 // nativePages reads pages with the small engine. It runs in the worker: the library may panic, spin or allocate
-// without bound on a bad file. From it come the structure, the decryption and the filters; the walk through the page
-// tree, the interpretation of pages and the order of words are ours.
+// without bound on a bad file. From it come the structure and the filters; the decryption, the walk through the
+// page tree and the interpretation of pages are ours. Words come in the order in which they are drawn, and where one ends is told by the direction
+// of its own letters: how the page is turned for display, by /Rotate, makes no difference to either.
 func nativePages(data []byte, job pdfJob) (out *pdfPages, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			out, err = nil, &Damaged{"PDF", fmt.Sprintf("the engine gave up (%.120q)", fmt.Sprint(v))}
-			if bytes.Contains(data, []byte("/Encrypt")) {
-				err = errNativeEncryption // the library takes 40-bit keys and then decrypts to rubbish
-			}
 		}
 	}()
-	r, err := pdf.NewReaderEncrypted(bytes.NewReader(data), int64(len(data)), func() string { return "" })
+	if data, err = decrypted(data); err != nil {
+		return nil, err
+	}
+	r, err := openPDF(data)
 	if err != nil {
-		switch {
-		case err == pdf.ErrInvalidPassword:
-			return nil, &Encrypted{"PDF"}
-		case strings.Contains(err.Error(), "encrypt"):
-			return nil, errNativeEncryption
-		}
-		return nil, &Damaged{"PDF", clip(strconv.QuoteToGraphic(err.Error()), 120)}
+		return nil, err
 	}
 	tree := pageTree{}
 	tree.walk(r.Trailer().Key("Root").Key("Pages"), 0)
@@ -61,6 +56,15 @@ func nativePages(data []byte, job pdfJob) (out *pdfPages, err error) {
 		}
 	}
 	return out, nil
+}
+
+// openPDF opens a PDF that is not encrypted, or of which only what never is will be looked at.
+func openPDF(data []byte) (*pdf.Reader, error) {
+	r, err := pdf.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return nil, &Damaged{"PDF", clip(strconv.QuoteToGraphic(err.Error()), 120)}
+	}
+	return r, nil
 }
 
 var errNativeEncryption = &Unsupported{

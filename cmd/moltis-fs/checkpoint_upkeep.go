@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -282,6 +283,14 @@ checkpoints too: raise keep_within and keep_last first to keep more of them.`,
 			})
 		},
 	}
+}
+
+// plural counts: one is the word, or words, for exactly one.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
 }
 
 func bytesText(n int64) string {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The same document as other tools store it: encrypted in four ways, linearised, with object streams, without; turned; several joined.
+# The same document as other tools store it: encrypted in seven ways, linearised, with object streams, without; turned; several joined.
 set -eu
 work=$1 out=$2
 q() { qpdf --deterministic-id "$@"; }
@@ -13,4 +13,8 @@ q --linearize "$src" "$out/pdf/qpdf_linear.pdf"
 q --object-streams=generate --recompress-flate --compression-level=9 "$src" "$out/pdf/qpdf_objstm.pdf"
 q --qdf --object-streams=disable "$out/pdf/gs_standard.pdf" "$out/pdf/qpdf_plain.pdf"
 q --rotate=+90 "$src" "$out/pdf/qpdf_rotated.pdf"
+plain=$out/pdf/qpdf_plain.pdf
+e "$plain" --encrypt "" owner 128 --use-aes=n -- "$out/pdf/qpdf_rc4_128.pdf"
+e "$plain" --object-streams=generate --encrypt "" owner 128 --use-aes=y --cleartext-metadata -- "$out/pdf/qpdf_aes_128_objstm.pdf"
+e "$plain" --object-streams=generate --encrypt "" owner 256 --force-R5 -- "$out/pdf/qpdf_aes_256_r5.pdf"
 q --empty --pages "$out/pdf/gs_standard.pdf" "$out/pdf/scan.pdf" "$src" -- "$out/pdf/qpdf_joined.pdf"
