@@ -19,6 +19,9 @@ type Walk struct {
 	File File   // a single file: searched whatever ignore rules and filters say
 	Name string // canonical path of File
 
+	// Spelled is what the caller calls Dir, should that not be its canonical name; an absolute glob may begin with either.
+	Spelled string
+
 	NoIgnore    bool // no ignore rule of any kind holds
 	CrossMounts bool // enter directories on other mounts
 	MaxDepth    int  // directories below the root that are entered; 0: no limit
@@ -104,6 +107,14 @@ type job struct {
 	dirs  []string
 	files []string
 	run   func(*worker)
+}
+
+// roots are the names of Dir that an absolute glob may begin with.
+func (w *Walk) roots() []string {
+	if w.Dir == nil {
+		return nil
+	}
+	return []string{w.Dir.True(), w.Spelled}
 }
 
 // workers is the number of goroutines that w uses.
@@ -345,6 +356,11 @@ func (w *walker) searches(p *worker, rel string, e *Entry) bool {
 		p.seen++
 	}
 	switch {
+	case e.Name == ".git": // of a worktree or a submodule
+		if w.wants(rel, e.Name, p) {
+			p.skipped.VCS++
+		}
+		return false
 	case e.Kind == KindLink:
 		if w.wants(rel, e.Name, p) || w.leads(rel+e.Name+"/") {
 			p.skipped.Links++

@@ -261,7 +261,7 @@ func (p *parser) hex(at, digits int) (rune, *syntaxError) {
 	} else {
 		text = p.rest()[:min(digits, len(p.rest()))]
 		if len(text) < digits {
-			return 0, fail(at, "hexadecimal escape wants %d digits", digits).or(1, `\\`)
+			return 0, fail(at, "%s wants %d hexadecimal digits", p.src[at:at+2], digits).or(1, `\\`)
 		}
 		p.pos += digits
 	}

@@ -23,6 +23,11 @@ func TestSuggest(t *testing.T) {
 		{pattern: "a{100000}"},
 		{pattern: `a\nb`, multiline: true},
 		{pattern: "a\nb", multiline: true},
+		{pattern: `a\Rb`, want: `a\r?\nb`, multiline: true},
+		{pattern: `a\R`, want: `a\r?\n`, multiline: true},
+		{pattern: `a\Rb`, want: `a\r?\nb`, o: Options{Multiline: true}},
+		{pattern: `D:\Upper\x`, want: `D:\\Upper\\x`},
+		{pattern: `c:\temp\new.*\.txt`, want: `c:\\temp\\new.*\.txt`},
 		{pattern: `a[\n]`, multiline: true},
 		{pattern: "(?<=a)b", o: Options{NoFallback: true}},
 		{pattern: "(?<=a)b\n", o: Options{NoFallback: true}},
@@ -38,6 +43,9 @@ func TestSuggest(t *testing.T) {
 		}
 		if e.Multiline {
 			c.o.Multiline = true
+			if c.want != "" {
+				c.pattern = c.want
+			}
 			if _, err := Compile(c.pattern, c.o); err != nil {
 				t.Errorf("%q with multiline: %v", c.pattern, err)
 			}
