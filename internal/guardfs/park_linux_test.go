@@ -6,7 +6,10 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"moltisfs/internal/guardfs"
 )
@@ -20,7 +23,13 @@ func TestMoveTo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f, err := guardfs.New(guardfs.Options{Judge: everything{}})
+	syncs := 0
+	f, err := guardfs.New(guardfs.Options{Judge: everything{}, Fault: func(op string) *guardfs.Fault {
+		if op == "fsync" {
+			syncs++
+		}
+		return nil
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,8 +61,9 @@ func TestMoveTo(t *testing.T) {
 	if err := os.Remove(dir + "/b/tree"); err != nil {
 		t.Fatal(err)
 	}
-	if moved, err := from.MoveTo(context.Background(), to, own, true); !moved || err != nil {
-		t.Errorf("moved: %v %v", moved, err)
+	syncs = 0
+	if moved, err := from.MoveTo(context.Background(), to, own, true); !moved || err != nil || syncs != 2 {
+		t.Errorf("moved: %v %v, %d of the two directories synced", moved, err, syncs)
 	}
 	if _, err := os.Stat(dir + "/b/tree/sub"); err != nil {
 		t.Error(err)
@@ -79,6 +89,73 @@ func TestMoveTo(t *testing.T) {
 	if sub, err := d.OpenDir(".moltis-trash-7", false); err == nil {
 		sub.Close()
 		t.Error("the trash was entered")
+	}
+}
+
+// RemoveTree leaves another file system that is mounted in the tree as it is.
+func TestRemoveTreeStaysOnItsMount(t *testing.T) {
+	dir := t.TempDir()
+	at := dir + "/tree/sub/mounted"
+	if err := os.MkdirAll(at, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", at, "tmpfs", 0, "size=64k"); err != nil {
+		t.Skip("SKIPPED: nothing can be mounted here: ", err)
+	}
+	t.Cleanup(func() { unix.Unmount(at, 0) })
+	if err := os.WriteFile(at+"/f", []byte("theirs"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := guardfs.New(guardfs.Options{Judge: everything{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	p, err := f.PlaceLink(dir + "/tree")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if err := p.RemoveTree(t.Context(), p.Object().Info.ID.Lasting()); !errors.Is(err, guardfs.ErrMount) {
+		t.Errorf("removed across a mount: %v", err)
+	}
+	if b, err := os.ReadFile(at + "/f"); string(b) != "theirs" {
+		t.Errorf("what is mounted there was emptied: %v", err)
+	}
+}
+
+// asked is a Judge that keeps what it was asked for.
+type asked struct {
+	everything
+	access []guardfs.Access
+}
+
+func (a *asked) Judge(_ guardfs.Object, access guardfs.Access) error {
+	a.access = append(a.access, access)
+	return nil
+}
+
+// A Judge is asked for what is about to happen: to make what is not there, to change what is.
+func TestPlaceAsksForWhatItWillDo(t *testing.T) {
+	dir, j := t.TempDir(), &asked{}
+	if err := os.WriteFile(dir+"/there", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := guardfs.New(guardfs.Options{Judge: j})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for name, want := range map[string]guardfs.Access{"/there": guardfs.Modify, "/new": guardfs.Create} {
+		j.access = nil
+		p, err := f.Place(dir + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Close()
+		if len(j.access) == 0 || slices.ContainsFunc(j.access, func(a guardfs.Access) bool { return a != want }) {
+			t.Errorf("%s: asked for %v, want %v", name, j.access, want)
+		}
 	}
 }
 
