@@ -1,6 +1,9 @@
 package edit
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestRepairsNotMade: what old_string would be after a repair is in the text, but whether that is meant, or what new_string should become, can't be told.
 func TestRepairsNotMade(t *testing.T) {
@@ -19,23 +22,27 @@ func TestRepairsNotMade(t *testing.T) {
 	}
 }
 
-// TestCombinedLettersOfBig5: four letters are one character in Big5 and two in Unicode. An edit of one half takes all of it, in bytes.
+// TestCombinedLettersOfBig5: four letters are one character in Big5 and two in Unicode. An edit of one half writes all of it, or is refused if what
+// would be left of it can't be written.
 func TestCombinedLettersOfBig5(t *testing.T) {
+	cs, _, _ := charsetNamed("big5")
 	for _, pair := range []string{"\x88\x62", "\x88\x64", "\x88\xa3", "\x88\xa5"} {
-		cs, _, _ := charsetNamed("big5")
 		text, _ := cs.decode([]byte(pair))
-		half := string([]rune(string(text))[:1])
+		letter, mark := string([]rune(string(text))[:1]), string([]rune(string(text))[1:])
+		single, _ := cs.encode(letter)
 		raw := "one " + pair + " two"
-		r, err := Apply([]byte(raw), []Edit{{Old: "one " + half, New: "1 " + half}}, Options{Encoding: "big5"})
-		if err != nil || string(r.Content) != "1 "+pair+" two" {
-			t.Errorf("%q: %q, %v", text, contentOf(r), err)
+		r, err := Apply([]byte(raw), []Edit{{Old: mark + " two", New: " 2"}}, Options{Encoding: "big5"})
+		if err != nil || string(r.Content) != "one "+string(single)+" 2" {
+			t.Errorf("%q without its mark: %v", text, err)
+		}
+		_, err = Apply([]byte(raw), []Edit{{Old: "one " + letter, New: "one "}}, Options{Encoding: "big5"})
+		if _, ok := err.(*UnencodableError); !ok {
+			t.Errorf("%q without its letter: %T %v", text, err, err)
+		}
+		all := strings.Repeat(pair, 3)
+		r, err = Apply([]byte(all), []Edit{{Old: mark, New: "", All: true}}, Options{Encoding: "big5"})
+		if err != nil || string(r.Content) != strings.Repeat(string(single), 3) {
+			t.Errorf("%q thrice without marks: %v", text, err)
 		}
 	}
-}
-
-func contentOf(r *Result) []byte {
-	if r == nil {
-		return nil
-	}
-	return r.Content
 }

@@ -5,6 +5,7 @@ package guardfs_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"slices"
 	"testing"
@@ -59,6 +60,15 @@ func TestMoveTo(t *testing.T) {
 		t.Errorf("over an empty directory: %v %v", moved, err)
 	}
 	if err := os.Remove(dir + "/b/tree"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(dir+"/a", dir+"/c"); err != nil {
+		t.Fatal(err)
+	}
+	if moved, err := from.MoveTo(context.Background(), to, own, true); moved || !errors.As(err, &conflict) {
+		t.Errorf("out of a directory that is elsewhere now: %v %v", moved, err)
+	}
+	if err := os.Rename(dir+"/c", dir+"/a"); err != nil {
 		t.Fatal(err)
 	}
 	syncs = 0
@@ -156,6 +166,69 @@ func TestPlaceAsksForWhatItWillDo(t *testing.T) {
 		if len(j.access) == 0 || slices.ContainsFunc(j.access, func(a guardfs.Access) bool { return a != want }) {
 			t.Errorf("%s: asked for %v, want %v", name, j.access, want)
 		}
+	}
+}
+
+// but is a Judge that refuses one access to one name.
+type but struct {
+	everything
+	name   string
+	access guardfs.Access
+}
+
+func (b but) Judge(o guardfs.Object, a guardfs.Access) error {
+	if o.True == b.name && a == b.access {
+		return fs.ErrPermission
+	}
+	return nil
+}
+
+// Each directory that is to be made is judged, before the first one is.
+func TestMakeParentsAsksForEach(t *testing.T) {
+	dir := guardfs.Canonical(t.TempDir())
+	f, err := guardfs.New(guardfs.Options{Judge: but{name: dir + "/a/b", access: guardfs.Create}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if made, err := f.MakeParents(dir + "/a/b/c/f"); !errors.Is(err, fs.ErrPermission) || made != nil {
+		t.Errorf("made %v, %v", made, err)
+	}
+	if _, err := os.Lstat(dir + "/a"); err == nil {
+		t.Error("a directory was made on the way to one that is refused")
+	}
+}
+
+// What was removed is gone from the disk too when Remove returns.
+func TestRemoveSyncs(t *testing.T) {
+	dir, syncs := t.TempDir(), 0
+	f, err := guardfs.New(guardfs.Options{Judge: everything{}, Fault: func(op string) *guardfs.Fault {
+		if op == "fsync" {
+			syncs++
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, sync := range []bool{false, true} {
+		if err := os.WriteFile(dir+"/f", nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, err := f.Place(dir + "/f")
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, err := p.Load(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		syncs = 0
+		if err := p.Remove(t.Context(), before, sync); err != nil || (syncs == 1) != sync {
+			t.Errorf("sync %v: %d, %v", sync, syncs, err)
+		}
+		p.Close()
 	}
 }
 
