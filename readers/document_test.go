@@ -99,33 +99,6 @@ func zipOf(t testing.TB, parts ...string) []byte {
 	return b.Bytes()
 }
 
-// Where the unpacked text is longer than can be read, its end is not made up.
-func TestEndOfALongCompressedText(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED: the race detector needs minutes for its bytes, which one goroutine goes through; it runs without -short")
-	}
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	for i := range 3_000_000 {
-		fmt.Fprintf(z, "%x line %d\n", i*7919%1_000_003, i)
-	}
-	z.Close()
-	for _, o := range []Options{{Tail: true}, {Offset: -2}} {
-		var bad Hinter
-		if _, err := readBytes(t, b.Bytes(), o); !errors.As(err, &bad) || !strings.Contains(bad.Hint(), "Unpack") {
-			t.Errorf("%+v: %v", o, err)
-		}
-	}
-	far := readAs[*Text](t, b.Bytes(), Options{Offset: 2_900_000})
-	if far.RenderedLines != 0 || far.TotalLines >= 0 || !strings.Contains(far.Note, "Unpack it with another program") || !strings.Contains(far.Note, "Nothing can be shown at line 2900000") {
-		t.Errorf("beyond: %d lines, %q", far.RenderedLines, far.Note)
-	}
-	last := readAs[*Text](t, b.Bytes(), Options{Offset: far.TotalLinesAtLeast})
-	if want := fmt.Sprintf(" line %d\n", far.TotalLinesAtLeast-1); !strings.HasSuffix(last.Content, want) || last.NextOffset != 0 || last.Whole {
-		t.Errorf("the last line within reach is %q", last.Content)
-	}
-}
-
 func docxOf(t testing.TB, body string) []byte {
 	return zipOf(t, "[Content_Types].xml", "<Types/>", "word/document.xml", `<w:document xmlns:w="x"><w:body>`+body+`</w:body></w:document>`)
 }
