@@ -264,6 +264,23 @@ func (e *BadOpError) Error() string {
 	return fmt.Sprintf("bad checkpoint request: %s: %s", e.Path, e.Why)
 }
 
+// AmbiguousLabelError: several checkpoints carry the label, and which one is meant is not for the store to guess.
+type AmbiguousLabelError struct {
+	Label string
+	Carry []Labelled // oldest first
+}
+
+// Labelled is a checkpoint that carries a label.
+type Labelled struct {
+	ID      ID
+	Time    time.Time
+	Session string
+}
+
+func (e *AmbiguousLabelError) Error() string {
+	return fmt.Sprintf("%d checkpoints carry the label %q", len(e.Carry), e.Label)
+}
+
 // Scope is who asks. The zero Scope sees only what was saved without a principal and a session.
 type Scope struct {
 	Principal, Session string

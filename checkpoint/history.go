@@ -139,25 +139,32 @@ func (h *dbHistory) turnStart(ctx context.Context, who Scope, turn string) (int6
 }
 
 func (h *dbHistory) sinceStart(ctx context.Context, who Scope, t time.Time) (int64, error) {
-	return h.edge(ctx, who, "ifnull(min(op.seq)-1, 1<<62)", "op.ts >= ?", clampNs(t))
-}
-
-func (h *dbHistory) labelled(ctx context.Context, who Scope, label string) (int64, error) {
-	seq, err := h.edge(ctx, who, "ifnull(max(op.seq), 0)", "op.label = ?", label)
-	if err == nil && seq == 0 {
-		err = ErrNotFound
-	}
-	return seq, err
-}
-
-func (h *dbHistory) edge(ctx context.Context, who Scope, what, term string, arg any) (seq int64, err error) {
 	var w where
 	if err := h.scope(ctx, &w, who); err != nil {
 		return 0, err
 	}
-	w.and(term, arg)
-	err = h.q.QueryRowContext(ctx, "SELECT "+what+" FROM op"+w.sql(), w.args...).Scan(&seq)
+	w.and("op.ts >= ?", clampNs(t))
+	var seq int64
+	err := h.q.QueryRowContext(ctx, "SELECT ifnull(min(op.seq)-1, 1<<62) FROM op"+w.sql(), w.args...).Scan(&seq)
 	return seq, err
+}
+
+func (h *dbHistory) labelled(ctx context.Context, who Scope, label string) ([]Labelled, error) {
+	var w where
+	if err := h.scope(ctx, &w, who); err != nil {
+		return nil, err
+	}
+	w.and("op.label = ?", label)
+	rows, err := h.q.QueryContext(ctx, "SELECT "+opColumns+" FROM op"+opJoins+w.sql()+" ORDER BY op.seq", w.args...)
+	if err != nil {
+		return nil, err
+	}
+	es, err := h.scan(rows)
+	var out []Labelled
+	for _, e := range es {
+		out = append(out, Labelled{e.c.ID, e.c.Time, e.c.Session})
+	}
+	return out, err
 }
 
 func (h *dbHistory) head(ctx context.Context, path string) (*entry, error) {

@@ -143,7 +143,11 @@ func TestQuotaEvictsOldestFirst(t *testing.T) {
 		t.Fatal(err)
 	}
 	var ids []checkpoint.ID
-	for i := range 400 {
+	saves := 400
+	if testing.Short() {
+		saves = 150 // half as much again as there is room for
+	}
+	for i := range saves {
 		ids = append(ids, save(t, d, op(edit(fmt.Sprintf("/w/f%d", i), randomText(40<<10, int64(i+2)), nil))))
 		if s := stats(t, d); s.UsedBytes > limit {
 			t.Fatalf("after save %d the store holds %d bytes of %d", i, s.UsedBytes, limit)
@@ -205,7 +209,11 @@ func TestRandomWhileCleaning(t *testing.T) {
 			}
 		}
 	}()
-	checkpointtest.Random(t, d, 7, 600)
+	steps := 600
+	if testing.Short() {
+		steps = 150
+	}
+	checkpointtest.Random(t, d, 7, steps)
 	close(stop)
 	if err := <-done; err != nil {
 		t.Error(err)

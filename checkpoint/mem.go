@@ -384,13 +384,13 @@ func (h memHistory) sinceStart(_ context.Context, who Scope, t time.Time) (int64
 	return 1 << 62, nil
 }
 
-func (h memHistory) labelled(_ context.Context, who Scope, label string) (int64, error) {
-	for i := len(h.m.ops) - 1; i >= 0; i-- {
-		if e := h.m.ops[i]; h.in(who, e.c) && e.c.Label == label {
-			return e.seq, nil
+func (h memHistory) labelled(_ context.Context, who Scope, label string) (out []Labelled, err error) {
+	for _, e := range h.m.ops {
+		if h.in(who, e.c) && e.c.Label == label {
+			out = append(out, Labelled{e.c.ID, e.c.Time, e.c.Session})
 		}
 	}
-	return 0, ErrNotFound
+	return out, nil
 }
 
 func (h memHistory) head(_ context.Context, path string) (*entry, error) {

@@ -21,7 +21,11 @@ func TestOutcomeIsNeverForgotten(t *testing.T) {
 			save(t, d, op(edit("/w/other", []byte{byte(i)}, []byte{byte(i + 1)})))
 		}
 	}()
-	for i := range 300 {
+	rounds := 300
+	if testing.Short() {
+		rounds = 60
+	}
+	for i := range rounds {
 		id := save(t, d, op(edit("/w/a", []byte{byte(i)}, []byte{byte(i + 1)})))
 		if err := d.Settle(ctx, id, checkpoint.Committed); err != nil {
 			t.Fatal(err)

@@ -18,7 +18,7 @@ type Restore struct {
 	ID    ID
 	Turn  string
 	Since time.Time
-	Label string // the newest checkpoint of this session that carries it
+	Label string // one checkpoint of this session carries it; several are a *AmbiguousLabelError
 
 	Paths []string // only these; a directory stands for everything below it
 	Mode  string   // "state" (also ""), "inverse"
@@ -105,7 +105,8 @@ type history interface {
 	turnStart(ctx context.Context, who Scope, turn string) (int64, error)
 	// sinceStart is the sequence number before the first checkpoint at or after t.
 	sinceStart(ctx context.Context, who Scope, t time.Time) (int64, error)
-	labelled(ctx context.Context, who Scope, label string) (int64, error)
+	// labelled lists who carries the label, oldest first.
+	labelled(ctx context.Context, who Scope, label string) ([]Labelled, error)
 	// head finds the newest checkpoint, not aborted, that has path, a mere read only if there is no other; nil when there is none.
 	head(ctx context.Context, path string) (*entry, error)
 	// lineage lists what was done to path from seq on, oldest first, without what was aborted and what only read it. Of each entry
@@ -153,8 +154,7 @@ func makePlan(ctx context.Context, h history, r Restore) (*Plan, error) {
 		case r.Turn != "":
 			start, err = h.turnStart(ctx, who, r.Turn)
 		case r.Label != "":
-			start, err = h.labelled(ctx, who, r.Label)
-			start--
+			start, err = labelStart(ctx, h, who, r.Label)
 		default:
 			start, err = h.sinceStart(ctx, who, r.Since)
 		}
@@ -175,6 +175,21 @@ func makePlan(ctx context.Context, h history, r Restore) (*Plan, error) {
 		}
 	}
 	return plan, plan.fill(ctx, h, ops, r.Paths)
+}
+
+// labelStart is the sequence number before the one checkpoint that carries the label.
+func labelStart(ctx context.Context, h history, who Scope, label string) (int64, error) {
+	carry, err := h.labelled(ctx, who, label)
+	switch {
+	case err != nil:
+		return 0, err
+	case len(carry) == 0:
+		return 0, ErrNotFound
+	case len(carry) > 1:
+		return 0, &AmbiguousLabelError{label, carry}
+	}
+	seq, err := carry[0].ID.seq()
+	return seq - 1, err
 }
 
 // fill turns operations (oldest first) into items: for each path the first pre-state counts.

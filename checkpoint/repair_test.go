@@ -52,6 +52,7 @@ func blobFiles(t *testing.T, dir string) (out []string) {
 
 // Repair makes a sound store of whatever is left, says what is not, and keeps what it found.
 func TestRepair(t *testing.T) {
+	model, ids, contents := damagedStore(t)
 	database := func(dir string) string { return filepath.Join(dir, "checkpoints.db") }
 	overwrite := func(t *testing.T, file string, from, n int) {
 		t.Helper()
@@ -88,7 +89,10 @@ func TestRepair(t *testing.T) {
 		"everything":           {func(t *testing.T, dir string) { os.Truncate(database(dir), 0) }, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, ids, contents := damagedStore(t)
+			dir := filepath.Join(t.TempDir(), "store")
+			if err := os.CopyFS(dir, os.DirFS(model)); err != nil {
+				t.Fatal(err)
+			}
 			c.damage(t, dir)
 			was, err := os.ReadFile(database(dir))
 			if err != nil {

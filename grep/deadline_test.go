@@ -25,7 +25,10 @@ func mustMatch(t *testing.T, p string, o match.Options) *match.Matcher {
 
 // TestManyMatchesInOneLine: what is done for a match does not depend on the length of its line, or this takes many minutes.
 func TestManyMatchesInOneLine(t *testing.T) {
-	const n = 60_000
+	n := 60_000
+	if testing.Short() {
+		n = 6_000
+	}
 	text := strings.Repeat("foobar and more text here, padded to be seventy bytes long .......... ", n) + "\nend\n"
 	d := FS(fstest.MapFS{"f": &fstest.MapFile{Data: []byte(text)}})
 	for _, p := range []string{`(?=f)foo[^b]*?bar(?!x)`, `foo\s*bar`, `foo(?=bar)`} {
@@ -88,7 +91,9 @@ func TestDeadlineKeepsRows(t *testing.T) {
 	for _, before := range []int{0, 2} {
 		ctx := &expiring{t.Context(), make(chan struct{})}
 		f := &logFile{size: 1 << 40}
-		f.after = 256 << 20
+		if f.after = 256 << 20; testing.Short() {
+			f.after = 48 << 20
+		}
 		f.cancel = sync.OnceFunc(func() { close(ctx.done) })
 		r, err := Search(ctx, Walk{File: f, Name: "/f", Workers: 2}, Query{Matcher: mustMatch(t, "needle", match.Options{}), Mode: Content, Limit: 9, Before: before})
 		if err != nil || !r.Partial || r.Skipped.Deadline != 1 || len(r.Rows) != 1 || r.Rows[0].Line != 1 || r.Totals.Lines != 1 {

@@ -11,7 +11,11 @@ import (
 // TestLongLines: a match is found in full in a line that fits the big buffer, and its end at least in one that does not.
 func TestLongLines(t *testing.T) {
 	middle := "ab" + strings.Repeat("x", 600_000) + "cd"
-	huge := strings.Repeat("x", 9_000_000) + "needle" + strings.Repeat("y", 100)
+	size, most := defaultSizes(), 9_000_000
+	if testing.Short() {
+		size.big, most = size.big/8, most/8
+	}
+	huge := strings.Repeat("x", most) + "needle" + strings.Repeat("y", 100)
 	for _, c := range []struct {
 		text, pattern string
 		matches, long int
@@ -34,7 +38,7 @@ func TestLongLines(t *testing.T) {
 		}
 		for _, q := range []Query{{Mode: Count}, {Mode: Content, OnlyMatching: true}, {Mode: Content}, {Mode: FilesWithMatches}} {
 			q.Matcher = m
-			r, err := Search(t.Context(), Walk{Dir: d, Workers: 2}, q)
+			r, err := searchSized(t.Context(), Walk{Dir: d, Workers: 2}, q, size)
 			if err != nil {
 				t.Fatal(err)
 			}

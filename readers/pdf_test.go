@@ -154,7 +154,7 @@ func TestExpectedTextsArePdftotexts(t *testing.T) {
 	}
 }
 
-func TestSightOfPages(t *testing.T) {
+func TestPDFSightOfPages(t *testing.T) {
 	p := readAs[*PDF](t, manyPages(30), Options{Pages: "2,4-5"})
 	if got := fmt.Sprint(p.Whole, " ", p.Unit, " ", p.Total, " ", p.Shown); got != "false page 30 [{2 2} {4 5}]" {
 		t.Errorf("of 30 pages: %s", got)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/engine"
@@ -123,6 +124,41 @@ func noPoint(err error, turn, label *string) *Refusal {
 	}
 	return &Refusal{Reason: KindNotFound, Message: "this session has no " + what + " " + quote(name), Hint: "checkpoints_list shows the turns and labels of its checkpoints.",
 		Next: &NextCall{"checkpoints_list", map[string]any{}}}
+}
+
+// labelledFields lists who carries a label.
+type labelledFields struct {
+	Carry []labelledRow `json:"labelled"`
+	More  int           `json:"more,omitempty"`
+}
+
+type labelledRow struct {
+	ID      checkpoint.ID `json:"id"`
+	Since   string        `json:"since"` // its time: as since it says what the label was to say
+	Session string        `json:"session"`
+}
+
+// Text is a line a checkpoint.
+func (f labelledFields) Text() string {
+	var b strings.Builder
+	for _, c := range f.Carry {
+		fmt.Fprintf(&b, "%s since %s session %s\n", c.ID, c.Since, c.Session)
+	}
+	if f.More > 0 {
+		fmt.Fprintf(&b, "and %d older\n", f.More)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// ambiguous is the refusal of a label that several checkpoints carry.
+func ambiguous(e *checkpoint.AmbiguousLabelError) *Refusal {
+	const most = 20
+	f := labelledFields{More: max(0, len(e.Carry)-most)}
+	for _, c := range e.Carry[f.More:] {
+		f.Carry = append(f.Carry, labelledRow{c.ID, c.Time.UTC().Format(time.RFC3339Nano), c.Session})
+	}
+	return &Refusal{Reason: KindNotUnique, Message: plural(len(e.Carry), "checkpoint") + " carry the label " + quote(e.Label) + "; nothing was chosen",
+		Hint: "Say which one is meant: send its time as since, in the place of label.", Fields: f}
 }
 
 // oneOf checks that exactly one argument says which checkpoint is meant.

@@ -354,6 +354,9 @@ func (s *Suite) ofStore(tool string, args any, err error) *Refusal {
 	if e, ok := errors.AsType[*checkpoint.BadIDError](err); ok {
 		return &Refusal{Reason: KindBadRequest, Message: e.Error(), Hint: "Take an id from checkpoints_list, as it stands there.", Next: &NextCall{"checkpoints_list", map[string]any{}}}
 	}
+	if e, ok := errors.AsType[*checkpoint.AmbiguousLabelError](err); ok {
+		return ambiguous(e)
+	}
 	if errors.Is(err, checkpoint.ErrNotFound) {
 		return &Refusal{Reason: KindNotFound, Message: "this session has no such checkpoint", Hint: "Take an id from checkpoints_list.", Next: &NextCall{"checkpoints_list", map[string]any{}}}
 	}

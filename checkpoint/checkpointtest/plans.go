@@ -185,6 +185,10 @@ func rewind(t *testing.T, s checkpoint.Store) {
 	r = restoreOf(me)
 	r.Label = "before cleanup"
 	expectPlan(t, s, "rewind to a mark", r, at("/w/a", "a2"), at("/w/b", "b1"), at("/w/c", "c0"))
+	theirs := op(you, checkpoint.KindManual)
+	theirs.Label = "before cleanup"
+	save(t, s, theirs)
+	expectPlan(t, s, "another session's mark of that name is nothing to this one", r, at("/w/a", "a2"), at("/w/b", "b1"), at("/w/c", "c0"))
 	r = restoreOf(me)
 	r.Since = start.Add(7 * time.Minute)
 	expectPlan(t, s, "rewind to a time", r, at("/w/b", "b1"), at("/w/c", "c0"))
@@ -195,6 +199,14 @@ func rewind(t *testing.T, s checkpoint.Store) {
 		t.Fatal(err)
 	}
 	expectPlan(t, s, "a turn without changes", turn("t4"))
+	second := do("t4", "before cleanup", checkpoint.KindManual)
+	r = restoreOf(me)
+	r.Label = "before cleanup"
+	_, err := s.Plan(ctx, r)
+	if e, ok := errors.AsType[*checkpoint.AmbiguousLabelError](err); !ok || len(e.Carry) != 2 || e.Carry[0].ID != mark || e.Carry[1].ID != second ||
+		e.Carry[1].Session != me.Session || !e.Carry[0].Time.Before(e.Carry[1].Time) {
+		t.Errorf("of two marks of one name none is taken, and both are told: %v", err)
+	}
 }
 
 func isolation(t *testing.T, s checkpoint.Store) {

@@ -9,7 +9,15 @@ import (
 	"moltisfs/checkpoint"
 )
 
-func random(t *testing.T, s checkpoint.Store) { Random(t, s, 1, 400) }
+func random(t *testing.T, s checkpoint.Store) { Random(t, s, 1, rounds(400)) }
+
+// rounds is n, or a part of it under -short, which is how the race detector gets to see the suite.
+func rounds(n int) int {
+	if testing.Short() {
+		return n / 4
+	}
+	return n
+}
 
 // Random drives the store with a random sequence of edits, creations, deletions, moves, restores, rewinds, undos and redos of
 // two sessions over a simulated disk, and compares every plan with a model that remembers each state of the whole disk.

@@ -460,7 +460,7 @@ func pagesByTime(t *testing.T, s checkpoint.Store) {
 }
 
 func concurrent(t *testing.T, s checkpoint.Store) {
-	const workers, each = 16, 20
+	workers, each := 16, rounds(20)
 	var wg sync.WaitGroup
 	got := make([][]checkpoint.ID, workers)
 	for w := range workers {

@@ -53,7 +53,7 @@ func checkpointCommand() *command {
 			},
 			{
 				name: "unpin", args: "ID", min: 1, max: 1, short: "let retention have it again", run: unpinCheckpoint,
-				options: storeOptions(), examples: []string{"moltis-fs checkpoint unpin ck-1H0"},
+				options: storeOptions(option{name: "no-label", doc: "take its name away too"}), examples: []string{"moltis-fs checkpoint unpin ck-1H0"},
 			},
 			checkpointExportCommand(), checkpointImportCommand(), checkpointGCCommand(), checkpointCheckCommand(), checkpointStatsCommand(), checkpointPurgeCommand(),
 		},
@@ -414,6 +414,9 @@ func pinCheckpoint(ctx context.Context, in *invocation) error {
 		if err == nil && in.given("label") {
 			err = db.Label(ctx, id, in.operator(), in.option("label"))
 		}
+		if err == nil && in.option("label") != "" {
+			err = in.sameLabel(ctx, db, id)
+		}
 		if err != nil {
 			return err
 		}
@@ -421,10 +424,29 @@ func pinCheckpoint(ctx context.Context, in *invocation) error {
 	})
 }
 
+// sameLabel says on standard error which others of its session carry the label of id, because nobody can rewind to it then.
+func (in *invocation) sameLabel(ctx context.Context, db *checkpoint.DB, id checkpoint.ID) error {
+	c, err := db.Get(ctx, id, in.operator())
+	if err != nil {
+		return err
+	}
+	page, err := db.List(ctx, checkpoint.Filter{Label: c.Label, Principal: c.Principal, Session: c.Session, Limit: 20})
+	for _, o := range page.Checkpoints {
+		if o.ID != c.ID {
+			fmt.Fprintf(in.err, "%s: %s has that label too; rewind --label is refused until one of them has another, or none (unpin --no-label)\n", program, o.ID)
+		}
+	}
+	return err
+}
+
 func unpinCheckpoint(ctx context.Context, in *invocation) error {
 	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
 		id := checkpoint.ID(in.arg(0))
-		if err := db.Unpin(ctx, id, in.operator()); err != nil {
+		err := db.Unpin(ctx, id, in.operator())
+		if err == nil && in.given("no-label") {
+			err = db.Label(ctx, id, in.operator(), "")
+		}
+		if err != nil {
 			return err
 		}
 		return in.answerRow(ctx, db, id, "unpinned")

@@ -2,12 +2,12 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,19 +16,22 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
-	"moltisfs/internal/edit"
 	"moltisfs/tools"
 )
 
 func checkpointExportCommand() *command {
 	return &command{
 		name: "export", short: "write the history as a patch, or as a git repository",
-		long: `--patch writes unified diffs of what the calls changed, oldest first, to standard output; git apply takes them in the root directory.
+		long: `--patch writes to standard output what the calls made of each path, with --json each call's share of it: git apply takes it, git apply -R takes it
+back. Paths are relative to --root; else to the git repository that you are in, the directory that you are in or the workspace_root, whichever is the first to hold every path; else
+to the root directory. The first line says to which. What is outside of --root is left out, and so is what the store does not hold; both are said.
 --git makes a bare repository in a directory that does not exist yet: the first commit holds what the files were, and each turn, or call
-without a turn, is one more on the branch "checkpoints". It takes the git program. Your own repositories are not touched.`,
+without a turn, is one more on the branch "checkpoints", with paths relative to --root, else to the root directory. It takes the git program. Your own repositories are not
+touched.`,
 		options: storeOptions(
-			option{name: "patch", doc: "as unified diffs"},
+			option{name: "patch", doc: "as diffs for git apply, binary ones too"},
 			option{name: "git", value: "DIR", doc: "as a bare repository"},
+			option{name: "root", value: "DIR", doc: "only what is below, and paths relative to it"},
 			option{name: "turn", value: "NAME", doc: "only of this turn"},
 			option{name: "since", value: "TIME", doc: "not before: RFC 3339, or an age like 2h"},
 			option{name: "until", value: "TIME", doc: "before"},
@@ -61,7 +64,11 @@ func exportCheckpoints(ctx context.Context, in *invocation) error {
 		if in.given("git") {
 			return in.exportGit(ctx, db, ops)
 		}
-		return in.exportPatch(ctx, db, ops)
+		root, err := in.exportRoot(ops)
+		if err != nil {
+			return err
+		}
+		return in.exportPatch(ctx, db, ops, root)
 	})
 }
 
@@ -103,8 +110,76 @@ func contentOf(ctx context.Context, db *checkpoint.DB, s checkpoint.State) (cont
 	return nil, true, nil
 }
 
-func (in *invocation) exportPatch(ctx context.Context, db *checkpoint.DB, ops []checkpoint.Checkpoint) error {
-	// A patch for git apply, or with --json one object a changed path.
+// A leftOut is a change that a patch has not.
+type leftOut struct {
+	Checkpoint checkpoint.ID `json:"checkpoint"`
+	Path       string        `json:"path"`
+	Why        string        `json:"why"`
+}
+
+// A series is a path with changes of it that follow on one another, so that they can be told as one: of a path that comes twice, git apply loses
+// that it was created or removed.
+type series struct {
+	by     []*checkpoint.Checkpoint
+	change checkpoint.Recorded // from before the first to after the last
+}
+
+// seriesOf are in the order in which they began. With each set, every change is one.
+func seriesOf(ops []checkpoint.Checkpoint, each bool) []*series {
+	var out []*series
+	at := map[string]*series{}
+	for i := range ops {
+		c := &ops[i]
+		for _, ch := range c.Changes {
+			if r := at[ch.Path]; r != nil && !each && r.change.After.Same(ch.Before) {
+				r.by, r.change.After = append(r.by, c), ch.After
+				continue
+			}
+			at[ch.Path] = &series{[]*checkpoint.Checkpoint{c}, ch}
+			out = append(out, at[ch.Path])
+		}
+	}
+	return out
+}
+
+// exportPatch writes a patch for git apply.
+func (in *invocation) exportPatch(ctx context.Context, db *checkpoint.DB, ops []checkpoint.Checkpoint, root string) error {
+	if in.given("json") {
+		return in.exportPatches(ctx, db, ops, root)
+	}
+	left := map[string]int{}
+	w := bufio.NewWriter(in.out)
+	fmt.Fprintf(w, "# paths are relative to %s\n", visible(root))
+	for _, r := range seriesOf(ops, false) {
+		p, why, err := patchOf(ctx, db, &r.change, root)
+		if err != nil {
+			return err
+		}
+		if p == nil && why == "" {
+			continue
+		}
+		if why != "" {
+			left[why] += len(r.by)
+			why = ": left out, " + why
+		}
+		for _, c := range r.by {
+			fmt.Fprintf(w, "# %s %s %s %s%s\n", c.ID, c.Time.UTC().Format(time.RFC3339), first(c.Tool, c.Kind), visible(r.change.Path), why)
+		}
+		if p != nil {
+			p.write(w)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return fmt.Errorf("writing the patch: %w", err)
+	}
+	for _, why := range slices.Sorted(maps.Keys(left)) {
+		fmt.Fprintf(in.err, "%s: %s not in the patch: %s\n", program, plural(left[why], "change is", "changes are"), why)
+	}
+	return nil
+}
+
+// exportPatches answers with one object for each path that a call changed.
+func (in *invocation) exportPatches(ctx context.Context, db *checkpoint.DB, ops []checkpoint.Checkpoint, root string) error {
 	type patch struct {
 		Checkpoint checkpoint.ID `json:"checkpoint"`
 		Time       time.Time     `json:"time"`
@@ -114,90 +189,122 @@ func (in *invocation) exportPatch(ctx context.Context, db *checkpoint.DB, ops []
 		Path       string        `json:"path"`
 		Patch      string        `json:"patch"`
 	}
-	patches := []patch{}
-	missing := 0
-	w := bufio.NewWriter(in.out)
-	for i := range ops {
-		c := &ops[i]
-		for _, ch := range c.Changes {
-			if ch.Before.Kind == checkpoint.Dir || ch.After.Kind == checkpoint.Dir {
-				continue
-			}
-			before, ok, err := contentOf(ctx, db, ch.Before)
-			if err != nil {
-				return err
-			}
-			after, ok2, err := contentOf(ctx, db, ch.After)
-			if err != nil {
-				return err
-			}
-			if !ok || !ok2 || bytes.IndexByte(before, 0) >= 0 || bytes.IndexByte(after, 0) >= 0 {
-				missing++
-				continue
-			}
-			if in.given("json") {
-				var b strings.Builder
-				patchFile(&b, ch.Path, gitMode(ch.Before), gitMode(ch.After), before, after)
-				patches = append(patches, patch{c.ID, c.Time.UTC(), first(c.Tool, c.Kind), c.Session, c.Turn, ch.Path, b.String()})
-				continue
-			}
-			fmt.Fprintf(w, "# %s %s %s %s\n", c.ID, c.Time.UTC().Format(time.RFC3339), first(c.Tool, c.Kind), visible(ch.Path))
-			patchFile(w, ch.Path, gitMode(ch.Before), gitMode(ch.After), before, after)
+	patches, left := []patch{}, []leftOut{}
+	for _, r := range seriesOf(ops, true) {
+		c := r.by[0]
+		p, why, err := patchOf(ctx, db, &r.change, root)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			left = append(left, leftOut{c.ID, r.change.Path, why})
+		}
+		if p != nil {
+			var b strings.Builder
+			p.utf8 = true
+			p.write(&b)
+			patches = append(patches, patch{c.ID, c.Time.UTC(), first(c.Tool, c.Kind), c.Session, c.Turn, r.change.Path, b.String()})
 		}
 	}
-	if in.given("json") {
-		return writeJSON(in, struct {
-			Patches []patch `json:"patches"`
-			Missing int     `json:"missing"` // changes whose content is not text, or not in the store
-		}{patches, missing})
-	}
-	if err := w.Flush(); err != nil {
-		return fmt.Errorf("writing the patch: %w", err)
-	}
-	if missing > 0 {
-		fmt.Fprintf(in.err, "%s: %d changes are not in the patch: their content is not text, or not in the store\n", program, missing)
-	}
-	return nil
+	return writeJSON(in, struct {
+		Root    string    `json:"root"` // what the paths in the patches are relative to
+		Patches []patch   `json:"patches"`
+		Missing int       `json:"missing"`
+		LeftOut []leftOut `json:"left_out"`
+	}{root, patches, len(left), left})
 }
 
-// patchFile writes how one path changed, as git does it: with its modes, which also tell of files that are empty. A mode of "" is a side without a file.
-func patchFile(w io.Writer, path, oldMode, newMode string, before, after []byte) {
-	if oldMode != "" && newMode != "" && (oldMode == gitLink) != (newMode == gitLink) { // a link and a file are no versions of one another
-		patchFile(w, path, oldMode, "", before, nil)
-		patchFile(w, path, "", newMode, nil, after)
-		return
+// patchOf is how a path changed; nil where there is nothing to say of it, or, with why, where that can't be said.
+func patchOf(ctx context.Context, db *checkpoint.DB, ch *checkpoint.Recorded, root string) (p *filePatch, why string, err error) {
+	p = &filePatch{}
+	p.oldMode, p.newMode = gitModes(ch)
+	if p.oldMode == "" && p.newMode == "" {
+		if ch.Role == checkpoint.RoleTree {
+			return nil, "a directory was moved as a whole", nil
+		}
+		return nil, "", nil // git knows of no directories
 	}
-	hunks := edit.Patch(before, after)
-	if oldMode == newMode && len(hunks) == 0 {
-		return
+	var ok bool
+	if p.name, ok = relative(ch.Path, root); !ok {
+		return nil, "it is outside of " + visible(root), nil
 	}
-	name := gitPath(path)[1:]
-	fmt.Fprintf(w, "diff --git \"a/%s \"b/%s\n", name, name)
-	switch {
-	case oldMode == newMode:
-	case oldMode == "":
-		fmt.Fprintf(w, "new file mode %s\n", newMode)
-	case newMode == "":
-		fmt.Fprintf(w, "deleted file mode %s\n", oldMode)
-	default:
-		fmt.Fprintf(w, "old mode %s\nnew mode %s\n", oldMode, newMode)
+	for _, side := range []struct {
+		state checkpoint.State
+		to    *[]byte
+	}{{ch.Before, &p.before}, {ch.After, &p.after}} {
+		if *side.to, ok, err = contentOf(ctx, db, side.state); err != nil {
+			return nil, "", err
+		} else if !ok {
+			return nil, "its content is not in the store", nil
+		}
 	}
-	io.WriteString(w, edit.Unified(filepath.ToSlash(path), edit.EndsOf(oldMode != "", newMode != ""), hunks))
+	return p, "", nil
 }
 
-const gitLink = "120000"
-
-// gitMode is the mode of what git would store, "" for nothing.
-func gitMode(s checkpoint.State) string {
-	switch {
-	case s.Kind == checkpoint.Symlink:
-		return gitLink
-	case s.Kind != checkpoint.File:
-		return ""
-	case s.Mode&0o100 != 0:
-		return "100755"
+// relative is path as seen from root, with slashes.
+func relative(path, root string) (string, bool) {
+	path, root = filepath.ToSlash(path), strings.TrimRight(filepath.ToSlash(root), "/")
+	rest, ok := strings.CutPrefix(path, root+"/")
+	if root == "" { // also for what another system recorded: C:/x
+		return strings.TrimLeft(path, "/"), true
 	}
-	return "100644"
+	return rest, ok && rest != ""
+}
+
+// exportRoot is the directory that exported paths are relative to: --root; else the repository that we are in, the directory that we are in or
+// the workspace, whichever is the first that holds every path; else the root of all.
+func (in *invocation) exportRoot(ops []checkpoint.Checkpoint) (string, error) {
+	if root := in.option("root"); root != "" {
+		return trueDir(root)
+	}
+	var places []string
+	here, err := trueDir(".")
+	if err == nil {
+		for dir := here; ; dir = filepath.Dir(dir) {
+			if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+				places = append(places, dir)
+				break
+			}
+			if dir == filepath.Dir(dir) {
+				break
+			}
+		}
+		places = append(places, here)
+	}
+	cfg, _, err := in.loadConfig(in.option("config"))
+	if err != nil {
+		return "", err
+	}
+	if root := cfg.Tools.FS.WorkspaceRoot; root != "" {
+		if root, err = trueDir(root); err != nil {
+			return "", err
+		}
+		places = append(places, root)
+	}
+	for _, root := range places {
+		holds := func(c checkpoint.Checkpoint) bool {
+			return !slices.ContainsFunc(c.Changes, func(ch checkpoint.Recorded) bool {
+				_, ok := relative(ch.Path, root)
+				return !ok && ch.Role != checkpoint.RoleParent
+			})
+		}
+		if !slices.ContainsFunc(ops, func(c checkpoint.Checkpoint) bool { return !holds(c) }) {
+			return root, nil
+		}
+	}
+	return string(filepath.Separator), nil
+}
+
+// trueDir is a directory as the store names it. One that is gone by now has the name that it is given.
+func trueDir(dir string) (string, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("finding the directory: %w", err)
+	}
+	if real, err := filepath.EvalSymlinks(abs); err == nil {
+		return real, nil
+	}
+	return abs, nil
 }
 
 func (in *invocation) exportGit(ctx context.Context, db *checkpoint.DB, ops []checkpoint.Checkpoint) error {
@@ -227,8 +334,14 @@ func (in *invocation) exportGit(ctx context.Context, db *checkpoint.DB, ops []ch
 	if err := run(nil, "init", "--bare", "--quiet", "--initial-branch=checkpoints", dir); err != nil {
 		return err
 	}
+	root := string(filepath.Separator)
+	if in.given("root") {
+		if root, err = trueDir(in.option("root")); err != nil {
+			return err
+		}
+	}
 	r, w := io.Pipe()
-	x := &gitExport{ctx: ctx, db: db, w: bufio.NewWriter(w), progress: progressOn(in.err)}
+	x := &gitExport{ctx: ctx, db: db, root: root, w: bufio.NewWriter(w), progress: progressOn(in.err)}
 	go func() { w.CloseWithError(x.write(ops)) }()
 	err = run(r, "-C", dir, "fast-import", "--quiet")
 	r.CloseWithError(err)
@@ -240,19 +353,28 @@ func (in *invocation) exportGit(ctx context.Context, db *checkpoint.DB, ops []ch
 			Dir     string `json:"dir"`
 			Commits int    `json:"commits"`
 			Missing int    `json:"missing"`
-		}{dir, x.commits, x.missing})
+			Outside int    `json:"outside"`
+		}{dir, x.commits, x.missing, x.outside})
 	}
-	return in.write([]byte(fmt.Sprintf("wrote %d commits into %s; %d contents were not in the store\n", x.commits, dir, x.missing)))
+	text := fmt.Sprintf("wrote %s into %s", plural(x.commits, "commit", "commits"), visible(dir))
+	if x.missing > 0 {
+		text += "; " + plural(x.missing, "content was", "contents were") + " not in the store"
+	}
+	if x.outside > 0 {
+		text += "; " + plural(x.outside, "change was", "changes were") + " outside of " + visible(root)
+	}
+	return in.write([]byte(text + "\n"))
 }
 
 // gitExport writes the stream that git fast-import reads.
 type gitExport struct {
 	ctx      context.Context
 	db       *checkpoint.DB
+	root     string
 	w        *bufio.Writer
 	progress func(string, int, int)
 
-	commits, missing int
+	commits, missing, outside int
 }
 
 func (x *gitExport) write(ops []checkpoint.Checkpoint) error {
@@ -336,10 +458,18 @@ func (x *gitExport) commit(ops []checkpoint.Checkpoint) error {
 
 // put writes one path. What is absent is only removed where it may be there.
 func (x *gitExport) put(path string, s checkpoint.State, remove bool) error {
-	name := gitPath(path)
-	switch s.Kind {
-	case checkpoint.Dir:
+	rel, below := relative(path, x.root)
+	name := gitQuote(rel)
+	switch {
+	case s.Kind == checkpoint.Dir:
 		return nil
+	case !below:
+		if remove { // told once, not for its origin too
+			x.outside++
+		}
+		return nil
+	}
+	switch s.Kind {
 	case checkpoint.Absent, "":
 		if remove {
 			fmt.Fprintf(x.w, "D %s\n", name)
@@ -357,24 +487,4 @@ func (x *gitExport) put(path string, s checkpoint.State, remove bool) error {
 	fmt.Fprintf(x.w, "M %s inline %s\ndata %d\n", gitMode(s), name, len(content))
 	x.w.Write(content)
 	return x.w.WriteByte('\n')
-}
-
-// gitPath is the path below the root, quoted as git does it.
-func gitPath(path string) string {
-	path = strings.TrimLeft(filepath.ToSlash(path), "/")
-	var b strings.Builder
-	b.WriteByte('"')
-	for i := range len(path) {
-		switch c := path[i]; {
-		case c == '"' || c == '\\':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		case c < ' ' || c >= 0x7f:
-			fmt.Fprintf(&b, `\%03o`, c)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
 }

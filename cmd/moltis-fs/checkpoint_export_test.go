@@ -2,71 +2,165 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 )
 
-// TestGitTakesTheExport: git apply, run in the root, takes what export --patch writes of absolute paths, whatever happened to them.
-func TestGitTakesTheExport(t *testing.T) {
+// gitIn runs git in a directory without anybody's configuration.
+func gitIn(t *testing.T, dir string, stdin []byte, args ...string) {
+	t.Helper()
 	git, err := exec.LookPath("git")
 	if err != nil {
 		t.Skip("SKIPPED ORACLE: no git")
 	}
-	root := t.TempDir()
-	var patch bytes.Buffer
-	want := map[string]string{}
-	for _, c := range []struct {
-		path, oldMode, newMode, before, after string
-	}{
-		{"/d/created", "", "100644", "", "a\nb\n"},
-		{"/d/edited", "100644", "100644", "a\nb\nc\n", "a\nx\nc"},
-		{"/d/removed", "100644", "", "a\nb\n", ""},
-		{"/d/created empty", "", "100644", "", ""},
-		{"/d/removed empty", "100644", "", "", ""},
-		{"/d/emptied", "100644", "100644", "a\n", ""},
-		{"/d/filled \"ü\"", "100644", "100644", "", "a\r\n"},
-		{"/d/made executable", "100644", "100755", "a\n", "a\n"},
-		{"/d/created", "100644", "100644", "a\nb\n", "a\nc\n"}, // once more, after it was created
-		{"/d/same", "100644", "100644", "a\n", "a\n"},
-		{"/d/link", "", gitLink, "", "created"},
-		{"/d/file then link", "100644", gitLink, "a\n", "created"},
-	} {
-		if _, again := want[c.path]; c.oldMode != "" && !again {
-			file := filepath.Join(root, c.path)
-			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(file, []byte(c.before), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		}
-		want[c.path] = c.after
-		if c.newMode == "" {
-			want[c.path] = "(absent)"
-		}
-		patch.WriteString("# what export says of it\n")
-		patchFile(&patch, c.path, c.oldMode, c.newMode, []byte(c.before), []byte(c.after))
+	cmd := exec.Command(git, args...)
+	cmd.Dir, cmd.Stdin = dir, bytes.NewReader(stdin)
+	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("git %v: %v\n%s\n%s", args, err, out, stdin[:min(len(stdin), 10_000)])
 	}
-	for _, args := range [][]string{{"--check"}, {}} {
-		cmd := exec.Command(git, append([]string{"-c", "core.autocrlf=false", "apply", "-p1", "--whitespace=nowarn"}, args...)...)
-		cmd.Dir, cmd.Stdin = root, bytes.NewReader(patch.Bytes())
-		cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(root), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("git apply %v: %v\n%s\n%s", args, err, out, patch.String())
+}
+
+// files lists a tree: a link with its target, a file with whether it can be run and its content.
+func files(t *testing.T, root string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.Name() == ".git":
+			return filepath.SkipDir
+		case d.IsDir():
+			return nil
+		case d.Type() == os.ModeSymlink:
+			to, err := os.Readlink(path)
+			out[path[len(root)+1:]] = "link to " + to
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		out[path[len(root)+1:]] = fmt.Sprint(info.Mode()&0o100 != 0, " ", string(content))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// put makes a path of a tree what one side of a patch says.
+func put(t *testing.T, path, mode string, content []byte) {
+	t.Helper()
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if err == nil {
+		err = os.RemoveAll(path)
+	}
+	switch {
+	case err != nil:
+	case mode == gitLink:
+		err = os.Symlink(string(content), path)
+	case mode == "100755":
+		err = os.WriteFile(path, content, 0o755)
+	case mode != "":
+		err = os.WriteFile(path, content, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestGitTakesTheExport: git apply takes what export --patch writes, whatever happened to the paths, and git apply -R takes it back: in a
+// repository and out of one, without further arguments.
+func TestGitTakesTheExport(t *testing.T) {
+	noise := func(n int) string {
+		b := make([]byte, n)
+		r := rand.NewChaCha8([32]byte{byte(n), byte(n >> 8)})
+		r.Read(b)
+		return string(b)
+	}
+	image := "\x00" + noise(70_000)
+	patches := []struct{ path, oldMode, newMode, before, after string }{
+		{"d/created", "", "100644", "", "a\nb\n"},
+		{"d/edited", "100644", "100644", "a\nb\nc\n", "a\nx\nc"},
+		{"d/removed", "100644", "", "a\nb\n", ""},
+		{"d/created empty", "", "100644", "", ""},
+		{"d/removed empty", "100644", "", "", ""},
+		{"d/emptied", "100644", "100644", "a\n", ""},
+		{"d/filled \"ü\"", "100644", "100644", "", "a\r\n"},
+		{"d/latin1", "100644", "100644", "\xe4\n", "\xf6\n"},
+		{"d/made executable", "100644", "100755", "a\n", "a\n"},
+		{"d/same", "100644", "100644", "a\n", "a\n"},
+		{"d/link", "", gitLink, "", "created"},
+		{"d/link moved", gitLink, gitLink, "created", "../edited"},
+		{"d/link away", gitLink, "", "edited", ""},
+		{"d/file then link", "100644", gitLink, "a\n", "created"},
+		{"d/link then file", gitLink, "100644", "created", "a\n"},
+		{"d/image", "100644", "100644", image, image[:60_000] + "new" + image[66_000:]}, // a delta, of many copies
+		{"d/image", "100644", "100755", image[:60_000] + "new" + image[66_000:], "\x00" + noise(100)},
+		{"d/image grew", "100644", "100644", image[:400], image[:200] + noise(300) + image[200:400]},
+		{"d/image \t new", "", "100644", "", "\x00" + noise(53)},
+		{"d/image gone", "100644", "", noise(26) + "\x00", ""},
+		{"d/image emptied", "100644", "100644", noise(27) + "\x00", ""},
+		{"d/image then link", "100644", gitLink, "\x00", "image"},
+		{"d/text then image", "100644", "100644", "a\n", "a\x00\n"},
+		{"top\nlevel", "100644", "100644", "\x00\x00", "b\n"},
+	}
+	for _, in := range []string{"a repository", "no repository"} {
+		for _, ascii := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s ascii=%v", in, ascii), func(t *testing.T) {
+				root, after := t.TempDir(), t.TempDir()
+				if in == "a repository" {
+					gitIn(t, root, nil, "init", "--quiet")
+				}
+				var patch bytes.Buffer
+				seen := map[string]bool{}
+				for _, p := range patches {
+					if !seen[p.path] {
+						put(t, filepath.Join(root, p.path), p.oldMode, []byte(p.before))
+					}
+					seen[p.path] = true
+					put(t, filepath.Join(after, p.path), p.newMode, []byte(p.after))
+					patch.WriteString("# what export says of it\n")
+					(&filePatch{p.path, p.oldMode, p.newMode, []byte(p.before), []byte(p.after), ascii}).write(&patch)
+				}
+				if ascii != (bytes.IndexByte(patch.Bytes(), 0xe4) < 0) {
+					t.Errorf("what is no UTF-8 is to go as binary where that matters, and only there: %v", ascii)
+				}
+				if !strings.Contains(patch.String(), "\ndelta ") || !strings.Contains(patch.String(), "\nliteral ") {
+					t.Errorf("the patch has not both kinds of binary hunk")
+				}
+				before, want := files(t, root), files(t, after)
+				for _, args := range [][]string{{"--check"}, {}} {
+					gitIn(t, root, patch.Bytes(), slices.Concat([]string{"-c", "core.autocrlf=false", "apply", "--whitespace=nowarn"}, args)...)
+				}
+				compareFiles(t, "applied", files(t, root), want)
+				gitIn(t, root, patch.Bytes(), "-c", "core.autocrlf=false", "apply", "--whitespace=nowarn", "-R")
+				compareFiles(t, "taken back", files(t, root), before)
+			})
 		}
 	}
-	for path, text := range want {
-		file := filepath.Join(root, path)
-		got, err := os.ReadFile(file)
-		if link, notLink := os.Readlink(file); notLink == nil {
-			got = []byte(link)
-		} else if os.IsNotExist(err) {
-			got = []byte("(absent)")
+}
+
+func compareFiles(t *testing.T, what string, got, want map[string]string) {
+	t.Helper()
+	for path := range want {
+		if got[path] != want[path] {
+			t.Errorf("%s: %q is %.80q, want %.80q", what, path, got[path], want[path])
 		}
-		if string(got) != text {
-			t.Errorf("%s: %q, want %q", path, got, text)
+	}
+	for path := range got {
+		if _, ok := want[path]; !ok {
+			t.Errorf("%s: %q is there", what, path)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func checkpointRewindCommand() *command {
 		options: restoreOptions(
 			option{name: "turn", value: "NAME", doc: "since this turn began"},
 			option{name: "since", value: "TIME", doc: "since this time, RFC 3339, or for this long, like 2h"},
-			option{name: "label", value: "TEXT", doc: "since the checkpoint with this label"},
+			option{name: "label", value: "TEXT", doc: "since the one checkpoint of the session with this label"},
 		),
 		examples: []string{"moltis-fs checkpoint rewind --session s1 --turn t7 --dry-run", "moltis-fs checkpoint rewind --session s1 --since 30m src"},
 		run: func(ctx context.Context, in *invocation) error {
@@ -88,7 +88,7 @@ func checkpointDiffCommand() *command {
 			option{name: "after", doc: "show what the call itself changed, not what has become of it"},
 			option{name: "turn", value: "NAME", doc: "since this turn began"},
 			option{name: "since", value: "TIME", doc: "since this time, RFC 3339, or for this long, like 2h"},
-			option{name: "label", value: "TEXT", doc: "since the checkpoint with this label"},
+			option{name: "label", value: "TEXT", doc: "since the one checkpoint of the session with this label"},
 			option{name: "json", doc: "answer with the payload in JSON"},
 			option{name: "identity", value: "FILE", doc: "the age identity that encrypted content can be read with"},
 		),

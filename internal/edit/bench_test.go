@@ -74,6 +74,9 @@ func allocated(f func()) uint64 {
 
 // TestMemory: one edit of a 10 MB file, content, patch and all, takes less than four times the file, the file included.
 func TestMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: long, and what the race detector takes is not ours")
+	}
 	for _, cs := range benchCharsets() {
 		for _, crlf := range []bool{false, true} {
 			text := benchText(10 << 20)

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -17,31 +16,18 @@ import (
 // Whatever goes wrong with the N-th system call of a rewind of several files, for every N: all of them are as they were, or all are
 // restored, and the answer says which. Where everything goes wrong from the N-th call on, that holds after the next start.
 func TestFaultAtEveryCallOfARewind(t *testing.T) {
-	faults := map[string]struct {
-		guardfs.Fault
-		lasting bool
-	}{
-		"EIO":            {guardfs.Fault{Err: syscall.EIO}, false},
-		"EIO, but did":   {guardfs.Fault{Err: syscall.EIO, After: true}, false},
-		"ENOSPC":         {guardfs.Fault{Err: syscall.ENOSPC}, false},
-		"EIO ever after": {guardfs.Fault{Err: syscall.EIO}, true},
-	}
+	faults := badCalls()
+	faults["ENOSPC"] = badCall{guardfs.Fault{Err: syscall.ENOSPC}, false}
+	stride := int64(1)
 	if testing.Short() {
 		delete(faults, "ENOSPC")
+		stride = 3
 	}
 	cells, again := 0, 0
 	for name, bad := range faults {
 		t.Run(name, func(t *testing.T) {
 			x := grow(t, nil)
-			var hook atomic.Pointer[func(string) *guardfs.Fault]
-			x.fault = func(op string) *guardfs.Fault {
-				if h := hook.Load(); h != nil {
-					return (*h)(op)
-				}
-				return nil
-			}
-			x.Close()
-			x.open()
+			system := callsOf(x)
 			x.write("edited.txt", "old\n")
 			x.write("gone/deep.txt", "old\n")
 			if err := os.Symlink("edited.txt", x.ws+"/link"); err != nil {
@@ -77,20 +63,9 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 				func() error { _, err := x.Redo(ctx, x.call("s"), engine.RestoreOptions{}); return err },
 			}
 			from, to := old, changed
-			for n := int64(1); ; n++ {
-				var count atomic.Int64
-				var hit atomic.Pointer[string]
-				h := func(op string) *guardfs.Fault {
-					if k := count.Add(1); k == n || bad.lasting && k > n {
-						hit.Store(&op)
-						return &bad.Fault
-					}
-					return nil
-				}
-				hook.Store(&h)
-				err := steps[0]()
-				hook.Store(nil)
-				if hit.Load() == nil {
+			for n := int64(1); ; n += stride {
+				call, err := system.fail(n, bad, steps[0])
+				if call == "" {
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -100,7 +75,7 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 				now := bare(x.looks())
 				if bad.lasting && now != bare(from) && now != bare(to) {
 					if err == nil {
-						t.Fatalf("call %d (%s): said to be done:\n%s", n, *hit.Load(), now)
+						t.Fatalf("call %d (%s): said to be done:\n%s", n, call, now)
 					}
 					again++
 					x.Close()
@@ -113,10 +88,10 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 					steps[0], steps[1] = steps[1], steps[0]
 					from, to = to, from
 				default:
-					t.Fatalf("call %d (%s): %v, and the tree is\n%s\nit was\n%s\nand should have become\n%s", n, *hit.Load(), err, now, from, to)
+					t.Fatalf("call %d (%s): %v, and the tree is\n%s\nit was\n%s\nand should have become\n%s", n, call, err, now, from, to)
 				}
 				if left, _ := filepath.Glob(x.data + "/checkpoints/journal/ck-*"); left != nil && !bad.lasting {
-					t.Fatalf("call %d (%s): marks are left: %v", n, *hit.Load(), left)
+					t.Fatalf("call %d (%s): marks are left: %v", n, call, left)
 				}
 			}
 		})

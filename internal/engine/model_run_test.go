@@ -30,8 +30,12 @@ var (
 // the trash, edits behind the tools' back, restarts.
 func TestHistoryAgainstModel(t *testing.T) {
 	const perTree = 250
-	for from := 0; from < *modelSteps; from += perTree {
-		if !(&modelRun{t: t, seed: int64(*modelSeed + from)}).run(min(perTree, *modelSteps-from)) {
+	steps := *modelSteps
+	if testing.Short() {
+		steps = min(steps, 2*perTree)
+	}
+	for from := 0; from < steps; from += perTree {
+		if !(&modelRun{t: t, seed: int64(*modelSeed + from)}).run(min(perTree, steps-from)) {
 			return
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -249,27 +248,11 @@ func TestParkedExpires(t *testing.T) {
 // Whatever goes wrong with the N-th system call of a deletion that parks, and of its undo, for every N: the tree is whole, at one of its two places,
 // and the trash says which; where everything goes wrong from the N-th call on, after the next start.
 func TestFaultAtEveryCallOfAParking(t *testing.T) {
-	faults := map[string]struct {
-		guardfs.Fault
-		lasting bool
-	}{
-		"EIO":            {guardfs.Fault{Err: syscall.EIO}, false},
-		"EIO, but did":   {guardfs.Fault{Err: syscall.EIO, After: true}, false},
-		"EIO ever after": {guardfs.Fault{Err: syscall.EIO}, true},
-	}
 	cells, again := 0, 0
-	for name, bad := range faults {
+	for name, bad := range badCalls() {
 		t.Run(name, func(t *testing.T) {
 			x := grow(t, small)
-			var hook atomic.Pointer[func(string) *guardfs.Fault]
-			x.fault = func(op string) *guardfs.Fault {
-				if h := hook.Load(); h != nil {
-					return (*h)(op)
-				}
-				return nil
-			}
-			x.Close()
-			x.open()
+			system := callsOf(x)
 			x.write("t/big.bin", strings.Repeat("b", 101))
 			x.write("t/sub/b.txt", "b\n")
 			x.write("u.txt", "u\n")
@@ -319,26 +302,15 @@ func TestFaultAtEveryCallOfAParking(t *testing.T) {
 							t.Fatalf("going back: %v", err)
 						}
 					}
-					var count atomic.Int64
-					var hit atomic.Pointer[string]
-					h := func(op string) *guardfs.Fault {
-						if k := count.Add(1); k == n || bad.lasting && k > n {
-							hit.Store(&op)
-							return &bad.Fault
-						}
-						return nil
-					}
-					hook.Store(&h)
-					err := steps[step]()
-					hook.Store(nil)
-					if hit.Load() == nil {
+					call, err := system.fail(n, bad, steps[step])
+					if call == "" {
 						if err != nil {
 							t.Fatal(err)
 						}
 						break
 					}
 					cells++
-					what := fmt.Sprintf("step %d, call %d (%s): %v", step, n, *hit.Load(), err)
+					what := fmt.Sprintf("step %d, call %d (%s): %v", step, n, call, err)
 					if left, _ := filepath.Glob(x.data + "/checkpoints/journal/ck-*"); left != nil {
 						again++
 						x.Close()

@@ -29,8 +29,8 @@ import (
 // The two ways of the protocol: with a handshake and requests from the server, and without.
 var revisions = []string{"2025-11-25", "2026-07-28"}
 
-// start serves a suite over the case's tree and connects a client to it.
-func start(t *testing.T, cfg config.Config, so tools.Options, o mcp.Options, name, revision string, elicit func(*sdk.ElicitParams) string) *sdk.ClientSession {
+// serve serves a suite over the case's tree until the test ends.
+func serve(t *testing.T, cfg config.Config, so tools.Options, o mcp.Options) (toServer *io.PipeWriter, fromServer *io.PipeReader) {
 	t.Helper()
 	if so.DataDir == "" {
 		so.DataDir = filepath.Join(t.TempDir(), "data")
@@ -47,6 +47,22 @@ func start(t *testing.T, cfg config.Config, so tools.Options, o mcp.Options, nam
 		out.Close()
 		served <- err
 	}()
+	t.Cleanup(func() {
+		toServer.Close()
+		if err := <-served; err != nil {
+			t.Errorf("serving ended with %v", err)
+		}
+		if err := suite.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return toServer, fromServer
+}
+
+// start serves a suite over the case's tree and connects a client to it.
+func start(t *testing.T, cfg config.Config, so tools.Options, o mcp.Options, name, revision string, elicit func(*sdk.ElicitParams) string) *sdk.ClientSession {
+	t.Helper()
+	toServer, fromServer := serve(t, cfg, so, o)
 	co := &sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{}}
 	if elicit != nil {
 		co.ElicitationHandler = func(_ context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
@@ -58,16 +74,7 @@ func start(t *testing.T, cfg config.Config, so tools.Options, o mcp.Options, nam
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		session.Close()
-		toServer.Close()
-		if err := <-served; err != nil {
-			t.Errorf("serving ended with %v", err)
-		}
-		if err := suite.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	t.Cleanup(func() { session.Close() })
 	return session
 }
 
@@ -408,28 +415,7 @@ type plain struct {
 }
 
 func newPlain(t *testing.T, cfg config.Config, so tools.Options, o mcp.Options) *plain {
-	if so.DataDir == "" {
-		so.DataDir = filepath.Join(t.TempDir(), "data")
-	}
-	suite, err := tools.Open(cfg, so)
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, toServer := io.Pipe()
-	fromServer, out := io.Pipe()
-	served := make(chan error, 1)
-	go func() {
-		err := mcp.Serve(context.Background(), suite, in, out, o)
-		out.Close()
-		served <- err
-	}()
-	t.Cleanup(func() {
-		toServer.Close()
-		if err := <-served; err != nil {
-			t.Errorf("serving ended with %v", err)
-		}
-		suite.Close()
-	})
+	toServer, fromServer := serve(t, cfg, so, o)
 	return &plain{t, toServer, bufio.NewReader(fromServer)}
 }
 
