@@ -62,19 +62,12 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 	return w.r, d.keep.measure(ctx)
 }
 
-// PurgeExcluded purges what was stored of paths that Options.Exclude names by now. It looks first, and costs little when there
-// is nothing.
-func (d *DB) PurgeExcluded(ctx context.Context) (Purged, error) {
-	p := Purge{Match: d.o.Exclude, DryRun: true}
-	if p.Match == nil {
+// PurgeExcluded purges what was stored of paths that Options.Exclude names by now. Without such an option it does nothing.
+func (d *DB) PurgeExcluded(ctx context.Context, dryRun bool) (Purged, error) {
+	if d.o.Exclude == nil {
 		return Purged{}, nil
 	}
-	r, err := d.Purge(ctx, p)
-	if err != nil || r.Contents == 0 {
-		return r, err
-	}
-	p.DryRun = false
-	return d.Purge(ctx, p)
+	return d.Purge(ctx, Purge{Match: d.o.Exclude, DryRun: dryRun})
 }
 
 var errDry = errors.New("dry run")
@@ -112,7 +105,10 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 		return err
 	}
 	// First every delta that stands on one of them and stays, while it can still be read.
+	done := 0
 	for id := range targets {
+		w.d.progress("purging", done, 2*len(targets))
+		done++
 		children, err := c.ids(ctx, "SELECT id FROM data WHERE base=?", id)
 		if err != nil {
 			return err
@@ -159,6 +155,8 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 		}
 	}
 	for id := range targets {
+		done++
+		w.d.progress("purging", done, 2*len(targets))
 		f, err := c.dropData(ctx, id)
 		if err != nil {
 			return err

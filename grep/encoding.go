@@ -138,7 +138,7 @@ const maxLooked = 256
 // strange says that text has to be decoded, because line, in which a match lies, is not UTF-8 and the match may lie in the middle of
 // characters. Encodings whose characters never end in ASCII need none of that.
 func (s *scan) strange(line, text []byte) bool {
-	if s.asIs || s.looked >= maxLooked {
+	if s.asIs || s.q.Matcher.Bytes() || s.looked >= maxLooked {
 		return false
 	}
 	s.looked++

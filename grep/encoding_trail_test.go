@@ -2,6 +2,8 @@ package grep
 
 import (
 	"fmt"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -46,6 +48,41 @@ func TestTrailBytes(t *testing.T) {
 				if r.Totals.Matches != want || len(r.Rows) == 0 || r.Rows[0].Text != "foo" {
 					t.Errorf("%s × %d, multiline %v: %d matches, want %d: %v", name, size, multiline, r.Totals.Matches, want, fmt.Sprint(r.Rows))
 				}
+			}
+		}
+	}
+}
+
+// TestBytesAreBytes: a pattern that asks for bytes finds them in a file of any encoding, alone and among others.
+func TestBytesAreBytes(t *testing.T) {
+	dir := fstest.MapFS{}
+	for name, text := range map[string]string{
+		"latin1": "na\xefve caf\xe9\n", "sjis": "\x83\x5c\x83\x74\x83\x67 foo\n", "utf8": "naïve café\n", "torn": "ok\nfoo\xffbar\n",
+	} {
+		dir[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	for pattern, want := range map[string]string{
+		`(?-u)\xff`: "torn", `(?-u:\xe9)`: "latin1", `caf(?-u:[^a-z])`: "latin1 utf8", `(?-u)\x83\\`: "sjis", `é`: "latin1 utf8", `\xe9`: "latin1 utf8",
+	} {
+		m, err := match.Compile(pattern, match.Options{CRLF: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, mode := range []Mode{FilesWithMatches, Content} {
+			r, err := Search(t.Context(), Walk{Dir: FS(dir)}, Query{Matcher: m, Mode: mode})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, f := range r.Files {
+				got = append(got, filepath.Base(f.Path))
+			}
+			for _, f := range r.Rows {
+				got = append(got, filepath.Base(f.Path))
+			}
+			slices.Sort(got)
+			if s := strings.Join(got, " "); s != want {
+				t.Errorf("%s, mode %d: %s, want %s", pattern, mode, s, want)
 			}
 		}
 	}

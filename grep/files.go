@@ -3,13 +3,13 @@ package grep
 import (
 	"context"
 	"errors"
-	"strings"
 )
 
 // GlobQuery asks for files by name.
 type GlobQuery struct {
 	// Pattern is a glob relative to the root, or absolute below it; without a slash it speaks of names at any
-	// depth; "" is every file; with "!" before it, every file that it does not match.
+	// depth; "" is every file; with "!" before it, every file that it does not match. Commas outside braces make a list of
+	// globs, as in Query.Glob; blanks don't.
 	Pattern string
 	Limit   int // files to return; 0: all
 	Offset  int // of the newest, files to skip
@@ -23,7 +23,7 @@ func Files(ctx context.Context, w Walk, q GlobQuery) (*FilesResult, error) {
 		return nil, errors.New("grep: Files needs Walk.Dir")
 	}
 	root := w.Dir.True()
-	f, err := newGlobFilter(root, q.Pattern)
+	f, err := newGlobFilter(q.Pattern, w.roots())
 	if err != nil {
 		return nil, err
 	}
@@ -54,38 +54,6 @@ func ended(ctx context.Context, s Skipped) (partial bool, err error) {
 		return false, err
 	}
 	return s.Deadline > 0, nil
-}
-
-// newGlobFilter reads the pattern of a GlobQuery.
-func newGlobFilter(root, p string) (*filter, error) {
-	if p == "" {
-		return &filter{}, nil
-	}
-	p, not := strings.CutPrefix(p, "!")
-	p, err := rooted(root, p)
-	if err != nil {
-		return nil, err
-	}
-	g, err := compileGlob(p, not)
-	if err != nil {
-		return nil, err
-	}
-	return &filter{globs: []fileGlob{{g, not}}, some: !not}, nil
-}
-
-// rooted makes an absolute pattern relative to root.
-func rooted(root, p string) (string, error) {
-	if !strings.HasPrefix(p, "/") || root == "" {
-		return p, nil
-	}
-	if p == root {
-		return ".", nil
-	}
-	rel, ok := strings.CutPrefix(p, strings.TrimSuffix(root, "/")+"/")
-	if !ok {
-		return "", &GlobError{Glob: p, Why: "it is absolute and does not lie below " + root, Climbs: true}
-	}
-	return "/" + rel, nil // still anchored, should it have become a bare name
 }
 
 // lister is the visitor of Files.

@@ -20,27 +20,86 @@ type fileGlob struct {
 	not bool
 }
 
-// newFilter reads the lists. Each element of globs may hold several, split at commas and spaces; "!" excludes. A glob may begin
-// with root, the name of the directory that is searched.
-func newFilter(globs, types []string, root string) (*filter, error) {
+// newFilter reads the lists of a Query. A glob may begin with the name of the directory that is searched; any other that begins with
+// a slash is anchored there.
+func newFilter(globs, types []string, roots []string) (*filter, error) {
 	f := &filter{}
 	for _, list := range globs {
-		for _, p := range splitGlobs(list) {
-			p, not := strings.CutPrefix(p, "!")
-			if rel, ok := strings.CutPrefix(p, strings.TrimSuffix(root, "/")+"/"); ok && root != "" {
-				p = "/" + rel
+		err := f.addList(list, ", ", func(p string) (string, error) {
+			if rel, ok := below(roots, p); ok {
+				p = rel
 			}
-			g, err := compileGlob(p, not)
-			if err != nil {
-				return nil, err
-			}
-			f.globs = append(f.globs, fileGlob{g, not})
-			f.some = f.some || !not
+			return p, nil
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	var err error
 	f.types, err = newFileTypes(types)
 	return f, err
+}
+
+// newGlobFilter reads the pattern of a GlobQuery. An absolute glob names a place below the directory that is searched.
+func newGlobFilter(p string, roots []string) (*filter, error) {
+	f := &filter{}
+	if p == "" {
+		return f, nil
+	}
+	return f, f.addList(p, ",", func(p string) (string, error) {
+		if rel, ok := below(roots, p); ok || roots[0] == "" || !strings.HasPrefix(p, "/") {
+			return rel, nil
+		}
+		return "", &GlobError{Glob: p, Why: "it is absolute and does not lie below " + roots[0], Climbs: true}
+	})
+}
+
+// addList reads a list of globs, separated by the characters of at; "!" excludes. A list is also the one glob that it is as a whole, for
+// names with a comma or a blank in them; its parts come later, and overrule it.
+func (f *filter) addList(list, at string, rooted func(string) (string, error)) error {
+	parts := SplitGlobs(list, at)
+	if len(parts) != 1 || parts[0] != list {
+		if err := f.add(list, rooted); err != nil && len(parts) == 0 {
+			return err
+		}
+	}
+	for _, p := range parts {
+		if err := f.add(p, rooted); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *filter) add(p string, rooted func(string) (string, error)) error {
+	p, not := strings.CutPrefix(p, "!")
+	p, err := rooted(p)
+	if err != nil {
+		return err
+	}
+	g, err := compileGlob(p, not)
+	if err != nil {
+		return err
+	}
+	f.globs = append(f.globs, fileGlob{g, not})
+	f.some = f.some || !not
+	return nil
+}
+
+// below makes a pattern that begins with the name of the root relative to it.
+func below(roots []string, p string) (rel string, ok bool) {
+	for _, root := range roots {
+		if root == "" || !strings.HasPrefix(p, "/") {
+			continue
+		}
+		if p == root {
+			return ".", true
+		}
+		if rel, ok := strings.CutPrefix(p, strings.TrimSuffix(root, "/")+"/"); ok {
+			return "/" + rel, true // still anchored, should it have become a bare name
+		}
+	}
+	return p, false
 }
 
 func (f *filter) wants(rel, name string, w *worker) bool {

@@ -229,30 +229,34 @@ func classEnd(p string) int {
 	return 0
 }
 
-// splitGlobs cuts a list at commas and spaces outside braces and classes, as models write "*.ts, *.tsx".
-func splitGlobs(list string) []string {
+// SplitGlobs cuts a list of globs at the characters of at, outside braces and classes, as models write "*.ts, *.tsx".
+func SplitGlobs(list, at string) []string {
 	var out []string
 	depth, from := 0, 0
 	cut := func(to int) {
+		for from < to && list[from] == ' ' {
+			from++
+		}
+		for to > from && list[to-1] == ' ' && (to < 2 || list[to-2] != '\\') {
+			to--
+		}
 		if to > from {
 			out = append(out, list[from:to])
 		}
-		from = to + 1
 	}
 	for i := 0; i < len(list); i++ {
-		switch list[i] {
-		case '\\':
+		switch c := list[i]; {
+		case c == '\\':
 			i++
-		case '[':
+		case c == '[':
 			i += classEnd(list[i:])
-		case '{':
+		case c == '{':
 			depth++
-		case '}':
+		case c == '}':
 			depth = max(0, depth-1)
-		case ',', ' ':
-			if depth == 0 {
-				cut(i)
-			}
+		case depth == 0 && strings.IndexByte(at, c) >= 0:
+			cut(i)
+			from = i + 1
 		}
 	}
 	cut(len(list))

@@ -22,7 +22,9 @@ type Query struct {
 	Mode      Mode
 	Multiline bool // Matcher was compiled so: a match may span lines
 
-	Glob []string // lists of globs, at least one of which a file must match; "!" excludes
+	// Glob are lists of globs, at least one of which a file must match; "!" excludes, and the last that matches decides. Commas and
+	// blanks outside braces separate; the whole is a glob as well, for names with blanks. A backslash takes either for itself.
+	Glob []string
 	Type []string // file types by ripgrep's names, one of which a file must be of
 
 	Before, After int  // lines of context in Content

@@ -64,7 +64,7 @@ type FilesResult struct {
 // links only those count that the query's globs and types asked for.
 type Skipped struct {
 	Ignored    int // files and directories under an ignore rule
-	VCS        int // directories of version control systems
+	VCS        int // directories of version control systems, and the ".git" files that stand for one
 	Links      int // symbolic links, which are not followed
 	Special    int // fifos, sockets, devices
 	Mounts     int // directories on other mounts
@@ -102,7 +102,7 @@ func (s *Skipped) add(t *Skipped) {
 type Note struct {
 	Reason string // a word, as the fields are called, in lower case
 	Count  int
-	How    string // how to have them included, at most 60 characters; "" when there is no way
+	How    string // how to have them included, or why that can't be; at most 60 characters
 }
 
 // Notes lists the reasons that occurred, in a fixed order.
@@ -112,8 +112,8 @@ func (s Skipped) Notes() []Note {
 		{"deadline", s.Deadline, "search a smaller part"},
 		{"ignored", s.Ignored, "give one as path to search it"},
 		{"binary", s.Binary, "not text; output_mode count searches one given as path"},
-		{"unreadable", s.Unreadable, ""},
-		{"denied", s.Denied, ""},
+		{"unreadable", s.Unreadable, "the system refuses or fails to read them"},
+		{"denied", s.Denied, "closed by policy: only the operator can open them"},
 		{"encoding", s.Encoding, "unknown: search for an ASCII part of the text"},
 		{"too_large", s.TooLarge, "give one as path to search it"},
 		{"long_lines", s.LongLines, "in pieces: a match over 64 KiB may be missing or cut"},
@@ -121,7 +121,7 @@ func (s Skipped) Notes() []Note {
 		{"rules", s.Rules, "unreadable ignore files; more may be listed than git would"},
 		{"links", s.Links, "give the target as path"},
 		{"mounts", s.Mounts, "give one as path to search it"},
-		{"special", s.Special, ""},
+		{"special", s.Special, "fifos, sockets and devices are never read"},
 		{"deep", s.Deep, "give one as path to search it"},
 		{"vcs", s.VCS, "give one as path to search it"},
 	} {
@@ -133,8 +133,5 @@ func (s Skipped) Notes() []Note {
 }
 
 func (n Note) String() string {
-	if n.How == "" {
-		return fmt.Sprintf("%s: %d", n.Reason, n.Count)
-	}
 	return fmt.Sprintf("%s: %d (%s)", n.Reason, n.Count, n.How)
 }

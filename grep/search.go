@@ -28,14 +28,10 @@ func searchSized(ctx context.Context, w Walk, q Query, size sizes) (*Result, err
 	}
 	s := &search{q: q, size: size, states: make([]state, w.workers()), big: make(chan []byte, 1)}
 	var err error
-	root := ""
-	if w.Dir != nil {
-		root = w.Dir.True()
-	}
-	if s.filter, err = newFilter(q.Glob, q.Type, root); err != nil {
+	if s.filter, err = newFilter(q.Glob, q.Type, w.roots()); err != nil {
 		return nil, err
 	}
-	s.nonASCII = q.Matcher.NonASCII()
+	s.nonASCII = q.Matcher.NonASCII() && !q.Matcher.Bytes()
 	s.deadline, _ = ctx.Deadline()
 	s.backtracking = q.Matcher.Engine() == "backtracking"
 	s.raw = w.File != nil && q.Mode != Content

@@ -2,9 +2,6 @@ package grep
 
 import (
 	"context"
-	"errors"
-	"io"
-	"io/fs"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -18,6 +15,9 @@ type Walk struct {
 	Dir  Dir
 	File File   // a single file: searched whatever ignore rules and filters say
 	Name string // canonical path of File
+
+	// Spelled is what the caller calls Dir, should that not be its canonical name; an absolute glob may begin with either.
+	Spelled string
 
 	NoIgnore    bool // no ignore rule of any kind holds
 	CrossMounts bool // enter directories on other mounts
@@ -104,6 +104,14 @@ type job struct {
 	dirs  []string
 	files []string
 	run   func(*worker)
+}
+
+// roots are the names of Dir that an absolute glob may begin with.
+func (w *Walk) roots() []string {
+	if w.Dir == nil {
+		return nil
+	}
+	return []string{w.Dir.True(), w.Spelled}
 }
 
 // workers is the number of goroutines that w uses.
@@ -293,160 +301,4 @@ func (w *walker) list(p *worker, n *node, rules *ignore.Set) {
 		p.entries = nil
 	}
 	w.release(n)
-}
-
-// found looks for the entries that carry rules.
-func found(entries []Entry) (f ignore.Found) {
-	for i := range entries {
-		switch e := &entries[i]; {
-		case e.Name[0] != '.':
-		case e.Name == ".gitignore":
-			f.Gitignore = e.Kind == KindFile
-		case e.Name == ".ignore":
-			f.Ignore = e.Kind == KindFile
-		case e.Name == ".git" && e.Kind == KindDir:
-			f.Git, f.HasGit = fs.ModeDir, true
-		case e.Name == ".git" && e.Kind == KindFile:
-			f.Git, f.HasGit = 0, true
-		case e.Name == ".git" && e.Kind == KindLink:
-			f.Git, f.HasGit = fs.ModeSymlink, true
-		}
-	}
-	return f
-}
-
-// sift keeps, at the front of entries, the files that are wanted, and gives the names of the directories to enter.
-func (w *walker) sift(p *worker, n *node, entries []Entry, rules *ignore.Set) (files []Entry, dirs []string) {
-	idle, rel := rules.Idle(), n.rel()
-	k := 0
-	for i := range entries {
-		e := &entries[i]
-		isDir := e.Kind == KindDir
-		if isDir && !w.enters(p, rel, e.Name, n.depth) || !isDir && !w.searches(p, rel, e) {
-			continue
-		}
-		if !idle && rules.Ignored(n.full, e.Name, isDir, &p.scratch) {
-			p.skipped.Ignored++
-			continue
-		}
-		if isDir {
-			dirs = append(dirs, e.Name)
-			continue
-		}
-		entries[k] = *e
-		k++
-	}
-	return entries[:k], dirs
-}
-
-// searches says whether an entry that is no directory is a file to search, ignore rules apart. What it will not search it counts.
-func (w *walker) searches(p *worker, rel string, e *Entry) bool {
-	if e.Kind == KindFile {
-		p.seen++
-	}
-	switch {
-	case e.Kind == KindLink:
-		if w.wants(rel, e.Name, p) || w.leads(rel+e.Name+"/") {
-			p.skipped.Links++
-		}
-		return false
-	case !w.wants(rel, e.Name, p):
-		return false
-	case e.Kind != KindFile:
-		p.skipped.Special++
-	}
-	return e.Kind == KindFile
-}
-
-// enters says whether a directory is to be entered, ignore rules apart. What it will not enter it counts.
-func (w *walker) enters(p *worker, rel, name string, depth int) bool {
-	switch {
-	case !w.descend(rel + name + "/"):
-	case isVCS(name):
-		p.skipped.VCS++
-	case w.MaxDepth > 0 && depth >= w.MaxDepth:
-		p.skipped.Deep++
-	default:
-		return true
-	}
-	return false
-}
-
-// isVCS: the directories of version control systems hold no files of the project.
-func isVCS(name string) bool {
-	switch name {
-	case ".git", ".svn", ".hg", ".bzr", ".jj", ".sl":
-		return true
-	}
-	return false
-}
-
-// failed counts an object that could not be opened or read. One whose name is allowed and that is denied for what it is, a second
-// name of a hidden file, counts only where everything is asked for: what a glob does to the count would tell which name it is.
-func (p *worker) failed(err error) {
-	if p.walk.picks() && errors.Is(err, ErrDenied) {
-		return
-	}
-	p.skipped.failed(err)
-}
-
-// failed counts an object that could not be opened or read. One that vanished meanwhile was never there.
-func (s *Skipped) failed(err error) {
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case errors.Is(err, ErrMount):
-		s.Mounts++
-	case errors.Is(err, ErrDenied):
-		s.Denied++
-	default:
-		s.Unreadable++
-	}
-}
-
-// ruleDir shows a Dir to the loader of ignore rules. What policy hides is not there for it either: a directory above the
-// root that may not be looked at is where the climb ends, and nothing that was skipped.
-type ruleDir struct{ d Dir }
-
-func (r ruleDir) True() string { return r.d.True() }
-func (r ruleDir) Close() error { return r.d.Close() }
-func (r ruleDir) ReadSmall(name string, max int64) ([]byte, error) {
-	b, err := r.d.ReadSmall(name, max)
-	return b, hidden(err, fs.ErrNotExist)
-}
-
-func hidden(err, as error) error {
-	if errors.Is(err, ErrDenied) {
-		return as
-	}
-	return err
-}
-
-func (r ruleDir) Stat(name string) (fs.FileMode, error) {
-	i, err := r.d.Stat(name)
-	err = hidden(err, fs.ErrNotExist)
-	switch i.Kind {
-	case KindFile:
-		return 0, err
-	case KindDir:
-		return fs.ModeDir, err
-	case KindLink:
-		return fs.ModeSymlink, err
-	}
-	return fs.ModeIrregular, err
-}
-
-func (r ruleDir) OpenDir(name string) (ignore.Dir, error) {
-	d, err := r.d.OpenDir(name, true)
-	if err != nil {
-		return nil, hidden(err, fs.ErrNotExist)
-	}
-	return ruleDir{d}, nil
-}
-
-func (r ruleDir) Parent() (ignore.Dir, error) {
-	d, err := r.d.Parent()
-	if err != nil {
-		return nil, hidden(err, io.EOF)
-	}
-	return ruleDir{d}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"syscall"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/edit"
@@ -239,9 +240,25 @@ func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
 		}
 		return &Refusal{Reason: KindBadRequest, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: hint}
 	}
-	if e, ok := errors.AsType[*guardfs.PathError](err); ok && errors.Is(err, fs.ErrPermission) && e.Path != "" {
-		return &Refusal{Reason: KindPermissionDenied, FilePath: e.Path, Message: "the system does not let us change " + quote(e.Path) + "; nothing was restored",
-			Hint: "Ask the user to change its permissions or those of its directory, or restore the other paths with the paths argument."}
+	skip := again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})
+	if fromTrash(a) {
+		skip = nil
+	}
+	if e, ok := errors.AsType[*guardfs.PathError](err); ok && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) && e.Path != "" {
+		r := &Refusal{Reason: KindPermissionDenied, FilePath: e.Path, Message: "the system does not let us change " + quote(e.Path) + "; nothing was restored",
+			Hint: "Ask the user to change its permissions or those of its directory, or leave that path alone with on_conflict skip.", Next: skip}
+		if errors.Is(err, syscall.EROFS) {
+			r.Message = "the file system of " + quote(e.Path) + " is read-only; nothing was restored"
+		}
+		return r
+	}
+	if e, ok := errors.AsType[*engine.ReadOnlyError](err); ok {
+		return &Refusal{Reason: KindPermissionDenied, FilePath: e.Path, Message: e.Error() + "; nothing was restored",
+			Hint: `Ask the user to make it writable, or the operator for read_only_files = "write", or leave that path alone with on_conflict skip.`, Next: skip}
+	}
+	if e, ok := errors.AsType[*engine.HardLinkError](err); ok {
+		return &Refusal{Reason: KindPermissionDenied, FilePath: e.Path, Message: e.Error() + ", and hard_links = \"refuse\"; nothing was restored",
+			Hint: `Ask the operator for hard_links = "break", or leave that path alone with on_conflict skip.`, Next: skip}
 	}
 	if e, ok := errors.AsType[*guardfs.NotRegularError](err); ok && !fromTrash(a) {
 		return &Refusal{Reason: KindNotRegularFile, FilePath: e.Path, Message: quote(e.Path) + " is a " + e.Kind + " now; nothing was restored",

@@ -21,7 +21,7 @@ import (
 //
 //   - unknown, duplicate and case-variant keys are refused, with the nearest name;
 //   - numbers and booleans given as strings are taken; nothing else is converted;
-//   - null for an optional argument is the argument left out;
+//   - null for an optional argument is the argument left out, and so is "" for a choice;
 //   - the aliases path, filePath, filepath, old_str, new_str are taken where the real name exists, and those of a path for notebook_path;
 //   - bytes that are not UTF-8 and lone surrogates are refused: Go would turn them into U+FFFD, another path.
 const (
@@ -154,7 +154,7 @@ func decodeObject(raw json.RawMessage, fields []field, into reflect.Value, at st
 			return bad("send each argument once", "%s%s is given twice (as %q and %q)", at, f.name, first, key)
 		}
 		given[f.name] = key
-		if string(value) == "null" && !f.required {
+		if left := string(value) == "null" || f.enum != nil && string(value) == `""`; left && !f.required {
 			continue
 		}
 		if err := f.set(into.Field(f.index), value, at); err != nil {
@@ -227,7 +227,11 @@ func (f field) set(into reflect.Value, value json.RawMessage, at string) error {
 		}
 		if f.enum != nil && !slices.Contains(f.enum, s) {
 			hint := "use one of " + strings.Join(f.enum, ", ")
-			if near := nearest.Of(s, f.enum); near != "" {
+			near := nearest.Of(s, f.enum)
+			if i := slices.IndexFunc(f.enum, func(e string) bool { return strings.HasPrefix(e, s) }); near == "" && i >= 0 {
+				near = f.enum[i]
+			}
+			if near != "" {
 				hint = "use " + near
 			}
 			return bad(hint, "%s is %q; it takes %s", name, s, strings.Join(f.enum, ", "))

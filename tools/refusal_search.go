@@ -17,6 +17,9 @@ func badPattern(tool string, args any, e *match.PatternError) *Refusal {
 		}{e.Offset, e.Suggest}}
 	plain := func(s string) string { return strings.ReplaceAll(s, `\`, "") }
 	switch {
+	case e.Multiline && e.Suggest != "":
+		r.Hint = "Set multiline, and use `" + e.Suggest + "`."
+		r.Next = again(tool, args, map[string]any{"multiline": true, "pattern": e.Suggest})
 	case e.Multiline:
 		r.Hint = "Set multiline."
 		r.Next = again(tool, args, map[string]any{"multiline": true})

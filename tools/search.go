@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -113,9 +114,9 @@ func readWhole(fs *guardfs.FS, path string, max int64) ([]byte, error) {
 }
 
 // searchRoot is the path of a search, workspace_root when none is given.
-func (s *Suite) searchRoot(path string) (string, error) {
-	if path != "" {
-		return path, nil
+func (s *Suite) searchRoot(given string) (string, error) {
+	if given != "" {
+		return given, nil
 	}
 	if root := s.cfg.Tools.FS.WorkspaceRoot; root != "" {
 		return root, nil
@@ -145,7 +146,7 @@ func (s *Suite) walk(ctx context.Context, c *engine.Call, root string, use func(
 					return nil, err
 				}
 				defer d.Close()
-				w.Dir = grep.Guarded(d)
+				w.Dir, w.Spelled = grep.Guarded(d), path.Clean(root)
 			} else {
 				f, err := h.Open()
 				if err != nil {

@@ -50,10 +50,10 @@ func TestSearchText(t *testing.T) {
 	note := "\n[not searched: 1 binary]"
 	for _, c := range []struct{ tool, args, want string }{
 		{"Grep", `{"pattern":"needle"}`, "Found 2 files\nROOT/a.txt\nROOT/b.txt" + note},
-		{"Grep", `{"pattern":"needle","head_limit":1}`, "Found 2 files\nROOT/a.txt\n[cut; go on with offset 1]" + note},
+		{"Grep", `{"pattern":"needle","head_limit":1}`, "Found 2 files\nROOT/a.txt\n[1 of 2 files; go on with offset 1]" + note},
 		{"Grep", `{"pattern":"needle","offset":7}`, "No entries at this offset, of 2 files" + note},
 		{"Grep", `{"pattern":"nothing","offset":7}`, "No files found" + note},
-		{"Grep", `{"pattern":"needle","output_mode":"content","offset":7}`, "No entries at this offset, of 2 files" + note},
+		{"Grep", `{"pattern":"needle","output_mode":"content","offset":7}`, "No entries at this offset, of 3 rows" + note},
 		{"Grep", `{"pattern":"nothing","output_mode":"content"}`, "No matches found" + note},
 		{"Grep", `{"pattern":"needle","output_mode":"count","offset":7}`, "No entries at this offset, of 2 files" + note},
 		{"Grep", `{"pattern":"nothing","output_mode":"count"}`, "No matches found" + note},
@@ -65,10 +65,18 @@ func TestSearchText(t *testing.T) {
 			"ROOT/a.txt-1-one\nROOT/a.txt:2:needle 1\nROOT/a.txt-3-three\n--\nROOT/a.txt-6-six\nROOT/a.txt:7:needle needle\n--\nROOT/b.txt:1:needle" + note},
 		{"Grep", `{"pattern":"needle","output_mode":"content","path":"ROOT/a.txt","-B":1,"-C":3}`,
 			"1-one\n2:needle 1\n3-three\n4-four\n5-five\n6-six\n7:needle needle"},
+		{"Grep", `{"pattern":"needle","output_mode":"content","-C":1,"head_limit":4}`,
+			"ROOT/a.txt-1-one\nROOT/a.txt:2:needle 1\nROOT/a.txt-3-three\n--\nROOT/a.txt-6-six\n[4 of 6 rows, cut within a block; go on with offset 4]" + note},
+		{"Grep", `{"pattern":"needle","output_mode":"","glob":"b.txt a"}`,
+			"Found 1 file\nROOT/b.txt\n[glob was read as the list b.txt | a, and as one name; within a list a blank of a name is written \"\\ \"]"},
+		{"Glob", `{"pattern":"*.txt,!a*"}`, "ROOT/b.txt"},
 		{"Glob", `{"pattern":"*.txt"}`, "ROOT/a.txt\nROOT/b.txt"},
 		{"Glob", `{"pattern":"*","limit":1}`, "ROOT/a.txt\n[1 of 3 files; go on with offset 1]"},
 		{"Glob", `{"pattern":"*","offset":9}`, "No files at this offset, of 3"},
 		{"Glob", `{"pattern":"*.go"}`, "No files found"},
+		{"Glob", `{"pattern":"*.go *.md"}`, "No files found\n[a blank is part of the name; for several globs send *.go,*.md]"},
+		{"Glob", `{"pattern":"src"}`, "No files found\n[only files are listed; for what a directory of that name holds send src/**]"},
+		{"Grep", `{"pattern":"x","output_mode":"files"}`, "output_mode is \"files\"; it takes files_with_matches, content, count\nUse files_with_matches."},
 	} {
 		p, err := s.Call(t.Context(), tools.Call{Principal: "local", Session: "s", Tool: c.tool, Args: []byte(strings.ReplaceAll(c.args, "ROOT", root))})
 		if err != nil {

@@ -4,14 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"moltisfs/checkpoint"
-	"moltisfs/internal/engine"
-	"moltisfs/internal/glob"
 )
 
 func checkpointGCCommand() *command {
@@ -155,97 +152,6 @@ func checkpointStatsCommand() *command {
 			})
 		},
 	}
-}
-
-func checkpointPurgeCommand() *command {
-	return &command{
-		name: "purge", short: "remove contents so that no byte of them stays in the store",
-		long: `For secrets that got in. Every content that a path matching --path ever had goes, or the one whose hash is --sha256,
-wherever it was: the checkpoints stay and say "purged". What sessions read is forgotten too, as far as it was kept to show diffs
-of conflicts, and so are the hashes. The audit log is only ever appended to: its records go on naming the SHA-256, which can confirm a guess of
-the content, and the answer says how many do. Remove the files in DATA-DIR/audit where even that is too much. It can't be undone, and it needs as much free space as the store takes.`,
-		options: storeOptions(
-			option{name: "path", value: "GLOB", doc: "an absolute glob; without a slash it holds at any depth"},
-			option{name: "sha256", value: "HASH", doc: "this content"},
-			option{name: "dry-run", doc: "only count"},
-			option{name: "yes", doc: "do it"},
-		),
-		examples: []string{"moltis-fs checkpoint purge --path '.env*' --dry-run", "moltis-fs checkpoint purge --path /home/user/project/secrets.txt --yes"},
-		run:      purgeCheckpoints,
-	}
-}
-
-func purgeCheckpoints(ctx context.Context, in *invocation) error {
-	p := checkpoint.Purge{Hash: strings.ToLower(in.option("sha256")), DryRun: in.given("dry-run")}
-	switch {
-	case in.option("path") == "" && p.Hash == "":
-		return misuse(seeHelp(in.command), "purge needs --path or --sha256")
-	case !p.DryRun && !in.given("yes"):
-		return misuse("--dry-run shows what would go; --yes does it", "a purge can't be undone")
-	}
-	if pattern := in.option("path"); pattern != "" {
-		if !strings.Contains(pattern, "/") {
-			pattern = "/**/" + pattern
-		} else if !filepath.IsAbs(pattern) {
-			return misuse("write it from the root: /home/user/project/**", "the glob %q is relative", pattern)
-		}
-		g, err := glob.Compile(pattern, glob.Options{})
-		if err != nil {
-			return misuse("", "--path: %v", err)
-		}
-		p.Match = g.Match
-	}
-	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
-		r, err := db.Purge(ctx, p)
-		if err != nil {
-			return err
-		}
-		recorded, dir := 0, ""
-		if !p.DryRun {
-			if dir, err = in.dataDir(); err != nil {
-				return err
-			}
-			// By hash they can't be told from the secret's other versions, so all go.
-			if _, err := engine.PurgeKept(dir); err != nil {
-				return err
-			}
-			hashes := r.Hashes
-			if p.Hash != "" { // it may be known elsewhere only
-				hashes = append(hashes, p.Hash)
-			}
-			if recorded, err = engine.PurgeHashes(dir, hashes); err != nil {
-				return err
-			}
-		}
-		if in.given("json") {
-			also := r.AlsoAt
-			if also == nil {
-				also = []string{}
-			}
-			return writeJSON(in, struct {
-				Contents    int      `json:"contents"`
-				Checkpoints int      `json:"checkpoints"`
-				AlsoAt      []string `json:"also_at"`
-				// AuditRecords still name one of the hashes.
-				AuditRecords int  `json:"audit_records"`
-				DryRun       bool `json:"dry_run"`
-			}{r.Contents, r.Checkpoints, also, recorded, p.DryRun})
-		}
-		verb := "purged"
-		if p.DryRun {
-			verb = "would purge"
-		}
-		var b strings.Builder
-		fmt.Fprintf(&b, "%s %d contents of %d checkpoints\n", verb, r.Contents, r.Checkpoints)
-		for _, path := range r.AlsoAt {
-			fmt.Fprintf(&b, "the same bytes were also at %s\n", visible(path))
-		}
-		if recorded > 0 {
-			fmt.Fprintf(&b, "the audit log goes on naming their SHA-256, in %d records: it is only ever appended to; remove the files in %s if even that is too much\n",
-				recorded, visible(filepath.Join(dir, "audit")))
-		}
-		return in.write([]byte(b.String()))
-	})
 }
 
 func checkpointImportCommand() *command {

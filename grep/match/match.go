@@ -23,6 +23,7 @@
 package match
 
 import (
+	"slices"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -60,6 +61,7 @@ type Matcher struct {
 	backward *backtrack // not nil: the program only proposes, this decides
 	cache    int        // bytes one DFA may use
 	nonASCII bool
+	bytes    bool
 	pool     sync.Pool
 }
 
@@ -81,7 +83,7 @@ func compileAt(pattern string, o Options, v level) (*Matcher, error) {
 	if o.FallbackTime <= 0 {
 		o.FallbackTime = defaultFallbackTime
 	}
-	m := &Matcher{o: o, cache: dfaBytes, nonASCII: namesNonASCII(pattern, o.Literal)}
+	m := &Matcher{o: o, cache: dfaBytes, nonASCII: namesNonASCII(pattern, o.Literal), bytes: t.root.hasBytes()}
 	if t.exotic != "" {
 		b, err := newBacktrack(t.root, o)
 		if err != nil {
@@ -101,6 +103,13 @@ func compileAt(pattern string, o Options, v level) (*Matcher, error) {
 //
 // The long s and the Kelvin sign, which (?i) adds to s and k, are not named: no legacy text spells a word with them.
 func (m *Matcher) NonASCII() bool { return m.nonASCII }
+
+// Bytes says that the pattern asks for bytes, as "(?-u)\xff" does, and not for characters only: what a file's bytes spell is nothing to it.
+func (m *Matcher) Bytes() bool { return m.bytes }
+
+func (n *node) hasBytes() bool {
+	return n.op == opBytes || slices.ContainsFunc(n.subs, (*node).hasBytes)
+}
 
 // namesNonASCII takes every \x, \u and \p for one outside ASCII: that costs a look at the encoding, no more.
 func namesNonASCII(pattern string, literal bool) bool {

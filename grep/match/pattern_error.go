@@ -10,7 +10,7 @@ type PatternError struct {
 	Offset  int    // byte offset into Pattern
 	Why     string // one clause without a final period
 	Suggest string // a pattern that is accepted, "" when none is known
-	// Multiline: the pattern as it stands is accepted with Options.Multiline.
+	// Multiline: Suggest, or where it is "" the pattern as it stands, is accepted with Options.Multiline only.
 	Multiline bool
 }
 
@@ -45,19 +45,25 @@ func parseWith(pattern string, o Options) (*tree, *syntaxError) {
 
 func explain(pattern string, o Options, e *syntaxError) *PatternError {
 	out := &PatternError{Pattern: pattern, Offset: min(e.off, len(pattern)), Why: e.why}
+	if fixed := drivePath(pattern); fixed != "" {
+		if t, err := parseWith(fixed, o); err == nil && (t.exotic == "" || !o.NoFallback) && len(fixed) <= MaxPattern {
+			out.Suggest = fixed
+			return out
+		}
+	}
 	if e.lines {
 		o.Multiline = true
 		t, err := parseWith(pattern, o)
 		out.Multiline = err == nil && (t.exotic == "" || !o.NoFallback)
 		return out
 	}
-	out.Suggest = suggest(pattern, o, e)
+	out.Suggest, out.Multiline = suggest(pattern, o, e)
 	return out
 }
 
 // suggest repairs pattern by the edits that its errors propose, one after the other; where there is none, or they do not help,
-// it takes the whole pattern literally, unless that was surely not meant.
-func suggest(pattern string, o Options, e *syntaxError) string {
+// it takes the whole pattern literally, unless that was surely not meant. multiline: what it gives needs Options.Multiline.
+func suggest(pattern string, o Options, e *syntaxError) (fixed string, multiline bool) {
 	fixed, meant := pattern, e.meant
 	for range 16 {
 		if e == nil || !e.has || e.off+e.n > len(fixed) {
@@ -73,19 +79,49 @@ func suggest(pattern string, o Options, e *syntaxError) string {
 			if t.exotic != "" && o.NoFallback || len(fixed) > MaxPattern {
 				break
 			}
-			return fixed
+			return fixed, false
+		}
+		if err.lines && err.off >= e.off && err.off < e.off+len(e.fix) { // the edit asks for it, not the pattern
+			o.Multiline = true
+			if _, err = parseWith(fixed, o); err == nil {
+				return fixed, true
+			}
 		}
 		e = err
 	}
 	if meant {
-		return ""
+		return "", false
 	}
 	quoted := quote(pattern)
 	if t, err := parseWith(quoted, o); err == nil && t.exotic == "" && len(quoted) <= MaxPattern {
-		return quoted
+		return quoted, false
 	}
-	return ""
+	return "", false
 }
+
+// drivePath is a pattern that begins as a path of Windows does, "D:\\Upper", with a second backslash for each that stands before a
+// letter or a digit; "" for any other pattern.
+func drivePath(pattern string) string {
+	p := strings.TrimPrefix(pattern, "^")
+	if len(p) < 4 || !isLetter(p[0]) || p[1:3] != `:\` || !isWordByte(p[3]) {
+		return ""
+	}
+	var b strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		b.WriteByte(pattern[i])
+		if pattern[i] != '\\' || i+1 == len(pattern) {
+			continue
+		}
+		if isWordByte(pattern[i+1]) {
+			b.WriteByte('\\')
+		}
+		i++
+		b.WriteByte(pattern[i])
+	}
+	return b.String()
+}
+
+func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 // quote escapes what has a meaning in a pattern; braces that count nothing need none, but read better escaped.
 func quote(s string) string {

@@ -12,6 +12,8 @@ func TestSuggest(t *testing.T) {
 		o             Options
 		multiline     bool
 	}{
+		{pattern: `a\p{Emoji}+`, want: `a[\x{2600}-\x{27BF}\x{1F300}-\x{1FAFF}]+`},
+		{pattern: `[\p{Emoji}a]`, want: `[[\x{2600}-\x{27BF}\x{1F300}-\x{1FAFF}]a]`},
 		{pattern: "foo(", want: `foo\(`},
 		{pattern: "*x", want: `\*x`},
 		{pattern: "a[", want: `a\[`},
@@ -23,6 +25,11 @@ func TestSuggest(t *testing.T) {
 		{pattern: "a{100000}"},
 		{pattern: `a\nb`, multiline: true},
 		{pattern: "a\nb", multiline: true},
+		{pattern: `a\Rb`, want: `a\r?\nb`, multiline: true},
+		{pattern: `a\R`, want: `a\r?\n`, multiline: true},
+		{pattern: `a\Rb`, want: `a\r?\nb`, o: Options{Multiline: true}},
+		{pattern: `D:\Upper\x`, want: `D:\\Upper\\x`},
+		{pattern: `c:\temp\new.*\.txt`, want: `c:\\temp\\new.*\.txt`},
 		{pattern: `a[\n]`, multiline: true},
 		{pattern: "(?<=a)b", o: Options{NoFallback: true}},
 		{pattern: "(?<=a)b\n", o: Options{NoFallback: true}},
@@ -38,6 +45,9 @@ func TestSuggest(t *testing.T) {
 		}
 		if e.Multiline {
 			c.o.Multiline = true
+			if c.want != "" {
+				c.pattern = c.want
+			}
 			if _, err := Compile(c.pattern, c.o); err != nil {
 				t.Errorf("%q with multiline: %v", c.pattern, err)
 			}

@@ -286,8 +286,10 @@ const maxLoad = 256 << 20
 // plan refuses what the session may not change, then computes the new content.
 func (e *Engine) plan(c *Call, ts targets, m *Mutation) error {
 	for _, t := range ts {
-		if err := e.changeable(t); err != nil {
-			return err
+		if !m.Blind {
+			if err := e.changeable(t); err != nil {
+				return err
+			}
 		}
 		known, err := e.know(c, t.object, t.Before)
 		if err != nil {
@@ -304,6 +306,13 @@ func (e *Engine) plan(c *Call, ts targets, m *Mutation) error {
 	for _, t := range ts {
 		if t.After.Kind == guardfs.KindFile {
 			t.After.Hash = HashOf(t.After.Content)
+		}
+	}
+	if m.Blind { // of a restore's many files, those that stay are nobody's business
+		for _, t := range targets(ts).changing() {
+			if err := e.changeable(t); err != nil {
+				return err
+			}
 		}
 	}
 	if len(ts) > 0 {

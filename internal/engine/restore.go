@@ -193,7 +193,7 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 			m.Links[item.Path] = item.Want.Kind == checkpoint.Symlink || item.Head.Kind == checkpoint.Symlink
 		}
 	}
-	if err := e.onlyNew(&m, goes); err != nil {
+	if err := r.onlyNew(&m, goes); err != nil {
 		return nil, err
 	}
 	m.Next = func(ts []*Target) error { return r.next(ctx, ts) }

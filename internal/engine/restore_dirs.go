@@ -49,12 +49,24 @@ func (e *Engine) obstacle(item *checkpoint.Item) string {
 
 // onlyNew keeps of a plan's directories those that have to be made or can go, so that a restore of what is there already
 // changes nothing. Policy speaks on every one that is made. goes are the paths that the plan removes.
-func (e *Engine) onlyNew(m *Mutation, goes map[string]bool) error {
+func (r *restore) onlyNew(m *Mutation, goes map[string]bool) error {
+	e := r.e
 	var make []NewDir
+	toMake := func(d NewDir) error {
+		err := e.allowed(nil, d.Path)
+		if why := hindered(err); why != "" && r.o.OnConflict == OnConflictSkip {
+			r.left = append(r.left, Left{d.Path, why})
+			return nil
+		}
+		make = append(make, d)
+		return err
+	}
 	for _, d := range m.Dirs {
 		place, err := e.fs.Place(d.Path)
 		if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok {
-			make = append(make, d)
+			if err := toMake(d); err != nil {
+				return err
+			}
 			continue
 		}
 		if err != nil {
@@ -65,7 +77,9 @@ func (e *Engine) onlyNew(m *Mutation, goes map[string]bool) error {
 		switch kind {
 		case guardfs.KindDir:
 		case guardfs.KindAbsent:
-			make = append(make, d)
+			if err := toMake(d); err != nil {
+				return err
+			}
 		default:
 			return &ConflictsError{[]PathConflict{{Path: d.Path, Why: "a " + kind.String() + " is in the place of the directory"}}}
 		}

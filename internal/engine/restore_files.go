@@ -20,13 +20,16 @@ func (r *restore) next(ctx context.Context, ts []*Target) error {
 		if err != nil {
 			return err
 		}
-		if conflict == nil && r.e.unheld(t) {
-			if r.o.OnConflict != OnConflictSkip {
-				return &UnheldError{t.True}
+		if conflict == nil && t.differs() {
+			if err := r.e.hindrance(t); err != nil {
+				why := hindered(err)
+				if why == "" || r.o.OnConflict != OnConflictSkip {
+					return err
+				}
+				t.keep()
+				delete(r.out.Merged, t.True)
+				r.out.Skipped = append(r.out.Skipped, Left{t.True, why})
 			}
-			t.keep()
-			delete(r.out.Merged, t.True)
-			r.out.Skipped = append(r.out.Skipped, Left{t.True, "what is there now is too large for the store or excluded from it, and would be lost"})
 		}
 		if conflict != nil {
 			conflicts = append(conflicts, *conflict)
@@ -108,15 +111,6 @@ func (r *restore) wanted(ctx context.Context, t *Target, item *checkpoint.Item) 
 	return nil, nil
 }
 
-// unheld says that the change would put something else in the place of content that the store can't or must not hold.
-func (e *Engine) unheld(t *Target) bool {
-	b := t.Before
-	if !b.Exists || b.Info.Kind != guardfs.KindFile || e.storable(t.True, int64(len(b.Content))) {
-		return false
-	}
-	return t.After.Kind != guardfs.KindFile || !bytes.Equal(t.After.Content, b.Content)
-}
-
 // park adds to m the move to the trash of a file that is to go and that the store can't or must not hold, as Delete does. False: it is no such.
 func (r *restore) park(ctx context.Context, c *Call, item *checkpoint.Item, m *Mutation) (bool, error) {
 	if item.Want.Kind != checkpoint.Absent || item.Role == checkpoint.RoleParent {
@@ -132,6 +126,13 @@ func (r *restore) park(ctx context.Context, c *Call, item *checkpoint.Item, m *M
 		return false, nil
 	}
 	if _, err := r.e.census(ctx, item.Path, false); err != nil { // policy
+		return false, err
+	}
+	if err := r.e.allowed(nil, item.Path); err != nil {
+		if why := hindered(err); why != "" && r.o.OnConflict == OnConflictSkip {
+			r.left = append(r.left, Left{item.Path, why})
+			return true, nil
+		}
 		return false, err
 	}
 	now, err := r.e.stateOf(item.Path)

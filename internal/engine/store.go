@@ -70,6 +70,9 @@ func StoreOptions(c config.Checkpoint) (checkpoint.Options, error) {
 	if err != nil {
 		return checkpoint.Options{}, err
 	}
+	if len(c.Exclude) == 0 {
+		excluded = nil // the store says so then
+	}
 	return checkpoint.Options{
 		Durability: checkpoint.Durability(c.Durability), MaxBytes: c.MaxBytes, MaxFileBytes: c.MaxFileBytes,
 		KeepWithin: time.Duration(c.KeepWithin), KeepLast: c.KeepLast, Exclude: excluded, EncryptTo: c.EncryptTo,

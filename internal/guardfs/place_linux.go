@@ -313,6 +313,21 @@ func (p *Place) change(op string, a Access, call func(dir int) error) error {
 	return nil
 }
 
+// Allowed asks the system whether this process may make and remove names in the place's directory: a *PathError when not. That it may promises
+// nothing, it only tells early what would fail.
+func (p *Place) Allowed() error {
+	dir, err := p.fd.use()
+	if err != nil {
+		return p.failed("change", err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	switch err := unix.Faccessat(dir, ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS); err {
+	case unix.EACCES, unix.EPERM, unix.EROFS:
+		return p.failed("change", err)
+	}
+	return nil
+}
+
 // Mkdir makes a directory there; the umask and the parent's default ACL apply. What exists is fs.ErrExist.
 func (p *Place) Mkdir(mode fs.FileMode) error {
 	return p.change("mkdir", Create, func(dir int) error { return unix.Mkdirat(dir, p.base, bitsOf(mode)) })

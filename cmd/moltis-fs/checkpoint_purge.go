@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/glob"
+)
+
+func checkpointPurgeCommand() *command {
+	return &command{
+		name: "purge", short: "remove contents so that no byte of them stays in the store",
+		long: `For secrets that got in. Every content that a path matching --path ever had goes, or the one whose hash is --sha256,
+wherever it was; with --excluded that of all paths which exclude in the configuration names by now. The checkpoints stay and say "purged". What sessions read is forgotten too, as far as it was kept to show diffs
+of conflicts, and so are the hashes. The audit log is only ever appended to: its records go on naming the SHA-256, which can confirm a guess of
+the content, and the answer says how many do. Remove the files in DATA-DIR/audit where even that is too much. Files that
+were moved to the trash as they are stay there until it is emptied of them; they are listed. It can't be undone, and it needs as much free space as the store takes.`,
+		options: storeOptions(
+			option{name: "path", value: "GLOB", doc: "an absolute glob; without a slash it holds at any depth"},
+			option{name: "sha256", value: "HASH", doc: "this content"},
+			option{name: "excluded", doc: "whatever [tools.fs.checkpoint] exclude names today"},
+			option{name: "dry-run", doc: "only count"},
+			option{name: "yes", doc: "do it"},
+		),
+		examples: []string{"moltis-fs checkpoint purge --path '.env*' --dry-run", "moltis-fs checkpoint purge --path /home/user/project/secrets.txt --yes", "moltis-fs checkpoint purge --config moltis.toml --excluded --dry-run"},
+		run:      purgeCheckpoints,
+	}
+}
+
+func purgeCheckpoints(ctx context.Context, in *invocation) error {
+	p := checkpoint.Purge{Hash: strings.ToLower(in.option("sha256")), DryRun: in.given("dry-run")}
+	switch {
+	case in.given("excluded") && in.count("path", "sha256") > 0:
+		return misuse(seeHelp(in.command), "--excluded says which paths; --path and --sha256 don't go with it")
+	case in.count("path", "sha256", "excluded") == 0:
+		return misuse(seeHelp(in.command), "purge needs --path, --sha256 or --excluded")
+	case !p.DryRun && !in.given("yes"):
+		return misuse("--dry-run shows what would go; --yes does it", "a purge can't be undone")
+	}
+	var err error
+	if p.Match, err = in.purgedPaths(); err != nil {
+		return err
+	}
+	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+		var r checkpoint.Purged
+		var err error
+		if in.given("excluded") {
+			r, err = db.PurgeExcluded(ctx, p.DryRun)
+		} else {
+			r, err = db.Purge(ctx, p)
+		}
+		if err != nil {
+			return err
+		}
+		a := purgeAnswer{Contents: r.Contents, Checkpoints: r.Checkpoints, AlsoAt: append([]string{}, r.AlsoAt...), DryRun: p.DryRun}
+		if a.InTrash, err = parkedAt(ctx, db, p.Match); err != nil {
+			return err
+		}
+		dir := ""
+		if !p.DryRun {
+			if dir, err = in.dataDir(); err != nil {
+				return err
+			}
+			// By hash they can't be told from the secret's other versions, so all go.
+			if _, err := engine.PurgeKept(dir); err != nil {
+				return err
+			}
+			hashes := r.Hashes
+			if p.Hash != "" { // it may be known elsewhere only
+				hashes = append(hashes, p.Hash)
+			}
+			if a.AuditRecords, err = engine.PurgeHashes(dir, hashes); err != nil {
+				return err
+			}
+		}
+		if in.given("json") {
+			return writeJSON(in, a)
+		}
+		return in.write([]byte(a.text(filepath.Join(dir, "audit"))))
+	})
+}
+
+// purgedPaths is what the options say of paths; nil for nothing.
+func (in *invocation) purgedPaths() (func(string) bool, error) {
+	if in.given("excluded") {
+		_, o, err := in.storeOptions(false)
+		if err != nil {
+			return nil, err
+		}
+		if o.Exclude == nil {
+			return nil, misuse("name the configuration with --config, or the paths with --path", "exclude in [tools.fs.checkpoint] is empty")
+		}
+		return o.Exclude, nil
+	}
+	pattern := in.option("path")
+	switch {
+	case pattern == "":
+		return nil, nil
+	case !strings.Contains(pattern, "/"):
+		pattern = "/**/" + pattern
+	case !filepath.IsAbs(pattern):
+		return nil, misuse("write it from the root: /home/user/project/**", "the glob %q is relative", pattern)
+	}
+	g, err := glob.Compile(pattern, glob.Options{})
+	if err != nil {
+		return nil, misuse("", "--path: %v", err)
+	}
+	return g.Match, nil
+}
+
+// purgeAnswer is what a purge did, or with DryRun would do.
+type purgeAnswer struct {
+	Contents    int      `json:"contents"`
+	Checkpoints int      `json:"checkpoints"`
+	AlsoAt      []string `json:"also_at"`
+	// InTrash are entries of such paths that were moved to the trash as they are: no purge touches them.
+	InTrash []checkpoint.TrashID `json:"in_trash"`
+	// AuditRecords still name one of the hashes.
+	AuditRecords int  `json:"audit_records"`
+	DryRun       bool `json:"dry_run"`
+}
+
+func (a *purgeAnswer) text(audit string) string {
+	var b strings.Builder
+	verb := "purged"
+	if a.DryRun {
+		verb = "would purge"
+	}
+	fmt.Fprintf(&b, "%s %s of %s\n", verb, plural(a.Contents, "content", "contents"), plural(a.Checkpoints, "checkpoint", "checkpoints"))
+	for _, path := range a.AlsoAt {
+		fmt.Fprintf(&b, "the same bytes were also at %s\n", visible(path))
+	}
+	for _, id := range a.InTrash {
+		fmt.Fprintf(&b, "the trash holds one of these files itself: %s trash empty %s\n", program, id)
+	}
+	if a.AuditRecords > 0 {
+		fmt.Fprintf(&b, "the audit log goes on naming their SHA-256, in %s: it is only ever appended to; remove the files in %s if even that is too much\n",
+			plural(a.AuditRecords, "record", "records"), visible(audit))
+	}
+	return b.String()
+}
+
+// parkedAt finds what was moved to the trash as it is from paths that match.
+func parkedAt(ctx context.Context, db *checkpoint.DB, match func(string) bool) ([]checkpoint.TrashID, error) {
+	ids := []checkpoint.TrashID{}
+	if match == nil {
+		return ids, nil
+	}
+	f := checkpoint.TrashFilter{AllPrincipals: true, Limit: 1000}
+	for {
+		page, err := db.TrashList(ctx, f)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range page.Entries {
+			if t.Parked != "" && match(t.Path) {
+				ids = append(ids, t.ID)
+			}
+		}
+		if f.Cursor = page.Next; f.Cursor == "" {
+			return ids, nil
+		}
+	}
+}

@@ -1,0 +1,150 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// somebody is a user who is not root, with a home and a workspace of his own.
+type somebody struct {
+	t           *testing.T
+	program, ws string
+	home        string
+	uid, gid    int
+}
+
+const nobody = 65534
+
+func unprivileged(t *testing.T) *somebody {
+	t.Helper()
+	s := &somebody{t: t, program: binary(t), uid: os.Getuid(), gid: os.Getgid()}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ws, s.home = filepath.Join(dir, "ws"), filepath.Join(dir, "home")
+	for _, d := range []string{s.ws, s.home} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if os.Getuid() == 0 {
+			s.uid, s.gid = nobody, nobody
+			if err := os.Chown(d, s.uid, s.gid); err != nil {
+				t.Skip("SKIPPED: root may not give a directory to nobody: ", err)
+			}
+		}
+	}
+	if os.Getuid() == 0 { // he must get at the program
+		for d := filepath.Dir(s.program); len(d) > 1 && strings.HasPrefix(d, os.TempDir()) && d != os.TempDir(); d = filepath.Dir(d) {
+			if err := os.Chmod(d, 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	config := "[tools.fs]\ncheckpoint_before_mutation = true\nrequire_approval = false\n"
+	if err := os.WriteFile(filepath.Join(dir, "on.toml"), []byte(config), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, status := s.run("version"); status != 0 {
+		t.Skip("SKIPPED: the program can't be run as nobody: ", out)
+	}
+	return s
+}
+
+// run runs the program and gives all it says.
+func (s *somebody) run(args ...string) (out string, status int) {
+	s.t.Helper()
+	cmd := exec.Command(s.program, args...)
+	cmd.Dir = s.ws
+	cmd.Env = []string{"HOME=" + s.home, "MOLTIS_CONFIG=" + filepath.Join(filepath.Dir(s.ws), "on.toml")}
+	var b bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &b, &b
+	if os.Getuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(s.uid), Gid: uint32(s.gid), NoSetGroups: false}}
+	}
+	err := cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return b.String(), exit.ExitCode()
+	}
+	if err != nil {
+		return err.Error(), -1
+	}
+	return b.String(), 0
+}
+
+func (s *somebody) must(args ...string) string {
+	s.t.Helper()
+	out, status := s.run(args...)
+	if status != 0 {
+		s.t.Fatalf("%v: status %d: %s", args, status, out)
+	}
+	return out
+}
+
+// write makes a call of Write in turn t1.
+func (s *somebody) write(name, content string) {
+	s.t.Helper()
+	s.must("call", "--session", "s1", "--turn", "t1", "Write", fmt.Sprintf(`{"file_path": %q, "content": %q}`, filepath.Join(s.ws, name), content))
+}
+
+func (s *somebody) chmod(name string, mode os.FileMode) {
+	s.t.Helper()
+	if err := os.Chmod(filepath.Join(s.ws, name), mode); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// What the system does not let a rewind change is named, before anything is changed and in a dry run too; skip passes it by, and says so.
+func TestRewindIntoReadOnlyDirectory(t *testing.T) {
+	s := unprivileged(t)
+	for _, dir := range []string{"a", "b", "gone"} {
+		if err := os.Mkdir(filepath.Join(s.ws, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chown(filepath.Join(s.ws, dir), s.uid, s.gid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, content := range map[string]string{"a/f": "1\n", "b/f": "1\n", "b/same": "1\n", "b/locked": "1\n", "gone/f": "1\n"} {
+		s.write(name, content)
+	}
+	s.must("call", "--session", "s1", "--turn", "t2", "Read", fmt.Sprintf(`{"file_path": %q}`, filepath.Join(s.ws, "a/f")))
+	for _, name := range []string{"a/f", "b/f", "b/same", "gone/f"} {
+		s.must("call", "--session", "s1", "--turn", "t2", "Write", fmt.Sprintf(`{"file_path": %q, "content": "2\n"}`, filepath.Join(s.ws, name)))
+	}
+	s.must("call", "--session", "s1", "--turn", "t2", "Write", fmt.Sprintf(`{"file_path": %q, "content": "1\n"}`, filepath.Join(s.ws, "b/same")))
+	s.must("call", "--session", "s1", "--turn", "t2", "Write", fmt.Sprintf(`{"file_path": %q, "content": "new\n"}`, filepath.Join(s.ws, "new")))
+	s.chmod("b", 0o555)
+	t.Cleanup(func() { s.chmod("b", 0o755) })
+
+	rewind := []string{"checkpoint", "rewind", "--session", "s1", "--turn", "t2", "--yes"}
+	before := files(t, s.ws)
+	for _, more := range [][]string{nil, {"--dry-run"}} {
+		out, status := s.run(append(rewind, more...)...)
+		if status != exitRefused || !strings.Contains(out, filepath.Join(s.ws, "b/f")) || !strings.Contains(out, "--on-conflict skip") {
+			t.Errorf("%v: status %d, and the path is not named: %s", more, status, out)
+		}
+	}
+	compareFiles(t, "refused", files(t, s.ws), before)
+	out := s.must(append(rewind, "--dry-run", "--on-conflict", "skip")...)
+	if !strings.Contains(out, "skipped "+filepath.Join(s.ws, "b/f")+" (the system does not let us change its directory)") {
+		t.Errorf("the dry run does not say that it would be skipped: %s", out)
+	}
+	out = s.must(append(rewind, "--on-conflict", "skip")...)
+	if !strings.Contains(out, "skipped "+filepath.Join(s.ws, "b/f")+" (the system does not let us change its directory)") || strings.Contains(out, "skipped "+filepath.Join(s.ws, "b/same")) {
+		t.Errorf("what is passed by is said, and nothing else: %s", out)
+	}
+	compareFiles(t, "skipped", files(t, s.ws), map[string]string{"a/f": "false 1\n", "b/f": "false 2\n", "b/same": "false 1\n", "b/locked": "false 1\n", "gone/f": "false 1\n"})
+	s.chmod("b", 0o755)
+	s.must(rewind...)
+	compareFiles(t, "all", files(t, s.ws), map[string]string{"a/f": "false 1\n", "b/f": "false 1\n", "b/same": "false 1\n", "b/locked": "false 1\n", "gone/f": "false 1\n"})
+}

@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+
+	"moltisfs/internal/guardfs"
+)
+
+// hindrance is why a restore can't or must not change a target that it wants to: an *UnheldError, *ReadOnlyError, *HardLinkError, or a
+// *guardfs.PathError where the system would not let it.
+func (e *Engine) hindrance(t *Target) error {
+	if e.unheld(t) {
+		return &UnheldError{t.True}
+	}
+	if err := e.changeable(t); err != nil {
+		return err
+	}
+	return e.allowed(t.place, t.True)
+}
+
+// hindered says a hindrance in the words of a path that is left alone; "" for any other error.
+func hindered(err error) string {
+	if _, ok := errors.AsType[*UnheldError](err); ok {
+		return "what is there now is too large for the store or excluded from it, and would be lost"
+	}
+	if e, ok := errors.AsType[*ReadOnlyError](err); ok {
+		return "it is read-only (" + e.Mode + ")"
+	}
+	if e, ok := errors.AsType[*HardLinkError](err); ok {
+		return fmt.Sprintf("it is one of %d names of the same file", e.Names)
+	}
+	switch {
+	case errors.Is(err, syscall.EROFS):
+		return "its file system is read-only"
+	case errors.Is(err, fs.ErrPermission):
+		return "the system does not let us change its directory"
+	}
+	return ""
+}
+
+// allowed asks the system early whether the directory of path, or the nearest one that exists above it, can be written. place may be nil.
+func (e *Engine) allowed(place *guardfs.Place, path string) error {
+	if place == nil {
+		p, err := e.fs.PlaceLink(path)
+		if gone, ok := errors.AsType[*guardfs.MissingParentError](err); ok {
+			p, err = e.fs.PlaceLink(gone.Missing)
+		}
+		if err != nil {
+			return nil //nolint:nilerr // the chain meets it again, and says so
+		}
+		defer p.Close()
+		place = p
+	}
+	err := place.Allowed()
+	if pe, ok := errors.AsType[*guardfs.PathError](err); ok {
+		return &guardfs.PathError{Op: pe.Op, Path: path, Err: pe.Err}
+	}
+	return err
+}
+
+// differs is the opposite of unchanged before the hash of what it becomes is known.
+func (t *Target) differs() bool {
+	b, a := t.Before, &t.After
+	switch {
+	case !b.Exists || a.Kind == guardfs.KindAbsent:
+		return b.Exists || a.Kind != guardfs.KindAbsent
+	case a.Kind != b.Info.Kind:
+		return true
+	case a.Kind == guardfs.KindFile:
+		return !bytes.Equal(a.Content, b.Content) || a.Meta != nil
+	}
+	return a.Kind == guardfs.KindSymlink && a.Target != string(b.Content)
+}
+
+// unheld says that the change would put something else in the place of content that the store can't or must not hold.
+func (e *Engine) unheld(t *Target) bool {
+	b := t.Before
+	if !b.Exists || b.Info.Kind != guardfs.KindFile || e.storable(t.True, int64(len(b.Content))) {
+		return false
+	}
+	return t.After.Kind != guardfs.KindFile || !bytes.Equal(t.After.Content, b.Content)
+}

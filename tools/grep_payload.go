@@ -1,0 +1,187 @@
+package tools
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"moltisfs/grep"
+)
+
+// Grep is the payload of kind "grep".
+type Grep struct {
+	Mode    string      `json:"mode"`
+	Files   []string    `json:"files,omitempty"`
+	Matches []GrepMatch `json:"matches,omitempty"`
+	Counts  []GrepCount `json:"counts,omitempty"`
+	// ContextOnly are lines of this page around matches that are on another one.
+	ContextOnly []GrepContext `json:"context_only,omitempty"`
+	// Truncated: there are more rows or files; go on with NextOffset. SizeLimited: because one answer holds no more,
+	// whatever head_limit says.
+	Truncated   bool       `json:"truncated"`
+	SizeLimited bool       `json:"size_limited,omitempty"`
+	NextOffset  int        `json:"next_offset,omitempty"`
+	Total       GrepTotals `json:"total"`
+	Root        string     `json:"root"`
+	Engine      string     `json:"engine,omitempty"` // "backtracking" when the pattern needs it
+	Partial     bool       `json:"partial,omitempty"`
+	Skipped     Skipped    `json:"skipped,omitempty"`
+	Note        string     `json:"note,omitempty"`
+
+	rows    []grep.Row
+	shown   int // rows or files on this page
+	numbers bool
+	single  bool
+	context bool // lines around matches were asked for
+	parted  bool // the page ends within a block
+}
+
+// GrepTotals count everything that matched, shown or not.
+type GrepTotals struct {
+	Files   int `json:"files"`
+	Rows    int `json:"rows,omitempty"` // of content, lines of context included: what head_limit and offset count there
+	Lines   int `json:"lines,omitempty"`
+	Matches int `json:"matches,omitempty"`
+}
+
+// GrepMatch is one matching line. Block is the line with those around it,
+// when context was asked for.
+type GrepMatch struct {
+	Path  string   `json:"path"`
+	Line  int      `json:"line"`
+	Match string   `json:"match"`
+	Block []string `json:"block,omitempty"`
+	// BlockCut says where Block goes on upon another page: "start", "end" or "both".
+	BlockCut string `json:"block_cut,omitempty"`
+	// CutFrom and LineBytes say that Match is a window of a longer line.
+	CutFrom   *int `json:"cut_from,omitempty"`
+	LineBytes int  `json:"line_bytes,omitempty"`
+}
+
+// GrepContext is lines in a row, from Line on.
+type GrepContext struct {
+	Path  string   `json:"path"`
+	Line  int      `json:"line"`
+	Block []string `json:"block"`
+}
+
+// GrepCount is one file of a count: matching lines, and occurrences.
+type GrepCount struct {
+	Path        string `json:"path"`
+	Count       int    `json:"count"`
+	Occurrences int    `json:"occurrences"`
+}
+
+func (*Grep) Kind() string { return "grep" }
+func (*Grep) payload()     {}
+
+// MarshalJSON makes the list of the mode present even when it is empty.
+func (g *Grep) MarshalJSON() ([]byte, error) {
+	type plain Grep
+	switch g.Mode {
+	case "content":
+		return plainJSON(struct {
+			Mode    string      `json:"mode"`
+			Matches []GrepMatch `json:"matches"`
+			*plain
+		}{g.Mode, orEmpty(g.Matches), (*plain)(g)})
+	case "count":
+		return plainJSON(struct {
+			Mode   string      `json:"mode"`
+			Counts []GrepCount `json:"counts"`
+			*plain
+		}{g.Mode, orEmpty(g.Counts), (*plain)(g)})
+	}
+	return plainJSON(struct {
+		Mode  string   `json:"mode"`
+		Files []string `json:"files"`
+		*plain
+	}{g.Mode, orEmpty(g.Files), (*plain)(g)})
+}
+
+func orEmpty[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}
+
+// Text is the answer in ripgrep's and Claude Code's shape.
+func (g *Grep) Text() string {
+	var b strings.Builder
+	all, unit := g.Total.Files, "file"
+	if g.Mode == "content" {
+		all, unit = g.Total.Rows, "row"
+	}
+	switch {
+	case g.shown == 0 && all > 0:
+		fmt.Fprintf(&b, "No entries at this offset, of %s", plural(all, unit))
+	case g.Mode == "content":
+		g.contentText(&b)
+	case g.Mode == "count":
+		for _, c := range g.Counts {
+			fmt.Fprintf(&b, "%s:%d\n", c.Path, c.Count)
+		}
+		if len(g.Counts) == 0 {
+			b.WriteString("No matches found")
+		} else {
+			fmt.Fprintf(&b, "\nFound %d total occurrences across %d files.", g.Total.Matches, g.Total.Files)
+		}
+	default:
+		if len(g.Files) == 0 {
+			b.WriteString("No files found")
+		} else {
+			fmt.Fprintf(&b, "Found %s\n%s", plural(g.Total.Files, "file"), strings.Join(g.Files, "\n"))
+		}
+	}
+	if g.Truncated {
+		fmt.Fprintf(&b, "\n[%d of %s", g.shown, plural(all, unit))
+		if g.SizeLimited {
+			b.WriteString(", as many as one answer holds")
+		}
+		if g.parted {
+			b.WriteString(", cut within a block")
+		}
+		fmt.Fprintf(&b, "; go on with offset %d]", g.NextOffset)
+	}
+	if g.Note != "" {
+		b.WriteString("\n[" + g.Note + "]")
+	}
+	return b.String() + g.Skipped.text(g.Partial)
+}
+
+func (g *Grep) contentText(b *strings.Builder) {
+	if len(g.rows) == 0 {
+		b.WriteString("No matches found")
+		return
+	}
+	for i, r := range g.rows {
+		if i > 0 {
+			b.WriteByte('\n')
+			if p := g.rows[i-1]; g.context && (p.Path != r.Path || p.Line+1 != r.Line) {
+				b.WriteString("--\n")
+			}
+		}
+		mark := byte(':')
+		if r.Context {
+			mark = '-'
+		}
+		if !g.single {
+			b.WriteString(r.Path)
+			b.WriteByte(mark)
+		}
+		if g.numbers {
+			b.WriteString(strconv.Itoa(r.Line))
+			b.WriteByte(mark)
+		}
+		b.WriteString(windowed(r))
+	}
+}
+
+// windowed marks a line that is longer than what is shown of it.
+func windowed(r grep.Row) string {
+	if !r.Cut {
+		return r.Text
+	}
+	return fmt.Sprintf("[… byte %d of %d] %s […]", r.From, r.Bytes, r.Text)
+}
