@@ -24,6 +24,7 @@
 //
 //   - Encodings: text in a legacy encoding, or in UTF-16 without a mark, is searched as what it says, not as its bytes.
 //   - Line ends: with match.Options.CRLF a carriage return before a line end is no part of the line, unless the pattern names it.
+//   - Ends of the text: without Multiline "\A" and "\z" stand at the ends of a line, where ripgrep finds them at those of what it reads.
 //   - Backtracking: look-around and back-references are run, not refused.
 //   - Binary files: matches are withheld wherever a NUL byte is in the file, and none of their lines is ever shown.
 //   - Several lines: Count counts lines there too, and matches apart; OnlyMatching gives each match as one row, line ends included.

@@ -47,7 +47,7 @@ func newGlobFilter(p string, roots []string) (*filter, error) {
 		return f, nil
 	}
 	return f, f.addList(p, ",", func(p string) (string, error) {
-		if rel, ok := below(roots, p); ok || !strings.HasPrefix(p, "/") {
+		if rel, ok := below(roots, p); ok || roots[0] == "" || !strings.HasPrefix(p, "/") {
 			return rel, nil
 		}
 		return "", &GlobError{Glob: p, Why: "it is absolute and does not lie below " + roots[0], Climbs: true}

@@ -15,7 +15,7 @@ func (b *Binary) describeAr(ctx context.Context, f *file) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if b.Entries == tarEntries {
+		if b.Entries == b.entries.reach() {
 			b.EntriesCut = true
 			break
 		}
@@ -54,13 +54,11 @@ func (b *Binary) describeAr(ctx context.Context, f *file) error {
 			}
 		}
 		name = strings.TrimSuffix(name, "/")
-		b.Entries++
 		total += shown
-		if len(b.Listing) < listed {
-			b.Listing = append(b.Listing, entryLine(name, shown))
-		}
+		b.entry(func() string { return entryLine(name, shown) })
 	}
-	b.EntriesCut = b.EntriesCut || b.Entries > len(b.Listing) || cut != ""
+	b.EntriesCut = b.EntriesCut || cut != ""
+	b.listedAll()
 	b.Summary = strings.Replace(fmt.Sprintf("ar archive, %s, %s%s", plural(b.Entries, "entry"), bytesText(total), cut), "entrys", "entries", 1)
 	return nil
 }

@@ -15,18 +15,67 @@ type Binary struct {
 	Bytes     int64  `json:"bytes"`
 	MediaType string `json:"media_type"`
 	// Summary is one line on what is inside, where that can be told: "ELF executable, x86-64, …". Listing names entries of
-	// an archive or tables of a database, at most a hundred; Entries is how many there are, or how many were looked at
-	// when EntriesCut.
+	// an archive or tables of a database, a hundred unless Limit says otherwise; Entries is how many there are, or how many were looked at
+	// when EntriesCut. Where no bytes are given Offset counts entries: StartEntry is set beyond the first, and NextOffset is the next one.
 	Summary    string   `json:"summary,omitempty"`
 	Listing    []string `json:"listing,omitempty"`
 	Entries    int      `json:"entries,omitempty"`
 	EntriesCut bool     `json:"entries_cut,omitempty"`
+	StartEntry int      `json:"start_entry,omitempty"`
 	// Base64 is given under BinaryPolicy "base64": from StartOffset (1 is the first byte), with NextOffset for the next part.
 	Base64      string `json:"base64,omitempty"`
 	StartOffset int64  `json:"start_offset,omitempty"`
 	NextOffset  int64  `json:"next_offset,omitempty"`
 	Truncated   bool   `json:"truncated,omitempty"`
 	Note        string `json:"note,omitempty"`
+
+	entries entryWindow
+}
+
+// entryWindow is the part of a listing that was asked for.
+type entryWindow struct {
+	first, most int // from 1
+	room        int // bytes
+}
+
+// window takes the part of the listing from the arguments, unless they are about bytes.
+func (b *Binary) window(o *Options) {
+	b.entries = entryWindow{1, listed, int(o.MaxBytes)}
+	if o.BinaryPolicy == "base64" {
+		if o.Offset > 1 {
+			b.entries.most = 0 // the first page of the bytes has it
+		}
+		b.entries.room = DefaultMaxBytes // there is no second page of it
+		return
+	}
+	if o.Offset > 1 {
+		b.entries.first, b.StartEntry = o.Offset, o.Offset
+	}
+	if o.Limit > 0 {
+		b.entries.most = o.Limit
+	}
+}
+
+// reach is how many entries have to be looked at in formats that are walked one by one.
+func (w *entryWindow) reach() int { return max(tarEntries, w.first+w.most) }
+
+// entry counts one more and names it when it is in the window.
+func (b *Binary) entry(name func() string) {
+	b.Entries++
+	if b.Entries < b.entries.first || len(b.Listing) >= b.entries.most || b.entries.room <= 0 {
+		return
+	}
+	l := name()
+	b.Listing = append(b.Listing, l)
+	b.entries.room -= len(l) + 1
+}
+
+// listedAll says what of the listing is left.
+func (b *Binary) listedAll() {
+	b.EntriesCut = b.EntriesCut || b.Entries > len(b.Listing)
+	if next := b.entries.first + len(b.Listing); b.StartOffset == 0 && next <= b.Entries && len(b.Listing) > 0 {
+		b.NextOffset, b.Truncated = int64(next), true
+	}
 }
 
 // Kind is "binary".
@@ -52,6 +101,7 @@ func binaryMagic(head []byte) bool {
 func readBinary(ctx context.Context, r *Readers, f *file, o *Options) (Content, error) {
 	b := &Binary{Bytes: max(f.Size, int64(len(f.head))), MediaType: mediaType(f.head)}
 	b.Changed = f.grown
+	b.window(o)
 	if o.BinaryPolicy == "base64" {
 		if f.Size > o.MaxFileBytes && !o.window() && !o.AllowLarge {
 			return nil, &TooLarge{Size: f.Size, Max: o.MaxFileBytes, What: "file", Windowed: true}

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// unpackedText is how much of a compressed text is unpacked. Windows beyond it are out of reach.
+	// unpackedText is how much of a compressed text is held. A longer one is unpacked anew for each window.
 	unpackedText = memoryLimit
 	// unpackedList is how much of a compressed tar is walked for its listing.
 	unpackedList = 256 << 20
@@ -123,12 +123,15 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 		}
 		raw = buf.Bytes()
 	}
+	if errors.Is(stop, errUnpacked) {
+		return r.readPacked(ctx, f, o, p)
+	}
 	note := ""
 	if stop != nil {
 		if o.Tail || o.Offset < 0 {
-			return nil, &Unsupported{What: "the end of this " + p.name + " file", Why: whyStopped(stop), Do: "Unpack it with another program, or ask for lines from its beginning."}
+			return nil, &Unsupported{What: "the end of this " + p.name + " file", Why: stop.Error(), Do: "Unpack it with another program, or ask for lines from its beginning."}
 		}
-		note = fmt.Sprintf("Only the first %s of the text are here: %s.", bytesText(int64(len(raw))), whyStopped(stop))
+		note = fmt.Sprintf("Only the first %s of the text are here: %s.", bytesText(int64(len(raw))), stop)
 		if !isDamage(stop) {
 			note += " Unpack it with another program to read the rest."
 			if i := bytes.LastIndexByte(raw, '\n'); i >= 0 {
@@ -152,23 +155,53 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 	return t, f.addSum(ctx, &t.Sight)
 }
 
+// readPacked shows a window of a text that is too long to hold unpacked.
+func (r *Readers) readPacked(ctx context.Context, f *file, o *Options, p *packing) (Content, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.config.Deadline)
+	defer cancel()
+	src := &packedAt{ctx: ctx, open: func() (io.Reader, error) {
+		u := &unpacker{in: &countReader{r: f.section()}, max: 1 << 62}
+		var err error
+		u.out, err = p.open(u.in)
+		return u, err
+	}}
+	defer src.close()
+	inner := &file{Source: Source{R: src, ID: f.ID, Changed: f.Changed}}
+	if err := inner.begin(); err != nil {
+		return nil, damagedOr(ctx, p.name+" file", err)
+	}
+	defer inner.release()
+	inner.Size = -1
+	inner.unpacks = true
+	c, err := r.readWindow(ctx, inner, o)
+	if err != nil {
+		return nil, damagedOr(ctx, p.name+" file", err)
+	}
+	t := c.(*Text)
+	if src.short() {
+		if o.fromEnd() {
+			return nil, &Unsupported{What: "the end of this " + p.name + " file", Why: damagedOr(ctx, p.name+" file", src.stop).Error(), Do: "Unpack it with another program, or ask for lines from its beginning."}
+		}
+		t.unknownTotal(fmt.Sprintf("What follows cannot be unpacked: %s.", damagedOr(ctx, p.name+" file", src.stop)))
+		if t.NextOffset > t.TotalLinesAtLeast {
+			t.NextOffset = 0
+		}
+	}
+	t.Format, t.Unit = p.name, p.name+" line"
+	t.Changed, t.ChangedBelow = f.grown, f.grown
+	return t, f.addSum(ctx, &t.Sight)
+}
+
 func isDamage(err error) bool {
 	var d *Damaged
 	return errors.As(err, &d)
-}
-
-// whyStopped says why the unpacking of a text came to no end.
-func whyStopped(err error) string {
-	if errors.Is(err, errUnpacked) {
-		return "no more than " + bytesText(unpackedText) + " are unpacked"
-	}
-	return err.Error()
 }
 
 // packedBinary describes a compressed file that holds no text, with its own bytes where the policy gives them.
 func packedBinary(ctx context.Context, f *file, o *Options, p *packing) (*Binary, error) {
 	b := &Binary{Bytes: max(f.Size, 0), MediaType: p.media}
 	b.Changed = f.grown
+	b.window(o)
 	if o.BinaryPolicy != "base64" {
 		return b, nil
 	}
@@ -234,4 +267,12 @@ func (u *unpacker) Read(p []byte) (int, error) {
 		return n, &Limit{What: "file", Resource: "compression ratio", Max: ratioCap}
 	}
 	return n, err
+}
+
+// Close frees what the decompressor holds.
+func (u *unpacker) Close() error {
+	if c, ok := u.out.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
 }

@@ -18,7 +18,8 @@ import (
 const (
 	documentEntries = 20_000
 	documentBytes   = 128 << 20 // unpacked, all parts together
-	documentText    = 16 << 20  // bytes of text kept
+	documentText    = 16 << 20  // bytes of text kept at a time
+	documentEnd     = 64 << 10  // bytes of it that are kept whatever was asked for: what comes next depends on them
 	documentDepth   = 500       // of elements
 )
 
@@ -36,7 +37,7 @@ func readZip(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 		return nil, errNotMine
 	}
 	d := documentOf(z)
-	d.ctx = ctx
+	d.ctx, d.o = ctx, o
 	format, write := d.format()
 	if write == nil {
 		return nil, errNotMine
@@ -47,10 +48,10 @@ func readZip(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 	if err := write(d); err != nil && !errors.Is(err, errFull) {
 		return nil, damagedOr(ctx, format+" document", err)
 	}
-	if d.full && o.fromEnd() {
-		return nil, endUnreachable(o, "the document goes on beyond the "+bytesText(documentText)+" of text that can be read")
+	t, err := d.text(format, f.Size, o)
+	if err != nil {
+		return nil, err
 	}
-	t := d.text(format, f.Size, o)
 	t.Changed, t.ChangedBelow = f.grown, f.grown
 	return t, f.addSum(ctx, &t.Sight)
 }
@@ -62,9 +63,10 @@ type document struct {
 	spent int64 // bytes unpacked
 	out   []byte
 	full  bool
-	// What is not in out, for the note: cells beyond the last column shown.
-	cellsCut int
-	vanished int // characters in out that the document hides
+	o     *Options // the window: what lies before it need not be kept
+	// Lines and bytes of the text before out.
+	droppedLines, droppedBytes int
+	vanished                   int // characters that the document hides
 }
 
 func documentOf(z *zip.Reader) *document {
@@ -110,27 +112,29 @@ func (d *document) format() (string, func(*document) error) {
 }
 
 // text is the window of what was collected from a document of size bytes.
-func (d *document) text(format string, size int64, o *Options) *Text {
+func (d *document) text(format string, size int64, o *Options) (*Text, error) {
+	if d.full && o.fromEnd() {
+		return nil, endUnreachable(o, "it has a line of more than "+bytesText(documentText))
+	}
 	content := bytes.TrimRight(d.out, "\n")
 	if len(content) > 0 {
 		content = append(content, '\n')
 	}
-	t := renderText(content, o)
+	t := renderAfter(d.droppedLines, content, o)
 	t.Format, t.Encoding, t.Unit = format, "utf-8", format+" line"
 	if t.TotalLines == 0 {
 		t.noText(size, d.pictures())
-	}
-	if note := d.leftOut(); note != "" {
-		t.Note, t.Truncated = strings.TrimSpace(t.Note+" "+note), true
-		t.Whole, t.Total = false, -1 // no window of the text shows it
 	}
 	if notes := d.mentions(); notes != "" && t.StartLine <= 1 {
 		t.Note = strings.TrimSpace(t.Note + " " + notes)
 	}
 	if d.full {
-		t.unknownTotal("Only the first " + bytesText(documentText) + " of the document's text can be read.")
+		t.unknownTotal(t.Note)
+		if t.NextOffset == 0 && t.NextColumn == 0 && t.RenderedLines > 0 {
+			t.NextOffset = t.StartLine + t.RenderedLines
+		}
 	}
-	return t
+	return t, nil
 }
 
 // mentions says what a reader of the text cannot know from it.
@@ -158,14 +162,6 @@ func (d *document) pictures() int {
 		}
 	}
 	return n
-}
-
-// leftOut says what of the document is not in its text.
-func (d *document) leftOut() string {
-	if d.cellsCut > 0 {
-		return fmt.Sprintf("Left out: %s beyond column %d.", plural(d.cellsCut, "cell"), sheetColumns)
-	}
-	return ""
 }
 
 // part unpacks one part of at most limit bytes.
@@ -225,12 +221,36 @@ func (d *document) add(s ...string) error {
 	for _, s := range s {
 		d.out = append(d.out, s...)
 	}
-	if len(d.out) > documentText {
+	if len(d.out) > documentText && !d.drop() {
 		d.full = true
-		d.out = d.out[:bytes.LastIndexByte(d.out[:documentText], '\n')+1]
+		if end := bytes.LastIndexByte(d.out[:documentText], '\n') + 1; end > 0 {
+			d.out = d.out[:end]
+		}
 		return errFull
 	}
 	return nil
+}
+
+// drop forgets text that lies before the window asked for, and reports whether that made room: what is kept behind the window's beginning is
+// more than any answer may hold.
+func (d *document) drop() bool {
+	at := 0
+	switch {
+	case d.o == nil:
+		return false
+	case d.o.fromEnd():
+		at = len(d.out) - documentText/2
+	default:
+		at = min(skipLines(d.out, max(d.o.Offset, 1)-1-d.droppedLines), len(d.out)-documentEnd)
+	}
+	at = bytes.LastIndexByte(d.out[:at], '\n') + 1
+	if at < documentText/8 {
+		return false
+	}
+	d.droppedLines += bytes.Count(d.out[:at], newline)
+	d.droppedBytes += at
+	d.out = d.out[:copy(d.out, d.out[at:])]
+	return true
 }
 
 // block begins a new block: after an empty line, unless at the beginning.

@@ -45,20 +45,16 @@ func (b *Binary) describeELF(f *file) {
 	sections, names, whole := elfTable(f, order, wide)
 	libraries := elfLibraries(f, order, wide, sections)
 	for _, l := range libraries {
-		b.Listing = append(b.Listing, "needs "+graphic(l))
+		b.entry(func() string { return "needs " + graphic(l) })
 	}
-	b.Entries = len(libraries)
 	for _, s := range sections {
 		if s.kind == uint32(elf.SHT_NULL) {
 			continue
 		}
-		b.Entries++
 		if s.kind != uint32(elf.SHT_NOBITS) && (s.offset > uint64(b.Bytes) || s.size > uint64(b.Bytes)-s.offset) {
 			whole = false
 		}
-		if len(b.Listing) < listed {
-			b.Listing = append(b.Listing, entryLine(cString(names, uint64(s.name)), int64(min(s.size, 1<<62))))
-		}
+		b.entry(func() string { return entryLine(cString(names, uint64(s.name)), int64(min(s.size, 1<<62))) })
 	}
 	if n := b.Entries - len(libraries); n > 0 {
 		b.Summary += ", " + plural(n, "section")
@@ -69,7 +65,7 @@ func (b *Binary) describeELF(f *file) {
 	if !whole {
 		b.Summary += "; truncated: its sections reach beyond its end"
 	}
-	b.EntriesCut = b.Entries > len(b.Listing)
+	b.listedAll()
 }
 
 // elfTable reads the section headers and their names. whole is false where the file ends before them.

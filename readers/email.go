@@ -112,7 +112,7 @@ func (e *emailReader) part(h textproto.MIMEHeader, body io.Reader, depth int) er
 		e.attached = append(e.attached, entryLine(name, n)+" "+clip(media, 80))
 		return nil
 	}
-	raw, err := io.ReadAll(io.LimitReader(body, documentText))
+	raw, err := io.ReadAll(body) // no longer than the file
 	if err != nil && len(raw) == 0 {
 		return &Damaged{"email", err.Error()}
 	}
@@ -153,7 +153,7 @@ func (e *emailReader) multipart(media, boundary string, body io.Reader, depth in
 			}
 			continue
 		}
-		raw, err := io.ReadAll(io.LimitReader(p, documentText))
+		raw, err := io.ReadAll(p)
 		if err != nil && len(raw) == 0 {
 			break
 		}
@@ -251,7 +251,7 @@ func readMarkup(ctx context.Context, r *Readers, f *file, o *Options) (Content, 
 	if err != nil {
 		return nil, err
 	}
-	d := &document{ctx: ctx}
+	d := &document{ctx: ctx, o: o}
 	format := "html"
 	if looksHTML(f.head) {
 		_, text, err := decodeWhole(raw, cmp.Or(o.Encoding, htmlCharset(f.head)))
@@ -268,7 +268,10 @@ func readMarkup(ctx context.Context, r *Readers, f *file, o *Options) (Content, 
 			return nil, damagedOr(ctx, "email", err)
 		}
 	}
-	t := d.text(format, f.Size, o)
+	t, err := d.text(format, f.Size, o)
+	if err != nil {
+		return nil, err
+	}
 	t.Sum, t.Changed, t.ChangedBelow = sum(raw), f.grown, f.grown
 	// Nobody has seen the file's own lines: an overwrite must not rest on this.
 	t.Whole, t.Unit, t.Total, t.Shown = false, "source line", -1, nil

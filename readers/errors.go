@@ -145,6 +145,38 @@ func (e *Limit) Hint() string {
 	return "Unpack it with other tools and read the part you need."
 }
 
+// OutOfTime is a window of a long text that was not reached within the deadline.
+type OutOfTime struct {
+	Line    int   // that was being read, from 1
+	Column  int   // in it, where a column was asked for; else 0
+	Byte    int64 // of the file, as far as it was read
+	Size    int64 // of the file; below zero when it does not say
+	Resumes bool  // the next call goes on from there
+}
+
+func (e *OutOfTime) Error() string {
+	of := ""
+	if e.Size > 0 {
+		of = fmt.Sprintf(" (%d %% of the file)", e.Byte*100/e.Size)
+	}
+	at := "line " + group(int64(e.Line))
+	if e.Column > 0 {
+		at += ", column " + group(int64(e.Column))
+	}
+	return fmt.Sprintf("the time was over before what was asked for: it got to %s, %s in%s", at, bytesText(e.Byte), of)
+}
+
+// Hint says whether to ask again.
+func (e *OutOfTime) Hint() string {
+	if e.Resumes {
+		return "Call again: it goes on from there. Or search the file with Grep, or read its end with tail."
+	}
+	if e.Column > 0 {
+		return fmt.Sprintf("Ask for a column up to %d, or search the file with Grep.", e.Column)
+	}
+	return fmt.Sprintf("Ask for lines up to %d, search the file with Grep, or read its end with tail.", e.Line)
+}
+
 func bytesText(n int64) string {
 	switch {
 	case n == 1:

@@ -20,6 +20,7 @@ type file struct {
 	head    []byte // the first bytes; all of them when ended
 	ended   bool   // head reaches the end of the file
 	grown   bool
+	unpacks bool // its end can be come to, though its size is not known
 	scratch *[]byte
 }
 

@@ -2,18 +2,14 @@ package readers
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"image"
-	"io"
-	"runtime"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/experimental"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
 
@@ -40,7 +36,7 @@ func decodeHEIC(ctx context.Context, r *Readers, b []byte) (image.Image, error) 
 	if !ok {
 		return nil, &Unsupported{What: "this kind of HEIC image", Why: "how its colours are coded is not known", Do: "Convert it to JPEG or PNG first."}
 	}
-	reply, err := r.inWorker(ctx, "HEIC image", workRequest{Op: "heic", Size: int64(len(b))}, bytes.NewReader(b))
+	reply, err := r.inWorker(ctx, "HEIC image", workRequest{Op: "heic", Size: int64(len(b)), Cache: r.code.onDisk()}, bytes.NewReader(b))
 	if err != nil {
 		return nil, err
 	}
@@ -54,24 +50,27 @@ func decodeHEIC(ctx context.Context, r *Readers, b []byte) (image.Image, error) 
 	return l.image(reply.Planes, colour)
 }
 
-// heifPlanes decodes in a sandbox of libheif, and gives its header and its planes as they lie there. It runs in a worker process: to be cut off at a
-// deadline, WebAssembly has to look at the clock in every loop, which makes this decoder four times slower; a process can be killed.
-func heifPlanes(b []byte) (head [5]uint32, planes []byte, err error) {
-	ctx := experimental.WithCompilationWorkers(context.Background(), runtime.GOMAXPROCS(0))
-	zip, err := gzip.NewReader(bytes.NewReader(heifWasm))
+// heicDecoder runs in a worker process: to be cut off at a deadline, WebAssembly has to look at the clock in every loop, which makes this decoder four
+// times slower; a process can be killed.
+func heicDecoder(cache string) (func([]byte, *workReply) error, error) {
+	ctx := context.Background()
+	run, code, err := compiled(ctx, wazero.NewRuntimeConfig().WithMemoryLimitPages(heifMemory>>16), cache, heifWasm)
 	if err != nil {
-		return head, nil, err
+		return nil, err
 	}
-	code, err := io.ReadAll(zip)
-	if err != nil {
-		return head, nil, err
-	}
-	run := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithMemoryLimitPages(heifMemory>>16))
-	defer run.Close(ctx)
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, run); err != nil {
-		return head, nil, err
+		return nil, err
 	}
-	mod, err := run.InstantiateWithConfig(ctx, code, wazero.NewModuleConfig().WithStartFunctions("_initialize"))
+	return func(data []byte, reply *workReply) (err error) {
+		reply.Head, reply.Planes, err = heifPlanes(ctx, run, code, data)
+		return err
+	}, nil
+}
+
+// heifPlanes decodes in a sandbox of libheif, and gives its header and its planes as they lie there.
+func heifPlanes(ctx context.Context, run wazero.Runtime, code wazero.CompiledModule, b []byte) (head [5]uint32, planes []byte, err error) {
+	defer run.Close(ctx)
+	mod, err := run.InstantiateModule(ctx, code, wazero.NewModuleConfig().WithStartFunctions("_initialize"))
 	if err != nil {
 		return head, nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
@@ -62,6 +63,8 @@ type htmlWriter struct {
 	prefix string
 	hidden atom.Atom // inside an element that shows nothing
 	depth  int       // of that element in itself
+	veil   atom.Atom // inside an element that a browser does not show
+	veils  int       // of that element in itself
 	pre    bool
 	lists  []int // numbers of ordered lists; -1 for others
 	row    []string
@@ -74,6 +77,9 @@ type htmlWriter struct {
 func (w *htmlWriter) text(s string) {
 	if w.hidden != 0 {
 		return
+	}
+	if w.veil != 0 {
+		w.d.vanished += utf8.RuneCountInString(strings.Join(strings.Fields(s), " "))
 	}
 	if w.pre {
 		w.line.WriteString(s)
@@ -137,6 +143,7 @@ func (w *htmlWriter) start(tag atom.Atom, attr map[string]string, closed bool) {
 		}
 		return
 	}
+	w.veiled(tag, attr, closed)
 	switch tag {
 	case atom.Script, atom.Style, atom.Template, atom.Noscript, atom.Svg, atom.Math, atom.Iframe, atom.Object, atom.Head:
 		if tag == atom.Head || !closed {
@@ -208,6 +215,27 @@ func (w *htmlWriter) start(tag atom.Atom, attr map[string]string, closed bool) {
 	}
 }
 
+// veiled keeps count of the element that a browser would not show. Its text is written all the same: a page may show it later.
+func (w *htmlWriter) veiled(tag atom.Atom, attr map[string]string, closed bool) {
+	switch tag {
+	case 0, atom.Br, atom.Img, atom.Input, atom.Hr, atom.Meta, atom.Link, atom.Col, atom.Wbr, atom.Source, atom.Area, atom.Base, atom.Embed, atom.Track:
+		return // has no end
+	}
+	if w.veil == tag {
+		switch tag {
+		case atom.P, atom.Li, atom.Td, atom.Th, atom.Tr, atom.Dt, atom.Dd, atom.Option:
+			w.veil = 0 // begins where the other ends
+		default:
+			w.veils++
+		}
+	}
+	_, hidden := attr["hidden"]
+	style := strings.ToLower(strings.Join(strings.Fields(attr["style"]), ""))
+	if w.veil == 0 && !closed && (hidden || strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden")) {
+		w.veil, w.veils = tag, 1
+	}
+}
+
 func (w *htmlWriter) end(tag atom.Atom) {
 	if w.hidden != 0 {
 		if tag == w.hidden {
@@ -218,6 +246,11 @@ func (w *htmlWriter) end(tag atom.Atom) {
 			w.hidden = 0
 		}
 		return
+	}
+	if tag == w.veil {
+		if w.veils--; w.veils <= 0 {
+			w.veil = 0
+		}
 	}
 	switch tag {
 	case atom.Pre:
@@ -265,9 +298,7 @@ func (w *htmlWriter) endCell() {
 		return
 	}
 	w.inCell = false
-	if len(w.row) < 1000 {
-		w.row = append(w.row, cellText(w.line.String()))
-	}
+	w.row = append(w.row, cellText(w.line.String()))
 	w.line.Reset()
 	w.anchor = 0
 }

@@ -86,7 +86,7 @@ func decodeAVIF(ctx context.Context, r *Readers, b []byte) (image.Image, error) 
 	if !avifBuilt {
 		return nil, errNoAVIF
 	}
-	reply, err := r.inWorker(ctx, "AVIF image", workRequest{Op: "avif", Size: int64(len(b))}, bytes.NewReader(b))
+	reply, err := r.inWorker(ctx, "AVIF image", workRequest{Op: "avif", Size: int64(len(b)), Cache: r.code.onDisk()}, bytes.NewReader(b))
 	if err != nil {
 		return nil, err
 	}

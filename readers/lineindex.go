@@ -23,6 +23,9 @@ type lineIndex struct {
 	stride  int64
 	total   int // lines in the file; -1 when nobody has seen the end
 	column  columnPoint
+	// reached is how far a search for a line got that ran out of time, beyond the last point: inside of a long line.
+	reached linePoint
+	inside  bool // the byte before reached.offset is no line end
 }
 
 type linePoint struct {
@@ -115,10 +118,13 @@ func (s *lineIndexes) take(f *file) *lineIndex {
 	return x
 }
 
-// put remembers the index, unless the file is so young that it may change without showing.
-func (s *lineIndexes) put(f *file, x *lineIndex, now time.Time) {
+// put remembers the index and reports that it did: not where the file is so young that it may change without showing.
+func (s *lineIndexes) put(f *file, x *lineIndex, now time.Time) bool {
 	if f.ID == "" || f.grown || f.Changed.IsZero() || now.Sub(f.Changed) < settled {
-		return
+		return false
+	}
+	if p, ok := f.R.(*packedAt); ok && p.short() {
+		return false // where it ended is not the end
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,4 +136,5 @@ func (s *lineIndexes) put(f *file, x *lineIndex, now time.Time) {
 		delete(s.known, s.order[0])
 		s.order = s.order[1:]
 	}
+	return true
 }

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	listed       = 100     // entries named
-	tarEntries   = 10_000  // headers walked
+	listed       = 100     // entries named unless told
+	tarEntries   = 10_000  // headers walked, or more to get to those asked for
 	zipDirectory = 8 << 20 // bytes of a zip's central directory: archive/zip holds all of it
 )
 
@@ -92,11 +92,9 @@ func (b *Binary) describeZip(f *file) {
 	var total uint64
 	for _, e := range z.File {
 		total += e.UncompressedSize64
-		if len(b.Listing) < listed {
-			b.Listing = append(b.Listing, entryLine(e.Name, int64(e.UncompressedSize64)))
-		}
+		b.entry(func() string { return entryLine(e.Name, int64(min(e.UncompressedSize64, 1<<62))) })
 	}
-	b.Entries, b.EntriesCut = len(z.File), len(z.File) > len(b.Listing)
+	b.listedAll()
 	b.Summary = fmt.Sprintf("zip archive, %s, %s unpacked", plural(len(z.File), "entry"), bytesText(int64(min(total, 1<<62))))
 	b.Summary = strings.Replace(b.Summary, "entrys", "entries", 1)
 }
@@ -105,28 +103,28 @@ func (b *Binary) describeZip(f *file) {
 func (b *Binary) describeTar(r io.Reader, what string) error {
 	t := tar.NewReader(r)
 	var total int64
-	for b.Entries < tarEntries {
+	most := b.entries.reach()
+	for b.Entries < most {
 		h, err := t.Next()
 		if err != nil {
 			if c, ok := r.(contextReader); ok && c.ctx.Err() != nil {
 				return c.ctx.Err()
 			}
-			b.EntriesCut = b.EntriesCut || err != io.EOF || b.Entries > listed
+			b.EntriesCut = b.EntriesCut || err != io.EOF
 			break
 		}
-		b.Entries++
 		total += h.Size
-		if len(b.Listing) < listed {
+		b.entry(func() string {
 			name := h.Name
 			if h.Linkname != "" {
 				name += " -> " + h.Linkname
 			}
-			b.Listing = append(b.Listing, entryLine(name, h.Size))
-		}
+			return entryLine(name, h.Size)
+		})
 	}
-	b.EntriesCut = b.EntriesCut || b.Entries > len(b.Listing)
+	b.listedAll()
 	more := ""
-	if b.Entries == tarEntries {
+	if b.Entries == most {
 		more = " or more"
 	}
 	entries := "entries"
@@ -140,7 +138,7 @@ func (b *Binary) describeTar(r io.Reader, what string) error {
 // entryLine shows a name from inside an archive. Such names come from strangers: they are quoted when they hold
 // anything that does not show, and cut.
 func entryLine(name string, size int64) string {
-	return clip(graphic(name), 200) + " (" + bytesText(size) + ")"
+	return clip(graphic(name), 1000) + " (" + bytesText(size) + ")"
 }
 
 // graphic is a stranger's name, quoted when it holds anything that does not show.

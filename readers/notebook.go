@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // Limits of a notebook's outputs. An output that is cut says so in its text.
@@ -17,7 +18,7 @@ const (
 	maxCells     = 50_000
 )
 
-// Notebook is a Jupyter notebook as its cells. Offset, Limit and Tail count cells.
+// Notebook is a Jupyter notebook as its cells. Offset, Limit and Tail count cells; Column pages within one.
 type Notebook struct {
 	Sight `json:"-"`
 
@@ -28,9 +29,15 @@ type Notebook struct {
 	Cells      []Cell `json:"cells"`
 	Truncated  bool   `json:"truncated"`
 	NextOffset int    `json:"next_offset,omitempty"`
-	// OutputsCut counts outputs that were shortened or left out; CellsCut cells whose source was longer than the answer.
-	OutputsCut    int    `json:"outputs_cut,omitempty"`
-	CellsCut      int    `json:"cells_cut,omitempty"`
+	// OutputsCut counts outputs that were shortened or left out; CellsCut cells whose source was longer than the answer. Incomplete names the
+	// cells that Column shows more of.
+	OutputsCut int   `json:"outputs_cut,omitempty"`
+	CellsCut   int   `json:"cells_cut,omitempty"`
+	Incomplete []int `json:"incomplete_cells,omitempty"`
+	// With Column one cell is shown: its source and then its outputs, counted as one text of characters, in which an image is one. NextColumn is
+	// where to go on in it.
+	StartColumn   int    `json:"start_column,omitempty"`
+	NextColumn    int    `json:"next_column,omitempty"`
 	HiddenChars   int    `json:"hidden_chars,omitempty"`
 	TokenEstimate int    `json:"token_estimate"`
 	Note          string `json:"note,omitempty"`
@@ -177,28 +184,49 @@ func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content
 		end = min(end, first-1+o.Limit)
 	}
 	n.StartCell = first
-	room, images, attached := int(o.MaxBytes), 0, 0
+	room, images, attached, leftOut := int(o.MaxBytes), 0, 0, false
 	i := first - 1
 	for ; i < end; i++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		c, used := n.cell(ctx, r, &nb.Cells[i], i, room, &images, o)
-		if used > room && len(n.Cells) > 0 {
+		raw := &nb.Cells[i]
+		was := *n
+		var s shownCell
+		if o.Column > 0 {
+			s = n.cellFrom(ctx, r, raw, i, o)
+		} else {
+			s = n.cell(ctx, r, raw, i, room, &images, o)
+		}
+		if len(n.Cells) > 0 && (s.used > room || s.imagesCut) {
+			*n = was // it belongs to the next answer
 			break
 		}
-		room -= used
-		attached += len(nb.Cells[i].Attachments)
-		n.Cells = append(n.Cells, c)
-		if n.CellsCut == 0 { // only the first can be cut, and then it is the only one
+		room -= s.used
+		attached += len(raw.Attachments)
+		leftOut = leftOut || s.leftOut
+		n.Cells = append(n.Cells, s.Cell)
+		if s.cut {
+			n.Incomplete = append(n.Incomplete, i+1)
+		}
+		if !s.cut && !s.leftOut && len(raw.Attachments) == 0 && o.Column <= 1 && n.NextColumn == 0 {
 			n.shows(i + 1)
+		}
+		if o.Column > 0 {
+			if n.NextColumn == 0 {
+				i++
+			}
+			break
 		}
 	}
 	if attached > 0 {
 		n.Note = fmt.Sprintf("Not shown: %s of text cells.", plural(attached, "attached image"))
 	}
+	if attached > 0 || leftOut {
+		n.Note = strings.TrimSpace(n.Note + " What is not shown is in the file's source: encoding: utf-8.")
+	}
 	n.Truncated = i < n.TotalCells
-	if n.Truncated && len(n.Cells) > 0 {
+	if n.Truncated && len(n.Cells) > 0 && n.NextColumn == 0 {
 		n.NextOffset = i + 1
 	}
 	n.Whole = n.all() || n.TotalCells == 0
@@ -221,39 +249,139 @@ func lastCells(cells []rawCell, o *Options) int {
 	return first
 }
 
-// cell shows one cell; used is what its text takes of the room.
-func (n *Notebook) cell(ctx context.Context, r *Readers, raw *rawCell, index, room int, images *int, o *Options) (c Cell, used int) {
-	c = Cell{ID: raw.ID, Type: raw.Type, Source: string(raw.Source), ExecutionCount: raw.Count}
+// shownCell is a cell and what became of it.
+type shownCell struct {
+	Cell
+	used      int  // of the room, by its text
+	cut       bool // some of it was left out that cellFrom shows
+	leftOut   bool // something that only the file's source shows
+	imagesCut bool // because the answer has as many as it may
+}
+
+func newCell(raw *rawCell, index int) shownCell {
+	c := Cell{ID: raw.ID, Type: raw.Type, Source: string(raw.Source), ExecutionCount: raw.Count}
 	if c.ID == "" {
 		c.ID = fmt.Sprintf("cell-%d", index)
 	}
+	return shownCell{Cell: c}
+}
+
+// cell shows one cell with its outputs shortened.
+func (n *Notebook) cell(ctx context.Context, r *Readers, raw *rawCell, index, room int, images *int, o *Options) shownCell {
+	c := newCell(raw, index)
 	if len(c.Source) > room && len(n.Cells) == 0 {
-		c.Source = clip(c.Source, room)
+		c.Source, c.cut = clip(c.Source, room), true
 		n.CellsCut++
 	}
-	used = len(c.Source) + len(c.ID) + 60
+	c.used = len(c.Source) + len(c.ID) + 60
 	for _, out := range raw.Outputs {
 		var ro rawOutput
 		if json.Unmarshal(out, &ro) != nil {
 			n.OutputsCut++
+			c.leftOut = true
 			continue
 		}
-		shown := n.output(ctx, r, &ro, images, o)
-		if cost := len(shown.Text) + 40; used+cost > room && len(n.Cells) == 0 || len(c.Outputs) >= 100 {
+		had := *images
+		shown := output(ctx, r, &ro, images, o)
+		if len(shown.LeftOut) > 0 {
 			n.OutputsCut++
+			if had >= outputImages && strings.HasPrefix(shown.LeftOut[0], "image/") {
+				c.imagesCut, c.cut = true, true
+			} else {
+				c.leftOut = true
+			}
+		}
+		if shown.shorten() {
+			c.cut = true
+			if len(shown.LeftOut) == 0 { // else it counts already
+				n.OutputsCut++
+			}
+		}
+		if cost := len(shown.Text) + 40; c.used+cost > room && len(n.Cells) == 0 || len(c.Outputs) >= 100 {
+			n.OutputsCut++
+			c.cut = true
 			continue
 		} else {
-			used += cost
+			c.used += cost
 		}
 		c.Outputs = append(c.Outputs, shown)
 	}
+	n.weigh(&c.Cell)
+	return c
+}
+
+// cellFrom shows one cell from Column on, with as much of its outputs as the answer holds.
+func (n *Notebook) cellFrom(ctx context.Context, r *Readers, raw *rawCell, index int, o *Options) shownCell {
+	c := newCell(raw, index)
+	n.StartColumn = o.Column
+	at, room, images := 1, int(o.MaxBytes)-len(c.ID)-60, 0 // at: the column of what comes next
+	// take returns what is to be shown of a text.
+	take := func(s string) string {
+		size, chars := skipChars([]byte(s), o.Column-at)
+		at += chars
+		s = s[size:]
+		end := min(len(s), max(room, 1))
+		for end < len(s) && !utf8.RuneStart(s[end]) {
+			end++
+		}
+		if end < len(s) {
+			s = s[:end]
+			n.NextColumn = at + utf8.RuneCountInString(s)
+		}
+		at += utf8.RuneCountInString(s)
+		room -= len(s)
+		return s
+	}
+	c.Source = take(c.Source)
+	for _, out := range raw.Outputs {
+		if n.NextColumn > 0 {
+			break
+		}
+		if room < 40 && at > o.Column {
+			n.NextColumn = at
+			break
+		}
+		var ro rawOutput
+		if json.Unmarshal(out, &ro) != nil {
+			n.OutputsCut++
+			c.leftOut = true
+			continue
+		}
+		begins := at >= o.Column
+		had := images
+		shown := output(ctx, r, &ro, &images, o)
+		switch {
+		case shown.Base64 != "":
+			if at++; at <= o.Column {
+				images = had
+				continue
+			}
+		case had >= outputImages && len(shown.LeftOut) > 0 && strings.HasPrefix(shown.LeftOut[0], "image/"):
+			n.NextColumn = at
+			continue
+		case len(shown.LeftOut) > 0:
+			n.OutputsCut++
+			c.leftOut = true
+		}
+		long := shown.Text != ""
+		if shown.Text = take(shown.Text); shown.Text == "" && (long || !begins) && shown.Base64 == "" {
+			continue
+		}
+		room -= 40
+		c.Outputs = append(c.Outputs, shown)
+	}
+	n.weigh(&c.Cell)
+	return c
+}
+
+// weigh counts what is in a cell that is shown.
+func (n *Notebook) weigh(c *Cell) {
 	n.TokenEstimate += tokensOf(c.Source) + 12
 	n.HiddenChars += hiddenIn(c.Source)
 	for _, out := range c.Outputs {
 		n.TokenEstimate += tokensOf(out.Text) + imageTokens(out.Width, out.Height)
 		n.HiddenChars += hiddenIn(out.Text)
 	}
-	return c, used
 }
 
 func hiddenIn(s string) int {
@@ -267,7 +395,7 @@ func hiddenIn(s string) int {
 }
 
 // output prefers an image, then plain text, then any other text.
-func (n *Notebook) output(ctx context.Context, r *Readers, ro *rawOutput, images *int, o *Options) Output {
+func output(ctx context.Context, r *Readers, ro *rawOutput, images *int, o *Options) Output {
 	out := Output{Type: ro.Type}
 	switch {
 	case ro.Type == "error":
@@ -319,21 +447,21 @@ func (n *Notebook) output(ctx context.Context, r *Readers, ro *rawOutput, images
 			out.LeftOut = out.LeftOut[:min(len(out.LeftOut), 5)]
 		}
 	}
-	if len(out.LeftOut) > 0 {
-		n.OutputsCut++
-	}
-	if len(out.Text) > outputBytes {
-		cut := len(out.Text) - outputBytes
-		tail := out.Text[len(out.Text)-outputBytes/4:]
-		for len(tail) > 0 && tail[0]&0xc0 == 0x80 {
-			tail = tail[1:]
-		}
-		out.Text = clip(out.Text, outputBytes*3/4) + fmt.Sprintf("\n[%s left out]\n", bytesText(int64(cut))) + tail
-		if len(out.LeftOut) == 0 { // else it counts already
-			n.OutputsCut++
-		}
-	}
 	return out
+}
+
+// shorten takes out the middle of a long text, and reports whether it was long.
+func (out *Output) shorten() bool {
+	if len(out.Text) <= outputBytes {
+		return false
+	}
+	cut := len(out.Text) - outputBytes
+	tail := out.Text[len(out.Text)-outputBytes/4:]
+	for len(tail) > 0 && tail[0]&0xc0 == 0x80 {
+		tail = tail[1:]
+	}
+	out.Text = clip(out.Text, outputBytes*3/4) + fmt.Sprintf("\n[%s left out]\n", bytesText(int64(cut))) + tail
+	return true
 }
 
 // stripANSI removes terminal colours, which tracebacks are full of.

@@ -3,22 +3,56 @@ package readers
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
+
+// sheetRows is how often a row is written of which a spreadsheet says that it is repeated.
+const sheetRows = 1000
 
 // opendocument writes content.xml of a text, a spreadsheet or a presentation.
 func (d *document) opendocument() error {
 	type table struct {
-		rows, repeat int
-		row          []string
-		cell         strings.Builder
+		rows, repeat, again, column int
+		row, far                    []string // far: cells beyond sheetColumns
+		cell                        strings.Builder
+		mark                        string   // of a hidden row
+		columns                     int      // declared so far
+		hidden                      []string // columns
+	}
+	hidden := map[string]bool{} // names of styles
+	inStyles, style := false, ""
+	var veils []bool // open elements with text; whether one of them is hidden
+	mark := func(e *element) string {
+		if hidden[e.get("style-name")] {
+			return " (hidden)"
+		}
+		return ""
 	}
 	var paragraphs []*strings.Builder // they nest: a note's inside another
 	var tables []*table
 	level, list, slides, sheets := 0, 0, 0, 0
 	return d.walk("content.xml", xmlHandler{
 		start: func(e *element) (bool, error) {
+			switch {
+			case e.name == "automatic-styles":
+				inStyles = true
+			case e.name == "style" && inStyles:
+				style = e.get("name")
+			case inStyles:
+				if e.name == "text-properties" && e.get("display") == "none" || e.name == "table-properties" && e.get("display") == "false" ||
+					e.name == "section-properties" && e.get("display") == "none" || e.name == "drawing-page-properties" && e.get("visibility") == "hidden" {
+					hidden[style] = true
+				}
+			}
+			if inStyles {
+				return false, nil
+			}
 			switch e.name {
-			case "tracked-changes", "automatic-styles", "font-face-decls", "scripts", "note-citation", "forms", "shapes":
+			case "h", "p", "span", "section", "hidden-text", "hidden-paragraph":
+				veils = append(veils, len(veils) > 0 && veils[len(veils)-1] || hidden[e.get("style-name")] || e.get("is-hidden") == "true" || e.name == "section" && e.get("display") == "none")
+			}
+			switch e.name {
+			case "tracked-changes", "font-face-decls", "scripts", "note-citation", "forms", "shapes":
 				return true, nil
 			case "h", "p":
 				if len(paragraphs) < 50 {
@@ -44,7 +78,7 @@ func (d *document) opendocument() error {
 				if e.space == "draw" {
 					slides++
 					d.block()
-					return false, d.add(fmt.Sprintf("## Slide %d\n\n", slides))
+					return false, d.add(fmt.Sprintf("## Slide %d%s\n\n", slides, mark(e)))
 				}
 			case "table":
 				if e.space != "table" {
@@ -53,7 +87,7 @@ func (d *document) opendocument() error {
 				if len(tables) == 0 {
 					d.block()
 					if name := e.get("name"); name != "" && slides == 0 && len(paragraphs) == 0 && strings.HasSuffix(string(d.out), "\n\n") || sheets == 0 && name != "" {
-						if err := d.add("## Table: ", name, "\n\n"); err != nil {
+						if err := d.add("## Table: ", name, mark(e), "\n\n"); err != nil {
 							return false, err
 						}
 					}
@@ -62,9 +96,23 @@ func (d *document) opendocument() error {
 				if len(tables) < 50 {
 					tables = append(tables, &table{})
 				}
+			case "table-column":
+				if n := len(tables); n > 0 {
+					t := tables[n-1]
+					from := t.columns + 1
+					t.columns += max(atoi(e.get("number-columns-repeated")), 1)
+					if e.get("visibility") == "collapse" && len(t.hidden) < 1000 {
+						t.hidden = append(t.hidden, columnSpan(from, t.columns))
+					}
+				}
 			case "table-row":
 				if n := len(tables); n > 0 {
-					tables[n-1].row = tables[n-1].row[:0]
+					t := tables[n-1]
+					t.row, t.far, t.column, t.mark = t.row[:0], t.far[:0], 0, ""
+					t.again = max(atoi(e.get("number-rows-repeated")), 1)
+					if v := e.get("visibility"); v == "collapse" || v == "filter" {
+						t.mark = "(hidden) "
+					}
 				}
 			case "table-cell", "covered-table-cell":
 				if n := len(tables); n > 0 {
@@ -76,10 +124,27 @@ func (d *document) opendocument() error {
 			return false, nil
 		},
 		text: func(s []byte) error {
+			if inStyles {
+				return nil
+			}
+			if len(veils) > 0 && veils[len(veils)-1] && len(paragraphs) > 0 {
+				d.vanished += utf8.RuneCount(s)
+			}
 			write(paragraphs, string(s))
 			return nil
 		},
 		end: func(name string) error {
+			switch name {
+			case "automatic-styles":
+				inStyles = false
+			case "h", "p", "span", "section", "hidden-text", "hidden-paragraph":
+				if !inStyles && len(veils) > 0 {
+					veils = veils[:len(veils)-1]
+				}
+			}
+			if inStyles {
+				return nil
+			}
 			switch name {
 			case "note-body", "annotation":
 				write(paragraphs, ")")
@@ -117,9 +182,10 @@ func (d *document) opendocument() error {
 					for range shown {
 						t.row = append(t.row, text)
 					}
-					if text != "" {
-						d.cellsCut += min(t.repeat-shown, 1<<20)
+					if text != "" && t.repeat > shown {
+						t.far = append(t.far, columnSpan(t.column+shown+1, t.column+t.repeat)+": "+text)
 					}
+					t.column += t.repeat
 				}
 			case "table-row":
 				n := len(tables)
@@ -130,13 +196,27 @@ func (d *document) opendocument() error {
 				for len(t.row) > 0 && t.row[len(t.row)-1] == "" {
 					t.row = t.row[:len(t.row)-1]
 				}
+				t.row = append(t.row, t.far...)
 				switch {
 				case len(t.row) == 0:
 				case n > 1:
 					tables[n-2].cell.WriteString(strings.Join(t.row, ", ") + "; ")
 				default:
-					t.rows++
-					return d.tableRow(t.row, t.rows == 1)
+					if len(t.hidden) > 0 && t.rows == 0 {
+						if err := d.add("Hidden columns: ", strings.Join(t.hidden, ", "), "\n\n"); err != nil {
+							return err
+						}
+					}
+					t.row[0] = t.mark + t.row[0]
+					for range min(t.again, sheetRows) {
+						t.rows++
+						if err := d.tableRow(t.row, t.rows == 1); err != nil {
+							return err
+						}
+					}
+					if more := t.again - sheetRows; more > 0 {
+						return d.tableRow([]string{fmt.Sprintf("(%s more like the last)", plural(more, "row"))}, false)
+					}
 				}
 			case "table":
 				if len(tables) > 0 {

@@ -22,11 +22,11 @@ func (d *document) docx() error {
 		if err := d.add("## ", extra.title, "\n\n"); err != nil {
 			return err
 		}
-		from := len(d.out)
+		from, dropped := len(d.out), d.droppedBytes
 		if err := d.wordPart(extra.part); err != nil {
 			return err
 		}
-		if len(strings.TrimSpace(string(d.out[from:]))) == 0 {
+		if dropped == d.droppedBytes && len(strings.TrimSpace(string(d.out[from:]))) == 0 {
 			d.out = d.out[:at]
 		}
 	}
@@ -148,7 +148,7 @@ func (d *document) wordPart(name string) error {
 				d.block()
 				return d.add(s, "\n")
 			case "tc":
-				if n := len(tables); n > 0 && len(tables[n-1].row) < 1000 {
+				if n := len(tables); n > 0 {
 					tables[n-1].row = append(tables[n-1].row, cellText(tables[n-1].cell.String()))
 				}
 			case "tr":
@@ -205,7 +205,7 @@ func (d *document) pptx() error {
 			continue
 		}
 		d.block()
-		if err := d.add(fmt.Sprintf("## Slide %d\n\n", i+1)); err != nil {
+		if err := d.add(fmt.Sprintf("## Slide %d%s\n\n", i+1, d.hiddenSlide(slide))); err != nil {
 			return err
 		}
 		if err := d.drawing(slide, ""); err != nil {
@@ -221,6 +221,17 @@ func (d *document) pptx() error {
 		}
 	}
 	return nil
+}
+
+// hiddenSlide is a mark for the heading of a slide that is left out when the others are shown.
+func (d *document) hiddenSlide(slide string) (mark string) {
+	_ = d.walk(slide, xmlHandler{start: func(e *element) (bool, error) { // what is wrong with the part its text will tell
+		if show := e.get("show"); e.name == "sld" && (show == "0" || show == "false") {
+			mark = " (hidden)"
+		}
+		return false, errFull // the first element is enough
+	}})
+	return mark
 }
 
 // drawing writes the paragraphs and tables of a slide.
@@ -277,9 +288,7 @@ func (d *document) drawing(name, prefix string) error {
 					return d.add(s, "\n")
 				}
 			case "tc":
-				if len(row) < 1000 {
-					row = append(row, cellText(cell.String()))
-				}
+				row = append(row, cellText(cell.String()))
 			case "tr":
 				if inTable {
 					rows++

@@ -14,17 +14,19 @@ func (c Count) IsZero() bool { return c < 0 }
 
 // page renders numbered lines until it is full. Lines come in as UTF-8 without their newline.
 type page struct {
-	buf     []byte
-	style   string
-	max     int // bytes
-	chars   int // of a line
-	lines   int // rendered
-	cut     int // lines cut at their end
-	invalid int // byte sequences shown as U+FFFD
-	hidden  int
-	weight  int   // of the token estimate, in twelfths
-	lastCut int   // characters shown of the last line when it was cut; else 0
-	seen    Sight // the lines shown whole
+	buf   []byte
+	style string
+	max   int // bytes
+	chars int // of a line
+	lines int // rendered
+	cut   int // lines cut at their end
+	// cutLines are the first hundred of them.
+	cutLines []int
+	invalid  int // byte sequences shown as U+FFFD
+	hidden   int
+	weight   int   // of the token estimate, in twelfths
+	lastCut  int   // characters shown of the last line when it was cut; else 0
+	seen     Sight // the lines shown whole
 }
 
 func newPage(o *Options, hint int) *page {
@@ -84,6 +86,9 @@ func (p *page) add(number int, line []byte, more bool) bool {
 		p.seen.shows(number)
 	} else {
 		p.cut++
+		if len(p.cutLines) < 100 {
+			p.cutLines = append(p.cutLines, number)
+		}
 		p.lastCut = utf8.RuneCount(line[:shown])
 		p.buf = append(p.buf, "…"...)
 	}

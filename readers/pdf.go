@@ -16,7 +16,7 @@ import (
 const (
 	// pdfWindow is the longest PDF that is opened when pages are asked for.
 	pdfWindow = 512 << 20
-	// scannedPages is how many pages without a text layer are shown as images without being asked.
+	// scannedPages is how many pages without a text layer are shown as images in one answer without being asked. It ends before the next one.
 	scannedPages = 5
 	// pageImageBytes bounds all page images of one answer, as a multiple of the limit for one image.
 	pageImageBytes = 3
@@ -32,6 +32,9 @@ type PDF struct {
 	RenderedPages int    `json:"rendered_pages"`
 	Truncated     bool   `json:"truncated"`            // pages were left out after the rendered ones, or text was cut
 	NextPages     string `json:"next_pages,omitempty"` // a Pages argument for what follows
+	// StartColumn is the character, from 1, at which the first page's text begins. NextColumn goes with NextPages where that page's text was cut.
+	StartColumn int `json:"start_column,omitempty"`
+	NextColumn  int `json:"next_column,omitempty"`
 	// PagesWithoutText have no text layer: they are scans, drawings or empty.
 	PagesWithoutText []int       `json:"pages_without_text,omitempty"`
 	PagesFailed      []int       `json:"pages_failed,omitempty"`
@@ -166,13 +169,23 @@ func (p *PDF) fill(pages *pdfPages, o *Options) {
 	for _, page := range pages.Pages {
 		head := fmt.Sprintf("--- Page %d ---\n", page.Number)
 		text := page.Text
-		room := int(o.MaxBytes) - b.Len() - len(head) - 1
+		if done == 0 && o.Column > 1 {
+			skip, _ := skipChars([]byte(text), o.Column-1)
+			text, p.StartColumn = text[skip:], o.Column
+		}
+		room := int(o.MaxBytes) - b.Len() - len(head) - len("…\n")
 		if len(text) > room {
 			if done > 0 {
 				full = true
 				break
 			}
-			text = clip(text, max(room, 0))
+			// At least one character, so that going on comes to an end.
+			n := max(room, 1)
+			for n < len(text) && !utf8.RuneStart(text[n]) {
+				n++
+			}
+			p.NextColumn = max(o.Column, 1) + utf8.RuneCountInString(text[:n])
+			text = text[:n] + "…"
 			p.PagesCut = append(p.PagesCut, page.Number)
 		}
 		if b.Len() > 0 {
@@ -187,11 +200,14 @@ func (p *PDF) fill(pages *pdfPages, o *Options) {
 		switch {
 		case page.Failed:
 			p.PagesFailed = append(p.PagesFailed, page.Number)
-		case text == "":
+		case page.Text == "":
 			p.PagesWithoutText = append(p.PagesWithoutText, page.Number)
 		}
 		if page.Image != nil {
 			p.Images = append(p.Images, *page.Image)
+		}
+		if p.NextColumn > 0 {
+			break
 		}
 	}
 	full = full || len(pages.Pages) < len(pages.Asked)
@@ -206,6 +222,8 @@ func (p *PDF) fill(pages *pdfPages, o *Options) {
 		p.TokenEstimate += imageTokens(i.Width, i.Height)
 	}
 	switch last := 0; {
+	case p.NextColumn > 0:
+		p.NextPages = pageList(pages.Asked)
 	case full:
 		p.NextPages, p.Truncated = pageList(pages.Asked[done:]), true
 	case len(pages.Asked) > 0:
@@ -220,7 +238,7 @@ func (p *PDF) fill(pages *pdfPages, o *Options) {
 	for _, page := range pages.Pages[:done] {
 		// A page without text is a scan that somebody must look at, unless nothing at all is drawn on it.
 		shown := page.Text != "" || page.Image != nil || page.Objects == 0
-		if shown && !page.Failed && !slices.Contains(p.PagesCut, page.Number) {
+		if shown && !page.Failed && !slices.Contains(p.PagesCut, page.Number) && (p.StartColumn == 0 || page.Number != pages.Asked[0]) {
 			p.shows(page.Number)
 		}
 	}
@@ -235,20 +253,9 @@ func (p *PDF) fill(pages *pdfPages, o *Options) {
 	case len(p.PagesWithoutText) > drawn && p.Engine == "native":
 		p.Note = `Some pages have no text layer, and the native engine draws no pages; ask the operator for pdf_engine = "pdfium".`
 	case len(p.PagesWithoutText) > drawn:
-		p.Note = "Some pages have no text layer and are not shown; ask for them by number with render."
+		p.Note = "Some pages have no text layer, and could not be drawn."
 	case drawn > 0:
 		p.Note = "Pages without a text layer are shown as images."
-	}
-	if len(p.PagesCut) > 0 {
-		if p.Note != "" {
-			p.Note += " "
-		}
-		p.Note += fmt.Sprintf("The text of page %d is longer than an answer may be, and its rest cannot be had as text", p.PagesCut[0])
-		if p.Engine == "native" || o.Render {
-			p.Note += "."
-		} else {
-			p.Note += "; render: true shows the page."
-		}
 	}
 }
 

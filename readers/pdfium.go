@@ -276,8 +276,12 @@ func readPages(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUME
 				page.Objects = c.Count
 			}
 		}
-		scan := page.Text == "" && page.Objects != 0 && !page.Failed && scans < scannedPages
-		if (job.Render || scan) && images < job.ImageMax*pageImageBytes {
+		scan := page.Text == "" && page.Objects != 0 && !page.Failed
+		if (job.Render || scan) && (images >= job.ImageMax*pageImageBytes || scans >= scannedPages && !job.Render) {
+			in.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: loaded.Page})
+			break // its image belongs to the next answer
+		}
+		if job.Render || scan {
 			if scan {
 				scans++
 			}

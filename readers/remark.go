@@ -107,18 +107,25 @@ func (o *Options) ignoredBy(c Content) []string {
 		when(pages, "pages")
 		when(o.Render, "render")
 	case *PDF:
-		window()
+		when(o.Offset != 0, "offset")
+		when(o.Limit != 0, "limit")
+		when(o.Tail, "tail")
 		when(o.Encoding != "", "encoding")
 		when(o.Render && c.Engine == "native", "render (the native engine draws no pages)")
 	case *Notebook:
 		when(pages, "pages")
-		when(o.Column != 0, "column (encoding: utf-8 shows the source)")
+		when(o.Column > 0 && o.Limit > 1, "limit (a column is of one cell)")
 		when(o.Render, "render")
 	case *Binary:
-		if c.StartOffset == 0 {
-			window()
-		} else {
+		switch {
+		case c.StartOffset > 0:
 			when(o.Column != 0, "column")
+		case c.Entries > 0:
+			when(o.Offset < 0, "offset (entries count from the first)")
+			when(o.Tail, "tail")
+			when(o.Column != 0, "column")
+		default:
+			window()
 		}
 		when(o.Encoding != "", "encoding")
 		when(pages, "pages")
@@ -156,11 +163,22 @@ func nothingThere(c Content, o *Options) string {
 		if len(c.Cells) == 0 && c.TotalCells > 0 {
 			return fmt.Sprintf("Nothing at cell %d: there %s.", c.StartCell, isAre(c.TotalCells, "cell"))
 		}
+		if c.StartColumn > 1 && len(c.Cells) == 1 && c.Cells[0].Source == "" && len(c.Cells[0].Outputs) == 0 {
+			return fmt.Sprintf("Nothing at column %d: cell %d ends before it.", c.StartColumn, c.StartCell)
+		}
 	case *PDF:
+		if head := "--- Page "; c.StartColumn > 1 && strings.HasPrefix(c.Text, head) && c.NextColumn == 0 {
+			if n, rest, _ := strings.Cut(c.Text[len(head):], " ---\n"); rest == "" || strings.HasPrefix(rest, "\n"+head) {
+				return fmt.Sprintf("Nothing at column %d: the text of page %s ends before it.", c.StartColumn, n)
+			}
+		}
 		if asked := lastPage(o.Pages); asked > c.Pages {
 			return fmt.Sprintf("No page %d: there %s.", asked, isAre(c.Pages, "page"))
 		}
 	case *Binary:
+		if c.StartEntry > c.Entries {
+			return fmt.Sprintf("Nothing at entry %d: there %s.", c.StartEntry, strings.Replace(isAre(c.Entries, "entry"), "entrys", "entries", 1))
+		}
 		if c.StartOffset > c.Bytes && c.Bytes > 0 {
 			return fmt.Sprintf("Nothing at byte %d: there %s.", c.StartOffset, isAre(int(c.Bytes), "byte"))
 		}

@@ -34,7 +34,7 @@ func TestRemarks(t *testing.T) {
 		"native, drawn":       {corpusFile(t, "pdf/qpdf_plain.pdf"), Options{PDFEngine: "native", Render: true}, "render (the native engine draws no pages)"},
 		"notebook":            {nb, Options{Offset: 1, Limit: 1}, ""},
 		"notebook past end":   {nb, Options{Offset: 4, Pages: "1"}, "Nothing at cell 4: there is 1 cell. Ignored, because they mean nothing for this notebook: pages."},
-		"notebook column":     {nb, Options{Column: 3}, "this notebook: column"},
+		"notebook column":     {nb, Options{Column: 3}, "Nothing at column 3: cell 1 ends before it."},
 		"binary":              {elf, Options{}, `ask the operator for binary_policy = "base64"`},
 		"binary rejected":     {elf, Options{Offset: 3, Limit: 4}, "this binary file: offset, limit."},
 		"binary shown":        {elf, Options{Offset: 3, Limit: 4, BinaryPolicy: "base64"}, ""},

@@ -29,6 +29,21 @@ func ShownAs(content []byte, encoding string) string {
 	return ""
 }
 
+// ShownDecoded names what Read shows in another form than the file's own text, though the file is text: "email" of one whose text is encoded,
+// "notebook" of a notebook. The text itself can be read too, and edited: an email's with Options.Source, a notebook's with an Encoding.
+func ShownDecoded(content []byte, encoding string) string {
+	head := content[:min(len(content), headBytes)]
+	f := &file{Source: Source{R: bytes.NewReader(content), Size: int64(len(content))}, head: head, ended: len(head) == len(content)}
+	o := &Options{Encoding: encoding}
+	switch {
+	case knowsNotebook(f, o):
+		return "notebook"
+	case knowsMarkup(f, o):
+		return "email"
+	}
+	return ""
+}
+
 // forced says that the file is to be read as text whatever it begins with, because an encoding was given. UTF-8, which some callers send with
 // every call, does not make text of a picture: its bytes are none in UTF-8.
 func forced(f *file, o *Options) bool {

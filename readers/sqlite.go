@@ -43,7 +43,8 @@ func (b *Binary) describeSQLite(f *file) {
 		return string(text)
 	}}
 	s.page(1, 0)
-	b.EntriesCut = b.Entries > len(b.Listing) || s.cut
+	b.EntriesCut = s.cut
+	b.listedAll()
 }
 
 // schema walks the tree of sqlite_schema.
@@ -83,12 +84,12 @@ func (s *schema) page(number uint32, depth int) {
 		to := int(be.Uint16(p[cell+2*i:]))
 		switch {
 		case !inner:
-			s.b.Entries++
-			if len(s.b.Listing) < listed {
+			s.b.entry(func() string {
 				if row := sqliteSchemaRow(p, to, s.decode); row != "" {
-					s.b.Listing = append(s.b.Listing, row)
+					return row
 				}
-			}
+				return "(an entry that cannot be read)"
+			})
 		case to+4 <= s.size:
 			s.page(be.Uint32(p[to:]), depth+1)
 		}

@@ -3,6 +3,7 @@ package readers
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math"
 	"unsafe"
 )
@@ -25,6 +26,8 @@ type Text struct {
 	LinesCut    int `json:"lines_cut,omitempty"`
 	StartColumn int `json:"start_column,omitempty"`
 	NextColumn  int `json:"next_column,omitempty"`
+	// CutLines are their numbers where more than one line was shown, at most a hundred: Offset with Column shows one of them in full.
+	CutLines []int `json:"cut_lines,omitempty"`
 	// Format is set when the lines are not the file's own bytes ("docx", "gzip", …), or when another view of them can be
 	// had by Render ("html", "email").
 	Format   string `json:"format,omitempty"`
@@ -113,8 +116,11 @@ func (t *Text) noText(size int64, pictures int) {
 }
 
 // renderText shows the asked window of a text that is in memory, as UTF-8.
-func renderText(content []byte, o *Options) *Text {
-	total := countLines(content)
+func renderText(content []byte, o *Options) *Text { return renderAfter(0, content, o) }
+
+// renderAfter is renderText for a text of which the first lines, gone of them, are not in memory.
+func renderAfter(gone int, content []byte, o *Options) *Text {
+	total := gone + countLines(content)
 	t := &Text{TotalLines: Count(total)}
 	t.Total = total
 	first := o.Offset
@@ -124,14 +130,18 @@ func renderText(content []byte, o *Options) *Text {
 	}
 	switch {
 	case o.Tail:
-		first = max(total-limit+1, 1)
+		first = max(total-limit+1, gone+1)
 	case first < 0:
 		first = total + max(first, -total) + 1
 		first = max(first, 1)
 	case first == 0:
 		first = 1
 	}
-	at := skipLines(content, first-1)
+	if first <= gone { // only where the end was asked for
+		t.Note = fmt.Sprintf("There are %d lines; those before line %d can be had with a positive offset.", total, gone+1)
+		first = gone + 1
+	}
+	at := skipLines(content, first-1-gone)
 	if o.Tail {
 		dropped := fitTail(content[at:], o)
 		at += skipLines(content[at:], dropped)
@@ -176,6 +186,8 @@ func (t *Text) finish(p *page, first int) {
 	}
 	if p.lines == 1 && p.lastCut > 0 {
 		t.NextColumn = p.lastCut + 1
+	} else {
+		t.CutLines = p.cutLines
 	}
 }
 

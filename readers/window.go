@@ -3,6 +3,7 @@ package readers
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -35,11 +36,15 @@ type scan struct {
 	buf   []byte
 	// follows says that a line is known to begin after the last one collected.
 	follows bool
+	// How far the file was walked through, for the answer when time runs out; resumes says that the index knows.
+	at      linePoint
+	column  int
+	resumes bool
 }
 
 // readWindow shows a window of a file that is too long to hold. It costs the way to the window, which later calls are
 // spared by the index, and the window.
-func (r *Readers) readWindow(ctx context.Context, f *file, o *Options) (Content, error) {
+func (r *Readers) readWindow(ctx context.Context, f *file, o *Options) (c Content, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Deadline)
 	defer cancel()
 	s := &scan{ctx: ctx, f: f, size: f.Size, index: r.indexes.take(f)}
@@ -61,7 +66,6 @@ func (r *Readers) readWindow(ctx context.Context, f *file, o *Options) (Content,
 		name = detect(trimPartial(f.head))
 		certain = asciiPrefix(f.head) < len(f.head)
 	}
-	var err error
 	if s.enc, err = lookupEncoding(name); err != nil {
 		return nil, err
 	}
@@ -69,7 +73,12 @@ func (r *Readers) readWindow(ctx context.Context, f *file, o *Options) (Content,
 		skip = 0
 	}
 	s.buf, s.mark = *f.scratch, int64(skip)
-	defer func() { r.indexes.put(f, s.index, r.config.Now()) }()
+	defer func() {
+		kept := r.indexes.put(f, s.index, r.config.Now())
+		if errors.Is(err, context.DeadlineExceeded) {
+			c, err = nil, &OutOfTime{Line: s.at.line + 1, Column: s.column, Byte: s.at.offset, Size: f.Size, Resumes: kept && s.resumes && !f.unpacks}
+		}
+	}()
 
 	t := &Text{Encoding: s.enc.label(skip)}
 	limit := o.Limit
@@ -82,12 +91,15 @@ func (r *Readers) readWindow(ctx context.Context, f *file, o *Options) (Content,
 		if o.Offset < 0 {
 			back = -max(o.Offset, -1<<40)
 		}
+		if f.unpacks {
+			s.index.total = -1 // the size is wanted too
+		}
 		total, err := s.countToEnd(tailCount)
 		if err != nil {
 			return nil, err
 		}
-		if total < 0 {
-			return t, s.fromEnd(t, back, limit, skip, o)
+		if total < 0 || o.Tail && s.size < 1<<62 {
+			return t, s.fromEnd(t, back, limit, skip, total, o)
 		}
 		first = max(total-back+1, 1)
 	}
@@ -231,15 +243,23 @@ func (s *scan) seek(line int) (at int64, found bool, err error) {
 // reached (-1). At the end the total is known.
 func (s *scan) walk(p linePoint, line int, budget int64) (int64, error) {
 	off, ended := max(p.offset, s.mark), true // ended: the byte before off was a newline
+	if r := s.index.reached; r.line < line && r.offset > off {
+		p, off, ended = r, r.offset, !s.index.inside
+	}
 	for {
 		b, err := s.read(off, chunkBytes)
 		if err != nil {
+			s.at, s.resumes = linePoint{p.line, off}, true
+			s.index.reached, s.index.inside = s.at, !ended
 			return -1, err
 		}
 		if len(b) == 0 {
 			s.index.total = p.line
 			if !ended {
 				s.index.total++
+			}
+			if s.f.unpacks {
+				s.size = off
 			}
 			return -1, nil
 		}
@@ -273,7 +293,9 @@ func (s *scan) countToEnd(budget int64) (int, error) {
 		return s.index.total, nil
 	}
 	from := s.index.last()
-	if s.f.Size < 0 || s.size-from.offset > budget {
+	if s.f.unpacks && budget == tailCount {
+		budget = math.MaxInt64
+	} else if s.f.Size < 0 || s.size-from.offset > budget {
 		return -1, nil
 	}
 	_, err := s.walk(from, math.MaxInt, math.MaxInt64)
@@ -380,11 +402,16 @@ func (s *scan) columnAt(t *Text, off int64, o *Options) error {
 		text = transform.NewReader(text, s.enc.codec().NewDecoder())
 	}
 	body := make([]byte, 0, o.MaxBytes)
+	asked := skip
 	have := 0 // bytes in buf not yet used: the beginning of a split character
 	more, passed := true, int64(0)
 	for more && int64(len(body)) < o.MaxBytes {
 		n, err := io.ReadAtLeast(text, s.buf[have:chunkBytes], 1)
 		if err != nil && err != io.EOF {
+			s.at, s.column = linePoint{t.StartLine - 1, off + base + passed}, o.Column-skip
+			if utf && skip > 0 && asked > skip {
+				s.index.column, s.resumes = columnPoint{off, o.Column - 1 - skip, s.at.offset}, true
+			}
 			return err
 		}
 		b := s.buf[:have+n]
@@ -451,8 +478,8 @@ func wholeChars(b []byte) []byte {
 	return b
 }
 
-// fromEnd renders the last lines of a file too long to count. They are numbered from the end.
-func (s *scan) fromEnd(t *Text, back, limit, mark int, o *Options) error {
+// fromEnd renders the last lines of a file. Where it is too long to count (total is below zero) they are numbered from the end.
+func (s *scan) fromEnd(t *Text, back, limit, mark, total int, o *Options) error {
 	want := int(min(o.MaxBytes*2, 4<<20)) &^ 3
 	from := max((s.size-int64(want))&^3, int64(mark))
 	raw := make([]byte, s.size-from)
@@ -478,21 +505,33 @@ func (s *scan) fromEnd(t *Text, back, limit, mark int, o *Options) error {
 	body = body[skipLines(body, drop):]
 	lines = countLines(body)
 	p := newPage(o, len(body)+lines*12)
-	for n := -lines; len(body) > 0 && p.lines < limit; n++ {
+	first := -lines
+	if total >= 0 {
+		first = total - lines + 1
+	}
+	for n := first; len(body) > 0 && p.lines < limit; n++ {
 		line, rest, _ := bytes.Cut(body, newline)
 		if !p.add(n, line, false) {
 			break
 		}
 		body = rest
 	}
-	t.StartLine = -lines
+	t.StartLine = first
 	t.finish(p, t.StartLine)
+	t.Changed, t.ChangedBelow = s.f.grown, s.f.grown
+	if total >= 0 {
+		t.TotalLines, t.Total = Count(total), total
+		t.Truncated = t.NextColumn > 0
+		if t.Note != "" { // not from the line's beginning
+			t.NextColumn, t.Shown = 0, nil
+		}
+		return nil
+	}
 	t.NextColumn, t.Shown = 0, nil // they have no numbers
 	t.TotalLines, t.TotalLinesAtLeast = -1, max(s.index.last().line+1, lines)
 	t.Truncated = true
 	if p.lines < lines {
 		t.NextOffset = -lines + p.lines
 	}
-	t.Changed, t.ChangedBelow = s.f.grown, s.f.grown
 	return nil
 }

@@ -25,6 +25,8 @@ type workRequest struct {
 	Op   string // "pdf", "avif" or "heic"
 	Size int64
 	PDF  pdfJob
+	// Cache is a directory of our own for compiled decoders; empty: none.
+	Cache string
 }
 
 type workReply struct {
@@ -43,13 +45,10 @@ type workReply struct {
 // request and the file from in, puts limits on its own process (on Linux: memory, processor time, no files written, no core) and
 // writes the reply to out. Call it from a subcommand that does nothing else, and exit afterwards.
 func RunWorker(in io.Reader, out io.Writer) error {
-	if err := limitSelf(); err != nil {
-		return fmt.Errorf("limiting the worker: %w", err)
-	}
-	return work(in, out)
+	return work(in, out, limitSelf)
 }
 
-func work(in io.Reader, out io.Writer) error {
+func work(in io.Reader, out io.Writer, limit func() error) error {
 	var head [4]byte
 	if _, err := io.ReadFull(in, head[:]); err != nil {
 		return fmt.Errorf("reading the request: %w", err)
@@ -69,21 +68,32 @@ func work(in io.Reader, out io.Writer) error {
 	if q.Size < 0 || q.Size > pdfWindow {
 		return fmt.Errorf("a file of %d bytes is too long", q.Size)
 	}
+	// The decoder's own code may be written to the cache. A stranger's file comes after the limits.
+	var decode func([]byte, *workReply) error
+	var err error
+	switch q.Op {
+	case "pdf":
+		decode = func(b []byte, reply *workReply) (err error) {
+			reply.Pages, err = nativePages(b, q.PDF)
+			return err
+		}
+	case "avif":
+		decode, err = avifDecoder(q.Cache)
+	case "heic":
+		decode, err = heicDecoder(q.Cache)
+	default:
+		err = &Unsupported{What: q.Op, Why: "the worker does not know it", Do: "Install the same version everywhere."}
+	}
+	if err := limit(); err != nil {
+		return fmt.Errorf("limiting the worker: %w", err)
+	}
 	data := make([]byte, q.Size)
 	if _, err := io.ReadFull(in, data); err != nil {
 		return fmt.Errorf("reading the file: %w", err)
 	}
 	var reply workReply
-	var err error
-	switch q.Op {
-	case "pdf":
-		reply.Pages, err = nativePages(data, q.PDF)
-	case "avif":
-		reply.PNG, err = avifToPNG(data)
-	case "heic":
-		reply.Head, reply.Planes, err = heifPlanes(data)
-	default:
-		err = &Unsupported{What: q.Op, Why: "the worker does not know it", Do: "Install the same version everywhere."}
+	if err == nil {
+		err = decode(data, &reply)
 	}
 	reply.fail(err)
 	return json.NewEncoder(out).Encode(reply)

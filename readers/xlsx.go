@@ -3,13 +3,14 @@ package readers
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
 const (
-	sheetColumns  = 500
+	sheetColumns  = 500      // in their places; cells beyond are led by their column's name
 	sharedStrings = 32 << 20 // bytes of all of them
 )
 
@@ -34,7 +35,7 @@ func (d *document) xlsx() error {
 					s.part = relations[a.Value]
 				}
 			}
-			if len(sheets) < 1000 {
+			if len(sheets) < documentEntries {
 				sheets = append(sheets, s)
 			}
 		}
@@ -154,8 +155,9 @@ func dateFormat(code string) bool {
 }
 
 func (d *document) sheet(part string, shared []string, dates []bool, date1904 bool) error {
-	var row []string
+	var row, far, hidden []string // far: cells beyond sheetColumns
 	var value, inline, formula strings.Builder
+	mark := ""
 	kind, style, column, number := "", 0, 0, 0
 	var into *strings.Builder
 	return d.walk(part, xmlHandler{
@@ -167,7 +169,18 @@ func (d *document) sheet(part string, shared []string, dates []bool, date1904 bo
 				if n := atoi(e.get("r")); n > 0 {
 					number = n
 				}
-				row, column = row[:0], 0
+				row, far, column, mark = row[:0], far[:0], 0, ""
+				if isTrue(e.get("hidden")) {
+					mark = " (hidden)"
+				}
+			case "col":
+				if isTrue(e.get("hidden")) && len(hidden) < 1000 {
+					hidden = append(hidden, columnSpan(atoi(e.get("min")), atoi(e.get("max"))))
+				}
+			case "sheetData":
+				if len(hidden) > 0 {
+					return false, d.add("Hidden columns: ", strings.Join(hidden, ", "), "\n\n")
+				}
 			case "c":
 				value.Reset()
 				inline.Reset()
@@ -190,7 +203,7 @@ func (d *document) sheet(part string, shared []string, dates []bool, date1904 bo
 			return false, nil
 		},
 		text: func(s []byte) error {
-			if into != nil && into.Len() < 64<<10 {
+			if into != nil {
 				into.Write(s)
 			}
 			return nil
@@ -221,8 +234,8 @@ func (d *document) sheet(part string, shared []string, dates []bool, date1904 bo
 				if v == "" || column < 1 {
 					return nil
 				}
-				if column > sheetColumns {
-					d.cellsCut++
+				if column > sheetColumns { // not in its place: before it there may be thousands of empty ones
+					far = append(far, columnName(column)+": "+cellText(v))
 					return nil
 				}
 				for len(row) < column {
@@ -230,10 +243,10 @@ func (d *document) sheet(part string, shared []string, dates []bool, date1904 bo
 				}
 				row[column-1] = cellText(v)
 			case "row":
-				if len(row) == 0 {
+				if row = append(row, far...); len(row) == 0 {
 					return nil
 				}
-				return d.add(strconv.Itoa(number), " | ", strings.Join(row, " | "), "\n")
+				return d.add(strconv.Itoa(number), mark, " | ", strings.Join(row, " | "), "\n")
 			}
 			return nil
 		},
@@ -248,6 +261,26 @@ func columnOf(ref string) int {
 	}
 	return n
 }
+
+// columnName is the name of a column: "A" for 1, "AB" for 28.
+func columnName(n int) string {
+	var b []byte
+	for ; n > 0; n = (n - 1) / 26 {
+		b = append(b, byte('A'+(n-1)%26))
+	}
+	slices.Reverse(b)
+	return string(b)
+}
+
+// columnSpan is "C" or "C-F".
+func columnSpan(from, to int) string {
+	if to <= from {
+		return columnName(from)
+	}
+	return columnName(from) + "-" + columnName(to)
+}
+
+func isTrue(s string) bool { return s == "1" || s == "true" }
 
 // serialDate writes a day number as a date. Day 60 is the 29th of February 1900, which never was but which everybody counts.
 func serialDate(v string, date1904 bool) string {

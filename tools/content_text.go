@@ -54,7 +54,7 @@ func textText(b *strings.Builder, t *readers.Text) {
 	case t.NextColumn > 0:
 		note("line 1 is cut; go on with column %d", t.NextColumn)
 	case t.LinesCut > 0:
-		note("%s cut; page within a line with column", plural(t.LinesCut, "long line"))
+		note("%s cut (%s); one of them in full: offset %d, column 1", plural(t.LinesCut, "long line"), runs(t.CutLines, t.LinesCut), t.CutLines[0])
 	}
 	if t.Encoding != "" && !strings.HasPrefix(t.Encoding, "utf-8") {
 		note("read as %s", t.Encoding)
@@ -73,6 +73,27 @@ func textText(b *strings.Builder, t *readers.Text) {
 	}
 }
 
+// runs writes ascending numbers as "3, 5-8", and that there are more of them than are known.
+func runs(known []int, all int) string {
+	var s []string
+	for i := 0; i < len(known); {
+		j := i
+		for j+1 < len(known) && known[j+1] == known[j]+1 {
+			j++
+		}
+		if i == j {
+			s = append(s, fmt.Sprint(known[i]))
+		} else {
+			s = append(s, fmt.Sprintf("%d-%d", known[i], known[j]))
+		}
+		i = j + 1
+	}
+	if more := all - len(known); more > 0 {
+		s = append(s, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(s, ", ")
+}
+
 func totalLines(t *readers.Text) string {
 	if t.TotalLinesAtLeast > 0 {
 		return fmt.Sprintf("%d or more", t.TotalLinesAtLeast)
@@ -82,11 +103,11 @@ func totalLines(t *readers.Text) string {
 
 func pdfText(b *strings.Builder, p *readers.PDF) {
 	b.WriteString(strings.TrimSuffix(p.Text, "\n"))
-	if p.NextPages != "" {
+	switch {
+	case p.NextColumn > 0:
+		fmt.Fprintf(b, "\n[the text of page %d of %d is cut; go on with pages %s, column %d]", p.PagesCut[0], p.Pages, p.NextPages, p.NextColumn)
+	case p.NextPages != "":
 		fmt.Fprintf(b, "\n[%d of %s; go on with pages %s]", p.RenderedPages, plural(p.Pages, "page"), p.NextPages)
-	}
-	if len(p.PagesCut) > 0 {
-		fmt.Fprintf(b, "\n[the text of page %d is cut]", p.PagesCut[0])
 	}
 	if len(p.PagesFailed) > 0 {
 		fmt.Fprintf(b, "\n[could not be read: pages %s]", strings.Trim(fmt.Sprint(p.PagesFailed), "[]"))
@@ -112,8 +133,8 @@ func binaryText(b *strings.Builder, n *readers.Binary) {
 	for _, l := range n.Listing {
 		b.WriteString("\n" + l)
 	}
-	if more := n.Entries - len(n.Listing); more > 0 {
-		fmt.Fprintf(b, "\n[%d more]", more)
+	if first := max(n.StartEntry, 1); n.Entries > len(n.Listing) && len(n.Listing) > 0 {
+		fmt.Fprintf(b, "\n[entries %d to %d of %d]", first, first+len(n.Listing)-1, n.Entries)
 	}
 	if n.Base64 != "" {
 		b.WriteString("\n" + n.Base64)
@@ -150,11 +171,17 @@ func notebookText(b *strings.Builder, n *readers.Notebook) {
 	if n.NextOffset > 0 {
 		fmt.Fprintf(b, "[cells %d to %d of %d; go on with offset %d]\n", n.StartCell, n.NextOffset-1, n.TotalCells, n.NextOffset)
 	}
+	if n.NextColumn > 0 {
+		fmt.Fprintf(b, "[cell %d of %d is cut; go on with offset %d, column %d]\n", n.StartCell, n.TotalCells, n.StartCell, n.NextColumn)
+	}
 	if n.CellsCut > 0 {
 		fmt.Fprintf(b, "[the source of %s is cut]\n", plural(n.CellsCut, "cell"))
 	}
 	if n.OutputsCut > 0 {
 		fmt.Fprintf(b, "[%s cut or left out]\n", plural(n.OutputsCut, "output"))
+	}
+	if len(n.Incomplete) > 0 {
+		fmt.Fprintf(b, "[not all of cell %s; one of them in full: offset %d, column 1]\n", runs(n.Incomplete, len(n.Incomplete)), n.Incomplete[0])
 	}
 	if n.HiddenChars > 0 {
 		fmt.Fprintf(b, "[%s hidden in this text]\n", plural(n.HiddenChars, "invisible character"))

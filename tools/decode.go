@@ -227,7 +227,11 @@ func (f field) set(into reflect.Value, value json.RawMessage, at string) error {
 		}
 		if f.enum != nil && !slices.Contains(f.enum, s) {
 			hint := "use one of " + strings.Join(f.enum, ", ")
-			if near := nearest.Of(s, f.enum); near != "" {
+			near := nearest.Of(s, f.enum)
+			if i := slices.IndexFunc(f.enum, func(e string) bool { return strings.HasPrefix(e, s) }); near == "" && i >= 0 {
+				near = f.enum[i]
+			}
+			if near != "" {
 				hint = "use " + near
 			}
 			return bad(hint, "%s is %q; it takes %s", name, s, strings.Join(f.enum, ", "))

@@ -9,6 +9,25 @@ import (
 	"moltisfs/tools"
 )
 
+// Of an encoded email and of a notebook another text is shown than the file's, which can be had and edited too.
+func TestEditSaysHowToSeeTheSource(t *testing.T) {
+	s, root := suite(t, nil, tools.Options{})
+	mail := write(t, filepath.Join(root, "mail.eml"), "From: a@b.c\nTo: d@e.f\nSubject: =?utf-8?q?Gr=C3=B6=C3=9Fe?=\nContent-Transfer-Encoding: quoted-printable\n\nGr=C3=B6=C3=9Fe der Welt\n")
+	book := write(t, filepath.Join(root, "book.ipynb"), `{"nbformat":4,"nbformat_minor":5,"metadata":{},"cells":[{"cell_type":"code","id":"a","metadata":{},"outputs":[],"source":["x = 1\n","y = 2"]}]}`)
+	for _, c := range []struct{ file, shown, source, way string }{
+		{mail, "Größe der Welt", "Gr=C3=B6=C3=9Fe der Welt", "render: false"},
+		{book, "x = 1\ny = 2", "y = 2", "NotebookEdit"},
+	} {
+		p := call(t, s, "Edit", map[string]any{"file_path": c.file, "old_string": c.shown, "new_string": "y"})
+		if p.Kind() != tools.KindUnsupported || !strings.Contains(p.Text(), c.way) {
+			t.Errorf("what is shown: %s: %s", p.Kind(), p.Text())
+		}
+		if p := call(t, s, "Edit", map[string]any{"file_path": c.file, "old_string": c.source, "new_string": "y"}); p.Kind() != "edit" {
+			t.Errorf("what is in the file: %s: %s", p.Kind(), p.Text())
+		}
+	}
+}
+
 // What Read shows of a document cannot be found in its bytes. Edit says so; it does not send the model back to Read for a text that can never match.
 func TestEditRefusesWhatIsShownFromOtherBytes(t *testing.T) {
 	s, root := suite(t, nil, tools.Options{})

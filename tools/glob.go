@@ -32,6 +32,7 @@ type Glob struct {
 	NextOffset  int     `json:"next_offset,omitempty"`
 	Partial     bool    `json:"partial,omitempty"` // the deadline ended the walk
 	Skipped     Skipped `json:"skipped,omitempty"`
+	Note        string  `json:"note,omitempty"` // when nothing was found: what may have been meant
 }
 
 func (*Glob) Kind() string { return "glob" }
@@ -55,6 +56,9 @@ func (g *Glob) Text() string {
 		}
 		fmt.Fprintf(&b, "\n[%d of %d files%s; go on with offset %d]", len(g.Paths), g.Total, why, g.NextOffset)
 	}
+	if g.Note != "" {
+		b.WriteString("\n[" + g.Note + "]")
+	}
 	return b.String() + g.Skipped.text(g.Partial)
 }
 
@@ -66,6 +70,7 @@ var globTool = define[GlobArgs](Tool{
 }, runGlob)
 
 func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payload, error) {
+	sent := a.Pattern
 	s.reroot(a)
 	root, err := s.searchRoot(value(a.Path))
 	if err != nil {
@@ -96,10 +101,26 @@ func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payloa
 	if err != nil {
 		return nil, err
 	}
+	if out.Total == 0 && !out.Partial {
+		out.Note = nothingNote(sent)
+	}
 	if out.Truncated {
 		out.NextOffset = q.Offset + len(out.Paths)
 	}
 	return out, nil
+}
+
+// nothingNote says why a pattern may have found nothing, where it reads like another one.
+func nothingNote(pattern string) string {
+	const wild = "*?[{"
+	globs := grep.SplitGlobs(pattern, " ")
+	switch {
+	case len(globs) > 1 && !slices.ContainsFunc(globs, func(g string) bool { return !strings.ContainsAny(g, wild) }):
+		return "a blank is part of the name; for several globs send " + strings.Join(globs, ",")
+	case pattern != "" && !strings.ContainsAny(pattern, wild+"!,") && !strings.HasSuffix(pattern, "/"):
+		return "only files are listed; for what a directory of that name holds send " + pattern + "/**"
+	}
+	return ""
 }
 
 // reroot changes a to look where its pattern says: a pattern that is absolute, or climbs out of path, begins at the directory that it

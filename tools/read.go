@@ -19,7 +19,7 @@ type ReadArgs struct {
 	Pages      *string `json:"pages,omitempty" doc:"PDF pages: 3, 1-5 or 1-3,7; 20 a call"`
 	AllowLarge *bool   `json:"allow_large,omitempty" doc:"lift the size caps"`
 	Encoding   *string `json:"encoding,omitempty" doc:"when the detected one is wrong"`
-	Column     *int    `json:"column,omitempty" min:"1" doc:"page within one giant line"`
+	Column     *int    `json:"column,omitempty" min:"1" doc:"page within a giant line, PDF page or cell"`
 	Tail       *bool   `json:"tail,omitempty" doc:"the last lines"`
 	Render     *bool   `json:"render,omitempty" doc:"PDF pages as images; HTML and email as text (false: their source)"`
 }

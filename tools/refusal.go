@@ -236,6 +236,11 @@ func (s *Suite) partRead(r *Refusal, path string, seen *ledger.Seen) {
 	r.Hint = "Read the rest first, use Edit to change only what was seen, or send acknowledge: true to replace all of it."
 	args := map[string]any{"file_path": path}
 	switch {
+	case unit == "cell":
+		r.Hint = "Use NotebookEdit to change cells, read the rest (of a cell that is cut: the source, with encoding: utf-8), or send acknowledge: true to replace all of it."
+		args["offset"] = first
+	case unit == "line" && len(seen.Ranges) > 0 && (first == 1 && seen.Ranges[0].First == 2 || first > 1 && len(seen.Ranges) > 1 && seen.Ranges[1].First == first+1):
+		args["offset"], args["column"] = first, 1 // one line between others: it was too long to be shown with them
 	case unit == "page":
 		args["pages"] = fmt.Sprintf("%d-%d", first, min(first+readers.MaxPages-1, seen.Lines))
 	default:
@@ -310,6 +315,11 @@ func (s *Suite) ofReader(tool string, args any, err error) *Refusal {
 		r.Reason = KindBadRequest
 	case *readers.Limit:
 		r.Reason = KindLimit
+	case *readers.OutOfTime:
+		r.Reason = KindDeadline
+		if e.Resumes {
+			r.Next = again(tool, args, nil)
+		}
 	case *readers.TooLarge:
 		r.Reason = KindTooLarge
 		r.Fields = sizes{e.Size, e.Max}

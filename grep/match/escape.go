@@ -182,7 +182,11 @@ func (p *parser) propertyEscape() ([]rune, bool, *syntaxError) {
 	}
 	set, ok := property(name)
 	if !ok {
-		return nil, false, fail(at, "unknown Unicode property %q", name)
+		e := fail(at, "unknown Unicode property %q", name)
+		if strings.HasPrefix(name, "Emoji") || name == "Extended_Pictographic" {
+			e.or(p.pos-at, emoji)
+		}
+		return nil, false, e
 	}
 	if p.f.fold {
 		set = foldRanges(set)
@@ -192,6 +196,9 @@ func (p *parser) propertyEscape() ([]rune, bool, *syntaxError) {
 	}
 	return set, true, nil
 }
+
+// emoji are the blocks that most of them lie in; which characters are emoji is no property in package unicode.
+const emoji = `[\x{2600}-\x{27BF}\x{1F300}-\x{1FAFF}]`
 
 // advice is what to write for escapes that other engines know.
 var advice = map[byte]string{

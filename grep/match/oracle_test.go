@@ -342,7 +342,7 @@ func portable(f finder) finder {
 func isASCII(s string) bool { return strings.IndexFunc(s, func(r rune) bool { return r >= 0x80 }) < 0 }
 
 func FuzzAgainstRegexp(f *testing.F) {
-	for _, p := range []string{"foo", "a|b", `\bfoo\b`, "(?i)straße", `[0-9]+\.[0-9]+`, "interface{}", "(a*)*", "(|a)+", "x{2,3}?", "[[(]", "a**", `^\s*$`} {
+	for _, p := range []string{"foo", "a|b", `\bfoo\b`, "(?i)straße", `[0-9]+\.[0-9]+`, "interface{}", "(a*)*", "(|a)+", "x{2,3}?", "[[(]", "a**", `^\s*$`, `\R`} {
 		f.Add(p, "foo bar\ninterface{} 1.2.3\n\naXb")
 	}
 	f.Fuzz(func(t *testing.T, pattern, text string) {
@@ -355,7 +355,7 @@ func FuzzAgainstRegexp(f *testing.F) {
 		_, err := Compile(pattern, Options{})
 		var pe *PatternError
 		if errors.As(err, &pe) && pe.Suggest != "" {
-			if _, err := Compile(pe.Suggest, Options{}); err != nil {
+			if _, err := Compile(pe.Suggest, Options{Multiline: pe.Multiline}); err != nil {
 				t.Fatalf("%q: suggestion %q: %v", pattern, pe.Suggest, err)
 			}
 		}

@@ -1,7 +1,6 @@
 package match
 
 import (
-	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -32,44 +31,6 @@ type parser struct {
 	exotic string         // the first construct that needs the backtracking engine
 	exoAt  int
 	sawCR  bool // "\r" is asked for by name
-}
-
-// syntaxError is a parse failure together with the smallest edit that would help: src[off:off+n] → fix.
-type syntaxError struct {
-	off int
-	why string
-	n   int
-	fix string
-	has bool
-	// meant: the pattern says what it means, only not what can be done; nobody meant its text.
-	meant bool
-	lines bool // it asks for line breaks, and may have them with Options.Multiline
-}
-
-func (e *syntaxError) Error() string { return e.why }
-
-func fail(off int, format string, a ...any) *syntaxError {
-	return &syntaxError{off: off, why: fmt.Sprintf(format, a...)}
-}
-
-// or adds an edit to an error.
-func (e *syntaxError) or(n int, fix string) *syntaxError {
-	e.n, e.fix, e.has = n, fix, true
-	return e
-}
-
-// refuse is fail for what is understood and can't be done.
-func refuse(off int, format string, a ...any) *syntaxError {
-	e := fail(off, format, a...)
-	e.meant = true
-	return e
-}
-
-// lineBreak refuses a line break where lines are searched one by one.
-func lineBreak(off int) *syntaxError {
-	e := refuse(off, "it asks for a line break, but lines are searched one by one: set multiline")
-	e.lines = true
-	return e
 }
 
 type tree struct {
@@ -113,10 +74,14 @@ func invalidAt(s string) int {
 	return -1
 }
 
-func (p *parser) more() bool        { return p.pos < len(p.src) }
-func (p *parser) at(s string) bool  { return strings.HasPrefix(p.src[p.pos:], s) }
-func (p *parser) rest() string      { return p.src[p.pos:] }
+func (p *parser) more() bool { return p.pos < len(p.src) }
+
+func (p *parser) at(s string) bool { return strings.HasPrefix(p.src[p.pos:], s) }
+
+func (p *parser) rest() string { return p.src[p.pos:] }
+
 func (p *parser) peek() (rune, int) { return utf8.DecodeRuneInString(p.src[p.pos:]) }
+
 func (p *parser) eat(s string) bool {
 	if p.at(s) {
 		p.pos += len(s)
@@ -274,245 +239,4 @@ func (p *parser) foldSet(set []rune) []rune {
 		return foldRanges(set)
 	}
 	return foldASCII(set)
-}
-
-// counts looks at "{n}", "{n,}", "{n,m}" at pos; length 0 means that the brace is an ordinary character. "{,m}" is one, as in Go.
-func (p *parser) counts() (lo, hi, length int) {
-	s := p.rest()
-	end := strings.IndexByte(s, '}')
-	if !strings.HasPrefix(s, "{") || end < 0 {
-		return 0, 0, 0
-	}
-	body := s[1:end]
-	if p.f.verbose {
-		body = strings.ReplaceAll(body, " ", "")
-	}
-	a, b, comma := strings.Cut(body, ",")
-	lo, ok := smallNumber(a)
-	if !ok {
-		return 0, 0, 0
-	}
-	hi = lo
-	if comma {
-		hi = -1
-		if b != "" {
-			if hi, ok = smallNumber(b); !ok {
-				return 0, 0, 0
-			}
-		}
-	}
-	return lo, hi, end + 1
-}
-
-// smallNumber reads decimal digits; anything over maxRepeat comes back as maxRepeat+1.
-func smallNumber(s string) (int, bool) {
-	if s == "" {
-		return 0, false
-	}
-	n := 0
-	for _, c := range []byte(s) {
-		if c-'0' > 9 {
-			return 0, false
-		}
-		n = min(n*10+int(c-'0'), maxRepeat+1)
-	}
-	return n, true
-}
-
-func (p *parser) repeats(n *node) (*node, *syntaxError) {
-	for depth := 0; ; depth++ {
-		p.skipVerbose()
-		if !p.more() {
-			return n, nil
-		}
-		at := p.pos
-		r := &node{op: opRepeat, subs: []*node{n}, max: -1}
-		switch p.src[p.pos] {
-		case '*':
-			p.pos++
-		case '+':
-			p.pos++
-			r.min = 1
-		case '?':
-			p.pos++
-			r.max = 1
-		case '{':
-			lo, hi, length := p.counts()
-			if length == 0 {
-				return n, nil
-			}
-			if lo > maxRepeat || hi > maxRepeat {
-				e := refuse(at, "repetition count is over %d", maxRepeat)
-				if lo <= maxRepeat {
-					e.or(length, fmt.Sprintf("{%d,}", lo))
-				}
-				return nil, e
-			}
-			if hi >= 0 && lo > hi {
-				return nil, fail(at, "repetition %q has its bounds in the wrong order", p.src[at:at+length]).or(length, fmt.Sprintf("{%d,%d}", hi, lo))
-			}
-			p.pos += length
-			r.min, r.max = lo, hi
-		default:
-			return n, nil
-		}
-		if depth > maxNest {
-			return nil, fail(at, "too many repetition operators in a row")
-		}
-		r.lazy = p.eat("?") != p.f.swap
-		if !r.lazy && p.at("+") {
-			p.pos++
-			// At the very end nothing could ask the repetition to give back, so greedy is the same.
-			if p.more() {
-				p.needsAt(at, "possessive repetition")
-				n = &node{op: opAtomic, subs: []*node{r}}
-				continue
-			}
-		}
-		n = r
-	}
-}
-
-// group reads "(" and what follows, or a flag setting, for which the node is nil.
-func (p *parser) group() (*node, *syntaxError) {
-	open := p.pos
-	p.pos++
-	kind := &node{op: opGroup}
-	saved := p.f
-	switch {
-	case p.eat("?:"):
-		kind = nil
-	case p.eat("?#"):
-		end := strings.IndexByte(p.rest(), ')')
-		if end < 0 {
-			return nil, fail(open, "comment without \")\"").or(1, `\(`)
-		}
-		p.pos += end + 1
-		return nil, nil
-	case p.eat("?="):
-		kind = &node{op: opAround}
-	case p.eat("?!"):
-		kind = &node{op: opAround, negated: true}
-	case p.eat("?<="):
-		kind = &node{op: opAround, behind: true}
-	case p.eat("?<!"):
-		kind = &node{op: opAround, behind: true, negated: true}
-	case p.eat("?>"):
-		kind = &node{op: opAtomic}
-	case p.at("?P="):
-		end := strings.IndexByte(p.rest(), ')')
-		if end < 0 {
-			return nil, fail(open, "missing \")\"").or(1, `\(`)
-		}
-		name := p.rest()[3:end]
-		p.pos += end + 1
-		return p.backref(name, open)
-	case p.at("?P<"), p.at("?<"), p.at("?'"):
-		if err := p.groupName(open); err != nil {
-			return nil, err
-		}
-	case p.at("?P"), p.at("?("), p.at("?|"), p.at("?&"), p.at("?R)"):
-		return nil, fail(open, "this kind of group is not supported").or(1, `\(`)
-	case p.eat("?"):
-		colon, err := p.setFlags(open)
-		if err != nil {
-			return nil, err
-		}
-		if !colon { // holds to the end of the enclosing group
-			return nil, nil
-		}
-		kind = nil
-	}
-	if kind != nil {
-		switch kind.op {
-		case opGroup:
-			p.groups++
-			kind.min = p.groups
-		case opAround:
-			p.needsAt(open, "look-around")
-		case opAtomic:
-			p.needsAt(open, "an atomic group")
-		}
-	}
-	inner, err := p.alternation()
-	if err != nil {
-		return nil, err
-	}
-	if !p.eat(")") {
-		return nil, fail(open, "missing \")\" for this group").or(1, `\(`)
-	}
-	p.f = saved
-	if kind == nil {
-		// Its own node, so that a repetition after the group takes all of it.
-		return inner, nil
-	}
-	kind.subs = []*node{inner}
-	return kind, nil
-}
-
-func (p *parser) groupName(open int) *syntaxError {
-	closing := ">"
-	switch {
-	case p.eat("?P<"), p.eat("?<"):
-	case p.eat("?'"):
-		closing = "'"
-	}
-	end := strings.Index(p.rest(), closing)
-	if end < 0 {
-		return fail(open, "group name without %q", closing).or(1, `\(`)
-	}
-	name := p.rest()[:end]
-	for i, r := range name {
-		if r != '_' && !unicode.IsLetter(r) && (i == 0 || !unicode.IsDigit(r) && r != '.' && r != '[' && r != ']') {
-			return fail(p.pos+i, "bad group name %q", name)
-		}
-	}
-	if name == "" {
-		return fail(p.pos, "empty group name")
-	}
-	if _, dup := p.names[name]; dup {
-		return fail(p.pos, "two groups are named %q", name)
-	}
-	p.names[name] = p.groups + 1
-	p.pos += end + 1
-	return nil
-}
-
-// setFlags reads "imsxUuR-" up to ":" (true) or ")".
-func (p *parser) setFlags(open int) (colon bool, err *syntaxError) {
-	on := true
-	for first := true; p.more(); first = false {
-		c := p.src[p.pos]
-		p.pos++
-		switch c {
-		case 'i':
-			p.f.fold = on
-		case 'm':
-			p.f.multi = on
-		case 's':
-			p.f.dotall = on
-		case 'x':
-			p.f.verbose = on
-		case 'U':
-			p.f.swap = on
-		case 'u':
-			p.f.unicode = on
-		case 'R': // CRLF lines: what Options.CRLF decides
-		case '-':
-			if !on {
-				return false, fail(p.pos-1, "two \"-\" in one flag group")
-			}
-			on = false
-		case ':':
-			return true, nil
-		case ')':
-			if first {
-				return false, fail(open, "empty flag group \"(?)\"").or(1, `\(`)
-			}
-			return false, nil
-		default:
-			return false, fail(p.pos-1, "unknown flag %q in a group", string(c))
-		}
-	}
-	return false, fail(open, "missing \")\" for this group").or(1, `\(`)
 }

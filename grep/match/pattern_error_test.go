@@ -12,6 +12,8 @@ func TestSuggest(t *testing.T) {
 		o             Options
 		multiline     bool
 	}{
+		{pattern: `a\p{Emoji}+`, want: `a[\x{2600}-\x{27BF}\x{1F300}-\x{1FAFF}]+`},
+		{pattern: `[\p{Emoji}a]`, want: `[[\x{2600}-\x{27BF}\x{1F300}-\x{1FAFF}]a]`},
 		{pattern: "foo(", want: `foo\(`},
 		{pattern: "*x", want: `\*x`},
 		{pattern: "a[", want: `a\[`},

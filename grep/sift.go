@@ -1,0 +1,121 @@
+package grep
+
+import (
+	"errors"
+	"io/fs"
+
+	"moltisfs/grep/ignore"
+)
+
+// found looks for the entries that carry rules.
+func found(entries []Entry) (f ignore.Found) {
+	for i := range entries {
+		switch e := &entries[i]; {
+		case e.Name[0] != '.':
+		case e.Name == ".gitignore":
+			f.Gitignore = e.Kind == KindFile
+		case e.Name == ".ignore":
+			f.Ignore = e.Kind == KindFile
+		case e.Name == ".git" && e.Kind == KindDir:
+			f.Git, f.HasGit = fs.ModeDir, true
+		case e.Name == ".git" && e.Kind == KindFile:
+			f.Git, f.HasGit = 0, true
+		case e.Name == ".git" && e.Kind == KindLink:
+			f.Git, f.HasGit = fs.ModeSymlink, true
+		}
+	}
+	return f
+}
+
+// sift keeps, at the front of entries, the files that are wanted, and gives the names of the directories to enter.
+func (w *walker) sift(p *worker, n *node, entries []Entry, rules *ignore.Set) (files []Entry, dirs []string) {
+	idle, rel := rules.Idle(), n.rel()
+	k := 0
+	for i := range entries {
+		e := &entries[i]
+		isDir := e.Kind == KindDir
+		if isDir && !w.enters(p, rel, e.Name, n.depth) || !isDir && !w.searches(p, rel, e) {
+			continue
+		}
+		if !idle && rules.Ignored(n.full, e.Name, isDir, &p.scratch) {
+			p.skipped.Ignored++
+			continue
+		}
+		if isDir {
+			dirs = append(dirs, e.Name)
+			continue
+		}
+		entries[k] = *e
+		k++
+	}
+	return entries[:k], dirs
+}
+
+// searches says whether an entry that is no directory is a file to search, ignore rules apart. What it will not search it counts.
+func (w *walker) searches(p *worker, rel string, e *Entry) bool {
+	if e.Kind == KindFile {
+		p.seen++
+	}
+	switch {
+	case e.Name == ".git": // of a worktree or a submodule
+		if w.wants(rel, e.Name, p) {
+			p.skipped.VCS++
+		}
+		return false
+	case e.Kind == KindLink:
+		if w.wants(rel, e.Name, p) || w.leads(rel+e.Name+"/") {
+			p.skipped.Links++
+		}
+		return false
+	case !w.wants(rel, e.Name, p):
+		return false
+	case e.Kind != KindFile:
+		p.skipped.Special++
+	}
+	return e.Kind == KindFile
+}
+
+// enters says whether a directory is to be entered, ignore rules apart. What it will not enter it counts.
+func (w *walker) enters(p *worker, rel, name string, depth int) bool {
+	switch {
+	case !w.descend(rel + name + "/"):
+	case isVCS(name):
+		p.skipped.VCS++
+	case w.MaxDepth > 0 && depth >= w.MaxDepth:
+		p.skipped.Deep++
+	default:
+		return true
+	}
+	return false
+}
+
+// isVCS: the directories of version control systems hold no files of the project.
+func isVCS(name string) bool {
+	switch name {
+	case ".git", ".svn", ".hg", ".bzr", ".jj", ".sl":
+		return true
+	}
+	return false
+}
+
+// failed counts an object that could not be opened or read. One whose name is allowed and that is denied for what it is, a second
+// name of a hidden file, counts only where everything is asked for: what a glob does to the count would tell which name it is.
+func (p *worker) failed(err error) {
+	if p.walk.picks() && errors.Is(err, ErrDenied) {
+		return
+	}
+	p.skipped.failed(err)
+}
+
+// failed counts an object that could not be opened or read. One that vanished meanwhile was never there.
+func (s *Skipped) failed(err error) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(err, ErrMount):
+		s.Mounts++
+	case errors.Is(err, ErrDenied):
+		s.Denied++
+	default:
+		s.Unreadable++
+	}
+}

@@ -1,0 +1,378 @@
+package readers
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf16"
+)
+
+func isOutOfTime(err error) bool {
+	var late *OutOfTime
+	return errors.As(err, &late)
+}
+
+// shown is what a caller has seen who does what each answer says, piece by piece: a line, a page, a cell or an entry each.
+type shown struct {
+	t      *testing.T
+	raw    []byte
+	pieces map[int]string
+	calls  int
+}
+
+func (s *shown) read(o Options) Content {
+	s.t.Helper()
+	if s.calls++; s.calls > 20_000 {
+		s.t.Fatalf("going on as the answers say does not end: %+v", o)
+	}
+	c, err := readBytes(s.t, s.raw, o)
+	if err != nil {
+		s.t.Fatalf("%+v: %v", o, err)
+	}
+	return c
+}
+
+// add takes a piece from its beginning, or what follows of one that has begun.
+func (s *shown) add(n int, piece string, begins bool) {
+	s.t.Helper()
+	if _, known := s.pieces[n]; known == begins {
+		s.t.Fatalf("piece %d: shown twice, or not from its beginning: %.60q", n, piece)
+	}
+	s.pieces[n] += piece
+}
+
+// follow reads on until nothing is left.
+func follow(t *testing.T, raw []byte, o Options) map[int]string {
+	t.Helper()
+	s := &shown{t: t, raw: raw, pieces: map[int]string{}}
+	for {
+		switch c := s.read(o).(type) {
+		case *Text:
+			next, more := s.text(c, o)
+			if o = next; !more {
+				return s.pieces
+			}
+		case *PDF:
+			first := o.Column <= 1
+			for _, page := range strings.Split("\n"+c.Text, "\n--- Page ")[1:] {
+				number, text, _ := strings.Cut(page, " ---\n")
+				text = strings.TrimSuffix(text, "\n")
+				if c.NextColumn > 0 {
+					text = strings.TrimSuffix(text, "…")
+				}
+				s.add(atoi(number), text, first)
+				first = true
+			}
+			for _, img := range c.Images {
+				s.add(-img.Page, img.Base64, true)
+			}
+			if o.Pages, o.Column = c.NextPages, c.NextColumn; o.Pages == "" {
+				return s.pieces
+			}
+		case *Notebook:
+			next, more := s.notebook(c, o)
+			if o = next; !more {
+				return s.pieces
+			}
+		case *Binary:
+			for i, l := range c.Listing {
+				s.add(max(c.StartEntry, 1)+i, l, true)
+			}
+			if c.Base64 != "" {
+				b, err := base64.StdEncoding.DecodeString(c.Base64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.add(0, string(b), o.Offset == 0)
+			}
+			if o.Offset = int(c.NextOffset); o.Offset == 0 {
+				return s.pieces
+			}
+		case *Image:
+			return map[int]string{0: c.Base64}
+		}
+	}
+}
+
+func (s *shown) text(c *Text, o Options) (next Options, more bool) {
+	lines := strings.SplitAfter(c.Content, "\n")
+	for i, l := range lines[:len(lines)-1] {
+		_, l, _ = strings.Cut(strings.TrimSuffix(l, "\n"), "→")
+		n := c.StartLine + i
+		cut := c.NextColumn > 0
+		for _, k := range c.CutLines {
+			cut = cut || k == n
+		}
+		if cut {
+			l = strings.TrimSuffix(l, "…")
+		}
+		s.add(n, l, o.Column <= 1)
+	}
+	if len(c.CutLines) < c.LinesCut && c.NextColumn == 0 {
+		s.t.Fatalf("%d lines are cut, of which %v are named", c.LinesCut, c.CutLines)
+	}
+	if o.Column == 0 {
+		for _, n := range c.CutLines {
+			line := o
+			for line.Offset, line.Limit, line.Column = n, 0, MaxLineChars+1; line.Column > 0; {
+				part := s.read(line).(*Text)
+				s.text(part, line)
+				line.Column = part.NextColumn
+			}
+		}
+	}
+	switch {
+	case c.NextColumn > 0:
+		o.Offset, o.Column = c.StartLine, c.NextColumn
+	case c.NextOffset > 0:
+		o.Offset, o.Column = c.NextOffset, 0
+	default:
+		if c.Truncated {
+			s.t.Fatalf("truncated, and no way on: %+v", c.Note)
+		}
+		return o, false
+	}
+	return o, true
+}
+
+func (s *shown) notebook(c *Notebook, o Options) (next Options, more bool) {
+	words := func(cell Cell) string {
+		all := cell.Source
+		for _, out := range cell.Outputs {
+			all += out.Text + out.Base64
+		}
+		return all
+	}
+	for i, cell := range c.Cells {
+		n := c.StartCell + i
+		cut := false
+		for _, k := range c.Incomplete {
+			cut = cut || k == n
+		}
+		if !cut {
+			s.add(n, words(cell), o.Column <= 1)
+			continue
+		}
+		for one := (Options{Offset: n, Column: 1, MaxBytes: o.MaxBytes}); one.Column > 0; {
+			part := s.read(one).(*Notebook)
+			s.add(n, words(part.Cells[0]), one.Column == 1)
+			one.Column = part.NextColumn
+		}
+	}
+	if c.NextColumn > 0 {
+		s.t.Fatal("it is asked for by cells, not by columns")
+	}
+	if c.NextOffset == 0 && c.Truncated {
+		s.t.Fatal("truncated, and no way on")
+	}
+	o.Offset = c.NextOffset
+	return o, c.NextOffset > 0
+}
+
+// Whoever does what each answer says comes to an end, sees nothing twice, and has seen then what one answer without limits shows.
+func TestFollowingTheAnswersShowsAll(t *testing.T) {
+	files := map[string][]byte{}
+	err := filepath.WalkDir(corpusDir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && !strings.Contains(path, "/make/") && !strings.HasSuffix(path, "qpdf_password.pdf") && !strings.HasSuffix(path, "planes.tiff") && // refused
+			!strings.HasSuffix(path, ".heic") && !strings.HasSuffix(path, ".avif") && !(testing.Short() && strings.Contains(path, "100pages")) {
+			files[strings.TrimPrefix(path, corpusDir+"/")], err = os.ReadFile(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := "short\n" + strings.Repeat("wide line ", 900) + "\n\n" + strings.Repeat("ü€𝄞", 1500) + "\nlast, with no end"
+	files["made/long.txt"] = []byte(long)
+	wide := []byte{0xff, 0xfe}
+	for _, u := range utf16.Encode([]rune(long)) {
+		wide = append(wide, byte(u), byte(u>>8))
+	}
+	files["made/wide.txt"] = wide
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	io.WriteString(z, long)
+	z.Close()
+	files["made/long.gz"] = zipped.Bytes()
+	files["made/long.docx"] = docxOf(t, "<w:p><w:r><w:t>"+strings.Repeat("word ", 2000)+"</w:t></w:r></w:p><w:p><w:r><w:t>end</w:t></w:r></w:p>")
+	files["made/notebook.ipynb"] = madeNotebook(t)
+	var entries []string
+	for i := range 333 {
+		entries = append(entries, fmt.Sprintf("dir/entry-%d", i), "x")
+	}
+	files["made/many.zip"] = zipOf(t, entries...)
+	for name, raw := range files {
+		for _, o := range []Options{{MaxBytes: 700}, {MaxBytes: 3000, Limit: 7}, {MaxBytes: 900, PDFEngine: "native", BinaryPolicy: "base64", Render: strings.HasSuffix(name, ".html")}} {
+			if strings.HasPrefix(name, "pdf/") && o.Limit > 0 {
+				continue // it would be read as often as without
+			}
+			t.Run(fmt.Sprint(name, "/", o.MaxBytes), func(t *testing.T) {
+				got := follow(t, raw, o)
+				all := o
+				all.MaxBytes, all.Limit = 64<<20, 1_000_000
+				want := follow(t, raw, all)
+				if len(got) != len(want) {
+					t.Errorf("%d pieces, of %d", len(got), len(want))
+				}
+				for n, piece := range want {
+					if got[n] != piece {
+						t.Fatalf("piece %d:\n%.200q\nwant\n%.200q", n, got[n], piece)
+					}
+				}
+			})
+		}
+	}
+	if got := follow(t, []byte(long), Options{MaxBytes: 700}); got[2] != strings.Repeat("wide line ", 900) || got[4] != strings.Repeat("ü€𝄞", 1500) || got[5] != "last, with no end" {
+		t.Error("following is no measure")
+	}
+}
+
+// madeNotebook has cells and outputs longer than an answer, more outputs and images than are shown at once.
+func madeNotebook(t *testing.T) []byte {
+	pic := base64.StdEncoding.EncodeToString(corpusFile(t, "image/rgb.png"))
+	var many, pictures []any
+	for i := range 120 {
+		many = append(many, map[string]any{"output_type": "stream", "text": fmt.Sprintf("output %d\n", i)})
+	}
+	for range outputImages + 3 {
+		pictures = append(pictures, map[string]any{"output_type": "display_data", "data": map[string]any{"image/png": pic}})
+	}
+	cell := func(source string, outputs ...any) any {
+		return map[string]any{"cell_type": "code", "source": source, "metadata": map[string]any{}, "outputs": append([]any{}, outputs...)}
+	}
+	raw, err := json.Marshal(map[string]any{"nbformat": 4, "nbformat_minor": 4, "metadata": map[string]any{}, "cells": []any{
+		cell("first"), cell(strings.Repeat("größer ", 1200)), cell("many", many...), cell("pictures", pictures...), cell("one more", pictures[0]),
+		cell("long", map[string]any{"output_type": "stream", "text": strings.Repeat("näher\n", 5000)}, map[string]any{"output_type": "stream", "text": "after"}), cell("last"),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// A text that is too long to hold unpacked can be read to its end, and from it.
+func TestLongCompressedText(t *testing.T) {
+	var packed bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
+	const lines = 700_000
+	for i := range lines {
+		fmt.Fprintf(z, "%d %x %s\n", i+1, uint32(i)*2654435761, strings.Repeat("pad ", 10))
+	}
+	z.Close()
+	raw := packed.Bytes()
+	for _, c := range []struct {
+		o     Options
+		first int
+		total int
+	}{
+		{Options{Limit: 2}, 1, -1}, {Options{Offset: 650_000, Limit: 2}, 650_000, -1}, {Options{Tail: true, Limit: 2}, lines - 1, lines}, {Options{Offset: -3, Limit: 2}, lines - 2, lines},
+	} {
+		m := readAs[*Text](t, raw, c.o)
+		if !strings.Contains(m.Content, fmt.Sprintf("%d→%d ", c.first, c.first)) || m.RenderedLines != 2 || int(m.TotalLines) != c.total || m.Format != "gzip" || m.Whole {
+			t.Errorf("%+v: %d lines of %d: %.100q", c.o, m.RenderedLines, m.TotalLines, m.Content)
+		}
+		if want := c.first + 2; c.first+1 < lines && m.NextOffset != want {
+			t.Errorf("%+v: next %d, want %d", c.o, m.NextOffset, want)
+		}
+	}
+	if m := readAs[*Text](t, raw, Options{Offset: 699_999, Limit: 20}); m.RenderedLines != 2 || m.TotalLines != lines || m.Truncated {
+		t.Errorf("the end: %+v", m)
+	}
+	cut := raw[:len(raw)-1000]
+	m := readAs[*Text](t, cut, Options{Offset: 650_000, Limit: 100_000, MaxBytes: 64 << 20})
+	if !strings.Contains(m.Note, "cannot be unpacked") || !m.Truncated || m.NextOffset != 0 || m.TotalLines >= 0 {
+		t.Errorf("cut off: %q, truncated %v, next %d", m.Note, m.Truncated, m.NextOffset)
+	}
+	if _, err := readBytes(t, cut, Options{Tail: true}); err == nil {
+		t.Error("the end of a file that is cut off is shown")
+	}
+}
+
+// A document of more text than is kept at a time can be read to its end, and from it.
+func TestLongDocument(t *testing.T) {
+	var b strings.Builder
+	const rows = 450_000
+	for i := range rows {
+		fmt.Fprintf(&b, `<row r="%d"><c><v>%d.%x</v></c><c><v>%s</v></c></row>`, i+1, i+1, uint32(i)*2654435761, strings.Repeat("0", 30))
+	}
+	raw := zipOf(t, "xl/workbook.xml", `<workbook xmlns:r="r"><sheets><sheet name="S" r:id="r1"/></sheets></workbook>`,
+		"xl/_rels/workbook.xml.rels", `<Relationships><Relationship Id="r1" Target="worksheets/s.xml"/></Relationships>`,
+		"xl/worksheets/s.xml", `<worksheet><sheetData>`+b.String()+`</sheetData></worksheet>`)
+	for _, c := range []struct {
+		o     Options
+		first int // line
+		total int
+	}{
+		{Options{Limit: 3}, 1, -1}, {Options{Offset: 440_000, Limit: 2}, 440_000, -1}, {Options{Tail: true, Limit: 2}, rows + 1, rows + 2}, {Options{Offset: -3, Limit: 2}, rows, rows + 2},
+	} {
+		m := readAs[*Text](t, raw, c.o)
+		row := max(c.first-2, 1) // below a heading
+		if !strings.Contains(m.Content, fmt.Sprintf("→%d | %d.", row, row)) || m.StartLine != c.first || c.total >= 0 && int(m.TotalLines) != c.total {
+			t.Errorf("%+v: from %d of %d: %.100q", c.o, m.StartLine, m.TotalLines, m.Content)
+		}
+		if next := c.first + m.RenderedLines; next <= rows+2 && m.NextOffset != next {
+			t.Errorf("%+v: next %d, want %d", c.o, m.NextOffset, next)
+		}
+	}
+	mail := "From: a@b.c\nTo: a@b.c\nSubject: long\nContent-Type: text/html\n\n" + strings.Repeat("<p>line of text in a page that is long</p>\n", 500_000) + "<p>the last</p>\n"
+	if m := readAs[*Text](t, []byte(mail), Options{Tail: true, Limit: 1}); !strings.Contains(m.Content, "the last") {
+		t.Errorf("the end of a mail: %.100q", m.Content)
+	}
+}
+
+// slow is a source that takes time.
+type slow struct {
+	io.ReaderAt
+	read int64
+}
+
+func (s *slow) ReadAt(p []byte, off int64) (int, error) {
+	time.Sleep(2 * time.Millisecond)
+	s.read += int64(len(p))
+	return s.ReaderAt.ReadAt(p, off)
+}
+
+// A search for a line that runs out of time says how far it came, and the next one goes on from there.
+func TestDeadlineOnTheWayToALine(t *testing.T) {
+	const giant = 60 << 20
+	for _, o := range []Options{{Offset: 4, Limit: 1}, {Offset: 2, Column: giant - 10}} {
+		log := &madeLog{line: "first\n" + strings.Repeat("x", giant) + "\nthird\nfourth\n", lines: 1}
+		src := &slow{ReaderAt: log}
+		c := testConfig()
+		c.Deadline = 60 * time.Millisecond
+		r, err := New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		before := int64(0)
+		for calls := 1; ; calls++ {
+			m, err := r.Read(context.Background(), Source{R: src, Size: log.size(), ID: "slow", Changed: time.Unix(1, 0)}, o)
+			if err == nil {
+				if text := m.(*Text).Content; calls < 3 || !strings.Contains(text, "fourth") && !strings.Contains(text, "xxxxxxxxxxx\n") {
+					t.Errorf("%+v: after %d calls: %.60q", o, calls, text)
+				}
+				break
+			}
+			var late *OutOfTime
+			if !errors.As(err, &late) || !late.Resumes || late.Line != 2 || late.Byte < before || calls > 500 {
+				t.Fatalf("%+v: call %d: %v, after %d bytes: %+v", o, calls, err, before, late)
+			}
+			before = late.Byte
+		}
+		if src.read > 2*giant {
+			t.Errorf("%+v: read %d bytes on the way", o, src.read)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package readers
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// What a document hides is shown with a mark, or counted.
+func TestHiddenPartsOfDocuments(t *testing.T) {
+	slide := func(attr, text string) string {
+		return `<p:sld ` + attr + `><p:sp><a:p><a:r><a:t>` + text + `</a:t></a:r></a:p></p:sp></p:sld>`
+	}
+	pptx := zipOf(t, "ppt/presentation.xml", `<p:presentation><p:sldId r:id="a"/><p:sldId r:id="b"/></p:presentation>`,
+		"ppt/_rels/presentation.xml.rels", `<Relationships><Relationship Id="a" Target="slides/a.xml"/><Relationship Id="b" Target="slides/b.xml"/></Relationships>`,
+		"ppt/slides/a.xml", slide(`show="0"`, "secret"), "ppt/slides/b.xml", slide(`show="1"`, "open"))
+	xlsx := zipOf(t, "xl/workbook.xml", `<workbook><sheets><sheet name="S" r:id="r1"/></sheets></workbook>`,
+		"xl/_rels/workbook.xml.rels", `<Relationships><Relationship Id="r1" Target="worksheets/s.xml"/></Relationships>`,
+		"xl/worksheets/s.xml", `<worksheet><cols><col min="1" max="1"/><col min="2" max="2" hidden="1"/><col min="4" max="6" hidden="1"/></cols><sheetData>`+
+			`<row r="1"><c><v>7</v></c></row><row r="2" hidden="1"><c><v>8</v></c></row></sheetData></worksheet>`)
+	odf := func(kind, styles, body string) []byte {
+		return zipOf(t, "mimetype", "application/vnd.oasis.opendocument."+kind, "content.xml",
+			`<office:document-content><office:automatic-styles>`+styles+`</office:automatic-styles><office:body>`+body+`</office:body></office:document-content>`)
+	}
+	const hide = `<style:style style:name="H"><style:text-properties text:display="none"/><style:table-properties table:display="false"/><style:drawing-page-properties presentation:visibility="hidden"/></style:style>`
+	for _, c := range []struct {
+		name     string
+		raw      []byte
+		has, not string // in the text
+		count    int    // of hidden characters
+	}{
+		{"pptx", pptx, "## Slide 1 (hidden)\n\nsecret\n\n## Slide 2\n\nopen\n", "", 0},
+		{"xlsx", xlsx, "Hidden columns: B, D-F\n\n1 | 7\n2 (hidden) | 8\n", "", 0},
+		{"odt", odf("text", hide, `<text:p>in <text:span text:style-name="H">größe</text:span> out</text:p><text:section text:display="none"><text:p>ab</text:p></text:section>`), "in größe out\n\nab\n", "", 7},
+		{"odp", odf("presentation", hide, `<draw:page draw:style-name="H"><text:p>secret</text:p></draw:page><draw:page><text:p>open</text:p></draw:page>`), "## Slide 1 (hidden)\n\nsecret\n\n## Slide 2\n\nopen\n", "", 0},
+		{"ods", odf("spreadsheet", hide, `<table:table table:name="T" table:style-name="H"><table:table-column/><table:table-column table:number-columns-repeated="2" table:visibility="collapse"/>`+
+			`<table:table-row><table:table-cell><text:p>a</text:p></table:table-cell></table:table-row><table:table-row table:visibility="filter" table:number-rows-repeated="2"><table:table-cell><text:p>b</text:p></table:table-cell></table:table-row></table:table>`),
+			"## Table: T (hidden)\n\nHidden columns: B-C\n\n| a |\n| --- |\n| (hidden) b |\n| (hidden) b |\n", "", 0},
+		{"html", []byte("<!doctype html><p>seen</p><div style='color: red; Display : None'>one <div>two</div> three</div><p hidden>four<p>five<span hidden>six</span></p>"), "five", "", 18},
+		{"html without", []byte("<!doctype html><p>seen <br hidden> and <input hidden> more</p>"), "more", "", 0},
+	} {
+		m := readAs[*Text](t, c.raw, Options{Render: true})
+		if !strings.Contains(plainLines(m), c.has) {
+			t.Errorf("%s: %q, want %q", c.name, plainLines(m), c.has)
+		}
+		want := ""
+		if c.count > 0 {
+			want = fmt.Sprintf("Hidden in the document, but shown here: %d characters.", c.count)
+		}
+		if strings.Contains(m.Note, "Hidden in") != (c.count > 0) || !strings.Contains(m.Note, want) {
+			t.Errorf("%s: %q, want %q", c.name, m.Note, want)
+		}
+	}
+}
