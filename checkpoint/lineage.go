@@ -109,6 +109,9 @@ func (s State) bare() bool {
 	return s.Mode == 0 && s.UID == 0 && s.GID == 0 && len(s.Xattrs) == 0 && s.ModTime.IsZero()
 }
 
+// Recorded reports whether somebody recorded what metadata the file had.
+func (it *Item) Recorded() bool { return it.Want.kind() == File && !it.Want.bare() }
+
 // Metadata is what a restore makes of the mode, the owner and the extended attributes of the file that is there now: what the session's
 // changes made different becomes what it was, unless somebody else set it since; the rest stays. A file that is made anew gets all it had.
 // With known false nobody recorded what it had: it gets what a new file gets.

@@ -11,8 +11,10 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -282,6 +284,61 @@ func TestIndexUnreported(t *testing.T) {
 	if why != "" || n == 0 {
 		t.Errorf("sweep: %d by the index; %s", n, why)
 	}
+}
+
+// TestIndexAfterAWrite: who wrote to a file once may do it again through a mapping, which nobody reports; so it is looked at from then on.
+func TestIndexAfterAWrite(t *testing.T) {
+	fs, dir := testFS(t), t.TempDir()
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, "f"), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("nothing\n")
+	var deaf atomic.Bool
+	x := NewIndex(IndexOptions{Open: GuardedOpen(fs), MinFiles: 1, Sweep: time.Hour, Watch: func() (Watcher, error) {
+		w, err := GuardedWatch(fs)()
+		return tampered{w, func(e Event) (Event, bool) { return e, !deaf.Load() }}, err
+	}})
+	defer x.Close()
+	warm(t, fs, x, dir)
+	q := Query{Matcher: compile(t, "needle", match.Options{}), Index: x}
+	found := func() int {
+		t.Helper()
+		r := searchIn(t, fs, dir, Walk{}, q)
+		if !r.Indexed {
+			t.Fatal("not by the index")
+		}
+		return r.Totals.Files
+	}
+	write("nothing still\n")
+	if n := found(); n != 0 {
+		t.Fatalf("%d files", n)
+	}
+	for until := time.Now().Add(20 * time.Second); !knows(x, "f"); time.Sleep(time.Millisecond) { // it is read again in the background
+		if time.Now().After(until) {
+			t.Fatal("what was reported is not read again")
+		}
+	}
+	deaf.Store(true)
+	write("the needle now\n")
+	if n := found(); n != 1 {
+		t.Errorf("%d files hold what was written unreported", n)
+	}
+}
+
+// knows says whether the index has read the file of that name in the root of its tree.
+func knows(x *Index, name string) bool {
+	x.mu.Lock()
+	var tree *indexTree
+	for _, s := range x.slots {
+		tree = s.tree
+	}
+	x.mu.Unlock()
+	tree.mu.Lock()
+	defer tree.mu.Unlock()
+	return slices.ContainsFunc(tree.root.files, func(f indexFile) bool { return f.name == name && f.known })
 }
 
 // TestIndexLost: dropped events make the tree be listed again, by way of plain searches.

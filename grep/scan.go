@@ -274,8 +274,9 @@ func trimEnd(line []byte) []byte {
 	return bytes.TrimSuffix(line, []byte{'\r'})
 }
 
-// piece takes a part of a line that no buffer holds. Of a match longer than the overlap of the pieces only the end may be shown. Ends of pieces are not taken for ends of the line: a match is looked for behind the first character of a piece, so that
-// "^" and "\b" see what stands before, and one that reaches the end is left to the next piece.
+// piece takes a part of a line that no buffer holds. Of a match longer than the overlap of the pieces only the end may be shown. Ends of
+// pieces are not taken for ends of the line: a match is looked for behind the first character of a piece, so that "^" and "\b" see what
+// stands before, and one that reaches the end, or begins in the overlap, is left to the next piece.
 func (s *scan) piece(c chunk) bool {
 	b := c.b
 	p := &s.part
@@ -291,8 +292,14 @@ func (s *scan) piece(c chunk) bool {
 		_, n := utf8.DecodeRune(b[start:end])
 		start = max(start+n, int(p.seen-c.at))
 	}
+	// What begins where the next piece looks is left to it: here it may lack what makes it longer, or no match.
+	left := end
+	if lap := end - s.size.pieceLap; c.piece != pieceLast && lap > start {
+		_, n := utf8.DecodeRune(b[lap:end])
+		left = lap + n
+	}
 	s.sc.EachMatch(b, c.from, end, start, func(from, to int) bool {
-		if to == end && c.piece != pieceLast {
+		if c.piece != pieceLast && (to == end || from >= left) {
 			return false
 		}
 		p.seen = c.at + int64(to)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -59,6 +60,25 @@ type RestoredFile struct {
 	Removed int    `json:"removed"`
 	Trash   string `json:"trash,omitempty"` // a removed file's entry in the trash
 	Whole   bool   `json:"whole,omitempty"` // moved to or from the trash with all it holds
+	// Pieces of metadata, like "mode", "owner", "group", "xattr:user.x": what became what it was; what others made different since, so that it
+	// stays; what could not be set.
+	MetadataSet     []string `json:"metadata_set,omitempty"`
+	MetadataStays   []string `json:"metadata_stays,omitempty"`
+	MetadataDropped []string `json:"metadata_dropped,omitempty"`
+}
+
+// line says it for people.
+func (f *RestoredFile) line() string {
+	s := fmt.Sprintf("%s %s +%d -%d", f.Action, f.Path, f.Added, f.Removed)
+	for _, m := range []struct {
+		what   string
+		pieces []string
+	}{{"also restored", f.MetadataSet}, {"changed by others since, and left so", f.MetadataStays}, {"could not be restored", f.MetadataDropped}} {
+		if len(m.pieces) > 0 {
+			s += "; " + m.what + ": " + strings.Join(m.pieces, ", ")
+		}
+	}
+	return s + "\n"
 }
 
 // warn adds something that went wrong after the restore was made.
@@ -76,7 +96,7 @@ func (p *CheckpointRestore) Text() string {
 		b.WriteString("Nothing was changed; the restore would be:\n")
 	}
 	for _, f := range p.Files {
-		fmt.Fprintf(&b, "%s %s +%d -%d\n", f.Action, f.Path, f.Added, f.Removed)
+		b.WriteString(f.line())
 	}
 	for _, s := range p.Skipped {
 		fmt.Fprintf(&b, "skipped %s (%s)\n", s.Path, s.Why)
@@ -143,6 +163,15 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 		if !skipped[t.True] {
 			f := restoredFile(t, done.Merged[t.True], done.DryRun)
 			f.Trash = trashed[t.True]
+			of := done.Metadata[t.True]
+			f.MetadataSet, f.MetadataStays, f.MetadataDropped = of.Set, of.Stays, of.Dropped
+			if t.Published != nil {
+				for _, piece := range t.Published.Dropped {
+					if !slices.Contains(f.MetadataDropped, piece) {
+						f.MetadataDropped = append(f.MetadataDropped, piece)
+					}
+				}
+			}
 			out.Files = append(out.Files, f)
 		}
 	}
@@ -173,7 +202,7 @@ func restoredFile(t *engine.Target, merged, dry bool) RestoredFile {
 	f := RestoredFile{Path: t.True}
 	f.Added, f.Removed = edit.Counts(engine.Hunks(t))
 	switch {
-	case !dry && t.Published == nil, dry && t.Before.Hash == t.After.Hash && t.Before.Exists == (t.After.Kind != guardfs.KindAbsent):
+	case !dry && t.Published == nil, dry && t.Unchanged():
 		f.Action = "unchanged"
 	case merged:
 		f.Action = "merged"

@@ -148,3 +148,38 @@ func TestRewindIntoReadOnlyDirectory(t *testing.T) {
 	s.must(rewind...)
 	compareFiles(t, "all", files(t, s.ws), map[string]string{"a/f": "false 1\n", "b/f": "false 1\n", "b/same": "false 1\n", "b/locked": "false 1\n", "gone/f": "false 1\n"})
 }
+
+// Whoever may not give files away makes a file his own by changing it; a restore by him says so each time, without writing anything anew, and one by
+// root gives the owner back.
+func TestRestoreOfOwnerAsNobody(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("SKIPPED: it takes root to make a file that is somebody else's")
+	}
+	s := unprivileged(t)
+	path := filepath.Join(s.ws, "roots")
+	if err := os.WriteFile(path, []byte("1\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	s.chmod("roots", 0o666)
+	owner := func() uint32 {
+		t.Helper()
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Sys().(*syscall.Stat_t).Uid
+	}
+	s.must("call", "--session", "s1", "Read", fmt.Sprintf(`{"file_path": %q}`, path))
+	if out := s.must("call", "--session", "s1", "Write", fmt.Sprintf(`{"file_path": %q, "content": "2\n"}`, path)); !strings.Contains(out, `"metadata_dropped":["owner","group"]`) || owner() != nobody {
+		t.Fatalf("the owner is %d: %s", owner(), out)
+	}
+	for _, said := range []string{"restored ", "unchanged "} {
+		if out := s.must("checkpoint", "restore", "--session", "s1", "--yes", "ck-1H0"); !strings.Contains(out, said+path) || !strings.Contains(out, "could not be restored: owner, group") {
+			t.Errorf("what could not be given back is not said: %s", out)
+		}
+	}
+	s.uid, s.gid = 0, 0
+	if out := s.must("checkpoint", "restore", "--session", "s1", "--yes", "ck-1H0"); !strings.Contains(out, "also restored: owner, group") || owner() != 0 {
+		t.Errorf("the owner is %d: %s", owner(), out)
+	}
+}

@@ -91,3 +91,18 @@ func TestUntil(t *testing.T) {
 		t.Error("a new borrower is late as well:", got, s.Err())
 	}
 }
+
+// TestBacktrackAcrossWindows: a match of up to backLap bytes that a window shows the beginning of only is found in the next one.
+func TestBacktrackAcrossWindows(t *testing.T) {
+	m, err := Compile(`(?=b)begin[^z]*z`, Options{FallbackTime: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	match := "begin" + strings.Repeat("-", backLap/2) + "z"
+	for _, before := range []int{backBehind, backWindow - backLap/4, backWindow - 3, backWindow, 2 * backWindow} {
+		text := []byte(strings.Repeat("x", before) + match + strings.Repeat("x", backWindow))
+		if got := m.Scanner().Spans(nil, text, 0, len(text)); !slices.Equal(got, [][2]int{{before, before + len(match)}}) {
+			t.Errorf("behind %d bytes: %v", before, got)
+		}
+	}
+}

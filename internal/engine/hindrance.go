@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
+	"path/filepath"
 	"syscall"
 
 	"moltisfs/internal/guardfs"
@@ -12,14 +14,27 @@ import (
 
 // hindrance is why a restore can't or must not change a target that it wants to: an *UnheldError, *ReadOnlyError, *HardLinkError, or a
 // *guardfs.PathError where the system would not let it.
-func (e *Engine) hindrance(t *Target) error {
-	if e.unheld(t) {
+func (r *restore) hindrance(t *Target) error {
+	if r.e.unheld(t) {
 		return &UnheldError{t.True}
 	}
-	if err := e.changeable(t); err != nil {
+	if err := r.e.changeable(t); err != nil {
 		return err
 	}
-	return e.allowed(t.place, t.True)
+	if t.place != nil {
+		return r.e.allowed(t.place, t.True)
+	}
+	dir := path.Dir(filepath.ToSlash(t.True)) // that is not there yet: once for all that go into it
+	if !r.asked[dir] {
+		if err := r.e.allowed(nil, t.True); err != nil {
+			return err
+		}
+		if r.asked == nil {
+			r.asked = map[string]bool{}
+		}
+		r.asked[dir] = true
+	}
+	return nil
 }
 
 // hindered says a hindrance in the words of a path that is left alone; "" for any other error.
@@ -43,9 +58,9 @@ func hindered(err error) string {
 }
 
 // allowed asks the system early whether the directory of path, or the nearest one that exists above it, can be written. place may be nil.
-func (e *Engine) allowed(place *guardfs.Place, path string) error {
+func (e *Engine) allowed(place *guardfs.Place, name string) error {
 	if place == nil {
-		p, err := e.fs.PlaceLink(path)
+		p, err := e.fs.PlaceLink(name)
 		if gone, ok := errors.AsType[*guardfs.MissingParentError](err); ok {
 			p, err = e.fs.PlaceLink(gone.Missing)
 		}
@@ -57,7 +72,7 @@ func (e *Engine) allowed(place *guardfs.Place, path string) error {
 	}
 	err := place.Allowed()
 	if pe, ok := errors.AsType[*guardfs.PathError](err); ok {
-		return &guardfs.PathError{Op: pe.Op, Path: path, Err: pe.Err}
+		return &guardfs.PathError{Op: pe.Op, Path: name, Err: pe.Err}
 	}
 	return err
 }

@@ -94,14 +94,14 @@ type After struct {
 	Meta    *guardfs.Metadata // exact metadata; nil carries over what is there
 }
 
-// unchanged says that After is what is there already, so that nothing has to be written.
-func (t *Target) unchanged() bool {
+// Unchanged says that After is what is there already, so that nothing has to be written.
+func (t *Target) Unchanged() bool {
 	switch t.After.Kind {
 	case guardfs.KindAbsent:
 		return !t.Before.Exists
 	case guardfs.KindFile:
 		return t.Before.Exists && t.Before.Info.Kind == guardfs.KindFile && t.Before.Hash == t.After.Hash &&
-			(t.After.Meta == nil || t.After.Meta.Mode == t.Before.Meta.Mode)
+			(t.After.Meta == nil || sameMetadata(t.After.Meta, &t.Before.Meta))
 	case guardfs.KindSymlink:
 		return t.Before.Exists && t.Before.Info.Kind == guardfs.KindSymlink && string(t.Before.Content) == t.After.Target
 	}
@@ -202,7 +202,7 @@ func (ts targets) first() string {
 // changing are those that something has to be done to.
 func (ts targets) changing() (out targets) {
 	for _, t := range ts {
-		if !t.unchanged() {
+		if !t.Unchanged() {
 			out = append(out, t)
 		}
 	}
@@ -232,7 +232,7 @@ func (m *Mutation) keys() (out []string) {
 
 func (ts targets) unchanged() bool {
 	for _, t := range ts {
-		if !t.unchanged() {
+		if !t.Unchanged() {
 			return false
 		}
 	}

@@ -172,12 +172,14 @@ func (t *Target) isNew() bool {
 // metaAfter is what the file will have. It waits for the temp file of a new one, not for its content.
 func (t *Target) metaAfter() guardfs.Metadata {
 	switch {
+	case t.After.Meta != nil && t.place != nil:
+		return t.place.Expected(*t.After.Meta)
 	case t.After.Meta != nil:
 		return *t.After.Meta
 	case t.made != nil:
 		return <-t.made
 	}
-	return *metadata(state(t.Before))
+	return t.place.Expected(*metadata(state(t.Before)))
 }
 
 func state(b *guardfs.Before) checkpoint.State {

@@ -27,7 +27,7 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 		return nil, err
 	}
 	for _, t := range ts {
-		if t.place == nil && !t.unchanged() {
+		if t.place == nil && !t.Unchanged() {
 			if err := e.makeParents(t, done); err != nil {
 				return nil, err
 			}
@@ -69,7 +69,7 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 		return nil, e.putBack(ctx, point, nil, m, err)
 	}
 	for i, t := range ts {
-		if t.unchanged() {
+		if t.Unchanged() {
 			continue
 		}
 		if err := e.commit(ctx, t, staged[i], e.sync() && !many); err != nil {
@@ -219,7 +219,7 @@ func (e *Engine) stage(ctx context.Context, ts targets, many bool) ([]*guardfs.S
 	var todo []int
 	for i, t := range ts {
 		// What takes the place of a link waits until the link is gone.
-		if t.After.Kind == guardfs.KindFile && !t.unchanged() && t.Before.Info.Kind != guardfs.KindSymlink {
+		if t.After.Kind == guardfs.KindFile && !t.Unchanged() && t.Before.Info.Kind != guardfs.KindSymlink {
 			todo = append(todo, i)
 		}
 	}
@@ -328,7 +328,7 @@ func (e *Engine) putBack(ctx context.Context, p *point, ts targets, m *Mutation,
 	stuck := e.unmove(ctx, m)
 	for i := len(ts) - 1; i >= 0; i-- {
 		t := ts[i]
-		if t.Published == nil {
+		if t.Published == nil && (t.Unchanged() || !e.madeAllTheSame(t)) {
 			continue
 		}
 		if err := e.putBackOne(ctx, t); err != nil {
@@ -344,15 +344,26 @@ func (e *Engine) putBack(ctx context.Context, p *point, ts targets, m *Mutation,
 	return cause
 }
 
-func (e *Engine) putBackOne(ctx context.Context, t *Target) error {
-	after := checkpoint.State{Kind: checkpoint.Absent}
+// madeAllTheSame reports whether a target whose publication failed is not certainly as it was: where nothing can be looked at any more, the
+// exchange may have been made and not have been undone.
+func (e *Engine) madeAllTheSame(t *Target) bool {
+	now, err := e.stateOf(t.True)
+	return err != nil || now.Same(t.announced()) && !now.Same(state(t.Before))
+}
+
+// announced is what the target was to become.
+func (t *Target) announced() checkpoint.State {
 	switch t.After.Kind {
 	case guardfs.KindFile:
-		after = checkpoint.State{Kind: checkpoint.File, Hash: t.After.Hash}
+		return checkpoint.State{Kind: checkpoint.File, Hash: t.After.Hash}
 	case guardfs.KindSymlink:
-		after = checkpoint.State{Kind: checkpoint.Symlink, Target: t.After.Target}
+		return checkpoint.State{Kind: checkpoint.Symlink, Target: t.After.Target}
 	}
-	return e.become(ctx, t.True, after, t.Before)
+	return checkpoint.State{Kind: checkpoint.Absent}
+}
+
+func (e *Engine) putBackOne(ctx context.Context, t *Target) error {
+	return e.become(ctx, t.True, t.announced(), t.Before)
 }
 
 // become makes path what it was, if it still is what we made of it. A link is taken for itself.

@@ -30,6 +30,8 @@ type Restored struct {
 	Plan    *checkpoint.Plan
 	Skipped []Left
 	Merged  map[string]bool // by true path
+	// Metadata is, by true path, how far a file that was there got back what it had; what did not differ is not told.
+	Metadata map[string]MetadataOf
 }
 
 // Left is a path that a restore left alone, and why.
@@ -139,8 +141,9 @@ type restore struct {
 	plan  *checkpoint.Plan
 	o     RestoreOptions
 	items map[string]*checkpoint.Item
-	left  []Left         // for what stands there, before anything is loaded
-	stuck []PathConflict // likewise
+	left  []Left          // for what stands there, before anything is loaded
+	stuck []PathConflict  // likewise
+	asked map[string]bool // directories to be made, which the system lets us make
 	out   *Restored
 }
 

@@ -13,7 +13,7 @@ import (
 
 // next says what each target becomes. It is pure: it may be called again when the files moved on.
 func (r *restore) next(ctx context.Context, ts []*Target) error {
-	r.out.Skipped, r.out.Merged = slices.Clone(r.left), map[string]bool{}
+	r.out.Skipped, r.out.Merged, r.out.Metadata = slices.Clone(r.left), map[string]bool{}, map[string]MetadataOf{}
 	conflicts := slices.Clone(r.stuck)
 	for _, t := range ts {
 		conflict, err := r.wanted(ctx, t, r.items[t.Path])
@@ -21,7 +21,7 @@ func (r *restore) next(ctx context.Context, ts []*Target) error {
 			return err
 		}
 		if conflict == nil && t.differs() {
-			if err := r.e.hindrance(t); err != nil {
+			if err := r.hindrance(t); err != nil {
 				why := hindered(err)
 				if why == "" || r.o.OnConflict != OnConflictSkip {
 					return err
@@ -50,8 +50,15 @@ func (r *restore) wanted(ctx context.Context, t *Target, item *checkpoint.Item) 
 	now := state(t.Before)
 	why := r.conflict(now, item)
 	meta, known := item.Metadata(now)
-	if now.Same(item.Want) && (now.Mode == meta.Mode || now.Kind != checkpoint.File || why != "") {
+	if now.Kind == checkpoint.File && item.Want.Kind == checkpoint.File && t.place != nil {
+		wanted := *metadata(meta)
+		can := t.place.Expected(wanted)
+		r.out.noteMetadata(t, item, meta, &can)
+		meta.Mode, meta.UID, meta.GID, meta.Xattrs = can.Mode, can.UID, can.GID, can.Xattrs
+	}
+	if now.Same(item.Want) && (now.Kind != checkpoint.File || why != "" || sameMetadata(metadata(meta), &t.Before.Meta)) {
 		t.keep()
+		r.out.metadataStays(t)
 		return nil, nil
 	}
 	if !item.Stored && item.Missing == checkpoint.SkipPurged && r.o.OnConflict != OnConflictSkip {
@@ -65,6 +72,7 @@ func (r *restore) wanted(ctx context.Context, t *Target, item *checkpoint.Item) 
 		if merged != nil {
 			t.After = After{Kind: guardfs.KindFile, Content: merged}
 			r.out.Merged[t.True] = true
+			r.out.metadataStays(t)
 			return nil, nil
 		}
 		if why == "" {
@@ -264,13 +272,7 @@ func (r *restore) drift(ctx context.Context, t *Target, item *checkpoint.Item) s
 func (r *restore) untrash(ctx context.Context) {
 	there := map[string]checkpoint.State{}
 	for _, t := range r.out.Targets {
-		there[t.True] = checkpoint.State{Kind: checkpoint.Absent}
-		switch t.After.Kind {
-		case guardfs.KindFile:
-			there[t.True] = checkpoint.State{Kind: checkpoint.File, Hash: t.After.Hash}
-		case guardfs.KindSymlink:
-			there[t.True] = checkpoint.State{Kind: checkpoint.Symlink, Target: t.After.Target}
-		}
+		there[t.True] = t.announced()
 	}
 	for _, id := range r.plan.Undoes {
 		page, err := r.db.TrashList(ctx, checkpoint.TrashFilter{AllPrincipals: true, Checkpoint: id, Limit: 1000})

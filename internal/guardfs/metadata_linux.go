@@ -5,6 +5,8 @@ package guardfs
 import (
 	"encoding/binary"
 	"io/fs"
+	"maps"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +22,38 @@ const (
 
 // stale says that an attribute belongs to the content it was computed from and is wrong for any other.
 func stale(name string) bool { return name == "security.ima" || name == "security.evm" }
+
+// Expected is what of m a file staged there will most likely have: an owner and a group that this process can't give are its own, and set-id bits,
+// capabilities and the system's own attributes are left out. What really was not kept is in Published.Dropped.
+func (p *Place) Expected(m Metadata) Metadata {
+	root := os.Geteuid() == 0
+	m.Mode &= fs.ModePerm | fs.ModeSticky
+	for name := range m.Xattrs {
+		if stale(name) || name == capsName || !root && (strings.HasPrefix(name, "security.") || strings.HasPrefix(name, "trusted.")) {
+			m.Xattrs = maps.Clone(m.Xattrs)
+			delete(m.Xattrs, name)
+		}
+	}
+	if root {
+		return m
+	}
+	m.UID = uint32(os.Geteuid())
+	gid := uint32(os.Getegid())
+	if m.GID == gid {
+		return m
+	}
+	if groups, err := os.Getgroups(); err == nil && slices.Contains(groups, int(m.GID)) {
+		return m
+	}
+	if m.GID = gid; p.dir.Info.Mode&fs.ModeSetgid != 0 {
+		m.GID = p.dir.Info.GID
+	}
+	m.Mode = foreignGroup(m.Mode)
+	return m
+}
+
+// foreignGroup is a mode whose group bits were meant for another group: this one gets no more than everybody.
+func foreignGroup(mode fs.FileMode) fs.FileMode { return mode&^0o070 | mode&(mode<<3)&0o070 }
 
 // xattrs reads all extended attributes of an open file. nil: there are none, or the file system has no such thing.
 func (k *kernel) xattrs(fd int) (map[string][]byte, error) {
@@ -105,8 +139,7 @@ func (k *kernel) carry(fd int, m *Metadata, special bool) (dropped []string, err
 	}
 	dropped = append(dropped, lost...)
 	if slices.Contains(dropped, "group") {
-		// The bits were meant for another group: this one gets no more than everybody.
-		mode = mode&^0o070 | mode&(mode<<3)&0o070
+		mode = foreignGroup(mode)
 	}
 	keep := mode
 	if !special || slices.Contains(dropped, "owner") {

@@ -5,8 +5,12 @@ package guardfs_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
+	"slices"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"moltisfs/internal/guardfs"
 )
@@ -20,7 +24,13 @@ func TestMoveTo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f, err := guardfs.New(guardfs.Options{Judge: everything{}})
+	syncs := 0
+	f, err := guardfs.New(guardfs.Options{Judge: everything{}, Fault: func(op string) *guardfs.Fault {
+		if op == "fsync" {
+			syncs++
+		}
+		return nil
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,8 +62,18 @@ func TestMoveTo(t *testing.T) {
 	if err := os.Remove(dir + "/b/tree"); err != nil {
 		t.Fatal(err)
 	}
-	if moved, err := from.MoveTo(context.Background(), to, own, true); !moved || err != nil {
-		t.Errorf("moved: %v %v", moved, err)
+	if err := os.Rename(dir+"/a", dir+"/c"); err != nil {
+		t.Fatal(err)
+	}
+	if moved, err := from.MoveTo(context.Background(), to, own, true); moved || !errors.As(err, &conflict) {
+		t.Errorf("out of a directory that is elsewhere now: %v %v", moved, err)
+	}
+	if err := os.Rename(dir+"/c", dir+"/a"); err != nil {
+		t.Fatal(err)
+	}
+	syncs = 0
+	if moved, err := from.MoveTo(context.Background(), to, own, true); !moved || err != nil || syncs != 2 {
+		t.Errorf("moved: %v %v, %d of the two directories synced", moved, err, syncs)
 	}
 	if _, err := os.Stat(dir + "/b/tree/sub"); err != nil {
 		t.Error(err)
@@ -79,6 +99,136 @@ func TestMoveTo(t *testing.T) {
 	if sub, err := d.OpenDir(".moltis-trash-7", false); err == nil {
 		sub.Close()
 		t.Error("the trash was entered")
+	}
+}
+
+// RemoveTree leaves another file system that is mounted in the tree as it is.
+func TestRemoveTreeStaysOnItsMount(t *testing.T) {
+	dir := t.TempDir()
+	at := dir + "/tree/sub/mounted"
+	if err := os.MkdirAll(at, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", at, "tmpfs", 0, "size=64k"); err != nil {
+		t.Skip("SKIPPED: nothing can be mounted here: ", err)
+	}
+	t.Cleanup(func() { unix.Unmount(at, 0) })
+	if err := os.WriteFile(at+"/f", []byte("theirs"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := guardfs.New(guardfs.Options{Judge: everything{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	p, err := f.PlaceLink(dir + "/tree")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if err := p.RemoveTree(t.Context(), p.Object().Info.ID.Lasting()); !errors.Is(err, guardfs.ErrMount) {
+		t.Errorf("removed across a mount: %v", err)
+	}
+	if b, err := os.ReadFile(at + "/f"); string(b) != "theirs" {
+		t.Errorf("what is mounted there was emptied: %v", err)
+	}
+}
+
+// asked is a Judge that keeps what it was asked for.
+type asked struct {
+	everything
+	access []guardfs.Access
+}
+
+func (a *asked) Judge(_ guardfs.Object, access guardfs.Access) error {
+	a.access = append(a.access, access)
+	return nil
+}
+
+// A Judge is asked for what is about to happen: to make what is not there, to change what is.
+func TestPlaceAsksForWhatItWillDo(t *testing.T) {
+	dir, j := t.TempDir(), &asked{}
+	if err := os.WriteFile(dir+"/there", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := guardfs.New(guardfs.Options{Judge: j})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for name, want := range map[string]guardfs.Access{"/there": guardfs.Modify, "/new": guardfs.Create} {
+		j.access = nil
+		p, err := f.Place(dir + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Close()
+		if len(j.access) == 0 || slices.ContainsFunc(j.access, func(a guardfs.Access) bool { return a != want }) {
+			t.Errorf("%s: asked for %v, want %v", name, j.access, want)
+		}
+	}
+}
+
+// but is a Judge that refuses one access to one name.
+type but struct {
+	everything
+	name   string
+	access guardfs.Access
+}
+
+func (b but) Judge(o guardfs.Object, a guardfs.Access) error {
+	if o.True == b.name && a == b.access {
+		return fs.ErrPermission
+	}
+	return nil
+}
+
+// Each directory that is to be made is judged, before the first one is.
+func TestMakeParentsAsksForEach(t *testing.T) {
+	dir := guardfs.Canonical(t.TempDir())
+	f, err := guardfs.New(guardfs.Options{Judge: but{name: dir + "/a/b", access: guardfs.Create}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if made, err := f.MakeParents(dir + "/a/b/c/f"); !errors.Is(err, fs.ErrPermission) || made != nil {
+		t.Errorf("made %v, %v", made, err)
+	}
+	if _, err := os.Lstat(dir + "/a"); err == nil {
+		t.Error("a directory was made on the way to one that is refused")
+	}
+}
+
+// What was removed is gone from the disk too when Remove returns.
+func TestRemoveSyncs(t *testing.T) {
+	dir, syncs := t.TempDir(), 0
+	f, err := guardfs.New(guardfs.Options{Judge: everything{}, Fault: func(op string) *guardfs.Fault {
+		if op == "fsync" {
+			syncs++
+		}
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, sync := range []bool{false, true} {
+		if err := os.WriteFile(dir+"/f", nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p, err := f.Place(dir + "/f")
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, err := p.Load(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		syncs = 0
+		if err := p.Remove(t.Context(), before, sync); err != nil || (syncs == 1) != sync {
+			t.Errorf("sync %v: %d, %v", sync, syncs, err)
+		}
+		p.Close()
 	}
 }
 

@@ -212,6 +212,12 @@ func (p *Place) change(op string, a Access, call func() error) error {
 // nothing, it only tells early what would fail. Here nobody is asked.
 func (p *Place) Allowed() error { return nil }
 
+// Expected is what of m a file staged there will most likely have. What really was not kept is in Published.Dropped.
+func (p *Place) Expected(m Metadata) Metadata {
+	m.Mode &= fs.ModePerm | fs.ModeSticky
+	return m
+}
+
 // Mkdir makes a directory there; the umask applies. What exists is fs.ErrExist.
 func (p *Place) Mkdir(mode fs.FileMode) error {
 	return p.change("mkdir", Create, func() error { return p.root.Mkdir(p.base, mode.Perm()) })

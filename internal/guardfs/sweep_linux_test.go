@@ -57,6 +57,20 @@ func TestSweep(t *testing.T) {
 	})
 }
 
+// Litter that may not be removed stays, and is named.
+func TestSweepAsks(t *testing.T) {
+	dir := base(t)
+	name := tempName()
+	lay(t, dir, "f = content", name+" = litter")
+	f := open(t, &fence{root: dir, deny: []string{dir + "/" + name}})
+	place, err := f.Place(dir + "/f")
+	must(t, err)
+	defer place.Close()
+	if removed, left, err := place.Sweep(-time.Second); removed != 0 || err != nil || !slices.Equal(left, []string{name}) {
+		t.Errorf("removed %d, left %v, %v", removed, left, err)
+	}
+}
+
 // killed is the program that TestKill kills: it replaces a file for ever.
 func killed(dir string) {
 	f, err := New(Options{Judge: &fence{root: dir}})

@@ -1,0 +1,48 @@
+package edit
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestRepairsNotMade: what old_string would be after a repair is in the text, but whether that is meant, or what new_string should become, can't be told.
+func TestRepairsNotMade(t *testing.T) {
+	for _, c := range []struct{ name, text, old, new string }{
+		{"numbers that don't count up", "a\nb\n", "     3→a\n     7→b", "     3→c\n     7→d"},
+		{"numbers that go down", "a\nb\n", "     4→a\n     3→b", "x"},
+		{"the number of another line", "x\na\n", "     1→a", "b"},
+		{"new numbers that don't follow the old ones", "a\nb\nc\n", "     1→a\n     2→b", "     7→a\n     8→B"},
+		{"escapes, and text that is none", "print(\"a\")\n", `print(\"a\")`, `print(\"b\", "c")`},
+		{"entities, and text that is none", "if a < b {\n", "if a &lt; b {", "if a &lt; b && c < d {"},
+	} {
+		r, err := Apply([]byte(c.text), []Edit{{Old: c.old, New: c.new}}, Options{})
+		if _, ok := err.(*NoMatchError); !ok {
+			t.Errorf("%s: %T %v, %+v", c.name, err, err, r)
+		}
+	}
+}
+
+// TestCombinedLettersOfBig5: four letters are one character in Big5 and two in Unicode. An edit of one half writes all of it, or is refused if what
+// would be left of it can't be written.
+func TestCombinedLettersOfBig5(t *testing.T) {
+	cs, _, _ := charsetNamed("big5")
+	for _, pair := range []string{"\x88\x62", "\x88\x64", "\x88\xa3", "\x88\xa5"} {
+		text, _ := cs.decode([]byte(pair))
+		letter, mark := string([]rune(string(text))[:1]), string([]rune(string(text))[1:])
+		single, _ := cs.encode(letter)
+		raw := "one " + pair + " two"
+		r, err := Apply([]byte(raw), []Edit{{Old: mark + " two", New: " 2"}}, Options{Encoding: "big5"})
+		if err != nil || string(r.Content) != "one "+string(single)+" 2" {
+			t.Errorf("%q without its mark: %v", text, err)
+		}
+		_, err = Apply([]byte(raw), []Edit{{Old: "one " + letter, New: "one "}}, Options{Encoding: "big5"})
+		if _, ok := err.(*UnencodableError); !ok {
+			t.Errorf("%q without its letter: %T %v", text, err, err)
+		}
+		all := strings.Repeat(pair, 3)
+		r, err = Apply([]byte(all), []Edit{{Old: mark, New: "", All: true}}, Options{Encoding: "big5"})
+		if err != nil || string(r.Content) != strings.Repeat(string(single), 3) {
+			t.Errorf("%q thrice without marks: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package readers
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"image/png"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// What is unpacked of a document has one bound, whichever of its parts it is in.
+func TestDocumentsUnpackSoMuch(t *testing.T) {
+	raw := zipOf(t, "a", strings.Repeat("a", 100), "b", strings.Repeat("b", 100))
+	z, err := zip.NewReader(bytes.NewReader(raw), int64(len(raw)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := documentOf(z)
+	d.spent = documentBytes - 150
+	if _, err := d.part("a", 1000); err != nil {
+		t.Error(err)
+	}
+	var limit *Limit
+	if _, err := d.part("b", 1000); !errors.As(err, &limit) || limit.Resource != "unpacked bytes" {
+		t.Errorf("beyond the bound: %v", err)
+	}
+}
+
+func TestEncryptedDocument(t *testing.T) {
+	raw := docxOf(t, "<w:p><w:r><w:t>secret</w:t></w:r></w:p>")
+	for mark, at := range map[string]int{"PK\x03\x04": 6, "PK\x01\x02": 8} {
+		for i := 0; ; {
+			k := bytes.Index(raw[i:], []byte(mark))
+			if k < 0 {
+				break
+			}
+			raw[i+k+at] |= 1
+			i += k + 4
+		}
+	}
+	var e *Encrypted
+	if _, err := readBytes(t, raw, Options{}); !errors.As(err, &e) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A notebook shows so many images, and says how many it does not.
+func TestNotebookImages(t *testing.T) {
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 4, 4))); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]any{"output_type": "display_data", "data": map[string]any{"image/png": base64.StdEncoding.EncodeToString(b.Bytes())}, "metadata": map[string]any{}}
+	var outputs []any
+	for range outputImages + 3 {
+		outputs = append(outputs, out)
+	}
+	raw, err := json.Marshal(map[string]any{"nbformat": 4, "nbformat_minor": 5, "metadata": map[string]any{},
+		"cells": []any{map[string]any{"id": "c", "cell_type": "code", "source": "draw()", "metadata": map[string]any{}, "execution_count": 1, "outputs": outputs}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := readAs[*Notebook](t, raw, Options{})
+	shown := 0
+	for _, o := range n.Cells[0].Outputs {
+		if o.Base64 != "" {
+			shown++
+		}
+	}
+	if shown != outputImages || n.OutputsCut != 3 {
+		t.Errorf("%d images shown, %d outputs cut", shown, n.OutputsCut)
+	}
+}
+
+// Of a text whose end is not known no window is the whole.
+func TestPartIsNotTheWhole(t *testing.T) {
+	text := strings.Repeat("a line\n", 30_000)
+	unsized := Source{R: strings.NewReader(text), Size: -1}
+	c, err := testReaders(t).Read(t.Context(), unsized, Options{MaxFileBytes: 105_000, Limit: 30_000, MaxBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := c.(*Text); m.Whole || m.TotalLines >= 0 || !m.Truncated || m.RenderedLines != 15_000 {
+		t.Errorf("whole %v, %d lines of %d", m.Whole, m.RenderedLines, m.TotalLines)
+	}
+}
+
+// In a window of UTF-16 a line ends at U+000A and at no other character with a byte 0A in it.
+func TestWindowOfUTF16(t *testing.T) {
+	for _, big := range []bool{false, true} {
+		raw := []byte("\xff\xfe")
+		if big {
+			raw = []byte("\xfe\xff")
+		}
+		for i := range 500 {
+			for _, u := range utf16.Encode([]rune(fmt.Sprintf("line %d Ċ ਅ ਊ ఊ\n", i+1))) {
+				if big {
+					raw = append(raw, byte(u>>8), byte(u))
+				} else {
+					raw = append(raw, byte(u), byte(u>>8))
+				}
+			}
+		}
+		m := readAs[*Text](t, raw, Options{Offset: 400, Limit: 2, MaxFileBytes: 1000})
+		if want := "line 400 Ċ ਅ ਊ ఊ\nline 401 Ċ ਅ ਊ ఊ\n"; plainLines(m) != want || m.TotalLines != 500 {
+			t.Errorf("big-endian %v: %q of %d lines", big, plainLines(m), m.TotalLines)
+		}
+	}
+}
+
+// Pages of long lines never cut a character, and what is remembered of one line says nothing of another.
+func TestColumnsOfTwoLines(t *testing.T) {
+	text := strings.Repeat("é", 4000) + "\n" + strings.Repeat("ü", 4000) + "\n"
+	src := Source{R: strings.NewReader(text), Size: int64(len(text)), ID: "two lines", Changed: time.Unix(1, 0)}
+	r := testReaders(t)
+	for _, line := range []int{2, 1, 2} {
+		for column, pages := 1, 0; column > 0; pages++ {
+			c, err := r.Read(t.Context(), src, Options{Offset: line, Column: column, MaxBytes: 1001, MaxFileBytes: 2000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := c.(*Text)
+			want := map[int]string{1: "é", 2: "ü"}[line]
+			_, shown, _ := strings.Cut(strings.TrimSuffix(strings.TrimSuffix(m.Content, "\n"), "…"), "→")
+			if m.InvalidBytes > 0 || strings.Trim(shown, want) != "" || m.NextColumn > 0 && m.NextColumn != column+utf8.RuneCountInString(shown) || pages > 20 {
+				t.Fatalf("line %d, column %d: %d invalid, next %d, %.60q", line, column, m.InvalidBytes, m.NextColumn, m.Content)
+			}
+			if m.NextColumn == 0 && column+utf8.RuneCountInString(shown) != 4001 {
+				t.Fatalf("line %d ends at column %d", line, column+utf8.RuneCountInString(shown))
+			}
+			column = m.NextColumn
+		}
+	}
+	for _, at := range []struct {
+		line, column int
+		want         string
+	}{{2, 1, "ü"}, {1, 1000, "é"}, {2, 1000, "ü"}} {
+		c, err := r.Read(t.Context(), src, Options{Offset: at.line, Column: at.column, MaxBytes: 1001, MaxFileBytes: 2000})
+		if err != nil || !strings.Contains(c.(*Text).Content, "→"+at.want) {
+			t.Errorf("line %d, column %d: %v %.60q", at.line, at.column, err, c.(*Text).Content)
+		}
+	}
+	odd := "a" + strings.Repeat("é", 200_000) // a piece of it ends within a character
+	m := readAs[*Text](t, []byte(odd), Options{Offset: 1, Column: 1, MaxFileBytes: 2000})
+	if m.InvalidBytes > 0 || m.NextColumn == 0 {
+		t.Errorf("%d invalid bytes, next column %d", m.InvalidBytes, m.NextColumn)
+	}
+}
+
+// An archive whose sizes lead back is damaged; it is not walked for ever.
+func TestArchiveThatLeadsBack(t *testing.T) {
+	entry := func(name, size, body string) string {
+		return fmt.Sprintf("%-16s%-12s%-6s%-6s%-8s%-10s`\n%s", name, "0", "0", "0", "644", size, body)
+	}
+	for size, want := range map[string]string{"4": "1 entry", "-60": "damaged", "-64": "damaged", "x": "damaged"} {
+		m := readAs[*Binary](t, []byte("!<arch>\n"+entry("a.o/", size, "\x00\x01\x02\x03")), Options{})
+		if !strings.Contains(m.Summary, want) || m.Entries > 1 {
+			t.Errorf("size %s: %d entries, %q", size, m.Entries, m.Summary)
+		}
+	}
+}
