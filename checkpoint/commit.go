@@ -391,6 +391,23 @@ func (c *committer) row(ctx context.Context, q string, args ...any) scanner {
 	return s.QueryRowContext(ctx, args...)
 }
 
+// QueryContext and QueryRowContext ask inside the transaction.
+func (c *committer) QueryContext(ctx context.Context, q string, args ...any) (*sql.Rows, error) {
+	s, err := c.stmt(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return s.QueryContext(ctx, args...)
+}
+
+func (c *committer) QueryRowContext(ctx context.Context, q string, args ...any) *sql.Row {
+	s, err := c.stmt(ctx, q)
+	if err != nil {
+		return c.conn.QueryRowContext(ctx, q, args...) // which says the same
+	}
+	return s.QueryRowContext(ctx, args...)
+}
+
 // intern finds or makes a row by its unique columns.
 func (c *committer) intern(ctx context.Context, find, make string, args ...any) (int64, error) {
 	var id int64

@@ -221,6 +221,12 @@ func TestFullDiskCanBeReadAndCleaned(t *testing.T) {
 	if s := stats(t, d); s.Checkpoints > 2 {
 		t.Errorf("%d checkpoints are left", s.Checkpoints)
 	}
+	if _, err := os.Stat(dir + "/store/reserve"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the reserve was not needed: %v", err)
+	}
 	save(t, d, op(edit("/w/b", randomText(1000, 7), nil))) // there is room now
+	if fi, err := os.Stat(dir + "/store/reserve"); err != nil || fi.Size() != 1<<20 {
+		t.Errorf("saved without a reserve for the next time: %v", err)
+	}
 	sound(t, d)
 }

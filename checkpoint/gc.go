@@ -2,12 +2,14 @@ package checkpoint
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
@@ -91,6 +93,8 @@ type collector struct {
 	o    GCOptions
 	r    GCResult
 	pass int // of evictions
+	// floors has the oldest of the KeepLast newest checkpoints of each path, 0 where there are fewer.
+	floors map[int64]int64
 }
 
 // The passes of eviction: each is tried when the one before finds nothing more.
@@ -174,11 +178,8 @@ func (g *collector) slices(ctx context.Context, fn func(ctx context.Context, c *
 
 const spared = ` AND pin=0 AND NOT EXISTS (SELECT 1 FROM trash WHERE trash.op=op.seq)`
 
-// expiredQuery finds what retention lets go; the newest row always stays, because its number must not be given out again.
-const expiredQuery = `SELECT seq FROM op WHERE seq > ?1 AND seq < (SELECT max(seq) FROM op) AND ts < ?2` + spared + `
-	AND NOT EXISTS (SELECT 1 FROM change c WHERE c.op=op.seq AND
-		(SELECT count(*) FROM (SELECT 1 FROM change n WHERE n.path=c.path AND n.op>c.op LIMIT ?3)) < ?3)
-	ORDER BY seq LIMIT ?4`
+// agedQuery finds what retention may let go by its age; the newest row always stays, because its number must not be given out again.
+const agedQuery = `SELECT seq FROM op WHERE seq > ?1 AND seq < (SELECT max(seq) FROM op) AND ts < ?2` + spared + ` ORDER BY seq LIMIT ?3`
 
 // evictQuery spares what somebody alive may have under way (?4, ?5) and what has a mark in the journal (?6).
 const evictQuery = `SELECT seq FROM op WHERE seq > ?1 AND seq <= (SELECT max(seq) FROM op) - ?2 AND pin=0
@@ -188,8 +189,61 @@ const evictQuery = `SELECT seq FROM op WHERE seq > ?1 AND seq <= (SELECT max(seq
 type pick func(ctx context.Context, c *committer, after int64, n int) ([]int64, error)
 
 func (g *collector) expired(ctx context.Context, c *committer, after int64, n int) ([]int64, error) {
+	return g.letGo(ctx, c, after, n)
+}
+
+// letGo finds the next of what retention lets go, at most n. It keeps g.floors, which hold for one state of the catalog only.
+func (g *collector) letGo(ctx context.Context, q querier, after int64, n int) ([]int64, error) {
 	cut := clampNs(g.d.o.Now().Add(-g.d.o.KeepWithin))
-	return c.ids(ctx, expiredQuery, after, cut, g.d.o.KeepLast, n)
+	for {
+		aged, err := queryIDs(ctx, q, agedQuery, after, cut, n)
+		if err != nil || len(aged) == 0 {
+			return nil, err
+		}
+		kept, err := g.amongNewest(ctx, q, aged)
+		if err != nil {
+			return nil, err
+		}
+		after = aged[len(aged)-1]
+		if gone := slices.DeleteFunc(aged, func(seq int64) bool { return kept[seq] }); len(gone) > 0 {
+			return gone, nil
+		}
+	}
+}
+
+// amongNewest says which of the checkpoints are among the KeepLast newest of one of their paths. Where those begin is looked up once for each
+// path: counting what is newer, checkpoint by checkpoint, was a third of the time of a gc.
+func (g *collector) amongNewest(ctx context.Context, q querier, seqs []int64) (map[int64]bool, error) {
+	kept := map[int64]bool{}
+	if g.d.o.KeepLast == 0 {
+		return kept, nil
+	}
+	list, err := json.Marshal(seqs)
+	if err != nil {
+		return nil, err
+	}
+	pairs, err := queryPairs(ctx, q, "SELECT c.op, c.path FROM json_each(?) j CROSS JOIN change c ON c.op=j.value", string(list))
+	if err != nil {
+		return nil, err
+	}
+	if g.floors == nil {
+		g.floors = map[int64]int64{}
+	}
+	for _, p := range pairs {
+		seq, path := p[0], p[1]
+		floor, ok := g.floors[path]
+		if !ok {
+			err := q.QueryRowContext(ctx, "SELECT op FROM change WHERE path=? ORDER BY op DESC LIMIT 1 OFFSET ?", path, g.d.o.KeepLast-1).Scan(&floor)
+			if err != nil && !errors.Is(err, sql.ErrNoRows) { // no such row: all are
+				return nil, err
+			}
+			g.floors[path] = floor
+		}
+		if seq >= floor {
+			kept[seq] = true
+		}
+	}
+	return kept, nil
 }
 
 // evict removes the oldest checkpoints that may go, about as many as hold the bytes to be freed.
@@ -238,6 +292,7 @@ func (g *collector) evict(ctx context.Context, used, target int64) (int, error) 
 func (g *collector) expire(ctx context.Context, next pick, left *int) error {
 	after := int64(0)
 	return g.slices(ctx, func(ctx context.Context, c *committer, end time.Time) (bool, error) {
+		g.floors = nil // between two transactions others may remove what is newer
 		for {
 			if left != nil && *left <= 0 {
 				return false, nil
@@ -277,22 +332,37 @@ func (g *collector) rows() int {
 }
 
 func (c *committer) ids(ctx context.Context, q string, args ...any) ([]int64, error) {
-	s, err := c.stmt(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := s.QueryContext(ctx, args...)
+	return queryIDs(ctx, c, q, args...)
+}
+
+func queryIDs(ctx context.Context, q querier, query string, args ...any) (out []int64, err error) {
+	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	var out []int64
 	for rows.Next() {
 		var id int64
 		if err := rows.Scan(&id); err != nil {
 			return nil, err
 		}
 		out = append(out, id)
+	}
+	return out, rows.Err()
+}
+
+func queryPairs(ctx context.Context, q querier, query string, args ...any) (out [][2]int64, err error) {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var p [2]int64
+		if err := rows.Scan(&p[0], &p[1]); err != nil {
+			return nil, err
+		}
+		out = append(out, p)
 	}
 	return out, rows.Err()
 }
@@ -373,26 +443,27 @@ func (g *collector) vacuum(ctx context.Context) error {
 
 // dryRun counts what retention would let go now. What MaxBytes would take beyond that depends on what is freed.
 func (g *collector) dryRun(ctx context.Context) error {
-	cut := clampNs(g.d.o.Now().Add(-g.d.o.KeepWithin))
-	rows, err := g.d.r.QueryContext(ctx, expiredQuery, 0, cut, g.d.o.KeepLast, 1<<40)
-	if err != nil {
-		return err
-	}
+	return g.d.readers.snapshot(ctx, func(q querier) error { return g.count(ctx, q) })
+}
+
+func (g *collector) count(ctx context.Context, q querier) error {
 	gone := map[int64]bool{}
-	for rows.Next() {
-		var seq int64
-		if err := rows.Scan(&seq); err != nil {
-			rows.Close()
+	for after := int64(0); ; {
+		seqs, err := g.letGo(ctx, q, after, sliceRows)
+		if err != nil {
 			return err
 		}
-		gone[seq] = true
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-		return err
+		if len(seqs) == 0 {
+			break
+		}
+		for _, seq := range seqs {
+			gone[seq] = true
+		}
+		after = seqs[len(seqs)-1]
 	}
 	g.r.Checkpoints = len(gone)
 	needed := map[int64]bool{}
-	rows, err = g.d.r.QueryContext(ctx, "SELECT op, ifnull(bobj,0), ifnull(aobj,0) FROM change")
+	rows, err := q.QueryContext(ctx, "SELECT op, ifnull(bobj,0), ifnull(aobj,0) FROM change")
 	if err != nil {
 		return err
 	}
@@ -409,7 +480,7 @@ func (g *collector) dryRun(ctx context.Context) error {
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		return err
 	}
-	rows, err = g.d.r.QueryContext(ctx, "SELECT id, ifnull(base,0), bytes FROM data ORDER BY depth DESC")
+	rows, err = q.QueryContext(ctx, "SELECT id, ifnull(base,0), bytes FROM data ORDER BY depth DESC")
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,10 @@ package checkpoint
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -108,32 +111,16 @@ func (g *collector) sweep(ctx context.Context) error {
 			return false, err
 		}
 		var removed []string
-		for n := 0; len(dead) > 0; n++ {
-			if rows := g.rows(); n%rows == rows-1 && (rows == tightRows || time.Now().After(end)) {
-				break
-			}
-			id := dead[0]
-			dead = dead[1:]
-			if again[id] {
-				continue
-			}
-			if deadData[id] {
-				var name []byte
-				err := c.row(ctx, `DELETE FROM data WHERE id=?1 AND NOT EXISTS (SELECT 1 FROM data k WHERE k.base=?1)
-					RETURNING CASE WHEN codec & 4 THEN z END`, id).Scan(&name)
-				if errors.Is(err, sql.ErrNoRows) {
-					continue // a new delta stands on it
-				}
-				if err != nil {
-					return false, err
-				}
-				if len(name) > 0 {
-					removed = append(removed, string(name))
-				}
-				g.r.Contents++
-			}
-			if err := c.exec(ctx, "DELETE FROM object WHERE id=?", id); err != nil {
+		for len(dead) > 0 {
+			n := min(len(dead), g.rows())
+			names, err := g.drop(ctx, c, dead[:n], again)
+			if err != nil {
 				return false, err
+			}
+			removed = append(removed, names...)
+			dead = dead[n:]
+			if n == tightRows || time.Now().After(end) {
+				break
 			}
 		}
 		files = append(files, removed...)
@@ -145,6 +132,59 @@ func (g *collector) sweep(ctx context.Context) error {
 		g.r.Files += len(files)
 	}
 	return err
+}
+
+// drop deletes those of the objects that are not wanted again and that nothing stays that is a delta against. It returns the external files
+// that they named.
+func (g *collector) drop(ctx context.Context, c *committer, ids []int64, wanted map[int64]bool) (files []string, err error) {
+	going := map[int64]bool{}
+	for _, id := range ids {
+		if !wanted[id] {
+			going[id] = true
+		}
+	}
+	list, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	// Asked anew and not taken from the mark: there may be new deltas, and another process may have given a number out again.
+	deltas, err := queryPairs(ctx, c, "SELECT id, base FROM data WHERE base IN (SELECT value FROM json_each(?))", string(list))
+	if err != nil {
+		return nil, err
+	}
+	for more := true; more; {
+		more = false
+		for _, p := range deltas {
+			if id, base := p[0], p[1]; going[base] && !going[id] {
+				delete(going, base)
+				more = true
+			}
+		}
+	}
+	if list, err = json.Marshal(slices.Collect(maps.Keys(going))); err != nil || len(going) == 0 {
+		return nil, err
+	}
+	rows, err := c.QueryContext(ctx, `DELETE FROM data WHERE id IN (SELECT value FROM json_each(?))
+		RETURNING CASE WHEN codec & 4 THEN z END`, string(list))
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	n := 0
+	for ; rows.Next(); n++ {
+		var name []byte
+		if err := rows.Scan(&name); err != nil {
+			return nil, err
+		}
+		if len(name) > 0 {
+			files = append(files, string(name))
+		}
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return nil, err
+	}
+	g.r.Contents += n
+	return files, c.exec(ctx, "DELETE FROM object WHERE id IN (SELECT value FROM json_each(?))", string(list))
 }
 
 // wantedSince returns the objects that checkpoints newer than seq refer to.

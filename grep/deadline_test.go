@@ -27,7 +27,7 @@ func mustMatch(t *testing.T, p string, o match.Options) *match.Matcher {
 func TestManyMatchesInOneLine(t *testing.T) {
 	n := 60_000
 	if testing.Short() {
-		n = 6_000
+		n = 3_000
 	}
 	text := strings.Repeat("foobar and more text here, padded to be seventy bytes long .......... ", n) + "\nend\n"
 	d := FS(fstest.MapFS{"f": &fstest.MapFile{Data: []byte(text)}})

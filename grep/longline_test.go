@@ -1,6 +1,8 @@
 package grep
 
 import (
+	"math/rand/v2"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -26,13 +28,18 @@ func TestLongLines(t *testing.T) {
 		{huge, `x+needle`, 1, 1},
 		{huge, `x.*needle`, 1, 1},
 		{huge, `x.*y$`, 1, 1},
+		{huge, `^x+n`, 1, 1},
+		{huge, `^x+needley+$`, 1, 1},
+		{huge, `^[^n]+needle\w*z`, 0, 1},
+		{huge + "\r", `^x.*y$`, 1, 1},
+		{huge + "é", `^x+\b.`, 0, 2}, // what only the slow engine can say is not said
 		{huge, `^xn`, 0, 1},
 		{huge, `^needle`, 0, 1},
 		{huge, `\bneedle`, 0, 1},
 		{huge, `y$`, 1, 1},
 	} {
 		d := FS(fstest.MapFS{"f": &fstest.MapFile{Data: []byte("first\n" + c.text + "\nlast\n")}})
-		m, err := match.Compile(c.pattern, match.Options{})
+		m, err := match.Compile(c.pattern, match.Options{CRLF: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,12 +53,58 @@ func TestLongLines(t *testing.T) {
 			if q.Mode == Content {
 				rows = c.matches
 			}
-			counted := q.Mode == Count || q.OnlyMatching
-			if r.Totals.Files != c.matches || counted && r.Totals.Matches != c.matches || len(r.Rows) != rows || r.Skipped.LongLines != c.long {
-				t.Errorf("%s mode %d: %+v", c.pattern, q.Mode, r.Totals)
+			long := c.long
+			if q.Mode == FilesWithMatches {
+				long-- // whether the line matches is known
 			}
-			if rows == 1 && (r.Rows[0].Line != 2 || r.Rows[0].Bytes != len(c.text)) {
+			if long = min(long, 1); c.text == middle {
+				long = 0
+			}
+			counted := q.Mode == Count || q.OnlyMatching
+			if r.Totals.Files != c.matches || counted && r.Totals.Matches != c.matches || len(r.Rows) != rows || r.Skipped.LongLines != long {
+				t.Errorf("%s mode %d: %+v, long %d", c.pattern, q.Mode, r.Totals, r.Skipped.LongLines)
+			}
+			if rows == 1 && (r.Rows[0].Line != 2 || r.Rows[0].Bytes != len(strings.TrimSuffix(c.text, "\r"))) {
 				t.Errorf("%s: line %d of %d bytes", c.pattern, r.Rows[0].Line, r.Rows[0].Bytes)
+			}
+		}
+	}
+}
+
+// TestLongLinesAreDecided: which lines match is known of lines of any length, whatever the match spans.
+func TestLongLinesAreDecided(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 1))
+	for _, p := range []string{`^a+b`, `^a+b$`, `b.*c.*b`, `c$`, `^[ab]+$`, `a{70,}`, `^(ab?)+c`, `(?i)B+C`, `\Aa*\z`, `^$`, `ca+c`, `é.*a`, `[^a]a+$`} {
+		re := regexp.MustCompile(p)
+		m, err := match.Compile(p, match.Options{CRLF: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 60 {
+			var text strings.Builder
+			want := 0
+			for range 1 + r.IntN(4) {
+				var line strings.Builder
+				for range r.IntN(8) {
+					line.WriteString(strings.Repeat([]string{"a", "ab", "b", "c", "é", "x"}[r.IntN(1+r.IntN(6))], r.IntN(60)))
+				}
+				if re.MatchString(line.String()) {
+					want++
+				}
+				text.WriteString(line.String() + []string{"\n", "\r\n"}[r.IntN(2)])
+			}
+			d := FS(fstest.MapFS{"f": &fstest.MapFile{Data: []byte(text.String())}})
+			size := sizes{buffer: 32, big: 64 + r.IntN(64), pieceLap: 8, multiLap: 16, longLine: 40, split: int64(50 + r.IntN(600)), segment: int64(20 + r.IntN(300)), automata: 1 << 20}
+			count, err := searchSized(t.Context(), Walk{Dir: d, Workers: 2}, Query{Matcher: m, Mode: Count}, size)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list, err := searchSized(t.Context(), Walk{Dir: d, Workers: 2}, Query{Matcher: m}, size)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if count.Totals.Lines != want || list.Totals.Files != min(want, 1) || list.Skipped.LongLines != 0 {
+				t.Fatalf("%s: %d lines, %d files, %d in doubt; want %d lines\n%q", p, count.Totals.Lines, list.Totals.Files, list.Skipped.LongLines, want, text.String())
 			}
 		}
 	}

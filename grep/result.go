@@ -73,7 +73,7 @@ type Skipped struct {
 	Unreadable int // files and directories that could not be opened or read
 	Binary     int // files with NUL bytes: not searched, or their matches withheld; Walk.File is, unless rows are wanted
 	TooLarge   int // files over Query.MaxFileBytes
-	LongLines  int // files searched in pieces, because of a line (with Multiline: a match) over 8 MiB
+	LongLines  int // files searched in pieces, because of a line (with Multiline: a match) over 8 MiB; not where it is known all the same
 	Encoding   int // files in no encoding that could be told: searched as bytes
 	Rules      int // ignore files that could not be read, so that their rules did not hold
 	Backtrack  int // files given up by the backtracking engine's time limit

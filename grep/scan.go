@@ -50,6 +50,9 @@ type longPart struct {
 	matches int
 	text    Row // around the first match
 	rows    int // of s.out before the line
+	whole   match.LongLine
+	taken   int64 // how far whole has come
+	matched bool  // whole says so, and text shows where the match ends
 }
 
 // reset makes s ready for a file.
@@ -271,15 +274,14 @@ func trimEnd(line []byte) []byte {
 	return bytes.TrimSuffix(line, []byte{'\r'})
 }
 
-// piece takes a part of a line that no buffer holds. Of a match longer than the overlap of the pieces only the end may be found,
-// or nothing. Ends of pieces are not taken for ends of the line: a match is looked for behind the first character of a piece, so that
-// "^" and "\b" see what stands before, and one that reaches the end is left to the next piece.
+// piece takes a part of a line that no buffer holds. Of a match longer than the overlap of the pieces only the end may be shown. Ends of
+// pieces are not taken for ends of the line: a match is looked for behind the first character of a piece, so that "^" and "\b" see what
+// stands before, and one that reaches the end, or begins in the overlap, is left to the next piece.
 func (s *scan) piece(c chunk) bool {
-	s.long = true
 	b := c.b
 	p := &s.part
 	if c.piece == pieceFirst {
-		*p = longPart{start: c.at + int64(c.from), rows: len(s.out)}
+		*p = longPart{start: c.at + int64(c.from), rows: len(s.out), whole: s.sc.LongLine(), taken: c.at + int64(c.from)}
 	}
 	end := len(b)
 	if c.piece == pieceLast {
@@ -290,8 +292,14 @@ func (s *scan) piece(c chunk) bool {
 		_, n := utf8.DecodeRune(b[start:end])
 		start = max(start+n, int(p.seen-c.at))
 	}
+	// What begins where the next piece looks is left to it: here it may lack what makes it longer, or no match.
+	left := end
+	if lap := end - s.size.pieceLap; c.piece != pieceLast && lap > start {
+		_, n := utf8.DecodeRune(b[lap:end])
+		left = lap + n
+	}
 	s.sc.EachMatch(b, c.from, end, start, func(from, to int) bool {
-		if to == end && c.piece != pieceLast {
+		if c.piece != pieceLast && (to == end || from >= left) {
 			return false
 		}
 		p.seen = c.at + int64(to)
@@ -310,18 +318,19 @@ func (s *scan) piece(c chunk) bool {
 		p.matches++
 		return !s.late()
 	})
+	s.takeWhole(c, end)
 	if c.piece != pieceLast {
 		return s.text(b[c.from:])
 	}
-	if p.matches > 0 {
+	if p.matches > 0 || p.matched {
 		s.lines++
 		if s.q.Mode == Count || s.q.OnlyMatching {
-			s.matches += p.matches
+			s.matches += max(p.matches, 1)
 		}
 		length := int(c.at + int64(end) - p.start)
 		switch {
 		case s.q.Mode != Content:
-		case s.q.OnlyMatching:
+		case s.q.OnlyMatching && p.matches > 0:
 			for i := range s.out[p.rows:] {
 				s.out[p.rows+i].Bytes = length
 			}
@@ -337,4 +346,28 @@ func (s *scan) piece(c chunk) bool {
 	s.line++
 	s.mark = c.at + int64(len(b))
 	return s.text(b[c.from:])
+}
+
+// takeWhole has the line decided as a whole as long as no piece shows a match: one may begin in one piece and end in another. Where a match
+// ends that began nobody knows where, the text before its end is shown.
+func (s *scan) takeWhole(c chunk, end int) {
+	p := &s.part
+	if p.matches == 0 && !p.matched {
+		from := int(p.taken - c.at)
+		at, matched := p.whole.Take(c.b[from:])
+		p.taken, at = c.at+int64(len(c.b)), from+at
+		sure := true
+		if c.piece == pieceLast && !matched {
+			matched, sure = p.whole.End()
+			at = end
+		}
+		if p.matched = matched; matched {
+			text, cut, _ := cutText(c.b[c.from:end], max(min(at, end)-c.from-s.q.columns()/2, 0), s.q.columns())
+			offset := int(c.at+int64(c.from)-p.start) + cut
+			p.text = Row{Text: text, Column: offset + 1, Cut: true, From: offset}
+		}
+		s.long = s.long || !sure
+	}
+	// Which lines match is known in any case; how often, and where, is what pieces may not show.
+	s.long = s.long || s.q.Mode != FilesWithMatches
 }

@@ -48,9 +48,7 @@ func (b *Binary) window(o *Options) {
 		b.entries.room = DefaultMaxBytes // there is no second page of it
 		return
 	}
-	if o.Offset > 1 {
-		b.entries.first, b.StartEntry = o.Offset, o.Offset
-	}
+	b.entries.first = max(o.Offset, 1)
 	if o.Limit > 0 {
 		b.entries.most = o.Limit
 	}
@@ -72,6 +70,9 @@ func (b *Binary) entry(name func() string) {
 
 // listedAll says what of the listing is left.
 func (b *Binary) listedAll() {
+	if b.Entries > 0 && b.entries.first > 1 {
+		b.StartEntry = b.entries.first
+	}
 	b.EntriesCut = b.EntriesCut || b.Entries > len(b.Listing)
 	if next := b.entries.first + len(b.Listing); b.StartOffset == 0 && next <= b.Entries && len(b.Listing) > 0 {
 		b.NextOffset, b.Truncated = int64(next), true

@@ -376,3 +376,32 @@ func TestDeadlineOnTheWayToALine(t *testing.T) {
 		}
 	}
 }
+
+// Lines of the end of a file that is too long to count have numbers from the end, and can be read whole by them.
+func TestLongLinesFromTheEnd(t *testing.T) {
+	log := &madeLog{line: strings.Repeat("0123456789", 300) + "\n", lines: 50_000}
+	r := testReaders(t)
+	read := func(o Options) *Text {
+		t.Helper()
+		c, err := r.Read(context.Background(), Source{R: log, Size: log.size()}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.(*Text)
+	}
+	end := read(Options{Tail: true, Limit: 2})
+	if len(end.CutLines) != 2 || end.CutLines[0] != -2 || end.TotalLines >= 0 {
+		t.Fatalf("lines cut: %v", end.CutLines)
+	}
+	rest := read(Options{Offset: -2, Column: MaxLineChars + 1})
+	if len(plainLines(rest)) != 1001 || rest.StartLine != -2 || rest.NextOffset != -1 || rest.NextColumn != 0 || rest.LinesCut != 0 {
+		t.Errorf("the rest of the last but one: %d bytes, next %d, %d", len(plainLines(rest)), rest.NextOffset, rest.NextColumn)
+	}
+	if one := read(Options{Tail: true, Limit: 1}); one.NextColumn != MaxLineChars+1 || one.StartLine != -1 {
+		t.Errorf("one line: next column %d", one.NextColumn)
+	}
+	var bad *BadRequest
+	if _, err := r.Read(context.Background(), Source{R: log, Size: log.size()}, Options{Offset: -5000, Column: 1}); !errors.As(err, &bad) {
+		t.Errorf("a line far from the end: %v", err)
+	}
+}

@@ -1,9 +1,12 @@
 package readers
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"image"
 	"image/color"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -124,5 +127,38 @@ func TestCacheDirIsOurs(t *testing.T) {
 		t.Error("without a directory there is no cache in memory")
 	} else {
 		c.close()
+	}
+}
+
+// What a decoder was compiled to is kept, and found by the next worker.
+func TestDecodersAreCompiledOnce(t *testing.T) {
+	if len(heifWasm) == 0 || !avifBuilt {
+		t.Skip("SKIPPED: built without the tag nodynamic")
+	}
+	if testing.Short() {
+		t.Skip("SKIPPED: two decoders are compiled; it runs without -short")
+	}
+	c := testConfig()
+	c.CacheDir = filepath.Join(t.TempDir(), "cache")
+	kept := func() (names []string) {
+		filepath.WalkDir(c.CacheDir, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				names = append(names, path)
+			}
+			return nil
+		})
+		return names
+	}
+	for i, name := range []string{"still.heic", "still.heic", "still.avif", "still.avif"} {
+		r, err := New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw := corpusFile(t, "image/"+name)
+		_, err = r.Read(context.Background(), Source{R: bytes.NewReader(raw), Size: int64(len(raw))}, Options{})
+		if got := len(kept()); err != nil || got != i/2+1 {
+			t.Errorf("%s: %d decoders are kept, %v", name, got, err)
+		}
+		r.Close()
 	}
 }

@@ -52,3 +52,11 @@ func TestHiddenPartsOfDocuments(t *testing.T) {
 		}
 	}
 }
+
+// A binary file without a listing has no entries to count, and says so of no window.
+func TestWindowOfABinaryWithoutEntries(t *testing.T) {
+	b := readAs[*Binary](t, []byte("\x00\x01\x02\x03 nothing known"), Options{Offset: 3, Limit: 2})
+	if b.StartEntry != 0 || strings.Contains(b.Note, "entry") || !strings.Contains(b.Note, "Ignored, because they mean nothing for this binary file: offset, limit.") {
+		t.Errorf("%d, %q", b.StartEntry, b.Note)
+	}
+}

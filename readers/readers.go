@@ -87,10 +87,10 @@ type Source struct {
 
 // Options is what the caller wants to see. The zero value is the beginning of the file within the default limits.
 type Options struct {
-	Offset int // first line, from 1; negative: that many lines before the end. Binary content: first byte, from 1
+	Offset int // first line, from 1; negative: that many lines before the end. Binary content: first byte, from 1, or entry of the listing
 	Limit  int // lines; 0: DefaultLines. Binary content: bytes
 	Tail   bool
-	Column int    // from 1: show the one line at Offset from this character on, as much of it as the byte limit holds
+	Column int    // from 1: show the one line or cell at Offset, or the PDF's pages, from this character on, as much as the byte limit holds
 	Pages  string // of a PDF: "3", "1-5", "1-3,7"
 
 	MaxBytes     int64  // rendered text; 0: DefaultMaxBytes. See [WindowBytes]
@@ -275,8 +275,8 @@ func (o *Options) check() error {
 		return &BadRequest{Field: "column", Why: "it is negative", Do: "Give a column from 1, or leave it out."}
 	case o.Tail && o.Offset > 0:
 		return &BadRequest{Field: "tail", Why: "it was given together with an offset", Do: "Give one of the two."}
-	case o.Column > 0 && (o.Tail || o.Offset < 0):
-		return &BadRequest{Field: "column", Why: "it needs a line counted from the beginning", Do: "Give offset as a positive line number."}
+	case o.Column > 0 && o.Tail:
+		return &BadRequest{Field: "column", Why: "it is of one line, and tail shows several", Do: "Give the line as offset, in place of tail."}
 	}
 	for _, c := range []struct{ field, value, a, b, c string }{
 		{"binary_policy", o.BinaryPolicy, "", "reject", "base64"},

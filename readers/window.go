@@ -501,13 +501,27 @@ func (s *scan) fromEnd(t *Text, back, limit, mark, total int, o *Options) error 
 	}
 	lines := countLines(body)
 	body = body[skipLines(body, max(lines-back, 0)):]
-	drop := fitTail(body, o)
-	body = body[skipLines(body, drop):]
+	if o.Column == 0 {
+		body = body[skipLines(body, fitTail(body, o)):]
+	}
 	lines = countLines(body)
 	p := newPage(o, len(body)+lines*12)
 	first := -lines
 	if total >= 0 {
 		first = total - lines + 1
+	}
+	if o.Column > 0 {
+		if lines < back || t.Note != "" {
+			return &BadRequest{Field: "column", Why: "the line begins too far from the end", Do: "Give its number from the beginning as offset, or search the file with Grep."}
+		}
+		t.StartLine = first
+		t.column(body, o)
+		t.Shown = nil
+		t.TotalLines, t.TotalLinesAtLeast, t.Truncated = -1, max(s.index.last().line+1, lines), true
+		if lines > 1 {
+			t.NextOffset = first + 1
+		}
+		return nil
 	}
 	for n := first; len(body) > 0 && p.lines < limit; n++ {
 		line, rest, _ := bytes.Cut(body, newline)
@@ -527,7 +541,10 @@ func (s *scan) fromEnd(t *Text, back, limit, mark, total int, o *Options) error 
 		}
 		return nil
 	}
-	t.NextColumn, t.Shown = 0, nil // they have no numbers
+	t.Shown = nil // they have no numbers
+	if t.Note != "" {
+		t.NextColumn = 0
+	}
 	t.TotalLines, t.TotalLinesAtLeast = -1, max(s.index.last().line+1, lines)
 	t.Truncated = true
 	if p.lines < lines {

@@ -49,10 +49,12 @@ func textText(b *strings.Builder, t *readers.Text) {
 		note("lines %d to %d of %s; go on with offset %d", t.StartLine, t.StartLine+t.RenderedLines-1, totalLines(t), t.NextOffset)
 	}
 	switch {
-	case t.NextColumn > 0 && t.StartLine > 1:
+	case t.NextColumn > 0 && t.StartLine != 1:
 		note("line %d is cut; go on with offset %d, column %d", t.StartLine, t.StartLine, t.NextColumn)
 	case t.NextColumn > 0:
 		note("line 1 is cut; go on with column %d", t.NextColumn)
+	case t.LinesCut > 0 && len(t.CutLines) == 0:
+		note("%s cut", plural(t.LinesCut, "long line"))
 	case t.LinesCut > 0:
 		note("%s cut (%s); one of them in full: offset %d, column 1", plural(t.LinesCut, "long line"), runs(t.CutLines, t.LinesCut), t.CutLines[0])
 	}

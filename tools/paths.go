@@ -152,7 +152,7 @@ func (s *Suite) symlink(tool string, args any, e *guardfs.SymlinkError) *Refusal
 	return r
 }
 
-func (s *Suite) notRegular(e *guardfs.NotRegularError, asked string) *Refusal {
+func (s *Suite) notRegular(e *guardfs.NotRegularError, args any, asked string) *Refusal {
 	r := &Refusal{Reason: KindNotRegularFile, Message: quote(asked) + " is a " + e.Kind + ", not a regular file", Hint: "Only regular files can be read and changed."}
 	if e.Kind != "directory" {
 		return r
@@ -160,11 +160,14 @@ func (s *Suite) notRegular(e *guardfs.NotRegularError, asked string) *Refusal {
 	r.Hint = "List it with Glob."
 	r.Next = &NextCall{"Glob", map[string]any{"pattern": "*", "path": asked}}
 	if near := s.engine.Near(path.Join(asked, "x")); near.Dir != "" {
-		const most = 20
-		names := near.Names
-		f := entriesField{Entries: orEmpty(names)}
+		most, first := 20, 1
+		if a, ok := args.(*ReadArgs); ok {
+			most, first = max(value(a.Limit), most), max(value(a.Offset), 1)
+		}
+		names := near.Names[min(first-1, len(near.Names)):]
+		f := entriesField{Entries: orEmpty(names), first: first, total: len(near.Names)}
 		if len(names) > most {
-			f.Entries, f.More = names[:most], len(names)-most
+			f.Entries, f.More, f.NextOffset = names[:most], len(names)-most, first+most
 		}
 		r.Fields = f
 	}
@@ -175,6 +178,10 @@ func (s *Suite) notRegular(e *guardfs.NotRegularError, asked string) *Refusal {
 type entriesField struct {
 	Entries []string `json:"entries"`
 	More    int      `json:"more,omitempty"`
+	// NextOffset is for the same Read, which lists a directory from its offset-th name on.
+	NextOffset int `json:"next_offset,omitempty"`
+
+	first, total int
 }
 
 // Text lists the names, one a line, those that don't show plainly in quotes.
@@ -188,7 +195,9 @@ func (f entriesField) Text() string {
 	}
 	switch {
 	case f.More > 0:
-		fmt.Fprintf(&b, "[%d more]", f.More)
+		fmt.Fprintf(&b, "[%d more; go on with offset %d]", f.More, f.NextOffset)
+	case len(f.Entries) == 0 && f.total > 0:
+		fmt.Fprintf(&b, "[no entry %d: there are %d]", f.first, f.total)
 	case len(f.Entries) == 0:
 		b.WriteString("[it is empty]")
 	}

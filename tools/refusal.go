@@ -156,7 +156,7 @@ func (s *Suite) ofPath(tool string, args any, err error) *Refusal {
 		return s.symlink(tool, args, e)
 	}
 	if e, ok := errors.AsType[*guardfs.NotRegularError](err); ok {
-		return s.notRegular(e, or(path, e.Path)) // a call of many paths has none of its own
+		return s.notRegular(e, args, or(path, e.Path)) // a call of many paths has none of its own
 	}
 	if e, ok := errors.AsType[*guardfs.MissingParentError](err); ok {
 		return &Refusal{Reason: KindNotFound, FilePath: path, Message: "the directory " + quote(e.Missing) + " does not exist, and this tool makes none",

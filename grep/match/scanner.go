@@ -12,6 +12,7 @@ type Scanner struct {
 	early *dfa // says whether, and in which line
 	end   *dfa // leftmost-first: where a match ends
 	begin *dfa // reversed: where it begins
+	long  *dfa // early's like, of LongLine, which holds one of its states between two calls
 	slow  *pike
 	cache int // bytes that each of the automata may take
 	back  *backtrackRun

@@ -211,7 +211,7 @@ func (s *slow) judge(name string) string {
 func TestAgainstDefinition(t *testing.T) {
 	rounds := 1000
 	if testing.Short() {
-		rounds = 100
+		rounds = 60
 	}
 	counts := map[string]int{}
 	for seed := range rounds {
