@@ -1,0 +1,43 @@
+package checkpoint_test
+
+import (
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"moltisfs/checkpoint"
+)
+
+// On a full disk an entry of the trash can be let go.
+func TestFullDiskTrashCanBeEmptied(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=16m,mode=0700"); err != nil {
+		t.Skip("SKIPPED: a small file system can only be mounted by root:", err)
+	}
+	defer unix.Unmount(dir, unix.MNT_DETACH)
+	d := open(t, dir+"/store", checkpoint.Options{})
+	id := save(t, d, op(edit("/w/a", randomText(60<<10, 1), nil)))
+	entry, err := d.TrashPut(ctx, checkpoint.Trashed{Principal: "ann", Path: "/w/a", Kind: checkpoint.File, Checkpoint: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Create(dir + "/fill")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for b := make([]byte, 4096); err == nil; {
+		_, err = f.Write(b)
+	}
+	if err := d.TrashSettle(ctx, entry.ID, checkpoint.Gone); err != nil {
+		t.Error(err)
+	}
+	if err := d.TrashDrop(ctx, entry.ID); err != nil {
+		t.Error(err)
+	}
+	page, err := d.TrashList(ctx, checkpoint.TrashFilter{AllPrincipals: true})
+	if err != nil || len(page.Entries) != 0 {
+		t.Errorf("%+v %v", page, err)
+	}
+}
