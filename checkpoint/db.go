@@ -34,8 +34,8 @@ type Options struct {
 	Durability   Durability
 	MaxBytes     int64         // of the whole store; 1 GiB when 0
 	MaxFileBytes int64         // content above is skipped; 64 MiB when 0, at most 1 GiB
-	KeepWithin   time.Duration // GC keeps what is younger; 7 days when 0
-	KeepLast     int           // GC keeps that many of each path; 20 when 0
+	KeepWithin   time.Duration // GC keeps what is younger; 7 days when 0, nothing for its age when KeepNone
+	KeepLast     int           // GC keeps that many of each path; 20 when 0, none for their number when KeepNone
 	// Exclude says which paths' content must not be stored (their states still are). nil: none. It must be fast and safe for
 	// concurrent use.
 	Exclude func(path string) bool
@@ -52,6 +52,9 @@ type Options struct {
 	repairing bool // by Repair, which has the store to itself
 }
 
+// KeepNone is a true zero in Options.KeepWithin or Options.KeepLast, one of which has to keep something.
+const KeepNone = -1
+
 func (o Options) withDefaults() (Options, error) {
 	switch o.Durability {
 	case "":
@@ -60,7 +63,7 @@ func (o Options) withDefaults() (Options, error) {
 	default:
 		return o, &BadOpError{"", fmt.Sprintf("durability %q is neither strict nor relaxed", o.Durability)}
 	}
-	if o.MaxBytes < 0 || o.MaxFileBytes < 0 || o.KeepLast < 0 || o.KeepWithin < 0 {
+	if o.MaxBytes < 0 || o.MaxFileBytes < 0 || o.KeepLast < KeepNone || o.KeepWithin < KeepNone {
 		return o, &BadOpError{"", "limits must not be negative"}
 	}
 	if o.MaxBytes == 0 {
@@ -70,11 +73,20 @@ func (o Options) withDefaults() (Options, error) {
 		o.MaxFileBytes = 64 << 20
 	}
 	o.MaxFileBytes = min(o.MaxFileBytes, 1<<30)
-	if o.KeepWithin == 0 {
-		o.KeepWithin = 7 * 24 * time.Hour
+	if o.KeepWithin == KeepNone && o.KeepLast == KeepNone {
+		return o, &BadOpError{"", "nothing would be kept"}
 	}
-	if o.KeepLast == 0 {
+	switch o.KeepWithin {
+	case 0:
+		o.KeepWithin = 7 * 24 * time.Hour
+	case KeepNone:
+		o.KeepWithin = 0
+	}
+	switch o.KeepLast {
+	case 0:
 		o.KeepLast = 20
+	case KeepNone:
+		o.KeepLast = 0
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

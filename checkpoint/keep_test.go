@@ -102,6 +102,29 @@ func TestGCKeepsWhatRetentionSays(t *testing.T) {
 }
 
 // A chain whose lower part nothing refers to is cut off: the first wanted delta becomes a whole.
+// A zero that is meant is no default.
+func TestGCKeepsNone(t *testing.T) {
+	for _, o := range []checkpoint.Options{{KeepWithin: checkpoint.KeepNone, KeepLast: 3}, {KeepWithin: time.Hour, KeepLast: checkpoint.KeepNone}} {
+		c := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+		o.Now = c.now
+		d := open(t, t.TempDir(), o)
+		for i := range 10 {
+			save(t, d, op(edit("/w/a", []byte(fmt.Sprint(i)), []byte(fmt.Sprint(i+1)))))
+			c.t = c.t.Add(25 * time.Minute)
+		}
+		c.t = c.t.Add(-15 * time.Minute)
+		if r, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil || r.Checkpoints != 7 {
+			t.Errorf("%+v: %+v %v", o, r, err)
+		}
+	}
+	var bad *checkpoint.BadOpError
+	for _, o := range []checkpoint.Options{{KeepWithin: checkpoint.KeepNone, KeepLast: checkpoint.KeepNone}, {KeepLast: -2}, {KeepWithin: -2}} {
+		if _, err := checkpoint.Open(t.TempDir(), o); !errors.As(err, &bad) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
 func TestGCRekeys(t *testing.T) {
 	c := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	d := open(t, t.TempDir(), checkpoint.Options{KeepWithin: time.Hour, KeepLast: 1, Now: c.now})

@@ -101,7 +101,13 @@ func (c *Changed) notes() string {
 	if len(c.Dropped) > 0 {
 		fmt.Fprintf(&b, "\nNot carried over: %s.", strings.Join(c.Dropped, ", "))
 	}
-	if c.CheckpointSkipped != "" {
+	switch c.CheckpointSkipped {
+	case "":
+	case engine.SkippedNewTooLarge:
+		b.WriteString("\nThe new content is too large for the checkpoint store: an undo will not overwrite it, and a later change of it can't be undone.")
+	case engine.SkippedNewExcluded:
+		b.WriteString("\nThe checkpoint store must not hold the new content: an undo will not overwrite it, and a later change of it can't be undone.")
+	default:
 		fmt.Fprintf(&b, "\nNo checkpoint: %s.", c.CheckpointSkipped)
 	}
 	if c.ChangedMeanwhile != "" {

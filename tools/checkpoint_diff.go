@@ -52,8 +52,8 @@ func (*CheckpointDiff) payload()     {}
 // Text is the diffs, one after the other.
 func (p *CheckpointDiff) Text() string {
 	var b strings.Builder
-	if len(p.Files) == 0 {
-		b.WriteString("No changes")
+	if len(p.Files)+len(p.Skipped) == 0 {
+		b.WriteString("No changes\n")
 	}
 	for _, f := range p.Files {
 		fmt.Fprintf(&b, "%s %s +%d -%d\n%s", f.Change, f.Path, f.Added, f.Removed, f.Diff)
@@ -170,7 +170,11 @@ func oneOf(which ...*string) error {
 		}
 	}
 	if n != 1 {
-		return bad("send the id of a checkpoint from checkpoints_list", "%d of id, turn, since and label are given; exactly one says which checkpoint is meant", n)
+		given := "none of id, turn, since and label is given"
+		if n > 1 {
+			given = fmt.Sprintf("%d of id, turn, since and label are given", n)
+		}
+		return bad("send the id of a checkpoint from checkpoints_list", "%s; exactly one says which checkpoint is meant", given)
 	}
 	return nil
 }

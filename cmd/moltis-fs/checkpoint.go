@@ -204,6 +204,8 @@ type checkpointWas struct {
 	After   checkpointState `json:"after"`
 	Stored  bool            `json:"stored"` // the content of before
 	Skipped string          `json:"skipped,omitempty"`
+	// AfterSkipped is why the content of after, once stored, is not any more.
+	AfterSkipped string `json:"after_skipped,omitempty"`
 }
 
 type checkpointState struct {
@@ -233,7 +235,7 @@ func stateRow(s checkpoint.State) checkpointState {
 func rowOf(c *checkpoint.Checkpoint) checkpointRow {
 	r := checkpointRow{c.ID, c.Time, c.Tool, c.Kind, c.Principal, c.Session, c.Turn, c.Label, string(c.Outcome), c.Pinned, c.UndoOf, c.RestoreOf, []checkpointWas{}}
 	for _, ch := range c.Changes {
-		r.Changes = append(r.Changes, checkpointWas{ch.Path, ch.Role, stateRow(ch.Before), stateRow(ch.After), ch.Stored, ch.Skipped})
+		r.Changes = append(r.Changes, checkpointWas{ch.Path, ch.Role, stateRow(ch.Before), stateRow(ch.After), ch.Stored, ch.Skipped, ch.AfterSkipped})
 	}
 	return r
 }
@@ -342,7 +344,7 @@ func notesOf(c *checkpoint.Checkpoint) string {
 		notes = append(notes, string(c.Outcome))
 	}
 	if n := purged(c); n > 0 {
-		notes = append(notes, "purged")
+		notes = append(notes, plural(n, "content purged", "contents purged"))
 	}
 	if c.UndoOf != "" {
 		notes = append(notes, "undoes "+string(c.UndoOf))
@@ -350,11 +352,13 @@ func notesOf(c *checkpoint.Checkpoint) string {
 	return strings.Join(notes, ", ")
 }
 
-// purged counts the paths whose old content was purged.
+// purged counts the contents that were purged, old and new ones.
 func purged(c *checkpoint.Checkpoint) (n int) {
 	for _, ch := range c.Changes {
-		if ch.Skipped == checkpoint.SkipPurged {
-			n++
+		for _, why := range []string{ch.Skipped, ch.AfterSkipped} {
+			if why == checkpoint.SkipPurged {
+				n++
+			}
 		}
 	}
 	return n
@@ -375,23 +379,27 @@ func showCheckpoint(ctx context.Context, in *invocation) error {
 			b.WriteString(n + "\n")
 		}
 		for _, ch := range c.Changes {
-			fmt.Fprintf(&b, "  %s\n    was %s\n    became %s\n", visible(ch.Path), describe(ch.Before), describe(ch.After))
-			switch ch.Skipped {
-			case "":
-			case checkpoint.SkipPurged:
-				b.WriteString("    its content was purged\n")
-			default:
-				fmt.Fprintf(&b, "    its content was not stored: %s\n", ch.Skipped)
-			}
+			fmt.Fprintf(&b, "  %s\n    was %s%s\n    became %s%s\n", visible(ch.Path), describe(ch.Before), absence(ch.Skipped), describe(ch.After), absence(ch.AfterSkipped))
 		}
 		return in.write([]byte(b.String()))
 	})
 }
 
+// absence says why a content is not in the store; "" when it is.
+func absence(why string) string {
+	switch why {
+	case "":
+		return ""
+	case checkpoint.SkipPurged:
+		return "; its content was purged"
+	}
+	return "; its content is not stored (" + why + ")"
+}
+
 func describe(s checkpoint.State) string {
 	switch s.Kind {
 	case checkpoint.File:
-		what := fmt.Sprintf("a file of %d bytes, mode %04o", s.Size, s.Mode.Perm())
+		what := fmt.Sprintf("a file of %s, mode %04o", plural(int(s.Size), "byte", "bytes"), s.Mode.Perm())
 		if s.Hash != "" {
 			what += fmt.Sprintf(", sha256 %.12s", s.Hash)
 		}

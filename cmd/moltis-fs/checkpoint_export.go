@@ -430,7 +430,7 @@ func (x *gitExport) commit(ops []checkpoint.Checkpoint) error {
 	c := &ops[0]
 	subject := first(c.Tool, c.Kind) + " " + pathsOf(c)
 	if len(ops) > 1 {
-		subject = fmt.Sprintf("turn %s: %d calls", c.Turn, len(ops))
+		subject = fmt.Sprintf("turn %s: %s", c.Turn, plural(len(ops), "call", "calls"))
 	}
 	var trailers strings.Builder
 	line := func(name, value string) {

@@ -37,7 +37,8 @@ func checkpointGCCommand() *command {
 				if in.given("dry-run") {
 					verb = "would remove"
 				}
-				return in.write([]byte(fmt.Sprintf("%s %d checkpoints (%d for lack of room) and %d contents, %s\n", verb, r.Checkpoints, r.Evicted, r.Contents, bytesText(r.Bytes))))
+				return in.write([]byte(fmt.Sprintf("%s %s (%d for lack of room) and %s, %s\n", verb,
+					plural(r.Checkpoints, "checkpoint", "checkpoints"), r.Evicted, plural(r.Contents, "content", "contents"), bytesText(r.Bytes))))
 			})
 		},
 	}
@@ -90,14 +91,14 @@ func (in *invocation) writeReport(r *checkpoint.Report) error {
 	}
 	var b strings.Builder
 	writeProblems(&b, r.Problems)
-	fmt.Fprintf(&b, "%d checkpoints, %d contents, %d of them read (%s)", r.Checkpoints, r.Contents, r.Read, bytesText(r.Bytes))
+	fmt.Fprintf(&b, "%s, %s, %d of them read (%s)", plural(r.Checkpoints, "checkpoint", "checkpoints"), plural(r.Contents, "content", "contents"), r.Read, bytesText(r.Bytes))
 	if r.Sealed > 0 {
 		fmt.Fprintf(&b, ", %d encrypted to a key that is not at hand", r.Sealed)
 	}
 	if len(r.Problems) == 0 {
 		b.WriteString(": sound\n")
 	} else {
-		fmt.Fprintf(&b, ": %d problems\n", len(r.Problems))
+		fmt.Fprintf(&b, ": %s\n", plural(len(r.Problems), "problem", "problems"))
 	}
 	return in.write([]byte(b.String()))
 }
@@ -135,8 +136,8 @@ func checkpointStatsCommand() *command {
 					}(s))
 				}
 				rows := [][2]string{
-					{"checkpoints", fmt.Sprintf("%d, of %d paths in %d sessions, %d pinned", s.Checkpoints, s.Paths, s.Sessions, s.Pinned)},
-					{"contents", fmt.Sprintf("%d, %d of them deltas, %d in files of their own", s.Contents, s.Deltas, s.External)},
+					{"checkpoints", fmt.Sprintf("%d, of %s in %s, %d pinned", s.Checkpoints, plural(s.Paths, "path", "paths"), plural(s.Sessions, "session", "sessions"), s.Pinned)},
+					{"contents", fmt.Sprintf("%d, of them %s, and %d in files of their own", s.Contents, plural(s.Deltas, "delta", "deltas"), s.External)},
 					{"bytes", fmt.Sprintf("%s of %s; the contents are %s, stored in %s", bytesText(s.UsedBytes), bytesText(s.MaxBytes), bytesText(s.ContentBytes), bytesText(s.StoredBytes))},
 					{"trash", fmt.Sprintf("%d, %s of them beside the store", s.Trashed, bytesText(s.ParkedBytes))},
 					{"SQLite", s.SQLite},
@@ -179,7 +180,7 @@ checkpoints too: raise keep_within and keep_last first to keep more of them.`,
 					for _, s := range r.Skipped {
 						fmt.Fprintf(&b, "skipped %s: %s\n", visible(s.Path), s.Why)
 					}
-					fmt.Fprintf(&b, "imported %d checkpoints, %d were here already, %d skipped\n", r.Imported, r.Known, len(r.Skipped))
+					fmt.Fprintf(&b, "imported %s, %s here already, %d skipped\n", plural(r.Imported, "checkpoint", "checkpoints"), plural(r.Known, "was", "were"), len(r.Skipped))
 					err = in.write([]byte(b.String()))
 				}
 				if err == nil && len(r.Skipped) > 0 {
@@ -206,5 +207,5 @@ func bytesText(n int64) string {
 	case n >= 10<<10:
 		return fmt.Sprintf("%d KiB", n>>10)
 	}
-	return fmt.Sprintf("%d bytes", n)
+	return plural(int(n), "byte", "bytes")
 }

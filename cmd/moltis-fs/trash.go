@@ -182,9 +182,9 @@ func emptying(going []checkpoint.Trashed) string {
 	for _, t := range going {
 		size, files = size+t.Size, files+t.Files
 	}
-	what := fmt.Sprintf("%d entries with %d files, %s", len(going), files, bytesText(size))
+	what := plural(len(going), "entry", "entries")
 	if len(going) == 1 {
-		what = fmt.Sprintf("%s with %d files, %s", visible(going[0].Path), files, bytesText(size))
+		what = visible(going[0].Path)
 	}
-	return what
+	return what + " with " + plural(files, "file", "files") + ", " + bytesText(size)
 }

@@ -142,6 +142,9 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 		for _, mv := range m.Moves {
 			done.Moved = append(done.Moved, *mv)
 		}
+		if !m.Whole && (m.Checkpoint || e.cfg.CheckpointBeforeMutation) {
+			done.Skipped = e.newUnheld(ts)
+		}
 		return done, nil
 	}
 	grant, err := e.ask(ctx, c, ts, &m) // a person may take minutes

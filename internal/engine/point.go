@@ -80,6 +80,9 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done) e
 			done.Skipped = s.Why
 		}
 	}
+	if done.Skipped == "" && !m.Whole { // a restore's come from the store
+		done.Skipped = e.newUnheld(ts)
+	}
 	done.Trashed = append(done.Trashed, saved.Trashed...)
 	for _, mv := range m.Moves {
 		for _, t := range saved.Trashed {
@@ -89,6 +92,27 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done) e
 		}
 	}
 	return nil
+}
+
+// Why a checkpoint does not hold what a change leaves behind, though it holds what was there before: as long as that stands in its place, no restore
+// overwrites it, because it could not be brought back.
+const (
+	SkippedNewTooLarge = "new_content_too_large" // above max_file_bytes
+	SkippedNewExcluded = "new_content_excluded"
+)
+
+// newUnheld finds a new content that the store can't or must not hold; "" when there is none.
+func (e *Engine) newUnheld(ts targets) string {
+	for _, t := range ts.changing() {
+		switch {
+		case t.After.Kind != guardfs.KindFile || e.storable(t.True, int64(len(t.After.Content))):
+		case e.excluded(t.True):
+			return SkippedNewExcluded
+		default:
+			return SkippedNewTooLarge
+		}
+	}
+	return ""
 }
 
 // unsaved finds a content that goes with the change and is neither in the checkpoint nor in the trash; nil when there is none.

@@ -73,6 +73,12 @@ func StoreOptions(c config.Checkpoint) (checkpoint.Options, error) {
 	if len(c.Exclude) == 0 {
 		excluded = nil // the store says so then
 	}
+	switch { // one zero is what the operator wrote; two are a Config that nobody filled in, because a check refuses them
+	case c.KeepWithin == 0 && c.KeepLast != 0:
+		c.KeepWithin = checkpoint.KeepNone
+	case c.KeepLast == 0 && c.KeepWithin != 0:
+		c.KeepLast = checkpoint.KeepNone
+	}
 	return checkpoint.Options{
 		Durability: checkpoint.Durability(c.Durability), MaxBytes: c.MaxBytes, MaxFileBytes: c.MaxFileBytes,
 		KeepWithin: time.Duration(c.KeepWithin), KeepLast: c.KeepLast, Exclude: excluded, EncryptTo: c.EncryptTo,
