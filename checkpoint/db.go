@@ -290,6 +290,13 @@ func (d *DB) migrate(ctx context.Context) error {
 	if err := d.w.QueryRowContext(ctx, "PRAGMA user_version").Scan(&v); err != nil {
 		return err
 	}
+	// The log exists now, and no journal any more. SQLite has a directory synced, too, but takes no notice when that fails: then
+	// a power cut would take the log with all that is in it, or bring a journal back that undoes the file.
+	if d.o.Durability != Relaxed {
+		if err := syncDir(d.dir); err != nil {
+			return err
+		}
+	}
 	if v == schemaVersion {
 		return nil
 	}

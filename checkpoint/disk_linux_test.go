@@ -54,7 +54,8 @@ func (n *inode) apply(e event, torn int) {
 	}
 }
 
-// step carries on. After a sync that failed the system takes for written what may not be: a later sync does not write it.
+// step carries on. After a sync of a file that failed the system takes for written what may not be: a later sync does not write it. Names are
+// metadata, which file systems with a journal write later or never write anything again.
 func (d *disk) step(e event, rng *rand.Rand) {
 	n := d.files[e.path]
 	switch e.call {
@@ -94,6 +95,8 @@ func (d *disk) step(e event, rng *rand.Rand) {
 				}
 				if arrives() {
 					d.name(r)
+				} else {
+					later = append(later, r)
 				}
 			}
 			d.names = later

@@ -192,6 +192,9 @@ func readEvent(t *testing.T, dir, call, args string) (e event, ok bool) {
 		return e, false
 	}
 	if e.call == "write" && ok {
+		if len(texts) == 0 {
+			t.Fatalf("%s(%.300s … %s): no data", call, args, args[max(0, len(args)-300):])
+		}
 		e.data = []byte(texts[0])
 	}
 	return e, ok
