@@ -202,6 +202,7 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 	if err := r.onlyNew(&m, goes); err != nil {
 		return nil, err
 	}
+	m.Leave = r.leave
 	m.Next = func(ts []*Target) error { return r.next(ctx, ts) }
 	r.out.Done, err = e.Mutate(ctx, c, m)
 	if err != nil {
