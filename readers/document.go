@@ -125,9 +125,7 @@ func (d *document) text(format string, size int64, o *Options) (*Text, error) {
 	if t.TotalLines == 0 {
 		t.noText(size, d.pictures())
 	}
-	if notes := d.mentions(); notes != "" && t.StartLine <= 1 {
-		t.Note = strings.TrimSpace(t.Note + " " + notes)
-	}
+	t.Note = strings.TrimSpace(t.Note + " " + d.mentions(t.StartLine <= 1))
 	if d.full {
 		t.unknownTotal(t.Note)
 		if t.NextOffset == 0 && t.NextColumn == 0 && t.RenderedLines > 0 {
@@ -137,10 +135,11 @@ func (d *document) text(format string, size int64, o *Options) (*Text, error) {
 	return t, nil
 }
 
-// mentions says what a reader of the text cannot know from it.
-func (d *document) mentions() string {
+// mentions says what a reader of the text cannot know from it. That some of it is hidden is said of every window: hidden text is
+// where a stranger's orders to a model are put.
+func (d *document) mentions(beginning bool) string {
 	var notes []string
-	if n := d.pictures(); n > 0 && len(d.out) > 0 {
+	if n := d.pictures(); beginning && n > 0 && len(d.out) > 0 {
 		notes = append(notes, "Not shown: "+plural(n, "image")+".")
 	}
 	if d.vanished > 0 {
