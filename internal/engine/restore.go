@@ -170,6 +170,9 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 		return nil, err
 	}
 	goes := map[string]bool{}
+	for _, mv := range m.Moves {
+		goes[mv.Path] = !mv.Back
+	}
 	for _, item := range items {
 		if o.OnConflict == OnConflictSkip {
 			if why := e.obstacle(item); why != "" {
