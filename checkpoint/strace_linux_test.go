@@ -110,6 +110,11 @@ func record(t *testing.T, name string, seed int64, dir, inject string) (out reco
 			line, first = pid+" "+begun[pid].text+tail, begun[pid].line
 		}
 		pid, call, args, result, ok := splitCall(line)
+		// Once in a thousand recordings of a child whose calls are made to fail strace runs two lines together.
+		if inject != "" && (len(line) > 20<<20 || ok && strings.HasSuffix(call, "write") && strings.Count(args, `"`) < 2) {
+			t.Logf("%s: left out, strace's record can't be read", inject)
+			return nil, false
+		}
 		if !ok {
 			if !strings.Contains(line, "exited with") && !strings.Contains(line, "killed by") && !strings.Contains(line, "<detached") {
 				t.Fatalf("strace said what this test cannot read: %.200s", line)

@@ -25,7 +25,7 @@ type fileGlob struct {
 func newFilter(globs, types []string, roots []string) (*filter, error) {
 	f := &filter{}
 	for _, list := range globs {
-		err := f.addList(list, ", ", func(p string) (string, error) {
+		err := f.addList(list, ListGlobs(list), func(p string) (string, error) {
 			if rel, ok := below(roots, p); ok {
 				p = rel
 			}
@@ -46,7 +46,7 @@ func newGlobFilter(p string, roots []string) (*filter, error) {
 	if p == "" {
 		return f, nil
 	}
-	return f, f.addList(p, ",", func(p string) (string, error) {
+	return f, f.addList(p, SplitGlobs(p, ","), func(p string) (string, error) {
 		if rel, ok := below(roots, p); ok || roots[0] == "" || !strings.HasPrefix(p, "/") {
 			return rel, nil
 		}
@@ -54,10 +54,9 @@ func newGlobFilter(p string, roots []string) (*filter, error) {
 	})
 }
 
-// addList reads a list of globs, separated by the characters of at; "!" excludes. A list is also the one glob that it is as a whole, for
+// addList reads a list of globs, of these parts; "!" excludes. A list is also the one glob that it is as a whole, for
 // names with a comma or a blank in them; its parts come later, and overrule it.
-func (f *filter) addList(list, at string, rooted func(string) (string, error)) error {
-	parts := SplitGlobs(list, at)
+func (f *filter) addList(list string, parts []string, rooted func(string) (string, error)) error {
 	if len(parts) != 1 || parts[0] != list {
 		if err := f.add(list, rooted); err != nil && len(parts) == 0 {
 			return err

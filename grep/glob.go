@@ -3,6 +3,7 @@ package grep
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"moltisfs/grep/ignore"
@@ -260,5 +261,19 @@ func SplitGlobs(list, at string) []string {
 		}
 	}
 	cut(len(list))
+	return out
+}
+
+// ListGlobs cuts the list of globs of a Query at its commas and blanks. "!my file.txt" is one: by two, it would ask for what it excludes.
+func ListGlobs(list string) []string {
+	var out []string
+	for _, part := range SplitGlobs(list, ",") {
+		words := SplitGlobs(part, " ")
+		excludes := func(g string) bool { return strings.HasPrefix(g, "!") }
+		if excludes(words[0]) && !slices.ContainsFunc(words[1:], excludes) {
+			words = []string{part}
+		}
+		out = append(out, words...)
+	}
 	return out
 }

@@ -127,9 +127,7 @@ func (d *document) text(format string, size int64, o *Options) (*Text, error) {
 	if t.TotalLines == 0 {
 		t.noText(size, d.pictures())
 	}
-	if notes := d.mentions(); notes != "" && t.StartLine <= 1 {
-		t.Note = strings.TrimSpace(t.Note + " " + notes)
-	}
+	t.Note = strings.TrimSpace(t.Note + " " + d.mentions(t.StartLine <= 1))
 	if d.full {
 		t.unknownTotal(t.Note)
 		if t.NextOffset == 0 && t.NextColumn == 0 && t.RenderedLines > 0 {
@@ -139,8 +137,9 @@ func (d *document) text(format string, size int64, o *Options) (*Text, error) {
 	return t, nil
 }
 
-// mentions says what a reader of the text cannot know from it.
-func (d *document) mentions() string {
+// mentions says what a reader of the text cannot know from it. That some of it is hidden is said of every window: hidden text is
+// where a stranger's orders to a model are put.
+func (d *document) mentions(beginning bool) string {
 	var notes []string
 	var missing []string
 	if n := d.pictures(); n > 0 && len(d.out) > 0 { // without text it is said already
@@ -158,7 +157,7 @@ func (d *document) mentions() string {
 	if d.macros() {
 		missing = append(missing, "macros")
 	}
-	if len(missing) > 0 {
+	if beginning && len(missing) > 0 {
 		notes = append(notes, "Not shown: "+strings.Join(missing, ", ")+".")
 	}
 	if d.vanished > 0 {

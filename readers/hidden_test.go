@@ -50,6 +50,18 @@ func TestHiddenPartsOfDocuments(t *testing.T) {
 		if strings.Contains(m.Note, "Hidden in") != (c.count > 0) || !strings.Contains(m.Note, want) {
 			t.Errorf("%s: %q, want %q", c.name, m.Note, want)
 		}
+		end := readAs[*Text](t, c.raw, Options{Render: true, Tail: true, Limit: 1})
+		if strings.Contains(end.Note, "Hidden in") != (c.count > 0) {
+			t.Errorf("%s: its last line says %q", c.name, end.Note)
+		}
+	}
+}
+
+// What a page shows as blocks is a block in its text.
+func TestHTMLBlocks(t *testing.T) {
+	page := []byte("<!doctype html><details><summary>s</summary>inside</details>after<form>f</form>g<figure>h<figcaption>i</figcaption></figure>j")
+	if got, want := plainLines(readAs[*Text](t, page, Options{Render: true})), "s\n\ninside\n\nafter\n\nf\n\ng\n\nh\n\ni\n\nj\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

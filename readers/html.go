@@ -287,7 +287,8 @@ func (w *htmlWriter) end(tag atom.Atom) {
 			w.row = w.row[:0]
 		}
 	case atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.P, atom.Li, atom.Blockquote, atom.Div, atom.Section,
-		atom.Article, atom.Header, atom.Footer, atom.Main, atom.Nav, atom.Aside, atom.Dt, atom.Dd, atom.Table:
+		atom.Article, atom.Header, atom.Footer, atom.Main, atom.Nav, atom.Aside, atom.Dt, atom.Dd, atom.Table, atom.Details, atom.Summary,
+		atom.Form, atom.Dl, atom.Figure, atom.Figcaption, atom.Address:
 		w.flush("")
 		w.prefix = ""
 	}

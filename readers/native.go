@@ -16,7 +16,9 @@ const (
 	nativeNodes   = 200_000 // of the page tree
 	contentBytes  = 64 << 20
 	contentGlyphs = 2_000_000
-	formDepth     = 12
+	// contentOperands is how many an operator may have: a line of text with every letter placed has hundreds.
+	contentOperands = 1 << 20
+	formDepth       = 12
 )
 
 // nativePages reads pages with the small engine. It runs in the worker: the library may panic, spin or allocate
@@ -101,9 +103,7 @@ func nativePage(v pdf.Value, number int, fonts map[string]*nativeFont) (p pdfPag
 	p.Number = number
 	in := &interpreter{fonts: fonts}
 	defer func() {
-		if r := recover(); r != nil {
-			p.Failed = true
-		}
+		p.Failed = recover() != nil || in.cut
 		p.Text, p.Objects = cleanPageText(foldLigatures(in.text.String())), in.objects
 	}()
 	resources := v.Key("Resources")
@@ -166,6 +166,7 @@ type interpreter struct {
 	text    strings.Builder
 	objects int
 	glyphs  int
+	cut     bool // a bound was reached: there is more on the page
 
 	g     graphics
 	stack []graphics
@@ -190,11 +191,14 @@ func (in *interpreter) run(stream []byte, resources pdf.Value, depth int) {
 	for {
 		tok, ok := lex.next()
 		if !ok || in.glyphs > contentGlyphs {
+			in.cut = in.cut || ok
 			return
 		}
 		if tok.kind != operatorToken {
-			if len(args) < 64 {
+			if len(args) < contentOperands {
 				args = append(args, tok)
+			} else {
+				in.cut = true
 			}
 			continue
 		}
@@ -336,6 +340,7 @@ func (in *interpreter) show(s string) {
 	for len(s) > 0 {
 		code, text, width := f.next(&s)
 		if in.glyphs++; in.glyphs > contentGlyphs {
+			in.cut = true
 			return
 		}
 		m := matrix{in.g.size * in.g.scale, 0, 0, in.g.size, 0, in.g.rise}.times(in.tm).times(in.g.ctm)

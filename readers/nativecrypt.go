@@ -28,7 +28,7 @@ func decrypted(data []byte) ([]byte, error) {
 	}
 	e := r.Trailer().Key("EncrypX")
 	if e.Kind() != pdf.Dict {
-		return plain, nil // what looked like it was not in the trailer
+		return data, nil // what looked like it was not in the trailer
 	}
 	c, err := cryptOf(e, r.Trailer().Key("ID").Index(0).RawString())
 	if err != nil {

@@ -71,7 +71,9 @@ var globTool = define[GlobArgs](Tool{
 
 func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payload, error) {
 	sent := a.Pattern
-	s.reroot(a)
+	if err := s.reroot(a); err != nil {
+		return nil, err
+	}
 	root, err := s.searchRoot(value(a.Path))
 	if err != nil {
 		return nil, err
@@ -110,14 +112,15 @@ func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payloa
 	return out, nil
 }
 
+const wild = "*?[{" // what makes a glob of a name
+
 // nothingNote says why a pattern may have found nothing, where it reads like another one.
 func nothingNote(pattern string) string {
-	const wild = "*?[{"
 	globs := grep.SplitGlobs(pattern, " ")
 	switch {
 	case len(globs) > 1 && !slices.ContainsFunc(globs, func(g string) bool { return !strings.ContainsAny(g, wild) }):
 		return "a blank is part of the name; for several globs send " + strings.Join(globs, ",")
-	case pattern != "" && !strings.ContainsAny(pattern, wild+"!,") && !strings.HasSuffix(pattern, "/"):
+	case strings.TrimSpace(pattern) != "" && !strings.ContainsAny(pattern, wild+"!,") && !strings.HasSuffix(pattern, "/"):
 		return "only files are listed; for what a directory of that name holds send " + pattern + "/**"
 	}
 	return ""
@@ -125,10 +128,9 @@ func nothingNote(pattern string) string {
 
 // reroot changes a to look where its pattern says: a pattern that is absolute, or climbs out of path, begins at the directory that it
 // names before its first wildcard. As in every path, ".." is taken by name, and what may be looked at is for the policy to say.
-func (s *Suite) reroot(a *GlobArgs) {
+func (s *Suite) reroot(a *GlobArgs) error {
 	if globs := grep.SplitGlobs(a.Pattern, ","); len(globs) > 1 {
-		s.rerootList(a, globs)
-		return
+		return s.rerootList(a, globs)
 	}
 	not := ""
 	pattern, ok := strings.CutPrefix(a.Pattern, "!")
@@ -140,37 +142,78 @@ func (s *Suite) reroot(a *GlobArgs) {
 	switch {
 	case path.Clean(pattern) == root:
 		a.Pattern = not + "."
-		return
+		return nil
 	case lead != "" && path.IsAbs(pattern):
 		root = path.Clean(lead)
 	case path.IsAbs(root) && slices.Contains(strings.Split(lead, "/"), ".."):
 		root = path.Join(root, lead)
 	default:
-		return
+		return nil
 	}
 	a.Path, a.Pattern = &root, not+"./"+rest
+	return nil
 }
 
-// rerootList has a list with absolute globs outside path looked for in the directory that holds all they name.
-func (s *Suite) rerootList(a *GlobArgs, globs []string) {
+// rerootList has a list with absolute globs outside path looked for in the directory that holds all they name. Relative ones beside them
+// are refused: they speak of another directory, and one search has one. An exclusion of what lies elsewhere is left out.
+func (s *Suite) rerootList(a *GlobArgs, globs []string) error {
 	root := path.Clean(or(value(a.Path), s.cfg.Tools.FS.WorkspaceRoot))
-	common, outside := "", false
-	for _, g := range globs {
-		if !path.IsAbs(g) {
+	base, changed := "", false
+	var relative, outside []string
+	for i, g := range globs {
+		pattern, not := strings.CutPrefix(g, "!")
+		lead, rest := literalLead(pattern)
+		if path.IsAbs(root) && !strings.ContainsAny(root, wild+`\`) && !path.IsAbs(pattern) && slices.Contains(strings.Split(lead, "/"), "..") {
+			lead = strings.TrimSuffix(path.Join(root, lead), "/") + "/"
+			pattern, changed = lead+rest, true
+			if globs[i] = pattern; not {
+				globs[i] = "!" + pattern
+			}
+		}
+		switch lead = path.Clean(lead); {
+		case !path.IsAbs(pattern):
+			if !not || strings.Contains(strings.TrimSuffix(pattern, "/"), "/") {
+				relative = append(relative, g)
+			}
 			continue
+		case not:
+			continue
+		case path.Clean(pattern) != root && !within(lead, root):
+			outside = append(outside, g)
 		}
-		lead, _ := literalLead(g)
-		if lead = path.Clean(lead); common == "" {
-			common = lead
+		if base == "" {
+			base = lead
 		}
-		for !within(lead, common) {
-			common = path.Dir(common)
+		for !within(lead, base) {
+			base = path.Dir(base)
 		}
-		outside = outside || path.Clean(g) != root && !within(lead, root)
 	}
-	if outside {
-		a.Path = &common
+	switch {
+	case len(outside) == 0:
+		base = root
+	case len(relative) > 0:
+		return &Refusal{
+			Reason: KindBadRequest, FilePath: value(a.Path),
+			Message: fmt.Sprintf("the list speaks of several directories: %s is looked for in %s, %s is not",
+				quote(strings.Join(relative, ",")), quote(root), quote(strings.Join(outside, ","))),
+			Hint: `Call Glob once for each directory. A comma within a name is written "\,".`,
+		}
+	default:
+		a.Path = &base
 	}
+	kept := slices.DeleteFunc(slices.Clone(globs), func(g string) bool {
+		pattern, not := strings.CutPrefix(g, "!")
+		lead, rest := literalLead(pattern)
+		if !strings.ContainsAny(rest, wild+`\`) {
+			lead = pattern
+		}
+		lead = path.Clean(lead)
+		return not && path.IsAbs(pattern) && !within(lead, base) && !within(base, lead)
+	})
+	if changed || len(kept) < len(globs) {
+		a.Pattern = strings.Join(kept, ",")
+	}
+	return nil
 }
 
 // within says whether clean path p is dir or lies below it.
@@ -182,7 +225,7 @@ func within(p, dir string) bool {
 func literalLead(pattern string) (lead, rest string) {
 	parts := strings.Split(pattern, "/")
 	k := 0
-	for k < len(parts)-1 && !strings.ContainsAny(parts[k], `*?[{\`) {
+	for k < len(parts)-1 && !strings.ContainsAny(parts[k], wild+`\`) {
 		k++
 	}
 	if k > 0 {

@@ -112,7 +112,7 @@ func contextOf(a *GrepArgs) (before, after int) {
 
 // listNote says how a list of globs was read whose blanks look like those of a name.
 func listNote(list string) string {
-	globs := grep.SplitGlobs(list, ", ")
+	globs := grep.ListGlobs(list)
 	if len(globs) == len(grep.SplitGlobs(list, ",")) || !slices.ContainsFunc(globs, func(g string) bool { return !strings.ContainsAny(g, "*?[{./!") }) {
 		return ""
 	}

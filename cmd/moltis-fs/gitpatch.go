@@ -61,7 +61,10 @@ func (p *filePatch) write(w io.Writer) {
 
 func (p *filePatch) binary() bool {
 	for _, side := range [][]byte{p.before, p.after} {
-		if bytes.IndexByte(side, 0) >= 0 || p.utf8 && !utf8.Valid(side) {
+		switch {
+		case bytes.IndexByte(side, 0) >= 0, p.utf8 && !utf8.Valid(side):
+			return true
+		case bytes.IndexByte(side, '\n') < 0 && bytes.IndexByte(side, '\r') >= 0: // edit.Patch cuts it at its CRs, for people; to git they end no line
 			return true
 		}
 	}

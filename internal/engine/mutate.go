@@ -38,6 +38,8 @@ type Mutation struct {
 	// holds does.
 	Trash func(path string, k guardfs.Kind) *checkpoint.Trashed
 	Whole bool // refuse unless the checkpoint holds every content
+	// Leave says of a path of Paths that can't be loaded whether the mutation goes on without it; nil never does.
+	Leave func(path string, err error) bool
 }
 
 // NewDir is a directory that a mutation makes.
@@ -258,7 +260,13 @@ func (e *Engine) load(m *Mutation) (_ targets, err error) {
 	for _, path := range m.Paths {
 		t := &Target{Path: path}
 		ts = append(ts, t)
-		if err := e.loadOne(t, m); err != nil {
+		err := e.loadOne(t, m)
+		if err != nil && m.Leave != nil && m.Leave(path, err) {
+			ts[len(ts)-1:].close()
+			ts = ts[:len(ts)-1]
+			continue
+		}
+		if err != nil {
 			return nil, err
 		}
 	}

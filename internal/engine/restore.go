@@ -170,6 +170,9 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 		return nil, err
 	}
 	goes := map[string]bool{}
+	for _, mv := range m.Moves {
+		goes[mv.Path] = !mv.Back
+	}
 	for _, item := range items {
 		if o.OnConflict == OnConflictSkip {
 			if why := e.obstacle(item); why != "" {
@@ -199,6 +202,7 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 	if err := r.onlyNew(&m, goes); err != nil {
 		return nil, err
 	}
+	m.Leave = r.leave
 	m.Next = func(ts []*Target) error { return r.next(ctx, ts) }
 	r.out.Done, err = e.Mutate(ctx, c, m)
 	if err != nil {

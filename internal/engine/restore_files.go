@@ -167,7 +167,8 @@ const laterChanges = "later changes touch the same lines"
 // conflict says why the path is not this session's to change, "" when it is.
 func (r *restore) conflict(now checkpoint.State, item *checkpoint.Item) string {
 	switch {
-	case now.Kind == checkpoint.File && item.Head.Kind == checkpoint.File && item.Head.Hash == "":
+	// What a move left has no hash either, but a time, by which it is known.
+	case !item.Expects(now) && now.Kind == checkpoint.File && item.Head.Kind == checkpoint.File && item.Head.Hash == "" && item.Head.ModTime.IsZero():
 		return "what it became last was purged, so that nobody can tell whether it was changed outside"
 	case !item.Expects(now):
 		return "changed outside"

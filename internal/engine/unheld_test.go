@@ -124,6 +124,65 @@ func TestRestoreParksWhatTheStoreDoesNotHold(t *testing.T) {
 	}
 }
 
+// What came back from the trash is the session's own still, and goes again; what somebody else put there meanwhile does not.
+func TestRestoreParksAgainWhatCameBack(t *testing.T) {
+	for _, outside := range []bool{false, true} {
+		x := grow(t, small)
+		c := x.call("s")
+		c.Turn = "t1"
+		x.BeginTurn(ctx, c)
+		big := strings.Repeat("b", 500)
+		x.put("s", "n0/k/g", big)
+		rewind := func() (*engine.Restored, error) {
+			return x.Restore(ctx, c, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{})
+		}
+		if _, err := rewind(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		x.has("n0/k/g", big)
+		if outside {
+			x.write("n0/k/g", big+"!")
+			var conflict *engine.ConflictsError
+			if _, err := rewind(); !errors.As(err, &conflict) || conflict.Conflicts[0].Why != "changed outside" {
+				t.Errorf("changed outside: %v", err)
+			}
+			x.has("n0/k/g", big+"!")
+			continue
+		}
+		if _, err := rewind(); err != nil {
+			t.Errorf("nobody changed it, and it does not go again: %v", err)
+		}
+		x.has("n0/k/g", "-")
+	}
+}
+
+// A redo takes the directories that were made for what it parks, as the restore did that it repeats.
+func TestRedoOfAParkingTakesItsDirectories(t *testing.T) {
+	x := grow(t, small)
+	c := x.call("s")
+	c.Turn = "t1"
+	x.BeginTurn(ctx, c)
+	x.put("s", "n0/k/g", strings.Repeat("b", 500))
+	if _, err := x.Restore(ctx, c, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if now := x.looks(); strings.Contains(now, "/n0") {
+			t.Fatalf("left behind:\n%s", now)
+		}
+		if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		x.has("n0/k/g", strings.Repeat("b", 500))
+		if _, err := x.Redo(ctx, c, engine.RestoreOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Nothing is put in the place of what the store does not hold.
 func TestRestoreDoesNotOverwriteWhatTheStoreDoesNotHold(t *testing.T) {
 	big := strings.Repeat("b\n", 200)
