@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -28,6 +29,8 @@ type Purged struct {
 // Purge removes contents so that none of their bytes stay in the store's files: the rows, what deltas of them are left, free
 // pages and the log. The store forgets their hashes too, because a hash confirms a guess. Checkpoints stay and say "purged". It needs
 // as much free disk space as the store takes, and holds up saves while it runs.
+//
+// ErrUnderWay says that a change which is being made, or was cut off and is not taken back yet, needs one of the contents; then nothing is purged.
 //
 // What the disk itself keeps of overwritten or unlinked blocks, and copies of the store made before, are out of its reach.
 func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
@@ -95,6 +98,9 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 	slices.Sort(w.r.Hashes)
 	uses, err := w.uses(ctx, c, targets)
 	if err != nil {
+		return err
+	}
+	if err := w.inUse(ctx, c, uses); err != nil {
 		return err
 	}
 	if w.p.DryRun {
@@ -170,6 +176,28 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 		w.r.Contents++
 	}
 	return nil
+}
+
+// inUse refuses to take what putting a change back may need. As a rule that is over in a moment.
+func (w *purger) inUse(ctx context.Context, c *committer, uses []use) error {
+	p, err := w.d.inProgress()
+	if err != nil {
+		return err
+	}
+	var ops []int64
+	for _, u := range uses {
+		ops = append(ops, u.op)
+	}
+	list, err := json.Marshal(ops)
+	if err != nil {
+		return err
+	}
+	busy, err := c.ids(ctx, `SELECT value FROM json_each(?1) WHERE value IN (SELECT value FROM json_each(?2)) OR
+		EXISTS (SELECT 1 FROM op WHERE seq=value AND seq >= ?3 AND outcome=0) LIMIT 1`, string(list), p.marked, p.promised)
+	if err != nil || len(busy) == 0 {
+		return err
+	}
+	return fmt.Errorf("checkpoint %s holds one of the contents: %w", idOf(busy[0]), ErrUnderWay)
 }
 
 func (w *purger) targets(ctx context.Context, c *committer) (map[int64]bool, error) {

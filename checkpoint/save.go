@@ -251,7 +251,7 @@ func (s *save) write(ctx context.Context, c *committer) error {
 	} else if late {
 		s.late = op.Time.UnixNano()
 	}
-	if changesFiles(op.Kind) {
+	if changesFiles(op.Kind) && len(op.Changes) > 0 {
 		if err := s.d.under.begin(s.seq); err != nil {
 			return err
 		}
