@@ -252,3 +252,35 @@ func TestRestoreDoesNotOverwriteWhatTheStoreDoesNotHold(t *testing.T) {
 	}
 	x.has("g", "old\n")
 }
+
+// The directories that a change makes are recorded as they were made.
+func TestMadeDirectoriesAreRecordedWhole(t *testing.T) {
+	x := grow(t, small)
+	id := x.put("s", "made/deep/f", "f\n")
+	done, err := x.restore(id, engine.OnConflictRefuse)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done, err = x.restore(checkpoint.ID(done.Checkpoint), engine.OnConflictRefuse); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []checkpoint.ID{id, checkpoint.ID(done.Checkpoint)} {
+		op, err := x.Checkpoint(ctx, x.call("s"), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dirs := 0
+		for _, c := range op.Changes {
+			if c.After.Kind != checkpoint.Dir {
+				continue
+			}
+			dirs++
+			if fi, err := os.Stat(c.Path); err != nil || c.After.Mode.Perm() != fi.Mode().Perm() {
+				t.Errorf("%s: recorded with mode %v, is %v %v", c.Path, c.After.Mode, fi, err)
+			}
+		}
+		if dirs != 2 {
+			t.Errorf("%d directories are recorded, not 2", dirs)
+		}
+	}
+}
