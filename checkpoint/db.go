@@ -48,6 +48,9 @@ type Options struct {
 	// Progress hears how far long work is: what is being done, how much of it, and of how much in all, 0 when nobody knows. It
 	// must be fast and safe for concurrent use. nil: nobody wants to know.
 	Progress func(what string, done, total int)
+	// Settles promises a Settle for each Save, when its change is over. What is saved and not settled stays then as long as this DB is open,
+	// whatever GC and Purge are asked for. Without the promise a change is taken to be over after 15 minutes, and sooner when the store is full.
+	Settles bool
 
 	repairing bool // by Repair, which has the store to itself
 }
@@ -154,7 +157,7 @@ func Open(dir string, o Options) (*DB, error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, fmt.Errorf("opening checkpoint store: %w", err)
 	}
-	d := &DB{dir: dir, o: o, under: underway{dir: dir}}
+	d := &DB{dir: dir, o: o, under: underway{dir: dir, settles: o.Settles}}
 	err = d.withReserve(func() error {
 		err := d.open()
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,6 +37,8 @@ type GCResult struct {
 // their paths, not pinned and not wanted by the trash; when the store is still larger than MaxBytes, the oldest that are
 // not pinned, and at the very last what the trash wants. Then contents that nothing refers to. It works in slices between which saves go on, and may be stopped at
 // any time. It runs by itself; call it to have it now.
+//
+// What is under way, or was cut off and is still to be taken back, stays whatever retention and MaxBytes say: see Options.Settles.
 //
 // A label is a name and protects nothing; Pin does.
 func (d *DB) GC(ctx context.Context, o GCOptions) (GCResult, error) {
@@ -178,13 +181,14 @@ func (g *collector) slices(ctx context.Context, fn func(ctx context.Context, c *
 
 const spared = ` AND pin=0 AND NOT EXISTS (SELECT 1 FROM trash WHERE trash.op=op.seq)`
 
-// agedQuery finds what retention may let go by its age; the newest row always stays, because its number must not be given out again.
-const agedQuery = `SELECT seq FROM op WHERE seq > ?1 AND seq < (SELECT max(seq) FROM op) AND ts < ?2` + spared + ` ORDER BY seq LIMIT ?3`
+// atWork spares what has a mark in the journal (?4) and what somebody alive has under way (?5) or may have (?6, ?7): see inProgress.
+const atWork = ` AND seq NOT IN (SELECT value FROM json_each(?4)) AND NOT (outcome=0 AND (seq >= ?5 OR seq >= ?6 AND ts >= ?7))`
 
-// evictQuery spares what somebody alive may have under way (?4, ?5) and what has a mark in the journal (?6).
-const evictQuery = `SELECT seq FROM op WHERE seq > ?1 AND seq <= (SELECT max(seq) FROM op) - ?2 AND pin=0
-	AND NOT (?4 > 0 AND seq >= ?4 AND outcome=0 AND ts >= ?5) AND seq NOT IN (SELECT value FROM json_each(?6))
-	AND NOT EXISTS (SELECT 1 FROM trash WHERE trash.op=op.seq AND (?7 OR parked<>x'')) ORDER BY seq LIMIT ?3`
+// agedQuery finds what retention may let go by its age; the newest row always stays, because its number must not be given out again.
+const agedQuery = `SELECT seq FROM op WHERE seq > ?1 AND seq < (SELECT max(seq) FROM op) AND ts < ?2` + atWork + spared + ` ORDER BY seq LIMIT ?3`
+
+const evictQuery = `SELECT seq FROM op WHERE seq > ?1 AND seq <= (SELECT max(seq) FROM op) - ?2 AND pin=0` + atWork + `
+	AND NOT EXISTS (SELECT 1 FROM trash WHERE trash.op=op.seq AND (?8 OR parked<>x'')) ORDER BY seq LIMIT ?3`
 
 type pick func(ctx context.Context, c *committer, after int64, n int) ([]int64, error)
 
@@ -195,8 +199,12 @@ func (g *collector) expired(ctx context.Context, c *committer, after int64, n in
 // letGo finds the next of what retention lets go, at most n. It keeps g.floors, which hold for one state of the catalog only.
 func (g *collector) letGo(ctx context.Context, q querier, after int64, n int) ([]int64, error) {
 	cut := clampNs(g.d.o.Now().Add(-g.d.o.KeepWithin))
+	p, err := g.d.inProgress()
+	if err != nil {
+		return nil, err
+	}
 	for {
-		aged, err := queryIDs(ctx, q, agedQuery, after, cut, n)
+		aged, err := queryIDs(ctx, q, agedQuery, after, cut, n, p.marked, p.promised, p.oldest, p.since)
 		if err != nil || len(aged) == 0 {
 			return nil, err
 		}
@@ -260,26 +268,19 @@ func (g *collector) evict(ctx context.Context, used, target int64) (int, error) 
 		spare = spareNewer
 	}
 	err := g.expire(ctx, func(ctx context.Context, c *committer, after int64, n int) ([]int64, error) {
-		// Inside the transaction: see underway.begin.
-		marks, err := g.d.marked()
+		p, err := g.d.inProgress() // inside the transaction: see underway.begin
 		if err != nil {
 			return nil, err
 		}
-		var oldest int64
-		if g.pass != passOld {
-			if oldest, err = g.d.under.oldest(); err != nil {
-				return nil, err
-			}
+		if g.pass == passOld {
+			p.oldest = math.MaxInt64
 		}
-		list, err := json.Marshal(append([]int64{}, marks...))
-		if err != nil {
-			return nil, err
-		}
-		seqs, err := c.ids(ctx, evictQuery, after, spare, min(n, left), oldest, clampNs(g.d.o.Now().Add(-underWay)), string(list), g.pass < passTrash)
+		seqs, err := c.ids(ctx, evictQuery, after, spare, min(n, left), p.marked, p.promised, p.oldest, p.since, g.pass < passTrash)
 		if err != nil || g.pass < passTrash || len(seqs) == 0 {
 			return seqs, err
 		}
-		if list, err = json.Marshal(seqs); err != nil {
+		list, err := json.Marshal(seqs)
+		if err != nil {
 			return nil, err
 		}
 		return seqs, c.exec(ctx, "UPDATE trash SET phase=3, op=NULL, path=x'', ident='' WHERE op IN (SELECT value FROM json_each(?))", string(list))

@@ -23,7 +23,7 @@ type Intent struct {
 	dir string
 	id  ID
 	f   *os.File
-	dur Durability
+	db  *DB
 }
 
 // Intend marks the operation id as under way. The mark is on stable storage when it returns (unless the store is Relaxed).
@@ -74,7 +74,7 @@ func (d *DB) Intend(id ID) (_ *Intent, err error) {
 		f.Close()
 		return failed(err)
 	}
-	return &Intent{dir, id, f, d.o.Durability}, nil
+	return &Intent{dir, id, f, d}, nil
 }
 
 // ID is the operation.
@@ -87,7 +87,7 @@ func (i *Intent) Done() error {
 	if err2 := i.f.Close(); err == nil {
 		err = err2
 	}
-	if err == nil && i.dur == Strict {
+	if err == nil && i.db.o.Durability == Strict {
 		err = syncDir(i.dir)
 	}
 	if err != nil {
@@ -97,7 +97,12 @@ func (i *Intent) Done() error {
 }
 
 // Leave gives the mark up without removing it: the next one to look finds the operation unfinished.
-func (i *Intent) Leave() error { return i.f.Close() }
+func (i *Intent) Leave() error {
+	if seq, err := i.id.seq(); err == nil {
+		i.db.under.done(seq) // from here on the mark protects it
+	}
+	return i.f.Close()
+}
 
 // Unfinished lists the operations that processes which are no more left half-way in the store in dir, the newest first, which is the
 // order to take them back in. The store need not be open, and no
@@ -162,7 +167,7 @@ func (d *DB) TakeOver(id ID) (*Intent, error) {
 	if err == nil && held {
 		// Its last holder may have removed it between the two calls.
 		if _, err = os.Lstat(name); err == nil {
-			return &Intent{dir, id, f, d.o.Durability}, nil
+			return &Intent{dir, id, f, d}, nil
 		}
 	}
 	f.Close()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -28,6 +29,8 @@ type Purged struct {
 // Purge removes contents so that none of their bytes stay in the store's files: the rows, what deltas of them are left, free
 // pages and the log. The store forgets their hashes too, because a hash confirms a guess. Checkpoints stay and say "purged". It needs
 // as much free disk space as the store takes, and holds up saves while it runs.
+//
+// ErrUnderWay says that a change which is being made, or was cut off and is not taken back yet, needs one of the contents; then nothing is purged.
 //
 // What the disk itself keeps of overwritten or unlinked blocks, and copies of the store made before, are out of its reach.
 func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
@@ -97,6 +100,9 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 	if err != nil {
 		return err
 	}
+	if err := w.inUse(ctx, c, uses); err != nil {
+		return err
+	}
 	if w.p.DryRun {
 		w.r.Contents = len(targets)
 		return errDry
@@ -149,6 +155,10 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 			}
 		}
 	}
+	link, _ := kindCode(Symlink)
+	if err := c.exec(ctx, emptied, SkipPurged, link); err != nil {
+		return err
+	}
 	for id := range targets { // only targets stand on targets now
 		if err := c.exec(ctx, "UPDATE data SET base=NULL WHERE base=?", id); err != nil {
 			return err
@@ -170,6 +180,37 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 		w.r.Contents++
 	}
 	return nil
+}
+
+// emptied takes entries out of the trash that a purge left nothing of: files without their content, and directories without the content of any file
+// in them. One that holds more stays.
+const (
+	ofEntry = `SELECT 1 FROM change JOIN path ON path.id=change.path WHERE change.op=trash.op
+		AND (path.path=trash.path OR substr(path.path, 1, length(trash.path)+1)=CAST(trash.path || '/' AS BLOB))`
+	emptied = `UPDATE trash SET phase=3, op=NULL, path=x'', ident='' WHERE phase=1 AND parked=x'' AND op IS NOT NULL
+		AND EXISTS (` + ofEntry + ` AND skipped=?1) AND NOT EXISTS (` + ofEntry + ` AND (bobj IS NOT NULL OR bkind=?2))`
+)
+
+// inUse refuses to take what putting a change back may need. As a rule that is over in a moment.
+func (w *purger) inUse(ctx context.Context, c *committer, uses []use) error {
+	p, err := w.d.inProgress()
+	if err != nil {
+		return err
+	}
+	var ops []int64
+	for _, u := range uses {
+		ops = append(ops, u.op)
+	}
+	list, err := json.Marshal(ops)
+	if err != nil {
+		return err
+	}
+	busy, err := c.ids(ctx, `SELECT value FROM json_each(?1) WHERE value IN (SELECT value FROM json_each(?2)) OR
+		EXISTS (SELECT 1 FROM op WHERE seq=value AND seq >= ?3 AND outcome=0) LIMIT 1`, string(list), p.marked, p.promised)
+	if err != nil || len(busy) == 0 {
+		return err
+	}
+	return fmt.Errorf("checkpoint %s holds one of the contents: %w", idOf(busy[0]), ErrUnderWay)
 }
 
 func (w *purger) targets(ctx context.Context, c *committer) (map[int64]bool, error) {

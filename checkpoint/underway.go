@@ -3,9 +3,11 @@ package checkpoint
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,11 +23,16 @@ const writersName = "writers"
 const maxUnderWay = 1024
 
 type underway struct {
+	dir     string
+	settles bool // Options.Settles
+
 	mu   sync.Mutex
-	dir  string
 	f    *os.File
 	seqs []int64 // ascending
 }
+
+// noteLen is what such a file holds: the number, and 1 if all that is saved is settled too.
+const noteLen = 9
 
 // begin notes that the operation seq is under way. It runs inside the transaction that saves it, and those who clean look inside one of
 // theirs: they see the note, or the operation is newer than what they look at.
@@ -38,7 +45,7 @@ func (u *underway) begin(seq int64) error {
 		}
 	}
 	u.seqs = append(u.seqs, seq)
-	if len(u.seqs) > maxUnderWay {
+	if len(u.seqs) > maxUnderWay && !u.settles {
 		u.seqs = u.seqs[1:]
 	} else if len(u.seqs) > 1 {
 		return nil
@@ -66,9 +73,12 @@ func (u *underway) open() error {
 
 // write writes the oldest number, 0 for none. It need not get to the disk: it means nothing once the process is gone.
 func (u *underway) write() error {
-	var b [8]byte
+	var b [noteLen]byte
 	if len(u.seqs) > 0 {
 		binary.LittleEndian.PutUint64(b[:], uint64(u.seqs[0]))
+	}
+	if u.settles {
+		b[8] = 1
 	}
 	_, err := u.f.WriteAt(b[:], 0)
 	return err
@@ -96,50 +106,87 @@ func (u *underway) close() {
 	}
 }
 
-// oldest is the number of the oldest operation that any living process has under way, 0 for none. It runs inside a writing transaction.
-func (u *underway) oldest() (int64, error) {
+// oldest is the number of the oldest operation that any living process has under way, and promised that of those who promise to settle
+// theirs; 0 for none. It runs inside a writing transaction.
+func (u *underway) oldest() (oldest, promised int64, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	entries, err := os.ReadDir(filepath.Join(u.dir, writersName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
+		return 0, 0, nil
 	}
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	var oldest int64
-	note := func(n int64) {
-		if n > 0 && (oldest == 0 || n < oldest) {
-			oldest = n
+	note := func(seq int64, settles bool) {
+		if seq > 0 && (oldest == 0 || seq < oldest) {
+			oldest = seq
+		}
+		if seq > 0 && settles && (promised == 0 || seq < promised) {
+			promised = seq
 		}
 	}
 	for _, e := range entries {
 		name := filepath.Join(u.dir, writersName, e.Name())
 		if u.f != nil && name == u.f.Name() {
 			if len(u.seqs) > 0 {
-				note(u.seqs[0])
+				note(u.seqs[0], u.settles)
 			}
 			continue
 		}
 		f, err := os.OpenFile(name, os.O_RDWR, 0)
-		if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
 			continue // just removed
+		}
+		if err != nil {
+			note(1, true) // it may be that of somebody alive, who may have anything under way
+			continue
 		}
 		dead, err := tryLock(f)
 		if err == nil && dead {
 			os.Remove(name)
 		} else {
-			var b [8]byte
+			var b [noteLen]byte
 			switch n, err := f.ReadAt(b[:], 0); {
-			case n == len(b):
-				note(int64(binary.LittleEndian.Uint64(b[:])))
+			case n >= 8:
+				note(int64(binary.LittleEndian.Uint64(b[:])), b[8] != 0)
 			case err != nil && n == 0 && !errors.Is(err, io.EOF):
-				note(1) // locked against reading too: anything may be under way
+				note(1, true) // locked against reading too: anything may be under way
 			}
 		}
 		f.Close()
 	}
-	return oldest, nil
+	return oldest, promised, nil
+}
+
+// progress is what cleaning must spare: the operations with a mark, a JSON list, and of those that nobody has settled the ones from promised on,
+// and from oldest on if they are not older than since (Unix nanoseconds). MaxInt64 for no such.
+type progress struct {
+	marked                  string
+	promised, oldest, since int64
+}
+
+// inProgress looks what is under way. It runs inside a writing transaction, else it may be overtaken.
+func (d *DB) inProgress() (progress, error) {
+	p := progress{since: clampNs(d.o.Now().Add(-underWay))}
+	marks, err := d.marked()
+	if err != nil {
+		return p, err
+	}
+	list, err := json.Marshal(append([]int64{}, marks...))
+	if err != nil {
+		return p, err
+	}
+	p.marked = string(list)
+	if p.oldest, p.promised, err = d.under.oldest(); err != nil {
+		return p, err
+	}
+	for _, n := range []*int64{&p.oldest, &p.promised} {
+		if *n == 0 {
+			*n = math.MaxInt64
+		}
+	}
+	return p, nil
 }
 
 // marked lists the operations whose mark is in the journal, whoever holds it: taking them back needs their checkpoint.

@@ -9,6 +9,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"testing"
+
+	"github.com/tetratelabs/wazero"
 )
 
 // TestMain lets the test binary be its own worker.
@@ -22,6 +24,14 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) == 3 && os.Args[1] == "readers-workload" {
 		runWorkload(os.Args[2])
+		os.Exit(0)
+	}
+	if len(os.Args) == 3 && os.Args[1] == "readers-compile" {
+		_, _, err := compiled(context.Background(), wazero.NewRuntimeConfig(), os.Args[2], tinyModule())
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 		os.Exit(0)
 	}
 	code := m.Run()

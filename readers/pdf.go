@@ -124,7 +124,7 @@ func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 		return nil, &Damaged{"PDF", "there is nothing behind its header"} // told before an engine is started, which may have to be compiled
 	}
 	job := pdfJob{Pages: o.Pages, Render: o.Render, Edge: o.ImageMaxEdge, ImageMax: o.ImageMaxBytes, TextBytes: o.MaxBytes}
-	engine := o.PDFEngine
+	engine, instead := o.PDFEngine, false
 	if engine != "native" {
 		if err := r.pdfs.ready(ctx); err != nil {
 			return nil, err
@@ -141,7 +141,7 @@ func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 			if len(r.config.Worker) == 0 {
 				return nil, &Unsupported{What: "a PDF", Why: "the PDF engine does not start (" + start.err.Error() + ")", Do: "Tell the operator; nothing in the request can change it."}
 			}
-			engine = "native"
+			engine, instead = "native", true
 		}
 	}
 	if engine == "native" {
@@ -153,6 +153,9 @@ func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 	p := &PDF{Pages: pages.Total, Engine: engine}
 	p.Changed = f.grown
 	p.fill(pages, o)
+	if instead {
+		p.Note = strings.TrimSpace("The PDF engine does not start, which the operator should know; this is from the small one. " + p.Note)
+	}
 	if f.Size <= memoryLimit {
 		if raw, err := f.all(ctx, memoryLimit, "PDF", false); err == nil {
 			p.Sum = sum(raw)
@@ -234,7 +237,7 @@ func (p *PDF) fill(pages *pdfPages, o *Options) {
 		}
 	}
 	p.Truncated = p.Truncated || len(p.PagesCut) > 0
-	p.Unit, p.Total = "page", pages.Total
+	p.Unit, p.Total, p.Lossy = "page", pages.Total, true
 	for _, page := range pages.Pages[:done] {
 		// A page without text is a scan that somebody must look at, unless nothing at all is drawn on it.
 		shown := page.Text != "" || page.Image != nil || page.Objects == 0

@@ -70,9 +70,26 @@ func (p *pdfium) start() (pool engine.Pool, err error) {
 			pool, err = nil, &engineStart{fmt.Errorf("%v", v)}
 		}
 	}()
-	// Compiling, where nothing is in the cache, is shared between the processors.
+	pool, stop, err := p.launch()
+	if err != nil {
+		pool, stop, err = p.launch() // what could only not be stored is in memory now
+	}
+	if err != nil {
+		p.cache.leaveDisk()
+		pool, stop, err = p.launch()
+	}
+	if err != nil {
+		return nil, &engineStart{err}
+	}
+	p.cache.keep()
+	p.pool, p.stop = pool, stop
+	return pool, nil
+}
+
+// launch starts a sandbox. Compiling, where nothing is in the cache, is shared between the processors.
+func (p *pdfium) launch() (engine.Pool, context.CancelFunc, error) {
 	ctx, stop := context.WithCancel(experimental.WithCompilationWorkers(context.Background(), runtime.GOMAXPROCS(0)))
-	pool, err = webassembly.Init(webassembly.Config{
+	pool, err := webassembly.Init(webassembly.Config{
 		Context:  ctx,
 		MaxIdle:  1,
 		MaxTotal: 1,
@@ -88,10 +105,9 @@ func (p *pdfium) start() (pool engine.Pool, err error) {
 	})
 	if err != nil {
 		stop()
-		return nil, &engineStart{err}
+		return nil, nil, err
 	}
-	p.pool, p.stop = pool, stop
-	return pool, nil
+	return pool, stop, nil
 }
 
 // ready starts the sandbox under the caller's context alone: compiling it without a cache takes seconds, which are not the document's fault and

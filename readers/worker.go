@@ -119,7 +119,8 @@ func (w *workReply) fail(err error) {
 	case errors.As(err, &unsupported):
 		w.Kind, w.What, w.Why, w.Failed = "unsupported", unsupported.What, unsupported.Why, unsupported.Do
 	default:
-		w.Kind, w.What, w.Why = "damaged", "file", err.Error()
+		// Ours, not the file's, and it may name paths of ours.
+		w.Kind, w.What, w.Why, w.Failed = "unsupported", "the file", "its decoder does not work", "Tell the operator; nothing in the request can change it."
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"moltisfs/checkpoint"
 	"moltisfs/config"
 	"moltisfs/tools"
 )
@@ -104,18 +105,14 @@ func rewoundPath(ws string, i int) string {
 func oldContent(i int) string { return strings.Repeat(fmt.Sprintf("old %d\n", i), 100) }
 func newContent(i int) string { return strings.Repeat(fmt.Sprintf("new %d\n", i), 120) }
 
-// A process is killed at a random moment of a rewind of many files, over and over. After the next start all files are old or all are new
-// (directories that were made for them may be left, empty), and the history goes on from there. The looks at the tree before that start are the proof that the
-// kills fall between two files: there it is mixed now and then.
-func TestKilledRewind(t *testing.T) {
-	if testing.Short() {
-		t.Skip("SKIPPED: long")
-	}
+// newRewind makes the files and the history in a fresh directory. From there on one undo is one restore of all of them.
+func newRewind(t *testing.T) (dir, ws string) {
+	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	ws := dir + "/ws"
+	ws = dir + "/ws"
 	for i := range rewound {
 		if i%3 != 0 {
 			write(t, rewoundPath(ws, i), oldContent(i))
@@ -132,43 +129,59 @@ func TestKilledRewind(t *testing.T) {
 			t.Fatalf("%v %v", p, err)
 		}
 	}
-	// From here on one undo is one restore of all of them.
 	if p := call(t, s, "checkpoint_restore", map[string]any{"turn": "t"}); tools.Refused(p) {
 		t.Fatal(p.Text())
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+	return dir, ws
+}
+
+// killRewind runs a process that rewinds back and forth, and kills it at a random moment; if aimed, in most cases at one between the mark and
+// the last file.
+func killRewind(t *testing.T, dir string, aimed bool) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	cmd.Env = append(os.Environ(), killVar+"="+generation(t, dir+"/ws")+" "+dir)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if !bufio.NewScanner(out).Scan() {
+		t.Fatal("the process never came up")
+	}
+	time.Sleep(time.Duration(rand.Intn(30_000)) * time.Microsecond)
+	if aimed {
+		for until := time.Now().Add(5 * time.Second); time.Now().Before(until); {
+			if marks, _ := filepath.Glob(dir + "/data/checkpoints/journal/ck-*"); marks != nil {
+				break
+			}
+		}
+		time.Sleep(time.Duration(rand.Intn(2_000)) * time.Microsecond)
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	if cmd.ProcessState.ExitCode() == 1 {
+		t.Fatal("the process ended by itself")
+	}
+}
+
+// A process is killed at a random moment of a rewind of many files, over and over. After the next start all files are old or all are new
+// (directories that were made for them may be left, empty), and the history goes on from there. The looks at the tree before that start are the proof that the
+// kills fall between two files: there it is mixed now and then.
+func TestKilledRewind(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: long")
+	}
+	dir, ws := newRewind(t)
 	mixed := 0
 	for round := range *killRounds {
-		cmd := exec.Command(os.Args[0], "-test.run=^$")
-		cmd.Env = append(os.Environ(), killVar+"="+generation(t, ws)+" "+dir)
-		cmd.Stderr = os.Stderr
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		if !bufio.NewScanner(out).Scan() {
-			t.Fatal("the process never came up")
-		}
-		time.Sleep(time.Duration(rand.Intn(30_000)) * time.Microsecond)
-		if round%4 > 0 { // wait for the moment between the mark and the last file
-			for until := time.Now().Add(5 * time.Second); time.Now().Before(until); {
-				if marks, _ := filepath.Glob(dir + "/data/checkpoints/journal/ck-*"); marks != nil {
-					break
-				}
-			}
-			time.Sleep(time.Duration(rand.Intn(2_000)) * time.Microsecond)
-		}
-		cmd.Process.Kill()
-		cmd.Wait()
-		if cmd.ProcessState.ExitCode() == 1 {
-			t.Fatalf("round %d: the process ended by itself", round)
-		}
-
+		killRewind(t, dir, round%4 > 0)
 		if generation(t, ws) == "mixed" {
 			mixed++
 		}
@@ -188,6 +201,55 @@ func TestKilledRewind(t *testing.T) {
 		}
 	}
 	t.Logf("%d rounds, %d of them cut a rewind in two", *killRounds, mixed)
+	if mixed == 0 {
+		t.Error("no kill fell between two files: the test tests nothing")
+	}
+}
+
+// Between the kill and the next start somebody saves, and cleans the store of everything that is older than a moment. The kill is taken back all the
+// same.
+func TestKilledRewindAndCleanedStore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED: long")
+	}
+	ctx := context.Background()
+	mixed := 0
+	for round := 0; round < max(3, *killRounds/10) || mixed == 0 && round < 60; round++ {
+		dir, ws := newRewind(t)
+		killRewind(t, dir, true)
+		if generation(t, ws) == "mixed" {
+			mixed++
+		}
+		db, err := checkpoint.Open(dir+"/data/checkpoints", checkpoint.Options{KeepWithin: time.Nanosecond, KeepLast: checkpoint.KeepNone})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = db.Save(ctx, checkpoint.Op{Tool: "Write", Kind: checkpoint.KindWrite, Changes: []checkpoint.Change{{Path: ws + "/else", AfterContent: []byte("x"),
+			After: checkpoint.State{Kind: checkpoint.File}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := db.GC(ctx, checkpoint.GCOptions{})
+		if err != nil || r.Checkpoints < rewound {
+			t.Fatalf("the history was to go: %+v %v", r, err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s, err := openRewind(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if g := generation(t, ws); g == "mixed" {
+			t.Fatal("what was cut off half-way could not be taken back any more")
+		}
+		if left, err := os.ReadDir(dir + "/data/checkpoints/journal"); err == nil && len(left) > 0 {
+			t.Fatalf("marks are left: %v", left)
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if mixed == 0 {
 		t.Error("no kill fell between two files: the test tests nothing")
 	}

@@ -44,6 +44,7 @@ type CheckpointRestore struct {
 	Files      []RestoredFile `json:"files"`
 	Skipped    []engine.Left  `json:"skipped"`
 	DirsMade   []string       `json:"dirs_made,omitempty"`
+	DirsKept   []string       `json:"dirs_kept,omitempty"` // made by what was taken back; something is in them, or they could not be removed
 	DryRun     bool           `json:"dry_run,omitempty"`
 	// Unchanged: there was nothing to do, everything is as it was before the checkpoint already.
 	Unchanged bool `json:"unchanged,omitempty"`
@@ -65,6 +66,8 @@ type RestoredFile struct {
 	MetadataSet     []string `json:"metadata_set,omitempty"`
 	MetadataStays   []string `json:"metadata_stays,omitempty"`
 	MetadataDropped []string `json:"metadata_dropped,omitempty"`
+	// LinksBroken counts the other names of the file, which keep what it was before the restore.
+	LinksBroken int `json:"links_broken,omitempty"`
 }
 
 // line says it for people.
@@ -77,6 +80,9 @@ func (f *RestoredFile) line() string {
 		if len(m.pieces) > 0 {
 			s += "; " + m.what + ": " + strings.Join(m.pieces, ", ")
 		}
+	}
+	if f.LinksBroken > 0 {
+		s += fmt.Sprintf("; %d other hard links keep what it was", f.LinksBroken)
 	}
 	return s + "\n"
 }
@@ -100,6 +106,9 @@ func (p *CheckpointRestore) Text() string {
 	}
 	for _, s := range p.Skipped {
 		fmt.Fprintf(&b, "skipped %s (%s)\n", s.Path, s.Why)
+	}
+	for _, d := range p.DirsKept {
+		fmt.Fprintf(&b, "kept %s (something is in it, or it could not be removed)\n", d)
 	}
 	if p.CheckpointSkipped != "" {
 		fmt.Fprintf(&b, "What was replaced is not all in a checkpoint: %s.\n", p.CheckpointSkipped)
@@ -149,7 +158,7 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 		return nil, s.conflicts(a, err)
 	}
 	out := &CheckpointRestore{UndoID: pointer(done.Checkpoint), Files: []RestoredFile{}, Skipped: []engine.Left{}, DryRun: done.DryRun,
-		DirsMade: done.Made, CheckpointSkipped: done.Done.Skipped}
+		DirsMade: done.Made, DirsKept: done.Kept, CheckpointSkipped: done.Done.Skipped}
 	out.Skipped = append(out.Skipped, done.Skipped...)
 	skipped := map[string]bool{}
 	for _, l := range done.Skipped {
@@ -182,6 +191,9 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 		}
 		out.Files = append(out.Files, f)
 	}
+	if done.Passed {
+		out.warn(fmt.Sprintf("Nothing of it was taken back; the next %s goes on with the change beyond it. To try this one again, restore %s.", id, done.Plan.UndoOf))
+	}
 	out.Unchanged = done.Idle && len(out.Skipped) == 0
 	out.Restored = !out.DryRun && (done.Checkpoint != "" || len(out.Skipped) == 0) // what is there already counts as restored
 	if of := or(string(done.Plan.RestoreOf), string(done.Plan.UndoOf)); a.ID != nil && of != "" {
@@ -201,6 +213,11 @@ func fromTrash(a *CheckpointRestoreArgs) bool {
 func restoredFile(t *engine.Target, merged, dry bool) RestoredFile {
 	f := RestoredFile{Path: t.True}
 	f.Added, f.Removed = edit.Counts(engine.Hunks(t))
+	if t.Published != nil {
+		f.LinksBroken = t.Published.LinksBroken
+	} else if dry && t.After.Kind == guardfs.KindFile && t.Before.Info.Kind == guardfs.KindFile && !t.Unchanged() {
+		f.LinksBroken = max(int(t.Before.Info.Links)-1, 0)
+	}
 	switch {
 	case !dry && t.Published == nil, dry && t.Unchanged():
 		f.Action = "unchanged"

@@ -4,8 +4,10 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,10 +45,12 @@ func unprivileged(t *testing.T) *somebody {
 			}
 		}
 	}
-	if os.Getuid() == 0 { // he must get at the program
-		for d := filepath.Dir(s.program); len(d) > 1 && strings.HasPrefix(d, os.TempDir()) && d != os.TempDir(); d = filepath.Dir(d) {
-			if err := os.Chmod(d, 0o755); err != nil {
-				t.Fatal(err)
+	if os.Getuid() == 0 { // he must get at the program, and at what is his
+		for _, d := range []string{filepath.Dir(s.program), dir} {
+			for ; len(d) > 1 && strings.HasPrefix(d, os.TempDir()) && d != os.TempDir(); d = filepath.Dir(d) {
+				if err := os.Chmod(d, 0o755); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 	}
@@ -149,6 +153,54 @@ func TestRewindIntoReadOnlyDirectory(t *testing.T) {
 	compareFiles(t, "all", files(t, s.ws), map[string]string{"a/f": "false 1\n", "b/f": "false 1\n", "b/same": "false 1\n", "b/locked": "false 1\n", "gone/f": "false 1\n"})
 }
 
+// Skip passes by what can't be read, what can't be reached and a made directory that can't be removed, and says so.
+func TestSkipPassesByWhatTheSystemForbids(t *testing.T) {
+	s := unprivileged(t)
+	for _, dir := range []string{"shut", "fixed"} {
+		if err := errors.Join(os.Mkdir(filepath.Join(s.ws, dir), 0o755), os.Chown(filepath.Join(s.ws, dir), s.uid, s.gid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := "[tools.fs]\ncheckpoint_before_mutation = true\nrequire_approval = false\ncreate_parents = true\n"
+	if err := os.WriteFile(filepath.Join(filepath.Dir(s.ws), "on.toml"), []byte(config), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"open", "locked", "shut/f", "fixed/made/deep/new"} {
+		s.write(name, "1\n")
+	}
+	s.chmod("locked", 0)
+	s.chmod("shut", 0)
+	s.chmod("fixed", 0o555)
+	t.Cleanup(func() { s.chmod("shut", 0o755); s.chmod("fixed", 0o755) })
+	if out, status := s.run("call", "--session", "s1", "checkpoint_restore", `{"turn": "t1"}`); status == 0 || !strings.Contains(out, "permission_denied") {
+		t.Fatalf("status %d: %s", status, out)
+	}
+	for _, dry := range []bool{true, false} {
+		out := s.must("call", "--session", "s1", "checkpoint_restore", fmt.Sprintf(`{"turn": "t1", "on_conflict": "skip", "dry_run": %v}`, dry))
+		var p struct {
+			Restored bool
+			Skipped  []struct{ Path, Why string }
+		}
+		if err := json.Unmarshal([]byte(out), &p); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		got := map[string]string{}
+		for _, l := range p.Skipped {
+			got[strings.TrimPrefix(l.Path, s.ws+"/")] = l.Why
+		}
+		want := map[string]string{"locked": "the system does not let us read it", "shut/f": "the system does not let us into a directory on the way to it",
+			"fixed/made": "the system does not let us change its directory"}
+		if !maps.Equal(got, want) || p.Restored == dry {
+			t.Errorf("dry %v: skipped %v: %s", dry, got, out)
+		}
+	}
+	for name, there := range map[string]bool{"open": false, "locked": true, "fixed/made": true, "fixed/made/deep": false} {
+		if _, err := os.Lstat(filepath.Join(s.ws, name)); (err == nil) != there {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // Whoever may not give files away makes a file his own by changing it; a restore by him says so each time, without writing anything anew, and one by
 // root gives the owner back.
 func TestRestoreOfOwnerAsNobody(t *testing.T) {
@@ -179,6 +231,10 @@ func TestRestoreOfOwnerAsNobody(t *testing.T) {
 		}
 	}
 	s.uid, s.gid = 0, 0
+	// A store is opened by its owner only.
+	if err := filepath.WalkDir(s.home, func(path string, _ os.DirEntry, err error) error { return errors.Join(err, os.Lchown(path, 0, 0)) }); err != nil {
+		t.Fatal(err)
+	}
 	if out := s.must("checkpoint", "restore", "--session", "s1", "--yes", "ck-1H0"); !strings.Contains(out, "also restored: owner, group") || owner() != 0 {
 		t.Errorf("the owner is %d: %s", owner(), out)
 	}

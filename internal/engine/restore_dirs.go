@@ -2,12 +2,33 @@ package engine
 
 import (
 	"errors"
+	"io/fs"
 	"syscall"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
 )
+
+const (
+	unreachable = "the system does not let us into a directory on the way to it"
+	unreadable  = "the system does not let us read it"
+)
+
+// leave lets a restore that may skip go on without a file that this process may not read, of which nobody can tell what it is now.
+func (r *restore) leave(path string, err error) bool {
+	if r.o.OnConflict != OnConflictSkip || !forbidden(err) {
+		return false
+	}
+	r.left = append(r.left, Left{path, unreadable})
+	return true
+}
+
+// forbidden says that it is the system, not policy, that does not let us.
+func forbidden(err error) bool {
+	_, system := errors.AsType[*guardfs.PathError](err)
+	return system && errors.Is(err, fs.ErrPermission)
+}
 
 // obstacle says what stands at a path that is of another kind than the plan knows, or on the way to it, so that it can't even be
 // loaded; "" when nothing does, or when it is the chain that should refuse.
@@ -18,6 +39,9 @@ func (e *Engine) obstacle(item *checkpoint.Item) string {
 	}
 	if _, no := errors.AsType[*policy.Denied](err); no {
 		return "it is out of reach today"
+	}
+	if forbidden(err) {
+		return unreachable
 	}
 	if err != nil {
 		return ""
@@ -89,10 +113,19 @@ func (r *restore) onlyNew(m *Mutation, goes map[string]bool) error {
 		goes[d] = false // until it is seen that it can
 	}
 	for _, d := range m.Drop { // innermost first
-		if e.onlyHolds(d, goes) {
-			goes[d] = true
-			drop = append(drop, d)
+		if !e.onlyHolds(d, goes) {
+			continue
 		}
+		if err := e.allowed(nil, d); err != nil {
+			why := hindered(err)
+			if why == "" || r.o.OnConflict != OnConflictSkip {
+				return err
+			}
+			r.left = append(r.left, Left{d, why})
+			continue
+		}
+		goes[d] = true
+		drop = append(drop, d)
 	}
 	m.Dirs, m.Drop = make, drop
 	return nil

@@ -43,6 +43,7 @@ func (s *checkpointStore) open() (*checkpoint.DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.Settles = true // every point does
 	o.Logger, o.Identities, o.Progress = s.logger, s.identities, s.progress
 	db, err := checkpoint.Open(s.dir, o)
 	if _, full := errors.AsType[*checkpoint.DiskFullError](err); full {

@@ -122,6 +122,9 @@ func (r *restore) splitTrees(ctx context.Context, c *Call, m *Mutation) (rest []
 func (r *restore) tree(ctx context.Context, c *Call, item *checkpoint.Item) (mv *Move, why string, err error) {
 	place, err := r.e.fs.PlaceLink(item.Path)
 	kind := guardfs.KindAbsent
+	if forbidden(err) && r.o.OnConflict == OnConflictSkip {
+		return nil, unreachable, nil
+	}
 	if _, missing := errors.AsType[*guardfs.MissingParentError](err); err != nil && !missing {
 		return nil, "", err
 	}
