@@ -67,6 +67,8 @@ type document struct {
 	// Lines and bytes of the text before out.
 	droppedLines, droppedBytes int
 	vanished                   int // characters that the document hides
+	deleted                    int // characters of tracked deletions, which are not shown
+	formulas                   int // of which only the value is shown
 }
 
 func documentOf(z *zip.Reader) *document {
@@ -121,7 +123,7 @@ func (d *document) text(format string, size int64, o *Options) (*Text, error) {
 		content = append(content, '\n')
 	}
 	t := renderAfter(d.droppedLines, content, o)
-	t.Format, t.Encoding, t.Unit = format, "utf-8", format+" line"
+	t.Format, t.Encoding, t.Unit, t.Lossy = format, "utf-8", format+" line", true
 	if t.TotalLines == 0 {
 		t.noText(size, d.pictures())
 	}
@@ -139,13 +141,50 @@ func (d *document) text(format string, size int64, o *Options) (*Text, error) {
 // where a stranger's orders to a model are put.
 func (d *document) mentions(beginning bool) string {
 	var notes []string
-	if n := d.pictures(); beginning && n > 0 && len(d.out) > 0 {
-		notes = append(notes, "Not shown: "+plural(n, "image")+".")
+	var missing []string
+	if n := d.pictures(); n > 0 && len(d.out) > 0 { // without text it is said already
+		missing = append(missing, plural(n, "image"))
+	}
+	if d.deleted > 0 {
+		missing = append(missing, plural(d.deleted, "character")+" of tracked deletions")
+	}
+	if d.formulas > 0 {
+		missing = append(missing, plural(d.formulas, "formula")+" (their values are)")
+	}
+	if n := d.margins(); n > 0 {
+		missing = append(missing, plural(n, "header and footer part"))
+	}
+	if d.macros() {
+		missing = append(missing, "macros")
+	}
+	if beginning && len(missing) > 0 {
+		notes = append(notes, "Not shown: "+strings.Join(missing, ", ")+".")
 	}
 	if d.vanished > 0 {
 		notes = append(notes, fmt.Sprintf("Hidden in the document, but shown here: %s.", plural(d.vanished, "character")))
 	}
 	return strings.Join(notes, " ")
+}
+
+// margins counts a docx's headers and footers.
+func (d *document) margins() int {
+	n := 0
+	for name := range d.parts {
+		if strings.HasPrefix(name, "word/header") || strings.HasPrefix(name, "word/footer") {
+			n++
+		}
+	}
+	return n
+}
+
+// macros says whether there are programs in the document.
+func (d *document) macros() bool {
+	for name := range d.parts {
+		if path.Base(name) == "vbaProject.bin" || strings.HasPrefix(name, "Basic/") {
+			return true
+		}
+	}
+	return false
 }
 
 // pictures counts the archive's parts that are images.
@@ -276,11 +315,14 @@ func (e *element) get(name string) string {
 	return ""
 }
 
-// xmlHandler is told of everything in a part in order. A start may return skip to leave the element out with all in it.
+// xmlHandler is told of everything in a part in order. A start may return skip to leave the element out with all in it; then skipped, where
+// there is one, is told of the text in it and of the element around that text.
 type xmlHandler struct {
 	start func(e *element) (skip bool, err error)
 	end   func(name string) error
 	text  func(s []byte) error
+
+	skipped func(in string, s []byte)
 }
 
 // walk parses one part. The parser expands no entities of the document's own and loads nothing.
@@ -323,7 +365,7 @@ func walkXML(r io.Reader, h xmlHandler) error {
 				return err
 			}
 			if skip {
-				if err := skipElement(x, &depth); err != nil {
+				if err := skipElement(x, tok.Name.Local, &depth, h.skipped); err != nil {
 					return err
 				}
 				depth--
@@ -354,20 +396,27 @@ func walkXML(r io.Reader, h xmlHandler) error {
 	}
 }
 
-// skipElement reads to the end of the element just begun.
-func skipElement(x *xml.Decoder, depth *int) error {
+// skipElement reads to the end of the element just begun. text may be nil.
+func skipElement(x *xml.Decoder, in string, depth *int, text func(in string, s []byte)) error {
+	around := []string{in}
 	for inner := 1; inner > 0; {
 		tok, err := x.RawToken()
 		if err != nil {
 			return err
 		}
-		switch tok.(type) {
+		switch tok := tok.(type) {
+		case xml.CharData:
+			if text != nil {
+				text(around[len(around)-1], bytes.TrimSpace(tok))
+			}
 		case xml.StartElement:
+			around = append(around, tok.Name.Local)
 			if inner++; inner+*depth > documentDepth {
 				return &Limit{What: "document", Resource: "depth", Max: documentDepth}
 			}
 		case xml.EndElement:
 			inner--
+			around = around[:len(around)-1]
 		}
 	}
 	return nil

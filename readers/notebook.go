@@ -159,8 +159,13 @@ func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content
 		return nil, err
 	}
 	var nb rawNotebook
-	if err := json.Unmarshal(bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf")), &nb); err != nil || nb.Format == nil || nb.Cells == nil || *nb.Format < 4 {
-		return nil, errNotMine // shown as the text it is
+	text := bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))
+	if err := json.Unmarshal(text, &nb); err != nil || nb.Format == nil || *nb.Format < 4 || len(nb.Cells) == 0 {
+		return nil, errNotMine // shown as the text it is, so that nothing in it stays unseen
+	}
+	ambiguous, odd := notebookKeys(text)
+	if ambiguous {
+		return nil, errNotMine
 	}
 	if len(nb.Cells) > maxCells {
 		return nil, &Limit{What: "notebook", Resource: "cells", Is: int64(len(nb.Cells)), Max: maxCells}
@@ -203,6 +208,7 @@ func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content
 			break
 		}
 		room -= s.used
+		s.leftOut = s.leftOut || odd[i]
 		attached += len(raw.Attachments)
 		leftOut = leftOut || s.leftOut
 		n.Cells = append(n.Cells, s.Cell)
@@ -211,6 +217,9 @@ func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content
 		}
 		if !s.cut && !s.leftOut && len(raw.Attachments) == 0 && o.Column <= 1 && n.NextColumn == 0 {
 			n.shows(i + 1)
+		}
+		if s.sourced {
+			n.Sources = with(n.Sources, i+1)
 		}
 		if o.Column > 0 {
 			if n.NextColumn == 0 {
@@ -229,7 +238,7 @@ func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content
 	if n.Truncated && len(n.Cells) > 0 && n.NextColumn == 0 {
 		n.NextOffset = i + 1
 	}
-	n.Whole = n.all() || n.TotalCells == 0
+	n.Whole = n.all()
 	return n, nil
 }
 
@@ -254,6 +263,7 @@ type shownCell struct {
 	Cell
 	used      int  // of the room, by its text
 	cut       bool // some of it was left out that cellFrom shows
+	sourced   bool // its source is shown whole
 	leftOut   bool // something that only the file's source shows
 	imagesCut bool // because the answer has as many as it may
 }
@@ -273,6 +283,7 @@ func (n *Notebook) cell(ctx context.Context, r *Readers, raw *rawCell, index, ro
 		c.Source, c.cut = clip(c.Source, room), true
 		n.CellsCut++
 	}
+	c.sourced = !c.cut
 	c.used = len(c.Source) + len(c.ID) + 60
 	for _, out := range raw.Outputs {
 		var ro rawOutput
@@ -333,6 +344,7 @@ func (n *Notebook) cellFrom(ctx context.Context, r *Readers, raw *rawCell, index
 		return s
 	}
 	c.Source = take(c.Source)
+	c.sourced = o.Column == 1 && n.NextColumn == 0
 	for _, out := range raw.Outputs {
 		if n.NextColumn > 0 {
 			break

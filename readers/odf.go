@@ -21,6 +21,7 @@ func (d *document) opendocument() error {
 	}
 	hidden := map[string]bool{} // names of styles
 	inStyles, style := false, ""
+	tracked := false // the last element holds what was deleted
 	var veils []bool // open elements with text; whether one of them is hidden
 	mark := func(e *element) string {
 		if hidden[e.get("style-name")] {
@@ -51,6 +52,7 @@ func (d *document) opendocument() error {
 			case "h", "p", "span", "section", "hidden-text", "hidden-paragraph":
 				veils = append(veils, len(veils) > 0 && veils[len(veils)-1] || hidden[e.get("style-name")] || e.get("is-hidden") == "true" || e.name == "section" && e.get("display") == "none")
 			}
+			tracked = e.name == "tracked-changes"
 			switch e.name {
 			case "tracked-changes", "font-face-decls", "scripts", "note-citation", "forms", "shapes":
 				return true, nil
@@ -122,6 +124,14 @@ func (d *document) opendocument() error {
 				}
 			}
 			return false, nil
+		},
+		skipped: func(in string, s []byte) {
+			switch in {
+			case "p", "h", "span", "a":
+				if tracked {
+					d.deleted += utf8.RuneCount(s)
+				}
+			}
 		},
 		text: func(s []byte) error {
 			if inStyles {

@@ -110,6 +110,11 @@ func (d *document) wordPart(name string) error {
 			}
 			return false, nil
 		},
+		skipped: func(in string, s []byte) {
+			if in == "delText" {
+				d.deleted += utf8.RuneCount(s)
+			}
+		},
 		text: func(s []byte) error {
 			if inText {
 				p.Write(s)

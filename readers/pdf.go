@@ -237,7 +237,7 @@ func (p *PDF) fill(pages *pdfPages, o *Options) {
 		}
 	}
 	p.Truncated = p.Truncated || len(p.PagesCut) > 0
-	p.Unit, p.Total = "page", pages.Total
+	p.Unit, p.Total, p.Lossy = "page", pages.Total, true
 	for _, page := range pages.Pages[:done] {
 		// A page without text is a scan that somebody must look at, unless nothing at all is drawn on it.
 		shown := page.Text != "" || page.Image != nil || page.Objects == 0

@@ -138,6 +138,11 @@ type Sight struct {
 	Total int
 	// Shown are the units shown whole, in order. A line, cell or page that was cut is not among them.
 	Shown []Span
+	// Lossy says that Shown counts a text made from the file, which does not hold all that is in it, such as a document's or a PDF's: who
+	// has seen all of it has not seen the file.
+	Lossy bool
+	// Sources are the cells of a notebook whose source was shown whole, in order, whatever became of their outputs.
+	Sources []Span
 	// Changed says that the file's length was not what Source said.
 	Changed bool
 }
@@ -146,12 +151,15 @@ type Sight struct {
 type Span struct{ First, Last int }
 
 // shows adds one unit to what was shown.
-func (s *Sight) shows(n int) {
-	if k := len(s.Shown); k > 0 && s.Shown[k-1].Last == n-1 {
-		s.Shown[k-1].Last = n
-		return
+func (s *Sight) shows(n int) { s.Shown = with(s.Shown, n) }
+
+// with adds n to spans that end before it.
+func with(spans []Span, n int) []Span {
+	if k := len(spans); k > 0 && spans[k-1].Last == n-1 {
+		spans[k-1].Last = n
+		return spans
 	}
-	s.Shown = append(s.Shown, Span{n, n})
+	return append(spans, Span{n, n})
 }
 
 // all reports whether every unit was shown.

@@ -157,7 +157,7 @@ func dateFormat(code string) bool {
 func (d *document) sheet(part string, shared []string, dates []bool, date1904 bool) error {
 	var row, far, hidden []string // far: cells beyond sheetColumns
 	var value, inline, formula strings.Builder
-	mark := ""
+	mark, computed := "", false // computed: the cell has a formula, perhaps one that is shared with others
 	kind, style, column, number := "", 0, 0, 0
 	var into *strings.Builder
 	return d.walk(part, xmlHandler{
@@ -185,6 +185,7 @@ func (d *document) sheet(part string, shared []string, dates []bool, date1904 bo
 				value.Reset()
 				inline.Reset()
 				formula.Reset()
+				computed = false
 				kind, style = e.get("t"), atoi(e.get("s"))
 				if n := columnOf(e.get("r")); n > 0 {
 					column = n
@@ -196,7 +197,7 @@ func (d *document) sheet(part string, shared []string, dates []bool, date1904 bo
 			case "t":
 				into = &inline
 			case "f":
-				into = &formula
+				into, computed = &formula, true
 			case "rPh", "headerFooter", "extLst":
 				return true, nil
 			}
@@ -230,6 +231,8 @@ func (d *document) sheet(part string, shared []string, dates []bool, date1904 bo
 				}
 				if v == "" && formula.Len() > 0 {
 					v = "=" + formula.String()
+				} else if computed {
+					d.formulas++
 				}
 				if v == "" || column < 1 {
 					return nil

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/ledger"
 )
 
 // NotebookEditArgs is what a model may say to NotebookEdit.
@@ -100,7 +102,10 @@ func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call, a *NotebookE
 			if len(result.Content) > maxResult {
 				return &edit.TooLargeError{Size: int64(len(result.Content)), Max: maxResult}
 			}
-			t.After = engine.After{Kind: guardfs.KindFile, Content: result.Content}
+			if err := s.cellSeen(t, e.Mode, result); err != nil {
+				return err
+			}
+			t.After = engine.After{Kind: guardfs.KindFile, Content: result.Content, Shown: cellsAfter(t.Known.Seen, e.Mode, result)}
 			return nil
 		},
 	}
@@ -113,6 +118,58 @@ func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call, a *NotebookE
 		FilePath: t.True, EditMode: e.Mode, CellID: result.CellID, CellType: result.CellType, Cell: result.Cell, TotalCells: result.Cells,
 		OutputsCleared: result.OutputsCleared, AttachmentsRemoved: result.AttachmentsRemoved, Note: ignoredByDelete(&e, result), CheckpointID: pointer(done.Checkpoint), Changed: changed(done, t),
 	}, nil
+}
+
+// cellSeen refuses, where files must be read first, to replace or delete a cell whose source the session was not shown: unlike an Edit, the
+// call holds nothing of what it takes away.
+func (s *Suite) cellSeen(t *engine.Target, mode string, r *edit.NotebookResult) error {
+	seen := t.Known.Seen
+	if mode == "insert" || !s.cfg.Tools.FS.MustReadBeforeWrite || !t.Known.Tracked || seen != nil && (seen.Whole || covers(seen.Sources, r.Cell, r.Cell)) {
+		return nil
+	}
+	if seen != nil && seen.Unit == "line" && covers(seen.Ranges, r.FirstLine, r.LastLine) {
+		return nil
+	}
+	return &Refusal{Reason: KindMustRead, Message: fmt.Sprintf("this session has not seen the source of cell %s (cell %d), and must before it changes it", quote(r.CellID), r.Cell),
+		Hint: "Read it (a cell that is cut: by column, or the source with encoding: utf-8), then repeat the call.", Next: &NextCall{"Read", map[string]any{"file_path": t.Path, "offset": r.Cell, "limit": 1}}}
+}
+
+func covers(ranges []ledger.Range, first, last int) bool {
+	return slices.ContainsFunc(ranges, func(r ledger.Range) bool { return r.First <= first && last <= r.Last })
+}
+
+// cellsAfter is what a session that knew seen of a notebook knows of it after an edit: the same cells in their new places, and the cell it wrote.
+func cellsAfter(seen *ledger.Seen, mode string, r *edit.NotebookResult) *engine.Sight {
+	after := &engine.Sight{Unit: "cell", Lines: r.Cells}
+	if seen != nil {
+		if after.Sources = shiftCells(seen.Sources, mode, r.Cell); seen.Unit == "cell" {
+			after.Ranges = shiftCells(seen.Ranges, mode, r.Cell)
+		}
+	}
+	own := ledger.Range{First: r.Cell, Last: r.Cell}
+	if mode != "delete" {
+		after.Sources = append(after.Sources, own)
+	}
+	if mode == "insert" {
+		after.Ranges = append(after.Ranges, own)
+	}
+	return after
+}
+
+// shiftCells moves the cells from cell on, before which one was inserted, or of which the first was deleted.
+func shiftCells(in []ledger.Range, mode string, cell int) (out []ledger.Range) {
+	for _, r := range in {
+		before := ledger.Range{First: r.First, Last: min(r.Last, cell-1)}
+		switch mode {
+		case "insert":
+			out = append(out, before, ledger.Range{First: max(r.First, cell) + 1, Last: r.Last + 1})
+		case "delete":
+			out = append(out, before, ledger.Range{First: max(r.First, cell+1) - 1, Last: r.Last - 1})
+		default:
+			out = append(out, r)
+		}
+	}
+	return slices.DeleteFunc(out, func(r ledger.Range) bool { return r.Last < r.First })
 }
 
 // ignoredByDelete names what was sent along with a delete and meant nothing. An empty source is no such thing: Claude Code's schema asks for one.
@@ -147,7 +204,7 @@ func (n noCellFields) Text() string {
 // ofNotebook turns the refusals of edit.ApplyNotebook into kinds.
 func (s *Suite) ofNotebook(tool string, args any, err error) *Refusal {
 	if e, ok := errors.AsType[*edit.NotNotebookError](err); ok {
-		return &Refusal{Reason: KindUnsupported, Message: e.Error() + "; the file is untouched", Hint: "Use Edit on the file's text; Read shows that text when it is given encoding: utf-8."}
+		return &Refusal{Reason: KindUnsupported, Message: e.Error() + "; the file is untouched", Hint: "Use Edit on the file's text as Read shows it; where Read shows cells, the text comes with encoding: utf-8."}
 	}
 	e, ok := errors.AsType[*edit.NoCellError](err)
 	if !ok {

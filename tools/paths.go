@@ -359,6 +359,25 @@ func firstUnseen(s *ledger.Seen) int {
 	return next
 }
 
+// unseen names the units between and after the ranges that were seen: "4 to 9, 12".
+func unseen(s *ledger.Seen) string {
+	var out []string
+	next := 1
+	for _, r := range append(slices.Clone(s.Ranges), ledger.Range{First: s.Lines + 1, Last: s.Lines + 1}) {
+		switch last := r.First - 1; {
+		case last < next:
+		case len(out) == 5:
+			return strings.Join(out, ", ") + " and more"
+		case last == next:
+			out = append(out, strconv.Itoa(next))
+		default:
+			out = append(out, fmt.Sprintf("%d to %d", next, last))
+		}
+		next = max(next, r.Last+1)
+	}
+	return strings.Join(out, ", ")
+}
+
 // quote shows a name so that control characters and direction marks in it
 // can't play tricks.
 func quote(s string) string { return strconv.QuoteToGraphic(s) }

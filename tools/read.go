@@ -133,9 +133,12 @@ func (s *Suite) look(ctx context.Context, f *guardfs.File, a *ReadArgs, out *Con
 			return nil, err
 		}
 	}
-	sight.Whole, sight.Unit, sight.Lines = seen.Whole, seen.Unit, seen.Total
+	sight.Whole, sight.Lossy, sight.Unit, sight.Lines = seen.Whole && !seen.Lossy, seen.Lossy, seen.Unit, seen.Total
 	for _, s := range seen.Shown {
 		sight.Ranges = append(sight.Ranges, ledger.Range(s))
+	}
+	for _, s := range seen.Sources {
+		sight.Sources = append(sight.Sources, ledger.Range(s))
 	}
 	return sight, nil
 }

@@ -228,10 +228,16 @@ func (s *Suite) partRead(r *Refusal, path string, seen *ledger.Seen) {
 		r.Hint = "Read the source first, or send acknowledge: true to replace all of it."
 		r.Next = &NextCall{"Read", map[string]any{"file_path": path, "render": false}}
 		return
+	case seen.Lossy && seen.Lines >= 0 && first > seen.Lines:
+		r.Message = "this session has seen all the text that can be shown of this file, but there is more in it (layout, and perhaps pictures, formulas, macros or deleted text), which a full overwrite would drop"
+		r.Hint, r.Next = "Send acknowledge: true if all of it should be replaced; to keep the rest, make the change with a program for such files.", nil
+		return
 	case seen.Lines < 0:
 		r.Message = "this session has read only a part of the file; a full overwrite would drop what it has not seen"
+	case len(seen.Ranges) == 0:
+		r.Message = fmt.Sprintf("this session has read none of the %s as they are now; a full overwrite would drop what it has not seen", plural(seen.Lines, unit))
 	default:
-		r.Message = fmt.Sprintf("this session has read %d of the %s; a full overwrite would drop what it has not seen", seen.Shown(), plural(seen.Lines, unit))
+		r.Message = fmt.Sprintf("this session has read %d of the %s (not %s); a full overwrite would drop what it has not seen", seen.Shown(), plural(seen.Lines, unit), unseen(seen))
 	}
 	r.Hint = "Read the rest first, use Edit to change only what was seen, or send acknowledge: true to replace all of it."
 	args := map[string]any{"file_path": path}

@@ -32,6 +32,8 @@ type NotebookResult struct {
 	OutputsCleared int
 	// AttachmentsRemoved are images of a text cell that became a code cell, which must have none.
 	AttachmentsRemoved int
+	// FirstLine and LastLine are the lines of the content, from 1, on which the source of the replaced or deleted cell stood.
+	FirstLine, LastLine int
 }
 
 // NotNotebookError says why the text can't be edited as a notebook.
@@ -202,6 +204,7 @@ func (n *notebook) replace(e NotebookEdit) (*NotebookResult, error) {
 	}
 	c := n.cells[i]
 	r := &NotebookResult{CellID: c.id, CellType: c.kind, Cell: i + 1}
+	r.FirstLine, r.LastLine = n.sourceLines(i)
 	old, err := n.source(i)
 	if err != nil {
 		return nil, err
@@ -253,6 +256,7 @@ func (n *notebook) delete(e NotebookEdit) (*NotebookResult, error) {
 	}
 	c := n.cells[i]
 	r := &NotebookResult{CellID: c.id, CellType: c.kind, Cell: i + 1}
+	r.FirstLine, r.LastLine = n.sourceLines(i)
 	if m := n.member(i, "outputs"); m != nil {
 		r.OutputsCleared = len(jsonArray(n.b, m.value.from))
 	}
@@ -265,6 +269,15 @@ func (n *notebook) delete(e NotebookEdit) (*NotebookResult, error) {
 		n.splice(c.from, n.cells[1].from, "")
 	}
 	return r, nil
+}
+
+// sourceLines are the lines that the source of cell i stands on, or all of the cell where it has none.
+func (n *notebook) sourceLines(i int) (first, last int) {
+	at := n.cells[i].jsonSpan
+	if m := n.member(i, "source"); m != nil {
+		at = m.value
+	}
+	return 1 + bytes.Count(n.b[:at.from], []byte("\n")), 1 + bytes.Count(n.b[:at.to], []byte("\n"))
 }
 
 func (n *notebook) insert(e NotebookEdit) (*NotebookResult, error) {

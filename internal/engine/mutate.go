@@ -81,6 +81,7 @@ type Target struct {
 	// Published is what was done, nil for a target that needed nothing.
 	Published *guardfs.Published
 
+	ours   bool                  // that it is read-only is the session's own doing
 	made   chan guardfs.Metadata // of a new file: what it got
 	place  *guardfs.Place        // nil while the parent is still to be made
 	object guardfs.Object
@@ -94,6 +95,8 @@ type After struct {
 	Target  string            // of a symlink
 	Hunks   []edit.Hunk       // how Before became Content, from whoever knows it already; nil: compared when wanted
 	Meta    *guardfs.Metadata // exact metadata; nil carries over what is there
+	// Shown is what of Content the session knows, from whoever can tell; nil: the lines it knew, where none moved. Its Hash and Whole do not count.
+	Shown *Sight
 }
 
 // Unchanged says that After is what is there already, so that nothing has to be written.
@@ -337,7 +340,7 @@ func (e *Engine) changeable(t *Target) error {
 	if !b.Exists || b.Info.Kind != guardfs.KindFile {
 		return nil
 	}
-	if b.Info.Mode&0o222 == 0 && e.cfg.ReadOnlyFiles != "write" {
+	if b.Info.Mode&0o222 == 0 && e.cfg.ReadOnlyFiles != "write" && !t.ours {
 		return &ReadOnlyError{Path: t.True, Mode: b.Info.Mode.String()}
 	}
 	if b.Info.Links > 1 && e.cfg.HardLinks == "refuse" {
@@ -392,9 +395,12 @@ func (e *Engine) rememberChange(c *Call, ts targets, m *Mutation) {
 			// An edit of a file of which a part was seen does not show the rest.
 			seen := t.Known.Seen
 			whole := m.Overwrites || !t.Before.Exists || seen != nil && seen.Whole && !t.Known.Stale
-			sight := &Sight{Hash: t.After.Hash, Lines: lines(t.After.Content), Whole: whole}
+			sight := &Sight{Hash: t.After.Hash, Unit: "line", Lines: lines(t.After.Content), Whole: whole}
 			// Cells and pages are not lines, and lines that moved are not known to be those that were seen: then nothing of it counts.
-			if !whole && seen != nil && (seen.Unit == "line" || seen.Unit == "") && sight.Lines == seen.Lines {
+			if !whole && t.After.Shown != nil {
+				*sight = *t.After.Shown
+				sight.Hash, sight.Whole = t.After.Hash, false
+			} else if !whole && seen != nil && (seen.Unit == "line" || seen.Unit == "") && sight.Lines == seen.Lines {
 				sight.Ranges = seen.Ranges
 			}
 			e.Keep(o.True, t.After.Hash, t.After.Content)

@@ -27,6 +27,9 @@ type Sight struct {
 	Lines  int
 	Ranges []ledger.Range
 	Whole  bool
+	// See ledger.Seen.
+	Lossy   bool
+	Sources []ledger.Range
 }
 
 // View is the reading chain. Nothing is changed by it but our own ledger.
@@ -52,7 +55,7 @@ func (e *Engine) remember(c *Call, o guardfs.Object, s *Sight) error {
 	}
 	err := e.ledger.Saw(c.key(), ledger.Seen{
 		ID: o.Info.ID.String(), Path: o.True, Hash: s.Hash, Stamp: stamp(o.Info, s.Hash), Unit: s.Unit, Lines: s.Lines,
-		Ranges: s.Ranges, Whole: s.Whole, When: e.now(),
+		Ranges: s.Ranges, Whole: s.Whole, Lossy: s.Lossy, Sources: s.Sources, When: e.now(),
 	})
 	if err != nil {
 		return fmt.Errorf("remembering what was read: %w", err)

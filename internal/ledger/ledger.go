@@ -52,7 +52,11 @@ type Seen struct {
 	// Ranges are the lines shown, sorted and merged; Whole says that all was shown, or written by the session itself.
 	Ranges []Range
 	Whole  bool
-	When   time.Time
+	// Lossy says that Ranges count a text made from the file, which leaves things out: all of it is not Whole.
+	Lossy bool `json:",omitempty"`
+	// Sources are the cells of a notebook whose source was shown, whatever became of their outputs.
+	Sources []Range `json:",omitempty"`
+	When    time.Time
 }
 
 // keep bounds: a session that reads for weeks must not grow without end.
@@ -120,25 +124,26 @@ func (l *Ledger) Saw(k Key, s Seen) error {
 	}
 	if old := ses.byPath[s.Path]; old != nil && old.Hash == s.Hash && old.Stamp == s.Stamp && !s.Whole {
 		s.Whole = old.Whole
+		s.Sources = merge(append(s.Sources, old.Sources...))
 		switch {
 		case len(s.Ranges) == 0: // nothing that counts: what was known stays
-			s.Unit, s.Lines, s.Ranges = old.Unit, old.Lines, old.Ranges
+			s.Unit, s.Lines, s.Ranges, s.Lossy = old.Unit, old.Lines, old.Ranges, old.Lossy
 		case cmp.Or(s.Unit, "line") == cmp.Or(old.Unit, "line"): // cells and lines of the same file can't be added up
 			s.Ranges = merge(append(s.Ranges, old.Ranges...))
 			s.Lines = max(s.Lines, old.Lines)
 		}
-		if s.Whole == old.Whole && s.ID == old.ID && equal(s.Ranges, old.Ranges) && s.Lines == old.Lines {
+		if s.Whole == old.Whole && s.ID == old.ID && equal(s.Ranges, old.Ranges) && equal(s.Sources, old.Sources) && s.Lines == old.Lines && s.Lossy == old.Lossy {
 			return nil // nothing new: the journal stays as it is
 		}
 	} else if old != nil && s.Whole && old.Whole && old.Hash == s.Hash && old.ID == s.ID && s.Hash != "" {
 		return nil
 	}
-	s.Ranges = merge(s.Ranges)
-	if len(s.Ranges) == 1 && s.Ranges[0].First <= 1 && s.Lines > 0 && s.Ranges[0].Last >= s.Lines {
+	s.Ranges, s.Sources = merge(s.Ranges), merge(s.Sources)
+	if !s.Lossy && len(s.Ranges) == 1 && s.Ranges[0].First <= 1 && s.Lines > 0 && s.Ranges[0].Last >= s.Lines {
 		s.Whole = true
 	}
 	if s.Whole {
-		s.Ranges = nil
+		s.Ranges, s.Sources = nil, nil
 	}
 	return ses.append(s)
 }
