@@ -72,6 +72,8 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 	if f.Size > o.MaxFileBytes && !o.window() && !o.AllowLarge {
 		return nil, &TooLarge{Size: f.Size, Max: o.MaxFileBytes, What: "file", Windowed: true}
 	}
+	ctx, cancel := context.WithTimeout(ctx, r.config.Deadline)
+	defer cancel()
 	u := &unpacker{in: &countReader{r: contextReader{ctx, f.section()}}, max: unpackedText}
 	var err error
 	if u.out, err = p.open(u.in); err != nil {
@@ -89,7 +91,7 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 		ended = err != nil
 		if err != nil && err != io.EOF {
 			if stop = damagedOr(ctx, p.name+" file", err); ctx.Err() != nil || n == 0 {
-				return nil, stop
+				return nil, lateUnpacking(stop, head[:n])
 			}
 		}
 	}
@@ -118,7 +120,7 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 		buf.Write(raw)
 		if _, err = io.Copy(&buf, u); err != nil {
 			if stop = damagedOr(ctx, p.name+" file", err); ctx.Err() != nil {
-				return nil, stop
+				return nil, lateUnpacking(stop, buf.Bytes())
 			}
 		}
 		raw = buf.Bytes()
@@ -155,10 +157,16 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 	return t, f.addSum(ctx, &t.Sight)
 }
 
-// readPacked shows a window of a text that is too long to hold unpacked.
+// lateUnpacking says how far a compressed text was unpacked when the time was over.
+func lateUnpacking(err error, raw []byte) error {
+	if !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return &OutOfTime{Line: bytes.Count(raw, newline) + 1, Byte: int64(len(raw)), Size: -1, Unpacks: true}
+}
+
+// readPacked shows a window of a text that is too long to hold unpacked, within the caller's deadline.
 func (r *Readers) readPacked(ctx context.Context, f *file, o *Options, p *packing) (Content, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.config.Deadline)
-	defer cancel()
 	src := &packedAt{ctx: ctx, open: func() (io.Reader, error) {
 		u := &unpacker{in: &countReader{r: f.section()}, max: 1 << 62}
 		var err error
@@ -224,8 +232,9 @@ func (f *file) addSum(ctx context.Context, s *Sight) error {
 // damagedOr keeps our own errors and the context's, and calls everything else damage.
 func damagedOr(ctx context.Context, what string, err error) error {
 	var ours Hinter
+	var late *OutOfTime
 	switch {
-	case errors.Is(err, errUnpacked):
+	case errors.Is(err, errUnpacked), errors.As(err, &late):
 		return err
 	case ctx.Err() != nil:
 		return ctx.Err()

@@ -152,6 +152,7 @@ type OutOfTime struct {
 	Byte    int64 // of the file, as far as it was read
 	Size    int64 // of the file; below zero when it does not say
 	Resumes bool  // the next call goes on from there
+	Unpacks bool  // it is a compressed file, of which every call unpacks all from the beginning; Byte counts what was unpacked
 }
 
 func (e *OutOfTime) Error() string {
@@ -168,8 +169,11 @@ func (e *OutOfTime) Error() string {
 
 // Hint says whether to ask again.
 func (e *OutOfTime) Hint() string {
+	if e.Unpacks {
+		return fmt.Sprintf("Ask for lines up to %d, or unpack the file with another program to read further.", e.Line)
+	}
 	if e.Resumes {
-		return "Call again: it goes on from there. Or search the file with Grep, or read its end with tail."
+		return "Call again in this server process: it goes on from there. Or search the file with Grep, or read its end with tail."
 	}
 	if e.Column > 0 {
 		return fmt.Sprintf("Ask for a column up to %d, or search the file with Grep.", e.Column)

@@ -76,7 +76,7 @@ func (r *Readers) readWindow(ctx context.Context, f *file, o *Options) (c Conten
 	defer func() {
 		kept := r.indexes.put(f, s.index, r.config.Now())
 		if errors.Is(err, context.DeadlineExceeded) {
-			c, err = nil, &OutOfTime{Line: s.at.line + 1, Column: s.column, Byte: s.at.offset, Size: f.Size, Resumes: kept && s.resumes && !f.unpacks}
+			c, err = nil, &OutOfTime{Line: s.at.line + 1, Column: s.column, Byte: s.at.offset, Size: f.Size, Resumes: kept && s.resumes && !f.unpacks, Unpacks: f.unpacks}
 		}
 	}()
 
@@ -476,79 +476,4 @@ func wholeChars(b []byte) []byte {
 		}
 	}
 	return b
-}
-
-// fromEnd renders the last lines of a file. Where it is too long to count (total is below zero) they are numbered from the end.
-func (s *scan) fromEnd(t *Text, back, limit, mark, total int, o *Options) error {
-	want := int(min(o.MaxBytes*2, 4<<20)) &^ 3
-	from := max((s.size-int64(want))&^3, int64(mark))
-	raw := make([]byte, s.size-from)
-	n, err := readAt(s.f.R, raw, from)
-	if err != nil {
-		return err
-	}
-	raw = raw[:n]
-	if from > int64(mark) {
-		if i := s.enc.newlineAt(raw); i >= 0 && i+s.enc.unit < len(raw) {
-			raw = raw[i+s.enc.unit:]
-		} else {
-			t.Note = "The last line is longer than what is read from the end; only its end is shown."
-		}
-	}
-	body, err := s.enc.decode(raw)
-	if err != nil {
-		return err
-	}
-	lines := countLines(body)
-	body = body[skipLines(body, max(lines-back, 0)):]
-	if o.Column == 0 {
-		body = body[skipLines(body, fitTail(body, o)):]
-	}
-	lines = countLines(body)
-	p := newPage(o, len(body)+lines*12)
-	first := -lines
-	if total >= 0 {
-		first = total - lines + 1
-	}
-	if o.Column > 0 {
-		if lines < back || t.Note != "" {
-			return &BadRequest{Field: "column", Why: "the line begins too far from the end", Do: "Give its number from the beginning as offset, or search the file with Grep."}
-		}
-		t.StartLine = first
-		t.column(body, o)
-		t.Shown = nil
-		t.TotalLines, t.TotalLinesAtLeast, t.Truncated = -1, max(s.index.last().line+1, lines), true
-		if lines > 1 {
-			t.NextOffset = first + 1
-		}
-		return nil
-	}
-	for n := first; len(body) > 0 && p.lines < limit; n++ {
-		line, rest, _ := bytes.Cut(body, newline)
-		if !p.add(n, line, false) {
-			break
-		}
-		body = rest
-	}
-	t.StartLine = first
-	t.finish(p, t.StartLine)
-	t.Changed, t.ChangedBelow = s.f.grown, s.f.grown
-	if total >= 0 {
-		t.TotalLines, t.Total = Count(total), total
-		t.Truncated = t.NextColumn > 0
-		if t.Note != "" { // not from the line's beginning
-			t.NextColumn, t.Shown = 0, nil
-		}
-		return nil
-	}
-	t.Shown = nil // they have no numbers
-	if t.Note != "" {
-		t.NextColumn = 0
-	}
-	t.TotalLines, t.TotalLinesAtLeast = -1, max(s.index.last().line+1, lines)
-	t.Truncated = true
-	if p.lines < lines {
-		t.NextOffset = -lines + p.lines
-	}
-	return nil
 }

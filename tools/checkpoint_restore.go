@@ -191,6 +191,9 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 		}
 		out.Files = append(out.Files, f)
 	}
+	if done.Passed {
+		out.warn(fmt.Sprintf("Nothing of it was taken back; the next %s goes on with the change beyond it. To try this one again, restore %s.", id, done.Plan.UndoOf))
+	}
 	out.Unchanged = done.Idle && len(out.Skipped) == 0
 	out.Restored = !out.DryRun && (done.Checkpoint != "" || len(out.Skipped) == 0) // what is there already counts as restored
 	if of := or(string(done.Plan.RestoreOf), string(done.Plan.UndoOf)); a.ID != nil && of != "" {

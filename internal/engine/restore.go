@@ -30,6 +30,8 @@ type Restored struct {
 	Plan    *checkpoint.Plan
 	Skipped []Left
 	Merged  map[string]bool // by true path
+	// Passed: all that an undo or redo could have done was skipped; the next one goes on with the change beyond it.
+	Passed bool
 	// Metadata is, by true path, how far a file that was there got back what it had; what did not differ is not told.
 	Metadata map[string]MetadataOf
 }
@@ -211,14 +213,16 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 	if !o.DryRun {
 		r.untrash(ctx)
 	}
-	if plan.UndoOf != "" && !o.DryRun && r.out.Checkpoint == "" && len(r.out.Skipped) == 0 {
-		// Everything is as it was already. That is on record all the same, or undo would stay here for ever.
+	if plan.UndoOf != "" && !o.DryRun && r.out.Checkpoint == "" {
+		// Everything is as it was already, or all of it was skipped. That is on record all the same, or undo would stay here for ever.
 		saved, err := db.Save(ctx, checkpoint.Op{Tool: c.Tool, Kind: checkpoint.KindRestore, Principal: c.Principal, Session: c.Session, Turn: c.Turn,
 			Time: e.now(), UndoOf: plan.UndoOf})
 		if err != nil {
 			return nil, &CheckpointError{Err: err}
 		}
-		r.out.Checkpoint = string(saved.ID)
+		if r.out.Passed = len(r.out.Skipped) > 0; !r.out.Passed {
+			r.out.Checkpoint = string(saved.ID)
+		}
 	}
 	return r.out, nil
 }

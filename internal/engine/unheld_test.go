@@ -183,6 +183,40 @@ func TestRedoOfAParkingTakesItsDirectories(t *testing.T) {
 	}
 }
 
+// An undo that has to leave everything alone is walked over, so that those beyond it are in reach; its redo walks back.
+func TestUndoGoesOnBeyondWhatItSkips(t *testing.T) {
+	x := grow(t, small)
+	x.put("s", "a", "a\n")
+	x.put("s", "g", "old\n")
+	id := x.put("s", "g", strings.Repeat("b\n", 200))
+	c := x.call("s")
+	skip := engine.RestoreOptions{OnConflict: engine.OnConflictSkip}
+	dry := skip
+	dry.DryRun = true
+	for range 2 {
+		if done, err := x.Undo(ctx, c, dry); err != nil || done.Passed || done.Plan.UndoOf != id {
+			t.Fatalf("a dry run walks over it: %+v %v", done, err)
+		}
+	}
+	done, err := x.Undo(ctx, c, skip)
+	if err != nil || !done.Passed || done.Checkpoint != "" || len(done.Skipped) != 1 {
+		t.Fatalf("%+v %v", done, err)
+	}
+	if done, err = x.Redo(ctx, c, skip); err != nil || done.Checkpoint == "" || len(done.Skipped) != 0 {
+		t.Fatalf("the redo of nothing: %+v %v", done, err)
+	}
+	if done, err = x.Undo(ctx, c, skip); err != nil || !done.Passed {
+		t.Fatalf("again: %+v %v", done, err)
+	}
+	x.has("g", strings.Repeat("b\n", 200))
+	for _, name := range []string{"g", "a"} { // the making of g, by which what it is now is parked, and then that of a
+		if _, err := x.Undo(ctx, c, skip); err != nil {
+			t.Fatal(err)
+		}
+		x.has(name, "-")
+	}
+}
+
 // Nothing is put in the place of what the store does not hold.
 func TestRestoreDoesNotOverwriteWhatTheStoreDoesNotHold(t *testing.T) {
 	big := strings.Repeat("b\n", 200)
@@ -217,4 +251,36 @@ func TestRestoreDoesNotOverwriteWhatTheStoreDoesNotHold(t *testing.T) {
 		t.Errorf("and after it went to the trash: %v", err)
 	}
 	x.has("g", "old\n")
+}
+
+// The directories that a change makes are recorded as they were made.
+func TestMadeDirectoriesAreRecordedWhole(t *testing.T) {
+	x := grow(t, small)
+	id := x.put("s", "made/deep/f", "f\n")
+	done, err := x.restore(id, engine.OnConflictRefuse)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done, err = x.restore(checkpoint.ID(done.Checkpoint), engine.OnConflictRefuse); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []checkpoint.ID{id, checkpoint.ID(done.Checkpoint)} {
+		op, err := x.Checkpoint(ctx, x.call("s"), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dirs := 0
+		for _, c := range op.Changes {
+			if c.After.Kind != checkpoint.Dir {
+				continue
+			}
+			dirs++
+			if fi, err := os.Stat(c.Path); err != nil || c.After.Mode.Perm() != fi.Mode().Perm() {
+				t.Errorf("%s: recorded with mode %v, is %v %v", c.Path, c.After.Mode, fi, err)
+			}
+		}
+		if dirs != 2 {
+			t.Errorf("%d directories are recorded, not 2", dirs)
+		}
+	}
 }

@@ -1,0 +1,149 @@
+package readers
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"unicode/utf8"
+
+	"golang.org/x/text/transform"
+)
+
+// fromEnd renders the last lines of a file. Where it is too long to count (total is below zero) they are numbered from the end.
+func (s *scan) fromEnd(t *Text, back, limit, mark, total int, o *Options) error {
+	want := int(min(o.MaxBytes*2, 4<<20)) &^ 3
+	from := max((s.size-int64(want))&^3, int64(mark))
+	raw := make([]byte, s.size-from)
+	n, err := readAt(s.f.R, raw, from)
+	if err != nil {
+		return err
+	}
+	raw = raw[:n]
+	long := false // raw is from the middle of the last line
+	if from > int64(mark) {
+		if i := s.enc.newlineAt(raw); i >= 0 && i+s.enc.unit < len(raw) {
+			raw = raw[i+s.enc.unit:]
+		} else {
+			long = true
+		}
+	}
+	body, err := s.enc.decode(raw)
+	if err != nil {
+		return err
+	}
+	lines := countLines(body)
+	body = body[skipLines(body, max(lines-back, 0)):]
+	if o.Column == 0 {
+		body = body[skipLines(body, fitTail(body, o)):]
+	}
+	lines = countLines(body)
+	p := newPage(o, len(body)+lines*12)
+	first := -lines
+	if total >= 0 {
+		first = total - lines + 1
+	}
+	if o.Column > 0 {
+		if lines < back || long {
+			return &BadRequest{Field: "column", Why: "the line begins too far from the end", Do: "Give its number from the beginning as offset, or search the file with Grep."}
+		}
+		t.StartLine = first
+		t.column(body, o)
+		t.Shown = nil
+		t.TotalLines, t.TotalLinesAtLeast, t.Truncated = -1, max(s.index.last().line+1, lines), true
+		if lines > 1 {
+			t.NextOffset = first + 1
+		}
+		return nil
+	}
+	t.StartLine = first
+	if long {
+		if body, err = s.lineEnd(t, body, total, o); err != nil {
+			return err
+		}
+	}
+	for n := first; len(body) > 0 && p.lines < limit; n++ {
+		line, rest, _ := bytes.Cut(body, newline)
+		if !p.add(n, line, false) {
+			break
+		}
+		body = rest
+	}
+	t.finish(p, t.StartLine)
+	t.Changed, t.ChangedBelow = s.f.grown, s.f.grown
+	if total >= 0 {
+		t.TotalLines, t.Total = Count(total), total
+		t.Truncated = t.NextColumn > 0 || long
+		if long {
+			t.Shown = nil
+		}
+		return nil
+	}
+	t.Shown = nil // they have no numbers
+	t.TotalLines, t.TotalLinesAtLeast = -1, max(s.index.last().line+1, lines)
+	t.Truncated = true
+	if p.lines < lines {
+		t.NextOffset = -lines + p.lines
+	}
+	return nil
+}
+
+// lineEnd cuts the end of the last line to what is shown of a long one, and says where in the line that begins, if that is not too far to count.
+func (s *scan) lineEnd(t *Text, body []byte, total int, o *Options) ([]byte, error) {
+	body = bytes.TrimSuffix(bytes.TrimSuffix(body, newline), []byte{'\r'})
+	room := max(int(o.MaxBytes)-32, 1)
+	if !utf8.Valid(body) {
+		room = max(room/utf8.UTFMax, 1) // a bad byte is shown as more
+	}
+	at, chars := len(body), 0
+	for at > 0 && chars < MaxLineChars {
+		_, n := utf8.DecodeLastRune(body[:at])
+		if len(body)-at+n > room {
+			break
+		}
+		at -= n
+		chars++
+	}
+	body = body[at:]
+	t.Note = fmt.Sprintf("Of the last line only its last %s are shown; where in it they begin was not counted.", plural(chars, "character"))
+	if total < 0 || s.size > tailCount {
+		return body, nil
+	}
+	begin, found, err := s.seek(total - 1)
+	if err != nil || !found {
+		return body, err
+	}
+	all, err := s.lineChars(begin)
+	if err != nil {
+		return body, err
+	}
+	t.StartColumn = max(all-chars, 0) + 1
+	t.Note = fmt.Sprintf("Of line %d only the end is shown, from column %d on; the rest of it: offset %d, column 1.", total, t.StartColumn, total)
+	return body, nil
+}
+
+// lineChars counts the characters of the last line, which begins at the offset, as columnAt does.
+func (s *scan) lineChars(off int64) (int, error) {
+	var text io.Reader = contextReader{s.ctx, io.NewSectionReader(s.f.R, off, s.size-off)}
+	if s.enc.name != "utf-8" {
+		text = transform.NewReader(text, s.enc.codec().NewDecoder())
+	}
+	chars, have := 0, 0
+	for {
+		n, err := io.ReadAtLeast(text, s.buf[have:chunkBytes], 1)
+		b := s.buf[:have+n]
+		switch {
+		case err == io.EOF:
+			b = bytes.TrimSuffix(bytes.TrimSuffix(b, newline), []byte{'\r'})
+			_, k := skipChars(b, math.MaxInt)
+			return chars + k, nil
+		case err != nil:
+			return 0, err
+		}
+		// What may be the line's end is kept for the last round.
+		whole := bytes.TrimSuffix(bytes.TrimSuffix(wholeChars(b), newline), []byte{'\r'})
+		_, k := skipChars(whole, math.MaxInt)
+		chars += k
+		have = copy(s.buf, b[len(whole):])
+	}
+}

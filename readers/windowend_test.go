@@ -1,0 +1,101 @@
+package readers
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The end of a file is its end, also where the last line is longer than what is read from there; and the rest of the line can be had.
+func TestEndOfAGiantLine(t *testing.T) {
+	line := strings.Repeat("ab·d", 9<<20) // 45 MB, 36 M characters
+	chars := 4 * 9 << 20
+	packed := func(s string) []byte {
+		var b bytes.Buffer
+		z, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+		z.Write([]byte(s))
+		z.Close()
+		return b.Bytes()
+	}
+	wide := []byte("\xff\xfe" + strings.Repeat("a\x00b\x00\xb7\x00d\x00", 9<<20/2) + "T\x00H\x00E\x00 \x00E\x00N\x00D\x00")
+	for _, c := range []struct {
+		name string
+		raw  []byte
+		last int
+		less int
+	}{
+		{"one line", []byte(line + "THE END"), 1, 0},
+		{"with a newline", []byte("first\n" + line + "THE END\r\n"), 2, 0},
+		{"packed", packed("first\n" + line + "THE END\n"), 2, 0},
+		{"UTF-16", wide, 1, chars / 2},
+	} {
+		m := readAs[*Text](t, c.raw, Options{Tail: true, AllowLarge: true})
+		want := chars - c.less + len("THE END") - MaxLineChars + 1
+		if !strings.HasSuffix(m.Content, "d"+"THE END\n") || m.StartLine != c.last || m.StartColumn != want || m.NextColumn != 0 || m.LinesCut != 0 || m.Whole || len(m.Shown) > 0 || !m.Truncated {
+			t.Errorf("%s: …%q, line %d, column %d (want %d), next %d, %v", c.name, m.Content[max(len(m.Content)-20, 0):], m.StartLine, m.StartColumn, want, m.NextColumn, m.Shown)
+		}
+		if !strings.Contains(m.Note, fmt.Sprintf("from column %d on", want)) {
+			t.Errorf("%s: %q", c.name, m.Note)
+		}
+		again := readAs[*Text](t, c.raw, Options{Offset: c.last, Column: want})
+		if again.Content != m.Content {
+			t.Errorf("%s: that column is another: %.40q and %.40q", c.name, again.Content, m.Content)
+		}
+	}
+	far := readAs[*Text](t, []byte(strings.Repeat(line, 2)+"THE END"), Options{Tail: true})
+	if !strings.HasSuffix(far.Content, "THE END\n") || far.StartColumn != 0 || far.NextColumn != 0 || far.Whole || !strings.Contains(far.Note, "last 2,000 characters") {
+		t.Errorf("too far to count: …%q %d %q", far.Content[max(len(far.Content)-20, 0):], far.StartColumn, far.Note)
+	}
+	tiny := readAs[*Text](t, []byte(line+"THE END"), Options{Tail: true, MaxBytes: 60})
+	if !strings.HasSuffix(tiny.Content, "THE END\n") || len(tiny.Content) > 60 {
+		t.Errorf("within 60 bytes: %q", tiny.Content)
+	}
+}
+
+// lateSource takes longer than any deadline of the test from a place of the file on.
+type lateSource struct {
+	*bytes.Reader
+	from int64
+}
+
+func (s lateSource) ReadAt(b []byte, off int64) (int, error) {
+	if off >= s.from {
+		time.Sleep(1500 * time.Millisecond)
+	}
+	return s.Reader.ReadAt(b, off)
+}
+
+// Where unpacking takes too long the answer says how far it came, in the first part of a text as in what is too long to hold.
+func TestUnpackingOutOfTime(t *testing.T) {
+	config := testConfig()
+	config.Deadline = time.Second
+	r, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	noise := make([]byte, 24<<20)
+	rand.NewChaCha8([32]byte{5}).Read(noise)
+	var b bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&b, gzip.HuffmanOnly)
+	for ; len(noise) > 0; noise = noise[32:] {
+		fmt.Fprintf(z, "%x\n", noise[:32])
+	}
+	z.Close()
+	for _, part := range []int64{2, 15} { // sixteenths of the file; the text is too long to hold at about eleven
+		src := lateSource{bytes.NewReader(b.Bytes()), int64(b.Len()) * part / 16}
+		_, err := r.Read(context.Background(), Source{R: src, Size: int64(b.Len())}, Options{Offset: 10_000_000, Limit: 2})
+		var late *OutOfTime
+		if !errors.As(err, &late) || late.Line < 2 || late.Resumes || strings.Contains(late.Hint(), "tail") || !strings.Contains(late.Hint(), fmt.Sprint(late.Line)) {
+			t.Errorf("%d sixteenths: %v", part, err)
+			continue
+		}
+		t.Log(err)
+	}
+}
