@@ -2,6 +2,7 @@ package grep
 
 import (
 	"bytes"
+	"encoding/binary"
 	"io"
 	"unicode/utf8"
 
@@ -177,16 +178,41 @@ func untorn(b []byte, head, tail bool) []byte {
 	return b
 }
 
+// enoughUTF8 lines with more than ASCII in them, and the file is in UTF-8.
+const enoughUTF8 = 256
+
+// unescapedASCII is plain of most lines, by eight bytes at a time: it is asked of every line that matches.
+func unescapedASCII(line []byte) bool {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	for ; len(line) >= 8; line = line[8:] {
+		x := binary.LittleEndian.Uint64(line)
+		y := x ^ escape*ones // a zero byte where x has an escape
+		if (x|(y-ones)&^y)&highs != 0 {
+			return false
+		}
+	}
+	for _, c := range line {
+		if c >= utf8.RuneSelf || c == escape {
+			return false
+		}
+	}
+	return true
+}
+
 // strange says that text has to be decoded, because line, in which a match lies, is not UTF-8 and the match may lie in the middle of
 // characters. Encodings whose characters never end in ASCII need none of that.
 func (s *scan) strange(line, text []byte) bool {
 	switch {
-	case s.asIs || s.q.Matcher.Bytes() || plain(line):
+	case s.asIs || unescapedASCII(line) || s.q.Matcher.Bytes():
 		return false
 	case charset.Escaped(line):
 		s.foreign = japanese.ISO2022JP
 		return true
-	case s.guessed || utf8.Valid(line):
+	case s.guessed:
+		return false
+	case utf8.Valid(line):
+		s.utf8++
+		s.guessed = s.utf8 == enoughUTF8
 		return false
 	}
 	s.guessed = true // asking once is enough

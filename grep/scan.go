@@ -27,7 +27,8 @@ type scan struct {
 	raw                  bool // NUL bytes are like others
 
 	asIs    bool              // the text is in UTF-8 as far as that can be had
-	guessed bool              // the encoding of a matching line was
+	guessed bool              // what the file is in, by its matching lines; but for escapes, which may still come
+	utf8    int               // matching lines in UTF-8 and not in ASCII
 	cleared int64             // multiline: matching lines before this were looked at for their encoding
 	foreign encoding.Encoding // the text has to be decoded: its characters end in bytes that look like ASCII
 
