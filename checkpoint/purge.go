@@ -155,6 +155,10 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 			}
 		}
 	}
+	link, _ := kindCode(Symlink)
+	if err := c.exec(ctx, emptied, SkipPurged, link); err != nil {
+		return err
+	}
 	for id := range targets { // only targets stand on targets now
 		if err := c.exec(ctx, "UPDATE data SET base=NULL WHERE base=?", id); err != nil {
 			return err
@@ -177,6 +181,15 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 	}
 	return nil
 }
+
+// emptied takes entries out of the trash that a purge left nothing of: files without their content, and directories without the content of any file
+// in them. One that holds more stays.
+const (
+	ofEntry = `SELECT 1 FROM change JOIN path ON path.id=change.path WHERE change.op=trash.op
+		AND (path.path=trash.path OR substr(path.path, 1, length(trash.path)+1)=CAST(trash.path || '/' AS BLOB))`
+	emptied = `UPDATE trash SET phase=3, op=NULL, path=x'', ident='' WHERE phase=1 AND parked=x'' AND op IS NOT NULL
+		AND EXISTS (` + ofEntry + ` AND skipped=?1) AND NOT EXISTS (` + ofEntry + ` AND (bobj IS NOT NULL OR bkind=?2))`
+)
 
 // inUse refuses to take what putting a change back may need. As a rule that is over in a moment.
 func (w *purger) inUse(ctx context.Context, c *committer, uses []use) error {

@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"time"
 )
 
 // Save stores op. With Strict durability it is on stable storage when Save returns; the caller makes the change after that, not
@@ -346,6 +348,13 @@ func (s *save) writePart(ctx context.Context, c *committer, p *part) error {
 	}
 	z := p.z
 	if p.codec&codecExt != 0 {
+		// A process that was stopped for long since it wrote the file finds that gc took it for rubbish. From here on it is none.
+		now := time.Now()
+		if err := os.Chtimes(s.d.extPath(p.file), now, now); errors.Is(err, fs.ErrNotExist) {
+			return errStale
+		} else if err != nil {
+			return err
+		}
 		z = []byte(p.file)
 	}
 	err = c.exec(ctx, "INSERT INTO data(id, codec, base, depth, key, bytes, z) VALUES(?,?,?,?,?,?,?)",

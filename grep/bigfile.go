@@ -20,7 +20,7 @@ type bigFile struct {
 	binary   atomic.Bool
 	failed   atomic.Pointer[error]
 	seenLong atomic.Bool
-	legacy   atomic.Bool // a range is not UTF-8, and cannot be searched as it is
+	legacy   atomic.Bool // a range cannot be searched as it is: who goes through the file finds out more
 }
 
 const maxParts = 1 << 16 // of a file, so that their list stays small
@@ -55,7 +55,7 @@ func (f *bigFile) help(w *worker) {
 			return
 		}
 		switch {
-		case f.binary.Load() || f.failed.Load() != nil:
+		case f.binary.Load() || f.legacy.Load() || f.failed.Load() != nil:
 		case w.stopped():
 			err := errStopped // between two ranges nobody else would notice
 			f.failed.CompareAndSwap(nil, &err)
@@ -73,6 +73,7 @@ func (f *bigFile) help(w *worker) {
 func (f *bigFile) count(w *worker, st *state, i int) {
 	s := &st.scan
 	s.reset(0)
+	s.asIs = f.bytes
 	s.mark = -1
 	if f.found.Load() {
 		s.lines = 1
@@ -80,7 +81,7 @@ func (f *bigFile) count(w *worker, st *state, i int) {
 	content := f.q.Mode == Content
 	starts := 0
 	err := f.rangeOf(w, st, i, i+1, w.stopped, func(c chunk) bool {
-		if f.nonASCII && c.piece == pieceNone && !validSoFar(c.b[c.from:], c.last) {
+		if _, foreign := f.encoding(s, c); foreign {
 			f.legacy.Store(true)
 			return false
 		}
@@ -134,6 +135,7 @@ func (f *bigFile) rangeOf(w *worker, st *state, i, j int, stop func() bool, fn f
 func (f *bigFile) assemble(w *worker, st *state) {
 	s := &st.scan
 	s.reset(f.want)
+	s.asIs = f.bytes
 	s.binary, s.long = f.binary.Load(), f.seenLong.Load()
 	var err error
 	if p := f.failed.Load(); p != nil {
@@ -155,6 +157,10 @@ func (f *bigFile) assemble(w *worker, st *state) {
 	case !s.binary && (err == nil || errors.Is(err, errStopped)):
 		if e := f.gather(w, st); err == nil {
 			err = e
+		}
+		if e := s.foreign; e != nil {
+			f.decoded(w, st, e)
+			return
 		}
 	}
 	f.finish(w, s, err)

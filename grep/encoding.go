@@ -105,16 +105,13 @@ func (t *target) decoded(w *worker, st *state, e encoding.Encoding) {
 	t.finish(w, &st.scan, x.run(st.scan.chunk))
 }
 
-// legacy searches a file that is not UTF-8 for a pattern that is not ASCII: decoded from the encoding that b
-// looks like, or as bytes where b is UTF-8 with a few errors or cannot be told.
-func (t *target) legacy(w *worker, st *state, b []byte) {
-	if !charset.MostlyUTF8(b) {
-		if e := guess(sample(b)); e != nil {
-			t.decoded(w, st, e)
-			return
-		}
-		w.skipped.Encoding++
+// legacy searches a file that encodingOf calls foreign: decoded, or as bytes where nobody knows its encoding, which is counted.
+func (t *target) legacy(w *worker, st *state, e encoding.Encoding) {
+	if e != nil {
+		t.decoded(w, st, e)
+		return
 	}
+	w.skipped.Encoding++
 	st.scan.reset(st.scan.want)
 	st.scan.asIs = true
 	t.bytes = true
@@ -132,24 +129,68 @@ func (t *target) legacy(w *worker, st *state, b []byte) {
 	t.finish(w, &st.scan, x.run(st.scan.chunk))
 }
 
-// maxLooked is how many matching lines of a file are looked at for their encoding.
-const maxLooked = 256
+// encodingOf asks of a part of a file, whatever kind of part, whether a pattern outside ASCII can be looked for in it as it is. Where it is
+// foreign the file has to be decoded from e, or nobody can tell from what. UTF-8 with a few errors is not foreign. torn: b may begin within
+// a character; whole: it does not end in one.
+func encodingOf(b []byte, torn, whole bool) (e encoding.Encoding, foreign bool) {
+	b = untorn(b, torn, !whole)
+	switch {
+	case plain(b):
+		return nil, false
+	case charset.Escaped(b):
+		return japanese.ISO2022JP, true
+	case utf8.Valid(b) || charset.MostlyUTF8(b):
+		return nil, false
+	}
+	if b = sample(b); charset.MostlyUTF8(b) {
+		return nil, true // in one encoding here, in another there
+	}
+	return guess(b), true
+}
+
+// encoding is encodingOf a chunk, where the pattern asks for that.
+func (t *target) encoding(s *scan, c chunk) (e encoding.Encoding, foreign bool) {
+	if !t.nonASCII || s.asIs {
+		return nil, false
+	}
+	return encodingOf(c.b[c.from:], c.piece > pieceFirst, c.last || c.piece == pieceLast)
+}
+
+// plain says that b is UTF-8 and has no escape to another character set.
+func plain(b []byte) bool { return bytes.IndexByte(b, escape) < 0 && utf8.Valid(b) }
+
+const escape = 0x1b
+
+// untorn drops the parts of characters at the ends of b that may be cut.
+func untorn(b []byte, head, tail bool) []byte {
+	for k := 1; head && k < utf8.UTFMax && len(b) > 0 && !utf8.RuneStart(b[0]); k++ {
+		b = b[1:]
+	}
+	for k := 1; tail && k < utf8.UTFMax && k <= len(b); k++ {
+		if c := b[len(b)-k]; utf8.RuneStart(c) {
+			if c >= utf8.RuneSelf && !utf8.FullRune(b[len(b)-k:]) {
+				b = b[:len(b)-k]
+			}
+			break
+		}
+	}
+	return b
+}
 
 // strange says that text has to be decoded, because line, in which a match lies, is not UTF-8 and the match may lie in the middle of
 // characters. Encodings whose characters never end in ASCII need none of that.
 func (s *scan) strange(line, text []byte) bool {
-	if s.asIs || s.q.Matcher.Bytes() || s.looked >= maxLooked {
+	switch {
+	case s.asIs || s.q.Matcher.Bytes() || plain(line):
 		return false
-	}
-	s.looked++
-	escaped := bytes.IndexByte(line, 0x1b) >= 0
-	if !escaped && utf8.Valid(line) {
-		return false
-	}
-	s.looked = maxLooked // asking once is enough
-	if escaped && charset.Escaped(text[:min(len(text), sampleLen)]) {
+	case charset.Escaped(line):
 		s.foreign = japanese.ISO2022JP
-	} else if text = sample(text); !charset.MostlyUTF8(text) && !validSoFar(text, false) {
+		return true
+	case s.guessed || utf8.Valid(line):
+		return false
+	}
+	s.guessed = true // asking once is enough
+	if text = untorn(sample(text), false, true); !charset.MostlyUTF8(text) && !utf8.Valid(text) {
 		switch e := guess(text); e {
 		case japanese.ShiftJIS, simplifiedchinese.GBK, simplifiedchinese.GB18030, traditionalchinese.Big5, korean.EUCKR:
 			s.foreign = e
@@ -158,19 +199,14 @@ func (s *scan) strange(line, text []byte) bool {
 	return s.foreign != nil
 }
 
-// validSoFar: b is UTF-8, but for a character cut off at its end unless b is the whole rest.
-func validSoFar(b []byte, whole bool) bool {
-	if !whole {
-		for k := 1; k < utf8.UTFMax && k <= len(b); k++ {
-			if c := b[len(b)-k]; utf8.RuneStart(c) {
-				if c >= utf8.RuneSelf && !utf8.FullRune(b[len(b)-k:]) {
-					b = b[:len(b)-k]
-				}
-				break
-			}
-		}
+// strangePiece is strange for a part of a line. A match of it may lie behind the escape in a part before.
+func (s *scan) strangePiece(c chunk, end int) bool {
+	if s.part.escaped {
+		s.foreign = japanese.ISO2022JP
+		return true
 	}
-	return utf8.Valid(b)
+	b := untorn(c.b[c.from:end], c.piece != pieceFirst, c.piece != pieceLast)
+	return s.strange(b, b)
 }
 
 // sample is the part of b around its first byte outside ASCII.

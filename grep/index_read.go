@@ -33,7 +33,7 @@ func (r *fileReader) read(h Dir, f *indexFile) {
 // content reads one file; false when it could not, or the file changed meanwhile.
 func (r *fileReader) content(file File, size int64, f *indexFile) bool {
 	r.set.reset()
-	f.utf8 = true
+	f.plain = true
 	var tail [utf8.UTFMax]byte // of a character that a buffer cuts
 	cut := 0
 	total := int64(0)
@@ -72,7 +72,7 @@ func (r *fileReader) content(file File, size int64, f *indexFile) bool {
 			cut = copy(tail[:], b[len(b)-1-min(cut, len(b)-1):])
 			b = b[:len(b)-cut]
 		}
-		f.utf8 = f.utf8 && utf8.Valid(b)
+		f.plain = f.plain && plain(b)
 		if eof {
 			break
 		}

@@ -87,7 +87,7 @@ func (t *indexTree) look(p *worker, s *search, d *indexDir, ask trigramQuery) (m
 		if f.missing() {
 			missing++
 		}
-		hit := !f.known || f.filter == nil && !f.empty && !f.binary || s.nonASCII && !f.utf8 || s.q.Multiline && f.stamp.size > maxWhole ||
+		hit := !f.known || f.filter == nil && !f.empty && !f.binary || s.nonASCII && !f.plain || s.q.Multiline && f.stamp.size > maxWhole ||
 			f.filter != nil && ask.mayMatch(f.filter)
 		switch {
 		case hit:

@@ -422,6 +422,24 @@ func TestIndexRoom(t *testing.T) {
 	}
 }
 
+// TestIndexEscaped: a file in ISO-2022-JP is ASCII to look at, and is not passed over for that.
+func TestIndexEscaped(t *testing.T) {
+	fs := testFS(t)
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"jis": "\x1b$B8l\x1b(Bzqneedle\n", "plain": "zqneedle\n", "late": strings.Repeat("plain\n", 100_000) + "\x1b$B8l\x1b(Bzqneedle\n",
+	} {
+		os.WriteFile(filepath.Join(root, name), []byte(text), 0o644)
+	}
+	x := NewIndex(IndexOptions{Open: GuardedOpen(fs), Watch: GuardedWatch(fs), MinFiles: 1})
+	defer x.Close()
+	warm(t, fs, x, root)
+	r := searchIn(t, fs, root, Walk{}, Query{Matcher: compile(t, "語zqneedle", match.Options{}), Index: x})
+	if !r.Indexed || r.Totals.Files != 2 {
+		t.Errorf("indexed %v, %d files", r.Indexed, r.Totals.Files)
+	}
+}
+
 // TestIndexReplaced: another tree of the same name is not the one that was indexed.
 func TestIndexReplaced(t *testing.T) {
 	fs := testFS(t)

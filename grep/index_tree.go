@@ -78,7 +78,7 @@ type indexFile struct {
 	known   bool // what follows holds until a change is reported
 	empty   bool
 	binary  bool
-	utf8    bool
+	plain   bool // as plain says of text: a pattern outside ASCII can be looked for in its bytes
 	verify  bool // may change without a report: stat it before use
 	settled bool // its times were old when it was read: another content would have others
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"io"
 
-	"moltisfs/internal/charset"
+	"golang.org/x/text/encoding"
 )
 
 // multiline searches for matches that may span lines; n bytes of r are in the buffer already. A file up to sizes.big is
@@ -25,7 +25,8 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 	}
 	x := stream{r: r, buf: buf, n: n, size: &t.size, lines: t.q.Before, stop: w.stopped}
 	from := bomLen(buf[:n])
-	legacy := []byte(nil)
+	var e encoding.Encoding
+	foreign := false
 	err := func() error {
 		next := int64(from) // matches before this were found
 		for {
@@ -40,9 +41,10 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 			}
 			b := x.buf[:x.n]
 			s.sc.Forget()
-			if t.nonASCII && !t.bytes && !validSoFar(b, eof) && !charset.MostlyUTF8(b) && x.at == 0 && x.n > n {
-				legacy = append(legacy, sample(b)...)
-				return nil
+			if t.nonASCII && !s.asIs {
+				if e, foreign = encodingOf(b, x.at > 0, eof); foreign {
+					return nil
+				}
 			}
 			if !s.raw && bytes.IndexByte(b, 0) >= 0 {
 				s.binary = true
@@ -70,8 +72,8 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 		}
 	}()
 	giveBack() // legacy may want it
-	if legacy != nil {
-		t.legacy(w, st, legacy)
+	if foreign {
+		t.legacy(w, st, e)
 		return
 	}
 	if e := s.foreign; e != nil {
@@ -99,10 +101,11 @@ func (s *scan) blocks(b []byte, at int64, from, end int, eof bool) int64 {
 		if start >= len(b) && (len(b) == 0 || b[len(b)-1] == '\n') {
 			break // behind the last line end there is no line
 		}
-		if s.looked < maxLooked {
-			if line, next := s.around(b, at, start); s.strange(b[line:max(next, stop)], b[line:]) {
+		if line, next := s.around(b, at, start); at+int64(max(next, stop)) > s.cleared {
+			if s.strange(b[line:max(next, stop)], b[line:]) {
 				break
 			}
+			s.cleared = at + int64(max(next, stop))
 		}
 		s.matches++
 		if s.q.OnlyMatching && s.q.Mode == Content {

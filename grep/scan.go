@@ -7,6 +7,7 @@ import (
 	"golang.org/x/text/encoding"
 
 	"moltisfs/grep/match"
+	"moltisfs/internal/charset"
 )
 
 // scan is what is known about one file while its chunks go by. It counts everything and gathers rows until it has
@@ -26,7 +27,8 @@ type scan struct {
 	raw                  bool // NUL bytes are like others
 
 	asIs    bool              // the text is in UTF-8 as far as that can be had
-	looked  int               // matching lines that were looked at for their encoding
+	guessed bool              // the encoding of a matching line was
+	cleared int64             // multiline: matching lines before this were looked at for their encoding
 	foreign encoding.Encoding // the text has to be decoded: its characters end in bytes that look like ASCII
 
 	mark    int64 // start of line number `line`
@@ -53,6 +55,7 @@ type longPart struct {
 	whole   match.LongLine
 	taken   int64 // how far whole has come
 	matched bool  // whole says so, and text shows where the match ends
+	escaped bool  // it is in ISO-2022-JP
 }
 
 // reset makes s ready for a file.
@@ -287,6 +290,8 @@ func (s *scan) piece(c chunk) bool {
 	if c.piece == pieceLast {
 		end = c.from + len(trimEnd(b[c.from:]))
 	}
+	p.escaped = p.escaped || !s.asIs && !s.q.Matcher.Bytes() && charset.Escaped(b[c.from:end])
+	looked := false
 	start := c.from
 	if c.piece != pieceFirst {
 		_, n := utf8.DecodeRune(b[start:end])
@@ -301,6 +306,11 @@ func (s *scan) piece(c chunk) bool {
 	s.sc.EachMatch(b, c.from, end, start, func(from, to int) bool {
 		if c.piece != pieceLast && (to == end || from >= left) {
 			return false
+		}
+		if !looked {
+			if looked = true; s.strangePiece(c, end) {
+				return false
+			}
 		}
 		p.seen = c.at + int64(to)
 		if s.q.OnlyMatching && s.q.Mode == Content {
@@ -318,7 +328,9 @@ func (s *scan) piece(c chunk) bool {
 		p.matches++
 		return !s.late()
 	})
-	s.takeWhole(c, end)
+	if s.takeWhole(c, end); s.foreign != nil {
+		return false
+	}
 	if c.piece != pieceLast {
 		return s.text(b[c.from:])
 	}
@@ -361,7 +373,7 @@ func (s *scan) takeWhole(c chunk, end int) {
 			matched, sure = p.whole.End()
 			at = end
 		}
-		if p.matched = matched; matched {
+		if p.matched = matched; matched && !s.strangePiece(c, end) {
 			text, cut, _ := cutText(c.b[c.from:end], max(min(at, end)-c.from-s.q.columns()/2, 0), s.q.columns())
 			offset := int(c.at+int64(c.from)-p.start) + cut
 			p.text = Row{Text: text, Column: offset + 1, Cut: true, From: offset}

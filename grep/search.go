@@ -8,10 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/text/encoding/japanese"
+	"golang.org/x/text/encoding"
 
 	"moltisfs/grep/match"
-	"moltisfs/internal/charset"
 )
 
 // Search looks through the files of w. The result does not depend on the number of workers or on their luck.
@@ -201,15 +200,16 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 		w.skipped.Binary++
 	case kind != isText && kind != isBinary:
 		t.decoded(w, st, kind.decoder())
-	case s.nonASCII && !t.bytes && charset.Escaped(b):
-		t.decoded(w, st, japanese.ISO2022JP)
-	case s.nonASCII && !t.bytes && !validSoFar(b, eof):
-		t.legacy(w, st, b)
 	case s.q.Multiline:
 		t.multiline(w, st, f, n, eof)
 	case eof:
+		c := chunk{b: b[bomLen(b):], last: true, at: int64(bomLen(b))}
+		if e, foreign := t.encoding(&st.scan, c); foreign {
+			t.legacy(w, st, e)
+			break
+		}
 		st.scan.single = true
-		st.scan.chunk(chunk{b: b[bomLen(b):], last: true, at: int64(bomLen(b))})
+		st.scan.chunk(c)
 		if e := st.scan.foreign; e != nil {
 			t.decoded(w, st, e)
 			break
@@ -292,20 +292,20 @@ func (s *search) rowsWanted(rel, name string) int {
 // stream searches r in chunks; n bytes of it are in the buffer already.
 func (t *target) stream(w *worker, st *state, r io.Reader, n int) {
 	x := stream{r: r, buf: st.buf, n: n, big: t.big, size: &t.size, lines: t.q.Before, stop: w.stopped}
-	bad := []byte(nil)
+	var e encoding.Encoding
+	foreign := false
 	err := x.run(func(c chunk) bool {
 		if c.at == 0 && c.from == 0 {
 			k := bomLen(c.b)
 			c.b, c.at = c.b[k:], int64(k)
 		}
-		if t.nonASCII && !t.bytes && c.piece == pieceNone && !validSoFar(c.b[c.from:], c.last) && !charset.MostlyUTF8(c.b[c.from:]) {
-			bad = append(bad, sample(c.b[c.from:])...)
+		if e, foreign = t.encoding(&st.scan, c); foreign {
 			return false
 		}
 		return st.scan.chunk(c)
 	})
-	if bad != nil {
-		t.legacy(w, st, bad)
+	if foreign {
+		t.legacy(w, st, e)
 		return
 	}
 	if e := st.scan.foreign; e != nil {

@@ -1,6 +1,10 @@
 package readers
 
-import "bytes"
+import (
+	"bytes"
+	"cmp"
+	"context"
+)
 
 // ShownAs names what Read shows of a file in place of its own characters: "PNG image", "PDF", "docx", "gzip". It is empty where the text that Read
 // shows is the text of the file, and for binary files, of which it shows none. Notebooks, HTML and email are text: what Read shows of them
@@ -42,6 +46,22 @@ func ShownDecoded(content []byte, encoding string) string {
 		return "email"
 	}
 	return ""
+}
+
+// RenderedHTML is the text that Read shows of a page with Options.Render, without line numbers; empty where content is no page, or is larger than
+// 8 MiB. encoding is [Options].Encoding.
+func RenderedHTML(content []byte, encoding string) string {
+	head := content[:min(len(content), headBytes)]
+	if len(content) > 8<<20 || !looksHTML(head) {
+		return ""
+	}
+	_, text, err := decodeWhole(content, cmp.Or(encoding, htmlCharset(head)))
+	if err != nil {
+		return ""
+	}
+	d := &document{ctx: context.Background(), o: &Options{}}
+	_ = d.htmlText(bytes.NewReader(text)) // what could be made of it counts
+	return string(d.out)
 }
 
 // forced says that the file is to be read as text whatever it begins with, because an encoding was given. UTF-8, which some callers send with

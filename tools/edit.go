@@ -119,8 +119,8 @@ func (s *Suite) edit(ctx context.Context, c *engine.Call, path string, edits []e
 			if t.Known.Stale && !survives(result, err) {
 				return s.engine.Modified(t)
 			}
-			if _, none := errors.AsType[*edit.NoMatchError](err); none {
-				if r := shownDecoded(path, t.Before.Content, o.encoding); r != nil {
+			if none, ok := errors.AsType[*edit.NoMatchError](err); ok {
+				if r := shownOtherwise(path, t.Before.Content, o.encoding, edits[none.Index].Old, none); r != nil {
 					return r
 				}
 			}
@@ -139,27 +139,6 @@ func (s *Suite) edit(ctx context.Context, c *engine.Call, path string, edits []e
 		return nil, nil, err
 	}
 	return done, result, nil
-}
-
-// shownDecoded refuses an old_string that was probably taken from what Read shows of a file in place of its text; nil where it shows the text.
-func shownDecoded(path string, content []byte, encoding string) *Refusal {
-	r := &Refusal{Reason: KindUnsupported, Fields: struct {
-		Cause string `json:"cause"`
-	}{"shown_decoded"}}
-	const untouched = "; the file is untouched"
-	switch readers.ShownDecoded(content, encoding) {
-	case "email":
-		r.Message = "old_string is not in the file: of an email whose text is encoded Read shows the decoded text, which is not the file's bytes" + untouched
-		r.Hint = "Read the source with render: false and take old_string from there."
-		r.Next = &NextCall{"Read", map[string]any{"file_path": path, "render": false}}
-	case "notebook":
-		r.Message = "old_string is not in the file: of a notebook Read shows the cells, which are written in another way in the file" + untouched
-		r.Hint = "Use NotebookEdit, or read the source with encoding: utf-8 and take old_string from there."
-		r.Next = &NextCall{"Read", map[string]any{"file_path": path, "encoding": "utf-8"}}
-	default:
-		return nil
-	}
-	return r
 }
 
 // survives says whether edits of a file that others changed meanwhile may go

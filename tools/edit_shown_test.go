@@ -28,6 +28,39 @@ func TestEditSaysHowToSeeTheSource(t *testing.T) {
 	}
 }
 
+// What Read renders of a page is not its source, and a replacement character is no byte of the file: Edit says so, and offers no text that is merely alike.
+func TestEditOfRenderedTextAndOfBadBytes(t *testing.T) {
+	s, root := suite(t, nil, tools.Options{})
+	page := write(t, filepath.Join(root, "p.html"), "<!doctype html><html><body><!-- # comment instr --><h1>Hi</h1>\n<p>a &amp; b</p><table><tr><td>a</td><td>b</td></tr></table></body></html>\n")
+	bad := write(t, filepath.Join(root, "bad.txt"), "good \xff\xfe bad\nand more text\n")
+	for _, c := range []struct {
+		file, old, encoding, kind, says, next string
+	}{
+		{page, "# Hi", "", tools.KindUnsupported, "render: false", "render"},
+		{page, "| a | b |", "", tools.KindUnsupported, "render: false", "render"},
+		{page, "nowhere at all", "", tools.KindNoMatch, "Read the file", ""},
+		{bad, "good \ufffd\ufffd bad", "utf-8", tools.KindNoMatch, "U+FFFD", ""},
+		{bad, "nowhere at all", "utf-8", tools.KindNoMatch, "Read the file", "encoding"},
+	} {
+		args := map[string]any{"file_path": c.file, "old_string": c.old, "new_string": "y"}
+		if c.encoding != "" {
+			args["encoding"] = c.encoding
+		}
+		r, ok := call(t, s, "Edit", args).(*tools.Refusal)
+		if !ok || r.Kind() != c.kind || !strings.Contains(r.Text(), c.says) || r.Next == nil || strings.Contains(r.Text(), "instr") {
+			t.Errorf("%q: %s", c.old, mustEncode(t, r))
+			continue
+		}
+		if _, has := r.Next.Args[c.next]; c.next != "" && !has || c.next == "" && len(r.Next.Args) > 1 {
+			t.Errorf("%q: next is %v", c.old, r.Next)
+		}
+	}
+	// An entity is the file's own text in another spelling, and can be sent.
+	if r := call(t, s, "Edit", map[string]any{"file_path": page, "old_string": "a & b", "new_string": "c"}); strings.Contains(string(mustEncode(t, r)), "render") {
+		t.Error(string(mustEncode(t, r)))
+	}
+}
+
 // What Read shows of a document cannot be found in its bytes. Edit says so; it does not send the model back to Read for a text that can never match.
 func TestEditRefusesWhatIsShownFromOtherBytes(t *testing.T) {
 	s, root := suite(t, nil, tools.Options{})

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	maxAnswer  = 500_000 // bytes of JSON that the rows or files of one answer take, about; the first is given whatever it takes
-	maxEntries = 20_000  // rows or files of one answer
+	maxAnswer  = 4_000_000 // bytes of JSON that the rows or files of one answer take, about; the first is given whatever it takes
+	maxEntries = 50_000    // rows or files of one answer
 )
 
 // page is the part of the rows or files that one answer shows.

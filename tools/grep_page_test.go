@@ -123,7 +123,7 @@ func TestGrepPagesTile(t *testing.T) {
 // TestSizeOfAnAnswer: head_limit 0 is as much as one answer holds; it says so, and the rest is on the pages behind it.
 func TestSizeOfAnAnswer(t *testing.T) {
 	s, root := suite(t, nil, tools.Options{})
-	const lines = 3000
+	const lines = 24_000
 	write(t, filepath.Join(root, "a.txt"), strings.Repeat("needle "+strings.Repeat("x", 300)+"\n", lines))
 	for name, args := range map[string]map[string]any{
 		"rows":   {"pattern": "needle", "output_mode": "content", "head_limit": 0},
@@ -135,7 +135,7 @@ func TestSizeOfAnAnswer(t *testing.T) {
 			args["offset"] = offset
 			g := call(t, s, "Grep", args).(*tools.Grep)
 			b, err := g.MarshalJSON()
-			if err != nil || len(b) > 600_000 {
+			if err != nil || len(b) > 4_800_000 {
 				t.Fatalf("%s: %d bytes, %v", name, len(b), err)
 			}
 			n, pages = n+len(g.Matches), pages+1
@@ -145,7 +145,7 @@ func TestSizeOfAnAnswer(t *testing.T) {
 			if !g.Truncated {
 				break
 			}
-			if len(b) < 400_000 {
+			if len(b) < 3_200_000 {
 				t.Fatalf("%s: a page of %d bytes", name, len(b))
 			}
 			offset = g.NextOffset

@@ -191,7 +191,7 @@ func (s *Suite) ofFreshness(tool string, args any, err error) *Refusal {
 	if e, ok := errors.AsType[*engine.UnreadError](err); ok {
 		r := &Refusal{Reason: KindMustRead, Message: "this session has not read the file, and must before it changes it", Hint: "Read it, then repeat the call.", Next: read(path)}
 		if e.Seen != nil {
-			s.partRead(r, path, e.Seen)
+			partRead(r, path, e.Seen)
 		}
 		return r
 	}
@@ -219,7 +219,7 @@ func (s *Suite) ofFreshness(tool string, args any, err error) *Refusal {
 }
 
 // partRead refuses an overwrite of a file of which the session was shown a part, or nothing.
-func (s *Suite) partRead(r *Refusal, path string, seen *ledger.Seen) {
+func partRead(r *Refusal, path string, seen *ledger.Seen) {
 	first := firstUnseen(seen)
 	unit := cmp.Or(seen.Unit, "line")
 	switch {

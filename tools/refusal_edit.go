@@ -111,6 +111,9 @@ func (s *Suite) ofEdit(tool string, args any, err error) *Refusal {
 			r.Hint = "Read the file and copy old_string from it."
 			r.Next = read(pathOf(args))
 		}
+		if encoding, given := asMap(args)["encoding"]; given && r.Next != nil && r.Next.Tool == "Read" {
+			r.Next.Args["encoding"] = encoding // else another text might be shown
+		}
 		return r
 	}
 	if e, ok := errors.AsType[*edit.NotUniqueError](err); ok {

@@ -98,7 +98,7 @@ func TestWriteOverWhatCannotBeShown(t *testing.T) {
 		var b bytes.Buffer
 		z := zip.NewWriter(&b)
 		for i := 0; i < len(parts); i += 2 {
-			w, err := z.Create(parts[i])
+			w, err := z.CreateHeader(&zip.FileHeader{Name: parts[i], Method: zip.Store})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,6 +120,12 @@ func TestWriteOverWhatCannotBeShown(t *testing.T) {
 		if p := call(t, s, "Read", map[string]any{"file_path": file}); !strings.Contains(p.Text(), "PRECIOUS") {
 			t.Errorf("%s: Read does not show it: %s", name, mustEncode(t, p))
 		}
+	}
+	free, there := suite(t, func(fs *config.FS) { fs.TrackReads = true }, tools.Options{})
+	letter := write(t, filepath.Join(there, "l.docx"), docx("word/document.xml", `<w:document><w:body><w:p><w:r><w:t>kept</w:t></w:r></w:p></w:body></w:document>`, "x", strings.Repeat("\n", 20)))
+	call(t, free, "Read", map[string]any{"file_path": letter})
+	if p := call(t, free, "Write", map[string]any{"file_path": letter, "content": "x"}); !tools.Refused(p) || (strings.Contains(p.Text(), "lines were read") || p.(*tools.Refusal).Next != nil) {
+		t.Errorf("there is no more to read: %s", mustEncode(t, p))
 	}
 	for name, raw := range map[string]string{
 		"odd.ipynb":    `{"cells":[{"cell_type":"raw","source":"x","notes":"PRECIOUS"}],"metadata":{},"nbformat":4,"nbformat_minor":5}`,

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -113,9 +114,16 @@ func guardOverwrite(t *engine.Target, before, content []byte, meant bool) error 
 	}
 	seen := t.Known.Seen
 	if t.Known.Tracked && seen != nil && !seen.Whole && bytes.Count(content, []byte("\n"))*2 < bytes.Count(before, []byte("\n")) {
-		r := guardRefusal(fmt.Sprintf("this would drop more than half of a file of which only %d of %d lines were read", seen.Shown(), seen.Lines),
-			"Read the rest first, or set acknowledge: true if that is meant.")
-		r.Next = &NextCall{"Read", map[string]any{"file_path": t.Path, "offset": firstUnseen(seen)}}
+		part := "a part was shown"
+		if cmp.Or(seen.Unit, "line") == "line" && seen.Lines > 0 {
+			part = fmt.Sprintf("%d of %d lines were read", seen.Shown(), seen.Lines)
+		}
+		r := guardRefusal("this would drop more than half of a file of which only "+part, "Read the rest first, or set acknowledge: true if that is meant.")
+		var way Refusal
+		if partRead(&way, t.Path, seen); way.Next == nil { // what can be shown was
+			r.Hint = "Set acknowledge: true if that is meant."
+		}
+		r.Next = way.Next
 		return r
 	}
 	return nil

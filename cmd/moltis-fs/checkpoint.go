@@ -410,6 +410,9 @@ func describe(s checkpoint.State) string {
 	case checkpoint.Symlink:
 		return "a link to " + visible(s.Target)
 	case checkpoint.Dir:
+		if s.Mode == 0 { // nobody looked
+			return "a directory"
+		}
 		return fmt.Sprintf("a directory, mode %04o", s.Mode.Perm())
 	}
 	return "absent"

@@ -81,6 +81,7 @@ type Target struct {
 	// Published is what was done, nil for a target that needed nothing.
 	Published *guardfs.Published
 
+	ours   bool                  // that it is read-only is the session's own doing
 	made   chan guardfs.Metadata // of a new file: what it got
 	place  *guardfs.Place        // nil while the parent is still to be made
 	object guardfs.Object
@@ -339,7 +340,7 @@ func (e *Engine) changeable(t *Target) error {
 	if !b.Exists || b.Info.Kind != guardfs.KindFile {
 		return nil
 	}
-	if b.Info.Mode&0o222 == 0 && e.cfg.ReadOnlyFiles != "write" {
+	if b.Info.Mode&0o222 == 0 && e.cfg.ReadOnlyFiles != "write" && !t.ours {
 		return &ReadOnlyError{Path: t.True, Mode: b.Info.Mode.String()}
 	}
 	if b.Info.Links > 1 && e.cfg.HardLinks == "refuse" {

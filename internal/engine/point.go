@@ -40,7 +40,7 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done) e
 		op.Changes = append(op.Changes, moveChange(mv))
 	}
 	for _, dir := range done.Made {
-		op.Changes = append(op.Changes, checkpoint.Change{Path: dir, Role: checkpoint.RoleParent, After: checkpoint.State{Kind: checkpoint.Dir}})
+		op.Changes = append(op.Changes, checkpoint.Change{Path: dir, Role: checkpoint.RoleParent, After: e.dirState(dir)})
 	}
 	for _, dir := range m.Drop {
 		ch := checkpoint.Change{Path: dir, Role: checkpoint.RoleParent, Before: e.dirState(dir)}
@@ -151,7 +151,7 @@ func (p *point) settle(ctx context.Context, o checkpoint.Outcome) {
 	}
 }
 
-// dirState is what a directory that is to go looks like.
+// dirState is what a directory looks like that is to go or was just made.
 func (e *Engine) dirState(dir string) checkpoint.State {
 	s := checkpoint.State{Kind: checkpoint.Dir, Mode: 0o777}
 	if place, err := e.fs.Place(dir); err == nil {

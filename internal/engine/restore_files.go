@@ -48,6 +48,7 @@ func (r *restore) wanted(ctx context.Context, t *Target, item *checkpoint.Item) 
 		return nil, &guardfs.SymlinkError{Path: item.Path, Target: t.True}
 	}
 	now := state(t.Before)
+	t.ours = madeReadOnly(now, item)
 	why := r.conflict(now, item)
 	meta, known := item.Metadata(now)
 	if now.Kind == checkpoint.File && item.Want.Kind == checkpoint.File && t.place != nil {
@@ -176,6 +177,14 @@ func (r *restore) conflict(now checkpoint.State, item *checkpoint.Item) string {
 		return "changed by others in between"
 	}
 	return ""
+}
+
+// madeReadOnly says that the session's last change, as a rule a restore, gave the file the read-only mode that it has, and that it is as that change
+// left it. Nobody protected it from the session, which may take that change back.
+func madeReadOnly(now checkpoint.State, item *checkpoint.Item) bool {
+	n := len(item.Own)
+	return n > 0 && item.Own[n-1] == item.HeadID && now.Kind == checkpoint.File && now.Same(item.Head) &&
+		now.Mode.Perm() == item.Head.Mode.Perm() && now.Mode&0o222 == 0 && (item.HeadBefore.Kind != checkpoint.File || item.HeadBefore.Mode&0o222 != 0)
 }
 
 // keep leaves the target as it is.

@@ -3,6 +3,7 @@
 package engine_test
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"moltisfs/checkpoint"
+	"moltisfs/config"
 	"moltisfs/internal/engine"
 )
 
@@ -67,4 +69,49 @@ func TestRestoreOfMetadataOnly(t *testing.T) {
 	if _, _, _, attr := x.meta("f"); attr != "theirs" {
 		t.Errorf("it has %q", attr)
 	}
+}
+
+// A read-only file that a restore brought back goes again with the restore's own undo; what others made read-only does not.
+func TestUndoOfABroughtBackReadOnlyFile(t *testing.T) {
+	x := grow(t, func(fs *config.FS) { fs.ReadOnlyFiles = "write" })
+	path := x.write("f", "f\n")
+	if err := os.Chmod(path, 0o444); err != nil {
+		t.Fatal(err)
+	}
+	gone, err := x.Delete(ctx, x.call("s"), path, engine.DeleteOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Close()
+	x.cfg.ReadOnlyFiles = "refuse"
+	x.open()
+	back, err := x.restore(checkpoint.ID(gone.Checkpoint), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mode, _, _, _ := x.meta("f"); mode.Perm() != 0o444 {
+		t.Fatalf("it came back as %v", mode)
+	}
+	if _, err := x.restore(checkpoint.ID(back.Checkpoint), ""); err != nil {
+		t.Errorf("its own undo: %v", err)
+	}
+	x.has("f", "-")
+	if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	x.has("f", "f\n")
+	if _, err := x.Redo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+		t.Errorf("redo: %v", err)
+	}
+	x.has("f", "-")
+
+	id := x.put("s", "g", "g\n")
+	var readOnly *engine.ReadOnlyError
+	if err := os.Chmod(x.ws+"/g", 0o444); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.restore(id, ""); !errors.As(err, &readOnly) {
+		t.Errorf("what somebody else made read-only: %v", err)
+	}
+	x.has("g", "g\n")
 }

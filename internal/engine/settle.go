@@ -6,21 +6,30 @@ import (
 	"moltisfs/checkpoint"
 )
 
-// settleNewest looks whether the newest change of the session took place at all, if nobody ever said so: its process may have died
+// settleNewest looks whether the newest changes of the session took place at all, if nobody ever said so: their processes may have died
 // between the checkpoint and the change. One that did not must not be planned with.
 func (e *Engine) settleNewest(ctx context.Context, db *checkpoint.DB, c *Call) error {
+	f := checkpoint.Filter{Principal: c.Principal, Session: c.Session, NoReads: true, AsSaved: true, Limit: 4}
 	for {
-		page, err := db.List(ctx, checkpoint.Filter{Principal: c.Principal, Session: c.Session, NoReads: true, AsSaved: true, Limit: 1})
-		if err != nil || len(page.Checkpoints) == 0 {
+		page, err := db.List(ctx, f)
+		if err != nil {
 			return err
 		}
-		op := &page.Checkpoints[0]
-		if op.Outcome != checkpoint.Presumed || op.Kind == checkpoint.KindExternal || op.Kind == checkpoint.KindManual || len(op.Changes) == 0 {
+		for i := range page.Checkpoints {
+			op := &page.Checkpoints[i]
+			if op.Outcome == checkpoint.Aborted { // there may be several, one before the other
+				continue
+			}
+			if op.Outcome != checkpoint.Presumed || op.Kind == checkpoint.KindExternal || op.Kind == checkpoint.KindManual || len(op.Changes) == 0 {
+				return nil
+			}
+			never, err := e.never(ctx, db, op.ID)
+			if err != nil || !never {
+				return err
+			}
+		}
+		if f.Cursor = page.Next; f.Cursor == "" {
 			return nil
-		}
-		never, err := e.never(ctx, db, op.ID)
-		if err != nil || !never {
-			return err
 		}
 	}
 }
@@ -52,6 +61,11 @@ func (e *Engine) never(ctx context.Context, db *checkpoint.DB, id checkpoint.ID)
 	}
 	if !seen {
 		return false, nil // directories alone tell nothing
+	}
+	for i := len(op.Changes) - 1; i >= 0; i-- { // what it made for itself before it came to nothing
+		if c := &op.Changes[i]; c.Role == checkpoint.RoleParent && c.Before.Kind == checkpoint.Absent && c.After.Kind == checkpoint.Dir {
+			e.removeEmpty(c.Path)
+		}
 	}
 	return true, db.Settle(ctx, id, checkpoint.Aborted)
 }

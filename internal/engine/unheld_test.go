@@ -252,3 +252,76 @@ func TestRestoreDoesNotOverwriteWhatTheStoreDoesNotHold(t *testing.T) {
 	}
 	x.has("g", "old\n")
 }
+
+// The directories that a change makes are recorded as they were made.
+func TestMadeDirectoriesAreRecordedWhole(t *testing.T) {
+	x := grow(t, small)
+	id := x.put("s", "made/deep/f", "f\n")
+	done, err := x.restore(id, engine.OnConflictRefuse)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done, err = x.restore(checkpoint.ID(done.Checkpoint), engine.OnConflictRefuse); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []checkpoint.ID{id, checkpoint.ID(done.Checkpoint)} {
+		op, err := x.Checkpoint(ctx, x.call("s"), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dirs := 0
+		for _, c := range op.Changes {
+			if c.After.Kind != checkpoint.Dir {
+				continue
+			}
+			dirs++
+			if fi, err := os.Stat(c.Path); err != nil || c.After.Mode.Perm() != fi.Mode().Perm() {
+				t.Errorf("%s: recorded with mode %v, is %v %v", c.Path, c.After.Mode, fi, err)
+			}
+		}
+		if dirs != 2 {
+			t.Errorf("%d directories are recorded, not 2", dirs)
+		}
+	}
+}
+
+// A process died between the checkpoint of a change and the change. The directories that it had made go when somebody finds that out, unless
+// somebody put something there.
+func TestDirectoriesOfAChangeThatNeverWasGo(t *testing.T) {
+	x := grow(t, small)
+	x.put("s", "f", "1")
+	x.put("s", "f", "2")
+	for _, d := range []string{"made/deep", "used/deep"} {
+		if err := os.MkdirAll(x.ws+"/"+d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(x.ws+"/used/mine", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	db, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	call := x.call("s")
+	for _, d := range []string{"made", "used"} {
+		op := checkpoint.Op{Tool: "Write", Kind: checkpoint.KindWrite, Principal: call.Principal, Session: call.Session, Changes: []checkpoint.Change{
+			{Path: x.ws + "/" + d + "/deep/f", Role: "target", After: checkpoint.State{Kind: checkpoint.File}, AfterContent: []byte("f")},
+			{Path: x.ws + "/" + d, Role: checkpoint.RoleParent, After: checkpoint.State{Kind: checkpoint.Dir}},
+			{Path: x.ws + "/" + d + "/deep", Role: checkpoint.RoleParent, After: checkpoint.State{Kind: checkpoint.Dir}},
+		}}
+		if _, err := db.Save(ctx, op); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	x.has("f", "1")
+	for d, want := range map[string]bool{"made": false, "used/deep": false, "used": true} {
+		if _, err := os.Stat(x.ws + "/" + d); (err == nil) != want {
+			t.Errorf("%s is there: %v, should be %v", d, err == nil, want)
+		}
+	}
+}
