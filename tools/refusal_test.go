@@ -103,7 +103,7 @@ func TestWhatGoesWrongHasItsKind(t *testing.T) {
 // A single page is written as one, and two sizes that round to the same as bytes.
 func TestRefusalsAsAPersonWritesThem(t *testing.T) {
 	r := &Refusal{}
-	(&Suite{}).partRead(r, "/f", &ledger.Seen{Unit: "page", Lines: 100, Ranges: []ledger.Range{{First: 1, Last: 99}}})
+	partRead(r, "/f", &ledger.Seen{Unit: "page", Lines: 100, Ranges: []ledger.Range{{First: 1, Last: 99}}})
 	if r.Next == nil || r.Next.Args["pages"] != "100" {
 		t.Errorf("%+v", r.Next)
 	}
