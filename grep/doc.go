@@ -28,7 +28,7 @@
 //   - Backtracking: look-around and back-references are run, not refused.
 //   - Binary files: matches are withheld wherever a NUL byte is in the file, and none of their lines is ever shown.
 //   - Several lines: Count counts lines there too, and matches apart; OnlyMatching gives each match as one row, line ends included.
-//   - OnlyMatching of a pattern that matches nothing at all: as many rows as package regexp finds, none behind the line end.
+//   - Empty matches: OnlyMatching and Count have as many as package regexp finds, none behind the line end, one at the end of a last line without one.
 //   - Globs: "?" and classes take a character; an empty alternative in braces is one; "src/" means what is below it, "./x" is "/x".
 //   - Ignored: what package ignore says, which is what git says.
 //

@@ -55,6 +55,7 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 				end -= t.size.multiLap
 				s.long = true
 			}
+			s.complete(b, x.at, eof)
 			next = s.blocks(b, x.at, int(max(next-x.at, int64(from))), end, eof)
 			if eof || s.sc.Err() != nil || s.foreign != nil {
 				return nil
@@ -66,6 +67,9 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 			s.number(b, x.at, cut)
 			if keep == 0 {
 				keep = end // one line fills the window
+			}
+			if k := bytes.LastIndexByte(b[:keep], '\n') + 1; k > 0 {
+				s.torn = x.at + int64(k)
 			}
 			x.shift(keep)
 			from = 0
@@ -111,7 +115,9 @@ func (s *scan) blocks(b []byte, at int64, from, end int, eof bool) int64 {
 		if s.q.OnlyMatching && s.q.Mode == Content {
 			line, next := s.around(b, at, start)
 			s.number(b, at, line)
-			s.only(b, line, max(stop, next), start, stop)
+			if s.only(b, line, max(stop, line+len(trimEnd(b[line:next]))), start, stop) {
+				s.place(b, at, line, next)
+			}
 		}
 		s.cover(b, at, start, stop)
 		pos = max(stop, start+1)
@@ -145,7 +151,7 @@ func (s *scan) around(b []byte, at int64, k int) (line, next int) {
 func (s *scan) cover(b []byte, at int64, start, stop int) {
 	line, next := s.around(b, at, start)
 	for ; ; next = lineAfter(b, line) {
-		if at+int64(line) >= s.fresh {
+		if s.startOf(at, line) >= s.fresh {
 			s.fresh = at + int64(next)
 			s.lines++
 			if s.q.Mode == Content && !s.q.OnlyMatching {
@@ -172,4 +178,44 @@ func (s *scan) row(b []byte, at int64, line, next, start int) {
 	col := max(start-line, 0)
 	show, from, cut := cutText(text, col, s.q.columns())
 	s.out = append(s.out, Row{Line: s.line, Text: show, Column: col + 1, Cut: cut, From: from, Bytes: len(text)})
+	s.place(b, at, line, next)
+}
+
+// startOf is where in the file the line at place line of the window begins.
+func (s *scan) startOf(at int64, line int) int64 {
+	if line == 0 {
+		return s.torn
+	}
+	return at + int64(line)
+}
+
+// place has the last row say of its line what is true of it as a whole, not of what the window holds.
+func (s *scan) place(b []byte, at int64, line, next int) {
+	r := &s.out[len(s.out)-1]
+	if before := int(at + int64(line) - s.startOf(at, line)); before > 0 {
+		r.Column += before
+		r.From += before
+		r.Bytes += before
+		r.Cut = r.Cut || !s.q.OnlyMatching
+	}
+	if b[next-1] != '\n' && s.open == 0 {
+		s.open, s.openLine = len(s.out), s.startOf(at, line)
+	}
+}
+
+// complete mends the rows of a line that went on behind the last window, once its end is seen.
+func (s *scan) complete(b []byte, at int64, eof bool) {
+	if s.open == 0 {
+		return
+	}
+	next := lineAfter(b, int(max(s.openLine-at, 0)))
+	if b[next-1] != '\n' && !eof {
+		return
+	}
+	for i := range s.out[s.open-1:] {
+		r := &s.out[s.open-1+i]
+		r.Bytes = int(at + int64(len(trimEnd(b[:next]))) - s.openLine)
+		r.Cut = r.Cut || !s.q.OnlyMatching && len(r.Text) < r.Bytes
+	}
+	s.open = 0
 }

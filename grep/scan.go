@@ -40,6 +40,10 @@ type scan struct {
 
 	lineFrom, lineTo, lineAt int64 // multiline: the line of the last match, as the chunk at lineAt shows it
 
+	torn     int64 // multiline: start of the line that the window begins in
+	open     int   // 1 + the first row of a line that ends behind the window,
+	openLine int64 // and where it starts
+
 	single bool // the one chunk is the whole file
 	spans  [][2]int
 	part   longPart
@@ -262,13 +266,15 @@ func (s *scan) first(b []byte, start, end int, at *int) {
 	})
 }
 
-func (s *scan) only(b []byte, start, end, from, to int) {
+// only makes a row of a match alone; false when no more rows are wanted.
+func (s *scan) only(b []byte, start, end, from, to int) bool {
 	s.rows++
 	if s.full() {
-		return
+		return false
 	}
 	text, cutFrom, cut := cutText(b[from:to], 0, s.q.columns())
 	s.out = append(s.out, Row{Line: s.line, Text: text, Column: from - start + 1, Cut: cut, From: from - start + cutFrom, Bytes: end - start})
+	return true
 }
 
 // trimEnd drops the line end.
