@@ -130,8 +130,12 @@ func (d *document) text(format string, size int64, o *Options) (*Text, error) {
 	t.Note = strings.TrimSpace(t.Note + " " + d.mentions(t.StartLine <= 1))
 	if d.full {
 		t.unknownTotal(t.Note)
-		if t.NextOffset == 0 && t.NextColumn == 0 && t.RenderedLines > 0 {
+		switch {
+		case t.NextOffset > 0 || t.NextColumn > 0 || t.RenderedLines == 0:
+		case d.goesOn():
 			t.NextOffset = t.StartLine + t.RenderedLines
+		default:
+			t.Note = strings.TrimSpace(t.Note + " What follows cannot be shown: it is in or behind a line of more than " + bytesText(documentText) + ".")
 		}
 	}
 	return t, nil
@@ -289,6 +293,11 @@ func (d *document) drop() bool {
 	d.droppedBytes += at
 	d.out = d.out[:copy(d.out, d.out[at:])]
 	return true
+}
+
+// goesOn reports whether the line after those that were kept can be had by asking for it: drop then makes room for it.
+func (d *document) goesOn() bool {
+	return len(d.out) <= documentText && bytes.LastIndexByte(d.out[:max(len(d.out)-documentEnd, 0)], '\n')+1 >= documentText/8
 }
 
 // block begins a new block: after an empty line, unless at the beginning.

@@ -41,7 +41,11 @@ func (e *TooLarge) Error() string {
 	if e.Size == 0 {
 		return fmt.Sprintf("the %s is longer than %s", e.What, bytesText(e.Max))
 	}
-	return fmt.Sprintf("the %s has %s; the limit is %s", e.What, bytesText(e.Size), bytesText(e.Max))
+	size, limit := bytesText(e.Size), bytesText(e.Max)
+	if size == limit { // a little too large
+		size, limit = group(e.Size)+" bytes", group(e.Max)
+	}
+	return fmt.Sprintf("the %s has %s; the limit is %s", e.What, size, limit)
 }
 
 // Hint names the arguments that get a part of the file.

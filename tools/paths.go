@@ -162,7 +162,17 @@ func (s *Suite) notRegular(e *guardfs.NotRegularError, args any, asked string) *
 	if near := s.engine.Near(path.Join(asked, "x")); near.Dir != "" {
 		most, first := 20, 1
 		if a, ok := args.(*ReadArgs); ok {
-			most, first = max(value(a.Limit), most), max(value(a.Offset), 1)
+			if a.Limit != nil {
+				most = *a.Limit
+			}
+			switch offset := value(a.Offset); {
+			case offset < 0:
+				first = max(len(near.Names)+1+offset, 1)
+			case value(a.Tail) && offset == 0:
+				first = max(len(near.Names)+1-most, 1)
+			default:
+				first = max(offset, 1)
+			}
 		}
 		names := near.Names[min(first-1, len(near.Names)):]
 		f := entriesField{Entries: orEmpty(names), first: first, total: len(near.Names)}

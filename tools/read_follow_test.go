@@ -47,6 +47,44 @@ func TestDirectoryListingGoesOn(t *testing.T) {
 	if p := call(t, s, "Read", map[string]any{"file_path": dir, "offset": 100}); !strings.Contains(p.Text(), "no entry 100: there are 47") {
 		t.Errorf("beyond: %s", p.Text())
 	}
+	for _, c := range []struct {
+		args        map[string]any
+		first, last string
+		names       int
+	}{
+		{map[string]any{"limit": 3}, "f00", "f02", 3},
+		{map[string]any{"limit": 30, "offset": 2}, "f01", "f30", 30},
+		{map[string]any{"offset": -3}, "f44", "f46", 3},
+		{map[string]any{"offset": -3, "limit": 2}, "f44", "f45", 2},
+		{map[string]any{"offset": -100}, "f00", "f19", 20},
+		{map[string]any{"tail": true, "limit": 2}, "f45", "f46", 2},
+		{map[string]any{"tail": true}, "f27", "f46", 20},
+	} {
+		c.args["file_path"] = dir
+		var r struct {
+			Entries []string `json:"entries"`
+		}
+		raw, _ := json.Marshal(call(t, s, "Read", c.args))
+		if err := json.Unmarshal(raw, &r); err != nil || len(r.Entries) != c.names || r.Entries[0] != c.first || r.Entries[c.names-1] != c.last {
+			t.Errorf("%v: %s", c.args, raw)
+		}
+	}
+}
+
+// The call that gets a part of a file which is too large is the one that was made, but for its window; the sizes differ where they are told.
+func TestTooLargeGoesOnAsAsked(t *testing.T) {
+	s, root := suite(t, func(c *config.FS) { c.MaxReadBytes = 20 << 10 }, tools.Options{})
+	page := write(t, filepath.Join(root, "p.html"), "<!doctype html><p>x</p>"+strings.Repeat("<p>long</p>\n", 20<<10/12))
+	r, ok := call(t, s, "Read", map[string]any{"file_path": page, "render": true, "encoding": "utf-8"}).(*tools.Refusal)
+	if !ok || r.Kind() != tools.KindTooLarge || r.Next == nil || r.Next.Args["render"] != true || r.Next.Args["encoding"] != "utf-8" || r.Next.Args["offset"] != 1 {
+		t.Fatalf("%+v", r)
+	}
+	if !strings.Contains(r.Message, "the limit is 20,480") || strings.Contains(r.Message, "KB") {
+		t.Errorf("%q", r.Message)
+	}
+	if p := call(t, s, "Read", r.Next.Args); p.Kind() != "text" {
+		t.Errorf("the next call: %s", p.Text())
+	}
 }
 
 // A notebook of which an output was shortened is not overwritten unseen. Its source, read whole, is what it takes.

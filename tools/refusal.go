@@ -165,7 +165,11 @@ func (s *Suite) ofPath(tool string, args any, err error) *Refusal {
 			}{e.Missing}}
 	}
 	if e, ok := errors.AsType[*guardfs.TooLargeError](err); ok {
-		return &Refusal{Reason: KindTooLarge, Message: fmt.Sprintf("the file has %s; this tool takes up to %s", size(e.Size), size(e.Max)),
+		has, takes := size(e.Size), size(e.Max)
+		if has == takes {
+			has, takes = fmt.Sprintf("%d bytes", e.Size), fmt.Sprintf("%d", e.Max)
+		}
+		return &Refusal{Reason: KindTooLarge, Message: fmt.Sprintf("the file has %s; this tool takes up to %s", has, takes),
 			Hint: "Work on a smaller file, or split this one.", Fields: sizes{e.Size, e.Max}}
 	}
 	if e, ok := errors.AsType[*guardfs.ConflictError](err); ok {
@@ -248,7 +252,10 @@ func partRead(r *Refusal, path string, seen *ledger.Seen) {
 	case unit == "line" && len(seen.Ranges) > 0 && (first == 1 && seen.Ranges[0].First == 2 || first > 1 && len(seen.Ranges) > 1 && seen.Ranges[1].First == first+1):
 		args["offset"], args["column"] = first, 1 // one line between others: it was too long to be shown with them
 	case unit == "page":
-		args["pages"] = fmt.Sprintf("%d-%d", first, min(first+readers.MaxPages-1, seen.Lines))
+		args["pages"] = fmt.Sprint(first)
+		if last := min(first+readers.MaxPages-1, seen.Lines); last > first {
+			args["pages"] = fmt.Sprintf("%d-%d", first, last)
+		}
 	default:
 		args["offset"] = first
 	}
@@ -331,9 +338,9 @@ func (s *Suite) ofReader(tool string, args any, err error) *Refusal {
 		r.Fields = sizes{e.Size, e.Max}
 		switch {
 		case e.Windowed && e.What == "PDF":
-			r.Next = &NextCall{"Read", map[string]any{"file_path": pathOf(args), "pages": fmt.Sprintf("1-%d", readers.MaxPages)}}
+			r.Next = again(tool, args, map[string]any{"pages": fmt.Sprintf("1-%d", readers.MaxPages)})
 		case e.Windowed:
-			r.Next = &NextCall{"Read", map[string]any{"file_path": pathOf(args), "offset": 1, "limit": defaultLines}}
+			r.Next = again(tool, args, map[string]any{"offset": 1, "limit": defaultLines})
 		}
 	}
 	return r

@@ -15,6 +15,7 @@ import (
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/ledger"
 	"moltisfs/internal/policy"
 	"moltisfs/readers"
 )
@@ -96,5 +97,18 @@ func TestWhatGoesWrongHasItsKind(t *testing.T) {
 	}
 	if r, host := s.refuse(t.Context(), "Edit", args, errors.New("what nobody thought of")); host == nil {
 		t.Errorf("an unknown error became %+v", r)
+	}
+}
+
+// A single page is written as one, and two sizes that round to the same as bytes.
+func TestRefusalsAsAPersonWritesThem(t *testing.T) {
+	r := &Refusal{}
+	partRead(r, "/f", &ledger.Seen{Unit: "page", Lines: 100, Ranges: []ledger.Range{{First: 1, Last: 99}}})
+	if r.Next == nil || r.Next.Args["pages"] != "100" {
+		t.Errorf("%+v", r.Next)
+	}
+	r = (&Suite{}).refusal("Edit", &EditArgs{FilePath: "/f"}, &guardfs.TooLargeError{Path: "/f", Size: 10<<20 + 1, Max: 10 << 20})
+	if want := "the file has 10485761 bytes; this tool takes up to 10485760"; r == nil || r.Message != want {
+		t.Errorf("%+v, want %q", r, want)
 	}
 }
