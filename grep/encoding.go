@@ -134,6 +134,7 @@ func (t *target) legacy(w *worker, st *state, e encoding.Encoding) {
 // foreign the file has to be decoded from e, or nobody can tell from what. UTF-8 with a few errors is not foreign. torn: b may begin within
 // a character; whole: it does not end in one.
 func encodingOf(b []byte, torn, whole bool) (e encoding.Encoding, foreign bool) {
+	all := b // to guess from: what UTF-8 would cut is whole in others
 	b = untorn(b, torn, !whole)
 	switch {
 	case plain(b):
@@ -143,10 +144,10 @@ func encodingOf(b []byte, torn, whole bool) (e encoding.Encoding, foreign bool) 
 	case utf8.Valid(b) || charset.MostlyUTF8(b):
 		return nil, false
 	}
-	if b = sample(b); charset.MostlyUTF8(b) {
+	if all = sample(all); charset.MostlyUTF8(all) {
 		return nil, true // in one encoding here, in another there
 	}
-	return guess(b), true
+	return guess(all), true
 }
 
 // encoding is encodingOf a chunk, where the pattern asks for that.
@@ -216,7 +217,7 @@ func (s *scan) strange(line, text []byte) bool {
 		return false
 	}
 	s.guessed = true // asking once is enough
-	if text = untorn(sample(text), false, true); !charset.MostlyUTF8(text) && !utf8.Valid(text) {
+	if text = sample(text); !charset.MostlyUTF8(text) && !utf8.Valid(untorn(text, false, true)) {
 		switch e := guess(text); e {
 		case japanese.ShiftJIS, simplifiedchinese.GBK, simplifiedchinese.GB18030, traditionalchinese.Big5, korean.EUCKR:
 			s.foreign = e
@@ -232,7 +233,7 @@ func (s *scan) strangePiece(c chunk, end int) bool {
 		return true
 	}
 	b := untorn(c.b[c.from:end], c.piece != pieceFirst, c.piece != pieceLast)
-	return s.strange(b, b)
+	return s.strange(b, c.b[c.from:end])
 }
 
 // sample is the part of b around its first byte outside ASCII.

@@ -47,6 +47,7 @@ func TestEncodingAnywhere(t *testing.T) {
 		{"Shift-JIS backslash", sjis, `\\`, 0},
 		{"Shift-JIS backslash, behind many lines", run + sjis, `\\`, 0},
 		{"Shift-JIS backslash, in a long line", dots + sjis + dots, `\\`, 0},
+		{"Shift-JIS backslash, at the end of a long line", dots + encode(japanese.ShiftJIS, "ソフトウェアの表示予定"), `\\`, 0},
 		{"Shift-JIS needle, in a long line", dots + sjis + dots, `needle`, 1},
 		{"ISO-2022-JP bytes", jis, `\$B`, 0},
 		{"ISO-2022-JP bytes, behind many lines", run + jis, `\$B|8l`, 0},
