@@ -362,19 +362,26 @@ func TestDeadlineOnTheWayToALine(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		before := int64(0)
+		before, resumed := int64(0), 0
 		for calls := 1; ; calls++ {
 			m, err := r.Read(context.Background(), Source{R: src, Size: log.size(), ID: "slow", Changed: time.Unix(1, 0)}, o)
 			if err == nil {
-				if text := m.(*Text).Content; calls < 3 || !strings.Contains(text, "fourth") && !strings.Contains(text, "xxxxxxxxxxx\n") {
+				if text := m.(*Text).Content; resumed < 2 || !strings.Contains(text, "fourth") && !strings.Contains(text, "xxxxxxxxxxx\n") {
 					t.Errorf("%+v: after %d calls: %.60q", o, calls, text)
 				}
 				break
 			}
 			var late *OutOfTime
-			if !errors.As(err, &late) || !late.Resumes || late.Line != 2 || late.Byte < before || calls > 500 {
+			if !errors.As(err, &late) || calls > 500 {
+				t.Fatalf("%+v: call %d: %v", o, calls, err)
+			}
+			if !late.Resumes { // a busy machine: the time was over before the way began, or behind its end
+				continue
+			}
+			if late.Line != 2 || late.Byte < before {
 				t.Fatalf("%+v: call %d: %v, after %d bytes: %+v", o, calls, err, before, late)
 			}
+			resumed++
 			before = late.Byte
 		}
 		if src.read > 2*giant {
