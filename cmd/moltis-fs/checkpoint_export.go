@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
 	"moltisfs/tools"
 )
 
@@ -459,7 +460,7 @@ func (x *gitExport) commit(ops []checkpoint.Checkpoint) error {
 // put writes one path. What is absent is only removed where it may be there.
 func (x *gitExport) put(path string, s checkpoint.State, remove bool) error {
 	rel, below := relative(path, x.root)
-	name := gitQuote(rel)
+	name := edit.QuotePath(rel)
 	switch {
 	case s.Kind == checkpoint.Dir:
 		return nil

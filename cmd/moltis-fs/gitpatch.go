@@ -36,7 +36,7 @@ func (p *filePatch) write(w io.Writer) {
 	if p.oldMode == p.newMode && same {
 		return
 	}
-	name := gitQuote(p.name)[1:]
+	name := edit.QuotePath(p.name)[1:]
 	fmt.Fprintf(w, "diff --git \"a/%s \"b/%s\n", name, name)
 	switch {
 	case p.oldMode == p.newMode:
@@ -98,25 +98,6 @@ func gitModes(c *checkpoint.Recorded) (before, after string) {
 		}
 	}
 	return gitMode(b), gitMode(a)
-}
-
-// gitQuote quotes a path as git does it.
-func gitQuote(path string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for i := range len(path) {
-		switch c := path[i]; {
-		case c == '"' || c == '\\':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		case c < ' ' || c >= 0x7f:
-			fmt.Fprintf(&b, `\%03o`, c)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
 }
 
 // gitBlob is git's name of a content: zeros where there is no file.

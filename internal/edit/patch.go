@@ -248,10 +248,15 @@ func diffName(name string) string {
 		}
 		return name
 	}
+	return QuotePath(name)
+}
+
+// QuotePath writes a path as git does where it holds anything odd: in quotes, with C's escapes and octal bytes.
+func QuotePath(path string) string {
 	var b strings.Builder
 	b.WriteByte('"')
-	for i := 0; i < len(name); i++ {
-		switch c := name[i]; {
+	for i := range len(path) {
+		switch c := path[i]; {
 		case c == '"' || c == '\\':
 			b.WriteByte('\\')
 			b.WriteByte(c)
@@ -261,7 +266,8 @@ func diffName(name string) string {
 			b.WriteByte(c)
 		}
 	}
-	return b.String() + `"`
+	b.WriteByte('"')
+	return b.String()
 }
 
 const (
