@@ -5,11 +5,14 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // A change of one path is one rename and needs no journal. A change of several is many steps, so before the first of them
@@ -79,6 +82,49 @@ func (d *DB) Intend(id ID) (_ *Intent, err error) {
 
 // ID is the operation.
 func (i *Intent) ID() ID { return i.id }
+
+// Note writes beside the mark what whoever takes the operation over should know of one thing that it does; of notes on the same thing the
+// last one counts. It outlives the process, and is not synced: the system it need not outlive.
+func (i *Intent) Note(thing, what string) error {
+	_, err := i.f.Seek(0, io.SeekEnd)
+	if err == nil {
+		_, err = i.f.WriteString(strconv.Quote(thing) + " " + strconv.Quote(what) + "\n")
+	}
+	if err != nil {
+		return fmt.Errorf("noting what an operation does: %w", err)
+	}
+	return nil
+}
+
+// Notes is what was noted, and when that was last written to; without a note, when the mark was set. A note that was cut off is none.
+func (i *Intent) Notes() (notes map[string]string, last time.Time, err error) {
+	failed := func(err error) (map[string]string, time.Time, error) {
+		return nil, time.Time{}, fmt.Errorf("reading what an operation did: %w", err)
+	}
+	fi, err := i.f.Stat()
+	if err != nil {
+		return failed(err)
+	}
+	all, err := io.ReadAll(io.NewSectionReader(i.f, 0, fi.Size()))
+	if err != nil {
+		return failed(err)
+	}
+	notes = map[string]string{}
+	for line := range strings.Lines(string(all)) {
+		quoted, err := strconv.QuotedPrefix(line)
+		if err != nil || !strings.HasSuffix(line, "\n") {
+			continue
+		}
+		what, err := strconv.Unquote(strings.TrimSpace(line[len(quoted):]))
+		if err != nil {
+			continue
+		}
+		if thing, err := strconv.Unquote(quoted); err == nil {
+			notes[thing] = what
+		}
+	}
+	return notes, fi.ModTime(), nil
+}
 
 // Done takes the mark away: every path is what the operation announced, or everything is as it was.
 func (i *Intent) Done() error {

@@ -2,10 +2,13 @@ package checkpoint_test
 
 import (
 	"bufio"
+	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"moltisfs/checkpoint"
 )
@@ -73,6 +76,45 @@ func TestIntent(t *testing.T) {
 	}
 	if _, err := d.Intend("ck-zzzz"); err == nil {
 		t.Error("a mistyped id was marked")
+	}
+}
+
+// What was noted beside a mark is there for whoever takes the operation over, and who does may note more.
+func TestNotes(t *testing.T) {
+	dir := t.TempDir()
+	d := open(t, dir, checkpoint.Options{})
+	id := save(t, d, op(edit("/w/a", []byte("0"), []byte("1"))))
+	in, err := d.Intend(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notes, last, err := in.Notes(); err != nil || len(notes) != 0 || last.IsZero() {
+		t.Errorf("of a new mark: %v %v %v", notes, last, err)
+	}
+	odd := "/w/a \"line\"\nbreak\xff"
+	if err := errors.Join(in.Note(odd, ""), in.Note("/w/b", "1"), in.Note(odd, "7 8"), in.Leave()); err != nil {
+		t.Fatal(err)
+	}
+	if in, err = d.TakeOver(id); err != nil || in == nil {
+		t.Fatal(err)
+	}
+	if err := in.Note("/w/c", "3"); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "journal", string(id))
+	was, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, append(was, `"/w/d" "4"`...), 0o600); err != nil { // cut off before its end
+		t.Fatal(err)
+	}
+	notes, last, err := in.Notes()
+	if want := map[string]string{odd: "7 8", "/w/b": "1", "/w/c": "3"}; err != nil || !maps.Equal(notes, want) || time.Since(last) > time.Hour {
+		t.Errorf("%q %v %v", notes, last, err)
+	}
+	if err := in.Done(); err != nil {
+		t.Fatal(err)
 	}
 }
 

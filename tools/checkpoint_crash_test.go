@@ -171,8 +171,8 @@ func killRewind(t *testing.T, dir string, aimed bool) {
 	}
 }
 
-// A process is killed at a random moment of a rewind of many files, over and over. After the next start all files are old or all are new
-// (directories that were made for them may be left, empty), and the history goes on from there. The looks at the tree before that start are the proof that the
+// A process is killed at a random moment of a rewind of many files, over and over. After the next start all files are old or all are new,
+// the directories that were made for them are there or gone with them, and the history goes on from there. The looks at the tree before that start are the proof that the
 // kills fall between two files: there it is mixed now and then.
 func TestKilledRewind(t *testing.T) {
 	if testing.Short() {
@@ -192,6 +192,10 @@ func TestKilledRewind(t *testing.T) {
 		g := generation(t, ws)
 		if g == "mixed" {
 			t.Fatalf("round %d: after the next start the files are %s", round, g)
+		}
+		if _, err := os.Stat(ws + "/made"); (err == nil) != (g == "new") {
+			left, _ := filepath.Glob(ws + "/made/*")
+			t.Fatalf("round %d: after the next start the files are %s, and their directories are there: %v %v", round, g, err == nil, left)
 		}
 		if left, err := os.ReadDir(dir + "/data/checkpoints/journal"); err == nil && len(left) > 0 {
 			t.Fatalf("round %d: marks are left: %v", round, left)

@@ -44,7 +44,7 @@ type CheckpointRestore struct {
 	Files      []RestoredFile `json:"files"`
 	Skipped    []engine.Left  `json:"skipped"`
 	DirsMade   []string       `json:"dirs_made,omitempty"`
-	DirsKept   []string       `json:"dirs_kept,omitempty"` // made by what was taken back; something is in them, or they could not be removed
+	DirsKept   []engine.Left  `json:"dirs_kept,omitempty"` // made by what was taken back: something is in them, or they can't be removed
 	DryRun     bool           `json:"dry_run,omitempty"`
 	// Unchanged: there was nothing to do, everything is as it was before the checkpoint already.
 	Unchanged bool `json:"unchanged,omitempty"`
@@ -108,7 +108,7 @@ func (p *CheckpointRestore) Text() string {
 		fmt.Fprintf(&b, "skipped %s (%s)\n", s.Path, s.Why)
 	}
 	for _, d := range p.DirsKept {
-		fmt.Fprintf(&b, "kept %s (something is in it, or it could not be removed)\n", d)
+		fmt.Fprintf(&b, "kept %s (%s)\n", d.Path, d.Why)
 	}
 	if p.CheckpointSkipped != "" {
 		fmt.Fprintf(&b, "What was replaced is not all in a checkpoint: %s.\n", p.CheckpointSkipped)
@@ -158,8 +158,11 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 		return nil, s.conflicts(a, err)
 	}
 	out := &CheckpointRestore{UndoID: pointer(done.Checkpoint), Files: []RestoredFile{}, Skipped: []engine.Left{}, DryRun: done.DryRun,
-		DirsMade: done.Made, DirsKept: done.Kept, CheckpointSkipped: done.Done.Skipped}
+		DirsMade: done.Made, CheckpointSkipped: done.Done.Skipped}
 	out.Skipped = append(out.Skipped, done.Skipped...)
+	for _, k := range done.Kept {
+		out.DirsKept = append(out.DirsKept, engine.Left{Path: k.Path, Why: k.Why})
+	}
 	skipped := map[string]bool{}
 	for _, l := range done.Skipped {
 		skipped[l.Path] = true

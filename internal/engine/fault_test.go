@@ -3,8 +3,10 @@
 package engine_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,7 +25,7 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 		delete(faults, "ENOSPC")
 		stride = 3
 	}
-	cells, again := 0, 0
+	cells, again, toldOf := 0, 0, 0
 	for name, bad := range faults {
 		t.Run(name, func(t *testing.T) {
 			x := grow(t, nil)
@@ -58,13 +60,19 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 				t.Fatalf("without a fault: %v\n%s\nwant\n%s", err, x.looks(), old)
 			}
 			// From here on undo goes to changed, redo to old.
-			steps := []func() error{
-				func() error { _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); return err },
-				func() error { _, err := x.Redo(ctx, x.call("s"), engine.RestoreOptions{}); return err },
+			steps := []func(*engine.Engine, context.Context, *engine.Call, engine.RestoreOptions) (*engine.Restored, error){
+				(*engine.Engine).Undo, (*engine.Engine).Redo,
 			}
 			from, to := old, changed
 			for n := int64(1); ; n += stride {
-				call, err := system.fail(n, bad, steps[0])
+				var kept []engine.KeptDir
+				call, err := system.fail(n, bad, func() error {
+					done, err := steps[0](x.Engine, ctx, x.call("s"), engine.RestoreOptions{})
+					if err == nil {
+						kept = done.Kept
+					}
+					return err
+				})
 				if call == "" {
 					if err != nil {
 						t.Fatal(err)
@@ -73,7 +81,8 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 				}
 				cells++
 				now := bare(x.looks())
-				if bad.lasting && now != bare(from) && now != bare(to) {
+				left, _ := filepath.Glob(x.data + "/checkpoints/journal/ck-*")
+				if bad.lasting && left != nil {
 					if err == nil {
 						t.Fatalf("call %d (%s): said to be done:\n%s", n, call, now)
 					}
@@ -91,7 +100,21 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 					t.Fatalf("call %d (%s): %v, and the tree is\n%s\nit was\n%s\nand should have become\n%s", n, call, err, now, from, to)
 				}
 				for _, d := range []string{"/made", "/gone"} {
-					_ = os.Remove(x.ws + d) // one that stayed behind empty would spare the next round the calls that make it
+					if bad.lasting && strings.Contains(x.looks(), d+"/.moltis-") { // see bare; it is not empty then
+						must(t, os.RemoveAll(x.ws+d))
+						if strings.Contains(from, d+" d") {
+							must(t, os.Mkdir(x.ws+d, 0o750))
+						}
+					}
+					told := slices.ContainsFunc(kept, func(k engine.KeptDir) bool { return k.Path == x.ws+d && k.Why != "" })
+					there, should := strings.Contains(x.looks(), d+" d"), strings.Contains(from, d+" d")
+					if there != should && !told {
+						t.Fatalf("call %d (%s): %v, and %s is there: %v", n, call, err, d, there)
+					}
+					if there != should {
+						toldOf++
+						must(t, os.Remove(x.ws+d)) // else it spares the next round the calls that make it
+					}
 				}
 				if left, _ := filepath.Glob(x.data + "/checkpoints/journal/ck-*"); left != nil && !bad.lasting {
 					t.Fatalf("call %d (%s): marks are left: %v", n, call, left)
@@ -100,8 +123,18 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 		})
 	}
 	t.Logf("%d faults; the next start had to mend %d", cells, again)
+	if toldOf == 0 {
+		t.Error("no directory ever stayed: that this is told is not tested")
+	}
 	if again == 0 {
 		t.Error("no fault left anything to the next start: the test tests less than it should")
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -84,6 +84,8 @@ type Target struct {
 	ours   bool                  // that it is read-only is the session's own doing
 	made   chan guardfs.Metadata // of a new file: what it got
 	place  *guardfs.Place        // nil while the parent is still to be made
+	above  *guardfs.Place        // that of the topmost parent that is still to be made
+	fresh  guardfs.Metadata      // of a new file in such a parent: what it will get
 	object guardfs.Object
 }
 
@@ -122,8 +124,8 @@ type Done struct {
 	Made     []string // directories that were made
 	Moved    []Move   // with DryRun: what would be moved
 	Trashed  []checkpoint.Trashed
-	Kept     []string // directories of Drop that stay, because something is in them
-	Approval string   // "approved" when somebody was asked
+	Kept     []KeptDir // directories that were to go and stay
+	Approval string    // "approved" when somebody was asked
 	DryRun   bool
 	Idle     bool // everything was, or with DryRun is, already as it should be
 }

@@ -139,29 +139,17 @@ func (e *Engine) movesStill(m *Mutation) error {
 	return nil
 }
 
-// readyMoves makes what the renames need: parents of what comes back, a place in the trash for what goes.
-func (e *Engine) readyMoves(m *Mutation, done *Done) error {
+// readySlots makes a place in the trash for what goes. The directories that it makes are our own, and stay.
+func (e *Engine) readySlots(m *Mutation) error {
 	for _, mv := range m.Moves {
-		switch {
-		case mv.Back && mv.place == nil:
-			made, err := e.fs.MakeParents(mv.Path)
-			done.Made = append(done.Made, made...)
-			if err == nil {
-				mv.place, err = e.fs.PlaceLink(mv.Path)
-			}
-			if err != nil {
-				return err
-			}
-			if o := mv.place.Object(); o.True != mv.Path {
-				return &guardfs.SymlinkError{Path: mv.Path, Target: o.True}
-			}
-		case !mv.Back:
-			slot, err := e.newSlot(mv.place)
-			if err != nil {
-				return &ParkError{mv.Path, err}
-			}
-			mv.slot, mv.Entry.Parked, mv.Entry.Identity = slot, slot.Object().True, mv.info.ID.Lasting()
+		if mv.Back {
+			continue
 		}
+		slot, err := e.newSlot(mv.place)
+		if err != nil {
+			return &ParkError{mv.Path, err}
+		}
+		mv.slot, mv.Entry.Parked, mv.Entry.Identity = slot, slot.Object().True, mv.info.ID.Lasting()
 	}
 	return nil
 }

@@ -16,6 +16,18 @@ type point struct {
 	db     *checkpoint.DB // nil when no checkpoint was taken
 	id     checkpoint.ID
 	intent *checkpoint.Intent
+	dirs   *newDirs
+}
+
+// note writes to the mark, if there is one, what was made of one path.
+func (p *point) note(path, what string) error {
+	if p.intent == nil {
+		return nil
+	}
+	if err := p.intent.Note(path, what); err != nil {
+		return &CheckpointError{Err: err}
+	}
+	return nil
 }
 
 // save stores the pre-state of every target that changes. It returns once the store says that it is durable.
@@ -39,8 +51,8 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done) e
 	for _, mv := range m.Moves {
 		op.Changes = append(op.Changes, moveChange(mv))
 	}
-	for _, dir := range done.Made {
-		op.Changes = append(op.Changes, checkpoint.Change{Path: dir, Role: checkpoint.RoleParent, After: e.dirState(dir)})
+	for _, dir := range p.dirs.todo {
+		op.Changes = append(op.Changes, checkpoint.Change{Path: dir.path, Role: checkpoint.RoleParent, After: dir.state})
 	}
 	for _, dir := range m.Drop {
 		ch := checkpoint.Change{Path: dir, Role: checkpoint.RoleParent, Before: e.dirState(dir)}
@@ -60,7 +72,7 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done) e
 			return &MissingContentError{lost.Path, lost.Why}
 		}
 	}
-	if err == nil && len(changing)+len(m.Moves)*2 > 1 {
+	if err == nil && len(changing)+len(m.Moves)*2+len(p.dirs.todo)+len(m.Drop) > 1 {
 		p.intent, err = db.Intend(saved.ID)
 	}
 	if saved.ID != "" {
@@ -151,7 +163,7 @@ func (p *point) settle(ctx context.Context, o checkpoint.Outcome) {
 	}
 }
 
-// dirState is what a directory looks like that is to go or was just made.
+// dirState is what a directory looks like that is to go.
 func (e *Engine) dirState(dir string) checkpoint.State {
 	s := checkpoint.State{Kind: checkpoint.Dir, Mode: 0o777}
 	if place, err := e.fs.Place(dir); err == nil {
@@ -196,12 +208,14 @@ func (t *Target) isNew() bool {
 // metaAfter is what the file will have. It waits for the temp file of a new one, not for its content.
 func (t *Target) metaAfter() guardfs.Metadata {
 	switch {
-	case t.After.Meta != nil && t.place != nil:
-		return t.place.Expected(*t.After.Meta)
+	case t.After.Meta != nil && t.place == nil:
+		return t.above.Expected(*t.After.Meta)
 	case t.After.Meta != nil:
-		return *t.After.Meta
+		return t.place.Expected(*t.After.Meta)
 	case t.made != nil:
 		return <-t.made
+	case t.isNew():
+		return t.fresh
 	}
 	return t.place.Expected(*metadata(state(t.Before)))
 }

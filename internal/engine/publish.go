@@ -15,38 +15,29 @@ import (
 )
 
 // publish stores the pre-state and writes the temp files side by side, then
-// exchanges them in. If any path fails, the ones before it are put back.
-func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) (_ *Done, err error) {
+// exchanges them in. If any path fails, the ones before it are put back. Where
+// directories have to be made, what goes into them waits for the checkpoint.
+func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) (*Done, error) {
 	done := &Done{Targets: ts}
-	defer func() {
-		if err != nil {
-			e.unmake(done.Made)
-		}
-	}()
-	if err := e.makeDirs(m.Dirs, done); err != nil {
+	dirs, err := e.missing(ts, m)
+	if err != nil {
+		return nil, err
+	}
+	defer dirs.close()
+	if err := e.readySlots(m); err != nil {
 		return nil, err
 	}
 	for _, t := range ts {
-		if t.place == nil && !t.Unchanged() {
-			if err := e.makeParents(t, done); err != nil {
-				return nil, err
-			}
-		}
-	}
-
-	if err := e.readyMoves(m, done); err != nil {
-		return nil, err
-	}
-	for _, t := range ts {
-		if t.isNew() {
+		if t.isNew() && t.place != nil {
 			t.made = make(chan guardfs.Metadata, 1)
 		}
 	}
 	saved := make(chan error, 1)
-	point := &point{e: e, c: c}
+	point := &point{e: e, c: c, dirs: dirs}
 	go func() { saved <- point.save(ctx, ts, m, done) }()
 	many := len(ts.changing()) > 1
-	staged, stageErr := e.stage(ctx, ts, many)
+	staged := make([]*guardfs.Staged, len(ts))
+	stageErr := e.stage(ctx, ts, staged, many)
 	for _, t := range ts {
 		if t.made != nil {
 			close(t.made) // of what was not staged there is nothing to tell
@@ -60,9 +51,14 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 			}
 		}
 	}()
-	if err := errors.Join(stageErr, saveErr); err != nil {
-		e.abort(ctx, point, m, checkpoint.Aborted)
-		return nil, err
+	err = errors.Join(stageErr, saveErr)
+	if err == nil && len(dirs.todo) > 0 { // what goes into them had to wait
+		if err = e.makeDirs(point, ts, m); err == nil {
+			err = e.stage(ctx, ts, staged, many)
+		}
+	}
+	if err != nil {
+		return nil, e.abort(ctx, point, m, err)
 	}
 
 	if err := e.carryMoves(ctx, point, m, false); err != nil {
@@ -85,7 +81,7 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	if many {
 		e.syncNames(ts)
 	}
-	done.Kept = e.drop(m.Drop)
+	done.Made, done.Kept = dirs.paths(), e.drop(m.Drop)
 	e.sweep(ts)
 	for _, mv := range m.Moves {
 		done.Moved = append(done.Moved, *mv)
@@ -99,8 +95,19 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	return done, nil
 }
 
-// abort ends a change that did not take place, or not whole.
-func (e *Engine) abort(ctx context.Context, p *point, m *Mutation, o checkpoint.Outcome) {
+// abort ends a change that was not made, or was taken back, because of cause.
+func (e *Engine) abort(ctx context.Context, p *point, m *Mutation, cause error) error {
+	o := checkpoint.Aborted
+	if err := e.unmake(p.dirs); err != nil {
+		e.logger.Error("directories of a change that failed could not be removed", "id", p.id, "err", err)
+		o = checkpoint.Foreign // leaves the mark
+		cause = fmt.Errorf("%w (and an empty directory may be left)", cause)
+	}
+	return e.end(ctx, p, m, o, cause)
+}
+
+// end says in the catalog what became of a change that failed with cause.
+func (e *Engine) end(ctx context.Context, p *point, m *Mutation, o checkpoint.Outcome, cause error) error {
 	if p.db != nil && len(m.Moves) > 0 {
 		if err := e.settleMoves(ctx, p.db, m); err != nil {
 			e.logger.Error("what became of a tree could not be written to the catalog", "id", p.id, "err", err)
@@ -108,99 +115,14 @@ func (e *Engine) abort(ctx context.Context, p *point, m *Mutation, o checkpoint.
 		}
 	}
 	p.settle(ctx, o)
-}
-
-// makeDirs makes the directories that a plan names, with their modes.
-func (e *Engine) makeDirs(dirs []NewDir, done *Done) error {
-	for _, d := range dirs {
-		made, err := e.fs.MakeParents(d.Path)
-		done.Made = append(done.Made, made...)
-		if err != nil {
-			return err
-		}
-		place, err := e.fs.Place(d.Path)
-		if err != nil {
-			return err
-		}
-		o := place.Object()
-		switch {
-		case o.True != d.Path:
-			err = &guardfs.SymlinkError{Path: d.Path, Target: o.True}
-		case o.Info.Kind == guardfs.KindAbsent:
-			if err = place.Mkdir(d.Mode); err == nil {
-				done.Made = append(done.Made, d.Path)
-				if e.sync() {
-					err = place.SyncNames()
-				}
-			}
-		case o.Info.Kind != guardfs.KindDir:
-			err = &guardfs.ConflictError{Path: d.Path, Why: "it is not a directory any more"}
-		}
-		place.Close()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (e *Engine) makeParents(t *Target, done *Done) error {
-	made, err := e.fs.MakeParents(t.Path)
-	done.Made = append(done.Made, made...)
-	if err != nil {
-		return err
-	}
-	place, err := e.fs.Place(t.Path)
-	if err != nil {
-		return err
-	}
-	t.place, t.object, t.True = place, place.Object(), place.Object().True
-	if t.object.Info.Kind != guardfs.KindAbsent {
-		return &guardfs.ConflictError{Path: t.True, Why: "it appeared while its directory was being made"}
-	}
-	return nil
-}
-
-// unmake removes directories that were made for nothing, innermost first.
-func (e *Engine) unmake(made []string) {
-	for i := len(made) - 1; i >= 0; i-- {
-		e.removeEmpty(made[i])
-	}
-}
-
-// drop removes what is empty of directories that are given innermost first, and lists those that stay.
-func (e *Engine) drop(dirs []string) (kept []string) {
-	for _, d := range dirs {
-		if !e.removeEmpty(d) {
-			kept = append(kept, d)
-		}
-	}
-	return kept
-}
-
-// removeEmpty removes a directory if it is empty. Errors are not interesting: one that is in use stays.
-func (e *Engine) removeEmpty(dir string) bool {
-	place, err := e.fs.Place(dir)
-	if err != nil {
-		return false
-	}
-	defer place.Close()
-	if place.Object().True != dir || place.RemoveEmptyDir(context.Background()) != nil {
-		return false
-	}
-	if e.sync() {
-		if err := place.SyncNames(); err != nil {
-			e.logger.Warn("the removal of a directory could not be synced", "path", dir, "err", err)
-		}
-	}
-	return true
+	return cause
 }
 
 func (e *Engine) sync() bool { return e.cfg.Durability != "none" }
 
-// stage writes the temp files. Of many, several at a time: their syncs then share the work of the file system's journal.
-func (e *Engine) stage(ctx context.Context, ts targets, many bool) ([]*guardfs.Staged, error) {
-	staged := make([]*guardfs.Staged, len(ts))
+// stage writes the temp files of those whose directory is there and that have none yet. Of many, several at a time: their syncs then share the work
+// of the file system's journal.
+func (e *Engine) stage(ctx context.Context, ts targets, staged []*guardfs.Staged, many bool) error {
 	one := func(i int) error {
 		t := ts[i]
 		o := guardfs.StageOptions{Sync: e.sync(), NameLater: many, Meta: t.After.Meta}
@@ -219,12 +141,12 @@ func (e *Engine) stage(ctx context.Context, ts targets, many bool) ([]*guardfs.S
 	var todo []int
 	for i, t := range ts {
 		// What takes the place of a link waits until the link is gone.
-		if t.After.Kind == guardfs.KindFile && !t.Unchanged() && t.Before.Info.Kind != guardfs.KindSymlink {
+		if t.place != nil && staged[i] == nil && t.After.Kind == guardfs.KindFile && !t.Unchanged() && t.Before.Info.Kind != guardfs.KindSymlink {
 			todo = append(todo, i)
 		}
 	}
 	if len(todo) == 1 {
-		return staged, one(todo[0])
+		return one(todo[0])
 	}
 	next := make(chan int)
 	stop := make(chan struct{})
@@ -253,7 +175,7 @@ feed:
 	}
 	close(next)
 	wg.Wait()
-	return staged, failed
+	return failed
 }
 
 func (e *Engine) commit(ctx context.Context, t *Target, s *guardfs.Staged, sync bool) (err error) {
@@ -337,11 +259,10 @@ func (e *Engine) putBack(ctx context.Context, p *point, ts targets, m *Mutation,
 		}
 	}
 	if stuck != nil {
-		e.abort(ctx, p, m, checkpoint.Foreign)
-		return fmt.Errorf("%w (and these could not be put back: %s)", cause, strings.Join(stuck, ", "))
+		cause = fmt.Errorf("%w (and these could not be put back: %s)", cause, strings.Join(stuck, ", "))
+		return e.end(ctx, p, m, checkpoint.Foreign, cause)
 	}
-	e.abort(ctx, p, m, checkpoint.Aborted)
-	return cause
+	return e.abort(ctx, p, m, cause)
 }
 
 // madeAllTheSame reports whether a target whose publication failed is not certainly as it was: where nothing can be looked at any more, the
@@ -369,6 +290,9 @@ func (e *Engine) putBackOne(ctx context.Context, t *Target) error {
 // become makes path what it was, if it still is what we made of it. A link is taken for itself.
 func (e *Engine) become(ctx context.Context, path string, made checkpoint.State, was *guardfs.Before) error {
 	place, err := e.fs.PlaceLink(path)
+	if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok && !was.Exists {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"path/filepath"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
@@ -29,7 +31,7 @@ func (e *Engine) recover(ctx context.Context) error {
 		if intent == nil {
 			continue
 		}
-		outcome, err := e.takeBack(ctx, db, id)
+		outcome, err := e.takeBack(ctx, db, intent)
 		if err == nil {
 			err = db.Settle(ctx, id, outcome)
 		}
@@ -45,8 +47,9 @@ func (e *Engine) recover(ctx context.Context) error {
 	return nil
 }
 
-// takeBack looks at each path of the operation id: what is as the operation left it becomes what it was.
-func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, id checkpoint.ID) (checkpoint.Outcome, error) {
+// takeBack looks at each path of the operation that is marked: what is as the operation left it becomes what it was.
+func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, intent *checkpoint.Intent) (checkpoint.Outcome, error) {
+	id := intent.ID()
 	op, err := db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
 	if errors.Is(err, checkpoint.ErrNotFound) {
 		return checkpoint.Aborted, errors.New("its checkpoint is gone")
@@ -66,16 +69,21 @@ func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, id checkpoint.
 		return "", errors.Join(stuck...)
 	}
 	if made {
+		e.sweepOf(op)
 		for _, c := range op.Changes {
-			if c.Role != roleTree && c.Before.Kind == checkpoint.Dir && c.After.Kind == checkpoint.Absent {
-				e.removeEmpty(c.Path)
+			if goes(&c) {
+				e.drop([]string{c.Path})
 			}
 		}
 		return checkpoint.Committed, nil
 	}
-	for _, c := range op.Changes { // directories that were to go, from the top down
-		if c.Role != roleTree && c.Before.Kind == checkpoint.Dir && c.After.Kind == checkpoint.Absent {
-			stuck = append(stuck, e.makeDirs([]NewDir{{c.Path, c.Before.Mode}}, &Done{}))
+	own, err := e.ownDirs(op, intent) // before their times move
+	if err != nil {
+		stuck = append(stuck, err)
+	}
+	for i := len(op.Changes) - 1; i >= 0; i-- { // directories that were to go, from the top down
+		if c := &op.Changes[i]; goes(c) {
+			stuck = append(stuck, e.remake(c))
 		}
 	}
 	for i := len(op.Changes) - 1; i >= 0; i-- {
@@ -87,11 +95,8 @@ func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, id checkpoint.
 			stuck = append(stuck, fmt.Errorf("%s: %w", c.Path, err))
 		}
 	}
-	for i := len(op.Changes) - 1; i >= 0; i-- {
-		if c := &op.Changes[i]; c.Role != roleTree && c.Before.Kind == checkpoint.Absent && c.After.Kind == checkpoint.Dir {
-			e.removeEmpty(c.Path)
-		}
-	}
+	e.sweepOf(op)
+	stuck = append(stuck, e.removeOwn(own))
 	if err := errors.Join(stuck...); err != nil {
 		e.logger.Warn("of a change that was cut off half-way, not everything could be taken back; its checkpoint holds what was there", "id", id, "err", err)
 		return checkpoint.Foreign, nil
@@ -136,21 +141,83 @@ func (e *Engine) takeBackOne(ctx context.Context, db *checkpoint.DB, id checkpoi
 	return e.become(ctx, c.Path, c.After, was)
 }
 
-// allMade says whether every path is what the operation announced.
-func (e *Engine) allMade(op *checkpoint.Checkpoint) (bool, error) {
+// sweepOf removes what a kill left of the files of an operation under temporary names. Their locks are ours.
+func (e *Engine) sweepOf(op *checkpoint.Checkpoint) {
+	hashes := map[string][]string{} // by a path in the directory
+	first := map[string]string{}
 	for _, c := range op.Changes {
-		if c.Role == checkpoint.RoleParent {
+		hash := c.Before.Hash
+		if c.Before.Kind == checkpoint.Symlink {
+			hash = HashOf([]byte(c.Before.Target))
+		}
+		if hash == "" || c.Role == roleTree {
+			continue
+		}
+		dir := path.Dir(filepath.ToSlash(c.Path))
+		if first[dir] == "" {
+			first[dir] = c.Path
+		}
+		hashes[first[dir]] = append(hashes[first[dir]], hash)
+	}
+	for name, of := range hashes {
+		place, err := e.fs.PlaceLink(name)
+		if err != nil {
+			continue // there is no directory to sweep, or none of ours
+		}
+		if err := place.SweepOf(of); err != nil {
+			e.logger.Warn("what a killed process left could not be removed", "dir", place.ParentTrue(), "err", err)
+		}
+		place.Close()
+	}
+}
+
+// goes says that a change removes a directory of its own accord, not as a part of a tree.
+func goes(c *checkpoint.Recorded) bool {
+	return c.Role != roleTree && c.Before.Kind == checkpoint.Dir && c.After.Kind == checkpoint.Absent
+}
+
+// remake makes a directory anew that a change may have removed.
+func (e *Engine) remake(c *checkpoint.Recorded) error {
+	place, err := e.fs.PlaceLink(c.Path)
+	if err != nil {
+		return err
+	}
+	defer place.Close()
+	if o := place.Object(); o.True != c.Path {
+		return &guardfs.SymlinkError{Path: c.Path, Target: o.True}
+	} else if o.Info.Kind == guardfs.KindDir {
+		return nil
+	}
+	if err = place.Mkdir(c.Before.Mode); err == nil && e.sync() {
+		err = place.SyncNames()
+	}
+	return err
+}
+
+// allMade says whether every path is what the operation announced. Directories have a say only where there is nothing else.
+func (e *Engine) allMade(op *checkpoint.Checkpoint) (bool, error) {
+	only := true
+	for _, c := range op.Changes {
+		only = only && c.Role == checkpoint.RoleParent
+	}
+	going, gone := 0, 0
+	for _, c := range op.Changes {
+		if c.Role == checkpoint.RoleParent && !only {
 			continue
 		}
 		now, err := e.stateOf(c.Path)
 		if err != nil {
 			return false, err
 		}
-		if !now.Same(c.After) {
+		if only && goes(&c) { // one after the other, last of all: one that is gone is the proof, and one that stays may be in use
+			if going++; now.Same(c.After) {
+				gone++
+			}
+		} else if !now.Same(c.After) {
 			return false, nil
 		}
 	}
-	return true, nil
+	return going == 0 || gone > 0, nil
 }
 
 // stateOf looks at a path as a mutation would. A missing directory on the way is a missing path.

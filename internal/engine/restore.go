@@ -145,6 +145,7 @@ type restore struct {
 	items map[string]*checkpoint.Item
 	left  []Left          // for what stands there, before anything is loaded
 	stuck []PathConflict  // likewise
+	kept  []KeptDir       // directories that can't go
 	asked map[string]bool // directories to be made, which the system lets us make
 	out   *Restored
 }
@@ -210,6 +211,7 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 	if err != nil {
 		return nil, err
 	}
+	r.out.Kept = append(r.kept, r.out.Kept...)
 	if !o.DryRun {
 		r.untrash(ctx)
 	}

@@ -113,7 +113,11 @@ func (r *restore) onlyNew(m *Mutation, goes map[string]bool) error {
 		goes[d] = false // until it is seen that it can
 	}
 	for _, d := range m.Drop { // innermost first
-		if !e.onlyHolds(d, goes) {
+		there, why := e.onlyHolds(d, goes)
+		if why != "" {
+			r.kept = append(r.kept, KeptDir{Path: d, Why: why})
+		}
+		if !there || why != "" {
 			continue
 		}
 		if err := e.allowed(nil, d); err != nil {
@@ -131,29 +135,46 @@ func (r *restore) onlyNew(m *Mutation, goes map[string]bool) error {
 	return nil
 }
 
-// onlyHolds says whether dir is a directory with nothing in it but what goes.
-func (e *Engine) onlyHolds(dir string, goes map[string]bool) bool {
+// onlyHolds looks whether dir is a directory with nothing in it but what goes. why says what keeps it.
+func (e *Engine) onlyHolds(dir string, goes map[string]bool) (there bool, why string) {
 	h, err := e.fs.Resolve(dir, guardfs.Look)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return false, ""
+	}
 	if err != nil {
-		return false
+		return true, keptBy(err)
 	}
 	defer h.Close()
 	if h.Object().True != dir || h.Object().Info.Kind != guardfs.KindDir {
-		return false
+		return false, "" // what was made is gone
 	}
 	d, err := h.Dir()
 	if err != nil {
-		return false
+		return true, keptBy(err)
 	}
 	defer d.Close()
 	entries, denied, err := d.List(nil)
-	if err != nil || denied > 0 {
-		return false
+	if err != nil {
+		return true, keptBy(err)
+	}
+	if denied > 0 {
+		return true, keptInUse
 	}
 	for _, entry := range entries {
 		if !goes[dir+"/"+entry.Name] {
-			return false
+			return true, keptInUse
 		}
 	}
-	return true
+	return true, ""
+}
+
+// keptBy says why a directory that can't be looked into stays.
+func keptBy(err error) string {
+	if _, no := errors.AsType[*policy.Denied](err); no {
+		return keptDenied
+	}
+	if forbidden(err) {
+		return keptUnlisted
+	}
+	return "it could not be looked into: " + reason(err)
 }

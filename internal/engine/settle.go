@@ -62,10 +62,5 @@ func (e *Engine) never(ctx context.Context, db *checkpoint.DB, id checkpoint.ID)
 	if !seen {
 		return false, nil // directories alone tell nothing
 	}
-	for i := len(op.Changes) - 1; i >= 0; i-- { // what it made for itself before it came to nothing
-		if c := &op.Changes[i]; c.Role == checkpoint.RoleParent && c.Before.Kind == checkpoint.Absent && c.After.Kind == checkpoint.Dir {
-			e.removeEmpty(c.Path)
-		}
-	}
 	return true, db.Settle(ctx, id, checkpoint.Aborted)
 }

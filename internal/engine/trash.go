@@ -83,10 +83,18 @@ func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptio
 		return nil
 	}
 	done, err := e.Mutate(ctx, c, m)
-	if err == nil && slices.Contains(done.Kept, object.True) {
-		err = &NotEmptyError{object.True} // somebody put something in meanwhile; what was deleted is in the checkpoint
+	if err != nil {
+		return done, err
 	}
-	return done, err
+	for _, k := range done.Kept { // what was deleted is in the checkpoint
+		if k.Path == object.True && k.Why == keptInUse {
+			return done, &NotEmptyError{k.Path} // somebody put something in meanwhile
+		}
+		if k.Path == object.True {
+			return done, k.Err
+		}
+	}
+	return done, nil
 }
 
 // storable says whether the store may hold the content of a file.

@@ -144,7 +144,7 @@ func TestNoDescriptorLeaks(t *testing.T) {
 					p := b + "/ws/" + paths[(g+i)%len(paths)]
 					read(f, p)
 					write(f, p, fmt.Sprint(g, i), StageOptions{})
-					f.MakeParents(p)
+					makeParents(f, p)
 					if h, err := f.Resolve(p, Look); err == nil {
 						if d, err := h.Dir(); err == nil {
 							d.List(nil)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,8 +53,16 @@ var mutations = []mutation{
 		return p.Remove(context.Background(), before, true)
 	}, "old", "-"},
 	{"make parents", []string{"x/"}, func(f *FS, dir string) error {
-		_, err := f.MakeParents(dir + "/x/y/z/f")
+		_, err := makeParents(f, dir+"/x/y/z/f")
 		return err
+	}, "-", "-"},
+	{"make directory", nil, func(f *FS, dir string) error {
+		p, err := f.PlaceLink(dir + "/d")
+		if err != nil {
+			return err
+		}
+		defer p.Close()
+		return p.Mkdir(0o777)
 	}, "-", "-"},
 	{"read", []string{"f = old"}, func(f *FS, dir string) error {
 		_, err := read(f, dir+"/f")
@@ -157,6 +166,9 @@ func TestFaultAtEveryCall(t *testing.T) {
 						}
 						if left := litter(t, dir); left != nil {
 							t.Errorf("%s: left %v", where, left)
+						}
+						if _, serr := os.Lstat(dir + "/d"); m.name == "make directory" && (serr == nil) != (err == nil) && !errors.Is(err, fs.ErrExist) {
+							t.Errorf("%s: is it there? %v", where, serr)
 						}
 						if now := openFDs(t); now != fds {
 							t.Fatalf("%s: %d descriptors, %d before", where, now, fds)

@@ -262,3 +262,23 @@ func litter(t testing.TB, dir string) (names []string) {
 	}))
 	return names
 }
+
+// makeParents makes what is missing above path, as a change does: listed first, then made one after the other.
+func makeParents(f *FS, path string) (made []string, err error) {
+	dirs, _, err := f.Missing(path)
+	for _, d := range dirs {
+		var p *Place
+		if p, err = f.PlaceLink(d); err != nil {
+			return made, err
+		}
+		if err = p.Mkdir(0o777); err == nil {
+			made = append(made, d)
+			err = p.SyncNames()
+		}
+		p.Close()
+		if err != nil {
+			return made, err
+		}
+	}
+	return made, err
+}

@@ -3,64 +3,53 @@
 package guardfs
 
 import (
+	"io/fs"
+
 	"golang.org/x/sys/unix"
 )
 
-// MakeParents makes the directories above path that are missing, with mode 0777 less the umask, and syncs each
-// into the one that holds it. The Judge is asked for Create of each of them and of path itself before the first
-// is made. made are the true names of those that were made, topmost first, also when an error comes with them.
-// A part that a dangling link names is not made: *SymlinkError.
-func (f *FS) MakeParents(path string) (made []string, err error) {
+// Missing lists the directories above path that do not exist, by their true names, topmost first, and gives the true name that path has once
+// they are made; with nothing missing that is "". It changes nothing. The Judge is asked for Create of each of them and of path itself. A
+// part that a dangling link names can't be made: *SymlinkError.
+func (f *FS) Missing(path string) (dirs []string, name string, err error) {
 	dir, base, err := splitPlace(path)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	k := f.kernel
 	t := k.walkPath(dir)
 	defer func() { k.discard(t.fd) }()
 	if t.err == nil {
-		return nil, f.parentExists(&t, path, base)
+		return nil, "", f.parentExists(&t, path, base)
 	}
-	parent := t.absent(dir)
-	if err := f.judge.Judge(Object{Spelled: path, True: join(parent, base), Hops: t.hops}, Create); err != nil {
-		return nil, err
+	name = join(t.absent(dir), base)
+	if err := f.judge.Judge(Object{Spelled: path, True: name, Hops: t.hops}, Create); err != nil {
+		return nil, "", err
 	}
 	switch {
 	case t.err != unix.ENOENT || t.fd < 0:
-		return nil, &PathError{Op: "make directory of", Path: path, Err: t.err}
+		return nil, "", &PathError{Op: "make directory of", Path: path, Err: t.err}
 	case t.linked:
-		return nil, &SymlinkError{Path: t.hops[len(t.hops)-1], Target: t.target}
+		return nil, "", &SymlinkError{Path: t.hops[len(t.hops)-1], Target: t.target}
 	}
 	if err := k.refusePseudo(t.fd); err != nil {
-		return nil, &PathError{Op: "make directory of", Path: path, Err: err}
+		return nil, "", &PathError{Op: "make directory of", Path: path, Err: err}
 	}
-	var todo []Object
 	at := t.at
 	for _, c := range t.rest {
 		switch c {
 		case "", ".":
 			continue
 		case "..":
-			return nil, &BadPathError{Path: path, Why: "goes up from a directory that does not exist"}
+			return nil, "", &BadPathError{Path: path, Why: "goes up from a directory that does not exist"}
 		}
 		at = join(at, c)
-		o := Object{Spelled: at, True: at, Hops: t.hops}
-		if err := f.judge.Judge(o, Create); err != nil {
-			return nil, err
+		if err := f.judge.Judge(Object{Spelled: at, True: at, Hops: t.hops}, Create); err != nil {
+			return nil, "", err
 		}
-		todo = append(todo, o)
+		dirs = append(dirs, at)
 	}
-	for _, o := range todo {
-		fresh, err := k.makeBelow(&t.fd, o.True, o.True[len(t.at):])
-		if fresh {
-			made = append(made, o.True)
-		}
-		if err != nil {
-			return made, &PathError{Op: "make directory", Path: o.True, Err: err}
-		}
-		t.at = o.True
-	}
-	return made, nil
+	return dirs, name, nil
 }
 
 // parentExists has nothing to make; it only judges, and says so if the directory is none.
@@ -84,41 +73,86 @@ func (f *FS) parentExists(t *trail, path, base string) error {
 	return &PathError{Op: "make directory of", Path: path, Err: err}
 }
 
-// makeBelow makes one directory below *fd and steps into it. Somebody else having made it meanwhile is fine; a
-// link or file in its place is not. fresh: it is ours.
-func (k *kernel) makeBelow(fd *int, full, name string) (fresh bool, err error) {
-	if name[0] == '/' {
-		name = name[1:]
-	}
-	err = k.do("mkdir", func() error { return unix.Mkdirat(*fd, name, 0o777) })
-	if err != nil && err != unix.EEXIST {
-		return false, err
-	}
-	fresh = err == nil
-	next, err := k.openat(*fd, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+// Mkdir makes a directory there; the umask and the parent's default ACL apply. What exists is fs.ErrExist. Object tells of the new
+// directory then. After any other error nothing stays behind, unless the system does not let it be taken away either. The
+// name is not on stable storage before SyncNames.
+func (p *Place) Mkdir(mode fs.FileMode) error {
+	dir, err := p.fd.use()
 	if err != nil {
-		return fresh, err
+		return p.failed("mkdir", err)
 	}
-	st, err := k.stat(next)
-	if err == nil {
-		// The pinned directory may have been moved: what counts is where the new one really is.
-		var now string
-		if now, _, err = k.trueName(next, &st); err == nil && now != full {
-			err = unix.EXDEV
-			if fresh && k.unlink(*fd, name, unix.AT_REMOVEDIR) == nil {
-				fresh = false
-			}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	if err := p.look(dir, Create); err != nil {
+		return err
+	}
+	if err := p.still(dir); err != nil {
+		return err
+	}
+	k := p.fs.kernel
+	err = k.do("mkdir", func() error { return unix.Mkdirat(dir, p.base, bitsOf(mode)) })
+	if err == unix.EEXIST || err != nil && p.object.Info.Kind != KindAbsent {
+		return p.failed("mkdir", err)
+	}
+	// The pinned directory may have been moved: what counts is where the new one really is. And some file systems report
+	// failures of calls that took effect: nothing was there a moment ago.
+	st, name, lerr := k.subdirectory(dir, p.base)
+	switch {
+	case err == nil && lerr == nil && name == join(p.dir.True, p.base):
+		p.object.Info = st.info
+		return nil
+	case err != nil && lerr == unix.ENOENT:
+		return p.failed("mkdir", err)
+	case err != nil:
+		err = p.failed("mkdir", err)
+	case lerr != nil:
+		err = p.failed("mkdir", lerr)
+	default:
+		err = p.conflict("its directory was moved")
+	}
+	k.unlink(dir, p.base, unix.AT_REMOVEDIR) //nolint:errcheck // the first error is the one that counts
+	return err
+}
+
+// subdirectory looks at the directory name below dir, and at where it is.
+func (k *kernel) subdirectory(dir int, name string) (status, string, error) {
+	fd, err := k.openat(dir, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return status{}, "", err
+	}
+	defer k.close(fd)
+	st, err := k.stat(fd)
+	if err != nil {
+		return status{}, "", err
+	}
+	at, gone, err := k.trueName(fd, &st)
+	if err == nil && gone {
+		err = unix.ENOENT
+	}
+	return st, at, err
+}
+
+// Fresh is the metadata that a new file, or with dir a new directory, made there with mode gets from the system: the umask, the
+// directory's default ACL and its group have a say. What is made in a new directory gets the same as beside it. Nothing stays behind.
+func (p *Place) Fresh(mode fs.FileMode, dir bool) (m Metadata, err error) {
+	at, err := p.fd.use()
+	if err != nil {
+		return m, p.failed("stage", err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	s := &Staged{place: p}
+	if err = s.create(at, bitsOf(mode)); err == nil {
+		err = s.tell(func(got Metadata) { m = got })
+		if derr := s.Discard(); err == nil {
+			err = derr
 		}
 	}
-	if err == nil && fresh {
-		switch err = k.syncDir(*fd); err {
-		case unix.EINVAL, unix.EROFS, unix.EACCES: // cannot be synced there, by nobody
-			err = nil
-		}
+	if err != nil {
+		return m, p.failed("stage", err)
 	}
-	k.discard(*fd)
-	*fd = next
-	return fresh, err
+	if dir {
+		m.Mode |= p.dir.Info.Mode & fs.ModeSetgid
+	}
+	return m, nil
 }
 
 // syncDir puts the names in the directory behind an O_PATH handle on stable storage.

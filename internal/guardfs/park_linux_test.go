@@ -5,6 +5,7 @@ package guardfs_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"slices"
@@ -183,19 +184,101 @@ func (b but) Judge(o guardfs.Object, a guardfs.Access) error {
 	return nil
 }
 
-// Each directory that is to be made is judged, before the first one is.
-func TestMakeParentsAsksForEach(t *testing.T) {
+// Each directory that is to be made is judged before the list is given, and the list changes nothing.
+func TestMissingAsksForEach(t *testing.T) {
 	dir := guardfs.Canonical(t.TempDir())
-	f, err := guardfs.New(guardfs.Options{Judge: but{name: dir + "/a/b", access: guardfs.Create}})
+	for _, refused := range []string{"/a", "/a/b", "/a/b/c", "/a/b/c/f", "/other"} {
+		f, err := guardfs.New(guardfs.Options{Judge: but{name: dir + refused, access: guardfs.Create}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		dirs, name, err := f.Missing(dir + "/a/b/c/f")
+		if refused != "/other" && (!errors.Is(err, fs.ErrPermission) || dirs != nil || name != "") {
+			t.Errorf("%s refused: %v %s, %v", refused, dirs, name, err)
+		}
+		want := []string{dir + "/a", dir + "/a/b", dir + "/a/b/c"}
+		if refused == "/other" && (err != nil || !slices.Equal(dirs, want) || name != dir+"/a/b/c/f") {
+			t.Errorf("%v %s, %v", dirs, name, err)
+		}
+		if _, err := os.Lstat(dir + "/a"); err == nil {
+			t.Fatal("a list made a directory")
+		}
+	}
+}
+
+// What a new file and a new directory will have is what they have then, in a directory with a group and a default ACL of its own too.
+func TestFresh(t *testing.T) {
+	top := guardfs.Canonical(t.TempDir())
+	f, err := guardfs.New(guardfs.Options{Judge: everything{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if made, err := f.MakeParents(dir + "/a/b/c/f"); !errors.Is(err, fs.ErrPermission) || made != nil {
-		t.Errorf("made %v, %v", made, err)
-	}
-	if _, err := os.Lstat(dir + "/a"); err == nil {
-		t.Error("a directory was made on the way to one that is refused")
+	for _, name := range []string{"/plain", "/group", "/acl"} {
+		dir := top + name
+		err := os.Mkdir(dir, 0o755)
+		switch name {
+		case "/group":
+			if gid := os.Getgid() + 7; os.Geteuid() == 0 {
+				err = errors.Join(err, os.Chown(dir, -1, gid))
+			}
+			err = errors.Join(err, os.Chmod(dir, 0o775|fs.ModeSetgid))
+		case "/acl":
+			// default: user::rwx user:12:rw- group::r-- mask::rw- other::---
+			acl := []byte{2, 0, 0, 0, 1, 0, 7, 0, 255, 255, 255, 255, 2, 0, 6, 0, 12, 0, 0, 0, 4, 0, 4, 0, 255, 255, 255, 255,
+				16, 0, 6, 0, 255, 255, 255, 255, 32, 0, 0, 0, 255, 255, 255, 255}
+			if aerr := unix.Setxattr(dir, "system.posix_acl_default", acl, 0); aerr == unix.EOPNOTSUPP {
+				t.Log("SKIPPED in part: no ACLs on this file system")
+				continue
+			} else {
+				err = errors.Join(err, aerr)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, _ := os.ReadDir(dir)
+		place := func(path string) *guardfs.Place {
+			p, err := f.PlaceLink(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { p.Close() })
+			return p
+		}
+		for _, mode := range []fs.FileMode{0o777, 0o711, 0o700} {
+			want, err := place(dir+"/d").Fresh(mode, true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := place(dir + "/d")
+			if err := p.Mkdir(mode); err != nil {
+				t.Fatal(err)
+			}
+			if i := p.Object().Info; i.Mode != want.Mode || i.UID != want.UID || i.GID != want.GID || i.Kind != guardfs.KindDir {
+				t.Errorf("%s %v: %+v, foretold %+v", name, mode, i, want)
+			}
+			file, err := place(dir+"/none").Fresh(0o666, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got guardfs.Metadata
+			s, err := place(dir+"/d/f").Stage(t.Context(), []byte("x"), guardfs.StageOptions{Made: func(m guardfs.Metadata) { got = m }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Discard()
+			if fmt.Sprint(got) != fmt.Sprint(file) {
+				t.Errorf("%s: a file below has %+v, foretold %+v", name, got, file)
+			}
+			if err := p.RemoveEmptyDir(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if after, _ := os.ReadDir(dir); len(after) != len(before) {
+			t.Errorf("%s: left %v", name, after)
+		}
 	}
 }
 

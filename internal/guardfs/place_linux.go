@@ -3,8 +3,6 @@
 package guardfs
 
 import (
-	"io/fs"
-
 	"golang.org/x/sys/unix"
 )
 
@@ -326,11 +324,6 @@ func (p *Place) Allowed() error {
 		return p.failed("change", err)
 	}
 	return nil
-}
-
-// Mkdir makes a directory there; the umask and the parent's default ACL apply. What exists is fs.ErrExist.
-func (p *Place) Mkdir(mode fs.FileMode) error {
-	return p.change("mkdir", Create, func(dir int) error { return unix.Mkdirat(dir, p.base, bitsOf(mode)) })
 }
 
 // Symlink makes a symbolic link with that text there; where it leads to is judged when somebody goes there. What

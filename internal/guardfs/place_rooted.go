@@ -218,11 +218,6 @@ func (p *Place) Expected(m Metadata) Metadata {
 	return m
 }
 
-// Mkdir makes a directory there; the umask applies. What exists is fs.ErrExist.
-func (p *Place) Mkdir(mode fs.FileMode) error {
-	return p.change("mkdir", Create, func() error { return p.root.Mkdir(p.base, mode.Perm()) })
-}
-
 // Symlink makes a symbolic link with that text there; where it leads to is judged when somebody goes there. What
 // exists is fs.ErrExist.
 func (p *Place) Symlink(target string) error {
@@ -232,74 +227,109 @@ func (p *Place) Symlink(target string) error {
 	return p.change("symlink", Create, func() error { return p.root.Symlink(target, p.base) })
 }
 
-// MakeParents makes the directories above path that are missing, with mode 0777 less the umask. The Judge is asked for
-// Create of each of them and of path itself before the first is made. made are the true names of those that were
-// made, topmost first, also when an error comes with them. A part that a dangling link names is not made: *SymlinkError.
-func (f *FS) MakeParents(path string) (made []string, err error) {
+// Missing lists the directories above path that do not exist, by their true names, topmost first, and gives the true name that path has once
+// they are made; with nothing missing that is "". It changes nothing. The Judge is asked for Create of each of them and of path itself. A
+// part that a dangling link names can't be made: *SymlinkError.
+func (f *FS) Missing(path string) (dirs []string, name string, err error) {
 	volume, rest, err := splitVolume(path)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	dir, base, err := splitPlace(rest)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	s := walk(volume, dir)
 	defer s.close()
-	if err := f.judge.Judge(Object{Spelled: path, True: join(s.full(), base), Hops: s.hops}, Create); err != nil {
-		return nil, err
+	name = join(s.full(), base)
+	if err := f.judge.Judge(Object{Spelled: path, True: name, Hops: s.hops}, Create); err != nil {
+		return nil, "", err
 	}
 	if s.err == nil && s.leaf != "" {
 		s.err = syscall.ENOTDIR
 	}
 	switch {
 	case s.err == nil:
-		return nil, nil
+		return nil, "", nil
 	case !os.IsNotExist(s.err):
-		return nil, &PathError{Op: "make directory of", Path: path, Err: s.err}
+		return nil, "", &PathError{Op: "make directory of", Path: path, Err: s.err}
 	case s.linked:
-		return nil, &SymlinkError{Path: s.hops[len(s.hops)-1], Target: s.target}
+		return nil, "", &SymlinkError{Path: s.hops[len(s.hops)-1], Target: s.target}
 	}
 	at := s.name()
-	var todo []string
 	for _, c := range s.rest {
 		switch c {
 		case "", ".":
 			continue
 		case "..":
-			return nil, &BadPathError{Path: path, Why: "goes up from a directory that does not exist"}
+			return nil, "", &BadPathError{Path: path, Why: "goes up from a directory that does not exist"}
 		}
 		at = join(at, c)
 		if err := f.judge.Judge(Object{Spelled: at, True: at, Hops: s.hops}, Create); err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		todo = append(todo, c)
+		dirs = append(dirs, at)
 	}
-	for _, c := range todo {
-		full := join(s.name(), c)
-		err := s.top().Mkdir(c, 0o777)
-		if err != nil && !os.IsExist(err) {
-			return made, &PathError{Op: "make directory", Path: full, Err: cause(err)}
-		}
-		if err == nil {
-			made = append(made, full)
-			syncRoot(s.top()) //nolint:errcheck // where it matters it works
-		}
-		if s.err = nil; !s.enter(c) || s.leaf != "" {
-			return made, &ConflictError{Path: full, Why: "something else appeared there"}
-		}
+	return dirs, name, nil
+}
+
+// Mkdir makes a directory there; the umask applies. What exists is fs.ErrExist. Object tells of the new directory then. The name
+// is not on stable storage before SyncNames.
+func (p *Place) Mkdir(mode fs.FileMode) error {
+	if err := p.change("mkdir", Create, func() error { return p.root.Mkdir(p.base, mode.Perm()) }); err != nil {
+		return err
 	}
-	return made, nil
+	err := p.still() // what counts is where the new one really is
+	fi, lerr := p.root.Lstat(p.base)
+	switch {
+	case lerr != nil:
+		return p.failed("mkdir", lerr)
+	case !fi.IsDir():
+		return p.conflict("another thing took the place of the new directory")
+	case err != nil:
+		p.root.Remove(p.base) //nolint:errcheck // the first error is the one that counts
+		return err
+	}
+	p.object.Info = infoOf(p.root, p.base, fi)
+	return nil
+}
+
+// Fresh is the metadata that a new file, or with dir a new directory, made there with mode gets from the system. Nothing stays behind.
+func (p *Place) Fresh(mode fs.FileMode, dir bool) (Metadata, error) {
+	s := &Staged{place: p, temp: tempName()}
+	file, err := p.root.OpenFile(s.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode.Perm())
+	if err != nil {
+		return Metadata{}, p.failed("stage", err)
+	}
+	s.fi, err = file.Stat()
+	if cerr := file.Close(); err == nil {
+		err = cerr
+	}
+	m := Metadata{}
+	if err == nil {
+		i := infoOf(p.root, s.temp, s.fi)
+		m = Metadata{Mode: i.Mode, UID: i.UID, GID: i.GID}
+	}
+	if dir {
+		m.Mode |= p.dir.Info.Mode & fs.ModeSetgid
+	}
+	if derr := s.Discard(); err == nil {
+		err = derr
+	}
+	if err != nil {
+		return m, p.failed("stage", err)
+	}
+	return m, nil
 }
 
 // sweep removes one leftover; ours says whether the name is one of this package's at all.
-func (d *Dir) sweep(name string, limit time.Time) (done, ours bool) {
+func (d *Dir) sweep(name string, limit time.Time, only []string) (done, ours bool) {
 	middle, ours := strings.CutPrefix(name, tempPrefix)
 	if !ours || strings.HasSuffix(middle, keptSuffix) {
 		return false, ours
 	}
 	_, hash, ours := parseTemp(middle)
-	if !ours {
+	if !ours || only != nil && !anyHas(only, hash) {
 		return false, false
 	}
 	fi, err := d.root.Lstat(name)

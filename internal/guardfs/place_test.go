@@ -337,19 +337,19 @@ func TestRemoveAndMake(t *testing.T) {
 		noLeak(t)
 		defer os.RemoveAll(b + "/ws")
 		lay(t, b, "ws/dangling => none/x")
-		made, err := f.MakeParents(b + "/ws/x/y/z/file")
+		made, err := makeParents(f, b+"/ws/x/y/z/file")
 		must(t, err)
 		if fmt.Sprint(made) != fmt.Sprint([]string{b + "/ws/x", b + "/ws/x/y", b + "/ws/x/y/z"}) {
 			t.Errorf("made %v", made)
 		}
-		made, err = f.MakeParents(b + "/ws/x/./y/z/file")
+		made, err = makeParents(f, b+"/ws/x/./y/z/file")
 		if err != nil || made != nil {
 			t.Errorf("made again: %v %v", made, err)
 		}
 		for p, want := range map[string]string{
 			"ws/secrets/a/f": "denied", "ws/dangling/a/f": "symlink", "ws/none/../a/f": "bad", "../a/b": "denied",
 		} {
-			if made, err := f.MakeParents(b + "/" + p); outcome(err) != want || made != nil {
+			if made, err := makeParents(f, b+"/"+p); outcome(err) != want || made != nil {
 				t.Errorf("%s: %v %v", p, made, err)
 			}
 		}

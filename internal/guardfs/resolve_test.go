@@ -183,7 +183,7 @@ func TestNoOracle(t *testing.T) {
 				if _, err := f.Place(p); err != errDenied && !strings.HasPrefix(p, w+"/l") {
 					t.Errorf("place %s: %v", p, err)
 				}
-				if _, err := f.MakeParents(p + "/x/y"); err != errDenied {
+				if _, err := makeParents(f, p+"/x/y"); err != errDenied {
 					t.Errorf("make parents of %s: %v", p, err)
 				}
 			}

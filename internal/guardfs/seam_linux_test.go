@@ -237,3 +237,57 @@ func TestRestlessWriter(t *testing.T) {
 		}
 	}
 }
+
+// Between every two system calls of the making of a directory, the one that it is made in is moved to a denied place, or a link outside takes its
+// place: nothing is made there, or it is taken away again.
+func TestMkdirWhileItsDirectoryMoves(t *testing.T) {
+	root := ramdisk(t)
+	j := &fence{}
+	taken := 0
+	for _, mv := range moves {
+		if !strings.Contains(mv.name, "directory") || mv.name == "swap for a directory" {
+			continue
+		}
+		roads(t, j, func(t *testing.T, f *FS) {
+			for n := 1; ; n++ {
+				dir := filepath.Join(root, fmt.Sprint(mv.name, f.Containment(), n))
+				lay(t, dir, "d/", "out/victim = victim", "secrets/x = secret")
+				j.root, j.deny = dir, []string{dir + "/out", dir + "/secrets"}
+				fds := openFDs(t)
+				p, err := f.PlaceLink(dir + "/d/new")
+				must(t, err)
+				count, made := 0, false // made: when the move came
+				f.kernel.hook = func(string) *Fault {
+					if count++; count == n {
+						_, err := os.Lstat(dir + "/d/new")
+						made = err == nil
+						must(t, mv.do(dir))
+					}
+					return nil
+				}
+				err = p.Mkdir(0o755)
+				f.kernel.hook = nil
+				p.Close()
+				all := snapshot(t, dir)
+				if count < n {
+					must(t, err)
+					break
+				}
+				if there := strings.Contains(all, "new "); there && err != nil {
+					t.Errorf("%s before call %d: %v, and it is there\n%s", mv.name, n, err, all)
+				} else if made && err != nil {
+					taken++
+				}
+				if s := snapshot(t, dir+"/out"); !strings.Contains(s, `victim -rw-r--r-- "victim"`) || strings.Count(s, "\n") != 2 {
+					t.Errorf("%s before call %d: outside is now\n%s", mv.name, n, s)
+				}
+				if now := openFDs(t); now != fds {
+					t.Fatalf("%s before call %d: %d descriptors, %d before", mv.name, n, now, fds)
+				}
+			}
+		})
+	}
+	if taken == 0 {
+		t.Error("no move came between the making and the last look: the test tests nothing")
+	}
+}

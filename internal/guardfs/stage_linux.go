@@ -38,7 +38,11 @@ func (p *Place) Stage(ctx context.Context, content []byte, o StageOptions) (*Sta
 		meta = &o.Like.Meta
 	}
 	s := &Staged{place: p, sync: o.Sync && !o.NameLater}
-	if err := s.create(dir, meta); err != nil {
+	mode := uint32(0o666) // the umask, or the directory's default ACL, makes of it what a new file has
+	if meta != nil {
+		mode = 0o600 // nobody looks in before the right mode is set
+	}
+	if err := s.create(dir, mode); err != nil {
 		return nil, p.failed("stage", err)
 	}
 	if meta == nil && o.Made != nil {
@@ -55,12 +59,8 @@ func (p *Place) Stage(ctx context.Context, content []byte, o StageOptions) (*Sta
 }
 
 // create makes the file: nameless, or where that is not supported with a random name that nobody had before.
-func (s *Staged) create(dir int, meta *Metadata) error {
+func (s *Staged) create(dir int, mode uint32) error {
 	k := s.place.fs.kernel
-	mode := uint32(0o666) // the umask, or the directory's default ACL, makes of it what a new file has
-	if meta != nil {
-		mode = 0o600 // nobody looks in before the right mode is set
-	}
 	fd, err := k.openat(dir, ".", unix.O_TMPFILE|unix.O_RDWR, mode)
 	switch err {
 	case unix.EOPNOTSUPP, unix.EISDIR, unix.EINVAL, unix.ENOENT, unix.ENOSYS, unix.EPERM:

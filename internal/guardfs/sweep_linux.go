@@ -14,6 +14,11 @@ import (
 // staged and never published, or a pre-image that its name tells the hash of. What it must leave is in kept; so are,
 // always, the names ending in ".kept".
 func (d *Dir) Sweep(olderThan time.Duration) (removed int, kept []string, err error) {
+	return d.sweep(time.Now().Add(-olderThan), nil)
+}
+
+// sweep is Sweep of what has not changed since limit; with only, of what was to trade places with one of those contents.
+func (d *Dir) sweep(limit time.Time, only []string) (removed int, kept []string, err error) {
 	var entries []Entry
 	if entries, err = d.names(); err != nil {
 		return 0, nil, err
@@ -24,7 +29,6 @@ func (d *Dir) Sweep(olderThan time.Duration) (removed int, kept []string, err er
 	}
 	defer d.fd.done() //nolint:errcheck // Close reports it
 	k := d.fs.kernel
-	limit := time.Now().Add(-olderThan)
 	for _, e := range entries {
 		middle, ours := strings.CutPrefix(e.Name, tempPrefix)
 		if !ours {
@@ -35,7 +39,7 @@ func (d *Dir) Sweep(olderThan time.Duration) (removed int, kept []string, err er
 			continue
 		}
 		ino, hash, ours := parseTemp(middle)
-		if !ours {
+		if !ours || only != nil && !anyHas(only, hash) {
 			continue
 		}
 		st, err := k.lstat(dir, e.Name)
@@ -59,6 +63,17 @@ func (d *Dir) Sweep(olderThan time.Duration) (removed int, kept []string, err er
 
 // Sweep is Dir.Sweep for the place's directory.
 func (p *Place) Sweep(olderThan time.Duration) (removed int, kept []string, err error) {
+	return p.sweep(time.Now().Add(-olderThan), nil)
+}
+
+// SweepOf removes from the place's directory, however new it is, what a removal or a replacement of a file with one of those hashes left when
+// its process was killed. The caller has made sure that no such is under way.
+func (p *Place) SweepOf(hashes []string) error {
+	_, _, err := p.sweep(time.Now().Add(time.Hour), hashes)
+	return err
+}
+
+func (p *Place) sweep(limit time.Time, only []string) (removed int, kept []string, err error) {
 	dir, err := p.fd.use()
 	if err != nil {
 		return 0, nil, p.failed("sweep directory of", err)
@@ -73,7 +88,7 @@ func (p *Place) Sweep(olderThan time.Duration) (removed int, kept []string, err 
 	}
 	d := newDir(p.fs, fd, p.dir.True, status{info: p.dir.Info})
 	defer d.Close() //nolint:errcheck // nothing was written through it
-	return d.Sweep(olderThan)
+	return d.sweep(limit, only)
 }
 
 // names lists the directory without asking the Judge; the names go no further than Sweep.
@@ -96,13 +111,22 @@ func (d *Dir) names() ([]Entry, error) {
 
 // disposable: it is a staged file that was never published, or the very content that the trade was to replace.
 func (d *Dir) disposable(dir int, name string, st *status, ino uint64, hash string) bool {
+	k := d.fs.kernel
+	if st.info.Kind == KindSymlink && hash != "" { // it was removed
+		fd, err := k.openat(dir, name, unix.O_PATH|unix.O_NOFOLLOW, 0)
+		if err != nil {
+			return false
+		}
+		defer k.close(fd)
+		text, err := k.target(fd)
+		return err == nil && strings.HasPrefix(hashOf([]byte(text)), hash)
+	}
 	if st.info.Kind != KindFile {
 		return false
 	}
 	if hash == "" || st.info.ID.Ino == ino {
 		return true
 	}
-	k := d.fs.kernel
 	fd, err := k.openat(dir, name, readFlags|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return false

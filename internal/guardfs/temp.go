@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -79,6 +80,11 @@ func parseTemp(middle string) (ino uint64, hash string, ok bool) {
 		return ino, parts[2], err == nil && len(parts[2]) == hashPart
 	}
 	return 0, "", false
+}
+
+// anyHas says whether one of the hashes is that of which a temporary name has the beginning.
+func anyHas(hashes []string, beginning string) bool {
+	return beginning != "" && slices.ContainsFunc(hashes, func(h string) bool { return strings.HasPrefix(h, beginning) })
 }
 
 func newBefore(info Info, content []byte, xattrs map[string][]byte) *Before {

@@ -1,0 +1,216 @@
+//go:build linux && !rooted
+
+package engine_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+)
+
+// lastingOf is how a mark names a directory.
+func lastingOf(t *testing.T, path string) string {
+	t.Helper()
+	f, err := guardfs.New(guardfs.Options{Judge: anything{}})
+	must(t, err)
+	defer f.Close()
+	p, err := f.PlaceLink(path)
+	must(t, err)
+	defer p.Close()
+	return p.Object().Info.ID.Lasting()
+}
+
+type anything struct{}
+
+func (anything) Judge(guardfs.Object, guardfs.Access) error { return nil }
+func (anything) Dir(string) guardfs.DirVerdict              { return guardfs.DirVerdict{All: true} }
+
+// Of a change that a kill cut off, the next start removes the directories that it made: the very ones, and those in which nothing is. What of them
+// it made is in the notes of its mark.
+func TestDirectoriesOfAChangeThatWasCutOff(t *testing.T) {
+	const long = -time.Minute
+	for name, c := range map[string]struct {
+		noted   string // of the directory d/e: what of it is noted: "it", "another", "begun", "not", "nothing at all"
+		age     time.Duration
+		inside  bool // somebody put a file into it
+		removed bool
+	}{
+		"ours":                                 {noted: "it", age: long, removed: true},
+		"ours, and used":                       {noted: "it", age: long, inside: true},
+		"somebody removed it and made another": {noted: "another", age: long},
+		"begun, and there at once":             {noted: "begun", removed: true},
+		"begun, and there at once, but used":   {noted: "begun", inside: true},
+		"begun, and there much later":          {noted: "begun", age: long},
+		"begun, and there long before":         {noted: "begun", age: -long},
+		"never begun":                          {noted: "not"},
+		"no note came to the disk":             {noted: "nothing at all", removed: true},
+		"no note, and there much later":        {noted: "nothing at all", age: long},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := grow(t, nil)
+			x.put("s", "f", "1")
+			x.put("s", "f", "2")
+			x.Close()
+			db, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
+			must(t, err)
+			call := x.call("s")
+			saved, err := db.Save(ctx, checkpoint.Op{Tool: "Write", Kind: checkpoint.KindWrite, Principal: call.Principal, Session: call.Session, Changes: []checkpoint.Change{
+				{Path: x.ws + "/d/e/f", Role: "target", After: checkpoint.State{Kind: checkpoint.File}, AfterContent: []byte("f")},
+				{Path: x.ws + "/d", Role: checkpoint.RoleParent, After: checkpoint.State{Kind: checkpoint.Dir, UID: uint32(os.Getuid())}},
+				{Path: x.ws + "/d/e", Role: checkpoint.RoleParent, After: checkpoint.State{Kind: checkpoint.Dir, UID: uint32(os.Getuid())}},
+			}})
+			must(t, err)
+			intent, err := db.Intend(saved.ID)
+			must(t, err)
+			must(t, os.MkdirAll(x.ws+"/d/e", 0o755))
+			if c.noted != "nothing at all" {
+				must(t, intent.Note(x.ws+"/d", lastingOf(t, x.ws+"/d")))
+			}
+			switch c.noted {
+			case "it":
+				must(t, intent.Note(x.ws+"/d/e", lastingOf(t, x.ws+"/d/e")))
+			case "another":
+				must(t, intent.Note(x.ws+"/d/e", lastingOf(t, x.ws)))
+			case "begun":
+				must(t, intent.Note(x.ws+"/d/e", ""))
+			}
+			now := time.Now()
+			must(t, os.Chtimes(x.data+"/checkpoints/journal/"+string(saved.ID), now, now.Add(c.age)))
+			must(t, intent.Leave())
+			must(t, db.Close())
+			if c.inside {
+				x.write("d/e/theirs", "t")
+			}
+			x.open()
+			for _, d := range []string{"d", "d/e"} {
+				if _, err := os.Stat(x.ws + "/" + d); errors.Is(err, os.ErrNotExist) != c.removed {
+					t.Errorf("%s: %v", d, err)
+				}
+			}
+			if c.inside {
+				x.has("d/e/theirs", "t")
+			}
+			if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil { // which walks over it
+				t.Fatal(err)
+			}
+			x.has("f", "1")
+		})
+	}
+}
+
+// A directory that a change made and that can't go with it is told, with the reason: in a dry run too, as far as that can tell.
+func TestDirectoriesThatStayAreTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		op     string // the call that goes wrong, on whichever directory it comes to first
+		err    error
+		inside bool
+		why    string
+		dry    bool // a dry run knows it
+	}{
+		"something is in it":    {inside: true, why: "something is in it", dry: true},
+		"it may not be listed":  {op: "getdents", err: syscall.EACCES, why: "the system does not let us look into it", dry: true},
+		"it can't be listed":    {op: "getdents", err: syscall.EIO, why: "it could not be looked into: input/output error", dry: true},
+		"it can't be removed":   {op: "rmdir", err: syscall.EBUSY, why: "it could not be removed: device or resource busy"},
+		"it may not be removed": {op: "rmdir", err: syscall.EPERM, why: "it could not be removed: operation not permitted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := grow(t, nil)
+			system := callsOf(x)
+			id := x.put("s", "d/f", "f\n")
+			if c.inside {
+				x.write("d/theirs", "t\n")
+			}
+			hook := func(op string) *guardfs.Fault {
+				if c.op != "" && op == c.op {
+					return &guardfs.Fault{Err: c.err}
+				}
+				return nil
+			}
+			for _, dry := range []bool{true, false} {
+				system.hook.Store(&hook)
+				done, err := x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: id}, engine.RestoreOptions{DryRun: dry})
+				system.hook.Store(nil)
+				must(t, err)
+				told := len(done.Kept) == 1 && done.Kept[0].Path == x.ws+"/d" && done.Kept[0].Why == c.why
+				if want := !dry || c.dry; told != want || !want && done.Kept != nil {
+					t.Errorf("dry run %v: %+v", dry, done.Kept)
+				}
+			}
+			x.has("d/f", "-")
+			if _, err := os.Stat(x.ws + "/d"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	// A directory that itself was to be deleted is an error then, and the answer is not that something is in it.
+	x := grow(t, nil)
+	system := callsOf(x)
+	x.write("d/f", "f\n")
+	hook := func(op string) *guardfs.Fault {
+		if op == "rmdir" {
+			return &guardfs.Fault{Err: syscall.EBUSY}
+		}
+		return nil
+	}
+	system.hook.Store(&hook)
+	if _, err := x.Delete(ctx, x.call("s"), x.ws+"/d", engine.DeleteOptions{Recursive: true}); !errors.Is(err, syscall.EBUSY) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A new file below directories that are to be made goes by no link, and no other way than the one that was looked at.
+func TestMadeDirectoriesAreWhereTheyWereLookedAt(t *testing.T) {
+	dir := ""
+	at := func(when string, do func()) func(*tree) {
+		return func(x *tree) {
+			seen := false
+			hook := func(op string) *guardfs.Fault {
+				if op == when && !seen {
+					seen = true
+					do()
+				}
+				return nil
+			}
+			callsOf(x).hook.Store(&hook)
+		}
+	}
+	for name, c := range map[string]struct {
+		arm func(*tree)
+		ok  bool
+	}{
+		"nobody interferes": {func(*tree) {}, true},
+		"somebody makes it": {at("mkdir", func() { _ = os.MkdirAll(dir+"/a/b", 0o755) }), false},
+		"a link appears":    {at("mkdir", func() { _ = os.Symlink("other", dir+"/a") }), false},
+		"a file appears":    {at("mkdir", func() { _ = os.WriteFile(dir+"/a", nil, 0o644) }), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := grow(t, nil)
+			dir = x.ws
+			must(t, os.Mkdir(x.ws+"/other", 0o755))
+			c.arm(x)
+			_, err := x.Mutate(ctx, x.call("s"), engine.Mutation{Paths: []string{x.ws + "/a/b/f"}, CreateParents: true, Blind: true, Next: func(ts []*engine.Target) error {
+				ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte("f")}
+				return nil
+			}})
+			if (err == nil) != c.ok {
+				t.Errorf("%v", err)
+			}
+			names := strings.Fields(x.looks())
+			if slices.Contains(names, "/a/b/f") != c.ok || slices.ContainsFunc(names, func(n string) bool { return strings.HasPrefix(n, "/other/") }) {
+				t.Errorf("%v\n%s", err, x.looks())
+			}
+			if left, _ := filepath.Glob(x.data + "/checkpoints/journal/ck-*"); left != nil {
+				t.Errorf("marks are left: %v", left)
+			}
+		})
+	}
+}
