@@ -125,15 +125,16 @@ func (s *save) add(ctx context.Context, path, hx string, content []byte, clone f
 			return s.parts[i].ver, nil
 		}
 	}
+	if s.blind || !s.d.seal.mayStandOn(base) {
+		base = nil
+	}
 	p := part{ver: &version{path: path, h: h, content: content, gen: s.gen}}
 	// Small content with something to compare it to is packed sooner than looked up; should it be stored already, the
 	// transaction finds that out.
 	if !s.blind && (base == nil || s.again || len(content) > extAbove) {
-		depth, stored, err := s.d.storedDepth(ctx, h)
-		if err != nil {
+		if p.known, err = s.d.lookUp(ctx, p.ver); err != nil {
 			return nil, err
 		}
-		p.known, p.ver.depth = stored, depth
 	}
 	if !p.known {
 		if !s.share(&p, base, clone) {
@@ -162,6 +163,7 @@ func (s *save) pack(ctx context.Context, p *part, base *version) (err error) {
 			return err
 		}
 		p.codec |= codecSealed
+		p.ver.key = p.key
 	}
 	if len(p.z) > extAbove {
 		if p.file, err = s.d.writeExt(h, p.z); err != nil {
@@ -323,9 +325,10 @@ func (s *save) writePart(ctx context.Context, c *committer, p *part) error {
 	}
 	if !fresh {
 		var depth int
-		err = c.row(ctx, "SELECT depth FROM data WHERE id=?", id).Scan(&depth)
+		var key int64
+		err = c.row(ctx, "SELECT depth, ifnull(key,0) FROM data WHERE id=?", id).Scan(&depth, &key)
 		if err == nil {
-			p.ver.id, p.ver.depth = id, depth
+			p.ver.id, p.ver.depth, p.ver.key = id, depth, key
 			if p.codec&codecExt != 0 {
 				s.unused = append(s.unused, p.file)
 			}
@@ -337,7 +340,7 @@ func (s *save) writePart(ctx context.Context, c *committer, p *part) error {
 	}
 	var base any
 	if p.base != nil {
-		if p.base.id == 0 || p.base.depth+1 > maxDepth {
+		if p.base.id == 0 || p.base.depth+1 > maxDepth || p.base.key != 0 && p.base.key != p.key {
 			return errStale // the base turned out to be another row than was thought
 		}
 		base, p.ver.depth = p.base.id, p.base.depth+1
@@ -451,6 +454,7 @@ func (s *save) writeChange(ctx context.Context, c *committer, i int, ids map[str
 func (s *save) remember() {
 	for i := range s.parts {
 		s.d.mem.add(s.parts[i].ver)
+		s.d.seal.hold(s.parts[i].ver)
 	}
 	for _, f := range s.unused {
 		s.d.removeExt(f)
