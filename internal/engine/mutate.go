@@ -219,6 +219,14 @@ func (ts targets) changing() (out targets) {
 	return out
 }
 
+// bytes is what the new contents come to.
+func (ts targets) bytes() (n int) {
+	for _, t := range ts {
+		n += len(t.After.Content)
+	}
+	return n
+}
+
 func (ts targets) unchanged() bool {
 	for _, t := range ts {
 		if !t.Unchanged() {
