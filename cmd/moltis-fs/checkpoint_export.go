@@ -23,12 +23,15 @@ import (
 func checkpointExportCommand() *command {
 	return &command{
 		name: "export", short: "write the history as a patch, or as a git repository",
-		long: `--patch writes to standard output what the calls made of each path, with --json each call's share of it: git apply takes it, git apply -R takes it
-back. Paths are relative to --root; else to the git repository that you are in, the directory that you are in or the workspace_root, whichever is the first to hold every path; else
+		long: `--patch writes to standard output one diff for each path that the calls changed, from before their first change to after their last: git apply takes it in the tree
+as it was, git apply -R in the tree as it is. What others changed in such a path in between is in it too; the comments and standard error say so. --json has each call's
+share of its own.
+Paths are relative to --root; else to the git repository that you are in, the directory that you are in or the workspace_root, whichever is the first to hold every path; else
 to the root directory. The first line says to which. What is outside of --root is left out, and so are paths that git refuses (.git is one, by whatever
 name) and what the store does not hold; all of that is said.
 --git makes a bare repository in a directory that does not exist yet: the first commit holds what the files were, and each turn, or call
-without a turn, is one more on the branch "checkpoints", with paths relative to --root, else to the root directory. It takes the git program. Your own repositories are not
+without a turn, is one more on the branch "checkpoints", with paths relative to --root, else to the root directory. Commits are in the order of the calls: a turn
+with calls of other turns in between is several, called parts. When it fails nothing stays. It takes the git program. Your own repositories are not
 touched.`,
 		options: storeOptions(
 			option{name: "patch", doc: "as diffs for git apply, binary ones too"},
@@ -119,56 +122,101 @@ type leftOut struct {
 	Why        string        `json:"why"`
 }
 
-// A series is a path with changes of it that follow on one another, so that they can be told as one: of a path that comes twice, git apply loses
-// that it was created or removed.
+// A series is all changes of a path, which a patch tells as one: git apply takes a path once only, and forgets of one that comes twice that it was
+// created or removed.
 type series struct {
-	by     []*checkpoint.Checkpoint
-	change checkpoint.Recorded // from before the first to after the last
+	path    string
+	by      []*checkpoint.Checkpoint
+	changes []*checkpoint.Recorded // one of each of by
 }
 
-// seriesOf are in the order in which they began. With each set, every change is one.
-func seriesOf(ops []checkpoint.Checkpoint, each bool) []*series {
+// seriesOf are in the order in which they began.
+func seriesOf(ops []checkpoint.Checkpoint) []*series {
 	var out []*series
 	at := map[string]*series{}
 	for i := range ops {
-		c := &ops[i]
-		for _, ch := range c.Changes {
-			if r := at[ch.Path]; r != nil && !each && r.change.After.Same(ch.Before) {
-				r.by, r.change.After = append(r.by, c), ch.After
-				continue
+		for j := range ops[i].Changes {
+			ch := &ops[i].Changes[j]
+			r := at[ch.Path]
+			if r == nil {
+				r = &series{path: ch.Path}
+				at[ch.Path] = r
+				out = append(out, r)
 			}
-			at[ch.Path] = &series{[]*checkpoint.Checkpoint{c}, ch}
-			out = append(out, at[ch.Path])
+			r.by, r.changes = append(r.by, &ops[i]), append(r.changes, ch)
 		}
 	}
 	return out
 }
 
-// exportPatch writes a patch for git apply.
+// told is the part of the series that can be told: changes[from:to], from the first state whose content is in the store to the last one. Contents in
+// between may have gone.
+func (r *series) told() (from, to int) {
+	for from < len(r.changes) && r.changes[from].Before.Kind == checkpoint.File && !r.changes[from].Stored {
+		from++
+	}
+	to = len(r.changes)
+	for to > from && r.changes[to-1].After.Kind == checkpoint.File && !r.changes[to-1].AfterStored {
+		to--
+	}
+	return from, to
+}
+
+// others reports whether something else than the calls changed the path in change i, or between it and the one before.
+func (r *series) others(i int) bool {
+	return r.by[i].Kind == checkpoint.KindExternal || i > 0 && !follows(&r.changes[i-1].After, &r.changes[i].Before)
+}
+
+// follows reports whether a path was still what a change left behind when the next one found it. What was purged, or not hashed, may have been.
+func follows(after, before *checkpoint.State) bool {
+	unknown := func(s *checkpoint.State) bool { return s.Kind == checkpoint.File && s.Hash == "" }
+	return after.Same(*before) || unknown(after) && before.Kind == checkpoint.File || unknown(before) && after.Kind == checkpoint.File
+}
+
+// exportPatch writes a patch for git apply: one diff a path, from before its first to after its last change, so that it fits the tree as it was and,
+// taken back, the tree as it is. What others did to the path in between is in it, and that is said.
 func (in *invocation) exportPatch(ctx context.Context, db *checkpoint.DB, ops []checkpoint.Checkpoint, root string) error {
 	if in.given("json") {
 		return in.exportPatches(ctx, db, ops, root)
 	}
-	left := map[string]int{}
+	left, mixed := map[string]int{}, 0
 	w := bufio.NewWriter(in.out)
 	fmt.Fprintf(w, "# paths are relative to %s\n", visible(root))
-	for _, r := range seriesOf(ops, false) {
-		p, why, err := patchOf(ctx, db, &r.change, root)
+	for _, r := range seriesOf(ops) {
+		from, to := r.told()
+		whole := *r.changes[0]
+		if from < to {
+			whole = *r.changes[from]
+			whole.After = r.changes[to-1].After
+		}
+		p, why, err := patchOf(ctx, db, &whole, root)
 		if err != nil {
 			return err
 		}
-		if p == nil && why == "" {
+		if p == nil && why == "" && from == 0 && to == len(r.changes) {
 			continue
 		}
-		if why != "" {
-			left[why] += len(r.by)
-			why = ": left out, " + why
-		}
-		for _, c := range r.by {
-			fmt.Fprintf(w, "# %s %s %s %s%s\n", c.ID, c.Time.UTC().Format(time.RFC3339), first(c.Tool, c.Kind), visible(r.change.Path), why)
+		foreign := false
+		for i, c := range r.by {
+			note := ""
+			switch {
+			case i < from || i >= to:
+				left[first(why, notStored)]++
+				note = ": left out, " + first(why, notStored)
+			case why != "":
+				left[why]++
+				note = ": left out, " + why
+			case r.others(i) && (i > from || c.Kind == checkpoint.KindExternal):
+				foreign = true
+				note = ": not of the calls alone, what others changed is in the diff too"
+			}
+			fmt.Fprintf(w, "# %s %s %s %s%s\n", c.ID, c.Time.UTC().Format(time.RFC3339), first(c.Tool, c.Kind), visible(r.path), note)
 		}
 		if p != nil {
 			p.write(w)
+		}
+		if foreign {
+			mixed++
 		}
 	}
 	if err := w.Flush(); err != nil {
@@ -176,6 +224,9 @@ func (in *invocation) exportPatch(ctx context.Context, db *checkpoint.DB, ops []
 	}
 	for _, why := range slices.Sorted(maps.Keys(left)) {
 		fmt.Fprintf(in.err, "%s: %s not in the patch: %s\n", program, plural(left[why], "change is", "changes are"), why)
+	}
+	if mixed > 0 {
+		fmt.Fprintf(in.err, "%s: %s also changed by others in between, and the patch has that too: its comments say where\n", program, plural(mixed, "path was", "paths were"))
 	}
 	return nil
 }
@@ -189,23 +240,30 @@ func (in *invocation) exportPatches(ctx context.Context, db *checkpoint.DB, ops 
 		Session    string        `json:"session"`
 		Turn       string        `json:"turn,omitempty"`
 		Path       string        `json:"path"`
+		Others     bool          `json:"changed_by_others,omitempty"` // since the change of the path before this one
 		Patch      string        `json:"patch"`
 	}
 	patches, left := []patch{}, []leftOut{}
-	for _, r := range seriesOf(ops, true) {
-		c := r.by[0]
-		p, why, err := patchOf(ctx, db, &r.change, root)
-		if err != nil {
-			return err
-		}
-		if why != "" {
-			left = append(left, leftOut{c.ID, r.change.Path, why})
-		}
-		if p != nil {
-			var b strings.Builder
-			p.utf8 = true
-			p.write(&b)
-			patches = append(patches, patch{c.ID, c.Time.UTC(), first(c.Tool, c.Kind), c.Session, c.Turn, r.change.Path, b.String()})
+	last := map[string]checkpoint.State{}
+	for i := range ops {
+		c := &ops[i]
+		for j := range c.Changes {
+			ch := &c.Changes[j]
+			before, again := last[ch.Path]
+			last[ch.Path] = ch.After
+			p, why, err := patchOf(ctx, db, ch, root)
+			if err != nil {
+				return err
+			}
+			if why != "" {
+				left = append(left, leftOut{c.ID, ch.Path, why})
+			}
+			if p != nil {
+				var b strings.Builder
+				p.utf8 = true
+				p.write(&b)
+				patches = append(patches, patch{c.ID, c.Time.UTC(), first(c.Tool, c.Kind), c.Session, c.Turn, ch.Path, again && !follows(&before, &ch.Before), b.String()})
+			}
 		}
 	}
 	return writeJSON(in, struct {
@@ -240,13 +298,17 @@ func patchOf(ctx context.Context, db *checkpoint.DB, ch *checkpoint.Recorded, ro
 		if *side.to, ok, err = contentOf(ctx, db, side.state); err != nil {
 			return nil, "", err
 		} else if !ok {
-			return nil, "its content is not in the store", nil
+			return nil, notStored, nil
 		}
 	}
 	return p, "", nil
 }
 
-const refusedByGit = "git takes no path with a name that stands for a repository"
+// Why a change is left out.
+const (
+	refusedByGit = "git takes no path with a name that stands for a repository"
+	notStored    = "its content is not in the store"
+)
 
 // relative is path as seen from root, with slashes.
 func relative(path, root string) (string, bool) {
@@ -314,7 +376,7 @@ func trueDir(dir string) (string, error) {
 	return abs, nil
 }
 
-func (in *invocation) exportGit(ctx context.Context, db *checkpoint.DB, ops []checkpoint.Checkpoint) error {
+func (in *invocation) exportGit(ctx context.Context, db *checkpoint.DB, ops []checkpoint.Checkpoint) (err error) {
 	dir := in.option("git")
 	git, err := exec.LookPath("git")
 	if err != nil {
@@ -328,6 +390,12 @@ func (in *invocation) exportGit(ctx context.Context, db *checkpoint.DB, ops []ch
 	if dir, err = filepath.Abs(dir); err != nil {
 		return fmt.Errorf("finding the directory: %w", err)
 	}
+	undo := cleared(dir)
+	defer func() {
+		if err != nil { // half a repository looks like a whole one, and is in the way of the next try
+			err = errors.Join(err, undo())
+		}
+	}()
 	run := func(stdin io.Reader, args ...string) error {
 		cmd := exec.CommandContext(ctx, git, args...)
 		// Neither the operator's repository nor his configuration has a say.
@@ -377,6 +445,34 @@ func (in *invocation) exportGit(ctx context.Context, db *checkpoint.DB, ops []ch
 	return in.write([]byte(text + "\n"))
 }
 
+// cleared takes away what is made from now on in dir, which is empty or not there, and the directories that are made on the way to it.
+func cleared(dir string) func() error {
+	var made []string // dir first
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Lstat(at); !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
+			break
+		}
+		made = append(made, at)
+	}
+	return func() error {
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		for _, e := range entries {
+			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+		for _, at := range made {
+			if os.Remove(at) != nil { // others have put something there
+				break
+			}
+		}
+		return nil
+	}
+}
+
 // gitExport writes the stream that git fast-import reads.
 type gitExport struct {
 	ctx      context.Context
@@ -392,18 +488,35 @@ func (x *gitExport) write(ops []checkpoint.Checkpoint) error {
 	if err := x.origin(ops); err != nil {
 		return err
 	}
+	type turn struct{ principal, session, name string }
+	turnOf := func(c *checkpoint.Checkpoint) turn { return turn{c.Principal, c.Session, c.Turn} }
+	var runs [][]checkpoint.Checkpoint
+	parts, part := map[turn]int{}, map[turn]int{}
 	for i := 0; i < len(ops); {
 		n := i + 1
-		for n < len(ops) && ops[i].Turn != "" && ops[n].Turn == ops[i].Turn && ops[n].Session == ops[i].Session && ops[n].Principal == ops[i].Principal {
+		for n < len(ops) && ops[i].Turn != "" && turnOf(&ops[n]) == turnOf(&ops[i]) {
 			n++
 		}
-		if err := x.commit(ops[i:n]); err != nil {
+		runs = append(runs, ops[i:n])
+		parts[turnOf(&ops[i])]++
+		i = n
+	}
+	done := 0
+	for _, run := range runs {
+		title, t := "", turnOf(&run[0])
+		part[t]++
+		switch {
+		case t.name != "" && parts[t] > 1:
+			title = fmt.Sprintf("turn %s, part %d of %d: ", t.name, part[t], parts[t])
+		case len(run) > 1:
+			title = "turn " + t.name + ": "
+		}
+		if err := x.commit(title, run); err != nil {
 			return err
 		}
-		if x.progress != nil {
-			x.progress("exporting", n, len(ops))
+		if done += len(run); x.progress != nil {
+			x.progress("exporting", done, len(ops))
 		}
-		i = n
 	}
 	x.w.WriteString("done\n")
 	return x.w.Flush()
@@ -437,11 +550,12 @@ func (x *gitExport) header(subject, body string, t time.Time) {
 	fmt.Fprintf(x.w, "commit refs/heads/checkpoints\ncommitter moltis-fs <moltis-fs@localhost> %d +0000\ndata %d\n%s\n", t.Unix(), len(message), message)
 }
 
-func (x *gitExport) commit(ops []checkpoint.Checkpoint) error {
+// commit writes calls as one commit. Its subject begins with title.
+func (x *gitExport) commit(title string, ops []checkpoint.Checkpoint) error {
 	c := &ops[0]
-	subject := first(c.Tool, c.Kind) + " " + pathsOf(c)
+	subject := title + first(c.Tool, c.Kind) + " " + pathsOf(c)
 	if len(ops) > 1 {
-		subject = fmt.Sprintf("turn %s: %s", c.Turn, plural(len(ops), "call", "calls"))
+		subject = title + plural(len(ops), "call", "calls")
 	}
 	var trailers strings.Builder
 	line := func(name, value string) {
