@@ -177,7 +177,7 @@ func storeError(err error) error {
 		return &exitError{exitRefused, "there is no such checkpoint", program + " checkpoint list shows the ids", tools.KindNotFound}
 	}
 	if errors.Is(err, checkpoint.ErrSealed) {
-		return misuse("--identity names the file with the key", "%v", err)
+		return &exitError{exitRefused, err.Error(), "give the age identity of that key with --identity FILE", tools.KindUnsupported}
 	}
 	if errors.Is(err, checkpoint.ErrDamaged) {
 		return &exitError{exitBroken, err.Error(), program + " checkpoint check --repair saves what can still be read, and keeps the damaged file", ""}
