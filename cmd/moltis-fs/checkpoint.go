@@ -166,6 +166,9 @@ func storeError(err error) error {
 	if errors.Is(err, checkpoint.ErrNotFound) {
 		return &exitError{exitRefused, "there is no such checkpoint", program + " checkpoint list shows the ids", tools.KindNotFound}
 	}
+	if errors.Is(err, checkpoint.ErrSealed) {
+		return &exitError{exitRefused, err.Error(), "give the age identity of that key with --identity FILE", tools.KindUnsupported}
+	}
 	if errors.Is(err, checkpoint.ErrDamaged) {
 		return &exitError{exitBroken, err.Error(), program + " checkpoint check --repair saves what can still be read, and keeps the damaged file", ""}
 	}
