@@ -181,6 +181,9 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	if len(paths) > 0 {
 		var abs []string
 		for _, p := range paths {
+			if p == "" { // as of a variable that is not set; it would mean the whole current directory
+				return misuse("leave it out to mean all paths", "a PATH is empty")
+			}
 			a, err := filepath.Abs(p)
 			if err != nil {
 				return fmt.Errorf("finding the path: %w", err)
