@@ -2,7 +2,6 @@ package grep
 
 import (
 	"bytes"
-	"encoding/binary"
 	"io"
 	"unicode/utf8"
 
@@ -16,6 +15,7 @@ import (
 	"golang.org/x/text/encoding/unicode/utf32"
 	"golang.org/x/text/transform"
 
+	"moltisfs/grep/match"
 	"moltisfs/internal/charset"
 )
 
@@ -182,29 +182,23 @@ func untorn(b []byte, head, tail bool) []byte {
 // enoughUTF8 lines with more than ASCII in them, and the file is in UTF-8.
 const enoughUTF8 = 256
 
-// unescapedASCII is plain of most lines, by eight bytes at a time: it is asked of every line that matches.
-func unescapedASCII(line []byte) bool {
-	const ones, highs = 0x0101010101010101, 0x8080808080808080
-	for ; len(line) >= 8; line = line[8:] {
-		x := binary.LittleEndian.Uint64(line)
-		y := x ^ escape*ones // a zero byte where x has an escape
-		if (x|(y-ones)&^y)&highs != 0 {
-			return false
-		}
+// lookAhead bytes are looked at together: lines that match often follow one another.
+const lookAhead = 1024
+
+// plainLine says that b[start:end], a line that matches, has nothing but ASCII without escapes, and so need not be asked strange. Lines come
+// in order; b lies at `at` of the file.
+func (s *scan) plainLine(b []byte, at int64, start, end int) bool {
+	if at+int64(end) > s.plainTo {
+		s.plainTo = at + int64(start+match.Plain(b[start:min(len(b), max(end, start+lookAhead))]))
 	}
-	for _, c := range line {
-		if c >= utf8.RuneSelf || c == escape {
-			return false
-		}
-	}
-	return true
+	return at+int64(end) <= s.plainTo
 }
 
 // strange says that text has to be decoded, because line, in which a match lies, is not UTF-8 and the match may lie in the middle of
 // characters. Encodings whose characters never end in ASCII need none of that.
 func (s *scan) strange(line, text []byte) bool {
 	switch {
-	case s.asIs || unescapedASCII(line) || s.q.Matcher.Bytes():
+	case s.asIs || match.Plain(line) == len(line) || s.q.Matcher.Bytes():
 		return false
 	case charset.Escaped(line):
 		s.foreign = japanese.ISO2022JP

@@ -75,17 +75,3 @@ func TestEncodingAnywhere(t *testing.T) {
 		}
 	}
 }
-
-func TestUnescapedASCII(t *testing.T) {
-	for n := range 20 {
-		for at := range n {
-			for _, c := range []byte{0, 1, 0x1a, 0x1b, 0x1c, ' ', 0x7f, 0x80, 0x9b, 0xff} {
-				line := []byte(strings.Repeat("x", n))
-				line[at] = c
-				if want := c < 0x80 && c != 0x1b; unescapedASCII(line) != want {
-					t.Errorf("%q: %v", line, !want)
-				}
-			}
-		}
-	}
-}

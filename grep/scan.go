@@ -29,6 +29,7 @@ type scan struct {
 	asIs    bool              // the text is in UTF-8 as far as that can be had
 	guessed bool              // what the file is in, by its matching lines; but for escapes, which may still come
 	utf8    int               // matching lines in UTF-8 and not in ASCII
+	plainTo int64             // matching lines up to here, from the last one on that was looked at, are plain ASCII
 	cleared int64             // multiline: matching lines before this were looked at for their encoding
 	foreign encoding.Encoding // the text has to be decoded: its characters end in bytes that look like ASCII
 
@@ -89,7 +90,7 @@ func (s *scan) chunk(c chunk) bool {
 			break
 		}
 		pos = lineAfter(b, end)
-		if s.strange(b[start:end], b[c.from:]) {
+		if !s.plainLine(b, c.at, start, end) && s.strange(b[start:end], b[c.from:]) {
 			return false
 		}
 		s.hit(b, c.at, start, end, pos)

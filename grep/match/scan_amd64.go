@@ -35,6 +35,9 @@ func (l level) maskScan(p unsafe.Pointer, n, o1, o2 int, m *[96]byte, out *block
 	return maskScanSSSE3(p, n, o1, o2, m, out, room)
 }
 
+// plainScan wants l == avx2.
+func (l level) plainScan(p unsafe.Pointer, n int) int { return plainScanAVX2(p, n) }
+
 //go:noescape
 func pairScanAVX2(p unsafe.Pointer, n int, q *pair) int
 
@@ -46,3 +49,6 @@ func maskScanAVX2(p unsafe.Pointer, n, o1, o2 int, m *[96]byte, out *blockHits, 
 
 //go:noescape
 func maskScanSSSE3(p unsafe.Pointer, n, o1, o2 int, m *[96]byte, out *blockHits, room int) (count, at int)
+
+//go:noescape
+func plainScanAVX2(p unsafe.Pointer, n int) int

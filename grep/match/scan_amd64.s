@@ -189,3 +189,36 @@ done:
 	MOVQ R13, count+56(FP)
 	MOVQ AX, at+64(FP)
 	RET
+
+// func plainScanAVX2(p unsafe.Pointer, n int) int
+// The first i in [0,n) with p[i] >= 0x80 or p[i] == 0x1b, else n. Wants n >= 32 and reads p[0:n], no more.
+TEXT ·plainScanAVX2(SB), NOSPLIT, $0-24
+	MOVQ p+0(FP), SI
+	MOVQ n+8(FP), CX
+	MOVQ $0x1b, AX
+	MOVQ AX, X0
+	VPBROADCASTB X0, Y0
+	XORQ AX, AX
+	MOVQ CX, R8
+	SUBQ $32, R8               // last start of a block
+plain:
+	VMOVDQU (SI)(AX*1), Y1
+	VPCMPEQB Y1, Y0, Y2
+	VPOR Y1, Y2, Y2            // its high bits: not plain
+	VPMOVMSKB Y2, R10
+	TESTL R10, R10
+	JNZ  odd
+	ADDQ $32, AX
+	CMPQ AX, R8
+	JLE  plain
+	CMPQ AX, CX
+	JEQ  done
+	MOVQ R8, AX                // the last block overlaps the one before
+	JMP  plain
+odd:
+	BSFL R10, R10
+	ADDQ R10, AX
+done:
+	VZEROUPPER
+	MOVQ AX, ret+16(FP)
+	RET

@@ -87,7 +87,6 @@ type KeptDir struct {
 const (
 	keptInUse    = "something is in it"
 	keptUnlisted = "the system does not let us look into it"
-	keptDenied   = "it is out of reach today"
 )
 
 // drop removes what is empty of directories that are given innermost first, and lists those that stay.

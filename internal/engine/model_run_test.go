@@ -107,7 +107,10 @@ func (r *modelRun) read(name string) string {
 func (r *modelRun) run(steps int) bool {
 	r.rng = rand.New(rand.NewSource(r.seed))
 	r.x = grow(r.t, func(fs *config.FS) { fs.Checkpoint.MaxFileBytes = 1000 })
-	defer func() { os.RemoveAll(filepath.Dir(r.x.ws)) }()
+	defer func() { // before the test ends: a soak would run out of descriptors and disk
+		r.x.Close()
+		os.RemoveAll(filepath.Dir(r.x.ws))
+	}()
 	r.m, r.last, r.names = newModel(), map[string]string{}, []string{"a", "b", "d/a", "d/e/a", "d/e/b"}
 	r.big()
 	for range steps {

@@ -138,8 +138,8 @@ func (r *restore) onlyNew(m *Mutation, goes map[string]bool) error {
 // onlyHolds looks whether dir is a directory with nothing in it but what goes. why says what keeps it.
 func (e *Engine) onlyHolds(dir string, goes map[string]bool) (there bool, why string) {
 	h, err := e.fs.Resolve(dir, guardfs.Look)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return false, ""
+	if _, no := errors.AsType[*policy.Denied](err); no || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return false, "" // what is denied is not named
 	}
 	if err != nil {
 		return true, keptBy(err)
@@ -170,9 +170,6 @@ func (e *Engine) onlyHolds(dir string, goes map[string]bool) (there bool, why st
 
 // keptBy says why a directory that can't be looked into stays.
 func keptBy(err error) string {
-	if _, no := errors.AsType[*policy.Denied](err); no {
-		return keptDenied
-	}
 	if forbidden(err) {
 		return keptUnlisted
 	}
