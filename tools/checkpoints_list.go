@@ -49,6 +49,14 @@ type CheckpointRow struct {
 	Purged     bool     `json:"purged,omitempty"` // old content was removed for good
 }
 
+// what names its paths, the first for all of them.
+func (c *CheckpointRow) what() string {
+	if len(c.Paths) > 1 {
+		return fmt.Sprintf("%s and %d more", c.SourcePath, len(c.Paths)-1)
+	}
+	return c.SourcePath
+}
+
 func (*Checkpoints) Kind() string { return "checkpoints" }
 func (*Checkpoints) payload()     {}
 
@@ -59,10 +67,7 @@ func (p *Checkpoints) Text() string {
 		b.WriteString("No checkpoints found\n")
 	}
 	for _, c := range p.Checkpoints {
-		what := c.SourcePath
-		if len(c.Paths) > 1 {
-			what += fmt.Sprintf(" and %d more", len(c.Paths)-1)
-		}
+		what := c.what()
 		if !c.Existed {
 			what += " (was not there)"
 		}

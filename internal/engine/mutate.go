@@ -132,6 +132,9 @@ type Done struct {
 // downward; any line may refuse, and then everything is as it was.
 func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error) {
 	c.Trace.Paths = m.Paths
+	if err := roomFor(len(m.Paths), 0); err != nil {
+		return nil, err
+	}
 	ts, err := e.load(&m) // policy first, on every path; then what is there, by handle
 	if err != nil {
 		return nil, err
@@ -141,6 +144,11 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	c.Trace.Paths = m.paths(ts)
 	if err := e.plan(c, ts, &m); err != nil { // seen and unchanged? then the new content, pure
 		return nil, err
+	}
+	if !m.idle(ts) {
+		if err := roomFor(ts.opens(), len(ts)); err != nil {
+			return nil, err
+		}
 	}
 	if m.DryRun || m.idle(ts) {
 		done := &Done{Targets: ts, DryRun: m.DryRun, Idle: m.idle(ts)}
@@ -244,6 +252,17 @@ func (m *Mutation) keys() (out []string) {
 		}
 	}
 	return out
+}
+
+// opens is how many more files their change will open and hold: a lock or a directory each, a new content for most.
+func (ts targets) opens() int {
+	n := len(ts)
+	for _, t := range ts {
+		if t.After.Kind == guardfs.KindFile && !t.Unchanged() {
+			n++
+		}
+	}
+	return n
 }
 
 func (ts targets) unchanged() bool {
