@@ -372,12 +372,20 @@ func (c *committer) object(ctx context.Context, h hash, size int64) (int64, erro
 
 // newObject is object for content that is most likely new; fresh says that it was.
 func (c *committer) newObject(ctx context.Context, h hash, size int64) (id int64, fresh bool, err error) {
-	err = c.row(ctx, "INSERT INTO object(hash, size) VALUES(?,?) ON CONFLICT DO NOTHING RETURNING id", h[:], size).Scan(&id)
-	if errors.Is(err, sql.ErrNoRows) {
-		id, err = c.object(ctx, h, size)
-		return id, false, err
+	s, err := c.stmt(ctx, "INSERT INTO object(hash, size) VALUES(?,?) ON CONFLICT DO NOTHING")
+	if err != nil {
+		return 0, false, err
 	}
-	return id, err == nil, err
+	r, err := s.ExecContext(ctx, h[:], size)
+	if err != nil {
+		return 0, false, err
+	}
+	if n, err := r.RowsAffected(); err != nil || n > 0 {
+		id, _ := r.LastInsertId()
+		return id, true, err
+	}
+	id, err = c.object(ctx, h, size)
+	return id, false, err
 }
 
 func (s *save) writeChange(ctx context.Context, c *committer, i int, ids map[string]int64) error {
