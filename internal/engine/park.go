@@ -24,7 +24,6 @@ import (
 
 const roleTree = checkpoint.RoleTree
 
-
 // A Move is one path of a mutation that goes into the trash as a whole, or comes back from it.
 type Move struct {
 	Path  string
