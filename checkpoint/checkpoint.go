@@ -357,4 +357,6 @@ type Known struct {
 	// legitimately be in either.
 	Before  State
 	Settled bool
+	// Own is what this session itself recorded of it last. It is another than State where others were at the path since.
+	Own State
 }

@@ -1,7 +1,11 @@
 package checkpoint_test
 
 import (
+	"database/sql"
+	"path/filepath"
 	"testing"
+
+	"filippo.io/age"
 
 	"moltisfs/checkpoint"
 	"moltisfs/checkpoint/checkpointtest"
@@ -24,6 +28,29 @@ func TestDBConforms(t *testing.T) {
 func TestRelaxedDBConforms(t *testing.T) {
 	checkpointtest.Run(t, func(t *testing.T) checkpoint.Store {
 		return open(t, t.TempDir(), checkpoint.Options{Durability: checkpoint.Relaxed})
+	})
+}
+
+// What is sealed to a key that nobody here has is read back by the store that sealed it.
+func TestSealedDBConforms(t *testing.T) {
+	id, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkpointtest.Run(t, func(t *testing.T) checkpoint.Store {
+		dir := t.TempDir()
+		t.Cleanup(func() { // the suite has closed the store
+			db, err := sql.Open("sqlite", filepath.Join(dir, "checkpoints.db"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			var plain int
+			if err := db.QueryRow("SELECT count(*) FROM data WHERE codec & 8 = 0").Scan(&plain); err != nil || plain > 0 {
+				t.Errorf("%d contents are not sealed: %v", plain, err)
+			}
+		})
+		return open(t, dir, checkpoint.Options{EncryptTo: id.Recipient().String()})
 	})
 }
 

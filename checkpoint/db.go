@@ -41,7 +41,7 @@ type Options struct {
 	// concurrent use.
 	Exclude func(path string) bool
 	// EncryptTo is an age recipient ("age1…"); content is then encrypted. Content saved by this DB can be read back
-	// by it; content of earlier ones only with Identities.
+	// by it (what an earlier one had sealed before, as long as 64 MiB of memory hold it); content of earlier ones only with Identities.
 	EncryptTo  string
 	Identities []string // age identities ("AGE-SECRET-KEY-1…")
 	Logger     *slog.Logger

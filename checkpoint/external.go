@@ -13,8 +13,8 @@ type Observed struct {
 }
 
 // External records what changed behind the tools: of the observed paths those that are not in the state that was last
-// recorded become one operation of kind KindExternal, whose pre-state is what the store last knew. Paths that nobody has
-// recorded are passed over. The answer is the zero Saved when nothing had changed.
+// recorded become one operation of kind KindExternal, whose pre-state is what this session last recorded: what another one wrote in
+// between, and is not there any more, is not for this one to see. Paths that nobody has recorded are passed over. The answer is the zero Saved when nothing had changed.
 //
 // A host calls it at the beginning of a turn with what it finds at the paths of Known.
 func External(ctx context.Context, s Store, who Scope, turn string, seen []Observed) (Saved, error) {
@@ -32,8 +32,8 @@ func External(ctx context.Context, s Store, who Scope, turn string, seen []Obser
 		if k == nil || k.Expects(o.State) {
 			continue
 		}
-		c := Change{Path: o.Path, Role: "target", Before: k.State, After: o.State, AfterContent: o.Content}
-		if k.State.kind() == File && k.State.Hash == "" {
+		c := Change{Path: o.Path, Role: "target", Before: k.Own, After: o.State, AfterContent: o.Content}
+		if k.Own.kind() == File && k.Own.Hash == "" {
 			c.Skipped = skipNotGiven // recorded without content and hash, as a file too large to read
 		}
 		op.Changes = append(op.Changes, c)
@@ -51,4 +51,22 @@ func External(ctx context.Context, s Store, who Scope, turn string, seen []Obser
 // Expects reports whether the disk may be in state s without anybody outside having changed it.
 func (k *Known) Expects(s State) bool {
 	return s.Same(k.State) || (!k.Settled && s.Same(k.Before))
+}
+
+// knownOf is what a store knows of a path that who recorded something of; nil when all of that was aborted.
+func knownOf(ctx context.Context, h history, who Scope, path string) (*Known, error) {
+	head, err := h.head(ctx, anybody, path)
+	if err != nil || head == nil {
+		return nil, err
+	}
+	c := head.change(path)
+	k := &Known{path, c.After, c.AfterStored || c.After.Kind != File, c.Before, head.settled(), c.After}
+	if !who.sees(head.c.Principal, head.c.Session) {
+		own, err := h.head(ctx, who, path)
+		if err != nil || own == nil {
+			return nil, err
+		}
+		k.Own = own.change(path).After
+	}
+	return k, nil
 }

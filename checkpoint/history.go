@@ -167,12 +167,17 @@ func (h *dbHistory) labelled(ctx context.Context, who Scope, label string) ([]La
 	return out, err
 }
 
-func (h *dbHistory) head(ctx context.Context, path string) (*entry, error) {
+func (h *dbHistory) head(ctx context.Context, who Scope, path string) (*entry, error) {
 	// A read says what somebody saw, not what became of the path: it only counts where there is nothing else.
 	for _, reads := range []string{"IS NOT", "IS"} {
-		e, err := h.scanOne(h.q.QueryRowContext(ctx, "SELECT "+opColumns+" FROM "+opsOfPath+opJoins+
-			" WHERE "+thisPath+" AND op.outcome<>? AND op.kind "+reads+" (SELECT id FROM word WHERE s=?) ORDER BY cp.op DESC LIMIT 1",
-			[]byte(path), outcomeCode(Aborted), KindRead))
+		var w where
+		w.and(thisPath, []byte(path))
+		w.and("op.outcome<>?", outcomeCode(Aborted))
+		w.and("op.kind "+reads+" (SELECT id FROM word WHERE s=?)", KindRead)
+		if err := h.scope(ctx, &w, who); err != nil {
+			return nil, err
+		}
+		e, err := h.scanOne(h.q.QueryRowContext(ctx, "SELECT "+opColumns+" FROM "+opsOfPath+opJoins+w.sql()+" ORDER BY cp.op DESC LIMIT 1", w.args...))
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}
@@ -348,15 +353,13 @@ func (d *DB) Known(ctx context.Context, who Scope) ([]Known, error) {
 			return err
 		}
 		for _, p := range paths {
-			e, err := h.head(ctx, p)
+			k, err := knownOf(ctx, h, who, p)
 			if err != nil {
 				return err
 			}
-			if e == nil {
-				continue
+			if k != nil {
+				out = append(out, *k)
 			}
-			c := e.c.Changes[0] // fillChange read this path only
-			out = append(out, Known{p, c.After, c.AfterStored || c.After.Kind != File, c.Before, e.settled()})
 		}
 		return nil
 	})

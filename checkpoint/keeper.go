@@ -197,12 +197,12 @@ func (d *DB) newBytes(ctx context.Context, op *Op) (n int64, err error) {
 			return
 		}
 		seen[hx] = true
-		var h hash
-		if h, err = parseHash(hx); err != nil {
+		var v version
+		if v.h, err = parseHash(hx); err != nil {
 			return
 		}
 		var stored bool
-		if _, stored, err = d.storedDepth(ctx, h); !stored {
+		if stored, err = d.lookUp(ctx, &v); !stored {
 			n += int64(len(content))
 		}
 	}

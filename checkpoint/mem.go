@@ -291,17 +291,12 @@ func (m *Mem) Known(ctx context.Context, who Scope) (out []Known, err error) {
 					continue
 				}
 				seen[c.Path] = true
-				hd, err := h.head(ctx, c.Path)
+				k, err := knownOf(ctx, h, who, c.Path)
 				if err != nil {
 					return err
 				}
-				if hd == nil {
-					continue
-				}
-				for _, k := range hd.c.Changes {
-					if k.Path == c.Path {
-						out = append(out, Known{k.Path, k.After, k.AfterStored || k.After.Kind != File, k.Before, hd.settled()})
-					}
+				if k != nil {
+					out = append(out, *k)
 				}
 			}
 		}
@@ -393,11 +388,11 @@ func (h memHistory) labelled(_ context.Context, who Scope, label string) (out []
 	return out, nil
 }
 
-func (h memHistory) head(_ context.Context, path string) (*entry, error) {
+func (h memHistory) head(_ context.Context, who Scope, path string) (*entry, error) {
 	for _, reads := range []bool{false, true} {
 		for i := len(h.m.ops) - 1; i >= 0; i-- {
 			e := h.m.ops[i]
-			if e.c.Outcome == Aborted || (e.c.Kind == KindRead) != reads {
+			if e.c.Outcome == Aborted || (e.c.Kind == KindRead) != reads || !h.in(who, e.c) {
 				continue
 			}
 			for _, c := range e.c.Changes {

@@ -64,6 +64,7 @@ type Item struct {
 	HeadBefore  State
 	HeadSettled bool
 	HeadID      ID   // "" when it belongs to another session
+	HeadSeen    bool // whoever asked for the plan may see the checkpoint that Head is from, and so its content
 	Foreign     bool // after that operation somebody else changed the path, perhaps in between, and it shows: see lineage
 	Own         []ID // for ModeState: all changes of the path by this session from that operation on, oldest first
 	meta        ours
@@ -84,6 +85,16 @@ type entry struct {
 	c      *Checkpoint
 }
 
+// change is the one of path; the zero Recorded when there is none.
+func (e entry) change(path string) Recorded {
+	for _, c := range e.c.Changes {
+		if c.Path == path {
+			return c
+		}
+	}
+	return Recorded{}
+}
+
 func (e entry) changes() bool { return e.c.Outcome != Aborted && mutates(e.c.Kind) }
 
 // settled reports whether it is known what became of it. What was seen outside took place: nobody settles that.
@@ -93,6 +104,9 @@ func (e entry) settled() bool { return e.c.Outcome != Presumed || e.c.Kind == Ki
 func mutates(kind string) bool {
 	return kind != KindExternal && kind != KindRead && kind != KindManual
 }
+
+// anybody is the scope of what the planner compares with, and shows nobody.
+var anybody = Scope{AllSessions: true}
 
 // history is what the planner asks of a store. Both stores answer it from one snapshot.
 type history interface {
@@ -107,8 +121,8 @@ type history interface {
 	sinceStart(ctx context.Context, who Scope, t time.Time) (int64, error)
 	// labelled lists who carries the label, oldest first.
 	labelled(ctx context.Context, who Scope, label string) ([]Labelled, error)
-	// head finds the newest checkpoint, not aborted, that has path, a mere read only if there is no other; nil when there is none.
-	head(ctx context.Context, path string) (*entry, error)
+	// head finds the newest checkpoint of who, not aborted, that has path, a mere read only if there is no other; nil when there is none.
+	head(ctx context.Context, who Scope, path string) (*entry, error)
 	// lineage lists what was done to path from seq on, oldest first, without what was aborted and what only read it. Of each entry
 	// Changes has this path only.
 	lineage(ctx context.Context, path string, seq int64) ([]entry, error)
@@ -127,6 +141,11 @@ func makePlan(ctx context.Context, h history, r Restore) (*Plan, error) {
 	}
 	if given != 1 {
 		return nil, &BadOpError{"", "exactly one of id, turn, since and label must be given"}
+	}
+	for _, p := range r.Paths {
+		if p == "" { // it would be the beginning of all
+			return nil, &BadOpError{"", "one of the paths is empty"}
+		}
 	}
 	mode := r.Mode
 	if mode == "" {
@@ -174,7 +193,7 @@ func makePlan(ctx context.Context, h history, r Restore) (*Plan, error) {
 			plan.RestoreOf = idOf(ops[0].seq)
 		}
 	}
-	return plan, plan.fill(ctx, h, ops, r.Paths)
+	return plan, plan.fill(ctx, h, who, ops, r.Paths)
 }
 
 // labelStart is the sequence number before the one checkpoint that carries the label.
@@ -193,7 +212,7 @@ func labelStart(ctx context.Context, h history, who Scope, label string) (int64,
 }
 
 // fill turns operations (oldest first) into items: for each path the first pre-state counts.
-func (p *Plan) fill(ctx context.Context, h history, ops []entry, only []string) error {
+func (p *Plan) fill(ctx context.Context, h history, who Scope, ops []entry, only []string) error {
 	type first struct {
 		seq                int64
 		principal, session string
@@ -230,12 +249,12 @@ func (p *Plan) fill(ctx context.Context, h history, ops []entry, only []string) 
 		} else if !it.Stored && it.Missing == "" {
 			it.Missing = "not_stored"
 		}
-		hd, err := h.head(ctx, it.Path)
+		hd, err := h.head(ctx, anybody, it.Path)
 		if err != nil {
 			return err
 		}
 		if hd == nil { // the only operations on it were aborted
-			it.Head, it.HeadBefore, it.HeadSettled = it.Want, it.Want, true
+			it.Head, it.HeadBefore, it.HeadSettled, it.HeadSeen = it.Want, it.Want, true, true
 			continue
 		}
 		f := firsts[it.Path]
@@ -245,12 +264,9 @@ func (p *Plan) fill(ctx context.Context, h history, ops []entry, only []string) 
 		if hd.c.Principal == f.principal && hd.c.Session == f.session {
 			it.HeadID = idOf(hd.seq)
 		}
-		it.HeadSettled = hd.settled()
-		for _, c := range hd.c.Changes {
-			if c.Path == it.Path {
-				it.Head, it.HeadBefore = c.After, c.Before
-			}
-		}
+		it.HeadSettled, it.HeadSeen = hd.settled(), who.sees(hd.c.Principal, hd.c.Session)
+		c := hd.change(it.Path)
+		it.Head, it.HeadBefore = c.After, c.Before
 	}
 	sort.SliceStable(p.Items, func(i, j int) bool {
 		a, b := &p.Items[i], &p.Items[j]
@@ -354,5 +370,5 @@ func makeUndo(ctx context.Context, h history, who Scope, redo bool) (*Plan, erro
 		return nil, err
 	}
 	p := &Plan{Mode: ModeState, UndoOf: idOf(found)}
-	return p, p.fill(ctx, h, []entry{e}, nil)
+	return p, p.fill(ctx, h, who, []entry{e}, nil)
 }

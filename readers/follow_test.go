@@ -420,7 +420,7 @@ func TestLongLinesFromTheEnd(t *testing.T) {
 }
 
 // Pages without text are drawn, a few in an answer, which ends before the next one.
-func TestScansGoOn(t *testing.T) {
+func TestPDFScansGoOn(t *testing.T) {
 	objects := []string{"<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [" + strings.Repeat("4 0 R ", scannedPages+2) + "] /Count 7 >>",
 		madeStream("", "9 w 0 0 m 90 90 l S"), "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 99 99] /Contents 3 0 R >>"}
 	raw := madePDF(objects...)

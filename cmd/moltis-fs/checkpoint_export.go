@@ -25,18 +25,20 @@ func checkpointExportCommand() *command {
 		name: "export", short: "write the history as a patch, or as a git repository",
 		long: `--patch writes to standard output what the calls made of each path, with --json each call's share of it: git apply takes it, git apply -R takes it
 back. Paths are relative to --root; else to the git repository that you are in, the directory that you are in or the workspace_root, whichever is the first to hold every path; else
-to the root directory. The first line says to which. What is outside of --root is left out, and so is what the store does not hold; both are said.
+to the root directory. The first line says to which. What is outside of --root is left out, and so are paths that git refuses (.git is one, by whatever
+name) and what the store does not hold; all of that is said.
 --git makes a bare repository in a directory that does not exist yet: the first commit holds what the files were, and each turn, or call
 without a turn, is one more on the branch "checkpoints", with paths relative to --root, else to the root directory. It takes the git program. Your own repositories are not
 touched.`,
-		options: storeOptions(
+		options: storeOptions(append(whose(),
 			option{name: "patch", doc: "as diffs for git apply, binary ones too"},
 			option{name: "git", value: "DIR", doc: "as a bare repository"},
 			option{name: "root", value: "DIR", doc: "only what is below, and paths relative to it"},
 			option{name: "turn", value: "NAME", doc: "only of this turn"},
 			option{name: "since", value: "TIME", doc: "not before: RFC 3339, or an age like 2h"},
 			option{name: "until", value: "TIME", doc: "before"},
-		),
+			identityOption(),
+		)...),
 		examples: []string{"moltis-fs checkpoint export --session s1 --turn t7 --patch > t7.patch", "moltis-fs checkpoint export --git history.git"},
 		run:      exportCheckpoints,
 	}
@@ -229,6 +231,9 @@ func patchOf(ctx context.Context, db *checkpoint.DB, ch *checkpoint.Recorded, ro
 	if p.name, ok = relative(ch.Path, root); !ok {
 		return nil, "it is outside of " + visible(root), nil
 	}
+	if gitRefuses(p.name, p.oldMode == gitLink || p.newMode == gitLink) {
+		return nil, refusedByGit, nil
+	}
 	for _, side := range []struct {
 		state checkpoint.State
 		to    *[]byte
@@ -241,6 +246,8 @@ func patchOf(ctx context.Context, db *checkpoint.DB, ch *checkpoint.Recorded, ro
 	}
 	return p, "", nil
 }
+
+const refusedByGit = "git takes no path with a name that stands for a repository"
 
 // relative is path as seen from root, with slashes.
 func relative(path, root string) (string, bool) {
@@ -355,7 +362,8 @@ func (in *invocation) exportGit(ctx context.Context, db *checkpoint.DB, ops []ch
 			Commits int    `json:"commits"`
 			Missing int    `json:"missing"`
 			Outside int    `json:"outside"`
-		}{dir, x.commits, x.missing, x.outside})
+			Refused int    `json:"refused"` // paths that git does not take
+		}{dir, x.commits, x.missing, x.outside, x.refused})
 	}
 	text := fmt.Sprintf("wrote %s into %s", plural(x.commits, "commit", "commits"), visible(dir))
 	if x.missing > 0 {
@@ -363,6 +371,9 @@ func (in *invocation) exportGit(ctx context.Context, db *checkpoint.DB, ops []ch
 	}
 	if x.outside > 0 {
 		text += "; " + plural(x.outside, "change was", "changes were") + " outside of " + visible(root)
+	}
+	if x.refused > 0 {
+		text += "; " + plural(x.refused, "change was", "changes were") + " left out: " + refusedByGit
 	}
 	return in.write([]byte(text + "\n"))
 }
@@ -375,7 +386,7 @@ type gitExport struct {
 	w        *bufio.Writer
 	progress func(string, int, int)
 
-	commits, missing, outside int
+	commits, missing, outside, refused int
 }
 
 func (x *gitExport) write(ops []checkpoint.Checkpoint) error {
@@ -467,6 +478,11 @@ func (x *gitExport) put(path string, s checkpoint.State, remove bool) error {
 	case !below:
 		if remove { // told once, not for its origin too
 			x.outside++
+		}
+		return nil
+	case gitRefuses(rel, s.Kind == checkpoint.Symlink):
+		if remove {
+			x.refused++
 		}
 		return nil
 	}

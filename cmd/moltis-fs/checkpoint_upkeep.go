@@ -65,6 +65,7 @@ still be read, says what can't, and keeps the old database beside it. Stop every
 		options: storeOptions(
 			option{name: "data", doc: "read every content and compare it with its hash"},
 			option{name: "repair", doc: "mend the store if it is damaged; reads every content"},
+			identityOption(),
 		),
 		examples: []string{"moltis-fs checkpoint check --data", "moltis-fs checkpoint check --repair"},
 		run: func(ctx context.Context, in *invocation) error {
@@ -174,7 +175,7 @@ func checkpointImportCommand() *command {
 		long: `DIR is the folder with a manifest.json for each checkpoint, usually ~/.moltis/checkpoints. Nothing in it is changed; what was taken
 over before is passed over. They are those of --principal, "local" unless told. What can't be taken over is listed with the reason, and the exit status is then 1. Retention holds for old
 checkpoints too: raise keep_within and keep_last first to keep more of them.`,
-		options:  storeOptions(),
+		options:  storeOptions(option{name: "principal", value: "NAME", doc: "whose they are to be; \"local\" unless told"}),
 		examples: []string{"moltis-fs checkpoint import-moltis ~/.moltis/checkpoints"},
 		run: func(ctx context.Context, in *invocation) error {
 			if info, err := os.Stat(in.arg(0)); err != nil || !info.IsDir() {

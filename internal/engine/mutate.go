@@ -217,6 +217,14 @@ func (ts targets) changing() (out targets) {
 	return out
 }
 
+// bytes is what the new contents come to.
+func (ts targets) bytes() (n int) {
+	for _, t := range ts {
+		n += len(t.After.Content)
+	}
+	return n
+}
+
 // keys are the lock keys. A target whose parent is still to be made has none
 // of its own: two makers meet at the exclusive link, which is a conflict.
 func (ts targets) keys() []string {

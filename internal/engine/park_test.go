@@ -329,6 +329,54 @@ func TestFaultAtEveryCallOfAParking(t *testing.T) {
 	t.Logf("%d faults; the next start had to mend %d", cells, again)
 }
 
+// Before a tree moves the catalog says durably that it is on its way, so that whoever comes after a crash looks where it is; what says that it lies
+// in the trash, or that it does not, comes after the move.
+func TestPhaseIsAheadOfTheMove(t *testing.T) {
+	x := grow(t, small)
+	system := callsOf(x)
+	x.write("t/big.bin", strings.Repeat("b", 101))
+	other, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	for _, c := range []struct {
+		step func() error
+		gone string // what the move takes away
+		want checkpoint.Phase
+	}{
+		{func() error {
+			_, err := x.Delete(ctx, x.call("s"), x.ws+"/t", engine.DeleteOptions{Recursive: true})
+			return err
+		}, x.ws + "/t", checkpoint.Parking},
+		{func() error { _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); return err }, x.data + "/.moltis-trash-*/files/*", checkpoint.Returning},
+	} {
+		var last []checkpoint.Trashed // what the catalog said of what is on its way before the last call with the tree in its old place
+		hook := func(string) *guardfs.Fault {
+			if there, _ := filepath.Glob(c.gone); there != nil {
+				page, err := other.TrashList(ctx, checkpoint.TrashFilter{AllPrincipals: true, Unsettled: true})
+				if err != nil {
+					t.Error(err)
+				}
+				last = page.Entries
+			}
+			return nil
+		}
+		system.hook.Store(&hook)
+		err := c.step()
+		system.hook.Store(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if there, _ := filepath.Glob(c.gone); there != nil {
+			t.Fatalf("it did not move: %v", there)
+		}
+		if len(last) != 1 || last[0].Phase != c.want {
+			t.Errorf("at the move the catalog said %+v, not that it is %s", last, c.want)
+		}
+	}
+}
+
 // Of two trees that went from one place each comes back by its own checkpoint, and they don't replace one another.
 func TestParkedTwice(t *testing.T) {
 	x := grow(t, small)

@@ -42,17 +42,26 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 			t.made = make(chan guardfs.Metadata, 1)
 		}
 	}
-	saved := make(chan error, 1)
-	point := &point{e: e, c: c}
-	go func() { saved <- point.save(ctx, ts, m, done) }()
 	many := len(ts.changing()) > 1
-	staged, stageErr := e.stage(ctx, ts, many)
-	for _, t := range ts {
-		if t.made != nil {
-			close(t.made) // of what was not staged there is nothing to tell
+	point := &point{e: e, c: c}
+	var staged []*guardfs.Staged
+	stage := func() error {
+		var err error
+		staged, err = e.stage(ctx, ts, many)
+		for _, t := range ts {
+			if t.made != nil {
+				close(t.made) // of what was not staged there is nothing to tell
+			}
 		}
+		return err
 	}
-	saveErr := <-saved
+	save := func() error { return point.save(ctx, ts, m, done) }
+	var stageErr, saveErr error
+	if ts.bytes() < saveFirst {
+		saveErr, stageErr = beside(save, stage)
+	} else {
+		stageErr, saveErr = beside(stage, save)
+	}
 	defer func() {
 		for _, s := range staged {
 			if s != nil {
@@ -97,6 +106,18 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	}
 	point.settle(ctx, checkpoint.Committed)
 	return done, nil
+}
+
+// saveFirst is the size of the new contents from which writing them takes longer than saving the old ones.
+const saveFirst = 64 << 10
+
+// beside runs both at once. The first is the longer one: the second may have to wait until a thread wakes up, or the first one
+// sleeps, because on a virtual machine the kernel often puts both on one processor.
+func beside(first, second func() error) (error, error) {
+	done := make(chan error, 1)
+	go func() { done <- second() }()
+	err := first()
+	return err, <-done
 }
 
 // abort ends a change that did not take place, or not whole.

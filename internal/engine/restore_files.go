@@ -264,13 +264,17 @@ func (r *restore) threeWay(ctx context.Context, base checkpoint.State, ours []by
 	return merged, nil
 }
 
-// drift is a diff from the last content that the store knows to what is
-// there, "" when the store does not hold it.
+// drift is a diff from the last content that the store knows, or if that is none that the session may see, from what its own last change left, to
+// what is there. "" when the store does not hold it.
 func (r *restore) drift(ctx context.Context, t *Target, item *checkpoint.Item) string {
-	if item.Head.Kind != checkpoint.File || !t.Before.Exists {
+	last := item.Head
+	if !item.HeadSeen {
+		last = item.Base
+	}
+	if last.Kind != checkpoint.File || !t.Before.Exists {
 		return ""
 	}
-	known, err := r.db.Content(ctx, item.Head.Hash)
+	known, err := r.db.Content(ctx, last.Hash)
 	if err != nil {
 		return ""
 	}

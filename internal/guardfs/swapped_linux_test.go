@@ -1,0 +1,59 @@
+//go:build !rooted
+
+package guardfs
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Where a file can be neither made without a name nor published by its descriptor, its temporary name is renamed. Whoever has put
+// something else under that name has published that, and we say that it was not us.
+func TestSwappedTemporaryName(t *testing.T) {
+	for _, swap := range []bool{false, true} {
+		dir := ramdisk(t)
+		lay(t, dir, "d/")
+		f := open(t, &fence{root: dir})
+		named, linked := false, false
+		hook := func(op string) *Fault {
+			switch {
+			case op == "openat" && !named:
+				named = true
+				return &Fault{Err: unix.EOPNOTSUPP}
+			case op == "link":
+				linked = true
+				return &Fault{Err: unix.EPERM}
+			case op == "rename" && swap:
+				names, err := filepath.Glob(dir + "/d/" + tempPrefix + "*")
+				if err != nil || len(names) != 1 {
+					t.Fatalf("temporary names: %v %v", names, err)
+				}
+				must(t, errors.Join(os.Rename(names[0], dir+"/taken"), os.WriteFile(names[0], []byte("theirs"), 0o644)))
+				swap = false
+			}
+			return nil
+		}
+		swapped := swap
+		err := raced(f, "create", dir+"/d/f", hook)
+		if !named || !linked || swap {
+			t.Fatalf("the way was another one: %v %v %v", named, linked, swap)
+		}
+		var conflict *ConflictError
+		switch got := content(dir + "/d/f"); {
+		case !swapped && (err != nil || got != "ours"):
+			t.Errorf("by its temporary name: %q %v", got, err)
+		case swapped && (!errors.As(err, &conflict) || !strings.Contains(err.Error(), "swapped")):
+			t.Errorf("said to be published, and there is %q: %v", got, err)
+		case swapped && got != "theirs":
+			t.Errorf("what somebody else put there has become %q", got)
+		}
+		if left := litter(t, dir); left != nil {
+			t.Errorf("left %v", left)
+		}
+	}
+}
