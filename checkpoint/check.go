@@ -299,7 +299,7 @@ func (c *checker) walk(ctx context.Context, st *sql.Stmt, rmu *sync.Mutex, n *no
 	switch {
 	case errors.Is(err, ErrSealed):
 		c.mu.Lock()
-		c.r.Sealed++
+		c.r.Sealed += n.chain()
 		c.mu.Unlock()
 		return nil
 	case errors.Is(err, os.ErrNotExist):
@@ -328,6 +328,15 @@ func (c *checker) walk(ctx context.Context, st *sql.Stmt, rmu *sync.Mutex, n *no
 }
 
 // hanging reports everything that is based on n.
+// chain counts n and all that stands on it.
+func (n *node) chain() int {
+	sum := 1
+	for _, k := range n.children {
+		sum += k.chain()
+	}
+	return sum
+}
+
 func (c *checker) hanging(n *node) {
 	for _, k := range n.children {
 		c.problem(Problem{What: "content", Hash: fmt.Sprintf("%x", k.h), Why: "what it is based on is damaged"})

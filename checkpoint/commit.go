@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"modernc.org/sqlite"
 )
@@ -29,6 +30,9 @@ type committer struct {
 	// Below: only the one who runs a batch.
 	doubt    error // why the last commit failed, if that was the disk's doing
 	gen      int64
+	noted    time.Time         // when noteLimits did
+	version  uint32            // of the database, after the last commit from here
+	current  bool              // version is known
 	written  map[int64]Outcome // of outcomes, by the transaction under way
 	seen     int64             // the last checkpoint that newest knows of
 	newest   int64             // a time that none of those that are not late exceeds
@@ -89,6 +93,7 @@ func (c *committer) close() error {
 func (c *committer) forget() {
 	c.words, c.sessions, c.turns = map[string]int64{}, map[Scope]int64{}, map[turnKey]turnRow{}
 	c.paths, c.attrs = map[string]int64{}, map[string]int64{}
+	c.noted = time.Time{}
 	c.seen = -1 // its number may be given to somebody else's; the time stays an upper bound
 }
 
@@ -179,6 +184,7 @@ func (c *committer) runBatch(batch []*job) {
 	ctx := context.Background()
 	if batch[0].solo {
 		c.forget()
+		c.current = false
 		batch[0].err = batch[0].run(ctx, c)
 		return
 	}
@@ -217,6 +223,9 @@ func (c *committer) runBatch(batch []*job) {
 	}()
 	if err == nil {
 		if err = c.exec(ctx, "COMMIT"); err == nil {
+			var verr error
+			c.version, verr = c.dataVersion()
+			c.current = verr == nil
 			c.forgetOutcomes()
 			return
 		}
@@ -226,6 +235,7 @@ func (c *committer) runBatch(batch []*job) {
 		}
 	}
 	c.forget()
+	c.current = false
 	c.exec(ctx, "ROLLBACK") // there may be no transaction any more; either way none is left
 	for _, j := range batch {
 		if j.err == nil {
@@ -276,14 +286,21 @@ func diskFailed(err error) bool {
 
 // begin looks whether the caches still hold and writes the outcomes that have gathered.
 func (c *committer) begin(ctx context.Context) error {
-	var gen int64
-	if err := c.row(ctx, "SELECT v FROM meta WHERE k='gen'").Scan(&gen); err != nil {
+	// The version differs as soon as another connection has changed anything: asking it is ten times cheaper than reading a row.
+	version, err := c.dataVersion()
+	if err != nil {
 		return err
 	}
-	if gen != c.gen {
-		c.forget()
-		c.gen = gen
-		c.db.mem.reset(gen)
+	if !c.current || version != c.version {
+		var gen int64
+		if err := c.row(ctx, "SELECT v FROM meta WHERE k='gen'").Scan(&gen); err != nil {
+			return err
+		}
+		if gen != c.gen {
+			c.forget()
+			c.gen = gen
+			c.db.mem.reset(gen)
+		}
 	}
 	if len(c.words) > maxCached || len(c.sessions) > maxCached || len(c.turns) > maxCached ||
 		len(c.paths) > maxCached || len(c.attrs) > maxCached {
@@ -296,6 +313,15 @@ func (c *committer) begin(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// dataVersion is SQLite's own count of what it has seen of commits. Inside a transaction it includes those of others.
+func (c *committer) dataVersion() (version uint32, err error) {
+	err = c.conn.Raw(func(conn any) error {
+		version, err = conn.(sqlite.FileControl).FileControlDataVersion("main")
+		return err
+	})
+	return version, err
 }
 
 // place answers whether the checkpoint seq, just inserted as one that is not late, is late all the same: there may be others between the

@@ -31,7 +31,8 @@ const (
 
 // Options of Open. The zero value is the documented default.
 type Options struct {
-	Durability   Durability
+	Durability Durability
+	// Where several processes save to one store under different limits, the widest hold: see Limits.
 	MaxBytes     int64         // of the whole store; 1 GiB when 0
 	MaxFileBytes int64         // content above is skipped; 64 MiB when 0, at most 1 GiB
 	KeepWithin   time.Duration // GC keeps what is younger; 7 days when 0, nothing for its age when KeepNone
@@ -40,7 +41,7 @@ type Options struct {
 	// concurrent use.
 	Exclude func(path string) bool
 	// EncryptTo is an age recipient ("age1…"); content is then encrypted. Content saved by this DB can be read back
-	// by it; content of earlier ones only with Identities.
+	// by it (what an earlier one had sealed before, as long as 64 MiB of memory hold it); content of earlier ones only with Identities.
 	EncryptTo  string
 	Identities []string // age identities ("AGE-SECRET-KEY-1…")
 	Logger     *slog.Logger

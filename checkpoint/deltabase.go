@@ -19,10 +19,10 @@ func (d *DB) newest(ctx context.Context, path string, gen int64, size int) (*ver
 	var h []byte
 	var have int64
 	// The newest change of the path; of its two states the later one that has content.
-	err := d.r.QueryRowContext(ctx, `SELECT o.id, o.hash, o.size, a.depth FROM
+	err := d.r.QueryRowContext(ctx, `SELECT o.id, o.hash, o.size, a.depth, ifnull(a.key,0) FROM
 		(SELECT bobj, aobj FROM change WHERE path=(SELECT id FROM path WHERE path=?) ORDER BY op DESC LIMIT 1) c
 		JOIN data a ON a.id IN (c.aobj, c.bobj) JOIN object o ON o.id=a.id ORDER BY a.id=c.aobj DESC LIMIT 1`,
-		[]byte(path)).Scan(&v.id, &h, &have, &v.depth)
+		[]byte(path)).Scan(&v.id, &h, &have, &v.depth, &v.key)
 	if errors.Is(err, sql.ErrNoRows) || (err == nil && have > maxDelta) {
 		return nil, nil
 	}
@@ -38,13 +38,13 @@ func (d *DB) newest(ctx context.Context, path string, gen int64, size int) (*ver
 	return v, nil
 }
 
-// storedDepth reports whether content with this hash is in the store and how deep its chain is.
-func (d *DB) storedDepth(ctx context.Context, h hash) (depth int, stored bool, err error) {
-	err = d.r.QueryRowContext(ctx, "SELECT d.depth FROM object o JOIN data d ON d.id=o.id WHERE o.hash=?", h[:]).Scan(&depth)
+// lookUp completes v from the row of its hash, if there is one.
+func (d *DB) lookUp(ctx context.Context, v *version) (stored bool, err error) {
+	err = d.r.QueryRowContext(ctx, "SELECT d.depth, ifnull(d.key,0) FROM object o JOIN data d ON d.id=o.id WHERE o.hash=?", v.h[:]).Scan(&v.depth, &v.key)
 	if errors.Is(err, sql.ErrNoRows) {
-		return 0, false, nil
+		return false, nil
 	}
-	return depth, err == nil, err
+	return err == nil, err
 }
 
 // aheadAbove is the size from which it pays to pack on the other processor what this one is hashing.

@@ -142,6 +142,11 @@ func makePlan(ctx context.Context, h history, r Restore) (*Plan, error) {
 	if given != 1 {
 		return nil, &BadOpError{"", "exactly one of id, turn, since and label must be given"}
 	}
+	for _, p := range r.Paths {
+		if p == "" { // it would be the beginning of all
+			return nil, &BadOpError{"", "one of the paths is empty"}
+		}
+	}
 	mode := r.Mode
 	if mode == "" {
 		mode = ModeState

@@ -92,6 +92,11 @@ func (d *DB) Content(ctx context.Context, hx string) ([]byte, error) {
 		return nil, &BadOpError{"", err.Error()}
 	}
 	b, err := d.content(ctx, h)
+	if errors.Is(err, ErrSealed) {
+		if v := d.seal.held.find(string(h[:])); v != nil {
+			return v.content, nil
+		}
+	}
 	if errors.Is(err, fs.ErrNotExist) { // gc may have moved it between the row and the file
 		b, err = d.content(ctx, h)
 	}

@@ -125,15 +125,16 @@ func (s *save) add(ctx context.Context, path, hx string, content []byte, clone f
 			return s.parts[i].ver, nil
 		}
 	}
+	if s.blind || !s.d.seal.mayStandOn(base) {
+		base = nil
+	}
 	p := part{ver: &version{path: path, h: h, content: content, gen: s.gen}}
 	// Small content with something to compare it to is packed sooner than looked up; should it be stored already, the
 	// transaction finds that out.
 	if !s.blind && (base == nil || s.again || len(content) > extAbove) {
-		depth, stored, err := s.d.storedDepth(ctx, h)
-		if err != nil {
+		if p.known, err = s.d.lookUp(ctx, p.ver); err != nil {
 			return nil, err
 		}
-		p.known, p.ver.depth = stored, depth
 	}
 	if !p.known {
 		if !s.share(&p, base, clone) {
@@ -162,6 +163,7 @@ func (s *save) pack(ctx context.Context, p *part, base *version) (err error) {
 			return err
 		}
 		p.codec |= codecSealed
+		p.ver.key = p.key
 	}
 	if len(p.z) > extAbove {
 		if p.file, err = s.d.writeExt(h, p.z); err != nil {
@@ -201,6 +203,9 @@ func (s *save) write(ctx context.Context, c *committer) error {
 			return errStale
 		}
 		s.gen = c.gen
+	}
+	if err := c.noteLimits(ctx); err != nil {
+		return err
 	}
 	op := s.op
 	session, err := c.session(ctx, op.Principal, op.Session)
@@ -323,9 +328,10 @@ func (s *save) writePart(ctx context.Context, c *committer, p *part) error {
 	}
 	if !fresh {
 		var depth int
-		err = c.row(ctx, "SELECT depth FROM data WHERE id=?", id).Scan(&depth)
+		var key int64
+		err = c.row(ctx, "SELECT depth, ifnull(key,0) FROM data WHERE id=?", id).Scan(&depth, &key)
 		if err == nil {
-			p.ver.id, p.ver.depth = id, depth
+			p.ver.id, p.ver.depth, p.ver.key = id, depth, key
 			if p.codec&codecExt != 0 {
 				s.unused = append(s.unused, p.file)
 			}
@@ -337,7 +343,7 @@ func (s *save) writePart(ctx context.Context, c *committer, p *part) error {
 	}
 	var base any
 	if p.base != nil {
-		if p.base.id == 0 || p.base.depth+1 > maxDepth {
+		if p.base.id == 0 || p.base.depth+1 > maxDepth || p.base.key != 0 && p.base.key != p.key {
 			return errStale // the base turned out to be another row than was thought
 		}
 		base, p.ver.depth = p.base.id, p.base.depth+1
@@ -369,12 +375,20 @@ func (c *committer) object(ctx context.Context, h hash, size int64) (int64, erro
 
 // newObject is object for content that is most likely new; fresh says that it was.
 func (c *committer) newObject(ctx context.Context, h hash, size int64) (id int64, fresh bool, err error) {
-	err = c.row(ctx, "INSERT INTO object(hash, size) VALUES(?,?) ON CONFLICT DO NOTHING RETURNING id", h[:], size).Scan(&id)
-	if errors.Is(err, sql.ErrNoRows) {
-		id, err = c.object(ctx, h, size)
-		return id, false, err
+	s, err := c.stmt(ctx, "INSERT INTO object(hash, size) VALUES(?,?) ON CONFLICT DO NOTHING")
+	if err != nil {
+		return 0, false, err
 	}
-	return id, err == nil, err
+	r, err := s.ExecContext(ctx, h[:], size)
+	if err != nil {
+		return 0, false, err
+	}
+	if n, err := r.RowsAffected(); err != nil || n > 0 {
+		id, _ := r.LastInsertId()
+		return id, true, err
+	}
+	id, err = c.object(ctx, h, size)
+	return id, false, err
 }
 
 func (s *save) writeChange(ctx context.Context, c *committer, i int, ids map[string]int64) error {
@@ -443,6 +457,7 @@ func (s *save) writeChange(ctx context.Context, c *committer, i int, ids map[str
 func (s *save) remember() {
 	for i := range s.parts {
 		s.d.mem.add(s.parts[i].ver)
+		s.d.seal.hold(s.parts[i].ver)
 	}
 	for _, f := range s.unused {
 		s.d.removeExt(f)

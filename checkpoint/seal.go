@@ -20,11 +20,16 @@ import (
 // and keeps it in memory: so it can undo what it did itself without ever holding the secret half, and a copy of the
 // store tells its finder nothing but the catalog. With an identity at hand the newest key that it opens is used again.
 //
+// What a process saves and finds in the store under somebody else's key it can't read from there: such contents it keeps in memory too, as it
+// keeps its key. A delta is sealed with the key of its base, or its base is in clear, so that one key opens a chain.
+//
 // Content is AES-256-GCM with a random nonce in front; its hash and codec are authenticated, so that rows cannot be
 // exchanged.
 type sealer struct {
 	to  age.Recipient // nil: encryption is off
 	ids []age.Identity
+
+	held versions // by hash: saved by this process, sealed by another
 
 	mu   sync.Mutex
 	own  int64 // row of the key that seals; 0 until the first one is needed
@@ -33,6 +38,7 @@ type sealer struct {
 
 func newSealer(o Options) (*sealer, error) {
 	s := &sealer{keys: map[int64]cipher.AEAD{}}
+	s.held.max = 64 << 20
 	if o.EncryptTo != "" {
 		rs, err := age.ParseRecipients(strings.NewReader(o.EncryptTo))
 		if err != nil {
@@ -62,6 +68,29 @@ func (s *sealer) ready() bool {
 	return s.own != 0
 }
 
+// mayStandOn says whether a delta of this process may stand on base (nil: none).
+func (s *sealer) mayStandOn(base *version) bool {
+	if base == nil || base.key == 0 {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.on() && base.key == s.own
+}
+
+// hold keeps a content that was just saved if its row can't be read by this process.
+func (s *sealer) hold(v *version) {
+	if v.key == 0 || len(s.ids) > 0 {
+		return
+	}
+	s.mu.Lock()
+	readable := s.keys[v.key] != nil
+	s.mu.Unlock()
+	if !readable {
+		s.held.add(&version{path: string(v.h[:]), h: v.h, content: v.content})
+	}
+}
+
 func newAEAD(key []byte) (cipher.AEAD, error) {
 	b, err := aes.NewCipher(key)
 	if err != nil {
@@ -78,9 +107,24 @@ func (s *sealer) seal(ctx context.Context, d *DB, h hash, c codec, z []byte) ([]
 	if err != nil {
 		return nil, 0, fmt.Errorf("making a data key: %w", err)
 	}
+	return sealWith(aead, h, c, z), id, nil
+}
+
+func sealWith(aead cipher.AEAD, h hash, c codec, z []byte) []byte {
 	out := make([]byte, aead.NonceSize(), aead.NonceSize()+len(z)+aead.Overhead())
 	rand.Read(out)
-	return aead.Seal(out, out, z, sealedAs(h, c)), id, nil
+	return aead.Seal(out, out, z, sealedAs(h, c))
+}
+
+// again encrypts z with the key of a row that this process has read.
+func (s *sealer) again(ctx context.Context, d *DB, key int64, h hash, c codec, z []byte) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	aead, err := s.key(ctx, d, key)
+	if err != nil {
+		return nil, err
+	}
+	return sealWith(aead, h, c, z), nil
 }
 
 func (s *sealer) ownKey(ctx context.Context, d *DB) (int64, cipher.AEAD, error) {

@@ -285,7 +285,8 @@ func (g *collector) rekey(ctx context.Context, flags []byte, data []datum) error
 	return err
 }
 
-// whole packs the content of object id without a base. nil when it cannot be read: then its bases must stay as they are.
+// whole packs the content of object id without a base. nil when it cannot be read: then its bases must stay as they are. What was sealed
+// is sealed again with the same key, whether this process seals what it saves or not.
 func (d *DB) whole(ctx context.Context, c *committer, id int64) (*part, error) {
 	var hb []byte
 	if err := c.row(ctx, "SELECT hash FROM object WHERE id=?", id).Scan(&hb); err != nil {
@@ -301,7 +302,18 @@ func (d *DB) whole(ctx context.Context, c *committer, id int64) (*part, error) {
 		return nil, nil
 	}
 	p := &part{ver: &version{h: h, id: id, content: body}, packed: d.pack.pack(body, nil)}
-	if d.seal.on() {
+	key, err := c.sealedBy(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case key != 0:
+		if p.z, err = d.seal.again(ctx, d, key, h, p.codec, p.z); err != nil {
+			return nil, err
+		}
+		p.key = key
+		p.codec |= codecSealed
+	case d.seal.on():
 		// The key's row may not be there yet, and this is no place to begin another transaction.
 		if !d.seal.ready() {
 			return nil, nil
@@ -312,6 +324,14 @@ func (d *DB) whole(ctx context.Context, c *committer, id int64) (*part, error) {
 		p.codec |= codecSealed
 	}
 	return p, nil
+}
+
+// sealedBy gives the key that seals the row of id, or else the nearest one that its delta stands on; 0 when all are in clear.
+func (c *committer) sealedBy(ctx context.Context, id int64) (key int64, err error) {
+	err = c.row(ctx, `WITH RECURSIVE r(key, base, n) AS (SELECT key, base, 0 FROM data WHERE id=?
+		UNION ALL SELECT d.key, d.base, n+1 FROM r JOIN data d ON d.id=r.base WHERE n < 64)
+		SELECT ifnull((SELECT key FROM r WHERE key IS NOT NULL ORDER BY n LIMIT 1), 0)`, id).Scan(&key)
+	return key, err
 }
 
 // replaceData makes the row of id hold p, without a base, and returns the external file that it named before.

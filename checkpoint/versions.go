@@ -11,6 +11,7 @@ type version struct {
 	id      int64 // of object and data
 	h       hash
 	depth   int
+	key     int64 // seal of its row; 0: it is in clear
 	content []byte
 	gen     int64
 }

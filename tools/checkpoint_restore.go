@@ -29,9 +29,6 @@ type CheckpointRestoreArgs struct {
 }
 
 func (a *CheckpointRestoreArgs) check() error {
-	if a.Paths != nil && len(a.Paths) == 0 {
-		return bad("Leave paths out to restore all of them.", "paths is empty")
-	}
 	return oneOf(a.ID, a.Turn, a.Since, a.Label)
 }
 
@@ -45,7 +42,9 @@ type CheckpointRestore struct {
 	Skipped    []engine.Left  `json:"skipped"`
 	DirsMade   []string       `json:"dirs_made,omitempty"`
 	DirsKept   []string       `json:"dirs_kept,omitempty"` // made by what was taken back; something is in them, or they could not be removed
-	DryRun     bool           `json:"dry_run,omitempty"`
+	// Denied counts paths that this session may not read today; they are not named, and were left alone.
+	Denied int  `json:"denied,omitempty"`
+	DryRun bool `json:"dry_run,omitempty"`
 	// Unchanged: there was nothing to do, everything is as it was before the checkpoint already.
 	Unchanged bool `json:"unchanged,omitempty"`
 	// CheckpointSkipped says why the restore's own checkpoint does not hold everything that it replaced.
@@ -110,6 +109,9 @@ func (p *CheckpointRestore) Text() string {
 	for _, d := range p.DirsKept {
 		fmt.Fprintf(&b, "kept %s (something is in it, or it could not be removed)\n", d)
 	}
+	if p.Denied > 0 {
+		fmt.Fprintf(&b, "[%s left alone and not named: out of reach]\n", plural(p.Denied, "path"))
+	}
 	if p.CheckpointSkipped != "" {
 		fmt.Fprintf(&b, "What was replaced is not all in a checkpoint: %s.\n", p.CheckpointSkipped)
 	}
@@ -132,6 +134,9 @@ var checkpointRestoreTool = define[CheckpointRestoreArgs](Tool{
 func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *CheckpointRestoreArgs) (Payload, error) {
 	since, err := when("since", a.Since)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.only("checkpoint_restore", a, a.Paths); err != nil {
 		return nil, err
 	}
 	o := engine.RestoreOptions{OnConflict: value(a.OnConflict), DryRun: value(a.DryRun), KeepTimes: value(a.KeepTimes)}
@@ -158,7 +163,7 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 		return nil, s.conflicts(a, err)
 	}
 	out := &CheckpointRestore{UndoID: pointer(done.Checkpoint), Files: []RestoredFile{}, Skipped: []engine.Left{}, DryRun: done.DryRun,
-		DirsMade: done.Made, DirsKept: done.Kept, CheckpointSkipped: done.Done.Skipped}
+		Denied: done.Denied, DirsMade: s.named(done.Made), DirsKept: s.named(done.Kept), CheckpointSkipped: done.Done.Skipped}
 	out.Skipped = append(out.Skipped, done.Skipped...)
 	skipped := map[string]bool{}
 	for _, l := range done.Skipped {
@@ -194,15 +199,38 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 	if done.Passed {
 		out.warn(fmt.Sprintf("Nothing of it was taken back; the next %s goes on with the change beyond it. To try this one again, restore %s.", id, done.Plan.UndoOf))
 	}
-	out.Unchanged = done.Idle && len(out.Skipped) == 0
-	out.Restored = !out.DryRun && (done.Checkpoint != "" || len(out.Skipped) == 0) // what is there already counts as restored
+	out.Unchanged = done.Idle && len(out.Skipped)+out.Denied == 0
+	out.Restored = !out.DryRun && (done.Checkpoint != "" || len(out.Skipped)+out.Denied == 0) // what is there already counts as restored
 	if of := or(string(done.Plan.RestoreOf), string(done.Plan.UndoOf)); a.ID != nil && of != "" {
 		if row, err := s.engine.Checkpoint(ctx, c, checkpoint.ID(of)); err == nil {
+			row.Changes = slices.DeleteFunc(row.Changes, func(ch checkpoint.Recorded) bool { return s.engine.Denies(ch.Path) })
 			got := rowOf(row)
 			out.Checkpoint = &got
 		}
 	}
 	return out, nil
+}
+
+// hiddenField counts what is not named.
+type hiddenField struct {
+	Denied int `json:"denied"`
+}
+
+func isAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// named leaves out what this session may not read today.
+func (s *Suite) named(paths []string) (out []string) {
+	for _, p := range paths {
+		if !s.engine.Denies(p) {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // fromTrash says that the id is one of the trash.
@@ -274,21 +302,16 @@ func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
 	if r := noPoint(err, a.Turn, a.Label); r != nil {
 		return r
 	}
-	if e, ok := errors.AsType[*engine.NotInPlanError](err); ok {
-		const most = 10
-		hint := "Nothing was changed there since then, so leave paths out or choose an earlier point."
-		if held := e.Held[:min(most, len(e.Held))]; len(held) > 0 {
-			hint = "It holds " + strings.Join(held, ", ")
-			if n := len(e.Held) - len(held); n > 0 {
-				hint += fmt.Sprintf(" and %d more", n)
-			}
-			hint += "; name those, or a directory above them, in paths."
-		}
-		return &Refusal{Reason: KindBadRequest, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: hint}
+	if r := notInPlan(err, "; nothing was restored"); r != nil {
+		return r
 	}
 	skip := again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})
 	if fromTrash(a) {
 		skip = nil
+	}
+	if e, ok := errors.AsType[*engine.HiddenError](err); ok {
+		return &Refusal{Reason: KindPathDenied, Message: plural(e.Paths, "path") + " of it " + isAre(e.Paths) + " out of what this session may touch today; nothing was restored",
+			Hint: "Leave such paths alone with on_conflict skip, or name others in paths.", Next: skip, Fields: hiddenField{e.Paths}}
 	}
 	if e, ok := errors.AsType[*guardfs.PathError](err); ok && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) && e.Path != "" {
 		r := &Refusal{Reason: KindPermissionDenied, FilePath: e.Path, Message: "the system does not let us change " + quote(e.Path) + "; nothing was restored",

@@ -88,6 +88,14 @@ var checkpointsListTool = define[CheckpointsListArgs](Tool{
 }, runCheckpointsList)
 
 func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call, a *CheckpointsListArgs) (Payload, error) {
+	if a.Path != nil {
+		if r := s.asRecorded(*a.Path); r != nil {
+			if whole := s.spelled(*a.Path); whole != "" {
+				r.Next = again("checkpoints_list", a, map[string]any{"file_path": whole})
+			}
+			return nil, r
+		}
+	}
 	f := checkpoint.Filter{
 		Path: value(a.Path), PathContains: strings.TrimSpace(value(a.PathContains)), Tool: value(a.Tool), Turn: value(a.Turn),
 		Session: value(a.Session), Limit: 20, Cursor: value(a.Cursor),

@@ -83,6 +83,8 @@ type Target struct {
 
 	ours   bool                  // that it is read-only is the session's own doing
 	made   chan guardfs.Metadata // of a new file: what it got
+	own    guardfs.Identity      // of the file that was written for it
+	linked bool                  // a link was made, or may have been
 	place  *guardfs.Place        // nil while the parent is still to be made
 	object guardfs.Object
 }
@@ -156,7 +158,7 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := e.lock(ctx, c.Tool, append(ts.keys(), m.keys()...))
+	unlock, err := e.lockPlaces(ctx, c, ts, &m)
 	if err != nil {
 		return nil, err
 	}
@@ -217,25 +219,12 @@ func (ts targets) changing() (out targets) {
 	return out
 }
 
-// keys are the lock keys. A target whose parent is still to be made has none
-// of its own: two makers meet at the exclusive link, which is a conflict.
-func (ts targets) keys() []string {
-	var out []string
+// bytes is what the new contents come to.
+func (ts targets) bytes() (n int) {
 	for _, t := range ts {
-		if t.place != nil {
-			out = append(out, t.place.LockKey())
-		}
+		n += len(t.After.Content)
 	}
-	return out
-}
-
-func (m *Mutation) keys() (out []string) {
-	for _, mv := range m.Moves {
-		if mv.place != nil {
-			out = append(out, mv.place.LockKey())
-		}
-	}
-	return out
+	return n
 }
 
 func (ts targets) unchanged() bool {
