@@ -3,6 +3,7 @@ package engine_test
 import (
 	"errors"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -117,6 +118,34 @@ func TestAllowHasItsLimits(t *testing.T) {
 				t.Error("an edit without its checkpoint")
 			}
 			x.reads("a", "old\n")
+		}
+	}
+}
+
+// A tree that is too much for the store, though none of its files is, is parked.
+func TestLargeTreesAreParked(t *testing.T) {
+	x := grow(t, nil)
+	for _, n := range []int{1, 2} {
+		for i := range n { // of 64 MB that a tree may have; holes take no time
+			if err := os.Truncate(x.write("t/"+strings.Repeat("f", i+1), ""), 33<<20); err != nil {
+				t.Fatal(err)
+			}
+		}
+		done, err := x.Delete(ctx, x.call("s"), x.ws+"/t", engine.DeleteOptions{Recursive: true})
+		if err != nil || len(done.Trashed) != 1 || (done.Trashed[0].Parked != "") != (n > 1) {
+			t.Errorf("%d files: %+v %v", n, done, err)
+		}
+	}
+	if testing.Short() {
+		return
+	}
+	for _, n := range []int{10_000, 10_001} {
+		for i := range n {
+			x.write("many/"+strconv.Itoa(i), "")
+		}
+		done, err := x.Delete(ctx, x.call("s"), x.ws+"/many", engine.DeleteOptions{Recursive: true})
+		if err != nil || len(done.Trashed) != 1 || (done.Trashed[0].Parked != "") != (n > 10_000) {
+			t.Errorf("%d files: %+v %v", n, done, err)
 		}
 	}
 }
