@@ -79,7 +79,7 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done) e
 	}
 	done.Checkpoint, c.Trace.Checkpoint = string(saved.ID), string(saved.ID)
 	for _, s := range saved.Skipped {
-		if s.Why != skipParked {
+		if s.Why != checkpoint.SkipParked {
 			done.Skipped = s.Why
 		}
 	}
@@ -122,7 +122,7 @@ func (e *Engine) newUnheld(ts targets) string {
 func unsaved(changes []checkpoint.Change, skipped []checkpoint.Skip) *checkpoint.Skip {
 	for i := range skipped {
 		for _, c := range changes {
-			if c.Path == skipped[i].Path && c.Skipped != skipParked && !c.Before.Same(c.After) {
+			if c.Path == skipped[i].Path && c.Skipped != checkpoint.SkipParked && !c.Before.Same(c.After) {
 				return &skipped[i]
 			}
 		}
