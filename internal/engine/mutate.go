@@ -174,7 +174,8 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	if err := errors.Join(e.still(c, ts, &m, grant), e.movesStill(&m)); err != nil { // so look again, now alone
 		return nil, err
 	}
-	if m.idle(ts) {
+	e.dirsStill(&m)
+	if m.idle(ts) { // somebody else has done it meanwhile
 		return &Done{Targets: ts, Idle: true}, nil
 	}
 	if err := e.intend(c, ts); err != nil { // no change without a record of it

@@ -225,6 +225,7 @@ func (e *Engine) Redo(ctx context.Context, c *Call, o RestoreOptions) (*Restored
 type restore struct {
 	e     *Engine
 	db    *checkpoint.DB
+	find  func(*checkpoint.DB) (*checkpoint.Plan, error)
 	plan  *checkpoint.Plan
 	o     RestoreOptions
 	items map[string]*checkpoint.Item
@@ -246,7 +247,7 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 	if err != nil {
 		return nil, err
 	}
-	r := &restore{e: e, db: db, plan: plan, o: o, items: map[string]*checkpoint.Item{}, out: &Restored{Plan: plan}}
+	r := &restore{e: e, db: db, find: find, plan: plan, o: o, items: map[string]*checkpoint.Item{}, out: &Restored{Plan: plan}}
 	if o.OnConflict == OnConflictSkip {
 		r.hide()
 	}
@@ -311,6 +312,10 @@ func (r *restore) carryOut(ctx context.Context, c *Call, m *Mutation) (*Restored
 		r.untrash(ctx)
 	}
 	if plan.UndoOf != "" && !o.DryRun && r.out.Checkpoint == "" {
+		// Unless somebody else has just done it, and has it on record.
+		if now, err := r.find(r.db); errors.Is(err, checkpoint.ErrNothing) || err == nil && now.UndoOf != plan.UndoOf {
+			return r.out, nil
+		}
 		// Everything is as it was already, or all of it was skipped. That is on record all the same, or undo would stay here for ever.
 		saved, err := r.db.Save(ctx, checkpoint.Op{Tool: c.Tool, Kind: checkpoint.KindRestore, Principal: c.Principal, Session: c.Session, Turn: c.Turn,
 			Time: e.now(), UndoOf: plan.UndoOf})
