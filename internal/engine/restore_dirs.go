@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"syscall"
 
 	"moltisfs/checkpoint"
@@ -174,4 +175,16 @@ func keptBy(err error) string {
 		return keptUnlisted
 	}
 	return "it could not be looked into: " + reason(err)
+}
+
+// dirsStill keeps, under the lock, of the directories to be made and to be removed those that still have to be. What can't be looked at is met again.
+func (e *Engine) dirsStill(m *Mutation) {
+	m.Dirs = slices.DeleteFunc(m.Dirs, func(d NewDir) bool {
+		now, err := e.stateOf(d.Path)
+		return err == nil && now.Kind == checkpoint.Dir
+	})
+	m.Drop = slices.DeleteFunc(m.Drop, func(d string) bool {
+		now, err := e.stateOf(d)
+		return err == nil && now.Kind != checkpoint.Dir
+	})
 }
