@@ -180,8 +180,13 @@ func keptBy(err error) string {
 // dirsStill keeps, under the lock, of the directories to be made and to be removed those that still have to be. What can't be looked at is met again.
 func (e *Engine) dirsStill(m *Mutation) {
 	m.Dirs = slices.DeleteFunc(m.Dirs, func(d NewDir) bool {
-		now, err := e.stateOf(d.Path)
-		return err == nil && now.Kind == checkpoint.Dir
+		place, err := e.fs.PlaceLink(d.Path)
+		if err != nil {
+			return false
+		}
+		defer place.Close()
+		o := place.Object() // behind a link it is another one
+		return o.True == d.Path && o.Info.Kind == guardfs.KindDir
 	})
 	m.Drop = slices.DeleteFunc(m.Drop, func(d string) bool {
 		now, err := e.stateOf(d)
