@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 )
 
@@ -59,7 +60,7 @@ func (p *Checkpoints) Text() string {
 		b.WriteString("No checkpoints found\n")
 	}
 	for _, c := range p.Checkpoints {
-		what := c.SourcePath
+		what := edit.ShownPath(c.SourcePath)
 		if len(c.Paths) > 1 {
 			what += fmt.Sprintf(" and %d more", len(c.Paths)-1)
 		}
