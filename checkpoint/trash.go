@@ -195,6 +195,7 @@ func (d *DB) TrashDrop(ctx context.Context, id TrashID) error {
 type TrashFilter struct {
 	Principal     string
 	AllPrincipals bool
+	Session       string    // what this session deleted; "" for any
 	Path          string    // exactly
 	PathContains  string    // letters of either case
 	Checkpoint    ID        // of this operation
@@ -265,6 +266,9 @@ func (d *DB) TrashList(ctx context.Context, f TrashFilter) (TrashPage, error) {
 	}
 	if !f.AllPrincipals {
 		w.and("principal = ?", f.Principal)
+	}
+	if f.Session != "" {
+		w.and("session = ?", f.Session)
 	}
 	if f.Path != "" {
 		w.and("path = ?", []byte(f.Path))

@@ -57,6 +57,7 @@ func TestTrash(t *testing.T) {
 	}
 	same("own, newest first", list(ann), tree.ID, small.ID)
 	same("the operator's", list(checkpoint.TrashFilter{AllPrincipals: true}), bobs.ID, tree.ID, small.ID)
+	same("a session's", list(checkpoint.TrashFilter{AllPrincipals: true, Session: "s"}), small.ID)
 	same("nobody's", list(checkpoint.TrashFilter{}))
 	same("by part of the path", list(checkpoint.TrashFilter{Principal: "ann", PathContains: "tREE"}), tree.ID)
 	same("by path", list(checkpoint.TrashFilter{Principal: "ann", Path: "/w/small"}), small.ID)

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,12 +85,18 @@ func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call, a *Checkpo
 	if err != nil {
 		return nil, err
 	}
+	if err := s.only("checkpoint_diff", a, a.Paths); err != nil {
+		return nil, err
+	}
 	out := &CheckpointDiff{Against: or(value(a.Against), "now"), Files: []DiffedFile{}}
 	files, left, denied, err := s.engine.Compare(ctx, c, checkpoint.Restore{
 		ID: checkpoint.ID(strings.TrimSpace(value(a.ID))), Turn: value(a.Turn), Since: since, Label: value(a.Label), Paths: a.Paths,
 	}, out.Against == "now")
 	if err != nil {
 		if r := noPoint(err, a.Turn, a.Label); r != nil {
+			return nil, r
+		}
+		if r := notInPlan(err, ""); r != nil {
 			return nil, r
 		}
 		return nil, err
@@ -159,6 +168,70 @@ func ambiguous(e *checkpoint.AmbiguousLabelError) *Refusal {
 	}
 	return &Refusal{Reason: KindNotUnique, Message: plural(len(e.Carry), "checkpoint") + " carry the label " + quote(e.Label) + "; nothing was chosen",
 		Hint: "Say which one is meant: send its time as since, in the place of label.", Fields: f}
+}
+
+// notInPlan is the refusal of one of paths that the checkpoint says nothing of; nil for any other error.
+func notInPlan(err error, sofar string) *Refusal {
+	e, ok := errors.AsType[*engine.NotInPlanError](err)
+	if !ok {
+		return nil
+	}
+	const most = 10
+	hint := "Nothing was changed there since then, so leave paths out or choose an earlier point."
+	if held := e.Held[:min(most, len(e.Held))]; len(held) > 0 {
+		hint = "It holds " + strings.Join(held, ", ")
+		if n := len(e.Held) - len(held) + e.Denied; n > 0 {
+			hint += fmt.Sprintf(" and %d more", n)
+		}
+		hint += "; name those, or a directory above them, in paths."
+	}
+	return &Refusal{Reason: KindBadRequest, FilePath: e.Path, Message: e.Error() + sofar, Hint: hint}
+}
+
+// only checks the paths that a call is to be about: each as the store knows it. An empty one would be the beginning of all.
+func (s *Suite) only(tool string, args any, paths []string) error {
+	if paths != nil && len(paths) == 0 {
+		return bad("Leave paths out to mean all of them.", "paths is empty")
+	}
+	for i, p := range paths {
+		r := s.asRecorded(p)
+		if r == nil {
+			continue
+		}
+		if whole := s.spelled(p); whole != "" {
+			to := slices.Clone(paths)
+			to[i] = whole
+			r.Next = again(tool, args, map[string]any{"paths": to})
+		}
+		return r
+	}
+	return nil
+}
+
+// asRecorded refuses a path that can't be one of the store's, because it is relative or passes . or ..; nil when it can.
+func (s *Suite) asRecorded(p string) *Refusal {
+	r := &Refusal{Reason: KindBadRequest, FilePath: p, Message: quote(p) + " is not the absolute path of anything", Hint: "Send an absolute path."}
+	switch whole := s.spelled(p); {
+	case p == "":
+		r.Message, r.Hint = "a path is empty", "Leave it out to mean all, or send an absolute path."
+	case whole == p:
+		return nil
+	case whole != "":
+		r.Message, r.Hint = quote(p)+" is not spelled as checkpoints have their paths", "Send it absolute and plain: "+whole
+	}
+	return r
+}
+
+// spelled is p as a checkpoint would have it; "" when that can't be told.
+func (s *Suite) spelled(p string) string {
+	if !filepath.IsAbs(p) && !path.IsAbs(p) {
+		return s.absolute(p)
+	}
+	clean := filepath.Clean(p)
+	if strings.TrimRight(p, "/") == clean {
+		return p // a slash at the end says that a directory is meant
+	}
+	return clean
 }
 
 // oneOf checks that exactly one argument says which checkpoint is meant.

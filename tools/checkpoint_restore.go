@@ -29,9 +29,6 @@ type CheckpointRestoreArgs struct {
 }
 
 func (a *CheckpointRestoreArgs) check() error {
-	if a.Paths != nil && len(a.Paths) == 0 {
-		return bad("Leave paths out to restore all of them.", "paths is empty")
-	}
 	return oneOf(a.ID, a.Turn, a.Since, a.Label)
 }
 
@@ -45,7 +42,11 @@ type CheckpointRestore struct {
 	Skipped    []engine.Left  `json:"skipped"`
 	DirsMade   []string       `json:"dirs_made,omitempty"`
 	DirsKept   []string       `json:"dirs_kept,omitempty"` // made by what was taken back; something is in them, or they could not be removed
-	DryRun     bool           `json:"dry_run,omitempty"`
+	// Outside are the checkpoints of what was changed outside of the tools since the point of a rewind, which is no part of it. Each can be restored.
+	Outside []CheckpointRow `json:"outside,omitempty"`
+	// Denied counts paths that this session may not read today; they are not named, and were left alone.
+	Denied int  `json:"denied,omitempty"`
+	DryRun bool `json:"dry_run,omitempty"`
 	// Unchanged: there was nothing to do, everything is as it was before the checkpoint already.
 	Unchanged bool `json:"unchanged,omitempty"`
 	// CheckpointSkipped says why the restore's own checkpoint does not hold everything that it replaced.
@@ -96,7 +97,9 @@ func (*CheckpointRestore) payload()     {}
 // Text is a line a path.
 func (p *CheckpointRestore) Text() string {
 	var b strings.Builder
-	if p.Unchanged {
+	if p.Unchanged && p.Checkpoint == nil {
+		b.WriteString("Of what this session changed, nothing had to be changed: it is as it was already.\n")
+	} else if p.Unchanged {
 		b.WriteString("Nothing had to be changed: everything is as it was already.\n")
 	} else if p.DryRun {
 		b.WriteString("Nothing was changed; the restore would be:\n")
@@ -109,6 +112,12 @@ func (p *CheckpointRestore) Text() string {
 	}
 	for _, d := range p.DirsKept {
 		fmt.Fprintf(&b, "kept %s (something is in it, or it could not be removed)\n", d)
+	}
+	for _, c := range p.Outside {
+		fmt.Fprintf(&b, "changed outside of the tools, and left so: %s; to take that back, restore %s\n", c.what(), c.ID)
+	}
+	if p.Denied > 0 {
+		fmt.Fprintf(&b, "[%s left alone and not named: out of reach]\n", plural(p.Denied, "path"))
 	}
 	if p.CheckpointSkipped != "" {
 		fmt.Fprintf(&b, "What was replaced is not all in a checkpoint: %s.\n", p.CheckpointSkipped)
@@ -132,6 +141,9 @@ var checkpointRestoreTool = define[CheckpointRestoreArgs](Tool{
 func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *CheckpointRestoreArgs) (Payload, error) {
 	since, err := when("since", a.Since)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.only("checkpoint_restore", a, a.Paths); err != nil {
 		return nil, err
 	}
 	o := engine.RestoreOptions{OnConflict: value(a.OnConflict), DryRun: value(a.DryRun), KeepTimes: value(a.KeepTimes)}
@@ -158,7 +170,7 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 		return nil, s.conflicts(a, err)
 	}
 	out := &CheckpointRestore{UndoID: pointer(done.Checkpoint), Files: []RestoredFile{}, Skipped: []engine.Left{}, DryRun: done.DryRun,
-		DirsMade: done.Made, DirsKept: done.Kept, CheckpointSkipped: done.Done.Skipped}
+		Denied: done.Denied, DirsMade: s.named(done.Made), DirsKept: s.named(done.Kept), CheckpointSkipped: done.Done.Skipped}
 	out.Skipped = append(out.Skipped, done.Skipped...)
 	skipped := map[string]bool{}
 	for _, l := range done.Skipped {
@@ -194,15 +206,51 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 	if done.Passed {
 		out.warn(fmt.Sprintf("Nothing of it was taken back; the next %s goes on with the change beyond it. To try this one again, restore %s.", id, done.Plan.UndoOf))
 	}
-	out.Unchanged = done.Idle && len(out.Skipped) == 0
-	out.Restored = !out.DryRun && (done.Checkpoint != "" || len(out.Skipped) == 0) // what is there already counts as restored
+	out.Unchanged = done.Idle && len(out.Skipped)+out.Denied == 0
+	out.Restored = !out.DryRun && (done.Checkpoint != "" || len(out.Skipped)+out.Denied == 0) // what is there already counts as restored
+	for _, of := range done.Outside {
+		if row, err := s.engine.Checkpoint(ctx, c, of); err == nil {
+			if got, hidden := s.visibleRow(row); !hidden {
+				out.Outside = append(out.Outside, got)
+			}
+		}
+	}
 	if of := or(string(done.Plan.RestoreOf), string(done.Plan.UndoOf)); a.ID != nil && of != "" {
 		if row, err := s.engine.Checkpoint(ctx, c, checkpoint.ID(of)); err == nil {
-			got := rowOf(row)
+			got, _ := s.visibleRow(row)
 			out.Checkpoint = &got
 		}
 	}
 	return out, nil
+}
+
+// visibleRow is the row of a checkpoint without the paths that are denied today. hidden says that there are no others.
+func (s *Suite) visibleRow(c *checkpoint.Checkpoint) (row CheckpointRow, hidden bool) {
+	n := len(c.Changes)
+	c.Changes = slices.DeleteFunc(c.Changes, func(ch checkpoint.Recorded) bool { return s.engine.Denies(ch.Path) })
+	return rowOf(c), len(c.Changes) == 0 && n > 0
+}
+
+// hiddenField counts what is not named.
+type hiddenField struct {
+	Denied int `json:"denied"`
+}
+
+func isAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// named leaves out what this session may not read today.
+func (s *Suite) named(paths []string) (out []string) {
+	for _, p := range paths {
+		if !s.engine.Denies(p) {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // fromTrash says that the id is one of the trash.
@@ -274,21 +322,16 @@ func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
 	if r := noPoint(err, a.Turn, a.Label); r != nil {
 		return r
 	}
-	if e, ok := errors.AsType[*engine.NotInPlanError](err); ok {
-		const most = 10
-		hint := "Nothing was changed there since then, so leave paths out or choose an earlier point."
-		if held := e.Held[:min(most, len(e.Held))]; len(held) > 0 {
-			hint = "It holds " + strings.Join(held, ", ")
-			if n := len(e.Held) - len(held); n > 0 {
-				hint += fmt.Sprintf(" and %d more", n)
-			}
-			hint += "; name those, or a directory above them, in paths."
-		}
-		return &Refusal{Reason: KindBadRequest, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: hint}
+	if r := notInPlan(err, "; nothing was restored"); r != nil {
+		return r
 	}
 	skip := again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})
 	if fromTrash(a) {
 		skip = nil
+	}
+	if e, ok := errors.AsType[*engine.HiddenError](err); ok {
+		return &Refusal{Reason: KindPathDenied, Message: plural(e.Paths, "path") + " of it " + isAre(e.Paths) + " out of what this session may touch today; nothing was restored",
+			Hint: "Leave such paths alone with on_conflict skip, or name others in paths.", Next: skip, Fields: hiddenField{e.Paths}}
 	}
 	if e, ok := errors.AsType[*guardfs.PathError](err); ok && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) && e.Path != "" {
 		r := &Refusal{Reason: KindPermissionDenied, FilePath: e.Path, Message: "the system does not let us change " + quote(e.Path) + "; nothing was restored",
@@ -313,6 +356,10 @@ func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
 	if e, ok := errors.AsType[*guardfs.SymlinkError](err); ok && !fromTrash(a) {
 		return &Refusal{Reason: KindSymlinkRefused, FilePath: e.Path, Message: "a symbolic link is at " + quote(e.Path) + " or on the way to it now; nothing was restored",
 			Hint: "Move the link away first, or leave that path alone with on_conflict skip.", Next: again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})}
+	}
+	if e, ok := errors.AsType[*engine.LimitError](err); ok {
+		return &Refusal{Reason: KindLimit, Message: e.Error() + "; nothing was restored",
+			Hint: fmt.Sprintf("Restore it in parts, by its id, turn or since with up to %d of its paths, or directories that hold as many, in paths; or ask the operator for more open files (ulimit -n).", e.Most)}
 	}
 	if e, ok := errors.AsType[*engine.ParkError](err); ok {
 		return &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: "Leave that path out with the paths argument, or ask the user to remove it."}

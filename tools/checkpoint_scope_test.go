@@ -82,3 +82,96 @@ func TestNothingOfOthersIsShown(t *testing.T) {
 		}
 	}
 }
+
+// Paths that are denied by now are counted, not named, whatever a restore answers; and whether there are any is not told to who guesses a name.
+func TestRestoreNamesNothingDenied(t *testing.T) {
+	data := t.TempDir()
+	on := func(c *config.FS) { c.CheckpointBeforeMutation, c.CreateParents = true, true }
+	s, root := suite(t, on, tools.Options{DataDir: data})
+	ids := map[string]string{}
+	for _, name := range []string{"a", "sec/key", "b"} {
+		p := call(t, s, "Write", map[string]any{"file_path": root + "/" + name, "content": "x"})
+		if tools.Refused(p) {
+			t.Fatal(p.Text())
+		}
+		ids[name] = *p.(*tools.Write).CheckpointID
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, _ = suite(t, func(c *config.FS) {
+		on(c)
+		c.WorkspaceRoot, c.AllowPaths, c.DenyPaths = root, []string{root + "/**"}, []string{root + "/sec/**"}
+	}, tools.Options{DataDir: data})
+	for _, x := range []struct {
+		args   map[string]any
+		kind   string
+		denied string
+	}{
+		{map[string]any{"since": "1h"}, tools.KindPathDenied, `"denied":1`},
+		{map[string]any{"since": "1h", "dry_run": true}, tools.KindPathDenied, `"denied":1`},
+		{map[string]any{"since": "1h", "on_conflict": "force"}, tools.KindPathDenied, `"denied":1`},
+		{map[string]any{"id": ids["sec/key"]}, tools.KindPathDenied, `"denied":1`},
+		{map[string]any{"since": "1h", "paths": []string{root + "/zz"}}, tools.KindBadRequest, "1 more"},
+		{map[string]any{"since": "1h", "on_conflict": "skip", "dry_run": true}, "checkpoint_restore", `"denied":1`},
+		{map[string]any{"id": ids["sec/key"], "on_conflict": "skip"}, "checkpoint_restore", `"denied":1`},
+		{map[string]any{"since": "1h", "on_conflict": "skip"}, "checkpoint_restore", `"denied":1`},
+	} {
+		p := call(t, s, "checkpoint_restore", x.args)
+		if out := mustEncode(t, p) + p.Text(); p.Kind() != x.kind || strings.Contains(out, "sec") || !strings.Contains(out, x.denied) {
+			t.Errorf("%v: %s", x.args, out)
+		}
+	}
+	for name, there := range map[string]bool{"a": false, "b": false, "sec/key": true} {
+		if _, err := os.Stat(root + "/" + name); (err == nil) != there {
+			t.Errorf("%s: there %v, want %v", name, err == nil, there)
+		}
+	}
+	for _, tool := range []string{"checkpoint_restore", "checkpoint_diff"} {
+		answers := map[string]bool{}
+		for _, name := range []string{"key", "no"} {
+			p := call(t, s, tool, map[string]any{"since": "1h", "paths": []string{root + "/sec/" + name}})
+			answers[p.Kind()+strings.ReplaceAll(mustEncode(t, p), "sec/"+name, "")] = true
+		}
+		if len(answers) != 1 {
+			t.Errorf("%s tells whether a denied path is in the history: %v", tool, answers)
+		}
+	}
+}
+
+// A path that names nothing, or not as the store does, is refused with the name that would do; it means neither everything nor nothing.
+func TestPathsOfCheckpoints(t *testing.T) {
+	s, root := suite(t, func(c *config.FS) { c.CheckpointBeforeMutation = true }, tools.Options{})
+	f := root + "/a"
+	call(t, s, "Write", map[string]any{"file_path": f, "content": "x"})
+	for _, x := range []struct{ path, hint string }{
+		{"", "mean all"},
+		{"a", "Send it absolute and plain: " + f},
+		{root + "/p/../a", "Send it absolute and plain: " + f},
+		{root + "//a", "Send it absolute and plain: " + f},
+		{root + "/b", "It holds " + f},
+	} {
+		for _, tool := range []string{"checkpoint_restore", "checkpoint_diff", "checkpoints_list"} {
+			args := map[string]any{"since": "1h", "paths": []string{f, x.path}}
+			if tool == "checkpoints_list" {
+				args = map[string]any{"file_path": x.path}
+				if strings.HasPrefix(x.hint, "It holds") {
+					continue // an empty list is an answer
+				}
+			}
+			p := call(t, s, tool, args)
+			if r, ok := p.(*tools.Refusal); !ok || r.Reason != tools.KindBadRequest || !strings.Contains(r.Hint, x.hint) || r.Next != nil != strings.Contains(x.hint, "Send it") {
+				t.Errorf("%s of %q: %s", tool, x.path, mustEncode(t, p))
+			} else if r.Next != nil {
+				if tool == "checkpoints_list" || tool == "checkpoint_diff" {
+					if p := call(t, s, r.Next.Tool, r.Next.Args); tools.Refused(p) || !strings.Contains(mustEncode(t, p), f) {
+						t.Errorf("the next call of %s: %s", tool, mustEncode(t, p))
+					}
+				}
+			}
+		}
+	}
+	if got := content(t, f); got != "x" {
+		t.Errorf("the file holds %q", got)
+	}
+}

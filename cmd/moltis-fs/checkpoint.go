@@ -27,7 +27,7 @@ func checkpointCommand() *command {
 			{
 				name: "list", short: "list checkpoints, newest first", run: listCheckpoints,
 				long: "All sessions, unless --session or --principal says otherwise. Times are RFC 3339, or an age like 2h.",
-				options: storeOptions(
+				options: storeOptions(append(whose(),
 					option{name: "path", value: "PATH", doc: "of this path"},
 					option{name: "contains", value: "TEXT", doc: "of paths that hold this, letters of either case"},
 					option{name: "turn", value: "NAME", doc: "of this turn"},
@@ -38,22 +38,22 @@ func checkpointCommand() *command {
 					option{name: "until", value: "TIME", doc: "before"},
 					option{name: "limit", value: "N", doc: "so many; 20 unless told, at most 1000"},
 					option{name: "cursor", value: "ID", doc: "go on behind this one"},
-				),
+				)...),
 				examples: []string{"moltis-fs checkpoint list", "moltis-fs checkpoint list --path ./main.go --since 24h", "moltis-fs checkpoint list --session s1 --json"},
 			},
 			{
 				name: "show", args: "ID", min: 1, max: 1, short: "show one checkpoint with all its paths", run: showCheckpoint,
-				options: storeOptions(), examples: []string{"moltis-fs checkpoint show ck-1H0"},
+				options: storeOptions(whose()...), examples: []string{"moltis-fs checkpoint show ck-1H0"},
 			},
 			checkpointDiffCommand(), checkpointRestoreCommand(), checkpointRewindCommand(), checkpointUndoCommand(), checkpointRedoCommand(),
 			{
 				name: "pin", args: "ID", min: 1, max: 1, short: "keep a checkpoint whatever retention says", run: pinCheckpoint,
-				options:  storeOptions(option{name: "label", value: "TEXT", doc: "give it a name to find it and rewind to it by"}),
+				options:  storeOptions(append(whose(), option{name: "label", value: "TEXT", doc: "give it a name to find it and rewind to it by"})...),
 				examples: []string{"moltis-fs checkpoint pin ck-1H0 --label before-cleanup"},
 			},
 			{
 				name: "unpin", args: "ID", min: 1, max: 1, short: "let retention have it again", run: unpinCheckpoint,
-				options: storeOptions(option{name: "no-label", doc: "take its name away too"}), examples: []string{"moltis-fs checkpoint unpin ck-1H0"},
+				options: storeOptions(append(whose(), option{name: "no-label", doc: "take its name away too"})...), examples: []string{"moltis-fs checkpoint unpin ck-1H0"},
 			},
 			checkpointExportCommand(), checkpointImportCommand(), checkpointGCCommand(), checkpointCheckCommand(), checkpointStatsCommand(), checkpointPurgeCommand(),
 		},
@@ -73,10 +73,20 @@ func storeOptions(more ...option) []option {
 		option{name: "json", doc: "answer in JSON"},
 		configOption(),
 		option{name: "data-dir", value: "DIR", doc: "where checkpoints are kept; else $MOLTIS_DATA_DIR, else ~/.moltis"},
-		option{name: "principal", value: "NAME", doc: "only of this principal"},
-		option{name: "session", value: "NAME", doc: "only of this session"},
-		option{name: "identity", value: "FILE", doc: "the age identity that encrypted content can be read with"},
 	)
+}
+
+// whose are the options of a command that can do its work for one session alone. Others don't take them: what is ignored is taken for done.
+func whose() []option {
+	return []option{
+		{name: "principal", value: "NAME", doc: "only of this principal"},
+		{name: "session", value: "NAME", doc: "only of this session"},
+	}
+}
+
+// identityOption is for commands that read contents.
+func identityOption() option {
+	return option{name: "identity", value: "FILE", doc: "the age identity that encrypted content can be read with"}
 }
 
 // openStore opens the store as the configuration says. One that is not there is not made, unless create is set.
@@ -181,6 +191,15 @@ func storeError(err error) error {
 // operator is the view of all sessions, narrowed by --principal and --session.
 func (in *invocation) operator() checkpoint.Scope {
 	return checkpoint.Scope{Principal: in.option("principal"), Session: in.option("session"), AllSessions: true}
+}
+
+// find is the checkpoint that the command line names first, if it is one of --principal and --session.
+func (in *invocation) find(ctx context.Context, db *checkpoint.DB) (*checkpoint.Checkpoint, error) {
+	c, err := db.Get(ctx, checkpoint.ID(in.arg(0)), in.operator())
+	if err == nil && in.given("session") && c.Session != in.option("session") { // the scope of all sessions does not look at one
+		return nil, checkpoint.ErrNotFound
+	}
+	return c, err
 }
 
 // row is a checkpoint as the commands write it in JSON.
@@ -349,6 +368,12 @@ func notesOf(c *checkpoint.Checkpoint) string {
 	if n := purged(c); n > 0 {
 		notes = append(notes, plural(n, "content purged", "contents purged"))
 	}
+	for _, ch := range c.Changes {
+		if ch.Skipped != "" && ch.Skipped != checkpoint.SkipPurged && ch.Skipped != checkpoint.SkipParked {
+			notes = append(notes, "content not stored ("+ch.Skipped+")")
+			break
+		}
+	}
 	if c.UndoOf != "" {
 		notes = append(notes, "undoes "+string(c.UndoOf))
 	}
@@ -369,7 +394,7 @@ func purged(c *checkpoint.Checkpoint) (n int) {
 
 func showCheckpoint(ctx context.Context, in *invocation) error {
 	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
-		c, err := db.Get(ctx, checkpoint.ID(in.arg(0)), in.operator())
+		c, err := in.find(ctx, db)
 		if err != nil {
 			return err
 		}
@@ -423,8 +448,12 @@ func describe(s checkpoint.State) string {
 
 func pinCheckpoint(ctx context.Context, in *invocation) error {
 	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
-		id := checkpoint.ID(in.arg(0))
-		err := db.Pin(ctx, id, in.operator())
+		c, err := in.find(ctx, db)
+		if err != nil {
+			return err
+		}
+		id := c.ID
+		err = db.Pin(ctx, id, in.operator())
 		if err == nil && in.given("label") {
 			err = db.Label(ctx, id, in.operator(), in.option("label"))
 		}
@@ -455,8 +484,12 @@ func (in *invocation) sameLabel(ctx context.Context, db *checkpoint.DB, id check
 
 func unpinCheckpoint(ctx context.Context, in *invocation) error {
 	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
-		id := checkpoint.ID(in.arg(0))
-		err := db.Unpin(ctx, id, in.operator())
+		c, err := in.find(ctx, db)
+		if err != nil {
+			return err
+		}
+		id := c.ID
+		err = db.Unpin(ctx, id, in.operator())
 		if err == nil && in.given("no-label") {
 			err = db.Label(ctx, id, in.operator(), "")
 		}

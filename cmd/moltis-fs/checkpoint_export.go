@@ -5,39 +5,39 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"moltisfs/checkpoint"
-	"moltisfs/internal/edit"
 	"moltisfs/tools"
 )
 
 func checkpointExportCommand() *command {
 	return &command{
 		name: "export", short: "write the history as a patch, or as a git repository",
-		long: `--patch writes to standard output what the calls made of each path, with --json each call's share of it: git apply takes it, git apply -R takes it
-back. Paths are relative to --root; else to the git repository that you are in, the directory that you are in or the workspace_root, whichever is the first to hold every path; else
+		long: `--patch writes to standard output one diff for each path that the calls changed, from before their first change to after their last: git apply takes it in the tree
+as it was, git apply -R in the tree as it is. What others changed in such a path in between is in it too; the comments and standard error say so. --json has each call's
+share of its own.
+Paths are relative to --root; else to the git repository that you are in, the directory that you are in or the workspace_root, whichever is the first to hold every path; else
 to the root directory. The first line says to which. What is outside of --root is left out, and so are paths that git refuses (.git is one, by whatever
 name) and what the store does not hold; all of that is said.
 --git makes a bare repository in a directory that does not exist yet: the first commit holds what the files were, and each turn, or call
-without a turn, is one more on the branch "checkpoints", with paths relative to --root, else to the root directory. It takes the git program. Your own repositories are not
+without a turn, is one more on the branch "checkpoints", with paths relative to --root, else to the root directory. Commits are in the order of the calls: a turn
+with calls of other turns in between is several, called parts. When it fails nothing stays. It takes the git program. Your own repositories are not
 touched.`,
-		options: storeOptions(
+		options: storeOptions(append(whose(),
 			option{name: "patch", doc: "as diffs for git apply, binary ones too"},
 			option{name: "git", value: "DIR", doc: "as a bare repository"},
 			option{name: "root", value: "DIR", doc: "only what is below, and paths relative to it"},
 			option{name: "turn", value: "NAME", doc: "only of this turn"},
 			option{name: "since", value: "TIME", doc: "not before: RFC 3339, or an age like 2h"},
 			option{name: "until", value: "TIME", doc: "before"},
-		),
+			identityOption(),
+		)...),
 		examples: []string{"moltis-fs checkpoint export --session s1 --turn t7 --patch > t7.patch", "moltis-fs checkpoint export --git history.git"},
 		run:      exportCheckpoints,
 	}
@@ -119,56 +119,101 @@ type leftOut struct {
 	Why        string        `json:"why"`
 }
 
-// A series is a path with changes of it that follow on one another, so that they can be told as one: of a path that comes twice, git apply loses
-// that it was created or removed.
+// A series is all changes of a path, which a patch tells as one: git apply takes a path once only, and forgets of one that comes twice that it was
+// created or removed.
 type series struct {
-	by     []*checkpoint.Checkpoint
-	change checkpoint.Recorded // from before the first to after the last
+	path    string
+	by      []*checkpoint.Checkpoint
+	changes []*checkpoint.Recorded // one of each of by
 }
 
-// seriesOf are in the order in which they began. With each set, every change is one.
-func seriesOf(ops []checkpoint.Checkpoint, each bool) []*series {
+// seriesOf are in the order in which they began.
+func seriesOf(ops []checkpoint.Checkpoint) []*series {
 	var out []*series
 	at := map[string]*series{}
 	for i := range ops {
-		c := &ops[i]
-		for _, ch := range c.Changes {
-			if r := at[ch.Path]; r != nil && !each && r.change.After.Same(ch.Before) {
-				r.by, r.change.After = append(r.by, c), ch.After
-				continue
+		for j := range ops[i].Changes {
+			ch := &ops[i].Changes[j]
+			r := at[ch.Path]
+			if r == nil {
+				r = &series{path: ch.Path}
+				at[ch.Path] = r
+				out = append(out, r)
 			}
-			at[ch.Path] = &series{[]*checkpoint.Checkpoint{c}, ch}
-			out = append(out, at[ch.Path])
+			r.by, r.changes = append(r.by, &ops[i]), append(r.changes, ch)
 		}
 	}
 	return out
 }
 
-// exportPatch writes a patch for git apply.
+// told is the part of the series that can be told: changes[from:to], from the first state whose content is in the store to the last one. Contents in
+// between may have gone.
+func (r *series) told() (from, to int) {
+	for from < len(r.changes) && r.changes[from].Before.Kind == checkpoint.File && !r.changes[from].Stored {
+		from++
+	}
+	to = len(r.changes)
+	for to > from && r.changes[to-1].After.Kind == checkpoint.File && !r.changes[to-1].AfterStored {
+		to--
+	}
+	return from, to
+}
+
+// others reports whether something else than the calls changed the path in change i, or between it and the one before.
+func (r *series) others(i int) bool {
+	return r.by[i].Kind == checkpoint.KindExternal || i > 0 && !follows(&r.changes[i-1].After, &r.changes[i].Before)
+}
+
+// follows reports whether a path was still what a change left behind when the next one found it. What was purged, or not hashed, may have been.
+func follows(after, before *checkpoint.State) bool {
+	unknown := func(s *checkpoint.State) bool { return s.Kind == checkpoint.File && s.Hash == "" }
+	return after.Same(*before) || unknown(after) && before.Kind == checkpoint.File || unknown(before) && after.Kind == checkpoint.File
+}
+
+// exportPatch writes a patch for git apply: one diff a path, from before its first to after its last change, so that it fits the tree as it was and,
+// taken back, the tree as it is. What others did to the path in between is in it, and that is said.
 func (in *invocation) exportPatch(ctx context.Context, db *checkpoint.DB, ops []checkpoint.Checkpoint, root string) error {
 	if in.given("json") {
 		return in.exportPatches(ctx, db, ops, root)
 	}
-	left := map[string]int{}
+	left, mixed := map[string]int{}, 0
 	w := bufio.NewWriter(in.out)
 	fmt.Fprintf(w, "# paths are relative to %s\n", visible(root))
-	for _, r := range seriesOf(ops, false) {
-		p, why, err := patchOf(ctx, db, &r.change, root)
+	for _, r := range seriesOf(ops) {
+		from, to := r.told()
+		whole := *r.changes[0]
+		if from < to {
+			whole = *r.changes[from]
+			whole.After = r.changes[to-1].After
+		}
+		p, why, err := patchOf(ctx, db, &whole, root)
 		if err != nil {
 			return err
 		}
-		if p == nil && why == "" {
+		if p == nil && why == "" && from == 0 && to == len(r.changes) {
 			continue
 		}
-		if why != "" {
-			left[why] += len(r.by)
-			why = ": left out, " + why
-		}
-		for _, c := range r.by {
-			fmt.Fprintf(w, "# %s %s %s %s%s\n", c.ID, c.Time.UTC().Format(time.RFC3339), first(c.Tool, c.Kind), visible(r.change.Path), why)
+		foreign := false
+		for i, c := range r.by {
+			note := ""
+			switch {
+			case i < from || i >= to:
+				left[first(why, notStored)]++
+				note = ": left out, " + first(why, notStored)
+			case why != "":
+				left[why]++
+				note = ": left out, " + why
+			case r.others(i) && (i > from || c.Kind == checkpoint.KindExternal):
+				foreign = true
+				note = ": not of the calls alone, what others changed is in the diff too"
+			}
+			fmt.Fprintf(w, "# %s %s %s %s%s\n", c.ID, c.Time.UTC().Format(time.RFC3339), first(c.Tool, c.Kind), visible(r.path), note)
 		}
 		if p != nil {
 			p.write(w)
+		}
+		if foreign {
+			mixed++
 		}
 	}
 	if err := w.Flush(); err != nil {
@@ -176,6 +221,9 @@ func (in *invocation) exportPatch(ctx context.Context, db *checkpoint.DB, ops []
 	}
 	for _, why := range slices.Sorted(maps.Keys(left)) {
 		fmt.Fprintf(in.err, "%s: %s not in the patch: %s\n", program, plural(left[why], "change is", "changes are"), why)
+	}
+	if mixed > 0 {
+		fmt.Fprintf(in.err, "%s: %s also changed by others in between, and the patch has that too: its comments say where\n", program, plural(mixed, "path was", "paths were"))
 	}
 	return nil
 }
@@ -189,23 +237,30 @@ func (in *invocation) exportPatches(ctx context.Context, db *checkpoint.DB, ops 
 		Session    string        `json:"session"`
 		Turn       string        `json:"turn,omitempty"`
 		Path       string        `json:"path"`
+		Others     bool          `json:"changed_by_others,omitempty"` // since the change of the path before this one
 		Patch      string        `json:"patch"`
 	}
 	patches, left := []patch{}, []leftOut{}
-	for _, r := range seriesOf(ops, true) {
-		c := r.by[0]
-		p, why, err := patchOf(ctx, db, &r.change, root)
-		if err != nil {
-			return err
-		}
-		if why != "" {
-			left = append(left, leftOut{c.ID, r.change.Path, why})
-		}
-		if p != nil {
-			var b strings.Builder
-			p.utf8 = true
-			p.write(&b)
-			patches = append(patches, patch{c.ID, c.Time.UTC(), first(c.Tool, c.Kind), c.Session, c.Turn, r.change.Path, b.String()})
+	last := map[string]checkpoint.State{}
+	for i := range ops {
+		c := &ops[i]
+		for j := range c.Changes {
+			ch := &c.Changes[j]
+			before, again := last[ch.Path]
+			last[ch.Path] = ch.After
+			p, why, err := patchOf(ctx, db, ch, root)
+			if err != nil {
+				return err
+			}
+			if why != "" {
+				left = append(left, leftOut{c.ID, ch.Path, why})
+			}
+			if p != nil {
+				var b strings.Builder
+				p.utf8 = true
+				p.write(&b)
+				patches = append(patches, patch{c.ID, c.Time.UTC(), first(c.Tool, c.Kind), c.Session, c.Turn, ch.Path, again && !follows(&before, &ch.Before), b.String()})
+			}
 		}
 	}
 	return writeJSON(in, struct {
@@ -240,13 +295,17 @@ func patchOf(ctx context.Context, db *checkpoint.DB, ch *checkpoint.Recorded, ro
 		if *side.to, ok, err = contentOf(ctx, db, side.state); err != nil {
 			return nil, "", err
 		} else if !ok {
-			return nil, "its content is not in the store", nil
+			return nil, notStored, nil
 		}
 	}
 	return p, "", nil
 }
 
-const refusedByGit = "git takes no path with a name that stands for a repository"
+// Why a change is left out.
+const (
+	refusedByGit = "git takes no path with a name that stands for a repository"
+	notStored    = "its content is not in the store"
+)
 
 // relative is path as seen from root, with slashes.
 func relative(path, root string) (string, bool) {
@@ -312,195 +371,4 @@ func trueDir(dir string) (string, error) {
 		return real, nil
 	}
 	return abs, nil
-}
-
-func (in *invocation) exportGit(ctx context.Context, db *checkpoint.DB, ops []checkpoint.Checkpoint) error {
-	dir := in.option("git")
-	git, err := exec.LookPath("git")
-	if err != nil {
-		return misuse("install git, or use --patch", "there is no git program")
-	}
-	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
-		return misuse("name one that does not exist yet", "%s is not empty", dir)
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return misuse("name a directory that does not exist yet", "%v", err)
-	}
-	if dir, err = filepath.Abs(dir); err != nil {
-		return fmt.Errorf("finding the directory: %w", err)
-	}
-	run := func(stdin io.Reader, args ...string) error {
-		cmd := exec.CommandContext(ctx, git, args...)
-		// Neither the operator's repository nor his configuration has a say.
-		cmd.Env = []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "HOME=" + dir, "PATH=" + in.env("PATH")}
-		cmd.Stdin, cmd.Stderr = stdin, in.err
-		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("git %s: %w", args[len(args)-1], err)
-		}
-		return nil
-	}
-	if err := run(nil, "init", "--bare", "--quiet", "--initial-branch=checkpoints", dir); err != nil {
-		return err
-	}
-	root := string(filepath.Separator)
-	if in.given("root") {
-		if root, err = trueDir(in.option("root")); err != nil {
-			return err
-		}
-	}
-	r, w := io.Pipe()
-	x := &gitExport{ctx: ctx, db: db, root: root, w: bufio.NewWriter(w), progress: progressOn(in.err)}
-	go func() { w.CloseWithError(x.write(ops)) }()
-	err = run(r, "-C", dir, "fast-import", "--quiet")
-	r.CloseWithError(err)
-	if err != nil {
-		return err
-	}
-	if in.given("json") {
-		return writeJSON(in, struct {
-			Dir     string `json:"dir"`
-			Commits int    `json:"commits"`
-			Missing int    `json:"missing"`
-			Outside int    `json:"outside"`
-			Refused int    `json:"refused"` // paths that git does not take
-		}{dir, x.commits, x.missing, x.outside, x.refused})
-	}
-	text := fmt.Sprintf("wrote %s into %s", plural(x.commits, "commit", "commits"), visible(dir))
-	if x.missing > 0 {
-		text += "; " + plural(x.missing, "content was", "contents were") + " not in the store"
-	}
-	if x.outside > 0 {
-		text += "; " + plural(x.outside, "change was", "changes were") + " outside of " + visible(root)
-	}
-	if x.refused > 0 {
-		text += "; " + plural(x.refused, "change was", "changes were") + " left out: " + refusedByGit
-	}
-	return in.write([]byte(text + "\n"))
-}
-
-// gitExport writes the stream that git fast-import reads.
-type gitExport struct {
-	ctx      context.Context
-	db       *checkpoint.DB
-	root     string
-	w        *bufio.Writer
-	progress func(string, int, int)
-
-	commits, missing, outside, refused int
-}
-
-func (x *gitExport) write(ops []checkpoint.Checkpoint) error {
-	if err := x.origin(ops); err != nil {
-		return err
-	}
-	for i := 0; i < len(ops); {
-		n := i + 1
-		for n < len(ops) && ops[i].Turn != "" && ops[n].Turn == ops[i].Turn && ops[n].Session == ops[i].Session && ops[n].Principal == ops[i].Principal {
-			n++
-		}
-		if err := x.commit(ops[i:n]); err != nil {
-			return err
-		}
-		if x.progress != nil {
-			x.progress("exporting", n, len(ops))
-		}
-		i = n
-	}
-	x.w.WriteString("done\n")
-	return x.w.Flush()
-}
-
-// origin is the commit of what every path was before its first change.
-func (x *gitExport) origin(ops []checkpoint.Checkpoint) error {
-	if len(ops) == 0 {
-		return nil
-	}
-	x.w.WriteString("feature done\n")
-	x.header("before the first checkpoint", "", ops[0].Time)
-	seen := map[string]bool{}
-	for i := range ops {
-		for _, ch := range ops[i].Changes {
-			if !seen[ch.Path] {
-				seen[ch.Path] = true
-				if err := x.put(ch.Path, ch.Before, false); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	x.w.WriteByte('\n')
-	return nil
-}
-
-func (x *gitExport) header(subject, body string, t time.Time) {
-	x.commits++
-	message := subject + "\n" + body
-	fmt.Fprintf(x.w, "commit refs/heads/checkpoints\ncommitter moltis-fs <moltis-fs@localhost> %d +0000\ndata %d\n%s\n", t.Unix(), len(message), message)
-}
-
-func (x *gitExport) commit(ops []checkpoint.Checkpoint) error {
-	c := &ops[0]
-	subject := first(c.Tool, c.Kind) + " " + pathsOf(c)
-	if len(ops) > 1 {
-		subject = fmt.Sprintf("turn %s: %s", c.Turn, plural(len(ops), "call", "calls"))
-	}
-	var trailers strings.Builder
-	line := func(name, value string) {
-		if value != "" {
-			fmt.Fprintf(&trailers, "%s: %s\n", name, visible(value))
-		}
-	}
-	line("\nPrincipal", c.Principal)
-	line("Session", c.Session)
-	line("Turn", c.Turn)
-	for i := range ops {
-		line("Checkpoint", string(ops[i].ID)+" "+first(ops[i].Tool, ops[i].Kind))
-	}
-	x.header(strings.ReplaceAll(subject, "\n", " "), trailers.String(), ops[len(ops)-1].Time)
-	for i := range ops {
-		for _, ch := range ops[i].Changes {
-			if err := x.put(ch.Path, ch.After, true); err != nil {
-				return err
-			}
-		}
-	}
-	x.w.WriteByte('\n')
-	return nil
-}
-
-// put writes one path. What is absent is only removed where it may be there.
-func (x *gitExport) put(path string, s checkpoint.State, remove bool) error {
-	rel, below := relative(path, x.root)
-	name := edit.QuotePath(rel)
-	switch {
-	case s.Kind == checkpoint.Dir:
-		return nil
-	case !below:
-		if remove { // told once, not for its origin too
-			x.outside++
-		}
-		return nil
-	case gitRefuses(rel, s.Kind == checkpoint.Symlink):
-		if remove {
-			x.refused++
-		}
-		return nil
-	}
-	switch s.Kind {
-	case checkpoint.Absent, "":
-		if remove {
-			fmt.Fprintf(x.w, "D %s\n", name)
-		}
-		return nil
-	}
-	content, ok, err := contentOf(x.ctx, x.db, s)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		x.missing++
-		return nil
-	}
-	fmt.Fprintf(x.w, "M %s inline %s\ndata %d\n", gitMode(s), name, len(content))
-	x.w.Write(content)
-	return x.w.WriteByte('\n')
 }

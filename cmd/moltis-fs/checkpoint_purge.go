@@ -14,7 +14,7 @@ import (
 func checkpointPurgeCommand() *command {
 	return &command{
 		name: "purge", short: "remove contents so that no byte of them stays in the store",
-		long: `For secrets that got in. Every content that a path matching --path ever had goes, or the one whose hash is --sha256,
+		long: `For secrets that got in, whichever session brought them. Every content that a path matching --path ever had goes, or the one whose hash is --sha256,
 wherever it was; with --excluded that of all paths which exclude in the configuration names by now. The checkpoints stay and say "purged". What sessions read is forgotten too, as far as it was kept to show diffs
 of conflicts, and so are the hashes. The audit log is only ever appended to: its records go on naming the SHA-256, which can confirm a guess of
 the content, and the answer says how many do. Remove the files in DATA-DIR/audit where even that is too much. Files that
@@ -25,6 +25,7 @@ were moved to the trash as they are stay there until it is emptied of them; they
 			option{name: "excluded", doc: "whatever [tools.fs.checkpoint] exclude names today"},
 			option{name: "dry-run", doc: "only count"},
 			option{name: "yes", doc: "do it"},
+			identityOption(),
 		),
 		examples: []string{"moltis-fs checkpoint purge --path '.env*' --dry-run", "moltis-fs checkpoint purge --path /home/user/project/secrets.txt --yes", "moltis-fs checkpoint purge --config moltis.toml --excluded --dry-run"},
 		run:      purgeCheckpoints,

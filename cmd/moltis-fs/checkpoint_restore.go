@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"moltisfs/checkpoint"
 	"moltisfs/config"
 	"moltisfs/tools"
 )
@@ -24,7 +25,7 @@ func restoreOptions(more ...option) []option {
 		option{name: "keep-times", doc: "give files the modification times that they had; else they get the time of the restore, which builds notice"},
 		option{name: "yes", doc: "approve it"},
 		option{name: "json", doc: "answer with the payload in JSON"},
-		option{name: "identity", value: "FILE", doc: "the age identity that encrypted content can be read with"},
+		identityOption(),
 	)...)
 }
 
@@ -36,7 +37,7 @@ ID may also be an entry of the trash.`,
 		options:  restoreOptions(option{name: "mode", value: "MODE", words: []string{"state", "inverse"}, doc: "inverse takes back this one change and keeps later ones; state unless told"}),
 		examples: []string{"moltis-fs checkpoint restore ck-1H0", "moltis-fs checkpoint restore ck-1H0 --mode inverse --dry-run", "moltis-fs checkpoint restore --on-conflict merge ck-1H0 src/main.go"},
 		run: func(ctx context.Context, in *invocation) error {
-			return in.restore(ctx, map[string]any{"id": in.arg(0), "mode": in.option("mode")}, in.args[1:])
+			return in.restoreID(ctx, map[string]any{"id": in.arg(0), "mode": in.option("mode")}, in.args[1:])
 		},
 	}
 }
@@ -90,7 +91,7 @@ func checkpointDiffCommand() *command {
 			option{name: "since", value: "TIME", doc: "since this time, RFC 3339, or for this long, like 2h"},
 			option{name: "label", value: "TEXT", doc: "since the one checkpoint of the session with this label"},
 			option{name: "json", doc: "answer with the payload in JSON"},
-			option{name: "identity", value: "FILE", doc: "the age identity that encrypted content can be read with"},
+			identityOption(),
 		),
 		examples: []string{"moltis-fs checkpoint diff ck-1H0", "moltis-fs checkpoint diff --session s1 --turn t7"},
 		run: func(ctx context.Context, in *invocation) error {
@@ -104,6 +105,9 @@ func checkpointDiffCommand() *command {
 					return misuse(seeHelp(in.command), "diff needs an ID, or --turn, --since or --label")
 				}
 				args["id"], paths = paths[0], paths[1:]
+				if err := in.ofSession(ctx); err != nil {
+					return err
+				}
 			}
 			if in.given("after") {
 				args["against"] = "after"
@@ -112,6 +116,31 @@ func checkpointDiffCommand() *command {
 		},
 	}
 }
+
+// restoreID is restore for what the first argument names.
+func (in *invocation) restoreID(ctx context.Context, args map[string]any, paths []string) error {
+	if err := in.ofSession(ctx); err != nil {
+		return err
+	}
+	return in.restore(ctx, args, paths)
+}
+
+// ofSession refuses what the first argument names where --session is given and it is another's: the call itself, which sees all sessions, finds it.
+func (in *invocation) ofSession(ctx context.Context) error {
+	if !in.given("session") {
+		return nil
+	}
+	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) (err error) {
+		if isTrashID(in.arg(0)) {
+			_, err = in.findTrashed(ctx, db, in.arg(0))
+		} else {
+			_, err = in.find(ctx, db)
+		}
+		return err
+	})
+}
+
+func isTrashID(id string) bool { return strings.HasPrefix(strings.ToLower(id), "tr-") }
 
 func (in *invocation) restore(ctx context.Context, args map[string]any, paths []string) error {
 	if in.given("on-conflict") {
@@ -152,6 +181,9 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	if len(paths) > 0 {
 		var abs []string
 		for _, p := range paths {
+			if p == "" { // as of a variable that is not set; it would mean the whole current directory
+				return misuse("leave it out to mean all paths", "a PATH is empty")
+			}
 			a, err := filepath.Abs(p)
 			if err != nil {
 				return fmt.Errorf("finding the path: %w", err)

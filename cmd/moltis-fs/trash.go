@@ -21,30 +21,31 @@ func trashCommand() *command {
 		below: []*command{
 			{
 				name: "list", short: "list what is in the trash, newest first", run: listTrash,
-				options: storeOptions(
+				options: storeOptions(append(whose(),
 					option{name: "contains", value: "TEXT", doc: "of paths that hold this, letters of either case"},
 					option{name: "limit", value: "N", doc: "so many; 20 unless told, at most 1000"},
 					option{name: "cursor", value: "ID", doc: "go on behind this one"},
-				),
+				)...),
 				examples: []string{"moltis-fs trash list", "moltis-fs trash list --contains draft"},
 			},
 			{
 				name: "restore", args: "ID", min: 1, max: 1, short: "bring an entry back to where it was",
-				long:     "Under today's policy, and never over something that is there. --principal says whose trash it is.",
-				options:  slices.DeleteFunc(restoreOptions(), func(o option) bool { return o.name == "on-conflict" }), // it never overwrites
+				long: "Under today's policy, with its old times, and never over something that is there. --principal says whose trash it is.",
+				// It never overwrites, and always keeps the times.
+				options:  slices.DeleteFunc(restoreOptions(), func(o option) bool { return o.name == "on-conflict" || o.name == "keep-times" }),
 				examples: []string{"moltis-fs trash restore tr-1H0"},
 				run: func(ctx context.Context, in *invocation) error {
-					if !strings.HasPrefix(strings.ToLower(in.arg(0)), "tr-") {
+					if !isTrashID(in.arg(0)) {
 						return misuse(program+" trash list shows the ids", "%q is no id of the trash", in.arg(0))
 					}
-					return in.restore(ctx, map[string]any{"id": in.arg(0)}, nil)
+					return in.restoreID(ctx, map[string]any{"id": in.arg(0)}, nil)
 				},
 			},
 			{
 				name: "empty", args: "[ID...]", max: maxPaths, short: "remove entries, or with --expired those whose time is over",
 				long: `It asks on the terminal, or with --yes does it. What the store holds of an entry stays in the checkpoint of the deletion as long as
 retention keeps that; what was moved to the trash as a whole is gone.`,
-				options:  storeOptions(option{name: "expired", doc: "those whose time is over"}, option{name: "all", doc: "all of them"}, option{name: "dry-run", doc: "only list them"}, option{name: "yes", doc: "do it without asking"}),
+				options:  storeOptions(append(whose(), option{name: "expired", doc: "those whose time is over"}, option{name: "all", doc: "all of them"}, option{name: "dry-run", doc: "only list them"}, option{name: "yes", doc: "do it without asking"})...),
 				examples: []string{"moltis-fs trash empty --expired"},
 				run:      emptyTrash,
 			},
@@ -53,7 +54,19 @@ retention keeps that; what was moved to the trash as a whole is gone.`,
 }
 
 func (in *invocation) trashFilter() checkpoint.TrashFilter {
-	return checkpoint.TrashFilter{Principal: in.option("principal"), AllPrincipals: !in.given("principal"), PathContains: in.option("contains"), Cursor: in.option("cursor")}
+	return checkpoint.TrashFilter{Principal: in.option("principal"), AllPrincipals: !in.given("principal"), Session: in.option("session"), PathContains: in.option("contains"), Cursor: in.option("cursor")}
+}
+
+// findTrashed is the entry of the trash with this id, if it is one of --principal and --session.
+func (in *invocation) findTrashed(ctx context.Context, db *checkpoint.DB, id string) (t checkpoint.Trashed, err error) {
+	t, err = db.TrashGet(ctx, checkpoint.TrashID(id), in.option("principal"), !in.given("principal"))
+	if e, ok := errors.AsType[*checkpoint.BadIDError](err); ok {
+		return t, misuse(program+" trash list shows the ids", "%v", e)
+	}
+	if errors.Is(err, checkpoint.ErrNotFound) || err == nil && in.given("session") && t.Session != in.option("session") {
+		return t, &exitError{exitRefused, "there is no such entry in the trash: " + id, program + " trash list shows the ids", tools.KindNotFound}
+	}
+	return t, err
 }
 
 func listTrash(ctx context.Context, in *invocation) error {
@@ -115,14 +128,13 @@ func emptyTrash(ctx context.Context, in *invocation) error {
 	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
 		var going []checkpoint.Trashed
 		for _, a := range in.args {
-			t, err := db.TrashGet(ctx, checkpoint.TrashID(a), in.option("principal"), !in.given("principal"))
-			if errors.Is(err, checkpoint.ErrNotFound) {
-				return &exitError{exitRefused, "there is no such entry in the trash: " + a, program + " trash list shows the ids", tools.KindNotFound}
-			}
+			t, err := in.findTrashed(ctx, db, a)
 			if err != nil {
 				return err
 			}
-			going = append(going, t)
+			if !slices.ContainsFunc(going, func(g checkpoint.Trashed) bool { return g.ID == t.ID }) {
+				going = append(going, t)
+			}
 		}
 		f := in.trashFilter()
 		f.Limit = 1000

@@ -29,9 +29,7 @@ func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore, now
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	who := e.scope(c)
-	r.Principal, r.Session, r.AllSessions = who.Principal, who.Session, who.AllSessions
-	plan, err := db.Plan(ctx, r)
+	plan, err := e.planFor(ctx, c, db, r)
 	if err != nil {
 		return nil, nil, 0, err
 	}

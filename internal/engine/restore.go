@@ -2,11 +2,13 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/policy"
 )
 
 // What a restore does with a path that others changed since its checkpoint.
@@ -30,6 +32,10 @@ type Restored struct {
 	Plan    *checkpoint.Plan
 	Skipped []Left
 	Merged  map[string]bool // by true path
+	// Outside are, of a rewind, checkpoints of what others changed meanwhile; that was left alone.
+	Outside []checkpoint.ID
+	// Denied counts paths of the plan that today's policy keeps from being named; they were left alone.
+	Denied int
 	// Passed: all that an undo or redo could have done was skipped; the next one goes on with the change beyond it.
 	Passed bool
 	// Metadata is, by true path, how far a file that was there got back what it had; what did not differ is not told.
@@ -77,43 +83,122 @@ func (e *UnheldError) Error() string {
 // Restore carries out a plan of the store as an ordinary guarded mutation under today's policy: all paths or none,
 // checkpointed itself, so that it can be undone. Who asks is taken from c.
 func (e *Engine) Restore(ctx context.Context, c *Call, r checkpoint.Restore, o RestoreOptions) (*Restored, error) {
-	return e.carryOut(ctx, c, o, func(db *checkpoint.DB) (*checkpoint.Plan, error) {
-		who := e.scope(c)
-		r.Principal, r.Session, r.AllSessions = who.Principal, who.Session, who.AllSessions
-		plan, err := db.Plan(ctx, r)
-		if err != nil || len(r.Paths) == 0 {
-			return plan, err
-		}
-		for _, path := range r.Paths {
-			if !slices.ContainsFunc(plan.Items, func(it checkpoint.Item) bool { return within(it.Path, path) }) {
-				return nil, unplanned(ctx, db, r, path)
-			}
-		}
-		return plan, nil
+	var db *checkpoint.DB
+	out, err := e.carryOut(ctx, c, o, func(store *checkpoint.DB) (*checkpoint.Plan, error) {
+		db = store
+		return e.planFor(ctx, c, store, r)
 	})
+	if err == nil && r.ID == "" {
+		out.Outside = out.Plan.Outside
+		if !o.DryRun && e.cfg.CheckpointBeforeMutation {
+			e.alsoOutside(ctx, db, c, r.Paths, out)
+		}
+	}
+	return out, err
 }
 
-// NotInPlanError: a restore is asked for a path that it has nothing to say of.
+// alsoOutside records what others changed of what the session knows, beside what a rewind was about, and adds it to the answer. The rewind has been
+// made: an error costs no more than that.
+func (e *Engine) alsoOutside(ctx context.Context, db *checkpoint.DB, c *Call, only []string, out *Restored) {
+	just := map[string]bool{}
+	for _, t := range out.Targets {
+		just[t.True] = t.Published != nil
+	}
+	id, err := e.recordOutside(ctx, db, c, func(path string) bool {
+		return just[path] || len(only) > 0 && !slices.ContainsFunc(only, func(dir string) bool { return within(path, dir) })
+	})
+	if err != nil {
+		e.logger.Warn("what was changed outside could not be recorded", "err", err)
+	} else if id != "" {
+		out.Outside = append(out.Outside, id)
+	}
+}
+
+// planFor is the plan of r for the call's session. A path that r names and that policy denies is refused before anybody looks whether the plan has
+// it, one that the plan does not have with a *NotInPlanError.
+func (e *Engine) planFor(ctx context.Context, c *Call, db *checkpoint.DB, r checkpoint.Restore) (*checkpoint.Plan, error) {
+	who := e.scope(c)
+	r.Principal, r.Session, r.AllSessions = who.Principal, who.Session, who.AllSessions
+	for _, path := range r.Paths {
+		if err := e.denied(path); err != nil {
+			return nil, err
+		}
+	}
+	plan, err := db.Plan(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range r.Paths {
+		if !slices.ContainsFunc(plan.Items, func(it checkpoint.Item) bool { return within(it.Path, path) }) {
+			return nil, e.unplanned(ctx, db, r, path)
+		}
+	}
+	return plan, nil
+}
+
+// NotInPlanError: a checkpoint, or the time since a point, has nothing to say of a path.
 type NotInPlanError struct {
-	Path string
-	Held []string // what it could restore
+	Path   string
+	Held   []string // what it has something to say of
+	Denied int      // and of so many paths more that policy keeps from being named
 }
 
-func (e *NotInPlanError) Error() string { return "there is nothing to restore at " + e.Path }
+func (e *NotInPlanError) Error() string { return "it holds no change of " + e.Path }
 
-func unplanned(ctx context.Context, db *checkpoint.DB, r checkpoint.Restore, path string) error {
+func (e *Engine) unplanned(ctx context.Context, db *checkpoint.DB, r checkpoint.Restore, path string) error {
 	r.Paths = nil
 	whole, err := db.Plan(ctx, r)
 	if err != nil {
 		return err
 	}
-	e := &NotInPlanError{Path: path}
+	no := &NotInPlanError{Path: path}
 	for _, it := range whole.Items {
-		if it.Role != checkpoint.RoleParent {
-			e.Held = append(e.Held, it.Path)
+		switch {
+		case it.Role == checkpoint.RoleParent:
+		case e.Denies(it.Path):
+			no.Denied++
+		default:
+			no.Held = append(no.Held, it.Path)
 		}
 	}
-	return e
+	return no
+}
+
+// HiddenError: so many paths of a restore are out of reach today, and policy keeps them from being named.
+type HiddenError struct {
+	Paths int
+	Err   error
+}
+
+func (e *HiddenError) Error() string {
+	return fmt.Sprintf("%d paths of it are out of reach today", e.Paths)
+}
+func (e *HiddenError) Unwrap() error { return e.Err }
+
+// hiding takes the name out of a denial of a path that the session knows from its history only.
+func (e *Engine) hiding(items []checkpoint.Item, err error) error {
+	no, ok := errors.AsType[*policy.Denied](err)
+	if !ok || !e.Denies(no.Path) {
+		return err
+	}
+	n := 0
+	for i := range items {
+		if items[i].Role != checkpoint.RoleParent && e.Denies(items[i].Path) {
+			n++
+		}
+	}
+	return &HiddenError{max(n, 1), err}
+}
+
+// hide takes out of the plan of a restore that may skip what can't even be named.
+func (r *restore) hide() {
+	r.plan.Items = slices.DeleteFunc(r.plan.Items, func(it checkpoint.Item) bool {
+		no := r.e.Denies(it.Path)
+		if no && it.Role != checkpoint.RoleParent {
+			r.out.Denied++
+		}
+		return no
+	})
 }
 
 // within says whether path is dir, as a caller spelled it, or below it.
@@ -140,6 +225,7 @@ func (e *Engine) Redo(ctx context.Context, c *Call, o RestoreOptions) (*Restored
 type restore struct {
 	e     *Engine
 	db    *checkpoint.DB
+	find  func(*checkpoint.DB) (*checkpoint.Plan, error)
 	plan  *checkpoint.Plan
 	o     RestoreOptions
 	items map[string]*checkpoint.Item
@@ -161,13 +247,25 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 	if err != nil {
 		return nil, err
 	}
-	r := &restore{e: e, db: db, plan: plan, o: o, items: map[string]*checkpoint.Item{}, out: &Restored{Plan: plan}}
+	r := &restore{e: e, db: db, find: find, plan: plan, o: o, items: map[string]*checkpoint.Item{}, out: &Restored{Plan: plan}}
+	if o.OnConflict == OnConflictSkip {
+		r.hide()
+	}
 	m := Mutation{
 		Summary: fmt.Sprintf("restore %d paths", len(plan.Items)), DryRun: o.DryRun, Blind: true, CreateParents: true,
 		Links: map[string]bool{}, Checkpoint: true, Whole: true, Trash: trashFiles(c),
 		Op: checkpoint.Op{Kind: checkpoint.KindRestore, RestoreOf: plan.RestoreOf, UndoOf: plan.UndoOf},
 	}
-	items, err := r.splitTrees(ctx, c, &m)
+	done, err := r.carryOut(ctx, c, &m)
+	if err != nil {
+		return nil, e.hiding(plan.Items, err)
+	}
+	return done, nil
+}
+
+func (r *restore) carryOut(ctx context.Context, c *Call, m *Mutation) (*Restored, error) {
+	e, o, plan := r.e, r.o, r.plan
+	items, err := r.splitTrees(ctx, c, m)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +280,7 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 				continue
 			}
 		}
-		parks, err := r.park(ctx, c, item, &m)
+		parks, err := r.park(ctx, c, item, m)
 		if err != nil {
 			return nil, err
 		}
@@ -201,12 +299,12 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 			m.Links[item.Path] = item.Want.Kind == checkpoint.Symlink || item.Head.Kind == checkpoint.Symlink
 		}
 	}
-	if err := r.onlyNew(&m, goes); err != nil {
+	if err := r.onlyNew(m, goes); err != nil {
 		return nil, err
 	}
 	m.Leave = r.leave
 	m.Next = func(ts []*Target) error { return r.next(ctx, ts) }
-	r.out.Done, err = e.Mutate(ctx, c, m)
+	r.out.Done, err = e.Mutate(ctx, c, *m)
 	if err != nil {
 		return nil, err
 	}
@@ -214,13 +312,17 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 		r.untrash(ctx)
 	}
 	if plan.UndoOf != "" && !o.DryRun && r.out.Checkpoint == "" {
+		// Unless somebody else has just done it, and has it on record.
+		if now, err := r.find(r.db); errors.Is(err, checkpoint.ErrNothing) || err == nil && now.UndoOf != plan.UndoOf {
+			return r.out, nil
+		}
 		// Everything is as it was already, or all of it was skipped. That is on record all the same, or undo would stay here for ever.
-		saved, err := db.Save(ctx, checkpoint.Op{Tool: c.Tool, Kind: checkpoint.KindRestore, Principal: c.Principal, Session: c.Session, Turn: c.Turn,
+		saved, err := r.db.Save(ctx, checkpoint.Op{Tool: c.Tool, Kind: checkpoint.KindRestore, Principal: c.Principal, Session: c.Session, Turn: c.Turn,
 			Time: e.now(), UndoOf: plan.UndoOf})
 		if err != nil {
 			return nil, &CheckpointError{Err: err}
 		}
-		if r.out.Passed = len(r.out.Skipped) > 0; !r.out.Passed {
+		if r.out.Passed = len(r.out.Skipped)+r.out.Denied > 0; !r.out.Passed {
 			r.out.Checkpoint = string(saved.ID)
 		}
 	}

@@ -148,13 +148,18 @@ func (e *Engine) Checkpoints(ctx context.Context, c *Call, f checkpoint.Filter) 
 }
 
 // Denies says whether today's policy keeps path from being read, and so from being named.
-func (e *Engine) Denies(path string) bool {
+func (e *Engine) Denies(path string) bool { return e.denied(path) != nil }
+
+// denied is policy's refusal to let path be read; nil when it lets it.
+func (e *Engine) denied(path string) error {
 	h, err := e.fs.Resolve(path, guardfs.Read)
 	if err == nil {
 		h.Close()
 	}
-	_, no := errors.AsType[*policy.Denied](err)
-	return no
+	if no, ok := errors.AsType[*policy.Denied](err); ok {
+		return no
+	}
+	return nil
 }
 
 // Checkpoint finds one checkpoint that the call's session may see.

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
+)
+
+func (in *invocation) exportGit(ctx context.Context, db *checkpoint.DB, ops []checkpoint.Checkpoint) (err error) {
+	dir := in.option("git")
+	git, err := exec.LookPath("git")
+	if err != nil {
+		return misuse("install git, or use --patch", "there is no git program")
+	}
+	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
+		return misuse("name one that does not exist yet", "%s is not empty", dir)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return misuse("name a directory that does not exist yet", "%v", err)
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return fmt.Errorf("finding the directory: %w", err)
+	}
+	undo := cleared(dir)
+	defer func() {
+		if err != nil { // half a repository looks like a whole one, and is in the way of the next try
+			err = errors.Join(err, undo())
+		}
+	}()
+	run := func(stdin io.Reader, args ...string) error {
+		cmd := exec.CommandContext(ctx, git, args...)
+		// Neither the operator's repository nor his configuration has a say.
+		cmd.Env = []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "HOME=" + dir, "PATH=" + in.env("PATH")}
+		cmd.Stdin, cmd.Stderr = stdin, in.err
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("git %s: %w", args[len(args)-1], err)
+		}
+		return nil
+	}
+	if err := run(nil, "init", "--bare", "--quiet", "--initial-branch=checkpoints", dir); err != nil {
+		return err
+	}
+	root := string(filepath.Separator)
+	if in.given("root") {
+		if root, err = trueDir(in.option("root")); err != nil {
+			return err
+		}
+	}
+	r, w := io.Pipe()
+	x := &gitExport{ctx: ctx, db: db, root: root, w: bufio.NewWriter(w), progress: progressOn(in.err)}
+	go func() { w.CloseWithError(x.write(ops)) }()
+	err = run(r, "-C", dir, "fast-import", "--quiet")
+	r.CloseWithError(err)
+	if err != nil {
+		return err
+	}
+	if in.given("json") {
+		return writeJSON(in, struct {
+			Dir     string `json:"dir"`
+			Commits int    `json:"commits"`
+			Missing int    `json:"missing"`
+			Outside int    `json:"outside"`
+			Refused int    `json:"refused"` // paths that git does not take
+		}{dir, x.commits, x.missing, x.outside, x.refused})
+	}
+	text := fmt.Sprintf("wrote %s into %s", plural(x.commits, "commit", "commits"), visible(dir))
+	if x.missing > 0 {
+		text += "; " + plural(x.missing, "content was", "contents were") + " not in the store"
+	}
+	if x.outside > 0 {
+		text += "; " + plural(x.outside, "change was", "changes were") + " outside of " + visible(root)
+	}
+	if x.refused > 0 {
+		text += "; " + plural(x.refused, "change was", "changes were") + " left out: " + refusedByGit
+	}
+	return in.write([]byte(text + "\n"))
+}
+
+// cleared takes away what is made from now on in dir, which is empty or not there, and the directories that are made on the way to it.
+func cleared(dir string) func() error {
+	var made []string // dir first
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Lstat(at); !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
+			break
+		}
+		made = append(made, at)
+	}
+	return func() error {
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		for _, e := range entries {
+			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+		for _, at := range made {
+			if os.Remove(at) != nil { // others have put something there
+				break
+			}
+		}
+		return nil
+	}
+}
+
+// gitExport writes the stream that git fast-import reads.
+type gitExport struct {
+	ctx      context.Context
+	db       *checkpoint.DB
+	root     string
+	w        *bufio.Writer
+	progress func(string, int, int)
+
+	commits, missing, outside, refused int
+}
+
+func (x *gitExport) write(ops []checkpoint.Checkpoint) error {
+	if err := x.origin(ops); err != nil {
+		return err
+	}
+	type turn struct{ principal, session, name string }
+	turnOf := func(c *checkpoint.Checkpoint) turn { return turn{c.Principal, c.Session, c.Turn} }
+	var runs [][]checkpoint.Checkpoint
+	parts, part := map[turn]int{}, map[turn]int{}
+	for i := 0; i < len(ops); {
+		n := i + 1
+		for n < len(ops) && ops[i].Turn != "" && turnOf(&ops[n]) == turnOf(&ops[i]) {
+			n++
+		}
+		runs = append(runs, ops[i:n])
+		parts[turnOf(&ops[i])]++
+		i = n
+	}
+	done := 0
+	for _, run := range runs {
+		title, t := "", turnOf(&run[0])
+		part[t]++
+		switch {
+		case t.name != "" && parts[t] > 1:
+			title = fmt.Sprintf("turn %s, part %d of %d: ", t.name, part[t], parts[t])
+		case len(run) > 1:
+			title = "turn " + t.name + ": "
+		}
+		if err := x.commit(title, run); err != nil {
+			return err
+		}
+		if done += len(run); x.progress != nil {
+			x.progress("exporting", done, len(ops))
+		}
+	}
+	x.w.WriteString("done\n")
+	return x.w.Flush()
+}
+
+// origin is the commit of what every path was before its first change.
+func (x *gitExport) origin(ops []checkpoint.Checkpoint) error {
+	if len(ops) == 0 {
+		return nil
+	}
+	x.w.WriteString("feature done\n")
+	x.header("before the first checkpoint", "", ops[0].Time)
+	seen := map[string]bool{}
+	for i := range ops {
+		for _, ch := range ops[i].Changes {
+			if !seen[ch.Path] {
+				seen[ch.Path] = true
+				if err := x.put(ch.Path, ch.Before, false); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	x.w.WriteByte('\n')
+	return nil
+}
+
+func (x *gitExport) header(subject, body string, t time.Time) {
+	x.commits++
+	message := subject + "\n" + body
+	fmt.Fprintf(x.w, "commit refs/heads/checkpoints\ncommitter moltis-fs <moltis-fs@localhost> %d +0000\ndata %d\n%s\n", t.Unix(), len(message), message)
+}
+
+// commit writes calls as one commit. Its subject begins with title.
+func (x *gitExport) commit(title string, ops []checkpoint.Checkpoint) error {
+	c := &ops[0]
+	subject := title + first(c.Tool, c.Kind) + " " + pathsOf(c)
+	if len(ops) > 1 {
+		subject = title + plural(len(ops), "call", "calls")
+	}
+	var trailers strings.Builder
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(&trailers, "%s: %s\n", name, visible(value))
+		}
+	}
+	line("\nPrincipal", c.Principal)
+	line("Session", c.Session)
+	line("Turn", c.Turn)
+	for i := range ops {
+		line("Checkpoint", string(ops[i].ID)+" "+first(ops[i].Tool, ops[i].Kind))
+	}
+	x.header(strings.ReplaceAll(subject, "\n", " "), trailers.String(), ops[len(ops)-1].Time)
+	for i := range ops {
+		for _, ch := range ops[i].Changes {
+			if err := x.put(ch.Path, ch.After, true); err != nil {
+				return err
+			}
+		}
+	}
+	x.w.WriteByte('\n')
+	return nil
+}
+
+// put writes one path. What is absent is only removed where it may be there.
+func (x *gitExport) put(path string, s checkpoint.State, remove bool) error {
+	rel, below := relative(path, x.root)
+	name := edit.QuotePath(rel)
+	switch {
+	case s.Kind == checkpoint.Dir:
+		return nil
+	case !below:
+		if remove { // told once, not for its origin too
+			x.outside++
+		}
+		return nil
+	case gitRefuses(rel, s.Kind == checkpoint.Symlink):
+		if remove {
+			x.refused++
+		}
+		return nil
+	}
+	switch s.Kind {
+	case checkpoint.Absent, "":
+		if remove {
+			fmt.Fprintf(x.w, "D %s\n", name)
+		}
+		return nil
+	}
+	content, ok, err := contentOf(x.ctx, x.db, s)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		x.missing++
+		return nil
+	}
+	fmt.Fprintf(x.w, "M %s inline %s\ndata %d\n", gitMode(s), name, len(content))
+	x.w.Write(content)
+	return x.w.WriteByte('\n')
+}

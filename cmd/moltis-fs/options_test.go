@@ -1,0 +1,296 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+)
+
+// optionCases says of every command that works on the history how each of its options changes what base does. The first row of a command shows those
+// that all have. $T is the tree, $W the directory above it, $H the hash of what d.txt was first. A sealed row runs on a store that is encrypted to a key that is not at hand.
+var optionCases = []struct {
+	command, base string
+	options       map[string]string
+	sealed        bool
+}{
+	{"checkpoint list", "", map[string]string{"path": "$T/a.txt", "contains": "NEW", "turn": "t2", "tool": "Write", "kind": "edit", "label": "L", "since": "0s",
+		"until": "1h", "limit": "1", "cursor": "ck-2VR", "principal": "p2", "session": "s2"}, false},
+	{"checkpoint show", "ck-1H0", map[string]string{"principal": "p2", "session": "s2"}, false},
+	{"checkpoint diff", "ck-1H0 --principal p1", map[string]string{"after": "", "root": "$T/sub", "session": "s2"}, false},
+	{"checkpoint diff", "ck-1H0", map[string]string{"principal": "p1"}, false},
+	{"checkpoint diff", "--principal p1 --session s1", map[string]string{"turn": "t2", "since": "1h", "label": "L"}, false},
+	{"checkpoint diff", "--principal p1 --turn t1", map[string]string{"session": "s1"}, false},
+	{"checkpoint restore", "ck-1H0 --principal p1 --yes", map[string]string{"mode": "inverse", "dry-run": "", "keep-times": "", "root": "$T/sub", "session": "s2"}, false},
+	{"checkpoint restore", "ck-1H0 --yes", map[string]string{"principal": "p1"}, false},
+	{"checkpoint restore", "ck-1H0 --principal p1", map[string]string{"yes": ""}, false},
+	{"checkpoint restore", "ck-3XG --principal p1 --yes", map[string]string{"on-conflict": "force"}, false},
+	{"checkpoint rewind", "--principal p1 --session s1 --turn t1 --yes", map[string]string{"dry-run": "", "keep-times": "", "root": "$T/sub"}, false},
+	{"checkpoint rewind", "--principal p1 --session s1 --yes", map[string]string{"turn": "t2", "since": "1h", "label": "L"}, false},
+	{"checkpoint rewind", "--principal p1 --session s1 --turn t1", map[string]string{"yes": ""}, false},
+	{"checkpoint rewind", "--session s1 --turn t1 --yes", map[string]string{"principal": "p1"}, false},
+	{"checkpoint rewind", "--principal p1 --turn t1 --yes", map[string]string{"session": "s1"}, false},
+	{"checkpoint rewind", "--principal p1 --session s2 --turn t1 --yes", map[string]string{"on-conflict": "force"}, false},
+	{"checkpoint undo", "--principal p1 --session s1 --yes", map[string]string{"dry-run": "", "keep-times": "", "root": "$T/sub"}, false},
+	{"checkpoint undo", "--principal p1 --session s1", map[string]string{"yes": ""}, false},
+	{"checkpoint undo", "--session s1 --yes", map[string]string{"principal": "p1"}, false},
+	{"checkpoint undo", "--principal p1 --yes", map[string]string{"session": "s1"}, false},
+	{"checkpoint undo", "--principal p1 --session s2 --yes", map[string]string{"on-conflict": "force"}, false},
+	{"checkpoint redo", "--principal p1 --session s1 --yes", map[string]string{"dry-run": "", "keep-times": "", "root": "$T/sub"}, false},
+	{"checkpoint redo", "--principal p1 --session s1", map[string]string{"yes": ""}, false},
+	{"checkpoint redo", "--session s1 --yes", map[string]string{"principal": "p1"}, false},
+	{"checkpoint redo", "--principal p1 --yes", map[string]string{"session": "s1"}, false},
+	{"checkpoint redo", "--principal p1 --session s2 --yes", map[string]string{"on-conflict": "force"}, false},
+	{"checkpoint pin", "ck-2VR", map[string]string{"label": "x", "principal": "p2", "session": "s2"}, false},
+	{"checkpoint unpin", "ck-1H0", map[string]string{"no-label": "", "principal": "p2", "session": "s2"}, false},
+	{"checkpoint export", "--patch", map[string]string{"root": "$T/sub", "turn": "t2", "since": "0s", "until": "1h", "principal": "p2", "session": "s2"}, false},
+	{"checkpoint export", "", map[string]string{"patch": "", "git": "$W/out.git"}, false},
+	{"checkpoint import-moltis", "$W/moltis", map[string]string{"principal": "p9"}, false},
+	{"checkpoint gc", "", nil, false},
+	{"checkpoint gc", "--config $W/brief.toml", map[string]string{"dry-run": ""}, false},
+	{"checkpoint check", "", map[string]string{"data": "", "repair": ""}, false},
+	{"checkpoint stats", "", nil, false},
+	{"checkpoint purge", "--path a.txt --yes", map[string]string{"dry-run": ""}, false},
+	{"checkpoint purge", "--path a.txt", map[string]string{"yes": ""}, false},
+	{"checkpoint purge", "--dry-run", map[string]string{"path": "a.txt", "excluded": "", "sha256": "2c8b08da5ce60398e1f19af0e5dccc744df274b826abe585eaba68c525434806"}, false},
+	{"trash list", "", map[string]string{"contains": "GONE1", "limit": "1", "cursor": "tr-2VR", "principal": "p2", "session": "s2"}, false},
+	{"trash restore", "tr-1H0 --principal p1 --yes", map[string]string{"dry-run": "", "root": "$T/sub", "session": "s2"}, false},
+	{"trash restore", "tr-1H0 --yes", map[string]string{"principal": "p1"}, false},
+	{"trash restore", "tr-1H0 --principal p1", map[string]string{"yes": ""}, false},
+	{"trash empty", "--all --yes", map[string]string{"principal": "p1", "session": "s2", "dry-run": ""}, false},
+	{"trash empty", "tr-1H0 --yes", map[string]string{"principal": "p2", "session": "s2"}, false},
+	{"trash empty", "--yes", map[string]string{"expired": "", "all": ""}, false},
+	{"trash empty", "--all", map[string]string{"yes": ""}, false},
+
+	{"checkpoint diff", "ck-1H0 --after --principal p1", map[string]string{"identity": "$W/key"}, true},
+	{"checkpoint restore", "ck-1H0 --principal p1 --yes", map[string]string{"identity": "$W/key"}, true},
+	{"checkpoint rewind", "--principal p1 --session s1 --turn t1 --yes", map[string]string{"identity": "$W/key"}, true},
+	{"checkpoint undo", "--principal p1 --session s1 --yes", map[string]string{"identity": "$W/key"}, true},
+	{"checkpoint redo", "--principal p1 --session s1 --yes", map[string]string{"identity": "$W/key"}, true},
+	{"checkpoint export", "--patch", map[string]string{"identity": "$W/key"}, true},
+	{"checkpoint check", "--data", map[string]string{"identity": "$W/key"}, true},
+	{"checkpoint purge", "--sha256 $H --yes", map[string]string{"identity": "$W/key"}, true},
+	{"trash restore", "tr-1H0 --principal p1 --yes", map[string]string{"identity": "$W/key"}, true},
+}
+
+// An option that a command takes and does not carry out is a trap: --session with trash empty once removed what other sessions had deleted. So
+// every option of every command changes what the command answers or does.
+func TestOptionsAreCarriedOut(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, sealed := newOptionFixture(t, filepath.Join(dir, "plain"), false), newOptionFixture(t, filepath.Join(dir, "sealed"), true)
+	shown := map[string]map[string]bool{}
+	for _, c := range optionCases {
+		f := plain
+		if c.sealed {
+			f = sealed
+		}
+		without := f.answer(t, c.command, c.base, "")
+		if shown[c.command] == nil {
+			shown[c.command] = map[string]bool{}
+			c.options = withCommon(c.options)
+			if again := f.answer(t, c.command, c.base, ""); again != without {
+				t.Fatalf("%s %s answers something else every time:\n%s\nand\n%s", c.command, c.base, without, again)
+			}
+		}
+		for option, value := range c.options {
+			shown[c.command][option] = true
+			if _, err := exec.LookPath("git"); err != nil && option == "git" {
+				t.Log("SKIPPED: no git")
+				continue
+			}
+			with := f.answer(t, c.command, c.base, strings.TrimSpace("--"+option+" "+value))
+			if with == without {
+				t.Errorf("%s %s: --%s %s changes nothing:\n%s", c.command, c.base, option, value, with)
+			}
+			if strings.Contains(with, "has no option") {
+				t.Errorf("%s takes no --%s", c.command, option)
+			}
+		}
+	}
+	for _, group := range []*command{checkpointCommand(), trashCommand()} {
+		for _, c := range group.below {
+			for _, o := range c.options {
+				if !shown[group.name+" "+c.name][o.name] {
+					t.Errorf("nothing shows that %s %s carries out --%s", group.name, c.name, o.name)
+				}
+			}
+		}
+	}
+}
+
+func withCommon(options map[string]string) map[string]string {
+	all := map[string]string{"json": "", "config": "$W/bad.toml", "data-dir": "$W/elsewhere"}
+	for name, value := range options {
+		all[name] = value
+	}
+	return all
+}
+
+// An optionFixture is a tree with a history of two principals, each with sessions, turns and a trash. Every answer is given on a fresh copy.
+type optionFixture struct{ dir, hash string }
+
+func newOptionFixture(t *testing.T, dir string, sealed bool) *optionFixture {
+	f := &optionFixture{dir: dir}
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := "[tools.fs]\ncheckpoint_before_mutation = true\n[tools.fs.checkpoint]\ndurability = \"relaxed\"\n"
+	if sealed {
+		on += fmt.Sprintf("encrypt_to = %q\n", identity.Recipient().String())
+	}
+	tree := filepath.Join(dir, "tree")
+	goes, stays := noise(2000), noise(1000) // d.txt loses the one, and is a delta then
+	f.hash = fmt.Sprintf("%x", sha256.Sum256([]byte(goes+stays)))
+	for name, text := range map[string]string{
+		"on.toml": on, "brief.toml": on + "keep_within = \"0s\"\nkeep_last = 1\n", "bad.toml": "[tools.fs]\nno_such_key = 1\n", "key": identity.String() + "\n",
+		"tree/a.txt": "one\ntwo\n", "tree/b.txt": "b\n", "tree/c.txt": "c\n", "tree/d.txt": goes + stays, "tree/sub/x": "x\n",
+		"moltis/00000000000000000000000000000001/manifest.json": `{"id":"00000000000000000000000000000001","created_at":1760000000,"reason":"Edit","source_path":"/home/user/new.txt","source_kind":null,"existed":false,"backup_path":null}`,
+	} {
+		f.write(t, name, text)
+	}
+	old := time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
+	touch := func(name string) {
+		t.Helper()
+		if err := os.Chtimes(filepath.Join(tree, name), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	touch("a.txt")
+	call := func(principal, session, turn, tool string, args map[string]string) string {
+		line, err := json.Marshal(map[string]any{"id": 1, "principal": principal, "session": session, "turn": turn, "tool": tool, "args": args})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(line) + "\n"
+	}
+	edit := func(session, turn, name, from, to string) string {
+		return call("p1", session, turn, "Edit", map[string]string{"file_path": filepath.Join(tree, name), "old_string": from, "new_string": to})
+	}
+	write := func(principal, session, turn, name string) string {
+		return call(principal, session, turn, "Write", map[string]string{"file_path": filepath.Join(tree, name), "content": name + "\n"})
+	}
+	batch := func(calls ...string) {
+		t.Helper()
+		cmd := exec.Command(binary(t), "call", "--batch", "--yes", "--config", filepath.Join(dir, "on.toml"), "--data-dir", filepath.Join(dir, "data"))
+		cmd.Stdin = strings.NewReader(strings.Join(calls, ""))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	batch(edit("s1", "t1", "a.txt", "one", "1"), write("p1", "s1", "t1", "new.txt"), write("p1", "s2", "t1", "b.txt"))
+	touch("a.txt")
+	batch(edit("s1", "t2", "a.txt", "two", "2"), write("p2", "s1", "t1", "c.txt"), write("p1", "s1", "t3", "gone1.txt"), write("p1", "s2", "t3", "gone2.txt"), write("p2", "s1", "t3", "gone3.txt"),
+		edit("s3", "t1", "d.txt", goes, "end\n"), edit("s3", "t1", "d.txt", "end", "END"))
+	touch("gone1.txt")
+	undo := map[string]string{"id": "undo"}
+	batch(call("p1", "s1", "", "checkpoint_restore", undo), call("p1", "s2", "", "checkpoint_restore", undo), call("p2", "s1", "", "checkpoint_restore", undo))
+	f.write(t, "tree/b.txt", "outside\n")
+	f.write(t, "tree/gone2.txt", "outside\n")
+	f.run(t, "checkpoint", "pin", "ck-1H0", "--label", "L", "--data-dir", filepath.Join(dir, "data"))
+	for _, name := range []string{"tree", "data"} {
+		if err := os.Rename(filepath.Join(dir, name), filepath.Join(dir, "first-"+name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return f
+}
+
+// noise is a line that can't be packed well.
+func noise(n int) string {
+	b := make([]byte, n/2)
+	rand.NewChaCha8([32]byte{byte(n)}).Read(b)
+	return fmt.Sprintf("%x\n", b)
+}
+
+func (f *optionFixture) write(t *testing.T, name, text string) {
+	t.Helper()
+	name = filepath.Join(f.dir, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(text), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (f *optionFixture) run(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(binary(t), args...)
+	cmd.Dir = f.dir
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "MOLTIS_") }), "HOME="+f.dir)
+	withoutTerminal(cmd)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		fmt.Fprintf(&out, "%v\n", err)
+	}
+	return out.String()
+}
+
+var instants = regexp.MustCompile(`\b20[2-9]\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?`)
+
+// answer is what a command line says, and what the tree and the store are afterwards.
+func (f *optionFixture) answer(t *testing.T, command, base, option string) string {
+	t.Helper()
+	data, tree := filepath.Join(f.dir, "data"), filepath.Join(f.dir, "tree")
+	err := errors.Join(os.RemoveAll(filepath.Join(f.dir, "out.git")), os.RemoveAll(filepath.Join(f.dir, "elsewhere")), os.RemoveAll(data), os.RemoveAll(tree))
+	for _, name := range []string{"tree", "data"} {
+		err = errors.Join(err, os.CopyFS(filepath.Join(f.dir, name), os.DirFS(filepath.Join(f.dir, "first-"+name))), os.Chmod(filepath.Join(f.dir, name), 0o700))
+	}
+	err = errors.Join(err, filepath.WalkDir(data, func(path string, d fs.DirEntry, err error) error { // CopyFS leaves the modes to the umask
+		if err == nil && d.IsDir() {
+			err = os.Chmod(path, 0o700)
+		}
+		return err
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := strings.Fields(command + " " + base + " " + option)
+	for name, value := range map[string]string{"--config": "$W/on.toml", "--data-dir": "$W/data"} {
+		if !slices.Contains(args, name) {
+			args = append(args, name, value)
+		}
+	}
+	fill := strings.NewReplacer("$T", tree, "$W", f.dir, "$H", f.hash)
+	for i := range args {
+		args[i] = fill.Replace(args[i])
+	}
+	var out strings.Builder
+	out.WriteString(f.run(t, args...))
+	err = filepath.WalkDir(tree, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		fmt.Fprintf(&out, "%s of %d: %.40q\n", path, info.ModTime().Year(), content)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range [][]string{{"checkpoint", "list"}, {"trash", "list"}} {
+		if status := run(append(list, "--json", "--limit", "1000", "--data-dir", data), streams{nil, &out, &out, func(string) string { return "" }}); status != exitOK {
+			t.Fatalf("%v: %d\n%s", list, status, out.String())
+		}
+	}
+	return instants.ReplaceAllString(out.String(), "TIME")
+}
