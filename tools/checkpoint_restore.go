@@ -350,6 +350,14 @@ func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
 		}
 		return r
 	}
+	if e, ok := errors.AsType[*guardfs.PathError](err); ok && errors.Is(err, syscall.ENOTDIR) && e.Path != "" {
+		r := &Refusal{Reason: KindNotFound, FilePath: e.Path, Message: "something that is no directory is on the way to " + quote(e.Path) + "; nothing was restored",
+			Hint: "Move it away first, or leave that path alone with on_conflict skip.", Next: skip}
+		if skip == nil {
+			r.Hint = "Move it away first."
+		}
+		return r
+	}
 	if e, ok := errors.AsType[*engine.ReadOnlyError](err); ok {
 		return &Refusal{Reason: KindPermissionDenied, FilePath: e.Path, Message: e.Error() + "; nothing was restored",
 			Hint: `Ask the user to make it writable, or the operator for read_only_files = "write", or leave that path alone with on_conflict skip.`, Next: skip}

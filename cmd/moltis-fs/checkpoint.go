@@ -514,6 +514,9 @@ func (in *invocation) when(name string) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	if t, err := time.Parse(time.RFC3339, s); err == nil {
+		if t.IsZero() { // which elsewhere means that none is given
+			t = t.Add(1)
+		}
 		return t, nil
 	}
 	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
