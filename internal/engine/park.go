@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/guardfs"
 )
 
@@ -23,8 +24,6 @@ import (
 // Whoever finds the mark looks where the thing is.
 
 const roleTree = checkpoint.RoleTree
-
-const skipParked = "parked" // Recorded.Skipped of a file that was parked
 
 // A Move is one path of a mutation that goes into the trash as a whole, or comes back from it.
 type Move struct {
@@ -43,7 +42,9 @@ type ParkError struct {
 	Err  error
 }
 
-func (e *ParkError) Error() string { return e.Path + " can't be moved to the trash: " + e.Err.Error() }
+func (e *ParkError) Error() string {
+	return edit.ShownPath(e.Path) + " can't be moved to the trash: " + e.Err.Error()
+}
 func (e *ParkError) Unwrap() error { return e.Err }
 
 var errNoPlace = errors.New("there is no directory on its volume that a trash can be made in")
@@ -372,7 +373,7 @@ func moveChange(mv *Move) checkpoint.Change {
 		return ch
 	}
 	if ch.Before.Kind == checkpoint.File {
-		ch.Skipped = skipParked
+		ch.Skipped = checkpoint.SkipParked
 	}
 	t := mv.Entry
 	ch.Trash = &checkpoint.Trashed{Agent: t.Agent, Parked: t.Parked, Size: t.Size, Files: t.Files, Identity: t.Identity}
