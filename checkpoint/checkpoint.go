@@ -146,6 +146,7 @@ const (
 	SkipTooLarge = "too_large" // above MaxFileBytes
 	SkipExcluded = "excluded"  // by Options.Exclude
 	skipNotGiven = "not_given" // the caller gave a hash only, and the store does not have it
+	SkipParked   = "parked"    // moved to the trash as a whole: Trashed.Parked
 	SkipPurged   = "purged"
 	SkipDamaged  = "damaged" // it was there; Repair could not read it any more
 )

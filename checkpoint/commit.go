@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"modernc.org/sqlite"
 )
@@ -29,6 +30,7 @@ type committer struct {
 	// Below: only the one who runs a batch.
 	doubt    error // why the last commit failed, if that was the disk's doing
 	gen      int64
+	noted    time.Time         // when noteLimits did
 	version  uint32            // of the database, after the last commit from here
 	current  bool              // version is known
 	written  map[int64]Outcome // of outcomes, by the transaction under way
@@ -91,6 +93,7 @@ func (c *committer) close() error {
 func (c *committer) forget() {
 	c.words, c.sessions, c.turns = map[string]int64{}, map[Scope]int64{}, map[turnKey]turnRow{}
 	c.paths, c.attrs = map[string]int64{}, map[string]int64{}
+	c.noted = time.Time{}
 	c.seen = -1 // its number may be given to somebody else's; the time stays an upper bound
 }
 

@@ -31,7 +31,8 @@ const (
 
 // Options of Open. The zero value is the documented default.
 type Options struct {
-	Durability   Durability
+	Durability Durability
+	// Where several processes save to one store under different limits, the widest hold: see Limits.
 	MaxBytes     int64         // of the whole store; 1 GiB when 0
 	MaxFileBytes int64         // content above is skipped; 64 MiB when 0, at most 1 GiB
 	KeepWithin   time.Duration // GC keeps what is younger; 7 days when 0, nothing for its age when KeepNone

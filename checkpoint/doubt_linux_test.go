@@ -75,6 +75,9 @@ func TestNothingIsSavedInDoubt(t *testing.T) {
 	if !errors.As(err, &lost) {
 		t.Fatalf("the disk took nothing, and the save said %v", err)
 	}
+	if n := len(d.under.seqs); n != 2 {
+		t.Errorf("%d changes are under way, 2 were announced: a number that was not saved protects what another gets", n)
+	}
 	for range 2 { // it stays in doubt
 		if err := save(4); !errors.As(err, &lost) {
 			t.Errorf("accepted while what the disk has is in doubt: %v", err)

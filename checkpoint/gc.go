@@ -19,24 +19,28 @@ type GCOptions struct {
 	// Slice is how long one transaction may hold up the saves of others; 50 ms when 0.
 	Slice  time.Duration
 	DryRun bool // only count what would go
+	// Shared keeps to the widest of the limits that anybody has saved under lately, as cleaning by itself does: see Limits. Without it those of
+	// Options hold, now and from now on: what others saved under does not count any more until they save again.
+	Shared bool
 
 	need int64 // make room for that many bytes beyond what retention says
 }
 
 // GCResult says what GC removed.
 type GCResult struct {
-	Checkpoints int   // expired or evicted
-	Evicted     int   // of those, removed for MaxBytes though retention would have kept them
-	Contents    int   // stored contents that nothing refers to any more
-	Rekeyed     int   // deltas written anew, so that what they were based on could go
-	Files       int   // external files, rubbish of crashes included
-	Bytes       int64 // given back
+	Checkpoints int    // expired or evicted
+	Evicted     int    // of those, removed for MaxBytes though retention would have kept them
+	Contents    int    // stored contents that nothing refers to any more
+	Rekeyed     int    // deltas written anew, so that what they were based on could go
+	Files       int    // external files, rubbish of crashes included
+	Bytes       int64  // given back
+	Limits      Limits // that were kept to
 }
 
 // GC removes what retention lets go: checkpoints that are older than KeepWithin, not among the KeepLast newest of any of
 // their paths, not pinned and not wanted by the trash; when the store is still larger than MaxBytes, the oldest that are
 // not pinned, and at the very last what the trash wants. Then contents that nothing refers to. It works in slices between which saves go on, and may be stopped at
-// any time. It runs by itself; call it to have it now.
+// any time. It runs by itself in processes that save; call it to have it now.
 //
 // What is under way, or was cut off and is still to be taken back, stays whatever retention and MaxBytes say: see Options.Settles.
 //
@@ -66,7 +70,14 @@ func (d *DB) gc(ctx context.Context, o GCOptions) (GCResult, error) {
 	if o.Slice <= 0 {
 		o.Slice = 50 * time.Millisecond
 	}
-	g := &collector{d: d, o: o}
+	g := &collector{d: d, o: o, limits: d.o.limits()}
+	if o.Shared {
+		var err error
+		if g.limits, err = d.shared(ctx, d.r); err != nil {
+			return g.r, fmt.Errorf("cleaning the checkpoint store: %w", err)
+		}
+	}
+	g.r.Limits = g.limits
 	if o.DryRun {
 		err := g.dryRun(ctx)
 		return g.r, err
@@ -92,10 +103,11 @@ func (d *DB) gc(ctx context.Context, o GCOptions) (GCResult, error) {
 }
 
 type collector struct {
-	d    *DB
-	o    GCOptions
-	r    GCResult
-	pass int // of evictions
+	d      *DB
+	o      GCOptions
+	r      GCResult
+	pass   int // of evictions
+	limits Limits
 	// floors has the oldest of the KeepLast newest checkpoints of each path, 0 where there are fewer.
 	floors map[int64]int64
 }
@@ -111,6 +123,9 @@ const (
 func (g *collector) run(ctx context.Context) error {
 	// Trash whose content is in a checkpoint expires here; what is parked in the tree is for the host to remove.
 	err := g.d.com.do(ctx, func(ctx context.Context, c *committer) error {
+		if err := c.dropLimits(ctx, !g.o.Shared); err != nil {
+			return err
+		}
 		return c.exec(ctx, "UPDATE trash SET phase=3, op=NULL, path=x'', ident='' WHERE phase=1 AND parked=x'' AND expires<=?", clampNs(g.d.o.Now()))
 	})
 	if err != nil {
@@ -122,13 +137,13 @@ func (g *collector) run(ctx context.Context) error {
 	if err := g.sweep(ctx); err != nil {
 		return err
 	}
-	target := g.d.o.MaxBytes/10*9 - g.o.need
+	target := g.limits.MaxBytes/10*9 - g.o.need
 	for {
 		used, err := g.d.usedBytes(ctx, g.d.r)
 		if err != nil {
 			return err
 		}
-		if used+g.o.need <= g.d.o.MaxBytes/20*19 {
+		if used+g.o.need <= g.limits.MaxBytes/20*19 {
 			break
 		}
 		n, err := g.evict(ctx, used, target)
@@ -198,7 +213,7 @@ func (g *collector) expired(ctx context.Context, c *committer, after int64, n in
 
 // letGo finds the next of what retention lets go, at most n. It keeps g.floors, which hold for one state of the catalog only.
 func (g *collector) letGo(ctx context.Context, q querier, after int64, n int) ([]int64, error) {
-	cut := clampNs(g.d.o.Now().Add(-g.d.o.KeepWithin))
+	cut := clampNs(g.d.o.Now().Add(-g.limits.KeepWithin))
 	p, err := g.d.inProgress()
 	if err != nil {
 		return nil, err
@@ -223,7 +238,7 @@ func (g *collector) letGo(ctx context.Context, q querier, after int64, n int) ([
 // path: counting what is newer, checkpoint by checkpoint, was a third of the time of a gc.
 func (g *collector) amongNewest(ctx context.Context, q querier, seqs []int64) (map[int64]bool, error) {
 	kept := map[int64]bool{}
-	if g.d.o.KeepLast == 0 {
+	if g.limits.KeepLast == 0 {
 		return kept, nil
 	}
 	list, err := json.Marshal(seqs)
@@ -241,7 +256,7 @@ func (g *collector) amongNewest(ctx context.Context, q querier, seqs []int64) (m
 		seq, path := p[0], p[1]
 		floor, ok := g.floors[path]
 		if !ok {
-			err := q.QueryRowContext(ctx, "SELECT op FROM change WHERE path=? ORDER BY op DESC LIMIT 1 OFFSET ?", path, g.d.o.KeepLast-1).Scan(&floor)
+			err := q.QueryRowContext(ctx, "SELECT op FROM change WHERE path=? ORDER BY op DESC LIMIT 1 OFFSET ?", path, g.limits.KeepLast-1).Scan(&floor)
 			if err != nil && !errors.Is(err, sql.ErrNoRows) { // no such row: all are
 				return nil, err
 			}

@@ -21,7 +21,9 @@ type keeper struct {
 
 	used   atomic.Int64 // bytes, estimated between measurements
 	saves  atomic.Int64 // since the last measurement
-	making sync.Mutex   // one eviction at a time
+	wrote  atomic.Bool  // this process has saved
+	limits atomic.Pointer[Limits]
+	making sync.Mutex // one eviction at a time
 }
 
 const (
@@ -84,10 +86,11 @@ func (k *keeper) round(ctx context.Context) {
 			k.d.o.Logger.Warn("measuring the checkpoint store", "error", err)
 		}
 	}
-	if k.used.Load() > k.d.o.MaxBytes/20*19 || k.due(ctx) {
+	// Whoever only looks takes nothing away, however long: nothing grows by it, and its limits may be nobody's.
+	if k.wrote.Load() && (k.used.Load() > k.limits.Load().MaxBytes/20*19 || k.due(ctx)) {
 		k.making.Lock()
 		defer k.making.Unlock()
-		if r, err := k.d.gc(ctx, GCOptions{}); err != nil && ctx.Err() == nil {
+		if r, err := k.d.gc(ctx, GCOptions{Shared: true}); err != nil && ctx.Err() == nil {
 			k.d.o.Logger.Warn("cleaning the checkpoint store", "error", err)
 		} else if r.Checkpoints+r.Contents > 0 {
 			k.d.o.Logger.Info("cleaned the checkpoint store", "checkpoints", r.Checkpoints, "contents", r.Contents, "bytes", r.Bytes)
@@ -113,17 +116,22 @@ func (k *keeper) stop() {
 	// budget may end it anywhere.
 	ctx, cancel := context.WithTimeout(context.Background(), closeBudget)
 	defer cancel()
-	if k.due(ctx) {
-		k.d.gc(ctx, GCOptions{}) // whatever it did not do, the next one does
+	if k.wrote.Load() && k.due(ctx) {
+		k.d.gc(ctx, GCOptions{Shared: true}) // whatever it did not do, the next one does
 	}
 	k.side.Close()
 }
 
-// measure sets used to what the store holds: pages in use and external files.
+// measure sets used to what the store holds, pages in use and external files, and limits to what bounds it now.
 func (k *keeper) measure(ctx context.Context) error {
 	n, err := k.d.usedBytes(ctx, k.d.r)
+	if err != nil {
+		return err
+	}
+	k.used.Store(n)
+	l, err := k.d.shared(ctx, k.d.r)
 	if err == nil {
-		k.used.Store(n)
+		k.limits.Store(&l)
 	}
 	return err
 }
@@ -142,7 +150,7 @@ func (k *keeper) room(ctx context.Context, op *Op) error {
 
 // roomFor is room for at most so many bytes, of which count says how many are new.
 func (k *keeper) roomFor(ctx context.Context, most int64, count func(context.Context) (int64, error)) error {
-	limit := k.d.o.MaxBytes
+	limit := k.limits.Load().MaxBytes
 	if k.used.Load()+most <= limit-limit/64-4*slack {
 		return nil
 	}
@@ -151,6 +159,7 @@ func (k *keeper) roomFor(ctx context.Context, most int64, count func(context.Con
 	if err == nil {
 		err = k.measure(ctx)
 	}
+	limit = k.limits.Load().MaxBytes
 	if err != nil || k.used.Load()+need+slack <= limit {
 		return err
 	}
@@ -165,7 +174,7 @@ func (k *keeper) roomFor(ctx context.Context, most int64, count func(context.Con
 	if k.used.Load()+need+slack <= limit { // somebody else made room
 		return nil
 	}
-	if _, err := k.d.gc(ctx, GCOptions{need: need + slack}); err != nil {
+	if _, err := k.d.gc(ctx, GCOptions{Shared: true, need: need + slack}); err != nil {
 		return err
 	}
 	if need, err = count(ctx); err != nil { // what was there may be gone now
@@ -211,6 +220,7 @@ func (d *DB) newBytes(ctx context.Context, op *Op) (n int64, err error) {
 }
 
 func (k *keeper) saved(bytes int64) {
+	k.wrote.Store(true)
 	k.used.Add(bytes + perSave)
 	switch n := k.saves.Add(1); {
 	case n == walRoomAfter:

@@ -2,8 +2,10 @@ package checkpoint
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -24,6 +26,7 @@ var networkTypes = map[int64]string{
 	0x01161970:             "gfs2",
 	0x0BD00BD0:             "lustre",
 	0x47504653:             "gpfs",
+	0x786F4256:             "vboxsf",
 }
 
 func checkLocal(dir string) error {
@@ -37,10 +40,57 @@ func checkLocal(dir string) error {
 			return &fs.PathError{Op: "statfs", Path: dir, Err: err}
 		}
 	}
-	if name := networkTypes[int64(uint32(st.Type))]; name != "" {
+	switch name := networkTypes[int64(uint32(st.Type))]; {
+	case name != "":
+		return &NetworkError{dir, name}
+	case st.Type == unix.FUSE_SUPER_MAGIC:
+		return checkFuse(dir)
+	}
+	return nil
+}
+
+// checkFuse looks up which file system it is that FUSE serves. What the mount table does not tell is taken for local: a
+// store would not open on most of the others.
+func checkFuse(dir string) error {
+	var st unix.Stat_t
+	if err := unix.Stat(dir, &st); err != nil {
+		return &fs.PathError{Op: "stat", Path: dir, Err: err}
+	}
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil
+	}
+	if name := remoteFuse(string(table), fmt.Sprintf("%d:%d", unix.Major(st.Dev), unix.Minor(st.Dev))); name != "" {
 		return &NetworkError{dir, name}
 	}
 	return nil
+}
+
+// remoteFuse gives the type of the mount on device dev ("0:45") if it is a FUSE file system that reaches another machine, by its name or by a
+// source like "user@host:/dir" or "//host/share". table is as in proc_pid_mountinfo(5).
+func remoteFuse(table, dev string) string {
+	for line := range strings.Lines(table) {
+		mount, rest, ok := strings.Cut(line, " - ")
+		if f := strings.Fields(mount); !ok || len(f) < 3 || f[2] != dev {
+			continue
+		}
+		f := strings.Fields(rest)
+		if len(f) < 2 {
+			continue
+		}
+		_, kind, _ := strings.Cut(f[0], ".")
+		if remoteKinds[kind] || kind != "" && (strings.Contains(f[1], ":") || strings.HasPrefix(f[1], "//")) {
+			return f[0]
+		}
+	}
+	return ""
+}
+
+// remoteKinds are what follows "fuse." for file systems on other machines whose source need not look like one.
+var remoteKinds = map[string]bool{
+	"ceph": true, "ceph-fuse": true, "curlftpfs": true, "davfs": true, "davfs2": true, "gcsfuse": true, "geesefs": true, "glusterfs": true, "goofys": true,
+	"google-drive-ocamlfuse": true, "gvfsd-fuse": true, "juicefs": true, "lizardfs": true, "mfs": true, "moosefs": true, "mount-s3": true,
+	"mountpoint-s3": true, "rclone": true, "s3fs": true, "s3ql": true, "seaweedfs": true, "smbnetfs": true, "sshfs": true,
 }
 
 func checkOwner(fi fs.FileInfo) error {

@@ -204,6 +204,9 @@ func (s *save) write(ctx context.Context, c *committer) error {
 		}
 		s.gen = c.gen
 	}
+	if err := c.noteLimits(ctx); err != nil {
+		return err
+	}
 	op := s.op
 	session, err := c.session(ctx, op.Principal, op.Session)
 	if err != nil {

@@ -18,7 +18,7 @@ type Stats struct {
 	ContentBytes                          int64 // of the stored contents, as they were
 	StoredBytes                           int64 // as they are stored
 	UsedBytes                             int64 // of MaxBytes: catalog, indexes and contents
-	MaxBytes                              int64
+	MaxBytes                              int64 // the widest in use: see Limits
 	ParkedBytes                           int64 // what the trash holds beside the store, on whatever volume
 	FreeBytes                             int64 // in the file, for coming saves
 	Oldest, Newest                        time.Time
@@ -27,7 +27,7 @@ type Stats struct {
 
 // Stats counts.
 func (d *DB) Stats(ctx context.Context) (Stats, error) {
-	s := Stats{MaxBytes: d.o.MaxBytes}
+	s := Stats{MaxBytes: d.keep.limits.Load().MaxBytes}
 	err := d.view(ctx, func(h *dbHistory) (err error) {
 		var oldest, newest, free, page int64
 		err = h.q.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM op), (SELECT count(*) FROM change), (SELECT count(*) FROM path),

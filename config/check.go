@@ -77,7 +77,11 @@ func (c Config) problems() []*finding {
 				add(f.key, "needs track_reads = true, which is false", "add track_reads = true").needs = "tools.fs.track_reads"
 			}
 		case "tools.fs.checkpoint.max_bytes":
-			if cp.MaxBytes > 0 && cp.MaxFileBytes > cp.MaxBytes {
+			switch {
+			case cp.MaxBytes <= 0:
+			case cp.MaxBytes < minStore && cp.MaxFileBytes <= cp.MaxBytes:
+				add(f.key, fmt.Sprintf("%d is less than %d", cp.MaxBytes, minStore), "a store with nothing in it takes an eighth of that")
+			case cp.MaxFileBytes > cp.MaxBytes:
 				add(f.key, fmt.Sprintf("%d is less than max_file_bytes, %d", cp.MaxBytes, cp.MaxFileBytes),
 					"the store must have room for the largest file").needs = "tools.fs.checkpoint.max_file_bytes"
 			}
@@ -102,6 +106,9 @@ func (c Config) problems() []*finding {
 	})
 	return out
 }
+
+// minStore is the least max_bytes that leaves a store room for anything.
+const minStore = 1 << 20
 
 const (
 	keepLast   = "tools.fs.checkpoint.keep_last"

@@ -208,6 +208,7 @@ func TestProblems(t *testing.T) {
 		{"[tools.fs]\nmax_read_bytes = '10485760'", "m:2:18: tools.fs.max_read_bytes: must be a whole number, not the string \"10485760\"; write 10485760 without quotes"},
 		{"[tools.fs]\nmax_read_bytes = 1e7", "m:2:18: tools.fs.max_read_bytes: must be a whole number, not 1e+07; write 10000000"},
 		{"[tools.fs]\napproval_timeout = '0s'", "m:2:20: tools.fs.approval_timeout: must be more than 0; write approval_timeout = \"120s\""},
+		{"[tools.fs.checkpoint]\nmax_bytes = 100000\nmax_file_bytes = 1000", "m:2:13: tools.fs.checkpoint.max_bytes: 100000 is less than 1048576; a store with nothing in it takes an eighth of that"},
 		{"[tools.fs.checkpoint]\nkeep_last = 0\nkeep_within = '0s'", "m:2:13: tools.fs.checkpoint.keep_last: 0, and keep_within is 0 as well: nothing would be kept; set one of the two, or checkpoint_before_mutation = false"},
 	} {
 		_, err := Decode([]byte(c.src), "m")

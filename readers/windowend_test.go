@@ -3,8 +3,8 @@ package readers
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/hex"
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/rand/v2"

@@ -47,6 +47,16 @@ type CheckpointRow struct {
 	Pinned     bool     `json:"pinned,omitempty"`
 	Outcome    string   `json:"outcome,omitempty"`
 	Purged     bool     `json:"purged,omitempty"` // old content was removed for good
+	// NotStored says why old content never was in the store: "too_large", "excluded", ...
+	NotStored string `json:"not_stored,omitempty"`
+}
+
+// what names its paths, the first for all of them.
+func (c *CheckpointRow) what() string {
+	if len(c.Paths) > 1 {
+		return fmt.Sprintf("%s and %d more", c.SourcePath, len(c.Paths)-1)
+	}
+	return c.SourcePath
 }
 
 func (*Checkpoints) Kind() string { return "checkpoints" }
@@ -59,15 +69,15 @@ func (p *Checkpoints) Text() string {
 		b.WriteString("No checkpoints found\n")
 	}
 	for _, c := range p.Checkpoints {
-		what := c.SourcePath
-		if len(c.Paths) > 1 {
-			what += fmt.Sprintf(" and %d more", len(c.Paths)-1)
-		}
+		what := c.what()
 		if !c.Existed {
 			what += " (was not there)"
 		}
 		if c.Purged {
 			what += " (purged)"
+		}
+		if c.NotStored != "" {
+			what += " (what was there is not stored: " + c.NotStored + ")"
 		}
 		fmt.Fprintf(&b, "%s %s %s %s\n", c.ID, time.Unix(c.CreatedAt, 0).UTC().Format(time.RFC3339), c.Reason, what)
 	}
@@ -155,7 +165,12 @@ func rowOf(c *checkpoint.Checkpoint) CheckpointRow {
 		if ch.Role == checkpoint.RoleParent {
 			continue
 		}
-		row.Purged = row.Purged || ch.Skipped == checkpoint.SkipPurged
+		switch {
+		case ch.Skipped == checkpoint.SkipPurged:
+			row.Purged = true
+		case ch.Skipped != checkpoint.SkipParked && row.NotStored == "":
+			row.NotStored = ch.Skipped
+		}
 		if row.SourcePath == "" {
 			row.SourcePath, row.SourceKind = ch.Path, sourceKind(ch.Before.Kind)
 			row.Existed = ch.Before.Kind != checkpoint.Absent

@@ -46,3 +46,21 @@ func TestListNamesNothingDenied(t *testing.T) {
 		}
 	}
 }
+
+// A row whose old content the store does not hold says so, as the change's own result did.
+func TestListTellsWhatIsNotStored(t *testing.T) {
+	s, root := suite(t, func(c *config.FS) {
+		c.CheckpointBeforeMutation = true
+		c.Checkpoint.MaxFileBytes = 10
+	}, tools.Options{DataDir: t.TempDir()})
+	for _, content := range []string{"longer than ten bytes", "short"} {
+		if p := call(t, s, "Write", map[string]any{"file_path": root + "/f", "content": content}); tools.Refused(p) {
+			t.Fatal(p.Text())
+		}
+	}
+	p := call(t, s, "checkpoints_list", map[string]any{})
+	list, ok := p.(*tools.Checkpoints)
+	if !ok || list.Count != 2 || list.Checkpoints[0].NotStored != "too_large" || list.Checkpoints[1].NotStored != "" || strings.Count(p.Text(), "too_large") != 1 {
+		t.Errorf("%+v\n%s", p, p.Text())
+	}
+}

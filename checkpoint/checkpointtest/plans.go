@@ -285,7 +285,7 @@ func gaps(t *testing.T, s checkpoint.Store) {
 		before.Hash, after.Hash = "", "" // what is moved as a whole is not read
 		c := checkpoint.Change{Path: path, Role: checkpoint.RoleTree, Before: before, After: after}
 		if before.Kind == checkpoint.File {
-			c.Skipped = "parked"
+			c.Skipped = checkpoint.SkipParked
 		}
 		return c
 	}

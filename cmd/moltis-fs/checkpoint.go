@@ -368,6 +368,12 @@ func notesOf(c *checkpoint.Checkpoint) string {
 	if n := purged(c); n > 0 {
 		notes = append(notes, plural(n, "content purged", "contents purged"))
 	}
+	for _, ch := range c.Changes {
+		if ch.Skipped != "" && ch.Skipped != checkpoint.SkipPurged && ch.Skipped != checkpoint.SkipParked {
+			notes = append(notes, "content not stored ("+ch.Skipped+")")
+			break
+		}
+	}
 	if c.UndoOf != "" {
 		notes = append(notes, "undoes "+string(c.UndoOf))
 	}

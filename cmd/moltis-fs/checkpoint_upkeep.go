@@ -9,17 +9,20 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/config"
 )
 
 func checkpointGCCommand() *command {
 	return &command{
 		name: "gc", short: "remove now what retention lets go",
-		long:     "It runs by itself; saves go on meanwhile.",
+		long: `It runs by itself in processes that save, and saves go on meanwhile. By itself, and here without a configuration, the widest keep_within, keep_last
+and max_bytes hold that anybody has saved under in the last 30 days, or in the last keep_within if that is longer: several projects may share
+a store. With a configuration its limits hold, now and from now on. The answer says which ones it kept to.`,
 		options:  storeOptions(option{name: "dry-run", doc: "only count"}),
 		examples: []string{"moltis-fs checkpoint gc --dry-run"},
 		run: func(ctx context.Context, in *invocation) error {
 			return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
-				r, err := db.GC(ctx, checkpoint.GCOptions{DryRun: in.given("dry-run")})
+				r, err := db.GC(ctx, checkpoint.GCOptions{DryRun: in.given("dry-run"), Shared: !in.configured()})
 				if err != nil {
 					return err
 				}
@@ -31,14 +34,24 @@ func checkpointGCCommand() *command {
 						Files       int   `json:"files"`
 						Bytes       int64 `json:"bytes"`
 						DryRun      bool  `json:"dry_run"`
-					}{r.Checkpoints, r.Evicted, r.Contents, r.Files, r.Bytes, in.given("dry-run")})
+						// What was kept to.
+						KeepWithin string `json:"keep_within"`
+						KeepLast   int    `json:"keep_last"`
+						MaxBytes   int64  `json:"max_bytes"`
+					}{r.Checkpoints, r.Evicted, r.Contents, r.Files, r.Bytes, in.given("dry-run"),
+						config.Duration(r.Limits.KeepWithin).String(), r.Limits.KeepLast, r.Limits.MaxBytes})
 				}
 				verb := "removed"
 				if in.given("dry-run") {
 					verb = "would remove"
 				}
-				return in.write([]byte(fmt.Sprintf("%s %s (%d for lack of room) and %s, %s\n", verb,
-					plural(r.Checkpoints, "checkpoint", "checkpoints"), r.Evicted, plural(r.Contents, "content", "contents"), bytesText(r.Bytes))))
+				whose := "the widest in use here"
+				if in.configured() {
+					whose = "as configured"
+				}
+				return in.write([]byte(fmt.Sprintf("%s %s (%d for lack of room) and %s, %s; limits, %s: keep_within %v, keep_last %d, max_bytes %s\n", verb,
+					plural(r.Checkpoints, "checkpoint", "checkpoints"), r.Evicted, plural(r.Contents, "content", "contents"), bytesText(r.Bytes),
+					whose, config.Duration(r.Limits.KeepWithin), r.Limits.KeepLast, bytesText(r.Limits.MaxBytes))))
 			})
 		},
 	}

@@ -58,6 +58,11 @@ func (in *invocation) loadConfig(file string) (cfg config.Config, from string, e
 	return cfg, from, err
 }
 
+// configured says whether the command line or the environment names a configuration.
+func (in *invocation) configured() bool {
+	return in.option("config") != "" || in.env("MOLTIS_CONFIG") != ""
+}
+
 // dataDir is where our own files live, as an absolute path.
 func (in *invocation) dataDir() (string, error) {
 	dir := in.option("data-dir")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"
 )
 
@@ -95,4 +96,26 @@ type HardLinkError struct {
 
 func (e *HardLinkError) Error() string {
 	return fmt.Sprintf("%s is one of %d names of the same file", e.Path, e.Names)
+}
+
+// LimitError: a change of so many paths at once needs more open files than the system lets this process have. Most is about how many would do.
+type LimitError struct{ Most int }
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("the system lets this process have so few files open that about %d paths can be changed at once", e.Most)
+}
+
+// openEach is how many files are open for a path that is being changed: its directory, its lock, its new content.
+const openEach = 3
+
+// roomFor refuses what would run out of open files half-way, where not even what was done could be put back. held of them are open already.
+func roomFor(files, held int) error {
+	const spare = 64 // for the store, and for whatever else is going on
+	if files < spare {
+		return nil
+	}
+	if room := guardfs.Room() - spare; files > room {
+		return &LimitError{max((room+held)/openEach, 1)}
+	}
+	return nil
 }

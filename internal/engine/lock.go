@@ -1,6 +1,12 @@
 package engine
 
-import "context"
+import (
+	"context"
+	"errors"
+	"path"
+
+	"moltisfs/internal/guardfs"
+)
 
 // lock takes the locks of some places for one change. Who waits longer than lockWait behind a process that does not let go is told who it
 // is, and changes nothing. holder is what others are told of us meanwhile: the tool, never whose session.
@@ -8,4 +14,111 @@ func (e *Engine) lock(ctx context.Context, holder string, keys []string) (unlock
 	ctx, cancel := context.WithTimeout(ctx, e.lockWait)
 	defer cancel()
 	return e.locks.For(holder).Lock(ctx, keys...)
+}
+
+// lockPlaces takes the locks of all that a change touches. What is not there yet is locked by its name too, with every directory above it that is missing: a place
+// of its own it gets once that is made. Where somebody else has made it by the time that the lock is ours, that place is locked as well.
+func (e *Engine) lockPlaces(ctx context.Context, c *Call, ts targets, m *Mutation) (unlock func(), err error) {
+	const rounds = 16 // as often as directories may come and go under us
+	for range rounds {
+		unlock, err := e.lock(ctx, c.Tool, append(ts.keys(), append(m.keys(), e.nameKeys(ts, m)...)...))
+		if err != nil {
+			return nil, err
+		}
+		found, err := e.reopen(ts, m)
+		if err == nil && !found {
+			return unlock, nil
+		}
+		unlock()
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, &guardfs.ConflictError{Path: m.first(ts), Why: "its directory is being made and removed in turns"}
+}
+
+// reopen looks again for the directories that were missing when the targets were loaded. What it finds is not looked at yet.
+func (e *Engine) reopen(ts targets, m *Mutation) (found bool, err error) {
+	for _, t := range ts {
+		if t.place != nil {
+			continue
+		}
+		open := e.fs.Place
+		if m.Links[t.Path] {
+			open = e.fs.PlaceLink
+		}
+		place, err := open(t.Path)
+		if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		t.place, t.object, t.True, found = place, place.Object(), place.Object().True, true
+	}
+	return found, nil
+}
+
+// keys are the lock keys of the targets whose directory is there.
+func (ts targets) keys() []string {
+	var out []string
+	for _, t := range ts {
+		if t.place == nil {
+			continue
+		}
+		if out = append(out, t.place.LockKey()); !t.Before.Exists {
+			out = append(out, guardfs.NameKey(t.True))
+		}
+	}
+	return out
+}
+
+func (m *Mutation) keys() (out []string) {
+	for _, mv := range m.Moves {
+		if mv.place != nil {
+			out = append(out, mv.place.LockKey())
+		}
+	}
+	return out
+}
+
+// nameKeys are the lock keys of what has no place yet, of the missing directories above it, and of the directories that come and go.
+func (e *Engine) nameKeys(ts targets, m *Mutation) (keys []string) {
+	seen := map[string]bool{}
+	add := func(name string) bool {
+		if seen[name] {
+			return false
+		}
+		seen[name] = true
+		keys = append(keys, guardfs.NameKey(name))
+		return true
+	}
+	missing := func(p string) {
+		place, err := e.fs.PlaceLink(p)
+		if err == nil {
+			add(place.Object().True)
+			place.Close()
+		}
+		if gone, ok := errors.AsType[*guardfs.MissingParentError](err); ok {
+			for name := gone.True; add(name) && name != gone.Missing && len(name) > len(gone.Missing); name = path.Dir(name) {
+			}
+		} // any other error is met again, and said, by whoever is to make it
+	}
+	for _, t := range ts {
+		if t.place == nil {
+			missing(t.Path)
+		}
+	}
+	for _, mv := range m.Moves {
+		if mv.place == nil {
+			missing(mv.Path)
+		}
+	}
+	for _, d := range m.Dirs {
+		missing(d.Path)
+	}
+	for _, d := range m.Drop {
+		add(d)
+	}
+	return keys
 }

@@ -83,6 +83,8 @@ type Target struct {
 
 	ours   bool                  // that it is read-only is the session's own doing
 	made   chan guardfs.Metadata // of a new file: what it got
+	own    guardfs.Identity      // of the file that was written for it
+	linked bool                  // a link was made, or may have been
 	place  *guardfs.Place        // nil while the parent is still to be made
 	object guardfs.Object
 }
@@ -132,6 +134,9 @@ type Done struct {
 // downward; any line may refuse, and then everything is as it was.
 func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error) {
 	c.Trace.Paths = m.Paths
+	if err := roomFor(len(m.Paths), 0); err != nil {
+		return nil, err
+	}
 	ts, err := e.load(&m) // policy first, on every path; then what is there, by handle
 	if err != nil {
 		return nil, err
@@ -141,6 +146,11 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	c.Trace.Paths = m.paths(ts)
 	if err := e.plan(c, ts, &m); err != nil { // seen and unchanged? then the new content, pure
 		return nil, err
+	}
+	if !m.idle(ts) {
+		if err := roomFor(ts.opens(), len(ts)); err != nil {
+			return nil, err
+		}
 	}
 	if m.DryRun || m.idle(ts) {
 		done := &Done{Targets: ts, DryRun: m.DryRun, Idle: m.idle(ts)}
@@ -156,7 +166,7 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := e.lock(ctx, c.Tool, append(ts.keys(), m.keys()...))
+	unlock, err := e.lockPlaces(ctx, c, ts, &m)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +174,8 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	if err := errors.Join(e.still(c, ts, &m, grant), e.movesStill(&m)); err != nil { // so look again, now alone
 		return nil, err
 	}
-	if m.idle(ts) {
+	e.dirsStill(&m)
+	if m.idle(ts) { // somebody else has done it meanwhile
 		return &Done{Targets: ts, Idle: true}, nil
 	}
 	if err := e.intend(c, ts); err != nil { // no change without a record of it
@@ -225,25 +236,15 @@ func (ts targets) bytes() (n int) {
 	return n
 }
 
-// keys are the lock keys. A target whose parent is still to be made has none
-// of its own: two makers meet at the exclusive link, which is a conflict.
-func (ts targets) keys() []string {
-	var out []string
+// opens is how many more files their change will open and hold: a lock or a directory each, a new content for most.
+func (ts targets) opens() int {
+	n := len(ts)
 	for _, t := range ts {
-		if t.place != nil {
-			out = append(out, t.place.LockKey())
+		if t.After.Kind == guardfs.KindFile && !t.Unchanged() {
+			n++
 		}
 	}
-	return out
-}
-
-func (m *Mutation) keys() (out []string) {
-	for _, mv := range m.Moves {
-		if mv.place != nil {
-			out = append(out, mv.place.LockKey())
-		}
-	}
-	return out
+	return n
 }
 
 func (ts targets) unchanged() bool {

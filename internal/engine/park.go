@@ -24,8 +24,6 @@ import (
 
 const roleTree = checkpoint.RoleTree
 
-const skipParked = "parked" // Recorded.Skipped of a file that was parked
-
 // A Move is one path of a mutation that goes into the trash as a whole, or comes back from it.
 type Move struct {
 	Path  string
@@ -372,7 +370,7 @@ func moveChange(mv *Move) checkpoint.Change {
 		return ch
 	}
 	if ch.Before.Kind == checkpoint.File {
-		ch.Skipped = skipParked
+		ch.Skipped = checkpoint.SkipParked
 	}
 	t := mv.Entry
 	ch.Trash = &checkpoint.Trashed{Agent: t.Agent, Parked: t.Parked, Size: t.Size, Files: t.Files, Identity: t.Identity}

@@ -171,8 +171,16 @@ func TestParkedRefusals(t *testing.T) {
 	x.Close()
 	x.deny = big
 	x.open()
-	if _, err := x.Delete(ctx, c, x.ws+"/t", engine.DeleteOptions{Recursive: true}); err == nil {
-		t.Error("a tree with something denied in it went")
+	x.write("u/secret.txt", "s\n")
+	for _, dir := range []string{"/t", "/u"} { // one would be parked, one goes path by path
+		x.Close()
+		x.deny = map[string]string{"/t": big, "/u": x.ws + "/u/secret.txt"}[dir]
+		x.write("u/open.txt", "o\n")
+		x.open()
+		whole := x.looks()
+		if _, err := x.Delete(ctx, c, x.ws+dir, engine.DeleteOptions{Recursive: true}); err == nil || x.looks() != whole {
+			t.Errorf("a tree with something denied in it went: %v\n%s\nwas\n%s", err, x.looks(), whole)
+		}
 	}
 	x.Close()
 	x.deny = ""

@@ -44,6 +44,9 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done) e
 	}
 	for _, dir := range m.Drop {
 		ch := checkpoint.Change{Path: dir, Role: checkpoint.RoleParent, Before: e.dirState(dir)}
+		if ch.Before.Kind != checkpoint.Dir {
+			continue // it is gone, or another thing by now
+		}
 		if m.Trash != nil {
 			ch.Trash = m.Trash(dir, guardfs.KindDir)
 		}
@@ -76,7 +79,7 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done) e
 	}
 	done.Checkpoint, c.Trace.Checkpoint = string(saved.ID), string(saved.ID)
 	for _, s := range saved.Skipped {
-		if s.Why != skipParked {
+		if s.Why != checkpoint.SkipParked {
 			done.Skipped = s.Why
 		}
 	}
@@ -119,7 +122,7 @@ func (e *Engine) newUnheld(ts targets) string {
 func unsaved(changes []checkpoint.Change, skipped []checkpoint.Skip) *checkpoint.Skip {
 	for i := range skipped {
 		for _, c := range changes {
-			if c.Path == skipped[i].Path && c.Skipped != skipParked && !c.Before.Same(c.After) {
+			if c.Path == skipped[i].Path && c.Skipped != checkpoint.SkipParked && !c.Before.Same(c.After) {
 				return &skipped[i]
 			}
 		}
@@ -156,8 +159,11 @@ func (e *Engine) dirState(dir string) checkpoint.State {
 	s := checkpoint.State{Kind: checkpoint.Dir, Mode: 0o777}
 	if place, err := e.fs.Place(dir); err == nil {
 		i := place.Object().Info
-		s.Mode, s.UID, s.GID = i.Mode, i.UID, i.GID
 		place.Close()
+		if i.Kind != guardfs.KindDir {
+			return checkpoint.State{Kind: checkpoint.Absent}
+		}
+		s.Mode, s.UID, s.GID = i.Mode, i.UID, i.GID
 	}
 	return s
 }

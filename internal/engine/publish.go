@@ -280,6 +280,7 @@ feed:
 func (e *Engine) commit(ctx context.Context, t *Target, s *guardfs.Staged, sync bool) (err error) {
 	switch {
 	case t.After.Kind == guardfs.KindFile && s != nil:
+		t.own = s.ID()
 		t.Published, err = s.Commit(ctx, t.Before)
 		return err
 	case t.Before.Exists:
@@ -293,7 +294,7 @@ func (e *Engine) commit(ctx context.Context, t *Target, s *guardfs.Staged, sync 
 		t.Published, err = e.replaceLink(ctx, t)
 	case guardfs.KindSymlink:
 		if err = t.place.Symlink(t.After.Target); !errors.Is(err, fs.ErrExist) {
-			t.Published = &guardfs.Published{True: t.True} // also after an error: it may have been made
+			t.Published, t.linked = &guardfs.Published{True: t.True}, true // also after an error: it may have been made
 		}
 		if err == nil && sync {
 			err = t.place.SyncNames()
@@ -312,6 +313,7 @@ func (e *Engine) replaceLink(ctx context.Context, t *Target) (*guardfs.Published
 		return t.Published, err
 	}
 	defer s.Discard()
+	t.own = s.ID()
 	p, err := s.Commit(ctx, nil)
 	if err != nil {
 		return t.Published, err
@@ -349,7 +351,7 @@ func (e *Engine) putBack(ctx context.Context, p *point, ts targets, m *Mutation,
 	stuck := e.unmove(ctx, m)
 	for i := len(ts) - 1; i >= 0; i-- {
 		t := ts[i]
-		if t.Published == nil && (t.Unchanged() || !e.madeAllTheSame(t)) {
+		if t.Published == nil && (t.Unchanged() || !e.madeAllTheSame(t, cause)) {
 			continue
 		}
 		if err := e.putBackOne(ctx, t); err != nil {
@@ -365,11 +367,52 @@ func (e *Engine) putBack(ctx context.Context, p *point, ts targets, m *Mutation,
 	return cause
 }
 
-// madeAllTheSame reports whether a target whose publication failed is not certainly as it was: where nothing can be looked at any more, the
-// exchange may have been made and not have been undone.
-func (e *Engine) madeAllTheSame(t *Target) bool {
-	now, err := e.stateOf(t.True)
-	return err != nil || now.Same(t.announced()) && !now.Same(state(t.Before))
+// madeAllTheSame reports whether a target whose publication failed with cause is not certainly as others left it: where nothing can be looked
+// at any more, the exchange may have been made and not have been undone.
+func (e *Engine) madeAllTheSame(t *Target, cause error) bool {
+	now, err := e.loadLink(t.True)
+	if err != nil {
+		return true
+	}
+	if state(now).Same(state(t.Before)) {
+		return false
+	}
+	if !now.Exists { // removed, by us unless it is said that it was somebody else
+		_, others := errors.AsType[*guardfs.ConflictError](cause)
+		return !others && (t.After.Kind != guardfs.KindFile || t.Before.Info.Kind == guardfs.KindSymlink)
+	}
+	return t.isOurs(now)
+}
+
+// loadLink looks at a path as a mutation would, a link for itself. What is no file or link, or can't be reached by that name any more, comes without content.
+func (e *Engine) loadLink(path string) (*guardfs.Before, error) {
+	place, err := e.fs.PlaceLink(path)
+	if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok {
+		return &guardfs.Before{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer place.Close()
+	o := place.Object()
+	if k := o.Info.Kind; o.True != path || k == guardfs.KindDir || k == guardfs.KindOther || o.Info.Size > maxLoad {
+		return &guardfs.Before{Exists: true, Info: o.Info}, nil
+	}
+	return place.Load(maxLoad)
+}
+
+// isOurs says that what is there is what we made of the target. The same content in another file is somebody else's.
+func (t *Target) isOurs(now *guardfs.Before) bool {
+	if !state(now).Same(t.announced()) {
+		return false
+	}
+	switch t.After.Kind {
+	case guardfs.KindFile:
+		return t.own != guardfs.Identity{} && t.own == now.Info.ID
+	case guardfs.KindSymlink:
+		return t.linked
+	}
+	return true
 }
 
 // announced is what the target was to become.
@@ -384,11 +427,11 @@ func (t *Target) announced() checkpoint.State {
 }
 
 func (e *Engine) putBackOne(ctx context.Context, t *Target) error {
-	return e.become(ctx, t.True, t.announced(), t.Before)
+	return e.become(ctx, t.True, t.isOurs, t.Before)
 }
 
-// become makes path what it was, if it still is what we made of it. A link is taken for itself.
-func (e *Engine) become(ctx context.Context, path string, made checkpoint.State, was *guardfs.Before) error {
+// become makes path what it was, if it still is what we made of it, which ours says. A link is taken for itself.
+func (e *Engine) become(ctx context.Context, path string, ours func(*guardfs.Before) bool, was *guardfs.Before) error {
 	place, err := e.fs.PlaceLink(path)
 	if err != nil {
 		return err
@@ -404,7 +447,7 @@ func (e *Engine) become(ctx context.Context, path string, made checkpoint.State,
 	if state(now).Same(state(was)) {
 		return nil
 	}
-	if !state(now).Same(made) && now.Exists {
+	if now.Exists && !ours(now) {
 		return &guardfs.ConflictError{Path: path, Why: "it was changed again at once"}
 	}
 	link := was.Exists && was.Info.Kind == guardfs.KindSymlink

@@ -133,7 +133,8 @@ func (e *Engine) takeBackOne(ctx context.Context, db *checkpoint.DB, id checkpoi
 	case checkpoint.Symlink:
 		was = &guardfs.Before{Exists: true, Content: []byte(c.Before.Target), Info: guardfs.Info{Kind: guardfs.KindSymlink}}
 	}
-	return e.become(ctx, c.Path, c.After, was)
+	ours := func(now *guardfs.Before) bool { return state(now).Same(c.After) }
+	return e.become(ctx, c.Path, ours, was)
 }
 
 // allMade says whether every path is what the operation announced.

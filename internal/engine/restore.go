@@ -32,6 +32,8 @@ type Restored struct {
 	Plan    *checkpoint.Plan
 	Skipped []Left
 	Merged  map[string]bool // by true path
+	// Outside are, of a rewind, checkpoints of what others changed meanwhile; that was left alone.
+	Outside []checkpoint.ID
 	// Denied counts paths of the plan that today's policy keeps from being named; they were left alone.
 	Denied int
 	// Passed: all that an undo or redo could have done was skipped; the next one goes on with the change beyond it.
@@ -81,9 +83,35 @@ func (e *UnheldError) Error() string {
 // Restore carries out a plan of the store as an ordinary guarded mutation under today's policy: all paths or none,
 // checkpointed itself, so that it can be undone. Who asks is taken from c.
 func (e *Engine) Restore(ctx context.Context, c *Call, r checkpoint.Restore, o RestoreOptions) (*Restored, error) {
-	return e.carryOut(ctx, c, o, func(db *checkpoint.DB) (*checkpoint.Plan, error) {
-		return e.planFor(ctx, c, db, r)
+	var db *checkpoint.DB
+	out, err := e.carryOut(ctx, c, o, func(store *checkpoint.DB) (*checkpoint.Plan, error) {
+		db = store
+		return e.planFor(ctx, c, store, r)
 	})
+	if err == nil && r.ID == "" {
+		out.Outside = out.Plan.Outside
+		if !o.DryRun && e.cfg.CheckpointBeforeMutation {
+			e.alsoOutside(ctx, db, c, r.Paths, out)
+		}
+	}
+	return out, err
+}
+
+// alsoOutside records what others changed of what the session knows, beside what a rewind was about, and adds it to the answer. The rewind has been
+// made: an error costs no more than that.
+func (e *Engine) alsoOutside(ctx context.Context, db *checkpoint.DB, c *Call, only []string, out *Restored) {
+	just := map[string]bool{}
+	for _, t := range out.Targets {
+		just[t.True] = t.Published != nil
+	}
+	id, err := e.recordOutside(ctx, db, c, func(path string) bool {
+		return just[path] || len(only) > 0 && !slices.ContainsFunc(only, func(dir string) bool { return within(path, dir) })
+	})
+	if err != nil {
+		e.logger.Warn("what was changed outside could not be recorded", "err", err)
+	} else if id != "" {
+		out.Outside = append(out.Outside, id)
+	}
 }
 
 // planFor is the plan of r for the call's session. A path that r names and that policy denies is refused before anybody looks whether the plan has
@@ -197,6 +225,7 @@ func (e *Engine) Redo(ctx context.Context, c *Call, o RestoreOptions) (*Restored
 type restore struct {
 	e     *Engine
 	db    *checkpoint.DB
+	find  func(*checkpoint.DB) (*checkpoint.Plan, error)
 	plan  *checkpoint.Plan
 	o     RestoreOptions
 	items map[string]*checkpoint.Item
@@ -218,7 +247,7 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 	if err != nil {
 		return nil, err
 	}
-	r := &restore{e: e, db: db, plan: plan, o: o, items: map[string]*checkpoint.Item{}, out: &Restored{Plan: plan}}
+	r := &restore{e: e, db: db, find: find, plan: plan, o: o, items: map[string]*checkpoint.Item{}, out: &Restored{Plan: plan}}
 	if o.OnConflict == OnConflictSkip {
 		r.hide()
 	}
@@ -283,6 +312,10 @@ func (r *restore) carryOut(ctx context.Context, c *Call, m *Mutation) (*Restored
 		r.untrash(ctx)
 	}
 	if plan.UndoOf != "" && !o.DryRun && r.out.Checkpoint == "" {
+		// Unless somebody else has just done it, and has it on record.
+		if now, err := r.find(r.db); errors.Is(err, checkpoint.ErrNothing) || err == nil && now.UndoOf != plan.UndoOf {
+			return r.out, nil
+		}
 		// Everything is as it was already, or all of it was skipped. That is on record all the same, or undo would stay here for ever.
 		saved, err := r.db.Save(ctx, checkpoint.Op{Tool: c.Tool, Kind: checkpoint.KindRestore, Principal: c.Principal, Session: c.Session, Turn: c.Turn,
 			Time: e.now(), UndoOf: plan.UndoOf})

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"syscall"
 
 	"moltisfs/checkpoint"
@@ -156,4 +157,16 @@ func (e *Engine) onlyHolds(dir string, goes map[string]bool) bool {
 		}
 	}
 	return true
+}
+
+// dirsStill keeps, under the lock, of the directories to be made and to be removed those that still have to be. What can't be looked at is met again.
+func (e *Engine) dirsStill(m *Mutation) {
+	m.Dirs = slices.DeleteFunc(m.Dirs, func(d NewDir) bool {
+		now, err := e.stateOf(d.Path)
+		return err == nil && now.Kind == checkpoint.Dir
+	})
+	m.Drop = slices.DeleteFunc(m.Drop, func(d string) bool {
+		now, err := e.stateOf(d)
+		return err == nil && now.Kind != checkpoint.Dir
+	})
 }

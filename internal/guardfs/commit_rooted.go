@@ -17,6 +17,7 @@ type Staged struct {
 	place   *Place
 	temp    string // "" when published or discarded
 	fi      fs.FileInfo
+	id      Identity
 	sync    bool
 	dropped []string
 	once    sync.Once
@@ -63,6 +64,7 @@ func (s *Staged) fill(ctx context.Context, file *os.File, content []byte, meta *
 		return err
 	}
 	const chunk = 4 << 20 // between two looks at ctx
+	s.id = infoOfFile(file, s.fi).ID
 	for len(content) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -112,6 +114,9 @@ func carry(file *os.File, m *Metadata, special bool) (dropped []string) {
 	}
 	return dropped
 }
+
+// ID is the staged file's identity, by which it is known also after a Commit, whatever that came to. The zero Identity where the system tells none.
+func (s *Staged) ID() Identity { return s.id }
 
 // Discard forgets the staged file. It may be called more than once, also after Commit.
 func (s *Staged) Discard() error {
@@ -243,6 +248,8 @@ func (p *Place) Remove(ctx context.Context, before *Before, sync bool) error {
 		return err
 	}
 	switch kind := p.object.Info.Kind; {
+	case kind == KindAbsent && before != nil && before.Exists:
+		return p.conflict("it was removed")
 	case kind == KindAbsent:
 		return p.failed("remove", syscall.ENOENT)
 	case kind == KindDir || kind == KindOther:

@@ -45,9 +45,9 @@ func (e *NotRegularError) Error() string {
 	return strconv.Quote(e.Path) + " is a " + e.Kind + ", not a regular file"
 }
 
-// MissingParentError: a directory on the way to Path does not exist. Missing is the first such one.
+// MissingParentError: a directory on the way to Path does not exist. Missing is the first such one, True the name that Path would have.
 // It answers to fs.ErrNotExist.
-type MissingParentError struct{ Path, Missing string }
+type MissingParentError struct{ Path, Missing, True string }
 
 func (e *MissingParentError) Error() string {
 	return "directory " + strconv.Quote(e.Missing) + " of " + strconv.Quote(e.Path) + " does not exist"

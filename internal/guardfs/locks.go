@@ -63,7 +63,16 @@ func (l *Locks) For(holder string) *Locks {
 	return &Locks{shared: l.shared, holder: "process " + strconv.Itoa(os.Getpid()) + ", " + clean}
 }
 
-// Lock takes the locks of all keys (Place.LockKey), in an order that is the same for everybody. When ctx ends first it
+// NameKey is the key of a name at which nothing is, whose directory need not be there either: name is a true one.
+func NameKey(name string) string {
+	parts := strings.Split(name, "/")
+	for i, p := range parts {
+		parts[i] = foldBase(p)
+	}
+	return "name:" + strings.Join(parts, "/")
+}
+
+// Lock takes the locks of all keys (Place.LockKey, NameKey), in an order that is the same for everybody. When ctx ends first it
 // takes none and answers *LockedError. A caller MUST NOT lock again before it has unlocked. unlock may be called
 // more than once.
 func (l *Locks) Lock(ctx context.Context, keys ...string) (unlock func(), err error) {

@@ -60,7 +60,7 @@ func (f *FS) PlaceLink(path string) (*Place, error) {
 		case nil:
 			err = unix.ENOTDIR
 		case unix.ENOENT:
-			return nil, &MissingParentError{Path: path, Missing: k.firstMissing(parent.True)}
+			return nil, &MissingParentError{Path: path, Missing: k.firstMissing(parent.True), True: p.object.True}
 		}
 		return nil, &PathError{Op: "open directory of", Path: path, Err: err}
 	}

@@ -67,7 +67,7 @@ func (f *FS) PlaceLink(path string) (*Place, error) {
 			if len(s.rest) > 0 {
 				missing = join(strings.TrimSuffix(s.name(), "/"), s.rest[0])
 			}
-			return nil, &MissingParentError{Path: path, Missing: missing}
+			return nil, &MissingParentError{Path: path, Missing: missing, True: p.object.True}
 		}
 		return nil, &PathError{Op: "open directory of", Path: path, Err: s.err}
 	}

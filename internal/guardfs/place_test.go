@@ -370,7 +370,7 @@ func TestRemoveAndMake(t *testing.T) {
 			t.Errorf("%+v", before)
 		}
 		must(t, l.Remove(ctx, before, true))
-		if err := l.Remove(ctx, before, false); outcome(err) != "absent" {
+		if err := l.Remove(ctx, before, false); outcome(err) != "conflict" {
 			t.Error(err)
 		}
 		d := place("d")

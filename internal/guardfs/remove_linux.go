@@ -25,6 +25,8 @@ func (p *Place) Remove(ctx context.Context, before *Before, sync bool) error {
 	}
 	k := p.fs.kernel
 	switch {
+	case p.object.Info.Kind == KindAbsent && before != nil && before.Exists:
+		return p.conflict("it was removed")
 	case p.object.Info.Kind == KindAbsent:
 		return p.failed("remove", unix.ENOENT)
 	case p.object.Info.Kind == KindDir || p.object.Info.Kind == KindOther:

@@ -139,6 +139,9 @@ func (s *Staged) fill(ctx context.Context, content []byte, meta *Metadata, o Sta
 	return nil
 }
 
+// ID is the staged file's identity, by which it is known also after a Commit, whatever that came to.
+func (s *Staged) ID() Identity { return s.id }
+
 // Discard forgets the staged file. After a Commit that succeeded it only gives back the descriptor. It may be called
 // more than once.
 func (s *Staged) Discard() error {

@@ -1,0 +1,94 @@
+package checkpoint_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"moltisfs/checkpoint"
+)
+
+// What one configuration asks to be kept does not go because somebody looks at the store, or saves to it, with another.
+func TestTheWidestLimitsHold(t *testing.T) {
+	c := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
+	dir := t.TempDir()
+	wide := checkpoint.Options{KeepWithin: 90 * 24 * time.Hour, KeepLast: 1000, MaxBytes: 64 << 20, Now: c.now}
+	narrow := checkpoint.Options{KeepWithin: time.Hour, KeepLast: 1, MaxBytes: 1 << 20, Now: c.now}
+	// with opens the store, does something and closes it, which is when a short process cleans.
+	with := func(o checkpoint.Options, do func(d *checkpoint.DB)) {
+		t.Helper()
+		d, err := checkpoint.Open(dir, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		do(d)
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writes := func(path string, n int) func(d *checkpoint.DB) {
+		return func(d *checkpoint.DB) {
+			for i := range n {
+				id := save(t, d, op(edit(path, randomText(100<<10, int64(i)+c.t.Unix()), []byte(fmt.Sprint(i)))))
+				if err := d.Settle(ctx, id, checkpoint.Committed); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	count := func(want int, after string) {
+		t.Helper()
+		for range 2 { // the first look must not change what the second one sees
+			with(narrow, func(d *checkpoint.DB) {
+				if n := stats(t, d).Checkpoints; n != want {
+					t.Fatalf("after %s there are %d checkpoints, not %d", after, n, want)
+				}
+			})
+		}
+	}
+	with(wide, writes("/w/a", 30))
+	c.t = c.t.Add(24 * time.Hour)
+	with(narrow, func(d *checkpoint.DB) {
+		for _, o := range []checkpoint.GCOptions{{DryRun: true}, {DryRun: true, Shared: true}} {
+			r, err := d.GC(ctx, o)
+			if err != nil || (r.Checkpoints == 0) != o.Shared || (r.Limits == checkpoint.Limits{KeepWithin: time.Hour, KeepLast: 1, MaxBytes: 1 << 20}) == o.Shared {
+				t.Errorf("%+v: %+v %v", o, r, err)
+			}
+		}
+		if _, err := d.List(ctx, checkpoint.Filter{AllSessions: true}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	count(30, "somebody with narrow limits only looked")
+	with(narrow, writes("/w/b", 3))
+	count(33, "somebody with narrow limits saved")
+	with(narrow, func(d *checkpoint.DB) {
+		if s := stats(t, d); s.MaxBytes != 64<<20 {
+			t.Errorf("the store may have %d bytes", s.MaxBytes)
+		}
+		if r, err := d.GC(ctx, checkpoint.GCOptions{Shared: true}); err != nil || r.Checkpoints != 0 || r.Limits.KeepLast != 1000 {
+			t.Errorf("%+v %v", r, err)
+		}
+	})
+	// Nobody has used the wide ones for so long that even what was saved last may go.
+	c.t = c.t.Add(91 * 24 * time.Hour)
+	count(33, "a long time")
+	with(narrow, writes("/w/b", 1))
+	count(3, "the wide limits were not used any more") // of either path the newest, and what was the newest of all when room had to be made
+
+	// Whoever cleans with limits of his own means them.
+	with(wide, writes("/w/a", 30))
+	c.t = c.t.Add(2 * time.Hour)
+	with(narrow, func(d *checkpoint.DB) {
+		if r, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil || r.Checkpoints != 31 || r.Limits.KeepLast != 1 {
+			t.Errorf("%+v %v", r, err)
+		}
+		if s := stats(t, d); s.MaxBytes != 1<<20 {
+			t.Errorf("from then on they hold: %d", s.MaxBytes)
+		}
+	})
+	with(wide, writes("/w/a", 30))
+	c.t = c.t.Add(2 * time.Hour)
+	with(narrow, writes("/w/b", 1))
+	count(33, "the wide limits were used again")
+}

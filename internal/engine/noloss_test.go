@@ -1,0 +1,176 @@
+package engine_test
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"moltisfs/checkpoint"
+	"moltisfs/config"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+)
+
+// becomes is a mutation that gives each path the content.
+func (x *tree) becomes(content string, names ...string) engine.Mutation {
+	m := engine.Mutation{Blind: true, Next: func(ts []*engine.Target) error {
+		for _, t := range ts {
+			t.After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
+		}
+		return nil
+	}}
+	for _, name := range names {
+		m.Paths = append(m.Paths, x.ws+"/"+name)
+	}
+	return m
+}
+
+func (x *tree) reads(name, want string) {
+	x.t.Helper()
+	if b, err := os.ReadFile(x.ws + "/" + name); err != nil || string(b) != want {
+		x.t.Errorf("%s holds %.40q, should %.40q: %v", name, b, want, err)
+	}
+}
+
+// Not even by force does a restore overwrite what the store can't hold: it could not be brought back.
+func TestForceLosesNothing(t *testing.T) {
+	x := grow(t, func(fs *config.FS) { fs.Checkpoint.MaxFileBytes = 100 })
+	x.write("a", "one\n")
+	c := x.call("s")
+	done, err := x.Mutate(ctx, c, x.becomes("two\n", "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}
+	large := strings.Repeat("x", 101)
+	x.write("a", large)
+	var unheld *engine.UnheldError
+	if _, err := x.Restore(ctx, c, in, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); !errors.As(err, &unheld) {
+		t.Errorf("what nobody holds was overwritten: %v", err)
+	}
+	x.reads("a", large)
+	// The plan looks first; should the file have grown since, the store says what it does not hold.
+	var missing *engine.MissingContentError
+	m := x.becomes("three\n", "a")
+	m.Whole, m.Checkpoint = true, true
+	if _, err := x.Mutate(ctx, c, m); !errors.As(err, &missing) || missing.Path != x.ws+"/a" {
+		t.Errorf("what the checkpoint does not hold was overwritten: %v", err)
+	}
+	x.reads("a", large)
+	x.write("a", "small\n")
+	back, err := x.Restore(ctx, c, in, engine.RestoreOptions{OnConflict: engine.OnConflictForce})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.reads("a", "one\n")
+	if _, err := x.Restore(ctx, c, checkpoint.Restore{ID: checkpoint.ID(back.Checkpoint)}, engine.RestoreOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	x.reads("a", "small\n")
+}
+
+// Without checkpoint_before_mutation a change of one path goes without; one of several does not, because after a crash half-way nobody could
+// take it back.
+func TestSeveralPathsHaveACheckpoint(t *testing.T) {
+	x := grow(t, func(fs *config.FS) { fs.CheckpointBeforeMutation = false })
+	for _, names := range [][]string{{"a"}, {"a", "b"}} {
+		done, err := x.Mutate(ctx, x.call("s"), x.becomes(strings.Repeat("1", len(names)), names...))
+		if err != nil || (done.Checkpoint != "") != (len(names) > 1) {
+			t.Errorf("%v: %+v %v", names, done, err)
+		}
+	}
+}
+
+// on_error = "allow" lets an edit go ahead without its checkpoint, and says so. It does not let go what needs one to be taken back: a deletion, or a
+// change of several paths.
+func TestAllowHasItsLimits(t *testing.T) {
+	for _, allow := range []bool{true, false} {
+		x := grow(t, func(fs *config.FS) {
+			if allow {
+				fs.Checkpoint.OnError = "allow"
+			}
+		})
+		for _, name := range []string{"a", "b"} {
+			x.write(name, "old\n")
+		}
+		if err := os.WriteFile(x.data+"/checkpoints", []byte("in the way"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := x.call("s")
+		if _, err := x.Mutate(ctx, c, x.becomes("new\n", "a", "b")); err == nil {
+			t.Error("several paths were changed without a checkpoint")
+		}
+		if _, err := x.Delete(ctx, c, x.ws+"/a", engine.DeleteOptions{}); err == nil {
+			t.Error("deleted without a checkpoint")
+		}
+		x.reads("a", "old\n")
+		x.reads("b", "old\n")
+		done, err := x.Mutate(ctx, c, x.becomes("new\n", "a"))
+		if allow {
+			if err != nil || done.Skipped == "" || done.Checkpoint != "" {
+				t.Errorf("allowed: %+v %v", done, err)
+			}
+			x.reads("a", "new\n")
+		} else {
+			if err == nil {
+				t.Error("an edit without its checkpoint")
+			}
+			x.reads("a", "old\n")
+		}
+	}
+}
+
+// A tree that is too much for the store, though none of its files is, is parked.
+func TestLargeTreesAreParked(t *testing.T) {
+	x := grow(t, nil)
+	for _, n := range []int{1, 2} {
+		for i := range n { // of 64 MB that a tree may have; holes take no time
+			if err := os.Truncate(x.write("t/"+strings.Repeat("f", i+1), ""), 33<<20); err != nil {
+				t.Fatal(err)
+			}
+		}
+		done, err := x.Delete(ctx, x.call("s"), x.ws+"/t", engine.DeleteOptions{Recursive: true})
+		if err != nil || len(done.Trashed) != 1 || (done.Trashed[0].Parked != "") != (n > 1) {
+			t.Errorf("%d files: %+v %v", n, done, err)
+		}
+	}
+	if testing.Short() {
+		return
+	}
+	for _, n := range []int{10_000, 10_001} {
+		for i := range n {
+			x.write("many/"+strconv.Itoa(i), "")
+		}
+		done, err := x.Delete(ctx, x.call("s"), x.ws+"/many", engine.DeleteOptions{Recursive: true})
+		if err != nil || len(done.Trashed) != 1 || (done.Trashed[0].Parked != "") != (n > 10_000) {
+			t.Errorf("%d files: %+v %v", n, done, err)
+		}
+	}
+}
+
+// A directory that a link leads to by now is another one: neither is one made in it nor removed from it.
+func TestDirectoriesBehindALinkStay(t *testing.T) {
+	x := grow(t, nil)
+	c := x.call("s")
+	swap := func() {
+		t.Helper()
+		if err := errors.Join(os.Rename(x.ws+"/a", x.ws+"/other"), os.Symlink("other", x.ws+"/a")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.MkdirAll(x.ws+"/a/empty", 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Delete(ctx, c, x.ws+"/a/empty", engine.DeleteOptions{Recursive: true}); err != nil {
+		t.Fatal(err)
+	}
+	swap()
+	if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err == nil {
+		t.Error("a directory came back behind a link")
+	}
+	if _, err := os.Lstat(x.ws + "/other/empty"); err == nil {
+		t.Error("a directory was made behind a link")
+	}
+}
