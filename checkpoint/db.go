@@ -134,6 +134,7 @@ type DB struct {
 	pack    *packer
 	com     *committer
 	mem     versions
+	names   interned
 	keep    *keeper
 	seal    *sealer
 	under   underway
