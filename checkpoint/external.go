@@ -48,9 +48,18 @@ func External(ctx context.Context, s Store, who Scope, turn string, seen []Obser
 	return saved, nil
 }
 
-// Expects reports whether the disk may be in state s without anybody outside having changed it.
+// Expects reports whether the disk may be in state s without anybody outside having changed it: its content, or the mode or the owner of a file of which
+// they were recorded.
 func (k *Known) Expects(s State) bool {
-	return s.Same(k.State) || (!k.Settled && s.Same(k.Before))
+	return k.State.likely(s) || (!k.Settled && k.Before.likely(s))
+}
+
+// likely reports whether a path that was recorded as s is as it was if it is found as now.
+func (s State) likely(now State) bool {
+	if !s.Same(now) {
+		return false
+	}
+	return s.kind() != File || s.bare() || now.bare() || s.Mode.Perm() == now.Mode.Perm() && s.UID == now.UID && s.GID == now.GID
 }
 
 // knownOf is what a store knows of a path that who recorded something of; nil when all of that was aborted.

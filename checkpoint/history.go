@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"context"
 	"database/sql"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,21 +16,25 @@ import (
 type dbHistory struct {
 	q       querier
 	pending map[int64]Outcome // settled, not yet written
+	names   *interned
 }
 
 var _ history = (*dbHistory)(nil)
 
 const (
-	opColumns = `op.seq, op.ts, s.principal, s.name, t.name, wt.s, wk.s, op.outcome, op.pin, op.label, op.undo_of, op.restore_of`
-	opJoins   = ` JOIN session s ON s.id=op.session JOIN word wt ON wt.id=op.tool JOIN word wk ON wk.id=op.kind
-		LEFT JOIN turn t ON t.id=op.turn`
+	opColumns = `op.seq, op.ts, s.principal, s.name, t.name, op.tool, op.kind, op.outcome, op.pin, op.label, op.undo_of, op.restore_of`
+	opJoins   = ` JOIN session s ON s.id=op.session LEFT JOIN turn t ON t.id=op.turn`
 )
 
-func (h *dbHistory) scan(rows *sql.Rows) ([]entry, error) {
+func (h *dbHistory) scan(ctx context.Context, rows *sql.Rows) ([]entry, error) {
 	defer rows.Close()
 	var out []entry
+	r := newOpRow()
 	for rows.Next() {
-		e, err := h.scanOne(rows)
+		e, err := r.scan(ctx, h, rows)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -38,24 +43,45 @@ func (h *dbHistory) scan(rows *sql.Rows) ([]entry, error) {
 	return out, rows.Err()
 }
 
-func (h *dbHistory) scanOne(row scanner) (entry, error) {
-	c := &Checkpoint{}
-	e := entry{c: c}
-	var ts, outcome int64
-	var turn, label sql.NullString
-	var undo, restore sql.NullInt64
-	err := row.Scan(&e.seq, &ts, &c.Principal, &c.Session, &turn, &c.Tool, &c.Kind, &outcome, &c.Pinned, &label, &undo, &restore)
-	if err != nil {
-		return e, err
+// opRow takes opColumns, row after row.
+type opRow struct {
+	seq, ts, tool, kind, outcome int64
+	principal, session           string
+	turn, label                  sql.NullString
+	pinned                       bool
+	undo, restore                sql.NullInt64
+	to                           []any
+}
+
+func newOpRow() *opRow {
+	r := &opRow{}
+	r.to = []any{&r.seq, &r.ts, &r.principal, &r.session, &r.turn, &r.tool, &r.kind, &r.outcome, &r.pinned, &r.label, &r.undo, &r.restore}
+	return r
+}
+
+// scan makes the entry of one row. sql.ErrNoRows: there is none, or one whose words are missing.
+func (r *opRow) scan(ctx context.Context, h *dbHistory, row scanner) (entry, error) {
+	if err := row.Scan(r.to...); err != nil {
+		return entry{}, err
 	}
-	c.ID, c.Time, c.Outcome = idOf(e.seq), time.Unix(0, ts), codeOutcome(outcome)
-	c.Turn, c.Label = turn.String, label.String
-	e.undoOf = undo.Int64
-	c.UndoOf, c.RestoreOf = idOf(undo.Int64), idOf(restore.Int64)
-	if o, ok := h.pending[e.seq]; ok {
+	tool, err := h.names.word(ctx, h.q, r.tool)
+	if err != nil {
+		return entry{}, err
+	}
+	kind, err := h.names.word(ctx, h.q, r.kind)
+	if err != nil {
+		return entry{}, err
+	}
+	c := &Checkpoint{ID: idOf(r.seq), Time: time.Unix(0, r.ts), Tool: tool, Kind: kind, Principal: r.principal, Session: r.session,
+		Turn: r.turn.String, Label: r.label.String, Outcome: codeOutcome(r.outcome), Pinned: r.pinned, UndoOf: idOf(r.undo.Int64), RestoreOf: idOf(r.restore.Int64)}
+	if o, ok := h.pending[r.seq]; ok {
 		c.Outcome = o
 	}
-	return e, nil
+	return entry{seq: r.seq, undoOf: r.undo.Int64, c: c}, nil
+}
+
+func (h *dbHistory) scanOne(ctx context.Context, row scanner) (entry, error) {
+	return newOpRow().scan(ctx, h, row)
 }
 
 // scope adds to w that only the checkpoints of who are wanted.
@@ -79,7 +105,7 @@ func (h *dbHistory) scope(ctx context.Context, w *where, who Scope) error {
 }
 
 func (h *dbHistory) entry(ctx context.Context, seq int64) (entry, error) {
-	e, err := h.scanOne(h.q.QueryRowContext(ctx, "SELECT "+opColumns+" FROM op"+opJoins+" WHERE op.seq=?", seq))
+	e, err := h.scanOne(ctx, h.q.QueryRowContext(ctx, "SELECT "+opColumns+" FROM op"+opJoins+" WHERE op.seq=?", seq))
 	if errors.Is(err, sql.ErrNoRows) {
 		return e, ErrNotFound
 	}
@@ -99,7 +125,7 @@ func (h *dbHistory) after(ctx context.Context, who Scope, seq int64) ([]entry, e
 	if err != nil {
 		return nil, err
 	}
-	es, err := h.scan(rows)
+	es, err := h.scan(ctx, rows)
 	if err != nil {
 		return nil, err
 	}
@@ -116,8 +142,12 @@ func (h *dbHistory) newest(ctx context.Context, who Scope, fn func(entry) bool) 
 		return err
 	}
 	defer rows.Close()
+	r := newOpRow()
 	for rows.Next() {
-		e, err := h.scanOne(rows)
+		e, err := r.scan(ctx, h, rows)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -159,7 +189,7 @@ func (h *dbHistory) labelled(ctx context.Context, who Scope, label string) ([]La
 	if err != nil {
 		return nil, err
 	}
-	es, err := h.scan(rows)
+	es, err := h.scan(ctx, rows)
 	var out []Labelled
 	for _, e := range es {
 		out = append(out, Labelled{e.c.ID, e.c.Time, e.c.Session})
@@ -177,7 +207,7 @@ func (h *dbHistory) head(ctx context.Context, who Scope, path string) (*entry, e
 		if err := h.scope(ctx, &w, who); err != nil {
 			return nil, err
 		}
-		e, err := h.scanOne(h.q.QueryRowContext(ctx, "SELECT "+opColumns+" FROM "+opsOfPath+opJoins+w.sql()+" ORDER BY cp.op DESC LIMIT 1", w.args...))
+		e, err := h.scanOne(ctx, h.q.QueryRowContext(ctx, "SELECT "+opColumns+" FROM "+opsOfPath+opJoins+w.sql()+" ORDER BY cp.op DESC LIMIT 1", w.args...))
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}
@@ -195,7 +225,7 @@ func (h *dbHistory) lineage(ctx context.Context, path string, seq int64) ([]entr
 	if err != nil {
 		return nil, err
 	}
-	es, err := h.scan(rows)
+	es, err := h.scan(ctx, rows)
 	if err != nil || len(es) == 0 {
 		return nil, err
 	}
@@ -235,14 +265,15 @@ const (
 
 const changeQuery = changeColumns + " FROM change c" + changeJoins
 
-const changeColumns = `SELECT c.op, p.path, w.s, c.skipped,
-	c.bkind, ba.mode, ba.uid, ba.gid, ba.xattrs, c.bmtime, bo.hash, bo.size, c.bsize, c.btarget, bd.id IS NOT NULL,
-	c.akind, aa.mode, aa.uid, aa.gid, aa.xattrs, c.amtime, ao.hash, ao.size, c.asize, c.atarget, ad.id IS NOT NULL, c.askipped`
+// Few columns, because each costs more than what it holds: the kinds and what is stored are bits of one.
+const changeColumns = `SELECT c.op, p.path, c.role, c.skipped, c.askipped, c.bkind | (c.akind<<8) | ((bd.id IS NOT NULL)<<16) | ((ad.id IS NOT NULL)<<17),
+	c.battr, c.bmtime, bo.hash, ifnull(bo.size, c.bsize), c.btarget,
+	c.aattr, c.amtime, ao.hash, ifnull(ao.size, c.asize), c.atarget`
 
 const changeJoins = `
-	JOIN path p ON p.id=c.path JOIN word w ON w.id=c.role
-	LEFT JOIN attr ba ON ba.id=c.battr LEFT JOIN object bo ON bo.id=c.bobj LEFT JOIN data bd ON bd.id=c.bobj
-	LEFT JOIN attr aa ON aa.id=c.aattr LEFT JOIN object ao ON ao.id=c.aobj LEFT JOIN data ad ON ad.id=c.aobj`
+	JOIN path p ON p.id=c.path
+	LEFT JOIN object bo ON bo.id=c.bobj LEFT JOIN data bd ON bd.id=c.bobj
+	LEFT JOIN object ao ON ao.id=c.aobj LEFT JOIN data ad ON ad.id=c.aobj`
 
 // fillChanges reads the changes of all entries in one go.
 func (h *dbHistory) fillChanges(ctx context.Context, es []entry) error {
@@ -276,55 +307,84 @@ func (h *dbHistory) eachChange(ctx context.Context, q string, of func(seq int64)
 		return fmt.Errorf("reading checkpoint: %w", err)
 	}
 	defer rows.Close()
+	row := newChangeRow()
 	for rows.Next() {
-		seq, r, err := scanChange(rows)
+		r, err := row.scan(ctx, h, rows)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("reading checkpoint: %w", err)
 		}
-		if c := of(seq); c != nil {
+		if c := of(row.op); c != nil {
 			c.Changes = append(c.Changes, r)
 		}
 	}
 	return rows.Err()
 }
 
-func scanChange(rows *sql.Rows) (op int64, r Recorded, err error) {
-	var path []byte
-	var skipped, askipped sql.NullString
-	type side struct {
-		kind                            int64
-		mode, uid, gid, mtime, osize, n sql.NullInt64
-		xattrs, hash, target            []byte
-		stored                          bool
+// changeRow takes changeColumns, row after row.
+type changeRow struct {
+	op, role, bits    int64
+	path              sql.RawBytes
+	skipped, askipped sql.NullString
+	before, after     sideRow
+	to                []any
+}
+
+type sideRow struct {
+	attr, mtime, size sql.NullInt64
+	hash, target      sql.RawBytes
+}
+
+func newChangeRow() *changeRow {
+	r := &changeRow{}
+	r.to = []any{&r.op, &r.path, &r.role, &r.skipped, &r.askipped, &r.bits}
+	for _, s := range []*sideRow{&r.before, &r.after} {
+		r.to = append(r.to, &s.attr, &s.mtime, &s.hash, &s.size, &s.target)
 	}
-	var b, a side
-	cols := []any{&op, &path, &r.Role, &skipped}
-	for _, s := range []*side{&b, &a} {
-		cols = append(cols, &s.kind, &s.mode, &s.uid, &s.gid, &s.xattrs, &s.mtime, &s.hash, &s.osize, &s.n, &s.target, &s.stored)
+	return r
+}
+
+// scan makes the change of one row. sql.ErrNoRows: its role is missing.
+func (r *changeRow) scan(ctx context.Context, h *dbHistory, rows *sql.Rows) (c Recorded, err error) {
+	if err := rows.Scan(r.to...); err != nil {
+		return c, err
 	}
-	cols = append(cols, &askipped)
-	if err := rows.Scan(cols...); err != nil {
-		return op, r, err
+	c = Recorded{Path: string(r.path), Skipped: r.skipped.String, AfterSkipped: r.askipped.String, Stored: r.bits>>16&1 != 0, AfterStored: r.bits>>17&1 != 0}
+	c.Before = State{Kind: codeKind(r.bits & 0xff)}
+	c.After = State{Kind: codeKind(r.bits >> 8 & 0xff)}
+	r.before.state(&c.Before)
+	r.after.state(&c.After)
+	// What is in r is not looked at from here on.
+	if c.Role, err = h.names.word(ctx, h.q, r.role); err != nil {
+		return c, err
 	}
-	r.Path, r.Skipped, r.AfterSkipped, r.Stored, r.AfterStored = string(path), skipped.String, askipped.String, b.stored, a.stored
-	for _, p := range []struct {
-		s  *side
-		to *State
-	}{{&b, &r.Before}, {&a, &r.After}} {
-		x, err := decodeXattrs(p.s.xattrs)
-		if err != nil {
-			return op, r, err
-		}
-		*p.to = State{Kind: codeKind(p.s.kind), Mode: fs.FileMode(p.s.mode.Int64), UID: uint32(p.s.uid.Int64), GID: uint32(p.s.gid.Int64),
-			Xattrs: x, Target: string(p.s.target), Size: p.s.n.Int64}
-		if p.s.mtime.Valid {
-			p.to.ModTime = time.Unix(0, p.s.mtime.Int64)
-		}
-		if len(p.s.hash) > 0 {
-			p.to.Hash, p.to.Size = fmt.Sprintf("%x", p.s.hash), p.s.osize.Int64
-		}
+	if err := h.attr(ctx, r.before.attr, &c.Before); err != nil {
+		return c, err
 	}
-	return op, r, nil
+	return c, h.attr(ctx, r.after.attr, &c.After)
+}
+
+func (r *sideRow) state(s *State) {
+	s.Size, s.Target = r.size.Int64, string(r.target)
+	if r.mtime.Valid {
+		s.ModTime = time.Unix(0, r.mtime.Int64)
+	}
+	if len(r.hash) > 0 {
+		var digits [2 * len(hash{})]byte
+		s.Hash = string(hex.AppendEncode(digits[:0], r.hash))
+	}
+}
+
+func (h *dbHistory) attr(ctx context.Context, id sql.NullInt64, s *State) error {
+	a, err := h.names.attr(ctx, h.q, id)
+	if err != nil {
+		return err
+	}
+	s.Mode, s.UID, s.GID = fs.FileMode(a.mode), uint32(a.uid), uint32(a.gid)
+	s.Xattrs, err = decodeXattrs(a.xattrs)
+	return err
 }
 
 // Known lists the paths that this session has read or changed, by path, with their last recorded state.

@@ -94,7 +94,7 @@ func (h *dbHistory) streams(ctx context.Context, f *Filter, w *where, at place, 
 		if err != nil {
 			return nil, err
 		}
-		return h.scan(rows)
+		return h.scan(ctx, rows)
 	}
 	seq, late := "op.seq", "op.late"
 	if f.Path != "" { // the columns of the indexes by path

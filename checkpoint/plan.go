@@ -41,6 +41,9 @@ type Plan struct {
 	Undoes []ID // the operations that it takes back, oldest first
 	// UndoOf goes into the Op that carries out an Undo or Redo; RestoreOf into that of any other restore.
 	UndoOf, RestoreOf ID
+	// Outside are the checkpoints of kind KindExternal since the point of a rewind, oldest first, that the newest state of some path is from:
+	// they are no part of it, each can be restored by itself.
+	Outside []ID
 	// Items in the order to apply them: directories from the top down, then files and links, then what has to go,
 	// from the bottom up.
 	Items []Item
@@ -187,6 +190,10 @@ func makePlan(ctx context.Context, h history, r Restore) (*Plan, error) {
 		for _, e := range all {
 			if e.changes() {
 				ops = append(ops, e)
+			} else if ours, err := stillOutside(ctx, h, e, r.Paths); err != nil {
+				return nil, err
+			} else if ours {
+				plan.Outside = append(plan.Outside, idOf(e.seq))
 			}
 		}
 		if len(ops) > 0 {
@@ -194,6 +201,22 @@ func makePlan(ctx context.Context, h history, r Restore) (*Plan, error) {
 		}
 	}
 	return plan, plan.fill(ctx, h, who, ops, r.Paths)
+}
+
+// stillOutside reports whether e is a change from outside after which nobody recorded another one of all its paths.
+func stillOutside(ctx context.Context, h history, e entry, only []string) (bool, error) {
+	if e.c.Kind != KindExternal || e.c.Outcome == Aborted {
+		return false, nil
+	}
+	for _, c := range e.c.Changes {
+		if !within(c.Path, only) {
+			continue
+		}
+		if hd, err := h.head(ctx, anybody, c.Path); err != nil || hd != nil && hd.seq == e.seq {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }
 
 // labelStart is the sequence number before the one checkpoint that carries the label.

@@ -36,7 +36,7 @@ func (d *DB) view(ctx context.Context, fn func(*dbHistory) error) error {
 	}
 	defer d.active.Done()
 	// The outcomes first: the snapshot begins with the first query, and what is not pending any more is in it.
-	return d.readers.snapshot(ctx, func(q querier) error { return fn(&dbHistory{q, d.com.pendingOutcomes()}) })
+	return d.readers.snapshot(ctx, func(q querier) error { return fn(&dbHistory{q, d.com.pendingOutcomes(), &d.names}) })
 }
 
 // pendingOutcomes returns outcomes that are settled but not written yet.

@@ -42,6 +42,8 @@ type CheckpointRestore struct {
 	Skipped    []engine.Left  `json:"skipped"`
 	DirsMade   []string       `json:"dirs_made,omitempty"`
 	DirsKept   []string       `json:"dirs_kept,omitempty"` // made by what was taken back; something is in them, or they could not be removed
+	// Outside are the checkpoints of what was changed outside of the tools since the point of a rewind, which is no part of it. Each can be restored.
+	Outside []CheckpointRow `json:"outside,omitempty"`
 	// Denied counts paths that this session may not read today; they are not named, and were left alone.
 	Denied int  `json:"denied,omitempty"`
 	DryRun bool `json:"dry_run,omitempty"`
@@ -71,19 +73,28 @@ type RestoredFile struct {
 
 // line says it for people.
 func (f *RestoredFile) line() string {
-	s := fmt.Sprintf("%s %s +%d -%d", f.Action, f.Path, f.Added, f.Removed)
+	s := fmt.Sprintf("%s %s +%d -%d", f.Action, edit.ShownPath(f.Path), f.Added, f.Removed)
 	for _, m := range []struct {
 		what   string
 		pieces []string
 	}{{"also restored", f.MetadataSet}, {"changed by others since, and left so", f.MetadataStays}, {"could not be restored", f.MetadataDropped}} {
 		if len(m.pieces) > 0 {
-			s += "; " + m.what + ": " + strings.Join(m.pieces, ", ")
+			s += "; " + m.what + ": " + shownPaths(m.pieces)
 		}
 	}
 	if f.LinksBroken > 0 {
 		s += fmt.Sprintf("; %d other hard links keep what it was", f.LinksBroken)
 	}
 	return s + "\n"
+}
+
+// shownPaths lists names that agents may have made.
+func shownPaths(names []string) string {
+	var shown []string
+	for _, n := range names {
+		shown = append(shown, edit.ShownPath(n))
+	}
+	return strings.Join(shown, ", ")
 }
 
 // warn adds something that went wrong after the restore was made.
@@ -95,7 +106,9 @@ func (*CheckpointRestore) payload()     {}
 // Text is a line a path.
 func (p *CheckpointRestore) Text() string {
 	var b strings.Builder
-	if p.Unchanged {
+	if p.Unchanged && p.Checkpoint == nil {
+		b.WriteString("Of what this session changed, nothing had to be changed: it is as it was already.\n")
+	} else if p.Unchanged {
 		b.WriteString("Nothing had to be changed: everything is as it was already.\n")
 	} else if p.DryRun {
 		b.WriteString("Nothing was changed; the restore would be:\n")
@@ -104,10 +117,13 @@ func (p *CheckpointRestore) Text() string {
 		b.WriteString(f.line())
 	}
 	for _, s := range p.Skipped {
-		fmt.Fprintf(&b, "skipped %s (%s)\n", s.Path, s.Why)
+		fmt.Fprintf(&b, "skipped %s (%s)\n", edit.ShownPath(s.Path), s.Why)
 	}
 	for _, d := range p.DirsKept {
-		fmt.Fprintf(&b, "kept %s (something is in it, or it could not be removed)\n", d)
+		fmt.Fprintf(&b, "kept %s (something is in it, or it could not be removed)\n", edit.ShownPath(d))
+	}
+	for _, c := range p.Outside {
+		fmt.Fprintf(&b, "changed outside of the tools, and left so: %s; to take that back, restore %s\n", c.what(), c.ID)
 	}
 	if p.Denied > 0 {
 		fmt.Fprintf(&b, "[%s left alone and not named: out of reach]\n", plural(p.Denied, "path"))
@@ -201,14 +217,27 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 	}
 	out.Unchanged = done.Idle && len(out.Skipped)+out.Denied == 0
 	out.Restored = !out.DryRun && (done.Checkpoint != "" || len(out.Skipped)+out.Denied == 0) // what is there already counts as restored
+	for _, of := range done.Outside {
+		if row, err := s.engine.Checkpoint(ctx, c, of); err == nil {
+			if got, hidden := s.visibleRow(row); !hidden {
+				out.Outside = append(out.Outside, got)
+			}
+		}
+	}
 	if of := or(string(done.Plan.RestoreOf), string(done.Plan.UndoOf)); a.ID != nil && of != "" {
 		if row, err := s.engine.Checkpoint(ctx, c, checkpoint.ID(of)); err == nil {
-			row.Changes = slices.DeleteFunc(row.Changes, func(ch checkpoint.Recorded) bool { return s.engine.Denies(ch.Path) })
-			got := rowOf(row)
+			got, _ := s.visibleRow(row)
 			out.Checkpoint = &got
 		}
 	}
 	return out, nil
+}
+
+// visibleRow is the row of a checkpoint without the paths that are denied today. hidden says that there are no others.
+func (s *Suite) visibleRow(c *checkpoint.Checkpoint) (row CheckpointRow, hidden bool) {
+	n := len(c.Changes)
+	c.Changes = slices.DeleteFunc(c.Changes, func(ch checkpoint.Recorded) bool { return s.engine.Denies(ch.Path) })
+	return rowOf(c), len(c.Changes) == 0 && n > 0
 }
 
 // hiddenField counts what is not named.
@@ -270,7 +299,7 @@ type conflictFields struct {
 func (f conflictFields) Text() string {
 	var b strings.Builder
 	for _, c := range f.Conflicts {
-		b.WriteString(c.Path + ": " + c.Why + "\n" + c.Diff)
+		b.WriteString(edit.ShownPath(c.Path) + ": " + c.Why + "\n" + c.Diff)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
@@ -321,6 +350,14 @@ func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
 		}
 		return r
 	}
+	if e, ok := errors.AsType[*guardfs.PathError](err); ok && errors.Is(err, syscall.ENOTDIR) && e.Path != "" {
+		r := &Refusal{Reason: KindNotFound, FilePath: e.Path, Message: "something that is no directory is on the way to " + quote(e.Path) + "; nothing was restored",
+			Hint: "Move it away first, or leave that path alone with on_conflict skip.", Next: skip}
+		if skip == nil {
+			r.Hint = "Move it away first."
+		}
+		return r
+	}
 	if e, ok := errors.AsType[*engine.ReadOnlyError](err); ok {
 		return &Refusal{Reason: KindPermissionDenied, FilePath: e.Path, Message: e.Error() + "; nothing was restored",
 			Hint: `Ask the user to make it writable, or the operator for read_only_files = "write", or leave that path alone with on_conflict skip.`, Next: skip}
@@ -336,6 +373,10 @@ func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
 	if e, ok := errors.AsType[*guardfs.SymlinkError](err); ok && !fromTrash(a) {
 		return &Refusal{Reason: KindSymlinkRefused, FilePath: e.Path, Message: "a symbolic link is at " + quote(e.Path) + " or on the way to it now; nothing was restored",
 			Hint: "Move the link away first, or leave that path alone with on_conflict skip.", Next: again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})}
+	}
+	if e, ok := errors.AsType[*engine.LimitError](err); ok {
+		return &Refusal{Reason: KindLimit, Message: e.Error() + "; nothing was restored",
+			Hint: fmt.Sprintf("Restore it in parts, by its id, turn or since with up to %d of its paths, or directories that hold as many, in paths; or ask the operator for more open files (ulimit -n).", e.Most)}
 	}
 	if e, ok := errors.AsType[*engine.ParkError](err); ok {
 		return &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: "Leave that path out with the paths argument, or ask the user to remove it."}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 )
 
@@ -51,6 +52,14 @@ type CheckpointRow struct {
 	NotStored string `json:"not_stored,omitempty"`
 }
 
+// what names its paths, the first for all of them.
+func (c *CheckpointRow) what() string {
+	if len(c.Paths) > 1 {
+		return fmt.Sprintf("%s and %d more", edit.ShownPath(c.SourcePath), len(c.Paths)-1)
+	}
+	return edit.ShownPath(c.SourcePath)
+}
+
 func (*Checkpoints) Kind() string { return "checkpoints" }
 func (*Checkpoints) payload()     {}
 
@@ -61,10 +70,7 @@ func (p *Checkpoints) Text() string {
 		b.WriteString("No checkpoints found\n")
 	}
 	for _, c := range p.Checkpoints {
-		what := c.SourcePath
-		if len(c.Paths) > 1 {
-			what += fmt.Sprintf(" and %d more", len(c.Paths)-1)
-		}
+		what := c.what()
 		if !c.Existed {
 			what += " (was not there)"
 		}
@@ -195,6 +201,9 @@ func when(name string, s *string) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	if t, err := time.Parse(time.RFC3339, *s); err == nil {
+		if t.IsZero() { // which elsewhere means that none is given
+			t = t.Add(1)
+		}
 		return t, nil
 	}
 	if d, err := time.ParseDuration(*s); err == nil && d >= 0 {

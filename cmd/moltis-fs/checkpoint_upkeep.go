@@ -10,6 +10,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/config"
+	"moltisfs/internal/approval"
 )
 
 func checkpointGCCommand() *command {
@@ -192,7 +193,7 @@ checkpoints too: raise keep_within and keep_last first to keep more of them.`,
 				} else {
 					var b strings.Builder
 					for _, s := range r.Skipped {
-						fmt.Fprintf(&b, "skipped %s: %s\n", visible(s.Path), s.Why)
+						fmt.Fprintf(&b, "skipped %s: %s\n", visible(s.Path), approval.Escape(s.Why, false))
 					}
 					fmt.Fprintf(&b, "imported %s, %s here already, %d skipped\n", plural(r.Imported, "checkpoint", "checkpoints"), plural(r.Known, "was", "were"), len(r.Skipped))
 					err = in.write([]byte(b.String()))

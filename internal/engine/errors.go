@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"moltisfs/internal/edit"
+	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"
 )
 
@@ -27,9 +29,9 @@ type UnreadError struct {
 
 func (e *UnreadError) Error() string {
 	if e.Seen == nil {
-		return "this session has not read " + e.Path
+		return "this session has not read " + edit.ShownPath(e.Path)
 	}
-	return "this session has read only a part of " + e.Path
+	return "this session has read only a part of " + edit.ShownPath(e.Path)
 }
 
 // ModifiedError: the file is not what the session read, or not what expected_hash says.
@@ -42,9 +44,9 @@ type ModifiedError struct {
 
 func (e *ModifiedError) Error() string {
 	if e.Expected {
-		return e.Path + " is not the content that expected_hash names"
+		return edit.ShownPath(e.Path) + " is not the content that expected_hash names"
 	}
-	return e.Path + " changed since this session read it"
+	return edit.ShownPath(e.Path) + " changed since this session read it"
 }
 
 // ApprovalError: the change was not approved. State is "denied", "timed_out", "nobody" or "stale".
@@ -58,13 +60,13 @@ func (e *ApprovalError) Error() string {
 	switch e.State {
 	case "denied":
 		if e.Reason != "" {
-			return "the change to " + e.Path + " was not approved: " + e.Reason
+			return "the change to " + edit.ShownPath(e.Path) + " was not approved: " + e.Reason
 		}
-		return "the change to " + e.Path + " was not approved"
+		return "the change to " + edit.ShownPath(e.Path) + " was not approved"
 	case "timed_out":
-		return "nobody answered the approval question for " + e.Path + " in time"
+		return "nobody answered the approval question for " + edit.ShownPath(e.Path) + " in time"
 	case "stale":
-		return e.Path + " changed while the approval was pending"
+		return edit.ShownPath(e.Path) + " changed while the approval was pending"
 	}
 	return "changes need approval and nobody can be asked"
 }
@@ -84,7 +86,7 @@ type ReadOnlyError struct {
 }
 
 func (e *ReadOnlyError) Error() string {
-	return e.Path + " is read-only (" + e.Mode + ")"
+	return edit.ShownPath(e.Path) + " is read-only (" + e.Mode + ")"
 }
 
 // HardLinkError: the file has other names and hard_links is "refuse".
@@ -94,5 +96,27 @@ type HardLinkError struct {
 }
 
 func (e *HardLinkError) Error() string {
-	return fmt.Sprintf("%s is one of %d names of the same file", e.Path, e.Names)
+	return fmt.Sprintf("%s is one of %d names of the same file", edit.ShownPath(e.Path), e.Names)
+}
+
+// LimitError: a change of so many paths at once needs more open files than the system lets this process have. Most is about how many would do.
+type LimitError struct{ Most int }
+
+func (e *LimitError) Error() string {
+	return fmt.Sprintf("the system lets this process have so few files open that about %d paths can be changed at once", e.Most)
+}
+
+// openEach is how many files are open for a path that is being changed: its directory, its lock, its new content.
+const openEach = 3
+
+// roomFor refuses what would run out of open files half-way, where not even what was done could be put back. held of them are open already.
+func roomFor(files, held int) error {
+	const spare = 64 // for the store, and for whatever else is going on
+	if files < spare {
+		return nil
+	}
+	if room := guardfs.Room() - spare; files > room {
+		return &LimitError{max((room+held)/openEach, 1)}
+	}
+	return nil
 }

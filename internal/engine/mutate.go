@@ -134,6 +134,9 @@ type Done struct {
 // downward; any line may refuse, and then everything is as it was.
 func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error) {
 	c.Trace.Paths = m.Paths
+	if err := roomFor(len(m.Paths), 0); err != nil {
+		return nil, err
+	}
 	ts, err := e.load(&m) // policy first, on every path; then what is there, by handle
 	if err != nil {
 		return nil, err
@@ -143,6 +146,11 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	c.Trace.Paths = m.paths(ts)
 	if err := e.plan(c, ts, &m); err != nil { // seen and unchanged? then the new content, pure
 		return nil, err
+	}
+	if !m.idle(ts) {
+		if err := roomFor(ts.opens(), len(ts)); err != nil {
+			return nil, err
+		}
 	}
 	if m.DryRun || m.idle(ts) {
 		done := &Done{Targets: ts, DryRun: m.DryRun, Idle: m.idle(ts)}
@@ -224,6 +232,17 @@ func (ts targets) changing() (out targets) {
 func (ts targets) bytes() (n int) {
 	for _, t := range ts {
 		n += len(t.After.Content)
+	}
+	return n
+}
+
+// opens is how many more files their change will open and hold: a lock or a directory each, a new content for most.
+func (ts targets) opens() int {
+	n := len(ts)
+	for _, t := range ts {
+		if t.After.Kind == guardfs.KindFile && !t.Unchanged() {
+			n++
+		}
 	}
 	return n
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"path"
 	"sync"
+	"syscall"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
@@ -22,7 +23,7 @@ type outside struct {
 
 type look struct {
 	stamp string // identity, size and times
-	hash  string
+	state checkpoint.State
 }
 
 type readKey struct {
@@ -68,34 +69,44 @@ func (e *Engine) beginTurn(ctx context.Context, c *Call) error {
 	if err != nil || !began {
 		return err
 	}
+	_, err = e.recordOutside(ctx, db, c, nil)
+	return err
+}
+
+// recordOutside compares the files that the call's session knows with what is recorded of them, and records what others changed. skip, if not
+// nil, says which to pass over. "" when nothing had changed.
+func (e *Engine) recordOutside(ctx context.Context, db *checkpoint.DB, c *Call, skip func(path string) bool) (checkpoint.ID, error) {
+	who := checkpoint.Scope{Principal: c.Principal, Session: c.Session}
 	known, err := db.Known(ctx, who)
 	if err != nil {
-		return err
+		return "", err
 	}
 	var seen []checkpoint.Observed
 	for i := range known {
 		if err := ctx.Err(); err != nil {
-			return err
+			return "", err
 		}
-		if k := &known[i]; k.State.Kind != checkpoint.Dir && k.Before.Kind != checkpoint.Dir {
-			o, ok := e.observe(k)
-			if ok && o.State.Kind == checkpoint.Absent && !k.Expects(o.State) {
-				away, err := e.movedAway(ctx, db, k.Path)
-				if err != nil {
-					return err
-				}
-				ok = !away
+		k := &known[i]
+		if k.State.Kind == checkpoint.Dir || k.Before.Kind == checkpoint.Dir || skip != nil && skip(k.Path) {
+			continue
+		}
+		o, ok := e.observe(k)
+		if ok && o.State.Kind == checkpoint.Absent && !k.Expects(o.State) {
+			away, err := e.movedAway(ctx, db, k.Path)
+			if err != nil {
+				return "", err
 			}
-			if ok {
-				seen = append(seen, o)
-			}
+			ok = !away
+		}
+		if ok {
+			seen = append(seen, o)
 		}
 	}
 	saved, err := checkpoint.External(ctx, db, who, c.Turn, seen)
 	if err == nil && saved.ID != "" {
 		e.logger.Info("files were changed outside of the tools", "checkpoint", saved.ID, "session", c.Session)
 	}
-	return err
+	return saved.ID, err
 }
 
 // movedAway says whether a tree that path was in is in the trash: then nobody from outside has removed it.
@@ -120,7 +131,8 @@ func (e *Engine) movedAway(ctx context.Context, db *checkpoint.DB, name string) 
 	return false, nil
 }
 
-// observe looks at a path that the session knows. What policy denies by now, and what is too large to be read, is passed over.
+// observe looks at a path that the session knows. What policy denies by now, and what is too large to be read, is passed over. Where something is that no
+// tool makes, such as a directory in the place of a file or a file in that of its directory, what was there is gone.
 func (e *Engine) observe(k *checkpoint.Known) (checkpoint.Observed, bool) {
 	out := checkpoint.Observed{Path: k.Path, State: checkpoint.State{Kind: checkpoint.Absent}}
 	place, err := e.fs.PlaceLink(k.Path)
@@ -128,12 +140,15 @@ func (e *Engine) observe(k *checkpoint.Known) (checkpoint.Observed, bool) {
 		return out, true
 	}
 	if err != nil {
-		return out, false
+		return out, errors.Is(err, syscall.ENOTDIR)
 	}
 	defer place.Close()
 	info := place.Object().Info
-	if place.Object().True != k.Path || info.Kind == guardfs.KindDir || info.Kind == guardfs.KindOther {
+	if place.Object().True != k.Path {
 		return out, false
+	}
+	if info.Kind == guardfs.KindDir || info.Kind == guardfs.KindOther {
+		return out, true
 	}
 	stamp := info.ID.String() + stamp(info, "")
 	o := &e.outside
@@ -141,7 +156,7 @@ func (e *Engine) observe(k *checkpoint.Known) (checkpoint.Observed, bool) {
 	last := o.looks[k.Path]
 	o.mu.Unlock()
 	if info.Kind == guardfs.KindFile && last.stamp == stamp {
-		out.State = checkpoint.State{Kind: checkpoint.File, Hash: last.hash}
+		out.State = last.state
 		if k.Expects(out.State) {
 			return out, true
 		}
@@ -160,7 +175,7 @@ func (e *Engine) observe(k *checkpoint.Known) (checkpoint.Observed, bool) {
 		if o.looks == nil || len(o.looks) > maxLooks {
 			o.looks = map[string]look{}
 		}
-		o.looks[k.Path] = look{stamp, b.Hash}
+		o.looks[k.Path] = look{stamp, out.State}
 		o.mu.Unlock()
 	}
 	return out, true

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/policy"
 )
 
@@ -32,6 +33,8 @@ type Restored struct {
 	Plan    *checkpoint.Plan
 	Skipped []Left
 	Merged  map[string]bool // by true path
+	// Outside are, of a rewind, checkpoints of what others changed meanwhile; that was left alone.
+	Outside []checkpoint.ID
 	// Denied counts paths of the plan that today's policy keeps from being named; they were left alone.
 	Denied int
 	// Passed: all that an undo or redo could have done was skipped; the next one goes on with the change beyond it.
@@ -58,7 +61,7 @@ type PathConflict struct {
 
 func (e *ConflictsError) Error() string {
 	if len(e.Conflicts) == 1 {
-		return e.Conflicts[0].Path + " can't be restored without losing other changes"
+		return edit.ShownPath(e.Conflicts[0].Path) + " can't be restored without losing other changes"
 	}
 	return fmt.Sprintf("%d paths can't be restored without losing other changes", len(e.Conflicts))
 }
@@ -67,7 +70,7 @@ func (e *ConflictsError) Error() string {
 type MissingContentError struct{ Path, Why string }
 
 func (e *MissingContentError) Error() string {
-	return "the content of " + e.Path + " is not in the checkpoint (" + e.Why + ")"
+	return "the content of " + edit.ShownPath(e.Path) + " is not in the checkpoint (" + e.Why + ")"
 }
 
 // UnheldError: a restore would put something else in the place of content that the store can't or must not hold (above
@@ -75,15 +78,41 @@ func (e *MissingContentError) Error() string {
 type UnheldError struct{ Path string }
 
 func (e *UnheldError) Error() string {
-	return "what is at " + e.Path + " now is too large for the checkpoint store or excluded from it, so that overwriting it would lose it"
+	return "what is at " + edit.ShownPath(e.Path) + " now is too large for the checkpoint store or excluded from it, so that overwriting it would lose it"
 }
 
 // Restore carries out a plan of the store as an ordinary guarded mutation under today's policy: all paths or none,
 // checkpointed itself, so that it can be undone. Who asks is taken from c.
 func (e *Engine) Restore(ctx context.Context, c *Call, r checkpoint.Restore, o RestoreOptions) (*Restored, error) {
-	return e.carryOut(ctx, c, o, func(db *checkpoint.DB) (*checkpoint.Plan, error) {
-		return e.planFor(ctx, c, db, r)
+	var db *checkpoint.DB
+	out, err := e.carryOut(ctx, c, o, func(store *checkpoint.DB) (*checkpoint.Plan, error) {
+		db = store
+		return e.planFor(ctx, c, store, r)
 	})
+	if err == nil && r.ID == "" {
+		out.Outside = out.Plan.Outside
+		if !o.DryRun && e.cfg.CheckpointBeforeMutation {
+			e.alsoOutside(ctx, db, c, r.Paths, out)
+		}
+	}
+	return out, err
+}
+
+// alsoOutside records what others changed of what the session knows, beside what a rewind was about, and adds it to the answer. The rewind has been
+// made: an error costs no more than that.
+func (e *Engine) alsoOutside(ctx context.Context, db *checkpoint.DB, c *Call, only []string, out *Restored) {
+	just := map[string]bool{}
+	for _, t := range out.Targets {
+		just[t.True] = t.Published != nil
+	}
+	id, err := e.recordOutside(ctx, db, c, func(path string) bool {
+		return just[path] || len(only) > 0 && !slices.ContainsFunc(only, func(dir string) bool { return within(path, dir) })
+	})
+	if err != nil {
+		e.logger.Warn("what was changed outside could not be recorded", "err", err)
+	} else if id != "" {
+		out.Outside = append(out.Outside, id)
+	}
 }
 
 // planFor is the plan of r for the call's session. A path that r names and that policy denies is refused before anybody looks whether the plan has
@@ -115,7 +144,7 @@ type NotInPlanError struct {
 	Denied int      // and of so many paths more that policy keeps from being named
 }
 
-func (e *NotInPlanError) Error() string { return "it holds no change of " + e.Path }
+func (e *NotInPlanError) Error() string { return "it holds no change of " + edit.ShownPath(e.Path) }
 
 func (e *Engine) unplanned(ctx context.Context, db *checkpoint.DB, r checkpoint.Restore, path string) error {
 	r.Paths = nil
