@@ -130,16 +130,18 @@ func (in *invocation) storeOptions(create bool) (dir string, o checkpoint.Option
 	return dir, o, nil
 }
 
-// thereIsAStore is misuse where dir has none.
+// thereIsAStore is misuse where dir has none. One that lost its catalog is there: its blobs are.
 func thereIsAStore(dir string) error {
-	_, err := os.Stat(filepath.Join(dir, "checkpoints.db"))
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return misuse("checkpoints are taken with checkpoint_before_mutation = true; --data-dir names another place", "there are no checkpoints in %s", dir)
+	for _, name := range []string{"checkpoints.db", "blobs"} {
+		_, err := os.Lstat(filepath.Join(dir, name))
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+			return misuse("name a directory of your own with --data-dir or MOLTIS_DATA_DIR", "looking for checkpoints: %v", err)
+		}
 	}
-	return misuse("name a directory of your own with --data-dir or MOLTIS_DATA_DIR", "looking for checkpoints: %v", err)
+	return misuse("checkpoints are taken with checkpoint_before_mutation = true; --data-dir names another place", "there are no checkpoints in %s", dir)
 }
 
 // identities are the lines of the identity file that are one.
