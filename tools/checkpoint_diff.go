@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 )
 
@@ -59,10 +60,10 @@ func (p *CheckpointDiff) Text() string {
 		b.WriteString("No changes\n")
 	}
 	for _, f := range p.Files {
-		fmt.Fprintf(&b, "%s %s +%d -%d\n%s", f.Change, f.Path, f.Added, f.Removed, f.Diff)
+		fmt.Fprintf(&b, "%s %s +%d -%d\n%s", f.Change, edit.ShownPath(f.Path), f.Added, f.Removed, f.Diff)
 	}
 	for _, s := range p.Skipped {
-		fmt.Fprintf(&b, "%s: %s\n", s.Path, s.Why)
+		fmt.Fprintf(&b, "%s: %s\n", edit.ShownPath(s.Path), s.Why)
 	}
 	if p.Truncated {
 		b.WriteString("[more diffs are left out: use paths]\n")
@@ -151,7 +152,7 @@ type labelledRow struct {
 func (f labelledFields) Text() string {
 	var b strings.Builder
 	for _, c := range f.Carry {
-		fmt.Fprintf(&b, "%s since %s session %s\n", c.ID, c.Since, c.Session)
+		fmt.Fprintf(&b, "%s since %s session %s\n", c.ID, c.Since, edit.ShownPath(c.Session))
 	}
 	if f.More > 0 {
 		fmt.Fprintf(&b, "and %d older\n", f.More)
@@ -179,7 +180,7 @@ func notInPlan(err error, sofar string) *Refusal {
 	const most = 10
 	hint := "Nothing was changed there since then, so leave paths out or choose an earlier point."
 	if held := e.Held[:min(most, len(e.Held))]; len(held) > 0 {
-		hint = "It holds " + strings.Join(held, ", ")
+		hint = "It holds " + shownPaths(held)
 		if n := len(e.Held) - len(held) + e.Denied; n > 0 {
 			hint += fmt.Sprintf(" and %d more", n)
 		}

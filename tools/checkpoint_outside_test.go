@@ -112,3 +112,61 @@ func TestOutsideChangesOfEveryKind(t *testing.T) {
 		}
 	}
 }
+
+// A file in the place of a directory on the way is named, with a call that leaves that path alone.
+func TestRestoreBelowAFile(t *testing.T) {
+	for _, how := range []string{"refuse", "merge", "force"} {
+		s, root := suite(t, func(c *config.FS) { c.CheckpointBeforeMutation = true }, tools.Options{})
+		f := write(t, root+"/d/f", "1\n")
+		callAs(t, s, "s", "t1", "Edit", map[string]any{"file_path": f, "old_string": "1", "new_string": "2"})
+		if err := os.RemoveAll(root + "/d"); err != nil {
+			t.Fatal(err)
+		}
+		write(t, root+"/d", "in the way")
+		p := callAs(t, s, "s", "t1", "checkpoint_restore", map[string]any{"turn": "t1", "on_conflict": how})
+		r, ok := p.(*tools.Refusal)
+		if !ok || r.FilePath != f || r.Next == nil || strings.Contains(r.Message, `""`) || !strings.Contains(r.Message, f) {
+			t.Errorf("%s: %s", how, mustEncode(t, p))
+			continue
+		}
+		if p := callAs(t, s, "s", "t1", r.Next.Tool, r.Next.Args); tools.Refused(p) {
+			t.Errorf("%s: the next call: %s", how, mustEncode(t, p))
+		}
+	}
+}
+
+// The oldest time there is is a time.
+func TestSinceEver(t *testing.T) {
+	s, root := suite(t, func(c *config.FS) { c.CheckpointBeforeMutation = true }, tools.Options{})
+	call(t, s, "Write", map[string]any{"file_path": root + "/f", "content": "x"})
+	p := call(t, s, "checkpoint_diff", map[string]any{"since": "0001-01-01T00:00:00Z"})
+	if d, ok := p.(*tools.CheckpointDiff); !ok || len(d.Files) != 1 {
+		t.Error(mustEncode(t, p))
+	}
+	p = call(t, s, "checkpoints_list", map[string]any{"until": "0001-01-01T00:00:00Z"})
+	if l, ok := p.(*tools.Checkpoints); !ok || l.Count != 0 {
+		t.Error(mustEncode(t, p))
+	}
+}
+
+// A name that no call can say is not offered as the one that was meant.
+func TestNameThatIsNotUTF8(t *testing.T) {
+	s, root := suite(t, nil, tools.Options{})
+	if err := os.WriteFile(root+"/caf\xe9.txt", []byte("x"), 0o644); err != nil {
+		t.Skip("SKIPPED: the file system takes UTF-8 only: ", err)
+	}
+	for _, tool := range []string{"Edit", "Read"} {
+		args := map[string]any{"file_path": root + "/caf\uFFFD.txt"}
+		if tool == "Edit" {
+			args["old_string"], args["new_string"] = "x", "y"
+		}
+		p := call(t, s, tool, args)
+		if r, ok := p.(*tools.Refusal); !ok || r.Reason != tools.KindNotFound || r.Next != nil || !strings.Contains(r.Message, "not UTF-8") {
+			t.Errorf("%s: %s", tool, mustEncode(t, p))
+		}
+		args["file_path"] = root + "/cafe.txt"
+		if p := call(t, s, tool, args); strings.Contains(mustEncode(t, p), "nearest") {
+			t.Errorf("%s offers what can't be sent: %s", tool, mustEncode(t, p))
+		}
+	}
+}

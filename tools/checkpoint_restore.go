@@ -73,19 +73,28 @@ type RestoredFile struct {
 
 // line says it for people.
 func (f *RestoredFile) line() string {
-	s := fmt.Sprintf("%s %s +%d -%d", f.Action, f.Path, f.Added, f.Removed)
+	s := fmt.Sprintf("%s %s +%d -%d", f.Action, edit.ShownPath(f.Path), f.Added, f.Removed)
 	for _, m := range []struct {
 		what   string
 		pieces []string
 	}{{"also restored", f.MetadataSet}, {"changed by others since, and left so", f.MetadataStays}, {"could not be restored", f.MetadataDropped}} {
 		if len(m.pieces) > 0 {
-			s += "; " + m.what + ": " + strings.Join(m.pieces, ", ")
+			s += "; " + m.what + ": " + shownPaths(m.pieces)
 		}
 	}
 	if f.LinksBroken > 0 {
 		s += fmt.Sprintf("; %d other hard links keep what it was", f.LinksBroken)
 	}
 	return s + "\n"
+}
+
+// shownPaths lists names that agents may have made.
+func shownPaths(names []string) string {
+	var shown []string
+	for _, n := range names {
+		shown = append(shown, edit.ShownPath(n))
+	}
+	return strings.Join(shown, ", ")
 }
 
 // warn adds something that went wrong after the restore was made.
@@ -108,10 +117,10 @@ func (p *CheckpointRestore) Text() string {
 		b.WriteString(f.line())
 	}
 	for _, s := range p.Skipped {
-		fmt.Fprintf(&b, "skipped %s (%s)\n", s.Path, s.Why)
+		fmt.Fprintf(&b, "skipped %s (%s)\n", edit.ShownPath(s.Path), s.Why)
 	}
 	for _, d := range p.DirsKept {
-		fmt.Fprintf(&b, "kept %s (something is in it, or it could not be removed)\n", d)
+		fmt.Fprintf(&b, "kept %s (something is in it, or it could not be removed)\n", edit.ShownPath(d))
 	}
 	for _, c := range p.Outside {
 		fmt.Fprintf(&b, "changed outside of the tools, and left so: %s; to take that back, restore %s\n", c.what(), c.ID)
@@ -290,7 +299,7 @@ type conflictFields struct {
 func (f conflictFields) Text() string {
 	var b strings.Builder
 	for _, c := range f.Conflicts {
-		b.WriteString(c.Path + ": " + c.Why + "\n" + c.Diff)
+		b.WriteString(edit.ShownPath(c.Path) + ": " + c.Why + "\n" + c.Diff)
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
@@ -338,6 +347,14 @@ func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
 			Hint: "Ask the user to change its permissions or those of its directory, or leave that path alone with on_conflict skip.", Next: skip}
 		if errors.Is(err, syscall.EROFS) {
 			r.Message = "the file system of " + quote(e.Path) + " is read-only; nothing was restored"
+		}
+		return r
+	}
+	if e, ok := errors.AsType[*guardfs.PathError](err); ok && errors.Is(err, syscall.ENOTDIR) && e.Path != "" {
+		r := &Refusal{Reason: KindNotFound, FilePath: e.Path, Message: "something that is no directory is on the way to " + quote(e.Path) + "; nothing was restored",
+			Hint: "Move it away first, or leave that path alone with on_conflict skip.", Next: skip}
+		if skip == nil {
+			r.Hint = "Move it away first."
 		}
 		return r
 	}

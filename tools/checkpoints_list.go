@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 )
 
@@ -54,9 +55,9 @@ type CheckpointRow struct {
 // what names its paths, the first for all of them.
 func (c *CheckpointRow) what() string {
 	if len(c.Paths) > 1 {
-		return fmt.Sprintf("%s and %d more", c.SourcePath, len(c.Paths)-1)
+		return fmt.Sprintf("%s and %d more", edit.ShownPath(c.SourcePath), len(c.Paths)-1)
 	}
-	return c.SourcePath
+	return edit.ShownPath(c.SourcePath)
 }
 
 func (*Checkpoints) Kind() string { return "checkpoints" }
@@ -200,6 +201,9 @@ func when(name string, s *string) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	if t, err := time.Parse(time.RFC3339, *s); err == nil {
+		if t.IsZero() { // which elsewhere means that none is given
+			t = t.Add(1)
+		}
 		return t, nil
 	}
 	if d, err := time.ParseDuration(*s); err == nil && d >= 0 {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
 
@@ -230,6 +231,18 @@ func (s *Suite) missing(tool string, args any) *Refusal {
 	if near.Depth == 0 && slices.Contains(near.Names, path.Base(asked)) {
 		r.Message = quote(asked) + " is a symbolic link to something that does not exist"
 		r.Next = &NextCall{"Glob", map[string]any{"pattern": "*", "path": near.Dir}}
+		return r
+	}
+	var unsayable bool
+	near.Names = slices.DeleteFunc(slices.Clone(near.Names), func(n string) bool {
+		bad := !utf8.ValidString(n)
+		// Answers show each byte of it that is none of UTF-8 as U+FFFD, and a call sends that back.
+		unsayable = unsayable || bad && near.Depth == 0 && string([]rune(strings.TrimSuffix(n, "/"))) == path.Base(asked)
+		return bad
+	})
+	if unsayable {
+		r.Message = quote(asked) + " stands for a name that holds bytes which are not UTF-8; no call can name that file"
+		r.Hint = "Ask the user to rename it."
 		return r
 	}
 	var paths []string

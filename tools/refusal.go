@@ -398,6 +398,9 @@ func (s *Suite) ofSystem(tool string, args any, err error) *Refusal {
 		return nil
 	}
 	path := pathOf(args)
+	if e, ok := errors.AsType[*guardfs.PathError](err); ok && path == "" { // a call of many paths has none of its own
+		path = e.Path
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return s.missing(tool, args)

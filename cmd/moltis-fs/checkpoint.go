@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/tools"
 )
@@ -112,7 +113,7 @@ func (in *invocation) storeOptions(create bool) (dir string, o checkpoint.Option
 		return "", o, err
 	}
 	dir = filepath.Join(dir, "checkpoints")
-	if _, err := os.Stat(filepath.Join(dir, "checkpoints.db")); errors.Is(err, fs.ErrNotExist) && !create {
+	if _, err := os.Stat(filepath.Join(dir, "checkpoints.db")); errors.Is(err, fs.ErrNotExist) && !create && isMissing(filepath.Join(dir, "blobs")) {
 		return "", o, misuse("checkpoints are taken with checkpoint_before_mutation = true; --data-dir names another place", "there are no checkpoints in %s", dir)
 	}
 	if o, err = engine.StoreOptions(cfg.Tools.FS.Checkpoint); err != nil {
@@ -123,6 +124,11 @@ func (in *invocation) storeOptions(create bool) (dir string, o checkpoint.Option
 	}
 	o.Progress = progressOn(in.err)
 	return dir, o, nil
+}
+
+func isMissing(name string) bool {
+	_, err := os.Lstat(name)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // identities are the lines of the identity file that are one.
@@ -302,7 +308,7 @@ func listCheckpoints(ctx context.Context, in *invocation) error {
 		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		for i := range page.Checkpoints {
 			c := &page.Checkpoints[i]
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.ID, c.Time.Local().Format(time.DateTime), first(c.Tool, c.Kind), c.Session, pathsOf(c), notesOf(c))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.ID, c.Time.Local().Format(time.DateTime), visible(first(c.Tool, c.Kind)), visible(c.Session), pathsOf(c), notesOf(c))
 		}
 		w.Flush()
 		for line := range strings.Lines(b.String()) {
@@ -343,13 +349,8 @@ func pathsOf(c *checkpoint.Checkpoint) string {
 	return visible(path)
 }
 
-// visible keeps control characters of a name from the terminal.
-func visible(s string) string {
-	if quoted := strconv.Quote(s); quoted != `"`+s+`"` {
-		return quoted
-	}
-	return s
-}
+// visible writes a name, which an agent may have chosen, so that it stays in its line and no terminal obeys it.
+func visible(name string) string { return edit.ShownPath(name) }
 
 func notesOf(c *checkpoint.Checkpoint) string {
 	var notes []string
@@ -402,7 +403,7 @@ func showCheckpoint(ctx context.Context, in *invocation) error {
 			return writeJSON(in, rowOf(c))
 		}
 		var b strings.Builder
-		fmt.Fprintf(&b, "%s  %s  %s  principal %s, session %s\n", c.ID, c.Time.Local().Format(time.RFC3339), first(c.Tool, c.Kind), visible(c.Principal), visible(c.Session))
+		fmt.Fprintf(&b, "%s  %s  %s  principal %s, session %s\n", c.ID, c.Time.Local().Format(time.RFC3339), visible(first(c.Tool, c.Kind)), visible(c.Principal), visible(c.Session))
 		if n := notesOf(c); n != "" {
 			b.WriteString(n + "\n")
 		}
@@ -518,6 +519,9 @@ func (in *invocation) when(name string) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	if t, err := time.Parse(time.RFC3339, s); err == nil {
+		if t.IsZero() { // which elsewhere means that none is given
+			t = t.Add(1)
+		}
 		return t, nil
 	}
 	if d, err := time.ParseDuration(s); err == nil && d >= 0 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/approval"
 )
 
 // repairStore is check --repair. What is lost is told; the exit status is then 1.
@@ -72,7 +73,7 @@ func problemRows(from []checkpoint.Problem) []problemOfStore {
 
 func writeProblems(b *strings.Builder, ps []checkpoint.Problem) {
 	for _, p := range ps {
-		fmt.Fprintf(b, "%s: %s", p.What, p.Why)
+		fmt.Fprintf(b, "%s: %s", p.What, approval.Escape(p.Why, false))
 		if p.Hash != "" {
 			fmt.Fprintf(b, " (sha256 %.12s)", p.Hash)
 		}

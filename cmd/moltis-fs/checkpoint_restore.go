@@ -154,12 +154,54 @@ func (in *invocation) restore(ctx context.Context, args map[string]any, paths []
 	return in.operate(ctx, "checkpoint_restore", args, paths)
 }
 
-// commandsFor says in the words of the command line what a refusal says in those of the tools.
+// commandsFor says in the words of the command line what a hint says in those of the tools.
 var commandsFor = strings.NewReplacer(
 	"checkpoints_list", program+" checkpoint list", "checkpoint_restore", program+" checkpoint restore", "checkpoint_diff", program+" checkpoint diff",
-	"on_conflict: merge", "--on-conflict: merge", "on_conflict skip", "--on-conflict skip", "in this session", "in this session (--session names another)",
-	"this session has no", "this session (--session names another) has no",
+	"on_conflict: merge", "--on-conflict: merge", "on_conflict skip", "--on-conflict skip",
 )
+
+// textOf is an answer for people. Only what we wrote ourselves is put in the words of the command line, never a path or a content.
+func (in *invocation) textOf(p tools.Payload) string {
+	switch p := p.(type) {
+	case *tools.CheckpointRestore:
+		text := *p
+		text.UndoID = nil
+		out := text.Text()
+		if p.UndoID != nil {
+			out += "\nTo undo this restore: " + in.likeThis("checkpoint restore "+*p.UndoID)
+		}
+		return strings.TrimPrefix(out, "\n")
+	case *tools.Refusal:
+		text := *p
+		if !strings.HasPrefix(text.Hint, "It holds ") { // the one that lists paths
+			text.Hint = commandsFor.Replace(text.Hint)
+		}
+		if p.Reason == tools.KindNotFound && strings.Contains(p.Message, "this session") && p.FilePath == "" {
+			text.Hint = strings.TrimSuffix(text.Hint, ".") + "; --session and --principal say whose history is meant."
+		}
+		return text.Text()
+	}
+	return p.Text()
+}
+
+// likeThis is a command line with those of our options that say where, and in whose history.
+func (in *invocation) likeThis(command string) string {
+	line := program + " " + command
+	for _, name := range []string{"config", "data-dir", "root", "principal", "session", "identity"} {
+		if in.given(name) {
+			line += " --" + name + " " + shellWord(in.option(name))
+		}
+	}
+	return line
+}
+
+// shellWord writes a word as a shell reads it.
+func shellWord(s string) string {
+	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+=,") == "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
 
 // count says how many of the options are given.
 func (in *invocation) count(names ...string) (n int) {
@@ -211,10 +253,7 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	}
 	p, err := suite.Call(ctx, tools.Call{Principal: in.option("principal"), Session: in.option("session"), Tool: tool, Args: raw, ByUser: true})
 	if err == nil {
-		out := []byte(commandsFor.Replace(p.Text()) + "\n")
-		if !tools.Refused(p) {
-			out = []byte(strings.Replace(p.Text(), "\nTo undo this restore: checkpoint_restore ", "\nTo undo this restore: "+program+" checkpoint restore ", 1) + "\n")
-		}
+		out := []byte(in.textOf(p) + "\n")
 		if in.given("json") {
 			if out, err = tools.Encode(p); err == nil {
 				out = append(out, '\n')

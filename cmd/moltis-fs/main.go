@@ -25,6 +25,7 @@ import (
 	"strings"
 	"syscall"
 
+	"moltisfs/internal/approval"
 	"moltisfs/tools"
 )
 
@@ -46,7 +47,7 @@ type streams struct {
 }
 
 func main() {
-	os.Exit(run(os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr, os.Getenv}))
+	os.Exit(run(os.Args[1:], streams{os.Stdin, shownOn(os.Stdout), os.Stderr, os.Getenv}))
 }
 
 // run carries out one command line and returns the exit status.
@@ -142,11 +143,11 @@ func report(w io.Writer, err error) int {
 	e := exitOf(err)
 	if e.what != "" {
 		for line := range strings.SplitSeq(e.what, "\n") {
-			fmt.Fprintf(w, "%s: %s\n", program, line)
+			fmt.Fprintf(w, "%s: %s\n", program, approval.Escape(line, false))
 		}
 	}
 	if e.hint != "" {
-		fmt.Fprintf(w, "hint: %s\n", e.hint)
+		fmt.Fprintf(w, "hint: %s\n", approval.Escape(e.hint, false))
 	}
 	return e.status
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -140,6 +141,44 @@ func TestEmptyTrashAsks(t *testing.T) {
 		}
 		if left := strings.Count(run("trash", "list"), "tr-"); left != c.left {
 			t.Errorf("%q: %d entries left", c.typed, left)
+		}
+	}
+}
+
+// What agents wrote is shown on a terminal, never obeyed by it; a question is no place for it either.
+func TestNoControlsOnTheTerminal(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(dir, "c.toml")
+	if err := os.WriteFile(config, []byte("[tools.fs]\nrequire_approval = false\ncheckpoint_before_mutation = true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	where := []string{"--config", config, "--data-dir", filepath.Join(dir, "data")}
+	content := "\x1b]0;title\a\x1b[2J\rgone \u009b2J \u202eback \u00fc\n"
+	raw, err := json.Marshal(map[string]string{"file_path": filepath.Join(dir, "\x1b[31mred\nforged"), "content": content})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(binary(t), append([]string{"call", "Write", string(raw)}, where...)...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, args := range [][]string{{"checkpoint", "diff", "ck-1H0", "--after"}, {"checkpoint", "export", "--patch"}, {"checkpoint", "list"}, {"checkpoint", "undo"},
+		{"trash", "list"}, {"checkpoint", "undo", "--session", "\x1b[31mno\nforged"}, {"checkpoint", "rewind", "--label", "\x1b[31mno\nforged"}} {
+		tty := openTerminal(t)
+		cmd := exec.Command(binary(t), append(args, where...)...)
+		cmd.Stdout, cmd.Stderr = tty.end, tty.end
+		_ = cmd.Run() // some are refusals
+		if _, err := io.WriteString(tty.end, "THE END"); err != nil {
+			t.Fatal(err)
+		}
+		shown := tty.until(t, "THE END")
+		if strings.ContainsAny(strings.ReplaceAll(shown, "\r\n", "\n"), "\x1b\a\r\u009b\u202e") || strings.Contains(shown, "\nforged") {
+			t.Errorf("%v: shown is %q", args, shown)
+		}
+		if args[1] == "diff" && !strings.Contains(shown, `+\u{1b}]0;title\u{7}\u{1b}[2J\u{d}gone \u{9b}2J \u{202e}back ü`) {
+			t.Errorf("the content is not to be seen in %q", shown)
 		}
 	}
 }

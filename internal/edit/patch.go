@@ -251,6 +251,17 @@ func diffName(name string) string {
 	return QuotePath(name)
 }
 
+// ShownPath writes a path, or another name, into a text for people and models: in one line and with nothing in it that a terminal obeys. A name
+// that has such things, or begins as if it were quoted, is quoted as in Go.
+func ShownPath(name string) string {
+	for i, r := range name {
+		if !strconv.IsPrint(r) || r == utf8.RuneError || i == 0 && r == '"' {
+			return strconv.Quote(name)
+		}
+	}
+	return name
+}
+
 // QuotePath writes a path as git does where it holds anything odd: in quotes, with C's escapes and octal bytes.
 func QuotePath(path string) string {
 	var b strings.Builder

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"moltisfs/internal/edit"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"
 )
@@ -28,9 +29,9 @@ type UnreadError struct {
 
 func (e *UnreadError) Error() string {
 	if e.Seen == nil {
-		return "this session has not read " + e.Path
+		return "this session has not read " + edit.ShownPath(e.Path)
 	}
-	return "this session has read only a part of " + e.Path
+	return "this session has read only a part of " + edit.ShownPath(e.Path)
 }
 
 // ModifiedError: the file is not what the session read, or not what expected_hash says.
@@ -43,9 +44,9 @@ type ModifiedError struct {
 
 func (e *ModifiedError) Error() string {
 	if e.Expected {
-		return e.Path + " is not the content that expected_hash names"
+		return edit.ShownPath(e.Path) + " is not the content that expected_hash names"
 	}
-	return e.Path + " changed since this session read it"
+	return edit.ShownPath(e.Path) + " changed since this session read it"
 }
 
 // ApprovalError: the change was not approved. State is "denied", "timed_out", "nobody" or "stale".
@@ -59,13 +60,13 @@ func (e *ApprovalError) Error() string {
 	switch e.State {
 	case "denied":
 		if e.Reason != "" {
-			return "the change to " + e.Path + " was not approved: " + e.Reason
+			return "the change to " + edit.ShownPath(e.Path) + " was not approved: " + e.Reason
 		}
-		return "the change to " + e.Path + " was not approved"
+		return "the change to " + edit.ShownPath(e.Path) + " was not approved"
 	case "timed_out":
-		return "nobody answered the approval question for " + e.Path + " in time"
+		return "nobody answered the approval question for " + edit.ShownPath(e.Path) + " in time"
 	case "stale":
-		return e.Path + " changed while the approval was pending"
+		return edit.ShownPath(e.Path) + " changed while the approval was pending"
 	}
 	return "changes need approval and nobody can be asked"
 }
@@ -85,7 +86,7 @@ type ReadOnlyError struct {
 }
 
 func (e *ReadOnlyError) Error() string {
-	return e.Path + " is read-only (" + e.Mode + ")"
+	return edit.ShownPath(e.Path) + " is read-only (" + e.Mode + ")"
 }
 
 // HardLinkError: the file has other names and hard_links is "refuse".
@@ -95,7 +96,7 @@ type HardLinkError struct {
 }
 
 func (e *HardLinkError) Error() string {
-	return fmt.Sprintf("%s is one of %d names of the same file", e.Path, e.Names)
+	return fmt.Sprintf("%s is one of %d names of the same file", edit.ShownPath(e.Path), e.Names)
 }
 
 // LimitError: a change of so many paths at once needs more open files than the system lets this process have. Most is about how many would do.

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/guardfs"
 )
 
@@ -41,7 +42,9 @@ type ParkError struct {
 	Err  error
 }
 
-func (e *ParkError) Error() string { return e.Path + " can't be moved to the trash: " + e.Err.Error() }
+func (e *ParkError) Error() string {
+	return edit.ShownPath(e.Path) + " can't be moved to the trash: " + e.Err.Error()
+}
 func (e *ParkError) Unwrap() error { return e.Err }
 
 var errNoPlace = errors.New("there is no directory on its volume that a trash can be made in")

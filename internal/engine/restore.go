@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/policy"
 )
 
@@ -60,7 +61,7 @@ type PathConflict struct {
 
 func (e *ConflictsError) Error() string {
 	if len(e.Conflicts) == 1 {
-		return e.Conflicts[0].Path + " can't be restored without losing other changes"
+		return edit.ShownPath(e.Conflicts[0].Path) + " can't be restored without losing other changes"
 	}
 	return fmt.Sprintf("%d paths can't be restored without losing other changes", len(e.Conflicts))
 }
@@ -69,7 +70,7 @@ func (e *ConflictsError) Error() string {
 type MissingContentError struct{ Path, Why string }
 
 func (e *MissingContentError) Error() string {
-	return "the content of " + e.Path + " is not in the checkpoint (" + e.Why + ")"
+	return "the content of " + edit.ShownPath(e.Path) + " is not in the checkpoint (" + e.Why + ")"
 }
 
 // UnheldError: a restore would put something else in the place of content that the store can't or must not hold (above
@@ -77,7 +78,7 @@ func (e *MissingContentError) Error() string {
 type UnheldError struct{ Path string }
 
 func (e *UnheldError) Error() string {
-	return "what is at " + e.Path + " now is too large for the checkpoint store or excluded from it, so that overwriting it would lose it"
+	return "what is at " + edit.ShownPath(e.Path) + " now is too large for the checkpoint store or excluded from it, so that overwriting it would lose it"
 }
 
 // Restore carries out a plan of the store as an ordinary guarded mutation under today's policy: all paths or none,
@@ -143,7 +144,7 @@ type NotInPlanError struct {
 	Denied int      // and of so many paths more that policy keeps from being named
 }
 
-func (e *NotInPlanError) Error() string { return "it holds no change of " + e.Path }
+func (e *NotInPlanError) Error() string { return "it holds no change of " + edit.ShownPath(e.Path) }
 
 func (e *Engine) unplanned(ctx context.Context, db *checkpoint.DB, r checkpoint.Restore, path string) error {
 	r.Paths = nil

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/guardfs"
 )
 
@@ -20,7 +21,9 @@ type DeleteOptions struct {
 // NotEmptyError: the directory holds something, and Recursive was not said.
 type NotEmptyError struct{ Path string }
 
-func (e *NotEmptyError) Error() string { return "the directory " + e.Path + " is not empty" }
+func (e *NotEmptyError) Error() string {
+	return "the directory " + edit.ShownPath(e.Path) + " is not empty"
+}
 
 // What goes to the trash by way of the store, path by path, so that its history goes on; a tree with more than that is parked.
 const (
