@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Content that stays large after packing lies in a file of its own: blobs/ab/<hash>-<random>. The random part makes every
@@ -161,11 +162,17 @@ func (d *DB) readExt(name string, size int64) ([]byte, error) {
 	if !checkExtName(name) {
 		return nil, errExtName
 	}
-	f, err := os.Open(d.extPath(name))
+	// Without O_NONBLOCK a named pipe in its place would be waited for.
+	f, err := os.OpenFile(d.extPath(name), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	if fi, err := f.Stat(); err != nil {
+		return nil, err
+	} else if !fi.Mode().IsRegular() {
+		return nil, errors.New("the blob file is no regular file")
+	}
 	b := make([]byte, size)
 	if _, err := io.ReadFull(f, b); err != nil {
 		return nil, err

@@ -30,6 +30,7 @@ type committer struct {
 	// Below: only the one who runs a batch.
 	doubt    error // why the last commit failed, if that was the disk's doing
 	gen      int64
+	reached  numbers           // what the file of the numbers covers
 	noted    time.Time         // when noteLimits did
 	version  uint32            // of the database, after the last commit from here
 	current  bool              // version is known

@@ -183,7 +183,8 @@ func Open(dir string, o Options) (*DB, error) {
 }
 
 func (d *DB) open() (err error) {
-	if err := prepareDir(d.dir); err != nil {
+	fresh, err := prepareDir(d.dir)
+	if err != nil {
 		return err
 	}
 	if !d.o.repairing {
@@ -194,7 +195,7 @@ func (d *DB) open() (err error) {
 	if d.pack, err = newPacker(); err != nil {
 		return err
 	}
-	if d.w, err = sql.Open("sqlite", dsn(d.dir, d.o.Durability, true)); err != nil {
+	if d.w, err = sql.Open("sqlite", dsn(d.dir, d.o.Durability, true, fresh)); err != nil {
 		return err
 	}
 	d.w.SetMaxOpenConns(1)
@@ -209,7 +210,7 @@ func (d *DB) open() (err error) {
 	if err := d.migrate(ctx); err != nil {
 		return err
 	}
-	if d.r, err = sql.Open("sqlite", dsn(d.dir, d.o.Durability, false)); err != nil {
+	if d.r, err = sql.Open("sqlite", dsn(d.dir, d.o.Durability, false, false)); err != nil {
 		return err
 	}
 	d.r.SetMaxOpenConns(4 + maxReaders)
@@ -226,15 +227,18 @@ func (d *DB) open() (err error) {
 	return err
 }
 
-func dsn(dir string, dur Durability, write bool) string {
+func dsn(dir string, dur Durability, write, fresh bool) string {
 	q := []string{"_pragma=busy_timeout(20000)"}
 	if write {
 		sync := "FULL"
 		if dur == Relaxed {
 			sync = "NORMAL"
 		}
+		if fresh { // else it takes the lock for writing, and opening waits for whoever holds that
+			q = append(q, "_pragma=auto_vacuum(INCREMENTAL)")
+		}
 		// The keeper moves the log into the file; a commit only does it when the keeper has fallen far behind.
-		q = append(q, "_pragma=auto_vacuum(INCREMENTAL)", "_pragma=journal_mode(WAL)", "_pragma=synchronous("+sync+")",
+		q = append(q, "_pragma=journal_mode(WAL)", "_pragma=synchronous("+sync+")",
 			"_pragma=wal_autocheckpoint(16000)", "_pragma=journal_size_limit(67108864)", "_pragma=secure_delete(FAST)",
 			"_pragma=cache_size(-8000)")
 	} else {
@@ -247,47 +251,68 @@ func dsn(dir string, dur Durability, write bool) string {
 	return (&url.URL{Scheme: "file", Path: p, RawQuery: strings.Join(q, "&")}).String()
 }
 
-// prepareDir makes the directory and the database file with the modes that SQLite then copies to its side files.
-func prepareDir(dir string) error {
+// prepareDir makes the directory and the database file with the modes that SQLite then copies to its side files. fresh: nothing is in it yet.
+func prepareDir(dir string) (fresh bool, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
+		return false, err
 	}
 	fi, err := os.Lstat(dir)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if !fi.IsDir() {
-		return &fs.PathError{Op: "open", Path: dir, Err: errors.New("not a directory of its own (a symbolic link?)")}
+		return false, &fs.PathError{Op: "open", Path: dir, Err: errors.New("not a directory of its own (a symbolic link?)")}
 	}
 	if err := checkOwner(fi); err != nil {
-		return &fs.PathError{Op: "open", Path: dir, Err: err}
+		return false, &fs.PathError{Op: "open", Path: dir, Err: err}
 	}
 	if err := checkLocal(dir); err != nil {
-		return err
+		return false, err
 	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		return err
+	if err := chmod(dir, fi, 0o700); err != nil {
+		return false, err
 	}
 	if err := os.MkdirAll(filepath.Join(dir, blobsName), 0o700); err != nil {
-		return err
+		return false, err
 	}
 	name := filepath.Join(dir, fileName)
+	if fi, err = os.Lstat(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	if err != nil || fi.Size() == 0 {
+		// Either nobody has come to use the store, or its catalog is lost. SQLite would take the one for the other, and remove the log too.
+		was, err := wasStore(dir)
+		if err != nil {
+			return false, err
+		}
+		if fi, err = os.Lstat(name); was && (err != nil || fi.Size() == 0) { // looked at again: another process may have made it meanwhile
+			return false, errEmptied
+		}
+	}
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	switch {
 	case err == nil:
 		if err := errors.Join(f.Sync(), f.Close(), syncDir(dir), syncDir(filepath.Dir(dir))); err != nil {
-			return err
+			return false, err
 		}
 	case !errors.Is(err, fs.ErrExist):
-		return err
+		return false, err
 	}
 	if fi, err = os.Lstat(name); err != nil {
-		return err
+		return false, err
 	}
 	if !fi.Mode().IsRegular() {
-		return &fs.PathError{Op: "open", Path: name, Err: errors.New("not a regular file")}
+		return false, &fs.PathError{Op: "open", Path: name, Err: errors.New("not a regular file")}
 	}
-	return os.Chmod(name, 0o600)
+	return fi.Size() == 0, chmod(name, fi, 0o600)
+}
+
+// chmod gives what fi is of the mode, unless it has it: on a read-only file system that would be refused.
+func chmod(name string, fi fs.FileInfo, mode fs.FileMode) error {
+	if fi.Mode().Perm() == mode {
+		return nil
+	}
+	return os.Chmod(name, mode)
 }
 
 func (d *DB) migrate(ctx context.Context) error {
@@ -313,6 +338,16 @@ func (d *DB) migrate(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
+	if v == 0 && d.o.Durability == Relaxed {
+		// What says that the store was used must not get to the disk before the catalog is there.
+		if _, err := conn.ExecContext(ctx, "PRAGMA synchronous=FULL"); err != nil {
+			return err
+		}
+		defer conn.ExecContext(ctx, "PRAGMA synchronous=NORMAL")
+		if err := syncDir(d.dir); err != nil {
+			return err
+		}
+	}
 	// IMMEDIATE, and look again inside: several processes may open a new store at once.
 	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err
@@ -321,6 +356,13 @@ func (d *DB) migrate(ctx context.Context) error {
 	switch {
 	case err != nil:
 	case v == 0:
+		var was bool
+		if was, err = wasStore(d.dir); err == nil && was {
+			err = errEmptied
+		}
+		if err != nil {
+			break
+		}
 		_, err = conn.ExecContext(ctx, schema+fmt.Sprintf("INSERT INTO meta VALUES('gen', 1); PRAGMA user_version=%d", schemaVersion))
 	default:
 		for ; err == nil && v < schemaVersion; v++ {

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 )
@@ -406,36 +405,12 @@ func (g *collector) tidy(ctx context.Context) error {
 
 // rubbish removes external files that no row names and that are too old to be on their way to one.
 func (g *collector) rubbish(ctx context.Context) error {
-	named := map[string]bool{}
-	rows, err := g.d.r.QueryContext(ctx, "SELECT z FROM data INDEXED BY data_ext WHERE codec & 4")
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var z []byte
-		if err := rows.Scan(&z); err != nil {
-			return err
-		}
-		named[string(z)] = true
-	}
-	if err := rows.Err(); err != nil {
-		return err
-	}
-	root := filepath.Join(g.d.dir, blobsName)
 	old := time.Now().Add(-time.Hour)
-	return filepath.WalkDir(root, func(p string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
-			return err
-		}
-		rel, err := filepath.Rel(root, p)
-		if err != nil || named[filepath.ToSlash(rel)] {
-			return err
-		}
-		if fi, err := e.Info(); err == nil && fi.ModTime().Before(old) && os.Remove(p) == nil {
+	return loose(ctx, g.d.r, g.d.dir, func(name string, e fs.DirEntry) error {
+		if fi, err := e.Info(); err == nil && fi.ModTime().Before(old) && os.Remove(g.d.extPath(name)) == nil {
 			g.r.Files++
 		}
-		return ctx.Err()
+		return nil
 	})
 }
 

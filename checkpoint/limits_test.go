@@ -1,7 +1,10 @@
 package checkpoint_test
 
 import (
+	"database/sql"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -91,4 +94,45 @@ func TestTheWidestLimitsHold(t *testing.T) {
 	c.t = c.t.Add(2 * time.Hour)
 	with(narrow, writes("/w/b", 1))
 	count(33, "the wide limits were used again")
+}
+
+// To open the store, look at it and close it again takes no lock that a writer holds, or holds while it is stopped.
+func TestLookingDoesNotWaitForAWriter(t *testing.T) {
+	dir := t.TempDir()
+	d := open(t, dir, checkpoint.Options{})
+	id := save(t, d, op(edit("/w/a", []byte("1"), []byte("2"))))
+	db, err := sql.Open("sqlite", filepath.Join(dir, "checkpoints.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	if _, err := db.Exec("BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	looked := make(chan error, 1)
+	go func() {
+		d, err := checkpoint.Open(dir, checkpoint.Options{})
+		if err != nil {
+			looked <- err
+			return
+		}
+		_, err1 := d.List(ctx, checkpoint.Filter{AllSessions: true})
+		_, err2 := d.Get(ctx, id, checkpoint.Scope{AllSessions: true})
+		_, err3 := d.Stats(ctx)
+		_, err4 := d.Check(ctx, true)
+		_, err5 := d.GC(ctx, checkpoint.GCOptions{DryRun: true})
+		looked <- errors.Join(err1, err2, err3, err4, err5, d.Close())
+	}()
+	select {
+	case err = <-looked:
+	case <-time.After(10 * time.Second): // half of what SQLite waits for a lock
+		err = errors.New("it waits")
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	if _, err := db.Exec("ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
 }

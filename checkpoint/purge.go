@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"path/filepath"
 	"slices"
 )
 
@@ -16,6 +18,9 @@ type Purge struct {
 	Match  func(path string) bool // every content that a matching path ever had
 	Hash   string                 // this content, wherever it was
 	DryRun bool
+	// Forget hears the hashes of what goes, for whoever keeps them elsewhere and has to forget them too, those of an earlier purge that was cut
+	// off included: once it was begun they are told again with each purge until Forget has returned nil. May be nil.
+	Forget func(hashes []string) error
 }
 
 // Purged says what a purge removed, or would remove.
@@ -23,7 +28,10 @@ type Purged struct {
 	Contents    int
 	Checkpoints int      // that lost a content
 	AlsoAt      []string // other paths that had the same bytes and lose them too
-	Hashes      []string // of the contents, sorted: for whoever keeps them elsewhere, and has to forget them too
+	Hashes      []string // of the contents, sorted: see Purge.Forget
+	Files       int      // that nothing named any more: a purge or a save was cut off
+	// Beside are directories in which a repair has left the store as it was before. No purge touches them.
+	Beside []string
 }
 
 // Purge removes contents so that none of their bytes stay in the store's files: the rows, what deltas of them are left, free
@@ -52,15 +60,41 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 	if err := d.withReserve(func() error { return d.com.do(ctx, w.run) }); err != nil && !errors.Is(err, errDry) {
 		return Purged{}, fmt.Errorf("purging: %w", named(err))
 	}
-	if p.DryRun {
-		return w.r, nil
+	var err error
+	if w.r.Beside, err = besides(d.dir); err != nil {
+		return w.r, fmt.Errorf("purging: %w", err)
 	}
-	if err := d.removeNamed(w.files); err != nil {
+	if p.DryRun {
+		err := loose(ctx, d.r, d.dir, func(name string, _ fs.DirEntry) error {
+			if checkExtName(name) {
+				w.r.Files++
+			}
+			return nil
+		})
+		return w.r, err
+	}
+	err = d.removeNamed(w.files)
+	if err == nil {
+		w.r.Files, err = d.removeLoose(ctx)
+	}
+	if err != nil {
 		return w.r, fmt.Errorf("purging: the catalog is clean, a file is not gone: %w", err)
 	}
 	// Also when nothing was found: a purge that was interrupted here is completed by the next one.
 	if err := d.withReserve(func() error { return d.scour(ctx) }); err != nil {
 		return w.r, fmt.Errorf("purging: the contents are gone from the catalog, but free space could not be cleaned: %w", named(err))
+	}
+	if p.Forget != nil {
+		hashes, err := readUnpurged(d.dir)
+		if err == nil {
+			err = p.Forget(hashes)
+		}
+		if err == nil {
+			err = removeFile(filepath.Join(d.dir, unpurgedName))
+		}
+		if err != nil {
+			return w.r, fmt.Errorf("purging: the contents are gone, but not their hashes elsewhere; run the purge again: %w", err)
+		}
 	}
 	return w.r, d.keep.measure(ctx)
 }
@@ -106,6 +140,15 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 	if w.p.DryRun {
 		w.r.Contents = len(targets)
 		return errDry
+	}
+	if w.p.Forget != nil {
+		hashes := w.r.Hashes
+		if w.p.Hash != "" { // it may be known elsewhere only
+			hashes = append([]string{w.p.Hash}, hashes...)
+		}
+		if err := noteUnpurged(w.d.dir, hashes); err != nil {
+			return err
+		}
 	}
 	if err := c.bump(ctx); err != nil {
 		return err

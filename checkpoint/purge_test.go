@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -153,6 +156,98 @@ func TestPurgeEmptiesTheTrash(t *testing.T) {
 	}
 	if want := []string{"/w/empty", "/w/some", "/w/kept"}; !slices.Equal(left, want) {
 		t.Errorf("in the trash are %v, not %v", left, want)
+	}
+	sound(t, d)
+}
+
+// What a save or a purge that was cut off left goes with the next purge, and what others were to forget is told again until they have.
+func TestPurgeCompletesWhatWasCutOff(t *testing.T) {
+	dir := t.TempDir()
+	d := open(t, dir, checkpoint.Options{})
+	secret, other := randomText(600<<10, 7), []byte("another secret")
+	settled(t, d, edit("/w/.env", secret, nil), edit("/w/other", other, nil), edit("/w/kept", randomText(600<<10, 8), nil))
+	var named string
+	for _, f := range blobFiles(t, dir) {
+		if strings.Contains(f, sum(secret)) {
+			named = f
+		}
+	}
+	b, err := os.ReadFile(named)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := named[:len(named)-8] + "00000000"
+	for _, f := range []string{left, filepath.Join(dir, "damaged-1", "checkpoints.db")} {
+		if err := os.MkdirAll(filepath.Dir(f), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(f, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dry, err := d.Purge(ctx, checkpoint.Purge{Hash: sum(secret), DryRun: true, Forget: func([]string) error { t.Error("a dry run forgets nothing"); return nil }})
+	if err != nil || dry.Files != 1 || len(dry.Beside) != 1 {
+		t.Errorf("%+v %v", dry, err)
+	}
+	broken := errors.New("cut off")
+	r, err := d.Purge(ctx, checkpoint.Purge{Hash: sum(secret), Forget: func([]string) error { return broken }})
+	if !errors.Is(err, broken) || r.Contents != 1 || r.Files != 1 || len(r.Beside) != 1 || filepath.Base(r.Beside[0]) != "damaged-1" {
+		t.Errorf("%+v %v", r, err)
+	}
+	if f := blobFiles(t, dir); len(f) != 1 {
+		t.Errorf("what nothing names must go, and nothing else: %v", f)
+	}
+	if err := os.WriteFile(left, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	hear := func(hashes []string) error { told = hashes; return nil }
+	if r, err := d.Purge(ctx, checkpoint.Purge{Hash: sum(other), Forget: hear}); err != nil || r.Contents != 1 || r.Files != 1 {
+		t.Errorf("%+v %v", r, err)
+	}
+	want := []string{sum(secret), sum(other)}
+	slices.Sort(want)
+	if !slices.Equal(told, want) {
+		t.Errorf("told to forget %v, not %v", told, want)
+	}
+	if _, err := d.Purge(ctx, checkpoint.Purge{Hash: sum(nil), Forget: hear}); err != nil || !slices.Equal(told, []string{sum(nil)}) {
+		t.Errorf("what was forgotten is not told again: %v %v", told, err)
+	}
+	for _, h := range want {
+		if f := contains(t, filepath.Join(dir), []byte(h)); len(f) != 0 {
+			t.Errorf("%s is still named in %v", h, f)
+		}
+	}
+	sound(t, d)
+}
+
+// A purge takes no file from under a save that is on its way to its row.
+func TestPurgeBesideSaves(t *testing.T) {
+	dir := t.TempDir()
+	d, p := open(t, dir, checkpoint.Options{}), open(t, dir, checkpoint.Options{})
+	stop := make(chan struct{})
+	done := make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				done <- nil
+				return
+			default:
+			}
+			if _, err := p.Purge(ctx, checkpoint.Purge{Hash: sum(nil)}); err != nil && !strings.Contains(err.Error(), "somebody is reading") {
+				done <- err
+				return
+			}
+		}
+	}()
+	for i := range 3 {
+		content := randomText(600<<10, int64(i))
+		settled(t, d, edit(fmt.Sprint("/w/", i), content, nil))
+	}
+	close(stop)
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 	sound(t, d)
 }

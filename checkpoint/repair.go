@@ -35,7 +35,9 @@ func Repair(ctx context.Context, dir string, o Options) (*Repaired, error) {
 
 func repair(ctx context.Context, dir string, o Options) (*Repaired, error) {
 	if _, err := os.Lstat(filepath.Join(dir, fileName)); err != nil {
-		return nil, err
+		if was, err2 := wasStore(dir); err2 != nil || !was {
+			return nil, err
+		}
 	}
 	lock, err := holdOpen(dir, true)
 	if err != nil {

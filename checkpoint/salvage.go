@@ -55,7 +55,7 @@ const header = "SQLite format 3\x00\x10\x00\x02\x02\x00\x40\x20\x20"
 
 // mendHeader writes the header again. Without it SQLite takes the whole file for none of its own.
 func mendHeader(file string) error {
-	f, err := os.OpenFile(file, os.O_RDWR, 0)
+	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,11 @@ UPDATE change SET aattr=(SELECT id FROM attr WHERE mode=448 AND uid=0 AND gid=0 
 UPDATE change SET bobj=NULL, skipped=ifnull(skipped, 'damaged') WHERE bobj IS NOT NULL AND bobj NOT IN (SELECT id FROM object);
 UPDATE change SET aobj=NULL, askipped='damaged' WHERE aobj IS NOT NULL AND aobj NOT IN (SELECT id FROM object);
 DELETE FROM data WHERE id NOT IN (SELECT id FROM object) OR codec & 8 AND key NOT IN (SELECT id FROM seal);`)
-	return err
+	if err != nil {
+		return err
+	}
+	dir := filepath.Dir(r.Kept)
+	return errors.Join(r.goOn(ctx, to, dir), r.keepLoose(ctx, to, dir))
 }
 
 // salvageTable copies the rows of a table by its integer key. Where a page cannot be read it looks for the next key from which it can.

@@ -247,9 +247,13 @@ func (s *save) write(ctx context.Context, c *committer) error {
 		p.ver.gen = s.gen
 		ids[p.ver.h.String()] = p.ver.id
 	}
-	s.seq, err = c.insert(ctx, "INSERT INTO op(ts, session, turn, tool, kind, label, undo_of, restore_of) VALUES(?,?,?,?,?,?,?,?)",
+	s.seq, err = c.insert(ctx, `INSERT INTO op(seq, ts, session, turn, tool, kind, label, undo_of, restore_of)
+		VALUES(1+max(ifnull((SELECT max(seq) FROM op),0), ifnull((SELECT v FROM meta WHERE k='after'),0)),?,?,?,?,?,?,?,?)`,
 		op.Time.UnixNano(), session, turn, tool, kind, label, undoOf, restoreOf)
 	if err != nil {
+		return err
+	}
+	if err := c.reach(numbers{op: s.seq}); err != nil {
 		return err
 	}
 	s.late = nil
@@ -354,10 +358,14 @@ func (s *save) writePart(ctx context.Context, c *committer, p *part) error {
 	}
 	z := p.z
 	if p.codec&codecExt != 0 {
-		// A process that was stopped for long since it wrote the file finds that gc took it for rubbish. From here on it is none.
+		// Whoever was stopped for long since it wrote the file finds that gc took it for rubbish, and a purge takes it at once. From here on it
+		// is none, nor is one that is written here.
 		now := time.Now()
 		if err := os.Chtimes(s.d.extPath(p.file), now, now); errors.Is(err, fs.ErrNotExist) {
-			return errStale
+			if p.file, err = s.d.writeExt(p.ver.h, p.z); err != nil {
+				return err
+			}
+			s.files = append(s.files, p.file)
 		} else if err != nil {
 			return err
 		}

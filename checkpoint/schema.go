@@ -6,7 +6,7 @@ package checkpoint
 //   - object: a content that was ever seen, by hash. Its bytes, if they are stored, are the row of the same id in data.
 //   - data.base is the object that a delta applies to; depth counts the deltas below. A base is never deleted before its
 //     children are re-encoded, in the same transaction.
-//   - op.seq is never used twice: gc keeps the newest row.
+//   - op.seq is never used twice: gc keeps the newest row, and after a repair meta.after says where to go on. The same holds for trash.id.
 //   - op.late is ts where ts lies before that of an earlier row (imports, a clock that was set back), in op and in its changes. The
 //     others are in the order of time as they are, so that one list by time is two merged, and the common row pays a NULL for it.
 //   - meta.gen goes up whenever rows that other processes may have cached (paths, objects, data) are deleted or changed.

@@ -113,10 +113,13 @@ func (c *committer) putTrash(ctx context.Context, t *Trashed, op any) error {
 		t.Phase = Parking
 	}
 	// Ids are never used twice: the newest row stays when it is dropped (see TrashDrop).
-	id, err := c.insert(ctx, `INSERT INTO trash(ts, expires, principal, session, path, parked, op, phase, kind, size, files, ident)
-		VALUES(?,?,?,?,?,?,?,?,?,?,?,?)`, t.Deleted.UnixNano(), t.Expires.UnixNano(), t.Principal, t.Session, []byte(t.Path),
+	id, err := c.insert(ctx, `INSERT INTO trash(id, ts, expires, principal, session, path, parked, op, phase, kind, size, files, ident)
+		VALUES(1+max(ifnull((SELECT max(id) FROM trash),0), ifnull((SELECT v FROM meta WHERE k='trash_after'),0)),?,?,?,?,?,?,?,?,?,?,?,?)`, t.Deleted.UnixNano(), t.Expires.UnixNano(), t.Principal, t.Session, []byte(t.Path),
 		[]byte(t.Parked), op, phaseCode(t.Phase), string(t.Kind), t.Size, t.Files, t.Identity)
 	if err != nil {
+		return err
+	}
+	if err := c.reach(numbers{trash: id}); err != nil {
 		return err
 	}
 	t.ID, t.Agent = TrashID(makeID(trashPrefix, id)), false

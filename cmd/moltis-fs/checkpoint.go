@@ -113,7 +113,7 @@ func (in *invocation) storeOptions(create bool) (dir string, o checkpoint.Option
 		return "", o, err
 	}
 	dir = filepath.Join(dir, "checkpoints")
-	if _, err := os.Stat(filepath.Join(dir, "checkpoints.db")); errors.Is(err, fs.ErrNotExist) && !create {
+	if _, err := os.Stat(filepath.Join(dir, "checkpoints.db")); errors.Is(err, fs.ErrNotExist) && !create && isMissing(filepath.Join(dir, "blobs")) {
 		return "", o, misuse("checkpoints are taken with checkpoint_before_mutation = true; --data-dir names another place", "there are no checkpoints in %s", dir)
 	}
 	if o, err = engine.StoreOptions(cfg.Tools.FS.Checkpoint); err != nil {
@@ -124,6 +124,11 @@ func (in *invocation) storeOptions(create bool) (dir string, o checkpoint.Option
 	}
 	o.Progress = progressOn(in.err)
 	return dir, o, nil
+}
+
+func isMissing(name string) bool {
+	_, err := os.Lstat(name)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // identities are the lines of the identity file that are one.

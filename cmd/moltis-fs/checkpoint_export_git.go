@@ -212,7 +212,7 @@ func (x *gitExport) commit(title string, ops []checkpoint.Checkpoint) error {
 	}
 	x.header(strings.ReplaceAll(subject, "\n", " "), trailers.String(), ops[len(ops)-1].Time)
 	for i := range ops {
-		for _, ch := range ops[i].Changes {
+		for _, ch := range goneFirst(&ops[i]) {
 			if err := x.put(ch.Path, ch.After, true); err != nil {
 				return err
 			}

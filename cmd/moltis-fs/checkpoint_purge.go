@@ -18,7 +18,8 @@ func checkpointPurgeCommand() *command {
 wherever it was; with --excluded that of all paths which exclude in the configuration names by now. The checkpoints stay and say "purged". What sessions read is forgotten too, as far as it was kept to show diffs
 of conflicts, and so are the hashes. The audit log is only ever appended to: its records go on naming the SHA-256, which can confirm a guess of
 the content, and the answer says how many do. Remove the files in DATA-DIR/audit where even that is too much. Files that
-were moved to the trash as they are stay there until it is emptied of them; they are listed. It can't be undone, and it needs as much free space as the store takes.`,
+were moved to the trash as they are stay there until it is emptied of them; they are listed, and so are directories in which a repair left the
+store as it was (damaged-…): remove those. Files that a cut-off call left go too. It can't be undone, and it needs as much free space as the store takes.`,
 		options: storeOptions(
 			option{name: "path", value: "GLOB", doc: "an absolute glob; without a slash it holds at any depth"},
 			option{name: "sha256", value: "HASH", doc: "this content"},
@@ -46,37 +47,28 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 	if p.Match, err = in.purgedPaths(); err != nil {
 		return err
 	}
+	dir, err := in.dataDir()
+	if err != nil {
+		return err
+	}
 	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
-		var r checkpoint.Purged
-		var err error
-		if in.given("excluded") {
-			r, err = db.PurgeExcluded(ctx, p.DryRun)
-		} else {
-			r, err = db.Purge(ctx, p)
-		}
-		if err != nil {
-			return err
-		}
-		a := purgeAnswer{Contents: r.Contents, Checkpoints: r.Checkpoints, AlsoAt: append([]string{}, r.AlsoAt...), DryRun: p.DryRun}
-		if a.InTrash, err = parkedAt(ctx, db, p.Match); err != nil {
-			return err
-		}
-		dir := ""
-		if !p.DryRun {
-			if dir, err = in.dataDir(); err != nil {
-				return err
-			}
+		recorded := 0
+		p.Forget = func(hashes []string) (err error) {
 			// By hash they can't be told from the secret's other versions, so all go.
 			if _, err := engine.PurgeKept(dir); err != nil {
 				return err
 			}
-			hashes := r.Hashes
-			if p.Hash != "" { // it may be known elsewhere only
-				hashes = append(hashes, p.Hash)
-			}
-			if a.AuditRecords, err = engine.PurgeHashes(dir, hashes); err != nil {
-				return err
-			}
+			recorded, err = engine.PurgeHashes(dir, hashes)
+			return err
+		}
+		r, err := db.Purge(ctx, p)
+		if err != nil {
+			return err
+		}
+		a := purgeAnswer{Contents: r.Contents, Checkpoints: r.Checkpoints, AlsoAt: append([]string{}, r.AlsoAt...), Files: r.Files,
+			Beside: append([]string{}, r.Beside...), AuditRecords: recorded, DryRun: p.DryRun}
+		if a.InTrash, err = parkedAt(ctx, db, p.Match); err != nil {
+			return err
 		}
 		if in.given("json") {
 			return writeJSON(in, a)
@@ -121,8 +113,12 @@ type purgeAnswer struct {
 	// InTrash are entries of such paths that were moved to the trash as they are: no purge touches them.
 	InTrash []checkpoint.TrashID `json:"in_trash"`
 	// AuditRecords still name one of the hashes.
-	AuditRecords int  `json:"audit_records"`
-	DryRun       bool `json:"dry_run"`
+	AuditRecords int `json:"audit_records"`
+	// Files that nothing named any more, left by a call that was cut off.
+	Files int `json:"files"`
+	// Beside are directories that hold the store as it was before a repair: no purge touches them.
+	Beside []string `json:"beside"`
+	DryRun bool     `json:"dry_run"`
 }
 
 func (a *purgeAnswer) text(audit string) string {
@@ -132,6 +128,12 @@ func (a *purgeAnswer) text(audit string) string {
 		verb = "would purge"
 	}
 	fmt.Fprintf(&b, "%s %s of %s\n", verb, plural(a.Contents, "content", "contents"), plural(a.Checkpoints, "checkpoint", "checkpoints"))
+	if a.Files > 0 {
+		fmt.Fprintf(&b, "%s %s that nothing named any more: a call was cut off\n", verb, plural(a.Files, "file", "files"))
+	}
+	for _, d := range a.Beside {
+		fmt.Fprintf(&b, "%s holds the store as it was before a repair, with whatever was to be purged: remove that directory\n", visible(d))
+	}
 	for _, path := range a.AlsoAt {
 		fmt.Fprintf(&b, "the same bytes were also at %s\n", visible(path))
 	}

@@ -241,8 +241,10 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 	if err != nil {
 		return nil, err
 	}
-	if err := e.settleNewest(ctx, db, c); err != nil {
-		return nil, err
+	if !o.DryRun {
+		if err := e.settleCut(ctx, db); err != nil {
+			return nil, err
+		}
 	}
 	plan, err := find(db)
 	if err != nil {
