@@ -187,8 +187,12 @@ func TestQuotaEvictsOldestFirst(t *testing.T) {
 	}
 	sound(t, d)
 	var full *checkpoint.FullError
+	before := stats(t, d).Checkpoints
 	if _, err := d.Save(ctx, op(edit("/w/huge", randomText(limit+1, 1), nil))); !errors.As(err, &full) {
 		t.Errorf("what can never fit is a FullError, not %v", err)
+	}
+	if after := stats(t, d).Checkpoints; after != before {
+		t.Errorf("for what can never fit %d checkpoints went", before-after)
 	}
 	// Pin everything: now a save must be refused, not squeezed in.
 	page, err := d.List(ctx, checkpoint.Filter{AllSessions: true, Limit: 1000})

@@ -145,12 +145,17 @@ func (d *DB) usedBytes(ctx context.Context, q querier) (int64, error) {
 
 // room makes sure that what is new in op fits, and evicts what retention would have kept when it must.
 func (k *keeper) room(ctx context.Context, op *Op) error {
+	return k.roomFor(ctx, op.bytes(), func(ctx context.Context) (int64, error) { return k.d.newBytes(ctx, op) })
+}
+
+// roomFor is room for at most so many bytes, of which count says how many are new.
+func (k *keeper) roomFor(ctx context.Context, most int64, count func(context.Context) (int64, error)) error {
 	limit := k.limits.Load().MaxBytes
-	if k.used.Load()+op.bytes() <= limit-limit/64-4*slack {
+	if k.used.Load()+most <= limit-limit/64-4*slack {
 		return nil
 	}
 	// This near to the limit an estimate is not enough.
-	need, err := k.d.newBytes(ctx, op)
+	need, err := count(ctx)
 	if err == nil {
 		err = k.measure(ctx)
 	}
@@ -172,7 +177,7 @@ func (k *keeper) room(ctx context.Context, op *Op) error {
 	if _, err := k.d.gc(ctx, GCOptions{Shared: true, need: need + slack}); err != nil {
 		return err
 	}
-	if need, err = k.d.newBytes(ctx, op); err != nil { // what was there may be gone now
+	if need, err = count(ctx); err != nil { // what was there may be gone now
 		return err
 	}
 	if used := k.used.Load(); used+need > limit {

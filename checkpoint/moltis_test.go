@@ -1,10 +1,15 @@
 package checkpoint_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
 	"testing"
+	"time"
 
 	"moltisfs/checkpoint"
 )
@@ -61,5 +66,233 @@ func TestImportAdoptsEarlierOnes(t *testing.T) {
 			t.Errorf("what is not imported stays nobody's: %+v %v", p, err)
 		}
 		sound(t, d)
+	}
+}
+
+// moltisFolder is a Moltis folder that a test fills.
+type moltisFolder struct {
+	t   *testing.T
+	dir string
+	n   int
+}
+
+// add writes a checkpoint of path, a second after the one before, with files below its directory, and returns its id.
+func (f *moltisFolder) add(path, backup string, files map[string]string) string {
+	f.t.Helper()
+	f.n++
+	id := fmt.Sprintf("%032x", f.n)
+	if err := os.MkdirAll(filepath.Join(f.dir, id), 0o700); err != nil {
+		f.t.Fatal(err)
+	}
+	manifest, err := json.Marshal(map[string]any{"id": id, "created_at": 1_700_000_000 + f.n, "reason": "Edit", "source_path": path, "existed": backup != "", "backup_path": backup})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.write(id+"/manifest.json", string(manifest))
+	for name, text := range files {
+		f.write(id+"/"+name, text)
+	}
+	return id
+}
+
+func (f *moltisFolder) file(path, text string) string {
+	return f.add(path, "snapshot/file", map[string]string{"snapshot/file": text})
+}
+
+func (f *moltisFolder) write(name, text string) {
+	f.t.Helper()
+	name = filepath.Join(f.dir, name)
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		f.t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// imports takes the folder over for principal and compares what became of it; skipped has a part of the reason for each name.
+func (f *moltisFolder) imports(d *checkpoint.DB, principal string, imported, known int, skipped map[string]string) {
+	f.t.Helper()
+	r, err := checkpoint.ImportMoltis(ctx, d, f.dir, principal)
+	if err != nil || r.Imported != imported || r.Known != known || len(r.Skipped) != len(skipped) {
+		f.t.Fatalf("imported %+v %v, want %d, %d known and %d skipped", r, err, imported, known, len(skipped))
+	}
+	for _, s := range r.Skipped {
+		if why, ok := skipped[s.Path]; !ok || !strings.Contains(s.Why, why) || len(s.Why) > 400 {
+			f.t.Errorf("%s was skipped: %s, want %q", s.Path, s.Why, why)
+		}
+	}
+	sound(f.t, d)
+}
+
+// What does not fit into the store costs itself only, however often it is tried.
+func TestImportGoesOnAfterWhatDoesNotFit(t *testing.T) {
+	d := open(t, t.TempDir(), checkpoint.Options{MaxBytes: 3 << 20, KeepWithin: 1_000_000 * time.Hour})
+	f := &moltisFolder{t: t, dir: t.TempDir()}
+	f.file("/w/a", "first")
+	files := map[string]string{}
+	for i := range 5 {
+		files[fmt.Sprint("snapshot/dir/", i)] = string(source(900<<10, int64(i)))
+	}
+	large := f.add("/w/d", "snapshot/dir", files)
+	f.file("/w/a", "second")
+	f.file("/w/b", "third")
+	f.imports(d, "local", 3, 0, map[string]string{large: "full"})
+	f.imports(d, "local", 0, 3, map[string]string{large: "full"})
+}
+
+// A directory is never in memory as a whole, and all of it is in the store.
+func TestImportStreamsDirectories(t *testing.T) {
+	const files, size = 20, 8 << 20
+	d := open(t, t.TempDir(), checkpoint.Options{})
+	f := &moltisFolder{t: t, dir: t.TempDir()}
+	id := f.add("/w/d", "snapshot/dir", map[string]string{"snapshot/dir/sub/x": "x", "snapshot/dir/sub/again": "x", "snapshot/dir/empty": ""})
+	for i := range files {
+		name := fmt.Sprint(id, "/snapshot/dir/", i)
+		f.write(name, fmt.Sprint("file ", i))
+		if err := os.Truncate(filepath.Join(f.dir, name), size); err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer debug.SetGCPercent(debug.SetGCPercent(10))
+	var peak uint64
+	stop, done := make(chan bool), make(chan bool)
+	go func() {
+		defer close(done)
+		var m runtime.MemStats
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(5 * time.Millisecond):
+				runtime.ReadMemStats(&m)
+				peak = max(peak, m.HeapAlloc)
+			}
+		}
+	}()
+	f.imports(d, "local", 1, 0, nil)
+	close(stop)
+	<-done
+	if peak > files*size/2 {
+		t.Errorf("%d MB were in memory of a directory of %d MB", peak>>20, files*size>>20)
+	}
+	p, err := d.List(ctx, checkpoint.Filter{Principal: "local", AllSessions: true})
+	if err != nil || len(p.Checkpoints) != 1 || len(p.Checkpoints[0].Changes) != files+5 {
+		t.Fatalf("%+v %v", p, err)
+	}
+	for _, c := range p.Checkpoints[0].Changes {
+		if c.Before.Kind == checkpoint.File && (!c.Stored || c.Skipped != "") {
+			t.Errorf("%s is not in the store: %s", c.Path, c.Skipped)
+		}
+	}
+}
+
+// What the store excludes, or is too large for it, is told and not kept.
+func TestImportKeepsOutWhatIsExcluded(t *testing.T) {
+	d := open(t, t.TempDir(), checkpoint.Options{MaxFileBytes: 10, Exclude: func(p string) bool { return strings.HasSuffix(p, ".env") }})
+	f := &moltisFolder{t: t, dir: t.TempDir()}
+	f.add("/w", "snapshot/dir", map[string]string{"snapshot/dir/a.env": "key", "snapshot/dir/big": "more than ten", "snapshot/dir/fine": "fine"})
+	f.imports(d, "local", 1, 0, nil)
+	p, err := d.List(ctx, checkpoint.Filter{Principal: "local", AllSessions: true})
+	if err != nil || len(p.Checkpoints) != 1 {
+		t.Fatal(p, err)
+	}
+	got := map[string]string{}
+	for _, c := range p.Checkpoints[0].Changes {
+		got[c.Path] = fmt.Sprint(c.Stored, " ", c.Skipped)
+	}
+	for path, want := range map[string]string{"/w/a.env": "false excluded", "/w/big": "false too_large", "/w/fine": "true "} {
+		if got[path] != want {
+			t.Errorf("%s: %q, want %q", path, got[path], want)
+		}
+	}
+}
+
+// A path that no tool could restore is not taken over: it would be in the way of every rewind and export that comes by it.
+func TestImportSkipsUnusablePaths(t *testing.T) {
+	d := open(t, t.TempDir(), checkpoint.Options{})
+	f := &moltisFolder{t: t, dir: t.TempDir()}
+	want := map[string]string{}
+	for path, why := range map[string]string{
+		"/": "is the root directory", "": "is not an absolute path", "w/a": "is not an absolute path", "/w/../a": "is not an absolute path", "/w/": "is not an absolute path",
+		"/" + strings.Repeat("long/", 2000) + "a": "longer than 4095 bytes", "/w/" + strings.Repeat("n", 256): "longer than 255 bytes", "/w/\x00": "NUL",
+	} {
+		want[f.file(path, "x")] = why
+	}
+	want[f.add("/", "snapshot/dir", map[string]string{"snapshot/dir/x": "x"})] = "is the root directory"
+	want[f.add("/"+strings.Repeat("long/", 817)+"abcdef", "snapshot/dir", map[string]string{"snapshot/dir/0123456789": "x"})] = "longer than 4095 bytes"
+	f.file("/w/"+strings.Repeat("n", 255), "x")
+	f.imports(d, "local", 1, 0, want)
+}
+
+// turns.jsonl only groups: what is wrong in it is told, and costs neither the turns of other lines nor a checkpoint.
+func TestImportTakesTurnsLineByLine(t *testing.T) {
+	d := open(t, t.TempDir(), checkpoint.Options{})
+	f := &moltisFolder{t: t, dir: t.TempDir()}
+	var ids [4]string
+	for i := range ids {
+		ids[i] = f.file("/w/a", fmt.Sprint(i))
+	}
+	line := func(run, session, id, more string) string {
+		return fmt.Sprintf(`{"run_id":%q,"session_key":%q,"checkpoint_ids":[%q],"source_paths":[%q]}`+"\n", run, session, id, more)
+	}
+	f.write("turns.jsonl", line("r0", "main", ids[0], strings.Repeat("p", 2<<20))+"{damaged\n\n"+line(strings.Repeat("r", 5000), "main", ids[1], "")+
+		line("r2", strings.Repeat("s", 5000), ids[2], "")+strings.TrimSpace(line("r3", "main", ids[3], "")))
+	f.imports(d, "local", 4, 0, map[string]string{"turns.jsonl": "3 lines, the first is line 2: "})
+	p, err := d.List(ctx, checkpoint.Filter{Principal: "local", AllSessions: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for _, c := range p.Checkpoints {
+		got += c.Session + "/" + c.Turn + " "
+	}
+	if got != "main/r3 moltis/r2 main/ main/r0 " {
+		t.Errorf("sessions and turns, newest first: %s", got)
+	}
+}
+
+// Links in the folder are not followed, though they lead to what is in it too.
+func TestImportFollowsNoLinks(t *testing.T) {
+	d := open(t, t.TempDir(), checkpoint.Options{})
+	f := &moltisFolder{t: t, dir: t.TempDir()}
+	good := f.add("/w/d", "snapshot/dir", map[string]string{"snapshot/dir/x": "x", "snapshot/file": "x"})
+	want := map[string]string{}
+	for _, link := range []struct{ backup, name, to string }{
+		{"snapshot/dir", "snapshot/dir", "../../" + good + "/snapshot/dir"},
+		{"snapshot/dir", "snapshot", "../" + good + "/snapshot"},
+		{"snapshot/file", "snapshot", "../" + good + "/snapshot"},
+		{"snapshot/file", "snapshot/file", "../../" + good + "/snapshot/file"},
+		{"snapshot/dir", "snapshot/dir/x", "../../../" + good + "/snapshot"},
+	} {
+		id := f.add("/w/e", link.backup, nil)
+		name := filepath.Join(f.dir, id, link.name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(link.to, name); err != nil {
+			t.Skip("SKIPPED: no symbolic links:", err)
+		}
+		want[id] = "is not a "
+	}
+	whole := fmt.Sprintf("%032x", 0xabc)
+	if err := os.Symlink(good, filepath.Join(f.dir, whole)); err != nil {
+		t.Fatal(err)
+	}
+	want[whole] = "is not a directory"
+	f.imports(d, "local", 1, 0, want)
+}
+
+// What one principal has taken over another one may take over as well.
+func TestImportIsOfItsPrincipal(t *testing.T) {
+	d := open(t, t.TempDir(), checkpoint.Options{})
+	f := &moltisFolder{t: t, dir: t.TempDir()}
+	f.file("/w/a", "1")
+	f.file("/w/a", "2")
+	f.imports(d, "local", 2, 0, nil)
+	f.imports(d, "bob", 2, 0, nil)
+	f.imports(d, "bob", 0, 2, nil)
+	if p, err := d.List(ctx, checkpoint.Filter{Principal: "bob", Session: "moltis"}); err != nil || len(p.Checkpoints) != 2 {
+		t.Errorf("%+v %v", p, err)
 	}
 }

@@ -12,15 +12,20 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Between a Save and its Settle the change is being made, and its pre-state must be there whatever the store lacks room for. Who else
 // cleans the store has to know that, and also when the one who saved is no more: so each process that saves has a file in the directory
-// writers, locked as long as it lives, with the number of the oldest operation that it has under way.
+// writers, locked as long as it lives, with the numbers of the operations that it has under way, the oldest first. The file of one that was killed
+// tells those of which nobody can say whether they were made: see CutOff.
 const writersName = "writers"
 
 // maxUnderWay bounds what is remembered for a host that never settles anything.
 const maxUnderWay = 1024
+
+// cutOffKept is how long a killed process is remembered if nobody asks.
+const cutOffKept = 24 * time.Hour
 
 type underway struct {
 	dir     string
@@ -31,8 +36,11 @@ type underway struct {
 	seqs []int64 // ascending
 }
 
-// noteLen is what such a file holds: the number, and 1 if all that is saved is settled too.
-const noteLen = 9
+// Such a file holds the oldest number, 1 if all that is saved is settled too, how many numbers follow, and these.
+const (
+	noteLen = 9
+	maxNote = 32 // numbers
+)
 
 // begin notes that the operation seq is under way. It runs inside the transaction that saves it, and those who clean look inside one of
 // theirs: they see the note, or the operation is newer than what they look at.
@@ -47,8 +55,6 @@ func (u *underway) begin(seq int64) error {
 	u.seqs = append(u.seqs, seq)
 	if len(u.seqs) > maxUnderWay && !u.settles {
 		u.seqs = u.seqs[1:]
-	} else if len(u.seqs) > 1 {
-		return nil
 	}
 	return u.write()
 }
@@ -58,30 +64,106 @@ func (u *underway) open() error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(dir, rand.Text()), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	if held, err := tryLock(f); err != nil || !held {
+	for range 8 {
+		f, err := os.OpenFile(filepath.Join(dir, rand.Text()), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return err
+		}
+		held, err := tryLock(f)
+		if _, gone := os.Lstat(f.Name()); err == nil && held && gone == nil {
+			u.f = f
+			return nil
+		}
+		os.Remove(f.Name()) // somebody looked into it before it was locked, and took it for that of a dead process
 		f.Close()
-		os.Remove(f.Name())
-		return errors.Join(err, errors.New("the file that says what is under way could not be locked"))
+		if err != nil {
+			return err
+		}
 	}
-	u.f = f
-	return nil
+	return errors.New("the file that says what is under way could not be locked")
 }
 
-// write writes the oldest number, 0 for none. It need not get to the disk: it means nothing once the process is gone.
+// write writes the numbers; the oldest is 0 for none. It need not get to the disk: it is for those who come after a process, not after the system.
 func (u *underway) write() error {
-	var b [noteLen]byte
-	if len(u.seqs) > 0 {
-		binary.LittleEndian.PutUint64(b[:], uint64(u.seqs[0]))
+	listed := u.seqs[:min(len(u.seqs), maxNote)]
+	b := make([]byte, noteLen, noteLen+1+8*maxNote)
+	if len(listed) > 0 {
+		binary.LittleEndian.PutUint64(b, uint64(listed[0]))
 	}
 	if u.settles {
 		b[8] = 1
 	}
-	_, err := u.f.WriteAt(b[:], 0)
+	b = append(b, byte(len(listed)))
+	for _, seq := range listed {
+		b = binary.LittleEndian.AppendUint64(b, uint64(seq))
+	}
+	_, err := u.f.WriteAt(b, 0)
 	return err
+}
+
+// noted reads the numbers in the file of a process.
+func noted(f *os.File) (seqs []int64) {
+	var b [noteLen + 1 + 8*maxNote]byte
+	n, _ := f.ReadAt(b[:], 0) //nolint:errcheck // what is not there is not counted
+	for i := range int(b[noteLen]) {
+		at := noteLen + 1 + 8*i
+		if at+8 > n {
+			break
+		}
+		seqs = append(seqs, int64(binary.LittleEndian.Uint64(b[at:])))
+	}
+	return seqs
+}
+
+// abandoned hands over the file, locked, of every process that was killed while it had operations under way. One for which found returns nil is removed.
+func abandoned(dir string, found func(seqs []int64) error) error {
+	dir = filepath.Join(dir, writersName)
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range entries {
+		f, err := os.OpenFile(filepath.Join(dir, e.Name()), os.O_RDWR, 0)
+		if err != nil {
+			continue // just removed, or not ours to look at
+		}
+		if dead, err := tryLock(f); err == nil && dead {
+			if seqs := noted(f); len(seqs) > 0 {
+				if err := found(seqs); err != nil {
+					errs = append(errs, err)
+				} else {
+					os.Remove(f.Name()) //nolint:errcheck // then it is asked about again
+				}
+			}
+		}
+		f.Close()
+	}
+	return errors.Join(errs...)
+}
+
+// AnyCutOff reports whether CutOff has anything to tell. The store need not be open, and no store at all is no error.
+func AnyCutOff(dir string) bool {
+	some := errors.New("some")
+	return errors.Is(abandoned(dir, func([]int64) error { return some }), some)
+}
+
+// CutOff asks about every operation that a process had under way when it was killed, the newest first: it may have been made or not, and the host can look. decide
+// says what came of it, with Settle where it was not made, and without an error it is not asked about again. Of an operation that
+// is not asked about, its process has said what became of it: with nothing on record, it was made. After a crash of the system that is not certain.
+// One process at a time is asked about the same.
+func (d *DB) CutOff(decide func(ID) error) error {
+	return abandoned(d.dir, func(seqs []int64) error {
+		for _, seq := range slices.Backward(seqs) {
+			if err := decide(idOf(seq)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 // done notes that the operation is over.
@@ -90,9 +172,7 @@ func (u *underway) done(seq int64) {
 	defer u.mu.Unlock()
 	if i, ok := slices.BinarySearch(u.seqs, seq); ok {
 		u.seqs = slices.Delete(u.seqs, i, i+1)
-		if i == 0 {
-			u.write() // should it fail, what is over is protected too
-		}
+		u.write() // should it fail, what is over is protected too
 	}
 }
 
@@ -144,7 +224,10 @@ func (u *underway) oldest() (oldest, promised int64, err error) {
 		}
 		dead, err := tryLock(f)
 		if err == nil && dead {
-			os.Remove(name)
+			// With numbers in it, it is for those who look what was cut off; they may never come.
+			if fi, err := f.Stat(); err != nil || len(noted(f)) == 0 || time.Since(fi.ModTime()) > cutOffKept {
+				os.Remove(name)
+			}
 		} else {
 			var b [noteLen]byte
 			switch n, err := f.ReadAt(b[:], 0); {

@@ -244,8 +244,9 @@ func (in *invocation) exportPatches(ctx context.Context, db *checkpoint.DB, ops 
 	last := map[string]checkpoint.State{}
 	for i := range ops {
 		c := &ops[i]
-		for j := range c.Changes {
-			ch := &c.Changes[j]
+		changes := goneFirst(c)
+		for j := range changes {
+			ch := &changes[j]
 			before, again := last[ch.Path]
 			last[ch.Path] = ch.After
 			p, why, err := patchOf(ctx, db, ch, root)
@@ -269,6 +270,15 @@ func (in *invocation) exportPatches(ctx context.Context, db *checkpoint.DB, ops 
 		Missing int       `json:"missing"`
 		LeftOut []leftOut `json:"left_out"`
 	}{root, patches, len(left), left})
+}
+
+// goneFirst are the changes of a call in an order in which they can be made one by one: where a directory was a file may be now, or the other way
+// round, and what is in the way has to go first.
+func goneFirst(c *checkpoint.Checkpoint) []checkpoint.Recorded {
+	stays := func(ch checkpoint.Recorded) int { return min(len(gitMode(ch.After)), 1) }
+	out := slices.Clone(c.Changes)
+	slices.SortStableFunc(out, func(a, b checkpoint.Recorded) int { return stays(a) - stays(b) })
+	return out
 }
 
 // patchOf is how a path changed; nil where there is nothing to say of it, or, with why, where that can't be said.

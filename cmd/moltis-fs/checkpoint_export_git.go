@@ -48,7 +48,7 @@ func (in *invocation) exportGit(ctx context.Context, db *checkpoint.DB, ops []ch
 		return nil
 	}
 	if err := run(nil, "init", "--bare", "--quiet", "--initial-branch=checkpoints", dir); err != nil {
-		return err
+		return misuse("name a directory that can be made", "there can be no repository in %s: %v", visible(dir), err)
 	}
 	root := string(filepath.Separator)
 	if in.given("root") {
@@ -212,7 +212,7 @@ func (x *gitExport) commit(title string, ops []checkpoint.Checkpoint) error {
 	}
 	x.header(strings.ReplaceAll(subject, "\n", " "), trailers.String(), ops[len(ops)-1].Time)
 	for i := range ops {
-		for _, ch := range ops[i].Changes {
+		for _, ch := range goneFirst(&ops[i]) {
 			if err := x.put(ch.Path, ch.After, true); err != nil {
 				return err
 			}

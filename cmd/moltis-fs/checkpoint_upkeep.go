@@ -173,8 +173,9 @@ func checkpointStatsCommand() *command {
 func checkpointImportCommand() *command {
 	return &command{
 		name: "import-moltis", args: "DIR", min: 1, max: 1, short: "take over the checkpoints of a Moltis data directory",
-		long: `DIR is the folder with a manifest.json for each checkpoint, usually ~/.moltis/checkpoints. Nothing in it is changed; what was taken
-over before is passed over. They are those of --principal, "local" unless told. What can't be taken over is listed with the reason, and the exit status is then 1. Retention holds for old
+		long: `DIR is the folder with a manifest.json for each checkpoint, usually ~/.moltis/checkpoints. Nothing in it is changed; what
+its principal has taken over before is passed over. They are those of --principal, "local" unless told. What can't be taken over, what does not fit into the store and what
+of turns.jsonl can't be read is listed with the reason, and the exit status is then 1; links are not followed. Retention holds for old
 checkpoints too: raise keep_within and keep_last first to keep more of them.`,
 		options:  storeOptions(option{name: "principal", value: "NAME", doc: "whose they are to be; \"local\" unless told"}),
 		examples: []string{"moltis-fs checkpoint import-moltis ~/.moltis/checkpoints"},
@@ -185,11 +186,16 @@ checkpoints too: raise keep_within and keep_last first to keep more of them.`,
 			return in.withStore(ctx, true, func(ctx context.Context, db *checkpoint.DB) error {
 				// Whoever calls without a name is "local", so that he is who can restore them.
 				r, err := checkpoint.ImportMoltis(ctx, db, in.arg(0), first(in.option("principal"), "local"))
-				if err != nil {
-					return err
-				}
+				failed := err // what was done until then is told all the same
 				if in.given("json") {
-					err = writeJSON(in, r)
+					answer := struct {
+						checkpoint.Imported
+						Error string `json:"error,omitempty"`
+					}{Imported: r}
+					if failed != nil {
+						answer.Error, failed = failed.Error(), &exitError{status: exitOf(storeError(failed)).status}
+					}
+					err = writeJSON(in, answer)
 				} else {
 					var b strings.Builder
 					for _, s := range r.Skipped {
@@ -197,6 +203,9 @@ checkpoints too: raise keep_within and keep_last first to keep more of them.`,
 					}
 					fmt.Fprintf(&b, "imported %s, %s here already, %d skipped\n", plural(r.Imported, "checkpoint", "checkpoints"), plural(r.Known, "was", "were"), len(r.Skipped))
 					err = in.write([]byte(b.String()))
+				}
+				if err == nil && failed != nil {
+					return failed
 				}
 				if err == nil && len(r.Skipped) > 0 {
 					return refused

@@ -174,3 +174,88 @@ func TestDirectoriesBehindALinkStay(t *testing.T) {
 		t.Error("a directory was made behind a link")
 	}
 }
+
+// externals counts what is on record as changed outside.
+func (x *tree) externals() (n int) {
+	x.t.Helper()
+	page, err := x.Checkpoints(ctx, x.call("s"), checkpoint.Filter{Limit: 100})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	for _, c := range page.Checkpoints {
+		if c.Kind == checkpoint.KindExternal {
+			n++
+		}
+	}
+	return n
+}
+
+// Each turn notices what was changed outside since the one before, also where it has looked before.
+func TestEveryTurnLooksAnew(t *testing.T) {
+	x := grow(t, nil)
+	c := x.call("s")
+	if _, err := x.Mutate(ctx, c, x.becomes("0\n", "a")); err != nil {
+		t.Fatal(err)
+	}
+	for turn, content := range []string{"0\n", "1\n", "1\n", "2\n", "3\n"} {
+		x.write("a", content)
+		c.Turn = strconv.Itoa(turn)
+		x.BeginTurn(ctx, c)
+		if n, want := x.externals(), int(content[0]-'0'); n != want {
+			t.Fatalf("turn %d: %d changes outside, should %d", turn, n, want)
+		}
+	}
+}
+
+// What is in the trash was not removed from outside; what the tools have put in its place since, and is gone, was.
+func TestRemovedAfterTheTreeWasParked(t *testing.T) {
+	x := grow(t, func(fs *config.FS) { fs.Checkpoint.MaxFileBytes = 100 })
+	c := x.call("s")
+	x.write("t/big.bin", strings.Repeat("b", 101))
+	again := x.becomes("a\n", "t/a")
+	again.CreateParents = true
+	for i, want := range []int{0, 1} {
+		if _, err := x.Mutate(ctx, c, again); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			if done, err := x.Delete(ctx, c, x.ws+"/t", engine.DeleteOptions{Recursive: true}); err != nil || done.Trashed[0].Parked == "" {
+				t.Fatalf("%+v %v", done, err)
+			}
+		} else if err := os.RemoveAll(x.ws + "/t"); err != nil {
+			t.Fatal(err)
+		}
+		c.Turn = strconv.Itoa(i)
+		x.BeginTurn(ctx, c)
+		if n := x.externals(); n != want {
+			t.Errorf("step %d: %d changes outside, should %d", i, n, want)
+		}
+	}
+}
+
+// A restore that may skip passes by what a link has come in the way of, and restores the rest.
+func TestSkipPassesByALinkOnTheWay(t *testing.T) {
+	x := grow(t, nil)
+	x.write("d/f", "old\n")
+	x.write("g", "old\n")
+	c := x.call("s")
+	c.Turn = "t"
+	x.BeginTurn(ctx, c)
+	if _, err := x.Mutate(ctx, c, x.becomes("new\n", "d/f", "g")); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Rename(x.ws+"/d", x.ws+"/other"), os.Symlink("other", x.ws+"/d")); err != nil {
+		t.Fatal(err)
+	}
+	in := checkpoint.Restore{Turn: "t"}
+	if _, err := x.Restore(ctx, c, in, engine.RestoreOptions{}); err == nil {
+		t.Error("restored behind a link")
+	}
+	x.reads("g", "new\n")
+	done, err := x.Restore(ctx, c, in, engine.RestoreOptions{OnConflict: engine.OnConflictSkip})
+	if err != nil || len(done.Skipped) != 1 || done.Skipped[0].Path != x.ws+"/d/f" {
+		t.Errorf("%+v %v", done, err)
+	}
+	x.reads("g", "old\n")
+	x.reads("other/f", "new\n")
+}

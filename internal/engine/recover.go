@@ -14,8 +14,12 @@ import (
 // else's and stays; so does one that today's policy denies. Both are logged, and the checkpoint keeps what they were.
 func (e *Engine) recover(ctx context.Context) error {
 	ids, err := checkpoint.Unfinished(e.points.dir)
-	if err != nil || len(ids) == 0 {
+	if err != nil {
 		return err
+	}
+	cut := checkpoint.AnyCutOff(e.points.dir)
+	if len(ids) == 0 && !cut {
+		return nil
 	}
 	db, err := e.points.open()
 	if err != nil {
@@ -40,6 +44,11 @@ func (e *Engine) recover(ctx context.Context) error {
 		}
 		if err := intent.Done(); err != nil {
 			return err
+		}
+	}
+	if cut {
+		if err := e.settleCut(ctx, db); err != nil { // the next start, or the next restore, tries again
+			e.logger.Error("of a change that was cut off it could not be told whether it was made", "err", err)
 		}
 	}
 	return nil

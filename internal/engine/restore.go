@@ -241,8 +241,10 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 	if err != nil {
 		return nil, err
 	}
-	if err := e.settleNewest(ctx, db, c); err != nil {
-		return nil, err
+	if !o.DryRun {
+		if err := e.settleCut(ctx, db); err != nil {
+			return nil, err
+		}
 	}
 	plan, err := find(db)
 	if err != nil {
@@ -304,6 +306,7 @@ func (r *restore) carryOut(ctx context.Context, c *Call, m *Mutation) (*Restored
 		return nil, err
 	}
 	m.Leave = r.leave
+	m.Parents = func(ts []*Target, dirs []NewDir) ([]NewDir, error) { return r.parents(ctx, ts, dirs) }
 	m.Next = func(ts []*Target) error { return r.next(ctx, ts) }
 	r.out.Done, err = e.Mutate(ctx, c, *m)
 	if err != nil {

@@ -2,51 +2,36 @@ package engine
 
 import (
 	"context"
+	"errors"
 
 	"moltisfs/checkpoint"
 )
 
-// settleNewest looks whether the newest changes of the session took place at all, if nobody ever said so: their processes may have died
-// between the checkpoint and the change. One that did not must not be planned with.
-func (e *Engine) settleNewest(ctx context.Context, db *checkpoint.DB, c *Call) error {
-	f := checkpoint.Filter{Principal: c.Principal, Session: c.Session, NoReads: true, AsSaved: true, Limit: 4}
-	for {
-		page, err := db.List(ctx, f)
-		if err != nil {
-			return err
-		}
-		for i := range page.Checkpoints {
-			op := &page.Checkpoints[i]
-			if op.Outcome == checkpoint.Aborted { // there may be several, one before the other
-				continue
-			}
-			if op.Outcome != checkpoint.Presumed || op.Kind == checkpoint.KindExternal || op.Kind == checkpoint.KindManual || len(op.Changes) == 0 {
-				return nil
-			}
-			never, err := e.never(ctx, db, op.ID)
-			if err != nil || !never {
-				return err
-			}
-		}
-		if f.Cursor = page.Next; f.Cursor == "" {
+// settleCut looks whether the changes took place at all that processes had under way when they were killed: between the checkpoint and the change, or after it. One
+// that did not must not be planned with. All other changes were made, or it is on record that they were not, whatever is at their paths by now.
+func (e *Engine) settleCut(ctx context.Context, db *checkpoint.DB) error {
+	return db.CutOff(func(id checkpoint.ID) error {
+		err := e.settleIfNever(ctx, db, id)
+		if errors.Is(err, checkpoint.ErrNotFound) {
 			return nil
 		}
-	}
+		return err
+	})
 }
 
-// never settles an operation of which nothing can be seen as aborted.
-func (e *Engine) never(ctx context.Context, db *checkpoint.DB, id checkpoint.ID) (bool, error) {
+// settleIfNever settles an operation of which nothing can be seen as aborted.
+func (e *Engine) settleIfNever(ctx context.Context, db *checkpoint.DB, id checkpoint.ID) error {
 	op, err := db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
 	if err != nil {
-		return false, err
+		return err
 	}
-	unlock, err := e.lockAll(ctx, op) // whoever carries it out holds these
+	unlock, err := e.lockAll(ctx, op)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer unlock()
 	if op, err = db.Get(ctx, id, checkpoint.Scope{AllSessions: true}); err != nil || op.Outcome != checkpoint.Presumed {
-		return false, err
+		return err
 	}
 	seen := false
 	for _, c := range op.Changes {
@@ -56,16 +41,16 @@ func (e *Engine) never(ctx context.Context, db *checkpoint.DB, id checkpoint.ID)
 		seen = true
 		now, err := e.stateOf(c.Path)
 		if err != nil || !now.Same(c.Before) || now.Same(c.After) {
-			return false, nil // it took place, or it can't be told: presumed
+			return nil // it took place, or it can't be told: presumed
 		}
 	}
 	if !seen {
-		return false, nil // directories alone tell nothing
+		return nil // directories alone tell nothing
 	}
 	for i := len(op.Changes) - 1; i >= 0; i-- { // what it made for itself before it came to nothing
 		if c := &op.Changes[i]; c.Role == checkpoint.RoleParent && c.Before.Kind == checkpoint.Absent && c.After.Kind == checkpoint.Dir {
 			e.removeEmpty(c.Path)
 		}
 	}
-	return true, db.Settle(ctx, id, checkpoint.Aborted)
+	return db.Settle(ctx, id, checkpoint.Aborted)
 }

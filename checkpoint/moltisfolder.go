@@ -1,0 +1,295 @@
+package checkpoint
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// moltisManifest is manifest.json of Moltis' store, one directory a checkpoint.
+type moltisManifest struct {
+	ID         string  `json:"id"`
+	CreatedAt  int64   `json:"created_at"` // Unix seconds
+	Reason     string  `json:"reason"`
+	SourcePath string  `json:"source_path"`
+	SourceKind *string `json:"source_kind"` // "file", "directory"
+	Existed    bool    `json:"existed"`
+	BackupPath *string `json:"backup_path"` // "snapshot/file", "snapshot/dir"
+}
+
+// moltisTurn is a line of its turns.jsonl.
+type moltisTurn struct {
+	RunID         string   `json:"run_id"`
+	SessionKey    string   `json:"session_key"`
+	CheckpointIDs []string `json:"checkpoint_ids"`
+}
+
+var moltisID = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+func (m *moltisManifest) compare(o *moltisManifest) int {
+	return cmp.Or(cmp.Compare(m.CreatedAt, o.CreatedAt), strings.Compare(m.ID, o.ID))
+}
+
+// moltisPoint is a manifest and the states it stands for.
+type moltisPoint struct {
+	m       moltisManifest
+	changes []Change
+	files   []string // below root, beside changes; "" for what has no content
+}
+
+func readMoltis(root *os.Root, name string, o *Options) (*moltisPoint, error) {
+	if err := plainDirs(root, name); err != nil {
+		return nil, err
+	}
+	data, err := readBounded(root, name+"/manifest.json", 1<<20)
+	if err != nil {
+		return nil, err
+	}
+	p := &moltisPoint{}
+	if err := json.Unmarshal(data, &p.m); err != nil {
+		return nil, fmt.Errorf("manifest.json: %w", err)
+	}
+	if p.m.ID != name {
+		return nil, errors.New("manifest.json is that of another checkpoint")
+	}
+	if why := unusable(p.m.SourcePath); why != "" {
+		return nil, fmt.Errorf("source_path %.100q %s", p.m.SourcePath, why)
+	}
+	if !p.m.Existed {
+		p.add(Change{Path: p.m.SourcePath, Role: "target", Before: State{Kind: Absent}}, "")
+		return p, nil
+	}
+	if p.m.BackupPath == nil {
+		return nil, errors.New("there is no backup_path")
+	}
+	switch *p.m.BackupPath {
+	case "snapshot/file":
+		if err := plainDirs(root, name, "snapshot"); err != nil {
+			return nil, err
+		}
+		return p, p.file(root, name+"/snapshot/file", p.m.SourcePath, o)
+	case "snapshot/dir":
+		if err := plainDirs(root, name, "snapshot", "dir"); err != nil {
+			return nil, err
+		}
+		return p, p.tree(root, name+"/snapshot/dir", o)
+	}
+	return nil, fmt.Errorf("backup_path is %.100q", *p.m.BackupPath)
+}
+
+// plainDirs checks that the names, one below the other, are directories and no links to some: those of other checkpoints, as a rule. Should one
+// become a link later, it still leads nowhere out of root.
+func plainDirs(root *os.Root, names ...string) error {
+	for i := range names {
+		at := strings.Join(names[:i+1], "/")
+		info, err := root.Lstat(at)
+		if err != nil {
+			return err
+		}
+		if !info.IsDir() {
+			return fmt.Errorf("%s is not a directory", at)
+		}
+	}
+	return nil
+}
+
+// unusable says why no tool would ever change path, so that a checkpoint of it could only be in the way of a restore of others. The
+// rules are those of the guarded file system.
+func unusable(path string) string {
+	switch {
+	case path == "" || !rooted(path) || filepath.Clean(path) != path:
+		return "is not an absolute path"
+	case filepath.Dir(path) == path:
+		return "is the root directory"
+	case len(path) > 4095:
+		return "is longer than 4095 bytes"
+	case strings.IndexByte(path, 0) >= 0:
+		return "holds a NUL byte"
+	case !utf8.ValidString(path):
+		return "is not valid UTF-8"
+	}
+	for name := range strings.SplitSeq(filepath.ToSlash(path), "/") {
+		if len(name) > 255 {
+			return "has a component that is longer than 255 bytes"
+		}
+	}
+	return ""
+}
+
+func (p *moltisPoint) add(c Change, file string) {
+	p.changes, p.files = append(p.changes, c), append(p.files, file)
+}
+
+// file takes in a file. Its content is only hashed: there may be more of it than memory.
+func (p *moltisPoint) file(root *os.Root, name, path string, o *Options) error {
+	f, info, err := openRegular(root, name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	c := Change{Path: path, Role: "target", Before: State{Kind: File, Mode: info.Mode().Perm(), Size: info.Size()}}
+	switch {
+	case o.Exclude != nil && o.Exclude(path):
+		c.Skipped = SkipExcluded
+	case info.Size() > o.MaxFileBytes:
+		c.Skipped = SkipTooLarge
+	}
+	if c.Skipped != "" {
+		p.add(c, "")
+		return nil
+	}
+	sum := sha256.New()
+	if c.Before.Size, err = io.Copy(sum, io.LimitReader(f, o.MaxFileBytes)); err != nil {
+		return err
+	}
+	c.Before.Hash = hash(sum.Sum(nil)).String()
+	p.add(c, name)
+	return nil
+}
+
+func (p *moltisPoint) tree(root *os.Root, name string, o *Options) error {
+	return fs.WalkDir(root.FS(), name, func(at string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		path := filepath.Join(p.m.SourcePath, filepath.FromSlash(strings.TrimPrefix(strings.TrimPrefix(at, name), "/")))
+		if why := unusable(path); why != "" {
+			return fmt.Errorf("%.100q %s", path, why)
+		}
+		switch {
+		case len(p.changes) >= maxChanges:
+			return errors.New("too many files")
+		case e.IsDir():
+			p.add(Change{Path: path, Role: "target", Before: State{Kind: Dir, Mode: 0o755}}, "") // directories' modes are not kept there
+			return nil
+		}
+		return p.file(root, at, path, o)
+	})
+}
+
+const (
+	turnsName = "turns.jsonl"
+	maxLine   = 64 << 20 // of it
+)
+
+// moltisTurns reads turns.jsonl as far as it can be read: it only groups. note says what of it could not.
+func moltisTurns(root *os.Root) (turns map[string]moltisTurn, note string) {
+	turns = map[string]moltisTurn{}
+	f, _, err := openRegular(root, turnsName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return turns, "" // Moltis itself never came to write one
+	}
+	if err != nil {
+		return turns, err.Error()
+	}
+	defer f.Close()
+	bad := 0
+	r := bufio.NewReader(f)
+	for n := 1; ; n++ {
+		line, err := readLine(r, maxLine)
+		if err == io.EOF {
+			break
+		}
+		if err != nil && !errors.Is(err, errLongLine) {
+			return turns, fmt.Sprintf("line %d and what follows: %v", n, err)
+		}
+		if err == nil && len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		var t moltisTurn
+		if err == nil {
+			if err = json.Unmarshal(line, &t); err == nil {
+				err = t.trim()
+			}
+		}
+		if err != nil {
+			if bad++; bad == 1 {
+				note = fmt.Sprintf("line %d: %v", n, err)
+			}
+		}
+		for _, id := range t.CheckpointIDs {
+			turns[id] = t
+		}
+	}
+	if bad > 1 {
+		note = fmt.Sprintf("%d lines, the first is %s", bad, note)
+	}
+	return turns, note
+}
+
+// trim takes out names that the store does not take: a group is not worth a checkpoint.
+func (t *moltisTurn) trim() (err error) {
+	if len(t.RunID) > maxName {
+		t.RunID, err = "", fmt.Errorf("run_id is longer than %d bytes", maxName)
+	}
+	if len(t.SessionKey) > maxName {
+		t.SessionKey, err = "", fmt.Errorf("session_key is longer than %d bytes", maxName)
+	}
+	return err
+}
+
+var errLongLine = errors.New("the line is too long")
+
+// readLine answers with the next line, which holds until the next call, io.EOF after the last one, or errLongLine instead of one of
+// more than most bytes.
+func readLine(r *bufio.Reader, most int) ([]byte, error) {
+	var line []byte
+	long := false
+	for {
+		piece, err := r.ReadSlice('\n')
+		if err != nil && err != io.EOF && !errors.Is(err, bufio.ErrBufferFull) {
+			return nil, err
+		}
+		if long = long || len(line)+len(piece) > most; !long {
+			line = append(line, piece...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case long:
+			return nil, errLongLine
+		case err == io.EOF && len(line) == 0:
+			return nil, io.EOF
+		default:
+			return line, nil
+		}
+	}
+}
+
+// openRegular opens a file that is no link, and nothing that a reader would wait for ever at.
+func openRegular(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
+	info, err := root.Lstat(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, nil, fmt.Errorf("%s is not a regular file", name)
+	}
+	f, err := root.Open(name)
+	return f, info, err
+}
+
+func readBounded(root *os.Root, name string, most int64) ([]byte, error) {
+	f, info, err := openRegular(root, name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b := bytes.NewBuffer(make([]byte, 0, min(info.Size(), most)+bytes.MinRead)) // else it is copied as it grows, and there are two of it
+	_, err = b.ReadFrom(io.LimitReader(f, most+1))
+	data := b.Bytes()
+	if err == nil && int64(len(data)) > most {
+		err = fmt.Errorf("%s is larger than %d bytes", name, most)
+	}
+	return data, err
+}

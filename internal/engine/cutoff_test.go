@@ -1,0 +1,118 @@
+//go:build linux && !rooted
+
+package engine_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/engine"
+)
+
+// A change that was made counts as made, whatever is at its path by now: the process that made it may live, or have been killed after its answer. Only one that was
+// under way at the kill is looked at, and a dry run changes neither the tree nor the history.
+func TestWhatWasMadeStaysMade(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		x := grow(t, nil)
+		x.write("a", "x")
+		x.write("b", "x")
+		first := x.put("s", "a", "y")
+		second := x.put("s", "b", "y")
+		third := x.put("s", "n/m/f", "new")
+		if killed { // its file stays, and nobody holds it
+			x.asKilled(func() { x.Close() })
+			x.open()
+		}
+		x.write("b", "x") // as it was before, by others
+		if err := os.Remove(x.ws + "/n/m/f"); err != nil {
+			t.Fatal(err)
+		}
+		looks := x.looks()
+		other, err := engine.Open(engine.Options{Config: x.cfg, Judge: inside{x.ws, x.deny}, DataDir: x.data})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		for _, want := range []checkpoint.ID{third, second, first} {
+			dry, err := other.Undo(ctx, x.call("s"), engine.RestoreOptions{DryRun: true})
+			if err != nil || dry.Plan.UndoOf != want || x.looks() != looks {
+				t.Fatalf("killed %v: the dry run takes back %v, want %s: %v\n%s", killed, dry, want, err, x.looks())
+			}
+			if op, err := other.Checkpoint(ctx, x.call("s"), want); err != nil || op.Outcome == checkpoint.Aborted {
+				t.Fatalf("killed %v: %s is %v, %v", killed, want, op, err)
+			}
+			done, err := other.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+			if err != nil || done.Plan.UndoOf != want {
+				t.Fatalf("killed %v: taken back %v, want %s: %v", killed, done, want, err)
+			}
+			looks = x.looks()
+		}
+		x.has("a", "x")
+	}
+}
+
+// A change that a killed process had under way and never made is passed over; one that it had made counts, and goes on counting when its path is put
+// back outside.
+func TestWhatTheKillCutOff(t *testing.T) {
+	for _, made := range []bool{false, true} {
+		x := grow(t, nil)
+		x.write("a", "x")
+		x.write("b", "x")
+		first := x.put("s", "a", "y")
+		x.Close()
+		db, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{Durability: checkpoint.Relaxed, Settles: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		state := func(s string) checkpoint.State {
+			return checkpoint.State{Kind: checkpoint.File, Mode: 0o640, UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Size: int64(len(s)), Hash: engine.HashOf([]byte(s))}
+		}
+		saved, err := db.Save(ctx, checkpoint.Op{Tool: "Edit", Kind: checkpoint.KindEdit, Principal: "p", Session: "s", Changes: []checkpoint.Change{{Path: x.ws + "/b", Role: "target",
+			Before: state("x"), Content: []byte("x"), After: state("y"), AfterContent: []byte("y")}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := first
+		if made {
+			x.write("b", "y")
+			want = saved.ID
+		}
+		x.asKilled(func() { db.Close() })
+		if !checkpoint.AnyCutOff(x.data + "/checkpoints") {
+			t.Fatal("nothing was cut off: the test tests nothing")
+		}
+		x.open()
+		x.write("b", "x")
+		for _, dry := range []bool{true, false} {
+			done, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{DryRun: dry})
+			if err != nil || done.Plan.UndoOf != want {
+				t.Errorf("made %v, dry run %v: taken back %+v, want %s: %v", made, dry, done, want, err)
+			}
+		}
+		if checkpoint.AnyCutOff(x.data + "/checkpoints") {
+			t.Error("it is asked about again")
+		}
+	}
+}
+
+// asKilled leaves behind, after end, what a process that is killed at that moment leaves of what it has under way.
+func (x *tree) asKilled(end func()) {
+	x.t.Helper()
+	left := map[string][]byte{}
+	names, _ := filepath.Glob(x.data + "/checkpoints/writers/*")
+	for _, name := range names {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			x.t.Fatal(err)
+		}
+		left[name] = b
+	}
+	end()
+	for name, b := range left {
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			x.t.Fatal(err)
+		}
+	}
+}
