@@ -219,6 +219,8 @@ var (
 	ErrNoContent = errors.New("content is not in the checkpoint store")
 	// ErrSealed: the bytes are there, encrypted to a key that this process does not hold.
 	ErrSealed = errors.New("content is encrypted to a key that is not at hand")
+	// ErrIdentity: one of Options.Identities is none.
+	ErrIdentity = errors.New("an identity is not one that age can read")
 	// ErrDamaged: the catalog can't be read. Repair may help.
 	ErrDamaged = errors.New("the catalog is damaged")
 	// ErrInUse: another process has the store open and one of the two wants it for itself, to repair it.

@@ -173,8 +173,14 @@ func (in *invocation) textOf(p tools.Payload) string {
 		return strings.TrimPrefix(out, "\n")
 	case *tools.Refusal:
 		text := *p
+		if in.command.path == "trash restore" {
+			text.Hint = strings.ReplaceAll(text.Hint, "checkpoints_list", program+" trash list")
+		}
 		if !strings.HasPrefix(text.Hint, "It holds ") { // the one that lists paths
 			text.Hint = commandsFor.Replace(text.Hint)
+		}
+		if p.Reason == tools.KindNotFound && isTrashID(in.arg(0)) {
+			text.Hint = strings.TrimSuffix(text.Hint, ".") + "; --principal says whose trash it is."
 		}
 		if p.Reason == tools.KindNotFound && strings.Contains(p.Message, "this session") && p.FilePath == "" {
 			text.Hint = strings.TrimSuffix(text.Hint, ".") + "; --session and --principal say whose history is meant."
@@ -238,6 +244,13 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	if err != nil {
 		return fmt.Errorf("encoding the arguments: %w", err)
 	}
+	dir, err := in.dataDir()
+	if err == nil {
+		err = thereIsAStore(filepath.Join(dir, "checkpoints")) // opening the suite would make one
+	}
+	if err != nil {
+		return err
+	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	var approver tools.Approver = &terminal{instead: []string{"run it with --yes", "run it in a terminal"}}
@@ -262,10 +275,11 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 		if err == nil {
 			err = in.write(out)
 		}
-		if err == nil && tools.Refused(p) {
+		if (err == nil || readerWentAway(err)) && tools.Refused(p) {
 			err = refused
 		}
 	}
+	err = storeError(err)
 	if cerr := suite.Close(); cerr != nil && (err == nil || err == refused) {
 		err = fmt.Errorf("closing: %w", cerr)
 	}

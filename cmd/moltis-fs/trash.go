@@ -72,7 +72,7 @@ func (in *invocation) findTrashed(ctx context.Context, db *checkpoint.DB, id str
 func listTrash(ctx context.Context, in *invocation) error {
 	f := in.trashFilter()
 	var err error
-	if f.Limit, err = in.number("limit", 20); err != nil {
+	if f.Limit, err = in.number("limit", 20, 1000); err != nil {
 		return err
 	}
 	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {

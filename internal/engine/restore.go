@@ -306,6 +306,7 @@ func (r *restore) carryOut(ctx context.Context, c *Call, m *Mutation) (*Restored
 		return nil, err
 	}
 	m.Leave = r.leave
+	m.Parents = func(ts []*Target, dirs []NewDir) ([]NewDir, error) { return r.parents(ctx, ts, dirs) }
 	m.Next = func(ts []*Target) error { return r.next(ctx, ts) }
 	r.out.Done, err = e.Mutate(ctx, c, *m)
 	if err != nil {

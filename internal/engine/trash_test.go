@@ -274,7 +274,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// A path that is denied by now ends a restore of several, unless skip passes over it.
+// A path that is denied by now ends a restore of several, unless skip passes by it.
 func TestDeniedByNow(t *testing.T) {
 	x := grow(t, nil)
 	a, b := x.write("a.txt", "a\n"), x.write("b.txt", "b\n")
@@ -298,7 +298,7 @@ func TestDeniedByNow(t *testing.T) {
 		t.Errorf("restored: %v\n%s", err, x.looks())
 	}
 	r, err := x.Restore(ctx, c, rewindTo("t"), engine.RestoreOptions{OnConflict: engine.OnConflictSkip})
-	if err != nil || len(r.Skipped) != 1 || r.Skipped[0].Path != b {
+	if err != nil || r.Denied != 1 || len(r.Skipped) != 0 { // counted, not named
 		t.Fatalf("skipped %+v %v", r, err)
 	}
 	for path, want := range map[string]string{a: "a\n", b: "new\n"} {
