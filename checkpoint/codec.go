@@ -20,12 +20,13 @@ const (
 )
 
 const (
-	maxDepth   = 32        // deltas in a chain before a key frame
-	extAbove   = 256 << 10 // stored bytes above which a file of its own is cheaper than overflow pages
-	cloneAbove = 512 << 10 // content below is written as fast as it is cloned and compared
-	zstdAbove  = 64        // shorter input never gets shorter
-	sizeCeil   = 1 << 31   // no single content is larger: zstd and int32 tables rely on it
-	defaultMax = 1 << 30
+	maxDepth       = 32        // deltas in a chain before a key frame
+	extAbove       = 256 << 10 // stored bytes above which a file of its own is cheaper than overflow pages
+	cloneAbove     = 512 << 10 // content below is written as fast as it is cloned and compared
+	zstdAbove      = 64        // shorter input never gets shorter
+	deltaZstdAbove = 320       // a shorter delta gains a few bytes at most, and trying takes a tenth of a save
+	sizeCeil       = 1 << 31   // no single content is larger: zstd and int32 tables rely on it
+	defaultMax     = 1 << 30
 )
 
 type hash [sha256.Size]byte
@@ -77,7 +78,7 @@ func (p *packer) pack(content []byte, base *version) packed {
 	if base.suits(content) {
 		d := makeDelta(nil, base.content, content)
 		out := packed{codec: codecDelta, base: base, depth: base.depth + 1, z: d}
-		if len(d) > zstdAbove {
+		if len(d) > deltaZstdAbove {
 			if z := p.enc.EncodeAll(d, nil); len(z) < len(d) {
 				out.z, out.codec = z, codecDelta|codecZstd
 			}

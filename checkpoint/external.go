@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"context"
 	"fmt"
+	"io/fs"
 )
 
 // Observed is what a path turned out to be when somebody looked.
@@ -78,4 +79,31 @@ func knownOf(ctx context.Context, h history, who Scope, path string) (*Known, er
 		k.Own = own.change(path).After
 	}
 	return k, nil
+}
+
+// LastDir is the mode of the directory when anybody recorded it last, on its own or because something was made, read or removed in it.
+func (d *DB) LastDir(ctx context.Context, path string) (mode fs.FileMode, known bool, err error) {
+	err = d.view(ctx, func(h *dbHistory) error {
+		var w where
+		w.and("op.outcome<>?", outcomeCode(Aborted))
+		es, err := h.streams(ctx, &Filter{Path: path, AsSaved: true}, &w, firstPlace, 1)
+		if err != nil || len(es) == 0 {
+			return err
+		}
+		if err := h.fillChange(ctx, es[0], path); err != nil {
+			return err
+		}
+		c := es[0].change(path)
+		for _, s := range []State{c.After, c.Before} {
+			if s.kind() == Dir && s.Mode.Perm() != 0 {
+				mode, known = s.Mode, true
+				return nil
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		err = fmt.Errorf("looking up a directory: %w", err)
+	}
+	return mode, known, err
 }

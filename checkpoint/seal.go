@@ -52,7 +52,7 @@ func newSealer(o Options) (*sealer, error) {
 	for _, id := range o.Identities {
 		ids, err := age.ParseIdentities(strings.NewReader(id))
 		if err != nil {
-			return nil, errors.New("an identity is not one that age can read") // the reason could quote the secret
+			return nil, ErrIdentity // the reason could quote the secret
 		}
 		s.ids = append(s.ids, ids...)
 	}

@@ -113,8 +113,19 @@ func (p *CheckpointRestore) Text() string {
 	} else if p.DryRun {
 		b.WriteString("Nothing was changed; the restore would be:\n")
 	}
+	const most = 10 // thousands of them would hide what was done
+	same := 0
 	for _, f := range p.Files {
-		b.WriteString(f.line())
+		line := f.line()
+		if line == "unchanged "+edit.ShownPath(f.Path)+" +0 -0\n" {
+			if same++; same > most {
+				continue
+			}
+		}
+		b.WriteString(line)
+	}
+	if same > most {
+		fmt.Fprintf(&b, "and %d more unchanged\n", same-most)
 	}
 	for _, s := range p.Skipped {
 		fmt.Fprintf(&b, "skipped %s (%s)\n", edit.ShownPath(s.Path), s.Why)

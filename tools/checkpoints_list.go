@@ -181,6 +181,10 @@ func rowOf(c *checkpoint.Checkpoint) CheckpointRow {
 	if len(paths) > 1 {
 		row.Paths = paths
 	}
+	if len(paths) == 0 && len(c.Changes) > 0 { // of directories alone
+		ch := &c.Changes[0]
+		row.SourcePath, row.SourceKind, row.Existed = ch.Path, sourceKind(ch.Before.Kind), ch.Before.Kind != checkpoint.Absent
+	}
 	return row
 }
 

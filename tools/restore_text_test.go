@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"moltisfs/internal/engine"
 	"moltisfs/tools"
 )
 
@@ -23,5 +24,23 @@ func TestRestoredFileTellsAll(t *testing.T) {
 		if lines := strings.Split(p.Text(), "\n"); !slices.Contains(lines, c.want) {
 			t.Errorf("%+v: %q is not among %q", c.file, c.want, lines)
 		}
+	}
+}
+
+// Names stay in their line, and thousands of files that were the same already are a number.
+func TestRestoreTextSaysWhatWasDone(t *testing.T) {
+	p := &tools.CheckpointRestore{Skipped: []engine.Left{{Path: "/w/\x1b\nb", Why: "why"}}, DirsKept: []string{"/w/\n"}}
+	for i := range 3000 {
+		p.Files = append(p.Files, tools.RestoredFile{Path: "/w/same", Action: "unchanged"})
+		if i == 1500 {
+			p.Files = append(p.Files, tools.RestoredFile{Path: "/w/a\nremoved /w/b +0 -0", Action: "restored"})
+		}
+	}
+	want := strings.Repeat("unchanged /w/same +0 -0\n", 10) + `restored "/w/a\nremoved /w/b +0 -0" +0 -0
+and 2990 more unchanged
+skipped "/w/\x1b\nb" (why)
+kept "/w/\n" (something is in it, or it could not be removed)`
+	if got := p.Text(); got != want {
+		t.Errorf("got %s", got)
 	}
 }

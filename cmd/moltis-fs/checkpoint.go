@@ -11,8 +11,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/edit"
@@ -113,8 +115,10 @@ func (in *invocation) storeOptions(create bool) (dir string, o checkpoint.Option
 		return "", o, err
 	}
 	dir = filepath.Join(dir, "checkpoints")
-	if _, err := os.Stat(filepath.Join(dir, "checkpoints.db")); errors.Is(err, fs.ErrNotExist) && !create && isMissing(filepath.Join(dir, "blobs")) {
-		return "", o, misuse("checkpoints are taken with checkpoint_before_mutation = true; --data-dir names another place", "there are no checkpoints in %s", dir)
+	if !create {
+		if err := thereIsAStore(dir); err != nil {
+			return "", o, err
+		}
 	}
 	if o, err = engine.StoreOptions(cfg.Tools.FS.Checkpoint); err != nil {
 		return "", o, misuse("", "%v", err)
@@ -126,9 +130,18 @@ func (in *invocation) storeOptions(create bool) (dir string, o checkpoint.Option
 	return dir, o, nil
 }
 
-func isMissing(name string) bool {
-	_, err := os.Lstat(name)
-	return errors.Is(err, fs.ErrNotExist)
+// thereIsAStore is misuse where dir has none. One that lost its catalog is there: its blobs are.
+func thereIsAStore(dir string) error {
+	for _, name := range []string{"checkpoints.db", "blobs"} {
+		_, err := os.Lstat(filepath.Join(dir, name))
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+			return misuse("name a directory of your own with --data-dir or MOLTIS_DATA_DIR", "looking for checkpoints: %v", err)
+		}
+	}
+	return misuse("checkpoints are taken with checkpoint_before_mutation = true; --data-dir names another place", "there are no checkpoints in %s", dir)
 }
 
 // identities are the lines of the identity file that are one.
@@ -185,8 +198,29 @@ func storeError(err error) error {
 	if errors.Is(err, checkpoint.ErrSealed) {
 		return &exitError{exitRefused, err.Error(), "give the age identity of that key with --identity FILE", tools.KindUnsupported}
 	}
+	if errors.Is(err, checkpoint.ErrIdentity) {
+		return misuse("name a file as age-keygen writes it", "%v", err)
+	}
+	if errors.Is(err, checkpoint.ErrUnderWay) {
+		return &exitError{exitRefused, err.Error(), "", tools.KindConflict}
+	}
+	if e, ok := errors.AsType[*checkpoint.FullError](err); ok {
+		return &exitError{exitRefused, e.Error(), program + " checkpoint unpin and gc make room, or a larger max_bytes", tools.KindIOError}
+	}
+	if e, ok := errors.AsType[*checkpoint.NetworkError](err); ok {
+		return misuse("name another with --data-dir or MOLTIS_DATA_DIR", "%v", e)
+	}
+	if e, ok := errors.AsType[*fs.PathError](err); ok && e.Op == "mkdir" {
+		return misuse("name a directory of your own with --data-dir or MOLTIS_DATA_DIR", "%v", err)
+	}
 	if errors.Is(err, checkpoint.ErrDamaged) {
 		return &exitError{exitBroken, err.Error(), program + " checkpoint check --repair saves what can still be read, and keeps the damaged file", ""}
+	}
+	if errors.Is(err, checkpoint.ErrBusy) {
+		return &exitError{exitBroken, err.Error(), "look which process works on this data directory; while one that writes is stopped, nobody else can", ""}
+	}
+	if errors.Is(err, checkpoint.ErrReadOnly) {
+		return &exitError{exitRefused, err.Error(), "list, show, diff, stats, check and export work there; for the rest use a copy of the data directory", ""}
 	}
 	if errors.Is(err, checkpoint.ErrInUse) {
 		return misuse("stop the servers that use this data directory, or wait until the repair has ended, and try again", "%v", err)
@@ -286,7 +320,7 @@ func listCheckpoints(ctx context.Context, in *invocation) error {
 	if f.Until, err = in.when("until"); err != nil {
 		return err
 	}
-	if f.Limit, err = in.number("limit", 20); err != nil {
+	if f.Limit, err = in.number("limit", 20, 1000); err != nil {
 		return err
 	}
 	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
@@ -306,9 +340,15 @@ func listCheckpoints(ctx context.Context, in *invocation) error {
 		}
 		var b strings.Builder
 		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		wide := 0 // of the paths, but for those that would push all notes out of sight
+		for i := range page.Checkpoints {
+			if n := utf8.RuneCountInString(pathsOf(&page.Checkpoints[i])); n <= 80 {
+				wide = max(wide, n)
+			}
+		}
 		for i := range page.Checkpoints {
 			c := &page.Checkpoints[i]
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c.ID, c.Time.Local().Format(time.DateTime), visible(first(c.Tool, c.Kind)), visible(c.Session), pathsOf(c), notesOf(c))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%-*s  %s\n", c.ID, c.Time.Local().Format(time.DateTime), visible(first(c.Tool, c.Kind)), visible(c.Session), wide, pathsOf(c), notesOf(c))
 		}
 		w.Flush()
 		for line := range strings.Lines(b.String()) {
@@ -530,14 +570,15 @@ func (in *invocation) when(name string) (time.Time, error) {
 	return time.Time{}, misuse("write a time like 2026-11-21T10:00:00Z, or an age like 2h", "--%s can't be %q", name, s)
 }
 
-func (in *invocation) number(name string, fallback int) (int, error) {
+// number reads an option that is a number from 1 to most.
+func (in *invocation) number(name string, fallback, most int) (int, error) {
 	s := in.option(name)
 	if s == "" {
 		return fallback, nil
 	}
 	n, err := strconv.Atoi(s)
-	if err != nil || n < 1 {
-		return 0, misuse("write a number from 1 up", "--%s can't be %q", name, s)
+	if err != nil || n < 1 || n > most {
+		return 0, misuse(fmt.Sprintf("write a number from 1 to %d", most), "--%s can't be %q", name, s)
 	}
 	return n, nil
 }

@@ -48,7 +48,7 @@ func (in *invocation) exportGit(ctx context.Context, db *checkpoint.DB, ops []ch
 		return nil
 	}
 	if err := run(nil, "init", "--bare", "--quiet", "--initial-branch=checkpoints", dir); err != nil {
-		return err
+		return misuse("name a directory that can be made", "there can be no repository in %s: %v", visible(dir), err)
 	}
 	root := string(filepath.Separator)
 	if in.given("root") {

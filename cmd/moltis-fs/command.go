@@ -126,6 +126,12 @@ func find(table []*command, words []string) (*command, []string, error) {
 		if above != nil && (words[0] == "-h" || words[0] == "-help" || words[0] == "--help") {
 			return helpCommand(), strings.Fields(above.path), nil
 		}
+		if strings.HasPrefix(words[0], "-") {
+			if above == nil {
+				return nil, nil, misuse("the commands are "+list, "a command comes before %s", words[0])
+			}
+			return nil, nil, misuse(seeHelp(above), "%s needs one of %s before %s", above.path, list, words[0])
+		}
 		i := slices.IndexFunc(table, func(c *command) bool { return c.name == words[0] })
 		if i < 0 {
 			kind, hint := "command", "the commands are "+list

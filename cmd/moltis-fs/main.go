@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"slices"
@@ -61,6 +62,9 @@ func run(args []string, s streams) int {
 		err = in.command.run(context.Background(), in)
 	} else {
 		in = &invocation{streams: s}
+	}
+	if readerWentAway(err) {
+		return exitOK // whoever has seen enough, as head has, wants to hear no more
 	}
 	if err != nil && asksJSON(args) {
 		return reportJSON(in, err)
@@ -150,6 +154,12 @@ func report(w io.Writer, err error) int {
 		fmt.Fprintf(w, "hint: %s\n", approval.Escape(e.hint, false))
 	}
 	return e.status
+}
+
+// readerWentAway says that err is that of writing an answer to somebody who had seen enough.
+func readerWentAway(err error) bool {
+	e, ok := errors.AsType[*fs.PathError](err)
+	return ok && e.Path == os.Stdout.Name() && errors.Is(e, syscall.EPIPE)
 }
 
 // untilSignal is a context that ends with the first SIGINT or SIGTERM. The next one kills. A reader of standard output that

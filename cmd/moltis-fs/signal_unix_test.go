@@ -4,7 +4,9 @@ package main
 
 import (
 	"bufio"
+	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -78,5 +80,40 @@ func TestTheReaderGoesAway(t *testing.T) {
 	_, _ = io.WriteString(r.in, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`+"\n") // it may be gone already
 	if err := r.cmd.Wait(); err != nil {
 		t.Errorf("%v %q", err, r.errs.String())
+	}
+}
+
+// Whoever reads no further than he needs, as head does, hears nothing of it; what was to be done is done.
+func TestNobodyReadsTheAnswer(t *testing.T) {
+	dir := t.TempDir()
+	config := filepath.Join(dir, "c.toml")
+	if err := os.WriteFile(config, []byte("[tools.fs]\nrequire_approval = false\ncheckpoint_before_mutation = true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "a")
+	for _, c := range []struct {
+		args   []string
+		status int
+	}{
+		{[]string{"call", "Write", fmt.Sprintf(`{"file_path":%q,"content":"1"}`, file)}, exitOK},
+		{[]string{"checkpoint", "list"}, exitOK}, {[]string{"checkpoint", "list", "--json"}, exitOK}, {[]string{"checkpoint", "export", "--patch"}, exitOK},
+		{[]string{"checkpoint", "undo"}, exitOK}, {[]string{"checkpoint", "undo"}, exitRefused}, {[]string{"trash", "list"}, exitOK},
+	} {
+		cmd := exec.Command(binary(t), append(c.args, "--config", config, "--data-dir", filepath.Join(dir, "data"))...)
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Close()
+		var errs strings.Builder
+		cmd.Stdout, cmd.Stderr = w, &errs
+		_ = cmd.Run()
+		w.Close()
+		if got := cmd.ProcessState.ExitCode(); got != c.status || errs.Len() > 0 {
+			t.Errorf("%v: status %d, and %q", c.args, got, errs.String())
+		}
+	}
+	if _, err := os.Stat(file); err == nil {
+		t.Error("the undo was not made")
 	}
 }

@@ -38,6 +38,8 @@ type Mutation struct {
 	// holds does.
 	Trash func(path string, k guardfs.Kind) *checkpoint.Trashed
 	Whole bool // refuse unless the checkpoint holds every content
+	// Parents adds to Dirs what else has to be made for the targets; nil: with the mode that new ones get.
+	Parents func([]*Target, []NewDir) ([]NewDir, error)
 	// Leave says of a path of Paths that can't be loaded whether the mutation goes on without it; nil never does.
 	Leave func(path string, err error) bool
 }
@@ -180,6 +182,11 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	if m.idle(ts) { // somebody else has done it meanwhile
 		return &Done{Targets: ts, Idle: true}, nil
 	}
+	if m.Parents != nil {
+		if m.Dirs, err = m.Parents(ts, m.Dirs); err != nil {
+			return nil, err
+		}
+	}
 	if err := e.intend(c, ts); err != nil { // no change without a record of it
 		return nil, err
 	}
@@ -189,6 +196,7 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	}
 	done.Approval = grant
 	e.rememberChange(c, ts, &m)
+	e.keepDirs(ctx, c, ts.paths()...)
 	if done.Checkpoint != "" {
 		e.expire(ctx)
 	}

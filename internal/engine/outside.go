@@ -18,6 +18,7 @@ type outside struct {
 	mu    sync.Mutex
 	turns map[ledger.Key]string // the turn that a session is in
 	looks map[string]look       // what a path was at the last look, so that what did not move is not read again
+	dirs  map[string]bool       // that were looked at for keepDirs in this turn, with those above
 	kept  map[readKey]string    // what of a session's reads is in the store
 }
 
@@ -56,6 +57,7 @@ func (e *Engine) BeginTurn(ctx context.Context, c *Call) {
 		o.turns = map[ledger.Key]string{}
 	}
 	o.turns[c.key()] = c.Turn
+	o.dirs = nil
 	o.mu.Unlock()
 }
 
@@ -188,6 +190,7 @@ func (e *Engine) keepRead(ctx context.Context, c *Call, h *guardfs.Handle, s *Si
 	if how != "hash" && how != "content" || !e.cfg.CheckpointBeforeMutation {
 		return
 	}
+	e.keepDirs(ctx, c, h.Object().True)
 	if err := e.storeRead(ctx, c, h, s, how == "content"); err != nil {
 		e.logger.Warn("what was read could not be kept", "path", h.Object().True, "err", err)
 	}

@@ -242,8 +242,8 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 	if err != nil {
 		return nil, err
 	}
-	if !o.DryRun {
-		if err := e.settleCut(ctx, db); err != nil {
+	if !o.DryRun { // also what this very process had to leave half-way
+		if err := e.recover(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -307,6 +307,7 @@ func (r *restore) carryOut(ctx context.Context, c *Call, m *Mutation) (*Restored
 		return nil, err
 	}
 	m.Leave = r.leave
+	m.Parents = func(ts []*Target, dirs []NewDir) ([]NewDir, error) { return r.parents(ctx, ts, dirs) }
 	m.Next = func(ts []*Target) error { return r.next(ctx, ts) }
 	r.out.Done, err = e.Mutate(ctx, c, *m)
 	if err != nil {
