@@ -280,17 +280,16 @@ func openRegular(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 }
 
 func readBounded(root *os.Root, name string, most int64) ([]byte, error) {
-	f, _, err := openRegular(root, name)
+	f, info, err := openRegular(root, name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
+	b := bytes.NewBuffer(make([]byte, 0, min(info.Size(), most)+bytes.MinRead)) // else it is copied as it grows, and there are two of it
+	_, err = b.ReadFrom(io.LimitReader(f, most+1))
+	data := b.Bytes()
 	if err == nil && int64(len(data)) > most {
 		err = fmt.Errorf("%s is larger than %d bytes", name, most)
-	}
-	if err == nil && data == nil {
-		data = []byte{}
 	}
 	return data, err
 }

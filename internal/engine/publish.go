@@ -433,6 +433,9 @@ func (e *Engine) putBackOne(ctx context.Context, t *Target) error {
 // become makes path what it was, if it still is what we made of it, which ours says. A link is taken for itself.
 func (e *Engine) become(ctx context.Context, path string, ours func(*guardfs.Before) bool, was *guardfs.Before) error {
 	place, err := e.fs.PlaceLink(path)
+	if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok && !was.Exists {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

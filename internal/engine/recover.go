@@ -10,7 +10,7 @@ import (
 )
 
 // recover takes back the changes of several paths that processes which are no more left half-way: all paths or none holds across
-// a crash too. It runs before the first call. A path that is neither what the change made nor what it found is somebody
+// a crash too. It runs before the first call, and before a restore. A path that is neither what the change made nor what it found is somebody
 // else's and stays; so does one that today's policy denies. Both are logged, and the checkpoint keeps what they were.
 func (e *Engine) recover(ctx context.Context) error {
 	ids, err := checkpoint.Unfinished(e.points.dir)

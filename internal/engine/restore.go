@@ -241,8 +241,8 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find f
 	if err != nil {
 		return nil, err
 	}
-	if !o.DryRun {
-		if err := e.settleCut(ctx, db); err != nil {
+	if !o.DryRun { // also what this very process had to leave half-way
+		if err := e.recover(ctx); err != nil {
 			return nil, err
 		}
 	}
