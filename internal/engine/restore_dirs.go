@@ -161,12 +161,16 @@ func (e *Engine) onlyHolds(dir string, goes map[string]bool) bool {
 
 // dirsStill keeps, under the lock, of the directories to be made and to be removed those that still have to be. What can't be looked at is met again.
 func (e *Engine) dirsStill(m *Mutation) {
-	m.Dirs = slices.DeleteFunc(m.Dirs, func(d NewDir) bool {
-		now, err := e.stateOf(d.Path)
-		return err == nil && now.Kind == checkpoint.Dir
-	})
-	m.Drop = slices.DeleteFunc(m.Drop, func(d string) bool {
-		now, err := e.stateOf(d)
-		return err == nil && now.Kind != checkpoint.Dir
-	})
+	look := func(path string) (dir, known bool) {
+		place, err := e.fs.PlaceLink(path)
+		if err != nil {
+			_, gone := errors.AsType[*guardfs.MissingParentError](err)
+			return false, gone
+		}
+		defer place.Close()
+		o := place.Object()
+		return o.Info.Kind == guardfs.KindDir, o.True == path
+	}
+	m.Dirs = slices.DeleteFunc(m.Dirs, func(d NewDir) bool { dir, known := look(d.Path); return known && dir })
+	m.Drop = slices.DeleteFunc(m.Drop, func(d string) bool { dir, known := look(d); return known && !dir })
 }
