@@ -113,6 +113,9 @@ func (c *committer) submit(ctx context.Context, j *job) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if c.db.frozen {
+		return ErrReadOnly
+	}
 	c.mu.Lock()
 	c.queue = append(c.queue, j)
 	lead := !c.busy
@@ -194,6 +197,9 @@ func (c *committer) runBatch(batch []*job) {
 			return err
 		}
 		if err := c.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+			if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code()&0xff == 5 { // SQLITE_BUSY
+				return fmt.Errorf("%w: %w", ErrBusy, err)
+			}
 			return err
 		}
 		if err := c.begin(ctx); err != nil {

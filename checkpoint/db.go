@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"modernc.org/sqlite" // the engine; registers itself with database/sql under "sqlite"
@@ -139,6 +140,7 @@ type DB struct {
 	seal    *sealer
 	under   underway
 	tight   atomic.Bool // the reserve is in use
+	frozen  bool        // on a read-only file system
 	inUse   *os.File    // nil in Repair, which holds the lock itself
 	subs    sync.Map    // directories below blobs whose names are on stable storage
 
@@ -173,7 +175,7 @@ func Open(dir string, o Options) (*DB, error) {
 		}
 		return nil, fmt.Errorf("opening checkpoint store %s: %w", dir, named(err))
 	}
-	if !d.tight.Load() {
+	if !d.tight.Load() && !d.frozen {
 		if err := d.keepReserve(); err != nil {
 			d.tight.Store(diskFull(err)) // what is left is the reserve
 			d.o.Logger.Warn("keeping room for a full disk", "error", err)
@@ -191,26 +193,27 @@ func (d *DB) open() (err error) {
 		if d.inUse, err = holdOpen(d.dir, false); err != nil && !noRoom(err) {
 			return err
 		}
+		d.frozen = errors.Is(err, syscall.EROFS)
 	}
 	if d.pack, err = newPacker(); err != nil {
 		return err
 	}
-	if d.w, err = sql.Open("sqlite", dsn(d.dir, d.o.Durability, true, fresh)); err != nil {
+	if d.w, err = sql.Open("sqlite", d.dsn(true, fresh)); err != nil {
 		return err
 	}
 	d.w.SetMaxOpenConns(1)
 	ctx := context.Background()
 	var have string
 	if err := d.w.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&have); err != nil {
-		return err
+		return d.unreadable(err)
 	}
 	if versionLess(have, minSQLite) {
 		return &VersionError{"the SQLite library", have, minSQLite + " or newer"}
 	}
 	if err := d.migrate(ctx); err != nil {
-		return err
+		return d.unreadable(err)
 	}
-	if d.r, err = sql.Open("sqlite", dsn(d.dir, d.o.Durability, false, false)); err != nil {
+	if d.r, err = sql.Open("sqlite", d.dsn(false, false)); err != nil {
 		return err
 	}
 	d.r.SetMaxOpenConns(4 + maxReaders)
@@ -227,11 +230,25 @@ func (d *DB) open() (err error) {
 	return err
 }
 
-func dsn(dir string, dur Durability, write, fresh bool) string {
+// unreadable says of a store on a read-only file system why its log stops us: SQLite can't make what it reads it by.
+func (d *DB) unreadable(err error) error {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok && d.frozen && e.Code()&0xff == 14 { // SQLITE_CANTOPEN
+		return fmt.Errorf("%w, and its log can't be read there; open it once where it can be written: %w", ErrReadOnly, err)
+	}
+	return err
+}
+
+func (d *DB) dsn(write, fresh bool) string {
 	q := []string{"_pragma=busy_timeout(20000)"}
-	if write {
+	switch {
+	case d.frozen:
+		q = append(q, "mode=ro", "_pragma=query_only(1)")
+		if fi, err := os.Lstat(filepath.Join(d.dir, fileName+"-wal")); err != nil || fi.Size() == 0 {
+			q = append(q, "immutable=1") // SQLite can't make the log's index there; without a log it needs none
+		}
+	case write:
 		sync := "FULL"
-		if dur == Relaxed {
+		if d.o.Durability == Relaxed {
 			sync = "NORMAL"
 		}
 		if fresh { // else it takes the lock for writing, and opening waits for whoever holds that
@@ -241,10 +258,10 @@ func dsn(dir string, dur Durability, write, fresh bool) string {
 		q = append(q, "_pragma=journal_mode(WAL)", "_pragma=synchronous("+sync+")",
 			"_pragma=wal_autocheckpoint(16000)", "_pragma=journal_size_limit(67108864)", "_pragma=secure_delete(FAST)",
 			"_pragma=cache_size(-8000)")
-	} else {
+	default:
 		q = append(q, "_pragma=query_only(1)", "_pragma=cache_size(-4000)")
 	}
-	p := filepath.ToSlash(filepath.Join(dir, fileName))
+	p := filepath.ToSlash(filepath.Join(d.dir, fileName))
 	if !strings.HasPrefix(p, "/") {
 		p = "/" + p
 	}
@@ -307,18 +324,26 @@ func prepareDir(dir string) (fresh bool, err error) {
 	return fi.Size() == 0, chmod(name, fi, 0o600)
 }
 
-// chmod gives what fi is of the mode, unless it has it: on a read-only file system that would be refused.
+// chmod gives what fi is of the mode, unless it has it or nobody can change it.
 func chmod(name string, fi fs.FileInfo, mode fs.FileMode) error {
 	if fi.Mode().Perm() == mode {
 		return nil
 	}
-	return os.Chmod(name, mode)
+	if err := os.Chmod(name, mode); !errors.Is(err, syscall.EROFS) {
+		return err
+	}
+	return nil // reading it makes nothing worse
 }
 
 func (d *DB) migrate(ctx context.Context) error {
 	var v int
 	if err := d.w.QueryRowContext(ctx, "PRAGMA user_version").Scan(&v); err != nil {
 		return err
+	}
+	if d.frozen && v != schemaVersion {
+		return &VersionError{"the format of a store that can't be written", strconv.Itoa(v), strconv.Itoa(schemaVersion)}
+	} else if d.frozen {
+		return nil
 	}
 	// The log exists now, and no journal any more. SQLite has a directory synced, too, but takes no notice when that fails: then
 	// a power cut would take the log with all that is in it, or bring a journal back that undoes the file.

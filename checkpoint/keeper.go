@@ -40,7 +40,7 @@ func startKeeper(ctx context.Context, d *DB) (*keeper, error) {
 		return nil, err
 	}
 	var err error
-	if k.side, err = sql.Open("sqlite", dsn(d.dir, d.o.Durability, true, false)); err != nil {
+	if k.side, err = sql.Open("sqlite", d.dsn(true, false)); err != nil {
 		return nil, err
 	}
 	k.side.SetMaxOpenConns(1)

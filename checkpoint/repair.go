@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Repaired says what Repair did.
@@ -40,6 +41,9 @@ func repair(ctx context.Context, dir string, o Options) (*Repaired, error) {
 		}
 	}
 	lock, err := holdOpen(dir, true)
+	if errors.Is(err, syscall.EROFS) {
+		err = ErrReadOnly
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -115,8 +115,31 @@ DELETE FROM data WHERE id NOT IN (SELECT id FROM object) OR codec & 8 AND key NO
 	if err != nil {
 		return err
 	}
+	if err := r.salvageLimits(ctx, from, to); err != nil {
+		return err
+	}
 	dir := filepath.Dir(r.Kept)
 	return errors.Join(r.goOn(ctx, to, dir), r.keepLoose(ctx, to, dir))
+}
+
+// salvageLimits copies what others noted to be kept, if it can be read.
+func (r *Repaired) salvageLimits(ctx context.Context, from, to *sql.DB) error {
+	rows, err := from.QueryContext(ctx, limitsNoted)
+	if err != nil {
+		return nil
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var k string
+		var at int64
+		if rows.Scan(&k, &at) != nil {
+			return nil
+		}
+		if _, err := to.ExecContext(ctx, noteLimits, k, at); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // salvageTable copies the rows of a table by its integer key. Where a page cannot be read it looks for the next key from which it can.

@@ -216,6 +216,12 @@ func storeError(err error) error {
 	if errors.Is(err, checkpoint.ErrDamaged) {
 		return &exitError{exitBroken, err.Error(), program + " checkpoint check --repair saves what can still be read, and keeps the damaged file", ""}
 	}
+	if errors.Is(err, checkpoint.ErrBusy) {
+		return &exitError{exitBroken, err.Error(), "look which process works on this data directory; while one that writes is stopped, nobody else can", ""}
+	}
+	if errors.Is(err, checkpoint.ErrReadOnly) {
+		return &exitError{exitRefused, err.Error(), "list, show, diff, stats, check and export work there; for the rest use a copy of the data directory", ""}
+	}
 	if errors.Is(err, checkpoint.ErrInUse) {
 		return misuse("stop the servers that use this data directory, or wait until the repair has ended, and try again", "%v", err)
 	}

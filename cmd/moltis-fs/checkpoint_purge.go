@@ -25,7 +25,7 @@ store as it was (damaged-…): remove those. Files that a cut-off call left go t
 			option{name: "sha256", value: "HASH", doc: "this content"},
 			option{name: "excluded", doc: "whatever [tools.fs.checkpoint] exclude names today"},
 			option{name: "dry-run", doc: "only count"},
-			option{name: "yes", doc: "do it"},
+			option{name: "yes", doc: "do it; without it, or --dry-run, it is refused"},
 			identityOption(),
 		),
 		examples: []string{"moltis-fs checkpoint purge --path '.env*' --dry-run", "moltis-fs checkpoint purge --path /home/user/project/secrets.txt --yes", "moltis-fs checkpoint purge --config moltis.toml --excluded --dry-run"},

@@ -18,8 +18,28 @@ import (
 // maxPaths bounds the paths on a command line.
 const maxPaths = 10_000
 
-func restoreOptions(more ...option) []option {
-	return suiteOptions(append(more,
+// operatorOptions are suiteOptions with what principal and session mean to a command of the operator's.
+func operatorOptions(principal, session string, more ...option) []option {
+	all := suiteOptions(more...)
+	for i := range all {
+		switch all[i].name {
+		case "principal":
+			all[i].doc = principal + "; \"local\" unless told"
+		case "session":
+			all[i].doc = session
+		}
+	}
+	return all
+}
+
+// Whose what is restored is, and where the restore itself is recorded.
+const (
+	sessionOfID    = "only if it is of this session, which the restore then belongs to; of any unless told, and the restore belongs to \"default\""
+	sessionOfPoint = "the session; \"default\" unless told"
+)
+
+func restoreOptions(session string, more ...option) []option {
+	return operatorOptions("whose history", session, append(more,
 		option{name: "on-conflict", value: "HOW", words: []string{"refuse", "merge", "force", "skip"}, doc: "what to do with paths that others changed; refuse unless told"},
 		option{name: "dry-run", doc: "show what would be done"},
 		option{name: "keep-times", doc: "give files the modification times that they had; else they get the time of the restore, which builds notice"},
@@ -34,7 +54,7 @@ func checkpointRestoreCommand() *command {
 		name: "restore", args: "ID [PATH...]", min: 1, max: maxPaths, short: "make files what they were before a checkpoint's call",
 		long: `All its paths or none, or of them only the PATHs and what is below. The restore is checkpointed itself, and can be undone.
 ID may also be an entry of the trash.`,
-		options:  restoreOptions(option{name: "mode", value: "MODE", words: []string{"state", "inverse"}, doc: "inverse takes back this one change and keeps later ones; state unless told"}),
+		options:  restoreOptions(sessionOfID, option{name: "mode", value: "MODE", words: []string{"state", "inverse"}, doc: "inverse takes back this one change and keeps later ones; state unless told"}),
 		examples: []string{"moltis-fs checkpoint restore ck-1H0", "moltis-fs checkpoint restore ck-1H0 --mode inverse --dry-run", "moltis-fs checkpoint restore --on-conflict merge ck-1H0 src/main.go"},
 		run: func(ctx context.Context, in *invocation) error {
 			return in.restoreID(ctx, map[string]any{"id": in.arg(0), "mode": in.option("mode")}, in.args[1:])
@@ -46,7 +66,7 @@ func checkpointRewindCommand() *command {
 	return &command{
 		name: "rewind", args: "[PATH...]", max: maxPaths, short: "take back all that a session changed since a point in time",
 		long: "Exactly one of --turn, --since and --label says since when. What other sessions changed is left alone.",
-		options: restoreOptions(
+		options: restoreOptions(sessionOfPoint,
 			option{name: "turn", value: "NAME", doc: "since this turn began"},
 			option{name: "since", value: "TIME", doc: "since this time, RFC 3339, or for this long, like 2h"},
 			option{name: "label", value: "TEXT", doc: "since the one checkpoint of the session with this label"},
@@ -63,7 +83,7 @@ func checkpointRewindCommand() *command {
 
 func checkpointUndoCommand() *command {
 	return &command{
-		name: "undo", short: "take back a session's newest change that is not undone", options: restoreOptions(),
+		name: "undo", short: "take back a session's newest change that is not undone", options: restoreOptions(sessionOfPoint),
 		examples: []string{"moltis-fs checkpoint undo --session s1"},
 		run: func(ctx context.Context, in *invocation) error {
 			return in.restore(ctx, map[string]any{"id": "undo"}, nil)
@@ -73,7 +93,7 @@ func checkpointUndoCommand() *command {
 
 func checkpointRedoCommand() *command {
 	return &command{
-		name: "redo", short: "take back a session's newest undo", options: restoreOptions(),
+		name: "redo", short: "take back a session's newest undo", options: restoreOptions(sessionOfPoint),
 		examples: []string{"moltis-fs checkpoint redo --session s1"},
 		run: func(ctx context.Context, in *invocation) error {
 			return in.restore(ctx, map[string]any{"id": "redo"}, nil)
@@ -85,7 +105,7 @@ func checkpointDiffCommand() *command {
 	return &command{
 		name: "diff", args: "[ID] [PATH...]", max: maxPaths, short: "show what changed since before a checkpoint's call",
 		long: "Instead of ID, --turn, --since or --label may say since when; then all arguments are PATHs.",
-		options: suiteOptions(
+		options: operatorOptions("whose history", "whose turns and labels, \"default\" unless told; with ID only if it is of this session",
 			option{name: "after", doc: "show what the call itself changed, not what has become of it"},
 			option{name: "turn", value: "NAME", doc: "since this turn began"},
 			option{name: "since", value: "TIME", doc: "since this time, RFC 3339, or for this long, like 2h"},

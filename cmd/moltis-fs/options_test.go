@@ -21,7 +21,7 @@ import (
 )
 
 // optionCases says of every command that works on the history how each of its options changes what base does. The first row of a command shows those
-// that all have. $T is the tree, $W the directory above it, $H the hash of what d.txt was first. A sealed row runs on a store that is encrypted to a key that is not at hand.
+// that all have. $T is the tree, $W the directory above it, $H the hash of what d.txt was first, $B the checkpoint of b.txt. A sealed row runs on a store that is encrypted to a key that is not at hand.
 var optionCases = []struct {
 	command, base string
 	options       map[string]string
@@ -37,7 +37,7 @@ var optionCases = []struct {
 	{"checkpoint restore", "ck-1H0 --principal p1 --yes", map[string]string{"mode": "inverse", "dry-run": "", "keep-times": "", "root": "$T/sub", "session": "s2"}, false},
 	{"checkpoint restore", "ck-1H0 --yes", map[string]string{"principal": "p1"}, false},
 	{"checkpoint restore", "ck-1H0 --principal p1", map[string]string{"yes": ""}, false},
-	{"checkpoint restore", "ck-3XG --principal p1 --yes", map[string]string{"on-conflict": "force"}, false},
+	{"checkpoint restore", "$B --principal p1 --yes", map[string]string{"on-conflict": "force"}, false},
 	{"checkpoint rewind", "--principal p1 --session s1 --turn t1 --yes", map[string]string{"dry-run": "", "keep-times": "", "root": "$T/sub"}, false},
 	{"checkpoint rewind", "--principal p1 --session s1 --yes", map[string]string{"turn": "t2", "since": "1h", "label": "L"}, false},
 	{"checkpoint rewind", "--principal p1 --session s1 --turn t1", map[string]string{"yes": ""}, false},
@@ -143,7 +143,7 @@ func withCommon(options map[string]string) map[string]string {
 }
 
 // An optionFixture is a tree with a history of two principals, each with sessions, turns and a trash. Every answer is given on a fresh copy.
-type optionFixture struct{ dir, hash string }
+type optionFixture struct{ dir, hash, ofB string }
 
 func newOptionFixture(t *testing.T, dir string, sealed bool) *optionFixture {
 	f := &optionFixture{dir: dir}
@@ -204,6 +204,7 @@ func newOptionFixture(t *testing.T, dir string, sealed bool) *optionFixture {
 	f.write(t, "tree/b.txt", "outside\n")
 	f.write(t, "tree/gone2.txt", "outside\n")
 	f.run(t, "checkpoint", "pin", "ck-1H0", "--label", "L", "--data-dir", filepath.Join(dir, "data"))
+	f.ofB, _, _ = strings.Cut(f.run(t, "checkpoint", "list", "--path", filepath.Join(tree, "b.txt"), "--tool", "Write", "--data-dir", filepath.Join(dir, "data")), " ")
 	for _, name := range []string{"tree", "data"} {
 		if err := os.Rename(filepath.Join(dir, name), filepath.Join(dir, "first-"+name)); err != nil {
 			t.Fatal(err)
@@ -266,7 +267,7 @@ func (f *optionFixture) answer(t *testing.T, command, base, option string) strin
 			args = append(args, name, value)
 		}
 	}
-	fill := strings.NewReplacer("$T", tree, "$W", f.dir, "$H", f.hash)
+	fill := strings.NewReplacer("$T", tree, "$W", f.dir, "$H", f.hash, "$B", f.ofB)
 	for i := range args {
 		args[i] = fill.Replace(args[i])
 	}

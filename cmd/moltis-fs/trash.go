@@ -32,7 +32,7 @@ func trashCommand() *command {
 				name: "restore", args: "ID", min: 1, max: 1, short: "bring an entry back to where it was",
 				long: "Under today's policy, with its old times, and never over something that is there. --principal says whose trash it is.",
 				// It never overwrites, and always keeps the times.
-				options:  slices.DeleteFunc(restoreOptions(), func(o option) bool { return o.name == "on-conflict" || o.name == "keep-times" }),
+				options:  slices.DeleteFunc(restoreOptions(sessionOfID), func(o option) bool { return o.name == "on-conflict" || o.name == "keep-times" }),
 				examples: []string{"moltis-fs trash restore tr-1H0"},
 				run: func(ctx context.Context, in *invocation) error {
 					if !isTrashID(in.arg(0)) {
@@ -43,7 +43,7 @@ func trashCommand() *command {
 			},
 			{
 				name: "empty", args: "[ID...]", max: maxPaths, short: "remove entries, or with --expired those whose time is over",
-				long: `It asks on the terminal, or with --yes does it. What the store holds of an entry stays in the checkpoint of the deletion as long as
+				long: `It asks on the terminal, but for what has expired, or with --yes does it. What the store holds of an entry stays in the checkpoint of the deletion as long as
 retention keeps that; what was moved to the trash as a whole is gone.`,
 				options:  storeOptions(append(whose(), option{name: "expired", doc: "those whose time is over"}, option{name: "all", doc: "all of them"}, option{name: "dry-run", doc: "only list them"}, option{name: "yes", doc: "do it without asking"})...),
 				examples: []string{"moltis-fs trash empty --expired"},

@@ -244,15 +244,20 @@ func (ts targets) bytes() (n int) {
 	return n
 }
 
-// opens is how many more files their change will open and hold: a lock or a directory each, a new content for most.
+// opens is how many more files their change will open and hold: directories that are made first, locks, new contents.
 func (ts targets) opens() int {
-	n := len(ts)
+	locks, more := 0, 0
 	for _, t := range ts {
+		if t.place != nil {
+			locks++
+		} else if !t.Unchanged() {
+			more++
+		}
 		if t.After.Kind == guardfs.KindFile && !t.Unchanged() {
-			n++
+			more++
 		}
 	}
-	return n
+	return min(locks, guardfs.LockFiles) + more
 }
 
 func (ts targets) unchanged() bool {

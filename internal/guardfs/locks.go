@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// lockFiles is how many lock files there are. Keys that share one wait for each other, which does no harm.
-const lockFiles = 1024
+// LockFiles is how many lock files there are, and so how many a call can hold. Keys that share one wait for each other, which does no harm.
+const LockFiles = 1024
 
 // Locks keeps the calls of all sessions and processes that share one data directory from changing the same place at
 // the same time. It binds only those who ask: foreign writers are caught by Commit.
@@ -32,7 +32,7 @@ type Locks struct {
 
 type lockTable struct {
 	dir   string
-	slots [lockFiles]lockSlot
+	slots [LockFiles]lockSlot
 }
 
 // lockSlot is the part of a lock within this process.
@@ -83,7 +83,7 @@ func (l *Locks) Lock(ctx context.Context, keys ...string) (unlock func(), err er
 	named := map[int]string{}
 	for _, key := range keys {
 		sum := sha256.Sum256([]byte(key))
-		i := int(binary.BigEndian.Uint32(sum[:]) % lockFiles)
+		i := int(binary.BigEndian.Uint32(sum[:]) % LockFiles)
 		indexes = append(indexes, i)
 		named[i] = key
 	}
