@@ -138,9 +138,18 @@ func newRewind(t *testing.T) (dir, ws string) {
 	return dir, ws
 }
 
-// killRewind runs a process that rewinds back and forth, and kills it at a random moment; if aimed, in most cases at one between the mark and
-// the last file.
-func killRewind(t *testing.T, dir string, aimed bool) {
+// moment is when a rewind is killed: some time, or up to 2 ms after its mark is there or one of its first files is changed.
+type moment int
+
+const (
+	anyMoment moment = iota
+	afterMark
+	afterFile
+	moments
+)
+
+// killRewind runs a process that rewinds back and forth, and kills it.
+func killRewind(t *testing.T, dir string, at moment) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
 	cmd.Env = append(os.Environ(), killVar+"="+generation(t, dir+"/ws")+" "+dir)
@@ -156,9 +165,15 @@ func killRewind(t *testing.T, dir string, aimed bool) {
 		t.Fatal("the process never came up")
 	}
 	time.Sleep(time.Duration(rand.Intn(30_000)) * time.Microsecond)
-	if aimed {
+	if at != anyMoment {
+		first := rewoundPath(dir+"/ws", 1)
+		was, _ := os.ReadFile(first)
 		for until := time.Now().Add(5 * time.Second); time.Now().Before(until); {
-			if marks, _ := filepath.Glob(dir + "/data/checkpoints/journal/ck-*"); marks != nil {
+			if at == afterMark {
+				if marks, _ := filepath.Glob(dir + "/data/checkpoints/journal/ck-*"); marks != nil {
+					break
+				}
+			} else if now, _ := os.ReadFile(first); string(now) != string(was) {
 				break
 			}
 		}
@@ -181,7 +196,7 @@ func TestKilledRewind(t *testing.T) {
 	dir, ws := newRewind(t)
 	mixed := 0
 	for round := range *killRounds {
-		killRewind(t, dir, round%4 > 0)
+		killRewind(t, dir, moment(round)%moments)
 		if generation(t, ws) == "mixed" {
 			mixed++
 		}
@@ -220,7 +235,7 @@ func TestKilledRewindAndCleanedStore(t *testing.T) {
 	mixed := 0
 	for round := 0; round < max(3, *killRounds/10) || mixed == 0 && round < 60; round++ {
 		dir, ws := newRewind(t)
-		killRewind(t, dir, true)
+		killRewind(t, dir, afterFile)
 		if generation(t, ws) == "mixed" {
 			mixed++
 		}

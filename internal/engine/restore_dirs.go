@@ -179,17 +179,16 @@ func keptBy(err error) string {
 
 // dirsStill keeps, under the lock, of the directories to be made and to be removed those that still have to be. What can't be looked at is met again.
 func (e *Engine) dirsStill(m *Mutation) {
-	m.Dirs = slices.DeleteFunc(m.Dirs, func(d NewDir) bool {
-		place, err := e.fs.PlaceLink(d.Path)
+	look := func(path string) (dir, known bool) {
+		place, err := e.fs.PlaceLink(path)
 		if err != nil {
-			return false
+			_, gone := errors.AsType[*guardfs.MissingParentError](err)
+			return false, gone
 		}
 		defer place.Close()
-		o := place.Object() // behind a link it is another one
-		return o.True == d.Path && o.Info.Kind == guardfs.KindDir
-	})
-	m.Drop = slices.DeleteFunc(m.Drop, func(d string) bool {
-		now, err := e.stateOf(d)
-		return err == nil && now.Kind != checkpoint.Dir
-	})
+		o := place.Object()
+		return o.Info.Kind == guardfs.KindDir, o.True == path
+	}
+	m.Dirs = slices.DeleteFunc(m.Dirs, func(d NewDir) bool { dir, known := look(d.Path); return known && dir })
+	m.Drop = slices.DeleteFunc(m.Drop, func(d string) bool { dir, known := look(d); return known && !dir })
 }
