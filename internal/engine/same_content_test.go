@@ -232,11 +232,11 @@ func TestTwoRestoreTheSame(t *testing.T) {
 		}
 		both(rewindTo("t"))
 		x.has("n/0/x", "-")
-		done, err := x.Undo(ctx, c, engine.RestoreOptions{})
-		if err != nil || x.looks() != full {
+		if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil || x.looks() != full {
 			t.Fatalf("round %d: %v\n%s\nwant\n%s", round, err, x.looks(), full)
 		}
-		if done, err = x.Redo(ctx, c, engine.RestoreOptions{}); err != nil {
+		done, err := x.Redo(ctx, c, engine.RestoreOptions{})
+		if err != nil {
 			t.Fatal(err)
 		}
 		both(checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)})
