@@ -185,6 +185,21 @@ func Unfinished(dir string) ([]ID, error) {
 	return ids, nil
 }
 
+// Marked lists the operations of the store in dir that are under way or were left half-way, in no order. The store need not be open, and no store at all is
+// no error.
+func Marked(dir string) (ids []ID, err error) {
+	entries, err := os.ReadDir(filepath.Join(dir, journalName))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("looking for operations under way: %w", err)
+	}
+	for _, e := range entries {
+		if id, err := ParseID(e.Name()); err == nil {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
 // TakeOver makes the unfinished operation id the caller's to finish or undo. nil without an error: it is finished, or somebody
 // else has taken it.
 func (d *DB) TakeOver(id ID) (*Intent, error) {

@@ -280,19 +280,14 @@ func (d *DB) inProgress() (progress, error) {
 
 // marked lists the operations whose mark is in the journal, whoever holds it: taking them back needs their checkpoint.
 func (d *DB) marked() ([]int64, error) {
-	entries, err := os.ReadDir(filepath.Join(d.dir, journalName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
+	ids, err := Marked(d.dir)
+	if len(ids) == 0 || err != nil {
 		return nil, err
 	}
 	seqs := []int64{}
-	for _, e := range entries {
-		if id, err := ParseID(e.Name()); err == nil {
-			if seq, err := id.seq(); err == nil {
-				seqs = append(seqs, seq)
-			}
+	for _, id := range ids {
+		if seq, err := id.seq(); err == nil {
+			seqs = append(seqs, seq)
 		}
 	}
 	return seqs, nil

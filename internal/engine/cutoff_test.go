@@ -116,3 +116,60 @@ func (x *tree) asKilled(end func()) {
 		}
 	}
 }
+
+// What was cut off in one root is not decided by a process that is confined to another: it is left for whoever may reach the paths.
+func TestAnotherRootLeavesWhatWasCutOff(t *testing.T) {
+	for _, marked := range []bool{true, false} {
+		x := grow(t, nil)
+		x.write("r1/a", "new")
+		x.write("r1/b", "old")
+		x.write("r2/c", "c")
+		x.Close()
+		db, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{Durability: checkpoint.Relaxed, Settles: true})
+		must(t, err)
+		state := func(s string) checkpoint.State {
+			return checkpoint.State{Kind: checkpoint.File, Mode: 0o640, UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Size: int64(len(s)), Hash: engine.HashOf([]byte(s))}
+		}
+		op := checkpoint.Op{Tool: "Edit", Kind: checkpoint.KindEdit, Principal: "p", Session: "s"}
+		names := []string{"b"} // was not changed
+		if marked {
+			names = []string{"a", "b"} // half of it was
+		}
+		for _, name := range names {
+			op.Changes = append(op.Changes, checkpoint.Change{Path: x.ws + "/r1/" + name, Role: "target", Before: state("old"), Content: []byte("old"), After: state("new"), AfterContent: []byte("new")})
+		}
+		saved, err := db.Save(ctx, op)
+		must(t, err)
+		if marked {
+			in, err := db.Intend(saved.ID)
+			must(t, err)
+			must(t, in.Leave())
+		}
+		x.asKilled(func() { db.Close() })
+		waits := func() bool {
+			ids, err := checkpoint.Unfinished(x.data + "/checkpoints")
+			must(t, err)
+			return len(ids) > 0 || checkpoint.AnyCutOff(x.data+"/checkpoints")
+		}
+		other, err := engine.Open(engine.Options{Config: x.cfg, Judge: inside{x.ws + "/r2", ""}, DataDir: x.data})
+		must(t, err)
+		_, err = other.Mutate(ctx, x.call("z"), x.becomes("mine", "r2/c"))
+		must(t, err)
+		must(t, other.Close())
+		x.has("r2/c", "mine")
+		if !waits() {
+			t.Fatalf("marked %v: the other root has decided it", marked)
+		}
+		x.open()
+		if waits() {
+			t.Errorf("marked %v: it is not decided", marked)
+		}
+		x.has("r1/b", "old")
+		if marked {
+			x.has("r1/a", "old")
+		}
+		if got, err := x.Checkpoint(ctx, x.call("s"), saved.ID); err != nil || got.Outcome != checkpoint.Aborted {
+			t.Errorf("marked %v: it is %v, %v", marked, got, err)
+		}
+	}
+}

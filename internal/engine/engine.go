@@ -69,6 +69,7 @@ type Engine struct {
 	logger   *slog.Logger
 	now      func() time.Time
 	outside  outside
+	left     leftMarks
 	progress func(what string, done, total int)
 }
 

@@ -93,17 +93,7 @@ func (e *Engine) nameKeys(ts targets, m *Mutation) (keys []string) {
 		keys = append(keys, guardfs.NameKey(name))
 		return true
 	}
-	missing := func(p string) {
-		place, err := e.fs.PlaceLink(p)
-		if err == nil {
-			add(place.Object().True)
-			place.Close()
-		}
-		if gone, ok := errors.AsType[*guardfs.MissingParentError](err); ok {
-			for name := gone.True; add(name) && name != gone.Missing && len(name) > len(gone.Missing); name = path.Dir(name) {
-			}
-		} // any other error is met again, and said, by whoever is to make it
-	}
+	missing := func(p string) { e.eachName(p, add) }
 	for _, t := range ts {
 		if t.place == nil {
 			missing(t.Path)
@@ -121,4 +111,17 @@ func (e *Engine) nameKeys(ts targets, m *Mutation) (keys []string) {
 		add(d)
 	}
 	return keys
+}
+
+// eachName hands over the true name of path, and those of the missing directories above it, until add has had enough.
+func (e *Engine) eachName(p string, add func(name string) (more bool)) {
+	place, err := e.fs.PlaceLink(p)
+	if err == nil {
+		add(place.Object().True)
+		place.Close()
+	}
+	if gone, ok := errors.AsType[*guardfs.MissingParentError](err); ok {
+		for name := gone.True; add(name) && name != gone.Missing && len(name) > len(gone.Missing); name = path.Dir(name) {
+		}
+	} // any other error is met again, and said, by whoever is to make it
 }

@@ -170,7 +170,7 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	if err != nil {
 		return nil, err
 	}
-	unlock, err := e.lockPlaces(ctx, c, ts, &m)
+	unlock, err := e.lockWhole(ctx, c, ts, &m)
 	if err != nil {
 		return nil, err
 	}

@@ -4,16 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"path/filepath"
+	"slices"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/policy"
 )
 
 // recover takes back the changes of several paths that processes which are no more left half-way: all paths or none holds across
 // a crash too. It runs before the first call, and before a restore. A path that is neither what the change made nor what it found is somebody
-// else's and stays; so does one that today's policy denies. Both are logged, and the checkpoint keeps what they were.
+// else's and stays; that is logged, and the checkpoint keeps what it was. Where today's policy denies one of the paths, nothing is decided: the mark
+// is left for whoever may reach them all, such as the next call with another root.
 func (e *Engine) recover(ctx context.Context) error {
 	ids, err := checkpoint.Unfinished(e.points.dir)
 	if err != nil {
@@ -40,7 +44,7 @@ func (e *Engine) recover(ctx context.Context) error {
 			err = db.Settle(ctx, id, outcome)
 		}
 		if err != nil { // the next start tries again; calls on other paths need not wait for that
-			e.logger.Error("a change that was cut off half-way could not be taken back", "id", id, "err", err)
+			e.left.log(e.logger, id, err)
 			intent.Leave()
 			continue
 		}
@@ -49,7 +53,7 @@ func (e *Engine) recover(ctx context.Context) error {
 		}
 	}
 	if cut {
-		if err := e.settleCut(ctx, db); err != nil { // the next start, or the next restore, tries again
+		if err := e.settleCut(ctx, db); err != nil && !errors.Is(err, errOutOfReach) { // the next start, or the next restore, tries again
 			e.logger.Error("of a change that was cut off it could not be told whether it was made", "err", err)
 		}
 	}
@@ -64,6 +68,9 @@ func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, intent *checkp
 		return checkpoint.Aborted, errors.New("its checkpoint is gone")
 	}
 	if err != nil {
+		return "", err
+	}
+	if err := e.reaches(op); err != nil {
 		return "", err
 	}
 	unlock, err := e.lockAll(ctx, op)
@@ -83,6 +90,10 @@ func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, intent *checkp
 			if goes(&c) {
 				e.drop([]string{c.Path})
 			}
+		}
+		// It may look so because others have made the rest since: then it was never made as a whole, and what they made is theirs.
+		if wentOn, err := e.wentOn(ctx, db, op); err != nil || wentOn {
+			return checkpoint.Foreign, err
 		}
 		return checkpoint.Committed, nil
 	}
@@ -122,10 +133,8 @@ func (e *Engine) takeBackOne(ctx context.Context, db *checkpoint.DB, id checkpoi
 	if err != nil {
 		return err
 	}
-	for i := range plan.Items {
-		if it := &plan.Items[i]; it.Path == c.Path && it.HeadID != id {
-			return errWentOn
-		}
+	if slices.ContainsFunc(plan.Items, func(it checkpoint.Item) bool { return it.Path == c.Path && it.HeadID != id }) {
+		return errWentOn
 	}
 	was := &guardfs.Before{}
 	switch c.Before.Kind {
@@ -149,6 +158,17 @@ func (e *Engine) takeBackOne(ctx context.Context, db *checkpoint.DB, id checkpoi
 	}
 	ours := func(now *guardfs.Before) bool { return state(now).Same(c.After) }
 	return e.become(ctx, c.Path, ours, was)
+}
+
+// wentOn says whether a later change stands on any file of the operation.
+func (e *Engine) wentOn(ctx context.Context, db *checkpoint.DB, op *checkpoint.Checkpoint) (bool, error) {
+	plan, err := db.Plan(ctx, checkpoint.Restore{ID: op.ID, AllSessions: true})
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(plan.Items, func(it checkpoint.Item) bool {
+		return it.Role != checkpoint.RoleParent && it.HeadID != op.ID
+	}), nil
 }
 
 // sweepOf removes what a kill left of the files of an operation under temporary names. Their locks are ours.
@@ -253,14 +273,64 @@ func (e *Engine) stateOf(path string) (checkpoint.State, error) {
 	return state(b), nil
 }
 
-// lockAll takes the locks of all paths of an operation that can be reached.
-func (e *Engine) lockAll(ctx context.Context, op *checkpoint.Checkpoint) (func(), error) {
-	var keys []string
+// errOutOfReach: policy lets another process, or a later one, reach what was cut off, not this one.
+var errOutOfReach = errors.New("some of its paths are out of reach")
+
+// reaches refuses where policy denies any path of the operation.
+func (e *Engine) reaches(op *checkpoint.Checkpoint) error {
 	for _, c := range op.Changes {
-		if place, err := e.fs.PlaceLink(c.Path); err == nil {
-			keys = append(keys, place.LockKey())
+		place, err := e.fs.PlaceLink(c.Path)
+		if err == nil {
 			place.Close()
 		}
+		if _, no := errors.AsType[*policy.Denied](err); no {
+			return fmt.Errorf("%w: %w", errOutOfReach, err)
+		}
 	}
-	return e.lock(ctx, "recovery", keys)
+	return nil
+}
+
+// lockAll takes the locks of all paths of an operation that can be reached: those that a change of them would take, whatever is there by then.
+func (e *Engine) lockAll(ctx context.Context, op *checkpoint.Checkpoint) (func(), error) {
+	const rounds = 16 // as often as directories may come and go under us
+	keys := e.recoveryKeys(op)
+	for range rounds {
+		unlock, err := e.lock(ctx, "recovery", slices.Collect(maps.Keys(keys)))
+		if err != nil {
+			return nil, err
+		}
+		held := keys
+		if keys = e.recoveryKeys(op); subset(keys, held) {
+			return unlock, nil
+		}
+		unlock()
+	}
+	return nil, &guardfs.ConflictError{Path: op.Changes[0].Path, Why: "its directory is being made and removed in turns"}
+}
+
+// recoveryKeys are the lock keys of the paths of an operation: of each place, and of each name where nothing may be, as lockPlaces has them.
+func (e *Engine) recoveryKeys(op *checkpoint.Checkpoint) map[string]bool {
+	keys := map[string]bool{}
+	for _, c := range op.Changes {
+		if place, err := e.fs.PlaceLink(c.Path); err == nil {
+			keys[place.LockKey()] = true
+			place.Close()
+		}
+		e.eachName(c.Path, func(name string) bool {
+			key := guardfs.NameKey(name)
+			more := !keys[key]
+			keys[key] = true
+			return more
+		})
+	}
+	return keys
+}
+
+func subset(a, b map[string]bool) bool {
+	for k := range a {
+		if !b[k] {
+			return false
+		}
+	}
+	return true
 }

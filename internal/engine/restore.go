@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/edit"
@@ -238,6 +239,15 @@ type restore struct {
 }
 
 func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find func(*checkpoint.DB) (*checkpoint.Plan, error)) (*Restored, error) {
+	for start := time.Now(); ; time.Sleep(time.Millisecond) {
+		done, err := e.carryOutOnce(ctx, c, o, find)
+		if _, cut := errors.AsType[*cutOffError](err); !cut || time.Since(start) > e.lockWait || ctx.Err() != nil {
+			return done, err
+		}
+	}
+}
+
+func (e *Engine) carryOutOnce(ctx context.Context, c *Call, o RestoreOptions, find func(*checkpoint.DB) (*checkpoint.Plan, error)) (*Restored, error) {
 	db, err := e.points.open()
 	if err != nil {
 		return nil, err

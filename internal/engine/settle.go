@@ -25,6 +25,9 @@ func (e *Engine) settleIfNever(ctx context.Context, db *checkpoint.DB, id checkp
 	if err != nil {
 		return err
 	}
+	if err := e.reaches(op); err != nil {
+		return err
+	}
 	unlock, err := e.lockAll(ctx, op)
 	if err != nil {
 		return err

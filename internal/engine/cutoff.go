@@ -1,0 +1,131 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/guardfs"
+)
+
+// leftMarks are the operations that were cut off and that this process could not take back: another may, and until then no call waits for it.
+type leftMarks struct {
+	mu  sync.Mutex
+	ids map[checkpoint.ID]bool
+}
+
+// log tells of one, once.
+func (l *leftMarks) log(logger *slog.Logger, id checkpoint.ID, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ids[id] {
+		return
+	}
+	if l.ids == nil {
+		l.ids = map[checkpoint.ID]bool{}
+	}
+	l.ids[id] = true
+	if errors.Is(err, errOutOfReach) {
+		logger.Warn("a change that was cut off half-way is left to whoever may reach its paths", "id", id, "err", err)
+		return
+	}
+	logger.Error("a change that was cut off half-way could not be taken back", "id", id, "err", err)
+}
+
+func (l *leftMarks) has(id checkpoint.ID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ids[id]
+}
+
+// cutOffError: paths of a change were left half-way by another one. It has been taken back, or is being.
+type cutOffError struct{ err error }
+
+func (e *cutOffError) Error() string { return e.err.Error() }
+func (e *cutOffError) Unwrap() error { return e.err }
+
+// lockWhole takes the locks as lockPlaces does, when nobody has died half-way through another change of these paths, perhaps while we waited: what was left like that is
+// taken back first. A restore has to be planned anew then, and gets a *cutOffError.
+func (e *Engine) lockWhole(ctx context.Context, c *Call, ts targets, m *Mutation) (unlock func(), err error) {
+	for start := time.Now(); ; time.Sleep(time.Millisecond) { // where another takes it back, or is about to finish
+		unlock, err := e.lockPlaces(ctx, c, ts, m)
+		if err != nil {
+			return nil, err
+		}
+		if err = e.cutOff(ctx, ts, m); err == nil {
+			return unlock, nil
+		}
+		unlock()
+		if _, cut := errors.AsType[*cutOffError](err); !cut {
+			return nil, err
+		}
+		if err := e.recover(ctx); err != nil {
+			return nil, err
+		}
+		if m.Op.Kind == checkpoint.KindRestore || time.Since(start) > e.lockWait || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+}
+
+// cutOff finds, under the locks of a change, another one of the same paths that is not over. Mostly that is nobody's any more: one that lives has
+// its locks. Else it is being taken back, by somebody who waits for us, or made and about to be told.
+func (e *Engine) cutOff(ctx context.Context, ts targets, m *Mutation) error {
+	ids, err := checkpoint.Marked(e.points.dir)
+	if err != nil {
+		return &CheckpointError{Err: err}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	db, err := e.points.open()
+	if err != nil {
+		return &CheckpointError{Err: err}
+	}
+	ours := map[string]bool{}
+	for _, p := range m.paths(ts) {
+		ours[p] = true
+	}
+	touches := func(c *checkpoint.Recorded) bool {
+		if c.Role == checkpoint.RoleParent {
+			return false
+		}
+		if ours[c.Path] {
+			return true
+		}
+		for _, mv := range m.Moves {
+			if below(c.Path, mv.Path) {
+				return true
+			}
+		}
+		if c.Role == roleTree {
+			for p := range ours {
+				if below(p, c.Path) {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	for _, id := range ids {
+		if e.left.has(id) {
+			continue
+		}
+		op, err := db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
+		if errors.Is(err, checkpoint.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return &CheckpointError{Err: err}
+		}
+		for i := range op.Changes {
+			if touches(&op.Changes[i]) {
+				return &cutOffError{&guardfs.ConflictError{Path: m.first(ts), Why: "another change of it was cut off half-way and is being taken back; try again"}}
+			}
+		}
+	}
+	return nil
+}
