@@ -74,16 +74,23 @@ func (e *Engine) lockWhole(ctx context.Context, c *Call, ts targets, m *Mutation
 // cutOff finds, under the locks of a change, another one of the same paths that is not over. Mostly that is nobody's any more: one that lives has
 // its locks. Else it is being taken back, by somebody who waits for us, or made and about to be told.
 func (e *Engine) cutOff(ctx context.Context, ts targets, m *Mutation) error {
+	failed := func(err error) error {
+		if e.cfg.Checkpoint.OnError == "allow" { // what needs its checkpoint all the same is refused when that is saved
+			e.logger.Warn("it could not be looked for changes that were cut off", "err", err)
+			return nil
+		}
+		return &CheckpointError{Err: err}
+	}
 	ids, err := checkpoint.Marked(e.points.dir)
 	if err != nil {
-		return &CheckpointError{Err: err}
+		return failed(err)
 	}
 	if len(ids) == 0 {
 		return nil
 	}
 	db, err := e.points.open()
 	if err != nil {
-		return &CheckpointError{Err: err}
+		return failed(err)
 	}
 	ours := map[string]bool{}
 	for _, p := range m.paths(ts) {
@@ -119,7 +126,7 @@ func (e *Engine) cutOff(ctx context.Context, ts targets, m *Mutation) error {
 			continue
 		}
 		if err != nil {
-			return &CheckpointError{Err: err}
+			return failed(err)
 		}
 		for i := range op.Changes {
 			if touches(&op.Changes[i]) {

@@ -15,7 +15,8 @@ import (
 )
 
 // recover takes back the changes of several paths that processes which are no more left half-way: all paths or none holds across
-// a crash too. It runs before the first call, and before a restore. A path that is neither what the change made nor what it found is somebody
+// a crash too. It runs before the first call, before a restore, and
+// where a change has waited for one that died. A path that is neither what the change made nor what it found is somebody
 // else's and stays; that is logged, and the checkpoint keeps what it was. Where today's policy denies one of the paths, nothing is decided: the mark
 // is left for whoever may reach them all, such as the next call with another root.
 func (e *Engine) recover(ctx context.Context) error {
