@@ -48,6 +48,7 @@ type streams struct {
 }
 
 func main() {
+	signal.Ignore(syscall.SIGPIPE) // a reader that goes away is an error of the write: it must neither end a change half way nor hide how the command ended
 	os.Exit(run(os.Args[1:], streams{os.Stdin, shownOn(os.Stdout), os.Stderr, os.Getenv}))
 }
 
@@ -63,7 +64,7 @@ func run(args []string, s streams) int {
 	} else {
 		in = &invocation{streams: s}
 	}
-	if readerWentAway(err) {
+	if readerWentAway(err) { // from a success: see ending
 		return exitOK // whoever has seen enough, as head has, wants to hear no more
 	}
 	if err != nil && asksJSON(args) {
@@ -118,7 +119,7 @@ func reportJSON(in *invocation, err error) int {
 		Kind  string `json:"kind"`
 		Error string `json:"error"`
 		Hint  string `json:"hint,omitempty"`
-	}{kind, e.what, e.hint}); werr != nil {
+	}{kind, e.what, e.hint}); werr != nil && !readerWentAway(werr) {
 		return report(in.err, werr)
 	}
 	return e.status
@@ -162,10 +163,17 @@ func readerWentAway(err error) bool {
 	return ok && e.Path == os.Stdout.Name() && errors.Is(e, syscall.EPIPE)
 }
 
-// untilSignal is a context that ends with the first SIGINT or SIGTERM. The next one kills. A reader of standard output that
-// goes away is an error of the write instead of the end of the program: it must not end a change half way.
+// ending is how a command ends whose answer was written: with its outcome, which holds too where the reader of the answer went away. An answer that
+// could not be written otherwise is the host's fault.
+func ending(written, outcome error) error {
+	if written == nil || outcome != nil && readerWentAway(written) {
+		return outcome
+	}
+	return written
+}
+
+// untilSignal is a context that ends with the first SIGINT or SIGTERM. The next one kills.
 func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
-	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop
