@@ -26,7 +26,7 @@ func TestNamesStayInTheirLineOfAnExport(t *testing.T) {
 			After: checkpoint.State{Kind: checkpoint.Absent}, Content: []byte(was),
 		}
 	}
-	for _, turn := range []string{"", bad, bad, "t", bad} { // one call, several, and a turn in parts
+	for _, turn := range []string{"", bad, bad, "t", bad, "x" + bad, "x" + bad} { // one call, several, and a turn in parts
 		op := checkpoint.Op{Tool: bad, Kind: checkpoint.KindWrite, Principal: bad, Session: bad, Turn: turn, Label: bad, Changes: []checkpoint.Change{change("/p/a"+bad, "1\n")}}
 		if _, err := db.Save(context.Background(), op); err != nil {
 			t.Fatal(err)

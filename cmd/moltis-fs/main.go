@@ -6,7 +6,8 @@
 //   - Standard output is for answers and nothing else; a call answers one JSON object a line.
 //   - Everything else goes to standard error as "moltis-fs: what is so", followed by "hint: the next move" where there is
 //     one. No capitals at the start, no periods at the end.
-//   - The exit status is 0 for a success, 1 for a refusal (the answer says which), 2 for misuse and 3 when the host is broken.
+//   - The exit status is 0 for a success, 1 for a refusal (the answer says which), 2 for misuse and 3 when the host is broken,
+//     also where nobody reads the answer, of which there is no word then.
 //   - A misspelt command, option or tool is told its nearest neighbour.
 //   - Nothing is read from the environment but MOLTIS_CONFIG, MOLTIS_DATA_DIR and the home directory.
 //   - SIGINT and SIGTERM let the call under way end, unchanged or complete; a second one kills.
