@@ -28,7 +28,7 @@ func noWrites(t *testing.T) (again func()) {
 		t.Fatal(err)
 	}
 	signal.Ignore(syscall.SIGXFSZ)
-	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 1, Max: old.Max}); err != nil {
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{Cur: 512, Max: old.Max}); err != nil {
 		t.Fatal(err)
 	}
 	return func() {

@@ -2,7 +2,6 @@ package checkpoint
 
 import (
 	"cmp"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -53,16 +52,12 @@ func (d *DB) Intend(id ID) (_ *Intent, err error) {
 		return failed(err)
 	}
 	// Under a name of no meaning until it is locked: else it looks like that of a dead process for a moment.
-	temp := filepath.Join(dir, "new-"+rand.Text())
-	f, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := createLocked(dir, "new-")
 	if err != nil {
 		return failed(err)
 	}
-	held, err := tryLock(f)
-	if err == nil && !held {
-		err = errors.New("somebody else has its lock")
-	}
-	if err == nil && d.o.Durability == Strict {
+	temp := f.Name()
+	if d.o.Durability == Strict {
 		err = f.Sync()
 	}
 	if err == nil {

@@ -2,11 +2,13 @@ package checkpoint_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -146,4 +148,36 @@ func TestTrashWithAnOperation(t *testing.T) {
 	if s, err = d.Save(ctx, op(large)); err != nil || len(s.Trashed) > 0 || len(s.Skipped) != 1 {
 		t.Errorf("a content that is not stored is in the trash: %+v %v", s, err)
 	}
+}
+
+// Whoever looks for unfinished operations does not take a mark that is just being made for one that never became any.
+func TestMarkBesideThoseWhoLook(t *testing.T) {
+	dir := t.TempDir()
+	d := open(t, dir, checkpoint.Options{Durability: checkpoint.Relaxed})
+	id := save(t, d, op(edit("/w/a", []byte("0"), []byte("1"))))
+	ctx, stop := context.WithCancel(t.Context())
+	var looking sync.WaitGroup
+	for range 4 {
+		looking.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := checkpoint.Unfinished(dir); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for range 2000 {
+		in, err := d.Intend(id)
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		if err := in.Done(); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	stop()
+	looking.Wait()
 }

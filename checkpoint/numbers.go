@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // A number that was given out, as an id in a model's context, must not name another checkpoint ever, also after the catalog was lost. So
@@ -26,7 +27,10 @@ func (n numbers) covers(m numbers) bool { return n.op >= m.op && n.trash >= m.tr
 
 func (n numbers) max(m numbers) numbers { return numbers{max(n.op, m.op), max(n.trash, m.trash)} }
 
-// readNumbers answers zeros where there is no such file, or none that makes sense.
+// Each line of the file is a promise; a new one is added behind a line's end, so that one torn by a power cut spoils no other.
+const numbersLine = "checkpoints %d trash %d\n"
+
+// readNumbers answers zeros where there is no such file, or no line in it that makes sense.
 func readNumbers(dir string) (n numbers, err error) {
 	b, err := os.ReadFile(filepath.Join(dir, numbersName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -35,25 +39,22 @@ func readNumbers(dir string) (n numbers, err error) {
 	if err != nil {
 		return n, err
 	}
-	if _, err := fmt.Sscanf(string(b), "checkpoints %d\ntrash %d\n", &n.op, &n.trash); err != nil || n.op < 0 || n.trash < 0 {
-		return numbers{}, nil
+	for line := range strings.Lines(string(b)) {
+		var m numbers
+		if _, err := fmt.Sscanf(line, numbersLine, &m.op, &m.trash); err == nil && line == fmt.Sprintf(numbersLine, m.op, m.trash) {
+			n = n.max(m)
+		}
 	}
 	return n, nil
 }
 
 func (n numbers) write(dir string) error {
-	f, err := os.CreateTemp(dir, numbersName+"-")
+	f, err := os.OpenFile(filepath.Join(dir, numbersName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(f, "checkpoints %d\ntrash %d\n", n.op, n.trash)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		if err = os.Rename(f.Name(), filepath.Join(dir, numbersName)); err == nil {
-			return syncDir(dir)
-		}
-	}
-	os.Remove(f.Name())
-	return err
+	_, err = fmt.Fprintf(f, "\n"+numbersLine, n.op, n.trash)
+	return errors.Join(err, f.Sync(), f.Close(), syncDir(dir))
 }
 
 // reach makes sure that the file covers n. It runs inside a writing transaction, so that nobody else writes it.

@@ -64,23 +64,29 @@ func (u *underway) open() error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
+	f, err := createLocked(dir, "")
+	u.f = f
+	return err
+}
+
+// createLocked makes a file of a new name that begins with prefix, which stays locked as long as it is open.
+func createLocked(dir, prefix string) (*os.File, error) {
 	for range 8 {
-		f, err := os.OpenFile(filepath.Join(dir, rand.Text()), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+		f, err := os.OpenFile(filepath.Join(dir, prefix+rand.Text()), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		held, err := tryLock(f)
 		if _, gone := os.Lstat(f.Name()); err == nil && held && gone == nil {
-			u.f = f
-			return nil
+			return f, nil
 		}
 		os.Remove(f.Name()) // somebody looked into it before it was locked, and took it for that of a dead process
 		f.Close()
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return errors.New("the file that says what is under way could not be locked")
+	return nil, errors.New("the file that says what is under way could not be locked")
 }
 
 // write writes the numbers; the oldest is 0 for none. It need not get to the disk: it is for those who come after a process, not after the system.

@@ -37,7 +37,8 @@ func (e *Engine) lockPlaces(ctx context.Context, c *Call, ts targets, m *Mutatio
 	return nil, &guardfs.ConflictError{Path: m.first(ts), Why: "its directory is being made and removed in turns"}
 }
 
-// reopen looks again for the directories that were missing when the targets were loaded. What it finds is not looked at yet.
+// reopen looks again for the directories that were missing when the targets were loaded. What it finds is not looked at yet. It has to be where it was
+// foretold and asked for: a link that was put in the way meanwhile leads elsewhere.
 func (e *Engine) reopen(ts targets, m *Mutation) (found bool, err error) {
 	for _, t := range ts {
 		if t.place != nil {
@@ -54,7 +55,11 @@ func (e *Engine) reopen(ts targets, m *Mutation) (found bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		t.place, t.object, t.True, found = place, place.Object(), place.Object().True, true
+		if o := place.Object(); o.True != t.True {
+			place.Close()
+			return false, &guardfs.ConflictError{Path: t.True, Why: "a link was put in its way, which leads to " + o.True}
+		}
+		t.place, t.object, found = place, place.Object(), true
 	}
 	return found, nil
 }

@@ -306,7 +306,7 @@ func (e *Engine) loadOne(t *Target, m *Mutation) error {
 	place, err := open(t.Path)
 	var gone *guardfs.MissingParentError
 	if errors.As(err, &gone) && m.CreateParents {
-		t.True, t.Before = t.Path, &guardfs.Before{}
+		t.True, t.Before = gone.True, &guardfs.Before{}
 		return nil
 	}
 	if err != nil {

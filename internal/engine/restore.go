@@ -313,10 +313,14 @@ func (r *restore) carryOut(ctx context.Context, c *Call, m *Mutation) (*Restored
 	if err != nil {
 		return nil, err
 	}
-	r.out.Kept = append(r.kept, r.out.Kept...)
 	if !o.DryRun {
 		r.untrash(ctx)
+		r.kept = slices.DeleteFunc(r.kept, func(k KeptDir) bool { // another took it away before it was our turn
+			now, err := e.stateOf(k.Path)
+			return err == nil && now.Kind != checkpoint.Dir
+		})
 	}
+	r.out.Kept = append(r.kept, r.out.Kept...)
 	if plan.UndoOf != "" && !o.DryRun && r.out.Checkpoint == "" {
 		// Unless somebody else has just done it, and has it on record.
 		if now, err := r.find(r.db); errors.Is(err, checkpoint.ErrNothing) || err == nil && now.UndoOf != plan.UndoOf {
