@@ -27,21 +27,53 @@ func TestRestoreWithinOpenFiles(t *testing.T) {
 			x.put("s", name(i, j), "new\n")
 		}
 	}
+	for j := range 2 * each {
+		x.put("s", fmt.Sprintf("made/f%d", j), "new\n")
+	}
 	var was syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
 		t.Fatal(err)
 	}
+	defer syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was) //nolint:errcheck // it was so before
 	fds, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
 		t.Skip("SKIPPED: open files can't be counted: ", err)
 	}
 	now := was
+	var limit *engine.LimitError
+	// As few as they are, these are too many where there is hardly any room: before they are looked at, and after.
+	for n, o := range []struct {
+		room  int
+		paths []string
+	}{{2*each - 10, []string{"d0", "d1"}}, {4*each + 8, []string{"made"}}} {
+		now.Cur = uint64(len(fds) + o.room)
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &now); err != nil {
+			t.Skip("SKIPPED: the limit can't be set: ", err)
+		}
+		r := checkpoint.Restore{Turn: "t1"}
+		for _, p := range o.paths {
+			r.Paths = append(r.Paths, x.ws+"/"+p)
+		}
+		limit = nil
+		_, err := x.Restore(ctx, c, r, engine.RestoreOptions{})
+		if !errors.As(err, &limit) || limit.Most < 4 || limit.Most >= 2*each {
+			t.Errorf("%d more files may be open: it must be refused: %v", o.room, err)
+		}
+		if limit == nil {
+			continue
+		}
+		r.Paths = nil
+		for j := range min(limit.Most, each-1) {
+			r.Paths = append(r.Paths, x.ws+"/"+name(n+2, each-1-j))
+		}
+		if done, err := x.Restore(ctx, c, r, engine.RestoreOptions{}); err != nil || done.Checkpoint == "" {
+			t.Errorf("%d more files may be open: %d paths must go: %v", o.room, limit.Most, err)
+		}
+	}
 	now.Cur = uint64(len(fds)) + 64 + 3*3*each + 20 // three groups
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &now); err != nil {
 		t.Skip("SKIPPED: the limit can't be set: ", err)
 	}
-	defer syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was) //nolint:errcheck // it was so before
-	var limit *engine.LimitError
 	for _, o := range []engine.RestoreOptions{{DryRun: true}, {}} {
 		if _, err := x.Restore(ctx, c, checkpoint.Restore{Turn: "t1"}, o); !errors.As(err, &limit) || limit.Most < 2*each || limit.Most > 4*each {
 			t.Fatalf("%+v: it must be refused, and about %d do: %v", o, 3*each, err)
