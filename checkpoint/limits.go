@@ -85,8 +85,14 @@ func (c *committer) noteLimits(ctx context.Context) error {
 // dropLimits forgets the limits that do not count any more, or all but our own.
 func (c *committer) dropLimits(ctx context.Context, all bool) error {
 	if all {
-		if err := c.exec(ctx, "DELETE FROM meta WHERE k >= 'limits ' AND k < 'limits!'"); err != nil {
+		others, err := c.ids(ctx, "DELETE FROM meta WHERE k >= 'limits ' AND k < 'limits!' AND k <> ? RETURNING 1", c.db.o.limits().key())
+		if err != nil {
 			return err
+		}
+		if len(others) > 0 { // they have noted them within the hour, perhaps, and do it again in a new generation only
+			if err := c.bump(ctx); err != nil {
+				return err
+			}
 		}
 		c.noted = time.Time{}
 		return c.noteLimits(ctx)

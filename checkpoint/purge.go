@@ -57,10 +57,18 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 		}
 	}
 	w := &purger{d: d, p: p}
-	if err := d.withReserve(func() error { return d.com.do(ctx, w.run) }); err != nil && !errors.Is(err, errDry) {
+	var err error
+	if p.DryRun { // it waits for nobody who writes, and needs nothing that can be written
+		err = d.readers.snapshot(ctx, func(q querier) error {
+			_, _, err := w.find(ctx, q)
+			return err
+		})
+	} else {
+		err = d.withReserve(func() error { return d.com.do(ctx, w.run) })
+	}
+	if err != nil {
 		return Purged{}, fmt.Errorf("purging: %w", named(err))
 	}
-	var err error
 	if w.r.Beside, err = besides(d.dir); err != nil {
 		return w.r, fmt.Errorf("purging: %w", err)
 	}
@@ -107,8 +115,6 @@ func (d *DB) PurgeExcluded(ctx context.Context, dryRun bool) (Purged, error) {
 	return d.Purge(ctx, Purge{Match: d.o.Exclude, DryRun: dryRun})
 }
 
-var errDry = errors.New("dry run")
-
 type purger struct {
 	d     *DB
 	p     Purge
@@ -116,30 +122,31 @@ type purger struct {
 	files []string
 }
 
-func (w *purger) run(ctx context.Context, c *committer) error {
-	w.r, w.files = Purged{}, nil
-	targets, err := w.targets(ctx, c)
-	if err != nil {
-		return err
+// find answers what has to go and which changes refer to it, and counts that.
+func (w *purger) find(ctx context.Context, q querier) (targets map[int64]bool, uses []use, err error) {
+	if targets, err = w.targets(ctx, q); err != nil {
+		return nil, nil, err
 	}
 	for id := range targets {
 		var h []byte
-		if err := c.row(ctx, "SELECT hash FROM object WHERE id=?", id).Scan(&h); err != nil {
-			return err
+		if err := q.QueryRowContext(ctx, "SELECT hash FROM object WHERE id=?", id).Scan(&h); err != nil {
+			return nil, nil, err
 		}
 		w.r.Hashes = append(w.r.Hashes, hex.EncodeToString(h))
 	}
 	slices.Sort(w.r.Hashes)
-	uses, err := w.uses(ctx, c, targets)
+	w.r.Contents = len(targets)
+	if uses, err = w.uses(ctx, q, targets); err != nil {
+		return nil, nil, err
+	}
+	return targets, uses, w.inUse(ctx, q, uses)
+}
+
+func (w *purger) run(ctx context.Context, c *committer) error {
+	w.r, w.files = Purged{}, nil
+	targets, uses, err := w.find(ctx, c)
 	if err != nil {
 		return err
-	}
-	if err := w.inUse(ctx, c, uses); err != nil {
-		return err
-	}
-	if w.p.DryRun {
-		w.r.Contents = len(targets)
-		return errDry
 	}
 	if w.p.Forget != nil {
 		hashes := w.r.Hashes
@@ -220,7 +227,6 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 		if err := c.exec(ctx, "DELETE FROM object WHERE id=?", id); err != nil {
 			return err
 		}
-		w.r.Contents++
 	}
 	return nil
 }
@@ -235,7 +241,7 @@ const (
 )
 
 // inUse refuses to take what putting a change back may need. As a rule that is over in a moment.
-func (w *purger) inUse(ctx context.Context, c *committer, uses []use) error {
+func (w *purger) inUse(ctx context.Context, q querier, uses []use) error {
 	p, err := w.d.inProgress()
 	if err != nil {
 		return err
@@ -248,7 +254,7 @@ func (w *purger) inUse(ctx context.Context, c *committer, uses []use) error {
 	if err != nil {
 		return err
 	}
-	busy, err := c.ids(ctx, `SELECT value FROM json_each(?1) WHERE value IN (SELECT value FROM json_each(?2)) OR
+	busy, err := queryIDs(ctx, q, `SELECT value FROM json_each(?1) WHERE value IN (SELECT value FROM json_each(?2)) OR
 		EXISTS (SELECT 1 FROM op WHERE seq=value AND seq >= ?3 AND outcome=0) LIMIT 1`, string(list), p.marked, p.promised)
 	if err != nil || len(busy) == 0 {
 		return err
@@ -256,14 +262,14 @@ func (w *purger) inUse(ctx context.Context, c *committer, uses []use) error {
 	return fmt.Errorf("checkpoint %s holds one of the contents: %w", idOf(busy[0]), ErrUnderWay)
 }
 
-func (w *purger) targets(ctx context.Context, c *committer) (map[int64]bool, error) {
+func (w *purger) targets(ctx context.Context, q querier) (map[int64]bool, error) {
 	out := map[int64]bool{}
 	if w.p.Hash != "" {
 		h, err := parseHash(w.p.Hash)
 		if err != nil {
 			return nil, &BadOpError{"", err.Error()}
 		}
-		ids, err := c.ids(ctx, "SELECT id FROM object WHERE hash=?", h[:])
+		ids, err := queryIDs(ctx, q, "SELECT id FROM object WHERE hash=?", h[:])
 		if err != nil {
 			return nil, err
 		}
@@ -274,13 +280,13 @@ func (w *purger) targets(ctx context.Context, c *committer) (map[int64]bool, err
 	if w.p.Match == nil {
 		return out, nil
 	}
-	paths, err := w.paths(ctx, c)
+	paths, err := w.paths(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range paths {
 		for _, col := range []string{"bobj", "aobj"} {
-			ids, err := c.ids(ctx, "SELECT "+col+" FROM change WHERE path=? AND "+col+" IS NOT NULL", p)
+			ids, err := queryIDs(ctx, q, "SELECT "+col+" FROM change WHERE path=? AND "+col+" IS NOT NULL", p)
 			if err != nil {
 				return nil, err
 			}
@@ -292,12 +298,8 @@ func (w *purger) targets(ctx context.Context, c *committer) (map[int64]bool, err
 	return out, nil
 }
 
-func (w *purger) paths(ctx context.Context, c *committer) ([]int64, error) {
-	s, err := c.stmt(ctx, "SELECT id, path FROM path")
-	if err != nil {
-		return nil, err
-	}
-	rows, err := s.QueryContext(ctx)
+func (w *purger) paths(ctx context.Context, q querier) ([]int64, error) {
+	rows, err := q.QueryContext(ctx, "SELECT id, path FROM path")
 	if err != nil {
 		return nil, err
 	}
@@ -320,12 +322,8 @@ func (w *purger) paths(ctx context.Context, c *committer) ([]int64, error) {
 type use struct{ op, n, b, a int64 }
 
 // uses finds the changes that refer to targets and counts them.
-func (w *purger) uses(ctx context.Context, c *committer, targets map[int64]bool) ([]use, error) {
-	s, err := c.stmt(ctx, "SELECT change.op, change.n, ifnull(bobj,0), ifnull(aobj,0), path.path FROM change JOIN path ON path.id=change.path")
-	if err != nil {
-		return nil, err
-	}
-	rows, err := s.QueryContext(ctx)
+func (w *purger) uses(ctx context.Context, q querier, targets map[int64]bool) ([]use, error) {
+	rows, err := q.QueryContext(ctx, "SELECT change.op, change.n, ifnull(bobj,0), ifnull(aobj,0), path.path FROM change JOIN path ON path.id=change.path")
 	if err != nil {
 		return nil, err
 	}

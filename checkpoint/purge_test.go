@@ -200,6 +200,10 @@ func TestPurgeCompletesWhatWasCutOff(t *testing.T) {
 	if err := os.WriteFile(left, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	// A note that was cut off while it was written.
+	if err := os.WriteFile(filepath.Join(dir, "purging-new"), []byte(`["`+sum(other)), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	var told []string
 	hear := func(hashes []string) error { told = hashes; return nil }
 	if r, err := d.Purge(ctx, checkpoint.Purge{Hash: sum(other), Forget: hear}); err != nil || r.Contents != 1 || r.Files != 1 {
@@ -212,6 +216,9 @@ func TestPurgeCompletesWhatWasCutOff(t *testing.T) {
 	}
 	if _, err := d.Purge(ctx, checkpoint.Purge{Hash: sum(nil), Forget: hear}); err != nil || !slices.Equal(told, []string{sum(nil)}) {
 		t.Errorf("what was forgotten is not told again: %v %v", told, err)
+	}
+	if _, err := os.Lstat(filepath.Join(dir, "purging-new")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what was cut off stays: %v", err)
 	}
 	for _, h := range want {
 		if f := contains(t, filepath.Join(dir), []byte(h)); len(f) != 0 {

@@ -44,6 +44,9 @@ func TestReadOnlyFileSystem(t *testing.T) {
 			t.Errorf("%s: %+v %v", log, p, err)
 		}
 		sound(t, d)
+		if p, err := d.Purge(ctx, checkpoint.Purge{Hash: sum(content), DryRun: true}); err != nil || p.Contents != 1 || p.Checkpoints != 1 {
+			t.Errorf("%s: what a purge would remove: %+v %v", log, p, err)
+		}
 		_, err1 := d.Save(ctx, op(edit("/w/a", nil, []byte("3"))))
 		_, err2 := d.GC(ctx, checkpoint.GCOptions{})
 		for _, err := range []error{err1, err2, d.Pin(ctx, id, ann)} {

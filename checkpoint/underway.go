@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -221,6 +222,9 @@ func (u *underway) oldest() (oldest, promised int64, err error) {
 			continue
 		}
 		f, err := os.OpenFile(name, os.O_RDWR, 0)
+		if errors.Is(err, syscall.EROFS) {
+			f, err = os.Open(name) // enough to lock it
+		}
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // just removed
 		}

@@ -12,7 +12,11 @@ import (
 
 // A purge that is cut off after its commit has forgotten what it purged, while files and other people's records still hold it. So all that no
 // row names goes with the next purge, and the hashes that others are still to forget lie in a file until they have.
-const unpurgedName = "purging"
+// unpurgedNew is that file while it is written: should that be cut off, what it said before is still there.
+const (
+	unpurgedName = "purging"
+	unpurgedNew  = "purging-new"
+)
 
 func readUnpurged(dir string) (hashes []string, err error) {
 	b, err := os.ReadFile(filepath.Join(dir, unpurgedName))
@@ -20,12 +24,13 @@ func readUnpurged(dir string) (hashes []string, err error) {
 		return nil, nil
 	}
 	if err == nil && json.Unmarshal(b, &hashes) != nil {
-		return nil, nil // cut off while it was written, which is before the commit
+		return nil, nil // damaged; the purge goes on with what it knows itself
 	}
 	return hashes, err
 }
 
-// noteUnpurged adds hashes to those that others are to forget. It runs before the commit that forgets them here.
+// noteUnpurged adds hashes to those that others are to forget. It runs inside the writing transaction that forgets them here, so that nobody else
+// does meanwhile, and they are on the disk before its commit.
 func noteUnpurged(dir string, hashes []string) error {
 	have, err := readUnpurged(dir)
 	if err != nil {
@@ -34,21 +39,28 @@ func noteUnpurged(dir string, hashes []string) error {
 	all := append(have, hashes...)
 	slices.Sort(all)
 	if all = slices.Compact(all); len(all) == len(have) {
-		return nil
+		return syncDir(dir) // whoever put it there may not have come to that
 	}
 	b, err := json.Marshal(all)
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(dir, unpurgedName), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	temp := filepath.Join(dir, unpurgedNew)
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(b)
-	return errors.Join(err, f.Sync(), f.Close(), syncDir(dir))
+	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
+		err = os.Rename(temp, filepath.Join(dir, unpurgedName))
+	}
+	if err != nil {
+		return errors.Join(err, removeFile(temp))
+	}
+	return syncDir(dir)
 }
 
-// removeLoose removes the files of contents that no row names, however young: what a purge or a save left that was cut off. Nobody commits
+// removeLoose removes the files of contents that no row names, however young, and hashes that were being noted: what a purge or a save left that was cut off. Nobody commits
 // meanwhile, and whoever is about to finds its file gone then and writes it again: see writePart.
 func (d *DB) removeLoose(ctx context.Context) (n int, err error) {
 	err = d.com.do(ctx, func(ctx context.Context, c *committer) error {
@@ -60,7 +72,7 @@ func (d *DB) removeLoose(ctx context.Context) (n int, err error) {
 			return nil
 		})
 		n = len(names)
-		return errors.Join(err, d.removeNamed(names))
+		return errors.Join(err, d.removeNamed(names), removeFile(filepath.Join(d.dir, unpurgedNew)))
 	})
 	return n, err
 }

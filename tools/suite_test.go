@@ -120,6 +120,24 @@ func TestAChangeDuringTheQuestionIsStale(t *testing.T) {
 	}
 }
 
+// A link that is put in the way of a new file while somebody is asked about it would lead the approved change elsewhere.
+func TestALinkDuringTheQuestionLeadsNowhere(t *testing.T) {
+	var root string
+	s, r := suite(t, func(fs *config.FS) { fs.RequireApproval, fs.CreateParents = true, true }, tools.Options{Approver: asker(func(tools.Question) tools.Answer {
+		if err := os.Symlink(root+"/other", root+"/new"); err != nil {
+			t.Error(err)
+		}
+		return tools.Answer{Decision: tools.Approved}
+	})})
+	if root = r; os.Mkdir(root+"/other", 0o755) != nil {
+		t.Fatal("no directory to lead to")
+	}
+	p := call(t, s, "Write", map[string]any{"file_path": root + "/new/f", "content": "x"})
+	if left, _ := os.ReadDir(root + "/other"); p.Kind() != tools.KindConflict || len(left) > 0 {
+		t.Errorf("%s: %s; %v", p.Kind(), p.Text(), left)
+	}
+}
+
 func mustEncode(t testing.TB, p tools.Payload) string {
 	t.Helper()
 	b, err := tools.Encode(p)

@@ -111,12 +111,18 @@ const openEach = 3
 
 // roomFor refuses what would run out of open files half-way, where not even what was done could be put back. held of them are open already.
 func roomFor(files, held int) error {
-	const spare = 64 // for the store, and for whatever else is going on
-	if files < spare {
+	const few = 8 // so many there is room for as a rule, and to list what is open would cost an ordinary edit too much
+	if files <= few {
 		return nil
 	}
-	if room := guardfs.Room() - spare; files > room {
-		return &LimitError{max((room+held)/openEach, 1)}
+	spare := func(files int) int { return min(16+files, 64) } // for the store, and for whatever else is going on
+	room := guardfs.Room()
+	if files+spare(files) <= room {
+		return nil
 	}
-	return nil
+	most := few / (openEach - 1)
+	for n := most + 1; n*openEach+spare(n*(openEach-1)) <= room+held; n++ {
+		most = n
+	}
+	return &LimitError{most}
 }

@@ -21,11 +21,15 @@ func (e *Engine) lock(ctx context.Context, holder string, keys []string) (unlock
 func (e *Engine) lockPlaces(ctx context.Context, c *Call, ts targets, m *Mutation) (unlock func(), err error) {
 	const rounds = 16 // as often as directories may come and go under us
 	for range rounds {
-		unlock, err := e.lock(ctx, c.Tool, append(ts.keys(), append(m.keys(), e.nameKeys(ts, m)...)...))
+		keys, _ := e.lockKeys(ts, m)
+		unlock, err := e.lock(ctx, c.Tool, keys)
 		if err != nil {
 			return nil, err
 		}
 		found, err := e.reopen(ts, m)
+		if err == nil && !found {
+			found, err = e.reopenMoves(m)
+		}
 		if err == nil && !found {
 			return unlock, nil
 		}
@@ -37,7 +41,8 @@ func (e *Engine) lockPlaces(ctx context.Context, c *Call, ts targets, m *Mutatio
 	return nil, &guardfs.ConflictError{Path: m.first(ts), Why: "its directory is being made and removed in turns"}
 }
 
-// reopen looks again for the directories that were missing when the targets were loaded. What it finds is not looked at yet.
+// reopen looks again for the directories that were missing when the targets were loaded. What it finds is not looked at yet. It has to be where it was
+// foretold and asked for: a link that was put in the way meanwhile leads elsewhere.
 func (e *Engine) reopen(ts targets, m *Mutation) (found bool, err error) {
 	for _, t := range ts {
 		if t.place != nil {
@@ -54,9 +59,19 @@ func (e *Engine) reopen(ts targets, m *Mutation) (found bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		t.place, t.object, t.True, found = place, place.Object(), place.Object().True, true
+		if o := place.Object(); o.True != t.True {
+			place.Close()
+			return false, &guardfs.ConflictError{Path: t.True, Why: "a link was put in its way, which leads to " + o.True}
+		}
+		t.place, t.object, found = place, place.Object(), true
 	}
 	return found, nil
+}
+
+// lockKeys are those of all that a change touches, as far as it is known. tops is how many directories it has to make in ones that exist.
+func (e *Engine) lockKeys(ts targets, m *Mutation) (keys []string, tops int) {
+	names, tops := e.nameKeys(ts, m)
+	return append(ts.keys(), append(m.keys(), names...)...), tops
 }
 
 // keys are the lock keys of the targets whose directory is there.
@@ -78,13 +93,16 @@ func (m *Mutation) keys() (out []string) {
 		if mv.place != nil {
 			out = append(out, mv.place.LockKey())
 		}
+		if mv.place != nil && mv.Back {
+			out = append(out, guardfs.NameKey(mv.Path))
+		}
 	}
 	return out
 }
 
 // nameKeys are the lock keys of what has no place yet, of the missing directories above it, and of the directories that come and go.
-func (e *Engine) nameKeys(ts targets, m *Mutation) (keys []string) {
-	seen := map[string]bool{}
+func (e *Engine) nameKeys(ts targets, m *Mutation) (keys []string, tops int) {
+	seen, topmost := map[string]bool{}, map[string]bool{}
 	add := func(name string) bool {
 		if seen[name] {
 			return false
@@ -93,7 +111,11 @@ func (e *Engine) nameKeys(ts targets, m *Mutation) (keys []string) {
 		keys = append(keys, guardfs.NameKey(name))
 		return true
 	}
-	missing := func(p string) { e.eachName(p, add) }
+	missing := func(p string) {
+		if top := e.eachName(p, add); top != "" {
+			topmost[top] = true
+		}
+	}
 	for _, t := range ts {
 		if t.place == nil {
 			missing(t.Path)
@@ -110,18 +132,22 @@ func (e *Engine) nameKeys(ts targets, m *Mutation) (keys []string) {
 	for _, d := range m.Drop {
 		add(d)
 	}
-	return keys
+	return keys, len(topmost)
 }
 
-// eachName hands over the true name of path, and those of the missing directories above it, until add has had enough.
-func (e *Engine) eachName(p string, add func(name string) (more bool)) {
+// eachName hands over the true name of path, and those of the missing directories above it, until add has had enough. topmost of these is what has to be made first;
+// "" when that can't be told.
+func (e *Engine) eachName(p string, add func(name string) (more bool)) (topmost string) {
 	place, err := e.fs.PlaceLink(p)
 	if err == nil {
-		add(place.Object().True)
-		place.Close()
+		defer place.Close()
+		topmost = place.Object().True
+		add(topmost)
 	}
 	if gone, ok := errors.AsType[*guardfs.MissingParentError](err); ok {
+		topmost = gone.Missing
 		for name := gone.True; add(name) && name != gone.Missing && len(name) > len(gone.Missing); name = path.Dir(name) {
 		}
 	} // any other error is met again, and said, by whoever is to make it
+	return topmost
 }

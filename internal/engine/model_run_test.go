@@ -341,6 +341,9 @@ func (r *modelRun) rewind(c *engine.Call) (s modelStep) {
 		}
 	}
 	r.restored(&s, done, restoreOf(c.Session, how, false, of...))
+	if err == nil {
+		r.m.outside(c.Session) // what others changed beside it is recorded
+	}
 	return s
 }
 
