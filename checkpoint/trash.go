@@ -136,7 +136,7 @@ func phaseCode(p Phase) int {
 	return -1
 }
 
-// TrashSettle moves an entry on to phase p. It is durable on return.
+// TrashSettle moves an entry on to phase p; one that is Gone stays so, ErrNotFound. It is durable on return.
 func (d *DB) TrashSettle(ctx context.Context, id TrashID, p Phase) error {
 	n, err := parseID(trashPrefix, string(id))
 	if err != nil {
@@ -149,7 +149,7 @@ func (d *DB) TrashSettle(ctx context.Context, id TrashID, p Phase) error {
 		return err
 	}
 	defer d.active.Done()
-	return d.update(ctx, "settling trash", "UPDATE trash SET phase=? WHERE id=?", phaseCode(p), n)
+	return d.update(ctx, "settling trash", "UPDATE trash SET phase=?1 WHERE id=?2 AND (phase<>3 OR ?1=3)", phaseCode(p), n)
 }
 
 // TrashRename records that a payload lies elsewhere (its name was taken, or it was moved to another volume).

@@ -117,6 +117,9 @@ func TestTrash(t *testing.T) {
 		if _, err := d.TrashGet(ctx, id, "", true); !errors.Is(err, checkpoint.ErrNotFound) {
 			t.Errorf("what is gone is not found: %v", err)
 		}
+		if err := d.TrashSettle(ctx, id, checkpoint.Parked); !errors.Is(err, checkpoint.ErrNotFound) {
+			t.Errorf("what is gone is parked again: %v", err)
+		}
 	}
 	if e := put(checkpoint.Trashed{Principal: "bob", Path: "/w/c", Parked: "/w/.trash/bob/2"}); e.ID == bobs.ID || e.ID == tree.ID {
 		t.Error("an id must not be given out twice")

@@ -65,7 +65,7 @@ func runBatch(ctx context.Context, in *invocation, suite *tools.Suite, base tool
 			return err
 		}
 		if _, err := in.out.Write(out); err != nil {
-			return fmt.Errorf("writing the answers: %w", err)
+			return ending(fmt.Errorf("writing the answers: %w", err), exitOr(worst))
 		}
 	}
 }

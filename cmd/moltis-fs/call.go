@@ -92,7 +92,7 @@ func runCall(ctx context.Context, in *invocation) error {
 		base.Tool, base.Args = in.arg(0), args
 		err = callOnce(ctx, in, suite, base)
 	}
-	if cerr := suite.Close(); cerr != nil && (err == nil || err == refused) {
+	if cerr := suite.Close(); cerr != nil && (err == nil || err == refused || readerWentAway(err)) {
 		err = fmt.Errorf("closing: %w", cerr)
 	}
 	return err
@@ -110,13 +110,11 @@ func callOnce(ctx context.Context, in *invocation, suite *tools.Suite, c tools.C
 	if err != nil {
 		return err
 	}
-	if _, err := in.out.Write(append(line, '\n')); err != nil {
-		return fmt.Errorf("writing the answer: %w", err)
-	}
+	var outcome error
 	if tools.Refused(p) {
-		return refused
+		outcome = refused
 	}
-	return nil
+	return ending(in.write(append(line, '\n')), outcome)
 }
 
 func unknownToolHint(u *tools.UnknownToolError, suite *tools.Suite) string {

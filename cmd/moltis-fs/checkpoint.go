@@ -175,11 +175,14 @@ func (in *invocation) withStore(ctx context.Context, create bool, use func(conte
 		return storeError(err)
 	}
 	err = use(ctx, db)
-	if cerr := db.Close(); err == nil && cerr != nil {
+	if cerr := db.Close(); cerr != nil && (err == nil || readerWentAway(err)) {
 		err = fmt.Errorf("closing the store: %w", cerr)
 	}
 	return storeError(err)
 }
+
+// worksReadOnly is what can be done with a data directory on a read-only file system: what makes no call, which would be recorded.
+const worksReadOnly = "checkpoint list, show, stats, check and export and trash list work there; for the rest use a copy of the data directory"
 
 // storeError tells misuse from a broken store.
 func storeError(err error) error {
@@ -220,7 +223,7 @@ func storeError(err error) error {
 		return &exitError{exitBroken, err.Error(), "look which process works on this data directory; while one that writes is stopped, nobody else can", ""}
 	}
 	if errors.Is(err, checkpoint.ErrReadOnly) {
-		return &exitError{exitRefused, err.Error(), "list, show, diff, stats, check and export work there; for the rest use a copy of the data directory", ""}
+		return &exitError{exitRefused, err.Error(), worksReadOnly, ""}
 	}
 	if errors.Is(err, checkpoint.ErrInUse) {
 		return misuse("stop the servers that use this data directory, or wait until the repair has ended, and try again", "%v", err)

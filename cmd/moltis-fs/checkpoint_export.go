@@ -207,7 +207,7 @@ func (in *invocation) exportPatch(ctx context.Context, db *checkpoint.DB, ops []
 				foreign = true
 				note = ": not of the calls alone, what others changed is in the diff too"
 			}
-			fmt.Fprintf(w, "# %s %s %s %s%s\n", c.ID, c.Time.UTC().Format(time.RFC3339), first(c.Tool, c.Kind), visible(r.path), note)
+			fmt.Fprintf(w, "# %s %s %s %s%s\n", c.ID, c.Time.UTC().Format(time.RFC3339), visible(first(c.Tool, c.Kind)), visible(r.path), note)
 		}
 		if p != nil {
 			p.write(w)

@@ -31,37 +31,14 @@ func (in *invocation) exportGit(ctx context.Context, db *checkpoint.DB, ops []ch
 	if dir, err = filepath.Abs(dir); err != nil {
 		return fmt.Errorf("finding the directory: %w", err)
 	}
-	undo := cleared(dir)
-	defer func() {
-		if err != nil { // half a repository looks like a whole one, and is in the way of the next try
-			err = errors.Join(err, undo())
-		}
-	}()
-	run := func(stdin io.Reader, args ...string) error {
-		cmd := exec.CommandContext(ctx, git, args...)
-		// Neither the operator's repository nor his configuration has a say.
-		cmd.Env = []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "HOME=" + dir, "PATH=" + in.env("PATH")}
-		cmd.Stdin, cmd.Stderr = stdin, in.err
-		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("git %s: %w", args[len(args)-1], err)
-		}
-		return nil
-	}
-	if err := run(nil, "init", "--bare", "--quiet", "--initial-branch=checkpoints", dir); err != nil {
-		return misuse("name a directory that can be made", "there can be no repository in %s: %v", visible(dir), err)
-	}
 	root := string(filepath.Separator)
 	if in.given("root") {
 		if root, err = trueDir(in.option("root")); err != nil {
 			return err
 		}
 	}
-	r, w := io.Pipe()
-	x := &gitExport{ctx: ctx, db: db, root: root, w: bufio.NewWriter(w), progress: progressOn(in.err)}
-	go func() { w.CloseWithError(x.write(ops)) }()
-	err = run(r, "-C", dir, "fast-import", "--quiet")
-	r.CloseWithError(err)
-	if err != nil {
+	x := &gitExport{ctx: ctx, db: db, root: root, progress: progressOn(in.err)}
+	if err := x.repository(ops, git, dir, in); err != nil {
 		return err
 	}
 	if in.given("json") {
@@ -86,32 +63,81 @@ func (in *invocation) exportGit(ctx context.Context, db *checkpoint.DB, ops []ch
 	return in.write([]byte(text + "\n"))
 }
 
-// cleared takes away what is made from now on in dir, which is empty or not there, and the directories that are made on the way to it.
-func cleared(dir string) func() error {
-	var made []string // dir first
-	for at := dir; ; at = filepath.Dir(at) {
-		if _, err := os.Lstat(at); !errors.Is(err, fs.ErrNotExist) || at == filepath.Dir(at) {
+// repository makes the repository in dir, which is empty or not there: aside in it, so that half a repository looks like none, and what goes where it
+// failed is its own alone, whatever others put there meanwhile.
+func (x *gitExport) repository(ops []checkpoint.Checkpoint, git, dir string, in *invocation) (err error) {
+	var made []string // directories, dir first
+	for at := dir; at != filepath.Dir(at); at = filepath.Dir(at) {
+		if _, err := os.Lstat(at); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}
 		made = append(made, at)
 	}
-	return func() error {
-		entries, err := os.ReadDir(dir)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		for _, e := range entries {
-			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-				return err
-			}
+	defer func() {
+		if err == nil {
+			return
 		}
 		for _, at := range made {
 			if os.Remove(at) != nil { // others have put something there
 				break
 			}
 		}
+	}()
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return misuse("name a directory that can be made", "there can be no repository in %s: %v", visible(dir), err)
+	}
+	aside, err := os.MkdirTemp(dir, ".export-")
+	if err != nil {
+		return misuse("name a directory that you can write to", "there can be no repository in %s: %v", visible(dir), err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(aside)) }()
+	run := func(stdin io.Reader, args ...string) error {
+		cmd := exec.CommandContext(x.ctx, git, args...)
+		// Neither the operator's repository nor his configuration has a say.
+		cmd.Env = []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "HOME=" + aside, "PATH=" + in.env("PATH")}
+		cmd.Stdin, cmd.Stderr = stdin, in.err
+		if err := cmd.Run(); err != nil {
+			return fmt.Errorf("git %s: %w", args[len(args)-1], err)
+		}
 		return nil
 	}
+	if err := run(nil, "init", "--bare", "--quiet", "--initial-branch=checkpoints", aside); err != nil {
+		return misuse("name a directory that can be made", "there can be no repository in %s: %v", visible(dir), err)
+	}
+	r, w := io.Pipe()
+	x.w = bufio.NewWriter(w)
+	go func() { w.CloseWithError(x.write(ops)) }()
+	err = run(r, "-C", aside, "fast-import", "--quiet")
+	r.CloseWithError(err)
+	if err != nil {
+		return err
+	}
+	return moved(aside, dir)
+}
+
+// moved moves what is in from into dir beside it, where nothing of these names may be; all of it or nothing.
+func moved(from, dir string) (err error) {
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return fmt.Errorf("looking at the repository: %w", err)
+	}
+	var back []func() error
+	defer func() {
+		for i := len(back) - 1; err != nil && i >= 0; i-- {
+			err = errors.Join(err, back[i]())
+		}
+	}()
+	for _, e := range entries {
+		at, to := filepath.Join(from, e.Name()), filepath.Join(dir, e.Name())
+		if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
+			return misuse("name a directory that nobody else works in", "%s was put there meanwhile", visible(to))
+		}
+		if err := os.Rename(at, to); err != nil {
+			return fmt.Errorf("moving the repository to its place: %w", err)
+		}
+		back = append(back, func() error { return os.Rename(to, at) })
+	}
+	return nil
 }
 
 // gitExport writes the stream that git fast-import reads.
@@ -148,9 +174,9 @@ func (x *gitExport) write(ops []checkpoint.Checkpoint) error {
 		part[t]++
 		switch {
 		case t.name != "" && parts[t] > 1:
-			title = fmt.Sprintf("turn %s, part %d of %d: ", t.name, part[t], parts[t])
+			title = fmt.Sprintf("turn %s, part %d of %d: ", visible(t.name), part[t], parts[t])
 		case len(run) > 1:
-			title = "turn " + t.name + ": "
+			title = "turn " + visible(t.name) + ": "
 		}
 		if err := x.commit(title, run); err != nil {
 			return err
@@ -194,23 +220,23 @@ func (x *gitExport) header(subject, body string, t time.Time) {
 // commit writes calls as one commit. Its subject begins with title.
 func (x *gitExport) commit(title string, ops []checkpoint.Checkpoint) error {
 	c := &ops[0]
-	subject := title + first(c.Tool, c.Kind) + " " + pathsOf(c)
+	subject := title + visible(first(c.Tool, c.Kind)) + " " + pathsOf(c)
 	if len(ops) > 1 {
 		subject = title + plural(len(ops), "call", "calls")
 	}
 	var trailers strings.Builder
 	line := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(&trailers, "%s: %s\n", name, visible(value))
+			fmt.Fprintf(&trailers, "%s: %s\n", name, value)
 		}
 	}
-	line("\nPrincipal", c.Principal)
-	line("Session", c.Session)
-	line("Turn", c.Turn)
+	line("\nPrincipal", visible(c.Principal))
+	line("Session", visible(c.Session))
+	line("Turn", visible(c.Turn))
 	for i := range ops {
-		line("Checkpoint", string(ops[i].ID)+" "+first(ops[i].Tool, ops[i].Kind))
+		line("Checkpoint", string(ops[i].ID)+" "+visible(first(ops[i].Tool, ops[i].Kind)))
 	}
-	x.header(strings.ReplaceAll(subject, "\n", " "), trailers.String(), ops[len(ops)-1].Time)
+	x.header(subject, trailers.String(), ops[len(ops)-1].Time)
 	for i := range ops {
 		for _, ch := range goneFirst(&ops[i]) {
 			if err := x.put(ch.Path, ch.After, true); err != nil {

@@ -21,13 +21,11 @@ func (in *invocation) repairStore(ctx context.Context) error {
 	if err != nil {
 		return storeError(err)
 	}
-	if err := in.writeRepaired(r); err != nil {
-		return err
-	}
+	var outcome error
 	if len(r.Lost) > 0 {
-		return refused
+		outcome = refused
 	}
-	return nil
+	return ending(in.writeRepaired(r), outcome)
 }
 
 func (in *invocation) writeRepaired(r *checkpoint.Repaired) error {

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"moltisfs/checkpoint"
 	"moltisfs/config"
@@ -281,6 +283,9 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 		cfg.Tools.FS.Checkpoint.OtherSessions = true
 		cfg.Tools.Policy = config.Policy{} // which tools agents have is no rule for the operator
 	})
+	if errors.Is(err, syscall.EROFS) { // every call is recorded, also one that only looks
+		return &exitError{exitRefused, err.Error(), worksReadOnly, tools.KindIOError}
+	}
 	if err != nil {
 		return err
 	}
@@ -293,14 +298,15 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 			}
 		}
 		if err == nil {
-			err = in.write(out)
-		}
-		if (err == nil || readerWentAway(err)) && tools.Refused(p) {
-			err = refused
+			var outcome error
+			if tools.Refused(p) {
+				outcome = refused
+			}
+			err = ending(in.write(out), outcome)
 		}
 	}
 	err = storeError(err)
-	if cerr := suite.Close(); cerr != nil && (err == nil || err == refused) {
+	if cerr := suite.Close(); cerr != nil && (err == nil || err == refused || readerWentAway(err)) {
 		err = fmt.Errorf("closing: %w", cerr)
 	}
 	return err

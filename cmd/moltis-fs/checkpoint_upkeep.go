@@ -78,13 +78,11 @@ still be read, says what can't, and keeps the old database beside it. Stop every
 				if err != nil {
 					return err
 				}
-				if err := in.writeReport(r); err != nil {
-					return err
-				}
+				var outcome error
 				if len(r.Problems) > 0 {
-					return refused
+					outcome = refused
 				}
-				return nil
+				return ending(in.writeReport(r), outcome)
 			})
 		},
 	}
@@ -204,13 +202,10 @@ checkpoints too: raise keep_within and keep_last first to keep more of them.`,
 					fmt.Fprintf(&b, "imported %s, %s here already, %d skipped\n", plural(r.Imported, "checkpoint", "checkpoints"), plural(r.Known, "was", "were"), len(r.Skipped))
 					err = in.write([]byte(b.String()))
 				}
-				if err == nil && failed != nil {
-					return failed
+				if failed == nil && len(r.Skipped) > 0 {
+					failed = refused
 				}
-				if err == nil && len(r.Skipped) > 0 {
-					return refused
-				}
-				return err
+				return ending(err, failed)
 			})
 		},
 	}

@@ -70,26 +70,24 @@ func checkConfig(_ context.Context, in *invocation) error {
 	if e, ok := errors.AsType[*exitError](err); ok {
 		return e // there is nothing to check
 	}
+	var outcome error
+	if err != nil {
+		outcome = refused
+	}
 	if in.given("json") {
-		answer := struct {
+		return ending(writeJSON(in, struct {
 			OK       bool      `json:"ok"`
 			File     string    `json:"file,omitempty"`
 			Problems []problem `json:"problems"`
-		}{err == nil, from, problems(err)}
-		if werr := writeJSON(in, answer); werr != nil {
-			return werr
-		}
-	} else if err != nil {
-		fmt.Fprintln(in.out, err)
-	} else if from == "" {
-		fmt.Fprintln(in.out, "the defaults are in force, and well")
-	} else {
-		fmt.Fprintf(in.out, "%s is well\n", from)
+		}{err == nil, from, problems(err)}), outcome)
 	}
+	text := from + " is well"
 	if err != nil {
-		return refused
+		text = err.Error()
+	} else if from == "" {
+		text = "the defaults are in force, and well"
 	}
-	return nil
+	return ending(in.write([]byte(text+"\n")), outcome)
 }
 
 func problems(err error) []problem {

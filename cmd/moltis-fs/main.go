@@ -6,7 +6,8 @@
 //   - Standard output is for answers and nothing else; a call answers one JSON object a line.
 //   - Everything else goes to standard error as "moltis-fs: what is so", followed by "hint: the next move" where there is
 //     one. No capitals at the start, no periods at the end.
-//   - The exit status is 0 for a success, 1 for a refusal (the answer says which), 2 for misuse and 3 when the host is broken.
+//   - The exit status is 0 for a success, 1 for a refusal (the answer says which), 2 for misuse and 3 when the host is broken,
+//     also where nobody reads the answer, of which there is no word then.
 //   - A misspelt command, option or tool is told its nearest neighbour.
 //   - Nothing is read from the environment but MOLTIS_CONFIG, MOLTIS_DATA_DIR and the home directory.
 //   - SIGINT and SIGTERM let the call under way end, unchanged or complete; a second one kills.
@@ -48,6 +49,7 @@ type streams struct {
 }
 
 func main() {
+	signal.Ignore(syscall.SIGPIPE) // a reader that goes away is an error of the write: it must neither end a change half way nor hide how the command ended
 	os.Exit(run(os.Args[1:], streams{os.Stdin, shownOn(os.Stdout), os.Stderr, os.Getenv}))
 }
 
@@ -63,7 +65,7 @@ func run(args []string, s streams) int {
 	} else {
 		in = &invocation{streams: s}
 	}
-	if readerWentAway(err) {
+	if readerWentAway(err) { // from a success: see ending
 		return exitOK // whoever has seen enough, as head has, wants to hear no more
 	}
 	if err != nil && asksJSON(args) {
@@ -118,7 +120,7 @@ func reportJSON(in *invocation, err error) int {
 		Kind  string `json:"kind"`
 		Error string `json:"error"`
 		Hint  string `json:"hint,omitempty"`
-	}{kind, e.what, e.hint}); werr != nil {
+	}{kind, e.what, e.hint}); werr != nil && !readerWentAway(werr) {
 		return report(in.err, werr)
 	}
 	return e.status
@@ -162,10 +164,17 @@ func readerWentAway(err error) bool {
 	return ok && e.Path == os.Stdout.Name() && errors.Is(e, syscall.EPIPE)
 }
 
-// untilSignal is a context that ends with the first SIGINT or SIGTERM. The next one kills. A reader of standard output that
-// goes away is an error of the write instead of the end of the program: it must not end a change half way.
+// ending is how a command ends whose answer was written: with its outcome, which holds too where the reader of the answer went away. An answer that
+// could not be written otherwise is the host's fault.
+func ending(written, outcome error) error {
+	if written == nil || outcome != nil && readerWentAway(written) {
+		return outcome
+	}
+	return written
+}
+
+// untilSignal is a context that ends with the first SIGINT or SIGTERM. The next one kills.
 func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
-	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop

@@ -114,6 +114,8 @@ func (e *Engine) missing(ts targets, m *Mutation) (_ *newDirs, err error) {
 			if _, err = add(dirs...); err == nil && name != mv.Path {
 				err = &guardfs.SymlinkError{Path: mv.Path, Target: name}
 			}
+		} else if err == nil {
+			err = e.openBack(mv) // it appeared just now
 		}
 		if err != nil {
 			return d, err
@@ -198,12 +200,8 @@ func (e *Engine) makeDirs(p *point, ts targets, m *Mutation) error {
 		if !mv.Back || mv.place != nil {
 			continue
 		}
-		place, err := e.fs.PlaceLink(mv.Path)
-		if err != nil {
+		if err := e.openBack(mv); err != nil {
 			return err
-		}
-		if mv.place = place; place.Object().True != mv.Path {
-			return &guardfs.SymlinkError{Path: mv.Path, Target: place.Object().True}
 		}
 	}
 	for _, t := range ts {

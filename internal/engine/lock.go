@@ -21,11 +21,15 @@ func (e *Engine) lock(ctx context.Context, holder string, keys []string) (unlock
 func (e *Engine) lockPlaces(ctx context.Context, c *Call, ts targets, m *Mutation) (unlock func(), err error) {
 	const rounds = 16 // as often as directories may come and go under us
 	for range rounds {
-		unlock, err := e.lock(ctx, c.Tool, append(ts.keys(), append(m.keys(), e.nameKeys(ts, m)...)...))
+		keys, _ := e.lockKeys(ts, m)
+		unlock, err := e.lock(ctx, c.Tool, keys)
 		if err != nil {
 			return nil, err
 		}
 		found, err := e.reopen(ts, m)
+		if err == nil && !found {
+			found, err = e.reopenMoves(m)
+		}
 		if err == nil && !found {
 			return unlock, nil
 		}
@@ -64,6 +68,12 @@ func (e *Engine) reopen(ts targets, m *Mutation) (found bool, err error) {
 	return found, nil
 }
 
+// lockKeys are those of all that a change touches, as far as it is known. tops is how many directories it has to make in ones that exist.
+func (e *Engine) lockKeys(ts targets, m *Mutation) (keys []string, tops int) {
+	names, tops := e.nameKeys(ts, m)
+	return append(ts.keys(), append(m.keys(), names...)...), tops
+}
+
 // keys are the lock keys of the targets whose directory is there.
 func (ts targets) keys() []string {
 	var out []string
@@ -83,13 +93,16 @@ func (m *Mutation) keys() (out []string) {
 		if mv.place != nil {
 			out = append(out, mv.place.LockKey())
 		}
+		if mv.place != nil && mv.Back {
+			out = append(out, guardfs.NameKey(mv.Path))
+		}
 	}
 	return out
 }
 
 // nameKeys are the lock keys of what has no place yet, of the missing directories above it, and of the directories that come and go.
-func (e *Engine) nameKeys(ts targets, m *Mutation) (keys []string) {
-	seen := map[string]bool{}
+func (e *Engine) nameKeys(ts targets, m *Mutation) (keys []string, tops int) {
+	seen, topmost := map[string]bool{}, map[string]bool{}
 	add := func(name string) bool {
 		if seen[name] {
 			return false
@@ -102,9 +115,11 @@ func (e *Engine) nameKeys(ts targets, m *Mutation) (keys []string) {
 		place, err := e.fs.PlaceLink(p)
 		if err == nil {
 			add(place.Object().True)
+			topmost[place.Object().True] = true
 			place.Close()
 		}
 		if gone, ok := errors.AsType[*guardfs.MissingParentError](err); ok {
+			topmost[gone.Missing] = true
 			for name := gone.True; add(name) && name != gone.Missing && len(name) > len(gone.Missing); name = path.Dir(name) {
 			}
 		} // any other error is met again, and said, by whoever is to make it
@@ -125,5 +140,5 @@ func (e *Engine) nameKeys(ts targets, m *Mutation) (keys []string) {
 	for _, d := range m.Drop {
 		add(d)
 	}
-	return keys
+	return keys, len(topmost)
 }

@@ -152,7 +152,7 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 		return nil, err
 	}
 	if !m.idle(ts) {
-		if err := roomFor(ts.opens(), len(ts)); err != nil {
+		if err := roomFor(e.opens(ts, &m), len(ts)); err != nil {
 			return nil, err
 		}
 	}
@@ -175,7 +175,7 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 		return nil, err
 	}
 	defer unlock()
-	if err := errors.Join(e.still(c, ts, &m, grant), e.movesStill(&m)); err != nil { // so look again, now alone
+	if err := errors.Join(e.still(c, ts, &m, grant), e.movesStill(ctx, &m)); err != nil { // so look again, now alone
 		return nil, err
 	}
 	e.dirsStill(&m)
@@ -246,20 +246,19 @@ func (ts targets) bytes() (n int) {
 	return n
 }
 
-// opens is how many more files their change will open and hold: directories that are made first, locks, new contents.
-func (ts targets) opens() int {
-	locks, more := 0, 0
+// opens is how many more files a change will open and hold: locks, directories that others are made in, what goes into those, new contents.
+func (e *Engine) opens(ts targets, m *Mutation) int {
+	keys, tops := e.lockKeys(ts, m)
+	n := guardfs.LockFilesOf(keys) + tops
 	for _, t := range ts {
-		if t.place != nil {
-			locks++
-		} else if !t.Unchanged() {
-			more++
+		if t.place == nil && !t.Unchanged() {
+			n++
 		}
 		if t.After.Kind == guardfs.KindFile && !t.Unchanged() {
-			more++
+			n++
 		}
 	}
-	return min(locks, guardfs.LockFiles) + more
+	return n
 }
 
 func (ts targets) unchanged() bool {

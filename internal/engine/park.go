@@ -33,6 +33,7 @@ type Move struct {
 
 	place, slot *guardfs.Place // place is nil while the parent is still to be made; slot is in the trash
 	info        guardfs.Info   // of what is moved
+	announced   bool           // Back: the catalog says that it is on its way, because of us
 	moved       bool
 }
 
@@ -121,23 +122,107 @@ func (m *Mutation) closeMoves() {
 	}
 }
 
-// movesStill looks again, under the lock.
-func (e *Engine) movesStill(m *Mutation) error {
+// openBack opens the place of what comes back, once its directory is there. Until then it is a *guardfs.MissingParentError.
+func (e *Engine) openBack(mv *Move) error {
+	place, err := e.fs.PlaceLink(mv.Path)
+	if err != nil {
+		return err
+	}
+	if o := place.Object(); o.True != mv.Path {
+		place.Close()
+		return &guardfs.SymlinkError{Path: mv.Path, Target: o.True}
+	}
+	mv.place = place
+	return nil
+}
+
+// reopenMoves looks again for the directories that were missing when the moves were loaded. What it finds is not looked at yet.
+func (e *Engine) reopenMoves(m *Mutation) (found bool, err error) {
 	for _, mv := range m.Moves {
-		if mv.Back {
-			continue // nothing is replaced, and the slot is ours
+		if mv.place != nil {
+			continue
 		}
-		place, err := e.fs.PlaceLink(mv.Path)
+		err := e.openBack(mv)
+		if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		found = true
+	}
+	return found, nil
+}
+
+// movesStill looks again, under the lock. What somebody else has brought back meanwhile is no longer to be done.
+func (e *Engine) movesStill(ctx context.Context, m *Mutation) error {
+	left := make([]*Move, 0, len(m.Moves))
+	var done Mutation
+	for _, mv := range m.Moves {
+		var back bool
+		var err error
+		if mv.Back {
+			back, err = e.isBack(ctx, mv)
+		} else {
+			err = e.staysPut(mv)
+		}
 		if err != nil {
 			return err
 		}
-		now := place.Object().Info
-		place.Close()
-		if now.ID != mv.info.ID || now.Kind != mv.info.Kind {
-			return &guardfs.ConflictError{Path: mv.Path, Why: "another thing is there now"}
+		if back {
+			done.Moves = append(done.Moves, mv)
+		} else {
+			left = append(left, mv)
 		}
 	}
+	done.closeMoves()
+	m.Moves = left
 	return nil
+}
+
+// staysPut makes sure that what is to go is still what was looked at.
+func (e *Engine) staysPut(mv *Move) error {
+	place, err := e.fs.PlaceLink(mv.Path)
+	if err != nil {
+		return err
+	}
+	now := place.Object().Info
+	place.Close()
+	if now.ID != mv.info.ID || now.Kind != mv.info.Kind {
+		return &guardfs.ConflictError{Path: mv.Path, Why: "another thing is there now"}
+	}
+	return nil
+}
+
+// isBack says that somebody else has brought back what is to come back; else it must still be in the trash, and nothing in its place.
+func (e *Engine) isBack(ctx context.Context, mv *Move) (bool, error) {
+	var now guardfs.Info
+	place, err := e.fs.PlaceLink(mv.Path)
+	if _, missing := errors.AsType[*guardfs.MissingParentError](err); err != nil && !missing {
+		return false, err
+	}
+	if err == nil {
+		now = place.Object().Info
+		place.Close()
+	}
+	there := err == nil && now.Kind != guardfs.KindAbsent
+	db, err := e.points.open()
+	if err != nil {
+		return false, &CheckpointError{Err: err}
+	}
+	entry, err := db.TrashGet(ctx, mv.Entry.ID, "", true) // whose it is was asked when it was found
+	gone := errors.Is(err, checkpoint.ErrNotFound)
+	switch {
+	case gone && there && now.ID.Lasting() == mv.Entry.Identity:
+		return true, nil
+	case err != nil && !gone:
+		return false, &CheckpointError{Err: err}
+	case gone || entry.Parked != mv.Entry.Parked: // it has expired, or is about to
+		return false, &MissingContentError{mv.Path, "it is not in the trash any more"}
+	case there:
+		return false, &ConflictsError{[]PathConflict{{Path: mv.Path, Why: "something is there"}}}
+	}
+	return false, nil
 }
 
 // readySlots makes a place in the trash for what goes. The directories that it makes are our own, and stay.
@@ -270,10 +355,17 @@ func (e *Engine) carryMoves(ctx context.Context, p *point, m *Mutation, back boo
 			continue
 		}
 		if back {
-			if err := p.db.TrashSettle(ctx, mv.Entry.ID, checkpoint.Returning); err != nil {
+			if mv.place == nil {
+				return &guardfs.ConflictError{Path: mv.Path, Why: "its directory is not there any more"}
+			}
+			err := p.db.TrashSettle(ctx, mv.Entry.ID, checkpoint.Returning)
+			if errors.Is(err, checkpoint.ErrNotFound) { // it has expired just now
+				return &MissingContentError{mv.Path, "it is not in the trash any more"}
+			}
+			mv.announced = true // or may be
+			if err != nil {
 				return &CheckpointError{Err: err}
 			}
-			var err error
 			if mv.moved, err = mv.slot.MoveTo(ctx, mv.place, mv.Entry.Identity, e.sync()); err != nil {
 				return err
 			}
@@ -319,8 +411,8 @@ func (e *Engine) settleMoves(ctx context.Context, db *checkpoint.DB, m *Mutation
 	ctx = context.WithoutCancel(ctx)
 	var errs []error
 	for _, mv := range m.Moves {
-		if mv.Entry.ID == "" {
-			continue // nothing was announced
+		if mv.Entry.ID == "" || mv.Back && !mv.announced {
+			continue // the catalog says of it what it said before
 		}
 		errs = append(errs, e.settleEntry(ctx, db, &mv.Entry, mv.moved != mv.Back))
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -91,6 +92,69 @@ func TestRestoreWithinOpenFiles(t *testing.T) {
 	for i := range groups {
 		for j := range each {
 			x.has(name(i, j), "old\n")
+		}
+	}
+}
+
+// The locks of names at which nothing is count too, and the directories that have to be made: with however few open files, a restore of what was removed
+// is refused or goes, and never fails half-way.
+func TestRestoreOfRemovedWithinOpenFiles(t *testing.T) {
+	var was syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was) //nolint:errcheck // it was so before
+	const files = 200
+	for _, c := range []struct {
+		name string
+		gone bool
+	}{{"d/f%d", false}, {"d%d/f", true}} { // kept directories, and one to make for each
+		x := grow(t, nil)
+		who := x.call("s")
+		who.Turn = "t1"
+		x.BeginTurn(ctx, who)
+		for i := range files {
+			name := fmt.Sprintf(c.name, i)
+			x.write(name, "old\n")
+			x.put("s", name, "new\n")
+			if err := os.Remove(x.ws + "/" + name); err != nil {
+				t.Fatal(err)
+			}
+			if c.gone {
+				if err := os.Remove(filepath.Dir(x.ws + "/" + name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		fds, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip("SKIPPED: open files can't be counted: ", err)
+		}
+		refused := 0
+		for more := 3 * files; ; more += 20 {
+			now := was
+			now.Cur = uint64(len(fds) + more)
+			if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &now); err != nil {
+				t.Skip("SKIPPED: the limit can't be set: ", err)
+			}
+			var limit *engine.LimitError
+			_, err := x.Restore(ctx, who, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{OnConflict: engine.OnConflictForce})
+			if err == nil {
+				break
+			}
+			if refused++; !errors.As(err, &limit) {
+				t.Fatalf("%s: with %d open files more: %v", c.name, more, err)
+			}
+			if more > 8*files {
+				t.Fatalf("%s: %d open files more are not enough: %v", c.name, more, err)
+			}
+		}
+		if refused == 0 {
+			t.Errorf("%s: nothing was refused: the test tests nothing", c.name)
+		}
+		x.has(fmt.Sprintf(c.name, 0), "old\n")
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -72,6 +73,24 @@ func NameKey(name string) string {
 	return "name:" + strings.Join(parts, "/")
 }
 
+// slotsOf are the numbers of the lock files of keys, each with one of them.
+func slotsOf(keys []string) map[int]string {
+	named := make(map[int]string, len(keys))
+	for _, key := range keys {
+		sum := sha256.Sum256([]byte(key))
+		named[int(binary.BigEndian.Uint32(sum[:])%LockFiles)] = key
+	}
+	return named
+}
+
+// LockFilesOf is how many files Lock opens, and holds open, for keys.
+func LockFilesOf(keys []string) int {
+	if lockless {
+		return 0
+	}
+	return len(slotsOf(keys))
+}
+
 // Lock takes the locks of all keys (Place.LockKey, NameKey), in an order that is the same for everybody. When ctx ends first it
 // takes none and answers *LockedError. A caller MUST NOT lock again before it has unlocked. unlock may be called
 // more than once.
@@ -79,16 +98,8 @@ func (l *Locks) Lock(ctx context.Context, keys ...string) (unlock func(), err er
 	if lockless {
 		return func() {}, nil
 	}
-	indexes := make([]int, 0, len(keys))
-	named := map[int]string{}
-	for _, key := range keys {
-		sum := sha256.Sum256([]byte(key))
-		i := int(binary.BigEndian.Uint32(sum[:]) % LockFiles)
-		indexes = append(indexes, i)
-		named[i] = key
-	}
-	slices.Sort(indexes)
-	indexes = slices.Compact(indexes)
+	named := slotsOf(keys)
+	indexes := slices.Sorted(maps.Keys(named))
 	held := make([]func(), 0, len(indexes))
 	release := sync.OnceFunc(func() {
 		for _, f := range slices.Backward(held) {

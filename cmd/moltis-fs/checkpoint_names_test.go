@@ -1,0 +1,66 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"moltisfs/checkpoint"
+)
+
+// Whatever names came into the store, by an import too, no word of an export begins a line of its own: git apply would carry it out.
+func TestNamesStayInTheirLineOfAnExport(t *testing.T) {
+	dir := t.TempDir()
+	bad := "w\r\x1b[2J\ndiff --git a/p/evil b/p/evil\nnew file mode 100755\n--- /dev/null\n+++ b/p/evil\n@@ -0,0 +1 @@\n+evil\n"
+	db, err := checkpoint.Open(filepath.Join(dir, "checkpoints"), checkpoint.Options{Durability: checkpoint.Relaxed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	change := func(path, was string) checkpoint.Change {
+		return checkpoint.Change{
+			Path: path, Role: "target", Before: checkpoint.State{Kind: checkpoint.File, Mode: 0o644, Size: int64(len(was))},
+			After: checkpoint.State{Kind: checkpoint.Absent}, Content: []byte(was),
+		}
+	}
+	for _, turn := range []string{"", bad, bad, "t", bad, "x" + bad, "x" + bad} { // one call, several, and a turn in parts
+		op := checkpoint.Op{Tool: bad, Kind: checkpoint.KindWrite, Principal: bad, Session: bad, Turn: turn, Label: bad, Changes: []checkpoint.Change{change("/p/a"+bad, "1\n")}}
+		if _, err := db.Save(context.Background(), op); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	export := func(args ...string) string {
+		var out, errs bytes.Buffer
+		if status := run(append([]string{"checkpoint", "export", "--data-dir", dir}, args...), streams{nil, &out, &errs, os.Getenv}); status != exitOK {
+			t.Fatalf("%v: status %d: %s", args, status, errs.String())
+		}
+		return out.String()
+	}
+	told := func(what, text string) {
+		t.Helper()
+		if strings.ContainsAny(text, "\r\x1b") || strings.Contains(text, "\n+evil") || strings.Contains(text, "\ndiff --git a/p/evil") || !strings.Contains(text, `ndiff --git a/p/evil`) {
+			t.Errorf("%s:\n%q", what, text)
+		}
+	}
+	told("the patch", export("--patch", "--root", "/"))
+	git, err := exec.LookPath("git")
+	if err != nil {
+		t.Skip("SKIPPED ORACLE: no git")
+	}
+	bare := filepath.Join(dir, "bare.git")
+	told("the answer", export("--git", bare)+`ndiff --git a/p/evil`)
+	messages, err := exec.Command(git, "-C", bare, "log", "--format=%an%n%ae%n%cn%n%B", "checkpoints").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told("the messages", string(messages))
+	if n := strings.Count(string(messages), "part 2 of 2"); n != 1 {
+		t.Errorf("%d second parts of a turn:\n%s", n, messages)
+	}
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// On a read-only file system what works is what the hint of the rest says, and nothing is broken.
+func TestReadOnlyDataDirectory(t *testing.T) {
+	dir, tree := t.TempDir(), t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=32m,mode=0700"); err != nil {
+		t.Skip("SKIPPED: no tmpfs can be mounted here:", err)
+	}
+	defer unix.Unmount(dir, 0) //nolint:errcheck // nothing is left to be said of it
+	config := filepath.Join(tree, "c.toml")
+	if err := os.WriteFile(config, []byte("[tools.fs]\nrequire_approval = false\ncheckpoint_before_mutation = true\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	moltis := func(want int, args ...string) string {
+		t.Helper()
+		var out, errs bytes.Buffer
+		if status := run(append(args, "--config", config, "--data-dir", dir), streams{nil, &out, &errs, os.Getenv}); status != want {
+			t.Errorf("%v: status %d: %s%s", args, status, out.String(), errs.String())
+		}
+		return errs.String()
+	}
+	moltis(exitOK, "call", "Write", fmt.Sprintf(`{"file_path":%q,"content":"1"}`, filepath.Join(tree, "a")))
+	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"checkpoint list", "checkpoint show ck-1H0", "checkpoint stats", "checkpoint check", "checkpoint export --patch", "trash list"} {
+		moltis(exitOK, strings.Fields(line)...)
+		if above, what, _ := strings.Cut(line, " "); !strings.Contains(worksReadOnly, above+" ") || !strings.Contains(worksReadOnly, " "+strings.Fields(what)[0]) {
+			t.Errorf("%s works, and the hint does not say so", line)
+		}
+	}
+	for _, line := range []string{"checkpoint diff ck-1H0", "checkpoint diff ck-1H0 --after --root " + tree, "checkpoint undo --dry-run", "checkpoint pin ck-1H0"} {
+		if errs := moltis(exitRefused, strings.Fields(line)...); !strings.Contains(errs, "read-only file system") || !strings.Contains(errs, "hint: "+worksReadOnly) {
+			t.Errorf("%s: %s", line, errs)
+		}
+	}
+	if strings.Contains(worksReadOnly, "diff") {
+		t.Errorf("diff does not work: %s", worksReadOnly)
+	}
+}
