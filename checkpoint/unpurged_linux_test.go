@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -14,7 +15,7 @@ func TestNotedHashesOutliveAFailedNote(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := noWrites(t)
-	err := noteUnpurged(dir, []string{"c"})
+	err := noteUnpurged(dir, []string{strings.Repeat("c", 1000)}) // longer than what can be written
 	again()
 	if err == nil {
 		t.Error("a note that can't be written must fail")

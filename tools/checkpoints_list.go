@@ -80,7 +80,7 @@ func (p *Checkpoints) Text() string {
 		if c.NotStored != "" {
 			what += " (what was there is not stored: " + c.NotStored + ")"
 		}
-		fmt.Fprintf(&b, "%s %s %s %s\n", c.ID, time.Unix(c.CreatedAt, 0).UTC().Format(time.RFC3339), c.Reason, what)
+		fmt.Fprintf(&b, "%s %s %s %s\n", c.ID, time.Unix(c.CreatedAt, 0).UTC().Format(time.RFC3339), edit.ShownPath(c.Reason), what)
 	}
 	if p.Denied > 0 {
 		fmt.Fprintf(&b, "[%s not shown: out of reach]\n", plural(p.Denied, "path"))

@@ -64,3 +64,11 @@ func TestListTellsWhatIsNotStored(t *testing.T) {
 		t.Errorf("%+v\n%s", p, p.Text())
 	}
 }
+
+// What a checkpoint is said to be made by may come from an imported folder.
+func TestListKeepsALineEach(t *testing.T) {
+	p := &tools.Checkpoints{Count: 1, Checkpoints: []tools.CheckpointRow{{ID: "ck-1H0", Reason: "Write\nck-2VR \x1b[31m", SourcePath: "/w/a", Existed: true}}}
+	if text := p.Text(); strings.ContainsAny(text, "\n\x1b") {
+		t.Errorf("%q", text)
+	}
+}
