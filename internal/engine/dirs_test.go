@@ -71,6 +71,7 @@ func TestDirectoriesOfAChangeThatWasCutOff(t *testing.T) {
 			must(t, err)
 			intent, err := db.Intend(saved.ID)
 			must(t, err)
+			now := time.Now()
 			must(t, os.MkdirAll(x.ws+"/d/e", 0o755))
 			if c.noted != "nothing at all" {
 				must(t, intent.Note(x.ws+"/d", lastingOf(t, x.ws+"/d")))
@@ -83,7 +84,6 @@ func TestDirectoriesOfAChangeThatWasCutOff(t *testing.T) {
 			case "begun":
 				must(t, intent.Note(x.ws+"/d/e", ""))
 			}
-			now := time.Now()
 			must(t, os.Chtimes(x.data+"/checkpoints/journal/"+string(saved.ID), now, now.Add(c.age)))
 			must(t, intent.Leave())
 			must(t, db.Close())
