@@ -167,12 +167,14 @@ func Unfinished(dir string) ([]ID, error) {
 		if lerr != nil {
 			continue // just removed
 		}
-		held, lerr := tryLock(f)
-		if lerr == nil && held {
-			if err != nil {
-				os.Remove(full) // never became a mark
-			} else {
-				ids = append(ids, id)
+		if err == nil || !justMade(f) {
+			// Beside the others who look: for one of them a mark held by another would be that of a living process.
+			if held, lerr := tryLockShared(f); lerr == nil && held {
+				if err != nil {
+					os.Remove(full) // never became a mark
+				} else {
+					ids = append(ids, id)
+				}
 			}
 		}
 		f.Close()

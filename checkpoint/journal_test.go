@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -180,4 +181,42 @@ func TestMarkBesideThoseWhoLook(t *testing.T) {
 	}
 	stop()
 	looking.Wait()
+}
+
+// A file that its maker may not have come to lock is nobody else's to lock; one that stayed so for minutes is nobody's.
+func TestJustMadeIsLeftToItsMaker(t *testing.T) {
+	dir := t.TempDir()
+	d := open(t, dir, checkpoint.Options{Durability: checkpoint.Relaxed})
+	save(t, d, op(edit("/w/a", []byte("0"), []byte("1"))))
+	for _, tt := range []struct {
+		name string
+		look func() error
+	}{
+		{filepath.Join("journal", "new-x"), func() error { _, err := checkpoint.Unfinished(dir); return err }},
+		{filepath.Join("writers", "x"), func() error { _, err := d.GC(t.Context(), checkpoint.GCOptions{}); return err }},
+	} {
+		name := filepath.Join(dir, tt.name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := tt.look(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(name); err != nil {
+			t.Errorf("%s just made: %v", tt.name, err)
+		}
+		old := time.Now().Add(-time.Hour)
+		if err := os.Chtimes(name, old, old); err != nil {
+			t.Fatal(err)
+		}
+		if err := tt.look(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(name); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s left for an hour: %v", tt.name, err)
+		}
+	}
 }

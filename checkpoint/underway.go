@@ -28,6 +28,9 @@ const maxUnderWay = 1024
 // cutOffKept is how long a killed process is remembered if nobody asks.
 const cutOffKept = 24 * time.Hour
 
+// lockedWithin is how long a process may take from making a file to locking it.
+const lockedWithin = time.Minute
+
 type underway struct {
 	dir     string
 	settles bool // Options.Settles
@@ -70,7 +73,8 @@ func (u *underway) open() error {
 	return err
 }
 
-// createLocked makes a file of a new name that begins with prefix, which stays locked as long as it is open.
+// createLocked makes an empty file of a new name that begins with prefix, which stays locked as long as it is open. It has to be made before it can be locked,
+// and whoever looks tells by the lock whether its process is alive: so those who look leave alone what may be justMade.
 func createLocked(dir, prefix string) (*os.File, error) {
 	for range 8 {
 		f, err := os.OpenFile(filepath.Join(dir, prefix+rand.Text()), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
@@ -81,13 +85,19 @@ func createLocked(dir, prefix string) (*os.File, error) {
 		if _, gone := os.Lstat(f.Name()); err == nil && held && gone == nil {
 			return f, nil
 		}
-		os.Remove(f.Name()) // somebody looked into it before it was locked, and took it for that of a dead process
+		os.Remove(f.Name()) // this process stood still for so long that somebody took it for dead
 		f.Close()
 		if err != nil {
 			return nil, err
 		}
 	}
 	return nil, errors.New("the file that says what is under way could not be locked")
+}
+
+// justMade reports whether the process that made f may not have come to lock it: to lock it first would take it from its maker. It says nothing yet.
+func justMade(f *os.File) bool {
+	fi, err := f.Stat()
+	return err == nil && fi.Size() == 0 && time.Since(fi.ModTime()).Abs() < lockedWithin
 }
 
 // write writes the numbers; the oldest is 0 for none. It need not get to the disk: it is for those who come after a process, not after the system.
@@ -137,6 +147,10 @@ func abandoned(dir string, found func(seqs []int64) error) error {
 		f, err := os.OpenFile(filepath.Join(dir, e.Name()), os.O_RDWR, 0)
 		if err != nil {
 			continue // just removed, or not ours to look at
+		}
+		if justMade(f) {
+			f.Close()
+			continue
 		}
 		if dead, err := tryLock(f); err == nil && dead {
 			if seqs := noted(f); len(seqs) > 0 {
@@ -231,6 +245,10 @@ func (u *underway) oldest() (oldest, promised int64, err error) {
 		if err != nil {
 			note(1, true) // it may be that of somebody alive, who may have anything under way
 			continue
+		}
+		if justMade(f) {
+			f.Close()
+			continue // its process is in begin and waits for this transaction to end
 		}
 		dead, err := tryLock(f)
 		if err == nil && dead {
