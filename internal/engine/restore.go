@@ -337,6 +337,8 @@ func (r *restore) carryOut(ctx context.Context, c *Call, m *Mutation) (*Restored
 			m.Links[item.Path] = item.Want.Kind == checkpoint.Symlink || item.Head.Kind == checkpoint.Symlink
 		}
 	}
+	// Innermost first: one that was a file in between stands elsewhere in the plan.
+	slices.SortFunc(m.Drop, func(a, b string) int { return strings.Compare(b, a) })
 	if err := r.onlyNew(m, goes); err != nil {
 		return nil, err
 	}

@@ -4,8 +4,11 @@ package engine_test
 
 import (
 	"errors"
+	"fmt"
+	"math/rand"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"moltisfs/checkpoint"
@@ -86,6 +89,23 @@ func TestRewindOfTradedPlaces(t *testing.T) {
 	}
 }
 
+// A change by others of a file that has taken a directory's place is noticed as that of any other.
+func TestOutsideChangeOfATradedFile(t *testing.T) {
+	x := grow(t, nil)
+	x.trade()
+	if _, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	x.write("file", "theirs\n")
+	c := x.call("s")
+	c.Turn = "t2"
+	x.BeginTurn(ctx, c)
+	row, err := x.Checkpoints(ctx, c, checkpoint.Filter{Limit: 1})
+	if err != nil || len(row.Checkpoints) != 1 || row.Checkpoints[0].Kind != checkpoint.KindExternal || len(row.Checkpoints[0].Changes) != 1 || row.Checkpoints[0].Changes[0].Path != x.ws+"/file" {
+		t.Errorf("%+v, %v", row, err)
+	}
+}
+
 // What the session made and made into something else goes, whatever it was in between.
 func TestRewindOfWhatWasBoth(t *testing.T) {
 	for _, steps := range [][]string{{"x/f", "x"}, {"x", "x/f"}, {"x/f", "x", "x/g/h"}, {"x", "x/f", "x"}} {
@@ -150,5 +170,83 @@ func TestTradedPlacesThatOthersUse(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Random histories of one session in which files and directories trade places all the time: a rewind to any turn gives what the tree was at its beginning, its
+// undo what it was before the rewind, its redo the same again. TestHistoryAgainstModel, which has two sessions and an outsider, has no name that is both: its model
+// knows of no directories.
+func TestTradesAgainstSnapshots(t *testing.T) {
+	histories := 40
+	if testing.Short() {
+		histories = 4
+	}
+	trades := 0
+	for seed := range int64(histories) {
+		rng := rand.New(rand.NewSource(seed))
+		x := grow(t, nil)
+		names := []string{"d", "d/e", "d/e/a", "d/e/b", "d/b", "x", "x/y", "x/y/z"}
+		var log, turns []string
+		var snapshots []string
+		bad := func(what, want string, err error) {
+			t.Helper()
+			t.Fatalf("seed %d: %s\n%s: %v\n%s\nwant\n%s", seed, strings.Join(log, "\n"), what, err, x.looks(), want)
+		}
+		call := func() *engine.Call {
+			c := x.call("s")
+			c.Turn = turns[len(turns)-1]
+			return c
+		}
+		begin := func() {
+			turns, snapshots = append(turns, fmt.Sprint("t", len(turns))), append(snapshots, x.looks())
+			x.BeginTurn(ctx, call())
+		}
+		begin()
+		for step := range 60 {
+			name := names[rng.Intn(len(names))]
+			info, err := os.Lstat(x.ws + "/" + name)
+			switch k := rng.Intn(10); {
+			case k < 4 && err == nil && (info.IsDir() || rng.Intn(2) == 0): // what is there goes, and its place may be taken
+				log = append(log, "delete "+name)
+				_, err := x.Delete(ctx, call(), x.ws+"/"+name, engine.DeleteOptions{Recursive: true})
+				must(t, err)
+			case k < 7 && !errors.Is(err, syscall.ENOTDIR) && (err != nil || !info.IsDir()):
+				log = append(log, "write "+name)
+				x.puts(turns[len(turns)-1], name, fmt.Sprintln(name, step))
+			case k == 7:
+				log = append(log, "turn")
+				begin()
+			case k == 8:
+				to := rng.Intn(len(turns))
+				log = append(log, "rewind to "+turns[to])
+				now := x.looks()
+				done, err := x.Restore(ctx, call(), rewindTo(turns[to]), engine.RestoreOptions{})
+				if err != nil || x.looks() != snapshots[to] {
+					bad("rewound", snapshots[to], err)
+				}
+				if done.Checkpoint == "" {
+					continue
+				}
+				for _, target := range done.Targets {
+					if target.Before.Exists && target.After.Kind != guardfs.KindAbsent && (target.Before.Info.Kind == guardfs.KindDir) != (target.After.Kind == guardfs.KindDir) {
+						trades++
+					}
+				}
+				if _, err := x.Undo(ctx, call(), engine.RestoreOptions{}); err != nil || x.looks() != now {
+					bad("undone", now, err)
+				}
+				if rng.Intn(2) == 0 {
+					log = append(log, "undo")
+					continue
+				}
+				if _, err := x.Redo(ctx, call(), engine.RestoreOptions{}); err != nil || x.looks() != snapshots[to] {
+					bad("redone", snapshots[to], err)
+				}
+			}
+		}
+	}
+	t.Logf("%d traded places", trades)
+	if trades < histories/3 {
+		t.Error("too few traded places to tell anything")
 	}
 }
