@@ -299,6 +299,24 @@ func anchors(text string) (out []string) {
 	return out
 }
 
+// TestSectionsOnce: a section that stands in a document twice is a merge gone wrong, and one of the two is out of date.
+func TestSectionsOnce(t *testing.T) {
+	docs := documents(t)
+	for _, doc := range slices.Sorted(maps.Keys(docs)) {
+		seen := map[string]bool{}
+		var above []string // the headings that the current one stands under, by level
+		for _, h := range heading.FindAllString(fence.ReplaceAllString(docs[doc], ""), -1) {
+			level := len(h) - len(strings.TrimLeft(h, "#"))
+			above = append(above[:min(level-1, len(above))], h)
+			whole := strings.Join(above, "\n")
+			if seen[whole] {
+				t.Errorf("%s has %q twice", doc, h)
+			}
+			seen[whole] = true
+		}
+	}
+}
+
 // TestDocumentsNameWhatIsThere holds paths, Go names, make targets and tests that a document sets in backticks.
 func TestDocumentsNameWhatIsThere(t *testing.T) {
 	docs := documents(t)

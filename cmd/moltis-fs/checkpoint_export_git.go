@@ -239,7 +239,11 @@ func (x *gitExport) commit(title string, ops []checkpoint.Checkpoint) error {
 	x.header(subject, trailers.String(), ops[len(ops)-1].Time)
 	for i := range ops {
 		for _, ch := range goneFirst(&ops[i]) {
-			if err := x.put(ch.Path, ch.After, true); err != nil {
+			after := ch.After
+			if after.Kind == checkpoint.Dir && gitMode(ch.Before) != "" {
+				after = checkpoint.State{Kind: checkpoint.Absent} // git knows of no directories, only that the file is gone
+			}
+			if err := x.put(ch.Path, after, true); err != nil {
 				return err
 			}
 		}

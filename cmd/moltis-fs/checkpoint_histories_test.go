@@ -268,3 +268,36 @@ func TestExportedHistories(t *testing.T) {
 		})
 	}
 }
+
+// A file whose place an empty directory took is gone from the repository, which knows of no directories.
+func TestExportOfAFileThatBecameADirectory(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
+	db, err := checkpoint.Open(filepath.Join(data, "checkpoints"), checkpoint.Options{Durability: checkpoint.Relaxed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := func(s string) checkpoint.State { return checkpoint.State{Kind: checkpoint.File, Mode: 0o644, Size: int64(len(s))} }
+	for _, c := range []checkpoint.Change{
+		{Path: dir + "/tree/stays", Role: "target", After: file("s"), AfterContent: []byte("s")},
+		{Path: dir + "/tree/x", Role: "target", After: file("x"), AfterContent: []byte("x")},
+		{Path: dir + "/tree/x", Role: "target", Before: file("x"), Content: []byte("x"), After: checkpoint.State{Kind: checkpoint.Dir, Mode: 0o755}},
+	} {
+		if _, err := db.Save(t.Context(), checkpoint.Op{Tool: "Edit", Kind: checkpoint.KindEdit, Principal: "p", Session: "s", Changes: []checkpoint.Change{c}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	bare, out := filepath.Join(dir, "bare"), filepath.Join(dir, "out")
+	var errs bytes.Buffer
+	if status := run([]string{"checkpoint", "export", "--data-dir", data, "--root", dir + "/tree", "--git", bare}, streams{nil, &errs, &errs, os.Getenv}); status != exitOK {
+		t.Fatalf("status %d: %s", status, errs.String())
+	}
+	if err := os.Mkdir(out, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	gitIn(t, bare, nil, "--work-tree="+out, "checkout", "--quiet", "--force", "checkpoints")
+	compareFiles(t, "the repository's head", files(t, out), map[string]string{"stays": "false s"})
+}

@@ -92,6 +92,10 @@ func warnings(t *Target) []string {
 	switch {
 	case t.After.Kind == guardfs.KindAbsent:
 		out = append(out, t.True+" will be removed")
+	case t.givesWay():
+		out = append(out, t.True+" is a directory, which will be removed")
+	case t.becomesDir():
+		out = append(out, t.True+" will be removed; a directory takes its place")
 	case !b.Exists:
 		out = append(out, t.True+" is new")
 	}

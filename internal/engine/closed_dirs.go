@@ -83,7 +83,7 @@ func (e *Engine) storeDirs(ctx context.Context, c *Call, paths []string) error {
 
 // parents are the directories that have to be made for what a restore brings back, from the top down: as they were when they were last recorded, else no
 // more open than the nearest one that is there and the files that they are for.
-func (r *restore) parents(ctx context.Context, ts []*Target, dirs []NewDir) ([]NewDir, error) {
+func (r *restore) parents(ctx context.Context, m *Mutation, ts []*Target, dirs []NewDir) ([]NewDir, error) {
 	named := map[string]bool{}
 	for _, d := range dirs {
 		named[d.Path] = true
@@ -95,6 +95,9 @@ func (r *restore) parents(ctx context.Context, ts []*Target, dirs []NewDir) ([]N
 		}
 		p, err := r.e.fs.PlaceLink(t.Path)
 		gone, ok := errors.AsType[*guardfs.MissingParentError](err)
+		if m.nowhere(t.Path, err) {
+			gone, ok = &guardfs.MissingParentError{Missing: m.swapAbove(t.Path)}, true
+		}
 		if !ok {
 			if err == nil {
 				p.Close()
@@ -110,7 +113,7 @@ func (r *restore) parents(ctx context.Context, ts []*Target, dirs []NewDir) ([]N
 		}
 	}
 	for dir, seen := range open {
-		if named[dir] {
+		if named[dir] || slices.Contains(m.Swaps, dir) {
 			continue
 		}
 		mode, known, err := r.db.LastDir(ctx, dir)

@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"io/fs"
+	"path"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
@@ -58,6 +59,25 @@ func (e *Engine) missing(ts targets, m *Mutation) (_ *newDirs, err error) {
 	for _, dir := range m.Dirs {
 		modes[dir.Path] = dir.Mode
 	}
+	// list notes what is to be made, and what it will have: place tells.
+	list := func(place *guardfs.Place, dirs ...string) error {
+		for _, path := range dirs {
+			if listed[path] {
+				continue
+			}
+			mode, exact := modes[path]
+			if !exact {
+				mode = 0o777
+			}
+			meta, err := place.Fresh(mode, true)
+			if err != nil {
+				return err
+			}
+			listed[path] = true
+			d.todo = append(d.todo, newDir{path, mode, checkpoint.State{Kind: checkpoint.Dir, Mode: meta.Mode, UID: meta.UID, GID: meta.GID}})
+		}
+		return nil
+	}
 	// add lists dirs, from the topmost missing one down.
 	add := func(dirs ...string) (*guardfs.Place, error) {
 		place := d.above[dirs[0]]
@@ -71,24 +91,30 @@ func (e *Engine) missing(ts targets, m *Mutation) (_ *newDirs, err error) {
 				return nil, &guardfs.ConflictError{Path: dirs[0], Why: "it appeared while it was to be made"}
 			}
 		}
-		for _, path := range dirs {
-			if listed[path] {
-				continue
-			}
-			mode, exact := modes[path]
-			if !exact {
-				mode = 0o777
-			}
-			meta, err := place.Fresh(mode, true)
-			if err != nil {
-				return nil, err
-			}
-			listed[path] = true
-			d.todo = append(d.todo, newDir{path, mode, checkpoint.State{Kind: checkpoint.Dir, Mode: meta.Mode, UID: meta.UID, GID: meta.GID}})
+		return place, list(place, dirs...)
+	}
+	for _, t := range ts {
+		if !t.becomesDir() {
+			continue
 		}
-		return place, nil
+		modes[t.True] = t.dirMode()
+		if err := list(t.place, t.True); err != nil {
+			return d, err
+		}
+		made := d.todo[len(d.todo)-1].state
+		t.After.Meta = &guardfs.Metadata{Mode: made.Mode, UID: made.UID, GID: made.GID}
 	}
 	for _, dir := range m.Dirs {
+		if top := ts.swapOver(m, dir.Path); top != nil {
+			dirs, err := e.missingBelow(top, dir.Path)
+			if err == nil {
+				err = list(top.place, dirs...)
+			}
+			if err != nil {
+				return d, err
+			}
+			continue
+		}
 		dirs, name, err := e.fs.Missing(dir.Path)
 		if err == nil && dirs == nil {
 			dirs, name, err = e.absentDir(dir.Path)
@@ -123,6 +149,20 @@ func (e *Engine) missing(ts targets, m *Mutation) (_ *newDirs, err error) {
 	}
 	for _, t := range ts {
 		if t.place != nil || t.Unchanged() {
+			continue
+		}
+		if top := ts.swapOver(m, t.True); top != nil {
+			dirs, err := e.missingBelow(top, path.Dir(t.True))
+			if err == nil {
+				err = list(top.place, dirs...)
+			}
+			if err == nil {
+				t.above = top.place
+				err = t.foretell(t.True)
+			}
+			if err != nil {
+				return d, err
+			}
 			continue
 		}
 		dirs, name, err := e.fs.Missing(t.Path)

@@ -66,6 +66,14 @@ var makings = map[string]struct {
 		_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
 		return err
 	}},
+	"trade places": {7, func(x *tree) { x.trade() }, rewind},
+	"trade places back": {8, func(x *tree) {
+		x.trade()
+		must(x.t, rewind(x.Engine, x.ws))
+	}, func(e *engine.Engine, _ string) error {
+		_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
+		return err
+	}},
 	"delete a tree": {1, func(x *tree) {
 		x.write("t/a/1", "1\n")
 		must(x.t, os.Symlink("nowhere", x.ws+"/t/a/link"))
@@ -79,6 +87,11 @@ var makings = map[string]struct {
 		_, err := e.Delete(ctx, maker(), ws+"/t", engine.DeleteOptions{Recursive: true})
 		return err
 	}},
+}
+
+func rewind(e *engine.Engine, _ string) error {
+	_, err := e.Restore(ctx, maker(), rewindTo("t"), engine.RestoreOptions{})
+	return err
 }
 
 func maker() *engine.Call {
@@ -140,7 +153,7 @@ func (x *tree) recorded() (made []string, marked bool) {
 		return nil, false
 	}
 	for _, c := range page.Checkpoints[0].Changes {
-		if c.Before.Kind == checkpoint.Absent && c.After.Kind == checkpoint.Dir {
+		if c.Before.Kind != checkpoint.Dir && c.After.Kind == checkpoint.Dir {
 			made = append(made, strings.TrimPrefix(c.Path, x.ws))
 		}
 	}

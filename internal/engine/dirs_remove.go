@@ -47,7 +47,7 @@ func inUse(err error) bool {
 func (e *Engine) removeEmpty(dir, lasting string) error {
 	for try := 0; ; try++ {
 		place, err := e.fs.PlaceLink(dir)
-		if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok {
+		if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok || errors.Is(err, syscall.ENOTDIR) {
 			return nil
 		}
 		if err != nil {
@@ -128,7 +128,7 @@ func (e *Engine) ownDirs(op *checkpoint.Checkpoint, intent *checkpoint.Intent) (
 	}
 	var own []ownDir
 	for _, c := range op.Changes {
-		if c.Role == roleTree || c.Before.Kind != checkpoint.Absent || c.After.Kind != checkpoint.Dir {
+		if c.Role == roleTree || c.Before.Kind == checkpoint.Dir || c.After.Kind != checkpoint.Dir {
 			continue
 		}
 		lasting, begun := notes[c.Path]

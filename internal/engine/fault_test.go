@@ -131,6 +131,68 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 	}
 }
 
+// Whatever goes wrong with the N-th system call of a rewind in which files and directories trade places, for every N: all are as they were, or all are restored; where
+// everything goes wrong from there on, after the next start.
+func TestFaultAtEveryCallOfATrade(t *testing.T) {
+	stride := int64(1)
+	if testing.Short() {
+		stride = 5
+	}
+	cells, again, back := 0, 0, 0
+	for name, bad := range badCalls() {
+		t.Run(name, func(t *testing.T) {
+			x := grow(t, nil)
+			system := callsOf(x)
+			old, traded := x.trade()
+			if _, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{}); err != nil || x.looks() != old {
+				t.Fatalf("without a fault: %v\n%s\nwant\n%s", err, x.looks(), old)
+			}
+			steps := []func(*engine.Engine, context.Context, *engine.Call, engine.RestoreOptions) (*engine.Restored, error){
+				(*engine.Engine).Undo, (*engine.Engine).Redo,
+			}
+			from, to := old, traded
+			for n := int64(1); ; n += stride {
+				call, err := system.fail(n, bad, func() error {
+					_, err := steps[0](x.Engine, ctx, x.call("s"), engine.RestoreOptions{})
+					return err
+				})
+				if call == "" {
+					must(t, err)
+					break
+				}
+				cells++
+				now := bare(x.looks())
+				left, _ := filepath.Glob(x.data + "/checkpoints/journal/ck-*")
+				if left != nil && !bad.lasting {
+					t.Fatalf("call %d (%s): marks are left: %v, %v", n, call, left, err)
+				}
+				if bad.lasting && left != nil {
+					if err == nil {
+						t.Fatalf("call %d (%s): said to be done:\n%s", n, call, now)
+					}
+					again++
+					x.Close()
+					x.open()
+					now = bare(x.looks())
+				}
+				switch {
+				case err != nil && now == bare(from):
+					back++
+				case now == bare(to): // done, though something after it went wrong
+					steps[0], steps[1] = steps[1], steps[0]
+					from, to = to, from
+				default:
+					t.Fatalf("call %d (%s): %v, and the tree is\n%s\nit was\n%s\nand should have become\n%s", n, call, err, now, from, to)
+				}
+			}
+		})
+	}
+	t.Logf("%d faults; %d put back, the next start had to mend %d", cells, back, again)
+	if again == 0 || back == 0 {
+		t.Error("no fault did what this is about")
+	}
+}
+
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

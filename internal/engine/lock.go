@@ -55,7 +55,7 @@ func (e *Engine) reopen(ts targets, m *Mutation) (found bool, err error) {
 			open = e.fs.PlaceLink
 		}
 		place, err := open(t.Path)
-		if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing {
+		if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing || m.nowhere(t.Path, err) {
 			continue
 		}
 		if err != nil {
@@ -118,10 +118,20 @@ func (e *Engine) nameKeys(ts targets, m *Mutation) (keys, tops []string) {
 			topmost[top] = true
 		}
 	}
+	// Where directories come and go, others may find nothing: they lock the names then.
+	under := func(p string) {
+		for top := m.swapAbove(p); top != "" && p != top; p = path.Dir(p) {
+			add(p)
+		}
+	}
 	for _, t := range ts {
 		if t.place == nil {
 			missing(t.Path)
 		}
+		under(t.Path)
+	}
+	for _, s := range m.Swaps {
+		add(s)
 	}
 	for _, mv := range m.Moves {
 		if mv.place == nil {
@@ -130,6 +140,7 @@ func (e *Engine) nameKeys(ts targets, m *Mutation) (keys, tops []string) {
 	}
 	for _, d := range m.Dirs {
 		missing(d.Path)
+		under(d.Path)
 	}
 	for _, d := range m.Drop {
 		add(d)

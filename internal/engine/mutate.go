@@ -34,6 +34,7 @@ type Mutation struct {
 	Dirs  []NewDir        // to be made before the files, from the top down; exact
 	Drop  []string        // directories to remove after the files, from the bottom up, where nothing is in them then
 	Links map[string]bool // of Paths: the symbolic link itself is meant
+	Swaps []string        // of Paths: a directory may be there that has to give way, or a file or link in whose place a directory comes
 	// Trash says how long the trash keeps what is removed at path; nil for what does not go there on its own. Only what the checkpoint
 	// holds does.
 	Trash func(path string, k guardfs.Kind) *checkpoint.Trashed
@@ -97,7 +98,7 @@ type Target struct {
 
 // After is what a target becomes.
 type After struct {
-	Kind    guardfs.Kind      // KindFile, KindAbsent (removed), KindSymlink
+	Kind    guardfs.Kind      // KindFile, KindAbsent (removed), KindSymlink; KindDir only in the place of one of Mutation.Swaps
 	Content []byte            // of a file
 	Hash    string            // of Content; filled by the chain
 	Target  string            // of a symlink
@@ -293,12 +294,17 @@ func (e *Engine) loadOne(t *Target, m *Mutation) error {
 		t.True, t.Before = gone.True, &guardfs.Before{}
 		return nil
 	}
+	if m.nowhere(t.Path, err) {
+		t.True, t.Before = t.Path, &guardfs.Before{}
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	t.place, t.object = place, place.Object()
 	t.True = t.object.True
-	t.Before, err = place.Load(maxLoad)
+	t.Before = &guardfs.Before{}
+	t.Before, err = e.reload(t, m)
 	return err
 }
 
@@ -366,7 +372,7 @@ func (e *Engine) still(c *Call, ts targets, m *Mutation, grant string) error {
 		if t.place == nil {
 			continue
 		}
-		now, err := t.place.Reload(t.Before, maxLoad)
+		now, err := e.reload(t, m)
 		if err != nil {
 			return err
 		}

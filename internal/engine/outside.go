@@ -89,7 +89,7 @@ func (e *Engine) recordOutside(ctx context.Context, db *checkpoint.DB, c *Call, 
 			return "", err
 		}
 		k := &known[i]
-		if k.State.Kind == checkpoint.Dir || k.Before.Kind == checkpoint.Dir || skip != nil && skip(k.Path) {
+		if k.State.Kind == checkpoint.Dir || k.Before.Kind == checkpoint.Dir && k.State.Kind == checkpoint.Absent || skip != nil && skip(k.Path) {
 			continue
 		}
 		o, ok := e.observe(k)

@@ -17,6 +17,7 @@ type point struct {
 	id     checkpoint.ID
 	intent *checkpoint.Intent
 	dirs   *newDirs
+	swaps  *swaps // nil when nothing has to give way
 }
 
 // note writes to the mark, if there is one, what was made of one path.
@@ -43,7 +44,7 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done) e
 	op.Tool, op.Principal, op.Session, op.Turn, op.Time = c.Tool, c.Principal, c.Session, c.Turn, e.now()
 	for _, t := range changing {
 		ch := change(t)
-		if m.Trash != nil && t.After.Kind == guardfs.KindAbsent {
+		if m.Trash != nil && (t.After.Kind == guardfs.KindAbsent || t.becomesDir()) {
 			ch.Trash = m.Trash(t.True, t.Before.Info.Kind)
 		}
 		op.Changes = append(op.Changes, ch)
@@ -52,6 +53,9 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done) e
 		op.Changes = append(op.Changes, moveChange(mv))
 	}
 	for _, dir := range p.dirs.todo {
+		if p.swaps != nil && p.swaps.own[dir.path] {
+			continue // a target says what it was
+		}
 		op.Changes = append(op.Changes, checkpoint.Change{Path: dir.path, Role: checkpoint.RoleParent, After: dir.state})
 	}
 	for _, dir := range m.Drop {
@@ -75,7 +79,7 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done) e
 			return &MissingContentError{lost.Path, lost.Why}
 		}
 	}
-	if err == nil && len(changing)+len(m.Moves)*2+len(p.dirs.todo)+len(m.Drop) > 1 {
+	if err == nil && (p.swaps != nil || len(changing)+len(m.Moves)*2+len(p.dirs.todo)+len(m.Drop) > 1) {
 		p.intent, err = db.Intend(saved.ID)
 	}
 	if saved.ID != "" {
@@ -200,6 +204,8 @@ func change(t *Target) checkpoint.Change {
 		}
 	case guardfs.KindSymlink:
 		ch.After = checkpoint.State{Kind: checkpoint.Symlink, Target: t.After.Target}
+	case guardfs.KindDir:
+		ch.After = checkpoint.State{Kind: checkpoint.Dir, Mode: t.After.Meta.Mode, UID: t.After.Meta.UID, GID: t.After.Meta.GID}
 	default:
 		ch.After = checkpoint.State{Kind: checkpoint.Absent}
 	}
@@ -222,6 +228,11 @@ func (t *Target) metaAfter() guardfs.Metadata {
 		return <-t.made
 	case t.isNew():
 		return t.fresh
+	case t.givesWay(): // nobody knows what the file had
+		m, err := t.place.Fresh(0o666, false)
+		if err == nil {
+			return m
+		}
 	}
 	return t.place.Expected(*metadata(state(t.Before)))
 }

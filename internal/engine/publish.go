@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
@@ -33,7 +34,8 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 		}
 	}
 	many := len(ts.changing()) > 1
-	point := &point{e: e, c: c, dirs: dirs}
+	swaps := e.swapsOf(ts, m)
+	point := &point{e: e, c: c, dirs: dirs, swaps: swaps}
 	staged := make([]*guardfs.Staged, len(ts))
 	stage := func() error {
 		err := e.stage(ctx, ts, staged, many, m.park)
@@ -59,10 +61,18 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 		}
 	}()
 	err = errors.Join(stageErr, saveErr)
+	if err == nil && swaps != nil {
+		if err = e.clear(ctx, swaps); err != nil {
+			return nil, e.putBack(ctx, point, nil, m, err)
+		}
+	}
 	if err == nil && len(dirs.todo) > 0 { // what goes into them had to wait
 		if err = e.makeDirs(point, ts, m); err == nil {
 			err = e.stage(ctx, ts, staged, many, m.park)
 		}
+	}
+	if err != nil && swaps != nil && swaps.removed+swaps.emptied > 0 {
+		return nil, e.putBack(ctx, point, nil, m, err)
 	}
 	if err != nil {
 		return nil, e.abort(ctx, point, m, err)
@@ -72,7 +82,7 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 		return nil, e.putBack(ctx, point, nil, m, err)
 	}
 	for i, t := range ts {
-		if t.Unchanged() {
+		if t.Unchanged() || swaps.has(t) {
 			continue
 		}
 		if err := e.commit(ctx, t, staged[i], e.sync() && !many); err != nil {
@@ -86,9 +96,9 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 		return nil, e.putBack(ctx, point, ts, m, err)
 	}
 	if many {
-		e.syncNames(ts)
+		e.syncNames(ts, swaps)
 	}
-	done.Made, done.Kept = dirs.paths(), e.drop(m.Drop)
+	done.Made, done.Kept = dirs.paths(), e.drop(swaps.kept(m.Drop))
 	e.sweep(ts)
 	for _, mv := range m.Moves {
 		done.Moved = append(done.Moved, *mv)
@@ -162,8 +172,8 @@ func (e *Engine) stage(ctx context.Context, ts targets, staged []*guardfs.Staged
 	}
 	var todo []int
 	for i, t := range ts {
-		// What takes the place of a link waits until the link is gone.
-		if t.place != nil && staged[i] == nil && t.After.Kind == guardfs.KindFile && !t.Unchanged() && t.Before.Info.Kind != guardfs.KindSymlink {
+		// What takes the place of a link or directory waits until that is gone.
+		if t.place != nil && staged[i] == nil && t.After.Kind == guardfs.KindFile && !t.Unchanged() && t.Before.Info.Kind != guardfs.KindSymlink && !t.givesWay() {
 			todo = append(todo, i)
 		}
 	}
@@ -218,7 +228,7 @@ func (e *Engine) commit(ctx context.Context, t *Target, s *guardfs.Staged, sync 
 		t.own = s.ID()
 		t.Published, err = s.Commit(ctx, t.Before)
 		return err
-	case t.Before.Exists:
+	case t.Before.Exists && !t.givesWay(): // a directory is gone by now
 		if err = t.place.Remove(ctx, t.Before, sync); err != nil {
 			return err
 		}
@@ -238,7 +248,7 @@ func (e *Engine) commit(ctx context.Context, t *Target, s *guardfs.Staged, sync 
 	return err
 }
 
-// replaceLink makes a file where a link was until just now.
+// replaceLink makes a file where a link or directory was until just now.
 func (e *Engine) replaceLink(ctx context.Context, t *Target) (*guardfs.Published, error) {
 	if now, err := t.place.Load(maxLoad); err != nil || now.Exists {
 		return t.Published, errors.Join(err, &guardfs.ConflictError{Path: t.True, Why: "something appeared there"})
@@ -258,13 +268,13 @@ func (e *Engine) replaceLink(ctx context.Context, t *Target) (*guardfs.Published
 
 // syncNames puts the names of many changes on stable storage, one directory after the other. They are made: what can't be
 // synced is told with the target.
-func (e *Engine) syncNames(ts targets) {
+func (e *Engine) syncNames(ts targets, s *swaps) {
 	if !e.sync() {
 		return
 	}
 	done := map[string]error{}
 	for _, t := range ts {
-		if t.Published == nil {
+		if t.Published == nil || s.has(t) { // these were synced one by one: the directory may be gone
 			continue
 		}
 		dir := t.place.ParentTrue()
@@ -284,15 +294,25 @@ func (e *Engine) syncNames(ts targets) {
 func (e *Engine) putBack(ctx context.Context, p *point, ts targets, m *Mutation, cause error) error {
 	ctx = context.WithoutCancel(ctx)
 	stuck := e.unmove(ctx, m)
-	for i := len(ts) - 1; i >= 0; i-- {
-		t := ts[i]
-		if t.Published == nil && (t.Unchanged() || !e.madeAllTheSame(t, cause)) {
-			continue
+	back := func(ts targets, not *swaps) {
+		for i := len(ts) - 1; i >= 0; i-- {
+			t := ts[i]
+			if not.has(t) || t.Published == nil && (t.Unchanged() || !e.madeAllTheSame(t, cause)) {
+				continue
+			}
+			if err := e.putBackOne(ctx, t); err != nil {
+				e.logger.Error("a change that failed half-way could not be put back", "path", t.True, "err", err)
+				stuck = append(stuck, t.True)
+			}
 		}
-		if err := e.putBackOne(ctx, t); err != nil {
-			e.logger.Error("a change that failed half-way could not be put back", "path", t.True, "err", err)
-			stuck = append(stuck, t.True)
+	}
+	back(ts, p.swaps)
+	if s := p.swaps; s != nil { // its steps backwards
+		if err := e.unmake(p.dirs); err != nil { // then what was there before can't come back either
+			e.logger.Error("directories of a change that failed could not be removed", "id", p.id, "err", err)
 		}
+		stuck = append(stuck, e.remakeDirs(s)...)
+		back(s.first[:s.removed], nil)
 	}
 	if stuck != nil {
 		cause = fmt.Errorf("%w (and these could not be put back: %s)", cause, strings.Join(stuck, ", "))
@@ -356,18 +376,24 @@ func (t *Target) announced() checkpoint.State {
 		return checkpoint.State{Kind: checkpoint.File, Hash: t.After.Hash}
 	case guardfs.KindSymlink:
 		return checkpoint.State{Kind: checkpoint.Symlink, Target: t.After.Target}
+	case guardfs.KindDir:
+		return checkpoint.State{Kind: checkpoint.Dir}
 	}
 	return checkpoint.State{Kind: checkpoint.Absent}
 }
 
 func (e *Engine) putBackOne(ctx context.Context, t *Target) error {
-	return e.become(ctx, t.True, t.isOurs, t.Before)
+	was := t.Before
+	if t.givesWay() { // the directory itself is made anew after that
+		was = &guardfs.Before{}
+	}
+	return e.become(ctx, t.True, t.isOurs, was)
 }
 
 // become makes path what it was, if it still is what we made of it, which ours says. A link is taken for itself.
 func (e *Engine) become(ctx context.Context, path string, ours func(*guardfs.Before) bool, was *guardfs.Before) error {
 	place, err := e.fs.PlaceLink(path)
-	if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok && !was.Exists {
+	if _, ok := errors.AsType[*guardfs.MissingParentError](err); (ok || errors.Is(err, syscall.ENOTDIR)) && !was.Exists {
 		return nil
 	}
 	if err != nil {

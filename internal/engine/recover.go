@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
@@ -102,6 +103,17 @@ func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, intent *checkp
 	if err != nil {
 		stuck = append(stuck, err)
 	}
+	one := func(c *checkpoint.Recorded) {
+		if err := e.takeBackOne(ctx, db, id, c); err != nil {
+			stuck = append(stuck, fmt.Errorf("%s: %w", c.Path, err))
+		}
+	}
+	for i := range op.Changes { // directories that gave way
+		if c := &op.Changes[i]; gaveWay(c) {
+			one(c)
+			stuck = append(stuck, e.remake(c))
+		}
+	}
 	for i := len(op.Changes) - 1; i >= 0; i-- { // directories that were to go, from the top down
 		if c := &op.Changes[i]; goes(c) {
 			stuck = append(stuck, e.remake(c))
@@ -112,12 +124,15 @@ func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, intent *checkp
 		if c.Role == roleTree || c.Before.Kind == checkpoint.Dir || c.After.Kind == checkpoint.Dir {
 			continue
 		}
-		if err := e.takeBackOne(ctx, db, id, c); err != nil {
-			stuck = append(stuck, fmt.Errorf("%s: %w", c.Path, err))
-		}
+		one(c)
 	}
 	e.sweepOf(op)
 	stuck = append(stuck, e.removeOwn(own))
+	for i := range op.Changes { // files whose place a directory took
+		if c := &op.Changes[i]; becameDir(c) {
+			one(c)
+		}
+	}
 	if err := errors.Join(stuck...); err != nil {
 		e.logger.Warn("of a change that was cut off half-way, not everything could be taken back; its checkpoint holds what was there", "id", id, "err", err)
 		return checkpoint.Foreign, nil
@@ -129,7 +144,22 @@ func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, intent *checkp
 // errWentOn: a later change stands on this one.
 var errWentOn = errors.New("it was changed again since")
 
+// gaveWay says that a file or link was to take the place of a directory; becameDir, that a directory was to take that of a file or link.
+func gaveWay(c *checkpoint.Recorded) bool {
+	return c.Role != roleTree && c.Before.Kind == checkpoint.Dir && (c.After.Kind == checkpoint.File || c.After.Kind == checkpoint.Symlink)
+}
+
+func becameDir(c *checkpoint.Recorded) bool {
+	return c.Role != roleTree && c.After.Kind == checkpoint.Dir && (c.Before.Kind == checkpoint.File || c.Before.Kind == checkpoint.Symlink)
+}
+
+// takeBackOne makes a path what it was. Of one where a directory was, it only takes away what came in its place.
 func (e *Engine) takeBackOne(ctx context.Context, db *checkpoint.DB, id checkpoint.ID, c *checkpoint.Recorded) error {
+	if gaveWay(c) {
+		if now, err := e.stateOf(c.Path); err != nil || now.Kind == checkpoint.Dir {
+			return err
+		}
+	}
 	plan, err := db.Plan(ctx, checkpoint.Restore{ID: id, Paths: []string{c.Path}, AllSessions: true})
 	if err != nil {
 		return err
@@ -254,10 +284,10 @@ func (e *Engine) allMade(op *checkpoint.Checkpoint) (bool, error) {
 	return going == 0 || gone > 0, nil
 }
 
-// stateOf looks at a path as a mutation would. A missing directory on the way is a missing path.
+// stateOf looks at a path as a mutation would. A missing directory on the way, or a file in the place of one, is a missing path.
 func (e *Engine) stateOf(path string) (checkpoint.State, error) {
 	place, err := e.fs.PlaceLink(path)
-	if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok {
+	if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok || errors.Is(err, syscall.ENOTDIR) {
 		return checkpoint.State{Kind: checkpoint.Absent}, nil
 	}
 	if err != nil {

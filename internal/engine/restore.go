@@ -235,6 +235,7 @@ type restore struct {
 	stuck []PathConflict  // likewise
 	kept  []KeptDir       // directories that can't go
 	asked map[string]bool // directories to be made, which the system lets us make
+	holds map[string]bool // directories that are to give way and hold something that stays
 	out   *Restored
 }
 
@@ -287,9 +288,28 @@ func (r *restore) carryOut(ctx context.Context, c *Call, m *Mutation) (*Restored
 	for _, mv := range m.Moves {
 		goes[mv.Path] = !mv.Back
 	}
+	var stay []string // files that are in the place of directories, and stay
 	for _, item := range items {
+		if r.belowFile(item) {
+			continue // as it should be
+		}
+		swap := r.swapped(item)
 		if o.OnConflict == OnConflictSkip {
-			if why := e.obstacle(item); why != "" {
+			why := ""
+			switch {
+			case slices.ContainsFunc(stay, func(s string) bool { return below(item.Path, s) }):
+				why = "something that is no directory is on the way to it"
+			case swap:
+				if why, err = r.stays(item); err != nil {
+					return nil, err
+				}
+			case m.swapAbove(item.Path) == "" || item.Want.Kind == checkpoint.Absent:
+				why = e.obstacle(item)
+			}
+			if why != "" {
+				if swap {
+					stay = append(stay, item.Path)
+				}
 				r.left = append(r.left, Left{item.Path, why})
 				continue
 			}
@@ -302,10 +322,14 @@ func (r *restore) carryOut(ctx context.Context, c *Call, m *Mutation) (*Restored
 		if parks {
 			continue
 		}
+		if swap {
+			m.Swaps = append(m.Swaps, item.Path)
+		}
+		gone := item.Role == checkpoint.RoleParent && item.Head.Kind != checkpoint.File && item.Head.Kind != checkpoint.Symlink || item.Head.Kind == checkpoint.Dir
 		switch {
-		case item.Want.Kind == checkpoint.Dir:
+		case item.Want.Kind == checkpoint.Dir && !swap:
 			m.Dirs = append(m.Dirs, NewDir{item.Path, item.Want.Mode})
-		case item.Want.Kind == checkpoint.Absent && (item.Role == checkpoint.RoleParent || item.Head.Kind == checkpoint.Dir):
+		case item.Want.Kind == checkpoint.Absent && gone:
 			m.Drop = append(m.Drop, item.Path)
 		default:
 			r.items[item.Path] = item
@@ -313,11 +337,14 @@ func (r *restore) carryOut(ctx context.Context, c *Call, m *Mutation) (*Restored
 			m.Links[item.Path] = item.Want.Kind == checkpoint.Symlink || item.Head.Kind == checkpoint.Symlink
 		}
 	}
+	// Innermost first: one that was a file in between stands elsewhere in the plan.
+	slices.SortFunc(m.Drop, func(a, b string) int { return strings.Compare(b, a) })
 	if err := r.onlyNew(m, goes); err != nil {
 		return nil, err
 	}
+	r.holding(m, goes)
 	m.Leave = r.leave
-	m.Parents = func(ts []*Target, dirs []NewDir) ([]NewDir, error) { return r.parents(ctx, ts, dirs) }
+	m.Parents = func(ts []*Target, dirs []NewDir) ([]NewDir, error) { return r.parents(ctx, m, ts, dirs) }
 	m.Next = func(ts []*Target) error { return r.next(ctx, ts) }
 	r.out.Done, err = e.Mutate(ctx, c, *m)
 	if err != nil {

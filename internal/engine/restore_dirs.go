@@ -88,7 +88,7 @@ func (r *restore) onlyNew(m *Mutation, goes map[string]bool) error {
 	}
 	for _, d := range m.Dirs {
 		place, err := e.fs.Place(d.Path)
-		if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok {
+		if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok || m.nowhere(d.Path, err) {
 			if err := toMake(d); err != nil {
 				return err
 			}
@@ -183,7 +183,7 @@ func (e *Engine) dirsStill(m *Mutation) {
 		place, err := e.fs.PlaceLink(path)
 		if err != nil {
 			_, gone := errors.AsType[*guardfs.MissingParentError](err)
-			return false, gone
+			return false, gone || errors.Is(err, syscall.ENOTDIR)
 		}
 		defer place.Close()
 		o := place.Object()

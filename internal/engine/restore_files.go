@@ -35,6 +35,9 @@ func (r *restore) next(ctx context.Context, ts []*Target) error {
 			conflicts = append(conflicts, *conflict)
 		}
 	}
+	if conflicts == nil {
+		conflicts = r.whole(ts)
+	}
 	if conflicts != nil {
 		return &ConflictsError{conflicts}
 	}
@@ -114,6 +117,8 @@ func (r *restore) wanted(ctx context.Context, t *Target, item *checkpoint.Item) 
 		}
 	case checkpoint.Symlink:
 		t.After = After{Kind: guardfs.KindSymlink, Target: item.Want.Target}
+	case checkpoint.Dir:
+		t.After = After{Kind: guardfs.KindDir, Meta: &guardfs.Metadata{Mode: item.Want.Mode}}
 	default:
 		t.After = After{Kind: guardfs.KindAbsent}
 	}

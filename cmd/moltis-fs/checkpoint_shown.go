@@ -1,0 +1,168 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
+)
+
+// How a checkpoint is written: a row of JSON, and the words for people.
+
+// checkpointRow is a checkpoint as the commands write it in JSON.
+type checkpointRow struct {
+	ID        checkpoint.ID   `json:"id"`
+	Time      time.Time       `json:"time"`
+	Tool      string          `json:"tool,omitempty"`
+	Kind      string          `json:"kind"`
+	Principal string          `json:"principal"`
+	Session   string          `json:"session"`
+	Turn      string          `json:"turn,omitempty"`
+	Label     string          `json:"label,omitempty"`
+	Outcome   string          `json:"outcome,omitempty"`
+	Pinned    bool            `json:"pinned"`
+	UndoOf    checkpoint.ID   `json:"undo_of,omitempty"`
+	RestoreOf checkpoint.ID   `json:"restore_of,omitempty"`
+	Changes   []checkpointWas `json:"changes"`
+}
+
+type checkpointWas struct {
+	Path    string          `json:"path"`
+	Role    string          `json:"role,omitempty"`
+	Before  checkpointState `json:"before"`
+	After   checkpointState `json:"after"`
+	Stored  bool            `json:"stored"` // the content of before
+	Skipped string          `json:"skipped,omitempty"`
+	// AfterSkipped is why the content of after, once stored, is not any more.
+	AfterSkipped string `json:"after_skipped,omitempty"`
+}
+
+type checkpointState struct {
+	Kind   checkpoint.Kind `json:"kind"`
+	Mode   string          `json:"mode,omitempty"`
+	Size   int64           `json:"size,omitempty"`
+	SHA256 string          `json:"sha256,omitempty"`
+	Target string          `json:"target,omitempty"`
+	MTime  *time.Time      `json:"mtime,omitempty"`
+	UID    *uint32         `json:"uid,omitempty"`
+	GID    *uint32         `json:"gid,omitempty"`
+	Xattrs []string        `json:"xattrs,omitempty"` // their names
+}
+
+func stateRow(s checkpoint.State) checkpointState {
+	out := checkpointState{Kind: s.Kind, Size: s.Size, SHA256: s.Hash, Target: s.Target}
+	if s.Kind == checkpoint.File || s.Kind == checkpoint.Dir {
+		out.Mode = fmt.Sprintf("%04o", s.Mode.Perm())
+	}
+	if !s.ModTime.IsZero() { // a state that was looked at; what was only announced has neither time nor owner
+		out.MTime, out.UID, out.GID = &s.ModTime, &s.UID, &s.GID
+	}
+	out.Xattrs = slices.Sorted(maps.Keys(s.Xattrs))
+	return out
+}
+
+func rowOf(c *checkpoint.Checkpoint) checkpointRow {
+	r := checkpointRow{c.ID, c.Time, c.Tool, c.Kind, c.Principal, c.Session, c.Turn, c.Label, string(c.Outcome), c.Pinned, c.UndoOf, c.RestoreOf, []checkpointWas{}}
+	for _, ch := range c.Changes {
+		r.Changes = append(r.Changes, checkpointWas{ch.Path, ch.Role, stateRow(ch.Before), stateRow(ch.After), ch.Stored, ch.Skipped, ch.AfterSkipped})
+	}
+	return r
+}
+
+func pathsOf(c *checkpoint.Checkpoint) string {
+	n, path := 0, ""
+	for _, ch := range c.Changes {
+		if ch.Role != checkpoint.RoleParent || path == "" {
+			if path == "" {
+				path = ch.Path
+			} else {
+				n++
+			}
+		}
+	}
+	if n > 0 {
+		return fmt.Sprintf("%s and %d more", visible(path), n)
+	}
+	return visible(path)
+}
+
+// visible writes a name, which an agent may have chosen, so that it stays in its line and no terminal obeys it.
+func visible(name string) string { return edit.ShownPath(name) }
+
+func notesOf(c *checkpoint.Checkpoint) string {
+	var notes []string
+	if c.Turn != "" {
+		notes = append(notes, "turn "+visible(c.Turn))
+	}
+	if c.Label != "" {
+		notes = append(notes, "label "+visible(c.Label))
+	}
+	if c.Pinned {
+		notes = append(notes, "pinned")
+	}
+	if c.Outcome == checkpoint.Aborted || c.Outcome == checkpoint.Foreign {
+		notes = append(notes, string(c.Outcome))
+	}
+	if n := purged(c); n > 0 {
+		notes = append(notes, plural(n, "content purged", "contents purged"))
+	}
+	for _, ch := range c.Changes {
+		if ch.Skipped != "" && ch.Skipped != checkpoint.SkipPurged && ch.Skipped != checkpoint.SkipParked {
+			notes = append(notes, "content not stored ("+ch.Skipped+")")
+			break
+		}
+	}
+	if c.UndoOf != "" {
+		notes = append(notes, "undoes "+string(c.UndoOf))
+	}
+	return strings.Join(notes, ", ")
+}
+
+// purged counts the contents that were purged, old and new ones.
+func purged(c *checkpoint.Checkpoint) (n int) {
+	for _, ch := range c.Changes {
+		for _, why := range []string{ch.Skipped, ch.AfterSkipped} {
+			if why == checkpoint.SkipPurged {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// absence says why a content is not in the store; "" when it is.
+func absence(why string) string {
+	switch why {
+	case "":
+		return ""
+	case checkpoint.SkipPurged:
+		return "; its content was purged"
+	}
+	return "; its content is not stored (" + why + ")"
+}
+
+func describe(s checkpoint.State) string {
+	switch s.Kind {
+	case checkpoint.File:
+		what := fmt.Sprintf("a file of %s, mode %04o", plural(int(s.Size), "byte", "bytes"), s.Mode.Perm())
+		if s.Hash != "" {
+			what += fmt.Sprintf(", sha256 %.12s", s.Hash)
+		}
+		if !s.ModTime.IsZero() {
+			what += ", modified " + s.ModTime.Local().Format(time.DateTime)
+		}
+		return what
+	case checkpoint.Symlink:
+		return "a link to " + visible(s.Target)
+	case checkpoint.Dir:
+		if s.Mode == 0 { // nobody looked
+			return "a directory"
+		}
+		return fmt.Sprintf("a directory, mode %04o", s.Mode.Perm())
+	}
+	return "absent"
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/engine"
+	"moltisfs/tools"
+)
+
+// How the checkpoint and trash commands come to a store: the options that name one, opening it, and what is told when that fails.
+
+// storeOptions are those of every command that works on the store itself.
+func storeOptions(more ...option) []option {
+	return append(more,
+		option{name: "json", doc: "answer in JSON"},
+		configOption(),
+		option{name: "data-dir", value: "DIR", doc: "where checkpoints are kept; else $MOLTIS_DATA_DIR, else ~/.moltis"},
+	)
+}
+
+// whose are the options of a command that can do its work for one session alone. Others don't take them: what is ignored is taken for done.
+func whose() []option {
+	return []option{
+		{name: "principal", value: "NAME", doc: "only of this principal"},
+		{name: "session", value: "NAME", doc: "only of this session"},
+	}
+}
+
+// identityOption is for commands that read contents.
+func identityOption() option {
+	return option{name: "identity", value: "FILE", doc: "the age identity that encrypted content can be read with"}
+}
+
+// openStore opens the store as the configuration says. One that is not there is not made, unless create is set.
+func (in *invocation) openStore(create bool) (*checkpoint.DB, error) {
+	dir, o, err := in.storeOptions(create)
+	if err != nil {
+		return nil, err
+	}
+	db, err := checkpoint.Open(dir, o)
+	if err != nil {
+		return nil, storeError(err)
+	}
+	return db, nil
+}
+
+// storeOptions are where the store is and what the configuration says of it. One that is not there is misuse, unless create is set.
+func (in *invocation) storeOptions(create bool) (dir string, o checkpoint.Options, err error) {
+	cfg, from, err := in.loadConfig(in.option("config"))
+	if err != nil {
+		return "", o, unusableConfig(err, from)
+	}
+	if dir, err = in.dataDir(); err != nil {
+		return "", o, err
+	}
+	dir = filepath.Join(dir, "checkpoints")
+	if !create {
+		if err := thereIsAStore(dir); err != nil {
+			return "", o, err
+		}
+	}
+	if o, err = engine.StoreOptions(cfg.Tools.FS.Checkpoint); err != nil {
+		return "", o, misuse("", "%v", err)
+	}
+	if o.Identities, err = in.identities(); err != nil {
+		return "", o, err
+	}
+	o.Progress = progressOn(in.err)
+	return dir, o, nil
+}
+
+// thereIsAStore is misuse where dir has none. One that lost its catalog is there: its blobs are.
+func thereIsAStore(dir string) error {
+	for _, name := range []string{"checkpoints.db", "blobs"} {
+		_, err := os.Lstat(filepath.Join(dir, name))
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
+			return misuse("name a directory of your own with --data-dir or MOLTIS_DATA_DIR", "looking for checkpoints: %v", err)
+		}
+	}
+	return misuse("checkpoints are taken with checkpoint_before_mutation = true; --data-dir names another place", "there are no checkpoints in %s", dir)
+}
+
+// identities are the lines of the identity file that are one.
+func (in *invocation) identities() ([]string, error) {
+	file := in.option("identity")
+	if file == "" {
+		return nil, nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, misuse("name a file as age-keygen writes it", "reading the identity: %v", err)
+	}
+	var out []string
+	for line := range strings.Lines(string(data)) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			out = append(out, line)
+		}
+	}
+	if !slices.ContainsFunc(out, func(line string) bool { return strings.HasPrefix(line, "AGE-") }) {
+		return nil, misuse("name a file as age-keygen writes it", "there is no age identity in %s", visible(file))
+	}
+	return out, nil
+}
+
+// withStore runs use on the store and closes it.
+func (in *invocation) withStore(ctx context.Context, create bool, use func(context.Context, *checkpoint.DB) error) error {
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	db, err := in.openStore(create)
+	if err != nil {
+		return storeError(err)
+	}
+	err = use(ctx, db)
+	if cerr := db.Close(); cerr != nil && (err == nil || readerWentAway(err)) {
+		err = fmt.Errorf("closing the store: %w", cerr)
+	}
+	return storeError(err)
+}
+
+// worksReadOnly is what can be done with a data directory on a read-only file system: what makes no call, which would be recorded.
+const worksReadOnly = "checkpoint list, show, stats, check and export and trash list work there; for the rest use a copy of the data directory"
+
+// storeError tells misuse from a broken store.
+func storeError(err error) error {
+	if e, ok := errors.AsType[*checkpoint.BadIDError](err); ok {
+		return misuse(program+" checkpoint list shows the ids", "%v", e)
+	}
+	if e, ok := errors.AsType[*checkpoint.BadOpError](err); ok {
+		return misuse("", "%v", e)
+	}
+	if _, full := errors.AsType[*checkpoint.DiskFullError](err); full {
+		return &exitError{exitRefused, err.Error(), program + " checkpoint gc and " + program + " trash empty free what they can; free some space there, then run it again", tools.KindIOError}
+	}
+	if errors.Is(err, checkpoint.ErrNotFound) {
+		return &exitError{exitRefused, "there is no such checkpoint", program + " checkpoint list shows the ids", tools.KindNotFound}
+	}
+	if errors.Is(err, checkpoint.ErrSealed) {
+		return &exitError{exitRefused, err.Error(), "give the age identity of that key with --identity FILE", tools.KindUnsupported}
+	}
+	if errors.Is(err, checkpoint.ErrIdentity) {
+		return misuse("name a file as age-keygen writes it", "%v", err)
+	}
+	if errors.Is(err, checkpoint.ErrUnderWay) {
+		return &exitError{exitRefused, err.Error(), "", tools.KindConflict}
+	}
+	if e, ok := errors.AsType[*checkpoint.FullError](err); ok {
+		return &exitError{exitRefused, e.Error(), program + " checkpoint unpin and gc make room, or a larger max_bytes", tools.KindIOError}
+	}
+	if e, ok := errors.AsType[*checkpoint.NetworkError](err); ok {
+		return misuse("name another with --data-dir or MOLTIS_DATA_DIR", "%v", e)
+	}
+	if e, ok := errors.AsType[*fs.PathError](err); ok && e.Op == "mkdir" {
+		return misuse("name a directory of your own with --data-dir or MOLTIS_DATA_DIR", "%v", err)
+	}
+	if errors.Is(err, checkpoint.ErrDamaged) {
+		return &exitError{exitBroken, err.Error(), program + " checkpoint check --repair saves what can still be read, and keeps the damaged file", ""}
+	}
+	if errors.Is(err, checkpoint.ErrBusy) {
+		return &exitError{exitBroken, err.Error(), "look which process works on this data directory; while one that writes is stopped, nobody else can", ""}
+	}
+	if errors.Is(err, checkpoint.ErrReadOnly) {
+		return &exitError{exitRefused, err.Error(), worksReadOnly, ""}
+	}
+	if errors.Is(err, checkpoint.ErrInUse) {
+		return misuse("stop the servers that use this data directory, or wait until the repair has ended, and try again", "%v", err)
+	}
+	return err
+}
+
+// operator is the view of all sessions, narrowed by --principal and --session.
+func (in *invocation) operator() checkpoint.Scope {
+	return checkpoint.Scope{Principal: in.option("principal"), Session: in.option("session"), AllSessions: true}
+}
