@@ -3,7 +3,9 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
 	"path"
+	"slices"
 
 	"moltisfs/internal/guardfs"
 )
@@ -68,8 +70,8 @@ func (e *Engine) reopen(ts targets, m *Mutation) (found bool, err error) {
 	return found, nil
 }
 
-// lockKeys are those of all that a change touches, as far as it is known. tops is how many directories it has to make in ones that exist.
-func (e *Engine) lockKeys(ts targets, m *Mutation) (keys []string, tops int) {
+// lockKeys are those of all that a change touches, as far as it is known. tops are the directories that it has to make in ones that exist.
+func (e *Engine) lockKeys(ts targets, m *Mutation) (keys, tops []string) {
 	names, tops := e.nameKeys(ts, m)
 	return append(ts.keys(), append(m.keys(), names...)...), tops
 }
@@ -101,7 +103,7 @@ func (m *Mutation) keys() (out []string) {
 }
 
 // nameKeys are the lock keys of what has no place yet, of the missing directories above it, and of the directories that come and go.
-func (e *Engine) nameKeys(ts targets, m *Mutation) (keys []string, tops int) {
+func (e *Engine) nameKeys(ts targets, m *Mutation) (keys, tops []string) {
 	seen, topmost := map[string]bool{}, map[string]bool{}
 	add := func(name string) bool {
 		if seen[name] {
@@ -143,7 +145,7 @@ func (e *Engine) nameKeys(ts targets, m *Mutation) (keys []string, tops int) {
 	for _, d := range m.Drop {
 		add(d)
 	}
-	return keys, len(topmost)
+	return keys, slices.Collect(maps.Keys(topmost))
 }
 
 // eachName hands over the true name of path, and those of the missing directories above it, until add has had enough. topmost of these is what has to be made first;

@@ -38,7 +38,7 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	point := &point{e: e, c: c, dirs: dirs, swaps: swaps}
 	staged := make([]*guardfs.Staged, len(ts))
 	stage := func() error {
-		err := e.stage(ctx, ts, staged, many)
+		err := e.stage(ctx, ts, staged, many, m.park)
 		for _, t := range ts {
 			if t.made != nil {
 				close(t.made) // of what was not staged there is nothing to tell
@@ -68,7 +68,7 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	}
 	if err == nil && len(dirs.todo) > 0 { // what goes into them had to wait
 		if err = e.makeDirs(point, ts, m); err == nil {
-			err = e.stage(ctx, ts, staged, many)
+			err = e.stage(ctx, ts, staged, many, m.park)
 		}
 	}
 	if err != nil && swaps != nil && swaps.removed+swaps.emptied > 0 {
@@ -150,13 +150,16 @@ func (e *Engine) end(ctx context.Context, p *point, m *Mutation, o checkpoint.Ou
 func (e *Engine) sync() bool { return e.cfg.Durability != "none" }
 
 // stage writes the temp files of those whose directory is there and that have none yet. Of many, several at a time: their syncs then share the work
-// of the file system's journal.
-func (e *Engine) stage(ctx context.Context, ts targets, staged []*guardfs.Staged, many bool) error {
+// of the file system's journal. With park they are closed until they are published.
+func (e *Engine) stage(ctx context.Context, ts targets, staged []*guardfs.Staged, many, park bool) error {
 	one := func(i int) error {
 		t := ts[i]
 		o := guardfs.StageOptions{Sync: e.sync(), NameLater: many, Meta: t.After.Meta}
 		if t.Before.Exists && t.After.Meta == nil {
 			o.Like = t.Before
+		}
+		if park {
+			o.Park = t.parkedBy()
 		}
 		if t.made != nil {
 			o.Made = func(m guardfs.Metadata) { t.made <- m }
@@ -182,7 +185,11 @@ func (e *Engine) stage(ctx context.Context, ts targets, staged []*guardfs.Staged
 	var once sync.Once
 	var failed error
 	var wg sync.WaitGroup
-	for range min(len(todo), max(16, 4*runtime.GOMAXPROCS(0))) {
+	writers := max(16, 4*runtime.GOMAXPROCS(0))
+	if park {
+		writers = parkers
+	}
+	for range min(len(todo), writers) {
 		wg.Go(func() {
 			for i := range next {
 				if err := one(i); err != nil {
@@ -205,6 +212,14 @@ feed:
 	close(next)
 	wg.Wait()
 	return failed
+}
+
+// parkedBy is the hash by which a temporary file of the target that a kill leaves is known to be one.
+func (t *Target) parkedBy() string {
+	if t.Before.Exists {
+		return t.Before.Hash
+	}
+	return t.After.Hash
 }
 
 func (e *Engine) commit(ctx context.Context, t *Target, s *guardfs.Staged, sync bool) (err error) {

@@ -208,8 +208,11 @@ func (e *Engine) sweepOf(op *checkpoint.Checkpoint) {
 	first := map[string]string{}
 	for _, c := range op.Changes {
 		hash := c.Before.Hash
-		if c.Before.Kind == checkpoint.Symlink {
+		switch c.Before.Kind {
+		case checkpoint.Symlink:
 			hash = HashOf([]byte(c.Before.Target))
+		case checkpoint.Absent:
+			hash = c.After.Hash // see parkedBy
 		}
 		if hash == "" || c.Role == roleTree {
 			continue
