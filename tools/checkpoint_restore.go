@@ -391,8 +391,12 @@ func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
 			Hint: "Move the link away first, or leave that path alone with on_conflict skip.", Next: again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})}
 	}
 	if e, ok := errors.AsType[*engine.LimitError](err); ok {
+		most := fmt.Sprintf("up to %d of its paths, or directories that hold as many,", e.Most)
+		if e.Dirs {
+			most = fmt.Sprintf("paths in up to %d directories", e.Most)
+		}
 		return &Refusal{Reason: KindLimit, Message: e.Error() + "; nothing was restored",
-			Hint: fmt.Sprintf("Restore it in parts, by its id, turn or since with up to %d of its paths, or directories that hold as many, in paths; or ask the operator for more open files (ulimit -n).", e.Most)}
+			Hint: "Restore it in parts, by its id, turn or since with " + most + " in paths; or ask the operator for more open files (ulimit -Hn)."}
 	}
 	if e, ok := errors.AsType[*engine.ParkError](err); ok {
 		return &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: "Leave that path out with the paths argument, or ask the user to remove it."}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"moltisfs/internal/edit"
-	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"
 )
 
@@ -97,32 +96,4 @@ type HardLinkError struct {
 
 func (e *HardLinkError) Error() string {
 	return fmt.Sprintf("%s is one of %d names of the same file", edit.ShownPath(e.Path), e.Names)
-}
-
-// LimitError: a change of so many paths at once needs more open files than the system lets this process have. Most is about how many would do.
-type LimitError struct{ Most int }
-
-func (e *LimitError) Error() string {
-	return fmt.Sprintf("the system lets this process have so few files open that about %d paths can be changed at once", e.Most)
-}
-
-// openEach is how many files are open for a path that is being changed: its directory, its lock, its new content.
-const openEach = 3
-
-// roomFor refuses what would run out of open files half-way, where not even what was done could be put back. held of them are open already.
-func roomFor(files, held int) error {
-	const few = 8 // so many there is room for as a rule, and to list what is open would cost an ordinary edit too much
-	if files <= few {
-		return nil
-	}
-	spare := func(files int) int { return min(16+files, 64) } // for the store, and for whatever else is going on
-	room := guardfs.Room()
-	if files+spare(files) <= room {
-		return nil
-	}
-	most := few / (openEach - 1)
-	for n := most + 1; n*openEach+spare(n*(openEach-1)) <= room+held; n++ {
-		most = n
-	}
-	return &LimitError{most}
 }

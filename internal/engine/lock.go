@@ -3,7 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
 	"path"
+	"slices"
+	"time"
 
 	"moltisfs/internal/guardfs"
 )
@@ -11,7 +14,14 @@ import (
 // lock takes the locks of some places for one change. Who waits longer than lockWait behind a process that does not let go is told who it
 // is, and changes nothing. holder is what others are told of us meanwhile: the tool, never whose session.
 func (e *Engine) lock(ctx context.Context, holder string, keys []string) (unlock func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, e.lockWait)
+	return e.lockFor(ctx, holder, keys, e.lockWait)
+}
+
+// lockTry is how long at least it is waited for a lock: those of calls that are about to end.
+const lockTry = 20 * time.Millisecond
+
+func (e *Engine) lockFor(ctx context.Context, holder string, keys []string, wait time.Duration) (unlock func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	return e.locks.For(holder).Lock(ctx, keys...)
 }
@@ -68,8 +78,8 @@ func (e *Engine) reopen(ts targets, m *Mutation) (found bool, err error) {
 	return found, nil
 }
 
-// lockKeys are those of all that a change touches, as far as it is known. tops is how many directories it has to make in ones that exist.
-func (e *Engine) lockKeys(ts targets, m *Mutation) (keys []string, tops int) {
+// lockKeys are those of all that a change touches, as far as it is known. tops are the directories that it has to make in ones that exist.
+func (e *Engine) lockKeys(ts targets, m *Mutation) (keys, tops []string) {
 	names, tops := e.nameKeys(ts, m)
 	return append(ts.keys(), append(m.keys(), names...)...), tops
 }
@@ -101,7 +111,7 @@ func (m *Mutation) keys() (out []string) {
 }
 
 // nameKeys are the lock keys of what has no place yet, of the missing directories above it, and of the directories that come and go.
-func (e *Engine) nameKeys(ts targets, m *Mutation) (keys []string, tops int) {
+func (e *Engine) nameKeys(ts targets, m *Mutation) (keys, tops []string) {
 	seen, topmost := map[string]bool{}, map[string]bool{}
 	add := func(name string) bool {
 		if seen[name] {
@@ -143,7 +153,7 @@ func (e *Engine) nameKeys(ts targets, m *Mutation) (keys []string, tops int) {
 	for _, d := range m.Drop {
 		add(d)
 	}
-	return keys, len(topmost)
+	return keys, slices.Collect(maps.Keys(topmost))
 }
 
 // eachName hands over the true name of path, and those of the missing directories above it, until add has had enough. topmost of these is what has to be made first;

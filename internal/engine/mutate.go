@@ -43,6 +43,8 @@ type Mutation struct {
 	Parents func([]*Target, []NewDir) ([]NewDir, error)
 	// Leave says of a path of Paths that can't be loaded whether the mutation goes on without it; nil never does.
 	Leave func(path string, err error) bool
+
+	park bool // new contents are closed until they are published
 }
 
 // NewDir is a directory that a mutation makes.
@@ -139,7 +141,7 @@ type Done struct {
 // downward; any line may refuse, and then everything is as it was.
 func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error) {
 	c.Trace.Paths = m.Paths
-	if err := roomFor(len(m.Paths), 0); err != nil {
+	if err := roomToLoad(m.Paths); err != nil {
 		return nil, err
 	}
 	ts, err := e.load(&m) // policy first, on every path; then what is there, by handle
@@ -152,10 +154,8 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	if err := e.plan(c, ts, &m); err != nil { // seen and unchanged? then the new content, pure
 		return nil, err
 	}
-	if !m.idle(ts) {
-		if err := roomFor(e.opens(ts, &m), len(ts)); err != nil {
-			return nil, err
-		}
+	if m.park, err = e.roomToChange(ts, &m); err != nil {
+		return nil, err
 	}
 	if m.DryRun || m.idle(ts) {
 		done := &Done{Targets: ts, DryRun: m.DryRun, Idle: m.idle(ts)}
@@ -243,21 +243,6 @@ func (ts targets) changing() (out targets) {
 func (ts targets) bytes() (n int) {
 	for _, t := range ts {
 		n += len(t.After.Content)
-	}
-	return n
-}
-
-// opens is how many more files a change will open and hold: locks, directories that others are made in, what goes into those, new contents.
-func (e *Engine) opens(ts targets, m *Mutation) int {
-	keys, tops := e.lockKeys(ts, m)
-	n := guardfs.LockFilesOf(keys) + tops
-	for _, t := range ts {
-		if t.place == nil && !t.Unchanged() {
-			n++
-		}
-		if t.After.Kind == guardfs.KindFile && !t.Unchanged() {
-			n++
-		}
 	}
 	return n
 }

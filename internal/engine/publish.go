@@ -28,17 +28,15 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	if err := e.readySlots(m); err != nil {
 		return nil, err
 	}
-	for _, t := range ts {
-		if t.isNew() && t.place != nil {
-			t.made = make(chan guardfs.Metadata, 1)
-		}
+	if err := expectNew(ts, m.park); err != nil {
+		return nil, err
 	}
 	many := len(ts.changing()) > 1
 	swaps := e.swapsOf(ts, m)
 	point := &point{e: e, c: c, dirs: dirs, swaps: swaps}
 	staged := make([]*guardfs.Staged, len(ts))
 	stage := func() error {
-		err := e.stage(ctx, ts, staged, many)
+		err := e.stage(ctx, ts, staged, many, m.park)
 		for _, t := range ts {
 			if t.made != nil {
 				close(t.made) // of what was not staged there is nothing to tell
@@ -48,9 +46,14 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	}
 	save := func() error { return point.save(ctx, ts, m, done) }
 	var stageErr, saveErr error
-	if ts.bytes() < saveFirst {
+	switch {
+	case m.park: // parked files have names: only with the mark of a change under way will the next start look for what a kill leaves
+		if saveErr = save(); saveErr == nil {
+			stageErr = stage()
+		}
+	case ts.bytes() < saveFirst:
 		saveErr, stageErr = beside(save, stage)
-	} else {
+	default:
 		stageErr, saveErr = beside(stage, save)
 	}
 	defer func() {
@@ -68,7 +71,7 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	}
 	if err == nil && len(dirs.todo) > 0 { // what goes into them had to wait
 		if err = e.makeDirs(point, ts, m); err == nil {
-			err = e.stage(ctx, ts, staged, many)
+			err = e.stage(ctx, ts, staged, many, m.park)
 		}
 	}
 	if err != nil && swaps != nil && swaps.removed+swaps.emptied > 0 {
@@ -112,6 +115,28 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	return done, nil
 }
 
+// expectNew sees to it that it is known what new files get from the system: it is told when they are written, or with park, before that.
+func expectNew(ts targets, park bool) (err error) {
+	fresh := map[string]guardfs.Metadata{}
+	for _, t := range ts {
+		if !t.isNew() || t.place == nil {
+			continue
+		}
+		if !park {
+			t.made = make(chan guardfs.Metadata, 1)
+			continue
+		}
+		dir := t.place.ParentTrue()
+		if _, known := fresh[dir]; !known {
+			if fresh[dir], err = t.place.Fresh(0o666, false); err != nil {
+				return err
+			}
+		}
+		t.fresh = fresh[dir]
+	}
+	return nil
+}
+
 // saveFirst is the size of the new contents from which writing them takes longer than saving the old ones.
 const saveFirst = 64 << 10
 
@@ -150,13 +175,16 @@ func (e *Engine) end(ctx context.Context, p *point, m *Mutation, o checkpoint.Ou
 func (e *Engine) sync() bool { return e.cfg.Durability != "none" }
 
 // stage writes the temp files of those whose directory is there and that have none yet. Of many, several at a time: their syncs then share the work
-// of the file system's journal.
-func (e *Engine) stage(ctx context.Context, ts targets, staged []*guardfs.Staged, many bool) error {
+// of the file system's journal. With park they are closed until they are published.
+func (e *Engine) stage(ctx context.Context, ts targets, staged []*guardfs.Staged, many, park bool) error {
 	one := func(i int) error {
 		t := ts[i]
 		o := guardfs.StageOptions{Sync: e.sync(), NameLater: many, Meta: t.After.Meta}
 		if t.Before.Exists && t.After.Meta == nil {
 			o.Like = t.Before
+		}
+		if park {
+			o.Park = t.parkedBy()
 		}
 		if t.made != nil {
 			o.Made = func(m guardfs.Metadata) { t.made <- m }
@@ -182,7 +210,11 @@ func (e *Engine) stage(ctx context.Context, ts targets, staged []*guardfs.Staged
 	var once sync.Once
 	var failed error
 	var wg sync.WaitGroup
-	for range min(len(todo), max(16, 4*runtime.GOMAXPROCS(0))) {
+	writers := max(16, 4*runtime.GOMAXPROCS(0))
+	if park {
+		writers = parkers
+	}
+	for range min(len(todo), writers) {
 		wg.Go(func() {
 			for i := range next {
 				if err := one(i); err != nil {
@@ -205,6 +237,14 @@ feed:
 	close(next)
 	wg.Wait()
 	return failed
+}
+
+// parkedBy is the hash by which a temporary file of the target that a kill leaves is known to be one.
+func (t *Target) parkedBy() string {
+	if t.Before.Exists {
+		return t.Before.Hash
+	}
+	return t.After.Hash
 }
 
 func (e *Engine) commit(ctx context.Context, t *Target, s *guardfs.Staged, sync bool) (err error) {

@@ -4,6 +4,7 @@ package guardfs
 
 import (
 	"context"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,9 +25,10 @@ func (s *Staged) Commit(ctx context.Context, before *Before) (*Published, error)
 		return nil, p.failed("publish", err)
 	}
 	defer p.fd.done() //nolint:errcheck // Close reports it
-	fd, err := s.fd.use()
+	fd, done, err := s.open(dir)
 	if err != nil {
-		return nil, p.failed("publish", err)
+		s.Discard() //nolint:errcheck // the first error is the one that counts
+		return nil, err
 	}
 	pub := &Published{Dropped: s.dropped}
 	if before == nil || !before.Exists {
@@ -34,10 +36,13 @@ func (s *Staged) Commit(ctx context.Context, before *Before) (*Published, error)
 	} else {
 		err = s.replace(dir, fd, before, pub)
 	}
+	if err == nil && s.parked != nil {
+		s.unlinkTemp() //nolint:errcheck // Discard tries again
+	}
 	if err == nil {
 		s.finish(dir, fd, pub)
 	}
-	s.fd.done() //nolint:errcheck // it is not the last use
+	done()
 	if err != nil {
 		s.Discard() //nolint:errcheck // the first error is the one that counts
 		return nil, err
@@ -163,8 +168,10 @@ func (s *Staged) replace(dir, fd int, before *Before, pub *Published) error {
 		return p.conflict(why)
 	}
 	trade := tradeName(s.id.Ino, before.Hash)
-	err := k.publish(fd, dir, trade)
-	if err == nil {
+	var err error
+	if _, hash, _ := parseTemp(strings.TrimPrefix(s.temp, tempPrefix)); hash != "" && strings.HasPrefix(before.Hash, hash) {
+		trade = s.temp // it was parked under such a name
+	} else if err = k.publish(fd, dir, trade); err == nil {
 		s.unlinkTemp() //nolint:errcheck // it has served; Sweep knows it
 	} else if s.temp != "" && !s.isOwn(dir, trade) {
 		err = k.rename(dir, s.temp, trade, 0)

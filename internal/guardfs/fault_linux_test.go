@@ -35,6 +35,14 @@ var mutations = []mutation{
 		_, err := write(f, dir+"/f", strings.Repeat("n", bigNew), StageOptions{Sync: true})
 		return err
 	}, "old", strings.Repeat("n", bigNew)},
+	{"create parked", nil, func(f *FS, dir string) error {
+		_, err := write(f, dir+"/f", strings.Repeat("n", bigNew), StageOptions{Sync: true, Park: parked})
+		return err
+	}, "-", strings.Repeat("n", bigNew)},
+	{"replace parked", []string{"f = old"}, func(f *FS, dir string) error {
+		_, err := write(f, dir+"/f", strings.Repeat("n", bigNew), StageOptions{Sync: true, Park: parked})
+		return err
+	}, "old", strings.Repeat("n", bigNew)},
 	{"restore", []string{"f = old"}, func(f *FS, dir string) error {
 		_, err := write(f, dir+"/f", "new", StageOptions{Sync: true, Meta: &Metadata{Mode: 0o600, UID: 12, GID: 13,
 			Xattrs: map[string][]byte{"user.k": []byte("v")}}})

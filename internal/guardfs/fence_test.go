@@ -168,9 +168,17 @@ func write(f *FS, p, content string, o StageOptions) (*Published, error) {
 	return publish(place, before, content, o)
 }
 
+// parked stands in StageOptions.Park for the hash that belongs there.
+const parked = "parked"
+
 func publish(place *Place, before *Before, content string, o StageOptions) (*Published, error) {
 	if o.Like == nil {
 		o.Like = before
+	}
+	if o.Park == parked {
+		if o.Park = before.Hash; !before.Exists {
+			o.Park = hashOf([]byte(content))
+		}
 	}
 	s, err := place.Stage(context.Background(), []byte(content), o)
 	if err != nil {

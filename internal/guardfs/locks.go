@@ -17,14 +17,15 @@ import (
 	"time"
 )
 
-// LockFiles is how many lock files there are, and so how many a call can hold. Keys that share one wait for each other, which does no harm.
-const LockFiles = 1024
+// lockSlots is how many locks there are. Keys that share one wait for each other, which does no harm.
+const lockSlots = 1024
 
 // Locks keeps the calls of all sessions and processes that share one data directory from changing the same place at
 // the same time. It binds only those who ask: foreign writers are caught by Commit.
 //
-// A key's lock is one of a fixed number of files in the directory, held with flock: the kernel lets go of it when
-// its process dies, in whatever way. Within the process waiters are served in order; between processes the
+// A key's lock is one of a fixed number of bytes of one file in the directory, so that a call has one file open however many keys it
+// locks. Where the system can't lock bytes for an open file (F_OFD_SETLK, which only Linux is asked for) it is one of as many files, held
+// with flock or its like. The kernel lets go of either when its process dies, in whatever way. Within the process waiters are served in order; between processes the
 // waiting is by asking again, about once in a millisecond. Safe for concurrent use.
 type Locks struct {
 	shared *lockTable
@@ -33,7 +34,8 @@ type Locks struct {
 
 type lockTable struct {
 	dir   string
-	slots [LockFiles]lockSlot
+	bytes bool // the locks are bytes of one file
+	slots [lockSlots]lockSlot
 }
 
 // lockSlot is the part of a lock within this process.
@@ -50,8 +52,18 @@ func OpenLocks(dir string) (*Locks, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the lock directory: %w", err)
 	}
-	return &Locks{shared: &lockTable{dir: dir}, holder: "process " + strconv.Itoa(os.Getpid())}, nil
+	t := &lockTable{dir: dir}
+	f, err := os.OpenFile(t.path(), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening lock file: %w", err)
+	}
+	t.bytes = canLockBytes(f)
+	f.Close() //nolint:errcheck // nothing was written to it
+	return &Locks{shared: t, holder: "process " + strconv.Itoa(os.Getpid())}, nil
 }
+
+// path is that of the file whose bytes are the locks.
+func (t *lockTable) path() string { return filepath.Join(t.dir, "bytes") }
 
 // For is l for one named holder, such as a session; the name appears in the *LockedError of those who wait.
 func (l *Locks) For(holder string) *Locks {
@@ -78,18 +90,24 @@ func slotsOf(keys []string) map[int]string {
 	named := make(map[int]string, len(keys))
 	for _, key := range keys {
 		sum := sha256.Sum256([]byte(key))
-		named[int(binary.BigEndian.Uint32(sum[:])%LockFiles)] = key
+		named[int(binary.BigEndian.Uint32(sum[:])%lockSlots)] = key
 	}
 	return named
 }
 
-// LockFilesOf is how many files Lock opens, and holds open, for keys.
-func LockFilesOf(keys []string) int {
-	if lockless {
+// Open is how many files Lock opens, and holds open, for keys.
+func (l *Locks) Open(keys []string) int {
+	switch {
+	case lockless:
 		return 0
+	case l.shared.bytes:
+		return 1
 	}
 	return len(slotsOf(keys))
 }
+
+// errLockFileGone: the lock file was deleted while it was waited for; others lock another one of its name.
+var errLockFileGone = errors.New("the lock file was deleted")
 
 // Lock takes the locks of all keys (Place.LockKey, NameKey), in an order that is the same for everybody. When ctx ends first it
 // takes none and answers *LockedError. A caller MUST NOT lock again before it has unlocked. unlock may be called
@@ -99,15 +117,32 @@ func (l *Locks) Lock(ctx context.Context, keys ...string) (unlock func(), err er
 		return func() {}, nil
 	}
 	named := slotsOf(keys)
-	indexes := slices.Sorted(maps.Keys(named))
-	held := make([]func(), 0, len(indexes))
+	for {
+		if unlock, err = l.all(ctx, named); err != errLockFileGone {
+			return unlock, err
+		}
+	}
+}
+
+// all takes the locks of these slots, each with one of its keys.
+func (l *Locks) all(ctx context.Context, named map[int]string) (unlock func(), err error) {
+	var file *os.File // that has all of them
+	if l.shared.bytes {
+		if file, err = os.OpenFile(l.shared.path(), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+			return nil, fmt.Errorf("opening lock file: %w", err)
+		}
+	}
+	held := make([]func(), 0, len(named))
 	release := sync.OnceFunc(func() {
+		if file != nil {
+			file.Close() //nolint:errcheck // closing is what lets go
+		}
 		for _, f := range slices.Backward(held) {
 			f()
 		}
 	})
-	for _, i := range indexes {
-		free, err := l.one(ctx, i)
+	for _, i := range slices.Sorted(maps.Keys(named)) {
+		free, err := l.one(ctx, i, file)
 		if err != nil {
 			release()
 			var locked *LockedError
@@ -118,24 +153,41 @@ func (l *Locks) Lock(ctx context.Context, keys ...string) (unlock func(), err er
 		}
 		held = append(held, free)
 	}
+	if file != nil {
+		if there, err := isAt(file, l.shared.path()); err != nil || !there {
+			release()
+			if err == nil {
+				err = errLockFileGone
+			}
+			return nil, err
+		}
+	}
 	return release, nil
 }
 
-// one takes one lock: first within the process, then among processes.
-func (l *Locks) one(ctx context.Context, i int) (free func(), err error) {
+// one takes one lock: first within the process, then among processes. file is the one that has all locks, nil where each has its own.
+func (l *Locks) one(ctx context.Context, i int, file *os.File) (free func(), err error) {
 	slot := &l.shared.slots[i]
 	if err := slot.enter(ctx, l.holder); err != nil {
 		return nil, err
 	}
-	file, err := l.acquire(ctx, i)
+	if file != nil {
+		err = l.acquire(ctx, file, int64(i)*holderSize, func() (bool, error) { return tryLockByte(file, int64(i)) })
+	} else {
+		file, err = l.acquireFile(ctx, i)
+		free = func() {
+			file.Close() //nolint:errcheck // closing is what lets go
+			slot.leave()
+		}
+	}
 	if err != nil {
 		slot.leave()
 		return nil, err
 	}
-	return func() {
-		file.Close() //nolint:errcheck // closing is what lets go
-		slot.leave()
-	}, nil
+	if free == nil {
+		free = slot.leave
+	}
+	return free, nil
 }
 
 func (s *lockSlot) enter(ctx context.Context, holder string) error {
@@ -186,69 +238,75 @@ func (s *lockSlot) pass() {
 	s.waiting = slices.Delete(s.waiting, 0, 1)
 }
 
-// acquire locks the file and writes the holder's name into it.
-func (l *Locks) acquire(ctx context.Context, i int) (*os.File, error) {
+// acquireFile locks the file that is the lock i.
+func (l *Locks) acquireFile(ctx context.Context, i int) (*os.File, error) {
 	path := filepath.Join(l.shared.dir, fmt.Sprintf("%03x", i))
 	for {
 		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 		if err != nil {
 			return nil, fmt.Errorf("opening lock file: %w", err)
 		}
-		err = waitLock(ctx, file)
-		if err != nil {
-			by := readHolder(file)
-			file.Close() //nolint:errcheck // closing is what lets go
-			if ctx.Err() != nil && err == ctx.Err() {
-				return nil, &LockedError{Holder: by, Err: context.Cause(ctx)}
-			}
-			return nil, fmt.Errorf("locking %s: %w", path, err)
-		}
-		// The file may have been deleted while we waited; then somebody else locks another one of that name.
-		mine, err := file.Stat()
+		err = l.acquire(ctx, file, 0, func() (bool, error) { return tryLock(file) })
+		there := false
 		if err == nil {
-			var there os.FileInfo
-			if there, err = os.Stat(path); err == nil && os.SameFile(mine, there) {
-				writeHolder(file, l.holder, mine.Size())
-				return file, nil
-			}
+			there, err = isAt(file, path)
+		}
+		if there {
+			return file, nil
 		}
 		file.Close() //nolint:errcheck // closing is what lets go
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, fmt.Errorf("checking lock file: %w", err)
+		if err != nil {
+			return nil, err
 		}
 	}
 }
 
-// waitLock asks for the lock until it is free or ctx ends. The pauses are the same for those who came first and
-// last, so that nobody is pushed aside for long.
-func waitLock(ctx context.Context, file *os.File) error {
+// isAt says whether path is still file's. A lock file may be deleted while somebody waits for it; then others lock another one of its name.
+func isAt(file *os.File, path string) (bool, error) {
+	mine, err := file.Stat()
+	if err != nil {
+		return false, fmt.Errorf("checking lock file: %w", err)
+	}
+	there, err := os.Stat(path)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return false, fmt.Errorf("checking lock file: %w", err)
+	}
+	return err == nil && os.SameFile(mine, there), nil
+}
+
+// acquire asks for a lock of file until it is free or ctx ends, and writes the holder's name at byte at of it. The pauses are the same for
+// those who came first and last, so that nobody is pushed aside for long.
+func (l *Locks) acquire(ctx context.Context, file *os.File, at int64, try func() (bool, error)) error {
 	for {
-		ok, err := tryLock(file)
-		if ok || err != nil {
-			return err
+		ok, err := try()
+		if err != nil {
+			return fmt.Errorf("locking %s: %w", file.Name(), err)
+		}
+		if ok {
+			writeHolder(file, at, l.holder)
+			return nil
 		}
 		pause := time.NewTimer(200*time.Microsecond + rand.N(800*time.Microsecond))
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
 			pause.Stop()
-			return ctx.Err()
+			return &LockedError{Holder: readHolder(file, at), Err: context.Cause(ctx)}
 		}
 	}
 }
 
+// holderSize is what the name of a holder may take, with the newline at its end; what another had there before is behind that.
+const holderSize = 256
+
 // writeHolder tells those who wait who has the lock. It is a courtesy: errors do not matter.
-func writeHolder(file *os.File, holder string, size int64) {
-	line := holder + "\n"
-	if size > int64(len(line)) {
-		file.Truncate(int64(len(line))) //nolint:errcheck // see above
-	}
-	file.WriteAt([]byte(line), 0) //nolint:errcheck // see above
+func writeHolder(file *os.File, at int64, holder string) {
+	file.WriteAt([]byte(holder[:min(len(holder), holderSize-1)]+"\n"), at) //nolint:errcheck // see above
 }
 
-func readHolder(file *os.File) string {
-	var buf [200]byte
-	n, _ := file.ReadAt(buf[:], 0) //nolint:errcheck // see writeHolder
+func readHolder(file *os.File, at int64) string {
+	var buf [holderSize]byte
+	n, _ := file.ReadAt(buf[:], at) //nolint:errcheck // see writeHolder
 	line, _, _ := strings.Cut(string(buf[:n]), "\n")
 	return line
 }

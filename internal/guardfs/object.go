@@ -174,6 +174,9 @@ type StageOptions struct {
 	Sync bool      // the content, and at Commit the name, are on stable storage before the call returns
 	// NameLater leaves the name out of Sync: who commits many files calls Place.SyncNames once for each directory.
 	NameLater bool
+	// Park closes the new file until Commit, which opens it again by a temporary name that it has meanwhile: thousands of them take no descriptor.
+	// It is the hash of what the file is to take the place of, else of its own content, by which Sweep knows it. "" keeps the file open.
+	Park string
 	// KeepSpecialBits keeps setuid, setgid and file capabilities, where the host lets us.
 	KeepSpecialBits bool
 	// Made, where neither Meta nor Like says what the file gets, is told what it got as a new one, before its content is written. Linux only.

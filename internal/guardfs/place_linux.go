@@ -10,7 +10,7 @@ import (
 // followed.
 type Place struct {
 	fs     *FS
-	fd     descriptor // O_PATH on the directory
+	fd     descriptor // O_PATH on the directory; see pins
 	dir    Object     // the directory
 	base   string
 	object Object // the occupant when last looked at
@@ -45,7 +45,7 @@ func (f *FS) PlaceLink(path string) (*Place, error) {
 		return nil, err
 	}
 	k := f.kernel
-	fd, _, parent, err := k.resolve(dir)
+	fd, st, parent, err := k.resolve(dir)
 	p := &Place{fs: f, dir: parent, base: base}
 	p.object = Object{Spelled: path, True: join(parent.True, base), Hops: parent.Hops}
 	if err != nil || parent.Info.Kind != KindDir {
@@ -62,7 +62,8 @@ func (f *FS) PlaceLink(path string) (*Place, error) {
 		}
 		return nil, &PathError{Op: "open directory of", Path: path, Err: err}
 	}
-	p.fd.open(fd)
+	f.pins.take(k, &p.fd, fd, &st, parent.True)
+	fd = p.fd.fd
 	if err := p.look(fd, Modify); err != nil {
 		p.Close() //nolint:errcheck // nothing was written through it
 		return nil, err

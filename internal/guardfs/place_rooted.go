@@ -108,6 +108,12 @@ func (p *Place) conflict(why string) error {
 	return &ConflictError{Path: p.object.Spelled, Why: why}
 }
 
+// PlacesOpen is how many files are open at most for places of these true names, all at once.
+func PlacesOpen(names []string) int { return len(names) }
+
+// SharedDirs says that PlacesOpen counts directories, not names.
+const SharedDirs = false
+
 // Object is the occupant as Place or the last Load saw it; its Info.Kind is KindAbsent when there was none.
 func (p *Place) Object() Object { return p.object }
 

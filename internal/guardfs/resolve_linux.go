@@ -14,6 +14,7 @@ import (
 type FS struct {
 	kernel *kernel
 	judge  Judge
+	pins   *pins
 }
 
 // New opens the file system of this process for guarded use.
@@ -26,7 +27,7 @@ func New(o Options) (*FS, error) {
 		return nil, err
 	}
 	k.hook = o.Fault
-	return &FS{kernel: k, judge: o.Judge}, nil
+	return &FS{kernel: k, judge: o.Judge, pins: &pins{dirs: map[pinKey]*pin{}}}, nil
 }
 
 // Close gives back what New opened. Handles that are still open MUST NOT be used any more.

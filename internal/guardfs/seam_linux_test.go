@@ -114,7 +114,8 @@ func ignoreAbsent(err error) error {
 func TestMoveBetweenAnyTwoCalls(t *testing.T) {
 	root := ramdisk(t)
 	cells := 0
-	for verb, tree := range map[string][]string{"create": nil, "replace": {"f = old"}, "remove": {"f = old"}, "read": {"f = old"}} {
+	for verb, tree := range map[string][]string{"create": nil, "create parked": nil, "replace": {"f = old"}, "replace parked": {"f = old"},
+		"remove": {"f = old"}, "read": {"f = old"}} {
 		for _, mv := range moves {
 			t.Run(verb+"/"+mv.name, func(t *testing.T) {
 				j := &fence{}
@@ -161,7 +162,7 @@ func TestMoveBetweenAnyTwoCalls(t *testing.T) {
 								t.Errorf("%s: left %s", where, l)
 							}
 						}
-						if mv.name == "take the temporary names" && verb == "replace" {
+						if mv.name == "take the temporary names" && strings.HasPrefix(verb, "replace") {
 							// Whoever takes the pre-image from under its temporary name has it.
 							if lerr := somewhere(t, dir, "old"); lerr != nil && (err != nil || content(dir+"/d/f") != "ours") {
 								t.Errorf("%s: %v\n%s", where, lerr, all)
@@ -203,7 +204,8 @@ func raced(f *FS, verb, p string, hook func(string) *Fault) error {
 	if verb == "remove" {
 		return place.Remove(context.Background(), before, false)
 	}
-	_, err = publish(place, before, "ours", StageOptions{})
+	_, park, _ := strings.Cut(verb, " ")
+	_, err = publish(place, before, "ours", StageOptions{Park: park})
 	return err
 }
 
@@ -211,9 +213,13 @@ func raced(f *FS, verb, p string, hook func(string) *Fault) error {
 // is under the name, and nothing that he did not overwrite himself is gone.
 func TestRestlessWriter(t *testing.T) {
 	root := ramdisk(t)
-	for _, name := range []string{"rename", "stat", "every"} {
+	for i, name := range []string{"rename", "stat", "every", "rename", "stat", "every"} {
+		verb := "replace"
+		if i >= 3 {
+			verb = "replace parked"
+		}
 		for n := 1; n < 40; n++ {
-			dir := filepath.Join(root, fmt.Sprint(name, n))
+			dir := filepath.Join(root, fmt.Sprint(verb, name, n))
 			lay(t, dir, "f = old")
 			f := open(t, &fence{root: dir})
 			count, written := 0, 0
@@ -224,14 +230,14 @@ func TestRestlessWriter(t *testing.T) {
 				}
 				return nil
 			}
-			err := raced(f, "replace", dir+"/f", hook)
+			err := raced(f, verb, dir+"/f", hook)
 			if written > 0 {
 				last := fmt.Sprint("theirs", written)
 				if serr := somewhere(t, dir, last); serr != nil && !(err == nil && content(dir+"/f") == "ours") {
-					t.Errorf("%s from call %d on: %v: %v\n%s", name, n, err, serr, snapshot(t, dir))
+					t.Errorf("%s: %s from call %d on: %v: %v\n%s", verb, name, n, err, serr, snapshot(t, dir))
 				}
 				if got := content(dir + "/f"); got != last && err != nil {
-					t.Errorf("%s from call %d on: %v: the name has %q, not %q", name, n, err, got, last)
+					t.Errorf("%s: %s from call %d on: %v: the name has %q, not %q", verb, name, n, err, got, last)
 				}
 			}
 		}

@@ -15,6 +15,7 @@ type Staged struct {
 	temp    string // its name in the directory; "" while it has none
 	id      Identity
 	sync    bool
+	parked  *Info // what stat said when it was closed until Commit; nil when fd is open
 	dropped []string
 }
 
@@ -55,7 +56,64 @@ func (p *Place) Stage(ctx context.Context, content []byte, o StageOptions) (*Sta
 		s.Discard() //nolint:errcheck // the first error is the one that counts
 		return nil, p.failed("stage", err)
 	}
+	if o.Park != "" {
+		if err := s.park(dir, o.Park); err != nil {
+			s.Discard() //nolint:errcheck // the first error is the one that counts
+			return nil, p.failed("stage", err)
+		}
+	}
 	return s, nil
+}
+
+// park gives the file, which is complete, a temporary name if it has none, and closes it.
+func (s *Staged) park(dir int, hash string) error {
+	k, fd := s.place.fs.kernel, s.fd.fd
+	if s.temp == "" {
+		name := tradeName(s.id.Ino, hash)
+		if err := k.publish(fd, dir, name); err != nil && !s.isOwn(dir, name) {
+			return err
+		}
+		s.temp = name
+	}
+	st, err := k.stat(fd) // the name moved its time
+	if err != nil {
+		return err
+	}
+	if err := s.fd.close(); err != nil {
+		return err // some file systems tell only now that they could not write
+	}
+	s.parked = &st.info
+	return nil
+}
+
+// open gives the staged file's descriptor, which close gives back. One that was closed has to be as it was left: whoever may write in the
+// directory can put another thing under its name.
+func (s *Staged) open(dir int) (fd int, close func(), err error) {
+	p := s.place
+	if s.parked == nil {
+		fd, err := s.fd.use()
+		if err != nil {
+			return -1, nil, p.failed("publish", err)
+		}
+		return fd, func() { s.fd.done() }, nil //nolint:errcheck // it is not the last use
+	}
+	k := p.fs.kernel
+	fd, err = k.openat(dir, s.temp, unix.O_PATH|unix.O_NOFOLLOW, 0)
+	if err == unix.ENOENT {
+		return -1, nil, p.conflict("its temporary file was removed")
+	}
+	if err != nil {
+		return -1, nil, p.failed("publish", err)
+	}
+	st, err := k.stat(fd)
+	if err == nil && st.unchanged(s.parked) {
+		return fd, func() { k.close(fd) }, nil //nolint:errcheck // nothing was written through it
+	}
+	k.close(fd) //nolint:errcheck // nothing was written through it
+	if err != nil {
+		return -1, nil, p.failed("publish", err)
+	}
+	return -1, nil, p.conflict("its temporary file was changed, or swapped for another")
 }
 
 // create makes the file: nameless, or where that is not supported with a random name that nobody had before.

@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"fmt"
+	"path"
+	"path/filepath"
+
+	"moltisfs/internal/guardfs"
+)
+
+// LimitError: a change of so many paths at once needs more open files than the system lets this process have. Most is about how many would do.
+type LimitError struct {
+	Most int
+	Dirs bool // Most counts the directories that the paths are in
+}
+
+func (e *LimitError) Error() string {
+	what := "paths"
+	if e.Dirs {
+		what = "directories with their files"
+	}
+	return fmt.Sprintf("the system lets this process have so few files open that about %d %s can be changed at once", e.Most, what)
+}
+
+const (
+	// fewFiles there is room for as a rule, and to list what is open would cost an ordinary edit too much.
+	fewFiles = 8
+	// spareFiles stay for the store, for what is open for a moment while many files are written, and for whatever else is going on.
+	spareFiles = 64
+	// parkers write new contents at the same time where files are to be few.
+	parkers = 8
+)
+
+// spare is how many files are to stay for others beside so many of our own.
+func spare(files int) int { return min(16+files, spareFiles) }
+
+// roomToLoad refuses so many paths that their places alone would take all files that the system lets us open.
+func roomToLoad(paths []string) error {
+	if len(paths) <= fewFiles {
+		return nil
+	}
+	n := guardfs.PlacesOpen(slashed(paths))
+	if n <= fewFiles {
+		return nil
+	}
+	if room := guardfs.Room(); n+spare(n) > room {
+		return limit(room)
+	}
+	return nil
+}
+
+// limit is the error where room files may be open, for places and what comes with them.
+func limit(room int) error {
+	if most := room - spareFiles - fewFiles; guardfs.SharedDirs && most > fewFiles {
+		return &LimitError{Most: most, Dirs: true}
+	}
+	const each = 3 // its directory, its lock, its new content
+	most := fewFiles / each
+	for n := most + 1; n*each+spare(n*(each-1)) <= room; n++ {
+		most = n
+	}
+	return &LimitError{Most: most}
+}
+
+// roomToChange refuses what would run out of open files half-way, where not even what was done could be put back. Where
+// there is no room for all new contents at once, but for everything else, they are to be parked.
+func (e *Engine) roomToChange(ts targets, m *Mutation) (park bool, err error) {
+	if m.idle(ts) {
+		return false, nil
+	}
+	files, places := e.opens(ts, m)
+	if files+places <= fewFiles {
+		return false, nil
+	}
+	room := guardfs.Room()
+	switch all := files + places; {
+	case all+spare(all) <= room:
+		return false, nil
+	case places+spare(all) <= room:
+		return true, nil
+	}
+	return false, limit(room + guardfs.PlacesOpen(slashed(ts.paths())))
+}
+
+// opens is how many more files a change will open and hold: new contents; and places with their locks, those of directories that are to be made too.
+func (e *Engine) opens(ts targets, m *Mutation) (files, places int) {
+	keys, tops := e.lockKeys(ts, m)
+	for _, t := range ts {
+		if t.place == nil && !t.Unchanged() {
+			tops = append(tops, t.True)
+		}
+		if t.After.Kind == guardfs.KindFile && !t.Unchanged() {
+			files++
+		}
+	}
+	return files, e.locks.Open(keys) + guardfs.PlacesOpen(slashed(tops))
+}
+
+func slashed(names []string) []string {
+	out := make([]string, len(names))
+	for i, name := range names {
+		out[i] = path.Clean(filepath.ToSlash(name))
+	}
+	return out
+}

@@ -1,0 +1,31 @@
+package guardfs
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// tryLockByte takes the lock of one byte if nobody has it through another open file, also one of this process. Closing the file, or the
+// death of the process, gives it back.
+func tryLockByte(file *os.File, at int64) (bool, error) {
+	for try := 0; ; try++ {
+		lock := unix.Flock_t{Type: unix.F_WRLCK, Start: at, Len: 1}
+		err := unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &lock)
+		switch {
+		case err == nil:
+			return true, nil
+		case err == unix.EAGAIN || err == unix.EACCES:
+			return false, nil
+		case err != unix.EINTR || try >= 128:
+			return false, err
+		}
+	}
+}
+
+// canLockBytes says whether the system knows such locks: all but those that only imitate Linux do.
+func canLockBytes(file *os.File) bool {
+	none := unix.Flock_t{Type: unix.F_UNLCK, Start: lockSlots, Len: 1}
+	err := unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &none)
+	return err != unix.EINVAL && err != unix.ENOSYS
+}

@@ -1,0 +1,13 @@
+//go:build !linux
+
+package guardfs
+
+import (
+	"errors"
+	"os"
+)
+
+func tryLockByte(*os.File, int64) (bool, error) { return false, errors.ErrUnsupported }
+
+// canLockBytes says whether the locks can be bytes of one file.
+func canLockBytes(*os.File) bool { return false }

@@ -1,0 +1,79 @@
+//go:build !rooted
+
+package guardfs
+
+import (
+	"path"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// pins are the directories that places are in, each held by one descriptor, however many places there are: a restore of thousands of files in a
+// few directories does with few. Every place finds its directory by its own path; only then, if that is the very object that another place
+// holds, on the same mount and still under the same name, it shares the other's descriptor. Safe for concurrent use.
+type pins struct {
+	mu   sync.Mutex
+	dirs map[pinKey]*pin
+}
+
+type pinKey struct {
+	id    Identity // its number can't be another's while the descriptor is open
+	mount uint64
+	name  string
+}
+
+type pin struct {
+	fd     int
+	places int
+}
+
+// take makes d an owner of the directory called name that fd is a handle on: of fd itself, or, with fd closed, of the one that others hold.
+func (ps *pins) take(k *kernel, d *descriptor, fd int, st *status, name string) {
+	key := pinKey{st.info.ID, st.mount, name}
+	ps.mu.Lock()
+	held := ps.dirs[key]
+	if held == nil {
+		held = &pin{fd: fd}
+		ps.dirs[key] = held
+	}
+	held.places++
+	ps.mu.Unlock()
+	free := func(int) error { return ps.release(key, held) }
+	if held.fd != fd {
+		// Where the server of a file system has forgotten the name, an old handle may have none any more, though its object has.
+		if now, err := k.name(held.fd); err != nil || now != name {
+			free(0) //nolint:errcheck // nothing was written through it
+			d.open(fd)
+			return
+		}
+		k.close(fd) //nolint:errcheck // nothing was written through it
+	}
+	d.fd, d.free = held.fd, free
+}
+
+func (ps *pins) release(key pinKey, held *pin) error {
+	ps.mu.Lock()
+	held.places--
+	last := held.places == 0
+	if last {
+		delete(ps.dirs, key)
+	}
+	ps.mu.Unlock()
+	if !last {
+		return nil
+	}
+	return unix.Close(held.fd)
+}
+
+// PlacesOpen is how many files are open at most for places of these true names, all at once.
+func PlacesOpen(names []string) int {
+	dirs := map[string]bool{}
+	for _, name := range names {
+		dirs[path.Dir(name)] = true
+	}
+	return len(dirs)
+}
+
+// SharedDirs says that PlacesOpen counts directories, not names.
+const SharedDirs = true

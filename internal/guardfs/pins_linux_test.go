@@ -1,0 +1,220 @@
+//go:build !rooted
+
+package guardfs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A file that waits for its publication without a descriptor is published only as it was left: what somebody else put under its temporary name, or wrote
+// into it, is not, and stays theirs.
+func TestParkedIsTampered(t *testing.T) {
+	root := ramdisk(t)
+	for name, tamper := range map[string]func(temp string) error{
+		"no": func(string) error { return nil },
+		"swapped": func(temp string) error {
+			return errors.Join(os.Remove(temp), os.WriteFile(temp, []byte("ours"), 0o644))
+		},
+		"written": func(temp string) error { return os.WriteFile(temp, []byte("evil"), 0o644) },
+		"linked":  func(temp string) error { return errors.Join(os.Remove(temp), os.Symlink(root+"/victim", temp)) },
+		"removed": os.Remove,
+		"fifo":    func(temp string) error { return errors.Join(os.Remove(temp), unix.Mkfifo(temp, 0o644)) },
+		"chmod":   func(temp string) error { return os.Chmod(temp, 0o777) },
+	} {
+		for _, old := range []string{"old", "-"} {
+			for _, nameless := range []bool{true, false} {
+				dir := filepath.Join(root, name+old+fmt.Sprint(nameless))
+				lay(t, dir, "other = other")
+				lay(t, root, "victim = victim")
+				if old != "-" {
+					lay(t, dir, "f = "+old)
+				}
+				f := open(t, &fence{root: root})
+				p, err := f.Place(dir + "/f")
+				must(t, err)
+				before, err := p.Load(-1)
+				must(t, err)
+				if !nameless { // as where files can't be made without a name
+					first := true
+					f.kernel.hook = func(op string) *Fault {
+						if op == "openat" && first {
+							first = false
+							return &Fault{Err: unix.EOPNOTSUPP}
+						}
+						return nil
+					}
+				}
+				fds := openFDs(t)
+				hash := before.Hash
+				if hash == "" {
+					hash = hashOf([]byte("ours"))
+				}
+				s, err := p.Stage(context.Background(), []byte("ours"), StageOptions{Like: before, Park: hash, Sync: true})
+				must(t, err)
+				if now := openFDs(t); now != fds {
+					t.Errorf("%s: %d descriptors more", name, now-fds)
+				}
+				temps, err := filepath.Glob(dir + "/" + tempPrefix + "*")
+				if err != nil || len(temps) != 1 || content(temps[0]) != "ours" {
+					t.Fatalf("%s: temporary names %v: %v", name, temps, err)
+				}
+				must(t, tamper(temps[0]))
+				pub, err := s.Commit(context.Background(), before)
+				where := fmt.Sprintf("%s, %s, nameless %v: %v", name, old, nameless, err)
+				if name == "no" {
+					if err != nil || content(dir+"/f") != "ours" || pub.Info.Links != 1 || litter(t, dir) != nil {
+						t.Errorf("%s: %+v\n%s", where, pub, snapshot(t, dir))
+					}
+				} else if outcome(err) != "conflict" || content(dir+"/f") != old {
+					t.Errorf("%s: %q is there", where, content(dir+"/f"))
+				}
+				if left := litter(t, dir); (name == "swapped" || name == "linked" || name == "fifo") != (len(left) == 1) {
+					t.Errorf("%s: left %v", where, left)
+				}
+				s.Discard()
+				p.Close()
+			}
+		}
+	}
+	if content(root+"/victim") != "victim" {
+		t.Error("the victim was changed")
+	}
+}
+
+// What a kill leaves of files that were closed until their publication is swept by the hash that they were given, and nothing else is.
+func TestParkedIsSwept(t *testing.T) {
+	dir := ramdisk(t)
+	lay(t, dir, "f = old", "g = other")
+	f := open(t, &fence{root: dir})
+	for name, park := range map[string]string{"f": hashOf([]byte("old")), "new": hashOf([]byte("ours")), "g": hashOf([]byte("other"))} {
+		p, err := f.Place(dir + "/" + name)
+		must(t, err)
+		_, err = p.Stage(context.Background(), []byte("ours"), StageOptions{Park: park})
+		must(t, err)
+		p.Close() // and it is never discarded
+	}
+	if left := litter(t, dir); len(left) != 3 {
+		t.Fatalf("parked: %v", left)
+	}
+	p, err := f.Place(dir + "/f")
+	must(t, err)
+	defer p.Close()
+	must(t, p.SweepOf([]string{hashOf([]byte("old")), hashOf([]byte("ours"))}))
+	if left := litter(t, dir); len(left) != 1 || !strings.Contains(left[0], hashOf([]byte("other"))[:hashPart]) {
+		t.Errorf("left %v", left)
+	}
+}
+
+// Places in one directory share its descriptor; each has it until it is closed, and a directory that took the other's name has its own.
+func TestPlacesShareTheirDirectory(t *testing.T) {
+	root := ramdisk(t)
+	roads(t, &fence{root: root}, func(t *testing.T, f *FS) {
+		dir := filepath.Join(root, f.Containment())
+		lay(t, dir, "d/a = a", "d/b = b", "e/a = theirs", "l => d")
+		fds := openFDs(t)
+		place := func(path string) *Place {
+			t.Helper()
+			p, err := f.Place(dir + "/" + path)
+			must(t, err)
+			return p
+		}
+		expect := func(open int) {
+			t.Helper()
+			if now := openFDs(t); now-fds != open {
+				t.Errorf("%d descriptors are open, want %d", now-fds, open)
+			}
+		}
+		a, b, c := place("d/a"), place("d/b"), place("l/new")
+		expect(1)
+		a.Close()
+		a.Close()
+		expect(1)
+		if _, err := a.Load(-1); err == nil {
+			t.Error("a place that is closed loads")
+		}
+		// The names trade places: those who held the directory hold it still, and refuse; whoever comes now gets what is there.
+		must(t, unix.Renameat2(unix.AT_FDCWD, dir+"/d", unix.AT_FDCWD, dir+"/e", unix.RENAME_EXCHANGE))
+		d := place("d/a")
+		expect(2)
+		if got, err := d.Load(-1); err != nil || string(got.Content) != "theirs" {
+			t.Errorf("%v %v", got, err)
+		}
+		before, err := b.Load(-1)
+		must(t, err)
+		if _, err := publish(b, before, "ours", StageOptions{}); outcome(err) != "conflict" {
+			t.Errorf("its directory is another one's by name: %v", err)
+		}
+		e := place("e/b")
+		expect(3) // known by another name: not shared
+		b.Close()
+		c.Close()
+		expect(2)
+		if got, err := e.Load(-1); err != nil || string(got.Content) != "b" {
+			t.Errorf("%v %v", got, err)
+		}
+		d.Close()
+		e.Close()
+		expect(0)
+		if len(f.pins.dirs) != 0 {
+			t.Errorf("remembered: %v", f.pins.dirs)
+		}
+	})
+}
+
+// However many keys a call locks, it has one file open.
+func TestLocksTakeOneFile(t *testing.T) {
+	l, err := OpenLocks(t.TempDir())
+	must(t, err)
+	if !l.shared.bytes {
+		t.Skip("SKIPPED: this system can't lock bytes for an open file")
+	}
+	fds := openFDs(t)
+	var keys []string
+	for i := range 20_000 {
+		keys = append(keys, fmt.Sprint(i))
+	}
+	unlock, err := l.Lock(context.Background(), keys...)
+	must(t, err)
+	if now := openFDs(t); now != fds+1 || l.Open(keys) != 1 {
+		t.Errorf("%d files are open for it, and %d foretold", now-fds, l.Open(keys))
+	}
+	unlock()
+	if now := openFDs(t); now != fds {
+		t.Errorf("%d files stay open", now-fds)
+	}
+}
+
+// Where bytes can't be locked for an open file, the locks are files, and keep the same promises.
+func TestLocksThatAreFiles(t *testing.T) {
+	dir := t.TempDir()
+	var l [2]*Locks
+	for i := range l {
+		var err error
+		l[i], err = OpenLocks(dir)
+		must(t, err)
+		l[i].shared.bytes = false
+	}
+	unlock, err := l[0].Lock(context.Background(), "a", "b")
+	must(t, err)
+	if n := l[0].Open([]string{"a", "b"}); n != 2 {
+		t.Errorf("foretold %d files", n)
+	}
+	gone, cancel := context.WithCancel(context.Background())
+	cancel()
+	var locked *LockedError
+	if _, err := l[1].Lock(gone, "b"); !errors.As(err, &locked) || locked.Key != "b" || !strings.HasPrefix(locked.Holder, "process ") {
+		t.Errorf("%v %+v", err, locked)
+	}
+	unlock()
+	again, err := l[1].Lock(context.Background(), "b")
+	must(t, err)
+	again()
+}
