@@ -106,7 +106,8 @@ func checkpointRedoCommand() *command {
 func checkpointDiffCommand() *command {
 	return &command{
 		name: "diff", args: "[ID] [PATH...]", max: maxPaths, short: "show what changed since before a checkpoint's call",
-		long: "Instead of ID, --turn, --since or --label may say since when; then all arguments are PATHs.",
+		long: `It shows what has become of the files until now, whoever changed them; with --after only what that call itself changed. Instead of ID, --turn,
+--since or --label may say since when; then all arguments are PATHs.`,
 		options: operatorOptions("whose history", "whose turns and labels, \"default\" unless told; with ID only if it is of this session",
 			option{name: "after", doc: "show what the call itself changed, not what has become of it"},
 			option{name: "turn", value: "NAME", doc: "since this turn began"},
@@ -115,7 +116,7 @@ func checkpointDiffCommand() *command {
 			option{name: "json", doc: "answer with the payload in JSON"},
 			identityOption(),
 		),
-		examples: []string{"moltis-fs checkpoint diff ck-1H0", "moltis-fs checkpoint diff --session s1 --turn t7"},
+		examples: []string{"moltis-fs checkpoint diff ck-1H0", "moltis-fs checkpoint diff ck-1H0 --after", "moltis-fs checkpoint diff --session s1 --turn t7"},
 		run: func(ctx context.Context, in *invocation) error {
 			args := map[string]any{"turn": in.option("turn"), "since": in.option("since"), "label": in.option("label")}
 			paths := in.args

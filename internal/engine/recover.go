@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
@@ -20,7 +21,8 @@ import (
 // where a change has waited for one that died. A path that is neither what the change made nor what it found is somebody
 // else's and stays; that is logged, and the checkpoint keeps what it was. Where today's policy denies one of the paths, nothing is decided: the mark
 // is left for whoever may reach them all, such as the next call with another root.
-func (e *Engine) recover(ctx context.Context) error {
+// For the locks of others it waits until then, in total; what is still locked is left for later.
+func (e *Engine) recover(ctx context.Context, until time.Time) error {
 	ids, err := checkpoint.Unfinished(e.points.dir)
 	if err != nil {
 		return err
@@ -41,7 +43,7 @@ func (e *Engine) recover(ctx context.Context) error {
 		if intent == nil {
 			continue
 		}
-		outcome, err := e.takeBack(ctx, db, intent)
+		outcome, err := e.takeBack(ctx, db, intent, until)
 		if err == nil {
 			err = db.Settle(ctx, id, outcome)
 		}
@@ -55,7 +57,8 @@ func (e *Engine) recover(ctx context.Context) error {
 		}
 	}
 	if cut {
-		if err := e.settleCut(ctx, db); err != nil && !errors.Is(err, errOutOfReach) { // the next start, or the next restore, tries again
+		err := e.settleCut(ctx, db, until) // the next start, or the next restore, tries again
+		if _, locked := errors.AsType[*guardfs.LockedError](err); err != nil && !locked && !errors.Is(err, errOutOfReach) {
 			e.logger.Error("of a change that was cut off it could not be told whether it was made", "err", err)
 		}
 	}
@@ -63,7 +66,7 @@ func (e *Engine) recover(ctx context.Context) error {
 }
 
 // takeBack looks at each path of the operation that is marked: what is as the operation left it becomes what it was.
-func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, intent *checkpoint.Intent) (checkpoint.Outcome, error) {
+func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, intent *checkpoint.Intent, until time.Time) (checkpoint.Outcome, error) {
 	id := intent.ID()
 	op, err := db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
 	if errors.Is(err, checkpoint.ErrNotFound) {
@@ -75,7 +78,7 @@ func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, intent *checkp
 	if err := e.reaches(op); err != nil {
 		return "", err
 	}
-	unlock, err := e.lockAll(ctx, op)
+	unlock, err := e.lockAll(ctx, op, until)
 	if err != nil {
 		return "", err
 	}
@@ -324,12 +327,13 @@ func (e *Engine) reaches(op *checkpoint.Checkpoint) error {
 	return nil
 }
 
-// lockAll takes the locks of all paths of an operation that can be reached: those that a change of them would take, whatever is there by then.
-func (e *Engine) lockAll(ctx context.Context, op *checkpoint.Checkpoint) (func(), error) {
+// lockAll takes the locks of all paths of an operation that can be reached: those that a change of them would take, whatever is there by then. It
+// waits until then for others, but always a moment.
+func (e *Engine) lockAll(ctx context.Context, op *checkpoint.Checkpoint, until time.Time) (func(), error) {
 	const rounds = 16 // as often as directories may come and go under us
 	keys := e.recoveryKeys(op)
 	for range rounds {
-		unlock, err := e.lock(ctx, "recovery", slices.Collect(maps.Keys(keys)))
+		unlock, err := e.lockFor(ctx, "recovery", slices.Collect(maps.Keys(keys)), max(time.Until(until), lockTry))
 		if err != nil {
 			return nil, err
 		}
