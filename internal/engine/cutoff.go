@@ -58,7 +58,7 @@ func (l *leftMarks) log(logger *slog.Logger, id checkpoint.ID, err error) {
 	}
 	l.ids[id] = true
 	if errors.Is(err, errOutOfReach) {
-		logger.Warn("a change that was cut off half-way is left to whoever may reach its paths", "id", id, "err", err)
+		logger.Warn("a change that was cut off half-way is left, with its checkpoint, to a start whose rules let it reach all its paths", "id", id, "err", err)
 		return
 	}
 	logger.Error("a change that was cut off half-way could not be taken back", "id", id, "err", err)
