@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -57,7 +58,7 @@ func (l *leftMarks) log(logger *slog.Logger, id checkpoint.ID, err error) {
 	}
 	l.ids[id] = true
 	if errors.Is(err, errOutOfReach) {
-		logger.Warn("a change that was cut off half-way is left to whoever may reach its paths", "id", id, "err", err)
+		logger.Warn("a change that was cut off half-way is left, with its checkpoint, to a start whose rules let it reach all its paths", "id", id, "err", err)
 		return
 	}
 	logger.Error("a change that was cut off half-way could not be taken back", "id", id, "err", err)
@@ -155,6 +156,10 @@ func (e *Engine) cutOff(ctx context.Context, ts targets, m *Mutation) error {
 		}
 		if err != nil {
 			return failed(err)
+		}
+		moves := func(c checkpoint.Recorded) bool { return c.Role == roleTree }
+		if op.Outcome != checkpoint.Presumed && !slices.ContainsFunc(op.Changes, moves) {
+			continue // only its mark was left
 		}
 		for i := range op.Changes {
 			if touches(&op.Changes[i]) {

@@ -28,10 +28,8 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	if err := e.readySlots(m); err != nil {
 		return nil, err
 	}
-	for _, t := range ts {
-		if t.isNew() && t.place != nil {
-			t.made = make(chan guardfs.Metadata, 1)
-		}
+	if err := expectNew(ts, m.park); err != nil {
+		return nil, err
 	}
 	many := len(ts.changing()) > 1
 	swaps := e.swapsOf(ts, m)
@@ -49,9 +47,13 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	save := func() error { return point.save(ctx, ts, m, done, nil) }
 	var stageErr, saveErr error
 	switch {
+	case m.park: // parked files have names: only with the mark of a change under way will the next start look for what a kill leaves
+		if saveErr = save(); saveErr == nil {
+			stageErr = stage()
+		}
 	case e.sync() && !many && swaps == nil && ts.bytes() < saveFirst && len(ts.toStage(staged)) == 1:
 		// The file is written before the checkpoint, and both wait for the disk at once: no other thread has to wake up.
-		stageErr = e.stage(ctx, ts, staged, many, m.park, func(start func()) {
+		stageErr = e.stage(ctx, ts, staged, many, false, func(start func()) {
 			for _, t := range ts {
 				if t.made != nil {
 					close(t.made) // what there was to tell has been told
@@ -116,11 +118,33 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	}
 	if err := e.settleMoves(ctx, point.db, m); err != nil { // the mark stays: the next start looks where everything is
 		e.logger.Error("what became of a tree could not be written to the catalog", "id", point.id, "err", err)
-		point.intent.Leave()
+		point.leaveMade(ctx)
 		return done, nil
 	}
 	point.settle(ctx, checkpoint.Committed)
 	return done, nil
+}
+
+// expectNew sees to it that it is known what new files get from the system: it is told when they are written, or with park, before that.
+func expectNew(ts targets, park bool) (err error) {
+	fresh := map[string]guardfs.Metadata{}
+	for _, t := range ts {
+		if !t.isNew() || t.place == nil {
+			continue
+		}
+		if !park {
+			t.made = make(chan guardfs.Metadata, 1)
+			continue
+		}
+		dir := t.place.ParentTrue()
+		if _, known := fresh[dir]; !known {
+			if fresh[dir], err = t.place.Fresh(0o666, false); err != nil {
+				return err
+			}
+		}
+		t.fresh = fresh[dir]
+	}
+	return nil
 }
 
 // saveFirst is the size of the new contents from which writing them takes longer than saving the old ones.
