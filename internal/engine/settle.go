@@ -43,7 +43,8 @@ func (e *Engine) unsettled(plan *checkpoint.Plan) error {
 	return nil
 }
 
-// settleIfNever settles an operation of which nothing can be seen as aborted.
+// settleIfNever settles an operation of which nothing can be seen as aborted. Where a later change stands on it, what is there says nothing: it may have put back what
+// the operation changed. To presume such a one made does no harm.
 func (e *Engine) settleIfNever(ctx context.Context, db *checkpoint.DB, id checkpoint.ID, until time.Time) error {
 	op, err := db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
 	if err != nil {
@@ -58,6 +59,9 @@ func (e *Engine) settleIfNever(ctx context.Context, db *checkpoint.DB, id checkp
 	}
 	defer unlock()
 	if op, err = db.Get(ctx, id, checkpoint.Scope{AllSessions: true}); err != nil || op.Outcome != checkpoint.Presumed {
+		return err
+	}
+	if wentOn, err := e.wentOn(ctx, db, op); err != nil || wentOn {
 		return err
 	}
 	seen := false
