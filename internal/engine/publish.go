@@ -108,7 +108,7 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	}
 	if err := e.settleMoves(ctx, point.db, m); err != nil { // the mark stays: the next start looks where everything is
 		e.logger.Error("what became of a tree could not be written to the catalog", "id", point.id, "err", err)
-		point.intent.Leave()
+		point.leaveMade(ctx)
 		return done, nil
 	}
 	point.settle(ctx, checkpoint.Committed)
