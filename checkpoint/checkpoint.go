@@ -364,8 +364,8 @@ type Known struct {
 	Path   string
 	State  State
 	Stored bool // content of State is in the store
-	// Before is the state that the newest operation found. When that operation was never settled the disk may
-	// legitimately be in either.
+	// Before is the state that the newest operation found. Unless that is Settled, the disk may legitimately be in either: the operation is
+	// under way, or was cut off.
 	Before  State
 	Settled bool
 	// Own is what this session itself recorded of it last. It is another than State where others were at the path since.

@@ -70,7 +70,7 @@ func knownOf(ctx context.Context, h history, who Scope, path string) (*Known, er
 		return nil, err
 	}
 	c := head.change(path)
-	k := &Known{path, c.After, c.AfterStored || c.After.Kind != File, c.Before, head.settled(), c.After}
+	k := &Known{path, c.After, c.AfterStored || c.After.Kind != File, c.Before, !pending(h, head), c.After}
 	if !who.sees(head.c.Principal, head.c.Session) {
 		own, err := h.head(ctx, who, path)
 		if err != nil || own == nil {
