@@ -222,8 +222,8 @@ var (
 	ErrNoContent = errors.New("content is not in the checkpoint store")
 	// ErrSealed: the bytes are there, encrypted to a key that this process does not hold.
 	ErrSealed = errors.New("content is encrypted to a key that is not at hand")
-	// ErrBusy: somebody else has been writing to the store for so long that nobody waits for it any more. It may be stopped.
-	ErrBusy = errors.New("another process has been writing to the checkpoint store for too long")
+	// ErrBusy: somebody else has been writing to the store, or opening it, for so long that nobody waits for it any more. It may be stopped.
+	ErrBusy = errors.New("another process has been writing to the checkpoint store, or opening it, for too long")
 	// ErrReadOnly: the store is on a read-only file system. It can be looked at there.
 	ErrReadOnly = errors.New("the checkpoint store is on a read-only file system")
 	// ErrIdentity: one of Options.Identities is none.

@@ -35,6 +35,9 @@ func (d *DB) view(ctx context.Context, fn func(*dbHistory) error) error {
 		return err
 	}
 	defer d.active.Done()
+	if err := d.inPlace(); err != nil { // another connection may open what is in its place now
+		return err
+	}
 	// The outcomes first: the snapshot begins with the first query, and what is not pending any more is in it.
 	return d.readers.snapshot(ctx, func(q querier) error { return fn(&dbHistory{q: q, pending: d.com.pendingOutcomes(), names: &d.names}) })
 }
