@@ -328,7 +328,8 @@ type Filter struct {
 	Principal    string
 	Session      string
 	AllSessions  bool
-	Turn, Tool   string
+	Turn         string
+	Tool         string // or a kind: what no tool made is listed by that
 	Kind, Label  string
 	AsSaved      bool      // in the order in which they were saved, the newest first, whatever their times say
 	NoReads      bool      // leave out what was kept only because it was read
