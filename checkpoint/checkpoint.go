@@ -323,8 +323,9 @@ type Store interface {
 
 // Filter selects checkpoints. Principal and Session say who asks, as in Scope; with AllSessions they are filters too.
 type Filter struct {
-	Path         string // exactly this path
-	PathContains string // letters of either case
+	Path         string   // exactly this path
+	Also         []string // other names of Path: what is of one of them counts too
+	PathContains string   // letters of either case
 	Principal    string
 	Session      string
 	AllSessions  bool

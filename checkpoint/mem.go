@@ -272,7 +272,7 @@ func (f *Filter) matches(c *Checkpoint) bool {
 	}
 	path, part := f.Path == "", f.PathContains == ""
 	for _, ch := range c.Changes {
-		path = path || ch.Path == f.Path
+		path = path || ch.Path == f.Path || slices.Contains(f.Also, ch.Path)
 		part = part || strings.Contains(strings.ToLower(ch.Path), strings.ToLower(f.PathContains))
 	}
 	return path && part

@@ -130,6 +130,11 @@ func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call, a *Checkp
 		Path: value(a.Path), PathContains: strings.TrimSpace(value(a.PathContains)), Tool: value(a.Tool), Turn: value(a.Turn),
 		Session: value(a.Session), Limit: 20, Cursor: value(a.Cursor),
 	}
+	var names []string // of the path
+	if f.Path != "" {
+		names = s.engine.Names(f.Path)
+		f.Path, f.Also = names[0], names[1:]
+	}
 	f.NoReads = f.Path == "" && f.Tool == "" // what was kept of reads is for those who look for it
 	if a.Limit != nil {
 		f.Limit = *a.Limit
@@ -159,7 +164,7 @@ func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call, a *Checkp
 			switch {
 			case no && ch.Role != checkpoint.RoleParent:
 				denied++
-			case !no && (f.Path == "" || f.Path == ch.Path) && strings.Contains(strings.ToLower(ch.Path), strings.ToLower(f.PathContains)):
+			case !no && (f.Path == "" || slices.Contains(names, ch.Path)) && strings.Contains(strings.ToLower(ch.Path), strings.ToLower(f.PathContains)):
 				asked++
 			}
 			return no

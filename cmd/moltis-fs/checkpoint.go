@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/engine"
 	"moltisfs/tools"
 )
 
@@ -82,9 +83,12 @@ func listCheckpoints(ctx context.Context, in *invocation) error {
 	}
 	var err error
 	if p := in.option("path"); p != "" {
-		if f.Path, err = filepath.Abs(p); err != nil {
+		abs, err := filepath.Abs(p)
+		if err != nil {
 			return fmt.Errorf("finding the path: %w", err)
 		}
+		names := engine.Names(abs)
+		f.Path, f.Also = names[0], names[1:]
 	}
 	if f.Since, err = in.when("since"); err != nil {
 		return err

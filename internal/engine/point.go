@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 
 	"moltisfs/checkpoint"
@@ -19,6 +20,12 @@ type point struct {
 	dirs   *newDirs
 	swaps  *swaps // nil when nothing has to give way
 }
+
+// What the mark says of the change as a whole; no path is empty.
+const (
+	noteOutcome = ""
+	noteMade    = "made" // and the catalog could not be told
+)
 
 // note writes to the mark, if there is one, what was made of one path.
 func (p *point) note(path, what string) error {
@@ -164,10 +171,22 @@ func (p *point) settle(ctx context.Context, o checkpoint.Outcome) {
 		}
 	}
 	if p.intent != nil {
-		if err := p.intent.Done(); err != nil {
-			p.e.logger.Error("the mark of a finished change could not be removed; the next start looks after it", "id", p.id, "err", err)
-		}
+		p.e.unmark(p.db, p.intent, o)
 	}
+}
+
+// leaveMade gives up the mark of a change that was made, and of which the catalog could not be told everything: that it was made must be on record, or it would
+// be taken back as soon as others change one of its paths.
+func (p *point) leaveMade(ctx context.Context) {
+	err := p.db.Settle(context.WithoutCancel(ctx), p.id, checkpoint.Committed)
+	if err == nil {
+		err = p.db.Flush()
+	}
+	if err != nil {
+		err = errors.Join(err, p.intent.Note(noteOutcome, noteMade))
+		p.e.logger.Error("that a change was made could not be written to its checkpoint", "id", p.id, "err", err)
+	}
+	p.intent.Leave()
 }
 
 // dirState is what a directory looks like that is to go.

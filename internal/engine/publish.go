@@ -28,10 +28,8 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	if err := e.readySlots(m); err != nil {
 		return nil, err
 	}
-	for _, t := range ts {
-		if t.isNew() && t.place != nil {
-			t.made = make(chan guardfs.Metadata, 1)
-		}
+	if err := expectNew(ts, m.park); err != nil {
+		return nil, err
 	}
 	many := len(ts.changing()) > 1
 	swaps := e.swapsOf(ts, m)
@@ -48,9 +46,14 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	}
 	save := func() error { return point.save(ctx, ts, m, done) }
 	var stageErr, saveErr error
-	if ts.bytes() < saveFirst {
+	switch {
+	case m.park: // parked files have names: only with the mark of a change under way will the next start look for what a kill leaves
+		if saveErr = save(); saveErr == nil {
+			stageErr = stage()
+		}
+	case ts.bytes() < saveFirst:
 		saveErr, stageErr = beside(save, stage)
-	} else {
+	default:
 		stageErr, saveErr = beside(stage, save)
 	}
 	defer func() {
@@ -105,11 +108,33 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	}
 	if err := e.settleMoves(ctx, point.db, m); err != nil { // the mark stays: the next start looks where everything is
 		e.logger.Error("what became of a tree could not be written to the catalog", "id", point.id, "err", err)
-		point.intent.Leave()
+		point.leaveMade(ctx)
 		return done, nil
 	}
 	point.settle(ctx, checkpoint.Committed)
 	return done, nil
+}
+
+// expectNew sees to it that it is known what new files get from the system: it is told when they are written, or with park, before that.
+func expectNew(ts targets, park bool) (err error) {
+	fresh := map[string]guardfs.Metadata{}
+	for _, t := range ts {
+		if !t.isNew() || t.place == nil {
+			continue
+		}
+		if !park {
+			t.made = make(chan guardfs.Metadata, 1)
+			continue
+		}
+		dir := t.place.ParentTrue()
+		if _, known := fresh[dir]; !known {
+			if fresh[dir], err = t.place.Fresh(0o666, false); err != nil {
+				return err
+			}
+		}
+		t.fresh = fresh[dir]
+	}
+	return nil
 }
 
 // saveFirst is the size of the new contents from which writing them takes longer than saving the old ones.
