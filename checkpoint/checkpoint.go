@@ -160,6 +160,9 @@ type Op struct {
 	UndoOf             ID        // this operation takes that one back (an undo; or, of an undo, a redo)
 	RestoreOf          ID        // this operation restores the state before that one
 	Changes            []Change
+	// Waiting, if not nil, is told that nothing is left to Save but to wait, for the disk or for other saves; on Save's goroutine, not always, and
+	// perhaps more than once. What else has to wait for the disk can then be started, and must not hold Save up.
+	Waiting func()
 }
 
 // Saved is the answer to a Save.
