@@ -44,7 +44,7 @@ func (e *Engine) recover(ctx context.Context, until time.Time) error {
 			continue
 		}
 		outcome, err := e.takeBack(ctx, db, intent, until)
-		if err == nil {
+		if err == nil && outcome != checkpoint.Presumed {
 			err = db.Settle(ctx, id, outcome)
 		}
 		if err != nil { // the next start tries again; calls on other paths need not wait for that
@@ -52,9 +52,7 @@ func (e *Engine) recover(ctx context.Context, until time.Time) error {
 			intent.Leave()
 			continue
 		}
-		if err := intent.Done(); err != nil {
-			return err
-		}
+		e.unmark(db, intent, outcome)
 	}
 	if cut {
 		err := e.settleCut(ctx, db, until) // the next start, or the next restore, tries again
@@ -65,7 +63,22 @@ func (e *Engine) recover(ctx context.Context, until time.Time) error {
 	return nil
 }
 
-// takeBack looks at each path of the operation that is marked: what is as the operation left it becomes what it was.
+// unmark takes the mark of an operation away that is settled. One that does not go, or may come back after a power cut, must not have it taken back, whatever its
+// paths look like by then: so the outcome is on record before anybody else can find it.
+func (e *Engine) unmark(db *checkpoint.DB, intent *checkpoint.Intent, o checkpoint.Outcome) {
+	err := intent.Done()
+	if err == nil {
+		return
+	}
+	ferr := db.Flush()
+	if ferr != nil && o == checkpoint.Committed { // the mark itself can say it
+		ferr = errors.Join(ferr, intent.Note(noteOutcome, noteMade))
+	}
+	e.logger.Error("the mark of a finished change could not be removed; the next start looks after it", "id", intent.ID(), "err", errors.Join(err, ferr))
+	intent.Leave()
+}
+
+// takeBack looks at each path of the operation that is marked: what is as the operation left it becomes what it was. Presumed: what became of it was settled before.
 func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, intent *checkpoint.Intent, until time.Time) (checkpoint.Outcome, error) {
 	id := intent.ID()
 	op, err := db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
@@ -83,6 +96,22 @@ func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, intent *checkp
 		return "", err
 	}
 	defer unlock()
+	if op, err = db.Get(ctx, id, checkpoint.Scope{AllSessions: true}); err != nil { // it may have waited
+		return "", err
+	}
+	notes, last, err := intent.Notes()
+	if err != nil {
+		return "", err
+	}
+	if op.Outcome == checkpoint.Presumed && notes[noteOutcome] == noteMade {
+		op.Outcome = checkpoint.Committed
+	}
+	if op.Outcome != checkpoint.Presumed { // only its mark was left, or to tell where the trees are that it moved
+		if op.Outcome == checkpoint.Committed {
+			err = errors.Join(e.recoverMoves(ctx, db, op, true)...)
+		}
+		return checkpoint.Presumed, err
+	}
 	made, err := e.allMade(op)
 	made = made && err == nil
 	stuck := e.recoverMoves(ctx, db, op, made)
@@ -102,10 +131,7 @@ func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, intent *checkp
 		}
 		return checkpoint.Committed, nil
 	}
-	own, err := e.ownDirs(op, intent) // before their times move
-	if err != nil {
-		stuck = append(stuck, err)
-	}
+	own := e.ownDirs(op, notes, last) // before their times move
 	one := func(c *checkpoint.Recorded) {
 		if err := e.takeBackOne(ctx, db, id, c); err != nil {
 			stuck = append(stuck, fmt.Errorf("%s: %w", c.Path, err))
