@@ -145,7 +145,8 @@ type Change struct {
 const (
 	SkipTooLarge = "too_large" // above MaxFileBytes
 	SkipExcluded = "excluded"  // by Options.Exclude
-	skipNotGiven = "not_given" // the caller gave a hash only, and the store does not have it
+	skipHashOnly = "hash_only" // the caller gave a hash only, and the store does not have it
+	skipNotRead  = "not_read"  // nor a hash
 	SkipParked   = "parked"    // moved to the trash as a whole: Trashed.Parked
 	SkipPurged   = "purged"
 	SkipDamaged  = "damaged" // it was there; Repair could not read it any more
@@ -175,7 +176,7 @@ type Saved struct {
 // Skip names a path whose content is not in the store, and why.
 type Skip struct {
 	Path string
-	Why  string // SkipTooLarge, SkipExcluded, "not_given" (a hash without content), or what Change.Skipped said
+	Why  string // SkipTooLarge, SkipExcluded, "hash_only" (a hash without content), or what Change.Skipped said
 	Size int64
 }
 

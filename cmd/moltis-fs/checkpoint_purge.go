@@ -45,6 +45,8 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 		return misuse(seeHelp(in.command), "--excluded says which paths; --path and --sha256 don't go with it")
 	case in.count("path", "sha256", "excluded") == 0:
 		return misuse(seeHelp(in.command), "purge needs --path, --sha256 or --excluded")
+	case p.Hash != "" && strings.Trim(p.Hash, "0123456789abcdef") != "" || p.Hash != "" && len(p.Hash) != 64:
+		return misuse("write its 64 hexadecimal digits, as checkpoint list --json and sha256sum have them", "--sha256 can't be %.100q", in.option("sha256"))
 	case p.Hash == noBytes:
 		return misuse("", "that is the SHA-256 of the empty content: it holds no byte, and nothing to purge")
 	case !p.DryRun && !in.given("yes"):
