@@ -336,6 +336,8 @@ func list(t *testing.T, s checkpoint.Store) {
 		{"turn", func(f *checkpoint.Filter) { f.Turn = "t1" }, []int{3, 2}},
 		{"tool", func(f *checkpoint.Filter) { f.Tool = "Other" }, []int{2}},
 		{"no such tool", func(f *checkpoint.Filter) { f.Tool = "other" }, nil},
+		{"a kind for a tool", func(f *checkpoint.Filter) { f.Tool = checkpoint.KindEdit }, []int{5, 3, 2, 1, 0}},
+		{"a kind that is none of", func(f *checkpoint.Filter) { f.Tool = checkpoint.KindExternal }, nil},
 		{"label", func(f *checkpoint.Filter) { f.Label = "mark" }, []int{2}},
 		{"kind", func(f *checkpoint.Filter) { f.Kind = checkpoint.KindMove }, nil},
 		{"since is inclusive", func(f *checkpoint.Filter) { f.Since = base.Add(3 * time.Hour) }, []int{5, 3}},

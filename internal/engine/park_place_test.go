@@ -16,7 +16,9 @@ import (
 // What others put into the place of a file or directory that came out of the trash is not taken along when that goes there again, nor for what was there.
 func TestOtherThingInTheParkedPlace(t *testing.T) {
 	makes := map[string]func(path string) error{
-		"dir":  func(p string) error { return errors.Join(os.Mkdir(p, 0o755), os.WriteFile(p+"/work", []byte("mine\n"), 0o600)) },
+		"dir": func(p string) error {
+			return errors.Join(os.Mkdir(p, 0o755), os.WriteFile(p+"/work", []byte("mine\n"), 0o600))
+		},
 		"link": func(p string) error { return os.Symlink("nowhere", p) },
 		"file": func(p string) error { return os.WriteFile(p, []byte("mine\n"), 0o600) },
 	}
