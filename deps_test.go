@@ -30,7 +30,8 @@ type room struct {
 var plan = []room{
 	{0, "internal/charset", "", "", "github.com/wlynxg/chardet golang.org/x/text"},
 	{0, "internal/glob", "", "", ""},
-	{0, "internal/guardfs", "", "os path/filepath syscall", "golang.org/x/sys"},
+	{0, "internal/guardfs", "internal/guardfs/fsync", "os path/filepath syscall", "golang.org/x/sys"},
+	{0, "internal/guardfs/fsync", "", "unsafe", "golang.org/x/sys"},
 	{0, "internal/nearest", "", "", ""},
 	{0, "internal/ndjson", "", "", ""},
 

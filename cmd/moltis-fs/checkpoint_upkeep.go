@@ -163,7 +163,7 @@ func checkpointStatsCommand() *command {
 					{"SQLite", s.SQLite},
 				}
 				if s.Checkpoints > 0 {
-					rows = append(rows, [2]string{"since", s.Oldest.Local().Format(time.DateTime)}, [2]string{"until", s.Newest.Local().Format(time.DateTime)})
+					rows = append(rows, [2]string{"since", timeText(s.Oldest)}, [2]string{"until", timeText(s.Newest)})
 				}
 				var b strings.Builder
 				for _, r := range rows {

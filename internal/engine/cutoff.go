@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -155,6 +156,10 @@ func (e *Engine) cutOff(ctx context.Context, ts targets, m *Mutation) error {
 		}
 		if err != nil {
 			return failed(err)
+		}
+		moves := func(c checkpoint.Recorded) bool { return c.Role == roleTree }
+		if op.Outcome != checkpoint.Presumed && !slices.ContainsFunc(op.Changes, moves) {
+			continue // only its mark was left
 		}
 		for i := range op.Changes {
 			if touches(&op.Changes[i]) {

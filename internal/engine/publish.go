@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 
@@ -37,7 +36,7 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	point := &point{e: e, c: c, dirs: dirs, swaps: swaps}
 	staged := make([]*guardfs.Staged, len(ts))
 	stage := func() error {
-		err := e.stage(ctx, ts, staged, many, m.park)
+		err := e.stage(ctx, ts, staged, many, m.park, nil)
 		for _, t := range ts {
 			if t.made != nil {
 				close(t.made) // of what was not staged there is nothing to tell
@@ -45,13 +44,23 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 		}
 		return err
 	}
-	save := func() error { return point.save(ctx, ts, m, done) }
+	save := func() error { return point.save(ctx, ts, m, done, nil) }
 	var stageErr, saveErr error
 	switch {
 	case m.park: // parked files have names: only with the mark of a change under way will the next start look for what a kill leaves
 		if saveErr = save(); saveErr == nil {
 			stageErr = stage()
 		}
+	case e.sync() && !many && swaps == nil && ts.bytes() < saveFirst && len(ts.toStage(staged)) == 1:
+		// The file is written before the checkpoint, and both wait for the disk at once: no other thread has to wake up.
+		stageErr = e.stage(ctx, ts, staged, many, false, func(start func()) {
+			for _, t := range ts {
+				if t.made != nil {
+					close(t.made) // what there was to tell has been told
+				}
+			}
+			saveErr = point.save(ctx, ts, m, done, start)
+		})
 	case ts.bytes() < saveFirst:
 		saveErr, stageErr = beside(save, stage)
 	default:
@@ -72,7 +81,7 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	}
 	if err == nil && len(dirs.todo) > 0 { // what goes into them had to wait
 		if err = e.makeDirs(point, ts, m); err == nil {
-			err = e.stage(ctx, ts, staged, many, m.park)
+			err = e.stage(ctx, ts, staged, many, m.park, nil)
 		}
 	}
 	if err != nil && swaps != nil && swaps.removed+swaps.emptied > 0 {
@@ -112,7 +121,7 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	}
 	if err := e.settleMoves(ctx, point.db, m); err != nil { // the mark stays: the next start looks where everything is
 		e.logger.Error("what became of a tree could not be written to the catalog", "id", point.id, "err", err)
-		point.intent.Leave()
+		point.leaveMade(ctx)
 		return done, nil
 	}
 	point.settle(ctx, checkpoint.Committed)
@@ -159,7 +168,7 @@ func (e *Engine) abort(ctx context.Context, p *point, m *Mutation, cause error) 
 	if err := e.unmake(p.dirs); err != nil {
 		e.logger.Error("directories of a change that failed could not be removed", "id", p.id, "err", err)
 		o = checkpoint.Foreign // leaves the mark
-		cause = fmt.Errorf("%w (and an empty directory may be left)", cause)
+		cause = p.halfMade(cause, e.stillThere(p.dirs))
 	}
 	return e.end(ctx, p, m, o, cause)
 }
@@ -179,11 +188,12 @@ func (e *Engine) end(ctx context.Context, p *point, m *Mutation, o checkpoint.Ou
 func (e *Engine) sync() bool { return e.cfg.Durability != "none" }
 
 // stage writes the temp files of those whose directory is there and that have none yet. Of many, several at a time: their syncs then share the work
-// of the file system's journal. With park they are closed until they are published.
-func (e *Engine) stage(ctx context.Context, ts targets, staged []*guardfs.Staged, many, park bool) error {
+// of the file system's journal. With park they are closed until they are published. Of one, save, if not nil, is done
+// before it is waited for, unless it can't be written.
+func (e *Engine) stage(ctx context.Context, ts targets, staged []*guardfs.Staged, many, park bool, save func(start func())) error {
 	one := func(i int) error {
 		t := ts[i]
-		o := guardfs.StageOptions{Sync: e.sync(), NameLater: many, Meta: t.After.Meta}
+		o := guardfs.StageOptions{Sync: e.sync(), NameLater: many, Meta: t.After.Meta, Beside: save}
 		if t.Before.Exists && t.After.Meta == nil {
 			o.Like = t.Before
 		}
@@ -199,13 +209,7 @@ func (e *Engine) stage(ctx context.Context, ts targets, staged []*guardfs.Staged
 		}
 		return nil
 	}
-	var todo []int
-	for i, t := range ts {
-		// What takes the place of a link or directory waits until that is gone.
-		if t.place != nil && staged[i] == nil && t.After.Kind == guardfs.KindFile && !t.Unchanged() && t.Before.Info.Kind != guardfs.KindSymlink && !t.givesWay() {
-			todo = append(todo, i)
-		}
-	}
+	todo := ts.toStage(staged)
 	if len(todo) == 1 {
 		return one(todo[0])
 	}
@@ -241,6 +245,17 @@ feed:
 	close(next)
 	wg.Wait()
 	return failed
+}
+
+// toStage are those that can have a temp file now and have none yet.
+func (ts targets) toStage(staged []*guardfs.Staged) (todo []int) {
+	for i, t := range ts {
+		// What takes the place of a link or directory waits until that is gone.
+		if t.place != nil && staged[i] == nil && t.After.Kind == guardfs.KindFile && !t.Unchanged() && t.Before.Info.Kind != guardfs.KindSymlink && !t.givesWay() {
+			todo = append(todo, i)
+		}
+	}
+	return todo
 }
 
 // parkedBy is the hash by which a temporary file of the target that a kill leaves is known to be one.
@@ -344,8 +359,8 @@ func (e *Engine) putBack(ctx context.Context, p *point, ts targets, m *Mutation,
 		back(s.first[:s.removed], nil)
 	}
 	if stuck != nil {
-		cause = fmt.Errorf("%w (and these could not be put back: %s)", cause, strings.Join(stuck, ", "))
-		return e.end(ctx, p, m, checkpoint.Foreign, cause)
+		p.noteHalf(stuck)
+		return e.end(ctx, p, m, checkpoint.Foreign, p.halfMade(cause, stuck))
 	}
 	return e.abort(ctx, p, m, cause)
 }

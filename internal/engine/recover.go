@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -44,7 +45,7 @@ func (e *Engine) recover(ctx context.Context, until time.Time) error {
 			continue
 		}
 		outcome, err := e.takeBack(ctx, db, intent, until)
-		if err == nil {
+		if err == nil && outcome != checkpoint.Presumed {
 			err = db.Settle(ctx, id, outcome)
 		}
 		if err != nil { // the next start tries again; calls on other paths need not wait for that
@@ -52,9 +53,7 @@ func (e *Engine) recover(ctx context.Context, until time.Time) error {
 			intent.Leave()
 			continue
 		}
-		if err := intent.Done(); err != nil {
-			return err
-		}
+		e.unmark(db, intent, outcome)
 	}
 	if cut {
 		err := e.settleCut(ctx, db, until) // the next start, or the next restore, tries again
@@ -65,7 +64,22 @@ func (e *Engine) recover(ctx context.Context, until time.Time) error {
 	return nil
 }
 
-// takeBack looks at each path of the operation that is marked: what is as the operation left it becomes what it was.
+// unmark takes the mark of an operation away that is settled. One that does not go, or may come back after a power cut, must not have it taken back, whatever its
+// paths look like by then: so the outcome is on record before anybody else can find it.
+func (e *Engine) unmark(db *checkpoint.DB, intent *checkpoint.Intent, o checkpoint.Outcome) {
+	err := intent.Done()
+	if err == nil {
+		return
+	}
+	ferr := db.Flush()
+	if ferr != nil && o == checkpoint.Committed { // the mark itself can say it
+		ferr = errors.Join(ferr, intent.Note(noteOutcome, noteMade))
+	}
+	e.logger.Error("the mark of a finished change could not be removed; the next start looks after it", "id", intent.ID(), "err", errors.Join(err, ferr))
+	intent.Leave()
+}
+
+// takeBack looks at each path of the operation that is marked: what is as the operation left it becomes what it was. Presumed: what became of it was settled before.
 func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, intent *checkpoint.Intent, until time.Time) (checkpoint.Outcome, error) {
 	id := intent.ID()
 	op, err := db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
@@ -83,8 +97,28 @@ func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, intent *checkp
 		return "", err
 	}
 	defer unlock()
-	made, err := e.allMade(op)
-	made = made && err == nil
+	if op, err = db.Get(ctx, id, checkpoint.Scope{AllSessions: true}); err != nil { // it may have waited
+		return "", err
+	}
+	notes, last, err := intent.Notes()
+	if err != nil {
+		return "", err
+	}
+	if op.Outcome == checkpoint.Presumed && notes[noteOutcome] == noteMade {
+		op.Outcome = checkpoint.Committed
+	}
+	if op.Outcome != checkpoint.Presumed { // only its mark was left, or to tell where the trees are that it moved
+		if op.Outcome == checkpoint.Committed {
+			err = errors.Join(e.recoverMoves(ctx, db, op, true)...)
+		}
+		return checkpoint.Presumed, err
+	}
+	half := notes[noteOutcome] == noteHalf
+	made := false
+	if !half {
+		made, err = e.allMade(op)
+		made = made && err == nil
+	}
 	stuck := e.recoverMoves(ctx, db, op, made)
 	if made && len(stuck) > 0 { // the catalog does not know it yet
 		return "", errors.Join(stuck...)
@@ -102,23 +136,37 @@ func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, intent *checkp
 		}
 		return checkpoint.Committed, nil
 	}
-	own, err := e.ownDirs(op, intent) // before their times move
-	if err != nil {
-		stuck = append(stuck, err)
+	own := e.ownDirs(op, notes, last) // before their times move
+	// asItWas says that the change was not made of a path, or was put back: what is there by now is others'.
+	asItWas := func(c *checkpoint.Recorded, orBelow bool) bool {
+		if _, stuck := notes[noteStuck+c.Path]; !half || stuck {
+			return false
+		}
+		if orBelow {
+			for thing := range notes {
+				if p, ok := strings.CutPrefix(thing, noteStuck); ok && below(p, c.Path) {
+					return false
+				}
+			}
+		}
+		return true
 	}
 	one := func(c *checkpoint.Recorded) {
+		if asItWas(c, false) {
+			return
+		}
 		if err := e.takeBackOne(ctx, db, id, c); err != nil {
 			stuck = append(stuck, fmt.Errorf("%s: %w", c.Path, err))
 		}
 	}
 	for i := range op.Changes { // directories that gave way
-		if c := &op.Changes[i]; gaveWay(c) {
+		if c := &op.Changes[i]; gaveWay(c) && !asItWas(c, true) {
 			one(c)
 			stuck = append(stuck, e.remake(c))
 		}
 	}
 	for i := len(op.Changes) - 1; i >= 0; i-- { // directories that were to go, from the top down
-		if c := &op.Changes[i]; goes(c) {
+		if c := &op.Changes[i]; goes(c) && !asItWas(c, true) {
 			stuck = append(stuck, e.remake(c))
 		}
 	}
@@ -137,11 +185,19 @@ func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, intent *checkp
 		}
 	}
 	if err := errors.Join(stuck...); err != nil {
+		if noRoom(err) { // what could not be done now may be done another time
+			return "", err
+		}
 		e.logger.Warn("of a change that was cut off half-way, not everything could be taken back; its checkpoint holds what was there", "id", id, "err", err)
 		return checkpoint.Foreign, nil
 	}
 	e.logger.Info("a change that was cut off half-way was taken back", "id", id, "paths", len(op.Changes))
 	return checkpoint.Aborted, nil
+}
+
+// noRoom says that the disk does not take anything at this time.
+func noRoom(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)
 }
 
 // errWentOn: a later change stands on this one.
@@ -210,21 +266,24 @@ func (e *Engine) sweepOf(op *checkpoint.Checkpoint) {
 	hashes := map[string][]string{} // by a path in the directory
 	first := map[string]string{}
 	for _, c := range op.Changes {
-		hash := c.Before.Hash
-		switch c.Before.Kind {
-		case checkpoint.Symlink:
-			hash = HashOf([]byte(c.Before.Target))
-		case checkpoint.Absent:
-			hash = c.After.Hash // see parkedBy
+		// What was to come is known by what was there, see parkedBy, and what was to be put back by what had come.
+		var of []string
+		for _, s := range []checkpoint.State{c.Before, c.After} {
+			if s.Kind == checkpoint.Symlink {
+				s.Hash = HashOf([]byte(s.Target))
+			}
+			if s.Hash != "" && c.Role != roleTree {
+				of = append(of, s.Hash)
+			}
 		}
-		if hash == "" || c.Role == roleTree {
+		if of == nil {
 			continue
 		}
 		dir := path.Dir(filepath.ToSlash(c.Path))
 		if first[dir] == "" {
 			first[dir] = c.Path
 		}
-		hashes[first[dir]] = append(hashes[first[dir]], hash)
+		hashes[first[dir]] = append(hashes[first[dir]], of...)
 	}
 	for name, of := range hashes {
 		place, err := e.fs.PlaceLink(name)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -54,13 +55,18 @@ func (s *checkpointStore) open() (*checkpoint.DB, error) {
 	return db, nil
 }
 
+// Close closes the store. What goes wrong with that is logged and no error: a change was confirmed when it was saved, or refused, and its outcome is presumed, so
+// that whoever heard of an error would take for lost what is not.
 func (s *checkpointStore) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.db == nil {
 		return nil
 	}
-	return s.db.Close()
+	if err := s.db.Close(); err != nil {
+		s.logger.Error("the checkpoint store could not be closed in order; what was answered stands, and is on record", "err", err)
+	}
+	return nil
 }
 
 // StoreOptions is what [tools.fs.checkpoint] says to the store.
@@ -140,6 +146,28 @@ func (e *Engine) Checkpoints(ctx context.Context, c *Call, f checkpoint.Filter) 
 		f.Session = who.Session // with AllSessions it is a filter
 	}
 	return db.List(ctx, f)
+}
+
+// Names are the names under which the store may have what is, or was, at an absolute path: as it is spelled, and with links followed as they lead
+// today, those above it and the last name too.
+func Names(p string) []string {
+	p = filepath.Clean(p)
+	names := []string{p}
+	dir, last := filepath.Split(p)
+	for _, name := range []string{filepath.Join(guardfs.Canonical(filepath.Clean(dir)), last), filepath.Clean(guardfs.Canonical(p))} {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Names are those of a path that today's policy lets be read: of another, only as it is spelled, because where it leads is not to be told.
+func (e *Engine) Names(path string) []string {
+	if names := Names(path); e.denied(names[0]) == nil {
+		return names
+	}
+	return Names(path)[:1]
 }
 
 // Denies says whether today's policy keeps path from being read, and so from being named.
