@@ -233,9 +233,11 @@ var (
 	ErrDamaged = errors.New("the catalog is damaged")
 	// ErrInUse: another process has the store open and one of the two wants it for itself, to repair it.
 	ErrInUse = errors.New("the checkpoint store is in use")
-	// ErrUnderWay: taking back a change that is being made, or was cut off half-way, needs what is to go. The next call of a host takes such a
-	// change back.
-	ErrUnderWay = errors.New("a change needs it that is being made at this moment, or that was cut off half-way and that the next call takes back; purge again after that")
+	// ErrUnderWay: taking back a change that is being made needs what is to go.
+	ErrUnderWay = errors.New("a change needs it that is being made at this moment; purge again after that")
+	// ErrCutOff: taking back a change that was cut off half-way, and whose process is no more, needs what is to go. The next call of a host that may reach
+	// its paths takes it back; see Purge.CutOff.
+	ErrCutOff = errors.New("a change needs it that was cut off half-way and that the next call in its root takes back; purge again after that")
 	// ErrNothing: there is nothing to undo or redo.
 	ErrNothing = errors.New("nothing to undo or redo")
 )
