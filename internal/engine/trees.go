@@ -110,7 +110,7 @@ func (r *restore) splitTrees(ctx context.Context, c *Call, m *Mutation) (rest []
 			}
 			rest = kept
 		case why != "":
-			return nil, &ConflictsError{[]PathConflict{{Path: item.Path, Why: why}}}
+			return nil, &ConflictsError{Conflicts: []PathConflict{{Path: item.Path, Why: why}}}
 		case mv != nil:
 			m.Moves = append(m.Moves, mv)
 		}
