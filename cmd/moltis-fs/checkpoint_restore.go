@@ -147,9 +147,9 @@ func (in *invocation) restoreID(ctx context.Context, args map[string]any, paths 
 	return in.restore(ctx, args, paths)
 }
 
-// ofSession refuses what the first argument names where --session is given and it is another's: the call itself, which sees all sessions, finds it.
+// ofSession refuses what the first argument names where --session or --principal is given and it is another's: the call itself, which sees all sessions, finds it.
 func (in *invocation) ofSession(ctx context.Context) error {
-	if !in.given("session") {
+	if in.count("session", "principal") == 0 {
 		return nil
 	}
 	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) (err error) {
@@ -179,7 +179,7 @@ func (in *invocation) restore(ctx context.Context, args map[string]any, paths []
 // commandsFor says in the words of the command line what a hint says in those of the tools.
 var commandsFor = strings.NewReplacer(
 	"checkpoints_list", program+" checkpoint list", "checkpoint_restore", program+" checkpoint restore", "checkpoint_diff", program+" checkpoint diff",
-	"on_conflict: merge", "--on-conflict: merge", "on_conflict skip", "--on-conflict skip",
+	"on_conflict: merge", "--on-conflict: merge", "on_conflict skip", "--on-conflict skip", "on_conflict force", "--on-conflict force",
 )
 
 // textOf is an answer for people. Only what we wrote ourselves is put in the words of the command line, never a path or a content.
@@ -272,6 +272,14 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	}
 	if err != nil {
 		return err
+	}
+	if id, _ := args["id"].(string); id == "" || id == "undo" || id == "redo" { // of a session, also where none is named
+		err := in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+			return in.seen(ctx, db, first(in.option("principal"), "local"), first(in.option("session"), "default"))
+		})
+		if err != nil {
+			return err
+		}
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
