@@ -131,15 +131,17 @@ func TestRewindPastWhatRetentionTook(t *testing.T) {
 
 // The same for lack of room.
 func TestRewindPastWhatWasEvicted(t *testing.T) {
-	d := open(t, t.TempDir(), checkpoint.Options{MaxBytes: 1 << 20, MaxFileBytes: 300_000})
+	d := open(t, t.TempDir(), checkpoint.Options{MaxBytes: 2 << 20, MaxFileBytes: 300_000})
 	rng := rand.New(rand.NewSource(1))
-	r := checkpoint.Restore{Principal: "ann", Session: "s1", Turn: "t1"}
+	r := checkpoint.Restore{Principal: "ann", Session: ann.Session, Turn: "t1"}
 	for i := range 60 {
 		b := make([]byte, 60_000)
 		rng.Read(b)
 		x := op(edit(fmt.Sprint("/w/", i), nil, b))
 		x.Turn = "t1"
-		save(t, d, x)
+		if err := d.Settle(ctx, save(t, d, x), checkpoint.Committed); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if _, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil {
 		t.Fatal(err)
@@ -157,7 +159,7 @@ func TestRewindPastWhatWasEvicted(t *testing.T) {
 func TestNoChangeFromOutsideWhereRetentionTookTheNewest(t *testing.T) {
 	for _, aborted := range []bool{false, true} { // the newest that stays was never made
 		c := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
-		d := open(t, t.TempDir(), checkpoint.Options{KeepWithin: 24 * time.Hour, KeepLast: 0, Now: c.now})
+		d := open(t, t.TempDir(), checkpoint.Options{KeepWithin: 24 * time.Hour, KeepLast: checkpoint.KeepNone, Now: c.now})
 		v := [][]byte{[]byte("v0"), []byte("v1"), []byte("v2"), []byte("v3")}
 		pinned := save(t, d, op(edit("/w/f", v[0], v[1])))
 		if err := d.Pin(ctx, pinned, ann); err != nil {
