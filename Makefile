@@ -85,6 +85,7 @@ bench-checkpoint:
 	go test ./checkpoint -run '^$$' -bench '^BenchmarkLarge$$' -benchtime 1x -large
 	go test ./checkpoint -run '^$$' -bench '^BenchmarkList$$' -benchtime 2000x -large
 	go test ./internal/engine -run '^$$' -bench '^(BenchmarkRewind|BenchmarkPark)$$' -benchtime 10x
+	go test ./internal/engine -run '^$$' -bench '^BenchmarkChange$$' -benchtime 300x
 
 # Grep and Glob beside ripgrep and the packages of the field: fetches about 4 GB once, then takes some eight minutes. On a quiet machine.
 bench-search:

@@ -30,7 +30,8 @@ type room struct {
 var plan = []room{
 	{0, "internal/charset", "", "", "github.com/wlynxg/chardet golang.org/x/text"},
 	{0, "internal/glob", "", "", ""},
-	{0, "internal/guardfs", "", "os path/filepath syscall", "golang.org/x/sys"},
+	{0, "internal/guardfs", "internal/guardfs/fsync", "os path/filepath syscall", "golang.org/x/sys"},
+	{0, "internal/guardfs/fsync", "", "unsafe", "golang.org/x/sys"},
 	{0, "internal/nearest", "", "", ""},
 	{0, "internal/ndjson", "", "", ""},
 
@@ -50,7 +51,7 @@ var plan = []room{
 			" github.com/ledongthuc/pdf github.com/tetratelabs/wazero github.com/ulikunitz/xz golang.org/x/image golang.org/x/net" +
 			" golang.org/x/text"},
 
-	{2, "internal/engine", "checkpoint config internal/approval internal/audit internal/edit internal/glob internal/guardfs" +
+	{2, "internal/engine", "checkpoint config internal/approval internal/audit internal/edit internal/guardfs" +
 		" internal/ledger internal/policy", "path/filepath syscall", ""},
 
 	{3, "tools", "checkpoint config grep grep/ignore grep/match internal/approval internal/edit internal/engine internal/guardfs" +
@@ -58,7 +59,7 @@ var plan = []room{
 
 	{4, "internal/serve/mcp", "internal/approval internal/ndjson readers tools", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
 
-	{5, "cmd/moltis-fs", "checkpoint config grep/ignore internal/approval internal/edit internal/engine internal/glob internal/nearest internal/ndjson internal/policy" +
+	{5, "cmd/moltis-fs", "checkpoint config grep/ignore internal/approval internal/edit internal/engine internal/nearest internal/ndjson internal/policy" +
 		" internal/serve/mcp readers tools",
 		"os os/exec os/signal path/filepath runtime/debug syscall", ""},
 

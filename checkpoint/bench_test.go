@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/guardfs/fsync"
 )
 
 var alone = flag.Bool("alone", false, "BenchmarkEdit leaves the copies and git out, which keep the disk busy for the others")
@@ -107,6 +108,8 @@ func BenchmarkEdit(b *testing.B) {
 			publish(b, path, v)
 			save(b, d, op(edit("/w/a", nil, v))) // the key frame belongs to no edit
 			u0 := stats(b, d).UsedBytes
+			var starter fsync.Starter
+			defer starter.Close()
 			var plain, strict, copied, gitted times
 			b.ResetTimer()
 			for i := range b.N {
@@ -122,21 +125,24 @@ func BenchmarkEdit(b *testing.B) {
 					_, err := d.Save(ctx, o)
 					return err
 				}
-				writing := func() error {
+				create := func() *os.File {
 					f, err := os.Create(path + ".tmp")
-					if err == nil {
-						_, err = f.Write(next)
-						err = errors.Join(err, f.Sync(), f.Close())
-					}
-					return err
+					must(b, err)
+					_, err = f.Write(next)
+					must(b, err)
+					return f
 				}
-				first, second := saving, writing // in the order of the engine
-				if size >= 64<<10 {
-					first, second = writing, saving
+				if size < 64<<10 { // in the order of the engine
+					f := create()
+					synced := f.Sync
+					o.Waiting = func() { synced = starter.Start(int(f.Fd()), f.Sync) }
+					must(b, errors.Join(saving(), synced(), f.Close()))
+				} else {
+					done := make(chan error, 1)
+					go func() { done <- saving() }()
+					f := create()
+					must(b, errors.Join(f.Sync(), f.Close(), <-done))
 				}
-				done := make(chan error, 1)
-				go func() { done <- second() }()
-				must(b, errors.Join(first(), <-done))
 				must(b, os.Rename(path+".tmp", path))
 				strict = append(strict, time.Since(t))
 

@@ -18,6 +18,9 @@ type Report struct {
 	Bytes                          int64 // of those
 	Sealed                         int   // contents that could not be read because they are encrypted to a key not at hand
 	Problems                       []Problem
+	// Unfinished are operations that a crash left half-way and nobody has taken back yet, the newest first. The host does that, and may have to leave it. They are no
+	// problem of the store.
+	Unfinished []ID
 }
 
 // Problem is one thing that is wrong with the store.
@@ -45,7 +48,8 @@ func (d *DB) Check(ctx context.Context, readData bool) (*Report, error) {
 	if err := c.run(ctx, readData); err != nil {
 		return nil, fmt.Errorf("checking the store: %w", err)
 	}
-	return &c.r, nil
+	c.r.Unfinished, err = Unfinished(d.dir)
+	return &c.r, err
 }
 
 const maxProblems = 1000

@@ -160,6 +160,9 @@ type Op struct {
 	UndoOf             ID        // this operation takes that one back (an undo; or, of an undo, a redo)
 	RestoreOf          ID        // this operation restores the state before that one
 	Changes            []Change
+	// Waiting, if not nil, is told that nothing is left to Save but to wait, for the disk or for other saves; on Save's goroutine, not always, and
+	// perhaps more than once. What else has to wait for the disk can then be started, and must not hold Save up.
+	Waiting func()
 }
 
 // Saved is the answer to a Save.
@@ -323,12 +326,14 @@ type Store interface {
 
 // Filter selects checkpoints. Principal and Session say who asks, as in Scope; with AllSessions they are filters too.
 type Filter struct {
-	Path         string // exactly this path
-	PathContains string // letters of either case
+	Path         string   // exactly this path
+	Also         []string // other names of Path: what is of one of them counts too
+	PathContains string   // letters of either case
 	Principal    string
 	Session      string
 	AllSessions  bool
-	Turn, Tool   string
+	Turn         string
+	Tool         string // or a kind: what no tool made is listed by that
 	Kind, Label  string
 	AsSaved      bool      // in the order in which they were saved, the newest first, whatever their times say
 	NoReads      bool      // leave out what was kept only because it was read

@@ -54,6 +54,7 @@ type turnKey struct {
 
 type job struct {
 	run  func(ctx context.Context, c *committer) error
+	idle func()    // told once nothing is left to the submitter but to wait; may be nil
 	solo bool      // run alone and outside a transaction (VACUUM and its like)
 	wake chan bool // true: lead the next batch; false: done
 	err  error
@@ -102,6 +103,11 @@ func (c *committer) do(ctx context.Context, fn func(context.Context, *committer)
 	return c.submit(ctx, &job{run: fn, wake: make(chan bool, 1)})
 }
 
+// doOp is do; waiting, if not nil, is told on this goroutine when nothing is left but to wait.
+func (c *committer) doOp(ctx context.Context, fn func(context.Context, *committer) error, waiting func()) error {
+	return c.submit(ctx, &job{run: fn, idle: waiting, wake: make(chan bool, 1)})
+}
+
 // alone runs fn on the writing connection while no transaction is open.
 func (c *committer) alone(ctx context.Context, fn func(context.Context, *committer) error) error {
 	return c.submit(ctx, &job{run: fn, solo: true, wake: make(chan bool, 1)})
@@ -120,6 +126,9 @@ func (c *committer) submit(ctx context.Context, j *job) error {
 	c.busy = true
 	c.mu.Unlock()
 	if !lead {
+		if j.idle != nil {
+			j.idle()
+		}
 		select {
 		case lead = <-j.wake:
 		case <-ctx.Done():
@@ -163,7 +172,7 @@ func (c *committer) lead(own *job) {
 	c.queue = append([]*job(nil), c.queue[n:]...)
 	c.mu.Unlock()
 
-	c.runBatch(batch)
+	c.runBatch(batch, own)
 
 	c.mu.Lock()
 	var next *job
@@ -181,7 +190,8 @@ func (c *committer) lead(own *job) {
 	}
 }
 
-func (c *committer) runBatch(batch []*job) {
+// runBatch runs a batch of one or more, one of which is own.
+func (c *committer) runBatch(batch []*job, own *job) {
 	// The batch belongs to several callers; none of their contexts may interrupt it.
 	ctx := context.Background()
 	if batch[0].solo {
@@ -227,6 +237,9 @@ func (c *committer) runBatch(batch []*job) {
 		return nil
 	}()
 	if err == nil {
+		if own.idle != nil && own.err == nil {
+			own.idle()
+		}
 		if err = c.exec(ctx, "COMMIT"); err == nil {
 			var verr error
 			c.version, verr = c.dataVersion()

@@ -121,15 +121,16 @@ func (i *Intent) Notes() (notes map[string]string, last time.Time, err error) {
 	return notes, fi.ModTime(), nil
 }
 
-// Done takes the mark away: every path is what the operation announced, or everything is as it was.
+// Done takes the mark away: every path is what the operation announced, or everything is as it was. After an error the mark may be found again, be it
+// after a power cut. It is held until Leave then, so that the outcome can be put on record first: see DB.Flush.
 func (i *Intent) Done() error {
 	// Removed while it is locked: whoever looks in between sees either a held mark or none.
 	err := removeFile(filepath.Join(i.dir, string(i.id)))
-	if err2 := i.f.Close(); err == nil {
-		err = err2
-	}
 	if err == nil && i.db.o.Durability == Strict {
 		err = syncDir(i.dir)
+	}
+	if err == nil {
+		err = i.f.Close()
 	}
 	if err != nil {
 		return fmt.Errorf("removing the mark of an operation: %w", err)

@@ -35,7 +35,7 @@ func (h *dbHistory) list(ctx context.Context, f Filter) (Page, error) {
 		w.and("op.turn IN (SELECT id FROM turn WHERE name=?)", f.Turn)
 	}
 	if f.Tool != "" {
-		w.and("op.tool = (SELECT id FROM word WHERE s=?)", f.Tool)
+		w.and("(op.tool = (SELECT id FROM word WHERE s=?) OR op.kind = (SELECT id FROM word WHERE s=?))", f.Tool, f.Tool)
 	}
 	if f.Kind != "" {
 		w.and("op.kind = (SELECT id FROM word WHERE s=?)", f.Kind)
@@ -79,16 +79,45 @@ func (h *dbHistory) list(ctx context.Context, f Filter) (Page, error) {
 	return p, nil
 }
 
-// streams returns the n next checkpoints after at. Those that came in the order of time are in the order of seq; the late ones have
-// an index of their own; both are asked for n and merged.
+// streams returns the n next checkpoints after at, of whichever of its names where a path is asked for.
 func (h *dbHistory) streams(ctx context.Context, f *Filter, w *where, at place, n int) ([]entry, error) {
+	es, err := h.streamsOf(ctx, f, f.Path, w, at, n)
+	if err != nil || f.Path == "" || len(f.Also) == 0 {
+		return es, err
+	}
+	for _, path := range f.Also {
+		more, err := h.streamsOf(ctx, f, path, w, at, n)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range more {
+			if !slices.ContainsFunc(es, func(o entry) bool { return o.seq == e.seq }) { // one may be of two of the names
+				es = append(es, e)
+			}
+		}
+	}
+	slices.SortFunc(es, func(a, b entry) int {
+		if f.AsSaved {
+			return cmp.Compare(b.seq, a.seq)
+		}
+		return newest(a, b)
+	})
+	return es[:min(len(es), n)], nil
+}
+
+// newest orders entries as lists have them.
+func newest(a, b entry) int { return cmp.Or(b.c.Time.Compare(a.c.Time), cmp.Compare(b.seq, a.seq)) }
+
+// streamsOf is streams for one path, or "" for all. Those that came in the order of time are in the order of seq; the late ones have
+// an index of their own; both are asked for n and merged.
+func (h *dbHistory) streamsOf(ctx context.Context, f *Filter, path string, w *where, at place, n int) ([]entry, error) {
 	ask := func(more string, order string, args ...any) ([]entry, error) {
 		v := where{slices.Clone(w.terms), slices.Clone(w.args)}
 		v.and(more, args...)
 		from := "op"
-		if f.Path != "" {
+		if path != "" {
 			from = opsOfPath
-			v.and(thisPath, []byte(f.Path))
+			v.and(thisPath, []byte(path))
 		}
 		rows, err := h.q.QueryContext(ctx, "SELECT "+opColumns+" FROM "+from+opJoins+v.sql()+" ORDER BY "+order+" LIMIT ?", append(v.args, n)...)
 		if err != nil {
@@ -97,7 +126,7 @@ func (h *dbHistory) streams(ctx context.Context, f *Filter, w *where, at place, 
 		return h.scan(ctx, rows)
 	}
 	seq, late := "op.seq", "op.late"
-	if f.Path != "" { // the columns of the indexes by path
+	if path != "" { // the columns of the indexes by path
 		seq, late = "cp.op", "cp.late"
 	}
 	if f.AsSaved {
@@ -115,9 +144,7 @@ func (h *dbHistory) streams(ctx context.Context, f *Filter, w *where, at place, 
 		others[i].late = true
 	}
 	es = append(es, others...)
-	slices.SortFunc(es, func(a, b entry) int {
-		return cmp.Or(b.c.Time.Compare(a.c.Time), cmp.Compare(b.seq, a.seq))
-	})
+	slices.SortFunc(es, newest)
 	return es[:min(len(es), n)], nil
 }
 

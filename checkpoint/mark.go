@@ -51,6 +51,18 @@ func (d *DB) Settle(ctx context.Context, id ID, o Outcome) error {
 	return nil
 }
 
+// Flush makes durable what Settle has left to the next save.
+func (d *DB) Flush() error {
+	if err := d.enter(); err != nil {
+		return err
+	}
+	defer d.active.Done()
+	if err := d.withReserve(d.com.flush); err != nil {
+		return fmt.Errorf("writing outcomes: %w", named(err))
+	}
+	return nil
+}
+
 // update runs one statement that must change a row.
 func (d *DB) update(ctx context.Context, doing, q string, args ...any) error {
 	err := d.withReserve(func() error {

@@ -270,14 +270,14 @@ func (m *Mem) List(_ context.Context, f Filter) (Page, error) {
 }
 
 func (f *Filter) matches(c *Checkpoint) bool {
-	if f.Turn != "" && f.Turn != c.Turn || f.Tool != "" && f.Tool != c.Tool || f.Kind != "" && f.Kind != c.Kind ||
+	if f.Turn != "" && f.Turn != c.Turn || f.Tool != "" && f.Tool != c.Tool && f.Tool != c.Kind || f.Kind != "" && f.Kind != c.Kind ||
 		f.Label != "" && f.Label != c.Label || f.NoReads && c.Kind == KindRead ||
 		!f.Since.IsZero() && c.Time.Before(f.Since) || !f.Until.IsZero() && !c.Time.Before(f.Until) {
 		return false
 	}
 	path, part := f.Path == "", f.PathContains == ""
 	for _, ch := range c.Changes {
-		path = path || ch.Path == f.Path
+		path = path || ch.Path == f.Path || slices.Contains(f.Also, ch.Path)
 		part = part || strings.Contains(strings.ToLower(ch.Path), strings.ToLower(f.PathContains))
 	}
 	return path && part

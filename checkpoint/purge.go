@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"context"
+	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
 	"encoding/json"
@@ -25,18 +26,21 @@ type Purge struct {
 
 // Purged says what a purge removed, or would remove.
 type Purged struct {
+	Paths       int // that match, whether or not a content of them was left
 	Contents    int
 	Checkpoints int      // that lost a content
 	AlsoAt      []string // other paths that had the same bytes and lose them too
 	Hashes      []string // of the contents, sorted: see Purge.Forget
 	Files       int      // that nothing named any more: a purge or a save was cut off
+	Resumed     bool     // an earlier purge had been cut off, and is over with this one
 	// Beside are directories in which a repair has left the store as it was before. No purge touches them.
 	Beside []string
 }
 
 // Purge removes contents so that none of their bytes stay in the store's files: the rows, what deltas of them are left, free
 // pages and the log. The store forgets their hashes too, because a hash confirms a guess. Checkpoints stay and say "purged". It needs
-// as much free disk space as the store takes, and holds up saves while it runs.
+// as much free disk space as the store takes, and holds up saves while it runs. The empty content stays: it holds no byte, and every empty
+// file has it.
 //
 // ErrUnderWay says that a change which is being made, or was cut off and is not taken back yet, needs one of the contents; then nothing is purged.
 //
@@ -57,7 +61,10 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 		}
 	}
 	w := &purger{d: d, p: p}
-	var err error
+	left, err := readUnpurged(d.dir)
+	if err != nil {
+		return Purged{}, fmt.Errorf("purging: %w", err)
+	}
 	if p.DryRun { // it waits for nobody who writes, and needs nothing that can be written
 		err = d.readers.snapshot(ctx, func(q querier) error {
 			_, _, err := w.find(ctx, q)
@@ -69,6 +76,7 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 	if err != nil {
 		return Purged{}, fmt.Errorf("purging: %w", named(err))
 	}
+	w.r.Resumed = len(left) > 0
 	if w.r.Beside, err = besides(d.dir); err != nil {
 		return w.r, fmt.Errorf("purging: %w", err)
 	}
@@ -150,7 +158,7 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 	}
 	if w.p.Forget != nil {
 		hashes := w.r.Hashes
-		if w.p.Hash != "" { // it may be known elsewhere only
+		if h, err := parseHash(w.p.Hash); err == nil && h != noBytes { // it may be known elsewhere only
 			hashes = append([]string{w.p.Hash}, hashes...)
 		}
 		if err := noteUnpurged(w.d.dir, hashes); err != nil {
@@ -262,6 +270,9 @@ func (w *purger) inUse(ctx context.Context, q querier, uses []use) error {
 	return fmt.Errorf("checkpoint %s holds one of the contents: %w", idOf(busy[0]), ErrUnderWay)
 }
 
+// noBytes is the hash of the empty content.
+var noBytes = sha256.Sum256(nil)
+
 func (w *purger) targets(ctx context.Context, q querier) (map[int64]bool, error) {
 	out := map[int64]bool{}
 	if w.p.Hash != "" {
@@ -269,7 +280,7 @@ func (w *purger) targets(ctx context.Context, q querier) (map[int64]bool, error)
 		if err != nil {
 			return nil, &BadOpError{"", err.Error()}
 		}
-		ids, err := queryIDs(ctx, q, "SELECT id FROM object WHERE hash=?", h[:])
+		ids, err := queryIDs(ctx, q, "SELECT id FROM object WHERE hash=? AND hash<>?", h[:], noBytes[:])
 		if err != nil {
 			return nil, err
 		}
@@ -284,9 +295,10 @@ func (w *purger) targets(ctx context.Context, q querier) (map[int64]bool, error)
 	if err != nil {
 		return nil, err
 	}
+	w.r.Paths = len(paths)
 	for _, p := range paths {
 		for _, col := range []string{"bobj", "aobj"} {
-			ids, err := queryIDs(ctx, q, "SELECT "+col+" FROM change WHERE path=? AND "+col+" IS NOT NULL", p)
+			ids, err := queryIDs(ctx, q, "SELECT "+col+" FROM change JOIN object ON object.id="+col+" WHERE path=? AND hash<>?", p, noBytes[:])
 			if err != nil {
 				return nil, err
 			}

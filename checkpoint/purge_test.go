@@ -214,7 +214,7 @@ func TestPurgeCompletesWhatWasCutOff(t *testing.T) {
 	if !slices.Equal(told, want) {
 		t.Errorf("told to forget %v, not %v", told, want)
 	}
-	if _, err := d.Purge(ctx, checkpoint.Purge{Hash: sum(nil), Forget: hear}); err != nil || !slices.Equal(told, []string{sum(nil)}) {
+	if _, err := d.Purge(ctx, checkpoint.Purge{Hash: sum([]byte("unknown")), Forget: hear}); err != nil || !slices.Equal(told, []string{sum([]byte("unknown"))}) {
 		t.Errorf("what was forgotten is not told again: %v %v", told, err)
 	}
 	if _, err := os.Lstat(filepath.Join(dir, "purging-new")); !errors.Is(err, os.ErrNotExist) {
@@ -257,4 +257,47 @@ func TestPurgeBesideSaves(t *testing.T) {
 		t.Error(err)
 	}
 	sound(t, d)
+}
+
+// Every empty file has the empty content: a purge of one must not take it from all.
+func TestPurgeLeavesTheEmptyContent(t *testing.T) {
+	d := open(t, t.TempDir(), checkpoint.Options{})
+	secret := []byte("TOKEN=hunter2hunter2\n")
+	save(t, d, op(edit("/w/.env", []byte{}, secret)))
+	other := save(t, d, op(edit("/w/other.txt", []byte{}, []byte("x"))))
+	told := []string{}
+	p, err := d.Purge(ctx, checkpoint.Purge{Match: func(p string) bool { return p == "/w/.env" }, Forget: func(h []string) error { told = h; return nil }})
+	if err != nil || p.Paths != 1 || p.Contents != 1 || len(p.AlsoAt) != 0 || !slices.Equal(told, []string{sum(secret)}) {
+		t.Errorf("%+v %v, told of %v", p, err, told)
+	}
+	if p, err = d.Purge(ctx, checkpoint.Purge{Hash: sum(nil)}); err != nil || p.Contents != 0 {
+		t.Errorf("by its hash: %+v %v", p, err)
+	}
+	if b, err := d.Content(ctx, sum(nil)); err != nil || len(b) != 0 {
+		t.Errorf("the empty content: %q %v", b, err)
+	}
+	if c, err := d.Get(ctx, other, ann); err != nil || c.Changes[0].Skipped != "" || c.Changes[0].Before.Hash != sum(nil) {
+		t.Errorf("the other file: %+v %v", c, err)
+	}
+	sound(t, d)
+}
+
+// Whether a purge found what was named, and whether it went on with an earlier one.
+func TestPurgeSaysWhetherItFoundAnything(t *testing.T) {
+	d := open(t, t.TempDir(), checkpoint.Options{})
+	save(t, d, op(edit("/w/.env", []byte("a secret"), []byte("b"))))
+	match := func(name string) func(string) bool { return func(p string) bool { return p == name } }
+	if p, err := d.Purge(ctx, checkpoint.Purge{Match: match("/w/x")}); err != nil || p.Paths != 0 || p.Resumed {
+		t.Errorf("nothing: %+v %v", p, err)
+	}
+	no := errors.New("no")
+	if _, err := d.Purge(ctx, checkpoint.Purge{Match: match("/w/.env"), Forget: func([]string) error { return no }}); !errors.Is(err, no) {
+		t.Fatal(err)
+	}
+	for _, resumed := range []bool{true, false} {
+		p, err := d.Purge(ctx, checkpoint.Purge{Match: match("/w/.env"), Forget: func([]string) error { return nil }})
+		if err != nil || p.Paths != 1 || p.Contents != 0 || p.Resumed != resumed {
+			t.Errorf("again: %+v %v", p, err)
+		}
+	}
 }

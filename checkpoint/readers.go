@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 )
 
 const (
@@ -41,6 +42,9 @@ func (rs *readers) close() {
 
 // snapshot runs fn over one state of the catalog.
 func (rs *readers) snapshot(ctx context.Context, fn func(querier) error) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	var r *reader
 	select {
 	case r = <-rs.free:
@@ -68,12 +72,13 @@ func (rs *readers) snapshot(ctx context.Context, fn func(querier) error) (err er
 			delete(r.st, q)
 		}
 	}
-	if err := r.exec(ctx, "BEGIN"); err != nil {
+	// Not in the caller's context: a BEGIN may take effect and be told as cancelled, and a transaction that stays open holds the log for ever.
+	// Neither waits for anybody.
+	if err := r.exec(context.WithoutCancel(ctx), "BEGIN"); err != nil {
 		return err
 	}
 	err = fn(r)
-	// Not the caller's context: a transaction that stays open would hold the log for ever.
-	sound = r.exec(context.Background(), "ROLLBACK") == nil
+	sound = r.exec(context.WithoutCancel(ctx), "ROLLBACK") == nil
 	return err
 }
 
@@ -112,9 +117,11 @@ func (r *reader) QueryRowContext(ctx context.Context, q string, args ...any) *sq
 	return s.QueryRowContext(ctx, args...)
 }
 
+// close ends the connection itself: given back to the pool it would go on with whatever transaction it is in.
 func (r *reader) close() {
 	for _, s := range r.st {
 		s.Close()
 	}
+	r.conn.Raw(func(any) error { return driver.ErrBadConn }) // which the pool takes for a reason to drop it
 	r.conn.Close()
 }

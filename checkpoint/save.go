@@ -35,7 +35,7 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 		s := &save{d: d, op: &op, ahead: ahead, again: try > 0, blind: try >= 3}
 		err := s.prepare(ctx)
 		if err == nil {
-			err = d.com.do(ctx, s.write)
+			err = d.com.doOp(ctx, s.write, op.Waiting)
 		}
 		if err != nil && s.seq != 0 {
 			d.under.done(s.seq)

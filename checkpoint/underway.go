@@ -40,10 +40,14 @@ type underway struct {
 	seqs []int64 // ascending
 }
 
-// Such a file holds the oldest number, 1 if all that is saved is settled too, how many numbers follow, and these.
+// Such a file holds the oldest number, flags, how many numbers follow, and these.
 const (
 	noteLen = 9
 	maxNote = 32 // numbers
+
+	flagsAt     = 8
+	flagSettles = 1 // all that is saved is settled too
+	flagDead    = 2 // its process is no more: whoever has the lock looks what was cut off
 )
 
 // begin notes that the operation seq is under way. It runs inside the transaction that saves it, and those who clean look inside one of
@@ -108,7 +112,7 @@ func (u *underway) write() error {
 		binary.LittleEndian.PutUint64(b, uint64(listed[0]))
 	}
 	if u.settles {
-		b[8] = 1
+		b[flagsAt] = flagSettles
 	}
 	b = append(b, byte(len(listed)))
 	for _, seq := range listed {
@@ -132,8 +136,9 @@ func noted(f *os.File) (seqs []int64) {
 	return seqs
 }
 
-// abandoned hands over the file, locked, of every process that was killed while it had operations under way. One for which found returns nil is removed.
-func abandoned(dir string, found func(seqs []int64) error) error {
+// abandoned hands over the file of every process that was killed while it had operations under way. Who looks shares the lock with the others who look. Before
+// anybody may have it alone, the file says that its process is dead: then nobody takes who has the lock for that process.
+func abandoned(dir string, found func(name string, seqs []int64) error) error {
 	dir = filepath.Join(dir, writersName)
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -152,37 +157,64 @@ func abandoned(dir string, found func(seqs []int64) error) error {
 			f.Close()
 			continue
 		}
-		if dead, err := tryLock(f); err == nil && dead {
-			if seqs := noted(f); len(seqs) > 0 {
-				if err := found(seqs); err != nil {
-					errs = append(errs, err)
-				} else {
-					os.Remove(f.Name()) //nolint:errcheck // then it is asked about again
-				}
-			}
+		dead, err := tryLockShared(f)
+		seqs := noted(f)
+		var flags [1]byte
+		f.ReadAt(flags[:], flagsAt) //nolint:errcheck // what can't be read is not set
+		switch known := flags[0]&flagDead != 0; {
+		case err != nil:
+			dead = false
+		case dead && !known && len(seqs) > 0:
+			flags[0] |= flagDead
+			f.WriteAt(flags[:], flagsAt) //nolint:errcheck // without it, others who look at this very moment take it for alive
+		case known:
+			dead = true
 		}
 		f.Close()
+		if dead && len(seqs) > 0 {
+			errs = append(errs, found(f.Name(), seqs))
+		}
 	}
 	return errors.Join(errs...)
 }
 
-// AnyCutOff reports whether CutOff has anything to tell. The store need not be open, and no store at all is no error.
-func AnyCutOff(dir string) bool {
-	some := errors.New("some")
-	return errors.Is(abandoned(dir, func([]int64) error { return some }), some)
+// AnyCutOff reports whether CutOff has anything to tell, or is telling somebody. The store need not be open, and no store at all is no error.
+func AnyCutOff(dir string) bool { return len(CutOffIDs(dir)) > 0 }
+
+// CutOffIDs lists what CutOff has to tell, or is telling somebody, in no order.
+func CutOffIDs(dir string) (ids []ID) {
+	abandoned(dir, func(_ string, seqs []int64) error { //nolint:errcheck // what can't be looked at is not known
+		for _, seq := range seqs {
+			ids = append(ids, idOf(seq))
+		}
+		return nil
+	})
+	return ids
 }
 
 // CutOff asks about every operation that a process had under way when it was killed, the newest first: it may have been made or not, and the host can look. decide
 // says what came of it, with Settle where it was not made, and without an error it is not asked about again. Of an operation that
 // is not asked about, its process has said what became of it: with nothing on record, it was made. After a crash of the system that is not certain.
-// One process at a time is asked about the same.
+// One process at a time is asked about the same: what another is asked about is passed over, and stays among CutOffIDs until that is over.
 func (d *DB) CutOff(decide func(ID) error) error {
-	return abandoned(d.dir, func(seqs []int64) error {
+	return abandoned(d.dir, func(name string, seqs []int64) error {
+		f, err := os.OpenFile(name, os.O_RDWR, 0)
+		if err != nil {
+			return nil //nolint:nilerr // another has just removed it
+		}
+		defer f.Close()
+		if held, err := tryLock(f); err != nil || !held {
+			return err
+		}
+		if _, err := os.Lstat(name); err != nil {
+			return nil //nolint:nilerr // likewise
+		}
 		for _, seq := range slices.Backward(seqs) {
 			if err := decide(idOf(seq)); err != nil {
 				return err
 			}
 		}
+		os.Remove(name) //nolint:errcheck // then it is asked about again
 		return nil
 	})
 }
@@ -250,7 +282,7 @@ func (u *underway) oldest() (oldest, promised int64, err error) {
 			f.Close()
 			continue // its process is in begin and waits for this transaction to end
 		}
-		dead, err := tryLock(f)
+		dead, err := tryLockShared(f) // as those who look what was cut off
 		if err == nil && dead {
 			// With numbers in it, it is for those who look what was cut off; they may never come.
 			if fi, err := f.Stat(); err != nil || len(noted(f)) == 0 || time.Since(fi.ModTime()) > cutOffKept {
@@ -260,7 +292,7 @@ func (u *underway) oldest() (oldest, promised int64, err error) {
 			var b [noteLen]byte
 			switch n, err := f.ReadAt(b[:], 0); {
 			case n >= 8:
-				note(int64(binary.LittleEndian.Uint64(b[:])), b[8] != 0)
+				note(int64(binary.LittleEndian.Uint64(b[:])), b[flagsAt]&flagSettles != 0)
 			case err != nil && n == 0 && !errors.Is(err, io.EOF):
 				note(1, true) // locked against reading too: anything may be under way
 			}

@@ -76,7 +76,7 @@ type Checkpoint struct {
 	MaxBytes      int64    `toml:"max_bytes" doc:"Size of the whole store; the oldest unpinned checkpoints go to make room."`
 	KeepWithin    Duration `toml:"keep_within" doc:"Checkpoints younger than this are kept while max_bytes allows."`
 	KeepLast      int      `toml:"keep_last" doc:"So many checkpoints of each file are kept while max_bytes allows, however old."`
-	Exclude       []string `toml:"exclude" doc:"Globs of files whose content is never stored; without a slash they hold at any depth."`
+	Exclude       []string `toml:"exclude" doc:"Globs of files whose content is never stored, nor that of what is below; without a slash they hold at any depth. Links are followed in what stands before the first wildcard."`
 	OnRead        string   `toml:"on_read" enum:"off|hash|content" doc:"What to remember of files that are only read: \"off\" nothing, \"hash\" to notice changes made outside, \"content\" to undo them too."`
 	OtherSessions bool     `toml:"other_sessions" doc:"Let a session see and restore the checkpoints of others."`
 	EncryptTo     string   `toml:"encrypt_to" sample:"age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p" doc:"Encrypt the store to this age recipient; restoring then needs its identity."`

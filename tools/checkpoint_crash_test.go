@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -148,10 +149,13 @@ const (
 	moments
 )
 
-// killRewind runs a process that rewinds back and forth, and kills it.
-func killRewind(t *testing.T, dir string, at moment) {
+// killRewind runs a process that rewinds back and forth, and kills it. With few, it may have so few files open that it closes the new ones until they are published.
+func killRewind(t *testing.T, dir string, at moment, few bool) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
+	if few && runtime.GOOS == "linux" {
+		cmd = exec.Command("sh", "-c", `ulimit -n 130 && exec "$0" -test.run=^$`, os.Args[0])
+	}
 	cmd.Env = append(os.Environ(), killVar+"="+generation(t, dir+"/ws")+" "+dir)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
@@ -196,7 +200,7 @@ func TestKilledRewind(t *testing.T) {
 	dir, ws := newRewind(t)
 	mixed := 0
 	for round := range *killRounds {
-		killRewind(t, dir, moment(round)%moments)
+		killRewind(t, dir, moment(round)%moments, round/int(moments)%2 == 1)
 		if generation(t, ws) == "mixed" {
 			mixed++
 		}
@@ -211,6 +215,11 @@ func TestKilledRewind(t *testing.T) {
 		if _, err := os.Stat(ws + "/made"); (err == nil) != (g == "new") {
 			left, _ := filepath.Glob(ws + "/made/*")
 			t.Fatalf("round %d: after the next start the files are %s, and their directories are there: %v %v", round, g, err == nil, left)
+		}
+		for _, in := range []string{"/", "/made/", "/made/*/"} {
+			if left, _ := filepath.Glob(ws + in + ".moltis-*"); left != nil {
+				t.Fatalf("round %d: temporary files are left: %v", round, left)
+			}
 		}
 		if left, err := os.ReadDir(dir + "/data/checkpoints/journal"); err == nil && len(left) > 0 {
 			t.Fatalf("round %d: marks are left: %v", round, left)
@@ -235,7 +244,7 @@ func TestKilledRewindAndCleanedStore(t *testing.T) {
 	mixed := 0
 	for round := 0; round < max(3, *killRounds/10) || mixed == 0 && round < 60; round++ {
 		dir, ws := newRewind(t)
-		killRewind(t, dir, afterFile)
+		killRewind(t, dir, afterFile, false)
 		if generation(t, ws) == "mixed" {
 			mixed++
 		}
@@ -261,6 +270,11 @@ func TestKilledRewindAndCleanedStore(t *testing.T) {
 		}
 		if g := generation(t, ws); g == "mixed" {
 			t.Fatal("what was cut off half-way could not be taken back any more")
+		}
+		for _, in := range []string{"/", "/made/", "/made/*/"} {
+			if left, _ := filepath.Glob(ws + in + ".moltis-*"); left != nil {
+				t.Fatalf("round %d: temporary files are left: %v", round, left)
+			}
 		}
 		if left, err := os.ReadDir(dir + "/data/checkpoints/journal"); err == nil && len(left) > 0 {
 			t.Fatalf("marks are left: %v", left)

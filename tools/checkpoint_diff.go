@@ -19,7 +19,7 @@ import (
 type CheckpointDiffArgs struct {
 	ID      *string  `json:"id,omitempty"`
 	Turn    *string  `json:"turn,omitempty"`
-	Since   *string  `json:"since,omitempty"`
+	Since   *string  `json:"since,omitempty" doc:"a time, local without a zone, or an age like 2h"`
 	Label   *string  `json:"label,omitempty"`
 	Paths   []string `json:"paths,omitempty"`
 	Against *string  `json:"against,omitempty" enum:"now|after" default:"now" doc:"after: what the call itself left"`

@@ -19,7 +19,7 @@ import (
 type CheckpointRestoreArgs struct {
 	ID         *string  `json:"id,omitempty" doc:"undo this checkpoint's call; or undo, redo: this session's last"`
 	Turn       *string  `json:"turn,omitempty" doc:"or all since this turn began"`
-	Since      *string  `json:"since,omitempty" doc:"or all since a time, or for an age like 2h"`
+	Since      *string  `json:"since,omitempty" doc:"or all since a time, local without a zone, or for an age like 2h"`
 	Label      *string  `json:"label,omitempty"`
 	Paths      []string `json:"paths,omitempty" doc:"only these"`
 	Mode       *string  `json:"mode,omitempty" enum:"state|inverse" default:"state" doc:"inverse: take back this change, keep later ones"`

@@ -176,6 +176,10 @@ func (s *Suite) ofPath(tool string, args any, err error) *Refusal {
 		return &Refusal{Reason: KindConflict, Message: "somebody else changed the file at the same moment: " + e.Why + "; nothing was changed by this call",
 			Hint: "Read it again and repeat the change.", Next: read(path)}
 	}
+	if e, ok := errors.AsType[*engine.UnsettledError](err); ok {
+		return &Refusal{Reason: KindConflict, Message: e.Error() + "; nothing was restored",
+			Hint: "Call again in a moment. If it stays so, ask the user to end a process of moltis-fs that stands still and holds the locks of its files."}
+	}
 	if e, ok := errors.AsType[*guardfs.LockedError](err); ok {
 		msg := "another call holds the lock on this file"
 		if e.Holder != "" {

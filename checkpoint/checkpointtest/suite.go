@@ -329,12 +329,17 @@ func list(t *testing.T, s checkpoint.Store) {
 		{"nobody's", func(f *checkpoint.Filter) { *f = checkpoint.Filter{} }, nil},
 		{"path", func(f *checkpoint.Filter) { f.Path = "/w/Dir1/Ünïx.go" }, []int{1}},
 		{"path of all", func(f *checkpoint.Filter) { f.Path, f.AllSessions, f.Session = "/w/Dir1/Ünïx.go", true, "" }, []int{4, 1}},
+		{"other names of a path", func(f *checkpoint.Filter) {
+			f.Path, f.Also = "/w/Dir0/Ünïx.go", []string{"/w/Dir1/Ünïx.go", "/w/none", "/w/Dir0/Ünïx.go"}
+		}, []int{3, 1, 0}},
 		{"no such path", func(f *checkpoint.Filter) { f.Path = "/w/Dir1" }, nil},
 		{"part of a path, folded", func(f *checkpoint.Filter) { f.PathContains = "dir2/üNÏ" }, []int{5, 2}},
 		{"part that is no pattern", func(f *checkpoint.Filter) { f.PathContains = "Dir%" }, nil},
 		{"turn", func(f *checkpoint.Filter) { f.Turn = "t1" }, []int{3, 2}},
 		{"tool", func(f *checkpoint.Filter) { f.Tool = "Other" }, []int{2}},
 		{"no such tool", func(f *checkpoint.Filter) { f.Tool = "other" }, nil},
+		{"a kind for a tool", func(f *checkpoint.Filter) { f.Tool = checkpoint.KindEdit }, []int{5, 3, 2, 1, 0}},
+		{"a kind that is none of", func(f *checkpoint.Filter) { f.Tool = checkpoint.KindExternal }, nil},
 		{"label", func(f *checkpoint.Filter) { f.Label = "mark" }, []int{2}},
 		{"kind", func(f *checkpoint.Filter) { f.Kind = checkpoint.KindMove }, nil},
 		{"since is inclusive", func(f *checkpoint.Filter) { f.Since = base.Add(3 * time.Hour) }, []int{5, 3}},
@@ -428,12 +433,17 @@ func pagesByTime(t *testing.T, s checkpoint.Store) {
 			want[path] = append(want[path], id)
 		}
 	}
+	names := map[string][]string{"": nil, "/w/0": {"/w/0"}, "/w/1": {"/w/1"}, "either": {"/w/0", "/w/1"}}
+	want["either"] = slices.Clone(want[""])
 	for path, ids := range want {
 		slices.Reverse(ids)
 		slices.SortStableFunc(ids, func(a, b checkpoint.ID) int { return at[b].Compare(at[a]) })
 		for _, limit := range []int{1, 7, 100} {
 			var got []checkpoint.ID
-			f := checkpoint.Filter{Principal: "ann", Session: "s1", Path: path, Limit: limit}
+			f := checkpoint.Filter{Principal: "ann", Session: "s1", Limit: limit}
+			if n := names[path]; len(n) > 0 {
+				f.Path, f.Also = n[0], n[1:]
+			}
 			for {
 				p, err := s.List(ctx, f)
 				if err != nil {

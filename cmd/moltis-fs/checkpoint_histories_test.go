@@ -277,7 +277,9 @@ func TestExportOfAFileThatBecameADirectory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := func(s string) checkpoint.State { return checkpoint.State{Kind: checkpoint.File, Mode: 0o644, Size: int64(len(s))} }
+	file := func(s string) checkpoint.State {
+		return checkpoint.State{Kind: checkpoint.File, Mode: 0o644, Size: int64(len(s))}
+	}
 	for _, c := range []checkpoint.Change{
 		{Path: dir + "/tree/stays", Role: "target", After: file("s"), AfterContent: []byte("s")},
 		{Path: dir + "/tree/x", Role: "target", After: file("x"), AfterContent: []byte("x")},
@@ -300,4 +302,41 @@ func TestExportOfAFileThatBecameADirectory(t *testing.T) {
 	}
 	gitIn(t, bare, nil, "--work-tree="+out, "checkout", "--quiet", "--force", "checkpoints")
 	compareFiles(t, "the repository's head", files(t, out), map[string]string{"stays": "false s"})
+}
+
+// What a crash left half-way is named by check, and is no fault of the store.
+func TestCheckNamesWhatIsUnfinished(t *testing.T) {
+	data := t.TempDir()
+	db, err := checkpoint.Open(filepath.Join(data, "checkpoints"), checkpoint.Options{Durability: checkpoint.Relaxed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := checkpoint.State{Kind: checkpoint.File, Mode: 0o644, Size: 1}
+	saved, err := db.Save(t.Context(), checkpoint.Op{Tool: "Edit", Kind: checkpoint.KindEdit, Principal: "p", Session: "s", Changes: []checkpoint.Change{
+		{Path: "/w/a", Role: "target", After: file, AfterContent: []byte("a")}, {Path: "/w/b", Role: "target", After: file, AfterContent: []byte("b")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := db.Intend(saved.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(want bool) {
+		t.Helper()
+		for _, args := range [][]string{{"checkpoint", "check", "--data-dir", data}, {"checkpoint", "check", "--json", "--data-dir", data}} {
+			var out, errs bytes.Buffer
+			if status := run(args, streams{nil, &out, &errs, os.Getenv}); status != exitOK || strings.Contains(out.String(), string(saved.ID)) != want {
+				t.Errorf("%v: status %d: %s%s", args, status, out.String(), errs.String())
+			}
+		}
+	}
+	check(false) // it is under way
+	if err := in.Leave(); err != nil {
+		t.Fatal(err)
+	}
+	check(true)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	check(true)
 }

@@ -8,20 +8,21 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/glob"
+	"moltisfs/tools"
 )
 
 func checkpointPurgeCommand() *command {
 	return &command{
 		name: "purge", short: "remove contents so that no byte of them stays in the store",
-		long: `For secrets that got in, whichever session brought them. Every content that a path matching --path ever had goes, or the one whose hash is --sha256,
-wherever it was; with --excluded that of all paths which exclude in the configuration names by now. The checkpoints stay and say "purged". What sessions read is forgotten too, as far as it was kept to show diffs
+		long: `For secrets that got in, whichever session brought them. Every content that a path matching --path, or one below, ever had goes, or the one whose hash is --sha256,
+wherever it was; with --excluded that of all paths which exclude in the configuration names by now. Links are followed in what stands before the first wildcard. Where
+nothing is found it is an error (with --excluded it is none). The checkpoints stay and say "purged". What sessions read is forgotten too, as far as it was kept to show diffs
 of conflicts, and so are the hashes. The audit log is only ever appended to: its records go on naming the SHA-256, which can confirm a guess of
 the content, and the answer says how many do. Remove the files in DATA-DIR/audit where even that is too much. Files that
 were moved to the trash as they are stay there until it is emptied of them; they are listed, and so are directories in which a repair left the
 store as it was (damaged-…): remove those. Files that a cut-off call left go too. It can't be undone, and it needs as much free space as the store takes.`,
 		options: storeOptions(
-			option{name: "path", value: "GLOB", doc: "an absolute glob; without a slash it holds at any depth"},
+			option{name: "path", value: "GLOB", doc: "an absolute glob, and all below what it names; without a slash it holds at any depth"},
 			option{name: "sha256", value: "HASH", doc: "this content"},
 			option{name: "excluded", doc: "whatever [tools.fs.checkpoint] exclude names today"},
 			option{name: "dry-run", doc: "only count"},
@@ -33,6 +34,9 @@ store as it was (damaged-…): remove those. Files that a cut-off call left go t
 	}
 }
 
+// noBytes is the SHA-256 of the empty content.
+const noBytes = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
 func purgeCheckpoints(ctx context.Context, in *invocation) error {
 	p := checkpoint.Purge{Hash: strings.ToLower(in.option("sha256")), DryRun: in.given("dry-run")}
 	switch {
@@ -40,6 +44,8 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 		return misuse(seeHelp(in.command), "--excluded says which paths; --path and --sha256 don't go with it")
 	case in.count("path", "sha256", "excluded") == 0:
 		return misuse(seeHelp(in.command), "purge needs --path, --sha256 or --excluded")
+	case p.Hash == noBytes:
+		return misuse("", "that is the SHA-256 of the empty content: it holds no byte, and nothing to purge")
 	case !p.DryRun && !in.given("yes"):
 		return misuse("--dry-run shows what would go; --yes does it", "a purge can't be undone")
 	}
@@ -70,6 +76,9 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 		if a.InTrash, err = parkedAt(ctx, db, p.Match); err != nil {
 			return err
 		}
+		if !in.given("excluded") && r.Paths+r.Contents+recorded+len(a.InTrash) == 0 && !r.Resumed {
+			return in.nothingToPurge(a.Beside)
+		}
 		if in.given("json") {
 			return writeJSON(in, a)
 		}
@@ -79,30 +88,46 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 
 // purgedPaths is what the options say of paths; nil for nothing.
 func (in *invocation) purgedPaths() (func(string) bool, error) {
-	if in.given("excluded") {
-		_, o, err := in.storeOptions(false)
+	var globs []string
+	switch pattern := in.option("path"); {
+	case in.given("excluded"):
+		cfg, from, err := in.loadConfig(in.option("config"))
 		if err != nil {
-			return nil, err
+			return nil, unusableConfig(err, from)
 		}
-		if o.Exclude == nil {
+		if globs = cfg.Tools.FS.Checkpoint.Exclude; len(globs) == 0 {
 			return nil, misuse("name the configuration with --config, or the paths with --path", "exclude in [tools.fs.checkpoint] is empty")
 		}
-		return o.Exclude, nil
-	}
-	pattern := in.option("path")
-	switch {
 	case pattern == "":
 		return nil, nil
-	case !strings.Contains(pattern, "/"):
-		pattern = "/**/" + pattern
-	case !filepath.IsAbs(pattern):
-		return nil, misuse("write it from the root: /home/user/project/**", "the glob %q is relative", pattern)
+	case pattern != "/":
+		pattern = strings.TrimSuffix(pattern, "/")
+		fallthrough
+	default:
+		globs = []string{pattern}
 	}
-	g, err := glob.Compile(pattern, glob.Options{})
+	named, err := engine.Named(globs)
 	if err != nil {
-		return nil, misuse("", "--path: %v", err)
+		return nil, misuse("write it from the root: /home/user/project/**", "--path: %v", err)
 	}
-	return g.Match, nil
+	return named.Covers, nil
+}
+
+// nothingToPurge is the answer where something was named and nothing was there. A success would be taken for its removal.
+func (in *invocation) nothingToPurge(beside []string) error {
+	what, hint := "no content in the store has the SHA-256 "+in.option("sha256"), "--path finds it by its name; it may have been purged before"
+	if path := in.option("path"); path != "" {
+		what = "no path in the store matches " + path
+		if in.given("sha256") {
+			what += ", and no content has that SHA-256"
+		}
+		hint = "files are stored under their true names, and links are followed only in what stands before the first wildcard; " +
+			program + " checkpoint list --contains TEXT shows the names"
+	}
+	for _, dir := range beside {
+		hint += "; " + dir + " holds the store as it was before a repair: remove that directory if it was there"
+	}
+	return &exitError{exitRefused, what, hint, tools.KindNotFound}
 }
 
 // purgeAnswer is what a purge did, or with DryRun would do.

@@ -67,16 +67,19 @@ ID may also be an entry of the trash.`,
 func checkpointRewindCommand() *command {
 	return &command{
 		name: "rewind", args: "[PATH...]", max: maxPaths, short: "take back all that a session changed since a point in time",
-		long: "Exactly one of --turn, --since and --label says since when. What other sessions changed is left alone.",
+		long: "Exactly one of --turn, --since and --label says since when. What other sessions changed is left alone.\n" + timesTaken,
 		options: restoreOptions(sessionOfPoint,
 			option{name: "turn", value: "NAME", doc: "since this turn began"},
-			option{name: "since", value: "TIME", doc: "since this time, RFC 3339, or for this long, like 2h"},
+			option{name: "since", value: "TIME", doc: "since this time, or for this long, like 2h"},
 			option{name: "label", value: "TEXT", doc: "since the one checkpoint of the session with this label"},
 		),
 		examples: []string{"moltis-fs checkpoint rewind --session s1 --turn t7 --dry-run", "moltis-fs checkpoint rewind --session s1 --since 30m src"},
 		run: func(ctx context.Context, in *invocation) error {
 			if n := in.count("turn", "since", "label"); n != 1 {
 				return misuse(seeHelp(in.command), "rewind needs exactly one of --turn, --since and --label, and got %d", n)
+			}
+			if _, err := in.when("since"); err != nil { // as in list: a mistake on the command line
+				return err
 			}
 			return in.restore(ctx, map[string]any{"turn": in.option("turn"), "since": in.option("since"), "label": in.option("label")}, in.args)
 		},
@@ -106,17 +109,21 @@ func checkpointRedoCommand() *command {
 func checkpointDiffCommand() *command {
 	return &command{
 		name: "diff", args: "[ID] [PATH...]", max: maxPaths, short: "show what changed since before a checkpoint's call",
-		long: "Instead of ID, --turn, --since or --label may say since when; then all arguments are PATHs.",
+		long: `It shows what has become of the files until now, whoever changed them; with --after only what that call itself changed. Instead of ID, --turn,
+--since or --label may say since when; then all arguments are PATHs. ` + timesTaken,
 		options: operatorOptions("whose history", "whose turns and labels, \"default\" unless told; with ID only if it is of this session",
 			option{name: "after", doc: "show what the call itself changed, not what has become of it"},
 			option{name: "turn", value: "NAME", doc: "since this turn began"},
-			option{name: "since", value: "TIME", doc: "since this time, RFC 3339, or for this long, like 2h"},
+			option{name: "since", value: "TIME", doc: "since this time, or for this long, like 2h"},
 			option{name: "label", value: "TEXT", doc: "since the one checkpoint of the session with this label"},
 			option{name: "json", doc: "answer with the payload in JSON"},
 			identityOption(),
 		),
-		examples: []string{"moltis-fs checkpoint diff ck-1H0", "moltis-fs checkpoint diff --session s1 --turn t7"},
+		examples: []string{"moltis-fs checkpoint diff ck-1H0", "moltis-fs checkpoint diff ck-1H0 --after", "moltis-fs checkpoint diff --session s1 --turn t7"},
 		run: func(ctx context.Context, in *invocation) error {
+			if _, err := in.when("since"); err != nil { // as in list: a mistake on the command line
+				return err
+			}
 			args := map[string]any{"turn": in.option("turn"), "since": in.option("since"), "label": in.option("label")}
 			paths := in.args
 			switch n := in.count("turn", "since", "label"); {
@@ -147,8 +154,21 @@ func (in *invocation) restoreID(ctx context.Context, args map[string]any, paths 
 	return in.restore(ctx, args, paths)
 }
 
-// ofSession refuses what the first argument names where --session or --principal is given and it is another's: the call itself, which sees all sessions, finds it.
+// ofSession refuses a first argument that is no id, a mistake on the command line as with show, and what it names where --session or
+// --principal is given and it is another's: the call itself, which sees all sessions, finds it.
 func (in *invocation) ofSession(ctx context.Context) error {
+	switch id := in.arg(0); {
+	case isTrashID(id):
+		if _, err := checkpoint.ParseTrashID(id); err != nil {
+			return misuse(program+" trash list shows the ids", "%v", err)
+		}
+	case id == "undo" || id == "redo":
+		return nil // of the session
+	default:
+		if _, err := checkpoint.ParseID(id); err != nil {
+			return storeError(err)
+		}
+	}
 	if in.count("session", "principal") == 0 {
 		return nil
 	}

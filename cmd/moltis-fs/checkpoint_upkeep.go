@@ -62,7 +62,10 @@ func checkpointCheckCommand() *command {
 	return &command{
 		name: "check", short: "look whether the store is sound",
 		long: `The exit status is 1 when something is wrong with it. Nothing is changed without --repair, which makes a sound store of what can
-still be read, says what can't, and keeps the old database beside it. Stop every server first: it needs the store to itself.`,
+still be read, says what can't, and keeps the old database beside it. Stop every server first: it needs the store to itself.
+A change of several paths that a crash cut off half-way is named, and is no fault of the store: the next start takes it back. Where allow or deny rules keep that
+start from one of its paths, which checkpoint show lists, it stays until any moltis-fs that may reach them all has started once, such as checkpoint undo --dry-run
+with a --config without that rule.`,
 		options: storeOptions(
 			option{name: "data", doc: "read every content and compare it with its hash"},
 			option{name: "repair", doc: "mend the store if it is damaged; reads every content"},
@@ -100,10 +103,14 @@ func (in *invocation) writeReport(r *checkpoint.Report) error {
 			Bytes       int64            `json:"bytes"`
 			Sealed      int              `json:"sealed"`
 			Problems    []problemOfStore `json:"problems"`
-		}{len(ps) == 0, r.Checkpoints, r.Changes, r.Contents, r.Read, r.Bytes, r.Sealed, ps})
+			Unfinished  []checkpoint.ID  `json:"unfinished,omitempty"`
+		}{len(ps) == 0, r.Checkpoints, r.Changes, r.Contents, r.Read, r.Bytes, r.Sealed, ps, r.Unfinished})
 	}
 	var b strings.Builder
 	writeProblems(&b, r.Problems)
+	for _, id := range r.Unfinished {
+		fmt.Fprintf(&b, "%s was cut off half-way: the next start that may reach all its paths takes it back; until then it is kept\n", id)
+	}
 	fmt.Fprintf(&b, "%s, %s, %d of them read (%s)", plural(r.Checkpoints, "checkpoint", "checkpoints"), plural(r.Contents, "content", "contents"), r.Read, bytesText(r.Bytes))
 	if r.Sealed > 0 {
 		fmt.Fprintf(&b, ", %d encrypted to a key that is not at hand", r.Sealed)
@@ -156,7 +163,7 @@ func checkpointStatsCommand() *command {
 					{"SQLite", s.SQLite},
 				}
 				if s.Checkpoints > 0 {
-					rows = append(rows, [2]string{"since", s.Oldest.Local().Format(time.DateTime)}, [2]string{"until", s.Newest.Local().Format(time.DateTime)})
+					rows = append(rows, [2]string{"since", timeText(s.Oldest)}, [2]string{"until", timeText(s.Newest)})
 				}
 				var b strings.Builder
 				for _, r := range rows {

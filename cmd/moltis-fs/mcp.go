@@ -26,7 +26,7 @@ With --structured auto, clients that are known to show structuredContent to the 
 images (Claude Code, VS Code) get text and images only; all others get both.
 
 A client may name another session, and the user's prompt that checkpoints are grouped by, for each call: in its _meta,
-as "moltis-fs/session" and "moltis-fs/turn".`,
+as "moltis-fs/session" and "moltis-fs/turn", both strings; anything else there is refused.`,
 		options: suiteOptions(
 			option{name: "approve", value: "HOW", words: []string{"elicitation", "terminal", "yes", "never"}, doc: "who approves changes; elicitation unless told"},
 			option{name: "structured", value: "WHEN", words: []string{"auto", "always", "never"}, doc: "which clients get structuredContent; auto unless told"},

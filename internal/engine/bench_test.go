@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -75,6 +77,49 @@ func BenchmarkRewind(b *testing.B) {
 			b.ReportMetric(0, "ns/op")
 		})
 	}
+}
+
+// BenchmarkChange changes a file of 10 KB, everything on stable storage, without a checkpoint and with a strict one, in turns. Report: medians in µs of the
+// whole chain, and what the checkpoint adds.
+//
+//	go test ./internal/engine -run - -bench Change -benchtime 300x
+func BenchmarkChange(b *testing.B) {
+	var trees [2]*tree
+	for i := range trees {
+		trees[i] = grow(b, func(fs *config.FS) {
+			fs.Durability, fs.Checkpoint.Durability, fs.CheckpointBeforeMutation = "full", "strict", i == 1
+		})
+		trees[i].write("f.txt", strings.Repeat("0 a line of a file of ten kilobytes\n", 280))
+	}
+	var spent [2][]time.Duration
+	b.ResetTimer()
+	for n := range b.N {
+		for i, x := range trees {
+			next := func(ts []*engine.Target) error {
+				old := ts[0].Before.Content
+				at := n * 36 % len(old)
+				content := append([]byte(nil), old...)
+				content[at] = byte('0' + (content[at]-'0'+1)%10)
+				ts[0].After = engine.After{Kind: guardfs.KindFile, Content: content}
+				return nil
+			}
+			start := time.Now()
+			if _, err := x.Mutate(ctx, x.call("s"), engine.Mutation{Paths: []string{x.ws + "/f.txt"}, Blind: true, Next: next}); err != nil {
+				b.Fatal(err)
+			}
+			spent[i] = append(spent[i], time.Since(start))
+		}
+	}
+	b.StopTimer()
+	var median [2]float64
+	for i, d := range spent {
+		slices.Sort(d)
+		median[i] = float64(d[len(d)/2].Nanoseconds()) / 1e3
+	}
+	b.ReportMetric(median[0], "plain-µs")
+	b.ReportMetric(median[1], "strict-µs")
+	b.ReportMetric(median[1]-median[0], "added-µs")
+	b.ReportMetric(0, "ns/op")
 }
 
 // BenchmarkPark moves a tree of 20,000 files that the store can't hold to the trash and back, everything on stable storage. Report: one

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,14 +14,42 @@ import (
 
 // leftMarks are the operations that were cut off and that this process could not take back: another may, and until then no call waits for it.
 type leftMarks struct {
-	mu  sync.Mutex
-	ids map[checkpoint.ID]bool
+	mu     sync.Mutex
+	ids    map[checkpoint.ID]bool
+	denied map[checkpoint.ID]bool // without a mark: policy does not let us look whether they were made
+	locked map[checkpoint.ID]bool // it was told that their paths are locked
 }
 
-// log tells of one, once.
+// reach notes whether policy keeps us from looking whether a change was made.
+func (l *leftMarks) reach(id checkpoint.ID, denied bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.denied == nil {
+		l.denied = map[checkpoint.ID]bool{}
+	}
+	l.denied[id] = denied
+}
+
+func (l *leftMarks) outOfReach(id checkpoint.ID) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.denied[id]
+}
+
+// log tells of one, once. What is only locked is not left: whoever wants those paths waits, or is refused.
 func (l *leftMarks) log(logger *slog.Logger, id checkpoint.ID, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if _, locked := errors.AsType[*guardfs.LockedError](err); locked {
+		if l.locked == nil {
+			l.locked = map[checkpoint.ID]bool{}
+		}
+		if !l.locked[id] {
+			logger.Warn("what became of a change that was cut off can't be settled as long as its paths are locked", "id", id, "err", err)
+		}
+		l.locked[id] = true
+		return
+	}
 	if l.ids[id] {
 		return
 	}
@@ -29,7 +58,7 @@ func (l *leftMarks) log(logger *slog.Logger, id checkpoint.ID, err error) {
 	}
 	l.ids[id] = true
 	if errors.Is(err, errOutOfReach) {
-		logger.Warn("a change that was cut off half-way is left to whoever may reach its paths", "id", id, "err", err)
+		logger.Warn("a change that was cut off half-way is left, with its checkpoint, to a start whose rules let it reach all its paths", "id", id, "err", err)
 		return
 	}
 	logger.Error("a change that was cut off half-way could not be taken back", "id", id, "err", err)
@@ -62,7 +91,7 @@ func (e *Engine) lockWhole(ctx context.Context, c *Call, ts targets, m *Mutation
 		if _, cut := errors.AsType[*cutOffError](err); !cut {
 			return nil, err
 		}
-		if err := e.recover(ctx); err != nil {
+		if err := e.recover(ctx, start.Add(e.lockWait)); err != nil {
 			return nil, err
 		}
 		if m.Op.Kind == checkpoint.KindRestore || time.Since(start) > e.lockWait || ctx.Err() != nil {
@@ -127,6 +156,10 @@ func (e *Engine) cutOff(ctx context.Context, ts targets, m *Mutation) error {
 		}
 		if err != nil {
 			return failed(err)
+		}
+		moves := func(c checkpoint.Recorded) bool { return c.Role == roleTree }
+		if op.Outcome != checkpoint.Presumed && !slices.ContainsFunc(op.Changes, moves) {
+			continue // only its mark was left
 		}
 		for i := range op.Changes {
 			if touches(&op.Changes[i]) {

@@ -97,6 +97,39 @@ func TestWhatTheKillCutOff(t *testing.T) {
 	}
 }
 
+// A change that was made before its process was killed, and whose file another process has changed back since, was made: what is there now says nothing of it.
+func TestACutOffChangeThatALaterOneChangedBack(t *testing.T) {
+	x := grow(t, nil)
+	x.write("b", "x")
+	x.put("s", "a", "y")
+	db, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{Durability: checkpoint.Relaxed, Settles: true})
+	must(t, err)
+	state := func(s string) checkpoint.State {
+		return checkpoint.State{Kind: checkpoint.File, Mode: 0o640, UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Size: int64(len(s)), Hash: engine.HashOf([]byte(s))}
+	}
+	cut, err := db.Save(ctx, checkpoint.Op{Tool: "Edit", Kind: checkpoint.KindEdit, Principal: "p", Session: "s", Changes: []checkpoint.Change{{Path: x.ws + "/b", Role: "target",
+		Before: state("x"), Content: []byte("x"), After: state("y"), AfterContent: []byte("y")}}})
+	must(t, err)
+	x.write("b", "y")
+	x.asKilled(func() { db.Close() })
+	later := x.put("s", "b", "x") // by a process that began before the kill
+	x.Close()
+	x.open()
+	if op, err := x.Checkpoint(ctx, x.call("s"), cut.ID); err != nil || op.Outcome == checkpoint.Aborted {
+		t.Fatalf("%+v, %v", op, err)
+	}
+	for _, want := range []struct {
+		of      checkpoint.ID
+		content string
+	}{{later, "y"}, {cut.ID, "x"}} {
+		done, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+		if err != nil || done.Plan.UndoOf != want.of {
+			t.Fatalf("taken back %+v, want %s: %v", done, want.of, err)
+		}
+		x.has("b", want.content)
+	}
+}
+
 // asKilled leaves behind, after end, what a process that is killed at that moment leaves of what it has under way.
 func (x *tree) asKilled(end func()) {
 	x.t.Helper()

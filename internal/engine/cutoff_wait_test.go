@@ -159,7 +159,7 @@ func TestTakingBackWaitsForWhoMakesTheSame(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.lockWait = 20 * time.Millisecond
-		if err := h.recover(context.Background()); err != nil {
+		if err := h.recover(context.Background(), time.Now().Add(h.lockWait)); err != nil {
 			t.Fatal(err)
 		}
 		unlock()
@@ -174,7 +174,7 @@ func TestTakingBackWaitsForWhoMakesTheSame(t *testing.T) {
 	}
 	h.lockWait = time.Minute
 	done := make(chan error)
-	go func() { done <- h.recover(context.Background()) }()
+	go func() { done <- h.recover(context.Background(), time.Now().Add(h.lockWait)) }()
 	if err := os.Mkdir(h.dir+"/d", 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestHalfMadeByOthers(t *testing.T) {
 	id := h.saves(checkpoint.KindEdit, "old", "new", "a", "b")
 	h.dies(id)
 	h.saves(checkpoint.KindEdit, "old", "new", "b")
-	if err := h.recover(context.Background()); err != nil {
+	if err := h.recover(context.Background(), time.Now().Add(h.lockWait)); err != nil {
 		t.Fatal(err)
 	}
 	h.has("new", "a", "b")

@@ -121,12 +121,7 @@ const (
 )
 
 // ownDirs finds, outermost first, what a change that was cut off has made of its directories and is still there.
-func (e *Engine) ownDirs(op *checkpoint.Checkpoint, intent *checkpoint.Intent) ([]ownDir, error) {
-	notes, last, err := intent.Notes()
-	if err != nil {
-		return nil, err
-	}
-	var own []ownDir
+func (e *Engine) ownDirs(op *checkpoint.Checkpoint, notes map[string]string, last time.Time) (own []ownDir) {
 	for _, c := range op.Changes {
 		if c.Role == roleTree || c.Before.Kind == checkpoint.Dir || c.After.Kind != checkpoint.Dir {
 			continue
@@ -143,7 +138,7 @@ func (e *Engine) ownDirs(op *checkpoint.Checkpoint, intent *checkpoint.Intent) (
 		}
 		own = append(own, ownDir{c.Path, lasting})
 	}
-	return own, nil
+	return own
 }
 
 // bornThen is the directory at path if it is that user's and was made just after since; "" when it is not.

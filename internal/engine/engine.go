@@ -113,7 +113,7 @@ func Open(o Options) (_ *Engine, err error) {
 		}
 	}
 	e.points = &checkpointStore{dir: filepath.Join(o.DataDir, "checkpoints"), cfg: e.cfg.Checkpoint, logger: e.logger, identities: o.Identities, progress: o.Progress}
-	return e, e.recover(context.Background())
+	return e, e.recover(context.Background(), time.Now().Add(e.lockWait))
 }
 
 // Close closes our own files. The Engine must not be used afterwards.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"time"
 
 	"moltisfs/internal/guardfs"
 )
@@ -13,7 +14,14 @@ import (
 // lock takes the locks of some places for one change. Who waits longer than lockWait behind a process that does not let go is told who it
 // is, and changes nothing. holder is what others are told of us meanwhile: the tool, never whose session.
 func (e *Engine) lock(ctx context.Context, holder string, keys []string) (unlock func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, e.lockWait)
+	return e.lockFor(ctx, holder, keys, e.lockWait)
+}
+
+// lockTry is how long at least it is waited for a lock: those of calls that are about to end.
+const lockTry = 20 * time.Millisecond
+
+func (e *Engine) lockFor(ctx context.Context, holder string, keys []string, wait time.Duration) (unlock func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	return e.locks.For(holder).Lock(ctx, keys...)
 }

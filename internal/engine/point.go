@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 
 	"moltisfs/checkpoint"
@@ -20,6 +21,12 @@ type point struct {
 	swaps  *swaps // nil when nothing has to give way
 }
 
+// What the mark says of the change as a whole; no path is empty.
+const (
+	noteOutcome = ""
+	noteMade    = "made" // and the catalog could not be told
+)
+
 // note writes to the mark, if there is one, what was made of one path.
 func (p *point) note(path, what string) error {
 	if p.intent == nil {
@@ -31,8 +38,9 @@ func (p *point) note(path, what string) error {
 	return nil
 }
 
-// save stores the pre-state of every target that changes. It returns once the store says that it is durable.
-func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done) error {
+// save stores the pre-state of every target that changes. It returns once the store says that it is durable. waiting, if not nil, is
+// told when nothing is left but to wait for that.
+func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done, waiting func()) error {
 	e, c := p.e, p.c
 	changing := ts.changing()
 	// Several paths without a checkpoint could not be taken back after a crash half-way.
@@ -68,6 +76,7 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done) e
 		}
 		op.Changes = append(op.Changes, ch)
 	}
+	op.Waiting = waiting
 	db, err := e.points.open()
 	var saved checkpoint.Saved
 	if err == nil {
@@ -164,10 +173,22 @@ func (p *point) settle(ctx context.Context, o checkpoint.Outcome) {
 		}
 	}
 	if p.intent != nil {
-		if err := p.intent.Done(); err != nil {
-			p.e.logger.Error("the mark of a finished change could not be removed; the next start looks after it", "id", p.id, "err", err)
-		}
+		p.e.unmark(p.db, p.intent, o)
 	}
+}
+
+// leaveMade gives up the mark of a change that was made, and of which the catalog could not be told everything: that it was made must be on record, or it would
+// be taken back as soon as others change one of its paths.
+func (p *point) leaveMade(ctx context.Context) {
+	err := p.db.Settle(context.WithoutCancel(ctx), p.id, checkpoint.Committed)
+	if err == nil {
+		err = p.db.Flush()
+	}
+	if err != nil {
+		err = errors.Join(err, p.intent.Note(noteOutcome, noteMade))
+		p.e.logger.Error("that a change was made could not be written to its checkpoint", "id", p.id, "err", err)
+	}
+	p.intent.Leave()
 }
 
 // dirState is what a directory looks like that is to go.

@@ -28,17 +28,15 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	if err := e.readySlots(m); err != nil {
 		return nil, err
 	}
-	for _, t := range ts {
-		if t.isNew() && t.place != nil {
-			t.made = make(chan guardfs.Metadata, 1)
-		}
+	if err := expectNew(ts, m.park); err != nil {
+		return nil, err
 	}
 	many := len(ts.changing()) > 1
 	swaps := e.swapsOf(ts, m)
 	point := &point{e: e, c: c, dirs: dirs, swaps: swaps}
 	staged := make([]*guardfs.Staged, len(ts))
 	stage := func() error {
-		err := e.stage(ctx, ts, staged, many, m.park)
+		err := e.stage(ctx, ts, staged, many, m.park, nil)
 		for _, t := range ts {
 			if t.made != nil {
 				close(t.made) // of what was not staged there is nothing to tell
@@ -46,11 +44,26 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 		}
 		return err
 	}
-	save := func() error { return point.save(ctx, ts, m, done) }
+	save := func() error { return point.save(ctx, ts, m, done, nil) }
 	var stageErr, saveErr error
-	if ts.bytes() < saveFirst {
+	switch {
+	case m.park: // parked files have names: only with the mark of a change under way will the next start look for what a kill leaves
+		if saveErr = save(); saveErr == nil {
+			stageErr = stage()
+		}
+	case e.sync() && !many && swaps == nil && ts.bytes() < saveFirst && len(ts.toStage(staged)) == 1:
+		// The file is written before the checkpoint, and both wait for the disk at once: no other thread has to wake up.
+		stageErr = e.stage(ctx, ts, staged, many, false, func(start func()) {
+			for _, t := range ts {
+				if t.made != nil {
+					close(t.made) // what there was to tell has been told
+				}
+			}
+			saveErr = point.save(ctx, ts, m, done, start)
+		})
+	case ts.bytes() < saveFirst:
 		saveErr, stageErr = beside(save, stage)
-	} else {
+	default:
 		stageErr, saveErr = beside(stage, save)
 	}
 	defer func() {
@@ -68,7 +81,7 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	}
 	if err == nil && len(dirs.todo) > 0 { // what goes into them had to wait
 		if err = e.makeDirs(point, ts, m); err == nil {
-			err = e.stage(ctx, ts, staged, many, m.park)
+			err = e.stage(ctx, ts, staged, many, m.park, nil)
 		}
 	}
 	if err != nil && swaps != nil && swaps.removed+swaps.emptied > 0 {
@@ -105,11 +118,33 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	}
 	if err := e.settleMoves(ctx, point.db, m); err != nil { // the mark stays: the next start looks where everything is
 		e.logger.Error("what became of a tree could not be written to the catalog", "id", point.id, "err", err)
-		point.intent.Leave()
+		point.leaveMade(ctx)
 		return done, nil
 	}
 	point.settle(ctx, checkpoint.Committed)
 	return done, nil
+}
+
+// expectNew sees to it that it is known what new files get from the system: it is told when they are written, or with park, before that.
+func expectNew(ts targets, park bool) (err error) {
+	fresh := map[string]guardfs.Metadata{}
+	for _, t := range ts {
+		if !t.isNew() || t.place == nil {
+			continue
+		}
+		if !park {
+			t.made = make(chan guardfs.Metadata, 1)
+			continue
+		}
+		dir := t.place.ParentTrue()
+		if _, known := fresh[dir]; !known {
+			if fresh[dir], err = t.place.Fresh(0o666, false); err != nil {
+				return err
+			}
+		}
+		t.fresh = fresh[dir]
+	}
+	return nil
 }
 
 // saveFirst is the size of the new contents from which writing them takes longer than saving the old ones.
@@ -150,11 +185,12 @@ func (e *Engine) end(ctx context.Context, p *point, m *Mutation, o checkpoint.Ou
 func (e *Engine) sync() bool { return e.cfg.Durability != "none" }
 
 // stage writes the temp files of those whose directory is there and that have none yet. Of many, several at a time: their syncs then share the work
-// of the file system's journal. With park they are closed until they are published.
-func (e *Engine) stage(ctx context.Context, ts targets, staged []*guardfs.Staged, many, park bool) error {
+// of the file system's journal. With park they are closed until they are published. Of one, save, if not nil, is done
+// before it is waited for, unless it can't be written.
+func (e *Engine) stage(ctx context.Context, ts targets, staged []*guardfs.Staged, many, park bool, save func(start func())) error {
 	one := func(i int) error {
 		t := ts[i]
-		o := guardfs.StageOptions{Sync: e.sync(), NameLater: many, Meta: t.After.Meta}
+		o := guardfs.StageOptions{Sync: e.sync(), NameLater: many, Meta: t.After.Meta, Beside: save}
 		if t.Before.Exists && t.After.Meta == nil {
 			o.Like = t.Before
 		}
@@ -170,13 +206,7 @@ func (e *Engine) stage(ctx context.Context, ts targets, staged []*guardfs.Staged
 		}
 		return nil
 	}
-	var todo []int
-	for i, t := range ts {
-		// What takes the place of a link or directory waits until that is gone.
-		if t.place != nil && staged[i] == nil && t.After.Kind == guardfs.KindFile && !t.Unchanged() && t.Before.Info.Kind != guardfs.KindSymlink && !t.givesWay() {
-			todo = append(todo, i)
-		}
-	}
+	todo := ts.toStage(staged)
 	if len(todo) == 1 {
 		return one(todo[0])
 	}
@@ -212,6 +242,17 @@ feed:
 	close(next)
 	wg.Wait()
 	return failed
+}
+
+// toStage are those that can have a temp file now and have none yet.
+func (ts targets) toStage(staged []*guardfs.Staged) (todo []int) {
+	for i, t := range ts {
+		// What takes the place of a link or directory waits until that is gone.
+		if t.place != nil && staged[i] == nil && t.After.Kind == guardfs.KindFile && !t.Unchanged() && t.Before.Info.Kind != guardfs.KindSymlink && !t.givesWay() {
+			todo = append(todo, i)
+		}
+	}
+	return todo
 }
 
 // parkedBy is the hash by which a temporary file of the target that a kill leaves is known to be one.

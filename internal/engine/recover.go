@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
@@ -20,7 +21,8 @@ import (
 // where a change has waited for one that died. A path that is neither what the change made nor what it found is somebody
 // else's and stays; that is logged, and the checkpoint keeps what it was. Where today's policy denies one of the paths, nothing is decided: the mark
 // is left for whoever may reach them all, such as the next call with another root.
-func (e *Engine) recover(ctx context.Context) error {
+// For the locks of others it waits until then, in total; what is still locked is left for later.
+func (e *Engine) recover(ctx context.Context, until time.Time) error {
 	ids, err := checkpoint.Unfinished(e.points.dir)
 	if err != nil {
 		return err
@@ -41,8 +43,8 @@ func (e *Engine) recover(ctx context.Context) error {
 		if intent == nil {
 			continue
 		}
-		outcome, err := e.takeBack(ctx, db, intent)
-		if err == nil {
+		outcome, err := e.takeBack(ctx, db, intent, until)
+		if err == nil && outcome != checkpoint.Presumed {
 			err = db.Settle(ctx, id, outcome)
 		}
 		if err != nil { // the next start tries again; calls on other paths need not wait for that
@@ -50,20 +52,34 @@ func (e *Engine) recover(ctx context.Context) error {
 			intent.Leave()
 			continue
 		}
-		if err := intent.Done(); err != nil {
-			return err
-		}
+		e.unmark(db, intent, outcome)
 	}
 	if cut {
-		if err := e.settleCut(ctx, db); err != nil && !errors.Is(err, errOutOfReach) { // the next start, or the next restore, tries again
+		err := e.settleCut(ctx, db, until) // the next start, or the next restore, tries again
+		if _, locked := errors.AsType[*guardfs.LockedError](err); err != nil && !locked && !errors.Is(err, errOutOfReach) {
 			e.logger.Error("of a change that was cut off it could not be told whether it was made", "err", err)
 		}
 	}
 	return nil
 }
 
-// takeBack looks at each path of the operation that is marked: what is as the operation left it becomes what it was.
-func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, intent *checkpoint.Intent) (checkpoint.Outcome, error) {
+// unmark takes the mark of an operation away that is settled. One that does not go, or may come back after a power cut, must not have it taken back, whatever its
+// paths look like by then: so the outcome is on record before anybody else can find it.
+func (e *Engine) unmark(db *checkpoint.DB, intent *checkpoint.Intent, o checkpoint.Outcome) {
+	err := intent.Done()
+	if err == nil {
+		return
+	}
+	ferr := db.Flush()
+	if ferr != nil && o == checkpoint.Committed { // the mark itself can say it
+		ferr = errors.Join(ferr, intent.Note(noteOutcome, noteMade))
+	}
+	e.logger.Error("the mark of a finished change could not be removed; the next start looks after it", "id", intent.ID(), "err", errors.Join(err, ferr))
+	intent.Leave()
+}
+
+// takeBack looks at each path of the operation that is marked: what is as the operation left it becomes what it was. Presumed: what became of it was settled before.
+func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, intent *checkpoint.Intent, until time.Time) (checkpoint.Outcome, error) {
 	id := intent.ID()
 	op, err := db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
 	if errors.Is(err, checkpoint.ErrNotFound) {
@@ -75,11 +91,27 @@ func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, intent *checkp
 	if err := e.reaches(op); err != nil {
 		return "", err
 	}
-	unlock, err := e.lockAll(ctx, op)
+	unlock, err := e.lockAll(ctx, op, until)
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
+	if op, err = db.Get(ctx, id, checkpoint.Scope{AllSessions: true}); err != nil { // it may have waited
+		return "", err
+	}
+	notes, last, err := intent.Notes()
+	if err != nil {
+		return "", err
+	}
+	if op.Outcome == checkpoint.Presumed && notes[noteOutcome] == noteMade {
+		op.Outcome = checkpoint.Committed
+	}
+	if op.Outcome != checkpoint.Presumed { // only its mark was left, or to tell where the trees are that it moved
+		if op.Outcome == checkpoint.Committed {
+			err = errors.Join(e.recoverMoves(ctx, db, op, true)...)
+		}
+		return checkpoint.Presumed, err
+	}
 	made, err := e.allMade(op)
 	made = made && err == nil
 	stuck := e.recoverMoves(ctx, db, op, made)
@@ -99,10 +131,7 @@ func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, intent *checkp
 		}
 		return checkpoint.Committed, nil
 	}
-	own, err := e.ownDirs(op, intent) // before their times move
-	if err != nil {
-		stuck = append(stuck, err)
-	}
+	own := e.ownDirs(op, notes, last) // before their times move
 	one := func(c *checkpoint.Recorded) {
 		if err := e.takeBackOne(ctx, db, id, c); err != nil {
 			stuck = append(stuck, fmt.Errorf("%s: %w", c.Path, err))
@@ -324,12 +353,13 @@ func (e *Engine) reaches(op *checkpoint.Checkpoint) error {
 	return nil
 }
 
-// lockAll takes the locks of all paths of an operation that can be reached: those that a change of them would take, whatever is there by then.
-func (e *Engine) lockAll(ctx context.Context, op *checkpoint.Checkpoint) (func(), error) {
+// lockAll takes the locks of all paths of an operation that can be reached: those that a change of them would take, whatever is there by then. It
+// waits until then for others, but always a moment.
+func (e *Engine) lockAll(ctx context.Context, op *checkpoint.Checkpoint, until time.Time) (func(), error) {
 	const rounds = 16 // as often as directories may come and go under us
 	keys := e.recoveryKeys(op)
 	for range rounds {
-		unlock, err := e.lock(ctx, "recovery", slices.Collect(maps.Keys(keys)))
+		unlock, err := e.lockFor(ctx, "recovery", slices.Collect(maps.Keys(keys)), max(time.Until(until), lockTry))
 		if err != nil {
 			return nil, err
 		}

@@ -255,13 +255,18 @@ func (e *Engine) carryOutOnce(ctx context.Context, c *Call, o RestoreOptions, fi
 		return nil, err
 	}
 	if !o.DryRun { // also what this very process had to leave half-way
-		if err := e.recover(ctx); err != nil {
+		if err := e.recover(ctx, time.Now()); err != nil { // what it can do at once: only what this plan is about is waited for
 			return nil, err
 		}
 	}
 	plan, err := find(db)
 	if err != nil {
 		return nil, err
+	}
+	if !o.DryRun {
+		if err := e.unsettled(plan); err != nil {
+			return nil, err
+		}
 	}
 	r := &restore{e: e, db: db, find: find, plan: plan, o: o, items: map[string]*checkpoint.Item{}, out: &Restored{Plan: plan}}
 	if o.OnConflict == OnConflictSkip {

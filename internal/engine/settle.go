@@ -3,15 +3,22 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
+	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/guardfs"
 )
 
 // settleCut looks whether the changes took place at all that processes had under way when they were killed: between the checkpoint and the change, or after it. One
 // that did not must not be planned with. All other changes were made, or it is on record that they were not, whatever is at their paths by now.
-func (e *Engine) settleCut(ctx context.Context, db *checkpoint.DB) error {
+func (e *Engine) settleCut(ctx context.Context, db *checkpoint.DB, until time.Time) error {
 	return db.CutOff(func(id checkpoint.ID) error {
-		err := e.settleIfNever(ctx, db, id)
+		err := e.settleIfNever(ctx, db, id, until)
+		e.left.reach(id, errors.Is(err, errOutOfReach))
+		if _, locked := errors.AsType[*guardfs.LockedError](err); locked {
+			e.left.log(e.logger, id, err)
+		}
 		if errors.Is(err, checkpoint.ErrNotFound) {
 			return nil
 		}
@@ -19,8 +26,26 @@ func (e *Engine) settleCut(ctx context.Context, db *checkpoint.DB) error {
 	})
 }
 
-// settleIfNever settles an operation of which nothing can be seen as aborted.
-func (e *Engine) settleIfNever(ctx context.Context, db *checkpoint.DB, id checkpoint.ID) error {
+// UnsettledError: a plan takes back a change of which nobody could tell yet whether it was made, because others hold the locks of its paths, or are just looking.
+type UnsettledError struct{ ID checkpoint.ID }
+
+func (e *UnsettledError) Error() string {
+	return "whether the change " + string(e.ID) + ", which was cut off, was made is not known yet"
+}
+
+// unsettled is a *cutOffError when the plan takes back what is not settled, and may be soon.
+func (e *Engine) unsettled(plan *checkpoint.Plan) error {
+	for _, id := range checkpoint.CutOffIDs(e.points.dir) {
+		if slices.Contains(plan.Undoes, id) && !e.left.outOfReach(id) {
+			return &cutOffError{&UnsettledError{id}}
+		}
+	}
+	return nil
+}
+
+// settleIfNever settles an operation of which nothing can be seen as aborted. Where a later change stands on it, what is there says nothing: it may have put back what
+// the operation changed. To presume such a one made does no harm.
+func (e *Engine) settleIfNever(ctx context.Context, db *checkpoint.DB, id checkpoint.ID, until time.Time) error {
 	op, err := db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
 	if err != nil {
 		return err
@@ -28,12 +53,15 @@ func (e *Engine) settleIfNever(ctx context.Context, db *checkpoint.DB, id checkp
 	if err := e.reaches(op); err != nil {
 		return err
 	}
-	unlock, err := e.lockAll(ctx, op)
+	unlock, err := e.lockAll(ctx, op, until)
 	if err != nil {
 		return err
 	}
 	defer unlock()
 	if op, err = db.Get(ctx, id, checkpoint.Scope{AllSessions: true}); err != nil || op.Outcome != checkpoint.Presumed {
+		return err
+	}
+	if wentOn, err := e.wentOn(ctx, db, op); err != nil || wentOn {
 		return err
 	}
 	seen := false

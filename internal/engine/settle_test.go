@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/config"
@@ -92,7 +93,7 @@ func TestMarkStaysWhenTakingBackFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := e.recover(ctx); err != nil {
+		if err := e.recover(ctx, time.Now().Add(e.lockWait)); err != nil {
 			t.Fatal(err)
 		}
 		if ids, err := checkpoint.Unfinished(e.points.dir); err != nil || !slices.Equal(ids, []checkpoint.ID{saved.ID}) {
@@ -207,7 +208,7 @@ func TestHalfAChangeIsTakenBack(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := e.recover(ctx); err != nil {
+		if err := e.recover(ctx, time.Now().Add(e.lockWait)); err != nil {
 			t.Fatal(err)
 		}
 		for name, content := range want {

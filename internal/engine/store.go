@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/config"
 	"moltisfs/internal/audit"
-	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"
 	"moltisfs/internal/policy"
@@ -101,27 +100,24 @@ func PurgeHashes(dataDir string, hashes []string) (recorded int, err error) {
 	return audit.Naming(filepath.Join(dataDir, "audit"), hashes)
 }
 
-// excludes compiles the globs whose content must not be stored.
-func excludes(patterns []string) (func(string) bool, error) {
-	var globs []*glob.Glob
-	for _, p := range patterns {
-		whole := p
-		if !strings.Contains(p, "/") {
-			whole = "/**/" + p // at any depth
-		}
-		g, err := glob.Compile(whole, glob.Options{})
-		if err != nil {
-			return nil, fmt.Errorf("checkpoint exclude %q: %w", p, err)
-		}
-		globs = append(globs, g)
+// Named are the paths that globs name in the way of [tools.fs.checkpoint] exclude.
+func Named(globs []string) (*policy.Paths, error) { return policy.NewPaths(globs, guardfs.Canonical) }
+
+// excludes says of a true name whether its content must not be stored. Links are followed anew each time, because they may lead elsewhere than a moment ago.
+func excludes(globs []string) (func(string) bool, error) {
+	named, err := Named(globs)
+	if err != nil {
+		return nil, fmt.Errorf("checkpoint exclude: %w", err)
+	}
+	if len(globs) == 0 {
+		return func(string) bool { return false }, nil
 	}
 	return func(path string) bool {
-		for _, g := range globs {
-			if g.Match(path) {
-				return true
-			}
+		if named.Covers(path) {
+			return true
 		}
-		return false
+		named.Follow()
+		return named.Covers(path)
 	}, nil
 }
 
@@ -145,6 +141,28 @@ func (e *Engine) Checkpoints(ctx context.Context, c *Call, f checkpoint.Filter) 
 		f.Session = who.Session // with AllSessions it is a filter
 	}
 	return db.List(ctx, f)
+}
+
+// Names are the names under which the store may have what is, or was, at an absolute path: as it is spelled, and with links followed as they lead
+// today, those above it and the last name too.
+func Names(p string) []string {
+	p = filepath.Clean(p)
+	names := []string{p}
+	dir, last := filepath.Split(p)
+	for _, name := range []string{filepath.Join(guardfs.Canonical(filepath.Clean(dir)), last), filepath.Clean(guardfs.Canonical(p))} {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Names are those of a path that today's policy lets be read: of another, only as it is spelled, because where it leads is not to be told.
+func (e *Engine) Names(path string) []string {
+	if names := Names(path); e.denied(names[0]) == nil {
+		return names
+	}
+	return Names(path)[:1]
 }
 
 // Denies says whether today's policy keeps path from being read, and so from being named.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
@@ -139,14 +140,20 @@ func (r *restore) tree(ctx context.Context, c *Call, item *checkpoint.Item) (mv 
 		if kind == guardfs.KindAbsent {
 			return nil, "", nil
 		}
-		if kind == guardfs.KindFile && r.o.OnConflict != OnConflictForce {
-			if now, err := r.e.stateOf(item.Path); err != nil || !item.Expects(now) {
+		if r.o.OnConflict != OnConflictForce {
+			is, err := r.isMoved(ctx, item, item.Head, item.HeadID)
+			if err == nil && !is && !item.HeadSettled {
+				is, err = r.isMoved(ctx, item, item.HeadBefore)
+			}
+			if err != nil || !is {
 				return nil, "changed outside", err
 			}
 		}
-		in, err := r.e.census(ctx, item.Path, true)
-		if err != nil {
-			return nil, "", err
+		in := contents{files: 1}
+		if kind != guardfs.KindSymlink { // what it points to is not meant
+			if in, err = r.e.census(ctx, item.Path, true); err != nil {
+				return nil, "", err
+			}
 		}
 		return &Move{Path: item.Path, Entry: checkpoint.Trashed{Agent: !c.ByUser, Size: in.size, Files: in.files}}, "", nil
 	}
@@ -175,11 +182,53 @@ func (r *restore) tree(ctx context.Context, c *Call, item *checkpoint.Item) (mv 
 	if found != nil {
 		return &Move{Path: item.Path, Back: true, Entry: *found}, "", nil
 	}
-	if kind != guardfs.KindAbsent { // it is back already
-		return nil, "", nil
+	why = "it is not in the trash any more"
+	if kind != guardfs.KindAbsent {
+		if back, err := r.isMoved(ctx, item, item.Want, r.plan.Undoes...); err != nil || back {
+			return nil, "", err
+		}
+		why += ", and something else is in its place"
 	}
 	if r.o.OnConflict == OnConflictSkip {
-		return nil, "it is not in the trash any more", nil
+		return nil, why, nil
 	}
-	return nil, "", &MissingContentError{item.Path, "it is not in the trash any more"}
+	return nil, "", &MissingContentError{item.Path, why}
+}
+
+// isMoved says that what is at the path of item may be what was moved and was then as the store says. What is moved has no hash: a file is known by its
+// size and time, a directory by not being younger than the first of ops that moved it.
+func (r *restore) isMoved(ctx context.Context, item *checkpoint.Item, was checkpoint.State, ops ...checkpoint.ID) (bool, error) {
+	now, err := r.e.stateOf(item.Path)
+	switch {
+	case err != nil || now.Kind != was.Kind:
+		return false, err
+	case now.Kind == checkpoint.Symlink && was.Target == "":
+		return now.ModTime.Equal(was.ModTime), nil
+	case now.Kind != checkpoint.Dir:
+		return now.Same(was), nil
+	}
+	place, err := r.e.fs.PlaceLink(item.Path)
+	if err != nil {
+		return false, err
+	}
+	info := place.Object().Info
+	place.Close()
+	if info.Kind != guardfs.KindDir || info.ID.Birth == 0 {
+		return info.Kind == guardfs.KindDir, nil
+	}
+	for _, id := range ops {
+		if id == "" {
+			continue
+		}
+		op, err := r.db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
+		if err != nil {
+			return false, err
+		}
+		for i := range op.Changes {
+			if c := &op.Changes[i]; c.Path == item.Path && c.Role == roleTree {
+				return !time.Unix(0, info.ID.Birth).After(op.Time), nil
+			}
+		}
+	}
+	return true, nil
 }

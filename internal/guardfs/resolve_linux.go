@@ -31,7 +31,10 @@ func New(o Options) (*FS, error) {
 }
 
 // Close gives back what New opened. Handles that are still open MUST NOT be used any more.
-func (f *FS) Close() error { return f.kernel.close(f.kernel.proc) }
+func (f *FS) Close() error {
+	f.kernel.syncs.Close()
+	return f.kernel.close(f.kernel.proc)
+}
 
 // Containment says how paths are resolved: "kernel" (openat2), "walk" (component by component) or, on systems
 // other than Linux, "best_effort".

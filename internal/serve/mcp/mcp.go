@@ -12,7 +12,8 @@
 // notifications/cancelled ends the call that it names. When the input ends, calls under way are answered and Serve returns nil.
 //
 // State hangs on the principal and the session, never on the connection. A client may name another session, and the turn that
-// checkpoints are grouped by, for each call in _meta, under MetaSession and MetaTurn.
+// checkpoints are grouped by, for each call in _meta, under MetaSession and MetaTurn, each a string. Another type there, or another
+// key of ours, is a protocol error and nothing is called.
 package mcp
 
 import (
@@ -23,6 +24,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -207,7 +210,11 @@ func (s *server) structured(client *sdk.Implementation) bool {
 
 // unknown puts the call on record and names the nearest tool.
 func (s *server) unknown(ctx context.Context, req *sdk.CallToolRequest) error {
-	_, err := s.suite.Call(ctx, s.callOf(req))
+	c, err := s.callOf(req)
+	if err != nil {
+		return err
+	}
+	_, err = s.suite.Call(ctx, c)
 	return protocolError(err)
 }
 
@@ -219,13 +226,50 @@ func protocolError(err error) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the server could not carry out the call: " + err.Error()}
 }
 
-func (s *server) callOf(req *sdk.CallToolRequest) tools.Call {
+// metaPrefix begins the keys of _meta that are ours.
+const metaPrefix = "moltis-fs/"
+
+// callOf is the call that a request is about. What is said of it in _meta under our keys must be understood: a session that were
+// passed over would have the call read and undo the server's own.
+func (s *server) callOf(req *sdk.CallToolRequest) (tools.Call, error) {
 	c := tools.Call{Principal: s.o.Principal, Session: s.o.Session, Tool: req.Params.Name, Args: req.Params.Arguments}
-	if v, ok := req.Params.Meta[MetaSession].(string); ok && v != "" {
-		c.Session = v
+	to := map[string]*string{MetaSession: &c.Session, MetaTurn: &c.Turn}
+	for _, key := range slices.Sorted(maps.Keys(req.Params.Meta)) {
+		if !strings.HasPrefix(strings.ToLower(key), metaPrefix) { // another spelling of ours is a mistake, and no key of another program's
+			continue
+		}
+		field := to[key]
+		if field == nil {
+			return c, misspelt("there is no %.100q in _meta; the keys are %q and %q", key, MetaSession, MetaTurn)
+		}
+		switch v := req.Params.Meta[key].(type) {
+		case nil: // as good as left out
+		case string:
+			if v != "" {
+				*field = v
+			}
+		default:
+			return c, misspelt("%q in _meta is %s, not a string; send it as a string, or leave it out", key, typeInJSON(v))
+		}
 	}
-	c.Turn, _ = req.Params.Meta[MetaTurn].(string)
-	return c
+	return c, nil
+}
+
+func misspelt(format string, args ...any) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf(format, args...)}
+}
+
+// typeInJSON names what was decoded into v.
+func typeInJSON(v any) string {
+	switch v.(type) {
+	case bool:
+		return "a boolean"
+	case []any:
+		return "an array"
+	case map[string]any:
+		return "an object"
+	}
+	return "a number"
 }
 
 // call is tools/call for a tool that there is.
@@ -233,7 +277,10 @@ func (s *server) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallT
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.done, cancel)() // the SDK lets calls run on when the server is told to stop
-	c := s.callOf(req)
+	c, err := s.callOf(req)
+	if err != nil {
+		return nil, err
+	}
 	if req.Params.RequestState != "" {
 		return s.resume(ctx, req, c)
 	}

@@ -442,6 +442,34 @@ func (p *plain) call(id int, meta, method, params string) string {
 		`"io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}` + params + `}}`)
 }
 
+// What _meta says under our keys is understood or refused: it is never passed over, which would make the call one of the server's own session.
+func TestOurKeysInMeta(t *testing.T) {
+	f := file(t, toolstest.Tree(t), "a.txt", "one\n")
+	p := newPlain(t, config.Default(), tools.Options{}, mcp.Options{Session: "servers"})
+	for i, c := range []struct{ meta, want string }{
+		{`"moltis-fs/session":41`, `\"moltis-fs/session\" in _meta is a number, not a string; send it as a string`},
+		{`"moltis-fs/session":["x"]`, "is an array"},
+		{`"moltis-fs/session":{"x":1}`, "is an object"},
+		{`"moltis-fs/session":false`, "is a boolean"},
+		{`"moltis-fs/turn":7`, `\"moltis-fs/turn\" in _meta is a number`},
+		{`"moltis-fs/sesion":"x"`, `the keys are \"moltis-fs/session\" and \"moltis-fs/turn\"`},
+		{`"Moltis-FS/session":"x"`, `there is no \"Moltis-FS/session\"`},
+		{`"moltis-fs/session":41,"moltis-fs/turn":"t"`, "is a number"},
+	} {
+		for _, tool := range []string{"Read", "Raed"} {
+			got := p.call(i+1, c.meta+",", "tools/call", `"name":"`+tool+`","arguments":{"file_path":`+string(mustJSON(t, f))+`}`)
+			if !strings.Contains(got, "-32602") || !strings.Contains(got, c.want) || strings.Contains(got, "result") {
+				t.Errorf("%s %s: %s", tool, c.meta, got)
+			}
+		}
+	}
+	for i, meta := range []string{`"moltis-fs/session":"41",`, `"moltis-fs/session":null,"moltis-fs/turn":"",`, `"others/session":41,`, ""} {
+		if got := p.call(i+1, meta, "tools/call", `"name":"Read","arguments":{"file_path":`+string(mustJSON(t, f))+`}`); !strings.Contains(got, "one") {
+			t.Errorf("%s: %s", meta, got)
+		}
+	}
+}
+
 // A line that is no message is answered and skipped.
 func TestBrokenLines(t *testing.T) {
 	p := newPlain(t, config.Default(), tools.Options{}, mcp.Options{})

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/guardfs"
+)
+
+// A path that goes through a link is found under its true name, and one that is not found is no success.
+func TestPurgeByTheNameOfALink(t *testing.T) {
+	base := guardfs.Canonical(t.TempDir())
+	data, tree := filepath.Join(base, "data"), filepath.Join(base, "t")
+	if err := os.MkdirAll(filepath.Join(tree, "rel7"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("rel7", filepath.Join(tree, "current")); err != nil {
+		t.Skip("SKIPPED: no symbolic links:", err)
+	}
+	db, err := checkpoint.Open(filepath.Join(data, "checkpoints"), checkpoint.Options{Durability: checkpoint.Relaxed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"rel7/.env", "rel7/sub/key", "other"} {
+		secret := []byte("the secret of " + name)
+		_, err := db.Save(context.Background(), checkpoint.Op{Tool: "Write", Kind: checkpoint.KindWrite, Session: "s1", Changes: []checkpoint.Change{{
+			Path: filepath.ToSlash(filepath.Join(tree, name)), Before: checkpoint.State{Kind: checkpoint.File, Size: int64(len(secret))}, Content: secret,
+			After: checkpoint.State{Kind: checkpoint.Absent},
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.ToSlash(filepath.Join(tree, "current"))
+	conf := filepath.Join(base, "c.toml")
+	if err := os.WriteFile(conf, []byte("[tools.fs.checkpoint]\nexclude = ['"+link+"']\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args   string
+		status int
+		says   string
+	}{
+		{"--path " + link + "/nothing --yes", exitRefused, "no path in the store matches " + link + "/nothing"},
+		{"--path " + link + "/nothing --dry-run", exitRefused, "no path"},
+		{"--path " + link + "/nothing --yes --json", exitRefused, `"not_found"`},
+		{"--sha256 " + strings.Repeat("a", 64) + " --yes", exitRefused, "no content in the store has the SHA-256 aaaa"},
+		{"--sha256 " + noBytes + " --yes", exitMisuse, "empty content"},
+		{"--path rel7/.env --yes", exitMisuse, "not absolute"},
+		{"--path " + link + "/.env --yes", exitOK, "purged 1 content of 1 checkpoint"},
+		{"--path " + link + "/.env --yes", exitOK, "purged 0 contents"}, // it is known, and clean
+		{"--path " + link + "/ --dry-run", exitOK, "would purge 1 content of 1 checkpoint"},
+		{"--config " + conf + " --excluded --yes", exitOK, "purged 1 content of 1 checkpoint"},
+		{"--config " + conf + " --excluded --yes", exitOK, "purged 0 contents"},
+		{"--path other --dry-run", exitOK, "would purge 1 content of 1 checkpoint"},
+	} {
+		var out, errs bytes.Buffer
+		args := append([]string{"checkpoint", "purge", "--data-dir", data}, strings.Fields(c.args)...)
+		status := run(args, streams{nil, &out, &errs, os.Getenv})
+		if said := out.String() + errs.String(); status != c.status || !strings.Contains(said, c.says) {
+			t.Errorf("%s: status %d: %s", c.args, status, said)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package engine
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"moltisfs/checkpoint"
+)
+
+// jam makes it impossible to remove the mark of an operation. free makes it possible again.
+func (h *halves) jam(id checkpoint.ID) (free func()) {
+	h.t.Helper()
+	mark := filepath.Join(h.data, "checkpoints", "journal", string(id))
+	try := func(err error) {
+		h.t.Helper()
+		if err != nil {
+			h.t.Fatal(err)
+		}
+	}
+	try(os.Rename(mark, mark+"-aside"))
+	try(os.MkdirAll(filepath.Join(mark, "full"), 0o700))
+	return func() {
+		try(os.RemoveAll(mark))
+		try(os.Rename(mark+"-aside", mark))
+	}
+}
+
+func (h *halves) marked(id checkpoint.ID) bool {
+	_, err := os.Lstat(filepath.Join(h.data, "checkpoints", "journal", string(id)))
+	return err == nil
+}
+
+// A change that was taken back, and whose mark is found once more, is not looked at again: its mark goes, and that is all.
+func TestTakenBackStaysTakenBack(t *testing.T) {
+	ctx := context.Background()
+	h := newHalves(t)
+	h.lay("new", "a")
+	h.lay("old", "b")
+	id := h.saves(checkpoint.KindEdit, "old", "new", "a", "b")
+	h.dies(id)
+	if err := h.recover(ctx, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	h.has("old", "a", "b")
+	for _, name := range []string{"a", "b"} { // as one that was taken back, and whose mark came back
+		h.saves(checkpoint.KindEdit, "old", "newest", name)
+		h.lay("newest", name)
+	}
+	h.dies(id)
+	if err := h.recover(ctx, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	h.has("newest", "a", "b")
+	if o := h.outcome(id); o != checkpoint.Aborted || h.marked(id) {
+		t.Errorf("it is %q, marked: %v", o, h.marked(id))
+	}
+}
+
+// A change that was answered as made is not taken back when its mark could not be removed and others change one of its paths after that, be it that the catalog
+// could be told or not.
+func TestMadeStaysMade(t *testing.T) {
+	ctx := context.Background()
+	for _, told := range []bool{true, false} {
+		h := newHalves(t)
+		h.lay("new", "a", "b")
+		id := h.saves(checkpoint.KindEdit, "old", "new", "a", "b")
+		p := &point{e: h.Engine, db: h.db, id: id}
+		var err error
+		if p.intent, err = h.db.Intend(id); err != nil {
+			t.Fatal(err)
+		}
+		free := h.jam(id)
+		if !told {
+			if err := h.db.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.settle(ctx, checkpoint.Committed)
+		if told { // whoever else finds the mark must find that out too
+			other, err := checkpoint.Open(h.points.dir, checkpoint.Options{Durability: checkpoint.Relaxed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if op, err := other.Get(ctx, id, checkpoint.Scope{AllSessions: true}); err != nil || op.Outcome != checkpoint.Committed {
+				t.Errorf("others are told that it is %q, %v", op.Outcome, err)
+			}
+			other.Close()
+		}
+		free()
+		h.lay("theirs", "a")
+		h.Close()
+		h.open()
+		h.has("theirs", "a")
+		h.has("new", "b")
+		if o := h.outcome(id); o == checkpoint.Aborted || o == checkpoint.Foreign || h.marked(id) {
+			t.Errorf("told %v: it is %q, marked: %v", told, o, h.marked(id))
+		}
+	}
+}
+
+// A mark that can't be removed holds up nobody who changes the same paths.
+func TestSettledMarkHoldsUpNobody(t *testing.T) {
+	h := newHalves(t)
+	h.lay("old", "a", "b")
+	id := h.saves(checkpoint.KindEdit, "old", "new", "a", "b")
+	h.dies(id)
+	if err := h.db.Settle(context.Background(), id, checkpoint.Aborted); err != nil {
+		t.Fatal(err)
+	}
+	free := h.jam(id)
+	defer free()
+	if err := h.puts("t", "newest", "a", "b"); err != nil {
+		t.Error(err)
+	}
+	h.has("newest", "a", "b")
+}

@@ -1,0 +1,96 @@
+//go:build linux && !rooted
+
+package engine_test
+
+import (
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"testing"
+
+	"moltisfs/checkpoint"
+	"moltisfs/config"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+)
+
+func renewed(ts []*engine.Target) error {
+	ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte("new\n")}
+	return nil
+}
+
+// synced grows a tree where everything is on stable storage before it counts; meet sees every call to the tree.
+func synced(t *testing.T, meet func(op string) *guardfs.Fault) *tree {
+	x := grow(t, func(fs *config.FS) { fs.Durability, fs.Checkpoint.Durability = "full", "strict" })
+	x.Close()
+	x.fault = meet
+	x.open()
+	return x
+}
+
+// A small file is written before its checkpoint is saved, and synced while that is.
+func TestSmallFileIsSyncedBesideItsCheckpoint(t *testing.T) {
+	var ops, where []string
+	x := synced(t, func(op string) *guardfs.Fault {
+		ops = append(ops, op)
+		if op == "fsync" {
+			where = append(where, string(debug.Stack()))
+		}
+		return nil
+	})
+	for _, name := range []string{"old.txt", "new.txt"} {
+		if name == "old.txt" {
+			x.write(name, "old\n")
+		}
+		ops, where = nil, nil
+		if _, err := x.Mutate(ctx, x.call("s"), engine.Mutation{Paths: []string{x.ws + "/" + name}, Blind: true, Next: renewed}); err != nil {
+			t.Fatal(err)
+		}
+		if len(where) == 0 || !strings.Contains(where[0], "checkpoint.(*DB).Save") {
+			t.Errorf("%s: its sync is not started from the checkpoint's: %s", name, where)
+		}
+		if calls := strings.Join(ops, " "); !strings.Contains(calls[:strings.Index(calls, "fsync")], "write") {
+			t.Errorf("%s was synced before it was written: %s", name, calls)
+		}
+	}
+}
+
+// A small file that can't be written leaves no checkpoint of a change that was not made; one that can't be synced leaves no change.
+func TestSmallFileThatCannotBeWritten(t *testing.T) {
+	for _, bad := range []string{"write", "fsync"} {
+		t.Run(bad, func(t *testing.T) {
+			fail := false
+			x := synced(t, func(op string) *guardfs.Fault {
+				if fail && op == bad {
+					return &guardfs.Fault{Err: syscall.EIO}
+				}
+				return nil
+			})
+			x.write("f", "old\n")
+			before := x.looks()
+			fail = true
+			if _, err := x.Mutate(ctx, x.call("s"), engine.Mutation{Paths: []string{x.ws + "/f"}, Blind: true, Next: renewed}); err == nil {
+				t.Fatal("it was changed all the same")
+			}
+			fail = false
+			if x.looks() != before {
+				t.Errorf("left behind:\n%s\nwant\n%s", x.looks(), before)
+			}
+			x.Close()
+			db, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			page, err := db.List(ctx, checkpoint.Filter{AllSessions: true, Principal: "p"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range page.Checkpoints {
+				if bad == "write" || c.Outcome != checkpoint.Aborted {
+					t.Errorf("a checkpoint of a change that was not made: %+v", c)
+				}
+			}
+		})
+	}
+}
