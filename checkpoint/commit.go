@@ -173,6 +173,9 @@ func (c *committer) lead(own *job) {
 	c.mu.Unlock()
 
 	c.runBatch(batch, own)
+	if err := c.boundLog(context.Background()); err != nil {
+		c.db.o.Logger.Warn("emptying the checkpoint log", "error", err) // the batch is what it is
+	}
 
 	c.mu.Lock()
 	var next *job

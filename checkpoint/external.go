@@ -35,7 +35,7 @@ func External(ctx context.Context, s Store, who Scope, turn string, seen []Obser
 		}
 		c := Change{Path: o.Path, Role: "target", Before: k.Own, After: o.State, AfterContent: o.Content}
 		if k.Own.kind() == File && k.Own.Hash == "" {
-			c.Skipped = skipNotGiven // recorded without content and hash, as a file too large to read
+			c.Skipped = skipNotRead // recorded without content and hash, as a file too large to read
 		}
 		op.Changes = append(op.Changes, c)
 	}

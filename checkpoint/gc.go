@@ -136,13 +136,14 @@ func (g *collector) run(ctx context.Context) error {
 	if err := g.sweep(ctx); err != nil {
 		return err
 	}
-	target := g.limits.MaxBytes/10*9 - g.o.need
+	most := g.limits.besideLog()
+	target := most/10*9 - g.o.need
 	for {
 		used, err := g.d.usedBytes(ctx, g.d.r)
 		if err != nil {
 			return err
 		}
-		if used+g.o.need <= g.limits.MaxBytes/20*19 {
+		if used+g.o.need <= most/20*19 {
 			break
 		}
 		n, err := g.evict(ctx, used, target)

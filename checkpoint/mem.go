@@ -106,7 +106,7 @@ func (m *Mem) Save(ctx context.Context, op Op) (Saved, error) {
 	}
 	for _, ch := range op.Changes {
 		if ch.Before.Kind == File && ch.Skipped == "" && m.bodies[ch.Before.Hash] == nil {
-			ch.Skipped = skipNotGiven
+			ch.Skipped = skipHashOnly
 			skips = append(skips, Skip{ch.Path, ch.Skipped, ch.Before.Size})
 		}
 		c.Changes = append(c.Changes, Recorded{Path: ch.Path, Role: ch.Role, Before: ch.Before.clone(), After: ch.After.clone(), Skipped: ch.Skipped})

@@ -132,7 +132,7 @@ func noPoint(err error, turn, label *string) *Refusal {
 	if name == "" || !errors.Is(err, checkpoint.ErrNotFound) {
 		return nil
 	}
-	return &Refusal{Reason: KindNotFound, Message: "this session has no " + what + " " + quote(name), Hint: "checkpoints_list shows the turns and labels of its checkpoints.",
+	return &Refusal{Reason: KindNotFound, Message: "this session has no " + what + " " + quoteShort(name), Hint: "checkpoints_list shows the turns and labels of its checkpoints.",
 		Next: &NextCall{"checkpoints_list", map[string]any{}}}
 }
 
@@ -167,7 +167,7 @@ func ambiguous(e *checkpoint.AmbiguousLabelError) *Refusal {
 	for _, c := range e.Carry[f.More:] {
 		f.Carry = append(f.Carry, labelledRow{c.ID, c.Time.UTC().Format(time.RFC3339Nano), c.Session})
 	}
-	return &Refusal{Reason: KindNotUnique, Message: plural(len(e.Carry), "checkpoint") + " carry the label " + quote(e.Label) + "; nothing was chosen",
+	return &Refusal{Reason: KindNotUnique, Message: plural(len(e.Carry), "checkpoint") + " carry the label " + quoteShort(e.Label) + "; nothing was chosen",
 		Hint: "Say which one is meant: send its time as since, in the place of label.", Fields: f}
 }
 

@@ -135,6 +135,9 @@ func (p *CheckpointRestore) Text() string {
 	for _, s := range p.Skipped {
 		fmt.Fprintf(&b, "skipped %s (%s)\n", edit.ShownPath(s.Path), s.Why)
 	}
+	for _, d := range p.DirsMade {
+		fmt.Fprintf(&b, "made the directory %s\n", edit.ShownPath(d))
+	}
 	for _, d := range p.DirsKept {
 		fmt.Fprintf(&b, "kept %s (%s)\n", edit.ShownPath(d.Path), d.Why)
 	}
@@ -394,9 +397,13 @@ func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
 		return &Refusal{Reason: KindNotRegularFile, FilePath: e.Path, Message: quote(e.Path) + " is a " + e.Kind + " now; nothing was restored",
 			Hint: "Move it away first, or leave that path alone with on_conflict skip.", Next: again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})}
 	}
-	if e, ok := errors.AsType[*guardfs.SymlinkError](err); ok && !fromTrash(a) {
-		return &Refusal{Reason: KindSymlinkRefused, FilePath: e.Path, Message: "a symbolic link is at " + quote(e.Path) + " or on the way to it now; nothing was restored",
-			Hint: "Move the link away first, or leave that path alone with on_conflict skip.", Next: again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})}
+	if e, ok := errors.AsType[*guardfs.SymlinkError](err); ok {
+		r := &Refusal{Reason: KindSymlinkRefused, FilePath: e.Path, Message: "a symbolic link is at " + quote(e.Path) + " or on the way to it now; nothing was restored",
+			Hint: "Move the link away first, or leave that path alone with on_conflict skip.", Next: skip}
+		if skip == nil {
+			r.Hint = "Move the link away first."
+		}
+		return r
 	}
 	if e, ok := errors.AsType[*engine.LimitError](err); ok {
 		most := fmt.Sprintf("up to %d of its paths, or directories that hold as many,", e.Most)
@@ -407,14 +414,18 @@ func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
 			Hint: "Restore it in parts, by its id, turn or since with " + most + " in paths; or ask the operator for more open files (ulimit -Hn)."}
 	}
 	if e, ok := errors.AsType[*engine.ParkError](err); ok {
-		return &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: "Leave that path out with the paths argument, or ask the user to remove it."}
+		return &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: "Ask the user to remove it, or name other paths of it, if there are any, in paths."}
 	}
 	if e, ok := errors.AsType[*engine.UnheldError](err); ok {
 		return &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored",
 			Hint: "Move it away or delete it into the trash first, or leave that path alone with on_conflict skip.", Next: again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})}
 	}
 	if e, ok := errors.AsType[*engine.MissingContentError](err); ok {
-		return &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: "Restore the other paths with the paths argument, or ask the user for a backup."}
+		r := &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: "Ask the user for a backup, or name other paths of it, if there are any, in paths."}
+		if fromTrash(a) {
+			r.Hint = "Ask the user for a backup."
+		}
+		return r
 	}
 	return err
 }

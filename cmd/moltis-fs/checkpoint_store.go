@@ -175,6 +175,10 @@ func storeError(err error) error {
 	if errors.Is(err, checkpoint.ErrUnderWay) {
 		return &exitError{exitRefused, err.Error(), "", tools.KindConflict}
 	}
+	if errors.Is(err, checkpoint.ErrCutOff) {
+		return &exitError{exitRefused, err.Error(), "if no call may take it back any more, because deny_paths or another root keeps them from its paths, purge with --cut-off: " +
+			"its paths stay as they are then, half-way as they may be", tools.KindConflict}
+	}
 	if e, ok := errors.AsType[*checkpoint.FullError](err); ok {
 		return &exitError{exitRefused, e.Error(), program + " checkpoint unpin and gc make room, or a larger max_bytes", tools.KindIOError}
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
-	"strings"
 	"sync"
 	"syscall"
 
@@ -165,7 +164,7 @@ func (e *Engine) abort(ctx context.Context, p *point, m *Mutation, cause error) 
 	if err := e.unmake(p.dirs); err != nil {
 		e.logger.Error("directories of a change that failed could not be removed", "id", p.id, "err", err)
 		o = checkpoint.Foreign // leaves the mark
-		cause = fmt.Errorf("%w (and an empty directory may be left)", cause)
+		cause = p.halfMade(cause, e.stillThere(p.dirs))
 	}
 	return e.end(ctx, p, m, o, cause)
 }
@@ -356,8 +355,8 @@ func (e *Engine) putBack(ctx context.Context, p *point, ts targets, m *Mutation,
 		back(s.first[:s.removed], nil)
 	}
 	if stuck != nil {
-		cause = fmt.Errorf("%w (and these could not be put back: %s)", cause, strings.Join(stuck, ", "))
-		return e.end(ctx, p, m, checkpoint.Foreign, cause)
+		p.noteHalf(stuck)
+		return e.end(ctx, p, m, checkpoint.Foreign, p.halfMade(cause, stuck))
 	}
 	return e.abort(ctx, p, m, cause)
 }

@@ -95,16 +95,14 @@ func (r *restore) wanted(ctx context.Context, t *Target, item *checkpoint.Item) 
 		}
 	}
 	if !item.Stored {
-		if r.o.OnConflict == OnConflictSkip {
-			t.keep()
-			r.out.Skipped = append(r.out.Skipped, Left{t.True, "its content was not stored: " + item.Missing})
-			return nil, nil
-		}
-		return nil, &MissingContentError{item.Path, item.Missing}
+		return nil, r.missing(t, item.Path, item.Missing)
 	}
 	switch item.Want.Kind {
 	case checkpoint.File:
 		content, err := r.db.Content(ctx, item.Want.Hash)
+		if errors.Is(err, checkpoint.ErrNoContent) { // the plan is older than that
+			return nil, r.missing(t, item.Path, goneSince)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -123,6 +121,18 @@ func (r *restore) wanted(ctx context.Context, t *Target, item *checkpoint.Item) 
 		t.After = After{Kind: guardfs.KindAbsent}
 	}
 	return nil, nil
+}
+
+const goneSince = "removed to make room, or purged, just now"
+
+// missing is what becomes of a target whose content the store does not have.
+func (r *restore) missing(t *Target, path, why string) error {
+	if r.o.OnConflict != OnConflictSkip {
+		return &MissingContentError{path, why}
+	}
+	t.keep()
+	r.out.Skipped = append(r.out.Skipped, Left{t.True, "its content was not stored: " + why})
+	return nil
 }
 
 // park adds to m the move to the trash of a file that is to go and that the store can't or must not hold, as Delete does. False: it is no such.
