@@ -138,6 +138,14 @@ func TestListFindsAPathByItsOtherNames(t *testing.T) {
 	for _, path := range []string{"real/a", "link/a", "link/b", "real/a/", "link/a/", "real/gone", "link/gone", "hidden/a"} {
 		count(path, 1)
 	}
+	do("Write", "real/d", "x")
+	if err := os.Remove(filepath.Join(root, "real/d")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("a", filepath.Join(root, "real/d")); err != nil {
+		t.Fatal(err)
+	}
+	count("link/d", 2) // what was there, and what it leads to
 	count("link/none", 0)
 	// The link leads elsewhere by now: where it was a directory of its own before counts as well.
 	if err := os.Remove(filepath.Join(root, "link")); err != nil {

@@ -147,6 +147,7 @@ func checkpointStatsCommand() *command {
 						ContentBytes int64     `json:"content_bytes"`
 						StoredBytes  int64     `json:"stored_bytes"`
 						UsedBytes    int64     `json:"used_bytes"`
+						LogBytes     int64     `json:"log_bytes"`
 						MaxBytes     int64     `json:"max_bytes"`
 						ParkedBytes  int64     `json:"parked_bytes"`
 						FreeBytes    int64     `json:"free_bytes"`
@@ -158,7 +159,7 @@ func checkpointStatsCommand() *command {
 				rows := [][2]string{
 					{"checkpoints", fmt.Sprintf("%d, of %s in %s, %d pinned", s.Checkpoints, plural(s.Paths, "path", "paths"), plural(s.Sessions, "session", "sessions"), s.Pinned)},
 					{"contents", fmt.Sprintf("%d, of them %s, and %d in files of their own", s.Contents, plural(s.Deltas, "delta", "deltas"), s.External)},
-					{"bytes", fmt.Sprintf("%s of %s; the contents are %s, stored in %s", bytesText(s.UsedBytes), bytesText(s.MaxBytes), bytesText(s.ContentBytes), bytesText(s.StoredBytes))},
+					{"bytes", fmt.Sprintf("%s of %s, the log %s; the contents are %s, stored in %s", bytesText(s.UsedBytes), bytesText(s.MaxBytes), bytesText(s.LogBytes), bytesText(s.ContentBytes), bytesText(s.StoredBytes))},
 					{"trash", fmt.Sprintf("%d, %s of them beside the store", s.Trashed, bytesText(s.ParkedBytes))},
 					{"SQLite", s.SQLite},
 				}

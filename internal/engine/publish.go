@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -111,6 +112,9 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 		e.syncNames(ts, swaps)
 	}
 	done.Made, done.Kept = dirs.paths(), e.drop(swaps.kept(m.Drop))
+	done.Dropped = slices.DeleteFunc(slices.Clone(m.Drop), func(d string) bool {
+		return slices.ContainsFunc(done.Kept, func(k KeptDir) bool { return k.Path == d })
+	})
 	e.sweep(ts)
 	for _, mv := range m.Moves {
 		done.Moved = append(done.Moved, *mv)
