@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"io/fs"
+	"path"
 	"slices"
 	"syscall"
 
@@ -134,6 +135,50 @@ func (r *restore) onlyNew(m *Mutation, goes map[string]bool) error {
 	}
 	m.Dirs, m.Drop = make, drop
 	return nil
+}
+
+// settleDirs leaves of the directories to be made those that something comes into, and of those to go those that nothing is in then, now that it is known what
+// the targets become. A directory is not made for what is skipped only.
+func (r *restore) settleDirs(m *Mutation, ts []*Target, dirs []NewDir, drop []string) (make []NewDir, gone []string) {
+	hold := func(in map[string]bool, name string) {
+		for dir := path.Dir(name); len(dir) > 1 && !in[dir]; dir = path.Dir(dir) {
+			in[dir] = true
+		}
+	}
+	comes, skipped := map[string]bool{}, map[string]bool{}
+	for _, t := range ts {
+		if t.After.Kind != guardfs.KindAbsent {
+			hold(comes, t.True)
+		}
+	}
+	for _, mv := range m.Moves {
+		if mv.Back {
+			hold(comes, mv.Path)
+		}
+	}
+	for _, l := range r.out.Skipped {
+		hold(skipped, l.Path)
+	}
+	for _, name := range r.away {
+		hold(skipped, name)
+	}
+	for _, d := range slices.Backward(dirs) { // from the top down they are
+		if skipped[d.Path] && !comes[d.Path] {
+			continue
+		}
+		hold(comes, d.Path)
+		make = append(make, d)
+	}
+	slices.Reverse(make)
+	r.full = nil
+	for _, d := range drop {
+		if comes[d] {
+			r.full = append(r.full, KeptDir{Path: d, Why: keptInUse})
+			continue
+		}
+		gone = append(gone, d)
+	}
+	return make, gone
 }
 
 // onlyHolds looks whether dir is a directory with nothing in it but what goes. why says what keeps it.
