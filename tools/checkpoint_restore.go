@@ -45,6 +45,8 @@ type CheckpointRestore struct {
 	DirsKept   []engine.Left  `json:"dirs_kept,omitempty"`    // made by what was taken back: something is in them, or they can't be removed
 	// Outside are the checkpoints of what was changed outside of the tools since the point of a rewind, which is no part of it. Each can be restored.
 	Outside []CheckpointRow `json:"outside,omitempty"`
+	// Partial: of a rewind that was forced, retention had taken some of what it was to take back.
+	Partial *Partial `json:"partial,omitempty"`
 	// Denied counts paths that this session may not read today; they are not named, and were left alone.
 	Denied int  `json:"denied,omitempty"`
 	DryRun bool `json:"dry_run,omitempty"`
@@ -113,6 +115,9 @@ func (p *CheckpointRestore) Text() string {
 		b.WriteString("Nothing had to be changed: everything is as it was already.\n")
 	} else if p.DryRun {
 		b.WriteString("Nothing was changed; the restore would be:\n")
+	}
+	if p.Partial != nil {
+		fmt.Fprintf(&b, "This is not what was there: retention had taken what this session changed up to %s, and each path goes back as far as the store can.\n", p.Partial.Until)
 	}
 	const most = 10 // thousands of them would hide what was done
 	same := 0
@@ -208,6 +213,9 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 		if !s.engine.Denies(k.Path) {
 			out.DirsKept = append(out.DirsKept, engine.Left{Path: k.Path, Why: k.Why})
 		}
+	}
+	if done.Plan.Lost != nil {
+		out.Partial = partialOf(done.Plan.Lost)
 	}
 	skipped := map[string]bool{}
 	for _, l := range done.Skipped {

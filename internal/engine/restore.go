@@ -91,6 +91,7 @@ func (e *Engine) Restore(ctx context.Context, c *Call, r checkpoint.Restore, o R
 	var db *checkpoint.DB
 	out, err := e.carryOut(ctx, c, o, func(store *checkpoint.DB) (*checkpoint.Plan, error) {
 		db = store
+		r.Partial = o.OnConflict == OnConflictForce
 		return e.planFor(ctx, c, store, r)
 	})
 	if err == nil && r.ID == "" {
