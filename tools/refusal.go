@@ -418,6 +418,12 @@ func (s *Suite) ofStore(tool string, args any, err error) *Refusal {
 	if e, ok := errors.AsType[*checkpoint.AmbiguousLabelError](err); ok {
 		return ambiguous(e)
 	}
+	if e, ok := errors.AsType[*checkpoint.AmbiguousTurnError](err); ok {
+		return ambiguousTurn(e)
+	}
+	if e, ok := errors.AsType[*checkpoint.PartialError](err); ok {
+		return partial(tool, e)
+	}
 	if errors.Is(err, checkpoint.ErrNotFound) {
 		return &Refusal{Reason: KindNotFound, Message: "this session has no such checkpoint", Hint: "Take an id from checkpoints_list.", Next: &NextCall{"checkpoints_list", map[string]any{}}}
 	}

@@ -40,6 +40,8 @@ func Run(t *testing.T, open func(t *testing.T) checkpoint.Store) {
 		{"PlanInverse", planInverse},
 		{"PlanBad", planBad},
 		{"Rewind", rewind},
+		{"TurnsOfOneName", turnsOfOneName},
+		{"Outside", outside},
 		{"Isolation", isolation},
 		{"Between", between},
 		{"Gaps", gaps},

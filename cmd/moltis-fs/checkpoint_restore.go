@@ -154,20 +154,22 @@ func (in *invocation) restoreID(ctx context.Context, args map[string]any, paths 
 	return in.restore(ctx, args, paths)
 }
 
-// ofSession refuses a first argument that is no id, a mistake on the command line as with show, and what it names where --session is given and it is another's: the call itself, which sees all
-// sessions, finds it.
+// ofSession refuses a first argument that is no id, a mistake on the command line as with show, and what it names where --session or
+// --principal is given and it is another's: the call itself, which sees all sessions, finds it.
 func (in *invocation) ofSession(ctx context.Context) error {
 	switch id := in.arg(0); {
 	case isTrashID(id):
 		if _, err := checkpoint.ParseTrashID(id); err != nil {
 			return misuse(program+" trash list shows the ids", "%v", err)
 		}
-	case id != "undo" && id != "redo":
+	case id == "undo" || id == "redo":
+		return nil // of the session
+	default:
 		if _, err := checkpoint.ParseID(id); err != nil {
 			return storeError(err)
 		}
 	}
-	if !in.given("session") {
+	if in.count("session", "principal") == 0 {
 		return nil
 	}
 	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) (err error) {
@@ -197,8 +199,9 @@ func (in *invocation) restore(ctx context.Context, args map[string]any, paths []
 // commandsFor says in the words of the command line what a hint says in those of the tools.
 var commandsFor = strings.NewReplacer(
 	"checkpoints_list", program+" checkpoint list", "checkpoint_restore", program+" checkpoint restore", "checkpoint_diff", program+" checkpoint diff",
-	"on_conflict: merge", "--on-conflict: merge", "on_conflict skip", "--on-conflict skip",
-	"send its time as since, in the place of label", "give its time with --since, in the place of --label", "leave paths out", "leave the PATHs out",
+	"on_conflict: merge", "--on-conflict: merge", "on_conflict skip", "--on-conflict skip", "on_conflict force", "--on-conflict force",
+	"send its time as since, in the place of label", "give its time with --since, in the place of --label",
+	"send its time as since, in the place of turn", "give its time with --since, in the place of --turn", "leave paths out", "leave the PATHs out",
 	"by its id, turn or since with", "by its ID, --turn or --since with", "directories in paths;", "directories as PATHs;", "paths in paths;", "PATHs;",
 	" in paths.", " as PATHs.", " in paths;", " as PATHs;",
 )
@@ -312,6 +315,14 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	}
 	if err != nil {
 		return err
+	}
+	if id, _ := args["id"].(string); id == "" || id == "undo" || id == "redo" { // of a session, also where none is named
+		err := in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+			return in.seen(ctx, db, first(in.option("principal"), "local"), first(in.option("session"), "default"))
+		})
+		if err != nil {
+			return err
+		}
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
