@@ -145,7 +145,8 @@ type Change struct {
 const (
 	SkipTooLarge = "too_large" // above MaxFileBytes
 	SkipExcluded = "excluded"  // by Options.Exclude
-	skipNotGiven = "not_given" // the caller gave a hash only, and the store does not have it
+	skipHashOnly = "hash_only" // the caller gave a hash only, and the store does not have it
+	skipNotRead  = "not_read"  // nor a hash
 	SkipParked   = "parked"    // moved to the trash as a whole: Trashed.Parked
 	SkipPurged   = "purged"
 	SkipDamaged  = "damaged" // it was there; Repair could not read it any more
@@ -175,7 +176,7 @@ type Saved struct {
 // Skip names a path whose content is not in the store, and why.
 type Skip struct {
 	Path string
-	Why  string // SkipTooLarge, SkipExcluded, "not_given" (a hash without content), or what Change.Skipped said
+	Why  string // SkipTooLarge, SkipExcluded, "hash_only" (a hash without content), or what Change.Skipped said
 	Size int64
 }
 
@@ -232,9 +233,11 @@ var (
 	ErrDamaged = errors.New("the catalog is damaged")
 	// ErrInUse: another process has the store open and one of the two wants it for itself, to repair it.
 	ErrInUse = errors.New("the checkpoint store is in use")
-	// ErrUnderWay: taking back a change that is being made, or was cut off half-way, needs what is to go. The next call of a host takes such a
-	// change back.
-	ErrUnderWay = errors.New("a change needs it that is being made at this moment, or that was cut off half-way and that the next call takes back; purge again after that")
+	// ErrUnderWay: taking back a change that is being made needs what is to go.
+	ErrUnderWay = errors.New("a change needs it that is being made at this moment; purge again after that")
+	// ErrCutOff: taking back a change that was cut off half-way, and whose process is no more, needs what is to go. The next call of a host that may reach
+	// its paths takes it back; see Purge.CutOff.
+	ErrCutOff = errors.New("a change needs it that was cut off half-way and that the next call in its root takes back; purge again after that")
 	// ErrNothing: there is nothing to undo or redo.
 	ErrNothing = errors.New("nothing to undo or redo")
 )
@@ -332,7 +335,8 @@ type Filter struct {
 	Principal    string
 	Session      string
 	AllSessions  bool
-	Turn, Tool   string
+	Turn         string
+	Tool         string // or a kind: what no tool made is listed by that
 	Kind, Label  string
 	AsSaved      bool      // in the order in which they were saved, the newest first, whatever their times say
 	NoReads      bool      // leave out what was kept only because it was read

@@ -39,7 +39,7 @@ type committer struct {
 	newest   int64             // a time that none of those that are not late exceeds
 	words    map[string]int64
 	sessions map[Scope]int64
-	turns    map[turnKey]turnRow
+	turns    map[turnKey]int64
 	paths    map[string]int64
 	attrs    map[string]int64
 
@@ -51,8 +51,6 @@ type turnKey struct {
 	session int64
 	name    string
 }
-
-type turnRow struct{ id, after int64 }
 
 type job struct {
 	run  func(ctx context.Context, c *committer) error
@@ -93,7 +91,7 @@ func (c *committer) close() error {
 }
 
 func (c *committer) forget() {
-	c.words, c.sessions, c.turns = map[string]int64{}, map[Scope]int64{}, map[turnKey]turnRow{}
+	c.words, c.sessions, c.turns = map[string]int64{}, map[Scope]int64{}, map[turnKey]int64{}
 	c.paths, c.attrs = map[string]int64{}, map[string]int64{}
 	c.noted = time.Time{}
 	c.seen = -1 // its number may be given to somebody else's; the time stays an upper bound
@@ -175,6 +173,9 @@ func (c *committer) lead(own *job) {
 	c.mu.Unlock()
 
 	c.runBatch(batch, own)
+	if err := c.boundLog(context.Background()); err != nil {
+		c.db.o.Logger.Warn("emptying the checkpoint log", "error", err) // the batch is what it is
+	}
 
 	c.mu.Lock()
 	var next *job
@@ -309,6 +310,7 @@ func (c *committer) begin(ctx context.Context) error {
 		return err
 	}
 	if !c.current || version != c.version {
+		c.turns = map[turnKey]int64{} // another process may have begun one of the same name
 		var gen int64
 		if err := c.row(ctx, "SELECT v FROM meta WHERE k='gen'").Scan(&gen); err != nil {
 			return err
@@ -503,20 +505,29 @@ func (c *committer) attr(ctx context.Context, s *State) (any, error) {
 	})
 }
 
-// turn finds the turn or begins it after the newest checkpoint there is.
+// turn finds the last turn of that name, or begins one.
 func (c *committer) turn(ctx context.Context, session int64, name string) (int64, error) {
 	k := turnKey{session, name}
-	if t, ok := c.turns[k]; ok {
-		return t.id, nil
+	if id, ok := c.turns[k]; ok {
+		return id, nil
 	}
-	var t turnRow
-	err := c.row(ctx, "SELECT id, after FROM turn WHERE session=? AND name=?", session, name).Scan(&t.id, &t.after)
+	var id int64
+	err := c.row(ctx, "SELECT id FROM turn WHERE session=? AND name=? ORDER BY id DESC LIMIT 1", session, name).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
-		t.id, err = c.insert(ctx, "INSERT INTO turn(session, name, after, ts) VALUES(?,?,(SELECT ifnull(max(seq),0) FROM op),?)",
-			session, name, c.db.o.Now().UnixNano())
+		return c.newTurn(ctx, session, name)
 	}
 	if err == nil {
-		c.turns[k] = t
+		c.turns[k] = id
 	}
-	return t.id, err
+	return id, err
+}
+
+// newTurn begins a turn after the newest checkpoint there is.
+func (c *committer) newTurn(ctx context.Context, session int64, name string) (int64, error) {
+	id, err := c.insert(ctx, "INSERT INTO turn(session, name, after, ts) VALUES(?,?,(SELECT ifnull(max(seq),0) FROM op),?)",
+		session, name, c.db.o.Now().UnixNano())
+	if err == nil {
+		c.turns[turnKey{session, name}] = id
+	}
+	return id, err
 }

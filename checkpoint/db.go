@@ -140,6 +140,7 @@ type DB struct {
 	seal    *sealer
 	under   underway
 	tight   atomic.Bool // the reserve is in use
+	logMost atomic.Int64
 	frozen  bool        // on a read-only file system
 	inUse   *os.File    // nil in Repair, which holds the lock itself
 	file    fs.FileInfo // of the catalog that is open
@@ -242,8 +243,10 @@ func (d *DB) unreadable(err error) error {
 	return err
 }
 
+const busyTimeout = "20000" // ms that a connection waits for others
+
 func (d *DB) dsn(write, fresh bool) string {
-	q := []string{"_pragma=busy_timeout(20000)"}
+	q := []string{"_pragma=busy_timeout(" + busyTimeout + ")"}
 	switch {
 	case d.frozen:
 		q = append(q, "mode=ro", "_pragma=query_only(1)")
@@ -260,7 +263,7 @@ func (d *DB) dsn(write, fresh bool) string {
 		}
 		// The keeper moves the log into the file; a commit only does it when the keeper has fallen far behind.
 		q = append(q, "mode=rw", "_pragma=journal_mode(WAL)", "_pragma=synchronous("+sync+")",
-			"_pragma=wal_autocheckpoint(16000)", "_pragma=journal_size_limit(67108864)", "_pragma=secure_delete(FAST)",
+			"_pragma=wal_autocheckpoint(16000)", "_pragma=journal_size_limit("+strconv.Itoa(logMost)+")", "_pragma=secure_delete(FAST)",
 			"_pragma=cache_size(-8000)")
 	default:
 		q = append(q, "mode=rw", "_pragma=query_only(1)", "_pragma=cache_size(-4000)")

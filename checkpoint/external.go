@@ -35,7 +35,7 @@ func External(ctx context.Context, s Store, who Scope, turn string, seen []Obser
 		}
 		c := Change{Path: o.Path, Role: "target", Before: k.Own, After: o.State, AfterContent: o.Content}
 		if k.Own.kind() == File && k.Own.Hash == "" {
-			c.Skipped = skipNotGiven // recorded without content and hash, as a file too large to read
+			c.Skipped = skipNotRead // recorded without content and hash, as a file too large to read
 		}
 		op.Changes = append(op.Changes, c)
 	}
@@ -63,11 +63,15 @@ func (s State) likely(now State) bool {
 	return s.kind() != File || s.bare() || now.bare() || s.Mode.Perm() == now.Mode.Perm() && s.UID == now.UID && s.GID == now.GID
 }
 
-// knownOf is what a store knows of a path that who recorded something of; nil when all of that was aborted.
+// knownOf is what a store knows of a path that who recorded something of; nil when all of that was aborted, or retention
+// took the newest.
 func knownOf(ctx context.Context, h history, who Scope, path string) (*Known, error) {
 	head, err := h.head(ctx, anybody, path)
 	if err != nil || head == nil {
 		return nil, err
+	}
+	if gone, err := h.goneOf(ctx, path); err != nil || gone > head.seq {
+		return nil, err // what it became last is not known any more: another state now is nobody's change
 	}
 	c := head.change(path)
 	k := &Known{path, c.After, c.AfterStored || c.After.Kind != File, c.Before, !pending(h, head), c.After}
@@ -79,6 +83,49 @@ func knownOf(ctx context.Context, h history, who Scope, path string) (*Known, er
 		k.Own = own.change(path).After
 	}
 	return k, nil
+}
+
+// outside picks those of all, which is what a rewind looks at, for Plan.Outside.
+func outside(ctx context.Context, h history, all []entry, only []string) (out []ID, err error) {
+	type own struct{ external, first *entry } // the first change of a path by the session, and the last one from outside before that
+	paths := map[string]own{}
+	for i := range all {
+		e := &all[i]
+		for _, c := range e.c.Changes {
+			switch o := paths[c.Path]; {
+			case o.first != nil || e.c.Outcome == Aborted:
+			case e.changes():
+				paths[c.Path] = own{o.external, e}
+			case e.c.Kind == KindExternal:
+				paths[c.Path] = own{e, nil}
+			}
+		}
+	}
+	for i := range all {
+		e := &all[i]
+		if e.c.Kind != KindExternal || e.c.Outcome == Aborted {
+			continue
+		}
+		for _, c := range e.c.Changes {
+			if !within(c.Path, only) {
+				continue
+			}
+			o := paths[c.Path]
+			left := o.external == e && o.first != nil && o.first.change(c.Path).Before.Same(c.After)
+			if !left {
+				hd, err := h.head(ctx, anybody, c.Path)
+				if err != nil {
+					return nil, err
+				}
+				left = hd != nil && hd.seq == e.seq
+			}
+			if left {
+				out = append(out, idOf(e.seq))
+				break
+			}
+		}
+	}
+	return out, nil
 }
 
 // LastDir is the mode of the directory when anybody recorded it last, on its own or because something was made, read or removed in it.

@@ -136,13 +136,14 @@ func (g *collector) run(ctx context.Context) error {
 	if err := g.sweep(ctx); err != nil {
 		return err
 	}
-	target := g.limits.MaxBytes/10*9 - g.o.need
+	most := g.limits.besideLog()
+	target := most/10*9 - g.o.need
 	for {
 		used, err := g.d.usedBytes(ctx, g.d.r)
 		if err != nil {
 			return err
 		}
-		if used+g.o.need <= g.limits.MaxBytes/20*19 {
+		if used+g.o.need <= most/20*19 {
 			break
 		}
 		n, err := g.evict(ctx, used, target)
@@ -320,6 +321,9 @@ func (g *collector) expire(ctx context.Context, next pick, left *int) error {
 			if err != nil {
 				return false, err
 			}
+			if err := c.noteGone(ctx, string(list)); err != nil {
+				return false, err
+			}
 			for _, q := range []string{"DELETE FROM change WHERE op IN (SELECT value FROM json_each(?))", "DELETE FROM op WHERE seq IN (SELECT value FROM json_each(?))"} {
 				if err := c.exec(ctx, q, string(list)); err != nil {
 					return false, err
@@ -392,11 +396,20 @@ func (g *collector) tidy(ctx context.Context) error {
 			for _, q := range []string{
 				"DELETE FROM path WHERE NOT EXISTS (SELECT 1 FROM change WHERE change.path=path.id)",
 				"DELETE FROM turn WHERE after < (SELECT min(seq) FROM op) AND NOT EXISTS (SELECT 1 FROM op WHERE op.session=turn.session)",
-				"DELETE FROM session WHERE NOT EXISTS (SELECT 1 FROM op WHERE op.session=session.id) AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.session=session.id)",
+				// Of a name that was used again, what nothing is left of.
+				`DELETE FROM turn WHERE after < (SELECT gone FROM session WHERE id=turn.session)
+					AND EXISTS (SELECT 1 FROM turn t WHERE t.session=turn.session AND t.name=turn.name AND t.id > turn.id)
+					AND id NOT IN (SELECT turn FROM op WHERE turn IS NOT NULL)`,
 			} {
 				if err := c.exec(ctx, q); err != nil {
 					return err
 				}
+			}
+			// One that lost something may come back, and must not take what is left for all; not for ever.
+			err := c.exec(ctx, `DELETE FROM session WHERE ifnull(gone_ts < ?, true) AND NOT EXISTS (SELECT 1 FROM op WHERE op.session=session.id)
+				AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.session=session.id)`, clampNs(g.d.o.Now().AddDate(-1, 0, 0)))
+			if err != nil {
+				return err
 			}
 		}
 		return c.exec(ctx, "INSERT INTO meta(k, v) VALUES('gc_at', ?1) ON CONFLICT(k) DO UPDATE SET v=?1", g.d.o.Now().UnixNano())

@@ -161,16 +161,6 @@ func (h *dbHistory) newest(ctx context.Context, who Scope, fn func(entry) bool) 
 	return rows.Err()
 }
 
-func (h *dbHistory) turnStart(ctx context.Context, who Scope, turn string) (int64, error) {
-	var seq int64
-	err := h.q.QueryRowContext(ctx, `SELECT after FROM turn WHERE name=? AND session=(SELECT id FROM session WHERE principal=? AND name=?)`,
-		turn, who.Principal, who.Session).Scan(&seq)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, ErrNotFound
-	}
-	return seq, err
-}
-
 func (h *dbHistory) sinceStart(ctx context.Context, who Scope, t time.Time) (int64, error) {
 	var w where
 	if err := h.scope(ctx, &w, who); err != nil {

@@ -124,6 +124,15 @@ func ParseID(s string) (ID, error) {
 	return idOf(seq), nil
 }
 
+// ParseTrashID is ParseID for an entry of the trash.
+func ParseTrashID(s string) (TrashID, error) {
+	seq, err := parseID(trashPrefix, s)
+	if err != nil {
+		return "", err
+	}
+	return TrashID(makeID(trashPrefix, seq)), nil
+}
+
 func idOf(seq int64) ID {
 	if seq == 0 {
 		return ""

@@ -256,7 +256,7 @@ func TestSkips(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"/w/big": checkpoint.SkipTooLarge, "/w/.env": checkpoint.SkipExcluded, "/w/hash": "not_given"}
+	want := map[string]string{"/w/big": checkpoint.SkipTooLarge, "/w/.env": checkpoint.SkipExcluded, "/w/hash": "hash_only"}
 	for _, k := range s.Skipped {
 		if want[k.Path] != k.Why {
 			t.Errorf("%+v should not be skipped, or for another reason", k)

@@ -87,7 +87,7 @@ func (k *keeper) round(ctx context.Context) {
 		}
 	}
 	// Whoever only looks takes nothing away, however long: nothing grows by it, and its limits may be nobody's.
-	if k.wrote.Load() && (k.used.Load() > k.limits.Load().MaxBytes/20*19 || k.due(ctx)) {
+	if k.wrote.Load() && (k.used.Load() > k.limits.Load().besideLog()/20*19 || k.due(ctx)) {
 		k.making.Lock()
 		defer k.making.Unlock()
 		if r, err := k.d.gc(ctx, GCOptions{Shared: true}); err != nil && ctx.Err() == nil {
@@ -132,6 +132,7 @@ func (k *keeper) measure(ctx context.Context) error {
 	l, err := k.d.shared(ctx, k.d.r)
 	if err == nil {
 		k.limits.Store(&l)
+		k.d.logMost.Store(l.logMost())
 	}
 	return err
 }
@@ -150,7 +151,8 @@ func (k *keeper) room(ctx context.Context, op *Op) error {
 
 // roomFor is room for at most so many bytes, of which count says how many are new.
 func (k *keeper) roomFor(ctx context.Context, most int64, count func(context.Context) (int64, error)) error {
-	limit := k.limits.Load().MaxBytes
+	bound := k.limits.Load()
+	limit := bound.besideLog()
 	if k.used.Load()+most <= limit-limit/64-4*slack {
 		return nil
 	}
@@ -159,12 +161,13 @@ func (k *keeper) roomFor(ctx context.Context, most int64, count func(context.Con
 	if err == nil {
 		err = k.measure(ctx)
 	}
-	limit = k.limits.Load().MaxBytes
+	bound = k.limits.Load()
+	limit = bound.besideLog()
 	if err != nil || k.used.Load()+need+slack <= limit {
 		return err
 	}
 	if need > limit {
-		return &FullError{need, limit}
+		return &FullError{need + bound.logMost(), bound.MaxBytes}
 	}
 	k.making.Lock()
 	defer k.making.Unlock()
@@ -181,7 +184,7 @@ func (k *keeper) roomFor(ctx context.Context, most int64, count func(context.Con
 		return err
 	}
 	if used := k.used.Load(); used+need > limit {
-		return &FullError{used + need, limit}
+		return &FullError{used + need + bound.logMost(), bound.MaxBytes}
 	}
 	return nil
 }

@@ -35,7 +35,7 @@ func (h *dbHistory) list(ctx context.Context, f Filter) (Page, error) {
 		w.and("op.turn IN (SELECT id FROM turn WHERE name=?)", f.Turn)
 	}
 	if f.Tool != "" {
-		w.and("op.tool = (SELECT id FROM word WHERE s=?)", f.Tool)
+		w.and("(op.tool = (SELECT id FROM word WHERE s=?) OR op.kind = (SELECT id FROM word WHERE s=?))", f.Tool, f.Tool)
 	}
 	if f.Kind != "" {
 		w.and("op.kind = (SELECT id FROM word WHERE s=?)", f.Kind)

@@ -88,7 +88,8 @@ func (d *DB) update(ctx context.Context, doing, q string, args ...any) error {
 }
 
 // BeginTurn marks the beginning of a turn: everything that the session saves from here on belongs to it or to a later
-// one. Beginning a turn again changes nothing; began says whether this call was the one.
+// one. Beginning the turn again that the session is in changes nothing; began says whether this call was the one. A name that the session had
+// before that begins another turn of that name: each conversation may count its turns from one.
 func (d *DB) BeginTurn(ctx context.Context, who Scope, name string) (began bool, err error) {
 	if err := d.enter(); err != nil {
 		return false, err
@@ -97,10 +98,10 @@ func (d *DB) BeginTurn(ctx context.Context, who Scope, name string) (began bool,
 	if name == "" || len(name) > maxName {
 		return false, &BadOpError{"", "a turn needs a name of reasonable length"}
 	}
-	var n int
-	err = d.r.QueryRowContext(ctx, "SELECT count(*) FROM turn WHERE name=? AND session=(SELECT id FROM session WHERE principal=? AND name=?)",
-		name, who.Principal, who.Session).Scan(&n)
-	if err == nil && n > 0 {
+	var last string
+	err = d.r.QueryRowContext(ctx, "SELECT name FROM turn WHERE session=(SELECT id FROM session WHERE principal=? AND name=?) ORDER BY id DESC LIMIT 1",
+		who.Principal, who.Session).Scan(&last)
+	if err == nil && last == name {
 		return false, nil // a process for every call asks for every call: no transaction for that
 	}
 	err = d.com.do(ctx, func(ctx context.Context, c *committer) error {
@@ -108,11 +109,15 @@ func (d *DB) BeginTurn(ctx context.Context, who Scope, name string) (began bool,
 		if err != nil {
 			return err
 		}
-		if err := c.row(ctx, "SELECT count(*) FROM turn WHERE session=? AND name=?", s, name).Scan(&n); err != nil {
+		var last string
+		err = c.row(ctx, "SELECT name FROM turn WHERE session=? ORDER BY id DESC LIMIT 1", s).Scan(&last)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		began = n == 0
-		_, err = c.turn(ctx, s, name)
+		if began = err != nil || last != name; !began {
+			return nil
+		}
+		_, err = c.newTurn(ctx, s, name)
 		return err
 	})
 	if err != nil {

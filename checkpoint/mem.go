@@ -21,10 +21,14 @@ type Mem struct {
 	ops    []entry // ops[i].seq == i+1
 	bodies map[string][]byte
 	bytes  int64
-	turns  map[memTurn]int64
+	turns  map[Scope][]memTurn
 }
 
-type memTurn struct{ principal, session, name string }
+type memTurn struct {
+	name  string
+	after int64
+	at    time.Time
+}
 
 var _ Store = (*Mem)(nil)
 
@@ -34,7 +38,7 @@ func NewMem(o Options) (*Mem, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Mem{o: o, bodies: map[string][]byte{}, turns: map[memTurn]int64{}}, nil
+	return &Mem{o: o, bodies: map[string][]byte{}, turns: map[Scope][]memTurn{}}, nil
 }
 
 func (m *Mem) lock() error {
@@ -96,11 +100,13 @@ func (m *Mem) Save(ctx context.Context, op Op) (Saved, error) {
 		c.RestoreOf = idOf(of)
 	}
 	if op.Turn != "" {
-		m.beginTurn(op.Principal, op.Session, op.Turn)
+		if k := (Scope{Principal: op.Principal, Session: op.Session}); !slices.ContainsFunc(m.turns[k], func(t memTurn) bool { return t.name == op.Turn }) {
+			m.beginTurn(k, op.Turn)
+		}
 	}
 	for _, ch := range op.Changes {
 		if ch.Before.Kind == File && ch.Skipped == "" && m.bodies[ch.Before.Hash] == nil {
-			ch.Skipped = skipNotGiven
+			ch.Skipped = skipHashOnly
 			skips = append(skips, Skip{ch.Path, ch.Skipped, ch.Before.Size})
 		}
 		c.Changes = append(c.Changes, Recorded{Path: ch.Path, Role: ch.Role, Before: ch.Before.clone(), After: ch.After.clone(), Skipped: ch.Skipped})
@@ -126,13 +132,12 @@ func (s State) clone() State {
 	return s
 }
 
-func (m *Mem) beginTurn(principal, session, name string) (began bool) {
-	k := memTurn{principal, session, name}
-	if _, ok := m.turns[k]; !ok {
-		m.turns[k] = int64(len(m.ops))
-		return true
+func (m *Mem) beginTurn(k Scope, name string) (began bool) {
+	if n := len(m.turns[k]); n > 0 && m.turns[k][n-1].name == name {
+		return false
 	}
-	return false
+	m.turns[k] = append(m.turns[k], memTurn{name, int64(len(m.ops)), m.o.Now()})
+	return true
 }
 
 // BeginTurn implements Store.
@@ -144,7 +149,7 @@ func (m *Mem) BeginTurn(_ context.Context, who Scope, name string) (bool, error)
 		return false, err
 	}
 	defer m.mu.Unlock()
-	return m.beginTurn(who.Principal, who.Session, name), nil
+	return m.beginTurn(Scope{Principal: who.Principal, Session: who.Session}, name), nil
 }
 
 // Settle implements Store.
@@ -265,7 +270,7 @@ func (m *Mem) List(_ context.Context, f Filter) (Page, error) {
 }
 
 func (f *Filter) matches(c *Checkpoint) bool {
-	if f.Turn != "" && f.Turn != c.Turn || f.Tool != "" && f.Tool != c.Tool || f.Kind != "" && f.Kind != c.Kind ||
+	if f.Turn != "" && f.Turn != c.Turn || f.Tool != "" && f.Tool != c.Tool && f.Tool != c.Kind || f.Kind != "" && f.Kind != c.Kind ||
 		f.Label != "" && f.Label != c.Label || f.NoReads && c.Kind == KindRead ||
 		!f.Since.IsZero() && c.Time.Before(f.Since) || !f.Until.IsZero() && !c.Time.Before(f.Until) {
 		return false
@@ -362,13 +367,28 @@ func (h memHistory) newest(_ context.Context, who Scope, fn func(entry) bool) er
 	return nil
 }
 
-func (h memHistory) turnStart(_ context.Context, who Scope, turn string) (int64, error) {
-	seq, ok := h.m.turns[memTurn{who.Principal, who.Session, turn}]
-	if !ok {
-		return 0, ErrNotFound
+func (h memHistory) begun(_ context.Context, who Scope, turn string) (out []Begun, err error) {
+	who.AllSessions = false
+	for _, t := range h.m.turns[who] {
+		if t.name != turn {
+			continue
+		}
+		b := Begun{Time: t.at, after: t.after}
+		for _, e := range h.m.ops[t.after:] {
+			if h.in(who, e.c) {
+				b.First, b.Time = e.c.ID, e.c.Time
+				break
+			}
+		}
+		out = append(out, b)
 	}
-	return seq, nil
+	return out, nil
 }
+
+// Nothing is ever taken here.
+func (h memHistory) lost(context.Context, Scope) (*Lost, error) { return nil, nil }
+
+func (h memHistory) goneOf(context.Context, string) (int64, error) { return 0, nil }
 
 func (h memHistory) sinceStart(_ context.Context, who Scope, t time.Time) (int64, error) {
 	for _, e := range h.m.ops {

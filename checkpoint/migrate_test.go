@@ -2,6 +2,7 @@ package checkpoint_test
 
 import (
 	"database/sql"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -29,8 +30,8 @@ func TestMigration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, q := range []string{"DROP INDEX op_late", "DROP INDEX change_late", "ALTER TABLE op DROP COLUMN late", "ALTER TABLE change DROP COLUMN late", "ALTER TABLE change DROP COLUMN askipped",
-		"PRAGMA user_version=1"} {
+	for _, q := range append(slices.Clone(toFormat2), "DROP INDEX op_late", "DROP INDEX change_late", "ALTER TABLE op DROP COLUMN late", "ALTER TABLE change DROP COLUMN late", "ALTER TABLE change DROP COLUMN askipped",
+		"PRAGMA user_version=1") {
 		if _, err := db.Exec(q); err != nil {
 			t.Fatal(q, err)
 		}
@@ -50,6 +51,66 @@ func TestMigration(t *testing.T) {
 	}
 	save(t, d, op(edit("/w/a", []byte("1"), []byte("2"))))
 	sound(t, d)
+}
+
+// toFormat2 makes a store of format 3 one of format 2.
+var toFormat2 = []string{
+	"ALTER TABLE session DROP COLUMN gone", "ALTER TABLE session DROP COLUMN gone_ts", "ALTER TABLE path DROP COLUMN gone",
+	"DROP INDEX turn_session", "DROP INDEX turn_name", "ALTER TABLE turn RENAME TO t",
+	"CREATE TABLE turn(id INTEGER PRIMARY KEY, session INTEGER NOT NULL, name TEXT NOT NULL, after INTEGER NOT NULL, ts INTEGER NOT NULL, UNIQUE(session, name))",
+	"INSERT INTO turn SELECT * FROM t", "DROP TABLE t", "PRAGMA user_version=2",
+}
+
+// A store of format 2 did not note whose the checkpoints were that retention took: of those who were there before, they may be anybody's.
+func TestMigrationOfWhatWasTaken(t *testing.T) {
+	for _, taken := range []bool{false, true} {
+		dir := t.TempDir()
+		d := open(t, dir, checkpoint.Options{})
+		var last checkpoint.ID
+		for i := range 6 {
+			o := op(edit("/w/a", []byte{byte(i)}, []byte{byte(i + 1)}))
+			o.Session, o.Turn = []string{"s1", "s1", "s1", "s1", "s2", "s2"}[i], fmt.Sprint("t", i)
+			last = save(t, d, o)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		db, err := sql.Open("sqlite", filepath.Join(dir, "checkpoints.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		qs := slices.Clone(toFormat2)
+		if taken {
+			qs = append(qs, "DELETE FROM change WHERE op IN (1, 2)", "DELETE FROM op WHERE seq IN (1, 2)")
+		}
+		for _, q := range qs {
+			if _, err := db.Exec(q); err != nil {
+				t.Fatal(q, err)
+			}
+		}
+		db.Close()
+		d = open(t, dir, checkpoint.Options{})
+		for turn, isPartial := range map[string]bool{"t0": taken, "t1": taken, "t2": false, "t3": false} {
+			r := checkpoint.Restore{Principal: "ann", Session: "s1", Turn: turn}
+			if isPartial {
+				partial(t, d, turn, r)
+			} else {
+				whole(t, d, turn, r)
+			}
+		}
+		r := checkpoint.Restore{Principal: "ann", Session: "s2", Since: time.Now().Add(-time.Hour)}
+		whole(t, d, "a session that was not there yet", r)
+		r.Session = "s1"
+		if taken {
+			l := partial(t, d, "by time", r)
+			r.Since = l.Since
+		}
+		whole(t, d, "by time", r)
+		if o := op(edit("/w/a", []byte("1"), []byte("2"))); save(t, d, o) <= last {
+			t.Error("numbers go on")
+		}
+		sound(t, d)
+	}
 }
 
 // Two processes, of which one has the later clock: what the other saves meanwhile is late.

@@ -142,6 +142,10 @@ func (d *DB) adoptImports(ctx context.Context, principal string) error {
 				err = c.exec(ctx, "UPDATE session SET principal=? WHERE id=?", principal, id)
 			} else if err == nil {
 				err = c.exec(ctx, "UPDATE op SET session=? WHERE session=?", own, id)
+				if err == nil {
+					err = c.exec(ctx, `UPDATE session SET gone=max(ifnull(session.gone, 0), o.gone), gone_ts=max(ifnull(session.gone_ts, o.gone_ts), o.gone_ts)
+						FROM (SELECT gone, gone_ts FROM session WHERE id=?2 AND gone IS NOT NULL) o WHERE session.id=?1`, own, id)
+				}
 			}
 			if err != nil {
 				return err

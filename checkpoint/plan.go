@@ -18,7 +18,11 @@ type Restore struct {
 	ID    ID
 	Turn  string
 	Since time.Time
-	Label string // one checkpoint of this session carries it; several are a *AmbiguousLabelError
+	Label string // one checkpoint of this session carries it; several are a *AmbiguousLabelError, several turns of one name a *AmbiguousTurnError
+
+	// Partial makes a rewind to a point after which retention took checkpoints go back as far as the store can, for each path on its own: that is a
+	// state that the files were never in together, and Plan.Lost says so. Without it such a rewind is a *PartialError.
+	Partial bool
 
 	Paths []string // only these; a directory stands for everything below it
 	Mode  string   // "state" (also ""), "inverse"
@@ -41,8 +45,10 @@ type Plan struct {
 	Undoes []ID // the operations that it takes back, oldest first
 	// UndoOf goes into the Op that carries out an Undo or Redo; RestoreOf into that of any other restore.
 	UndoOf, RestoreOf ID
-	// Outside are the checkpoints of kind KindExternal since the point of a rewind, oldest first, that the newest state of some path is from:
-	// they are no part of it, each can be restored by itself.
+	// Lost is set when the plan is not whole: see Restore.Partial.
+	Lost *Lost
+	// Outside are the checkpoints of kind KindExternal since the point of a rewind, oldest first, that some path is left in the state of: no change of it
+	// is recorded after that, or the rewind takes the later ones back. They are no part of it, each can be restored by itself.
 	Outside []ID
 	// Items in the order to apply them: directories from the top down, then files and links, then what has to go,
 	// from the bottom up.
@@ -67,6 +73,7 @@ type Item struct {
 	HeadBefore  State
 	HeadSettled bool
 	HeadID      ID   // "" when it belongs to another session
+	HeadLost    bool // retention took what came after Head, so that nobody knows what the path became last
 	HeadSeen    bool // whoever asked for the plan may see the checkpoint that Head is from, and so its content
 	Foreign     bool // after that operation somebody else changed the path, perhaps in between, and it shows: see lineage
 	Own         []ID // for ModeState: all changes of the path by this session from that operation on, oldest first
@@ -122,8 +129,12 @@ type history interface {
 	after(ctx context.Context, who Scope, seq int64) ([]entry, error)
 	// before walks the same from the newest down, without their changes, until fn says stop.
 	newest(ctx context.Context, who Scope, fn func(entry) (more bool)) error
-	// turnStart is the sequence number after which the turn begins.
-	turnStart(ctx context.Context, who Scope, turn string) (int64, error)
+	// begun lists the beginnings of turns of that name, oldest first. First and its time need not be there when there is only one.
+	begun(ctx context.Context, who Scope, turn string) ([]Begun, error)
+	// lost says what retention took of what who changed; nil when nothing.
+	lost(ctx context.Context, who Scope) (*Lost, error)
+	// goneOf is the newest checkpoint of path that retention took, if it was newer than all that stayed; else 0 or one that is older than head.
+	goneOf(ctx context.Context, path string) (int64, error)
 	// sinceStart is the sequence number before the first checkpoint at or after t.
 	sinceStart(ctx context.Context, who Scope, t time.Time) (int64, error)
 	// labelled lists who carries the label, oldest first.
@@ -178,11 +189,14 @@ func makePlan(ctx context.Context, h history, r Restore) (*Plan, error) {
 		var start int64
 		switch {
 		case r.Turn != "":
-			start, err = h.turnStart(ctx, who, r.Turn)
+			start, err = turnStart(ctx, h, who, r.Turn)
 		case r.Label != "":
 			start, err = labelStart(ctx, h, who, r.Label)
 		default:
 			start, err = h.sinceStart(ctx, who, r.Since)
+		}
+		if err == nil {
+			plan.Lost, err = r.lostSince(ctx, h, start)
 		}
 		if err != nil {
 			return nil, err
@@ -194,33 +208,16 @@ func makePlan(ctx context.Context, h history, r Restore) (*Plan, error) {
 		for _, e := range all {
 			if e.changes() {
 				ops = append(ops, e)
-			} else if ours, err := stillOutside(ctx, h, e, r.Paths); err != nil {
-				return nil, err
-			} else if ours {
-				plan.Outside = append(plan.Outside, idOf(e.seq))
 			}
+		}
+		if plan.Outside, err = outside(ctx, h, all, r.Paths); err != nil {
+			return nil, err
 		}
 		if len(ops) > 0 {
 			plan.RestoreOf = idOf(ops[0].seq)
 		}
 	}
 	return plan, plan.fill(ctx, h, who, ops, r.Paths)
-}
-
-// stillOutside reports whether e is a change from outside after which nobody recorded another one of all its paths.
-func stillOutside(ctx context.Context, h history, e entry, only []string) (bool, error) {
-	if e.c.Kind != KindExternal || e.c.Outcome == Aborted {
-		return false, nil
-	}
-	for _, c := range e.c.Changes {
-		if !within(c.Path, only) {
-			continue
-		}
-		if hd, err := h.head(ctx, anybody, c.Path); err != nil || hd != nil && hd.seq == e.seq {
-			return err == nil, err
-		}
-	}
-	return false, nil
 }
 
 // labelStart is the sequence number before the one checkpoint that carries the label.
@@ -291,6 +288,11 @@ func (p *Plan) fill(ctx context.Context, h history, who Scope, ops []entry, only
 		if hd.c.Principal == f.principal && hd.c.Session == f.session {
 			it.HeadID = idOf(hd.seq)
 		}
+		gone, err := h.goneOf(ctx, it.Path)
+		if err != nil {
+			return err
+		}
+		it.HeadLost = gone > hd.seq
 		it.HeadSettled, it.HeadSeen = !pending(h, hd), who.sees(hd.c.Principal, hd.c.Session)
 		c := hd.change(it.Path)
 		it.Head, it.HeadBefore = c.After, c.Before

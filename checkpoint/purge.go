@@ -22,6 +22,8 @@ type Purge struct {
 	// Forget hears the hashes of what goes, for whoever keeps them elsewhere and has to forget them too, those of an earlier purge that was cut
 	// off included: once it was begun they are told again with each purge until Forget has returned nil. May be nil.
 	Forget func(hashes []string) error
+	// CutOff: also what taking back a change needs that was cut off half-way and whose process is no more. What can't be put back then is left as it is.
+	CutOff bool
 }
 
 // Purged says what a purge removed, or would remove.
@@ -42,7 +44,8 @@ type Purged struct {
 // as much free disk space as the store takes, and holds up saves while it runs. The empty content stays: it holds no byte, and every empty
 // file has it.
 //
-// ErrUnderWay says that a change which is being made, or was cut off and is not taken back yet, needs one of the contents; then nothing is purged.
+// ErrUnderWay says that a change which is being made needs one of the contents, ErrCutOff the same of one that was cut off and is not taken back yet; then
+// nothing is purged.
 //
 // What the disk itself keeps of overwritten or unlinked blocks, and copies of the store made before, are out of its reach.
 func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
@@ -262,12 +265,26 @@ func (w *purger) inUse(ctx context.Context, q querier, uses []use) error {
 	if err != nil {
 		return err
 	}
-	busy, err := queryIDs(ctx, q, `SELECT value FROM json_each(?1) WHERE value IN (SELECT value FROM json_each(?2)) OR
-		EXISTS (SELECT 1 FROM op WHERE seq=value AND seq >= ?3 AND outcome=0) LIMIT 1`, string(list), p.marked, p.promised)
+	// Of one that is settled at most its mark was left.
+	busy, err := queryIDs(ctx, q, `SELECT seq FROM op WHERE seq IN (SELECT value FROM json_each(?1)) AND outcome=0 AND
+		(seq >= ?3 OR seq IN (SELECT value FROM json_each(?2)))`, string(list), p.marked, p.promised)
 	if err != nil || len(busy) == 0 {
 		return err
 	}
-	return fmt.Errorf("checkpoint %s holds one of the contents: %w", idOf(busy[0]), ErrUnderWay)
+	dead, err := Unfinished(w.d.dir)
+	if err != nil {
+		return err
+	}
+	var cutOff error
+	for _, seq := range busy {
+		switch id := idOf(seq); {
+		case !slices.Contains(dead, id):
+			return fmt.Errorf("checkpoint %s holds one of the contents: %w", id, ErrUnderWay)
+		case !w.p.CutOff:
+			cutOff = fmt.Errorf("checkpoint %s holds one of the contents: %w", id, ErrCutOff)
+		}
+	}
+	return cutOff
 }
 
 // noBytes is the hash of the empty content.

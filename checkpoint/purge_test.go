@@ -301,3 +301,40 @@ func TestPurgeSaysWhetherItFoundAnything(t *testing.T) {
 		}
 	}
 }
+
+// What only a change needs that was cut off can be purged all the same, when that is asked for; what a living process may have to put back can't. A change that is settled needs
+// nothing, though its mark was left.
+func TestPurgeOfWhatWasCutOff(t *testing.T) {
+	for _, state := range []string{"alive", "dead", "settled"} {
+		d := open(t, t.TempDir(), checkpoint.Options{})
+		secret := []byte("a secret")
+		id := save(t, d, op(edit("/w/a", secret, []byte("1")), edit("/w/b", []byte("2"), []byte("3"))))
+		in, err := d.Intend(id)
+		if err == nil && state != "alive" {
+			err = in.Leave()
+		}
+		if err == nil && state == "settled" {
+			err = d.Settle(ctx, id, checkpoint.Aborted)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := map[string][2]error{"alive": {checkpoint.ErrUnderWay, checkpoint.ErrUnderWay}, "dead": {checkpoint.ErrCutOff, nil}, "settled": {nil, nil}}[state]
+		for i, cutOff := range []bool{false, true} {
+			_, err := d.Purge(ctx, checkpoint.Purge{Match: func(p string) bool { return p == "/w/a" }, CutOff: cutOff})
+			if !errors.Is(err, want[i]) {
+				t.Errorf("%s, cut off %v: %v, want %v", state, cutOff, err, want[i])
+			}
+			if _, err := d.Content(ctx, sum(secret)); errors.Is(err, checkpoint.ErrNoContent) != (want[i] == nil) {
+				t.Errorf("%s, cut off %v: the content: %v", state, cutOff, err)
+			}
+		}
+		if state == "alive" {
+			err = in.Done()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		sound(t, d)
+	}
+}

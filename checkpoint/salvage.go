@@ -111,7 +111,7 @@ UPDATE change SET battr=(SELECT id FROM attr WHERE mode=448 AND uid=0 AND gid=0 
 UPDATE change SET aattr=(SELECT id FROM attr WHERE mode=448 AND uid=0 AND gid=0 AND xattrs=x'') WHERE aattr IS NOT NULL AND aattr NOT IN (SELECT id FROM attr);
 UPDATE change SET bobj=NULL, skipped=ifnull(skipped, 'damaged') WHERE bobj IS NOT NULL AND bobj NOT IN (SELECT id FROM object);
 UPDATE change SET aobj=NULL, askipped='damaged' WHERE aobj IS NOT NULL AND aobj NOT IN (SELECT id FROM object);
-DELETE FROM data WHERE id NOT IN (SELECT id FROM object) OR codec & 8 AND key NOT IN (SELECT id FROM seal);`)
+DELETE FROM data WHERE id NOT IN (SELECT id FROM object) OR codec & 8 AND key NOT IN (SELECT id FROM seal);`+markMissing)
 	if err != nil {
 		return err
 	}

@@ -429,8 +429,8 @@ func (s *save) writeChange(ctx context.Context, c *committer, i int, ids map[str
 			return err
 		}
 		if n == 0 {
-			skipped = skipNotGiven
-			s.missing = append(s.missing, Skip{ch.Path, skipNotGiven, ch.Before.Size})
+			skipped = skipHashOnly
+			s.missing = append(s.missing, Skip{ch.Path, skipHashOnly, ch.Before.Size})
 		}
 	}
 	args := make([]any, 0, 18)

@@ -9,16 +9,19 @@ package checkpoint
 //   - op.seq is never used twice: gc keeps the newest row, and after a repair meta.after says where to go on. The same holds for trash.id.
 //   - op.late is ts where ts lies before that of an earlier row (imports, a clock that was set back), in op and in its changes. The
 //     others are in the order of time as they are, so that one list by time is two merged, and the common row pays a NULL for it.
+//   - session.gone and path.gone are the newest checkpoint that retention took of them, session.gone_ts the newest time of one: of a session only what
+//     changed something for it, so that a rewind knows whether it would be whole; of a path only where it was newer than all that stay.
+//   - turn has a row for each beginning: of a name there may be several, of which the one with the greatest id is the last.
 //   - meta.gen goes up whenever rows that other processes may have cached (paths, objects, data) are deleted or changed.
-const schemaVersion = 2
+const schemaVersion = 3
 
 const schema = `
 CREATE TABLE meta(k TEXT PRIMARY KEY, v) WITHOUT ROWID;
 CREATE TABLE word(id INTEGER PRIMARY KEY, s TEXT NOT NULL UNIQUE);
-CREATE TABLE session(id INTEGER PRIMARY KEY, principal TEXT NOT NULL, name TEXT NOT NULL, UNIQUE(principal, name));
-CREATE TABLE turn(id INTEGER PRIMARY KEY, session INTEGER NOT NULL, name TEXT NOT NULL, after INTEGER NOT NULL,
-	ts INTEGER NOT NULL, UNIQUE(session, name));
-CREATE TABLE path(id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE);
+CREATE TABLE session(id INTEGER PRIMARY KEY, principal TEXT NOT NULL, name TEXT NOT NULL,
+	gone INTEGER, gone_ts INTEGER, UNIQUE(principal, name));
+CREATE TABLE turn` + turnTable + `
+CREATE TABLE path(id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, gone INTEGER);
 CREATE TABLE attr(id INTEGER PRIMARY KEY, mode INTEGER NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL,
 	xattrs BLOB NOT NULL, UNIQUE(mode, uid, gid, xattrs));
 CREATE TABLE object(id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, size INTEGER NOT NULL);
@@ -42,7 +45,14 @@ CREATE TABLE trash(id INTEGER PRIMARY KEY, ts INTEGER NOT NULL, expires INTEGER 
 	size INTEGER NOT NULL, files INTEGER NOT NULL, ident TEXT NOT NULL);
 CREATE INDEX trash_expires ON trash(expires);
 CREATE INDEX trash_op ON trash(op) WHERE op IS NOT NULL;
-` + lateIndexes
+` + turnIndexes + lateIndexes
+
+const turnTable = `(id INTEGER PRIMARY KEY, session INTEGER NOT NULL, name TEXT NOT NULL, after INTEGER NOT NULL, ts INTEGER NOT NULL);`
+
+const turnIndexes = `
+CREATE INDEX turn_session ON turn(session);
+CREATE INDEX turn_name ON turn(session, name);
+`
 
 const lateIndexes = `
 CREATE INDEX op_late ON op(late) WHERE late IS NOT NULL;
@@ -58,4 +68,24 @@ ALTER TABLE change ADD COLUMN askipped TEXT;
 UPDATE op SET late=ts FROM (SELECT seq AS s, max(ts) OVER (ORDER BY seq) AS top FROM op) WHERE seq=s AND ts < top;
 UPDATE change SET late=(SELECT late FROM op WHERE seq=change.op) WHERE op IN (SELECT seq FROM op WHERE late IS NOT NULL);
 ` + lateIndexes,
+	2: `
+ALTER TABLE session ADD COLUMN gone INTEGER;
+ALTER TABLE session ADD COLUMN gone_ts INTEGER;
+ALTER TABLE path ADD COLUMN gone INTEGER;
+ALTER TABLE turn RENAME TO oldturn;
+CREATE TABLE turn` + turnTable + `
+INSERT INTO turn(id, session, name, after, ts) SELECT id, session, name, after, ts FROM oldturn;
+DROP TABLE oldturn;
+` + turnIndexes + markMissing,
 }
+
+// markMissing says of every session that was there before the newest number that is missing that it may have lost that one: nobody noted whose it was.
+const markMissing = `
+INSERT INTO meta(k, v) SELECT 'missing', max(seq)-1 FROM op WHERE seq > 1 AND seq-1 NOT IN (SELECT seq FROM op);
+INSERT INTO meta(k, v) SELECT 'missing_ts', ts-1 FROM op WHERE seq > (SELECT v FROM meta WHERE k='missing') ORDER BY seq LIMIT 1;
+UPDATE session SET gone=(SELECT v FROM meta WHERE k='missing'), gone_ts=max(ifnull(gone_ts, -1<<63), (SELECT v FROM meta WHERE k='missing_ts'))
+	WHERE ifnull(gone, 0) < (SELECT v FROM meta WHERE k='missing')
+	AND (EXISTS (SELECT 1 FROM op WHERE op.session=session.id AND op.seq < (SELECT v FROM meta WHERE k='missing'))
+		OR EXISTS (SELECT 1 FROM turn WHERE turn.session=session.id AND turn.after < (SELECT v FROM meta WHERE k='missing')));
+DELETE FROM meta WHERE k IN ('missing', 'missing_ts');
+`

@@ -17,7 +17,8 @@ type Stats struct {
 	DeepestChain                          int
 	ContentBytes                          int64 // of the stored contents, as they were
 	StoredBytes                           int64 // as they are stored
-	UsedBytes                             int64 // of MaxBytes: catalog, indexes and contents
+	UsedBytes                             int64 // of MaxBytes: catalog, indexes, contents and the log
+	LogBytes                              int64 // the log alone, as long as it is now
 	MaxBytes                              int64 // the widest in use: see Limits
 	ParkedBytes                           int64 // what the trash holds beside the store, on whatever volume
 	FreeBytes                             int64 // in the file, for coming saves
@@ -48,7 +49,10 @@ func (d *DB) Stats(ctx context.Context) (Stats, error) {
 		if err != nil {
 			return err
 		}
-		s.UsedBytes, err = d.usedBytes(ctx, h.q)
+		if s.UsedBytes, err = d.usedBytes(ctx, h.q); err == nil {
+			s.LogBytes, err = d.logBytes()
+			s.UsedBytes += s.LogBytes
+		}
 		return err
 	})
 	if err != nil {

@@ -353,7 +353,7 @@ func TestTable(t *testing.T) {
 
 func TestDuration(t *testing.T) {
 	for in, want := range map[string]string{
-		"7d": "7d", "168h": "7d", "36h": "36h", "2m": "120s", "1h30m": "1h30m0s", "90s": "90s", "1500ms": "1.5s", "0s": "0s", "0d": "0s", "-5s": "-5s",
+		"7d": "7d", "168h": "7d", "36h": "36h", "2m": "120s", "1h30m": "1h30m0s", "90s": "90s", "1500ms": "1.5s", "0s": "0s", "0d": "0s", "-5s": "-5s", "2w": "14d", "100000d": "100000d", "15250w": "106750d",
 	} {
 		var d Duration
 		if err := d.UnmarshalText([]byte(in)); err != nil || d.String() != want {
@@ -364,7 +364,7 @@ func TestDuration(t *testing.T) {
 			t.Errorf("%s does not come back from %s", in, d)
 		}
 	}
-	for _, bad := range []string{"", "5", "d", "-1d", "1.5d", "99999999d", "1 h", "1w"} {
+	for _, bad := range []string{"", "5", "d", "-1d", "1.5d", "99999999d", "1 h", "-1w", "106752d", "15251w", "99999999999999999999d"} {
 		var d Duration
 		if d.UnmarshalText([]byte(bad)) == nil {
 			t.Errorf("%q is accepted as %s", bad, d)

@@ -261,8 +261,12 @@ func (d *decoder) set(f *field, v any, e entry) {
 			return
 		}
 		var dur Duration
-		if dur.UnmarshalText([]byte(s)) != nil {
-			wrong(`units are "ms", "s", "m", "h", "d"`)
+		switch err := dur.UnmarshalText([]byte(s)); {
+		case err == errTooLong:
+			wrong(fmt.Sprintf(`the longest is "%dd"`, mostDays))
+			return
+		case err != nil:
+			wrong(`units are "ms", "s", "m", "h", "d", "w"`)
 			return
 		}
 		to.SetInt(int64(dur))

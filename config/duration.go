@@ -7,15 +7,28 @@ import (
 	"time"
 )
 
-// Duration is a time.Duration that is written as a string: "90s", "2m30s", "168h", or whole days, "7d".
+// Duration is a time.Duration that is written as a string: "90s", "2m30s", "168h", or whole days or weeks, "7d", "1w".
 type Duration time.Duration
+
+// mostDays is how long a Duration can be.
+const mostDays = uint64(1<<63-1) / uint64(24*time.Hour)
+
+var errTooLong = errors.New("longer than 292 years")
 
 // UnmarshalText reads the forms above.
 func (d *Duration) UnmarshalText(text []byte) error {
 	s := string(text)
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
-			*d = Duration(time.Duration(n) * 24 * time.Hour)
+	for unit, days := range map[string]uint64{"d": 1, "w": 7} {
+		number, ok := strings.CutSuffix(s, unit)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseUint(number, 10, 64)
+		switch {
+		case errors.Is(err, strconv.ErrRange), err == nil && n > mostDays/days:
+			return errTooLong
+		case err == nil:
+			*d = Duration(time.Duration(n*days) * 24 * time.Hour)
 			return nil
 		}
 	}
@@ -34,7 +47,7 @@ func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil
 func (d Duration) String() string {
 	v := time.Duration(d)
 	switch day := 24 * time.Hour; {
-	case v > 0 && v%day == 0 && v/day < 1<<16:
+	case v > 0 && v%day == 0:
 		return strconv.FormatInt(int64(v/day), 10) + "d"
 	case v > 0 && v%time.Hour == 0:
 		return strconv.FormatInt(int64(v/time.Hour), 10) + "h"

@@ -19,7 +19,7 @@ import (
 type CheckpointDiffArgs struct {
 	ID      *string  `json:"id,omitempty"`
 	Turn    *string  `json:"turn,omitempty"`
-	Since   *string  `json:"since,omitempty"`
+	Since   *string  `json:"since,omitempty" doc:"a time, local without a zone, or an age like 2h"`
 	Label   *string  `json:"label,omitempty"`
 	Paths   []string `json:"paths,omitempty"`
 	Against *string  `json:"against,omitempty" enum:"now|after" default:"now" doc:"after: what the call itself left"`
@@ -132,7 +132,7 @@ func noPoint(err error, turn, label *string) *Refusal {
 	if name == "" || !errors.Is(err, checkpoint.ErrNotFound) {
 		return nil
 	}
-	return &Refusal{Reason: KindNotFound, Message: "this session has no " + what + " " + quote(name), Hint: "checkpoints_list shows the turns and labels of its checkpoints.",
+	return &Refusal{Reason: KindNotFound, Message: "this session has no " + what + " " + quoteShort(name), Hint: "checkpoints_list shows the turns and labels of its checkpoints.",
 		Next: &NextCall{"checkpoints_list", map[string]any{}}}
 }
 
@@ -167,8 +167,95 @@ func ambiguous(e *checkpoint.AmbiguousLabelError) *Refusal {
 	for _, c := range e.Carry[f.More:] {
 		f.Carry = append(f.Carry, labelledRow{c.ID, c.Time.UTC().Format(time.RFC3339Nano), c.Session})
 	}
-	return &Refusal{Reason: KindNotUnique, Message: plural(len(e.Carry), "checkpoint") + " carry the label " + quote(e.Label) + "; nothing was chosen",
+	return &Refusal{Reason: KindNotUnique, Message: plural(len(e.Carry), "checkpoint") + " carry the label " + quoteShort(e.Label) + "; nothing was chosen",
 		Hint: "Say which one is meant: send its time as since, in the place of label.", Fields: f}
+}
+
+// begunFields lists the beginnings of the turns of one name.
+type begunFields struct {
+	Begun []begunRow `json:"begun"`
+	More  int        `json:"more,omitempty"`
+}
+
+type begunRow struct {
+	Since string        `json:"since"` // as since it says what turn was to say
+	First checkpoint.ID `json:"first,omitempty"`
+}
+
+// Text is a line a beginning.
+func (f begunFields) Text() string {
+	var b strings.Builder
+	for _, r := range f.Begun {
+		if fmt.Fprintf(&b, "since %s", r.Since); r.First != "" {
+			fmt.Fprintf(&b, " first checkpoint %s", r.First)
+		}
+		b.WriteByte('\n')
+	}
+	if f.More > 0 {
+		fmt.Fprintf(&b, "and %d older\n", f.More)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// ambiguousTurn is the refusal of a turn whose name was used several times.
+func ambiguousTurn(e *checkpoint.AmbiguousTurnError) *Refusal {
+	const most = 20
+	f := begunFields{More: max(0, len(e.Begun)-most)}
+	for _, b := range e.Begun[f.More:] {
+		f.Begun = append(f.Begun, begunRow{stampOf(b.Time), b.First})
+	}
+	return &Refusal{Reason: KindNotUnique, Message: plural(len(e.Begun), "turn") + " have the name " + quote(e.Turn) + "; nothing was chosen",
+		Hint: "Say which one is meant: send its time as since, in the place of turn.", Fields: f}
+}
+
+// stampOf writes a time so that since finds it again.
+func stampOf(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+
+// Partial says that a rewind is not whole: of what the session changed, the store does not know any more what was changed up to Until.
+type Partial struct {
+	Until string        `json:"until"`
+	Since string        `json:"since,omitempty"` // a rewind since then is whole
+	First checkpoint.ID `json:"first,omitempty"` // the checkpoint of that time
+	Turn  string        `json:"turn,omitempty"`  // the oldest turn that is whole
+	Turns int           `json:"turns"`           // how many are
+}
+
+func partialOf(l *checkpoint.Lost) *Partial {
+	p := &Partial{Until: stampOf(l.Until), First: l.First, Turn: l.Turn, Turns: l.Turns}
+	if !l.Since.IsZero() {
+		p.Since = stampOf(l.Since)
+	}
+	return p
+}
+
+// Text says what can be rewound to.
+func (p *Partial) Text() string {
+	s := "Nothing that is left of this session's changes is whole."
+	if p.Since != "" {
+		s = "Whole since " + p.Since + ", " + string(p.First) + "."
+	}
+	if p.Turns > 0 {
+		s += fmt.Sprintf(" %s can still be rewound to, the oldest is %s.", plural(p.Turns, "turn"), quote(p.Turn))
+	}
+	return s
+}
+
+type partialFields struct {
+	Partial *Partial `json:"partial"`
+}
+
+func (f partialFields) Text() string { return f.Partial.Text() }
+
+// partial is the refusal of a rewind, or of a look at one, that would not be whole.
+func partial(tool string, e *checkpoint.PartialError) *Refusal {
+	p := partialOf(&e.Lost)
+	r := &Refusal{Reason: KindConflict, Message: "retention took what this session changed up to " + p.Until + ", so that going back that far would not restore what was there",
+		Hint: "Choose a point after that.", Fields: partialFields{p}}
+	if tool == "checkpoint_restore" {
+		r.Message += "; nothing was restored"
+		r.Hint += " Or on_conflict force goes, for each path, as far back as the store can (undoable)."
+	}
+	return r
 }
 
 // notInPlan is the refusal of one of paths that the checkpoint says nothing of; nil for any other error.

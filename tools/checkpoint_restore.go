@@ -19,7 +19,7 @@ import (
 type CheckpointRestoreArgs struct {
 	ID         *string  `json:"id,omitempty" doc:"undo this checkpoint's call; or undo, redo: this session's last"`
 	Turn       *string  `json:"turn,omitempty" doc:"or all since this turn began"`
-	Since      *string  `json:"since,omitempty" doc:"or all since a time, or for an age like 2h"`
+	Since      *string  `json:"since,omitempty" doc:"or all since a time, local without a zone, or for an age like 2h"`
 	Label      *string  `json:"label,omitempty"`
 	Paths      []string `json:"paths,omitempty" doc:"only these"`
 	Mode       *string  `json:"mode,omitempty" enum:"state|inverse" default:"state" doc:"inverse: take back this change, keep later ones"`
@@ -40,10 +40,13 @@ type CheckpointRestore struct {
 	UndoID     *string        `json:"undo_id"`
 	Files      []RestoredFile `json:"files"`
 	Skipped    []engine.Left  `json:"skipped"`
-	DirsMade   []string       `json:"dirs_made,omitempty"`
-	DirsKept   []engine.Left  `json:"dirs_kept,omitempty"` // made by what was taken back: something is in them, or they can't be removed
+	DirsMade   []string       `json:"dirs_made,omitempty"`    // with DryRun: would be
+	DirsGone   []string       `json:"dirs_removed,omitempty"` // likewise
+	DirsKept   []engine.Left  `json:"dirs_kept,omitempty"`    // made by what was taken back: something is in them, or they can't be removed
 	// Outside are the checkpoints of what was changed outside of the tools since the point of a rewind, which is no part of it. Each can be restored.
 	Outside []CheckpointRow `json:"outside,omitempty"`
+	// Partial: of a rewind that was forced, retention had taken some of what it was to take back.
+	Partial *Partial `json:"partial,omitempty"`
 	// Denied counts paths that this session may not read today; they are not named, and were left alone.
 	Denied int  `json:"denied,omitempty"`
 	DryRun bool `json:"dry_run,omitempty"`
@@ -113,6 +116,9 @@ func (p *CheckpointRestore) Text() string {
 	} else if p.DryRun {
 		b.WriteString("Nothing was changed; the restore would be:\n")
 	}
+	if p.Partial != nil {
+		fmt.Fprintf(&b, "This is not what was there: retention had taken what this session changed up to %s, and each path goes back as far as the store can.\n", p.Partial.Until)
+	}
 	const most = 10 // thousands of them would hide what was done
 	same := 0
 	for _, f := range p.Files {
@@ -129,6 +135,17 @@ func (p *CheckpointRestore) Text() string {
 	}
 	for _, s := range p.Skipped {
 		fmt.Fprintf(&b, "skipped %s (%s)\n", edit.ShownPath(s.Path), s.Why)
+	}
+	for _, d := range []struct {
+		what string
+		dirs []string
+	}{{"made", p.DirsMade}, {"removed", p.DirsGone}} {
+		for _, dir := range d.dirs[:min(most, len(d.dirs))] {
+			fmt.Fprintf(&b, "%s the directory %s\n", d.what, edit.ShownPath(dir))
+		}
+		if more := len(d.dirs) - most; more > 0 {
+			fmt.Fprintf(&b, "and %d more directories %s\n", more, d.what)
+		}
 	}
 	for _, d := range p.DirsKept {
 		fmt.Fprintf(&b, "kept %s (%s)\n", edit.ShownPath(d.Path), d.Why)
@@ -190,12 +207,15 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 		return nil, s.conflicts(a, err)
 	}
 	out := &CheckpointRestore{UndoID: pointer(done.Checkpoint), Files: []RestoredFile{}, Skipped: []engine.Left{}, DryRun: done.DryRun,
-		Denied: done.Denied, DirsMade: s.named(done.Made), CheckpointSkipped: done.Done.Skipped}
+		Denied: done.Denied, DirsMade: s.named(done.Made), DirsGone: s.named(done.Dropped), CheckpointSkipped: done.Done.Skipped}
 	out.Skipped = append(out.Skipped, done.Skipped...)
 	for _, k := range done.Kept {
 		if !s.engine.Denies(k.Path) {
 			out.DirsKept = append(out.DirsKept, engine.Left{Path: k.Path, Why: k.Why})
 		}
+	}
+	if done.Plan.Lost != nil {
+		out.Partial = partialOf(done.Plan.Lost)
 	}
 	skipped := map[string]bool{}
 	for _, l := range done.Skipped {
@@ -334,6 +354,9 @@ func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
 		if value(a.OnConflict) == engine.OnConflictMerge || value(a.Mode) == checkpoint.ModeInverse {
 			r.Hint = "Merging does not work here: choose on_conflict skip, which leaves those paths alone, or force, which overwrites (undoable)."
 		}
+		if e.Both {
+			r.Hint = "They can't be there together: skip leaves those paths alone that were a file at one time and a directory at another, or name in paths what is wanted."
+		}
 		if fromTrash(a) {
 			r.Hint = "Something is there now; move it away first, or leave the entry in the trash."
 			return r
@@ -386,9 +409,13 @@ func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
 		return &Refusal{Reason: KindNotRegularFile, FilePath: e.Path, Message: quote(e.Path) + " is a " + e.Kind + " now; nothing was restored",
 			Hint: "Move it away first, or leave that path alone with on_conflict skip.", Next: again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})}
 	}
-	if e, ok := errors.AsType[*guardfs.SymlinkError](err); ok && !fromTrash(a) {
-		return &Refusal{Reason: KindSymlinkRefused, FilePath: e.Path, Message: "a symbolic link is at " + quote(e.Path) + " or on the way to it now; nothing was restored",
-			Hint: "Move the link away first, or leave that path alone with on_conflict skip.", Next: again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})}
+	if e, ok := errors.AsType[*guardfs.SymlinkError](err); ok {
+		r := &Refusal{Reason: KindSymlinkRefused, FilePath: e.Path, Message: "a symbolic link is at " + quote(e.Path) + " or on the way to it now; nothing was restored",
+			Hint: "Move the link away first, or leave that path alone with on_conflict skip.", Next: skip}
+		if skip == nil {
+			r.Hint = "Move the link away first."
+		}
+		return r
 	}
 	if e, ok := errors.AsType[*engine.LimitError](err); ok {
 		most := fmt.Sprintf("up to %d of its paths, or directories that hold as many,", e.Most)
@@ -399,14 +426,18 @@ func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
 			Hint: "Restore it in parts, by its id, turn or since with " + most + " in paths; or ask the operator for more open files (ulimit -Hn)."}
 	}
 	if e, ok := errors.AsType[*engine.ParkError](err); ok {
-		return &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: "Leave that path out with the paths argument, or ask the user to remove it."}
+		return &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: "Ask the user to remove it, or name other paths of it, if there are any, in paths."}
 	}
 	if e, ok := errors.AsType[*engine.UnheldError](err); ok {
 		return &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored",
 			Hint: "Move it away or delete it into the trash first, or leave that path alone with on_conflict skip.", Next: again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})}
 	}
 	if e, ok := errors.AsType[*engine.MissingContentError](err); ok {
-		return &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: "Restore the other paths with the paths argument, or ask the user for a backup."}
+		r := &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: "Ask the user for a backup, or name other paths of it, if there are any, in paths."}
+		if fromTrash(a) {
+			r.Hint = "Ask the user for a backup."
+		}
+		return r
 	}
 	return err
 }

@@ -17,10 +17,10 @@ type CheckpointsListArgs struct {
 	Limit        *int    `json:"limit,omitempty" min:"1" max:"100" default:"20"`
 	PathContains *string `json:"path_contains,omitempty"`
 	Path         *string `json:"file_path,omitempty" doc:"exactly this path"`
-	Tool         *string `json:"tool,omitempty"`
+	Tool         *string `json:"tool,omitempty" doc:"or a reason, as external"`
 	Session      *string `json:"session,omitempty"`
 	Turn         *string `json:"turn,omitempty"`
-	Since        *string `json:"since,omitempty" doc:"RFC 3339, or an age like 2h"`
+	Since        *string `json:"since,omitempty" doc:"a time, local without a zone, or an age like 2h, 7d"`
 	Until        *string `json:"until,omitempty"`
 	Cursor       *string `json:"cursor,omitempty" doc:"next of the page before"`
 }
@@ -38,7 +38,7 @@ type Checkpoints struct {
 type CheckpointRow struct {
 	ID         string   `json:"id"`
 	CreatedAt  int64    `json:"createdAt"` // Unix seconds
-	Reason     string   `json:"reason"`    // the tool
+	Reason     string   `json:"reason"`    // the tool, or what it is where no tool made it
 	SourcePath string   `json:"sourcePath"`
 	SourceKind string   `json:"sourceKind"`
 	Existed    bool     `json:"existed"`
@@ -60,10 +60,28 @@ func (c *CheckpointRow) what() string {
 	return edit.ShownPath(c.SourcePath)
 }
 
+// marks are what a rewind can go by, and the pin; "" when there is none.
+func (c *CheckpointRow) marks() string {
+	var marks []string
+	if c.Turn != "" {
+		marks = append(marks, "turn "+edit.ShownPath(c.Turn))
+	}
+	if c.Label != "" {
+		marks = append(marks, "label "+edit.ShownPath(c.Label))
+	}
+	if c.Pinned {
+		marks = append(marks, "pinned")
+	}
+	if len(marks) == 0 {
+		return ""
+	}
+	return " [" + strings.Join(marks, ", ") + "]"
+}
+
 func (*Checkpoints) Kind() string { return "checkpoints" }
 func (*Checkpoints) payload()     {}
 
-// Text is a line a checkpoint, newest first.
+// Text is a line a checkpoint, newest first. All that a next call can be made from is in it: some clients show the model nothing else.
 func (p *Checkpoints) Text() string {
 	var b strings.Builder
 	if p.Count == 0 {
@@ -80,6 +98,7 @@ func (p *Checkpoints) Text() string {
 		if c.NotStored != "" {
 			what += " (what was there is not stored: " + c.NotStored + ")"
 		}
+		what += c.marks()
 		fmt.Fprintf(&b, "%s %s %s %s\n", c.ID, time.Unix(c.CreatedAt, 0).UTC().Format(time.RFC3339), edit.ShownPath(c.Reason), what)
 	}
 	if p.Denied > 0 {
@@ -202,21 +221,4 @@ func sourceKind(k checkpoint.Kind) string {
 		return ""
 	}
 	return string(k)
-}
-
-// when takes a point in time, or an age.
-func when(name string, s *string) (time.Time, error) {
-	if s == nil || *s == "" {
-		return time.Time{}, nil
-	}
-	if t, err := time.Parse(time.RFC3339, *s); err == nil {
-		if t.IsZero() { // which elsewhere means that none is given
-			t = t.Add(1)
-		}
-		return t, nil
-	}
-	if d, err := time.ParseDuration(*s); err == nil && d >= 0 {
-		return time.Now().Add(-d), nil
-	}
-	return time.Time{}, bad("send a time like 2026-11-21T10:00:00Z, or an age like 2h", "%s is %q, neither a time nor an age", name, *s)
 }

@@ -75,6 +75,28 @@ func TestListKeepsALineEach(t *testing.T) {
 	}
 }
 
+// Some clients show the model the text alone, so what a rewind goes by is in it, and what is listed by no tool's name is found by its reason.
+func TestListTextHasTheMarks(t *testing.T) {
+	p := &tools.Checkpoints{Count: 2, Checkpoints: []tools.CheckpointRow{
+		{ID: "ck-1H0", Reason: "Write", SourcePath: "/w/a", Existed: true, Turn: "t\n1", Label: "before", Pinned: true}, {ID: "ck-2VR", Reason: "external", SourcePath: "/w/b", Existed: true},
+	}}
+	if text := p.Text(); !strings.Contains(text, "/w/a [turn \"t\\n1\", label before, pinned]\n") || !strings.HasSuffix(text, "external /w/b") {
+		t.Errorf("%s", text)
+	}
+	s, root := suite(t, func(c *config.FS) { c.CheckpointBeforeMutation = true }, tools.Options{DataDir: t.TempDir()})
+	if p := call(t, s, "Write", map[string]any{"file_path": root + "/f", "content": "x"}); tools.Refused(p) {
+		t.Fatal(p.Text())
+	}
+	for _, x := range []struct {
+		tool string
+		rows int
+	}{{"Write", 1}, {"write", 1}, {"external", 0}, {"Edit", 0}} {
+		if list, ok := call(t, s, "checkpoints_list", map[string]any{"tool": x.tool}).(*tools.Checkpoints); !ok || list.Count != x.rows {
+			t.Errorf("%s: %+v", x.tool, list)
+		}
+	}
+}
+
 // A path is found however it is spelled: through a link above it, as a link itself, with a slash at its end, and when it is gone. Where a denied
 // link leads is not told.
 func TestListFindsAPathByItsOtherNames(t *testing.T) {
@@ -116,6 +138,14 @@ func TestListFindsAPathByItsOtherNames(t *testing.T) {
 	for _, path := range []string{"real/a", "link/a", "link/b", "real/a/", "link/a/", "real/gone", "link/gone", "hidden/a"} {
 		count(path, 1)
 	}
+	do("Write", "real/d", "x")
+	if err := os.Remove(filepath.Join(root, "real/d")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("a", filepath.Join(root, "real/d")); err != nil {
+		t.Fatal(err)
+	}
+	count("link/d", 2) // what was there, and what it leads to
 	count("link/none", 0)
 	// The link leads elsewhere by now: where it was a directory of its own before counts as well.
 	if err := os.Remove(filepath.Join(root, "link")); err != nil {

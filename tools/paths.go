@@ -405,6 +405,19 @@ func unseen(s *ledger.Seen) string {
 // can't play tricks.
 func quote(s string) string { return strconv.QuoteToGraphic(s) }
 
+// quoteShort is quote of what need not be shown whole: nobody looks for the end of a name of 100 KB in an error.
+func quoteShort(s string) string {
+	const most = 200
+	if len(s) <= most {
+		return quote(s)
+	}
+	cut := most
+	for cut > most-utf8.UTFMax && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return fmt.Sprintf("%s… (%d bytes)", quote(s[:cut]), len(s))
+}
+
 // sentence gives a hint its capital and its full stop.
 func sentence(s string) string {
 	if s == "" {

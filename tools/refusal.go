@@ -12,6 +12,7 @@ import (
 	"moltisfs/checkpoint"
 	"moltisfs/grep"
 	"moltisfs/grep/match"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"
@@ -124,6 +125,9 @@ func (s *Suite) refusal(tool string, args any, err error) *Refusal {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return r
 	}
+	if e, ok := errors.AsType[*engine.HalfMadeError](err); ok {
+		return s.halfMade(tool, args, e)
+	}
 	if e, ok := errors.AsType[*badRequest](err); ok {
 		return &Refusal{Reason: KindBadRequest, Message: e.what, Hint: sentence(e.hint)}
 	}
@@ -133,6 +137,46 @@ func (s *Suite) refusal(tool string, args any, err error) *Refusal {
 		}
 	}
 	return nil
+}
+
+// halfMade refuses a call that left something behind. No text of its cause is used: those say that nothing was changed.
+func (s *Suite) halfMade(tool string, args any, e *engine.HalfMadeError) *Refusal {
+	const most = 20
+	r := &Refusal{Reason: KindIOError, Fields: halfMadeFields{e.Left[:min(most, len(e.Left))], len(e.Left), e.Checkpoint},
+		Message: "the change failed half-way (" + e.Cause.Error() + "), and " + plural(len(e.Left), "path") + " could not be put back: what is there is changed, or may be"}
+	if why := s.refusal(tool, args, e.Cause); why != nil {
+		r.Reason = why.Reason
+	}
+	if pathOf(args) == "" && len(e.Left) > 0 {
+		r.FilePath = e.Left[0]
+	}
+	r.Hint = "Tell the user, and read these paths before going on."
+	switch {
+	case e.Marked:
+		r.Hint = "The next start, and the next change of these paths, takes back what others have not changed since, as soon as the system lets it. Tell the user, and read these paths before going on."
+	case e.Checkpoint != "":
+		r.Hint = "What was there is in checkpoint " + e.Checkpoint + ". " + r.Hint
+	}
+	return r
+}
+
+// halfMadeFields tells what a call that failed has left behind.
+type halfMadeFields struct {
+	NotPutBack []string `json:"not_put_back"` // the first ones
+	Total      int      `json:"not_put_back_total"`
+	Checkpoint string   `json:"checkpoint,omitempty"`
+}
+
+// Text names them.
+func (f halfMadeFields) Text() string {
+	var b strings.Builder
+	for _, p := range f.NotPutBack {
+		b.WriteString(edit.ShownPath(p) + "\n")
+	}
+	if n := f.Total - len(f.NotPutBack); n > 0 {
+		fmt.Fprintf(&b, "and %d more\n", n)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
 }
 
 func (s *Suite) ofPath(tool string, args any, err error) *Refusal {
@@ -392,6 +436,12 @@ func (s *Suite) ofStore(tool string, args any, err error) *Refusal {
 	}
 	if e, ok := errors.AsType[*checkpoint.AmbiguousLabelError](err); ok {
 		return ambiguous(e)
+	}
+	if e, ok := errors.AsType[*checkpoint.AmbiguousTurnError](err); ok {
+		return ambiguousTurn(e)
+	}
+	if e, ok := errors.AsType[*checkpoint.PartialError](err); ok {
+		return partial(tool, e)
 	}
 	if errors.Is(err, checkpoint.ErrNotFound) {
 		return &Refusal{Reason: KindNotFound, Message: "this session has no such checkpoint", Hint: "Take an id from checkpoints_list.", Next: &NextCall{"checkpoints_list", map[string]any{}}}

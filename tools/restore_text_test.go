@@ -29,7 +29,7 @@ func TestRestoredFileTellsAll(t *testing.T) {
 
 // Names stay in their line, and thousands of files that were the same already are a number.
 func TestRestoreTextSaysWhatWasDone(t *testing.T) {
-	p := &tools.CheckpointRestore{Skipped: []engine.Left{{Path: "/w/\x1b\nb", Why: "why"}}, DirsKept: []engine.Left{{Path: "/w/\n", Why: "why"}}}
+	p := &tools.CheckpointRestore{Skipped: []engine.Left{{Path: "/w/\x1b\nb", Why: "why"}}, DirsMade: []string{"/w/\r"}, DirsGone: []string{"/w/\t"}, DirsKept: []engine.Left{{Path: "/w/\n", Why: "why"}}}
 	for i := range 3000 {
 		p.Files = append(p.Files, tools.RestoredFile{Path: "/w/same", Action: "unchanged"})
 		if i == 1500 {
@@ -39,6 +39,8 @@ func TestRestoreTextSaysWhatWasDone(t *testing.T) {
 	want := strings.Repeat("unchanged /w/same +0 -0\n", 10) + `restored "/w/a\nremoved /w/b +0 -0" +0 -0
 and 2990 more unchanged
 skipped "/w/\x1b\nb" (why)
+made the directory "/w/\r"
+removed the directory "/w/\t"
 kept "/w/\n" (why)`
 	if got := p.Text(); got != want {
 		t.Errorf("got %s", got)

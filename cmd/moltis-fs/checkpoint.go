@@ -12,6 +12,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/engine"
+	"moltisfs/tools"
 )
 
 func checkpointCommand() *command {
@@ -21,12 +22,12 @@ func checkpointCommand() *command {
 		below: []*command{
 			{
 				name: "list", short: "list checkpoints, newest first", run: listCheckpoints,
-				long: "All sessions, unless --session or --principal says otherwise. Times are RFC 3339, or an age like 2h.",
+				long: "All sessions, unless --session or --principal says otherwise. " + timesTaken,
 				options: storeOptions(append(whose(),
 					option{name: "path", value: "PATH", doc: "of this path"},
 					option{name: "contains", value: "TEXT", doc: "of paths that hold this, letters of either case"},
 					option{name: "turn", value: "NAME", doc: "of this turn"},
-					option{name: "tool", value: "NAME", doc: "of this tool"},
+					option{name: "tool", value: "NAME", doc: "of this tool or kind"},
 					option{name: "kind", value: "NAME", words: kinds(), doc: "of this kind"},
 					option{name: "label", value: "TEXT", doc: "with this label"},
 					option{name: "since", value: "TIME", doc: "not before"},
@@ -54,6 +55,9 @@ func checkpointCommand() *command {
 		},
 	}
 }
+
+// timesTaken is what options that are a TIME take.
+const timesTaken = "A TIME is one as it is listed, with its zone; without a zone, or a day alone, it is local; or it is an age like 2h, 7d or 2w."
 
 func kinds() []string {
 	return []string{
@@ -120,7 +124,7 @@ func listCheckpoints(ctx context.Context, in *invocation) error {
 		}
 		for i := range page.Checkpoints {
 			c := &page.Checkpoints[i]
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%-*s  %s\n", c.ID, c.Time.Local().Format(time.DateTime), visible(first(c.Tool, c.Kind)), visible(c.Session), wide, pathsOf(c), notesOf(c))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%-*s  %s\n", c.ID, timeText(c.Time), visible(first(c.Tool, c.Kind)), visible(c.Session), wide, pathsOf(c), notesOf(c))
 		}
 		w.Flush()
 		for line := range strings.Lines(b.String()) {
@@ -154,7 +158,7 @@ func showCheckpoint(ctx context.Context, in *invocation) error {
 			return writeJSON(in, rowOf(c))
 		}
 		var b strings.Builder
-		fmt.Fprintf(&b, "%s  %s  %s  principal %s, session %s\n", c.ID, c.Time.Local().Format(time.RFC3339), visible(first(c.Tool, c.Kind)), visible(c.Principal), visible(c.Session))
+		fmt.Fprintf(&b, "%s  %s  %s  principal %s, session %s\n", c.ID, timeText(c.Time), visible(first(c.Tool, c.Kind)), visible(c.Principal), visible(c.Session))
 		if n := notesOf(c); n != "" {
 			b.WriteString(n + "\n")
 		}
@@ -236,17 +240,15 @@ func (in *invocation) when(name string) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil
 	}
-	if t, err := time.Parse(time.RFC3339, s); err == nil {
-		if t.IsZero() { // which elsewhere means that none is given
-			t = t.Add(1)
-		}
-		return t, nil
+	t, err := tools.ParseTime(s, time.Now())
+	if err != nil {
+		return t, misuse("write a time as it is listed, like 2026-11-21T10:00:00+01:00, in local time 2026-11-21 10:00 or 2026-11-21, or an age like 2h, 7d or 2w", "--%s is %.200q, %v", name, s, err)
 	}
-	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
-		return time.Now().Add(-d), nil
-	}
-	return time.Time{}, misuse("write a time like 2026-11-21T10:00:00Z, or an age like 2h", "--%s can't be %q", name, s)
+	return t, nil
 }
+
+// timeText is a time for people, in their zone and with it: as --since and --until take it.
+func timeText(t time.Time) string { return t.Local().Format(time.RFC3339) }
 
 // number reads an option that is a number from 1 to most.
 func (in *invocation) number(name string, fallback, most int) (int, error) {

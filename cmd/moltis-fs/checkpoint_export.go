@@ -28,13 +28,13 @@ name) and what the store does not hold; all of that is said.
 --git makes a bare repository in a directory that does not exist yet: the first commit holds what the files were, and each turn, or call
 without a turn, is one more on the branch "checkpoints", with paths relative to --root, else to the root directory. Commits are in the order of the calls: a turn
 with calls of other turns in between is several, called parts. When it fails nothing stays. It takes the git program. Your own repositories are not
-touched.`,
+touched. ` + timesTaken,
 		options: storeOptions(append(whose(),
 			option{name: "patch", doc: "as diffs for git apply, binary ones too"},
 			option{name: "git", value: "DIR", doc: "as a bare repository"},
 			option{name: "root", value: "DIR", doc: "only what is below, and paths relative to it"},
 			option{name: "turn", value: "NAME", doc: "only of this turn"},
-			option{name: "since", value: "TIME", doc: "not before: RFC 3339, or an age like 2h"},
+			option{name: "since", value: "TIME", doc: "not before"},
 			option{name: "until", value: "TIME", doc: "before"},
 			identityOption(),
 		)...),

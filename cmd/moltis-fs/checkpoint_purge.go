@@ -25,6 +25,7 @@ store as it was (damaged-…): remove those. Files that a cut-off call left go t
 			option{name: "path", value: "GLOB", doc: "an absolute glob, and all below what it names; without a slash it holds at any depth"},
 			option{name: "sha256", value: "HASH", doc: "this content"},
 			option{name: "excluded", doc: "whatever [tools.fs.checkpoint] exclude names today"},
+			option{name: "cut-off", doc: "also what a change that was cut off half-way needs to be taken back: its paths may stay half-way then"},
 			option{name: "dry-run", doc: "only count"},
 			option{name: "yes", doc: "do it; without it, or --dry-run, it is refused"},
 			identityOption(),
@@ -38,12 +39,14 @@ store as it was (damaged-…): remove those. Files that a cut-off call left go t
 const noBytes = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 func purgeCheckpoints(ctx context.Context, in *invocation) error {
-	p := checkpoint.Purge{Hash: strings.ToLower(in.option("sha256")), DryRun: in.given("dry-run")}
+	p := checkpoint.Purge{Hash: strings.ToLower(in.option("sha256")), DryRun: in.given("dry-run"), CutOff: in.given("cut-off")}
 	switch {
 	case in.given("excluded") && in.count("path", "sha256") > 0:
 		return misuse(seeHelp(in.command), "--excluded says which paths; --path and --sha256 don't go with it")
 	case in.count("path", "sha256", "excluded") == 0:
 		return misuse(seeHelp(in.command), "purge needs --path, --sha256 or --excluded")
+	case p.Hash != "" && strings.Trim(p.Hash, "0123456789abcdef") != "" || p.Hash != "" && len(p.Hash) != 64:
+		return misuse("write its 64 hexadecimal digits, as checkpoint list --json and sha256sum have them", "--sha256 can't be %.100q", in.option("sha256"))
 	case p.Hash == noBytes:
 		return misuse("", "that is the SHA-256 of the empty content: it holds no byte, and nothing to purge")
 	case !p.DryRun && !in.given("yes"):

@@ -67,16 +67,19 @@ ID may also be an entry of the trash.`,
 func checkpointRewindCommand() *command {
 	return &command{
 		name: "rewind", args: "[PATH...]", max: maxPaths, short: "take back all that a session changed since a point in time",
-		long: "Exactly one of --turn, --since and --label says since when. What other sessions changed is left alone.",
+		long: "Exactly one of --turn, --since and --label says since when. What other sessions changed is left alone.\n" + timesTaken,
 		options: restoreOptions(sessionOfPoint,
 			option{name: "turn", value: "NAME", doc: "since this turn began"},
-			option{name: "since", value: "TIME", doc: "since this time, RFC 3339, or for this long, like 2h"},
+			option{name: "since", value: "TIME", doc: "since this time, or for this long, like 2h"},
 			option{name: "label", value: "TEXT", doc: "since the one checkpoint of the session with this label"},
 		),
 		examples: []string{"moltis-fs checkpoint rewind --session s1 --turn t7 --dry-run", "moltis-fs checkpoint rewind --session s1 --since 30m src"},
 		run: func(ctx context.Context, in *invocation) error {
 			if n := in.count("turn", "since", "label"); n != 1 {
 				return misuse(seeHelp(in.command), "rewind needs exactly one of --turn, --since and --label, and got %d", n)
+			}
+			if _, err := in.when("since"); err != nil { // as in list: a mistake on the command line
+				return err
 			}
 			return in.restore(ctx, map[string]any{"turn": in.option("turn"), "since": in.option("since"), "label": in.option("label")}, in.args)
 		},
@@ -107,17 +110,20 @@ func checkpointDiffCommand() *command {
 	return &command{
 		name: "diff", args: "[ID] [PATH...]", max: maxPaths, short: "show what changed since before a checkpoint's call",
 		long: `It shows what has become of the files until now, whoever changed them; with --after only what that call itself changed. Instead of ID, --turn,
---since or --label may say since when; then all arguments are PATHs.`,
+--since or --label may say since when; then all arguments are PATHs. ` + timesTaken,
 		options: operatorOptions("whose history", "whose turns and labels, \"default\" unless told; with ID only if it is of this session",
 			option{name: "after", doc: "show what the call itself changed, not what has become of it"},
 			option{name: "turn", value: "NAME", doc: "since this turn began"},
-			option{name: "since", value: "TIME", doc: "since this time, RFC 3339, or for this long, like 2h"},
+			option{name: "since", value: "TIME", doc: "since this time, or for this long, like 2h"},
 			option{name: "label", value: "TEXT", doc: "since the one checkpoint of the session with this label"},
 			option{name: "json", doc: "answer with the payload in JSON"},
 			identityOption(),
 		),
 		examples: []string{"moltis-fs checkpoint diff ck-1H0", "moltis-fs checkpoint diff ck-1H0 --after", "moltis-fs checkpoint diff --session s1 --turn t7"},
 		run: func(ctx context.Context, in *invocation) error {
+			if _, err := in.when("since"); err != nil { // as in list: a mistake on the command line
+				return err
+			}
 			args := map[string]any{"turn": in.option("turn"), "since": in.option("since"), "label": in.option("label")}
 			paths := in.args
 			switch n := in.count("turn", "since", "label"); {
@@ -148,9 +154,22 @@ func (in *invocation) restoreID(ctx context.Context, args map[string]any, paths 
 	return in.restore(ctx, args, paths)
 }
 
-// ofSession refuses what the first argument names where --session is given and it is another's: the call itself, which sees all sessions, finds it.
+// ofSession refuses a first argument that is no id, a mistake on the command line as with show, and what it names where --session or
+// --principal is given and it is another's: the call itself, which sees all sessions, finds it.
 func (in *invocation) ofSession(ctx context.Context) error {
-	if !in.given("session") {
+	switch id := in.arg(0); {
+	case isTrashID(id):
+		if _, err := checkpoint.ParseTrashID(id); err != nil {
+			return misuse(program+" trash list shows the ids", "%v", err)
+		}
+	case id == "undo" || id == "redo":
+		return nil // of the session
+	default:
+		if _, err := checkpoint.ParseID(id); err != nil {
+			return storeError(err)
+		}
+	}
+	if in.count("session", "principal") == 0 {
 		return nil
 	}
 	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) (err error) {
@@ -180,10 +199,42 @@ func (in *invocation) restore(ctx context.Context, args map[string]any, paths []
 // commandsFor says in the words of the command line what a hint says in those of the tools.
 var commandsFor = strings.NewReplacer(
 	"checkpoints_list", program+" checkpoint list", "checkpoint_restore", program+" checkpoint restore", "checkpoint_diff", program+" checkpoint diff",
-	"on_conflict: merge", "--on-conflict: merge", "on_conflict skip", "--on-conflict skip",
+	"on_conflict: merge", "--on-conflict: merge", "on_conflict skip", "--on-conflict skip", "on_conflict force", "--on-conflict force",
+	"send its time as since, in the place of label", "give its time with --since, in the place of --label",
+	"send its time as since, in the place of turn", "give its time with --since, in the place of --turn", "leave paths out", "leave the PATHs out",
+	"by its id, turn or since with", "by its ID, --turn or --since with", "directories in paths;", "directories as PATHs;", "paths in paths;", "PATHs;",
+	" in paths.", " as PATHs.", " in paths;", " as PATHs;",
 )
 
-// textOf is an answer for people. Only what we wrote ourselves is put in the words of the command line, never a path or a content.
+// forOperator is an answer in the words of the command line. Only what we wrote ourselves is put in them, never a path or a content.
+func (in *invocation) forOperator(p tools.Payload) tools.Payload {
+	r, ok := p.(*tools.Refusal)
+	if !ok {
+		return p
+	}
+	own := *r
+	own.Next = nil // a call of a tool
+	if in.command.path == "trash restore" {
+		own.Hint = strings.ReplaceAll(own.Hint, "checkpoints_list", program+" trash list")
+	}
+	if list, ok := strings.CutSuffix(own.Hint, namedInPaths); ok { // the one that lists paths
+		own.Hint = list + commandsFor.Replace(namedInPaths)
+	} else {
+		own.Hint = commandsFor.Replace(own.Hint)
+	}
+	if r.Reason == tools.KindNotFound && isTrashID(in.arg(0)) {
+		own.Hint = strings.TrimSuffix(own.Hint, ".") + "; --principal says whose trash it is."
+	}
+	if r.Reason == tools.KindNotFound && strings.Contains(r.Message, "this session") && r.FilePath == "" {
+		own.Hint = strings.TrimSuffix(own.Hint, ".") + "; --session and --principal say whose history is meant."
+	}
+	return &own
+}
+
+// namedInPaths ends the hint that lists the paths of a checkpoint.
+const namedInPaths = "; name those, or a directory above them, in paths."
+
+// textOf is an answer of forOperator for people.
 func (in *invocation) textOf(p tools.Payload) string {
 	switch p := p.(type) {
 	case *tools.CheckpointRestore:
@@ -194,21 +245,12 @@ func (in *invocation) textOf(p tools.Payload) string {
 			out += "\nTo undo this restore: " + in.likeThis("checkpoint restore "+*p.UndoID)
 		}
 		return strings.TrimPrefix(out, "\n")
-	case *tools.Refusal:
+	case *tools.CheckpointDiff:
 		text := *p
-		if in.command.path == "trash restore" {
-			text.Hint = strings.ReplaceAll(text.Hint, "checkpoints_list", program+" trash list")
+		text.Truncated = false
+		if p.Truncated {
+			return text.Text() + "\n[more diffs are left out: name the PATHs]"
 		}
-		if !strings.HasPrefix(text.Hint, "It holds ") { // the one that lists paths
-			text.Hint = commandsFor.Replace(text.Hint)
-		}
-		if p.Reason == tools.KindNotFound && isTrashID(in.arg(0)) {
-			text.Hint = strings.TrimSuffix(text.Hint, ".") + "; --principal says whose trash it is."
-		}
-		if p.Reason == tools.KindNotFound && strings.Contains(p.Message, "this session") && p.FilePath == "" {
-			text.Hint = strings.TrimSuffix(text.Hint, ".") + "; --session and --principal say whose history is meant."
-		}
-		return text.Text()
 	}
 	return p.Text()
 }
@@ -274,6 +316,14 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	if err != nil {
 		return err
 	}
+	if id, _ := args["id"].(string); id == "" || id == "undo" || id == "redo" { // of a session, also where none is named
+		err := in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+			return in.seen(ctx, db, first(in.option("principal"), "local"), first(in.option("session"), "default"))
+		})
+		if err != nil {
+			return err
+		}
+	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	var approver tools.Approver = &terminal{instead: []string{"run it with --yes", "run it in a terminal"}}
@@ -292,6 +342,7 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	}
 	p, err := suite.Call(ctx, tools.Call{Principal: in.option("principal"), Session: in.option("session"), Tool: tool, Args: raw, ByUser: true})
 	if err == nil {
+		p = in.forOperator(p)
 		out := []byte(in.textOf(p) + "\n")
 		if in.given("json") {
 			if out, err = tools.Encode(p); err == nil {

@@ -153,7 +153,7 @@ func describe(s checkpoint.State) string {
 			what += fmt.Sprintf(", sha256 %.12s", s.Hash)
 		}
 		if !s.ModTime.IsZero() {
-			what += ", modified " + s.ModTime.Local().Format(time.DateTime)
+			what += ", modified " + timeText(s.ModTime)
 		}
 		return what
 	case checkpoint.Symlink:

@@ -122,11 +122,31 @@ func (in *invocation) withStore(ctx context.Context, create bool, use func(conte
 	if err != nil {
 		return storeError(err)
 	}
-	err = use(ctx, db)
+	if !create && in.count("principal", "session") > 0 {
+		err = in.seen(ctx, db, in.option("principal"), in.option("session"))
+	}
+	if err == nil {
+		err = use(ctx, db)
+	}
 	if cerr := db.Close(); cerr != nil && (err == nil || readerWentAway(err)) {
 		err = fmt.Errorf("closing the store: %w", cerr)
 	}
 	return storeError(err)
+}
+
+// seen refuses a session that the store does not know: what is mistyped is no success. "" stands for any.
+func (in *invocation) seen(ctx context.Context, db *checkpoint.DB, principal, session string) error {
+	seen, err := db.Seen(ctx, principal, session)
+	if err != nil || seen {
+		return err
+	}
+	var names []string
+	for _, n := range []struct{ what, name string }{{"principal", principal}, {"session", session}} {
+		if n.name != "" {
+			names = append(names, n.what+" "+visible(n.name))
+		}
+	}
+	return &exitError{exitRefused, "the store has never seen " + strings.Join(names, ", "), program + " checkpoint list --json shows principals and sessions; --principal and --session say whose history is meant", tools.KindNotFound}
 }
 
 // worksReadOnly is what can be done with a data directory on a read-only file system: what makes no call, which would be recorded.
@@ -154,6 +174,10 @@ func storeError(err error) error {
 	}
 	if errors.Is(err, checkpoint.ErrUnderWay) {
 		return &exitError{exitRefused, err.Error(), "", tools.KindConflict}
+	}
+	if errors.Is(err, checkpoint.ErrCutOff) {
+		return &exitError{exitRefused, err.Error(), "if no call may take it back any more, because deny_paths or another root keeps them from its paths, purge with --cut-off: " +
+			"its paths stay as they are then, half-way as they may be", tools.KindConflict}
 	}
 	if e, ok := errors.AsType[*checkpoint.FullError](err); ok {
 		return &exitError{exitRefused, e.Error(), program + " checkpoint unpin and gc make room, or a larger max_bytes", tools.KindIOError}

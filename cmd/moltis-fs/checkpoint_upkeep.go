@@ -147,6 +147,7 @@ func checkpointStatsCommand() *command {
 						ContentBytes int64     `json:"content_bytes"`
 						StoredBytes  int64     `json:"stored_bytes"`
 						UsedBytes    int64     `json:"used_bytes"`
+						LogBytes     int64     `json:"log_bytes"`
 						MaxBytes     int64     `json:"max_bytes"`
 						ParkedBytes  int64     `json:"parked_bytes"`
 						FreeBytes    int64     `json:"free_bytes"`
@@ -158,12 +159,12 @@ func checkpointStatsCommand() *command {
 				rows := [][2]string{
 					{"checkpoints", fmt.Sprintf("%d, of %s in %s, %d pinned", s.Checkpoints, plural(s.Paths, "path", "paths"), plural(s.Sessions, "session", "sessions"), s.Pinned)},
 					{"contents", fmt.Sprintf("%d, of them %s, and %d in files of their own", s.Contents, plural(s.Deltas, "delta", "deltas"), s.External)},
-					{"bytes", fmt.Sprintf("%s of %s; the contents are %s, stored in %s", bytesText(s.UsedBytes), bytesText(s.MaxBytes), bytesText(s.ContentBytes), bytesText(s.StoredBytes))},
+					{"bytes", fmt.Sprintf("%s of %s, the log %s; the contents are %s, stored in %s", bytesText(s.UsedBytes), bytesText(s.MaxBytes), bytesText(s.LogBytes), bytesText(s.ContentBytes), bytesText(s.StoredBytes))},
 					{"trash", fmt.Sprintf("%d, %s of them beside the store", s.Trashed, bytesText(s.ParkedBytes))},
 					{"SQLite", s.SQLite},
 				}
 				if s.Checkpoints > 0 {
-					rows = append(rows, [2]string{"since", s.Oldest.Local().Format(time.DateTime)}, [2]string{"until", s.Newest.Local().Format(time.DateTime)})
+					rows = append(rows, [2]string{"since", timeText(s.Oldest)}, [2]string{"until", timeText(s.Newest)})
 				}
 				var b strings.Builder
 				for _, r := range rows {
@@ -180,7 +181,8 @@ func checkpointImportCommand() *command {
 		name: "import-moltis", args: "DIR", min: 1, max: 1, short: "take over the checkpoints of a Moltis data directory",
 		long: `DIR is the folder with a manifest.json for each checkpoint, usually ~/.moltis/checkpoints. Nothing in it is changed; what
 its principal has taken over before is passed over. They are those of --principal, "local" unless told. What can't be taken over, what does not fit into the store and what
-of turns.jsonl can't be read is listed with the reason, and the exit status is then 1; links are not followed. Retention holds for old
+of turns.jsonl can't be read is listed with the reason, and the exit status is then 1; links are not followed. What can't be printed in the name of a session or a turn
+is spelled \u{1b}. Retention holds for old
 checkpoints too: raise keep_within and keep_last first to keep more of them.`,
 		options:  storeOptions(option{name: "principal", value: "NAME", doc: "whose they are to be; \"local\" unless told"}),
 		examples: []string{"moltis-fs checkpoint import-moltis ~/.moltis/checkpoints"},

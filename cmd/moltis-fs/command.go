@@ -153,7 +153,8 @@ func find(table []*command, words []string) (*command, []string, error) {
 
 // take reads one option, and its value from rest where it has one.
 func (in *invocation) take(word string, rest []string) ([]string, error) {
-	name, value, inline := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(word, "-"), "-"), "=")
+	written, value, inline := strings.Cut(word, "=")
+	name := strings.TrimPrefix(strings.TrimPrefix(written, "-"), "-")
 	i := slices.IndexFunc(in.command.options, func(o option) bool { return o.name == name })
 	if i < 0 {
 		var names []string
@@ -164,7 +165,7 @@ func (in *invocation) take(word string, rest []string) ([]string, error) {
 		if near := nearest.Of(name, names); near != "" {
 			hint = "did you mean --" + near + "?"
 		}
-		return nil, misuse(hint, "%s has no option --%s", in.command.path, name)
+		return nil, misuse(hint, "%s has no option %s", in.command.path, written)
 	}
 	o := in.command.options[i]
 	switch {

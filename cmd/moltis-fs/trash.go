@@ -105,7 +105,7 @@ func listTrash(ctx context.Context, in *invocation) error {
 		var b strings.Builder
 		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		for _, t := range page.Entries {
-			fmt.Fprintf(w, "%s\t%s\tuntil %s\t%s\t%s\n", t.ID, visible(t.Principal), t.Expires.Local().Format(time.DateTime), bytesText(t.Size), visible(t.Path))
+			fmt.Fprintf(w, "%s\t%s\tuntil %s\t%s\t%s\n", t.ID, visible(t.Principal), timeText(t.Expires), bytesText(t.Size), visible(t.Path))
 		}
 		w.Flush()
 		if page.Next != "" {

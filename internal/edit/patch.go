@@ -234,15 +234,10 @@ func Unified(name string, ends Ends, hs []Hunk) string {
 	return b.String()
 }
 
-// diffName quotes a name as git does: C style when it holds anything odd, a tab behind it when it holds blanks.
+// diffName quotes a name as git does: C style when it holds anything odd, which is also what is not seen or has other things seen differently, a tab
+// behind it when it holds blanks.
 func diffName(name string) string {
-	odd := false
-	for i := 0; i < len(name); i++ {
-		if c := name[i]; c < ' ' || c == '"' || c == '\\' || c == 0x7f {
-			odd = true
-		}
-	}
-	if !odd {
+	if !strings.ContainsFunc(name, func(r rune) bool { return r == '"' || r == '\\' || r == utf8.RuneError || !strconv.IsPrint(r) }) {
 		if strings.Contains(name, " ") {
 			return name + "\t"
 		}

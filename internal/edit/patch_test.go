@@ -296,3 +296,14 @@ func TestShownPathStaysInItsLine(t *testing.T) {
 		}
 	}
 }
+
+// A name that would have the header of a diff show something else is quoted there as git does.
+func TestUnifiedQuotesNamesThatShowFalsely(t *testing.T) {
+	for name, want := range map[string]string{
+		"/w/x\u202ey": `"a/w/x\342\200\256y"`, "/w/\u200b": `"a/w/\342\200\213"`, "/w/\x1b[2J": `"a/w/\033[2J"`, "/w/\xff": `"a/w/\377"`, "/w/ü": "a/w/ü", "/w/a b": "a/w/a b\t",
+	} {
+		if got, _, _ := strings.Cut(Unified(name, Edited, Patch([]byte("1\n"), []byte("2\n"))), "\n"); got != "--- "+want {
+			t.Errorf("%q: %s", name, got)
+		}
+	}
+}

@@ -65,6 +65,9 @@ func (e *Engine) compare(ctx context.Context, db *checkpoint.DB, item *checkpoin
 	if !now {
 		after, content = item.Base, nil
 		if after.Kind == checkpoint.File {
+			if after.Hash == "" { // nobody computed it, or it was purged
+				return one, "what it became is not in the store", nil
+			}
 			if content, err = db.Content(ctx, after.Hash); errors.Is(err, checkpoint.ErrNoContent) {
 				return one, "what it became is not in the store", nil
 			}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"path"
+	"slices"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
@@ -43,6 +44,39 @@ func (d *newDirs) paths() (out []string) {
 		out = append(out, own.path)
 	}
 	return out
+}
+
+// toMake lists, for a dry run, what missing would, and leaves no trace: missing may make files to see what new ones get.
+func (e *Engine) toMake(ts targets, m *Mutation) ([]string, error) {
+	if m.Parents == nil {
+		return nil, nil
+	}
+	dirs, err := m.Parents(ts, m.Dirs)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	above := func(name string) {
+		if missing, _, err := e.fs.Missing(name); err == nil { // else the change itself meets it
+			out = append(out, missing...)
+		}
+	}
+	for _, d := range dirs {
+		above(d.Path)
+		out = append(out, d.Path)
+	}
+	for _, t := range ts {
+		if t.becomesDir() {
+			out = append(out, t.True)
+		}
+	}
+	for _, mv := range m.Moves {
+		if mv.Back && mv.place == nil {
+			above(mv.Path)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
 }
 
 // missing lists what a change has to make and changes nothing. Targets whose directory is among it get their true name, and what a new

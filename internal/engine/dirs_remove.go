@@ -23,6 +23,19 @@ func (e *Engine) unmake(d *newDirs) error {
 	return errs
 }
 
+// stillThere lists the directories that were made for nothing and may be there.
+func (e *Engine) stillThere(d *newDirs) (left []string) {
+	for _, dir := range append(d.paths(), d.doubt) {
+		if dir == "" {
+			continue
+		}
+		if s, err := e.stateOf(dir); err != nil || s.Kind == checkpoint.Dir {
+			left = append(left, dir)
+		}
+	}
+	return left
+}
+
 // removeOwn removes directories that are given outermost first, where they are what was made and nothing is in them.
 func (e *Engine) removeOwn(dirs []ownDir) error {
 	var errs []error

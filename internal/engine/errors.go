@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"moltisfs/internal/edit"
 	"moltisfs/internal/ledger"
@@ -96,4 +97,21 @@ type HardLinkError struct {
 
 func (e *HardLinkError) Error() string {
 	return fmt.Sprintf("%s is one of %d names of the same file", edit.ShownPath(e.Path), e.Names)
+}
+
+// HalfMadeError: a change failed after it had begun, and not all of it could be taken back. It does not unwrap to Cause: who tells of that alone says that
+// nothing was changed.
+type HalfMadeError struct {
+	Cause      error    // why the change failed
+	Left       []string // what is, or may be, not as it was before, sorted
+	Checkpoint string   // holds what was there
+	Marked     bool     // recovery tries again
+}
+
+func (e *HalfMadeError) Error() string {
+	shown := make([]string, len(e.Left))
+	for i, p := range e.Left {
+		shown[i] = edit.ShownPath(p)
+	}
+	return e.Cause.Error() + " (and these could not be put back: " + strings.Join(shown, ", ") + ")"
 }

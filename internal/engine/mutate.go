@@ -41,6 +41,8 @@ type Mutation struct {
 	Whole bool // refuse unless the checkpoint holds every content
 	// Parents adds to Dirs what else has to be made for the targets; nil: with the mode that new ones get.
 	Parents func([]*Target, []NewDir) ([]NewDir, error)
+	// Settle says, once it is known what the targets become, which of Dirs and Drop are left; nil: all.
+	Settle func([]*Target) ([]NewDir, []string)
 	// Leave says of a path of Paths that can't be loaded whether the mutation goes on without it; nil never does.
 	Leave func(path string, err error) bool
 
@@ -128,7 +130,8 @@ type Done struct {
 	Checkpoint string // id; "" when none was taken
 	// Skipped says why a checkpoint that was asked for does not hold everything; "" when it does.
 	Skipped  string
-	Made     []string // directories that were made
+	Made     []string // directories that were made; with DryRun and Mutation.Parents: would be
+	Dropped  []string // directories that were removed; with DryRun: would be
 	Moved    []Move   // with DryRun: what would be moved
 	Trashed  []checkpoint.Trashed
 	Kept     []KeptDir // directories that were to go and stay
@@ -161,6 +164,12 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 		done := &Done{Targets: ts, DryRun: m.DryRun, Idle: m.idle(ts)}
 		for _, mv := range m.Moves {
 			done.Moved = append(done.Moved, *mv)
+		}
+		if m.DryRun {
+			if done.Made, err = e.toMake(ts, &m); err != nil {
+				return nil, err
+			}
+			done.Dropped = m.Drop
 		}
 		if !m.Whole && (m.Checkpoint || e.cfg.CheckpointBeforeMutation) {
 			done.Skipped = e.newUnheld(ts)
@@ -330,6 +339,9 @@ func (e *Engine) plan(c *Call, ts targets, m *Mutation) error {
 	}
 	if err := m.Next(ts); err != nil {
 		return err
+	}
+	if m.Settle != nil {
+		m.Dirs, m.Drop = m.Settle(ts)
 	}
 	for _, t := range ts {
 		if t.After.Kind == guardfs.KindFile {

@@ -16,12 +16,17 @@ import (
 // What others put into the place of a file or directory that came out of the trash is not taken along when that goes there again, nor for what was there.
 func TestOtherThingInTheParkedPlace(t *testing.T) {
 	makes := map[string]func(path string) error{
-		"dir":  func(p string) error { return errors.Join(os.Mkdir(p, 0o755), os.WriteFile(p+"/work", []byte("mine\n"), 0o600)) },
+		"dir": func(p string) error {
+			return errors.Join(os.Mkdir(p, 0o755), os.WriteFile(p+"/work", []byte("mine\n"), 0o600))
+		},
 		"link": func(p string) error { return os.Symlink("nowhere", p) },
 		"file": func(p string) error { return os.WriteFile(p, []byte("mine\n"), 0o600) },
 	}
 	for what, mk := range makes {
 		for _, of := range []string{"f", "d"} {
+			if of == "d" && what == "dir" { // nobody can tell one directory from another
+				continue
+			}
 			x := grow(t, small)
 			big := strings.Repeat("b", 101)
 			place := x.ws + "/" + of

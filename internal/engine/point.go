@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
@@ -25,7 +26,29 @@ type point struct {
 const (
 	noteOutcome = ""
 	noteMade    = "made" // and the catalog could not be told
+	noteHalf    = "half" // it failed, and all was put back but the paths with noteStuck before them
+	noteStuck   = "stuck "
 )
+
+// noteHalf writes to the mark what could not be put back: whoever takes the change back can't tell by looking which of the other paths others have changed
+// since, as by moving their directory. If it can't be noted, that is how it is.
+func (p *point) noteHalf(stuck []string) {
+	if p.intent == nil {
+		return
+	}
+	for _, path := range stuck {
+		if err := p.intent.Note(noteStuck+path, ""); err != nil {
+			return
+		}
+	}
+	p.intent.Note(noteOutcome, noteHalf) //nolint:errcheck // see above
+}
+
+func (p *point) halfMade(cause error, left []string) error {
+	left = slices.Clone(left)
+	slices.Sort(left)
+	return &HalfMadeError{Cause: cause, Left: slices.Compact(left), Checkpoint: string(p.id), Marked: p.intent != nil}
+}
 
 // note writes to the mark, if there is one, what was made of one path.
 func (p *point) note(path, what string) error {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"runtime"
-	"strings"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -112,6 +112,9 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 		e.syncNames(ts, swaps)
 	}
 	done.Made, done.Kept = dirs.paths(), e.drop(swaps.kept(m.Drop))
+	done.Dropped = slices.DeleteFunc(slices.Clone(m.Drop), func(d string) bool {
+		return slices.ContainsFunc(done.Kept, func(k KeptDir) bool { return k.Path == d })
+	})
 	e.sweep(ts)
 	for _, mv := range m.Moves {
 		done.Moved = append(done.Moved, *mv)
@@ -165,14 +168,17 @@ func (e *Engine) abort(ctx context.Context, p *point, m *Mutation, cause error) 
 	if err := e.unmake(p.dirs); err != nil {
 		e.logger.Error("directories of a change that failed could not be removed", "id", p.id, "err", err)
 		o = checkpoint.Foreign // leaves the mark
-		cause = fmt.Errorf("%w (and an empty directory may be left)", cause)
+		cause = p.halfMade(cause, e.stillThere(p.dirs))
 	}
 	return e.end(ctx, p, m, o, cause)
 }
 
 // end says in the catalog what became of a change that failed with cause.
 func (e *Engine) end(ctx context.Context, p *point, m *Mutation, o checkpoint.Outcome, cause error) error {
-	if p.db != nil && len(m.Moves) > 0 {
+	// With the mark left, whoever takes the change back has to find that the trees are on their way: what lies in the trash as settled is not moved back, and
+	// is forgotten there with a change that was taken back.
+	leaves := o == checkpoint.Foreign && p.intent != nil
+	if p.db != nil && len(m.Moves) > 0 && !leaves {
 		if err := e.settleMoves(ctx, p.db, m); err != nil {
 			e.logger.Error("what became of a tree could not be written to the catalog", "id", p.id, "err", err)
 			o = checkpoint.Foreign // leaves the mark
@@ -356,8 +362,8 @@ func (e *Engine) putBack(ctx context.Context, p *point, ts targets, m *Mutation,
 		back(s.first[:s.removed], nil)
 	}
 	if stuck != nil {
-		cause = fmt.Errorf("%w (and these could not be put back: %s)", cause, strings.Join(stuck, ", "))
-		return e.end(ctx, p, m, checkpoint.Foreign, cause)
+		p.noteHalf(stuck)
+		return e.end(ctx, p, m, checkpoint.Foreign, p.halfMade(cause, stuck))
 	}
 	return e.abort(ctx, p, m, cause)
 }

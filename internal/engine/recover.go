@@ -8,6 +8,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -112,8 +113,12 @@ func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, intent *checkp
 		}
 		return checkpoint.Presumed, err
 	}
-	made, err := e.allMade(op)
-	made = made && err == nil
+	half := notes[noteOutcome] == noteHalf
+	made := false
+	if !half {
+		made, err = e.allMade(op)
+		made = made && err == nil
+	}
 	stuck := e.recoverMoves(ctx, db, op, made)
 	if made && len(stuck) > 0 { // the catalog does not know it yet
 		return "", errors.Join(stuck...)
@@ -132,19 +137,36 @@ func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, intent *checkp
 		return checkpoint.Committed, nil
 	}
 	own := e.ownDirs(op, notes, last) // before their times move
+	// asItWas says that the change was not made of a path, or was put back: what is there by now is others'.
+	asItWas := func(c *checkpoint.Recorded, orBelow bool) bool {
+		if _, stuck := notes[noteStuck+c.Path]; !half || stuck {
+			return false
+		}
+		if orBelow {
+			for thing := range notes {
+				if p, ok := strings.CutPrefix(thing, noteStuck); ok && below(p, c.Path) {
+					return false
+				}
+			}
+		}
+		return true
+	}
 	one := func(c *checkpoint.Recorded) {
+		if asItWas(c, false) {
+			return
+		}
 		if err := e.takeBackOne(ctx, db, id, c); err != nil {
 			stuck = append(stuck, fmt.Errorf("%s: %w", c.Path, err))
 		}
 	}
 	for i := range op.Changes { // directories that gave way
-		if c := &op.Changes[i]; gaveWay(c) {
+		if c := &op.Changes[i]; gaveWay(c) && !asItWas(c, true) {
 			one(c)
 			stuck = append(stuck, e.remake(c))
 		}
 	}
 	for i := len(op.Changes) - 1; i >= 0; i-- { // directories that were to go, from the top down
-		if c := &op.Changes[i]; goes(c) {
+		if c := &op.Changes[i]; goes(c) && !asItWas(c, true) {
 			stuck = append(stuck, e.remake(c))
 		}
 	}
@@ -163,11 +185,19 @@ func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, intent *checkp
 		}
 	}
 	if err := errors.Join(stuck...); err != nil {
+		if noRoom(err) { // what could not be done now may be done another time
+			return "", err
+		}
 		e.logger.Warn("of a change that was cut off half-way, not everything could be taken back; its checkpoint holds what was there", "id", id, "err", err)
 		return checkpoint.Foreign, nil
 	}
 	e.logger.Info("a change that was cut off half-way was taken back", "id", id, "paths", len(op.Changes))
 	return checkpoint.Aborted, nil
+}
+
+// noRoom says that the disk does not take anything at this time.
+func noRoom(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)
 }
 
 // errWentOn: a later change stands on this one.
@@ -236,21 +266,24 @@ func (e *Engine) sweepOf(op *checkpoint.Checkpoint) {
 	hashes := map[string][]string{} // by a path in the directory
 	first := map[string]string{}
 	for _, c := range op.Changes {
-		hash := c.Before.Hash
-		switch c.Before.Kind {
-		case checkpoint.Symlink:
-			hash = HashOf([]byte(c.Before.Target))
-		case checkpoint.Absent:
-			hash = c.After.Hash // see parkedBy
+		// What was to come is known by what was there, see parkedBy, and what was to be put back by what had come.
+		var of []string
+		for _, s := range []checkpoint.State{c.Before, c.After} {
+			if s.Kind == checkpoint.Symlink {
+				s.Hash = HashOf([]byte(s.Target))
+			}
+			if s.Hash != "" && c.Role != roleTree {
+				of = append(of, s.Hash)
+			}
 		}
-		if hash == "" || c.Role == roleTree {
+		if of == nil {
 			continue
 		}
 		dir := path.Dir(filepath.ToSlash(c.Path))
 		if first[dir] == "" {
 			first[dir] = c.Path
 		}
-		hashes[first[dir]] = append(hashes[first[dir]], hash)
+		hashes[first[dir]] = append(hashes[first[dir]], of...)
 	}
 	for name, of := range hashes {
 		place, err := e.fs.PlaceLink(name)

@@ -51,7 +51,10 @@ type Left struct {
 }
 
 // ConflictsError: others changed paths since the checkpoint, or later changes stand on what it did, so nothing was restored.
-type ConflictsError struct{ Conflicts []PathConflict }
+type ConflictsError struct {
+	Conflicts []PathConflict
+	Both      bool // forcing does not help: the paths can't be there together
+}
 
 // PathConflict is one path of a ConflictsError.
 type PathConflict struct {
@@ -88,6 +91,7 @@ func (e *Engine) Restore(ctx context.Context, c *Call, r checkpoint.Restore, o R
 	var db *checkpoint.DB
 	out, err := e.carryOut(ctx, c, o, func(store *checkpoint.DB) (*checkpoint.Plan, error) {
 		db = store
+		r.Partial = o.OnConflict == OnConflictForce
 		return e.planFor(ctx, c, store, r)
 	})
 	if err == nil && r.ID == "" {
@@ -198,6 +202,7 @@ func (r *restore) hide() {
 		no := r.e.Denies(it.Path)
 		if no && it.Role != checkpoint.RoleParent {
 			r.out.Denied++
+			r.away = append(r.away, it.Path)
 		}
 		return no
 	})
@@ -234,6 +239,8 @@ type restore struct {
 	left  []Left          // for what stands there, before anything is loaded
 	stuck []PathConflict  // likewise
 	kept  []KeptDir       // directories that can't go
+	full  []KeptDir       // nor these, because of what the targets become
+	away  []string        // what can't be named and is not restored
 	asked map[string]bool // directories to be made, which the system lets us make
 	holds map[string]bool // directories that are to give way and hold something that stays
 	out   *Restored
@@ -323,10 +330,11 @@ func (r *restore) carryOut(ctx context.Context, c *Call, m *Mutation) (*Restored
 		if err != nil {
 			return nil, err
 		}
-		goes[item.Path] = item.Want.Kind == checkpoint.Absent
 		if parks {
+			goes[item.Path] = slices.ContainsFunc(m.Moves, func(mv *Move) bool { return mv.Path == item.Path })
 			continue
 		}
+		goes[item.Path] = item.Want.Kind == checkpoint.Absent
 		if swap {
 			m.Swaps = append(m.Swaps, item.Path)
 		}
@@ -342,12 +350,17 @@ func (r *restore) carryOut(ctx context.Context, c *Call, m *Mutation) (*Restored
 			m.Links[item.Path] = item.Want.Kind == checkpoint.Symlink || item.Head.Kind == checkpoint.Symlink
 		}
 	}
+	if err := r.oneOrTheOther(m); err != nil {
+		return nil, err
+	}
 	// Innermost first: one that was a file in between stands elsewhere in the plan.
 	slices.SortFunc(m.Drop, func(a, b string) int { return strings.Compare(b, a) })
 	if err := r.onlyNew(m, goes); err != nil {
 		return nil, err
 	}
 	r.holding(m, goes)
+	dirs, drop := m.Dirs, m.Drop
+	m.Settle = func(ts []*Target) ([]NewDir, []string) { return r.settleDirs(m, ts, dirs, drop) }
 	m.Leave = r.leave
 	m.Parents = func(ts []*Target, dirs []NewDir) ([]NewDir, error) { return r.parents(ctx, m, ts, dirs) }
 	m.Next = func(ts []*Target) error { return r.next(ctx, ts) }
@@ -355,6 +368,7 @@ func (r *restore) carryOut(ctx context.Context, c *Call, m *Mutation) (*Restored
 	if err != nil {
 		return nil, err
 	}
+	r.kept = append(r.kept, r.full...)
 	if !o.DryRun {
 		r.untrash(ctx)
 		r.kept = slices.DeleteFunc(r.kept, func(k KeptDir) bool { // another took it away before it was our turn

@@ -39,7 +39,7 @@ func (r *restore) next(ctx context.Context, ts []*Target) error {
 		conflicts = r.whole(ts)
 	}
 	if conflicts != nil {
-		return &ConflictsError{conflicts}
+		return &ConflictsError{Conflicts: conflicts}
 	}
 	return nil
 }
@@ -95,16 +95,14 @@ func (r *restore) wanted(ctx context.Context, t *Target, item *checkpoint.Item) 
 		}
 	}
 	if !item.Stored {
-		if r.o.OnConflict == OnConflictSkip {
-			t.keep()
-			r.out.Skipped = append(r.out.Skipped, Left{t.True, "its content was not stored: " + item.Missing})
-			return nil, nil
-		}
-		return nil, &MissingContentError{item.Path, item.Missing}
+		return nil, r.missing(t, item.Path, item.Missing)
 	}
 	switch item.Want.Kind {
 	case checkpoint.File:
 		content, err := r.db.Content(ctx, item.Want.Hash)
+		if errors.Is(err, checkpoint.ErrNoContent) { // the plan is older than that
+			return nil, r.missing(t, item.Path, goneSince)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -123,6 +121,18 @@ func (r *restore) wanted(ctx context.Context, t *Target, item *checkpoint.Item) 
 		t.After = After{Kind: guardfs.KindAbsent}
 	}
 	return nil, nil
+}
+
+const goneSince = "removed to make room, or purged, just now"
+
+// missing is what becomes of a target whose content the store does not have.
+func (r *restore) missing(t *Target, path, why string) error {
+	if r.o.OnConflict != OnConflictSkip {
+		return &MissingContentError{path, why}
+	}
+	t.keep()
+	r.out.Skipped = append(r.out.Skipped, Left{t.True, "its content was not stored: " + why})
+	return nil
 }
 
 // park adds to m the move to the trash of a file that is to go and that the store can't or must not hold, as Delete does. False: it is no such.
@@ -176,6 +186,8 @@ func (r *restore) conflict(now checkpoint.State, item *checkpoint.Item) string {
 	// What a move left has no hash either, but a time, by which it is known.
 	case !item.Expects(now) && now.Kind == checkpoint.File && item.Head.Kind == checkpoint.File && item.Head.Hash == "" && item.Head.ModTime.IsZero():
 		return "what it became last was purged, so that nobody can tell whether it was changed outside"
+	case !item.Expects(now) && item.HeadLost:
+		return "what it became last is not in the store any more (retention), so that nobody can tell whether it was changed outside"
 	case !item.Expects(now):
 		return "changed outside"
 	case item.Foreign && r.plan.Mode != checkpoint.ModeInverse:
@@ -215,6 +227,17 @@ func (r *restore) merge(ctx context.Context, t *Target, item *checkpoint.Item) (
 		return nil, nil
 	}
 	if r.plan.Mode != checkpoint.ModeInverse && !item.Foreign {
+		if n := len(item.Own); n > 0 {
+			op, err := r.db.Get(ctx, item.Own[n-1], checkpoint.Scope{AllSessions: true})
+			if err != nil {
+				return nil, err
+			}
+			for i := range op.Changes {
+				if op.Changes[i].Path == item.Path && unknownAfter(op, &op.Changes[i]) {
+					return nil, nil
+				}
+			}
+		}
 		return r.threeWay(ctx, item.Head, t.Before.Content, item.Want)
 	}
 	content, ops := t.Before.Content, r.plan.Undoes
@@ -230,6 +253,9 @@ func (r *restore) merge(ctx context.Context, t *Target, item *checkpoint.Item) (
 			if c.Path != item.Path {
 				continue
 			}
+			if unknownAfter(op, &c) {
+				return nil, nil
+			}
 			if content, err = r.threeWay(ctx, c.After, content, c.Before); err != nil || content == nil {
 				return nil, err
 			}
@@ -238,12 +264,20 @@ func (r *restore) merge(ctx context.Context, t *Target, item *checkpoint.Item) (
 	return content, nil
 }
 
+// unknownAfter says that nobody recorded what the change left: of an import the state before stands in its place.
+func unknownAfter(op *checkpoint.Checkpoint, c *checkpoint.Recorded) bool {
+	return op.Kind == checkpoint.KindImport && c.After.Same(c.Before)
+}
+
 // threeWay merges ours with theirs over their ancestor. nil: one of them is no text that is at hand, or they overlap.
 func (r *restore) threeWay(ctx context.Context, base checkpoint.State, ours []byte, theirs checkpoint.State) ([]byte, error) {
 	var sides [2][]byte
 	for i, s := range []checkpoint.State{base, theirs} {
 		if s.Kind != checkpoint.File {
 			return nil, nil
+		}
+		if s.Hash == "" {
+			return nil, nil // nobody computed it, or it was purged
 		}
 		content, err := r.db.Content(ctx, s.Hash)
 		if errors.Is(err, checkpoint.ErrNoContent) {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -116,4 +117,31 @@ func TestSettledMarkHoldsUpNobody(t *testing.T) {
 		t.Error(err)
 	}
 	h.has("newest", "a", "b")
+}
+
+// A content that goes from the store between the plan of a restore and its reading is missing, as one that never was there, and no fault of the host.
+func TestContentGoesAfterThePlan(t *testing.T) {
+	ctx := context.Background()
+	for _, how := range []string{OnConflictRefuse, OnConflictSkip} {
+		h := newHalves(t)
+		h.lay("new", "a")
+		id := h.saves(checkpoint.KindEdit, "old", "new", "a")
+		if err := h.db.Settle(ctx, id, checkpoint.Committed); err != nil {
+			t.Fatal(err)
+		}
+		done, err := h.carryOut(ctx, h.call("t"), RestoreOptions{OnConflict: how}, func(db *checkpoint.DB) (*checkpoint.Plan, error) {
+			plan, err := db.Plan(ctx, checkpoint.Restore{ID: id, AllSessions: true})
+			if err == nil {
+				_, err = db.Purge(ctx, checkpoint.Purge{Hash: HashOf([]byte("old"))})
+			}
+			return plan, err
+		})
+		h.has("new", "a")
+		if how == OnConflictSkip && (err != nil || len(done.Skipped) != 1) {
+			t.Errorf("skipped: %+v, %v", done, err)
+		}
+		if _, ok := errors.AsType[*MissingContentError](err); how == OnConflictRefuse && !ok {
+			t.Errorf("refused: %v", err)
+		}
+	}
 }

@@ -179,7 +179,7 @@ func TestTradedPlacesThatOthersUse(t *testing.T) {
 func TestTradesAgainstSnapshots(t *testing.T) {
 	histories := 40
 	if testing.Short() {
-		histories = 4
+		histories = 12
 	}
 	trades := 0
 	for seed := range int64(histories) {

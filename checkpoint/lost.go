@@ -1,0 +1,187 @@
+package checkpoint
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Lost says how far retention has taken what a session changed, and what is left whole.
+type Lost struct {
+	Until time.Time // the time of the newest change that was taken
+	// A rewind since Since, the time of the checkpoint First, takes back all that this session changed from then on. Zero when nothing is left.
+	Since time.Time
+	First ID
+	// Turn is the oldest turn that nothing was taken of, Turns how many there are.
+	Turn  string
+	Turns int
+
+	seq int64
+}
+
+// PartialError: a rewind would not restore what was there, because retention took some of what the session changed since then. See Restore.Partial.
+type PartialError struct{ Lost Lost }
+
+func (e *PartialError) Error() string {
+	return fmt.Sprintf("what this session changed is not in the store any more up to %s: retention took it", e.Lost.Until.UTC().Format(time.RFC3339))
+}
+
+// AmbiguousTurnError: a turn of that name was begun several times, and which one is meant is not for the store to guess.
+type AmbiguousTurnError struct {
+	Turn  string
+	Begun []Begun // oldest first
+}
+
+func (e *AmbiguousTurnError) Error() string {
+	return fmt.Sprintf("%d turns have the name %q", len(e.Begun), e.Turn)
+}
+
+// Begun is one beginning of a turn.
+type Begun struct {
+	Time  time.Time // Restore.Since of it means the same: it is the time of First if there is one
+	First ID        // the session's first checkpoint since then that is still there; "" when there is none
+
+	after int64
+}
+
+// turnStart is the sequence number after which the one turn of that name begins.
+func turnStart(ctx context.Context, h history, who Scope, turn string) (int64, error) {
+	begun, err := h.begun(ctx, who, turn)
+	switch {
+	case err != nil:
+		return 0, err
+	case len(begun) == 0:
+		return 0, ErrNotFound
+	case len(begun) > 1:
+		return 0, &AmbiguousTurnError{turn, begun}
+	}
+	return begun[0].after, nil
+}
+
+// lostSince is what retention took of what the session changed after the point of a rewind, which is start; nil when nothing.
+func (r *Restore) lostSince(ctx context.Context, h history, start int64) (*Lost, error) {
+	lost, err := h.lost(ctx, r.scope())
+	if err != nil || lost == nil || lost.seq <= start && (r.Since.IsZero() || lost.Until.Before(r.Since)) {
+		return nil, err
+	}
+	if !r.Partial {
+		return nil, &PartialError{*lost}
+	}
+	return lost, nil
+}
+
+func (h *dbHistory) begun(ctx context.Context, who Scope, turn string) (out []Begun, err error) {
+	rows, err := h.q.QueryContext(ctx, `SELECT after, ts FROM turn WHERE name=? AND session=(SELECT id FROM session WHERE principal=? AND name=?) ORDER BY id`,
+		turn, who.Principal, who.Session)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var b Begun
+		var ts int64
+		if err := rows.Scan(&b.after, &ts); err != nil {
+			return nil, err
+		}
+		b.Time = time.Unix(0, ts)
+		out = append(out, b)
+	}
+	if err := errors.Join(rows.Err(), rows.Close()); err != nil || len(out) < 2 {
+		return out, err
+	}
+	for i := range out {
+		b := &out[i]
+		var seq, ts int64
+		err := h.q.QueryRowContext(ctx, `SELECT seq, ts FROM op WHERE session=(SELECT id FROM session WHERE principal=? AND name=?) AND seq > ? ORDER BY seq LIMIT 1`,
+			who.Principal, who.Session, b.after).Scan(&seq, &ts)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		b.First, b.Time = idOf(seq), time.Unix(0, ts)
+	}
+	return out, nil
+}
+
+func (h *dbHistory) lost(ctx context.Context, who Scope) (*Lost, error) {
+	var ses, w where
+	switch {
+	case !who.AllSessions:
+		ses.and("principal=? AND name=?", who.Principal, who.Session)
+	default:
+		if who.Principal != "" {
+			ses.and("principal=?", who.Principal)
+		}
+		if who.Session != "" {
+			ses.and("name=?", who.Session)
+		}
+	}
+	var seq, ts sql.NullInt64
+	if err := h.q.QueryRowContext(ctx, "SELECT max(gone), max(gone_ts) FROM session"+ses.sql(), ses.args...).Scan(&seq, &ts); err != nil || !seq.Valid {
+		return nil, err
+	}
+	l := &Lost{Until: time.Unix(0, ts.Int64), seq: seq.Int64}
+	w.and("session IN (SELECT id FROM session"+ses.sql()+")", ses.args...)
+	turns := where{append([]string(nil), w.terms...), append([]any(nil), w.args...)}
+	turns.and("after >= ?", l.seq)
+	var name sql.NullString
+	err := h.q.QueryRowContext(ctx, "SELECT count(*), (SELECT name FROM turn"+turns.sql()+" ORDER BY id LIMIT 1) FROM turn"+turns.sql(), append(turns.args, turns.args...)...).
+		Scan(&l.Turns, &name)
+	if err != nil {
+		return nil, err
+	}
+	l.Turn = name.String
+	w.and("seq > ? AND ts > ?", l.seq, ts.Int64)
+	var first, at int64
+	err = h.q.QueryRowContext(ctx, "SELECT seq, ts FROM op"+w.sql()+" ORDER BY seq LIMIT 1", w.args...).Scan(&first, &at)
+	if errors.Is(err, sql.ErrNoRows) {
+		return l, nil
+	}
+	l.First, l.Since = idOf(first), time.Unix(0, at)
+	return l, err
+}
+
+func (h *dbHistory) goneOf(ctx context.Context, path string) (seq int64, err error) {
+	err = h.q.QueryRowContext(ctx, "SELECT ifnull(gone, 0) FROM path WHERE path=?", []byte(path)).Scan(&seq)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return seq, err
+}
+
+// noteGone remembers, before the checkpoints of list (a JSON array) are deleted, whose they are.
+func (c *committer) noteGone(ctx context.Context, list string) error {
+	// What was not made, or changed nothing for the session, is no part of a rewind.
+	err := c.exec(ctx, `UPDATE session SET gone=max(ifnull(gone, 0), x.seq), gone_ts=max(ifnull(gone_ts, x.ts), x.ts)
+		FROM (SELECT session AS s, max(seq) AS seq, max(ts) AS ts FROM op WHERE seq IN (SELECT value FROM json_each(?1)) AND outcome<>?2
+			AND kind NOT IN (SELECT id FROM word WHERE s IN (?3, ?4, ?5)) AND EXISTS (SELECT 1 FROM change WHERE change.op=op.seq) GROUP BY session) x
+		WHERE session.id=x.s`, list, outcomeCode(Aborted), KindExternal, KindRead, KindManual)
+	if err != nil {
+		return err
+	}
+	// As head sees it.
+	return c.exec(ctx, `UPDATE path SET gone=x.seq
+		FROM (SELECT c.path AS p, max(c.op) AS seq FROM change c JOIN op ON op.seq=c.op WHERE c.op IN (SELECT value FROM json_each(?1)) AND op.outcome<>?2
+			AND op.kind IS NOT (SELECT id FROM word WHERE s=?3) GROUP BY c.path) x
+		WHERE path.id=x.p AND NOT EXISTS (SELECT 1 FROM change k JOIN op o ON o.seq=k.op WHERE k.path=x.p AND k.op > x.seq AND o.outcome<>?2
+			AND o.kind IS NOT (SELECT id FROM word WHERE s=?3))`, list, outcomeCode(Aborted), KindRead)
+}
+
+// Seen reports whether the store has ever seen, as far as it remembers, that session of that principal; "" stands for any. One that retention took
+// everything of is remembered for a year.
+func (d *DB) Seen(ctx context.Context, principal, session string) (seen bool, err error) {
+	if err := d.enter(); err != nil {
+		return false, err
+	}
+	defer d.active.Done()
+	err = d.r.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM session WHERE (?1='' OR principal=?1) AND (?2='' OR name=?2))
+		OR EXISTS (SELECT 1 FROM trash WHERE phase<>3 AND (?1='' OR principal=?1) AND (?2='' OR session=?2))`, principal, session).Scan(&seen)
+	if err != nil {
+		return false, fmt.Errorf("looking for a session: %w", err)
+	}
+	return seen, nil
+}

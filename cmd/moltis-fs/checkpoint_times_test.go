@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"moltisfs/checkpoint"
+)
+
+// Every time that is shown to people can be given back as an option, and means the same moment there.
+func TestShownTimesAreTaken(t *testing.T) {
+	york, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Skip("SKIPPED: no time zones here")
+	}
+	was := time.Local
+	time.Local = york
+	t.Cleanup(func() { time.Local = was })
+	dir := t.TempDir()
+	db, err := checkpoint.Open(filepath.Join(dir, "checkpoints"), checkpoint.Options{Durability: checkpoint.Relaxed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 7, 21, 23, 30, 0, 0, york)
+	for i := range 3 {
+		if _, err := db.Save(context.Background(), checkpoint.Op{Tool: "Write", Kind: checkpoint.KindWrite, Principal: "p", Session: "s", Time: at.Add(time.Duration(i) * time.Minute), Changes: []checkpoint.Change{{
+			Path: "/p/a", Role: "target", Before: checkpoint.State{Kind: checkpoint.File, Mode: 0o644, Size: 1}, After: checkpoint.State{Kind: checkpoint.Absent}, Content: []byte("x"),
+		}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	list := func(args ...string) []string {
+		t.Helper()
+		var out, errs bytes.Buffer
+		if status := run(append([]string{"checkpoint", "list", "--data-dir", dir}, args...), streams{nil, &out, &errs, os.Getenv}); status != exitOK {
+			t.Fatalf("%v: status %d: %s", args, status, errs.String())
+		}
+		return strings.Split(strings.TrimSpace(out.String()), "\n")
+	}
+	middle := strings.Fields(list()[1])
+	for _, form := range []string{middle[1], "2026-07-21T23:31:00-04:00", "2026-07-21 23:31:00 -0400", "2026-07-21 23:31", "2026-07-22T03:31:00Z"} {
+		if since, until := list("--since", form), list("--until", form); len(since) != 2 || len(until) != 1 || !strings.Contains(since[1], middle[0]) {
+			t.Errorf("%s: since\n%s\nuntil\n%s", form, since, until)
+		}
+	}
+	if day := list("--since", "2026-07-21", "--until", "2026-07-22"); len(day) != 3 {
+		t.Errorf("of the local day: %s", day)
+	}
+	var out, errs bytes.Buffer
+	if status := run([]string{"checkpoint", "stats", "--data-dir", dir}, streams{nil, &out, &errs, os.Getenv}); status != exitOK || !strings.Contains(out.String(), "2026-07-21T23:30:00-04:00") {
+		t.Errorf("stats: %s%s", out.String(), errs.String())
+	}
+}
+
+// What is mistaken on the command line ends with the same status whichever command it is told.
+func TestMistakesEndAlike(t *testing.T) {
+	dir := t.TempDir()
+	db, err := checkpoint.Open(filepath.Join(dir, "checkpoints"), checkpoint.Options{Durability: checkpoint.Relaxed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"checkpoint show ck-1H1", "checkpoint pin ck-1H1", "checkpoint unpin ck-1H1", "checkpoint diff ck-1H1", "checkpoint restore ck-1H1", "checkpoint diff ck-1H1 --session s",
+		"trash restore tr-1H1", "checkpoint restore tr-1H1", "checkpoint diff nonsense", "checkpoint restore nonsense --dry-run",
+		"checkpoint list --since monday", "checkpoint list --until monday", "checkpoint diff --since monday", "checkpoint rewind --since monday", "checkpoint export --patch --since monday",
+	} {
+		for _, how := range []string{"", " --json"} {
+			if how != "" && strings.Contains(line, "export --patch") {
+				continue
+			}
+			var out, errs bytes.Buffer
+			status := run(append(strings.Fields(line+how), "--data-dir", dir), streams{nil, &out, &errs, os.Getenv})
+			if said := out.String() + errs.String(); status != exitMisuse || !strings.Contains(said, "hint") {
+				t.Errorf("%s%s: status %d: %s", line, how, status, said)
+			}
+		}
+	}
+}
