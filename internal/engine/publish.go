@@ -175,7 +175,10 @@ func (e *Engine) abort(ctx context.Context, p *point, m *Mutation, cause error) 
 
 // end says in the catalog what became of a change that failed with cause.
 func (e *Engine) end(ctx context.Context, p *point, m *Mutation, o checkpoint.Outcome, cause error) error {
-	if p.db != nil && len(m.Moves) > 0 {
+	// With the mark left, whoever takes the change back has to find that the trees are on their way: what lies in the trash as settled is not moved back, and
+	// is forgotten there with a change that was taken back.
+	leaves := o == checkpoint.Foreign && p.intent != nil
+	if p.db != nil && len(m.Moves) > 0 && !leaves {
 		if err := e.settleMoves(ctx, p.db, m); err != nil {
 			e.logger.Error("what became of a tree could not be written to the catalog", "id", p.id, "err", err)
 			o = checkpoint.Foreign // leaves the mark
