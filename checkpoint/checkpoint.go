@@ -223,8 +223,8 @@ var (
 	ErrNoContent = errors.New("content is not in the checkpoint store")
 	// ErrSealed: the bytes are there, encrypted to a key that this process does not hold.
 	ErrSealed = errors.New("content is encrypted to a key that is not at hand")
-	// ErrBusy: somebody else has been writing to the store for so long that nobody waits for it any more. It may be stopped.
-	ErrBusy = errors.New("another process has been writing to the checkpoint store for too long")
+	// ErrBusy: somebody else has been writing to the store, or opening it, for so long that nobody waits for it any more. It may be stopped.
+	ErrBusy = errors.New("another process has been writing to the checkpoint store, or opening it, for too long")
 	// ErrReadOnly: the store is on a read-only file system. It can be looked at there.
 	ErrReadOnly = errors.New("the checkpoint store is on a read-only file system")
 	// ErrIdentity: one of Options.Identities is none.
@@ -368,8 +368,8 @@ type Known struct {
 	Path   string
 	State  State
 	Stored bool // content of State is in the store
-	// Before is the state that the newest operation found. When that operation was never settled the disk may
-	// legitimately be in either.
+	// Before is the state that the newest operation found. Unless that is Settled, the disk may legitimately be in either: the operation is
+	// under way, or was cut off.
 	Before  State
 	Settled bool
 	// Own is what this session itself recorded of it last. It is another than State where others were at the path since.

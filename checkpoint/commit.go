@@ -208,10 +208,7 @@ func (c *committer) runBatch(batch []*job, own *job) {
 			return err
 		}
 		if err := c.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
-			if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code()&0xff == 5 { // SQLITE_BUSY
-				return fmt.Errorf("%w: %w", ErrBusy, err)
-			}
-			return err
+			return named(err)
 		}
 		if err := c.begin(ctx); err != nil {
 			return err

@@ -141,9 +141,10 @@ type DB struct {
 	under   underway
 	tight   atomic.Bool // the reserve is in use
 	logMost atomic.Int64
-	frozen  bool     // on a read-only file system
-	inUse   *os.File // nil in Repair, which holds the lock itself
-	subs    sync.Map // directories below blobs whose names are on stable storage
+	frozen  bool        // on a read-only file system
+	inUse   *os.File    // nil in Repair, which holds the lock itself
+	file    fs.FileInfo // of the catalog that is open
+	subs    sync.Map    // directories below blobs whose names are on stable storage
 
 	mu     sync.Mutex
 	closed bool
@@ -217,6 +218,9 @@ func (d *DB) open() (err error) {
 	if d.r, err = sql.Open("sqlite", d.dsn(false, false)); err != nil {
 		return err
 	}
+	if d.file, err = os.Stat(filepath.Join(d.dir, fileName)); err != nil {
+		return err
+	}
 	d.r.SetMaxOpenConns(4 + maxReaders)
 	d.r.SetMaxIdleConns(4)
 	d.readers = newReaders(d.r)
@@ -258,11 +262,11 @@ func (d *DB) dsn(write, fresh bool) string {
 			q = append(q, "_pragma=auto_vacuum(INCREMENTAL)")
 		}
 		// The keeper moves the log into the file; a commit only does it when the keeper has fallen far behind.
-		q = append(q, "_pragma=journal_mode(WAL)", "_pragma=synchronous("+sync+")",
+		q = append(q, "mode=rw", "_pragma=journal_mode(WAL)", "_pragma=synchronous("+sync+")",
 			"_pragma=wal_autocheckpoint(16000)", "_pragma=journal_size_limit("+strconv.Itoa(logMost)+")", "_pragma=secure_delete(FAST)",
 			"_pragma=cache_size(-8000)")
 	default:
-		q = append(q, "_pragma=query_only(1)", "_pragma=cache_size(-4000)")
+		q = append(q, "mode=rw", "_pragma=query_only(1)", "_pragma=cache_size(-4000)")
 	}
 	p := filepath.ToSlash(filepath.Join(d.dir, fileName))
 	if !strings.HasPrefix(p, "/") {

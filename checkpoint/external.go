@@ -74,7 +74,7 @@ func knownOf(ctx context.Context, h history, who Scope, path string) (*Known, er
 		return nil, err // what it became last is not known any more: another state now is nobody's change
 	}
 	c := head.change(path)
-	k := &Known{path, c.After, c.AfterStored || c.After.Kind != File, c.Before, head.settled(), c.After}
+	k := &Known{path, c.After, c.AfterStored || c.After.Kind != File, c.Before, !pending(h, head), c.After}
 	if !who.sees(head.c.Principal, head.c.Session) {
 		own, err := h.head(ctx, who, path)
 		if err != nil || own == nil {

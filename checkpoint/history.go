@@ -17,7 +17,10 @@ type dbHistory struct {
 	q       querier
 	pending map[int64]Outcome // settled, not yet written
 	names   *interned
+	doubt   doubt // of planning only
 }
+
+func (h *dbHistory) underWay(seq int64) bool { return h.doubt.of(seq) }
 
 var _ history = (*dbHistory)(nil)
 
@@ -380,7 +383,7 @@ func (h *dbHistory) attr(ctx context.Context, id sql.NullInt64, s *State) error 
 // Known lists the paths that this session has read or changed, by path, with their last recorded state.
 func (d *DB) Known(ctx context.Context, who Scope) ([]Known, error) {
 	var out []Known
-	err := d.view(ctx, func(h *dbHistory) error {
+	err := d.planning(ctx, func(h *dbHistory) error {
 		var w where
 		if err := h.scope(ctx, &w, who); err != nil {
 			return err

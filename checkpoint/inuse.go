@@ -3,6 +3,7 @@ package checkpoint
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -34,6 +35,26 @@ func holdOpen(dir string, alone bool) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// GoneError: the store was removed or moved while this process has it open. What is saved to it would be found by nobody. It is usable
+// again when it is put back.
+type GoneError struct{ Dir string }
+
+func (e *GoneError) Error() string {
+	return "the checkpoint store " + e.Dir + " was removed, moved away or replaced while this process has it open"
+}
+
+// inPlace is a *GoneError unless the open catalog is still the one that others find. It costs one stat.
+func (d *DB) inPlace() error {
+	fi, err := os.Stat(filepath.Join(d.dir, fileName))
+	if err == nil && os.SameFile(fi, d.file) {
+		return nil
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return &GoneError{d.dir}
+	}
+	return err
 }
 
 // noRoom reports whether a file could not be made because there is no room for it, or nothing may be written there. Such a store can still be

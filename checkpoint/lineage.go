@@ -43,7 +43,7 @@ func gap(ctx context.Context, h history, a, b *entry, others bool) (bool, error)
 	if left.After.Same(found.Before) {
 		return false, nil
 	}
-	if a.c.Outcome == Presumed && left.Before.Same(found.Before) {
+	if pending(h, a) && left.Before.Same(found.Before) {
 		return false, nil // it may never have taken place
 	}
 	if others {

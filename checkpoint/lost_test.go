@@ -75,7 +75,7 @@ func TestRewindPastWhatRetentionTook(t *testing.T) {
 			}
 		}
 	}
-	do("s3", "w1", edit("/w/s3", to("0"), to("1")))
+	do("s3", "", edit("/w/s3", to("0"), to("1")))
 	for i := range 4 { // from here on there are newer ones of all their paths
 		do("s2", "u2", edit(fmt.Sprint("/w/o", i), to("1"), to("3")))
 	}

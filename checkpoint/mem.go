@@ -443,6 +443,9 @@ func (h memHistory) lineage(_ context.Context, path string, seq int64) (out []en
 	return out, nil
 }
 
+// underWay of what nobody else can say anything about: it may be.
+func (h memHistory) underWay(int64) bool { return true }
+
 func (h memHistory) whole(context.Context, int64, int64) (bool, error) { return true, nil }
 
 func (h memHistory) movedAway(_ context.Context, path string, after, before int64) (bool, error) {

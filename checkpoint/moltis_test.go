@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -295,4 +296,54 @@ func TestImportIsOfItsPrincipal(t *testing.T) {
 	if p, err := d.List(ctx, checkpoint.Filter{Principal: "bob", Session: "moltis"}); err != nil || len(p.Checkpoints) != 2 {
 		t.Errorf("%+v %v", p, err)
 	}
+}
+
+// A name with control characters could not be given to any call afterwards. Spelled out it can, and no two names become one.
+func TestImportSpellsNamesOut(t *testing.T) {
+	d := open(t, t.TempDir(), checkpoint.Options{})
+	f := &moltisFolder{t: t, dir: t.TempDir()}
+	lines, ids := "", []string{}
+	names := []struct{ name, want string }{
+		{"plain é 世", "plain é 世"}, {`C:\dir`, `C:\dir`}, {"a\x1b[2J\nb", `a\u{1b}[2J\u{a}b`}, {`a\u{1b}[2J\u{a}b`, `a\u{5c}u{1b}[2J\u{5c}u{a}b`},
+		{"a\\\x00", `a\u{5c}\u{0}`}, {"\u202edir", `\u{202e}dir`}, {"\xff", "\ufffd"},
+	}
+	for i, c := range names {
+		id := f.file(fmt.Sprint("/w/", i), "x")
+		name, err := json.Marshal(c.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines += fmt.Sprintf(`{"run_id":%s,"session_key":%s,"checkpoint_ids":[%q]}`+"\n", name, name, id)
+		ids = append(ids, id)
+	}
+	f.write("turns.jsonl", lines)
+	f.imports(d, "local", 7, 0, nil)
+	for i, c := range names {
+		p, err := d.List(ctx, checkpoint.Filter{Principal: "local", Session: c.want, Turn: c.want})
+		if err != nil || len(p.Checkpoints) != 1 || p.Checkpoints[0].Label != "moltis:"+ids[i] {
+			t.Errorf("%q as %q: %+v %v", c.name, c.want, p.Checkpoints, err)
+		}
+	}
+}
+
+// No created_at is taken for now, that of Go's zero time neither.
+func TestImportRefusesWhatIsNoTime(t *testing.T) {
+	d := open(t, t.TempDir(), checkpoint.Options{})
+	f := &moltisFolder{t: t, dir: t.TempDir()}
+	want := map[string]string{}
+	for _, at := range []int64{-62135596800, -62135596801, -1 << 63, 1<<63 - 1, 1 << 40} {
+		id := f.file("/w/a", "x")
+		name := filepath.Join(f.dir, id, "manifest.json")
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b = regexp.MustCompile(`"created_at":-?[0-9]+`).ReplaceAll(b, fmt.Appendf(nil, `"created_at":%d`, at))
+		if err := os.WriteFile(name, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		want[id] = fmt.Sprintf("created_at %d is out of range", at)
+	}
+	f.file("/w/a", "y")
+	f.imports(d, "local", 1, 0, want)
 }

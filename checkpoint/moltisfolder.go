@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -34,6 +36,12 @@ type moltisTurn struct {
 	SessionKey    string   `json:"session_key"`
 	CheckpointIDs []string `json:"checkpoint_ids"`
 }
+
+// What created_at can be. One of its values is that of Go's zero time, which elsewhere means now.
+var (
+	oldestImport   = time.Date(oldestYear+1, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+	youngestImport = time.Date(youngestYear, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+)
 
 var moltisID = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
@@ -65,6 +73,9 @@ func readMoltis(root *os.Root, name string, o *Options) (*moltisPoint, error) {
 	}
 	if why := unusable(p.m.SourcePath); why != "" {
 		return nil, fmt.Errorf("source_path %.100q %s", p.m.SourcePath, why)
+	}
+	if p.m.CreatedAt < oldestImport || p.m.CreatedAt >= youngestImport {
+		return nil, fmt.Errorf("created_at %d is out of range", p.m.CreatedAt)
 	}
 	if !p.m.Existed {
 		p.add(Change{Path: p.m.SourcePath, Role: "target", Before: State{Kind: Absent}}, "")
@@ -228,8 +239,27 @@ func moltisTurns(root *os.Root) (turns map[string]moltisTurn, note string) {
 	return turns, note
 }
 
-// trim takes out names that the store does not take: a group is not worth a checkpoint.
+// printable spells a name so that a command line and a call can name it: what is not printable as \u{1b}, and then, or where a name
+// looks as if that had been done, its backslashes too. So no two names come to have one spelling.
+func printable(name string) string {
+	odd := func(r rune) bool { return !unicode.IsPrint(r) }
+	if !strings.ContainsFunc(name, odd) && !strings.Contains(name, `\u{`) {
+		return name
+	}
+	var b strings.Builder
+	for _, r := range name {
+		if odd(r) || r == '\\' {
+			fmt.Fprintf(&b, `\u{%x}`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// trim makes names printable and takes out those that the store does not take: a group is not worth a checkpoint.
 func (t *moltisTurn) trim() (err error) {
+	t.RunID, t.SessionKey = printable(t.RunID), printable(t.SessionKey)
 	if len(t.RunID) > maxName {
 		t.RunID, err = "", fmt.Errorf("run_id is longer than %d bytes", maxName)
 	}

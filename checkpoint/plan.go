@@ -107,8 +107,10 @@ func (e entry) change(path string) Recorded {
 
 func (e entry) changes() bool { return e.c.Outcome != Aborted && mutates(e.c.Kind) }
 
-// settled reports whether it is known what became of it. What was seen outside took place: nobody settles that.
-func (e entry) settled() bool { return e.c.Outcome != Presumed || e.c.Kind == KindExternal }
+// pending reports whether nobody can say yet whether e takes place. What was seen outside took place: nobody settles that.
+func pending(h history, e *entry) bool {
+	return e.c.Outcome == Presumed && e.c.Kind != KindExternal && h.underWay(e.seq)
+}
 
 // mutates reports whether operations of this kind change something on behalf of a session.
 func mutates(kind string) bool {
@@ -120,6 +122,8 @@ var anybody = Scope{AllSessions: true}
 
 // history is what the planner asks of a store. Both stores answer it from one snapshot.
 type history interface {
+	// underWay reports whether the operation seq, which has no outcome, may be being made or was cut off. Any other was made.
+	underWay(seq int64) bool
 	entry(ctx context.Context, seq int64) (entry, error)
 	// after lists the checkpoints of who with a sequence number above seq, oldest first.
 	after(ctx context.Context, who Scope, seq int64) ([]entry, error)
@@ -289,7 +293,7 @@ func (p *Plan) fill(ctx context.Context, h history, who Scope, ops []entry, only
 			return err
 		}
 		it.HeadLost = gone > hd.seq
-		it.HeadSettled, it.HeadSeen = hd.settled(), who.sees(hd.c.Principal, hd.c.Session)
+		it.HeadSettled, it.HeadSeen = !pending(h, hd), who.sees(hd.c.Principal, hd.c.Session)
 		c := hd.change(it.Path)
 		it.Head, it.HeadBefore = c.After, c.Before
 	}

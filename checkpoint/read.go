@@ -35,8 +35,27 @@ func (d *DB) view(ctx context.Context, fn func(*dbHistory) error) error {
 		return err
 	}
 	defer d.active.Done()
+	if err := d.inPlace(); err != nil { // another connection may open what is in its place now
+		return err
+	}
 	// The outcomes first: the snapshot begins with the first query, and what is not pending any more is in it.
-	return d.readers.snapshot(ctx, func(q querier) error { return fn(&dbHistory{q, d.com.pendingOutcomes(), &d.names}) })
+	return d.readers.snapshot(ctx, func(q querier) error { return fn(&dbHistory{q: q, pending: d.com.pendingOutcomes(), names: &d.names}) })
+}
+
+// planning is view for those who have to know what is under way.
+func (d *DB) planning(ctx context.Context, fn func(*dbHistory) error) error {
+	if err := d.enter(); err != nil {
+		return err
+	}
+	defer d.active.Done()
+	doubt, err := d.inDoubt(ctx) // before the snapshot: what it does not name by then is over, and its outcome in the snapshot
+	if err != nil {
+		return fmt.Errorf("looking what is under way: %w", err)
+	}
+	return d.view(ctx, func(h *dbHistory) error {
+		h.doubt = doubt
+		return fn(h)
+	})
 }
 
 // pendingOutcomes returns outcomes that are settled but not written yet.
@@ -55,7 +74,7 @@ func (c *committer) pendingOutcomes() map[int64]Outcome {
 
 // Plan answers what a Restore has to do. Nothing is changed.
 func (d *DB) Plan(ctx context.Context, r Restore) (p *Plan, err error) {
-	err = d.view(ctx, func(h *dbHistory) error {
+	err = d.planning(ctx, func(h *dbHistory) error {
 		p, err = makePlan(ctx, h, r)
 		return err
 	})
@@ -65,7 +84,7 @@ func (d *DB) Plan(ctx context.Context, r Restore) (p *Plan, err error) {
 // Undo plans to take back the newest change of the session that is not undone. The Op that carries the plan out must
 // have UndoOf set to Plan.UndoOf.
 func (d *DB) Undo(ctx context.Context, who Scope) (p *Plan, err error) {
-	err = d.view(ctx, func(h *dbHistory) error {
+	err = d.planning(ctx, func(h *dbHistory) error {
 		p, err = makeUndo(ctx, h, who, false)
 		return err
 	})
@@ -74,7 +93,7 @@ func (d *DB) Undo(ctx context.Context, who Scope) (p *Plan, err error) {
 
 // Redo plans to take back the newest undo, if nothing was changed after it.
 func (d *DB) Redo(ctx context.Context, who Scope) (p *Plan, err error) {
-	err = d.view(ctx, func(h *dbHistory) error {
+	err = d.planning(ctx, func(h *dbHistory) error {
 		p, err = makeUndo(ctx, h, who, true)
 		return err
 	})

@@ -75,9 +75,9 @@ func (rs *readers) snapshot(ctx context.Context, fn func(querier) error) (err er
 	// Not in the caller's context: a BEGIN may take effect and be told as cancelled, and a transaction that stays open holds the log for ever.
 	// Neither waits for anybody.
 	if err := r.exec(context.WithoutCancel(ctx), "BEGIN"); err != nil {
-		return err
+		return named(err)
 	}
-	err = fn(r)
+	err = named(fn(r))
 	sound = r.exec(context.WithoutCancel(ctx), "ROLLBACK") == nil
 	return err
 }

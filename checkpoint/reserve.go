@@ -68,8 +68,13 @@ func (e *DiskFullError) Error() string {
 
 func (e *DiskFullError) Unwrap() []error { return []error{syscall.ENOSPC, e.Err} }
 
-// named makes a full disk recognisable to those who know nothing of SQLite.
+// named makes a full disk, and a lock that lasts, recognisable to those who know nothing of SQLite.
 func named(err error) error {
+	if e, ok := errors.AsType[*sqlite.Error](err); ok && !errors.Is(err, ErrBusy) {
+		if c := e.Code() & 0xff; c == 5 || c == 15 { // SQLITE_BUSY; SQLITE_PROTOCOL: the lock that only guards the log's index
+			return fmt.Errorf("%w: %w", ErrBusy, err)
+		}
+	}
 	if e := (*DiskFullError)(nil); err == nil || errors.As(err, &e) || !diskFull(err) {
 		return err
 	}

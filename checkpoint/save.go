@@ -17,6 +17,9 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 		return Saved{}, err
 	}
 	defer d.active.Done()
+	if err := d.inPlace(); err != nil { // before its files are missed
+		return Saved{}, fmt.Errorf("saving checkpoint: %w", err)
+	}
 	ahead := d.packAhead(&op)
 	defer ahead.wait()
 	skips, err := op.check(&d.o, d.mem.find)
@@ -203,6 +206,9 @@ func (s *save) write(ctx context.Context, c *committer) error {
 			return errStale
 		}
 		s.gen = c.gen
+	}
+	if err := s.d.inPlace(); err != nil { // it may have waited for long
+		return err
 	}
 	if err := c.noteLimits(ctx); err != nil {
 		return err

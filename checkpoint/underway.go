@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/json"
@@ -176,6 +177,57 @@ func abandoned(dir string, found func(name string, seqs []int64) error) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// doubt is of which operations without an outcome nobody can say yet whether they were made.
+type doubt struct {
+	seqs  map[int64]bool
+	above int64 // these may have begun since
+}
+
+func (d *doubt) of(seq int64) bool { return seq > d.above || d.seqs[seq] }
+
+// inDoubt looks what a process has under way or had when it was killed, and what has a mark. Who settles an operation puts its outcome on record before it
+// takes it off these lists.
+func (d *DB) inDoubt(ctx context.Context) (doubt, error) {
+	out := doubt{seqs: map[int64]bool{}}
+	if err := d.r.QueryRowContext(ctx, "SELECT ifnull(max(seq),0) FROM op").Scan(&out.above); err != nil {
+		return out, err
+	}
+	marks, err := d.marked()
+	if err != nil {
+		return out, err
+	}
+	for _, seq := range append(marks, d.under.listed()...) {
+		out.seqs[seq] = true
+	}
+	dir := filepath.Join(d.dir, writersName)
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return out, nil
+	}
+	for _, e := range entries {
+		f, err := os.Open(filepath.Join(dir, e.Name()))
+		if err != nil {
+			continue // just removed, or not ours to look at
+		}
+		seqs := noted(f)
+		f.Close()
+		for _, seq := range seqs {
+			out.seqs[seq] = true
+		}
+		if len(seqs) == maxNote { // there may be more
+			out.above = min(out.above, seqs[maxNote-1])
+		}
+	}
+	return out, err
+}
+
+// listed are the operations that this process has under way: more than its file may name.
+func (u *underway) listed() []int64 {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return slices.Clone(u.seqs)
 }
 
 // AnyCutOff reports whether CutOff has anything to tell, or is telling somebody. The store need not be open, and no store at all is no error.

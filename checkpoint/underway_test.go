@@ -121,6 +121,65 @@ func TestNothingTakesWhatIsUnderWay(t *testing.T) {
 	}
 }
 
+// A change counts as made for every process as soon as it is over, although what became of it is written later: what is put back outside after
+// that is seen by all. One that is under way or was cut off may have been made or not, also where more are under way than a file can name.
+func TestSettledForEveryProcess(t *testing.T) {
+	for _, more := range []int{0, 40} {
+		dir := t.TempDir()
+		host := open(t, dir, checkpoint.Options{Settles: true})
+		other := open(t, dir, checkpoint.Options{Settles: true})
+		look := func(when string, want bool) {
+			t.Helper()
+			for name, d := range map[string]*checkpoint.DB{"its own": host, "another": other} {
+				k, err := d.Known(ctx, ann)
+				if err != nil || k[0].Path != "/w/a" || k[0].Settled != want {
+					t.Errorf("%s, %s process: %+v %v", when, name, k, err)
+				}
+				p, err := d.Plan(ctx, checkpoint.Restore{Since: time.Unix(1, 0), Paths: []string{"/w/a"}, Principal: ann.Principal, Session: ann.Session})
+				if err != nil || len(p.Items) != 1 || p.Items[0].HeadSettled != want || p.Items[0].Foreign != want {
+					t.Errorf("%s, %s process: %+v %v", when, name, p, err)
+				}
+			}
+		}
+		for i := range more {
+			save(t, host, op(edit(fmt.Sprint("/w/more/", i), nil, []byte("x"))))
+		}
+		first := save(t, host, op(edit("/w/a", []byte("1"), []byte("2"))))
+		files, err := filepath.Glob(filepath.Join(dir, "writers", "*"))
+		if err != nil || len(files) != 1 {
+			t.Fatal(files, err)
+		}
+		cut, err := os.ReadFile(files[0]) // what it leaves if it is killed here
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := host.Settle(ctx, save(t, host, op(edit("/w/a", []byte("1"), []byte("3")))), checkpoint.Committed); err != nil {
+			t.Fatal(err)
+		}
+		k, err := other.Known(ctx, ann)
+		if want := more == 0; err != nil || k[0].Settled != want {
+			t.Errorf("over, while %d others are not: %+v %v", more, k, err)
+		}
+		p, err := other.Plan(ctx, checkpoint.Restore{ID: first, Principal: ann.Principal, Session: ann.Session})
+		if err != nil || p.Items[0].Foreign {
+			t.Errorf("the later one found what the first did: that one may not have been made: %+v %v", p, err)
+		}
+		if more > 0 {
+			continue
+		}
+		if err := host.Settle(ctx, first, checkpoint.Committed); err != nil {
+			t.Fatal(err)
+		}
+		look("over", true)
+		if err := os.WriteFile(filepath.Join(dir, "writers", "CUTOFF"), cut, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if p, err := other.Plan(ctx, checkpoint.Restore{ID: first, Principal: ann.Principal, Session: ann.Session}); err != nil || p.Items[0].Foreign {
+			t.Errorf("cut off: %+v %v", p, err)
+		}
+	}
+}
+
 func settled(t *testing.T, d *checkpoint.DB, changes ...checkpoint.Change) {
 	t.Helper()
 	if err := d.Settle(ctx, save(t, d, op(changes...)), checkpoint.Committed); err != nil {

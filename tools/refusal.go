@@ -337,6 +337,9 @@ func (s *Suite) ofApproval(tool string, args any, err error) *Refusal {
 			if _, full := errors.AsType[*checkpoint.DiskFullError](err); full {
 				r.Hint = diskFullHint
 			}
+			if hint := storeHint(err); hint != "" {
+				r.Hint = hint
+			}
 			return r
 		}
 		return nil
@@ -364,6 +367,22 @@ func (s *Suite) ofApproval(tool string, args any, err error) *Refusal {
 }
 
 const diskFullHint = "Ask the user to free space on that disk (moltis-fs checkpoint gc and moltis-fs trash empty give back what they can), then call again."
+
+// storeHint says what can be done about a store that is well but can't be used here and now; "" for any other error.
+func storeHint(err error) string {
+	_, gone := errors.AsType[*checkpoint.GoneError](err)
+	switch {
+	case gone:
+		return "Ask the operator to put the store back where it was or, if it is gone for good, to restart the server."
+	case errors.Is(err, checkpoint.ErrBusy):
+		return "Call again in a moment. If it stays so, ask the user to look for a process of moltis-fs that stands still on this data directory, and to let it go on or end it."
+	case errors.Is(err, checkpoint.ErrReadOnly):
+		return "Ask the operator for a data directory (--data-dir) that can be written to; what is stored can be looked at meanwhile."
+	case errors.Is(err, checkpoint.ErrInUse):
+		return "Wait until the operator's repair of the store has ended, then call again."
+	}
+	return ""
+}
 
 func (s *Suite) ofReader(tool string, args any, err error) *Refusal {
 	e, ok := errors.AsType[readers.Hinter](err)
@@ -432,6 +451,9 @@ func (s *Suite) ofStore(tool string, args any, err error) *Refusal {
 	}
 	if e, ok := errors.AsType[*checkpoint.DiskFullError](err); ok {
 		return &Refusal{Reason: KindIOError, Message: e.Error() + "; nothing was changed", Hint: diskFullHint}
+	}
+	if hint := storeHint(err); hint != "" {
+		return &Refusal{Reason: KindIOError, Message: err.Error() + "; nothing was changed", Hint: hint}
 	}
 	if errors.Is(err, checkpoint.ErrSealed) {
 		return &Refusal{Reason: KindUnsupported, Message: err.Error(), Hint: "Ask the operator, who can read it with the identity file (--identity)."}

@@ -192,7 +192,7 @@ func storeError(err error) error {
 		return &exitError{exitBroken, err.Error(), program + " checkpoint check --repair saves what can still be read, and keeps the damaged file", ""}
 	}
 	if errors.Is(err, checkpoint.ErrBusy) {
-		return &exitError{exitBroken, err.Error(), "look which process works on this data directory; while one that writes is stopped, nobody else can", ""}
+		return &exitError{exitBroken, err.Error(), "look which process works on this data directory; while one is stopped that writes or begins to, nobody else can: let it go on (kill -CONT) or end it", ""}
 	}
 	if errors.Is(err, checkpoint.ErrReadOnly) {
 		return &exitError{exitRefused, err.Error(), worksReadOnly, ""}

@@ -181,7 +181,8 @@ func checkpointImportCommand() *command {
 		name: "import-moltis", args: "DIR", min: 1, max: 1, short: "take over the checkpoints of a Moltis data directory",
 		long: `DIR is the folder with a manifest.json for each checkpoint, usually ~/.moltis/checkpoints. Nothing in it is changed; what
 its principal has taken over before is passed over. They are those of --principal, "local" unless told. What can't be taken over, what does not fit into the store and what
-of turns.jsonl can't be read is listed with the reason, and the exit status is then 1; links are not followed. Retention holds for old
+of turns.jsonl can't be read is listed with the reason, and the exit status is then 1; links are not followed. What can't be printed in the name of a session or a turn
+is spelled \u{1b}. Retention holds for old
 checkpoints too: raise keep_within and keep_last first to keep more of them.`,
 		options:  storeOptions(option{name: "principal", value: "NAME", doc: "whose they are to be; \"local\" unless told"}),
 		examples: []string{"moltis-fs checkpoint import-moltis ~/.moltis/checkpoints"},

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -23,7 +24,11 @@ const lockTry = 20 * time.Millisecond
 func (e *Engine) lockFor(ctx context.Context, holder string, keys []string, wait time.Duration) (unlock func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	return e.locks.For(holder).Lock(ctx, keys...)
+	unlock, err = e.locks.For(holder).Lock(ctx, keys...)
+	if errors.Is(err, fs.ErrNotExist) { // nothing of the agent's: its words would be taken for an answer about its files
+		err = &hostError{"locking what the call changes, in the data directory", err}
+	}
+	return unlock, err
 }
 
 // lockPlaces takes the locks of all that a change touches. What is not there yet is locked by its name too, with every directory above it that is missing: a place

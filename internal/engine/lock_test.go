@@ -60,6 +60,12 @@ func TestALockThatIsHeld(t *testing.T) {
 	if err := change(); err != nil {
 		t.Errorf("when it is free: %v", err)
 	}
+	if err := errors.Join(os.Remove(file), os.RemoveAll(filepath.Join(data, "locks"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := change(); !errors.Is(err, ErrHost) {
+		t.Errorf("a data directory that is gone is not the agent's file: %v", err)
+	}
 }
 
 // Whoever has to wait a little gets his turn.

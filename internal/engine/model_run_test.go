@@ -76,6 +76,9 @@ func (r *modelRun) edited(c string) string {
 // big makes the tree, with a file that is too large for the store in it.
 func (r *modelRun) big() {
 	dir := r.x.ws + "/" + treePath
+	if r.m.at(treePath) == "-" {
+		r.m.born = len(r.m.ops)
+	}
 	if err := errors.Join(os.MkdirAll(dir+"/sub", 0o777), os.WriteFile(dir+"/sub/big", []byte(strings.Repeat("b", 2000)), 0o666), os.WriteFile(dir+"/f", nil, 0o666)); err != nil {
 		r.t.Fatal(err)
 	}
@@ -416,6 +419,9 @@ func (r *modelRun) untrash(c *engine.Call) (s modelStep) {
 		return s
 	}
 	r.m.forget(e)
+	if e.path == treePath && r.m.at(treePath) == "-" {
+		r.m.born = e.of.born
+	}
 	if s.op = r.m.apply(c.Session, maps.Clone(want)); s.op == nil && s.id != "" {
 		s.op = r.m.nothing(c.Session)
 	}

@@ -19,6 +19,7 @@ type model struct {
 	redo  map[string][]*modelOp
 	turn  map[string]int // turn and session to the number of operations before it
 	trash []*modelEntry
+	born  int // how many operations there were before the tree that is there was made
 }
 
 const (
@@ -34,6 +35,7 @@ type modelOp struct {
 	before   map[string]string
 	after    map[string]string
 	takes    *modelOp // an undo: what it takes back
+	born     int      // of the tree that it moved away
 }
 
 // modelEntry is what one operation put into the trash: a file, or with dir all that was below.
@@ -78,6 +80,9 @@ func (m *model) apply(session string, want map[string]string) *modelOp {
 		if m.at(p) != c {
 			o.before[p], o.after[p] = m.at(p), c
 			m.set(p, c)
+			if p == treePath && c == "-" {
+				o.born = m.born
+			}
 		}
 	}
 	if len(o.after) == 0 {
@@ -184,7 +189,9 @@ func (m *model) restore(r *modelRestore) (fails bool, o *modelOp) {
 	m.cameBack(r)
 	if o != nil {
 		if back[treePath] != "" {
-			m.forget(m.parked(r))
+			parked := m.parked(r)
+			m.born = parked.of.born
+			m.forget(parked)
 		}
 		for _, p := range slices.Sorted(maps.Keys(o.after)) {
 			if o.after[p] == "-" {
@@ -220,11 +227,13 @@ func (m *model) become(r *modelRestore, p string) (string, bool) {
 		case foreign && r.how != engine.OnConflictForce:
 			return "", false
 		case want == "-":
-			return "-", true
+			head := m.head(p)
+			return "-", now == "-" || r.how == engine.OnConflictForce || head.after[p] == now && m.born <= head.n
 		case m.parked(r) != nil:
 			return treeContent, now == "-"
 		}
-		return treeContent, now != "-"
+		// Another one in its place does not count as back.
+		return treeContent, now != "-" && m.born <= r.since[p]
 	}
 	conflict := m.head(p).after[p] != now || foreign && !r.inverse
 	last := ""

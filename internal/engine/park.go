@@ -85,7 +85,7 @@ func (e *Engine) loadMoves(m *Mutation) error {
 		}
 		if mv.Back {
 			if kind != guardfs.KindAbsent {
-				return &ConflictsError{[]PathConflict{{Path: mv.Path, Why: "something is there"}}}
+				return &ConflictsError{Conflicts: []PathConflict{{Path: mv.Path, Why: "something is there"}}}
 			}
 			if err := e.openSlot(mv); err != nil {
 				return err
@@ -220,7 +220,7 @@ func (e *Engine) isBack(ctx context.Context, mv *Move) (bool, error) {
 	case gone || entry.Parked != mv.Entry.Parked: // it has expired, or is about to
 		return false, &MissingContentError{mv.Path, "it is not in the trash any more"}
 	case there:
-		return false, &ConflictsError{[]PathConflict{{Path: mv.Path, Why: "something is there"}}}
+		return false, &ConflictsError{Conflicts: []PathConflict{{Path: mv.Path, Why: "something is there"}}}
 	}
 	return false, nil
 }

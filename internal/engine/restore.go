@@ -51,7 +51,10 @@ type Left struct {
 }
 
 // ConflictsError: others changed paths since the checkpoint, or later changes stand on what it did, so nothing was restored.
-type ConflictsError struct{ Conflicts []PathConflict }
+type ConflictsError struct {
+	Conflicts []PathConflict
+	Both      bool // forcing does not help: the paths can't be there together
+}
 
 // PathConflict is one path of a ConflictsError.
 type PathConflict struct {
@@ -346,6 +349,9 @@ func (r *restore) carryOut(ctx context.Context, c *Call, m *Mutation) (*Restored
 			m.Paths = append(m.Paths, item.Path)
 			m.Links[item.Path] = item.Want.Kind == checkpoint.Symlink || item.Head.Kind == checkpoint.Symlink
 		}
+	}
+	if err := r.oneOrTheOther(m); err != nil {
+		return nil, err
 	}
 	// Innermost first: one that was a file in between stands elsewhere in the plan.
 	slices.SortFunc(m.Drop, func(a, b string) int { return strings.Compare(b, a) })

@@ -3,11 +3,13 @@ package engine
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"syscall"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
 )
@@ -107,7 +109,7 @@ func (r *restore) onlyNew(m *Mutation, goes map[string]bool) error {
 				return err
 			}
 		default:
-			return &ConflictsError{[]PathConflict{{Path: d.Path, Why: "a " + kind.String() + " is in the place of the directory"}}}
+			return &ConflictsError{Conflicts: []PathConflict{{Path: d.Path, Why: "a " + kind.String() + " is in the place of the directory"}}}
 		}
 	}
 	var drop []string
@@ -136,6 +138,57 @@ func (r *restore) onlyNew(m *Mutation, goes map[string]bool) error {
 	m.Dirs, m.Drop = make, drop
 	return nil
 }
+
+// oneOrTheOther finds what can't be there together: a file or link, and something below it, that the plan wants back as they were at different times. A
+// restore that may skip leaves the file alone; what is below it tells more of what was there.
+func (r *restore) oneOrTheOther(m *Mutation) error {
+	leaf := func(name string) bool {
+		item := r.items[name]
+		return item != nil && (item.Want.Kind == checkpoint.File || item.Want.Kind == checkpoint.Symlink)
+	}
+	var wanted []string
+	for _, name := range m.Paths {
+		if r.items[name].Want.Kind != checkpoint.Absent {
+			wanted = append(wanted, name)
+		}
+	}
+	for _, d := range m.Dirs {
+		wanted = append(wanted, d.Path)
+	}
+	for _, mv := range m.Moves {
+		if mv.Back {
+			wanted = append(wanted, mv.Path)
+		}
+	}
+	over := map[string]string{} // by file: something below it
+	for _, name := range wanted {
+		for dir := path.Dir(name); len(dir) > 1; dir = path.Dir(dir) {
+			if over[dir] == "" && leaf(dir) {
+				over[dir] = name
+			}
+		}
+	}
+	if len(over) == 0 {
+		return nil
+	}
+	if r.o.OnConflict != OnConflictSkip {
+		no := &ConflictsError{Both: true}
+		for _, dir := range slices.Sorted(maps.Keys(over)) {
+			no.Conflicts = append(no.Conflicts, PathConflict{Path: dir, Why: bothKinds + edit.ShownPath(over[dir])},
+				PathConflict{Path: over[dir], Why: "it was there when " + edit.ShownPath(dir) + " was a directory, which is to be a file again"})
+		}
+		return no
+	}
+	for dir, below := range over {
+		r.left = append(r.left, Left{dir, bothKinds + edit.ShownPath(below)})
+		delete(r.items, dir)
+	}
+	gone := func(name string) bool { return over[name] != "" }
+	m.Paths, m.Swaps = slices.DeleteFunc(m.Paths, gone), slices.DeleteFunc(m.Swaps, gone)
+	return nil
+}
+
+const bothKinds = "at another time it was the directory of "
 
 // settleDirs leaves of the directories to be made those that something comes into, and of those to go those that nothing is in then, now that it is known what
 // the targets become. A directory is not made for what is skipped only.

@@ -3,6 +3,7 @@
 package engine_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -104,4 +105,33 @@ func TestDirsOfARestore(t *testing.T) {
 		must(t, os.Mkdir(x.ws+"/c", 0o755))
 		x.both(rewindTo("t"), "", "made [] removed [/c] kept [] skipped 0")
 	})
+}
+
+// Paths that can't be there together, because one was a file when the other was not below it yet, are a conflict in the dry run as in the restore.
+func TestAFileAndWhatIsBelowIt(t *testing.T) {
+	x := grow(t, nil)
+	x.puts("t", "b", "b\n")
+	must(t, errors.Join(os.Remove(x.ws+"/b"), os.Mkdir(x.ws+"/b", 0o755)))
+	x.puts("t", "b/c", "c\n")
+	must(t, os.RemoveAll(x.ws+"/b"))
+	c := x.call("s")
+	c.Turn = "u"
+	x.BeginTurn(ctx, c)
+	row, err := x.Checkpoints(ctx, c, checkpoint.Filter{Limit: 1})
+	if err != nil || len(row.Checkpoints) != 1 || row.Checkpoints[0].Kind != checkpoint.KindExternal {
+		t.Fatalf("%+v %v", row, err)
+	}
+	r := checkpoint.Restore{ID: row.Checkpoints[0].ID}
+	before := x.looks()
+	for _, how := range []string{"", engine.OnConflictForce, engine.OnConflictMerge} {
+		for _, dry := range []bool{true, false} {
+			_, err := x.Restore(ctx, x.call("s"), r, engine.RestoreOptions{OnConflict: how, DryRun: dry})
+			no, ok := errors.AsType[*engine.ConflictsError](err)
+			if !ok || len(no.Conflicts) != 2 || no.Conflicts[0].Path != x.ws+"/b" || no.Conflicts[1].Path != x.ws+"/b/c" || x.looks() != before {
+				t.Errorf("%q, dry run %v: %v\n%s", how, dry, err, x.looks())
+			}
+		}
+	}
+	x.both(r, engine.OnConflictSkip, "made [/b] removed [] kept [] skipped 1")
+	x.has("b/c", "c\n")
 }

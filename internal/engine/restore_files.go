@@ -39,7 +39,7 @@ func (r *restore) next(ctx context.Context, ts []*Target) error {
 		conflicts = r.whole(ts)
 	}
 	if conflicts != nil {
-		return &ConflictsError{conflicts}
+		return &ConflictsError{Conflicts: conflicts}
 	}
 	return nil
 }

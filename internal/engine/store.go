@@ -45,8 +45,8 @@ func (s *checkpointStore) open() (*checkpoint.DB, error) {
 	o.Settles = true // every point does
 	o.Logger, o.Identities, o.Progress = s.logger, s.identities, s.progress
 	db, err := checkpoint.Open(s.dir, o)
-	if _, full := errors.AsType[*checkpoint.DiskFullError](err); full {
-		return nil, err // nothing is broken that room would not mend
+	if _, full := errors.AsType[*checkpoint.DiskFullError](err); full || errors.Is(err, checkpoint.ErrBusy) || errors.Is(err, checkpoint.ErrReadOnly) || errors.Is(err, checkpoint.ErrInUse) {
+		return nil, err // nothing is broken that room, or another process, would not mend
 	}
 	if err != nil {
 		return nil, &hostError{"opening the checkpoint store", err}

@@ -235,7 +235,7 @@ func (e *Engine) Untrash(ctx context.Context, c *Call, id checkpoint.TrashID, dr
 			taken := place.Object().Info.Kind != guardfs.KindAbsent
 			place.Close()
 			if taken {
-				return nil, &ConflictsError{[]PathConflict{{Path: t.Path, Why: "something is there"}}}
+				return nil, &ConflictsError{Conflicts: []PathConflict{{Path: t.Path, Why: "something is there"}}}
 			}
 		} else if _, ok := errors.AsType[*guardfs.MissingParentError](err); !ok {
 			return nil, err

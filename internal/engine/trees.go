@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
@@ -110,7 +111,7 @@ func (r *restore) splitTrees(ctx context.Context, c *Call, m *Mutation) (rest []
 			}
 			rest = kept
 		case why != "":
-			return nil, &ConflictsError{[]PathConflict{{Path: item.Path, Why: why}}}
+			return nil, &ConflictsError{Conflicts: []PathConflict{{Path: item.Path, Why: why}}}
 		case mv != nil:
 			m.Moves = append(m.Moves, mv)
 		}
@@ -140,9 +141,9 @@ func (r *restore) tree(ctx context.Context, c *Call, item *checkpoint.Item) (mv 
 			return nil, "", nil
 		}
 		if r.o.OnConflict != OnConflictForce {
-			is, err := r.isMoved(item.Path, item.Head)
+			is, err := r.isMoved(ctx, item, item.Head, append([]checkpoint.ID{item.HeadID}, r.plan.Undoes...)...)
 			if err == nil && !is && !item.HeadSettled {
-				is, err = r.isMoved(item.Path, item.HeadBefore)
+				is, err = r.isMoved(ctx, item, item.HeadBefore)
 			}
 			if err != nil || !is {
 				return nil, "changed outside", err
@@ -183,7 +184,7 @@ func (r *restore) tree(ctx context.Context, c *Call, item *checkpoint.Item) (mv 
 	}
 	why = "it is not in the trash any more"
 	if kind != guardfs.KindAbsent {
-		if back, err := r.isMoved(item.Path, item.Want); err != nil || back {
+		if back, err := r.isMoved(ctx, item, item.Want, r.plan.Undoes...); err != nil || back {
 			return nil, "", err
 		}
 		why += ", and something else is in its place"
@@ -194,15 +195,40 @@ func (r *restore) tree(ctx context.Context, c *Call, item *checkpoint.Item) (mv 
 	return nil, "", &MissingContentError{item.Path, why}
 }
 
-// isMoved says that what is at the path may be what was moved and was then as the store says. What is moved has no hash: a file or link is known by its size
-// and time, a directory by being one, because what is done in it moves its time.
-func (r *restore) isMoved(path string, was checkpoint.State) (bool, error) {
-	now, err := r.e.stateOf(path)
+// isMoved says that what is at the path of item may be what was moved and was then as the store says. What is moved has no hash: a file is known by its
+// size and time, a directory by not being younger than the first of ops that moved it.
+func (r *restore) isMoved(ctx context.Context, item *checkpoint.Item, was checkpoint.State, ops ...checkpoint.ID) (bool, error) {
+	now, err := r.e.stateOf(item.Path)
 	switch {
 	case err != nil || now.Kind != was.Kind:
 		return false, err
 	case now.Kind == checkpoint.Symlink && was.Target == "":
 		return now.ModTime.Equal(was.ModTime), nil
+	case now.Kind != checkpoint.Dir:
+		return now.Same(was), nil
 	}
-	return now.Same(was), nil
+	place, err := r.e.fs.PlaceLink(item.Path)
+	if err != nil {
+		return false, err
+	}
+	info := place.Object().Info
+	place.Close()
+	if info.Kind != guardfs.KindDir || info.ID.Birth == 0 {
+		return info.Kind == guardfs.KindDir, nil
+	}
+	for _, id := range ops {
+		if id == "" {
+			continue
+		}
+		op, err := r.db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
+		if err != nil {
+			return false, err
+		}
+		for i := range op.Changes {
+			if c := &op.Changes[i]; c.Path == item.Path && c.Role == roleTree {
+				return !time.Unix(0, info.ID.Birth).After(op.Time), nil
+			}
+		}
+	}
+	return true, nil
 }
