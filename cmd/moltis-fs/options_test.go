@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,8 @@ import (
 	"time"
 
 	"filippo.io/age"
+
+	"moltisfs/checkpoint"
 )
 
 // optionCases says of every command that works on the history how each of its options changes what base does. The first row of a command shows those
@@ -65,6 +68,7 @@ var optionCases = []struct {
 	{"checkpoint stats", "", nil, false},
 	{"checkpoint purge", "--path a.txt --yes", map[string]string{"dry-run": ""}, false},
 	{"checkpoint purge", "--path a.txt", map[string]string{"yes": ""}, false},
+	{"checkpoint purge", "--path cut.txt --yes", map[string]string{"cut-off": ""}, false},
 	{"checkpoint purge", "--dry-run", map[string]string{"path": "a.txt", "excluded": "", "sha256": "2c8b08da5ce60398e1f19af0e5dccc744df274b826abe585eaba68c525434806"}, false},
 	{"trash list", "", map[string]string{"contains": "GONE1", "limit": "1", "cursor": "tr-2VR", "principal": "p2", "session": "s2"}, false},
 	{"trash restore", "tr-1H0 --principal p1 --yes", map[string]string{"dry-run": "", "root": "$T/sub", "session": "s2"}, false},
@@ -143,7 +147,10 @@ func withCommon(options map[string]string) map[string]string {
 }
 
 // An optionFixture is a tree with a history of two principals, each with sessions, turns and a trash. Every answer is given on a fresh copy.
-type optionFixture struct{ dir, hash, ofB string }
+type optionFixture struct {
+	dir, hash, ofB string
+	cut            checkpoint.ID // saved, and of which nothing more was said
+}
 
 func newOptionFixture(t *testing.T, dir string, sealed bool) *optionFixture {
 	f := &optionFixture{dir: dir}
@@ -205,6 +212,19 @@ func newOptionFixture(t *testing.T, dir string, sealed bool) *optionFixture {
 	f.write(t, "tree/gone2.txt", "outside\n")
 	f.run(t, "checkpoint", "pin", "ck-1H0", "--label", "L", "--data-dir", filepath.Join(dir, "data"))
 	f.ofB, _, _ = strings.Cut(f.run(t, "checkpoint", "list", "--path", filepath.Join(tree, "b.txt"), "--tool", "Write", "--data-dir", filepath.Join(dir, "data")), " ")
+	if !sealed {
+		db, err := checkpoint.Open(filepath.Join(dir, "data", "checkpoints"), checkpoint.Options{Durability: checkpoint.Relaxed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		saved, err := db.Save(context.Background(), checkpoint.Op{Tool: "Edit", Kind: checkpoint.KindEdit, Principal: "p8", Session: "s1", Changes: []checkpoint.Change{{
+			Path: filepath.Join(tree, "cut.txt"), Role: "target", Content: []byte("cut\n"), After: checkpoint.State{Kind: checkpoint.Absent},
+			Before: checkpoint.State{Kind: checkpoint.File, Mode: 0o644, Size: 4, Hash: fmt.Sprintf("%x", sha256.Sum256([]byte("cut\n")))}}}})
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
+		f.cut = saved.ID
+	}
 	for _, name := range []string{"tree", "data"} {
 		if err := os.Rename(filepath.Join(dir, name), filepath.Join(dir, "first-"+name)); err != nil {
 			t.Fatal(err)
@@ -260,6 +280,9 @@ func (f *optionFixture) answer(t *testing.T, command, base, option string) strin
 	}))
 	if err != nil {
 		t.Fatal(err)
+	}
+	if command == "checkpoint purge" && f.cut != "" {
+		f.write(t, "data/checkpoints/journal/"+string(f.cut), "")
 	}
 	args := strings.Fields(command + " " + base + " " + option)
 	for name, value := range map[string]string{"--config": "$W/on.toml", "--data-dir": "$W/data"} {

@@ -141,7 +141,7 @@ func (r *restore) tree(ctx context.Context, c *Call, item *checkpoint.Item) (mv 
 			return nil, "", nil
 		}
 		if r.o.OnConflict != OnConflictForce {
-			is, err := r.isMoved(ctx, item, item.Head, item.HeadID)
+			is, err := r.isMoved(ctx, item, item.Head, append([]checkpoint.ID{item.HeadID}, r.plan.Undoes...)...)
 			if err == nil && !is && !item.HeadSettled {
 				is, err = r.isMoved(ctx, item, item.HeadBefore)
 			}
