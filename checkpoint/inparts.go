@@ -83,6 +83,9 @@ func (d *DB) tryInParts(ctx context.Context, op *Op, read func(i int) ([]byte, e
 	}
 	s := &save{d: d, op: op, blind: true}
 	err := d.com.do(ctx, func(ctx context.Context, c *committer) error {
+		if err := c.notImported(ctx, op); err != nil {
+			return err
+		}
 		if err := s.write(ctx, c); err != nil {
 			return err
 		}
@@ -93,6 +96,23 @@ func (d *DB) tryInParts(ctx context.Context, op *Op, read func(i int) ([]byte, e
 	})
 	if err == nil {
 		d.keep.saved(0)
+	}
+	return err
+}
+
+// errImported: an import of the same folder that ran at the same time was faster.
+var errImported = errors.New("it was taken over meanwhile")
+
+// notImported is errImported if the principal of op has its label among what was imported. Inside the transaction that imports nobody can come in between.
+func (c *committer) notImported(ctx context.Context, op *Op) error {
+	if op.Kind != KindImport {
+		return nil
+	}
+	var n int64
+	err := c.row(ctx, `SELECT count(*) FROM op WHERE label=? AND kind=(SELECT id FROM word WHERE s=?)
+		AND session IN (SELECT id FROM session WHERE principal=?)`, op.Label, op.Kind, op.Principal).Scan(&n)
+	if err == nil && n > 0 {
+		err = errImported
 	}
 	return err
 }

@@ -101,6 +101,11 @@ func ImportMoltis(ctx context.Context, d *DB, dir, principal string) (Imported, 
 			content, unread = readBounded(root, p.files[i], p.changes[i].Before.Size)
 			return content, unread
 		})
+		if errors.Is(err, errImported) {
+			all[i] = nil
+			out.Known++
+			continue
+		}
 		if unread != nil || errors.As(err, new(*BadOpError)) || errors.As(err, new(*FullError)) || errors.Is(err, errStale) {
 			out.Skipped = append(out.Skipped, NotTaken{p.m.ID, err.Error()})
 			all[i] = nil

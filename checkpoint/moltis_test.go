@@ -70,6 +70,35 @@ func TestImportAdoptsEarlierOnes(t *testing.T) {
 	}
 }
 
+// Of imports of one folder at the same time, each checkpoint is taken over by one, which counts it.
+func TestImportsAtOnce(t *testing.T) {
+	var ids []string
+	for i := range 20 {
+		ids = append(ids, fmt.Sprintf("0123456789abcdef0123456789abcd%02x", i))
+	}
+	folder, dir := writeMoltis(t, ids...), t.TempDir()
+	got := make(chan checkpoint.Imported)
+	for range 4 {
+		d := open(t, dir, checkpoint.Options{Durability: checkpoint.Relaxed})
+		go func() {
+			r, err := checkpoint.ImportMoltis(ctx, d, folder, "local")
+			if err != nil || r.Imported+r.Known != len(ids) {
+				t.Error(r, err)
+			}
+			got <- r
+		}()
+	}
+	imported := 0
+	for range 4 {
+		imported += (<-got).Imported
+	}
+	d := open(t, dir, checkpoint.Options{})
+	if p, err := d.List(ctx, checkpoint.Filter{AllSessions: true, Limit: 1000}); err != nil || len(p.Checkpoints) != len(ids) || imported != len(ids) {
+		t.Errorf("%d were counted, %d are there, of %d: %v", imported, len(p.Checkpoints), len(ids), err)
+	}
+	sound(t, d)
+}
+
 // moltisFolder is a Moltis folder that a test fills.
 type moltisFolder struct {
 	t   *testing.T
