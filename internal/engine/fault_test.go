@@ -193,13 +193,6 @@ func TestFaultAtEveryCallOfATrade(t *testing.T) {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // bare leaves out directories, and files with the temporary names of guardfs: either may stay behind where nothing worked any more.
 func bare(looks string) string {
 	var out []string
