@@ -193,7 +193,6 @@ func (r *restore) swapped(item *checkpoint.Item) bool {
 	if o.True != item.Path || item.Role == roleTree {
 		return false
 	}
-	leaf := func(k checkpoint.Kind) bool { return k == checkpoint.File || k == checkpoint.Symlink }
 	switch o.Info.Kind {
 	case guardfs.KindDir:
 		return leaf(item.Want.Kind) && item.Head.Kind == checkpoint.Dir
@@ -202,6 +201,8 @@ func (r *restore) swapped(item *checkpoint.Item) bool {
 	}
 	return false
 }
+
+func leaf(k checkpoint.Kind) bool { return k == checkpoint.File || k == checkpoint.Symlink }
 
 // belowFile says that item is to be absent, and is because a file or link is in the place of its directory.
 func (r *restore) belowFile(item *checkpoint.Item) bool {

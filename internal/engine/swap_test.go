@@ -89,6 +89,40 @@ func TestRewindOfTradedPlaces(t *testing.T) {
 	}
 }
 
+// A diff shows every path of a history in which files and directories have traded places; what can't be looked at any more is left out with a reason.
+func TestDiffOfTradedPlaces(t *testing.T) {
+	x := grow(t, nil)
+	x.trade()
+	kinds := func(when string, now bool, want ...string) {
+		t.Helper()
+		shown, left, denied, err := x.Compare(ctx, x.call("s"), rewindTo("t"), now)
+		got := map[string]string{}
+		for _, c := range shown {
+			got[strings.TrimPrefix(c.Path, x.ws+"/")] = string(c.Before) + " " + string(c.After)
+		}
+		for _, l := range left {
+			got[strings.TrimPrefix(l.Path, x.ws+"/")] = l.Why
+		}
+		for i := 0; i < len(want); i += 2 {
+			if !strings.Contains(got[want[i]], want[i+1]) || got[want[i]] == "" {
+				t.Errorf("%s: %s is %q, want %q", when, want[i], got[want[i]], want[i+1])
+			}
+		}
+		if err != nil || denied > 0 {
+			t.Errorf("%s: %d denied, %v", when, denied, err)
+		}
+	}
+	did := []string{"file", "file ", "file/1", "absent file", "file/deep/2", "absent file", "dir/sub/b", "file absent", "dir", " file"}
+	kinds("did", false, did...)
+	kinds("now", true, did...)
+	if _, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	kinds("back", true, "file", "file file", "file/1", "absent absent", "file/deep/2", "absent absent", "dir/sub/b", "file file")
+	must(t, errors.Join(os.Remove(x.ws+"/file"), os.Symlink("file", x.ws+"/file")))
+	kinds("a loop", true, "file/1", "can't be looked at", "dir/sub/b", "file file")
+}
+
 // A change by others of a file that has taken a directory's place is noticed as that of any other.
 func TestOutsideChangeOfATradedFile(t *testing.T) {
 	x := grow(t, nil)
