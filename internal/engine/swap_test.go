@@ -284,3 +284,64 @@ func TestTradesAgainstSnapshots(t *testing.T) {
 		t.Error("too few traded places to tell anything")
 	}
 }
+
+// A directory that gave way comes back with mode, owner and attributes as they were, whatever the umask: by undo and redo, and when the change fails half-way or is
+// cut off there.
+func TestTradedDirectoryIsAsItWas(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0o022))
+	for name, bad := range badCalls() {
+		t.Run(name, func(t *testing.T) {
+			x := grow(t, nil)
+			system := callsOf(x)
+			x.write("x", "a file\n")
+			c := x.call("s")
+			c.Turn = "t"
+			x.BeginTurn(ctx, c)
+			_, err := x.Delete(ctx, c, x.ws+"/x", engine.DeleteOptions{})
+			must(t, err)
+			x.puts("t", "x/sub/a", "new\n")
+			for dir, mode := range map[string]uint32{"/x/sub": 0o775, "/x": 0o2770} {
+				if os.Geteuid() == 0 {
+					must(t, os.Chown(x.ws+dir, 1000, 1000))
+				}
+				must(t, syscall.Chmod(x.ws+dir, mode))
+				if err := syscall.Setxattr(x.ws+dir, "user.x", []byte(dir), 0); err != nil && !errors.Is(err, syscall.ENOTSUP) {
+					t.Fatal(err)
+				}
+			}
+			look := func() (s string) {
+				for _, dir := range []string{"x", "x/sub"} {
+					mode, uid, gid, attr := x.meta(dir)
+					s += fmt.Sprintln(dir, mode, uid, gid, attr)
+				}
+				return s
+			}
+			was, back := look(), 0
+			for n := int64(1); ; n += 2 {
+				call, err := system.fail(n, bad, func() error {
+					_, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{})
+					return err
+				})
+				if bad.lasting {
+					x.Close()
+					x.open()
+				}
+				if info, lerr := os.Lstat(x.ws + "/x"); lerr != nil || !info.IsDir() {
+					_, err = x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+				} else if err != nil {
+					back++
+					err = nil
+				}
+				if now := look(); err != nil || now != was {
+					t.Fatalf("call %d (%s): %v\n%swas\n%s", n, call, err, now, was)
+				}
+				if call == "" {
+					break
+				}
+			}
+			if back == 0 {
+				t.Error("no fault did what this is about")
+			}
+		})
+	}
+}
