@@ -117,6 +117,9 @@ func (d *DB) removeNamed(names []string) error {
 			return err
 		}
 	}
+	if err := d.inPlace(); err != nil { // of another store by now
+		return err
+	}
 	var errs []error
 	for _, f := range names {
 		if checkExtName(f) {

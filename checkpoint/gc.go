@@ -66,6 +66,9 @@ const (
 )
 
 func (d *DB) gc(ctx context.Context, o GCOptions) (GCResult, error) {
+	if err := d.inPlace(); err != nil { // it would remove the files of what is in its place now
+		return GCResult{}, fmt.Errorf("cleaning the checkpoint store: %w", err)
+	}
 	if o.Slice <= 0 {
 		o.Slice = 50 * time.Millisecond
 	}
@@ -420,6 +423,9 @@ func (g *collector) tidy(ctx context.Context) error {
 func (g *collector) rubbish(ctx context.Context) error {
 	old := time.Now().Add(-time.Hour)
 	return loose(ctx, g.d.r, g.d.dir, func(name string, e fs.DirEntry) error {
+		if err := g.d.inPlace(); err != nil {
+			return err
+		}
 		if fi, err := e.Info(); err == nil && fi.ModTime().Before(old) && os.Remove(g.d.extPath(name)) == nil {
 			g.r.Files++
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"moltisfs/checkpoint"
 )
@@ -20,15 +21,25 @@ func TestStoreGoneUnderItsProcess(t *testing.T) {
 			return func() error { return os.Rename(dir+".old", dir) }, os.Rename(dir, dir+".old")
 		},
 		"replaced": func(dir string) (func() error, error) {
-			back := func() error { return errors.Join(os.RemoveAll(dir), os.Rename(dir+".old", dir)) }
+			back := func() error {
+				if b, err := filepath.Glob(filepath.Join(dir, "blobs", "*", "*")); err != nil || len(b) != 1 {
+					return errors.Join(errors.New("the new store has lost its content"), err)
+				}
+				return errors.Join(os.RemoveAll(dir), os.Rename(dir+".old", dir))
+			}
 			if err := os.Rename(dir, dir+".old"); err != nil {
 				return nil, err
 			}
 			d, err := checkpoint.Open(dir, checkpoint.Options{})
 			if err == nil {
-				err = d.Close()
+				_, err = d.Save(ctx, op(edit("/w/large", large, nil)))
+				err = errors.Join(err, d.Close())
 			}
-			return back, err
+			b, err2 := filepath.Glob(filepath.Join(dir, "blobs", "*", "*"))
+			for _, f := range b { // so old that it would be rubbish if nobody knew it
+				err2 = errors.Join(err2, os.Chtimes(f, time.Unix(1, 0), time.Unix(1, 0)))
+			}
+			return back, errors.Join(err, err2)
 		},
 		"removed":         func(dir string) (func() error, error) { return nil, os.RemoveAll(dir) },
 		"catalog removed": func(dir string) (func() error, error) { return nil, os.Remove(filepath.Join(dir, name)) },
@@ -46,7 +57,9 @@ func TestStoreGoneUnderItsProcess(t *testing.T) {
 			_, err2 := d.Save(ctx, op(edit("/w/b", large, nil)))
 			_, err3 := d.List(ctx, checkpoint.Filter{AllSessions: true})
 			_, err4 := d.Known(ctx, ann)
-			for i, err := range []error{err1, err2, err3, err4} {
+			_, err5 := d.GC(ctx, checkpoint.GCOptions{})
+			_, err6 := d.Purge(ctx, checkpoint.Purge{Hash: sum([]byte("1"))})
+			for i, err := range []error{err1, err2, err3, err4, err5, err6} {
 				if _, gone := errors.AsType[*checkpoint.GoneError](err); !gone {
 					t.Errorf("call %d: %v", i+1, err)
 				}

@@ -56,6 +56,9 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 	if p.Match == nil && p.Hash == "" {
 		return Purged{}, &BadOpError{"", "nothing to purge is named"}
 	}
+	if err := d.inPlace(); err != nil {
+		return Purged{}, fmt.Errorf("purging: %w", err)
+	}
 	d.keep.making.Lock() // no gc meanwhile
 	defer d.keep.making.Unlock()
 	if d.seal.on() && !p.DryRun {
