@@ -48,9 +48,12 @@ func (d *DB) planning(ctx context.Context, fn func(*dbHistory) error) error {
 		return err
 	}
 	defer d.active.Done()
+	if err := d.inPlace(); err != nil {
+		return err
+	}
 	doubt, err := d.inDoubt(ctx) // before the snapshot: what it does not name by then is over, and its outcome in the snapshot
 	if err != nil {
-		return fmt.Errorf("looking what is under way: %w", err)
+		return fmt.Errorf("looking what is under way: %w", named(err))
 	}
 	return d.view(ctx, func(h *dbHistory) error {
 		h.doubt = doubt

@@ -1,3 +1,5 @@
+//go:build linux && !rooted
+
 package engine_test
 
 import (
