@@ -4,13 +4,17 @@ package engine_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
+	"moltisfs/checkpoint"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 )
@@ -138,20 +142,52 @@ func TestFaultAtEveryCallOfATrade(t *testing.T) {
 	if testing.Short() {
 		stride = 5
 	}
+	faultsOfATrade(t, stride, 0)
+}
+
+// The same where directories are made for more files than may be open, which have temporary names in them then.
+func TestFaultsOfAParkedTrade(t *testing.T) {
+	stride := int64(7)
+	if testing.Short() {
+		stride = 41
+	}
+	faultsOfATrade(t, stride, 12)
+}
+
+// faultsOfATrade has a fault at each stride-th call. With parked, so many new files each in two directories, one in the place of a file, are closed until they are published.
+func faultsOfATrade(t *testing.T, stride int64, parked int) {
 	cells, again, back := 0, 0, 0
 	for name, bad := range badCalls() {
 		t.Run(name, func(t *testing.T) {
 			x := grow(t, nil)
 			system := callsOf(x)
 			old, traded := x.trade()
+			for i := range parked {
+				x.puts("t", fmt.Sprintf("file/n%d", i), fmt.Sprintln("new", i))
+				x.puts("t", fmt.Sprintf("wide/n%d", i), fmt.Sprintln("new", i))
+				traded = x.looks()
+			}
 			if _, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{}); err != nil || x.looks() != old {
 				t.Fatalf("without a fault: %v\n%s\nwant\n%s", err, x.looks(), old)
 			}
 			steps := []func(*engine.Engine, context.Context, *engine.Call, engine.RestoreOptions) (*engine.Restored, error){
 				(*engine.Engine).Undo, (*engine.Engine).Redo,
 			}
+			if parked > 0 {
+				openFiles(t, true, 78)
+				if closed := x.closedDuring(system, steps[0]); closed < parked {
+					t.Fatalf("only %d were parked", closed)
+				}
+				_, err := steps[1](x.Engine, ctx, x.call("s"), engine.RestoreOptions{})
+				must(t, err)
+			}
 			from, to := old, traded
-			for n := int64(1); ; n += stride {
+			step := stride
+			if bad.lasting && parked > 0 { // each has a new start
+				step *= 3
+			}
+			for n := int64(1); ; n += step {
+				were := dirs(x.looks()) // more than there should be, where a removal failed in the round before
 				call, err := system.fail(n, bad, func() error {
 					_, err := steps[0](x.Engine, ctx, x.call("s"), engine.RestoreOptions{})
 					return err
@@ -165,6 +201,9 @@ func TestFaultAtEveryCallOfATrade(t *testing.T) {
 				left, _ := filepath.Glob(x.data + "/checkpoints/journal/ck-*")
 				if left != nil && !bad.lasting {
 					t.Fatalf("call %d (%s): marks are left: %v, %v", n, call, left, err)
+				}
+				if err != nil && !bad.lasting && dirs(x.looks()) != were {
+					t.Fatalf("call %d (%s): %v, and the directories are\n%s\nthey were\n%s", n, call, err, dirs(x.looks()), were)
 				}
 				if bad.lasting && left != nil {
 					if err == nil {
@@ -191,6 +230,80 @@ func TestFaultAtEveryCallOfATrade(t *testing.T) {
 	if again == 0 || back == 0 {
 		t.Error("no fault did what this is about")
 	}
+}
+
+// A restore that finds the disk full, after it has taken away what stands in the way and while more new contents than may be open wait in the directories that it
+// has made, brings back what it took, and no directory stays.
+func TestParkedTradeFindsTheDiskFull(t *testing.T) {
+	for _, inTheWay := range []bool{true, false} {
+		x := grow(t, nil)
+		system := callsOf(x)
+		c := x.call("s")
+		c.Turn = "t"
+		x.BeginTurn(ctx, c)
+		for i := range 30 {
+			x.puts("t", fmt.Sprintf("file/n%d", i), fmt.Sprintln("new", i))
+		}
+		done, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{})
+		must(t, err)
+		if inTheWay {
+			x.puts("t2", "file", "a file\n")
+		}
+		old := x.looks()
+		openFiles(t, true, 78)
+		waiting := 0
+		var mu sync.Mutex
+		full := func(op string) *guardfs.Fault {
+			mu.Lock()
+			defer mu.Unlock()
+			if names, _ := filepath.Glob(x.ws + "/file/.moltis-*"); op == "write" && len(names) >= 5 {
+				waiting = max(waiting, len(names))
+				return &guardfs.Fault{Err: syscall.ENOSPC}
+			}
+			return nil
+		}
+		system.hook.Store(&full)
+		_, err = x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{OnConflict: engine.OnConflictForce})
+		system.hook.Store(nil)
+		if !errors.Is(err, syscall.ENOSPC) || waiting == 0 || x.looks() != old {
+			t.Errorf("in the way %v, %d waited: %v\n%s\nit was\n%s", inTheWay, waiting, err, x.looks(), old)
+		}
+		if left, _ := filepath.Glob(x.data + "/checkpoints/journal/ck-*"); left != nil {
+			t.Errorf("marks are left: %v", left)
+		}
+	}
+}
+
+// closedDuring is how many files with a temporary name were there at the same time while step ran.
+func (x *tree) closedDuring(system *calls, step func(*engine.Engine, context.Context, *engine.Call, engine.RestoreOptions) (*engine.Restored, error)) int {
+	x.t.Helper()
+	most := 0
+	var mu sync.Mutex
+	look := func(op string) *guardfs.Fault {
+		if op == "link" || op == "rename" {
+			mu.Lock()
+			defer mu.Unlock()
+			names, _ := filepath.Glob(x.ws + "/*/.moltis-*")
+			most = max(most, len(names))
+		}
+		return nil
+	}
+	system.hook.Store(&look)
+	defer system.hook.Store(nil)
+	_, err := step(x.Engine, ctx, x.call("s"), engine.RestoreOptions{})
+	must(x.t, err)
+	return most
+}
+
+// dirs leaves out all but directories.
+func dirs(looks string) string {
+	var out []string
+	for line := range strings.Lines(looks) {
+		if _, mode, _ := strings.Cut(line, " "); strings.HasPrefix(mode, "d") {
+			out = append(out, line)
+		}
+	}
+	return strings.Join(out, "")
 }
 
 // bare leaves out directories, and files with the temporary names of guardfs: either may stay behind where nothing worked any more.

@@ -20,7 +20,19 @@ type point struct {
 	id     checkpoint.ID
 	intent *checkpoint.Intent
 	dirs   *newDirs
-	swaps  *swaps // nil when nothing has to give way
+	swaps  *swaps            // nil when nothing has to give way
+	staged []*guardfs.Staged // new contents, each with its target; nil for what has none yet
+}
+
+// discard forgets the new contents that were not published. It may be called again, also to try again.
+func (p *point) discard() error {
+	var errs []error
+	for _, s := range p.staged {
+		if s != nil {
+			errs = append(errs, s.Discard())
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // What the mark says of the change as a whole; no path is empty.

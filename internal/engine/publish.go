@@ -36,8 +36,8 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	if err != nil {
 		return nil, err
 	}
-	point := &point{e: e, c: c, dirs: dirs, swaps: swaps}
 	staged := make([]*guardfs.Staged, len(ts))
+	point := &point{e: e, c: c, dirs: dirs, swaps: swaps, staged: staged}
 	stage := func() error {
 		err := e.stage(ctx, ts, staged, many, m.park, nil)
 		for _, t := range ts {
@@ -69,13 +69,7 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	default:
 		stageErr, saveErr = beside(stage, save)
 	}
-	defer func() {
-		for _, s := range staged {
-			if s != nil {
-				s.Discard()
-			}
-		}
-	}()
+	defer point.discard() //nolint:errcheck // where something depends on it, abort has seen to it
 	err = errors.Join(stageErr, saveErr)
 	if err == nil && swaps != nil {
 		if err = e.clear(ctx, swaps); err != nil {
@@ -168,7 +162,12 @@ func beside(first, second func() error) (error, error) {
 // abort ends a change that was not made, or was taken back, because of cause.
 func (e *Engine) abort(ctx context.Context, p *point, m *Mutation, cause error) error {
 	o := checkpoint.Aborted
-	if err := e.unmake(p.dirs); err != nil {
+	litter := p.discard() // or directories would seem to be in use
+	err := e.unmake(p.dirs)
+	if err == nil && litter != nil && len(e.stillThere(p.dirs)) > 0 {
+		err = litter
+	}
+	if err != nil {
 		e.logger.Error("directories of a change that failed could not be removed", "id", p.id, "err", err)
 		o = checkpoint.Foreign // leaves the mark
 		cause = p.halfMade(cause, e.stillThere(p.dirs))
@@ -343,6 +342,7 @@ func (e *Engine) syncNames(ts targets, s *swaps) {
 // it, or the trash.
 func (e *Engine) putBack(ctx context.Context, p *point, ts targets, m *Mutation, cause error) error {
 	ctx = context.WithoutCancel(ctx)
+	p.discard() //nolint:errcheck // named ones keep directories from going, and all of them take room; abort tries again
 	stuck := e.unmove(ctx, m)
 	back := func(ts targets, not *swaps) {
 		for i := len(ts) - 1; i >= 0; i-- {
