@@ -96,7 +96,7 @@ func (r *restore) parents(ctx context.Context, m *Mutation, ts []*Target, dirs [
 		if t.place != nil || t.Unchanged() || t.After.Kind == guardfs.KindAbsent {
 			continue
 		}
-		p, err := r.e.fs.PlaceLink(t.Path)
+		p, err := r.e.place(m, t.Path)
 		gone, ok := errors.AsType[*guardfs.MissingParentError](err)
 		if m.nowhere(t.Path, err) {
 			gone, ok = &guardfs.MissingParentError{Missing: m.swapAbove(t.Path)}, true

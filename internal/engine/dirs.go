@@ -58,6 +58,9 @@ func (e *Engine) toMake(ts targets, m *Mutation) ([]string, error) {
 	}
 	var out []string
 	above := func(name string) {
+		if ts.swapOver(m, name) != nil {
+			return // what is there as yet is no directory
+		}
 		if missing, _, err := e.fs.Missing(name); err == nil { // else the change itself meets it
 			out = append(out, missing...)
 		}
@@ -148,7 +151,7 @@ func (e *Engine) missing(ts targets, m *Mutation) (_ *newDirs, err error) {
 	}
 	for _, dir := range m.Dirs {
 		if top := ts.swapOver(m, dir.Path); top != nil {
-			dirs, err := e.missingBelow(top, dir.Path)
+			dirs, err := e.missingBelow(m, top, dir.Path)
 			if err == nil {
 				err = list(top.place, dirs...)
 			}
@@ -194,7 +197,7 @@ func (e *Engine) missing(ts targets, m *Mutation) (_ *newDirs, err error) {
 			continue
 		}
 		if top := ts.swapOver(m, t.True); top != nil {
-			dirs, err := e.missingBelow(top, path.Dir(t.True))
+			dirs, err := e.missingBelow(m, top, path.Dir(t.True))
 			if err == nil {
 				err = list(top.place, dirs...)
 			}

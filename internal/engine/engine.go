@@ -56,7 +56,8 @@ type Options struct {
 type Engine struct {
 	cfg      config.FS
 	fs       *guardfs.FS
-	trash    *guardfs.FS // sees the directories of the trash, and nothing else
+	judge    guardfs.Judge // of fs
+	trash    *guardfs.FS   // sees the directories of the trash, and nothing else
 	dataDir  string
 	locks    *guardfs.Locks
 	lockWait time.Duration
@@ -87,6 +88,7 @@ func Open(o Options) (_ *Engine, err error) {
 			e.Close()
 		}
 	}()
+	e.judge = o.Judge
 	if e.fs, err = guardfs.New(guardfs.Options{Judge: o.Judge, Fault: o.Fault}); err != nil {
 		return nil, fmt.Errorf("opening the tree: %w", err)
 	}

@@ -63,11 +63,7 @@ func (e *Engine) reopen(ts targets, m *Mutation) (found bool, err error) {
 		if t.place != nil {
 			continue
 		}
-		open := e.fs.Place
-		if m.Links[t.Path] {
-			open = e.fs.PlaceLink
-		}
-		place, err := open(t.Path)
+		place, err := e.place(m, t.Path)
 		if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing || m.nowhere(t.Path, err) {
 			continue
 		}

@@ -308,11 +308,7 @@ func (e *Engine) load(m *Mutation) (_ targets, err error) {
 }
 
 func (e *Engine) loadOne(t *Target, m *Mutation) error {
-	open := e.fs.Place
-	if m.Links[t.Path] {
-		open = e.fs.PlaceLink
-	}
-	place, err := open(t.Path)
+	place, err := e.place(m, t.Path)
 	var gone *guardfs.MissingParentError
 	if errors.As(err, &gone) && m.CreateParents {
 		t.True, t.Before = gone.True, &guardfs.Before{}

@@ -151,7 +151,7 @@ func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, intent *checkp
 		return true
 	}
 	one := func(c *checkpoint.Recorded) {
-		if asItWas(c, false) {
+		if asItWas(c, false) || e.linkStays(op, c) {
 			return
 		}
 		if err := e.takeBackOne(ctx, db, id, c); err != nil {
@@ -209,6 +209,17 @@ func gaveWay(c *checkpoint.Recorded) bool {
 
 func becameDir(c *checkpoint.Recorded) bool {
 	return c.Role != roleTree && c.After.Kind == checkpoint.Dir && (c.Before.Kind == checkpoint.File || c.Before.Kind == checkpoint.Symlink)
+}
+
+// linkStays says that nothing was made of a path yet, because the link whose place its directory was to take is there as it was.
+func (e *Engine) linkStays(op *checkpoint.Checkpoint, c *checkpoint.Recorded) bool {
+	return slices.ContainsFunc(op.Changes, func(l checkpoint.Recorded) bool {
+		if !becameDir(&l) || l.Before.Kind != checkpoint.Symlink || !below(c.Path, l.Path) {
+			return false
+		}
+		now, err := e.stateOf(l.Path)
+		return err == nil && now.Same(l.Before)
+	})
 }
 
 // takeBackOne makes a path what it was. Of one where a directory was, it only takes away what came in its place.
@@ -288,6 +299,10 @@ func (e *Engine) sweepOf(op *checkpoint.Checkpoint) {
 		place, err := e.fs.PlaceLink(name)
 		if err != nil {
 			continue // there is no directory to sweep, or none of ours
+		}
+		if place.Object().True != name { // a link leads elsewhere: nothing of the operation's is there
+			place.Close()
+			continue
 		}
 		if err := place.SweepOf(of); err != nil {
 			e.logger.Warn("what a killed process left could not be removed", "dir", place.ParentTrue(), "err", err)

@@ -347,7 +347,7 @@ func (r *restore) carryOut(ctx context.Context, c *Call, m *Mutation) (*Restored
 		default:
 			r.items[item.Path] = item
 			m.Paths = append(m.Paths, item.Path)
-			m.Links[item.Path] = item.Want.Kind == checkpoint.Symlink || item.Head.Kind == checkpoint.Symlink
+			m.Links[item.Path] = swap || item.Want.Kind == checkpoint.Symlink || item.Head.Kind == checkpoint.Symlink
 		}
 	}
 	if err := r.oneOrTheOther(m); err != nil {

@@ -81,7 +81,11 @@ func (r *restore) onlyNew(m *Mutation, goes map[string]bool) error {
 	e := r.e
 	var make []NewDir
 	toMake := func(d NewDir) error {
-		err := e.allowed(nil, d.Path)
+		at := d.Path
+		if top := m.swapAbove(at); top != "" {
+			at = top // only there is something to look at
+		}
+		err := e.allowed(nil, at)
 		if why := hindered(err); why != "" && r.o.OnConflict == OnConflictSkip {
 			r.left = append(r.left, Left{d.Path, why})
 			return nil
@@ -90,7 +94,7 @@ func (r *restore) onlyNew(m *Mutation, goes map[string]bool) error {
 		return err
 	}
 	for _, d := range m.Dirs {
-		place, err := e.fs.Place(d.Path)
+		place, err := e.place(m, d.Path)
 		if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok || m.nowhere(d.Path, err) {
 			if err := toMake(d); err != nil {
 				return err

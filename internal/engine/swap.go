@@ -9,6 +9,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/policy"
 )
 
 // A restore may have to put a file or link in the place of a directory (it gives way), or a directory in that of a file or link. No file system can let
@@ -73,6 +74,37 @@ func dirBefore(p *guardfs.Place) (*guardfs.Before, error) {
 	i := p.Object().Info
 	meta.ModTime = i.ModTime
 	return &guardfs.Before{Exists: true, Info: i, Meta: meta}, nil
+}
+
+// place opens the place of p. A link that becomes a directory in the same change is not followed: below it there is nothing as yet, as below a file (ENOTDIR).
+// Policy speaks on where it leads and on the path as it will be.
+func (e *Engine) place(m *Mutation, p string) (*guardfs.Place, error) {
+	open := e.fs.Place
+	if m.Links[p] {
+		open = e.fs.PlaceLink
+	}
+	place, err := open(p)
+	top := m.swapAbove(p)
+	if _, no := errors.AsType[*policy.Denied](err); no || top == "" || !e.isLink(top) {
+		return place, err
+	}
+	if err == nil {
+		place.Close()
+	}
+	if err := e.judge.Judge(guardfs.Object{Spelled: p, True: p}, guardfs.Create); err != nil {
+		return nil, err
+	}
+	return nil, &guardfs.PathError{Op: "open directory of", Path: p, Err: syscall.ENOTDIR}
+}
+
+// isLink says that a link is at that very path.
+func (e *Engine) isLink(p string) bool {
+	place, err := e.fs.PlaceLink(p)
+	if err != nil {
+		return false
+	}
+	defer place.Close()
+	return place.Object().True == p && place.Object().Info.Kind == guardfs.KindSymlink
 }
 
 // reload looks again at what is there; a directory is only looked at where one is expected.
@@ -173,9 +205,9 @@ func (s *swaps) kept(drop []string) []string {
 }
 
 // missingBelow lists the directories that have to be made below one that takes the place of a file, down to p, from the top down.
-func (e *Engine) missingBelow(top *Target, p string) (dirs []string, err error) {
+func (e *Engine) missingBelow(m *Mutation, top *Target, p string) (dirs []string, err error) {
 	for ; p != top.True; p = path.Dir(p) {
-		place, err := e.fs.PlaceLink(p)
+		place, err := e.place(m, p)
 		if err == nil {
 			place.Close()
 			return nil, &guardfs.ConflictError{Path: top.True, Why: "a directory is in its place already"}
@@ -213,10 +245,17 @@ func (r *restore) swapped(item *checkpoint.Item) bool {
 
 func leaf(k checkpoint.Kind) bool { return k == checkpoint.File || k == checkpoint.Symlink }
 
-// belowFile says that item is to be absent, and is because a file or link is in the place of its directory.
+// belowFile says that item is to be absent, and is because a file or link is in the place of its directory: the link that the store knows to be there,
+// where it leads to a directory.
 func (r *restore) belowFile(item *checkpoint.Item) bool {
 	if item.Want.Kind != checkpoint.Absent {
 		return false
+	}
+	for i := range r.plan.Items {
+		if l := &r.plan.Items[i]; l.Head.Kind == checkpoint.Symlink && below(item.Path, l.Path) && r.e.isLink(l.Path) {
+			now, err := r.e.stateOf(l.Path)
+			return err == nil && now.Same(l.Head)
+		}
 	}
 	place, err := r.e.fs.PlaceLink(item.Path)
 	if err == nil {

@@ -34,16 +34,17 @@ func (x *tree) trade() (old, traded string) {
 	for _, f := range []string{"file", "dir/a", "dir/sub/b", "same"} {
 		x.write(f, f+"\n")
 	}
-	must(x.t, errors.Join(os.Mkdir(x.ws+"/hollow", 0o750), os.Symlink("same", x.ws+"/link"), os.Symlink("a", x.ws+"/dir/l")))
+	x.write("led/3", "theirs\n")
+	must(x.t, errors.Join(os.Symlink("led", x.ws+"/dirlink"), os.Mkdir(x.ws+"/hollow", 0o750), os.Symlink("same", x.ws+"/link"), os.Symlink("a", x.ws+"/dir/l")))
 	old = x.looks()
 	c := x.call("s")
 	c.Turn = "t"
 	x.BeginTurn(ctx, c)
-	for _, name := range []string{"file", "dir", "hollow", "link"} {
+	for _, name := range []string{"file", "dir", "hollow", "link", "dirlink"} {
 		_, err := x.Delete(ctx, c, x.ws+"/"+name, engine.DeleteOptions{Recursive: true})
 		must(x.t, err)
 	}
-	for _, name := range []string{"file/1", "file/deep/2", "dir", "hollow", "link/3"} {
+	for _, name := range []string{"file/1", "file/deep/2", "dir", "hollow", "link/3", "dirlink/3", "dirlink/deep/4"} {
 		x.puts("t", name, "new "+name+"\n")
 	}
 	return old, x.looks()
