@@ -167,9 +167,9 @@ func (s *Staged) replace(dir, fd int, before *Before, pub *Published) error {
 	} else if why != "" {
 		return p.conflict(why)
 	}
-	trade := tradeName(s.id.Ino, before.Hash)
+	trade := tradeName(s.id.Ino, before.Hash, p.tag)
 	var err error
-	if _, hash, _ := parseTemp(strings.TrimPrefix(s.temp, tempPrefix)); hash != "" && strings.HasPrefix(before.Hash, hash) {
+	if _, hash, _, _ := parseTemp(strings.TrimPrefix(s.temp, tempPrefix)); hash != "" && strings.HasPrefix(before.Hash, hash) {
 		trade = s.temp // it was parked under such a name
 	} else if err = k.publish(fd, dir, trade); err == nil {
 		s.unlinkTemp() //nolint:errcheck // it has served; Sweep knows it
