@@ -107,20 +107,26 @@ func justMade(f *os.File) bool {
 
 // write writes the numbers; the oldest is 0 for none. It need not get to the disk: it is for those who come after a process, not after the system.
 func (u *underway) write() error {
-	listed := u.seqs[:min(len(u.seqs), maxNote)]
+	var flags byte
+	if u.settles {
+		flags = flagSettles
+	}
+	_, err := u.f.WriteAt(noteOf(u.seqs[:min(len(u.seqs), maxNote)], flags), 0)
+	return err
+}
+
+// noteOf is what the file of a process says.
+func noteOf(listed []int64, flags byte) []byte {
 	b := make([]byte, noteLen, noteLen+1+8*maxNote)
 	if len(listed) > 0 {
 		binary.LittleEndian.PutUint64(b, uint64(listed[0]))
 	}
-	if u.settles {
-		b[flagsAt] = flagSettles
-	}
+	b[flagsAt] = flags
 	b = append(b, byte(len(listed)))
 	for _, seq := range listed {
 		b = binary.LittleEndian.AppendUint64(b, uint64(seq))
 	}
-	_, err := u.f.WriteAt(b, 0)
-	return err
+	return b
 }
 
 // noted reads the numbers in the file of a process.
@@ -245,11 +251,11 @@ func CutOffIDs(dir string) (ids []ID) {
 }
 
 // CutOff asks about every operation that a process had under way when it was killed, the newest first: it may have been made or not, and the host can look. decide
-// says what came of it, with Settle where it was not made, and without an error it is not asked about again. Of an operation that
+// says what came of it, with Settle where it was not made; what it reports to be over is not asked about again, all else is, by whoever looks next. Of an operation that
 // is not asked about, its process has said what became of it: with nothing on record, it was made. After a crash of the system that is not certain.
 // One process at a time is asked about the same: what another is asked about is passed over, and stays among CutOffIDs until that is over.
-func (d *DB) CutOff(decide func(ID) error) error {
-	return abandoned(d.dir, func(name string, seqs []int64) error {
+func (d *DB) CutOff(decide func(ID) (over bool)) error {
+	return abandoned(d.dir, func(name string, _ []int64) error {
 		f, err := os.OpenFile(name, os.O_RDWR, 0)
 		if err != nil {
 			return nil //nolint:nilerr // another has just removed it
@@ -261,12 +267,22 @@ func (d *DB) CutOff(decide func(ID) error) error {
 		if _, err := os.Lstat(name); err != nil {
 			return nil //nolint:nilerr // likewise
 		}
+		seqs := noted(f) // others may have decided some of them meanwhile
+		var left []int64
 		for _, seq := range slices.Backward(seqs) {
-			if err := decide(idOf(seq)); err != nil {
-				return err
+			if !decide(idOf(seq)) {
+				left = append(left, seq)
 			}
 		}
-		os.Remove(name) //nolint:errcheck // then it is asked about again
+		slices.Reverse(left)
+		switch {
+		case len(left) == 0:
+			os.Remove(name) //nolint:errcheck // then it is asked about again
+		case len(left) < len(seqs):
+			var flags [1]byte
+			f.ReadAt(flags[:], flagsAt)          //nolint:errcheck // what can't be read is not set
+			f.WriteAt(noteOf(left, flags[0]), 0) //nolint:errcheck // as above
+		}
 		return nil
 	})
 }

@@ -125,6 +125,12 @@ func (e *Engine) cutOff(ctx context.Context, ts targets, m *Mutation) error {
 	for _, p := range m.paths(ts) {
 		ours[p] = true
 	}
+	for _, d := range m.Dirs {
+		ours[d.Path] = true
+	}
+	for _, d := range m.Drop {
+		ours[d] = true
+	}
 	touches := func(c *checkpoint.Recorded) bool {
 		if c.Role == checkpoint.RoleParent {
 			return false
@@ -137,7 +143,7 @@ func (e *Engine) cutOff(ctx context.Context, ts targets, m *Mutation) error {
 				return true
 			}
 		}
-		if c.Role == roleTree {
+		if c.Role == roleTree || becameDir(c) || gaveWay(c) { // what comes into its directory stands in the way of taking it back
 			for p := range ours {
 				if below(p, c.Path) {
 					return true

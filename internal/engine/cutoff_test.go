@@ -5,6 +5,7 @@ package engine_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"moltisfs/checkpoint"
@@ -204,5 +205,62 @@ func TestAnotherRootLeavesWhatWasCutOff(t *testing.T) {
 		if got, err := x.Checkpoint(ctx, x.call("s"), saved.ID); err != nil || got.Outcome != checkpoint.Aborted {
 			t.Errorf("marked %v: it is %v, %v", marked, got, err)
 		}
+	}
+}
+
+// Of what one killed process had under way, a process that may not look at all of it settles what it can, and does not wait for the rest; whoever may settles that.
+func TestAnotherRootSettlesItsPart(t *testing.T) {
+	x := grow(t, nil)
+	x.Close()
+	db, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{Durability: checkpoint.Relaxed, Settles: true})
+	must(t, err)
+	state := func(s string) checkpoint.State {
+		return checkpoint.State{Kind: checkpoint.File, Mode: 0o640, UID: uint32(os.Getuid()), GID: uint32(os.Getgid()), Size: int64(len(s)), Hash: engine.HashOf([]byte(s))}
+	}
+	var ids []checkpoint.ID
+	for _, name := range []string{"r2/a", "r1/b", "r2/c", "r1/d", "r2/made"} {
+		now := "old"
+		if name == "r2/made" {
+			now = "new"
+		}
+		x.write(name, now)
+		saved, err := db.Save(ctx, checkpoint.Op{Tool: "Edit", Kind: checkpoint.KindEdit, Principal: "p", Session: "s", Changes: []checkpoint.Change{{Path: x.ws + "/" + name, Role: "target",
+			Before: state("old"), Content: []byte("old"), After: state("new"), AfterContent: []byte("new")}}})
+		must(t, err)
+		ids = append(ids, saved.ID)
+	}
+	x.asKilled(func() { db.Close() })
+	outcomes := func() (out [5]checkpoint.Outcome) {
+		db, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
+		must(t, err)
+		defer db.Close()
+		for i, id := range ids {
+			op, err := db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
+			must(t, err)
+			out[i] = op.Outcome
+		}
+		return out
+	}
+	left := func() []checkpoint.ID {
+		ids := checkpoint.CutOffIDs(x.data + "/checkpoints")
+		slices.Sort(ids)
+		return ids
+	}
+	other, err := engine.Open(engine.Options{Config: x.cfg, Judge: inside{x.ws + "/r2", ""}, DataDir: x.data})
+	must(t, err)
+	_, err = other.Restore(ctx, x.call("s"), checkpoint.Restore{ID: ids[4]}, engine.RestoreOptions{})
+	must(t, err)
+	must(t, other.Close())
+	x.has("r2/made", "old")
+	const aborted, presumed = checkpoint.Aborted, checkpoint.Presumed
+	if got, want := outcomes(), [5]checkpoint.Outcome{aborted, presumed, aborted, presumed, presumed}; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if want := []checkpoint.ID{ids[1], ids[3]}; !slices.Equal(left(), want) {
+		t.Errorf("asked about again are %v, want %v", left(), want)
+	}
+	x.open() // and what was made is not looked at again, though its file is as before
+	if got, want := outcomes(), [5]checkpoint.Outcome{aborted, aborted, aborted, aborted, presumed}; got != want || len(left()) > 0 {
+		t.Errorf("%q, want %q; asked about again are %v", got, want, left())
 	}
 }

@@ -74,6 +74,15 @@ var makings = map[string]struct {
 		_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
 		return err
 	}},
+	"a file becomes directories alone": {5, func(x *tree) {
+		must(x.t, os.MkdirAll(x.ws+"/t/a/b", 0o750))
+		c := x.call("s")
+		c.Turn = "t"
+		x.BeginTurn(ctx, c)
+		_, err := x.Delete(ctx, c, x.ws+"/t", engine.DeleteOptions{Recursive: true})
+		must(x.t, err)
+		x.puts("t", "t", "file\n")
+	}, rewind},
 	"delete a tree": {1, func(x *tree) {
 		x.write("t/a/1", "1\n")
 		must(x.t, os.Symlink("nowhere", x.ws+"/t/a/link"))

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"syscall"
 	"time"
 
@@ -127,7 +129,7 @@ func reason(err error) string {
 }
 
 // bornWithin is how long after the last note the directory that was being made when its process died may have been made. Only the one
-// that was begun and of which nobody could note what came of it is measured by that.
+// that was begun and of which nobody could note what came of it is measured by that, and not where a file waits for its place.
 const (
 	bornWithin = 2 * time.Second
 	clockTick  = 10 * time.Millisecond // by which the times of two file systems may disagree
@@ -145,7 +147,11 @@ func (e *Engine) ownDirs(op *checkpoint.Checkpoint, notes map[string]string, las
 			if !begun && len(notes) > 0 {
 				continue
 			}
-			if lasting = e.bornThen(c.Path, c.After.UID, last); lasting == "" {
+			within := bornWithin
+			if begun && slices.ContainsFunc(op.Changes, func(t checkpoint.Recorded) bool { return becameDir(&t) && (t.Path == c.Path || below(c.Path, t.Path)) }) {
+				within = math.MaxInt64 // an empty directory, whoever made it since, does not keep the file away whose place it has
+			}
+			if lasting = e.bornThen(c.Path, c.After.UID, last, within); lasting == "" {
 				continue
 			}
 		}
@@ -154,8 +160,8 @@ func (e *Engine) ownDirs(op *checkpoint.Checkpoint, notes map[string]string, las
 	return own
 }
 
-// bornThen is the directory at path if it is that user's and was made just after since; "" when it is not.
-func (e *Engine) bornThen(path string, uid uint32, since time.Time) string {
+// bornThen is the directory at path if it is that user's and was made so soon after since; "" when it is not.
+func (e *Engine) bornThen(path string, uid uint32, since time.Time, within time.Duration) string {
 	place, err := e.fs.PlaceLink(path)
 	if err != nil {
 		return ""
@@ -169,7 +175,7 @@ func (e *Engine) bornThen(path string, uid uint32, since time.Time) string {
 	if o.Info.ID.Birth != 0 {
 		born = time.Unix(0, o.Info.ID.Birth)
 	}
-	if born.Before(since.Add(-clockTick)) || born.Sub(since) > bornWithin {
+	if born.Before(since.Add(-clockTick)) || born.Sub(since) > within {
 		return ""
 	}
 	return o.Info.ID.Lasting()

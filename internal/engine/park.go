@@ -235,6 +235,12 @@ func (e *Engine) readySlots(m *Mutation) error {
 		if err != nil {
 			return &ParkError{mv.Path, err}
 		}
+		info, err := mv.place.CopyUp()
+		if err != nil {
+			slot.Close() //nolint:errcheck // nothing was written through it
+			return err
+		}
+		mv.info = info
 		mv.slot, mv.Entry.Parked, mv.Entry.Identity = slot, slot.Object().True, mv.info.ID.Lasting()
 	}
 	return nil

@@ -56,9 +56,8 @@ func (e *Engine) recover(ctx context.Context, until time.Time) error {
 		e.unmark(db, intent, outcome)
 	}
 	if cut {
-		err := e.settleCut(ctx, db, until) // the next start, or the next restore, tries again
-		if _, locked := errors.AsType[*guardfs.LockedError](err); err != nil && !locked && !errors.Is(err, errOutOfReach) {
-			e.logger.Error("of a change that was cut off it could not be told whether it was made", "err", err)
+		if err := e.settleCut(ctx, db, until); err != nil { // the next start, or the next restore, tries again
+			e.logger.Error(untold, "err", err)
 		}
 	}
 	return nil
@@ -299,21 +298,31 @@ func (e *Engine) remake(c *checkpoint.Recorded) error {
 	} else if o.Info.Kind == guardfs.KindDir {
 		return nil
 	}
-	if err = place.Mkdir(c.Before.Mode); err == nil && e.sync() {
+	// Who makes it anew may be killed on the way: nobody but its owner may look in until it is what it was.
+	if err = place.Mkdir(0o700); err != nil {
+		return err
+	}
+	dropped, err := place.SetDir(*dirMetadata(c.Before))
+	if err == nil && e.sync() {
 		err = place.SyncNames()
+	}
+	if dropped != nil {
+		e.logger.Warn("a directory that was made again did not get back all that it had", "path", c.Path, "lost", dropped)
 	}
 	return err
 }
 
-// allMade says whether every path is what the operation announced. Directories have a say only where there is nothing else.
+// allMade says whether every path is what the operation announced. What comes after the directories proves them, so that they have a say only where nothing does: files that
+// become directories come before them. Those that are to go, last of all, have one only where there is nothing else.
 func (e *Engine) allMade(op *checkpoint.Checkpoint) (bool, error) {
-	only := true
+	only, unproven := true, true
 	for _, c := range op.Changes {
 		only = only && c.Role == checkpoint.RoleParent
+		unproven = unproven && (c.Role == checkpoint.RoleParent || becameDir(&c))
 	}
 	going, gone := 0, 0
 	for _, c := range op.Changes {
-		if c.Role == checkpoint.RoleParent && !only {
+		if c.Role == checkpoint.RoleParent && !only && (!unproven || goes(&c)) {
 			continue
 		}
 		now, err := e.stateOf(c.Path)

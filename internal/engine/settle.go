@@ -10,19 +10,25 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
+// untold is logged where it can't be looked at all.
+const untold = "of a change that was cut off it could not be told whether it was made"
+
 // settleCut looks whether the changes took place at all that processes had under way when they were killed: between the checkpoint and the change, or after it. One
 // that did not must not be planned with. All other changes were made, or it is on record that they were not, whatever is at their paths by now.
 func (e *Engine) settleCut(ctx context.Context, db *checkpoint.DB, until time.Time) error {
-	return db.CutOff(func(id checkpoint.ID) error {
+	return db.CutOff(func(id checkpoint.ID) (over bool) {
 		err := e.settleIfNever(ctx, db, id, until)
-		e.left.reach(id, errors.Is(err, errOutOfReach))
+		denied := errors.Is(err, errOutOfReach)
+		e.left.reach(id, denied)
+		if err == nil || errors.Is(err, checkpoint.ErrNotFound) {
+			return true
+		}
 		if _, locked := errors.AsType[*guardfs.LockedError](err); locked {
 			e.left.log(e.logger, id, err)
+		} else if !denied {
+			e.logger.Error(untold, "id", id, "err", err)
 		}
-		if errors.Is(err, checkpoint.ErrNotFound) {
-			return nil
-		}
-		return err
+		return false
 	})
 }
 

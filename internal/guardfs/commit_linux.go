@@ -162,13 +162,15 @@ func (s *Staged) takeBack(dir int, why string) error {
 func (s *Staged) replace(dir, fd int, before *Before, pub *Published) error {
 	p, k := s.place, s.place.fs.kernel
 	// Most conflicts show here, before anybody can see a thing.
-	if why, _, err := k.differs(dir, p.base, before, true); err != nil {
+	held, why, err := k.hold(dir, p.base, before)
+	if err != nil {
 		return p.failed("compare", err)
-	} else if why != "" {
+	}
+	if why != "" {
 		return p.conflict(why)
 	}
+	defer k.close(held)
 	trade := tradeName(s.id.Ino, before.Hash, p.tag)
-	var err error
 	if _, hash, _, _ := parseTemp(strings.TrimPrefix(s.temp, tempPrefix)); hash != "" && strings.HasPrefix(before.Hash, hash) {
 		trade = s.temp // it was parked under such a name
 	} else if err = k.publish(fd, dir, trade); err == nil {
@@ -190,20 +192,20 @@ func (s *Staged) replace(dir, fd int, before *Before, pub *Published) error {
 	if err != nil && !s.isOwn(dir, p.base) {
 		switch {
 		case noFlags(err):
-			return s.overwrite(dir, before, pub)
+			return s.overwrite(dir, before, held, pub)
 		case err == unix.ENOENT:
 			return p.conflict("it was removed")
 		}
 		return p.failed("publish", err)
 	}
 	pub.CAS = "exchange"
-	return s.settle(dir, before, pub)
+	return s.settle(dir, before, held, pub)
 }
 
 // settle looks at what came out of the trade, and at where the directory is, and either finishes it or undoes it.
-func (s *Staged) settle(dir int, before *Before, pub *Published) error {
+func (s *Staged) settle(dir int, before *Before, held int, pub *Published) error {
 	p, k := s.place, s.place.fs.kernel
-	why, out, err := k.differs(dir, s.temp, before, false)
+	why, out, err := k.differs(dir, s.temp, before, held)
 	if err == unix.ENOENT {
 		why, err = "what it replaced was taken from under its temporary name", nil
 	}
@@ -305,9 +307,9 @@ func (s *Staged) keep(dir int) string {
 }
 
 // overwrite is for file systems that cannot let names trade places: look once more, then rename over it.
-func (s *Staged) overwrite(dir int, before *Before, pub *Published) error {
+func (s *Staged) overwrite(dir int, before *Before, held int, pub *Published) error {
 	p, k := s.place, s.place.fs.kernel
-	why, out, err := k.differs(dir, p.base, before, false)
+	why, out, err := k.differs(dir, p.base, before, held)
 	if err != nil {
 		return p.failed("compare", err)
 	}

@@ -12,63 +12,104 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// differs compares what has the name now with what the caller saw: identity, kind, mode, owner and the hash of the
-// content. why is "" when they are the same. An object that nobody touched (size, times and all) since it was
-// read is not read again when quick is set; a name that was just changed shows in the times of its object, so
-// that quick is of no use there.
-func (k *kernel) differs(dir int, name string, before *Before, quick bool) (why string, st status, err error) {
+// overlayMagic is OVERLAYFS_SUPER_MAGIC of linux/magic.h.
+const overlayMagic = 0x794c7630
+
+// hold looks at what has the name before it is changed. When it is what the caller saw (why is ""), held is a handle on it that the caller
+// gives back; it is -1 otherwise.
+func (k *kernel) hold(dir int, name string, before *Before) (held int, why string, err error) {
+	fd, st, err := k.occupant(dir, name)
+	if err != nil {
+		return -1, "", err
+	}
+	if fd < 0 {
+		return -1, "it was removed", nil
+	}
+	if why, err = k.unlike(fd, &st, before, -1, true); err != nil || why != "" {
+		k.close(fd)
+		return -1, why, err
+	}
+	return fd, "", nil
+}
+
+// differs compares what has the name, once it was changed, with what the caller saw; held is what hold gave, or -1. Nothing there is ENOENT.
+func (k *kernel) differs(dir int, name string, before *Before, held int) (why string, st status, err error) {
 	fd, st, err := k.occupant(dir, name)
 	if err != nil {
 		return "", st, err
 	}
 	if fd < 0 {
-		if quick {
-			return "it was removed", st, nil
-		}
 		return "", st, unix.ENOENT
 	}
 	defer k.close(fd)
+	why, err = k.unlike(fd, &st, before, held, false)
+	return why, st, err
+}
+
+// copiedUp says that an object is the one that was expected though its identity is another: to change a name of an overlay file system's
+// lower layer copies the file up, which gives it another time of birth, and where it had several names another number too. A handle that was held over
+// the change knows it still. Without one, as when somebody else had it copied up, device and number have to be the same, and the content is
+// compared in any case.
+func (k *kernel) copiedUp(fd, held int, now, was Identity) bool {
+	if held >= 0 {
+		st, err := k.stat(held)
+		if err == nil && st.info.ID == now {
+			return true
+		}
+	}
+	if now.Dev != was.Dev || now.Ino != was.Ino {
+		return false
+	}
+	magic, err := k.magic(fd)
+	return err == nil && magic == overlayMagic
+}
+
+// unlike says in what an object is not what the caller saw: identity, kind, mode, owner or the hash of the
+// content. why is "" when they are the same. An object that nobody touched (size, times and all) since it was
+// read is not read again when quick is set; a name that was just changed shows in the times of its object, so
+// that quick is of no use there.
+func (k *kernel) unlike(fd int, st *status, before *Before, held int, quick bool) (why string, err error) {
 	was := &before.Info
 	switch {
 	case st.info.Kind != was.Kind:
-		return "it is now a " + st.info.Kind.String(), st, nil
-	case st.info.ID != was.ID:
-		return "it was replaced by another file", st, nil
+		return "it is now a " + st.info.Kind.String(), nil
+	case st.info.ID != was.ID && !k.copiedUp(fd, held, st.info.ID, was.ID):
+		return "it was replaced by another file", nil
 	case st.info.Mode != was.Mode:
-		return "its mode was changed", st, nil
+		return "its mode was changed", nil
 	case st.info.UID != was.UID || st.info.GID != was.GID:
-		return "its owner was changed", st, nil
+		return "its owner was changed", nil
 	case quick && st.unchanged(was):
-		return "", st, nil
+		return "", nil
 	case st.info.Kind == KindSymlink:
 		target, err := k.target(fd)
 		if err == nil && target != string(before.Content) {
 			why = "it now leads elsewhere"
 		}
-		return why, st, err
+		return why, err
 	case st.info.Size != int64(len(before.Content)):
-		return "its content was changed", st, nil
+		return "its content was changed", nil
 	}
 	n, err := k.reopen(fd, readFlags)
 	if err != nil {
-		return "", st, err
+		return "", err
 	}
 	defer k.close(n)
 	hash, err := k.hash(n)
 	if err != nil {
-		return "", st, err
+		return "", err
 	}
 	if hash != before.Hash {
-		return "its content was changed", st, nil
+		return "its content was changed", nil
 	}
 	if quick { // the times differ and the content does not: then it is an attribute, or nothing
 		xattrs, err := k.xattrs(n)
 		if err == nil && !maps.EqualFunc(xattrs, before.Meta.Xattrs, bytes.Equal) {
 			why = "its attributes were changed"
 		}
-		return why, st, err
+		return why, err
 	}
-	return "", st, nil
+	return "", nil
 }
 
 // hash is the SHA-256 of a file's content in hex.

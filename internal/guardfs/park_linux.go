@@ -28,6 +28,47 @@ func (p *Place) SameMount(q *Place) (bool, error) {
 	return mounts[0] == mounts[1], nil
 }
 
+// CopyUp makes sure that what stands at p keeps its identity when it is moved, and says what it is then. On an overlay file system a move copies what is in a
+// lower layer up, which makes another identity of it; so it is copied up before, by asking for its own mode or for writing, and stays as
+// it is. What can't be is left to the move.
+func (p *Place) CopyUp() (Info, error) {
+	dir, err := p.fd.use()
+	if err != nil {
+		return Info{}, p.failed("open", err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	k := p.fs.kernel
+	fd, st, err := k.occupant(dir, p.base)
+	if err != nil {
+		return Info{}, p.failed("open", err)
+	}
+	defer k.discard(fd)
+	if seen := p.object.Info; seen.ID != st.info.ID || seen.Kind != st.info.Kind {
+		return Info{}, p.conflict("it is not what it was")
+	}
+	if st.info.Kind != KindFile && st.info.Kind != KindDir {
+		return st.info, nil
+	}
+	if magic, err := k.magic(fd); err != nil || magic != overlayMagic {
+		return st.info, nil
+	}
+	if st.info.Kind == KindFile {
+		n, err := k.reopen(fd, unix.O_WRONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
+		if err == nil {
+			k.close(n) //nolint:errcheck // nothing was written through it
+		}
+	} else {
+		k.do("chmod", func() error { //nolint:errcheck // see above
+			return unix.Fchmodat(k.proc, strconv.Itoa(fd), bitsOf(st.info.Mode), 0)
+		})
+	}
+	if st, err = k.stat(fd); err != nil {
+		return Info{}, p.failed("stat", err)
+	}
+	p.object.Info = st.info
+	return st.info, nil
+}
+
 // MoveTo renames whatever stands at p, a whole tree too, to the place to, if it is still the object that lasting (Identity.Lasting) names
 // and nothing is at to: else *ConflictError. Each place asks its own Judge: p for Remove, to for Create. It is one rename, so the thing is
 // whole at one of the two places, and moved says at which also when an error comes with it: what could not be synced, or turned

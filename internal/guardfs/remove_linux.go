@@ -34,11 +34,14 @@ func (p *Place) Remove(ctx context.Context, before *Before, sync bool) error {
 	case before == nil || !before.Exists:
 		return p.conflict("something appeared there")
 	}
-	if why, _, err := k.differs(dir, p.base, before, true); err != nil {
+	held, why, err := k.hold(dir, p.base, before)
+	if err != nil {
 		return p.failed("compare", err)
-	} else if why != "" {
+	}
+	if why != "" {
 		return p.conflict(why)
 	}
+	defer k.close(held)
 	if err := p.still(dir); err != nil {
 		return err
 	}
@@ -55,7 +58,7 @@ func (p *Place) Remove(ctx context.Context, before *Before, sync bool) error {
 			return p.failed("remove", err)
 		}
 	}
-	why, out, err := k.differs(dir, trade, before, false)
+	why, out, err := k.differs(dir, trade, before, held)
 	if err == nil && why == "" {
 		_, why = p.moved(dir)
 	}

@@ -12,12 +12,23 @@ import (
 
 // Starter starts syncs. The zero value is ready; it is safe for concurrent use. It must not be copied.
 type Starter struct {
-	mu   sync.Mutex
-	idle []queue
+	mu     sync.Mutex
+	idle   []queue
+	queues int // that there are, idle or not
+	before int // syncs, up to warmUp
+	none   bool
 }
 
-// maxIdle bounds what is kept for the next time; the system has a limit for all its processes (fs.aio-max-nr).
-const maxIdle = 4
+const (
+	// maxQueues bounds what is kept for the next time; the system has a limit for all its processes (fs.aio-max-nr).
+	maxQueues = 4
+	// warmUp is how many syncs go without a queue: the kernel takes tens of milliseconds to let go of one, at the end of the process too, which is far more
+	// than a queue saves those who sync once or twice.
+	warmUp = 4
+)
+
+// errNone: no queue is free, and none is to be made.
+var errNone = errors.New("no queue")
 
 // queue is the kernel's aio_context_t, here of one request at a time.
 type queue uintptr
@@ -48,7 +59,7 @@ const opFsync = 2 // IOCB_CMD_FSYNC
 // goroutine. wait, which must be called once, waits for it and returns its error; fd must stay open until then.
 func (s *Starter) Start(fd int, sync func() error) (wait func() error) {
 	q, err := s.take()
-	if err != nil { // an old kernel, a filter of system calls, too many queues on this system
+	if err != nil { // too few syncs or too many at once, an old kernel, a filter of system calls
 		return inGoroutine(sync)
 	}
 	r := &request{op: opFsync, fd: uint32(fd)}
@@ -76,7 +87,9 @@ func (s *Starter) wait(q queue) error {
 		if errno == 0 {
 			errno = unix.EIO
 		}
-		return errors.Join(fmt.Errorf("waiting for a sync: %w", errno), q.close())
+		s.drop()
+		// Whether the sync failed can't be known any more. The number says nothing about the file, so that it goes no further than the text.
+		return fmt.Errorf("waiting for a sync: %v", errors.Join(errno, q.close()))
 	}
 	s.give(q)
 	return e.err()
@@ -97,23 +110,41 @@ func (s *Starter) take() (queue, error) {
 		s.idle = s.idle[:n-1]
 		return q, nil
 	}
+	if s.before < warmUp {
+		s.before++
+		return 0, errNone
+	}
+	if s.none || s.queues == maxQueues {
+		return 0, errNone
+	}
 	var q queue
 	if _, _, errno := unix.Syscall(unix.SYS_IO_SETUP, 1, uintptr(unsafe.Pointer(&q)), 0); errno != 0 {
+		s.none = errno != unix.EAGAIN // too many on this system, for now
 		return 0, errno
 	}
+	// A filter may know one call of the family and not another. It must not be found out when a sync is under way.
+	var e event
+	var now unix.Timespec
+	if _, _, errno := unix.Syscall6(unix.SYS_IO_GETEVENTS, uintptr(q), 0, 1, uintptr(unsafe.Pointer(&e)), uintptr(unsafe.Pointer(&now)), 0); errno != 0 && errno != unix.EINTR {
+		s.none = true
+		go q.close() //nolint:errcheck // nothing was under way
+		return 0, errno
+	}
+	s.queues++
 	return q, nil
 }
 
 func (s *Starter) give(q queue) {
 	s.mu.Lock()
-	if len(s.idle) < maxIdle {
-		s.idle = append(s.idle, q)
-		q = 0
-	}
+	s.idle = append(s.idle, q)
 	s.mu.Unlock()
-	if q != 0 {
-		q.close()
-	}
+}
+
+// drop notes that a queue is gone because waiting failed. There will be no other.
+func (s *Starter) drop() {
+	s.mu.Lock()
+	s.queues, s.none = s.queues-1, true
+	s.mu.Unlock()
 }
 
 // close waits for what is under way.
@@ -124,12 +155,13 @@ func (q queue) close() error {
 	return nil
 }
 
-// Close gives back what Start kept for the next time.
+// Close gives back what Start kept for the next time; the kernel is not waited for.
 func (s *Starter) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, q := range s.idle {
-		q.close()
+		go q.close() //nolint:errcheck // nothing is under way
 	}
+	s.queues -= len(s.idle)
 	s.idle = nil
 }
