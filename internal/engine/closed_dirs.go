@@ -66,7 +66,10 @@ func (e *Engine) storeDirs(ctx context.Context, c *Call, paths []string) error {
 	}
 	op := checkpoint.Op{Kind: checkpoint.KindRead, Principal: c.Principal, Session: c.Session, Turn: c.Turn, Time: e.now()}
 	for _, dir := range closed {
-		now := e.dirState(dir)
+		now, err := e.dirState(dir)
+		if err != nil {
+			return err
+		}
 		if last, known, err := db.LastDir(ctx, dir); err != nil || known && last == now.Mode {
 			if err != nil {
 				return err
@@ -129,7 +132,7 @@ func (r *restore) parents(ctx context.Context, m *Mutation, ts []*Target, dirs [
 				}
 			}
 		}
-		dirs = append(dirs, NewDir{dir, mode})
+		dirs = append(dirs, NewDir{Path: dir, Mode: mode})
 	}
 	slices.SortFunc(dirs, func(a, b NewDir) int { return cmp.Compare(a.Path, b.Path) })
 	return dirs, nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"syscall"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/edit"
@@ -36,8 +37,8 @@ func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore, now
 	c.Trace.Paths = nil
 	for i := range plan.Items {
 		item := &plan.Items[i]
-		if item.Role == checkpoint.RoleParent {
-			continue
+		if item.Role == checkpoint.RoleParent && !leaf(item.Want.Kind) && !leaf(item.Base.Kind) && !leaf(item.Head.Kind) {
+			continue // nothing but a directory at any time
 		}
 		c.Trace.Paths = append(c.Trace.Paths, item.Path)
 		one, why, err := e.compare(ctx, db, item, now)
@@ -50,6 +51,9 @@ func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore, now
 		}
 		if why != "" {
 			left = append(left, Left{item.Path, why})
+			continue
+		}
+		if item.Role == checkpoint.RoleParent && !leaf(one.Before) && !leaf(one.After) {
 			continue
 		}
 		out = append(out, one)
@@ -88,7 +92,7 @@ func (e *Engine) compare(ctx context.Context, db *checkpoint.DB, item *checkpoin
 	if !one.Binary {
 		hunks := edit.Patch(text(old), text(content))
 		one.Added, one.Removed = edit.Counts(hunks)
-		one.Diff = edit.Unified(item.Path, edit.EndsOf(one.Before != checkpoint.Absent, one.After != checkpoint.Absent), hunks)
+		one.Diff = edit.Unified(item.Path, edit.EndsOf(leaf(one.Before), leaf(one.After)), hunks)
 	}
 	return one, "", nil
 }
@@ -96,8 +100,11 @@ func (e *Engine) compare(ctx context.Context, db *checkpoint.DB, item *checkpoin
 // lookAt reads what is at path, if this session may. why says that it can't be compared.
 func (e *Engine) lookAt(path string) (s checkpoint.State, content []byte, why string, err error) {
 	h, err := e.fs.Resolve(path, guardfs.Read)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // a file in the place of its directory is a missing path, as for stateOf
 		return checkpoint.State{Kind: checkpoint.Absent}, nil, "", nil
+	}
+	if no, ok := errors.AsType[*guardfs.PathError](err); ok { // policy has spoken: the others can be shown all the same
+		return s, nil, "it can't be looked at: " + no.Err.Error(), nil
 	}
 	if err != nil {
 		return s, nil, "", err
@@ -115,6 +122,9 @@ func (e *Engine) lookAt(path string) (s checkpoint.State, content []byte, why st
 		return s, nil, "it is too large now", nil
 	}
 	f, err := h.Open()
+	if no, ok := errors.AsType[*guardfs.PathError](err); ok {
+		return s, nil, "it can't be read: " + no.Err.Error(), nil
+	}
 	if err != nil {
 		return s, nil, "", err
 	}

@@ -25,7 +25,8 @@ type newDirs struct {
 // newDir is one of them, and what it will be.
 type newDir struct {
 	path  string
-	mode  fs.FileMode // before the umask
+	mode  fs.FileMode       // before the umask
+	as    *guardfs.Metadata // it is to be as it was
 	state checkpoint.State
 }
 
@@ -89,9 +90,9 @@ func (e *Engine) missing(ts targets, m *Mutation) (_ *newDirs, err error) {
 		}
 	}()
 	listed := map[string]bool{}
-	modes := map[string]fs.FileMode{}
+	exact := map[string]NewDir{}
 	for _, dir := range m.Dirs {
-		modes[dir.Path] = dir.Mode
+		exact[dir.Path] = dir
 	}
 	// list notes what is to be made, and what it will have: place tells.
 	list := func(place *guardfs.Place, dirs ...string) error {
@@ -99,16 +100,23 @@ func (e *Engine) missing(ts targets, m *Mutation) (_ *newDirs, err error) {
 			if listed[path] {
 				continue
 			}
-			mode, exact := modes[path]
-			if !exact {
-				mode = 0o777
+			dir, ok := exact[path]
+			if !ok {
+				dir.Mode = 0o777
 			}
-			meta, err := place.Fresh(mode, true)
-			if err != nil {
-				return err
+			var meta guardfs.Metadata
+			if dir.As != nil {
+				meta = place.Expected(*dir.As)
+				meta.Mode |= dir.As.Mode & (fs.ModeSetuid | fs.ModeSetgid)
+			} else {
+				var err error
+				if meta, err = place.Fresh(dir.Mode, true); err != nil {
+					return err
+				}
 			}
 			listed[path] = true
-			d.todo = append(d.todo, newDir{path, mode, checkpoint.State{Kind: checkpoint.Dir, Mode: meta.Mode, UID: meta.UID, GID: meta.GID}})
+			state := checkpoint.State{Kind: checkpoint.Dir, Mode: meta.Mode, UID: meta.UID, GID: meta.GID, Xattrs: meta.Xattrs}
+			d.todo = append(d.todo, newDir{path, dir.Mode, dir.As, state})
 		}
 		return nil
 	}
@@ -131,12 +139,12 @@ func (e *Engine) missing(ts targets, m *Mutation) (_ *newDirs, err error) {
 		if !t.becomesDir() {
 			continue
 		}
-		modes[t.True] = t.dirMode()
+		exact[t.True] = t.newDir()
 		if err := list(t.place, t.True); err != nil {
 			return d, err
 		}
 		made := d.todo[len(d.todo)-1].state
-		t.After.Meta = &guardfs.Metadata{Mode: made.Mode, UID: made.UID, GID: made.GID}
+		t.After.Meta = dirMetadata(made)
 	}
 	for _, dir := range m.Dirs {
 		if top := ts.swapOver(m, dir.Path); top != nil {
@@ -307,7 +315,11 @@ func (e *Engine) makeDir(p *point, d *newDir) error {
 	if err := p.note(d.path, ""); err != nil {
 		return err
 	}
-	if err := place.Mkdir(d.mode); err != nil {
+	mode := d.mode
+	if d.as != nil {
+		mode = 0o700 // nobody looks in before it is what it was
+	}
+	if err := place.Mkdir(mode); err != nil {
 		if errors.Is(err, fs.ErrExist) {
 			return &guardfs.ConflictError{Path: d.path, Why: "it appeared while it was to be made"}
 		}
@@ -318,6 +330,11 @@ func (e *Engine) makeDir(p *point, d *newDir) error {
 	p.dirs.made = append(p.dirs.made, own)
 	if err := p.note(own.path, own.lasting); err != nil {
 		return err
+	}
+	if d.as != nil {
+		if _, err := place.SetDir(*d.as); err != nil {
+			return err
+		}
 	}
 	if e.sync() {
 		return place.SyncNames()

@@ -53,6 +53,21 @@ type Mutation struct {
 type NewDir struct {
 	Path string
 	Mode fs.FileMode
+	As   *guardfs.Metadata // it is to be as it was; nil: Mode less the umask
+}
+
+// asItWas is a directory that comes back, as far as it is known what it was.
+func asItWas(path string, was checkpoint.State) NewDir {
+	d := NewDir{Path: path, Mode: was.Mode}
+	if was.Mode.Perm() != 0 {
+		d.As = dirMetadata(was)
+	}
+	return d
+}
+
+// dirMetadata is that of a directory that comes back. Unlike those of a file, its set-id bits only say what is to become of what is made in it.
+func dirMetadata(was checkpoint.State) *guardfs.Metadata {
+	return &guardfs.Metadata{Mode: was.Mode, UID: was.UID, GID: was.GID, Xattrs: was.Xattrs}
 }
 
 // idle says that nothing at all has to be done.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+	"syscall"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
@@ -102,7 +103,11 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done, w
 		op.Changes = append(op.Changes, checkpoint.Change{Path: dir.path, Role: checkpoint.RoleParent, After: dir.state})
 	}
 	for _, dir := range m.Drop {
-		ch := checkpoint.Change{Path: dir, Role: checkpoint.RoleParent, Before: e.dirState(dir)}
+		was, err := e.dirState(dir)
+		if err != nil {
+			return err
+		}
+		ch := checkpoint.Change{Path: dir, Role: checkpoint.RoleParent, Before: was}
 		if ch.Before.Kind != checkpoint.Dir {
 			continue // it is gone, or another thing by now
 		}
@@ -226,18 +231,22 @@ func (p *point) leaveMade(ctx context.Context) {
 	p.intent.Leave()
 }
 
-// dirState is what a directory looks like that is to go.
-func (e *Engine) dirState(dir string) checkpoint.State {
-	s := checkpoint.State{Kind: checkpoint.Dir, Mode: 0o777}
-	if place, err := e.fs.Place(dir); err == nil {
-		i := place.Object().Info
-		place.Close()
-		if i.Kind != guardfs.KindDir {
-			return checkpoint.State{Kind: checkpoint.Absent}
-		}
-		s.Mode, s.UID, s.GID = i.Mode, i.UID, i.GID
+// dirState is what a directory looks like that is to go. It has to be known: it may have to come back.
+func (e *Engine) dirState(dir string) (checkpoint.State, error) {
+	gone := checkpoint.State{Kind: checkpoint.Absent}
+	place, err := e.fs.PlaceLink(dir)
+	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing || errors.Is(err, syscall.ENOTDIR) {
+		return gone, nil
 	}
-	return s
+	if err != nil {
+		return gone, err
+	}
+	defer place.Close()
+	if place.Object().Info.Kind != guardfs.KindDir {
+		return gone, nil
+	}
+	m, err := place.DirMetadata()
+	return checkpoint.State{Kind: checkpoint.Dir, Mode: m.Mode, UID: m.UID, GID: m.GID, Xattrs: m.Xattrs}, err
 }
 
 func change(t *Target) checkpoint.Change {

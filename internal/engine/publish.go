@@ -32,7 +32,10 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 		return nil, err
 	}
 	many := len(ts.changing()) > 1
-	swaps := e.swapsOf(ts, m)
+	swaps, err := e.swapsOf(ts, m)
+	if err != nil {
+		return nil, err
+	}
 	staged := make([]*guardfs.Staged, len(ts))
 	point := &point{e: e, c: c, dirs: dirs, swaps: swaps, staged: staged}
 	stage := func() error {

@@ -313,8 +313,16 @@ func (e *Engine) remake(c *checkpoint.Recorded) error {
 	} else if o.Info.Kind == guardfs.KindDir {
 		return nil
 	}
-	if err = place.Mkdir(c.Before.Mode); err == nil && e.sync() {
+	// Who makes it anew may be killed on the way: nobody but its owner may look in until it is what it was.
+	if err = place.Mkdir(0o700); err != nil {
+		return err
+	}
+	dropped, err := place.SetDir(*dirMetadata(c.Before))
+	if err == nil && e.sync() {
 		err = place.SyncNames()
+	}
+	if dropped != nil {
+		e.logger.Warn("a directory that was made again did not get back all that it had", "path", c.Path, "lost", dropped)
 	}
 	return err
 }

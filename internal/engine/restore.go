@@ -341,7 +341,7 @@ func (r *restore) carryOut(ctx context.Context, c *Call, m *Mutation) (*Restored
 		gone := item.Role == checkpoint.RoleParent && item.Head.Kind != checkpoint.File && item.Head.Kind != checkpoint.Symlink || item.Head.Kind == checkpoint.Dir
 		switch {
 		case item.Want.Kind == checkpoint.Dir && !swap:
-			m.Dirs = append(m.Dirs, NewDir{item.Path, item.Want.Mode})
+			m.Dirs = append(m.Dirs, asItWas(item.Path, item.Want))
 		case item.Want.Kind == checkpoint.Absent && gone:
 			m.Drop = append(m.Drop, item.Path)
 		default:

@@ -116,7 +116,7 @@ func (r *restore) wanted(ctx context.Context, t *Target, item *checkpoint.Item) 
 	case checkpoint.Symlink:
 		t.After = After{Kind: guardfs.KindSymlink, Target: item.Want.Target}
 	case checkpoint.Dir:
-		t.After = After{Kind: guardfs.KindDir, Meta: &guardfs.Metadata{Mode: item.Want.Mode}}
+		t.After = After{Kind: guardfs.KindDir, Meta: dirMetadata(item.Want)}
 	default:
 		t.After = After{Kind: guardfs.KindAbsent}
 	}

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"path"
 	"slices"
 	"syscall"
@@ -65,33 +64,39 @@ func (m *Mutation) nowhere(p string, err error) bool {
 	return errors.Is(err, syscall.ENOTDIR) && m.swapAbove(p) != ""
 }
 
-// dirBefore is a directory as what was there before.
-func dirBefore(i guardfs.Info) *guardfs.Before {
-	return &guardfs.Before{Exists: true, Info: i, Meta: guardfs.Metadata{Mode: i.Mode, UID: i.UID, GID: i.GID, ModTime: i.ModTime}}
+// dirBefore is the directory at a place as what was there before.
+func dirBefore(p *guardfs.Place) (*guardfs.Before, error) {
+	meta, err := p.DirMetadata()
+	if err != nil {
+		return nil, err
+	}
+	i := p.Object().Info
+	meta.ModTime = i.ModTime
+	return &guardfs.Before{Exists: true, Info: i, Meta: meta}, nil
 }
 
 // reload looks again at what is there; a directory is only looked at where one is expected.
 func (e *Engine) reload(t *Target, m *Mutation) (*guardfs.Before, error) {
 	b, err := t.place.Reload(t.Before, maxLoad)
 	if _, no := errors.AsType[*guardfs.NotRegularError](err); no && slices.Contains(m.Swaps, t.Path) && t.place.Object().Info.Kind == guardfs.KindDir {
-		return dirBefore(t.place.Object().Info), nil
+		return dirBefore(t.place)
 	}
 	return b, err
 }
 
 // swapsOf lists what has to go first; nil, as nearly always, when nothing has.
-func (e *Engine) swapsOf(ts targets, m *Mutation) *swaps {
+func (e *Engine) swapsOf(ts targets, m *Mutation) (*swaps, error) {
 	s := &swaps{own: map[string]bool{}}
 	for _, t := range ts {
 		switch {
 		case t.becomesDir():
 			s.first = append(s.first, t)
 		case t.givesWay():
-			s.dirs = append(s.dirs, newDir{path: t.True, mode: t.Before.Meta.Mode})
+			s.dirs = append(s.dirs, newDir{path: t.True, state: state(t.Before)})
 		}
 	}
 	if len(s.first)+len(s.dirs) == 0 {
-		return nil
+		return nil, nil
 	}
 	inside := func(p string) bool {
 		return slices.ContainsFunc(s.dirs, func(d newDir) bool { return below(p, d.path) })
@@ -99,7 +104,11 @@ func (e *Engine) swapsOf(ts targets, m *Mutation) *swaps {
 	var drop []newDir
 	for _, d := range m.Drop { // innermost first
 		if inside(d) {
-			drop = append(drop, newDir{path: d, mode: e.dirState(d).Mode})
+			was, err := e.dirState(d)
+			if err != nil {
+				return nil, err
+			}
+			drop = append(drop, newDir{path: d, state: was})
 		}
 	}
 	for _, t := range ts {
@@ -114,7 +123,7 @@ func (e *Engine) swapsOf(ts targets, m *Mutation) *swaps {
 	for _, d := range s.dirs {
 		s.own[d.path] = true
 	}
-	return s
+	return s, nil
 }
 
 // has says whether p goes with the first steps. A directory that gives way is not meant: what comes in its place comes with the others.
@@ -147,7 +156,7 @@ func (e *Engine) clear(ctx context.Context, s *swaps) error {
 func (e *Engine) remakeDirs(s *swaps) (stuck []string) {
 	for i := s.emptied - 1; i >= 0; i-- {
 		d := s.dirs[i]
-		if err := e.remake(&checkpoint.Recorded{Path: d.path, Before: checkpoint.State{Kind: checkpoint.Dir, Mode: d.mode}}); err != nil {
+		if err := e.remake(&checkpoint.Recorded{Path: d.path, Before: d.state}); err != nil {
 			e.logger.Error("a directory that was removed could not be made again", "path", d.path, "err", err)
 			stuck = append(stuck, d.path)
 		}
@@ -193,7 +202,6 @@ func (r *restore) swapped(item *checkpoint.Item) bool {
 	if o.True != item.Path || item.Role == roleTree {
 		return false
 	}
-	leaf := func(k checkpoint.Kind) bool { return k == checkpoint.File || k == checkpoint.Symlink }
 	switch o.Info.Kind {
 	case guardfs.KindDir:
 		return leaf(item.Want.Kind) && item.Head.Kind == checkpoint.Dir
@@ -202,6 +210,8 @@ func (r *restore) swapped(item *checkpoint.Item) bool {
 	}
 	return false
 }
+
+func leaf(k checkpoint.Kind) bool { return k == checkpoint.File || k == checkpoint.Symlink }
 
 // belowFile says that item is to be absent, and is because a file or link is in the place of its directory.
 func (r *restore) belowFile(item *checkpoint.Item) bool {
@@ -273,10 +283,10 @@ func (r *restore) holding(m *Mutation, goes map[string]bool) {
 	}
 }
 
-// dirMode is the mode of the directory that takes the place of a file.
-func (t *Target) dirMode() fs.FileMode {
+// newDir is the directory that takes the place of a file.
+func (t *Target) newDir() NewDir {
 	if t.After.Meta == nil || t.After.Meta.Mode.Perm() == 0 {
-		return 0o700
+		return NewDir{Path: t.True, Mode: 0o700}
 	}
-	return t.After.Meta.Mode
+	return NewDir{t.True, t.After.Meta.Mode, t.After.Meta}
 }

@@ -89,6 +89,40 @@ func TestRewindOfTradedPlaces(t *testing.T) {
 	}
 }
 
+// A diff shows every path of a history in which files and directories have traded places; what can't be looked at any more is left out with a reason.
+func TestDiffOfTradedPlaces(t *testing.T) {
+	x := grow(t, nil)
+	x.trade()
+	kinds := func(when string, now bool, want ...string) {
+		t.Helper()
+		shown, left, denied, err := x.Compare(ctx, x.call("s"), rewindTo("t"), now)
+		got := map[string]string{}
+		for _, c := range shown {
+			got[strings.TrimPrefix(c.Path, x.ws+"/")] = string(c.Before) + " " + string(c.After)
+		}
+		for _, l := range left {
+			got[strings.TrimPrefix(l.Path, x.ws+"/")] = l.Why
+		}
+		for i := 0; i < len(want); i += 2 {
+			if !strings.Contains(got[want[i]], want[i+1]) || got[want[i]] == "" {
+				t.Errorf("%s: %s is %q, want %q", when, want[i], got[want[i]], want[i+1])
+			}
+		}
+		if err != nil || denied > 0 {
+			t.Errorf("%s: %d denied, %v", when, denied, err)
+		}
+	}
+	did := []string{"file", "file ", "file/1", "absent file", "file/deep/2", "absent file", "dir/sub/b", "file absent", "dir", " file"}
+	kinds("did", false, did...)
+	kinds("now", true, did...)
+	if _, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	kinds("back", true, "file", "file file", "file/1", "absent absent", "file/deep/2", "absent absent", "dir/sub/b", "file file")
+	must(t, errors.Join(os.Remove(x.ws+"/file"), os.Symlink("file", x.ws+"/file")))
+	kinds("a loop", true, "file/1", "can't be looked at", "dir/sub/b", "file file")
+}
+
 // A change by others of a file that has taken a directory's place is noticed as that of any other.
 func TestOutsideChangeOfATradedFile(t *testing.T) {
 	x := grow(t, nil)
@@ -248,5 +282,66 @@ func TestTradesAgainstSnapshots(t *testing.T) {
 	t.Logf("%d traded places", trades)
 	if trades < histories/3 {
 		t.Error("too few traded places to tell anything")
+	}
+}
+
+// A directory that gave way comes back with mode, owner and attributes as they were, whatever the umask: by undo and redo, and when the change fails half-way or is
+// cut off there.
+func TestTradedDirectoryIsAsItWas(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0o022))
+	for name, bad := range badCalls() {
+		t.Run(name, func(t *testing.T) {
+			x := grow(t, nil)
+			system := callsOf(x)
+			x.write("x", "a file\n")
+			c := x.call("s")
+			c.Turn = "t"
+			x.BeginTurn(ctx, c)
+			_, err := x.Delete(ctx, c, x.ws+"/x", engine.DeleteOptions{})
+			must(t, err)
+			x.puts("t", "x/sub/a", "new\n")
+			for dir, mode := range map[string]uint32{"/x/sub": 0o775, "/x": 0o2770} {
+				if os.Geteuid() == 0 {
+					must(t, os.Chown(x.ws+dir, 1000, 1000))
+				}
+				must(t, syscall.Chmod(x.ws+dir, mode))
+				if err := syscall.Setxattr(x.ws+dir, "user.x", []byte(dir), 0); err != nil && !errors.Is(err, syscall.ENOTSUP) {
+					t.Fatal(err)
+				}
+			}
+			look := func() (s string) {
+				for _, dir := range []string{"x", "x/sub"} {
+					mode, uid, gid, attr := x.meta(dir)
+					s += fmt.Sprintln(dir, mode, uid, gid, attr)
+				}
+				return s
+			}
+			was, back := look(), 0
+			for n := int64(1); ; n += 2 {
+				call, err := system.fail(n, bad, func() error {
+					_, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{})
+					return err
+				})
+				if bad.lasting {
+					x.Close()
+					x.open()
+				}
+				if info, lerr := os.Lstat(x.ws + "/x"); lerr != nil || !info.IsDir() {
+					_, err = x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+				} else if err != nil {
+					back++
+					err = nil
+				}
+				if now := look(); err != nil || now != was {
+					t.Fatalf("call %d (%s): %v\n%swas\n%s", n, call, err, now, was)
+				}
+				if call == "" {
+					break
+				}
+			}
+			if back == 0 {
+				t.Error("no fault did what this is about")
+			}
+		})
 	}
 }

@@ -221,7 +221,7 @@ func (e *Engine) Untrash(ctx context.Context, c *Call, id checkpoint.TrashID, dr
 		}
 		switch ch.Before.Kind {
 		case checkpoint.Dir:
-			m.Dirs = append(m.Dirs, NewDir{ch.Path, ch.Before.Mode})
+			m.Dirs = append(m.Dirs, asItWas(ch.Path, ch.Before))
 		case checkpoint.File, checkpoint.Symlink:
 			// Head absent: anything that is there is a conflict.
 			r.items[ch.Path] = &checkpoint.Item{Path: ch.Path, Want: ch.Before, Stored: ch.Stored || ch.Before.Kind != checkpoint.File, Missing: ch.Skipped,

@@ -3,6 +3,7 @@
 package guardfs
 
 import (
+	"errors"
 	"io/fs"
 
 	"golang.org/x/sys/unix"
@@ -111,6 +112,66 @@ func (p *Place) Mkdir(mode fs.FileMode) error {
 	}
 	k.unlink(dir, p.base, unix.AT_REMOVEDIR) //nolint:errcheck // the first error is the one that counts
 	return err
+}
+
+// SetDir gives the directory that Mkdir has just made there the metadata m, whatever the umask says; with m.Xattrs nil an inherited ACL stays. dropped
+// lists what could not be kept, as in Published.
+func (p *Place) SetDir(m Metadata) (dropped []string, err error) {
+	err = p.withDir("set metadata of", func(fd int) error {
+		k := p.fs.kernel
+		if m.Xattrs == nil {
+			inherited, err := k.xattrs(fd)
+			if err != nil {
+				return err
+			}
+			if acl, ok := inherited[aclName]; ok {
+				m.Xattrs = map[string][]byte{aclName: acl}
+			}
+		}
+		dropped, err = k.carry(fd, &m, true)
+		return err
+	})
+	return dropped, err
+}
+
+// DirMetadata is the metadata of the directory there, without its time; of one that this process may not read, without its attributes.
+func (p *Place) DirMetadata() (Metadata, error) {
+	i := p.object.Info
+	m := Metadata{Mode: i.Mode, UID: i.UID, GID: i.GID}
+	err := p.withDir("read attributes of", func(fd int) (err error) {
+		m.Xattrs, err = p.fs.kernel.xattrs(fd)
+		return err
+	})
+	if errors.Is(err, unix.EACCES) {
+		err = nil
+	}
+	return m, err
+}
+
+// withDir opens the directory there, if it still is the object that was looked at last.
+func (p *Place) withDir(op string, call func(fd int) error) error {
+	dir, err := p.fd.use()
+	if err != nil {
+		return p.failed(op, err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	k := p.fs.kernel
+	fd, err := k.openat(dir, p.base, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return p.failed(op, err)
+	}
+	defer k.close(fd)
+	st, err := k.stat(fd)
+	if err == nil && st.info.ID != p.object.Info.ID {
+		return p.conflict("another thing took its place")
+	}
+	if err == nil {
+		err = call(fd)
+	}
+	if err != nil {
+		return p.failed(op, err)
+	}
+	return nil
 }
 
 // subdirectory looks at the directory name below dir, and at where it is.

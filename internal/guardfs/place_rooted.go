@@ -300,6 +300,30 @@ func (p *Place) Mkdir(mode fs.FileMode) error {
 	return nil
 }
 
+// SetDir gives the directory that Mkdir has just made there the metadata m, whatever the umask says. dropped lists what could not be kept, as in
+// Published.
+func (p *Place) SetDir(m Metadata) (dropped []string, err error) {
+	d, err := p.root.Open(p.base)
+	if err != nil {
+		return nil, p.failed("set metadata of", err)
+	}
+	defer d.Close() //nolint:errcheck // nothing was written through it
+	fi, err := d.Stat()
+	if err == nil && infoOfFile(d, fi).ID != p.object.Info.ID {
+		return nil, p.conflict("another thing took its place")
+	}
+	if err != nil {
+		return nil, p.failed("set metadata of", err)
+	}
+	return carry(d, &m, true), nil
+}
+
+// DirMetadata is the metadata of the directory there, without its time and its attributes.
+func (p *Place) DirMetadata() (Metadata, error) {
+	i := p.object.Info
+	return Metadata{Mode: i.Mode, UID: i.UID, GID: i.GID}, nil
+}
+
 // Fresh is the metadata that a new file, or with dir a new directory, made there with mode gets from the system. Nothing stays behind.
 func (p *Place) Fresh(mode fs.FileMode, dir bool) (Metadata, error) {
 	s := &Staged{place: p, temp: tempName()}
