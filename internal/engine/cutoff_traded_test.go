@@ -55,6 +55,28 @@ func TestNothingGoesIntoHalfAnExchange(t *testing.T) {
 	}
 }
 
+// Nor does one make the directory anew that was to become a file: first all that was in it comes back.
+func TestNothingMakesTheDirectoryThatGaveWay(t *testing.T) {
+	h := newHalves(t)
+	dir := checkpoint.State{Kind: checkpoint.Dir, Mode: 0o755, UID: uint32(max(os.Getuid(), 0)), GID: uint32(max(os.Getgid(), 0))}
+	saved, err := h.db.Save(context.Background(), checkpoint.Op{Tool: "test", Kind: checkpoint.KindRestore, Principal: "p", Session: "s", Turn: "other", Changes: []checkpoint.Change{
+		{Path: h.dir + "/x", Role: "target", Before: dir, After: fileState("fx"), AfterContent: []byte("fx")},
+		{Path: h.dir + "/x/a", Role: "target", Before: fileState("a"), Content: []byte("a"), After: fileState("-")},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.dies(saved.ID) // both are gone
+	if err := h.puts("t", "new", "x/new"); err != nil {
+		t.Error(err)
+	}
+	h.has("a", "x/a")
+	h.has("new", "x/new")
+	if o := h.outcome(saved.ID); o != checkpoint.Aborted {
+		t.Errorf("it is %q", o)
+	}
+}
+
 // A directory whose making took so long that nobody can tell whose it is goes where it keeps away the file that was there, and only as long as nothing is in it.
 func TestSlowDirectoryMakesRoomForTheFile(t *testing.T) {
 	for _, c := range []struct {

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -25,7 +24,7 @@ func (e *Engine) lockFor(ctx context.Context, holder string, keys []string, wait
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	unlock, err = e.locks.For(holder).Lock(ctx, keys...)
-	if errors.Is(err, fs.ErrNotExist) { // nothing of the agent's: its words would be taken for an answer about its files
+	if _, locked := errors.AsType[*guardfs.LockedError](err); err != nil && !locked { // nothing of the agent's: its words would be taken for an answer about its files
 		err = &hostError{"locking what the call changes, in the data directory", err}
 	}
 	return unlock, err

@@ -66,6 +66,12 @@ func TestALockThatIsHeld(t *testing.T) {
 	if err := change(); !errors.Is(err, ErrHost) {
 		t.Errorf("a data directory that is gone is not the agent's file: %v", err)
 	}
+	if err := os.WriteFile(filepath.Join(data, "locks"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := change(); !errors.Is(err, ErrHost) {
+		t.Errorf("locks that can't be opened are not the agent's file: %v", err)
+	}
 }
 
 // Whoever has to wait a little gets his turn.
