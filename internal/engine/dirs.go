@@ -293,6 +293,7 @@ func (e *Engine) makeDirs(p *point, ts targets, m *Mutation) error {
 			}
 		}
 	}
+	p.label(ts)
 	return nil
 }
 

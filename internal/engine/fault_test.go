@@ -147,7 +147,7 @@ func TestFaultAtEveryCallOfATrade(t *testing.T) {
 
 // The same where directories are made for more files than may be open, which have temporary names in them then.
 func TestFaultsOfAParkedTrade(t *testing.T) {
-	stride := int64(7)
+	stride := int64(13)
 	if testing.Short() {
 		stride = 41
 	}

@@ -3,9 +3,11 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"syscall"
+	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
@@ -18,10 +20,26 @@ type point struct {
 	c      *Call
 	db     *checkpoint.DB // nil when no checkpoint was taken
 	id     checkpoint.ID
+	tag    string // of its temporary files; see tagOf
 	intent *checkpoint.Intent
 	dirs   *newDirs
 	swaps  *swaps            // nil when nothing has to give way
 	staged []*guardfs.Staged // new contents, each with its target; nil for what has none yet
+}
+
+// tagOf is what the temporary names of an operation carry: whoever takes it back must not take what another has under way in the same directory. The time,
+// because another store may have the same id.
+func tagOf(id checkpoint.ID, at time.Time) string {
+	return HashOf(fmt.Appendf(nil, "%s %d", id, at.UnixNano()))[:guardfs.TagLen]
+}
+
+// label gives the tag to the places of targets that are open.
+func (p *point) label(ts targets) {
+	for _, t := range ts {
+		if t.place != nil {
+			t.place.Label(p.tag)
+		}
+	}
 }
 
 // discard forgets the new contents that were not published. It may be called again, also to try again.
@@ -132,7 +150,7 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done, w
 		p.intent, err = db.Intend(saved.ID)
 	}
 	if saved.ID != "" {
-		p.db, p.id = db, saved.ID
+		p.db, p.id, p.tag = db, saved.ID, tagOf(saved.ID, op.Time)
 	}
 	if err != nil {
 		if e.cfg.Checkpoint.OnError == "allow" && !must {

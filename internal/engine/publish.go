@@ -52,6 +52,7 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 	switch {
 	case m.park: // parked files have names: only with the mark of a change under way will the next start look for what a kill leaves
 		if saveErr = save(); saveErr == nil {
+			point.label(ts)
 			stageErr = stage()
 		}
 	case e.sync() && !many && swaps == nil && ts.bytes() < saveFirst && len(ts.toStage(staged)) == 1:
@@ -70,6 +71,7 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) 
 		stageErr, saveErr = beside(stage, save)
 	}
 	defer point.discard() //nolint:errcheck // where something depends on it, abort has seen to it
+	point.label(ts)
 	err = errors.Join(stageErr, saveErr)
 	if err == nil && swaps != nil {
 		if err = e.clear(ctx, swaps); err != nil {
@@ -350,7 +352,7 @@ func (e *Engine) putBack(ctx context.Context, p *point, ts targets, m *Mutation,
 			if not.has(t) || t.Published == nil && (t.Unchanged() || !e.madeAllTheSame(t, cause)) {
 				continue
 			}
-			if err := e.putBackOne(ctx, t); err != nil {
+			if err := e.putBackOne(ctx, t, p.tag); err != nil {
 				e.logger.Error("a change that failed half-way could not be put back", "path", t.True, "err", err)
 				stuck = append(stuck, t.True)
 			}
@@ -432,16 +434,16 @@ func (t *Target) announced() checkpoint.State {
 	return checkpoint.State{Kind: checkpoint.Absent}
 }
 
-func (e *Engine) putBackOne(ctx context.Context, t *Target) error {
+func (e *Engine) putBackOne(ctx context.Context, t *Target, tag string) error {
 	was := t.Before
 	if t.givesWay() { // the directory itself is made anew after that
 		was = &guardfs.Before{}
 	}
-	return e.become(ctx, t.True, t.isOurs, was)
+	return e.become(ctx, t.True, tag, t.isOurs, was)
 }
 
-// become makes path what it was, if it still is what we made of it, which ours says. A link is taken for itself.
-func (e *Engine) become(ctx context.Context, path string, ours func(*guardfs.Before) bool, was *guardfs.Before) error {
+// become makes path what it was, if it still is what we made of it, which ours says. A link is taken for itself. tag is that of the operation.
+func (e *Engine) become(ctx context.Context, path, tag string, ours func(*guardfs.Before) bool, was *guardfs.Before) error {
 	place, err := e.fs.PlaceLink(path)
 	if _, ok := errors.AsType[*guardfs.MissingParentError](err); (ok || errors.Is(err, syscall.ENOTDIR)) && !was.Exists {
 		return nil
@@ -450,6 +452,7 @@ func (e *Engine) become(ctx context.Context, path string, ours func(*guardfs.Bef
 		return err
 	}
 	defer place.Close()
+	place.Label(tag)
 	if place.Object().True != path {
 		return &guardfs.SymlinkError{Path: path, Target: place.Object().True}
 	}

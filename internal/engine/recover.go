@@ -154,7 +154,7 @@ func (e *Engine) takeBack(ctx context.Context, db *checkpoint.DB, intent *checkp
 		if asItWas(c, false) {
 			return
 		}
-		if err := e.takeBackOne(ctx, db, id, c); err != nil {
+		if err := e.takeBackOne(ctx, db, op, c); err != nil {
 			stuck = append(stuck, fmt.Errorf("%s: %w", c.Path, err))
 		}
 	}
@@ -212,17 +212,17 @@ func becameDir(c *checkpoint.Recorded) bool {
 }
 
 // takeBackOne makes a path what it was. Of one where a directory was, it only takes away what came in its place.
-func (e *Engine) takeBackOne(ctx context.Context, db *checkpoint.DB, id checkpoint.ID, c *checkpoint.Recorded) error {
+func (e *Engine) takeBackOne(ctx context.Context, db *checkpoint.DB, op *checkpoint.Checkpoint, c *checkpoint.Recorded) error {
 	if gaveWay(c) {
 		if now, err := e.stateOf(c.Path); err != nil || now.Kind == checkpoint.Dir {
 			return err
 		}
 	}
-	plan, err := db.Plan(ctx, checkpoint.Restore{ID: id, Paths: []string{c.Path}, AllSessions: true})
+	plan, err := db.Plan(ctx, checkpoint.Restore{ID: op.ID, Paths: []string{c.Path}, AllSessions: true})
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(plan.Items, func(it checkpoint.Item) bool { return it.Path == c.Path && it.HeadID != id }) {
+	if slices.ContainsFunc(plan.Items, func(it checkpoint.Item) bool { return it.Path == c.Path && it.HeadID != op.ID }) {
 		return errWentOn
 	}
 	was := &guardfs.Before{}
@@ -246,7 +246,7 @@ func (e *Engine) takeBackOne(ctx context.Context, db *checkpoint.DB, id checkpoi
 		was = &guardfs.Before{Exists: true, Content: []byte(c.Before.Target), Info: guardfs.Info{Kind: guardfs.KindSymlink}}
 	}
 	ours := func(now *guardfs.Before) bool { return state(now).Same(c.After) }
-	return e.become(ctx, c.Path, ours, was)
+	return e.become(ctx, c.Path, tagOf(op.ID, op.Time), ours, was)
 }
 
 // wentOn says whether a later change stands on any file of the operation.
@@ -260,36 +260,21 @@ func (e *Engine) wentOn(ctx context.Context, db *checkpoint.DB, op *checkpoint.C
 	}), nil
 }
 
-// sweepOf removes what a kill left of the files of an operation under temporary names. Their locks are ours.
+// sweepOf removes what a kill left of the files of an operation under temporary names, and nothing that another has in the same directories.
 func (e *Engine) sweepOf(op *checkpoint.Checkpoint) {
-	hashes := map[string][]string{} // by a path in the directory
-	first := map[string]string{}
+	leaf := func(k checkpoint.Kind) bool { return k == checkpoint.File || k == checkpoint.Symlink }
+	tag, swept := tagOf(op.ID, op.Time), map[string]bool{}
 	for _, c := range op.Changes {
-		// What was to come is known by what was there, see parkedBy, and what was to be put back by what had come.
-		var of []string
-		for _, s := range []checkpoint.State{c.Before, c.After} {
-			if s.Kind == checkpoint.Symlink {
-				s.Hash = HashOf([]byte(s.Target))
-			}
-			if s.Hash != "" && c.Role != roleTree {
-				of = append(of, s.Hash)
-			}
-		}
-		if of == nil {
+		dir := path.Dir(filepath.ToSlash(c.Path))
+		if swept[dir] || c.Role == roleTree || !leaf(c.Before.Kind) && !leaf(c.After.Kind) {
 			continue
 		}
-		dir := path.Dir(filepath.ToSlash(c.Path))
-		if first[dir] == "" {
-			first[dir] = c.Path
-		}
-		hashes[first[dir]] = append(hashes[first[dir]], of...)
-	}
-	for name, of := range hashes {
-		place, err := e.fs.PlaceLink(name)
+		swept[dir] = true
+		place, err := e.fs.PlaceLink(c.Path)
 		if err != nil {
 			continue // there is no directory to sweep, or none of ours
 		}
-		if err := place.SweepOf(of); err != nil {
+		if err := place.SweepOf(tag); err != nil {
 			e.logger.Warn("what a killed process left could not be removed", "dir", place.ParentTrue(), "err", err)
 		}
 		place.Close()

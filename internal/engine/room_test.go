@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -164,6 +165,80 @@ func TestParkedChangeFails(t *testing.T) {
 		x.has(name, map[bool]string{true: "old\n", false: "-"}[i%2 == 0])
 	}
 	x.has("d/f199", "theirs\n")
+	x.unlittered()
+}
+
+// A start that takes back a change which was cut off sweeps what that has left under temporary names, and not the new contents that another change, which is
+// under way, has closed in the same directory, also where both are of the same content.
+func TestParkedIsNotSweptByOthers(t *testing.T) {
+	x := grow(t, nil)
+	var names, others []string
+	for i := range 32 {
+		name := fmt.Sprintf("d/f%d", i)
+		x.write(name, "old\n")
+		if names = append(names, name); i >= 30 {
+			names, others = names[:30], append(others, name)
+		}
+	}
+	for session, of := range map[string][]string{"s": names, "sx": others} {
+		who := x.call(session)
+		who.Turn = "t"
+		x.BeginTurn(ctx, who)
+		must(t, x.writeAll(who, of, "new\n"))
+	}
+	renames := 0
+	cut := func(op string) *guardfs.Fault { // after the first file nothing works any more
+		if op == "rename" {
+			renames++
+		}
+		if renames > 1 {
+			return &guardfs.Fault{Err: syscall.EIO}
+		}
+		return nil
+	}
+	litter := func() int {
+		names, _ := filepath.Glob(x.ws + "/d/.moltis-*")
+		return len(names)
+	}
+	parked, cutOff, after := 0, 0, 0
+	meanwhile := func() {
+		parked = litter()
+		for _, fault := range []func(string) *guardfs.Fault{cut, nil} {
+			other, err := engine.Open(engine.Options{Config: x.cfg, Judge: inside{x.ws, x.deny}, DataDir: x.data, Fault: fault})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if fault != nil {
+				if _, err := other.Restore(ctx, x.call("sx"), rewindTo("t"), engine.RestoreOptions{}); err == nil {
+					t.Error("it was to be cut off")
+				}
+				cutOff = litter()
+			}
+			other.Close()
+		}
+		after = litter()
+	}
+	var once sync.Once
+	system := callsOf(x)
+	start := func(op string) *guardfs.Fault {
+		if op == "rename" {
+			once.Do(meanwhile)
+		}
+		return nil
+	}
+	system.hook.Store(&start)
+	defer system.hook.Store(nil)
+	openFiles(t, true, 64)
+	if _, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{}); err != nil {
+		t.Errorf("%d were parked, %d after the start of another: %v", parked, after, err)
+	}
+	if parked < len(names) || cutOff <= parked || after != parked {
+		t.Errorf("%d were parked, with what was cut off %d, and after the start of another %d", parked, cutOff, after)
+	}
+	for i, name := range append(names, others...) {
+		x.has(name, map[bool]string{true: "old\n", false: "new\n"}[i < len(names)])
+	}
 	x.unlittered()
 }
 

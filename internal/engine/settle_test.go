@@ -141,7 +141,7 @@ func TestPutBackOverOursOnly(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		err := e.become(ctx, path, ours, c.was)
+		err := e.become(ctx, path, "", ours, c.was)
 		var conflict *guardfs.ConflictError
 		got := "-"
 		if b, rerr := os.ReadFile(path); rerr == nil {

@@ -170,8 +170,8 @@ func (s *Staged) replace(dir, fd int, before *Before, pub *Published) error {
 		return p.conflict(why)
 	}
 	defer k.close(held)
-	trade := tradeName(s.id.Ino, before.Hash)
-	if _, hash, _ := parseTemp(strings.TrimPrefix(s.temp, tempPrefix)); hash != "" && strings.HasPrefix(before.Hash, hash) {
+	trade := tradeName(s.id.Ino, before.Hash, p.tag)
+	if _, hash, _, _ := parseTemp(strings.TrimPrefix(s.temp, tempPrefix)); hash != "" && strings.HasPrefix(before.Hash, hash) {
 		trade = s.temp // it was parked under such a name
 	} else if err = k.publish(fd, dir, trade); err == nil {
 		s.unlinkTemp() //nolint:errcheck // it has served; Sweep knows it

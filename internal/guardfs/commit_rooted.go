@@ -40,7 +40,7 @@ func (p *Place) Stage(ctx context.Context, content []byte, o StageOptions) (*Sta
 	if meta != nil {
 		mode = 0o600 // nobody looks in before the right mode is set
 	}
-	s := &Staged{place: p, temp: tempName(), sync: o.Sync && !o.NameLater}
+	s := &Staged{place: p, temp: stagedName(p.tag), sync: o.Sync && !o.NameLater}
 	file, err := p.root.OpenFile(s.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return nil, p.failed("stage", err)
@@ -278,7 +278,7 @@ func (p *Place) Remove(ctx context.Context, before *Before, sync bool) error {
 	if err := p.still(); err != nil {
 		return err
 	}
-	temp := tradeName(0, before.Hash)
+	temp := tradeName(0, before.Hash, p.tag)
 	if err := p.root.Rename(p.base, temp); err != nil {
 		return p.failed("remove", err)
 	}

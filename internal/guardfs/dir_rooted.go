@@ -199,11 +199,11 @@ func (d *Dir) List(buf []Entry) (entries []Entry, denied int, err error) {
 // Sweep removes the temporary files that killed processes have left in this directory longer ago than olderThan. What
 // has a hash in its name was taken out of the way by a removal, and goes only if it still has that content.
 func (d *Dir) Sweep(olderThan time.Duration) (removed int, kept []string, err error) {
-	return d.sweepAll(time.Now().Add(-olderThan), nil)
+	return d.sweepAll(time.Now().Add(-olderThan), "")
 }
 
-// sweepAll is Sweep of what has not changed since limit; with only, of what was to trade places with one of those contents.
-func (d *Dir) sweepAll(limit time.Time, only []string) (removed int, kept []string, err error) {
+// sweepAll is Sweep of what has not changed since limit; with only, of what has that tag.
+func (d *Dir) sweepAll(limit time.Time, only string) (removed int, kept []string, err error) {
 	all := &Dir{fs: d.fs, root: d.root, name: d.name, verdict: DirVerdict{All: true}}
 	entries, _, err := all.List(nil)
 	if err != nil {
@@ -222,17 +222,17 @@ func (d *Dir) sweepAll(limit time.Time, only []string) (removed int, kept []stri
 
 // Sweep is Dir.Sweep for the place's directory.
 func (p *Place) Sweep(olderThan time.Duration) (removed int, kept []string, err error) {
-	return p.sweep(time.Now().Add(-olderThan), nil)
+	return p.sweep(time.Now().Add(-olderThan), "")
 }
 
-// SweepOf removes from the place's directory, however new it is, what a removal or a replacement of a file with one of those hashes left when
-// its process was killed. The caller has made sure that no such is under way.
-func (p *Place) SweepOf(hashes []string) error {
-	_, _, err := p.sweep(time.Now().Add(time.Hour), hashes)
+// SweepOf removes from the place's directory, however new it is, what the operation whose places had that tag (Label) left when its process was killed. The
+// caller has made sure that it is not under way.
+func (p *Place) SweepOf(tag string) error {
+	_, _, err := p.sweep(time.Now().Add(time.Hour), tag)
 	return err
 }
 
-func (p *Place) sweep(limit time.Time, only []string) (removed int, kept []string, err error) {
+func (p *Place) sweep(limit time.Time, only string) (removed int, kept []string, err error) {
 	if err := p.still(); err != nil {
 		return 0, nil, err
 	}

@@ -89,15 +89,17 @@ func TestParkedIsTampered(t *testing.T) {
 	}
 }
 
-// What a kill leaves of files that were closed until their publication is swept by the hash that they were given, and nothing else is.
+// What a kill leaves of files that were closed until their publication is swept by the tag that their places had, and nothing else is, whatever it would have replaced.
 func TestParkedIsSwept(t *testing.T) {
 	dir := ramdisk(t)
 	lay(t, dir, "f = old", "g = other")
 	f := open(t, &fence{root: dir})
-	for name, park := range map[string]string{"f": hashOf([]byte("old")), "new": hashOf([]byte("ours")), "g": hashOf([]byte("other"))} {
+	tag, another := strings.Repeat("a", TagLen), strings.Repeat("b", TagLen)
+	for name, of := range map[string]struct{ park, tag string }{"f": {hashOf([]byte("old")), tag}, "new": {hashOf([]byte("ours")), tag}, "g": {hashOf([]byte("old")), another}} {
 		p, err := f.Place(dir + "/" + name)
 		must(t, err)
-		_, err = p.Stage(context.Background(), []byte("ours"), StageOptions{Park: park})
+		p.Label(of.tag)
+		_, err = p.Stage(context.Background(), []byte("ours"), StageOptions{Park: of.park})
 		must(t, err)
 		p.Close() // and it is never discarded
 	}
@@ -107,8 +109,8 @@ func TestParkedIsSwept(t *testing.T) {
 	p, err := f.Place(dir + "/f")
 	must(t, err)
 	defer p.Close()
-	must(t, p.SweepOf([]string{hashOf([]byte("old")), hashOf([]byte("ours"))}))
-	if left := litter(t, dir); len(left) != 1 || !strings.Contains(left[0], hashOf([]byte("other"))[:hashPart]) {
+	must(t, p.SweepOf(tag))
+	if left := litter(t, dir); len(left) != 1 || !strings.Contains(left[0], another) || !Temporary(filepath.Base(left[0])) {
 		t.Errorf("left %v", left)
 	}
 }

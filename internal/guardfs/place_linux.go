@@ -14,6 +14,7 @@ type Place struct {
 	dir    Object     // the directory
 	base   string
 	object Object // the occupant when last looked at
+	tag    string // see Label
 }
 
 // Place pins the directory of path and looks at what stands there, if anything. The Judge is asked for Create

@@ -19,6 +19,7 @@ type Place struct {
 	dir    Object
 	base   string
 	object Object
+	tag    string // see Label
 	once   sync.Once
 }
 
@@ -353,13 +354,13 @@ func (p *Place) Fresh(mode fs.FileMode, dir bool) (Metadata, error) {
 }
 
 // sweep removes one leftover; ours says whether the name is one of this package's at all.
-func (d *Dir) sweep(name string, limit time.Time, only []string) (done, ours bool) {
+func (d *Dir) sweep(name string, limit time.Time, only string) (done, ours bool) {
 	middle, ours := strings.CutPrefix(name, tempPrefix)
 	if !ours || strings.HasSuffix(middle, keptSuffix) {
 		return false, ours
 	}
-	_, hash, ours := parseTemp(middle)
-	if !ours || only != nil && !anyHas(only, hash) {
+	_, hash, tag, ours := parseTemp(middle)
+	if !ours || only != "" && tag != only {
 		return false, false
 	}
 	fi, err := d.root.Lstat(name)

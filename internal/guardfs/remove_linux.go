@@ -45,7 +45,7 @@ func (p *Place) Remove(ctx context.Context, before *Before, sync bool) error {
 	if err := p.still(dir); err != nil {
 		return err
 	}
-	trade := tradeName(0, before.Hash)
+	trade := tradeName(0, before.Hash, p.tag)
 	err = k.rename(dir, p.base, trade, unix.RENAME_NOREPLACE)
 	if noFlags(err) {
 		err = k.rename(dir, p.base, trade, 0)

@@ -69,7 +69,7 @@ func (p *Place) Stage(ctx context.Context, content []byte, o StageOptions) (*Sta
 func (s *Staged) park(dir int, hash string) error {
 	k, fd := s.place.fs.kernel, s.fd.fd
 	if s.temp == "" {
-		name := tradeName(s.id.Ino, hash)
+		name := tradeName(s.id.Ino, hash, s.place.tag)
 		if err := k.publish(fd, dir, name); err != nil && !s.isOwn(dir, name) {
 			return err
 		}
@@ -123,7 +123,7 @@ func (s *Staged) create(dir int, mode uint32) error {
 	switch err {
 	case unix.EOPNOTSUPP, unix.EISDIR, unix.EINVAL, unix.ENOENT, unix.ENOSYS, unix.EPERM:
 		for try := 0; ; try++ {
-			s.temp = tempName()
+			s.temp = stagedName(s.place.tag)
 			fd, err = k.openat(dir, s.temp, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, mode)
 			if err != unix.EEXIST || try >= 8 {
 				break

@@ -14,11 +14,11 @@ import (
 // staged and never published, or a pre-image that its name tells the hash of. What it must leave is in kept; so are,
 // always, the names ending in ".kept".
 func (d *Dir) Sweep(olderThan time.Duration) (removed int, kept []string, err error) {
-	return d.sweep(time.Now().Add(-olderThan), nil)
+	return d.sweep(time.Now().Add(-olderThan), "")
 }
 
-// sweep is Sweep of what has not changed since limit; with only, of what was to trade places with one of those contents.
-func (d *Dir) sweep(limit time.Time, only []string) (removed int, kept []string, err error) {
+// sweep is Sweep of what has not changed since limit; with only, of what has that tag.
+func (d *Dir) sweep(limit time.Time, only string) (removed int, kept []string, err error) {
 	var entries []Entry
 	if entries, err = d.names(); err != nil {
 		return 0, nil, err
@@ -38,8 +38,8 @@ func (d *Dir) sweep(limit time.Time, only []string) (removed int, kept []string,
 			kept = append(kept, e.Name)
 			continue
 		}
-		ino, hash, ours := parseTemp(middle)
-		if !ours || only != nil && !anyHas(only, hash) {
+		ino, hash, tag, ours := parseTemp(middle)
+		if !ours || only != "" && tag != only {
 			continue
 		}
 		st, err := k.lstat(dir, e.Name)
@@ -63,17 +63,17 @@ func (d *Dir) sweep(limit time.Time, only []string) (removed int, kept []string,
 
 // Sweep is Dir.Sweep for the place's directory.
 func (p *Place) Sweep(olderThan time.Duration) (removed int, kept []string, err error) {
-	return p.sweep(time.Now().Add(-olderThan), nil)
+	return p.sweep(time.Now().Add(-olderThan), "")
 }
 
-// SweepOf removes from the place's directory, however new it is, what a removal or a replacement of a file with one of those hashes left when
-// its process was killed. The caller has made sure that no such is under way.
-func (p *Place) SweepOf(hashes []string) error {
-	_, _, err := p.sweep(time.Now().Add(time.Hour), hashes)
+// SweepOf removes from the place's directory, however new it is, what the operation whose places had that tag (Label) left when its process was killed. The
+// caller has made sure that it is not under way.
+func (p *Place) SweepOf(tag string) error {
+	_, _, err := p.sweep(time.Now().Add(time.Hour), tag)
 	return err
 }
 
-func (p *Place) sweep(limit time.Time, only []string) (removed int, kept []string, err error) {
+func (p *Place) sweep(limit time.Time, only string) (removed int, kept []string, err error) {
 	dir, err := p.fd.use()
 	if err != nil {
 		return 0, nil, p.failed("sweep directory of", err)

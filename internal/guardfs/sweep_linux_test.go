@@ -20,13 +20,13 @@ func TestSweep(t *testing.T) {
 	roads(t, &fence{root: b}, func(t *testing.T, f *FS) {
 		noLeak(t)
 		dir := filepath.Join(b, f.Containment())
-		staged, own, image, foreign, kept := tempName(), tradeName(1, hashOf([]byte("new"))), tradeName(1, hashOf([]byte("old"))),
-			tradeName(1, hashOf([]byte("old"))), keptName()
+		staged, own, image, foreign, kept := tempName(), tradeName(1, hashOf([]byte("new")), ""), tradeName(1, hashOf([]byte("old")), ""),
+			tradeName(1, hashOf([]byte("old")), ""), keptName()
 		lay(t, dir, "f = content", staged+" = half a fi", image+" = old", foreign+" = what nobody knows", kept+" = theirs", ".moltis-notes.tmp = a user's")
 		lay(t, dir, own+" = new, never published")
 		var st unix.Stat_t
 		must(t, unix.Stat(filepath.Join(dir, own), &st))
-		renamed := tradeName(st.Ino, hashOf([]byte("whatever")))
+		renamed := tradeName(st.Ino, hashOf([]byte("whatever")), "")
 		must(t, os.Rename(filepath.Join(dir, own), filepath.Join(dir, renamed)))
 		must(t, os.Symlink("f", filepath.Join(dir, tempName())))
 		place, err := f.Place(dir + "/f")
