@@ -354,6 +354,9 @@ func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
 		if value(a.OnConflict) == engine.OnConflictMerge || value(a.Mode) == checkpoint.ModeInverse {
 			r.Hint = "Merging does not work here: choose on_conflict skip, which leaves those paths alone, or force, which overwrites (undoable)."
 		}
+		if slices.ContainsFunc(e.Conflicts, func(c engine.PathConflict) bool { return c.Stays }) {
+			r.Hint = "Neither merge nor force removes what is in the way: choose on_conflict skip, which leaves those paths alone, or move it away first."
+		}
 		if e.Both {
 			r.Hint = "They can't be there together: skip leaves those paths alone that were a file at one time and a directory at another, or name in paths what is wanted."
 		}

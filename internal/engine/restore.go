@@ -60,7 +60,9 @@ type ConflictsError struct {
 type PathConflict struct {
 	Path string `json:"path"`
 	Why  string `json:"why"`
-	Diff string `json:"diff,omitempty"` // from what the store knows to what is there
+	// Stays: neither merge nor force helps, because no restore removes what is in the way.
+	Stays bool   `json:"-"`
+	Diff  string `json:"diff,omitempty"` // from what the store knows to what is there
 }
 
 func (e *ConflictsError) Error() string {
@@ -236,13 +238,13 @@ type restore struct {
 	plan  *checkpoint.Plan
 	o     RestoreOptions
 	items map[string]*checkpoint.Item
-	left  []Left          // for what stands there, before anything is loaded
-	stuck []PathConflict  // likewise
-	kept  []KeptDir       // directories that can't go
-	full  []KeptDir       // nor these, because of what the targets become
-	away  []string        // what can't be named and is not restored
-	asked map[string]bool // directories to be made, which the system lets us make
-	holds map[string]bool // directories that are to give way and hold something that stays
+	left  []Left            // for what stands there, before anything is loaded
+	stuck []PathConflict    // likewise
+	kept  []KeptDir         // directories that can't go
+	full  []KeptDir         // nor these, because of what the targets become
+	away  []string          // what can't be named and is not restored
+	asked map[string]bool   // directories to be made, which the system lets us make
+	holds map[string]string // of directories that are to give way and hold something that stays: why
 	out   *Restored
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
@@ -283,7 +284,10 @@ func (r *restore) stays(item *checkpoint.Item) (why string, err error) {
 	return hindered(r.e.allowed(nil, item.Path)), nil
 }
 
-const holdsOthers = "the directory that is there now holds what this restore does not remove"
+const (
+	holdsOthers = "the directory that is there now holds what this restore does not remove"
+	holdsParked = "the directory that is there now holds what is moved to the trash, or back, as a whole; skip does that, and the same restore again the rest"
+)
 
 // whole makes sure, once it is known what each target becomes, that directories that give way are empty by then, and that nothing goes below a file.
 func (r *restore) whole(ts []*Target) (conflicts []PathConflict) {
@@ -295,14 +299,14 @@ func (r *restore) whole(ts []*Target) (conflicts []PathConflict) {
 		}
 		i := slices.IndexFunc(ts, func(o *Target) bool { return below(o.True, t.True) && o.After.Kind != guardfs.KindAbsent })
 		switch {
-		case i < 0 && (kept || !r.holds[t.Path]):
+		case i < 0 && (kept || r.holds[t.Path] == ""):
 		case kept:
-			conflicts = append(conflicts, PathConflict{Path: ts[i].True, Why: "a file that stays is in the place of its directory"})
+			conflicts = append(conflicts, PathConflict{Path: ts[i].True, Why: "a file that stays is in the place of its directory", Stays: true})
 		case r.o.OnConflict == OnConflictSkip:
 			t.keep()
-			r.out.Skipped = append(r.out.Skipped, Left{t.True, holdsOthers})
+			r.out.Skipped = append(r.out.Skipped, Left{t.True, cmp.Or(r.holds[t.Path], holdsOthers)})
 		default:
-			conflicts = append(conflicts, PathConflict{Path: t.True, Why: holdsOthers})
+			conflicts = append(conflicts, PathConflict{Path: t.True, Why: cmp.Or(r.holds[t.Path], holdsOthers), Stays: true})
 		}
 	}
 	return conflicts
@@ -310,7 +314,7 @@ func (r *restore) whole(ts []*Target) (conflicts []PathConflict) {
 
 // holding notes of the directories that are to give way whether something is in them that the plan does not remove. goes are the paths that it does.
 func (r *restore) holding(m *Mutation, goes map[string]bool) {
-	r.holds = map[string]bool{}
+	r.holds = map[string]string{}
 	for _, s := range m.Swaps {
 		if r.items[s].Want.Kind == checkpoint.Dir {
 			continue
@@ -318,7 +322,12 @@ func (r *restore) holding(m *Mutation, goes map[string]bool) {
 		there, why := r.e.onlyHolds(s, goes)
 		// What is moved as a whole comes back by a rename into the very directory that would be gone.
 		moves := slices.ContainsFunc(m.Moves, func(mv *Move) bool { return below(mv.Path, s) })
-		r.holds[s] = there && (why != "" || moves)
+		switch {
+		case there && why != "":
+			r.holds[s] = holdsOthers
+		case there && moves:
+			r.holds[s] = holdsParked
+		}
 	}
 }
 

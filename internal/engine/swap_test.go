@@ -346,3 +346,15 @@ func TestTradedDirectoryIsAsItWas(t *testing.T) {
 		})
 	}
 }
+
+// Of a directory that can't give way it is said that force does not help either.
+func TestConflictThatStays(t *testing.T) {
+	x := grow(t, nil)
+	x.trade()
+	x.write("file/theirs", "t\n")
+	_, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{OnConflict: engine.OnConflictForce})
+	no, ok := errors.AsType[*engine.ConflictsError](err)
+	if !ok || len(no.Conflicts) != 1 || !no.Conflicts[0].Stays {
+		t.Errorf("%v %+v", err, no)
+	}
+}
