@@ -135,7 +135,7 @@ m.toml:15:21: tools.fs.respect_gitignore: must be true or false, not the string 
 m.toml:16:18: tools.fs.image_max_edge: must be more than 0; write image_max_edge = 1568
 m.toml:17:19: tools.fs.image_max_bytes: must be a whole number, not 1.5; write image_max_bytes = 5242880
 m.toml:18:25: tools.fs.context_window_tokens: must be more than 0; leave the key out to have none
-m.toml:19:19: tools.fs.search_deadline: must be a duration, not the string "soon"; units are "ms", "s", "m", "h", "d"
+m.toml:19:19: tools.fs.search_deadline: must be a duration, not the string "soon"; units are "ms", "s", "m", "h", "d", "w"
 m.toml:20:2: server: unknown section; known sections: [tools.fs], [tools.fs.checkpoint], [tools.policy]
 m.toml:23:12: tools.policy.deny[0]: "Wr*te": a star can only stand at the end; write "Wr*" or the whole name
 m.toml:23:18: tools.policy.deny[1]: is empty; leave it out
