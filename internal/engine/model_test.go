@@ -228,7 +228,11 @@ func (m *model) become(r *modelRestore, p string) (string, bool) {
 			return "", false
 		case want == "-":
 			head := m.head(p)
-			return "-", now == "-" || r.how == engine.OnConflictForce || head.after[p] == now && m.born <= head.n
+			last := head.n
+			if head.session != r.session { // which is nothing that this one is told of
+				last = r.since[p]
+			}
+			return "-", now == "-" || r.how == engine.OnConflictForce || head.after[p] == now && m.born <= last
 		case m.parked(r) != nil:
 			return treeContent, now == "-"
 		}
