@@ -300,6 +300,9 @@ func (e *Engine) makeDirs(p *point, ts targets, m *Mutation) error {
 	return nil
 }
 
+// unopened is the mode of a directory until it is given what it is to have: nobody but its owner looks in before.
+const unopened = 0o700
+
 // makeDir makes one. That somebody else has made it meanwhile is fine: then it is not ours.
 func (e *Engine) makeDir(p *point, d *newDir) error {
 	place, err := e.fs.PlaceLink(d.path)
@@ -321,7 +324,7 @@ func (e *Engine) makeDir(p *point, d *newDir) error {
 	}
 	mode := d.mode
 	if d.as != nil {
-		mode = 0o700 // nobody looks in before it is what it was
+		mode = unopened
 	}
 	if err := place.Mkdir(mode); err != nil {
 		if errors.Is(err, fs.ErrExist) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"path/filepath"
@@ -308,8 +309,7 @@ func (e *Engine) remake(c *checkpoint.Recorded) error {
 	} else if o.Info.Kind == guardfs.KindDir {
 		return nil
 	}
-	// Who makes it anew may be killed on the way: nobody but its owner may look in until it is what it was.
-	if err = place.Mkdir(0o700); err != nil {
+	if err = place.Mkdir(unopened); err != nil {
 		return err
 	}
 	dropped, err := place.SetDir(*dirMetadata(c.Before))
@@ -345,9 +345,18 @@ func (e *Engine) allMade(op *checkpoint.Checkpoint) (bool, error) {
 			}
 		} else if !now.Same(c.After) {
 			return false, nil
+		} else if c.Role == checkpoint.RoleParent && now.Kind == checkpoint.Dir {
+			if made, err := e.dirState(c.Path); err != nil || justMade(made.Mode, c.After.Mode) {
+				return false, err
+			}
 		}
 	}
 	return going == 0 || gone > 0, nil
+}
+
+// justMade says that a directory has still the mode that makeDir gives it first, and was to have another.
+func justMade(now, after fs.FileMode) bool {
+	return now.Perm() == unopened && after.Perm() != 0 && after.Perm() != unopened
 }
 
 // stateOf looks at a path as a mutation would. A missing directory on the way, or a file in the place of one, is a missing path.
