@@ -236,3 +236,29 @@ func TestFileGoneBeforeItsRow(t *testing.T) {
 	}
 	sound(t, d)
 }
+
+// Of a path whose content was purged only the size is known: as long as that fits nobody has changed it, else the next turn would put the secret into
+// the store again.
+func TestPurgedIsNotChangedOutside(t *testing.T) {
+	d := open(t, t.TempDir(), checkpoint.Options{})
+	secret := []byte("PASSWORD=hunter3\n")
+	settled(t, d, edit("/w/.env", []byte("PASSWORD=hunter2\n"), secret))
+	if _, err := d.Purge(ctx, checkpoint.Purge{Hash: sum(secret)}); err != nil {
+		t.Fatal(err)
+	}
+	known, err := d.Known(ctx, ann)
+	if err != nil || len(known) != 1 {
+		t.Fatal(known, err)
+	}
+	is := func(content string) checkpoint.State {
+		s := known[0].State
+		s.Hash, s.Size, s.ModTime = sum([]byte(content)), int64(len(content)), time.Now()
+		return s
+	}
+	if !known[0].Expects(is(string(secret))) {
+		t.Error("the purged content itself is taken for a change")
+	}
+	if known[0].Expects(is("other")) {
+		t.Error("a content of another size is taken for the purged one")
+	}
+}

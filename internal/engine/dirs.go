@@ -339,8 +339,12 @@ func (e *Engine) makeDir(p *point, d *newDir) error {
 		return err
 	}
 	if d.as != nil {
-		if _, err := place.SetDir(*d.as); err != nil {
+		dropped, err := place.SetDir(*d.as)
+		if err != nil {
 			return err
+		}
+		if dropped != nil {
+			e.logger.Warn("a directory that came back did not get all that it had", "path", d.path, "lost", dropped)
 		}
 	}
 	if e.sync() {

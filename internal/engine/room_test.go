@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -132,13 +133,14 @@ func TestParkedChangeFails(t *testing.T) {
 	}
 	x.write("d/other", "theirs\n")
 	call := x.call("s")
-	links, parked := 0, 0
+	var links atomic.Int64 // from several goroutines
+	parked := 0
 	x.Close()
 	x.fault = func(op string) *guardfs.Fault {
 		if op != "rename" && op != "link" {
 			return nil
 		}
-		if links++; links != 300 { // 200 of them name the closed ones
+		if links.Add(1) != 300 { // 200 of them name the closed ones
 			return nil
 		}
 		entries, err := os.ReadDir(x.ws + "/d")

@@ -114,11 +114,21 @@ func (p *Place) Mkdir(mode fs.FileMode) error {
 	return err
 }
 
-// SetDir gives the directory that Mkdir has just made there the metadata m, whatever the umask says; with m.Xattrs nil an inherited ACL stays. dropped
-// lists what could not be kept, as in Published.
+// SetDir gives the directory that Mkdir has just made there the metadata m, whatever the umask says; with m.Xattrs nil an inherited ACL stays. One that is not
+// empty is another, put there in between: that is a conflict. dropped lists what could not be kept, as in Published.
 func (p *Place) SetDir(m Metadata) (dropped []string, err error) {
+	used := false
 	err = p.withDir("set metadata of", func(fd int) error {
 		k := p.fs.kernel
+		var list [4096]byte
+		n, err := k.getdents(fd, list[:])
+		if err != nil {
+			return err
+		}
+		if _, n, _ := unix.ParseDirent(list[:n], -1, nil); n > 0 {
+			used = true
+			return nil
+		}
 		if m.Xattrs == nil {
 			inherited, err := k.xattrs(fd)
 			if err != nil {
@@ -131,6 +141,9 @@ func (p *Place) SetDir(m Metadata) (dropped []string, err error) {
 		dropped, err = k.carry(fd, &m, true)
 		return err
 	})
+	if used && err == nil {
+		err = p.conflict("another thing took its place")
+	}
 	return dropped, err
 }
 
