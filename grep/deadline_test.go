@@ -86,18 +86,28 @@ func (f *logFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestDeadlineKeepsRows: the rows that were found in the ranges of a big file before the deadline are shown.
+// TestDeadlineKeepsRows: the rows that were found in the ranges of a big file before the deadline are shown. Reading a range again for them has a limit of
+// its own, which a busy machine can pass: then the row is counted only, and the search tried once more.
 func TestDeadlineKeepsRows(t *testing.T) {
 	for _, before := range []int{0, 2} {
-		ctx := &expiring{t.Context(), make(chan struct{})}
-		f := &logFile{size: 1 << 40}
-		if f.after = 256 << 20; testing.Short() {
-			f.after = 48 << 20
-		}
-		f.cancel = sync.OnceFunc(func() { close(ctx.done) })
-		r, err := Search(ctx, Walk{File: f, Name: "/f", Workers: 2}, Query{Matcher: mustMatch(t, "needle", match.Options{}), Mode: Content, Limit: 9, Before: before})
-		if err != nil || !r.Partial || r.Skipped.Deadline != 1 || len(r.Rows) != 1 || r.Rows[0].Line != 1 || r.Totals.Lines != 1 {
-			t.Fatalf("%+v, %v", r, err)
+		for try := 1; ; try++ {
+			ctx := &expiring{t.Context(), make(chan struct{})}
+			f := &logFile{size: 1 << 40}
+			if f.after = 256 << 20; testing.Short() {
+				f.after = 48 << 20
+			}
+			f.cancel = sync.OnceFunc(func() { close(ctx.done) })
+			r, err := Search(ctx, Walk{File: f, Name: "/f", Workers: 2}, Query{Matcher: mustMatch(t, "needle", match.Options{}), Mode: Content, Limit: 9, Before: before})
+			if err != nil || !r.Partial || r.Skipped.Deadline != 1 || r.Totals.Lines != 1 {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			if len(r.Rows) == 0 && try < 10 {
+				continue
+			}
+			if len(r.Rows) != 1 || r.Rows[0].Line != 1 {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			break
 		}
 	}
 }
