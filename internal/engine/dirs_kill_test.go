@@ -3,7 +3,9 @@
 package engine_test
 
 import (
+	"cmp"
 	"errors"
+	"flag"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -22,26 +24,28 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
+var killEvery = flag.Int("every", 0, "TestKilledMaking kills before each so manieth call; 0: before those that a change's stride says")
+
 // makings are changes that make directories, or take them away, and what is there before them.
 var makings = map[string]struct {
 	stride int // every so manieth call
 	lay    func(x *tree)
 	run    func(e *engine.Engine, ws string) error
 }{
-	"write": {2, func(x *tree) { x.write("f", "f\n") }, func(e *engine.Engine, ws string) error {
+	"write": {1, func(x *tree) { x.write("f", "f\n") }, func(e *engine.Engine, ws string) error {
 		_, err := e.Mutate(ctx, maker(), engine.Mutation{Paths: []string{ws + "/x/y/z/f"}, CreateParents: true, Blind: true, Next: func(ts []*engine.Target) error {
 			ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte("new\n")}
 			return nil
 		}})
 		return err
 	}},
-	"take back": {2, func(x *tree) {
+	"take back": {1, func(x *tree) {
 		x.put("s", "x/y/z/f", "new\n")
 	}, func(e *engine.Engine, _ string) error {
 		_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
 		return err
 	}},
-	"bring back a tree": {19, func(x *tree) {
+	"bring back a tree": {7, func(x *tree) {
 		for _, f := range []string{"t/a/1", "t/b/c/2", "kept"} {
 			x.write(f, f+"\n")
 		}
@@ -51,7 +55,7 @@ var makings = map[string]struct {
 		_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
 		return err
 	}},
-	"bring back what is parked": {11, func(x *tree) {
+	"bring back what is parked": {4, func(x *tree) {
 		x.write("u/v/t/big.bin", strings.Repeat("b", 101))
 		x.remove("u/v/t")
 		must(x.t, os.RemoveAll(x.ws+"/u"))
@@ -59,22 +63,22 @@ var makings = map[string]struct {
 		_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
 		return err
 	}},
-	"bring back directories alone": {13, func(x *tree) {
+	"bring back directories alone": {5, func(x *tree) {
 		must(x.t, os.MkdirAll(x.ws+"/t/a/b", 0o750))
 		x.remove("t")
 	}, func(e *engine.Engine, _ string) error {
 		_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
 		return err
 	}},
-	"trade places": {23, func(x *tree) { x.trade() }, rewind},
-	"trade places back": {29, func(x *tree) {
+	"trade places": {7, func(x *tree) { x.trade() }, rewind},
+	"trade places back": {8, func(x *tree) {
 		x.trade()
 		must(x.t, rewind(x.Engine, x.ws))
 	}, func(e *engine.Engine, _ string) error {
 		_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
 		return err
 	}},
-	"a file becomes directories alone": {9, func(x *tree) {
+	"a file becomes directories alone": {5, func(x *tree) {
 		must(x.t, os.MkdirAll(x.ws+"/t/a/b", 0o750))
 		c := x.call("s")
 		c.Turn = "t"
@@ -83,7 +87,7 @@ var makings = map[string]struct {
 		must(x.t, err)
 		x.puts("t", "t", "file\n")
 	}, rewind},
-	"delete a tree": {3, func(x *tree) {
+	"delete a tree": {1, func(x *tree) {
 		x.write("t/a/1", "1\n")
 		must(x.t, os.Symlink("nowhere", x.ws+"/t/a/link"))
 	}, func(e *engine.Engine, ws string) error {
@@ -179,8 +183,9 @@ func TestKilledMaking(t *testing.T) {
 	}
 	for step, making := range makings {
 		t.Run(step, func(t *testing.T) {
+			stride := cmp.Or(*killEvery, making.stride)
 			cut, back := 0, 0 // with a directory of its own half-way; taken back
-			for n := 1; ; n += making.stride {
+			for n := 1; ; n += stride {
 				x := grow(t, small)
 				making.lay(x)
 				x.Close()
