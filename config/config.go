@@ -61,7 +61,7 @@ type FS struct {
 
 	PDFEngine     string `toml:"pdf_engine" enum:"pdfium|native" doc:"Which engine reads PDFs: \"pdfium\" is more exact, \"native\" smaller."`
 	ImageMaxEdge  int    `toml:"image_max_edge" doc:"Images are scaled down to this many pixels on the longer edge."`
-	ImageMaxBytes int64  `toml:"image_max_bytes" doc:"An image is encoded again until it fits in this many bytes."`
+	ImageMaxBytes int64  `toml:"image_max_bytes" doc:"An image is encoded again until its base64, which is what APIs limit, fits in this many bytes."`
 
 	CheckpointBeforeMutation bool `toml:"checkpoint_before_mutation" doc:"Store what a file was before each change, for checkpoint_restore; recommended, it costs disk space."`
 

@@ -177,7 +177,7 @@ func readImage(ctx context.Context, r *Readers, f *file, o *Options) (Content, e
 		draw.Draw(rgb, rgb.Rect, inks, inks.Rect.Min, draw.Src)
 		img = rgb
 	}
-	if p.passes && !ink && turn == 1 && max(c.Width, c.Height) <= o.ImageMaxEdge && int64(len(raw)) <= o.ImageMaxBytes {
+	if p.passes && !ink && turn == 1 && max(c.Width, c.Height) <= o.ImageMaxEdge && fits(len(raw), o.ImageMaxBytes) {
 		m.Width, m.Height, m.Format, m.Bytes = c.Width, c.Height, p.name, len(raw)
 		m.MediaType, m.Base64 = "image/"+p.name, base64.StdEncoding.EncodeToString(raw)
 		m.TokenEstimate = imageTokens(m.Width, m.Height)

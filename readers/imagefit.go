@@ -42,7 +42,7 @@ func (m *Image) fit(ctx context.Context, img image.Image, turn, edge int, bytes 
 		// Even the lowest quality is too large: fewer pixels.
 		edge = max(out.Bounds().Dx(), out.Bounds().Dy()) * 3 / 4
 		if edge < 64 {
-			return &Limit{What: "image", Resource: "bytes when encoded", Max: bytes}
+			return &Limit{What: "image", Resource: "bytes of base64", Max: bytes}
 		}
 		img, turn = out, 1
 	}
@@ -149,6 +149,9 @@ func shrinkPlane(dst []uint8, stride, rows int, src []uint8, from, n int) {
 	}
 }
 
+// fits reports whether so many bytes are within the limit as base64. APIs of models count that, and refuse the whole conversation above it.
+func fits(n int, limit int64) bool { return int64(base64.StdEncoding.EncodedLen(n)) <= limit }
+
 // encodeImage gives PNG for images with transparency or few colours when that fits, else JPEG of falling quality.
 // A nil result means that nothing fits.
 func encodeImage(img image.Image, limit int64) (data []byte, format string, err error) {
@@ -159,7 +162,7 @@ func encodeImage(img image.Image, limit int64) (data []byte, format string, err 
 		if err := e.Encode(&buf, img); err != nil {
 			return nil, "", err
 		}
-		if int64(buf.Len()) <= limit {
+		if fits(buf.Len(), limit) {
 			return buf.Bytes(), "png", nil
 		}
 		if alpha {
@@ -171,7 +174,7 @@ func encodeImage(img image.Image, limit int64) (data []byte, format string, err 
 		if err := jpeg.Encode(&buf, img, &jpeg.Options{Quality: q}); err != nil {
 			return nil, "", err
 		}
-		if int64(buf.Len()) <= limit {
+		if fits(buf.Len(), limit) {
 			return buf.Bytes(), "jpeg", nil
 		}
 	}

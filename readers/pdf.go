@@ -431,7 +431,7 @@ func pageImage(number int, img image.Image, limit int64) (*PageImage, error) {
 		}
 		edge := max(img.Bounds().Dx(), img.Bounds().Dy()) * 3 / 4
 		if edge < 64 {
-			return nil, &Limit{What: "PDF", Resource: "bytes of a page image", Max: limit}
+			return nil, &Limit{What: "PDF", Resource: "bytes of base64 for a page image", Max: limit}
 		}
 		img = scale(img, edge)
 	}

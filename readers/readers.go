@@ -47,7 +47,7 @@ const (
 	DefaultMaxBytes      = 256 << 10 // bytes of rendered text
 	DefaultMaxFileBytes  = 10 << 20  // bytes in a file that is read without being asked for a part of it
 	DefaultImageMaxEdge  = 1568      // pixels on the longer side
-	DefaultImageMaxBytes = 5 << 20   // bytes of an encoded image
+	DefaultImageMaxBytes = 5 << 20   // bytes of an image as base64, the form in which it travels
 	MaxLineChars         = 2000      // characters of a line; the rest is cut and counted
 	MaxPages             = 20        // pages of a PDF in one call
 	MaxPixels            = 50_000_000
@@ -103,7 +103,7 @@ type Options struct {
 	Source       bool   // an email as it is written, even where its text is encoded; Render beats it
 
 	ImageMaxEdge  int
-	ImageMaxBytes int64
+	ImageMaxBytes int64  // of an image as base64, which has four bytes for three of the file's
 	PDFEngine     string // "pdfium" (also "") or "native"
 }
 
