@@ -59,9 +59,8 @@ type FS struct {
 	SearchIndex      string   `toml:"search_index" enum:"auto|off" doc:"Keep an index in memory of large trees that are searched again: \"auto\" or \"off\"."`
 	SearchDeadline   Duration `toml:"search_deadline" doc:"How long one Glob or Grep may take; what was found by then is given, marked incomplete."`
 
-	PDFEngine     string `toml:"pdf_engine" enum:"pdfium|native" doc:"Which engine reads PDFs: \"pdfium\" is more exact, \"native\" smaller."`
-	ImageMaxEdge  int    `toml:"image_max_edge" doc:"Images are scaled down to this many pixels on the longer edge."`
-	ImageMaxBytes int64  `toml:"image_max_bytes" doc:"An image is encoded again until its base64, which is what APIs limit, fits in this many bytes."`
+	ImageMaxEdge  int   `toml:"image_max_edge" doc:"Images are scaled down to this many pixels on the longer edge."`
+	ImageMaxBytes int64 `toml:"image_max_bytes" doc:"An image is encoded again until its base64, which is what APIs limit, fits in this many bytes."`
 
 	CheckpointBeforeMutation bool `toml:"checkpoint_before_mutation" doc:"Store what a file was before each change, for checkpoint_restore; recommended, it costs disk space."`
 
@@ -107,7 +106,6 @@ func Default() Config {
 			RegexFallback:    true,
 			SearchIndex:      "auto",
 			SearchDeadline:   Duration(10 * time.Second),
-			PDFEngine:        "pdfium",
 			ImageMaxEdge:     1568,
 			ImageMaxBytes:    5 << 20,
 			Checkpoint: Checkpoint{

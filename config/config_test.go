@@ -190,7 +190,8 @@ func TestProblems(t *testing.T) {
 		{"[tools.fs.checkpiont]\nmax_bites = 1", "m:1:2: tools.fs.checkpiont: unknown section; did you mean [tools.fs.checkpoint]?"},
 		{"[tools.exec]", "m:1:2: tools.exec: unknown section; known sections: [tools.fs], [tools.fs.checkpoint], [tools.policy]"},
 		{"[tools.fs]\nTrack-Reads = true", "m:2:1: tools.fs.Track-Reads: unknown key; did you mean \"track_reads\"?"},
-		{"[tools.fs]\n\"tr\\u0061ck\" = 1", "m:2:1: tools.fs.track: unknown key; known here: workspace_root, allow_paths, deny_paths, track_reads, must_read_before_write, require_approval, approval_timeout, max_read_bytes, binary_policy, line_numbers, context_window_tokens, create_parents, edit_matching, hard_links, read_only_files, durability, respect_gitignore, regex_fallback, search_index, search_deadline, pdf_engine, image_max_edge, image_max_bytes, checkpoint_before_mutation"},
+		{"[tools.fs]\n\"tr\\u0061ck\" = 1", "m:2:1: tools.fs.track: unknown key; known here: workspace_root, allow_paths, deny_paths, track_reads, must_read_before_write, require_approval, approval_timeout, max_read_bytes, binary_policy, line_numbers, context_window_tokens, create_parents, edit_matching, hard_links, read_only_files, durability, respect_gitignore, regex_fallback, search_index, search_deadline, image_max_edge, image_max_bytes, checkpoint_before_mutation"},
+		{"[tools.fs]\npdf_engine = 'native'", "m:2:1: tools.fs.pdf_engine: this key was removed: PDFium reads every PDF; leave it out"},
 		{"[tools.policy]\nprofile = 'coding'", "m:2:1: tools.policy.profile: unknown key; known here: allow, deny"},
 		{"[tools.policy]\n\"a b\" = 1", "m:2:1: tools.policy.\"a b\": unknown key; known here: allow, deny"},
 		{"[tools.fs]\nmax_bytes = 5", "m:2:1: tools.fs.max_bytes: unknown key; it belongs under [tools.fs.checkpoint]"},
@@ -346,7 +347,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if len(rows) != 36 {
+	if len(rows) != 35 {
 		t.Errorf("%d rows; if a key was added, count it here", len(rows))
 	}
 }

@@ -165,6 +165,10 @@ func (d *decoder) unknown(e entry, f *field, rest []string) {
 		d.add(e.at, key, "unknown section", d.nearSection(key, e.path))
 		return
 	}
+	if key == "tools.fs.pdf_engine" {
+		d.add(e.at, key, "this key was removed: PDFium reads every PDF", "leave it out")
+		return
+	}
 	name := rest[0]
 	hint := ""
 	if near := nearest.Of(name, f.keys()); near != "" {

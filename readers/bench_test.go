@@ -66,10 +66,6 @@ var workloads = map[string]func(b testing.TB) func(r *Readers, i int){
 			}
 		}
 	},
-	"PDF, 20 pages, native": func(b testing.TB) func(*Readers, int) {
-		raw := corpusFile(b, "pdf/latex_100pages.pdf")
-		return func(r *Readers, i int) { must(b, r, sourceOf(raw), Options{PDFEngine: "native", MaxBytes: 1 << 20}) }
-	},
 	"text of 4 KB": func(b testing.TB) func(*Readers, int) {
 		raw := []byte(strings.Repeat("func main() { return 12345 }\n", 141))
 		return func(r *Readers, i int) { must(b, r, sourceOf(raw), Options{}) }

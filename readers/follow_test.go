@@ -213,7 +213,7 @@ func TestFollowingTheAnswersShowsAll(t *testing.T) {
 	}
 	files["made/many.zip"] = zipOf(t, entries...)
 	for name, raw := range files {
-		for _, o := range []Options{{MaxBytes: 700}, {MaxBytes: 3000, Limit: 7}, {MaxBytes: 900, PDFEngine: "native", BinaryPolicy: "base64", Render: strings.HasSuffix(name, ".html")}} {
+		for _, o := range []Options{{MaxBytes: 700}, {MaxBytes: 3000, Limit: 7}, {MaxBytes: 900, BinaryPolicy: "base64", Render: strings.HasSuffix(name, ".html")}} {
 			if strings.HasPrefix(name, "pdf/") && o.Limit > 0 {
 				continue // it would be read as often as without
 			}

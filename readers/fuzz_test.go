@@ -104,27 +104,6 @@ func FuzzHTML(f *testing.F) {
 	})
 }
 
-func FuzzContentLexer(f *testing.F) {
-	f.Add([]byte("BT /F1 12 Tf (a\\(b\\)\\101) Tj [<0041> -300 (c)] TJ ET q 1 0 0 1 0 0 cm Q"))
-	f.Add([]byte("BI /W 1 ID \x00\xff EI Q <</A 1>> % comment\n/Name#20x --5 1.2.3 (("))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		lex := contentLexer{b: b}
-		for n := 0; ; n++ {
-			before := lex.i
-			tok, ok := lex.next()
-			if !ok {
-				break
-			}
-			if lex.i <= before || lex.i > len(b) || n > len(b) {
-				t.Fatalf("token %d: from %d to %d of %d", n, before, lex.i, len(b))
-			}
-			if tok.kind == operatorToken && tok.s == "BI" {
-				lex.skipInlineImage()
-			}
-		}
-	})
-}
-
 func FuzzNotebookReader(f *testing.F) {
 	f.Add([]byte(`{"nbformat":4,"nbformat_minor":5,"cells":[{"cell_type":"code","id":"a","source":["x"],"outputs":[{"output_type":"stream","text":"y"}]}]}`), 1, 1)
 	f.Add([]byte(`{"nbformat":4,"cells":[{},{"source":1},{"outputs":[1,null,{"data":{"image/png":"AAAA"}}]}]}`), -1, 0)

@@ -40,7 +40,6 @@ type PDF struct {
 	PagesFailed      []int       `json:"pages_failed,omitempty"`
 	PagesCut         []int       `json:"pages_cut,omitempty"` // their text was longer than the answer may be
 	Images           []PageImage `json:"images,omitempty"`
-	Engine           string      `json:"engine"`
 	HiddenChars      int         `json:"hidden_chars,omitempty"`
 	TokenEstimate    int         `json:"token_estimate"`
 	Note             string      `json:"note,omitempty"`
@@ -124,38 +123,21 @@ func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 		return nil, &Damaged{"PDF", "there is nothing behind its header"} // told before an engine is started, which may have to be compiled
 	}
 	job := pdfJob{Pages: o.Pages, Render: o.Render, Edge: o.ImageMaxEdge, ImageMax: o.ImageMaxBytes, TextBytes: o.MaxBytes}
-	engine, instead := o.PDFEngine, false
-	if engine != "native" {
-		if err := r.pdfs.ready(ctx); err != nil {
-			return nil, err
-		}
+	if err := r.pdfs.ready(ctx); err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, r.config.Deadline)
 	defer cancel()
-	var pages *pdfPages
-	var err error
-	if engine != "native" {
-		engine = "pdfium"
-		pages, err = r.pdfs.run(ctx, f, job)
-		if start, ok := err.(*engineStart); ok {
-			if len(r.config.Worker) == 0 {
-				return nil, &Unsupported{What: "a PDF", Why: "the PDF engine does not start (" + start.err.Error() + ")", Do: "Tell the operator; nothing in the request can change it."}
-			}
-			engine, instead = "native", true
-		}
-	}
-	if engine == "native" {
-		pages, err = r.nativePDF(ctx, f, job)
+	pages, err := r.pdfs.run(ctx, f, job)
+	if start, ok := err.(*engineStart); ok {
+		return nil, &Unsupported{What: "a PDF", Why: "the PDF engine does not start (" + start.err.Error() + ")", Do: "Tell the operator; nothing in the request can change it."}
 	}
 	if err != nil {
 		return nil, err
 	}
-	p := &PDF{Pages: pages.Total, Engine: engine}
+	p := &PDF{Pages: pages.Total}
 	p.Changed = f.grown
 	p.fill(pages, o)
-	if instead {
-		p.Note = strings.TrimSpace("The PDF engine does not start, which the operator should know; this is from the small one. " + p.Note)
-	}
 	if f.Size <= memoryLimit {
 		if raw, err := f.all(ctx, memoryLimit, "PDF", false); err == nil {
 			p.Sum = sum(raw)
@@ -253,8 +235,6 @@ func (p *PDF) fill(pages *pdfPages, o *Options) {
 		}
 	}
 	switch {
-	case len(p.PagesWithoutText) > drawn && p.Engine == "native":
-		p.Note = `Some pages have no text layer, and the native engine draws no pages; ask the operator for pdf_engine = "pdfium".`
 	case len(p.PagesWithoutText) > drawn:
 		p.Note = "Some pages have no text layer, and could not be drawn."
 	case drawn > 0:

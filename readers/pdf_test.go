@@ -74,11 +74,11 @@ func recall(want, got []string, n int) float64 {
 }
 
 // pdfWords reads all of a document, twenty pages a call.
-func pdfWords(t *testing.T, raw []byte, engine string) []string {
+func pdfWords(t *testing.T, raw []byte) []string {
 	t.Helper()
 	var all strings.Builder
 	for pages := ""; ; {
-		p := readAs[*PDF](t, raw, Options{PDFEngine: engine, Pages: pages, MaxBytes: 4 << 20})
+		p := readAs[*PDF](t, raw, Options{Pages: pages, MaxBytes: 4 << 20})
 		for _, line := range strings.Split(p.Text, "\n") {
 			if !strings.HasPrefix(line, "--- Page ") {
 				all.WriteString(line + "\n")
@@ -96,41 +96,34 @@ func TestPDFWordsAgreeWithPdftotext(t *testing.T) {
 	if err != nil || len(names) < 15 {
 		t.Fatalf("%v: the corpus has %d expected texts", err, len(names))
 	}
-	for _, engine := range []struct {
-		name               string
-		words, order, each float64
-	}{{"pdfium", 0.99, 0.92, 0.95}, {"native", 0.85, 0.85, 0.60}} {
-		t.Run(engine.name, func(t *testing.T) {
-			sum1, sum2, n := 0.0, 0.0, 0.0
-			for _, name := range names {
-				if testing.Short() && strings.Contains(name, "100pages") {
-					continue
-				}
-				expected, err := os.ReadFile(name)
-				if err != nil {
-					t.Fatal(err)
-				}
-				want := words(strings.ReplaceAll(string(expected), "-\n", ""))
-				if len(want) == 0 {
-					continue // a scan
-				}
-				raw, err := os.ReadFile(strings.TrimSuffix(name, ".txt") + ".pdf")
-				if err != nil {
-					t.Fatal(err)
-				}
-				got := pdfWords(t, raw, engine.name)
-				r1, r2 := recall(want, got, 1), recall(want, got, 2)
-				t.Logf("%-24s words %.3f order %.3f precision %.3f", filepath.Base(name), r1, r2, recall(got, want, 1))
-				if r1 < engine.each {
-					t.Errorf("%s: word recall %.3f", filepath.Base(name), r1)
-				}
-				sum1, sum2, n = sum1+r1, sum2+r2, n+1
-			}
-			t.Logf("mean of %.0f: words %.4f order %.4f", n, sum1/n, sum2/n)
-			if sum1/n < engine.words || sum2/n < engine.order {
-				t.Errorf("mean word recall %.4f and order %.4f, want %.2f and %.2f", sum1/n, sum2/n, engine.words, engine.order)
-			}
-		})
+	sum1, sum2, n := 0.0, 0.0, 0.0
+	for _, name := range names {
+		if testing.Short() && strings.Contains(name, "100pages") {
+			continue
+		}
+		expected, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := words(strings.ReplaceAll(string(expected), "-\n", ""))
+		if len(want) == 0 {
+			continue // a scan
+		}
+		raw, err := os.ReadFile(strings.TrimSuffix(name, ".txt") + ".pdf")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := pdfWords(t, raw)
+		r1, r2 := recall(want, got, 1), recall(want, got, 2)
+		t.Logf("%-24s words %.3f order %.3f precision %.3f", filepath.Base(name), r1, r2, recall(got, want, 1))
+		if r1 < 0.95 {
+			t.Errorf("%s: word recall %.3f", filepath.Base(name), r1)
+		}
+		sum1, sum2, n = sum1+r1, sum2+r2, n+1
+	}
+	t.Logf("mean of %.0f: words %.4f order %.4f", n, sum1/n, sum2/n)
+	if sum1/n < 0.99 || sum2/n < 0.92 {
+		t.Errorf("mean word recall %.4f and order %.4f, want 0.99 and 0.92", sum1/n, sum2/n)
 	}
 }
 
@@ -208,11 +201,9 @@ func TestPDFOrderOfTurnedPages(t *testing.T) {
 			raw := madePDF("<< /Type /Catalog /Pages 2 0 R >>", fmt.Sprintf("<< /Type /Pages /Kids [3 0 R] /Count 1 /Rotate %d >>", rotate),
 				"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R /Resources << /Font << /F1 5 0 R >> >> >>",
 				madeStream("", "BT /F1 12 Tf "+matrix+" Tm 14 TL (First line of the page) Tj T* (Second line follows here) Tj T* (Third line ends it) Tj ET"), madeFont)
-			for _, engine := range []string{"pdfium", "native"} {
-				p := readAs[*PDF](t, raw, Options{PDFEngine: engine})
-				if _, text, _ := strings.Cut(p.Text, "\n"); text != want {
-					t.Errorf("%s, displayed at %d, drawn by %s:\n%s", engine, rotate, matrix, text)
-				}
+			p := readAs[*PDF](t, raw, Options{})
+			if _, text, _ := strings.Cut(p.Text, "\n"); text != want {
+				t.Errorf("displayed at %d, drawn by %s:\n%s", rotate, matrix, text)
 			}
 		}
 	}

@@ -17,7 +17,7 @@
 //   - Every answer is bounded: characters in a line, lines, bytes, pages, pixels, archive entries, unpacked bytes. What was
 //     left out is counted in the answer.
 //   - Hostile input costs an error of this package, within the deadline of the context. PDFs are parsed in a WebAssembly
-//     sandbox that can reach no file and no network, or in a worker process with limits of its own.
+//     sandbox that can reach no file and no network, AVIF and HEIC images in a worker process with limits of its own.
 //
 // What it does not
 //   - It holds no policy and knows no session. What was shown of a file is in [Sight], for a caller who keeps count.
@@ -56,15 +56,14 @@ const (
 // memoryLimit is the longest file that is held in memory whole. A longer one is streamed.
 const memoryLimit = 32 << 20
 
-// Config is what a Readers needs from its host. The zero value reads everything but needs to compile the PDF
-// engine in every process, and has no native engine.
+// Config is what a Readers needs from its host. The zero value reads everything but AVIF and HEIC images, and compiles
+// the PDF engine in every process.
 type Config struct {
 	// CacheDir is a directory of our own for compiled decoders (about 20 MB). Empty, or writable by others, whose code would then
 	// be run: no cache, and the first PDF of a process costs some seconds.
 	CacheDir string
 	// Worker is the command line of a program that calls [RunWorker] on its standard input and output: usually
-	// the program itself with a hidden subcommand. It reads what could spin or eat memory. Empty: PDFEngine "native", AVIF
-	// and HEIC images are refused.
+	// the program itself with a hidden subcommand. It decodes AVIF and HEIC images, which are refused when this is empty.
 	Worker []string
 	// Deadline bounds the sandbox and the worker for one call, below any deadline of the context. Zero: 20 s.
 	Deadline time.Duration
@@ -103,8 +102,7 @@ type Options struct {
 	Source       bool   // an email as it is written, even where its text is encoded; Render beats it
 
 	ImageMaxEdge  int
-	ImageMaxBytes int64  // of an image as base64, which has four bytes for three of the file's
-	PDFEngine     string // "pdfium" (also "") or "native"
+	ImageMaxBytes int64 // of an image as base64, which has four bytes for three of the file's
 }
 
 // WindowBytes is the byte limit of an answer for a model with this many tokens of context: a fifth of them at four bytes
@@ -289,7 +287,6 @@ func (o *Options) check() error {
 	for _, c := range []struct{ field, value, a, b, c string }{
 		{"binary_policy", o.BinaryPolicy, "", "reject", "base64"},
 		{"line_numbers", o.LineNumbers, "arrow", "tab", "compact"},
-		{"pdf_engine", o.PDFEngine, "", "pdfium", "native"},
 	} {
 		if c.value != "" && c.value != c.a && c.value != c.b && c.value != c.c {
 			return &BadRequest{Field: c.field, Why: fmt.Sprintf("%q is not one of its values", c.value), Do: "Correct it in the configuration."}

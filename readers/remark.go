@@ -111,7 +111,6 @@ func (o *Options) ignoredBy(c Content) []string {
 		when(o.Limit != 0, "limit")
 		when(o.Tail, "tail")
 		when(o.Encoding != "", "encoding")
-		when(o.Render && c.Engine == "native", "render (the native engine draws no pages)")
 	case *Notebook:
 		when(pages, "pages")
 		when(o.Column > 0 && o.Limit > 1, "limit (a column is of one cell)")

@@ -31,7 +31,6 @@ func TestRemarks(t *testing.T) {
 		"PDF with a window":   {corpusFile(t, "pdf/qpdf_plain.pdf"), Options{Offset: 5, Limit: 3}, "this PDF: offset, limit."},
 		"PDF past its end":    {corpusFile(t, "pdf/qpdf_plain.pdf"), Options{Pages: "1-99"}, "No page 99: there "},
 		"PDF":                 {corpusFile(t, "pdf/qpdf_plain.pdf"), Options{Pages: "1"}, ""},
-		"native, drawn":       {corpusFile(t, "pdf/qpdf_plain.pdf"), Options{PDFEngine: "native", Render: true}, "render (the native engine draws no pages)"},
 		"notebook":            {nb, Options{Offset: 1, Limit: 1}, ""},
 		"notebook past end":   {nb, Options{Offset: 4, Pages: "1"}, "Nothing at cell 4: there is 1 cell. Ignored, because they mean nothing for this notebook: pages."},
 		"notebook column":     {nb, Options{Column: 3}, "Nothing at column 3: cell 1 ends before it."},

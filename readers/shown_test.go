@@ -112,22 +112,14 @@ func TestBase64OfCompressed(t *testing.T) {
 
 func TestPDFBehindJunk(t *testing.T) {
 	raw := append(bytes.Repeat([]byte("junk line\n"), 90), corpusFile(t, "pdf/office_letter.pdf")...)
-	for _, engine := range []string{"native", "pdfium"} {
-		want := readAs[*PDF](t, raw[900:], Options{PDFEngine: engine})
-		if got := readAs[*PDF](t, raw, Options{PDFEngine: engine}); got.Text != want.Text || got.Text == "" {
-			t.Errorf("%s: %.80q, want %.80q", engine, got.Text, want.Text)
-		}
+	want := readAs[*PDF](t, raw[900:], Options{})
+	if got := readAs[*PDF](t, raw, Options{}); got.Text != want.Text || got.Text == "" {
+		t.Errorf("%.80q, want %.80q", got.Text, want.Text)
 	}
 }
 
-// What cannot be had says who could change that.
-func TestPDFNotesLeadSomewhere(t *testing.T) {
-	scan := corpusFile(t, "pdf/scan.pdf")
-	for _, render := range []bool{false, true} {
-		if p := readAs[*PDF](t, scan, Options{PDFEngine: "native", Render: render}); strings.Contains(p.Note, "ask for them by number") || !strings.Contains(p.Note, "pdfium") {
-			t.Errorf("native, render %v: %q", render, p.Note)
-		}
-	}
+// A page whose text is cut says where it goes on.
+func TestPDFPageThatIsCut(t *testing.T) {
 	p := readAs[*PDF](t, corpusFile(t, "pdf/latex_article.pdf"), Options{MaxBytes: 300})
 	if len(p.PagesCut) != 1 || !strings.HasPrefix(p.NextPages, "1") || p.NextColumn < 200 {
 		t.Errorf("cut %v, next %q from %d: %q", p.PagesCut, p.NextPages, p.NextColumn, p.Note)

@@ -15,29 +15,27 @@ import (
 // The worker's protocol: four bytes of length (little-endian), a JSON request, the file; back comes one JSON reply.
 
 const (
-	workerRequest = 64 << 10 // bytes of a request
+	workerRequest = 64 << 10  // bytes of a request
+	workerFile    = 512 << 20 // bytes of the file
 	workerReply   = 256 << 20
 	workerMemory  = 1 << 30 // bytes of data the worker may have, where the system can bound it
 	workerCPU     = 15      // seconds
 )
 
 type workRequest struct {
-	Op   string // "pdf", "avif" or "heic"
+	Op   string // "avif" or "heic"
 	Size int64
-	PDF  pdfJob
 	// Cache is a directory of our own for compiled decoders; empty: none.
 	Cache string
 }
 
 type workReply struct {
-	Pages  *pdfPages `json:",omitempty"`
 	PNG    []byte    `json:",omitempty"`
 	Head   [5]uint32 // of a HEIC image, with its planes
 	Planes []byte    `json:",omitempty"`
-	Kind   string    `json:",omitempty"` // of an error: "damaged", "encrypted", "pages", "unsupported", "limit"
+	Kind   string    `json:",omitempty"` // of an error: "damaged", "unsupported", "limit"
 	What   string    `json:",omitempty"`
 	Why    string    `json:",omitempty"`
-	Total  int       `json:",omitempty"`
 	Failed string    `json:",omitempty"`
 }
 
@@ -65,18 +63,13 @@ func work(in io.Reader, out io.Writer, limit func() error) error {
 	if err := json.Unmarshal(body, &q); err != nil {
 		return fmt.Errorf("reading the request: %w", err)
 	}
-	if q.Size < 0 || q.Size > pdfWindow {
+	if q.Size < 0 || q.Size > workerFile {
 		return fmt.Errorf("a file of %d bytes is too long", q.Size)
 	}
 	// The decoder's own code may be written to the cache. A stranger's file comes after the limits.
 	var decode func([]byte, *workReply) error
 	var err error
 	switch q.Op {
-	case "pdf":
-		decode = func(b []byte, reply *workReply) (err error) {
-			reply.Pages, err = nativePages(b, q.PDF)
-			return err
-		}
 	case "avif":
 		decode, err = avifDecoder(q.Cache)
 	case "heic":
@@ -102,8 +95,6 @@ func work(in io.Reader, out io.Writer, limit func() error) error {
 // fail carries an error over to the other process.
 func (w *workReply) fail(err error) {
 	var damaged *Damaged
-	var encrypted *Encrypted
-	var pages *BadPages
 	var unsupported *Unsupported
 	var limit *Limit
 	switch {
@@ -112,10 +103,6 @@ func (w *workReply) fail(err error) {
 		w.Kind, w.What, w.Why = "limit", limit.What, limit.Resource
 	case errors.As(err, &damaged):
 		w.Kind, w.What, w.Why = "damaged", damaged.What, damaged.Why
-	case errors.As(err, &encrypted):
-		w.Kind, w.What = "encrypted", encrypted.What
-	case errors.As(err, &pages):
-		w.Kind, w.Why, w.What, w.Total = "pages", pages.Why, pages.Pages, pages.Total
 	case errors.As(err, &unsupported):
 		w.Kind, w.What, w.Why, w.Failed = "unsupported", unsupported.What, unsupported.Why, unsupported.Do
 	default:
@@ -128,10 +115,6 @@ func (w *workReply) error() error {
 	switch w.Kind {
 	case "":
 		return nil
-	case "encrypted":
-		return &Encrypted{w.What}
-	case "pages":
-		return &BadPages{Pages: w.What, Why: w.Why, Total: w.Total}
 	case "limit":
 		return &Limit{What: w.What, Resource: w.Why}
 	case "unsupported":
@@ -191,26 +174,4 @@ func (l *limitedBuffer) Write(p []byte) (int, error) {
 		return 0, errors.New("the reply is too long")
 	}
 	return l.b.Write(p)
-}
-
-// nativePDF asks a worker for the pages: the engine behind it can spin or eat memory on a bad file.
-func (r *Readers) nativePDF(ctx context.Context, f *file, job pdfJob) (*pdfPages, error) {
-	if f.Size < 0 || f.Size > inSandbox {
-		return nil, &TooLarge{Size: max(f.Size, 0), Max: inSandbox, What: "PDF"}
-	}
-	raw, err := f.all(ctx, inSandbox, "PDF", false)
-	if err != nil {
-		return nil, err
-	}
-	if i := bytes.Index(raw[:min(len(raw), 1024)], []byte("%PDF-")); i > 0 {
-		raw = raw[i:] // what stands before the header is not of the document: its offsets count from the header
-	}
-	reply, err := r.inWorker(ctx, "PDF", workRequest{Op: "pdf", Size: int64(len(raw)), PDF: job}, bytes.NewReader(raw))
-	if err != nil {
-		return nil, err
-	}
-	if reply.Pages == nil {
-		return nil, &Damaged{"PDF", "it cannot be read"}
-	}
-	return reply.Pages, nil
 }

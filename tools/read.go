@@ -149,7 +149,7 @@ func (s *Suite) readOptions(a *ReadArgs) readers.Options {
 		Offset: value(a.Offset), Limit: value(a.Limit), Pages: value(a.Pages), Tail: value(a.Tail), Column: value(a.Column),
 		MaxBytes: s.readCap, MaxFileBytes: fs.MaxReadBytes, AllowLarge: value(a.AllowLarge), BinaryPolicy: fs.BinaryPolicy,
 		LineNumbers: fs.LineNumbers, Encoding: value(a.Encoding), Render: value(a.Render), Source: a.Render != nil && !*a.Render,
-		ImageMaxEdge: fs.ImageMaxEdge, ImageMaxBytes: fs.ImageMaxBytes, PDFEngine: fs.PDFEngine,
+		ImageMaxEdge: fs.ImageMaxEdge, ImageMaxBytes: fs.ImageMaxBytes,
 	}
 	return o
 }
