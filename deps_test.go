@@ -41,6 +41,7 @@ var plan = []room{
 	{1, "grep", "grep/ignore grep/match internal/charset internal/guardfs internal/nearest", "path/filepath", "golang.org/x/text"},
 	{1, "grep/ignore", "", "path/filepath unsafe", ""},
 	{1, "grep/match", "", "unsafe", "github.com/dlclark/regexp2 golang.org/x/sys"},
+	{1, "internal/args", "internal/nearest", "reflect", ""},
 	{1, "internal/approval", "", "os", "golang.org/x/sys"},
 	{1, "internal/audit", "", "os path/filepath syscall", ""},
 	{1, "internal/edit", "internal/charset", "", "golang.org/x/text"},
@@ -54,8 +55,8 @@ var plan = []room{
 	{2, "internal/engine", "checkpoint config internal/approval internal/audit internal/edit internal/guardfs" +
 		" internal/ledger internal/policy", "path/filepath syscall", ""},
 
-	{3, "tools", "checkpoint config grep grep/ignore grep/match internal/approval internal/edit internal/engine internal/guardfs" +
-		" internal/ledger internal/nearest internal/policy readers", "os path/filepath reflect runtime/debug syscall", "golang.org/x/text"},
+	{3, "tools", "checkpoint config grep grep/ignore grep/match internal/approval internal/args internal/edit internal/engine internal/guardfs" +
+		" internal/ledger internal/nearest internal/policy readers", "os path/filepath runtime/debug syscall", "golang.org/x/text"},
 
 	{4, "internal/serve/mcp", "internal/approval internal/ndjson readers tools", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
 

@@ -128,8 +128,8 @@ func (s *Suite) refusal(tool string, args any, err error) *Refusal {
 	if e, ok := errors.AsType[*engine.HalfMadeError](err); ok {
 		return s.halfMade(tool, args, e)
 	}
-	if e, ok := errors.AsType[*badRequest](err); ok {
-		return &Refusal{Reason: KindBadRequest, Message: e.what, Hint: sentence(e.hint)}
+	if e, ok := errors.AsType[*badArgument](err); ok {
+		return &Refusal{Reason: KindBadRequest, Message: e.What, Hint: sentence(e.Hint)}
 	}
 	for _, of := range []func(string, any, error) *Refusal{s.ofPath, s.ofFreshness, s.ofEdit, s.ofNotebook, s.ofApproval, s.ofReader, s.ofSearch, s.ofStore, s.ofSystem} {
 		if r := of(tool, args, err); r != nil {

@@ -3,8 +3,8 @@ package tools
 import (
 	"context"
 	"encoding/json"
-	"reflect"
 
+	"moltisfs/internal/args"
 	"moltisfs/internal/engine"
 )
 
@@ -26,9 +26,8 @@ type Tool struct {
 	Effect      Effect
 	Idempotent  bool
 
-	args   reflect.Type // the argument struct
-	fields []field      // as its tags declare them: schema and decoder derive from these
-	run    func(context.Context, *Suite, *engine.Call, any) (Payload, error)
+	args *args.Spec // schema and decoder
+	run  func(context.Context, *Suite, *engine.Call, any) (Payload, error)
 }
 
 // All is every tool, in the order in which it is listed. Order matters: models
@@ -47,32 +46,46 @@ var All = []Tool{
 }
 
 // A checker is an argument struct with rules beyond its types. Problems come
-// back as *badRequest.
+// back as *args.Error.
 type checker interface{ check() error }
 
 // define makes a row out of a typed run function. A is the argument struct.
 func define[A any](t Tool, run func(context.Context, *Suite, *engine.Call, *A) (Payload, error)) Tool {
-	t.args = reflect.TypeFor[A]()
-	t.fields = fieldsOf(t.args)
-	t.run = func(ctx context.Context, s *Suite, c *engine.Call, args any) (Payload, error) {
-		return run(ctx, s, c, args.(*A))
+	t.args = args.Of[A](aliases)
+	t.run = func(ctx context.Context, s *Suite, c *engine.Call, in any) (Payload, error) {
+		return run(ctx, s, c, in.(*A))
 	}
 	return t
 }
 
 // decode makes the argument struct of a call, checked.
 func (t *Tool) decode(raw json.RawMessage) (any, error) {
-	args := reflect.New(t.args)
-	if err := decode(raw, t.fields, args.Elem()); err != nil {
-		return args.Interface(), err
-	}
-	if a, ok := args.Interface().(checker); ok {
-		if err := a.check(); err != nil {
-			return a, err
+	in, err := t.args.Decode(raw)
+	if err == nil {
+		if a, ok := in.(checker); ok {
+			err = a.check()
 		}
 	}
-	return args.Interface(), nil
+	return in, err
 }
+
+type badArgument = args.Error
+
+// bad is an argument that can't be taken.
+func bad(hint, format string, a ...any) error { return args.Errorf(hint, format, a...) }
+
+// aliases are the names that models use for arguments of these tools.
+var aliases = args.Aliases{
+	"path": {"file_path", "notebook_path"}, "filePath": {"file_path", "notebook_path"},
+	"filepath": {"file_path", "notebook_path"}, "file_path": {"notebook_path"},
+	"old_str": {"old_string"}, "oldString": {"old_string"},
+	"new_str": {"new_string"}, "newString": {"new_string"},
+	"replaceAll": {"replace_all"},
+}
+
+// outputSchema describes every payload that a tool can answer: "kind" is always there, the fields
+// of the success may be. It is an open object, because a refusal carries fields of its own.
+var outputSchema = json.RawMessage(`{"type":"object","properties":{"kind":{"type":"string"}},"required":["kind"]}`)
 
 // definition is what a model is told.
 func (t *Tool) definition() Definition {
@@ -80,8 +93,8 @@ func (t *Tool) definition() Definition {
 		Name:         t.Name,
 		Title:        t.Title,
 		Description:  t.Description,
-		InputSchema:  inputSchema(t.fields),
-		OutputSchema: outputSchema(),
+		InputSchema:  t.args.Schema(),
+		OutputSchema: outputSchema,
 		ReadOnly:     t.Effect == Reads,
 		Destructive:  t.Effect == Overwrites,
 		Idempotent:   t.Idempotent || t.Effect == Reads,

@@ -1,6 +1,20 @@
-package tools
+// Package args takes the arguments of a call: one struct type declares them, and its tags are both
+// the JSON Schema that a model is shown and the rules of the strict decoder.
+//
+// The rules (ARCHITECTURE.md, Rulings): the arguments are a closed object, decoded once.
+//
+//   - Unknown, duplicate and case-variant keys are refused, with the nearest name.
+//   - Numbers and booleans given as strings are taken; nothing else is converted.
+//   - null for an optional argument is the argument left out, and so is "" for a choice.
+//   - Aliases are taken where the real name exists. Each dialect brings its own.
+//   - Bytes that are not UTF-8 and lone surrogates are refused: encoding/json would turn them into
+//     U+FFFD, which is another path.
+//
+// A Spec is safe for concurrent use.
+package args
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
 	"strconv"
@@ -15,6 +29,33 @@ import (
 //	min:"1" max:"1000"     bounds of an integer, or of the length of an array
 //	default:"250"          told to the model; the run function applies it
 //	form:"sha256"          a string that must be a content hash
+
+// A Spec is the arguments of one operation.
+type Spec struct {
+	typ     reflect.Type
+	fields  []field
+	aliases Aliases
+}
+
+// Aliases are other names for arguments: for each, the real names it may stand for, in the order
+// in which they are tried.
+type Aliases map[string][]string
+
+// Of makes the Spec of the struct type A from its tags. It panics on a malformed tag.
+func Of[A any](aliases Aliases) *Spec {
+	typ := reflect.TypeFor[A]()
+	return &Spec{typ: typ, fields: fieldsOf(typ), aliases: aliases}
+}
+
+// Schema is the JSON Schema (2020-12): a closed object. "$schema" is left out, because MCP assumes
+// 2020-12 without it.
+func (s *Spec) Schema() json.RawMessage {
+	out, err := encode(objectOf(s.fields))
+	if err != nil {
+		panic("args: a schema that can't be encoded: " + err.Error()) // only by a bad struct tag
+	}
+	return out
+}
 
 // field is one argument as its tags declare it.
 type field struct {
@@ -57,7 +98,7 @@ func bound(s string) *int64 {
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil {
-		panic("tools: bad bound in a struct tag: " + s) // found by any test that lists the tools
+		panic("args: bad bound in a struct tag: " + s) // found by any test that lists the tools
 	}
 	return &n
 }
@@ -93,31 +134,17 @@ func (p properties) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		name, err := plainJSON(one.name)
+		name, err := encode(one.name)
 		if err != nil {
 			return nil, err
 		}
-		body, err := plainJSON(one.node)
+		body, err := encode(one.node)
 		if err != nil {
 			return nil, err
 		}
 		out = append(append(append(out, name...), ':'), body...)
 	}
 	return append(out, '}'), nil
-}
-
-// inputSchema is the JSON Schema (2020-12) of an argument struct: a closed
-// object. "$schema" is left out: 2020-12 is what MCP assumes without it.
-func inputSchema(fields []field) json.RawMessage {
-	return mustJSON(objectOf(fields))
-}
-
-// outputSchema describes every payload that a tool can answer: "kind" is
-// always there, the fields of the success may be. It is an open object,
-// because a refusal carries fields of its own.
-func outputSchema() json.RawMessage {
-	n := &node{Type: "object", Properties: &properties{{"kind", &node{Type: "string"}}}, Required: []string{"kind"}}
-	return mustJSON(n)
 }
 
 func objectOf(fields []field) *node {
@@ -148,7 +175,7 @@ func (f field) schema() *node {
 			n.Items = field{typ: f.typ.Elem()}.schema()
 		}
 	default:
-		panic("tools: no schema for an argument of type " + f.typ.String())
+		panic("args: no schema for an argument of type " + f.typ.String())
 	}
 	if f.fallback != "" {
 		n.Default = json.RawMessage(f.fallback)
@@ -159,10 +186,13 @@ func (f field) schema() *node {
 	return n
 }
 
-func mustJSON(v any) json.RawMessage {
-	out, err := plainJSON(v)
-	if err != nil {
-		panic("tools: a schema that can't be encoded: " + err.Error()) // only by a bad struct tag
+// encode marshals without escaping <, > and &, which a model would read as noise.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
 	}
-	return out
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
