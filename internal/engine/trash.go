@@ -52,7 +52,7 @@ func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptio
 	}
 	object := place.Object()
 	place.Close()
-	m := Mutation{Summary: "delete " + object.True, DryRun: o.DryRun, Checkpoint: true, Whole: true, Links: map[string]bool{}, Op: checkpoint.Op{Kind: checkpoint.KindDelete}}
+	m := Mutation{Summary: "delete " + object.True, DryRun: o.DryRun, Checkpoint: true, Whole: true, Op: checkpoint.Op{Kind: checkpoint.KindDelete}}
 	var in contents
 	switch object.Info.Kind {
 	case guardfs.KindAbsent:
@@ -62,16 +62,13 @@ func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptio
 			return nil, err
 		}
 	default:
-		in = contents{size: object.Info.Size, files: 1, paths: []string{object.True}, whole: object.Info.Kind == guardfs.KindFile && !e.storable(object.True, object.Info.Size)}
+		in = contents{size: object.Info.Size, files: 1, paths: []string{object.True}, links: map[string]bool{object.True: object.Info.Kind == guardfs.KindSymlink}, whole: object.Info.Kind == guardfs.KindFile && !e.storable(object.True, object.Info.Size)}
 	}
 	if in.whole {
 		m.Whole = false
 		m.Moves = []*Move{{Path: object.True, Entry: checkpoint.Trashed{Agent: !c.ByUser, Size: in.size, Files: in.files}}}
 	} else {
-		m.Paths, m.Drop = in.paths, in.dirs
-		for _, p := range in.paths {
-			m.Links[p] = true
-		}
+		m.Paths, m.Links, m.Drop = in.paths, in.links, in.dirs
 	}
 	m.Trash = func(p string, _ guardfs.Kind) *checkpoint.Trashed {
 		if p != object.True {
@@ -81,6 +78,9 @@ func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptio
 	}
 	m.Next = func(ts []*Target) error {
 		for _, t := range ts {
+			if in.links[t.Path] && t.Before.Exists && t.Before.Info.Kind != guardfs.KindSymlink {
+				return &guardfs.ConflictError{Path: t.True, Why: "it was a link when it was looked at"}
+			}
 			t.After = After{Kind: guardfs.KindAbsent}
 		}
 		return nil
@@ -110,7 +110,8 @@ type contents struct {
 	size        int64
 	files       int
 	paths, dirs []string // files and links; directories, innermost first. Not kept when whole
-	whole       bool     // the store can't hold it all
+	links       map[string]bool
+	whole       bool // the store can't hold it all
 	entries     int
 }
 
@@ -130,6 +131,7 @@ func (e *Engine) census(ctx context.Context, dir string, recursive bool) (in con
 		return in, err
 	}
 	defer d.Close()
+	in.links = map[string]bool{}
 	var walk func(d *guardfs.Dir) error
 	walk = func(d *guardfs.Dir) error {
 		if err := ctx.Err(); err != nil {
@@ -169,6 +171,7 @@ func (e *Engine) census(ctx context.Context, dir string, recursive bool) (in con
 			}
 			if !in.whole {
 				in.paths = append(in.paths, name)
+				in.links[name] = info.Kind == guardfs.KindSymlink
 			}
 		}
 		if !in.whole {

@@ -5,6 +5,7 @@ package guardfs
 import (
 	"context"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -31,7 +32,9 @@ func (s *Staged) Commit(ctx context.Context, before *Before) (*Published, error)
 		return nil, err
 	}
 	pub := &Published{Dropped: s.dropped}
-	if before == nil || !before.Exists {
+	if s.staged, err = p.fs.kernel.stat(fd); err != nil {
+		err = p.failed("stat", err)
+	} else if before == nil || !before.Exists {
 		err = s.publishNew(dir, fd, pub)
 	} else {
 		err = s.replace(dir, fd, before, pub)
@@ -107,7 +110,7 @@ func (s *Staged) publishNew(dir, fd int, pub *Published) error {
 	}
 	name, why := p.moved(dir)
 	if why != "" {
-		return s.takeBack(dir, why)
+		return s.takeBack(dir, fd, why)
 	}
 	pub.True = name
 	return nil
@@ -137,8 +140,8 @@ func (p *Place) moved(dir int) (name, why string) {
 	return o.True, ""
 }
 
-// takeBack removes a new file from where it should not be, unless it has been replaced there already.
-func (s *Staged) takeBack(dir int, why string) error {
+// takeBack removes a new file from where it should not be, unless it was replaced there already, or written into.
+func (s *Staged) takeBack(dir, fd int, why string) error {
 	p, k := s.place, s.place.fs.kernel
 	temp := tempName()
 	err := k.rename(dir, p.base, temp, unix.RENAME_NOREPLACE)
@@ -146,7 +149,7 @@ func (s *Staged) takeBack(dir int, why string) error {
 		err = k.rename(dir, p.base, temp, 0)
 	}
 	if err == nil {
-		if s.isOwn(dir, temp) {
+		if s.isOwn(dir, temp) && !s.written(fd) {
 			err = k.removeOwn(dir, temp, s.id)
 		} else {
 			err = k.rename(dir, temp, p.base, unix.RENAME_NOREPLACE)
@@ -161,16 +164,8 @@ func (s *Staged) takeBack(dir int, why string) error {
 // replace lets the staged file and the occupant trade places.
 func (s *Staged) replace(dir, fd int, before *Before, pub *Published) error {
 	p, k := s.place, s.place.fs.kernel
-	// Most conflicts show here, before anybody can see a thing.
-	held, why, err := k.hold(dir, p.base, before)
-	if err != nil {
-		return p.failed("compare", err)
-	}
-	if why != "" {
-		return p.conflict(why)
-	}
-	defer k.close(held)
 	trade := tradeName(s.id.Ino, before.Hash, p.tag)
+	var err error
 	if _, hash, _, _ := parseTemp(strings.TrimPrefix(s.temp, tempPrefix)); hash != "" && strings.HasPrefix(before.Hash, hash) {
 		trade = s.temp // it was parked under such a name
 	} else if err = k.publish(fd, dir, trade); err == nil {
@@ -188,6 +183,15 @@ func (s *Staged) replace(dir, fd int, before *Before, pub *Published) error {
 	if err := p.still(dir); err != nil {
 		return err
 	}
+	// The last look comes right before the exchange: what is swapped in after it has to be put back.
+	held, why, err := k.hold(dir, p.base, before)
+	if err != nil {
+		return p.failed("compare", err)
+	}
+	if why != "" {
+		return p.conflict(why)
+	}
+	defer k.close(held)
 	err = k.rename(dir, trade, p.base, unix.RENAME_EXCHANGE)
 	if err != nil && !s.isOwn(dir, p.base) {
 		switch {
@@ -199,11 +203,11 @@ func (s *Staged) replace(dir, fd int, before *Before, pub *Published) error {
 		return p.failed("publish", err)
 	}
 	pub.CAS = "exchange"
-	return s.settle(dir, before, held, pub)
+	return s.settle(dir, fd, before, held, pub)
 }
 
 // settle looks at what came out of the trade, and at where the directory is, and either finishes it or undoes it.
-func (s *Staged) settle(dir int, before *Before, held int, pub *Published) error {
+func (s *Staged) settle(dir, fd int, before *Before, held int, pub *Published) error {
 	p, k := s.place, s.place.fs.kernel
 	why, out, err := k.differs(dir, s.temp, before, held)
 	if err == unix.ENOENT {
@@ -221,7 +225,7 @@ func (s *Staged) settle(dir int, before *Before, held int, pub *Published) error
 		name, why = p.moved(dir)
 	}
 	if err != nil || why != "" {
-		kept := s.putBack(dir, out.info.ID)
+		kept := s.putBack(dir, fd)
 		if err != nil {
 			if kept != "" {
 				return p.conflict("it could not be compared (" + err.Error() + ") and is kept as " + join(p.dir.True, kept))
@@ -229,7 +233,7 @@ func (s *Staged) settle(dir int, before *Before, held int, pub *Published) error
 			return p.failed("compare", err)
 		}
 		if kept != "" {
-			why += "; what was displaced is kept as " + join(p.dir.True, kept)
+			why += "; what could not be put back is kept as " + join(p.dir.True, kept)
 		}
 		return p.conflict(why)
 	}
@@ -242,54 +246,59 @@ func (s *Staged) settle(dir int, before *Before, held int, pub *Published) error
 	return nil
 }
 
-// putBack undoes a trade. held is what now has the temporary name. When nobody interferes the second trade brings
-// the staged file back under that name. When somebody replaced the file in between, theirs is the newest and gets
-// the name, and held, which nobody asked to be removed, is kept beside it: the name it is kept under is the answer.
-func (s *Staged) putBack(dir int, held Identity) (kept string) {
-	const rounds = 16
+// putBack undoes a trade: what was displaced has the temporary name, the staged file behind fd the place. They trade back
+// only while the staged file is there. Where somebody has moved it on, it is waited for a little, because whoever lets two
+// names trade places brings it back. Where it is gone, what is there is newer and stays. What nobody asked to be removed and
+// has no place is kept beside it: the name it is kept under is the answer.
+func (s *Staged) putBack(dir, fd int) (kept string) {
 	p, k := s.place, s.place.fs.kernel
-	for range rounds {
-		err := k.rename(dir, s.temp, p.base, unix.RENAME_EXCHANGE)
-		if err == unix.ENOENT { // the new file was removed meanwhile: give the old one its name again
+	for round := range 64 {
+		now, err := k.lstat(dir, p.base)
+		switch {
+		case err == unix.ENOENT: // the new file was removed meanwhile: give the old one its name again
 			err = k.rename(dir, s.temp, p.base, unix.RENAME_NOREPLACE)
 			if err == nil || err == unix.ENOENT {
 				s.temp = ""
 				return ""
 			}
 			continue
-		}
-		out, lerr := k.lstat(dir, s.temp)
-		if lerr == nil && out.info.ID == s.id {
-			return "" // Discard removes it
-		}
-		if lerr == unix.ENOENT {
-			s.temp = ""
-			return ""
-		}
-		if err != nil || lerr != nil || out.info.ID == held {
-			continue // nothing happened, or it cannot be seen
-		}
-		// What came out is newer than held, which has the name now: turn that round.
-		newer := out.info.ID
-		if k.rename(dir, s.temp, p.base, unix.RENAME_EXCHANGE) != nil {
+		case err != nil:
+			continue
+		case now.info.ID != s.id:
+			if own, err := k.stat(fd); err == nil && own.info.Links == 0 {
+				return s.keep(dir)
+			}
+			if round > 8 {
+				time.Sleep(100 * time.Microsecond)
+			}
 			continue
 		}
-		if out, lerr = k.lstat(dir, s.temp); lerr == nil && out.info.ID == held {
-			break
+		if k.rename(dir, s.temp, p.base, unix.RENAME_EXCHANGE) == nil && !s.isOwn(dir, s.temp) {
+			// Something newer was swapped in before the exchange: turn that round.
+			k.rename(dir, s.temp, p.base, unix.RENAME_EXCHANGE) //nolint:errcheck // nothing is removed in any case
 		}
-		if lerr == nil {
-			newer = out.info.ID
+		switch out, err := k.lstat(dir, s.temp); {
+		case err == unix.ENOENT: // whoever took it from under the temporary name has it
+			s.temp = ""
+			return ""
+		case err != nil || out.info.ID != s.id:
+		case s.written(fd):
+			return s.keep(dir)
+		default:
+			return "" // Discard removes it
 		}
-		held = newer
 	}
 	return s.keep(dir)
 }
 
+// written reports whether somebody wrote into the staged file while it had its name.
+func (s *Staged) written(fd int) bool {
+	now, err := s.place.fs.kernel.stat(fd)
+	return err != nil || now.info.Size != s.staged.info.Size || !now.info.ModTime.Equal(s.staged.info.ModTime)
+}
+
 // keep gives what has the temporary name a lasting one, that Sweep leaves alone.
 func (s *Staged) keep(dir int) string {
-	if s.isOwn(dir, s.temp) {
-		return ""
-	}
 	k := s.place.fs.kernel
 	from := s.temp
 	to := keptName()

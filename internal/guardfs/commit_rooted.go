@@ -305,11 +305,15 @@ func (p *Place) restoreName(temp, why string, err error) error {
 	if lerr := p.root.Link(temp, p.base); lerr == nil && p.root.Remove(temp) == nil {
 		return p.conflict(why)
 	}
+	// A directory, and a file system without hard links, take two steps.
+	if _, lerr := p.root.Lstat(p.base); os.IsNotExist(lerr) && p.root.Rename(temp, p.base) == nil {
+		return p.conflict(why)
+	}
 	kept := keptName()
 	if p.root.Rename(temp, kept) != nil {
 		kept = temp
 	}
-	return p.conflict(why + "; what was displaced is kept as " + join(p.dir.True, kept))
+	return p.conflict(why + "; what could not be put back is kept as " + join(p.dir.True, kept))
 }
 
 // RemoveEmptyDir removes the directory there. One that is not empty is ENOTEMPTY.

@@ -14,6 +14,7 @@ type Place struct {
 	dir    Object     // the directory
 	base   string
 	object Object // the occupant when last looked at
+	links  bool   // a symbolic link there may itself be loaded; see PlaceLink
 	tag    string // see Label
 }
 
@@ -24,6 +25,9 @@ func (f *FS) Place(path string) (*Place, error) {
 	for try := 0; ; try++ {
 		p, err := f.PlaceLink(path)
 		if err != nil || p.object.Info.Kind != KindSymlink {
+			if err == nil {
+				p.links = false
+			}
 			return p, err
 		}
 		target, err := p.readTarget()
@@ -47,7 +51,7 @@ func (f *FS) PlaceLink(path string) (*Place, error) {
 	}
 	k := f.kernel
 	fd, st, parent, err := k.resolve(dir)
-	p := &Place{fs: f, dir: parent, base: base}
+	p := &Place{fs: f, dir: parent, base: base, links: true}
 	p.object = Object{Spelled: path, True: join(parent.True, base), Hops: parent.Hops}
 	if err != nil || parent.Info.Kind != KindDir {
 		if err := f.judge.Judge(p.object, Create); err != nil {
@@ -200,7 +204,8 @@ func (p *Place) readTarget() (string, error) {
 
 // Load reads what stands there now, content and metadata, through one descriptor; the Judge is asked again if it is
 // not what was last looked at. Nothing there is a Before with Exists false. More than max bytes is a *TooLargeError
-// (max < 0: no limit), and what is neither file nor symlink a *NotRegularError.
+// (max < 0: no limit), and what is neither file nor symlink a *NotRegularError. A symlink that came there after Place is a
+// *SymlinkError; only PlaceLink means links.
 func (p *Place) Load(max int64) (*Before, error) {
 	dir, err := p.fd.use()
 	if err != nil {
@@ -230,6 +235,9 @@ func (p *Place) Load(max int64) (*Before, error) {
 	b, err := k.load(fd, &st, p.object.Spelled, max)
 	if err != nil {
 		return nil, err
+	}
+	if b.Info.Kind == KindSymlink && !p.links {
+		return nil, &SymlinkError{Path: p.object.Spelled, Target: string(b.Content)}
 	}
 	return b, nil
 }

@@ -19,6 +19,7 @@ type Place struct {
 	dir    Object
 	base   string
 	object Object
+	links  bool   // a symbolic link there may itself be loaded; see PlaceLink
 	tag    string // see Label
 	once   sync.Once
 }
@@ -29,6 +30,9 @@ type Place struct {
 func (f *FS) Place(path string) (*Place, error) {
 	p, err := f.PlaceLink(path)
 	if err != nil || p.object.Info.Kind != KindSymlink {
+		if err == nil {
+			p.links = false
+		}
 		return p, err
 	}
 	defer p.Close() //nolint:errcheck // nothing was written through it
@@ -54,7 +58,7 @@ func (f *FS) PlaceLink(path string) (*Place, error) {
 		return nil, err
 	}
 	defer s.close()
-	p := &Place{fs: f, dir: parent, base: base}
+	p := &Place{fs: f, dir: parent, base: base, links: true}
 	p.object = Object{Spelled: path, True: join(parent.True, base), Hops: parent.Hops}
 	if s.err == nil && s.leaf != "" {
 		s.err = syscall.ENOTDIR
@@ -158,12 +162,16 @@ func (p *Place) still() error {
 
 // Load reads what stands there now, content and metadata; the Judge is asked again. Nothing there is a Before with
 // Exists false. More than max bytes is a *TooLargeError (max < 0: no limit), and what is neither file nor symlink
-// a *NotRegularError.
+// a *NotRegularError. A symlink that came there after Place is a *SymlinkError; only PlaceLink means links.
 func (p *Place) Load(max int64) (*Before, error) {
 	if err := p.look(Modify); err != nil {
 		return nil, err
 	}
-	return p.loadAt(p.base, max)
+	b, err := p.loadAt(p.base, max)
+	if err == nil && b.Info.Kind == KindSymlink && !p.links {
+		return nil, &SymlinkError{Path: p.object.Spelled, Target: string(b.Content)}
+	}
+	return b, err
 }
 
 // Reload is Load; here nothing tells for certain that a file has not changed.

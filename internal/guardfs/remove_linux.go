@@ -34,7 +34,10 @@ func (p *Place) Remove(ctx context.Context, before *Before, sync bool) error {
 	case before == nil || !before.Exists:
 		return p.conflict("something appeared there")
 	}
-	held, why, err := k.hold(dir, p.base, before)
+	if err := p.still(dir); err != nil {
+		return err
+	}
+	held, why, err := k.hold(dir, p.base, before) // right before the rename: what is swapped in after it has to be put back
 	if err != nil {
 		return p.failed("compare", err)
 	}
@@ -42,9 +45,6 @@ func (p *Place) Remove(ctx context.Context, before *Before, sync bool) error {
 		return p.conflict(why)
 	}
 	defer k.close(held)
-	if err := p.still(dir); err != nil {
-		return err
-	}
 	trade := tradeName(0, before.Hash, p.tag)
 	err = k.rename(dir, p.base, trade, unix.RENAME_NOREPLACE)
 	if noFlags(err) {
@@ -100,7 +100,7 @@ func (p *Place) restoreName(dir int, trade, why string, cause error) error {
 	case kept != "" && cause != nil:
 		return p.conflict("it could not be removed (" + cause.Error() + ") and is kept as " + kept)
 	case kept != "":
-		return p.conflict(why + "; what was displaced is kept as " + kept)
+		return p.conflict(why + "; what could not be put back is kept as " + kept)
 	case cause != nil:
 		return p.failed("remove", cause)
 	}

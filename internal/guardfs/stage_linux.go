@@ -15,7 +15,8 @@ type Staged struct {
 	temp    string // its name in the directory; "" while it has none
 	id      Identity
 	sync    bool
-	parked  *Info // what stat said when it was closed until Commit; nil when fd is open
+	parked  *Info  // what stat said when it was closed until Commit; nil when fd is open
+	staged  status // what it was when Commit began
 	dropped []string
 }
 
