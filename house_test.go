@@ -145,7 +145,7 @@ func TestFloorPlanInArchitecture(t *testing.T) {
 	b.WriteString("\n| floor | package | of ours it may import | other people's modules |\n|---|---|---|---|\n")
 	for _, r := range slices.Backward(plan) {
 		floor := fmt.Sprint(r.floor)
-		if r.floor == outside {
+		if r.floor >= outside {
 			floor = "–"
 		}
 		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", floor, r.pkg, code(r.ours), code(r.modules))

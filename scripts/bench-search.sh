@@ -35,6 +35,5 @@ fi
 [ -d "$dir/go" ] || cp -R "$(go env GOROOT)" "$dir/go"
 
 go build -o "$dir/bin/searchbench" ./scripts/searchbench
-go -C scripts/searchbench/peers build -o "$dir/bin/peers" . || missing "gocodewalker and go-gitignore"
 "$dir/bin/searchbench" trees "$dir"
 exec "$dir/bin/searchbench" compare -dir "$dir" "$@"

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"moltisfs/grep/ignore/peers"
 	"moltisfs/internal/guardfs"
 )
 
@@ -28,7 +29,7 @@ type bench struct {
 func compare(args []string) error {
 	b := &bench{}
 	f := flag.NewFlagSet("compare", flag.ContinueOnError)
-	f.StringVar(&b.dir, "dir", "", "directory with bin/rg15, bin/rg13, bin/peers and the trees")
+	f.StringVar(&b.dir, "dir", "", "directory with bin/rg15, bin/rg13 and the trees")
 	f.IntVar(&b.rounds, "rounds", 4, "rounds; each runs every arm once, in turn")
 	f.StringVar(&b.only, "only", "", "part to run: walk, search, process or index")
 	rows := f.String("rows", "", "regular expression: only rows of search whose tree and pattern, with a space between, match it")
@@ -104,11 +105,10 @@ trees:
 		}
 		others := []string{"—", "—"}
 		at := map[int]int{} // arm to column
-		for i, name := range []string{"gocodewalker", "gitignore"} {
-			a := arm{name, []string{b.bin("peers"), name, d}, nil, true}
+		for i, name := range peers.Names {
+			a := arm{name, []string{b.self, "peer", name, d}, nil, true}
 			s, _, err := spawn(a, false)
 			switch {
-			case !b.has("bin/peers"):
 			case err != nil:
 				others[i] = "fails"
 			case s.wall > 5000:

@@ -3,12 +3,15 @@
 //
 //	searchbench search [flags] [PATTERN] DIR   one search as a process of its own; prints as ripgrep does
 //	searchbench trees DIR                      makes the trees that are made and not fetched
+//	searchbench peer NAME DIR                  lists a tree with a package of the field
 //	searchbench compare -dir DIR               runs every row and prints the tables of docs/benchmarks.md
 package main
 
 import (
 	"fmt"
 	"os"
+
+	"moltisfs/grep/ignore/peers"
 )
 
 func main() {
@@ -22,6 +25,8 @@ func main() {
 		err = searchOnce(args)
 	case "trees":
 		err = makeTrees(args[0])
+	case "peer":
+		err = peers.List(os.Stdout, args[0], args[1])
 	case "compare":
 		err = compare(args)
 	default:

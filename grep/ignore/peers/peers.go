@@ -1,13 +1,13 @@
-// Command peers lists a tree by the ignore rules of the two Go packages that the field uses, one process a tree, because one of
-// them can bring its process down. It is a module of its own: neither is a dependency of the program.
+// Package peers lists a tree by the ignore rules of the two Go packages that the field uses, for
+// comparison with ours in tests and benchmarks. The program does not import it.
 //
-//	peers gocodewalker DIR
-//	peers gitignore DIR
-package main
+// Run a listing in a process of its own: a rule file can crash gocodewalker, or never let it end.
+package peers
 
 import (
 	"bufio"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -15,28 +15,26 @@ import (
 	gitignore "github.com/sabhiram/go-gitignore"
 )
 
-func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "peers: want gocodewalker or gitignore, and a directory")
-		os.Exit(2)
-	}
-	out := bufio.NewWriterSize(os.Stdout, 64<<10)
+// Names are the packages that List knows.
+var Names = []string{"gocodewalker", "go-gitignore"}
+
+// List writes the files below root that the named package does not ignore, one path a line, in no
+// order.
+func List(w io.Writer, name, root string) error {
+	out := bufio.NewWriterSize(w, 64<<10)
 	var err error
-	switch os.Args[1] {
+	switch name {
 	case "gocodewalker":
-		err = walker(out, os.Args[2])
-	case "gitignore":
-		err = perDirectory(out, os.Args[2], "", nil)
+		err = walker(out, root)
+	case "go-gitignore":
+		err = perDirectory(out, root, "", nil)
 	default:
-		err = fmt.Errorf("there is no %q", os.Args[1])
+		err = fmt.Errorf("there is no peer %q", name)
 	}
 	if e := out.Flush(); err == nil {
 		err = e
 	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "peers:", err)
-		os.Exit(1)
-	}
+	return err
 }
 
 func walker(out *bufio.Writer, root string) error {
@@ -58,8 +56,8 @@ type rules struct {
 	file *gitignore.GitIgnore
 }
 
-// perDirectory uses go-gitignore in the way that fits git's rules best: one file a directory, the deepest that says something
-// decides, and nothing below an ignored directory is looked at.
+// perDirectory uses go-gitignore in the way that fits git's rules best: one rule file a directory.
+// The deepest file with a matching rule decides, and an ignored directory is not entered.
 func perDirectory(out *bufio.Writer, root, rel string, above []rules) error {
 	entries, err := os.ReadDir(filepath.Join(root, rel))
 	if err != nil {
