@@ -17,8 +17,8 @@
 // where there is one, is a call that can be sent as it stands. An error out of
 // Call means that the host is broken (a full disk under our own data
 // directory, an audit log that can't be written), or, as *UnknownToolError,
-// that there is no such tool. It never means that the model asked for something
-// impossible.
+// that there is no such tool, or, as ErrClosed, that Close was called. It never
+// means that the model asked for something impossible.
 //
 // # Guarantees
 //
@@ -41,7 +41,8 @@
 //
 // A Suite is safe for concurrent use, and many processes may share a data
 // directory: changes of one file wait for each other. Approvers are asked with no
-// lock held.
+// lock held. Close waits for the calls under way, takes back their questions, and
+// may be called again.
 //
 // One tool is one file, one row in All and its golden calls under
 // testdata/calls.

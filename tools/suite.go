@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -105,6 +106,7 @@ type Suite struct {
 	loops   *loops // nil when reads are not tracked
 	readCap int64
 	logger  *slog.Logger
+	calls   underway
 }
 
 // Open readies the suite. Problems of the configuration come back all at
@@ -116,6 +118,8 @@ func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (_
 		return nil, err
 	}
 	s := &Suite{cfg: cfg, logger: o.Logger, readCap: readers.WindowBytes(cfg.Tools.FS.ContextWindowTokens)}
+	s.calls.close = sync.OnceValue(s.end)
+	s.calls.closing, s.calls.begin = context.WithCancel(context.Background())
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
@@ -135,7 +139,7 @@ func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (_
 	if s.readers, err = readers.New(readers.Config{CacheDir: filepath.Join(dir, "cache"), Worker: o.Worker}); err != nil {
 		return nil, errors.Join(err, s.free.Close())
 	}
-	s.engine, err = engine.Open(engine.Options{Config: cfg.Tools.FS, Judge: s.policy, DataDir: dir, Approver: o.Approver, Logger: s.logger, Identities: o.Identities, Progress: o.Progress, Fault: fault})
+	s.engine, err = engine.Open(engine.Options{Config: cfg.Tools.FS, Judge: s.policy, DataDir: dir, Approver: s.approver(o.Approver), Logger: s.logger, Identities: o.Identities, Progress: o.Progress, Fault: fault})
 	if err != nil {
 		return nil, errors.Join(err, s.readers.Close(), s.free.Close())
 	}
@@ -143,11 +147,6 @@ func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (_
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
-}
-
-// Close ends the suite; calls under way may fail.
-func (s *Suite) Close() error {
-	return errors.Join(s.search.close(), s.engine.Close(), s.readers.Close(), s.free.Close())
 }
 
 // Containment says how firmly paths are held on this system: "kernel", "walk"
@@ -192,12 +191,16 @@ func (e *UnknownToolError) Error() string {
 
 // Call runs one tool. Whatever the model asked for comes back as a payload, a
 // *Refusal included. An error means that the host is broken, or, as an
-// *UnknownToolError, that there is no such tool.
+// *UnknownToolError, that there is no such tool, or, as ErrClosed, that the suite is closed.
 func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
+	if err := s.calls.enter(); err != nil {
+		return nil, err
+	}
+	defer s.calls.leave()
 	start := time.Now()
 	c := &engine.Call{
 		ID: rand.Text()[:16], Principal: or(in.Principal, "local"), Session: or(in.Session, "default"),
-		Turn: in.Turn, Tool: in.Tool, Approver: in.Approver, ByUser: in.ByUser,
+		Turn: in.Turn, Tool: in.Tool, Approver: s.approver(in.Approver), ByUser: in.ByUser,
 	}
 	tool := s.tool(in.Tool)
 	if tool == nil {

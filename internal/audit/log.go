@@ -160,12 +160,21 @@ func (l *Log) look(now time.Time) error {
 }
 
 func (l *Log) reopen() error {
-	if l.file != nil {
-		_ = l.file.Close() // nothing is buffered
-		l.file = nil
-	}
+	_ = l.drop() // nothing is buffered
 	return l.open()
 }
+
+// drop closes the file, and forgets its number with it: another file gets that next.
+func (l *Log) drop() error {
+	if l.file == nil {
+		return nil
+	}
+	f := l.file
+	l.file, l.fd = nil, noFile
+	return f.Close()
+}
+
+const noFile = ^uintptr(0)
 
 func (l *Log) open() error {
 	f, err := os.OpenFile(l.path, os.O_RDWR|os.O_APPEND|os.O_CREATE|openFlags, 0o600)
@@ -220,16 +229,10 @@ func (l *Log) rotate() error {
 
 func (l *Log) older(i int) string { return l.path + "." + strconv.Itoa(i) }
 
-// Close closes the file. Append fails afterwards.
+// Close closes the file. Append fails afterwards, and closing again does nothing.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.closed {
-		return nil
-	}
 	l.closed = true
-	if l.file == nil {
-		return nil
-	}
-	return l.file.Close()
+	return l.drop()
 }

@@ -28,13 +28,17 @@ type checkpointStore struct {
 	identities []string
 	progress   func(what string, done, total int)
 
-	mu sync.Mutex
-	db *checkpoint.DB
+	mu     sync.Mutex
+	db     *checkpoint.DB
+	closed bool
 }
 
 func (s *checkpointStore) open() (*checkpoint.DB, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return nil, checkpoint.ErrClosed
+	}
 	if s.db != nil {
 		return s.db, nil
 	}
@@ -60,6 +64,7 @@ func (s *checkpointStore) open() (*checkpoint.DB, error) {
 func (s *checkpointStore) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.closed = true
 	if s.db == nil {
 		return nil
 	}

@@ -6,7 +6,8 @@ import (
 )
 
 // descriptor is a file descriptor that may be closed at any moment, from any goroutine and more than once: the
-// number is given back when the last use is over, and never used again, so that it cannot name another file.
+// number is given back when the last use is over, and never used again, so that it cannot name another file. The zero
+// one is closed. No other field of this package that outlives a call holds a number.
 type descriptor struct {
 	fd    int
 	state atomic.Int32 // number of uses under way, plus closing and closed
@@ -20,6 +21,9 @@ const (
 
 // use gives the number; done must follow. The error is fs.ErrClosed.
 func (d *descriptor) use() (int, error) {
+	if d.free == nil {
+		return -1, fs.ErrClosed
+	}
 	if d.state.Add(1)&closing != 0 {
 		d.done() //nolint:errcheck // its owner gets the error
 		return -1, fs.ErrClosed
@@ -29,14 +33,16 @@ func (d *descriptor) use() (int, error) {
 
 func (d *descriptor) done() error {
 	if d.state.Add(-1) == closing && d.state.CompareAndSwap(closing, closing|closed) {
-		return d.free(d.fd)
+		fd := d.fd
+		d.fd = -1
+		return d.free(fd)
 	}
 	return nil
 }
 
 // close ends the descriptor; the second and later calls do nothing.
 func (d *descriptor) close() error {
-	for {
+	for d.free != nil {
 		s := d.state.Load()
 		if s&closing != 0 {
 			return nil
@@ -45,4 +51,5 @@ func (d *descriptor) close() error {
 			return d.done()
 		}
 	}
+	return nil
 }

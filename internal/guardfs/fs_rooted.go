@@ -10,22 +10,29 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 )
 
 // FS resolves paths under one Judge. Safe for concurrent use.
-type FS struct{ judge Judge }
+type FS struct {
+	judge  Judge
+	closed *atomic.Bool
+}
 
 // New opens the file system of this process for guarded use.
 func New(o Options) (*FS, error) {
 	if o.Judge == nil {
 		return nil, errors.New("guardfs: a Judge is required")
 	}
-	return &FS{judge: o.Judge}, nil
+	return &FS{judge: o.Judge, closed: new(atomic.Bool)}, nil
 }
 
-// Close gives back what New opened.
-func (f *FS) Close() error { return nil }
+// Close has nothing to give back here. What resolves a path from then on answers fs.ErrClosed.
+func (f *FS) Close() error {
+	f.closed.Store(true)
+	return nil
+}
 
 // Containment is "best_effort" here.
 func (f *FS) Containment() string { return "best_effort" }
@@ -261,6 +268,9 @@ func cause(err error) error {
 // resolve finds the object and describes it. The spot must be closed.
 func (f *FS) resolve(spelled string) (*spot, Object, error) {
 	volume, rest, err := splitVolume(spelled)
+	if err == nil && f.closed.Load() {
+		err = fs.ErrClosed
+	}
 	if err != nil {
 		return nil, Object{}, err
 	}
@@ -302,7 +312,7 @@ func (f *FS) Resolve(path string, a Access) (*Handle, error) {
 // Canonical is the true name of path, as far as it exists, followed by the rest: the form in which rules are to be
 // compared with Object.True. It judges nothing and never fails; what cannot be resolved is cleaned as text.
 func Canonical(path string) string {
-	f := &FS{}
+	f := &FS{closed: new(atomic.Bool)}
 	s, o, err := f.resolve(path)
 	if err != nil {
 		return filepath.ToSlash(filepath.Clean(path))

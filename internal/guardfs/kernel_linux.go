@@ -16,7 +16,7 @@ import (
 // kernel is the system as this package sees it: a genuine /proc/self/fd, and the calls, each retried when
 // interrupted. All system calls of the package on the agent's tree go through it.
 type kernel struct {
-	proc int // O_PATH on /proc/self/fd
+	proc descriptor // O_PATH on /proc/self/fd
 	walk bool
 	// noStatx: old container runtimes filter statx. It is found out once: identities from it and from fstat differ.
 	noStatx bool
@@ -41,7 +41,7 @@ func openKernel(walk bool) (*kernel, error) {
 		return nil, fmt.Errorf("opening /proc, which is needed to name handles: %w", err)
 	}
 	defer unix.Close(proc)
-	k := &kernel{proc: -1, walk: walk}
+	k := &kernel{walk: walk}
 	k.batches.New = func() any { return new([batch]byte) }
 	root, err := k.stat(proc)
 	if err == unix.ENOSYS || err == unix.EPERM {
@@ -58,7 +58,7 @@ func openKernel(walk bool) (*kernel, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening /proc/self/fd: %w", err)
 	}
-	k.proc = fds
+	k.proc.open(fds)
 	st, err := k.stat(fds)
 	if err == nil && st.mount != root.mount {
 		err = fmt.Errorf("something is mounted over it")
@@ -68,7 +68,7 @@ func openKernel(walk bool) (*kernel, error) {
 		err = k.check()
 	}
 	if err != nil {
-		unix.Close(fds)
+		k.proc.close() //nolint:errcheck // nothing was written through it
 		return nil, fmt.Errorf("checking /proc/self/fd: %w", err)
 	}
 	return k, nil
@@ -142,9 +142,27 @@ func (k *kernel) openat(dir int, name string, flags int, mode uint32) (fd int, e
 	}
 }
 
+// byNumber makes a call on the very object behind fd: on the entry that fd has in /proc/self/fd. The error of a kernel that
+// is closed is fs.ErrClosed.
+func (k *kernel) byNumber(fd int, call func(proc int, name string) error) error {
+	proc, err := k.proc.use()
+	if err != nil {
+		return err
+	}
+	defer k.proc.done() //nolint:errcheck // Close reports it
+	return call(proc, strconv.Itoa(fd))
+}
+
 // reopen opens the very object behind fd again, with other flags; no name is looked up.
-func (k *kernel) reopen(fd, flags int) (int, error) {
-	return k.openat(k.proc, strconv.Itoa(fd), flags, 0)
+func (k *kernel) reopen(fd, flags int) (n int, err error) {
+	err = k.byNumber(fd, func(proc int, name string) (err error) {
+		n, err = k.openat(proc, name, flags, 0)
+		return err
+	})
+	if err != nil {
+		n = -1
+	}
+	return n, err
 }
 
 // leased says whether an open failed because another process holds a lease that it was now asked to give up,
@@ -164,7 +182,11 @@ func (k *kernel) close(fd int) error { return unix.Close(fd) }
 // our root) or longer than a path can be is an error.
 func (k *kernel) name(fd int) (string, error) {
 	var buf [unix.PathMax]byte
-	n, err := k.readlink(k.proc, strconv.Itoa(fd), buf[:])
+	var n int
+	err := k.byNumber(fd, func(proc int, name string) (err error) {
+		n, err = k.readlink(proc, name, buf[:])
+		return err
+	})
 	if err != nil {
 		return "", err
 	}
@@ -335,8 +357,8 @@ func (k *kernel) startFsync(fd int) func() error {
 // publish gives the nameless or named object behind fd the name (dir, base); an existing name stays as it is
 // and the answer is EEXIST.
 func (k *kernel) publish(fd, dir int, base string) error {
-	return k.do("link", func() error {
-		return unix.Linkat(k.proc, strconv.Itoa(fd), dir, base, unix.AT_SYMLINK_FOLLOW)
+	return k.byNumber(fd, func(proc int, name string) error {
+		return k.do("link", func() error { return unix.Linkat(proc, name, dir, base, unix.AT_SYMLINK_FOLLOW) })
 	})
 }
 

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -259,5 +258,7 @@ func (k *kernel) setTimes(fd int, m *Metadata) error {
 		return nil // a time that the system cannot express is not worth the file
 	}
 	times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, mtime}
-	return k.do("utimes", func() error { return unix.UtimesNanoAt(k.proc, strconv.Itoa(fd), times, 0) })
+	return k.byNumber(fd, func(proc int, name string) error {
+		return k.do("utimes", func() error { return unix.UtimesNanoAt(proc, name, times, 0) })
+	})
 }

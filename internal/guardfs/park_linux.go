@@ -5,7 +5,7 @@ package guardfs
 import (
 	"context"
 	"errors"
-	"strconv"
+	"io/fs"
 
 	"golang.org/x/sys/unix"
 )
@@ -58,9 +58,7 @@ func (p *Place) CopyUp() (Info, error) {
 			k.close(n) //nolint:errcheck // nothing was written through it
 		}
 	} else {
-		k.do("chmod", func() error { //nolint:errcheck // see above
-			return unix.Fchmodat(k.proc, strconv.Itoa(fd), bitsOf(st.info.Mode), 0)
-		})
+		k.chmod(fd, st.info.Mode) //nolint:errcheck // see above
 	}
 	if st, err = k.stat(fd); err != nil {
 		return Info{}, p.failed("stat", err)
@@ -251,7 +249,12 @@ func (r *treeRemoval) open(fd int) error {
 	if err != nil || st.info.Mode&0o700 == 0o700 {
 		return err
 	}
-	return r.k.do("chmod", func() error {
-		return unix.Fchmodat(r.k.proc, strconv.Itoa(fd), bitsOf(st.info.Mode|0o700), 0)
+	return r.k.chmod(fd, st.info.Mode|0o700)
+}
+
+// chmod gives the object behind fd, which may be an O_PATH handle, a mode.
+func (k *kernel) chmod(fd int, mode fs.FileMode) error {
+	return k.byNumber(fd, func(proc int, name string) error {
+		return k.do("chmod", func() error { return unix.Fchmodat(proc, name, bitsOf(mode), 0) })
 	})
 }

@@ -30,10 +30,11 @@ func New(o Options) (*FS, error) {
 	return &FS{kernel: k, judge: o.Judge, pins: &pins{dirs: map[pinKey]*pin{}}}, nil
 }
 
-// Close gives back what New opened. Handles that are still open MUST NOT be used any more.
+// Close gives back what New opened, when the last call that uses it is over. Closing again does nothing. What would need it
+// from then on, of handles that are still open too, answers fs.ErrClosed.
 func (f *FS) Close() error {
 	f.kernel.syncs.Close()
-	return f.kernel.close(f.kernel.proc)
+	return f.kernel.proc.close()
 }
 
 // Containment says how paths are resolved: "kernel" (openat2), "walk" (component by component) or, on systems
@@ -198,7 +199,7 @@ func Canonical(path string) string {
 	if err != nil {
 		return lexical(path)
 	}
-	defer k.close(k.proc)
+	defer k.proc.close() //nolint:errcheck // nothing was written through it
 	fd, _, o, _ := k.resolve(path)
 	k.discard(fd)
 	return o.True

@@ -28,9 +28,14 @@ const maxLinks = 40 // as in the kernel
 // walkPath resolves path one component at a time, with the meaning that the kernel gives to links and "..", and
 // keeps account of the links. It needs nothing newer than Linux 3.6.
 func (k *kernel) walkPath(path string) (t trail) {
-	t.fd, t.err = k.openat(unix.AT_FDCWD, "/", unix.O_PATH|unix.O_DIRECTORY, 0)
 	t.rest = strings.Split(path[1:], "/")
 	t.own = len(t.rest)
+	if _, t.err = k.proc.use(); t.err != nil { // closed: nothing could be named
+		t.fd = -1
+		return t
+	}
+	defer k.proc.done() //nolint:errcheck // Close reports it
+	t.fd, t.err = k.openat(unix.AT_FDCWD, "/", unix.O_PATH|unix.O_DIRECTORY, 0)
 	if t.err == nil {
 		t.st, t.err = k.stat(t.fd)
 	}

@@ -72,6 +72,7 @@ type Ledger struct {
 
 	mu       sync.Mutex
 	sessions map[Key]*session
+	closed   bool
 }
 
 // Open uses dir (made 0700 when missing) and drops journals that nobody has
@@ -162,13 +163,15 @@ func (l *Ledger) Forget(k Key, path string) error {
 	return ses.append(Seen{Path: path})
 }
 
-// Close closes the journals. The ledger must not be used afterwards.
+// Close closes the journals. From then on what needs one answers fs.ErrClosed; closing again does nothing.
 func (l *Ledger) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.closed = true
 	var errs []error
 	for _, ses := range l.sessions {
 		ses.mu.Lock()
+		ses.closed = true
 		if ses.f != nil {
 			errs = append(errs, ses.f.Close())
 			ses.f = nil
@@ -186,7 +189,7 @@ func (l *Ledger) session(k Key) *session {
 		// Names come from callers: hashed, so that no session name is a path, and a NUL between so that
 		// ("a","bc") is not ("ab","c").
 		sum := sha256.Sum256([]byte(k.Principal + "\x00" + k.Session))
-		ses = &session{path: filepath.Join(l.dir, hex.EncodeToString(sum[:16])+".jsonl")}
+		ses = &session{path: filepath.Join(l.dir, hex.EncodeToString(sum[:16])+".jsonl"), closed: l.closed}
 		l.sessions[k] = ses
 	}
 	return ses
@@ -197,6 +200,7 @@ func (l *Ledger) session(k Key) *session {
 type session struct {
 	mu     sync.Mutex
 	path   string
+	closed bool
 	f      *os.File
 	read   int64 // bytes of the journal already in the maps
 	byID   map[string]*Seen
@@ -204,6 +208,9 @@ type session struct {
 }
 
 func (s *session) catchUp() error {
+	if s.closed {
+		return fmt.Errorf("opening the read ledger: %w", fs.ErrClosed)
+	}
 	if s.f == nil {
 		f, err := os.OpenFile(s.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 		if err != nil {

@@ -17,6 +17,7 @@ type Starter struct {
 	queues int // that there are, idle or not
 	before int // syncs, up to warmUp
 	none   bool
+	closed bool
 }
 
 const (
@@ -114,7 +115,7 @@ func (s *Starter) take() (queue, error) {
 		s.before++
 		return 0, errNone
 	}
-	if s.none || s.queues == maxQueues {
+	if s.none || s.closed || s.queues == maxQueues {
 		return 0, errNone
 	}
 	var q queue
@@ -136,8 +137,13 @@ func (s *Starter) take() (queue, error) {
 
 func (s *Starter) give(q queue) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		s.queues--
+		go q.close() //nolint:errcheck // nothing is under way
+		return
+	}
 	s.idle = append(s.idle, q)
-	s.mu.Unlock()
 }
 
 // drop notes that a queue is gone because waiting failed. There will be no other.
@@ -155,10 +161,12 @@ func (q queue) close() error {
 	return nil
 }
 
-// Close gives back what Start kept for the next time; the kernel is not waited for.
+// Close gives back what Start kept for the next time; the kernel is not waited for. A sync started later goes without the
+// kernel's help, and one under way gives its queue back itself.
 func (s *Starter) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.closed = true
 	for _, q := range s.idle {
 		go q.close() //nolint:errcheck // nothing is under way
 	}

@@ -1,0 +1,226 @@
+package tools_test
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"moltisfs/checkpoint"
+	"moltisfs/config"
+	"moltisfs/grep"
+	"moltisfs/internal/audit"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/guardfs/fsync"
+	"moltisfs/internal/ledger"
+	"moltisfs/internal/policy"
+	"moltisfs/readers"
+	"moltisfs/tools"
+)
+
+// closable opens one of each exported type that can be closed, and has it do something. use is what a user who is late may
+// try; its error has to say that it is closed. nil: it needs nothing that was given back.
+var closable = map[string]func(t *testing.T, dir string) (close func() error, use func() error){
+	"tools.Suite": func(t *testing.T, dir string) (func() error, func() error) {
+		s, err := tools.Open(config.Default(), tools.Options{DataDir: dir + "/data"})
+		must(t, err)
+		return s.Close, func() error {
+			_, err := s.Call(context.Background(), tools.Call{Tool: "Glob"})
+			return err
+		}
+	},
+	"internal/engine.Engine": func(t *testing.T, dir string) (func() error, func() error) {
+		cfg := config.Default().Tools.FS
+		cfg.TrackReads, cfg.CheckpointBeforeMutation = true, true
+		e, err := engine.Open(engine.Options{Config: cfg, Judge: policy.Free{}, DataDir: dir})
+		must(t, err)
+		use := func() error { return e.Record(&engine.Call{}, time.Now(), "ok", nil) }
+		must(t, use())
+		return e.Close, use
+	},
+	"internal/audit.Log": func(t *testing.T, dir string) (func() error, func() error) {
+		l, err := audit.Open(dir + "/audit")
+		must(t, err)
+		use := func() error { return l.Append(audit.Record{Tool: "Read"}) }
+		must(t, use())
+		return l.Close, use
+	},
+	"internal/ledger.Ledger": func(t *testing.T, dir string) (func() error, func() error) {
+		l, err := ledger.Open(dir + "/ledger")
+		must(t, err)
+		must(t, l.Saw(ledger.Key{Session: "s"}, ledger.Seen{Path: "/a", ID: "1", Hash: "h"}))
+		return l.Close, func() error { // the session is another one
+			_, _, err := l.Look(ledger.Key{Session: "late"}, "1", "/a")
+			return err
+		}
+	},
+	"checkpoint.DB": func(t *testing.T, dir string) (func() error, func() error) {
+		db, err := checkpoint.Open(dir+"/checkpoints", checkpoint.Options{})
+		must(t, err)
+		return db.Close, func() error { _, err := db.List(context.Background(), checkpoint.Filter{}); return err }
+	},
+	"checkpoint.Mem": func(t *testing.T, dir string) (func() error, func() error) {
+		m, err := checkpoint.NewMem(checkpoint.Options{})
+		must(t, err)
+		return m.Close, func() error { _, err := m.List(context.Background(), checkpoint.Filter{}); return err }
+	},
+	"readers.Readers": func(t *testing.T, dir string) (func() error, func() error) {
+		r, err := readers.New(readers.Config{CacheDir: dir + "/cache"})
+		must(t, err)
+		_, err = r.Read(context.Background(), readers.Source{R: strings.NewReader("one\n"), Size: 4}, readers.Options{})
+		must(t, err)
+		return r.Close, nil
+	},
+	"grep.Index": func(t *testing.T, dir string) (func() error, func() error) {
+		f := guarded(t)
+		x := grep.NewIndex(grep.IndexOptions{Open: grep.GuardedOpen(f), Watch: grep.GuardedWatch(f), MinFiles: 1})
+		return x.Close, nil
+	},
+	"internal/guardfs.FS": func(t *testing.T, dir string) (func() error, func() error) {
+		f := guarded(t)
+		use := func() error {
+			h, err := f.Resolve(dir, guardfs.Read)
+			if err == nil {
+				h.Close()
+			}
+			return err
+		}
+		must(t, use())
+		return f.Close, use
+	},
+	"internal/guardfs.Handle": func(t *testing.T, dir string) (func() error, func() error) {
+		h, err := guarded(t).Resolve(dir, guardfs.Read)
+		must(t, err)
+		return h.Close, func() error { _, err := h.Dir(); return err }
+	},
+	"internal/guardfs.File": func(t *testing.T, dir string) (func() error, func() error) {
+		h, err := guarded(t).Resolve(write(t, dir+"/a.txt", "one\n"), guardfs.Read)
+		must(t, err)
+		defer h.Close()
+		f, err := h.Open()
+		must(t, err)
+		return f.Close, func() error { _, err := f.Read(make([]byte, 1)); return err }
+	},
+	"internal/guardfs.Dir": func(t *testing.T, dir string) (func() error, func() error) {
+		h, err := guarded(t).Resolve(dir, guardfs.Read)
+		must(t, err)
+		defer h.Close()
+		d, err := h.Dir()
+		must(t, err)
+		return d.Close, func() error { _, _, err := d.List(nil); return err }
+	},
+	"internal/guardfs.Place": func(t *testing.T, dir string) (func() error, func() error) {
+		p, err := guarded(t).Place(dir + "/new")
+		must(t, err)
+		return p.Close, func() error { _, err := p.Load(-1); return err }
+	},
+	"internal/guardfs.Staged": func(t *testing.T, dir string) (func() error, func() error) {
+		p, err := guarded(t).Place(dir + "/new")
+		must(t, err)
+		t.Cleanup(func() { p.Close() })
+		s, err := p.Stage(context.Background(), []byte("one\n"), guardfs.StageOptions{Sync: true})
+		must(t, err)
+		return s.Discard, nil
+	},
+	"internal/guardfs.Watcher": func(t *testing.T, dir string) (func() error, func() error) {
+		w, err := guarded(t).NewWatcher()
+		if err != nil {
+			t.Skip("SKIPPED: nothing can be watched here: ", err)
+		}
+		return w.Close, func() error { return w.Events(func(guardfs.Event) {}) }
+	},
+	"internal/guardfs/fsync.Starter": func(t *testing.T, dir string) (func() error, func() error) {
+		var s fsync.Starter
+		f, err := os.Create(dir + "/synced")
+		must(t, err)
+		t.Cleanup(func() { f.Close() })
+		for range 10 {
+			must(t, s.Start(int(f.Fd()), f.Sync)())
+		}
+		return func() error { s.Close(); return s.Start(int(f.Fd()), f.Sync)() }, nil // it still syncs
+	},
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// guarded is a file system that stays open until the test ends.
+func guarded(t *testing.T) *guardfs.FS {
+	f, err := guardfs.New(guardfs.Options{Judge: policy.Free{}})
+	must(t, err)
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// TestClosedTwice: whatever is closed again, or used when it is closed, does no harm to files that have got its numbers.
+func TestClosedTwice(t *testing.T) {
+	for name, open := range closable {
+		t.Run(name, func(t *testing.T) {
+			dir, err := filepath.EvalSymlinks(t.TempDir())
+			must(t, err)
+			close, use := open(t, dir)
+			must(t, close())
+			var theirs []*os.File
+			for i := range 60 {
+				f, err := os.Create(filepath.Join(t.TempDir(), fmt.Sprint(i)))
+				must(t, err)
+				defer f.Close()
+				theirs = append(theirs, f)
+			}
+			if use != nil {
+				if err := use(); err == nil || !strings.Contains(err.Error(), "closed") {
+					t.Errorf("used when it is closed it says %v", err)
+				}
+			}
+			for range 2 {
+				if err := close(); err != nil {
+					t.Errorf("closed again it says %v", err)
+				}
+			}
+			for _, f := range theirs {
+				if info, err := f.Stat(); err != nil || info.Size() != 0 {
+					t.Errorf("another one's file: %v, %v", info, err)
+				}
+				if _, err := f.WriteString("still mine"); err != nil {
+					t.Errorf("another one's file was closed: %v", err)
+				}
+			}
+		})
+	}
+}
+
+// TestClosable: every exported type that can be closed is among them.
+func TestClosable(t *testing.T) {
+	method := regexp.MustCompile(`(?m)^func \(\w+ \*?([A-Z]\w*)\) (?:Close|Discard)\(\)`)
+	found := map[string]bool{}
+	must(t, filepath.WalkDir("..", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.Name() == "testdata" || d.Name() == "node_modules" {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(p, ".go") || strings.HasSuffix(p, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(p)
+		pkg, _ := filepath.Rel("..", filepath.Dir(p))
+		for _, m := range method.FindAllSubmatch(text, -1) {
+			found[filepath.ToSlash(pkg)+"."+string(m[1])] = true
+		}
+		return err
+	}))
+	want := slices.Sorted(maps.Keys(closable))
+	if got := slices.Sorted(maps.Keys(found)); !slices.Equal(got, want) {
+		t.Errorf("what can be closed is\n%q, and tried is\n%q", got, want)
+	}
+}
