@@ -5,8 +5,10 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +21,45 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
+var history = flag.Int("history", 20, "the faults of a test that meet the same store, before it begins anew")
+
+// snapshot is a data directory as it was while the tree looked like that.
+type snapshot struct {
+	x          *tree
+	dir, tree  string
+	left, back int // faults until it is put back; how often it was
+}
+
+// keep copies the data directory. A restore costs more the longer the history of its paths is, so
+// a test of thousands of restores goes back to a short one from time to time.
+func (x *tree) keep() *snapshot {
+	x.t.Helper()
+	s := &snapshot{x: x, dir: x.t.TempDir() + "/data", tree: x.looks(), left: *history}
+	must(x.t, x.Close())
+	copyAll(x.t, x.data, s.dir)
+	x.open()
+	return s
+}
+
+// fault counts one. After the last it puts the data directory back as soon as the tree looks as it did.
+func (s *snapshot) fault() {
+	s.x.t.Helper()
+	if s.left--; s.left > 0 || s.x.looks() != s.tree {
+		return
+	}
+	s.left, s.back = *history, s.back+1
+	must(s.x.t, errors.Join(s.x.Close(), os.RemoveAll(s.x.data)))
+	copyAll(s.x.t, s.dir, s.x.data)
+	s.x.open()
+}
+
+func copyAll(t testing.TB, from, to string) {
+	t.Helper()
+	if out, err := exec.Command("cp", "-a", from, to).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
 // Whatever goes wrong with the N-th system call of a rewind of several files, for every N: all of them are as they were, or all are
 // restored, and the answer says which. Where everything goes wrong from the N-th call on, that holds after the next start.
 func TestFaultAtEveryCallOfARewind(t *testing.T) {
@@ -29,7 +70,7 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 		delete(faults, "ENOSPC")
 		stride = 3
 	}
-	cells, again, toldOf := 0, 0, 0
+	cells, again, toldOf, anew := 0, 0, 0, 0
 	for name, bad := range faults {
 		t.Run(name, func(t *testing.T) {
 			x := grow(t, nil)
@@ -68,7 +109,9 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 				(*engine.Engine).Undo, (*engine.Engine).Redo,
 			}
 			from, to := old, changed
+			history := x.keep()
 			for n := int64(1); ; n += stride {
+				history.fault()
 				var kept []engine.KeptDir
 				call, err := system.fail(n, bad, func() error {
 					done, err := steps[0](x.Engine, ctx, x.call("s"), engine.RestoreOptions{})
@@ -124,9 +167,13 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 					t.Fatalf("call %d (%s): marks are left: %v", n, call, left)
 				}
 			}
+			anew += history.back
 		})
 	}
-	t.Logf("%d faults; the next start had to mend %d", cells, again)
+	t.Logf("%d faults; the next start had to mend %d; %d times with the first store", cells, again, anew)
+	if anew == 0 && *history < cells/len(faults) {
+		t.Error("the history was never short again")
+	}
 	if toldOf == 0 {
 		t.Error("no directory ever stayed: that this is told is not tested")
 	}
@@ -156,7 +203,7 @@ func TestFaultsOfAParkedTrade(t *testing.T) {
 
 // faultsOfATrade has a fault at each stride-th call. With parked, so many new files each in two directories, one in the place of a file, are closed until they are published.
 func faultsOfATrade(t *testing.T, stride int64, parked int) {
-	cells, again, back := 0, 0, 0
+	cells, again, back, anew := 0, 0, 0, 0
 	for name, bad := range badCalls() {
 		t.Run(name, func(t *testing.T) {
 			x := grow(t, nil)
@@ -182,11 +229,13 @@ func faultsOfATrade(t *testing.T, stride int64, parked int) {
 				must(t, err)
 			}
 			from, to := old, traded
+			history := x.keep()
 			step := stride
 			if bad.lasting && parked > 0 { // each has a new start
 				step *= 3
 			}
 			for n := int64(1); ; n += step {
+				history.fault()
 				were := dirs(x.looks()) // more than there should be, where a removal failed in the round before
 				call, err := system.fail(n, bad, func() error {
 					_, err := steps[0](x.Engine, ctx, x.call("s"), engine.RestoreOptions{})
@@ -224,9 +273,11 @@ func faultsOfATrade(t *testing.T, stride int64, parked int) {
 					t.Fatalf("call %d (%s): %v, and the tree is\n%s\nit was\n%s\nand should have become\n%s", n, call, err, now, from, to)
 				}
 			}
+			anew += history.back
 		})
 	}
-	t.Logf("%d faults; %d put back, the next start had to mend %d", cells, back, again)
+	t.Logf("%d faults; %d put back, the next start had to mend %d; %d times with the first store",
+		cells, back, again, anew)
 	if again == 0 || back == 0 {
 		t.Error("no fault did what this is about")
 	}
