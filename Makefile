@@ -50,6 +50,8 @@ soak:
 	go test ./tools -count=1 -timeout 6h -run '^TestKilledRewind$$' -kill 10000
 	go test ./internal/engine -count=1 -timeout 6h -run '^TestHistoryAgainstModel$$' -steps 1000000
 	go test ./internal/engine -count=1 -timeout 2h -run '^TestKilledMaking$$' -every 1
+	go test ./internal/engine -count=1 -timeout 2h -run '^TestFault' -history 2000
+	go test ./internal/engine -count=1 -timeout 2h -run '^(TestThousandsWithinOpenFiles|TestLargeTreesAreParked)$$' -files 10000
 	go test ./readers -count=1 -timeout 2h -run '^TestMutatedPDFs$$' -readers.mutations 1000
 	go test ./grep/ignore -count=1 -timeout 2h -run '^TestGit$$' -forests 20000
 	go test ./grep/match -count=1 -timeout 2h -run '^TestAgainstRegexp$$' -match.soak 30m
