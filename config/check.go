@@ -33,7 +33,7 @@ type finding struct {
 func (c Config) problems() []*finding {
 	var out []*finding
 	add := func(key, why, hint string) *finding {
-		f := &finding{Problem: Problem{Key: key, Why: why, Hint: hint, glob: -1}}
+		f := &finding{Problem: Problem{Key: key, Why: why, Hint: hint}}
 		out = append(out, f)
 		return f
 	}
@@ -145,21 +145,7 @@ func checkGlobs(key string, globs []string, anyDepth bool, add adder) {
 		var bad *glob.SyntaxError
 		if errors.As(glob.CheckRule(before+g), &bad) {
 			p := add(fmt.Sprintf("%s[%d]", key, i), fmt.Sprintf("bad glob %s: %s", quote(g), bad.Why), "")
-			p.glob = max(bad.Offset-len(before), 0)
-		}
-	}
-}
-
-func checkNames(key string, names []string, add adder) {
-	for i, n := range names {
-		at := fmt.Sprintf("%s[%d]", key, i)
-		switch star := strings.IndexByte(n, '*'); {
-		case n == "":
-			add(at, "is empty", "leave it out")
-		case strings.ContainsAny(n, " \t\r\n"):
-			add(at, strconv.Quote(n)+" holds a blank", "one name an entry")
-		case star >= 0 && star < len(n)-1:
-			add(at, strconv.Quote(n)+": a star can only stand at the end", "write "+quote(n[:star+1])+" or the whole name").glob = star
+			p.glob = max(bad.Offset-len(before), 0) + 1
 		}
 	}
 }

@@ -6,6 +6,9 @@
 // ignored and nothing falls back to a default: with one problem there is no Config. Check finds the same in
 // a Config that was made in Go.
 //
+// What Check lets pass and may still be a mistake, such as the name of a tool that is none of ours, comes from Warnings. Locate
+// adds to a Problem of either, or of another package, where in the file it stands.
+//
 // Default is the only source of defaults; the doc tags are the only source of the sentences in Example and Table.
 //
 // The package opens no file and reads no environment: where the bytes come from is for the caller to know. Config is a plain
@@ -84,7 +87,7 @@ type Checkpoint struct {
 // Policy is [tools.policy].
 type Policy struct {
 	Allow []string `toml:"allow" doc:"Names of the tools there are; empty means all."`
-	Deny  []string `toml:"deny" doc:"Names of the tools there are not; deny wins."`
+	Deny  []string `toml:"deny" doc:"Names of the tools there are not; deny wins. NotebookEdit goes with Edit, checkpoint_restore with the last of Write, Edit and MultiEdit, unless allow has its very name."`
 }
 
 // Default is the configuration of an empty file.

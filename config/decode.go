@@ -24,7 +24,7 @@ const MaxSize = 1 << 20
 // each thing that is wrong, in file order; then the Config is that of Default and MUST NOT be used. After a syntax
 // error nothing else can be told, so it comes alone.
 func Decode(data []byte, name string) (Config, error) {
-	d := &decoder{src: string(data), name: name, schema: schema(), config: Default(), bad: map[string]bool{}}
+	d := newDecoder(data, name)
 	d.decode()
 	if len(d.problems) == 0 {
 		return d.config, nil
@@ -48,15 +48,19 @@ type decoder struct {
 	problems  []*Problem
 }
 
+func newDecoder(data []byte, name string) *decoder {
+	return &decoder{src: string(data), name: name, schema: schema(), config: Default(), bad: map[string]bool{}}
+}
+
 func (d *decoder) add(at int, key, why, hint string) {
 	line, column := position(d.src, at)
-	d.problems = append(d.problems, &Problem{File: d.name, Line: line, Column: column, Key: key, Why: why, Hint: hint, glob: -1})
+	d.problems = append(d.problems, &Problem{File: d.name, Line: line, Column: column, Key: key, Why: why, Hint: hint})
 	d.bad[key] = true
 }
 
 func (d *decoder) decode() {
 	if len(d.src) > MaxSize {
-		d.problems = append(d.problems, &Problem{File: d.name, glob: -1,
+		d.problems = append(d.problems, &Problem{File: d.name,
 			Why: fmt.Sprintf("%d bytes is no configuration file", len(d.src)), Hint: "at most 1 MiB is read"})
 		return
 	}
@@ -102,7 +106,7 @@ func invalidUTF8(s string) int {
 }
 
 func (d *decoder) syntax(err error) {
-	p := &Problem{File: d.name, Why: strings.TrimPrefix(err.Error(), "toml: "), glob: -1}
+	p := &Problem{File: d.name, Why: strings.TrimPrefix(err.Error(), "toml: ")}
 	var parse toml.ParseError
 	if errors.As(err, &parse) {
 		p.Line, p.Column = position(d.src, parse.Position.Start)
@@ -401,30 +405,52 @@ func describe(v any) string {
 // check adds the semantic problems, at the values they are about.
 func (d *decoder) check() {
 	for _, p := range d.config.problems() {
-		base, index := p.Key, -1
-		if i := strings.IndexByte(base, '['); i >= 0 {
-			index, _ = strconv.Atoi(strings.TrimSuffix(base[i+1:], "]"))
-			base = base[:i]
-		}
+		base, _ := split(p.Key)
 		if d.bad[base] || d.bad[p.Key] || p.needs != "" && d.bad[p.needs] {
 			continue
 		}
-		p.File = d.name
-		if e, ok := d.places[base]; ok {
-			at := e.value
-			if index >= 0 && index < len(e.elements) {
-				at = e.elements[index]
-			}
-			p.Line, p.Column = position(d.src, at)
-			p.Column += d.within(at, p.glob)
-		}
+		d.locate(&p.Problem)
 		d.problems = append(d.problems, &p.Problem)
 	}
 }
 
-// within is how many characters the byte at of a string's value stands behind its opening quote, counted from the quote.
-// Strings with escapes or line ends give 0: the string as a whole is place enough.
-func (d *decoder) within(open, at int) int {
+// Locate says where in data, the document called name, the values stand that problems of the Config which Decode made of it are about.
+func Locate(data []byte, name string, problems ...*Problem) {
+	d := newDecoder(data, name)
+	d.decode()
+	for _, p := range problems {
+		d.locate(p)
+	}
+}
+
+// locate fills in where the value of p.Key stands.
+func (d *decoder) locate(p *Problem) {
+	base, index := split(p.Key)
+	p.File = d.name
+	if e, ok := d.places[base]; ok {
+		at := e.value
+		if index >= 0 && index < len(e.elements) {
+			at = e.elements[index]
+		}
+		p.Line, p.Column = position(d.src, at)
+		p.Column += d.within(at, p.glob)
+	}
+}
+
+// split parts the key of a problem: tools.fs.deny_paths[1] is the entry 1 of tools.fs.deny_paths. The index is -1 when there is none.
+func split(key string) (base string, index int) {
+	base, rest, ok := strings.Cut(key, "[")
+	if !ok {
+		return base, -1
+	}
+	index, _ = strconv.Atoi(strings.TrimSuffix(rest, "]"))
+	return base, index
+}
+
+// within is how many characters the n-th byte of a string's value stands behind its opening quote, counted from the quote.
+// Strings with escapes or line ends give 0, as n 0 does: the string as a whole is place enough.
+func (d *decoder) within(open, n int) int {
+	at := n - 1
 	if at < 0 || open >= len(d.src) {
 		return 0
 	}

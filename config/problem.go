@@ -13,7 +13,7 @@ type Problem struct {
 	Why          string // what is so
 	Hint         string // what to write instead; may be ""
 
-	glob int // byte within the string at Line and Column that Why is about, -1 when none
+	glob int // the byte, from 1, of the string at Line and Column that Why is about; 0 when none
 }
 
 // Error is one line: FILE:LINE:COLUMN: KEY: WHY; HINT.

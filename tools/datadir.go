@@ -85,7 +85,7 @@ func (s *Suite) outOfReach(dir string) error {
 // writes says whether any tool that changes files may be called.
 func (s *Suite) writes() bool {
 	for i := range All {
-		if All[i].Effect != Reads && s.tools.Allows(All[i].Name) {
+		if All[i].Effect != Reads && All[i].allowed(s.tools) {
 			return true
 		}
 	}

@@ -83,6 +83,7 @@ var notebookEditTool = define[NotebookEditArgs](Tool{
 	Title:       "Edit a notebook cell",
 	Description: "Replaces, inserts or deletes one cell of a Jupyter notebook; replacing clears its outputs.",
 	Effect:      Overwrites,
+	Follows:     []string{"Edit"},
 }, runNotebookEdit)
 
 func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call, a *NotebookEditArgs) (Payload, error) {

@@ -114,7 +114,7 @@ type Suite struct {
 func Open(cfg config.Config, o Options) (*Suite, error) { return open(cfg, o, nil) }
 
 func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (_ *Suite, err error) {
-	if err := cfg.Check(); err != nil {
+	if err := Check(cfg); err != nil {
 		return nil, err
 	}
 	s := &Suite{cfg: cfg, logger: o.Logger, readCap: readers.WindowBytes(cfg.Tools.FS.ContextWindowTokens)}
@@ -158,7 +158,7 @@ func (s *Suite) Containment() string { return s.engine.Containment() }
 func (s *Suite) Definitions() []Definition {
 	var out []Definition
 	for i := range All {
-		if s.tools.Allows(All[i].Name) {
+		if All[i].allowed(s.tools) {
 			out = append(out, All[i].definition())
 		}
 	}
@@ -167,12 +167,15 @@ func (s *Suite) Definitions() []Definition {
 
 // Definitions are those of every tool, for a host that shows them without a
 // suite.
-func Definitions() []Definition {
-	out := make([]Definition, len(All))
-	for i := range All {
-		out[i] = All[i].definition()
+func Definitions() []Definition { return (&Suite{}).Definitions() }
+
+// DefinitionsUnder are those of the tools that a policy leaves.
+func DefinitionsUnder(p config.Policy) ([]Definition, error) {
+	lists, err := policy.NewTools(p.Allow, p.Deny)
+	if err != nil {
+		return nil, err
 	}
-	return out
+	return (&Suite{tools: lists}).Definitions(), nil
 }
 
 // UnknownToolError is a call of a tool that is not there, or that this caller
@@ -280,11 +283,8 @@ func checkNames(c *engine.Call) error {
 }
 
 func (s *Suite) tool(name string) *Tool {
-	if !s.tools.Allows(name) {
-		return nil
-	}
 	for i := range All {
-		if All[i].Name == name {
+		if All[i].Name == name && All[i].allowed(s.tools) {
 			return &All[i]
 		}
 	}

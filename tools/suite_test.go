@@ -329,28 +329,6 @@ func TestNoAuditNoChange(t *testing.T) {
 	}
 }
 
-func TestToolPolicy(t *testing.T) {
-	cfg := config.Default()
-	cfg.Tools.Policy.Deny = []string{"Write", "Multi*", "checkpoint*"}
-	s, err := tools.Open(cfg, tools.Options{DataDir: filepath.Join(t.TempDir(), "d")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	var names []string
-	for _, d := range s.Definitions() {
-		names = append(names, d.Name)
-	}
-	if got := strings.Join(names, " "); got != "Read Edit NotebookEdit Glob Grep" {
-		t.Errorf("listed: %s", got)
-	}
-	_, err = s.Call(context.Background(), tools.Call{Tool: "Write", Args: json.RawMessage(`{"file_path":"/x","content":""}`)})
-	var unknown *tools.UnknownToolError
-	if !errors.As(err, &unknown) {
-		t.Errorf("a denied tool: %v", err)
-	}
-}
-
 func TestNamesOfHistoryAreBounded(t *testing.T) {
 	s, root := suite(t, nil, tools.Options{})
 	f := write(t, root+"/f", "a")

@@ -6,6 +6,7 @@ import (
 
 	"moltisfs/internal/args"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/policy"
 )
 
 // Effect says what a tool may do to the world; the MCP annotations follow.
@@ -25,6 +26,8 @@ type Tool struct {
 	Description string
 	Effect      Effect
 	Idempotent  bool
+	// Follows are tools that this one does the work of by another road: with the last of them it is denied, unless it is allowed by name.
+	Follows []string
 
 	args *args.Spec // schema and decoder
 	run  func(context.Context, *Suite, *engine.Call, any) (Payload, error)
@@ -86,6 +89,9 @@ var aliases = args.Aliases{
 // outputSchema describes every payload that a tool can answer: "kind" is always there, the fields
 // of the success may be. It is an open object, because a refusal carries fields of its own.
 var outputSchema = json.RawMessage(`{"type":"object","properties":{"kind":{"type":"string"}},"required":["kind"]}`)
+
+// allowed reports whether [tools.policy] leaves the tool.
+func (t *Tool) allowed(p policy.Tools) bool { return p.Allows(t.Name, t.Follows...) }
 
 // definition is what a model is told.
 func (t *Tool) definition() Definition {

@@ -8,6 +8,8 @@ import (
 	"os"
 
 	"moltisfs/config"
+	"moltisfs/internal/approval"
+	"moltisfs/tools"
 )
 
 func configCommand() *command {
@@ -19,7 +21,8 @@ func configCommand() *command {
 				name: "check", args: "[FILE]", max: 1, options: []option{configOption(), {name: "json", doc: "answer with one JSON object"}},
 				short: "say what is wrong with a configuration, all of it",
 				long: `Each problem is one line on standard output, with file, line, column, key and what to write instead. The exit status is
-1 when there are problems.`,
+1 when there are problems. What is allowed and still doubtful, such as a name in tools.policy that is no tool of ours, is a
+warning on standard error.`,
 				examples: []string{"moltis-fs config check moltis.toml", "moltis-fs config check --json moltis.toml"},
 				run:      checkConfig,
 			},
@@ -66,9 +69,15 @@ func checkConfig(_ context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
-	_, from, err := in.loadConfig(file)
+	cfg, from, err := in.loadConfig(file)
 	if e, ok := errors.AsType[*exitError](err); ok {
 		return e // there is nothing to check
+	}
+	var warnings []*config.Problem
+	if err == nil {
+		warnings = locate(from, cfg.Warnings())
+		err = tools.Check(cfg)
+		locate(from, problemsOf(err))
 	}
 	var outcome error
 	if err != nil {
@@ -79,7 +88,11 @@ func checkConfig(_ context.Context, in *invocation) error {
 			OK       bool      `json:"ok"`
 			File     string    `json:"file,omitempty"`
 			Problems []problem `json:"problems"`
-		}{err == nil, from, problems(err)}), outcome)
+			Warnings []problem `json:"warnings"`
+		}{err == nil, from, problems(err), shown(warnings)}), outcome)
+	}
+	for _, w := range warnings {
+		fmt.Fprintf(in.err, "%s: warning: %s\n", program, approval.Escape(w.Error(), false))
 	}
 	text := from + " is well"
 	if err != nil {
@@ -90,24 +103,19 @@ func checkConfig(_ context.Context, in *invocation) error {
 	return ending(in.write([]byte(text+"\n")), outcome)
 }
 
+// problems is err in JSON. What is no problem of the configuration is shown as it is.
 func problems(err error) []problem {
-	out := []problem{}
-	var add func(error)
-	add = func(err error) {
-		if all, ok := err.(interface{ Unwrap() []error }); ok {
-			for _, one := range all.Unwrap() {
-				add(one)
-			}
-			return
-		}
-		if p, ok := errors.AsType[*config.Problem](err); ok {
-			out = append(out, problem{p.File, p.Line, p.Column, p.Key, p.Why, p.Hint})
-			return
-		}
+	out := shown(problemsOf(err))
+	if err != nil && len(out) == 0 {
 		out = append(out, problem{Error: err.Error()})
 	}
-	if err != nil {
-		add(err)
+	return out
+}
+
+func shown(problems []*config.Problem) []problem {
+	out := []problem{}
+	for _, p := range problems {
+		out = append(out, problem{p.File, p.Line, p.Column, p.Key, p.Why, p.Hint})
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"moltisfs/config"
+	"moltisfs/internal/approval"
 	"moltisfs/tools"
 )
 
@@ -83,9 +85,15 @@ func (in *invocation) dataDir() (string, error) {
 	return dir, nil
 }
 
-// openSuite opens the suite as the command line says. approver may be nil.
+// openSuite opens the suite as the command line says, for calls of an agent: what is doubtful in the configuration is said first.
+// approver may be nil.
 func (in *invocation) openSuite(approver tools.Approver) (*tools.Suite, config.Config, error) {
-	return in.openSuiteAs(approver, func(*config.Config) {})
+	return in.openSuiteAs(approver, func(cfg *config.Config) {
+		from := cmp.Or(in.option("config"), in.env("MOLTIS_CONFIG"))
+		for _, w := range locate(from, cfg.Warnings()) {
+			fmt.Fprintf(in.err, "%s: warning: %s\n", program, approval.Escape(w.Error(), false))
+		}
+	})
 }
 
 // openSuiteAs is openSuite with a configuration that change has had its hands on.
@@ -128,6 +136,13 @@ func (in *invocation) openSuiteAs(approver tools.Approver, change func(*config.C
 	if d, ok := errors.AsType[*tools.DataDirError](err); ok {
 		return nil, cfg, misuse(d.Hint(), "%v", d)
 	}
+	if ps := problemsOf(err); len(ps) > 0 {
+		if from == "" || in.option("root") != "" { // what is wrong need not stand in the file
+			return nil, cfg, misuse("", "%v", err)
+		}
+		locate(from, ps)
+		return nil, cfg, unusableConfig(err, from)
+	}
 	if err != nil {
 		return nil, cfg, err
 	}
@@ -140,6 +155,29 @@ func unusableConfig(err error, from string) error {
 		return e
 	}
 	return misuse(fmt.Sprintf("mend the file; %s config check %s says when it is well", program, from), "%v", err)
+}
+
+// problemsOf are what is wrong with a configuration, none when err is about something else.
+func problemsOf(err error) (out []*config.Problem) {
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, one := range all.Unwrap() {
+			out = append(out, problemsOf(one)...)
+		}
+	} else if p, ok := errors.AsType[*config.Problem](err); ok {
+		out = append(out, p)
+	}
+	return out
+}
+
+// locate adds to problems where in the file they stand; "" is none. A file that can't be read any more leaves them as they are.
+func locate(file string, problems []*config.Problem) []*config.Problem {
+	if file == "" || len(problems) == 0 {
+		return problems
+	}
+	if data, err := os.ReadFile(file); err == nil {
+		config.Locate(data, file, problems...)
+	}
+	return problems
 }
 
 // confine makes root the workspace and the only tree that may be touched.

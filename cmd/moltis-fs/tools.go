@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"moltisfs/internal/policy"
 	"moltisfs/internal/serve/mcp"
 	"moltisfs/tools"
 )
@@ -31,15 +30,9 @@ func writeTools(_ context.Context, in *invocation) error {
 	if err != nil {
 		return unusableConfig(err, from)
 	}
-	allowed, err := policy.NewTools(cfg.Tools.Policy.Allow, cfg.Tools.Policy.Deny)
+	defs, err := tools.DefinitionsUnder(cfg.Tools.Policy)
 	if err != nil {
 		return err
-	}
-	var defs []tools.Definition
-	for _, d := range tools.Definitions() {
-		if allowed.Allows(d.Name) {
-			defs = append(defs, d)
-		}
 	}
 	var answer any
 	switch in.option("format") {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"slices"
 	"strings"
 )
 
@@ -32,11 +33,12 @@ func NewTools(allow, deny []string) (Tools, error) {
 	return Tools{allow: append([]string{}, allow...), deny: append([]string{}, deny...)}, nil
 }
 
-// Allows reports whether the tool may be listed and called.
-func (t Tools) Allows(name string) bool { return t.Why(name) == "" }
+// Allows reports whether the tool may be listed and called. A tool that follows others does what they do by another road: it goes
+// with the last of them, whatever else the lists say, unless the allow list has its very name.
+func (t Tools) Allows(name string, follows ...string) bool { return t.Why(name, follows...) == "" }
 
 // Why tells why a tool is denied, "" when it is not.
-func (t Tools) Why(name string) string {
+func (t Tools) Why(name string, follows ...string) string {
 	if by := match(t.deny, name); by != "" {
 		if by == name {
 			return "denied by tools.policy.deny"
@@ -46,7 +48,10 @@ func (t Tools) Why(name string) string {
 	if len(t.allow) > 0 && match(t.allow, name) == "" {
 		return "not in tools.policy.allow"
 	}
-	return ""
+	if len(follows) == 0 || slices.Contains(t.allow, name) || slices.ContainsFunc(follows, func(f string) bool { return t.Allows(f) }) {
+		return ""
+	}
+	return "denied with " + strings.Join(follows, ", ")
 }
 
 // match is the first pattern that holds for name.

@@ -1,0 +1,92 @@
+package tools_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"moltisfs/config"
+	"moltisfs/tools"
+)
+
+// The names that a configuration is checked against are those of the tools that there are.
+func TestConfigKnowsTheTools(t *testing.T) {
+	var names []string
+	for _, d := range tools.Definitions() {
+		names = append(names, d.Name)
+	}
+	if got := config.ToolNames(); !slices.Equal(got, names) {
+		t.Errorf("config knows %v, and there are %v", got, names)
+	}
+}
+
+// What is left by which lists. NotebookEdit goes with Edit, checkpoint_restore with the last of Write, Edit and MultiEdit, unless
+// they are allowed by their very names.
+func TestReadOnlyByNames(t *testing.T) {
+	const reads = "Read Glob Grep checkpoints_list checkpoint_diff"
+	const all = "Read Write Edit MultiEdit NotebookEdit Glob Grep checkpoints_list checkpoint_diff checkpoint_restore"
+	for _, c := range []struct{ allow, deny, want string }{
+		{"", "", all},
+		{"*", "", all},
+		{"", "Write Edit MultiEdit", reads},
+		{"*", "Write Edit MultiEdit", reads},
+		{"", "Write Edit* Multi*", reads},
+		{"", "Write Multi* checkpoint*", "Read Edit NotebookEdit Glob Grep"},
+		{"", "Write Edit MultiEdit NotebookEdit checkpoint_restore", reads},
+		{"Read Glob Grep exec", "", "Read Glob Grep"},
+		{"", "Edit", "Read Write MultiEdit Glob Grep checkpoints_list checkpoint_diff checkpoint_restore"},
+		{"", "Write MultiEdit", "Read Edit NotebookEdit Glob Grep checkpoints_list checkpoint_diff checkpoint_restore"},
+		{"Read NotebookEdit", "", "Read NotebookEdit"},
+		{"Read Notebook*", "", "Read"},
+		{"Read checkpoint_*", "", "Read checkpoint_diff"},
+		{"Read checkpoint_restore", "", "Read checkpoint_restore"},
+		{"* NotebookEdit", "Write Edit MultiEdit", "Read NotebookEdit Glob Grep checkpoints_list checkpoint_diff"},
+		{"* checkpoint_restore", "Write Edit MultiEdit", reads + " checkpoint_restore"},
+		{"NotebookEdit Read", "Edit NotebookEdit", "Read"},
+		{"checkpoint_restore Read", "check*", "Read"},
+	} {
+		cfg := config.Default()
+		cfg.Tools.Policy = config.Policy{Allow: strings.Fields(c.allow), Deny: strings.Fields(c.deny)}
+		s, err := tools.Open(cfg, tools.Options{DataDir: t.TempDir()})
+		if err != nil {
+			t.Fatalf("allow %q deny %q: %v", c.allow, c.deny, err)
+		}
+		t.Cleanup(func() { s.Close() })
+		var listed []string
+		for _, d := range s.Definitions() {
+			listed = append(listed, d.Name)
+		}
+		if got := strings.Join(listed, " "); got != c.want {
+			t.Errorf("allow %q deny %q leaves\n%s, not\n%s", c.allow, c.deny, got, c.want)
+		}
+		for _, name := range config.ToolNames() { // and a call agrees with the list
+			_, err := s.Call(context.Background(), tools.Call{Tool: name, Args: []byte(`{}`)})
+			unknown, no := errors.AsType[*tools.UnknownToolError](err)
+			if no == slices.Contains(listed, name) || err != nil && !no {
+				t.Errorf("allow %q deny %q: calling %s answers %v", c.allow, c.deny, name, err)
+			}
+			if no && unknown.Nearest != "" && !slices.Contains(listed, unknown.Nearest) {
+				t.Errorf("allow %q deny %q: calling %s names %s, which is not there", c.allow, c.deny, name, unknown.Nearest)
+			}
+		}
+	}
+}
+
+// Lists that leave nothing to call are a mistake.
+func TestNoToolLeft(t *testing.T) {
+	for _, c := range []struct{ allow, deny, key string }{
+		{"exec browser", "", "tools.policy.allow"},
+		{"", "*", "tools.policy.deny"},
+		{"Read exec", "Read", "tools.policy.deny"},
+		{"Notebook*", "", "tools.policy.allow"},
+	} {
+		cfg := config.Default()
+		cfg.Tools.Policy = config.Policy{Allow: strings.Fields(c.allow), Deny: strings.Fields(c.deny)}
+		_, err := tools.Open(cfg, tools.Options{DataDir: t.TempDir()})
+		if p, ok := errors.AsType[*config.Problem](err); !ok || p.Key != c.key || !strings.Contains(p.Why, "no tool at all") {
+			t.Errorf("allow %q deny %q: %v", c.allow, c.deny, err)
+		}
+	}
+}
