@@ -229,6 +229,11 @@ func (s *Suite) missing(tool string, args any) *Refusal {
 		return r
 	}
 	if near.Depth == 0 && slices.Contains(near.Names, path.Base(asked)) {
+		if clean := path.Clean(asked); slices.Contains(strings.Split(asked, "/"), "..") { // what it goes up from is missing
+			key, _ := pathKey(args)
+			r.Hint, r.Next = "Without the .. it would be "+clean+".", again(tool, args, map[string]any{key: clean})
+			return r
+		}
 		r.Message = quote(asked) + " is a symbolic link to something that does not exist"
 		r.Next = &NextCall{"Glob", map[string]any{"pattern": "*", "path": near.Dir}}
 		return r

@@ -184,6 +184,58 @@ func TestNoExistenceOracle(t *testing.T) {
 	}
 }
 
+// Nor must a path that passes it and comes back by "..", which would work, fail or be missing by
+// what is there. secret is denied, out and /proc are not allowed, data is ours; into leads to each.
+func TestNoExistenceOracleThroughDotDot(t *testing.T) {
+	s, root := suite(t, func(fs *config.FS) { fs.DenyPaths = []string{fs.WorkspaceRoot + "/secret/**"} }, tools.Options{})
+	base := filepath.Dir(root)
+	const things = "D/dir/y/\nD/file = a\nD/fifo fifo\nD/link => /etc\nD/inside => $ROOT/d\nD/dangling => nowhere\n"
+	toolstest.Layout(t, root, "ok = a\nd/e/\ninto/secret => ../secret\ninto/out => ../../out\ninto/data => ../../data\ninto/proc => /proc\n"+
+		strings.ReplaceAll(things, "D/", "secret/")+strings.ReplaceAll(things, "D/", "../out/"))
+	call(t, s, "Read", map[string]any{"file_path": root + "/ok"}) // makes the record
+	kinds := strings.Fields("missing dir file fifo link inside dangling dir/y/deep file/x")
+	ours := strings.Fields("missing audit audit/audit.jsonl audit/audit.jsonl/x")
+	procs := []string{"999999999", "1", "self", "self/status", "self/exe", "self/cwd", "meminfo"}
+	for _, at := range []struct {
+		dir   string
+		names []string
+	}{
+		{root + "/secret", kinds}, {base + "/out", kinds}, {base + "/data", ours}, {"/proc", procs},
+		{root + "/into/secret", kinds}, {root + "/into/out", kinds}, {root + "/into/data", ours}, {root + "/into/proc", procs},
+	} {
+		// Up to the root of everything, where ".." stays, and down again.
+		for _, tail := range []string{strings.Repeat("/..", 30) + root + "/ok", "/./..//." + strings.Repeat("/..", 30) + root + "/none", "/..", "/../dir/../../ok"} {
+			for _, tool := range append(pathTools[:len(pathTools):len(pathTools)], moreTools...) {
+				want := ""
+				for _, name := range at.names {
+					path := at.dir + "/" + name + tail
+					got := strings.ReplaceAll(mustEncode(t, call(t, s, tool.name, tool.args(path, true))), path, "PATH")
+					got = strings.ReplaceAll(got, filepath.Clean(path), "CLEAN") // a hint of the tools that take no ".."
+					if want == "" {
+						want = got
+					}
+					if got != want || !strings.Contains(got, `"path_denied"`) && !strings.Contains(got, `"bad_request"`) {
+						t.Errorf("%s %s answers\n%s, a missing one\n%s", tool.name, path, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
+// moreTools take a path in other ways than pathTools show.
+var moreTools = []struct {
+	name, class string
+	args        func(path string, exists bool) map[string]any
+}{
+	{"Write", "change", func(p string, _ bool) map[string]any {
+		return map[string]any{"file_path": p, "content": "b\n", "create_parents": true, "dry_run": true}
+	}},
+	{"checkpoints_list", "read", func(p string, _ bool) map[string]any { return map[string]any{"file_path": p} }},
+	{"checkpoint_diff", "read", func(p string, _ bool) map[string]any { return map[string]any{"id": "undo", "paths": []any{p}} }},
+	{"checkpoint_restore", "change", func(p string, _ bool) map[string]any { return map[string]any{"id": "x", "paths": []any{p}} }},
+}
+
 // readPlain is the control: what a program without a guard gets by this name.
 // A FIFO or a device would block it, or feed it for ever.
 func readPlain(path string) ([]byte, error) {

@@ -41,7 +41,7 @@ func (f *fence) Judge(o Object, _ Access) error {
 	if !below(o.True, f.root) || f.denies(o.True) || f.denies(path.Clean(o.Spelled)) {
 		return errDenied
 	}
-	if slices.ContainsFunc(o.Hops, f.denies) {
+	if slices.ContainsFunc(o.Hops, func(h Hop) bool { return f.denies(h.Name) || h.Left && !below(h.Name, f.root) }) {
 		return errDenied
 	}
 	return nil

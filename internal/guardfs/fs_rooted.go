@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -47,11 +46,14 @@ type spot struct {
 	leaf   string      // an entry of the top that is no directory
 	fi     fs.FileInfo // of the leaf, or of the top where there is none
 	rest   []string    // with err: what was left, the one that failed first
-	hops   []string
+	hops   []Hop
 	err    error
-	linked bool   // what is missing was named by a link
-	target string // of the last link
+	linked bool // what is missing was named by a link
+	link   string
+	target string // of link, the last that was followed
+	links  int    // how many were
 	own    int    // how many of rest, from the end, the caller spelled
+	up     bool   // that the top is there is no news; see the Linux twin
 }
 
 const (
@@ -99,6 +101,10 @@ func walk(volume, p string) (s *spot) {
 		case c == "" || c == ".":
 		case c == "..":
 			if n := len(s.names); n > 0 {
+				if !s.up {
+					s.hops = append(s.hops, Hop{Name: s.name(), Left: true})
+				}
+				s.up = true
 				s.top().Close() //nolint:errcheck // nothing was written through it
 				s.pile, s.names = s.pile[:n], s.names[:n-1]
 				s.fi, s.err = s.top().Stat(".")
@@ -133,7 +139,7 @@ func (s *spot) restart() error {
 	if err != nil {
 		return err
 	}
-	s.pile, s.names, s.leaf = []*os.Root{root}, nil, ""
+	s.pile, s.names, s.leaf, s.up = []*os.Root{root}, nil, "", true
 	s.fi, err = root.Stat(".")
 	return err
 }
@@ -156,7 +162,7 @@ func (s *spot) enter(c string) bool {
 		}
 		sub, now, err := openSame(s.top(), c, fi)
 		if err == nil {
-			s.pile, s.names, s.fi = append(s.pile, sub), append(s.names, c), now
+			s.pile, s.names, s.fi, s.up = append(s.pile, sub), append(s.names, c), now, false
 			return true
 		}
 		if !errors.Is(err, errSwapped) {
@@ -190,7 +196,7 @@ func openSame(root *os.Root, c string, fi fs.FileInfo) (*os.Root, fs.FileInfo, e
 
 // follow puts the text of link c in the place of the component that named it.
 func (s *spot) follow(c string) {
-	if len(s.hops) >= maxLinks {
+	if s.links++; s.links > maxLinks {
 		s.err = syscall.ELOOP
 		return
 	}
@@ -199,8 +205,8 @@ func (s *spot) follow(c string) {
 		s.err = err
 		return
 	}
-	s.hops = append(s.hops, join(s.name(), c))
-	s.target = target
+	s.link, s.target = join(s.name(), c), target
+	s.hops, s.up = append(s.hops, Hop{Name: s.link, Left: upNext(s.rest[1:])}), true
 	target = filepath.ToSlash(target)
 	if v := filepath.VolumeName(target); v != "" {
 		s.volume, target = strings.ToUpper(v), target[len(v):]
@@ -221,16 +227,16 @@ func (s *spot) top() *os.Root { return s.pile[len(s.pile)-1] }
 // name is the true name of the top.
 func (s *spot) name() string { return s.volume + "/" + strings.Join(s.names, "/") }
 
-// full is the true name of what was found, or would have been.
-func (s *spot) full() string {
-	at := s.name()
+// full is the true name of what was found, or would have been, and the hops on the way there.
+func (s *spot) full() (string, []Hop) {
+	at, hops := "/"+strings.Join(s.names, "/"), s.hops
 	if s.leaf != "" {
 		at = join(at, s.leaf)
 	}
 	if s.err != nil {
-		at = path.Join(at, path.Join(s.rest...))
+		at, hops = climb(at, s.up, s.rest, hops)
 	}
-	return at
+	return s.volume + at, hops
 }
 
 // take hands over the top, which close then leaves open.
@@ -275,7 +281,8 @@ func (f *FS) resolve(spelled string) (*spot, Object, error) {
 		return nil, Object{}, err
 	}
 	s := walk(volume, rest)
-	o := Object{Spelled: spelled, True: s.full(), Hops: s.hops}
+	o := Object{Spelled: spelled}
+	o.True, o.Hops = s.full()
 	if s.err == nil {
 		o.Info = s.info()
 	}

@@ -63,6 +63,35 @@ func splitPlace(p string) (dir, base string, err error) {
 	return dir, base, nil
 }
 
+// climb goes on by name alone where nothing can be looked at any more: from the true name at along
+// rest. What it goes up from is added to hops, but for at itself if up is set: that it is there is
+// no news.
+func climb(at string, up bool, rest []string, hops []Hop) (string, []Hop) {
+	for _, c := range rest {
+		switch c {
+		case "", ".":
+		case "..":
+			if !up && at != "/" {
+				hops = append(hops, Hop{Name: at, Left: true})
+			}
+			at, up = path.Dir(at), true
+		default:
+			at, up = join(at, c), false
+		}
+	}
+	return at, hops
+}
+
+// upNext says whether the next step along rest goes up.
+func upNext(rest []string) bool {
+	for _, c := range rest {
+		if c != "" && c != "." {
+			return c == ".."
+		}
+	}
+	return false
+}
+
 // checkName refuses what is not one component of a path. Names from a directory may hold any other bytes.
 func checkName(name string) error {
 	switch {

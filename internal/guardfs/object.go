@@ -68,8 +68,16 @@ type Object struct {
 	// True is the kernel's own name of the object: absolute, without links, "." or "..". For an absent object it
 	// is the true name of the deepest directory that exists, followed by the rest of the path.
 	True string
-	Hops []string // true names of the symlinks passed through on the way, in order; nil when there were none
-	Info Info     // Kind is KindAbsent when nothing is there
+	Hops []Hop // what the way there passes and True does not show, in order; nil when that is nothing
+	Info Info  // Kind is KindAbsent when nothing is there
+}
+
+// Hop is something that a path passes: a symlink that is followed, or what a ".." goes up from,
+// which need not exist. What is known to be there by another hop is none: the directories above the
+// deepest one of a chain of "..", and that of a link whose text goes up from it.
+type Hop struct {
+	Name string // true name
+	Left bool   // a ".." goes up from it, so that what it is would show in the answer
 }
 
 // Access is what a caller is about to do to an object.

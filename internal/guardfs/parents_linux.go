@@ -23,20 +23,21 @@ func (f *FS) Missing(path string) (dirs []string, name string, err error) {
 	if t.err == nil {
 		return nil, "", f.parentExists(&t, path, base)
 	}
-	name = join(t.absent(dir), base)
-	if err := f.judge.Judge(Object{Spelled: path, True: name, Hops: t.hops}, Create); err != nil {
+	at, hops := t.absent(dir)
+	name = join(at, base)
+	if err := f.judge.Judge(Object{Spelled: path, True: name, Hops: hops}, Create); err != nil {
 		return nil, "", err
 	}
 	switch {
 	case t.err != unix.ENOENT || t.fd < 0:
 		return nil, "", &PathError{Op: "make directory of", Path: path, Err: t.err}
 	case t.linked:
-		return nil, "", &SymlinkError{Path: t.hops[len(t.hops)-1], Target: t.target}
+		return nil, "", &SymlinkError{Path: t.link, Target: t.target}
 	}
 	if err := k.refusePseudo(t.fd); err != nil {
 		return nil, "", &PathError{Op: "make directory of", Path: path, Err: err}
 	}
-	at := t.at
+	at = t.at
 	for _, c := range t.rest {
 		switch c {
 		case "", ".":
@@ -45,7 +46,7 @@ func (f *FS) Missing(path string) (dirs []string, name string, err error) {
 			return nil, "", &BadPathError{Path: path, Why: "goes up from a directory that does not exist"}
 		}
 		at = join(at, c)
-		if err := f.judge.Judge(Object{Spelled: at, True: at, Hops: t.hops}, Create); err != nil {
+		if err := f.judge.Judge(Object{Spelled: at, True: at, Hops: hops}, Create); err != nil {
 			return nil, "", err
 		}
 		dirs = append(dirs, at)

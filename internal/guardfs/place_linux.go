@@ -63,7 +63,7 @@ func (f *FS) PlaceLink(path string) (*Place, error) {
 		case nil:
 			err = unix.ENOTDIR
 		case unix.ENOENT:
-			return nil, &MissingParentError{Path: path, Missing: k.firstMissing(parent.True), True: p.object.True}
+			return nil, &MissingParentError{Path: path, Missing: k.firstMissing(dir), True: p.object.True}
 		}
 		return nil, &PathError{Op: "open directory of", Path: path, Err: err}
 	}
@@ -80,7 +80,8 @@ func (f *FS) PlaceLink(path string) (*Place, error) {
 	return p, nil
 }
 
-// firstMissing is the topmost part of the true name that does not exist. It was judged as a whole before.
+// firstMissing is the topmost part of the path name that does not exist. All of it was judged
+// before.
 func (k *kernel) firstMissing(name string) string {
 	t := k.walkPath(name)
 	k.discard(t.fd)

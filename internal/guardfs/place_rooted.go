@@ -256,8 +256,9 @@ func (f *FS) Missing(path string) (dirs []string, name string, err error) {
 	}
 	s := walk(volume, dir)
 	defer s.close()
-	name = join(s.full(), base)
-	if err := f.judge.Judge(Object{Spelled: path, True: name, Hops: s.hops}, Create); err != nil {
+	at, hops := s.full()
+	name = join(at, base)
+	if err := f.judge.Judge(Object{Spelled: path, True: name, Hops: hops}, Create); err != nil {
 		return nil, "", err
 	}
 	if s.err == nil && s.leaf != "" {
@@ -269,9 +270,9 @@ func (f *FS) Missing(path string) (dirs []string, name string, err error) {
 	case !os.IsNotExist(s.err):
 		return nil, "", &PathError{Op: "make directory of", Path: path, Err: s.err}
 	case s.linked:
-		return nil, "", &SymlinkError{Path: s.hops[len(s.hops)-1], Target: s.target}
+		return nil, "", &SymlinkError{Path: s.link, Target: s.target}
 	}
-	at := s.name()
+	at = s.name()
 	for _, c := range s.rest {
 		switch c {
 		case "", ".":
@@ -280,7 +281,7 @@ func (f *FS) Missing(path string) (dirs []string, name string, err error) {
 			return nil, "", &BadPathError{Path: path, Why: "goes up from a directory that does not exist"}
 		}
 		at = join(at, c)
-		if err := f.judge.Judge(Object{Spelled: at, True: at, Hops: s.hops}, Create); err != nil {
+		if err := f.judge.Judge(Object{Spelled: at, True: at, Hops: hops}, Create); err != nil {
 			return nil, "", err
 		}
 		dirs = append(dirs, at)

@@ -104,7 +104,7 @@ func (k *kernel) resolveOnce(path string) (fd int, st status, o Object, lost boo
 	t := k.walkPath(path)
 	o = Object{Spelled: path, Hops: t.hops}
 	if t.err != nil {
-		o.True = t.absent(path)
+		o.True, o.Hops = t.absent(path)
 		if t.fd >= 0 { // what is missing on a kernel interface is no file either
 			if magic, err := k.magic(t.fd); err == nil && pseudo(magic) {
 				t.err = ErrPseudo
@@ -135,12 +135,13 @@ func displaced(name, spelled string) bool {
 	return strings.HasPrefix(base, tempPrefix) && Temporary(base) && !strings.HasSuffix(spelled, base)
 }
 
-// absent is the true name that the object of an unfinished trail would have.
-func (t *trail) absent(spelled string) string {
+// absent is the true name that the object of an unfinished trail would have, and the hops on the
+// way there.
+func (t *trail) absent(spelled string) (string, []Hop) {
 	if t.at == "" {
-		return lexical(spelled)
+		return climb("/", true, strings.Split(spelled, "/"), t.hops)
 	}
-	return path.Join(t.at, path.Join(t.rest...))
+	return climb(t.at, t.up, t.rest, t.hops)
 }
 
 // lexical is the name of last resort, when the kernel gives none.

@@ -32,7 +32,13 @@ var pathCases = []pathCase{
 	{name: "sibling with the same beginning", tree: []string{"wsx/s = S"}, path: "$Wx/s", want: "denied", naked: true},
 	{name: "denied tree", tree: []string{"ws/secrets/s = S"}, path: "$W/secrets/s", want: "denied", naked: true},
 	{name: "denied tree itself", tree: []string{"ws/secrets/s = S"}, path: "$W/secrets", want: "denied"},
-	{name: "through a denied directory and back", tree: []string{"ws/d/f = A", "ws/secrets/"}, path: "$W/secrets/../d/f", want: "=A", naked: true},
+	{name: "through a denied directory and back", tree: []string{"ws/d/f = A", "ws/secrets/"}, path: "$W/secrets/../d/f", want: "denied", hops: "secrets", naked: true},
+	{name: "through a denied directory and back, missing", tree: []string{"ws/d/f = A"}, path: "$W/secrets/../d/f", want: "denied", hops: "secrets"},
+	{name: "through the outside and back", tree: []string{"ws/f = A", "out/d/"}, path: "$B/out/d/../../ws/f", want: "denied", hops: "d", naked: true},
+	{name: "through the outside and back, no directory", tree: []string{"ws/f = A", "out/d"}, path: "$B/out/d/../../ws/f", want: "denied", hops: "d"},
+	{name: "through a link to the outside and back", tree: []string{"ws/f = A", "ws/l => ../out/d", "out/d/"}, path: "$W/l/../../ws/f", want: "denied", hops: "l d", naked: true},
+	{name: "up twice", tree: []string{"ws/d/e/", "ws/f = A"}, path: "$W/d/e/.././..//f", want: "=A", hops: "e", naked: true},
+	{name: "up, down and up", tree: []string{"ws/d/", "ws/e/", "ws/f = A"}, path: "$W/d/../e/../f", want: "=A", hops: "d e", naked: true},
 	{name: "link inside", tree: []string{"ws/f = A", "ws/l => f"}, path: "$W/l", want: "=A", hops: "l", naked: true},
 	{name: "absolute link inside", tree: []string{"ws/f = A", "ws/l => $B/ws/f"}, path: "$W/l", want: "=A", hops: "l", naked: true},
 	{name: "link outside", tree: []string{"out/s = S", "ws/l => ../out/s"}, path: "$W/l", want: "denied", hops: "l", naked: true},
@@ -42,8 +48,10 @@ var pathCases = []pathCase{
 	{name: "denied name of an allowed file", tree: []string{"ws/f = A", "ws/secrets => d", "ws/d/f = A"}, path: "$W/secrets/f", want: "denied", hops: "secrets", naked: true},
 	{name: "through a denied hop", tree: []string{"ws/d/f = A", "ws/secrets/l => ../d", "ws/m => secrets/l"}, path: "$W/m/f", want: "denied", hops: "m l", naked: true},
 	{name: "chain of links", tree: []string{"ws/a => b", "ws/b => c", "ws/c = A"}, path: "$W/a", want: "=A", hops: "a b", naked: true},
-	{name: "up through a link means the target's parent", tree: []string{"ws/d/e/", "ws/l => d/e", "ws/d/f = A", "ws/f = B"}, path: "$W/l/../f", want: "=A", hops: "l", naked: true},
-	{name: "up through a link to the outside", tree: []string{"out/e/", "ws/l => ../out/e", "out/s = S"}, path: "$W/l/../s", want: "denied", hops: "l", naked: true},
+	{name: "up through a link means the target's parent", tree: []string{"ws/d/e/", "ws/l => d/e", "ws/d/f = A", "ws/f = B"}, path: "$W/l/../f", want: "=A", hops: "l e", naked: true},
+	{name: "up through a link to the outside", tree: []string{"out/e/", "ws/l => ../out/e", "out/s = S"}, path: "$W/l/../s", want: "denied", hops: "l e", naked: true},
+	{name: "link from outside whose text goes up", tree: []string{"ws/f = A", "out/l => ../ws"}, path: "$B/out/l/f", want: "=A", hops: "l", naked: true},
+	{name: "up from a link outside that leads inside", tree: []string{"ws/d/", "ws/f = A", "out/l => ../ws/d"}, path: "$B/out/l/../f", want: "denied", hops: "l d", naked: true},
 	{name: "out and in again", tree: []string{"ws/f = A"}, path: "$W/../ws/f", want: "=A", naked: true},
 	{name: "beyond the root", tree: []string{"ws/f = A"}, path: "/../../..$W/f", want: "=A", naked: true},
 	{name: "missing", path: "$W/none", want: "absent"},
@@ -114,7 +122,7 @@ func TestResolve(t *testing.T) {
 					_, o, _ := resolved(f, p)
 					var hops []string
 					for _, h := range o.Hops {
-						hops = append(hops, filepath.Base(h))
+						hops = append(hops, filepath.Base(h.Name))
 					}
 					if strings.Join(hops, " ") != c.hops {
 						t.Errorf("hops %v, want %s", o.Hops, c.hops)
@@ -167,6 +175,9 @@ func TestNoOracle(t *testing.T) {
 		{b + "/out/file", b + "/out/none", b + "/out/dir", b + "/out/p", b + "/out/l/f", b + "/out/file/x", b + "/out/dir/f/"},
 		{w + "/secrets/f", w + "/secrets/g", w + "/secrets"},
 		{w + "/lf", w + "/ln"},
+	}
+	for _, x := range []string{"file", "none", "dir", "dir/f", "dir/f/x", "p", "l", "l/f", "none/x"} {
+		groups = append(groups, []string{b + "/out/" + x + "/../../ws/a", b + "/out/" + x + "/./..//" + strings.Repeat("../", 20) + w + "/a"})
 	}
 	roads(t, &fence{root: w, deny: []string{w + "/secrets"}}, func(t *testing.T, f *FS) {
 		noLeak(t)

@@ -14,13 +14,15 @@ type trail struct {
 	st   status
 	at   string   // with err: true name of the deepest directory reached
 	rest []string // with err: the components that were left, the one that failed first
-	hops []string // true names of the links followed
-	err  error    // an errno, or ErrPseudo at a link of a kernel interface
-	// linked: what is missing was named by a link (the last of hops, whose text is target), not by the caller.
-	linked bool
-	target string
+	hops []Hop
+	err  error // an errno, or ErrPseudo at a link of a kernel interface
+	// linked: what is missing was named by a link (link, whose text is target), not by the caller.
+	linked       bool
+	link, target string // the last that was followed
 
-	own int // how many of rest, from the end, the caller spelled
+	links int  // how many were
+	own   int  // how many of rest, from the end, the caller spelled
+	up    bool // that the directory is there is no news: the walk came up to it, or followed a link in it, or it is the root
 }
 
 const maxLinks = 40 // as in the kernel
@@ -29,7 +31,7 @@ const maxLinks = 40 // as in the kernel
 // keeps account of the links. It needs nothing newer than Linux 3.6.
 func (k *kernel) walkPath(path string) (t trail) {
 	t.rest = strings.Split(path[1:], "/")
-	t.own = len(t.rest)
+	t.own, t.up = len(t.rest), true
 	if _, t.err = k.proc.use(); t.err != nil { // closed: nothing could be named
 		t.fd = -1
 		return t
@@ -48,6 +50,13 @@ func (k *kernel) walkPath(path string) (t trail) {
 		if c == "" || c == "." {
 			t.step()
 			continue
+		}
+		if c == ".." && !t.up {
+			var left string
+			if left, _, t.err = k.trueName(t.fd, &t.st); t.err != nil {
+				break
+			}
+			t.hops = append(t.hops, Hop{Name: left, Left: true})
 		}
 		var next int
 		if next, t.err = k.openat(t.fd, c, unix.O_PATH|unix.O_NOFOLLOW, 0); t.err != nil {
@@ -69,7 +78,7 @@ func (k *kernel) walkPath(path string) (t trail) {
 			break
 		}
 		k.close(t.fd)
-		t.fd, t.st = next, st
+		t.fd, t.st, t.up = next, st, c == ".."
 		t.step()
 	}
 	if t.err == nil {
@@ -95,7 +104,7 @@ func (t *trail) step() {
 
 // follow puts the text of the link behind fd in the place of the component that named it.
 func (t *trail) follow(k *kernel, fd int) {
-	if len(t.hops) >= maxLinks {
+	if t.links++; t.links > maxLinks {
 		t.err = unix.ELOOP
 		return
 	}
@@ -107,8 +116,7 @@ func (t *trail) follow(k *kernel, fd int) {
 		t.err = ErrPseudo
 		return
 	}
-	var hop string
-	if hop, t.err = k.name(fd); t.err != nil {
+	if t.link, t.err = k.name(fd); t.err != nil {
 		return
 	}
 	if t.target, t.err = k.target(fd); t.err != nil {
@@ -118,7 +126,7 @@ func (t *trail) follow(k *kernel, fd int) {
 		t.err = unix.ENOENT
 		return
 	}
-	t.hops = append(t.hops, hop)
+	t.hops, t.up = append(t.hops, Hop{Name: t.link, Left: upNext(t.rest[1:])}), true
 	if t.target[0] == '/' {
 		var root int
 		if root, t.err = k.openat(unix.AT_FDCWD, "/", unix.O_PATH|unix.O_DIRECTORY, 0); t.err != nil {

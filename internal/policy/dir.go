@@ -9,7 +9,7 @@ import (
 // Dir gives the verdict for the entries of one directory, by its true name. It costs about as much as one Judge. Entries are
 // judged by name: for identities and hard links Judge has to be asked, as guardfs does when it opens one.
 func (p *Policy) Dir(canonical string) guardfs.DirVerdict {
-	if canonical == "" || canonical[0] != '/' || p.refuses(canonical) != none || !p.allowAll && !p.allow.allows(canonical) {
+	if canonical == "" || canonical[0] != '/' || p.refuses(canonical) != none || !p.allows(canonical) {
 		return guardfs.DirVerdict{}
 	}
 	l := &listing{policy: p, dir: canonical, odd: strange(canonical)}

@@ -146,6 +146,8 @@ func FuzzJudge(f *testing.F) {
 	f.Add("**/*.pem", "", "/home/u/.moltis", "/ws/link/k", "/ws/d/k.PEM", "/ws/link")
 	f.Add("/a/*/c", "/a/**\n/b", "/a/b/c/d", "/x/../a/B/c", "/a/b/x", "/a/q/c")
 	f.Add("", "/**", "/d", "rel", "pipe:[1]", "/d/x")
+	f.Add("/ws/x/**", "/ws/**", "/d", "/out/x/../../ws/a", "/ws/a", "/out/x/..")
+	f.Add("/ws/x/**", "/ws/**", "/d", "/out/l", "/ws/x/a", "/out/l")
 	f.Add("/p/GIT~1\n/p/.git", "/p/**", "/q", "/p/git~1/x", "/p/.GIT/x", "")
 	f.Fuzz(func(t *testing.T, deny, allow, own, spelled, truth, hop string) {
 		if len(deny)+len(allow)+len(own)+len(spelled)+len(truth)+len(hop) > 300 {
@@ -166,8 +168,11 @@ func FuzzJudge(f *testing.F) {
 			return // FuzzRule looks at errors
 		}
 		object := guardfs.Object{Spelled: spelled, True: truth, Info: guardfs.Info{Kind: guardfs.KindFile, Links: 1}}
-		if hop != "" {
-			object.Hops = []string{hop}
+		hop, left := strings.CutSuffix(hop, "/..")
+		if strings.HasPrefix(hop, "/") {
+			object.Hops = []guardfs.Hop{{Name: hop, Left: left}}
+		} else {
+			hop = ""
 		}
 		got := ruleOf(p.Judge(object, guardfs.Read))
 		if !strings.HasPrefix(truth, "/") {
@@ -185,13 +190,14 @@ func FuzzJudge(f *testing.F) {
 			t.Fatalf("%q when it is there, %q when not", got, other)
 		}
 
-		names := []string{truth}
+		var names []string // in the order in which the path passes them
 		if strings.HasPrefix(spelled, "/") {
 			names = append(names, path.Clean(spelled))
 		}
-		if strings.HasPrefix(hop, "/") {
+		if hop != "" {
 			names = append(names, hop)
 		}
+		names = append(names, truth)
 		want, sure := "", clean(own) && plainName(own) || own == ""
 		for _, r := range append(o.Deny, o.Allow...) {
 			sure = sure && plainRule(r)
@@ -205,23 +211,29 @@ func FuzzJudge(f *testing.F) {
 				dir := strings.ToLower(own)
 				return n == dir || dir == "/" || strings.HasPrefix(n, dir+"/")
 			}
-			for _, n := range names {
+			outside := false
+			for i, n := range names {
+				if want != "" {
+					break
+				}
+				allowed := len(o.Allow) == 0
+				for _, r := range o.Allow {
+					allowed = allowed || oracleAllows(r, n)
+				}
 				for _, r := range o.Deny {
-					if want == "" && oracleDenies(r, n) {
+					if oracleDenies(r, n) {
 						want = ruleDeny
 					}
 				}
 				if own != "" && under(n) {
 					want = ruleProtected
 				}
-			}
-			if want == "" && len(o.Allow) > 0 {
-				want = ruleAllow
-				for _, r := range o.Allow {
-					if oracleAllows(r, truth) {
-						want = ""
-					}
+				isHop := hop != "" && i == len(names)-2
+				switch {
+				case want != "" && outside, want == "" && !allowed && (isHop && left || i == len(names)-1):
+					want = ruleAllow
 				}
+				outside = outside || isHop && !allowed
 			}
 			if got != want {
 				t.Fatalf("%+v\n%+v: %q, oracle says %q", o, object, got, want)

@@ -1,12 +1,14 @@
 // Package policy decides what a session may touch: paths, by the operator's allow and deny globs and by what is ours alone, and
 // tools, by name.
 //
-// Deny wins over allow, and is fuzzy: a path is refused when a deny rule covers it or any directory above it under any of the
-// names it has: as spelled, its true name, each link on the way; each of them also folded (letter case, composed or not,
-// invisible code points, dots and blanks at the end, NTFS streams, backslashes and short names). What a rule names
-// literally is held by device and inode number as well, and a file with several hard links is refused when one of them is
-// denied. Allow is exact: the true name, byte for byte. A rule holds as it is spelled and with links in its
-// literal beginning followed, as they were when the Policy was made.
+// Deny wins over allow, and is fuzzy: a path is refused when a deny rule covers it or any directory
+// above it under any of the names it has: as spelled, its true name, each link on the way, and what
+// a ".." goes up from; each of them also folded (letter case, composed or not, invisible code
+// points, dots and blanks at the end, NTFS streams, backslashes and short names). What a rule names
+// literally is held by device and inode number as well, and a file with several hard links is
+// refused when one of them is denied. Allow is exact: the true name, byte for byte, and that of
+// what a ".." goes up from. A rule holds as it is spelled and with links in its literal beginning
+// followed, as they were when the Policy was made.
 //
 // A pattern like /x/** covers /x itself: a directory all of whose content is denied can't be listed, and one all of whose
 // content is allowed can. A directory above an allowed one is not allowed by that. An empty allow list allows everything
@@ -226,27 +228,8 @@ func (p *Policy) Judge(o guardfs.Object, a guardfs.Access) error {
 	if !strings.HasPrefix(o.True, "/") { // "pipe:[123]", "(unreachable)/x"
 		return &Denied{Path: o.Spelled, Rule: rulePseudo}
 	}
-	worst := p.refuses(o.True)
-	if worst != protected && o.Spelled != o.True && strings.HasPrefix(o.Spelled, "/") {
-		if s := path.Clean(o.Spelled); s != o.True {
-			worst = max(worst, p.refuses(s))
-		}
-	}
-	for _, hop := range o.Hops {
-		if worst != protected && strings.HasPrefix(hop, "/") {
-			worst = max(worst, p.refuses(hop))
-		}
-	}
-	if a == guardfs.Remove && worst != protected && p.folded.shield {
-		if n := p.folded.at(foldPath(o.True)); n != nil && n.shield { // would take something protected with it
-			worst = protected
-		}
-	}
-	if worst != none {
-		return &Denied{Path: o.Spelled, Rule: worst.String()}
-	}
-	if !p.allowAll && !p.allow.allows(o.True) {
-		return &Denied{Path: o.Spelled, Rule: ruleAllow}
+	if rule := p.names(&o, a); rule != "" {
+		return &Denied{Path: o.Spelled, Rule: rule}
 	}
 	if o.Info.Kind == guardfs.KindAbsent {
 		return nil
@@ -261,6 +244,46 @@ func (p *Policy) Judge(o guardfs.Object, a guardfs.Access) error {
 	}
 	return nil
 }
+
+// names gives the rule by which one of the names of o is refused, "" when none is. The names come
+// in the order in which the path passes them, and the first that is refused gives the rule: what
+// lies behind it, if anything does, must not show in the answer.
+func (p *Policy) names(o *guardfs.Object, a guardfs.Access) string {
+	if o.Spelled != o.True && strings.HasPrefix(o.Spelled, "/") {
+		if s := path.Clean(o.Spelled); s != o.True {
+			if r := p.refuses(s); r != none {
+				return r.String()
+			}
+		}
+	}
+	outside := false // a link on the way lies in no allowed tree; it may lead into one
+	for _, hop := range o.Hops {
+		r, allowed := p.refuses(hop.Name), p.allows(hop.Name)
+		switch {
+		case r != none && !outside:
+			return r.String()
+		case r != none, hop.Left && !allowed:
+			return ruleAllow
+		}
+		outside = outside || !allowed
+	}
+	r := p.refuses(o.True)
+	if a == guardfs.Remove && p.folded.shield {
+		if n := p.folded.at(foldPath(o.True)); n != nil && n.shield { // would take something protected with it
+			r = protected
+		}
+	}
+	switch {
+	case r != none && !outside:
+		return r.String()
+	case r != none, !p.allows(o.True):
+		return ruleAllow
+	}
+	return ""
+}
+
+// allows tries a true name.
+func (p *Policy) allows(name string) bool { return p.allowAll || p.allow.allows(name) }
 
 // refuses tries a true or spelled name in all its readings.
 func (p *Policy) refuses(name string) rank {

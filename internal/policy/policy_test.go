@@ -40,6 +40,14 @@ func ruleOf(err error) string {
 	return d.Rule
 }
 
+func hops(names ...string) (out []guardfs.Hop) {
+	for _, n := range names {
+		bare, left := strings.CutSuffix(n, "/..")
+		out = append(out, guardfs.Hop{Name: bare, Left: left})
+	}
+	return out
+}
+
 func file(path string) guardfs.Object {
 	return guardfs.Object{Spelled: path, True: path, Info: guardfs.Info{Kind: guardfs.KindFile, Links: 1}}
 }
@@ -169,14 +177,14 @@ func TestNames(t *testing.T) {
 	}{
 		{guardfs.Object{Spelled: "/ws/link", True: "/ws/.env"}, ruleDeny},
 		{guardfs.Object{Spelled: "/ws/.env", True: "/ws/env.sample"}, ruleDeny},
-		{guardfs.Object{Spelled: "/ws/a", True: "/ws/b", Hops: []string{"/ws/a", "/ws/.ENV"}}, ruleDeny},
+		{guardfs.Object{Spelled: "/ws/a", True: "/ws/b", Hops: hops("/ws/a", "/ws/.ENV")}, ruleDeny},
 		{guardfs.Object{Spelled: "/ws/link/../.env", True: "/elsewhere/.env"}, ruleDeny},
 		{guardfs.Object{Spelled: "/ws/./.env", True: "/elsewhere"}, ruleDeny},
 		{guardfs.Object{Spelled: "/tmp/x/a", True: "/private/tmp/x/a"}, ruleDeny},
 		{guardfs.Object{Spelled: "/private/tmp/x/a", True: "/private/tmp/x/a"}, ruleDeny},
 		{guardfs.Object{Spelled: "/Private/TMP/x", True: "/Private/TMP/x"}, ruleDeny},
 		{guardfs.Object{Spelled: "/tmp/x", True: "/tmp/x"}, ruleDeny},
-		{guardfs.Object{Spelled: "/tmp/y", True: "/private/tmp/y", Hops: []string{"/tmp"}}, ""},
+		{guardfs.Object{Spelled: "/tmp/y", True: "/private/tmp/y", Hops: hops("/tmp")}, ""},
 		{guardfs.Object{Spelled: "/ws/p", True: "pipe:[123]"}, rulePseudo},
 		{guardfs.Object{Spelled: "/ws/p", True: "(unreachable)/x"}, rulePseudo},
 		{guardfs.Object{Spelled: "/ws/p", True: ""}, rulePseudo},
@@ -197,9 +205,43 @@ func TestNames(t *testing.T) {
 		t.Error(err)
 	}
 	// Allow looks at the true name alone.
-	o = guardfs.Object{Spelled: "/private/tmp/x/link", True: "/etc/passwd", Hops: []string{"/private/tmp/x/link"}}
+	o = guardfs.Object{Spelled: "/private/tmp/x/link", True: "/etc/passwd", Hops: hops("/private/tmp/x/link")}
 	if got := ruleOf(p.Judge(o, guardfs.Read)); got != ruleAllow {
 		t.Errorf("a link out of the allowed tree: %q", got)
+	}
+}
+
+// The first name that is refused gives the rule, so that what lies behind it does not show.
+func TestFirstRefusalCounts(t *testing.T) {
+	p := mustNew(t, Options{
+		Allow: []string{"/ws/**"}, Deny: []string{"/ws/secret/**", "/out/secret/**"}, Protected: []Protected{{"/data", "ours"}},
+	})
+	for _, c := range []struct{ spelled, hops, truth, want string }{
+		{"/ws/a/../b", "/ws/a/..", "/ws/b", ""},
+		{"/ws/secret/x/../../b", "/ws/secret/x/..", "/ws/b", ruleDeny},
+		{"/ws/secret/x/../../b", "/ws/secret/x/.. /ws/c/..", "/ws/b", ruleDeny},
+		{"/ws/secret/x/../../b", "/ws/secret/x/.. /data/c/..", "/ws/b", ruleDeny},
+		{"/ws/l/../b", "/ws/l /ws/secret/x /data/c", "/ws/b", ruleDeny},
+		{"/out/x/../../ws/b", "/out/x/..", "/ws/b", ruleAllow},
+		{"/out/x/../../ws/b", "/out/x/.. /ws/secret/..", "/ws/b", ruleAllow},
+		{"/out/x/../../ws/b", "/out/x/.. /data/..", "/ws/b", ruleAllow},
+		{"/data/x/../../ws/b", "/data/x/.. /ws/secret/..", "/ws/b", ruleProtected},
+		// A link outside that leads inside is followed. Where it leads to what is denied, the
+		// answer is that of a path that is not there.
+		{"/out/l", "/out/l", "/ws/b", ""},
+		{"/out/l", "", "/out/l", ruleAllow},
+		{"/out/l", "/out/l", "/ws/secret/k", ruleAllow},
+		{"/out/l", "/out/l", "/data/k", ruleAllow},
+		{"/out/l", "/out/l /ws/secret/l", "/ws/b", ruleAllow},
+		{"/ws/secret/l", "/ws/secret/l", "/data/k", ruleDeny},
+		{"/ws/l", "/ws/l", "/data/k", ruleProtected},
+	} {
+		o := guardfs.Object{Spelled: c.spelled, True: c.truth, Hops: hops(strings.Fields(c.hops)...)}
+		for _, a := range accesses {
+			if got := ruleOf(p.Judge(o, a)); got != c.want {
+				t.Errorf("%v %+v: %q, want %q", a, o, got, c.want)
+			}
+		}
 	}
 }
 
