@@ -3,14 +3,8 @@ package readers
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"image"
-
-	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
 
 // The numbers of libheif's public header.
@@ -25,13 +19,9 @@ const (
 	heifLast     = 48
 	heifMargin   = 4096
 	heifSentinel = 0xa5
-	heifMemory   = 512 << 20
 )
 
 func decodeHEIC(ctx context.Context, r *Readers, b []byte) (image.Image, error) {
-	if len(heifWasm) == 0 {
-		return nil, &Unsupported{What: "a HEIC image", Why: "this program was built without the tag nodynamic", Do: "Convert it to JPEG or PNG first."}
-	}
 	colour, ok := nclxOf(b)
 	if !ok {
 		return nil, &Unsupported{What: "this kind of HEIC image", Why: "how its colours are coded is not known", Do: "Convert it to JPEG or PNG first."}
@@ -50,53 +40,28 @@ func decodeHEIC(ctx context.Context, r *Readers, b []byte) (image.Image, error) 
 	return l.image(reply.Planes, colour)
 }
 
-// heicDecoder runs in a worker process: to be cut off at a deadline, WebAssembly has to look at the clock in every loop, which makes this decoder four
-// times slower; a process can be killed.
-func heicDecoder(cache string) (func([]byte, *workReply) error, error) {
-	ctx := context.Background()
-	run, code, err := compiled(ctx, wazero.NewRuntimeConfig().WithMemoryLimitPages(heifMemory>>16), cache, heifWasm)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := wasi_snapshot_preview1.Instantiate(ctx, run); err != nil {
-		return nil, err
-	}
-	return func(data []byte, reply *workReply) (err error) {
-		reply.Head, reply.Planes, err = heifPlanes(ctx, run, code, data)
-		return err
-	}, nil
-}
-
-// heifPlanes decodes in a sandbox of libheif, and gives its header and its planes as they lie there.
-func heifPlanes(ctx context.Context, run wazero.Runtime, code wazero.CompiledModule, b []byte) (head [5]uint32, planes []byte, err error) {
-	defer run.Close(ctx)
-	mod, err := run.InstantiateModule(ctx, code, wazero.NewModuleConfig().WithStartFunctions("_initialize"))
-	if err != nil {
-		return head, nil, err
-	}
-	s := heifSandbox{ctx: ctx, mod: mod}
-	in := s.alloc(len(b))
-	if s.err != nil || !mod.Memory().Write(in, b) {
-		return head, nil, &Limit{What: "image", Resource: "memory"}
-	}
-	at := s.alloc(5 * 4)
-	if !s.call(in, len(b), true, at, 0) {
+// heifPlanes runs in a worker process, and gives libheif's header and its planes as they lie there: width, height, colour space, chroma, and
+// whether alpha is premultiplied.
+func heifPlanes(s *sandbox, b []byte) (head [5]uint32, planes []byte, err error) {
+	in, at := s.put(b), s.alloc(5*4)
+	h := uint64(at)
+	if !s.decode(uint64(in), uint64(len(b)), 1, h, h+4, h+8, h+12, h+16, 0) {
 		return head, nil, s.failed(&Damaged{"heic image", "its header cannot be read"})
 	}
-	head = s.header(at)
+	copy(head[:], s.words(at, len(head)))
 	l, err := layoutOf(head)
 	if err != nil {
 		return head, nil, err
 	}
 	out := s.alloc(l.size + heifMargin)
 	pattern := bytes.Repeat([]byte{heifSentinel}, heifLast+heifMargin)
-	if s.err != nil || !mod.Memory().Write(out+uint32(l.size-heifLast), pattern) {
+	if s.err != nil || !s.mod.Memory().Write(out+uint32(l.size-heifLast), pattern) {
 		return head, nil, &Limit{What: "image", Resource: "memory"}
 	}
-	if !s.call(in, len(b), false, at, out) {
+	if !s.decode(uint64(in), uint64(len(b)), 0, h, h+4, h+8, h+12, h+16, uint64(out)) {
 		return head, nil, heifRefused // after a trap the reason is gone with the sandbox
 	}
-	seen, ok := mod.Memory().Read(out, uint32(l.size+heifMargin))
+	seen, ok := s.mod.Memory().Read(out, uint32(l.size+heifMargin))
 	if !ok {
 		return head, nil, heifRefused
 	}
@@ -107,65 +72,8 @@ func heifPlanes(ctx context.Context, run wazero.Runtime, code wazero.CompiledMod
 	return head, seen[:l.size], nil
 }
 
-// heifSandbox calls into one instance. After the first error nothing is called any more.
-type heifSandbox struct {
-	ctx context.Context
-	mod api.Module
-	err error
-}
-
-func (s *heifSandbox) alloc(n int) uint32 {
-	if s.err != nil {
-		return 0
-	}
-	got, err := s.mod.ExportedFunction("malloc").Call(s.ctx, uint64(n))
-	if err == nil && (len(got) == 0 || got[0] == 0) {
-		err = &Limit{What: "image", Resource: "memory"}
-	}
-	if err != nil {
-		s.err = err
-		return 0
-	}
-	return uint32(got[0])
-}
-
-// call decodes, or reads only the header, and reports whether that went well.
-func (s *heifSandbox) call(in uint32, size int, headerOnly bool, head, out uint32) bool {
-	if s.err != nil {
-		return false
-	}
-	only := uint64(0)
-	if headerOnly {
-		only = 1
-	}
-	h := uint64(head)
-	got, err := s.mod.ExportedFunction("decode").Call(s.ctx, uint64(in), uint64(size), only, h, h+4, h+8, h+12, h+16, uint64(out))
-	s.err = err
-	return err == nil && len(got) > 0 && got[0] != 0
-}
-
 // heifRefused is for what libheif does not decode. It does not say whether the file is damaged or of a rare kind (grey of 10 bits is one).
 var heifRefused = &Unsupported{What: "this HEIC image", Why: "the decoder gives up on it", Do: "Convert it to JPEG or PNG first."}
-
-// failed is the limit that the last call ran into, or else the given reason.
-func (s *heifSandbox) failed(why error) error {
-	var limit *Limit
-	if errors.As(s.err, &limit) {
-		return limit
-	}
-	return why
-}
-
-// header reads width, height, colour space, chroma and whether alpha is premultiplied.
-func (s *heifSandbox) header(at uint32) (v [5]uint32) {
-	b, _ := s.mod.Memory().Read(at, 20)
-	for i := range v {
-		if len(b) == 20 {
-			v[i] = binary.LittleEndian.Uint32(b[i*4:])
-		}
-	}
-	return v
-}
 
 // heifLayout is how libheif lays out an image of 8 bits: planes one after the other.
 type heifLayout struct {

@@ -3,7 +3,6 @@ package readers
 import (
 	"bytes"
 	"context"
-	"errors"
 	"image"
 	"image/color"
 	"io/fs"
@@ -14,13 +13,6 @@ import (
 
 // Every kind of sampling has its colours, to the first pixel and the last.
 func TestHEIC(t *testing.T) {
-	if len(heifWasm) == 0 {
-		var un *Unsupported
-		if m, err := readBytes(t, corpusFile(t, "image/still.heic"), Options{}); !errors.As(err, &un) || un.Hint() == "" {
-			t.Errorf("%v %v", m, err)
-		}
-		t.Skip("SKIPPED: built without the tag nodynamic, so HEIC is refused")
-	}
 	for _, file := range []string{"still", "half", "full", "deep", "odd"} {
 		m := readAs[*Image](t, corpusFile(t, "image/"+file+".heic"), Options{})
 		img := decodeImage(t, m.Base64)
@@ -132,9 +124,6 @@ func TestCacheDirIsOurs(t *testing.T) {
 
 // What a decoder was compiled to is kept, and found by the next worker.
 func TestDecodersAreCompiledOnce(t *testing.T) {
-	if len(heifWasm) == 0 || !avifBuilt {
-		t.Skip("SKIPPED: built without the tag nodynamic")
-	}
 	if testing.Short() {
 		t.Skip("SKIPPED: two decoders are compiled; it runs without -short")
 	}

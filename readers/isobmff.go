@@ -1,13 +1,10 @@
 package readers
 
 import (
-	"bytes"
-	"context"
 	"encoding/binary"
 	"errors"
 	"image"
 	"image/color"
-	"image/png"
 	"strings"
 )
 
@@ -73,22 +70,4 @@ func isobmffSize(b []byte) (image.Config, error) {
 		return c, errors.New("no image size")
 	}
 	return c, nil
-}
-
-var errNoAVIF = &Unsupported{
-	What: "an AVIF image",
-	Why:  "this program was built without the tag nodynamic",
-	Do:   "Convert it to JPEG or PNG first.",
-}
-
-// decodeAVIF decodes in the worker process.
-func decodeAVIF(ctx context.Context, r *Readers, b []byte) (image.Image, error) {
-	if !avifBuilt {
-		return nil, errNoAVIF
-	}
-	reply, err := r.inWorker(ctx, "AVIF image", workRequest{Op: "avif", Size: int64(len(b)), Cache: r.code.onDisk()}, bytes.NewReader(b))
-	if err != nil {
-		return nil, err
-	}
-	return png.Decode(bytes.NewReader(reply.PNG))
 }

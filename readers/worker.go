@@ -71,9 +71,15 @@ func work(in io.Reader, out io.Writer, limit func() error) error {
 	var err error
 	switch q.Op {
 	case "avif":
-		decode, err = avifDecoder(q.Cache)
+		decode, err = imageDecoder(q.Cache, avifWasm, func(s *sandbox, b []byte, reply *workReply) (err error) {
+			reply.PNG, err = avifPNG(s, b)
+			return err
+		})
 	case "heic":
-		decode, err = heicDecoder(q.Cache)
+		decode, err = imageDecoder(q.Cache, heifWasm, func(s *sandbox, b []byte, reply *workReply) (err error) {
+			reply.Head, reply.Planes, err = heifPlanes(s, b)
+			return err
+		})
 	default:
 		err = &Unsupported{What: q.Op, Why: "the worker does not know it", Do: "Install the same version everywhere."}
 	}
