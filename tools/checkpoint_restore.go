@@ -28,6 +28,8 @@ type CheckpointRestoreArgs struct {
 	KeepTimes  *bool    `json:"keep_times,omitempty" doc:"restore modification times too"`
 }
 
+func (a *CheckpointRestoreArgs) dryRun() bool { return value(a.DryRun) }
+
 func (a *CheckpointRestoreArgs) check() error {
 	return oneOf(a.ID, a.Turn, a.Since, a.Label)
 }

@@ -26,6 +26,7 @@ type EditArgs struct {
 }
 
 func (a *EditArgs) target() string { return a.FilePath }
+func (a *EditArgs) dryRun() bool   { return value(a.DryRun) }
 
 // maxResult bounds a file after edits, in bytes.
 const maxResult = 64 << 20

@@ -25,6 +25,7 @@ type OneEdit struct {
 }
 
 func (a *MultiEditArgs) target() string { return a.FilePath }
+func (a *MultiEditArgs) dryRun() bool   { return value(a.DryRun) }
 
 // MultiEdit is the payload of kind "multi_edit".
 type MultiEdit struct {

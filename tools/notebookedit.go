@@ -26,6 +26,7 @@ type NotebookEditArgs struct {
 }
 
 func (a *NotebookEditArgs) target() string { return a.NotebookPath }
+func (a *NotebookEditArgs) dryRun() bool   { return value(a.DryRun) }
 
 func (a *NotebookEditArgs) check() error {
 	mode := or(value(a.EditMode), "replace")

@@ -369,11 +369,14 @@ func (s *Suite) elsewhere(near engine.Nearby, asked string) []string {
 	return found
 }
 
-func (s *Suite) allowedHint() string {
+// pathDenied is the one answer for a path that policy closes, whatever rule does: the words must not tell where there are rules. The
+// audit log names the rule.
+func (s *Suite) pathDenied(path string) *Refusal {
+	r := &Refusal{Reason: KindPathDenied, FilePath: path, Message: "this session may not touch this path", Hint: "Use another path, or ask the user."}
 	if root := s.cfg.Tools.FS.WorkspaceRoot; root != "" {
-		return "Stay under " + root + ", or ask the user to have the path allowed."
+		r.Hint = "Use another path, or ask the user; the workspace is " + root + "."
 	}
-	return "Ask the user to have the path allowed, or use another one."
+	return r
 }
 
 func firstUnseen(s *ledger.Seen) int {

@@ -185,16 +185,10 @@ func (s *Suite) ofPath(tool string, args any, err error) *Refusal {
 		return s.badPath(tool, args, e)
 	}
 	if e, ok := errors.AsType[*policy.Denied](err); ok {
-		return &Refusal{Reason: KindPathDenied, FilePath: e.Path, Message: "this path is outside of what this session may touch",
-			Hint: s.allowedHint(), Fields: struct {
-				Rule string `json:"rule"`
-			}{e.Rule}}
+		return s.pathDenied(e.Path)
 	}
 	if errors.Is(err, guardfs.ErrPseudo) {
-		return &Refusal{Reason: KindPathDenied, Message: "kernel interfaces such as /proc and /sys are off limits, whatever allow_paths says",
-			Hint: "Ask the user to run a program that prints what you need.", Fields: struct {
-				Rule string `json:"rule"`
-			}{"pseudo"}}
+		return s.pathDenied(path)
 	}
 	if e, ok := errors.AsType[*guardfs.SymlinkError](err); ok {
 		return s.symlink(tool, args, e)

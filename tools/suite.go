@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -208,7 +209,7 @@ func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
 	tool := s.tool(in.Tool)
 	if tool == nil {
 		err := s.unknown(in.Tool)
-		return nil, errors.Join(err, s.engine.Record(c, start, "unknown_tool", err))
+		return nil, errors.Join(err, s.engine.Record(c, start, "unknown_tool", cmp.Or(s.deniedTool(in.Tool), error(err))))
 	}
 	p, cause := s.run(ctx, tool, c, in.Args)
 	outcome := "ok"
@@ -253,6 +254,9 @@ func (s *Suite) run(ctx context.Context, t *Tool, c *engine.Call, raw json.RawMe
 		if c.Trace.Paths = []string{pathOf(args)}; c.Trace.Paths[0] == "" {
 			c.Trace.Paths = nil
 		}
+		if d, ok := args.(dryRunner); ok {
+			c.Trace.DryRun = d.dryRun()
+		}
 		if p, err = t.run(ctx, s, c, args); err == nil {
 			if t.Effect != Reads {
 				s.loops.reset(c)
@@ -286,6 +290,16 @@ func (s *Suite) tool(name string) *Tool {
 	for i := range All {
 		if All[i].Name == name && All[i].allowed(s.tools) {
 			return &All[i]
+		}
+	}
+	return nil
+}
+
+// deniedTool says for the audit log, and for nobody else, that a tool is there and denied.
+func (s *Suite) deniedTool(name string) error {
+	for i := range All {
+		if All[i].Name == name {
+			return &policy.Denied{Path: name, Rule: "tools.policy", Why: s.tools.Why(name, All[i].Follows...)}
 		}
 	}
 	return nil

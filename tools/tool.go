@@ -52,6 +52,9 @@ var All = []Tool{
 // back as *args.Error.
 type checker interface{ check() error }
 
+// A dryRunner is an argument struct that can ask what would be changed.
+type dryRunner interface{ dryRun() bool }
+
 // define makes a row out of a typed run function. A is the argument struct.
 func define[A any](t Tool, run func(context.Context, *Suite, *engine.Call, *A) (Payload, error)) Tool {
 	t.args = args.Of[A](aliases)

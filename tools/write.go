@@ -24,6 +24,7 @@ type WriteArgs struct {
 }
 
 func (a *WriteArgs) target() string { return a.FilePath }
+func (a *WriteArgs) dryRun() bool   { return value(a.DryRun) }
 
 // Write is the payload of kind "write".
 type Write struct {

@@ -26,6 +26,7 @@ type Record struct {
 	Principal, Session string
 	Paths              []string // true names
 	Outcome            string   // "ok", or the kind of the refusal
+	DryRun             bool     // the call asked what would be changed: nothing was
 	Decision           string   // "allowed" or "denied"
 	Rule               string   // what denied: "deny_paths", "protected", …
 	Approval           string   // "approved by terminal", "timed_out", …

@@ -33,6 +33,9 @@ func appendRecord(b []byte, r *Record) []byte {
 		b = append(b, ']')
 	}
 	b = appendField(b, `,"outcome":`, r.Outcome)
+	if r.DryRun {
+		b = append(b, `,"dry_run":true`...)
+	}
 	b = appendField(b, `,"decision":`, r.Decision)
 	b = appendField(b, `,"rule":`, r.Rule)
 	b = appendField(b, `,"approval":`, r.Approval)

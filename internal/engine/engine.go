@@ -157,6 +157,7 @@ type Trace struct {
 	Approval      string   // "approved by terminal", "denied", …; "" when nobody was asked
 	Digest        string   // of the plan that was put before them
 	Checkpoint    string
+	DryRun        bool // nothing is to be changed
 }
 
 // Record writes the outcome of a call. outcome is "ok" or the kind of the refusal.
@@ -167,6 +168,8 @@ func (e *Engine) Record(c *Call, start time.Time, outcome string, cause error) e
 		r.Error = cause.Error()
 		if denied, ok := errors.AsType[*policy.Denied](cause); ok {
 			r.Rule, r.Decision = denied.Rule, decision(denied.Rule)
+		} else if errors.Is(cause, guardfs.ErrPseudo) {
+			r.Rule, r.Decision = "pseudo", decision("pseudo")
 		}
 	}
 	return e.log.Append(r)
@@ -177,7 +180,7 @@ func (e *Engine) record(c *Call, phase string) audit.Record {
 	return audit.Record{
 		Time: e.now(), Phase: phase, Call: c.ID, Principal: c.Principal, Session: c.Session, Tool: c.Tool,
 		Paths: t.Paths, Before: t.Before, After: t.After, Bytes: t.Bytes,
-		Decision: decision(""), Approval: t.Approval, Digest: t.Digest, Checkpoint: t.Checkpoint,
+		Decision: decision(""), Approval: t.Approval, Digest: t.Digest, Checkpoint: t.Checkpoint, DryRun: t.DryRun,
 	}
 }
 

@@ -1,0 +1,122 @@
+package tools_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"moltisfs/config"
+	"moltisfs/tools"
+	"moltisfs/tools/toolstest"
+)
+
+// lastRecord is the last line of the audit log beside root.
+func lastRecord(t *testing.T, root string) (r map[string]any) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(content(t, filepath.Join(filepath.Dir(root), "data", "audit", "audit.jsonl"))), "\n")
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// A dry run is no change, and its record says so, whatever became of it; that of a change does not.
+func TestDryRunsAreMarkedInTheRecord(t *testing.T) {
+	s, root := suite(t, func(fs *config.FS) { fs.CheckpointBeforeMutation = true }, tools.Options{})
+	const notebook = `{"cells":[{"id":"a1","cell_type":"code","metadata":{},"outputs":[],"execution_count":null,"source":["1"]}],"metadata":{},"nbformat":4,"nbformat_minor":5}`
+	f, nb := write(t, root+"/f", "one\n"), write(t, root+"/n.ipynb", notebook)
+	args := map[string]map[string]any{
+		"Write":              {"file_path": f, "content": "two\n"},
+		"Edit":               {"file_path": f, "old_string": "two", "new_string": "three"},
+		"MultiEdit":          {"file_path": f, "edits": []any{map[string]any{"old_string": "three", "new_string": "four"}}},
+		"NotebookEdit":       {"notebook_path": nb, "cell_id": "a1", "new_source": "2"},
+		"checkpoint_restore": {"id": "undo"},
+	}
+	for _, d := range s.Definitions() {
+		if d.ReadOnly {
+			continue
+		}
+		a := args[d.Name]
+		if a == nil || !strings.Contains(string(d.InputSchema), `"dry_run"`) {
+			t.Errorf("%s changes things, and this test does not know how, or it knows no dry_run", d.Name)
+			continue
+		}
+		for _, dry := range []bool{true, false} {
+			if a["dry_run"] = dry; !dry {
+				delete(a, "dry_run")
+			}
+			p := call(t, s, d.Name, a)
+			if r := lastRecord(t, root); tools.Refused(p) || r["outcome"] != "ok" || (r["dry_run"] == true) != dry || r["phase"] != "outcome" {
+				t.Errorf("%s, dry_run %t: %s; on record: %v", d.Name, dry, p.Text(), r)
+			}
+		}
+	}
+	call(t, s, "Edit", map[string]any{"file_path": f, "old_string": "nowhere", "new_string": "x", "dry_run": true})
+	if r := lastRecord(t, root); r["outcome"] != "no_match" || r["dry_run"] != true {
+		t.Errorf("a refused dry run: %v", r)
+	}
+}
+
+// A path that is closed answers the same whatever rule closes it, and the words fit inside of the workspace and outside. The
+// operator's log names the rule.
+func TestNoRuleIsTold(t *testing.T) {
+	s, root := suite(t, func(fs *config.FS) {
+		fs.DenyPaths = []string{fs.WorkspaceRoot + "/secret/**", fs.WorkspaceRoot + "/.env*"}
+		fs.AllowPaths = append(fs.AllowPaths, "/proc/**")
+	}, tools.Options{})
+	toolstest.Layout(t, root, "secret/there = a\na = 1")
+	if err := os.Link(root+"/secret/there", root+"/hard"); err != nil {
+		t.Fatal(err)
+	}
+	want := ""
+	for _, c := range []struct{ path, rule string }{
+		{root + "/.env", "deny_paths"},
+		{root + "/secret/there", "deny_paths"},
+		{root + "/hard", "deny_paths"},
+		{filepath.Dir(root) + "/elsewhere", "allow_paths"},
+		{"/etc/passwd", "allow_paths"},
+		{filepath.Dir(root) + "/data/audit/audit.jsonl", "protected"},
+		{"/proc/self/environ", "pseudo"},
+	} {
+		for _, tool := range pathTools {
+			p := call(t, s, tool.name, tool.args(c.path, true))
+			got := strings.ReplaceAll(mustEncode(t, p), c.path, "PATH")
+			if want == "" {
+				want = got
+			}
+			if got != want || strings.Contains(got, "_paths") {
+				t.Errorf("%s %s answers\n%s, not\n%s", tool.name, c.path, got, want)
+			}
+			if r := lastRecord(t, root); r["rule"] != c.rule || r["decision"] != "denied" {
+				t.Errorf("%s %s is on record as %v", tool.name, c.path, r)
+			}
+		}
+	}
+	if strings.Contains(want, "utside") || strings.Contains(want, "Stay under") {
+		t.Errorf("%s is said of what lies in the workspace", want)
+	}
+}
+
+// So it is with tools: who calls learns that there is none, who runs it why.
+func TestDeniedToolsAreOnRecord(t *testing.T) {
+	dir := t.TempDir()
+	cfg := config.Default()
+	cfg.Tools.Policy.Deny = []string{"Edit"}
+	s, err := tools.Open(cfg, tools.Options{DataDir: dir + "/data"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for name, rule := range map[string]any{"Edit": "tools.policy", "NotebookEdit": "tools.policy", "Fetch": nil} {
+		if _, err := s.Call(context.Background(), tools.Call{Tool: name}); err == nil || strings.Contains(err.Error(), "polic") {
+			t.Errorf("%s: %v", name, err)
+		}
+		r := lastRecord(t, dir+"/ws")
+		if r["rule"] != rule || r["outcome"] != "unknown_tool" || rule != nil && r["decision"] != "denied" {
+			t.Errorf("%s is on record as %v", name, r)
+		}
+	}
+}
