@@ -48,7 +48,7 @@ var plan = []room{
 	{1, "internal/ledger", "", "os path/filepath", ""},
 	{1, "internal/policy", "internal/glob internal/guardfs", "syscall", "golang.org/x/text"},
 	{1, "readers", "internal/charset", "net/mail net/textproto os os/exec path/filepath syscall unsafe",
-		"github.com/gabriel-vasile/mimetype github.com/klauspost/compress github.com/klippa-app/go-pdfium" +
+		"github.com/gabriel-vasile/mimetype github.com/gen2brain/avif github.com/gen2brain/heic github.com/klauspost/compress github.com/klippa-app/go-pdfium" +
 			" github.com/tetratelabs/wazero github.com/ulikunitz/xz golang.org/x/image golang.org/x/net" +
 			" golang.org/x/text"},
 

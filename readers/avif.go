@@ -9,6 +9,9 @@ import (
 
 // decodeAVIF decodes in the worker process.
 func decodeAVIF(ctx context.Context, r *Readers, b []byte) (image.Image, error) {
+	if len(avifWasm) == 0 {
+		return nil, notBuilt("an AVIF image")
+	}
 	reply, err := r.inWorker(ctx, "AVIF image", workRequest{Op: "avif", Size: int64(len(b)), Cache: r.code.onDisk()}, bytes.NewReader(b))
 	if err != nil {
 		return nil, err

@@ -22,6 +22,9 @@ const (
 )
 
 func decodeHEIC(ctx context.Context, r *Readers, b []byte) (image.Image, error) {
+	if len(heifWasm) == 0 {
+		return nil, notBuilt("a HEIC image")
+	}
 	colour, ok := nclxOf(b)
 	if !ok {
 		return nil, &Unsupported{What: "this kind of HEIC image", Why: "how its colours are coded is not known", Do: "Convert it to JPEG or PNG first."}

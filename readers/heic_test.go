@@ -13,6 +13,7 @@ import (
 
 // Every kind of sampling has its colours, to the first pixel and the last.
 func TestHEIC(t *testing.T) {
+	needDecoders(t, "image/still.heic")
 	for _, file := range []string{"still", "half", "full", "deep", "odd"} {
 		m := readAs[*Image](t, corpusFile(t, "image/"+file+".heic"), Options{})
 		img := decodeImage(t, m.Base64)
@@ -124,6 +125,7 @@ func TestCacheDirIsOurs(t *testing.T) {
 
 // What a decoder was compiled to is kept, and found by the next worker.
 func TestDecodersAreCompiledOnce(t *testing.T) {
+	needDecoders(t, "image/still.heic")
 	if testing.Short() {
 		t.Skip("SKIPPED: two decoders are compiled; it runs without -short")
 	}

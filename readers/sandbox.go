@@ -2,7 +2,6 @@ package readers
 
 import (
 	"context"
-	_ "embed"
 	"encoding/binary"
 	"errors"
 
@@ -12,13 +11,10 @@ import (
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
 
-// The decoders, gzipped: libavif with libaom, and libheif with libde265. wasm/fetch.sh says where they come from.
-//
-//go:embed wasm/avif.wasm.gz
-var avifWasm []byte
-
-//go:embed wasm/heif.wasm.gz
-var heifWasm []byte
+// notBuilt refuses a kind of image whose decoder this build lacks.
+func notBuilt(kind string) error {
+	return &Unsupported{What: kind, Why: "this program was built without the tag nodynamic", Do: "Convert it to JPEG or PNG first."}
+}
 
 // sandboxMemory bounds what a decoder may take.
 const sandboxMemory = 512 << 20
