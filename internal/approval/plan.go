@@ -18,9 +18,9 @@ type Plan struct {
 // Change is what happens to one path.
 type Change struct {
 	Path   string // true name
-	Before string // SHA-256 of the content in hex, "" when there is nothing
+	Before string // SHA-256 of the content in hex, "directory", or "symlink " and its text; "" when there is nothing
 	After  string // likewise; "" when nothing will be there
-	Mode   string // "0644" when the mode changes as well, else ""
+	Mode   string // what mode and owner become when they change as well, or are exact; else ""
 }
 
 // Digest is the SHA-256, in hex, of the plan as canonical JSON: fixed fields in fixed order, no blanks, and a string that is

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -17,7 +18,7 @@ import (
 // ask puts the change before whoever may approve it, bound to a digest of the
 // plan: operation, true paths, hashes before and after, modes. grant is ""
 // when nobody had to be asked.
-func (e *Engine) ask(ctx context.Context, c *Call, ts targets, m *Mutation) (grant string, err error) {
+func (e *Engine) ask(ctx context.Context, c *Call, ts targets, m *Mutation, made []NewDir) (grant string, err error) {
 	if !e.cfg.RequireApproval {
 		return "", nil
 	}
@@ -26,7 +27,7 @@ func (e *Engine) ask(ctx context.Context, c *Call, ts targets, m *Mutation) (gra
 		who = e.approver
 	}
 	wait := time.Duration(e.cfg.ApprovalTimeout)
-	q := e.question(c, ts, m)
+	q := e.question(c, ts, m, made)
 	q.Expires = e.now().Add(wait)
 	asking, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -56,8 +57,11 @@ func (e *Engine) ask(ctx context.Context, c *Call, ts targets, m *Mutation) (gra
 	return "", &ApprovalError{State: "denied", Path: m.first(ts), Reason: a.Reason}
 }
 
-func (e *Engine) question(c *Call, ts targets, m *Mutation) approval.Question {
-	q := approval.Question{ID: c.ID, Principal: c.Principal, Session: c.Session, Tool: c.Tool, Paths: m.paths(ts), Summary: m.Summary}
+// question puts all that the change is into words, and its digest. made are the directories that it makes.
+func (e *Engine) question(c *Call, ts targets, m *Mutation, made []NewDir) approval.Question {
+	ts = ts.changing() // what stays as it is is nobody's business
+	q := approval.Question{ID: c.ID, Principal: c.Principal, Session: c.Session, Tool: c.Tool, Paths: m.paths(ts, made)}
+	q.Summary = summary(m.Summary, counted("creates", dirNames(made)), counted("removes", m.Drop))
 	plan := approval.Plan{Operation: c.Tool, Principal: c.Principal, Session: c.Session}
 	var diff strings.Builder
 	for _, t := range ts {
@@ -66,8 +70,14 @@ func (e *Engine) question(c *Call, ts targets, m *Mutation) approval.Question {
 		q.Added, q.Removed = q.Added+added, q.Removed+removed
 		diff.WriteString(edit.Unified(t.True, ends(t), hunks))
 		change := approval.Change{Path: t.True, Before: t.Before.Hash, After: t.After.Hash}
-		if m := t.After.Meta; m != nil && m.Mode != t.Before.Meta.Mode {
-			change.Mode = m.Mode.String()
+		if was := t.Before.Info.Kind; was == guardfs.KindDir || was == guardfs.KindSymlink {
+			change.Before = was.String() + " " + string(t.Before.Content)
+		}
+		if is := t.After.Kind; is == guardfs.KindDir || is == guardfs.KindSymlink {
+			change.After = is.String() + " " + t.After.Target
+		}
+		if m, was := t.After.Meta, t.Before.Meta; m != nil && (m.Mode != was.Mode || m.UID != was.UID || m.GID != was.GID) {
+			change.Mode = fmt.Sprintf("%v %d:%d", m.Mode, m.UID, m.GID)
 		}
 		plan.Changes = append(plan.Changes, change)
 		q.Warnings = append(q.Warnings, warnings(t)...)
@@ -81,8 +91,38 @@ func (e *Engine) question(c *Call, ts targets, m *Mutation) approval.Question {
 		}
 		plan.Changes, q.Warnings = append(plan.Changes, change), append(q.Warnings, warning)
 	}
+	for _, d := range made {
+		change := approval.Change{Path: d.Path, After: guardfs.KindDir.String(), Mode: d.Mode.String()}
+		if d.As != nil {
+			change.Mode = fmt.Sprintf("%v %d:%d", d.As.Mode, d.As.UID, d.As.GID)
+		}
+		plan.Changes = append(plan.Changes, change)
+	}
+	for _, d := range m.Drop {
+		plan.Changes = append(plan.Changes, approval.Change{Path: d, Before: guardfs.KindDir.String()})
+	}
 	q.Diff, q.Digest = diff.String(), plan.Digest()
 	return q
+}
+
+// summary joins what there is to say in one line.
+func summary(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
+}
+
+// counted names a few directories; the paths of the question have them all.
+func counted(verb string, dirs []string) string {
+	const named = 3
+	switch n := len(dirs); {
+	case n == 0:
+		return ""
+	case n == 1:
+		return verb + " directory " + dirs[0]
+	case n <= named:
+		return fmt.Sprintf("%s %d directories: %s", verb, n, strings.Join(dirs, ", "))
+	default:
+		return fmt.Sprintf("%s %d directories: %s, …", verb, n, strings.Join(dirs[:named], ", "))
+	}
 }
 
 // warnings are what a person should not overlook in the diff.
@@ -99,7 +139,13 @@ func warnings(t *Target) []string {
 	case !b.Exists:
 		out = append(out, t.True+" is new")
 	}
-	if b.Exists && b.Info.Links > 1 {
+	if t.After.Kind == guardfs.KindSymlink {
+		out = append(out, t.True+" becomes a symbolic link to "+t.After.Target)
+	}
+	if m := t.After.Meta; b.Exists && b.Info.Kind == guardfs.KindFile && m != nil && m.Mode != b.Meta.Mode {
+		out = append(out, fmt.Sprintf("%s gets the mode %v, it has %v", t.True, m.Mode, b.Meta.Mode))
+	}
+	if b.Exists && b.Info.Links > 1 && b.Info.Kind != guardfs.KindDir {
 		out = append(out, fmt.Sprintf("%s has %d other names, which keep the old content", t.True, b.Info.Links-1))
 	}
 	if b.Exists && b.Info.Mode&0o111 != 0 && t.After.Kind == guardfs.KindFile {

@@ -122,14 +122,8 @@ func (e *Engine) cutOff(ctx context.Context, ts targets, m *Mutation) error {
 		return failed(err)
 	}
 	ours := map[string]bool{}
-	for _, p := range m.paths(ts) {
+	for _, p := range m.paths(ts, m.Dirs) {
 		ours[p] = true
-	}
-	for _, d := range m.Dirs {
-		ours[d.Path] = true
-	}
-	for _, d := range m.Drop {
-		ours[d] = true
 	}
 	touches := func(c *checkpoint.Recorded) bool {
 		if c.Role == checkpoint.RoleParent {

@@ -3,11 +3,13 @@ package engine
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/policy"
 )
 
 // The directories of a change. Those that it has to make are listed before its checkpoint is saved, which names them, and made after that, under the
@@ -47,201 +49,199 @@ func (d *newDirs) paths() (out []string) {
 	return out
 }
 
-// toMake lists, for a dry run, what missing would, and leaves no trace: missing may make files to see what new ones get.
-func (e *Engine) toMake(ts targets, m *Mutation) ([]string, error) {
-	if m.Parents == nil {
-		return nil, nil
-	}
-	dirs, err := m.Parents(ts, m.Dirs)
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	above := func(name string) {
-		if ts.swapOver(m, name) != nil {
-			return // what is there as yet is no directory
+// directories is toMake, and has policy speak on those that go, too: nobody is asked about a change that would be refused.
+func (e *Engine) directories(ts targets, m *Mutation) (made []NewDir, err error) {
+	for _, d := range m.Drop {
+		place, err := e.fs.PlaceLink(d)
+		if err == nil {
+			err = e.judge.Judge(place.Object(), guardfs.Remove)
+			place.Close()
 		}
-		if missing, _, err := e.fs.Missing(name); err == nil { // else the change itself meets it
-			out = append(out, missing...)
+		if _, no := errors.AsType[*policy.Denied](err); no {
+			return nil, err
 		}
 	}
+	return e.toMake(ts, m)
+}
+
+// more says that made has a directory that told has not.
+func more(made, told []NewDir) bool {
+	known := map[string]bool{}
+	for _, d := range told {
+		known[d.Path] = true
+	}
+	return slices.ContainsFunc(made, func(d NewDir) bool { return !known[d.Path] })
+}
+
+func dirNames(dirs []NewDir) (out []string) {
 	for _, d := range dirs {
-		above(d.Path)
 		out = append(out, d.Path)
+	}
+	return out
+}
+
+// toMake lists the directories that a change has to make, from the top down, and leaves no trace. Policy speaks on each of
+// them, so it is called before anybody is asked.
+func (e *Engine) toMake(ts targets, m *Mutation) (made []NewDir, err error) {
+	dirs := m.Dirs
+	if m.Parents != nil {
+		if dirs, err = m.Parents(ts, dirs); err != nil {
+			return nil, err
+		}
+	}
+	list := map[string]NewDir{}
+	exact := map[string]NewDir{}
+	for _, d := range dirs {
+		exact[d.Path] = d
+	}
+	add := func(names ...string) {
+		for _, name := range names {
+			d, ok := exact[name]
+			if !ok {
+				d = NewDir{Path: name, Mode: 0o777}
+			}
+			list[name] = d
+		}
+	}
+	// above adds what is missing above name, which has to be a true name: a link that was put in its way leads elsewhere.
+	above := func(spelled, name string) (missing bool, err error) {
+		if top := ts.swapOver(m, name); top != nil {
+			below, err := e.missingBelow(m, top, path.Dir(name))
+			add(below...)
+			return true, err
+		}
+		missingDirs, is, err := e.fs.Missing(spelled)
+		switch {
+		case err != nil || missingDirs == nil:
+			return false, err
+		case is != name && m.Blind:
+			return false, &guardfs.SymlinkError{Path: name, Target: is}
+		case is != name:
+			return false, &guardfs.ConflictError{Path: name, Why: "a link was put in its way, which leads to " + is}
+		}
+		add(missingDirs...)
+		return true, nil
 	}
 	for _, t := range ts {
 		if t.becomesDir() {
-			out = append(out, t.True)
+			list[t.True] = t.newDir()
+		}
+	}
+	for _, d := range dirs {
+		missing, err := above(d.Path, d.Path)
+		if err == nil && !missing {
+			missing, err = e.isAbsent(d.Path)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if missing {
+			add(d.Path)
 		}
 	}
 	for _, mv := range m.Moves {
 		if mv.Back && mv.place == nil {
-			above(mv.Path)
+			if _, err := above(mv.Path, mv.Path); err != nil {
+				return nil, err
+			}
 		}
 	}
-	slices.Sort(out)
-	return slices.Compact(out), nil
+	for _, t := range ts {
+		if t.place == nil && !t.Unchanged() {
+			if _, err := above(t.Path, t.True); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		made = append(made, list[name])
+	}
+	return made, nil
 }
 
-// missing lists what a change has to make and changes nothing. Targets whose directory is among it get their true name, and what a new
-// file there will have.
-func (e *Engine) missing(ts targets, m *Mutation) (_ *newDirs, err error) {
+// missing looks what the directories of toMake will be, and changes nothing. Targets whose directory is among them learn what
+// a new file there will have.
+func (e *Engine) missing(ts targets, m *Mutation, made []NewDir) (_ *newDirs, err error) {
 	d := &newDirs{above: map[string]*guardfs.Place{}}
 	defer func() {
 		if err != nil {
 			d.close()
 		}
 	}()
-	listed := map[string]bool{}
-	exact := map[string]NewDir{}
-	for _, dir := range m.Dirs {
-		exact[dir.Path] = dir
-	}
-	// list notes what is to be made, and what it will have: place tells.
-	list := func(place *guardfs.Place, dirs ...string) error {
-		for _, path := range dirs {
-			if listed[path] {
-				continue
-			}
-			dir, ok := exact[path]
-			if !ok {
-				dir.Mode = 0o777
-			}
-			var meta guardfs.Metadata
-			if dir.As != nil {
-				meta = place.Expected(*dir.As)
-				meta.Mode |= dir.As.Mode & (fs.ModeSetuid | fs.ModeSetgid)
-			} else {
-				var err error
-				if meta, err = place.Fresh(dir.Mode, true); err != nil {
-					return err
-				}
-			}
-			listed[path] = true
-			state := checkpoint.State{Kind: checkpoint.Dir, Mode: meta.Mode, UID: meta.UID, GID: meta.GID, Xattrs: meta.Xattrs}
-			d.todo = append(d.todo, newDir{path, dir.Mode, dir.As, state})
+	swapped := map[string]*Target{}
+	for _, t := range ts {
+		if t.becomesDir() {
+			swapped[t.True] = t
 		}
-		return nil
 	}
-	// add lists dirs, from the topmost missing one down.
-	add := func(dirs ...string) (*guardfs.Place, error) {
-		place := d.above[dirs[0]]
+	in := map[string]*guardfs.Place{} // by directory to be made: a place in the one above it that is there
+	for _, dir := range made {
+		place, t := in[path.Dir(dir.Path)], swapped[dir.Path]
+		if t != nil {
+			place = t.place
+		}
 		if place == nil {
-			var err error
-			if place, err = e.fs.PlaceLink(dirs[0]); err != nil {
+			if place, err = e.fs.PlaceLink(dir.Path); err != nil {
 				return nil, err
 			}
-			d.above[dirs[0]] = place
-			if o := place.Object(); o.True != dirs[0] || o.Info.Kind != guardfs.KindAbsent {
-				return nil, &guardfs.ConflictError{Path: dirs[0], Why: "it appeared while it was to be made"}
+			d.above[dir.Path] = place
+			if o := place.Object(); o.True != dir.Path || o.Info.Kind != guardfs.KindAbsent {
+				return nil, &guardfs.ConflictError{Path: dir.Path, Why: "it appeared while it was to be made"}
 			}
 		}
-		return place, list(place, dirs...)
-	}
-	for _, t := range ts {
-		if !t.becomesDir() {
-			continue
+		in[dir.Path] = place
+		var meta guardfs.Metadata
+		if dir.As != nil {
+			meta = place.Expected(*dir.As)
+			meta.Mode |= dir.As.Mode & (fs.ModeSetuid | fs.ModeSetgid)
+		} else if meta, err = place.Fresh(dir.Mode, true); err != nil {
+			return nil, err
 		}
-		exact[t.True] = t.newDir()
-		if err := list(t.place, t.True); err != nil {
-			return d, err
-		}
-		made := d.todo[len(d.todo)-1].state
-		t.After.Meta = dirMetadata(made)
-	}
-	for _, dir := range m.Dirs {
-		if top := ts.swapOver(m, dir.Path); top != nil {
-			dirs, err := e.missingBelow(m, top, dir.Path)
-			if err == nil {
-				err = list(top.place, dirs...)
-			}
-			if err != nil {
-				return d, err
-			}
-			continue
-		}
-		dirs, name, err := e.fs.Missing(dir.Path)
-		if err == nil && dirs == nil {
-			dirs, name, err = e.absentDir(dir.Path)
-		} else if err == nil {
-			dirs = append(dirs, name)
-		}
-		if err == nil && name != dir.Path {
-			err = &guardfs.SymlinkError{Path: dir.Path, Target: name}
-		}
-		if err == nil && dirs != nil {
-			_, err = add(dirs...)
-		}
-		if err != nil {
-			return d, err
+		state := checkpoint.State{Kind: checkpoint.Dir, Mode: meta.Mode, UID: meta.UID, GID: meta.GID, Xattrs: meta.Xattrs}
+		d.todo = append(d.todo, newDir{dir.Path, dir.Mode, dir.As, state})
+		if t != nil {
+			t.After.Meta = dirMetadata(state)
 		}
 	}
 	for _, mv := range m.Moves {
-		if !mv.Back || mv.place != nil {
-			continue
-		}
-		dirs, name, err := e.fs.Missing(mv.Path)
-		if err == nil && dirs != nil {
-			if _, err = add(dirs...); err == nil && name != mv.Path {
-				err = &guardfs.SymlinkError{Path: mv.Path, Target: name}
+		if mv.Back && mv.place == nil && in[path.Dir(mv.Path)] == nil {
+			if err := e.openBack(mv); err != nil { // its directory appeared just now
+				return nil, err
 			}
-		} else if err == nil {
-			err = e.openBack(mv) // it appeared just now
-		}
-		if err != nil {
-			return d, err
 		}
 	}
 	for _, t := range ts {
 		if t.place != nil || t.Unchanged() {
 			continue
 		}
-		if top := ts.swapOver(m, t.True); top != nil {
-			dirs, err := e.missingBelow(m, top, path.Dir(t.True))
-			if err == nil {
-				err = list(top.place, dirs...)
-			}
-			if err == nil {
-				t.above = top.place
-				err = t.foretell(t.True)
-			}
-			if err != nil {
-				return d, err
-			}
-			continue
-		}
-		dirs, name, err := e.fs.Missing(t.Path)
-		if err == nil && dirs == nil {
+		if t.above = in[path.Dir(t.True)]; t.above == nil {
 			err = e.appeared(t)
-		} else if err == nil && m.Blind && name != t.Path {
-			err = &guardfs.SymlinkError{Path: t.Path, Target: name} // another place than the one that was recorded
-		} else if err == nil {
-			if t.above, err = add(dirs...); err == nil {
-				err = t.foretell(name)
-			}
+		} else {
+			err = t.foretell(t.True)
 		}
 		if err != nil {
-			return d, err
+			return nil, err
 		}
 	}
 	return d, nil
 }
 
-// absentDir looks at a directory that is to be made in one that exists: itself, nothing when it is there already.
-func (e *Engine) absentDir(path string) (dirs []string, name string, err error) {
+// isAbsent looks whether nothing is at the path of a directory that is to be made in one that exists; no when it is there already.
+func (e *Engine) isAbsent(path string) (bool, error) {
 	place, err := e.fs.Place(path)
 	if err != nil {
-		return nil, "", err
+		return false, err
 	}
 	defer place.Close()
-	o := place.Object()
-	switch o.Info.Kind {
-	case guardfs.KindAbsent:
-		return []string{o.True}, o.True, nil
-	case guardfs.KindDir:
-		return nil, o.True, nil
+	switch o := place.Object(); {
+	case o.Info.Kind == guardfs.KindDir:
+		return false, nil
+	case o.Info.Kind != guardfs.KindAbsent:
+		return false, &guardfs.ConflictError{Path: path, Why: "it is not a directory any more"}
+	case o.True != path:
+		return false, &guardfs.SymlinkError{Path: path, Target: o.True}
 	}
-	return nil, "", &guardfs.ConflictError{Path: path, Why: "it is not a directory any more"}
+	return true, nil
 }
 
 // foretell says what is known of a target before its directory is made.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/edit"
@@ -70,26 +71,31 @@ func dirMetadata(was checkpoint.State) *guardfs.Metadata {
 	return &guardfs.Metadata{Mode: was.Mode, UID: was.UID, GID: was.GID, Xattrs: was.Xattrs}
 }
 
-// idle says that nothing at all has to be done.
-func (m *Mutation) idle(ts targets) bool {
-	return ts.unchanged() && len(m.Dirs)+len(m.Drop)+len(m.Moves) == 0
+// idle says that nothing at all has to be done. made are the directories that have to be made.
+func (m *Mutation) idle(ts targets, made []NewDir) bool {
+	return ts.unchanged() && len(made)+len(m.Drop)+len(m.Moves) == 0
 }
 
-// first is the path that an answer names; a change of directories only has none.
+// first is the path that an answer names.
 func (m *Mutation) first(ts targets) string {
-	if len(ts) == 0 && len(m.Moves) > 0 {
-		return m.Moves[0].Path
+	if all := m.paths(ts, m.Dirs); len(all) > 0 {
+		return all[0]
 	}
-	return ts.first()
+	return ""
 }
 
-// paths are the true names of all that is changed, but for directories that only hold it.
-func (m *Mutation) paths(ts targets) []string {
+// paths are the true names of all that is changed, with the directories that are made and removed for it.
+func (m *Mutation) paths(ts targets, made []NewDir) []string {
 	out := ts.paths()
 	for _, mv := range m.Moves {
 		out = append(out, mv.Path)
 	}
-	return out
+	for _, d := range made {
+		if !slices.ContainsFunc(ts, func(t *Target) bool { return t.becomesDir() && t.True == d.Path }) {
+			out = append(out, d.Path)
+		}
+	}
+	return append(out, m.Drop...)
 }
 
 // A Target is one path of a mutation on its way through the chain.
@@ -168,30 +174,32 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	}
 	defer ts.close()
 	defer m.closeMoves()
-	c.Trace.Paths = m.paths(ts)
+	c.Trace.Paths = m.paths(ts, m.Dirs)
 	if err := e.plan(c, ts, &m); err != nil { // seen and unchanged? then the new content, pure
 		return nil, err
 	}
 	if m.park, err = e.roomToChange(ts, &m); err != nil {
 		return nil, err
 	}
-	if m.DryRun || m.idle(ts) {
-		done := &Done{Targets: ts, DryRun: m.DryRun, Idle: m.idle(ts)}
+	made, err := e.directories(ts, &m) // policy on what is made and removed for it, too, before anybody is asked
+	if err != nil {
+		return nil, err
+	}
+	c.Trace.Paths = m.paths(ts, made)
+	if m.DryRun || m.idle(ts, made) {
+		done := &Done{Targets: ts, DryRun: m.DryRun, Idle: m.idle(ts, made)}
 		for _, mv := range m.Moves {
 			done.Moved = append(done.Moved, *mv)
 		}
 		if m.DryRun {
-			if done.Made, err = e.toMake(ts, &m); err != nil {
-				return nil, err
-			}
-			done.Dropped = m.Drop
+			done.Made, done.Dropped = dirNames(made), m.Drop
 		}
 		if !m.Whole && (m.Checkpoint || e.cfg.CheckpointBeforeMutation) {
 			done.Skipped = e.newUnheld(ts)
 		}
 		return done, nil
 	}
-	grant, err := e.ask(ctx, c, ts, &m) // a person may take minutes
+	grant, err := e.ask(ctx, c, ts, &m, made) // a person may take minutes
 	if err != nil {
 		return nil, err
 	}
@@ -203,19 +211,21 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	if err := errors.Join(e.still(c, ts, &m, grant), e.movesStill(ctx, &m)); err != nil { // so look again, now alone
 		return nil, err
 	}
-	e.dirsStill(&m)
-	if m.idle(ts) { // somebody else has done it meanwhile
-		return &Done{Targets: ts, Idle: true}, nil
+	told := made
+	if made, err = e.dirsStill(ts, &m); err != nil {
+		return nil, err
 	}
-	if m.Parents != nil {
-		if m.Dirs, err = m.Parents(ts, m.Dirs); err != nil {
-			return nil, err
-		}
+	if grant != "" && more(made, told) {
+		return nil, &ApprovalError{State: "stale", Path: m.first(ts), Diff: diffOf(ts)}
+	}
+	c.Trace.Paths = m.paths(ts, made)
+	if m.idle(ts, made) { // somebody else has done it meanwhile
+		return &Done{Targets: ts, Idle: true}, nil
 	}
 	if err := e.intend(c, ts); err != nil { // no change without a record of it
 		return nil, err
 	}
-	done, err := e.publish(ctx, c, ts, &m) // checkpoint and temp files, both durable; then the exchange: all paths or none
+	done, err := e.publish(ctx, c, ts, &m, made) // checkpoint and temp files, both durable; then the exchange: all paths or none
 	if err != nil {
 		return nil, err
 	}
@@ -244,13 +254,6 @@ func (ts targets) paths() []string {
 		out[i] = t.True
 	}
 	return out
-}
-
-func (ts targets) first() string {
-	if len(ts) == 0 {
-		return ""
-	}
-	return ts[0].True
 }
 
 // changing are those that something has to be done to.

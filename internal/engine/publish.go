@@ -18,9 +18,9 @@ import (
 // publish stores the pre-state and writes the temp files side by side, then
 // exchanges them in. If any path fails, the ones before it are put back. Where
 // directories have to be made, what goes into them waits for the checkpoint.
-func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation) (*Done, error) {
+func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation, made []NewDir) (*Done, error) {
 	done := &Done{Targets: ts}
-	dirs, err := e.missing(ts, m)
+	dirs, err := e.missing(ts, m, made)
 	if err != nil {
 		return nil, err
 	}

@@ -279,18 +279,18 @@ func keptBy(err error) string {
 	return "it could not be looked into: " + reason(err)
 }
 
-// dirsStill keeps, under the lock, of the directories to be made and to be removed those that still have to be. What can't be looked at is met again.
-func (e *Engine) dirsStill(m *Mutation) {
-	look := func(path string) (dir, known bool) {
+// dirsStill looks again, under the lock: which directories still have to be made, and which of those that go are still there. What
+// can't be looked at is met again.
+func (e *Engine) dirsStill(ts targets, m *Mutation) (made []NewDir, err error) {
+	m.Drop = slices.DeleteFunc(m.Drop, func(path string) bool {
 		place, err := e.fs.PlaceLink(path)
 		if err != nil {
 			_, gone := errors.AsType[*guardfs.MissingParentError](err)
-			return false, gone || errors.Is(err, syscall.ENOTDIR)
+			return gone || errors.Is(err, syscall.ENOTDIR)
 		}
 		defer place.Close()
 		o := place.Object()
-		return o.Info.Kind == guardfs.KindDir, o.True == path
-	}
-	m.Dirs = slices.DeleteFunc(m.Dirs, func(d NewDir) bool { dir, known := look(d.Path); return known && dir })
-	m.Drop = slices.DeleteFunc(m.Drop, func(d string) bool { dir, known := look(d); return known && !dir })
+		return o.True == path && o.Info.Kind != guardfs.KindDir
+	})
+	return e.toMake(ts, m)
 }

@@ -65,7 +65,7 @@ func limit(room int) error {
 // roomToChange refuses what would run out of open files half-way, where not even what was done could be put back. Where
 // there is no room for all new contents at once, but for everything else, they are to be parked.
 func (e *Engine) roomToChange(ts targets, m *Mutation) (park bool, err error) {
-	if m.idle(ts) {
+	if m.idle(ts, m.Dirs) {
 		return false, nil
 	}
 	files, places := e.opens(ts, m)
