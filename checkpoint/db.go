@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -275,7 +276,8 @@ func (d *DB) dsn(write, fresh bool) string {
 	return (&url.URL{Scheme: "file", Path: p, RawQuery: strings.Join(q, "&")}).String()
 }
 
-// prepareDir makes the directory and the database file with the modes that SQLite then copies to its side files. fresh: nothing is in it yet.
+// prepareDir makes the directory, 0700, and the database file with the mode that SQLite then copies to its side files. A directory
+// that is there stays as it is. fresh: nothing is in it yet.
 func prepareDir(dir string) (fresh bool, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return false, err
@@ -293,8 +295,8 @@ func prepareDir(dir string) (fresh bool, err error) {
 	if err := checkLocal(dir); err != nil {
 		return false, err
 	}
-	if err := chmod(dir, fi, 0o700); err != nil {
-		return false, err
+	if fi.Mode().Perm()&0o002 != 0 && runtime.GOOS != "windows" { // its mode is its owner's business, as long as it holds them off
+		return false, &fs.PathError{Op: "open", Path: dir, Err: errors.New("anybody may write in it (" + fi.Mode().String() + ")")}
 	}
 	if err := os.MkdirAll(filepath.Join(dir, blobsName), 0o700); err != nil {
 		return false, err

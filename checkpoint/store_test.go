@@ -46,13 +46,19 @@ func TestModes(t *testing.T) {
 	if err != nil || n < 6 {
 		t.Fatalf("%d files seen: %v", n, err)
 	}
-	other := filepath.Join(root, "loose")
-	if err := os.Mkdir(other, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	open(t, other, checkpoint.Options{})
-	if fi, err := os.Stat(other); err != nil || fi.Mode().Perm() != 0o700 {
-		t.Errorf("a loose directory must be tightened: %v %v", fi.Mode(), err)
+	for mode, ok := range map[fs.FileMode]bool{0o755: true, 0o775: true, 0o777: false, 0o777 | fs.ModeSticky: false} {
+		other := filepath.Join(root, mode.String())
+		if err := errors.Join(os.Mkdir(other, 0o700), os.Chmod(other, mode)); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := checkpoint.Open(other, checkpoint.Options{}); (err == nil) != ok {
+			t.Errorf("a directory of mode %v: %v", mode, err)
+		} else if err == nil {
+			d.Close()
+		}
+		if fi, err := os.Stat(other); err != nil || fi.Mode() != fs.ModeDir|mode {
+			t.Errorf("the mode of a directory that was there is %v, not %v: %v", fi.Mode(), mode, err)
+		}
 	}
 }
 

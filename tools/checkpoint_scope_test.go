@@ -85,7 +85,7 @@ func TestNothingOfOthersIsShown(t *testing.T) {
 
 // Paths that are denied by now are counted, not named, whatever a restore answers; and whether there are any is not told to who guesses a name.
 func TestRestoreNamesNothingDenied(t *testing.T) {
-	data := t.TempDir()
+	data := t.TempDir() + "/data"
 	on := func(c *config.FS) { c.CheckpointBeforeMutation, c.CreateParents = true, true }
 	s, root := suite(t, on, tools.Options{DataDir: data})
 	ids := map[string]string{}

@@ -12,7 +12,7 @@ import (
 
 // Today's policy holds for the names in old checkpoints too.
 func TestListNamesNothingDenied(t *testing.T) {
-	data := t.TempDir()
+	data := filepath.Join(t.TempDir(), "data")
 	on := func(c *config.FS) { c.CheckpointBeforeMutation = true }
 	s, root := suite(t, on, tools.Options{DataDir: data})
 	for _, name := range []string{"secret", "open"} {
@@ -54,7 +54,7 @@ func TestListTellsWhatIsNotStored(t *testing.T) {
 	s, root := suite(t, func(c *config.FS) {
 		c.CheckpointBeforeMutation = true
 		c.Checkpoint.MaxFileBytes = 10
-	}, tools.Options{DataDir: t.TempDir()})
+	}, tools.Options{DataDir: filepath.Join(t.TempDir(), "data")})
 	for _, content := range []string{"longer than ten bytes", "short"} {
 		if p := call(t, s, "Write", map[string]any{"file_path": root + "/f", "content": content}); tools.Refused(p) {
 			t.Fatal(p.Text())
@@ -83,7 +83,7 @@ func TestListTextHasTheMarks(t *testing.T) {
 	if text := p.Text(); !strings.Contains(text, "/w/a [turn \"t\\n1\", label before, pinned]\n") || !strings.HasSuffix(text, "external /w/b") {
 		t.Errorf("%s", text)
 	}
-	s, root := suite(t, func(c *config.FS) { c.CheckpointBeforeMutation = true }, tools.Options{DataDir: t.TempDir()})
+	s, root := suite(t, func(c *config.FS) { c.CheckpointBeforeMutation = true }, tools.Options{DataDir: filepath.Join(t.TempDir(), "data")})
 	if p := call(t, s, "Write", map[string]any{"file_path": root + "/f", "content": "x"}); tools.Refused(p) {
 		t.Fatal(p.Text())
 	}
@@ -100,7 +100,7 @@ func TestListTextHasTheMarks(t *testing.T) {
 // A path is found however it is spelled: through a link above it, as a link itself, with a slash at its end, and when it is gone. Where a denied
 // link leads is not told.
 func TestListFindsAPathByItsOtherNames(t *testing.T) {
-	data := t.TempDir()
+	data := filepath.Join(t.TempDir(), "data")
 	on := func(c *config.FS) { c.CheckpointBeforeMutation = true }
 	s, root := suite(t, on, tools.Options{DataDir: data})
 	for _, d := range []string{"real/sub", "rel8"} {

@@ -48,11 +48,13 @@ const (
 // Options is what the host supplies. The zero value is safe: nobody can
 // approve, so with require_approval every change is refused.
 type Options struct {
-	// DataDir is our own directory: audit, checkpoints, locks, read ledger. Required; made 0700 when missing.
+	// DataDir is our own directory: audit, checkpoints, locks, read ledger. Required; made 0700 when missing. One that
+	// exists is ours or empty, nobody else may write in it, and its mode stays as it is: else it is a *DataDirError.
 	DataDir string
 	// Approver answers for calls that bring none of their own. nil: nobody can be asked.
 	Approver Approver
-	// Protect lists files and trees that no tool may touch besides DataDir: the config file, the binary.
+	// Protect lists files and trees that no tool may touch besides DataDir: the config file, the binary. They, and DataDir,
+	// are held under each of their names: as spelled, by each link on the way, and where it ends.
 	Protect []string
 	// Logger gets what an operator should know. nil: silent. Never file contents.
 	Logger *slog.Logger
@@ -131,7 +133,7 @@ func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (_
 	if err != nil {
 		return nil, err
 	}
-	if err := s.newPolicy(dir, o.Protect); err != nil {
+	if err := s.newPolicy(o.DataDir, o.Protect); err != nil {
 		return nil, err
 	}
 	if cfg.Tools.FS.TrackReads {

@@ -56,7 +56,7 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 	if p.Match, err = in.purgedPaths(); err != nil {
 		return err
 	}
-	dir, err := in.dataDir()
+	dir, _, err := in.dataDir()
 	if err != nil {
 		return err
 	}

@@ -309,7 +309,7 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	if err != nil {
 		return fmt.Errorf("encoding the arguments: %w", err)
 	}
-	dir, err := in.dataDir()
+	dir, _, err := in.dataDir()
 	if err == nil {
 		err = thereIsAStore(filepath.Join(dir, "checkpoints")) // opening the suite would make one
 	}

@@ -23,7 +23,7 @@ func storeOptions(more ...option) []option {
 	return append(more,
 		option{name: "json", doc: "answer in JSON"},
 		configOption(),
-		option{name: "data-dir", value: "DIR", doc: "where checkpoints are kept; else $MOLTIS_DATA_DIR, else ~/.moltis"},
+		option{name: "data-dir", value: "DIR", doc: "where checkpoints are kept; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"},
 	)
 }
 
@@ -40,7 +40,8 @@ func identityOption() option {
 	return option{name: "identity", value: "FILE", doc: "the age identity that encrypted content can be read with"}
 }
 
-// openStore opens the store as the configuration says. One that is not there is not made, unless create is set.
+// openStore opens the store as the configuration says. One that is not there is not made, unless create is set, for which there
+// has to be a data directory.
 func (in *invocation) openStore(create bool) (*checkpoint.DB, error) {
 	dir, o, err := in.storeOptions(create)
 	if err != nil {
@@ -59,7 +60,7 @@ func (in *invocation) storeOptions(create bool) (dir string, o checkpoint.Option
 	if err != nil {
 		return "", o, unusableConfig(err, from)
 	}
-	if dir, err = in.dataDir(); err != nil {
+	if dir, _, err = in.dataDir(); err != nil {
 		return "", o, err
 	}
 	dir = filepath.Join(dir, "checkpoints")
@@ -118,6 +119,15 @@ func (in *invocation) identities() ([]string, error) {
 func (in *invocation) withStore(ctx context.Context, create bool, use func(context.Context, *checkpoint.DB) error) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
+	if create { // what makes a data directory, or refuses one, is the start of a suite
+		suite, _, err := in.openSuite(nil)
+		if err == nil {
+			err = suite.Close()
+		}
+		if err != nil {
+			return storeError(err)
+		}
+	}
 	db, err := in.openStore(create)
 	if err != nil {
 		return storeError(err)

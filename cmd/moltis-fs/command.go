@@ -53,6 +53,7 @@ type invocation struct {
 	command *command
 	args    []string
 	values  map[string]string // of the options given; "true" for a switch
+	told    bool              // of an earlier data directory
 }
 
 func (in *invocation) option(name string) string { return in.values[name] }

@@ -44,7 +44,7 @@ var (
 	}
 	environment = [][2]string{
 		{"MOLTIS_CONFIG", "the configuration, unless --config is given"},
-		{"MOLTIS_DATA_DIR", "the data directory, unless --data-dir is given; else ~/.moltis"},
+		{"MOLTIS_DATA_DIR", "the data directory, unless --data-dir is given, absolute; else ~/.moltis-fs"},
 	}
 )
 

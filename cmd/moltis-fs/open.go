@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -19,7 +20,7 @@ import (
 func suiteOptions(more ...option) []option {
 	return append(more,
 		configOption(),
-		option{name: "data-dir", value: "DIR", doc: "where our own records, checkpoints and locks are kept; else $MOLTIS_DATA_DIR, else ~/.moltis"},
+		option{name: "data-dir", value: "DIR", doc: "where our own records, checkpoints and locks are kept; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"},
 		option{name: "root", value: "DIR", doc: "work in this directory: it is the workspace root, and nothing outside may be touched"},
 		option{name: "principal", value: "NAME", doc: "who calls, for records and read history; \"local\" unless told"},
 		option{name: "session", value: "NAME", doc: "whose history of reads and checkpoints counts; \"default\" unless told"},
@@ -65,26 +66,6 @@ func (in *invocation) configured() bool {
 	return in.option("config") != "" || in.env("MOLTIS_CONFIG") != ""
 }
 
-// dataDir is where our own files live, as an absolute path.
-func (in *invocation) dataDir() (string, error) {
-	dir := in.option("data-dir")
-	if dir == "" {
-		dir = in.env("MOLTIS_DATA_DIR")
-	}
-	if dir == "" {
-		home, err := os.UserHomeDir()
-		if err != nil || !filepath.IsAbs(home) {
-			return "", misuse("name one with --data-dir or MOLTIS_DATA_DIR", "there is no home directory for the data directory to be in")
-		}
-		dir = filepath.Join(home, ".moltis")
-	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return "", fmt.Errorf("finding the data directory: %w", err)
-	}
-	return dir, nil
-}
-
 // openSuite opens the suite as the command line says, for calls of an agent: what is doubtful in the configuration is said first.
 // approver may be nil.
 func (in *invocation) openSuite(approver tools.Approver) (*tools.Suite, config.Config, error) {
@@ -107,7 +88,7 @@ func (in *invocation) openSuiteAs(approver tools.Approver, change func(*config.C
 			return nil, cfg, err
 		}
 	}
-	dir, err := in.dataDir()
+	dir, earlier, err := in.dataDir()
 	if err != nil {
 		return nil, cfg, err
 	}
@@ -115,9 +96,9 @@ func (in *invocation) openSuiteAs(approver tools.Approver, change func(*config.C
 	if err != nil {
 		return nil, cfg, fmt.Errorf("finding our own program: %w", err)
 	}
-	protect := []string{self}
+	protect := append(earlier, self, startedAs(self))
 	if from != "" {
-		abs, err := filepath.Abs(from)
+		abs, err := absolute(from)
 		if err != nil {
 			return nil, cfg, fmt.Errorf("finding the configuration: %w", err)
 		}
@@ -147,6 +128,30 @@ func (in *invocation) openSuiteAs(approver tools.Approver, change func(*config.C
 		return nil, cfg, err
 	}
 	return suite, cfg, nil
+}
+
+// startedAs is the name by which we were started, when that leads to self, our program: it may be a link, as in a directory of
+// the PATH. "" when it can't be told.
+func startedAs(self string) string {
+	name, err := exec.LookPath(os.Args[0])
+	if err == nil {
+		name, err = absolute(name)
+	}
+	a, aerr := os.Stat(name)
+	b, berr := os.Stat(self)
+	if errors.Join(err, aerr, berr) != nil || !os.SameFile(a, b) {
+		return ""
+	}
+	return name
+}
+
+// absolute is path from the root on, with what it says of links and ".." left to the system.
+func absolute(path string) (string, error) {
+	if filepath.IsAbs(path) {
+		return path, nil
+	}
+	wd, err := os.Getwd()
+	return wd + string(filepath.Separator) + path, err
 }
 
 // unusableConfig is a configuration that a command other than config check met.

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -151,8 +152,18 @@ func TestOpenRefuses(t *testing.T) {
 	if _, err := Open(linked); err == nil {
 		t.Error("the log follows a link")
 	}
-	if info, _ := os.Stat(linked); info.Mode().Perm() != 0o700 {
-		t.Errorf("an open directory stays open: %v", info.Mode())
+	was, _ := os.Stat(dir)
+	if err := os.Chmod(dir, fs.ModeSticky|0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir); err == nil && runtime.GOOS != "windows" {
+		t.Error("a directory in which anybody may write is taken")
+	}
+	if info, _ := os.Stat(dir); info.Mode()&(fs.ModeSticky|0o777) != fs.ModeSticky|0o777 && runtime.GOOS != "windows" {
+		t.Errorf("the mode of a directory that was there is %v", info.Mode())
+	}
+	if err := os.Chmod(dir, was.Mode()); err != nil {
+		t.Fatal(err)
 	}
 	taken := filepath.Join(dir, "taken")
 	if err := os.MkdirAll(filepath.Join(taken, FileName), 0o700); err != nil {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"sync"
 	"time"
@@ -43,7 +44,7 @@ func (o Options) Open(dir string) (*Log, error) {
 	return l, nil
 }
 
-// private makes dir, or takes away what others may do in it.
+// private makes dir, or takes one that is there as it is, unless anybody may write in it.
 func private(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -55,8 +56,8 @@ func private(dir string) error {
 	if !info.IsDir() {
 		return &fs.PathError{Op: "open", Path: dir, Err: errors.New("not a directory")}
 	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return os.Chmod(dir, 0o700)
+	if info.Mode().Perm()&0o002 != 0 && runtime.GOOS != "windows" {
+		return &fs.PathError{Op: "open", Path: dir, Err: errors.New("anybody may write in it (" + info.Mode().String() + ")")}
 	}
 	return nil
 }

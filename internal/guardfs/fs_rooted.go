@@ -316,14 +316,13 @@ func (f *FS) Resolve(path string, a Access) (*Handle, error) {
 	return &Handle{fs: f, dir: s.take(), leaf: s.leaf, fi: s.fi, object: o, access: a}, nil
 }
 
-// Canonical is the true name of path, as far as it exists, followed by the rest: the form in which rules are to be
-// compared with Object.True. It judges nothing and never fails; what cannot be resolved is cleaned as text.
-func Canonical(path string) string {
+// describe is the object that path names, judged by nobody. It never fails; what cannot be resolved is cleaned as text.
+func describe(path string) Object {
 	f := &FS{closed: new(atomic.Bool)}
 	s, o, err := f.resolve(path)
 	if err != nil {
-		return filepath.ToSlash(filepath.Clean(path))
+		return Object{True: filepath.ToSlash(filepath.Clean(path))}
 	}
 	s.close()
-	return o.True
+	return o
 }

@@ -190,18 +190,17 @@ func (k *kernel) discard(fd int) {
 	}
 }
 
-// Canonical is the true name of path, as far as it exists, followed by the rest: the form in which rules are to be
-// compared with Object.True. It judges nothing and never fails; what cannot be resolved is cleaned as text.
-func Canonical(path string) string {
+// describe is the object that path names, judged by nobody. It never fails; what cannot be resolved is cleaned as text.
+func describe(path string) Object {
 	if checkPath(path) != nil {
-		return lexical(path)
+		return Object{True: lexical(path)}
 	}
 	k, err := openKernel(false)
 	if err != nil {
-		return lexical(path)
+		return Object{True: lexical(path)}
 	}
 	defer k.proc.close() //nolint:errcheck // nothing was written through it
 	fd, _, o, _ := k.resolve(path)
 	k.discard(fd)
-	return o.True
+	return o
 }

@@ -268,8 +268,11 @@ func (p *Policy) names(o *guardfs.Object, a guardfs.Access) string {
 		outside = outside || !allowed
 	}
 	r := p.refuses(o.True)
-	if a == guardfs.Remove && p.folded.shield {
-		if n := p.folded.at(foldPath(o.True)); n != nil && n.shield { // would take something protected with it
+	// A directory above something protected may change, but not go. A link there is what leads to it, and stays as well; of
+	// what is refused anyway it is not told which of the two it is.
+	link := a > guardfs.Read && o.Info.Kind != guardfs.KindDir && r == none && p.allows(o.True)
+	if (a == guardfs.Remove || link) && p.folded.shield {
+		if n := p.folded.at(foldPath(o.True)); n != nil && n.shield {
 			r = protected
 		}
 	}

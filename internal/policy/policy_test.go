@@ -293,6 +293,19 @@ func TestProtected(t *testing.T) {
 			}
 		}
 	}
+	// A link on the way can be looked at, but nothing else may take its name.
+	for _, kind := range []guardfs.Kind{guardfs.KindSymlink, guardfs.KindAbsent, guardfs.KindFile} {
+		for _, a := range accesses {
+			want := ""
+			if a > guardfs.Read {
+				want = ruleProtected
+			}
+			o := guardfs.Object{Spelled: "/opt/link", True: "/opt/link", Info: guardfs.Info{Kind: kind}}
+			if got := ruleOf(p.Judge(o, a)); got != want {
+				t.Errorf("%v %v /opt/link: %q, want %q", a, kind, got, want)
+			}
+		}
+	}
 	if got := ruleOf(p.Judge(file("/home/v"), guardfs.Remove)); got != "" {
 		t.Errorf("removing an unrelated path: %q", got)
 	}
