@@ -157,9 +157,13 @@ func fits(n int, limit int64) bool { return int64(base64.StdEncoding.EncodedLen(
 func encodeImage(img image.Image, limit int64) (data []byte, format string, err error) {
 	alpha, drawing := survey(img)
 	var buf bytes.Buffer
-	if alpha || drawing {
+	if alpha || drawing != nil {
+		whole := img
+		if !alpha { // a palette's colours are premultiplied, which rounds those that are nearly transparent
+			whole = drawing
+		}
 		e := png.Encoder{CompressionLevel: png.DefaultCompression}
-		if err := e.Encode(&buf, img); err != nil {
+		if err := e.Encode(&buf, whole); err != nil {
 			return nil, "", err
 		}
 		if fits(buf.Len(), limit) {
@@ -181,21 +185,21 @@ func encodeImage(img image.Image, limit int64) (data []byte, format string, err 
 	return nil, "", nil
 }
 
-// survey reports whether any pixel is transparent, and whether the colours are few.
-func survey(img image.Image) (alpha, drawing bool) {
-	switch img.(type) {
+// survey reports whether any pixel is transparent, and draws an image of few colours with a palette: a byte a pixel or
+// less in place of three, which matters for scans.
+func survey(img image.Image) (alpha bool, drawing *image.Paletted) {
+	switch m := img.(type) {
 	case *image.YCbCr, *image.CMYK:
-		return false, false
+		return false, nil
 	case *image.Paletted:
-		if o, ok := img.(interface{ Opaque() bool }); ok {
-			return !o.Opaque(), true
-		}
+		return !m.Opaque(), m
 	}
 	if o, ok := img.(interface{ Opaque() bool }); ok {
 		alpha = !o.Opaque()
 	}
 	b := img.Bounds()
-	seen := make(map[color.RGBA]struct{}, fewColours)
+	drawing = image.NewPaletted(b, make(color.Palette, 0, fewColours))
+	index := make(map[color.RGBA]uint8, fewColours)
 	for y := b.Min.Y; y < b.Max.Y; y++ {
 		for x := b.Min.X; x < b.Max.X; x++ {
 			var c color.RGBA
@@ -204,13 +208,19 @@ func survey(img image.Image) (alpha, drawing bool) {
 			} else {
 				c = color.RGBAModel.Convert(img.At(x, y)).(color.RGBA)
 			}
-			seen[c] = struct{}{}
-			if len(seen) > fewColours {
-				return alpha, false
+			i, known := index[c]
+			if !known {
+				if len(drawing.Palette) == fewColours {
+					return alpha, nil
+				}
+				i = uint8(len(drawing.Palette))
+				index[c] = i
+				drawing.Palette = append(drawing.Palette, c)
 			}
+			drawing.Pix[drawing.PixOffset(x, y)] = i
 		}
 	}
-	return alpha, true
+	return alpha, drawing
 }
 
 // upright applies one of the eight EXIF orientations.

@@ -23,7 +23,8 @@ const (
 )
 
 // PDF is the text of some pages in reading order, each after a line "--- Page N ---", and their images where asked for
-// or where there is no text.
+// or where there is no text. Behind a page's text stand its form fields, as "[form] name: value", and what its
+// annotations say, as "[annotation] text"; its image shows both.
 type PDF struct {
 	Sight `json:"-"`
 
@@ -91,18 +92,26 @@ type pdfJob struct {
 
 // pdfPage is what an engine answers for one page.
 type pdfPage struct {
-	Number  int
-	Text    string
-	Objects int // drawn on the page, text included; -1 when the engine cannot tell
-	Failed  bool
-	Image   *PageImage
+	Number      int
+	Text        string // the text layer, and behind it what annotations and form fields say
+	NoText      bool   // there is no text layer
+	Objects     int    // drawn on the page itself, counted where there is no text layer; -1 when the engine cannot tell
+	Annotations int    // links included
+	Overlaid    bool   // a form field or an annotation is shown on it
+	Unsaid      bool   // one of them has no text
+	Failed      bool
+	Image       *PageImage
 }
+
+// drawnOn says that a viewer shows something on the page.
+func (p *pdfPage) drawnOn() bool { return p.Objects != 0 || p.Overlaid }
 
 // pdfPages is an engine's whole answer.
 type pdfPages struct {
 	Total int
 	Asked []int
 	Pages []pdfPage // a prefix of Asked: the engine stops when the text is longer than the answer may be
+	Late  bool      // the rest was not read in time
 }
 
 func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, error) {
@@ -126,9 +135,9 @@ func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 	if err := r.pdfs.ready(ctx); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, r.config.Deadline)
+	inTime, cancel := context.WithTimeout(ctx, r.config.Deadline)
 	defer cancel()
-	pages, err := r.pdfs.run(ctx, f, job)
+	pages, err := r.pdfs.run(inTime, f, job)
 	if start, ok := err.(*engineStart); ok {
 		return nil, &Unsupported{What: "a PDF", Why: "the PDF engine does not start (" + start.err.Error() + ")", Do: "Tell the operator; nothing in the request can change it."}
 	}
@@ -185,7 +194,7 @@ func (p *PDF) fill(pages *pdfPages, o *Options) {
 		switch {
 		case page.Failed:
 			p.PagesFailed = append(p.PagesFailed, page.Number)
-		case page.Text == "":
+		case page.NoText:
 			p.PagesWithoutText = append(p.PagesWithoutText, page.Number)
 		}
 		if page.Image != nil {
@@ -222,7 +231,7 @@ func (p *PDF) fill(pages *pdfPages, o *Options) {
 	p.Unit, p.Total, p.Lossy = "page", pages.Total, true
 	for _, page := range pages.Pages[:done] {
 		// A page without text is a scan that somebody must look at, unless nothing at all is drawn on it.
-		shown := page.Text != "" || page.Image != nil || page.Objects == 0
+		shown := page.Text != "" || page.Image != nil || !page.drawnOn()
 		if shown && !page.Failed && !slices.Contains(p.PagesCut, page.Number) && (p.StartColumn == 0 || page.Number != pages.Asked[0]) {
 			p.shows(page.Number)
 		}
@@ -234,13 +243,26 @@ func (p *PDF) fill(pages *pdfPages, o *Options) {
 			drawn++
 		}
 	}
-	switch {
-	case len(p.PagesWithoutText) > drawn:
-		p.Note = "Some pages have no text layer, and could not be drawn."
+	switch empty := len(p.PagesWithoutText) - drawn; {
+	case drawn > 0 && empty > 0:
+		p.note("Pages without a text layer are shown as images, unless they are empty.")
 	case drawn > 0:
-		p.Note = "Pages without a text layer are shown as images."
+		p.note("Pages without a text layer are shown as images.")
+	case empty > 0:
+		p.note("The pages without a text layer are empty.")
+	}
+	if slices.ContainsFunc(pages.Pages[:done], func(page pdfPage) bool { return page.Unsaid && page.Image == nil }) {
+		p.note("Annotations without text are seen with render: true.")
+	}
+	if n := len(p.PagesFailed); n > 4 && p.PagesFailed[n-5] == pages.Pages[done-1].Number-4 {
+		p.note("None of the last pages could be loaded; the document may have fewer pages than it says.")
+	}
+	if pages.Late && full {
+		p.note("The time was over after these pages; go on with next_pages.")
 	}
 }
+
+func (p *PDF) note(s string) { p.Note = strings.TrimSpace(p.Note + " " + s) }
 
 // tokensOf estimates as page.tokens does.
 func tokensOf(s string) int {

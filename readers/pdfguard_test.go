@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"flag"
+	"fmt"
 	"image"
 	"image/color"
 	"maps"
@@ -98,6 +99,9 @@ func TestPDFImages(t *testing.T) {
 	scan := readAs[*PDF](t, corpusFile(t, "pdf/scan.pdf"), Options{})
 	if len(scan.Images) != 1 || !slices.Equal(scan.PagesWithoutText, []int{1}) {
 		t.Fatalf("a scan: %d images, without text %v", len(scan.Images), scan.PagesWithoutText)
+	}
+	if scan.Images[0].Format == "png" && decodeImage(t, scan.Images[0].Base64).ColorModel() == color.RGBAModel {
+		t.Error("a scan in shades of grey takes three bytes a pixel")
 	}
 	if img := decodeImage(t, scan.Images[0].Base64); max(img.Bounds().Dx(), img.Bounds().Dy()) != DefaultImageMaxEdge || ink(img) < 0.002 || ink(img) > 0.2 {
 		t.Errorf("the scan is %v with %.4f ink", img.Bounds(), ink(img))
@@ -238,6 +242,34 @@ func TestPDFDeadline(t *testing.T) {
 	cancel()
 	if _, err := r.Read(ctx, sourceOf(slow), Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
+	}
+}
+
+// The pages that were done when the time was over are given, and the way to the others.
+func TestPDFPagesInTime(t *testing.T) {
+	page := "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents %d 0 R /Resources << /Font << /F1 8 0 R >> >> >>"
+	raw := madePDF("<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R 4 0 R 5 0 R] /Count 3 >>",
+		fmt.Sprintf(page, 6), fmt.Sprintf(page, 7), fmt.Sprintf(page, 6), madeStream("", "BT /F1 12 Tf 72 700 Td (in time) Tj ET"),
+		madeStream("/Filter /FlateDecode", deflated(bytes.Repeat([]byte("0 0 m 500 500 l 0 500 l 3 w S\n"), 8_000_000))), madeFont)
+	testReaders(t).pdfs.ready(t.Context())
+	for deadline := 2 * time.Second; ; deadline *= 2 {
+		c, err := guarded(t, testReaders(t), raw, Options{Render: true}, deadline)
+		if err != nil && deadline < 15*time.Second {
+			continue // a machine so busy that not even the first page was done
+		}
+		if p, ok := c.(*PDF); !ok || !strings.Contains(p.Text, "in time") || p.RenderedPages != 1 || !p.Truncated || p.NextPages != "2-3" || !strings.Contains(p.Note, "time was over") {
+			t.Errorf("%v %+v", err, c)
+		}
+		return
+	}
+}
+
+// A count of pages that is a lie must not send a model through thousands of calls without a word.
+func TestPDFPagesThatAreNotThere(t *testing.T) {
+	raw := madePDF("<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 100000 >>",
+		"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R >>", madeStream("", ""))
+	if p := readAs[*PDF](t, raw, Options{}); !strings.Contains(p.Note, "fewer pages than it says") || len(p.PagesFailed) < 5 {
+		t.Errorf("failed %v, %q", p.PagesFailed, p.Note)
 	}
 }
 

@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	engine "github.com/klippa-app/go-pdfium"
+	"github.com/klippa-app/go-pdfium/enums"
 	pdferrors "github.com/klippa-app/go-pdfium/errors"
 	"github.com/klippa-app/go-pdfium/references"
 	"github.com/klippa-app/go-pdfium/requests"
@@ -163,15 +166,19 @@ func (p *pdfium) run(ctx context.Context, f *file, job pdfJob) (*pdfPages, error
 		err   error
 	}
 	done := make(chan result, 1)
+	var soFar atomic.Pointer[pdfPages]
 	section := f.section()
 	go func() {
 		defer func() { <-p.turn }()
-		pages, err := p.document(ctx, data, section, job)
+		pages, err := p.document(ctx, data, section, job, func(pages pdfPages) { soFar.Store(&pages) })
 		done <- result{pages, err}
 	}()
 	select {
 	case r := <-done:
-		return r.pages, r.err
+		if ctx.Err() == nil || r.err == nil {
+			return r.pages, r.err
+		}
+		done <- r
 	case <-ctx.Done():
 	}
 	// Compiling cannot be cut off, but it ends; a document can.
@@ -185,14 +192,19 @@ func (p *pdfium) run(ctx context.Context, f *file, job pdfJob) (*pdfPages, error
 	case <-done:
 	case <-time.After(time.Second):
 	}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	switch pages := soFar.Load(); {
+	case !errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return nil, ctx.Err()
+	case pages == nil:
 		return nil, &Limit{What: "PDF", Resource: "time"}
+	default:
+		pages.Late = true
+		return pages, nil
 	}
-	return nil, ctx.Err()
 }
 
-// document opens one document in a new instance.
-func (p *pdfium) document(ctx context.Context, data []byte, section *io.SectionReader, job pdfJob) (pages *pdfPages, err error) {
+// document opens one document in a new instance. It tells done of each page that is read.
+func (p *pdfium) document(ctx context.Context, data []byte, section *io.SectionReader, job pdfJob, done func(pdfPages)) (pages *pdfPages, err error) {
 	pool, err := p.start()
 	if err != nil {
 		return nil, err
@@ -229,7 +241,7 @@ func (p *pdfium) document(ctx context.Context, data []byte, section *io.SectionR
 		// Not every error leaves a clean instance; a new sandbox is cheap.
 		return nil, &Damaged{"PDF", pdfReason(err)}
 	}
-	pages, err = readPages(ctx, instance, doc.Document, job)
+	pages, err = readPages(ctx, instance, doc.Document, job, done)
 	var ours Hinter
 	if err == nil || errors.As(err, &ours) {
 		if instance.Close() == nil {
@@ -251,7 +263,8 @@ func pdfReason(err error) string {
 	return "the engine gave up on it"
 }
 
-func readPages(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMENT, job pdfJob) (*pdfPages, error) {
+// readPages reads one page after the other, and tells done after each what there is.
+func readPages(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMENT, job pdfJob, done func(pdfPages)) (*pdfPages, error) {
 	count, err := in.FPDF_GetPageCount(&requests.FPDF_GetPageCount{Document: doc})
 	if err != nil {
 		return nil, err
@@ -280,19 +293,13 @@ func readPages(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUME
 			continue
 		}
 		at := requests.Page{ByReference: &loaded.Page}
-		if text, err := pageText(in, at); err == nil {
-			page.Text = cleanPageText(text)
-		} else if page.Failed = true; ctx.Err() != nil || failures > 3 {
-			return nil, broken(ctx, err)
-		} else {
-			failures++
-		}
-		if page.Text == "" {
-			if c, err := in.FPDFPage_CountObjects(&requests.FPDFPage_CountObjects{Page: at}); err == nil {
-				page.Objects = c.Count
+		if err := readPage(ctx, in, doc, at, &page); err != nil {
+			if failures++; ctx.Err() != nil || failures > 4 {
+				return nil, broken(ctx, err)
 			}
+			page.Failed = true
 		}
-		scan := page.Text == "" && page.Objects != 0 && !page.Failed
+		scan := page.NoText && page.drawnOn() && !page.Failed
 		if (job.Render || scan) && (images >= job.ImageMax*pageImageBytes || scans >= scannedPages && !job.Render) {
 			in.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: loaded.Page})
 			break // its image belongs to the next answer
@@ -301,16 +308,8 @@ func readPages(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUME
 			if scan {
 				scans++
 			}
-			img, err := in.RenderPageInPixels(&requests.RenderPageInPixels{Page: at, Width: job.Edge, Height: job.Edge, RenderForm: false})
-			if err == nil {
-				page.Image, err = pageImage(n, img.Result.RenderedImage, job.ImageMax)
-				img.Cleanup()
-			}
-			if err != nil {
-				if ctx.Err() != nil {
-					return nil, broken(ctx, err)
-				}
-				if failures++; failures > 3 {
+			if err := drawPage(ctx, in, doc, at, job, &page); err != nil {
+				if failures++; ctx.Err() != nil || failures > 3 {
 					return nil, broken(ctx, err)
 				}
 				page.Failed = true
@@ -320,11 +319,62 @@ func readPages(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUME
 		}
 		in.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: loaded.Page})
 		out.Pages = append(out.Pages, page)
+		done(*out)
 		if text += int64(len(page.Text)); text > job.TextBytes {
 			break
 		}
 	}
 	return out, nil
+}
+
+// readPage takes the page's text, and behind it what annotations and form fields say.
+func readPage(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMENT, at requests.Page, page *pdfPage) error {
+	text, err := pageText(in, at)
+	if err != nil {
+		return err
+	}
+	page.Text = cleanPageText(text)
+	page.NoText = page.Text == ""
+	if page.NoText {
+		if c, err := in.FPDFPage_CountObjects(&requests.FPDFPage_CountObjects{Page: at}); err == nil {
+			page.Objects = c.Count
+		}
+	}
+	count, err := in.FPDFPage_GetAnnotCount(&requests.FPDFPage_GetAnnotCount{Page: at})
+	if err != nil || count.Count <= 0 {
+		return err
+	}
+	page.Annotations = count.Count
+	return withForms(ctx, func() error {
+		a, err := readAnnotations(ctx, in, doc, at, count.Count)
+		if err != nil {
+			return err
+		}
+		page.Overlaid, page.Unsaid = a.drawn, len(a.mute) > 0
+		if said := a.String(); said != "" {
+			page.Text = strings.TrimPrefix(page.Text+"\n"+said, "\n")
+		}
+		return nil
+	})
+}
+
+// drawPage makes the page's image, with its annotations and filled fields.
+func drawPage(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMENT, at requests.Page, job pdfJob, page *pdfPage) error {
+	q := &requests.RenderPageInPixels{Page: at, Width: job.Edge, Height: job.Edge}
+	draw := func() error {
+		img, err := in.RenderPageInPixels(q)
+		if err != nil {
+			return err
+		}
+		defer img.Cleanup()
+		page.Image, err = pageImage(page.Number, img.Result.RenderedImage, job.ImageMax)
+		return err
+	}
+	if page.Annotations == 0 {
+		return draw()
+	}
+	q.RenderForm, q.Document, q.RenderFlags = true, &doc, enums.FPDF_RENDER_FLAG_ANNOT
+	return withForms(ctx, draw)
 }
 
 // broken says why the sandbox stopped.
