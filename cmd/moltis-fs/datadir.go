@@ -16,7 +16,7 @@ func (in *invocation) dataDir() (dir string, earlier []string, err error) {
 	if dir = in.option("data-dir"); dir == "" {
 		if dir = in.env("MOLTIS_DATA_DIR"); dir != "" && !filepath.IsAbs(dir) {
 			// Each program that has the variable starts somewhere else.
-			return "", nil, misuse("give an absolute path there; --data-dir takes a relative one", "MOLTIS_DATA_DIR is %s, which is relative", visible(dir))
+			return "", nil, misuse("give an absolute path there; --data-dir takes a relative one", "MOLTIS_DATA_DIR is the relative path %s", visible(dir))
 		}
 	}
 	if dir == "" {
