@@ -71,29 +71,6 @@ func pathKey(args any) (key string, isFile bool) {
 	return "path", false
 }
 
-// resend is the same call with the old_string that would match. new_string
-// stays: only the model knows whether it must be widened the same way.
-func resend(tool string, args any, index int, old string) *NextCall {
-	return changeEdit(tool, args, index, "old_string", old)
-}
-
-func changeEdit(tool string, args any, index int, key string, value any) *NextCall {
-	next := again(tool, args, nil)
-	if next == nil {
-		return nil
-	}
-	if edits, ok := next.Args["edits"].([]any); ok {
-		if index < len(edits) {
-			if e, ok := edits[index].(map[string]any); ok {
-				e[key] = value
-			}
-		}
-		return next
-	}
-	next.Args[key] = value
-	return next
-}
-
 // badPath explains a path that names nothing, and where it can be mended says how.
 func (s *Suite) badPath(tool string, args any, e *guardfs.BadPathError) *Refusal {
 	r := &Refusal{Reason: KindBadRequest, FilePath: e.Path, Message: quote(e.Path) + " is not a usable path: " + e.Why, Hint: "Send an absolute path."}

@@ -29,6 +29,9 @@ type noMatchFields struct {
 // Text shows the difference and what to send.
 func (n noMatchFields) Text() string {
 	var b strings.Builder
+	if n.Detail != "" {
+		b.WriteString("why: " + n.Detail + "\n")
+	}
 	if n.Diff != "" {
 		fmt.Fprintf(&b, "closest, lines %d-%d:\n%s\n", n.Line, n.EndLine, n.Diff)
 	}
@@ -87,33 +90,9 @@ func (s *Suite) ofEdit(tool string, args any, err error) *Refusal {
 		}
 	}
 	if e, ok := errors.AsType[*edit.NoMatchError](err); ok {
-		r := &Refusal{Reason: KindNoMatch, Message: which(e.Index) + "old_string was not found" + because(e.Cause) + untouched,
-			Fields: noMatchFields{EditIndex: at(e.Index), Cause: e.Cause, Line: e.Line, EndLine: e.EndLine, Region: e.Region, Diff: e.Diff, Resend: e.Resend, TextThere: e.TextThere, Detail: e.Detail}}
-		region := &NextCall{"Read", map[string]any{"file_path": pathOf(args), "offset": e.Line, "limit": max(1, e.EndLine-e.Line+1)}}
-		switch {
-		case e.Resend != "":
-			r.Hint = "Send resend as old_string."
-			r.Next = resend(tool, args, e.Index, e.Resend)
-			if e.Detail != "" {
-				r.Hint, r.Next = "Send resend as old_string, with a new_string that fits it: "+e.Detail, region
-			}
-			if e.Partial { // merely alike: whether it is the place is for the model to see, not for a call that can be sent blindly
-				r.Hint = "If the region is what is meant, send resend as old_string, with new_string made to fit it."
-				r.Next = region
-			}
-		case e.Line > 0:
-			r.Hint = fmt.Sprintf("Read lines %d to %d and copy old_string from there.", e.Line, e.EndLine)
-			r.Next = region
-		case e.TextThere != "":
-			r.Hint = "text_there is what the edits before this one made, around the last of them: copy old_string from there, or Read the file for what lies elsewhere."
-			r.Next = read(pathOf(args))
-		default:
-			r.Hint = "Read the file and copy old_string from it."
-			r.Next = read(pathOf(args))
-		}
-		if encoding, given := asMap(args)["encoding"]; given && r.Next != nil && r.Next.Tool == "Read" {
-			r.Next.Args["encoding"] = encoding // else another text might be shown
-		}
+		r := noMatch(tool, args, e)
+		r.Message = which(e.Index) + "old_string was not found" + because(e.Cause) + untouched
+		r.Fields = noMatchFields{at(e.Index), e.Cause, e.Line, e.EndLine, e.Region, e.Diff, e.Resend, e.TextThere, e.Detail}
 		return r
 	}
 	if e, ok := errors.AsType[*edit.NotUniqueError](err); ok {
@@ -123,6 +102,9 @@ func (s *Suite) ofEdit(tool string, args any, err error) *Refusal {
 		}
 		r := &Refusal{Reason: KindNotUnique, Message: fmt.Sprintf("%sold_string matches %d places%s", which(e.Index), e.Count, untouched),
 			Hint: "Send one of contexts as old_string with new_string widened the same way, or set replace_all to change them all.", Fields: f}
+		if e.Strategy != "" && e.Strategy != edit.StrategyExact && e.Strategy != edit.StrategyLineEndings {
+			r.Hint = "None is exactly old_string: send one of contexts as old_string, with new_string widened the same way and written as the file writes it."
+		}
 		return r
 	}
 	if e, ok := errors.AsType[*edit.UnencodableError](err); ok {
@@ -163,11 +145,70 @@ func (s *Suite) ofEdit(tool string, args any, err error) *Refusal {
 	return nil
 }
 
+// noMatch says what to do about an old_string that was not found. A next that changes the file is given only where both of its
+// strings are known to be right.
+func noMatch(tool string, args any, e *edit.NoMatchError) *Refusal {
+	r := &Refusal{Reason: KindNoMatch}
+	region := &NextCall{"Read", map[string]any{"file_path": pathOf(args), "offset": e.Line, "limit": max(1, e.EndLine-e.Line+1)}}
+	if e.Repaired != nil && tool == "Edit" {
+		r.Next = again(tool, args, map[string]any{"old_string": e.Repaired.Old, "new_string": e.Repaired.New})
+	}
+	switch {
+	case r.Next != nil:
+		r.Hint = "Send next: both strings are repaired in it."
+	case e.Partial && e.Resend != "": // merely alike: whether it is the place is for the model to see
+		r.Hint = "If the region is what is meant, send resend as old_string, with new_string made to fit it."
+		r.Next = region
+	case e.Resend != "": // no next: new_string is most likely damaged as old_string was
+		r.Hint = "Repair both strings: old_string becomes resend, and " + repairOfNew(e.Cause) + "."
+	case e.Line > 0:
+		r.Hint = fmt.Sprintf("Read lines %d to %d and copy old_string from there.", e.Line, e.EndLine)
+		r.Next = region
+	case e.TextThere != "":
+		r.Hint = "text_there is what the edits before this one made, around the last of them: copy old_string from there, or Read the file for what lies elsewhere."
+		r.Next = read(pathOf(args))
+	default:
+		r.Hint = "Read the file and copy old_string from it."
+		r.Next = read(pathOf(args))
+	}
+	if encoding, given := asMap(args)["encoding"]; given && r.Next != nil && r.Next.Tool == "Read" {
+		r.Next.Args["encoding"] = encoding // else another text might be shown
+	}
+	return r
+}
+
 func guessed(is bool) string {
 	if is {
 		return "; the encoding is a guess, the encoding argument overrules it"
 	}
 	return ""
+}
+
+// repairOfNew tells what new_string needs where old_string had to be repaired for this cause.
+func repairOfNew(cause string) string {
+	switch cause {
+	case edit.CauseTabsVsSpaces, edit.CauseIndentation:
+		return "the lines of new_string are indented like it"
+	case edit.CauseWhitespace:
+		return "new_string gets the same blanks and blank lines"
+	case edit.CauseTrailingBlanks:
+		return "new_string keeps its blanks at line ends"
+	case edit.CauseQuotes:
+		return "new_string is written with the file's quotes and dashes"
+	case edit.CauseUnicodeSpace:
+		return "new_string is written with the file's spaces"
+	case edit.CauseNormalisation:
+		return "accents in new_string are composed or decomposed as in it"
+	case edit.CauseEscaped:
+		return "backslashes in new_string stand where they stand in the file"
+	case edit.CauseEntity:
+		return "<, > and & in new_string are written as in the file"
+	case edit.CauseLineNumbers:
+		return "new_string loses its line numbers, with the blanks around them"
+	case edit.CauseCase:
+		return "names in new_string are spelled as in the file"
+	}
+	return "new_string is made to fit it"
 }
 
 func because(cause string) string {

@@ -49,7 +49,7 @@ func TestCauses(t *testing.T) {
 			if r, err := Apply([]byte(c.text), []Edit{{Old: e.Resend, New: "NEW"}}, Options{Strict: true}); err != nil || r.Steps[0].Strategy != StrategyExact {
 				t.Errorf("resent: %v", err)
 			}
-			if _, err := Apply([]byte(c.text), []Edit{{Old: c.old, New: "NEW"}}, Options{}); (err == nil) != c.strict {
+			if _, err := Apply([]byte(c.text), []Edit{{Old: c.old, New: indented(c.old, "NEW")}}, Options{}); (err == nil) != c.strict {
 				t.Errorf("tolerant: %v", err)
 			}
 		})

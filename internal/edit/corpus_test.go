@@ -250,7 +250,8 @@ func TestNearMisses(t *testing.T) {
 	wrong := map[string]int{}
 	elsewhere := 0
 	for _, c := range cases {
-		_, err := Apply([]byte(c.text), []Edit{{Old: c.old, New: "REPLACED"}}, Options{Strict: true, Seen: []byte(c.seen)})
+		new := indented(c.old, "REPLACED")
+		_, err := Apply([]byte(c.text), []Edit{{Old: c.old, New: new}}, Options{Strict: true, Seen: []byte(c.seen)})
 		nm, ok := err.(*NoMatchError)
 		if !ok {
 			t.Errorf("%s: strict: %v", c.name, err)
@@ -282,7 +283,7 @@ func TestNearMisses(t *testing.T) {
 			elsewhere++
 		}
 
-		r, err = Apply([]byte(c.text), []Edit{{Old: c.old, New: "REPLACED"}}, Options{})
+		r, err = Apply([]byte(c.text), []Edit{{Old: c.old, New: new}}, Options{})
 		if err != nil {
 			continue
 		}
@@ -318,6 +319,9 @@ func TestNearMisses(t *testing.T) {
 	}
 }
 
+// indented gives a line with the indentation of old's first one.
+func indented(old, l string) string { return string(indentOf([]byte(old))) + l }
+
 // TestTolerantSuccess counts how many of the near misses that are equal by a tier are edited without a second try.
 func TestTolerantSuccess(t *testing.T) {
 	done, all := 0, 0
@@ -327,7 +331,7 @@ func TestTolerantSuccess(t *testing.T) {
 			continue
 		}
 		all++
-		if _, err := Apply([]byte(c.text), []Edit{{Old: c.old, New: "REPLACED"}}, Options{}); err == nil {
+		if _, err := Apply([]byte(c.text), []Edit{{Old: c.old, New: indented(c.old, "REPLACED")}}, Options{}); err == nil {
 			done++
 		} else {
 			missed[c.name[strings.Index(c.name, " ")+1:]]++

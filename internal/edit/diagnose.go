@@ -17,6 +17,7 @@ type diagnosis struct {
 // diagnose fills in a NoMatchError: equivalences first, then what the session last saw, then the other case, then what has most in
 // common. Each step is linear in the text.
 func diagnose(err *NoMatchError, h *haystack, seen []byte, e Edit) {
+	why := err.Detail // of the tier that found the place
 	err.Cause = CauseUnknown
 	if len(h.text) == 0 {
 		err.Detail = "the file is empty"
@@ -39,7 +40,9 @@ func diagnose(err *NoMatchError, h *haystack, seen []byte, e Edit) {
 	if !ok {
 		return
 	}
-	err.Cause, err.Detail, err.Partial = d.cause, d.detail, d.partial
+	if err.Cause, err.Detail, err.Partial = d.cause, d.detail, d.partial; why != "" {
+		err.Detail = why
+	}
 	err.Line = lineAt(h.text, d.start)
 	err.EndLine = err.Line
 	if d.end > d.start {
@@ -199,7 +202,7 @@ func nearSeen(h *haystack, seen []byte, e Edit) (diagnosis, bool) {
 		return diagnosis{}, false
 	}
 	before := newHaystack(seen)
-	p, err := find(before, Edit{Old: e.Old, New: e.New + "x"}, false)
+	p, err := find(before, Edit{Old: e.Old}, false)
 	at, end := -1, -1
 	if p != nil {
 		at, end = p.rs[0].start, p.rs[0].end
@@ -260,7 +263,11 @@ func (n *needle) nearCase(h *haystack) (diagnosis, bool) {
 	if m, ok := newNeedleOr(text, h.cr, n).verify(h.text, h.cr, extent{start, end}); ok && end-start == n.last-n.first {
 		start, end = m.start, m.end
 	}
-	return diagnosis{cause: CauseCase, start: start, end: end}, true
+	cause := CauseCase
+	if bytes.Equal(bones[at:at+len(n.bones)], n.bones) { // near looks for a long word as it is, and a blank may stand in it
+		cause = CauseWhitespace
+	}
+	return diagnosis{cause: cause, start: start, end: end}, true
 }
 
 func newNeedleOr(old []byte, cr bool, other *needle) *needle {

@@ -23,12 +23,20 @@
 //
 // Tiers add up, except that repaired text is looked for by the first three only. Options.Strict ends the list after line_endings.
 //
-// # New lands verbatim
+// # What is written
 //
-// Folding is for finding. What is written is New, with these exceptions: its line breaks take the ending of the lines they
-// replace or stand beside; with strategy indentation its lines are indented by the same rule; with strategy repaired it is
-// repaired like Old if it suffered in the same way from end to end, and the edit is refused (with Resend) where that cannot be told;
-// a final newline is not added to a file that has none by the trailing_blanks tier; a byte order mark is not doubled.
+// New is written as it is sent, with these exceptions:
+//
+//   - Its line breaks take the ending of the lines they replace or stand beside. A byte order mark is not doubled.
+//   - Where a tolerant tier found the place, the lines and words that New shares with Old stay as the file has them.
+//   - With strategy indentation, the lines that New adds are indented by the same rule as Old.
+//   - With strategy repaired, line numbers are taken off New as off Old, and escapes that it shares with Old are undone.
+//   - The trailing_blanks tier adds no final newline to a file that has none.
+//
+// Who sends a damaged Old most likely sends New with the same damage. An edit is refused, and NoMatchError.Detail says why, if
+// what New adds could have suffered too: escapes, characters of a kind that differs, an indentation that more than one rule
+// explains, text that may have to stay in its column (a here-document, a raw string, a #directive).
+//
 // An empty New deletes Old and no more: the line break of a line quoted without it stays.
 //
 // Everything in this package is safe for concurrent use; arguments are not changed, and results share no memory with them that
@@ -186,6 +194,7 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 			diagnose(err, h, seen, e)
 			if o.Strict && !err.Partial && err.Cause != CauseCase && err.Cause != CauseWhitespace {
 				err.Detail = "" // why no tier took it is beside the point: none was asked
+				err.Repaired = repaired(h, e)
 			}
 		}
 		return Step{}, err
@@ -198,6 +207,19 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 		return Step{}, &NoopError{index, step.Line}
 	}
 	return step, nil
+}
+
+// repaired gives the edit that does exactly what a tolerant tier would do; nil where none would act, or on many places.
+func repaired(h *haystack, e Edit) *Edit {
+	p, err := find(h, e, false)
+	if err != nil || p == nil || len(p.rs) != 1 || e.All {
+		return nil
+	}
+	sent := &Edit{Old: string(h.text[p.rs[0].start:p.rs[0].end]), New: p.rs[0].with}
+	if again, err := find(h, *sent, true); err != nil || again == nil || again.rs[0] != p.rs[0] || !utf8.ValidString(sent.Old) {
+		return nil
+	}
+	return sent
 }
 
 // fill gives an empty text its content.

@@ -33,6 +33,7 @@ type NoMatchError struct {
 	Diff          string // what differs, by character, blanks visible: [-sent-]{+in the file+}
 	Resend        string // matches exactly once if sent as old_string
 	Partial       bool   // Resend covers less or more than what the old string meant: check new_string against it
+	Repaired      *Edit  // strict mode only: what the edit becomes if a tier that was not asked would make it; matches exactly once
 	TextThere     string // numbered lines around what earlier edits changed last, where nothing is close and no file holds the text the edit saw
 	Detail        string // a sentence on why a near match was not taken, where there is one to say
 }

@@ -2,6 +2,7 @@ package edit
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -56,59 +57,68 @@ func (m *match) settle(n *needle, text []byte, f *fitter, new string) {
 		if n.first > 0 {
 			return
 		}
-		// The first line lost its indentation when it was quoted, the others did not.
+		// The first line lost its indentation when it was quoted, the others did not; nor may they seem to.
+		if slices.ContainsFunc(m.indents, func(p indentPair) bool { return p.old == "" }) {
+			return
+		}
 	}
 	m.rule = findRule(m.indents, f.old, new, text, m.lineAt)
 }
 
-// findRule takes the simplest rule that explains all pairs: first one that changes the kind or the width of the blanks and no
-// depth, then one that changes only the depth, then both.
+// findRule gives the rule that explains all pairs, if what it makes of New is beyond doubt. What merely is deeper or shallower must
+// show two depths, or step in New as the file does. A unit that becomes the file's is enough; for any other change all rules
+// that explain the pairs must make the same of New.
 func findRule(pairs []indentPair, old, new string, text []byte, near int) *indentRule {
 	if len(pairs) == 0 {
 		return nil
 	}
-	var olds, files []string
+	var olds []string
 	for _, p := range pairs {
-		olds, files = append(olds, p.old), append(files, p.file)
+		olds = append(olds, p.old)
 	}
-	sent := append(indentsOf(new), indentsOf(old)...)
-	from := units(append(sent, olds...), "")
+	sent := append(append(indentsOf(new), indentsOf(old)...), olds...)
 	around := unitAround(text, near)
-	to := units(files, around)
-	if len(from) > 0 && from[0] != "\t" && around == from[0] {
-		// Same kind, same width: only the depth can differ, whatever the few lines at hand would allow as well.
-		if r := depthRule(pairs, " "); r != nil && r.covers(sent) {
+	if r := depthRule(pairs, " "); r != nil {
+		if step := stepOf(sent); r.covers(sent) && (stepOf(olds) > 0 || step == 0 || around == strings.Repeat(" ", step)) {
 			return r
 		}
 		return nil
 	}
-	var second *indentRule
-	for _, f := range from {
-		for _, t := range to {
+	var rules []indentRule
+	for _, f := range units(sent) {
+		for _, t := range []string{around, "\t", "    ", "  ", "        "} {
 			r := indentRule{from: f, to: t}
 			n, _, ok1 := levels(pairs[0].old, f)
 			m, _, ok2 := levels(pairs[0].file, t)
-			if !ok1 || !ok2 {
+			if r.deeper = m - n; !ok1 || !ok2 || !r.holds(pairs) || !r.covers(sent) {
 				continue
 			}
-			r.deeper = m - n
-			if !r.holds(pairs) || !r.covers(sent) {
-				continue
-			}
-			if r.deeper == 0 {
+			if r.deeper == 0 && t == around {
 				return &r
 			}
-			if second == nil {
-				second = &r
+			rules = append(rules, r)
+		}
+	}
+	for _, in := range sent {
+		for i := range rules {
+			first, _ := rules[0].apply(in)
+			if got, _ := rules[i].apply(in); got != first {
+				return nil
 			}
 		}
 	}
-	if second == nil {
-		if r := depthRule(pairs, " "); r != nil && r.covers(sent) {
-			return r
-		}
+	if len(rules) == 0 {
+		return nil
 	}
-	return second
+	return &rules[0]
+}
+
+// stepOf is the greatest step of which all differences between indentations by spaces are multiples.
+func stepOf(indents []string) (step int) {
+	for _, s := range indents {
+		step = gcd(step, max(len(s)-len(indents[0]), len(indents[0])-len(s)))
+	}
+	return step
 }
 
 // depthRule is the rule for blanks of one kind that are merely more or fewer.
@@ -141,43 +151,25 @@ func indentsOf(s string) (out []string) {
 	return out
 }
 
-// units lists what one level may be in the given indentations, likeliest first.
-func units(indents []string, around string) (out []string) {
-	tabs, g := false, 0
+// units lists what one level may be in the given indentations.
+func units(indents []string) (out []string) {
+	g := 0
 	for _, s := range indents {
 		if strings.HasPrefix(s, "\t") {
-			tabs = true
-		} else {
-			g = gcd(g, len(s))
+			return []string{"\t"}
 		}
+		g = gcd(g, len(s))
 	}
-	add := func(u string) {
-		for _, o := range out {
-			if o == u {
-				return
-			}
-		}
-		out = append(out, u)
+	switch g {
+	case 0: // none is indented: any will do
+		return []string{"\t"}
+	case 2, 4, 8:
+		return []string{strings.Repeat(" ", g)}
 	}
-	if tabs {
-		add("\t")
-	}
-	if g == 0 && !tabs && around != "" {
-		add(around)
-	}
-	if around != "" && around != "\t" && g%len(around) == 0 {
-		add(around)
-	}
-	if g == 2 || g == 3 || g == 4 || g == 8 {
-		add(strings.Repeat(" ", g))
-	}
-	for _, w := range []int{4, 2, 8, 3} {
+	for _, w := range []int{4, 2, 8} {
 		if g%w == 0 {
-			add(strings.Repeat(" ", w))
+			out = append(out, strings.Repeat(" ", w))
 		}
-	}
-	if !tabs && g == 0 {
-		add("\t")
 	}
 	return out
 }
@@ -215,25 +207,4 @@ func unitAround(text []byte, near int) string {
 		}
 	}
 	return best
-}
-
-// reindent writes New by the rule. Blank lines stay as they are.
-func (r indentRule) reindent(new string, free bool) string {
-	var b strings.Builder
-	for i := 0; new != ""; i++ {
-		l := new
-		if at := strings.IndexByte(new, '\n'); at >= 0 {
-			l = new[:at+1]
-		}
-		new = new[len(l):]
-		in := string(indentOf([]byte(l)))
-		if strings.TrimSpace(l) != "" && !(i == 0 && free) {
-			if got, ok := r.apply(in); ok {
-				b.WriteString(got)
-				l = l[len(in):]
-			}
-		}
-		b.WriteString(l)
-	}
-	return b.String()
 }

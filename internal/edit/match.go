@@ -122,19 +122,22 @@ func findLoose(h *haystack, e Edit, f *fitter, limit tier) (*plan, error) {
 	}
 	p := &plan{strategy: best.String()}
 	for _, m := range ms {
-		fit := f
-		with := ""
 		if m.tier == tierIndent {
 			if m.settle(n, text, f, e.New); m.rule == nil {
-				return nil, nil
+				return nil, &NoMatchError{Detail: whyDepth}
 			}
-			fit = newFitter(text, e.Old, m.rule.reindent(e.New, m.free))
 		}
-		if m.noFinal && strings.HasSuffix(fit.new, "\n") {
-			fit = newFitter(text, e.Old, strings.TrimSuffix(strings.TrimSuffix(fit.new, "\n"), "\r"))
+		fit := f
+		if m.tier >= tierTrailing {
+			now, was, why := m.written(n, text, e, f.cr)
+			if why != "" {
+				return nil, &NoMatchError{Detail: why}
+			}
+			if fit = newFitter(text, was, now); now == was { // put says that nothing changes
+				fit = &fitter{new: string(text[m.start:m.end]), plain: true}
+			}
 		}
-		with = fit.fit(m.start, m.end)
-		p.rs = append(p.rs, replacement{m.start, m.end, with})
+		p.rs = append(p.rs, replacement{m.start, m.end, fit.fit(m.start, m.end)})
 		p.recovered = p.recovered || m.endings
 	}
 	return p, nil

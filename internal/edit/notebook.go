@@ -175,7 +175,7 @@ func parseNotebook(b []byte) (*notebook, error) {
 
 func (n *notebook) find(id string) (int, error) {
 	e := &NoCellError{ID: id}
-	at := -1
+	at, near := -1, 0
 	for i, c := range n.cells {
 		if c.id == id {
 			at = i
@@ -186,9 +186,10 @@ func (n *notebook) find(id string) (int, error) {
 		}
 		if strings.EqualFold(strings.TrimSpace(id), c.id) || len(id) >= 4 && strings.HasPrefix(c.id, id) {
 			e.Nearest = c.id
+			near++
 		}
 	}
-	if e.Count > 1 {
+	if e.Count > 1 || near > 1 { // a call with the nearest id may be sent unseen
 		e.Nearest = ""
 	}
 	if e.Count != 1 {

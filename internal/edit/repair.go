@@ -26,9 +26,10 @@ func repairs(e Edit) []repair {
 	out := numbersOff(e)
 	for _, u := range unescapings() {
 		if old := u.undo(e.Old); old != e.Old {
+			head, middle, tail := affixes(e.Old, e.New)
 			r := repair{cause: u.cause, old: old, new: u.undo(e.New)}
-			if r.new != e.New && !(u.throughout(e.Old) && u.throughout(e.New)) {
-				r.unsure = "new_string holds escapes too, and text that is not escaped: write both as they are in the file"
+			if r.new != u.undo(head)+middle+u.undo(tail) {
+				r.unsure = "new_string adds escapes, and whether they stand for themselves can't be told: write both as they are in the file"
 			}
 			out = append(out, r)
 		}
@@ -134,44 +135,17 @@ func (r repair) place(h *haystack, all bool) (*plan, error) {
 	return p, nil
 }
 
-// unescaping undoes one kind of escapes. throughout tells whether a string shows nothing that such escaping would have
-// escaped, so that it was applied from end to end.
+// unescaping undoes one kind of escapes.
 type unescaping struct {
-	cause      string
-	undo       func(string) string
-	throughout func(string) bool
+	cause string
+	undo  func(string) string
 }
 
-func unescapings() []unescaping {
-	none := func(chars string) func(string) bool {
-		return func(s string) bool {
-			for i := 0; i < len(s); i++ {
-				if s[i] == '\\' {
-					i++
-				} else if strings.IndexByte(chars, s[i]) >= 0 {
-					return false
-				}
-			}
-			return true
-		}
+func unescapings() (out []unescaping) {
+	for _, kinds := range []string{"u", `"'` + "`", "ntr", "ntr\"'`", `\`, "untr\"'`\\/bf"} {
+		out = append(out, unescaping{CauseEscaped, func(s string) string { return unbackslash(s, kinds) }})
 	}
-	ascii := func(s string) bool {
-		for i := 0; i < len(s); i++ {
-			if s[i] >= utf8.RuneSelf {
-				return false
-			}
-		}
-		return true
-	}
-	return []unescaping{
-		{CauseEscaped, func(s string) string { return unbackslash(s, "u") }, ascii},
-		{CauseEscaped, func(s string) string { return unbackslash(s, `"'`+"`") }, none(`"`)},
-		{CauseEscaped, func(s string) string { return unbackslash(s, "ntr") }, none("\n")},
-		{CauseEscaped, func(s string) string { return unbackslash(s, "ntr\"'`") }, none("\n\"")},
-		{CauseEscaped, func(s string) string { return unbackslash(s, `\`) }, func(s string) bool { return pairedBackslashes(s) }},
-		{CauseEscaped, func(s string) string { return unbackslash(s, "untr\"'`\\/bf") }, none("\n\"")},
-		{CauseEntity, unentity, func(s string) bool { return !strings.ContainsAny(s, "<>") && !bareAmpersand(s) }},
-	}
+	return append(out, unescaping{CauseEntity, unentity})
 }
 
 // unbackslash undoes backslash escapes of the given kinds and leaves all others alone.
@@ -246,18 +220,6 @@ func unhex(s string) (rune, int) {
 	return rune(v), n
 }
 
-func pairedBackslashes(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' {
-			if i+1 == len(s) || s[i+1] != '\\' {
-				return false
-			}
-			i++
-		}
-	}
-	return true
-}
-
 // unentity decodes the HTML entities that end in a semicolon.
 func unentity(s string) string {
 	var b strings.Builder
@@ -282,18 +244,6 @@ func unentity(s string) string {
 		b.WriteString(got)
 		s = s[n:]
 	}
-}
-
-func bareAmpersand(s string) bool {
-	for i := strings.IndexByte(s, '&'); i >= 0; {
-		n := strings.IndexByte(s[i:min(len(s), i+12)], ';') + 1
-		if n == 0 || unentity(s[i:i+n]) == s[i:i+n] {
-			return true
-		}
-		s = s[i+n:]
-		i = strings.IndexByte(s, '&')
-	}
-	return false
 }
 
 // escaping writes text as the file may have it.

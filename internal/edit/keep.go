@@ -1,0 +1,278 @@
+package edit
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+)
+
+// Where a tolerant tier finds Old, the file is written otherwise than Old, and New was most likely damaged as Old was. So lines
+// and words that New shares with Old stay as the file has them. The rest of New is written as it is sent, and only if it holds
+// nothing of the kind that was damaged. Otherwise the edit is refused.
+
+// Why what New should become can't be told. They end up in NoMatchError.Detail.
+const (
+	whyTiny    = "old_string is nothing but signs that are written in several ways"
+	whyChars   = "new_string adds quotes, dashes or spaces of the kind in which old_string and the file differ"
+	whyAccents = "new_string adds accents, which old_string and the file write in different forms"
+	whyBlanks  = "which blanks at line ends new_string should have can't be told"
+	whySeam    = "new_string changes the very place where old_string and the file differ"
+	whyDepth   = "how deep the lines that new_string adds should be indented can't be told"
+	whyColumn  = "new_string adds lines that may have to stay in their column"
+)
+
+// keeping is a match of a tolerant tier, line by line, and how Old and the file differ in it.
+type keeping struct {
+	*match
+	new       string
+	old, have []string // the lines of Old and of the file, without their breaks; as many of each
+	odd       bool     // Old has typographic or invisible characters where the file has none
+	folds     string   // the ASCII for which the file has such characters where Old has none
+	accents   bool     // letters with marks are composed in one and not in the other
+	blanks    bool     // Old has blanks at line ends that the file has not
+	aligned   bool     // Old and New begin in the same column, or share a line: they were not moved each for itself
+}
+
+// written gives what the match becomes, and what it is now, both with LF. why tells why the first can't be told.
+func (m *match) written(n *needle, text []byte, e Edit, cr bool) (now, was, why string) {
+	k := &keeping{match: m, new: e.New, old: contents(e.Old, cr), have: contents(string(text[m.start:m.end]), cr)}
+	news := contents(e.New, cr)
+	if m.noFinal {
+		k.old = k.old[:len(k.old)-1]
+		if l := len(news) - 1; l > 0 && news[l] == "" {
+			news = news[:l]
+		}
+	}
+	if len(k.old) != len(k.have) {
+		return "", "", whySeam
+	}
+	for i := range k.old {
+		k.compare(k.old[i], k.have[i])
+	}
+	if (k.odd || k.folds != "") && strings.IndexFunc(e.Old, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) < 0 {
+		return "", "", whyTiny
+	}
+	changes := diff(asLines(k.old), asLines(news))
+	a, _, _ := parts(k.old[0])
+	b, _, _ := parts(news[0])
+	k.aligned = a == b || sharesLine(k.old, changes)
+	var out []string
+	at := 0
+	for _, c := range changes {
+		out = append(out, k.have[at:c.a0]...)
+		if c.a1 == len(k.old) && c.a1-c.a0 != c.b1-c.b0 && blankTail(text, m.end, cr) {
+			return "", "", whyBlanks // they would end up behind another line
+		}
+		differ := false
+		for i := c.a0; i < c.a1; i++ {
+			differ = differ || oddIn(k.old[i]) != oddIn(k.have[i])
+		}
+		for j := c.b0; j < c.b1; j++ {
+			i := -1
+			if c.a1-c.a0 == c.b1-c.b0 {
+				i = c.a0 + j - c.b0
+			}
+			l, why := k.line(news[j], i, j, differ)
+			if why != "" {
+				return "", "", why
+			}
+			out = append(out, l)
+		}
+		at = c.a1
+	}
+	return strings.Join(append(out, k.have[at:]...), "\n"), strings.Join(k.have, "\n"), ""
+}
+
+// sharesLine tells whether the changes leave a line that is not blank.
+func sharesLine(lines []string, changes []change) bool {
+	at := 0
+	for _, c := range append(changes, change{a0: len(lines)}) {
+		if strings.TrimSpace(strings.Join(lines[at:c.a0], "")) != "" {
+			return true
+		}
+		at = c.a1
+	}
+	return false
+}
+
+// compare notes how a line of Old differs from that of the file.
+func (k *keeping) compare(old, have string) {
+	if old == have {
+		return
+	}
+	if a, b := oddIn(old), oddIn(have); a != b {
+		k.odd = k.odd || a != ""
+		for _, r := range b {
+			s, _ := foldRune(r)
+			k.folds += s
+		}
+	}
+	squeezed := func(s string) string { return strings.Join(strings.Fields(string(foldTypography([]byte(s)))), "") }
+	k.accents = k.accents || squeezed(old) != squeezed(have)
+	_, _, a := parts(old)
+	_, _, b := parts(have)
+	k.blanks = k.blanks || len(a) > len(b)
+}
+
+// line gives what is written for line j of New, which is not in Old. It stands for line i of the match, or for none where i is
+// below zero. spaces: what it stands for differs from Old in its spaces.
+func (k *keeping) line(l string, i, j int, spaces bool) (now, why string) {
+	lead, body, trail := parts(l)
+	if body == "" {
+		return l, k.suspect(l, spaces)
+	}
+	var oldLead, old, oldTrail, haveLead, have, haveTrail string
+	if i >= 0 {
+		oldLead, old, oldTrail = parts(k.old[i])
+		haveLead, have, haveTrail = parts(k.have[i])
+	}
+	head, mine, tail := affixes(old, body)
+	shares := len(head)+len(tail) > 0
+	in, ok := lead, true
+	switch {
+	case old != "" && lead == oldLead:
+		in = haveLead
+	case k.rule != nil && !(j == 0 && k.free):
+		in, ok = k.rule.apply(lead)
+		// What stands in the first column may have to, unless Old shows that such lines do not.
+		first := slices.ContainsFunc(k.indents, func(p indentPair) bool { return p.old == "" })
+		ok = ok && (in == lead || k.aligned && (lead != "" || first))
+	default:
+		ok = oldLead == haveLead && k.suspect(lead, false) == ""
+	}
+	switch {
+	case !ok:
+		return "", whyDepth
+	case !shares && k.rule != nil && spansLines(k.new):
+		return "", whyColumn
+	case shares && trail == oldTrail:
+		trail = haveTrail
+	case shares && oldTrail != haveTrail, !shares && k.blanks && trail != "":
+		return "", whyBlanks
+	default:
+		mine += trail
+	}
+	middle := body[len(head) : len(body)-len(tail)]
+	if shares && old != have {
+		a, oneHead := seam(have, head, false)
+		b, oneTail := seam(have, tail, true)
+		if !oneHead || !oneTail || a > b {
+			return "", whySeam
+		}
+		spaces = old[len(head):len(old)-len(tail)] != have[a:b]
+		head, tail = have[:a], have[b:]
+	}
+	return in + head + middle + tail + trail, k.suspect(mine, spaces)
+}
+
+// suspect tells why s, which is New's alone, may have been damaged as Old was.
+func (k *keeping) suspect(s string, spaces bool) string {
+	for i, r := range s {
+		_, odd := foldRune(r)
+		switch {
+		case odd && k.odd,
+			(r == '\'' || r == '"' || r == '-') && strings.ContainsRune(k.folds, r),
+			r == '.' && strings.HasPrefix(s[i:], "...") && strings.Contains(k.folds, "."),
+			r == ' ' && spaces && strings.Contains(k.folds, " "):
+			return whyChars
+		}
+	}
+	if k.accents && norm.NFC.String(s) != norm.NFD.String(s) {
+		return whyAccents
+	}
+	return ""
+}
+
+// blankTail is true where nothing but blanks follow on the line of text that holds offset at.
+func blankTail(text []byte, at int, cr bool) bool {
+	l := lineFrom(text, at, cr)
+	return l.end > at && len(trimBlanks(text[at:l.end])) == 0
+}
+
+// contents are the lines of s without their breaks.
+func contents(s string, cr bool) (out []string) {
+	for _, l := range splitLines([]byte(s), cr && !strings.Contains(s, "\n")) {
+		out = append(out, s[l.start:l.end])
+	}
+	return out
+}
+
+func asLines(in []string) [][]byte {
+	out := make([][]byte, len(in))
+	for i, l := range in {
+		out[i] = []byte(l)
+	}
+	return out
+}
+
+// parts divides a line into its blanks at the start, what is between, and its blanks at the end. Odd spaces and invisible
+// characters count as blanks. A blank line is all trail.
+func parts(l string) (lead, body, trail string) {
+	blank := func(r rune) bool {
+		s, odd := foldRune(r)
+		return odd && strings.TrimSpace(s) == "" || r < utf8.RuneSelf && isBlankByte(byte(r))
+	}
+	body = strings.TrimRightFunc(l, blank)
+	trail = l[len(body):]
+	rest := strings.TrimLeftFunc(body, blank)
+	return body[:len(body)-len(rest)], rest, trail
+}
+
+// oddIn gives the characters of s that stand for ASCII ones, or for nothing.
+func oddIn(s string) string {
+	return strings.Map(func(r rune) rune {
+		if _, odd := foldRune(r); odd {
+			return r
+		}
+		return -1
+	}, s)
+}
+
+// maxSeam bounds the line in which a seam is looked for, in bytes: it takes the square of that.
+const maxSeam = 4096
+
+// seam finds the one offset of line up to which, or from which, it reads like part.
+func seam(line, part string, from bool) (at int, ok bool) {
+	if len(line) > maxSeam {
+		return 0, false
+	}
+	same := func(s string) string { return norm.NFC.String(string(foldTypography([]byte(s)))) }
+	want, found := same(part), 0
+	for i := 0; i <= len(line); i++ {
+		if i < len(line) && !utf8.RuneStart(line[i]) {
+			continue
+		}
+		piece := line[:i]
+		if from {
+			piece = line[i:]
+		}
+		if same(piece) == want {
+			at = i
+			found++
+		}
+	}
+	return at, found == 1
+}
+
+// literals are the beginnings of text that goes on over line ends, and lines that belong in the first column: what is in them
+// must not be indented with the lines around.
+var literals = regexp.MustCompile(`(?m)<<[-~<]?["'\\]?[A-Za-z_]|<<[-~]?[ \t]*["'\\]?[A-Z_]{3}|'''|\[=*\[[^\]\n]*$|\$\$|^=begin|` +
+	`^#[ \t]*(?:if|el|end|def|undef|inc|pragma|err|warn|line|reg)`)
+
+// spansLines tells whether any text in s may go on over the end of its line.
+func spansLines(s string) bool {
+	if literals.MatchString(s) {
+		return true
+	}
+	for l := range strings.SplitSeq(s, "\n") {
+		l = strings.NewReplacer(`\\`, "", `\"`, "", "\\`", "").Replace(l)
+		if strings.Count(l, `"`)%2 == 1 || strings.Count(l, "`")%2 == 1 {
+			return true
+		}
+	}
+	return false
+}
