@@ -68,7 +68,7 @@ var editTool = define[EditArgs](Tool{
 	Name:  "Edit",
 	Title: "Replace text in a file",
 	Description: "Replaces old_string, which must match exactly one place (or set replace_all). Bytes outside the match never change. " +
-		"On no_match the answer holds resend, the old_string that would match.",
+		"On no_match the answer holds resend, the old_string that would match; new_string then needs the same repair.",
 	Effect: Overwrites,
 }, runEdit)
 

@@ -206,6 +206,10 @@ func TestNotebookEditAtTheEdges(t *testing.T) {
 	if _, err := ApplyNotebook(full, NotebookEdit{CellID: "B2"}); !errors.As(err, &none) || none.Nearest != "b2" || len(none.Cells) != 4 {
 		t.Errorf("an unknown id: %v", err)
 	}
+	alike := []byte(`{"cells":[{"cell_type":"raw","id":"abcd1","metadata":{},"source":"x"},{"cell_type":"raw","id":"abcd2","metadata":{},"source":"y"}],"metadata":{},"nbformat":4,"nbformat_minor":5}`)
+	if _, err := ApplyNotebook(alike, NotebookEdit{CellID: "abcd"}); !errors.As(err, &none) || none.Nearest != "" {
+		t.Errorf("a call with the nearest id would change one of two cells by chance: %v", err)
+	}
 	twice := bytes.Replace(full, []byte(`"c3"`), []byte(`"b2"`), 1)
 	if _, err := ApplyNotebook(twice, NotebookEdit{CellID: "b2"}); !errors.As(err, &none) || none.Count != 2 {
 		t.Errorf("an id that two cells have: %v", err)
