@@ -1,0 +1,241 @@
+//go:build linux && !rooted
+
+package engine_test
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"hash/fnv"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"moltisfs/config"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+)
+
+var (
+	every    = flag.Int64("every", 0, "a kill before, or a fault at, each so manieth call; 0: what a test takes for enough")
+	realOnly = flag.Bool("real", false, "no kill is played")
+)
+
+// realKills is how many processes are really killed in a change, spread over its calls. The other
+// kills are played, which takes a tenth of the time and has to come to the same.
+const realKills = 8
+
+// deed is what a process does until it is killed.
+type deed struct {
+	change func(*config.FS)
+	start  bool // its start is part of it; run may be nil
+	run    func(e *engine.Engine, ws string) error
+}
+
+// deeds are all that any test has a process do, so that TestKilledChild finds them.
+var deeds = map[string]deed{}
+
+// in does it in the tree of dir. hook is asked before every call of it.
+func (d deed) in(dir string, hook func() *guardfs.Fault) error {
+	cfg := config.Default().Tools.FS
+	cfg.RequireApproval, cfg.CheckpointBeforeMutation = false, true
+	cfg.Durability, cfg.Checkpoint.Durability = "none", "relaxed"
+	if d.change != nil {
+		d.change(&cfg)
+	}
+	var on atomic.Bool
+	on.Store(d.start)
+	fault := func(string) *guardfs.Fault {
+		if on.Load() {
+			return hook()
+		}
+		return nil
+	}
+	e, err := engine.Open(engine.Options{Config: cfg, Judge: inside{dir + "/ws", ""}, DataDir: dir + "/data", Fault: fault})
+	if err != nil {
+		return err
+	}
+	on.Store(true)
+	if d.run != nil {
+		err = d.run(e, dir+"/ws")
+	}
+	return errors.Join(err, e.Close())
+}
+
+// calls counts how many there are when nobody is killed.
+func (d deed) calls(t *testing.T, dir string) (n int64) {
+	t.Helper()
+	var count atomic.Int64
+	must(t, d.in(dir, func() *guardfs.Fault { count.Add(1); return nil }))
+	return count.Load()
+}
+
+// The child of every test that kills: it kills itself before its N-th system call on the tree.
+func TestKilledChild(t *testing.T) {
+	how := strings.Split(os.Getenv("KILLED_CHILD"), ":")
+	if len(how) != 3 {
+		t.Skip("only run by the tests that kill")
+	}
+	n, err := strconv.ParseInt(how[2], 10, 64)
+	must(t, err)
+	var count atomic.Int64
+	must(t, deeds[how[0]].in(how[1], func() *guardfs.Fault {
+		if count.Add(1) == n {
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+		return nil
+	}))
+}
+
+// kill has a process do a deed in the tree of dir and kills it before the n-th call. over: there are not so many.
+func kill(t *testing.T, name, dir string, n int64) (over bool) {
+	t.Helper()
+	child := exec.Command(os.Args[0], "-test.run=^TestKilledChild$")
+	child.Env = append(os.Environ(), "KILLED_CHILD="+name+":"+dir+":"+strconv.FormatInt(n, 10))
+	out, err := child.CombinedOutput()
+	if err != nil && !strings.Contains(err.Error(), "killed") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return err == nil
+}
+
+// playKill does the deed in this process. Before the n-th call it stands still, and loses its locks
+// as one that is killed does. end lets go of it: its calls come to nothing then.
+func playKill(t *testing.T, name, dir string, n int64) (over bool, end func()) {
+	t.Helper()
+	var count atomic.Int64
+	stands, goOn, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- deeds[name].in(dir, func() *guardfs.Fault {
+			k := count.Add(1)
+			if k < n {
+				return nil
+			}
+			if k == n {
+				close(stands)
+			}
+			<-goOn
+			return &guardfs.Fault{Err: syscall.EIO}
+		})
+	}()
+	select {
+	case err := <-ended:
+		must(t, err)
+		return true, func() {}
+	case <-stands:
+	}
+	unlockBelow(t, dir)
+	return false, func() {
+		close(goOn)
+		<-ended
+	}
+}
+
+func (x *tree) dir() string { return filepath.Dir(x.ws) }
+
+// unlockBelow gives back every lock that this process has on a file below dir. Those of SQLite are
+// not among them: it knows itself what this process holds.
+func unlockBelow(t *testing.T, dir string) {
+	t.Helper()
+	const fds = "/proc/self/fd/"
+	ours := func(fd int) bool {
+		name, err := os.Readlink(fds + strconv.Itoa(fd))
+		return err == nil && strings.HasPrefix(name, dir+"/") && !strings.Contains(name, "/checkpoints.db")
+	}
+	entries, err := os.ReadDir(fds)
+	must(t, err)
+	for _, e := range entries {
+		fd, err := strconv.Atoi(e.Name())
+		must(t, err)
+		if !ours(fd) {
+			continue
+		}
+		// Other tests close and open files meanwhile: only what is held can be looked at in peace.
+		if fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0); err != nil {
+			continue
+		}
+		if ours(fd) { // a handle has no locks and says so
+			unix.Flock(fd, unix.LOCK_UN)                                                      //nolint:errcheck // as above
+			unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_UNLCK}) //nolint:errcheck // as above
+		}
+		must(t, unix.Close(fd))
+	}
+}
+
+var tempName = regexp.MustCompile(`\.moltis-[^/ ]*`)
+
+// killRounds is how many kills there are of a deed, spread over its calls.
+const killRounds = 40
+
+// kills kills the deed before its calls, in a tree that is laid once and copied for each, or laid anew where it would not be the same
+// as a copy. look sees what is left, and is told what the tree looks like when nobody is killed; what it answers is compared
+// between a real kill and a played one.
+func kills(t *testing.T, name string, x *tree, again func(), look func(n int64, over bool, done string) string) {
+	t.Helper()
+	must(t, x.Close())
+	kept := t.TempDir()
+	copyAll(t, x.dir()+"/.", kept)
+	anew := func() {
+		t.Helper()
+		must(t, errors.Join(os.RemoveAll(x.ws), os.RemoveAll(x.data)))
+		if again == nil {
+			copyAll(t, kept+"/.", x.dir())
+			return
+		}
+		must(t, errors.Join(os.Mkdir(x.ws, 0o700), os.Mkdir(x.data, 0o700)))
+		x.open()
+		again()
+		must(t, x.Close())
+	}
+	anew()
+	total := deeds[name].calls(t, x.dir())
+	done := x.looks()
+	stride := cmp.Or(*every, max(1, total/killRounds))
+	from := first(stride)
+	apart := max(1, total/stride/realKills)
+	rounds, reals := int64(0), 0
+	for n, over := from, false; !over; n += stride {
+		var seen []string
+		for _, played := range []bool{false, true} {
+			if played && *realOnly || !played && !*realOnly && rounds%apart != 0 {
+				continue
+			}
+			anew()
+			end := func() {}
+			if played {
+				over, end = playKill(t, name, x.dir(), n)
+			} else {
+				over = kill(t, name, x.dir(), n)
+				reals++
+			}
+			seen = append(seen, tempName.ReplaceAllString(look(n, over, done), ".moltis-*"))
+			end()
+		}
+		if len(seen) == 2 && seen[0] != seen[1] {
+			t.Fatalf("killed before call %d:\n%s\nplayed:\n%s", n, seen[0], seen[1])
+		}
+		rounds++
+	}
+	t.Logf("%d calls; killed before %d, from the %d. on, %d times really", total, rounds, from, reals)
+	if rounds < killRounds || reals < realKills {
+		t.Errorf("killed %d times, %d times really: the test tests less than it should", rounds, reals)
+	}
+}
+
+// first is the call that a test of each so manieth begins with: another one with each commit, so
+// that in time all are met.
+func first(stride int64) int64 {
+	commit, _ := exec.Command("git", "rev-parse", "HEAD").Output() //nolint:errcheck // then it is always the first
+	h := fnv.New64a()
+	h.Write(commit)
+	return 1 + int64(h.Sum64()%uint64(stride))
+}
