@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -26,6 +27,7 @@ import (
 
 var (
 	every    = flag.Int64("every", 0, "a kill before, or a fault at, each so manieth call; 0: what a test takes for enough")
+	from     = flag.Int64("from", 0, "the first of those calls; 0: another one with each commit")
 	realOnly = flag.Bool("real", false, "no kill is played")
 )
 
@@ -177,18 +179,18 @@ var tempName = regexp.MustCompile(`\.moltis-[^/ ]*`)
 const killRounds = 40
 
 // kills kills the deed before its calls, in a tree that is laid once and copied for each, or laid anew where it would not be the same
-// as a copy. look sees what is left, and is told what the tree looks like when nobody is killed; what it answers is compared
+// as a copy. The played ones run beside other tests. look sees what is left, and is told what the tree looks like when nobody is killed; what it answers is compared
 // between a real kill and a played one.
 func kills(t *testing.T, name string, x *tree, again func(), look func(n int64, over bool, done string) string) {
 	t.Helper()
 	must(t, x.Close())
 	kept := t.TempDir()
-	copyAll(t, x.dir()+"/.", kept)
+	copyAll(t, x.dir(), kept)
 	anew := func() {
 		t.Helper()
 		must(t, errors.Join(os.RemoveAll(x.ws), os.RemoveAll(x.data)))
 		if again == nil {
-			copyAll(t, kept+"/.", x.dir())
+			copyAll(t, kept, x.dir())
 			return
 		}
 		must(t, errors.Join(os.Mkdir(x.ws, 0o700), os.Mkdir(x.data, 0o700)))
@@ -200,42 +202,53 @@ func kills(t *testing.T, name string, x *tree, again func(), look func(n int64, 
 	total := deeds[name].calls(t, x.dir())
 	done := x.looks()
 	stride := cmp.Or(*every, max(1, total/killRounds))
-	from := first(stride)
-	apart := max(1, total/stride/realKills)
-	rounds, reals := int64(0), 0
-	for n, over := from, false; !over; n += stride {
-		var seen []string
-		for _, played := range []bool{false, true} {
-			if played && *realOnly || !played && !*realOnly && rounds%apart != 0 {
-				continue
-			}
-			anew()
-			end := func() {}
-			if played {
-				over, end = playKill(t, name, x.dir(), n)
-			} else {
-				over = kill(t, name, x.dir(), n)
-				reals++
-			}
-			seen = append(seen, tempName.ReplaceAllString(look(n, over, done), ".moltis-*"))
-			end()
-		}
-		if len(seen) == 2 && seen[0] != seen[1] {
-			t.Fatalf("killed before call %d:\n%s\nplayed:\n%s", n, seen[0], seen[1])
-		}
-		rounds++
+	begin := first(stride)
+	var at []int64
+	for n := begin; n <= total+1; n += stride { // the last one comes to its end
+		at = append(at, n)
 	}
-	t.Logf("%d calls; killed before %d, from the %d. on, %d times really", total, rounds, from, reals)
-	if rounds < killRounds || reals < realKills {
-		t.Errorf("killed %d times, %d times really: the test tests less than it should", rounds, reals)
+	after := map[int64]string{}
+	round := func(n int64, kill func() (over bool, end func())) {
+		anew()
+		over, end := kill()
+		defer end()
+		saw := tempName.ReplaceAllString(look(n, over, done), ".moltis-*")
+		if was, ok := after[n]; ok && was != saw {
+			t.Fatalf("killed before call %d:\n%s\nplayed:\n%s", n, was, saw)
+		}
+		after[n] = saw
+	}
+	apart := max(1, len(at)/realKills)
+	for i, n := range at {
+		if *realOnly || i%apart == 0 {
+			round(n, func() (bool, func()) { return kill(t, name, x.dir(), n), func() {} })
+		}
+	}
+	reals := len(after)
+	t.Parallel() // only now: see copyAll
+	for _, n := range at {
+		if !*realOnly {
+			round(n, func() (bool, func()) { return playKill(t, name, x.dir(), n) })
+		}
+	}
+	t.Logf("%d calls; killed before %d, from the %d. on, %d times really", total, len(at), begin, reals)
+	if len(at) < killRounds || reals < realKills {
+		t.Errorf("killed %d times, %d times really: the test tests less than it should", len(at), reals)
 	}
 }
 
 // first is the call that a test of each so manieth begins with: another one with each commit, so
 // that in time all are met.
 func first(stride int64) int64 {
-	commit, _ := exec.Command("git", "rev-parse", "HEAD").Output() //nolint:errcheck // then it is always the first
-	h := fnv.New64a()
-	h.Write(commit)
-	return 1 + int64(h.Sum64()%uint64(stride))
+	if *from != 0 {
+		return *from
+	}
+	return 1 + int64(commit()%uint64(stride))
 }
+
+var commit = sync.OnceValue(func() uint64 {
+	out, _ := exec.Command("git", "rev-parse", "HEAD").Output() //nolint:errcheck // then it is always the same
+	h := fnv.New64a()
+	h.Write(out)
+	return h.Sum64()
+})

@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	modelSteps = flag.Int("steps", 2000, "steps of TestHistoryAgainstModel; a million in a soak")
+	modelSteps = flag.Int("steps", 1000, "steps of TestHistoryAgainstModel; a million in a soak")
 	modelSeed  = flag.Int("seed", 0, "its first seed, to see one history again")
 )
 
@@ -29,6 +29,7 @@ var (
 // tree that is moved as a whole, restores of any checkpoint as state and inverse, rewinds, undo and redo under every rule for conflicts, entries of
 // the trash, edits behind the tools' back, restarts.
 func TestHistoryAgainstModel(t *testing.T) {
+	t.Parallel()
 	const perTree = 250
 	steps := *modelSteps
 	if testing.Short() {

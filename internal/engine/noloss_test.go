@@ -127,6 +127,7 @@ var manyFiles = flag.Int("files", 600, "how many files a test of very many files
 
 // A tree that is too much for the store, though none of its files is, is parked.
 func TestLargeTreesAreParked(t *testing.T) {
+	t.Parallel()
 	x := grow(t, nil)
 	for _, n := range []int{1, 2} {
 		for i := range n { // of 64 MB that a tree may have; holes take no time

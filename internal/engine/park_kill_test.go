@@ -25,39 +25,42 @@ func init() {
 // A process is killed before every system call of a deletion that parks and of its undo: after the next start the tree is whole, in its place or in
 // the trash, and the trash says which.
 func TestKilledParking(t *testing.T) {
-	moved := map[bool]int{}
 	for _, step := range []string{"park", "bring back"} {
-		x := grow(t, small)
-		var whole string
-		lay := func() { // the trash knows its own
-			x.write("t/big.bin", strings.Repeat("b", 101))
-			x.write("t/sub/b.txt", "b\n")
-			whole = x.looks()
-			if step == "bring back" {
-				x.remove("t")
-			}
-		}
-		kills(t, step, x, lay, func(n int64, _ bool, _ string) string {
-			x.open()
-			defer x.Close()
-			page, err := x.Trash(ctx, x.call("s"), checkpoint.TrashFilter{})
-			must(t, err)
-			there := x.looks() == whole
-			files, _ := x.trashed()
-			switch {
-			case there && len(files) == 0 && len(page.Entries) == 0:
-			case !there && len(files) == 1 && len(page.Entries) == 1 && page.Entries[0].Parked == files[0]:
-				if _, err := x.Untrash(ctx, x.call("s"), page.Entries[0].ID, false); err != nil || x.looks() != whole {
-					t.Fatalf("%s, call %d: coming back: %v\n%s", step, n, err, x.looks())
+		t.Run(step, func(t *testing.T) {
+			x := grow(t, small)
+			var whole string
+			lay := func() { // the trash knows its own
+				x.write("t/big.bin", strings.Repeat("b", 101))
+				x.write("t/sub/b.txt", "b\n")
+				whole = x.looks()
+				if step == "bring back" {
+					x.remove("t")
 				}
-			default:
-				t.Fatalf("%s, call %d: in the tree\n%s\nin the trash %v, listed %+v", step, n, x.looks(), files, page.Entries)
 			}
-			moved[there]++
-			return fmt.Sprint(there)
+			moved := map[bool]int{}
+			kills(t, step, x, lay, func(n int64, _ bool, _ string) string {
+				x.open()
+				defer x.Close()
+				page, err := x.Trash(ctx, x.call("s"), checkpoint.TrashFilter{})
+				must(t, err)
+				there := x.looks() == whole
+				files, _ := x.trashed()
+				switch {
+				case there && len(files) == 0 && len(page.Entries) == 0:
+				case !there && len(files) == 1 && len(page.Entries) == 1 && page.Entries[0].Parked == files[0]:
+					_, err := x.Untrash(ctx, x.call("s"), page.Entries[0].ID, false)
+					if err != nil || x.looks() != whole {
+						t.Fatalf("call %d: coming back: %v\n%s", n, err, x.looks())
+					}
+				default:
+					t.Fatalf("call %d: in the tree\n%s\nin the trash %v, listed %+v", n, x.looks(), files, page.Entries)
+				}
+				moved[there]++
+				return fmt.Sprint(there)
+			})
+			if moved[true] == 0 || moved[false] == 0 {
+				t.Errorf("killed too early or too late to tell anything: %v", moved)
+			}
 		})
-	}
-	if moved[true] < 10 || moved[false] < 10 {
-		t.Errorf("killed too early or too late to tell anything: %v", moved)
 	}
 }

@@ -90,6 +90,7 @@ func TestParkedComesBackMeanwhile(t *testing.T) {
 
 // Whichever system call its directory appears before: what was parked comes back, or stays in the trash and comes back the next time.
 func TestParkedAndItsDirectoryAppears(t *testing.T) {
+	t.Parallel()
 	x := grow(t, small)
 	system := callsOf(x)
 	refused, reached := 0, int64(0)

@@ -15,6 +15,7 @@ import (
 
 // What others put into the place of a file or directory that came out of the trash is not taken along when that goes there again, nor for what was there.
 func TestOtherThingInTheParkedPlace(t *testing.T) {
+	t.Parallel()
 	makes := map[string]func(path string) error{
 		"dir": func(p string) error {
 			return errors.Join(os.Mkdir(p, 0o755), os.WriteFile(p+"/work", []byte("mine\n"), 0o600))

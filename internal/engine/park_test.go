@@ -256,6 +256,7 @@ func TestParkedExpires(t *testing.T) {
 // Whatever goes wrong with the N-th system call of a deletion that parks, and of its undo, for every N: the tree is whole, at one of its two places,
 // and the trash says which; where everything goes wrong from the N-th call on, after the next start.
 func TestFaultAtEveryCallOfAParking(t *testing.T) {
+	t.Parallel()
 	cells, again := 0, 0
 	for name, bad := range badCalls() {
 		t.Run(name, func(t *testing.T) {

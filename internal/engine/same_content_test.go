@@ -19,6 +19,7 @@ import (
 // What somebody else makes is his, also if it is, byte for byte, what a call is about to make: whichever system call of ours he is there before, what he made
 // stays where our call failed.
 func TestTheSameMadeByOthers(t *testing.T) {
+	t.Parallel()
 	made := func(x *tree, name, content string) os.FileInfo { // in one step, and never in the place of something else
 		path := x.ws + "/" + name
 		temp := x.data + "/others"
@@ -151,6 +152,7 @@ func TestTheSameMadeByOthers(t *testing.T) {
 
 // Two who make the same new file in the same new directories wait for each other: both have made it, and nothing goes.
 func TestTwoMakeTheSame(t *testing.T) {
+	t.Parallel()
 	for _, same := range []bool{true, false} {
 		x := grow(t, nil)
 		other, err := engine.Open(engine.Options{Config: x.cfg, Judge: inside{x.ws, x.deny}, DataDir: x.data})
@@ -193,6 +195,7 @@ func TestTwoMakeTheSame(t *testing.T) {
 // Two who take the same back at the same time wait for each other: everything is back, one of them has nothing left to do and says so, and what the other
 // did is one step of the history.
 func TestTwoRestoreTheSame(t *testing.T) {
+	t.Parallel()
 	const files = 8
 	for round := range 6 {
 		x := grow(t, nil)

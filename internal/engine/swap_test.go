@@ -3,7 +3,9 @@
 package engine_test
 
 import (
+	"cmp"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand"
 	"os"
@@ -52,6 +54,7 @@ func (x *tree) trade() (old, traded string) {
 
 // A rewind over a file that became a directory, and a directory that became a file, goes in one step, and can be undone and redone.
 func TestRewindOfTradedPlaces(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"", engine.OnConflictSkip, engine.OnConflictForce, engine.OnConflictMerge} {
 		x := grow(t, nil)
 		old, traded := x.trade()
@@ -92,6 +95,7 @@ func TestRewindOfTradedPlaces(t *testing.T) {
 
 // A diff shows every path of a history in which files and directories have traded places; what can't be looked at any more is left out with a reason.
 func TestDiffOfTradedPlaces(t *testing.T) {
+	t.Parallel()
 	x := grow(t, nil)
 	x.trade()
 	kinds := func(when string, now bool, want ...string) {
@@ -143,6 +147,7 @@ func TestOutsideChangeOfATradedFile(t *testing.T) {
 
 // What the session made and made into something else goes, whatever it was in between.
 func TestRewindOfWhatWasBoth(t *testing.T) {
+	t.Parallel()
 	for _, steps := range [][]string{{"x/f", "x"}, {"x", "x/f"}, {"x/f", "x", "x/g/h"}, {"x", "x/f", "x"}} {
 		x := grow(t, nil)
 		old := x.looks()
@@ -169,6 +174,7 @@ func TestRewindOfWhatWasBoth(t *testing.T) {
 
 // What others put into a directory that should give way, or wrote into a file that should, stays: nothing of the rewind is made, or with skip all but that.
 func TestTradedPlacesThatOthersUse(t *testing.T) {
+	t.Parallel()
 	for name, use := range map[string]func(x *tree){
 		"file in the directory":      func(x *tree) { x.write("file/theirs", "t\n") },
 		"file below":                 func(x *tree) { x.write("file/deep/theirs", "t\n") },
@@ -208,16 +214,15 @@ func TestTradedPlacesThatOthersUse(t *testing.T) {
 	}
 }
 
+var histories = flag.Int64("histories", 10, "how many histories TestTradesAgainstSnapshots has")
+
 // Random histories of one session in which files and directories trade places all the time: a rewind to any turn gives what the tree was at its beginning, its
 // undo what it was before the rewind, its redo the same again. TestHistoryAgainstModel, which has two sessions and an outsider, has no name that is both: its model
 // knows of no directories.
 func TestTradesAgainstSnapshots(t *testing.T) {
-	histories := 40
-	if testing.Short() {
-		histories = 12
-	}
+	t.Parallel()
 	trades := 0
-	for seed := range int64(histories) {
+	for seed := range *histories {
 		rng := rand.New(rand.NewSource(seed))
 		x := grow(t, nil)
 		names := []string{"d", "d/e", "d/e/a", "d/e/b", "d/b", "x", "x/y", "x/y/z"}
@@ -281,7 +286,7 @@ func TestTradesAgainstSnapshots(t *testing.T) {
 		}
 	}
 	t.Logf("%d traded places", trades)
-	if trades < histories/3 {
+	if trades < int(*histories)/3 {
 		t.Error("too few traded places to tell anything")
 	}
 }
@@ -318,7 +323,8 @@ func TestTradedDirectoryIsAsItWas(t *testing.T) {
 				return s
 			}
 			was, back := look(), 0
-			for n := int64(1); ; n += 2 {
+			stride := cmp.Or(*every, 5)
+			for n := first(stride); ; n += stride {
 				call, err := system.fail(n, bad, func() error {
 					_, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{})
 					return err

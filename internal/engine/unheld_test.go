@@ -44,6 +44,7 @@ func (x *tree) restore(id checkpoint.ID, how string) (*engine.Restored, error) {
 // A restore that removes what the store can't or must not hold parks it, whether the tools made it or somebody outside changed it, and undo, redo
 // and the trash bring it back.
 func TestRestoreParksWhatTheStoreDoesNotHold(t *testing.T) {
+	t.Parallel()
 	big := strings.Repeat("b", 500)
 	for _, c := range []struct {
 		name, file, made, outside, how string
