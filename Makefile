@@ -52,8 +52,9 @@ soak:
 	go test ./checkpoint -count=1 -timeout 6h -run '^(TestPowerCut|TestDiskFails)$$' -cuts 10000 -faults 10000
 	go test ./tools -count=1 -timeout 6h -run '^TestKilledRewind$$' -kill 10000
 	go test ./internal/engine -count=1 -timeout 6h -run '^TestHistoryAgainstModel$$' -steps 1000000
-	go test ./internal/engine -count=1 -timeout 2h -run '^TestKilledMaking$$' -every 1
-	go test ./internal/engine -count=1 -timeout 2h -run '^TestFault' -history 2000
+	go test ./internal/engine -count=1 -timeout 4h -run '^TestKilled' -every 1 -real
+	go test ./internal/engine -count=1 -timeout 4h -run '^(TestFault|TestTradedDirectoryIsAsItWas|TestDirectoryMovedDuringARewind)' -every 1 -history 2000
+	go test ./internal/engine -count=1 -timeout 2h -run '^TestTradesAgainstSnapshots$$' -histories 1000
 	go test ./internal/engine -count=1 -timeout 2h -run '^(TestThousandsWithinOpenFiles|TestLargeTreesAreParked)$$' -files 10000
 	go test ./readers -count=1 -timeout 2h -run '^TestMutatedPDFs$$' -readers.mutations 1000
 	go test ./grep/ignore -count=1 -timeout 2h -run '^TestGit$$' -forests 20000

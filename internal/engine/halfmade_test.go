@@ -3,6 +3,7 @@
 package engine_test
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"slices"
@@ -14,13 +15,14 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// Somebody moves a directory before the N-th system call of a rewind that removes what is in it, for every fifth N: what can't be put back is told, and only that is made
+// Somebody moves a directory before the N-th system call of a rewind that removes what is in it, for some N: what can't be put back is told, and only that is made
 // again by the next start. What was moved, and nobody removed, is not.
 func TestDirectoryMovedDuringARewind(t *testing.T) {
 	t.Parallel()
 	names := []string{"n1", "n2", "sub/n3", "sub/n4"}
 	told := 0
-	for n := int64(1); ; n += 5 {
+	stride := cmp.Or(*every, 13)
+	for n := first(stride); ; n += stride {
 		x := grow(t, nil)
 		system := callsOf(x)
 		x.write("kept", "old")
