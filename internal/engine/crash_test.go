@@ -43,7 +43,16 @@ type deed struct {
 }
 
 // deeds are all that any test has a process do, so that TestKilledChild finds them.
-var deeds = map[string]deed{}
+var deeds = func() map[string]deed {
+	all := map[string]deed{"recover": {start: true}}
+	for name, run := range parkings {
+		all[name] = deed{change: small, run: run}
+	}
+	for name, m := range makings {
+		all[name] = deed{change: small, run: m.run}
+	}
+	return all
+}()
 
 // in does it in the tree of dir. hook is asked before every call of it.
 func (d deed) in(dir string, hook func() *guardfs.Fault) error {

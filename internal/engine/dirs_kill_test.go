@@ -108,12 +108,6 @@ func (x *tree) remove(name string) {
 	must(x.t, err)
 }
 
-func init() {
-	for name, m := range makings {
-		deeds[name] = deed{change: small, run: m.run}
-	}
-}
-
 // dirs lists the directories of a tree.
 func (x *tree) dirs() (out []string) {
 	for line := range strings.Lines(x.looks()) {

@@ -11,21 +11,22 @@ import (
 	"moltisfs/internal/engine"
 )
 
-func init() {
-	deeds["park"] = deed{change: small, run: func(e *engine.Engine, ws string) error {
+// parkings are a deletion that parks, and its undo.
+var parkings = map[string]func(e *engine.Engine, ws string) error{
+	"park": func(e *engine.Engine, ws string) error {
 		_, err := e.Delete(ctx, maker(), ws+"/t", engine.DeleteOptions{Recursive: true})
 		return err
-	}}
-	deeds["bring back"] = deed{change: small, run: func(e *engine.Engine, _ string) error {
+	},
+	"bring back": func(e *engine.Engine, _ string) error {
 		_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
 		return err
-	}}
+	},
 }
 
 // A process is killed before every system call of a deletion that parks and of its undo: after the next start the tree is whole, in its place or in
 // the trash, and the trash says which.
 func TestKilledParking(t *testing.T) {
-	for _, step := range []string{"park", "bring back"} {
+	for step := range parkings {
 		t.Run(step, func(t *testing.T) {
 			x := grow(t, small)
 			var whole string

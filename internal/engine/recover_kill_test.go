@@ -12,8 +12,6 @@ import (
 	"moltisfs/internal/engine"
 )
 
-func init() { deeds["recover"] = deed{start: true} }
-
 // A process that takes back what another has left half-way is killed before its N-th system call: the next one finishes that, and no temporary
 // file stays.
 func TestKilledTakingBack(t *testing.T) {
