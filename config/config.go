@@ -39,7 +39,7 @@ type Tools struct {
 // Tags: doc is the sentence for the operator; enum the allowed words; sample a value to show for a key that has no default.
 type FS struct {
 	WorkspaceRoot       string   `toml:"workspace_root" sample:"/home/user/projects/my-app" doc:"Where Glob and Grep search when no path is given, and what hints for relative paths refer to; absolute."`
-	AllowPaths          []string `toml:"allow_paths" doc:"Absolute globs of the paths the tools may touch, compared with true names, after links; empty allows all that is not denied."`
+	AllowPaths          []string `toml:"allow_paths" doc:"Absolute globs of the paths the tools may touch, compared with true names, after links; empty allows all that is not denied. A directory on the way to what is allowed can be searched, and shows only that."`
 	DenyPaths           []string `toml:"deny_paths" doc:"Absolute globs of the paths no tool may touch or name, whatever they are called there: links, letter case and look-alike spellings included; deny wins over allow, and a denied directory is denied with all it holds."`
 	TrackReads          bool     `toml:"track_reads" doc:"Remember what each session has read, and warn of a Read repeated without a change."`
 	MustReadBeforeWrite bool     `toml:"must_read_before_write" doc:"Refuse Write, Edit, MultiEdit and NotebookEdit of what the session has not read as it is now; needs track_reads."`
@@ -57,7 +57,7 @@ type FS struct {
 	ReadOnlyFiles string `toml:"read_only_files" enum:"refuse|write" doc:"Changing a file whose mode forbids writing: \"refuse\", or \"write\" where the directory allows it."`
 	Durability    string `toml:"durability" enum:"full|none" doc:"When a change is reported: \"full\" after it is on stable storage, \"none\" at once, so that a power cut may lose it."`
 
-	RespectGitignore bool     `toml:"respect_gitignore" doc:"Leave out of Glob and Grep what .gitignore, .ignore, .git/info/exclude and git's core.excludesFile name."`
+	RespectGitignore bool     `toml:"respect_gitignore" doc:"Leave out of Glob and Grep what .gitignore, .ignore, .git/info/exclude and git's core.excludesFile name. A file of rules that the lists close has no say."`
 	RegexFallback    bool     `toml:"regex_fallback" doc:"Run patterns with look-around or back-references on a slower engine; without it they are refused."`
 	SearchIndex      string   `toml:"search_index" enum:"auto|off" doc:"Keep an index in memory of large trees that are searched again: \"auto\" or \"off\"."`
 	SearchDeadline   Duration `toml:"search_deadline" doc:"How long one Glob or Grep may take; what was found by then is given, marked incomplete."`

@@ -21,6 +21,9 @@ const (
 type Entry struct {
 	Name string
 	Kind Kind
+	// Way: policy hides the directory and not all that is below. It is entered, counted among the denied once, and what it holds shows
+	// in no other count but that of what is found.
+	Way bool
 }
 
 // Info is what the search needs to know of an object.
@@ -40,7 +43,7 @@ type Info struct {
 type Dir interface {
 	// True is the canonical name of the directory, the prefix of every path in a result.
 	True() string
-	// List appends all entries to buf[:0], without "." and ".."; denied counts those that policy hides.
+	// List appends all entries to buf[:0], without "." and ".."; denied counts those that policy hides, the ones with Way among them.
 	// With an error the entries read so far are returned as well.
 	List(buf []Entry) (entries []Entry, denied int, err error)
 	// Stat does not follow a link.

@@ -3,6 +3,7 @@ package grep
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 )
 
 // GlobQuery asks for files by name.
@@ -46,6 +47,28 @@ func Files(ctx context.Context, w Walk, q GlobQuery) (*FilesResult, error) {
 	res.Files = all.page(root, q.Offset, q.Limit)
 	res.Truncated = len(res.Files) < res.Total
 	return res, nil
+}
+
+// Any reports whether w leads to a file at all, whatever ignore rules say. It stops at the first one; when ctx ends before, there
+// is none.
+func Any(ctx context.Context, w Walk) bool {
+	w.NoIgnore = true
+	var first firstFile
+	walk(ctx, w, &first, nil)
+	return first.found.Load()
+}
+
+// firstFile is the visitor of Any.
+type firstFile struct {
+	filter // without globs: all is wanted
+	found  atomic.Bool
+}
+
+func (f *firstFile) file(w *worker, n *node, name string) {
+	if i, err := n.dir.Stat(name); err == nil && i.Kind == KindFile {
+		f.found.Store(true)
+		w.walk.stop.Store(true)
+	}
 }
 
 // ended tells a deadline, which leaves a partial result where something was left undone, from a cancellation, which leaves none.

@@ -30,7 +30,7 @@ func GuardedWatch(fs *guardfs.FS) func() (Watcher, error) {
 // GuardedOpen is IndexOptions.Open for trees in fs.
 func GuardedOpen(fs *guardfs.FS) func(root string) (Dir, error) {
 	return func(root string) (Dir, error) {
-		h, err := fs.Resolve(root, guardfs.Read)
+		h, err := fs.Resolve(root, guardfs.Walk)
 		if err != nil {
 			return nil, guardedErr(err)
 		}
@@ -82,13 +82,13 @@ func (g *guardedDir) List(buf []Entry) ([]Entry, int, error) {
 	if room == nil {
 		room = new([]guardfs.Entry)
 	}
-	es, denied, err := g.d.List(*room)
+	es, denied, err := g.d.ListWays(*room)
 	buf = buf[:0]
 	for i := range es {
 		if guardfs.Temporary(es[i].Name) {
 			continue // ours, for a moment or until it is swept: no file of the tree
 		}
-		buf = append(buf, Entry{es[i].Name, guardedKind(es[i].Kind)})
+		buf = append(buf, Entry{es[i].Name, guardedKind(es[i].Kind), es[i].Way})
 	}
 	if clear(es); cap(es) <= 1<<14 {
 		*room = es

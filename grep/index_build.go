@@ -173,12 +173,12 @@ func (s *scanner) sift(d *indexDir, entries []Entry, changed map[string]bool, be
 			files = append(files, f)
 			continue
 		}
-		sub := indexSub{name: e.Name, ignored: ignored}
+		sub := indexSub{name: e.Name, ignored: ignored, way: e.Way}
 		if !ignored && !isVCS(e.Name) {
 			if o := oldDirs[e.Name]; before == d && o != nil && !changed[e.Name] {
 				sub.dir = o
 			} else {
-				sub.dir = &indexDir{tree: s.t, rel: d.rel + e.Name + "/", full: d.full + e.Name + "/", depth: d.depth + 1}
+				sub.dir = &indexDir{tree: s.t, rel: d.rel + e.Name + "/", full: d.full + e.Name + "/", depth: d.depth + 1, way: e.Way}
 			}
 		}
 		dirs = append(dirs, sub)

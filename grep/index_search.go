@@ -53,13 +53,19 @@ func (t *indexTree) release(missing int64) {
 // collect gives d and the directories below it that the walk would enter, and counts those that it would not.
 func (t *indexTree) collect(p *worker, d *indexDir, out *[]*indexDir) {
 	*out = append(*out, d)
-	if d.err != nil {
+	if !d.way {
 		p.failed(d.err)
+		p.skipped.Denied += d.denied
 	}
-	p.skipped.Denied += d.denied
 	p.skipped.Rules += d.unread
 	for i := range d.dirs {
 		sub := &d.dirs[i]
+		if sub.way {
+			if !sub.ignored && p.walk.passes(d.rel, sub.name, d.depth) {
+				t.collect(p, sub.dir, out)
+			}
+			continue
+		}
 		if !p.walk.enters(p, d.rel, sub.name, d.depth) {
 			continue
 		}
@@ -77,7 +83,7 @@ func (t *indexTree) look(p *worker, s *search, d *indexDir, ask trigramQuery) (m
 	st := &s.states[p.id]
 	for i := range d.files {
 		f := &d.files[i]
-		if !p.walk.searches(p, d.rel, &Entry{f.name, f.kind}) {
+		if !p.walk.searches(p, d.rel, &Entry{Name: f.name, Kind: f.kind}) {
 			continue
 		}
 		if f.ignored {

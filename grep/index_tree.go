@@ -40,6 +40,7 @@ type indexDir struct {
 	rel   string // path from the root, "" or with a trailing slash
 	full  string // path from the base of the rules
 	depth int
+	way   bool        // Entry.Way
 	above *ignore.Set // in force in the directory above
 	rules *ignore.Set // in force within
 	found ignore.Found
@@ -64,6 +65,7 @@ type indexDir struct {
 type indexSub struct {
 	name    string
 	ignored bool
+	way     bool      // Entry.Way
 	dir     *indexDir // nil when it is not entered
 }
 

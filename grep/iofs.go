@@ -38,7 +38,7 @@ func (d fsDir) List(buf []Entry) ([]Entry, int, error) {
 	es, err := fs.ReadDir(d.fsys, d.name())
 	buf = buf[:0]
 	for _, e := range es {
-		buf = append(buf, Entry{e.Name(), kindOf(e.Type())})
+		buf = append(buf, Entry{Name: e.Name(), Kind: kindOf(e.Type())})
 	}
 	return buf, 0, err
 }

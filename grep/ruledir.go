@@ -43,7 +43,11 @@ func (r ruleDir) Stat(name string) (fs.FileMode, error) {
 }
 
 func (r ruleDir) OpenDir(name string) (ignore.Dir, error) {
-	d, err := r.d.OpenDir(name, true)
+	_, err := r.d.Stat(name) // a directory that a walk may only pass through is none to read rules from
+	var d Dir
+	if err == nil {
+		d, err = r.d.OpenDir(name, true)
+	}
 	if err != nil {
 		return nil, hidden(err, fs.ErrNotExist)
 	}

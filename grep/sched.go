@@ -103,7 +103,7 @@ func (s *stack) pop() (job, bool) {
 	}
 	top := &s.jobs[len(s.jobs)-1]
 	if n := len(top.dirs); n > 1 {
-		j := job{node: top.node, rules: top.rules, dirs: top.dirs[n-1:]}
+		j := job{node: top.node, rules: top.rules, dirs: top.dirs[n-1:], way: top.way}
 		top.dirs = top.dirs[:n-1]
 		top.node.refs.Add(1)
 		return j, true

@@ -11,7 +11,7 @@ import (
 func found(entries []Entry) (f ignore.Found) {
 	for i := range entries {
 		switch e := &entries[i]; {
-		case e.Name[0] != '.':
+		case e.Name[0] != '.', e.Way:
 		case e.Name == ".gitignore":
 			f.Gitignore = e.Kind == KindFile
 		case e.Name == ".ignore":
@@ -27,13 +27,20 @@ func found(entries []Entry) (f ignore.Found) {
 	return f
 }
 
-// sift keeps, at the front of entries, the files that are wanted, and gives the names of the directories to enter.
-func (w *walker) sift(p *worker, n *node, entries []Entry, rules *ignore.Set) (files []Entry, dirs []string) {
+// sift keeps, at the front of entries, the files that are wanted, and gives the names of the directories to enter, those with
+// Entry.Way apart.
+func (w *walker) sift(p *worker, n *node, entries []Entry, rules *ignore.Set) (files []Entry, dirs, ways []string) {
 	idle, rel := rules.Idle(), n.rel()
 	k := 0
 	for i := range entries {
 		e := &entries[i]
 		isDir := e.Kind == KindDir
+		if e.Way {
+			if w.passes(rel, e.Name, n.depth) && (idle || !rules.Ignored(n.full, e.Name, true, &p.scratch)) {
+				ways = append(ways, e.Name)
+			}
+			continue
+		}
 		if isDir && !w.enters(p, rel, e.Name, n.depth) || !isDir && !w.searches(p, rel, e) {
 			continue
 		}
@@ -48,7 +55,13 @@ func (w *walker) sift(p *worker, n *node, entries []Entry, rules *ignore.Set) (f
 		entries[k] = *e
 		k++
 	}
-	return entries[:k], dirs
+	return entries[:k], dirs, ways
+}
+
+// passes is enters of a directory with Entry.Way: what it is shows in no count.
+func (w *walker) passes(rel, name string, depth int) bool {
+	uncounted := worker{walk: w}
+	return w.enters(&uncounted, rel, name, depth)
 }
 
 // searches says whether an entry that is no directory is a file to search, ignore rules apart. What it will not search it counts.
@@ -110,6 +123,7 @@ func (p *worker) failed(err error) {
 // failed counts an object that could not be opened or read. One that vanished meanwhile was never there.
 func (s *Skipped) failed(err error) {
 	switch {
+	case err == nil:
 	case errors.Is(err, fs.ErrNotExist):
 	case errors.Is(err, ErrMount):
 		s.Mounts++

@@ -65,6 +65,7 @@ type node struct {
 	full  string // base + path from the root, "" or with a trailing slash
 	cut   int    // len(base)
 	depth int
+	way   bool // Entry.Way: nothing in it is counted but what is found
 }
 
 func (n *node) rel() string { return n.full[n.cut:] }
@@ -102,6 +103,7 @@ type job struct {
 	node  *node
 	rules *ignore.Set // in force in node
 	dirs  []string
+	way   bool // of dirs: Entry.Way
 	files []string
 	run   func(*worker)
 }
@@ -209,11 +211,13 @@ func (w *walker) enter(p *worker, j job) {
 		}
 	}
 	if err != nil {
-		p.failed(err)
+		if !j.way {
+			p.failed(err)
+		}
 		return
 	}
 	w.held.Add(1)
-	n := &node{dir: d, full: j.node.full + j.dirs[0] + "/", cut: j.node.cut, depth: j.node.depth + 1}
+	n := &node{dir: d, full: j.node.full + j.dirs[0] + "/", cut: j.node.cut, depth: j.node.depth + 1, way: j.way}
 	n.refs.Store(1)
 	w.list(p, n, j.rules)
 }
@@ -253,8 +257,8 @@ func (w *walker) release(n *node) {
 // list reads a directory, gives its subdirectories to whoever is free, and visits its files.
 func (w *walker) list(p *worker, n *node, rules *ignore.Set) {
 	entries, denied, err := n.dir.List(p.entries)
-	p.skipped.Denied += denied
-	if err != nil {
+	if !n.way {
+		p.skipped.Denied += denied
 		p.skipped.failed(err)
 	}
 	if !w.NoIgnore {
@@ -264,10 +268,13 @@ func (w *walker) list(p *worker, n *node, rules *ignore.Set) {
 			p.skipped.Rules += unread
 		}
 	}
-	files, dirs := w.sift(p, n, entries, rules)
+	files, dirs, ways := w.sift(p, n, entries, rules)
 	var jobs []job
 	if len(dirs) > 0 {
 		jobs = append(jobs, job{node: n, rules: rules, dirs: dirs})
+	}
+	if len(ways) > 0 {
+		jobs = append(jobs, job{node: n, rules: rules, dirs: ways, way: true})
 	}
 	for len(files) > splitFiles {
 		cut := len(files) - batchFiles
@@ -279,11 +286,14 @@ func (w *walker) list(p *worker, n *node, rules *ignore.Set) {
 		jobs = append(jobs, job{node: n, files: batch})
 	}
 	hold := w.held.Load() < maxHeld || n == w.root
-	if !hold && len(jobs) > 0 && jobs[0].dirs != nil {
+	for i := range jobs {
+		if hold || jobs[i].dirs == nil {
+			break
+		}
 		// The subdirectories wait without the handle, so that no tree can use up the descriptors.
 		closed := &node{full: n.full, cut: n.cut, depth: n.depth}
 		closed.refs.Store(1)
-		jobs[0].node = closed
+		jobs[i].node = closed
 		n.refs.Add(-1)
 	}
 	n.refs.Add(int32(len(jobs)))

@@ -129,7 +129,7 @@ func (s *Suite) searchRoot(given string) (string, error) {
 // has and says so.
 func (s *Suite) walk(ctx context.Context, c *engine.Call, root string, use func(context.Context, grep.Walk) error) error {
 	return s.engine.View(ctx, c, engine.View{
-		Path: root, Access: guardfs.Read,
+		Path: root, Access: guardfs.Walk,
 		Look: func(ctx context.Context, h *guardfs.Handle) (*engine.Sight, error) {
 			if wait := time.Duration(s.cfg.Tools.FS.SearchDeadline); wait > 0 {
 				var cancel context.CancelFunc
@@ -147,6 +147,10 @@ func (s *Suite) walk(ctx context.Context, c *engine.Call, root string, use func(
 				}
 				defer d.Close()
 				w.Dir, w.Spelled = grep.Guarded(d), path.Clean(root)
+				// Of a directory that only may lead to something allowed it is told that it is there if it does.
+				if denied := s.policy.Judge(h.Object(), guardfs.Look); denied != nil && !grep.Any(ctx, w) {
+					return nil, denied
+				}
 			} else {
 				f, err := h.Open()
 				if err != nil {

@@ -38,7 +38,7 @@ func (e *Engine) Near(p string) Nearby {
 }
 
 func (e *Engine) list(dir string) (Nearby, bool) {
-	h, err := e.fs.Resolve(dir, guardfs.Look)
+	h, err := e.fs.Resolve(dir, guardfs.Walk)
 	if err != nil {
 		return Nearby{}, false
 	}
@@ -51,6 +51,9 @@ func (e *Engine) list(dir string) (Nearby, bool) {
 	entries, _, err := d.List(nil)
 	if err != nil {
 		return Nearby{}, false
+	}
+	if len(entries) == 0 && e.judge.Judge(h.Object(), guardfs.Look) != nil {
+		return Nearby{}, false // it could lead to something allowed, and shows nothing that is: so whether it is there is not told
 	}
 	n := Nearby{Dir: d.True()}
 	for _, entry := range entries[:min(len(entries), maxNear)] {

@@ -240,7 +240,7 @@ func (r *restore) settleDirs(m *Mutation, ts []*Target, dirs []NewDir, drop []st
 
 // onlyHolds looks whether dir is a directory with nothing in it but what goes. why says what keeps it.
 func (e *Engine) onlyHolds(dir string, goes map[string]bool) (there bool, why string) {
-	h, err := e.fs.Resolve(dir, guardfs.Look)
+	h, err := e.fs.Resolve(dir, guardfs.Remove)
 	if _, no := errors.AsType[*policy.Denied](err); no || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return false, "" // what is denied is not named
 	}

@@ -14,7 +14,7 @@ import (
 // A View is what a reading tool wants of one path.
 type View struct {
 	Path   string
-	Access guardfs.Access // Read for a file's content, Look for a walk
+	Access guardfs.Access // Read for a file's content, Walk for a search
 	// Look reads or walks the handle, which is closed when it returns. It says what a session has now seen of it; nil: nothing
 	// that counts as having read the file.
 	Look func(context.Context, *guardfs.Handle) (*Sight, error)

@@ -102,7 +102,7 @@ func (d *Dir) OpenDir(name string, crossMounts bool) (*Dir, error) {
 		return nil, err
 	}
 	defer d.fd.done() //nolint:errcheck // Close reports it
-	if !d.verdict.allows(name, KindDir) {
+	if !d.verdict.allows(name, KindDir) && !d.verdict.leads(name, KindDir) {
 		if err := d.allow(name, &Info{Kind: KindDir}, Look); err != nil {
 			return nil, err
 		}
@@ -294,7 +294,14 @@ const batch = 64 << 10
 
 // List reads every entry that may be named and appends it to buf[:0]; denied is the number of the others. The order is
 // the directory's own. What was read before an error comes with it.
-func (d *Dir) List(buf []Entry) (entries []Entry, denied int, err error) {
+func (d *Dir) List(buf []Entry) (entries []Entry, denied int, err error) { return d.list(buf, false) }
+
+// ListWays is List with the directories among the others that only lead to something that may be seen: Entry.Way.
+func (d *Dir) ListWays(buf []Entry) (entries []Entry, denied int, err error) {
+	return d.list(buf, true)
+}
+
+func (d *Dir) list(buf []Entry, ways bool) (entries []Entry, denied int, err error) {
 	entries = buf[:0]
 	fd, err := d.fd.use()
 	if err != nil {
@@ -322,7 +329,7 @@ func (d *Dir) List(buf []Entry) (entries []Entry, denied int, err error) {
 			return entries, denied, nil
 		}
 		var hidden int
-		if entries, hidden, err = d.parse(fd, raw[:n], entries); err != nil {
+		if entries, hidden, err = d.parse(fd, raw[:n], entries, ways); err != nil {
 			return entries, denied, &PathError{Op: "list", Path: d.name, Err: err}
 		}
 		denied += hidden
@@ -331,7 +338,7 @@ func (d *Dir) List(buf []Entry) (entries []Entry, denied int, err error) {
 
 // parse reads struct linux_dirent64: ino 8, offset 8, length 2, type 1, name up to a NUL. All names of a batch share
 // one string.
-func (d *Dir) parse(fd int, raw []byte, entries []Entry) (_ []Entry, denied int, err error) {
+func (d *Dir) parse(fd int, raw []byte, entries []Entry, ways bool) (_ []Entry, denied int, err error) {
 	const header = 19
 	names := string(raw)
 	for at := 0; at < len(raw); {
@@ -362,11 +369,13 @@ func (d *Dir) parse(fd int, raw []byte, entries []Entry) (_ []Entry, denied int,
 				e.Kind = st.info.Kind
 			}
 		}
-		if d.verdict.allows(e.Name, e.Kind) {
-			entries = append(entries, e)
-		} else {
+		if !d.verdict.allows(e.Name, e.Kind) {
 			denied++
+			if e.Way = ways && d.verdict.leads(e.Name, e.Kind); !e.Way {
+				continue
+			}
 		}
+		entries = append(entries, e)
 	}
 	return entries, denied, nil
 }

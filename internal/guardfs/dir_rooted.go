@@ -84,7 +84,7 @@ func (d *Dir) OpenDir(name string, crossMounts bool) (*Dir, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
-	if !d.verdict.allows(name, KindDir) {
+	if !d.verdict.allows(name, KindDir) && !d.verdict.leads(name, KindDir) {
 		if err := d.allow(name, &Info{Kind: KindDir}, Look); err != nil {
 			return nil, err
 		}
@@ -170,7 +170,14 @@ func (d *Dir) Parent() (*Dir, error) {
 
 // List reads every entry that may be named and appends it to buf[:0]; denied is the number of the others. The order is
 // the directory's own. What was read before an error comes with it.
-func (d *Dir) List(buf []Entry) (entries []Entry, denied int, err error) {
+func (d *Dir) List(buf []Entry) (entries []Entry, denied int, err error) { return d.list(buf, false) }
+
+// ListWays is List with the directories among the others that only lead to something that may be seen: Entry.Way.
+func (d *Dir) ListWays(buf []Entry) (entries []Entry, denied int, err error) {
+	return d.list(buf, true)
+}
+
+func (d *Dir) list(buf []Entry, ways bool) (entries []Entry, denied int, err error) {
 	entries = buf[:0]
 	file, err := d.root.Open(".")
 	if err != nil {
@@ -181,11 +188,13 @@ func (d *Dir) List(buf []Entry) (entries []Entry, denied int, err error) {
 		some, err := file.ReadDir(1000)
 		for _, e := range some {
 			entry := Entry{Name: e.Name(), Kind: kindOf(e.Type())}
-			if d.verdict.allows(entry.Name, entry.Kind) {
-				entries = append(entries, entry)
-			} else {
+			if !d.verdict.allows(entry.Name, entry.Kind) {
 				denied++
+				if entry.Way = ways && d.verdict.leads(entry.Name, entry.Kind); !entry.Way {
+					continue
+				}
 			}
+			entries = append(entries, entry)
 		}
 		if err == io.EOF {
 			return entries, denied, nil

@@ -57,7 +57,7 @@ const readFlags = unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOCTTY
 
 // Dir opens the object for listing and walking. Anything but a directory is ENOTDIR.
 func (h *Handle) Dir() (*Dir, error) {
-	if h.access != Look && h.access != Read {
+	if h.access > Read {
 		if err := h.fs.judge.Judge(h.object, Look); err != nil {
 			return nil, err
 		}

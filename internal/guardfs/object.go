@@ -83,9 +83,11 @@ type Hop struct {
 // Access is what a caller is about to do to an object.
 type Access uint8
 
-// The accesses, from harmless to not. Look is to stat, to list or to name in a result.
+// The accesses, from harmless to not. Look is to stat, to list or to name in a result; Walk is to search
+// what lies below a directory, and to name no more of it than the verdicts on directories show.
 const (
 	Look Access = iota
+	Walk
 	Read
 	Create
 	Modify
@@ -97,6 +99,8 @@ func (a Access) String() string {
 	switch a {
 	case Look:
 		return "look"
+	case Walk:
+		return "walk"
 	case Read:
 		return "read"
 	case Create:
@@ -125,6 +129,9 @@ type DirVerdict struct {
 	All bool
 	// Entry says whether the entry may be named, and entered if it is a directory.
 	Entry func(name string, k Kind) bool
+	// Way says of a name that Entry hides whether something may be seen below, should it be a directory: then that may be entered, and
+	// still not be named. nil: no.
+	Way func(name string) bool
 }
 
 // allows applies the verdict to one entry.
@@ -132,11 +139,17 @@ func (v *DirVerdict) allows(name string, k Kind) bool {
 	return v.All && !Reserved(name) || (v.Entry != nil && v.Entry(name, k))
 }
 
+// leads is DirVerdict.Way of an entry.
+func (v *DirVerdict) leads(name string, k Kind) bool {
+	return k == KindDir && v.Way != nil && v.Way(name)
+}
+
 // Entry is one name in a directory.
 type Entry struct {
 	Name string
 	Kind Kind // of the entry itself: links are not followed
 	Ino  uint64
+	Way  bool // a directory that may be entered and not named; counted as denied. From ListWays only
 }
 
 // Options is what New needs.

@@ -9,11 +9,14 @@ import (
 // Dir gives the verdict for the entries of one directory, by its true name. It costs about as much as one Judge. Entries are
 // judged by name: for identities and hard links Judge has to be asked, as guardfs does when it opens one.
 func (p *Policy) Dir(canonical string) guardfs.DirVerdict {
-	if canonical == "" || canonical[0] != '/' || p.refuses(canonical) != none || !p.allows(canonical) {
+	if canonical == "" || canonical[0] != '/' || p.refuses(canonical) != none {
 		return guardfs.DirVerdict{}
 	}
 	l := &listing{policy: p, dir: canonical, odd: strange(canonical)}
 	allowed, below, rest := p.allow.here(canonical, nil)
+	if !p.allows(canonical) && len(allowed)+len(below) == 0 {
+		return guardfs.DirVerdict{}
+	}
 	l.all = p.allowAll || rest
 	l.allowed, l.allowedBelow = allowed, below
 	l.denied, l.deniedBelow, _ = p.deny.here(canonical, nil)
@@ -23,7 +26,7 @@ func (p *Policy) Dir(canonical string) guardfs.DirVerdict {
 		return guardfs.DirVerdict{All: true}
 	}
 	l.free = free && !l.odd
-	return guardfs.DirVerdict{Entry: l.entry}
+	return guardfs.DirVerdict{Entry: l.entry, Way: l.way}
 }
 
 // listing is what of all rules concerns the entries of one directory. It is not changed once it is made.
@@ -38,21 +41,33 @@ type listing struct {
 	deniedBelow, foldedBelow, allowedBelow map[string]*node
 }
 
-// entry judges one name. It allocates only for names that don't fold in place.
-func (l *listing) entry(name string, _ guardfs.Kind) bool {
-	if guardfs.Reserved(name) {
-		return false
-	}
-	if !l.free {
-		if l.odd || strange(name) {
-			if l.policy.refuses(l.join(name)) != none {
-				return false
-			}
-		} else if covers(l.denied, l.deniedBelow, name) || l.coversFolded(name) {
-			return false
+// entry judges one name. It allocates only for names that don't fold in place. A directory that an allow rule passes by name may be
+// named like one that is allowed.
+func (l *listing) entry(name string, k guardfs.Kind) bool {
+	return !l.refuses(name) && (l.all || covers(l.allowed, l.allowedBelow, name) || k == guardfs.KindDir && l.allowedBelow[name] != nil)
+}
+
+// way judges one name of a directory: whether the wildcards of an allow rule may pass through.
+func (l *listing) way(name string) bool {
+	for i := range l.allowed {
+		if c := &l.allowed[i]; c.pattern.Live(c.pattern.Step(c.state, name)) {
+			return !l.refuses(name)
 		}
 	}
-	return l.all || covers(l.allowed, l.allowedBelow, name)
+	return false
+}
+
+// refuses reports whether a name is denied.
+func (l *listing) refuses(name string) bool {
+	switch {
+	case guardfs.Reserved(name):
+		return true
+	case l.free:
+		return false
+	case l.odd || strange(name):
+		return l.policy.refuses(l.join(name)) != none
+	}
+	return covers(l.denied, l.deniedBelow, name) || l.coversFolded(name)
 }
 
 func (l *listing) join(name string) string {

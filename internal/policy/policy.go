@@ -11,8 +11,9 @@
 // followed, as they were when the Policy was made.
 //
 // A pattern like /x/** covers /x itself: a directory all of whose content is denied can't be listed, and one all of whose
-// content is allowed can. A directory above an allowed one is not allowed by that. An empty allow list allows everything
-// that is not denied or protected. Protected paths are those of this program; no list opens them.
+// content is allowed can. A directory above an allowed one is not allowed by that; it can be walked,
+// and shows what is allowed in it. An empty allow list allows everything that is not denied or
+// protected. Protected paths are those of this program; no list opens them.
 //
 // A refusal is a *Denied. Its text is the same whether or not there is anything at the path, and it names no
 // other path and no rule. Whatever depends on what is there (identity, hard links) is asked last, of paths that
@@ -279,7 +280,7 @@ func (p *Policy) names(o *guardfs.Object, a guardfs.Access) string {
 	switch {
 	case r != none && !outside:
 		return r.String()
-	case r != none, !p.allows(o.True):
+	case r != none, !p.allows(o.True) && !p.passes(o, a):
 		return ruleAllow
 	}
 	return ""

@@ -8,7 +8,7 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-var accesses = []guardfs.Access{guardfs.Look, guardfs.Read, guardfs.Create, guardfs.Modify, guardfs.Remove}
+var accesses = []guardfs.Access{guardfs.Look, guardfs.Walk, guardfs.Read, guardfs.Create, guardfs.Modify, guardfs.Remove}
 
 // linkTo makes a Canonical that knows one symlink.
 func linkTo(from, to string) func(string) string {
@@ -103,6 +103,9 @@ func TestSeedExample(t *testing.T) {
 			for _, kind := range []guardfs.Kind{guardfs.KindAbsent, guardfs.KindFile, guardfs.KindDir, guardfs.KindSymlink} {
 				o := file(path)
 				o.Info.Kind = kind
+				if (path == "/" || path == "/home/user") && kind == guardfs.KindDir && a <= guardfs.Read {
+					continue // directories on the way: see TestWays
+				}
 				if got := ruleOf(p.Judge(o, a)); got != want {
 					t.Errorf("%v of %v %q: %q, want %q", a, kind, path, got, want)
 				}

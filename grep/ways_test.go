@@ -1,0 +1,144 @@
+//go:build linux
+
+package grep
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"moltisfs/grep/match"
+	"moltisfs/internal/guardfs"
+)
+
+// ways allows the directory that it names, and below it files of whatever name but *.txt. All other directories there are only
+// passed through.
+type ways string
+
+func (root ways) Judge(o guardfs.Object, a guardfs.Access) error {
+	dir := o.Info.Kind == guardfs.KindDir
+	inside := o.True == string(root) || strings.HasPrefix(o.True, string(root)+"/")
+	if !inside || !dir && strings.HasSuffix(o.True, ".txt") || dir && a != guardfs.Walk && o.True != string(root) {
+		return errHidden
+	}
+	return nil
+}
+
+func (root ways) Dir(string) guardfs.DirVerdict {
+	return guardfs.DirVerdict{
+		Entry: func(name string, k guardfs.Kind) bool {
+			return k != guardfs.KindDir && !strings.HasSuffix(name, ".txt")
+		},
+		Way: func(name string) bool { return name != "closed" },
+	}
+}
+
+// A directory that is only passed through counts as one that is denied and in no other way, whatever is in it and whatever is asked
+// for: nobody can find out by the counts that it is there. With the index it is the same.
+func TestWays(t *testing.T) {
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Join(top, "root")
+	for _, name := range []string{
+		"a.go", "n.txt", "hr/s1.txt", "hr/s2.txt", "hr/deep/s3.txt", "hr/.git/HEAD", "pkg/b.go", "pkg/c.txt", "pkg/deep/d.go", "pkg/x.gen.go", "skip/e.go", "closed/f.go",
+	} {
+		p := filepath.Join(root, name)
+		os.MkdirAll(filepath.Dir(p), 0o755)
+		os.WriteFile(p, []byte("needle "+name+"\n"), 0o644)
+	}
+	os.WriteFile(filepath.Join(root, ".gitignore"), []byte("*.gen.go\nskip/\nhr/\nmissing/\n"), 0o644)
+	os.Mkdir(filepath.Join(root, "shut"), 0)
+	fs, err := guardfs.New(guardfs.Options{Judge: ways(root)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fs.Close()
+	x := NewIndex(IndexOptions{Open: GuardedOpen(fs), Watch: GuardedWatch(fs), MinFiles: 1})
+	defer x.Close()
+	warm(t, fs, x, root)
+
+	rel := func(hits []FileHit) (names []string) {
+		for _, h := range hits {
+			names = append(names, strings.TrimPrefix(h.Path, root+"/"))
+		}
+		return names
+	}
+	open := func(t *testing.T, path string) Walk {
+		d, err := GuardedOpen(fs)(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { d.Close() })
+		return Walk{Dir: d}
+	}
+	const hidden = 6 // n.txt, hr, pkg, skip, closed, shut
+	for _, c := range []struct {
+		glob    string
+		files   int
+		ignored int
+	}{
+		{"", 4, 1}, {"**/*.go", 3, 1}, {"pkg/**", 2, 1}, {"hr/**", 0, 0}, {"hr/*", 0, 0}, {"hr/deep/**", 0, 0}, {"hr/.git/*", 0, 0},
+		{"missing/**", 0, 0}, {"missing/*", 0, 0}, {"skip/**", 0, 0}, {"closed/**", 0, 0}, {"shut/**", 0, 0}, {"*.txt", 0, 0}, {"hr", 0, 0},
+	} {
+		want := Skipped{Denied: hidden, Ignored: c.ignored}
+		r, err := Files(context.Background(), open(t, root), GlobQuery{Pattern: c.glob})
+		if err != nil || r.Total != c.files || r.Skipped != want {
+			t.Errorf("%q: %v, skipped %+v, want %d and %+v (%v)", c.glob, rel(r.Files), r.Skipped, c.files, want, err)
+		}
+		q := Query{Matcher: compile(t, "needle", match.Options{})}
+		if c.glob != "" {
+			q.Glob = []string{c.glob}
+		}
+		plain := searchIn(t, fs, root, Walk{}, q)
+		q.Index = x
+		indexed := searchIn(t, fs, root, Walk{}, q)
+		if plain.Skipped != want || indexed.Skipped != want || !indexed.Indexed || fmt.Sprint(rel(plain.Files)) != fmt.Sprint(rel(indexed.Files)) {
+			t.Errorf("%q: plain %v %+v, by the index (%v) %v %+v", c.glob, rel(plain.Files), plain.Skipped, indexed.Indexed, rel(indexed.Files), indexed.Skipped)
+		}
+	}
+
+	for name, want := range map[string]bool{"": true, "pkg": true, "pkg/deep": true, "skip": true, "hr": false, "hr/deep": false} {
+		if got := Any(context.Background(), open(t, filepath.Join(root, name))); got != want {
+			t.Errorf("a file in %q: %v", name, got)
+		}
+	}
+	// A directory that can't be looked at holds no rules.
+	r := ruleDir{open(t, root).Dir}
+	if _, err := r.OpenDir("pkg"); err == nil {
+		t.Error("the loader of rules was let into a directory that is only passed through")
+	}
+}
+
+// Any does not go on when it has found something.
+func TestAnyStops(t *testing.T) {
+	tree := fstest.MapFS{}
+	for i := range 2000 {
+		tree[fmt.Sprintf("d%d/f", i)] = &fstest.MapFile{}
+	}
+	var opened int
+	if !Any(context.Background(), Walk{Dir: FS(counting{tree, &opened}), Workers: 1}) || opened > 100 {
+		t.Errorf("%d directories were read", opened)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if Any(ctx, Walk{Dir: FS(tree)}) {
+		t.Error("found after the end")
+	}
+}
+
+type counting struct {
+	fs.FS
+	read *int
+}
+
+func (c counting) ReadDir(name string) ([]fs.DirEntry, error) {
+	*c.read++
+	return fs.ReadDir(c.FS, name)
+}
