@@ -62,7 +62,7 @@ var plan = []room{
 
 	{5, "cmd/moltis-fs", "checkpoint config grep/ignore internal/approval internal/edit internal/engine internal/nearest internal/ndjson" +
 		" internal/serve/mcp readers tools",
-		"os os/exec os/signal path/filepath runtime/debug syscall", ""},
+		"os os/exec os/signal path/filepath runtime/debug syscall", "github.com/spf13/cobra github.com/spf13/pflag"},
 
 	{outside, "checkpoint/checkpointtest", "checkpoint", "reflect testing", ""},
 	{outside, "tools/toolstest", "config tools", "flag net os path/filepath syscall testing", "github.com/rogpeppe/go-internal"},

@@ -2,13 +2,18 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"moltisfs/internal/nearest"
 )
 
-// A command is one row of the table: all that parsing, help, the man page and the completions know of it.
+// A command is one row of the table. Parsing, help, man pages and completions derive from it.
 type command struct {
 	name     string
 	short    string   // one line, no period
@@ -36,7 +41,10 @@ type option struct {
 
 // commands is the table, in the order of help.
 func commands() []*command {
-	all := []*command{mcpCommand(), callCommand(), toolsCommand(), checkpointCommand(), trashCommand(), configCommand(), versionCommand(), helpCommand(), manCommand(), completionCommand(), workerCommand()}
+	all := []*command{
+		mcpCommand(), callCommand(), toolsCommand(), checkpointCommand(), trashCommand(), configCommand(),
+		versionCommand(), manCommand(), workerCommand(),
+	}
 	for _, c := range all {
 		c.path = c.name
 		for _, b := range c.below {
@@ -67,130 +75,180 @@ func (in *invocation) arg(i int) string {
 	return ""
 }
 
-// parse finds the command and checks the line against it.
-func parse(args []string, s streams) (*invocation, error) {
+// singleDash is an option with one dash, as package flag takes it.
+var singleDash = regexp.MustCompile(`^-[a-z][a-z-]+(=|$)`)
+
+// parse finds the command and checks the line against it. The invocation is nil when the line
+// asked for help or completions, which have been written then.
+func parse(args []string, s streams) (in *invocation, err error) {
+	args = slices.Clone(args)
 	switch args[0] {
-	case "-h", "-help", "--help":
-		args = []string{"help"}
 	case "-V", "-version", "--version":
-		args = append([]string{"version"}, args[1:]...)
+		args[0] = "version"
 	}
-	c, rest, err := find(commands(), args)
-	if err != nil {
-		return nil, err
-	}
-	in := &invocation{streams: s, command: c, values: map[string]string{}}
-	for len(rest) > 0 {
-		word := rest[0]
-		rest = rest[1:]
-		switch {
-		case word == "--":
-			in.args = append(in.args, rest...)
-			rest = nil
-		case word == "-h" || word == "-help" || word == "--help":
-			return &invocation{streams: s, command: helpCommand(), args: strings.Fields(c.path), values: map[string]string{}}, nil
-		case len(word) > 1 && word[0] == '-':
-			if rest, err = in.take(word, rest); err != nil {
-				return nil, err
-			}
-		default:
-			in.args = append(in.args, word)
+	for i, a := range args {
+		if a == "--" {
+			break
+		}
+		if singleDash.MatchString(a) {
+			args[i] = "-" + a
 		}
 	}
-	switch {
-	case len(in.args) < c.min:
-		return nil, misuse(seeHelp(c), "%s needs %s", c.path, c.args)
-	case len(in.args) > c.max && c.max == 0:
-		return nil, misuse(seeHelp(c), "%s takes no arguments, and got %q", c.path, in.args[0])
-	case len(in.args) > c.max:
-		return nil, misuse(seeHelp(c), "%s takes %s, and got %q besides", c.path, c.args, in.args[c.max])
-	}
-	return in, nil
+	root := tree(commands(), s, func(found *invocation) { in = found })
+	root.SetArgs(args)
+	err = root.Execute()
+	return in, err
 }
 
 func seeHelp(c *command) string { return "see " + program + " help " + c.path }
 
-// find goes down the table as far as the words lead.
-func find(table []*command, words []string) (*command, []string, error) {
-	var above *command
-	for {
-		var names []string
-		for _, c := range table {
-			if !c.hidden {
-				names = append(names, c.name)
-			}
-		}
-		list := strings.Join(names, ", ")
-		if len(words) == 0 {
-			return nil, nil, misuse(seeHelp(above), "%s needs one of %s", above.path, list)
-		}
-		if above != nil && (words[0] == "-h" || words[0] == "-help" || words[0] == "--help") {
-			return helpCommand(), strings.Fields(above.path), nil
-		}
-		if strings.HasPrefix(words[0], "-") {
-			if above == nil {
-				return nil, nil, misuse("the commands are "+list, "a command comes before %s", words[0])
-			}
-			return nil, nil, misuse(seeHelp(above), "%s needs one of %s before %s", above.path, list, words[0])
-		}
-		i := slices.IndexFunc(table, func(c *command) bool { return c.name == words[0] })
-		if i < 0 {
-			kind, hint := "command", "the commands are "+list
-			if above != nil {
-				kind, hint = above.name+" command", "the "+above.name+" commands are "+list
-			}
-			if near := nearest.Of(words[0], names); near != "" {
-				hint = "did you mean " + near + "?"
-			}
-			return nil, nil, misuse(hint, "there is no %s %q", kind, words[0])
-		}
-		above, words = table[i], words[1:]
-		if above.below == nil {
-			return above, words, nil
-		}
-		table = above.below
-	}
+// tree is the table as cobra has it. found hears of the line that fits.
+func tree(table []*command, s streams, found func(*invocation)) *cobra.Command {
+	root := group(&command{name: program, below: table}, s, found)
+	root.Long = overview
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.SetHelpCommand(helpCommand(root))
+	root.SetHelpFunc(writeHelp)
+	root.SetFlagErrorFunc(func(cc *cobra.Command, err error) error { return optionError(cc, err) })
+	cobra.EnableCommandSorting = false
+	return root
 }
 
-// take reads one option, and its value from rest where it has one.
-func (in *invocation) take(word string, rest []string) ([]string, error) {
-	written, value, inline := strings.Cut(word, "=")
-	name := strings.TrimPrefix(strings.TrimPrefix(written, "-"), "-")
-	i := slices.IndexFunc(in.command.options, func(o option) bool { return o.name == name })
-	if i < 0 {
-		var names []string
-		for _, o := range in.command.options {
-			names = append(names, o.name)
+// group is a command that needs one of those below it.
+func group(c *command, s streams, found func(*invocation)) *cobra.Command {
+	cc := &cobra.Command{
+		Use: c.name, Short: c.short, SilenceErrors: true, SilenceUsage: true,
+		FParseErrWhitelist: cobra.FParseErrWhitelist{UnknownFlags: true},
+		Args:               cobra.ArbitraryArgs,
+	}
+	var names []string
+	for _, b := range c.below {
+		if !b.hidden {
+			names = append(names, b.name)
 		}
-		hint := seeHelp(in.command)
-		if near := nearest.Of(name, names); near != "" {
+		if b.below != nil {
+			cc.AddCommand(group(b, s, found))
+		} else {
+			cc.AddCommand(leaf(b, s, found))
+		}
+	}
+	kind := strings.TrimSpace(c.path + " command")
+	cc.RunE = func(_ *cobra.Command, args []string) error {
+		list := strings.Join(names, ", ")
+		hint := "the " + kind + "s are " + list
+		switch {
+		case len(args) == 0 && c.path != "":
+			return misuse(seeHelp(c), "%s needs one of %s", c.path, list)
+		case len(args) == 0:
+			return misuse(hint, "a command comes first")
+		}
+		if near := nearest.Of(args[0], names); near != "" {
+			hint = "did you mean " + near + "?"
+		}
+		return misuse(hint, "there is no %s %q", kind, args[0])
+	}
+	return cc
+}
+
+// leaf is a command that runs.
+func leaf(c *command, s streams, found func(*invocation)) *cobra.Command {
+	in := &invocation{streams: s, command: c, values: map[string]string{}}
+	cc := &cobra.Command{
+		Use: strings.TrimSpace(c.name + " " + c.args), Short: c.short, Long: c.long,
+		Example: "  " + strings.Join(c.examples, "\n  "), Hidden: c.hidden, ValidArgs: c.values,
+		SilenceErrors: true, SilenceUsage: true, DisableFlagsInUseLine: len(c.options) == 0,
+		Args: func(_ *cobra.Command, args []string) error {
+			switch {
+			case len(args) < c.min:
+				return misuse(seeHelp(c), "%s needs %s", c.path, c.args)
+			case len(args) > c.max && c.max == 0:
+				return misuse(seeHelp(c), "%s takes no arguments, and got %q", c.path, args[0])
+			case len(args) > c.max:
+				return misuse(seeHelp(c), "%s takes %s, and got %q besides", c.path, c.args, args[c.max])
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			in.args = args
+			found(in)
+			return nil
+		},
+	}
+	cc.Flags().SortFlags = false
+	for _, o := range c.options {
+		f := cc.Flags().VarPF(&optionValue{o, in}, o.name, "", o.doc)
+		switch {
+		case o.value == "":
+			f.NoOptDefVal = "true"
+		case o.words != nil:
+			_ = cc.RegisterFlagCompletionFunc(o.name, cobra.FixedCompletions(o.words, cobra.ShellCompDirectiveNoFileComp))
+		case o.value == "DIR":
+			_ = cc.MarkFlagDirname(o.name)
+		case o.value != "FILE":
+			_ = cc.RegisterFlagCompletionFunc(o.name, cobra.NoFileCompletions)
+		}
+	}
+	return cc
+}
+
+// optionValue checks and keeps the value of an option. It is the Value of pflag.
+type optionValue struct {
+	option
+	in *invocation
+}
+
+func (v *optionValue) String() string   { return "" }
+func (v *optionValue) IsBoolFlag() bool { return v.value == "" }
+
+// Type is what help calls the value; pflag leaves it out for "bool".
+func (v *optionValue) Type() string {
+	if v.value == "" {
+		return "bool"
+	}
+	return v.value
+}
+
+func (v *optionValue) Set(value string) error {
+	switch {
+	case v.in.given(v.name):
+		return misuse("give it once", "--%s is given twice", v.name)
+	case v.value == "" && value != "true":
+		return misuse("write --"+v.name, "--%s takes no value", v.name)
+	case value == "":
+		return misuse(seeHelp(v.in.command), "--%s is empty; it needs %s", v.name, v.value)
+	case v.words != nil && !slices.Contains(v.words, value):
+		hint := "use one of " + strings.Join(v.words, ", ")
+		if near := nearest.Of(value, v.words); near != "" {
+			hint = fmt.Sprintf("did you mean %s? Allowed: %s", near, strings.Join(v.words, ", "))
+		}
+		return misuse(hint, "--%s can't be %q", v.name, value)
+	}
+	v.in.values[v.name] = value
+	return nil
+}
+
+// optionError says in our words what pflag says of a line.
+func optionError(cc *cobra.Command, err error) error {
+	path := strings.TrimPrefix(cc.CommandPath(), program+" ")
+	hint := fmt.Sprintf("see %s help %s", program, path)
+	switch e := err.(type) {
+	case *pflag.InvalidValueError:
+		return e.Unwrap() // of optionValue.Set
+	case *pflag.ValueRequiredError:
+		return misuse(hint, "--%s needs %s", e.GetFlag().Name, e.GetFlag().Value.Type())
+	case *pflag.NotExistError:
+		var names []string
+		cc.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		if near := nearest.Of(e.GetSpecifiedName(), names); near != "" {
 			hint = "did you mean --" + near + "?"
 		}
-		return nil, misuse(hint, "%s has no option %s", in.command.path, written)
-	}
-	o := in.command.options[i]
-	switch {
-	case in.given(name):
-		return nil, misuse("give it once", "--%s is given twice", name)
-	case o.value == "" && inline:
-		return nil, misuse("write --"+name, "--%s takes no value", name)
-	case o.value == "":
-		value = "true"
-	case !inline && len(rest) == 0:
-		return nil, misuse(seeHelp(in.command), "--%s needs %s", name, o.value)
-	case !inline:
-		value, rest = rest[0], rest[1:]
-	}
-	if o.words != nil && !slices.Contains(o.words, value) {
-		hint := "use one of " + strings.Join(o.words, ", ")
-		if near := nearest.Of(value, o.words); near != "" {
-			hint = "did you mean " + near + "? Allowed: " + strings.Join(o.words, ", ")
+		dashes := "--"
+		if e.GetSpecifiedShortnames() != "" {
+			dashes = "-"
 		}
-		return nil, misuse(hint, "--%s can't be %q", name, value)
+		return misuse(hint, "%s has no option %s%s", path, dashes, e.GetSpecifiedName())
 	}
-	if o.value != "" && value == "" {
-		return nil, misuse(seeHelp(in.command), "--%s is empty; it needs %s", name, o.value)
-	}
-	in.values[name] = value
-	return rest, nil
+	return misuse(hint, "%s: %v", path, err)
 }

@@ -51,6 +51,14 @@ func TestOptionsTakeOneKindOfValue(t *testing.T) {
 	}
 }
 
+// leaves are the commands that run.
+func leaves(c *command) []*command {
+	if c.below == nil {
+		return []*command{c}
+	}
+	return c.below
+}
+
 // completes is what completions make of an option's value.
 func completes(o option) string {
 	switch o.value {

@@ -3,139 +3,99 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
 )
 
-func helpCommand() *command {
+const overview = `One guarded filesystem for LLM agents.
+
+Environment:
+  MOLTIS_CONFIG    the configuration, unless --config is given
+  MOLTIS_DATA_DIR  the data directory, absolute, unless --data-dir is given; else ~/.moltis-fs
+
+Exit status:
+  0  success
+  1  a refusal: the answer says which; or problems that config check found
+  2  misuse: of the command line, the configuration or the data directory
+  3  the host is broken`
+
+// writeHelp is the help of a command, in cobra's form. It is code, because a template would link
+// package text/template, and with it every exported method of the program: 5 MB.
+func writeHelp(c *cobra.Command, _ []string) {
+	var b strings.Builder
+	b.WriteString(c.CommandPath())
+	if c.Short != "" {
+		b.WriteString(": " + c.Short)
+	}
+	if c.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "\n\nUsage:\n  %s COMMAND [OPTIONS] [ARGUMENTS]\n", c.CommandPath())
+	} else {
+		fmt.Fprintf(&b, "\n\nUsage:\n  %s\n", strings.Replace(c.UseLine(), "[flags]", "[OPTIONS]", 1))
+	}
+	if c.Long != "" {
+		fmt.Fprintf(&b, "\n%s\n", strings.TrimSpace(c.Long))
+	}
+	if c.HasAvailableSubCommands() {
+		b.WriteString("\nCommands:\n")
+		for _, below := range c.Commands() {
+			if below.IsAvailableCommand() {
+				fmt.Fprintf(&b, "  %-*s  %s\n", c.NamePadding(), below.Name(), below.Short)
+			}
+		}
+		fmt.Fprintf(&b, "\n%s COMMAND --help explains one, with examples\n", c.CommandPath())
+	}
+	if c.HasAvailableLocalFlags() && !c.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "\nOptions:\n%s", c.LocalFlags().FlagUsagesWrapped(100))
+	}
+	if c.Example != "" {
+		fmt.Fprintf(&b, "\nExamples:\n%s\n", c.Example)
+	}
+	fmt.Fprint(c.OutOrStdout(), b.String())
+}
+
+// helpCommand explains a command; what is not there is misuse.
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND]", Short: "explain a command",
+		RunE: func(_ *cobra.Command, args []string) error {
+			c, rest, err := root.Find(args)
+			if err != nil {
+				return misuse("", "%v", err)
+			}
+			if len(rest) > 0 && c.HasAvailableSubCommands() {
+				return c.RunE(c, rest) // says which is near
+			}
+			if len(rest) > 0 {
+				return misuse("", "%s has no commands of its own", strings.TrimPrefix(c.CommandPath(), program+" "))
+			}
+			c.InitDefaultHelpFlag()
+			return c.Help()
+		},
+	}
+}
+
+func manCommand() *command {
 	return &command{
-		name: "help", short: "explain a command", args: "[COMMAND]", max: 2,
-		examples: []string{"moltis-fs help call", "moltis-fs help config check"},
-		run:      writeHelp,
+		name: "man", short: "write the manual page of a command", args: "[COMMAND]", max: 2,
+		examples: []string{"moltis-fs man > moltis-fs.1", "moltis-fs man checkpoint restore | man -l -"},
+		run:      writeMan,
 	}
 }
 
-func writeHelp(_ context.Context, in *invocation) error {
-	if len(in.args) == 0 {
-		return in.write([]byte(overview(commands())))
+func writeMan(_ context.Context, in *invocation) error {
+	root := tree(commands(), streams{out: io.Discard, err: io.Discard}, func(*invocation) {})
+	c, rest, err := root.Find(in.args)
+	if err != nil || len(rest) > 0 {
+		return misuse(fmt.Sprintf("see %s help", program), "there is no command %q", strings.Join(in.args, " "))
 	}
-	table := commands()
-	for _, c := range table {
-		if len(in.args) == 1 && c.name == in.args[0] && c.below != nil {
-			return in.write([]byte(groupHelp(c)))
-		}
-	}
-	c, rest, err := find(table, in.args)
-	if err != nil {
-		return err
-	}
-	if len(rest) > 0 {
-		return misuse(seeHelp(c), "%s has no commands of its own", c.path)
-	}
-	return in.write([]byte(commandHelp(c)))
-}
-
-// exitStatuses and environment are told in help and in the man page.
-var (
-	exitStatuses = [][2]string{
-		{"0", "success"},
-		{"1", "a refusal: the answer says which; or problems that config check found"},
-		{"2", "misuse: of the command line, the configuration or the data directory"},
-		{"3", "the host is broken"},
-	}
-	environment = [][2]string{
-		{"MOLTIS_CONFIG", "the configuration, unless --config is given"},
-		{"MOLTIS_DATA_DIR", "the data directory, unless --data-dir is given, absolute; else ~/.moltis-fs"},
-	}
-)
-
-const aim = "one guarded filesystem for LLM agents"
-
-func overview(table []*command) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s\n\nusage: %s COMMAND [OPTIONS] [ARGUMENTS]\n\n", program, aim, program)
-	rows(&b, commandRows(table))
-	b.WriteString("\nenvironment:\n")
-	rows(&b, environment)
-	b.WriteString("\nexit status:\n")
-	rows(&b, exitStatuses)
-	fmt.Fprintf(&b, "\nexample:\n  %s\n\n%s help COMMAND explains one, with examples\n", callCommand().examples[0], program)
-	return b.String()
-}
-
-func commandRows(table []*command) [][2]string {
-	var out [][2]string
-	for _, c := range table {
-		if !c.hidden {
-			out = append(out, [2]string{c.name, c.short})
-		}
-	}
-	return out
-}
-
-func groupHelp(c *command) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s: %s\n\nusage: %s %s COMMAND [OPTIONS] [ARGUMENTS]\n\n", program, c.path, c.short, program, c.path)
-	rows(&b, commandRows(c.below))
-	b.WriteString("\nexamples:\n")
-	for _, below := range c.below {
-		fmt.Fprintf(&b, "  %s\n", below.examples[0])
-	}
-	return b.String()
-}
-
-func commandHelp(c *command) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s: %s\n\nusage: %s\n", program, c.path, c.short, usage(c))
-	if c.long != "" {
-		fmt.Fprintf(&b, "\n%s\n", c.long)
-	}
-	if len(c.options) > 0 {
-		b.WriteString("\noptions:\n")
-		rows(&b, optionRows(c))
-	}
-	if len(c.examples) > 0 {
-		b.WriteString("\nexamples:\n")
-		for _, e := range c.examples {
-			fmt.Fprintf(&b, "  %s\n", e)
-		}
-	}
-	return b.String()
-}
-
-func usage(c *command) string {
-	parts := []string{program, c.path}
-	if len(c.options) > 0 {
-		parts = append(parts, "[OPTIONS]")
-	}
-	if c.args != "" {
-		parts = append(parts, c.args)
-	}
-	return strings.Join(parts, " ")
-}
-
-func optionRows(c *command) [][2]string {
-	var out [][2]string
-	for _, o := range c.options {
-		name := "--" + o.name
-		if o.value != "" {
-			name += " " + o.value
-		}
-		doc := o.doc
-		if o.words != nil {
-			doc = strings.Join(o.words, ", ") + ": " + doc
-		}
-		out = append(out, [2]string{name, doc})
-	}
-	return out
-}
-
-// rows are two columns.
-func rows(b *strings.Builder, table [][2]string) {
-	width := 0
-	for _, r := range table {
-		width = max(width, len(r[0]))
-	}
-	for _, r := range table {
-		fmt.Fprintf(b, "  %-*s  %s\n", width, r[0], r[1])
-	}
+	// Indented lines are examples; Markdown wants four columns and a blank line for them.
+	c.Long = strings.ReplaceAll(c.Long, "\n  ", "\n\n    ")
+	c.DisableAutoGenTag = true
+	build := readBuild()
+	when, _ := time.Parse(time.RFC3339, build.Time)
+	return doc.GenMan(c, &doc.GenManHeader{Section: "1", Source: build.Version, Date: &when}, in.out)
 }

@@ -12,7 +12,7 @@
 //   - Nothing is read from the environment but MOLTIS_CONFIG, MOLTIS_DATA_DIR and the home directory.
 //   - SIGINT and SIGTERM let the call under way end, unchanged or complete; a second one kills.
 //
-// [commands] is the one table that help, man page and completions derive from.
+// [commands] is the one table that help, man pages and completions derive from.
 package main
 
 import (
@@ -56,10 +56,15 @@ func main() {
 // run carries out one command line and returns the exit status.
 func run(args []string, s streams) int {
 	if len(args) == 0 {
-		fmt.Fprint(s.err, overview(commands()))
+		root := tree(commands(), s, func(*invocation) {})
+		root.SetOut(s.err)
+		_ = root.Help()
 		return exitMisuse
 	}
 	in, err := parse(args, s)
+	if err == nil && in == nil {
+		return exitOK // help or completions were written
+	}
 	if err == nil {
 		err = in.command.run(context.Background(), in)
 	} else {

@@ -20,6 +20,7 @@ func versionCommand() *command {
 type build struct {
 	Version  string `json:"version"`            // "(devel)" when it was built from a working tree
 	Revision string `json:"revision,omitempty"` // of the source
+	Time     string `json:"time,omitempty"`     // of that revision, RFC 3339
 	Modified bool   `json:"modified,omitempty"` // the source had changes that are in no revision
 	Go       string `json:"go"`
 	OS       string `json:"os"`
@@ -39,6 +40,8 @@ func readBuild() build {
 		switch s.Key {
 		case "vcs.revision":
 			b.Revision = s.Value
+		case "vcs.time":
+			b.Time = s.Value
 		case "vcs.modified":
 			b.Modified = s.Value == "true"
 		}
