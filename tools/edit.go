@@ -1,9 +1,12 @@
 package tools
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"moltisfs/checkpoint"
@@ -114,10 +117,9 @@ func (s *Suite) edit(ctx context.Context, c *engine.Call, path string, edits []e
 				return &Refusal{Reason: KindUnsupported, Message: "this is a file of kind " + shown + ": what Read shows of it is not its bytes, which an edit would damage; the file is untouched",
 					Hint: "Make the change with a program for such files, or ask the user how."}
 			}
-			result, err = edit.Apply(t.Before.Content, edits, edit.Options{
-				Strict: s.cfg.Tools.FS.EditMatching == "strict", MaxBytes: maxResult, Seen: s.engine.LastSeen(t), Encoding: o.encoding,
-			})
-			if t.Known.Stale && !survives(result, err) {
+			how := edit.Options{Strict: s.cfg.Tools.FS.EditMatching == "strict", MaxBytes: maxResult, Seen: s.engine.LastSeen(t), Encoding: o.encoding}
+			result, err = edit.Apply(t.Before.Content, edits, how)
+			if t.Known.Stale && (err != nil || !survives(result, edits, t.Before.Content, how)) {
 				return s.engine.Modified(t)
 			}
 			if none, ok := errors.AsType[*edit.NoMatchError](err); ok {
@@ -132,6 +134,9 @@ func (s *Suite) edit(ctx context.Context, c *engine.Call, path string, edits []e
 				return err
 			}
 			t.After = engine.After{Kind: guardfs.KindFile, Content: result.Content, Hunks: result.Patch()}
+			if s.cfg.Tools.FS.MustReadBeforeWrite {
+				return proven(t, result, o.encoding)
+			}
 			return nil
 		},
 	}
@@ -142,18 +147,75 @@ func (s *Suite) edit(ctx context.Context, c *engine.Call, path string, edits []e
 	return done, result, nil
 }
 
-// survives says whether edits of a file that others changed meanwhile may go
-// ahead: each found its text unmoved in meaning, exactly, and exactly once.
-func survives(r *edit.Result, err error) bool {
-	if err != nil {
+// survives says whether edits of a file that others changed since it was seen may go ahead: in what was seen they find the same
+// places, exactly and once, and what others changed neither touches those nor makes another place of them.
+func survives(r *edit.Result, edits []edit.Edit, now []byte, how edit.Options) bool {
+	if how.Seen == nil || !exactOnce(r) {
 		return false
 	}
-	for _, step := range r.Steps {
-		if step.Strategy != "exact" || step.Replacements != 1 {
+	was, err := edit.Apply(how.Seen, edits, how)
+	if err != nil || !exactOnce(was) {
+		return false
+	}
+	var texts [4][]byte
+	for i, b := range [][]byte{how.Seen, was.Content, now, r.Content} {
+		if texts[i], _, err = edit.Decode(b, r.Encoding); err != nil {
 			return false
 		}
 	}
-	return true
+	merged, conflicts := edit.Merge(texts[0], texts[1], texts[2])
+	return len(conflicts) == 0 && bytes.Equal(merged, texts[3])
+}
+
+func exactOnce(r *edit.Result) bool {
+	return !slices.ContainsFunc(r.Steps, func(s edit.Step) bool { return s.Strategy != edit.StrategyExact || s.Replacements != 1 })
+}
+
+// proven refuses to change lines that the session was not shown, unless old_string is exactly what stands there: that proves that it
+// is known, and to be merely alike does not.
+func proven(t *engine.Target, r *edit.Result, encoding string) error {
+	seen := t.Known.Seen
+	if seen == nil || seen.Whole || !slices.ContainsFunc(r.Steps, func(s edit.Step) bool {
+		return s.Strategy != edit.StrategyExact && s.Strategy != edit.StrategyLineEndings
+	}) {
+		return nil
+	}
+	for _, h := range t.After.Hunks {
+		first, last := changedLines(h)
+		if cmp.Or(seen.Unit, "line") == "line" && covers(seen.Ranges, first, last) {
+			continue
+		}
+		args := map[string]any{"file_path": t.Path, "offset": first, "limit": last - first + 1}
+		if encoding = cmp.Or(encoding, r.Encoding); encoding != "utf-8" || cmp.Or(seen.Unit, "line") != "line" {
+			args["encoding"] = encoding
+		}
+		return &Refusal{Reason: KindMustRead, Message: fmt.Sprintf("this session has not seen lines %d to %d, and old_string is merely like what stands there; the file is untouched", first, last),
+			Hint: "Read them, then repeat the call with their exact text.", Next: &NextCall{"Read", args}}
+	}
+	return nil
+}
+
+// changedLines are the first and the last line of the old text that a hunk changes; where it only adds, the line above.
+func changedLines(h edit.Hunk) (first, last int) {
+	n := h.OldStart
+	for _, l := range h.Lines {
+		switch l[0] {
+		case '-':
+			if first == 0 {
+				first = n
+			}
+			last = n
+			n++
+		case ' ':
+			n++
+		case '+':
+			last = max(last, n-1, 1)
+			if first == 0 {
+				first = last
+			}
+		}
+	}
+	return first, last
 }
 
 func guardEdits(r *edit.Result, meant bool) error {

@@ -46,8 +46,8 @@ func (e *Engine) fresh(t *Target, m *Mutation) error {
 		return &UnreadError{Path: t.True}
 	case k.Seen == nil:
 		return nil
-	case k.Stale && m.StaleOK:
-		return nil // an edit whose text still stands exactly once says so itself
+	case k.Stale && m.StaleOK && !e.cfg.MustReadBeforeWrite:
+		return nil // an edit that others' changes do not touch says so itself
 	case k.Stale:
 		return e.modified(t)
 	case m.Overwrites && !k.Seen.Whole && e.cfg.MustReadBeforeWrite && !m.Acknowledged:

@@ -23,7 +23,7 @@ type Mutation struct {
 	ExpectedHash  string // refuse unless the (single) target has this content now
 	DryRun        bool   // stop before anybody is asked
 	Overwrites    bool   // replaces the whole content: a partly read file is refused under must-read
-	StaleOK       bool   // Next itself decides whether a stale file may be changed (Target.Known.Stale)
+	StaleOK       bool   // Next itself decides whether a stale file may be changed (Target.Known.Stale), if files need not be read as they are
 	Blind         bool   // freshness does not apply: a restore has its own conflict rule
 	Acknowledged  bool   // the caller said "yes, I mean it"
 	CreateParents bool
