@@ -394,7 +394,7 @@ func TestNotebook(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := readAs[*Notebook](t, raw, Options{})
-	if n.TotalCells != 3 || n.Language != "python" || n.Format != "4.5" || n.Truncated || n.Whole || !slices.Equal(n.Incomplete, []int{2}) || n.Cells[2].ID != "cell-2" || n.Cells[1].Source != "a\nb" || *n.Cells[1].ExecutionCount != 3 {
+	if n.TotalCells != 3 || n.Language != "python" || n.Format != "4.5" || !n.Truncated || n.NextOffset != 0 || n.Whole || !slices.Equal(n.Incomplete, []int{2}) || n.Cells[2].ID != "cell-2" || n.Cells[1].Source != "a\nb" || *n.Cells[1].ExecutionCount != 3 {
 		t.Fatalf("%+v", n)
 	}
 	outs := n.Cells[1].Outputs

@@ -125,25 +125,23 @@ func (s *shown) text(c *Text, o Options) (next Options, more bool) {
 	if o.Column == 0 {
 		for _, n := range c.CutLines {
 			line := o
-			for line.Offset, line.Limit, line.Column = n, 0, MaxLineChars+1; line.Column > 0; {
+			for line.Offset, line.Limit, line.Column = n, 0, c.CutColumn; line.Column > 0; {
 				part := s.read(line).(*Text)
 				s.text(part, line)
-				line.Column = part.NextColumn
+				if line.Column = part.NextColumn; line.Column > 0 && part.NextOffset != n {
+					s.t.Fatalf("line %d goes on at column %d, and the next offset is %d", n, line.Column, part.NextOffset)
+				}
 			}
 		}
 	}
-	switch {
-	case c.NextColumn > 0:
-		o.Offset, o.Column = c.StartLine, c.NextColumn
-	case c.NextOffset > 0:
-		o.Offset, o.Column = c.NextOffset, 0
-	default:
-		if c.Truncated {
-			s.t.Fatalf("truncated, and no way on: %+v", c.Note)
-		}
-		return o, false
+	if c.LinesCut > 0 && !c.Truncated {
+		s.t.Fatalf("%d lines are cut, and the answer says that nothing was left out", c.LinesCut)
 	}
-	return o, true
+	if c.NextOffset == 0 && (c.NextColumn > 0 || c.Truncated && c.LinesCut == 0) {
+		s.t.Fatalf("truncated, and no way on: %+v", c.Note)
+	}
+	o.Offset, o.Column = c.NextOffset, c.NextColumn // one call
+	return o, c.NextOffset > 0
 }
 
 func (s *shown) notebook(c *Notebook, o Options) (next Options, more bool) {
@@ -167,14 +165,16 @@ func (s *shown) notebook(c *Notebook, o Options) (next Options, more bool) {
 		for one := (Options{Offset: n, Column: 1, MaxBytes: o.MaxBytes}); one.Column > 0; {
 			part := s.read(one).(*Notebook)
 			s.add(n, words(part.Cells[0]), one.Column == 1)
-			one.Column = part.NextColumn
+			if one.Column = part.NextColumn; one.Column > 0 && part.NextOffset != n {
+				s.t.Fatalf("cell %d goes on at column %d, and the next offset is %d", n, one.Column, part.NextOffset)
+			}
 		}
 	}
 	if c.NextColumn > 0 {
 		s.t.Fatal("it is asked for by cells, not by columns")
 	}
-	if c.NextOffset == 0 && c.Truncated {
-		s.t.Fatal("truncated, and no way on")
+	if c.NextOffset == 0 && c.Truncated && len(c.Incomplete) == 0 || len(c.Incomplete) > 0 && !c.Truncated {
+		s.t.Fatal("truncated, and no way on, or not said")
 	}
 	o.Offset = c.NextOffset
 	return o, c.NextOffset > 0

@@ -27,15 +27,16 @@ type Notebook struct {
 	TotalCells int    `json:"total_cells"`
 	StartCell  int    `json:"start_cell"` // from 1
 	Cells      []Cell `json:"cells"`
-	Truncated  bool   `json:"truncated"`
-	NextOffset int    `json:"next_offset,omitempty"`
+	// Truncated: cells follow, or one is shown only in part. NextOffset and NextColumn are the offset and the column of
+	// the next call.
+	Truncated  bool `json:"truncated"`
+	NextOffset int  `json:"next_offset,omitempty"`
 	// OutputsCut counts outputs that were shortened or left out; CellsCut cells whose source was longer than the answer. Incomplete names the
 	// cells that Column shows more of.
 	OutputsCut int   `json:"outputs_cut,omitempty"`
 	CellsCut   int   `json:"cells_cut,omitempty"`
 	Incomplete []int `json:"incomplete_cells,omitempty"`
-	// With Column one cell is shown: its source and then its outputs, counted as one text of characters, in which an image is one. NextColumn is
-	// where to go on in it.
+	// With Column one cell is shown: its source and then its outputs, counted as one text of characters, in which an image is one.
 	StartColumn   int    `json:"start_column,omitempty"`
 	NextColumn    int    `json:"next_column,omitempty"`
 	HiddenChars   int    `json:"hidden_chars,omitempty"`
@@ -234,8 +235,8 @@ func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content
 	if attached > 0 || leftOut {
 		n.Note = strings.TrimSpace(n.Note + " What is not shown is in the file's source: encoding: utf-8.")
 	}
-	n.Truncated = i < n.TotalCells
-	if n.Truncated && len(n.Cells) > 0 && n.NextColumn == 0 {
+	n.Truncated = i < n.TotalCells || len(n.Incomplete) > 0
+	if i < n.TotalCells && len(n.Cells) > 0 {
 		n.NextOffset = i + 1
 	}
 	n.Whole = n.all()

@@ -20,7 +20,7 @@ type page struct {
 	chars int // of a line
 	lines int // rendered
 	cut   int // lines cut at their end
-	// cutLines are the first hundred of them.
+	// cutLines are their numbers.
 	cutLines []int
 	invalid  int // byte sequences shown as U+FFFD
 	hidden   int
@@ -86,9 +86,7 @@ func (p *page) add(number int, line []byte, more bool) bool {
 		p.seen.shows(number)
 	} else {
 		p.cut++
-		if len(p.cutLines) < 100 {
-			p.cutLines = append(p.cutLines, number)
-		}
+		p.cutLines = append(p.cutLines, number)
 		p.lastCut = utf8.RuneCount(line[:shown])
 		p.buf = append(p.buf, "…"...)
 	}

@@ -19,15 +19,17 @@ type Text struct {
 	TotalLinesAtLeast int   `json:"total_lines_at_least,omitempty"`
 	RenderedLines     int   `json:"rendered_lines"`
 	// StartLine is negative when the end of a file too long to count was asked for: -1 is the last line.
-	StartLine  int  `json:"start_line"`
-	Truncated  bool `json:"truncated"`
-	NextOffset int  `json:"next_offset,omitempty"`
-	// LinesCut counts lines shown without their end. NextColumn is where to go on when only one line was shown.
-	LinesCut    int `json:"lines_cut,omitempty"`
-	StartColumn int `json:"start_column,omitempty"`
-	NextColumn  int `json:"next_column,omitempty"`
-	// CutLines are their numbers where more than one line was shown, at most a hundred: Offset with Column shows one of them in full.
-	CutLines []int `json:"cut_lines,omitempty"`
+	StartLine int `json:"start_line"`
+	// Truncated: lines follow, or a line is shown without its end. NextOffset and NextColumn are the offset and the
+	// column of one call, the next one: a line that fills the answer goes on at NextColumn of itself before the line
+	// after it is told. CutLines are others without their end: each goes on at CutColumn, in a call of its own.
+	Truncated   bool  `json:"truncated"`
+	NextOffset  int   `json:"next_offset,omitempty"`
+	NextColumn  int   `json:"next_column,omitempty"`
+	LinesCut    int   `json:"lines_cut,omitempty"`
+	CutLines    []int `json:"cut_lines,omitempty"`
+	CutColumn   int   `json:"cut_column,omitempty"`
+	StartColumn int   `json:"start_column,omitempty"`
 	// Format is set when the lines are not the file's own bytes ("docx", "gzip", …), or when another view of them can be
 	// had by Render ("html", "email").
 	Format   string `json:"format,omitempty"`
@@ -167,12 +169,21 @@ func renderAfter(gone int, content []byte, o *Options) *Text {
 		}
 		t.finish(p, first)
 	}
-	if next := first + t.RenderedLines; t.RenderedLines > 0 && next <= total {
-		t.Truncated, t.NextOffset = true, next
-	}
-	t.Truncated = t.Truncated || t.NextColumn > 0
+	next := first + t.RenderedLines
+	t.goOn(next, t.RenderedLines > 0 && next <= total)
 	t.Whole = t.all()
 	return t
+}
+
+// goOn says what was left out and what the next call is. more says that the line next follows those that were shown.
+func (t *Text) goOn(next int, more bool) {
+	t.Truncated = more || t.LinesCut > 0
+	switch {
+	case t.NextColumn > 0:
+		t.NextOffset = t.StartLine
+	case more:
+		t.NextOffset = next
+	}
 }
 
 func (t *Text) finish(p *page, first int) {
@@ -186,8 +197,8 @@ func (t *Text) finish(p *page, first int) {
 	}
 	if p.lines == 1 && p.lastCut > 0 {
 		t.NextColumn = p.lastCut + 1
-	} else {
-		t.CutLines = p.cutLines
+	} else if t.CutLines = p.cutLines; p.cut > 0 {
+		t.CutColumn = MaxLineChars + 1
 	}
 }
 

@@ -54,7 +54,10 @@ func modelText(s string, o Options) (content string, first, rendered, cut int, n
 		fmt.Fprintf(&b, "%6d→%s\n", n, shown)
 		rendered++
 	}
-	if first+rendered <= len(lines) && rendered > 0 {
+	switch {
+	case rendered == 1 && cut == 1:
+		next = first // at a column
+	case first+rendered <= len(lines) && rendered > 0:
 		next = first + rendered
 	}
 	return b.String(), first, rendered, cut, next
@@ -85,7 +88,7 @@ func checkWindow(t *testing.T, s string, o Options) {
 			t.Errorf("%+v streaming %v of %.200q: start %d rendered %d cut %d next %d total %d, want %d %d %d %d %d", o, streaming, s,
 				got.StartLine, got.RenderedLines, got.LinesCut, got.NextOffset, got.TotalLines, first, rendered, cut, next, total)
 		}
-		if want := next > 0; rendered > 0 && got.Truncated != want && got.NextColumn == 0 {
+		if want := next > 0 || cut > 0; rendered > 0 && got.Truncated != want || (got.NextColumn > 0) != (rendered == 1 && cut == 1) {
 			t.Errorf("%+v streaming %v of %.200q: truncated %v", o, streaming, s, got.Truncated)
 		}
 		if got.Whole && (first != 1 || rendered != total || cut > 0) {
@@ -356,8 +359,8 @@ func TestLineWithoutAnEnd(t *testing.T) {
 	}{
 		{"40 GB in a line", Source{R: giant, Size: giant.size}, Options{Offset: 2, Limit: 3}, answer{2, -1, 3, 0, 0}, "Line 3 does not end within 16 MB"},
 		{"up to it", Source{R: giant, Size: giant.size}, Options{Limit: 2}, answer{2, -1, 3, 3, 0}, ""},
-		{"one line", Source{R: strings.NewReader(one), Size: int64(len(one))}, Options{Limit: 1}, answer{1, -1, 1, 0, 2001}, ""},
-		{"its first columns", Source{R: strings.NewReader(one), Size: int64(len(one))}, Options{Column: 1, MaxBytes: 1000}, answer{1, -1, 1, 0, 988}, ""},
+		{"one line", Source{R: strings.NewReader(one), Size: int64(len(one))}, Options{Limit: 1}, answer{1, -1, 1, 1, 2001}, ""},
+		{"its first columns", Source{R: strings.NewReader(one), Size: int64(len(one))}, Options{Column: 1, MaxBytes: 1000}, answer{1, -1, 1, 1, 988}, ""},
 		{"its last columns", Source{R: strings.NewReader(one), Size: int64(len(one))}, Options{Column: long - 10}, answer{1, 1, 0, 0, 0}, ""},
 		{"the last columns before a newline", Source{R: strings.NewReader(one + "\n"), Size: int64(len(one)) + 1}, Options{Column: long - 10}, answer{1, 1, 0, 0, 0}, ""},
 		{"the last columns before a line", Source{R: strings.NewReader(one + "\nz"), Size: int64(len(one)) + 2}, Options{Column: long - 10}, answer{1, -1, 2, 2, 0}, ""},
@@ -434,5 +437,34 @@ func TestEncodingArgument(t *testing.T) {
 		if m := readAs[*Text](t, []byte("plain"), Options{Encoding: strings.ToUpper(e)}); m.Encoding != e {
 			t.Errorf("%s is called %s", e, m.Encoding)
 		}
+	}
+}
+
+// Lines that are shown without their end are left out in part: the answer says so, and how each goes on.
+func TestWideLines(t *testing.T) {
+	var b strings.Builder
+	for i := range 51 {
+		fmt.Fprintf(&b, "%d;%s\n", i+1, strings.Repeat("x", 14_000))
+	}
+	raw := []byte(b.String())
+	m := readAs[*Text](t, raw, Options{})
+	if !m.Truncated || m.LinesCut != 51 || len(m.CutLines) != 51 || m.CutColumn != 2001 || m.NextOffset != 0 || m.Whole {
+		t.Errorf("truncated %v, %d lines cut, at column %d, next %d", m.Truncated, m.LinesCut, m.CutColumn, m.NextOffset)
+	}
+	// One call goes on: the line's rest comes before the line after it.
+	one := readAs[*Text](t, raw, Options{Offset: 1, Limit: 1})
+	if !one.Truncated || one.NextOffset != 1 || one.NextColumn != 2001 {
+		t.Errorf("truncated %v, next %d, %d", one.Truncated, one.NextOffset, one.NextColumn)
+	}
+	rest := readAs[*Text](t, raw, Options{Offset: one.NextOffset, Column: one.NextColumn})
+	if !rest.Truncated || rest.NextOffset != 2 || rest.NextColumn != 0 {
+		t.Errorf("truncated %v, next %d, %d", rest.Truncated, rest.NextOffset, rest.NextColumn)
+	}
+	last := readAs[*Text](t, raw, Options{Offset: 51, Column: 2001})
+	if last.Truncated || last.NextOffset != 0 || last.NextColumn != 0 {
+		t.Errorf("truncated %v, next %d, %d", last.Truncated, last.NextOffset, last.NextColumn)
+	}
+	if got := follow(t, raw, Options{}); len(got) != 51 || len(got[51]) != 14_003 {
+		t.Errorf("%d lines, the last of %d", len(got), len(got[51]))
 	}
 }

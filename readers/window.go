@@ -142,16 +142,15 @@ func (s *scan) finish(t *Text, first int) error {
 	next := first + t.RenderedLines
 	if total >= 0 {
 		t.TotalLines, t.Total = Count(total), total
-		t.Truncated = t.RenderedLines > 0 && next <= total || t.NextColumn > 0
-		if t.Truncated && next <= total {
-			t.NextOffset = next
-		}
+		t.goOn(next, t.RenderedLines > 0 && next <= total)
 		return nil
 	}
 	t.TotalLines, t.Total, t.TotalLinesAtLeast = -1, -1, max(s.index.last().line+1, next-1)
+	more := s.follows || t.TotalLinesAtLeast >= next
+	t.goOn(next, more)
 	t.Truncated = true
-	if s.follows || t.TotalLinesAtLeast >= next {
-		t.NextOffset, t.TotalLinesAtLeast = next, max(t.TotalLinesAtLeast, next)
+	if more {
+		t.TotalLinesAtLeast = max(t.TotalLinesAtLeast, next)
 	} else if t.NextColumn == 0 {
 		t.Note = fmt.Sprintf("Line %d does not end within %s; lines after it were not looked for.", next-1, bytesText(lineSearch))
 	}

@@ -50,10 +50,8 @@ func (s *scan) fromEnd(t *Text, back, limit, mark, total int, o *Options) error 
 		t.StartLine = first
 		t.column(body, o)
 		t.Shown = nil
+		t.goOn(first+1, lines > 1)
 		t.TotalLines, t.TotalLinesAtLeast, t.Truncated = -1, max(s.index.last().line+1, lines), true
-		if lines > 1 {
-			t.NextOffset = first + 1
-		}
 		return nil
 	}
 	t.StartLine = first
@@ -73,7 +71,8 @@ func (s *scan) fromEnd(t *Text, back, limit, mark, total int, o *Options) error 
 	t.Changed, t.ChangedBelow = s.f.grown, s.f.grown
 	if total >= 0 {
 		t.TotalLines, t.Total = Count(total), total
-		t.Truncated = t.NextColumn > 0 || long
+		t.goOn(total+1, false)
+		t.Truncated = t.Truncated || long
 		if long {
 			t.Shown = nil
 		}
@@ -81,10 +80,8 @@ func (s *scan) fromEnd(t *Text, back, limit, mark, total int, o *Options) error 
 	}
 	t.Shown = nil // they have no numbers
 	t.TotalLines, t.TotalLinesAtLeast = -1, max(s.index.last().line+1, lines)
+	t.goOn(-lines+p.lines, p.lines < lines)
 	t.Truncated = true
-	if p.lines < lines {
-		t.NextOffset = -lines + p.lines
-	}
 	return nil
 }
 

@@ -45,18 +45,16 @@ func textText(b *strings.Builder, t *readers.Text) {
 	switch {
 	case t.Empty:
 		note("the file is empty")
-	case t.Truncated && t.NextOffset > 0:
+	case t.NextOffset > 0 && t.NextColumn == 0:
 		note("lines %d to %d of %s; go on with offset %d", t.StartLine, t.StartLine+t.RenderedLines-1, totalLines(t), t.NextOffset)
 	}
 	switch {
 	case t.NextColumn > 0 && t.StartLine != 1:
-		note("line %d is cut; go on with offset %d, column %d", t.StartLine, t.StartLine, t.NextColumn)
+		note("line %d of %s is cut; go on with offset %d, column %d", t.StartLine, totalLines(t), t.StartLine, t.NextColumn)
 	case t.NextColumn > 0:
-		note("line 1 is cut; go on with column %d", t.NextColumn)
-	case t.LinesCut > 0 && len(t.CutLines) == 0:
-		note("%s cut", plural(t.LinesCut, "long line"))
+		note("line 1 of %s is cut; go on with column %d", totalLines(t), t.NextColumn)
 	case t.LinesCut > 0:
-		note("%s cut (%s); one of them in full: offset %d, column 1", plural(t.LinesCut, "long line"), runs(t.CutLines, t.LinesCut), t.CutLines[0])
+		note("%s cut (%s); one of them goes on with offset %d, column %d", plural(t.LinesCut, "long line"), runs(t.CutLines), t.CutLines[0], t.CutColumn)
 	}
 	if t.Encoding != "" && !strings.HasPrefix(t.Encoding, "utf-8") {
 		note("read as %s", t.Encoding)
@@ -75,8 +73,8 @@ func textText(b *strings.Builder, t *readers.Text) {
 	}
 }
 
-// runs writes ascending numbers as "3, 5-8", and that there are more of them than are known.
-func runs(known []int, all int) string {
+// runs writes ascending numbers as "3, 5-8".
+func runs(known []int) string {
 	var s []string
 	for i := 0; i < len(known); {
 		j := i
@@ -89,9 +87,6 @@ func runs(known []int, all int) string {
 			s = append(s, fmt.Sprintf("%d-%d", known[i], known[j]))
 		}
 		i = j + 1
-	}
-	if more := all - len(known); more > 0 {
-		s = append(s, fmt.Sprintf("and %d more", more))
 	}
 	return strings.Join(s, ", ")
 }
@@ -170,7 +165,7 @@ func notebookText(b *strings.Builder, n *readers.Notebook) {
 			}
 		}
 	}
-	if n.NextOffset > 0 {
+	if n.NextOffset > 0 && n.NextColumn == 0 {
 		fmt.Fprintf(b, "[cells %d to %d of %d; go on with offset %d]\n", n.StartCell, n.NextOffset-1, n.TotalCells, n.NextOffset)
 	}
 	if n.NextColumn > 0 {
@@ -183,7 +178,7 @@ func notebookText(b *strings.Builder, n *readers.Notebook) {
 		fmt.Fprintf(b, "[%s cut or left out]\n", plural(n.OutputsCut, "output"))
 	}
 	if len(n.Incomplete) > 0 {
-		fmt.Fprintf(b, "[not all of cell %s; one of them in full: offset %d, column 1]\n", runs(n.Incomplete, len(n.Incomplete)), n.Incomplete[0])
+		fmt.Fprintf(b, "[not all of cell %s; one of them in full: offset %d, column 1]\n", runs(n.Incomplete), n.Incomplete[0])
 	}
 	if n.HiddenChars > 0 {
 		fmt.Fprintf(b, "[%s hidden in this text]\n", plural(n.HiddenChars, "invisible character"))

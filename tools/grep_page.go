@@ -110,6 +110,9 @@ func (g *Grep) fillRows(rows []grep.Row, q grep.Query, p page) (found int) {
 	}
 	inBlock := make([]bool, g.shown)
 	for i, r := range g.rows {
+		if r.Cut {
+			g.LinesCut++
+		}
 		if r.Context {
 			continue
 		}

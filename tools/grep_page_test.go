@@ -260,3 +260,13 @@ func TestGitFileIsNoFile(t *testing.T) {
 		}
 	}
 }
+
+// Rows that show a window of a longer line are counted.
+func TestGrepCountsCutLines(t *testing.T) {
+	s, root := suite(t, nil, tools.Options{})
+	write(t, filepath.Join(root, "wide.csv"), strings.Repeat(strings.Repeat("x", 9000)+"needle\n", 3)+"needle\n")
+	g := call(t, s, "Grep", map[string]any{"pattern": "needle", "path": root, "output_mode": "content"}).(*tools.Grep)
+	if len(g.Matches) != 4 || g.LinesCut != 3 || g.Matches[0].LineBytes != 9006 {
+		t.Errorf("%d matches, %d lines cut: %+v", len(g.Matches), g.LinesCut, g.Matches)
+	}
+}

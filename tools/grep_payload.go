@@ -21,6 +21,7 @@ type Grep struct {
 	Truncated   bool       `json:"truncated"`
 	SizeLimited bool       `json:"size_limited,omitempty"`
 	NextOffset  int        `json:"next_offset,omitempty"`
+	LinesCut    int        `json:"lines_cut,omitempty"` // rows that show a window of a longer line
 	Total       GrepTotals `json:"total"`
 	Root        string     `json:"root"`
 	Engine      string     `json:"engine,omitempty"` // "backtracking" when the pattern needs it
