@@ -90,6 +90,9 @@ func (f *bigFile) count(w *worker, st *state, i int) {
 		}
 		return s.chunk(c)
 	})
+	if err == nil && s.sc.Err() != nil {
+		err = errStopped // within a chunk
+	}
 	switch {
 	case err != nil:
 		f.failed.CompareAndSwap(nil, &err)
@@ -174,6 +177,7 @@ func (f *bigFile) gather(w *worker, st *state) error {
 	if stop() {
 		end := time.Now().Add(late)
 		stop = func() bool { return time.Now().After(end) }
+		s.sc.Bound(end, stop) // it may be stopped already
 	}
 	count := func(parts []part) {
 		for _, p := range parts {

@@ -31,7 +31,7 @@ func TestManyMatchesInOneLine(t *testing.T) {
 	}
 	text := strings.Repeat("foobar and more text here, padded to be seventy bytes long .......... ", n) + "\nend\n"
 	d := FS(fstest.MapFS{"f": &fstest.MapFile{Data: []byte(text)}})
-	for _, p := range []string{`(?=f)foo[^b]*?bar(?!x)`, `foo\s*bar`, `foo(?=bar)`} {
+	for _, p := range []string{`(?=f)foo[^b]*?bar(?!x)`, `foo\s*bar`, `fo+bar`, `foo(?=bar)`} {
 		for _, multiline := range []bool{true, false} {
 			for _, only := range []bool{true, false} {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -13,12 +13,10 @@ import (
 // scan is what is known about one file while its chunks go by. It counts everything and gathers rows until it has
 // as many as are wanted. All positions are offsets in the file, so that a chunk may come from anywhere.
 type scan struct {
-	q     *Query
-	size  *sizes
-	sc    *match.Scanner
-	stop  func() bool // the search is to end,
-	ended bool        // and did so within a line
-	want  int         // rows wanted: -1 all
+	q    *Query
+	size *sizes
+	sc   *match.Scanner
+	want int // rows wanted: -1 all
 
 	lines, matches, rows int
 	out                  []Row
@@ -66,7 +64,7 @@ type longPart struct {
 
 // reset makes s ready for a file.
 func (s *scan) reset(want int) {
-	*s = scan{q: s.q, size: s.size, sc: s.sc, stop: s.stop, raw: s.raw, want: want, line: 1, spans: s.spans[:0]}
+	*s = scan{q: s.q, size: s.size, sc: s.sc, raw: s.raw, want: want, line: 1, spans: s.spans[:0]}
 }
 
 // chunk takes the next lines; false when the file is decided.
@@ -159,7 +157,7 @@ func (s *scan) hit(b []byte, at int64, start, end, next int) {
 	}
 }
 
-// each calls fn for every match in the line b[start:end] until fn is false, or the search is to end.
+// each calls fn for every match in the line b[start:end] until fn is false.
 func (s *scan) each(b []byte, start, end int, fn func(from, to int) bool) {
 	if end-start <= s.size.longLine {
 		s.spans = s.sc.Spans(s.spans[:0], b, start, end)
@@ -170,13 +168,7 @@ func (s *scan) each(b []byte, start, end int, fn func(from, to int) bool) {
 		}
 		return
 	}
-	s.sc.EachMatch(b, start, end, start, func(from, to int) bool { return fn(from, to) && !s.late() })
-}
-
-// late: the search is to end. A long line may hold so many matches that nobody else would notice for long.
-func (s *scan) late() bool {
-	s.ended = s.stop != nil && s.stop()
-	return s.ended
+	s.sc.EachMatch(b, start, end, start, fn)
 }
 
 // number brings s.line up to the line that starts at b[start].
@@ -334,7 +326,7 @@ func (s *scan) piece(c chunk) bool {
 			p.text = Row{Text: text, Column: int(c.at+int64(from)-p.start) + 1, Cut: true, From: offset}
 		}
 		p.matches++
-		return !s.late()
+		return true
 	})
 	if s.takeWhole(c, end); s.foreign != nil {
 		return false

@@ -89,8 +89,8 @@ type search struct {
 
 	// nonASCII: the pattern names characters outside ASCII, so that a file which is not UTF-8 has to be decoded to find them.
 	nonASCII bool
-	// The backtracking engine has to be told when to stop, and takes a file in one piece: it is given up as a whole.
-	deadline     time.Time
+	deadline time.Time
+	// The backtracking engine takes a file in one piece: it is given up as a whole.
 	backtracking bool
 	// raw: a file that is not text is searched as bytes. Only of one that was asked for by name, and no row of it is shown.
 	raw bool
@@ -153,20 +153,17 @@ func (s *search) ready(w *worker) *state {
 		st.lent = takeBuffer(s.size.buffer)
 		st.buf = *st.lent
 		st.scan.q, st.scan.size, st.scan.raw = &s.q, &s.size, s.raw
-		st.scan.stop = w.stopped
 	}
 	if st.scan.sc == nil {
-		st.scan.sc = s.scanner()
+		st.scan.sc = s.scanner(w)
 	}
 	return st
 }
 
 // scanner takes its share of the memory that all workers' automata may use.
-func (s *search) scanner() *match.Scanner {
+func (s *search) scanner(w *worker) *match.Scanner {
 	sc := s.q.Matcher.ScannerWithin(max(s.size.automata/len(s.states), 192<<10))
-	if s.backtracking {
-		sc.Until(s.deadline)
-	}
+	sc.Bound(s.deadline, w.stopped)
 	return sc
 }
 
@@ -322,17 +319,17 @@ func (t *target) finish(w *worker, c *scan, err error) {
 		w.skipped.Unreadable++
 		return
 	}
-	late := err != nil || c.ended
+	late := err != nil
+	switch err := c.sc.Err(); {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, match.ErrStopped):
+		late = true
+	case err != nil:
+		w.skipped.Backtrack++
+	}
 	if t.backtracking {
 		c.long = c.long || c.sc.Cut()
-		switch err := c.sc.Err(); {
-		case errors.Is(err, context.DeadlineExceeded):
-			late = true
-		case err != nil:
-			w.skipped.Backtrack++
-		}
 		t.q.Matcher.Put(c.sc) // each file has the whole time
-		c.sc = t.scanner()
+		c.sc = t.scanner(w)
 	}
 	if late {
 		w.skipped.Deadline++

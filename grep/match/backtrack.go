@@ -19,9 +19,14 @@ type backtrack struct {
 	limit time.Duration
 }
 
+// maxBacktrack bounds the text of a pattern in bytes. A Unicode \b takes 24 KiB, and the engine reads three megabytes in a second.
+const maxBacktrack = 1 << 20
+
 func newBacktrack(root *node, o Options) (*backtrack, error) {
 	w := backtrackWriter{crlf: o.CRLF, lines: !o.Multiline}
-	w.node(root)
+	if w.node(root); w.Len() > maxBacktrack {
+		return nil, errors.New("its classes are too large when they are written out; use fewer, or (?-u)")
+	}
 	b := &backtrack{text: w.String(), limit: o.FallbackTime}
 	_, err := regexp2.Compile(b.text, regexp2.None)
 	return b, err
@@ -33,6 +38,9 @@ type backtrackWriter struct {
 }
 
 func (w *backtrackWriter) node(n *node) {
+	if w.Len() > maxBacktrack {
+		return
+	}
 	switch n.op {
 	case opNever:
 		w.WriteString("(?!)")

@@ -24,6 +24,7 @@ type backtrackRun struct {
 	re    *regexp2.Regexp
 	left  time.Duration
 	until time.Time // zero: no deadline
+	meter *meter
 	err   error
 	cut   bool // a text did not fit a window
 
@@ -37,7 +38,7 @@ func (s *Scanner) backtracking() *backtrackRun {
 	if s.back == nil {
 		b := s.m.backward
 		re, err := regexp2.Compile(b.text, regexp2.None)
-		s.back = &backtrackRun{b: b, re: re, left: b.limit, err: err, until: s.until}
+		s.back = &backtrackRun{b: b, re: re, left: b.limit, err: err, until: s.until, meter: &s.meter}
 	}
 	return s.back
 }
@@ -149,8 +150,12 @@ func (r *backtrackRun) run(from int) *regexp2.Match {
 	if !r.until.IsZero() && r.until.Sub(began) < limit {
 		limit, late = r.until.Sub(began), context.DeadlineExceeded
 	}
-	if limit <= 0 {
+	switch {
+	case limit <= 0:
 		r.err = fmt.Errorf("matching: %w", late)
+		return nil
+	case r.meter.spend(256):
+		r.err = ErrStopped
 		return nil
 	}
 	r.re.MatchTimeout = limit
@@ -163,20 +168,13 @@ func (r *backtrackRun) run(from int) *regexp2.Match {
 	return m
 }
 
-// Until makes the backtracking engine, which nothing else interrupts, give up at t: Err is context.DeadlineExceeded then. It
-// holds until the scanner is put back.
-func (s *Scanner) Until(t time.Time) {
-	if s.until = t; s.back != nil {
-		s.back.until = t
-	}
-}
-
 // Cut says that the backtracking engine saw a line, or with Multiline a text, of more than 384 KiB in parts: it may have missed
 // a match of more than 64 KiB or found too little of it, and looked around it no further than that.
 func (s *Scanner) Cut() bool { return s.back != nil && s.back.cut }
 
 // Forget must be called before NextMatch is called with a buffer that holds another text in the place of the last one.
 func (s *Scanner) Forget() {
+	s.near = nearLine{}
 	if s.back != nil {
 		s.back.text = nil
 	}

@@ -81,7 +81,7 @@ func TestUntil(t *testing.T) {
 	}
 	s := m.Scanner()
 	text := []byte("a foo and a foo")
-	s.Until(time.Now().Add(-time.Second))
+	s.Bound(time.Now().Add(-time.Second), nil)
 	if got := s.Spans(nil, text, 0, len(text)); got != nil || !errors.Is(s.Err(), context.DeadlineExceeded) {
 		t.Error(got, s.Err())
 	}

@@ -51,6 +51,7 @@ type dfa struct {
 	flushes int
 	scanned int // bytes scanned since the last flush
 	gaveUp  bool
+	meter   *meter
 }
 
 // Row numbers; times the row size they are states. Row 0 in a table cell means "not computed yet".
@@ -75,8 +76,8 @@ const (
 
 const endOfText = 256 // as a "byte": the class after all others
 
-func newDFA(p *program, mode dfaMode, anchored bool, limit int) *dfa {
-	d := &dfa{p: p, mode: mode, anchored: anchored, limit: limit}
+func newDFA(p *program, mode dfaMode, anchored bool, limit int, m *meter) *dfa {
+	d := &dfa{p: p, mode: mode, anchored: anchored, limit: limit, meter: m}
 	d.shift = 2
 	for 1<<(d.shift-2) < len(p.rep)+1 {
 		d.shift++
@@ -242,7 +243,7 @@ func (d *dfa) room(n int) []int32 {
 }
 
 // compute fills one cell: the step from s on c, a byte or endOfText. The new state is returned with its matchBit. A flush may
-// come first; then s is gone, only the returned state counts.
+// come first; then s is gone, only the returned state counts. Once the meter is over only pike can say, and does not.
 func (d *dfa) compute(s uint32, c int) uint32 {
 	if d.size > d.limit {
 		set := slices.Clone(d.sets[s>>d.shift]) // reset uses its memory again
@@ -255,7 +256,7 @@ func (d *dfa) compute(s uint32, c int) uint32 {
 		d.order = append(d.order, set[1:]...)
 		s = d.state(set[0])
 	}
-	if d.gaveUp {
+	if d.gaveUp || d.meter.spend(8+len(d.sets[s>>d.shift])) {
 		return d.row(rowQuit)
 	}
 	cell := s >> 2

@@ -178,6 +178,12 @@ func (d *dfa) lockstep(b []byte, cut []int, n int, states *[4]uint32) (done, hit
 	}
 }
 
+// pass notes that n bytes went by. Matches are asked for one by one, and each may look at the whole text again.
+func (d *dfa) pass(n int) {
+	d.scanned += n
+	d.meter.pass(n)
+}
+
 // last runs a DFA of mode first over text[at:] from state s and gives the end of the match; ok is false for none, sure is
 // false when the DFA has to leave the answer to pike. When after place idle nothing is alive that could become a match, it
 // stops: then resume is where to go on, otherwise it is -1.
@@ -196,15 +202,15 @@ func (d *dfa) last(text []byte, at int, s uint32, idle int) (end, resume int, ok
 			x &^= matchBit
 		}
 		if s = x; s < limit {
-			d.scanned += i - at
+			d.pass(i - at)
 			return end, -1, ok, s == d.row(rowDead)
 		}
 		if i >= idle && !ok && (s == d.lineGo || s == d.elseGo || s == d.wordGo) {
-			d.scanned += i - at
+			d.pass(i - at)
 			return 0, i + 1, false, true
 		}
 	}
-	d.scanned += len(text) - at
+	d.pass(len(text) - at)
 	x := d.finish(s)
 	if x&matchBit != 0 {
 		return len(text), -1, true, true
@@ -240,7 +246,7 @@ func (d *dfa) first(text []byte, least, end int) (begin int, sure bool) {
 		}
 		if s = x; s < limit || i <= least {
 			// Beyond least only the assertions were of interest.
-			d.scanned += end - i
+			d.pass(end - i)
 			return begin, begin >= 0 && s != d.row(rowQuit)
 		}
 	}

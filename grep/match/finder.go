@@ -7,9 +7,10 @@ import (
 )
 
 // finder looks for what every match must hold. next gives the place of the first candidate in text[from:], a byte that lies
-// within the match if there is one, or -1. Candidates of one line may come out of order, those of different lines don't.
+// within the match if there is one, or -1, which it also is once m is over. Candidates of one line may come out of order, those of
+// different lines don't.
 type finder interface {
-	next(text []byte, from int) int
+	next(text []byte, from int, m *meter) int
 }
 
 // pairFinder finds one literal by its two rarest bytes.
@@ -64,7 +65,7 @@ func newPairFinder(l literal, v level) *pairFinder {
 	return f
 }
 
-func (f *pairFinder) next(text []byte, from int) int {
+func (f *pairFinder) next(text []byte, from int, m *meter) int {
 	if !f.level.pairs() && !f.folds {
 		if k := bytes.Index(text[from:], f.bytes); k >= 0 {
 			return from + k
@@ -82,10 +83,12 @@ func (f *pairFinder) next(text []byte, from int) int {
 		if at += k; len(f.bytes) <= 8 || f.at(text[at:]) {
 			return at
 		}
-		at++
+		if at++; m.pass(len(f.bytes)) {
+			return -1
+		}
 	}
 	if !f.level.pairs() {
-		return f.nextPortable(text, at, end)
+		return f.nextPortable(text, at, end, m)
 	}
 	for ; at < end; at++ {
 		if text[at+f.i1]|f.f1 == f.b1 && text[at+f.i2]|f.f2 == f.b2 && f.at(text[at:]) {
@@ -96,7 +99,7 @@ func (f *pairFinder) next(text []byte, from int) int {
 }
 
 // nextPortable is next for a literal that ignores case, where there are no vectors: it goes by either case of the rarest byte.
-func (f *pairFinder) nextPortable(text []byte, from, end int) int {
+func (f *pairFinder) nextPortable(text []byte, from, end int, m *meter) int {
 	small := f.bytes[f.rare]
 	large := small &^ f.literal.mask[f.rare]
 	for at := from; at < end; {
@@ -120,6 +123,9 @@ func (f *pairFinder) nextPortable(text []byte, from, end int) int {
 			}
 			at++
 			part = part[k+1:]
+			if m.pass(len(f.bytes)) {
+				return -1
+			}
 		}
 	}
 	return -1

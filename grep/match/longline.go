@@ -14,7 +14,7 @@ func (s *Scanner) LongLine() LongLine {
 		return LongLine{}
 	}
 	if s.long == nil || s.long.gaveUp {
-		s.long = newDFA(s.m.prog, dfaEarliest, false, s.cache)
+		s.long = s.newDFA(s.m.prog, dfaEarliest, false)
 	}
 	return LongLine{d: s.long, state: s.long.lineGo, open: true}
 }

@@ -6,7 +6,8 @@
 // all of them ASCII. "^" and "$" stand at lines always; \A and \z at the text, which in line mode is the line. A brace that
 // counts nothing is itself: "interface{}", "${x}", "a{". In line mode no class holds "\n", and a pattern that asks for one is
 // refused with a hint. Look-around, back-references, atomic groups and possessive repetition are run by a backtracking
-// engine under a time limit; Engine says so. Everything else takes time linear in the text, whatever the pattern.
+// engine under a time limit; Engine says so. Everything else finds its next match in time linear in the text times the size of
+// the pattern, which Compile bounds; that may still be minutes. Scanner.Bound ends every engine.
 // A class matches encoded code points: bytes that are not UTF-8 are matched by (?-u) only, as in ripgrep.
 //
 // # How it searches

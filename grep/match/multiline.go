@@ -32,7 +32,7 @@ func (s *Scanner) NextMatch(buf []byte, pos int) (start, end int, ok bool) {
 // skip gives the next place k of what the finder looks for, negative when there is none, and a place from which on to search:
 // no match begins between pos and that.
 func (s *Scanner) skip(buf []byte, pos int) (from, k int) {
-	k = s.m.find.next(buf, pos)
+	k = s.m.find.next(buf, pos, &s.meter)
 	if k < 0 {
 		return pos, k
 	}
@@ -45,9 +45,29 @@ func (s *Scanner) skip(buf []byte, pos int) (from, k int) {
 	return pos, k
 }
 
+// nearLine is the line of the last match by line: it may be long, and hold many.
+type nearLine struct {
+	in       *byte // the first byte of the buffer,
+	size     int   // and its length
+	from, to int
+}
+
+// lineOf is lineAround for one match after the other.
+func (s *Scanner) lineOf(buf []byte, pos int) (start, end int) {
+	if len(buf) == 0 {
+		return 0, 0
+	}
+	n := &s.near
+	if n.in != &buf[0] || n.size != len(buf) || pos < n.from || pos > n.to {
+		n.in, n.size = &buf[0], len(buf)
+		n.from, n.to = lineAround(buf, 0, pos)
+	}
+	return n.from, n.to
+}
+
 // matchByLine is NextMatch where no match can leave its line.
 func (s *Scanner) matchByLine(buf []byte, pos int) (begin, end int, ok bool) {
-	start, stop := lineAround(buf, 0, pos)
+	start, stop := s.lineOf(buf, pos)
 	if start < pos { // the rest of a line
 		if begin, end, ok = s.matchFrom(buf[start:s.trim(buf, start, stop)], pos-start); ok {
 			return begin + start, end + start, true

@@ -8,7 +8,7 @@ import "bytes"
 func (s *Scanner) lineNear(buf []byte, pos int) (start, end, resume int, ok bool) {
 	d := s.earliest()
 	for at := pos; ; {
-		k := s.m.find.next(buf, at)
+		k := s.m.find.next(buf, at, &s.meter)
 		if k < 0 {
 			s.passed += len(buf) - at
 			return 0, 0, len(buf), false
@@ -36,6 +36,9 @@ func (s *Scanner) lineNear(buf []byte, pos int) (start, end, resume int, ok bool
 				return start, end, end, true
 			}
 			i = end
+		}
+		if s.meter.over {
+			return 0, 0, len(buf), false
 		}
 		s.misses++
 		s.passed += i + 1 - at

@@ -8,6 +8,7 @@ type pike struct {
 	p         *program
 	now, then threads
 	stack     []int32
+	meter     *meter
 }
 
 // threads is a sparse set of instructions in order of preference, each with where its match began.
@@ -31,14 +32,15 @@ func (t *threads) add(pc int32) {
 	t.list = append(t.list, pc)
 }
 
-func newPike(p *program) *pike {
-	v := &pike{p: p}
+func newPike(p *program, m *meter) *pike {
+	v := &pike{p: p, meter: m}
 	v.now.init(len(p.in))
 	v.then.init(len(p.in))
 	return v
 }
 
-// find gives the leftmost-first match in text that starts at or after at; with earliest, any match is good enough.
+// find gives the leftmost-first match in text that starts at or after at; with earliest, any match is good enough. Once the
+// meter is over it finds none.
 func (v *pike) find(text []byte, at int, earliest bool) (begin, end int, ok bool) {
 	v.now.list = v.now.list[:0]
 	for i := at; ; i++ {
@@ -46,6 +48,9 @@ func (v *pike) find(text []byte, at int, earliest bool) (begin, end int, ok bool
 			v.follow(&v.now, v.p.start, i, text, i)
 		} else if len(v.now.list) == 0 {
 			return begin, end, true
+		}
+		if v.meter.spend(1 + len(v.now.list)) {
+			return 0, 0, false
 		}
 		v.then.list = v.then.list[:0]
 		for _, pc := range v.now.list {

@@ -187,7 +187,21 @@ func relax(n *node) *node {
 	for i := range c.subs {
 		c.subs[i] = relax(c.subs[i])
 	}
+	if c.hollow() {
+		return &node{op: opEmpty}
+	}
 	return &c
+}
+
+// hollow says that n adds nothing to a program. A thousand thousand copies of nothing would only take time.
+func (n *node) hollow() bool {
+	switch n.op {
+	case opRepeat:
+		return n.max == 0 || n.subs[0].op == opEmpty
+	case opGroup, opConcat:
+		return !slices.ContainsFunc(n.subs, func(s *node) bool { return s.op != opEmpty })
+	}
+	return false
 }
 
 func measureLead(items []*node) lead {

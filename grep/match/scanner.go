@@ -16,7 +16,8 @@ type Scanner struct {
 	slow  *pike
 	cache int // bytes that each of the automata may take
 	back  *backtrackRun
-	until time.Time // Until
+	until time.Time // Bound
+	meter meter
 
 	// How well the finder does: candidates that came to nothing, and the bytes that were passed meanwhile.
 	misses, passed int
@@ -28,6 +29,8 @@ type Scanner struct {
 	at, ahead, then int
 	in              *byte
 
+	near nearLine
+
 	words cursor // of Matcher.words, as long as ahead holds
 	first int    // the first word in the line that NextLine gave last, -1 for unknown
 }
@@ -38,8 +41,8 @@ func newScanner(m *Matcher) *Scanner {
 
 // renew makes s fit for a new borrower.
 func (s *Scanner) renew(cache int) {
-	s.cache, s.until = cache, time.Time{}
-	s.misses, s.passed, s.rest, s.in = 0, 0, 0, nil
+	s.cache, s.until, s.meter = cache, time.Time{}, meter{}
+	s.misses, s.passed, s.rest, s.in, s.near = 0, 0, 0, nil, nearLine{}
 	for _, d := range []*dfa{s.early, s.end, s.begin} {
 		if d == nil {
 			continue
@@ -55,25 +58,42 @@ func (s *Scanner) renew(cache int) {
 	}
 }
 
-// Err is non-nil once the backtracking engine has used up Options.FallbackTime, came to Until, or failed otherwise. From then on the
-// scanner finds nothing; what it found before is right.
-func (s *Scanner) Err() error {
-	if s.back == nil {
-		return nil
+// Bound has every engine ask stop after each some thousand steps, and give up once it is true: Err is
+// ErrStopped then. The backtracking engine can ask between two matches only; it gives up at until as well,
+// with context.DeadlineExceeded. Both hold until the scanner is put back.
+func (s *Scanner) Bound(until time.Time, stop func() bool) {
+	s.until, s.meter = until, meter{stop: stop}
+	if s.back != nil {
+		s.back.until = until
 	}
-	return s.back.err
+}
+
+// Err is non-nil once the scanner was stopped, or the backtracking engine has used up Options.FallbackTime, its time of Bound, or
+// failed otherwise. From then on the scanner finds nothing; what it found before is right.
+func (s *Scanner) Err() error {
+	switch {
+	case s.back != nil && s.back.err != nil:
+		return s.back.err
+	case s.meter.over:
+		return ErrStopped
+	}
+	return nil
 }
 
 func (s *Scanner) earliest() *dfa {
 	if s.early == nil {
-		s.early = newDFA(s.m.prog, dfaEarliest, false, s.cache)
+		s.early = s.newDFA(s.m.prog, dfaEarliest, false)
 	}
 	return s.early
 }
 
+func (s *Scanner) newDFA(p *program, mode dfaMode, anchored bool) *dfa {
+	return newDFA(p, mode, anchored, s.cache, &s.meter)
+}
+
 func (s *Scanner) simulation() *pike {
 	if s.slow == nil {
-		s.slow = newPike(s.m.prog)
+		s.slow = newPike(s.m.prog, &s.meter)
 	}
 	return s.slow
 }
@@ -132,6 +152,9 @@ func (s *Scanner) nextLine(buf []byte, pos int) (start, end int, ok bool) {
 			s.passed += end - pos
 			return start, s.trim(buf, start, end), true
 		}
+		if s.meter.over {
+			return 0, 0, false
+		}
 		s.misses++
 		s.passed += end + 1 - pos
 		pos = end + 1
@@ -151,7 +174,7 @@ func (s *Scanner) findFrom(buf []byte, pos int) int {
 	k := s.ahead
 	switch {
 	case s.in != &buf[len(buf)-1] || s.then != pos || k < pos:
-		k = s.m.find.next(buf, pos)
+		k = s.m.find.next(buf, pos, &s.meter)
 		s.first = -1
 		s.words.at, s.words.n, s.words.room = 0, 0, 0
 	case k == len(buf):
@@ -167,7 +190,7 @@ func (s *Scanner) findFrom(buf []byte, pos int) int {
 // behind it, with buf as it is, unless that line was the last of buf.
 func (s *Scanner) Count(buf []byte, start, end int) int {
 	if s.m.words != nil && !s.m.o.Multiline {
-		n, k := s.m.words.count(buf, start, end, s.first, &s.words)
+		n, k := s.m.words.count(buf, start, end, s.first, &s.words, &s.meter)
 		s.lookAhead(buf, end, k)
 		return n
 	}
@@ -182,7 +205,7 @@ func (s *Scanner) Count(buf []byte, start, end int) int {
 			s.lookAhead(buf, end, k)
 			return n
 		}
-		k = s.m.find.next(buf, k+size)
+		k = s.m.find.next(buf, k+size, &s.meter)
 	}
 }
 
@@ -261,7 +284,9 @@ func (s *Scanner) lineByDFA(buf []byte, pos int) (start, end int, ok bool) {
 				return start, end, true
 			}
 			pos = end + 1
-			if !d.gaveUp {
+			if s.meter.over {
+				return 0, 0, false
+			} else if !d.gaveUp {
 				size = 64
 			} else if start, end, ok = s.lineSlowly(buf, pos); ok || pos >= len(buf) {
 				return start, end, ok
@@ -277,7 +302,7 @@ func (s *Scanner) lineByDFA(buf []byte, pos int) (start, end int, ok bool) {
 
 // lineSlowly goes line by line, for programs whose DFA gave up.
 func (s *Scanner) lineSlowly(buf []byte, pos int) (start, end int, ok bool) {
-	for pos < len(buf) {
+	for pos < len(buf) && !s.meter.over {
 		start, end = lineAround(buf, pos, pos)
 		if s.confirmSlowly(buf[start:end]) {
 			return start, end, true
@@ -363,7 +388,10 @@ func (s *Scanner) match(text []byte, at int) (begin, end int, ok bool) {
 		return s.matchBacktracking(text, at)
 	}
 	if s.m.single {
-		if begin = s.m.find.next(text, at); begin < 0 {
+		if s.meter.spend(1) {
+			return 0, 0, false
+		}
+		if begin = s.m.find.next(text, at, &s.meter); begin < 0 {
 			return 0, 0, false
 		}
 		return begin, begin + len(s.m.find.(*pairFinder).bytes), true
@@ -380,9 +408,12 @@ func (s *Scanner) matchFrom(text []byte, at int) (begin, end int, ok bool) {
 // matchUntil is matchFrom, but when nothing has begun that could become a match once place idle is passed, it returns with
 // resume, where the search may go on; resume is -1 when the answer is final.
 func (s *Scanner) matchUntil(text []byte, at, idle int) (begin, end, resume int, ok bool) {
+	if s.meter.spend(1) {
+		return 0, 0, -1, false
+	}
 	if s.end == nil {
-		s.end = newDFA(s.m.prog, dfaFirst, false, s.cache)
-		s.begin = newDFA(s.m.rev, dfaLongest, true, s.cache)
+		s.end = s.newDFA(s.m.prog, dfaFirst, false)
+		s.begin = s.newDFA(s.m.rev, dfaLongest, true)
 	}
 	state, sure := s.end.textGo, true
 	if at > 0 {

@@ -96,9 +96,10 @@ func newSetFinder(set []literal, v level, aligned bool) *setFinder {
 }
 
 // verify gives where a literal of one of the buckets begins whose window is at w, or -1; the leftmost, if there are several.
-func (f *setFinder) verify(text []byte, from, w int, buckets byte) int {
+func (f *setFinder) verify(text []byte, from, w int, buckets byte, m *meter) int {
 	best := -1
 	for ; buckets != 0; buckets &= buckets - 1 {
+		m.spend(len(f.in[bits.TrailingZeros8(buckets)]))
 		for i := range f.in[bits.TrailingZeros8(buckets)] {
 			l := &f.in[bits.TrailingZeros8(buckets)][i]
 			if at := w - l.window; at >= from && l.at(text[at:]) && (best < 0 || at < best) {
@@ -119,12 +120,12 @@ type cursor struct {
 	room int // blocks to ask for next: few at first, for there may be no second question
 }
 
-func (f *setFinder) next(text []byte, from int) int {
+func (f *setFinder) next(text []byte, from int, m *meter) int {
 	var c cursor
-	return f.nextIn(text, from, &c)
+	return f.nextIn(text, from, &c, m)
 }
 
-func (f *setFinder) nextIn(text []byte, from int, c *cursor) int {
+func (f *setFinder) nextIn(text []byte, from int, c *cursor, m *meter) int {
 	c.at = max(c.at, from)
 	for f.level.masks() {
 		for ; c.i < c.n; c.i++ {
@@ -137,7 +138,7 @@ func (f *setFinder) nextIn(text []byte, from int, c *cursor) int {
 			}
 			for ; b.hits != 0; b.hits &= b.hits - 1 {
 				w := b.at + bits.TrailingZeros64(b.hits)
-				if r := f.verify(text, from, w, f.m.has(text[w], text[w+1], text[w+2])); r >= 0 {
+				if r := f.verify(text, from, w, f.m.has(text[w], text[w+1], text[w+2]), m); r >= 0 || m.over {
 					return r
 				}
 			}
@@ -158,7 +159,7 @@ func (f *setFinder) nextIn(text []byte, from int, c *cursor) int {
 			third = text[at+2]
 		}
 		if buckets := f.m.has(text[at], text[at+1], third); buckets != 0 {
-			if r := f.verify(text, from, at, buckets); r >= 0 {
+			if r := f.verify(text, from, at, buckets, m); r >= 0 || m.over {
 				return r
 			}
 		}

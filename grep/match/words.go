@@ -8,16 +8,16 @@ type wordSet struct {
 
 // count gives the number of matches in text[from:end], which is a line, and the place of the first one behind it, -1 for none. first
 // is the place of the first one, -1 for unknown; c is for this text.
-func (w *wordSet) count(text []byte, from, end, first int, c *cursor) (n, ahead int) {
+func (w *wordSet) count(text []byte, from, end, first int, c *cursor, m *meter) (n, ahead int) {
 	k := first
 	if k < 0 {
-		k = w.find.nextIn(text, from, c)
+		k = w.find.nextIn(text, from, c, m)
 	}
 	for ; ; n++ {
 		if k < 0 || k >= end {
 			return n, k
 		}
-		k = w.find.nextIn(text, k+w.length(text[k:]), c)
+		k = w.find.nextIn(text, k+w.length(text[k:]), c, m)
 	}
 }
 

@@ -1,0 +1,143 @@
+package match
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+// TestEveryEngineStops: each engine asks whether to stop, and does no more than a few thousand steps afterwards. Each case takes
+// minutes when it does not.
+func TestEveryEngineStops(t *testing.T) {
+	a := strings.Repeat("a", 2<<20)
+	ab := strings.Repeat("ab", 1<<20)
+	var words []string
+	for i := range 60 {
+		words = append(words, strings.Repeat("ab", 29)+string(rune('0'+i%10))+string(rune('0'+i/10)))
+	}
+	any := func(s *Scanner, text []byte) { s.Any(text) }
+	spans := func(s *Scanner, text []byte) { s.Spans(nil, text, 0, len(text)) }
+	lines := func(s *Scanner, text []byte) {
+		for pos := 0; pos < len(text); {
+			_, end, ok := s.NextLine(text, pos)
+			if !ok {
+				return
+			}
+			pos = afterLine(text, end)
+		}
+	}
+	matches := func(s *Scanner, text []byte) {
+		for pos := 0; ; {
+			_, end, ok := s.NextMatch(text, pos)
+			if !ok {
+				return
+			}
+			pos = max(end, pos+1)
+		}
+	}
+	each := func(s *Scanner, text []byte) {
+		s.EachMatch(text, 0, len(text), 0, func(int, int) bool { return true })
+	}
+	long := func(s *Scanner, text []byte) {
+		l := s.LongLine()
+		l.Take(text)
+		l.End()
+	}
+	for _, c := range []struct {
+		name, pattern, text string
+		run                 []func(*Scanner, []byte)
+	}{
+		{"simulation", `[^y]{1000}[^z]{1000}x`, a + "x", []func(*Scanner, []byte){any, spans, lines, matches, each}},
+		{"short lines", `[^y]{1000}[^z]{1000}x`, strings.Repeat(a[:3000]+"xy\n", 700), []func(*Scanner, []byte){any, lines, matches}},
+		{"states in the making", `.{1000}.{1000}x`, a + "x", []func(*Scanner, []byte){any, spans, lines, matches, each, long}},
+		{"large states", `(?:a?){1000}a{1000}`, a, []func(*Scanner, []byte){spans, matches, each}},
+		{"a state for every match", `b(?:a|b)*c|b`, ab, []func(*Scanner, []byte){spans, matches, each}},
+		{"one literal", strings.Repeat("ab", 2000) + "aa", ab, []func(*Scanner, []byte){any, lines, matches}},
+		{"many literals", strings.Join(words, "|"), strings.Repeat(strings.Repeat("ab", 29)+"0!", 40_000), []func(*Scanner, []byte){any, lines}},
+		{"simulation by need", `\bä(?:ä?){1000}\b!`, strings.Repeat("ä", 1<<20) + "!", []func(*Scanner, []byte){any, spans, lines}},
+		{"backtracking", `(?=a)a`, a, []func(*Scanner, []byte){spans, matches, each}},
+	} {
+		for _, multiline := range []bool{false, true} {
+			m, err := Compile(c.pattern, Options{Multiline: multiline})
+			if err != nil {
+				t.Fatal(c.name, err)
+			}
+			for i, run := range c.run {
+				s := m.Scanner()
+				asked := 0
+				s.Bound(s.until, func() bool { asked++; return true })
+				if run(s, []byte(c.text)); asked == 0 {
+					continue // it was short: then it is right
+				}
+				if asked > 3 || !errors.Is(s.Err(), ErrStopped) {
+					t.Errorf("%s, multiline %v, %d: asked %d times, %v", c.name, multiline, i, asked, s.Err())
+				}
+				s.Any([]byte("a")) // nothing is found any more, and nothing breaks
+				m.Put(s)
+				if s = m.Scanner(); s.Err() != nil {
+					t.Errorf("%s: a new borrower is stopped as well", c.name)
+				}
+			}
+		}
+	}
+}
+
+// TestStoppedFindsTruth: what was found before the stop is what is there.
+func TestStoppedFindsTruth(t *testing.T) {
+	text := []byte(strings.Repeat("an x here\nand none\n", 20_000))
+	for _, p := range []string{`x`, `\bx\b`, `[^y]{1}x`, `n.{1,30}e$`, `(?=x)x`} {
+		m, err := Compile(p, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := countLines(m.Scanner(), text)
+		for _, asks := range []int{0, 1, 3, 9} {
+			s := m.Scanner()
+			s.Bound(s.until, func() bool { asks--; return asks < 0 })
+			n := 0
+			for pos := 0; ; n++ {
+				start, end, ok := s.NextLine(text, pos)
+				if !ok {
+					break
+				}
+				if !strings.HasSuffix(string(text[start:end]), "x here") && !strings.Contains(p, "e$") {
+					t.Fatalf("%s: %q", p, text[start:end])
+				}
+				pos = afterLine(text, end)
+			}
+			if n > want || n < want && s.Err() == nil {
+				t.Errorf("%s: %d of %d lines, %v", p, n, want, s.Err())
+			}
+		}
+	}
+}
+
+// TestCompileIsBounded: a pattern of a few bytes may stand for more than anyone could wait for. It is refused, or what
+// adds nothing is left out.
+func TestCompileIsBounded(t *testing.T) {
+	nest := func(inner string, deep int) string {
+		for range deep {
+			inner = "(" + inner + "){1000}"
+		}
+		return inner
+	}
+	for _, c := range []struct {
+		pattern string
+		ok      bool
+	}{
+		{nest("", 9), true}, {nest("a{0}", 9), true}, {nest("(?:)(?:)", 9), true}, {nest("()?", 9), true},
+		{nest("(?=a)", 9), true}, {nest("a", 9), false}, {nest(`\b`, 9), false}, {nest("|a", 9), false},
+		{strings.Repeat(`\b`, 2000) + "(?=a)", false}, {strings.Repeat(`\w`, 2000), false},
+		{strings.Repeat(`\b`, 10) + "(?=a)", true},
+	} {
+		for _, multiline := range []bool{false, true} {
+			m, err := Compile(c.pattern, Options{Multiline: multiline})
+			if c.ok != (err == nil) {
+				t.Errorf("%.40s: %v", c.pattern, err)
+			}
+			if err == nil && m.Engine() == "linear" && !m.Scanner().Any([]byte("a")) {
+				t.Errorf("%.40s does not match", c.pattern)
+			}
+		}
+	}
+}
