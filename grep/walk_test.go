@@ -257,7 +257,7 @@ func (h hides) Judge(o guardfs.Object, _ guardfs.Access) error {
 	return nil
 }
 
-func (h hides) Dir(dir string) guardfs.DirVerdict {
+func (h hides) Dir(dir string, _ ...string) guardfs.DirVerdict {
 	return guardfs.DirVerdict{Entry: func(name string, _ guardfs.Kind) bool { return !h(filepath.Join(dir, name)) }}
 }
 

@@ -32,7 +32,7 @@ func lastingOf(t *testing.T, path string) string {
 type anything struct{}
 
 func (anything) Judge(guardfs.Object, guardfs.Access) error { return nil }
-func (anything) Dir(string) guardfs.DirVerdict              { return guardfs.DirVerdict{All: true} }
+func (anything) Dir(string, ...string) guardfs.DirVerdict   { return guardfs.DirVerdict{All: true} }
 
 // Of a change that a kill cut off, the next start removes the directories that it made: the very ones, and those in which nothing is. What of them
 // it made is in the notes of its mark.

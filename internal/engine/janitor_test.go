@@ -15,7 +15,7 @@ import (
 type anything struct{}
 
 func (anything) Judge(guardfs.Object, guardfs.Access) error { return nil }
-func (anything) Dir(string) guardfs.DirVerdict              { return guardfs.DirVerdict{All: true} }
+func (anything) Dir(string, ...string) guardfs.DirVerdict   { return guardfs.DirVerdict{All: true} }
 
 func TestJanitor(t *testing.T) {
 	root, err := filepath.EvalSymlinks(t.TempDir())

@@ -62,7 +62,7 @@ func (ownTrash) Judge(o guardfs.Object, _ guardfs.Access) error {
 	return fs.ErrPermission
 }
 
-func (ownTrash) Dir(string) guardfs.DirVerdict { return guardfs.DirVerdict{} }
+func (ownTrash) Dir(string, ...string) guardfs.DirVerdict { return guardfs.DirVerdict{} }
 
 // loadMoves looks at what is to be moved, by handle; policy first.
 func (e *Engine) loadMoves(m *Mutation) error {

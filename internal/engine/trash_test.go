@@ -25,7 +25,7 @@ func (j inside) Judge(o guardfs.Object, _ guardfs.Access) error {
 	return nil
 }
 
-func (j inside) Dir(canonical string) guardfs.DirVerdict {
+func (j inside) Dir(canonical string, _ ...string) guardfs.DirVerdict {
 	return guardfs.DirVerdict{Entry: func(name string, _ guardfs.Kind) bool { return j.denied == "" || canonical+"/"+name != j.denied }}
 }
 

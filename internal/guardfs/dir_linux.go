@@ -19,16 +19,22 @@ type Dir struct {
 	name    string // true name
 	st      status
 	verdict DirVerdict
-	listed  bool // the descriptor has been read from
+	mounts  *mounts // when it was opened, or what it was reached through
+	listed  bool    // the descriptor has been read from
 }
 
-// newDir takes over fd. The verdict is asked for at once, so that a Dir may serve several goroutines.
-func newDir(f *FS, fd int, name string, st status) *Dir {
-	return newDirUnder(f, fd, name, st, f.judge.Dir(name))
+// newDir takes over fd, or closes it. The verdict is asked for at once, so that a Dir may serve several goroutines.
+func newDir(f *FS, fd int, name string, st status) (*Dir, error) {
+	m, err := f.kernel.mounts()
+	if err != nil {
+		f.kernel.close(fd) //nolint:errcheck // nothing was written through it
+		return nil, &PathError{Op: "look up the mounts of", Path: name, Err: err}
+	}
+	return newDirUnder(f, fd, name, st, m, f.rules.Dir(name, m.others(name)...)), nil
 }
 
-func newDirUnder(f *FS, fd int, name string, st status, v DirVerdict) *Dir {
-	d := &Dir{fs: f, name: name, st: st, verdict: v}
+func newDirUnder(f *FS, fd int, name string, st status, m *mounts, v DirVerdict) *Dir {
+	d := &Dir{fs: f, name: name, st: st, mounts: m, verdict: v}
 	d.fd.open(fd)
 	return d
 }
@@ -43,13 +49,33 @@ func (d *Dir) Info() Info { return d.st.info }
 func (d *Dir) Close() error { return d.fd.close() }
 
 // allow asks the Judge about one named entry. Objects with several names are always asked about: one of the
-// other names may be refused, and the Judge knows them by identity.
-func (d *Dir) allow(name string, info *Info, a Access) error {
-	if d.verdict.All && (info.Kind != KindFile || info.Links <= 1) && !Reserved(name) {
+// other names may be refused, and the Judge knows them by identity, or by what is mounted now.
+func (d *Dir) allow(name string, st *status, a Access) error {
+	info := &st.info
+	mounted := info.Kind != KindAbsent && st.mount != d.st.mount || d.mounts.point(d.name, name)
+	if d.verdict.All && !mounted && (info.Kind != KindFile || info.Links <= 1) && !Reserved(name) {
 		return nil
 	}
 	full := join(d.name, name)
-	return d.fs.judge.Judge(Object{Spelled: full, True: full, Info: *info}, a)
+	o := Object{Spelled: full, True: full, Info: *info}
+	if mounted {
+		return d.fs.judge.Judge(o, a)
+	}
+	d.mounts.tell(&o)
+	return d.fs.rules.Judge(o, a)
+}
+
+// shows applies the verdict to one entry.
+func (d *Dir) shows(name string, k Kind) bool {
+	if d.mounts.point(d.name, name) {
+		return d.allow(name, &status{info: Info{Kind: k}}, Look) == nil
+	}
+	return d.verdict.allows(name, k)
+}
+
+// leads says of an entry that is not shown whether it may be entered.
+func (d *Dir) leads(name string, k Kind) bool {
+	return d.verdict.leads(name, k) && (!d.mounts.point(d.name, name) || d.allow(name, &status{info: Info{Kind: k}}, Walk) == nil)
 }
 
 // look stats one entry and asks the Judge, who is also asked about what is missing or cannot be seen.
@@ -58,7 +84,7 @@ func (d *Dir) look(dir int, name string, a Access) (status, error) {
 	if err != nil {
 		st = status{}
 	}
-	if err := d.allow(name, &st.info, a); err != nil {
+	if err := d.allow(name, &st, a); err != nil {
 		return status{}, err
 	}
 	if err != nil {
@@ -102,8 +128,8 @@ func (d *Dir) OpenDir(name string, crossMounts bool) (*Dir, error) {
 		return nil, err
 	}
 	defer d.fd.done() //nolint:errcheck // Close reports it
-	if !d.verdict.allows(name, KindDir) && !d.verdict.leads(name, KindDir) {
-		if err := d.allow(name, &Info{Kind: KindDir}, Look); err != nil {
+	if !d.shows(name, KindDir) && !d.leads(name, KindDir) {
+		if err := d.allow(name, &status{info: Info{Kind: KindDir}}, Look); err != nil {
 			return nil, err
 		}
 		return nil, d.failed("open", name, unix.EACCES)
@@ -117,7 +143,12 @@ func (d *Dir) OpenDir(name string, crossMounts bool) (*Dir, error) {
 		return nil, d.failed("open", name, err)
 	}
 	st, err := k.stat(fd)
-	if err == nil && st.mount != d.st.mount {
+	crossed := st.mount != d.st.mount
+	if err == nil && crossed {
+		if err := d.allow(name, &st, Walk); err != nil {
+			k.close(fd)
+			return nil, err
+		}
 		if !crossMounts {
 			err = ErrMount
 		} else {
@@ -128,10 +159,14 @@ func (d *Dir) OpenDir(name string, crossMounts bool) (*Dir, error) {
 		k.close(fd)
 		return nil, d.failed("open", name, err)
 	}
-	if d.verdict.All { // by its definition it holds for everything below as well
-		return newDirUnder(d.fs, fd, join(d.name, name), st, d.verdict), nil
+	full := join(d.name, name)
+	switch {
+	case crossed:
+		return newDir(d.fs, fd, full, st)
+	case d.verdict.All && d.mounts == nil: // by its definition it holds for everything below as well
+		return newDirUnder(d.fs, fd, full, st, nil, d.verdict), nil
 	}
-	return newDir(d.fs, fd, join(d.name, name), st), nil
+	return newDirUnder(d.fs, fd, full, st, d.mounts, d.fs.rules.Dir(full, d.mounts.others(full)...)), nil
 }
 
 // openBelow opens a directory for listing, or for passing through where listing is not allowed.
@@ -282,7 +317,7 @@ func (d *Dir) Parent() (*Dir, error) {
 		}
 		var n int
 		if n, err = k.reopenDir(fd); err == nil {
-			return newDir(d.fs, n, name, st), nil
+			return newDir(d.fs, n, name, st)
 		}
 	}
 	return nil, &PathError{Op: "open parent of", Path: d.name, Err: err}
@@ -369,9 +404,9 @@ func (d *Dir) parse(fd int, raw []byte, entries []Entry, ways bool) (_ []Entry, 
 				e.Kind = st.info.Kind
 			}
 		}
-		if !d.verdict.allows(e.Name, e.Kind) {
+		if !d.shows(e.Name, e.Kind) {
 			denied++
-			if e.Way = ways && d.verdict.leads(e.Name, e.Kind); !e.Way {
+			if e.Way = ways && d.leads(e.Name, e.Kind); !e.Way {
 				continue
 			}
 		}

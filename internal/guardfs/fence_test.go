@@ -38,22 +38,27 @@ func (f *fence) Judge(o Object, _ Access) error {
 			return errDenied
 		}
 	}
-	if !below(o.True, f.root) || f.denies(o.True) || f.denies(path.Clean(o.Spelled)) {
+	if !below(o.True, f.root) || f.denies(o.True) || f.denies(path.Clean(o.Spelled)) || slices.ContainsFunc(o.Also, f.denies) {
 		return errDenied
 	}
-	if slices.ContainsFunc(o.Hops, func(h Hop) bool { return f.denies(h.Name) || h.Left && !below(h.Name, f.root) }) {
+	if slices.ContainsFunc(o.Hops, func(h Hop) bool {
+		return f.denies(h.Name) || slices.ContainsFunc(h.Also, f.denies) || h.Left && !below(h.Name, f.root)
+	}) {
 		return errDenied
 	}
 	return nil
 }
 
-func (f *fence) Dir(canonical string) DirVerdict {
-	if f.Judge(Object{Spelled: canonical, True: canonical}, Look) != nil {
+func (f *fence) Dir(canonical string, also ...string) DirVerdict {
+	if f.Judge(Object{Spelled: canonical, True: canonical, Also: also}, Look) != nil {
 		return DirVerdict{}
 	}
+	names := append(also, canonical)
 	for _, d := range f.deny {
-		if below(d, canonical) {
-			return DirVerdict{Entry: func(name string, _ Kind) bool { return !f.denies(join(canonical, name)) }}
+		if slices.ContainsFunc(names, func(n string) bool { return below(d, n) }) {
+			return DirVerdict{Entry: func(name string, _ Kind) bool {
+				return !slices.ContainsFunc(names, func(n string) bool { return f.denies(join(n, name)) })
+			}}
 		}
 	}
 	return DirVerdict{All: true}

@@ -75,7 +75,7 @@ func (h *Handle) Dir() (*Dir, error) {
 	if err != nil {
 		return nil, &PathError{Op: "open", Path: h.object.Spelled, Err: err}
 	}
-	return newDir(h.fs, fd, h.object.True, status{info: h.object.Info, mount: h.mount}), nil
+	return newDir(h.fs, fd, h.object.True, status{info: h.object.Info, mount: h.mount})
 }
 
 // reopenDir opens the directory behind fd for listing, or, where it may only be passed through, for passing through.

@@ -25,6 +25,7 @@ type kernel struct {
 	hook    func(op string) *Fault
 	batches sync.Pool // of *[batch]byte, for List
 	syncs   fsync.Starter
+	table   mountTable
 }
 
 const (

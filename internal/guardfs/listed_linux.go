@@ -13,7 +13,7 @@ func (d *Dir) OpenListed(name string) (*File, error) {
 		return nil, err
 	}
 	defer d.fd.done() //nolint:errcheck // Close reports it
-	if !d.verdict.allows(name, KindFile) {
+	if !d.shows(name, KindFile) {
 		return d.OpenFile(name) // the verdict is a quick one; the Judge has the last word
 	}
 	k := d.fs.kernel
@@ -23,7 +23,7 @@ func (d *Dir) OpenListed(name string) (*File, error) {
 	}
 	st, err := k.stat(fd)
 	if err == nil && st.info.Kind == KindFile && st.mount == d.st.mount {
-		if err := d.allow(name, &st.info, Read); err != nil {
+		if err := d.allow(name, &st, Read); err != nil {
 			k.close(fd)
 			return nil, err
 		}

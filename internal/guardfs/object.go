@@ -68,6 +68,9 @@ type Object struct {
 	// True is the kernel's own name of the object: absolute, without links, "." or "..". For an absent object it
 	// is the true name of the deepest directory that exists, followed by the rest of the path.
 	True string
+	// Also are the other true names of the object, which it has where its file system is mounted more
+	// than once. What is denied by one of them is denied.
+	Also []string
 	Hops []Hop // what the way there passes and True does not show, in order; nil when that is nothing
 	Info Info  // Kind is KindAbsent when nothing is there
 }
@@ -76,8 +79,9 @@ type Object struct {
 // which need not exist. What is known to be there by another hop is none: the directories above the
 // deepest one of a chain of "..", and that of a link whose text goes up from it.
 type Hop struct {
-	Name string // true name
-	Left bool   // a ".." goes up from it, so that what it is would show in the answer
+	Name string   // true name
+	Also []string // as in Object
+	Left bool     // a ".." goes up from it, so that what it is would show in the answer
 }
 
 // Access is what a caller is about to do to an object.
@@ -118,14 +122,15 @@ func (a Access) String() string {
 // caller unchanged. A Judge MUST be safe for concurrent use and MUST NOT use the FS that asks it.
 type Judge interface {
 	Judge(o Object, a Access) error
-	// Dir gives the verdict for the entries of one directory, by true name, so that a walk pays per
-	// directory and not per entry.
-	Dir(canonical string) DirVerdict
+	// Dir gives the verdict for the entries of one directory, by true name and Object.Also, so that a
+	// walk pays per directory and not per entry. It is not asked about mount points.
+	Dir(canonical string, also ...string) DirVerdict
 }
 
 // DirVerdict says which entries of a directory may be seen. The zero value hides all of them.
 type DirVerdict struct {
-	// All: no rule can touch any entry of this directory or below it, but for names that are Reserved; Entry is not asked.
+	// All: no rule can touch any entry of this directory or below it, but for names that are Reserved and
+	// what is on other mounts; Entry is not asked.
 	All bool
 	// Entry says whether the entry may be named, and entered if it is a directory.
 	Entry func(name string, k Kind) bool

@@ -319,4 +319,4 @@ func TestRemoveSyncs(t *testing.T) {
 type everything struct{}
 
 func (everything) Judge(guardfs.Object, guardfs.Access) error { return nil }
-func (everything) Dir(string) guardfs.DirVerdict              { return guardfs.DirVerdict{All: true} }
+func (everything) Dir(string, ...string) guardfs.DirVerdict   { return guardfs.DirVerdict{All: true} }

@@ -4,6 +4,7 @@ package guardfs
 
 import (
 	"errors"
+	"fmt"
 	"path"
 	"strings"
 
@@ -13,8 +14,11 @@ import (
 // FS resolves paths under one Judge. Safe for concurrent use.
 type FS struct {
 	kernel *kernel
-	judge  Judge
+	rules  Judge // as given: who asks it says all names
 	pins   *pins
+	judge  interface { // rules, told the names by the mounts of the moment
+		Judge(o Object, a Access) error
+	}
 }
 
 // New opens the file system of this process for guarded use.
@@ -26,15 +30,19 @@ func New(o Options) (*FS, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := k.openMounts(); err != nil {
+		k.proc.close() //nolint:errcheck // nothing was written through it
+		return nil, fmt.Errorf("reading /proc/self/mountinfo: %w", err)
+	}
 	k.hook = o.Fault
-	return &FS{kernel: k, judge: o.Judge, pins: &pins{dirs: map[pinKey]*pin{}}}, nil
+	return &FS{kernel: k, judge: allNames{o.Judge, k}, rules: o.Judge, pins: &pins{dirs: map[pinKey]*pin{}}}, nil
 }
 
 // Close gives back what New opened, when the last call that uses it is over. Closing again does nothing. What would need it
 // from then on, of handles that are still open too, answers fs.ErrClosed.
 func (f *FS) Close() error {
 	f.kernel.syncs.Close()
-	return f.kernel.proc.close()
+	return errors.Join(f.kernel.table.file.close(), f.kernel.proc.close())
 }
 
 // Containment says how paths are resolved: "kernel" (openat2), "walk" (component by component) or, on systems

@@ -119,7 +119,7 @@ func TestResolve(t *testing.T) {
 					t.Errorf("got %s (%v), want %s", answer, err, c.want)
 				}
 				if c.hops != "" && answer != "bad" {
-					_, o, _ := resolved(f, p)
+					_, o, _ := resolved(f, j, p)
 					var hops []string
 					for _, h := range o.Hops {
 						hops = append(hops, filepath.Base(h.Name))
@@ -151,8 +151,8 @@ func (w *watcher) Judge(o Object, a Access) error {
 }
 
 // resolved tells what a Judge is told about a path.
-func resolved(f *FS, p string) (*Handle, Object, error) {
-	w := &watcher{fence: *f.judge.(*fence)}
+func resolved(f *FS, j *fence, p string) (*Handle, Object, error) {
+	w := &watcher{fence: *j}
 	g := *f
 	g.judge = w
 	h, err := g.Resolve(p, Look)

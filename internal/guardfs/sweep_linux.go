@@ -47,7 +47,7 @@ func (d *Dir) sweep(limit time.Time, only string) (removed int, kept []string, e
 			continue
 		}
 		if err == nil && d.disposable(dir, e.Name, &st, ino, hash) {
-			err = d.allow(e.Name, &st.info, Remove)
+			err = d.allow(e.Name, &st, Remove)
 			if err == nil {
 				err = k.removeOwn(dir, e.Name, st.info.ID)
 			}
@@ -86,7 +86,10 @@ func (p *Place) sweep(limit time.Time, only string) (removed int, kept []string,
 	if err != nil {
 		return 0, nil, p.failed("sweep directory of", err)
 	}
-	d := newDir(p.fs, fd, p.dir.True, status{info: p.dir.Info})
+	d, err := newDir(p.fs, fd, p.dir.True, status{info: p.dir.Info})
+	if err != nil {
+		return 0, nil, err
+	}
 	defer d.Close() //nolint:errcheck // nothing was written through it
 	return d.sweep(limit, only)
 }

@@ -1,44 +1,64 @@
 package policy
 
 import (
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"moltisfs/internal/guardfs"
 )
 
-// Dir gives the verdict for the entries of one directory, by its true name. It costs about as much as one Judge. Entries are
+// Dir gives the verdict for the entries of one directory, by its true names. It costs about as much as one Judge. Entries are
 // judged by name: for identities and hard links Judge has to be asked, as guardfs does when it opens one.
-func (p *Policy) Dir(canonical string) guardfs.DirVerdict {
-	if canonical == "" || canonical[0] != '/' || p.refuses(canonical) != none {
+func (p *Policy) Dir(canonical string, also ...string) guardfs.DirVerdict {
+	if canonical == "" || canonical[0] != '/' || p.refusesAny(canonical, also) != none {
 		return guardfs.DirVerdict{}
 	}
-	l := &listing{policy: p, dir: canonical, odd: strange(canonical)}
+	l := &listing{listed: p.listed(canonical)}
+	free := l.free
+	for _, other := range also {
+		o := p.listed(other)
+		free = free && o.free
+		l.others = append(l.others, &o)
+	}
 	allowed, below, rest := p.allow.here(canonical, nil)
 	if !p.allows(canonical) && len(allowed)+len(below) == 0 {
 		return guardfs.DirVerdict{}
 	}
 	l.all = p.allowAll || rest
-	l.allowed, l.allowedBelow = allowed, below
-	l.denied, l.deniedBelow, _ = p.deny.here(canonical, nil)
-	l.folded, l.foldedBelow, _ = p.folded.here(foldPath(canonical), nil)
-	free := len(l.denied)+len(l.deniedBelow)+len(l.folded)+len(l.foldedBelow) == 0
-	if free && !l.odd && l.all {
+	if free && l.all {
 		return guardfs.DirVerdict{All: true}
 	}
-	l.free = free && !l.odd
+	l.allowed, l.allowedBelow = allowed, below
 	return guardfs.DirVerdict{Entry: l.entry, Way: l.way}
 }
 
 // listing is what of all rules concerns the entries of one directory. It is not changed once it is made.
 type listing struct {
+	listed
+	others       []*listed // by the directory's other names
+	all          bool      // every entry is allowed
+	allowed      []cursor
+	allowedBelow map[string]*node
+}
+
+// listed is what of the deny rules concerns the entries of a directory by one of its names.
+type listed struct {
 	policy *Policy
 	dir    string
 	odd    bool // the directory's own name has other readings: look at whole paths
-	all    bool // every entry is allowed
 	free   bool // no entry is denied
 
-	denied, folded, allowed                []cursor
-	deniedBelow, foldedBelow, allowedBelow map[string]*node
+	denied, folded           []cursor
+	deniedBelow, foldedBelow map[string]*node
+}
+
+func (p *Policy) listed(dir string) (l listed) {
+	l = listed{policy: p, dir: dir, odd: strange(dir)}
+	l.denied, l.deniedBelow, _ = p.deny.here(dir, nil)
+	l.folded, l.foldedBelow, _ = p.folded.here(foldPath(dir), nil)
+	l.free = !l.odd && len(l.denied)+len(l.deniedBelow)+len(l.folded)+len(l.foldedBelow) == 0
+	return l
 }
 
 // entry judges one name. It allocates only for names that don't fold in place. A directory that an allow rule passes by name may be
@@ -59,22 +79,18 @@ func (l *listing) way(name string) bool {
 
 // refuses reports whether a name is denied.
 func (l *listing) refuses(name string) bool {
+	return guardfs.Reserved(name) || l.listed.refuses(name) ||
+		slices.ContainsFunc(l.others, func(o *listed) bool { return o.refuses(name) })
+}
+
+func (l *listed) refuses(name string) bool {
 	switch {
-	case guardfs.Reserved(name):
-		return true
 	case l.free:
 		return false
 	case l.odd || strange(name):
-		return l.policy.refuses(l.join(name)) != none
+		return l.policy.refuses(strings.TrimSuffix(l.dir, "/")+"/"+name) != none
 	}
 	return covers(l.denied, l.deniedBelow, name) || l.coversFolded(name)
-}
-
-func (l *listing) join(name string) string {
-	if l.dir == "/" {
-		return "/" + name
-	}
-	return l.dir + "/" + name
 }
 
 // covers reports whether some rule covers the entry itself.
@@ -99,7 +115,7 @@ func covers(cursors []cursor, below map[string]*node, name string) bool {
 }
 
 // coversFolded folds names like README.md on the stack.
-func (l *listing) coversFolded(name string) bool {
+func (l *listed) coversFolded(name string) bool {
 	if len(l.folded) == 0 && len(l.foldedBelow) == 0 {
 		return false
 	}

@@ -264,6 +264,39 @@ func TestAgainstDefinition(t *testing.T) {
 	}
 }
 
+// A directory that is mounted twice is denied what either name denies, and allowed what its true name allows.
+func TestDirOfManyNames(t *testing.T) {
+	p := mustNew(t, Options{Allow: []string{"/ws/**", "/mnt/only"}, Deny: []string{"/vol/Secret/**", "/ws/a/*.pem", "/vol/x:y/z"}})
+	for _, c := range []struct {
+		dir, also, yes, no string
+	}{
+		{"/ws/a", "", "k secret", "k.pem"},
+		{"/ws/b", "", "k secret k.pem", ""},
+		{"/ws/b", "/vol", "k k.pem", "secret Secret SECRET"},
+		{"/ws/b", "/vol /ws/a", "k", "secret k.PEM"},
+		{"/ws/b", "/vol/secret", "", "k"},
+		{"/ws/b", "/vol/secret/deep", "", "k"},
+		{"/ws/b", "/vol/x:y", "k", "z"},
+		{"/other", "/ws/b", "", "k"},
+	} {
+		v := p.Dir(c.dir, strings.Fields(c.also)...)
+		shows := func(name string) bool { return v.All || v.Entry != nil && v.Entry(name, guardfs.KindFile) }
+		for _, name := range strings.Fields(c.yes) {
+			if !shows(name) {
+				t.Errorf("%s also %s: %s is hidden", c.dir, c.also, name)
+			}
+		}
+		for _, name := range strings.Fields(c.no) {
+			if shows(name) {
+				t.Errorf("%s also %s: %s is shown", c.dir, c.also, name)
+			}
+		}
+	}
+	if !p.Dir("/ws/b").All || p.Dir("/ws/b", "/vol").All {
+		t.Error("All does not look at the other name, or at more than that")
+	}
+}
+
 func TestDirDoesNotAllocatePerEntry(t *testing.T) {
 	p := mustNew(t, Options{
 		Allow: []string{"/ws/**"},

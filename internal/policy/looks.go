@@ -19,7 +19,7 @@ var _ guardfs.Judge = Free{}
 func (Free) Judge(guardfs.Object, guardfs.Access) error { return nil }
 
 // Dir shows every entry.
-func (Free) Dir(string) guardfs.DirVerdict { return guardfs.DirVerdict{All: true} }
+func (Free) Dir(string, ...string) guardfs.DirVerdict { return guardfs.DirVerdict{All: true} }
 
 // Identify makes Options.Identify of an FS, which must have been opened with Free.
 func Identify(f *guardfs.FS) func(path string) (guardfs.Identity, bool) {

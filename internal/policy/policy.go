@@ -2,8 +2,8 @@
 // tools, by name.
 //
 // Deny wins over allow, and is fuzzy: a path is refused when a deny rule covers it or any directory
-// above it under any of the names it has: as spelled, its true name, each link on the way, and what
-// a ".." goes up from; each of them also folded (letter case, composed or not, invisible code
+// above it under any of the names it has: as spelled, its true name, those through other mounts, each
+// link on the way, and what a ".." goes up from; each of them also folded (letter case, composed or not, invisible code
 // points, dots and blanks at the end, NTFS streams, backslashes and short names). What a rule names
 // literally is held by device and inode number as well, and a file with several hard links is
 // refused when one of them is denied. Allow is exact: the true name, byte for byte, and that of
@@ -20,8 +20,9 @@
 // the lists allow.
 //
 // What this package does not do: it resolves nothing that it judges; package guardfs asks it, with the true names. It binds only
-// those who come that way. Its own looks, Identify and Census, go through handles of another guardfs.FS. It can't see that a bind mount shows denied files under another name, except for the files and
-// directories that rules name literally.
+// those who come that way. Its own looks, Identify and Census, go through handles of another guardfs.FS.
+// What shows a denied tree without mounting it a second time (an overlay of it, FUSE, a share of this
+// same machine, a snapshot) it can tell for the files and directories only that rules name literally.
 //
 // A Policy is immutable, apart from what it remembers of identities, and safe for concurrent use.
 package policy
@@ -29,6 +30,7 @@ package policy
 import (
 	"errors"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -259,7 +261,7 @@ func (p *Policy) names(o *guardfs.Object, a guardfs.Access) string {
 	}
 	outside := false // a link on the way lies in no allowed tree; it may lead into one
 	for _, hop := range o.Hops {
-		r, allowed := p.refuses(hop.Name), p.allows(hop.Name)
+		r, allowed := p.refusesAny(hop.Name, hop.Also), p.allows(hop.Name)
 		switch {
 		case r != none && !outside:
 			return r.String()
@@ -268,14 +270,12 @@ func (p *Policy) names(o *guardfs.Object, a guardfs.Access) string {
 		}
 		outside = outside || !allowed
 	}
-	r := p.refuses(o.True)
+	r := p.refusesAny(o.True, o.Also)
 	// A directory above something protected may change, but not go. A link there is what leads to it, and stays as well; of
 	// what is refused anyway it is not told which of the two it is.
 	link := a > guardfs.Read && o.Info.Kind != guardfs.KindDir && r == none && p.allows(o.True)
-	if (a == guardfs.Remove || link) && p.folded.shield {
-		if n := p.folded.at(foldPath(o.True)); n != nil && n.shield {
-			r = protected
-		}
+	if (a == guardfs.Remove || link) && (p.shields(o.True) || slices.ContainsFunc(o.Also, p.shields)) {
+		r = protected
 	}
 	switch {
 	case r != none && !outside:
@@ -284,6 +284,24 @@ func (p *Policy) names(o *guardfs.Object, a guardfs.Access) string {
 		return ruleAllow
 	}
 	return ""
+}
+
+// refusesAny tries all names of one thing.
+func (p *Policy) refusesAny(name string, also []string) rank {
+	worst := p.refuses(name)
+	for _, other := range also {
+		worst = max(worst, p.refuses(other))
+	}
+	return worst
+}
+
+// shields says whether the removal of a thing would take something protected with it.
+func (p *Policy) shields(name string) bool {
+	if !p.folded.shield {
+		return false
+	}
+	n := p.folded.at(foldPath(name))
+	return n != nil && n.shield
 }
 
 // allows tries a true name.

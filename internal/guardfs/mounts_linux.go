@@ -1,0 +1,251 @@
+//go:build !rooted
+
+package guardfs
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// mounts tells under which other names an object can be reached because its file system, or a part
+// of it, is mounted in more than one place: a bind mount is that. It is what was so at one moment.
+// nil knows of none. Names by mounts that another one covers count too: rules may mean them.
+type mounts struct {
+	at     map[string]*mount   // what a path meets, by mount point
+	points map[string][]string // directory → the mount points in it, where something is that has other names
+}
+
+type mount struct {
+	id, parent  int
+	dev         string
+	root, point string   // what of its file system is shown, and where
+	peers       []*mount // those that show a part of what this one shows
+}
+
+// parseMounts reads /proc/self/mountinfo.
+func parseMounts(text string) (*mounts, error) {
+	var all []*mount
+	byDev, below := map[string][]*mount{}, map[int][]*mount{}
+	ids := map[int]bool{}
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) < 5 {
+			return nil, fmt.Errorf("odd line %q in mountinfo", line)
+		}
+		m := &mount{dev: f[2], root: unescape(f[3]), point: unescape(f[4])}
+		var err, err2 error
+		m.id, err = strconv.Atoi(f[0])
+		m.parent, err2 = strconv.Atoi(f[1])
+		if err != nil || err2 != nil || !strings.HasPrefix(m.point, "/") {
+			return nil, fmt.Errorf("odd line %q in mountinfo", line)
+		}
+		all, ids[m.id] = append(all, m), true
+		below[m.parent] = append(below[m.parent], m)
+		for _, o := range byDev[m.dev] {
+			if within(m.root, o.root) || within(o.root, m.root) {
+				m.peers, o.peers = append(m.peers, o), append(o.peers, m)
+			}
+		}
+		byDev[m.dev] = append(byDev[m.dev], m)
+	}
+	t := &mounts{at: map[string]*mount{}, points: map[string][]string{}}
+	for _, m := range all {
+		if m.peers != nil {
+			dir, base := path.Split(m.point)
+			t.points[path.Clean(dir)] = append(t.points[path.Clean(dir)], base)
+		}
+		if m.parent == m.id || !ids[m.parent] {
+			t.show(m, below)
+		}
+	}
+	if len(t.points) == 0 {
+		return nil, nil
+	}
+	return t, nil
+}
+
+// show enters m, which a path can meet, and of the mounts on it those that can be met: another one
+// may lie over the way to them.
+func (t *mounts) show(m *mount, below map[int][]*mount) {
+	t.at[m.point] = m
+	for _, c := range below[m.id] {
+		hidden := c == m || slices.ContainsFunc(below[m.id], func(o *mount) bool {
+			return o != m && o.point != c.point && within(c.point, o.point)
+		})
+		if !hidden {
+			t.show(c, below)
+		}
+	}
+}
+
+// point says whether something is mounted at name in dir that has other names.
+func (t *mounts) point(dir, name string) bool {
+	return t != nil && slices.Contains(t.points[dir], name)
+}
+
+// others are the other names of what has, or would have, the true name name.
+func (t *mounts) others(name string) (names []string) {
+	if t == nil {
+		return nil
+	}
+	m, dir := t.at[name], name
+	for m == nil && dir != "/" {
+		dir = path.Dir(dir)
+		m = t.at[dir]
+	}
+	if m == nil {
+		return nil
+	}
+	inside := graft(m.root, name, m.point)
+	for _, p := range m.peers {
+		if within(inside, p.root) {
+			if other := graft(p.point, inside, p.root); other != name {
+				names = append(names, other)
+			}
+		}
+	}
+	return names
+}
+
+// tell adds to o the other names of all that it names.
+func (t *mounts) tell(o *Object) {
+	if t == nil {
+		return
+	}
+	o.Also = t.others(o.True)
+	hops := o.Hops
+	o.Hops = nil // the caller's are not changed
+	for _, h := range hops {
+		h.Also = t.others(h.Name)
+		o.Hops = append(o.Hops, h)
+	}
+}
+
+// within says whether name is dir or below it.
+func within(name, dir string) bool {
+	return dir == "/" || strings.HasPrefix(name, dir) && (len(name) == len(dir) || name[len(dir)] == '/')
+}
+
+// graft is the name that name, which is from or below it, has when from is called to.
+func graft(to, name, from string) string {
+	rest := name
+	if from != "/" {
+		rest = name[len(from):]
+	}
+	if to == "/" {
+		to = ""
+	}
+	if out := to + strings.TrimSuffix(rest, "/"); out != "" {
+		return out
+	}
+	return "/"
+}
+
+// unescape takes back what the kernel does to blanks, newlines and backslashes in names: \040.
+func unescape(s string) string {
+	var b strings.Builder
+	for {
+		before, after, found := strings.Cut(s, `\`)
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		if n, err := strconv.ParseUint(after[:min(3, len(after))], 8, 8); err == nil && len(after) >= 3 {
+			b.WriteByte(byte(n))
+			after = after[3:]
+		} else {
+			b.WriteByte('\\')
+		}
+		s = after
+	}
+}
+
+// mountTable is the kernel's list of mounts, read again when it changed.
+type mountTable struct {
+	file descriptor // of /proc/self/mountinfo
+	mu   sync.Mutex
+	now  *mounts
+	read bool // now is what file said
+}
+
+// openMounts opens the list and reads it.
+func (k *kernel) openMounts() error {
+	fd, err := k.proc.use()
+	if err != nil {
+		return err
+	}
+	defer k.proc.done() //nolint:errcheck // Close reports it
+	if fd, err = k.openat(fd, "../mountinfo", unix.O_RDONLY, 0); err != nil {
+		return err
+	}
+	k.table.file.open(fd)
+	_, err = k.mounts()
+	return err
+}
+
+// mounts is what is mounted now. To ask costs one call of the system as long as nothing changed.
+func (k *kernel) mounts() (*mounts, error) {
+	t := &k.table
+	fd, err := t.file.use()
+	if err != nil {
+		return nil, err
+	}
+	defer t.file.done() //nolint:errcheck // Close reports it
+	// The kernel tells of a change once: who is told must have read before another one asks.
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for try := 0; ; try++ {
+		changed, err := mountsChanged(fd)
+		if err != nil {
+			return nil, err
+		}
+		if t.read = t.read && !changed; t.read {
+			return t.now, nil
+		}
+		if try >= retries {
+			return nil, unix.EAGAIN
+		}
+		text, err := k.slurp(fd, "/proc/self/mountinfo", 16<<10, -1)
+		if err != nil {
+			return nil, err
+		}
+		if t.now, err = parseMounts(string(text)); err != nil {
+			return nil, err
+		}
+		t.read = true // unless it changed meanwhile
+	}
+}
+
+func mountsChanged(fd int) (bool, error) {
+	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLPRI}}
+	for try := 0; ; try++ {
+		_, err := unix.Poll(p, 0)
+		if err == nil {
+			return p[0].Revents&(unix.POLLPRI|unix.POLLERR) != 0, nil
+		}
+		if !again(err, try) {
+			return false, err
+		}
+	}
+}
+
+// allNames asks a Judge, and tells it all names of what it is to judge.
+type allNames struct {
+	rules  Judge
+	kernel *kernel
+}
+
+func (n allNames) Judge(o Object, a Access) error {
+	m, err := n.kernel.mounts()
+	if err != nil { // who can't tell what the names are lets nothing through
+		return &PathError{Op: "look up the mounts of", Path: o.Spelled, Err: err}
+	}
+	m.tell(&o)
+	return n.rules.Judge(o, a)
+}
