@@ -111,7 +111,7 @@ func (s *Suite) edit(ctx context.Context, c *engine.Call, path string, edits []e
 		Next: func(ts []*engine.Target) (err error) {
 			t := ts[0]
 			if !t.Before.Exists && edits[0].Old != "" {
-				return s.missing("Read", &ReadArgs{FilePath: path})
+				return s.missing("Read", &ReadArgs{FilePath: path}, path)
 			}
 			if shown := readers.ShownAs(t.Before.Content, o.encoding); shown != "" {
 				return &Refusal{Reason: KindUnsupported, Message: "this is a file of kind " + shown + ": what Read shows of it is not its bytes, which an edit would damage; the file is untouched",

@@ -238,8 +238,9 @@ func literalLead(pattern string) (lead, rest string) {
 }
 
 func notADirectory(a *GlobArgs, file string) *Refusal {
+	asked := or(value(a.Path), file)
 	return &Refusal{
-		Reason: KindBadRequest, FilePath: value(a.Path), Message: quote(value(a.Path)) + " is a file, not a directory",
+		Reason: KindBadRequest, FilePath: asked, Message: quote(asked) + " is a file, not a directory",
 		Hint: "Give its directory as path.", Next: &NextCall{"Glob", map[string]any{"pattern": a.Pattern, "path": path.Dir(file)}},
 	}
 }

@@ -96,7 +96,7 @@ func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call, a *NotebookE
 		Next: func(ts []*engine.Target) (err error) {
 			t := ts[0]
 			if !t.Before.Exists {
-				return s.missing("NotebookEdit", a)
+				return s.missing("NotebookEdit", a, pathOf(a))
 			}
 			if result, err = edit.ApplyNotebook(t.Before.Content, e); err != nil {
 				return err

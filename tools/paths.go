@@ -194,9 +194,8 @@ func (f entriesField) Text() string {
 
 // missing answers for a path where nothing is: the nearest names, among what
 // this session may see.
-func (s *Suite) missing(tool string, args any) *Refusal {
-	asked := pathOf(args)
-	r := &Refusal{Reason: KindNotFound, Message: quote(asked) + " does not exist", Hint: "Check the path with Glob."}
+func (s *Suite) missing(tool string, args any, asked string) *Refusal {
+	r := &Refusal{Reason: KindNotFound, FilePath: asked, Message: quote(asked) + " does not exist", Hint: "Check the path with Glob."}
 	if asked == "" {
 		return r
 	}

@@ -473,7 +473,7 @@ func (s *Suite) ofSystem(tool string, args any, err error) *Refusal {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return s.missing(tool, args)
+		return s.missing(tool, args, path)
 	case errors.Is(err, fs.ErrPermission):
 		return &Refusal{Reason: KindPermissionDenied, Message: "the system does not let us: " + quote(path) + " is not accessible to this process", Hint: "Ask the user to change its permissions, or use another file."}
 	case errors.Is(err, syscall.ENOTDIR):

@@ -65,6 +65,8 @@ type Options struct {
 	Identities []string
 	// Progress hears how far long work is, see checkpoint.Options. May be nil.
 	Progress func(what string, done, total int)
+	// RootMayBeGone opens the suite although workspace_root can't be searched: for who brings it back.
+	RootMayBeGone bool
 	// Worker is the command line that runs a reader in a process of its own (see readers.RunWorker). Empty: such readers are off.
 	Worker []string
 }
@@ -117,7 +119,7 @@ type Suite struct {
 func Open(cfg config.Config, o Options) (*Suite, error) { return open(cfg, o, nil) }
 
 func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (_ *Suite, err error) {
-	if err := Check(cfg); err != nil {
+	if err := checkValues(cfg); err != nil {
 		return nil, err
 	}
 	s := &Suite{cfg: cfg, logger: o.Logger, readCap: readers.WindowBytes(cfg.Tools.FS.ContextWindowTokens)}
@@ -135,6 +137,11 @@ func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (_
 	}
 	if err := s.newPolicy(o.DataDir, o.Protect); err != nil {
 		return nil, err
+	}
+	if !o.RootMayBeGone {
+		if err := s.checkRoot(); err != nil {
+			return nil, errors.Join(err, s.free.Close())
+		}
 	}
 	if cfg.Tools.FS.TrackReads {
 		s.loops = &loops{sessions: map[[2]string]*lastRead{}}

@@ -330,7 +330,8 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	if in.given("yes") {
 		approver = approveAll("--yes")
 	}
-	suite, _, err := in.openSuiteAs(approver, func(cfg *config.Config) {
+	suite, _, err := in.openSuiteAs(approver, func(cfg *config.Config, o *tools.Options) {
+		o.RootMayBeGone = true // it may be what is to come back
 		cfg.Tools.FS.Checkpoint.OtherSessions = true
 		cfg.Tools.Policy = config.Policy{} // which tools agents have is no rule for the operator
 	})

@@ -8,7 +8,6 @@ import (
 	"os"
 
 	"moltisfs/config"
-	"moltisfs/internal/approval"
 	"moltisfs/tools"
 )
 
@@ -21,8 +20,8 @@ func configCommand() *command {
 				name: "check", args: "[FILE]", max: 1, options: []option{configOption(), {name: "json", doc: "answer with one JSON object"}},
 				short: "say what is wrong with a configuration, all of it",
 				long: `Each problem is one line on standard output, with file, line, column, key and what to write instead. The exit status is
-1 when there are problems. What is allowed and still doubtful, such as a name in tools.policy that is no tool of ours, is a
-warning on standard error.`,
+1 when there are problems. When there are none, what is allowed and still doubtful is a warning on standard error: a name in
+tools.policy that is no tool of ours, a rule about a path that is not there, a workspace_root without allow_paths.`,
 				examples: []string{"moltis-fs config check moltis.toml", "moltis-fs config check --json moltis.toml"},
 				run:      checkConfig,
 			},
@@ -75,9 +74,11 @@ func checkConfig(_ context.Context, in *invocation) error {
 	}
 	var warnings []*config.Problem
 	if err == nil {
-		warnings = locate(from, cfg.Warnings())
 		err = tools.Check(cfg)
 		locate(from, problemsOf(err))
+	}
+	if err == nil { // first what is wrong
+		warnings = locate(from, tools.Warnings(cfg))
 	}
 	var outcome error
 	if err != nil {
@@ -91,9 +92,7 @@ func checkConfig(_ context.Context, in *invocation) error {
 			Warnings []problem `json:"warnings"`
 		}{err == nil, from, problems(err), shown(warnings)}), outcome)
 	}
-	for _, w := range warnings {
-		fmt.Fprintf(in.err, "%s: warning: %s\n", program, approval.Escape(w.Error(), false))
-	}
+	in.warn(warnings)
 	text := from + " is well"
 	if err != nil {
 		text = err.Error()

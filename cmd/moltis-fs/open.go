@@ -66,19 +66,25 @@ func (in *invocation) configured() bool {
 	return in.option("config") != "" || in.env("MOLTIS_CONFIG") != ""
 }
 
-// openSuite opens the suite as the command line says, for calls of an agent: what is doubtful in the configuration is said first.
+// openSuite opens the suite as the command line says, for calls of an agent, and says what is doubtful in the configuration.
 // approver may be nil.
 func (in *invocation) openSuite(approver tools.Approver) (*tools.Suite, config.Config, error) {
-	return in.openSuiteAs(approver, func(cfg *config.Config) {
-		from := cmp.Or(in.option("config"), in.env("MOLTIS_CONFIG"))
-		for _, w := range locate(from, cfg.Warnings()) {
-			fmt.Fprintf(in.err, "%s: warning: %s\n", program, approval.Escape(w.Error(), false))
-		}
-	})
+	suite, cfg, err := in.openSuiteAs(approver, func(*config.Config, *tools.Options) {})
+	if err == nil {
+		in.warn(locate(cmp.Or(in.option("config"), in.env("MOLTIS_CONFIG")), cfg.Warnings()))
+	}
+	return suite, cfg, err
 }
 
-// openSuiteAs is openSuite with a configuration that change has had its hands on.
-func (in *invocation) openSuiteAs(approver tools.Approver, change func(*config.Config)) (*tools.Suite, config.Config, error) {
+// warn says what is doubtful in a configuration.
+func (in *invocation) warn(warnings []*config.Problem) {
+	for _, w := range warnings {
+		fmt.Fprintf(in.err, "%s: warning: %s\n", program, approval.Escape(w.Error(), false))
+	}
+}
+
+// openSuiteAs is openSuite with a configuration and options that change has had its hands on.
+func (in *invocation) openSuiteAs(approver tools.Approver, change func(*config.Config, *tools.Options)) (*tools.Suite, config.Config, error) {
 	cfg, from, err := in.loadConfig(in.option("config"))
 	if err != nil {
 		return nil, cfg, unusableConfig(err, from)
@@ -108,12 +114,13 @@ func (in *invocation) openSuiteAs(approver tools.Approver, change func(*config.C
 	if err != nil {
 		return nil, cfg, err
 	}
-	change(&cfg)
-	suite, err := tools.Open(cfg, tools.Options{
+	o := tools.Options{
 		Identities: identities, Progress: progressOn(in.err),
 		DataDir: dir, Approver: approver, Protect: protect, Worker: []string{self, workerCommand().name}, GitUser: in.gitUser(&cfg),
 		Logger: slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
-	})
+	}
+	change(&cfg, &o)
+	suite, err := tools.Open(cfg, o)
 	if d, ok := errors.AsType[*tools.DataDirError](err); ok {
 		return nil, cfg, misuse(d.Hint(), "%v", d)
 	}
