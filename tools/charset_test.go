@@ -15,6 +15,7 @@ import (
 	"golang.org/x/text/encoding/simplifiedchinese"
 	"golang.org/x/text/encoding/traditionalchinese"
 	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/encoding/unicode/utf32"
 
 	"moltisfs/tools"
 )
@@ -46,6 +47,8 @@ func TestEditSeesWhatReadShows(t *testing.T) {
 		{"utf-16le", unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), "naïve café — 漢字 ☕"},
 		{"utf-16le, Latin", unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM), "naive cafe, all of it ASCII"},
 		{"utf-16be", unicode.UTF16(unicode.BigEndian, unicode.UseBOM), "naïve café — 漢字 ☕"},
+		{"utf-32le", utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM), "naïve café, Größe"},
+		{"utf-32be", utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM), "naïve café, Größe"},
 		{"damaged utf-8", encoding.Nop, "déjà vu, ça va être là \xe9 oui"},
 	} {
 		for _, lines := range []int{1, 3, 40} { // one word says less than a page
@@ -96,4 +99,48 @@ func TestEditSeesWhatReadShows(t *testing.T) {
 		}
 	}
 	t.Logf("%d files, %d taken for another charset than they were written in", n, missed)
+}
+
+// TestBytesThatMeanNothingAlone: in a text with escapes to other character sets the bytes of two letters may be one kanji. It is not
+// edited, nor written over in another encoding by chance. Who says what it is to be is obeyed.
+func TestBytesThatMeanNothingAlone(t *testing.T) {
+	s, root := suite(t, nil, tools.Options{})
+	jis, err := japanese.ISO2022JP.NewEncoder().String("設定ファイル\nplain\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hz, err := simplifiedchinese.HZGB2312.NewEncoder().String("己所不欲\nplain\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, raw := range map[string]string{"iso-2022-jp": jis, "hz-gb-2312": hz, "iso-2022": "\x1b$)C\x0e0!3*\x0f\nplain\n"} {
+		file := write(t, filepath.Join(root, name), raw)
+		for tool, args := range map[string]map[string]any{
+			"Edit":      {"old_string": "plain", "new_string": "x"},
+			"MultiEdit": {"edits": []any{map[string]any{"old_string": "plain", "new_string": "x"}}},
+			"Write":     {"content": "x\n"},
+		} {
+			args["file_path"] = file
+			if p := call(t, s, tool, args); p.Kind() != tools.KindUnsupported || content(t, file) != raw || !strings.Contains(p.Text(), name) {
+				t.Errorf("%s, %s: %s", name, tool, mustEncode(t, p))
+			}
+			if args["encoding"] = name; name != "iso-2022" {
+				if p := call(t, s, tool, args); p.Kind() != tools.KindUnsupported || content(t, file) != raw {
+					t.Errorf("%s, %s: %s", name, tool, mustEncode(t, p))
+				}
+			}
+			args["encoding"] = "utf-8"
+			if p := call(t, s, tool, args); tools.Refused(p) {
+				t.Errorf("%s, %s: %s", name, tool, mustEncode(t, p))
+			}
+			write(t, file, raw)
+		}
+	}
+	// Escapes that only colour or reset a terminal are no such thing.
+	for _, raw := range []string{"\x1b[1mplain\x1b(B\x1b[m\n", "~{a plain} and ~}\n", "plain ~{\n"} {
+		file := write(t, filepath.Join(root, "log"), raw)
+		if p := call(t, s, "Edit", map[string]any{"file_path": file, "old_string": "plain", "new_string": "x"}); tools.Refused(p) {
+			t.Errorf("%q: %s", raw, mustEncode(t, p))
+		}
+	}
 }

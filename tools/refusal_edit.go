@@ -131,8 +131,18 @@ func (s *Suite) ofEdit(tool string, args any, err error) *Refusal {
 	}
 	if e, ok := errors.AsType[*edit.EncodingError](err); ok {
 		r := &Refusal{Reason: KindBadRequest, Message: plain(e) + untouched, Hint: "Leave encoding out, or send a name such as utf-8, utf-16le, windows-1252, gb18030 or shift_jis."}
-		if slices.Contains(readers.Encodings(), strings.ToLower(e.Name)) {
-			r.Reason = KindUnsupported // it can be read, but its bytes can't be spliced
+		known := slices.Contains(readers.Encodings(), strings.ToLower(e.Name))
+		if e.Is || known { // at best it can be read: its bytes can't be spliced
+			r.Reason, r.Hint = KindUnsupported, `Ask the user to convert it to UTF-8.`
+			if known {
+				r.Hint = fmt.Sprintf(`If it may be converted, Read it with encoding: %q and Write all of that text with encoding: "utf-8".`, strings.ToLower(e.Name))
+			}
+			if e.Is && e.Name != "iso-2022-jp" { // which Read sees through unasked
+				r.Hint += ` If it only looks like that, send encoding: "utf-8".`
+			}
+		}
+		if known && !e.Is {
+			r.Message = "text in " + e.Name + " can be read, but not written or edited in place" + untouched
 		}
 		return r
 	}

@@ -1,6 +1,9 @@
 package charset
 
-import "bytes"
+import (
+	"bytes"
+	"regexp"
+)
 
 // Escaped recognises ISO-2022-JP (RFC 1468): nothing but ASCII bytes, and an escape sequence that begins Japanese.
 func Escaped(b []byte) bool {
@@ -13,6 +16,31 @@ func Escaped(b []byte) bool {
 		}
 	}
 	return true
+}
+
+// stateful are escape sequences of ISO 2022 that give other letters to the bytes of ASCII, and the brackets of HZ around such bytes.
+var stateful = regexp.MustCompile("\x1b\\$(?:[@AB]|[()*+][@-Z])|\x1b\\(I|~\\{(?:[!-w][!-~])+~\\}")
+
+// Stateful names the encoding of ASCII bytes in which what a byte means depends on those before it; "" for all others. Such a text
+// can't be searched, or changed, byte by byte: what looks like two letters may be one kanji.
+func Stateful(b []byte) string {
+	if bytes.IndexByte(b, 0x1b) < 0 && !bytes.Contains(b, []byte("~{")) {
+		return ""
+	}
+	for _, c := range b {
+		if c >= 0x80 {
+			return ""
+		}
+	}
+	switch found := stateful.Find(b); {
+	case found == nil:
+		return ""
+	case found[0] == '~':
+		return "hz-gb-2312"
+	case Escaped(b):
+		return "iso-2022-jp"
+	}
+	return "iso-2022"
 }
 
 // Wide recognises UTF-16 and UTF-32 without a mark by where the NULs are: in one position of each unit only, and

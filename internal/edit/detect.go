@@ -44,7 +44,10 @@ func detect(content []byte) (cs coding, bom int, guessed bool) {
 		return named("utf-16be"), 2, false
 	}
 	valid := utf8.Valid(content)
-	if bytes.IndexByte(content, 0) >= 0 {
+	if at := bytes.IndexByte(content, 0); at >= 0 {
+		if wide := charset.Wide(content[:min(len(content), 64<<10)]); wide != "" && at < 8<<10 {
+			return named(wide), 0, true // as Read shows it
+		}
 		if little, big := utf16Pattern(content, valid); little {
 			return named("utf-16le"), 0, true
 		} else if big {
@@ -80,8 +83,8 @@ func plausible32(b []byte, big bool) bool {
 }
 
 // utf16Pattern looks for text in UTF-16 without a mark: whole units, no control characters, no broken surrogates. A file that
-// is valid UTF-8 too ("a\0b\0" is, and so is Russian) must look like Latin text in UTF-16 in at least two units of five, or like text of any
-// script to Read, whose guess is stricter: names separated by NULs could pass the rest.
+// is valid UTF-8 too ("a\0b\0" is, and so is Russian) must look like Latin text in UTF-16 in at least two units of five: names separated
+// by NULs could pass the rest.
 func utf16Pattern(b []byte, validUTF8 bool) (little, big bool) {
 	if len(b)%2 != 0 || len(b) == 0 {
 		return false, false
@@ -126,8 +129,7 @@ func utf16Pattern(b []byte, validUTF8 bool) (little, big bool) {
 	l, nl := try(false)
 	g, ng := try(true)
 	if need := len(sample) / 2 * 2 / 5; validUTF8 {
-		wide := charset.Wide(sample)
-		l, g = l && (nl >= need || wide == "utf-16le"), g && (ng >= need || wide == "utf-16be")
+		l, g = l && nl >= need, g && ng >= need
 	}
 	switch {
 	case l && g:

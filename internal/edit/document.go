@@ -6,6 +6,8 @@ import (
 	"sort"
 	"strings"
 	"unicode/utf8"
+
+	"moltisfs/internal/charset"
 )
 
 // document is a file between two edits: its text as UTF-8, and what is needed to get the bytes back. For UTF-8 the text is the
@@ -45,6 +47,16 @@ type replacement struct {
 
 // maxPieces bounds the list: past it the bytes are joined and decoded afresh.
 const maxPieces = 4096
+
+// openToChange is open for who is going to write: a file whose bytes mean nothing by themselves is refused.
+func openToChange(content []byte, encoding string) (*document, error) {
+	if encoding == "" {
+		if name := charset.Stateful(content); name != "" {
+			return nil, &EncodingError{Name: name, Is: true}
+		}
+	}
+	return open(content, encoding)
+}
 
 func open(content []byte, encoding string) (*document, error) {
 	var cs coding

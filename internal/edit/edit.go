@@ -136,7 +136,7 @@ func Apply(content []byte, edits []Edit, o Options) (*Result, error) {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = defaultMaxBytes
 	}
-	d, err := open(content, o.Encoding)
+	d, err := openToChange(content, o.Encoding)
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import "strings"
 //
 // Errors are *UnencodableError (Index 0) and *EncodingError.
 func Encode(text string, like []byte, encoding string) (raw []byte, name string, err error) {
-	d, err := open(like, encoding)
+	d, err := openToChange(like, encoding)
 	if err == nil && encoding != "" && len(d.bom) == 0 {
 		d, err = open(nil, encoding) // a mark is made only if the name asks for one
 	}

@@ -138,7 +138,15 @@ func (e *TooManyError) Error() string {
 	return fmt.Sprintf("%d %s, more than %d", e.Count, e.What, e.Max)
 }
 
-// EncodingError refuses an Options.Encoding that is not known, or not one in which text can be edited in place.
-type EncodingError struct{ Name string }
+// EncodingError refuses an Options.Encoding that is not known, or a file in one in which text can't be edited in place.
+type EncodingError struct {
+	Name string
+	Is   bool // the file is in it: nobody said so
+}
 
-func (e *EncodingError) Error() string { return fmt.Sprintf("unknown encoding %q", e.Name) }
+func (e *EncodingError) Error() string {
+	if e.Is {
+		return "the file is in " + e.Name + ", where the same byte is a letter here and a part of another one there"
+	}
+	return fmt.Sprintf("unknown encoding %q", e.Name)
+}
