@@ -85,6 +85,7 @@ func documentOf(z *zip.Reader) *document {
 var errFull = errors.New("the text is as long as it may be")
 
 func (d *document) format() (string, func(*document) error) {
+	d.findMain()
 	has := func(name string) bool { return d.parts[name] != nil }
 	switch {
 	case has("word/document.xml"):
@@ -111,6 +112,26 @@ func (d *document) format() (string, func(*document) error) {
 		}
 	}
 	return "", nil
+}
+
+// findMain gives an Office document's main part its usual name. Word Online writes word/document2.xml.
+func (d *document) findMain() {
+	d.walk("_rels/.rels", xmlHandler{start: func(e *element) (bool, error) {
+		main := strings.TrimPrefix(path.Clean("/"+e.get("Target")), "/")
+		if !strings.HasSuffix(e.get("Type"), "/officeDocument") || d.parts[main] == nil {
+			return false, nil
+		}
+		dir, base := path.Split(main)
+		for _, usual := range []string{"word/document.xml", "ppt/presentation.xml", "xl/workbook.xml"} {
+			if strings.HasPrefix(usual, dir) && dir != "" && base != path.Base(usual) {
+				d.parts[usual] = d.parts[main]
+				if of := d.parts[dir+"_rels/"+base+".rels"]; of != nil {
+					d.parts[dir+"_rels/"+path.Base(usual)+".rels"] = of
+				}
+			}
+		}
+		return false, nil
+	}})
 }
 
 // text is the window of what was collected from a document of size bytes.

@@ -115,6 +115,7 @@ func TestHostileDocuments(t *testing.T) {
 		"entities":          {zipOf(t, "word/document.xml", `<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><w:document><w:p><w:r><w:t>safe &b; text</w:t></w:r></w:p></w:document>`), "safe"},
 		"external entity":   {zipOf(t, "word/document.xml", `<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><w:document><w:p><w:r><w:t>safe &a; text</w:t></w:r></w:p></w:document>`), "safe"},
 		"cut XML":           {docxOf(t, "<w:p><w:r><w:t>half"), ""},
+		"other main part":   {zipOf(t, "_rels/.rels", `<Relationships><Relationship Id="r" Type="http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument" Target="/word/document2.xml"/></Relationships>`, "word/document.xml", "<w:document>"+word("a decoy")+"</w:document>", "word/document2.xml", "<w:document>"+word("written online")+"</w:document>"), "written online"},
 		"no document":       {zipOf(t, "word/styles.xml", "<x/>"), "zip archive"},
 		"escaping names":    {zipOf(t, "../../etc/passwd", "x", "a\x1b[31mb", "y"), `a\x1b[31mb`},
 		"many small sheets": {zipOf(t, "xl/workbook.xml", "<workbook><sheets>"+strings.Repeat(`<sheet name="s" r:id="r1"/>`, 5000)+"</sheets></workbook>", "xl/_rels/workbook.xml.rels", `<Relationships><Relationship Id="r1" Target="worksheets/s.xml"/></Relationships>`, "xl/worksheets/s.xml", `<worksheet><sheetData><row r="1"><c r="A1"><v>1</v></c></row></sheetData></worksheet>`), ""},

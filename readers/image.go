@@ -36,8 +36,11 @@ type Image struct {
 	WasResized     bool   `json:"was_resized"`
 	// Scale times a coordinate in this image is the coordinate in the original. 1 when it was not resized.
 	Scale  float64 `json:"scale"`
-	Frames int     `json:"frames,omitempty"` // of an animation; only its first is looked at, and shown when it was encoded again
-	Bytes  int     `json:"bytes"`            // of the encoded image
+	Frames int     `json:"frames,omitempty"` // of an animation, of which only the first is looked at, and shown when it was encoded again; or the pages of a TIFF
+	// Page is the one of a TIFF's pages that is shown. NextPages is a Pages argument for those that follow.
+	Page      int    `json:"page,omitempty"`
+	NextPages string `json:"next_pages,omitempty"`
+	Bytes     int    `json:"bytes"` // of the encoded image
 	// TokenEstimate is what looking at it costs a model; a token for 750 pixels.
 	TokenEstimate int    `json:"token_estimate"`
 	Note          string `json:"note,omitempty"`
@@ -139,6 +142,13 @@ func readImage(ctx context.Context, r *Readers, f *file, o *Options) (Content, e
 	if err != nil {
 		return nil, err
 	}
+	m := &Image{OriginalFormat: p.name, Scale: 1}
+	m.Sum, m.Whole, m.Changed = sum(raw), true, f.grown
+	if p.name == "tiff" {
+		if raw, err = m.turnToPage(raw, o); err != nil {
+			return nil, err
+		}
+	}
 	c, err := p.size(raw)
 	if err != nil {
 		if !looksBinary(f.head, f.ended) {
@@ -154,13 +164,12 @@ func readImage(ctx context.Context, r *Readers, f *file, o *Options) (Content, e
 	case "jpeg", "tiff", "png", "webp":
 		turn = orientation(p.name, raw)
 	}
-	m := &Image{OriginalFormat: p.name, OriginalWidth: c.Width, OriginalHeight: c.Height, Scale: 1}
+	m.OriginalWidth, m.OriginalHeight = c.Width, c.Height
 	if turn >= 5 {
 		m.OriginalWidth, m.OriginalHeight = c.Height, c.Width
 	}
-	m.Sum, m.Whole, m.Changed = sum(raw), true, f.grown
-	if m.Frames = frames(p.name, raw); m.Frames > 0 {
-		m.Note = fmt.Sprintf("An animation of %d frames; expect to see only the first.", m.Frames)
+	if n := frames(p.name, raw); n > 0 {
+		m.Frames, m.Note = n, fmt.Sprintf("An animation of %d frames; expect to see only the first.", n)
 	}
 	if cutShort(p.name, raw) {
 		m.Note = strings.TrimSpace(m.Note + " The file is cut off: it ends within a frame.")

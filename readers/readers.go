@@ -90,7 +90,7 @@ type Options struct {
 	Limit  int // lines; 0: DefaultLines. Binary content: bytes
 	Tail   bool
 	Column int    // from 1: show the one line or cell at Offset, or the PDF's pages, from this character on, as much as the byte limit holds
-	Pages  string // of a PDF: "3", "1-5", "1-3,7"
+	Pages  string // of a PDF: "3", "1-5", "1-3,7"; of a TIFF, which shows the first of them
 
 	MaxBytes     int64  // rendered text; 0: DefaultMaxBytes. See [WindowBytes]
 	MaxFileBytes int64  // 0: DefaultMaxFileBytes

@@ -104,7 +104,7 @@ func (o *Options) ignoredBy(c Content) []string {
 	case *Image:
 		window()
 		when(o.Encoding != "", "encoding")
-		when(pages, "pages")
+		when(pages && c.Page == 0, "pages")
 		when(o.Render, "render")
 	case *PDF:
 		when(o.Offset != 0, "offset")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"image"
 	"image/color"
 	"image/jpeg"
@@ -19,39 +20,99 @@ const (
 	tiffWidth, tiffHeight, tiffBits, tiffCompression, tiffPhotometric = 256, 257, 258, 259, 262
 	tiffStripOffsets, tiffStripRows, tiffStripBytes, tiffPlanar       = 273, 278, 279, 284
 	tiffTileWidth, tiffTileHeight, tiffTileOffsets, tiffTileBytes     = 322, 323, 324, 325
-	tiffExtraSamples, tiffJPEGTables                                  = 338, 347
+	tiffExtraSamples, tiffJPEGTables, tiffSubfile                     = 338, 347, 254
 )
 
-// tiffDirectory is the first directory of a file: what golang.org/x/image/tiff does not read is told apart and prepared by it.
+// maxTIFFPages is how many directories of a file are looked at.
+const maxTIFFPages = 10_000
+
+// tiffDirectory is a directory of a file, which describes one page: what golang.org/x/image/tiff does not read is told apart and prepared by it.
 type tiffDirectory struct {
-	b     []byte
-	order interface {
-		binary.ByteOrder
-		binary.AppendByteOrder
-	}
+	b       []byte
+	order   tiffByteOrder
 	entries [][]byte // of 12 bytes
 }
 
+// tiffDirectoryOf is the first directory.
 func tiffDirectoryOf(b []byte) *tiffDirectory {
-	d := &tiffDirectory{b: b, order: binary.LittleEndian}
 	if len(b) < 8 {
 		return nil
 	}
+	d, _ := tiffDirectoryAt(b, tiffOrder(b).Uint32(b[4:]))
+	return d
+}
+
+type tiffByteOrder interface {
+	binary.ByteOrder
+	binary.AppendByteOrder
+}
+
+func tiffOrder(b []byte) tiffByteOrder {
 	if b[0] == 'M' {
-		d.order = binary.BigEndian
+		return binary.BigEndian
 	}
-	at := int64(d.order.Uint32(b[4:]))
+	return binary.LittleEndian
+}
+
+// tiffDirectoryAt also says where the next one is; 0 after the last.
+func tiffDirectoryAt(b []byte, offset uint32) (d *tiffDirectory, next uint32) {
+	d, at := &tiffDirectory{b: b, order: tiffOrder(b)}, int64(offset)
 	if at+2 > int64(len(b)) {
-		return nil
+		return nil, 0
 	}
 	n := int64(d.order.Uint16(b[at:]))
 	if at+2+n*12 > int64(len(b)) {
-		return nil
+		return nil, 0
 	}
 	for e := range n {
 		d.entries = append(d.entries, b[at+2+e*12:at+14+e*12])
 	}
-	return d
+	if end := at + 2 + n*12; end+4 <= int64(len(b)) {
+		next = d.order.Uint32(b[end:])
+	}
+	return d, next
+}
+
+// tiffPages is where the directories of the pages are, without those of smaller copies and of masks.
+func tiffPages(b []byte) (pages []uint32) {
+	if len(b) < 8 {
+		return nil
+	}
+	seen := map[uint32]bool{}
+	for at := tiffOrder(b).Uint32(b[4:]); at != 0 && !seen[at] && len(seen) < maxTIFFPages; {
+		seen[at] = true
+		d, next := tiffDirectoryAt(b, at)
+		if d != nil && d.number(tiffSubfile, 0)&0b101 == 0 {
+			pages = append(pages, at)
+		}
+		at = next
+	}
+	return pages
+}
+
+// turnToPage gives the file with the page that was asked for as its first, which is the one that decoders read.
+func (m *Image) turnToPage(b []byte, o *Options) ([]byte, error) {
+	all := tiffPages(b)
+	if len(all) < 2 {
+		return b, nil
+	}
+	list, err := parsePages(o.Pages, len(all))
+	if err != nil {
+		return nil, err
+	}
+	if at := all[list[0]-1]; at != tiffOrder(b).Uint32(b[4:]) {
+		b = bytes.Clone(b)
+		tiffOrder(b).PutUint32(b[4:], at)
+	}
+	m.Frames, m.Page = len(all), list[0]
+	m.Note = fmt.Sprintf("Page %d of %d; an answer shows one.", m.Page, m.Frames)
+	if o.Pages == "" || len(list) == 1 {
+		list = span(list[0], min(list[0]+MaxPages, m.Frames))
+	}
+	m.NextPages = pageList(list[1:])
+	m.Unit, m.Total, m.Whole = "page", m.Frames, false
+	m.shows(m.Page)
+	return b, nil
 }
 
 // raw is a tag's value as bytes, with the size of one number.

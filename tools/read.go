@@ -16,7 +16,7 @@ type ReadArgs struct {
 	FilePath   string  `json:"file_path" doc:"absolute"`
 	Offset     *int    `json:"offset,omitempty" doc:"first line, from 1; negative: from the end"`
 	Limit      *int    `json:"limit,omitempty" min:"1" default:"2000" doc:"lines"`
-	Pages      *string `json:"pages,omitempty" doc:"PDF pages: 3, 1-5 or 1-3,7; 20 a call"`
+	Pages      *string `json:"pages,omitempty" doc:"PDF or TIFF pages: 3, 1-5 or 1-3,7; 20 a call"`
 	AllowLarge *bool   `json:"allow_large,omitempty" doc:"lift the size caps"`
 	Encoding   *string `json:"encoding,omitempty" doc:"when the detected one is wrong"`
 	Column     *int    `json:"column,omitempty" min:"1" doc:"page within a giant line, PDF page or cell"`
