@@ -42,7 +42,7 @@ var plan = []room{
 	{1, "grep/ignore", "", "path/filepath unsafe", ""},
 	{1, "grep/match", "", "unsafe", "github.com/dlclark/regexp2 golang.org/x/sys"},
 	{1, "internal/args", "internal/nearest", "reflect", ""},
-	{1, "internal/approval", "", "os", "golang.org/x/sys"},
+	{1, "internal/approval", "", "os", "golang.org/x/sys golang.org/x/text"},
 	{1, "internal/audit", "", "os path/filepath syscall", ""},
 	{1, "internal/edit", "internal/charset", "", "golang.org/x/text"},
 	{1, "internal/ledger", "", "os path/filepath", ""},

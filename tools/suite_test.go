@@ -102,6 +102,21 @@ func TestTheApproverSeesWhatWillRun(t *testing.T) {
 	}
 }
 
+// A name that reads like another one is pointed out.
+func TestLookalikeNamesAreWarned(t *testing.T) {
+	var asked tools.Question
+	s, root := suite(t, func(fs *config.FS) { fs.RequireApproval = true }, tools.Options{Approver: asker(func(q tools.Question) tools.Answer {
+		asked = q
+		return tools.Answer{Decision: tools.Denied}
+	})})
+	for name, want := range map[string]bool{"app.py": false, "\u0430pp.py": true, "отчёт.txt": false} {
+		call(t, s, "Write", map[string]any{"file_path": root + "/" + name, "content": "x"})
+		if got := strings.Contains(strings.Join(asked.Warnings, "\n"), "look like others: 'а' is U+0430 (Cyrillic)"); got != want {
+			t.Errorf("%s: %q", name, asked.Warnings)
+		}
+	}
+}
+
 func TestAChangeDuringTheQuestionIsStale(t *testing.T) {
 	var f string
 	s, root := suite(t, func(fs *config.FS) { fs.RequireApproval = true }, tools.Options{Approver: asker(func(q tools.Question) tools.Answer {

@@ -88,6 +88,9 @@ func TestTerminalLongDiff(t *testing.T) {
 	if strings.Contains(first, "rm -rf") || strings.Count(first, "+x") != diffLines-1 {
 		t.Errorf("not cut:\n%s", first)
 	}
+	if strings.Count(rest, "rm -rf") != 1 || strings.Count(out.String(), "+x") != 200 {
+		t.Errorf("the rest is not shown, or more than that:\n%s", rest)
+	}
 	for _, part := range []string{"more lines of diff, 1 more hunks", "rm -rf"} {
 		if !strings.Contains(first+"?"+rest, part) {
 			t.Errorf("%q is not shown", part)
@@ -95,6 +98,45 @@ func TestTerminalLongDiff(t *testing.T) {
 	}
 	if !strings.Contains(out.String(), "Write wants to change 2 paths:\n  /a\n  /b") {
 		t.Errorf("paths:\n%s", &out)
+	}
+}
+
+// Hunks that were not shown are not approved by a mere yes, and the record says when they were.
+func TestUnseenIsSaid(t *testing.T) {
+	q := Question{Tool: "Write", Paths: []string{"/a"}, Diff: "@@ -1,200 +1,200 @@\n" + strings.Repeat("+x\n", 200) + "@@ -300 +300 @@\n+rm -rf\n"}
+	const unseen = 203 - diffLines
+	if n := Unseen(q, diffLines); n != unseen || Unseen(q, 203) != 0 || Unseen(Question{}, 1) != 0 {
+		t.Errorf("%d lines unseen", n)
+	}
+	for _, c := range []struct {
+		in   string
+		want Decision
+		by   string
+	}{
+		{"y\n", Denied, "terminal"}, // the end of the input
+		{"y\ny\nyes\n", Denied, "terminal"},
+		{"y\n?\ny\n", Approved, "terminal"},
+		{"?\nyes\n", Approved, "terminal"},
+		{"?\n?\ny\n", Approved, "terminal"},
+		{"yes, unseen\n", Approved, "terminal, with 143 lines unseen"},
+		{"Yes unseen\n", Approved, "terminal, with 143 lines unseen"},
+		{"y\nyes, unseen\n", Approved, "terminal, with 143 lines unseen"},
+		{"unseen\n", Denied, "terminal"},
+		{"no, unseen\n", Denied, "terminal"},
+		{"?\nyes, unseen\n", Approved, "terminal"},
+		{"y\nn\n", Denied, "terminal"},
+	} {
+		var out bytes.Buffer
+		a, err := Terminal(strings.NewReader(c.in), &out).Ask(bg, q)
+		if err != nil || a.Decision != c.want || a.By != c.by {
+			t.Errorf("%q: %+v %v", c.in, a, err)
+		}
+		if !strings.Contains(out.String(), `Allow this change? [? shows the other 143 lines/"yes, unseen"/N] `) {
+			t.Errorf("%q: the question was\n%s", c.in, &out)
+		}
+		if strings.HasPrefix(c.in, "y\n") && !strings.Contains(out.String(), "143 lines of the diff have not been shown.\n") {
+			t.Errorf("%q: nothing is said", c.in)
+		}
 	}
 }
 

@@ -31,7 +31,7 @@ func Card(q Question, lines int) string {
 	if q.Diff == "" {
 		return b.String()
 	}
-	diff := strings.Split(strings.TrimSuffix(q.Diff, "\n"), "\n")
+	diff := diffOf(q)
 	shown := diff[:min(len(diff), lines)]
 	b.WriteString(whole(shown))
 	if left := diff[len(shown):]; len(left) > 0 {
@@ -45,6 +45,11 @@ func Card(q Question, lines int) string {
 	}
 	return b.String()
 }
+
+// Unseen is how many lines of the diff a Card of so many leaves out. Whoever approves without having seen them has to say so.
+func Unseen(q Question, lines int) int { return max(len(diffOf(q))-lines, 0) }
+
+func diffOf(q Question) []string { return strings.Split(strings.TrimSuffix(q.Diff, "\n"), "\n") }
 
 // whole is diff lines, escaped. A carriage return at the end and blanks there are shown too: a change can hide in them.
 func whole(diff []string) string {

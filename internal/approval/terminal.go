@@ -2,16 +2,19 @@ package approval
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"sync"
+	"unicode"
 )
 
 // Terminal asks on a terminal, or whatever in and out are. It shows the tool, the paths, the size of the change, the warnings and
-// the diff, and takes "y" or "yes" for yes; "?" shows a long diff whole; anything else, and the end of input, is no.
+// the diff, and takes "y" or "yes" for yes. Of a long diff the rest is shown by "?"; before that only "yes, unseen" is a yes.
+// Anything else, and the end of input, is no.
 //
 // Everything shown is escaped. A line that was begun for an earlier question, which ran out meanwhile, never answers a
 // later one; and when in is a terminal, neither does what was typed before the question was shown.
@@ -63,14 +66,14 @@ func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 	if !stale && t.tty != nil && typedAhead(t.tty) {
 		_, _ = t.in.Discard(t.in.Buffered()) // what is buffered is there already
 	}
-	diff := strings.Split(strings.TrimSuffix(q.Diff, "\n"), "\n")
+	diff, unseen := diffOf(q), Unseen(q, diffLines)
 	if _, err := io.WriteString(t.out, "\n"+Card(q, diffLines)); err != nil {
 		return Answer{}, fmt.Errorf("showing the question: %w", err)
 	}
 	for {
 		choices := "[y/N]"
-		if len(diff) > diffLines {
-			choices = "[y/N/? for the whole diff]"
+		if unseen > 0 {
+			choices = fmt.Sprintf(`[? shows the other %d lines/"yes, unseen"/N]`, unseen)
 		}
 		if _, err := fmt.Fprintf(t.out, "Allow this change? %s ", choices); err != nil {
 			return Answer{}, fmt.Errorf("showing the question: %w", err)
@@ -96,18 +99,29 @@ func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 				}
 				continue
 			}
-			switch answer {
-			case "y", "yes":
-				return Answer{Decision: Approved, By: "terminal"}, nil
-			case "?":
-				if _, err := io.WriteString(t.out, whole(diff)); err != nil {
+			switch {
+			case answer == "?":
+				if _, err := io.WriteString(t.out, whole(diff[len(diff)-cmp.Or(unseen, len(diff)):])); err != nil {
 					return Answer{}, fmt.Errorf("showing the diff: %w", err)
 				}
+				unseen = 0
+			case unseen > 0 && (answer == "y" || answer == "yes"):
+				if _, err := fmt.Fprintf(t.out, "%d lines of the diff have not been shown.\n", unseen); err != nil {
+					return Answer{}, fmt.Errorf("showing the question: %w", err)
+				}
+			case unseen > 0 && yesUnseen(answer):
+				return Answer{Decision: Approved, By: fmt.Sprintf("terminal, with %d lines unseen", unseen)}, nil
+			case answer == "y", answer == "yes", yesUnseen(answer):
+				return Answer{Decision: Approved, By: "terminal"}, nil
 			default:
 				return Answer{Decision: Denied, By: "terminal", Reason: reason(answer, l.text)}, nil
 			}
 		}
 	}
+}
+
+func yesUnseen(answer string) bool {
+	return strings.Join(strings.FieldsFunc(answer, func(r rune) bool { return !unicode.IsLetter(r) }), " ") == "yes unseen"
 }
 
 // reason passes on what was typed instead of a bare no: "no, use the other file" helps the model.

@@ -101,6 +101,11 @@ func (e *Engine) question(c *Call, ts targets, m *Mutation, made []NewDir) appro
 	for _, d := range m.Drop {
 		plan.Changes = append(plan.Changes, approval.Change{Path: d, Before: guardfs.KindDir.String()})
 	}
+	for _, p := range q.Paths {
+		if w := approval.Lookalike(p); w != "" {
+			q.Warnings = append(q.Warnings, w)
+		}
+	}
 	q.Diff, q.Digest = diff.String(), plan.Digest()
 	return q
 }

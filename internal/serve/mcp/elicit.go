@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -23,19 +24,29 @@ func nobody() tools.Approver {
 	})
 }
 
-// question is the form that a client shows: the card with the diff, and nothing to fill in. To accept it is to approve.
+// question is the form that a client shows: the card with the diff, and nothing to fill in. To accept it is to approve. Where the
+// diff is too long to be shown, the user has to say that it is approved unseen.
 func question(q tools.Question) *sdk.ElicitParams {
+	schema := `{"type":"object","properties":{}}`
+	if n := approval.Unseen(q, diffLines); n > 0 {
+		schema = fmt.Sprintf(`{"type":"object","properties":{"unseen":{"type":"boolean","title":"Allow it with %d lines of the diff unseen","default":false}}}`, n)
+	}
 	return &sdk.ElicitParams{
 		Mode:            "form",
 		Message:         approval.Card(q, diffLines) + "Accept to allow this change.",
-		RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`),
+		RequestedSchema: json.RawMessage(schema),
 	}
 }
 
 // decision is what the user did with the form. Only accept approves.
-func decision(r *sdk.ElicitResult) tools.Answer {
+func decision(q tools.Question, r *sdk.ElicitResult) tools.Answer {
+	unseen := approval.Unseen(q, diffLines)
 	switch {
 	case r == nil:
+	case r.Action == "accept" && unseen > 0 && r.Content["unseen"] != true:
+		return tools.Answer{Decision: tools.Denied, By: "elicitation", Reason: "the diff is too long to be shown whole, and was not approved unseen; make smaller changes"}
+	case r.Action == "accept" && unseen > 0:
+		return tools.Answer{Decision: tools.Approved, By: fmt.Sprintf("elicitation, with %d lines unseen", unseen)}
 	case r.Action == "accept":
 		return tools.Answer{Decision: tools.Approved, By: "elicitation"}
 	case r.Action == "cancel":
@@ -64,5 +75,5 @@ func (e *byElicitation) Ask(ctx context.Context, q tools.Question) (tools.Answer
 		// A client that says it can ask and then fails is no better than one that can't.
 		return nobody().Ask(ctx, q)
 	}
-	return decision(r), nil
+	return decision(q, r), nil
 }

@@ -35,6 +35,7 @@ type held struct {
 type heldCall struct {
 	of       [sha256.Size]byte
 	cancel   context.CancelFunc
+	asked    tools.Question
 	question chan tools.Question // unbuffered: taken by the request that is being answered
 	answer   chan tools.Answer
 	outcome  chan outcome // buffered: one, at the end
@@ -42,6 +43,7 @@ type heldCall struct {
 
 // Ask hands the question to the request under way and waits for the one that brings the answer.
 func (h *heldCall) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
+	h.asked = q
 	select {
 	case h.question <- q:
 	case <-ctx.Done():
@@ -101,7 +103,7 @@ func (s *server) resume(ctx context.Context, req *sdk.CallToolRequest, c tools.C
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState belongs to another call; repeat the call that it came from, unchanged"}
 	}
 	r, _ := req.Params.InputResponses[asked].(*sdk.ElicitResult)
-	h.answer <- decision(r)
+	h.answer <- decision(h.asked, r)
 	return s.follow(ctx, req, h)
 }
 

@@ -66,7 +66,11 @@ func start(t *testing.T, cfg config.Config, so tools.Options, o mcp.Options, nam
 	co := &sdk.ClientOptions{Capabilities: &sdk.ClientCapabilities{}}
 	if elicit != nil {
 		co.ElicitationHandler = func(_ context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
-			return &sdk.ElicitResult{Action: elicit(r.Params)}, nil
+			res := &sdk.ElicitResult{Action: elicit(r.Params)}
+			if action, ok := strings.CutSuffix(res.Action, " unseen"); ok {
+				res.Action, res.Content = action, map[string]any{"unseen": true}
+			}
+			return res, nil
 		}
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: name, Version: "1"}, co)

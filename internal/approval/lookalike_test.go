@@ -1,0 +1,40 @@
+package approval
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestLookalike(t *testing.T) {
+	for name, want := range map[string]string{
+		"/ws/app.py":              "",
+		"/ws/\u0430pp.py":         `'а' is U+0430 (Cyrillic)`, // аpp
+		"/ws/app.р\u0443":         `'р' is U+0440 (Cyrillic)`,
+		"/ws/\u0440\u0430ss":      `'р' is U+0440 (Cyrillic), 'а' is U+0430 (Cyrillic)`,
+		"/ws/\u0441\u0430\u0440":  `'с' is U+0441 (Cyrillic), 'а' is U+0430 (Cyrillic), 'р' is U+0440 (Cyrillic)`, // a whole word of twins
+		"/\u0430pp/x.py":          `'а' is U+0430 (Cyrillic)`,                                                     // in a directory
+		"/ws/c\u03bfnfig.go":      `'ο' is U+03BF (Greek)`,
+		"/ws/\uff41pp.py":         `'ａ' is U+FF41 (Latin)`, // full width
+		"/ws/\U0001d41aPP":        `'𝐚' is U+1D41A (Common)`,
+		"/ws/con\u0131g":          `'ı' is U+0131 (Latin)`,
+		"/ws/\u0251pp":            `'ɑ' is U+0251 (Latin)`,
+		"/ws/\u13aapp":            `'Ꭺ' is U+13AA (Cherokee)`,
+		"/ws/отчёт.txt":           "",
+		"/ws/отчёт_final_2.txt":   "",
+		"/ws/Ελληνικά.md":         "",
+		"/ws/naïve-café.txt":      "",
+		"/ws/Straße/größe.go":     "",
+		"/ws/cafe\u0301.txt":      "",
+		"/ws/設定file.toml":         "",
+		"/ws/テストtest.go":          "",
+		"/ws/한글abc.txt":           "",
+		"/ws/שלום.txt":            "",
+		"/ws/\xffx\u0430bc":       `'а' is U+0430 (Cyrillic)`,
+		"/ws/отчёт/config\u0435d": `'е' is U+0435 (Cyrillic)`,
+	} {
+		got := Lookalike(name)
+		if want == "" != (got == "") || !strings.HasSuffix(got, want) && want != "" && !strings.Contains(got, want) {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}
