@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
-	"sync"
 )
 
 // Report is what Check found.
@@ -55,17 +53,13 @@ func (d *DB) Check(ctx context.Context, readData bool) (*Report, error) {
 const maxProblems = 1000
 
 type checker struct {
-	d  *DB
-	tx *sql.Tx
-
-	mu     sync.Mutex
+	d      *DB
+	tx     *sql.Tx
 	r      Report
 	walked int
 }
 
 func (c *checker) problem(p Problem) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if len(c.r.Problems) < maxProblems {
 		c.r.Problems = append(c.r.Problems, p)
 	}
@@ -250,61 +244,28 @@ func (c *checker) data(ctx context.Context) error {
 		return err
 	}
 	defer st.Close()
-	// One connection reads, several goroutines decode: the transaction is what makes it one snapshot.
-	var rmu sync.Mutex
-	work := make(chan *node)
-	var wg sync.WaitGroup
-	errs := make(chan error, 1)
-	for range min(runtime.GOMAXPROCS(0), 4) {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for n := range work {
-				if err := c.walk(ctx, st, &rmu, n, nil); err != nil {
-					select {
-					case errs <- err:
-					default:
-					}
-				}
-			}
-		}()
-	}
 	for _, n := range roots {
-		work <- n
+		if err := c.walk(ctx, st, n, nil); err != nil {
+			return err
+		}
 	}
-	close(work)
-	wg.Wait()
-	select {
-	case err := <-errs:
-		return err
-	default:
-		return ctx.Err()
-	}
+	return nil
 }
 
-func (c *checker) walk(ctx context.Context, st *sql.Stmt, rmu *sync.Mutex, n *node, base []byte) error {
-	if err := ctx.Err(); err != nil {
+// walk decodes n and all that stands on it.
+func (c *checker) walk(ctx context.Context, st *sql.Stmt, n *node, base []byte) error {
+	if err := st.QueryRowContext(ctx, n.id).Scan(&n.z); err != nil {
 		return err
 	}
-	rmu.Lock()
-	err := st.QueryRowContext(ctx, n.id).Scan(&n.z)
-	rmu.Unlock()
-	if err != nil {
-		return err
-	}
-	c.mu.Lock()
 	c.walked++
 	c.d.progress("reading contents", c.walked, c.r.Contents)
-	c.mu.Unlock()
 	body, err := c.d.decode(ctx, &n.link, base)
 	n.z = nil
 	var h hash
 	copy(h[:], n.h)
 	switch {
 	case errors.Is(err, ErrSealed):
-		c.mu.Lock()
 		c.r.Sealed += n.chain()
-		c.mu.Unlock()
 		return nil
 	case errors.Is(err, os.ErrNotExist):
 		return nil // reported by files, or moved by gc since the snapshot
@@ -313,25 +274,19 @@ func (c *checker) walk(ctx context.Context, st *sql.Stmt, rmu *sync.Mutex, n *no
 	}
 	if err != nil {
 		c.problem(Problem{What: "content", Hash: h.String(), Why: err.Error()})
-	} else {
-		c.mu.Lock()
-		c.r.Read++
-		c.r.Bytes += int64(len(body))
-		c.mu.Unlock()
-	}
-	if err != nil {
 		c.hanging(n)
 		return nil
 	}
+	c.r.Read++
+	c.r.Bytes += int64(len(body))
 	for _, k := range n.children {
-		if err := c.walk(ctx, st, rmu, k, body); err != nil {
+		if err := c.walk(ctx, st, k, body); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// hanging reports everything that is based on n.
 // chain counts n and all that stands on it.
 func (n *node) chain() int {
 	sum := 1
@@ -341,6 +296,7 @@ func (n *node) chain() int {
 	return sum
 }
 
+// hanging reports everything that is based on n.
 func (c *checker) hanging(n *node) {
 	for _, k := range n.children {
 		c.problem(Problem{What: "content", Hash: fmt.Sprintf("%x", k.h), Why: "what it is based on is damaged"})

@@ -37,12 +37,11 @@
 //
 // # Concurrency
 //
-// All methods of DB and Mem may be called from many goroutines; concurrent saves share one commit. Many processes may
+// All methods of DB may be called from many goroutines; concurrent saves share one commit. Many processes may
 // have one store open; the directory must be on a local file system (network file systems are refused at Open).
 package checkpoint
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -309,22 +308,6 @@ func (s Scope) sees(principal, session string) bool {
 		return s.Principal == "" || s.Principal == principal
 	}
 	return s.Principal == principal && s.Session == session
-}
-
-// Store is what an engine needs of a checkpoint store. DB and Mem implement it; package checkpointtest holds the suite
-// that says what an implementation must do.
-type Store interface {
-	Save(ctx context.Context, op Op) (Saved, error)
-	Settle(ctx context.Context, id ID, o Outcome) error
-	Get(ctx context.Context, id ID, who Scope) (*Checkpoint, error)
-	List(ctx context.Context, f Filter) (Page, error)
-	Content(ctx context.Context, hash string) ([]byte, error)
-	Plan(ctx context.Context, r Restore) (*Plan, error)
-	Undo(ctx context.Context, who Scope) (*Plan, error)
-	Redo(ctx context.Context, who Scope) (*Plan, error)
-	BeginTurn(ctx context.Context, who Scope, name string) (began bool, err error)
-	Known(ctx context.Context, who Scope) ([]Known, error)
-	Close() error
 }
 
 // Filter selects checkpoints. Principal and Session say who asks, as in Scope; with AllSessions they are filters too.

@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"moltisfs/checkpoint"
-	"moltisfs/checkpoint/checkpointtest"
 )
 
 // mountXFS makes a small file system whose files can share extents and mounts it until the test ends; temporary directories of
@@ -190,7 +189,7 @@ func TestCloneSharesExtents(t *testing.T) {
 
 // lending is a store that gets a file to clone with every content. What is large reaches it as old content only, for that alone is cloned.
 type lending struct {
-	checkpoint.Store
+	*checkpoint.DB
 	t      *testing.T
 	cloned *atomic.Int64
 }
@@ -214,13 +213,13 @@ func (l lending) Save(ctx context.Context, o checkpoint.Op) (checkpoint.Saved, e
 			return err
 		}
 	}
-	return l.Store.Save(ctx, o)
+	return l.DB.Save(ctx, o)
 }
 
 func TestCloningDBConforms(t *testing.T) {
 	mountXFS(t)
 	var cloned atomic.Int64
-	checkpointtest.Run(t, func(t *testing.T) checkpoint.Store {
+	promises(t, func(t *testing.T) store {
 		return lending{open(t, t.TempDir(), checkpoint.Options{}), t, &cloned}
 	})
 	if cloned.Load() == 0 {

@@ -8,25 +8,14 @@ import (
 	"filippo.io/age"
 
 	"moltisfs/checkpoint"
-	"moltisfs/checkpoint/checkpointtest"
 )
 
-func TestMemConforms(t *testing.T) {
-	checkpointtest.Run(t, func(t *testing.T) checkpoint.Store {
-		s, err := checkpoint.NewMem(checkpoint.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
-	})
-}
-
 func TestDBConforms(t *testing.T) {
-	checkpointtest.Run(t, func(t *testing.T) checkpoint.Store { return open(t, t.TempDir(), checkpoint.Options{}) })
+	promises(t, func(t *testing.T) store { return open(t, t.TempDir(), checkpoint.Options{}) })
 }
 
 func TestRelaxedDBConforms(t *testing.T) {
-	checkpointtest.Run(t, func(t *testing.T) checkpoint.Store {
+	promises(t, func(t *testing.T) store {
 		return open(t, t.TempDir(), checkpoint.Options{Durability: checkpoint.Relaxed})
 	})
 }
@@ -37,7 +26,7 @@ func TestSealedDBConforms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkpointtest.Run(t, func(t *testing.T) checkpoint.Store {
+	promises(t, func(t *testing.T) store {
 		dir := t.TempDir()
 		t.Cleanup(func() { // the suite has closed the store
 			db, err := sql.Open("sqlite", filepath.Join(dir, "checkpoints.db"))

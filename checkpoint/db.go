@@ -152,8 +152,6 @@ type DB struct {
 	active sync.WaitGroup // calls under way
 }
 
-var _ Store = (*DB)(nil)
-
 // Open opens the store in dir, making both if they are not there. The directory becomes 0700 and its files are 0600
 // whatever the umask says.
 func Open(dir string, o Options) (*DB, error) {

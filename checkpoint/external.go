@@ -18,8 +18,11 @@ type Observed struct {
 // between, and is not there any more, is not for this one to see. Paths that nobody has recorded are passed over. The answer is the zero Saved when nothing had changed.
 //
 // A host calls it at the beginning of a turn with what it finds at the paths of Known.
-func External(ctx context.Context, s Store, who Scope, turn string, seen []Observed) (Saved, error) {
-	known, err := s.Known(ctx, who)
+func External(ctx context.Context, d interface {
+	Known(context.Context, Scope) ([]Known, error)
+	Save(context.Context, Op) (Saved, error)
+}, who Scope, turn string, seen []Observed) (Saved, error) {
+	known, err := d.Known(ctx, who)
 	if err != nil {
 		return Saved{}, fmt.Errorf("recording outside changes: %w", err)
 	}
@@ -42,7 +45,7 @@ func External(ctx context.Context, s Store, who Scope, turn string, seen []Obser
 	if len(op.Changes) == 0 {
 		return Saved{}, nil
 	}
-	saved, err := s.Save(ctx, op)
+	saved, err := d.Save(ctx, op)
 	if err != nil {
 		return Saved{}, fmt.Errorf("recording outside changes: %w", err)
 	}
@@ -67,7 +70,7 @@ func (s State) likely(now State) bool {
 
 // knownOf is what a store knows of a path that who recorded something of; nil when all of that was aborted, or retention
 // took the newest.
-func knownOf(ctx context.Context, h history, who Scope, path string) (*Known, error) {
+func knownOf(ctx context.Context, h *history, who Scope, path string) (*Known, error) {
 	head, err := h.head(ctx, anybody, path)
 	if err != nil || head == nil {
 		return nil, err
@@ -88,7 +91,7 @@ func knownOf(ctx context.Context, h history, who Scope, path string) (*Known, er
 }
 
 // outside picks those of all, which is what a rewind looks at, for Plan.Outside.
-func outside(ctx context.Context, h history, all []entry, only []string) (out []ID, err error) {
+func outside(ctx context.Context, h *history, all []entry, only []string) (out []ID, err error) {
 	type own struct{ external, first *entry } // the first change of a path by the session, and the last one from outside before that
 	paths := map[string]own{}
 	for i := range all {
@@ -132,7 +135,7 @@ func outside(ctx context.Context, h history, all []entry, only []string) (out []
 
 // LastDir is the mode of the directory when anybody recorded it last, on its own or because something was made, read or removed in it.
 func (d *DB) LastDir(ctx context.Context, path string) (mode fs.FileMode, known bool, err error) {
-	err = d.view(ctx, func(h *dbHistory) error {
+	err = d.view(ctx, func(h *history) error {
 		var w where
 		w.and("op.outcome<>?", outcomeCode(Aborted))
 		es, err := h.streams(ctx, &Filter{Path: path, AsSaved: true}, &w, firstPlace, 1)

@@ -12,24 +12,24 @@ import (
 	"time"
 )
 
-// dbHistory answers the planner from one snapshot of the catalog.
-type dbHistory struct {
+// history answers lists and the planner from one snapshot of the catalog.
+type history struct {
 	q       querier
 	pending map[int64]Outcome // settled, not yet written
 	names   *interned
 	doubt   doubt // of planning only
 }
 
-func (h *dbHistory) underWay(seq int64) bool { return h.doubt.of(seq) }
-
-var _ history = (*dbHistory)(nil)
+// underWay reports whether the operation seq, which has no outcome, may be being made, or was cut off.
+// Any other was made.
+func (h *history) underWay(seq int64) bool { return h.doubt.of(seq) }
 
 const (
 	opColumns = `op.seq, op.ts, s.principal, s.name, t.name, op.tool, op.kind, op.outcome, op.pin, op.label, op.undo_of, op.restore_of`
 	opJoins   = ` JOIN session s ON s.id=op.session LEFT JOIN turn t ON t.id=op.turn`
 )
 
-func (h *dbHistory) scan(ctx context.Context, rows *sql.Rows) ([]entry, error) {
+func (h *history) scan(ctx context.Context, rows *sql.Rows) ([]entry, error) {
 	defer rows.Close()
 	var out []entry
 	r := newOpRow()
@@ -63,7 +63,7 @@ func newOpRow() *opRow {
 }
 
 // scan makes the entry of one row. sql.ErrNoRows: there is none, or one whose words are missing.
-func (r *opRow) scan(ctx context.Context, h *dbHistory, row scanner) (entry, error) {
+func (r *opRow) scan(ctx context.Context, h *history, row scanner) (entry, error) {
 	if err := row.Scan(r.to...); err != nil {
 		return entry{}, err
 	}
@@ -83,12 +83,12 @@ func (r *opRow) scan(ctx context.Context, h *dbHistory, row scanner) (entry, err
 	return entry{seq: r.seq, undoOf: r.undo.Int64, c: c}, nil
 }
 
-func (h *dbHistory) scanOne(ctx context.Context, row scanner) (entry, error) {
+func (h *history) scanOne(ctx context.Context, row scanner) (entry, error) {
 	return newOpRow().scan(ctx, h, row)
 }
 
 // scope adds to w that only the checkpoints of who are wanted.
-func (h *dbHistory) scope(ctx context.Context, w *where, who Scope) error {
+func (h *history) scope(ctx context.Context, w *where, who Scope) error {
 	switch {
 	case !who.AllSessions:
 		var id int64
@@ -107,7 +107,7 @@ func (h *dbHistory) scope(ctx context.Context, w *where, who Scope) error {
 	return nil
 }
 
-func (h *dbHistory) entry(ctx context.Context, seq int64) (entry, error) {
+func (h *history) entry(ctx context.Context, seq int64) (entry, error) {
 	e, err := h.scanOne(ctx, h.q.QueryRowContext(ctx, "SELECT "+opColumns+" FROM op"+opJoins+" WHERE op.seq=?", seq))
 	if errors.Is(err, sql.ErrNoRows) {
 		return e, ErrNotFound
@@ -118,7 +118,8 @@ func (h *dbHistory) entry(ctx context.Context, seq int64) (entry, error) {
 	return e, h.fillChanges(ctx, []entry{e})
 }
 
-func (h *dbHistory) after(ctx context.Context, who Scope, seq int64) ([]entry, error) {
+// after lists the checkpoints of who with a number above seq, oldest first.
+func (h *history) after(ctx context.Context, who Scope, seq int64) ([]entry, error) {
 	var w where
 	if err := h.scope(ctx, &w, who); err != nil {
 		return nil, err
@@ -135,7 +136,8 @@ func (h *dbHistory) after(ctx context.Context, who Scope, seq int64) ([]entry, e
 	return es, h.fillChanges(ctx, es)
 }
 
-func (h *dbHistory) newest(ctx context.Context, who Scope, fn func(entry) bool) error {
+// newest walks the checkpoints of who from the newest down, without their changes, until fn says stop.
+func (h *history) newest(ctx context.Context, who Scope, fn func(entry) bool) error {
 	var w where
 	if err := h.scope(ctx, &w, who); err != nil {
 		return err
@@ -161,7 +163,8 @@ func (h *dbHistory) newest(ctx context.Context, who Scope, fn func(entry) bool) 
 	return rows.Err()
 }
 
-func (h *dbHistory) sinceStart(ctx context.Context, who Scope, t time.Time) (int64, error) {
+// sinceStart is the number before the first checkpoint at or after t.
+func (h *history) sinceStart(ctx context.Context, who Scope, t time.Time) (int64, error) {
 	var w where
 	if err := h.scope(ctx, &w, who); err != nil {
 		return 0, err
@@ -172,7 +175,8 @@ func (h *dbHistory) sinceStart(ctx context.Context, who Scope, t time.Time) (int
 	return seq, err
 }
 
-func (h *dbHistory) labelled(ctx context.Context, who Scope, label string) ([]Labelled, error) {
+// labelled lists who carries the label, oldest first.
+func (h *history) labelled(ctx context.Context, who Scope, label string) ([]Labelled, error) {
 	var w where
 	if err := h.scope(ctx, &w, who); err != nil {
 		return nil, err
@@ -190,7 +194,9 @@ func (h *dbHistory) labelled(ctx context.Context, who Scope, label string) ([]La
 	return out, err
 }
 
-func (h *dbHistory) head(ctx context.Context, who Scope, path string) (*entry, error) {
+// head finds the newest checkpoint of who, not aborted, that has path; a mere read only if there is no
+// other. nil when there is none.
+func (h *history) head(ctx context.Context, who Scope, path string) (*entry, error) {
 	// A read says what somebody saw, not what became of the path: it only counts where there is nothing else.
 	for _, reads := range []string{"IS NOT", "IS"} {
 		var w where
@@ -212,7 +218,9 @@ func (h *dbHistory) head(ctx context.Context, who Scope, path string) (*entry, e
 	return nil, nil
 }
 
-func (h *dbHistory) lineage(ctx context.Context, path string, seq int64) ([]entry, error) {
+// lineage lists what was done to path from seq on, oldest first, without what was aborted and what only
+// read it. Of each entry Changes has this path only.
+func (h *history) lineage(ctx context.Context, path string, seq int64) ([]entry, error) {
 	rows, err := h.q.QueryContext(ctx, "SELECT "+opColumns+" FROM "+opsOfPath+opJoins+" WHERE "+thisPath+
 		" AND cp.op>=? AND op.outcome<>? AND op.kind IS NOT (SELECT id FROM word WHERE s=?) ORDER BY cp.op", []byte(path), seq, outcomeCode(Aborted), KindRead)
 	if err != nil {
@@ -231,13 +239,15 @@ func (h *dbHistory) lineage(ctx context.Context, path string, seq int64) ([]entr
 	return es, err
 }
 
-func (h *dbHistory) whole(ctx context.Context, after, before int64) (bool, error) {
+// whole reports whether all checkpoints between the two are still there, whoever made them.
+func (h *history) whole(ctx context.Context, after, before int64) (bool, error) {
 	var n int64
 	err := h.q.QueryRowContext(ctx, "SELECT count(*) FROM op WHERE seq>? AND seq<?", after, before).Scan(&n)
 	return n == before-after-1, err // numbers are given out without gaps
 }
 
-func (h *dbHistory) movedAway(ctx context.Context, name string, after, before int64) (bool, error) {
+// movedAway reports whether a directory above path was moved as a whole between the two.
+func (h *history) movedAway(ctx context.Context, name string, after, before int64) (bool, error) {
 	for dir := path.Dir(name); len(dir) > 1; dir = path.Dir(dir) {
 		var n int
 		err := h.q.QueryRowContext(ctx, `SELECT count(*) FROM change c JOIN word w ON w.id=c.role JOIN op ON op.seq=c.op
@@ -269,7 +279,7 @@ const changeJoins = `
 	LEFT JOIN object ao ON ao.id=c.aobj LEFT JOIN data ad ON ad.id=c.aobj`
 
 // fillChanges reads the changes of all entries in one go.
-func (h *dbHistory) fillChanges(ctx context.Context, es []entry) error {
+func (h *history) fillChanges(ctx context.Context, es []entry) error {
 	if len(es) == 1 {
 		return h.eachChange(ctx, changeQuery+" WHERE c.op=? ORDER BY c.n", func(int64) *Checkpoint { return es[0].c }, es[0].seq)
 	}
@@ -288,13 +298,13 @@ func (h *dbHistory) fillChanges(ctx context.Context, es []entry) error {
 }
 
 // fillChange reads only the change of one path.
-func (h *dbHistory) fillChange(ctx context.Context, e entry, path string) error {
+func (h *history) fillChange(ctx context.Context, e entry, path string) error {
 	// Through the index of paths: an operation may have as many changes as a tree has files.
 	return h.eachChange(ctx, changeColumns+" FROM change c INDEXED BY change_path"+changeJoins+
 		" WHERE c.op=? AND c.path=(SELECT id FROM path WHERE path=?)", func(int64) *Checkpoint { return e.c }, e.seq, []byte(path))
 }
 
-func (h *dbHistory) eachChange(ctx context.Context, q string, of func(seq int64) *Checkpoint, args ...any) error {
+func (h *history) eachChange(ctx context.Context, q string, of func(seq int64) *Checkpoint, args ...any) error {
 	rows, err := h.q.QueryContext(ctx, q, args...)
 	if err != nil {
 		return fmt.Errorf("reading checkpoint: %w", err)
@@ -340,7 +350,7 @@ func newChangeRow() *changeRow {
 }
 
 // scan makes the change of one row. sql.ErrNoRows: its role is missing.
-func (r *changeRow) scan(ctx context.Context, h *dbHistory, rows *sql.Rows) (c Recorded, err error) {
+func (r *changeRow) scan(ctx context.Context, h *history, rows *sql.Rows) (c Recorded, err error) {
 	if err := rows.Scan(r.to...); err != nil {
 		return c, err
 	}
@@ -370,7 +380,7 @@ func (r *sideRow) state(s *State) {
 	}
 }
 
-func (h *dbHistory) attr(ctx context.Context, id sql.NullInt64, s *State) error {
+func (h *history) attr(ctx context.Context, id sql.NullInt64, s *State) error {
 	a, err := h.names.attr(ctx, h.q, id)
 	if err != nil {
 		return err
@@ -383,7 +393,7 @@ func (h *dbHistory) attr(ctx context.Context, id sql.NullInt64, s *State) error 
 // Known lists the paths that this session has read or changed, by path, with their last recorded state.
 func (d *DB) Known(ctx context.Context, who Scope) ([]Known, error) {
 	var out []Known
-	err := d.planning(ctx, func(h *dbHistory) error {
+	err := d.planning(ctx, func(h *history) error {
 		var w where
 		if err := h.scope(ctx, &w, who); err != nil {
 			return err

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
-	"moltisfs/checkpoint/checkpointtest"
 )
 
 // clock is a time that the test moves.
@@ -31,13 +30,15 @@ func TestGCKeepsWhatRetentionSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	rare := save(t, d, op(edit("/w/rare", nil, []byte("rare"))))
-	trashed := save(t, d, op(edit("/w/trashed", []byte("in the trash"), nil)))
-	both := op(edit("/w/a", v[60], v[61%len(v)]), edit("/w/other", []byte("x"), []byte("y")))
-	save(t, d, both)
-	entry, err := d.TrashPut(ctx, checkpoint.Trashed{Principal: "ann", Path: "/w/trashed", Kind: checkpoint.File, Checkpoint: trashed, Expires: c.t.Add(10 * 24 * time.Hour)})
+	del := edit("/w/trashed", []byte("in the trash"), nil)
+	del.Trash = &checkpoint.Trashed{Expires: c.t.Add(10 * 24 * time.Hour)}
+	s, err := d.Save(ctx, op(del))
 	if err != nil {
 		t.Fatal(err)
 	}
+	trashed, entry := s.ID, s.Trashed[0]
+	both := op(edit("/w/a", v[60], v[61%len(v)]), edit("/w/other", []byte("x"), []byte("y")))
+	save(t, d, both)
 	for i := range 7 { // push it out of KeepLast
 		save(t, d, op(edit("/w/trashed", []byte(fmt.Sprint(i)), []byte(fmt.Sprint(i+1)))))
 	}
@@ -240,7 +241,7 @@ func TestRandomWhileCleaning(t *testing.T) {
 	if testing.Short() {
 		steps = 150
 	}
-	checkpointtest.Random(t, d, 7, steps)
+	drive(t, d, 7, steps)
 	close(stop)
 	if err := <-done; err != nil {
 		t.Error(err)
@@ -285,46 +286,38 @@ func TestSkips(t *testing.T) {
 
 func TestExternal(t *testing.T) {
 	d := open(t, t.TempDir(), checkpoint.Options{})
-	mem, err := checkpoint.NewMem(checkpoint.Options{})
-	if err != nil {
-		t.Fatal(err)
+	o := op(edit("/w/read", []byte("r"), []byte("r")))
+	o.Kind = checkpoint.KindRead
+	for _, o := range []checkpoint.Op{o, op(edit("/w/a", []byte("1"), []byte("2"))), op(edit("/w/b", []byte("1"), []byte("2")))} {
+		if _, err := d.Save(ctx, o); err != nil {
+			t.Fatal(err)
+		}
 	}
-	for name, s := range map[string]checkpoint.Store{"DB": d, "Mem": mem} {
-		t.Run(name, func(t *testing.T) {
-			o := op(edit("/w/read", []byte("r"), []byte("r")))
-			o.Kind = checkpoint.KindRead
-			for _, o := range []checkpoint.Op{o, op(edit("/w/a", []byte("1"), []byte("2"))), op(edit("/w/b", []byte("1"), []byte("2")))} {
-				if _, err := s.Save(ctx, o); err != nil {
-					t.Fatal(err)
-				}
-			}
-			seen := func(path string, b []byte) checkpoint.Observed {
-				o := checkpoint.Observed{Path: path, Content: b}
-				if b != nil {
-					o.State = file(b)
-				}
-				return o
-			}
-			calm, err := checkpoint.External(ctx, s, ann, "t", []checkpoint.Observed{seen("/w/read", []byte("r")), seen("/w/a", []byte("2")), seen("/w/b", []byte("1")), seen("/w/unknown", []byte("u"))})
-			if err != nil || calm.ID != "" {
-				t.Fatalf("nothing changed outside: a state before an unsettled edit is one of its two; %+v %v", calm, err)
-			}
-			got, err := checkpoint.External(ctx, s, ann, "t", []checkpoint.Observed{seen("/w/read", nil), seen("/w/a", []byte("sed was here"))})
-			if err != nil || got.ID == "" {
-				t.Fatal("what a shell changed must be recorded:", err)
-			}
-			p, err := s.Plan(ctx, checkpoint.Restore{ID: got.ID, Principal: "ann", Session: "s"})
-			if err != nil || len(p.Items) != 2 {
-				t.Fatal(p, err)
-			}
-			if p.Items[0].Want.Hash != sum([]byte("2")) || p.Items[1].Want.Hash != sum([]byte("r")) || !p.Items[1].Stored {
-				t.Errorf("and can be taken back, even the rm of what was only read: %+v", p.Items)
-			}
-			again, err := checkpoint.External(ctx, s, ann, "t", []checkpoint.Observed{seen("/w/read", nil), seen("/w/a", []byte("sed was here"))})
-			if err != nil || again.ID != "" {
-				t.Errorf("it is recorded once: %+v %v", again, err)
-			}
-		})
+	seen := func(path string, b []byte) checkpoint.Observed {
+		o := checkpoint.Observed{Path: path, Content: b}
+		if b != nil {
+			o.State = file(b)
+		}
+		return o
+	}
+	calm, err := checkpoint.External(ctx, d, ann, "t", []checkpoint.Observed{seen("/w/read", []byte("r")), seen("/w/a", []byte("2")), seen("/w/b", []byte("1")), seen("/w/unknown", []byte("u"))})
+	if err != nil || calm.ID != "" {
+		t.Fatalf("nothing changed outside: a state before an unsettled edit is one of its two; %+v %v", calm, err)
+	}
+	got, err := checkpoint.External(ctx, d, ann, "t", []checkpoint.Observed{seen("/w/read", nil), seen("/w/a", []byte("sed was here"))})
+	if err != nil || got.ID == "" {
+		t.Fatal("what a shell changed must be recorded:", err)
+	}
+	p, err := d.Plan(ctx, checkpoint.Restore{ID: got.ID, Principal: "ann", Session: "s"})
+	if err != nil || len(p.Items) != 2 {
+		t.Fatal(p, err)
+	}
+	if p.Items[0].Want.Hash != sum([]byte("2")) || p.Items[1].Want.Hash != sum([]byte("r")) || !p.Items[1].Stored {
+		t.Errorf("and can be taken back, even the rm of what was only read: %+v", p.Items)
+	}
+	again, err := checkpoint.External(ctx, d, ann, "t", []checkpoint.Observed{seen("/w/read", nil), seen("/w/a", []byte("sed was here"))})
+	if err != nil || again.ID != "" {
+		t.Errorf("it is recorded once: %+v %v", again, err)
 	}
 }
 

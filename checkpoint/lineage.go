@@ -8,7 +8,7 @@ const RoleTree = "tree"
 // trace follows what became of the path from its first change on. Each change of the session should have found what the one before it left
 // behind, and the newest state of all should be what the last one left; where that is not so, somebody else was at it: another session, whose
 // changes are recorded, or somebody outside, of whom only the gap is. What others changed and took back does not count.
-func (it *Item) trace(ctx context.Context, h history, seq int64, principal, session string) error {
+func (it *Item) trace(ctx context.Context, h *history, seq int64, principal, session string) error {
 	line, err := h.lineage(ctx, it.Path, seq)
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (it *Item) trace(ctx context.Context, h history, seq int64, principal, sess
 
 // gap reports whether somebody else's change lies between two changes of one session. Others says that one is recorded; then what can't be told
 // counts as changed.
-func gap(ctx context.Context, h history, a, b *entry, others bool) (bool, error) {
+func gap(ctx context.Context, h *history, a, b *entry, others bool) (bool, error) {
 	left, found := &a.c.Changes[0], &b.c.Changes[0]
 	if left.After.Same(found.Before) {
 		return false, nil

@@ -15,14 +15,14 @@ import (
 
 // List returns checkpoints, newest first: by time, of one time those saved later first.
 func (d *DB) List(ctx context.Context, f Filter) (page Page, err error) {
-	err = d.view(ctx, func(h *dbHistory) error {
+	err = d.view(ctx, func(h *history) error {
 		page, err = h.list(ctx, f)
 		return err
 	})
 	return page, err
 }
 
-func (h *dbHistory) list(ctx context.Context, f Filter) (Page, error) {
+func (h *history) list(ctx context.Context, f Filter) (Page, error) {
 	at, err := parsePlace(f.Cursor)
 	if err != nil {
 		return Page{}, err
@@ -80,7 +80,7 @@ func (h *dbHistory) list(ctx context.Context, f Filter) (Page, error) {
 }
 
 // streams returns the n next checkpoints after at, of whichever of its names where a path is asked for.
-func (h *dbHistory) streams(ctx context.Context, f *Filter, w *where, at place, n int) ([]entry, error) {
+func (h *history) streams(ctx context.Context, f *Filter, w *where, at place, n int) ([]entry, error) {
 	es, err := h.streamsOf(ctx, f, f.Path, w, at, n)
 	if err != nil || f.Path == "" || len(f.Also) == 0 {
 		return es, err
@@ -110,7 +110,7 @@ func newest(a, b entry) int { return cmp.Or(b.c.Time.Compare(a.c.Time), cmp.Comp
 
 // streamsOf is streams for one path, or "" for all. Those that came in the order of time are in the order of seq; the late ones have
 // an index of their own; both are asked for n and merged.
-func (h *dbHistory) streamsOf(ctx context.Context, f *Filter, path string, w *where, at place, n int) ([]entry, error) {
+func (h *history) streamsOf(ctx context.Context, f *Filter, path string, w *where, at place, n int) ([]entry, error) {
 	ask := func(more string, order string, args ...any) ([]entry, error) {
 		v := where{slices.Clone(w.terms), slices.Clone(w.args)}
 		v.and(more, args...)
@@ -198,7 +198,7 @@ func parsePlace(s string) (p place, err error) {
 
 // pathsContaining returns the ids of matching paths as a JSON array. Folding letters is done here, because SQLite only
 // knows those of ASCII.
-func (h *dbHistory) pathsContaining(ctx context.Context, part string) (string, error) {
+func (h *history) pathsContaining(ctx context.Context, part string) (string, error) {
 	rows, err := h.q.QueryContext(ctx, "SELECT id, path FROM path")
 	if err != nil {
 		return "", err

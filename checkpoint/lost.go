@@ -47,7 +47,7 @@ type Begun struct {
 }
 
 // turnStart is the sequence number after which the one turn of that name begins.
-func turnStart(ctx context.Context, h history, who Scope, turn string) (int64, error) {
+func turnStart(ctx context.Context, h *history, who Scope, turn string) (int64, error) {
 	begun, err := h.begun(ctx, who, turn)
 	switch {
 	case err != nil:
@@ -61,7 +61,7 @@ func turnStart(ctx context.Context, h history, who Scope, turn string) (int64, e
 }
 
 // lostSince is what retention took of what the session changed after the point of a rewind, which is start; nil when nothing.
-func (r *Restore) lostSince(ctx context.Context, h history, start int64) (*Lost, error) {
+func (r *Restore) lostSince(ctx context.Context, h *history, start int64) (*Lost, error) {
 	lost, err := h.lost(ctx, r.scope())
 	if err != nil || lost == nil || lost.seq <= start && (r.Since.IsZero() || lost.Until.Before(r.Since)) {
 		return nil, err
@@ -72,7 +72,9 @@ func (r *Restore) lostSince(ctx context.Context, h history, start int64) (*Lost,
 	return lost, nil
 }
 
-func (h *dbHistory) begun(ctx context.Context, who Scope, turn string) (out []Begun, err error) {
+// begun lists the beginnings of turns of that name, oldest first. First need not be set when there is
+// only one.
+func (h *history) begun(ctx context.Context, who Scope, turn string) (out []Begun, err error) {
 	rows, err := h.q.QueryContext(ctx, `SELECT after, ts FROM turn WHERE name=? AND session=(SELECT id FROM session WHERE principal=? AND name=?) ORDER BY id`,
 		turn, who.Principal, who.Session)
 	if err != nil {
@@ -107,7 +109,8 @@ func (h *dbHistory) begun(ctx context.Context, who Scope, turn string) (out []Be
 	return out, nil
 }
 
-func (h *dbHistory) lost(ctx context.Context, who Scope) (*Lost, error) {
+// lost says what retention took of what who changed; nil when nothing.
+func (h *history) lost(ctx context.Context, who Scope) (*Lost, error) {
 	var ses, w where
 	switch {
 	case !who.AllSessions:
@@ -145,7 +148,9 @@ func (h *dbHistory) lost(ctx context.Context, who Scope) (*Lost, error) {
 	return l, err
 }
 
-func (h *dbHistory) goneOf(ctx context.Context, path string) (seq int64, err error) {
+// goneOf is the newest checkpoint of path that retention took, if it was newer than all that stayed;
+// else 0, or one that is older than head.
+func (h *history) goneOf(ctx context.Context, path string) (seq int64, err error) {
 	err = h.q.QueryRowContext(ctx, "SELECT ifnull(gone, 0) FROM path WHERE path=?", []byte(path)).Scan(&seq)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil

@@ -108,7 +108,7 @@ func (e entry) change(path string) Recorded {
 func (e entry) changes() bool { return e.c.Outcome != Aborted && mutates(e.c.Kind) }
 
 // pending reports whether nobody can say yet whether e takes place. What was seen outside took place: nobody settles that.
-func pending(h history, e *entry) bool {
+func pending(h *history, e *entry) bool {
 	return e.c.Outcome == Presumed && e.c.Kind != KindExternal && h.underWay(e.seq)
 }
 
@@ -120,37 +120,7 @@ func mutates(kind string) bool {
 // anybody is the scope of what the planner compares with, and shows nobody.
 var anybody = Scope{AllSessions: true}
 
-// history is what the planner asks of a store. Both stores answer it from one snapshot.
-type history interface {
-	// underWay reports whether the operation seq, which has no outcome, may be being made or was cut off. Any other was made.
-	underWay(seq int64) bool
-	entry(ctx context.Context, seq int64) (entry, error)
-	// after lists the checkpoints of who with a sequence number above seq, oldest first.
-	after(ctx context.Context, who Scope, seq int64) ([]entry, error)
-	// before walks the same from the newest down, without their changes, until fn says stop.
-	newest(ctx context.Context, who Scope, fn func(entry) (more bool)) error
-	// begun lists the beginnings of turns of that name, oldest first. First and its time need not be there when there is only one.
-	begun(ctx context.Context, who Scope, turn string) ([]Begun, error)
-	// lost says what retention took of what who changed; nil when nothing.
-	lost(ctx context.Context, who Scope) (*Lost, error)
-	// goneOf is the newest checkpoint of path that retention took, if it was newer than all that stayed; else 0 or one that is older than head.
-	goneOf(ctx context.Context, path string) (int64, error)
-	// sinceStart is the sequence number before the first checkpoint at or after t.
-	sinceStart(ctx context.Context, who Scope, t time.Time) (int64, error)
-	// labelled lists who carries the label, oldest first.
-	labelled(ctx context.Context, who Scope, label string) ([]Labelled, error)
-	// head finds the newest checkpoint of who, not aborted, that has path, a mere read only if there is no other; nil when there is none.
-	head(ctx context.Context, who Scope, path string) (*entry, error)
-	// lineage lists what was done to path from seq on, oldest first, without what was aborted and what only read it. Of each entry
-	// Changes has this path only.
-	lineage(ctx context.Context, path string, seq int64) ([]entry, error)
-	// whole reports whether all checkpoints between the two are still there, whoever made them.
-	whole(ctx context.Context, after, before int64) (bool, error)
-	// movedAway reports whether a directory above path was moved as a whole in a checkpoint between the two.
-	movedAway(ctx context.Context, path string, after, before int64) (bool, error)
-}
-
-func makePlan(ctx context.Context, h history, r Restore) (*Plan, error) {
+func makePlan(ctx context.Context, h *history, r Restore) (*Plan, error) {
 	given := 0
 	for _, set := range []bool{r.ID != "", r.Turn != "", !r.Since.IsZero(), r.Label != ""} {
 		if set {
@@ -221,7 +191,7 @@ func makePlan(ctx context.Context, h history, r Restore) (*Plan, error) {
 }
 
 // labelStart is the sequence number before the one checkpoint that carries the label.
-func labelStart(ctx context.Context, h history, who Scope, label string) (int64, error) {
+func labelStart(ctx context.Context, h *history, who Scope, label string) (int64, error) {
 	carry, err := h.labelled(ctx, who, label)
 	switch {
 	case err != nil:
@@ -236,7 +206,7 @@ func labelStart(ctx context.Context, h history, who Scope, label string) (int64,
 }
 
 // fill turns operations (oldest first) into items: for each path the first pre-state counts.
-func (p *Plan) fill(ctx context.Context, h history, who Scope, ops []entry, only []string) error {
+func (p *Plan) fill(ctx context.Context, h *history, who Scope, ops []entry, only []string) error {
 	type first struct {
 		seq                int64
 		principal, session string
@@ -333,7 +303,7 @@ func within(path string, only []string) bool {
 }
 
 // visible finds the checkpoint id if who may see it.
-func visible(ctx context.Context, h history, who Scope, id ID) (entry, error) {
+func visible(ctx context.Context, h *history, who Scope, id ID) (entry, error) {
 	seq, err := id.seq()
 	if err != nil {
 		return entry{}, err
@@ -354,7 +324,7 @@ func visible(ctx context.Context, h history, who Scope, id ID) (entry, error) {
 // An undo is an operation with UndoOf; a redo is the undo of an undo. An operation is cancelled when an operation that
 // is itself not cancelled undoes it. Going from the newest down, everything that could cancel an operation has been
 // seen before the operation comes up.
-func makeUndo(ctx context.Context, h history, who Scope, redo bool) (*Plan, error) {
+func makeUndo(ctx context.Context, h *history, who Scope, redo bool) (*Plan, error) {
 	if who.AllSessions {
 		return nil, &BadOpError{"", "undo and redo belong to one session"}
 	}

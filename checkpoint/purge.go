@@ -121,14 +121,6 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 	return w.r, d.keep.measure(ctx)
 }
 
-// PurgeExcluded purges what was stored of paths that Options.Exclude names by now. Without such an option it does nothing.
-func (d *DB) PurgeExcluded(ctx context.Context, dryRun bool) (Purged, error) {
-	if d.o.Exclude == nil {
-		return Purged{}, nil
-	}
-	return d.Purge(ctx, Purge{Match: d.o.Exclude, DryRun: dryRun})
-}
-
 type purger struct {
 	d     *DB
 	p     Purge

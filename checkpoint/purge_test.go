@@ -77,40 +77,6 @@ func TestPurgeLeavesNoByte(t *testing.T) {
 	}
 }
 
-// What is excluded from today on was stored yesterday.
-func TestPurgeExcluded(t *testing.T) {
-	dir := t.TempDir()
-	d := open(t, dir, checkpoint.Options{})
-	secret := randomText(3000, 7)
-	save(t, d, op(edit("/w/.env", secret, nil), edit("/w/a", []byte("kept"), nil)))
-	if r, err := d.PurgeExcluded(ctx, false); err != nil || r.Contents != 0 {
-		t.Errorf("nothing is excluded: %+v %v", r, err)
-	}
-	d.Close()
-	steps := 0
-	d = open(t, dir, checkpoint.Options{Exclude: func(p string) bool { return p == "/w/.env" }, Progress: func(what string, done, total int) {
-		if what == "purging" && done == total {
-			steps++
-		}
-	}})
-	if r, err := d.PurgeExcluded(ctx, true); err != nil || r.Contents != 1 || len(contains(t, dir, secret[50:90])) == 0 {
-		t.Errorf("a dry run counts: %+v %v", r, err)
-	}
-	if r, err := d.PurgeExcluded(ctx, false); err != nil || steps != 1 || r.Contents != 1 {
-		t.Errorf("one is stored that must not be: %+v %v", r, err)
-	}
-	if f := contains(t, dir, secret[50:90]); len(f) != 0 {
-		t.Errorf("it is still in %v", f)
-	}
-	if r, err := d.PurgeExcluded(ctx, false); err != nil || r.Contents != 0 {
-		t.Errorf("now nothing is: %+v %v", r, err)
-	}
-	if _, err := d.Content(ctx, sum([]byte("kept"))); err != nil {
-		t.Error(err)
-	}
-	sound(t, d)
-}
-
 func TestPurgeNeedsATarget(t *testing.T) {
 	d := open(t, t.TempDir(), checkpoint.Options{})
 	var bad *checkpoint.BadOpError

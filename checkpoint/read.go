@@ -18,7 +18,7 @@ type querier interface {
 // Get returns the checkpoint id if who may see it.
 func (d *DB) Get(ctx context.Context, id ID, who Scope) (*Checkpoint, error) {
 	var c *Checkpoint
-	err := d.view(ctx, func(h *dbHistory) error {
+	err := d.view(ctx, func(h *history) error {
 		e, err := visible(ctx, h, who, id)
 		c = e.c
 		return err
@@ -30,7 +30,7 @@ func (d *DB) Get(ctx context.Context, id ID, who Scope) (*Checkpoint, error) {
 }
 
 // view runs fn over one snapshot of the catalog.
-func (d *DB) view(ctx context.Context, fn func(*dbHistory) error) error {
+func (d *DB) view(ctx context.Context, fn func(*history) error) error {
 	if err := d.enter(); err != nil {
 		return err
 	}
@@ -39,11 +39,11 @@ func (d *DB) view(ctx context.Context, fn func(*dbHistory) error) error {
 		return err
 	}
 	// The outcomes first: the snapshot begins with the first query, and what is not pending any more is in it.
-	return d.readers.snapshot(ctx, func(q querier) error { return fn(&dbHistory{q: q, pending: d.com.pendingOutcomes(), names: &d.names}) })
+	return d.readers.snapshot(ctx, func(q querier) error { return fn(&history{q: q, pending: d.com.pendingOutcomes(), names: &d.names}) })
 }
 
 // planning is view for those who have to know what is under way.
-func (d *DB) planning(ctx context.Context, fn func(*dbHistory) error) error {
+func (d *DB) planning(ctx context.Context, fn func(*history) error) error {
 	if err := d.enter(); err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (d *DB) planning(ctx context.Context, fn func(*dbHistory) error) error {
 	if err != nil {
 		return fmt.Errorf("looking what is under way: %w", named(err))
 	}
-	return d.view(ctx, func(h *dbHistory) error {
+	return d.view(ctx, func(h *history) error {
 		h.doubt = doubt
 		return fn(h)
 	})
@@ -77,7 +77,7 @@ func (c *committer) pendingOutcomes() map[int64]Outcome {
 
 // Plan answers what a Restore has to do. Nothing is changed.
 func (d *DB) Plan(ctx context.Context, r Restore) (p *Plan, err error) {
-	err = d.planning(ctx, func(h *dbHistory) error {
+	err = d.planning(ctx, func(h *history) error {
 		p, err = makePlan(ctx, h, r)
 		return err
 	})
@@ -87,7 +87,7 @@ func (d *DB) Plan(ctx context.Context, r Restore) (p *Plan, err error) {
 // Undo plans to take back the newest change of the session that is not undone. The Op that carries the plan out must
 // have UndoOf set to Plan.UndoOf.
 func (d *DB) Undo(ctx context.Context, who Scope) (p *Plan, err error) {
-	err = d.planning(ctx, func(h *dbHistory) error {
+	err = d.planning(ctx, func(h *history) error {
 		p, err = makeUndo(ctx, h, who, false)
 		return err
 	})
@@ -96,7 +96,7 @@ func (d *DB) Undo(ctx context.Context, who Scope) (p *Plan, err error) {
 
 // Redo plans to take back the newest undo, if nothing was changed after it.
 func (d *DB) Redo(ctx context.Context, who Scope) (p *Plan, err error) {
-	err = d.planning(ctx, func(h *dbHistory) error {
+	err = d.planning(ctx, func(h *history) error {
 		p, err = makeUndo(ctx, h, who, true)
 		return err
 	})

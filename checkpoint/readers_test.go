@@ -16,7 +16,7 @@ func TestReadersSurvive(t *testing.T) {
 	}
 	defer d.Close()
 	look := func(ctx context.Context) error {
-		return d.view(ctx, func(h *dbHistory) error {
+		return d.view(ctx, func(h *history) error {
 			rows, err := h.q.QueryContext(ctx, "SELECT v FROM meta")
 			if err == nil {
 				err = rows.Close()
@@ -32,7 +32,7 @@ func TestReadersSurvive(t *testing.T) {
 			if n == 0 {
 				return nil
 			}
-			return d.view(t.Context(), func(*dbHistory) error { return nest(n - 1) })
+			return d.view(t.Context(), func(*history) error { return nest(n - 1) })
 		}
 		if err := nest(maxReaders); err != nil {
 			t.Fatalf("after %s: %v", after, err)
@@ -41,7 +41,7 @@ func TestReadersSurvive(t *testing.T) {
 	for range 2 * maxReaders {
 		func() {
 			defer func() { recover() }()
-			d.view(t.Context(), func(*dbHistory) error { panic("in the midst of it") })
+			d.view(t.Context(), func(*history) error { panic("in the midst of it") })
 		}()
 	}
 	all("a panic")

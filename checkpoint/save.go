@@ -20,8 +20,6 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 	if err := d.inPlace(); err != nil { // before its files are missed
 		return Saved{}, fmt.Errorf("saving checkpoint: %w", err)
 	}
-	ahead := d.packAhead(&op)
-	defer ahead.wait()
 	skips, err := op.check(&d.o, d.mem.find)
 	if err != nil {
 		return Saved{}, err
@@ -35,7 +33,7 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 	// What prepare found out may be overtaken by another process that cleans the store. That is rare; the last try
 	// relies on nothing.
 	for try := 0; ; try++ {
-		s := &save{d: d, op: &op, ahead: ahead, again: try > 0, blind: try >= 3}
+		s := &save{d: d, op: &op, again: try > 0, blind: try >= 3}
 		err := s.prepare(ctx)
 		if err == nil {
 			err = d.com.doOp(ctx, s.write, op.Waiting)
@@ -62,7 +60,6 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 type save struct {
 	d     *DB
 	op    *Op
-	ahead *packedAhead
 	again bool // not the first try
 	blind bool // rely on nothing but the transaction
 	gen   int64
@@ -154,9 +151,6 @@ func (s *save) add(ctx context.Context, path, hx string, content []byte, clone f
 // pack stores the content of p in as few bytes as it takes, unless share has packed it.
 func (s *save) pack(ctx context.Context, p *part, base *version) (err error) {
 	h, content := p.ver.h, p.ver.content
-	if p.z == nil {
-		p.packed = s.ahead.take(content, base)
-	}
 	if p.z == nil {
 		p.packed = s.d.pack.pack(content, base)
 	}

@@ -29,7 +29,7 @@ type Stats struct {
 // Stats counts.
 func (d *DB) Stats(ctx context.Context) (Stats, error) {
 	s := Stats{MaxBytes: d.keep.limits.Load().MaxBytes}
-	err := d.view(ctx, func(h *dbHistory) (err error) {
+	err := d.view(ctx, func(h *history) (err error) {
 		var oldest, newest, free, page int64
 		err = h.q.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM op), (SELECT count(*) FROM change), (SELECT count(*) FROM path),
 			(SELECT count(*) FROM session), (SELECT count(*) FROM op WHERE pin), (SELECT count(*) FROM trash WHERE phase IN (0,1)),

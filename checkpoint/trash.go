@@ -2,11 +2,7 @@ package checkpoint
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/url"
@@ -54,36 +50,6 @@ type Trashed struct {
 	Phase              Phase
 }
 
-// TrashPut records t, with Phase Parking when it has a Parked and Parked otherwise, and answers it completed. It is durable on
-// return: the payload is moved after that.
-func (d *DB) TrashPut(ctx context.Context, t Trashed) (Trashed, error) {
-	if err := d.enter(); err != nil {
-		return t, err
-	}
-	defer d.active.Done()
-	if t.Deleted.IsZero() {
-		t.Deleted = d.o.Now()
-	}
-	if err := t.complete(); err != nil {
-		return t, err
-	}
-	var op any
-	if t.Checkpoint != "" {
-		seq, err := t.Checkpoint.seq()
-		if err != nil {
-			return t, err
-		}
-		op = seq
-	} else if t.Parked == "" {
-		return t, &BadOpError{t.Path, "a trash entry needs a payload: parked, or in a checkpoint"}
-	}
-	err := d.com.do(ctx, func(ctx context.Context, c *committer) error { return c.putTrash(ctx, &t, op) })
-	if err != nil {
-		return t, fmt.Errorf("recording trash: %w", err)
-	}
-	return t, nil
-}
-
 // complete fills in what follows from the rest, and refuses what contradicts itself.
 func (t *Trashed) complete() error {
 	if t.Expires.IsZero() {
@@ -92,13 +58,11 @@ func (t *Trashed) complete() error {
 			t.Expires = t.Deleted.Add(TrashOfAgents)
 		}
 	}
-	for _, p := range []string{t.Path, t.Parked} {
-		if p != "" && (!rooted(p) || len(p) > maxPath || strings.IndexByte(p, 0) >= 0) {
-			return &BadOpError{p, "path is not absolute, too long or has a NUL byte"}
-		}
+	if p := t.Parked; p != "" && (!rooted(p) || len(p) > maxPath || strings.IndexByte(p, 0) >= 0) {
+		return &BadOpError{p, "path is not absolute, too long or has a NUL byte"}
 	}
-	if _, ok := kindCode(t.Kind); !ok || t.Kind == Absent || t.Kind == "" || t.Path == "" || t.Size < 0 || t.Files < 0 {
-		return &BadOpError{t.Path, "a trash entry needs a path, a kind and true sizes"}
+	if t.Kind == Absent || t.Kind == "" || t.Files < 0 {
+		return &BadOpError{t.Path, "a trash entry needs a kind and true sizes"}
 	}
 	if y := t.Expires.Year(); timeNs(t.Deleted) == nil || y <= oldestYear || y >= youngestYear {
 		return &BadOpError{t.Path, "the time is out of range"}
@@ -223,7 +187,7 @@ func (d *DB) TrashGet(ctx context.Context, id TrashID, principal string, all boo
 		return Trashed{}, err
 	}
 	var t Trashed
-	err = d.view(ctx, func(h *dbHistory) error {
+	err = d.view(ctx, func(h *history) error {
 		t, err = scanTrashed(h.q.QueryRowContext(ctx, trashColumns+" WHERE id=? AND phase<>3", n))
 		return err
 	})
@@ -288,7 +252,7 @@ func (d *DB) TrashList(ctx context.Context, f TrashFilter) (TrashPage, error) {
 	}
 	limit := Filter{Limit: f.Limit}.limit()
 	page := TrashPage{Entries: []Trashed{}}
-	err := d.view(ctx, func(h *dbHistory) error {
+	err := d.view(ctx, func(h *history) error {
 		rows, err := h.q.QueryContext(ctx, trashColumns+w.sql()+" ORDER BY id DESC", w.args...)
 		if err != nil {
 			return err
@@ -316,20 +280,9 @@ func (d *DB) TrashList(ctx context.Context, f TrashFilter) (TrashPage, error) {
 	return page, nil
 }
 
-// A sidecar lies beside a parked payload, in the form of freedesktop.org with lines of our own, so that a person who finds
-// the payload knows what it is. It is signed with a secret of the store: one that was planted or altered is no reason to move
-// anything anywhere.
-
-// Sidecar renders the sidecar of t.
-func (d *DB) Sidecar(ctx context.Context, t Trashed) ([]byte, error) {
-	if err := d.enter(); err != nil {
-		return nil, err
-	}
-	defer d.active.Done()
-	secret, err := d.secret(ctx)
-	if err != nil {
-		return nil, err
-	}
+// Sidecar is the text of the file that lies beside a parked payload, in the form of freedesktop.org with
+// lines of our own. It tells a person who finds the payload what it is; nothing here ever reads it.
+func (t *Trashed) Sidecar() []byte {
 	u := url.URL{Path: t.Path}
 	var b strings.Builder
 	b.WriteString("[Trash Info]\n")
@@ -339,62 +292,5 @@ func (d *DB) Sidecar(ctx context.Context, t Trashed) ([]byte, error) {
 	b.WriteString("X-Principal=" + strconv.Quote(t.Principal) + "\n")
 	b.WriteString("X-Expires=" + t.Expires.UTC().Format(time.RFC3339) + "\n")
 	b.WriteString("X-Identity=" + strconv.Quote(t.Identity) + "\n")
-	b.WriteString("X-Mac=" + mac(secret, b.String()) + "\n")
-	return []byte(b.String()), nil
-}
-
-// ErrForged: a sidecar was not written by this store.
-var ErrForged = errors.New("the trash sidecar was not written by this store")
-
-// ReadSidecar checks a sidecar and returns the catalog's entry for it; what the sidecar says is not used for anything else.
-func (d *DB) ReadSidecar(ctx context.Context, data []byte) (Trashed, error) {
-	if err := d.enter(); err != nil {
-		return Trashed{}, err
-	}
-	secret, err := d.secret(ctx)
-	d.active.Done()
-	if err != nil {
-		return Trashed{}, err
-	}
-	if len(data) > 2*maxPath+4096 {
-		return Trashed{}, ErrForged
-	}
-	body, sum, ok := strings.Cut(string(data), "X-Mac=")
-	if !ok || !hmac.Equal([]byte(mac(secret, body)), []byte(strings.TrimSuffix(sum, "\n"))) {
-		return Trashed{}, ErrForged
-	}
-	for _, line := range strings.Split(body, "\n") {
-		if id, ok := strings.CutPrefix(line, "X-Id="); ok {
-			return d.TrashGet(ctx, TrashID(id), "", true)
-		}
-	}
-	return Trashed{}, ErrForged
-}
-
-func mac(secret []byte, body string) string {
-	m := hmac.New(sha256.New, secret)
-	m.Write([]byte("moltis-fs trash sidecar\n"))
-	m.Write([]byte(body))
-	return hex.EncodeToString(m.Sum(nil))
-}
-
-// secret returns the key that sidecars are signed with, making it the first time.
-func (d *DB) secret(ctx context.Context) ([]byte, error) {
-	const find = "SELECT v FROM meta WHERE k='secret'"
-	var s []byte
-	err := d.r.QueryRowContext(ctx, find).Scan(&s)
-	if errors.Is(err, sql.ErrNoRows) {
-		fresh := make([]byte, 32)
-		rand.Read(fresh)
-		err = d.com.do(ctx, func(ctx context.Context, c *committer) error {
-			if err := c.exec(ctx, "INSERT OR IGNORE INTO meta(k, v) VALUES('secret', ?)", fresh); err != nil {
-				return err
-			}
-			return c.row(ctx, find).Scan(&s)
-		})
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the store's secret: %w", err)
-	}
-	return s, nil
+	return []byte(b.String())
 }

@@ -17,11 +17,13 @@ func TestFullDiskTrashCanBeEmptied(t *testing.T) {
 	}
 	defer unix.Unmount(dir, unix.MNT_DETACH)
 	d := open(t, dir+"/store", checkpoint.Options{})
-	id := save(t, d, op(edit("/w/a", randomText(60<<10, 1), nil)))
-	entry, err := d.TrashPut(ctx, checkpoint.Trashed{Principal: "ann", Path: "/w/a", Kind: checkpoint.File, Checkpoint: id})
+	c := edit("/w/a", randomText(60<<10, 1), nil)
+	c.Trash = &checkpoint.Trashed{}
+	s, err := d.Save(ctx, op(c))
 	if err != nil {
 		t.Fatal(err)
 	}
+	entry := s.Trashed[0]
 	f, err := os.Create(dir + "/fill")
 	if err != nil {
 		t.Fatal(err)

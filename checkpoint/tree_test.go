@@ -73,7 +73,9 @@ func op(c ...checkpoint.Change) checkpoint.Op {
 	return checkpoint.Op{Tool: "Edit", Kind: checkpoint.KindEdit, Principal: ann.Principal, Session: ann.Session, Changes: c}
 }
 
-func save(t testing.TB, d *checkpoint.DB, o checkpoint.Op) checkpoint.ID {
+func save(t testing.TB, d interface {
+	Save(context.Context, checkpoint.Op) (checkpoint.Saved, error)
+}, o checkpoint.Op) checkpoint.ID {
 	t.Helper()
 	s, err := d.Save(ctx, o)
 	if err != nil {

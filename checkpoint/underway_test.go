@@ -48,8 +48,8 @@ func TestNothingTakesWhatIsUnderWay(t *testing.T) {
 			_, err := d.Purge(ctx, checkpoint.Purge{Hash: sum(pre)})
 			return err
 		}},
-		"purge --excluded": {checkpoint.Options{Exclude: func(p string) bool { return p == "/w/a" }}, func(t *testing.T, d *checkpoint.DB, c *clock) error {
-			_, err := d.PurgeExcluded(ctx, false)
+		"purge by path": {checkpoint.Options{}, func(t *testing.T, d *checkpoint.DB, c *clock) error {
+			_, err := d.Purge(ctx, checkpoint.Purge{Match: func(p string) bool { return p == "/w/a" }})
 			return err
 		}},
 	}

@@ -67,11 +67,6 @@ var closable = map[string]func(t *testing.T, dir string) (close func() error, us
 		must(t, err)
 		return db.Close, func() error { _, err := db.List(context.Background(), checkpoint.Filter{}); return err }
 	},
-	"checkpoint.Mem": func(t *testing.T, dir string) (func() error, func() error) {
-		m, err := checkpoint.NewMem(checkpoint.Options{})
-		must(t, err)
-		return m.Close, func() error { _, err := m.List(context.Background(), checkpoint.Filter{}); return err }
-	},
 	"readers.Readers": func(t *testing.T, dir string) (func() error, func() error) {
 		r, err := readers.New(readers.Config{CacheDir: dir + "/cache"})
 		must(t, err)

@@ -377,10 +377,7 @@ func (e *Engine) carryMoves(ctx context.Context, p *point, m *Mutation, back boo
 			}
 			continue
 		}
-		card, err := p.db.Sidecar(ctx, mv.Entry)
-		if err == nil {
-			err = e.putOwn(sidecarOf(mv.Entry.Parked), card)
-		}
+		err := e.putOwn(sidecarOf(mv.Entry.Parked), mv.Entry.Sidecar())
 		if err == nil {
 			mv.moved, err = mv.place.MoveTo(ctx, mv.slot, mv.Entry.Identity, e.sync())
 		}

@@ -1,4 +1,4 @@
-package checkpointtest
+package checkpoint_test
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"moltisfs/checkpoint"
 )
 
-func random(t *testing.T, s checkpoint.Store) { Random(t, s, 1, rounds(400)) }
+func random(t *testing.T, s store) { drive(t, s, 1, rounds(400)) }
 
 // rounds is n, or a part of it under -short, which is how the race detector gets to see the suite.
 func rounds(n int) int {
@@ -19,9 +19,9 @@ func rounds(n int) int {
 	return n
 }
 
-// Random drives the store with a random sequence of edits, creations, deletions, moves, restores, rewinds, undos and redos of
+// drive drives the store with a random sequence of edits, creations, deletions, moves, restores, rewinds, undos and redos of
 // two sessions over a simulated disk, and compares every plan with a model that remembers each state of the whole disk.
-func Random(t *testing.T, s checkpoint.Store, seed int64, steps int) {
+func drive(t *testing.T, s store, seed int64, steps int) {
 	t.Helper()
 	w := &world{t: t, s: s, rng: rand.New(rand.NewSource(seed)), disk: map[string]string{}, stacks: map[string]*stack{}}
 	for i := range steps {
@@ -32,7 +32,7 @@ func Random(t *testing.T, s checkpoint.Store, seed int64, steps int) {
 	}
 	for i, e := range w.log {
 		for path, body := range e.before {
-			got, err := s.Content(ctx, Sum(body))
+			got, err := s.Content(ctx, textSum(body))
 			if err != nil || string(got) != body {
 				t.Fatalf("seed %d: %s before operation %d must be in the store: %v", seed, path, i, err)
 			}
@@ -42,7 +42,7 @@ func Random(t *testing.T, s checkpoint.Store, seed int64, steps int) {
 
 type world struct {
 	t      *testing.T
-	s      checkpoint.Store
+	s      store
 	rng    *rand.Rand
 	disk   map[string]string // path to content; absent when not there
 	log    []done
@@ -79,11 +79,11 @@ func (w *world) get(path string) string {
 // commit saves an operation that sets paths to contents and performs it on the simulated disk.
 func (w *world) commit(who checkpoint.Scope, kind string, to map[string]string, order []string, undoOf checkpoint.ID) int {
 	d := done{who: who, before: map[string]string{}, turnsAt: w.turns}
-	o := op(who, kind)
+	o := opBy(who, kind)
 	o.UndoOf = undoOf
 	for _, p := range order {
 		before := w.get(p)
-		c := edit(p, before, to[p])
+		c := textEdit(p, before, to[p])
 		if w.rng.Intn(2) == 0 && to[p] != "-" {
 			c.AfterContent = []byte(to[p])
 		}
@@ -208,13 +208,13 @@ func (w *world) compare(p *checkpoint.Plan, want map[string]string, what string)
 	}
 	for _, it := range p.Items {
 		b, ok := want[it.Path]
-		if !ok || (b == "-") != (it.Want.Kind == checkpoint.Absent) || (b != "-" && (it.Want.Hash != Sum(b) || !it.Stored)) {
+		if !ok || (b == "-") != (it.Want.Kind == checkpoint.Absent) || (b != "-" && (it.Want.Hash != textSum(b) || !it.Stored)) {
 			w.t.Errorf("%s: %s should become %q, the plan says %+v", what, it.Path, b, it.Want)
 			return nil
 		}
 		now := absent
 		if b := w.get(it.Path); b != "-" {
-			now = file(b)
+			now = textFile(b)
 		}
 		if !it.Expects(now) {
 			w.t.Errorf("%s: the disk of %s is as the last operation left it, but the plan expects %+v", what, it.Path, it.Head)

@@ -1,4 +1,4 @@
-package checkpointtest
+package checkpoint_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 )
 
 // turnsOfOneName: each conversation may count its turns from one.
-func turnsOfOneName(t *testing.T, s checkpoint.Store) {
+func turnsOfOneName(t *testing.T, s store) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	step := 0
 	begin := func(who checkpoint.Scope, name string, want bool) {
@@ -20,26 +20,26 @@ func turnsOfOneName(t *testing.T, s checkpoint.Store) {
 		}
 	}
 	do := func(who checkpoint.Scope, turn string, c ...checkpoint.Change) checkpoint.ID {
-		o := op(who, checkpoint.KindEdit, c...)
+		o := opBy(who, checkpoint.KindEdit, c...)
 		o.Turn, o.Time = turn, start.Add(time.Duration(step)*time.Minute)
 		step++
 		return save(t, s, o)
 	}
 	begin(me, "t1", true)
-	first := do(me, "t1", edit("/w/a", "a0", "a1"))
+	first := do(me, "t1", textEdit("/w/a", "a0", "a1"))
 	begin(me, "t1", false)
 	begin(you, "t1", true)
 	begin(me, "t1", false)
-	do(me, "t1", edit("/w/a", "a1", "a2"))
+	do(me, "t1", textEdit("/w/a", "a1", "a2"))
 	begin(me, "t2", true)
-	do(me, "t2", edit("/w/a", "a2", "a3"))
+	do(me, "t2", textEdit("/w/a", "a2", "a3"))
 	r := restoreOf(me)
 	r.Turn = "t1"
 	expectPlan(t, s, "a turn that was begun once", r, at("/w/a", "a0"))
 	begin(me, "t1", true)
-	do(you, "t1", edit("/w/y", "y0", "y1"))
-	second := do(me, "t1", edit("/w/b", "b0", "b1"))
-	do(me, "t2", edit("/w/c", "c0", "c1")) // a late call of the turn before begins none
+	do(you, "t1", textEdit("/w/y", "y0", "y1"))
+	second := do(me, "t1", textEdit("/w/b", "b0", "b1"))
+	do(me, "t2", textEdit("/w/c", "c0", "c1")) // a late call of the turn before begins none
 	begin(me, "t1", false)
 	_, err := s.Plan(ctx, r)
 	e, ok := errors.AsType[*checkpoint.AmbiguousTurnError](err)
@@ -63,19 +63,19 @@ func turnsOfOneName(t *testing.T, s checkpoint.Store) {
 }
 
 // outside: what others did is no part of a rewind, which leaves it there again if the session had taken it back in between.
-func outside(t *testing.T, s checkpoint.Store) {
+func outside(t *testing.T, s store) {
 	if _, err := s.BeginTurn(ctx, me, "t1"); err != nil {
 		t.Fatal(err)
 	}
-	one := save(t, s, op(me, checkpoint.KindExternal, edit("/w/a", "a0", "-")))   // the session takes it back
-	two := save(t, s, op(me, checkpoint.KindExternal, edit("/w/b", "b0", "b1")))  // it stays
-	save(t, s, op(me, checkpoint.KindExternal, edit("/w/c", "c0", "c1")))         // another one follows
-	last := save(t, s, op(me, checkpoint.KindExternal, edit("/w/c", "c1", "c2"))) // which the session changes
-	save(t, s, op(me, checkpoint.KindEdit, edit("/w/d", "d0", "d1")))             // the session was first:
-	save(t, s, op(me, checkpoint.KindExternal, edit("/w/d", "d1", "d2")))         // that goes, or is a conflict
-	save(t, s, op(me, checkpoint.KindEdit, edit("/w/d", "d2", "d3")))             //
-	save(t, s, op(me, checkpoint.KindRestore, edit("/w/a", "-", "a0")))           //
-	save(t, s, op(me, checkpoint.KindEdit, edit("/w/c", "c2", "c3")))             //
+	one := save(t, s, opBy(me, checkpoint.KindExternal, textEdit("/w/a", "a0", "-")))   // the session takes it back
+	two := save(t, s, opBy(me, checkpoint.KindExternal, textEdit("/w/b", "b0", "b1")))  // it stays
+	save(t, s, opBy(me, checkpoint.KindExternal, textEdit("/w/c", "c0", "c1")))         // another one follows
+	last := save(t, s, opBy(me, checkpoint.KindExternal, textEdit("/w/c", "c1", "c2"))) // which the session changes
+	save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/d", "d0", "d1")))             // the session was first:
+	save(t, s, opBy(me, checkpoint.KindExternal, textEdit("/w/d", "d1", "d2")))         // that goes, or is a conflict
+	save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/d", "d2", "d3")))             //
+	save(t, s, opBy(me, checkpoint.KindRestore, textEdit("/w/a", "-", "a0")))           //
+	save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/c", "c2", "c3")))             //
 	r := restoreOf(me)
 	r.Turn = "t1"
 	p, err := s.Plan(ctx, r)

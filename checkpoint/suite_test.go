@@ -1,15 +1,8 @@
-// Package checkpointtest says, as tests, what every checkpoint.Store must do. An implementation's own test calls
-//
-//	checkpointtest.Run(t, func(t *testing.T) checkpoint.Store { … })
-//
-// and every failure says in a sentence what is expected of a store. The function is called once a test and must return an
-// empty store with default options; the suite closes it.
-package checkpointtest
+package checkpoint_test
 
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"reflect"
@@ -22,11 +15,26 @@ import (
 	"moltisfs/checkpoint"
 )
 
-// Run runs the whole suite.
-func Run(t *testing.T, open func(t *testing.T) checkpoint.Store) {
+// store is what the suite needs of a *checkpoint.DB: one test saves otherwise.
+type store interface {
+	Save(ctx context.Context, op checkpoint.Op) (checkpoint.Saved, error)
+	Settle(ctx context.Context, id checkpoint.ID, o checkpoint.Outcome) error
+	Get(ctx context.Context, id checkpoint.ID, who checkpoint.Scope) (*checkpoint.Checkpoint, error)
+	List(ctx context.Context, f checkpoint.Filter) (checkpoint.Page, error)
+	Content(ctx context.Context, hash string) ([]byte, error)
+	Plan(ctx context.Context, r checkpoint.Restore) (*checkpoint.Plan, error)
+	Undo(ctx context.Context, who checkpoint.Scope) (*checkpoint.Plan, error)
+	Redo(ctx context.Context, who checkpoint.Scope) (*checkpoint.Plan, error)
+	BeginTurn(ctx context.Context, who checkpoint.Scope, name string) (began bool, err error)
+	Known(ctx context.Context, who checkpoint.Scope) ([]checkpoint.Known, error)
+	Close() error
+}
+
+// promises runs all that a store with default options must do, each on an empty one.
+func promises(t *testing.T, open func(t *testing.T) store) {
 	for _, c := range []struct {
 		name string
-		run  func(*testing.T, checkpoint.Store)
+		run  func(*testing.T, store)
 	}{
 		{"RoundTrip", roundTrip},
 		{"Content", content},
@@ -62,58 +70,39 @@ func Run(t *testing.T, open func(t *testing.T) checkpoint.Store) {
 }
 
 var (
-	ctx = context.Background()
 	me  = checkpoint.Scope{Principal: "ann", Session: "s1"}
 	you = checkpoint.Scope{Principal: "ann", Session: "s2"}
 )
 
-// Sum is the lower-case hex SHA-256 of s.
-func Sum(s string) string {
-	h := sha256.Sum256([]byte(s))
-	return hex.EncodeToString(h[:])
-}
+func textSum(s string) string { return sum([]byte(s)) }
 
-func file(s string) checkpoint.State {
-	return checkpoint.State{Kind: checkpoint.File, Mode: 0o644, Size: int64(len(s)), Hash: Sum(s)}
-}
+func textFile(s string) checkpoint.State { return file([]byte(s)) }
 
 var absent = checkpoint.State{Kind: checkpoint.Absent}
 
 // edit is the change of a file from one content to another; "-" stands for absence.
-func edit(path, before, after string) checkpoint.Change {
+func textEdit(path, before, after string) checkpoint.Change {
 	c := checkpoint.Change{Path: path, Role: "target", Before: absent, After: absent}
 	if before != "-" {
-		c.Before, c.Content = file(before), []byte(before)
+		c.Before, c.Content = textFile(before), []byte(before)
 	}
 	if after != "-" {
-		c.After = file(after)
+		c.After = textFile(after)
 	}
 	return c
 }
 
-func op(who checkpoint.Scope, kind string, changes ...checkpoint.Change) checkpoint.Op {
+func opBy(who checkpoint.Scope, kind string, changes ...checkpoint.Change) checkpoint.Op {
 	return checkpoint.Op{Tool: strings.ToUpper(kind[:1]) + kind[1:], Kind: kind, Principal: who.Principal, Session: who.Session, Changes: changes}
 }
 
-func save(t *testing.T, s checkpoint.Store, o checkpoint.Op) checkpoint.ID {
-	t.Helper()
-	saved, err := s.Save(ctx, o)
-	if err != nil {
-		t.Fatalf("an ordinary save must succeed: %v", err)
-	}
-	if saved.ID == "" {
-		t.Fatal("a save must answer an id")
-	}
-	return saved.ID
-}
-
-func roundTrip(t *testing.T, s checkpoint.Store) {
+func roundTrip(t *testing.T, s store) {
 	when := time.Date(2026, 3, 4, 5, 6, 7, 89, time.UTC)
-	o := op(me, checkpoint.KindMove,
+	o := opBy(me, checkpoint.KindMove,
 		checkpoint.Change{Path: "/w/a", Role: "src", Content: []byte("alpha"), Before: checkpoint.State{
-			Kind: checkpoint.File, Mode: 0o640, UID: 7, GID: 8, ModTime: when, Size: 5, Hash: Sum("alpha"),
+			Kind: checkpoint.File, Mode: 0o640, UID: 7, GID: 8, ModTime: when, Size: 5, Hash: textSum("alpha"),
 			Xattrs: map[string][]byte{"user.empty": {}, "user.bin": {0, 1, 255}}}, After: absent},
-		checkpoint.Change{Path: "/w/b", Role: "dst", Before: absent, After: file("alpha")},
+		checkpoint.Change{Path: "/w/b", Role: "dst", Before: absent, After: textFile("alpha")},
 		checkpoint.Change{Path: "/w/l", Role: "target", Before: checkpoint.State{Kind: checkpoint.Symlink, Mode: 0o777, Target: "../x y"}, After: absent},
 		checkpoint.Change{Path: "/w/d", Role: checkpoint.RoleParent, Before: absent, After: checkpoint.State{Kind: checkpoint.Dir, Mode: 0o755}},
 		checkpoint.Change{Path: "/w/\xff\xfe", Before: checkpoint.State{Kind: checkpoint.Dir, Mode: 0o700}, After: absent},
@@ -162,7 +151,7 @@ func sameState(t *testing.T, what string, got, want checkpoint.State) {
 	}
 }
 
-func content(t *testing.T, s checkpoint.Store) {
+func content(t *testing.T, s store) {
 	var bodies []string
 	line := "func f%d() int { return %d } // a line of a source file\n"
 	var b strings.Builder
@@ -176,12 +165,12 @@ func content(t *testing.T, s checkpoint.Store) {
 	bodies = append(bodies, "", "\x00\xff", "no newline", strings.Repeat("\r\n", 9), noise(700<<10), noise(700<<10)+"tail", bodies[3])
 	prev := "-"
 	for _, body := range bodies {
-		save(t, s, op(me, checkpoint.KindEdit, edit("/w/a.go", prev, body)))
+		save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a.go", prev, body)))
 		prev = body
 	}
-	save(t, s, op(me, checkpoint.KindDelete, edit("/w/a.go", prev, "-")))
+	save(t, s, opBy(me, checkpoint.KindDelete, textEdit("/w/a.go", prev, "-")))
 	for i, body := range bodies {
-		got, err := s.Content(ctx, Sum(body))
+		got, err := s.Content(ctx, textSum(body))
 		if err != nil {
 			t.Fatalf("content %d that was saved must be there: %v", i, err)
 		}
@@ -189,10 +178,10 @@ func content(t *testing.T, s checkpoint.Store) {
 			t.Fatalf("content %d must come back byte for byte", i)
 		}
 	}
-	if _, err := s.Content(ctx, Sum("never saved")); !errors.Is(err, checkpoint.ErrNoContent) {
+	if _, err := s.Content(ctx, textSum("never saved")); !errors.Is(err, checkpoint.ErrNoContent) {
 		t.Errorf("a hash that was never saved is ErrNoContent, not %v", err)
 	}
-	for _, bad := range []string{"", "zz", strings.Repeat("g", 64), "../" + Sum("")} {
+	for _, bad := range []string{"", "zz", strings.Repeat("g", 64), "../" + textSum("")} {
 		var op *checkpoint.BadOpError
 		if _, err := s.Content(ctx, bad); !errors.As(err, &op) {
 			t.Errorf("%q is no hash and must be refused as such, not %v", bad, err)
@@ -211,8 +200,8 @@ func noise(n int) string {
 	return b.String()[:n]
 }
 
-func badOps(t *testing.T, s checkpoint.Store) {
-	good := edit("/w/a", "x", "y")
+func badOps(t *testing.T, s store) {
+	good := textEdit("/w/a", "x", "y")
 	for name, change := range map[string]func(*checkpoint.Op){
 		"relative path":    func(o *checkpoint.Op) { o.Changes[0].Path = "w/a" },
 		"empty path":       func(o *checkpoint.Op) { o.Changes[0].Path = "" },
@@ -221,7 +210,7 @@ func badOps(t *testing.T, s checkpoint.Store) {
 		"path with NUL":    func(o *checkpoint.Op) { o.Changes[0].Path = "/w/a\x00b" },
 		"huge path":        func(o *checkpoint.Op) { o.Changes[0].Path = "/" + strings.Repeat("a", 1<<20) },
 		"path twice":       func(o *checkpoint.Op) { o.Changes = append(o.Changes, good) },
-		"another's hash":   func(o *checkpoint.Op) { o.Changes[0].Before.Hash = Sum("z") },
+		"another's hash":   func(o *checkpoint.Op) { o.Changes[0].Before.Hash = textSum("z") },
 		"short hash":       func(o *checkpoint.Op) { o.Changes[0].After.Hash = "abc" },
 		"no hex":           func(o *checkpoint.Op) { o.Changes[0].After.Hash = strings.Repeat("z", 64) },
 		"unknown kind":     func(o *checkpoint.Op) { o.Changes[0].After.Kind = "fifo" },
@@ -233,7 +222,7 @@ func badOps(t *testing.T, s checkpoint.Store) {
 		"far time":         func(o *checkpoint.Op) { o.Time = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) },
 		"huge label":       func(o *checkpoint.Op) { o.Label = strings.Repeat("l", 1<<20) },
 	} {
-		o := op(me, checkpoint.KindEdit, good)
+		o := opBy(me, checkpoint.KindEdit, good)
 		change(&o)
 		_, err := s.Save(ctx, o)
 		var bad *checkpoint.BadOpError
@@ -246,12 +235,12 @@ func badOps(t *testing.T, s checkpoint.Store) {
 	if err != nil || len(p.Checkpoints) != 0 {
 		t.Errorf("a refused op must leave nothing behind: %v %v", p.Checkpoints, err)
 	}
-	o := op(me, checkpoint.KindEdit, good)
+	o := opBy(me, checkpoint.KindEdit, good)
 	o.Changes[0].Before.Hash = ""
 	o.Changes[0].Before.Size = 99
 	id := save(t, s, o)
 	c, err := s.Get(ctx, id, me)
-	if err != nil || c.Changes[0].Before.Hash != Sum("x") || c.Changes[0].Before.Size != 1 {
+	if err != nil || c.Changes[0].Before.Hash != textSum("x") || c.Changes[0].Before.Size != 1 {
 		t.Errorf("hash and size of given content are the store's to find out: %+v %v", c, err)
 	}
 	if o.Changes[0].Before.Hash != "" {
@@ -259,9 +248,9 @@ func badOps(t *testing.T, s checkpoint.Store) {
 	}
 }
 
-func ids(t *testing.T, s checkpoint.Store) {
-	id := save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "1", "2")))
-	next := save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "2", "3")))
+func ids(t *testing.T, s store) {
+	id := save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2")))
+	next := save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "2", "3")))
 	if id == next {
 		t.Fatal("two saves must have two ids")
 	}
@@ -301,7 +290,7 @@ func ids(t *testing.T, s checkpoint.Store) {
 	}
 }
 
-func list(t *testing.T, s checkpoint.Store) {
+func list(t *testing.T, s store) {
 	base := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var want []checkpoint.ID
 	for i := range 6 {
@@ -309,7 +298,7 @@ func list(t *testing.T, s checkpoint.Store) {
 		if i == 4 {
 			who = you
 		}
-		o := op(who, checkpoint.KindEdit, edit(fmt.Sprintf("/w/Dir%d/Ünïx.go", i%3), fmt.Sprint(i), fmt.Sprint(i+1)))
+		o := opBy(who, checkpoint.KindEdit, textEdit(fmt.Sprintf("/w/Dir%d/Ünïx.go", i%3), fmt.Sprint(i), fmt.Sprint(i+1)))
 		o.Time = base.Add(time.Duration(i) * time.Hour)
 		o.Turn = fmt.Sprintf("t%d", i/2)
 		if i == 2 {
@@ -372,11 +361,11 @@ func list(t *testing.T, s checkpoint.Store) {
 	}
 }
 
-func pages(t *testing.T, s checkpoint.Store) {
+func pages(t *testing.T, s store) {
 	const n = 47
 	for i := range n {
-		save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", fmt.Sprint(i), fmt.Sprint(i+1))))
-		save(t, s, op(you, checkpoint.KindEdit, edit("/w/b", fmt.Sprint(i), fmt.Sprint(i+1))))
+		save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", fmt.Sprint(i), fmt.Sprint(i+1))))
+		save(t, s, opBy(you, checkpoint.KindEdit, textEdit("/w/b", fmt.Sprint(i), fmt.Sprint(i+1))))
 	}
 	f := checkpoint.Filter{Principal: "ann", Session: "s1", Limit: 10}
 	seen := map[checkpoint.ID]bool{}
@@ -394,7 +383,7 @@ func pages(t *testing.T, s checkpoint.Store) {
 		if f.Cursor = p.Next; f.Cursor == "" {
 			break
 		}
-		save(t, s, op(me, checkpoint.KindEdit, edit("/w/new", "x", "y"))) // must not shift the pages
+		save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/new", "x", "y"))) // must not shift the pages
 	}
 	if len(seen) != n {
 		t.Errorf("the pages together must hold all: %d of %d", len(seen), n)
@@ -410,13 +399,13 @@ func pages(t *testing.T, s checkpoint.Store) {
 
 // What is taken over from another history is older than what is there already, and a clock may be set back: a list is by time, on
 // every page of it.
-func pagesByTime(t *testing.T, s checkpoint.Store) {
+func pagesByTime(t *testing.T, s store) {
 	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	want := map[string][]checkpoint.ID{}
 	at := map[checkpoint.ID]time.Time{}
 	var saved []checkpoint.ID
 	for i := range 60 {
-		o := op(me, checkpoint.KindEdit, edit(fmt.Sprint("/w/", i%2), fmt.Sprint(i), fmt.Sprint(i+1)))
+		o := opBy(me, checkpoint.KindEdit, textEdit(fmt.Sprint("/w/", i%2), fmt.Sprint(i), fmt.Sprint(i+1)))
 		// Forwards, then a stretch of the past backwards, then forwards again, some at the same time.
 		switch {
 		case i < 20:
@@ -471,7 +460,7 @@ func pagesByTime(t *testing.T, s checkpoint.Store) {
 	}
 }
 
-func concurrent(t *testing.T, s checkpoint.Store) {
+func concurrent(t *testing.T, s store) {
 	workers, each := 16, rounds(20)
 	var wg sync.WaitGroup
 	got := make([][]checkpoint.ID, workers)
@@ -483,7 +472,7 @@ func concurrent(t *testing.T, s checkpoint.Store) {
 			prev := "-"
 			for i := range each {
 				next := fmt.Sprintf("worker %d, step %d\n", w, i) + strings.Repeat("same lines for all\n", 50)
-				saved, err := s.Save(ctx, op(who, checkpoint.KindEdit, edit("/w/shared", prev, next), edit(fmt.Sprintf("/w/own%d", w), prev, next)))
+				saved, err := s.Save(ctx, opBy(who, checkpoint.KindEdit, textEdit("/w/shared", prev, next), textEdit(fmt.Sprintf("/w/own%d", w), prev, next)))
 				if err != nil {
 					t.Errorf("saves must not disturb each other: %v", err)
 					return
@@ -515,10 +504,10 @@ func concurrent(t *testing.T, s checkpoint.Store) {
 	}
 }
 
-func closed(t *testing.T, s checkpoint.Store) {
+func closed(t *testing.T, s store) {
 	dead, cancel := context.WithCancel(ctx)
 	cancel()
-	if _, err := s.Save(dead, op(me, checkpoint.KindEdit, edit("/w/a", "1", "2"))); !errors.Is(err, context.Canceled) {
+	if _, err := s.Save(dead, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2"))); !errors.Is(err, context.Canceled) {
 		t.Errorf("a save under a dead context must not take place: %v", err)
 	}
 	if err := s.Close(); err != nil {
@@ -527,9 +516,9 @@ func closed(t *testing.T, s checkpoint.Store) {
 	if err := s.Close(); err != nil {
 		t.Errorf("closing twice is no error: %v", err)
 	}
-	_, err1 := s.Save(ctx, op(me, checkpoint.KindEdit, edit("/w/a", "1", "2")))
+	_, err1 := s.Save(ctx, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2")))
 	_, err2 := s.List(ctx, checkpoint.Filter{})
-	_, err3 := s.Content(ctx, Sum(""))
+	_, err3 := s.Content(ctx, textSum(""))
 	_, err4 := s.Known(ctx, me)
 	for _, err := range []error{err1, err2, err3, err4} {
 		if !errors.Is(err, checkpoint.ErrClosed) {

@@ -1,4 +1,4 @@
-package checkpointtest
+package checkpoint_test
 
 import (
 	"errors"
@@ -34,7 +34,7 @@ func wants(p *checkpoint.Plan) []string {
 	return out
 }
 
-func expectPlan(t *testing.T, s checkpoint.Store, why string, r checkpoint.Restore, want ...string) *checkpoint.Plan {
+func expectPlan(t *testing.T, s store, why string, r checkpoint.Restore, want ...string) *checkpoint.Plan {
 	t.Helper()
 	p, err := s.Plan(ctx, r)
 	if err != nil {
@@ -46,19 +46,19 @@ func expectPlan(t *testing.T, s checkpoint.Store, why string, r checkpoint.Resto
 	return p
 }
 
-func at(path, content string) string { return path + "=" + Sum(content)[:6] }
+func at(path, content string) string { return path + "=" + textSum(content)[:6] }
 
-func planState(t *testing.T, s checkpoint.Store) {
-	created := save(t, s, op(me, checkpoint.KindWrite, edit("/w/a", "-", "1")))
-	edited := save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "1", "2")))
-	deleted := save(t, s, op(me, checkpoint.KindDelete, edit("/w/a", "2", "-")))
+func planState(t *testing.T, s store) {
+	created := save(t, s, opBy(me, checkpoint.KindWrite, textEdit("/w/a", "-", "1")))
+	edited := save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2")))
+	deleted := save(t, s, opBy(me, checkpoint.KindDelete, textEdit("/w/a", "2", "-")))
 	expectPlan(t, s, "what was created must go", byID(me, created), "/w/a=absent")
 	p := expectPlan(t, s, "what was edited must be as before", byID(me, edited), at("/w/a", "1"))
 	it := p.Items[0]
-	if !it.Stored || it.Missing != "" || it.Head.Kind != checkpoint.Absent || it.Foreign || it.HeadID != deleted || it.Base.Hash != Sum("2") {
+	if !it.Stored || it.Missing != "" || it.Head.Kind != checkpoint.Absent || it.Foreign || it.HeadID != deleted || it.Base.Hash != textSum("2") {
 		t.Errorf("the item must hold head (the last known state), base and whether content is stored: %+v", it)
 	}
-	if !it.Expects(absent) || !it.Expects(file("2")) || it.Expects(file("1")) {
+	if !it.Expects(absent) || !it.Expects(textFile("2")) || it.Expects(textFile("1")) {
 		t.Error("of an unsettled head both its states are expected on disk, and no other")
 	}
 	if p.RestoreOf != edited || p.UndoOf != "" || !reflect.DeepEqual(p.Undoes, []checkpoint.ID{edited}) {
@@ -69,30 +69,30 @@ func planState(t *testing.T, s checkpoint.Store) {
 		t.Fatal(err)
 	}
 	p = expectPlan(t, s, "again", byID(me, edited), at("/w/a", "1"))
-	if it := p.Items[0]; !it.Expects(absent) || it.Expects(file("2")) {
+	if it := p.Items[0]; !it.Expects(absent) || it.Expects(textFile("2")) {
 		t.Error("of a committed head only what it left behind is expected")
 	}
-	skipped := edit("/w/big", "x", "y")
+	skipped := textEdit("/w/big", "x", "y")
 	skipped.Content, skipped.Skipped = nil, "too_large"
-	p = expectPlan(t, s, "a skipped content", byID(me, save(t, s, op(me, checkpoint.KindEdit, skipped))), at("/w/big", "x"))
+	p = expectPlan(t, s, "a skipped content", byID(me, save(t, s, opBy(me, checkpoint.KindEdit, skipped))), at("/w/big", "x"))
 	if p.Items[0].Stored || p.Items[0].Missing != "too_large" {
 		t.Errorf("a plan must say that a content is missing and why: %+v", p.Items[0])
 	}
 }
 
-func planOrder(t *testing.T, s checkpoint.Store) {
+func planOrder(t *testing.T, s store) {
 	dir := checkpoint.State{Kind: checkpoint.Dir, Mode: 0o755}
-	made := save(t, s, op(me, checkpoint.KindWrite,
+	made := save(t, s, opBy(me, checkpoint.KindWrite,
 		checkpoint.Change{Path: "/w/n", Role: checkpoint.RoleParent, Before: absent, After: dir},
 		checkpoint.Change{Path: "/w/n/m", Role: checkpoint.RoleParent, Before: absent, After: dir},
-		edit("/w/n/m/f", "-", "1")))
+		textEdit("/w/n/m/f", "-", "1")))
 	p := expectPlan(t, s, "files go before the directories that were made for them, the deepest first",
 		byID(me, made), "/w/n/m/f=absent", "/w/n/m=absent", "/w/n=absent")
 	if p.Items[0].DropIfEmpty || !p.Items[1].DropIfEmpty || !p.Items[2].DropIfEmpty {
 		t.Error("only a directory that the tool made goes, and only if it is empty")
 	}
-	removed := save(t, s, op(me, checkpoint.KindDelete,
-		edit("/w/t/x/f", "1", "-"), edit("/w/t/g", "2", "-"),
+	removed := save(t, s, opBy(me, checkpoint.KindDelete,
+		textEdit("/w/t/x/f", "1", "-"), textEdit("/w/t/g", "2", "-"),
 		checkpoint.Change{Path: "/w/t/x", Before: dir, After: absent},
 		checkpoint.Change{Path: "/w/t", Before: dir, After: absent},
 		checkpoint.Change{Path: "/w/t/l", Before: checkpoint.State{Kind: checkpoint.Symlink, Target: "g"}, After: absent}))
@@ -103,25 +103,25 @@ func planOrder(t *testing.T, s checkpoint.Store) {
 	expectPlan(t, s, "paths select, and a directory stands for what is below", r, "/w/t/x=dir", at("/w/t/x/f", "1"))
 	r.Paths = []string{"/w/t/xx", "/w/t/g"}
 	expectPlan(t, s, "but not for what only begins alike", r, at("/w/t/g", "2"))
-	src, dst := edit("/w/src", "m", "-"), edit("/w/dst", "-", "m")
+	src, dst := textEdit("/w/src", "m", "-"), textEdit("/w/dst", "-", "m")
 	src.Role, dst.Role = "src", "dst"
-	expectPlan(t, s, "a move is undone", byID(me, save(t, s, op(me, checkpoint.KindMove, src, dst))), at("/w/src", "m"), "/w/dst=absent")
+	expectPlan(t, s, "a move is undone", byID(me, save(t, s, opBy(me, checkpoint.KindMove, src, dst))), at("/w/src", "m"), "/w/dst=absent")
 }
 
-func planInverse(t *testing.T, s checkpoint.Store) {
-	save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "1", "2")))
-	mid := save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "2", "3")))
-	save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "3", "4")))
+func planInverse(t *testing.T, s store) {
+	save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2")))
+	mid := save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "2", "3")))
+	save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "3", "4")))
 	r := byID(me, mid)
 	r.Mode = checkpoint.ModeInverse
 	it := expectPlan(t, s, "inverse of the middle edit", r, at("/w/a", "2")).Items[0]
-	if it.Base.Hash != Sum("3") || !it.BaseStored || it.Head.Hash != Sum("4") {
+	if it.Base.Hash != textSum("3") || !it.BaseStored || it.Head.Hash != textSum("4") {
 		t.Errorf("a merge needs base = what the edit left behind and head = the present: %+v", it)
 	}
 }
 
-func planBad(t *testing.T, s checkpoint.Store) {
-	id := save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "1", "2")))
+func planBad(t *testing.T, s store) {
+	id := save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2")))
 	var bad *checkpoint.BadOpError
 	for name, r := range map[string]checkpoint.Restore{
 		"nothing":        restoreOf(me),
@@ -148,35 +148,35 @@ func planBad(t *testing.T, s checkpoint.Store) {
 	}
 }
 
-func rewind(t *testing.T, s checkpoint.Store) {
+func rewind(t *testing.T, s store) {
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	step := 0
 	do := func(turn, label, kind string, c ...checkpoint.Change) checkpoint.ID {
-		o := op(me, kind, c...)
+		o := opBy(me, kind, c...)
 		o.Turn, o.Label, o.Time = turn, label, start.Add(time.Duration(step)*time.Minute)
 		step++
 		return save(t, s, o)
 	}
-	do("t1", "", checkpoint.KindEdit, edit("/w/a", "a0", "a1"))
+	do("t1", "", checkpoint.KindEdit, textEdit("/w/a", "a0", "a1"))
 	if _, err := s.BeginTurn(ctx, me, "t2"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.BeginTurn(ctx, me, "t2"); err != nil {
 		t.Errorf("beginning a turn twice changes nothing: %v", err)
 	}
-	do("t2", "", checkpoint.KindEdit, edit("/w/a", "a1", "a2"))
-	do("t2", "", checkpoint.KindRead, edit("/w/r", "r0", "r0"))
-	do("t2", "", checkpoint.KindExternal, edit("/w/e", "e0", "e1"))
-	do("t2", "", checkpoint.KindWrite, edit("/w/b", "-", "b1"))
+	do("t2", "", checkpoint.KindEdit, textEdit("/w/a", "a1", "a2"))
+	do("t2", "", checkpoint.KindRead, textEdit("/w/r", "r0", "r0"))
+	do("t2", "", checkpoint.KindExternal, textEdit("/w/e", "e0", "e1"))
+	do("t2", "", checkpoint.KindWrite, textEdit("/w/b", "-", "b1"))
 	mark := do("", "before cleanup", checkpoint.KindManual)
-	do("t3", "", checkpoint.KindEdit, edit("/w/a", "a2", "a3"))
-	do("t3", "", checkpoint.KindDelete, edit("/w/c", "c0", "-"))
-	do("t3", "", checkpoint.KindEdit, edit("/w/b", "b1", "b2"))
+	do("t3", "", checkpoint.KindEdit, textEdit("/w/a", "a2", "a3"))
+	do("t3", "", checkpoint.KindDelete, textEdit("/w/c", "c0", "-"))
+	do("t3", "", checkpoint.KindEdit, textEdit("/w/b", "b1", "b2"))
 	turn := func(name string) checkpoint.Restore { r := restoreOf(me); r.Turn = name; return r }
 	expectPlan(t, s, "rewind to the last turn", turn("t3"), at("/w/a", "a2"), at("/w/b", "b1"), at("/w/c", "c0"))
 	p := expectPlan(t, s, "rewind further: the first state of each path since then, what was read or changed by others left alone",
 		turn("t2"), at("/w/a", "a1"), at("/w/c", "c0"), "/w/b=absent")
-	if len(p.Undoes) != 5 || p.Items[0].Head.Hash != Sum("a3") || p.Items[0].Base.Hash != Sum("a3") {
+	if len(p.Undoes) != 5 || p.Items[0].Head.Hash != textSum("a3") || p.Items[0].Base.Hash != textSum("a3") {
 		t.Errorf("a rewind takes back every change since: %+v", p)
 	}
 	r := turn("t2")
@@ -185,7 +185,7 @@ func rewind(t *testing.T, s checkpoint.Store) {
 	r = restoreOf(me)
 	r.Label = "before cleanup"
 	expectPlan(t, s, "rewind to a mark", r, at("/w/a", "a2"), at("/w/b", "b1"), at("/w/c", "c0"))
-	theirs := op(you, checkpoint.KindManual)
+	theirs := opBy(you, checkpoint.KindManual)
 	theirs.Label = "before cleanup"
 	save(t, s, theirs)
 	expectPlan(t, s, "another session's mark of that name is nothing to this one", r, at("/w/a", "a2"), at("/w/b", "b1"), at("/w/c", "c0"))
@@ -209,16 +209,16 @@ func rewind(t *testing.T, s checkpoint.Store) {
 	}
 }
 
-func isolation(t *testing.T, s checkpoint.Store) {
+func isolation(t *testing.T, s store) {
 	if _, err := s.BeginTurn(ctx, me, "t"); err != nil {
 		t.Fatal(err)
 	}
-	mine := save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "1", "2"), edit("/w/b", "1", "2")))
-	theirs := save(t, s, op(you, checkpoint.KindEdit, edit("/w/a", "2", "3"), edit("/w/c", "1", "2")))
+	mine := save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2"), textEdit("/w/b", "1", "2")))
+	theirs := save(t, s, opBy(you, checkpoint.KindEdit, textEdit("/w/a", "2", "3"), textEdit("/w/c", "1", "2")))
 	r := restoreOf(me)
 	r.Turn = "t"
 	p := expectPlan(t, s, "a rewind never touches what only another session changed", r, at("/w/a", "1"), at("/w/b", "1"))
-	if !p.Items[0].Foreign || p.Items[0].HeadID != "" || p.Items[0].Head.Hash != Sum("3") {
+	if !p.Items[0].Foreign || p.Items[0].HeadID != "" || p.Items[0].Head.Hash != textSum("3") {
 		t.Errorf("what another session changed after must be marked, without naming its checkpoint: %+v", p.Items[0])
 	}
 	if p.Items[1].Foreign || p.Items[1].HeadID != mine {
@@ -241,19 +241,19 @@ func isolation(t *testing.T, s checkpoint.Store) {
 }
 
 // Whoever changed a path between two changes of this session loses by a rewind, so that must be marked too; who only read it does not.
-func between(t *testing.T, s checkpoint.Store) {
-	first := save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "1", "2"), edit("/w/b", "1", "2"), edit("/w/c", "1", "2"), edit("/w/d", "1", "2")))
-	save(t, s, op(you, checkpoint.KindEdit, edit("/w/a", "2", "3")))
-	save(t, s, op(me, checkpoint.KindExternal, edit("/w/b", "2", "3")))
-	save(t, s, op(you, checkpoint.KindRead, edit("/w/c", "2", "2")))
-	last := save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "3", "4"), edit("/w/b", "3", "4"), edit("/w/d", "2", "3")))
+func between(t *testing.T, s store) {
+	first := save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2"), textEdit("/w/b", "1", "2"), textEdit("/w/c", "1", "2"), textEdit("/w/d", "1", "2")))
+	save(t, s, opBy(you, checkpoint.KindEdit, textEdit("/w/a", "2", "3")))
+	save(t, s, opBy(me, checkpoint.KindExternal, textEdit("/w/b", "2", "3")))
+	save(t, s, opBy(you, checkpoint.KindRead, textEdit("/w/c", "2", "2")))
+	last := save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "3", "4"), textEdit("/w/b", "3", "4"), textEdit("/w/d", "2", "3")))
 	p := expectPlan(t, s, "all four", byID(me, first), at("/w/a", "1"), at("/w/b", "1"), at("/w/c", "1"), at("/w/d", "1"))
 	for i, want := range []bool{true, true, false, false} {
 		if p.Items[i].Foreign != want {
 			t.Errorf("%s: Foreign is %v", p.Items[i].Path, p.Items[i].Foreign)
 		}
 	}
-	if it := p.Items[2]; it.Head.Hash != Sum("2") || it.HeadID != first {
+	if it := p.Items[2]; it.Head.Hash != textSum("2") || it.HeadID != first {
 		t.Errorf("a read is not what became of a path: %+v", it)
 	}
 	for _, it := range expectPlan(t, s, "the last", byID(me, last), at("/w/a", "3"), at("/w/b", "3"), at("/w/d", "2")).Items {
@@ -264,15 +264,15 @@ func between(t *testing.T, s checkpoint.Store) {
 }
 
 // What somebody changed whom nobody recorded shows as a gap between two changes of this session.
-func gaps(t *testing.T, s checkpoint.Store) {
+func gaps(t *testing.T, s store) {
 	var first checkpoint.ID
 	own := func(path string, states ...string) {
 		for i := 0; i+1 < len(states); i += 2 {
-			c := edit(path, states[i], states[i+1])
+			c := textEdit(path, states[i], states[i+1])
 			if states[i+1] != "-" {
 				c.After.Mode, c.AfterContent = 0o600, []byte(states[i+1])
 			}
-			id := save(t, s, op(me, checkpoint.KindEdit, c))
+			id := save(t, s, opBy(me, checkpoint.KindEdit, c))
 			if first == "" {
 				first = id
 			}
@@ -302,33 +302,33 @@ func gaps(t *testing.T, s checkpoint.Store) {
 		{"outside, and back again", false, func() { own("/w/a", "1", "2", "2", "3") }},
 		{"others, and back again", false, func() {
 			own("/w/a", "1", "2")
-			save(t, s, op(you, checkpoint.KindEdit, edit("/w/a", "2", "3")))
-			save(t, s, op(you, checkpoint.KindRestore, edit("/w/a", "3", "2")))
+			save(t, s, opBy(you, checkpoint.KindEdit, textEdit("/w/a", "2", "3")))
+			save(t, s, opBy(you, checkpoint.KindRestore, textEdit("/w/a", "3", "2")))
 		}},
 		{"others, and half back", true, func() {
 			own("/w/a", "1", "2")
-			save(t, s, op(you, checkpoint.KindEdit, edit("/w/a", "2", "3")))
-			save(t, s, op(you, checkpoint.KindRestore, edit("/w/a", "3", "4")))
+			save(t, s, opBy(you, checkpoint.KindEdit, textEdit("/w/a", "2", "3")))
+			save(t, s, opBy(you, checkpoint.KindRestore, textEdit("/w/a", "3", "4")))
 		}},
 		{"parked and back", false, func() {
 			own("/w/a", "1", "2")
-			save(t, s, op(me, checkpoint.KindDelete, tree("/w/a", file("2"), absent)))
-			save(t, s, op(me, checkpoint.KindRestore, tree("/w/a", absent, file("2"))))
+			save(t, s, opBy(me, checkpoint.KindDelete, tree("/w/a", textFile("2"), absent)))
+			save(t, s, opBy(me, checkpoint.KindRestore, tree("/w/a", absent, textFile("2"))))
 			own("/w/a", "2", "3")
 		}},
 		{"the directory was moved as a whole", false, func() {
 			own("/w/a", "-", "2")
-			save(t, s, op(me, checkpoint.KindDelete, tree("/w", checkpoint.State{Kind: checkpoint.Dir}, absent)))
+			save(t, s, opBy(me, checkpoint.KindDelete, tree("/w", checkpoint.State{Kind: checkpoint.Dir}, absent)))
 			own("/w/a", "-", "3")
 		}},
 		{"one that never took place", false, func() {
 			own("/w/a", "1", "2")
-			save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "2", "3")))
+			save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "2", "3")))
 			own("/w/a", "2", "4")
 		}},
 		{"one that was aborted", false, func() {
 			own("/w/a", "1", "2")
-			id := save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "2", "3")))
+			id := save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "2", "3")))
 			if err := s.Settle(ctx, id, checkpoint.Aborted); err != nil {
 				t.Fatal(err)
 			}
@@ -356,7 +356,7 @@ func gaps(t *testing.T, s checkpoint.Store) {
 	}
 }
 
-func must(p *checkpoint.Plan, err error) *checkpoint.Plan {
+func mustPlan(p *checkpoint.Plan, err error) *checkpoint.Plan {
 	if err != nil {
 		panic(err)
 	}
@@ -364,9 +364,9 @@ func must(p *checkpoint.Plan, err error) *checkpoint.Plan {
 }
 
 // A restore brings back what this session did to mode, owner and extended attributes, and leaves alone what others set.
-func metadata(t *testing.T, s checkpoint.Store) {
+func metadata(t *testing.T, s store) {
 	with := func(body string, mode fs.FileMode, gid uint32, x string) checkpoint.State {
-		st := file(body)
+		st := textFile(body)
 		st.Mode, st.GID, st.Xattrs = mode, gid, map[string][]byte{"user.x": []byte(x)}
 		return st
 	}
@@ -379,33 +379,33 @@ func metadata(t *testing.T, s checkpoint.Store) {
 	}
 	is := func(why string, id checkpoint.ID, now, want checkpoint.State) {
 		t.Helper()
-		got, known := must(s.Plan(ctx, byID(me, id))).Items[0].Metadata(now)
+		got, known := mustPlan(s.Plan(ctx, byID(me, id))).Items[0].Metadata(now)
 		if !known || !got.SameMetadata(want) {
 			t.Errorf("%s: %+v %v, want %+v", why, got, known, want)
 		}
 	}
-	plain := save(t, s, op(me, checkpoint.KindEdit, change(with("1", 0o644, 5, "a"), with("2", 0o644, 5, "a"), "1", "2")))
+	plain := save(t, s, opBy(me, checkpoint.KindEdit, change(with("1", 0o644, 5, "a"), with("2", 0o644, 5, "a"), "1", "2")))
 	is("nobody set anything", plain, with("2", 0o644, 5, "a"), with("", 0o644, 5, "a"))
 	is("others set it all", plain, with("2", 0o600, 6, "b"), with("", 0o600, 6, "b"))
 	is("it is gone", plain, absent, with("", 0o644, 5, "a"))
-	mine := save(t, s, op(me, checkpoint.KindEdit, change(with("2", 0o600, 6, "b"), with("3", 0o640, 7, "c"), "2", "3")))
+	mine := save(t, s, opBy(me, checkpoint.KindEdit, change(with("2", 0o600, 6, "b"), with("3", 0o640, 7, "c"), "2", "3")))
 	is("the session set it", mine, with("3", 0o640, 7, "c"), with("", 0o600, 6, "b"))
 	is("and others since", mine, with("3", 0o666, 7, "d"), with("", 0o666, 6, "d"))
-	ext := save(t, s, op(me, checkpoint.KindExternal, change(with("4", 0o644, 5, "a"), with("5", 0o600, 5, "a"), "4", "5")))
+	ext := save(t, s, opBy(me, checkpoint.KindExternal, change(with("4", 0o644, 5, "a"), with("5", 0o600, 5, "a"), "4", "5")))
 	is("what was done outside is taken back by its own checkpoint", ext, with("5", 0o600, 5, "a"), with("", 0o644, 5, "a"))
-	bare := save(t, s, op(me, checkpoint.KindExternal, checkpoint.Change{Path: "/w/m", Role: "target", Before: checkpoint.State{Kind: checkpoint.File, Hash: Sum("5"), Size: 1}, After: absent, Content: []byte("5")}))
-	if _, known := must(s.Plan(ctx, byID(me, bare))).Items[0].Metadata(absent); known {
+	bare := save(t, s, opBy(me, checkpoint.KindExternal, checkpoint.Change{Path: "/w/m", Role: "target", Before: checkpoint.State{Kind: checkpoint.File, Hash: textSum("5"), Size: 1}, After: absent, Content: []byte("5")}))
+	if _, known := mustPlan(s.Plan(ctx, byID(me, bare))).Items[0].Metadata(absent); known {
 		t.Error("what nobody recorded is not known")
 	}
 }
 
-func outcomes(t *testing.T, s checkpoint.Store) {
-	first := save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "1", "2")))
-	second := save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "2", "3")))
+func outcomes(t *testing.T, s store) {
+	first := save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2")))
+	second := save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "2", "3")))
 	if err := s.Settle(ctx, second, checkpoint.Aborted); err != nil {
 		t.Fatal(err)
 	}
-	if it := expectPlan(t, s, "after an aborted one", byID(me, first), at("/w/a", "1")).Items[0]; it.Head.Hash != Sum("2") || it.HeadID != first {
+	if it := expectPlan(t, s, "after an aborted one", byID(me, first), at("/w/a", "1")).Items[0]; it.Head.Hash != textSum("2") || it.HeadID != first {
 		t.Errorf("an aborted operation is not the head: %+v", it)
 	}
 	if u, err := s.Undo(ctx, me); err != nil || u.UndoOf != first {
@@ -429,7 +429,7 @@ func outcomes(t *testing.T, s checkpoint.Store) {
 	}
 }
 
-func undoRedo(t *testing.T, s checkpoint.Store) {
+func undoRedo(t *testing.T, s store) {
 	none := func(name string, f func() (*checkpoint.Plan, error)) {
 		t.Helper()
 		if p, err := f(); !errors.Is(err, checkpoint.ErrNothing) {
@@ -442,7 +442,7 @@ func undoRedo(t *testing.T, s checkpoint.Store) {
 	none("redo at first", redo)
 	now := "0"
 	for i := 1; i <= 3; i++ {
-		save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", now, fmt.Sprint(i))))
+		save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", now, fmt.Sprint(i))))
 		now = fmt.Sprint(i)
 	}
 	apply := func(why string, f func() (*checkpoint.Plan, error), want string) {
@@ -454,10 +454,10 @@ func undoRedo(t *testing.T, s checkpoint.Store) {
 		if got := wants(p); !reflect.DeepEqual(got, []string{at("/w/a", want)}) {
 			t.Fatalf("%s: plan %v, want %s", why, got, want)
 		}
-		if p.Items[0].Head.Hash != Sum(now) {
+		if p.Items[0].Head.Hash != textSum(now) {
 			t.Fatalf("%s: head must be what the last undo or redo left", why)
 		}
-		o := op(me, checkpoint.KindRestore, edit("/w/a", now, want))
+		o := opBy(me, checkpoint.KindRestore, textEdit("/w/a", now, want))
 		o.UndoOf = p.UndoOf
 		save(t, s, o)
 		now = want
@@ -471,10 +471,10 @@ func undoRedo(t *testing.T, s checkpoint.Store) {
 	none("redo at the end", redo)
 	apply("back", undo, "2")
 	apply("back", undo, "1")
-	save(t, s, op(me, checkpoint.KindRead, edit("/w/r", "x", "x")))
-	save(t, s, op(you, checkpoint.KindEdit, edit("/w/o", "x", "y")))
+	save(t, s, opBy(me, checkpoint.KindRead, textEdit("/w/r", "x", "x")))
+	save(t, s, opBy(you, checkpoint.KindEdit, textEdit("/w/o", "x", "y")))
 	apply("reading and other sessions do not cut off redo", redo, "2")
-	save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", now, "9")))
+	save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", now, "9")))
 	now = "9"
 	none("a new change cuts off redo", redo)
 	apply("undo of the new change", undo, "2")
@@ -487,11 +487,11 @@ func undoRedo(t *testing.T, s checkpoint.Store) {
 	}
 }
 
-func known(t *testing.T, s checkpoint.Store) {
-	save(t, s, op(me, checkpoint.KindRead, edit("/w/r", "r", "r")))
-	save(t, s, op(me, checkpoint.KindEdit, edit("/w/a", "1", "2")))
-	save(t, s, op(you, checkpoint.KindEdit, edit("/w/a", "2", "3"), edit("/w/o", "1", "2")))
-	id := save(t, s, op(me, checkpoint.KindDelete, edit("/w/d", "1", "-")))
+func known(t *testing.T, s store) {
+	save(t, s, opBy(me, checkpoint.KindRead, textEdit("/w/r", "r", "r")))
+	save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2")))
+	save(t, s, opBy(you, checkpoint.KindEdit, textEdit("/w/a", "2", "3"), textEdit("/w/o", "1", "2")))
+	id := save(t, s, opBy(me, checkpoint.KindDelete, textEdit("/w/d", "1", "-")))
 	if err := s.Settle(ctx, id, checkpoint.Committed); err != nil {
 		t.Fatal(err)
 	}
@@ -502,18 +502,18 @@ func known(t *testing.T, s checkpoint.Store) {
 	if len(k) != 3 || k[0].Path != "/w/a" || k[1].Path != "/w/d" || k[2].Path != "/w/r" {
 		t.Fatalf("known are the paths that this session read or changed, sorted: %+v", k)
 	}
-	if k[0].State.Hash != Sum("3") || k[0].Settled || k[0].Before.Hash != Sum("2") || k[0].Stored {
+	if k[0].State.Hash != textSum("3") || k[0].Settled || k[0].Before.Hash != textSum("2") || k[0].Stored {
 		t.Errorf("the state is the last one that anybody recorded: %+v", k[0])
 	}
 	if k[1].State.Kind != checkpoint.Absent || !k[1].Settled || !k[1].Stored {
 		t.Errorf("absence is a state: %+v", k[1])
 	}
-	if k[2].State.Hash != Sum("r") || !k[2].Stored {
+	if k[2].State.Hash != textSum("r") || !k[2].Stored {
 		t.Errorf("what was read is known and kept: %+v", k[2])
 	}
 	// What was seen outside took place, though nobody settles it: that it is taken back is a change again.
 	for i, to := range []string{"4", "3"} {
-		seen := []checkpoint.Observed{{Path: "/w/a", State: checkpoint.State{Kind: checkpoint.File, Hash: Sum(to), Size: 1}, Content: []byte(to)}}
+		seen := []checkpoint.Observed{{Path: "/w/a", State: checkpoint.State{Kind: checkpoint.File, Hash: textSum(to), Size: 1}, Content: []byte(to)}}
 		if saved, err := checkpoint.External(ctx, s, me, fmt.Sprint("t", i), seen); err != nil || saved.ID == "" {
 			t.Fatalf("change %d from outside is not recorded: %v", i, err)
 		}
