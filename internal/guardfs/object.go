@@ -153,8 +153,8 @@ func (v *DirVerdict) leads(name string, k Kind) bool {
 type Entry struct {
 	Name string
 	Kind Kind // of the entry itself: links are not followed
-	Ino  uint64
 	Way  bool // a directory that may be entered and not named; counted as denied. From ListWays only
+	Ino  uint64
 }
 
 // Options is what New needs.
