@@ -40,7 +40,7 @@ type Tools struct {
 type FS struct {
 	WorkspaceRoot       string   `toml:"workspace_root" sample:"/home/user/projects/my-app" doc:"Where Glob and Grep search when no path is given, and what hints for relative paths refer to; absolute. It has to be there, and confines nothing: allow_paths does."`
 	AllowPaths          []string `toml:"allow_paths" doc:"Absolute globs of the paths the tools may touch, compared with true names, after links; empty allows all that is not denied. A directory on the way to what is allowed can be searched, and shows only that."`
-	DenyPaths           []string `toml:"deny_paths" doc:"Absolute globs of the paths no tool may touch or name, whatever they are called there: links, letter case and look-alike spellings included; deny wins over allow, and a denied directory is denied with all it holds."`
+	DenyPaths           []string `toml:"deny_paths" doc:"Absolute globs of the paths no tool may touch or name, whatever they are called there: links, mounts, letter case and look-alike spellings included; deny wins over allow, and a denied directory is denied with all it holds."`
 	TrackReads          bool     `toml:"track_reads" doc:"Remember what each session has read, and warn of a Read repeated without a change."`
 	MustReadBeforeWrite bool     `toml:"must_read_before_write" doc:"Refuse Write, Edit, MultiEdit and NotebookEdit of what the session has not read as it is now (of lines that were not shown, Edit takes an exact old_string); needs track_reads."`
 	RequireApproval     bool     `toml:"require_approval" doc:"Ask the operator, with the diff, before each change."`

@@ -191,7 +191,7 @@ func (s *Suite) newPolicy(dataDir string, protect []string) (err error) {
 		return fmt.Errorf("opening the file system: %w", err)
 	}
 	o := rules(s.cfg.Tools.FS)
-	o.Identify, o.Census = policy.Identify(s.free), policy.Census(s.free)
+	o.Canonical, o.Identify, o.Census = s.free.Canonical, policy.Identify(s.free), policy.Census(s.free)
 	o.Trouble = func(err error) { s.logger.Warn("files with several hard links are refused", "err", err) }
 	for _, p := range append([]string{dataDir}, protect...) {
 		if p == "" {

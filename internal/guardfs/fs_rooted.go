@@ -318,7 +318,13 @@ func (f *FS) Resolve(path string, a Access) (*Handle, error) {
 
 // describe is the object that path names, judged by nobody. It never fails; what cannot be resolved is cleaned as text.
 func describe(path string) Object {
-	f := &FS{closed: new(atomic.Bool)}
+	return (&FS{closed: new(atomic.Bool)}).describe(path)
+}
+
+// Canonical is the function of that name for those who ask often.
+func (f *FS) Canonical(path string) string { return f.describe(path).True }
+
+func (f *FS) describe(path string) Object {
 	s, o, err := f.resolve(path)
 	if err != nil {
 		return Object{True: filepath.ToSlash(filepath.Clean(path))}

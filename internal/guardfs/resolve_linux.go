@@ -200,15 +200,22 @@ func (k *kernel) discard(fd int) {
 
 // describe is the object that path names, judged by nobody. It never fails; what cannot be resolved is cleaned as text.
 func describe(path string) Object {
-	if checkPath(path) != nil {
-		return Object{True: lexical(path)}
-	}
 	k, err := openKernel(false)
 	if err != nil {
 		return Object{True: lexical(path)}
 	}
 	defer k.proc.close() //nolint:errcheck // nothing was written through it
+	return k.describe(path)
+}
+
+func (k *kernel) describe(path string) Object {
+	if checkPath(path) != nil {
+		return Object{True: lexical(path)}
+	}
 	fd, _, o, _ := k.resolve(path)
 	k.discard(fd)
 	return o
 }
+
+// Canonical is the function of that name for those who ask often.
+func (f *FS) Canonical(path string) string { return f.kernel.describe(path).True }

@@ -11,13 +11,14 @@ import (
 // Dir gives the verdict for the entries of one directory, by its true names. It costs about as much as one Judge. Entries are
 // judged by name: for identities and hard links Judge has to be asked, as guardfs does when it opens one.
 func (p *Policy) Dir(canonical string, also ...string) guardfs.DirVerdict {
-	if canonical == "" || canonical[0] != '/' || p.refusesAny(canonical, also) != none {
+	d := p.rules.follow()
+	if canonical == "" || canonical[0] != '/' || d.full || d.refusesAny(canonical, also) != none {
 		return guardfs.DirVerdict{}
 	}
-	l := &listing{listed: p.listed(canonical)}
+	l := &listing{listed: d.listed(canonical)}
 	free := l.free
 	for _, other := range also {
-		o := p.listed(other)
+		o := d.listed(other)
 		free = free && o.free
 		l.others = append(l.others, &o)
 	}
@@ -44,19 +45,19 @@ type listing struct {
 
 // listed is what of the deny rules concerns the entries of a directory by one of its names.
 type listed struct {
-	policy *Policy
-	dir    string
-	odd    bool // the directory's own name has other readings: look at whole paths
-	free   bool // no entry is denied
+	denials *denials
+	dir     string
+	odd     bool // the directory's own name has other readings: look at whole paths
+	free    bool // no entry is denied
 
 	denied, folded           []cursor
 	deniedBelow, foldedBelow map[string]*node
 }
 
-func (p *Policy) listed(dir string) (l listed) {
-	l = listed{policy: p, dir: dir, odd: strange(dir)}
-	l.denied, l.deniedBelow, _ = p.deny.here(dir, nil)
-	l.folded, l.foldedBelow, _ = p.folded.here(foldPath(dir), nil)
+func (d *denials) listed(dir string) (l listed) {
+	l = listed{denials: d, dir: dir, odd: strange(dir)}
+	l.denied, l.deniedBelow, _ = d.deny.here(dir, nil)
+	l.folded, l.foldedBelow, _ = d.folded.here(foldPath(dir), nil)
 	l.free = !l.odd && len(l.denied)+len(l.deniedBelow)+len(l.folded)+len(l.foldedBelow) == 0
 	return l
 }
@@ -88,7 +89,7 @@ func (l *listed) refuses(name string) bool {
 	case l.free:
 		return false
 	case l.odd || strange(name):
-		return l.policy.refuses(strings.TrimSuffix(l.dir, "/")+"/"+name) != none
+		return l.denials.refuses(strings.TrimSuffix(l.dir, "/")+"/"+name) != none
 	}
 	return covers(l.denied, l.deniedBelow, name) || l.coversFolded(name)
 }

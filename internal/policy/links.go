@@ -66,7 +66,6 @@ func (h *held) rank(id guardfs.Identity) rank {
 // links knows the identities of all files in the denied and protected trees, so that a file with several names can be refused
 // when one of them is denied. It counts them when first asked, and again when what it knows may be too old.
 type links struct {
-	roots   []string
 	census  func(string, func(string, guardfs.Kind, guardfs.Identity) error) error
 	budget  int
 	trouble func(error)
@@ -77,6 +76,7 @@ type links struct {
 }
 
 type counts struct {
+	of    *denials
 	begun time.Time
 	ids   map[inode]struct{}
 	err   error
@@ -95,18 +95,18 @@ const (
 var errBudget = errors.New("too many files to count")
 
 // linked tells why a file with several hard links is refused, "" when it is not.
-func (p *Policy) linked(i *guardfs.Info) string {
+func (p *Policy) linked(d *denials, i *guardfs.Info) string {
 	l := &p.links
-	if len(l.roots) == 0 {
+	if len(d.roots) == 0 {
 		return ""
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
 	c := l.counts
-	if c == nil || now.Sub(c.begun) > countFor || now.Before(c.begun) ||
+	if c == nil || c.of != d || now.Sub(c.begun) > countFor || now.Before(c.begun) ||
 		c.err == nil && !c.begun.After(i.ChangeTime.Add(coarse)) {
-		c = p.count(now)
+		c = p.count(d, now)
 		l.counts = c
 	}
 	if c.err != nil {
@@ -118,9 +118,9 @@ func (p *Policy) linked(i *guardfs.Info) string {
 	return ""
 }
 
-func (p *Policy) count(now time.Time) *counts {
+func (p *Policy) count(d *denials, now time.Time) *counts {
 	l := &p.links
-	c := &counts{begun: now, ids: map[inode]struct{}{}}
+	c := &counts{of: d, begun: now, ids: map[inode]struct{}{}}
 	if l.census == nil {
 		c.err = errors.New("no way to look for hard links")
 		return c
@@ -129,14 +129,14 @@ func (p *Policy) count(now time.Time) *counts {
 	if left == 0 {
 		left = defaultBudget
 	}
-	for _, root := range l.roots {
+	for _, root := range d.roots {
 		err := l.census(root, func(path string, k guardfs.Kind, id guardfs.Identity) error {
 			if left--; left < 0 {
 				return errBudget
 			}
-			refused := p.refuses(path) != none
+			refused := d.refuses(path) != none
 			switch {
-			case k == guardfs.KindDir && !refused && !p.reaches(path):
+			case k == guardfs.KindDir && !refused && !d.reaches(path):
 				return fs.SkipDir
 			case k == guardfs.KindFile && refused:
 				c.ids[inode{id.Dev, id.Ino}] = struct{}{}
@@ -152,19 +152,6 @@ func (p *Policy) count(now time.Time) *counts {
 		}
 	}
 	return c
-}
-
-// reaches reports whether a deny rule may cover something below a directory.
-func (p *Policy) reaches(dir string) bool {
-	if strange(dir) {
-		return true
-	}
-	cursors, below, _ := p.folded.here(foldPath(dir), nil)
-	if len(cursors) > 0 || len(below) > 0 {
-		return true
-	}
-	cursors, below, _ = p.deny.here(dir, nil)
-	return len(cursors) > 0 || len(below) > 0
 }
 
 // outermost sorts paths and drops those below another.

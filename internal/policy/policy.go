@@ -3,12 +3,14 @@
 //
 // Deny wins over allow, and is fuzzy: a path is refused when a deny rule covers it or any directory
 // above it under any of the names it has: as spelled, its true name, those through other mounts, each
-// link on the way, and what a ".." goes up from; each of them also folded (letter case, composed or not, invisible code
-// points, dots and blanks at the end, NTFS streams, backslashes and short names). What a rule names
-// literally is held by device and inode number as well, and a file with several hard links is
-// refused when one of them is denied. Allow is exact: the true name, byte for byte, and that of
+// link on the way, and what a ".." goes up from; each of them also folded (letter case, composed or
+// not, invisible code points, dots and blanks at the end, NTFS streams, backslashes and short names).
+// What a rule names literally is held by device and inode number as well, and a file with several
+// hard links is refused when one of them is denied. Allow is exact: the true name, byte for byte, and that of
 // what a ".." goes up from. A rule holds as it is spelled and with links in its literal beginning
-// followed, as they were when the Policy was made.
+// followed: an allow rule as they were when the Policy was made, a deny rule wherever they have led
+// since. A link that is made or turned meanwhile is noticed after some 10 ms, or, where looking at
+// the links takes longer, after 50 times that; when links have led to 1000 new places all is refused.
 //
 // A pattern like /x/** covers /x itself: a directory all of whose content is denied can't be listed, and one all of whose
 // content is allowed can. A directory above an allowed one is not allowed by that; it can be walked,
@@ -24,7 +26,7 @@
 // What shows a denied tree without mounting it a second time (an overlay of it, FUSE, a share of this
 // same machine, a snapshot) it can tell for the files and directories only that rules name literally.
 //
-// A Policy is immutable, apart from what it remembers of identities, and safe for concurrent use.
+// A Policy is immutable, apart from what it remembers of identities and links, and safe for concurrent use.
 package policy
 
 import (
@@ -111,11 +113,9 @@ func (r rank) String() string {
 
 // Policy is a guardfs.Judge.
 type Policy struct {
-	deny     node // by the names in the rules
-	folded   node // the same rules, folded
+	rules    follower // what is denied
 	allow    node
 	allowAll bool // no allow list
-	short    []short
 
 	held  held
 	links links
@@ -133,7 +133,7 @@ func New(o Options) (*Policy, error) {
 	}
 	p := &Policy{allowAll: len(o.Allow) == 0}
 	var errs []error
-	var roots, floating []string // where a census has to look
+	floating := false // a rule holds at any depth
 	for _, pattern := range o.Deny {
 		exact, err := glob.CompileRule(pattern, nil)
 		if err != nil {
@@ -146,25 +146,11 @@ func New(o Options) (*Policy, error) {
 			continue
 		}
 		for i, e := range exact.Patterns() {
-			f := folded.Patterns()[i]
 			root := "/" + strings.Join(e.Literal(), "/")
-			p.deny.hang(e.Literal(), rule{denied, e})
-			p.folded.hang(f.Literal(), rule{denied, f})
-			for _, name := range f.Names() {
-				p.remember(name)
-			}
-			if root == "/" {
-				floating = append(floating, root)
-				continue
-			}
-			roots = append(roots, root)
-			if r := (rule{denied, e}); r.hits() {
+			p.rules.sources = append(p.rules.sources, &source{[]string{root}, e, folded.Patterns()[i]})
+			floating = floating || root == "/"
+			if r := (rule{denied, e}); r.hits() && root != "/" {
 				p.held.add(root, denied)
-			}
-			if real := path.Clean(o.Canonical(root)); real != root {
-				p.deny.hang(segments(real), rule{denied, e})
-				p.folded.hang(segments(foldPath(real)), rule{denied, f})
-				roots = append(roots, real)
 			}
 		}
 	}
@@ -174,14 +160,7 @@ func New(o Options) (*Policy, error) {
 			continue
 		}
 		spelled := path.Clean(own.Path)
-		for _, name := range []string{spelled, path.Clean(o.Canonical(spelled))} {
-			p.deny.hang(segments(name), rule{rank: protected})
-			p.folded.hang(segments(foldPath(name)), rule{rank: protected})
-			roots = append(roots, name)
-			for _, part := range segments(foldPath(name)) {
-				p.remember(part)
-			}
-		}
+		p.rules.sources = append(p.rules.sources, &source{names: []string{spelled}})
 		p.held.add(spelled, protected)
 	}
 	var allowed []string
@@ -204,26 +183,18 @@ func New(o Options) (*Policy, error) {
 	if len(errs) > 0 {
 		return nil, errors.Join(errs...)
 	}
-	if len(floating) > 0 {
+	if floating {
 		// A rule for any depth could be counted nowhere else: outside the allowed trees there is the whole disk.
 		if p.allowAll {
-			allowed = floating
+			allowed = []string{"/"}
 		}
-		roots = append(roots, allowed...)
+		p.rules.elsewhere = allowed
 	}
+	p.rules.canonical, p.rules.now, p.rules.begun = o.Canonical, o.now, o.now()
+	p.rules.follow()
 	p.held.identify, p.held.now = o.Identify, o.now
-	p.links = links{roots: outermost(roots), census: o.Census, budget: o.Budget, trouble: o.Trouble, now: o.now}
+	p.links = links{census: o.Census, budget: o.Budget, trouble: o.Trouble, now: o.now}
 	return p, nil
-}
-
-func (p *Policy) remember(name string) {
-	s, ok := shorten(name)
-	for i := range p.short {
-		ok = ok && p.short[i].long != s.long
-	}
-	if ok {
-		p.short = append(p.short, s)
-	}
 }
 
 // Judge decides about one object. The error is a *Denied.
@@ -231,7 +202,11 @@ func (p *Policy) Judge(o guardfs.Object, a guardfs.Access) error {
 	if !strings.HasPrefix(o.True, "/") { // "pipe:[123]", "(unreachable)/x"
 		return &Denied{Path: o.Spelled, Rule: rulePseudo}
 	}
-	if rule := p.names(&o, a); rule != "" {
+	d := p.rules.follow()
+	if d.full {
+		return &Denied{Path: o.Spelled, Rule: ruleDeny, Why: "the links that rules go through have led to too many places"}
+	}
+	if rule := p.names(d, &o, a); rule != "" {
 		return &Denied{Path: o.Spelled, Rule: rule}
 	}
 	if o.Info.Kind == guardfs.KindAbsent {
@@ -241,7 +216,7 @@ func (p *Policy) Judge(o guardfs.Object, a guardfs.Access) error {
 		return &Denied{Path: o.Spelled, Rule: r.String()}
 	}
 	if o.Info.Links > 1 && o.Info.Kind == guardfs.KindFile {
-		if why := p.linked(&o.Info); why != "" {
+		if why := p.linked(d, &o.Info); why != "" {
 			return &Denied{Path: o.Spelled, Rule: ruleDeny, Why: why}
 		}
 	}
@@ -251,17 +226,17 @@ func (p *Policy) Judge(o guardfs.Object, a guardfs.Access) error {
 // names gives the rule by which one of the names of o is refused, "" when none is. The names come
 // in the order in which the path passes them, and the first that is refused gives the rule: what
 // lies behind it, if anything does, must not show in the answer.
-func (p *Policy) names(o *guardfs.Object, a guardfs.Access) string {
+func (p *Policy) names(d *denials, o *guardfs.Object, a guardfs.Access) string {
 	if o.Spelled != o.True && strings.HasPrefix(o.Spelled, "/") {
 		if s := path.Clean(o.Spelled); s != o.True {
-			if r := p.refuses(s); r != none {
+			if r := d.refuses(s); r != none {
 				return r.String()
 			}
 		}
 	}
 	outside := false // a link on the way lies in no allowed tree; it may lead into one
 	for _, hop := range o.Hops {
-		r, allowed := p.refusesAny(hop.Name, hop.Also), p.allows(hop.Name)
+		r, allowed := d.refusesAny(hop.Name, hop.Also), p.allows(hop.Name)
 		switch {
 		case r != none && !outside:
 			return r.String()
@@ -270,11 +245,11 @@ func (p *Policy) names(o *guardfs.Object, a guardfs.Access) string {
 		}
 		outside = outside || !allowed
 	}
-	r := p.refusesAny(o.True, o.Also)
+	r := d.refusesAny(o.True, o.Also)
 	// A directory above something protected may change, but not go. A link there is what leads to it, and stays as well; of
 	// what is refused anyway it is not told which of the two it is.
 	link := a > guardfs.Read && o.Info.Kind != guardfs.KindDir && r == none && p.allows(o.True)
-	if (a == guardfs.Remove || link) && (p.shields(o.True) || slices.ContainsFunc(o.Also, p.shields)) {
+	if (a == guardfs.Remove || link) && (d.shields(o.True) || slices.ContainsFunc(o.Also, d.shields)) {
 		r = protected
 	}
 	switch {
@@ -286,30 +261,12 @@ func (p *Policy) names(o *guardfs.Object, a guardfs.Access) string {
 	return ""
 }
 
-// refusesAny tries all names of one thing.
-func (p *Policy) refusesAny(name string, also []string) rank {
-	worst := p.refuses(name)
-	for _, other := range also {
-		worst = max(worst, p.refuses(other))
-	}
-	return worst
-}
-
-// shields says whether the removal of a thing would take something protected with it.
-func (p *Policy) shields(name string) bool {
-	if !p.folded.shield {
-		return false
-	}
-	n := p.folded.at(foldPath(name))
-	return n != nil && n.shield
-}
-
 // allows tries a true name.
 func (p *Policy) allows(name string) bool { return p.allowAll || p.allow.allows(name) }
 
 // refuses tries a true or spelled name in all its readings.
-func (p *Policy) refuses(name string) rank {
-	worst := p.deny.refuses(name)
+func (d *denials) refuses(name string) rank {
+	worst := d.deny.refuses(name)
 	if worst == protected {
 		return worst
 	}
@@ -317,7 +274,7 @@ func (p *Policy) refuses(name string) rank {
 	if strings.Contains(folded, "/"+guardfs.TrashPrefix) { // what was moved to the trash as a whole, on whatever volume
 		return protected
 	}
-	if worst = max(worst, p.folded.refuses(folded)); worst == protected || !strange(name) {
+	if worst = max(worst, d.folded.refuses(folded)); worst == protected || !strange(name) {
 		return worst
 	}
 	kept, ok := keepEnds(name)
@@ -325,18 +282,18 @@ func (p *Policy) refuses(name string) rank {
 		return max(worst, denied) // too many to be sure
 	}
 	for _, reading := range kept {
-		worst = max(worst, p.folded.refuses(reading))
+		worst = max(worst, d.folded.refuses(reading))
 	}
 	for _, reading := range []string{folded, windows(folded)} {
 		if reading != folded {
-			worst = max(worst, p.folded.refuses(reading))
+			worst = max(worst, d.folded.refuses(reading))
 		}
-		longer, ok := lengthen(reading, p.short)
+		longer, ok := lengthen(reading, d.short)
 		if !ok {
 			return max(worst, denied)
 		}
 		for _, l := range longer {
-			worst = max(worst, p.folded.refuses(l))
+			worst = max(worst, d.folded.refuses(l))
 		}
 	}
 	return worst
