@@ -85,7 +85,7 @@ func findRule(pairs []indentPair, old, new string, text []byte, near int) *inden
 		return nil
 	}
 	var rules []indentRule
-	for _, f := range units(sent) {
+	for i, f := range units(sent) {
 		for _, t := range []string{around, "\t", "    ", "  ", "        "} {
 			r := indentRule{from: f, to: t}
 			n, _, ok1 := levels(pairs[0].old, f)
@@ -93,10 +93,12 @@ func findRule(pairs []indentPair, old, new string, text []byte, near int) *inden
 			if r.deeper = m - n; !ok1 || !ok2 || !r.holds(pairs) || !r.covers(sent) {
 				continue
 			}
-			if r.deeper == 0 && t == around {
+			if i == 0 && r.deeper == 0 && t == around {
 				return &r
 			}
-			rules = append(rules, r)
+			if i == 0 || r.deeper == 0 { // a smaller unit than the steps show must at least leave the depth alone
+				rules = append(rules, r)
+			}
 		}
 	}
 	for _, in := range sent {
@@ -151,7 +153,7 @@ func indentsOf(s string) (out []string) {
 	return out
 }
 
-// units lists what one level may be in the given indentations.
+// units lists what one level may be in the given indentations, likeliest first.
 func units(indents []string) (out []string) {
 	g := 0
 	for _, s := range indents {
@@ -160,14 +162,13 @@ func units(indents []string) (out []string) {
 		}
 		g = gcd(g, len(s))
 	}
-	switch g {
-	case 0: // none is indented: any will do
+	if g == 0 { // none is indented: any will do
 		return []string{"\t"}
-	case 2, 4, 8:
-		return []string{strings.Repeat(" ", g)}
 	}
 	for _, w := range []int{4, 2, 8} {
-		if g%w == 0 {
+		if g == w {
+			out = append([]string{strings.Repeat(" ", w)}, out...)
+		} else if g%w == 0 {
 			out = append(out, strings.Repeat(" ", w))
 		}
 	}

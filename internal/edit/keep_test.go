@@ -29,6 +29,7 @@ func TestNewMayBeDamagedToo(t *testing.T) {
 		{"a directive", "int f() {\n    a;\n    b;\n}\n", "a;\nb;", "a;\n#ifdef X\nc;\n#endif\nb;", false},
 		{"a directive, lines less deep", "int f() {\n    a;\n    b;\n}\n", "  a;\n  b;", "  a;\n#ifdef X\n  c;\n#endif\n  b;", false},
 		{"one depth and two rules", "def f():\n    a = 1\n    b = 2\n", "  a = 1\n  b = 2", "  a = 1\n  if a:\n    c = 2", false},
+		{"two tabs are eight or four and four", "f {\n\tg {\n\t\ta\n\t}\n}\n", "        a", "        a {\n                b\n        }", false},
 		{"moved to the left each for itself", "f() {\n\tif a {\n\t\tb\n\t}\n\tc\n}\n", "\tb\n}\nc", "all(new)", false},
 	} {
 		r, err := Apply([]byte(c.text), []Edit{{Old: c.old, New: c.new, All: c.all}}, Options{})
