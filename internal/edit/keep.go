@@ -122,6 +122,9 @@ func (k *keeping) compare(old, have string) {
 // below zero. spaces: what it stands for differs from Old in its spaces.
 func (k *keeping) line(l string, i, j int, spaces bool) (now, why string) {
 	lead, body, trail := parts(l)
+	if body == "" && k.blanks && l != "" {
+		return "", whyBlanks
+	}
 	if body == "" {
 		return l, k.suspect(l, spaces)
 	}

@@ -24,6 +24,7 @@ func TestNewMayBeDamagedToo(t *testing.T) {
 		{"accents", "cafe\u0301 au lait\n", "café au lait", "café au lait, naïf", false},
 		{"spaces of the words rewritten", "foo a\u00a0b bar\n", "foo a b bar", "FOO a b BAR", false},
 		{"blanks behind the last line", "a\n    b = 1\t\nc\n", "a \n    b = 1", "a \n    b = 1\nextra", false},
+		{"a blank line that is none", "a\nb\n", "a  \nb  ", "a  \n  \nb  ", false},
 		{"a here-document", "f() {\n    a\n    b\n}\n", "a\nb", "a\ncat <<EOF\nx\nEOF\nb", false},
 		{"a raw string", "def f():\n    a\n    b\n", "a\nb", "a\ns = \"\"\"\ntext\n\"\"\"\nb", false},
 		{"a directive", "int f() {\n    a;\n    b;\n}\n", "a;\nb;", "a;\n#ifdef X\nc;\n#endif\nb;", false},
