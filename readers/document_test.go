@@ -162,6 +162,7 @@ func TestHostileDocuments(t *testing.T) {
 }
 
 func TestCompressed(t *testing.T) {
+	t.Parallel()
 	text := strings.Repeat("a line of the log\n", 3000) + "the last line é\n"
 	var gz, zs, lz bytes.Buffer
 	g := gzip.NewWriter(&gz)

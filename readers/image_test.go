@@ -339,6 +339,7 @@ func drawn(w, h int, noise uint8) *image.RGBA {
 }
 
 func TestImageScaling(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED: the race detector needs minutes for its bytes, which one goroutine goes through; it runs without -short")
 	}

@@ -246,7 +246,7 @@ func TestPDFDeadline(t *testing.T) {
 }
 
 // The pages that were done when the time was over are given, and the way to the others.
-func TestPDFPagesInTime(t *testing.T) {
+func TestPDFDeadlineKeepsPages(t *testing.T) {
 	page := "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents %d 0 R /Resources << /Font << /F1 8 0 R >> >> >>"
 	raw := madePDF("<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R 4 0 R 5 0 R] /Count 3 >>",
 		fmt.Sprintf(page, 6), fmt.Sprintf(page, 7), fmt.Sprintf(page, 6), madeStream("", "BT /F1 12 Tf 72 700 Td (in time) Tj ET"),

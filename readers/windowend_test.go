@@ -15,6 +15,7 @@ import (
 
 // The end of a file is its end, also where the last line is longer than what is read from there; and the rest of the line can be had.
 func TestEndOfAGiantLine(t *testing.T) {
+	t.Parallel()
 	const large = 9 << 20 // times: 45 MB, 36 M characters
 	times := large
 	if testing.Short() {
@@ -110,6 +111,7 @@ func TestUnpackingOutOfTime(t *testing.T) {
 
 // Of a document whose text ends for us in a line that is too long, no line is promised that can't be shown.
 func TestDocumentBehindAGiantLine(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED: 18 MB go through a decoder for each window, on one goroutine, for which the race detector takes minutes; it runs without -short")
 	}
