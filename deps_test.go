@@ -50,7 +50,7 @@ var plan = []room{
 	{1, "readers", "internal/charset", "net/mail net/textproto os os/exec path/filepath syscall unsafe",
 		"github.com/gabriel-vasile/mimetype github.com/gen2brain/avif github.com/gen2brain/heic github.com/klauspost/compress github.com/klippa-app/go-pdfium" +
 			" github.com/tetratelabs/wazero github.com/ulikunitz/xz golang.org/x/image golang.org/x/net" +
-			" golang.org/x/text"},
+			" golang.org/x/sync golang.org/x/text"},
 
 	{2, "internal/engine", "checkpoint config internal/approval internal/audit internal/edit internal/guardfs" +
 		" internal/ledger internal/policy", "path/filepath syscall", ""},

@@ -72,10 +72,14 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 	if f.Size > o.MaxFileBytes && !o.window() && !o.AllowLarge {
 		return nil, &TooLarge{Size: f.Size, Max: o.MaxFileBytes, What: "file", Windowed: true}
 	}
+	free, err := r.reserve(ctx, "file", unpackMemory)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
 	ctx, cancel := context.WithTimeout(ctx, r.config.Deadline)
 	defer cancel()
 	u := &unpacker{in: &countReader{r: contextReader{ctx, f.section()}}, max: unpackedText}
-	var err error
 	if u.out, err = p.open(u.in); err != nil {
 		return nil, damagedOr(ctx, p.name+" file", err)
 	}

@@ -45,6 +45,11 @@ func readZip(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 	if f.Size > o.MaxFileBytes && !o.window() && !o.AllowLarge {
 		return nil, &TooLarge{Size: f.Size, Max: o.MaxFileBytes, What: "file", Windowed: true}
 	}
+	free, err := r.reserve(ctx, "document", documentMemory)
+	if err != nil {
+		return nil, err
+	}
+	defer free()
 	if err := write(d); err != nil && !errors.Is(err, errFull) {
 		return nil, damagedOr(ctx, format+" document", err)
 	}

@@ -159,6 +159,11 @@ func readImage(ctx context.Context, r *Readers, f *file, o *Options) (Content, e
 	if err := checkPixels(c.Width, c.Height); err != nil {
 		return nil, err
 	}
+	free, err := r.reserve(ctx, "image", p.memory(int64(c.Width)*int64(c.Height), raw))
+	if err != nil {
+		return nil, err
+	}
+	defer free()
 	turn := 1
 	switch p.name {
 	case "jpeg", "tiff", "png", "webp":

@@ -131,6 +131,11 @@ func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 		}
 		return nil, &Damaged{"PDF", "there is nothing behind its header"} // told before an engine is started, which may have to be compiled
 	}
+	free, err := r.reserve(ctx, "PDF", r.config.PDFMemory+sandboxStep+min(max(f.Size, 0), inSandbox))
+	if err != nil {
+		return nil, err
+	}
+	defer free()
 	job := pdfJob{Pages: o.Pages, Render: o.Render, Edge: o.ImageMaxEdge, ImageMax: o.ImageMaxBytes, TextBytes: o.MaxBytes}
 	if err := r.pdfs.ready(ctx); err != nil {
 		return nil, err

@@ -91,7 +91,8 @@ func (p *pdfium) start() (pool engine.Pool, err error) {
 
 // launch starts a sandbox. Compiling, where nothing is in the cache, is shared between the processors.
 func (p *pdfium) launch() (engine.Pool, context.CancelFunc, error) {
-	ctx, stop := context.WithCancel(experimental.WithCompilationWorkers(context.Background(), runtime.GOMAXPROCS(0)))
+	ctx := experimental.WithCompilationWorkers(context.Background(), runtime.GOMAXPROCS(0))
+	ctx, stop := context.WithCancel(experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(newSandboxRoom)))
 	pool, err := webassembly.Init(webassembly.Config{
 		Context:  ctx,
 		MaxIdle:  1,

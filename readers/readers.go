@@ -24,7 +24,8 @@
 //   - It runs nothing found in a document: no macro, no script, no external reference.
 //   - The estimate of tokens is an estimate.
 //
-// A Readers is safe for concurrent use. PDFs are read one at a time; everything else runs side by side.
+// A Readers is safe for concurrent use. PDFs are read one at a time; everything else runs side by side, as far as DecoderMemory
+// goes, which all Readers of a process share.
 //
 // HTML is shown as its source, because it is written and edited as such; with Options.Render as a person would see it. An email
 // whose source hides its text (base64, quoted-printable, several parts) is shown as a person would see it; with Options.Source as
@@ -67,7 +68,7 @@ type Config struct {
 	Worker []string
 	// Deadline bounds the sandbox and the worker for one call, below any deadline of the context. Zero: 20 s.
 	Deadline time.Duration
-	// PDFMemory caps the sandbox's memory in bytes. Zero: 512 MiB.
+	// PDFMemory caps the sandbox's memory in bytes. Zero: 512 MiB. While it grows there may be 64 MiB more.
 	PDFMemory int64
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time

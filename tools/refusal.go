@@ -389,6 +389,8 @@ func (s *Suite) ofReader(tool string, args any, err error) *Refusal {
 		r.Reason = KindBadRequest
 	case *readers.Limit:
 		r.Reason = KindLimit
+	case *readers.Busy:
+		r.Reason = KindDeadline
 	case *readers.OutOfTime:
 		r.Reason = KindDeadline
 		if e.Resumes {

@@ -21,17 +21,23 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
 
 	"moltisfs/internal/approval"
+	"moltisfs/readers"
 	"moltisfs/tools"
 )
 
 const program = "moltis-fs"
+
+// softMemory is from where on garbage is collected more eagerly: what readers may take, and as much for everything else.
+const softMemory = 2 * readers.DecoderMemory
 
 // The exit statuses.
 const (
@@ -49,7 +55,10 @@ type streams struct {
 }
 
 func main() {
-	signal.Ignore(syscall.SIGPIPE) // a reader that goes away is an error of the write: it must neither end a change half way nor hide how the command ended
+	signal.Ignore(syscall.SIGPIPE)                 // a reader that goes away is an error of the write: it must neither end a change half way nor hide how the command ended
+	if debug.SetMemoryLimit(-1) == math.MaxInt64 { // GOMEMLIMIT says nothing
+		debug.SetMemoryLimit(softMemory)
+	}
 	os.Exit(run(os.Args[1:], streams{os.Stdin, shownOn(os.Stdout), os.Stderr, os.Getenv}))
 }
 

@@ -1,0 +1,121 @@
+package readers
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"image"
+	"image/png"
+	"testing"
+	"time"
+)
+
+// TestDecodersShareMemory: every decoder, of any Readers, waits for room in the one budget of the process, and says so when it gets none.
+func TestDecodersShareMemory(t *testing.T) {
+	var packed, drawing bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	if _, err := z.Write([]byte("a line\n")); err != nil || z.Close() != nil {
+		t.Fatal(err)
+	}
+	if err := png.Encode(&drawing, image.NewGray16(image.Rect(0, 0, 40, 40))); err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{
+		"png": drawing.Bytes(), "gzip": packed.Bytes(), "docx": docxOf(t, "<w:p><w:r><w:t>words</w:t></w:r></w:p>"),
+		"pdf": corpusFile(t, "pdf/latex_german.pdf"),
+	}
+	for _, name := range []string{"still.gif", "lossy.webp", "rgb24.bmp", "rgb16.tiff", "jpeg.tiff", "still.avif", "still.heic"} {
+		files[name] = corpusFile(t, "image/"+name)
+	}
+	c := testConfig()
+	c.Deadline = 20 * time.Millisecond
+	r, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	if err := decoders.Acquire(t.Context(), DecoderMemory); err != nil {
+		t.Fatal(err)
+	}
+	held := true
+	free := func() {
+		if held {
+			decoders.Release(DecoderMemory)
+			held = false
+		}
+	}
+	defer free()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, b := range files {
+		var busy *Busy
+		if _, err := r.Read(t.Context(), sourceOf(b), Options{}); !errors.As(err, &busy) || busy.Hint() == "" {
+			t.Errorf("%s is read without asking for memory: %v", name, err)
+		}
+		if _, err := r.reserve(gone, "image", 1); !errors.Is(err, context.Canceled) {
+			t.Errorf("given up: %v", err)
+		}
+	}
+	waiting := make(chan error)
+	go func() {
+		_, err := testReaders(t).Read(t.Context(), sourceOf(files["png"]), Options{})
+		waiting <- err
+	}()
+	free()
+	if err := <-waiting; err != nil {
+		t.Errorf("who waited: %v", err)
+	}
+	for name, b := range files {
+		_, _ = testReaders(t).Read(t.Context(), sourceOf(b), Options{})
+		if !decoders.TryAcquire(DecoderMemory) {
+			t.Fatalf("%s keeps its room", name)
+		}
+		decoders.Release(DecoderMemory)
+	}
+}
+
+// TestImagesCountTheirPixels: what is reserved covers what is decoded.
+func TestImagesCountTheirPixels(t *testing.T) {
+	for _, c := range []struct {
+		name, raw string
+		at, most  int64 // bytes for 50 million pixels
+	}{
+		{"png", "", 400e6, 700e6}, {"jpeg", "", 300e6, 500e6}, {"jpeg", "\xff\xc2", 1100e6, 1300e6}, {"heic", "", workerMemory, workerMemory},
+	} {
+		p := &picture{name: c.name}
+		if n := p.memory(MaxPixels, []byte(c.raw)); n < c.at || n > c.most {
+			t.Errorf("%s: %d", c.name, n)
+		}
+	}
+	for _, p := range pictures {
+		if p.memory(MaxPixels, nil) < 3*MaxPixels {
+			t.Errorf("%s is not weighed", p.name)
+		}
+	}
+}
+
+// TestSandboxCap: while a sandbox grows to its cap, page by page, no more than the cap and one step is ever held, and little is copied.
+func TestSandboxCap(t *testing.T) {
+	const most = 512 << 20
+	m := newSandboxRoom(0, most)
+	copies, held, last := 0, 0, 0
+	for size := uint64(1 << 20); size <= most; size += 64 << 10 {
+		b := m.Reallocate(size)
+		if uint64(len(b)) != size {
+			t.Fatalf("%d bytes of %d", len(b), size)
+		}
+		if cap(b) != last {
+			copies, held = copies+1, max(held, last+cap(b))
+			last = cap(b)
+		}
+		if size == 1<<20 {
+			b[99] = 42
+		} else if b[99] != 42 || b[size-1] != 0 {
+			t.Fatal("the content is lost")
+		}
+	}
+	if held > most+sandboxStep || copies > 8 {
+		t.Errorf("%d bytes at once, %d copies", held, copies)
+	}
+}
