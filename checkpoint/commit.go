@@ -7,27 +7,29 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"modernc.org/sqlite"
 )
 
-// committer turns concurrent writes into few transactions: whoever comes first runs the batch, those who come meanwhile
-// make up the next one, and its first member is told to run it. One fsync then serves them all.
+// committer turns concurrent saves into few transactions. Whoever gets the turn commits for all who wait, so that
+// one fsync serves them all. If one of their jobs fails, the transaction is rolled back and each runs in one of its
+// own. Other jobs never share a transaction: only saves can be run again.
 //
-// A job that fails is rolled back to its savepoint and the others go on. The caches hold ids of rows that exist in the
-// generation gen; whatever could make one wrong (a rollback, another process collecting garbage) empties them.
+// The caches hold ids of rows that exist in the generation gen; whatever could make one wrong (a rollback, another
+// process collecting garbage) empties them.
 type committer struct {
 	db   *DB
 	conn *sql.Conn
 	st   map[string]*sql.Stmt
 
+	turn  chan struct{} // holds one: who has put it in may use conn
 	mu    sync.Mutex
-	queue []*job
-	busy  bool
+	queue []*job // who waits, in the order of their coming
 
-	// Below: only the one who runs a batch.
+	// Below: only the one whose turn it is.
 	doubt    error // why the last commit failed, if that was the disk's doing
 	gen      int64
 	reached  numbers           // what the file of the numbers covers
@@ -53,12 +55,22 @@ type turnKey struct {
 }
 
 type job struct {
+	kind jobKind
 	run  func(ctx context.Context, c *committer) error
-	idle func()    // told once nothing is left to the submitter but to wait; may be nil
-	solo bool      // run alone and outside a transaction (VACUUM and its like)
-	wake chan bool // true: lead the next batch; false: done
-	err  error
+	idle func() // told, by its submitter, when nothing is left but to wait; may be nil
+	// undone is told when what run did is rolled back, before anybody else runs; may be nil.
+	undone func()
+	done   chan struct{} // closed when err is known
+	err    error
 }
+
+type jobKind int
+
+const (
+	shared jobKind = iota // may share a transaction, and be run again
+	single                // a transaction of its own
+	bare                  // outside of transactions: VACUUM and its like
+)
 
 const (
 	maxBatch  = 128
@@ -72,7 +84,8 @@ func newCommitter(ctx context.Context, d *DB) (*committer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &committer{db: d, conn: conn, st: map[string]*sql.Stmt{}, outcomes: map[int64]Outcome{}, newest: -1 << 63}
+	c := &committer{db: d, conn: conn, st: map[string]*sql.Stmt{}, turn: make(chan struct{}, 1),
+		outcomes: map[int64]Outcome{}, newest: -1 << 63}
 	c.forget()
 	// Otherwise the first save of every process finds itself stale and prepares, packs and writes its contents twice.
 	if err := conn.QueryRowContext(ctx, "SELECT v FROM meta WHERE k='gen'").Scan(&c.gen); err != nil {
@@ -97,20 +110,15 @@ func (c *committer) forget() {
 	c.seen = -1 // its number may be given to somebody else's; the time stays an upper bound
 }
 
-// do runs fn inside a transaction that is durable when do returns nil. fn may run only after other jobs of the same
-// transaction, and never runs when ctx ended before its turn came. Once it has run, the true result is waited for.
+// do runs fn inside a transaction that is durable when do returns nil. It never runs when ctx ended before its turn
+// came. Once it has run, the true result is waited for.
 func (c *committer) do(ctx context.Context, fn func(context.Context, *committer) error) error {
-	return c.submit(ctx, &job{run: fn, wake: make(chan bool, 1)})
-}
-
-// doOp is do; waiting, if not nil, is told on this goroutine when nothing is left but to wait.
-func (c *committer) doOp(ctx context.Context, fn func(context.Context, *committer) error, waiting func()) error {
-	return c.submit(ctx, &job{run: fn, idle: waiting, wake: make(chan bool, 1)})
+	return c.submit(ctx, &job{kind: single, run: fn})
 }
 
 // alone runs fn on the writing connection while no transaction is open.
 func (c *committer) alone(ctx context.Context, fn func(context.Context, *committer) error) error {
-	return c.submit(ctx, &job{run: fn, solo: true, wake: make(chan bool, 1)})
+	return c.submit(ctx, &job{kind: bare, run: fn})
 }
 
 func (c *committer) submit(ctx context.Context, j *job) error {
@@ -120,124 +128,97 @@ func (c *committer) submit(ctx context.Context, j *job) error {
 	if c.db.frozen {
 		return ErrReadOnly
 	}
+	j.done = make(chan struct{})
 	c.mu.Lock()
 	c.queue = append(c.queue, j)
-	lead := !c.busy
-	c.busy = true
 	c.mu.Unlock()
-	if !lead {
+	select {
+	case c.turn <- struct{}{}:
+	default:
 		if j.idle != nil {
 			j.idle()
 		}
 		select {
-		case lead = <-j.wake:
+		case c.turn <- struct{}{}:
+		case <-j.done:
+			return j.err
 		case <-ctx.Done():
 			if c.withdraw(j) {
 				return ctx.Err()
 			}
-			lead = <-j.wake
-		}
-		if !lead {
+			<-j.done
 			return j.err
 		}
 	}
-	c.lead(j)
+	c.commitUntil(j)
+	<-c.turn
 	return j.err
 }
 
-// withdraw takes j out of the queue; false when a batch already has it or it was told to lead.
+// withdraw takes j out of the queue; false when somebody runs it already.
 func (c *committer) withdraw(j *job) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(j.wake) > 0 {
-		return false
+	i := slices.Index(c.queue, j)
+	if i >= 0 {
+		c.queue = slices.Delete(c.queue, i, i+1)
 	}
-	for i, q := range c.queue {
-		if q == j {
-			c.queue = append(c.queue[:i], c.queue[i+1:]...)
-			return true
-		}
-	}
-	return false
+	return i >= 0
 }
 
-// lead runs one batch, which holds own, and passes the lead on.
-func (c *committer) lead(own *job) {
-	c.mu.Lock()
-	n := 1
-	for n < len(c.queue) && n < maxBatch && !c.queue[0].solo && !c.queue[n].solo {
-		n++
-	}
-	batch := c.queue[:n:n]
-	c.queue = append([]*job(nil), c.queue[n:]...)
-	c.mu.Unlock()
-
-	c.runBatch(batch, own)
-	if err := c.boundLog(context.Background()); err != nil {
-		c.db.o.Logger.Warn("emptying the checkpoint log", "error", err) // the batch is what it is
-	}
-
-	c.mu.Lock()
-	var next *job
-	if len(c.queue) > 0 {
-		next = c.queue[0]
-		next.wake <- true // under mu, so that withdraw sees it
-	} else {
-		c.busy = false
-	}
-	c.mu.Unlock()
-	for _, j := range batch {
-		if j != own {
-			j.wake <- false
+// commitUntil runs what waits, batch by batch, until own is done. Often somebody else has done it already.
+func (c *committer) commitUntil(own *job) {
+	for {
+		select {
+		case <-own.done:
+			return
+		default:
+		}
+		c.mu.Lock()
+		n := 1
+		for n < len(c.queue) && n < maxBatch && c.queue[0].kind == shared && c.queue[n].kind == shared {
+			n++
+		}
+		batch := slices.Clone(c.queue[:n])
+		c.queue = slices.Delete(c.queue, 0, n)
+		c.mu.Unlock()
+		c.runBatch(batch, own)
+		if err := c.boundLog(context.Background()); err != nil {
+			c.db.o.Logger.Warn("emptying the checkpoint log", "error", err) // the batch is what it is
+		}
+		for _, j := range batch {
+			close(j.done)
 		}
 	}
 }
 
-// runBatch runs a batch of one or more, one of which is own.
+// runBatch runs jobs of one transaction. own is the job of whoever has the turn.
 func (c *committer) runBatch(batch []*job, own *job) {
 	// The batch belongs to several callers; none of their contexts may interrupt it.
 	ctx := context.Background()
-	if batch[0].solo {
+	if batch[0].kind == bare {
 		c.forget()
 		c.current = false
 		batch[0].err = batch[0].run(ctx, c)
 		return
 	}
-	err := func() error {
-		if err := c.assure(ctx); err != nil {
-			return err
-		}
-		if err := c.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
-			return named(err)
-		}
-		if err := c.begin(ctx); err != nil {
-			return err
-		}
-		if len(batch) == 1 {
-			if batch[0].err = batch[0].run(ctx, c); batch[0].err != nil {
-				return batch[0].err
-			}
-			return nil
-		}
+	if failed := c.transact(ctx, batch, own); failed && len(batch) > 1 {
 		for _, j := range batch {
-			if err := c.exec(ctx, "SAVEPOINT job"); err != nil {
-				return err
-			}
-			if j.err = j.run(ctx, c); j.err != nil {
-				c.forget()
-				// Fails when SQLite itself gave the whole transaction up (disk full): then nobody's job is done.
-				if err := c.exec(ctx, "ROLLBACK TO job"); err != nil {
-					return errors.Join(j.err, err)
-				}
-			}
-			if err := c.exec(ctx, "RELEASE job"); err != nil {
-				return err
-			}
+			c.transact(ctx, []*job{j}, own)
 		}
-		return nil
-	}()
+	}
+}
+
+// transact runs all jobs of batch in one transaction, or none: then each has an error, and failed says that it was a
+// job that failed, not the transaction.
+func (c *committer) transact(ctx context.Context, batch []*job, own *job) (failed bool) {
+	err := c.begin(ctx)
+	for i := 0; i < len(batch) && err == nil; i++ {
+		err = batch[i].run(ctx, c)
+		failed = err != nil
+	}
 	if err == nil {
-		if own.idle != nil && own.err == nil {
+		if own.idle != nil {
 			own.idle()
 		}
 		if err = c.exec(ctx, "COMMIT"); err == nil {
@@ -245,7 +226,10 @@ func (c *committer) runBatch(batch []*job, own *job) {
 			c.version, verr = c.dataVersion()
 			c.current = verr == nil
 			c.forgetOutcomes()
-			return
+			for _, j := range batch {
+				j.err = nil
+			}
+			return false
 		}
 		if diskFailed(err) {
 			c.doubt = err
@@ -255,11 +239,16 @@ func (c *committer) runBatch(batch []*job, own *job) {
 	c.forget()
 	c.current = false
 	c.exec(ctx, "ROLLBACK") // there may be no transaction any more; either way none is left
+	if !failed {
+		err = fmt.Errorf("writing the checkpoint catalog: %w", err)
+	}
 	for _, j := range batch {
-		if j.err == nil {
-			j.err = fmt.Errorf("writing the checkpoint catalog: %w", err)
+		j.err = err
+		if j.undone != nil {
+			j.undone()
 		}
 	}
+	return failed
 }
 
 // forgetOutcomes forgets what the transaction has written. Not sooner: until it is committed readers find it only here, and when it fails it
@@ -302,8 +291,14 @@ func diskFailed(err error) bool {
 	return errors.As(err, &e) && e.Code()&0xff == 10 // SQLITE_IOERR and its extensions
 }
 
-// begin looks whether the caches still hold and writes the outcomes that have gathered.
+// begin begins a transaction, looks whether the caches still hold and writes the outcomes that have gathered.
 func (c *committer) begin(ctx context.Context) error {
+	if err := c.assure(ctx); err != nil {
+		return err
+	}
+	if err := c.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return named(err)
+	}
 	// The version differs as soon as another connection has changed anything: asking it is ten times cheaper than reading a row.
 	version, err := c.dataVersion()
 	if err != nil {
@@ -506,7 +501,7 @@ func (c *committer) attr(ctx context.Context, s *State) (any, error) {
 }
 
 // turn finds the last turn of that name, or begins one.
-func (c *committer) turn(ctx context.Context, session int64, name string) (int64, error) {
+func (c *committer) turnID(ctx context.Context, session int64, name string) (int64, error) {
 	k := turnKey{session, name}
 	if id, ok := c.turns[k]; ok {
 		return id, nil

@@ -36,10 +36,7 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 		s := &save{d: d, op: &op, again: try > 0, blind: try >= 3}
 		err := s.prepare(ctx)
 		if err == nil {
-			err = d.com.doOp(ctx, s.write, op.Waiting)
-		}
-		if err != nil && s.seq != 0 {
-			d.under.done(s.seq)
+			err = d.com.submit(ctx, &job{kind: shared, run: s.write, idle: op.Waiting, undone: s.undone})
 		}
 		if err != nil && !errors.As(err, new(*SyncError)) {
 			s.discard() // what the disk refused to confirm may be there after a power cut all the same, and then names these files
@@ -193,7 +190,16 @@ func (s *save) share(p *part, base *version, clone func(*os.File) error) bool {
 	return true
 }
 
-// write runs inside the transaction.
+// undone takes back what write noted outside of the transaction. Later it could be of somebody else's save, which
+// has the same number then.
+func (s *save) undone() {
+	if s.seq != 0 {
+		s.d.under.done(s.seq)
+		s.seq = 0
+	}
+}
+
+// write runs inside the transaction. It may be run again after that was rolled back.
 func (s *save) write(ctx context.Context, c *committer) error {
 	if c.gen != s.gen {
 		if !s.blind {
@@ -222,7 +228,7 @@ func (s *save) write(ctx context.Context, c *committer) error {
 	}
 	var turn, label any
 	if op.Turn != "" {
-		if turn, err = c.turn(ctx, session, op.Turn); err != nil {
+		if turn, err = c.turnID(ctx, session, op.Turn); err != nil {
 			return err
 		}
 	}
@@ -346,6 +352,7 @@ func (s *save) writePart(ctx context.Context, c *committer, p *part) error {
 		}
 	}
 	var base any
+	p.ver.depth, p.ver.key = p.depth, p.key
 	if p.base != nil {
 		if p.base.id == 0 || p.base.depth+1 > maxDepth || p.base.key != 0 && p.base.key != p.key {
 			return errStale // the base turned out to be another row than was thought

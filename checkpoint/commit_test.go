@@ -1,0 +1,67 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Of saves that wait together and share a transaction one may fail: the others are saved all the same, and what is
+// noted as under way are exactly they.
+func TestOneOfABatchFails(t *testing.T) {
+	ctx := context.Background()
+	d, err := Open(t.TempDir(), Options{Settles: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	const n, bad = 6, 3
+	d.com.turn <- struct{}{} // all have to wait
+	var all sync.WaitGroup
+	var ids [n]ID
+	var errs [n]error
+	for i := range n {
+		c := Change{Path: fmt.Sprint("/w/", i), Content: []byte("same"), Before: State{Kind: File}}
+		if i == bad {
+			c.Trash = &Trashed{Expires: time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)}
+		}
+		all.Go(func() {
+			var s Saved
+			s, errs[i] = d.Save(ctx, Op{Tool: "Delete", Kind: KindDelete, Changes: []Change{c}})
+			ids[i] = s.ID
+		})
+		for queued := 0; queued <= i; time.Sleep(time.Millisecond) { // in this order
+			d.com.mu.Lock()
+			queued = len(d.com.queue)
+			d.com.mu.Unlock()
+		}
+	}
+	<-d.com.turn
+	all.Wait()
+	var saved []int64
+	for i := range n {
+		if i == bad {
+			if e := (*BadOpError)(nil); !errors.As(errs[i], &e) {
+				t.Errorf("the bad one: %v", errs[i])
+			}
+			continue
+		}
+		c, err := d.Get(ctx, ids[i], Scope{})
+		if err != nil || errs[i] != nil || c.Changes[0].Path != fmt.Sprint("/w/", i) || !c.Changes[0].Stored {
+			t.Fatalf("%s: %+v %v %v", ids[i], c, errs[i], err)
+		}
+		seq, _ := ids[i].seq() //nolint:errcheck // Get has read it
+		saved = append(saved, seq)
+	}
+	slices.Sort(saved)
+	if len(saved) != n-1 || !slices.Equal(d.under.seqs, saved) {
+		t.Errorf("under way are %v, saved %v", d.under.seqs, saved)
+	}
+	if r, err := d.Check(ctx, true); err != nil || len(r.Problems) > 0 {
+		t.Errorf("%+v %v", r, err)
+	}
+}
