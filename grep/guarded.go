@@ -85,9 +85,6 @@ func (g *guardedDir) List(buf []Entry) ([]Entry, int, error) {
 	es, denied, err := g.d.ListWays(*room)
 	buf = buf[:0]
 	for i := range es {
-		if guardfs.Temporary(es[i].Name) {
-			continue // ours, for a moment or until it is swept: no file of the tree
-		}
 		buf = append(buf, Entry{es[i].Name, guardedKind(es[i].Kind), es[i].Way})
 	}
 	if clear(es); cap(es) <= 1<<14 {

@@ -12,8 +12,8 @@ import (
 	"moltisfs/tools"
 )
 
-// Write with create_parents, and the undo of it: whoever approves sees the directories, the answer and the record name them, and
-// where policy does not allow one, nobody is asked.
+// Write with create_parents, and the undo of it: whoever approves sees the directories, the answer
+// and the record name them, and where policy does not allow one, nobody is asked.
 func TestParentsAreApprovedByName(t *testing.T) {
 	var asked []tools.Question
 	yes := asker(func(q tools.Question) tools.Answer {

@@ -125,6 +125,27 @@ var closable = map[string]func(t *testing.T, dir string) (close func() error, us
 		must(t, err)
 		return s.Discard, nil
 	},
+	"internal/guardfs.Temporaries": func(t *testing.T, dir string) (func() error, func() error) {
+		names := guardfs.OpenTemporaries(dir + "/temporaries")
+		f, err := guardfs.New(guardfs.Options{Judge: policy.Free{}, Temporaries: names})
+		must(t, err)
+		t.Cleanup(func() { f.Close() })
+		p, err := f.Place(write(t, dir+"/replaced", "one\n"))
+		must(t, err)
+		t.Cleanup(func() { p.Close() })
+		use := func() error {
+			before, err := p.Load(-1)
+			must(t, err)
+			s, err := p.Stage(context.Background(), []byte("two\n"), guardfs.StageOptions{})
+			if err == nil {
+				defer s.Discard()
+				_, err = s.Commit(context.Background(), before)
+			}
+			return err
+		}
+		must(t, use())
+		return names.Close, use
+	},
 	"internal/guardfs.Watcher": func(t *testing.T, dir string) (func() error, func() error) {
 		w, err := guarded(t).NewWatcher()
 		if err != nil {

@@ -41,7 +41,7 @@ func ours(dir string) bool {
 
 // parts are what we keep in a data directory, and in its checkpoints.
 var parts = map[string][]string{
-	"":            {marker, "audit", "cache", "ledger", "locks"},
+	"":            {marker, "audit", "cache", "ledger", "locks", "temporaries"},
 	"checkpoints": {"blobs", "checkpoints.db*", "damaged-*", "in-use", "journal*", "numbers*", "purging*", "reserve*", "writers"},
 }
 

@@ -114,7 +114,12 @@ func TestFaultAtEveryOperation(t *testing.T) {
 					return s.Call(ctx, tools.Call{Session: fmt.Sprint(calls), Tool: c.tool, Args: json.RawMessage(strings.ReplaceAll(c.args, "$F", file))})
 				}
 				lay()
-				if p, err := run(); err != nil || tools.Refused(p) { // opens what is opened once
+				write(t, filepath.Join(root, "opens"), "old\n") // what is opened once
+				if p := call(t, s, "Write", map[string]any{"file_path": filepath.Join(root, "opens"), "content": "new\n"}); tools.Refused(p) {
+					t.Fatal(p)
+				}
+				os.Remove(filepath.Join(root, "opens"))
+				if p, err := run(); err != nil || tools.Refused(p) {
 					t.Fatal(err, p)
 				}
 				fds, names := openFiles(t)

@@ -5,31 +5,97 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"moltisfs/config"
 	"moltisfs/tools"
 )
 
-// What a killed process left beside a file is found by no search, and stays while it is young enough to be in use; what may be somebody's
-// content is shown and stays.
+const temporaryName = ".moltis-0123456789abcdef01234567"
+
+// What a killed process left beside a file is removed by the next start, which finds it in that
+// process's record, and no search shows it before. What may be somebody's content is shown and
+// stays.
 func TestLitterOfKilledProcesses(t *testing.T) {
 	s, root := suite(t, nil, tools.Options{})
+	data := filepath.Join(filepath.Dir(root), "data")
 	write(t, filepath.Join(root, "a.txt"), "needle\n")
-	young, kept := ".moltis-0123456789abcdef01234568.tmp", ".moltis-0123456789abcdef01234569.kept"
-	for _, name := range []string{young, kept} {
+	tag := "0123456789abcdef"
+	litter, kept := temporaryName+"-"+tag+".tmp", temporaryName+".kept"
+	for _, name := range []string{litter, kept} {
 		write(t, filepath.Join(root, name), "needle\n")
 	}
-	for tool, args := range map[string]map[string]any{"Glob": {"pattern": "**"}, "Grep": {"pattern": "needle", "output_mode": "files_with_matches"}} {
+	write(t, filepath.Join(data, "temporaries", tag), `"`+root+`/a.txt"`+"\n")
+	for tool, args := range searches {
 		answer := mustEncode(t, call(t, s, tool, args))
-		if strings.Contains(answer, young) || !strings.Contains(answer, "a.txt") || !strings.Contains(answer, kept) {
+		if strings.Contains(answer, litter) || strings.Contains(answer, "denied") || !strings.Contains(answer, "a.txt") || !strings.Contains(answer, kept) {
 			t.Errorf("%s: %s", tool, answer)
 		}
 	}
-	if p := call(t, s, "Edit", map[string]any{"file_path": filepath.Join(root, "a.txt"), "old_string": "needle", "new_string": "pin"}); tools.Refused(p) {
-		t.Fatal(mustEncode(t, p))
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
 	}
-	for _, name := range []string{young, kept} {
-		if _, err := os.Stat(filepath.Join(root, name)); err != nil {
-			t.Error(err)
+	cfg := config.Default()
+	cfg.Tools.FS.WorkspaceRoot, cfg.Tools.FS.AllowPaths = root, []string{root + "/**"}
+	s, err := tools.Open(cfg, tools.Options{DataDir: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := os.Lstat(filepath.Join(root, litter)); err == nil {
+		t.Error("the next start did not remove it")
+	}
+	if _, err := os.Lstat(filepath.Join(root, kept)); err != nil {
+		t.Error(err)
+	}
+}
+
+var searches = map[string]map[string]any{
+	"Glob": {"pattern": "**"}, "Grep": {"pattern": "needle", "output_mode": "files_with_matches"},
+}
+
+// A file of the user's own with a name like our temporary ones is refused to every tool, also as
+// the target of a restore, and counted by a search. It is there at any age, whatever is changed
+// beside it and however often somebody starts.
+func TestOurNamesHideNothing(t *testing.T) {
+	s, root := suite(t, func(fs *config.FS) { fs.CheckpointBeforeMutation = true }, tools.Options{})
+	for _, name := range []string{temporaryName + ".tmp", temporaryName + "-1-0123456789abcdef.tmp", temporaryName + "-0123456789abcdef.tmp", strings.ToUpper(temporaryName) + ".TMP"} {
+		path := filepath.Join(root, name)
+		refuses := func(when string) {
+			t.Helper()
+			for tool, args := range map[string]map[string]any{
+				"Write": {"file_path": path, "content": "payload"}, "Read": {"file_path": path}, "Grep": {"pattern": "x", "path": path},
+				"Edit":        {"file_path": path, "old_string": "", "new_string": "payload"},
+				"Glob":        {"pattern": "*", "path": path},
+				"Write below": {"file_path": path + "/f", "content": "payload"},
+			} {
+				tool, _, _ = strings.Cut(tool, " ")
+				p := call(t, s, tool, args)
+				if p.Kind() != tools.KindPathDenied {
+					t.Errorf("%s, %s: %s", when, tool, mustEncode(t, p))
+				}
+			}
+		}
+		refuses("nothing there")
+		write(t, path, "needle\n")
+		old := time.Now().Add(-10000 * time.Hour)
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+		refuses("a file there")
+		for tool, args := range searches {
+			if answer := mustEncode(t, call(t, s, tool, args)); strings.Contains(answer, name) || !strings.Contains(answer, `"denied":{"count":1`) {
+				t.Errorf("%s does not count it: %s", tool, answer)
+			}
+		}
+		if p := call(t, s, "Write", map[string]any{"file_path": root + "/beside", "content": name}); tools.Refused(p) {
+			t.Fatal(mustEncode(t, p))
+		}
+		if got := content(t, path); got != "needle\n" {
+			t.Errorf("it holds %q", got)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
 		}
 	}
 }

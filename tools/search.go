@@ -72,7 +72,7 @@ func (s *Suite) openSearch(user ignore.User) (err error) {
 	if s.cfg.Tools.FS.SearchIndex == "off" {
 		return nil
 	}
-	if s.search.fs, err = guardfs.New(guardfs.Options{Judge: s.policy}); err != nil {
+	if s.search.fs, err = guardfs.New(guardfs.Options{Judge: s.policy, Temporaries: s.engine.Temporaries()}); err != nil {
 		return fmt.Errorf("opening the tree for the index: %w", err)
 	}
 	s.search.index = grep.NewIndex(grep.IndexOptions{Open: grep.GuardedOpen(s.search.fs), Watch: grep.GuardedWatch(s.search.fs)})

@@ -53,8 +53,9 @@ func (d twoNames) swap() error {
 	return unix.Renameat2(unix.AT_FDCWD, d.file, unix.AT_FDCWD, d.link, unix.RENAME_EXCHANGE)
 }
 
-// lost says what of the two is nowhere any more: the link always has to be somewhere, byte for byte, and the file's content
-// unless the call said that it changed it. What has another name than before has to be in the answer.
+// lost says what of the two is nowhere any more: the link always has to be somewhere, byte for
+// byte, and the file's content unless the call said that it changed it. What has another name than
+// before has to be in the answer.
 func (d twoNames) lost(t *testing.T, old string, changed bool, answer string) string {
 	t.Helper()
 	links, files := 0, 0
@@ -124,8 +125,8 @@ func callIn(t *testing.T, s *tools.Suite, session, tool, args, file string) tool
 	return p
 }
 
-// A file and a symbolic link trade places before any one system call of a call, or before every one from there on: the call answers what is
-// so, and neither is lost.
+// A file and a symbolic link trade places before any one system call of a call, or before every one
+// from there on: the call answers what is so, and neither is lost.
 func TestLinkSwappedInBetweenAnyTwoCalls(t *testing.T) {
 	s, root, hook := swapped(t)
 	cells := 0
@@ -165,8 +166,8 @@ func TestLinkSwappedInBetweenAnyTwoCalls(t *testing.T) {
 	t.Logf("%d cells", cells)
 }
 
-// Somebody lets the two trade places as fast as he can. The control does what most programs do, looks and then replaces, and has to lose
-// the link: else the race proves nothing.
+// Somebody lets the two trade places as fast as he can. The control does what most programs do,
+// looks and then replaces, and has to lose the link: else the race proves nothing.
 func TestLinkSwappedInAllTheTime(t *testing.T) {
 	s, root, _ := swapped(t)
 	tries := 300

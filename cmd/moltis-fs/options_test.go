@@ -76,7 +76,7 @@ var optionCases = []struct {
 	{"trash restore", "tr-1H0 --principal p1", map[string]string{"yes": ""}, false},
 	{"trash empty", "--all --yes", map[string]string{"principal": "p1", "session": "s2", "dry-run": ""}, false},
 	{"trash empty", "tr-1H0 --yes", map[string]string{"principal": "p2", "session": "s2"}, false},
-	{"trash empty", "--yes", map[string]string{"expired": "", "all": ""}, false},
+	{"trash empty", "--yes", map[string]string{"expired": "", "all": "", "kept": ""}, false},
 	{"trash empty", "--all", map[string]string{"yes": ""}, false},
 
 	{"checkpoint diff", "ck-1H0 --after --principal p1", map[string]string{"identity": "$W/key"}, true},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -21,6 +22,8 @@ func trashCommand() *command {
 		below: []*command{
 			{
 				name: "list", short: "list what is in the trash, newest first", run: listTrash,
+				long: "Below it stands what is kept beside a file: content of others that a call displaced,\n" +
+					"and could not put back because the place was taken again.",
 				options: storeOptions(append(whose(),
 					option{name: "contains", value: "TEXT", doc: "of paths that hold this, letters of either case"},
 					option{name: "limit", value: "N", doc: "so many; 20 unless told, at most 1000"},
@@ -45,7 +48,8 @@ func trashCommand() *command {
 				name: "empty", args: "[ID...]", max: maxPaths, short: "remove entries, or with --expired those whose time is over",
 				long: `It asks on the terminal, but for what has expired, or with --yes does it. What the store holds of an entry stays in the checkpoint of the deletion as long as
 retention keeps that; what was moved to the trash as a whole is gone.`,
-				options:  storeOptions(append(whose(), option{name: "expired", doc: "those whose time is over"}, option{name: "all", doc: "all of them"}, option{name: "dry-run", doc: "only list them"}, option{name: "yes", doc: "do it without asking"})...),
+				options: storeOptions(append(whose(), option{name: "expired", doc: "those whose time is over"}, option{name: "all", doc: "all of them"},
+					option{name: "kept", doc: "what trash list says is kept beside a file"}, option{name: "dry-run", doc: "only list them"}, option{name: "yes", doc: "do it without asking"})...),
 				examples: []string{"moltis-fs trash empty --expired"},
 				run:      emptyTrash,
 			},
@@ -75,10 +79,18 @@ func listTrash(ctx context.Context, in *invocation) error {
 	if f.Limit, err = in.number("limit", 20, 1000); err != nil {
 		return err
 	}
-	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
-		page, err := db.TrashList(ctx, f)
-		if err != nil {
+	var kept []keptFile // they are nobody's in particular
+	if in.count("principal", "session", "contains", "cursor") == 0 {
+		if kept, err = in.kept(ctx, false); err != nil {
 			return err
+		}
+	}
+	return in.withTrash(ctx, len(kept) > 0, func(ctx context.Context, db *checkpoint.DB) error {
+		var page checkpoint.TrashPage
+		if db != nil {
+			if page, err = db.TrashList(ctx, f); err != nil {
+				return err
+			}
 		}
 		type entry struct {
 			ID         checkpoint.TrashID `json:"id"`
@@ -98,9 +110,10 @@ func listTrash(ctx context.Context, in *invocation) error {
 				entries = append(entries, entry{t.ID, t.Path, t.Kind, t.Size, t.Files, t.Principal, t.Session, t.Checkpoint, t.Deleted, t.Expires})
 			}
 			return writeJSON(in, struct {
-				Entries []entry `json:"entries"`
-				Next    string  `json:"next_cursor,omitempty"`
-			}{entries, page.Next})
+				Entries []entry    `json:"entries"`
+				Next    string     `json:"next_cursor,omitempty"`
+				Kept    []keptFile `json:"kept,omitempty"`
+			}{entries, page.Next, kept})
 		}
 		var b strings.Builder
 		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -111,19 +124,87 @@ func listTrash(ctx context.Context, in *invocation) error {
 		if page.Next != "" {
 			b.WriteString("more: --cursor " + page.Next + "\n")
 		}
+		for _, k := range kept {
+			fmt.Fprintf(&b, "kept beside %s, where something else is: %s\n", visible(k.Of), visible(k.Path))
+		}
 		return in.write([]byte(b.String()))
 	})
 }
 
+// A keptFile is what could not be put back at Of and is kept beside it.
+type keptFile struct {
+	Path string `json:"path"`
+	Of   string `json:"of"`
+}
+
+func (in *invocation) kept(ctx context.Context, remove bool) (out []keptFile, err error) {
+	dir, _, err := in.dataDir()
+	if err != nil {
+		return nil, err
+	}
+	kept, err := engine.Kept(ctx, dir, remove)
+	for _, k := range kept {
+		out = append(out, keptFile(k))
+	}
+	return out, err
+}
+
+// withTrash is withStore. Where something is kept beside a file it goes on without a store that is
+// not there: db is nil then.
+func (in *invocation) withTrash(ctx context.Context, kept bool, use func(context.Context, *checkpoint.DB) error) error {
+	dir, _, err := in.dataDir()
+	if err == nil && kept && thereIsAStore(filepath.Join(dir, "checkpoints")) != nil {
+		return use(ctx, nil)
+	}
+	return in.withStore(ctx, false, use)
+}
+
+// dropKept removes what is kept beside files.
+func (in *invocation) dropKept(ctx context.Context) error {
+	kept, err := in.kept(ctx, false)
+	if err != nil {
+		return err
+	}
+	what, verb, dry := plural(len(kept), "file", "files"), "removed ", in.given("dry-run")
+	if dry {
+		verb = "would remove "
+	}
+	if len(kept) > 0 && !dry {
+		if !in.given("yes") && (in.given("json") || !confirmed("Remove for good "+what+"?")) {
+			return misuse("--dry-run lists them; --yes does it", "it would remove %s, and that can't be undone", what)
+		}
+		if kept, err = in.kept(ctx, true); err != nil {
+			return err
+		}
+	}
+	if in.given("json") {
+		return writeJSON(in, struct {
+			Kept   []keptFile `json:"kept"`
+			DryRun bool       `json:"dry_run"`
+		}{append([]keptFile{}, kept...), dry})
+	}
+	var b strings.Builder
+	for _, k := range kept {
+		b.WriteString(visible(k.Path) + "\n")
+	}
+	return in.write([]byte(b.String() + verb + what + "\n"))
+}
+
 func emptyTrash(ctx context.Context, in *invocation) error {
 	which := 0
-	for _, given := range []bool{len(in.args) > 0, in.given("expired"), in.given("all")} {
+	for _, given := range []bool{len(in.args) > 0, in.given("expired"), in.given("all"), in.given("kept")} {
 		if given {
 			which++
 		}
 	}
 	if which != 1 {
-		return misuse(seeHelp(in.command), "trash empty needs IDs, --expired or --all")
+		return misuse(seeHelp(in.command), "trash empty needs IDs, --expired, --all or --kept")
+	}
+	if in.given("kept") {
+		if in.count("principal", "session") > 0 {
+			return misuse(seeHelp(in.command), "what is kept beside a file is nobody's in particular: --kept goes without --principal and --session")
+		}
+		return in.dropKept(ctx)
 	}
 	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
 		var going []checkpoint.Trashed

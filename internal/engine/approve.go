@@ -57,7 +57,8 @@ func (e *Engine) ask(ctx context.Context, c *Call, ts targets, m *Mutation, made
 	return "", &ApprovalError{State: "denied", Path: m.first(ts), Reason: a.Reason}
 }
 
-// question puts all that the change is into words, and its digest. made are the directories that it makes.
+// question puts all that the change is into words, and its digest. made are the directories that it
+// makes.
 func (e *Engine) question(c *Call, ts targets, m *Mutation, made []NewDir) approval.Question {
 	ts = ts.changing() // what stays as it is is nobody's business
 	q := approval.Question{ID: c.ID, Principal: c.Principal, Session: c.Session, Tool: c.Tool, Paths: m.paths(ts, made)}

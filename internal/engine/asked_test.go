@@ -56,7 +56,8 @@ func (x *tree) mkdir(names ...string) (m engine.Mutation) {
 	return m
 }
 
-// Whoever approves a change sees each directory that it makes or removes, and what is approved has a digest of its own.
+// Whoever approves a change sees each directory that it makes or removes, and what is approved has
+// a digest of its own.
 func TestDirectoriesAreApprovedByName(t *testing.T) {
 	x, a := asking(t)
 	c := x.call("s")

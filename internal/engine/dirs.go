@@ -49,7 +49,8 @@ func (d *newDirs) paths() (out []string) {
 	return out
 }
 
-// directories is toMake, and has policy speak on those that go, too: nobody is asked about a change that would be refused.
+// directories is toMake, and has policy speak on those that go, too: nobody is asked about a change
+// that would be refused.
 func (e *Engine) directories(ts targets, m *Mutation) (made []NewDir, err error) {
 	for _, d := range m.Drop {
 		place, err := e.fs.PlaceLink(d)
@@ -80,8 +81,8 @@ func dirNames(dirs []NewDir) (out []string) {
 	return out
 }
 
-// toMake lists the directories that a change has to make, from the top down, and leaves no trace. Policy speaks on each of
-// them, so it is called before anybody is asked.
+// toMake lists the directories that a change has to make, from the top down, and leaves no trace.
+// Policy speaks on each of them, so it is called before anybody is asked.
 func (e *Engine) toMake(ts targets, m *Mutation) (made []NewDir, err error) {
 	dirs := m.Dirs
 	if m.Parents != nil {
@@ -103,7 +104,8 @@ func (e *Engine) toMake(ts targets, m *Mutation) (made []NewDir, err error) {
 			list[name] = d
 		}
 	}
-	// above adds what is missing above name, which has to be a true name: a link that was put in its way leads elsewhere.
+	// above adds what is missing above name, which has to be a true name: a link that was put in
+	// its way leads elsewhere.
 	above := func(spelled, name string) (missing bool, err error) {
 		if top := ts.swapOver(m, name); top != nil {
 			below, err := e.missingBelow(m, top, path.Dir(name))
@@ -159,8 +161,8 @@ func (e *Engine) toMake(ts targets, m *Mutation) (made []NewDir, err error) {
 	return made, nil
 }
 
-// missing looks what the directories of toMake will be, and changes nothing. Targets whose directory is among them learn what
-// a new file there will have.
+// missing looks what the directories of toMake will be, and changes nothing. Targets whose
+// directory is among them learn what a new file there will have.
 func (e *Engine) missing(ts targets, m *Mutation, made []NewDir) (_ *newDirs, err error) {
 	d := &newDirs{above: map[string]*guardfs.Place{}}
 	defer func() {
@@ -226,7 +228,8 @@ func (e *Engine) missing(ts targets, m *Mutation, made []NewDir) (_ *newDirs, er
 	return d, nil
 }
 
-// isAbsent looks whether nothing is at the path of a directory that is to be made in one that exists; no when it is there already.
+// isAbsent looks whether nothing is at the path of a directory that is to be made in one that
+// exists; no when it is there already.
 func (e *Engine) isAbsent(path string) (bool, error) {
 	place, err := e.fs.Place(path)
 	if err != nil {

@@ -58,10 +58,11 @@ type Engine struct {
 	fs       *guardfs.FS
 	judge    guardfs.Judge // of fs
 	trash    *guardfs.FS   // sees the directories of the trash, and nothing else
+	temps    *guardfs.Temporaries
 	dataDir  string
 	locks    *guardfs.Locks
 	lockWait time.Duration
-	janitor  janitor
+	expiry   expiry
 	ledger   *ledger.Ledger // nil when reads are not tracked
 	excluded func(path string) bool
 	log      *audit.Log
@@ -89,10 +90,11 @@ func Open(o Options) (_ *Engine, err error) {
 		}
 	}()
 	e.judge = o.Judge
-	if e.fs, err = guardfs.New(guardfs.Options{Judge: o.Judge, Fault: o.Fault}); err != nil {
+	e.temps = guardfs.OpenTemporaries(filepath.Join(o.DataDir, temporariesName))
+	if e.fs, err = guardfs.New(guardfs.Options{Judge: o.Judge, Fault: o.Fault, Temporaries: e.temps}); err != nil {
 		return nil, fmt.Errorf("opening the tree: %w", err)
 	}
-	if e.trash, err = guardfs.New(guardfs.Options{Judge: ownTrash{}, Fault: o.Fault}); err != nil {
+	if e.trash, err = guardfs.New(guardfs.Options{Judge: ownTrash{}, Fault: o.Fault, Temporaries: e.temps}); err != nil {
 		return nil, fmt.Errorf("opening the trash: %w", err)
 	}
 	if e.locks, err = guardfs.OpenLocks(filepath.Join(o.DataDir, "locks")); err != nil {
@@ -115,6 +117,7 @@ func Open(o Options) (_ *Engine, err error) {
 		}
 	}
 	e.points = &checkpointStore{dir: filepath.Join(o.DataDir, "checkpoints"), cfg: e.cfg.Checkpoint, logger: e.logger, identities: o.Identities, progress: o.Progress}
+	e.sweepDead()
 	return e, e.recover(context.Background(), time.Now().Add(e.lockWait))
 }
 
@@ -135,8 +138,11 @@ func (e *Engine) Close() error {
 			errs = append(errs, f.Close())
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, e.temps.Close())...)
 }
+
+// Temporaries is the record of our own names in the tree, for another FS over the same one.
+func (e *Engine) Temporaries() *guardfs.Temporaries { return e.temps }
 
 // Containment says how firmly paths are held on this system: "kernel", "walk" or "best_effort".
 func (e *Engine) Containment() string { return e.fs.Containment() }

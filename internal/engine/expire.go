@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	"moltisfs/checkpoint"
@@ -19,10 +20,34 @@ const (
 	expireSlice = 200 * time.Millisecond
 )
 
+// expiry is the time of the last look for what has expired.
+type expiry struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+// due says whether the last look is long enough ago, and takes this for one.
+func (x *expiry) due(now time.Time, every time.Duration) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if age := now.Sub(x.at); age >= 0 && age < every {
+		return false
+	}
+	x.at = now
+	return true
+}
+
+// again lets the next look come at once: the last one was cut short.
+func (x *expiry) again() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.at = time.Time{}
+}
+
 // expire removes what was parked longer ago than its time, for as long as a change may be held up by it; the next one goes on. What the
 // store holds expires there.
 func (e *Engine) expire(ctx context.Context) {
-	if !e.janitor.due(e.now(), expireEvery) {
+	if !e.expiry.due(e.now(), expireEvery) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), expireSlice)
@@ -44,7 +69,7 @@ func (e *Engine) expire(ctx context.Context) {
 	}
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		e.janitor.again()
+		e.expiry.again()
 	case err != nil:
 		e.logger.Warn("what has expired could not all be removed from the trash", "err", err)
 	}

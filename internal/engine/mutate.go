@@ -84,7 +84,8 @@ func (m *Mutation) first(ts targets) string {
 	return ""
 }
 
-// paths are the true names of all that is changed, with the directories that are made and removed for it.
+// paths are the true names of all that is changed, with the directories that are made and removed
+// for it.
 func (m *Mutation) paths(ts targets, made []NewDir) []string {
 	out := ts.paths()
 	for _, mv := range m.Moves {
@@ -226,6 +227,9 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 		return nil, err
 	}
 	done, err := e.publish(ctx, c, ts, &m, made) // checkpoint and temp files, both durable; then the exchange: all paths or none
+	if e, ok := errors.AsType[*guardfs.RecordError](err); ok {
+		return nil, &hostError{"writing to the data directory", e}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -58,9 +58,6 @@ func (e *Engine) list(dir string) (Nearby, bool) {
 	n := Nearby{Dir: d.True()}
 	for _, entry := range entries[:min(len(entries), maxNear)] {
 		name := entry.Name
-		if guardfs.Temporary(name) {
-			continue
-		}
 		if entry.Kind == guardfs.KindDir {
 			name += "/"
 		}

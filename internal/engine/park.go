@@ -54,10 +54,8 @@ var errNoPlace = errors.New("there is no directory on its volume that a trash ca
 type ownTrash struct{}
 
 func (ownTrash) Judge(o guardfs.Object, _ guardfs.Access) error {
-	for dir := o.True; len(dir) > 1; dir = path.Dir(dir) {
-		if guardfs.Reserved(path.Base(dir)) {
-			return nil
-		}
+	if inTrash(o.True) {
+		return nil
 	}
 	return fs.ErrPermission
 }

@@ -114,7 +114,6 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation, 
 	done.Dropped = slices.DeleteFunc(slices.Clone(m.Drop), func(d string) bool {
 		return slices.ContainsFunc(done.Kept, func(k KeptDir) bool { return k.Path == d })
 	})
-	e.sweep(ts)
 	for _, mv := range m.Moves {
 		done.Moved = append(done.Moved, *mv)
 	}

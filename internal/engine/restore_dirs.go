@@ -279,8 +279,8 @@ func keptBy(err error) string {
 	return "it could not be looked into: " + reason(err)
 }
 
-// dirsStill looks again, under the lock: which directories still have to be made, and which of those that go are still there. What
-// can't be looked at is met again.
+// dirsStill looks again, under the lock: which directories still have to be made, and which of
+// those that go are still there. What can't be looked at is met again.
 func (e *Engine) dirsStill(ts targets, m *Mutation) (made []NewDir, err error) {
 	m.Drop = slices.DeleteFunc(m.Drop, func(path string) bool {
 		place, err := e.fs.PlaceLink(path)

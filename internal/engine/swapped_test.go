@@ -14,8 +14,8 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// A file and a link trade places before any one system call of a deletion: what is deleted is what was looked at, or nothing
-// is, and the other one stays.
+// A file and a link trade places before any one system call of a deletion: what is deleted is what
+// was looked at, or nothing is, and the other one stays.
 func TestDeleteWhileALinkIsSwappedIn(t *testing.T) {
 	for _, path := range []string{"d/f", "d/l", "d"} {
 		x := grow(t, nil)

@@ -62,7 +62,9 @@ func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptio
 			return nil, err
 		}
 	default:
-		in = contents{size: object.Info.Size, files: 1, paths: []string{object.True}, links: map[string]bool{object.True: object.Info.Kind == guardfs.KindSymlink}, whole: object.Info.Kind == guardfs.KindFile && !e.storable(object.True, object.Info.Size)}
+		link := object.Info.Kind == guardfs.KindSymlink
+		in = contents{size: object.Info.Size, files: 1,
+			paths: []string{object.True}, links: map[string]bool{object.True: link}, whole: object.Info.Kind == guardfs.KindFile && !e.storable(object.True, object.Info.Size)}
 	}
 	if in.whole {
 		m.Whole = false

@@ -140,17 +140,20 @@ func (p *Place) moved(dir int) (name, why string) {
 	return o.True, ""
 }
 
-// takeBack removes a new file from where it should not be, unless it was replaced there already, or written into.
+// takeBack removes a new file from where it should not be, unless it was replaced there already, or
+// written into.
 func (s *Staged) takeBack(dir, fd int, why string) error {
 	p, k := s.place, s.place.fs.kernel
-	temp := tempName()
-	err := k.rename(dir, p.base, temp, unix.RENAME_NOREPLACE)
+	temp, err := p.temporary()
+	if err == nil {
+		err = k.rename(dir, p.base, temp, unix.RENAME_NOREPLACE)
+	}
 	if noFlags(err) {
 		err = k.rename(dir, p.base, temp, 0)
 	}
 	if err == nil {
 		if s.isOwn(dir, temp) && !s.written(fd) {
-			err = k.removeOwn(dir, temp, s.id)
+			err = p.drop(dir, temp, s.id)
 		} else {
 			err = k.rename(dir, temp, p.base, unix.RENAME_NOREPLACE)
 		}
@@ -164,12 +167,14 @@ func (s *Staged) takeBack(dir, fd int, why string) error {
 // replace lets the staged file and the occupant trade places.
 func (s *Staged) replace(dir, fd int, before *Before, pub *Published) error {
 	p, k := s.place, s.place.fs.kernel
-	trade := tradeName(s.id.Ino, before.Hash, p.tag)
-	var err error
+	trade, err := p.trade(s.id.Ino, before.Hash)
+	if err != nil {
+		return err
+	}
 	if _, hash, _, _ := parseTemp(strings.TrimPrefix(s.temp, tempPrefix)); hash != "" && strings.HasPrefix(before.Hash, hash) {
 		trade = s.temp // it was parked under such a name
 	} else if err = k.publish(fd, dir, trade); err == nil {
-		s.unlinkTemp() //nolint:errcheck // it has served; Sweep knows it
+		s.unlinkTemp() //nolint:errcheck // it has served; it is on record
 	} else if s.temp != "" && !s.isOwn(dir, trade) {
 		err = k.rename(dir, s.temp, trade, 0)
 	}
@@ -183,7 +188,8 @@ func (s *Staged) replace(dir, fd int, before *Before, pub *Published) error {
 	if err := p.still(dir); err != nil {
 		return err
 	}
-	// The last look comes right before the exchange: what is swapped in after it has to be put back.
+	// The last look comes right before the exchange: what is swapped in after it has to be put
+	// back.
 	held, why, err := k.hold(dir, p.base, before)
 	if err != nil {
 		return p.failed("compare", err)
@@ -239,17 +245,18 @@ func (s *Staged) settle(dir, fd int, before *Before, held int, pub *Published) e
 	}
 	pub.True = name
 	pub.LinksBroken = max(int(out.info.Links)-1, 0)
-	if err := k.removeOwn(dir, s.temp, out.info.ID); err != nil {
+	if err := p.drop(dir, s.temp, out.info.ID); err != nil {
 		pub.Leftover = s.temp
 	}
 	s.temp = ""
 	return nil
 }
 
-// putBack undoes a trade: what was displaced has the temporary name, the staged file behind fd the place. They trade back
-// only while the staged file is there. Where somebody has moved it on, it is waited for a little, because whoever lets two
-// names trade places brings it back. Where it is gone, what is there is newer and stays. What nobody asked to be removed and
-// has no place is kept beside it: the name it is kept under is the answer.
+// putBack undoes a trade: what was displaced has the temporary name, the staged file behind fd the
+// place. They trade back only while the staged file is there. Where somebody has moved it on, it is
+// waited for a little, because whoever lets two names trade places brings it back. Where it is
+// gone, what is there is newer and stays. What nobody asked to be removed and has no place is kept
+// beside it: the name it is kept under is the answer.
 func (s *Staged) putBack(dir, fd int) (kept string) {
 	p, k := s.place, s.place.fs.kernel
 	for round := range 64 {
@@ -297,21 +304,26 @@ func (s *Staged) written(fd int) bool {
 	return err != nil || now.info.Size != s.staged.info.Size || !now.info.ModTime.Equal(s.staged.info.ModTime)
 }
 
-// keep gives what has the temporary name a lasting one, that Sweep leaves alone.
+// keep gives what has the temporary name a lasting one, and puts that on record.
 func (s *Staged) keep(dir int) string {
-	k := s.place.fs.kernel
 	from := s.temp
-	to := keptName()
 	s.temp = ""
+	return s.place.keep(dir, from)
+}
+
+func (p *Place) keep(dir int, from string) string {
+	k, to := p.fs.kernel, keptName()
 	err := k.rename(dir, from, to, unix.RENAME_NOREPLACE)
 	if noFlags(err) {
 		err = k.rename(dir, from, to, 0)
 	}
 	if err != nil {
 		if _, lerr := k.lstat(dir, to); lerr != nil {
+			p.fs.temporaries.stays()
 			return from
 		}
 	}
+	p.fs.temporaries.keep(KeptFile{join(p.dir.True, to), p.object.True})
 	return to
 }
 

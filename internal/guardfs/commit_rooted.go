@@ -40,7 +40,11 @@ func (p *Place) Stage(ctx context.Context, content []byte, o StageOptions) (*Sta
 	if meta != nil {
 		mode = 0o600 // nobody looks in before the right mode is set
 	}
-	s := &Staged{place: p, temp: stagedName(p.tag), sync: o.Sync && !o.NameLater}
+	temp, err := p.temporary()
+	if err != nil {
+		return nil, err
+	}
+	s := &Staged{place: p, temp: temp, sync: o.Sync && !o.NameLater}
 	file, err := p.root.OpenFile(s.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return nil, p.failed("stage", err)
@@ -144,6 +148,7 @@ func (s *Staged) Discard() error {
 	root := s.place.root
 	if fi, err := root.Lstat(s.temp); err == nil && (s.fi == nil || os.SameFile(fi, s.fi)) {
 		if err := root.Remove(s.temp); err != nil && !os.IsNotExist(err) {
+			s.place.fs.temporaries.stays()
 			return s.place.failed("remove temporary "+s.temp+" of", err)
 		}
 	}
@@ -278,7 +283,10 @@ func (p *Place) Remove(ctx context.Context, before *Before, sync bool) error {
 	if err := p.still(); err != nil {
 		return err
 	}
-	temp := tradeName(0, before.Hash, p.tag)
+	temp, err := p.trade(0, before.Hash)
+	if err != nil {
+		return err
+	}
 	if err := p.root.Rename(p.base, temp); err != nil {
 		return p.failed("remove", err)
 	}
@@ -309,11 +317,7 @@ func (p *Place) restoreName(temp, why string, err error) error {
 	if _, lerr := p.root.Lstat(p.base); os.IsNotExist(lerr) && p.root.Rename(temp, p.base) == nil {
 		return p.conflict(why)
 	}
-	kept := keptName()
-	if p.root.Rename(temp, kept) != nil {
-		kept = temp
-	}
-	return p.conflict(why + "; what could not be put back is kept as " + join(p.dir.True, kept))
+	return p.conflict(why + "; what could not be put back is kept as " + join(p.dir.True, p.keep(temp)))
 }
 
 // RemoveEmptyDir removes the directory there. One that is not empty is ENOTEMPTY.

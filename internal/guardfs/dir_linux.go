@@ -405,6 +405,9 @@ func (d *Dir) parse(fd int, raw []byte, entries []Entry, ways bool) (_ []Entry, 
 			}
 		}
 		if !d.shows(e.Name, e.Kind) {
+			if d.fs.ours(e.Name) {
+				continue // ours for a moment: no file of the tree
+			}
 			denied++
 			if e.Way = ways && d.leads(e.Name, e.Kind); !e.Way {
 				continue

@@ -10,7 +10,6 @@ import (
 	"path"
 	"sync"
 	"syscall"
-	"time"
 )
 
 // Dir is a directory open for listing and walking. Everything below it is reached through it, one name at a time,
@@ -189,6 +188,9 @@ func (d *Dir) list(buf []Entry, ways bool) (entries []Entry, denied int, err err
 		for _, e := range some {
 			entry := Entry{Name: e.Name(), Kind: kindOf(e.Type())}
 			if !d.verdict.allows(entry.Name, entry.Kind) {
+				if d.fs.ours(entry.Name) {
+					continue // ours for a moment: no file of the tree
+				}
 				denied++
 				if entry.Way = ways && d.verdict.leads(entry.Name, entry.Kind); !entry.Way {
 					continue
@@ -203,53 +205,4 @@ func (d *Dir) list(buf []Entry, ways bool) (entries []Entry, denied int, err err
 			return entries, denied, d.failed("list", ".", err)
 		}
 	}
-}
-
-// Sweep removes the temporary files that killed processes have left in this directory longer ago than olderThan. What
-// has a hash in its name was taken out of the way by a removal, and goes only if it still has that content.
-func (d *Dir) Sweep(olderThan time.Duration) (removed int, kept []string, err error) {
-	return d.sweepAll(time.Now().Add(-olderThan), "")
-}
-
-// sweepAll is Sweep of what has not changed since limit; with only, of what has that tag.
-func (d *Dir) sweepAll(limit time.Time, only string) (removed int, kept []string, err error) {
-	all := &Dir{fs: d.fs, root: d.root, name: d.name, verdict: DirVerdict{All: true}}
-	entries, _, err := all.List(nil)
-	if err != nil {
-		return 0, nil, err
-	}
-	for _, e := range entries {
-		done, ours := d.sweep(e.Name, limit, only)
-		if done {
-			removed++
-		} else if ours {
-			kept = append(kept, e.Name)
-		}
-	}
-	return removed, kept, nil
-}
-
-// Sweep is Dir.Sweep for the place's directory.
-func (p *Place) Sweep(olderThan time.Duration) (removed int, kept []string, err error) {
-	return p.sweep(time.Now().Add(-olderThan), "")
-}
-
-// SweepOf removes from the place's directory, however new it is, what the operation whose places had that tag (Label) left when its process was killed. The
-// caller has made sure that it is not under way.
-func (p *Place) SweepOf(tag string) error {
-	_, _, err := p.sweep(time.Now().Add(time.Hour), tag)
-	return err
-}
-
-func (p *Place) sweep(limit time.Time, only string) (removed int, kept []string, err error) {
-	if err := p.still(); err != nil {
-		return 0, nil, err
-	}
-	root, err := p.root.OpenRoot(".")
-	if err != nil {
-		return 0, nil, p.failed("sweep directory of", err)
-	}
-	d := newDir(p.fs, root, p.dir.True, p.fi, p.fs.judge.Dir(p.dir.True))
-	defer d.Close() //nolint:errcheck // nothing was written through it
-	return d.sweepAll(limit, only)
 }

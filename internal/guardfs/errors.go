@@ -62,6 +62,12 @@ type ConflictError struct{ Path, Why string }
 
 func (e *ConflictError) Error() string { return strconv.Quote(e.Path) + " changed meanwhile: " + e.Why }
 
+// RecordError: a name could not be put on record before it was given, so it was not given. It is
+// trouble of our own, and does not unwrap: its cause says nothing of the agent's files.
+type RecordError struct{ Err error }
+
+func (e *RecordError) Error() string { return "recording a temporary file: " + e.Err.Error() }
+
 // TooLargeError: the object holds Size bytes and the caller takes no more than Max.
 type TooLargeError struct {
 	Path      string

@@ -17,6 +17,8 @@ import (
 type FS struct {
 	judge  Judge
 	closed *atomic.Bool
+
+	temporaries *Temporaries
 }
 
 // New opens the file system of this process for guarded use.
@@ -24,7 +26,7 @@ func New(o Options) (*FS, error) {
 	if o.Judge == nil {
 		return nil, errors.New("guardfs: a Judge is required")
 	}
-	return &FS{judge: o.Judge, closed: new(atomic.Bool)}, nil
+	return &FS{judge: o.Judge, closed: new(atomic.Bool), temporaries: o.Temporaries}, nil
 }
 
 // Close has nothing to give back here. What resolves a path from then on answers fs.ErrClosed.

@@ -163,6 +163,9 @@ type Options struct {
 	// Walk forces the component walk where openat2 would have been used. For tests, and for hosts whose
 	// sandbox answers openat2 wrongly.
 	Walk bool
+	// Temporaries has the names on record that are given beside the agent's files; nil: nobody
+	// sweeps them.
+	Temporaries *Temporaries
 	// Fault, on Linux, is asked before every system call on the tree, and what it answers is what the call comes to; nil: the call
 	// goes ahead. It is for tests of what is built on this package, from any goroutine.
 	Fault func(op string) *Fault
@@ -200,8 +203,9 @@ type StageOptions struct {
 	Sync bool      // the content, and at Commit the name, are on stable storage before the call returns
 	// NameLater leaves the name out of Sync: who commits many files calls Place.SyncNames once for each directory.
 	NameLater bool
-	// Park closes the new file until Commit, which opens it again by a temporary name that it has meanwhile: thousands of them take no descriptor.
-	// It is the hash of what the file is to take the place of, else of its own content, by which Sweep knows it. "" keeps the file open.
+	// Park closes the new file until Commit, which opens it again by a temporary name that it has
+	// meanwhile: thousands of them take no descriptor. It is the hash of what the file is to take
+	// the place of, else of its own content, by which SweepOf knows it. "" keeps the file open.
 	Park string
 	// KeepSpecialBits keeps setuid, setgid and file capabilities, where the host lets us.
 	KeepSpecialBits bool

@@ -203,10 +203,11 @@ func (p *Place) readTarget() (string, error) {
 	return p.fs.kernel.target(fd)
 }
 
-// Load reads what stands there now, content and metadata, through one descriptor; the Judge is asked again if it is
-// not what was last looked at. Nothing there is a Before with Exists false. More than max bytes is a *TooLargeError
-// (max < 0: no limit), and what is neither file nor symlink a *NotRegularError. A symlink that came there after Place is a
-// *SymlinkError; only PlaceLink means links.
+// Load reads what stands there now, content and metadata, through one descriptor; the Judge is
+// asked again if it is not what was last looked at. Nothing there is a Before with Exists false.
+// More than max bytes is a *TooLargeError (max < 0: no limit), and what is neither file nor symlink
+// a *NotRegularError. A symlink that came there after Place is a *SymlinkError; only PlaceLink
+// means links.
 func (p *Place) Load(max int64) (*Before, error) {
 	dir, err := p.fd.use()
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 )
 
 // Place is one name in one directory: where something is to be changed. The last component is never followed.
@@ -160,9 +159,10 @@ func (p *Place) still() error {
 	return nil
 }
 
-// Load reads what stands there now, content and metadata; the Judge is asked again. Nothing there is a Before with
-// Exists false. More than max bytes is a *TooLargeError (max < 0: no limit), and what is neither file nor symlink
-// a *NotRegularError. A symlink that came there after Place is a *SymlinkError; only PlaceLink means links.
+// Load reads what stands there now, content and metadata; the Judge is asked again. Nothing there
+// is a Before with Exists false. More than max bytes is a *TooLargeError (max < 0: no limit), and
+// what is neither file nor symlink a *NotRegularError. A symlink that came there after Place is a
+// *SymlinkError; only PlaceLink means links.
 func (p *Place) Load(max int64) (*Before, error) {
 	if err := p.look(Modify); err != nil {
 		return nil, err
@@ -336,7 +336,11 @@ func (p *Place) DirMetadata() (Metadata, error) {
 
 // Fresh is the metadata that a new file, or with dir a new directory, made there with mode gets from the system. Nothing stays behind.
 func (p *Place) Fresh(mode fs.FileMode, dir bool) (Metadata, error) {
-	s := &Staged{place: p, temp: tempName()}
+	temp, err := p.temporary()
+	if err != nil {
+		return Metadata{}, err
+	}
+	s := &Staged{place: p, temp: temp}
 	file, err := p.root.OpenFile(s.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode.Perm())
 	if err != nil {
 		return Metadata{}, p.failed("stage", err)
@@ -362,26 +366,53 @@ func (p *Place) Fresh(mode fs.FileMode, dir bool) (Metadata, error) {
 	return m, nil
 }
 
-// sweep removes one leftover; ours says whether the name is one of this package's at all.
-func (d *Dir) sweep(name string, limit time.Time, only string) (done, ours bool) {
-	middle, ours := strings.CutPrefix(name, tempPrefix)
-	if !ours || strings.HasSuffix(middle, keptSuffix) {
-		return false, ours
+// SweepOf removes from the place's directory what was left there under names with that tag: of a
+// process that is no more, which Temporaries.Dead tells, or of an operation (Label) that is not
+// under way, which the caller has made sure of. What was taken out of the way by a removal goes
+// only if it still has that content; else it gets a lasting name and is on record.
+func (p *Place) SweepOf(tag string) error {
+	if err := p.still(); err != nil {
+		return err
 	}
-	_, hash, tag, ours := parseTemp(middle)
-	if !ours || only != "" && tag != only {
-		return false, false
+	dir, err := p.root.Open(".")
+	if err != nil {
+		return p.failed("sweep directory of", err)
 	}
-	fi, err := d.root.Lstat(name)
-	if err != nil || fi.ModTime().After(limit) {
-		return false, false
-	}
-	if hash != "" {
-		content, err := d.ReadSmall(name, -1)
-		if err != nil || !strings.HasPrefix(hashOf(content), hash) {
-			return false, true
+	names, err := dir.Readdirnames(-1)
+	dir.Close() //nolint:errcheck // nothing was written through it
+	for _, name := range names {
+		middle, ours := strings.CutPrefix(name, tempPrefix)
+		if !ours {
+			continue
+		}
+		_, hash, of, ours := parseTemp(middle)
+		if !ours || !tagged(of, tag) {
+			continue
+		}
+		found, lerr := p.loadAt(name, -1)
+		switch {
+		case lerr == nil && !found.Exists:
+		case lerr == nil && hash == "" && found.Info.Kind == KindFile, lerr == nil && hash != "" && strings.HasPrefix(found.Hash, hash):
+			if lerr := p.root.Remove(name); lerr != nil {
+				err = lerr
+			}
+		default:
+			p.keep(name)
 		}
 	}
-	info := infoOf(d.root, name, fi)
-	return fi.Mode().IsRegular() && d.allow(name, &info, Remove) == nil && d.root.Remove(name) == nil, true
+	if err != nil {
+		return p.failed("sweep directory of", err)
+	}
+	return nil
+}
+
+// keep gives what has a temporary name a lasting one, and puts that on record.
+func (p *Place) keep(temp string) string {
+	kept := keptName()
+	if p.root.Rename(temp, kept) != nil {
+		p.fs.temporaries.stays()
+		return temp
+	}
+	p.fs.temporaries.keep(KeptFile{join(p.dir.True, kept), p.object.True})
+	return kept
 }

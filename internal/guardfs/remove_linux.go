@@ -45,7 +45,10 @@ func (p *Place) Remove(ctx context.Context, before *Before, sync bool) error {
 		return p.conflict(why)
 	}
 	defer k.close(held)
-	trade := tradeName(0, before.Hash, p.tag)
+	trade, err := p.trade(0, before.Hash)
+	if err != nil {
+		return err
+	}
 	err = k.rename(dir, p.base, trade, unix.RENAME_NOREPLACE)
 	if noFlags(err) {
 		err = k.rename(dir, p.base, trade, 0)
@@ -65,7 +68,7 @@ func (p *Place) Remove(ctx context.Context, before *Before, sync bool) error {
 	if err != nil || why != "" {
 		return p.restoreName(dir, trade, why, err)
 	}
-	if err := k.removeOwn(dir, trade, out.info.ID); err != nil {
+	if err := p.drop(dir, trade, out.info.ID); err != nil {
 		return p.restoreName(dir, trade, "", err)
 	}
 	if sync {
@@ -92,8 +95,7 @@ func (p *Place) restoreName(dir int, trade, why string, cause error) error {
 	kept := ""
 	if err != nil {
 		if _, lerr := k.lstat(dir, trade); lerr == nil {
-			s := Staged{place: p, temp: trade}
-			kept = join(p.dir.True, s.keep(dir))
+			kept = join(p.dir.True, p.keep(dir, trade))
 		}
 	}
 	switch {

@@ -19,6 +19,8 @@ type FS struct {
 	judge  interface { // rules, told the names by the mounts of the moment
 		Judge(o Object, a Access) error
 	}
+
+	temporaries *Temporaries
 }
 
 // New opens the file system of this process for guarded use.
@@ -35,7 +37,9 @@ func New(o Options) (*FS, error) {
 		return nil, fmt.Errorf("reading /proc/self/mountinfo: %w", err)
 	}
 	k.hook = o.Fault
-	return &FS{kernel: k, judge: allNames{o.Judge, k}, rules: o.Judge, pins: &pins{dirs: map[pinKey]*pin{}}}, nil
+	f := &FS{kernel: k, judge: allNames{o.Judge, k}, rules: o.Judge, temporaries: o.Temporaries}
+	f.pins = &pins{dirs: map[pinKey]*pin{}}
+	return f, nil
 }
 
 // Close gives back what New opened, when the last call that uses it is over. Closing again does nothing. What would need it

@@ -209,8 +209,9 @@ func raced(f *FS, verb, p string, hook func(string) *Fault) error {
 	return err
 }
 
-// A third writer, who never rests: he replaces the file before every single call from the n-th on, or writes into it. The
-// last thing he wrote is under the name, and nothing that he did not overwrite himself is gone.
+// A third writer, who never rests: he replaces the file before every single call from the n-th on,
+// or writes into it. The last thing he wrote is under the name, and nothing that he did not
+// overwrite himself is gone.
 func TestRestlessWriter(t *testing.T) {
 	root := ramdisk(t)
 	inPlace := func(p, text string) error { return os.WriteFile(p, []byte(text), 0o644) }

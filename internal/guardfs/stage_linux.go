@@ -70,7 +70,10 @@ func (p *Place) Stage(ctx context.Context, content []byte, o StageOptions) (*Sta
 func (s *Staged) park(dir int, hash string) error {
 	k, fd := s.place.fs.kernel, s.fd.fd
 	if s.temp == "" {
-		name := tradeName(s.id.Ino, hash, s.place.tag)
+		name, err := s.place.trade(s.id.Ino, hash)
+		if err != nil {
+			return err
+		}
 		if err := k.publish(fd, dir, name); err != nil && !s.isOwn(dir, name) {
 			return err
 		}
@@ -124,7 +127,9 @@ func (s *Staged) create(dir int, mode uint32) error {
 	switch err {
 	case unix.EOPNOTSUPP, unix.EISDIR, unix.EINVAL, unix.ENOENT, unix.ENOSYS, unix.EPERM:
 		for try := 0; ; try++ {
-			s.temp = stagedName(s.place.tag)
+			if s.temp, err = s.place.temporary(); err != nil {
+				break
+			}
 			fd, err = k.openat(dir, s.temp, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, mode)
 			if err != unix.EEXIST || try >= 8 {
 				break
@@ -226,11 +231,20 @@ func (s *Staged) unlinkTemp() error {
 		return p.failed("remove temporary "+s.temp+" of", err)
 	}
 	defer p.fd.done() //nolint:errcheck // Close reports it
-	if err := p.fs.kernel.removeOwn(dir, s.temp, s.id); err != nil {
+	if err := p.drop(dir, s.temp, s.id); err != nil {
 		return p.failed("remove temporary "+s.temp+" of", err)
 	}
 	s.temp = ""
 	return nil
+}
+
+// drop is removeOwn of a temporary name.
+func (p *Place) drop(dir int, name string, own Identity) error {
+	err := p.fs.kernel.removeOwn(dir, name, own)
+	if err != nil {
+		p.fs.temporaries.stays()
+	}
+	return err
 }
 
 // removeOwn removes a name if it still is that object's. What is gone is fine, if it stays gone at a second look.

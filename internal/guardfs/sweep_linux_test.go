@@ -15,65 +15,162 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// recorded opens an FS whose temporary names are on record.
+func recorded(t *testing.T, j Judge, dir string) (*FS, *Temporaries) {
+	t.Helper()
+	names := OpenTemporaries(dir)
+	f, err := New(Options{Judge: j, Temporaries: names})
+	must(t, err)
+	t.Cleanup(func() { f.Close(); names.Close() })
+	return f, names
+}
+
+// dies is what a killed process does: its lock is free, and its record stays.
+func (t *Temporaries) dies() { t.file.Close() }
+
+func names(t *testing.T, dir string) (out []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+// What a killed process left is removed, whatever its age; what is somebody's under such a name
+// gets a lasting one and is listed; and a file with such a name that no record names is left alone,
+// at any age.
 func TestSweep(t *testing.T) {
 	b := base(t)
-	roads(t, &fence{root: b}, func(t *testing.T, f *FS) {
+	roads(t, &fence{root: b}, func(t *testing.T, _ *FS) {
 		noLeak(t)
-		dir := filepath.Join(b, f.Containment())
-		staged, own, image, foreign, kept := tempName(), tradeName(1, hashOf([]byte("new")), ""), tradeName(1, hashOf([]byte("old")), ""),
-			tradeName(1, hashOf([]byte("old")), ""), keptName()
-		lay(t, dir, "f = content", staged+" = half a fi", image+" = old", foreign+" = what nobody knows", kept+" = theirs", ".moltis-notes.tmp = a user's")
-		lay(t, dir, own+" = new, never published")
+		dir := filepath.Join(b, t.Name())
+		lay(t, dir, "ws/f = content")
+		_, theirs := recorded(t, &fence{root: dir}, dir+"/record")
+		tag, err := theirs.give(dir + "/ws/f")
+		must(t, err)
+		op := strings.Repeat("0", TagLen)
+		hash := hashOf([]byte("old"))[:hashPart]
+		staged, image, foreign, link := compose(tag), compose(tag, "1", hash), compose(tag+op, "1", hash), compose(tag)
+		strangers := []string{compose(""), compose(op), compose(op, "1", hash), compose(op + tag[1:] + "0"), keptName(), ".moltis-notes.tmp"}
+		lay(t, dir+"/ws", staged+" = half a fi", image+" = old", foreign+" = what nobody knows", link+" => f")
+		own := compose(tag, "1", hash)
+		lay(t, dir+"/ws", own+" = new, never published")
 		var st unix.Stat_t
-		must(t, unix.Stat(filepath.Join(dir, own), &st))
-		renamed := tradeName(st.Ino, hashOf([]byte("whatever")), "")
-		must(t, os.Rename(filepath.Join(dir, own), filepath.Join(dir, renamed)))
-		must(t, os.Symlink("f", filepath.Join(dir, tempName())))
-		place, err := f.Place(dir + "/f")
-		must(t, err)
-		defer place.Close()
-		removed, _, err := place.Sweep(time.Hour)
-		if removed != 0 || err != nil {
-			t.Errorf("removed %d that are young: %v", removed, err)
+		must(t, unix.Stat(filepath.Join(dir, "ws", own), &st))
+		renamed := compose(tag, fmt.Sprint(st.Ino), hash)
+		must(t, os.Rename(filepath.Join(dir, "ws", own), filepath.Join(dir, "ws", renamed)))
+		long := time.Now().Add(-1000 * time.Hour)
+		for _, name := range strangers {
+			lay(t, dir+"/ws", name+" = somebody's")
+			must(t, os.Chtimes(filepath.Join(dir, "ws", name), long, long))
 		}
-		removed, left, err := place.Sweep(-time.Second)
-		must(t, err)
-		if removed != 3 || len(left) != 3 {
-			t.Errorf("removed %d, left %v", removed, left)
+
+		f, ours := recorded(t, &fence{root: dir}, dir+"/record")
+		sweep := func() {
+			t.Helper()
+			must(t, ours.Dead(func(tag string, paths []string) bool {
+				for _, p := range paths {
+					place, err := f.PlaceLink(p)
+					must(t, err)
+					must(t, place.SweepOf(tag))
+					place.Close()
+				}
+				return true
+			}))
 		}
-		for _, name := range []string{foreign, kept, "f", ".moltis-notes.tmp"} {
-			if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
-				t.Error(err)
+		sweep()
+		if n := len(names(t, dir+"/ws")); n != 6+len(strangers) {
+			t.Errorf("the litter of a process that lives was swept: %d names", n)
+		}
+		theirs.dies()
+		sweep()
+		left := names(t, dir+"/ws")
+		for _, name := range append(strangers, "f") {
+			if !slices.Contains(left, name) {
+				t.Errorf("%s is gone", name)
 			}
 		}
-		for _, name := range []string{staged, image, renamed} {
-			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
-				t.Errorf("%s is there", name)
-			}
+		kept, err := ours.Kept(func(k KeptFile) bool { return content(k.Path) == "what nobody knows" || content(k.Path) == "content" })
+		must(t, err)
+		if len(kept) != 2 || len(left) != len(strangers)+3 { // the link, and what has another content than its name says
+			t.Errorf("kept %v, and there is %v", kept, left)
 		}
-		if !Temporary(staged) || !Temporary(image) || Temporary(kept) || Temporary("f") || Temporary(".moltis-notes.tmp") {
-			t.Error("Temporary does not know its own")
+		for _, k := range kept {
+			if !IsKept(filepath.Base(k.Path)) || k.Of != dir+"/ws/f" {
+				t.Errorf("kept %+v", k)
+			}
+			must(t, os.Remove(k.Path))
+		}
+		there := func(k KeptFile) bool { _, err := os.Lstat(k.Path); return err == nil }
+		if kept, err = ours.Kept(there); err != nil || kept != nil || len(names(t, dir+"/record/kept")) > 0 {
+			t.Errorf("what was removed is still listed: %v %v", kept, err)
+		}
+		if left := names(t, dir+"/record"); len(left) != 1 {
+			t.Errorf("records left: %v", left)
 		}
 	})
 }
 
-// Litter that may not be removed stays, and is named.
-func TestSweepAsks(t *testing.T) {
-	dir := base(t)
-	name := tempName()
-	lay(t, dir, "f = content", name+" = litter")
-	f := open(t, &fence{root: dir, deny: []string{dir + "/" + name}})
-	place, err := f.Place(dir + "/f")
+// A process that ends in order leaves no record, and one that could not remove a name does.
+func TestRecordOfAnEnd(t *testing.T) {
+	for _, fails := range []bool{false, true} {
+		dir := ramdisk(t)
+		lay(t, dir, "ws/f = old")
+		f, record := recorded(t, &fence{root: dir + "/ws"}, dir+"/record")
+		f.kernel.hook = func(op string) *Fault {
+			if op == "unlink" && fails {
+				return &Fault{Err: unix.EIO}
+			}
+			return nil
+		}
+		_, err := write(f, dir+"/ws/f", "new", StageOptions{})
+		must(t, err)
+		f.kernel.hook = nil
+		must(t, record.Close())
+		if left := names(t, dir+"/record"); (len(left) > 0) != fails || (litter(t, dir+"/ws") != nil) != fails {
+			t.Errorf("unlink fails: %v, records %v, litter %v", fails, left, litter(t, dir+"/ws"))
+		}
+	}
+}
+
+// Names of our own are left out of a listing while they are on record. Those that only look like it
+// are counted: nothing is hidden.
+func TestListCountsWhatLooksTemporary(t *testing.T) {
+	b := base(t)
+	f, record := recorded(t, &fence{root: b}, b+"/record")
+	tag, err := record.give(b + "/d/f")
 	must(t, err)
-	defer place.Close()
-	if removed, left, err := place.Sweep(-time.Second); removed != 0 || err != nil || !slices.Equal(left, []string{name}) {
-		t.Errorf("removed %d, left %v, %v", removed, left, err)
+	lay(t, b, "d/f", "d/"+compose(tag)+" = ours", "d/"+compose("")+" = theirs", "d/"+keptName()+" = kept")
+	h, err := f.Resolve(b+"/d", Look)
+	must(t, err)
+	defer h.Close()
+	d, err := h.Dir()
+	must(t, err)
+	defer d.Close()
+	entries, denied, err := d.List(nil)
+	must(t, err)
+	if len(entries) != 2 || denied != 1 {
+		t.Errorf("%v, and %d denied", entries, denied)
+	}
+}
+
+func TestReserved(t *testing.T) {
+	for name, want := range map[string]bool{
+		compose(""): true, compose(strings.Repeat("a", TagLen)): true, strings.ToUpper(compose("", "1", strings.Repeat("b", hashPart))): true,
+		TrashName(): true, ".Moltis-Trash": true, keptName(): false, "f": false, ".moltis-notes.tmp": false, ".moltis-": false, ".moltis": false,
+	} {
+		folded := strings.ToLower(name)
+		if Reserved(name) != want || ReservedPath("/a/"+folded) != want || ReservedPath("/.moltis-x/"+folded+"/b") != want {
+			t.Errorf("%s: %v", name, !want)
+		}
 	}
 }
 
 // killed is the program that TestKill kills: it replaces a file for ever.
 func killed(dir string) {
-	f, err := New(Options{Judge: &fence{root: dir}})
+	f, err := New(Options{Judge: &fence{root: dir}, Temporaries: OpenTemporaries(dir + "/record")})
 	if err != nil {
 		panic(err)
 	}
@@ -104,7 +201,7 @@ func TestKill(t *testing.T) {
 		rounds = 5
 	}
 	dir := ramdisk(t)
-	f := open(t, &fence{root: dir})
+	f, record := recorded(t, &fence{root: dir}, dir+"/record")
 	lay(t, dir, "f = generation 0\ngeneration 0\n")
 	littered := 0
 	for n := range rounds {
@@ -122,35 +219,21 @@ func TestKill(t *testing.T) {
 			t.Fatalf("round %d: torn: %.60q", n, text)
 		}
 		littered += len(litter(t, dir))
-		place, err := f.Place(dir + "/f")
-		must(t, err)
-		_, left, err := place.Sweep(-time.Second)
-		place.Close()
-		if err != nil || len(left) > 0 {
-			t.Errorf("round %d: %v left, %v", n, left, err)
-		}
+		must(t, record.Dead(func(tag string, paths []string) bool {
+			for _, p := range paths {
+				place, err := f.Place(p)
+				must(t, err)
+				must(t, place.SweepOf(tag))
+				place.Close()
+			}
+			return true
+		}))
 		if names := litter(t, dir); names != nil {
 			t.Errorf("round %d: %v", n, names)
 		}
+		if left := names(t, dir+"/record"); left != nil {
+			t.Errorf("round %d: records %v", n, left)
+		}
 	}
 	t.Logf("%d kills, %d left something beside the file", rounds, littered)
-}
-
-// What a listing gives is not ours to hide: a name that Temporary knows is left out by those who walk, and Sweep finds it.
-func TestListShowsTemporaries(t *testing.T) {
-	b := base(t)
-	name := tempName()
-	lay(t, b, "f", name+" = x")
-	f := open(t, &fence{root: b})
-	h, err := f.Resolve(b, Look)
-	must(t, err)
-	defer h.Close()
-	d, err := h.Dir()
-	must(t, err)
-	defer d.Close()
-	entries, _, err := d.List(nil)
-	must(t, err)
-	if !slices.ContainsFunc(entries, func(e Entry) bool { return e.Name == name }) {
-		t.Error("not listed")
-	}
 }

@@ -18,8 +18,10 @@ var _ guardfs.Judge = Free{}
 // Judge allows.
 func (Free) Judge(guardfs.Object, guardfs.Access) error { return nil }
 
-// Dir shows every entry.
-func (Free) Dir(string, ...string) guardfs.DirVerdict { return guardfs.DirVerdict{All: true} }
+// Dir shows every entry but the trash.
+func (Free) Dir(string, ...string) guardfs.DirVerdict {
+	return guardfs.DirVerdict{Entry: func(name string, _ guardfs.Kind) bool { return !guardfs.IsTrash(name) }}
+}
 
 // Identify makes Options.Identify of an FS, which must have been opened with Free.
 func Identify(f *guardfs.FS) func(path string) (guardfs.Identity, bool) {

@@ -271,7 +271,7 @@ func (d *denials) refuses(name string) rank {
 		return worst
 	}
 	folded := foldPath(name)
-	if strings.Contains(folded, "/"+guardfs.TrashPrefix) { // what was moved to the trash as a whole, on whatever volume
+	if guardfs.ReservedPath(folded) { // the trash, on whatever volume, and what is beside a file for a moment
 		return protected
 	}
 	if worst = max(worst, d.folded.refuses(folded)); worst == protected || !strange(name) {

@@ -1,0 +1,98 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"moltisfs/internal/guardfs"
+)
+
+// temporariesName is where in the data directory the record is of names that are given beside the
+// agent's files for a moment.
+const temporariesName = "temporaries"
+
+// sweepDead removes what killed processes have left beside files, as their records say. Where
+// policy does not let us look, or something goes wrong, the record stays for another start.
+func (e *Engine) sweepDead() {
+	err := e.temps.Dead(func(tag string, paths []string) (done bool) {
+		done = true
+		for _, name := range paths {
+			tree := e.fs
+			if inTrash(name) {
+				tree = e.trash
+			}
+			place, err := tree.PlaceLink(name)
+			if _, gone := errors.AsType[*guardfs.MissingParentError](err); gone || errors.Is(err, syscall.ENOTDIR) {
+				continue
+			}
+			if err == nil {
+				err = place.SweepOf(tag)
+				place.Close() //nolint:errcheck // nothing was written through it
+			}
+			if err != nil {
+				done = false
+				e.logger.Info("what a killed process left is left to another start", "beside", name, "err", err)
+			}
+		}
+		return done
+	})
+	if err != nil {
+		e.logger.Warn("it could not be looked for what killed processes have left", "err", err)
+	}
+}
+
+// keptOnly lets our own looks at the names under which something is kept beside a file, and at
+// nothing else.
+type keptOnly struct{}
+
+func (keptOnly) Judge(o guardfs.Object, _ guardfs.Access) error {
+	if guardfs.IsKept(path.Base(o.True)) {
+		return nil
+	}
+	return fs.ErrPermission
+}
+
+func (keptOnly) Dir(string, ...string) guardfs.DirVerdict { return guardfs.DirVerdict{} }
+
+// Kept lists what could not be put back in its place and is kept beside it, and still is there.
+// With remove it is removed for good. For an operator: nobody is asked, and no policy.
+func Kept(ctx context.Context, dataDir string, remove bool) ([]guardfs.KeptFile, error) {
+	tree, err := guardfs.New(guardfs.Options{Judge: keptOnly{}})
+	if err != nil {
+		return nil, err
+	}
+	defer tree.Close() //nolint:errcheck // nothing was written through it
+	var errs []error
+	record := guardfs.OpenTemporaries(filepath.Join(dataDir, temporariesName))
+	kept, err := record.Kept(func(k guardfs.KeptFile) bool {
+		place, err := tree.PlaceLink(k.Path)
+		if _, gone := errors.AsType[*guardfs.MissingParentError](err); gone {
+			return false
+		}
+		if err != nil {
+			return true // it can't be looked at: that is no reason to forget it
+		}
+		defer place.Close() //nolint:errcheck // nothing was written through it
+		i := place.Object().Info
+		if remove && i.Kind != guardfs.KindAbsent {
+			errs = append(errs, place.RemoveTree(ctx, i.ID.Lasting()))
+		}
+		return i.Kind != guardfs.KindAbsent
+	})
+	return kept, errors.Join(append(errs, err)...)
+}
+
+// inTrash says that a path is in a trash directory.
+func inTrash(name string) bool {
+	for part := range strings.SplitSeq(name, "/") {
+		if guardfs.IsTrash(part) {
+			return true
+		}
+	}
+	return false
+}
