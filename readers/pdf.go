@@ -242,6 +242,11 @@ func (p *PDF) fill(pages *pdfPages, o *Options) {
 		}
 	}
 	p.Whole = p.all()
+	p.say(pages.Pages[:done], pages.Late && full)
+}
+
+// say notes what the text does not show. late says that time was over.
+func (p *PDF) say(shown []pdfPage, late bool) {
 	drawn := 0 // of the pages without text
 	for _, n := range p.PagesWithoutText {
 		if slices.ContainsFunc(p.Images, func(i PageImage) bool { return i.Page == n }) {
@@ -256,13 +261,14 @@ func (p *PDF) fill(pages *pdfPages, o *Options) {
 	case empty > 0:
 		p.note("The pages without a text layer are empty.")
 	}
-	if slices.ContainsFunc(pages.Pages[:done], func(page pdfPage) bool { return page.Unsaid && page.Image == nil }) {
+	unseen := func(page pdfPage) bool { return page.Unsaid && page.Image == nil }
+	if slices.ContainsFunc(shown, unseen) {
 		p.note("Annotations without text are seen with render: true.")
 	}
-	if n := len(p.PagesFailed); n > 4 && p.PagesFailed[n-5] == pages.Pages[done-1].Number-4 {
+	if n := len(p.PagesFailed); n > 4 && p.PagesFailed[n-5] == shown[len(shown)-1].Number-4 {
 		p.note("None of the last pages could be loaded; the document may have fewer pages than it says.")
 	}
-	if pages.Late && full {
+	if late {
 		p.note("The time was over after these pages; go on with next_pages.")
 	}
 }

@@ -1,6 +1,7 @@
 package readers
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,7 +15,8 @@ import (
 )
 
 const (
-	// pageAnnotations is how many annotations of a page are read. A field costs some twenty calls into the sandbox.
+	// pageAnnotations is how many annotations of a page are read. A field costs some twenty calls
+	// into the sandbox.
 	pageAnnotations = 2000
 	// emptyFields is how many fields without a value are named.
 	emptyFields = 60
@@ -24,8 +26,8 @@ const (
 	tipBytes = 80
 )
 
-// formTurn is held while a form is open in any sandbox of this process. The package finds whose callback it is by an
-// address inside the sandbox, and two sandboxes have the same addresses.
+// formTurn is held while a form is open in any sandbox of this process. The package finds whose
+// callback it is by an address inside the sandbox, and two sandboxes have the same addresses.
 var formTurn = make(chan struct{}, 1)
 
 // withForms runs f while no other form is open.
@@ -39,7 +41,8 @@ func withForms(ctx context.Context, f func() error) error {
 	return f()
 }
 
-// annotations is what lies over a page: form fields, notes, stamps. They are not part of the page's own text.
+// annotations is what lies over a page: form fields, notes, stamps. They are not part of the
+// page's own text.
 type annotations struct {
 	in  engine.Pdfium
 	at  requests.Page
@@ -55,20 +58,20 @@ type annotations struct {
 
 type formField struct{ name, tip, value string }
 
-// readAnnotations reads the first so many annotations of a page. What can't be read is counted.
-func readAnnotations(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMENT, at requests.Page, count int) (*annotations, error) {
-	a := &annotations{in: in, at: at, doc: doc, mute: map[string]int{}}
+// readAll reads the first so many annotations of a page. What can't be read is counted.
+func (a *annotations) readAll(ctx context.Context, count int) error {
+	a.mute = map[string]int{}
 	defer a.closeForm()
 	for i := range min(count, pageAnnotations) {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return err
 		}
 		if err := a.read(i); err != nil {
 			a.unread++
 		}
 	}
 	a.unread += max(count-pageAnnotations, 0)
-	return a, ctx.Err()
+	return ctx.Err()
 }
 
 func (a *annotations) read(index int) error {
@@ -83,8 +86,8 @@ func (a *annotations) read(index int) error {
 		return err
 	}
 	switch kind.Subtype {
-	case enums.FPDF_ANNOT_SUBTYPE_LINK, enums.FPDF_ANNOT_SUBTYPE_POPUP: // the page shows what is linked, the popup's parent has its text
-		return nil
+	case enums.FPDF_ANNOT_SUBTYPE_LINK, enums.FPDF_ANNOT_SUBTYPE_POPUP:
+		return nil // the page shows what is linked, and the popup's parent has its text
 	}
 	flags, err := a.in.FPDFAnnot_GetFlags(&requests.FPDFAnnot_GetFlags{Annotation: annot})
 	if err != nil {
@@ -105,8 +108,10 @@ func (a *annotations) read(index int) error {
 	if text := a.text(annot, "Contents"); text != "" {
 		a.notes = append(a.notes, "["+label+"] "+indented(text))
 		if kind.Subtype != enums.FPDF_ANNOT_SUBTYPE_FREETEXT {
-			// To draw the page, the engine would lay out a closed popup for each, which nobody sees and takes 10 ms.
-			a.in.FPDFAnnot_SetStringValue(&requests.FPDFAnnot_SetStringValue{Annotation: annot, Key: "Contents"})
+			// To draw the page, the engine would lay out a closed popup for each, which nobody sees
+			// and takes 10 ms.
+			q := &requests.FPDFAnnot_SetStringValue{Annotation: annot, Key: "Contents"}
+			a.in.FPDFAnnot_SetStringValue(q)
 		}
 	} else if !hidden {
 		a.mute[annotationKind(kind.Subtype)]++
@@ -116,7 +121,8 @@ func (a *annotations) read(index int) error {
 
 // text is a string of the annotation's dictionary.
 func (a *annotations) text(annot references.FPDF_ANNOTATION, key string) string {
-	got, err := a.in.FPDFAnnot_GetStringValue(&requests.FPDFAnnot_GetStringValue{Annotation: annot, Key: key})
+	q := &requests.FPDFAnnot_GetStringValue{Annotation: annot, Key: key}
+	got, err := a.in.FPDFAnnot_GetStringValue(q)
 	if err != nil {
 		return ""
 	}
@@ -128,7 +134,8 @@ func (a *annotations) openForm() (references.FPDF_FORMHANDLE, error) {
 	if a.form != nil {
 		return *a.form, nil
 	}
-	got, err := a.in.FPDFDOC_InitFormFillEnvironment(&requests.FPDFDOC_InitFormFillEnvironment{Document: a.doc, FormFillInfo: structs.FPDF_FORMFILLINFO{
+	q := &requests.FPDFDOC_InitFormFillEnvironment{Document: a.doc}
+	q.FormFillInfo = structs.FPDF_FORMFILLINFO{
 		FFI_Invalidate:         func(references.FPDF_PAGE, float64, float64, float64, float64) {},
 		FFI_SetCursor:          func(enums.FXCT) {},
 		FFI_SetTimer:           func(int, func(int)) int { return 0 },
@@ -141,43 +148,44 @@ func (a *annotations) openForm() (references.FPDF_FORMHANDLE, error) {
 		FFI_SetTextFieldFocus:  func(string, bool) {},
 		FFI_DoURIAction:        func(string) {},
 		FFI_DoGoToAction:       func(int, enums.FPDF_ZOOM_MODE, []float32) {},
-	}})
+	}
+	got, err := a.in.FPDFDOC_InitFormFillEnvironment(q)
 	if err != nil {
 		return "", err
 	}
 	a.form = &got.FormHandle
-	_, err = a.in.FORM_OnAfterLoadPage(&requests.FORM_OnAfterLoadPage{Page: a.at, FormHandle: got.FormHandle})
+	loaded := &requests.FORM_OnAfterLoadPage{Page: a.at, FormHandle: got.FormHandle}
+	_, err = a.in.FORM_OnAfterLoadPage(loaded)
 	return got.FormHandle, err
 }
 
 func (a *annotations) closeForm() {
-	if a.form != nil {
-		a.in.FORM_OnBeforeClosePage(&requests.FORM_OnBeforeClosePage{Page: a.at, FormHandle: *a.form})
-		a.in.FPDFDOC_ExitFormFillEnvironment(&requests.FPDFDOC_ExitFormFillEnvironment{FormHandle: *a.form})
+	if a.form == nil {
+		return
 	}
+	a.in.FORM_OnBeforeClosePage(&requests.FORM_OnBeforeClosePage{Page: a.at, FormHandle: *a.form})
+	q := &requests.FPDFDOC_ExitFormFillEnvironment{FormHandle: *a.form}
+	a.in.FPDFDOC_ExitFormFillEnvironment(q)
 }
 
-// field reads one widget. The buttons of a radio group, and a field that stands in several places, are one field.
+// field reads one widget. The buttons of a radio group, and a field that stands in several places,
+// are one field.
 func (a *annotations) field(annot references.FPDF_ANNOTATION, hidden bool) error {
 	form, err := a.openForm()
 	if err != nil {
 		return err
 	}
-	kind, err := a.in.FPDFAnnot_GetFormFieldType(&requests.FPDFAnnot_GetFormFieldType{FormHandle: form, Annotation: annot})
+	w := widget{a.in, form, annot}
+	q := &requests.FPDFAnnot_GetFormFieldType{FormHandle: form, Annotation: annot}
+	kind, err := w.in.FPDFAnnot_GetFormFieldType(q)
 	if err != nil || kind.FormFieldType == enums.FPDF_FORMFIELD_TYPE_PUSHBUTTON {
 		return err
 	}
-	f := formField{name: "(no name)"}
-	if got, err := a.in.FPDFAnnot_GetFormFieldName(&requests.FPDFAnnot_GetFormFieldName{FormHandle: form, Annotation: annot}); err == nil && got.FormFieldName != "" {
-		f.name = oneLine(got.FormFieldName)
-	}
+	f := formField{name: cmp.Or(w.name(), "(no name)"), tip: clip(w.tip(), tipBytes)}
 	if hidden {
 		f.name += ", hidden"
 	}
-	if got, err := a.in.FPDFAnnot_GetFormFieldAlternateName(&requests.FPDFAnnot_GetFormFieldAlternateName{FormHandle: form, Annotation: annot}); err == nil {
-		f.tip = clip(oneLine(got.FormFieldAlternateName), tipBytes)
-	}
-	if f.value, err = a.fieldValue(form, annot, kind.FormFieldType); err != nil {
+	if f.value, err = w.value(kind.FormFieldType); err != nil {
 		return err
 	}
 	same := slices.IndexFunc(a.fields, func(o formField) bool {
@@ -192,47 +200,91 @@ func (a *annotations) field(annot references.FPDF_ANNOTATION, hidden bool) error
 	return nil
 }
 
-func (a *annotations) fieldValue(form references.FPDF_FORMHANDLE, annot references.FPDF_ANNOTATION, kind enums.FPDF_FORMFIELD_TYPE) (string, error) {
-	value := func() (string, error) {
-		got, err := a.in.FPDFAnnot_GetFormFieldValue(&requests.FPDFAnnot_GetFormFieldValue{FormHandle: form, Annotation: annot})
+// widget is where a field stands on a page.
+type widget struct {
+	in    engine.Pdfium
+	form  references.FPDF_FORMHANDLE
+	annot references.FPDF_ANNOTATION
+}
+
+func (w widget) name() string {
+	q := &requests.FPDFAnnot_GetFormFieldName{FormHandle: w.form, Annotation: w.annot}
+	got, err := w.in.FPDFAnnot_GetFormFieldName(q)
+	if err != nil {
+		return ""
+	}
+	return oneLine(got.FormFieldName)
+}
+
+// tip is what a viewer shows of a field when the mouse is over it.
+func (w widget) tip() string {
+	q := &requests.FPDFAnnot_GetFormFieldAlternateName{FormHandle: w.form, Annotation: w.annot}
+	got, err := w.in.FPDFAnnot_GetFormFieldAlternateName(q)
+	if err != nil {
+		return ""
+	}
+	return oneLine(got.FormFieldAlternateName)
+}
+
+func (w widget) value(kind enums.FPDF_FORMFIELD_TYPE) (string, error) {
+	switch kind {
+	case enums.FPDF_FORMFIELD_TYPE_CHECKBOX:
+		return w.checked("checked")
+	case enums.FPDF_FORMFIELD_TYPE_RADIOBUTTON:
+		q := &requests.FPDFAnnot_GetFormFieldExportValue{FormHandle: w.form, Annotation: w.annot}
+		got, err := w.in.FPDFAnnot_GetFormFieldExportValue(q)
 		if err != nil {
 			return "", err
 		}
-		return cleanPageText(got.FormFieldValue), nil
-	}
-	switch kind {
-	case enums.FPDF_FORMFIELD_TYPE_CHECKBOX, enums.FPDF_FORMFIELD_TYPE_RADIOBUTTON:
-		checked, err := a.in.FPDFAnnot_IsChecked(&requests.FPDFAnnot_IsChecked{FormHandle: form, Annotation: annot})
-		if err != nil || !checked.IsChecked {
-			return "", err
-		}
-		got, err := a.in.FPDFAnnot_GetFormFieldExportValue(&requests.FPDFAnnot_GetFormFieldExportValue{FormHandle: form, Annotation: annot})
-		if kind == enums.FPDF_FORMFIELD_TYPE_CHECKBOX || err != nil || got.Value == "" {
-			return "checked", nil
-		}
-		return oneLine(got.Value), nil
+		return w.checked(cmp.Or(oneLine(got.Value), "checked"))
 	case enums.FPDF_FORMFIELD_TYPE_COMBOBOX, enums.FPDF_FORMFIELD_TYPE_LISTBOX:
-		var chosen []string
-		count, err := a.in.FPDFAnnot_GetOptionCount(&requests.FPDFAnnot_GetOptionCount{FormHandle: form, Annotation: annot})
-		for i := 0; err == nil && i < min(count.OptionCount, fieldOptions); i++ {
-			is, err := a.in.FPDFAnnot_IsOptionSelected(&requests.FPDFAnnot_IsOptionSelected{FormHandle: form, Annotation: annot, Index: i})
-			if err != nil || !is.IsOptionSelected {
-				continue
-			}
-			if got, err := a.in.FPDFAnnot_GetOptionLabel(&requests.FPDFAnnot_GetOptionLabel{FormHandle: form, Annotation: annot, Index: i}); err == nil {
-				chosen = append(chosen, oneLine(got.OptionLabel))
-			}
-		}
-		if len(chosen) > 0 {
+		if chosen := w.chosen(); len(chosen) > 0 {
 			return strings.Join(chosen, "; "), nil
 		}
 	case enums.FPDF_FORMFIELD_TYPE_SIGNATURE:
-		if got, err := a.in.FPDFAnnot_HasKey(&requests.FPDFAnnot_HasKey{Annotation: annot, Key: "V"}); err == nil && got.HasKey {
-			return "signed (the signature was not checked)", nil
+		got, err := w.in.FPDFAnnot_HasKey(&requests.FPDFAnnot_HasKey{Annotation: w.annot, Key: "V"})
+		if err != nil || !got.HasKey {
+			return "", err
 		}
-		return "", nil
+		return "signed (the signature was not checked)", nil
 	}
-	return value()
+	q := &requests.FPDFAnnot_GetFormFieldValue{FormHandle: w.form, Annotation: w.annot}
+	got, err := w.in.FPDFAnnot_GetFormFieldValue(q)
+	if err != nil {
+		return "", err
+	}
+	return cleanPageText(got.FormFieldValue), nil
+}
+
+// checked is the value of a button that is on; empty when it is off.
+func (w widget) checked(value string) (string, error) {
+	q := &requests.FPDFAnnot_IsChecked{FormHandle: w.form, Annotation: w.annot}
+	got, err := w.in.FPDFAnnot_IsChecked(q)
+	if err != nil || !got.IsChecked {
+		return "", err
+	}
+	return value, nil
+}
+
+// chosen are the options of a list that are selected, as they are shown.
+func (w widget) chosen() (labels []string) {
+	q := &requests.FPDFAnnot_GetOptionCount{FormHandle: w.form, Annotation: w.annot}
+	count, err := w.in.FPDFAnnot_GetOptionCount(q)
+	if err != nil {
+		return nil
+	}
+	for i := range min(count.OptionCount, fieldOptions) {
+		q := &requests.FPDFAnnot_IsOptionSelected{FormHandle: w.form, Annotation: w.annot, Index: i}
+		is, err := w.in.FPDFAnnot_IsOptionSelected(q)
+		if err != nil || !is.IsOptionSelected {
+			continue
+		}
+		l := &requests.FPDFAnnot_GetOptionLabel{FormHandle: w.form, Annotation: w.annot, Index: i}
+		if got, err := w.in.FPDFAnnot_GetOptionLabel(l); err == nil {
+			labels = append(labels, oneLine(got.OptionLabel))
+		}
+	}
+	return labels
 }
 
 // String is what is read of them, a labelled line each.
@@ -264,7 +316,8 @@ func (a *annotations) String() string {
 		lines = append(lines, "[annotation] without text: "+strings.Join(kinds, ", "))
 	}
 	if a.unread > 0 {
-		lines = append(lines, fmt.Sprintf("[annotation] not read: %d of the form fields and annotations of this page", a.unread))
+		lines = append(lines, fmt.Sprintf(
+			"[annotation] not read: %d of the form fields and annotations of this page", a.unread))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -275,14 +328,25 @@ func indented(s string) string { return strings.ReplaceAll(s, "\n", "\n    ") }
 func oneLine(s string) string { return strings.Join(strings.Fields(cleanPageText(s)), " ") }
 
 func annotationKind(k enums.FPDF_ANNOTATION_SUBTYPE) string {
-	names := map[enums.FPDF_ANNOTATION_SUBTYPE]string{
-		enums.FPDF_ANNOT_SUBTYPE_TEXT: "note", enums.FPDF_ANNOT_SUBTYPE_FREETEXT: "text box", enums.FPDF_ANNOT_SUBTYPE_HIGHLIGHT: "highlight",
-		enums.FPDF_ANNOT_SUBTYPE_UNDERLINE: "underline", enums.FPDF_ANNOT_SUBTYPE_SQUIGGLY: "underline", enums.FPDF_ANNOT_SUBTYPE_STRIKEOUT: "strikeout",
-		enums.FPDF_ANNOT_SUBTYPE_STAMP: "stamp", enums.FPDF_ANNOT_SUBTYPE_INK: "ink", enums.FPDF_ANNOT_SUBTYPE_FILEATTACHMENT: "attached file",
-		enums.FPDF_ANNOT_SUBTYPE_REDACT: "redaction",
-	}
-	if name := names[k]; name != "" {
-		return name
+	switch k {
+	case enums.FPDF_ANNOT_SUBTYPE_TEXT:
+		return "note"
+	case enums.FPDF_ANNOT_SUBTYPE_FREETEXT:
+		return "text box"
+	case enums.FPDF_ANNOT_SUBTYPE_HIGHLIGHT:
+		return "highlight"
+	case enums.FPDF_ANNOT_SUBTYPE_UNDERLINE, enums.FPDF_ANNOT_SUBTYPE_SQUIGGLY:
+		return "underline"
+	case enums.FPDF_ANNOT_SUBTYPE_STRIKEOUT:
+		return "strikeout"
+	case enums.FPDF_ANNOT_SUBTYPE_STAMP:
+		return "stamp"
+	case enums.FPDF_ANNOT_SUBTYPE_INK:
+		return "ink"
+	case enums.FPDF_ANNOT_SUBTYPE_FILEATTACHMENT:
+		return "attached file"
+	case enums.FPDF_ANNOT_SUBTYPE_REDACT:
+		return "redaction"
 	}
 	return "drawing"
 }

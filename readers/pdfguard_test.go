@@ -293,9 +293,17 @@ func TestMutatedPDFs(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 5))
 	read, refused := 0, map[string]int{}
 	for i := range *mutations {
-		name := names[i%len(names)]
-		raw := mutate(rng, corpusFile(t, "pdf/"+filepath.Base(name)))
-		c, err := guarded(t, testReaders(t), raw, Options{ImageMaxEdge: 400}, 15*time.Second)
+		var raw []byte
+		switch k := i % (len(names) + 4); {
+		case k < len(names):
+			raw = corpusFile(t, "pdf/"+filepath.Base(names[k]))
+		case k%2 == 0:
+			raw = formPDF()
+		default:
+			raw = notesPDF()
+		}
+		o := Options{ImageMaxEdge: 400, Render: i%3 == 0} // forms are drawn too
+		c, err := guarded(t, testReaders(t), mutate(rng, raw), o, 15*time.Second)
 		if err != nil {
 			refused[err.Error()]++
 		} else if _, ok := c.(*PDF); ok {
@@ -303,7 +311,7 @@ func TestMutatedPDFs(t *testing.T) {
 		}
 	}
 	t.Logf("of %d: %d read, refused %v", *mutations, read, refused)
-	if read < *mutations/3 {
+	if read < *mutations/4 {
 		t.Errorf("only %d of %d were read: the mutations or the engine are too rough to prove anything", read, *mutations)
 	}
 }

@@ -347,8 +347,8 @@ func readPage(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMEN
 	}
 	page.Annotations = count.Count
 	return withForms(ctx, func() error {
-		a, err := readAnnotations(ctx, in, doc, at, count.Count)
-		if err != nil {
+		a := &annotations{in: in, at: at, doc: doc}
+		if err := a.readAll(ctx, count.Count); err != nil {
 			return err
 		}
 		page.Overlaid, page.Unsaid = a.drawn, len(a.mute) > 0

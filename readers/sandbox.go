@@ -19,11 +19,14 @@ func notBuilt(kind string) error {
 // sandboxMemory bounds what a decoder may take.
 const sandboxMemory = 512 << 20
 
-// imageDecoder prepares a decoder in a worker process. To be cut off at a deadline, WebAssembly has to look at the clock in every loop, which makes
-// these decoders four times slower; a process can be killed.
-func imageDecoder(cache string, wasm []byte, decode func(*sandbox, []byte, *workReply) error) (func([]byte, *workReply) error, error) {
+// imageDecoder prepares a decoder in a worker process. To be cut off at a deadline, WebAssembly has
+// to look at the clock in every loop, which makes these decoders four times slower; a process can
+// be killed.
+func imageDecoder(cache string, wasm []byte, decode func(*sandbox, []byte, *workReply) error) (
+	func([]byte, *workReply) error, error) {
 	ctx := context.Background()
-	c := wazero.NewRuntimeConfig().WithMemoryLimitPages(sandboxMemory >> 16).WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesThreads)
+	c := wazero.NewRuntimeConfig().WithMemoryLimitPages(sandboxMemory >> 16).
+		WithCoreFeatures(api.CoreFeaturesV2 | experimental.CoreFeaturesThreads)
 	run, code, err := compiled(ctx, c, cache, wasm)
 	if err != nil {
 		return nil, err
