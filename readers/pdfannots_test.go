@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -154,4 +155,25 @@ func TestPDFFormsAgainstPdftotext(t *testing.T) {
 		}
 		t.Logf("%s: pdftotext says %q", name, words(string(out)))
 	}
+}
+
+// Two hosts in one process read forms at the same time.
+func TestPDFFormsOfTwoReaders(t *testing.T) {
+	var wg sync.WaitGroup
+	for range 2 {
+		r, err := New(testConfig())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		wg.Go(func() {
+			for range 8 {
+				c, err := r.Read(t.Context(), sourceOf(formPDF()), Options{Render: true, ImageMaxEdge: 200})
+				if err != nil || !strings.Contains(c.(*PDF).Text, "Yevgeny") || len(c.(*PDF).Images) != 1 {
+					t.Errorf("%v %v", c, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
