@@ -52,6 +52,7 @@ var plan = []room{
 			" github.com/tetratelabs/wazero github.com/ulikunitz/xz golang.org/x/image golang.org/x/net" +
 			" golang.org/x/sync golang.org/x/text"},
 
+	{2, "checkpoint/moltis", "checkpoint", "os path/filepath", ""},
 	{2, "internal/engine", "checkpoint config internal/approval internal/audit internal/edit internal/guardfs" +
 		" internal/ledger internal/policy", "path/filepath syscall", ""},
 
@@ -60,7 +61,7 @@ var plan = []room{
 
 	{4, "internal/serve/mcp", "internal/approval internal/ndjson readers tools", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
 
-	{5, "cmd/moltis-fs", "checkpoint config grep/ignore internal/approval internal/edit internal/engine internal/nearest internal/ndjson" +
+	{5, "cmd/moltis-fs", "checkpoint checkpoint/moltis config grep/ignore internal/approval internal/edit internal/engine internal/nearest internal/ndjson" +
 		" internal/serve/mcp readers tools",
 		"os os/exec os/signal path/filepath runtime/debug syscall", "github.com/spf13/cobra github.com/spf13/pflag"},
 
@@ -78,6 +79,7 @@ var fileAccess = map[string]string{
 	"internal/guardfs": "the agent's tree; nobody else touches it",
 
 	"checkpoint":          "its own store",
+	"checkpoint/moltis":   "the folder of Moltis that it reads",
 	"internal/audit":      "its own log",
 	"internal/ledger":     "its own records",
 	"tools/datadir.go":    "the data directory itself",

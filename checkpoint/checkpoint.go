@@ -237,6 +237,8 @@ var (
 	// ErrCutOff: taking back a change that was cut off half-way, and whose process is no more, needs what is to go. The next call of a host that may reach
 	// its paths takes it back; see Purge.CutOff.
 	ErrCutOff = errors.New("a change needs it that was cut off half-way and that the next call in its root takes back; purge again after that")
+	// ErrImported: an operation of KindImport has the label of one that its principal has imported before.
+	ErrImported = errors.New("it was imported before")
 	// ErrNothing: there is nothing to undo or redo.
 	ErrNothing = errors.New("nothing to undo or redo")
 )

@@ -146,18 +146,13 @@ func (d *DB) usedBytes(ctx context.Context, q querier) (int64, error) {
 
 // room makes sure that what is new in op fits, and evicts what retention would have kept when it must.
 func (k *keeper) room(ctx context.Context, op *Op) error {
-	return k.roomFor(ctx, op.bytes(), func(ctx context.Context) (int64, error) { return k.d.newBytes(ctx, op) })
-}
-
-// roomFor is room for at most so many bytes, of which count says how many are new.
-func (k *keeper) roomFor(ctx context.Context, most int64, count func(context.Context) (int64, error)) error {
 	bound := k.limits.Load()
 	limit := bound.besideLog()
-	if k.used.Load()+most <= limit-limit/64-4*slack {
+	if k.used.Load()+op.bytes() <= limit-limit/64-4*slack {
 		return nil
 	}
 	// This near to the limit an estimate is not enough.
-	need, err := count(ctx)
+	need, err := k.d.newBytes(ctx, op)
 	if err == nil {
 		err = k.measure(ctx)
 	}
@@ -180,7 +175,7 @@ func (k *keeper) roomFor(ctx context.Context, most int64, count func(context.Con
 	if _, err := k.d.gc(ctx, GCOptions{Shared: true, need: need + slack}); err != nil {
 		return err
 	}
-	if need, err = count(ctx); err != nil { // what was there may be gone now
+	if need, err = k.d.newBytes(ctx, op); err != nil { // what was there may be gone now
 		return err
 	}
 	if used := k.used.Load(); used+need > limit {

@@ -218,6 +218,9 @@ func (s *save) write(ctx context.Context, c *committer) error {
 	if err != nil {
 		return err
 	}
+	if err := c.notImported(ctx, op); err != nil {
+		return err
+	}
 	tool, err := c.word(ctx, op.Tool)
 	if err != nil {
 		return err
@@ -279,6 +282,21 @@ func (s *save) write(ctx context.Context, c *committer) error {
 		}
 	}
 	return s.writeTrash(ctx, c)
+}
+
+// notImported is ErrImported if the principal of op has imported the same before. Two processes may import one folder at
+// once; inside the transaction nobody comes in between.
+func (c *committer) notImported(ctx context.Context, op *Op) error {
+	if op.Kind != KindImport || op.Label == "" {
+		return nil
+	}
+	var n int64
+	err := c.row(ctx, `SELECT count(*) FROM op WHERE label=? AND kind=(SELECT id FROM word WHERE s=?)
+		AND session IN (SELECT id FROM session WHERE principal=?)`, op.Label, op.Kind, op.Principal).Scan(&n)
+	if err == nil && n > 0 {
+		err = ErrImported
+	}
+	return err
 }
 
 // changesFiles says whether an operation of this kind announces a change that is made after it is saved.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/checkpoint/moltis"
 	"moltisfs/config"
 	"moltisfs/internal/approval"
 )
@@ -180,7 +181,7 @@ func checkpointImportCommand() *command {
 	return &command{
 		name: "import-moltis", args: "DIR", min: 1, max: 1, short: "take over the checkpoints of a Moltis data directory",
 		long: `DIR is the folder with a manifest.json for each checkpoint, usually ~/.moltis/checkpoints. Nothing in it is changed; what
-its principal has taken over before is passed over. They are those of --principal, "local" unless told. What can't be taken over, what does not fit into the store and what
+its principal has taken over before is passed over. They are those of --principal, "local" unless told. What can't be taken over, what holds more than 256 MiB, what does not fit into the store and what
 of turns.jsonl can't be read is listed with the reason, and the exit status is then 1; links are not followed. What can't be printed in the name of a session or a turn
 is spelled \u{1b}. Retention holds for old
 checkpoints too: raise keep_within and keep_last first to keep more of them.`,
@@ -192,11 +193,11 @@ checkpoints too: raise keep_within and keep_last first to keep more of them.`,
 			}
 			return in.withStore(ctx, true, func(ctx context.Context, db *checkpoint.DB) error {
 				// Whoever calls without a name is "local", so that he is who can restore them.
-				r, err := checkpoint.ImportMoltis(ctx, db, in.arg(0), first(in.option("principal"), "local"))
+				r, err := moltis.Import(ctx, db, in.arg(0), first(in.option("principal"), "local"), progressOn(in.err))
 				failed := err // what was done until then is told all the same
 				if in.given("json") {
 					answer := struct {
-						checkpoint.Imported
+						moltis.Imported
 						Error string `json:"error,omitempty"`
 					}{Imported: r}
 					if failed != nil {

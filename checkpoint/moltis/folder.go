@@ -1,10 +1,11 @@
-package checkpoint
+package moltis
 
 import (
 	"bufio"
 	"bytes"
 	"cmp"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,10 +18,12 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"moltisfs/checkpoint"
 )
 
-// moltisManifest is manifest.json of Moltis' store, one directory a checkpoint.
-type moltisManifest struct {
+// manifest is manifest.json of Moltis' store, one directory a checkpoint.
+type manifest struct {
 	ID         string  `json:"id"`
 	CreatedAt  int64   `json:"created_at"` // Unix seconds
 	Reason     string  `json:"reason"`
@@ -30,8 +33,8 @@ type moltisManifest struct {
 	BackupPath *string `json:"backup_path"` // "snapshot/file", "snapshot/dir"
 }
 
-// moltisTurn is a line of its turns.jsonl.
-type moltisTurn struct {
+// turn is a line of its turns.jsonl.
+type turn struct {
 	RunID         string   `json:"run_id"`
 	SessionKey    string   `json:"session_key"`
 	CheckpointIDs []string `json:"checkpoint_ids"`
@@ -39,24 +42,30 @@ type moltisTurn struct {
 
 // What created_at can be. One of its values is that of Go's zero time, which elsewhere means now.
 var (
-	oldestImport   = time.Date(oldestYear+1, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
-	youngestImport = time.Date(youngestYear, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+	oldestImport   = time.Date(1679, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+	youngestImport = time.Date(2262, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 )
 
-var moltisID = regexp.MustCompile(`^[0-9a-f]{32}$`)
+const (
+	maxName  = 4 << 10   // of a session or a turn: longer ones the store refuses
+	maxBytes = 256 << 20 // of one checkpoint: it is saved in one go, out of memory
+)
 
-func (m *moltisManifest) compare(o *moltisManifest) int {
+var idForm = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
+func (m *manifest) compare(o *manifest) int {
 	return cmp.Or(cmp.Compare(m.CreatedAt, o.CreatedAt), strings.Compare(m.ID, o.ID))
 }
 
-// moltisPoint is a manifest and the states it stands for.
-type moltisPoint struct {
-	m       moltisManifest
-	changes []Change
+// point is a manifest and the states it stands for.
+type point struct {
+	m       manifest
+	changes []checkpoint.Change
 	files   []string // below root, beside changes; "" for what has no content
+	bytes   int64
 }
 
-func readMoltis(root *os.Root, name string, o *Options) (*moltisPoint, error) {
+func readPoint(root *os.Root, name string) (*point, error) {
 	if err := plainDirs(root, name); err != nil {
 		return nil, err
 	}
@@ -64,7 +73,7 @@ func readMoltis(root *os.Root, name string, o *Options) (*moltisPoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &moltisPoint{}
+	p := &point{}
 	if err := json.Unmarshal(data, &p.m); err != nil {
 		return nil, fmt.Errorf("manifest.json: %w", err)
 	}
@@ -78,7 +87,7 @@ func readMoltis(root *os.Root, name string, o *Options) (*moltisPoint, error) {
 		return nil, fmt.Errorf("created_at %d is out of range", p.m.CreatedAt)
 	}
 	if !p.m.Existed {
-		p.add(Change{Path: p.m.SourcePath, Role: "target", Before: State{Kind: Absent}}, "")
+		p.add(checkpoint.Change{Path: p.m.SourcePath, Role: "target", Before: checkpoint.State{Kind: checkpoint.Absent}}, "")
 		return p, nil
 	}
 	if p.m.BackupPath == nil {
@@ -89,12 +98,12 @@ func readMoltis(root *os.Root, name string, o *Options) (*moltisPoint, error) {
 		if err := plainDirs(root, name, "snapshot"); err != nil {
 			return nil, err
 		}
-		return p, p.file(root, name+"/snapshot/file", p.m.SourcePath, o)
+		return p, p.file(root, name+"/snapshot/file", p.m.SourcePath)
 	case "snapshot/dir":
 		if err := plainDirs(root, name, "snapshot", "dir"); err != nil {
 			return nil, err
 		}
-		return p, p.tree(root, name+"/snapshot/dir", o)
+		return p, p.tree(root, name+"/snapshot/dir")
 	}
 	return nil, fmt.Errorf("backup_path is %.100q", *p.m.BackupPath)
 }
@@ -119,7 +128,7 @@ func plainDirs(root *os.Root, names ...string) error {
 // rules are those of the guarded file system.
 func unusable(path string) string {
 	switch {
-	case path == "" || !rooted(path) || filepath.Clean(path) != path:
+	case path == "" || !(filepath.IsAbs(path) || path[0] == '/') || filepath.Clean(path) != path:
 		return "is not an absolute path"
 	case filepath.Dir(path) == path:
 		return "is the root directory"
@@ -138,38 +147,32 @@ func unusable(path string) string {
 	return ""
 }
 
-func (p *moltisPoint) add(c Change, file string) {
+func (p *point) add(c checkpoint.Change, file string) {
 	p.changes, p.files = append(p.changes, c), append(p.files, file)
 }
 
-// file takes in a file. Its content is only hashed: there may be more of it than memory.
-func (p *moltisPoint) file(root *os.Root, name, path string, o *Options) error {
+// file takes in a file. Its content is only hashed: it is read when its checkpoint is saved.
+func (p *point) file(root *os.Root, name, path string) error {
 	f, info, err := openRegular(root, name)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	c := Change{Path: path, Role: "target", Before: State{Kind: File, Mode: info.Mode().Perm(), Size: info.Size()}}
-	switch {
-	case o.Exclude != nil && o.Exclude(path):
-		c.Skipped = SkipExcluded
-	case info.Size() > o.MaxFileBytes:
-		c.Skipped = SkipTooLarge
-	}
-	if c.Skipped != "" {
-		p.add(c, "")
-		return nil
+	if p.bytes += info.Size(); p.bytes > maxBytes {
+		return fmt.Errorf("it holds more than %d MiB", maxBytes>>20)
 	}
 	sum := sha256.New()
-	if c.Before.Size, err = io.Copy(sum, io.LimitReader(f, o.MaxFileBytes)); err != nil {
+	size, err := io.Copy(sum, io.LimitReader(f, info.Size()))
+	if err != nil {
 		return err
 	}
-	c.Before.Hash = hash(sum.Sum(nil)).String()
-	p.add(c, name)
+	p.add(checkpoint.Change{Path: path, Role: "target", Before: checkpoint.State{
+		Kind: checkpoint.File, Mode: info.Mode().Perm(), Size: size, Hash: hex.EncodeToString(sum.Sum(nil)),
+	}}, name)
 	return nil
 }
 
-func (p *moltisPoint) tree(root *os.Root, name string, o *Options) error {
+func (p *point) tree(root *os.Root, name string) error {
 	return fs.WalkDir(root.FS(), name, func(at string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -178,14 +181,11 @@ func (p *moltisPoint) tree(root *os.Root, name string, o *Options) error {
 		if why := unusable(path); why != "" {
 			return fmt.Errorf("%.100q %s", path, why)
 		}
-		switch {
-		case len(p.changes) >= maxChanges:
-			return errors.New("too many files")
-		case e.IsDir():
-			p.add(Change{Path: path, Role: "target", Before: State{Kind: Dir, Mode: 0o755}}, "") // directories' modes are not kept there
+		if e.IsDir() {
+			p.add(checkpoint.Change{Path: path, Role: "target", Before: checkpoint.State{Kind: checkpoint.Dir, Mode: 0o755}}, "") // directories' modes are not kept there
 			return nil
 		}
-		return p.file(root, at, path, o)
+		return p.file(root, at, path)
 	})
 }
 
@@ -194,9 +194,9 @@ const (
 	maxLine   = 64 << 20 // of it
 )
 
-// moltisTurns reads turns.jsonl as far as it can be read: it only groups. note says what of it could not.
-func moltisTurns(root *os.Root) (turns map[string]moltisTurn, note string) {
-	turns = map[string]moltisTurn{}
+// readTurns reads turns.jsonl as far as it can be read: it only groups. note says what of it could not.
+func readTurns(root *os.Root) (turns map[string]turn, note string) {
+	turns = map[string]turn{}
 	f, _, err := openRegular(root, turnsName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return turns, "" // Moltis itself never came to write one
@@ -218,7 +218,7 @@ func moltisTurns(root *os.Root) (turns map[string]moltisTurn, note string) {
 		if err == nil && len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		var t moltisTurn
+		var t turn
 		if err == nil {
 			if err = json.Unmarshal(line, &t); err == nil {
 				err = t.trim()
@@ -258,7 +258,7 @@ func printable(name string) string {
 }
 
 // trim makes names printable and takes out those that the store does not take: a group is not worth a checkpoint.
-func (t *moltisTurn) trim() (err error) {
+func (t *turn) trim() (err error) {
 	t.RunID, t.SessionKey = printable(t.RunID), printable(t.SessionKey)
 	if len(t.RunID) > maxName {
 		t.RunID, err = "", fmt.Errorf("run_id is longer than %d bytes", maxName)
