@@ -54,10 +54,10 @@ var plan = []room{
 
 	{2, "checkpoint/moltis", "checkpoint", "os path/filepath", ""},
 	{2, "internal/engine", "checkpoint config internal/approval internal/audit internal/edit internal/guardfs" +
-		" internal/ledger internal/policy", "path/filepath syscall", ""},
+		" internal/ledger internal/policy", "path/filepath runtime/debug syscall", ""},
 
 	{3, "tools", "checkpoint config grep grep/ignore grep/match internal/approval internal/args internal/edit internal/engine internal/guardfs" +
-		" internal/ledger internal/nearest internal/policy readers", "os path/filepath runtime/debug syscall", "golang.org/x/text"},
+		" internal/ledger internal/nearest internal/policy readers", "os path/filepath syscall", "golang.org/x/text"},
 
 	{4, "internal/serve/mcp", "internal/approval internal/ndjson readers tools", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
 

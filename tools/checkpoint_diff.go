@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,7 +90,7 @@ func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call, a *Checkpo
 	if err := s.only("checkpoint_diff", a, a.Paths); err != nil {
 		return nil, err
 	}
-	out := &CheckpointDiff{Against: or(value(a.Against), "now"), Files: []DiffedFile{}}
+	out := &CheckpointDiff{Against: cmp.Or(value(a.Against), "now"), Files: []DiffedFile{}}
 	files, left, denied, err := s.engine.Compare(ctx, c, checkpoint.Restore{
 		ID: checkpoint.ID(strings.TrimSpace(value(a.ID))), Turn: value(a.Turn), Since: since, Label: value(a.Label), Paths: a.Paths,
 	}, out.Against == "now")

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -193,7 +194,7 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 	case (id == "undo" || id == "redo") && (len(a.Paths) > 0 || value(a.Mode) == checkpoint.ModeInverse):
 		return nil, bad("send the id of a checkpoint instead", "%s takes a whole change back, without paths and mode", id)
 	case fromTrash(a):
-		if len(a.Paths) > 0 || a.Mode != nil || or(value(a.OnConflict), engine.OnConflictRefuse) != engine.OnConflictRefuse {
+		if len(a.Paths) > 0 || a.Mode != nil || cmp.Or(value(a.OnConflict), engine.OnConflictRefuse) != engine.OnConflictRefuse {
 			return nil, bad("send the id alone", "what is in the trash comes back whole, and never over something that is there")
 		}
 		done, err = s.engine.Untrash(ctx, c, checkpoint.TrashID(id), o.DryRun)
@@ -263,7 +264,7 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 			}
 		}
 	}
-	if of := or(string(done.Plan.RestoreOf), string(done.Plan.UndoOf)); a.ID != nil && of != "" {
+	if of := cmp.Or(string(done.Plan.RestoreOf), string(done.Plan.UndoOf)); a.ID != nil && of != "" {
 		if row, err := s.engine.Checkpoint(ctx, c, checkpoint.ID(of)); err == nil {
 			got, _ := s.visibleRow(row)
 			out.Checkpoint = &got

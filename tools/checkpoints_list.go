@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -181,7 +182,7 @@ func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call, a *Checkp
 }
 
 func rowOf(c *checkpoint.Checkpoint) CheckpointRow {
-	row := CheckpointRow{ID: string(c.ID), CreatedAt: c.Time.Unix(), Reason: or(c.Tool, c.Kind), Label: c.Label, Turn: c.Turn, Pinned: c.Pinned}
+	row := CheckpointRow{ID: string(c.ID), CreatedAt: c.Time.Unix(), Reason: cmp.Or(c.Tool, c.Kind), Label: c.Label, Turn: c.Turn, Pinned: c.Pinned}
 	if c.Outcome != checkpoint.Committed { // which is what everybody presumes
 		row.Outcome = string(c.Outcome)
 	}

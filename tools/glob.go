@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -138,7 +139,7 @@ func (s *Suite) reroot(a *GlobArgs) error {
 		not = "!"
 	}
 	lead, rest := literalLead(pattern)
-	root := or(value(a.Path), s.cfg.Tools.FS.WorkspaceRoot)
+	root := cmp.Or(value(a.Path), s.cfg.Tools.FS.WorkspaceRoot)
 	switch {
 	case path.Clean(pattern) == root:
 		a.Pattern = not + "."
@@ -157,7 +158,7 @@ func (s *Suite) reroot(a *GlobArgs) error {
 // rerootList has a list with absolute globs outside path looked for in the directory that holds all they name. Relative ones beside them
 // are refused: they speak of another directory, and one search has one. An exclusion of what lies elsewhere is left out.
 func (s *Suite) rerootList(a *GlobArgs, globs []string) error {
-	root := path.Clean(or(value(a.Path), s.cfg.Tools.FS.WorkspaceRoot))
+	root := path.Clean(cmp.Or(value(a.Path), s.cfg.Tools.FS.WorkspaceRoot))
 	base, changed := "", false
 	var relative, outside []string
 	for i, g := range globs {
@@ -238,7 +239,7 @@ func literalLead(pattern string) (lead, rest string) {
 }
 
 func notADirectory(a *GlobArgs, file string) *Refusal {
-	asked := or(value(a.Path), file)
+	asked := cmp.Or(value(a.Path), file)
 	return &Refusal{
 		Reason: KindBadRequest, FilePath: asked, Message: quote(asked) + " is a file, not a directory",
 		Hint: "Give its directory as path.", Next: &NextCall{"Glob", map[string]any{"pattern": a.Pattern, "path": path.Dir(file)}},

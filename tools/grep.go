@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -64,7 +65,7 @@ func runGrep(ctx context.Context, s *Suite, c *engine.Call, a *GrepArgs) (Payloa
 	if t := value(a.Type); t != "" {
 		q.Type = []string{t}
 	}
-	out := &Grep{Mode: or(value(a.OutputMode), "files_with_matches"), numbers: a.Numbers == nil || *a.Numbers}
+	out := &Grep{Mode: cmp.Or(value(a.OutputMode), "files_with_matches"), numbers: a.Numbers == nil || *a.Numbers}
 	if g := value(a.Glob); g != "" {
 		q.Glob = []string{g}
 		out.Note = listNote(g)

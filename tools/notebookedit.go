@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +30,7 @@ func (a *NotebookEditArgs) target() string { return a.NotebookPath }
 func (a *NotebookEditArgs) dryRun() bool   { return value(a.DryRun) }
 
 func (a *NotebookEditArgs) check() error {
-	mode := or(value(a.EditMode), "replace")
+	mode := cmp.Or(value(a.EditMode), "replace")
 	switch {
 	case mode != "insert" && value(a.CellID) == "":
 		return bad("send the cell_id that Read shows", "%s needs a cell_id", mode)
@@ -88,7 +89,7 @@ var notebookEditTool = define[NotebookEditArgs](Tool{
 }, runNotebookEdit)
 
 func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call, a *NotebookEditArgs) (Payload, error) {
-	e := edit.NotebookEdit{Mode: or(value(a.EditMode), "replace"), CellID: value(a.CellID), CellType: value(a.CellType), Source: value(a.NewSource)}
+	e := edit.NotebookEdit{Mode: cmp.Or(value(a.EditMode), "replace"), CellID: value(a.CellID), CellType: value(a.CellType), Source: value(a.NewSource)}
 	var result *edit.NotebookResult
 	m := engine.Mutation{
 		Paths: []string{a.NotebookPath}, Summary: strings.TrimSpace(e.Mode + " notebook cell " + clip(e.CellID, 64)),

@@ -101,24 +101,25 @@ func (r *Refusal) MarshalJSON() ([]byte, error) {
 	return append(head, own[1:]...), nil
 }
 
-// refuse is the one table from what can go wrong to what a model is told. A
-// nil *Refusal with an error means that the host is broken.
-func (s *Suite) refuse(ctx context.Context, tool string, args any, err error) (*Refusal, error) {
+// refuse is the one table from what can go wrong to what a model is told. nil means that the host is broken, or
+// that the suite was closed. An error without a row is an io_error: that the host is broken is said by who knows it.
+func (s *Suite) refuse(ctx context.Context, tool string, args any, err error) *Refusal {
 	if r := s.refusal(tool, args, err); r != nil {
 		if r.FilePath == "" {
 			r.FilePath = pathOf(args)
 		}
-		return r, nil
+		return r
 	}
 	switch {
-	case errors.Is(err, engine.ErrHost):
-		return nil, err
-	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil, errors.Is(err, context.DeadlineExceeded):
-		return &Refusal{Reason: KindDeadline, FilePath: pathOf(args), Message: "the call took too long and was stopped", Hint: "Ask for less: a narrower path, pattern or window."}, nil
+	case errors.Is(err, engine.ErrHost), errors.Is(err, engine.ErrClosed):
+		return nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return &Refusal{Reason: KindDeadline, FilePath: pathOf(args), Message: "the call took too long and was stopped", Hint: "Ask for less: a narrower path, pattern or window."}
 	case errors.Is(err, context.Canceled):
-		return &Refusal{Reason: KindDeadline, FilePath: pathOf(args), Message: "the call was cancelled", Hint: "Call again if the answer is still wanted."}, nil
+		return &Refusal{Reason: KindDeadline, FilePath: pathOf(args), Message: "the call was cancelled", Hint: "Call again if the answer is still wanted."}
 	}
-	return nil, fmt.Errorf("%s: %w", tool, err)
+	s.logger.Error("a call failed for a reason without a row", "tool", tool, "err", err)
+	return &Refusal{Reason: KindIOError, FilePath: pathOf(args), Message: "the system failed in a way that has no name here", Hint: "Tell the user; the operator's log has the details."}
 }
 
 func (s *Suite) refusal(tool string, args any, err error) *Refusal {
@@ -130,6 +131,13 @@ func (s *Suite) refusal(tool string, args any, err error) *Refusal {
 	}
 	if e, ok := errors.AsType[*badArgument](err); ok {
 		return &Refusal{Reason: KindBadRequest, Message: e.What, Hint: sentence(e.Hint)}
+	}
+	if e, ok := errors.AsType[*engine.NameError](err); ok {
+		hint := "Use printable characters."
+		if e.Bytes > 0 {
+			hint = fmt.Sprintf("Use a name of at most %d bytes.", engine.MaxName)
+		}
+		return &Refusal{Reason: KindBadRequest, Message: e.Error(), Hint: hint}
 	}
 	for _, of := range []func(string, any, error) *Refusal{s.ofPath, s.ofFreshness, s.ofEdit, s.ofNotebook, s.ofApproval, s.ofReader, s.ofSearch, s.ofStore, s.ofSystem} {
 		if r := of(tool, args, err); r != nil {
@@ -194,7 +202,7 @@ func (s *Suite) ofPath(tool string, args any, err error) *Refusal {
 		return s.symlink(tool, args, e)
 	}
 	if e, ok := errors.AsType[*guardfs.NotRegularError](err); ok {
-		return s.notRegular(e, args, or(path, e.Path)) // a call of many paths has none of its own
+		return s.notRegular(e, args, cmp.Or(path, e.Path)) // a call of many paths has none of its own
 	}
 	if e, ok := errors.AsType[*guardfs.MissingParentError](err); ok {
 		return &Refusal{Reason: KindNotFound, FilePath: path, Message: "the directory " + quote(e.Missing) + " does not exist, and this tool makes none",

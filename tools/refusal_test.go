@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -85,7 +86,7 @@ var refusals = []struct {
 }
 
 // Whatever can go wrong below has its kind, a sentence on what is so and a
-// next move, also when it comes wrapped; what has none is the host's.
+// next move, also when it comes wrapped; what has none is an io_error.
 func TestWhatGoesWrongHasItsKind(t *testing.T) {
 	cfg := config.Default()
 	cfg.Tools.FS.WorkspaceRoot = t.TempDir()
@@ -96,13 +97,18 @@ func TestWhatGoesWrongHasItsKind(t *testing.T) {
 	defer s.Close()
 	args := &EditArgs{FilePath: cfg.Tools.FS.WorkspaceRoot + "/f"}
 	for _, c := range refusals {
-		r, host := s.refuse(t.Context(), "Edit", args, fmt.Errorf("doing it: %w", c.err))
-		if host != nil || r.Reason != c.kind || r.Message == "" || r.Hint == "" {
-			t.Errorf("%T %v: %+v, %v; want %s", c.err, c.err, r, host, c.kind)
+		r := s.refuse(t.Context(), "Edit", args, fmt.Errorf("doing it: %w", c.err))
+		if r == nil || r.Reason != c.kind || r.Message == "" || r.Hint == "" {
+			t.Errorf("%T %v: %+v; want %s", c.err, c.err, r, c.kind)
 		}
 	}
-	if r, host := s.refuse(t.Context(), "Edit", args, errors.New("what nobody thought of")); host == nil {
+	if r := s.refuse(t.Context(), "Edit", args, errors.New("what nobody thought of")); r == nil || r.Reason != KindIOError || strings.Contains(r.Message, "nobody") {
 		t.Errorf("an unknown error became %+v", r)
+	}
+	for _, host := range []error{engine.ErrHost, ErrClosed} {
+		if r := s.refuse(t.Context(), "Edit", args, fmt.Errorf("doing it: %w", host)); r != nil {
+			t.Errorf("%v became %+v", host, r)
+		}
 	}
 }
 

@@ -3,18 +3,12 @@ package tools
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
-	"runtime/debug"
-	"strings"
 	"sync"
-	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"moltisfs/config"
 	"moltisfs/grep/ignore"
@@ -111,8 +105,12 @@ type Suite struct {
 	loops   *loops // nil when reads are not tracked
 	readCap int64
 	logger  *slog.Logger
-	calls   underway
+	close   func() error // end, once
 }
+
+// ErrClosed is the error of every call that comes after Close, and of one that Close met while it waited for its approver:
+// it has changed nothing.
+var ErrClosed = engine.ErrClosed
 
 // Open readies the suite. Problems of the configuration come back all at
 // once; nothing of the agent's tree is touched.
@@ -123,8 +121,7 @@ func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (_
 		return nil, err
 	}
 	s := &Suite{cfg: cfg, logger: o.Logger, readCap: readers.WindowBytes(cfg.Tools.FS.ContextWindowTokens)}
-	s.calls.close = sync.OnceValue(s.end)
-	s.calls.closing, s.calls.begin = context.WithCancel(context.Background())
+	s.close = sync.OnceValue(s.end)
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
@@ -149,7 +146,7 @@ func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (_
 	if s.readers, err = readers.New(readers.Config{CacheDir: filepath.Join(dir, "cache"), Worker: o.Worker}); err != nil {
 		return nil, errors.Join(err, s.free.Close())
 	}
-	s.engine, err = engine.Open(engine.Options{Config: cfg.Tools.FS, Judge: s.policy, DataDir: dir, Approver: s.approver(o.Approver), Logger: s.logger, Identities: o.Identities, Progress: o.Progress, Fault: fault})
+	s.engine, err = engine.Open(engine.Options{Config: cfg.Tools.FS, Judge: s.policy, DataDir: dir, Approver: o.Approver, Logger: s.logger, Identities: o.Identities, Progress: o.Progress, Fault: fault})
 	if err != nil {
 		return nil, errors.Join(err, s.readers.Close(), s.free.Close())
 	}
@@ -157,6 +154,21 @@ func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (_
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+// Close lets no call in any more, takes back the questions that wait for an answer, waits for the calls under way, and gives
+// back what Open took. A call whose question was taken back changes nothing and ends with ErrClosed; every other one runs to
+// its end, so whoever is in a hurry cancels the contexts of its calls. Closing again, at the same time too, waits
+// likewise and answers the same. It must not be called by Options.Progress, which a call under way waits for.
+func (s *Suite) Close() error { return s.close() }
+
+func (s *Suite) end() error {
+	var errs []error
+	if s.engine != nil { // nil when Open failed before it
+		s.engine.Shut()
+		errs = append(errs, s.search.close(), s.engine.Close())
+	}
+	return errors.Join(append(errs, s.readers.Close(), s.free.Close())...)
 }
 
 // Containment says how firmly paths are held on this system: "kernel", "walk"
@@ -206,93 +218,56 @@ func (e *UnknownToolError) Error() string {
 // *Refusal included. An error means that the host is broken, or, as an
 // *UnknownToolError, that there is no such tool, or, as ErrClosed, that the suite is closed.
 func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
-	if err := s.calls.enter(); err != nil {
-		return nil, err
-	}
-	defer s.calls.leave()
-	start := time.Now()
-	c := &engine.Call{
-		ID: rand.Text()[:16], Principal: or(in.Principal, "local"), Session: or(in.Session, "default"),
-		Turn: in.Turn, Tool: in.Tool, Approver: s.approver(in.Approver), ByUser: in.ByUser,
-	}
+	c := &engine.Call{Principal: in.Principal, Session: in.Session, Turn: in.Turn, Tool: in.Tool, Approver: in.Approver, ByUser: in.ByUser}
 	tool := s.tool(in.Tool)
 	if tool == nil {
-		err := s.unknown(in.Tool)
-		return nil, errors.Join(err, s.engine.Record(c, start, "unknown_tool", cmp.Or(s.deniedTool(in.Tool), error(err))))
-	}
-	p, cause := s.run(ctx, tool, c, in.Args)
-	outcome := "ok"
-	switch r := p.(type) {
-	case *Refusal:
-		outcome = r.Reason
-	case nil:
-		outcome = "host_error"
-	}
-	// Every way out passes here. A view that can't be recorded is not answered; a change that has happened is, because
-	// its intent is on record and the caller must know.
-	if rerr := s.engine.Record(c, start, outcome, cause); rerr != nil {
-		s.logger.Error("the audit record could not be written", "tool", in.Tool, "err", rerr)
-		if tool.Effect == Reads || p == nil {
-			return nil, errors.Join(cause, fmt.Errorf("writing the audit record: %w", rerr))
+		unknown := s.unknown(in.Tool)
+		err := s.engine.Do(ctx, c, engine.Operation{
+			Decode: func() error { return cmp.Or(s.deniedTool(in.Tool), error(unknown)) },
+			Refuse: func(context.Context, error) string { return "unknown_tool" },
+		})
+		if errors.Is(err, ErrClosed) {
+			return nil, err
 		}
-		if ch, ok := p.(interface{ warn(string) }); ok {
-			ch.warn("the outcome could not be written to the audit log")
-		}
+		return nil, errors.Join(unknown, err)
 	}
-	if p == nil {
-		return nil, cause
-	}
-	return p, nil
-}
-
-// run decodes and runs, and turns what went wrong into a refusal. p is nil
-// when the host is broken.
-func (s *Suite) run(ctx context.Context, t *Tool, c *engine.Call, raw json.RawMessage) (p Payload, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			s.logger.Error("a tool panicked", "tool", t.Name, "panic", r, "stack", string(debug.Stack()))
-			p, err = nil, fmt.Errorf("%s: internal error: %v", t.Name, r)
-		}
-	}()
-	args, err := t.decode(raw)
-	if err == nil {
-		err = checkNames(c)
-	}
-	if err == nil {
-		s.engine.BeginTurn(ctx, c)
-		if c.Trace.Paths = []string{pathOf(args)}; c.Trace.Paths[0] == "" {
-			c.Trace.Paths = nil
-		}
-		if d, ok := args.(dryRunner); ok {
-			c.Trace.DryRun = d.dryRun()
-		}
-		if p, err = t.run(ctx, s, c, args); err == nil {
-			if t.Effect != Reads {
+	var args any
+	err = s.engine.Do(ctx, c, engine.Operation{
+		Changes: tool.Effect != Reads,
+		Decode: func() (err error) {
+			if args, err = tool.decode(in.Args); err != nil {
+				return err
+			}
+			if path := pathOf(args); path != "" {
+				c.Trace.Paths = []string{path}
+			}
+			if d, ok := args.(dryRunner); ok {
+				c.Trace.DryRun = d.dryRun()
+			}
+			return nil
+		},
+		Run: func(ctx context.Context) (err error) {
+			if p, err = tool.run(ctx, s, c, args); err == nil && tool.Effect != Reads {
 				s.loops.reset(c)
 			}
-			return p, nil
-		}
+			return err
+		},
+		Refuse: func(ctx context.Context, err error) string {
+			r := s.refuse(ctx, tool.Name, args, err)
+			if r == nil {
+				return ""
+			}
+			p = r
+			return r.Reason
+		},
+	})
+	if err != nil {
+		return nil, err
 	}
-	r, hostErr := s.refuse(ctx, t.Name, args, err)
-	if hostErr != nil {
-		return nil, hostErr
+	if w, ok := p.(interface{ warn(string) }); ok && c.Trace.Unrecorded {
+		w.warn("the outcome could not be written to the audit log")
 	}
-	return r, err
-}
-
-// checkNames bounds the names that history is kept under. They come from the
-// host, but a host may take them from anybody.
-func checkNames(c *engine.Call) error {
-	const most = 256 // bytes
-	for _, n := range []struct{ what, name string }{{"principal", c.Principal}, {"session", c.Session}, {"turn", c.Turn}} {
-		if len(n.name) > most {
-			return bad(fmt.Sprintf("use a name of at most %d bytes", most), "the name of the %s has %d bytes", n.what, len(n.name))
-		}
-		if !utf8.ValidString(n.name) || strings.ContainsFunc(n.name, unicode.IsControl) {
-			return bad("use printable characters", "the name of the %s holds bytes that are not printable text", n.what)
-		}
-	}
-	return nil
+	return p, nil
 }
 
 func (s *Suite) tool(name string) *Tool {
@@ -320,11 +295,4 @@ func (s *Suite) unknown(name string) *UnknownToolError {
 		names = append(names, d.Name)
 	}
 	return &UnknownToolError{Tool: name, Nearest: nearest.Of(name, names)}
-}
-
-func or(s, fallback string) string {
-	if s == "" {
-		return fallback
-	}
-	return s
 }

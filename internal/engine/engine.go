@@ -73,12 +73,14 @@ type Engine struct {
 	outside  outside
 	left     leftMarks
 	progress func(what string, done, total int)
+	calls    underway
 }
 
 // Open opens our own files under the data directory and readies the tree.
 func Open(o Options) (_ *Engine, err error) {
 	e := &Engine{cfg: o.Config, approver: o.Approver, logger: o.Logger, now: time.Now, lockWait: 15 * time.Second, progress: o.Progress, dataDir: o.DataDir}
-	if e.approver == nil {
+	e.calls.closing, e.calls.begin = context.WithCancel(context.Background())
+	if e.approver = e.asking(e.approver); e.approver == nil {
 		e.approver = approval.Nobody(nil)
 	}
 	if e.logger == nil {
@@ -121,8 +123,9 @@ func Open(o Options) (_ *Engine, err error) {
 	return e, e.recover(context.Background(), time.Now().Add(e.lockWait))
 }
 
-// Close closes our own files. The Engine must not be used afterwards.
+// Close shuts the engine and closes our own files. The Engine must not be used afterwards.
 func (e *Engine) Close() error {
+	e.Shut()
 	var errs []error
 	if e.ledger != nil {
 		errs = append(errs, e.ledger.Close())
@@ -164,6 +167,7 @@ type Trace struct {
 	Digest        string   // of the plan that was put before them
 	Checkpoint    string
 	DryRun        bool // nothing is to be changed
+	Unrecorded    bool // the outcome could not be written to the audit log
 }
 
 // Record writes the outcome of a call. outcome is "ok" or the kind of the refusal.

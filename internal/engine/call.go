@@ -1,0 +1,212 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"moltisfs/internal/approval"
+)
+
+// ErrClosed is the error of every call that comes after Shut, and of one that Shut met while it
+// waited for its approver: it has changed nothing.
+var ErrClosed = errors.New("closed: no calls are taken any more")
+
+// The outcomes that the engine itself writes to the audit log. Every other one is the dialect's.
+const (
+	outcomeOK   = "ok"
+	outcomeHost = "host_error"
+)
+
+// An Operation is what a dialect does within [Engine.Do].
+type Operation struct {
+	// Changes says that the operation may change the tree.
+	Changes bool
+	// Decode takes the arguments apart. It touches no file. nil: there is nothing to decode.
+	Decode func() error
+	// Run carries the operation out by the engine's functions.
+	Run func(context.Context) error
+	// Refuse makes the dialect's answer of an error and names it for the audit log. "" says that
+	// this is no refusal: the host is broken.
+	Refuse func(context.Context, error) string
+}
+
+// A NameError is a principal, session or turn whose name is not taken.
+type NameError struct {
+	What  string // "principal", "session" or "turn"
+	Bytes int    // of a name that is too long; 0: it is not printable text
+}
+
+func (e *NameError) Error() string {
+	if e.Bytes > 0 {
+		return fmt.Sprintf("the name of the %s has %d bytes", e.What, e.Bytes)
+	}
+	return fmt.Sprintf("the name of the %s holds bytes that are not printable text", e.What)
+}
+
+// MaxName is how many bytes the name of a principal, session or turn may have.
+const MaxName = 256
+
+// Do is the one place that every operation of every dialect passes. Read it downward: names,
+// arguments, turn, operation, and on every way out the outcome's record. A panic of the
+// operation ends as a broken host.
+//
+// The error is that of a broken host, or ErrClosed; a refusal is the dialect's to answer. A view
+// whose outcome can't be recorded ends as an error. A change that has happened does not, because
+// its intent is on record and the caller must know: Trace.Unrecorded says it then.
+func (e *Engine) Do(ctx context.Context, c *Call, op Operation) error {
+	if err := e.calls.enter(); err != nil {
+		return err
+	}
+	defer e.calls.leave()
+	start := time.Now()
+	c.ID, c.Principal, c.Session = rand.Text()[:16], cmp.Or(c.Principal, "local"), cmp.Or(c.Session, "default")
+	c.Approver = e.asking(c.Approver)
+	outcome, cause := e.attempt(ctx, c, op)
+	if rerr := e.Record(c, start, outcome, cause); rerr != nil {
+		e.logger.Error("the audit record could not be written", "tool", c.Tool, "err", rerr)
+		if !op.Changes || outcome == outcomeHost {
+			return errors.Join(cause, fmt.Errorf("writing the audit record: %w", rerr))
+		}
+		c.Trace.Unrecorded = true
+	}
+	if outcome == outcomeHost {
+		return cause
+	}
+	return nil
+}
+
+// attempt runs the operation. cause is the error behind an outcome other than "ok".
+func (e *Engine) attempt(ctx context.Context, c *Call, op Operation) (outcome string, cause error) {
+	defer func() {
+		if r := recover(); r != nil {
+			e.logger.Error("an operation panicked", "tool", c.Tool, "panic", r, "stack", string(debug.Stack()))
+			outcome, cause = outcomeHost, fmt.Errorf("%s: internal error: %v", c.Tool, r)
+		}
+	}()
+	if cause = c.checkNames(); cause == nil && op.Decode != nil {
+		cause = op.Decode()
+	}
+	if cause == nil {
+		e.BeginTurn(ctx, c)
+		cause = op.Run(ctx)
+	}
+	if cause == nil {
+		return outcomeOK, nil
+	}
+	return cmp.Or(op.Refuse(ctx, cause), outcomeHost), cause
+}
+
+// checkNames bounds the names that history is kept under. They come from the host, but a host may
+// take them from anybody.
+func (c *Call) checkNames() error {
+	for _, n := range []struct{ what, name string }{
+		{"principal", c.Principal}, {"session", c.Session}, {"turn", c.Turn},
+	} {
+		if len(n.name) > MaxName {
+			return &NameError{What: n.what, Bytes: len(n.name)}
+		}
+		if !utf8.ValidString(n.name) || strings.ContainsFunc(n.name, unicode.IsControl) {
+			return &NameError{What: n.what}
+		}
+	}
+	return nil
+}
+
+// underway counts the calls under way, for Shut to wait for.
+type underway struct {
+	mu     sync.Mutex
+	closed bool
+	calls  sync.WaitGroup
+
+	closing context.Context // ends when Shut begins
+	begin   context.CancelFunc
+}
+
+// enter counts a call in; leave must follow. The error is ErrClosed.
+func (u *underway) enter() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.closed {
+		return ErrClosed
+	}
+	u.calls.Add(1)
+	return nil
+}
+
+func (u *underway) leave() { u.calls.Done() }
+
+// Shut lets no call in any more, takes back the questions that wait for an answer, and waits for
+// the calls under way. A call whose question was taken back changes nothing and ends with
+// ErrClosed; every other one runs to its end. Shutting again, at the same time too, waits
+// likewise. An operation must not call it.
+func (e *Engine) Shut() {
+	u := &e.calls
+	u.mu.Lock()
+	u.closed = true
+	u.mu.Unlock()
+	u.begin()
+	u.calls.Wait()
+}
+
+// asking is a as the engine asks it; nil for nil.
+func (e *Engine) asking(a approval.Approver) approval.Approver {
+	if a == nil {
+		return nil
+	}
+	return asking{a, e.calls.closing}
+}
+
+// asking takes a question back when its call or the engine ends. An Approver must come back then. One that does not,
+// because it waits for a person, or for the very Shut that waits for it, is left behind, and its answer is not heard.
+type asking struct {
+	of      approval.Approver
+	closing context.Context
+}
+
+// patience is how long an approver has to come back.
+const patience = time.Second
+
+func (a asking) Ask(ctx context.Context, q approval.Question) (approval.Answer, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(a.closing, cancel)()
+	type reply struct {
+		answer approval.Answer
+		err    error
+	}
+	got := make(chan reply, 1)
+	go func() {
+		r := reply{err: errors.New("the approver gave up")} // by runtime.Goexit
+		defer func() {
+			if p := recover(); p != nil {
+				r = reply{err: fmt.Errorf("the approver panicked: %v", p)}
+			}
+			got <- r
+		}()
+		answer, err := a.of.Ask(ctx, q)
+		r = reply{answer, err}
+	}()
+	var r reply
+	select {
+	case r = <-got:
+	case <-ctx.Done():
+		select {
+		case r = <-got:
+		case <-time.After(patience):
+			r.err = ctx.Err()
+		}
+	}
+	if a.closing.Err() != nil {
+		return approval.Answer{}, ErrClosed
+	}
+	return r.answer, r.err
+}

@@ -1,0 +1,72 @@
+package engine_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"moltisfs/internal/audit"
+	"moltisfs/internal/engine"
+)
+
+// Every way out of Do has one record, whose outcome is the dialect's word or ours.
+func TestDoRecordsEveryWayOut(t *testing.T) {
+	boom := errors.New("boom")
+	refuse := func(context.Context, error) string { return "refused" }
+	broken := func(context.Context, error) string { return "" }
+	for _, c := range []struct {
+		name    string
+		call    engine.Call
+		op      engine.Operation
+		outcome string
+		err     string // part of Do's error; "" when it has none
+	}{
+		{"done", engine.Call{}, engine.Operation{Run: func(context.Context) error { return nil }}, "ok", ""},
+		{"refused", engine.Call{}, engine.Operation{Run: func(context.Context) error { return boom }, Refuse: refuse}, "refused", ""},
+		{"not decoded", engine.Call{}, engine.Operation{Decode: func() error { return boom }, Refuse: refuse}, "refused", ""},
+		{"bad name", engine.Call{Session: strings.Repeat("s", engine.MaxName+1)}, engine.Operation{Refuse: refuse}, "refused", ""},
+		{"host", engine.Call{}, engine.Operation{Run: func(context.Context) error { return boom }, Refuse: broken}, "host_error", "boom"},
+		{"panic", engine.Call{}, engine.Operation{Run: func(context.Context) error { panic("at the disco") }, Refuse: refuse}, "host_error", "at the disco"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			x := grow(t, nil)
+			c.call.Tool = "Probe"
+			err := x.Do(t.Context(), &c.call, c.op)
+			if (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("Do answers %v; want %q", err, c.err)
+			}
+			records := recorded(t, x)
+			if len(records) != 1 || records[0].Outcome != c.outcome || records[0].Call == "" {
+				t.Errorf("recorded %+v; want one record, %q", records, c.outcome)
+			}
+		})
+	}
+	x := grow(t, nil)
+	x.Shut()
+	if err := x.Do(t.Context(), &engine.Call{}, engine.Operation{}); !errors.Is(err, engine.ErrClosed) {
+		t.Errorf("after Shut: %v", err)
+	}
+}
+
+// recorded is the audit log of x.
+func recorded(t *testing.T, x *tree) (out []audit.Record) {
+	t.Helper()
+	f, err := os.Open(filepath.Join(x.data, "audit", "audit.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var r audit.Record
+		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, r)
+	}
+	return out
+}
