@@ -140,7 +140,6 @@ type DB struct {
 	keep    *keeper
 	seal    *sealer
 	under   underway
-	tight   atomic.Bool // the reserve is in use
 	logMost atomic.Int64
 	frozen  bool        // on a read-only file system
 	inUse   *os.File    // nil in Repair, which holds the lock itself
@@ -163,24 +162,12 @@ func Open(dir string, o Options) (*DB, error) {
 		return nil, fmt.Errorf("opening checkpoint store: %w", err)
 	}
 	d := &DB{dir: dir, o: o, under: underway{dir: dir, settles: o.Settles}}
-	err = d.withReserve(func() error {
-		err := d.open()
-		if err != nil {
-			d.release()
-		}
-		return err
-	})
-	if err != nil {
+	if err := d.open(); err != nil {
+		d.release()
 		if e, ok := errors.AsType[*sqlite.Error](err); ok && (e.Code()&0xff == 11 || e.Code()&0xff == 26) { // SQLITE_CORRUPT, SQLITE_NOTADB
 			err = fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
 		return nil, fmt.Errorf("opening checkpoint store %s: %w", dir, named(err))
-	}
-	if !d.tight.Load() && !d.frozen {
-		if err := d.keepReserve(); err != nil {
-			d.tight.Store(diskFull(err)) // what is left is the reserve
-			d.o.Logger.Warn("keeping room for a full disk", "error", err)
-		}
 	}
 	return d, nil
 }
@@ -196,6 +183,7 @@ func (d *DB) open() (err error) {
 		}
 		d.frozen = errors.Is(err, syscall.EROFS)
 	}
+	os.Remove(filepath.Join(d.dir, "reserve")) // what earlier versions kept for a full disk
 	if d.pack, err = newPacker(); err != nil {
 		return err
 	}
@@ -454,11 +442,7 @@ func (d *DB) Close() error {
 	d.mu.Unlock()
 	d.active.Wait()
 	d.keep.stop()
-	err := errors.Join(d.com.flush(), d.release())
-	if d.tight.Load() {
-		d.keepReserve() // should there be no room yet, the next one to open tries
-	}
-	return err
+	return errors.Join(d.com.flush(), d.release())
 }
 
 func (d *DB) release() error {
@@ -478,11 +462,9 @@ func (d *DB) release() error {
 	}
 	if d.inUse != nil {
 		errs = append(errs, d.inUse.Close())
-		d.inUse = nil // Open tries twice on a full disk
 	}
 	if d.pack != nil {
 		d.pack.close()
 	}
-	d.com, d.readers, d.r, d.w, d.pack = nil, nil, nil, nil, nil // Open may try again
 	return errors.Join(errs...)
 }

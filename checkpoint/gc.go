@@ -51,11 +51,7 @@ func (d *DB) GC(ctx context.Context, o GCOptions) (GCResult, error) {
 	defer d.active.Done()
 	d.keep.making.Lock()
 	defer d.keep.making.Unlock()
-	var r GCResult
-	err := d.withReserve(func() (err error) {
-		r, err = d.gc(ctx, o)
-		return err
-	})
+	r, err := d.gc(ctx, o)
 	return r, named(err)
 }
 
@@ -87,12 +83,6 @@ func (d *DB) gc(ctx context.Context, o GCOptions) (GCResult, error) {
 	before, err := d.usedBytes(ctx, d.r)
 	if err == nil {
 		err = g.run(ctx)
-	}
-	if err == nil && d.tight.Load() { // only now is the file shorter
-		err = d.com.alone(ctx, func(ctx context.Context, c *committer) error {
-			_, err := c.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
-			return err
-		})
 	}
 	if err2 := d.keep.measure(ctx); err == nil {
 		err = err2
@@ -177,14 +167,6 @@ func (g *collector) slices(ctx context.Context, fn func(ctx context.Context, c *
 	for more := true; more; {
 		if err := ctx.Err(); err != nil {
 			return err
-		}
-		if g.d.tight.Load() { // else every slice makes the log longer
-			if err := g.d.com.alone(ctx, func(ctx context.Context, c *committer) error {
-				_, err := c.conn.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
-				return err
-			}); err != nil {
-				return err
-			}
 		}
 		err := g.d.com.do(ctx, func(ctx context.Context, c *committer) (err error) {
 			more, err = fn(ctx, c, time.Now().Add(g.o.Slice))
@@ -316,7 +298,7 @@ func (g *collector) expire(ctx context.Context, next pick, left *int) error {
 			if left != nil && *left <= 0 {
 				return false, nil
 			}
-			seqs, err := next(ctx, c, after, g.rows())
+			seqs, err := next(ctx, c, after, sliceRows)
 			if err != nil || len(seqs) == 0 {
 				return false, err
 			}
@@ -338,19 +320,11 @@ func (g *collector) expire(ctx context.Context, next pick, left *int) error {
 			if left != nil {
 				*left -= len(seqs)
 			}
-			if time.Now().After(end) || g.d.tight.Load() {
+			if time.Now().After(end) {
 				return true, nil
 			}
 		}
 	})
-}
-
-// rows of one statement.
-func (g *collector) rows() int {
-	if g.d.tight.Load() {
-		return tightRows
-	}
-	return sliceRows
 }
 
 func (c *committer) ids(ctx context.Context, q string, args ...any) ([]int64, error) {

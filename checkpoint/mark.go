@@ -57,7 +57,7 @@ func (d *DB) Flush() error {
 		return err
 	}
 	defer d.active.Done()
-	if err := d.withReserve(d.com.flush); err != nil {
+	if err := d.com.flush(); err != nil {
 		return fmt.Errorf("writing outcomes: %w", named(err))
 	}
 	return nil
@@ -65,21 +65,19 @@ func (d *DB) Flush() error {
 
 // update runs one statement that must change a row.
 func (d *DB) update(ctx context.Context, doing, q string, args ...any) error {
-	err := d.withReserve(func() error {
-		return d.com.do(ctx, func(ctx context.Context, c *committer) error {
-			s, err := c.stmt(ctx, q)
-			if err != nil {
-				return err
-			}
-			r, err := s.ExecContext(ctx, args...)
-			if err != nil {
-				return err
-			}
-			if n, err := r.RowsAffected(); err != nil || n == 0 {
-				return errors.Join(err, ErrNotFound)
-			}
-			return nil
-		})
+	err := d.com.do(ctx, func(ctx context.Context, c *committer) error {
+		s, err := c.stmt(ctx, q)
+		if err != nil {
+			return err
+		}
+		r, err := s.ExecContext(ctx, args...)
+		if err != nil {
+			return err
+		}
+		if n, err := r.RowsAffected(); err != nil || n == 0 {
+			return errors.Join(err, ErrNotFound)
+		}
+		return nil
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", doing, named(err))

@@ -77,7 +77,7 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 			return err
 		})
 	} else {
-		err = d.withReserve(func() error { return d.com.do(ctx, w.run) })
+		err = d.com.do(ctx, w.run)
 	}
 	if err != nil {
 		return Purged{}, fmt.Errorf("purging: %w", named(err))
@@ -103,7 +103,7 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 		return w.r, fmt.Errorf("purging: the catalog is clean, a file is not gone: %w", err)
 	}
 	// Also when nothing was found: a purge that was interrupted here is completed by the next one.
-	if err := d.withReserve(func() error { return d.scour(ctx) }); err != nil {
+	if err := d.scour(ctx); err != nil {
 		return w.r, fmt.Errorf("purging: the contents are gone from the catalog, but free space could not be cleaned: %w", named(err))
 	}
 	if p.Forget != nil {

@@ -24,9 +24,6 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 	if err != nil {
 		return Saved{}, err
 	}
-	if err := d.spareReserve(); err != nil {
-		return Saved{}, err
-	}
 	if err := d.keep.room(ctx, &op); err != nil {
 		return Saved{}, err
 	}

@@ -112,14 +112,14 @@ func (g *collector) sweep(ctx context.Context) error {
 		}
 		var removed []string
 		for len(dead) > 0 {
-			n := min(len(dead), g.rows())
+			n := min(len(dead), sliceRows)
 			names, err := g.drop(ctx, c, dead[:n], again)
 			if err != nil {
 				return false, err
 			}
 			removed = append(removed, names...)
 			dead = dead[n:]
-			if n == tightRows || time.Now().After(end) {
+			if time.Now().After(end) {
 				break
 			}
 		}

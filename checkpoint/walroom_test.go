@@ -13,7 +13,7 @@ import (
 	"moltisfs/checkpoint"
 )
 
-// onDisk is how long the files of a store are together, without what is kept for a full disk, and how long its log is.
+// onDisk is how long the files of a store are together, and how long its log is.
 func onDisk(t *testing.T, dir string) (all, log int64) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
@@ -24,7 +24,7 @@ func onDisk(t *testing.T, dir string) (all, log int64) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
-		if err == nil && fi.Mode().IsRegular() && fi.Name() != "reserve" {
+		if err == nil && fi.Mode().IsRegular() {
 			all += fi.Size()
 			if fi.Name() == "checkpoints.db-wal" {
 				log = fi.Size()
