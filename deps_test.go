@@ -30,12 +30,13 @@ type room struct {
 var plan = []room{
 	{0, "internal/charset", "", "", "github.com/wlynxg/chardet golang.org/x/text"},
 	{0, "internal/glob", "", "", ""},
-	{0, "internal/guardfs", "internal/guardfs/fsync", "os path/filepath syscall", "golang.org/x/sys"},
+	{0, "internal/guardfs", "internal/guardfs/flock internal/guardfs/fsync", "os path/filepath syscall", "golang.org/x/sys"},
+	{0, "internal/guardfs/flock", "", "os", "golang.org/x/sys"},
 	{0, "internal/guardfs/fsync", "", "unsafe", "golang.org/x/sys"},
 	{0, "internal/nearest", "", "", ""},
 	{0, "internal/ndjson", "", "", ""},
 
-	{1, "checkpoint", "", "database/sql os path/filepath syscall",
+	{1, "checkpoint", "internal/guardfs/flock", "database/sql os path/filepath syscall",
 		"filippo.io/age github.com/klauspost/compress golang.org/x/sys modernc.org/sqlite"},
 	{1, "config", "internal/glob internal/nearest", "path/filepath reflect", "filippo.io/age github.com/BurntSushi/toml"},
 	{1, "grep", "grep/ignore grep/match internal/charset internal/guardfs internal/nearest", "path/filepath", "golang.org/x/text"},

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"moltisfs/internal/guardfs/flock"
 )
 
 // Whoever has the store open holds a shared lock on this file, Repair the exclusive one: it puts another database in the place of the old one, and
@@ -19,9 +21,9 @@ func holdOpen(dir string, alone bool) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock := tryLockShared
+	lock := flock.TryLockShared
 	if alone {
-		lock = tryLock
+		lock = flock.TryLock
 	}
 	held, err := lock(f)
 	if err == nil && !held {

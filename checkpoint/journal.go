@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"moltisfs/internal/guardfs/flock"
 )
 
 // A change of one path is one rename and needs no journal. A change of several is many steps, so before the first of them
@@ -170,7 +172,7 @@ func Unfinished(dir string) ([]ID, error) {
 		}
 		if err == nil || !justMade(f) {
 			// Beside the others who look: for one of them a mark held by another would be that of a living process.
-			if held, lerr := tryLockShared(f); lerr == nil && held {
+			if held, lerr := flock.TryLockShared(f); lerr == nil && held {
 				if err != nil {
 					os.Remove(full) // never became a mark
 				} else {
@@ -222,7 +224,7 @@ func (d *DB) TakeOver(id ID) (*Intent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("taking over an unfinished operation: %w", err)
 	}
-	held, err := tryLock(f)
+	held, err := flock.TryLock(f)
 	if err == nil && held {
 		// Its last holder may have removed it between the two calls.
 		if _, err = os.Lstat(name); err == nil {

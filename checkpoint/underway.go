@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"moltisfs/internal/guardfs/flock"
 )
 
 // Between a Save and its Settle the change is being made, and its pre-state must be there whatever the store lacks room for. Who else
@@ -86,7 +88,7 @@ func createLocked(dir, prefix string) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		held, err := tryLock(f)
+		held, err := flock.TryLock(f)
 		if _, gone := os.Lstat(f.Name()); err == nil && held && gone == nil {
 			return f, nil
 		}
@@ -164,7 +166,7 @@ func abandoned(dir string, found func(name string, seqs []int64) error) error {
 			f.Close()
 			continue
 		}
-		dead, err := tryLockShared(f)
+		dead, err := flock.TryLockShared(f)
 		seqs := noted(f)
 		var flags [1]byte
 		f.ReadAt(flags[:], flagsAt) //nolint:errcheck // what can't be read is not set
@@ -261,7 +263,7 @@ func (d *DB) CutOff(decide func(ID) (over bool)) error {
 			return nil //nolint:nilerr // another has just removed it
 		}
 		defer f.Close()
-		if held, err := tryLock(f); err != nil || !held {
+		if held, err := flock.TryLock(f); err != nil || !held {
 			return err
 		}
 		if _, err := os.Lstat(name); err != nil {
@@ -350,7 +352,7 @@ func (u *underway) oldest() (oldest, promised int64, err error) {
 			f.Close()
 			continue // its process is in begin and waits for this transaction to end
 		}
-		dead, err := tryLockShared(f) // as those who look what was cut off
+		dead, err := flock.TryLockShared(f) // as those who look what was cut off
 		if err == nil && dead {
 			// With numbers in it, it is for those who look what was cut off; they may never come.
 			if fi, err := f.Stat(); err != nil || len(noted(f)) == 0 || time.Since(fi.ModTime()) > cutOffKept {

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"moltisfs/internal/guardfs/flock"
 )
 
 // lockSlots is how many locks there are. Keys that share one wait for each other, which does no harm.
@@ -246,7 +248,7 @@ func (l *Locks) acquireFile(ctx context.Context, i int) (*os.File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("opening lock file: %w", err)
 		}
-		err = l.acquire(ctx, file, 0, func() (bool, error) { return tryLock(file) })
+		err = l.acquire(ctx, file, 0, func() (bool, error) { return flock.TryLock(file) })
 		there := false
 		if err == nil {
 			there, err = isAt(file, path)

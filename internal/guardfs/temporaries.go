@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"moltisfs/internal/guardfs/flock"
 )
 
 // Temporaries is the record of the names that the processes of one data directory give beside the
@@ -85,7 +87,7 @@ func (t *Temporaries) open() error {
 		if err != nil {
 			return err
 		}
-		held, err := tryLock(f)
+		held, err := flock.TryLock(f)
 		if err == nil && held {
 			held, err = isAt(f, name)
 		}
@@ -146,7 +148,7 @@ func (t *Temporaries) Dead(sweep func(tag string, paths []string) (done bool)) e
 			continue // just removed, or not ours to write
 		}
 		done := false
-		if held, err := tryLock(f); err == nil && held {
+		if held, err := flock.TryLock(f); err == nil && held {
 			if there, err := isAt(f, name); err == nil && there {
 				text, err := io.ReadAll(f)
 				done = err == nil && sweep(e.Name(), unquoted(string(text)))

@@ -1,0 +1,35 @@
+package flock
+
+import (
+	"os"
+	"testing"
+)
+
+func TestLocks(t *testing.T) {
+	name := t.TempDir() + "/f"
+	open := func() *os.File {
+		f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	a, b, c := open(), open(), open()
+	expect := func(why string, want bool, lock func(*os.File) (bool, error), f *os.File) {
+		t.Helper()
+		if held, err := lock(f); err != nil || held != want {
+			t.Errorf("%s: %v %v", why, held, err)
+		}
+	}
+	expect("the first", true, TryLockShared, a)
+	expect("beside it", true, TryLockShared, b)
+	expect("not beside others", false, TryLock, c)
+	a.Close()
+	b.Close()
+	expect("when they have closed theirs", true, TryLock, c)
+	expect("not beside one who has it alone", false, TryLockShared, open())
+	if _, err := open().Read(make([]byte, 1)); err != nil && err.Error() != "EOF" {
+		t.Errorf("who does not ask is not kept from the file: %v", err)
+	}
+}

@@ -1,0 +1,28 @@
+//go:build unix
+
+package flock
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	exclusive = unix.LOCK_EX
+	shared    = unix.LOCK_SH
+)
+
+func try(f *os.File, how int) (bool, error) {
+	for tries := 0; ; tries++ {
+		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
+		switch {
+		case err == nil:
+			return true, nil
+		case err == unix.EWOULDBLOCK:
+			return false, nil
+		case err != unix.EINTR || tries >= 128:
+			return false, err
+		}
+	}
+}
