@@ -213,9 +213,10 @@ func kills(t *testing.T, name string, x *tree, again func(), look func(n int64, 
 	stride := cmp.Or(*every, max(1, total/killRounds))
 	begin := first(stride)
 	var at []int64
-	for n := begin; n <= total+1; n += stride { // the last one comes to its end
+	for n := begin; n <= total; n += stride {
 		at = append(at, n)
 	}
+	at = append(at, total+1) // this one comes to its end
 	after := map[int64]string{}
 	round := func(n int64, kill func() (over bool, end func())) {
 		anew()
