@@ -142,82 +142,43 @@ func (r *Repaired) salvageLimits(ctx context.Context, from, to *sql.DB) error {
 	return nil
 }
 
-// salvageTable copies the rows of a table by its integer key. Where a page cannot be read it looks for the next key from which it can.
+// salvageTable copies the rows of a table by its key, forwards until one cannot be read, and then from the other end.
+// What lies between two damaged places is lost to the new store; it stays in what is kept beside.
 func (r *Repaired) salvageTable(ctx context.Context, from *sql.DB, to *sql.Tx, table, key string) error {
-	missing := func(why error) {
-		r.lose(Problem{What: "catalog", Why: fmt.Sprintf("rows of table %s cannot be read: %v", table, why)})
-	}
-	// read copies from key start on (one row: only looks) and answers the last key that it met.
-	read := func(start int64, look bool) (last int64, met bool, err error) {
-		q := "SELECT * FROM " + table + " NOT INDEXED WHERE " + key + " >= ? ORDER BY " + key
-		if look {
-			q += " LIMIT 1"
-		}
-		rows, err := from.QueryContext(ctx, q, start)
-		if err != nil {
-			return 0, false, err
-		}
-		defer rows.Close()
-		cols, err := rows.Columns()
-		if err != nil {
-			return 0, false, err
-		}
-		insert := "INSERT OR IGNORE INTO " + table + "(" + strings.Join(cols, ", ") + ") VALUES(?" + strings.Repeat(",?", len(cols)-1) + ")"
-		vals, at := make([]any, len(cols)), make([]any, len(cols))
-		for i := range vals {
-			at[i] = &vals[i]
-		}
-		for rows.Next() {
-			if err := rows.Scan(at...); err != nil {
-				return last, met, err
-			}
-			for i, c := range cols {
-				if n, ok := vals[i].(int64); ok && c == key {
-					last, met = n, true
-				}
-			}
-			if !look {
-				if _, err := to.ExecContext(ctx, insert, vals...); err != nil {
-					r.lose(Problem{What: "catalog", Why: fmt.Sprintf("row %d of table %s makes no sense: %v", last, table, err)})
-				}
-			}
-		}
-		return last, met, rows.Err()
-	}
-	start := int64(-1 << 62)
-	for {
-		last, met, err := read(start, false)
-		if err == nil {
-			return nil
-		}
-		if ctx.Err() != nil {
+	for _, order := range []string{"", " DESC"} {
+		err := r.copyRows(ctx, from, to, table, " ORDER BY "+key+order)
+		if err == nil || ctx.Err() != nil {
 			return ctx.Err()
 		}
-		missing(err)
-		if met {
-			start = last + 1
-		} else {
-			start = max(start, 0) + 1
+		if order == "" { // once is enough
+			r.lose(Problem{What: "catalog", Why: fmt.Sprintf("rows of table %s cannot be read: %v", table, err)})
 		}
-		// The nearest start that works: first by longer and longer steps, then by halves.
-		step := int64(1)
-		for ; step < 1<<40; step *= 2 {
-			if _, _, err := read(start+step, true); err == nil {
-				break
-			}
-		}
-		if step >= 1<<40 {
-			return nil
-		}
-		lo, hi := start+step/2, start+step
-		for lo < hi {
-			mid := lo + (hi-lo)/2
-			if _, _, err := read(mid, true); err == nil {
-				hi = mid
-			} else {
-				lo = mid + 1
-			}
-		}
-		start = hi
 	}
+	return nil
+}
+
+func (r *Repaired) copyRows(ctx context.Context, from *sql.DB, to *sql.Tx, table, order string) error {
+	rows, err := from.QueryContext(ctx, "SELECT * FROM "+table+" NOT INDEXED"+order)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	cols, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	insert := "INSERT OR IGNORE INTO " + table + "(" + strings.Join(cols, ", ") + ") VALUES(?" + strings.Repeat(",?", len(cols)-1) + ")"
+	vals, at := make([]any, len(cols)), make([]any, len(cols))
+	for i := range vals {
+		at[i] = &vals[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(at...); err != nil {
+			return err
+		}
+		if _, err := to.ExecContext(ctx, insert, vals...); err != nil {
+			r.lose(Problem{What: "catalog", Why: fmt.Sprintf("row %v of table %s makes no sense: %v", vals[0], table, err)})
+		}
+	}
+	return rows.Err()
 }
