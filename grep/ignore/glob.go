@@ -25,6 +25,7 @@ var (
 // segment and len(pattern)·len(path)² in all: nothing is exponential. A Glob is immutable.
 type Glob struct {
 	segs []segment
+	tail int // segments behind the last "**", 0 where there is none
 	fold bool
 	dead bool // malformed: matches nothing
 }
@@ -96,6 +97,11 @@ func Compile(pattern string, d Dialect) (*Glob, error) {
 			return nil, err
 		}
 		g.dead = true
+	}
+	for i := range g.segs {
+		if g.segs[i].kind >= segCross {
+			g.tail = len(g.segs) - 1 - i
+		}
 	}
 	return g, nil
 }
@@ -206,6 +212,11 @@ func (g *Glob) Match(path string) bool {
 	if g.dead {
 		return false
 	}
+	if g.tail > 0 { // the end is looked at first: in the depth of a tree it is what costs least
+		if ok := g.endsIn(path); !ok || g.tail == len(g.segs)-1 && g.segs[0].kind == segCross {
+			return ok
+		}
+	}
 	// The same two-pointer scheme as in segment.match, one floor up: a text that fails after some "**" can
 	// only be saved by giving the last "**" one more segment.
 	p, t := 0, 0
@@ -242,6 +253,21 @@ func (g *Glob) Match(path string) bool {
 		backT = after(path, backT)
 		p, t = backP, backT
 	}
+}
+
+// endsIn says whether the segments behind the last "**" match the end of path.
+func (g *Glob) endsIn(path string) bool {
+	for i := len(g.segs) - 1; i >= len(g.segs)-g.tail; i-- {
+		at := strings.LastIndexByte(path, '/') + 1
+		switch {
+		case !g.segs[i].match(path[at:]):
+			return false
+		case at == 0:
+			return i == len(g.segs)-g.tail
+		}
+		path = path[:at-1]
+	}
+	return true
 }
 
 // matchName is Match for a name without a slash.

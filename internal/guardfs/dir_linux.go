@@ -166,7 +166,7 @@ func (d *Dir) OpenDir(name string, crossMounts bool) (*Dir, error) {
 	case d.verdict.All && d.mounts == nil: // by its definition it holds for everything below as well
 		return newDirUnder(d.fs, fd, full, st, nil, d.verdict), nil
 	}
-	return newDirUnder(d.fs, fd, full, st, d.mounts, d.fs.rules.Dir(full, d.mounts.others(full)...)), nil
+	return newDirUnder(d.fs, fd, full, st, d.mounts, d.verdict.inside(d.fs.rules, name, full, d.mounts.others(full)...)), nil
 }
 
 // openBelow opens a directory for listing, or for passing through where listing is not allowed.

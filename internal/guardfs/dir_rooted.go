@@ -102,7 +102,7 @@ func (d *Dir) OpenDir(name string, crossMounts bool) (*Dir, error) {
 	}
 	v := d.verdict
 	if !v.All {
-		v = d.fs.judge.Dir(join(d.name, name))
+		v = v.inside(d.fs.judge, name, join(d.name, name))
 	}
 	sub := newDir(d.fs, root, join(d.name, name), now, v)
 	if !crossMounts && sub.info.ID.Dev != d.info.ID.Dev {

@@ -121,6 +121,43 @@ func TestEntries(t *testing.T) {
 	})
 }
 
+// deepJudge counts how often the verdict for a directory is asked for by its whole path.
+type deepJudge struct{ whole, steps int }
+
+func (*deepJudge) Judge(Object, Access) error { return nil }
+func (j *deepJudge) Dir(string, ...string) DirVerdict {
+	j.whole++
+	return DirVerdict{Entry: func(string, Kind) bool { return true }, Below: j.below}
+}
+
+func (j *deepJudge) below(string) (DirVerdict, bool) {
+	j.steps++
+	return DirVerdict{Entry: func(string, Kind) bool { return true }, Below: j.below}, j.steps%100 != 0
+}
+
+// Who goes down a chain of directories does not have the whole path judged for each.
+func TestDeepChain(t *testing.T) {
+	b := base(t)
+	const deep = 300
+	must(t, os.MkdirAll(filepath.Join(b, strings.Repeat("d/", deep)), 0o755))
+	j := &deepJudge{}
+	f, err := New(Options{Judge: j})
+	must(t, err)
+	defer f.Close()
+	d := dirOf(t, f, b)
+	before := j.whole
+	for range deep {
+		below, err := d.OpenDir("d", false)
+		must(t, err)
+		d.Close()
+		d = below
+	}
+	defer d.Close()
+	if j.steps != deep || j.whole-before != deep/100 {
+		t.Errorf("%d steps, %d whole paths", j.steps, j.whole-before)
+	}
+}
+
 func TestParentOfTheRoot(t *testing.T) {
 	f := open(t, &fence{root: "/"})
 	if _, err := dirOf(t, f, "/").Parent(); err != io.EOF {

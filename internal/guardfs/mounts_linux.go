@@ -19,6 +19,7 @@ import (
 type mounts struct {
 	at     map[string]*mount   // what a path meets, by mount point
 	points map[string][]string // directory → the mount points in it, where something is that has other names
+	most   int                 // bytes in the longest mount point
 }
 
 type mount struct {
@@ -73,7 +74,7 @@ func parseMounts(text string) (*mounts, error) {
 // show enters m, which a path can meet, and of the mounts on it those that can be met: another one
 // may lie over the way to them.
 func (t *mounts) show(m *mount, below map[int][]*mount) {
-	t.at[m.point] = m
+	t.at[m.point], t.most = m, max(t.most, len(m.point))
 	for _, c := range below[m.id] {
 		hidden := c == m || slices.ContainsFunc(below[m.id], func(o *mount) bool {
 			return o != m && o.point != c.point && within(c.point, o.point)
@@ -94,7 +95,11 @@ func (t *mounts) others(name string) (names []string) {
 	if t == nil {
 		return nil
 	}
-	m, dir := t.at[name], name
+	dir := name
+	if len(dir) > t.most { // in the depth of a tree
+		dir = dir[:max(strings.LastIndexByte(dir[:t.most+1], '/'), 1)]
+	}
+	m := t.at[dir]
 	for m == nil && dir != "/" {
 		dir = path.Dir(dir)
 		m = t.at[dir]

@@ -28,7 +28,10 @@ func TestParseMounts(t *testing.T) {
 				"500 400 0:50 / / rw - overlay overlay rw", "501 500 0:60 / /proc rw - proc proc rw",
 				"510 500 8:1 /vol/app /app rw - ext4 d rw", "511 500 8:1 /vol/app/keys /keys rw - ext4 d rw", "512 500 8:1 /docker/hosts /etc/hosts rw - ext4 d rw",
 			},
-			map[string]string{"/keys/k": "/app/keys/k", "/app/keys/k": "/keys/k", "/app/a": "", "/etc/hosts": "", "/etc": "", "/": ""},
+			map[string]string{
+				"/keys/k": "/app/keys/k", "/app/keys/k": "/keys/k", "/app/a": "", "/etc/hosts": "", "/etc": "", "/": "",
+				"/keys/a/long/way": "/app/keys/a/long/way", "/app/keys/a/long/way": "/keys/a/long/way", "/keysx/a/long/way": "", "/a-long-name-at-the-root": "",
+			},
 		},
 		"device whole, elsewhere": {
 			[]string{"27 1 8:1 / / rw - ext4 d rw", "30 27 8:2 / /home rw - ext4 d rw", "31 27 8:2 / /mnt rw - ext4 d rw", "32 27 8:1 / /old\\040root rw - ext4 d rw"},

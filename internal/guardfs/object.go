@@ -137,6 +137,9 @@ type DirVerdict struct {
 	// Way says of a name that Entry hides whether something may be seen below, should it be a directory: then that may be entered, and
 	// still not be named. nil: no.
 	Way func(name string) bool
+	// Below, where it is ok, is what Dir would say of a directory in it that has no other names. It takes no longer in the
+	// depth of a tree, where Dir goes through the whole path.
+	Below func(name string) (v DirVerdict, ok bool)
 }
 
 // allows applies the verdict to one entry.
@@ -147,6 +150,16 @@ func (v *DirVerdict) allows(name string, k Kind) bool {
 // leads is DirVerdict.Way of an entry.
 func (v *DirVerdict) leads(name string, k Kind) bool {
 	return k == KindDir && v.Way != nil && v.Way(name)
+}
+
+// inside is the verdict for the directory called name, or full.
+func (v *DirVerdict) inside(j Judge, name, full string, others ...string) DirVerdict {
+	if v.Below != nil && len(others) == 0 {
+		if in, ok := v.Below(name); ok {
+			return in
+		}
+	}
+	return j.Dir(full, others...)
 }
 
 // Entry is one name in a directory.

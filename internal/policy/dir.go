@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
 )
 
@@ -31,7 +32,64 @@ func (p *Policy) Dir(canonical string, also ...string) guardfs.DirVerdict {
 		return guardfs.DirVerdict{All: true}
 	}
 	l.allowed, l.allowedBelow = allowed, below
-	return guardfs.DirVerdict{Entry: l.entry, Way: l.way}
+	return l.verdict(p)
+}
+
+func (l *listing) verdict(p *Policy) guardfs.DirVerdict {
+	v := guardfs.DirVerdict{Entry: l.entry, Way: l.way}
+	if !l.odd && len(l.others) == 0 {
+		v.Below = func(name string) (guardfs.DirVerdict, bool) { return p.below(l, name) }
+	}
+	return v
+}
+
+// below is Dir for a directory in one that is listed, one step further on the way of each rule. It is not ok where the rules have
+// changed since, and where a name has several readings.
+func (p *Policy) below(l *listing, name string) (v guardfs.DirVerdict, ok bool) {
+	d := p.rules.follow()
+	if d != l.denials || d.full || strange(name) {
+		return v, false
+	}
+	folded := foldRun(name, true)
+	if l.refuses(name) || guardfs.Reserved(folded) {
+		return v, true
+	}
+	c := &listing{listed: listed{denials: d, dir: strings.TrimSuffix(l.dir, "/") + "/" + name}}
+	c.denied, c.deniedBelow, _ = step(l.denied, l.deniedBelow, name)
+	c.folded, c.foldedBelow, _ = step(l.folded, l.foldedBelow, folded)
+	c.free = len(c.denied)+len(c.deniedBelow)+len(c.folded)+len(c.foldedBelow) == 0
+	var rest bool
+	c.allowed, c.allowedBelow, rest = step(l.allowed, l.allowedBelow, name)
+	if !l.all && !covers(l.allowed, l.allowedBelow, name) && len(c.allowed)+len(c.allowedBelow) == 0 {
+		return v, true
+	}
+	if c.all = p.allowAll || rest; c.free && c.all {
+		return guardfs.DirVerdict{All: true}, true
+	}
+	return c.verdict(p), true
+}
+
+// step is what node.here gives for a directory called name in the one of cursors and below.
+func step(cursors []cursor, below map[string]*node, name string) (into []cursor, deeper map[string]*node, rest bool) {
+	add := func(p *glob.Pattern, s glob.State) {
+		if p.Live(s) {
+			into = append(into, cursor{p, s})
+			rest = rest || p.Rest(s)
+		}
+	}
+	for _, c := range cursors {
+		add(c.pattern, c.pattern.Step(c.state, name))
+	}
+	n := below[name]
+	if n == nil {
+		return into, nil, rest
+	}
+	for _, r := range n.rules {
+		if r.pattern != nil {
+			add(r.pattern, r.pattern.Start())
+		}
+	}
+	return into, n.below, rest
 }
 
 // listing is what of all rules concerns the entries of one directory. It is not changed once it is made.

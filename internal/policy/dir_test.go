@@ -379,3 +379,66 @@ func BenchmarkDir(b *testing.B) {
 		}
 	})
 }
+
+// Below says of a directory what Dir says, all the way down, and goes no longer way for it.
+func TestBelowIsDir(t *testing.T) {
+	rounds := 600
+	if testing.Short() {
+		rounds = 60
+	}
+	steps := 0
+	for seed := range rounds {
+		w := world{rand.New(rand.NewPCG(uint64(seed), 3))}
+		o := Options{Canonical: linkTo("/a", "/b/real")}
+		for range w.r.IntN(4) {
+			o.Deny = append(o.Deny, w.pattern())
+		}
+		for range w.r.IntN(3) {
+			o.Allow = append(o.Allow, w.pattern())
+		}
+		if w.r.IntN(3) == 0 {
+			o.Protected = append(o.Protected, Protected{Path: "/" + w.pick("a", "B", "zz") + "/" + w.pick("c", "long name.json")})
+		}
+		p := mustNew(t, o)
+		for range 10 {
+			dir, v := "/", p.Dir("/")
+			for range 5 {
+				name := w.name()
+				if w.r.IntN(20) == 0 {
+					name = w.pick(".moltis-trash-0", ".Moltis-TRASH-1", ".moltis-tra\u200bsh-0")
+				}
+				below := v.Below
+				dir = strings.TrimSuffix(dir, "/") + "/" + name
+				want := p.Dir(dir)
+				v = want
+				if below == nil {
+					continue
+				}
+				got, ok := below(name)
+				if !ok {
+					continue
+				}
+				steps++
+				v = got
+				if got.All != want.All || (got.Entry == nil) != (want.Entry == nil) {
+					t.Fatalf("deny %q allow %q protected %q: %q: %+v, Dir says %+v", o.Deny, o.Allow, o.Protected, dir, got, want)
+				}
+				for range 20 {
+					if got.Entry == nil {
+						break
+					}
+					e, k := w.name(), guardfs.KindFile
+					if w.r.IntN(2) == 0 {
+						k = guardfs.KindDir
+					}
+					if got.Entry(e, k) != want.Entry(e, k) || got.Way(e) != want.Way(e) {
+						t.Fatalf("deny %q allow %q protected %q: %q in %q", o.Deny, o.Allow, o.Protected, e, dir)
+					}
+				}
+			}
+		}
+	}
+	if steps < rounds {
+		t.Errorf("%d steps: too few", steps)
+	}
+}
