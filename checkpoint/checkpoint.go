@@ -323,7 +323,6 @@ type Filter struct {
 	Turn         string
 	Tool         string // or a kind: what no tool made is listed by that
 	Kind, Label  string
-	AsSaved      bool      // in the order in which they were saved, the newest first, whatever their times say
 	NoReads      bool      // leave out what was kept only because it was read
 	Since, Until time.Time // inclusive, exclusive
 	Limit        int       // 20 when 0; at most 1000
@@ -342,7 +341,7 @@ func (f Filter) limit() int {
 	return f.Limit
 }
 
-// Page is a list of checkpoints, newest first: by time, of one time those saved later first.
+// Page is a list of checkpoints, those saved last first.
 type Page struct {
 	Checkpoints []Checkpoint
 	Next        string // Cursor of the next page; "" when this is the last

@@ -37,8 +37,6 @@ type committer struct {
 	version  uint32            // of the database, after the last commit from here
 	current  bool              // version is known
 	written  map[int64]Outcome // of outcomes, by the transaction under way
-	seen     int64             // the last checkpoint that newest knows of
-	newest   int64             // a time that none of those that are not late exceeds
 	words    map[string]int64
 	sessions map[Scope]int64
 	turns    map[turnKey]int64
@@ -85,7 +83,7 @@ func newCommitter(ctx context.Context, d *DB) (*committer, error) {
 		return nil, err
 	}
 	c := &committer{db: d, conn: conn, st: map[string]*sql.Stmt{}, turn: make(chan struct{}, 1),
-		outcomes: map[int64]Outcome{}, newest: -1 << 63}
+		outcomes: map[int64]Outcome{}}
 	c.forget()
 	// Otherwise the first save of every process finds itself stale and prepares, packs and writes its contents twice.
 	if err := conn.QueryRowContext(ctx, "SELECT v FROM meta WHERE k='gen'").Scan(&c.gen); err != nil {
@@ -107,7 +105,6 @@ func (c *committer) forget() {
 	c.words, c.sessions, c.turns = map[string]int64{}, map[Scope]int64{}, map[turnKey]int64{}
 	c.paths, c.attrs = map[string]int64{}, map[string]int64{}
 	c.noted = time.Time{}
-	c.seen = -1 // its number may be given to somebody else's; the time stays an upper bound
 }
 
 // do runs fn inside a transaction that is durable when do returns nil. It never runs when ctx ended before its turn
@@ -336,27 +333,6 @@ func (c *committer) dataVersion() (version uint32, err error) {
 		return err
 	})
 	return version, err
-}
-
-// place answers whether the checkpoint seq, just inserted as one that is not late, is late all the same: there may be others between the
-// last one from here and this, which another process has saved.
-func (c *committer) place(ctx context.Context, seq, ts int64) (late bool, err error) {
-	if seq != c.seen+1 {
-		var newest sql.NullInt64
-		err := c.row(ctx, "SELECT ts FROM op WHERE seq > ? AND seq < ? AND late IS NULL ORDER BY seq DESC LIMIT 1", c.seen, seq).Scan(&newest)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return false, err
-		}
-		if newest.Valid {
-			c.newest = max(c.newest, newest.Int64)
-		}
-	}
-	c.seen = seq
-	if ts < c.newest {
-		return true, c.exec(ctx, "UPDATE op SET late=ts WHERE seq=?", seq)
-	}
-	c.newest = ts
-	return false, nil
 }
 
 // bump begins a new generation: what anybody has cached of paths, objects and data is void. The number is random, so that

@@ -91,7 +91,6 @@ func (it *Item) Expects(s State) bool {
 type entry struct {
 	seq    int64
 	undoOf int64
-	late   bool // listed among those that lie before an earlier one in time
 	c      *Checkpoint
 }
 

@@ -61,7 +61,6 @@ type save struct {
 	// files lists external files that were written; unused those whose content turned out to be there already.
 	files, unused []string
 	seq           int64
-	late          any // the time, if an earlier checkpoint has a later one
 	bytes         int64
 	missing       []Skip
 	trashed       []Trashed
@@ -261,12 +260,6 @@ func (s *save) write(ctx context.Context, c *committer) error {
 	}
 	if err := c.reach(numbers{op: s.seq}); err != nil {
 		return err
-	}
-	s.late = nil
-	if late, err := c.place(ctx, s.seq, op.Time.UnixNano()); err != nil {
-		return err
-	} else if late {
-		s.late = op.Time.UnixNano()
 	}
 	if changesFiles(op.Kind) && len(op.Changes) > 0 {
 		if err := s.d.under.begin(s.seq); err != nil {
@@ -480,7 +473,7 @@ func (s *save) writeChange(ctx context.Context, c *committer, i int, ids map[str
 		}
 		args = append(args, kind, attr, timeNs(st.ModTime), obj, size, target)
 	}
-	return c.exec(ctx, "INSERT INTO change VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,NULL)", append(args, s.late)...)
+	return c.exec(ctx, "INSERT INTO change VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,NULL,NULL)", args...)
 }
 
 // remember keeps the newest content of each path as the base of the next delta.

@@ -7,8 +7,7 @@ package checkpoint
 //   - data.base is the object that a delta applies to; depth counts the deltas below. A base is never deleted before its
 //     children are re-encoded, in the same transaction.
 //   - op.seq is never used twice: gc keeps the newest row, and after a repair meta.after says where to go on. The same holds for trash.id.
-//   - op.late is ts where ts lies before that of an earlier row (imports, a clock that was set back), in op and in its changes. The
-//     others are in the order of time as they are, so that one list by time is two merged, and the common row pays a NULL for it.
+//   - late, of op and change, is not used any more.
 //   - session.gone and path.gone are the newest checkpoint that retention took of them, session.gone_ts the newest time of one: of a session only what
 //     changed something for it, so that a rewind knows whether it would be whole; of a path only where it was newer than all that stay.
 //   - turn has a row for each beginning: of a name there may be several, of which the one with the greatest id is the last.

@@ -124,7 +124,7 @@ func (x *tree) recorded() (made []string, marked bool) {
 	db, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
 	must(x.t, err)
 	defer db.Close()
-	page, err := db.List(ctx, checkpoint.Filter{AllSessions: true, AsSaved: true, Limit: 1})
+	page, err := db.List(ctx, checkpoint.Filter{AllSessions: true, Limit: 1})
 	must(x.t, err)
 	if len(page.Checkpoints) == 0 {
 		return nil, false
