@@ -22,8 +22,9 @@
 //   - A mistyped ID is a *BadIDError, an unknown one ErrNotFound; neither ever finds another checkpoint.
 //   - A session sees its own history only. Another session's checkpoint answers ErrNotFound, exactly like one that
 //     does not exist, unless the caller says AllSessions.
-//   - The store is bounded by Options.MaxBytes. A save that cannot be made to fit fails with *FullError: the caller
-//     then must not make the change.
+//   - The store is bounded by Options.MaxBytes, its log included, before anything is written. A save that cannot be made
+//     to fit fails with *FullError, or with ErrBusy where somebody reads an older state: the caller then must not make the
+//     change. Purge and Repair, which write the store anew, take as much again while they run.
 //   - What is not stored is said: Saved.Skipped, and Missing of a plan's item.
 //
 // # Does not
@@ -222,8 +223,8 @@ var (
 	ErrNoContent = errors.New("content is not in the checkpoint store")
 	// ErrSealed: the bytes are there, encrypted to a key that this process does not hold.
 	ErrSealed = errors.New("content is encrypted to a key that is not at hand")
-	// ErrBusy: somebody else has been writing to the store, or opening it, for so long that nobody waits for it any more. It may be stopped.
-	ErrBusy = errors.New("another process has been writing to the checkpoint store, or opening it, for too long")
+	// ErrBusy: somebody else has been writing to the store, reading or opening it, for so long that nobody waits for it any more. It may be stopped.
+	ErrBusy = errors.New("another process has been using the checkpoint store for too long")
 	// ErrReadOnly: the store is on a read-only file system. It can be looked at there.
 	ErrReadOnly = errors.New("the checkpoint store is on a read-only file system")
 	// ErrIdentity: one of Options.Identities is none.

@@ -58,6 +58,7 @@ type job struct {
 	idle func() // told, by its submitter, when nothing is left but to wait; may be nil
 	// undone is told when what run did is rolled back, before anybody else runs; may be nil.
 	undone func()
+	grow   growth        // the most that it adds
 	done   chan struct{} // closed when err is known
 	err    error
 }
@@ -110,7 +111,7 @@ func (c *committer) forget() {
 // do runs fn inside a transaction that is durable when do returns nil. It never runs when ctx ended before its turn
 // came. Once it has run, the true result is waited for.
 func (c *committer) do(ctx context.Context, fn func(context.Context, *committer) error) error {
-	return c.submit(ctx, &job{kind: single, run: fn})
+	return c.submit(ctx, &job{kind: single, run: fn, grow: small})
 }
 
 // alone runs fn on the writing connection while no transaction is open.
@@ -172,17 +173,17 @@ func (c *committer) commitUntil(own *job) {
 		default:
 		}
 		c.mu.Lock()
-		n := 1
+		n, room := 1, c.db.keep.limits.Load().logMost()/2-c.queue[0].grow.log
 		for n < len(c.queue) && n < maxBatch && c.queue[0].kind == shared && c.queue[n].kind == shared {
+			if room -= c.queue[n].grow.log; room < 0 {
+				break
+			}
 			n++
 		}
 		batch := slices.Clone(c.queue[:n])
 		c.queue = slices.Delete(c.queue, 0, n)
 		c.mu.Unlock()
 		c.runBatch(batch, own)
-		if err := c.boundLog(context.Background()); err != nil {
-			c.db.o.Logger.Warn("emptying the checkpoint log", "error", err) // the batch is what it is
-		}
 		for _, j := range batch {
 			close(j.done)
 		}
@@ -207,9 +208,14 @@ func (c *committer) runBatch(batch []*job, own *job) {
 }
 
 // transact runs all jobs of batch in one transaction, or none: then each has an error, and failed says that it was a
-// job that failed, not the transaction.
+// job that failed, not the transaction, or that there is no room for all of them together.
 func (c *committer) transact(ctx context.Context, batch []*job, own *job) (failed bool) {
-	err := c.begin(ctx)
+	var g growth
+	for _, j := range batch {
+		g.log, g.db, g.files = g.log+j.grow.log, g.db+j.grow.db, g.files+j.grow.files
+	}
+	err := c.begin(ctx, g)
+	failed = len(batch) > 1 && errors.As(err, new(*FullError))
 	for i := 0; i < len(batch) && err == nil; i++ {
 		err = batch[i].run(ctx, c)
 		failed = err != nil
@@ -219,6 +225,7 @@ func (c *committer) transact(ctx context.Context, batch []*job, own *job) (faile
 			own.idle()
 		}
 		if err = c.exec(ctx, "COMMIT"); err == nil {
+			c.db.keep.used.Add(g.db + g.files) // an upper bound until it is measured
 			var verr error
 			c.version, verr = c.dataVersion()
 			c.current = verr == nil
@@ -288,13 +295,14 @@ func diskFailed(err error) bool {
 	return errors.As(err, &e) && e.Code()&0xff == 10 // SQLITE_IOERR and its extensions
 }
 
-// begin begins a transaction, looks whether the caches still hold and writes the outcomes that have gathered.
-func (c *committer) begin(ctx context.Context) error {
+// begin begins a transaction that has room for g, looks whether the caches still hold and writes the outcomes that have
+// gathered.
+func (c *committer) begin(ctx context.Context, g growth) error {
 	if err := c.assure(ctx); err != nil {
 		return err
 	}
-	if err := c.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
-		return named(err)
+	if err := c.within(ctx, g); err != nil {
+		return err
 	}
 	// The version differs as soon as another connection has changed anything: asking it is ten times cheaper than reading a row.
 	version, err := c.dataVersion()

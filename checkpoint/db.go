@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -140,7 +139,6 @@ type DB struct {
 	keep    *keeper
 	seal    *sealer
 	under   underway
-	logMost atomic.Int64
 	frozen  bool        // on a read-only file system
 	inUse   *os.File    // nil in Repair, which holds the lock itself
 	file    fs.FileInfo // of the catalog that is open

@@ -80,7 +80,7 @@ func (d *DB) gc(ctx context.Context, o GCOptions) (GCResult, error) {
 		err := g.dryRun(ctx)
 		return g.r, err
 	}
-	before, err := d.usedBytes(ctx, d.r)
+	before, _, err := d.usedBytes(ctx, d.r)
 	if err == nil {
 		err = g.run(ctx)
 	}
@@ -132,7 +132,7 @@ func (g *collector) run(ctx context.Context) error {
 	most := g.limits.besideLog()
 	target := most/10*9 - g.o.need
 	for {
-		used, err := g.d.usedBytes(ctx, g.d.r)
+		used, _, err := g.d.usedBytes(ctx, g.d.r)
 		if err != nil {
 			return err
 		}
@@ -168,7 +168,7 @@ func (g *collector) slices(ctx context.Context, fn func(ctx context.Context, c *
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := g.d.com.do(ctx, func(ctx context.Context, c *committer) (err error) {
+		err := g.write(ctx, func(ctx context.Context, c *committer) (err error) {
 			more, err = fn(ctx, c, time.Now().Add(g.o.Slice))
 			return err
 		})
@@ -177,6 +177,17 @@ func (g *collector) slices(ctx context.Context, fn func(ctx context.Context, c *
 		}
 	}
 	return nil
+}
+
+// write runs one transaction that takes about rows() rows away.
+func (g *collector) write(ctx context.Context, fn func(context.Context, *committer) error) error {
+	return g.d.com.submit(ctx, &job{kind: single, run: fn, grow: growth{log: g.limits.logMost() / 2}})
+}
+
+// rows is how many rows one transaction may take away, so that they fit into half of the log.
+func (g *collector) rows() int {
+	pages := int(g.limits.logMost()/2/frame) - savePages/2
+	return max(1, pages/rowPages)
 }
 
 const spared = ` AND pin=0 AND NOT EXISTS (SELECT 1 FROM trash WHERE trash.op=op.seq)`
@@ -294,23 +305,23 @@ func (g *collector) expire(ctx context.Context, next pick, left *int) error {
 	after := int64(0)
 	return g.slices(ctx, func(ctx context.Context, c *committer, end time.Time) (bool, error) {
 		g.floors = nil // between two transactions others may remove what is newer
-		for {
+		for rows := g.rows(); ; {
 			if left != nil && *left <= 0 {
 				return false, nil
 			}
-			seqs, err := next(ctx, c, after, sliceRows)
+			seqs, err := next(ctx, c, after, min(rows, sliceRows))
 			if err != nil || len(seqs) == 0 {
 				return false, err
 			}
-			list, err := json.Marshal(seqs)
+			seqs, list, changes, err := c.few(ctx, seqs, rows)
 			if err != nil {
 				return false, err
 			}
-			if err := c.noteGone(ctx, string(list)); err != nil {
+			if err := c.noteGone(ctx, list); err != nil {
 				return false, err
 			}
 			for _, q := range []string{"DELETE FROM change WHERE op IN (SELECT value FROM json_each(?))", "DELETE FROM op WHERE seq IN (SELECT value FROM json_each(?))"} {
-				if err := c.exec(ctx, q, string(list)); err != nil {
+				if err := c.exec(ctx, q, list); err != nil {
 					return false, err
 				}
 			}
@@ -320,11 +331,26 @@ func (g *collector) expire(ctx context.Context, next pick, left *int) error {
 			if left != nil {
 				*left -= len(seqs)
 			}
-			if time.Now().After(end) {
+			if rows -= changes; rows <= 0 || time.Now().After(end) {
 				return true, nil
 			}
 		}
 	})
+}
+
+// few is the first of seqs, not more than have so many changes together, also as a JSON list; one at least.
+func (c *committer) few(ctx context.Context, seqs []int64, most int) (_ []int64, list string, changes int, err error) {
+	for ; ; seqs = seqs[:len(seqs)/2] {
+		b, err := json.Marshal(seqs)
+		if err != nil {
+			return nil, "", 0, err
+		}
+		list = string(b)
+		err = c.row(ctx, "SELECT count(*) FROM change WHERE op IN (SELECT value FROM json_each(?))", list).Scan(&changes)
+		if err != nil || changes <= most || len(seqs) == 1 {
+			return seqs, list, max(changes, len(seqs)), err
+		}
+	}
 }
 
 func (c *committer) ids(ctx context.Context, q string, args ...any) ([]int64, error) {
@@ -365,13 +391,17 @@ func queryPairs(ctx context.Context, q querier, query string, args ...any) (out 
 
 // tidy removes names that nothing refers to.
 func (g *collector) tidy(ctx context.Context) error {
-	return g.d.com.do(ctx, func(ctx context.Context, c *committer) error {
+	if g.r.Checkpoints > 0 {
+		if err := g.tidyPaths(ctx); err != nil {
+			return err
+		}
+	}
+	return g.write(ctx, func(ctx context.Context, c *committer) error {
 		if g.r.Checkpoints > 0 {
 			if err := c.bump(ctx); err != nil {
 				return err
 			}
 			for _, q := range []string{
-				"DELETE FROM path WHERE NOT EXISTS (SELECT 1 FROM change WHERE change.path=path.id)",
 				"DELETE FROM turn WHERE after < (SELECT min(seq) FROM op) AND NOT EXISTS (SELECT 1 FROM op WHERE op.session=turn.session)",
 				// Of a name that was used again, what nothing is left of.
 				`DELETE FROM turn WHERE after < (SELECT gone FROM session WHERE id=turn.session)
@@ -390,6 +420,26 @@ func (g *collector) tidy(ctx context.Context) error {
 			}
 		}
 		return c.exec(ctx, "INSERT INTO meta(k, v) VALUES('gc_at', ?1) ON CONFLICT(k) DO UPDATE SET v=?1", g.d.o.Now().UnixNano())
+	})
+}
+
+func (g *collector) tidyPaths(ctx context.Context) error {
+	const dead = "FROM path WHERE NOT EXISTS (SELECT 1 FROM change WHERE change.path=path.id)"
+	ids, err := queryIDs(ctx, g.d.r, "SELECT id "+dead)
+	if err != nil || len(ids) == 0 {
+		return err
+	}
+	return g.slices(ctx, func(ctx context.Context, c *committer, _ time.Time) (bool, error) {
+		n := min(len(ids), g.rows(), sliceRows)
+		list, err := json.Marshal(ids[:n])
+		if err == nil {
+			err = c.bump(ctx)
+		}
+		if err == nil { // somebody may have changed one of them meanwhile
+			err = c.exec(ctx, "DELETE "+dead+" AND id IN (SELECT value FROM json_each(?))", string(list))
+		}
+		ids = ids[n:]
+		return len(ids) > 0, err
 	})
 }
 
@@ -412,11 +462,11 @@ func (g *collector) vacuum(ctx context.Context) error {
 	for {
 		var free, pages int64
 		err := g.d.r.QueryRowContext(ctx, "SELECT (SELECT freelist_count FROM pragma_freelist_count), (SELECT page_count FROM pragma_page_count)").Scan(&free, &pages)
-		if err != nil || free <= pages/20+64 { // a little is left for the next saves
+		if err != nil || free <= pages/20+16 { // a little is left for the next saves
 			return err
 		}
-		err = g.d.com.alone(ctx, func(ctx context.Context, c *committer) error {
-			_, err := c.conn.ExecContext(ctx, "PRAGMA incremental_vacuum(1024)")
+		err = g.write(ctx, func(ctx context.Context, c *committer) error {
+			_, err := c.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA incremental_vacuum(%d)", min(g.rows(), 1024)))
 			return err
 		})
 		if err != nil {

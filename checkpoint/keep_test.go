@@ -323,7 +323,7 @@ func TestExternal(t *testing.T) {
 
 // A store that a few changes fill goes on all the same: when the older ones are gone the newest go too, but for those that may be under way.
 func TestFewLargeChangesFitOneAfterTheOther(t *testing.T) {
-	d := open(t, t.TempDir(), checkpoint.Options{MaxBytes: 1 << 20})
+	d := open(t, t.TempDir(), checkpoint.Options{MaxBytes: 1_300_000})
 	rng := rand.New(rand.NewSource(1))
 	var last []byte
 	for i := range 12 {
@@ -338,7 +338,7 @@ func TestFewLargeChangesFitOneAfterTheOther(t *testing.T) {
 		}
 		last = next
 	}
-	other := open(t, t.TempDir(), checkpoint.Options{MaxBytes: 1 << 20})
+	other := open(t, t.TempDir(), checkpoint.Options{MaxBytes: 1_300_000})
 	var full *checkpoint.FullError
 	for i := range 12 {
 		next := make([]byte, 200_000)
@@ -357,7 +357,7 @@ func TestFewLargeChangesFitOneAfterTheOther(t *testing.T) {
 // has under way stays, and so does what a crash recovery is still to take back.
 func TestTheDeadDoNotFillTheStore(t *testing.T) {
 	dir := t.TempDir()
-	o := checkpoint.Options{MaxBytes: 1 << 20}
+	o := checkpoint.Options{MaxBytes: 1_300_000}
 	rng := rand.New(rand.NewSource(1))
 	next := func() []byte {
 		b := make([]byte, 150_000)
@@ -399,7 +399,7 @@ func TestTheDeadDoNotFillTheStore(t *testing.T) {
 
 // Room is wanted for what is new to the store only.
 func TestStoredContentNeedsNoRoom(t *testing.T) {
-	d := open(t, t.TempDir(), checkpoint.Options{MaxBytes: 1 << 20})
+	d := open(t, t.TempDir(), checkpoint.Options{MaxBytes: 1_500_000})
 	rng := rand.New(rand.NewSource(1))
 	var back []checkpoint.Change
 	for i := range 4 {

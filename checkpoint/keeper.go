@@ -19,7 +19,8 @@ type keeper struct {
 	quit chan struct{}
 	done sync.WaitGroup
 
-	used   atomic.Int64 // bytes, estimated between measurements
+	used   atomic.Int64 // bytes, bounded from above between measurements
+	file   atomic.Int64 // the same with the free pages that were in the database then
 	saves  atomic.Int64 // since the last measurement
 	wrote  atomic.Bool  // this process has saved
 	limits atomic.Pointer[Limits]
@@ -30,8 +31,7 @@ const (
 	savesPerTransfer = 256 // about 8 MB of log
 	gcEvery          = time.Hour
 	closeBudget      = 250 * time.Millisecond
-	perSave          = 512      // catalog bytes of a save, for the estimate
-	slack            = 64 << 10 // pages that a save may leave half empty, and what others save meanwhile
+	slack            = 64 << 10 // pages that a save may leave half empty, and its rows
 )
 
 func startKeeper(ctx context.Context, d *DB) (*keeper, error) {
@@ -122,43 +122,52 @@ func (k *keeper) stop() {
 	k.side.Close()
 }
 
-// measure sets used to what the store holds, pages in use and external files, and limits to what bounds it now.
-func (k *keeper) measure(ctx context.Context) error {
-	n, err := k.d.usedBytes(ctx, k.d.r)
+// measure sets used and file to what the store holds, pages and external files, and limits to what bounds it now.
+func (k *keeper) measure(ctx context.Context) error { return k.measureBy(ctx, k.d.r) }
+
+func (k *keeper) measureBy(ctx context.Context, q querier) error {
+	used, free, err := k.d.usedBytes(ctx, q)
 	if err != nil {
 		return err
 	}
-	k.used.Store(n)
-	l, err := k.d.shared(ctx, k.d.r)
-	if err == nil {
-		k.limits.Store(&l)
-		k.d.logMost.Store(l.logMost())
+	l, err := k.d.shared(ctx, q)
+	if err != nil {
+		return err
 	}
-	return err
+	k.used.Store(used)
+	k.file.Store(used + free)
+	k.limits.Store(&l)
+	return nil
 }
 
-func (d *DB) usedBytes(ctx context.Context, q querier) (int64, error) {
-	var pages, free, size, ext int64
-	err := q.QueryRowContext(ctx, `SELECT (SELECT page_count FROM pragma_page_count), (SELECT freelist_count FROM pragma_freelist_count),
+// usedBytes is what the catalog and the external files take, and what is free in the catalog.
+func (d *DB) usedBytes(ctx context.Context, q querier) (used, free int64, err error) {
+	var pages, size, ext int64
+	err = q.QueryRowContext(ctx, `SELECT (SELECT page_count FROM pragma_page_count), (SELECT freelist_count FROM pragma_freelist_count),
 		(SELECT page_size FROM pragma_page_size), (SELECT ifnull(sum(bytes),0) FROM data INDEXED BY data_ext WHERE codec & 4)`).Scan(&pages, &free, &size, &ext)
-	return (pages-free)*size + ext, err
+	return (pages-free)*size + ext, free * size, err
 }
 
-// room makes sure that what is new in op fits, and evicts what retention would have kept when it must.
-func (k *keeper) room(ctx context.Context, op *Op) error {
+// room makes sure that what is new in op fits, and evicts what retention would have kept when it must. again: there was
+// no room, whatever is known of the store.
+func (k *keeper) room(ctx context.Context, op *Op, again bool) error {
+	most, small := op.bytes()
+	longer := func(l *Limits) int64 { // what the log takes beyond its share
+		return max(0, grow(len(op.Changes), small, 0).log-l.logMost())
+	}
 	bound := k.limits.Load()
-	limit := bound.besideLog()
-	if k.used.Load()+op.bytes() <= limit-limit/64-4*slack {
+	if k.used.Load()+most+slack <= bound.besideLog()-longer(bound) && !again {
 		return nil
 	}
-	// This near to the limit an estimate is not enough.
+	// This near to the limit what may be there is not enough to know.
 	need, err := k.d.newBytes(ctx, op)
 	if err == nil {
 		err = k.measure(ctx)
 	}
+	small = min(small, need)
 	bound = k.limits.Load()
-	limit = bound.besideLog()
-	if err != nil || k.used.Load()+need+slack <= limit {
+	limit := bound.besideLog() - longer(bound)
+	if err != nil || k.used.Load()+need+slack <= limit && !again {
 		return err
 	}
 	if need > limit {
@@ -169,10 +178,10 @@ func (k *keeper) room(ctx context.Context, op *Op) error {
 	if err := k.measure(ctx); err != nil {
 		return err
 	}
-	if k.used.Load()+need+slack <= limit { // somebody else made room
+	if k.used.Load()+need+slack <= limit && !again { // somebody else made room
 		return nil
 	}
-	if _, err := k.d.gc(ctx, GCOptions{Shared: true, need: need + slack}); err != nil {
+	if _, err := k.d.gc(ctx, GCOptions{Shared: true, need: need + slack + longer(bound)}); err != nil {
 		return err
 	}
 	if need, err = k.d.newBytes(ctx, op); err != nil { // what was there may be gone now
@@ -184,12 +193,14 @@ func (k *keeper) room(ctx context.Context, op *Op) error {
 	return nil
 }
 
-// bytes is what the contents of op come to.
-func (op *Op) bytes() (n int64) {
+// bytes is what the contents of op come to, and how many of them at most are in the catalog and not in files.
+func (op *Op) bytes() (all, small int64) {
 	for i := range op.Changes {
-		n += int64(len(op.Changes[i].Content) + len(op.Changes[i].AfterContent))
+		for _, b := range [][]byte{op.Changes[i].Content, op.Changes[i].AfterContent} {
+			all, small = all+int64(len(b)), small+min(int64(len(b)), extAbove)
+		}
 	}
-	return n
+	return all, small
 }
 
 // newBytes is what those contents of op come to that are not stored yet, each counted once.
@@ -217,9 +228,8 @@ func (d *DB) newBytes(ctx context.Context, op *Op) (n int64, err error) {
 	return n, err
 }
 
-func (k *keeper) saved(bytes int64) {
+func (k *keeper) saved() {
 	k.wrote.Store(true)
-	k.used.Add(bytes + perSave)
 	switch n := k.saves.Add(1); {
 	case n == walRoomAfter:
 		nudge(k.long)

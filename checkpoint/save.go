@@ -24,28 +24,30 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 	if err != nil {
 		return Saved{}, err
 	}
-	if err := d.keep.room(ctx, &op); err != nil {
-		return Saved{}, err
-	}
-	// What prepare found out may be overtaken by another process that cleans the store. That is rare; the last try
-	// relies on nothing.
+	// What room and prepare found out may be overtaken by another process that fills the store, or cleans it. That is
+	// rare; the last try relies on nothing.
+	full := false
 	for try := 0; ; try++ {
+		if err := d.keep.room(ctx, &op, full); err != nil {
+			return Saved{}, err
+		}
 		s := &save{d: d, op: &op, again: try > 0, blind: try >= 3}
 		err := s.prepare(ctx)
 		if err == nil {
-			err = d.com.submit(ctx, &job{kind: shared, run: s.write, idle: op.Waiting, undone: s.undone})
+			err = d.com.submit(ctx, &job{kind: shared, run: s.write, grow: s.growth(), idle: op.Waiting, undone: s.undone})
 		}
 		if err != nil && !errors.As(err, new(*SyncError)) {
 			s.discard() // what the disk refused to confirm may be there after a power cut all the same, and then names these files
 		}
-		if errors.Is(err, errStale) && !s.blind {
+		full = errors.As(err, new(*FullError))
+		if (full || errors.Is(err, errStale)) && !s.blind {
 			continue
 		}
 		if err != nil {
 			return Saved{}, fmt.Errorf("saving checkpoint: %w", named(err))
 		}
 		s.remember()
-		d.keep.saved(s.bytes)
+		d.keep.saved()
 		return Saved{idOf(s.seq), append(skips, s.missing...), s.trashed}, nil
 	}
 }
@@ -61,7 +63,6 @@ type save struct {
 	// files lists external files that were written; unused those whose content turned out to be there already.
 	files, unused []string
 	seq           int64
-	bytes         int64
 	missing       []Skip
 	trashed       []Trashed
 }
@@ -73,6 +74,19 @@ type part struct {
 	packed
 	key  int64  // seal
 	file string // with codecExt
+}
+
+// growth is what it adds to the store, once it is prepared.
+func (s *save) growth() growth {
+	var contents, files int64
+	for i := range s.parts {
+		if p := &s.parts[i]; p.codec&codecExt != 0 {
+			files += int64(len(p.z))
+		} else {
+			contents += int64(len(p.z)) + page
+		}
+	}
+	return grow(len(s.op.Changes), contents, files)
 }
 
 func (s *save) prepare(ctx context.Context) error {
@@ -135,7 +149,6 @@ func (s *save) add(ctx context.Context, path, hx string, content []byte, clone f
 				return nil, err
 			}
 		}
-		s.bytes += int64(len(p.z))
 	}
 	s.parts = append(s.parts, p)
 	return p.ver, nil

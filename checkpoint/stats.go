@@ -49,7 +49,7 @@ func (d *DB) Stats(ctx context.Context) (Stats, error) {
 		if err != nil {
 			return err
 		}
-		if s.UsedBytes, err = d.usedBytes(ctx, h.q); err == nil {
+		if s.UsedBytes, _, err = d.usedBytes(ctx, h.q); err == nil {
 			s.LogBytes, err = d.logBytes()
 			s.UsedBytes += s.LogBytes
 		}

@@ -111,15 +111,15 @@ func (g *collector) sweep(ctx context.Context) error {
 			return false, err
 		}
 		var removed []string
-		for len(dead) > 0 {
-			n := min(len(dead), sliceRows)
+		for rows := g.rows(); len(dead) > 0 && rows > 0; {
+			n := min(len(dead), rows, sliceRows)
 			names, err := g.drop(ctx, c, dead[:n], again)
 			if err != nil {
 				return false, err
 			}
 			removed = append(removed, names...)
 			dead = dead[n:]
-			if time.Now().After(end) {
+			if rows -= n; time.Now().After(end) {
 				break
 			}
 		}
@@ -249,7 +249,8 @@ func (g *collector) rekey(ctx context.Context, flags []byte, data []datum) error
 	var files []string
 	err := g.slices(ctx, func(ctx context.Context, c *committer, end time.Time) (bool, error) {
 		bumped := false
-		for len(todo) > 0 && time.Now().Before(end) {
+		room := g.limits.logMost() / 4
+		for len(todo) > 0 && room > 0 && time.Now().Before(end) {
 			t := todo[0]
 			todo = todo[1:]
 			p, err := g.d.whole(ctx, c, t.id)
@@ -259,6 +260,11 @@ func (g *collector) rekey(ctx context.Context, flags []byte, data []datum) error
 			if p == nil || int64(len(p.z)) > t.dead/2 {
 				continue
 			}
+			inLog := int64(min(len(p.z), extAbove))
+			if inLog > g.limits.logMost()/4 {
+				continue
+			}
+			room -= inLog
 			if !bumped {
 				if err := c.bump(ctx); err != nil {
 					return false, err

@@ -3,9 +3,11 @@ package checkpoint
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"modernc.org/sqlite"
 )
@@ -18,33 +20,117 @@ const (
 	walRoomAfter = 4       // saves: a process that lives for one call does not pay for it
 )
 
-// The log is part of the store that MaxBytes bounds. SQLite lets it grow to logMost while somebody writes all the time; that is little beside
-// the default bound, and where it is more than a share of a smaller one the log is emptied sooner.
+// The log is part of the store that MaxBytes bounds: an eighth of it, within these limits, a third of a very small one.
 const (
 	logMost  = 64 << 20
+	logLeast = 384 << 10
 	logShare = 8
 )
 
-func (l Limits) logMost() int64 { return min(l.MaxBytes/logShare, logMost) }
+func (l Limits) logMost() int64 {
+	return min(max(l.MaxBytes/logShare, min(logLeast, l.MaxBytes/3)), logMost)
+}
 
-// besideLog is what of MaxBytes is for catalog, indexes and contents.
-func (l Limits) besideLog() int64 { return l.MaxBytes - l.logMost() }
+// indexes is what the log's own index takes, and the small files of the store.
+func (l Limits) indexes() int64 { return slack + l.logMost()/512 }
 
-// boundLog empties the log when it has passed its share. It waits for nobody: when somebody reads an older state it is tried again after the next
-// commit. Only for the one who runs a batch, outside a transaction.
-func (c *committer) boundLog(ctx context.Context) error {
-	most := c.db.logMost.Load()
-	if most >= logMost || c.doubt != nil || c.db.frozen {
-		return nil
+// besideLog is what of MaxBytes is for catalog and contents.
+func (l Limits) besideLog() int64 { return l.MaxBytes - l.logMost() - l.indexes() }
+
+// What a transaction writes to the log is known only when it is committed, and then it is there. These bound it from above, in pages.
+const (
+	page        = 4 << 10
+	frame       = page + 24
+	savePages   = 40 // of a save, beside its contents
+	changePages = 3  // of each of its changes
+	rowPages    = 3  // of a checkpoint that goes, or a content
+)
+
+// growth is the most that a transaction adds: to the log, to the database, and in files beside it, which are there already.
+type growth struct{ log, db, files int64 }
+
+// grow is the growth by a save with so many changes, and contents of so many bytes.
+func grow(changes int, contents, files int64) growth {
+	bytes := contents + contents/64
+	return growth{bytes + int64(savePages+changePages*changes)*frame, bytes + int64(slack+changes*page), files}
+}
+
+// small is the growth by a transaction that writes a few rows.
+var small = growth{log: 24 * frame}
+
+var logWait = 5 * time.Second // for whoever keeps the log from being emptied; a var for tests
+
+// within begins a writing transaction that keeps to MaxBytes whatever it adds up to g. It empties the log for it, and waits for
+// those who read an older state only where there is no room beside their log. A save that does not fit beside an empty log is a *FullError.
+func (c *committer) within(ctx context.Context, g growth) error {
+	tried := false
+	for start, pause := time.Now(), time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		if err := c.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+			return named(err)
+		}
+		log, over, err := c.over(ctx, g)
+		if err == nil && over <= 0 && (tried || log+g.log <= c.db.keep.limits.Load().logMost()) {
+			return nil
+		}
+		if err := errors.Join(err, c.exec(ctx, "ROLLBACK")); err != nil {
+			return err
+		}
+		if over > log { // also beside an empty log
+			most := c.db.keep.limits.Load().MaxBytes
+			return &FullError{most + over - log, most}
+		}
+		emptied, err := c.emptyLog(ctx)
+		if err != nil {
+			return err
+		}
+		if !emptied && over > 0 {
+			if time.Since(start) > logWait {
+				return fmt.Errorf("there is no room beside the log of the store, and somebody keeps it from being emptied: %w", ErrBusy)
+			}
+			time.Sleep(pause)
+		}
+		tried = true
 	}
-	if n, err := c.db.logBytes(); err != nil || n <= most {
-		return err
+}
+
+// over says how long the log is, and by how much the store may pass its bound with g. Inside a writing transaction nobody else makes
+// either longer. What only takes away does not pass it beside an empty log: else a store that is over its bound could not be cleaned.
+func (c *committer) over(ctx context.Context, g growth) (log, over int64, err error) {
+	k := c.db.keep
+	if log, err = c.db.logBytes(); err != nil {
+		return 0, 0, err
+	}
+	version, err := c.dataVersion()
+	if err != nil {
+		return 0, 0, err
+	}
+	sum := func() int64 {
+		l := k.limits.Load()
+		return max(k.file.Load(), k.used.Load()+g.db) + g.files + l.indexes() + log + g.log - l.MaxBytes
+	}
+	if over = sum(); over > 0 || !c.current || version != c.version { // else what is known of the store holds
+		if err := k.measureBy(ctx, c); err != nil {
+			return 0, 0, err
+		}
+		over = sum()
+	}
+	if g.db == 0 {
+		over = min(over, log)
+	}
+	return log, over, nil
+}
+
+// emptyLog moves what the log holds to the database and makes it as short as can be. It waits for nobody: emptied is false
+// when somebody reads an older state, or moves it too. Only outside of a transaction, for the one who runs a batch.
+func (c *committer) emptyLog(ctx context.Context) (emptied bool, err error) {
+	if c.doubt != nil {
+		return false, nil
 	}
 	if _, err := c.conn.ExecContext(ctx, "PRAGMA busy_timeout(0)"); err != nil {
-		return err
+		return false, err
 	}
 	var busy, log, moved int
-	err := c.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &moved)
+	err = c.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &moved)
 	if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code()&0xff == 5 { // SQLITE_BUSY
 		busy, err = 1, nil
 	}
@@ -52,7 +138,7 @@ func (c *committer) boundLog(ctx context.Context) error {
 		nudge(c.db.keep.long)
 	}
 	_, err2 := c.conn.ExecContext(ctx, "PRAGMA busy_timeout("+busyTimeout+")")
-	return errors.Join(err, err2)
+	return busy == 0, errors.Join(err, err2)
 }
 
 // logBytes is how long the log is, whatever of it is in use; 0 when there is none.
@@ -67,10 +153,14 @@ func (d *DB) logBytes() (int64, error) {
 	return fi.Size(), nil
 }
 
-// lengthen makes the log at least walRoom long, or half of its share.
+// lengthen makes the log walRoom long, or half of its share.
 func (d *DB) lengthen(ctx context.Context) error {
+	room := min(walRoom, d.keep.limits.Load().logMost()/2)
+	if room < walRoom/8 {
+		return nil // it is emptied again too soon
+	}
 	// Inside a writing transaction nobody else appends to the log or starts it anew.
-	return d.com.do(ctx, func(context.Context, *committer) error {
+	return d.com.submit(ctx, &job{kind: single, grow: growth{log: room}, run: func(context.Context, *committer) error {
 		f, err := os.OpenFile(filepath.Join(d.dir, fileName+"-wal"), os.O_WRONLY, 0)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -79,10 +169,9 @@ func (d *DB) lengthen(ctx context.Context) error {
 			return err
 		}
 		fi, err := f.Stat()
-		room := min(walRoom, d.logMost.Load()/2)
 		if err == nil && fi.Size() > 0 && fi.Size() < room {
 			_, err = f.WriteAt(make([]byte, room-fi.Size()), fi.Size())
 		}
 		return errors.Join(err, f.Close())
-	})
+	}})
 }

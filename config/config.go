@@ -75,7 +75,7 @@ type Checkpoint struct {
 	Durability    string   `toml:"durability" enum:"strict|relaxed" doc:"\"strict\" has the old content on stable storage before the change is visible, \"relaxed\" soon after."`
 	OnError       string   `toml:"on_error" enum:"deny|allow" doc:"When a checkpoint can't be stored: \"deny\" the change, or \"allow\" it and say so."`
 	MaxFileBytes  int64    `toml:"max_file_bytes" doc:"Larger files are changed without a checkpoint, and the result says so."`
-	MaxBytes      int64    `toml:"max_bytes" doc:"Size of the whole store, an eighth of it, but at most 64 MiB, for its log; the oldest unpinned checkpoints go to make room."`
+	MaxBytes      int64    `toml:"max_bytes" doc:"Size of the whole store, its log included; the oldest unpinned checkpoints go to make room."`
 	KeepWithin    Duration `toml:"keep_within" doc:"Checkpoints younger than this are kept while max_bytes allows."`
 	KeepLast      int      `toml:"keep_last" doc:"So many checkpoints of each file are kept while max_bytes allows, however old."`
 	Exclude       []string `toml:"exclude" doc:"Globs of files whose content is never stored, nor that of what is below; without a slash they hold at any depth. Links are followed in what stands before the first wildcard."`

@@ -5,6 +5,7 @@ package engine_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"moltisfs/checkpoint"
@@ -26,6 +27,13 @@ var parkings = map[string]func(e *engine.Engine, ws string) error{
 // A process is killed before every system call of a deletion that parks and of its undo: after the next start the tree is whole, in its place or in
 // the trash, and the trash says which.
 func TestKilledParking(t *testing.T) {
+	var mu sync.Mutex
+	moved := map[bool]int{}
+	t.Cleanup(func() {
+		if moved[true] < 10 || moved[false] < 10 {
+			t.Errorf("killed too early or too late to tell anything: %v", moved)
+		}
+	})
 	for step := range parkings {
 		t.Run(step, func(t *testing.T) {
 			x := grow(t, small)
@@ -38,7 +46,6 @@ func TestKilledParking(t *testing.T) {
 					x.remove("t")
 				}
 			}
-			moved := map[bool]int{}
 			kills(t, step, x, lay, func(n int64, _ bool, _ string) string {
 				x.open()
 				defer x.Close()
@@ -56,12 +63,11 @@ func TestKilledParking(t *testing.T) {
 				default:
 					t.Fatalf("call %d: in the tree\n%s\nin the trash %v, listed %+v", n, x.looks(), files, page.Entries)
 				}
+				mu.Lock()
+				defer mu.Unlock()
 				moved[there]++
 				return fmt.Sprint(there)
 			})
-			if moved[true] == 0 || moved[false] == 0 {
-				t.Errorf("killed too early or too late to tell anything: %v", moved)
-			}
 		})
 	}
 }
