@@ -134,6 +134,7 @@ type source struct {
 	test  bool
 	lines int
 	file  *ast.File
+	fset  *token.FileSet
 }
 
 func (s *source) pkg() string { return path.Dir(s.path) }
@@ -147,11 +148,12 @@ func sources(t *testing.T) []*source {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), p, text, parser.ParseComments|parser.SkipObjectResolution)
+		fset := token.NewFileSet()
+		f, err := parser.ParseFile(fset, p, text, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
-		out = append(out, &source{p, strings.HasSuffix(p, "_test.go"), strings.Count(string(text), "\n"), f})
+		out = append(out, &source{p, strings.HasSuffix(p, "_test.go"), strings.Count(string(text), "\n"), f, fset})
 	}
 	if len(out) < 100 {
 		t.Fatalf("only %d Go files; is this the root of the module?", len(out))

@@ -1,0 +1,149 @@
+package moltisfs
+
+import (
+	"go/ast"
+	"path"
+	"strings"
+	"testing"
+)
+
+// The sizes beyond which code must be split, or have a row in tooLarge.
+const (
+	packageLines   = 4000
+	functionLines  = 80
+	structFields   = 12
+	programCeiling = 73000 // lines of Go without tests, of the whole module; lower it when you can
+)
+
+// An excess is something that is larger than it should be: how large it may be at most, and why it is so.
+// Lower the figure when the thing shrinks; take the row away when it fits.
+type excess struct {
+	most int
+	why  string
+}
+
+const (
+	answerFields = "an answer or a record: each field is a key that its reader may see"
+	engineMove   = "goes with the move to one list of steps"
+	storeMove    = "goes with the move to one table of intents"
+	hotState     = "state of one hot loop, kept together"
+)
+
+// tooLarge has a row for each package ("grep"), function ("grep.run") and struct ("grep.scan") beyond the limits.
+var tooLarge = map[string]excess{
+	"checkpoint":                                    {9350, storeMove},
+	"cmd/moltis-fs":                                 {4600, "export and the commands of the store shrink with it"},
+	"grep":                                          {5850, "the index is to become a room of its own"},
+	"grep/match":                                    {5650, "parser, automata and assembler of one engine"},
+	"internal/edit":                                 {5850, "text encodings move to a room for all"},
+	"internal/engine":                               {7350, engineMove},
+	"internal/guardfs":                              {7400, engineMove},
+	"readers":                                       {9900, "becomes a room for each kind of file"},
+	"tools":                                         {5500, "refusals become facts of the engine; words stay here"},
+	"checkpoint/purge.run":                          {88, storeMove},
+	"config/decode.set":                             {84, "one case for each kind of value"},
+	"grep/stream.run":                               {110, hotState},
+	"internal/engine/point.save":                    {85, engineMove},
+	"internal/engine/publish.publish":               {107, engineMove},
+	"internal/engine/recover.takeBack":              {114, engineMove},
+	"internal/engine/restore.carryOut":              {104, engineMove},
+	"readers/compressed.readCompressed":             {93, "one pass over one format"},
+	"readers/notebook.readNotebook":                 {92, "one pass over one format"},
+	"readers/odf.opendocument":                      {227, "one pass over one format"},
+	"readers/ooxml.wordPart":                        {133, "one pass over one format"},
+	"readers/pdf.fill":                              {83, "one pass over one format"},
+	"readers/window.linesAt":                        {82, "one pass over one format"},
+	"readers/xlsx.sheet":                            {101, "one pass over one format"},
+	"tools/checkpoint_restore.conflicts":            {104, "a table of cases; goes when refusals are facts"},
+	"tools/checkpoint_restore.runCheckpointRestore": {93, "a table of cases; goes when refusals are facts"},
+	"tools/refusal_edit.ofEdit":                     {88, "a table of cases; goes when refusals are facts"},
+	"checkpoint.Checkpoint":                         {13, answerFields},
+	"checkpoint.DB":                                 {19, storeMove},
+	"checkpoint.Filter":                             {15, "options with useful zero values"},
+	"checkpoint.Item":                               {17, engineMove},
+	"checkpoint.Options":                            {13, "options with useful zero values"},
+	"checkpoint.Stats":                              {20, answerFields},
+	"checkpoint.Trashed":                            {14, answerFields},
+	"checkpoint.committer":                          {20, storeMove},
+	"checkpoint.opRow":                              {13, storeMove},
+	"cmd/moltis-fs.checkpointRow":                   {13, answerFields},
+	"cmd/moltis-fs.command":                         {14, "one row of the command table"},
+	"config.FS":                                     {24, "each field is a key of [tools.fs]"},
+	"grep.Query":                                    {13, "options with useful zero values"},
+	"grep.Skipped":                                  {15, answerFields},
+	"grep.indexDir":                                 {21, hotState},
+	"grep.indexTree":                                {17, hotState},
+	"grep.scan":                                     {32, hotState},
+	"grep/match.Matcher":                            {17, hotState},
+	"grep/match.Scanner":                            {20, hotState},
+	"grep/match.dfa":                                {28, hotState},
+	"grep/match.program":                            {13, hotState},
+	"internal/audit.Record":                         {19, answerFields},
+	"internal/edit.document":                        {13, hotState},
+	"internal/engine.Engine":                        {20, engineMove},
+	"internal/engine.Mutation":                      {23, engineMove},
+	"internal/engine.Target":                        {14, engineMove},
+	"internal/engine.restore":                       {14, engineMove},
+	"internal/guardfs.spot":                         {15, hotState},
+	"readers.Binary":                                {14, answerFields},
+	"readers.Image":                                 {17, answerFields},
+	"readers.Notebook":                              {16, answerFields},
+	"readers.Options":                               {15, "options with useful zero values"},
+	"readers.PDF":                                   {15, answerFields},
+	"readers.Text":                                  {21, answerFields},
+	"readers.htmlWriter":                            {14, hotState},
+	"tools.Changed":                                 {14, answerFields},
+	"tools.CheckpointRestore":                       {15, answerFields},
+	"tools.CheckpointRow":                           {13, answerFields},
+	"tools.Grep":                                    {21, answerFields},
+	"tools.GrepArgs":                                {15, "each field is an argument of the published schema"}}
+
+func TestSizes(t *testing.T) {
+	sizes := map[string]int{} // what is beyond its limit
+	limits := map[string]int{}
+	packages := map[string]int{}
+	total := 0
+	for _, s := range sources(t) {
+		if s.test {
+			continue
+		}
+		packages[s.pkg()] += s.lines
+		total += s.lines
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				name := path.Join(s.pkg(), strings.TrimSuffix(path.Base(s.path), ".go")) + "." + n.Name.Name
+				if lines := s.fset.Position(n.End()).Line - s.fset.Position(n.Pos()).Line + 1; lines > functionLines {
+					sizes[name], limits[name] = max(sizes[name], lines), functionLines
+				}
+			case *ast.TypeSpec:
+				if st, ok := n.Type.(*ast.StructType); ok && st.Fields.NumFields() > structFields {
+					name := s.pkg() + "." + n.Name.Name
+					sizes[name], limits[name] = st.Fields.NumFields(), structFields
+				}
+			}
+			return true
+		})
+	}
+	for name, lines := range packages {
+		if lines > packageLines {
+			sizes[name], limits[name] = lines, packageLines
+		}
+	}
+	for name, size := range sizes {
+		switch e, ok := tooLarge[name]; {
+		case !ok:
+			t.Errorf("%s: %d, more than %d; split it where its subject splits, or give a reason in tooLarge", name, size, limits[name])
+		case size > e.most:
+			t.Errorf("%s: %d, and it may be %d at most", name, size, e.most)
+		}
+	}
+	for name := range tooLarge {
+		if sizes[name] == 0 {
+			t.Errorf("%s fits by now; take its row out of tooLarge", name)
+		}
+	}
+	if total > programCeiling {
+		t.Errorf("%d lines of Go without tests; the ceiling is %d", total, programCeiling)
+	}
+}
