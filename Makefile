@@ -49,7 +49,7 @@ race:
 # Hours. Each line is one promise of the README, tried until it should have broken.
 soak:
 	go test ./checkpoint -count=1 -timeout 6h -run '^(TestKill|TestKillCatchesABadEngine|TestManyProcesses|TestRandomWhileCleaning)$$' -kill 10000
-	go test ./checkpoint -count=1 -timeout 6h -run '^(TestPowerCut|TestDiskFails)$$' -cuts 10000 -faults 10000
+	go test ./checkpoint -count=1 -timeout 6h -run '^(TestPowerCut|TestDiskFails|TestWritesFail)$$' -cuts 10000 -faults 10000
 	go test ./tools -count=1 -timeout 6h -run '^TestKilledRewind$$' -kill 10000
 	go test ./internal/engine -count=1 -timeout 6h -run '^TestHistoryAgainstModel$$' -steps 1000000
 	go test ./internal/engine -count=1 -timeout 4h -run '^TestKilled' -every 1 -real

@@ -16,7 +16,7 @@ import (
 	"moltisfs/checkpoint"
 )
 
-var killRounds = flag.Int("kill", 60, "rounds of TestKill; 300 in CI, 10000 in a soak")
+var killRounds = flag.Int("kill", 40, "rounds of TestKill; 300 in CI, 10000 in a soak")
 
 // roleVar makes the test binary one of the processes below instead of running tests.
 const roleVar = "MOLTISFS_CHECKPOINT_TEST_ROLE"
@@ -129,6 +129,7 @@ func TestKill(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: long")
 	}
+	t.Parallel()
 	dir := t.TempDir()
 	acks := 0
 	for round := range *killRounds {
@@ -152,6 +153,7 @@ func TestKillCatchesABadEngine(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: long")
 	}
+	t.Parallel()
 	for round := range 60 {
 		if missing, _ := killOnce(t, "ahead", int64(round), t.TempDir(), false); missing > 0 {
 			return
@@ -219,6 +221,7 @@ func TestManyProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: long")
 	}
+	t.Parallel()
 	dir := t.TempDir()
 	type proc struct {
 		cmd   *exec.Cmd

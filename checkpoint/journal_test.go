@@ -168,7 +168,7 @@ func TestMarkBesideThoseWhoLook(t *testing.T) {
 			}
 		})
 	}
-	for range 2000 {
+	for range 500 {
 		in, err := d.Intend(id)
 		if err != nil {
 			t.Error(err)

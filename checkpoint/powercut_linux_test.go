@@ -14,7 +14,7 @@ import (
 
 var (
 	cuts   = flag.Int("cuts", 40, "power cuts tried by TestPowerCut on each of its recordings; 10000 in a soak")
-	faults = flag.Int("faults", 3, "failing calls tried by TestDiskFails of each kind; 10000, which is every one, in a soak")
+	faults = flag.Int("faults", 2, "failing calls tried by TestDiskFails of each kind; 10000, which is every one, in a soak")
 )
 
 // tryCuts cuts the power at n moments of a recording and counts the cuts after which something that was said to be saved is not there,
@@ -110,6 +110,7 @@ func TestPowerCut(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: long")
 	}
+	t.Parallel()
 	recordings := max(1, *cuts/1000)
 	for r := range recordings {
 		strict, _ := record(t, "cutter", int64(r), t.TempDir(), "")
@@ -140,9 +141,10 @@ func TestDiskFails(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: long")
 	}
+	t.Parallel()
+	plain, _ := record(t, "faulty", 1, t.TempDir(), "")
 	for _, c := range []struct{ call, errno string }{{"fsync", "EIO"}, {"pwrite64", "ENOSPC"}, {"pwrite64", "EIO"}, {"ftruncate", "EIO"}, {"mkdirat", "ENOSPC"},
 		{"write", "ENOSPC"}} {
-		plain, _ := record(t, "faulty", 1, t.TempDir(), "")
 		n := 0
 		for _, e := range plain {
 			if e.call == map[string]string{"fsync": "sync", "pwrite64": "write", "ftruncate": "truncate", "mkdirat": "mkdir", "write": "write"}[c.call] {
@@ -175,7 +177,7 @@ func TestDiskFails(t *testing.T) {
 		}
 	}
 	lost := 0
-	for k := range 10 {
+	for k := 0; k < 10 && lost == 0; k++ {
 		rec, _ := record(t, "pretender", int64(k), t.TempDir(), fmt.Sprintf("fsync:error=EIO:when=%d+", 10+k))
 		l, u := tryCuts(t, rec, 2, int64(k), false)
 		lost += l + u

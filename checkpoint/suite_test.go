@@ -62,6 +62,7 @@ func promises(t *testing.T, open func(t *testing.T) store) {
 		{"Random", random},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			s := open(t)
 			defer s.Close()
 			c.run(t, s)

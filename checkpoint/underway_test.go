@@ -78,11 +78,13 @@ func TestNothingTakesWhatIsUnderWay(t *testing.T) {
 	for way, w := range ways {
 		for state, begin := range states {
 			t.Run(way+", "+state, func(t *testing.T) {
+				t.Parallel()
+				o := w.o
 				c := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 				dir := t.TempDir()
 				host := open(t, dir, checkpoint.Options{Settles: true, Now: c.now})
-				w.o.Now, w.o.Settles = c.now, true
-				d := open(t, dir, w.o)
+				o.Now, o.Settles = c.now, true
+				d := open(t, dir, o)
 				id := save(t, host, op(edit("/w/a", pre, []byte("half")), edit("/w/b", pre, []byte("way"))))
 				end := begin(t, host, id)
 				c.t = c.t.Add(time.Hour) // a machine may sleep
