@@ -59,10 +59,12 @@ soak:
 	go test ./readers -count=1 -timeout 2h -run '^TestMutatedPDFs$$' -readers.mutations 1000
 	go test ./readers -count=1 -timeout 2h -run '^TestFollowingTheAnswersShowsAll$$' -readers.everypage
 	go test ./grep/ignore -count=1 -timeout 2h -run '^TestGit$$' -forests 20000
-	go test ./grep/match -count=1 -timeout 2h -run '^TestAgainstRegexp$$' -match.soak 30m
+	go test ./grep/match -count=1 -timeout 2h -run '^(TestAgainstRegexp|TestBacktrackWindows)$$' -match.soak 30m
 	go test ./grep/match -count=1 -timeout 2h -run '^TestGeneratedAgainstRipgrep$$' -match.rgrounds 5000
 	go test ./grep -count=1 -timeout 2h -run '^(TestSeams|TestSeamsMultiline)$$' -rounds 100000
 	go test ./grep -count=1 -timeout 2h -run '^TestWalkAmidChurn$$' -churn.time 10m
+	go test ./grep -count=1 -timeout 2h -run '^TestRipgrep$$' -tree "$$(go env GOROOT)/src"
+	go test ./cmd/moltis-fs -count=1 -timeout 2h -run '^TestExportedHistories$$' -histories 2000
 	go test ./grep -count=1 -timeout 2h -run '^TestIndexEqual$$' -index.rounds 50000
 	go test ./cmd/moltis-fs -count=1 -timeout 2h -run '^(TestNoLostUpdates|TestLostUpdatesWithoutLocks)$$' -processes 64 -increments 1000
 	go test ./internal/guardfs -count=1 -timeout 2h -run '^TestRace' -args -tries 1000000

@@ -22,7 +22,7 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-var indexRounds = flag.Int("index.rounds", 250, "rounds of changes in TestIndexEqual")
+var indexRounds = flag.Int("index.rounds", 100, "rounds of changes in TestIndexEqual")
 
 // garden is a tree that a test changes at random.
 type garden struct {

@@ -55,7 +55,7 @@ func peak(fn func()) int64 {
 // TestMemoryFlat: neither the size of a tree nor that of a file shows in the memory of a search.
 func TestMemoryFlat(t *testing.T) {
 	if testing.Short() {
-		t.Skip("writes 300 MB")
+		t.Skip("writes files that are larger than that")
 	}
 	dir := t.TempDir()
 	r := rand.New(rand.NewPCG(1, 1))
@@ -69,14 +69,14 @@ func TestMemoryFlat(t *testing.T) {
 		}
 		return b
 	}
-	for i := range 4000 {
+	for i := range 1500 {
 		d := filepath.Join(dir, "many", fmt.Sprint(i%97), fmt.Sprint(i%7))
 		os.MkdirAll(d, 0o755)
 		os.WriteFile(filepath.Join(d, fmt.Sprint(i, ".txt")), append(line(2000), []byte("\nneedle in it\n")...), 0o644)
 	}
-	lines := bytes.Repeat(append(line(90), '\n'), 1<<20)
+	lines := bytes.Repeat(append(line(90), '\n'), 3*maxMemory/2/91)
 	for name, b := range map[string][]byte{
-		"lines.log": lines, "one-line": bytes.ReplaceAll(lines, []byte("\n"), []byte(" ")), "needles.log": bytes.Repeat([]byte("needle\n"), 6<<20), "binary": bytes.Repeat([]byte{0, 1, 2, 3}, 4<<20),
+		"lines.log": lines, "one-line": bytes.ReplaceAll(lines, []byte("\n"), []byte(" ")), "needles.log": bytes.Repeat([]byte("needle\n"), 3<<20), "binary": bytes.Repeat([]byte{0, 1, 2, 3}, 4<<20),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {
 			t.Fatal(err)

@@ -24,7 +24,7 @@ import (
 
 var (
 	churnDir  = flag.String("churn.dir", "", "what TestChurn creates and deletes in, as a process of its own")
-	churnTime = flag.Duration("churn.time", 2*time.Second, "how long TestWalkAmidChurn goes on")
+	churnTime = flag.Duration("churn.time", time.Second, "how long TestWalkAmidChurn goes on")
 )
 
 // TestChurn is the other process of TestWalkAmidChurn: it makes and removes files and directories until its standard input ends.

@@ -16,7 +16,7 @@ import (
 	"moltisfs/checkpoint"
 )
 
-var histories = flag.Int("histories", 24, "how many random histories are exported")
+var histories = flag.Int("histories", 10, "how many random histories are exported")
 
 // A history is a tree that calls, and others between them, have changed at random, with a store that knows of the calls.
 type randomHistory struct {

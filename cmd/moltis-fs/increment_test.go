@@ -190,12 +190,14 @@ func countTogether(t *testing.T, binary string, processes, increments int) int {
 
 // TestNoLostUpdates: many processes read and edit one file; no edit that was reported as done is lost.
 func TestNoLostUpdates(t *testing.T) {
+	t.Parallel()
 	kinds := []string{"", "rooted"} // with the atomic exchange of Linux, and without
 	if testing.Short() {
 		kinds = kinds[:1] // no process of these is built with the race detector
 	}
 	for _, tags := range kinds {
 		t.Run("tags="+tags, func(t *testing.T) {
+			t.Parallel()
 			if got, want := countTogether(t, buildBinary(t, tags), *processes, *increments), *processes**increments; got != want {
 				t.Errorf("counted to %d, not %d", got, want)
 			}
@@ -208,6 +210,7 @@ func TestLostUpdatesWithoutLocks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED: long")
 	}
+	t.Parallel()
 	binary := buildBinary(t, "rooted nolock")
 	for range 10 {
 		if countTogether(t, binary, *processes, *increments) != *processes**increments {

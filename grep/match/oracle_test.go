@@ -282,7 +282,7 @@ func TestAgainstRegexp(t *testing.T) {
 	}
 	g := generator{rand.New(rand.NewPCG(s, 7))}
 	rounds, began, all := 0, time.Now(), levels()
-	for ; *soak > 0 && time.Since(began) < *soak || *soak == 0 && rounds < times(3000); rounds++ {
+	for ; *soak > 0 && time.Since(began) < *soak || *soak == 0 && rounds < times(1500); rounds++ {
 		pattern := g.pattern(3)
 		for range 3 {
 			v := all[g.IntN(len(all))]
