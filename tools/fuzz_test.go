@@ -42,7 +42,7 @@ func FuzzArguments(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s %q: the host is broken: %v", tool.Name, args, err)
 		}
-		if d := time.Since(start); d > 10*time.Second {
+		if d := time.Since(start); d > time.Minute {
 			t.Errorf("%s %q took %s", tool.Name, args, d) // a hang, not a speed claim
 		}
 		out, err := tools.Encode(p)

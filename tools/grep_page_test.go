@@ -123,10 +123,7 @@ func TestGrepPagesTile(t *testing.T) {
 // TestSizeOfAnAnswer: head_limit 0 is as much as one answer holds; it says so, and the rest is on the pages behind it.
 func TestSizeOfAnAnswer(t *testing.T) {
 	s, root := suite(t, nil, tools.Options{})
-	lines := 24_000
-	if testing.Short() {
-		lines = 13_000 // two pages instead of three
-	}
+	const lines = 13_000 // two pages
 	write(t, filepath.Join(root, "a.txt"), strings.Repeat("needle "+strings.Repeat("x", 300)+"\n", lines))
 	for name, args := range map[string]map[string]any{
 		"rows":   {"pattern": "needle", "output_mode": "content", "head_limit": 0},

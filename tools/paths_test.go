@@ -128,7 +128,7 @@ func TestEveryPathTimesEveryTool(t *testing.T) {
 				before := toolstest.Snapshot(t, root)
 				start := time.Now()
 				p := call(t, s, tool.name, tool.args(path, controlErr == nil))
-				if d := time.Since(start); d > 5*time.Second {
+				if d := time.Since(start); d > time.Minute {
 					t.Errorf("took %s", d) // a hang, not a speed claim
 				}
 				got := "ok"

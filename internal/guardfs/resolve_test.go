@@ -108,7 +108,7 @@ func TestResolve(t *testing.T) {
 				noLeak(t)
 				start := time.Now()
 				got, err := read(f, p)
-				if d := time.Since(start); d > 5*time.Second {
+				if d := time.Since(start); d > time.Minute {
 					t.Errorf("took %v", d)
 				}
 				answer := outcome(err)

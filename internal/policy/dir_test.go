@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"path"
@@ -207,9 +208,11 @@ func (s *slow) judge(name string) string {
 	return ""
 }
 
+var definitions = flag.Int("definitions", 120, "how many worlds TestAgainstDefinition makes")
+
 // Judge and Dir say what the definition says, on many small worlds.
 func TestAgainstDefinition(t *testing.T) {
-	rounds := 1000
+	rounds := *definitions
 	if testing.Short() {
 		rounds = 60
 	}
