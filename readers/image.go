@@ -164,6 +164,8 @@ func readImage(ctx context.Context, r *Readers, f *file, o *Options) (Content, e
 		return nil, err
 	}
 	defer free()
+	ctx, cancel := context.WithTimeout(ctx, r.config.Deadline)
+	defer cancel()
 	turn := 1
 	switch p.name {
 	case "jpeg", "tiff", "png", "webp":
@@ -237,6 +239,8 @@ func (p *picture) tryDecode(ctx context.Context, r *Readers, raw []byte) (img im
 			return nil, err
 		}
 		return img, nil
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return nil, &Limit{What: "image", Resource: "time"}
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.As(err, &ours):

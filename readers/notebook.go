@@ -171,6 +171,8 @@ func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content
 	if len(nb.Cells) > maxCells {
 		return nil, &Limit{What: "notebook", Resource: "cells", Is: int64(len(nb.Cells)), Max: maxCells}
 	}
+	drawing, cancel := context.WithTimeout(ctx, r.config.Deadline) // of all images; those that come too late are left out, and counted
+	defer cancel()
 	n := &Notebook{Format: fmt.Sprintf("%d.%d", *nb.Format, nb.Minor), TotalCells: len(nb.Cells), Cells: []Cell{}}
 	if n.Language = nb.Meta.Language.Name; n.Language == "" {
 		n.Language = nb.Meta.Kernel.Language
@@ -200,9 +202,9 @@ func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content
 		was := *n
 		var s shownCell
 		if o.Column > 0 {
-			s = n.cellFrom(ctx, r, raw, i, o)
+			s = n.cellFrom(drawing, r, raw, i, o)
 		} else {
-			s = n.cell(ctx, r, raw, i, room, &images, o)
+			s = n.cell(drawing, r, raw, i, room, &images, o)
 		}
 		if len(n.Cells) > 0 && (s.used > room || s.imagesCut) {
 			*n = was // it belongs to the next answer

@@ -66,7 +66,8 @@ type Config struct {
 	// Worker is the command line of a program that calls [RunWorker] on its standard input and output: usually
 	// the program itself with a hidden subcommand. It decodes AVIF and HEIC images, which are refused when this is empty.
 	Worker []string
-	// Deadline bounds the sandbox and the worker for one call, below any deadline of the context. Zero: 20 s.
+	// Deadline bounds for one call, each for itself and below any deadline of the context, the wait for room in DecoderMemory, the
+	// sandbox, the worker, and the decoding of images. Zero: 20 s.
 	Deadline time.Duration
 	// PDFMemory caps the sandbox's memory in bytes. Zero: 512 MiB. While it grows there may be 64 MiB more.
 	PDFMemory int64

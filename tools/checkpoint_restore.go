@@ -177,6 +177,7 @@ var checkpointRestoreTool = define[CheckpointRestoreArgs](Tool{
 	Description: "Restores files to what they were before a checkpoint's call; can itself be undone by undo_id.",
 	Effect:      Overwrites,
 	Follows:     []string{"Write", "Edit", "MultiEdit"},
+	OwnTime:     true,
 }, runCheckpointRestore)
 
 func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *CheckpointRestoreArgs) (Payload, error) {

@@ -117,7 +117,7 @@ func (s *Suite) edit(ctx context.Context, c *engine.Call, path string, edits []e
 				return &Refusal{Reason: KindUnsupported, Message: "this is a file of kind " + shown + ": what Read shows of it is not its bytes, which an edit would damage; the file is untouched",
 					Hint: "Make the change with a program for such files, or ask the user how."}
 			}
-			how := edit.Options{Strict: s.cfg.Tools.FS.EditMatching == "strict", MaxBytes: maxResult, Seen: s.engine.LastSeen(t), Encoding: o.encoding}
+			how := edit.Options{Strict: s.cfg.Tools.FS.EditMatching == "strict", MaxBytes: maxResult, Seen: s.engine.LastSeen(t), Encoding: o.encoding, Err: ctx.Err}
 			result, err = edit.Apply(t.Before.Content, edits, how)
 			if t.Known.Stale && (err != nil || !survives(result, edits, t.Before.Content, how)) {
 				return s.engine.Modified(t)

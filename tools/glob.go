@@ -68,6 +68,7 @@ var globTool = define[GlobArgs](Tool{
 	Title:       "Find files by name",
 	Description: "Files matching a glob, newest first. Hidden files count; version-control directories and ignored files don't.",
 	Effect:      Reads,
+	OwnTime:     true,
 }, runGlob)
 
 func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payload, error) {

@@ -42,7 +42,8 @@ var grepTool = define[GrepArgs](Tool{
 	Title: "Search file contents",
 	Description: "Searches with a regular expression (RE2 and ripgrep syntax; look-around works, slower). Files newest first, lines by path. " +
 		"$ matches before CRLF. What was not searched is counted in skipped.",
-	Effect: Reads,
+	Effect:  Reads,
+	OwnTime: true,
 }, runGrep)
 
 func runGrep(ctx context.Context, s *Suite, c *engine.Call, a *GrepArgs) (Payload, error) {

@@ -114,7 +114,11 @@ func (s *Suite) refuse(ctx context.Context, tool string, args any, err error) *R
 	case errors.Is(err, engine.ErrHost), errors.Is(err, engine.ErrClosed):
 		return nil
 	case errors.Is(err, context.DeadlineExceeded):
-		return &Refusal{Reason: KindDeadline, FilePath: pathOf(args), Message: "the call took too long and was stopped", Hint: "Ask for less: a narrower path, pattern or window."}
+		hint := "Ask for less: a narrower path, pattern or window."
+		if t := s.tool(tool); t != nil && t.Effect != Reads {
+			hint = "Look at the file, then send the change in smaller parts."
+		}
+		return &Refusal{Reason: KindDeadline, FilePath: pathOf(args), Message: "the call took too long and was stopped", Hint: hint}
 	case errors.Is(err, context.Canceled):
 		return &Refusal{Reason: KindDeadline, FilePath: pathOf(args), Message: "the call was cancelled", Hint: "Call again if the answer is still wanted."}
 	}

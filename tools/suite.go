@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"moltisfs/config"
 	"moltisfs/grep/ignore"
@@ -233,7 +234,7 @@ func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
 	}
 	var args any
 	err = s.engine.Do(ctx, c, engine.Operation{
-		Changes: tool.Effect != Reads,
+		Changes: tool.Effect != Reads, Time: tool.time(),
 		Decode: func() (err error) {
 			if args, err = tool.decode(in.Args); err != nil {
 				return err
@@ -268,6 +269,16 @@ func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
 		w.warn("the outcome could not be written to the audit log")
 	}
 	return p, nil
+}
+
+// callTime is how long a call may work. What a reader waits for and what it does each have less.
+const callTime = time.Minute
+
+func (t *Tool) time() time.Duration {
+	if t.OwnTime {
+		return 0
+	}
+	return callTime
 }
 
 func (s *Suite) tool(name string) *Tool {

@@ -29,6 +29,9 @@ type Tool struct {
 	// Follows are tools that this one does the work of by another road: with the last of them it is denied, unless it is allowed by name.
 	Follows []string
 
+	// OwnTime says that the tool sets its own deadline, as a search does, or takes what it takes, as a restore of many files does.
+	OwnTime bool
+
 	args *args.Spec // schema and decoder
 	run  func(context.Context, *Suite, *engine.Call, any) (Payload, error)
 }

@@ -60,6 +60,8 @@ type Options struct {
 	MaxBytes int64  // cap for the result, also between edits; 64 MiB when 0
 	Encoding string // charset of the file, by any common name; "" = detect
 	Seen     []byte // the file as the session last saw it, for the cause "stale"; may be nil. Same charset as content
+	// Err is asked before each edit, and what it answers ends the work: the Err of a context. nil: nothing does.
+	Err func() error
 }
 
 // MaxEdits is how many edits Apply takes at once, MaxReplacements how many places one edit with All may change.
@@ -143,6 +145,11 @@ func Apply(content []byte, edits []Edit, o Options) (*Result, error) {
 	res := &Result{Encoding: d.cs.name, Guessed: d.guessed, before: d.text, Steps: make([]Step, 0, len(edits))}
 	d.own = false // before keeps the text
 	for i, e := range edits {
+		if o.Err != nil {
+			if err := o.Err(); err != nil {
+				return nil, err
+			}
+		}
 		d.more = len(edits) - 1 - i
 		step, err := d.apply(i, e, o)
 		if err != nil {

@@ -34,6 +34,8 @@ type Operation struct {
 	Decode func() error
 	// Run carries the operation out by the engine's functions.
 	Run func(context.Context) error
+	// Time is how long Run may take, what an approver takes apart; 0: no deadline but the caller's.
+	Time time.Duration
 	// Refuse makes the dialect's answer of an error and names it for the audit log. "" says that
 	// this is no refusal: the host is broken.
 	Refuse func(context.Context, error) string
@@ -56,7 +58,7 @@ func (e *NameError) Error() string {
 const MaxName = 256
 
 // Do is the one place that every operation of every dialect passes. Read it downward: names,
-// arguments, turn, operation, and on every way out the outcome's record. A panic of the
+// arguments, turn, deadline, operation, and on every way out the outcome's record. A panic of the
 // operation ends as a broken host.
 //
 // The error is that of a broken host, or ErrClosed; a refusal is the dialect's to answer. A view
@@ -97,12 +99,26 @@ func (e *Engine) attempt(ctx context.Context, c *Call, op Operation) (outcome st
 	}
 	if cause == nil {
 		e.BeginTurn(ctx, c)
-		cause = op.Run(ctx)
+		cause = e.inTime(ctx, op)
 	}
 	if cause == nil {
 		return outcomeOK, nil
 	}
 	return cmp.Or(op.Refuse(ctx, cause), outcomeHost), cause
+}
+
+// inTime runs the operation under its deadline.
+func (e *Engine) inTime(ctx context.Context, op Operation) error {
+	if op.Time > 0 {
+		all := op.Time
+		if op.Changes && e.cfg.RequireApproval {
+			all += time.Duration(e.cfg.ApprovalTimeout)
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, all)
+		defer cancel()
+	}
+	return op.Run(ctx)
 }
 
 // checkNames bounds the names that history is kept under. They come from the host, but a host may

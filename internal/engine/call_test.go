@@ -9,7 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"moltisfs/config"
 	"moltisfs/internal/audit"
 	"moltisfs/internal/engine"
 )
@@ -50,6 +52,43 @@ func TestDoRecordsEveryWayOut(t *testing.T) {
 	x.Shut()
 	if err := x.Do(t.Context(), &engine.Call{}, engine.Operation{}); !errors.Is(err, engine.ErrClosed) {
 		t.Errorf("after Shut: %v", err)
+	}
+}
+
+// An operation has its time, and what a person takes to answer is beside it.
+func TestTimeOfACall(t *testing.T) {
+	for _, c := range []struct {
+		op          engine.Operation
+		least, most time.Duration // 0: no deadline
+	}{
+		{engine.Operation{}, 0, 0},
+		{engine.Operation{Time: time.Hour}, 59 * time.Minute, time.Hour},
+		{engine.Operation{Time: time.Hour, Changes: true}, 3*time.Hour - time.Minute, 3 * time.Hour},
+	} {
+		x := grow(t, func(c *config.FS) {
+			c.RequireApproval, c.ApprovalTimeout = true, config.Duration(2*time.Hour)
+		})
+		c.op.Run = func(ctx context.Context) error {
+			end, ok := ctx.Deadline()
+			if left := time.Until(end); ok != (c.most > 0) || ok && (left < c.least || left > c.most) {
+				t.Errorf("%+v: %s left", c.op, left)
+			}
+			return nil
+		}
+		if err := x.Do(t.Context(), &engine.Call{Tool: "Probe"}, c.op); err != nil {
+			t.Error(err)
+		}
+	}
+	x := grow(t, nil)
+	late := engine.Operation{Time: time.Nanosecond, Run: func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }}
+	late.Refuse = func(_ context.Context, err error) string {
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		return "deadline"
+	}
+	if err := x.Do(t.Context(), &engine.Call{Tool: "Probe"}, late); err != nil || recorded(t, x)[0].Outcome != "deadline" {
+		t.Errorf("%v, %+v", err, recorded(t, x))
 	}
 }
 

@@ -179,6 +179,9 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	if err := e.plan(c, ts, &m); err != nil { // seen and unchanged? then the new content, pure
 		return nil, err
 	}
+	if err := ctx.Err(); err != nil { // whoever is asked should not be asked in vain
+		return nil, err
+	}
 	if m.park, err = e.roomToChange(ts, &m); err != nil {
 		return nil, err
 	}
