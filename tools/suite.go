@@ -234,7 +234,7 @@ func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
 	}
 	var args any
 	err = s.engine.Do(ctx, c, engine.Operation{
-		Changes: tool.Effect != Reads, Time: tool.time(),
+		Changes: tool.Effect != Reads, Time: s.timeOf(tool),
 		Decode: func() (err error) {
 			if args, err = tool.decode(in.Args); err != nil {
 				return err
@@ -271,14 +271,15 @@ func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
 	return p, nil
 }
 
-// callTime is how long a call may work. What a reader waits for and what it does each have less.
-const callTime = time.Minute
-
-func (t *Tool) time() time.Duration {
-	if t.OwnTime {
+// timeOf gives a call a minute to work in, and as long as an approver may take beside it.
+func (s *Suite) timeOf(t *Tool) time.Duration {
+	switch {
+	case t.OwnTime:
 		return 0
+	case t.Effect != Reads && s.cfg.Tools.FS.RequireApproval:
+		return time.Minute + time.Duration(s.cfg.Tools.FS.ApprovalTimeout)
 	}
-	return callTime
+	return time.Minute
 }
 
 func (s *Suite) tool(name string) *Tool {

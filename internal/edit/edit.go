@@ -56,12 +56,11 @@ type Edit struct {
 
 // Options: the zero value is tolerant, detects the charset and allows results up to 64 MiB.
 type Options struct {
-	Strict   bool   // exact and line_endings only
-	MaxBytes int64  // cap for the result, also between edits; 64 MiB when 0
-	Encoding string // charset of the file, by any common name; "" = detect
-	Seen     []byte // the file as the session last saw it, for the cause "stale"; may be nil. Same charset as content
-	// Err is asked before each edit, and what it answers ends the work: the Err of a context. nil: nothing does.
-	Err func() error
+	Strict   bool         // exact and line_endings only
+	MaxBytes int64        // cap for the result, also between edits; 64 MiB when 0
+	Encoding string       // charset of the file, by any common name; "" = detect
+	Seen     []byte       // the file as the session last saw it, for the cause "stale"; may be nil. Same charset as content
+	Err      func() error // asked before each edit, what it answers ends the work: the Err of a context; may be nil
 }
 
 // MaxEdits is how many edits Apply takes at once, MaxReplacements how many places one edit with All may change.
@@ -145,10 +144,8 @@ func Apply(content []byte, edits []Edit, o Options) (*Result, error) {
 	res := &Result{Encoding: d.cs.name, Guessed: d.guessed, before: d.text, Steps: make([]Step, 0, len(edits))}
 	d.own = false // before keeps the text
 	for i, e := range edits {
-		if o.Err != nil {
-			if err := o.Err(); err != nil {
-				return nil, err
-			}
+		if o.Err != nil && o.Err() != nil {
+			return nil, o.Err()
 		}
 		d.more = len(edits) - 1 - i
 		step, err := d.apply(i, e, o)

@@ -1,13 +1,11 @@
 package edit
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf16"
-	"unicode/utf8"
 )
 
 // Where things are in a JSON text that encoding/json has found valid: the functions here rely on that and check nothing.
@@ -101,9 +99,6 @@ func jsonArray(b []byte, i int) (items []jsonSpan) {
 }
 
 func jsonString(raw []byte) (s string, err error) {
-	if raw[0] == '"' && bytes.IndexByte(raw, '\\') < 0 && utf8.Valid(raw) {
-		return string(raw[1 : len(raw)-1]), nil
-	}
 	err = json.Unmarshal(raw, &s)
 	return s, err
 }

@@ -94,7 +94,6 @@ func ApplyNotebook(content []byte, e NotebookEdit) (*NotebookResult, error) {
 // notebook is a notebook's text and where things are in it.
 type notebook struct {
 	b      []byte
-	size   int  // of b when it was read
 	ids    bool // the format has cell ids (4.5 on)
 	array  jsonSpan
 	keyGap string // white space before the key "cells"
@@ -120,7 +119,7 @@ func parseNotebook(b []byte) (*notebook, error) {
 	if b[start] != '{' {
 		return bad("it is not a JSON object")
 	}
-	n := &notebook{b: b, size: len(b)}
+	n := &notebook{b: b}
 	major, minor := -1, 0
 	var cells *jsonMember
 	top, _ := jsonObject(b, start)

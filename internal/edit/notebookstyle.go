@@ -220,15 +220,13 @@ func (n *notebook) member(i int, key string) *jsonMember {
 // set changes a member of a cell, or adds it: where the alphabet puts it when the keys are sorted, else last.
 func (n *notebook) set(i int, key, value string) error {
 	if m := n.member(i, key); m != nil {
-		n.splice(m.value.from, m.value.to, value)
-		return n.again(i)
+		return n.change(i, m.value.from, m.value.to, value)
 	}
 	c := n.cells[i]
 	s := cellStyle{colon: ": ", comma: " "}
 	switch len(c.members) {
 	case 0:
-		n.splice(c.from+1, c.from+1, quoteJSON(key, n.ascii())+": "+value)
-		return n.again(i)
+		return n.change(i, c.from+1, c.from+1, quoteJSON(key, n.ascii())+": "+value)
 	case 1:
 	default:
 		s.readMembers(n.b, c)
@@ -237,13 +235,11 @@ func (n *notebook) set(i int, key, value string) error {
 	sorted := slices.IsSortedFunc(c.members, func(a, b jsonMember) int { return strings.Compare(a.key, b.key) })
 	for _, m := range c.members {
 		if sorted && m.key > key {
-			n.splice(m.from, m.from, text+","+s.comma)
-			return n.again(i)
+			return n.change(i, m.from, m.from, text+","+s.comma)
 		}
 	}
 	last := c.members[len(c.members)-1].value.to
-	n.splice(last, last, ","+s.comma+text)
-	return n.again(i)
+	return n.change(i, last, last, ","+s.comma+text)
 }
 
 // remove takes a member out of a cell, with its comma.
@@ -254,13 +250,11 @@ func (n *notebook) remove(i int, key string) error {
 		case m.key != key:
 			continue
 		case j > 0:
-			n.splice(members[j-1].value.to, m.value.to, "")
+			return n.change(i, members[j-1].value.to, m.value.to, "")
 		case len(members) > 1:
-			n.splice(m.from, members[1].from, "")
-		default:
-			n.splice(m.from, m.value.to, "")
+			return n.change(i, m.from, members[1].from, "")
 		}
-		return n.again(i)
+		return n.change(i, m.from, m.value.to, "")
 	}
 	return nil
 }
@@ -269,13 +263,12 @@ func (n *notebook) splice(from, to int, text string) {
 	n.b = slices.Concat(n.b[:from], []byte(text), n.b[to:])
 }
 
-// again reads cell i anew after a change within it, and no other: of a hundred thousand one is changed, several times. What is
+// change splices within cell i and reads it anew, and no other: one of a hundred thousand is changed, several times. What is
 // behind it is no longer where n says.
-func (n *notebook) again(i int) error {
+func (n *notebook) change(i, from, to int, text string) error {
 	c := &n.cells[i]
-	c.to += len(n.b) - n.size
-	n.size = len(n.b)
-	if !json.Valid(n.b[c.from:c.to]) {
+	n.splice(from, to, text)
+	if c.to += len(text) - (to - from); !json.Valid(n.b[c.from:c.to]) {
 		return errors.New("the changed cell is not valid JSON")
 	}
 	c.members, _ = jsonObject(n.b, c.from)

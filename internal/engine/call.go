@@ -33,9 +33,8 @@ type Operation struct {
 	// Decode takes the arguments apart. It touches no file. nil: there is nothing to decode.
 	Decode func() error
 	// Run carries the operation out by the engine's functions.
-	Run func(context.Context) error
-	// Time is how long Run may take, what an approver takes apart; 0: no deadline but the caller's.
-	Time time.Duration
+	Run  func(context.Context) error
+	Time time.Duration // how long Run may take, an approver included; 0: no deadline but the caller's
 	// Refuse makes the dialect's answer of an error and names it for the audit log. "" says that
 	// this is no refusal: the host is broken.
 	Refuse func(context.Context, error) string
@@ -99,26 +98,14 @@ func (e *Engine) attempt(ctx context.Context, c *Call, op Operation) (outcome st
 	}
 	if cause == nil {
 		e.BeginTurn(ctx, c)
-		cause = e.inTime(ctx, op)
+		inTime, cancel := context.WithTimeout(ctx, cmp.Or(op.Time, 1<<62)) // in a hundred years
+		defer cancel()
+		cause = op.Run(inTime)
 	}
 	if cause == nil {
 		return outcomeOK, nil
 	}
 	return cmp.Or(op.Refuse(ctx, cause), outcomeHost), cause
-}
-
-// inTime runs the operation under its deadline.
-func (e *Engine) inTime(ctx context.Context, op Operation) error {
-	if op.Time > 0 {
-		all := op.Time
-		if op.Changes && e.cfg.RequireApproval {
-			all += time.Duration(e.cfg.ApprovalTimeout)
-		}
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, all)
-		defer cancel()
-	}
-	return op.Run(ctx)
 }
 
 // checkNames bounds the names that history is kept under. They come from the host, but a host may

@@ -176,10 +176,7 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	defer ts.close()
 	defer m.closeMoves()
 	c.Trace.Paths = m.paths(ts, m.Dirs)
-	if err := e.plan(c, ts, &m); err != nil { // seen and unchanged? then the new content, pure
-		return nil, err
-	}
-	if err := ctx.Err(); err != nil { // whoever is asked should not be asked in vain
+	if err := errors.Join(e.plan(c, ts, &m), ctx.Err()); err != nil { // seen and unchanged? then the new content, pure
 		return nil, err
 	}
 	if m.park, err = e.roomToChange(ts, &m); err != nil {
