@@ -14,7 +14,7 @@ type Binary struct {
 
 	Bytes     int64  `json:"bytes"`
 	MediaType string `json:"media_type"`
-	// Summary is one line on what is inside, where that can be told: "ELF executable, x86-64, …". Listing names entries of
+	// Summary is one line on what is inside an archive or a database: "zip archive, 12 entries, …". Listing names entries of
 	// an archive or tables of a database, a hundred unless Limit says otherwise; Entries is how many there are, or how many were looked at
 	// when EntriesCut. Where no bytes are given Offset counts entries: StartEntry is set beyond the first, and NextOffset is the next one.
 	Summary    string   `json:"summary,omitempty"`

@@ -154,16 +154,3 @@ func TestColumnsOfTwoLines(t *testing.T) {
 		t.Errorf("%d invalid bytes, next column %d", m.InvalidBytes, m.NextColumn)
 	}
 }
-
-// An archive whose sizes lead back is damaged; it is not walked for ever.
-func TestArchiveThatLeadsBack(t *testing.T) {
-	entry := func(name, size, body string) string {
-		return fmt.Sprintf("%-16s%-12s%-6s%-6s%-8s%-10s`\n%s", name, "0", "0", "0", "644", size, body)
-	}
-	for size, want := range map[string]string{"4": "1 entry", "-60": "damaged", "-64": "damaged", "x": "damaged"} {
-		m := readAs[*Binary](t, []byte("!<arch>\n"+entry("a.o/", size, "\x00\x01\x02\x03")), Options{})
-		if !strings.Contains(m.Summary, want) || m.Entries > 1 {
-			t.Errorf("size %s: %d entries, %q", size, m.Entries, m.Summary)
-		}
-	}
-}

@@ -18,40 +18,18 @@ const (
 	zipDirectory = 8 << 20 // bytes of a zip's central directory: archive/zip holds all of it
 )
 
-// describe fills in the summary and listing for the formats it knows. What cannot be read is left undescribed: the
-// answer "binary" is right all the same.
+// describe lists what is in archives and databases, whose content a reader may want. Programs and libraries have their media
+// type only. What cannot be read is left undescribed: the answer "binary" is right all the same.
 func (b *Binary) describe(ctx context.Context, f *file) error {
 	switch {
-	case bytes.HasPrefix(f.head, []byte("\x7fELF")):
-		b.describeELF(f)
 	case bytes.HasPrefix(f.head, []byte("SQLite format 3\x00")):
 		b.describeSQLite(f)
 	case bytes.HasPrefix(f.head, []byte("PK\x03\x04")), bytes.HasPrefix(f.head, []byte("PK\x05\x06")):
 		b.describeZip(f)
-	case bytes.HasPrefix(f.head, []byte("!<arch>\n")):
-		return b.describeAr(ctx, f)
 	case len(f.head) >= 263 && string(f.head[257:262]) == "ustar":
 		return b.describeTar(contextReader{ctx, f.section()}, "tar archive")
-	case len(f.head) >= 0x40 && f.head[0] == 'M' && f.head[1] == 'Z':
-		b.describePE(f.head)
-	case bytes.HasPrefix(f.head, []byte("\x00asm")):
-		b.Summary = "WebAssembly module"
 	}
 	return ctx.Err()
-}
-
-func (b *Binary) describePE(h []byte) {
-	at := int(binary.LittleEndian.Uint32(h[0x3c:]))
-	b.Summary = "DOS or Windows executable"
-	if at < 0 || at > len(h)-24 || string(h[at:at+4]) != "PE\x00\x00" {
-		return
-	}
-	machine := map[uint16]string{0x14c: "x86", 0x8664: "x86-64", 0xaa64: "ARM64", 0x1c4: "ARM"}[binary.LittleEndian.Uint16(h[at+4:])]
-	what := "program"
-	if binary.LittleEndian.Uint16(h[at+22:])&0x2000 != 0 {
-		what = "library (DLL)"
-	}
-	b.Summary = strings.TrimSuffix("Windows "+what+", "+machine, ", ")
 }
 
 // openZip opens a zip whose central directory is of bearable size.
