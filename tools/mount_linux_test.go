@@ -193,6 +193,46 @@ func TestMountDuringAWalk(t *testing.T) {
 	}
 }
 
+// A walk does not let through what is also mounted at a denied name, where no rule touches the
+// directory that it is in.
+func TestMountedAtADeniedName(t *testing.T) {
+	if !ownMounts(t) {
+		return
+	}
+	root := guardfs.Canonical(t.TempDir())
+	toolstest.Layout(t, root, "secrets/\npub/file = S\npub/sub/k = S\npub/other = a")
+	mount(t, root+"/pub/file", root+"/secrets/k", unix.MS_BIND)
+	mount(t, root+"/pub/sub", root+"/secrets/sub", unix.MS_BIND)
+	for _, deny := range [][]string{{root + "/secrets/**"}, {root + "/secrets/**", "**/*.pem"}} {
+		judge, err := policy.New(policy.Options{Deny: deny})
+		must(t, err)
+		fs, err := guardfs.New(guardfs.Options{Judge: judge})
+		must(t, err)
+		defer fs.Close()
+		h, err := fs.Resolve(root+"/pub", guardfs.Read)
+		must(t, err)
+		defer h.Close()
+		d, err := h.Dir()
+		must(t, err)
+		defer d.Close()
+		for name, open := range map[string]func() error{
+			"OpenFile":   func() error { _, err := d.OpenFile("file"); return err },
+			"OpenListed": func() error { _, err := d.OpenListed("file"); return err },
+			"ReadSmall":  func() error { _, err := d.ReadSmall("file", 10); return err },
+			"Stat":       func() error { _, err := d.Stat("file"); return err },
+			"OpenDir":    func() error { _, err := d.OpenDir("sub", true); return err },
+		} {
+			if err := open(); !isDenied(err) {
+				t.Errorf("%q: %s: %v", deny, name, err)
+			}
+		}
+		entries, denied, err := d.List(nil)
+		if err != nil || denied != 2 || len(entries) != 1 || entries[0].Name != "other" {
+			t.Errorf("%q: lists %v and %d more: %v", deny, entries, denied, err)
+		}
+	}
+}
+
 func isDenied(err error) bool {
 	_, ok := err.(*policy.Denied)
 	return ok

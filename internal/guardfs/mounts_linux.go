@@ -18,7 +18,7 @@ import (
 // nil knows of none. Names by mounts that another one covers count too: rules may mean them.
 type mounts struct {
 	at     map[string]*mount   // what a path meets, by mount point
-	points map[string][]string // directory → the mount points in it, where something is that has other names
+	points map[string][]string // directory → the names in it that other mounts give other names
 	most   int                 // bytes in the longest mount point
 }
 
@@ -57,10 +57,7 @@ func parseMounts(text string) (*mounts, error) {
 	}
 	t := &mounts{at: map[string]*mount{}, points: map[string][]string{}}
 	for _, m := range all {
-		if m.peers != nil {
-			dir, base := path.Split(m.point)
-			t.points[path.Clean(dir)] = append(t.points[path.Clean(dir)], base)
-		}
+		t.split(m)
 		if m.parent == m.id || !ids[m.parent] {
 			t.show(m, below)
 		}
@@ -85,7 +82,25 @@ func (t *mounts) show(m *mount, below map[int][]*mount) {
 	}
 }
 
-// point says whether something is mounted at name in dir that has other names.
+// split enters the names of what m shows: where it is mounted, and where its peers show it.
+func (t *mounts) split(m *mount) {
+	add := func(name string) {
+		dir, base := path.Split(name)
+		dir = path.Clean(dir)
+		if !slices.Contains(t.points[dir], base) {
+			t.points[dir] = append(t.points[dir], base)
+		}
+	}
+	for _, p := range m.peers {
+		add(m.point)
+		if within(m.root, p.root) {
+			add(graft(p.point, m.root, p.root))
+		}
+	}
+}
+
+// point says whether name in dir has other names that dir itself does not: it is a mount point, or
+// it is mounted elsewhere.
 func (t *mounts) point(dir, name string) bool {
 	return t != nil && slices.Contains(t.points[dir], name)
 }
