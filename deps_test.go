@@ -43,7 +43,7 @@ var plan = []room{
 	{1, "grep/ignore", "", "path/filepath unsafe", ""},
 	{1, "grep/match", "", "unsafe", "github.com/dlclark/regexp2 golang.org/x/sys"},
 	{1, "internal/args", "internal/nearest", "reflect", ""},
-	{1, "internal/approval", "", "os", "golang.org/x/sys golang.org/x/text"},
+	{1, "approval", "", "os", "golang.org/x/sys golang.org/x/text"},
 	{1, "internal/audit", "", "os path/filepath syscall", ""},
 	{1, "internal/edit", "internal/charset", "", "golang.org/x/text"},
 	{1, "internal/ledger", "", "os path/filepath", ""},
@@ -54,15 +54,15 @@ var plan = []room{
 			" golang.org/x/sync golang.org/x/text"},
 
 	{2, "checkpoint/moltis", "checkpoint", "os path/filepath", ""},
-	{2, "internal/engine", "checkpoint config internal/approval internal/audit internal/edit internal/guardfs" +
+	{2, "internal/engine", "checkpoint config approval internal/audit internal/edit internal/guardfs" +
 		" internal/ledger internal/policy", "path/filepath runtime/debug syscall", ""},
 
-	{3, "tools", "checkpoint config grep grep/ignore grep/match internal/approval internal/args internal/edit internal/engine internal/guardfs" +
+	{3, "tools", "checkpoint config grep grep/ignore grep/match approval internal/args internal/edit internal/engine internal/guardfs" +
 		" internal/ledger internal/nearest internal/policy readers", "os path/filepath syscall", "golang.org/x/text"},
 
-	{4, "internal/serve/mcp", "internal/approval internal/ndjson readers tools", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
+	{4, "internal/serve/mcp", "approval internal/ndjson readers tools", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
 
-	{5, "cmd/moltis-fs", "checkpoint checkpoint/moltis config grep/ignore internal/approval internal/edit internal/engine internal/nearest internal/ndjson" +
+	{5, "cmd/moltis-fs", "checkpoint checkpoint/moltis config grep/ignore approval internal/edit internal/engine internal/nearest internal/ndjson" +
 		" internal/serve/mcp readers tools",
 		"os os/exec os/signal path/filepath runtime/debug syscall", "github.com/spf13/cobra github.com/spf13/pflag"},
 

@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"moltisfs/approval"
 	"moltisfs/config"
 	"moltisfs/grep/ignore"
-	"moltisfs/internal/approval"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/nearest"

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"moltisfs/internal/approval"
+	"moltisfs/approval"
 	"moltisfs/tools"
 )
 

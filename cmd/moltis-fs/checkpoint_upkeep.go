@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"moltisfs/approval"
 	"moltisfs/checkpoint"
 	"moltisfs/checkpoint/moltis"
 	"moltisfs/config"
-	"moltisfs/internal/approval"
 )
 
 func checkpointGCCommand() *command {

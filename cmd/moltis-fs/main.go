@@ -29,7 +29,7 @@ import (
 	"strings"
 	"syscall"
 
-	"moltisfs/internal/approval"
+	"moltisfs/approval"
 	"moltisfs/readers"
 	"moltisfs/tools"
 )

@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"moltisfs/approval"
 	"moltisfs/config"
-	"moltisfs/internal/approval"
 	"moltisfs/tools"
 )
 

@@ -5,7 +5,7 @@ import (
 	"os"
 	"unicode/utf8"
 
-	"moltisfs/internal/approval"
+	"moltisfs/approval"
 )
 
 // Names and contents that we show were chosen by agents. Two things keep them from speaking to the operator in our place: every name goes through

@@ -10,7 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"moltisfs/internal/approval"
+	"moltisfs/approval"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/guardfs"
 )

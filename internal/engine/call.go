@@ -13,7 +13,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"moltisfs/internal/approval"
+	"moltisfs/approval"
 )
 
 // ErrClosed is the error of every call that comes after Shut, and of one that Shut met while it

@@ -31,8 +31,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"moltisfs/approval"
 	"moltisfs/config"
-	"moltisfs/internal/approval"
 	"moltisfs/internal/audit"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"

@@ -8,7 +8,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"moltisfs/internal/approval"
+	"moltisfs/approval"
 	"moltisfs/tools"
 )
 
