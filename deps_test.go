@@ -54,15 +54,16 @@ var plan = []room{
 			" golang.org/x/sync golang.org/x/text"},
 
 	{2, "checkpoint/moltis", "checkpoint", "os path/filepath", ""},
+	{2, "dialect", "approval", "", ""},
 	{2, "internal/engine", "checkpoint config approval internal/audit internal/edit internal/guardfs" +
 		" internal/ledger internal/policy", "path/filepath runtime/debug syscall", ""},
 
-	{3, "tools", "checkpoint config grep grep/ignore grep/match approval internal/args internal/edit internal/engine internal/guardfs" +
+	{3, "tools", "checkpoint config dialect grep grep/ignore grep/match approval internal/args internal/edit internal/engine internal/guardfs" +
 		" internal/ledger internal/nearest internal/policy readers", "os path/filepath syscall", "golang.org/x/text"},
 
-	{4, "internal/serve/mcp", "approval internal/ndjson readers tools", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
+	{4, "internal/serve/mcp", "approval dialect internal/ndjson", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
 
-	{5, "cmd/moltis-fs", "checkpoint checkpoint/moltis config grep/ignore approval internal/edit internal/engine internal/nearest internal/ndjson" +
+	{5, "cmd/moltis-fs", "checkpoint checkpoint/moltis config dialect grep/ignore approval internal/edit internal/engine internal/nearest internal/ndjson" +
 		" internal/serve/mcp readers tools",
 		"os os/exec os/signal path/filepath runtime/debug syscall", "github.com/spf13/cobra github.com/spf13/pflag"},
 

@@ -3,9 +3,7 @@ package tools
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -13,6 +11,7 @@ import (
 
 	"moltisfs/approval"
 	"moltisfs/config"
+	"moltisfs/dialect"
 	"moltisfs/grep/ignore"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
@@ -66,32 +65,12 @@ type Options struct {
 	Worker []string
 }
 
-// A Call is one tool call as it came in.
-type Call struct {
-	// Principal is who calls ("local" when empty); Session is whose history counts ("default" when empty).
-	Principal, Session string
-	// Turn groups the checkpoints of one user prompt; may be empty.
-	Turn string
-	Tool string
-	Args json.RawMessage
-	// Approver, when set, is asked instead of Options.Approver: a front that can ask this very caller.
-	Approver Approver
-	// ByUser says that a person makes the call, not an agent: what it removes stays in the trash as long as a user's.
-	ByUser bool
-}
-
-// A Definition is what a model is told of a tool.
-type Definition struct {
-	Name         string
-	Title        string
-	Description  string
-	InputSchema  json.RawMessage // JSON Schema 2020-12, a closed object
-	OutputSchema json.RawMessage // JSON Schema 2020-12 of every payload that the tool can answer
-	ReadOnly     bool
-	Destructive  bool
-	Idempotent   bool
-	OpenWorld    bool
-}
+// What the suite shares with every dialect.
+type (
+	Call             = dialect.Call
+	Definition       = dialect.Definition
+	UnknownToolError = dialect.UnknownToolError
+)
 
 // Suite is the tools over one policy, one audit record and one checkpoint
 // history. It is safe for concurrent use.
@@ -199,20 +178,6 @@ func DefinitionsUnder(p config.Policy) ([]Definition, error) {
 		return nil, err
 	}
 	return (&Suite{tools: lists}).Definitions(), nil
-}
-
-// UnknownToolError is a call of a tool that is not there, or that this caller
-// may not call: the two are the same to it.
-type UnknownToolError struct {
-	Tool    string
-	Nearest string // "" when nothing is close
-}
-
-func (e *UnknownToolError) Error() string {
-	if e.Nearest != "" {
-		return fmt.Sprintf("there is no tool %q; did you mean %s?", e.Tool, e.Nearest)
-	}
-	return fmt.Sprintf("there is no tool %q", e.Tool)
 }
 
 // Call runs one tool. Whatever the model asked for comes back as a payload, a

@@ -10,8 +10,8 @@ import (
 	"io"
 	"strings"
 
+	"moltisfs/dialect"
 	"moltisfs/internal/ndjson"
-	"moltisfs/tools"
 )
 
 // batchLine is one call as it comes in.
@@ -38,7 +38,7 @@ type batchError struct {
 }
 
 // runBatch answers line after line, each before the next is read, until the input ends.
-func runBatch(ctx context.Context, in *invocation, suite *tools.Suite, base tools.Call) error {
+func runBatch(ctx context.Context, in *invocation, d dialect.Dialect, base dialect.Call) error {
 	incoming := make(chan rawLine)
 	go readLines(ctx, in.in, incoming)
 	worst := exitOK
@@ -58,7 +58,7 @@ func runBatch(ctx context.Context, in *invocation, suite *tools.Suite, base tool
 		if len(bytes.TrimSpace(l.text)) == 0 && l.err == nil {
 			continue
 		}
-		answer, status := answerLine(ctx, suite, base, l, number)
+		answer, status := answerLine(ctx, d, base, l, number)
 		worst = max(worst, status)
 		out, err := encodeLine(answer)
 		if err != nil {
@@ -87,7 +87,7 @@ func encodeLine(a batchAnswer) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-func answerLine(ctx context.Context, suite *tools.Suite, base tools.Call, l rawLine, number int) (batchAnswer, int) {
+func answerLine(ctx context.Context, d dialect.Dialect, base dialect.Call, l rawLine, number int) (batchAnswer, int) {
 	line, err := decodeLine(l)
 	a := batchAnswer{ID: line.ID}
 	if err != nil {
@@ -104,14 +104,14 @@ func answerLine(ctx context.Context, suite *tools.Suite, base tools.Call, l rawL
 			*over.to = over.from
 		}
 	}
-	p, err := suite.Call(ctx, c)
-	if u, ok := errors.AsType[*tools.UnknownToolError](err); ok {
-		a.Error = &batchError{"unknown_tool", fmt.Sprintf("there is no tool %q", u.Tool), unknownToolHint(u, suite)}
+	answer, err := d.Call(ctx, c)
+	if u, ok := errors.AsType[*dialect.UnknownToolError](err); ok {
+		a.Error = &batchError{"unknown_tool", fmt.Sprintf("there is no tool %q", u.Tool), unknownToolHint(u, d)}
 		return a, exitMisuse
 	}
 	if err == nil {
-		if a.Result, err = tools.Encode(p); err == nil {
-			if tools.Refused(p) {
+		if a.Result, err = answer.JSON(true); err == nil {
+			if answer.Refused() {
 				return a, exitRefused
 			}
 			return a, exitOK

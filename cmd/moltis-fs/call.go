@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"strings"
 
+	"moltisfs/dialect"
 	"moltisfs/tools"
 )
 
@@ -85,12 +86,12 @@ func runCall(ctx context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
-	base := tools.Call{Principal: in.option("principal"), Session: in.option("session"), Turn: in.option("turn")}
+	base := dialect.Call{Principal: in.option("principal"), Session: in.option("session"), Turn: in.option("turn")}
 	if batch {
-		err = runBatch(ctx, in, suite, base)
+		err = runBatch(ctx, in, suite.Dialect(), base)
 	} else {
 		base.Tool, base.Args = in.arg(0), args
-		err = callOnce(ctx, in, suite, base)
+		err = callOnce(ctx, in, suite.Dialect(), base)
 	}
 	if cerr := suite.Close(); cerr != nil && (err == nil || err == refused || readerWentAway(err)) {
 		err = fmt.Errorf("closing: %w", cerr)
@@ -98,32 +99,32 @@ func runCall(ctx context.Context, in *invocation) error {
 	return err
 }
 
-func callOnce(ctx context.Context, in *invocation, suite *tools.Suite, c tools.Call) error {
-	p, err := suite.Call(ctx, c)
-	if u, ok := errors.AsType[*tools.UnknownToolError](err); ok {
-		return misuse(unknownToolHint(u, suite), "there is no tool %q", u.Tool)
+func callOnce(ctx context.Context, in *invocation, d dialect.Dialect, c dialect.Call) error {
+	a, err := d.Call(ctx, c)
+	if u, ok := errors.AsType[*dialect.UnknownToolError](err); ok {
+		return misuse(unknownToolHint(u, d), "there is no tool %q", u.Tool)
 	}
 	if err != nil {
 		return err
 	}
-	line, err := tools.Encode(p)
+	line, err := a.JSON(true)
 	if err != nil {
 		return err
 	}
 	var outcome error
-	if tools.Refused(p) {
+	if a.Refused() {
 		outcome = refused
 	}
 	return ending(in.write(append(line, '\n')), outcome)
 }
 
-func unknownToolHint(u *tools.UnknownToolError, suite *tools.Suite) string {
+func unknownToolHint(u *dialect.UnknownToolError, d dialect.Dialect) string {
 	if u.Nearest != "" {
 		return "did you mean " + u.Nearest + "?"
 	}
 	var names []string
-	for _, d := range suite.Definitions() {
-		names = append(names, d.Name)
+	for _, def := range d.Definitions() {
+		names = append(names, def.Name)
 	}
 	return "the tools are " + strings.Join(names, ", ")
 }

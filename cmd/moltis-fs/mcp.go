@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"moltisfs/config"
+	"moltisfs/dialect"
 	"moltisfs/internal/serve/mcp"
 	"moltisfs/tools"
 )
@@ -66,7 +67,7 @@ func serveMCP(ctx context.Context, in *invocation) error {
 	if f, ok := in.in.(*os.File); ok && isTerminal(f) {
 		fmt.Fprintf(in.err, "%s: speaking MCP on standard input, as a client that starts this program would want it\nhint: to make a call by hand use %s call\n", program, program)
 	}
-	err = mcp.Serve(ctx, suite, in.in, in.out, o)
+	err = mcp.Serve(ctx, suite.Dialect(), in.in, in.out, o)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = nil // told to stop
 	}
@@ -74,7 +75,7 @@ func serveMCP(ctx context.Context, in *invocation) error {
 }
 
 // instructions are what the model is told once, by clients that pass them on.
-func instructions(cfg config.Config, defs []tools.Definition, approve string) string {
+func instructions(cfg config.Config, defs []dialect.Definition, approve string) string {
 	var b strings.Builder
 	b.WriteString("File tools under an operator's policy. Paths are absolute.")
 	if root := cfg.Tools.FS.WorkspaceRoot; root != "" {

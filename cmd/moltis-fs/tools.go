@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"moltisfs/dialect"
 	"moltisfs/internal/serve/mcp"
 	"moltisfs/tools"
 )
@@ -67,7 +68,7 @@ func writeJSON(in *invocation, answer any) error {
 	return nil
 }
 
-func anthropicTools(defs []tools.Definition) any {
+func anthropicTools(defs []dialect.Definition) any {
 	type one struct {
 		Name        string          `json:"name"`
 		Description string          `json:"description"`
@@ -80,7 +81,7 @@ func anthropicTools(defs []tools.Definition) any {
 	return out
 }
 
-func openAITools(defs []tools.Definition) any {
+func openAITools(defs []dialect.Definition) any {
 	type function struct {
 		Name        string          `json:"name"`
 		Description string          `json:"description"`
@@ -97,7 +98,7 @@ func openAITools(defs []tools.Definition) any {
 	return out
 }
 
-func allOf(defs []tools.Definition) any {
+func allOf(defs []dialect.Definition) any {
 	type one struct {
 		Name         string          `json:"name"`
 		Title        string          `json:"title"`

@@ -30,7 +30,7 @@ func BenchmarkReadOverMCP(b *testing.B) {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	go func() {
-		_ = mcp.Serve(context.Background(), suite, in, out, mcp.Options{}) // ends with the pipes
+		_ = mcp.Serve(context.Background(), suite.Dialect(), in, out, mcp.Options{}) // ends with the pipes
 		out.Close()
 	}()
 	client := sdk.NewClient(&sdk.Implementation{Name: "bench", Version: "1"}, nil)

@@ -9,14 +9,13 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"moltisfs/approval"
-	"moltisfs/tools"
 )
 
 // diffLines is how much of a diff a question carries: more than anybody reads, less than what breaks a client.
 const diffLines = 1000
 
 // nobody is asked when the client can't ask its user: the refusal comes at once and says what would help.
-func nobody() tools.Approver {
+func nobody() approval.Approver {
 	return approval.Nobody([]string{
 		"use an MCP client that supports elicitation",
 		"have the operator start the server with --approve terminal or --approve yes",
@@ -26,7 +25,7 @@ func nobody() tools.Approver {
 
 // question is the form that a client shows: the card with the diff, and nothing to fill in. To accept it is to approve. Where the
 // diff is too long to be shown, the user has to say that it is approved unseen.
-func question(q tools.Question) *sdk.ElicitParams {
+func question(q approval.Question) *sdk.ElicitParams {
 	schema := `{"type":"object","properties":{}}`
 	if n := approval.Unseen(q, diffLines); n > 0 {
 		schema = fmt.Sprintf(`{"type":"object","properties":{"unseen":{"type":"boolean","title":"Allow it with %d lines of the diff unseen","default":false}}}`, n)
@@ -39,20 +38,20 @@ func question(q tools.Question) *sdk.ElicitParams {
 }
 
 // decision is what the user did with the form. Only accept approves.
-func decision(q tools.Question, r *sdk.ElicitResult) tools.Answer {
+func decision(q approval.Question, r *sdk.ElicitResult) approval.Answer {
 	unseen := approval.Unseen(q, diffLines)
 	switch {
 	case r == nil:
 	case r.Action == "accept" && unseen > 0 && r.Content["unseen"] != true:
-		return tools.Answer{Decision: tools.Denied, By: "elicitation", Reason: "the diff is too long to be shown whole, and was not approved unseen; make smaller changes"}
+		return approval.Answer{Decision: approval.Denied, By: "elicitation", Reason: "the diff is too long to be shown whole, and was not approved unseen; make smaller changes"}
 	case r.Action == "accept" && unseen > 0:
-		return tools.Answer{Decision: tools.Approved, By: fmt.Sprintf("elicitation, with %d lines unseen", unseen)}
+		return approval.Answer{Decision: approval.Approved, By: fmt.Sprintf("elicitation, with %d lines unseen", unseen)}
 	case r.Action == "accept":
-		return tools.Answer{Decision: tools.Approved, By: "elicitation"}
+		return approval.Answer{Decision: approval.Approved, By: "elicitation"}
 	case r.Action == "cancel":
-		return tools.Answer{Decision: tools.Denied, By: "elicitation", Reason: "the question was dismissed"}
+		return approval.Answer{Decision: approval.Denied, By: "elicitation", Reason: "the question was dismissed"}
 	}
-	return tools.Answer{Decision: tools.Denied, By: "elicitation"}
+	return approval.Answer{Decision: approval.Denied, By: "elicitation"}
 }
 
 // byElicitation asks a client of the revisions with a handshake, by a request of our own while its call waits.
@@ -61,16 +60,16 @@ type byElicitation struct {
 	heard   context.Context // ends when the client can't answer any more
 }
 
-func (e *byElicitation) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
+func (e *byElicitation) Ask(ctx context.Context, q approval.Question) (approval.Answer, error) {
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(e.heard, cancel)()
 	r, err := e.session.Elicit(asking, question(q))
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return tools.Answer{Decision: tools.TimedOut}, nil
+		return approval.Answer{Decision: approval.TimedOut}, nil
 	case ctx.Err() != nil:
-		return tools.Answer{}, ctx.Err()
+		return approval.Answer{}, ctx.Err()
 	case err != nil:
 		// A client that says it can ask and then fails is no better than one that can't.
 		return nobody().Ask(ctx, q)

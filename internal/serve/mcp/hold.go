@@ -10,7 +10,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"moltisfs/tools"
+	"moltisfs/approval"
+	"moltisfs/dialect"
 )
 
 // From this revision on a server may not send requests. A call that needs an answer returns with the question instead, and the
@@ -35,14 +36,14 @@ type held struct {
 type heldCall struct {
 	of       [sha256.Size]byte
 	cancel   context.CancelFunc
-	asked    tools.Question
-	question chan tools.Question // unbuffered: taken by the request that is being answered
-	answer   chan tools.Answer
+	asked    approval.Question
+	question chan approval.Question // unbuffered: taken by the request that is being answered
+	answer   chan approval.Answer
 	outcome  chan outcome // buffered: one, at the end
 }
 
 // Ask hands the question to the request under way and waits for the one that brings the answer.
-func (h *heldCall) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
+func (h *heldCall) Ask(ctx context.Context, q approval.Question) (approval.Answer, error) {
 	h.asked = q
 	select {
 	case h.question <- q:
@@ -57,17 +58,17 @@ func (h *heldCall) Ask(ctx context.Context, q tools.Question) (tools.Answer, err
 	}
 }
 
-func ended(ctx context.Context) (tools.Answer, error) {
+func ended(ctx context.Context) (approval.Answer, error) {
 	if ctx.Err() == context.DeadlineExceeded {
-		return tools.Answer{Decision: tools.TimedOut}, nil
+		return approval.Answer{Decision: approval.TimedOut}, nil
 	}
-	return tools.Answer{}, ctx.Err()
+	return approval.Answer{}, ctx.Err()
 }
 
 // hold starts a call that can outlive its request.
-func (s *server) hold(ctx context.Context, req *sdk.CallToolRequest, c tools.Call) (*sdk.CallToolResult, error) {
+func (s *server) hold(ctx context.Context, req *sdk.CallToolRequest, c dialect.Call) (*sdk.CallToolResult, error) {
 	own, cancel := context.WithCancel(s.done)
-	h := &heldCall{of: fingerprint(c), cancel: cancel, question: make(chan tools.Question), answer: make(chan tools.Answer, 1), outcome: make(chan outcome, 1)}
+	h := &heldCall{of: fingerprint(c), cancel: cancel, question: make(chan approval.Question), answer: make(chan approval.Answer, 1), outcome: make(chan outcome, 1)}
 	c.Approver = h
 	s.held.group.Go(func() {
 		defer cancel()
@@ -92,11 +93,10 @@ func (s *server) follow(ctx context.Context, req *sdk.CallToolRequest, h *heldCa
 }
 
 // resume brings a held call its answer.
-func (s *server) resume(ctx context.Context, req *sdk.CallToolRequest, c tools.Call) (*sdk.CallToolResult, error) {
+func (s *server) resume(ctx context.Context, req *sdk.CallToolRequest, c dialect.Call) (*sdk.CallToolResult, error) {
 	h := s.held.take(req.Params.RequestState)
 	if h == nil {
-		return s.answer(req, outcome{payload: &tools.Refusal{Reason: tools.KindApprovalTimeout,
-			Message: "the approval question of this call is over; nothing was changed", Hint: "Tell the user that an approval is wanted, then call again."}})
+		return s.answer(req, outcome{answer: tooLate{}})
 	}
 	if h.of != fingerprint(c) {
 		h.cancel()

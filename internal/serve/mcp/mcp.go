@@ -1,10 +1,10 @@
-// Package mcp serves a suite of tools over the Model Context Protocol: one client on a pair of streams, usually standard input
+// Package mcp serves a dialect over the Model Context Protocol: one client on a pair of streams, usually standard input
 // and output.
 //
 // Protocol revisions 2024-11-05 to 2025-11-25 (with the initialize handshake) and 2026-07-28 (without) are spoken side by side.
 //
 // What a call answers is both: a text block in the shape that models trained on Claude Code know, followed by image and
-// resource blocks for the bytes, and structuredContent with the typed payload. A refusal has isError set, so that the model sees
+// resource blocks for the bytes, and structuredContent with its JSON. A refusal has isError set, so that the model sees
 // it and can do better. A tool that does not exist, or that this caller may not call, is a protocol error naming the nearest tool;
 // a broken host is one too.
 //
@@ -33,7 +33,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"moltisfs/tools"
+	"moltisfs/dialect"
 )
 
 // The keys of a call's _meta that a client may set.
@@ -60,10 +60,10 @@ var showsStructured = []string{"claude-code", "visual studio code"}
 
 // Options is how to serve. The zero value is useful.
 type Options struct {
-	// Principal and Session are whose calls these are, see [tools.Call].
+	// Principal and Session are whose calls these are, see [dialect.Call].
 	Principal, Session string
 	// Elicit asks the client for approvals, which then shows the question to its user. Where the client can't, the refusal comes
-	// at once. Without Elicit the suite's own approver is asked.
+	// at once. Without Elicit the host's own approver is asked.
 	Elicit       bool
 	Structured   Structured // "" is StructuredAuto
 	Version      string     // of the program, told to the client
@@ -72,18 +72,18 @@ type Options struct {
 }
 
 type server struct {
-	suite *tools.Suite
-	o     Options
-	tools []*sdk.Tool
-	known map[string]bool
-	held  held
-	done  context.Context // ends with Serve: calls that outlive their request end with it
-	heard context.Context // ends with the input: the client can't answer any more
+	dialect dialect.Dialect
+	o       Options
+	tools   []*sdk.Tool
+	known   map[string]bool
+	held    held
+	done    context.Context // ends with Serve: calls that outlive their request end with it
+	heard   context.Context // ends with the input: the client can't answer any more
 }
 
 // Serve answers what comes in until in ends or nobody takes the answers any more, which is no error, or ctx is done. It closes
 // neither stream; a read from in may be left behind.
-func Serve(ctx context.Context, suite *tools.Suite, in io.Reader, out io.Writer, o Options) error {
+func Serve(ctx context.Context, d dialect.Dialect, in io.Reader, out io.Writer, o Options) error {
 	if o.Structured == "" {
 		o.Structured = StructuredAuto
 	}
@@ -93,13 +93,13 @@ func Serve(ctx context.Context, suite *tools.Suite, in io.Reader, out io.Writer,
 	done, stop := context.WithCancel(ctx)
 	defer stop()
 	heard, deaf := context.WithCancel(done)
-	s := &server{suite: suite, o: o, known: map[string]bool{}, done: done, heard: heard}
+	s := &server{dialect: d, o: o, known: map[string]bool{}, done: done, heard: heard}
 	srv := sdk.NewServer(&sdk.Implementation{Name: "moltis-fs", Title: "moltis-fs guarded files", Version: o.Version}, &sdk.ServerOptions{
 		Instructions: o.Instructions,
 		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}}, // the list never changes, and nothing is logged to the client
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 	})
-	for _, d := range suite.Definitions() {
+	for _, d := range d.Definitions() {
 		t := tool(d)
 		s.tools = append(s.tools, t)
 		s.known[d.Name] = true
@@ -135,7 +135,7 @@ func Serve(ctx context.Context, suite *tools.Suite, in io.Reader, out io.Writer,
 const maxResult = 500_000
 
 // tool is what tools/list says of a tool.
-func tool(d tools.Definition) *sdk.Tool {
+func tool(d dialect.Definition) *sdk.Tool {
 	var meta sdk.Meta
 	if d.ReadOnly {
 		meta = sdk.Meta{"anthropic/maxResultSizeChars": maxResult}
@@ -149,7 +149,7 @@ func tool(d tools.Definition) *sdk.Tool {
 }
 
 // List is the answer of tools/list for every tool there is in defs, in their order, as JSON.
-func List(defs []tools.Definition) ([]byte, error) {
+func List(defs []dialect.Definition) ([]byte, error) {
 	r := sdk.ListToolsResult{Tools: []*sdk.Tool{}}
 	for _, d := range defs {
 		r.Tools = append(r.Tools, tool(d))
@@ -173,7 +173,7 @@ func (s *server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 		}
 		res, err := next(ctx, method, req)
 		if list, ok := res.(*sdk.ListToolsResult); ok && err == nil {
-			list.Tools = s.tools // in the order of the suite; the SDK sorts by name
+			list.Tools = s.tools // in the order of the dialect; the SDK sorts by name
 			if r, ok := req.(*sdk.ListToolsRequest); ok && !s.structured(r.ClientInfo()) {
 				list.Tools = withoutOutput(s.tools)
 			}
@@ -214,13 +214,13 @@ func (s *server) unknown(ctx context.Context, req *sdk.CallToolRequest) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.suite.Call(ctx, c)
+	_, err = s.dialect.Call(ctx, c)
 	return protocolError(err)
 }
 
 // protocolError is what a client is told when no payload came.
 func protocolError(err error) error {
-	if u, ok := errors.AsType[*tools.UnknownToolError](err); ok {
+	if u, ok := errors.AsType[*dialect.UnknownToolError](err); ok {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: u.Error()}
 	}
 	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the server could not carry out the call: " + err.Error()}
@@ -231,8 +231,8 @@ const metaPrefix = "moltis-fs/"
 
 // callOf is the call that a request is about. What is said of it in _meta under our keys must be understood: a session that were
 // passed over would have the call read and undo the server's own.
-func (s *server) callOf(req *sdk.CallToolRequest) (tools.Call, error) {
-	c := tools.Call{Principal: s.o.Principal, Session: s.o.Session, Tool: req.Params.Name, Args: req.Params.Arguments}
+func (s *server) callOf(req *sdk.CallToolRequest) (dialect.Call, error) {
+	c := dialect.Call{Principal: s.o.Principal, Session: s.o.Session, Tool: req.Params.Name, Args: req.Params.Arguments}
 	to := map[string]*string{MetaSession: &c.Session, MetaTurn: &c.Turn}
 	for _, key := range slices.Sorted(maps.Keys(req.Params.Meta)) {
 		if !strings.HasPrefix(strings.ToLower(key), metaPrefix) { // another spelling of ours is a mistake, and no key of another program's
@@ -300,12 +300,12 @@ func (s *server) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallT
 
 // outcome is what a call came to.
 type outcome struct {
-	payload tools.Payload
-	err     error
+	answer dialect.Answer
+	err    error
 }
 
-func (s *server) run(ctx context.Context, c tools.Call) outcome {
-	p, err := s.suite.Call(ctx, c)
+func (s *server) run(ctx context.Context, c dialect.Call) outcome {
+	p, err := s.dialect.Call(ctx, c)
 	return outcome{p, err}
 }
 
@@ -314,11 +314,11 @@ func (s *server) answer(req *sdk.CallToolRequest, o outcome) (*sdk.CallToolResul
 		s.o.Logger.Error("the call could not be carried out", "tool", req.Params.Name, "err", o.err)
 		return nil, protocolError(o.err)
 	}
-	return result(o.payload, s.structured(req.ClientInfo()), s.o.Structured == StructuredAlways)
+	return result(o.answer, s.structured(req.ClientInfo()), s.o.Structured == StructuredAlways)
 }
 
 // fingerprint tells calls apart: the same caller asking for the same thing.
-func fingerprint(c tools.Call) [sha256.Size]byte {
+func fingerprint(c dialect.Call) [sha256.Size]byte {
 	h := sha256.New()
 	for _, part := range []string{c.Principal, c.Session, c.Turn, c.Tool, string(c.Args)} {
 		fmt.Fprintf(h, "%d:%s", len(part), part)

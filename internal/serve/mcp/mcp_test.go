@@ -43,7 +43,7 @@ func serve(t *testing.T, cfg config.Config, so tools.Options, o mcp.Options) (to
 	fromServer, out := io.Pipe()
 	served := make(chan error, 1)
 	go func() {
-		err := mcp.Serve(context.Background(), suite, in, out, o)
+		err := mcp.Serve(context.Background(), suite.Dialect(), in, out, o)
 		out.Close()
 		served <- err
 	}()
@@ -509,7 +509,7 @@ func TestTheEndOfTheInput(t *testing.T) {
 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"Read","arguments":{"file_path":"` + f + `"}}}
 {"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"Edit","arguments":{"file_path":"` + f + `","old_string":"one","new_string":"two"}}}`
 	var out bytes.Buffer
-	if err := mcp.Serve(t.Context(), suite, strings.NewReader(in), &out, mcp.Options{Elicit: true}); err != nil {
+	if err := mcp.Serve(t.Context(), suite.Dialect(), strings.NewReader(in), &out, mcp.Options{Elicit: true}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`"id":1`, `"id":2`, `→one`} {
@@ -563,7 +563,7 @@ func TestStop(t *testing.T) {
 	defer toServer.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- mcp.Serve(ctx, suite, in, io.Discard, mcp.Options{}) }()
+	go func() { served <- mcp.Serve(ctx, suite.Dialect(), in, io.Discard, mcp.Options{}) }()
 	io.WriteString(toServer, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"Write","arguments":{"file_path":"`+f+`","content":"two"}}}
 `)

@@ -1,8 +1,6 @@
 package mcp
 
 import (
-	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -10,90 +8,58 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"moltisfs/readers"
-	"moltisfs/tools"
+	"moltisfs/dialect"
 )
 
-// result carries a payload: its text, a block for each image or file in it, and with structured the payload itself. Unless
-// whole is set the payload goes without the bytes that the blocks hold.
-func result(p tools.Payload, structured, whole bool) (*sdk.CallToolResult, error) {
-	blocks, err := blocks(p)
+// result carries an answer: its text, a block for each image or file in it, and with structured its
+// JSON. Unless whole is set that goes without the bytes that the blocks hold.
+func result(a dialect.Answer, structured, whole bool) (*sdk.CallToolResult, error) {
+	blocks, err := a.Blocks()
 	if err != nil {
-		return nil, fmt.Errorf("rendering the %s payload: %w", p.Kind(), err)
+		return nil, fmt.Errorf("rendering the %s answer: %w", a.Kind(), err)
 	}
-	r := &sdk.CallToolResult{Content: append([]sdk.Content{&sdk.TextContent{Text: p.Text()}}, blocks...), IsError: tools.Refused(p)}
+	r := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: a.Text()}}, IsError: a.Refused()}
+	for _, b := range blocks {
+		r.Content = append(r.Content, content(b))
+	}
 	if !structured {
 		return r, nil
 	}
-	body, err := tools.Encode(p)
+	body, err := a.JSON(whole || len(blocks) == 0)
 	if err != nil {
 		return nil, err
-	}
-	if !whole && len(blocks) > 0 {
-		body = withoutBytes(body)
 	}
 	r.StructuredContent = json.RawMessage(body)
 	return r, nil
 }
 
-// blocks are the images of a payload, and the bytes of a binary file.
-func blocks(p tools.Payload) ([]sdk.Content, error) {
-	c, ok := p.(*tools.Content)
-	if !ok {
-		return nil, nil
+func content(b dialect.Block) sdk.Content {
+	if b.Path == "" {
+		return &sdk.ImageContent{Data: b.Data, MIMEType: b.MediaType}
 	}
-	var out []sdk.Content
-	image := func(mediaType, encoded string) error {
-		data, err := base64.StdEncoding.DecodeString(encoded)
-		if err != nil || len(data) == 0 {
-			return err
-		}
-		out = append(out, &sdk.ImageContent{Data: data, MIMEType: mediaType})
-		return nil
+	uri := url.URL{Scheme: "file", Path: filepath.ToSlash(b.Path)}
+	return &sdk.EmbeddedResource{
+		Resource: &sdk.ResourceContents{URI: uri.String(), MIMEType: b.MediaType, Blob: b.Data},
 	}
-	var err error
-	switch body := c.Body.(type) {
-	case *readers.Image:
-		err = image(body.MediaType, body.Base64)
-	case *readers.PDF:
-		for i := range body.Images {
-			if err == nil {
-				err = image(body.Images[i].MediaType, body.Images[i].Base64)
-			}
-		}
-	case *readers.Notebook:
-		for _, cell := range body.Cells {
-			for _, o := range cell.Outputs {
-				if err == nil && o.Base64 != "" {
-					err = image(o.MediaType, o.Base64)
-				}
-			}
-		}
-	case *readers.Binary:
-		var data []byte
-		if data, err = base64.StdEncoding.DecodeString(body.Base64); len(data) > 0 {
-			out = append(out, &sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: fileURI(c.FilePath), MIMEType: body.MediaType, Blob: data}})
-		}
-	}
-	return out, err
 }
 
-func fileURI(path string) string {
-	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()
-}
+// tooLate answers a call that comes back when its question is over.
+type tooLate struct{}
 
-// withoutBytes takes every "base64" member out of an encoded payload. The key can't be mistaken for text: within a string its
-// quotes would be escaped. It is never the first member, and its value holds no quotes.
-func withoutBytes(body []byte) []byte {
-	key := []byte(`,"base64":"`)
-	var out []byte
-	for {
-		i := bytes.Index(body, key)
-		if i < 0 {
-			return append(out, body...)
-		}
-		out = append(out, body[:i]...)
-		body = body[i+len(key):]
-		body = body[bytes.IndexByte(body, '"')+1:]
-	}
+const (
+	tooLateError = "the approval question of this call is over; nothing was changed"
+	tooLateHint  = "Tell the user that an approval is wanted, then call again."
+)
+
+func (tooLate) Kind() string                     { return "approval_timeout" }
+func (tooLate) Refused() bool                    { return true }
+func (tooLate) Text() string                     { return tooLateError + "\n" + tooLateHint }
+func (tooLate) Blocks() ([]dialect.Block, error) { return nil, nil }
+
+func (a tooLate) JSON(bool) ([]byte, error) {
+	return json.Marshal(struct {
+		Kind  string `json:"kind"`
+		Error string `json:"error"`
+		Hint  string `json:"hint"`
+	}{a.Kind(), tooLateError, tooLateHint})
 }

@@ -1,0 +1,93 @@
+// Package dialect is the seam between ways of naming file operations and ways in which calls
+// arrive. A [Dialect] has names, arguments and words for its answers; whatever serves calls (MCP, the
+// command line, a gateway) takes any of them and knows none.
+//
+// A dialect stands over one engine, which does the work and keeps the promises: policy, approval,
+// checkpoint, audit. Package tools is the dialect that Claude Code and Moltis trained models on;
+// tools.Suite.Dialect gives it.
+//
+//	for _, d := range suite.Dialect().Definitions() { … }
+//	answer, err := suite.Dialect().Call(ctx, dialect.Call{Session: "s1", Tool: "Read", Args: raw})
+package dialect
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"moltisfs/approval"
+)
+
+// A Dialect is a set of tools under one policy. It is safe for concurrent use.
+type Dialect interface {
+	// Definitions are the tools that may be called, in the order in which they are listed. Models and
+	// prompt caches see that order.
+	Definitions() []Definition
+	// Call carries out one call. A refusal is an Answer. An error says that the host is broken, or, as
+	// an *UnknownToolError, that there is no such tool.
+	Call(ctx context.Context, c Call) (Answer, error)
+}
+
+// A Definition is what a model is told of a tool.
+type Definition struct {
+	Name         string
+	Title        string
+	Description  string
+	InputSchema  json.RawMessage // JSON Schema 2020-12, a closed object
+	OutputSchema json.RawMessage // JSON Schema 2020-12 of every answer's JSON
+	ReadOnly     bool
+	Destructive  bool
+	Idempotent   bool
+	OpenWorld    bool
+}
+
+// A Call is one tool call as it came in.
+type Call struct {
+	// Principal is who calls ("local" when empty); Session is whose history counts ("default" when
+	// empty).
+	Principal, Session string
+	// Turn groups the checkpoints of one user prompt; may be empty.
+	Turn string
+	Tool string
+	Args json.RawMessage
+	// Approver, when set, is asked instead of the host's: a front that can ask this very caller.
+	Approver approval.Approver
+	// ByUser says that a person makes the call, not an agent: what it removes stays in the trash as
+	// long as a user's.
+	ByUser bool
+}
+
+// An Answer is what a call came to.
+type Answer interface {
+	// Kind names what sort of answer or of refusal it is, as "text" or "not_found".
+	Kind() string
+	// Refused says that nothing was done. The answer says why.
+	Refused() bool
+	// Text is the answer for a model that reads text.
+	Text() string
+	// JSON is the answer as one object on one line. Without bytes it leaves out what Blocks gives.
+	JSON(bytes bool) ([]byte, error)
+	// Blocks are the bytes in the answer that can't be told as text.
+	Blocks() ([]Block, error)
+}
+
+// A Block is an image, or, with a Path, the bytes of that file.
+type Block struct {
+	Path      string
+	MediaType string
+	Data      []byte
+}
+
+// UnknownToolError is a call of a tool that is not there, or that this caller may not call: the two
+// are the same to it.
+type UnknownToolError struct {
+	Tool    string
+	Nearest string // "" when nothing is close
+}
+
+func (e *UnknownToolError) Error() string {
+	if e.Nearest != "" {
+		return fmt.Sprintf("there is no tool %q; did you mean %s?", e.Tool, e.Nearest)
+	}
+	return fmt.Sprintf("there is no tool %q", e.Tool)
+}
