@@ -38,7 +38,7 @@ var tooLarge = map[string]excess{
 	"internal/edit":                                 {5850, "text encodings move to a room for all"},
 	"internal/engine":                               {7350, engineMove},
 	"internal/guardfs":                              {7400, engineMove},
-	"readers":                                       {9900, "becomes a room for each kind of file"},
+	"readers":                                       {9650, "becomes a room for each kind of file"},
 	"tools":                                         {5540, "refusals become facts of the engine; words stay here"},
 	"checkpoint/purge.run":                          {88, storeMove},
 	"config/decode.set":                             {84, "one case for each kind of value"},
