@@ -61,7 +61,7 @@ func (s Skipped) text(partial bool) string {
 // searching is what all searches share.
 type searching struct {
 	fs       *guardfs.FS // under the policy; the index reads through it
-	index    *grep.Index // nil with search_index = "off"
+	index    *grep.Index // nil unless search_index = "auto"
 	excludes string      // path of the user's core.excludesFile
 	home     string      // where "~/" leads in a repository's configuration
 }
