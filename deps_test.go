@@ -48,10 +48,11 @@ var plan = []room{
 	{1, "internal/edit", "internal/charset", "", "golang.org/x/text"},
 	{1, "internal/ledger", "", "os path/filepath", ""},
 	{1, "internal/policy", "internal/glob internal/guardfs", "syscall", "golang.org/x/text"},
-	{1, "readers", "internal/charset", "net/mail net/textproto os os/exec path/filepath syscall unsafe",
+	{1, "readers", "internal/charset readers/notebook", "net/mail net/textproto os os/exec path/filepath syscall unsafe",
 		"github.com/gabriel-vasile/mimetype github.com/gen2brain/avif github.com/gen2brain/heic github.com/klauspost/compress github.com/klippa-app/go-pdfium" +
 			" github.com/tetratelabs/wazero github.com/ulikunitz/xz golang.org/x/image golang.org/x/net" +
 			" golang.org/x/sync golang.org/x/text"},
+	{1, "readers/notebook", "", "", ""},
 
 	{2, "checkpoint/moltis", "checkpoint", "os path/filepath", ""},
 	{2, "dialect", "approval", "", ""},
@@ -59,7 +60,7 @@ var plan = []room{
 		" internal/ledger internal/policy", "path/filepath runtime/debug syscall", ""},
 
 	{3, "tools", "checkpoint config dialect grep grep/ignore grep/match approval internal/args internal/edit internal/engine internal/guardfs" +
-		" internal/ledger internal/nearest internal/policy readers", "os path/filepath syscall", "golang.org/x/text"},
+		" internal/ledger internal/nearest internal/policy readers readers/notebook", "os path/filepath syscall", "golang.org/x/text"},
 
 	{4, "internal/serve/mcp", "approval dialect internal/ndjson", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
 

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"moltisfs/readers/notebook"
 )
 
 // Limits of a notebook's outputs. An output that is cut says so in its text.
@@ -89,67 +91,6 @@ func knowsNotebook(f *file, o *Options) bool {
 	return bytes.Contains(b, []byte(`"nbformat"`))
 }
 
-// lines is notebook text: a string, or a list of them to be joined.
-type lines string
-
-func (l *lines) UnmarshalJSON(b []byte) error {
-	var s string
-	if len(b) > 0 && b[0] == '[' {
-		var parts []string
-		if err := json.Unmarshal(b, &parts); err != nil {
-			return err
-		}
-		s = strings.Join(parts, "")
-	} else if err := json.Unmarshal(b, &s); err != nil {
-		return err
-	}
-	*l = lines(s)
-	return nil
-}
-
-type rawNotebook struct {
-	Format *int `json:"nbformat"`
-	Minor  int  `json:"nbformat_minor"`
-	Meta   struct {
-		Kernel struct {
-			Language string `json:"language"`
-		} `json:"kernelspec"`
-		Language struct {
-			Name string `json:"name"`
-		} `json:"language_info"`
-	} `json:"metadata"`
-	Cells []rawCell `json:"cells"`
-}
-
-type rawCell struct {
-	ID      string            `json:"id"`
-	Type    string            `json:"cell_type"`
-	Source  lines             `json:"source"`
-	Count   *int              `json:"execution_count"`
-	Outputs []json.RawMessage `json:"outputs"`
-	// Attachments are by name. What is no object counts as none.
-	Attachments attachments `json:"attachments"`
-}
-
-type attachments map[string]json.RawMessage
-
-func (a *attachments) UnmarshalJSON(b []byte) error {
-	var m map[string]json.RawMessage
-	if json.Unmarshal(b, &m) == nil {
-		*a = m
-	}
-	return nil
-}
-
-type rawOutput struct {
-	Type      string                     `json:"output_type"`
-	Text      lines                      `json:"text"`
-	Data      map[string]json.RawMessage `json:"data"`
-	Name      string                     `json:"ename"`
-	Value     string                     `json:"evalue"`
-	Traceback []string                   `json:"traceback"`
-}
-
 func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content, error) {
 	limit := o.MaxFileBytes
 	if o.window() || o.AllowLarge {
@@ -159,24 +100,16 @@ func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content
 	if err != nil {
 		return nil, err
 	}
-	var nb rawNotebook
-	text := bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))
-	if err := json.Unmarshal(text, &nb); err != nil || nb.Format == nil || *nb.Format < 4 || len(nb.Cells) == 0 {
+	nb := notebook.Parse(raw)
+	if nb == nil {
 		return nil, errNotMine // shown as the text it is, so that nothing in it stays unseen
-	}
-	ambiguous, odd := notebookKeys(text)
-	if ambiguous {
-		return nil, errNotMine
 	}
 	if len(nb.Cells) > maxCells {
 		return nil, &Limit{What: "notebook", Resource: "cells", Is: int64(len(nb.Cells)), Max: maxCells}
 	}
 	drawing, cancel := context.WithTimeout(ctx, r.config.Deadline) // of all images; those that come too late are left out, and counted
 	defer cancel()
-	n := &Notebook{Format: fmt.Sprintf("%d.%d", *nb.Format, nb.Minor), TotalCells: len(nb.Cells), Cells: []Cell{}}
-	if n.Language = nb.Meta.Language.Name; n.Language == "" {
-		n.Language = nb.Meta.Kernel.Language
-	}
+	n := &Notebook{Format: nb.Format, Language: nb.Language, TotalCells: len(nb.Cells), Cells: []Cell{}}
 	n.Sum, n.Changed = sum(raw), f.grown
 	n.Unit, n.Total = "cell", n.TotalCells
 	first := o.Offset
@@ -211,7 +144,7 @@ func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content
 			break
 		}
 		room -= s.used
-		s.leftOut = s.leftOut || odd[i]
+		s.leftOut = s.leftOut || raw.Unknown
 		attached += len(raw.Attachments)
 		leftOut = leftOut || s.leftOut
 		n.Cells = append(n.Cells, s.Cell)
@@ -246,7 +179,7 @@ func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content
 }
 
 // lastCells is the number of the first of the last cells: Limit of them, and no more than surely fit the answer.
-func lastCells(cells []rawCell, o *Options) int {
+func lastCells(cells []notebook.Cell, o *Options) int {
 	room, first := int(o.MaxBytes), len(cells)
 	for i := len(cells) - 1; i >= 0 && (o.Limit == 0 || len(cells)-i <= o.Limit); i-- {
 		room -= len(cells[i].Source) + len(cells[i].ID) + 80
@@ -271,7 +204,7 @@ type shownCell struct {
 	imagesCut bool // because the answer has as many as it may
 }
 
-func newCell(raw *rawCell, index int) shownCell {
+func newCell(raw *notebook.Cell, index int) shownCell {
 	c := Cell{ID: raw.ID, Type: raw.Type, Source: string(raw.Source), ExecutionCount: raw.Count}
 	if c.ID == "" {
 		c.ID = fmt.Sprintf("cell-%d", index)
@@ -280,7 +213,7 @@ func newCell(raw *rawCell, index int) shownCell {
 }
 
 // cell shows one cell with its outputs shortened.
-func (n *Notebook) cell(ctx context.Context, r *Readers, raw *rawCell, index, room int, images *int, o *Options) shownCell {
+func (n *Notebook) cell(ctx context.Context, r *Readers, raw *notebook.Cell, index, room int, images *int, o *Options) shownCell {
 	c := newCell(raw, index)
 	if len(c.Source) > room && len(n.Cells) == 0 {
 		c.Source, c.cut = clip(c.Source, room), true
@@ -289,7 +222,7 @@ func (n *Notebook) cell(ctx context.Context, r *Readers, raw *rawCell, index, ro
 	c.sourced = !c.cut
 	c.used = len(c.Source) + len(c.ID) + 60
 	for _, out := range raw.Outputs {
-		var ro rawOutput
+		var ro notebook.Output
 		if json.Unmarshal(out, &ro) != nil {
 			n.OutputsCut++
 			c.leftOut = true
@@ -325,7 +258,7 @@ func (n *Notebook) cell(ctx context.Context, r *Readers, raw *rawCell, index, ro
 }
 
 // cellFrom shows one cell from Column on, with as much of its outputs as the answer holds.
-func (n *Notebook) cellFrom(ctx context.Context, r *Readers, raw *rawCell, index int, o *Options) shownCell {
+func (n *Notebook) cellFrom(ctx context.Context, r *Readers, raw *notebook.Cell, index int, o *Options) shownCell {
 	c := newCell(raw, index)
 	n.StartColumn = o.Column
 	at, room, images := 1, int(o.MaxBytes)-len(c.ID)-60, 0 // at: the column of what comes next
@@ -356,7 +289,7 @@ func (n *Notebook) cellFrom(ctx context.Context, r *Readers, raw *rawCell, index
 			n.NextColumn = at
 			break
 		}
-		var ro rawOutput
+		var ro notebook.Output
 		if json.Unmarshal(out, &ro) != nil {
 			n.OutputsCut++
 			c.leftOut = true
@@ -410,16 +343,16 @@ func hiddenIn(s string) int {
 }
 
 // output prefers an image, then plain text, then any other text.
-func output(ctx context.Context, r *Readers, ro *rawOutput, images *int, o *Options) Output {
+func output(ctx context.Context, r *Readers, ro *notebook.Output, images *int, o *Options) Output {
 	out := Output{Type: ro.Type}
 	switch {
 	case ro.Type == "error":
 		out.Text = ro.Name + ": " + ro.Value
 		if len(ro.Traceback) > 0 {
-			out.Text += "\n" + stripANSI(strings.Join(ro.Traceback, "\n"))
+			out.Text += "\n" + notebook.Plain(strings.Join(ro.Traceback, "\n"))
 		}
 	case ro.Type == "stream":
-		out.Text = stripANSI(string(ro.Text))
+		out.Text = notebook.Plain(string(ro.Text))
 	default:
 		for _, kind := range []string{"image/png", "image/jpeg", "image/gif", "image/webp"} {
 			data, ok := ro.Data[kind]
@@ -430,7 +363,7 @@ func output(ctx context.Context, r *Readers, ro *rawOutput, images *int, o *Opti
 				out.LeftOut = append(out.LeftOut, kind)
 				break
 			}
-			var s lines
+			var s notebook.Text
 			if json.Unmarshal(data, &s) != nil {
 				continue
 			}
@@ -447,11 +380,11 @@ func output(ctx context.Context, r *Readers, ro *rawOutput, images *int, o *Opti
 			if !ok {
 				continue
 			}
-			var s lines
+			var s notebook.Text
 			if json.Unmarshal(data, &s) != nil {
-				s = lines(data)
+				s = notebook.Text(data)
 			}
-			out.Text, out.MediaType = stripANSI(string(s)), kind
+			out.Text, out.MediaType = notebook.Plain(string(s)), kind
 			break
 		}
 		if out.MediaType == "" {
@@ -477,27 +410,4 @@ func (out *Output) shorten() bool {
 	}
 	out.Text = clip(out.Text, outputBytes*3/4) + fmt.Sprintf("\n[%s left out]\n", bytesText(int64(cut))) + tail
 	return true
-}
-
-// stripANSI removes terminal colours, which tracebacks are full of.
-func stripANSI(s string) string {
-	if !strings.Contains(s, "\x1b[") {
-		return s
-	}
-	var b strings.Builder
-	for {
-		i := strings.Index(s, "\x1b[")
-		if i < 0 {
-			b.WriteString(s)
-			return b.String()
-		}
-		b.WriteString(s[:i])
-		s = s[i+2:]
-		for len(s) > 0 && s[0] >= 0x20 && s[0] <= 0x3f {
-			s = s[1:]
-		}
-		if len(s) > 0 {
-			s = s[1:]
-		}
-	}
 }

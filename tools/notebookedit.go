@@ -13,6 +13,7 @@ import (
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"
+	"moltisfs/readers/notebook"
 )
 
 // NotebookEditArgs is what a model may say to NotebookEdit.
@@ -89,8 +90,8 @@ var notebookEditTool = define[NotebookEditArgs](Tool{
 }, runNotebookEdit)
 
 func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call, a *NotebookEditArgs) (Payload, error) {
-	e := edit.NotebookEdit{Mode: cmp.Or(value(a.EditMode), "replace"), CellID: value(a.CellID), CellType: value(a.CellType), Source: value(a.NewSource)}
-	var result *edit.NotebookResult
+	e := notebook.Edit{Mode: cmp.Or(value(a.EditMode), "replace"), CellID: value(a.CellID), CellType: value(a.CellType), Source: value(a.NewSource)}
+	var result *notebook.Result
 	m := engine.Mutation{
 		Paths: []string{a.NotebookPath}, Summary: strings.TrimSpace(e.Mode + " notebook cell " + clip(e.CellID, 64)),
 		ExpectedHash: value(a.ExpectedHash), DryRun: value(a.DryRun), Op: checkpoint.Op{Kind: checkpoint.KindEdit},
@@ -99,7 +100,7 @@ func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call, a *NotebookE
 			if !t.Before.Exists {
 				return s.missing("NotebookEdit", a, pathOf(a))
 			}
-			if result, err = edit.ApplyNotebook(t.Before.Content, e); err != nil {
+			if result, err = notebook.Apply(t.Before.Content, e); err != nil {
 				return err
 			}
 			if len(result.Content) > maxResult {
@@ -125,7 +126,7 @@ func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call, a *NotebookE
 
 // cellSeen refuses, where files must be read first, to replace or delete a cell whose source the session was not shown: unlike an Edit, the
 // call holds nothing of what it takes away.
-func (s *Suite) cellSeen(t *engine.Target, mode string, r *edit.NotebookResult) error {
+func (s *Suite) cellSeen(t *engine.Target, mode string, r *notebook.Result) error {
 	seen := t.Known.Seen
 	if mode == "insert" || !s.cfg.Tools.FS.MustReadBeforeWrite || !t.Known.Tracked || seen != nil && (seen.Whole || covers(seen.Sources, r.Cell, r.Cell)) {
 		return nil
@@ -142,7 +143,7 @@ func covers(ranges []ledger.Range, first, last int) bool {
 }
 
 // cellsAfter is what a session that knew seen of a notebook knows of it after an edit: the same cells in their new places, and the cell it wrote.
-func cellsAfter(seen *ledger.Seen, mode string, r *edit.NotebookResult) *engine.Sight {
+func cellsAfter(seen *ledger.Seen, mode string, r *notebook.Result) *engine.Sight {
 	after := &engine.Sight{Unit: "cell", Lines: r.Cells}
 	if seen != nil {
 		if after.Sources = shiftCells(seen.Sources, mode, r.Cell); seen.Unit == "cell" {
@@ -176,7 +177,7 @@ func shiftCells(in []ledger.Range, mode string, cell int) (out []ledger.Range) {
 }
 
 // ignoredByDelete names what was sent along with a delete and meant nothing. An empty source is no such thing: Claude Code's schema asks for one.
-func ignoredByDelete(e *edit.NotebookEdit, r *edit.NotebookResult) string {
+func ignoredByDelete(e *notebook.Edit, r *notebook.Result) string {
 	var names []string
 	if e.Mode == "delete" && e.Source != "" {
 		names = append(names, "new_source")
@@ -204,12 +205,12 @@ func (n noCellFields) Text() string {
 	return "cells: " + strings.Join(n.Cells, ", ")
 }
 
-// ofNotebook turns the refusals of edit.ApplyNotebook into kinds.
+// ofNotebook turns the refusals of notebook.Apply into kinds.
 func (s *Suite) ofNotebook(tool string, args any, err error) *Refusal {
-	if e, ok := errors.AsType[*edit.NotNotebookError](err); ok {
+	if e, ok := errors.AsType[*notebook.NotNotebookError](err); ok {
 		return &Refusal{Reason: KindUnsupported, Message: e.Error() + "; the file is untouched", Hint: "Use Edit on the file's text as Read shows it; where Read shows cells, the text comes with encoding: utf-8."}
 	}
-	e, ok := errors.AsType[*edit.NoCellError](err)
+	e, ok := errors.AsType[*notebook.NoCellError](err)
 	if !ok {
 		return nil
 	}

@@ -1,4 +1,6 @@
-package edit
+// Package notebook reads Jupyter notebooks and changes one of their cells. It is pure: bytes in, bytes and a report out. A change
+// leaves every byte outside of the changed values as it is. All functions are safe for concurrent use.
+package notebook
 
 import (
 	"bytes"
@@ -12,8 +14,8 @@ import (
 	"unicode/utf8"
 )
 
-// NotebookEdit is one change to the cells of a Jupyter notebook (nbformat 4).
-type NotebookEdit struct {
+// Edit is one change to the cells of a Jupyter notebook (nbformat 4).
+type Edit struct {
 	Mode string // "replace" (also ""), "insert" or "delete"
 	// CellID is the cell's id as Read shows it: its own, or "cell-N" (from 0) where it has none. Insert puts the new cell after it, or
 	// first when it is empty.
@@ -22,8 +24,8 @@ type NotebookEdit struct {
 	Source   string // of the cell afterwards; delete ignores it
 }
 
-// NotebookResult is a notebook after an edit.
-type NotebookResult struct {
+// Result is a notebook after an edit.
+type Result struct {
 	Content        []byte
 	CellID         string // of the cell that was changed, made or removed
 	CellType       string
@@ -59,19 +61,19 @@ func (e *NoCellError) Error() string {
 	return fmt.Sprintf("no cell has the id %q", e.ID)
 }
 
-// ApplyNotebook changes one cell. All bytes outside of the changed values stay as they are: order of keys, indentation, escapes, line
+// Apply changes one cell. All bytes outside of the changed values stay as they are: order of keys, indentation, escapes, line
 // ends, the end of the file. A new cell is written as its neighbours are. Replacing a code cell's source removes its outputs and
 // its execution count, which no longer belong to it. The id of a new cell is derived from the notebook and the source, so that
 // the same call on the same bytes gives the same bytes.
-func ApplyNotebook(content []byte, e NotebookEdit) (*NotebookResult, error) {
+func Apply(content []byte, e Edit) (*Result, error) {
 	if !utf8.ValidString(e.Source) || !utf8.ValidString(e.CellType) { // JSON could only hold it with other characters in its place
 		return nil, ErrSource
 	}
-	n, err := parseNotebook(content)
+	n, err := locate(content)
 	if err != nil {
 		return nil, err
 	}
-	var r *NotebookResult
+	var r *Result
 	switch e.Mode {
 	case "insert":
 		r, err = n.insert(e)
@@ -83,7 +85,7 @@ func ApplyNotebook(content []byte, e NotebookEdit) (*NotebookResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	after, err := parseNotebook(n.b)
+	after, err := locate(n.b)
 	if err != nil {
 		return nil, fmt.Errorf("checking the edited notebook: %w", err)
 	}
@@ -95,19 +97,19 @@ func ApplyNotebook(content []byte, e NotebookEdit) (*NotebookResult, error) {
 type notebook struct {
 	b      []byte
 	ids    bool // the format has cell ids (4.5 on)
-	array  jsonSpan
+	array  span
 	keyGap string // white space before the key "cells"
-	cells  []jsonCell
+	cells  []cellPlace
 }
 
-type jsonCell struct {
-	jsonSpan
+type cellPlace struct {
+	span
 	id, kind string
 	own      bool // the id is the cell's own, not made from its position
-	members  []jsonMember
+	members  []member
 }
 
-func parseNotebook(b []byte) (*notebook, error) {
+func locate(b []byte) (*notebook, error) {
 	bad := func(why string, args ...any) (*notebook, error) {
 		return nil, &NotNotebookError{fmt.Sprintf(why, args...)}
 	}
@@ -121,7 +123,7 @@ func parseNotebook(b []byte) (*notebook, error) {
 	}
 	n := &notebook{b: b}
 	major, minor := -1, 0
-	var cells *jsonMember
+	var cells *member
 	top, _ := jsonObject(b, start)
 	for i, m := range top {
 		switch m.key {
@@ -150,7 +152,7 @@ func parseNotebook(b []byte) (*notebook, error) {
 		if b[s.from] != '{' {
 			return bad("its cell %d is not an object", i+1)
 		}
-		c := jsonCell{jsonSpan: s, id: "cell-" + strconv.Itoa(i)}
+		c := cellPlace{span: s, id: "cell-" + strconv.Itoa(i)}
 		c.members, _ = jsonObject(b, s.from)
 		seen := map[string]bool{}
 		for _, m := range c.members {
@@ -198,13 +200,13 @@ func (n *notebook) find(id string) (int, error) {
 	return at, nil
 }
 
-func (n *notebook) replace(e NotebookEdit) (*NotebookResult, error) {
+func (n *notebook) replace(e Edit) (*Result, error) {
 	i, err := n.find(e.CellID)
 	if err != nil {
 		return nil, err
 	}
 	c := n.cells[i]
-	r := &NotebookResult{CellID: c.id, CellType: c.kind, Cell: i + 1}
+	r := &Result{CellID: c.id, CellType: c.kind, Cell: i + 1}
 	r.FirstLine, r.LastLine = n.sourceLines(i)
 	old, err := n.source(i)
 	if err != nil {
@@ -250,13 +252,13 @@ func (n *notebook) replace(e NotebookEdit) (*NotebookResult, error) {
 	return r, n.set(i, "source", n.sourceValue(i, e.Source))
 }
 
-func (n *notebook) delete(e NotebookEdit) (*NotebookResult, error) {
+func (n *notebook) delete(e Edit) (*Result, error) {
 	i, err := n.find(e.CellID)
 	if err != nil {
 		return nil, err
 	}
 	c := n.cells[i]
-	r := &NotebookResult{CellID: c.id, CellType: c.kind, Cell: i + 1}
+	r := &Result{CellID: c.id, CellType: c.kind, Cell: i + 1}
 	r.FirstLine, r.LastLine = n.sourceLines(i)
 	if m := n.member(i, "outputs"); m != nil {
 		r.OutputsCleared = len(jsonArray(n.b, m.value.from))
@@ -274,14 +276,14 @@ func (n *notebook) delete(e NotebookEdit) (*NotebookResult, error) {
 
 // sourceLines are the lines that the source of cell i stands on, or all of the cell where it has none.
 func (n *notebook) sourceLines(i int) (first, last int) {
-	at := n.cells[i].jsonSpan
+	at := n.cells[i].span
 	if m := n.member(i, "source"); m != nil {
 		at = m.value
 	}
 	return 1 + bytes.Count(n.b[:at.from], []byte("\n")), 1 + bytes.Count(n.b[:at.to], []byte("\n"))
 }
 
-func (n *notebook) insert(e NotebookEdit) (*NotebookResult, error) {
+func (n *notebook) insert(e Edit) (*Result, error) {
 	at := 0
 	if e.CellID != "" {
 		i, err := n.find(e.CellID)
@@ -290,7 +292,7 @@ func (n *notebook) insert(e NotebookEdit) (*NotebookResult, error) {
 		}
 		at = i + 1
 	}
-	r := &NotebookResult{CellID: "cell-" + strconv.Itoa(at), CellType: e.CellType, Cell: at + 1}
+	r := &Result{CellID: "cell-" + strconv.Itoa(at), CellType: e.CellType, Cell: at + 1}
 	if n.ids {
 		r.CellID = n.freshID(at, e)
 	}
@@ -310,7 +312,7 @@ func (n *notebook) insert(e NotebookEdit) (*NotebookResult, error) {
 }
 
 // freshID makes an id of eight characters that no cell has.
-func (n *notebook) freshID(at int, e NotebookEdit) string {
+func (n *notebook) freshID(at int, e Edit) string {
 	taken := map[string]bool{}
 	for _, c := range n.cells {
 		taken[c.id] = true

@@ -1,4 +1,4 @@
-package readers
+package notebook
 
 import (
 	"encoding/json"
@@ -9,13 +9,13 @@ import (
 
 // Kinds of values in a notebook whose keys are looked at.
 const (
-	notebookOther = iota
-	notebookRoot
-	notebookCells
-	notebookCell
-	notebookOutputs
-	notebookOutput
-	notebookData
+	inOther = iota
+	inRoot
+	inCells
+	inCell
+	inOutputs
+	inOutput
+	inData
 )
 
 // The keys that nbformat 4 knows (nbformat.v4.schema.json).
@@ -24,8 +24,8 @@ var (
 	cellKeys = []string{"id", "cell_type", "source", "metadata", "execution_count", "outputs", "attachments"}
 )
 
-// notebookFrame is an object or array that has begun.
-type notebookFrame struct {
+// frame is an object or array that has begun.
+type frame struct {
 	kind   int
 	object bool
 	value  bool // of an object: its key has been read
@@ -34,25 +34,25 @@ type notebookFrame struct {
 	n      int // elements that have ended
 }
 
-// notebookKeys looks for what encoding/json passes over in silence. b is valid JSON. ambiguous: a cell or what leads to it has a key twice, or
-// in two spellings that encoding/json takes for one, so that a value would hide another; or the notebook has a key that is shown nowhere.
-// odd are the cells, from 0, with a key that is shown nowhere.
-func notebookKeys(b []byte) (ambiguous bool, odd map[int]bool) {
+// keysOf looks for what encoding/json passes over in silence. b is valid JSON. ambiguous: a cell, or what leads to it, has a key
+// twice, or in two spellings that encoding/json takes for one, so that a value would hide another; or the notebook has a key that
+// is shown nowhere. odd are the cells, from 0, with a key that is shown nowhere.
+func keysOf(b []byte) (ambiguous bool, odd map[int]bool) {
 	odd = map[int]bool{}
-	var open []notebookFrame
+	var open []frame
 	for i := 0; i < len(b); i++ {
-		var top *notebookFrame
+		var top *frame
 		if n := len(open); n > 0 {
 			top = &open[n-1]
 		}
 		switch b[i] {
 		case '{', '[':
-			kind := notebookRoot
+			kind := inRoot
 			if top != nil {
 				kind = top.inside()
 			}
-			f := notebookFrame{kind: kind, object: b[i] == '{'}
-			if f.object && kind != notebookOther {
+			f := frame{kind: kind, object: b[i] == '{'}
+			if f.object && kind != inOther {
 				f.keys = map[string]bool{}
 			}
 			open = append(open, f)
@@ -78,14 +78,14 @@ func notebookKeys(b []byte) (ambiguous bool, odd map[int]bool) {
 				return true, nil
 			}
 			top.key = key
-			if key = foldedKey(key); top.kind == notebookData {
+			if key = foldedKey(key); top.kind == inData {
 				key = top.key // a map: its keys are not folded
 			}
-			if top.keys[key] || top.kind == notebookRoot && !slices.Contains(rootKeys, top.key) {
+			if top.keys[key] || top.kind == inRoot && !slices.Contains(rootKeys, top.key) {
 				return true, nil
 			}
 			top.keys[key] = true
-			if top.kind == notebookCell && !slices.Contains(cellKeys, top.key) {
+			if top.kind == inCell && !slices.Contains(cellKeys, top.key) {
 				odd[open[len(open)-2].n] = true
 			}
 		}
@@ -94,20 +94,20 @@ func notebookKeys(b []byte) (ambiguous bool, odd map[int]bool) {
 }
 
 // inside is the kind of a value that begins in f.
-func (f *notebookFrame) inside() int {
+func (f *frame) inside() int {
 	switch {
-	case f.kind == notebookRoot && f.key == "cells":
-		return notebookCells
-	case f.kind == notebookCells:
-		return notebookCell
-	case f.kind == notebookCell && foldedKey(f.key) == foldedKey("outputs"):
-		return notebookOutputs
-	case f.kind == notebookOutputs:
-		return notebookOutput
-	case f.kind == notebookOutput && foldedKey(f.key) == foldedKey("data"):
-		return notebookData
+	case f.kind == inRoot && f.key == "cells":
+		return inCells
+	case f.kind == inCells:
+		return inCell
+	case f.kind == inCell && foldedKey(f.key) == foldedKey("outputs"):
+		return inOutputs
+	case f.kind == inOutputs:
+		return inOutput
+	case f.kind == inOutput && foldedKey(f.key) == foldedKey("data"):
+		return inData
 	}
-	return notebookOther
+	return inOther
 }
 
 // foldedKey is the same for all spellings that encoding/json takes for one name of a field.

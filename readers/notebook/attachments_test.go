@@ -1,4 +1,4 @@
-package edit
+package notebook
 
 import (
 	"strings"
@@ -10,7 +10,7 @@ func TestACodeCellHasNoAttachments(t *testing.T) {
 	const cell = `{"attachments":{"a.png":{"image/png":"iVBORw0KGgo="},"b.png":{}},"cell_type":"markdown","id":"m","metadata":{},"source":"![a](attachment:a.png)"}`
 	nb := []byte(`{"cells":[` + cell + `],"metadata":{},"nbformat":4,"nbformat_minor":5}`)
 	for kind, want := range map[string]int{"code": 2, "raw": 0, "markdown": 0, "": 0} {
-		r, err := ApplyNotebook(nb, NotebookEdit{CellID: "m", CellType: kind, Source: "x = 1"})
+		r, err := Apply(nb, Edit{CellID: "m", CellType: kind, Source: "x = 1"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -19,7 +19,7 @@ func TestACodeCellHasNoAttachments(t *testing.T) {
 		}
 	}
 	odd := []byte(strings.Replace(string(nb), `{"a.png":{"image/png":"iVBORw0KGgo="},"b.png":{}}`, "[]", 1))
-	if r, err := ApplyNotebook(odd, NotebookEdit{CellID: "m", CellType: "code", Source: "x"}); err != nil || strings.Contains(string(r.Content), "attachments") {
+	if r, err := Apply(odd, Edit{CellID: "m", CellType: "code", Source: "x"}); err != nil || strings.Contains(string(r.Content), "attachments") {
 		t.Errorf("attachments that are no object: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package edit
+package notebook
 
 import (
 	"bytes"
@@ -63,7 +63,7 @@ func (n *notebook) styleFor(kind string) cellStyle {
 }
 
 // readMembers takes the layout inside a cell with two members or more.
-func (s *cellStyle) readMembers(b []byte, c jsonCell) {
+func (s *cellStyle) readMembers(b []byte, c cellPlace) {
 	s.memberGap, s.cellEnd = blankBefore(b, c.members[0].from), blankBefore(b, c.to-1)
 	s.comma = blankBefore(b, c.members[1].from)
 	m := c.members[0]
@@ -93,7 +93,7 @@ func (n *notebook) bareStyle(s cellStyle) cellStyle {
 	return s
 }
 
-func (n *notebook) newCell(s cellStyle, r *NotebookResult, e NotebookEdit) string {
+func (n *notebook) newCell(s cellStyle, r *Result, e Edit) string {
 	ascii := n.ascii()
 	values := map[string]string{"cell_type": quoteJSON(e.CellType, ascii), "metadata": "{}"}
 	if n.ids {
@@ -208,7 +208,7 @@ func (n *notebook) source(i int) (string, error) {
 	return strings.Join(parts, ""), nil
 }
 
-func (n *notebook) member(i int, key string) *jsonMember {
+func (n *notebook) member(i int, key string) *member {
 	for j := range n.cells[i].members {
 		if n.cells[i].members[j].key == key {
 			return &n.cells[i].members[j]
@@ -232,7 +232,7 @@ func (n *notebook) set(i int, key, value string) error {
 		s.readMembers(n.b, c)
 	}
 	text := quoteJSON(key, n.ascii()) + s.colon + value
-	sorted := slices.IsSortedFunc(c.members, func(a, b jsonMember) int { return strings.Compare(a.key, b.key) })
+	sorted := slices.IsSortedFunc(c.members, func(a, b member) int { return strings.Compare(a.key, b.key) })
 	for _, m := range c.members {
 		if sorted && m.key > key {
 			return n.change(i, m.from, m.from, text+","+s.comma)

@@ -1,4 +1,4 @@
-package edit
+package notebook
 
 import (
 	"bytes"
@@ -113,36 +113,36 @@ func testCells() []testCell {
 func TestNotebookEditKeepsEveryLook(t *testing.T) {
 	edits := []struct {
 		name  string
-		edit  NotebookEdit
+		edit  Edit
 		model func([]testCell, string) []testCell
 	}{
-		{"replace code", NotebookEdit{CellID: "b2", Source: "print(\"1\\n\")\nz\n"}, func(c []testCell, _ string) []testCell {
+		{"replace code", Edit{CellID: "b2", Source: "print(\"1\\n\")\nz\n"}, func(c []testCell, _ string) []testCell {
 			c[1].source, c[1].outputs, c[1].count = "print(\"1\\n\")\nz\n", 0, 0
 			return c
 		}},
-		{"replace with nothing", NotebookEdit{CellID: "c3"}, func(c []testCell, _ string) []testCell {
+		{"replace with nothing", Edit{CellID: "c3"}, func(c []testCell, _ string) []testCell {
 			c[2].source, c[2].count = "", 0
 			return c
 		}},
-		{"markdown to code", NotebookEdit{CellID: "a1", CellType: "code", Source: "é = 1"}, func(c []testCell, _ string) []testCell {
+		{"markdown to code", Edit{CellID: "a1", CellType: "code", Source: "é = 1"}, func(c []testCell, _ string) []testCell {
 			c[0] = testCell{id: "a1", kind: "code", source: "é = 1"}
 			return c
 		}},
-		{"code to markdown", NotebookEdit{CellID: "b2", CellType: "markdown", Source: "text\nmore"}, func(c []testCell, _ string) []testCell {
+		{"code to markdown", Edit{CellID: "b2", CellType: "markdown", Source: "text\nmore"}, func(c []testCell, _ string) []testCell {
 			c[1] = testCell{id: "b2", kind: "markdown", source: "text\nmore"}
 			return c
 		}},
-		{"insert first", NotebookEdit{Mode: "insert", CellType: "markdown", Source: "new ☃\n"}, func(c []testCell, id string) []testCell {
+		{"insert first", Edit{Mode: "insert", CellType: "markdown", Source: "new ☃\n"}, func(c []testCell, id string) []testCell {
 			return slices.Insert(c, 0, testCell{id: id, kind: "markdown", source: "new ☃\n"})
 		}},
-		{"insert between", NotebookEdit{Mode: "insert", CellID: "b2", CellType: "code", Source: "a\nb"}, func(c []testCell, id string) []testCell {
+		{"insert between", Edit{Mode: "insert", CellID: "b2", CellType: "code", Source: "a\nb"}, func(c []testCell, id string) []testCell {
 			return slices.Insert(c, 2, testCell{id: id, kind: "code", source: "a\nb"})
 		}},
-		{"insert last", NotebookEdit{Mode: "insert", CellID: "d4", CellType: "code"}, func(c []testCell, id string) []testCell {
+		{"insert last", Edit{Mode: "insert", CellID: "d4", CellType: "code"}, func(c []testCell, id string) []testCell {
 			return append(c, testCell{id: id, kind: "code"})
 		}},
-		{"delete first", NotebookEdit{Mode: "delete", CellID: "a1"}, func(c []testCell, _ string) []testCell { return c[1:] }},
-		{"delete last", NotebookEdit{Mode: "delete", CellID: "d4"}, func(c []testCell, _ string) []testCell { return c[:3] }},
+		{"delete first", Edit{Mode: "delete", CellID: "a1"}, func(c []testCell, _ string) []testCell { return c[1:] }},
+		{"delete last", Edit{Mode: "delete", CellID: "d4"}, func(c []testCell, _ string) []testCell { return c[:3] }},
 	}
 	for _, l := range looks {
 		for _, minor := range []int{5, 4} {
@@ -158,7 +158,7 @@ func TestNotebookEditKeepsEveryLook(t *testing.T) {
 					}
 					before := []byte(l.write(minor, testCells()))
 					kept := bytes.Clone(before)
-					r, err := ApplyNotebook(before, in)
+					r, err := Apply(before, in)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -182,7 +182,7 @@ func TestNotebookEditKeepsEveryLook(t *testing.T) {
 func TestNotebookEditAtTheEdges(t *testing.T) {
 	jupyter := looks[0]
 	empty := jupyter.write(5, nil)
-	r, err := ApplyNotebook([]byte(empty), NotebookEdit{Mode: "insert", CellType: "code", Source: "a\nb"})
+	r, err := Apply([]byte(empty), Edit{Mode: "insert", CellType: "code", Source: "a\nb"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,34 +190,34 @@ func TestNotebookEditAtTheEdges(t *testing.T) {
 	if want := jupyter.write(5, one); string(r.Content) != want {
 		t.Errorf("the first cell:\n%s\nwant\n%s", r.Content, want)
 	}
-	again, _ := ApplyNotebook([]byte(empty), NotebookEdit{Mode: "insert", CellType: "code", Source: "a\nb"})
+	again, _ := Apply([]byte(empty), Edit{Mode: "insert", CellType: "code", Source: "a\nb"})
 	if !bytes.Equal(again.Content, r.Content) {
 		t.Error("the same call on the same bytes gives other bytes")
 	}
-	r, err = ApplyNotebook(r.Content, NotebookEdit{Mode: "delete", CellID: r.CellID})
+	r, err = Apply(r.Content, Edit{Mode: "delete", CellID: r.CellID})
 	if err != nil || string(r.Content) != empty {
 		t.Errorf("%v: the last cell deleted:\n%s", err, r.Content)
 	}
 	full := []byte(jupyter.write(5, testCells()))
-	if r, err := ApplyNotebook(full, NotebookEdit{CellID: "b2", Source: testCells()[1].source}); err != nil || !bytes.Equal(r.Content, full) {
+	if r, err := Apply(full, Edit{CellID: "b2", Source: testCells()[1].source}); err != nil || !bytes.Equal(r.Content, full) {
 		t.Errorf("%v: the same source changed the file", err)
 	}
 	var none *NoCellError
-	if _, err := ApplyNotebook(full, NotebookEdit{CellID: "B2"}); !errors.As(err, &none) || none.Nearest != "b2" || len(none.Cells) != 4 {
+	if _, err := Apply(full, Edit{CellID: "B2"}); !errors.As(err, &none) || none.Nearest != "b2" || len(none.Cells) != 4 {
 		t.Errorf("an unknown id: %v", err)
 	}
 	alike := []byte(`{"cells":[{"cell_type":"raw","id":"abcd1","metadata":{},"source":"x"},{"cell_type":"raw","id":"abcd2","metadata":{},"source":"y"}],"metadata":{},"nbformat":4,"nbformat_minor":5}`)
-	if _, err := ApplyNotebook(alike, NotebookEdit{CellID: "abcd"}); !errors.As(err, &none) || none.Nearest != "" {
+	if _, err := Apply(alike, Edit{CellID: "abcd"}); !errors.As(err, &none) || none.Nearest != "" {
 		t.Errorf("a call with the nearest id would change one of two cells by chance: %v", err)
 	}
 	twice := bytes.Replace(full, []byte(`"c3"`), []byte(`"b2"`), 1)
-	if _, err := ApplyNotebook(twice, NotebookEdit{CellID: "b2"}); !errors.As(err, &none) || none.Count != 2 {
+	if _, err := Apply(twice, Edit{CellID: "b2"}); !errors.As(err, &none) || none.Count != 2 {
 		t.Errorf("an id that two cells have: %v", err)
 	}
 	for _, bad := range []string{"", "x", "[]", `"s"`, `{"nbformat":4}`, `{"cells":[],"nbformat":3}`, `{"cells":[1],"nbformat":4}`, `{"cells":{},"nbformat":4}`,
 		`{"cells":[],"cells":[],"nbformat":4}`, `{"cells":[{"id":"a","id":"b"}],"nbformat":4}`, `{"cells":[{"id":"a","source":[1]}],"nbformat":4,"nbformat_minor":5}`} {
 		var not *NotNotebookError
-		if _, err := ApplyNotebook([]byte(bad), NotebookEdit{CellID: "a", Source: "s"}); !errors.As(err, &not) {
+		if _, err := Apply([]byte(bad), Edit{CellID: "a", Source: "s"}); !errors.As(err, &not) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -231,12 +231,12 @@ func TestNotebookEditOfOddLayouts(t *testing.T) {
 		"{\"nbformat\":4,\"cells\" : [ { \"cell_type\" : \"code\" , \"source\" : [ \"a\\n\",\"b\" ] } ] }",
 		"{\"nbformat\":4,\n\"cells\":\n[\n{\"source\":\n\"a\",\n\"cell_type\":\"code\"}\n]\n}",
 	} {
-		n, err := parseNotebook([]byte(src))
+		n, err := locate([]byte(src))
 		if err != nil {
 			t.Fatal(err)
 		}
 		id := n.cells[0].id
-		for _, e := range []NotebookEdit{
+		for _, e := range []Edit{
 			{CellID: id, Source: "q\nr"}, {CellID: id, Source: "q", CellType: "markdown"}, {CellID: id, CellType: "code", Source: "1"},
 			{Mode: "insert", CellType: "code", Source: "n"}, {Mode: "insert", CellID: id, CellType: "markdown", Source: "n\nm"}, {Mode: "delete", CellID: id},
 		} {
@@ -246,9 +246,9 @@ func TestNotebookEditOfOddLayouts(t *testing.T) {
 }
 
 // checkNotebookEdit compares an edit with the same done on the decoded notebook.
-func checkNotebookEdit(t *testing.T, src []byte, e NotebookEdit) {
+func checkNotebookEdit(t *testing.T, src []byte, e Edit) {
 	t.Helper()
-	r, err := ApplyNotebook(src, e)
+	r, err := Apply(src, e)
 	if err != nil {
 		return
 	}
@@ -307,7 +307,7 @@ func FuzzNotebookEdit(f *testing.F) {
 	}
 	f.Add([]byte(`{"cells":[{"":0}],"nbformat":4}`), "cell-0", "code", "", byte(0))
 	f.Fuzz(func(t *testing.T, src []byte, id, kind, text string, mode byte) {
-		e := NotebookEdit{Mode: []string{"replace", "insert", "delete"}[mode%3], CellID: id, CellType: kind, Source: text}
+		e := Edit{Mode: []string{"replace", "insert", "delete"}[mode%3], CellID: id, CellType: kind, Source: text}
 		if e.Mode == "insert" && kind == "" {
 			e.CellType = "code"
 		}

@@ -1,4 +1,4 @@
-package edit
+package notebook
 
 import (
 	"encoding/json"
@@ -10,15 +10,15 @@ import (
 
 // Where things are in a JSON text that encoding/json has found valid: the functions here rely on that and check nothing.
 
-// jsonSpan is a value: its first byte, and the one after its last.
-type jsonSpan struct{ from, to int }
+// span is a value: its first byte, and the one after its last.
+type span struct{ from, to int }
 
-// jsonMember is one member of an object.
-type jsonMember struct {
+// member is one member of an object.
+type member struct {
 	key    string
 	from   int // of the key's quote
 	keyEnd int
-	value  jsonSpan
+	value  span
 }
 
 func jsonSkipBlank(b []byte, i int) int {
@@ -69,9 +69,9 @@ func jsonValue(b []byte, i int) int {
 }
 
 // jsonObject returns the members of the object that begins at i, and where it ends.
-func jsonObject(b []byte, i int) (members []jsonMember, end int) {
+func jsonObject(b []byte, i int) (members []member, end int) {
 	for i = jsonSkipBlank(b, i+1); b[i] != '}'; {
-		m := jsonMember{from: i, keyEnd: jsonValue(b, i)}
+		m := member{from: i, keyEnd: jsonValue(b, i)}
 		m.key, _ = jsonString(b[i:m.keyEnd])
 		m.value.from = jsonSkipBlank(b, jsonSkipBlank(b, m.keyEnd)+1)
 		m.value.to = jsonValue(b, m.value.from)
@@ -84,12 +84,12 @@ func jsonObject(b []byte, i int) (members []jsonMember, end int) {
 }
 
 // jsonArray returns the elements of the array that begins at i; none when it is no array.
-func jsonArray(b []byte, i int) (items []jsonSpan) {
+func jsonArray(b []byte, i int) (items []span) {
 	if b[i] != '[' {
 		return nil
 	}
 	for i = jsonSkipBlank(b, i+1); b[i] != ']'; {
-		s := jsonSpan{i, jsonValue(b, i)}
+		s := span{i, jsonValue(b, i)}
 		items = append(items, s)
 		if i = jsonSkipBlank(b, s.to); b[i] == ',' {
 			i = jsonSkipBlank(b, i+1)

@@ -1,0 +1,124 @@
+package notebook
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Book is a notebook as it is read.
+type Book struct {
+	Format   string // "4.5"
+	Language string
+	Cells    []Cell
+}
+
+// Cell is one cell as the file has it.
+type Cell struct {
+	ID      string            `json:"id"` // empty before nbformat 4.5
+	Type    string            `json:"cell_type"`
+	Source  Text              `json:"source"`
+	Count   *int              `json:"execution_count"`
+	Outputs []json.RawMessage `json:"outputs"` // each an Output, or damaged
+	// Attachments are by name. What is no object counts as none.
+	Attachments Attachments `json:"attachments"`
+	// Unknown says that the cell has a key that nbformat does not know, so that Book does not hold all of it.
+	Unknown bool `json:"-"`
+}
+
+// Output is what running a cell gave.
+type Output struct {
+	Type      string                     `json:"output_type"`
+	Text      Text                       `json:"text"`
+	Data      map[string]json.RawMessage `json:"data"`
+	Name      string                     `json:"ename"`
+	Value     string                     `json:"evalue"`
+	Traceback []string                   `json:"traceback"`
+}
+
+// Text is a string, which the file may have as a list of strings to be joined.
+type Text string
+
+func (t *Text) UnmarshalJSON(b []byte) error {
+	var s string
+	if len(b) > 0 && b[0] == '[' {
+		var parts []string
+		if err := json.Unmarshal(b, &parts); err != nil {
+			return err
+		}
+		s = strings.Join(parts, "")
+	} else if err := json.Unmarshal(b, &s); err != nil {
+		return err
+	}
+	*t = Text(s)
+	return nil
+}
+
+// Attachments are the files in a text cell, by name.
+type Attachments map[string]json.RawMessage
+
+func (a *Attachments) UnmarshalJSON(b []byte) error {
+	var m map[string]json.RawMessage
+	if json.Unmarshal(b, &m) == nil {
+		*a = m
+	}
+	return nil
+}
+
+// Parse reads a notebook of nbformat 4 or later that has cells. It returns nil for any other file, and for one in which a value
+// hides another: shown as cells, that one would stay unseen.
+func Parse(file []byte) *Book {
+	var raw struct {
+		Format *int `json:"nbformat"`
+		Minor  int  `json:"nbformat_minor"`
+		Meta   struct {
+			Kernel struct {
+				Language string `json:"language"`
+			} `json:"kernelspec"`
+			Language struct {
+				Name string `json:"name"`
+			} `json:"language_info"`
+		} `json:"metadata"`
+		Cells []Cell `json:"cells"`
+	}
+	text := bytes.TrimPrefix(file, []byte("\xef\xbb\xbf"))
+	if err := json.Unmarshal(text, &raw); err != nil || raw.Format == nil || *raw.Format < 4 || len(raw.Cells) == 0 {
+		return nil
+	}
+	ambiguous, unknown := keysOf(text)
+	if ambiguous {
+		return nil
+	}
+	for i := range unknown {
+		raw.Cells[i].Unknown = true
+	}
+	b := &Book{Format: fmt.Sprintf("%d.%d", *raw.Format, raw.Minor), Language: raw.Meta.Language.Name, Cells: raw.Cells}
+	if b.Language == "" {
+		b.Language = raw.Meta.Kernel.Language
+	}
+	return b
+}
+
+// Plain removes terminal colours, which tracebacks are full of.
+func Plain(s string) string {
+	if !strings.Contains(s, "\x1b[") {
+		return s
+	}
+	var b strings.Builder
+	for {
+		i := strings.Index(s, "\x1b[")
+		if i < 0 {
+			b.WriteString(s)
+			return b.String()
+		}
+		b.WriteString(s[:i])
+		s = s[i+2:]
+		for len(s) > 0 && s[0] >= 0x20 && s[0] <= 0x3f {
+			s = s[1:]
+		}
+		if len(s) > 0 {
+			s = s[1:]
+		}
+	}
+}
