@@ -195,7 +195,7 @@ func (s *scanner) descend(d *indexDir, h Dir, c *indexDir, name string, before *
 		return nil
 	}
 	defer sub.Close()
-	if err := s.t.index.watch(c, sub); err != nil {
+	if ok, err := s.t.watch(c, sub); !ok {
 		return err
 	}
 	var old *indexDir

@@ -118,7 +118,7 @@ func (t *indexTree) apply(root Dir, c change) error {
 		defer h.Close()
 	}
 	if c.dir.watch == 0 {
-		if err := t.index.watch(c.dir, h); err != nil {
+		if ok, err := t.watch(c.dir, h); !ok {
 			return err
 		}
 	}

@@ -106,6 +106,20 @@ func (t *indexTree) open(root Dir, d *indexDir) (Dir, error) {
 	return openBelow(root, d.rel, false)
 }
 
+// watch begins to watch d. A directory that may be passed through but not read cannot be watched,
+// and needs no watch: it cannot be listed either, and is tried again before each use.
+func (t *indexTree) watch(d *indexDir, h Dir) (bool, error) {
+	err := t.index.watch(d, h)
+	if err == nil {
+		return true, nil
+	}
+	if _, _, unlisted := h.List(nil); unlisted != nil {
+		t.failed(d, unlisted)
+		return false, nil
+	}
+	return false, err
+}
+
 // failed notes that d could not be opened or listed.
 func (t *indexTree) failed(d *indexDir, err error) {
 	for i := range d.dirs {
