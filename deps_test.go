@@ -45,6 +45,7 @@ var plan = []room{
 	{1, "internal/args", "internal/nearest", "reflect", ""},
 	{1, "approval", "", "os", "golang.org/x/sys golang.org/x/text"},
 	{1, "internal/audit", "", "os path/filepath syscall", ""},
+	{1, "internal/datadir", "", "os path/filepath", ""},
 	{1, "internal/edit", "internal/charset", "", "golang.org/x/text"},
 	{1, "internal/ledger", "", "os path/filepath", ""},
 	{1, "internal/policy", "internal/glob internal/guardfs", "syscall", "golang.org/x/text"},
@@ -56,15 +57,15 @@ var plan = []room{
 
 	{2, "checkpoint/moltis", "checkpoint", "os path/filepath", ""},
 	{2, "dialect", "approval", "", ""},
-	{2, "internal/engine", "checkpoint config approval internal/audit internal/edit internal/guardfs" +
-		" internal/ledger internal/policy", "path/filepath runtime/debug syscall", ""},
+	{2, "internal/engine", "approval checkpoint config grep grep/ignore internal/audit internal/datadir internal/edit internal/guardfs" +
+		" internal/ledger internal/policy readers", "path/filepath runtime/debug syscall", ""},
 
-	{3, "tools", "checkpoint config dialect grep grep/ignore grep/match approval internal/args internal/edit internal/engine internal/guardfs" +
-		" internal/ledger internal/nearest internal/policy readers readers/notebook", "os path/filepath syscall", "golang.org/x/text"},
+	{3, "tools", "checkpoint config dialect grep grep/ignore grep/match approval internal/args internal/datadir internal/edit internal/engine internal/guardfs" +
+		" internal/ledger internal/nearest internal/policy readers readers/notebook", "path/filepath syscall", "golang.org/x/text"},
 
 	{4, "internal/serve/mcp", "approval dialect internal/ndjson", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
 
-	{5, "cmd/moltis-fs", "checkpoint checkpoint/moltis config dialect grep/ignore approval internal/edit internal/engine internal/nearest internal/ndjson" +
+	{5, "cmd/moltis-fs", "checkpoint checkpoint/moltis config dialect grep/ignore approval internal/datadir internal/edit internal/engine internal/nearest internal/ndjson" +
 		" internal/serve/mcp readers tools",
 		"os os/exec os/signal path/filepath runtime/debug syscall", "github.com/spf13/cobra github.com/spf13/pflag"},
 
@@ -85,7 +86,7 @@ var fileAccess = map[string]string{
 	"checkpoint/moltis":   "the folder of Moltis that it reads",
 	"internal/audit":      "its own log",
 	"internal/ledger":     "its own records",
-	"tools/datadir.go":    "the data directory itself",
+	"internal/datadir":    "the data directory itself",
 	"readers/cachedir.go": "its own compiled code",
 	"cmd/moltis-fs":       "the configuration, and the terminal",
 

@@ -40,7 +40,7 @@ var closable = map[string]func(t *testing.T, dir string) (close func() error, us
 	"internal/engine.Engine": func(t *testing.T, dir string) (func() error, func() error) {
 		cfg := config.Default().Tools.FS
 		cfg.TrackReads, cfg.CheckpointBeforeMutation = true, true
-		e, err := engine.Open(engine.Options{Config: cfg, Judge: policy.Free{}, DataDir: dir})
+		e, err := engine.OpenOver(engine.Options{Config: cfg, Judge: policy.Free{}, DataDir: dir})
 		must(t, err)
 		use := func() error { return e.Record(&engine.Call{}, time.Now(), "ok", nil) }
 		must(t, use())

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"moltisfs/config"
+	"moltisfs/internal/datadir"
 	"moltisfs/tools"
 	"moltisfs/tools/toolstest"
 )
@@ -92,7 +93,7 @@ func TestDataIn(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/files/doc.txt", "theirs")
 	write(t, dir+"/checkpoints/0a1b/manifest.json", "theirs")
-	if got := tools.DataIn(dir); got != nil {
+	if got := datadir.In(dir); got != nil {
 		t.Errorf("a directory of Moltis is taken for ours: %q", got)
 	}
 	s, root := suite(t, func(fs *config.FS) { fs.CheckpointBeforeMutation, fs.TrackReads = true, true }, tools.Options{})
@@ -110,7 +111,7 @@ func TestDataIn(t *testing.T) {
 		}
 	}
 	slices.Sort(want)
-	if got := tools.DataIn(dir); !slices.Equal(got, want) || len(got) < 8 {
+	if got := datadir.In(dir); !slices.Equal(got, want) || len(got) < 8 {
 		t.Errorf("ours is %q, not %q", want, got)
 	}
 }

@@ -106,7 +106,7 @@ func (s *Suite) edit(ctx context.Context, c *engine.Call, path string, edits []e
 	}
 	m := engine.Mutation{
 		Paths: []string{path}, Summary: plural(len(edits), "edit"), ExpectedHash: o.expected, DryRun: o.dryRun,
-		Acknowledged: o.acknowledge, StaleOK: true, CreateParents: s.cfg.Tools.FS.CreateParents && edits[0].Old == "",
+		Acknowledged: o.acknowledge, StaleOK: true, CreateParents: s.cfg.CreateParents && edits[0].Old == "",
 		Op: checkpoint.Op{Kind: kind},
 		Next: func(ts []*engine.Target) (err error) {
 			t := ts[0]
@@ -117,7 +117,7 @@ func (s *Suite) edit(ctx context.Context, c *engine.Call, path string, edits []e
 				return &Refusal{Reason: KindUnsupported, Message: "this is a file of kind " + shown + ": what Read shows of it is not its bytes, which an edit would damage; the file is untouched",
 					Hint: "Make the change with a program for such files, or ask the user how."}
 			}
-			how := edit.Options{Strict: s.cfg.Tools.FS.EditMatching == "strict", MaxBytes: maxResult, Seen: s.engine.LastSeen(t), Encoding: o.encoding, Err: ctx.Err}
+			how := edit.Options{Strict: s.cfg.EditMatching == "strict", MaxBytes: maxResult, Seen: s.engine.LastSeen(t), Encoding: o.encoding, Err: ctx.Err}
 			result, err = edit.Apply(t.Before.Content, edits, how)
 			if t.Known.Stale && (err != nil || !survives(result, edits, t.Before.Content, how)) {
 				return s.engine.Modified(t)
@@ -134,7 +134,7 @@ func (s *Suite) edit(ctx context.Context, c *engine.Call, path string, edits []e
 				return err
 			}
 			t.After = engine.After{Kind: guardfs.KindFile, Content: result.Content, Hunks: result.Patch()}
-			if s.cfg.Tools.FS.MustReadBeforeWrite {
+			if s.cfg.MustReadBeforeWrite {
 				return proven(t, result, o.encoding)
 			}
 			return nil
@@ -255,7 +255,7 @@ func (s *Suite) editChanged(done *engine.Done, t *engine.Target) Changed {
 
 // number writes line numbers as Read does.
 func (s *Suite) number() func(int) string {
-	switch s.cfg.Tools.FS.LineNumbers {
+	switch s.cfg.LineNumbers {
 	case "tab":
 		return func(n int) string { return fmt.Sprintf("%6d\t", n) }
 	case "compact":

@@ -85,7 +85,7 @@ func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payloa
 		q.Limit = *a.Limit
 	}
 	out := &Glob{Paths: []string{}}
-	err = s.walk(ctx, c, root, func(ctx context.Context, w grep.Walk) error {
+	err = s.engine.Walk(ctx, c, root, func(ctx context.Context, w grep.Walk) error {
 		if w.File != nil {
 			return notADirectory(a, w.Name)
 		}
@@ -140,7 +140,7 @@ func (s *Suite) reroot(a *GlobArgs) error {
 		not = "!"
 	}
 	lead, rest := literalLead(pattern)
-	root := cmp.Or(value(a.Path), s.cfg.Tools.FS.WorkspaceRoot)
+	root := cmp.Or(value(a.Path), s.cfg.WorkspaceRoot)
 	switch {
 	case path.Clean(pattern) == root:
 		a.Pattern = not + "."
@@ -159,7 +159,7 @@ func (s *Suite) reroot(a *GlobArgs) error {
 // rerootList has a list with absolute globs outside path looked for in the directory that holds all they name. Relative ones beside them
 // are refused: they speak of another directory, and one search has one. An exclusion of what lies elsewhere is left out.
 func (s *Suite) rerootList(a *GlobArgs, globs []string) error {
-	root := path.Clean(cmp.Or(value(a.Path), s.cfg.Tools.FS.WorkspaceRoot))
+	root := path.Clean(cmp.Or(value(a.Path), s.cfg.WorkspaceRoot))
 	base, changed := "", false
 	var relative, outside []string
 	for i, g := range globs {

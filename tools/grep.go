@@ -52,12 +52,12 @@ func runGrep(ctx context.Context, s *Suite, c *engine.Call, a *GrepArgs) (Payloa
 		return nil, err
 	}
 	m, err := match.Compile(a.Pattern, match.Options{
-		IgnoreCase: value(a.IgnoreCase), Multiline: value(a.Multiline), CRLF: true, NoFallback: !s.cfg.Tools.FS.RegexFallback,
+		IgnoreCase: value(a.IgnoreCase), Multiline: value(a.Multiline), CRLF: true, NoFallback: !s.cfg.RegexFallback,
 	})
 	if err != nil {
 		return nil, err
 	}
-	q := grep.Query{Matcher: m, Multiline: value(a.Multiline), OnlyMatching: value(a.Only), Index: s.search.index}
+	q := grep.Query{Matcher: m, Multiline: value(a.Multiline), OnlyMatching: value(a.Only), Index: s.engine.Index()}
 	p := newPage(value(a.Offset), defaultHead)
 	if a.HeadLimit != nil {
 		p = newPage(p.offset, *a.HeadLimit)
@@ -81,7 +81,7 @@ func runGrep(ctx context.Context, s *Suite, c *engine.Call, a *GrepArgs) (Payloa
 	case "count":
 		q.Mode = grep.Count
 	}
-	err = s.walk(ctx, c, root, func(ctx context.Context, w grep.Walk) error {
+	err = s.engine.Walk(ctx, c, root, func(ctx context.Context, w grep.Walk) error {
 		r, err := grep.Search(ctx, w, q)
 		if err != nil {
 			return err

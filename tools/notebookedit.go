@@ -128,7 +128,7 @@ func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call, a *NotebookE
 // call holds nothing of what it takes away.
 func (s *Suite) cellSeen(t *engine.Target, mode string, r *notebook.Result) error {
 	seen := t.Known.Seen
-	if mode == "insert" || !s.cfg.Tools.FS.MustReadBeforeWrite || !t.Known.Tracked || seen != nil && (seen.Whole || covers(seen.Sources, r.Cell, r.Cell)) {
+	if mode == "insert" || !s.cfg.MustReadBeforeWrite || !t.Known.Tracked || seen != nil && (seen.Whole || covers(seen.Sources, r.Cell, r.Cell)) {
 		return nil
 	}
 	if seen != nil && seen.Unit == "line" && covers(seen.Ranges, r.FirstLine, r.LastLine) {

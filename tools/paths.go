@@ -93,7 +93,7 @@ func (s *Suite) badPath(tool string, args any, e *guardfs.BadPathError) *Refusal
 // absolute is what a path that is not absolute most likely means, "" when
 // that can't be told.
 func (s *Suite) absolute(p string) string {
-	root := s.cfg.Tools.FS.WorkspaceRoot
+	root := s.cfg.WorkspaceRoot
 	switch {
 	case strings.ContainsRune(p, 0), strings.HasPrefix(p, "~"):
 		return ""
@@ -349,7 +349,7 @@ func (s *Suite) elsewhere(near engine.Nearby, asked string) []string {
 // audit log names the rule.
 func (s *Suite) pathDenied(path string) *Refusal {
 	r := &Refusal{Reason: KindPathDenied, FilePath: path, Message: "this session may not touch this path", Hint: "Use another path, or ask the user."}
-	if root := s.cfg.Tools.FS.WorkspaceRoot; root != "" {
+	if root := s.cfg.WorkspaceRoot; root != "" {
 		r.Hint = "Use another path, or ask the user; the workspace is " + root + "."
 	}
 	return r

@@ -119,7 +119,7 @@ func (s *Suite) look(ctx context.Context, f *guardfs.File, a *ReadArgs, out *Con
 			s.engine.Keep(out.FilePath, sight.Hash, content)
 		}
 	}
-	body, err := s.readers.Read(ctx, src, s.readOptions(a))
+	body, err := s.engine.Readers().Read(ctx, src, s.readOptions(a))
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (s *Suite) look(ctx context.Context, f *guardfs.File, a *ReadArgs, out *Con
 	if sight.Hash == "" {
 		sight.Hash = seen.Sum
 	}
-	if sight.Hash == "" && s.engine.Tracks() && info.Size <= s.cfg.Tools.FS.MaxReadBytes {
+	if sight.Hash == "" && s.engine.Tracks() && info.Size <= s.cfg.MaxReadBytes {
 		if sight.Hash, err = engine.HashFile(ctx, f); err != nil {
 			return nil, err
 		}
@@ -144,7 +144,7 @@ func (s *Suite) look(ctx context.Context, f *guardfs.File, a *ReadArgs, out *Con
 }
 
 func (s *Suite) readOptions(a *ReadArgs) readers.Options {
-	fs := s.cfg.Tools.FS
+	fs := s.cfg
 	o := readers.Options{
 		Offset: value(a.Offset), Limit: value(a.Limit), Pages: value(a.Pages), Tail: value(a.Tail), Column: value(a.Column),
 		MaxBytes: s.readCap, MaxFileBytes: fs.MaxReadBytes, AllowLarge: value(a.AllowLarge), BinaryPolicy: fs.BinaryPolicy,

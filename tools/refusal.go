@@ -115,7 +115,7 @@ func (s *Suite) refuse(ctx context.Context, tool string, args any, err error) *R
 		return nil
 	case errors.Is(err, context.DeadlineExceeded):
 		hint := "Ask for less: a narrower path, pattern or window."
-		if t := s.tool(tool); t != nil && t.Effect != Reads {
+		if t := row(tool); t != nil && t.Effect != Reads {
 			hint = "Look at the file, then send the change in smaller parts."
 		}
 		return &Refusal{Reason: KindDeadline, FilePath: pathOf(args), Message: "the call took too long and was stopped", Hint: hint}

@@ -1,11 +1,10 @@
 package tools
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
-	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"moltisfs/config"
 	"moltisfs/dialect"
 	"moltisfs/grep/ignore"
+	"moltisfs/internal/datadir"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/nearest"
@@ -72,20 +72,24 @@ type (
 	UnknownToolError = dialect.UnknownToolError
 )
 
+// DataDirError is a data directory that can't be ours.
+type DataDirError struct{ Dir, Why, Do string }
+
+func (e *DataDirError) Error() string { return "data directory " + e.Dir + ": " + e.Why }
+
+// Hint says where it could be instead.
+func (e *DataDirError) Hint() string { return e.Do }
+
 // Suite is the tools over one policy, one audit record and one checkpoint
 // history. It is safe for concurrent use.
 type Suite struct {
-	cfg     config.Config
+	cfg     config.FS
 	tools   policy.Tools
-	policy  *policy.Policy
-	free    *guardfs.FS // for the policy's own looks; no tool has it
-	search  searching
 	engine  *engine.Engine
-	readers *readers.Readers
 	loops   *loops // nil when reads are not tracked
 	readCap int64
 	logger  *slog.Logger
-	close   func() error // end, once
+	close   func() error // the engine's, once
 }
 
 // ErrClosed is the error of every call that comes after Close, and of one that Close met while it waited for its approver:
@@ -96,42 +100,33 @@ var ErrClosed = engine.ErrClosed
 // once; nothing of the agent's tree is touched.
 func Open(cfg config.Config, o Options) (*Suite, error) { return open(cfg, o, nil) }
 
-func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (_ *Suite, err error) {
+func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (*Suite, error) {
 	if err := checkValues(cfg); err != nil {
 		return nil, err
 	}
-	s := &Suite{cfg: cfg, logger: o.Logger, readCap: readers.WindowBytes(cfg.Tools.FS.ContextWindowTokens)}
-	s.close = sync.OnceValue(s.end)
-	if s.logger == nil {
-		s.logger = slog.New(slog.DiscardHandler)
-	}
-	if s.tools, err = policy.NewTools(cfg.Tools.Policy.Allow, cfg.Tools.Policy.Deny); err != nil {
-		return nil, err
-	}
-	dir, err := s.dataDir(o.DataDir)
+	defs, err := DefinitionsUnder(cfg.Tools.Policy)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.newPolicy(o.DataDir, o.Protect); err != nil {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	changes := slices.ContainsFunc(defs, func(d Definition) bool { return !d.ReadOnly })
+	e, err := engine.Open(cfg, engine.Host{
+		DataDir: o.DataDir, Approver: o.Approver, Protect: o.Protect, Logger: o.Logger, GitUser: o.GitUser,
+		Identities: o.Identities, Progress: o.Progress, Worker: o.Worker, Fault: fault,
+		RootMayBeGone: o.RootMayBeGone, ReadOnly: !changes,
+	})
+	if d, ok := errors.AsType[*datadir.Error](err); ok {
+		return nil, (*DataDirError)(d)
+	}
+	if err != nil {
 		return nil, err
 	}
-	if !o.RootMayBeGone {
-		if err := s.checkRoot(); err != nil {
-			return nil, errors.Join(err, s.free.Close())
-		}
-	}
-	if cfg.Tools.FS.TrackReads {
+	s := &Suite{cfg: cfg.Tools.FS, tools: e.Tools(), engine: e, logger: o.Logger, close: sync.OnceValue(e.Close)}
+	s.readCap = readers.WindowBytes(s.cfg.ContextWindowTokens)
+	if s.cfg.TrackReads {
 		s.loops = &loops{sessions: map[[2]string]*lastRead{}}
-	}
-	if s.readers, err = readers.New(readers.Config{CacheDir: filepath.Join(dir, "cache"), Worker: o.Worker}); err != nil {
-		return nil, errors.Join(err, s.free.Close())
-	}
-	s.engine, err = engine.Open(engine.Options{Config: cfg.Tools.FS, Judge: s.policy, DataDir: dir, Approver: o.Approver, Logger: s.logger, Identities: o.Identities, Progress: o.Progress, Fault: fault})
-	if err != nil {
-		return nil, errors.Join(err, s.readers.Close(), s.free.Close())
-	}
-	if err := s.openSearch(o.GitUser); err != nil {
-		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
@@ -141,15 +136,6 @@ func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (_
 // its end, so whoever is in a hurry cancels the contexts of its calls. Closing again, at the same time too, waits
 // likewise and answers the same. It must not be called by Options.Progress, which a call under way waits for.
 func (s *Suite) Close() error { return s.close() }
-
-func (s *Suite) end() error {
-	var errs []error
-	if s.engine != nil { // nil when Open failed before it
-		s.engine.Shut()
-		errs = append(errs, s.search.close(), s.engine.Close())
-	}
-	return errors.Join(append(errs, s.readers.Close(), s.free.Close())...)
-}
 
 // Containment says how firmly paths are held on this system: "kernel", "walk"
 // or "best_effort".
@@ -185,13 +171,17 @@ func DefinitionsUnder(p config.Policy) ([]Definition, error) {
 // *UnknownToolError, that there is no such tool, or, as ErrClosed, that the suite is closed.
 func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
 	c := &engine.Call{Principal: in.Principal, Session: in.Session, Turn: in.Turn, Tool: in.Tool, Approver: in.Approver, ByUser: in.ByUser}
-	tool := s.tool(in.Tool)
-	if tool == nil {
+	tool := row(in.Tool)
+	if tool == nil || !tool.allowed(s.tools) {
 		unknown := s.unknown(in.Tool)
-		err := s.engine.Do(ctx, c, engine.Operation{
-			Decode: func() error { return cmp.Or(s.deniedTool(in.Tool), error(unknown)) },
+		op := engine.Operation{
+			Decode: func() error { return unknown },
 			Refuse: func(context.Context, error) string { return "unknown_tool" },
-		})
+		}
+		if tool != nil { // for the record, and for nobody else, that it is there and denied
+			op.Follows = tool.Follows
+		}
+		err := s.engine.Do(ctx, c, op)
 		if errors.Is(err, ErrClosed) {
 			return nil, err
 		}
@@ -199,7 +189,7 @@ func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
 	}
 	var args any
 	err = s.engine.Do(ctx, c, engine.Operation{
-		Changes: tool.Effect != Reads, Time: s.timeOf(tool),
+		Changes: tool.Effect != Reads, Follows: tool.Follows, Time: s.timeOf(tool),
 		Decode: func() (err error) {
 			if args, err = tool.decode(in.Args); err != nil {
 				return err
@@ -241,26 +231,16 @@ func (s *Suite) timeOf(t *Tool) time.Duration {
 	switch {
 	case t.OwnTime:
 		return 0
-	case t.Effect != Reads && s.cfg.Tools.FS.RequireApproval:
-		return time.Minute + time.Duration(s.cfg.Tools.FS.ApprovalTimeout)
+	case t.Effect != Reads && s.cfg.RequireApproval:
+		return time.Minute + time.Duration(s.cfg.ApprovalTimeout)
 	}
 	return time.Minute
 }
 
-func (s *Suite) tool(name string) *Tool {
-	for i := range All {
-		if All[i].Name == name && All[i].allowed(s.tools) {
-			return &All[i]
-		}
-	}
-	return nil
-}
-
-// deniedTool says for the audit log, and for nobody else, that a tool is there and denied.
-func (s *Suite) deniedTool(name string) error {
+func row(name string) *Tool {
 	for i := range All {
 		if All[i].Name == name {
-			return &policy.Denied{Path: name, Rule: "tools.policy", Why: s.tools.Why(name, All[i].Follows...)}
+			return &All[i]
 		}
 	}
 	return nil

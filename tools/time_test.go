@@ -9,10 +9,10 @@ import (
 
 // Every tool has a deadline but those that set their own, and beside it an approver has all of his time.
 func TestEveryToolHasItsTime(t *testing.T) {
-	s := &Suite{cfg: config.Default()}
+	s := &Suite{cfg: config.Default().Tools.FS}
 	own := map[string]bool{"Glob": true, "Grep": true, "checkpoint_restore": true}
 	for i := range All {
-		tool, asked := &All[i], time.Duration(s.cfg.Tools.FS.ApprovalTimeout)
+		tool, asked := &All[i], time.Duration(s.cfg.ApprovalTimeout)
 		switch got := s.timeOf(tool); {
 		case own[tool.Name]:
 			if got != 0 {

@@ -70,7 +70,7 @@ func runWrite(ctx context.Context, s *Suite, c *engine.Call, a *WriteArgs) (Payl
 		Acknowledged:  value(a.Acknowledge),
 		Overwrites:    true,
 		Op:            checkpoint.Op{Kind: checkpoint.KindWrite},
-		CreateParents: s.cfg.Tools.FS.CreateParents,
+		CreateParents: s.cfg.CreateParents,
 		Next: func(ts []*engine.Target) error {
 			t := ts[0]
 			raw, name, err := edit.Encode(a.Content, t.Before.Content, value(a.Encoding))

@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"strings"
 
-	"moltisfs/tools"
+	"moltisfs/internal/datadir"
 )
 
 // dataDir is where our own files live, as an absolute path. earlier are files of ours in the place of earlier days, which
@@ -36,7 +36,7 @@ func (in *invocation) dataDir() (dir string, earlier []string, err error) {
 // earlier looks for a data directory of ours in old, where they were before they had a place of their own, and says so. The
 // directory is Moltis': only what is listed there is ours.
 func (in *invocation) earlier(old, now string) (paths []string) {
-	found := tools.DataIn(old)
+	found := datadir.In(old)
 	if found == nil {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/approval"
+	"moltisfs/internal/policy"
 )
 
 // ErrClosed is the error of every call that comes after Shut, and of one that Shut met while it
@@ -30,6 +31,8 @@ const (
 type Operation struct {
 	// Changes says that the operation may change the tree.
 	Changes bool
+	// Follows are tools that this one does the work of by another road, see [policy.Tools.Allows].
+	Follows []string
 	// Decode takes the arguments apart. It touches no file. nil: there is nothing to decode.
 	Decode func() error
 	// Run carries the operation out by the engine's functions.
@@ -56,8 +59,8 @@ func (e *NameError) Error() string {
 // MaxName is how many bytes the name of a principal, session or turn may have.
 const MaxName = 256
 
-// Do is the one place that every operation of every dialect passes. Read it downward: names,
-// arguments, turn, deadline, operation, and on every way out the outcome's record. A panic of the
+// Do is the one place that every operation of every dialect passes. Read it downward: tool policy,
+// names, arguments, turn, deadline, operation, and on every way out the outcome's record. A panic of the
 // operation ends as a broken host.
 //
 // The error is that of a broken host, or ErrClosed; a refusal is the dialect's to answer. A view
@@ -93,7 +96,9 @@ func (e *Engine) attempt(ctx context.Context, c *Call, op Operation) (outcome st
 			outcome, cause = outcomeHost, fmt.Errorf("%s: internal error: %v", c.Tool, r)
 		}
 	}()
-	if cause = c.checkNames(); cause == nil && op.Decode != nil {
+	if why := e.tools.Why(c.Tool, op.Follows...); why != "" {
+		cause = &policy.Denied{Path: c.Tool, Rule: "tools.policy", Why: why}
+	} else if cause = c.checkNames(); cause == nil && op.Decode != nil {
 		cause = op.Decode()
 	}
 	if cause == nil {

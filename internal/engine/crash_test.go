@@ -70,7 +70,7 @@ func (d deed) in(dir string, hook func() *guardfs.Fault) error {
 		}
 		return nil
 	}
-	e, err := engine.Open(engine.Options{Config: cfg, Judge: inside{dir + "/ws", ""}, DataDir: dir + "/data", Fault: fault})
+	e, err := engine.OpenOver(engine.Options{Config: cfg, Judge: inside{dir + "/ws", ""}, DataDir: dir + "/data", Fault: fault})
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func TestWhatWasMadeStaysMade(t *testing.T) {
 			t.Fatal(err)
 		}
 		looks := x.looks()
-		other, err := engine.Open(engine.Options{Config: x.cfg, Judge: inside{x.ws, x.deny}, DataDir: x.data})
+		other, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside{x.ws, x.deny}, DataDir: x.data})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -185,7 +185,7 @@ func TestAnotherRootLeavesWhatWasCutOff(t *testing.T) {
 			must(t, err)
 			return len(ids) > 0 || checkpoint.AnyCutOff(x.data+"/checkpoints")
 		}
-		other, err := engine.Open(engine.Options{Config: x.cfg, Judge: inside{x.ws + "/r2", ""}, DataDir: x.data})
+		other, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside{x.ws + "/r2", ""}, DataDir: x.data})
 		must(t, err)
 		_, err = other.Mutate(ctx, x.call("z"), x.becomes("mine", "r2/c"))
 		must(t, err)
@@ -246,7 +246,7 @@ func TestAnotherRootSettlesItsPart(t *testing.T) {
 		slices.Sort(ids)
 		return ids
 	}
-	other, err := engine.Open(engine.Options{Config: x.cfg, Judge: inside{x.ws + "/r2", ""}, DataDir: x.data})
+	other, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside{x.ws + "/r2", ""}, DataDir: x.data})
 	must(t, err)
 	_, err = other.Restore(ctx, x.call("s"), checkpoint.Restore{ID: ids[4]}, engine.RestoreOptions{})
 	must(t, err)

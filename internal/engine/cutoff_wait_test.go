@@ -41,7 +41,7 @@ func (h *halves) open() {
 	cfg.RequireApproval, cfg.CheckpointBeforeMutation = false, true
 	cfg.Durability, cfg.Checkpoint.Durability = "none", "relaxed"
 	var err error
-	if h.Engine, err = Open(Options{Config: cfg, Judge: anything{}, DataDir: h.data}); err == nil {
+	if h.Engine, err = OpenOver(Options{Config: cfg, Judge: anything{}, DataDir: h.data}); err == nil {
 		h.db, err = h.points.open()
 	}
 	if err != nil {

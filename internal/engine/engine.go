@@ -39,7 +39,7 @@ import (
 	"moltisfs/internal/policy"
 )
 
-// Options is what an Engine is made of. Config, Judge and DataDir are needed.
+// Options is what an Engine is made of where its rules are ready. Config, Judge and DataDir are needed.
 type Options struct {
 	Config   config.FS
 	Judge    guardfs.Judge
@@ -54,12 +54,13 @@ type Options struct {
 
 // Engine is one policy, one audit record and one checkpoint history over the agent's tree.
 type Engine struct {
+	opened
+
 	cfg      config.FS
 	fs       *guardfs.FS
 	judge    guardfs.Judge // of fs
 	trash    *guardfs.FS   // sees the directories of the trash, and nothing else
 	temps    *guardfs.Temporaries
-	dataDir  string
 	locks    *guardfs.Locks
 	lockWait time.Duration
 	expiry   expiry
@@ -76,9 +77,11 @@ type Engine struct {
 	calls    underway
 }
 
-// Open opens our own files under the data directory and readies the tree.
-func Open(o Options) (_ *Engine, err error) {
-	e := &Engine{cfg: o.Config, approver: o.Approver, logger: o.Logger, now: time.Now, lockWait: 15 * time.Second, progress: o.Progress, dataDir: o.DataDir}
+// OpenOver is Open over rules that are ready. It opens our own files under the data directory and
+// readies the tree; readers and the index it does without.
+func OpenOver(o Options) (_ *Engine, err error) {
+	e := &Engine{cfg: o.Config, approver: o.Approver, logger: o.Logger, now: time.Now, lockWait: 15 * time.Second, progress: o.Progress}
+	e.dataDir = o.DataDir
 	e.calls.closing, e.calls.begin = context.WithCancel(context.Background())
 	if e.approver = e.asking(e.approver); e.approver == nil {
 		e.approver = approval.Nobody(nil)
@@ -126,7 +129,7 @@ func Open(o Options) (_ *Engine, err error) {
 // Close shuts the engine and closes our own files. The Engine must not be used afterwards.
 func (e *Engine) Close() error {
 	e.Shut()
-	var errs []error
+	errs := []error{e.search.close()} // before the tree that it reads
 	if e.ledger != nil {
 		errs = append(errs, e.ledger.Close())
 	}
@@ -141,11 +144,8 @@ func (e *Engine) Close() error {
 			errs = append(errs, f.Close())
 		}
 	}
-	return errors.Join(append(errs, e.temps.Close())...)
+	return errors.Join(append(errs, e.temps.Close(), e.opened.close())...)
 }
-
-// Temporaries is the record of our own names in the tree, for another FS over the same one.
-func (e *Engine) Temporaries() *guardfs.Temporaries { return e.temps }
 
 // Containment says how firmly paths are held on this system: "kernel", "walk" or "best_effort".
 func (e *Engine) Containment() string { return e.fs.Containment() }

@@ -22,7 +22,7 @@ func TestALockThatIsHeld(t *testing.T) {
 	data := t.TempDir()
 	cfg := config.Default().Tools.FS
 	cfg.RequireApproval = false
-	e, err := Open(Options{Config: cfg, Judge: anything{}, DataDir: data})
+	e, err := OpenOver(Options{Config: cfg, Judge: anything{}, DataDir: data})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestALockThatIsFreeSoon(t *testing.T) {
 	data := t.TempDir()
 	cfg := config.Default().Tools.FS
 	cfg.RequireApproval = false
-	e, err := Open(Options{Config: cfg, Judge: anything{}, DataDir: data})
+	e, err := OpenOver(Options{Config: cfg, Judge: anything{}, DataDir: data})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func TestMarkStaysWhenSettlingFails(t *testing.T) {
 	} {
 		cfg := config.Default().Tools.FS
 		cfg.Checkpoint.Durability = "relaxed"
-		e, err := Open(Options{Config: cfg, Judge: anything{}, DataDir: t.TempDir()})
+		e, err := OpenOver(Options{Config: cfg, Judge: anything{}, DataDir: t.TempDir()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestMarkStaysWhenTakingBackFails(t *testing.T) {
 	ctx := context.Background()
 	cfg := config.Default().Tools.FS
 	cfg.Checkpoint.Durability = "relaxed"
-	e, err := Open(Options{Config: cfg, Judge: anything{}, DataDir: t.TempDir()})
+	e, err := OpenOver(Options{Config: cfg, Judge: anything{}, DataDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestPutBackOverOursOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := config.Default().Tools.FS
-	e, err := Open(Options{Config: cfg, Judge: anything{}, DataDir: t.TempDir()})
+	e, err := OpenOver(Options{Config: cfg, Judge: anything{}, DataDir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestHalfAChangeIsTakenBack(t *testing.T) {
 		}
 		cfg := config.Default().Tools.FS
 		cfg.Checkpoint.Durability = "relaxed"
-		e, err := Open(Options{Config: cfg, Judge: anything{}, DataDir: t.TempDir()})
+		e, err := OpenOver(Options{Config: cfg, Judge: anything{}, DataDir: t.TempDir()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -50,7 +50,7 @@ func TestTheNextStartSweeps(t *testing.T) {
 	}
 	there := func(path string) bool { _, err := os.Lstat(path); return err == nil }
 	for _, judge := range []guardfs.Judge{nothing{}, anything{}} {
-		e, err := Open(Options{Config: config.Default().Tools.FS, Judge: judge, DataDir: data})
+		e, err := OpenOver(Options{Config: config.Default().Tools.FS, Judge: judge, DataDir: data})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -65,7 +65,7 @@ func grow(t testing.TB, change func(*config.FS)) *tree {
 
 func (x *tree) open() {
 	x.t.Helper()
-	e, err := engine.Open(engine.Options{Config: x.cfg, Judge: inside{x.ws, x.deny}, DataDir: x.data, Fault: x.fault})
+	e, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside{x.ws, x.deny}, DataDir: x.data, Fault: x.fault})
 	if err != nil {
 		x.t.Fatal(err)
 	}

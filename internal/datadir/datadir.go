@@ -1,0 +1,125 @@
+// Package datadir makes and takes the data directory: where the audit log, checkpoints, locks and read
+// histories are kept. It looks at that one directory and at nothing of the agent's.
+package datadir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+)
+
+// Error is a data directory that can't be ours.
+type Error struct{ Dir, Why, Do string }
+
+func (e *Error) Error() string { return "data directory " + e.Dir + ": " + e.Why }
+
+// Hint says where it could be instead.
+func (e *Error) Hint() string { return e.Do }
+
+// marker is the file that a data directory of ours begins with.
+const marker = "moltis-fs-data"
+
+const markerText = "This directory belongs to moltis-fs: its audit log, checkpoints, locks and read histories.\n"
+
+// ours says whether dir is a data directory of ours: it has the marker, or what stands in one that is older than markers.
+func ours(dir string) bool {
+	for _, name := range []string{marker, "audit/audit.jsonl", "checkpoints/checkpoints.db", "locks/bytes"} {
+		if info, err := os.Lstat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
+			return true
+		}
+	}
+	return false
+}
+
+// parts are what we keep in a data directory, and in its checkpoints.
+var parts = map[string][]string{
+	"":            {marker, "audit", "cache", "ledger", "locks", "temporaries"},
+	"checkpoints": {"blobs", "checkpoints.db*", "damaged-*", "in-use", "journal*", "numbers*", "purging*", "writers"},
+}
+
+// In lists what is ours in a data directory that others keep things in as well, such as Moltis in ~/.moltis: relative
+// paths, sorted. nil: there is no data directory of ours.
+func In(dir string) (found []string) {
+	if !ours(dir) {
+		return nil
+	}
+	for below, patterns := range parts {
+		entries, _ := os.ReadDir(filepath.Join(dir, below))
+		for _, e := range entries {
+			if slices.ContainsFunc(patterns, func(p string) bool { ok, _ := path.Match(p, e.Name()); return ok }) {
+				found = append(found, path.Join(below, e.Name()))
+			}
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// Take makes the directory, or takes one that is empty or ours, and leaves its mode as it is. It
+// refuses one that others may write to by its mode: history and records must not be within reach of
+// who makes them. The directory itself may be named by a link; no part of it may be one.
+func Take(dir string, logger *slog.Logger) error {
+	const another = "name an empty directory, or one that is not there yet, with --data-dir or MOLTIS_DATA_DIR"
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return &Error{dir, "it can't be made: " + err.Error(), another}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return &Error{dir, "it can't be read: " + err.Error(), another}
+	}
+	if len(entries) > 0 && !ours(dir) { // in this order: another process may be making it, and begins with the marker
+		return &Error{dir, "it holds " + strconv.Quote(entries[0].Name()) + " and is no data directory of moltis-fs", another}
+	}
+	for _, e := range entries {
+		if e.Type()&fs.ModeSymlink != 0 && (parts[e.Name()] != nil || slices.Contains(parts[""], e.Name())) {
+			return &Error{dir, "its " + e.Name() + " is a link", "move what it leads to back in; the data directory as a whole may be a link"}
+		}
+	}
+	if err := othersMay(dir, logger); err != nil {
+		return err
+	}
+	if len(entries) == 0 {
+		if err := mark(dir); err != nil {
+			return &Error{dir, "it can't be written: " + err.Error(), another}
+		}
+	}
+	return nil
+}
+
+// mark makes dir ours. Another process may have done so just now.
+func mark(dir string) error {
+	f, err := os.OpenFile(filepath.Join(dir, marker), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(markerText)
+	return errors.Join(err, f.Close())
+}
+
+// othersMay refuses a data directory in which others may write, and warns of one that they may look into. It is left to its
+// owner to change that: what the mode of a directory is for, only he knows.
+func othersMay(dir string, logger *slog.Logger) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("looking at the data directory: %w", err)
+	}
+	switch mode := info.Mode(); {
+	case runtime.GOOS == "windows": // there the bits say nothing
+	case mode.Perm()&0o022 != 0:
+		return &Error{dir, "others may write in it (" + mode.String() + ")",
+			"chmod 700 it, or, on a volume that keeps no modes, choose another place with --data-dir"}
+	case mode.Perm()&0o055 != 0:
+		logger.Warn("others may look into the data directory; chmod 700 makes it yours alone", "dir", dir, "mode", mode.String())
+	}
+	return nil
+}

@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+
+	"moltisfs/approval"
+	"moltisfs/config"
+	"moltisfs/grep/ignore"
+	"moltisfs/internal/datadir"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/policy"
+	"moltisfs/readers"
+)
+
+// Host is what a program supplies besides the configuration. DataDir is needed.
+type Host struct {
+	DataDir    string                             // made where it is missing, see datadir.Take
+	Approver   approval.Approver                  // of calls that bring none; nil: nobody can be asked
+	Protect    []string                           // what no call may touch besides DataDir
+	Logger     *slog.Logger                       // nil: silent
+	GitUser    ignore.User                        // whose core.excludesFile searches obey
+	Identities []string                           // of encrypted checkpoints
+	Progress   func(what string, done, total int) // of long work; may be nil
+	Worker     []string                           // runs a reader in a process of its own
+	Fault      func(op string) *guardfs.Fault     // for tests: see guardfs.Options
+
+	RootMayBeGone bool // open although workspace_root can't be searched
+	ReadOnly      bool // nothing that may be called changes a file: the agent can't reach DataDir
+}
+
+// opened is what Open adds to an engine over its rules.
+type opened struct {
+	dataDir string
+	free    *guardfs.FS // for the policy's own looks; no call has it
+	tools   policy.Tools
+	readers *readers.Readers
+	search  searching
+}
+
+// Open opens everything that a configuration asks for: data directory, policy, readers, store, ledger
+// and search index. cfg has been checked. Nothing of the agent's tree is touched. The error is a
+// *datadir.Error, one or more *config.Problem, or that of a broken host.
+func Open(cfg config.Config, h Host) (_ *Engine, err error) {
+	if h.Logger == nil {
+		h.Logger = slog.New(slog.DiscardHandler)
+	}
+	o := opened{}
+	if o.tools, err = policy.NewTools(cfg.Tools.Policy.Allow, cfg.Tools.Policy.Deny); err != nil {
+		return nil, err
+	}
+	if o.dataDir, err = h.dataDir(cfg.Tools.FS); err != nil {
+		return nil, err
+	}
+	free, judge, err := newPolicy(cfg.Tools.FS, append([]string{h.DataDir}, h.Protect...), h.Logger)
+	if err != nil {
+		return nil, err
+	}
+	o.free = free
+	if !h.RootMayBeGone {
+		if err := checkRoot(cfg.Tools.FS.WorkspaceRoot, free, judge); err != nil {
+			return nil, errors.Join(err, o.close())
+		}
+	}
+	cache := filepath.Join(o.dataDir, "cache")
+	if o.readers, err = readers.New(readers.Config{CacheDir: cache, Worker: h.Worker}); err != nil {
+		return nil, errors.Join(err, o.close())
+	}
+	e, err := OpenOver(Options{
+		Config: cfg.Tools.FS, Judge: judge, DataDir: o.dataDir, Approver: h.Approver, Logger: h.Logger,
+		Identities: h.Identities, Progress: h.Progress, Fault: h.Fault,
+	})
+	if err != nil {
+		return nil, errors.Join(err, o.close())
+	}
+	e.opened = o
+	if err := e.openSearch(h.GitUser); err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return e, nil
+}
+
+func (o *opened) close() error {
+	errs := []error{o.search.close()}
+	if o.readers != nil {
+		errs = append(errs, o.readers.Close())
+	}
+	if o.free != nil {
+		errs = append(errs, o.free.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// Readers make content of bytes.
+func (e *Engine) Readers() *readers.Readers { return e.readers }
+
+// Tools is [tools.policy].
+func (e *Engine) Tools() policy.Tools { return e.tools }
+
+// dataDir takes the data directory. It must not be where the agent could write to it by name.
+func (h *Host) dataDir(cfg config.FS) (string, error) {
+	if h.DataDir == "" {
+		return "", errors.New("no data directory is named")
+	}
+	if !filepath.IsAbs(h.DataDir) {
+		return "", &datadir.Error{Dir: h.DataDir, Why: "the path is relative", Do: "give an absolute one"}
+	}
+	dir := guardfs.Canonical(h.DataDir)
+	if !h.ReadOnly {
+		if err := outOfReach(dir, cfg); err != nil {
+			return "", err
+		}
+	}
+	return dir, datadir.Take(dir, h.Logger)
+}
+
+// newPolicy adds what is ours to the operator's rules, and the looks that hold bind mounts and hard
+// links to them.
+func newPolicy(cfg config.FS, protect []string, logger *slog.Logger) (*guardfs.FS, *policy.Policy, error) {
+	free, err := guardfs.New(guardfs.Options{Judge: policy.Free{}})
+	if err != nil {
+		return nil, nil, fmt.Errorf("opening the file system: %w", err)
+	}
+	o := rules(cfg)
+	o.Canonical, o.Identify, o.Census = free.Canonical, policy.Identify(free), policy.Census(free)
+	o.Trouble = func(err error) { logger.Warn("files with several hard links are refused", "err", err) }
+	for _, p := range protect {
+		if p == "" {
+			continue
+		}
+		// Who can put another link in the place of one of the names decides what the next start reads there.
+		for _, name := range guardfs.Names(p) {
+			o.Protected = append(o.Protected, policy.Protected{Path: name, Why: "our own data, configuration or program"})
+		}
+	}
+	p, err := policy.New(o)
+	if err != nil {
+		return nil, nil, errors.Join(err, free.Close())
+	}
+	return free, p, nil
+}
+
+// outOfReach refuses a data directory inside a tree that the configuration
+// opens to the agent for writing. Without an allow list everything is open and
+// only the protection stands, which is what it is for.
+func outOfReach(dir string, fs config.FS) error {
+	inside := &datadir.Error{Dir: dir, Why: "it lies inside a tree that the agent may write",
+		Do: "put it elsewhere with --data-dir or MOLTIS_DATA_DIR, or deny it"}
+	if len(fs.AllowPaths) > 0 {
+		bare, err := policy.New(rules(fs))
+		if err != nil {
+			return err
+		}
+		for _, o := range []string{dir, filepath.Join(dir, "audit")} {
+			if bare.Judge(guardfs.Object{Spelled: o, True: o}, guardfs.Create) == nil {
+				return inside
+			}
+		}
+		return nil
+	}
+	if fs.WorkspaceRoot == "" {
+		return nil
+	}
+	root := guardfs.Canonical(fs.WorkspaceRoot)
+	if rel, err := filepath.Rel(root, dir); err == nil && filepath.IsLocal(rel) {
+		bare, err := policy.New(rules(fs))
+		if err == nil && bare.Judge(guardfs.Object{Spelled: dir, True: dir}, guardfs.Create) != nil {
+			return nil // denied there
+		}
+		return inside
+	}
+	return nil
+}
+
+// rules are the operator's.
+func rules(fs config.FS) policy.Options {
+	return policy.Options{Allow: fs.AllowPaths, Deny: fs.DenyPaths, Canonical: guardfs.Canonical}
+}
