@@ -82,6 +82,7 @@ func (c *checker) run(ctx context.Context, readData bool) error {
 		{"changes without their old content's hash", "SELECT count(*) FROM change WHERE bobj IS NOT NULL AND NOT EXISTS (SELECT 1 FROM object WHERE id=change.bobj)"},
 		{"changes without their new content's hash", "SELECT count(*) FROM change WHERE aobj IS NOT NULL AND NOT EXISTS (SELECT 1 FROM object WHERE id=change.aobj)"},
 		{"changes without their mode and owner", "SELECT count(*) FROM change WHERE battr IS NOT NULL AND NOT EXISTS (SELECT 1 FROM attr WHERE id=change.battr) OR aattr IS NOT NULL AND NOT EXISTS (SELECT 1 FROM attr WHERE id=change.aattr)"},
+		{"open operations without their checkpoint", "SELECT count(*) FROM open_op WHERE op NOT IN (SELECT seq FROM op)"},
 		{"checkpoints without their session", "SELECT count(*) FROM op WHERE NOT EXISTS (SELECT 1 FROM session WHERE id=op.session)"},
 		{"checkpoints without their tool or kind", "SELECT count(*) FROM op WHERE NOT EXISTS (SELECT 1 FROM word WHERE id=op.tool) OR NOT EXISTS (SELECT 1 FROM word WHERE id=op.kind)"},
 		{"contents without their hash", "SELECT count(*) FROM data WHERE NOT EXISTS (SELECT 1 FROM object WHERE id=data.id)"},

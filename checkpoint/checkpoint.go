@@ -161,6 +161,10 @@ type Op struct {
 	UndoOf             ID        // this operation takes that one back (an undo; or, of an undo, a redo)
 	RestoreOf          ID        // this operation restores the state before that one
 	Changes            []Change
+	// Tag makes the operation open: nothing takes it until Settle, see DB.Open. By the tag, up to 64 bytes that the caller
+	// draws, processes tell each other that it is alive. Steps are the caller's own, for whoever finds it open.
+	Tag   string
+	Steps []byte
 	// Waiting, if not nil, is told that nothing is left to Save but to wait, for the disk or for other saves; on Save's goroutine, not always, and
 	// perhaps more than once. What else has to wait for the disk can then be started, and must not hold Save up.
 	Waiting func()

@@ -327,7 +327,7 @@ func (c *committer) begin(ctx context.Context, g growth) error {
 	}
 	c.written = c.pendingOutcomes()
 	for seq, o := range c.written {
-		if err := c.exec(ctx, "UPDATE op SET outcome=? WHERE seq=?", outcomeCode(o), seq); err != nil {
+		if err := c.settle(ctx, seq, o); err != nil {
 			return err
 		}
 	}

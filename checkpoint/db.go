@@ -146,6 +146,7 @@ type DB struct {
 
 	mu     sync.Mutex
 	closed bool
+	quiet  *time.Timer    // see settleSoon
 	active sync.WaitGroup // calls under way
 }
 
@@ -437,6 +438,9 @@ func (d *DB) Close() error {
 		return nil
 	}
 	d.closed = true
+	if d.quiet != nil {
+		d.quiet.Stop()
+	}
 	d.mu.Unlock()
 	d.active.Wait()
 	d.keep.stop()

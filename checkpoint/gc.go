@@ -192,8 +192,8 @@ func (g *collector) rows() int {
 
 const spared = ` AND pin=0 AND NOT EXISTS (SELECT 1 FROM trash WHERE trash.op=op.seq)`
 
-// atWork spares what has a mark in the journal (?4) and what somebody alive has under way (?5) or may have (?6, ?7): see inProgress.
-const atWork = ` AND seq NOT IN (SELECT value FROM json_each(?4)) AND NOT (outcome=0 AND (seq >= ?5 OR seq >= ?6 AND ts >= ?7))`
+// atWork spares what is open, what has a mark in the journal (?4) and what somebody alive has under way (?5) or may have (?6, ?7): see inProgress.
+const atWork = ` AND seq NOT IN (SELECT op FROM open_op) AND seq NOT IN (SELECT value FROM json_each(?4)) AND NOT (outcome=0 AND (seq >= ?5 OR seq >= ?6 AND ts >= ?7))`
 
 // agedQuery finds what retention may let go by its age; the newest row always stays, because its number must not be given out again.
 const agedQuery = `SELECT seq FROM op WHERE seq > ?1 AND seq < (SELECT max(seq) FROM op) AND ts < ?2` + atWork + spared + ` ORDER BY seq LIMIT ?3`

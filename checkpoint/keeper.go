@@ -195,6 +195,7 @@ func (k *keeper) room(ctx context.Context, op *Op, again bool) error {
 
 // bytes is what the contents of op come to, and how many of them at most are in the catalog and not in files.
 func (op *Op) bytes() (all, small int64) {
+	all, small = int64(len(op.Steps)), int64(len(op.Steps))
 	for i := range op.Changes {
 		for _, b := range [][]byte{op.Changes[i].Content, op.Changes[i].AfterContent} {
 			all, small = all+int64(len(b)), small+min(int64(len(b)), extAbove)
@@ -205,6 +206,7 @@ func (op *Op) bytes() (all, small int64) {
 
 // newBytes is what those contents of op come to that are not stored yet, each counted once.
 func (d *DB) newBytes(ctx context.Context, op *Op) (n int64, err error) {
+	n = int64(len(op.Steps))
 	seen := map[string]bool{}
 	add := func(hx string, content []byte) {
 		if err != nil || content == nil || seen[hx] {

@@ -32,7 +32,8 @@ const limitsKey = "limits %d %d %d" // in meta; the value is when they were last
 func (l Limits) key() string { return fmt.Sprintf(limitsKey, l.KeepWithin, l.KeepLast, l.MaxBytes) }
 
 const (
-	limitsNoted = "SELECT k, v FROM meta WHERE k >= 'limits ' AND k < 'limits!'"
+	isLimits    = "k >= 'limits ' AND k < 'limits!'"
+	limitsNoted = "SELECT k, v FROM meta WHERE " + isLimits
 	noteLimits  = "INSERT INTO meta(k, v) VALUES(?1, ?2) ON CONFLICT(k) DO UPDATE SET v=?2"
 )
 

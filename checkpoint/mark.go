@@ -25,6 +25,7 @@ func (d *DB) Settle(ctx context.Context, id ID, o Outcome) error {
 		d.com.outcomes[seq] = o
 		d.com.omu.Unlock()
 		d.under.done(seq)
+		d.settleSoon()
 		return nil
 	case Aborted, Foreign:
 	default:
@@ -42,7 +43,7 @@ func (d *DB) Settle(ctx context.Context, id ID, o Outcome) error {
 				return err
 			}
 		}
-		return c.exec(ctx, "UPDATE op SET outcome=? WHERE seq=?", outcomeCode(o), seq)
+		return c.settle(ctx, seq, o)
 	})
 	if err != nil {
 		return fmt.Errorf("settling checkpoint: %w", err)

@@ -54,7 +54,7 @@ func TestMigration(t *testing.T) {
 }
 
 // toFormat2 makes a store of format 3 one of format 2.
-var toFormat2 = []string{
+var toFormat2 = []string{"DROP TABLE open_op",
 	"ALTER TABLE session DROP COLUMN gone", "ALTER TABLE session DROP COLUMN gone_ts", "ALTER TABLE path DROP COLUMN gone",
 	"DROP INDEX turn_session", "DROP INDEX turn_name", "ALTER TABLE turn RENAME TO t",
 	"CREATE TABLE turn(id INTEGER PRIMARY KEY, session INTEGER NOT NULL, name TEXT NOT NULL, after INTEGER NOT NULL, ts INTEGER NOT NULL, UNIQUE(session, name))",

@@ -24,6 +24,8 @@ type Purge struct {
 	Forget func(hashes []string) error
 	// CutOff: also what taking back a change needs that was cut off half-way and whose process is no more. What can't be put back then is left as it is.
 	CutOff bool
+	// Alive says whether whoever opened an operation with that tag is alive. nil: all are taken for alive.
+	Alive func(tag string) bool
 }
 
 // Purged says what a purge removed, or would remove.
@@ -260,26 +262,39 @@ func (w *purger) inUse(ctx context.Context, q querier, uses []use) error {
 	if err != nil {
 		return err
 	}
-	// Of one that is settled at most its mark was left.
-	busy, err := queryIDs(ctx, q, `SELECT seq FROM op WHERE seq IN (SELECT value FROM json_each(?1)) AND outcome=0 AND
-		(seq >= ?3 OR seq IN (SELECT value FROM json_each(?2)))`, string(list), p.marked, p.promised)
-	if err != nil || len(busy) == 0 {
-		return err
-	}
 	dead, err := Unfinished(w.d.dir)
 	if err != nil {
 		return err
 	}
+	// Of one with a mark that is settled at most the mark was left.
+	rows, err := q.QueryContext(ctx, `SELECT seq, o.op IS NOT NULL, ifnull(o.tag, '') FROM op LEFT JOIN open_op o ON o.op=seq
+		WHERE seq IN (SELECT value FROM json_each(?1))
+		AND (o.op IS NOT NULL OR outcome=0 AND (seq >= ?3 OR seq IN (SELECT value FROM json_each(?2))))`, string(list), p.marked, p.promised)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
 	var cutOff error
-	for _, seq := range busy {
-		switch id := idOf(seq); {
-		case !slices.Contains(dead, id):
+	for rows.Next() {
+		var seq int64
+		var open bool
+		var tag string
+		if err := rows.Scan(&seq, &open, &tag); err != nil {
+			return err
+		}
+		id := idOf(seq)
+		gone := slices.Contains(dead, id)
+		if open {
+			gone = w.p.Alive != nil && !w.p.Alive(tag)
+		}
+		switch {
+		case !gone:
 			return fmt.Errorf("checkpoint %s holds one of the contents: %w", id, ErrUnderWay)
 		case !w.p.CutOff:
 			cutOff = fmt.Errorf("checkpoint %s holds one of the contents: %w", id, ErrCutOff)
 		}
 	}
-	return cutOff
+	return errors.Join(rows.Err(), cutOff)
 }
 
 // noBytes is the hash of the empty content.

@@ -2,6 +2,7 @@ package checkpoint_test
 
 import (
 	"bytes"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -29,8 +30,14 @@ func damagedStore(t *testing.T) (dir string, ids []checkpoint.ID, contents [][]b
 		next := nextVersion(rng, body)
 		if i%20 == 19 {
 			next = randomText(300<<10, int64(i))
+		} else if i == 18 {
+			next = randomText(30<<10, int64(i)) // takes pages of its own
 		}
-		ids = append(ids, save(t, d, op(edit(path, body, next))))
+		o := op(edit(path, body, next))
+		if i == 7 {
+			o.Tag = "open"
+		}
+		ids = append(ids, save(t, d, o))
 		contents = append(contents, body, next)
 	}
 	if err := d.Close(); err != nil {
@@ -83,10 +90,22 @@ func TestRepair(t *testing.T) {
 			tamper(t, dir, "DELETE FROM word; DELETE FROM attr; DELETE FROM session")
 		}, 200, true},
 		"a page in the middle": {func(t *testing.T, dir string) { overwrite(t, database(dir), 4096*30, 4096) }, 20, false},
-		"many pages":           {func(t *testing.T, dir string) { overwrite(t, database(dir), 4096*20, 4096*10) }, 0, false},
-		"the schema":           {func(t *testing.T, dir string) { overwrite(t, database(dir), 0, 4096) }, 0, false},
-		"half of it":           {func(t *testing.T, dir string) { os.Truncate(database(dir), 4096*25) }, 0, false},
-		"everything":           {func(t *testing.T, dir string) { os.Truncate(database(dir), 0) }, 0, false},
+		"a page of one content": {func(t *testing.T, dir string) {
+			db, err := sql.Open("sqlite", database(dir))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			var page int
+			if err := db.QueryRow("SELECT min(pageno) FROM dbstat WHERE name='data' AND pagetype='overflow'").Scan(&page); err != nil {
+				t.Fatal(err)
+			}
+			overwrite(t, database(dir), 4096*(page-1), 4096)
+		}, 190, false},
+		"many pages": {func(t *testing.T, dir string) { overwrite(t, database(dir), 4096*20, 4096*10) }, 0, false},
+		"the schema": {func(t *testing.T, dir string) { overwrite(t, database(dir), 0, 4096) }, 0, false},
+		"half of it": {func(t *testing.T, dir string) { os.Truncate(database(dir), 4096*25) }, 0, false},
+		"everything": {func(t *testing.T, dir string) { os.Truncate(database(dir), 0) }, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "store")
@@ -128,10 +147,16 @@ func TestRepair(t *testing.T) {
 				}
 				known++
 				for _, ch := range got.Changes {
+					if name != "names gone" && c.all && ch.Before.Mode != 0o644 {
+						t.Errorf("%s: the mode is %v", id, ch.Before.Mode)
+					}
 					if !ch.Stored && ch.Skipped == "" || c.all && !ch.AfterStored && ch.AfterSkipped == "" {
 						t.Errorf("%s does not say that a content of it is lost: %+v", id, ch)
 					}
 				}
+			}
+			if ops, err := d.Open(ctx); c.all && (err != nil || len(ops) != 1 || ops[0].ID != ids[7] || ops[0].Tag != "open") {
+				t.Errorf("what is open must stay so: %+v %v", ops, err)
 			}
 			if readable < c.least || c.all && known != len(ids) {
 				t.Errorf("only %d contents of 200 are readable, %d checkpoints of %d known", readable, known, len(ids))

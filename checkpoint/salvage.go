@@ -3,13 +3,15 @@ package checkpoint
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
+	"slices"
 )
 
 // rewrite replaces the database in dir by a new one that holds what could be read.
@@ -65,43 +67,40 @@ func mendHeader(file string) error {
 
 // salvage copies what can be read of the database old to a new one.
 func (r *Repaired) salvage(ctx context.Context, old, fresh string) error {
-	open := func(path string) (*sql.DB, error) {
-		db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: filepath.ToSlash(path), RawQuery: "_pragma=auto_vacuum(INCREMENTAL)"}).String())
-		if err == nil {
-			db.SetMaxOpenConns(1)
-		}
-		return db, err
-	}
-	to, err := open(fresh)
+	to, err := sql.Open("sqlite", (&url.URL{Scheme: "file", Path: filepath.ToSlash(fresh), RawQuery: "_pragma=auto_vacuum(INCREMENTAL)&_pragma=journal_mode(MEMORY)&_pragma=synchronous(OFF)"}).String())
 	if err != nil {
 		return err
 	}
 	defer to.Close()
+	to.SetMaxOpenConns(1)
 	if _, err := to.ExecContext(ctx, schema+fmt.Sprintf("PRAGMA user_version=%d", schemaVersion)); err != nil {
 		return err
 	}
-	from, err := open(old)
-	if err != nil {
-		return err
+	attached := true
+	if _, err := to.ExecContext(ctx, "ATTACH ? AS old", old); err != nil {
+		attached = false
+		r.lose(Problem{What: "catalog", Why: "nothing of it can be read: " + err.Error()})
 	}
-	defer from.Close()
 	for _, t := range []struct{ name, key string }{{"word", "id"}, {"session", "id"}, {"turn", "id"}, {"path", "id"}, {"attr", "id"}, {"object", "id"},
-		{"data", "id"}, {"op", "seq"}, {"change", "op"}, {"seal", "id"}, {"trash", "id"}} {
-		tx, err := to.BeginTx(ctx, nil)
-		if err != nil {
+		{"data", "id"}, {"op", "seq"}, {"change", "op"}, {"seal", "id"}, {"trash", "id"}, {"open_op", "op"}} {
+		if !attached {
+			break
+		}
+		if err := errors.Join(r.salvageTable(ctx, to, t.name, t.key), ctx.Err()); err != nil {
 			return err
 		}
-		if err := r.salvageTable(ctx, from, tx, t.name, t.key); err != nil {
-			tx.Rollback()
-			return err
-		}
-		if err := tx.Commit(); err != nil {
+	}
+	if attached {
+		// What others noted to be kept; if it can't be read, nobody did.
+		to.ExecContext(ctx, "INSERT OR IGNORE INTO meta SELECT k, v FROM old.meta WHERE "+isLimits) //nolint:errcheck // as said
+		if _, err := to.ExecContext(ctx, "DETACH old"); err != nil {
 			return err
 		}
 	}
 	// What hangs in the air gets something to stand on. A name that is lost is called so; an owner-only mode hurts nobody.
 	_, err = to.ExecContext(ctx, `
 INSERT INTO meta VALUES('gen', abs(random()) / 2);
+DELETE FROM open_op WHERE op NOT IN (SELECT seq FROM op);
 DELETE FROM change WHERE NOT EXISTS (SELECT 1 FROM op WHERE seq=change.op) OR NOT EXISTS (SELECT 1 FROM path WHERE id=change.path);
 INSERT OR IGNORE INTO session(id, principal, name) SELECT DISTINCT session, '', 'lost-'||session FROM op WHERE session NOT IN (SELECT id FROM session);
 INSERT OR IGNORE INTO word(id, s) SELECT w, 'lost-'||w FROM (SELECT tool AS w FROM op UNION SELECT kind FROM op UNION SELECT role FROM change)
@@ -115,70 +114,49 @@ DELETE FROM data WHERE id NOT IN (SELECT id FROM object) OR codec & 8 AND key NO
 	if err != nil {
 		return err
 	}
-	if err := r.salvageLimits(ctx, from, to); err != nil {
-		return err
-	}
 	dir := filepath.Dir(r.Kept)
 	return errors.Join(r.goOn(ctx, to, dir), r.keepLoose(ctx, to, dir))
 }
 
-// salvageLimits copies what others noted to be kept, if it can be read.
-func (r *Repaired) salvageLimits(ctx context.Context, from, to *sql.DB) error {
-	rows, err := from.QueryContext(ctx, limitsNoted)
-	if err != nil {
-		return nil
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var k string
-		var at int64
-		if rows.Scan(&k, &at) != nil {
-			return nil
-		}
-		if _, err := to.ExecContext(ctx, noteLimits, k, at); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// salvageTable copies the rows of a table by its key, forwards until one cannot be read, and then from the other end.
-// What lies between two damaged places is lost to the new store; it stays in what is kept beside.
-func (r *Repaired) salvageTable(ctx context.Context, from *sql.DB, to *sql.Tx, table, key string) error {
+// salvageTable copies the rows of a table of the attached old database: by their keys, read forwards until one cannot be
+// read, and then from the other end. What lies between two damaged places is lost to the new store; it stays in what is
+// kept beside. The rows never leave SQLite, so that they stay what they are: an empty blob is none to Go.
+func (r *Repaired) salvageTable(ctx context.Context, to *sql.DB, table, key string) error {
+	keys := map[int64]bool{}
 	for _, order := range []string{"", " DESC"} {
-		err := r.copyRows(ctx, from, to, table, " ORDER BY "+key+order)
-		if err == nil || ctx.Err() != nil {
-			return ctx.Err()
+		some, err := queryIDs(ctx, to, "SELECT DISTINCT "+key+" FROM old."+table+" NOT INDEXED ORDER BY "+key+order)
+		for _, k := range some {
+			keys[k] = true
+		}
+		if err == nil {
+			break
 		}
 		if order == "" { // once is enough
 			r.lose(Problem{What: "catalog", Why: fmt.Sprintf("rows of table %s cannot be read: %v", table, err)})
 		}
 	}
+	var cols string // that both know
+	err := to.QueryRowContext(ctx, "SELECT ifnull(group_concat(name), '') FROM pragma_table_info(?1, 'main') JOIN pragma_table_info(?1, 'old') USING(name)", table).Scan(&cols)
+	if err != nil || cols == "" {
+		return err
+	}
+	copyRows := func(keys []int64) error {
+		list, err := json.Marshal(keys)
+		if err == nil {
+			_, err = to.ExecContext(ctx, "INSERT OR IGNORE INTO main."+table+"("+cols+") SELECT "+cols+" FROM old."+table+
+				" NOT INDEXED WHERE "+key+" IN (SELECT value FROM json_each(?))", string(list))
+		}
+		return err
+	}
+	for some := range slices.Chunk(slices.Collect(maps.Keys(keys)), 1000) {
+		if copyRows(some) == nil {
+			continue
+		}
+		for i, k := range some {
+			if err := copyRows(some[i : i+1]); err != nil {
+				r.lose(Problem{What: "catalog", Why: fmt.Sprintf("row %d of table %s cannot be read: %v", k, table, err)})
+			}
+		}
+	}
 	return nil
-}
-
-func (r *Repaired) copyRows(ctx context.Context, from *sql.DB, to *sql.Tx, table, order string) error {
-	rows, err := from.QueryContext(ctx, "SELECT * FROM "+table+" NOT INDEXED"+order)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	cols, err := rows.Columns()
-	if err != nil {
-		return err
-	}
-	insert := "INSERT OR IGNORE INTO " + table + "(" + strings.Join(cols, ", ") + ") VALUES(?" + strings.Repeat(",?", len(cols)-1) + ")"
-	vals, at := make([]any, len(cols)), make([]any, len(cols))
-	for i := range vals {
-		at[i] = &vals[i]
-	}
-	for rows.Next() {
-		if err := rows.Scan(at...); err != nil {
-			return err
-		}
-		if _, err := to.ExecContext(ctx, insert, vals...); err != nil {
-			r.lose(Problem{What: "catalog", Why: fmt.Sprintf("row %v of table %s makes no sense: %v", vals[0], table, err)})
-		}
-	}
-	return rows.Err()
 }

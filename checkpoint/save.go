@@ -78,7 +78,7 @@ type part struct {
 
 // growth is what it adds to the store, once it is prepared.
 func (s *save) growth() growth {
-	var contents, files int64
+	contents, files := int64(len(s.op.Steps)), int64(0)
 	for i := range s.parts {
 		if p := &s.parts[i]; p.codec&codecExt != 0 {
 			files += int64(len(p.z))
@@ -274,7 +274,10 @@ func (s *save) write(ctx context.Context, c *committer) error {
 	if err := c.reach(numbers{op: s.seq}); err != nil {
 		return err
 	}
-	if changesFiles(op.Kind) && len(op.Changes) > 0 {
+	if err := s.writeOpen(ctx, c); err != nil {
+		return err
+	}
+	if op.Tag == "" && changesFiles(op.Kind) && len(op.Changes) > 0 {
 		if err := s.d.under.begin(s.seq); err != nil {
 			return err
 		}

@@ -7,12 +7,13 @@ package checkpoint
 //   - data.base is the object that a delta applies to; depth counts the deltas below. A base is never deleted before its
 //     children are re-encoded, in the same transaction.
 //   - op.seq is never used twice: gc keeps the newest row, and after a repair meta.after says where to go on. The same holds for trash.id.
+//   - open_op has a row for each operation that is not settled: it goes when the outcome is written.
 //   - late, of op and change, is not used any more.
 //   - session.gone and path.gone are the newest checkpoint that retention took of them, session.gone_ts the newest time of one: of a session only what
 //     changed something for it, so that a rewind knows whether it would be whole; of a path only where it was newer than all that stay.
 //   - turn has a row for each beginning: of a name there may be several, of which the one with the greatest id is the last.
 //   - meta.gen goes up whenever rows that other processes may have cached (paths, objects, data) are deleted or changed.
-const schemaVersion = 3
+const schemaVersion = 4
 
 const schema = `
 CREATE TABLE meta(k TEXT PRIMARY KEY, v) WITHOUT ROWID;
@@ -44,7 +45,11 @@ CREATE TABLE trash(id INTEGER PRIMARY KEY, ts INTEGER NOT NULL, expires INTEGER 
 	size INTEGER NOT NULL, files INTEGER NOT NULL, ident TEXT NOT NULL);
 CREATE INDEX trash_expires ON trash(expires);
 CREATE INDEX trash_op ON trash(op) WHERE op IS NOT NULL;
-` + turnIndexes + lateIndexes
+` + openTable + turnIndexes + lateIndexes
+
+const openTable = `
+CREATE TABLE open_op(op INTEGER PRIMARY KEY, tag TEXT NOT NULL, steps BLOB NOT NULL, made INTEGER NOT NULL DEFAULT 0);
+`
 
 const turnTable = `(id INTEGER PRIMARY KEY, session INTEGER NOT NULL, name TEXT NOT NULL, after INTEGER NOT NULL, ts INTEGER NOT NULL);`
 
@@ -76,6 +81,7 @@ CREATE TABLE turn` + turnTable + `
 INSERT INTO turn(id, session, name, after, ts) SELECT id, session, name, after, ts FROM oldturn;
 DROP TABLE oldturn;
 ` + turnIndexes + markMissing,
+	3: openTable,
 }
 
 // markMissing says of every session that was there before the newest number that is missing that it may have lost that one: nobody noted whose it was.

@@ -117,6 +117,9 @@ func (op *Op) check(o *Options, known func(path string) *version) (skips []Skip,
 			return nil, &BadOpError{"", "a name is too long"}
 		}
 	}
+	if err := op.checkOpen(); err != nil {
+		return nil, err
+	}
 	if op.Time.IsZero() {
 		op.Time = o.Now()
 	}

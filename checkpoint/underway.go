@@ -206,7 +206,11 @@ func (d *DB) inDoubt(ctx context.Context) (doubt, error) {
 	if err != nil {
 		return out, err
 	}
-	for _, seq := range append(marks, d.under.listed()...) {
+	open, err := queryIDs(ctx, d.r, "SELECT op FROM open_op WHERE NOT made")
+	if err != nil {
+		return out, err
+	}
+	for _, seq := range slices.Concat(open, marks, d.under.listed()) {
 		out.seqs[seq] = true
 	}
 	dir := filepath.Join(d.dir, writersName)

@@ -17,6 +17,40 @@ import (
 // Whatever cleaning is asked for, the pre-state of a change that is being made, or that was cut off and is still to be taken back, stays. That the
 // same checkpoint goes as soon as the change is over shows that each way of cleaning would have had it.
 func TestNothingTakesWhatIsUnderWay(t *testing.T) {
+	nothingTakes(t, "", map[string]beginning{
+		"saved, and its host stopped": func(t *testing.T, host *checkpoint.DB, id checkpoint.ID) func(*checkpoint.DB) error {
+			return func(*checkpoint.DB) error { return host.Settle(ctx, id, checkpoint.Aborted) }
+		},
+		"marked, and its host stopped": func(t *testing.T, host *checkpoint.DB, id checkpoint.ID) func(*checkpoint.DB) error {
+			in, err := host.Intend(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func(*checkpoint.DB) error { return errors.Join(host.Settle(ctx, id, checkpoint.Aborted), in.Done()) }
+		},
+		"marked, and its host dead": func(t *testing.T, host *checkpoint.DB, id checkpoint.ID) func(*checkpoint.DB) error {
+			in, err := host.Intend(id)
+			if err == nil {
+				err = errors.Join(in.Leave(), host.Close())
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func(d *checkpoint.DB) error { // somebody takes it back
+				in, err := d.TakeOver(id)
+				if err != nil || in == nil {
+					t.Fatal(in, err)
+				}
+				return errors.Join(d.Settle(ctx, id, checkpoint.Aborted), in.Done())
+			}
+		},
+	})
+}
+
+// A beginning brings a saved change into some state, and answers how that ends.
+type beginning func(t *testing.T, host *checkpoint.DB, id checkpoint.ID) (end func(other *checkpoint.DB) error)
+
+func nothingTakes(t *testing.T, tag string, states map[string]beginning) {
 	const limit = 1 << 20
 	pre := randomText(120_000, 1)
 	gc := func(d *checkpoint.DB) error {
@@ -53,39 +87,19 @@ func TestNothingTakesWhatIsUnderWay(t *testing.T) {
 			return err
 		}},
 	}
-	states := map[string]func(t *testing.T, host *checkpoint.DB, id checkpoint.ID) (end func() error){
-		"saved, and its host stopped": func(t *testing.T, host *checkpoint.DB, id checkpoint.ID) func() error {
-			return func() error { return host.Settle(ctx, id, checkpoint.Aborted) }
-		},
-		"marked, and its host stopped": func(t *testing.T, host *checkpoint.DB, id checkpoint.ID) func() error {
-			in, err := host.Intend(id)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return func() error { return errors.Join(host.Settle(ctx, id, checkpoint.Aborted), in.Done()) }
-		},
-		"marked, and its host dead": func(t *testing.T, host *checkpoint.DB, id checkpoint.ID) func() error {
-			in, err := host.Intend(id)
-			if err == nil {
-				err = errors.Join(in.Leave(), host.Close())
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			return func() error { return nil }
-		},
-	}
 	for way, w := range ways {
 		for state, begin := range states {
 			t.Run(way+", "+state, func(t *testing.T) {
 				t.Parallel()
-				o := w.o
+				limits := w.o
 				c := &clock{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 				dir := t.TempDir()
 				host := open(t, dir, checkpoint.Options{Settles: true, Now: c.now})
-				o.Now, o.Settles = c.now, true
-				d := open(t, dir, o)
-				id := save(t, host, op(edit("/w/a", pre, []byte("half")), edit("/w/b", pre, []byte("way"))))
+				limits.Now, limits.Settles = c.now, true
+				d := open(t, dir, limits)
+				o := op(edit("/w/a", pre, []byte("half")), edit("/w/b", pre, []byte("way")))
+				o.Tag = tag
+				id := save(t, host, o)
 				end := begin(t, host, id)
 				c.t = c.t.Add(time.Hour) // a machine may sleep
 				settled(t, d, edit("/w/other", nil, []byte("1")))
@@ -101,14 +115,7 @@ func TestNothingTakesWhatIsUnderWay(t *testing.T) {
 				}
 				sound(t, d)
 
-				if state == "marked, and its host dead" { // somebody takes it back
-					in, err := d.TakeOver(id)
-					if err != nil || in == nil {
-						t.Fatal(in, err)
-					}
-					end = func() error { return errors.Join(d.Settle(ctx, id, checkpoint.Aborted), in.Done()) }
-				}
-				if err := end(); err != nil {
+				if err := end(d); err != nil {
 					t.Fatal(err)
 				}
 				if err := w.clean(t, d, c); err != nil {
