@@ -12,7 +12,7 @@ const (
 	packageLines   = 4000
 	functionLines  = 80
 	structFields   = 12
-	programCeiling = 73100 // lines of Go without tests, of the whole module; lower it when you can
+	programCeiling = 73150 // lines of Go without tests, of the whole module; lower it when you can
 )
 
 // An excess is something that is larger than it should be: how large it may be at most, and why it is so.
@@ -31,7 +31,7 @@ const (
 
 // tooLarge has a row for each package ("grep"), function ("grep.run") and struct ("grep.scan") beyond the limits.
 var tooLarge = map[string]excess{
-	"checkpoint":                                    {9480, storeMove},
+	"checkpoint":                                    {9490, storeMove},
 	"cmd/moltis-fs":                                 {4600, "export and the commands of the store shrink with it"},
 	"grep":                                          {5850, "the index is to become a room of its own"},
 	"grep/match":                                    {5650, "parser, automata and assembler of one engine"},
@@ -58,9 +58,10 @@ var tooLarge = map[string]excess{
 	"tools/checkpoint_restore.runCheckpointRestore": {93, "a table of cases; goes when refusals are facts"},
 	"tools/refusal_edit.ofEdit":                     {88, "a table of cases; goes when refusals are facts"},
 	"checkpoint.Checkpoint":                         {13, answerFields},
-	"checkpoint.DB":                                 {19, storeMove},
+	"checkpoint.DB":                                 {20, storeMove},
 	"checkpoint.Filter":                             {15, "options with useful zero values"},
 	"checkpoint.Item":                               {17, engineMove},
+	"checkpoint.Op":                                 {13, "a record: old marks and tags stand side by side until the engine has moved"},
 	"checkpoint.Options":                            {13, "options with useful zero values"},
 	"checkpoint.Stats":                              {20, answerFields},
 	"checkpoint.Trashed":                            {14, answerFields},
