@@ -313,9 +313,9 @@ func TestLongDocument(t *testing.T) {
 		t.Skip("SKIPPED: what is long enough takes the race detector a minute")
 	}
 	var b strings.Builder
-	const rows = 330_000
+	const rows = 60_000 // 18 MB
 	for i := range rows {
-		fmt.Fprintf(&b, `<row r="%d"><c><v>%d.%x</v></c><c><v>%s</v></c></row>`, i+1, i+1, uint32(i)*2654435761, strings.Repeat("0", 30))
+		fmt.Fprintf(&b, `<row r="%d"><c><v>%d.%x</v></c><c><v>%s</v></c></row>`, i+1, i+1, uint32(i)*2654435761, strings.Repeat("0", 280))
 	}
 	raw := zipOf(t, "xl/workbook.xml", `<workbook xmlns:r="r"><sheets><sheet name="S" r:id="r1"/></sheets></workbook>`,
 		"xl/_rels/workbook.xml.rels", `<Relationships><Relationship Id="r1" Target="worksheets/s.xml"/></Relationships>`,
@@ -325,7 +325,7 @@ func TestLongDocument(t *testing.T) {
 		first int // line
 		total int
 	}{
-		{Options{Limit: 3}, 1, -1}, {Options{Offset: 325_000, Limit: 2}, 325_000, -1}, {Options{Tail: true, Limit: 2}, rows + 1, rows + 2}, {Options{Offset: -3, Limit: 2}, rows, rows + 2},
+		{Options{Limit: 3}, 1, -1}, {Options{Offset: 59_000, Limit: 2}, 59_000, -1}, {Options{Tail: true, Limit: 2}, rows + 1, rows + 2}, {Options{Offset: -3, Limit: 2}, rows, rows + 2},
 	} {
 		m := readAs[*Text](t, raw, c.o)
 		row := max(c.first-2, 1) // below a heading
