@@ -12,7 +12,7 @@ const (
 	packageLines   = 4000
 	functionLines  = 80
 	structFields   = 12
-	programCeiling = 73150 // lines of Go without tests, of the whole module; lower it when you can
+	programCeiling = 73450 // lines of Go without tests, of the whole module; lower it when you can
 )
 
 // An excess is something that is larger than it should be: how large it may be at most, and why it is so.
@@ -36,7 +36,7 @@ var tooLarge = map[string]excess{
 	"grep":                                          {5850, "the index is to become a room of its own"},
 	"grep/match":                                    {5650, "parser, automata and assembler of one engine"},
 	"internal/edit":                                 {5080, "text encodings move to a room for all"},
-	"internal/engine":                               {7770, "holds the opening now; goes with the move to one list of steps"},
+	"internal/engine":                               {8120, "holds the opening now; the list of steps and the road before it stand side by side"},
 	"internal/guardfs":                              {7400, engineMove},
 	"readers":                                       {9420, "becomes a room for each kind of file"},
 	"tools":                                         {5110, "refusals become facts of the engine; words stay here"},

@@ -1,8 +1,8 @@
 // Package approval puts a change before somebody who may say no.
 //
 // An Approver gets one Question and gives one Answer. Only Approved lets the change happen; the zero Answer does not. An error is
-// a refusal as well: the question could not be put. What was approved is told by Question.Digest, made by Plan.Digest from
-// all that the change is; whoever carries it out makes the digest again and compares.
+// a refusal as well: the question could not be put. What was approved is told by Question.Digest, made from
+// all that the change is; whoever carries it out looks again whether it still does no more than that.
 //
 // The approvers here are Yes, Nobody and Terminal. A gateway brings its own. They are safe for concurrent use; Terminal
 // puts one question at a time.
@@ -23,7 +23,7 @@ type Question struct {
 	Diff                     string   // unified; as it is, to be escaped by whoever shows it
 	Added, Removed           int      // lines
 	Warnings                 []string // what to look at before saying yes
-	Digest                   string   // of the Plan
+	Digest                   string   // of all that the change is
 	Expires                  time.Time
 }
 

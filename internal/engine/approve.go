@@ -15,10 +15,9 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// ask puts the change before whoever may approve it, bound to a digest of the
-// plan: operation, true paths, hashes before and after, modes. grant is ""
-// when nobody had to be asked.
-func (e *Engine) ask(ctx context.Context, c *Call, ts targets, m *Mutation, made []NewDir) (grant string, err error) {
+// ask puts a plan before whoever may approve it, bound to its digest. grant is "" when nobody had to be
+// asked.
+func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, err error) {
 	if !e.cfg.RequireApproval {
 		return "", nil
 	}
@@ -27,7 +26,7 @@ func (e *Engine) ask(ctx context.Context, c *Call, ts targets, m *Mutation, made
 		who = e.approver
 	}
 	wait := time.Duration(e.cfg.ApprovalTimeout)
-	q := e.question(c, ts, m, made)
+	q := question(c, p)
 	q.Expires = e.now().Add(wait)
 	asking, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -50,64 +49,31 @@ func (e *Engine) ask(ctx context.Context, c *Call, ts targets, m *Mutation, made
 	case approval.Approved:
 		return "approved", nil
 	case approval.TimedOut:
-		return "", &ApprovalError{State: "timed_out", Path: m.first(ts)}
+		return "", &ApprovalError{State: "timed_out", Path: p.first()}
 	case approval.NobodyToAsk:
-		return "", &ApprovalError{State: "nobody", Path: m.first(ts), Reason: a.Reason}
+		return "", &ApprovalError{State: "nobody", Path: p.first(), Reason: a.Reason}
 	}
-	return "", &ApprovalError{State: "denied", Path: m.first(ts), Reason: a.Reason}
+	return "", &ApprovalError{State: "denied", Path: p.first(), Reason: a.Reason}
 }
 
-// question puts all that the change is into words, and its digest. made are the directories that it
-// makes.
-func (e *Engine) question(c *Call, ts targets, m *Mutation, made []NewDir) approval.Question {
-	ts = ts.changing() // what stays as it is is nobody's business
-	q := approval.Question{ID: c.ID, Principal: c.Principal, Session: c.Session, Tool: c.Tool, Paths: m.paths(ts, made)}
-	q.Summary = summary(m.Summary, counted("creates", dirNames(made)), counted("removes", m.Drop))
-	plan := approval.Plan{Operation: c.Tool, Principal: c.Principal, Session: c.Session}
-	var diff strings.Builder
-	for _, t := range ts {
-		hunks := Hunks(t)
-		added, removed := edit.Counts(hunks)
-		q.Added, q.Removed = q.Added+added, q.Removed+removed
-		diff.WriteString(edit.Unified(t.True, ends(t), hunks))
-		change := approval.Change{Path: t.True, Before: t.Before.Hash, After: t.After.Hash}
-		if was := t.Before.Info.Kind; was == guardfs.KindDir || was == guardfs.KindSymlink {
-			change.Before = was.String() + " " + string(t.Before.Content)
+// question puts all that a plan is into words, and its digest.
+func question(c *Call, p *Plan) approval.Question {
+	q := approval.Question{ID: c.ID, Principal: c.Principal, Session: c.Session, Tool: c.Tool, Paths: p.Paths()}
+	q.Summary = summary(p.Summary, counted("creates", p.of(Mkdir)), counted("removes", p.of(Rmdir)))
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		if t := s.file; t != nil {
+			added, removed := edit.Counts(Hunks(t))
+			q.Added, q.Removed = q.Added+added, q.Removed+removed
 		}
-		if is := t.After.Kind; is == guardfs.KindDir || is == guardfs.KindSymlink {
-			change.After = is.String() + " " + t.After.Target
-		}
-		if m, was := t.After.Meta, t.Before.Meta; m != nil && (m.Mode != was.Mode || m.UID != was.UID || m.GID != was.GID) {
-			change.Mode = fmt.Sprintf("%v %d:%d", m.Mode, m.UID, m.GID)
-		}
-		plan.Changes = append(plan.Changes, change)
-		q.Warnings = append(q.Warnings, warnings(t)...)
+		q.Warnings = append(q.Warnings, warnings(s)...)
 	}
-	for _, mv := range m.Moves {
-		change := approval.Change{Path: mv.Path, Before: mv.info.ID.Lasting(), After: "in the trash"}
-		warning := fmt.Sprintf("%s goes to the trash as a whole: %d files, %d bytes", mv.Path, mv.Entry.Files, mv.Entry.Size)
-		if mv.Back {
-			change.Before, change.After = change.After, change.Before
-			warning = mv.Path + " comes back from the trash as a whole"
-		}
-		plan.Changes, q.Warnings = append(plan.Changes, change), append(q.Warnings, warning)
-	}
-	for _, d := range made {
-		change := approval.Change{Path: d.Path, After: guardfs.KindDir.String(), Mode: d.Mode.String()}
-		if d.As != nil {
-			change.Mode = fmt.Sprintf("%v %d:%d", d.As.Mode, d.As.UID, d.As.GID)
-		}
-		plan.Changes = append(plan.Changes, change)
-	}
-	for _, d := range m.Drop {
-		plan.Changes = append(plan.Changes, approval.Change{Path: d, Before: guardfs.KindDir.String()})
-	}
-	for _, p := range q.Paths {
-		if w := approval.Lookalike(p); w != "" {
+	for _, path := range q.Paths {
+		if w := approval.Lookalike(path); w != "" {
 			q.Warnings = append(q.Warnings, w)
 		}
 	}
-	q.Diff, q.Digest = diff.String(), plan.Digest()
+	q.Diff, q.Digest = p.diff(), p.Digest(c)
 	return q
 }
 
@@ -132,8 +98,14 @@ func counted(verb string, dirs []string) string {
 }
 
 // warnings are what a person should not overlook in the diff.
-func warnings(t *Target) []string {
-	var out []string
+func warnings(s *Step) (out []string) {
+	t := s.file
+	if s.Action == Rename {
+		return []string{s.move.warning()}
+	}
+	if t == nil {
+		return nil
+	}
 	b := t.Before
 	switch {
 	case t.After.Kind == guardfs.KindAbsent:
@@ -160,10 +132,21 @@ func warnings(t *Target) []string {
 	return out
 }
 
-func diffOf(ts targets) string {
+// warning says that a tree goes, or comes back.
+func (mv *Move) warning() string {
+	if mv.Back {
+		return mv.Path + " comes back from the trash as a whole"
+	}
+	return fmt.Sprintf("%s goes to the trash as a whole: %d files, %d bytes", mv.Path, mv.Entry.Files, mv.Entry.Size)
+}
+
+// diff is all that changes in files, unified.
+func (p *Plan) diff() string {
 	var diff strings.Builder
-	for _, t := range ts {
-		diff.WriteString(edit.Unified(t.True, ends(t), Hunks(t)))
+	for i := range p.Steps {
+		if t := p.Steps[i].file; t != nil {
+			diff.WriteString(edit.Unified(t.True, ends(t), Hunks(t)))
+		}
 	}
 	return diff.String()
 }

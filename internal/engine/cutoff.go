@@ -122,7 +122,8 @@ func (e *Engine) cutOff(ctx context.Context, ts targets, m *Mutation) error {
 		return failed(err)
 	}
 	ours := map[string]bool{}
-	for _, p := range m.paths(ts, m.Dirs) {
+	p := m.steps(ts, m.Dirs)
+	for _, p := range append(p.Paths(), ts.paths()...) {
 		ours[p] = true
 	}
 	touches := func(c *checkpoint.Recorded) bool {
@@ -163,7 +164,7 @@ func (e *Engine) cutOff(ctx context.Context, ts targets, m *Mutation) error {
 		}
 		for i := range op.Changes {
 			if touches(&op.Changes[i]) {
-				return &cutOffError{&guardfs.ConflictError{Path: m.first(ts), Why: "another change of it was cut off half-way and is being taken back; try again"}}
+				return &cutOffError{&guardfs.ConflictError{Path: p.first(), Why: "another change of it was cut off half-way and is being taken back; try again"}}
 			}
 		}
 	}

@@ -65,15 +65,6 @@ func (e *Engine) directories(ts targets, m *Mutation) (made []NewDir, err error)
 	return e.toMake(ts, m)
 }
 
-// more says that made has a directory that told has not.
-func more(made, told []NewDir) bool {
-	known := map[string]bool{}
-	for _, d := range told {
-		known[d.Path] = true
-	}
-	return slices.ContainsFunc(made, func(d NewDir) bool { return !known[d.Path] })
-}
-
 func dirNames(dirs []NewDir) (out []string) {
 	for _, d := range dirs {
 		out = append(out, d.Path)

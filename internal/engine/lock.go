@@ -52,7 +52,7 @@ func (e *Engine) lockPlaces(ctx context.Context, c *Call, ts targets, m *Mutatio
 			return nil, err
 		}
 	}
-	return nil, &guardfs.ConflictError{Path: m.first(ts), Why: "its directory is being made and removed in turns"}
+	return nil, &guardfs.ConflictError{Path: m.steps(ts, nil).first(), Why: "its directory is being made and removed in turns"}
 }
 
 // reopen looks again for the directories that were missing when the targets were loaded. What it finds is not looked at yet. It has to be where it was

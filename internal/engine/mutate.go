@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
+	"strings"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/edit"
@@ -76,27 +77,77 @@ func (m *Mutation) idle(ts targets, made []NewDir) bool {
 	return ts.unchanged() && len(made)+len(m.Drop)+len(m.Moves) == 0
 }
 
-// first is the path that an answer names.
-func (m *Mutation) first(ts targets) string {
-	if all := m.paths(ts, m.Dirs); len(all) > 0 {
-		return all[0]
+// steps is the mutation as a plan. Its directories are made by name: made are those that have to be.
+func (m *Mutation) steps(ts targets, made []NewDir) *Plan {
+	p := &Plan{Summary: m.Summary}
+	var drop, back, files []Step
+	rmdir := func(name string, optional bool) {
+		s := Step{Path: name, Action: Rmdir, Optional: optional}
+		s.Before.Kind = checkpoint.Dir
+		drop = append(drop, s)
 	}
-	return ""
-}
-
-// paths are the true names of all that is changed, with the directories that are made and removed
-// for it.
-func (m *Mutation) paths(ts targets, made []NewDir) []string {
-	out := ts.paths()
+	for _, t := range ts.changing() {
+		s := t.step()
+		switch {
+		case s.Action == Remove:
+			p.Steps = append(p.Steps, s)
+			continue
+		case t.givesWay():
+			rmdir(t.True, false)
+			s.Before = State{}
+		}
+		files = append(files, s)
+	}
 	for _, mv := range m.Moves {
-		out = append(out, mv.Path)
-	}
-	for _, d := range made {
-		if !slices.ContainsFunc(ts, func(t *Target) bool { return t.becomesDir() && t.True == d.Path }) {
-			out = append(out, d.Path)
+		if mv.Back {
+			back = append(back, mv.step())
+		} else {
+			p.Steps = append(p.Steps, mv.step())
 		}
 	}
-	return append(out, m.Drop...)
+	for _, d := range m.Drop {
+		rmdir(d, true)
+	}
+	slices.SortFunc(drop, func(a, b Step) int { return strings.Compare(b.Path, a.Path) })
+	p.Steps = append(p.Steps, drop...)
+	for _, d := range made {
+		p.Steps = append(p.Steps, d.step())
+	}
+	p.Steps = append(append(p.Steps, back...), files...)
+	return p
+}
+
+// step is what becomes of a target that changes. A file or link whose place a directory takes is removed.
+func (t *Target) step() Step {
+	s := Step{Path: t.True, Before: State{State: state(t.Before), ID: t.Before.Info.ID}, After: State{State: t.announced()}, file: t}
+	switch t.After.Kind {
+	case guardfs.KindFile:
+		s.Action = Put
+	case guardfs.KindSymlink:
+		s.Action = Link
+	default:
+		s.Action, s.After = Remove, State{}
+	}
+	if m := t.After.Meta; m != nil && s.Action == Put {
+		s.Exact, s.After.Mode, s.After.UID, s.After.GID, s.After.ModTime, s.After.Xattrs = true, m.Mode, m.UID, m.GID, m.ModTime, m.Xattrs
+	}
+	return s
+}
+
+func (mv *Move) step() Step {
+	s := Step{Path: mv.Path, Action: Rename, Before: State{State: moveState(mv.info), ID: mv.info.ID}, move: mv}
+	if mv.Back {
+		s.Path, s.To = mv.Entry.Parked, mv.Path
+	}
+	return s
+}
+
+func (d NewDir) step() Step {
+	s := Step{Path: d.Path, Action: Mkdir, After: State{State: checkpoint.State{Kind: checkpoint.Dir, Mode: d.Mode}}}
+	if m := d.As; m != nil {
+		s.Exact, s.After.Mode, s.After.UID, s.After.GID, s.After.Xattrs = true, m.Mode, m.UID, m.GID, m.Xattrs
+	}
+	return s
 }
 
 // A Target is one path of a mutation on its way through the chain.
@@ -175,7 +226,7 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	}
 	defer ts.close()
 	defer m.closeMoves()
-	c.Trace.Paths = m.paths(ts, m.Dirs)
+	c.about(ts, m.steps(ts, m.Dirs))
 	if err := errors.Join(e.plan(c, ts, &m), ctx.Err()); err != nil { // seen and unchanged? then the new content, pure
 		return nil, err
 	}
@@ -186,21 +237,15 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	if err != nil {
 		return nil, err
 	}
-	c.Trace.Paths = m.paths(ts, made)
-	if m.DryRun || m.idle(ts, made) {
-		done := &Done{Targets: ts, DryRun: m.DryRun, Idle: m.idle(ts, made)}
-		for _, mv := range m.Moves {
-			done.Moved = append(done.Moved, *mv)
-		}
-		if m.DryRun {
-			done.Made, done.Dropped = dirNames(made), m.Drop
-		}
-		if !m.Whole && (m.Checkpoint || e.cfg.CheckpointBeforeMutation) {
-			done.Skipped = e.newUnheld(ts)
-		}
-		return done, nil
+	p := m.steps(ts, made)
+	c.about(ts, p)
+	if err := p.check(); err != nil {
+		return nil, err
 	}
-	grant, err := e.ask(ctx, c, ts, &m, made) // a person may take minutes
+	if m.DryRun || m.idle(ts, made) {
+		return e.foreseen(ts, &m, made), nil
+	}
+	grant, err := e.ask(ctx, c, p) // a person may take minutes
 	if err != nil {
 		return nil, err
 	}
@@ -209,17 +254,17 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 		return nil, err
 	}
 	defer unlock()
-	if err := errors.Join(e.still(c, ts, &m, grant), e.movesStill(ctx, &m)); err != nil { // so look again, now alone
+	if err := errors.Join(e.still(c, ts, &m), e.movesStill(ctx, &m)); err != nil { // so look again, now alone
 		return nil, err
 	}
-	told := made
 	if made, err = e.dirsStill(ts, &m); err != nil {
 		return nil, err
 	}
-	if grant != "" && more(made, told) {
-		return nil, &ApprovalError{State: "stale", Path: m.first(ts), Diff: diffOf(ts)}
+	now := m.steps(ts, made)
+	if grant != "" && now.adds(p) {
+		return nil, &ApprovalError{State: "stale", Path: now.first(), Diff: now.diff()}
 	}
-	c.Trace.Paths = m.paths(ts, made)
+	c.about(ts, now)
 	if m.idle(ts, made) { // somebody else has done it meanwhile
 		return &Done{Targets: ts, Idle: true}, nil
 	}
@@ -227,10 +272,10 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 		return nil, err
 	}
 	done, err := e.publish(ctx, c, ts, &m, made) // checkpoint and temp files, both durable; then the exchange: all paths or none
-	if e, ok := errors.AsType[*guardfs.RecordError](err); ok {
-		return nil, &hostError{"writing to the data directory", e}
-	}
 	if err != nil {
+		if e, ok := errors.AsType[*guardfs.RecordError](err); ok {
+			err = &hostError{"writing to the data directory", e}
+		}
 		return nil, err
 	}
 	done.Approval = grant
@@ -240,6 +285,31 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 		e.expire(ctx)
 	}
 	return done, nil
+}
+
+// foreseen is what would become of a mutation, or that nothing has to.
+func (e *Engine) foreseen(ts targets, m *Mutation, made []NewDir) *Done {
+	done := &Done{Targets: ts, DryRun: m.DryRun, Idle: m.idle(ts, made)}
+	for _, mv := range m.Moves {
+		done.Moved = append(done.Moved, *mv)
+	}
+	if m.DryRun {
+		done.Made, done.Dropped = dirNames(made), m.Drop
+	}
+	if !m.Whole && (m.Checkpoint || e.cfg.CheckpointBeforeMutation) {
+		done.Skipped = e.newUnheld(ts)
+	}
+	return done
+}
+
+// about notes for the record what the call is about, also what it finds as it should be.
+func (c *Call) about(ts targets, p *Plan) {
+	c.Trace.Paths = ts.paths()
+	known := map[string]bool{}
+	for _, name := range c.Trace.Paths {
+		known[name] = true
+	}
+	c.Trace.Paths = append(c.Trace.Paths, slices.DeleteFunc(p.Paths(), func(name string) bool { return known[name] })...)
 }
 
 type targets []*Target
@@ -393,10 +463,8 @@ func (e *Engine) changeable(t *Target) error {
 	return nil
 }
 
-// still makes sure, under the lock, that the change is still the one that was
-// computed. When somebody was asked, anything else is stale; when nobody was,
-// the change is computed again from what is there now.
-func (e *Engine) still(c *Call, ts targets, m *Mutation, grant string) error {
+// still looks again, under the lock: what somebody has changed meanwhile is computed anew.
+func (e *Engine) still(c *Call, ts targets, m *Mutation) error {
 	moved := false
 	for _, t := range ts {
 		if t.place == nil {
@@ -414,13 +482,7 @@ func (e *Engine) still(c *Call, ts targets, m *Mutation, grant string) error {
 	if !moved {
 		return nil
 	}
-	if err := e.plan(c, ts, m); err != nil {
-		return err
-	}
-	if grant != "" {
-		return &ApprovalError{State: "stale", Path: m.first(ts), Diff: diffOf(ts)}
-	}
-	return nil
+	return e.plan(c, ts, m)
 }
 
 // rememberChange counts what the session wrote as seen. The change has
