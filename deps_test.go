@@ -28,28 +28,28 @@ type room struct {
 // strangers, except that a package may use those below its own directory, and whatever has weight is written here before
 // it is imported. A permission that nobody uses is taken away. The files for every system count, whichever one the test runs on.
 var plan = []room{
-	{0, "internal/charset", "", "", "github.com/wlynxg/chardet golang.org/x/text"},
 	{0, "internal/glob", "", "", ""},
 	{0, "internal/guardfs", "internal/guardfs/flock internal/guardfs/fsync", "os path/filepath syscall", "golang.org/x/sys"},
 	{0, "internal/guardfs/flock", "", "os", "golang.org/x/sys"},
 	{0, "internal/guardfs/fsync", "", "unsafe", "golang.org/x/sys"},
 	{0, "internal/nearest", "", "", ""},
 	{0, "internal/ndjson", "", "", ""},
+	{0, "internal/text", "", "", "github.com/wlynxg/chardet golang.org/x/text"},
 
 	{1, "checkpoint", "internal/guardfs/flock", "database/sql os path/filepath syscall",
 		"filippo.io/age github.com/klauspost/compress golang.org/x/sys modernc.org/sqlite"},
 	{1, "config", "internal/glob internal/nearest", "path/filepath reflect", "filippo.io/age github.com/BurntSushi/toml"},
-	{1, "grep", "grep/ignore grep/match internal/charset internal/guardfs internal/nearest", "path/filepath", "golang.org/x/text"},
+	{1, "grep", "grep/ignore grep/match internal/guardfs internal/nearest internal/text", "path/filepath", "golang.org/x/text"},
 	{1, "grep/ignore", "", "path/filepath unsafe", ""},
 	{1, "grep/match", "", "unsafe", "github.com/dlclark/regexp2 golang.org/x/sys"},
 	{1, "internal/args", "internal/nearest", "reflect", ""},
 	{1, "approval", "", "os", "golang.org/x/sys golang.org/x/text"},
 	{1, "internal/audit", "", "os path/filepath syscall", ""},
 	{1, "internal/datadir", "", "os path/filepath", ""},
-	{1, "internal/edit", "internal/charset", "", "golang.org/x/text"},
+	{1, "internal/edit", "internal/text", "", "golang.org/x/text"},
 	{1, "internal/ledger", "", "os path/filepath", ""},
 	{1, "internal/policy", "internal/glob internal/guardfs", "syscall", "golang.org/x/text"},
-	{1, "readers", "internal/charset readers/notebook", "net/mail net/textproto os os/exec path/filepath syscall unsafe",
+	{1, "readers", "internal/text readers/notebook", "net/mail net/textproto os os/exec path/filepath syscall unsafe",
 		"github.com/gabriel-vasile/mimetype github.com/gen2brain/avif github.com/gen2brain/heic github.com/klauspost/compress github.com/klippa-app/go-pdfium" +
 			" github.com/tetratelabs/wazero github.com/ulikunitz/xz golang.org/x/image golang.org/x/net" +
 			" golang.org/x/sync golang.org/x/text"},

@@ -5,30 +5,21 @@ import (
 	"io"
 	"unicode/utf8"
 
-	"golang.org/x/text/encoding"
-	"golang.org/x/text/encoding/htmlindex"
-	"golang.org/x/text/encoding/japanese"
-	"golang.org/x/text/encoding/korean"
-	"golang.org/x/text/encoding/simplifiedchinese"
-	"golang.org/x/text/encoding/traditionalchinese"
-	utext "golang.org/x/text/encoding/unicode"
-	"golang.org/x/text/encoding/unicode/utf32"
 	"golang.org/x/text/transform"
 
 	"moltisfs/grep/match"
-	"moltisfs/internal/charset"
+	"moltisfs/internal/text"
 )
 
 // content is what the first bytes of a file say of it.
-type content uint8
+type content struct {
+	binary bool
+	wide   *text.Encoding // UTF-16 or UTF-32
+}
 
-const (
-	isText content = iota
-	isBinary
-	isUTF16LE
-	isUTF16BE
-	isUTF32LE
-	isUTF32BE
+var (
+	isText   = content{}
+	isBinary = content{binary: true}
 )
 
 const (
@@ -49,48 +40,27 @@ func bomLen(b []byte) int {
 // sniff tells text from UTF-16, UTF-32 and binary. A file whose first NUL byte comes later is taken for text here; the
 // scan finds it should that matter.
 func sniff(b []byte) content {
-	switch {
-	case bytes.HasPrefix(b, []byte("\xff\xfe\x00\x00")):
-		return isUTF32LE
-	case bytes.HasPrefix(b, []byte("\x00\x00\xfe\xff")):
-		return isUTF32BE
-	case bytes.HasPrefix(b, []byte("\xff\xfe")):
-		return isUTF16LE
-	case bytes.HasPrefix(b, []byte("\xfe\xff")):
-		return isUTF16BE
+	if e := text.ByMark(b); e != nil && e.Unit > 1 {
+		return content{wide: e}
 	}
 	head := b[:min(len(b), sniffLen)]
 	if bytes.IndexByte(head, 0) < 0 {
 		return isText
 	}
-	switch charset.Wide(head) {
-	case "utf-16le":
-		return isUTF16LE
-	case "utf-16be":
-		return isUTF16BE
-	case "utf-32le":
-		return isUTF32LE
-	case "utf-32be":
-		return isUTF32BE
+	if e := text.Lookup(text.Wide(head)); e != nil {
+		return content{wide: e}
 	}
 	return isBinary
 }
 
-func (c content) decoder() encoding.Encoding {
-	switch c {
-	case isUTF16LE:
-		return utext.UTF16(utext.LittleEndian, utext.UseBOM)
-	case isUTF16BE:
-		return utext.UTF16(utext.BigEndian, utext.UseBOM)
-	case isUTF32LE:
-		return utf32.UTF32(utf32.LittleEndian, utf32.UseBOM)
-	}
-	return utf32.UTF32(utf32.BigEndian, utf32.UseBOM)
-}
-
 // decoded searches the file as its text in UTF-8. Columns and offsets then are those of the UTF-8.
-func (t *target) decoded(w *worker, st *state, e encoding.Encoding) {
-	r := transform.NewReader(io.NewSectionReader(t.file, 0, 1<<62), e.NewDecoder())
+func (t *target) decoded(w *worker, st *state, e *text.Encoding) {
+	var head [4]byte
+	n, _ := t.file.ReadAt(head[:len(e.Mark)], 0) // an error comes again
+	if string(head[:n]) != e.Mark {
+		n = 0
+	}
+	r := transform.NewReader(io.NewSectionReader(t.file, int64(n), 1<<62), e.Codec.NewDecoder())
 	st.scan.reset(st.scan.want)
 	st.scan.asIs = true
 	if t.q.Multiline {
@@ -107,7 +77,7 @@ func (t *target) decoded(w *worker, st *state, e encoding.Encoding) {
 }
 
 // legacy searches a file that encodingOf calls foreign: decoded, or as bytes where nobody knows its encoding, which is counted.
-func (t *target) legacy(w *worker, st *state, e encoding.Encoding) {
+func (t *target) legacy(w *worker, st *state, e *text.Encoding) {
 	if e != nil {
 		t.decoded(w, st, e)
 		return
@@ -133,25 +103,25 @@ func (t *target) legacy(w *worker, st *state, e encoding.Encoding) {
 // encodingOf asks of a part of a file, whatever kind of part, whether a pattern outside ASCII can be looked for in it as it is. Where it is
 // foreign the file has to be decoded from e, or nobody can tell from what. UTF-8 with a few errors is not foreign. torn: b may begin within
 // a character; whole: it does not end in one.
-func encodingOf(b []byte, torn, whole bool) (e encoding.Encoding, foreign bool) {
+func encodingOf(b []byte, torn, whole bool) (e *text.Encoding, foreign bool) {
 	all := b // to guess from: what UTF-8 would cut is whole in others
 	b = untorn(b, torn, !whole)
 	switch {
 	case plain(b):
 		return nil, false
-	case charset.Escaped(b):
-		return japanese.ISO2022JP, true
-	case utf8.Valid(b) || charset.MostlyUTF8(b):
+	case text.Escaped(b):
+		return text.Lookup("iso-2022-jp"), true
+	case utf8.Valid(b) || text.MostlyUTF8(b):
 		return nil, false
 	}
-	if all = sample(all); charset.MostlyUTF8(all) {
+	if all = sample(all); text.MostlyUTF8(all) {
 		return nil, true // in one encoding here, in another there
 	}
 	return guess(all), true
 }
 
 // encoding is encodingOf a chunk, where the pattern asks for that.
-func (t *target) encoding(s *scan, c chunk) (e encoding.Encoding, foreign bool) {
+func (t *target) encoding(s *scan, c chunk) (e *text.Encoding, foreign bool) {
 	if !t.nonASCII || s.asIs {
 		return nil, false
 	}
@@ -194,14 +164,14 @@ func (s *scan) plainLine(b []byte, at int64, start, end int) bool {
 	return at+int64(end) <= s.plainTo
 }
 
-// strange says that text has to be decoded, because line, in which a match lies, is not UTF-8 and the match may lie in the middle of
+// strange says that the text around has to be decoded, because line, in which a match lies, is not UTF-8 and the match may lie in the middle of
 // characters. Encodings whose characters never end in ASCII need none of that.
-func (s *scan) strange(line, text []byte) bool {
+func (s *scan) strange(line, around []byte) bool {
 	switch {
 	case s.asIs || match.Plain(line) == len(line) || s.q.Matcher.Bytes():
 		return false
-	case charset.Escaped(line):
-		s.foreign = japanese.ISO2022JP
+	case text.Escaped(line):
+		s.foreign = text.Lookup("iso-2022-jp")
 		return true
 	case s.guessed:
 		return false
@@ -211,9 +181,8 @@ func (s *scan) strange(line, text []byte) bool {
 		return false
 	}
 	s.guessed = true // asking once is enough
-	if text = sample(text); !charset.MostlyUTF8(text) && !utf8.Valid(untorn(text, false, true)) {
-		switch e := guess(text); e {
-		case japanese.ShiftJIS, simplifiedchinese.GBK, simplifiedchinese.GB18030, traditionalchinese.Big5, korean.EUCKR:
+	if around = sample(around); !text.MostlyUTF8(around) && !utf8.Valid(untorn(around, false, true)) {
+		if e := guess(around); e != nil && e.EndsInASCII() {
 			s.foreign = e
 		}
 	}
@@ -223,7 +192,7 @@ func (s *scan) strange(line, text []byte) bool {
 // strangePiece is strange for a part of a line. A match of it may lie behind the escape in a part before.
 func (s *scan) strangePiece(c chunk, end int) bool {
 	if s.part.escaped {
-		s.foreign = japanese.ISO2022JP
+		s.foreign = text.Lookup("iso-2022-jp")
 		return true
 	}
 	b := untorn(c.b[c.from:end], c.piece != pieceFirst, c.piece != pieceLast)
@@ -237,14 +206,8 @@ func sample(b []byte) []byte {
 	return b[from:min(len(b), from+sampleLen)]
 }
 
-// guess finds the encoding of text outside UTF-8, nil when it is not known here.
-func guess(b []byte) encoding.Encoding {
-	e, err := htmlindex.Get(charset.Guess(b))
-	if err != nil || e == encoding.Nop {
-		return nil
-	}
-	return e
-}
+// guess finds the encoding of text outside UTF-8, nil when it is not known.
+func guess(b []byte) *text.Encoding { return text.Lookup(text.Guess(b)) }
 
 // presentable makes the texts of rows UTF-8: decoded where their encoding can be guessed, with replacement characters otherwise.
 func (t *target) presentable(rows []Row) {
@@ -257,19 +220,17 @@ func (t *target) presentable(rows []Row) {
 	if bad == nil {
 		return
 	}
-	var d *encoding.Decoder
-	if !charset.MostlyUTF8(bad) {
-		if e := guess(bad); e != nil {
-			d = e.NewDecoder()
-		}
+	var e *text.Encoding
+	if !text.MostlyUTF8(bad) {
+		e = guess(bad)
 	}
 	for i := range rows {
 		if utf8.ValidString(rows[i].Text) {
 			continue
 		}
-		if d != nil {
-			if text, err := d.String(rows[i].Text); err == nil {
-				rows[i].Text = text
+		if e != nil {
+			if decoded, err := e.Decode([]byte(rows[i].Text)); err == nil {
+				rows[i].Text = string(decoded)
 				continue
 			}
 		}

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"io"
 
-	"golang.org/x/text/encoding"
+	"moltisfs/internal/text"
 )
 
 // multiline searches for matches that may span lines; n bytes of r are in the buffer already. A file up to sizes.big is
@@ -25,7 +25,7 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 	}
 	x := stream{r: r, buf: buf, n: n, size: &t.size, lines: t.q.Before, stop: w.stopped}
 	from := bomLen(buf[:n])
-	var e encoding.Encoding
+	var e *text.Encoding
 	foreign := false
 	err := func() error {
 		next := int64(from) // matches before this were found

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"unicode/utf8"
 
-	"golang.org/x/text/encoding"
-
 	"moltisfs/grep/match"
-	"moltisfs/internal/charset"
+	"moltisfs/internal/text"
 )
 
 // scan is what is known about one file while its chunks go by. It counts everything and gathers rows until it has
@@ -24,12 +22,12 @@ type scan struct {
 	long                 bool // a line was searched in pieces
 	raw                  bool // NUL bytes are like others
 
-	asIs    bool              // the text is in UTF-8 as far as that can be had
-	guessed bool              // what the file is in, by its matching lines; but for escapes, which may still come
-	utf8    int               // matching lines in UTF-8 and not in ASCII
-	plainTo int64             // matching lines up to here, from the last one on that was looked at, are plain ASCII
-	cleared int64             // multiline: matching lines before this were looked at for their encoding
-	foreign encoding.Encoding // the text has to be decoded: its characters end in bytes that look like ASCII
+	asIs    bool           // the text is in UTF-8 as far as that can be had
+	guessed bool           // what the file is in, by its matching lines; but for escapes, which may still come
+	utf8    int            // matching lines in UTF-8 and not in ASCII
+	plainTo int64          // matching lines up to here, from the last one on that was looked at, are plain ASCII
+	cleared int64          // multiline: matching lines before this were looked at for their encoding
+	foreign *text.Encoding // the text has to be decoded: its characters end in bytes that look like ASCII
 
 	mark    int64 // start of line number `line`
 	line    int
@@ -290,7 +288,7 @@ func (s *scan) piece(c chunk) bool {
 	if c.piece == pieceLast {
 		end = c.from + len(trimEnd(b[c.from:]))
 	}
-	p.escaped = p.escaped || !s.asIs && !s.q.Matcher.Bytes() && charset.Escaped(b[c.from:end])
+	p.escaped = p.escaped || !s.asIs && !s.q.Matcher.Bytes() && text.Escaped(b[c.from:end])
 	looked := false
 	start := c.from
 	if c.piece != pieceFirst {

@@ -8,9 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/text/encoding"
-
 	"moltisfs/grep/match"
+	"moltisfs/internal/text"
 )
 
 // Search looks through the files of w. The result does not depend on the number of workers or on their luck.
@@ -195,8 +194,8 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 	switch {
 	case kind == isBinary && !s.raw:
 		w.skipped.Binary++
-	case kind != isText && kind != isBinary:
-		t.decoded(w, st, kind.decoder())
+	case kind.wide != nil:
+		t.decoded(w, st, kind.wide)
 	case s.q.Multiline:
 		t.multiline(w, st, f, n, eof)
 	case eof:
@@ -289,7 +288,7 @@ func (s *search) rowsWanted(rel, name string) int {
 // stream searches r in chunks; n bytes of it are in the buffer already.
 func (t *target) stream(w *worker, st *state, r io.Reader, n int) {
 	x := stream{r: r, buf: st.buf, n: n, big: t.big, size: &t.size, lines: t.q.Before, stop: w.stopped}
-	var e encoding.Encoding
+	var e *text.Encoding
 	foreign := false
 	err := x.run(func(c chunk) bool {
 		if c.at == 0 && c.from == 0 {

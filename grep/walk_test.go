@@ -20,6 +20,7 @@ import (
 
 	"moltisfs/grep/match"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/text"
 )
 
 var (
@@ -300,12 +301,13 @@ func TestNotes(t *testing.T) {
 
 // TestSniff tells binary files from UTF-16 without a mark.
 func TestSniff(t *testing.T) {
-	for text, want := range map[string]content{
-		"\x00needle": isBinary, "needle\x00": isBinary, "a\x00b\x00": isUTF16LE, "\x00a\x00b\x00\n": isUTF16BE, "\x00\x01\x02\x03": isBinary, "plain": isText,
-		"ELF\x00\x00\x00\x01": isBinary, "\xff\xfea\x00": isUTF16LE, "n\x00e\x00\xe9\x00d\x00": isUTF16LE, "abc\x00def\x00ghi": isBinary,
+	utf16le, utf16be := content{wide: text.Lookup("utf-16le")}, content{wide: text.Lookup("utf-16be")}
+	for sample, want := range map[string]content{
+		"\x00needle": isBinary, "needle\x00": isBinary, "a\x00b\x00": utf16le, "\x00a\x00b\x00\n": utf16be, "\x00\x01\x02\x03": isBinary, "plain": isText,
+		"ELF\x00\x00\x00\x01": isBinary, "\xff\xfea\x00": utf16le, "n\x00e\x00\xe9\x00d\x00": utf16le, "abc\x00def\x00ghi": isBinary,
 	} {
-		if got := sniff([]byte(text)); got != want {
-			t.Errorf("%q: %d, want %d", text, got, want)
+		if got := sniff([]byte(sample)); got != want {
+			t.Errorf("%q: %v, want %v", sample, got, want)
 		}
 	}
 }

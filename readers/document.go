@@ -378,7 +378,7 @@ func walkXML(r io.Reader, h xmlHandler) error {
 		if err != nil {
 			return nil, err
 		}
-		return e.codec().NewDecoder().Reader(in), nil
+		return e.Codec.NewDecoder().Reader(in), nil
 	}
 	depth := 0
 	var open []string // elements that have begun; RawToken does not see to it that they end

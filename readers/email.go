@@ -183,7 +183,7 @@ func charsetReader(name string, in io.Reader) (io.Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.codec().NewDecoder().Reader(in), nil
+	return e.Codec.NewDecoder().Reader(in), nil
 }
 
 // base64Text drops what is no base64, as mail readers do.

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"moltisfs/internal/text"
 )
 
 // FuzzRead: whatever the bytes, there is an answer within its bounds, or an error with a next move.
@@ -149,13 +151,13 @@ func FuzzDetectText(f *testing.F) {
 	f.Add([]byte("\xef\xbb\xbfx"))
 	f.Add([]byte("caf\xe9"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		name := detect(b)
-		e, err := lookupEncoding(name)
-		if err != nil {
-			t.Fatalf("%q is no encoding we know", name)
+		e, _ := text.Detect(b)
+		name := e.Name
+		if text.ByMark(b) != nil {
+			return // the mark says it
 		}
-		text, err := e.decode(b)
-		if err != nil || name != "utf-8" && !utf8.Valid(text) {
+		decoded, err := e.Decode(b)
+		if err != nil || name != "utf-8" && !utf8.Valid(decoded) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if utf8.Valid(b) && !strings.Contains(string(b), "\x00") && name != "utf-8" && name != "iso-2022-jp" {

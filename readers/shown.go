@@ -71,5 +71,5 @@ func forced(f *file, o *Options) bool {
 		return false
 	}
 	e, err := lookupEncoding(o.Encoding)
-	return err != nil || e.name != "utf-8" || !looksBinary(f.head, f.ended)
+	return err != nil || e.Mapped() || !looksBinary(f.head, f.ended)
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"moltisfs/internal/text"
 )
 
 // Of the tree that holds a schema.
@@ -34,13 +36,12 @@ func (b *Binary) describeSQLite(f *file) {
 	if size < 512 || size&(size-1) != 0 || encoding == "" {
 		return
 	}
-	e := mustEncoding(strings.ToLower(encoding))
+	e := text.Lookup(encoding)
 	s := schema{b: b, f: f, size: size, decode: func(s string) string {
-		text, err := e.decode([]byte(s))
-		if err != nil {
-			return s
+		if decoded, err := e.Decode([]byte(s)); err == nil {
+			return string(decoded)
 		}
-		return string(text)
+		return s
 	}}
 	s.page(1, 0)
 	b.EntriesCut = s.cut

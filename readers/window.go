@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/transform"
+
+	"moltisfs/internal/text"
 )
 
 const (
@@ -30,7 +32,7 @@ type scan struct {
 	ctx   context.Context
 	f     *file
 	index *lineIndex
-	enc   *textEncoding
+	enc   *text.Encoding
 	size  int64 // as first told; 1<<62 when the file does not say
 	mark  int64 // bytes of the byte order mark
 	buf   []byte
@@ -52,27 +54,13 @@ func (r *Readers) readWindow(ctx context.Context, f *file, o *Options) (c Conten
 		s.size = 1 << 62
 	}
 	// The scratch buffer holds the head, which is needed no longer once the encoding is known.
-	mark, skip := byteOrderMark(f.head)
-	name := o.Encoding
-	certain := name != "" || mark != ""
-	switch {
-	case name != "":
-		if foldName(name) == "utf16" && mark != "" {
-			name = mark
-		}
-	case mark != "":
-		name = mark
-	default:
-		name = detect(trimPartial(f.head))
-		certain = asciiPrefix(f.head) < len(f.head)
-	}
-	if s.enc, err = lookupEncoding(name); err != nil {
+	enc, mark, err := encodingOf(o.Encoding, trimPartial(f.head))
+	if err != nil {
 		return nil, err
 	}
-	if s.enc.name != mark {
-		skip = 0
-	}
-	s.buf, s.mark = *f.scratch, int64(skip)
+	certain := o.Encoding != "" || mark > 0 || asciiPrefix(f.head) < len(f.head)
+	s.enc = enc
+	s.buf, s.mark = *f.scratch, int64(mark)
 	defer func() {
 		kept := r.indexes.put(f, s.index, r.config.Now())
 		if errors.Is(err, context.DeadlineExceeded) {
@@ -80,7 +68,7 @@ func (r *Readers) readWindow(ctx context.Context, f *file, o *Options) (c Conten
 		}
 	}()
 
-	t := &Text{Encoding: s.enc.label(skip)}
+	t := &Text{Encoding: encodingLabel(enc, mark)}
 	limit := o.Limit
 	if limit == 0 {
 		limit = DefaultLines
@@ -99,7 +87,7 @@ func (r *Readers) readWindow(ctx context.Context, f *file, o *Options) (c Conten
 			return nil, err
 		}
 		if total < 0 || o.Tail && s.size < 1<<62 {
-			return t, s.fromEnd(t, back, limit, skip, total, o)
+			return t, s.fromEnd(t, back, limit, mark, total, o)
 		}
 		first = max(total-back+1, 1)
 	}
@@ -173,54 +161,6 @@ func (s *scan) read(off int64, n int) ([]byte, error) {
 	return s.buf[:m], err
 }
 
-// newlineAt finds the next newline of b, which begins on a unit; -1 when there is none.
-func (e *textEncoding) newlineAt(b []byte) int {
-	if e.unit == 1 {
-		return bytes.IndexByte(b, '\n')
-	}
-	low := 0
-	if e.big {
-		low = e.unit - 1
-	}
-	for i := 0; ; {
-		j := bytes.IndexByte(b[i:], '\n')
-		if j < 0 {
-			return -1
-		}
-		i += j
-		start := i - i%e.unit
-		if i%e.unit == low && start+e.unit <= len(b) && onlyByte(b[start:start+e.unit]) {
-			return start
-		}
-		i++
-	}
-}
-
-// onlyByte reports whether all bytes of a unit but one are zero.
-func onlyByte(unit []byte) bool {
-	zero := 0
-	for _, c := range unit {
-		if c == 0 {
-			zero++
-		}
-	}
-	return zero == len(unit)-1
-}
-
-// count returns the newlines of b, which begins on a unit, and where the line after the last of them begins.
-func (e *textEncoding) count(b []byte) (n, after int) {
-	if e.unit == 1 {
-		return bytes.Count(b, newline), bytes.LastIndexByte(b, '\n') + 1
-	}
-	for at := 0; ; n++ {
-		i := e.newlineAt(b[at:])
-		if i < 0 {
-			return n, at
-		}
-		at += i + e.unit
-	}
-}
-
 // seek finds where a line begins (from 0). Not found: the file ends before it, and the total is known.
 func (s *scan) seek(line int) (at int64, found bool, err error) {
 	p := s.index.before(line)
@@ -262,11 +202,11 @@ func (s *scan) walk(p linePoint, line int, budget int64) (int64, error) {
 			}
 			return -1, nil
 		}
-		n, after := s.enc.count(b)
+		n, after := s.enc.CountLines(b)
 		if p.line+n >= line {
 			at := 0
 			for ; p.line < line; p.line++ {
-				at += s.enc.newlineAt(b[at:]) + s.enc.unit
+				at += s.enc.Newline(b[at:]) + s.enc.Unit
 			}
 			if off += int64(at); off < s.size || s.f.Size < 0 {
 				return off, nil
@@ -333,7 +273,7 @@ collect:
 		}
 		off += int64(len(b))
 		for len(b) > 0 {
-			i := s.enc.newlineAt(b)
+			i := s.enc.Newline(b)
 			body := b
 			if i >= 0 {
 				body = b[:i]
@@ -346,7 +286,7 @@ collect:
 			if i < 0 {
 				break
 			}
-			b = b[i+s.enc.unit:]
+			b = b[i+s.enc.Unit:]
 			start = off - int64(len(b))
 			line.to, line.more = len(raw), long
 			pieces = append(pieces, line)
@@ -357,7 +297,7 @@ collect:
 		}
 	}
 	if s.index.total < 0 && start >= 0 {
-		b, err := s.read(start, s.enc.unit)
+		b, err := s.read(start, s.enc.Unit)
 		if err != nil {
 			return err
 		}
@@ -365,15 +305,14 @@ collect:
 			s.index.total = t.StartLine - 1 + len(pieces)
 		}
 	}
-	if !certain && s.enc.name == "utf-8" {
-		if name := detect(raw); name != "utf-8" && mustEncoding(name).unit == 1 {
-			s.enc = mustEncoding(name)
-			t.Encoding = name
+	if !certain && s.enc.Name == "utf-8" {
+		if e, _ := text.Detect(raw); e.Unit == 1 && e.Mapped() {
+			s.enc, t.Encoding = e, e.Name
 		}
 	}
 	p := newPage(o, len(raw)+10*len(pieces))
 	for i, l := range pieces {
-		body, err := s.enc.decode(raw[l.from:l.to])
+		body, err := decode(s.enc, raw[l.from:l.to])
 		if err != nil {
 			return err
 		}
@@ -391,14 +330,14 @@ func (s *scan) columnAt(t *Text, off int64, o *Options) error {
 	t.StartColumn = o.Column
 	skip := o.Column - 1
 	var text io.Reader = contextReader{s.ctx, io.NewSectionReader(s.f.R, off, s.size-off)}
-	utf := s.enc.name == "utf-8"
+	utf := s.enc.Name == "utf-8"
 	base := int64(0) // bytes of the line before text
 	if c := s.index.column; utf && c.lineOffset == off && c.offset > off && c.chars <= skip {
 		base = c.offset - off
 		skip -= c.chars
 		text = contextReader{s.ctx, io.NewSectionReader(s.f.R, c.offset, s.size-c.offset)}
 	} else if !utf {
-		text = transform.NewReader(text, s.enc.codec().NewDecoder())
+		text = transform.NewReader(text, s.enc.Codec.NewDecoder())
 	}
 	body := make([]byte, 0, o.MaxBytes)
 	asked := skip

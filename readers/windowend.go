@@ -22,13 +22,13 @@ func (s *scan) fromEnd(t *Text, back, limit, mark, total int, o *Options) error 
 	raw = raw[:n]
 	long := false // raw is from the middle of the last line
 	if from > int64(mark) {
-		if i := s.enc.newlineAt(raw); i >= 0 && i+s.enc.unit < len(raw) {
-			raw = raw[i+s.enc.unit:]
+		if i := s.enc.Newline(raw); i >= 0 && i+s.enc.Unit < len(raw) {
+			raw = raw[i+s.enc.Unit:]
 		} else {
 			long = true
 		}
 	}
-	body, err := s.enc.decode(raw)
+	body, err := decode(s.enc, raw)
 	if err != nil {
 		return err
 	}
@@ -122,8 +122,8 @@ func (s *scan) lineEnd(t *Text, body []byte, total int, o *Options) ([]byte, err
 // lineChars counts the characters of the last line, which begins at the offset, as columnAt does.
 func (s *scan) lineChars(off int64) (int, error) {
 	var text io.Reader = contextReader{s.ctx, io.NewSectionReader(s.f.R, off, s.size-off)}
-	if s.enc.name != "utf-8" {
-		text = transform.NewReader(text, s.enc.codec().NewDecoder())
+	if s.enc.Name != "utf-8" {
+		text = transform.NewReader(text, s.enc.Codec.NewDecoder())
 	}
 	chars, have := 0, 0
 	for {

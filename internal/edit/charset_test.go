@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"moltisfs/internal/text"
 )
 
 // samples holds text that each charset can write, and one character that it cannot.
@@ -34,17 +36,17 @@ func samples() []struct{ charset, text, foreign string } {
 	}
 }
 
-func encodeText(t testing.TB, name, text string, bom bool) []byte {
-	cs, _, ok := charsetNamed(name)
-	if !ok {
+func encodeText(t testing.TB, name, content string, bom bool) []byte {
+	cs := text.Lookup(name)
+	if cs == nil {
 		t.Fatalf("no charset %s", name)
 	}
-	raw, bad := cs.encode(text)
+	raw, bad := cs.Encode(content)
 	if bad >= 0 {
-		t.Fatalf("%s: cannot encode %q", name, text[bad:])
+		t.Fatalf("%s: cannot encode %q", name, content[bad:])
 	}
 	if bom {
-		raw = append([]byte(cs.bom), raw...)
+		raw = append([]byte(cs.Mark), raw...)
 	}
 	return raw
 }
@@ -111,8 +113,8 @@ func TestOutsideOfSpans(t *testing.T) {
 	for _, s := range samples() {
 		for name, ends := range endings {
 			for _, bom := range []bool{false, true} {
-				cs, _, _ := charsetNamed(s.charset)
-				if bom && cs.bom == "" {
+				cs := text.Lookup(s.charset)
+				if bom && cs.Mark == "" {
 					continue
 				}
 				r := rand.New(rand.NewSource(int64(len(s.charset)*100 + len(name))))
@@ -222,24 +224,24 @@ func TestDamagedBytesStay(t *testing.T) {
 func TestNoRoundTrip(t *testing.T) {
 	found := 0
 	for _, name := range []string{"gbk", "gb18030", "big5", "shift_jis", "euc-jp", "euc-kr"} {
-		cs, _, _ := charsetNamed(name)
+		cs := text.Lookup(name)
 		for a := 0x81; a < 0xff; a++ {
 			for b := 0x40; b < 0xff; b++ {
 				pair := []byte{byte(a), byte(b)}
-				text, _ := cs.decode(pair)
-				if bytes.Contains(text, []byte(opaque)) {
+				read, _ := cs.DecodePlaces(pair)
+				if bytes.Contains(read, []byte(text.Opaque)) {
 					continue
 				}
-				back, bad := cs.encode(string(text))
+				back, bad := cs.Encode(string(read))
 				if bad < 0 && bytes.Equal(back, pair) {
 					continue
 				}
 				found++
 				raw := append(append([]byte("one "), pair...), " two"...)
-				old := string(text) + " two"
-				res, err := Apply(raw, []Edit{{Old: old, New: string(text) + " three"}}, Options{Encoding: name})
+				old := string(read) + " two"
+				res, err := Apply(raw, []Edit{{Old: old, New: string(read) + " three"}}, Options{Encoding: name})
 				if err != nil || !bytes.Equal(res.Content, append(append([]byte("one "), pair...), " three"...)) {
-					t.Fatalf("%s %x (%q): %v", name, pair, text, err)
+					t.Fatalf("%s %x (%q): %v", name, pair, read, err)
 				}
 			}
 		}
@@ -298,7 +300,7 @@ func TestDetect(t *testing.T) {
 		}
 	}
 	for _, alias := range []string{"UTF8", "utf_8", "Latin-1", "ISO_8859-1:1987", "CP1252", "Shift-JIS", "SJIS", "GB2312", "EUC-KR", "cp949", "UTF-16", "KOI8-R", "big5-hkscs"} {
-		if _, _, ok := charsetNamed(alias); !ok && alias != "ISO_8859-1:1987" {
+		if text.Lookup(alias) == nil && alias != "ISO_8859-1:1987" {
 			t.Errorf("unknown: %s", alias)
 		}
 	}

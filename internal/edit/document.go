@@ -7,14 +7,14 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"moltisfs/internal/charset"
+	"moltisfs/internal/text"
 )
 
 // document is a file between two edits: its text as UTF-8, and what is needed to get the bytes back. For UTF-8 the text is the
 // bytes. For every other charset the bytes are a list of pieces, each either a part of the original file, never decoded and
 // encoded again (that would not be lossless), or the encoded text of an edit.
 type document struct {
-	cs   coding
+	enc  *text.Encoding
 	bom  []byte
 	text []byte
 	own  bool // text may be changed in place
@@ -28,7 +28,7 @@ type document struct {
 	beforeTail int    // bytes behind it
 
 	orig   []byte // original bytes after the mark, mapped charsets only
-	marks  []mark
+	marks  []text.Place
 	pieces []piece
 }
 
@@ -51,7 +51,7 @@ const maxPieces = 4096
 // openToChange is open for who is going to write: a file whose bytes mean nothing by themselves is refused.
 func openToChange(content []byte, encoding string) (*document, error) {
 	if encoding == "" {
-		if name := charset.Stateful(content); name != "" {
+		if name := text.Stateful(content); name != "" {
 			return nil, &EncodingError{Name: name, Is: true}
 		}
 	}
@@ -59,30 +59,15 @@ func openToChange(content []byte, encoding string) (*document, error) {
 }
 
 func open(content []byte, encoding string) (*document, error) {
-	var cs coding
-	bom, guessed := 0, false
-	if encoding == "" {
-		cs, bom, guessed = detect(content)
-	} else {
-		named, mark, ok := charsetNamed(encoding)
-		if !ok {
-			return nil, &EncodingError{Name: encoding}
-		}
-		cs = named
-		// A mark in the file decides the byte order of plain "utf-16".
-		if p := plainName(encoding); p == "utf16" || p == "unicode" || p == "ucs2" {
-			if bytes.HasPrefix(content, []byte("\xfe\xff")) {
-				cs, _, _ = charsetNamed("utf-16be")
-			}
-		}
-		if cs.bom != "" && bytes.HasPrefix(content, []byte(cs.bom)) {
-			bom = len(cs.bom)
-		} else if mark && len(content) == 0 {
-			content, bom = []byte(cs.bom), len(cs.bom)
-		}
+	enc, bom, guessed := encodingOf(encoding, content)
+	if enc == nil {
+		return nil, &EncodingError{Name: encoding}
 	}
-	d := &document{cs: cs, bom: content[:bom:bom], text: content[bom:], guessed: guessed}
-	if cs.mapped() {
+	if len(content) == 0 && text.AsksForMark(encoding) {
+		content, bom = []byte(enc.Mark), len(enc.Mark)
+	}
+	d := &document{enc: enc, bom: content[:bom:bom], text: content[bom:], guessed: guessed}
+	if enc.Mapped() {
 		d.load(content[bom:])
 	}
 	return d, nil
@@ -90,7 +75,7 @@ func open(content []byte, encoding string) (*document, error) {
 
 func (d *document) load(raw []byte) {
 	d.orig = raw
-	d.text, d.marks = d.cs.decode(raw)
+	d.text, d.marks = d.enc.DecodePlaces(raw)
 	d.own = true
 	d.pieces = nil
 	if len(d.text) > 0 {
@@ -100,7 +85,7 @@ func (d *document) load(raw []byte) {
 
 // bytes gives the file. The result is not shared with the document's text while edits may still follow.
 func (d *document) bytes() []byte {
-	if !d.cs.mapped() {
+	if !d.enc.Mapped() {
 		if len(d.bom) == 0 {
 			return d.text
 		}
@@ -138,7 +123,7 @@ func (d *document) excerpt(line int) string {
 
 // size is the length of the file in bytes.
 func (d *document) size() int {
-	if !d.cs.mapped() {
+	if !d.enc.Mapped() {
 		return len(d.bom) + len(d.text)
 	}
 	n := len(d.bom)
@@ -157,18 +142,18 @@ func (d *document) rawLen(p piece) int {
 
 // origRaw translates an offset in the decoded original into one in its bytes.
 func (d *document) origRaw(at int) int {
-	i := sort.Search(len(d.marks), func(i int) bool { return d.marks[i].text > at }) - 1
+	i := sort.Search(len(d.marks), func(i int) bool { return d.marks[i].Text > at }) - 1
 	if i < 0 {
 		return 0
 	}
 	m := d.marks[i]
-	return m.raw + d.cs.rawOffset(d.orig[m.raw:], at-m.text)
+	return m.Raw + d.enc.RawOffset(d.orig[m.Raw:], at-m.Text)
 }
 
 // splice makes the replacements, which must be sorted and must not overlap, and gives the bytes they changed, in offsets of
 // the file before them.
 func (d *document) splice(rs []replacement, encoded [][]byte) []Span {
-	if !d.cs.mapped() {
+	if !d.enc.Mapped() {
 		spans := make([]Span, 0, min(len(rs), maxSpans))
 		for _, r := range rs {
 			spans = addSpan(spans, Span{len(d.bom) + r.start, len(d.bom) + r.end, len(r.with)})
@@ -190,11 +175,11 @@ func (d *document) tidy() {
 
 // afterOpaque lists the replacements that come directly behind bytes which are no character: those could form one with what is put there.
 func (d *document) afterOpaque(rs []replacement) (out []int) {
-	if !d.cs.mapped() {
+	if !d.enc.Mapped() {
 		return nil
 	}
 	for i, r := range rs {
-		if bytes.HasSuffix(d.text[:r.start], []byte(opaque)) {
+		if bytes.HasSuffix(d.text[:r.start], []byte(text.Opaque)) {
 			out = append(out, i)
 		}
 	}
@@ -213,24 +198,24 @@ func (d *document) joined(rs []replacement, list []int) bool {
 			next++
 			from := r.start + shift
 			to := min(len(d.text), from+len(r.with)+4*utf8.UTFMax)
-			for bytes.HasSuffix(d.text[:from], []byte(opaque)) {
-				from -= len(opaque)
+			for bytes.HasSuffix(d.text[:from], []byte(text.Opaque)) {
+				from -= len(text.Opaque)
 			}
 			for to < len(d.text) && !utf8.RuneStart(d.text[to]) {
 				to++
 			}
-			if whole = bytes.Contains(d.text[r.start+shift:to], []byte(opaque[:1])); whole {
+			if whole = bytes.Contains(d.text[r.start+shift:to], []byte(text.Opaque[:1])); whole {
 				break // where the next character starts cannot be told from here
 			}
-			if text, _ := d.cs.decode(d.rawRange(from, to)); !bytes.Equal(text, d.text[from:to]) {
+			if now, _ := d.enc.DecodePlaces(d.rawRange(from, to)); !bytes.Equal(now, d.text[from:to]) {
 				return true
 			}
 		}
 		shift += len(r.with) - (r.end - r.start)
 	}
 	if whole {
-		text, _ := d.cs.decode(d.bytes()[len(d.bom):])
-		return !bytes.Equal(text, d.text)
+		now, _ := d.enc.DecodePlaces(d.bytes()[len(d.bom):])
+		return !bytes.Equal(now, d.text)
 	}
 	return false
 }
@@ -258,7 +243,7 @@ func (d *document) spliceText(rs []replacement) {
 		grow += len(r.with) - (r.end - r.start)
 	}
 	size := len(d.text) + grow
-	if len(rs) == 1 && !d.own && d.more == 0 && d.cs.mapped() && d.before == nil && size <= cap(d.text) {
+	if len(rs) == 1 && !d.own && d.more == 0 && d.enc.Mapped() && d.before == nil && size <= cap(d.text) {
 		d.keepStretch(rs[0])
 		d.own = true
 	}
@@ -348,10 +333,10 @@ func (d *document) cut(p piece, at, n int) piece {
 	if p.raw == nil {
 		return piece{text: n, from: p.from + at}
 	}
-	a := d.cs.rawOffset(p.raw, at)
+	a := d.enc.RawOffset(p.raw, at)
 	b := len(p.raw)
 	if at+n < p.text {
-		b = d.cs.rawOffset(p.raw, at+n)
+		b = d.enc.RawOffset(p.raw, at+n)
 	}
 	return piece{text: n, raw: p.raw[a:b]}
 }
@@ -359,7 +344,7 @@ func (d *document) cut(p piece, at, n int) piece {
 // whole moves offsets in the text out of the middle of characters of the charset. Only combined letters of Big5, two
 // runes in one character, ever need it.
 func (d *document) whole(start, end int) (int, int) {
-	if !d.cs.mapped() {
+	if !d.enc.Mapped() {
 		return start, end
 	}
 	for start > 0 && !d.onBoundary(start) {
@@ -375,7 +360,7 @@ func (d *document) whole(start, end int) (int, int) {
 
 func (d *document) onBoundary(at int) bool {
 	// The only such characters of any charset here decode to Ê or ê and a combining macron or caron.
-	if at < 2 || at+2 > len(d.text) || d.cs.name != "big5" {
+	if at < 2 || at+2 > len(d.text) || d.enc.Name != "big5" {
 		return true
 	}
 	second := string(d.text[at : at+2])

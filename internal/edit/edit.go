@@ -141,7 +141,7 @@ func Apply(content []byte, edits []Edit, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	res := &Result{Encoding: d.cs.name, Guessed: d.guessed, before: d.text, Steps: make([]Step, 0, len(edits))}
+	res := &Result{Encoding: d.enc.Name, Guessed: d.guessed, before: d.text, Steps: make([]Step, 0, len(edits))}
 	d.own = false // before keeps the text
 	for i, e := range edits {
 		if o.Err != nil && o.Err() != nil {
@@ -181,7 +181,7 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 		return d.fill(index, e, o)
 	}
 	h := newHaystack(d.text)
-	if d.cs.mapped() && !utf8.ValidString(e.Old) {
+	if d.enc.Mapped() && !utf8.ValidString(e.Old) {
 		// It is no text, so it is not there; as bytes it might be a part of a letter that only our UTF-8 of the file has.
 		return Step{}, &NoMatchError{Index: index, Cause: CauseUnknown, Detail: "old_string is not valid UTF-8"}
 	}
@@ -194,7 +194,7 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 			err.Index = index
 		case *NoMatchError:
 			err.Index = index
-			seen, _, _ := Decode(o.Seen, d.cs.name)
+			seen, _, _ := Decode(o.Seen, d.enc.Name)
 			diagnose(err, h, seen, e)
 			if o.Strict && !err.Partial && err.Cause != CauseCase && err.Cause != CauseWhitespace {
 				err.Detail = "" // why no tier took it is beside the point: none was asked
@@ -244,7 +244,7 @@ func (d *document) put(index int, e Edit, rs []replacement, o Options) ([]Span, 
 		}
 	}
 	var encoded [][]byte
-	if d.cs.mapped() {
+	if d.enc.Mapped() {
 		var err error
 		if encoded, err = d.encodeAll(index, e, kept); err != nil {
 			return nil, err
@@ -262,7 +262,7 @@ func (d *document) put(index int, e Edit, rs []replacement, o Options) ([]Span, 
 	// unless the answer depends on it.
 	if size > o.MaxBytes && encoded != nil {
 		for _, r := range kept {
-			raw, _ := d.cs.encode(string(d.text[r.start:r.end]))
+			raw, _ := d.enc.Encode(string(d.text[r.start:r.end]))
 			size -= int64(len(raw))
 		}
 	}
@@ -276,7 +276,7 @@ func (d *document) put(index int, e Edit, rs []replacement, o Options) ([]Span, 
 	}
 	spans := d.splice(kept, encoded)
 	if d.joined(kept, risky) {
-		return nil, &DamagedError{index, line, d.cs.name}
+		return nil, &DamagedError{index, line, d.enc.Name}
 	}
 	d.tidy()
 	return spans, nil
@@ -289,8 +289,8 @@ func (d *document) encodeAll(index int, e Edit, rs []replacement) ([][]byte, err
 		raw, ok := done[r.with]
 		if !ok {
 			bad := -1
-			if raw, bad = d.cs.encode(r.with); bad >= 0 {
-				return nil, unencodable(index, e.New, r.with, bad, d.cs.name, d.guessed)
+			if raw, bad = d.enc.Encode(r.with); bad >= 0 {
+				return nil, unencodable(index, e.New, r.with, bad, d.enc.Name, d.guessed)
 			}
 			if raw == nil {
 				raw = []byte{}

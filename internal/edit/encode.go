@@ -1,13 +1,48 @@
 package edit
 
-import "strings"
+import (
+	"strings"
+
+	"moltisfs/internal/text"
+)
+
+// Detect names the encoding of a file's bytes, as Apply would assume it, and the length of its byte order mark.
+// guessed is true when the answer rests on statistics and not on a mark or on the bytes being valid UTF-8.
+func Detect(content []byte) (name string, bom int, guessed bool) {
+	e, bom, guessed := encodingOf("", content)
+	return e.Name, bom, guessed
+}
+
+// encodingOf is text.Of for who changes text in place: ASCII bytes, which a stateful encoding gives another meaning, are taken as they
+// are. openToChange refuses such a file.
+func encodingOf(asked string, content []byte) (e *text.Encoding, bom int, guessed bool) {
+	e, bom, guessed = text.Of(asked, content)
+	if e != nil && e.Stateful() {
+		if asked != "" {
+			return nil, 0, false
+		}
+		e = text.UTF8
+	}
+	return e, bom, guessed
+}
+
+// Decode gives the text of content as UTF-8 without byte order mark, for Patch, Snippet and the guards. encoding "" means
+// detect. For UTF-8 the text is a part of content itself. Bytes that are no character become the bytes FF FF FF in
+// other encodings and stay as they are in UTF-8.
+func Decode(content []byte, encoding string) (text []byte, name string, err error) {
+	d, err := open(content, encoding)
+	if err != nil {
+		return nil, "", err
+	}
+	return d.text, d.enc.Name, nil
+}
 
 // Encode writes a whole new text the way the file that it replaces is written: in its charset, with its byte order mark if it has one. encoding
 // names another charset; "" keeps that of like, which is UTF-8 when like is nil, empty or binary. Line endings are taken as they are. name is
 // the charset as Detect names it.
 //
 // Errors are *UnencodableError (Index 0) and *EncodingError.
-func Encode(text string, like []byte, encoding string) (raw []byte, name string, err error) {
+func Encode(content string, like []byte, encoding string) (raw []byte, name string, err error) {
 	d, err := openToChange(like, encoding)
 	if err == nil && encoding != "" && len(d.bom) == 0 {
 		d, err = open(nil, encoding) // a mark is made only if the name asks for one
@@ -16,14 +51,14 @@ func Encode(text string, like []byte, encoding string) (raw []byte, name string,
 		return nil, "", err
 	}
 	if len(d.bom) > 0 {
-		text = strings.TrimPrefix(text, "\ufeff")
+		content = strings.TrimPrefix(content, "\ufeff")
 	}
-	if !d.cs.mapped() {
-		return append(append(make([]byte, 0, len(d.bom)+len(text)), d.bom...), text...), d.cs.name, nil
+	if !d.enc.Mapped() {
+		return append(append(make([]byte, 0, len(d.bom)+len(content)), d.bom...), content...), d.enc.Name, nil
 	}
-	body, bad := d.cs.encode(text)
+	body, bad := d.enc.Encode(content)
 	if bad >= 0 {
-		return nil, "", unencodable(0, text, text, bad, d.cs.name, d.guessed)
+		return nil, "", unencodable(0, content, content, bad, d.enc.Name, d.guessed)
 	}
-	return append(append(make([]byte, 0, len(d.bom)+len(body)), d.bom...), body...), d.cs.name, nil
+	return append(append(make([]byte, 0, len(d.bom)+len(body)), d.bom...), body...), d.enc.Name, nil
 }

@@ -170,6 +170,9 @@ func bone(dst, src []byte, at int) ([]byte, int) {
 // boneMarks is how far apart the marks of a skeleton are, in bytes of the source.
 const boneMarks = 2048
 
+// mark ties an offset in a skeleton to the offset in the source where the same character starts.
+type mark struct{ text, raw int }
+
 // skeleton gives the skeleton of src and marks to find the way back.
 func skeleton(src []byte) ([]byte, []mark) {
 	out := make([]byte, 0, len(src)*3/4+16)

@@ -232,7 +232,7 @@ func (d *document) trim(r replacement) replacement {
 		m--
 	}
 	r.start, r.end, r.with = r.start+n, r.end-m, with[:len(with)-m]
-	if d.cs.mapped() && (r.start < r.end || r.with != "") {
+	if d.enc.Mapped() && (r.start < r.end || r.with != "") {
 		if start, end := d.whole(r.start, r.end); start != r.start || end != r.end {
 			r.with = string(d.text[start:r.start]) + r.with + string(d.text[r.end:end])
 			r.start, r.end = start, end

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"moltisfs/internal/text"
 )
 
 // randomEdits is a list of edits of which most fit: words and runs of the text as it will be by then.
@@ -50,8 +52,8 @@ func everyKind(t *testing.T, rounds int, f func(r *rand.Rand, charset, sample, t
 	for _, s := range samples() {
 		for name, ends := range endings {
 			for _, bom := range []bool{false, true} {
-				cs, _, _ := charsetNamed(s.charset)
-				if bom && cs.bom == "" {
+				cs := text.Lookup(s.charset)
+				if bom && cs.Mark == "" {
 					continue
 				}
 				kinds++

@@ -3,6 +3,8 @@ package edit
 import (
 	"strings"
 	"testing"
+
+	"moltisfs/internal/text"
 )
 
 // TestRepairsNotMade: what old_string would be after a repair is in the text, but whether that is meant, or what new_string should become, can't be told.
@@ -25,11 +27,11 @@ func TestRepairsNotMade(t *testing.T) {
 // TestCombinedLettersOfBig5: four letters are one character in Big5 and two in Unicode. An edit of one half writes all of it, or is refused if what
 // would be left of it can't be written.
 func TestCombinedLettersOfBig5(t *testing.T) {
-	cs, _, _ := charsetNamed("big5")
+	cs := text.Lookup("big5")
 	for _, pair := range []string{"\x88\x62", "\x88\x64", "\x88\xa3", "\x88\xa5"} {
-		text, _ := cs.decode([]byte(pair))
+		text, _ := cs.DecodePlaces([]byte(pair))
 		letter, mark := string([]rune(string(text))[:1]), string([]rune(string(text))[1:])
-		single, _ := cs.encode(letter)
+		single, _ := cs.Encode(letter)
 		raw := "one " + pair + " two"
 		r, err := Apply([]byte(raw), []Edit{{Old: mark + " two", New: " 2"}}, Options{Encoding: "big5"})
 		if err != nil || string(r.Content) != "one "+string(single)+" 2" {

@@ -1,7 +1,8 @@
-package charset
+package text
 
 import (
 	"bytes"
+	"math/bits"
 	"regexp"
 )
 
@@ -155,3 +156,60 @@ func namesApart(pairs, others int) bool { return pairs*4 > others*3 }
 
 // textual: printable, or white space.
 func textual(c byte) bool { return c >= '\t' && c < 0x7f }
+
+// utf16Pattern looks for text in UTF-16 without a mark: whole units, no control characters, no broken surrogates. A file that
+// is valid UTF-8 too ("a\0b\0" is, and so is Russian) must look like Latin text in UTF-16 in at least two units of five: names separated
+// by NULs could pass the rest.
+func utf16Pattern(b []byte, validUTF8 bool) (little, big bool) {
+	if len(b)%2 != 0 || len(b) == 0 {
+		return false, false
+	}
+	sample := b
+	if len(sample) > 256<<10 {
+		sample = sample[:256<<10]
+	}
+	try := func(big bool) (ok bool, latin int) {
+		high, others, pairs := false, 0, 0
+		for i := 0; i+1 < len(sample); i += 2 {
+			u := uint16(sample[i]) | uint16(sample[i+1])<<8
+			if big {
+				u = bits.ReverseBytes16(u)
+			}
+			switch {
+			case 0xdc00 <= u && u < 0xe000:
+				if !high {
+					return false, 0
+				}
+				high = false
+				continue
+			case high:
+				return false, 0
+			case 0xd800 <= u && u < 0xdc00:
+				high = true
+			case u < 0x20 && u != '\t' && u != '\n' && u != '\r' && u != '\f' && u != 0x1b,
+				0x7f <= u && u < 0xa0, u >= 0xfffe, 0xe000 <= u && u < 0xf900:
+				return false, 0
+			case u < 0x7f:
+				latin++
+				continue
+			}
+			others++
+			if lo, hi := sample[i], sample[i+1]; lo >= '\t' && lo < 0x7f && hi >= '\t' && hi < 0x7f {
+				pairs++
+			}
+		}
+		// Pairs of ASCII are ideographs too, but ideographs are not that often pairs of ASCII: it is text with some NULs.
+		return pairs*4 <= others*3, latin
+	}
+	l, nl := try(false)
+	g, ng := try(true)
+	if need := len(sample) / 2 * 2 / 5; validUTF8 {
+		l, g = l && nl >= need, g && ng >= need
+	}
+	switch {
+	case l && g:
+		return nl > ng, ng > nl
+	default:
+		return l, g
+	}
+}

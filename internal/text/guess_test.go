@@ -1,4 +1,4 @@
-package charset
+package text
 
 import (
 	"strings"

@@ -1,4 +1,4 @@
-package charset
+package text
 
 import (
 	"bytes"
@@ -6,44 +6,18 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"golang.org/x/text/encoding"
-	"golang.org/x/text/encoding/charmap"
-	"golang.org/x/text/encoding/japanese"
-	"golang.org/x/text/encoding/korean"
-	"golang.org/x/text/encoding/simplifiedchinese"
-	"golang.org/x/text/encoding/traditionalchinese"
 )
 
-// codecs are the encodings that can be the answer.
-var codecs = map[string]encoding.Encoding{
-	"windows-1250": charmap.Windows1250, "windows-1251": charmap.Windows1251, "windows-1252": charmap.Windows1252,
-	"windows-1253": charmap.Windows1253, "windows-1254": charmap.Windows1254, "windows-1255": charmap.Windows1255,
-	"windows-1256": charmap.Windows1256, "windows-1257": charmap.Windows1257, "windows-874": charmap.Windows874,
-	"iso-8859-1": charmap.ISO8859_1, "iso-8859-2": charmap.ISO8859_2, "iso-8859-5": charmap.ISO8859_5, "iso-8859-6": charmap.ISO8859_6,
-	"iso-8859-7": charmap.ISO8859_7, "iso-8859-8": charmap.ISO8859_8, "iso-8859-9": charmap.ISO8859_9, "iso-8859-13": charmap.ISO8859_13,
-	"iso-8859-15": charmap.ISO8859_15, "iso-8859-16": charmap.ISO8859_16, "koi8-r": charmap.KOI8R, "koi8-u": charmap.KOI8U,
-	"macintosh": charmap.Macintosh, "x-mac-cyrillic": charmap.MacintoshCyrillic, "ibm850": charmap.CodePage850,
-	"ibm852": charmap.CodePage852, "ibm866": charmap.CodePage866, "shift_jis": japanese.ShiftJIS, "euc-jp": japanese.EUCJP,
-	"gb18030": simplifiedchinese.GB18030, "big5": traditionalchinese.Big5, "euc-kr": korean.EUCKR,
-}
-
-// named finds a codec by one of its usual names.
-func named(name string) string {
-	name = strings.ToLower(name)
-	switch name {
-	case "gb2312", "gbk", "hz-gb-2312":
+// usual is the name in our table of what the detector calls by another. GB 18030 reads all of its family.
+func usual(name string) string {
+	switch e := Lookup(name); {
+	case e == nil:
+		return strings.ToLower(name)
+	case e.Name == "gbk", e.Name == "hz-gb-2312":
 		return "gb18030"
-	case "maccyrillic":
-		return "x-mac-cyrillic"
-	case "tis-620", "iso-8859-11":
-		return "windows-874"
-	case "cp949", "uhc":
-		return "euc-kr"
-	case "cp932":
-		return "shift_jis"
+	default:
+		return e.Name
 	}
-	return name
 }
 
 // The detector knows CJK well and single-byte encodings badly: Polish in windows-1250 is Western text to it. What follows weighs its answer against
@@ -104,7 +78,7 @@ const (
 // decides where several fit. The result is a name as in the IANA registry in small letters, "" when nothing fits. Bytes that are UTF-8 or UTF-16 must
 // be told apart before.
 func likeliest(b []byte, answer string) string {
-	answer = named(answer)
+	answer = usual(answer)
 	// So much is enough to tell, and this runs for each language and encoding. A character cut at the end must not count against one.
 	if len(b) > 1<<10 {
 		b = b[:1<<10]
@@ -120,7 +94,7 @@ func likeliest(b []byte, answer string) string {
 		}
 	}
 	try := func(name string, letters string, bonus float64) {
-		text, err := codecs[name].NewDecoder().Bytes(b)
+		text, err := Lookup(name).Codec.NewDecoder().Bytes(b)
 		if err != nil {
 			return
 		}

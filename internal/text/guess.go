@@ -1,9 +1,4 @@
-// Package charset guesses in which charset a text is that declares none and is no UTF-8. Whoever shows, searches or edits such a file asks
-// here, so that all of them take it for the same: a line that was shown can be quoted in an edit.
-//
-// A guess is a guess: on a few words it is often wrong, and callers let theirs be overruled. The functions are pure and safe for
-// concurrent use.
-package charset
+package text
 
 import (
 	"bytes"
@@ -39,14 +34,13 @@ func MostlyUTF8(b []byte) bool {
 	return chars >= 3*strange
 }
 
-// Guess names the charset of content, which is not UTF-8, in lower case and by a name that golang.org/x/text's htmlindex or the tables of
-// our rooms know. It asks the statistics about the lines that hold anything but ASCII, and keeps the first answer that explains the bytes.
+// Guess names the charset of content, which is not UTF-8, in lower case and by a name that Lookup knows. It asks the statistics about the lines that hold anything but ASCII, and keeps the first answer that explains the bytes.
 func Guess(content []byte) string {
 	sample := strangeLines(content, sampleBytes)
 	answers := ask(sample)
 	top := ""
 	if len(answers) > 0 {
-		top = named(answers[0].Encoding)
+		top = usual(answers[0].Encoding)
 	}
 	// Where another encoding is likelier than the detector's answer, that one is meant. Within the family of GB 18030 it is decided below.
 	if likely := likeliest(sample, top); likely != "gb18030" && likely != top {

@@ -1,4 +1,4 @@
-package charset
+package text
 
 import (
 	"math/rand/v2"
@@ -23,7 +23,7 @@ func TestLikeliest(t *testing.T) {
 		{"shift_jis", "これは日本語の文章です", "windows-1252", ""},
 		{"windows-1252", "// résumé of the naïve plan\nfunc main() {}\n", "", "iso-8859-1"},
 	} {
-		raw, err := codecs[c.encoding].NewEncoder().Bytes([]byte(c.text))
+		raw, err := Lookup(c.encoding).Codec.NewEncoder().Bytes([]byte(c.text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func TestLikeliest(t *testing.T) {
 }
 
 func BenchmarkLikeliest(b *testing.B) {
-	raw, _ := codecs["windows-1250"].NewEncoder().Bytes([]byte(strings.Repeat("Zażółć gęślą jaźń i coś jeszcze\n", 200)))
+	raw, _ := Lookup("windows-1250").Codec.NewEncoder().Bytes([]byte(strings.Repeat("Zażółć gęślą jaźń i coś jeszcze\n", 200)))
 	for b.Loop() {
 		likeliest(raw, "windows-1252")
 	}

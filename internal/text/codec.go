@@ -1,0 +1,160 @@
+package text
+
+import (
+	"bytes"
+	"unicode/utf8"
+)
+
+// Mapped reports whether text and bytes differ, so that offsets have to be translated.
+func (e *Encoding) Mapped() bool { return e != UTF8 }
+
+// Decode returns UTF-8: what cannot be decoded becomes U+FFFD. UTF-8 stays as it is, errors included.
+func (e *Encoding) Decode(b []byte) ([]byte, error) {
+	if !e.Mapped() {
+		return b, nil
+	}
+	return e.Codec.NewDecoder().Bytes(b)
+}
+
+// Encode writes text in the encoding. A character that it cannot hold, or that would read back as another one, is reported by its
+// byte offset in text; bad is -1 when there is none.
+func (e *Encoding) Encode(text string) (raw []byte, bad int) {
+	if !e.Mapped() {
+		return []byte(text), -1
+	}
+	if utf8.ValidString(text) {
+		raw, err := e.Codec.NewEncoder().Bytes([]byte(text))
+		if err == nil && e.reads(raw, text) {
+			return raw, -1
+		}
+	}
+	for i, r := range text {
+		_, n := utf8.DecodeRuneInString(text[i:])
+		if r == utf8.RuneError && n <= 1 {
+			return nil, i
+		}
+		one, err := e.Codec.NewEncoder().Bytes([]byte(text[i : i+n]))
+		if err != nil || !e.reads(one, text[i:i+n]) {
+			return nil, i
+		}
+	}
+	// Every character alone is fine and the whole is not: the first is as good a culprit as any.
+	return nil, 0
+}
+
+func (e *Encoding) reads(raw []byte, text string) bool {
+	back, err := e.Codec.NewDecoder().Bytes(raw)
+	return err == nil && string(back) == text
+}
+
+// Place ties an offset in the text to the offset in the bytes where the same character starts.
+type Place struct{ Text, Raw int }
+
+// Opaque stands in the text for bytes that are no character of the encoding. It is no valid UTF-8, so that nothing a
+// caller can send matches it, and as long as U+FFFD, which the decoders write in such places, so that lengths agree.
+const Opaque = "\xff\xff\xff"
+
+const (
+	decodeChunk  = 1024
+	decodeSample = 64 << 10 // of the text, from which its size is told
+)
+
+// DecodePlaces gives the text of raw, with Opaque in place of what is no character, and places at least every decodeChunk bytes of
+// it. The encoding must not be stateful: decoding begins anew at each place.
+func (e *Encoding) DecodePlaces(raw []byte) ([]byte, []Place) {
+	dec := e.Codec.NewDecoder()
+	out := make([]byte, 0, min(len(raw), decodeSample)+decodeChunk)
+	places := make([]Place, 0, len(raw)/decodeChunk+1)
+	for pos := 0; pos < len(raw); {
+		places = append(places, Place{len(out), pos})
+		if cap(out)-len(out) < decodeChunk {
+			// As long as what is done suggests, and a little more: the text of a large file is taken only once.
+			size := len(out) + decodeChunk + 4096
+			if pos > 0 {
+				size += int(float64(len(out)) / float64(pos) * float64(len(raw)-pos) * 1.03)
+			}
+			grown := make([]byte, len(out), size)
+			copy(grown, out)
+			out = grown
+		}
+		n, used, _ := dec.Transform(out[len(out):len(out)+decodeChunk], raw[pos:], true)
+		if used == 0 {
+			break // cannot happen: every decoder here takes at least a byte of any input
+		}
+		chunk := out[len(out) : len(out)+n]
+		out = out[:len(out)+n]
+		e.markOpaque(chunk, raw[pos:pos+used])
+		pos += used
+	}
+	return out, places
+}
+
+// markOpaque replaces each U+FFFD in chunk that is not written as such in raw.
+func (e *Encoding) markOpaque(chunk, raw []byte) {
+	const sign = "\ufffd"
+	at := bytes.Index(chunk, []byte(sign))
+	if at < 0 {
+		return
+	}
+	real, _ := e.Codec.NewEncoder().Bytes([]byte(sign))
+	for pos := 0; at >= 0; {
+		from := e.RawOffset(raw, at)
+		to := e.RawOffset(raw, at+len(sign))
+		if len(real) == 0 || !bytes.Equal(raw[from:to], real) {
+			copy(chunk[at:], Opaque)
+		}
+		pos = at + len(sign)
+		if at = bytes.Index(chunk[pos:], []byte(sign)); at >= 0 {
+			at += pos
+		}
+	}
+}
+
+// RawOffset tells how many bytes of raw the first n bytes of its text take. An n inside a character counts as its start.
+func (e *Encoding) RawOffset(raw []byte, n int) int {
+	if n == 0 {
+		return 0
+	}
+	_, used, _ := e.Codec.NewDecoder().Transform(make([]byte, n), raw, true)
+	return used
+}
+
+// Newline finds the next newline of b, which begins on a unit; -1 when there is none.
+func (e *Encoding) Newline(b []byte) int {
+	if e.Unit == 1 {
+		return bytes.IndexByte(b, '\n')
+	}
+	low := 0
+	if e.Big {
+		low = e.Unit - 1
+	}
+	for i := 0; ; {
+		j := bytes.IndexByte(b[i:], '\n')
+		if j < 0 {
+			return -1
+		}
+		i += j
+		start := i - i%e.Unit
+		if i%e.Unit == low && start+e.Unit <= len(b) && onlyByte(b[start:start+e.Unit]) {
+			return start
+		}
+		i++
+	}
+}
+
+// onlyByte reports whether all bytes of a unit but one are zero.
+func onlyByte(unit []byte) bool { return bytes.Count(unit, []byte{0}) == len(unit)-1 }
+
+// CountLines returns the newlines of b, which begins on a unit, and where the line after the last of them begins.
+func (e *Encoding) CountLines(b []byte) (n, after int) {
+	if e.Unit == 1 {
+		return bytes.Count(b, []byte{'\n'}), bytes.LastIndexByte(b, '\n') + 1
+	}
+	for at := 0; ; n++ {
+		i := e.Newline(b[at:])
+		if i < 0 {
+			return n, at
+		}
+		at += i + e.Unit
+	}
+}
