@@ -280,22 +280,20 @@ func (p *Place) Remove(ctx context.Context, before *Before, sync bool) error {
 	case before == nil || !before.Exists:
 		return p.conflict("something appeared there")
 	}
-	if err := p.still(); err != nil {
-		return err
-	}
 	temp, err := p.trade(0, before.Hash)
 	if err != nil {
 		return err
 	}
-	if err := p.root.Rename(p.base, temp); err != nil {
-		return p.failed("remove", err)
+	h := p.beside(temp, p.root)
+	pub, err := p.Swap(ctx, h, Found(before), Expect{})
+	if err != nil {
+		return err
 	}
-	_, why, err := p.differs(temp, before)
-	if err == nil && why == "" {
-		err = p.root.Remove(temp)
-	}
-	if err != nil || why != "" {
-		return p.restoreName(temp, why, err)
+	if err := h.Drop(pub.Displaced); err != nil {
+		if _, berr := p.Swap(context.WithoutCancel(ctx), h, Expect{}, pub.Displaced); berr != nil {
+			return p.conflict("it could not be removed and is kept as " + join(p.dir.True, h.keep(temp, p.object.True)))
+		}
+		return err
 	}
 	if sync {
 		if err := syncRoot(p.root); err != nil {
@@ -303,21 +301,6 @@ func (p *Place) Remove(ctx context.Context, before *Before, sync bool) error {
 		}
 	}
 	return nil
-}
-
-// restoreName undoes the first step of a removal, and tells why.
-func (p *Place) restoreName(temp, why string, err error) error {
-	if err != nil {
-		why = "it could not be removed (" + cause(err).Error() + ")"
-	}
-	if lerr := p.root.Link(temp, p.base); lerr == nil && p.root.Remove(temp) == nil {
-		return p.conflict(why)
-	}
-	// A directory, and a file system without hard links, take two steps.
-	if _, lerr := p.root.Lstat(p.base); os.IsNotExist(lerr) && p.root.Rename(temp, p.base) == nil {
-		return p.conflict(why)
-	}
-	return p.conflict(why + "; what could not be put back is kept as " + join(p.dir.True, p.keep(temp)))
 }
 
 // RemoveEmptyDir removes the directory there. One that is not empty is ENOTEMPTY.

@@ -17,7 +17,7 @@ const overlayMagic = 0x794c7630
 
 // hold looks at what has the name before it is changed. When it is what the caller saw (why is ""), held is a handle on it that the caller
 // gives back; it is -1 otherwise.
-func (k *kernel) hold(dir int, name string, before *Before) (held int, why string, err error) {
+func (k *kernel) hold(dir int, name string, want Expect) (held int, why string, err error) {
 	fd, st, err := k.occupant(dir, name)
 	if err != nil {
 		return -1, "", err
@@ -25,7 +25,7 @@ func (k *kernel) hold(dir int, name string, before *Before) (held int, why strin
 	if fd < 0 {
 		return -1, "it was removed", nil
 	}
-	if why, err = k.unlike(fd, &st, before, -1, true); err != nil || why != "" {
+	if why, err = k.unlike(fd, &st, want, -1, true); err != nil || why != "" {
 		k.close(fd)
 		return -1, why, err
 	}
@@ -33,7 +33,7 @@ func (k *kernel) hold(dir int, name string, before *Before) (held int, why strin
 }
 
 // differs compares what has the name, once it was changed, with what the caller saw; held is what hold gave, or -1. Nothing there is ENOENT.
-func (k *kernel) differs(dir int, name string, before *Before, held int) (why string, st status, err error) {
+func (k *kernel) differs(dir int, name string, want Expect, held int) (why string, st status, err error) {
 	fd, st, err := k.occupant(dir, name)
 	if err != nil {
 		return "", st, err
@@ -42,7 +42,7 @@ func (k *kernel) differs(dir int, name string, before *Before, held int) (why st
 		return "", st, unix.ENOENT
 	}
 	defer k.close(fd)
-	why, err = k.unlike(fd, &st, before, held, false)
+	why, err = k.unlike(fd, &st, want, held, false)
 	return why, st, err
 }
 
@@ -68,13 +68,19 @@ func (k *kernel) copiedUp(fd, held int, now, was Identity) bool {
 // content. why is "" when they are the same. An object that nobody touched (size, times and all) since it was
 // read is not read again when quick is set; a name that was just changed shows in the times of its object, so
 // that quick is of no use there.
-func (k *kernel) unlike(fd int, st *status, before *Before, held int, quick bool) (why string, err error) {
+func (k *kernel) unlike(fd int, st *status, want Expect, held int, quick bool) (why string, err error) {
+	if want.Like != nil && st.info.Kind != want.Like.Info.Kind {
+		return "it is now a " + st.info.Kind.String(), nil
+	}
+	before := want.content()
+	if st.info.ID != want.ID && !k.copiedUp(fd, held, st.info.ID, want.ID) {
+		return "it was replaced by another file", nil
+	}
+	if before == nil {
+		return "", nil
+	}
 	was := &before.Info
 	switch {
-	case st.info.Kind != was.Kind:
-		return "it is now a " + st.info.Kind.String(), nil
-	case st.info.ID != was.ID && !k.copiedUp(fd, held, st.info.ID, was.ID):
-		return "it was replaced by another file", nil
 	case st.info.Mode != was.Mode:
 		return "its mode was changed", nil
 	case st.info.UID != was.UID || st.info.GID != was.GID:
@@ -83,11 +89,11 @@ func (k *kernel) unlike(fd int, st *status, before *Before, held int, quick bool
 		return "", nil
 	case st.info.Kind == KindSymlink:
 		target, err := k.target(fd)
-		if err == nil && target != string(before.Content) {
+		if err == nil && hashOf([]byte(target)) != before.Hash {
 			why = "it now leads elsewhere"
 		}
 		return why, err
-	case st.info.Size != int64(len(before.Content)):
+	case st.info.Size != was.Size:
 		return "its content was changed", nil
 	}
 	n, err := k.reopen(fd, readFlags)

@@ -57,8 +57,11 @@ func (e *MissingParentError) Error() string {
 func (e *MissingParentError) Unwrap() error { return fs.ErrNotExist }
 
 // ConflictError: somebody else changed the object between the check and the use. Nothing of theirs was lost;
-// where something of theirs had to be kept under another name, Why says where.
-type ConflictError struct{ Path, Why string }
+// where something of theirs had to be kept under another name, Why and Left say where.
+type ConflictError struct {
+	Path, Why string
+	Left      string // the name of what could not be put back, if there is such a thing
+}
 
 func (e *ConflictError) Error() string { return strconv.Quote(e.Path) + " changed meanwhile: " + e.Why }
 

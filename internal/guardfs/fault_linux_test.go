@@ -50,6 +50,30 @@ var mutations = []mutation{
 		_, err := write(f, dir+"/f", strings.Repeat("n", bigNew), StageOptions{Sync: true, Park: parked})
 		return err
 	}, "old", strings.Repeat("n", bigNew)},
+	{"create held", nil, func(f *FS, dir string) error {
+		_, err := write(f, dir+"/f", strings.Repeat("n", bigNew), StageOptions{Sync: true, Park: held})
+		return err
+	}, "-", strings.Repeat("n", bigNew)},
+	{"replace held", []string{"f = old"}, func(f *FS, dir string) error {
+		_, err := write(f, dir+"/f", strings.Repeat("n", bigNew), StageOptions{Sync: true, Park: held})
+		return err
+	}, "old", strings.Repeat("n", bigNew)},
+	{"replace opened", []string{"f = old"}, func(f *FS, dir string) error {
+		_, err := write(f, dir+"/f", strings.Repeat("n", bigNew), StageOptions{Sync: true, Park: opened})
+		return err
+	}, "old", strings.Repeat("n", bigNew)},
+	{"swap out", []string{"f = old"}, func(f *FS, dir string) error {
+		p, err := f.Place(dir + "/f")
+		if err != nil {
+			return err
+		}
+		defer p.Close()
+		before, err := p.Load(-1)
+		if err != nil {
+			return err
+		}
+		return swapOut(p, before)
+	}, "old", "-"},
 	{"restore", []string{"f = old"}, func(f *FS, dir string) error {
 		_, err := write(f, dir+"/f", "new", StageOptions{Sync: true, Meta: &Metadata{Mode: 0o600, UID: 12, GID: 13,
 			Xattrs: map[string][]byte{"user.k": []byte("v")}}})

@@ -173,12 +173,34 @@ func write(f *FS, p, content string, o StageOptions) (*Published, error) {
 	return publish(place, before, content, o)
 }
 
-// parked stands in StageOptions.Park for the hash that belongs there.
-const parked = "parked"
+// Ways of publishing, which stand in StageOptions.Park: for the hash that belongs there, and for a
+// Swap with a hold that is named and closed, or nameless and open.
+const (
+	parked = "parked"
+	held   = "held"
+	opened = "opened"
+)
+
+var ways = []string{"", parked, held, opened}
+
+// everyWay is roads for each way of publishing.
+func everyWay(t *testing.T, j Judge, f func(t *testing.T, f *FS, way string)) {
+	t.Helper()
+	roads(t, j, func(t *testing.T, fsys *FS) {
+		for _, way := range ways {
+			t.Run("way "+way, func(t *testing.T) { f(t, fsys, way) })
+		}
+	})
+}
+
+const someTag = "0123456789abcdef"
 
 func publish(place *Place, before *Before, content string, o StageOptions) (*Published, error) {
 	if o.Like == nil {
 		o.Like = before
+	}
+	if o.Park == held || o.Park == opened {
+		return swapIn(place, before, content, o)
 	}
 	if o.Park == parked {
 		if o.Park = before.Hash; !before.Exists {
@@ -294,4 +316,54 @@ func makeParents(f *FS, path string) (made []string, err error) {
 		}
 	}
 	return made, err
+}
+
+// swapIn is publish by a Swap.
+func swapIn(place *Place, before *Before, content string, o StageOptions) (*Published, error) {
+	ctx := context.Background()
+	h, made, err := place.Hold(ctx, someTag, 3, NewObject{Kind: KindFile, Content: []byte(content), Like: o.Like, Meta: o.Meta,
+		KeepSpecialBits: o.KeepSpecialBits, Sync: o.Sync, Open: o.Park == opened})
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	if o.Sync {
+		err = h.Sync()
+	}
+	if err != nil {
+		return nil, errors.Join(err, h.Drop(made.Expect()))
+	}
+	pub, err := place.Swap(ctx, h, Found(before), made.Expect())
+	if err != nil {
+		return nil, errors.Join(err, h.Drop(made.Expect()))
+	}
+	pub.Dropped = made.Dropped
+	if h.Drop(pub.Displaced) != nil {
+		pub.Leftover = h.Base()
+	}
+	if o.Sync {
+		if err := place.SyncNames(); err != nil {
+			pub.Unsynced = err.Error()
+		}
+	}
+	return pub, nil
+}
+
+// swapOut is Remove by a Swap.
+func swapOut(place *Place, before *Before) error {
+	ctx := context.Background()
+	h, _, err := place.Hold(ctx, someTag, 4, NewObject{})
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	pub, err := place.Swap(ctx, h, Found(before), Expect{})
+	if err != nil {
+		return err
+	}
+	if err := h.Drop(pub.Displaced); err != nil {
+		_, berr := place.Swap(ctx, h, Expect{}, pub.Displaced)
+		return errors.Join(err, berr)
+	}
+	return nil
 }

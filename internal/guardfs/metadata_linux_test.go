@@ -98,7 +98,7 @@ func TestMetadataIsKept(t *testing.T) {
 				b := dir(t)
 				// What the directory would give to a new file must not come in.
 				must(t, unix.Setxattr(b, "system.posix_acl_default", named(), 0))
-				roads(t, &fence{root: b}, func(t *testing.T, f *FS) {
+				everyWay(t, &fence{root: b}, func(t *testing.T, f *FS, way string) {
 					noLeak(t)
 					p := b + "/f"
 					lay(t, b, "f = old")
@@ -116,7 +116,7 @@ func TestMetadataIsKept(t *testing.T) {
 					if c.lost != nil {
 						want = c.lost(want)
 					}
-					pub, err := write(f, p, "new", StageOptions{KeepSpecialBits: c.keep})
+					pub, err := write(f, p, "new", StageOptions{KeepSpecialBits: c.keep, Park: way})
 					must(t, err)
 					if got := account(t, p); got != want {
 						t.Errorf("is   %s\nwant %s", got, want)
@@ -151,30 +151,34 @@ func TestMetadataThatCannotBeKept(t *testing.T) {
 			b := base(t)
 			f := open(t, &fence{root: b})
 			p := b + "/f"
-			lay(t, b, "f = old")
-			must(t, os.Chown(p, 4711, 4711))
-			if c.op == "setxattr" {
-				must(t, unix.Setxattr(p, "user.k", []byte("v"), 0))
-				must(t, unix.Setxattr(p, aclName, named(), 0))
-			} else {
-				must(t, os.Chmod(p, c.mode))
-			}
-			count := 0
-			f.kernel.hook = func(op string) *Fault {
-				if op == c.op {
-					if count++; c.nth == 0 || count == c.nth {
-						return &Fault{Err: c.err}
-					}
+			for _, way := range ways {
+				lay(t, b, "f = old")
+				must(t, os.Chown(p, 4711, 4711))
+				if c.op == "setxattr" {
+					must(t, unix.Setxattr(p, "user.k", []byte("v"), 0))
+					must(t, unix.Setxattr(p, aclName, named(), 0))
+				} else {
+					must(t, os.Chmod(p, c.mode))
 				}
-				return nil
-			}
-			pub, err := write(f, p, "new", StageOptions{})
-			must(t, err)
-			if got := fmt.Sprint(pub.Dropped); got != c.dropped {
-				t.Errorf("reported %s, want %s", got, c.dropped)
-			}
-			if got := account(t, p); !strings.HasPrefix(got, c.want) || strings.Contains(got, "=") {
-				t.Errorf("is %s, want %s", got, c.want)
+				count := 0
+				f.kernel.hook = func(op string) *Fault {
+					if op == c.op {
+						if count++; c.nth == 0 || count == c.nth {
+							return &Fault{Err: c.err}
+						}
+					}
+					return nil
+				}
+				pub, err := write(f, p, "new", StageOptions{Park: way})
+				must(t, err)
+				if got := fmt.Sprint(pub.Dropped); got != c.dropped {
+					t.Errorf("reported %s, want %s", got, c.dropped)
+				}
+				if got := account(t, p); !strings.HasPrefix(got, c.want) || strings.Contains(got, "=") {
+					t.Errorf("is %s, want %s", got, c.want)
+				}
+				f.kernel.hook = nil
+				must(t, os.Remove(p))
 			}
 		})
 	}
@@ -185,10 +189,10 @@ func TestMetadataOfARestore(t *testing.T) {
 	privileged(t)
 	b := base(t)
 	when := time.Date(2001, 2, 3, 4, 5, 6, 789, time.UTC)
-	roads(t, &fence{root: b}, func(t *testing.T, f *FS) {
+	everyWay(t, &fence{root: b}, func(t *testing.T, f *FS, way string) {
 		defer os.Remove(b + "/f")
 		for range 2 { // where nothing is, and over a file
-			pub, err := write(f, b+"/f", "old", StageOptions{Meta: &Metadata{Mode: 0o604, UID: 4711, GID: 4712, ModTime: when,
+			pub, err := write(f, b+"/f", "old", StageOptions{Park: way, Meta: &Metadata{Mode: 0o604, UID: 4711, GID: 4712, ModTime: when,
 				Xattrs: map[string][]byte{"user.k": []byte("v")}}})
 			must(t, err)
 			if got := account(t, b+"/f"); got != "0604 4711:4712 user.k=76" || len(pub.Dropped) > 0 {

@@ -244,4 +244,6 @@ type Published struct {
 	Unsynced string
 	// Leftover is the name of the replaced object beside the file, where it could not be removed. "" is the rule.
 	Leftover string
+
+	Displaced Expect // what came out of a Swap, as it is at the hold
 }

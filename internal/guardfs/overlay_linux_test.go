@@ -3,8 +3,12 @@
 package guardfs
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -26,10 +30,24 @@ func layered(t *testing.T, lower, upper, options string, fill func(dir string)) 
 	return merged
 }
 
+// committer is Staged, or what does the same by a Swap.
+type committer interface {
+	Commit(ctx context.Context, before *Before) (*Published, error)
+}
+
+type bySwap struct {
+	place   *Place
+	content string
+}
+
+func (s bySwap) Commit(_ context.Context, before *Before) (*Published, error) {
+	return swapIn(s.place, before, s.content, StageOptions{Like: before})
+}
+
 // What is in the lower layer of an overlay file system, as a container's image is, gets another identity by the very change; the first change is
 // no conflict for that, and one of somebody else still is.
 func TestLowerLayer(t *testing.T) {
-	for name, c := range map[string]struct {
+	layers := map[string]struct {
 		lower, upper func(t testing.TB) string
 		options      string
 	}{
@@ -39,8 +57,11 @@ func TestLowerLayer(t *testing.T) {
 		"no extended inos": {base, ramdisk, ",xino=off"},
 		"index":            {base, ramdisk, ",index=on"},
 		"metacopy":         {base, ramdisk, ",metacopy=on"},
-	} {
-		t.Run(name, func(t *testing.T) {
+	}
+	for i := range 2 * len(layers) {
+		name := slices.Sorted(maps.Keys(layers))[i/2]
+		c, swaps := layers[name], i%2 == 1
+		t.Run(fmt.Sprint(name, swaps), func(t *testing.T) {
 			dir := layered(t, c.lower(t), c.upper(t), c.options, func(dir string) {
 				lay(t, dir, "a = low", "same = low", "swapped = low", "gone = low", "d/deep/f = low", "one = low", "link => one", "locked = low", "kept = low")
 				must(t, os.Link(dir+"/one", dir+"/two"))
@@ -48,13 +69,16 @@ func TestLowerLayer(t *testing.T) {
 				must(t, os.Chmod(dir+"/locked", 0o444))
 			})
 			f := open(t, &fence{root: dir})
-			stage := func(name, content string) (*Place, *Before, *Staged) {
+			stage := func(name, content string) (*Place, *Before, committer) {
 				t.Helper()
 				p, err := f.PlaceLink(dir + "/" + name)
 				must(t, err)
 				t.Cleanup(func() { p.Close() })
 				b, err := p.Load(-1)
 				must(t, err)
+				if swaps {
+					return p, b, bySwap{p, content}
+				}
 				s, err := p.Stage(t.Context(), []byte(content), StageOptions{Like: b})
 				must(t, err)
 				t.Cleanup(func() { s.Discard() })
@@ -78,7 +102,11 @@ func TestLowerLayer(t *testing.T) {
 				must(t, err)
 				b, err := p.Load(-1)
 				must(t, err)
-				if err := p.Remove(t.Context(), b, false); err != nil {
+				remove := func() error { return p.Remove(t.Context(), b, false) }
+				if swaps {
+					remove = func() error { return swapOut(p, b) }
+				}
+				if err := remove(); err != nil {
 					t.Errorf("removing %s: %v", name, err)
 				}
 				p.Close()
@@ -118,33 +146,32 @@ func TestLowerLayer(t *testing.T) {
 
 // A file swapped in just before the trade is not taken for the one that was held and copied up.
 func TestLowerLayerSwappedAtTheTrade(t *testing.T) {
-	dir := layered(t, base(t), ramdisk(t), "", func(dir string) { lay(t, dir, "f = low") })
-	lay(t, dir, "theirs = low")
-	f := open(t, &fence{root: dir})
-	p, err := f.Place(dir + "/f")
-	must(t, err)
-	defer p.Close()
-	b, err := p.Load(-1)
-	must(t, err)
-	s, err := p.Stage(t.Context(), []byte("mine"), StageOptions{})
-	must(t, err)
-	defer s.Discard()
-	swapped := false
-	f.kernel.hook = func(op string) *Fault {
-		if op == "rename" && !swapped {
-			swapped = true
-			must(t, os.Rename(dir+"/theirs", dir+"/f"))
+	for _, way := range ways {
+		dir := layered(t, base(t), ramdisk(t), "", func(dir string) { lay(t, dir, "f = low") })
+		lay(t, dir, "theirs = low")
+		f := open(t, &fence{root: dir})
+		p, err := f.Place(dir + "/f")
+		must(t, err)
+		defer p.Close()
+		b, err := p.Load(-1)
+		must(t, err)
+		swapped := false
+		f.kernel.hook = func(op string) *Fault {
+			if op == "rename" && !swapped {
+				swapped = true
+				must(t, os.Rename(dir+"/theirs", dir+"/f"))
+			}
+			return nil
 		}
-		return nil
-	}
-	_, err = s.Commit(t.Context(), b)
-	f.kernel.hook = nil
-	var conflict *ConflictError
-	if !errors.As(err, &conflict) || !swapped {
-		t.Errorf("%v", err)
-	}
-	if got, _ := os.ReadFile(dir + "/f"); string(got) != "low" {
-		t.Errorf("theirs was lost: %q", got)
+		_, err = publish(p, b, "mine", StageOptions{Park: way})
+		f.kernel.hook = nil
+		var conflict *ConflictError
+		if !errors.As(err, &conflict) || !swapped {
+			t.Errorf("%v", err)
+		}
+		if got, _ := os.ReadFile(dir + "/f"); string(got) != "low" {
+			t.Errorf("theirs was lost: %q", got)
+		}
 	}
 }
 

@@ -130,22 +130,27 @@ func (p *Place) SetDir(m Metadata) (dropped []string, err error) {
 			used = true
 			return nil
 		}
-		if m.Xattrs == nil {
-			inherited, err := k.xattrs(fd)
-			if err != nil {
-				return err
-			}
-			if acl, ok := inherited[aclName]; ok {
-				m.Xattrs = map[string][]byte{aclName: acl}
-			}
-		}
-		dropped, err = k.carry(fd, &m, true)
+		dropped, err = k.carryDir(fd, m)
 		return err
 	})
 	if used && err == nil {
 		err = p.conflict("another thing took its place")
 	}
 	return dropped, err
+}
+
+// carryDir is carry for a directory. With m.Xattrs nil an inherited ACL stays.
+func (k *kernel) carryDir(fd int, m Metadata) (dropped []string, err error) {
+	if m.Xattrs == nil {
+		inherited, err := k.xattrs(fd)
+		if err != nil {
+			return nil, err
+		}
+		if acl, ok := inherited[aclName]; ok {
+			m.Xattrs = map[string][]byte{aclName: acl}
+		}
+	}
+	return k.carry(fd, &m, true)
 }
 
 // DirMetadata is the metadata of the directory there, without its time; of one that this process may not read, without its attributes.

@@ -70,66 +70,32 @@ func (p *Place) CopyUp() (Info, error) {
 // MoveTo renames whatever stands at p, a whole tree too, to the place to, if it is still the object that lasting (Identity.Lasting) names
 // and nothing is at to: else *ConflictError. Each place asks its own Judge: p for Remove, to for Create. It is one rename, so the thing is
 // whole at one of the two places, and moved says at which also when an error comes with it: what could not be synced, or turned
-// out to be another thing, is moved back, and that may fail. Another mount is EXDEV, a file system that can't rename without replacing
-// errors.ErrUnsupported.
+// out to be another thing, is moved back, and that may fail. Another mount is EXDEV.
 func (p *Place) MoveTo(ctx context.Context, to *Place, lasting string, sync bool) (moved bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, p.failed("move", err)
 	}
-	from, err := p.fd.use()
-	if err != nil {
-		return false, p.failed("move", err)
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
-	dir, err := to.fd.use()
-	if err != nil {
-		return false, to.failed("move", err)
-	}
-	defer to.fd.done() //nolint:errcheck // Close reports it
-	if err := p.look(from, Remove); err != nil {
-		return false, err
-	}
-	if err := to.look(dir, Create); err != nil {
-		return false, err
-	}
+	now, err := p.CopyUp()
 	switch {
-	case p.object.Info.Kind == KindAbsent:
-		return false, p.failed("move", unix.ENOENT)
-	case p.object.Info.ID.Lasting() != lasting:
-		return false, p.conflict("it is not what it was")
-	case to.object.Info.Kind != KindAbsent:
-		return false, to.conflict("something is there")
-	}
-	if err := errors.Join(p.still(from), to.still(dir)); err != nil {
-		return false, err
-	}
-	k := p.fs.kernel
-	move := func(a int, x string, b int, y string) error {
-		return k.do("rename", func() error { return unix.Renameat2(a, x, b, y, unix.RENAME_NOREPLACE) })
-	}
-	err = move(from, p.base, dir, to.base)
-	there, lerr := k.lstat(dir, to.base)
-	arrived := lerr == nil && there.info.ID.Lasting() == lasting
-	switch {
-	case err != nil && arrived: // it took effect all the same
-	case err == unix.EEXIST:
-		return false, to.conflict("something is there")
-	case noFlags(err):
-		return false, p.failed("move", errors.ErrUnsupported)
 	case err != nil:
-		return false, p.failed("move", err)
-	case lerr != nil:
-		err = to.failed("stat what was moved to", lerr)
-	case !arrived:
-		err = p.conflict("something took its place")
-	}
-	if arrived {
-		if err = nil; sync {
-			err = errors.Join(to.SyncNames(), p.SyncNames())
-		}
-	}
-	if err != nil && move(dir, to.base, from, p.base) == nil {
 		return false, err
+	case now.Kind == KindAbsent:
+		return false, p.failed("move", unix.ENOENT)
+	case now.ID.Lasting() != lasting:
+		return false, p.conflict("it is not what it was")
+	}
+	pub, err := p.Swap(ctx, to, Expect{ID: now.ID}, Expect{})
+	if err != nil {
+		conflict, _ := errors.AsType[*ConflictError](err)
+		return conflict != nil && conflict.Left != "", err
+	}
+	if sync {
+		err = errors.Join(to.SyncNames(), p.SyncNames())
+	}
+	if err != nil {
+		if _, berr := p.Swap(context.WithoutCancel(ctx), to, Expect{}, pub.Displaced); berr == nil {
+			return false, err
+		}
 	}
 	return true, err
 }

@@ -24,40 +24,49 @@ type pinKey struct {
 }
 
 type pin struct {
+	key    pinKey
 	fd     int
 	places int
 }
 
 // take makes d an owner of the directory called name that fd is a handle on: of fd itself, or, with fd closed, of the one that others hold.
-func (ps *pins) take(k *kernel, d *descriptor, fd int, st *status, name string) {
+func (ps *pins) take(k *kernel, d *descriptor, fd int, st *status, name string) *pin {
 	key := pinKey{st.info.ID, st.mount, name}
 	ps.mu.Lock()
 	held := ps.dirs[key]
 	if held == nil {
-		held = &pin{fd: fd}
+		held = &pin{key: key, fd: fd}
 		ps.dirs[key] = held
 	}
 	held.places++
 	ps.mu.Unlock()
-	free := func(int) error { return ps.release(key, held) }
 	if held.fd != fd {
 		// Where the server of a file system has forgotten the name, an old handle may have none any more, though its object has.
 		if now, err := k.name(held.fd); err != nil || now != name {
-			free(0) //nolint:errcheck // nothing was written through it
-			d.open(fd)
-			return
+			ps.release(held) //nolint:errcheck // nothing was written through it
+			held = &pin{key: key, fd: fd, places: 1}
+		} else {
+			k.close(fd) //nolint:errcheck // nothing was written through it
 		}
-		k.close(fd) //nolint:errcheck // nothing was written through it
 	}
-	d.fd, d.free = held.fd, free
+	d.fd, d.free = held.fd, func(int) error { return ps.release(held) }
+	return held
 }
 
-func (ps *pins) release(key pinKey, held *pin) error {
+// share makes d one more owner of what held holds, while another one is.
+func (ps *pins) share(d *descriptor, held *pin) {
+	ps.mu.Lock()
+	held.places++
+	ps.mu.Unlock()
+	d.fd, d.free = held.fd, func(int) error { return ps.release(held) }
+}
+
+func (ps *pins) release(held *pin) error {
 	ps.mu.Lock()
 	held.places--
 	last := held.places == 0
-	if last {
-		delete(ps.dirs, key)
+	if last && ps.dirs[held.key] == held {
+		delete(ps.dirs, held.key)
 	}
 	ps.mu.Unlock()
 	if !last {

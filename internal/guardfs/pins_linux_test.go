@@ -30,8 +30,9 @@ func TestParkedIsTampered(t *testing.T) {
 		"chmod":   func(temp string) error { return os.Chmod(temp, 0o777) },
 	} {
 		for _, old := range []string{"old", "-"} {
-			for _, nameless := range []bool{true, false} {
-				dir := filepath.Join(root, name+old+fmt.Sprint(nameless))
+			for i := range 4 {
+				nameless, swaps := i%2 == 0, i >= 2
+				dir := filepath.Join(root, name+old+fmt.Sprint(i))
 				lay(t, dir, "other = other")
 				lay(t, root, "victim = victim")
 				if old != "-" {
@@ -57,7 +58,15 @@ func TestParkedIsTampered(t *testing.T) {
 				if hash == "" {
 					hash = hashOf([]byte("ours"))
 				}
-				s, err := p.Stage(context.Background(), []byte("ours"), StageOptions{Like: before, Park: hash, Sync: true})
+				var s *Staged
+				var h *Place
+				made := &Made{}
+				if swaps {
+					h, made, err = p.Hold(context.Background(), someTag, 1,
+						NewObject{Kind: KindFile, Content: []byte("ours"), Like: before, Sync: true})
+				} else {
+					s, err = p.Stage(context.Background(), []byte("ours"), StageOptions{Like: before, Park: hash, Sync: true})
+				}
 				must(t, err)
 				if now := openFDs(t); now != fds {
 					t.Errorf("%s: %d descriptors more", name, now-fds)
@@ -67,8 +76,19 @@ func TestParkedIsTampered(t *testing.T) {
 					t.Fatalf("%s: temporary names %v: %v", name, temps, err)
 				}
 				must(t, tamper(temps[0]))
-				pub, err := s.Commit(context.Background(), before)
-				where := fmt.Sprintf("%s, %s, nameless %v: %v", name, old, nameless, err)
+				var pub *Published
+				if swaps {
+					pub, err = p.Swap(context.Background(), h, Found(before), made.Expect())
+					if err == nil {
+						must(t, h.Drop(pub.Displaced))
+					}
+					h.Drop(made.Expect())
+					h.Close()
+				} else {
+					pub, err = s.Commit(context.Background(), before)
+					s.Discard()
+				}
+				where := fmt.Sprintf("%s, %s, nameless %v, swaps %v: %v", name, old, nameless, swaps, err)
 				if name == "no" {
 					if err != nil || content(dir+"/f") != "ours" || pub.Info.Links != 1 || litter(t, dir) != nil {
 						t.Errorf("%s: %+v\n%s", where, pub, snapshot(t, dir))
@@ -79,7 +99,6 @@ func TestParkedIsTampered(t *testing.T) {
 				if left := litter(t, dir); (name == "swapped" || name == "linked" || name == "fifo") != (len(left) == 1) {
 					t.Errorf("%s: left %v", where, left)
 				}
-				s.Discard()
 				p.Close()
 			}
 		}

@@ -10,12 +10,14 @@ import (
 // followed.
 type Place struct {
 	fs     *FS
-	fd     descriptor // O_PATH on the directory; see pins
+	fd     descriptor // O_PATH on the directory
+	pin    *pin       // what fd is of
 	dir    Object     // the directory
 	base   string
 	object Object // the occupant when last looked at
 	links  bool   // a symbolic link there may itself be loaded; see PlaceLink
 	tag    string // see Label
+	hold   *hold  // of a temporary name; nil for others
 }
 
 // Place pins the directory of path and looks at what stands there, if anything. The Judge is asked for Create
@@ -67,7 +69,7 @@ func (f *FS) PlaceLink(path string) (*Place, error) {
 		}
 		return nil, &PathError{Op: "open directory of", Path: path, Err: err}
 	}
-	f.pins.take(k, &p.fd, fd, &st, parent.True)
+	p.pin = f.pins.take(k, &p.fd, fd, &st, parent.True)
 	fd = p.fd.fd
 	if err := p.look(fd, Modify); err != nil {
 		p.Close() //nolint:errcheck // nothing was written through it

@@ -20,6 +20,7 @@ type Place struct {
 	object Object
 	links  bool   // a symbolic link there may itself be loaded; see PlaceLink
 	tag    string // see Label
+	hold   *hold  // of a temporary name; nil for others
 	once   sync.Once
 }
 
@@ -397,7 +398,7 @@ func (p *Place) SweepOf(tag string) error {
 				err = lerr
 			}
 		default:
-			p.keep(name)
+			p.keep(name, p.object.True)
 		}
 	}
 	if err != nil {
@@ -407,12 +408,12 @@ func (p *Place) SweepOf(tag string) error {
 }
 
 // keep gives what has a temporary name a lasting one, and puts that on record.
-func (p *Place) keep(temp string) string {
+func (p *Place) keep(temp, of string) string {
 	kept := keptName()
 	if p.root.Rename(temp, kept) != nil {
 		p.fs.temporaries.stays()
 		return temp
 	}
-	p.fs.temporaries.keep(KeptFile{join(p.dir.True, kept), p.object.True})
+	p.fs.temporaries.keep(KeptFile{join(p.dir.True, kept), of})
 	return kept
 }

@@ -75,12 +75,12 @@ func TestPlace(t *testing.T) {
 func TestPublish(t *testing.T) {
 	for _, dir := range []func(testing.TB) string{base, ramdisk} {
 		b := dir(t)
-		roads(t, &fence{root: b}, func(t *testing.T, f *FS) {
+		everyWay(t, &fence{root: b}, func(t *testing.T, f *FS, way string) {
 			noLeak(t)
 			p := b + "/f"
 			defer os.Remove(p)
 			for i, content := range []string{"", "one", strings.Repeat("x", 3<<20), "two"} {
-				pub, err := write(f, p, content, StageOptions{Sync: i%2 == 0})
+				pub, err := write(f, p, content, StageOptions{Sync: i%2 == 0, Park: way})
 				must(t, err)
 				got, err := os.ReadFile(p)
 				must(t, err)
@@ -185,7 +185,7 @@ func TestConflicts(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, verb := range []string{"commit", "remove"} {
+			for _, verb := range []string{"commit", "remove", "swap", "swap out"} {
 				b := base(t)
 				roads(t, &fence{root: b}, func(t *testing.T, f *FS) {
 					noLeak(t)
@@ -198,15 +198,33 @@ func TestConflicts(t *testing.T) {
 					must(t, err)
 					s, err := place.Stage(context.Background(), []byte("ours"), StageOptions{Like: before})
 					must(t, err)
+					h, made := (*Place)(nil), &Made{}
+					if strings.HasPrefix(verb, "swap") {
+						what := NewObject{Kind: KindFile, Content: []byte("ours"), Like: before}
+						if verb == "swap out" {
+							what = NewObject{}
+						}
+						h, made, err = place.Hold(context.Background(), someTag, 1, what)
+						must(t, err)
+						defer h.Close()
+					}
+					if h != nil && verb == "swap" && strings.Contains(name, "directory") && h.fs.Containment() == "best_effort" {
+						must(t, h.Drop(made.Expect()))
+						return // the hold goes with its directory
+					}
 					must(t, change(top+"/d/f"))
-					if verb == "remove" {
+					if verb != "commit" {
 						must(t, s.Discard())
 					}
 					was := withoutLitter(snapshot(t, top))
-					if verb == "commit" {
+					switch verb {
+					case "commit":
 						_, err = s.Commit(context.Background(), before)
-					} else {
+					case "remove":
 						err = place.Remove(context.Background(), before, false)
+					default:
+						_, err = place.Swap(context.Background(), h, Found(before), made.Expect())
+						must(t, h.Drop(made.Expect()))
 					}
 					if got := outcome(err); got != "conflict" && (verb == "commit" || got != "absent" && got != "directory" && got != "fifo" && got != "special file") {
 						t.Errorf("%s: %v", got, err)
@@ -254,7 +272,7 @@ func withoutLitter(s string) string {
 // A touch changes no content and no metadata worth keeping.
 func TestTouchIsNoConflict(t *testing.T) {
 	b := base(t)
-	roads(t, &fence{root: b}, func(t *testing.T, f *FS) {
+	everyWay(t, &fence{root: b}, func(t *testing.T, f *FS, way string) {
 		lay(t, b, "f = old")
 		place, err := f.Place(b + "/f")
 		must(t, err)
@@ -262,7 +280,7 @@ func TestTouchIsNoConflict(t *testing.T) {
 		before, err := place.Load(-1)
 		must(t, err)
 		must(t, os.Chtimes(b+"/f", time.Now(), time.Now().Add(-time.Hour)))
-		_, err = publish(place, before, "new", StageOptions{})
+		_, err = publish(place, before, "new", StageOptions{Park: way})
 		must(t, err)
 	})
 }
@@ -272,9 +290,9 @@ func TestUmask(t *testing.T) {
 	defer syscall.Umask(old)
 	for _, dir := range []func(testing.TB) string{base, ramdisk} {
 		b := dir(t)
-		roads(t, &fence{root: b}, func(t *testing.T, f *FS) {
+		everyWay(t, &fence{root: b}, func(t *testing.T, f *FS, way string) {
 			defer os.Remove(b + "/f")
-			pub, err := write(f, b+"/f", "x", StageOptions{})
+			pub, err := write(f, b+"/f", "x", StageOptions{Park: way})
 			must(t, err)
 			if pub.Info.Mode != 0o640 {
 				t.Errorf("mode %v", pub.Info.Mode)
@@ -285,10 +303,10 @@ func TestUmask(t *testing.T) {
 
 func TestHardLinkIsBroken(t *testing.T) {
 	b := base(t)
-	roads(t, &fence{root: b}, func(t *testing.T, f *FS) {
-		top := b + "/" + f.Containment()
+	everyWay(t, &fence{root: b}, func(t *testing.T, f *FS, way string) {
+		top := b + "/" + f.Containment() + way
 		lay(t, top, "f = old", "g <= f", "h <= f")
-		pub, err := write(f, top+"/f", "new", StageOptions{})
+		pub, err := write(f, top+"/f", "new", StageOptions{Park: way})
 		must(t, err)
 		if pub.LinksBroken != 2 {
 			t.Errorf("%d links broken", pub.LinksBroken)

@@ -98,7 +98,7 @@ func TestRace(t *testing.T) {
 				for n := range *tries {
 					got, err := "", error(nil)
 					if r.write {
-						_, err = write(f, dir+"/"+r.path, fmt.Sprint("ours ", n), StageOptions{Park: []string{"", parked}[n%2]})
+						_, err = write(f, dir+"/"+r.path, fmt.Sprint("ours ", n), StageOptions{Park: ways[n%len(ways)]})
 					} else {
 						got, err = read(f, dir+"/"+r.path)
 					}
@@ -189,7 +189,7 @@ func TestRaceOfTheDirectoryItself(t *testing.T) {
 		outcomes := map[string]int{}
 		for n := range *tries {
 			ours := fmt.Sprint("ours ", n)
-			pub, err := write(f, dir+"/ws/d/f", ours, StageOptions{Park: []string{"", parked}[n%2]})
+			pub, err := write(f, dir+"/ws/d/f", ours, StageOptions{Park: ways[n%len(ways)]})
 			word := outcome(err)
 			if err == nil && pub.True != dir+"/ws/d/f" {
 				t.Fatalf("published as %s", pub.True)

@@ -115,7 +115,7 @@ func TestMoveBetweenAnyTwoCalls(t *testing.T) {
 	root := ramdisk(t)
 	cells := 0
 	for verb, tree := range map[string][]string{"create": nil, "create parked": nil, "replace": {"f = old"}, "replace parked": {"f = old"},
-		"remove": {"f = old"}, "read": {"f = old"}} {
+		"create held": nil, "replace held": {"f = old"}, "replace opened": {"f = old"}, "swap out": {"f = old"}, "remove": {"f = old"}, "read": {"f = old"}} {
 		for _, mv := range moves {
 			t.Run(verb+"/"+mv.name, func(t *testing.T) {
 				j := &fence{}
@@ -204,6 +204,9 @@ func raced(f *FS, verb, p string, hook func(string) *Fault) error {
 	if verb == "remove" {
 		return place.Remove(context.Background(), before, false)
 	}
+	if verb == "swap out" {
+		return swapOut(place, before)
+	}
 	_, park, _ := strings.Cut(verb, " ")
 	_, err = publish(place, before, "ours", StageOptions{Park: park})
 	return err
@@ -215,9 +218,11 @@ func raced(f *FS, verb, p string, hook func(string) *Fault) error {
 func TestRestlessWriter(t *testing.T) {
 	root := ramdisk(t)
 	inPlace := func(p, text string) error { return os.WriteFile(p, []byte(text), 0o644) }
-	for i, name := range []string{"rename", "stat", "every", "rename", "stat", "every", "rename", "stat", "every"} {
+	for i, name := range []string{"rename", "stat", "every", "rename", "stat", "every", "rename", "stat", "every", "rename", "stat", "every"} {
 		verb, write := "replace", renamedOver
 		switch {
+		case i >= 9:
+			verb = "replace held"
 		case i >= 6:
 			write = inPlace
 		case i >= 3:
@@ -241,7 +246,7 @@ func TestRestlessWriter(t *testing.T) {
 				if serr := somewhere(t, dir, last); serr != nil && !(err == nil && content(dir+"/f") == "ours") {
 					t.Errorf("%s: %s from call %d on: %v: %v\n%s", verb, name, n, err, serr, snapshot(t, dir))
 				}
-				if got := content(dir + "/f"); got != last && err != nil && i < 6 {
+				if got := content(dir + "/f"); got != last && err != nil && (i < 6 || i >= 9) {
 					t.Errorf("%s: %s from call %d on: %v: the name has %q, not %q", verb, name, n, err, got, last)
 				}
 			}
@@ -301,4 +306,59 @@ func TestMkdirWhileItsDirectoryMoves(t *testing.T) {
 	if taken == 0 {
 		t.Error("no move came between the making and the last look: the test tests nothing")
 	}
+}
+
+// A Swap that does not look afterwards must lose to the moves: else they prove nothing.
+func TestMoveControl(t *testing.T) {
+	root := ramdisk(t)
+	lost := 0
+	for n := 1; ; n++ {
+		dir := filepath.Join(root, fmt.Sprint(n))
+		lay(t, dir, "f = old")
+		f := open(t, &fence{root: dir})
+		p, err := f.Place(dir + "/f")
+		must(t, err)
+		before, err := p.Load(-1)
+		must(t, err)
+		h, made, err := p.Hold(context.Background(), someTag, 1, NewObject{Kind: KindFile, Content: []byte("ours")})
+		must(t, err)
+		fd, err := p.fd.use()
+		must(t, err)
+		count := 0
+		f.kernel.hook = func(string) *Fault {
+			if count++; count == n {
+				must(t, renamedOver(dir+"/f", "theirs"))
+			}
+			return nil
+		}
+		s := &swap{p: p, hold: h, dir: fd, other: fd, out: Found(before), in: made.Expect(), fd: -1}
+		held, why, err := f.kernel.hold(fd, p.base, s.out)
+		must(t, err)
+		if why == "" {
+			must(t, s.rename(&Published{}))
+			f.kernel.discard(held)
+		}
+		calls := count
+		f.kernel.hook = nil
+		must(t, h.Drop(Expect{ID: identity(t, h)}))
+		if calls >= n && somewhere(t, dir, "theirs") != nil {
+			lost++
+		}
+		p.fd.done()
+		p.Close()
+		h.Close()
+		if calls < n {
+			break
+		}
+	}
+	if lost == 0 {
+		t.Error("the control survived")
+	}
+}
+
+// identity is that of what is at a place.
+func identity(t *testing.T, p *Place) Identity {
+	st, err := p.fs.kernel.lstat(p.fd.fd, p.base)
+	must(t, err)
+	return st.info.ID
 }

@@ -35,6 +35,15 @@ func (p *Place) Stage(ctx context.Context, content []byte, o StageOptions) (*Sta
 	case KindSymlink:
 		return nil, &NotRegularError{Path: p.object.Spelled, Kind: kind.String()}
 	}
+	s, err := p.stage(ctx, dir, content, o)
+	if err != nil {
+		return nil, p.failed("stage", err)
+	}
+	return s, nil
+}
+
+// stage is Stage whatever is at p.
+func (p *Place) stage(ctx context.Context, dir int, content []byte, o StageOptions) (*Staged, error) {
 	meta := o.Meta
 	if meta == nil && o.Like != nil && o.Like.Exists {
 		meta = &o.Like.Meta
@@ -45,22 +54,22 @@ func (p *Place) Stage(ctx context.Context, content []byte, o StageOptions) (*Sta
 		mode = 0o600 // nobody looks in before the right mode is set
 	}
 	if err := s.create(dir, mode); err != nil {
-		return nil, p.failed("stage", err)
+		return nil, err
 	}
 	if meta == nil && o.Made != nil {
 		if err := s.tell(o.Made); err != nil {
 			s.Discard() //nolint:errcheck // the first error is the one that counts
-			return nil, p.failed("stage", err)
+			return nil, err
 		}
 	}
 	if err := s.fill(ctx, content, meta, o); err != nil {
 		s.Discard() //nolint:errcheck // the first error is the one that counts
-		return nil, p.failed("stage", err)
+		return nil, err
 	}
 	if o.Park != "" {
 		if err := s.park(dir, o.Park); err != nil {
 			s.Discard() //nolint:errcheck // the first error is the one that counts
-			return nil, p.failed("stage", err)
+			return nil, err
 		}
 	}
 	return s, nil
@@ -256,7 +265,11 @@ func (k *kernel) removeOwn(dir int, name string, own Identity) error {
 			if st.info.ID != own {
 				return nil
 			}
-			err = k.unlink(dir, name, 0)
+			flags := 0
+			if st.info.Kind == KindDir {
+				flags = unix.AT_REMOVEDIR
+			}
+			err = k.unlink(dir, name, flags)
 		}
 		if err == nil || err == unix.ENOENT && missed {
 			return nil

@@ -15,11 +15,12 @@ import (
 // Where a file can be neither made without a name nor published by its descriptor, its temporary name is renamed. Whoever has put
 // something else under that name has published that, and we say that it was not us.
 func TestSwappedTemporaryName(t *testing.T) {
-	for _, swap := range []bool{false, true} {
+	for i := range 4 {
+		swap, verb := i%2 == 1, []string{"create", "create held"}[i/2]
 		dir := ramdisk(t)
 		lay(t, dir, "d/")
 		f := open(t, &fence{root: dir})
-		named, linked := false, false
+		named, linked, renames := false, false, i/2
 		hook := func(op string) *Fault {
 			switch {
 			case op == "openat" && !named:
@@ -28,6 +29,8 @@ func TestSwappedTemporaryName(t *testing.T) {
 			case op == "link":
 				linked = true
 				return &Fault{Err: unix.EPERM}
+			case op == "rename" && renames > 0: // to the name of its hold
+				renames--
 			case op == "rename" && swap:
 				names, err := filepath.Glob(dir + "/d/" + tempPrefix + "*")
 				if err != nil || len(names) != 1 {
@@ -39,14 +42,14 @@ func TestSwappedTemporaryName(t *testing.T) {
 			return nil
 		}
 		swapped := swap
-		err := raced(f, "create", dir+"/d/f", hook)
+		err := raced(f, verb, dir+"/d/f", hook)
 		if !named || !linked || swap {
 			t.Fatalf("the way was another one: %v %v %v", named, linked, swap)
 		}
 		var conflict *ConflictError
 		switch got := content(dir + "/d/f"); {
 		case !swapped && (err != nil || got != "ours"):
-			t.Errorf("by its temporary name: %q %v", got, err)
+			t.Errorf("%s: by its temporary name: %q %v", verb, got, err)
 		case swapped && (!errors.As(err, &conflict) || !strings.Contains(err.Error(), "swapped")):
 			t.Errorf("said to be published, and there is %q: %v", got, err)
 		case swapped && got != "theirs":

@@ -50,7 +50,7 @@ func (p *Place) SweepOf(tag string) error {
 				err = lerr
 			}
 		default:
-			p.keep(dir, e.Name)
+			p.keep(dir, p.dir.True, e.Name)
 		}
 	}
 	if err != nil {

@@ -78,6 +78,9 @@ func (p *Place) trade(ino uint64, hash string) (string, error) {
 
 // ours says that name is a temporary one that a process on record gives, or has left.
 func (f *FS) ours(name string) bool {
+	if _, process, ok := ParseHold(name); ok {
+		return f.temporaries.knows(process)
+	}
 	middle, ok := strings.CutPrefix(name, tempPrefix)
 	if !ok {
 		return false
@@ -110,6 +113,9 @@ func Temporary(name string) bool {
 	middle, ours := strings.CutPrefix(name, tempPrefix)
 	if ours {
 		_, _, _, ours = parseTemp(middle)
+	}
+	if !ours {
+		_, _, ours = ParseHold(name)
 	}
 	return ours
 }

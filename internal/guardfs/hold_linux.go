@@ -1,0 +1,277 @@
+//go:build !rooted
+
+package guardfs
+
+import (
+	"context"
+
+	"golang.org/x/sys/unix"
+)
+
+// hold is what a place has that is a temporary name.
+type hold struct {
+	staged *Staged // the new file, while it is open
+	left   *Info   // what stat said of the new thing when it was left there
+}
+
+// left is what stat said of the new thing when it was left there; nil when there is none.
+func (p *Place) left() *Info {
+	if p.hold == nil {
+		return nil
+	}
+	return p.hold.left
+}
+
+// Hold makes the n-th temporary name of the operation that has that tag, in the directory of p, and
+// makes there what is asked for, complete with its metadata. Nothing is judged: p was. On an error
+// nothing stays behind.
+func (p *Place) Hold(ctx context.Context, tag string, n int, what NewObject) (*Place, *Made, error) {
+	dir, err := p.fd.use()
+	if err != nil {
+		return nil, nil, p.failed("stage", err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	process, err := p.fs.temporaries.give(p.object.True)
+	if err != nil {
+		return nil, nil, err
+	}
+	h := p.beside(holdName(tag, n, process))
+	k := p.fs.kernel
+	h.pin = p.pin
+	p.fs.pins.share(&h.fd, p.pin)
+	made := &Made{}
+	switch what.Kind {
+	case KindAbsent:
+		if st, lerr := k.lstat(dir, h.base); lerr == nil {
+			made.Info = st.info
+		} else if lerr != unix.ENOENT {
+			err = lerr
+		}
+	case KindFile:
+		err = h.file(ctx, p, dir, &what, made)
+	case KindDir:
+		err = h.directory(dir, &what, made)
+	case KindSymlink:
+		err = h.link(dir, &what, made)
+	default:
+		err = unix.EINVAL
+	}
+	if err != nil {
+		h.Close() //nolint:errcheck // the first error is the one that counts
+		return nil, nil, p.failed("stage", err)
+	}
+	if what.Kind != KindAbsent {
+		h.hold.left = &made.Info
+	}
+	return h, made, nil
+}
+
+// beside is the place of a temporary name in the directory of p. It holds nothing yet.
+func (p *Place) beside(name string) *Place {
+	o := Object{Spelled: p.object.Spelled, True: join(p.dir.True, name)}
+	return &Place{fs: p.fs, dir: p.dir, base: name, object: o, links: true, hold: &hold{}}
+}
+
+func (p *Place) file(ctx context.Context, of *Place, dir int, what *NewObject, made *Made) error {
+	k := p.fs.kernel
+	o := StageOptions{Like: what.Like, Meta: what.Meta, KeepSpecialBits: what.KeepSpecialBits}
+	o.Made = func(m Metadata) { made.Meta = m }
+	s, err := of.stage(ctx, dir, what.Content, o)
+	if err != nil {
+		return err
+	}
+	made.Dropped = s.dropped
+	if what.Sync {
+		k.startWrite(s.fd.fd)
+	}
+	if !what.Open {
+		err = s.leave(dir, p.base, what.Sync)
+	}
+	var st status
+	if err == nil && s.parked != nil {
+		st.info = *s.parked
+	} else if err == nil {
+		st, err = k.stat(s.fd.fd)
+	}
+	if err != nil {
+		s.Discard() //nolint:errcheck // the first error is the one that counts
+		return err
+	}
+	if made.Info = st.info; what.Open {
+		p.hold.staged = s
+	}
+	return nil
+}
+
+// leave gives the file, which is complete, that name, and closes it. One that its owner may not
+// open is synced before.
+func (s *Staged) leave(dir int, name string, sync bool) error {
+	k, fd := s.place.fs.kernel, s.fd.fd
+	err := k.publish(fd, dir, name)
+	if err != nil && s.temp != "" {
+		if _, err = k.renameNew(dir, s.temp, dir, name); err == nil && !s.isOwn(dir, name) {
+			err = s.place.conflict("its temporary file was swapped for another")
+		}
+	} else if err == nil {
+		s.unlinkTemp() //nolint:errcheck // it has served; it is on record
+	}
+	if err != nil && !s.isOwn(dir, name) {
+		return err
+	}
+	s.temp = name
+	st, err := k.stat(fd) // the name moved its time
+	if err != nil {
+		return err
+	}
+	if sync && st.info.Mode&0o400 == 0 {
+		if err := k.fsync(fd); err != nil {
+			return err
+		}
+	}
+	if err := s.fd.close(); err != nil {
+		return err // some file systems tell only now that they could not write
+	}
+	s.parked = &st.info
+	return nil
+}
+
+func (p *Place) directory(dir int, what *NewObject, made *Made) error {
+	k := p.fs.kernel
+	meta := what.Meta
+	if meta == nil && what.Like != nil {
+		meta = &what.Like.Meta
+	}
+	mode := uint32(0o777) // the umask, or the directory's default ACL, makes of it what a new one has
+	if meta != nil {
+		mode = 0o700 // nobody looks in before the right mode is set
+	}
+	err := k.do("mkdir", func() error { return unix.Mkdirat(dir, p.base, mode) })
+	if err == unix.EEXIST {
+		return err
+	}
+	fd := -1
+	if err == nil || err == unix.EIO { // some file systems report failures of calls that took effect
+		var oerr error
+		fd, oerr = k.openat(dir, p.base, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		if err == nil {
+			err = oerr
+		}
+	}
+	defer func() { k.discard(fd) }()
+	if err == nil && meta != nil {
+		made.Dropped, err = k.carryDir(fd, *meta)
+	}
+	var st status
+	if err == nil {
+		st, err = k.stat(fd)
+	}
+	if err == nil && meta == nil {
+		made.Meta = Metadata{Mode: st.info.Mode, UID: st.info.UID, GID: st.info.GID}
+		made.Meta.Xattrs, err = k.xattrs(fd)
+	}
+	if err != nil {
+		k.unlink(dir, p.base, unix.AT_REMOVEDIR) //nolint:errcheck // the first error is the one that counts
+		return err
+	}
+	made.Info = st.info
+	return nil
+}
+
+func (p *Place) link(dir int, what *NewObject, made *Made) error {
+	k := p.fs.kernel
+	target := string(what.Content)
+	if target == "" || len(target) > maxPath {
+		return &BadPathError{Path: target, Why: "not the text of a link"}
+	}
+	err := k.do("symlink", func() error { return unix.Symlinkat(target, dir, p.base) })
+	if err == unix.EEXIST {
+		return err
+	}
+	fd, st, oerr := k.occupant(dir, p.base)
+	defer k.discard(fd)
+	if err == nil {
+		err = oerr
+	}
+	if err == nil {
+		if text, terr := k.target(fd); terr != nil || text != target {
+			return unix.EEXIST // another thing took its name at once
+		}
+		made.Info = st.info
+		return nil
+	}
+	if fd >= 0 {
+		k.removeOwn(dir, p.base, st.info.ID) //nolint:errcheck // the first error is the one that counts
+	} else {
+		k.unlink(dir, p.base, 0) //nolint:errcheck // see above
+	}
+	return err
+}
+
+// Sync puts the content of the new file of a hold on stable storage.
+func (p *Place) Sync() error {
+	k := p.fs.kernel
+	var err error
+	switch h := p.hold; {
+	case h == nil || h.left == nil || h.left.Kind != KindFile:
+	case h.staged != nil:
+		var fd int
+		if fd, err = h.staged.fd.use(); err == nil {
+			err = k.fsync(fd)
+			h.staged.fd.done() //nolint:errcheck // Drop reports it
+		}
+	case h.left.Mode&0o400 != 0:
+		err = p.syncClosed()
+	}
+	if err != nil {
+		return p.failed("sync", err)
+	}
+	return nil
+}
+
+func (p *Place) syncClosed() error {
+	dir, err := p.fd.use()
+	if err != nil {
+		return err
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	k := p.fs.kernel
+	fd, err := k.openat(dir, p.base, readFlags|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return err
+	}
+	defer k.close(fd) //nolint:errcheck // nothing was written through it
+	if st, err := k.stat(fd); err != nil || st.info.ID != p.hold.left.ID {
+		return p.conflict("its temporary file was swapped for another")
+	}
+	return k.fsync(fd)
+}
+
+// Drop removes from a hold the thing own, and gives back what Hold took. Anything else that has
+// the name stays there. A directory that is not empty is ENOTEMPTY.
+func (p *Place) Drop(own Expect) error {
+	if p.hold == nil {
+		return p.failed("drop", unix.EINVAL)
+	}
+	dir, err := p.fd.use()
+	if err != nil {
+		return p.failed("drop", err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	if !own.nothing() {
+		err = p.drop(dir, p.base, own.ID)
+	}
+	if s := p.hold.staged; s != nil {
+		if derr := s.Discard(); err == nil {
+			err = derr
+		}
+	}
+	if err != nil {
+		return p.failed("drop", err)
+	}
+	return nil
+}
+
+// startWrite lets the disk begin with what was written. That it fails Sync will tell.
+func (k *kernel) startWrite(fd int) {
+	k.do("write out", func() error { return unix.SyncFileRange(fd, 0, 0, unix.SYNC_FILE_RANGE_WRITE) }) //nolint:errcheck // see above
+}

@@ -1,0 +1,306 @@
+//go:build !rooted
+
+package guardfs
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
+
+// Swap lets the names p and hold trade what they have: out has to be at p, and in at hold. It is
+// one rename. It looks before and after; what is not as expected is put back, and the answer is a
+// *ConflictError. An error means that both names are as others left them; what could not be put
+// back is kept under a name that the error tells. What came out is not removed: see Drop.
+//
+// hold is one that Hold gave, or the place that a thing is renamed to or from. Each place asks its
+// own Judge, but for holds, whose names are Reserved.
+func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Published, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, p.failed("publish", err)
+	}
+	if out.nothing() && in.nothing() {
+		return nil, p.failed("publish", unix.ENOENT)
+	}
+	dir, err := p.fd.use()
+	if err != nil {
+		return nil, p.failed("publish", err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	other, err := hold.fd.use()
+	if err != nil {
+		return nil, p.failed("publish", err)
+	}
+	defer hold.fd.done() //nolint:errcheck // Close reports it
+	s := &swap{p: p, hold: hold, dir: dir, other: other, out: out, in: in, fd: -1}
+	if err := s.judge(); err != nil {
+		return nil, err
+	}
+	if h := hold.hold; h != nil && h.staged != nil && h.staged.id == in.ID {
+		pub, err := h.staged.publish(dir, out)
+		if h.staged.temp != "" {
+			hold.base = h.staged.temp
+		}
+		return pub, err
+	}
+	pub := &Published{}
+	if err := s.run(pub); err != nil {
+		return nil, err
+	}
+	if now, err := p.fs.kernel.lstat(dir, p.base); err == nil && now.info.ID == in.ID {
+		pub.Info = now.info
+	}
+	return pub, nil
+}
+
+// A swap is two names that trade what they have, each in a directory that is held.
+type swap struct {
+	p, hold    *Place
+	dir, other int // their directories
+	out, in    Expect
+	held, fd   int    // handles on what was at p, and at hold
+	was        status // of fd, right before the rename
+	gone       status // of what came out
+}
+
+// judge asks about both names, for what is to become of them.
+func (s *swap) judge() error {
+	access := func(other Expect) Access {
+		if other.nothing() {
+			return Remove
+		}
+		return Modify
+	}
+	if err := s.p.look(s.dir, access(s.in)); err != nil {
+		return err
+	}
+	if s.hold.hold != nil {
+		return nil
+	}
+	return s.hold.look(s.other, access(s.out))
+}
+
+func (s *swap) run(pub *Published) error {
+	p, k := s.p, s.p.fs.kernel
+	if err := p.still(s.dir); err != nil {
+		return err
+	}
+	if s.other != s.dir {
+		if err := s.hold.still(s.other); err != nil {
+			return err
+		}
+	}
+	if !s.in.nothing() && s.fd < 0 {
+		if err := s.open(); err != nil {
+			return err
+		}
+		defer k.close(s.fd) //nolint:errcheck // nothing was written through it
+	}
+	s.held = -1
+	if !s.out.nothing() {
+		// The last look comes right before the rename: what is swapped in after it has to be put
+		// back.
+		held, why, err := k.hold(s.dir, p.base, s.out)
+		if err != nil {
+			return p.failed("compare", err)
+		}
+		if why != "" {
+			return p.conflict(why)
+		}
+		s.held = held
+		defer k.close(held) //nolint:errcheck // nothing was written through it
+	}
+	err := s.rename(pub)
+	switch {
+	case err == nil || s.took():
+	case noFlags(err):
+		return p.failed("publish", errors.ErrUnsupported)
+	case err == unix.EEXIST && s.out.nothing():
+		return p.conflict("something appeared there")
+	case err == unix.EEXIST:
+		return s.hold.conflict("something is there")
+	case err == unix.ENOENT && !s.out.nothing() && !s.isAt(s.dir, p.base, s.out.ID):
+		return p.conflict("it was removed")
+	case err == unix.ENOENT && !s.in.nothing() && !s.isAt(s.other, s.hold.base, s.in.ID):
+		return p.conflict("its temporary file was removed")
+	case err == unix.ENOENT:
+		return p.conflict("its directory was removed")
+	default:
+		return p.failed("publish", err)
+	}
+	return s.settle(pub)
+}
+
+// open takes hold of what is to come in. What we left there has to be as it was left: whoever may
+// write in the directory can put another thing under its name.
+func (s *swap) open() error {
+	p, k := s.p, s.p.fs.kernel
+	fd, st, err := k.occupant(s.other, s.hold.base)
+	if err == nil && fd < 0 {
+		return p.conflict("its temporary file was removed")
+	}
+	if err != nil {
+		return p.failed("publish", err)
+	}
+	why, err := k.unlike(fd, &st, s.in, -1, true)
+	if left := s.hold.left(); err == nil && left != nil && left.ID == s.in.ID && !st.unchanged(left) {
+		why = "it changed"
+	}
+	if err == nil && why == "" {
+		s.fd, s.was = fd, st
+		return nil
+	}
+	k.close(fd) //nolint:errcheck // nothing was written through it
+	if err != nil {
+		return p.failed("compare", err)
+	}
+	return p.conflict("its temporary file was changed, or swapped for another")
+}
+
+func (s *swap) rename(pub *Published) (err error) {
+	k := s.p.fs.kernel
+	switch {
+	case s.in.nothing():
+		pub.CAS, err = k.renameNew(s.dir, s.p.base, s.other, s.hold.base)
+	case s.out.nothing():
+		pub.CAS, err = k.renameNew(s.other, s.hold.base, s.dir, s.p.base)
+	default:
+		pub.CAS, err = s.exchange()
+	}
+	return err
+}
+
+func (s *swap) isAt(dir int, name string, id Identity) bool {
+	st, err := s.p.fs.kernel.lstat(dir, name)
+	return err == nil && st.info.ID == id
+}
+
+// took reports whether a rename that failed took effect: remote file systems tell that of some.
+func (s *swap) took() bool {
+	if !s.in.nothing() {
+		return s.isAt(s.dir, s.p.base, s.in.ID)
+	}
+	held, err := s.p.fs.kernel.stat(s.held) // a copy up may have made another identity of it
+	return err == nil && s.isAt(s.other, s.hold.base, held.info.ID)
+}
+
+// renameNew is a rename that replaces nothing. Where the file system knows no such thing it is done
+// by link, and where there is none of that either by a look and a rename.
+func (k *kernel) renameNew(a int, x string, b int, y string) (cas string, err error) {
+	err = k.rename2(a, x, b, y, unix.RENAME_NOREPLACE)
+	if !noFlags(err) {
+		return "link", err
+	}
+	err = k.do("link", func() error { return unix.Linkat(a, x, b, y, 0) })
+	if err == nil {
+		if err = k.unlink(a, x, 0); err != nil {
+			k.unlink(b, y, 0) //nolint:errcheck // the first error is the one that counts
+		}
+		return "link", err
+	}
+	if err != unix.EEXIST {
+		if _, err = k.lstat(b, y); err == nil {
+			err = unix.EEXIST
+		} else if err == unix.ENOENT {
+			err = k.rename2(a, x, b, y, 0)
+		}
+	}
+	return "recheck", err
+}
+
+// exchange lets the names trade, whichever has what.
+func (s *swap) exchange() (cas string, err error) {
+	k := s.p.fs.kernel
+	err = k.rename2(s.other, s.hold.base, s.dir, s.p.base, unix.RENAME_EXCHANGE)
+	if !noFlags(err) {
+		return "exchange", err
+	}
+	return "recheck", s.inSteps()
+}
+
+// inSteps is exchange for file systems that know none. What is at p gets a second name beside it
+// first, so that the name always has something, and nothing is destroyed.
+func (s *swap) inSteps() error {
+	p, k := s.p, s.p.fs.kernel
+	second, err := p.temporary()
+	if err != nil {
+		return err
+	}
+	linked := k.do("link", func() error { return unix.Linkat(s.dir, p.base, s.dir, second, 0) }) == nil
+	if !linked { // then it is away for a moment
+		if _, err := k.renameNew(s.dir, p.base, s.dir, second); err != nil {
+			return err
+		}
+	}
+	at, err := k.lstat(s.dir, second)
+	if err == nil && linked {
+		if now, lerr := k.lstat(s.dir, p.base); lerr != nil || now.info.ID != at.info.ID {
+			err = unix.ENOENT // replaced, or removed, just now
+		}
+	}
+	if err == nil {
+		if err = k.rename2(s.other, s.hold.base, s.dir, p.base, 0); err == nil {
+			for range 3 { // a passing fault is no reason to lose its name
+				if err = k.rename2(s.dir, second, s.other, s.hold.base, 0); err == nil {
+					return nil
+				}
+			}
+			k.rename2(s.dir, second, s.dir, p.base, 0) //nolint:errcheck // over what should have come in
+			return err
+		}
+	}
+	if linked {
+		k.removeOwn(s.dir, second, at.info.ID) //nolint:errcheck // the first error is the one that counts
+	} else {
+		k.renameNew(s.dir, second, s.dir, p.base) //nolint:errcheck // see above
+	}
+	return err
+}
+
+// settle looks at what came out, and at where the directories are, and either finishes the swap or undoes it.
+func (s *swap) settle(pub *Published) error {
+	p, k := s.p, s.p.fs.kernel
+	var why, name string
+	var err error
+	if !s.out.nothing() {
+		why, s.gone, err = k.differs(s.other, s.hold.base, s.out, s.held)
+		if err == unix.ENOENT {
+			why, err = "what it replaced was taken from under its temporary name", nil
+		}
+	}
+	if err == nil && why == "" && !s.in.nothing() {
+		// Who swapped the temporary name for another has published that; who replaced the file just now was
+		// a moment later than we. It looks the same, and the pre-image is kept.
+		if now, lerr := k.lstat(s.dir, p.base); lerr == nil && now.info.ID != s.in.ID {
+			why = "somebody else published at the same moment"
+			if s.out.nothing() {
+				why += ", or its temporary file was swapped for another"
+			}
+		}
+	}
+	if err == nil && why == "" {
+		name, why = p.moved(s.dir)
+	}
+	if err == nil && why == "" && s.other != s.dir {
+		_, why = s.hold.moved(s.other)
+	}
+	if err == nil && why == "" {
+		pub.True = name
+		if pub.Displaced.ID = s.gone.info.ID; s.gone.info.Kind == KindFile {
+			pub.LinksBroken = max(int(s.gone.info.Links)-1, 0)
+		}
+		return nil
+	}
+	left := s.back()
+	switch {
+	case err != nil && left == "":
+		return p.failed("compare", err)
+	case err != nil:
+		why = "it could not be compared (" + err.Error() + ")"
+	}
+	if left != "" {
+		why += "; what could not be put back is kept as " + left
+	}
+	return &ConflictError{p.object.Spelled, why, left}
+}

@@ -1,0 +1,212 @@
+//go:build !linux || rooted
+
+package guardfs
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"syscall"
+)
+
+// Swap lets the names p and hold trade what they have: out has to be at p, and in at hold. It looks
+// before and after; what is not as expected is put back, and the answer is a *ConflictError. Here
+// names can't trade in one step: what is at p gets a second name first, and is never destroyed.
+// What came out is not removed: see Drop.
+func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Published, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, p.failed("publish", err)
+	}
+	if out.nothing() && in.nothing() {
+		return nil, p.failed("publish", syscall.ENOENT)
+	}
+	if err := judgeSwap(p, hold, out, in); err != nil {
+		return nil, err
+	}
+	root, a, b, err := p.common(hold)
+	if err != nil {
+		return nil, p.failed("publish", err)
+	}
+	defer root.Close() //nolint:errcheck // nothing was written through it
+	why, err := "", errors.Join(p.still(), hold.still())
+	if err == nil && !in.nothing() {
+		if _, why, err = hold.unlike(in); err == nil && why != "" {
+			why = "its temporary file was changed, or swapped for another"
+		}
+	}
+	pub := &Published{True: p.object.True}
+	if err == nil && why == "" && !out.nothing() {
+		_, why, err = p.unlike(out)
+	}
+	if err != nil || why != "" {
+		return nil, p.orConflict(err, why)
+	}
+	if pub.CAS, err = p.exchange(root, a, b, out.nothing(), in.nothing()); err != nil {
+		switch {
+		case os.IsExist(err) && out.nothing():
+			return nil, p.conflict("something appeared there")
+		case os.IsExist(err):
+			return nil, hold.conflict("something is there")
+		}
+		return nil, p.failed("publish", err)
+	}
+	if !out.nothing() {
+		var gone *Before
+		if gone, why, err = hold.unlike(out); err == nil && why == "" {
+			pub.Displaced, pub.LinksBroken = Found(gone), max(int(gone.Info.Links)-1, 0)
+		}
+	}
+	if !in.nothing() {
+		now, odd, uerr := p.unlike(in)
+		if uerr != nil || odd != "" { // what is there is newer, and stays
+			why = "somebody else published at the same moment"
+			left := ""
+			if !out.nothing() && hold.hold != nil {
+				left = join(hold.dir.True, hold.keep(hold.base, p.object.True))
+				why += "; what it replaced is kept as " + left
+			}
+			return nil, &ConflictError{p.object.Spelled, why, left}
+		}
+		pub.Info = now.Info
+	}
+	if err == nil && why == "" {
+		err = errors.Join(p.still(), hold.still())
+	}
+	if err == nil && why == "" {
+		return pub, nil
+	}
+	if _, berr := p.exchange(root, a, b, in.nothing(), out.nothing()); berr != nil {
+		why += "; it could not be put back: " + cause(berr).Error()
+		return nil, &ConflictError{p.object.Spelled, why, hold.object.True}
+	}
+	return nil, p.orConflict(err, why)
+}
+
+// orConflict is err, if there is one and nothing else to say.
+func (p *Place) orConflict(err error, why string) error {
+	if err != nil && why == "" {
+		return err
+	}
+	return p.conflict(why)
+}
+
+// judgeSwap asks about both names, for what is to become of them.
+func judgeSwap(p, hold *Place, out, in Expect) error {
+	access := func(other Expect) Access {
+		if other.nothing() {
+			return Remove
+		}
+		return Modify
+	}
+	if err := p.look(access(in)); err != nil {
+		return err
+	}
+	if hold.hold != nil {
+		return nil
+	}
+	return hold.look(access(out))
+}
+
+// common opens a directory that both places are in or below, and gives their names from there.
+func (p *Place) common(q *Place) (root *os.Root, a, b string, err error) {
+	if p.dir.True == q.dir.True {
+		root, err = p.root.OpenRoot(".")
+		return root, p.base, q.base, err
+	}
+	top := p.dir.True
+	for top != q.dir.True && !strings.HasPrefix(q.dir.True, strings.TrimSuffix(top, "/")+"/") {
+		up := path.Dir(top)
+		if up == top || strings.HasSuffix(up, ":") {
+			return nil, "", "", syscall.EXDEV
+		}
+		top = up
+	}
+	if root, err = os.OpenRoot(top); err != nil {
+		return nil, "", "", err
+	}
+	below := func(of *Place) string {
+		return strings.TrimPrefix(strings.TrimPrefix(join(of.dir.True, of.base), top), "/")
+	}
+	a, b = below(p), below(q)
+	for name, of := range map[string]*Place{path.Dir(a): p, path.Dir(b): q} {
+		if fi, serr := root.Stat(name); err == nil && (serr != nil || !os.SameFile(fi, of.fi)) {
+			err = of.conflict("its directory was moved")
+		}
+	}
+	if err != nil {
+		root.Close() //nolint:errcheck // nothing was written through it
+	}
+	return root, a, b, err
+}
+
+// exchange renames, with a to get nothing, or to have had nothing, or neither.
+func (p *Place) exchange(root *os.Root, a, b string, empty, nothing bool) (cas string, err error) {
+	switch {
+	case nothing:
+		return renameNew(root, a, b)
+	case empty:
+		return renameNew(root, b, a)
+	}
+	cas = "recheck"
+	second, err := p.temporary()
+	if err != nil {
+		return cas, err
+	}
+	second = path.Join(path.Dir(a), second)
+	linked := root.Link(a, second) == nil
+	if !linked { // then it is away for a moment
+		if err := root.Rename(a, second); err != nil {
+			return cas, err
+		}
+	}
+	if err = root.Rename(b, a); err == nil {
+		return cas, root.Rename(second, b)
+	}
+	if linked {
+		root.Remove(second) //nolint:errcheck // the first error is the one that counts
+	} else {
+		renameNew(root, second, a) //nolint:errcheck // see above
+	}
+	return cas, err
+}
+
+// renameNew is a rename that replaces nothing: by link, and where there is none by a look and a rename.
+func renameNew(root *os.Root, from, to string) (cas string, err error) {
+	if err = root.Link(from, to); err == nil {
+		return "link", root.Remove(from)
+	}
+	if os.IsExist(err) {
+		return "link", err
+	}
+	if _, err := root.Lstat(to); !os.IsNotExist(err) {
+		return "recheck", errors.Join(fs.ErrExist, err)
+	}
+	return "recheck", root.Rename(from, to)
+}
+
+// unlike compares what is at the place with what is to be there.
+func (p *Place) unlike(want Expect) (now *Before, why string, err error) {
+	if before := want.content(); before != nil {
+		return p.differs(p.base, before)
+	}
+	now = &Before{}
+	fi, err := p.root.Lstat(p.base)
+	switch {
+	case os.IsNotExist(err):
+		return now, "it was removed", nil
+	case err != nil:
+		return now, "", p.failed("stat", err)
+	}
+	now.Exists, now.Info = true, infoOf(p.root, p.base, fi)
+	if now.Info.ID != want.ID || want.Like != nil && now.Info.Kind != want.Like.Info.Kind {
+		why = "it was replaced by another file"
+	}
+	if left := p.left(); left != nil && left.ID == want.ID &&
+		(left.Size != now.Info.Size || left.Mode != now.Info.Mode || !left.ModTime.Equal(now.Info.ModTime)) {
+		why = "it changed"
+	}
+	return now, why, nil
+}
