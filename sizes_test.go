@@ -12,7 +12,7 @@ const (
 	packageLines   = 4000
 	functionLines  = 80
 	structFields   = 12
-	programCeiling = 73450 // lines of Go without tests, of the whole module; lower it when you can
+	programCeiling = 74200 // lines of Go without tests, of the whole module; lower it when you can
 )
 
 // An excess is something that is larger than it should be: how large it may be at most, and why it is so.
@@ -37,7 +37,7 @@ var tooLarge = map[string]excess{
 	"grep/match":                                    {5650, "parser, automata and assembler of one engine"},
 	"internal/edit":                                 {4740, "the diff is to become a room of its own"},
 	"internal/engine":                               {8120, "holds the opening now; the list of steps and the road before it stand side by side"},
-	"internal/guardfs":                              {7400, engineMove},
+	"internal/guardfs":                              {8360, engineMove},
 	"readers":                                       {9150, "becomes a room for each kind of file"},
 	"tools":                                         {5110, "refusals become facts of the engine; words stay here"},
 	"checkpoint/purge.run":                          {88, storeMove},

@@ -9,7 +9,7 @@
 //   - A path that the Judge refuses gets the same answer whether or not anything is there.
 //   - A published file is whole: readers see the old content or the new, never a mixture. With Sync it survives a
 //     power cut once Commit has returned.
-//   - What a Commit or Remove displaces is what the caller saw (identity and content hash), or it is put back and
+//   - What a Commit, Remove or Swap displaces is what the caller saw (identity and content hash), or it is put back and
 //     the answer is a *ConflictError. Content that somebody else wrote is never deleted: where it cannot be put
 //     back it stays beside the file under a name ending in ".kept", and the error says so.
 //   - When a step fails (no space, I/O error, interrupt) the old file is as it was, and no temporary file and no
