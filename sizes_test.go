@@ -12,7 +12,7 @@ const (
 	packageLines   = 4000
 	functionLines  = 80
 	structFields   = 12
-	programCeiling = 74200 // lines of Go without tests, of the whole module; lower it when you can
+	programCeiling = 74470 // lines of Go without tests, of the whole module; lower it when you can
 )
 
 // An excess is something that is larger than it should be: how large it may be at most, and why it is so.
@@ -34,7 +34,7 @@ var tooLarge = map[string]excess{
 	"checkpoint":                                    {9490, storeMove},
 	"cmd/moltis-fs":                                 {4600, "export and the commands of the store shrink with it"},
 	"grep":                                          {5810, "the index is to become a room of its own"},
-	"grep/match":                                    {5650, "parser, automata and assembler of one engine"},
+	"grep/match":                                    {5900, "parser, automata and assembler of one engine, and what they rely on"},
 	"internal/edit":                                 {4740, "the diff is to become a room of its own"},
 	"internal/engine":                               {8120, "holds the opening now; the list of steps and the road before it stand side by side"},
 	"internal/guardfs":                              {8360, engineMove},
@@ -75,10 +75,6 @@ var tooLarge = map[string]excess{
 	"grep.indexDir":                                 {21, hotState},
 	"grep.indexTree":                                {17, hotState},
 	"grep.scan":                                     {32, hotState},
-	"grep/match.Matcher":                            {17, hotState},
-	"grep/match.Scanner":                            {20, hotState},
-	"grep/match.dfa":                                {28, hotState},
-	"grep/match.program":                            {13, hotState},
 	"internal/audit.Record":                         {19, answerFields},
 	"internal/edit.document":                        {13, hotState},
 	"internal/engine.Engine":                        {20, engineMove},

@@ -159,7 +159,7 @@ const lookAhead = 1024
 // in order; b lies at `at` of the file.
 func (s *scan) plainLine(b []byte, at int64, start, end int) bool {
 	if at+int64(end) > s.plainTo {
-		s.plainTo = at + int64(start+match.Plain(b[start:min(len(b), max(end, start+lookAhead))]))
+		s.plainTo = at + int64(start+match.ASCIIPrefix(b[start:min(len(b), max(end, start+lookAhead))]))
 	}
 	return at+int64(end) <= s.plainTo
 }
@@ -168,7 +168,7 @@ func (s *scan) plainLine(b []byte, at int64, start, end int) bool {
 // characters. Encodings whose characters never end in ASCII need none of that.
 func (s *scan) strange(line, around []byte) bool {
 	switch {
-	case s.asIs || match.Plain(line) == len(line) || s.q.Matcher.Bytes():
+	case s.asIs || match.ASCIIPrefix(line) == len(line) || s.q.Matcher.Bytes():
 		return false
 	case text.Escaped(line):
 		s.foreign = text.Lookup("iso-2022-jp")

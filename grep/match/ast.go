@@ -5,7 +5,8 @@ import (
 	"unicode"
 )
 
-// nodeOp is the kind of a syntax tree node. There are no captures: only where a match begins and ends is asked for.
+// nodeOp is the kind of a syntax tree node. Captures are not kept: only where a match begins and
+// ends is asked for.
 type nodeOp uint8
 
 const (
@@ -19,7 +20,7 @@ const (
 	opRepeat               // subs[0], min to max times; max < 0: no bound
 	opGroup                // capturing group number min; only back-references ask for it
 
-	// From here on only the backtracking engine can follow; see relax.
+	// Only the backtracking engine can run what follows; see linearSuperset.
 	opAround  // look-around: subs[0] ahead or behind, negated or not
 	opAtomic  // subs[0] without going back into it
 	opBackref // what group min matched
@@ -232,7 +233,7 @@ func foldRanges(r []rune) []rune {
 	out := slices.Clone(r)
 	for i := 0; i < len(r); i += 2 {
 		lo, hi := r[i], r[i+1]
-		// Everything there is folds onto itself: walking a million code points would find nothing new.
+		// The set of everything folds onto itself. Walking a million code points finds nothing new.
 		if lo == 0 && hi >= unicode.MaxRune {
 			return cleanRanges(out)
 		}

@@ -13,19 +13,22 @@ import (
 // ErrFallbackTime is what Scanner.Err wraps when the backtracking engine has used up its time.
 var ErrFallbackTime = errors.New("the backtracking engine ran out of time")
 
-// backtrack is a pattern for the backtracking engine, written out of the tree, so that both engines read it alike.
+// backtrack is a pattern for the backtracking engine. It is written out of the parsed tree and not
+// copied from the source, so that both engines read it alike.
 type backtrack struct {
 	text  string
 	limit time.Duration
 }
 
-// maxBacktrack bounds the text of a pattern in bytes. A Unicode \b takes 24 KiB, and the engine reads three megabytes in a second.
+// maxBacktrack bounds the text of a pattern in bytes. A Unicode \b takes 24 KiB, and the engine
+// compiles three megabytes in a second.
 const maxBacktrack = 1 << 20
 
 func newBacktrack(root *node, o Options) (*backtrack, error) {
 	w := backtrackWriter{crlf: o.CRLF, lines: !o.Multiline}
 	if w.node(root); w.Len() > maxBacktrack {
-		return nil, errors.New("its classes are too large when they are written out; use fewer, or (?-u)")
+		const why = "its classes are too large when they are written out; use fewer, or (?-u)"
+		return nil, errors.New(why)
 	}
 	b := &backtrack{text: w.String(), limit: o.FallbackTime}
 	_, err := regexp2.Compile(b.text, regexp2.None)

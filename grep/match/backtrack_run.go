@@ -9,52 +9,56 @@ import (
 	"github.com/dlclark/regexp2"
 )
 
-// The backtracking engine wants its text as code points, and pushes several words for each that it may come back to. What it is
-// shown at a time is therefore a window of the text. A match that begins in the last backLap of a window is left to the next one.
+// The backtracking engine wants its text as code points, and pushes several words for each code
+// point it may come back to. So it sees a window of the text at a time. A match that begins in the
+// last backOverlap of a window is left to the next window, which shows more of what follows.
 const (
-	backWindow = 384 << 10 // bytes; a long line comes in shorter parts anyway
-	backLap    = 64 << 10
-	backBehind = 16 << 10 // what of the text before the place of a search is shown as well
-	backStride = 256      // code points between two that backtrackRun.marks has the place of
+	backWindow  = 384 << 10 // bytes; a long line comes in shorter parts anyway
+	backOverlap = 64 << 10
+	backContext = 16 << 10 // text before the place of a search, for look-behind
+	backStride  = 256      // code points between two entries of backtrackRun.marks
 )
 
-// backtrackRun is one scanner's use of the engine. It remembers the window of the last call: matches are asked for one by one.
+// backtrackRun is one scanner's use of the engine. It keeps the window of the last call: matches
+// are asked for one by one, and turning a window into code points costs more than finding one.
 type backtrackRun struct {
-	b     *backtrack
-	re    *regexp2.Regexp
-	left  time.Duration
-	until time.Time // zero: no deadline
-	meter *meter
-	err   error
-	cut   bool // a text did not fit a window
+	pattern *backtrack
+	re      *regexp2.Regexp
+	left    time.Duration
+	until   time.Time // zero: no deadline
+	meter   *meter
+	err     error
+	cut     bool // a text did not fit a window
 
-	text   []byte // of the last call, nil for none: for its place in memory and its length, its content is not compared
+	text   []byte // of the last call, nil for none; compared by address and length only: see Forget
 	lo, hi int    // the window
 	runes  []rune
 	marks  []int32 // offset from lo of every backStride-th code point
 }
 
 func (s *Scanner) backtracking() *backtrackRun {
-	if s.back == nil {
-		b := s.m.backward
+	if s.fallback == nil {
+		b := s.m.fallback
 		re, err := regexp2.Compile(b.text, regexp2.None)
-		s.back = &backtrackRun{b: b, re: re, left: b.limit, err: err, until: s.until, meter: &s.meter}
+		s.fallback = &backtrackRun{pattern: b, re: re, left: b.limit, err: err}
+		s.fallback.until, s.fallback.meter = s.until, &s.meter
 	}
-	return s.back
+	return s.fallback
 }
 
-func (r *backtrackRun) renew() { r.left, r.err, r.cut, r.text = r.b.limit, nil, false, nil }
+func (r *backtrackRun) reset() { r.left, r.err, r.cut, r.text = r.pattern.limit, nil, false, nil }
 
-// show makes the window hold at, with backLap behind it or all there is.
+// show moves the window so that it holds at, and backOverlap behind it or all there is.
 func (r *backtrackRun) show(text []byte, at int) {
 	same := r.text != nil && len(r.text) == len(text) && (len(text) == 0 || &r.text[0] == &text[0])
-	if same && r.lo <= at && (at < r.hi-backLap || r.hi == len(text)) && (r.lo == 0 || r.lo < at) {
+	enoughBehind := at < r.hi-backOverlap || r.hi == len(text)
+	if same && r.lo <= at && enoughBehind && (r.lo == 0 || r.lo < at) {
 		return
 	}
 	r.text, r.lo, r.hi = text, 0, len(text)
 	if len(text) > backWindow {
 		r.cut = true
-		if r.lo = runeStart(text, max(0, at-backBehind)); len(text)-r.lo > backWindow {
+		if r.lo = runeStart(text, max(0, at-backContext)); len(text)-r.lo > backWindow {
 			r.hi = runeStart(text, r.lo+backWindow)
 		}
 	}
@@ -72,7 +76,7 @@ func (r *backtrackRun) show(text []byte, at int) {
 	}
 }
 
-// runeStart is at, or the start of the character that at is in.
+// runeStart gives the start of the character that at is in, or at itself.
 func runeStart(text []byte, at int) int {
 	for k := at; k > 0 && k > at-utf8.UTFMax && k < len(text); k-- {
 		if utf8.RuneStart(text[k]) {
@@ -116,12 +120,13 @@ func (r *backtrackRun) offset(n int) int {
 	return i
 }
 
-// find gives the first match in text at or after at. The text is taken for that of the last call when it lies in the same place.
+// find gives the first match in text at or after at. A text at the address of the last one, and as
+// long, is taken for the same text.
 func (r *backtrackRun) find(text []byte, at int) (begin, end int, ok bool) {
 	for r.err == nil {
 		r.show(text, at)
 		m := r.run(r.index(at))
-		safe := r.hi - backLap // a match that begins from here on may be longer than the window shows
+		safe := r.hi - backOverlap // a match from here on may be longer than shown
 		if r.hi == len(text) {
 			safe = len(text) + 1
 		}
@@ -133,8 +138,8 @@ func (r *backtrackRun) find(text []byte, at int) (begin, end int, ok bool) {
 			return 0, 0, false
 		case m == nil || begin >= safe:
 			at = max(at+1, safe)
-		case end == r.hi && safe <= len(text) && begin-backBehind > r.lo+backBehind:
-			at = begin // there is more room for it
+		case end == r.hi && safe <= len(text) && begin-backContext > r.lo+backContext:
+			at = begin // the next window shows more of it
 			r.text = nil
 		default:
 			return begin, end, true
@@ -143,7 +148,7 @@ func (r *backtrackRun) find(text []byte, at int) (begin, end int, ok bool) {
 	return 0, 0, false
 }
 
-// run is the engine, under what is left of the time.
+// run calls the engine with the time that is left.
 func (r *backtrackRun) run(from int) *regexp2.Match {
 	began := time.Now()
 	limit, late := r.left, error(ErrFallbackTime)
@@ -168,15 +173,17 @@ func (r *backtrackRun) run(from int) *regexp2.Match {
 	return m
 }
 
-// Cut says that the backtracking engine saw a line, or with Multiline a text, of more than 384 KiB in parts: it may have missed
-// a match of more than 64 KiB or found too little of it, and looked around it no further than that.
-func (s *Scanner) Cut() bool { return s.back != nil && s.back.cut }
+// Cut says that the backtracking engine saw a text in parts: a line, or with Multiline a text, of
+// more than 384 KiB. It may have missed a match of more than 64 KiB, or found too little of it. It
+// looked around a match no further than that.
+func (s *Scanner) Cut() bool { return s.fallback != nil && s.fallback.cut }
 
-// Forget must be called before NextMatch is called with a buffer that holds another text in the place of the last one.
+// Forget must be called before a buffer that holds another text at the same address comes again.
+// Otherwise what was remembered of the old text is used for the new one.
 func (s *Scanner) Forget() {
-	s.near = nearLine{}
-	if s.back != nil {
-		s.back.text = nil
+	s.line = lineBounds{}
+	if s.fallback != nil {
+		s.fallback.text = nil
 	}
 }
 
@@ -198,10 +205,11 @@ func (s *Scanner) nextLineBacktracking(buf []byte, pos int) (start, end int, ok 
 	return 0, 0, false
 }
 
-// matchBacktracking is match by the backtracking engine; under Multiline the program may show where none begins.
+// matchBacktracking is match by the backtracking engine. Under Multiline the prefilter may show
+// where no match begins.
 func (s *Scanner) matchBacktracking(text []byte, at int) (begin, end int, ok bool) {
-	if s.m.o.Multiline && s.m.find != nil {
-		from, k := s.skip(text, at)
+	if s.m.o.Multiline && s.m.prefilter != nil {
+		from, k := s.skipToCandidate(text, at)
 		if k < 0 {
 			return 0, 0, false
 		}

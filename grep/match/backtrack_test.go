@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// backtracked compiles an equivalent of a plain pattern that only the backtracking engine runs.
+// backtracked compiles a plain pattern, and the same pattern in a form that only the backtracking
+// engine runs.
 func backtracked(t *testing.T, p string, multiline bool) (b, plain *Scanner) {
 	t.Helper()
 	var s []*Scanner
@@ -27,7 +28,8 @@ func backtracked(t *testing.T, p string, multiline bool) (b, plain *Scanner) {
 	return s[0], s[1]
 }
 
-// TestBacktrackWindows: a text of several windows gives the matches that it has, wherever the windows end and whatever is not UTF-8.
+// TestBacktrackWindows: a text of several windows gives all its matches, wherever the windows end,
+// and with bytes that are not UTF-8.
 func TestBacktrackWindows(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 1))
 	var b strings.Builder
@@ -58,8 +60,8 @@ func TestBacktrackWindows(t *testing.T) {
 			if !x.Cut() || x.Err() != nil {
 				t.Errorf("%s: cut %v, %v", p, x.Cut(), x.Err())
 			}
-			if cap(x.back.runes) > backWindow {
-				t.Errorf("%d code points are held", cap(x.back.runes))
+			if cap(x.fallback.runes) > backWindow {
+				t.Errorf("%d code points are held", cap(x.fallback.runes))
 			}
 		}
 	}
@@ -95,14 +97,15 @@ func TestUntil(t *testing.T) {
 	}
 }
 
-// TestBacktrackAcrossWindows: a match of up to backLap bytes that a window shows the beginning of only is found in the next one.
+// TestBacktrackAcrossWindows: a match of up to backOverlap bytes is found even when the window
+// shows only its beginning. The next window shows it whole.
 func TestBacktrackAcrossWindows(t *testing.T) {
 	m, err := Compile(`(?=b)begin[^z]*z`, Options{FallbackTime: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
-	match := "begin" + strings.Repeat("-", backLap/2) + "z"
-	for _, before := range []int{backBehind, backWindow - backLap/4, backWindow - 3, backWindow, 2 * backWindow} {
+	match := "begin" + strings.Repeat("-", backOverlap/2) + "z"
+	for _, before := range []int{backContext, backWindow - backOverlap/4, backWindow - 3, backWindow, 2 * backWindow} {
 		text := []byte(strings.Repeat("x", before) + match + strings.Repeat("x", backWindow))
 		if got := m.Scanner().Spans(nil, text, 0, len(text)); !slices.Equal(got, [][2]int{{before, before + len(match)}}) {
 			t.Errorf("behind %d bytes: %v", before, got)

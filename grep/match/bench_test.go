@@ -130,7 +130,8 @@ func BenchmarkRegexp(b *testing.B) {
 	}
 }
 
-// BenchmarkIndex is bytes.Index over the same chunks, the bound for what a literal can reach without vectors of our own.
+// BenchmarkIndex is bytes.Index over the same chunks, the bound for what a literal can reach
+// without vectors of our own.
 func BenchmarkIndex(b *testing.B) {
 	text := corpus()
 	b.SetBytes(int64(len(text)))

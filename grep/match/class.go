@@ -1,19 +1,20 @@
 package match
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
-// class reads "[…]". ripgrep's grammar (nested classes, "&&", "--", "~~") is tried first; a text that it refuses, such as
-// "[[(]", is read as Go does, where "[" inside is an ordinary character.
+// class reads "[…]". It tries ripgrep's grammar first: nested classes, "&&", "--", "~~". Text that
+// ripgrep refuses, such as "[[(]", is read as Go does: there "[" inside is an ordinary character.
 func (p *parser) class() (*node, *syntaxError) {
 	open := p.pos
-	saw, exotic := p.sawCR, p.exotic
+	sawCR, fallback := p.sawCR, p.fallbackFor
 	c := &classParser{parser: p, nest: true}
 	set, err := c.bracket()
-	if err != nil || c.odd {
-		p.pos, p.sawCR, p.exotic = open, saw, exotic
+	if err != nil || c.danglingOp {
+		p.pos, p.sawCR, p.fallbackFor = open, sawCR, fallback
 		flat := &classParser{parser: p}
 		if set, err = flat.bracket(); err != nil {
 			return nil, err
@@ -28,8 +29,8 @@ func (p *parser) class() (*node, *syntaxError) {
 
 type classParser struct {
 	*parser
-	nest bool
-	odd  bool // an operator without an operand: surely meant literally
+	nest       bool
+	danglingOp bool // an operator without an operand: surely meant literally
 }
 
 func (p *classParser) bracket() ([]rune, *syntaxError) {
@@ -58,7 +59,8 @@ func (p *classParser) bracket() ([]rune, *syntaxError) {
 			whole = intersectRanges(whole, negateRanges(union, 0x10ffff))
 		case "~~":
 			both := intersectRanges(whole, union)
-			whole = intersectRanges(cleanRanges(append(whole[:len(whole):len(whole)], union...)), negateRanges(both, 0x10ffff))
+			either := cleanRanges(slices.Concat(whole, union))
+			whole = intersectRanges(either, negateRanges(both, 0x10ffff))
 		}
 		union = nil
 	}
@@ -66,7 +68,7 @@ func (p *classParser) bracket() ([]rune, *syntaxError) {
 	for ; ; first = false {
 		p.skipClassVerbose()
 		if !p.more() {
-			return nil, fail(open, "missing \"]\" for this class").or(1, `\[`)
+			return nil, fail(open, "missing \"]\" for this class").withFix(1, `\[`)
 		}
 		if p.src[p.pos] == ']' && !first {
 			p.pos++
@@ -74,7 +76,7 @@ func (p *classParser) bracket() ([]rune, *syntaxError) {
 		}
 		if p.nest && !first && (p.at("&&") || p.at("~~") || p.at("--") && !p.at("--]")) {
 			if empty {
-				p.odd = true
+				p.danglingOp = true
 			}
 			combine()
 			op = p.src[p.pos : p.pos+2]
@@ -90,7 +92,7 @@ func (p *classParser) bracket() ([]rune, *syntaxError) {
 		union = append(union, set...)
 	}
 	if empty && op != "" {
-		p.odd = true
+		p.danglingOp = true
 	}
 	combine()
 	if negated {
@@ -135,7 +137,9 @@ func (p *classParser) item(open int) ([]rune, *syntaxError) {
 	end := p.pos
 	if p.src[end] == '\\' && end+1 < len(p.src) {
 		if _, ok, _ := p.classEscape(); ok {
-			return nil, fail(at, "range %q ends in a class", p.src[at:p.pos]).or(p.pos-at, p.src[at:end-1]+`\-`+p.src[end:p.pos])
+			escaped := p.src[at:end-1] + `\-` + p.src[end:p.pos]
+			e := fail(at, "range %q ends in a class", p.src[at:p.pos])
+			return nil, e.withFix(p.pos-at, escaped)
 		}
 	}
 	hi, err := p.member()
@@ -143,7 +147,8 @@ func (p *classParser) item(open int) ([]rune, *syntaxError) {
 		return nil, err
 	}
 	if lo > hi {
-		return nil, fail(at, "range %q runs backwards", p.src[at:p.pos]).or(p.pos-at, p.src[end:p.pos]+"-"+p.src[at:end-1])
+		turned := p.src[end:p.pos] + "-" + p.src[at:end-1]
+		return nil, fail(at, "range %q runs backwards", p.src[at:p.pos]).withFix(p.pos-at, turned)
 	}
 	return p.one(lo, hi), nil
 }

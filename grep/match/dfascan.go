@@ -6,9 +6,14 @@ import (
 	"unsafe"
 )
 
-// scan runs an earliest DFA from state s over b. It gives the index of the byte on which a special row was entered and that
-// row, or len(b) and the live state. A match so found has ended before or with that byte, in the same line ("\n" belongs
-// to the line it ends).
+// scan runs an earliest DFA from state s over b. It gives the index of the byte on which it entered
+// a special row, and that row; or len(b) and the live state.
+//
+// A match so found has ended with that byte or before it, in the same line. ("\n" belongs to the
+// line that it ends.)
+//
+// The fast loop does not check bounds. It is safe because every cell holds a multiple of the row
+// size within table, and classes stays within a row.
 func (d *dfa) scan(b []byte, s uint32) (int, uint32) {
 	limit := d.row(rowCount)
 	if s < limit || len(b) == 0 {
@@ -19,7 +24,8 @@ func (d *dfa) scan(b []byte, s uint32) (int, uint32) {
 	p := unsafe.Pointer(unsafe.SliceData(b))
 	i, n := 0, len(b)
 	for {
-		// A special row leads to itself, so one look in eight bytes is enough.
+		// A special row leads to itself, so one look in eight bytes is enough. The slow loop below
+		// repeats the eight bytes and finds the exact one.
 		for i+8 <= n {
 			w := load64(unsafe.Add(p, i))
 			x := cell(unsafe.Add(table, d.classes[byte(w)]), uintptr(s))
@@ -57,18 +63,22 @@ func (d *dfa) finish(s uint32) uint32 {
 	if s < d.row(rowCount) {
 		return s
 	}
-	if x := d.table[s>>2+uint32(len(d.p.rep))]; x != rowUnknown {
+	if x := d.table[s>>2+uint32(len(d.p.classByte))]; x != rowUnknown {
 		return x
 	}
 	return d.compute(s, endOfText)
 }
 
-// scanLines is scan for a line-mode DFA over whole lines. It runs four streams side by side: one waits for a load from the
-// table on every byte, four hide that from one another. The answer is that of one stream: the first special row in b.
+// scanLines is scan for a line-mode DFA over whole lines. It gives the same answer: the first
+// special row in b.
+//
+// A single stream waits for the load from the table at every byte. Four streams side by side hide
+// that wait from one another. The cuts are at line starts, where a line-mode DFA is in startLine
+// whatever came before: that is what makes the parts independent.
 func (d *dfa) scanLines(b []byte) (int, uint32) {
 	const least = 2 << 10
-	if len(b) < least || d.lineGo < d.row(rowCount) {
-		return d.scan(b, d.lineGo)
+	if len(b) < least || d.startLine < d.row(rowCount) {
+		return d.scan(b, d.startLine)
 	}
 	var cut [5]int
 	cut[4] = len(b)
@@ -85,16 +95,17 @@ func (d *dfa) scanLines(b []byte) (int, uint32) {
 	for k := range 4 {
 		shared = min(shared, cut[k+1]-cut[k])
 	}
-	if shared == 0 { // lines too long to part
-		return d.scan(b, d.lineGo)
+	if shared == 0 { // the lines are too long to cut
+		return d.scan(b, d.startLine)
 	}
-	states := [4]uint32{d.lineGo, d.lineGo, d.lineGo, d.lineGo}
+	states := [4]uint32{d.startLine, d.startLine, d.startLine, d.startLine}
 	flushes := d.flushes
 	done, hit, row := d.lockstep(b, cut[:], shared, &states)
-	if d.flushes != flushes { // the states of the other streams are gone
-		return d.scan(b, d.lineGo)
+	if d.flushes != flushes { // the states of the other streams are void
+		return d.scan(b, d.startLine)
 	}
-	// Streams before the one that hit have not seen the rest of their part.
+	// The first special row counts. A stream before the one that hit may still find one in the rest
+	// of its part.
 	taken := done
 	if hit < 4 {
 		taken++
@@ -106,7 +117,7 @@ func (d *dfa) scanLines(b []byte) (int, uint32) {
 			return at + i, to
 		}
 		if d.flushes != flushes {
-			i, to := d.scan(b[cut[k+1]:], d.lineGo)
+			i, to := d.scan(b[cut[k+1]:], d.startLine)
 			return cut[k+1] + i, to
 		}
 		if k == 3 {
@@ -116,13 +127,15 @@ func (d *dfa) scanLines(b []byte) (int, uint32) {
 	return cut[hit] + done, row
 }
 
-// lockstep runs the four streams n bytes far or until one enters a special row: row, stream hit, on its byte done; the streams
-// before it have taken that byte too. hit is 4 when all came through, and done is n. On a flush the answer is void.
+// lockstep runs the four streams n bytes far, or until one enters a special row. Then hit is that
+// stream, row its row and done the index of the byte in its part; the streams before it have taken
+// that byte too. When all come through, hit is 4 and done is n. After a flush the answer is void.
 func (d *dfa) lockstep(b []byte, cut []int, n int, states *[4]uint32) (done, hit int, row uint32) {
 	limit := d.row(rowCount)
 	d.scanned += 4 * n
 	base := unsafe.Pointer(unsafe.SliceData(b))
-	p0, p1, p2, p3 := base, unsafe.Add(base, cut[1]), unsafe.Add(base, cut[2]), unsafe.Add(base, cut[3])
+	p0, p1 := base, unsafe.Add(base, cut[1])
+	p2, p3 := unsafe.Add(base, cut[2]), unsafe.Add(base, cut[3])
 	table := unsafe.Pointer(unsafe.SliceData(d.table))
 	s0, s1, s2, s3 := states[0], states[1], states[2], states[3]
 	flushes := d.flushes
@@ -178,16 +191,19 @@ func (d *dfa) lockstep(b []byte, cut []int, n int, states *[4]uint32) (done, hit
 	}
 }
 
-// pass notes that n bytes went by. Matches are asked for one by one, and each may look at the whole text again.
-func (d *dfa) pass(n int) {
+// countBytes notes that n bytes went by. The meter must hear of them: matches are asked for one by
+// one, and each may look at the whole text again.
+func (d *dfa) countBytes(n int) {
 	d.scanned += n
 	d.meter.pass(n)
 }
 
-// last runs a DFA of mode first over text[at:] from state s and gives the end of the match; ok is false for none, sure is
-// false when the DFA has to leave the answer to pike. When after place idle nothing is alive that could become a match, it
-// stops: then resume is where to go on, otherwise it is -1.
-func (d *dfa) last(text []byte, at int, s uint32, idle int) (end, resume int, ok, sure bool) {
+// matchEnd runs a DFA of mode first over text[at:] from state s and gives the end of the match. ok
+// is false for none; sure is false when the Pike VM must answer.
+//
+// Once place idle is passed and no started match is alive, it stops. Then resume is where to go on;
+// otherwise it is -1.
+func (d *dfa) matchEnd(text []byte, at int, s uint32, idle int) (end, resume int, ok, sure bool) {
 	limit := d.row(rowCount)
 	if s < limit {
 		return 0, -1, false, s == d.row(rowDead)
@@ -202,15 +218,15 @@ func (d *dfa) last(text []byte, at int, s uint32, idle int) (end, resume int, ok
 			x &^= matchBit
 		}
 		if s = x; s < limit {
-			d.pass(i - at)
+			d.countBytes(i - at)
 			return end, -1, ok, s == d.row(rowDead)
 		}
-		if i >= idle && !ok && (s == d.lineGo || s == d.elseGo || s == d.wordGo) {
-			d.pass(i - at)
+		if i >= idle && !ok && (s == d.startLine || s == d.startOther || s == d.startWord) {
+			d.countBytes(i - at)
 			return 0, i + 1, false, true
 		}
 	}
-	d.pass(len(text) - at)
+	d.countBytes(len(text) - at)
 	x := d.finish(s)
 	if x&matchBit != 0 {
 		return len(text), -1, true, true
@@ -218,10 +234,10 @@ func (d *dfa) last(text []byte, at int, s uint32, idle int) (end, resume int, ok
 	return end, -1, ok, x != d.row(rowQuit)
 }
 
-// first runs a longest DFA of the reversed program backwards from text[:end], not beyond least, and gives where the
-// longest match begins.
-func (d *dfa) first(text []byte, least, end int) (begin int, sure bool) {
-	s, ok := d.textGo, true
+// matchStart runs a longest DFA of the reversed program backwards from text[:end], not beyond
+// least. It gives where the longest match begins, which is where the leftmost match begins.
+func (d *dfa) matchStart(text []byte, least, end int) (begin int, sure bool) {
+	s, ok := d.startText, true
 	if end < len(text) {
 		s, ok = d.enterAfter(text[end])
 	}
@@ -245,8 +261,8 @@ func (d *dfa) first(text []byte, least, end int) (begin int, sure bool) {
 			x &^= matchBit
 		}
 		if s = x; s < limit || i <= least {
-			// Beyond least only the assertions were of interest.
-			d.pass(end - i)
+			// The bytes before least matter to the assertions only.
+			d.countBytes(end - i)
 			return begin, begin >= 0 && s != d.row(rowQuit)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 func (p *parser) escape() (*node, *syntaxError) {
 	at := p.pos
 	if p.pos+1 >= len(p.src) {
-		return nil, fail(at, "trailing backslash").or(1, `\\`)
+		return nil, fail(at, "trailing backslash").withFix(1, `\\`)
 	}
 	if n, ok, err := p.assertion(); ok || err != nil {
 		return n, err
@@ -41,7 +41,7 @@ func (p *parser) set(ranges []rune) *node {
 	if p.lines {
 		ranges = intersectRanges(ranges, []rune{0, 9, 11, unicode.MaxRune})
 	}
-	if !p.f.unicode && len(ranges) > 0 && ranges[len(ranges)-1] >= 0x80 && ranges[len(ranges)-1] <= 0xff {
+	if n := len(ranges); !p.f.unicode && n > 0 && ranges[n-1] >= 0x80 && ranges[n-1] <= 0xff {
 		return &node{op: opBytes, ranges: ranges}
 	}
 	return classNode(ranges)
@@ -60,8 +60,10 @@ func (p *parser) assertion() (*node, bool, *syntaxError) {
 		text string
 		look look
 	}{
-		{`\b{start-half}`, lookWordStartHalf}, {`\b{end-half}`, lookWordEndHalf}, {`\b{start}`, lookWordStart}, {`\b{end}`, lookWordEnd},
-		{`\b`, lookWord}, {`\B`, lookNotWord}, {`\<`, lookWordStart}, {`\>`, lookWordEnd}, {`\A`, lookTextStart}, {`\z`, lookTextEnd},
+		{`\b{start-half}`, lookWordStartHalf}, {`\b{end-half}`, lookWordEndHalf},
+		{`\b{start}`, lookWordStart}, {`\b{end}`, lookWordEnd},
+		{`\b`, lookWord}, {`\B`, lookNotWord}, {`\<`, lookWordStart}, {`\>`, lookWordEnd},
+		{`\A`, lookTextStart}, {`\z`, lookTextEnd},
 	}
 	for _, k := range kinds {
 		if p.eat(k.text) {
@@ -109,15 +111,15 @@ func (p *parser) backref(name string, at int) (*node, *syntaxError) {
 	if err != nil {
 		g, ok := p.names[name]
 		if !ok {
-			return nil, fail(at, "back-reference to an unknown group %q", name).or(1, `\\`)
+			return nil, fail(at, "back-reference to an unknown group %q", name).withFix(1, `\\`)
 		}
 		n = g
 	}
 	if n <= 0 {
-		return nil, fail(at, "bad back-reference %q", name).or(1, `\\`)
+		return nil, fail(at, "bad back-reference %q", name).withFix(1, `\\`)
 	}
 	p.refs = append(p.refs, ref{n, at})
-	p.needsAt(at, "a back-reference")
+	p.needsFallback(at, "a back-reference")
 	return &node{op: opBackref, min: n, fold: p.f.fold}, nil
 }
 
@@ -159,13 +161,13 @@ func (p *parser) propertyEscape() ([]rune, bool, *syntaxError) {
 	negated := p.src[at+1] == 'P'
 	s := p.src[at+2:]
 	if s == "" {
-		return nil, false, fail(at, "\\p without a property name").or(1, `\\`)
+		return nil, false, fail(at, "\\p without a property name").withFix(1, `\\`)
 	}
 	var name string
 	if s[0] == '{' {
 		end := strings.IndexByte(s, '}')
 		if end < 0 {
-			return nil, false, fail(at, "\\p{ without \"}\"").or(1, `\\`)
+			return nil, false, fail(at, "\\p{ without \"}\"").withFix(1, `\\`)
 		}
 		name = s[1:end]
 		p.pos += 2 + end + 1
@@ -184,7 +186,7 @@ func (p *parser) propertyEscape() ([]rune, bool, *syntaxError) {
 	if !ok {
 		e := fail(at, "unknown Unicode property %q", name)
 		if strings.HasPrefix(name, "Emoji") || name == "Extended_Pictographic" {
-			e.or(p.pos-at, emoji)
+			e.withFix(p.pos-at, emoji)
 		}
 		return nil, false, e
 	}
@@ -197,19 +199,20 @@ func (p *parser) propertyEscape() ([]rune, bool, *syntaxError) {
 	return set, true, nil
 }
 
-// emoji are the blocks that most of them lie in; which characters are emoji is no property in package unicode.
+// emoji are the blocks that most emoji lie in. Package unicode has no property for them.
 const emoji = `[\x{2600}-\x{27BF}\x{1F300}-\x{1FAFF}]`
 
-// advice is what to write for escapes that other engines know.
+// advice is what to write instead of escapes that other engines know.
 var advice = map[byte]string{
-	'h': `[ \t]`, 'H': `[^ \t]`, 'Z': `\z`, 'e': `\x1b`, 'R': `\r?\n`, 'N': `[^\n]`, 'G': `\A`, 'K': "", 'X': `.`, 'C': `.`, 'E': "", 'l': `[a-z]`, 'u': `u`, 'i': `[A-Za-z_]`,
+	'h': `[ \t]`, 'H': `[^ \t]`, 'Z': `\z`, 'e': `\x1b`, 'R': `\r?\n`, 'N': `[^\n]`, 'G': `\A`,
+	'K': "", 'X': `.`, 'C': `.`, 'E': "", 'l': `[a-z]`, 'u': `u`, 'i': `[A-Za-z_]`,
 }
 
 // runeEscape reads an escape that stands for one code point.
 func (p *parser) runeEscape() (rune, *syntaxError) {
 	at := p.pos
 	if at+1 >= len(p.src) {
-		return 0, fail(at, "trailing backslash").or(1, `\\`)
+		return 0, fail(at, "trailing backslash").withFix(1, `\\`)
 	}
 	r, n := utf8.DecodeRuneInString(p.src[at+1:])
 	p.pos += 1 + n
@@ -248,11 +251,11 @@ func (p *parser) runeEscape() (rune, *syntaxError) {
 	e := fail(at, "unknown escape %q", `\`+string(r))
 	if r < utf8.RuneSelf {
 		if fix, ok := advice[byte(r)]; ok {
-			return 0, e.or(1+n, fix)
+			return 0, e.withFix(1+n, fix)
 		}
-		return 0, e.or(1, `\\`)
+		return 0, e.withFix(1, `\\`)
 	}
-	return 0, e.or(1, "")
+	return 0, e.withFix(1, "")
 }
 
 // hex reads the digits of \xHH, \x{H…}, \uHHHH or \UHHHHHHHH; pos is after the letter.
@@ -261,20 +264,22 @@ func (p *parser) hex(at, digits int) (rune, *syntaxError) {
 	if p.at("{") {
 		end := strings.IndexByte(p.rest(), '}')
 		if end < 0 {
-			return 0, fail(at, "hexadecimal escape without \"}\"").or(1, `\\`)
+			return 0, fail(at, "hexadecimal escape without \"}\"").withFix(1, `\\`)
 		}
 		text = p.rest()[1:end]
 		p.pos += end + 1
 	} else {
 		text = p.rest()[:min(digits, len(p.rest()))]
 		if len(text) < digits {
-			return 0, fail(at, "%s wants %d hexadecimal digits", p.src[at:at+2], digits).or(1, `\\`)
+			e := fail(at, "%s wants %d hexadecimal digits", p.src[at:at+2], digits)
+			return 0, e.withFix(1, `\\`)
 		}
 		p.pos += digits
 	}
 	v, err := strconv.ParseUint(text, 16, 32)
-	if err != nil || strings.Contains(text, "_") || v > unicode.MaxRune || v >= 0xd800 && v < 0xe000 {
-		return 0, fail(at, "%q is not a code point", p.src[at:p.pos]).or(1, `\\`)
+	surrogate := v >= 0xd800 && v < 0xe000
+	if err != nil || strings.Contains(text, "_") || v > unicode.MaxRune || surrogate {
+		return 0, fail(at, "%q is not a code point", p.src[at:p.pos]).withFix(1, `\\`)
 	}
 	return rune(v), nil
 }

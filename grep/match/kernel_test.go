@@ -11,8 +11,9 @@ import (
 	"unsafe"
 )
 
-// walled gives size bytes of writable memory, whole pages, with a page on either side that may not be read.
-func walled(t *testing.T, size int) []byte {
+// fenced gives at least size bytes of writable memory, whole pages, between two pages that must not
+// be read. A kernel that reads too far faults.
+func fenced(t *testing.T, size int) []byte {
 	t.Helper()
 	page := syscall.Getpagesize()
 	size = (size + page - 1) / page * page
@@ -25,19 +26,19 @@ func walled(t *testing.T, size int) []byte {
 			t.Error(err)
 		}
 	})
-	for _, wall := range [][]byte{b[:page], b[page+size:]} {
-		if err := syscall.Mprotect(wall, syscall.PROT_NONE); err != nil {
+	for _, guard := range [][]byte{b[:page], b[page+size:]} {
+		if err := syscall.Mprotect(guard, syscall.PROT_NONE); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return b[page : page+size]
 }
 
-// fill writes size bytes at one end or the other of room, so that a kernel that reads beyond them on that side faults.
-func (g generator) fill(room []byte, size int, alphabet string) []byte {
-	text := room[:size:size]
+// fill writes size random bytes at one end of memory or the other.
+func (g generator) fill(memory []byte, size int, alphabet string) []byte {
+	text := memory[:size:size]
 	if g.IntN(4) > 0 {
-		text = room[len(room)-size:]
+		text = memory[len(memory)-size:]
 	}
 	for i := range text {
 		text[i] = alphabet[g.IntN(len(alphabet))]
@@ -45,10 +46,11 @@ func (g generator) fill(room []byte, size int, alphabet string) []byte {
 	return text
 }
 
-// TestPairScan compares the kernel of every level with its contract, on texts that fill their memory to the last byte.
+// TestPairScan compares the kernel of every level with its contract, on texts that fill their
+// memory to the last byte.
 func TestPairScan(t *testing.T) {
 	g := generator{rand.New(rand.NewPCG(11, 12))}
-	room := walled(t, 4096)
+	memory := fenced(t, 4096)
 	alphabets := []string{"ab", "abAB@", "aaaaaaaaaaaaaaaab", "................................................................................a", "\x00\xff\x80\x7fa"}
 	for _, v := range levels() {
 		if !v.pairs() {
@@ -65,9 +67,9 @@ func TestPairScan(t *testing.T) {
 				}
 			}
 			l.mask = l.mask[:len(l.bytes)]
-			q := newPairFinder(l, v).pair
+			q := newPairPrefilter(l, v).pair
 			n := 32 + g.IntN(300)
-			text := g.fill(room, n+max(q.i2, 7), alphabet)
+			text := g.fill(memory, n+max(q.i2, 7), alphabet)
 			want := -1
 			for i := 0; i < n && want < 0; i++ {
 				if text[i+q.i1]|q.f1 == q.b1 && text[i+q.i2]|q.f2 == q.b2 && (load64(unsafe.Pointer(&text[i]))|q.fold)&q.mask == q.word {
@@ -90,7 +92,7 @@ func TestPairScan(t *testing.T) {
 // TestMaskScan is TestPairScan for the other kernel.
 func TestMaskScan(t *testing.T) {
 	g := generator{rand.New(rand.NewPCG(13, 14))}
-	room := walled(t, 4096)
+	memory := fenced(t, 4096)
 	var every []byte
 	for b := range 256 {
 		every = append(every, byte(b))
@@ -112,7 +114,7 @@ func TestMaskScan(t *testing.T) {
 				}
 			}
 			n, o1, o2 := block+g.IntN(500), g.IntN(9), g.IntN(9)
-			text := g.fill(room, n+max(o1, o2), alphabet)
+			text := g.fill(memory, n+max(o1, o2), alphabet)
 			out := make([]blockHits, 1+g.IntN(12))
 			var want []blockHits
 			far := n
@@ -142,14 +144,15 @@ func TestMaskScan(t *testing.T) {
 			}
 		}
 		if some < times(2000) || full < times(2000) {
-			t.Errorf("level %d: only %d found something, %d filled the room", v, some, full)
+			t.Errorf("level %d: only %d found something, %d filled the output", v, some, full)
 		}
 	}
 }
 
-// TestMatcherAtWalls puts whole matchers before and behind memory that may not be read.
+// TestMatcherAtWalls puts the texts of whole matchers before and behind memory that must not be
+// read.
 func TestMatcherAtWalls(t *testing.T) {
-	room := walled(t, 4096)
+	memory := fenced(t, 4096)
 	var spans [16][2]int
 	for _, v := range levels() {
 		for _, pattern := range []string{"zqxj", "zqxjkvbnmwpt", "zq", "(?i)zqxj", "zqxj|wvut", "(?i)zqx|kvb|nmw", `zq[0-9]x`, `[a-z]{3}[0-9][A-Z]`, `[xyz]+_?[qrs]\b`, `(?s)j.{0,3}k`} {
@@ -161,7 +164,7 @@ func TestMatcherAtWalls(t *testing.T) {
 				s := m.Scanner()
 				for size := 1; size < 220; size += 200 / times(200) {
 					for _, found := range []string{"", "zqxjkvbnmwpt", "zq5xj", "abc1D", "wvut"} {
-						for side, text := range [][]byte{room[:size:size], room[len(room)-size:]} {
+						for side, text := range [][]byte{memory[:size:size], memory[len(memory)-size:]} {
 							copy(text, bytes.Repeat([]byte("-"), size))
 							copy(text[max(0, size-len(found)):], found)
 							got, want := len(s.Spans(spans[:0], text, 0, size)) > 0, m.slowAny(text)

@@ -6,7 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// literal is a byte string in which single letters may be written in either case: text[i]|mask[i] == bytes[i].
+// literal is a byte string in which single letters may stand in either case: text[i]|mask[i] ==
+// bytes[i].
 type literal struct {
 	bytes []byte
 	mask  []byte // 0x20 where an ASCII letter folds, else 0
@@ -35,17 +36,21 @@ func (l literal) equal(m literal) bool {
 }
 
 const (
-	maxLiterals = 64 // in a set that a finder takes
-	maxProduct  = 32 // members a set may reach by multiplying its parts
+	maxLiterals = 64 // in a set that a prefilter takes
+	maxProduct  = 32 // members that a set may reach when its parts are multiplied out
 )
 
-// literals is a set of which one member occurs in every match of a node; exact: and the node matches nothing else.
+// literals is a set of which one member stands in every match of a node. For "foo[0-9]" that is
+// {"foo"}.
+//
+// A literal must never be taken as required when a match can do without it: the search would pass
+// over matches and nobody would notice. When in doubt, extraction gives less.
 type literals struct {
 	set   []literal
-	exact bool
-	item  int // the item of the concatenation before which it can't begin
-	shift int // and how many bytes behind that it may stand further
-	// shared: it is only a part of the strings that a node matches.
+	exact bool // the node matches the members and nothing else
+	item  int  // a member cannot begin before this item of the concatenation
+	shift int  // how many bytes behind the beginning of that item it may stand further
+	// shared: the members are only a part of the strings that the node matches.
 	shared bool
 }
 
@@ -57,13 +62,13 @@ func (l literals) shortest() int {
 	return n
 }
 
-// useful says whether l can be searched for at all.
+// useful says whether l can be searched for.
 func (l literals) useful() bool { return len(l.set) > 0 && l.shortest() > 0 }
 
 func emptyLiterals(exact bool) literals { return literals{set: []literal{{}}, exact: exact} }
 
-// extract gives the sets that every match of n satisfies, in order of appearance, and, when n matches a small finite set of
-// strings, that set.
+// extract gives the sets that every match of n satisfies, in order of appearance. When n matches a
+// small finite set of strings, that set is whole. For "(a|b)c[0-9]+" it gives {"ac", "bc"}.
 func extract(n *node, lines bool) (whole literals, finite bool, needs []literals) {
 	switch n.op {
 	case opEmpty:
@@ -85,7 +90,7 @@ func extract(n *node, lines bool) (whole literals, finite bool, needs []literals
 	return literals{}, false, nil
 }
 
-// classLiterals spells out a class of few members, nil for a larger one.
+// classLiterals spells out a class of few members. It gives nil for a larger one.
 func classLiterals(ranges []rune, lines bool) []literal {
 	if countRunes(ranges) > 12 {
 		return nil
@@ -210,7 +215,8 @@ func extractConcat(subs []*node, lines bool) (literals, bool, []literals) {
 			continue
 		}
 		finite = false
-		// x{n,} is x first, and ends in x: both reach into what stands beside it.
+		// x{n,} begins with x and ends with x. So x continues what stands before, and what stands
+		// after continues x: "ab+c" gives "ab" and "bc".
 		for s.op == opGroup {
 			s = s.subs[0]
 		}
@@ -218,7 +224,7 @@ func extractConcat(subs []*node, lines bool) (literals, bool, []literals) {
 			if w, ok, _ := extract(s.subs[0], lines); ok {
 				join(literals{set: w.set}, i)
 				flush(i + 1)
-				// The last x may stand far behind the first: it can't be said to begin before item i+1.
+				// The last x may stand far behind the first: only item i+1 is a safe beginning.
 				run = literals{set: w.set, item: i + 1}
 				continue
 			}
@@ -236,7 +242,8 @@ func extractConcat(subs []*node, lines bool) (literals, bool, []literals) {
 	return literals{}, false, needs
 }
 
-// common gives the rarest string of at least four bytes that all members of a set hold: one literal is found faster than several.
+// common gives the rarest string of at least four bytes that all members hold: one literal is found
+// faster than several. For "getName|setName" that is "etName".
 func (l literals) common() (literals, bool) {
 	const least = 4
 	if len(l.set) < 2 || l.shortest() < least {
@@ -259,13 +266,15 @@ func (l literals) common() (literals, bool) {
 			shift, to = s, to+1
 		}
 		if f := first.part(from, to).frequency(); f < rarest {
-			rarest, best = f, literals{set: []literal{first.part(from, to)}, item: l.item, shift: l.shift + shift, shared: true}
+			rarest = f
+			best = literals{set: []literal{first.part(from, to)}, shared: true}
+			best.item, best.shift = l.item, l.shift+shift
 		}
 	}
 	return best, best.set != nil
 }
 
-// holds says whether x stands in every member, and how far behind the beginning of one at most.
+// holds says whether x stands in every member, and how far behind a beginning at most.
 func (l literals) holds(x literal) (shift int, ok bool) {
 	for _, m := range l.set {
 		at := 0

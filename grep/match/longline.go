@@ -1,25 +1,26 @@
 package match
 
-// LongLine says whether the pattern matches in one line that comes part by part, in constant memory. It is for patterns in line mode;
-// a matcher has one of its own beside what else its Scanner does.
+// LongLine says whether the pattern matches in one line that comes in parts, in constant memory. It
+// is for line mode. It has a DFA of its own, so the Scanner may be used meanwhile.
 type LongLine struct {
 	d     *dfa // nil: this line can't be decided so
 	state uint32
 	open  bool // the last byte taken ended no line
 }
 
-// LongLine begins a line. What an earlier one of the same Scanner knew is lost.
+// LongLine begins a line. An earlier LongLine of the same Scanner becomes void.
 func (s *Scanner) LongLine() LongLine {
-	if s.m.backward != nil || s.m.o.Multiline {
+	if s.m.fallback != nil || s.m.o.Multiline {
 		return LongLine{}
 	}
-	if s.long == nil || s.long.gaveUp {
-		s.long = s.newDFA(s.m.prog, dfaEarliest, false)
+	if s.longLineDFA == nil || s.longLineDFA.gaveUp {
+		s.longLineDFA = s.newDFA(s.m.prog, dfaEarliest, false)
 	}
-	return LongLine{d: s.long, state: s.long.lineGo, open: true}
+	return LongLine{d: s.longLineDFA, state: s.longLineDFA.startLine, open: true}
 }
 
-// Take takes the next part, the line end included. matched says that a match ended at or just before part[at].
+// Take takes the next part, the line end included. matched says that a match ended at part[at] or
+// just before.
 func (l *LongLine) Take(part []byte) (at int, matched bool) {
 	if l.d == nil || len(part) == 0 {
 		return 0, false
@@ -33,7 +34,7 @@ func (l *LongLine) Take(part []byte) (at int, matched bool) {
 	return at, l.state == l.d.row(rowMatch)
 }
 
-// End says whether the line matches at its end; sure, that it is known whether it matches at all.
+// End says whether the line matches at its end. sure says that the answer is known at all.
 func (l *LongLine) End() (matched, sure bool) {
 	if l.d == nil {
 		return false, false

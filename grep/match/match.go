@@ -1,26 +1,40 @@
-// Package match finds the lines, or with Multiline the stretches, of a buffer that a pattern matches.
+// Package match finds the lines of a buffer that a pattern matches, or with Multiline the spans.
 //
 // # Syntax
 //
-// Patterns are written as for ripgrep or Go's regexp: \d \w \s \b and (?i) go by Unicode, [[:alpha:]] by ASCII, (?-u) makes
-// all of them ASCII. "^" and "$" stand at lines always; \A and \z at the text, which in line mode is the line. A brace that
-// counts nothing is itself: "interface{}", "${x}", "a{". In line mode no class holds "\n", and a pattern that asks for one is
-// refused with a hint. Look-around, back-references, atomic groups and possessive repetition are run by a backtracking
-// engine under a time limit; Engine says so. Everything else finds its next match in time linear in the text times the size of
-// the pattern, which Compile bounds; that may still be minutes. Scanner.Bound ends every engine.
-// A class matches encoded code points: bytes that are not UTF-8 are matched by (?-u) only, as in ripgrep.
+// Patterns are written as for ripgrep or Go's regexp. \d \w \s \b and (?i) go by Unicode,
+// [[:alpha:]] by ASCII; (?-u) makes all of them ASCII. "^" and "$" stand at lines always; \A and \z
+// at the text, which in line mode is the line. A brace that counts nothing is itself: "${x}", "a{",
+// "interface{}". In line mode no class holds "\n", and a pattern that asks for one is refused with
+// a hint. A class matches encoded code points: as in ripgrep, only (?-u) matches bytes that are not
+// UTF-8.
+//
+// Look-around, back-references, atomic groups and possessive repetition run in a backtracking
+// engine under a time limit; Engine says so. Everything else finds its next match in time linear in
+// the text times the size of the pattern, which Compile bounds. That may still be minutes:
+// Scanner.Bound ends every engine.
 //
 // # How it searches
 //
-// What every match must hold (a literal, one of up to 64 literals, or a window of byte classes) is looked for with vector
-// instructions where the machine has them; a lazily built DFA confirms the line. Without such a filter, or where it passes
-// too much, the DFA runs over the whole buffer as four interleaved streams. Where the DFA can't decide (a Unicode word
-// boundary beside non-ASCII text) or its cache thrashes, a thread list simulation does.
+// A prefilter jumps to candidates: it looks for something that every match must hold. For
+// "err(or)?\b" that is "err". It is a literal, one of up to 64 literals, or a window of byte
+// classes, and runs on vector instructions where the machine has them. A lazy DFA then confirms the
+// candidate's line. Without a prefilter, or where it finds too much, the DFA runs over the whole
+// buffer as four interleaved streams. Where the DFA cannot decide (a Unicode word boundary beside
+// non-ASCII text) or its cache thrashes, a Pike VM does.
+//
+// A prefilter may pass too much; it must never pass over a match. The confirming engines must agree
+// on every text. The tests hold both against package regexp and ripgrep.
+//
+// The ideas are those of RE2 (lazy DFA, reversed program, byte classes) and of ripgrep's crates
+// (prefilters by rare bytes, Teddy, the order of strategies).
 //
 // # Concurrency and memory
 //
-// A Matcher is safe for concurrent use, a Scanner belongs to one goroutine at a time. The caches of a Scanner are bounded: at
-// most three DFAs of about 1 MiB each. The backtracking engine sees at most 384 KiB at a time: see Scanner.Cut. Searching allocates nothing once they are warm, the backtracking engine excepted.
+// A Matcher is safe for concurrent use. A Scanner belongs to one goroutine at a time. Its caches
+// are bounded: at most three DFAs of about 1 MiB each. The backtracking engine sees at most 384 KiB
+// at a time, see Scanner.Cut. Once the caches are warm searching allocates nothing, except in the
+// backtracking engine.
 package match
 
 import (
@@ -34,11 +48,14 @@ import (
 const MaxPattern = 4 << 10
 
 // Options say how a pattern is read. The zero value searches line by line, case-sensitively.
+//
+// With CRLF "$" matches before "\r\n". In line mode the "\r" is then no part of the line, unless
+// the pattern names it.
 type Options struct {
 	IgnoreCase   bool
 	Multiline    bool          // (?ms): a match may span lines and "." matches "\n"
 	Literal      bool          // the pattern is a plain string
-	CRLF         bool          // "\r\n" ends a line: "$" matches before it; in line mode the "\r" is no part of the line unless the pattern names it
+	CRLF         bool          // "\r\n" ends a line
 	NoFallback   bool          // refuse what only the backtracking engine can do
 	FallbackTime time.Duration // what one Scanner may spend in the backtracking engine; 0 means 2 s
 }
@@ -47,36 +64,34 @@ const defaultFallbackTime = 2 * time.Second
 
 // Matcher is a compiled pattern.
 type Matcher struct {
-	o        Options
-	prog     *program // forward
-	rev      *program // reversed, for where a match begins
-	find     finder   // nil: nothing worth looking for
-	exact    bool     // what find finds is a match
-	single   bool     // find finds exactly one literal, and that is the match
-	near     bool     // what find finds comes in order and at most maxNear bytes behind where the match begins
-	words    *wordSet // the matches of a pattern that is several literals and no more, in line mode; else nil
-	lead     lead     // what of a match may stand before what find finds
-	needs    []literals
-	byLine   bool       // multiline, but no match can hold "\n": line mode finds the same
-	strip    bool       // CRLF, and "\r" is not named: lines end before "\r\n"
-	backward *backtrack // not nil: the program only proposes, this decides
-	cache    int        // bytes one DFA may use
+	o    Options
+	prog *program // forwards
+	rev  *program // reversed: it finds where a match begins
+	strategy
+	required []literals // what every match holds
+	stripCR  bool       // CRLF, and the pattern does not name "\r": lines end before "\r\n"
+	fallback *backtrack // if not nil, prog only proposes lines and this decides
 	nonASCII bool
-	bytes    bool
-	pool     sync.Pool
+	rawBytes bool
+
+	dfaMemory int // bytes that one DFA may use
+	pool      sync.Pool
 }
 
 // Compile reads a pattern. Every error is a *PatternError.
-func Compile(pattern string, o Options) (*Matcher, error) { return compileAt(pattern, o, vectors()) }
+func Compile(pattern string, o Options) (*Matcher, error) {
+	return compileAt(pattern, o, vectors())
+}
 
-// compileAt is Compile for kernels of this level.
+// compileAt is Compile with the vector instructions of this level.
 func compileAt(pattern string, o Options, v level) (*Matcher, error) {
 	if len(pattern) > MaxPattern {
-		return nil, &PatternError{Pattern: pattern, Offset: MaxPattern, Why: "pattern is longer than 4 KiB"}
+		const why = "pattern is longer than 4 KiB"
+		return nil, &PatternError{Pattern: pattern, Offset: MaxPattern, Why: why}
 	}
 	t, err := parseWith(pattern, o)
-	if err == nil && t.exotic != "" && o.NoFallback {
-		err = refuse(t.exoAt, "%s needs the backtracking engine, which is off", t.exotic)
+	if err == nil && t.fallbackFor != "" && o.NoFallback {
+		err = refuse(t.fallbackAt, "%s needs the backtracking engine, which is off", t.fallbackFor)
 	}
 	if err != nil {
 		return nil, explain(pattern, o, err)
@@ -84,35 +99,41 @@ func compileAt(pattern string, o Options, v level) (*Matcher, error) {
 	if o.FallbackTime <= 0 {
 		o.FallbackTime = defaultFallbackTime
 	}
-	m := &Matcher{o: o, cache: dfaBytes, nonASCII: namesNonASCII(pattern, o.Literal), bytes: t.root.hasBytes()}
-	if t.exotic != "" {
+	m := &Matcher{o: o, dfaMemory: dfaBytes, rawBytes: t.root.hasBytes()}
+	m.nonASCII = namesNonASCII(pattern, o.Literal)
+	if t.fallbackFor != "" {
 		b, err := newBacktrack(t.root, o)
 		if err != nil {
-			return nil, &PatternError{Pattern: pattern, Offset: t.exoAt, Why: "the backtracking engine refuses it: " + err.Error()}
+			why := "the backtracking engine refuses it: " + err.Error()
+			return nil, &PatternError{Pattern: pattern, Offset: t.fallbackAt, Why: why}
 		}
-		m.backward = b
+		m.fallback = b
 	}
-	if !m.plan(t, v) {
-		return nil, &PatternError{Pattern: pattern, Why: "pattern is too large when its repetitions are written out; use smaller counts"}
+	if !m.chooseStrategy(t, v) {
+		why := "pattern is too large when its repetitions are written out; use smaller counts"
+		return nil, &PatternError{Pattern: pattern, Why: why}
 	}
 	m.pool.New = func() any { return newScanner(m) }
 	return m, nil
 }
 
-// NonASCII says that the pattern names characters outside ASCII, as they stand, escaped, or by a property, so that only a text
-// in UTF-8 can be searched for them.
+// NonASCII says that the pattern names characters outside ASCII: literally, escaped, or by a
+// property. Only text in UTF-8 can be searched for them.
 //
-// The long s and the Kelvin sign, which (?i) adds to s and k, are not named: no legacy text spells a word with them.
+// (?i) adds the long s to s and the Kelvin sign to k. They do not count: no legacy text spells a
+// word with them.
 func (m *Matcher) NonASCII() bool { return m.nonASCII }
 
-// Bytes says that the pattern asks for bytes, as "(?-u)\xff" does, and not for characters only: what a file's bytes spell is nothing to it.
-func (m *Matcher) Bytes() bool { return m.bytes }
+// Bytes says that the pattern asks for bytes, as "(?-u)\xff" does, and not only for characters. The
+// encoding of a file means nothing to such a pattern.
+func (m *Matcher) Bytes() bool { return m.rawBytes }
 
 func (n *node) hasBytes() bool {
 	return n.op == opBytes || slices.ContainsFunc(n.subs, (*node).hasBytes)
 }
 
-// namesNonASCII takes every \x, \u and \p for one outside ASCII: that costs a look at the encoding, no more.
+// namesNonASCII takes every \x, \u and \p for a character outside ASCII. A mistake costs a look at
+// the encoding, no more.
 func namesNonASCII(pattern string, literal bool) bool {
 	for i := 0; i < len(pattern); i++ {
 		if pattern[i] >= utf8.RuneSelf {
@@ -131,7 +152,7 @@ func namesNonASCII(pattern string, literal bool) bool {
 
 // Engine is "linear" or "backtracking".
 func (m *Matcher) Engine() string {
-	if m.backward != nil {
+	if m.fallback != nil {
 		return "backtracking"
 	}
 	return "linear"
@@ -140,14 +161,14 @@ func (m *Matcher) Engine() string {
 // Clause is one condition of RequiredLiterals: at least one of Any occurs in every match.
 type Clause struct {
 	Any  []string // raw bytes
-	Fold bool     // compare ASCII letters without case, all other bytes exactly; Any is in small letters then
+	Fold bool     // ASCII letters match in either case, and Any is in small letters
 }
 
-// RequiredLiterals says what the text of every match holds: all of the clauses. It is nil when nothing is known. In line mode
-// the literals stand in one line; they hold no "\n".
+// RequiredLiterals says what the text of every match holds: all of the clauses. It is nil when
+// nothing is known. In line mode the literals stand in one line and hold no "\n".
 func (m *Matcher) RequiredLiterals() []Clause {
 	var out []Clause
-	for _, need := range m.needs {
+	for _, need := range m.required {
 		if !need.useful() {
 			continue
 		}
@@ -178,14 +199,14 @@ func lowerASCII(b []byte) []byte {
 	return out
 }
 
-// Scanner gives a scanner for one goroutine; give it back with Put.
-func (m *Matcher) Scanner() *Scanner { return m.ScannerWithin(3 * m.cache) }
+// Scanner gives a scanner for one goroutine. Give it back with Put.
+func (m *Matcher) Scanner() *Scanner { return m.ScannerWithin(3 * m.dfaMemory) }
 
-// ScannerWithin is Scanner with a bound in bytes on the caches of its automata, for many at a time. Below some 100 KiB patterns
-// with many states become slow.
+// ScannerWithin is Scanner with a bound in bytes on its caches, for many scanners at a time. Below
+// some 100 KiB, patterns with many states become slow.
 func (m *Matcher) ScannerWithin(bytes int) *Scanner {
 	s := m.pool.Get().(*Scanner)
-	s.renew(min(bytes/3, m.cache))
+	s.reset(min(bytes/3, m.dfaMemory))
 	return s
 }
 

@@ -5,25 +5,28 @@ import "errors"
 // ErrStopped is what Scanner.Err is once the search was told to stop.
 var ErrStopped = errors.New("the search was stopped")
 
-// meterSteps is how much work is done between two looks at whether to stop: well under a millisecond of it. A step is a thread of
-// the simulation, an instruction of a state in the making, a candidate compared, or some bytes passed.
+// meterSteps is how much work is done between two calls of stop: well under a millisecond of it. A
+// step is a thread of the Pike VM, an instruction of a state under construction, a candidate
+// compared, or some bytes passed.
 const meterSteps = 1 << 15
 
-// meter ends the work of all engines of a Scanner. Whoever does what may take long spends steps on it, and gives up once it is over.
+// meter stops all engines of a Scanner. Every loop that may take long spends steps on it and gives
+// up once it has stopped. A loop that forgets to spend cannot be stopped: a search would outlive
+// its deadline.
 type meter struct {
-	stop func() bool // nil: never
-	left int
-	over bool
+	stop    func() bool // nil: never
+	left    int
+	stopped bool
 }
 
-// spend says whether to give up, after n more steps.
+// spend counts n more steps and says whether to give up.
 func (m *meter) spend(n int) bool {
 	if m.left -= n; m.left <= 0 {
 		m.left = meterSteps
-		m.over = m.stop != nil && m.stop() || m.over
+		m.stopped = m.stop != nil && m.stop() || m.stopped
 	}
-	return m.over
+	return m.stopped
 }
 
-// pass is spend for n bytes that an automaton passed.
+// pass is spend for n bytes that a DFA or a prefilter passed.
 func (m *meter) pass(n int) bool { return m.spend(n/16 + 1) }

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestEveryEngineStops: each engine asks whether to stop, and does no more than a few thousand steps afterwards. Each case takes
-// minutes when it does not.
+// TestEveryEngineStops: each engine asks whether to stop, and does no more than a few thousand
+// steps afterwards. A case takes minutes when it does not.
 func TestEveryEngineStops(t *testing.T) {
 	a := strings.Repeat("a", 2<<20)
 	ab := strings.Repeat("ab", 1<<20)
@@ -47,14 +47,14 @@ func TestEveryEngineStops(t *testing.T) {
 		name, pattern, text string
 		run                 []func(*Scanner, []byte)
 	}{
-		{"simulation", `[^y]{1000}[^z]{1000}x`, a + "x", []func(*Scanner, []byte){any, spans, lines, matches, each}},
-		{"short lines", `[^y]{1000}[^z]{1000}x`, strings.Repeat(a[:3000]+"xy\n", 700), []func(*Scanner, []byte){any, lines, matches}},
-		{"states in the making", `.{1000}.{1000}x`, a + "x", []func(*Scanner, []byte){any, spans, lines, matches, each, long}},
+		{"Pike VM", `[^y]{1000}[^z]{1000}x`, a + "x", []func(*Scanner, []byte){any, spans, lines, matches, each}},
+		{"Pike VM, short lines", `[^y]{1000}[^z]{1000}x`, strings.Repeat(a[:3000]+"xy\n", 700), []func(*Scanner, []byte){any, lines, matches}},
+		{"new states", `.{1000}.{1000}x`, a + "x", []func(*Scanner, []byte){any, spans, lines, matches, each, long}},
 		{"large states", `(?:a?){1000}a{1000}`, a, []func(*Scanner, []byte){spans, matches, each}},
 		{"a state for every match", `b(?:a|b)*c|b`, ab, []func(*Scanner, []byte){spans, matches, each}},
 		{"one literal", strings.Repeat("ab", 2000) + "aa", ab, []func(*Scanner, []byte){any, lines, matches}},
 		{"many literals", strings.Join(words, "|"), strings.Repeat(strings.Repeat("ab", 29)+"0!", 40_000), []func(*Scanner, []byte){any, lines}},
-		{"simulation by need", `\bä(?:ä?){1000}\b!`, strings.Repeat("ä", 1<<20) + "!", []func(*Scanner, []byte){any, spans, lines}},
+		{"Pike VM by need", `\bä(?:ä?){1000}\b!`, strings.Repeat("ä", 1<<20) + "!", []func(*Scanner, []byte){any, spans, lines}},
 		{"backtracking", `(?=a)a`, a, []func(*Scanner, []byte){spans, matches, each}},
 	} {
 		for _, multiline := range []bool{false, true} {
@@ -82,7 +82,7 @@ func TestEveryEngineStops(t *testing.T) {
 	}
 }
 
-// TestStoppedFindsTruth: what was found before the stop is what is there.
+// TestStoppedFindsTruth: what was found before the stop is right.
 func TestStoppedFindsTruth(t *testing.T) {
 	text := []byte(strings.Repeat("an x here\nand none\n", 20_000))
 	for _, p := range []string{`x`, `\bx\b`, `[^y]{1}x`, `n.{1,30}e$`, `(?=x)x`} {
@@ -112,8 +112,8 @@ func TestStoppedFindsTruth(t *testing.T) {
 	}
 }
 
-// TestCompileIsBounded: a pattern of a few bytes may stand for more than anyone could wait for. It is refused, or what
-// adds nothing is left out.
+// TestCompileIsBounded: a pattern of a few bytes may stand for more than anyone can wait for. It is
+// refused, or the parts that add nothing are left out.
 func TestCompileIsBounded(t *testing.T) {
 	nest := func(inner string, deep int) string {
 		for range deep {

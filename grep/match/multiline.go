@@ -2,23 +2,24 @@ package match
 
 import "bytes"
 
-// NextMatch finds the leftmost-first match in buf that begins at or after pos. All of buf is context: "^" and \b look at what
-// stands before pos. It is made for Multiline, where buf is the whole text; before the same buffer comes with another text, call Forget.
+// NextMatch finds the leftmost-first match in buf that begins at or after pos. All of buf is
+// context: "^" and \b look at what stands before pos. It is made for Multiline, where buf is the
+// whole text. Call Forget before the same buffer comes with another text.
 func (s *Scanner) NextMatch(buf []byte, pos int) (start, end int, ok bool) {
 	if pos > len(buf) {
 		return 0, 0, false
 	}
-	if s.m.backward != nil || s.m.single {
+	if s.m.fallback != nil || s.m.singleLiteral {
 		return s.match(buf, pos)
 	}
-	if !s.m.o.Multiline || s.m.byLine {
+	if !s.m.o.Multiline || s.m.lineByLine {
 		return s.matchByLine(buf, pos)
 	}
-	if s.m.find == nil {
-		return s.matchFrom(buf, pos)
+	if s.m.prefilter == nil {
+		return s.matchByDFA(buf, pos)
 	}
 	for pos >= 0 {
-		from, k := s.skip(buf, pos)
+		from, k := s.skipToCandidate(buf, pos)
 		if k < 0 {
 			return 0, 0, false
 		}
@@ -29,47 +30,48 @@ func (s *Scanner) NextMatch(buf []byte, pos int) (start, end int, ok bool) {
 	return 0, 0, false
 }
 
-// skip gives the next place k of what the finder looks for, negative when there is none, and a place from which on to search:
-// no match begins between pos and that.
-func (s *Scanner) skip(buf []byte, pos int) (from, k int) {
-	k = s.m.find.next(buf, pos, &s.meter)
+// skipToCandidate gives the next candidate k, negative when there is none, and the place from on
+// which a match with this candidate could begin. No match begins between pos and from.
+func (s *Scanner) skipToCandidate(buf []byte, pos int) (from, k int) {
+	k = s.m.prefilter.next(buf, pos, &s.meter)
 	if k < 0 {
 		return pos, k
 	}
-	switch l := s.m.lead; {
-	case l.max >= 0 && (l.max < 64 || l.lines):
-		return max(pos, k-l.max), k
-	case !l.lines:
+	switch l := s.m.prefix; {
+	case l.maxBytes >= 0 && (l.maxBytes < 64 || l.newlines):
+		return max(pos, k-l.maxBytes), k
+	case !l.newlines:
 		return max(pos, bytes.LastIndexByte(buf[pos:k], '\n')+1+pos), k
 	}
 	return pos, k
 }
 
-// nearLine is the line of the last match by line: it may be long, and hold many.
-type nearLine struct {
-	in       *byte // the first byte of the buffer,
-	size     int   // and its length
+// lineBounds remembers the line of the last match. Lines may be long and hold many matches: looking
+// for the line's ends at every match would take quadratic time.
+type lineBounds struct {
+	buf      *byte // the first byte of the buffer
+	size     int   // the length of the buffer
 	from, to int
 }
 
-// lineOf is lineAround for one match after the other.
-func (s *Scanner) lineOf(buf []byte, pos int) (start, end int) {
+// boundsOfLine is lineAround for one match after the other.
+func (s *Scanner) boundsOfLine(buf []byte, pos int) (start, end int) {
 	if len(buf) == 0 {
 		return 0, 0
 	}
-	n := &s.near
-	if n.in != &buf[0] || n.size != len(buf) || pos < n.from || pos > n.to {
-		n.in, n.size = &buf[0], len(buf)
+	n := &s.line
+	if n.buf != &buf[0] || n.size != len(buf) || pos < n.from || pos > n.to {
+		n.buf, n.size = &buf[0], len(buf)
 		n.from, n.to = lineAround(buf, 0, pos)
 	}
 	return n.from, n.to
 }
 
-// matchByLine is NextMatch where no match can leave its line.
+// matchByLine is NextMatch for patterns whose matches cannot leave their line.
 func (s *Scanner) matchByLine(buf []byte, pos int) (begin, end int, ok bool) {
-	start, stop := s.lineOf(buf, pos)
+	start, stop := s.boundsOfLine(buf, pos)
 	if start < pos { // the rest of a line
-		if begin, end, ok = s.matchFrom(buf[start:s.trim(buf, start, stop)], pos-start); ok {
+		if begin, end, ok = s.matchByDFA(buf[start:s.trim(buf, start, stop)], pos-start); ok {
 			return begin + start, end + start, true
 		}
 		start = stop + 1
@@ -78,11 +80,11 @@ func (s *Scanner) matchByLine(buf []byte, pos int) (begin, end int, ok bool) {
 	if !ok {
 		return 0, 0, false
 	}
-	begin, end, ok = s.matchFrom(buf[start:stop], 0)
+	begin, end, ok = s.matchByDFA(buf[start:stop], 0)
 	return begin + start, end + start, ok
 }
 
-// spansByLine is Spans where no match can leave its line.
+// spansByLine is Spans for patterns whose matches cannot leave their line.
 func (s *Scanner) spansByLine(dst [][2]int, buf []byte, start, end int) [][2]int {
 	for at := start; at <= end; {
 		b, e, ok := s.matchByLine(buf, at)
@@ -95,25 +97,25 @@ func (s *Scanner) spansByLine(dst [][2]int, buf []byte, start, end int) [][2]int
 	return dst
 }
 
-// anyText says whether a match lies in buf, where it may span lines.
+// anyText says whether buf holds a match, which may span lines.
 func (s *Scanner) anyText(buf []byte) bool {
-	if s.m.backward != nil || s.m.exact {
+	if s.m.fallback != nil || s.m.exact {
 		_, _, ok := s.NextMatch(buf, 0)
 		return ok
 	}
 	d := s.earliest()
 	pos := 0
-	state := d.textGo
+	state := d.startText
 	for {
-		// Between lines, with nothing begun: let the finder jump.
-		if s.m.find != nil {
-			from, k := s.skip(buf, pos)
+		// Between two lines, no match started: the prefilter may jump.
+		if s.m.prefilter != nil {
+			from, k := s.skipToCandidate(buf, pos)
 			if k < 0 {
 				return false
 			}
 			if from > pos {
 				if from = pos + bytes.LastIndexByte(buf[pos:from], '\n') + 1; from > pos {
-					pos, state = from, d.lineGo
+					pos, state = from, d.startLine
 				}
 			}
 		} else if pos == 0 && len(buf) > 16<<10 {
@@ -136,21 +138,22 @@ func (s *Scanner) anyText(buf []byte) bool {
 				}
 			}
 			if state == d.row(rowQuit) {
-				_, _, ok := s.simulation().find(buf, 0, true)
+				_, _, ok := s.pikeVM().find(buf, 0, true)
 				return ok
 			}
-			if state == d.lineGo && s.m.find != nil {
+			if state == d.startLine && s.m.prefilter != nil {
 				break
 			}
 		}
 	}
 }
 
-// anyInStreams cuts buf into four parts at line starts and scans them side by side. A match that crosses a cut is found by
-// letting each stream run on into the next part until nothing that it has begun is alive.
+// anyInStreams cuts buf into four parts at line starts and scans them side by side. A match may
+// cross a cut: so each stream runs on into the next part until nothing that it has started is
+// alive. Only then the streams together have seen what one stream would have seen.
 func (s *Scanner) anyInStreams(buf []byte) (found, sure bool) {
 	d := s.earliest()
-	if d.textGo < d.row(rowCount) || d.lineGo < d.row(rowCount) {
+	if d.startText < d.row(rowCount) || d.startLine < d.row(rowCount) {
 		return false, false
 	}
 	var cut [5]int
@@ -162,10 +165,10 @@ func (s *Scanner) anyInStreams(buf []byte) (found, sure bool) {
 	for k := range 4 {
 		shared = min(shared, cut[k+1]-cut[k])
 	}
-	if shared == 0 { // lines too long to part
+	if shared == 0 { // the lines are too long to cut
 		return false, false
 	}
-	states := [4]uint32{d.textGo, d.lineGo, d.lineGo, d.lineGo}
+	states := [4]uint32{d.startText, d.startLine, d.startLine, d.startLine}
 	flushes := d.flushes
 	done, hit, row := d.lockstep(buf, cut[:], shared, &states)
 	if d.flushes != flushes {
@@ -179,7 +182,7 @@ func (s *Scanner) anyInStreams(buf []byte) (found, sure bool) {
 		for at < len(buf) {
 			stop := cut[k+1]
 			if at >= stop {
-				if state == d.lineGo {
+				if state == d.startLine {
 					break
 				}
 				stop = afterLine(buf, at)

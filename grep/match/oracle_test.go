@@ -18,7 +18,8 @@ var (
 	seed = flag.Uint64("match.seed", 0, "seed of TestAgainstRegexp; 0 means the clock when soaking, else 1")
 )
 
-// generator makes patterns that Go's regexp and this package read alike on ASCII text, and texts that they nearly match.
+// generator makes patterns that package regexp and this package read alike on ASCII text, and texts
+// that nearly match them.
 type generator struct{ *rand.Rand }
 
 func (g generator) pick(s ...string) string { return s[g.IntN(len(s))] }
@@ -59,7 +60,8 @@ func (g generator) text(ascii, ends bool) []byte {
 	return b.Bytes()
 }
 
-// goPattern writes the tree that the parser made in Go's syntax, for texts beyond ASCII, where Go's \w and \b differ.
+// goPattern writes a parsed tree in Go's syntax. It is for texts beyond ASCII, on which Go's own \w
+// and \b differ from ours.
 func goPattern(n *node) string {
 	var b strings.Builder
 	w := func(f string, a ...any) { fmt.Fprintf(&b, f, a...) }
@@ -75,7 +77,10 @@ func goPattern(n *node) string {
 			}
 			w("]")
 		case opLook:
-			w("%s", map[look]string{lookTextStart: `\A`, lookTextEnd: `\z`, lookLineStart: "(?m:^)", lookLineEnd: "(?m:$)", lookWord: `\b`, lookNotWord: `\B`}[n.look])
+			w("%s", map[look]string{
+				lookTextStart: `\A`, lookTextEnd: `\z`, lookLineStart: "(?m:^)",
+				lookLineEnd: "(?m:$)", lookWord: `\b`, lookNotWord: `\B`,
+			}[n.look])
 		case opConcat, opAlt, opGroup:
 			w("(?:")
 			for i, s := range n.subs {
@@ -146,7 +151,8 @@ func pairs(x [][]int) [][2]int {
 	return out
 }
 
-// times is n, or an eighth of it in the short run: the race detector makes these loops ten times as slow and has nothing to see in them.
+// times is n, or an eighth of it in the short run. The race detector makes these loops ten times as
+// slow and has nothing to see in them.
 func times(n int) int {
 	if testing.Short() {
 		return n / 8
@@ -271,7 +277,8 @@ func clauseHolds(c Clause, re *regexp.Regexp, text []byte) string {
 
 func clip(x [][2]int) [][2]int { return x[:min(len(x), 12)] }
 
-// TestAgainstRegexp compares with Go's regexp package on generated patterns and texts. -match.soak sets a time instead.
+// TestAgainstRegexp compares with package regexp on generated patterns and texts. -match.soak sets
+// a time instead of a number of rounds.
 func TestAgainstRegexp(t *testing.T) {
 	s := *seed
 	if s == 0 {
@@ -297,41 +304,47 @@ func TestAgainstRegexp(t *testing.T) {
 	t.Logf("%d patterns x 3 texts x 2 modes, seed %d", rounds, s)
 }
 
-// tweaks turn a matcher to ways that the planner takes seldom; all must find the same.
+// tweaks turn a matcher to strategies that are seldom chosen. All must find the same.
 var tweaks = []struct {
 	name string
 	do   func(*Matcher, level)
 }{
-	{"as planned", nil},
-	{"portable", func(m *Matcher, _ level) { m.find = portable(m.find) }},
-	{"no finder", func(m *Matcher, _ level) { m.find, m.exact, m.single, m.near, m.words = nil, false, false, false, nil }},
+	{"as chosen", nil},
+	{"portable", func(m *Matcher, _ level) { m.prefilter = portable(m.prefilter) }},
+	{"no prefilter", func(m *Matcher, _ level) {
+		m.prefilter, m.exact, m.singleLiteral, m.inPlace, m.literalSet = nil, false, false, false, nil
+	}},
 	{"window", func(m *Matcher, v level) {
-		m.find, m.exact, m.single, m.near, m.words = nil, false, false, false, nil
-		if f := newWindowFinder(m.prog, v); f != nil {
-			m.find, m.lead = f, lead{max: -1, lines: true}
+		m.prefilter, m.exact, m.singleLiteral, m.inPlace, m.literalSet = nil, false, false, false, nil
+		if f := newWindowPrefilter(m.prog, v); f != nil {
+			m.prefilter, m.prefix = f, matchPrefix{maxBytes: -1, newlines: true}
 		}
 	}},
-	{"tiny cache", func(m *Matcher, _ level) { m.cache = 1 << 10 }},
-	{"confirmed", func(m *Matcher, _ level) { m.exact, m.single, m.near, m.words = false, false, false, nil }},
-	{"by the line", func(m *Matcher, _ level) { m.near = false }},
-	{"near", func(m *Matcher, _ level) {
-		if f, ok := m.find.(*setFinder); m.find != nil && (!ok || f.aligned) && m.prog.lines && m.lead.max >= 0 {
-			m.exact, m.single, m.near = false, false, true
+	{"tiny cache", func(m *Matcher, _ level) { m.dfaMemory = 1 << 10 }},
+	{"literals confirmed", func(m *Matcher, _ level) {
+		m.exact, m.singleLiteral, m.inPlace, m.literalSet = false, false, false, nil
+	}},
+	{"line by line", func(m *Matcher, _ level) { m.inPlace = false }},
+	{"in place", func(m *Matcher, _ level) {
+		f, ok := m.prefilter.(*teddy)
+		inOrder := m.prefilter != nil && (!ok || f.aligned)
+		if inOrder && m.prog.lines && m.prefix.maxBytes >= 0 {
+			m.exact, m.singleLiteral, m.inPlace = false, false, true
 		}
 	}},
 }
 
-func portable(f finder) finder {
+func portable(f prefilter) prefilter {
 	switch f := f.(type) {
-	case *pairFinder:
+	case *pairPrefilter:
 		g := *f
 		g.level = scalar
 		return &g
-	case *setFinder:
+	case *teddy:
 		g := *f
 		g.level = scalar
 		return &g
-	case *windowFinder:
+	case *windowPrefilter:
 		g := *f
 		g.level = scalar
 		return &g
@@ -349,7 +362,7 @@ func FuzzAgainstRegexp(f *testing.F) {
 		if len(pattern) > 60 || len(text) > 4000 || !isASCII(pattern) && !isASCII(text) {
 			return
 		}
-		if strings.Contains(pattern, "(?") && strings.ContainsAny(pattern, "xuUR") { // flags Go has not, or not so
+		if strings.Contains(pattern, "(?") && strings.ContainsAny(pattern, "xuUR") { // flags that Go lacks or reads differently
 			return
 		}
 		_, err := Compile(pattern, Options{})

@@ -16,28 +16,30 @@ type flags struct {
 	fold, multi, dotall, verbose, swap, unicode bool
 }
 
-// parser reads Go's syntax, the syntax of ripgrep's regex crate, and, as nodes for the backtracking engine, look-around,
-// atomic groups, possessive repetition and back-references. Where Go and ripgrep both accept a text and differ, ripgrep's
-// reading is taken; where ripgrep refuses ("a{", "[[(]", "${x}") Go's is.
+// parser reads Go's syntax and that of ripgrep's regex crate. Look-around, atomic groups,
+// possessive repetition and back-references become nodes for the backtracking engine.
+//
+// Where Go and ripgrep both accept a text and differ, ripgrep's reading is taken. Where ripgrep
+// refuses ("a{", "[[(]", "${x}"), Go's is.
 type parser struct {
-	src    string
-	pos    int
-	depth  int
-	lines  bool // line mode: "\n" can't match
-	f      flags
-	groups int            // capturing groups opened so far
-	refs   []ref          // back-references, checked once all groups are known
-	names  map[string]int // group names
-	exotic string         // the first construct that needs the backtracking engine
-	exoAt  int
-	sawCR  bool // "\r" is asked for by name
+	src         string
+	pos         int
+	depth       int
+	lines       bool // line mode: "\n" can't match
+	f           flags
+	groups      int            // capturing groups opened so far
+	refs        []ref          // back-references, checked once all groups are known
+	names       map[string]int // group names
+	fallbackFor string         // the first construct that needs the backtracking engine
+	fallbackAt  int
+	sawCR       bool // "\r" is asked for by name
 }
 
 type tree struct {
-	root   *node
-	exotic string
-	exoAt  int
-	sawCR  bool
+	root        *node
+	fallbackFor string
+	fallbackAt  int
+	sawCR       bool
 }
 
 func parse(src string, o Options) (*tree, *syntaxError) {
@@ -51,14 +53,15 @@ func parse(src string, o Options) (*tree, *syntaxError) {
 		return nil, err
 	}
 	if p.pos < len(src) { // only ")" stops the alternation early
-		return nil, fail(p.pos, "unmatched \")\"").or(1, `\)`)
+		return nil, fail(p.pos, "unmatched \")\"").withFix(1, `\)`)
 	}
 	for _, r := range p.refs {
 		if r.group > p.groups {
-			return nil, fail(r.at, "back-reference to group %d, but the pattern has %d", r.group, p.groups).or(1, `\\`)
+			e := fail(r.at, "back-reference to group %d, but the pattern has %d", r.group, p.groups)
+			return nil, e.withFix(1, `\\`)
 		}
 	}
-	return &tree{root, p.exotic, p.exoAt, p.sawCR}, nil
+	return &tree{root, p.fallbackFor, p.fallbackAt, p.sawCR}, nil
 }
 
 type ref struct{ group, at int }
@@ -90,9 +93,9 @@ func (p *parser) eat(s string) bool {
 	return false
 }
 
-func (p *parser) needsAt(at int, what string) {
-	if p.exotic == "" {
-		p.exotic, p.exoAt = what, at
+func (p *parser) needsFallback(at int, what string) {
+	if p.fallbackFor == "" {
+		p.fallbackFor, p.fallbackAt = what, at
 	}
 }
 
@@ -182,10 +185,10 @@ func (p *parser) atom() (*node, *syntaxError) {
 	case '\\':
 		return p.escape()
 	case '*', '+', '?':
-		return nil, fail(at, "nothing to repeat before %q", r).or(1, `\`+string(r))
+		return nil, fail(at, "nothing to repeat before %q", r).withFix(1, `\`+string(r))
 	case '{':
 		if _, _, n := p.counts(); n > 0 {
-			return nil, fail(at, "nothing to repeat before %q", p.src[at:at+n]).or(1, `\{`)
+			return nil, fail(at, "nothing to repeat before %q", p.src[at:at+n]).withFix(1, `\{`)
 		}
 	case '.':
 		p.pos++

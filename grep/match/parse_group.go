@@ -17,7 +17,7 @@ func (p *parser) group() (*node, *syntaxError) {
 	case p.eat("?#"):
 		end := strings.IndexByte(p.rest(), ')')
 		if end < 0 {
-			return nil, fail(open, "comment without \")\"").or(1, `\(`)
+			return nil, fail(open, "comment without \")\"").withFix(1, `\(`)
 		}
 		p.pos += end + 1
 		return nil, nil
@@ -34,7 +34,7 @@ func (p *parser) group() (*node, *syntaxError) {
 	case p.at("?P="):
 		end := strings.IndexByte(p.rest(), ')')
 		if end < 0 {
-			return nil, fail(open, "missing \")\"").or(1, `\(`)
+			return nil, fail(open, "missing \")\"").withFix(1, `\(`)
 		}
 		name := p.rest()[3:end]
 		p.pos += end + 1
@@ -44,7 +44,7 @@ func (p *parser) group() (*node, *syntaxError) {
 			return nil, err
 		}
 	case p.at("?P"), p.at("?("), p.at("?|"), p.at("?&"), p.at("?R)"):
-		return nil, fail(open, "this kind of group is not supported").or(1, `\(`)
+		return nil, fail(open, "this kind of group is not supported").withFix(1, `\(`)
 	case p.eat("?"):
 		colon, err := p.setFlags(open)
 		if err != nil {
@@ -61,9 +61,9 @@ func (p *parser) group() (*node, *syntaxError) {
 			p.groups++
 			kind.min = p.groups
 		case opAround:
-			p.needsAt(open, "look-around")
+			p.needsFallback(open, "look-around")
 		case opAtomic:
-			p.needsAt(open, "an atomic group")
+			p.needsFallback(open, "an atomic group")
 		}
 	}
 	inner, err := p.alternation()
@@ -71,7 +71,7 @@ func (p *parser) group() (*node, *syntaxError) {
 		return nil, err
 	}
 	if !p.eat(")") {
-		return nil, fail(open, "missing \")\" for this group").or(1, `\(`)
+		return nil, fail(open, "missing \")\" for this group").withFix(1, `\(`)
 	}
 	p.f = saved
 	if kind == nil {
@@ -91,11 +91,12 @@ func (p *parser) groupName(open int) *syntaxError {
 	}
 	end := strings.Index(p.rest(), closing)
 	if end < 0 {
-		return fail(open, "group name without %q", closing).or(1, `\(`)
+		return fail(open, "group name without %q", closing).withFix(1, `\(`)
 	}
 	name := p.rest()[:end]
 	for i, r := range name {
-		if r != '_' && !unicode.IsLetter(r) && (i == 0 || !unicode.IsDigit(r) && r != '.' && r != '[' && r != ']') {
+		later := unicode.IsDigit(r) || r == '.' || r == '[' || r == ']'
+		if r != '_' && !unicode.IsLetter(r) && (i == 0 || !later) {
 			return fail(p.pos+i, "bad group name %q", name)
 		}
 	}
@@ -139,12 +140,12 @@ func (p *parser) setFlags(open int) (colon bool, err *syntaxError) {
 			return true, nil
 		case ')':
 			if first {
-				return false, fail(open, "empty flag group \"(?)\"").or(1, `\(`)
+				return false, fail(open, "empty flag group \"(?)\"").withFix(1, `\(`)
 			}
 			return false, nil
 		default:
 			return false, fail(p.pos-1, "unknown flag %q in a group", string(c))
 		}
 	}
-	return false, fail(open, "missing \")\" for this group").or(1, `\(`)
+	return false, fail(open, "missing \")\" for this group").withFix(1, `\(`)
 }

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// counts looks at "{n}", "{n,}", "{n,m}" at pos; length 0 means that the brace is an ordinary character. "{,m}" is one, as in Go.
+// counts looks at "{n}", "{n,}" and "{n,m}". Length 0 means that the brace is an ordinary
+// character. "{,m}" is one, as in Go.
 func (p *parser) counts() (lo, hi, length int) {
 	s := p.rest()
 	end := strings.IndexByte(s, '}')
@@ -73,12 +74,14 @@ func (p *parser) repeats(n *node) (*node, *syntaxError) {
 			if lo > maxRepeat || hi > maxRepeat {
 				e := refuse(at, "repetition count is over %d", maxRepeat)
 				if lo <= maxRepeat {
-					e.or(length, fmt.Sprintf("{%d,}", lo))
+					e.withFix(length, fmt.Sprintf("{%d,}", lo))
 				}
 				return nil, e
 			}
 			if hi >= 0 && lo > hi {
-				return nil, fail(at, "repetition %q has its bounds in the wrong order", p.src[at:at+length]).or(length, fmt.Sprintf("{%d,%d}", hi, lo))
+				text := p.src[at : at+length]
+				e := fail(at, "repetition %q has its bounds in the wrong order", text)
+				return nil, e.withFix(length, fmt.Sprintf("{%d,%d}", hi, lo))
 			}
 			p.pos += length
 			r.min, r.max = lo, hi
@@ -93,7 +96,7 @@ func (p *parser) repeats(n *node) (*node, *syntaxError) {
 			p.pos++
 			// At the very end nothing could ask the repetition to give back, so greedy is the same.
 			if p.more() {
-				p.needsAt(at, "possessive repetition")
+				p.needsFallback(at, "possessive repetition")
 				n = &node{op: opAtomic, subs: []*node{r}}
 				continue
 			}

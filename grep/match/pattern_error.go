@@ -10,7 +10,8 @@ type PatternError struct {
 	Offset  int    // byte offset into Pattern
 	Why     string // one clause without a final period
 	Suggest string // a pattern that is accepted, "" when none is known
-	// Multiline: Suggest, or where it is "" the pattern as it stands, is accepted with Options.Multiline only.
+	// Multiline: Suggest is accepted with Options.Multiline only. Where Suggest is "" that goes for
+	// the pattern as it stands.
 	Multiline bool
 }
 
@@ -44,44 +45,47 @@ func parseWith(pattern string, o Options) (*tree, *syntaxError) {
 }
 
 func explain(pattern string, o Options, e *syntaxError) *PatternError {
-	out := &PatternError{Pattern: pattern, Offset: min(e.off, len(pattern)), Why: e.why}
+	out := &PatternError{Pattern: pattern, Offset: min(e.at, len(pattern)), Why: e.why}
 	if fixed := drivePath(pattern); fixed != "" {
-		if t, err := parseWith(fixed, o); err == nil && (t.exotic == "" || !o.NoFallback) && len(fixed) <= MaxPattern {
+		t, err := parseWith(fixed, o)
+		if err == nil && (t.fallbackFor == "" || !o.NoFallback) && len(fixed) <= MaxPattern {
 			out.Suggest = fixed
 			return out
 		}
 	}
-	if e.lines {
+	if e.needsMultiline {
 		o.Multiline = true
 		t, err := parseWith(pattern, o)
-		out.Multiline = err == nil && (t.exotic == "" || !o.NoFallback)
+		out.Multiline = err == nil && (t.fallbackFor == "" || !o.NoFallback)
 		return out
 	}
 	out.Suggest, out.Multiline = suggest(pattern, o, e)
 	return out
 }
 
-// suggest repairs pattern by the edits that its errors propose, one after the other; where there is none, or they do not help,
-// it takes the whole pattern literally, unless that was surely not meant. multiline: what it gives needs Options.Multiline.
+// suggest repairs pattern by the edits that its errors propose, one after the other. Where there is
+// none, or they do not help, it takes the whole pattern literally, unless the pattern was
+// understood. multiline says that the suggestion needs Options.Multiline.
 func suggest(pattern string, o Options, e *syntaxError) (fixed string, multiline bool) {
-	fixed, meant := pattern, e.meant
+	fixed, meant := pattern, e.understood
 	for range 16 {
-		if e == nil || !e.has || e.off+e.n > len(fixed) {
+		if e == nil || !e.hasFix || e.at+e.fixLen > len(fixed) {
 			break
 		}
-		if e.off > 0 && e.fix != "" && fixed[e.off:min(len(fixed), e.off+e.n)] == e.fix {
+		if e.at > 0 && e.fix != "" && fixed[e.at:min(len(fixed), e.at+e.fixLen)] == e.fix {
 			break
 		}
-		fixed = fixed[:e.off] + e.fix + fixed[e.off+e.n:]
+		fixed = fixed[:e.at] + e.fix + fixed[e.at+e.fixLen:]
 		t, err := parseWith(fixed, o)
 		if err == nil {
-			meant = meant || t.exotic != ""
-			if t.exotic != "" && o.NoFallback || len(fixed) > MaxPattern {
+			meant = meant || t.fallbackFor != ""
+			if t.fallbackFor != "" && o.NoFallback || len(fixed) > MaxPattern {
 				break
 			}
 			return fixed, false
 		}
-		if err.lines && err.off >= e.off && err.off < e.off+len(e.fix) { // the edit asks for it, not the pattern
+		// The line break comes from the edit, not from the pattern: then Multiline helps.
+		if err.needsMultiline && err.at >= e.at && err.at < e.at+len(e.fix) {
 			o.Multiline = true
 			if _, err = parseWith(fixed, o); err == nil {
 				return fixed, true
@@ -93,14 +97,16 @@ func suggest(pattern string, o Options, e *syntaxError) (fixed string, multiline
 		return "", false
 	}
 	quoted := quote(pattern)
-	if t, err := parseWith(quoted, o); err == nil && t.exotic == "" && len(quoted) <= MaxPattern {
+	t, err := parseWith(quoted, o)
+	if err == nil && t.fallbackFor == "" && len(quoted) <= MaxPattern {
 		return quoted, false
 	}
 	return "", false
 }
 
-// drivePath is a pattern that begins as a path of Windows does, "D:\\Upper", with a second backslash for each that stands before a
-// letter or a digit; "" for any other pattern.
+// drivePath repairs a pattern that begins like a path of Windows: of "D:\Upper" it makes
+// "D:\\Upper". Each backslash before a letter or a digit gets a second one. It gives "" for any
+// other pattern.
 func drivePath(pattern string) string {
 	p := strings.TrimPrefix(pattern, "^")
 	if len(p) < 4 || !isLetter(p[0]) || p[1:3] != `:\` || !isWordByte(p[3]) {
@@ -123,7 +129,8 @@ func drivePath(pattern string) string {
 
 func isLetter(c byte) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// quote escapes what has a meaning in a pattern; braces that count nothing need none, but read better escaped.
+// quote escapes what has a meaning in a pattern. Braces that count nothing would need no escape,
+// but read better with one.
 func quote(s string) string {
 	var b strings.Builder
 	for i := range len(s) {

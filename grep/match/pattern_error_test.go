@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestSuggest: what is offered instead of a bad pattern means what its writer meant, or nothing is offered.
+// TestSuggest: what is offered instead of a bad pattern means what its writer meant, or nothing is
+// offered.
 func TestSuggest(t *testing.T) {
 	for _, c := range []struct {
 		pattern, want string

@@ -4,7 +4,8 @@ import (
 	"slices"
 )
 
-// maxProgram bounds the instructions of a program, so that "(.{1000}){1000}" is refused instead of filling the memory.
+// maxProgram bounds the instructions of a program. Without it "(.{1000}){1000}" would fill the
+// memory.
 const maxProgram = 200_000
 
 type instOp uint8
@@ -12,7 +13,7 @@ type instOp uint8
 const (
 	instFail  instOp = iota
 	instByte         // one byte in lo..hi, then out
-	instEdges        // one byte by the template's table, then base+target or out
+	instEdges        // one byte by the template's edges, then base+target or out
 	instAlt          // out preferred, then alt
 	instLook         // look holds, then out
 	instMatch
@@ -27,28 +28,36 @@ type inst struct {
 	base     int32  // what the targets of edges are relative to
 }
 
-// edge leads on bytes lo..hi to node to of its template, or out of it when to < 0.
+// edge leads on bytes lo..hi to node to of its template, or out of the template when to < 0.
 type edge struct {
 	lo, hi byte
 	to     int32
 }
 
-// program is a byte automaton with preferences. Texts that are not valid UTF-8 are no obstacle: a class matches encoded
-// code points only, so nothing but (?-u) matches a stray byte.
+// program is a byte automaton in which every choice has a preferred way (Thompson's construction).
+// Text that is not valid UTF-8 is no problem: a class matches encoded code points only, so nothing
+// but (?-u) matches a stray byte.
 type program struct {
-	in        []inst
-	start     int32 // anchored
-	search    int32 // with a lazy any-byte loop in front
-	looks     bool
-	uniWord   bool    // has Unicode word assertions: the DFA can't pass non-ASCII bytes
-	endAtCR   bool    // has "$" that must hold before "\r\n" (multiline with CRLF)
-	points    []int32 // instructions that every match passes, in order: where the items of the top-level concatenation begin
-	class     [256]uint8
-	rep       []byte // one byte of each class
-	lines     bool
-	crlf      bool
-	reverse   bool
-	wordLooks bool
+	insts           []inst
+	startAnchored   int32
+	startUnanchored int32 // with a lazy any-byte loop in front
+	// itemStarts are where the items of the top-level concatenation begin, in order. Every match
+	// passes all of them.
+	itemStarts []int32
+	byteClass  [256]uint8 // bytes that no instruction tells apart have one class
+	classByte  []byte     // one byte of each class
+	lines      bool
+	crlf       bool
+	reverse    bool
+	lookFacts
+}
+
+// lookFacts say which assertions a program has, for the DFA.
+type lookFacts struct {
+	hasLooks       bool
+	hasWordLooks   bool
+	hasUnicodeWord bool // a Unicode word assertion: the DFA cannot pass non-ASCII bytes
+	hasCRLFEnd     bool // a "$" that must hold before "\r\n" (multiline with CRLF)
 }
 
 type compiler struct {
@@ -59,7 +68,8 @@ type compiler struct {
 	tooBig    bool
 }
 
-// compileProgram turns n into a program, or nil when it would be too large. lines says that a match never holds "\n".
+// compileProgram turns n into a program, or nil when it would be too large. lines says that a match
+// never holds "\n".
 func compileProgram(n *node, lines, crlf, reverse bool) *program {
 	c := &compiler{reverse: reverse, lines: lines, templates: map[string]*template{}}
 	match := c.emit(inst{op: instMatch})
@@ -68,29 +78,31 @@ func compileProgram(n *node, lines, crlf, reverse bool) *program {
 		next := match
 		for i := len(n.subs) - 1; i >= 0; i-- {
 			next = c.node(n.subs[i], next)
-			p.points = append(p.points, next)
+			p.itemStarts = append(p.itemStarts, next)
 		}
-		slices.Reverse(p.points)
-		p.start = next
+		slices.Reverse(p.itemStarts)
+		p.startAnchored = next
 	} else {
-		p.start = c.node(n, match)
-		p.points = []int32{p.start}
+		p.startAnchored = c.node(n, match)
+		p.itemStarts = []int32{p.startAnchored}
 	}
-	p.search = c.emit(inst{op: instAlt, out: p.start})
-	c.in[p.search].alt = c.emit(inst{op: instByte, lo: 0, hi: 255, out: p.search})
+	p.startUnanchored = c.emit(inst{op: instAlt, out: p.startAnchored})
+	c.in[p.startUnanchored].alt = c.emit(inst{op: instByte, lo: 0, hi: 255, out: p.startUnanchored})
 	if c.tooBig {
 		return nil
 	}
-	p.in = c.in
+	p.insts = c.in
 	p.finish()
 	return p
 }
 
+// finish computes the byte classes and the lookFacts. Two bytes may share a class only if no
+// instruction and no assertion tells them apart: a missing cut here makes the DFA match wrong text.
 func (p *program) finish() {
 	var cut [257]bool // cut[b]: a class begins at b
 	cut['\n'], cut['\n'+1] = true, true
-	for i := range p.in {
-		x := &p.in[i]
+	for i := range p.insts {
+		x := &p.insts[i]
 		switch x.op {
 		case instByte:
 			cut[x.lo], cut[int(x.hi)+1] = true, true
@@ -99,19 +111,19 @@ func (p *program) finish() {
 				cut[e.lo], cut[int(e.hi)+1] = true, true
 			}
 		case instLook:
-			p.looks = true
-			p.wordLooks = p.wordLooks || x.look.word()
-			p.uniWord = p.uniWord || x.look.unicodeWord()
+			p.hasLooks = true
+			p.hasWordLooks = p.hasWordLooks || x.look.word()
+			p.hasUnicodeWord = p.hasUnicodeWord || x.look.unicodeWord()
 			end := lookLineEnd
 			if p.reverse {
 				end = lookLineStart
 			}
 			if p.crlf && !p.lines && x.look == end {
-				p.endAtCR = true
+				p.hasCRLFEnd = true
 			}
 		}
 	}
-	if p.wordLooks {
+	if p.hasWordLooks {
 		for b := 1; b < 256; b++ {
 			if isWordByte(byte(b)) != isWordByte(byte(b-1)) {
 				cut[b] = true
@@ -126,9 +138,9 @@ func (p *program) finish() {
 	for b := range 256 {
 		if b == 0 || cut[b] {
 			k++
-			p.rep = append(p.rep, byte(b))
+			p.classByte = append(p.classByte, byte(b))
 		}
-		p.class[b] = uint8(k)
+		p.byteClass[b] = uint8(k)
 	}
 }
 
@@ -154,7 +166,8 @@ func (c *compiler) node(n *node, next int32) int32 {
 	case opBytes:
 		alt := int32(-1)
 		for i := len(n.ranges) - 2; i >= 0; i -= 2 {
-			x := c.emit(inst{op: instByte, lo: byte(n.ranges[i]), hi: byte(n.ranges[i+1]), out: next})
+			lo, hi := byte(n.ranges[i]), byte(n.ranges[i+1])
+			x := c.emit(inst{op: instByte, lo: lo, hi: hi, out: next})
 			if alt < 0 {
 				alt = x
 			} else {
@@ -206,7 +219,8 @@ func (c *compiler) repeat(n *node, next int32) int32 {
 	}
 	copies := n.min
 	if n.max < 0 {
-		// An empty pass through a loop is preferred or not as Go has it: x* with an empty x is (x+)?.
+		// As in Go, x* with an x that may be empty is (x+)?. It decides which of two empty passes
+		// is preferred.
 		if n.min == 0 {
 			if sub.nullable() {
 				return c.choice(c.plus(n, next), next, n.lazy)

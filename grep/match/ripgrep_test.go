@@ -27,13 +27,15 @@ func ripgrep(t *testing.T) string {
 	out, err := exec.Command(path, "--version").Output()
 	var major int
 	if _, scan := fmt.Sscanf(string(out), "ripgrep %d.", &major); err != nil || scan != nil || major < 14 {
-		// Version 13 has the engine of before, which missed matches of "\B\w\B" and of Unicode boundaries.
+		// Version 13 has an older engine. It missed matches of "\B\w\B" and of Unicode
+		// boundaries.
 		t.Skipf("NOT COMPARED WITH RIPGREP: %s is version %d, 14 or later is wanted", path, major)
 	}
 	return path
 }
 
-// rgSpans runs ripgrep -o -b and gives the spans of its non-empty matches; refused says that it does not take the pattern.
+// rgSpans runs ripgrep -o -b and gives the spans of its non-empty matches. refused is not empty
+// when ripgrep does not take the pattern.
 func rgSpans(t *testing.T, rg, file, pattern string, args ...string) (spans [][2]int, lines []int, refused string) {
 	t.Helper()
 	run := func(more ...string) ([]byte, string) {
@@ -87,7 +89,8 @@ const rgText = "interface{}\na{\n${x}\nfoo\nx,5\naa\na{,5}\n\nk \u212a K s ſ S\
 	"a.b-c/d\\e \"q\" 'r' #h %p @m !n ~t =e :c ;s <l> `b`\n\tindent  \n  \u00a0nbsp\u2003em\n[a-z] (p) |b| ^c $d *e +f ?g\nÀÉÎõü ÀÉÎÕÜ\nσ ς Σ\nǅ ǆ Ǆ\nfunc main() {\n\treturn 1.2.3.4\n}\n" +
 	"\u0131 I i İ\n\u200d joiner \u200c\na\u0301 combining\n\U0001F600 smile\nword'word\nx\x00y nul\nend without newline é"
 
-// rgPatterns are compared on rgText in full: what models write, and where Go's reading and ripgrep's part.
+// rgPatterns are compared on rgText in full: what models write, and where the readings of Go and
+// ripgrep differ.
 var rgPatterns = []string{
 	`\d`, `\w`, `\s`, `\D`, `\W`, `\S`, `\d+`, `\w+`, `\s+`, `[\d_]`, `[^\w]`, `[^\d\s]`, `[\W]`, `\b`, `\B`, `\bkfree\b`, `\bfoo\b`, `\Bfoo`, `foo\B`, `\<foo\>`, `\b{start}foo\b{end}`,
 	`\b{start-half}foo`, `foo\b{end-half}`, `(?-u:\b)kfree`, `(?-u)\w+`, `(?-u)\bk`, `(?-u)\xff`, `\xff`, `\x{e9}`, `\u00e9`, `\U0001F600`, `(?i)k`, `(?i)s`, `(?i)ſ`, `(?i)straße`, `(?i)σ`, `(?i)ǆ`, `(?i)i`, `(?i)àéî`,
@@ -140,7 +143,8 @@ func differs(t *testing.T, rg, file string, text []byte, p string, o Options) st
 		if !slices.Equal(gotLines, lines) {
 			return fmt.Sprintf("level %d: lines %v, ripgrep %v", v, gotLines, lines)
 		}
-		// ripgrep 15 -o prints whole lines where \A, \z or a bare "$" matched; whether a line matches it says right.
+		// Where \A, \z or a bare "$" matched, ripgrep 15 -o prints whole lines. Whether a line
+		// matches it says right.
 		if !strings.Contains(p, `\A`) && !strings.Contains(p, `\z`) && !strings.Contains(p, "$") && !slices.Equal(gotSpans, spans) {
 			return fmt.Sprintf("level %d: spans %v, ripgrep %v", v, gotSpans, spans)
 		}

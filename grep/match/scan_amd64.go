@@ -28,15 +28,17 @@ func (l level) pairScan(p unsafe.Pointer, n int, q *pair) int {
 }
 
 // maskScan wants l.masks().
-func (l level) maskScan(p unsafe.Pointer, n, o1, o2 int, m *[96]byte, out *blockHits, room int) (count, at int) {
+func (l level) maskScan(
+	p unsafe.Pointer, n, o1, o2 int, m *[96]byte, out *blockHits, room int,
+) (count, at int) {
 	if l == avx2 {
 		return maskScanAVX2(p, n, o1, o2, m, out, room)
 	}
 	return maskScanSSSE3(p, n, o1, o2, m, out, room)
 }
 
-// plainScan wants l == avx2.
-func (l level) plainScan(p unsafe.Pointer, n int) int { return plainScanAVX2(p, n) }
+// asciiScan wants l == avx2.
+func (l level) asciiScan(p unsafe.Pointer, n int) int { return asciiScanAVX2(p, n) }
 
 //go:noescape
 func pairScanAVX2(p unsafe.Pointer, n int, q *pair) int
@@ -45,10 +47,14 @@ func pairScanAVX2(p unsafe.Pointer, n int, q *pair) int
 func pairScanSSE2(p unsafe.Pointer, n int, q *pair) int
 
 //go:noescape
-func maskScanAVX2(p unsafe.Pointer, n, o1, o2 int, m *[96]byte, out *blockHits, room int) (count, at int)
+func maskScanAVX2(
+	p unsafe.Pointer, n, o1, o2 int, m *[96]byte, out *blockHits, room int,
+) (count, at int)
 
 //go:noescape
-func maskScanSSSE3(p unsafe.Pointer, n, o1, o2 int, m *[96]byte, out *blockHits, room int) (count, at int)
+func maskScanSSSE3(
+	p unsafe.Pointer, n, o1, o2 int, m *[96]byte, out *blockHits, room int,
+) (count, at int)
 
 //go:noescape
-func plainScanAVX2(p unsafe.Pointer, n int) int
+func asciiScanAVX2(p unsafe.Pointer, n int) int

@@ -190,9 +190,9 @@ done:
 	MOVQ AX, at+64(FP)
 	RET
 
-// func plainScanAVX2(p unsafe.Pointer, n int) int
+// func asciiScanAVX2(p unsafe.Pointer, n int) int
 // The first i in [0,n) with p[i] >= 0x80 or p[i] == 0x1b, else n. Wants n >= 32 and reads p[0:n], no more.
-TEXT ·plainScanAVX2(SB), NOSPLIT, $0-24
+TEXT ·asciiScanAVX2(SB), NOSPLIT, $0-24
 	MOVQ p+0(FP), SI
 	MOVQ n+8(FP), CX
 	MOVQ $0x1b, AX

@@ -13,4 +13,4 @@ func (level) maskScan(unsafe.Pointer, int, int, int, *[96]byte, *blockHits, int)
 	return 0, 0
 }
 
-func (level) plainScan(_ unsafe.Pointer, n int) int { return n }
+func (level) asciiScan(_ unsafe.Pointer, n int) int { return n }

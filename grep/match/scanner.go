@@ -6,44 +6,56 @@ import (
 	"unicode/utf8"
 )
 
-// Scanner is one goroutine's state for a Matcher: automata in the making and scratch.
+// Scanner is one goroutine's state for a Matcher: automata under construction, and scratch memory.
 type Scanner struct {
-	m     *Matcher
-	early *dfa // says whether, and in which line
-	end   *dfa // leftmost-first: where a match ends
-	begin *dfa // reversed: where it begins
-	long  *dfa // early's like, of LongLine, which holds one of its states between two calls
-	slow  *pike
-	cache int // bytes that each of the automata may take
-	back  *backtrackRun
-	until time.Time // Bound
-	meter meter
+	m *Matcher
+	automata
+	fallback *backtrackRun
+	until    time.Time // see Bound
+	meter    meter
+	prefilterStats
+	lookahead
+	line lineBounds
+}
 
-	// How well the finder does: candidates that came to nothing, and the bytes that were passed meanwhile.
-	misses, passed int
-	rest           int // bytes to search without the finder before it is tried again
+// automata are what a Scanner runs. Each is built when it is first needed.
+type automata struct {
+	earliestDFA *dfa // whether there is a match, and in which line
+	endDFA      *dfa // leftmost-first: where the match ends
+	beginDFA    *dfa // on the reversed program: where the match begins
+	longLineDFA *dfa // a second earliestDFA: LongLine holds a state of it between two calls
+	pike        *pikeVM
+	dfaMemory   int // bytes that each DFA may use
+}
 
-	// Where one of the literals that are the pattern was found, so that no byte is looked at twice: at is its first place in the line that NextLine gave
-	// last, ahead its first one behind that line, len of the buffer when there is none. ahead holds for the next NextLine only, from
-	// the line on that begins at then, in the buffer whose last byte is in.
-	at, ahead, then int
-	in              *byte
+// prefilterStats say whether the prefilter is worth its cost on this text. On text where it stops
+// at every other byte, the DFA alone is faster.
+type prefilterStats struct {
+	misses, passed int // false candidates, and the bytes passed between them
+	prefilterOff   int // bytes to search without the prefilter before it gets another chance
+}
 
-	near nearLine
-
-	words cursor // of Matcher.words, as long as ahead holds
-	first int    // the first word in the line that NextLine gave last, -1 for unknown
+// lookahead carries what Count has seen behind its line over to the next NextLine, so that no byte
+// is searched twice. It is valid for that one call only: for the line that begins at nextLineAt, in
+// the buffer whose last byte is bufEnd. Any other call searches afresh.
+type lookahead struct {
+	hit        int // the first hit in the line that NextLine gave last
+	nextHit    int // the first hit behind that line, or the length of the buffer
+	nextLineAt int
+	bufEnd     *byte
+	words      teddyCursor // of Matcher.literalSet
+	first      int         // the first literal of the set in the last line, -1 when unknown
 }
 
 func newScanner(m *Matcher) *Scanner {
 	return &Scanner{m: m}
 }
 
-// renew makes s fit for a new borrower.
-func (s *Scanner) renew(cache int) {
-	s.cache, s.until, s.meter = cache, time.Time{}, meter{}
-	s.misses, s.passed, s.rest, s.in, s.near = 0, 0, 0, nil, nearLine{}
-	for _, d := range []*dfa{s.early, s.end, s.begin} {
+// reset makes s fit for its next borrower.
+func (s *Scanner) reset(cache int) {
+	s.dfaMemory, s.until, s.meter = cache, time.Time{}, meter{}
+	s.misses, s.passed, s.prefilterOff, s.bufEnd, s.line = 0, 0, 0, nil, lineBounds{}
+	for _, d := range []*dfa{s.earliestDFA, s.endDFA, s.beginDFA} {
 		if d == nil {
 			continue
 		}
@@ -52,57 +64,63 @@ func (s *Scanner) renew(cache int) {
 			d.reset()
 		}
 	}
-	if s.back != nil {
-		s.back.renew()
-		s.back.until = s.until
+	if s.fallback != nil {
+		s.fallback.reset()
+		s.fallback.until = s.until
 	}
 }
 
-// Bound has every engine ask stop after each some thousand steps, and give up once it is true: Err is
-// ErrStopped then. The backtracking engine can ask between two matches only; it gives up at until as well,
-// with context.DeadlineExceeded. Both hold until the scanner is put back.
+// Bound lets a search be stopped. Every engine calls stop after some thousand steps and gives up
+// once it is true; Err is then ErrStopped.
+//
+// The backtracking engine can ask only between two matches. It also gives up at until, with
+// context.DeadlineExceeded. Both bounds hold until the scanner is put back.
 func (s *Scanner) Bound(until time.Time, stop func() bool) {
 	s.until, s.meter = until, meter{stop: stop}
-	if s.back != nil {
-		s.back.until = until
+	if s.fallback != nil {
+		s.fallback.until = until
 	}
 }
 
-// Err is non-nil once the scanner was stopped, or the backtracking engine has used up Options.FallbackTime, its time of Bound, or
-// failed otherwise. From then on the scanner finds nothing; what it found before is right.
+// Err is non-nil once the scanner has given up: it was stopped, the backtracking engine used up
+// Options.FallbackTime or reached the time given to Bound, or that engine failed. From then on the
+// scanner finds nothing. What it found before is right.
 func (s *Scanner) Err() error {
 	switch {
-	case s.back != nil && s.back.err != nil:
-		return s.back.err
-	case s.meter.over:
+	case s.fallback != nil && s.fallback.err != nil:
+		return s.fallback.err
+	case s.meter.stopped:
 		return ErrStopped
 	}
 	return nil
 }
 
 func (s *Scanner) earliest() *dfa {
-	if s.early == nil {
-		s.early = s.newDFA(s.m.prog, dfaEarliest, false)
+	if s.earliestDFA == nil {
+		s.earliestDFA = s.newDFA(s.m.prog, dfaEarliest, false)
 	}
-	return s.early
+	return s.earliestDFA
 }
 
 func (s *Scanner) newDFA(p *program, mode dfaMode, anchored bool) *dfa {
-	return newDFA(p, mode, anchored, s.cache, &s.meter)
+	return newDFA(p, mode, anchored, s.dfaMemory, &s.meter)
 }
 
-func (s *Scanner) simulation() *pike {
-	if s.slow == nil {
-		s.slow = newPike(s.m.prog, &s.meter)
+func (s *Scanner) pikeVM() *pikeVM {
+	if s.pike == nil {
+		s.pike = newPikeVM(s.m.prog, &s.meter)
 	}
-	return s.slow
+	return s.pike
 }
 
-// NextLine finds the first matching line at or after pos, which is the start of a line in buf; buf begins at a line start and
-// ends at a line end or at the end of the text. start and end exclude the terminator ("\n", and with CRLF a "\r" before it).
-// A "\n" at the end of buf begins no further line. Under Multiline it gives the line in which the next match begins.
+// NextLine finds the first matching line at or after pos.
+//
+// buf begins at a line start, and ends at a line end or at the end of the text. pos is the start of
+// a line. start and end exclude the terminator: "\n", and with CRLF a "\r" before it. A "\n" at the
+// end of buf begins no further line. Under Multiline NextLine gives the line in which the next
+// match begins.
 func (s *Scanner) NextLine(buf []byte, pos int) (start, end int, ok bool) {
-	if s.m.o.Multiline && !s.m.byLine {
+	if s.m.o.Multiline && !s.m.lineByLine {
 		begin, _, ok := s.NextMatch(buf, pos)
 		if !ok {
 			return 0, 0, false
@@ -110,34 +128,36 @@ func (s *Scanner) NextLine(buf []byte, pos int) (start, end int, ok bool) {
 		start, end = lineAround(buf, 0, begin)
 		return start, s.trim(buf, start, end), true
 	}
-	if s.m.backward != nil {
+	if s.m.fallback != nil {
 		return s.nextLineBacktracking(buf, pos)
 	}
 	return s.nextLine(buf, pos)
 }
 
-// nextLine is NextLine for the program in line mode.
+// nextLine is NextLine for the program in line mode. It takes the cheapest road that this text
+// allows: prefilter and confirmation in place, prefilter and confirmation of the line, or the DFA
+// over every byte.
 func (s *Scanner) nextLine(buf []byte, pos int) (start, end int, ok bool) {
 	for pos < len(buf) {
-		if s.m.find == nil {
-			start, end, ok = s.lineByDFA(buf, pos)
+		if s.m.prefilter == nil {
+			start, end, ok = s.nextLineByDFA(buf, pos)
 			return start, s.trim(buf, start, end), ok
 		}
-		if s.rest > 0 { // the finder did badly here
+		if s.prefilterOff > 0 { // the prefilter did badly here
 			stop := len(buf)
-			if stop-pos > s.rest {
-				stop = afterLine(buf, pos+s.rest)
+			if stop-pos > s.prefilterOff {
+				stop = afterLine(buf, pos+s.prefilterOff)
 			}
-			if start, end, ok = s.lineByDFA(buf[:stop], pos); ok {
-				s.rest -= end - pos
+			if start, end, ok = s.nextLineByDFA(buf[:stop], pos); ok {
+				s.prefilterOff -= end - pos
 				return start, s.trim(buf, start, end), true
 			}
-			s.rest -= stop - pos
+			s.prefilterOff -= stop - pos
 			pos = stop
 			continue
 		}
-		if s.m.near {
-			if start, end, pos, ok = s.lineNear(buf, pos); ok || pos == len(buf) {
+		if s.m.inPlace {
+			if start, end, pos, ok = s.nextLineInPlace(buf, pos); ok || pos == len(buf) {
 				return start, s.trim(buf, start, end), ok
 			}
 			continue
@@ -152,16 +172,17 @@ func (s *Scanner) nextLine(buf []byte, pos int) (start, end int, ok bool) {
 			s.passed += end - pos
 			return start, s.trim(buf, start, end), true
 		}
-		if s.meter.over {
+		if s.meter.stopped {
 			return 0, 0, false
 		}
 		s.misses++
 		s.passed += end + 1 - pos
 		pos = end + 1
 		if s.misses >= 32 {
-			// A DFA takes a byte in less than a nanosecond, a wrong candidate costs as much as a hundred bytes and its line.
+			// The DFA takes a byte in less than a nanosecond. A false candidate costs as much as
+			// a hundred bytes and its line.
 			if s.passed < 128*s.misses {
-				s.rest = 256 << 10
+				s.prefilterOff = 256 << 10
 			}
 			s.misses, s.passed = 0, 0
 		}
@@ -169,56 +190,58 @@ func (s *Scanner) nextLine(buf []byte, pos int) (start, end int, ok bool) {
 	return 0, 0, false
 }
 
-// findFrom is the finder's next, but for a place that Count came across.
+// findFrom asks the prefilter, unless Count has already seen the answer.
 func (s *Scanner) findFrom(buf []byte, pos int) int {
-	k := s.ahead
+	k := s.nextHit
 	switch {
-	case s.in != &buf[len(buf)-1] || s.then != pos || k < pos:
-		k = s.m.find.next(buf, pos, &s.meter)
+	case s.bufEnd != &buf[len(buf)-1] || s.nextLineAt != pos || k < pos:
+		k = s.m.prefilter.next(buf, pos, &s.meter)
 		s.first = -1
-		s.words.at, s.words.n, s.words.room = 0, 0, 0
+		s.words.at, s.words.n, s.words.batch = 0, 0, 0
 	case k == len(buf):
 		k = -1
 	default:
 		s.first = k
 	}
-	s.at, s.in = k, nil
+	s.hit, s.bufEnd = k, nil
 	return k
 }
 
-// Count gives the number of matches in the line buf[start:end] that NextLine just gave. What follows must be NextLine for the line
-// behind it, with buf as it is, unless that line was the last of buf.
+// Count gives the number of matches in the line buf[start:end] that NextLine just gave. The next
+// call must be NextLine for the line behind it, with buf unchanged, unless that line was the last
+// of buf.
 func (s *Scanner) Count(buf []byte, start, end int) int {
-	if s.m.words != nil && !s.m.o.Multiline {
-		n, k := s.m.words.count(buf, start, end, s.first, &s.words, &s.meter)
+	if s.m.literalSet != nil && !s.m.o.Multiline {
+		n, k := s.m.literalSet.count(buf, start, end, s.first, &s.words, &s.meter)
 		s.lookAhead(buf, end, k)
 		return n
 	}
-	if !s.m.single || s.m.o.Multiline || s.at < start || s.at >= end {
+	if !s.m.singleLiteral || s.m.o.Multiline || s.hit < start || s.hit >= end {
 		var spans [8][2]int
 		return len(s.Spans(spans[:0], buf, start, end))
 	}
-	size := len(s.m.find.(*pairFinder).bytes)
+	size := len(s.m.prefilter.(*pairPrefilter).bytes)
 	n := 0
-	for k := s.at; ; n++ {
+	for k := s.hit; ; n++ {
 		if k < 0 || k+size > end {
 			s.lookAhead(buf, end, k)
 			return n
 		}
-		k = s.m.find.next(buf, k+size, &s.meter)
+		k = s.m.prefilter.next(buf, k+size, &s.meter)
 	}
 }
 
-// lookAhead keeps what the finder found behind the line that ends at end, for the NextLine that follows.
+// lookAhead keeps for the next NextLine what was found behind the line that ends at end.
 func (s *Scanner) lookAhead(buf []byte, end, k int) {
-	if s.ahead = k; k < 0 {
-		s.ahead = len(buf)
+	if s.nextHit = k; k < 0 {
+		s.nextHit = len(buf)
 	}
-	s.then = afterLine(buf, end)
-	s.in = &buf[len(buf)-1]
+	s.nextLineAt = afterLine(buf, end)
+	s.bufEnd = &buf[len(buf)-1]
 }
 
-// lineAround gives the line that holds k, knowing that it begins at or after from. The end is that of the terminator's "\n".
+// lineAround gives the line that holds k. The caller knows that the line begins at or after from.
+// end is the place of its "\n", or the end of buf.
 func lineAround(buf []byte, from, k int) (start, end int) {
 	start = from + bytes.LastIndexByte(buf[from:k], '\n') + 1
 	end = len(buf)
@@ -236,33 +259,35 @@ func afterLine(buf []byte, at int) int {
 	return len(buf)
 }
 
-// trim takes the "\r" of a CRLF from a line.
+// trim leaves the "\r" of a CRLF out of the line.
 func (s *Scanner) trim(buf []byte, start, end int) int {
-	if s.m.strip && end > start && buf[end-1] == '\r' {
+	if s.m.stripCR && end > start && buf[end-1] == '\r' {
 		return end - 1
 	}
 	return end
 }
 
-// confirm says whether line, without its "\n", matches.
+// confirm says whether line, given without its "\n", matches.
 func (s *Scanner) confirm(line []byte) bool {
 	d := s.earliest()
-	_, to := d.scan(line, d.lineGo)
+	_, to := d.scan(line, d.startLine)
 	if to = d.finish(to); to == d.row(rowQuit) {
-		return s.confirmSlowly(line)
+		return s.confirmByPike(line)
 	}
 	return to == d.row(rowMatch)
 }
 
-func (s *Scanner) confirmSlowly(line []byte) bool {
-	_, _, ok := s.simulation().find(line[:s.trim(line, 0, len(line))], 0, true)
+// confirmByPike asks the Pike VM, which can answer what the DFA must leave open.
+func (s *Scanner) confirmByPike(line []byte) bool {
+	_, _, ok := s.pikeVM().find(line[:s.trim(line, 0, len(line))], 0, true)
 	return ok
 }
 
-// lineByDFA looks at every byte from pos on, a line start.
-func (s *Scanner) lineByDFA(buf []byte, pos int) (start, end int, ok bool) {
+// nextLineByDFA runs the DFA over every byte from pos on, which is a line start.
+func (s *Scanner) nextLineByDFA(buf []byte, pos int) (start, end int, ok bool) {
 	d := s.earliest()
-	// Matches are often close together: begin small, so that little is scanned in vain by the later streams.
+	// Matches are often close together. scanLines cuts its block into four streams, and a match in
+	// the first makes the work of the other three useless: so begin with a small block.
 	for size := 256; pos < len(buf); size = min(size*4, 256<<10) {
 		stop := len(buf)
 		if stop-pos > size {
@@ -271,7 +296,7 @@ func (s *Scanner) lineByDFA(buf []byte, pos int) (start, end int, ok bool) {
 		at, to := d.scanLines(buf[pos:stop])
 		if stop == len(buf) && pos+at == stop && buf[stop-1] != '\n' {
 			if to = d.finish(to); to < d.row(rowCount) {
-				at-- // in the last line, which may be of one byte only
+				at-- // lineAround must find the last line, which may be one byte long
 			}
 		}
 		switch to {
@@ -280,15 +305,15 @@ func (s *Scanner) lineByDFA(buf []byte, pos int) (start, end int, ok bool) {
 			return start, end, true
 		case d.row(rowQuit):
 			start, end = lineAround(buf, pos, pos+at)
-			if s.confirmSlowly(buf[start:end]) {
+			if s.confirmByPike(buf[start:end]) {
 				return start, end, true
 			}
 			pos = end + 1
-			if s.meter.over {
+			if s.meter.stopped {
 				return 0, 0, false
 			} else if !d.gaveUp {
 				size = 64
-			} else if start, end, ok = s.lineSlowly(buf, pos); ok || pos >= len(buf) {
+			} else if start, end, ok = s.nextLineByPike(buf, pos); ok || pos >= len(buf) {
 				return start, end, ok
 			} else {
 				return 0, 0, false
@@ -300,11 +325,11 @@ func (s *Scanner) lineByDFA(buf []byte, pos int) (start, end int, ok bool) {
 	return 0, 0, false
 }
 
-// lineSlowly goes line by line, for programs whose DFA gave up.
-func (s *Scanner) lineSlowly(buf []byte, pos int) (start, end int, ok bool) {
-	for pos < len(buf) && !s.meter.over {
+// nextLineByPike goes line by line. It is for programs whose DFA gave up.
+func (s *Scanner) nextLineByPike(buf []byte, pos int) (start, end int, ok bool) {
+	for pos < len(buf) && !s.meter.stopped {
 		start, end = lineAround(buf, pos, pos)
-		if s.confirmSlowly(buf[start:end]) {
+		if s.confirmByPike(buf[start:end]) {
 			return start, end, true
 		}
 		pos = end + 1
@@ -315,22 +340,25 @@ func (s *Scanner) lineSlowly(buf []byte, pos int) (start, end int, ok bool) {
 // Any says whether buf holds a match.
 func (s *Scanner) Any(buf []byte) bool {
 	s.Forget()
-	if s.m.o.Multiline && !s.m.byLine {
+	if s.m.o.Multiline && !s.m.lineByLine {
 		return s.anyText(buf)
 	}
 	_, _, ok := s.NextLine(buf, 0)
 	return ok
 }
 
-// Spans appends the matches within buf[start:end] to dst, as offsets into buf: leftmost-first and without overlap, an empty
-// one not directly behind another, as Go's FindAllIndex has it. In line mode start and end are a line as NextLine gives it,
-// and nothing outside is looked at. Under Multiline all of buf is looked at, and the matches that begin in start..end come.
+// Spans appends the matches within buf[start:end] to dst, as offsets into buf. They are
+// leftmost-first and do not overlap; an empty match directly behind another is left out. This is
+// what Go's FindAllIndex does.
+//
+// In line mode start and end are a line as NextLine gives it, and nothing outside is looked at.
+// Under Multiline all of buf is context, and the matches that begin in start..end are given.
 func (s *Scanner) Spans(dst [][2]int, buf []byte, start, end int) [][2]int {
 	text, shift := buf[start:end], start
 	at, limit := 0, end-start
 	if s.m.o.Multiline {
 		text, shift, at, limit = buf, 0, start, end
-		if s.m.byLine {
+		if s.m.lineByLine {
 			return s.spansByLine(dst, buf, start, end)
 		}
 	}
@@ -342,7 +370,7 @@ func (s *Scanner) Spans(dst [][2]int, buf []byte, start, end int) [][2]int {
 			break
 		}
 		accept := true
-		if stop == at { // empty, and just here
+		if stop == at { // empty, and right here
 			accept = begin != previous
 			_, n := utf8.DecodeRune(text[at:])
 			at += max(n, 1)
@@ -357,8 +385,9 @@ func (s *Scanner) Spans(dst [][2]int, buf []byte, start, end int) [][2]int {
 	return dst
 }
 
-// EachMatch calls fn for the matches in the line buf[start:end] that begin at or after from, as Spans would list them, until fn is
-// false. Before from it looks for nothing but what "^" and \b ask for. It is not for Multiline.
+// EachMatch calls fn for the matches in the line buf[start:end] that begin at or after from, as
+// Spans would list them, until fn returns false. Before from it looks only at what "^" and \b ask
+// for. It is not for Multiline.
 func (s *Scanner) EachMatch(buf []byte, start, end, from int, fn func(begin, end int) bool) {
 	s.Forget()
 	text := buf[start:end]
@@ -369,7 +398,7 @@ func (s *Scanner) EachMatch(buf []byte, start, end, from int, fn func(begin, end
 			return
 		}
 		accept := true
-		if stop == at { // empty, and just here
+		if stop == at { // empty, and right here
 			accept = begin != previous
 			_, n := utf8.DecodeRune(text[at:])
 			at += max(n, 1)
@@ -384,50 +413,53 @@ func (s *Scanner) EachMatch(buf []byte, start, end, from int, fn func(begin, end
 
 // match finds the leftmost-first match in text at or after at.
 func (s *Scanner) match(text []byte, at int) (begin, end int, ok bool) {
-	if s.m.backward != nil {
+	if s.m.fallback != nil {
 		return s.matchBacktracking(text, at)
 	}
-	if s.m.single {
+	if s.m.singleLiteral {
 		if s.meter.spend(1) {
 			return 0, 0, false
 		}
-		if begin = s.m.find.next(text, at, &s.meter); begin < 0 {
+		if begin = s.m.prefilter.next(text, at, &s.meter); begin < 0 {
 			return 0, 0, false
 		}
-		return begin, begin + len(s.m.find.(*pairFinder).bytes), true
+		return begin, begin + len(s.m.prefilter.(*pairPrefilter).bytes), true
 	}
-	return s.matchFrom(text, at)
+	return s.matchByDFA(text, at)
 }
 
-// matchFrom is match by the automata.
-func (s *Scanner) matchFrom(text []byte, at int) (begin, end int, ok bool) {
+// matchByDFA is match without the fallback and without literals.
+func (s *Scanner) matchByDFA(text []byte, at int) (begin, end int, ok bool) {
 	begin, end, _, ok = s.matchUntil(text, at, len(text))
 	return begin, end, ok
 }
 
-// matchUntil is matchFrom, but when nothing has begun that could become a match once place idle is passed, it returns with
-// resume, where the search may go on; resume is -1 when the answer is final.
+// matchUntil is matchByDFA that may return early. Once place idle is passed and no started match is
+// alive, it returns with resume, where the search may go on. resume is -1 when the answer is final.
+//
+// It takes two automata, as RE2 does. The first runs forwards and finds where the leftmost-first
+// match ends. The second runs the reversed program backwards from there and finds where it begins.
 func (s *Scanner) matchUntil(text []byte, at, idle int) (begin, end, resume int, ok bool) {
 	if s.meter.spend(1) {
 		return 0, 0, -1, false
 	}
-	if s.end == nil {
-		s.end = s.newDFA(s.m.prog, dfaFirst, false)
-		s.begin = s.newDFA(s.m.rev, dfaLongest, true)
+	if s.endDFA == nil {
+		s.endDFA = s.newDFA(s.m.prog, dfaFirst, false)
+		s.beginDFA = s.newDFA(s.m.rev, dfaLongest, true)
 	}
-	state, sure := s.end.textGo, true
+	state, sure := s.endDFA.startText, true
 	if at > 0 {
-		state, sure = s.end.enterAfter(text[at-1])
+		state, sure = s.endDFA.enterAfter(text[at-1])
 	}
 	if sure {
-		if end, resume, ok, sure = s.end.last(text, at, state, idle); sure && ok {
-			if begin, sure = s.begin.first(text, at, end); sure {
+		if end, resume, ok, sure = s.endDFA.matchEnd(text, at, state, idle); sure && ok {
+			if begin, sure = s.beginDFA.matchStart(text, at, end); sure {
 				return begin, end, -1, true
 			}
 		} else if sure {
 			return 0, 0, resume, false
 		}
 	}
-	begin, end, ok = s.simulation().find(text, at, false)
+	begin, end, ok = s.pikeVM().find(text, at, false)
 	return begin, end, -1, ok
 }

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// template is the byte automaton of one class: nodes of edges, equal tails shared. Forward it is deterministic;
-// reversed, the edges of one node may overlap.
+// template is the byte automaton of one class: nodes of edges, equal tails shared. Forwards it is
+// deterministic. Reversed, the edges of one node may overlap.
 type template struct {
 	nodes [][]edge
 	root  int32
@@ -115,7 +115,8 @@ func (b *templateBuilder) build(seqs []sequence, depth int) int32 {
 	return n
 }
 
-// appendSequences splits lo..hi into blocks whose encodings are products of byte ranges, in order. Surrogates have none.
+// appendSequences splits lo..hi into blocks whose encodings are products of byte ranges, in order,
+// as RE2 does. Surrogates have no encoding.
 func appendSequences(out []sequence, lo, hi rune) []sequence {
 	if lo > hi {
 		return out

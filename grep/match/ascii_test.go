@@ -4,17 +4,18 @@ package match
 
 import "testing"
 
-// TestPlain puts every kind of byte at every place of texts that fill their memory to either end, for every level.
-func TestPlain(t *testing.T) {
-	room := walled(t, 1)
+// TestASCIIPrefix puts every kind of byte at every place of texts that fill their memory to either
+// end, for every level.
+func TestASCIIPrefix(t *testing.T) {
+	memory := fenced(t, 1)
 	for _, v := range levels() {
 		for n := range 140 {
-			for _, text := range [][]byte{room[:n:n], room[len(room)-n:]} {
+			for _, text := range [][]byte{memory[:n:n], memory[len(memory)-n:]} {
 				for i := range text {
 					text[i] = "x\x00\x7f\n\x1a\x1c"[i%6]
 				}
-				if got := v.plain(text); got != n {
-					t.Fatalf("level %d: %d of %d plain bytes", v, got, n)
+				if got := v.asciiPrefix(text); got != n {
+					t.Fatalf("level %d: %d of %d ASCII bytes", v, got, n)
 				}
 				for at := range text {
 					old := text[at]
@@ -23,7 +24,7 @@ func TestPlain(t *testing.T) {
 						if text[at] = c; c >= 0x80 || c == 0x1b {
 							want = at
 						}
-						if got := v.plain(text); got != want {
+						if got := v.asciiPrefix(text); got != want {
 							t.Fatalf("level %d, %#x at %d of %d: %d", v, c, at, n, got)
 						}
 					}

@@ -6,31 +6,38 @@ import (
 	"unsafe"
 )
 
-// finder looks for what every match must hold. next gives the place of the first candidate in text[from:], a byte that lies
-// within the match if there is one, or -1, which it also is once m is over. Candidates of one line may come out of order, those of
-// different lines don't.
-type finder interface {
+// prefilter looks for what every match must hold.
+//
+// next gives the place of the first candidate in text[from:], or -1. A candidate is a byte that may
+// lie within a match; no match is passed over. Once m has stopped, next gives -1 too. Candidates of
+// one line may come out of order, those of different lines do not.
+type prefilter interface {
 	next(text []byte, from int, m *meter) int
 }
 
-// pairFinder finds one literal by its two rarest bytes.
-type pairFinder struct {
+// pairPrefilter finds one literal by its two rarest bytes. Rare bytes stop the scan less often than
+// the first two would: in "return", "u" and "r" are better than "re". memchr, which ripgrep uses,
+// calls this a packed pair.
+type pairPrefilter struct {
 	literal
 	pair
-	level level
-	folds bool
-	rare  int // the place of the rarest byte
+	level  level
+	folds  bool
+	rarest int // the place of the rarest byte
 }
 
-// pair is what pairScan looks for, laid out as it wants it: two bytes b at places i, where f is or-ed to the text, and then the
-// first eight bytes of the literal, or as many as it has.
+// pair is what pairScan looks for. The kernels know this layout: change both together.
+//
+// Byte b1 must stand at i1 and b2 at i2, after f1 and f2 are or-ed to the text (0x20 folds case).
+// Then the first eight bytes of the literal, or as many as it has, are compared: (text|fold)&mask
+// == word.
 type pair struct {
 	b1, b2, f1, f2   uint8
 	i1, i2           int // i1 <= i2
 	word, fold, mask uint64
 }
 
-func newPairFinder(l literal, v level) *pairFinder {
+func newPairPrefilter(l literal, v level) *pairPrefilter {
 	order := make([]int, len(l.bytes))
 	rare := make([]float64, len(l.bytes))
 	for i := range order {
@@ -48,13 +55,14 @@ func newPairFinder(l literal, v level) *pairFinder {
 	})
 	i1, i2 := order[0], order[0]
 	for _, i := range order[1:] {
-		if l.bytes[i] != l.bytes[i1] || i2 == i1 { // two different bytes say more than one byte twice
+		// Two different bytes exclude more than one byte twice.
+		if l.bytes[i] != l.bytes[i1] || i2 == i1 {
 			if i2 = i; l.bytes[i] != l.bytes[i1] {
 				break
 			}
 		}
 	}
-	f := &pairFinder{literal: l, level: v, folds: l.folds(), rare: i1}
+	f := &pairPrefilter{literal: l, level: v, folds: l.folds(), rarest: i1}
 	i1, i2 = min(i1, i2), max(i1, i2)
 	f.pair = pair{b1: l.bytes[i1], b2: l.bytes[i2], f1: l.mask[i1], f2: l.mask[i2], i1: i1, i2: i2}
 	for i := range min(8, len(l.bytes)) {
@@ -65,7 +73,7 @@ func newPairFinder(l literal, v level) *pairFinder {
 	return f
 }
 
-func (f *pairFinder) next(text []byte, from int, m *meter) int {
+func (f *pairPrefilter) next(text []byte, from int, m *meter) int {
 	if !f.level.pairs() && !f.folds {
 		if k := bytes.Index(text[from:], f.bytes); k >= 0 {
 			return from + k
@@ -98,12 +106,13 @@ func (f *pairFinder) next(text []byte, from int, m *meter) int {
 	return -1
 }
 
-// nextPortable is next for a literal that ignores case, where there are no vectors: it goes by either case of the rarest byte.
-func (f *pairFinder) nextPortable(text []byte, from, end int, m *meter) int {
-	small := f.bytes[f.rare]
-	large := small &^ f.literal.mask[f.rare]
+// nextPortable is next without vectors for a literal that ignores case. It looks for either case of
+// the rarest byte.
+func (f *pairPrefilter) nextPortable(text []byte, from, end int, m *meter) int {
+	small := f.bytes[f.rarest]
+	large := small &^ f.literal.mask[f.rarest]
 	for at := from; at < end; {
-		part := text[at+f.rare : min(at+4096, end)+f.rare]
+		part := text[at+f.rarest : min(at+4096, end)+f.rarest]
 		for len(part) > 0 {
 			k := bytes.IndexByte(part, small)
 			if k < 0 {

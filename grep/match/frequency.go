@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// byteFrequency is how often each byte occurs in 65,536 bytes of source text and prose: Go, C headers, Python, JavaScript,
-// assembler and English documentation in equal parts, 95 MB in all. It only picks what to look for; a poor guess costs time.
+// byteFrequency is how often each byte occurs in 65,536 bytes of source text and prose: Go, C
+// headers, Python, JavaScript, assembler and English documentation in equal parts, 95 MB in all. It
+// only helps to choose what to look for. A bad guess costs time, never a match.
 var byteFrequency = [256]uint16{
 	1, 1, 1, 1, 1, 1, 1, 1, 1, 1209, 1878, 1, 1, 1, 1, 1,
 	1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
@@ -26,11 +27,14 @@ var byteFrequency = [256]uint16{
 	3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1,
 }
 
-// commonWords stand in source far more often than their letters suggest.
+// commonWords occur in source far more often than their letters suggest.
 var commonWords = []string{
-	"#define ", "#include ", "#endif", "#ifdef ", "static ", "struct ", "return ", "const ", "unsigned ", "void ", "int ", "char ", "import ", "export ", "function ",
-	"public ", "private ", "string ", "error ", "self.", "this.", "class ", "type ", "func ", "else ", "if (", "for (", "while ", "package ", "default", "null", "nil {",
-	"true", "false", "from ", "require(", "async ", "await ", "the ", "and ", "that ", "with ", "printf(", "    ", "\t\t", "---", "===", "***", "///", "TODO",
+	"#define ", "#include ", "#endif", "#ifdef ", "static ", "struct ", "return ", "const ",
+	"unsigned ", "void ", "int ", "char ", "import ", "export ", "function ", "public ",
+	"private ", "string ", "error ", "self.", "this.", "class ", "type ", "func ", "else ",
+	"if (", "for (", "while ", "package ", "default", "null", "nil {", "true", "false", "from ",
+	"require(", "async ", "await ", "the ", "and ", "that ", "with ", "printf(", "    ", "\t\t",
+	"---", "===", "***", "///", "TODO",
 }
 
 // Frequency is the estimated share of b among the bytes of source text, above 0.
@@ -47,8 +51,8 @@ func chance(has func(b byte) bool) float64 {
 	return min(1, float64(n)/65536)
 }
 
-// joint estimates how often several conditions hold at once. Neighbouring bytes are far from independent: each condition but
-// the rarest is given eight times its chance.
+// joint estimates how often several conditions hold at once. Neighbouring bytes are far from
+// independent ("q" is followed by "u"): each condition but the rarest gets eight times its chance.
 func joint(chances []float64) float64 {
 	slices.Sort(chances)
 	f := 1.0

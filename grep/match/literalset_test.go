@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// TestCountsWords goes line by line through texts of many blocks, in which the words of a pattern stand alone, side by side, in one
-// another, at the ends of lines and of the text, and compares each line and its count with Go's regexp package.
+// TestCountsWords compares every line and its count of matches with package regexp. The literals of
+// a pattern stand alone, side by side, in one another, at the ends of lines and of the text; the
+// texts span many vector blocks.
 func TestCountsWords(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	parts := []string{"timeout", "time", "outer", "retry", "retr", "session", "ses", " ", " ", "\n", "x", "aaaa", "aa", "-----------------------------------------------------------------------"}
@@ -51,8 +52,8 @@ func TestCountsWords(t *testing.T) {
 	}
 }
 
-// TestFinderReadsNoFurther puts literals at every distance from both ends of texts that end where their memory does: what a vector
-// load reads behind them must not be looked at.
+// TestFinderReadsNoFurther puts literals at every distance from both ends of texts that end
+// before their memory does. What a vector load reads behind the text must not count.
 func TestFinderReadsNoFurther(t *testing.T) {
 	for _, pattern := range []string{"zqxj", "zqxjkvbnmw", "zq", "(?i)zqxj", "zqxj|wvut", `zq[0-9]x`} {
 		for _, v := range levels() {
@@ -67,8 +68,8 @@ func TestFinderReadsNoFurther(t *testing.T) {
 			}
 			for size := 0; size < 200; size += 200 / times(200) {
 				for at := range size + 1 {
-					room := append(bytes.Repeat([]byte("-"), size), "zqxjkvbnmw zq5xjkvbnm wvut"...) // behind the text
-					text := room[:size:size]
+					memory := append(bytes.Repeat([]byte("-"), size), "zqxjkvbnmw zq5xjkvbnm wvut"...) // behind the text
+					text := memory[:size:size]
 					copy(text[at:], found)
 					if got, want := s.Any(text), m.slowAny(text); got != want {
 						t.Fatalf("level %d, %s in %q: %v", v, pattern, text, got)
@@ -80,8 +81,8 @@ func TestFinderReadsNoFurther(t *testing.T) {
 	}
 }
 
-// slowAny asks the simulation.
+// slowAny asks the Pike VM.
 func (m *Matcher) slowAny(text []byte) bool {
-	_, _, ok := newScanner(m).simulation().find(text, 0, true)
+	_, _, ok := newScanner(m).pikeVM().find(text, 0, true)
 	return ok
 }

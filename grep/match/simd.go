@@ -1,6 +1,6 @@
 package match
 
-// level says which kernels a matcher may use. Each holds those below it.
+// level says which vector instructions a matcher may use. Each level includes those below it.
 type level uint8
 
 const (

@@ -5,22 +5,23 @@ import (
 	"unsafe"
 )
 
-// windowFinder finds places where each of the next bytes is in its set: what is left to look for in a pattern without a
-// literal, such as "[0-9]+\.[0-9]+" or "[A-Z]{6}[0-9]{4}". Three of the places are scanned for, then all are checked.
-type windowFinder struct {
+// windowPrefilter is for patterns without a literal, such as "[0-9]+\.[0-9]+" or
+// "[A-Z]{6}[0-9]{4}". It finds places where each of the next bytes is in its set. The three most
+// selective places are scanned for with vectors; then all are checked.
+type windowPrefilter struct {
 	m     masks
-	off   [3]int // the scanned places, the first is the scan's origin
+	off   [3]int // the scanned places; the scan starts from the first
 	sets  [256]uint8
-	width int // places that are checked, at most 8
+	width int // places that are checked, at most maxWindow
 	level level
 	cost  float64 // estimated candidates per byte
-	point int     // the item of the concatenation that it begins with
+	item  int     // the item of the concatenation with which the window begins
 }
 
 const (
 	maxWindow       = 8
-	maxPoints       = 24   // points of the program that are tried
-	maxWindowStates = 2000 // threads while a point is tried
+	maxItems        = 24   // items at which a window is tried
+	maxWindowStates = 2000 // threads while a window is tried
 )
 
 // byteSet is a set of bytes.
@@ -28,18 +29,19 @@ type byteSet [256]bool
 
 func (s *byteSet) chance() float64 { return chance(func(b byte) bool { return s[b] }) }
 
-// newWindowFinder looks along the program for the rarest window that every match passes; nil when there is none.
-func newWindowFinder(p *program, v level) *windowFinder {
-	var best *windowFinder
-	sim := windowSim{p: p, seen: make([]uint32, len(p.in))}
+// newWindowPrefilter tries each item of the concatenation and gives the rarest window, or nil when
+// there is none.
+func newWindowPrefilter(p *program, v level) *windowPrefilter {
+	var best *windowPrefilter
+	sim := windowSim{p: p, seen: make([]uint32, len(p.insts))}
 	var bestSets []byteSet
-	for i, pc := range p.points {
-		if i >= maxPoints {
+	for i, pc := range p.itemStarts {
+		if i >= maxItems {
 			break
 		}
 		sets := sim.follow(pc)
 		if f := pickPlaces(sets, v); f != nil && (best == nil || f.cost < best.cost) {
-			best, f.point, bestSets = f, i, sets
+			best, f.item, bestSets = f, i, sets
 		}
 	}
 	if best != nil {
@@ -48,7 +50,8 @@ func newWindowFinder(p *program, v level) *windowFinder {
 	return best
 }
 
-// windowSim walks all ways from a point at once, assertions taken to hold, and notes which bytes are possible at each place.
+// windowSim walks all ways from an instruction at once and notes which bytes are possible at each
+// place. It takes assertions to hold, so it finds too many bytes, never too few.
 type windowSim struct {
 	p     *program
 	seen  []uint32
@@ -71,7 +74,7 @@ func (w *windowSim) follow(pc int32) []byteSet {
 				continue
 			}
 			w.seen[pc] = w.gen
-			x := &w.p.in[pc]
+			x := &w.p.insts[pc]
 			switch x.op {
 			case instMatch:
 				return out // a match may end here: anything can follow
@@ -102,12 +105,12 @@ func (w *windowSim) follow(pc int32) []byteSet {
 	return out
 }
 
-// pickPlaces takes the three places of sets whose bytes are rarest together. The tables are still to be filled.
-func pickPlaces(sets []byteSet, v level) *windowFinder {
+// pickPlaces takes the three places whose bytes are rarest together. fill makes the tables later.
+func pickPlaces(sets []byteSet, v level) *windowPrefilter {
 	if len(sets) == 0 {
 		return nil
 	}
-	f := &windowFinder{width: len(sets), level: v, cost: 2}
+	f := &windowPrefilter{width: len(sets), level: v, cost: 2}
 	rare := make([]float64, len(sets))
 	for i := range sets {
 		rare[i] = sets[i].chance()
@@ -140,8 +143,8 @@ func pickPlaces(sets []byteSet, v level) *windowFinder {
 	return f
 }
 
-// given is the chance c of b at a place when a stands shortly before it. Text comes in runs: a digit after a digit is likely, a
-// digit after a capital is not. Single bytes are taken as in joint.
+// given is the chance c of b at a place when a stands shortly before. Text comes in runs: a digit
+// after a digit is likely, a digit after a capital is not. Single bytes are treated as in joint.
 func given(a, b *byteSet, c float64) float64 {
 	both := chance(func(x byte) bool { return a[x] && b[x] })
 	if members(b) <= 2 || both > c/2 {
@@ -160,7 +163,8 @@ func members(s *byteSet) int {
 	return n
 }
 
-// product is a set of bytes that is all combinations of some high with some low nibbles.
+// product is a set of bytes: every combination of some high nibbles with some low nibbles. It is
+// what one bucket of maskScan can hold in one place.
 type product struct{ hi, lo uint16 }
 
 func (p product) chance() float64 {
@@ -194,9 +198,10 @@ func products(s *byteSet) []product {
 	return out
 }
 
-// fill makes the tables. A bucket is one product in each of the places; where all combinations do not fit into eight buckets,
-// products are merged, and more passes than should: the check sorts it out.
-func (f *windowFinder) fill(sets []byteSet) {
+// fill makes the tables of maskScan. A bucket holds one product for each of the three places. When
+// all combinations do not fit into eight buckets, the two products that grow least are merged. More
+// passes then than should; holds sorts that out.
+func (f *windowPrefilter) fill(sets []byteSet) {
 	var parts [3][]product
 	for place, at := range f.off {
 		parts[place] = products(&sets[at])
@@ -241,8 +246,8 @@ func (f *windowFinder) fill(sets []byteSet) {
 	}
 }
 
-// holds checks all places; the window begins at w.
-func (f *windowFinder) holds(text []byte, w int) bool {
+// holds checks all places of the window that begins at w.
+func (f *windowPrefilter) holds(text []byte, w int) bool {
 	for i := range f.width {
 		if f.sets[text[w+i]]>>i&1 == 0 {
 			return false
@@ -251,14 +256,15 @@ func (f *windowFinder) holds(text []byte, w int) bool {
 	return true
 }
 
-// next takes the same time for every byte, whatever the text.
-func (f *windowFinder) next(text []byte, from int, _ *meter) int {
+// next takes the same time for every byte, whatever the text: it need not ask the meter.
+func (f *windowPrefilter) next(text []byte, from int, _ *meter) int {
 	end := len(text) - f.width + 1
 	at := from
 	o := f.off[0]
 	for f.level.masks() && end-at >= block {
 		var b blockHits
-		n, far := f.level.maskScan(unsafe.Pointer(&text[at+o]), end-at, f.off[1]-o, f.off[2]-o, (*[96]byte)(&f.m), &b, 1)
+		p, tables := unsafe.Pointer(&text[at+o]), (*[96]byte)(&f.m)
+		n, far := f.level.maskScan(p, end-at, f.off[1]-o, f.off[2]-o, tables, &b, 1)
 		if n == 0 {
 			return -1
 		}

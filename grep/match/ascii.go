@@ -8,13 +8,13 @@ import (
 
 const escape = 0x1b
 
-// Plain gives how many bytes b begins with that are ASCII and not an escape to another character set: text that reads the same in nearly
-// every encoding.
-func Plain(b []byte) int { return vectors().plain(b) }
+// ASCIIPrefix gives the length of the ASCII that b begins with, up to the first escape: an escape
+// may switch to another character set. Such text reads the same in nearly every encoding.
+func ASCIIPrefix(b []byte) int { return vectors().asciiPrefix(b) }
 
-func (l level) plain(b []byte) int {
+func (l level) asciiPrefix(b []byte) int {
 	if l == avx2 && len(b) >= 32 {
-		return l.plainScan(unsafe.Pointer(unsafe.SliceData(b)), len(b))
+		return l.asciiScan(unsafe.Pointer(unsafe.SliceData(b)), len(b))
 	}
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	i := 0

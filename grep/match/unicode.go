@@ -7,7 +7,7 @@ import (
 	"unicode"
 )
 
-// foldSet is the sorted list of code points that have a case fold other than themselves, computed when first needed.
+// foldSet is the sorted list of code points that fold to others. It is computed when first needed.
 type foldSet struct{ get func() []rune }
 
 var foldable = foldSet{sync.OnceValue(func() []rune {
@@ -36,11 +36,14 @@ func (f foldSet) runes(lo, hi rune) []rune {
 	return all[i:j]
 }
 
+var wordTables = []*unicode.RangeTable{
+	unicode.L, unicode.Nl, unicode.Other_Alphabetic, unicode.M, unicode.Nd, unicode.Pc,
+}
+
 // The Perl classes as ripgrep reads them (UTS #18 annex C).
 var (
 	wordRanges = sync.OnceValue(func() []rune {
-		r := propertyTables(unicode.L, unicode.Nl, unicode.Other_Alphabetic, unicode.M, unicode.Nd, unicode.Pc)
-		return cleanRanges(append(r, 0x200c, 0x200d)) // Join_Control
+		return cleanRanges(append(propertyTables(wordTables...), 0x200c, 0x200d)) // Join_Control
 	})
 	digitRanges = sync.OnceValue(func() []rune { return propertyTables(unicode.Nd) })
 	spaceRanges = sync.OnceValue(func() []rune { return propertyTables(unicode.White_Space) })
@@ -80,7 +83,7 @@ func isWordRune(r rune) bool {
 	if r < 0x80 {
 		return isWordByte(byte(r))
 	}
-	return unicode.IsLetter(r) || unicode.In(r, unicode.Nl, unicode.Other_Alphabetic, unicode.M, unicode.Nd, unicode.Pc) || r == 0x200c || r == 0x200d
+	return unicode.IsLetter(r) || unicode.In(r, wordTables[1:]...) || r == 0x200c || r == 0x200d
 }
 
 func isWordByte(b byte) bool {
