@@ -9,6 +9,7 @@ import (
 
 // TestGitRefuses: git refuses exactly the paths that the export leaves out, with both of its protections on.
 func TestGitRefuses(t *testing.T) {
+	t.Parallel()
 	git, err := exec.LookPath("git")
 	if err != nil {
 		t.Skip("SKIPPED ORACLE: no git")

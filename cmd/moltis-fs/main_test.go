@@ -44,7 +44,7 @@ func binary(t testing.TB) string {
 		if built.dir, built.err = os.MkdirTemp("", "moltis-fs-test"); built.err != nil {
 			return
 		}
-		if out, err := exec.Command("go", "build", "-o", filepath.Join(built.dir, fileName), ".").CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "build", "-ldflags", "-s -w", "-o", filepath.Join(built.dir, fileName), ".").CombinedOutput(); err != nil {
 			built.err = fmt.Errorf("building the program: %w\n%s", err, out)
 		}
 	})

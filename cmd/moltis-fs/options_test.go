@@ -93,6 +93,7 @@ var optionCases = []struct {
 // An option that a command takes and does not carry out is a trap: --session with trash empty once removed what other sessions had deleted. So
 // every option of every command changes what the command answers or does.
 func TestOptionsAreCarriedOut(t *testing.T) {
+	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

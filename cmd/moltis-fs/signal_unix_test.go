@@ -60,6 +60,7 @@ const (
 
 // SIGINT and SIGTERM end what waits for input, without a word.
 func TestSignals(t *testing.T) {
+	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		for _, c := range [][]string{{readyMCP, "mcp"}, {readyBatch, "call", "--batch"}} {
 			r := startUp(t, c[0], c[1:]...)
@@ -75,6 +76,7 @@ func TestSignals(t *testing.T) {
 
 // A reader that goes away does not kill the server: it ends by itself.
 func TestTheReaderGoesAway(t *testing.T) {
+	t.Parallel()
 	r := startUp(t, readyMCP, "mcp")
 	if err := r.reader.Close(); err != nil {
 		t.Fatal(err)
@@ -106,6 +108,7 @@ func withoutAReader(t *testing.T, out *os.File, stdin string, args ...string) (s
 
 // Whoever reads no further than he needs, as head does, hears nothing of it; what was to be done is done, and the exit status is that of what came of it.
 func TestNobodyReadsTheAnswer(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	config := filepath.Join(dir, "c.toml")
 	file, bad, moltis := filepath.Join(dir, "a"), filepath.Join(dir, "bad.toml"), filepath.Join(dir, "moltis")
@@ -157,6 +160,7 @@ func TestNobodyReadsTheAnswer(t *testing.T) {
 
 // A repository that is whole stays, whether or not anybody can be told of it.
 func TestTheRepositoryStaysWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("git"); err != nil {
 		t.Skip("SKIPPED ORACLE: no git")
 	}

@@ -17,6 +17,7 @@ import (
 
 // On a terminal the question is put with its diff, while standard output stays the answer.
 func TestApprovalOnTheTerminal(t *testing.T) {
+	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -101,6 +102,7 @@ func (p *pseudoTerminal) until(t *testing.T, text string) string {
 
 // Emptying the trash is asked on the terminal, and only a yes does it.
 func TestEmptyTrashAsks(t *testing.T) {
+	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -147,6 +149,7 @@ func TestEmptyTrashAsks(t *testing.T) {
 
 // What agents wrote is shown on a terminal, never obeyed by it; a question is no place for it either.
 func TestNoControlsOnTheTerminal(t *testing.T) {
+	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

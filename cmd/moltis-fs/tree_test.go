@@ -226,6 +226,7 @@ func sameSet(a, b []string) bool {
 
 // The built program over the Go source tree, by the SDK's client, with approvals by elicitation.
 func TestGoTreeOverMCP(t *testing.T) {
+	t.Parallel()
 	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
 		t.Run(revision, func(t *testing.T) {
 			root, config := goTree(t)

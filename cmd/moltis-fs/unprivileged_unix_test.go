@@ -109,6 +109,7 @@ func (s *somebody) chmod(name string, mode os.FileMode) {
 
 // What the system does not let a rewind change is named, before anything is changed and in a dry run too; skip passes it by, and says so.
 func TestRewindIntoReadOnlyDirectory(t *testing.T) {
+	t.Parallel()
 	s := unprivileged(t)
 	for _, dir := range []string{"a", "b", "gone"} {
 		if err := os.Mkdir(filepath.Join(s.ws, dir), 0o755); err != nil {
@@ -155,6 +156,7 @@ func TestRewindIntoReadOnlyDirectory(t *testing.T) {
 
 // Skip passes by what can't be read, what can't be reached and a made directory that can't be removed, and says so.
 func TestSkipPassesByWhatTheSystemForbids(t *testing.T) {
+	t.Parallel()
 	s := unprivileged(t)
 	for _, dir := range []string{"shut", "fixed"} {
 		if err := errors.Join(os.Mkdir(filepath.Join(s.ws, dir), 0o755), os.Chown(filepath.Join(s.ws, dir), s.uid, s.gid)); err != nil {
@@ -204,6 +206,7 @@ func TestSkipPassesByWhatTheSystemForbids(t *testing.T) {
 // Whoever may not give files away makes a file his own by changing it; a restore by him says so each time, without writing anything anew, and one by
 // root gives the owner back.
 func TestRestoreOfOwnerAsNobody(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: it takes root to make a file that is somebody else's")
 	}

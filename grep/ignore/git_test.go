@@ -19,7 +19,7 @@ import (
 )
 
 var (
-	forests = flag.Int("forests", 400, "generated trees that are compared with git")
+	forests = flag.Int("forests", 200, "generated trees that are compared with git")
 	seed    = flag.Uint64("seed", 1, "of the generated trees")
 )
 

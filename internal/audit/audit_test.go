@@ -307,7 +307,7 @@ func (c *careless) Append(r Record) error {
 
 const (
 	processes = 6
-	each      = 1500
+	each      = 600
 )
 
 // TestMain becomes one of the writing processes when it is told to.
