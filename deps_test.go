@@ -39,6 +39,7 @@ var plan = []room{
 	{1, "checkpoint", "internal/guardfs/flock", "database/sql os path/filepath syscall",
 		"filippo.io/age github.com/klauspost/compress golang.org/x/sys modernc.org/sqlite"},
 	{1, "config", "internal/glob internal/nearest", "path/filepath reflect", "filippo.io/age github.com/BurntSushi/toml"},
+	{1, "hook", "", "os/exec path/filepath syscall", ""},
 	{1, "grep", "grep/ignore grep/match internal/guardfs internal/nearest internal/text", "path/filepath", "golang.org/x/text"},
 	{1, "grep/ignore", "", "path/filepath unsafe", ""},
 	{1, "grep/match", "", "unsafe", "github.com/dlclark/regexp2 golang.org/x/sys"},
@@ -57,10 +58,10 @@ var plan = []room{
 
 	{2, "checkpoint/moltis", "checkpoint", "os path/filepath", ""},
 	{2, "dialect", "approval", "", ""},
-	{2, "internal/engine", "approval checkpoint config grep grep/ignore internal/audit internal/datadir internal/edit internal/guardfs" +
+	{2, "internal/engine", "approval checkpoint config grep grep/ignore hook internal/audit internal/datadir internal/edit internal/guardfs" +
 		" internal/ledger internal/policy readers", "path/filepath runtime/debug syscall", ""},
 
-	{3, "tools", "checkpoint config dialect grep grep/ignore grep/match approval internal/args internal/datadir internal/edit internal/engine internal/guardfs" +
+	{3, "tools", "checkpoint config dialect grep grep/ignore grep/match hook approval internal/args internal/datadir internal/edit internal/engine internal/guardfs" +
 		" internal/ledger internal/nearest internal/policy readers readers/notebook", "path/filepath syscall", "golang.org/x/text"},
 
 	{4, "internal/serve/mcp", "approval dialect internal/ndjson", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},

@@ -12,7 +12,7 @@ const (
 	packageLines   = 4000
 	functionLines  = 80
 	structFields   = 12
-	programCeiling = 74470 // lines of Go without tests, of the whole module; lower it when you can
+	programCeiling = 75197 // lines of Go without tests, of the whole module; lower it when you can
 )
 
 // An excess is something that is larger than it should be: how large it may be at most, and why it is so.
@@ -36,10 +36,10 @@ var tooLarge = map[string]excess{
 	"grep":                                          {5810, "the index is to become a room of its own"},
 	"grep/match":                                    {5900, "parser, automata and assembler of one engine, and what they rely on"},
 	"internal/edit":                                 {4740, "the diff is to become a room of its own"},
-	"internal/engine":                               {8120, "holds the opening now; the list of steps and the road before it stand side by side"},
+	"internal/engine":                               {8270, "holds the opening and the hooks now; the list of steps and the road before it stand side by side"},
 	"internal/guardfs":                              {8360, engineMove},
 	"readers":                                       {9150, "becomes a room for each kind of file"},
-	"tools":                                         {5110, "refusals become facts of the engine; words stay here"},
+	"tools":                                         {5205, "refusals become facts of the engine; words stay here"},
 	"checkpoint/purge.run":                          {88, storeMove},
 	"config/decode.set":                             {84, "one case for each kind of value"},
 	"grep/stream.run":                               {110, hotState},
@@ -69,13 +69,13 @@ var tooLarge = map[string]excess{
 	"checkpoint.opRow":                              {13, storeMove},
 	"cmd/moltis-fs.checkpointRow":                   {13, answerFields},
 	"cmd/moltis-fs.command":                         {14, "one row of the command table"},
-	"config.FS":                                     {24, "each field is a key of [tools.fs]"},
+	"config.FS":                                     {25, "each field is a key of [tools.fs]"},
 	"grep.Query":                                    {13, "options with useful zero values"},
 	"grep.Skipped":                                  {15, answerFields},
 	"grep.indexDir":                                 {21, hotState},
 	"grep.indexTree":                                {17, hotState},
 	"grep.scan":                                     {32, hotState},
-	"internal/audit.Record":                         {19, answerFields},
+	"internal/audit.Record":                         {20, answerFields},
 	"internal/edit.document":                        {13, hotState},
 	"internal/engine.Engine":                        {20, engineMove},
 	"internal/engine.Mutation":                      {23, engineMove},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,6 +65,9 @@ func (c Config) problems() []*finding {
 			case n == 0 && f.sample == "" && f.key != keepLast:
 				add(f.key, "must be more than 0", f.form())
 			}
+		}
+		if strings.HasPrefix(f.key, "tools.fs.hooks.") && f.typ.Kind() == reflect.Slice {
+			checkPrograms(f.key, f.value(&c).Interface().([]string), add)
 		}
 		switch f.key {
 		case "tools.fs.workspace_root":
@@ -132,6 +136,15 @@ func checkRoot(key, root string, add adder) {
 		add(key, "has blanks around it", "remove them")
 	case filepath.Clean(root) != strings.TrimSuffix(root, string(filepath.Separator)) && root != filepath.Clean(root):
 		add(key, strconv.Quote(root)+` holds ".", ".." or an empty name`, "write "+quote(filepath.Clean(root)))
+	}
+}
+
+func checkPrograms(key string, lines []string, add adder) {
+	for i, line := range lines {
+		if words := strings.Fields(line); len(words) == 0 || !filepath.IsAbs(words[0]) {
+			add(fmt.Sprintf("%s[%d]", key, i), quote(line)+" does not begin with an absolute path",
+				"name the program from the root on, with its arguments behind it")
+		}
 	}
 }
 

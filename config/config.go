@@ -1,4 +1,4 @@
-// Package config is what the operator wrote: the sections [tools.fs], [tools.fs.checkpoint] and [tools.policy] of one TOML
+// Package config is what the operator wrote: the sections [tools.fs], [tools.fs.checkpoint], [tools.fs.hooks] and [tools.policy] of one TOML
 // file, as Go values.
 //
 // Decode is strict. An unknown key or section, a wrong type, a value out of its list, a glob that can't be read: each is
@@ -68,6 +68,17 @@ type FS struct {
 	CheckpointBeforeMutation bool `toml:"checkpoint_before_mutation" doc:"Store what a file was before each change, for checkpoint_restore; recommended, it costs disk space."`
 
 	Checkpoint Checkpoint `toml:"checkpoint" doc:"The store behind checkpoint_before_mutation."`
+	Hooks      Hooks      `toml:"hooks" doc:"Programs that are asked about each call; package hook says what they read and write."`
+}
+
+// Hooks is [tools.fs.hooks]. A program is an absolute path, with its arguments behind it, separated by
+// blanks. There is no shell.
+type Hooks struct {
+	BeforeToolCall    []string `toml:"before_tool_call" doc:"Programs that see each call before it is carried out, and may change its arguments or block it: each an absolute path, and its arguments behind it. The call is JSON on standard input; exit 0 lets it go on, exit 1 blocks it with standard error as the reason."`
+	AfterToolCall     []string `toml:"after_tool_call" doc:"Programs that see how each call ended."`
+	ToolResultPersist []string `toml:"tool_result_persist" doc:"Programs that see each answer before it is given, and may change or withhold it."`
+	Timeout           Duration `toml:"timeout" doc:"How long one hook may take."`
+	OnError           string   `toml:"on_error" enum:"deny|allow" doc:"When a hook fails or is too slow: \"deny\" the call, or \"allow\" it as if the hook were not there."`
 }
 
 // Checkpoint is [tools.fs.checkpoint].
@@ -120,6 +131,10 @@ func Default() Config {
 				KeepLast:     20,
 				Exclude:      []string{},
 				OnRead:       "off",
+			},
+			Hooks: Hooks{
+				BeforeToolCall: []string{}, AfterToolCall: []string{}, ToolResultPersist: []string{},
+				Timeout: Duration(5 * time.Second), OnError: "deny",
 			},
 		},
 		Policy: Policy{Allow: []string{}, Deny: []string{}},

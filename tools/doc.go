@@ -22,7 +22,7 @@
 //
 // # Guarantees
 //
-//   - A refused call has changed nothing.
+//   - A refused call has changed nothing. (An answer that a hook withholds says that its call has ended.)
 //   - Every path is judged by its true name, by handle, at the moment of use; links lead nowhere that the
 //     policy doesn't allow. What is denied answers the same whether or not it exists.
 //   - A change lands whole or not at all, only over the bytes that it was computed from, and only

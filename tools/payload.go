@@ -20,7 +20,13 @@ type Payload interface {
 }
 
 // Refused says whether p is a refusal: a typed "no" that the model can act on.
-func Refused(p Payload) bool { _, no := p.(*Refusal); return no }
+func Refused(p Payload) bool {
+	if r, ok := p.(*Replaced); ok {
+		return r.refused
+	}
+	_, no := p.(*Refusal)
+	return no
+}
 
 // Encode renders p as one line of JSON, "kind" first. HTML characters are not
 // escaped; the result ends without a newline.

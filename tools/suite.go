@@ -2,6 +2,7 @@ package tools
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"moltisfs/config"
 	"moltisfs/dialect"
 	"moltisfs/grep/ignore"
+	"moltisfs/hook"
 	"moltisfs/internal/datadir"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
@@ -61,6 +63,8 @@ type Options struct {
 	Progress func(what string, done, total int)
 	// RootMayBeGone opens the suite although workspace_root can't be searched: for who brings it back.
 	RootMayBeGone bool
+	// Hooks run around every call, before those that [tools.fs.hooks] names.
+	Hooks hook.Set
 	// Worker is the command line that runs a reader in a process of its own (see readers.RunWorker). Empty: such readers are off.
 	Worker []string
 }
@@ -114,7 +118,7 @@ func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (*
 	changes := slices.ContainsFunc(defs, func(d Definition) bool { return !d.ReadOnly })
 	e, err := engine.Open(cfg, engine.Host{
 		DataDir: o.DataDir, Approver: o.Approver, Protect: o.Protect, Logger: o.Logger, GitUser: o.GitUser,
-		Identities: o.Identities, Progress: o.Progress, Worker: o.Worker, Fault: fault,
+		Identities: o.Identities, Progress: o.Progress, Worker: o.Worker, Hooks: o.Hooks, Fault: fault,
 		RootMayBeGone: o.RootMayBeGone, ReadOnly: !changes,
 	})
 	if d, ok := errors.AsType[*datadir.Error](err); ok {
@@ -170,12 +174,13 @@ func DefinitionsUnder(p config.Policy) ([]Definition, error) {
 // *Refusal included. An error means that the host is broken, or, as an
 // *UnknownToolError, that there is no such tool, or, as ErrClosed, that the suite is closed.
 func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
-	c := &engine.Call{Principal: in.Principal, Session: in.Session, Turn: in.Turn, Tool: in.Tool, Approver: in.Approver, ByUser: in.ByUser}
+	c := &engine.Call{Principal: in.Principal, Session: in.Session, Turn: in.Turn, Dialect: "tools", Tool: in.Tool,
+		Approver: in.Approver, ByUser: in.ByUser}
 	tool := row(in.Tool)
 	if tool == nil || !tool.allowed(s.tools) {
 		unknown := s.unknown(in.Tool)
 		op := engine.Operation{
-			Decode: func() error { return unknown },
+			Decode: func(json.RawMessage) error { return unknown },
 			Refuse: func(context.Context, error) string { return "unknown_tool" },
 		}
 		if tool != nil { // for the record, and for nobody else, that it is there and denied
@@ -190,8 +195,9 @@ func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
 	var args any
 	err = s.engine.Do(ctx, c, engine.Operation{
 		Changes: tool.Effect != Reads, Follows: tool.Follows, Time: s.timeOf(tool),
-		Decode: func() (err error) {
-			if args, err = tool.decode(in.Args); err != nil {
+		Args: in.Args,
+		Decode: func(raw json.RawMessage) (err error) {
+			if args, err = tool.decode(raw); err != nil {
 				return err
 			}
 			if path := pathOf(args); path != "" {
@@ -209,12 +215,23 @@ func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
 			return err
 		},
 		Refuse: func(ctx context.Context, err error) string {
-			r := s.refuse(ctx, tool.Name, args, err)
+			r := ofHook(err, p != nil)
+			if r == nil {
+				r = s.refuse(ctx, tool.Name, args, err)
+			}
 			if r == nil {
 				return ""
 			}
 			p = r
 			return r.Reason
+		},
+		Answer: func() (json.RawMessage, error) { return Encode(p) },
+		Replace: func(raw json.RawMessage) error {
+			r, err := replaced(raw, Refused(p))
+			if err == nil {
+				p = r
+			}
+			return err
 		},
 	})
 	if err != nil {

@@ -35,5 +35,6 @@ type Record struct {
 	Before, After      string   // SHA-256 of the content, in hex
 	Bytes              int64    // of content written or given
 	Duration           time.Duration
-	Error              string // cut at 4 KiB
+	Hooks              []string // what hooks changed, blocked or failed to do
+	Error              string   // cut at 4 KiB
 }

@@ -22,16 +22,7 @@ func appendRecord(b []byte, r *Record) []byte {
 	b = appendField(b, `,"tool":`, r.Tool)
 	b = appendField(b, `,"principal":`, r.Principal)
 	b = appendField(b, `,"session":`, r.Session)
-	if len(r.Paths) > 0 {
-		b = append(b, `,"paths":[`...)
-		for i, p := range r.Paths {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = appendString(b, p)
-		}
-		b = append(b, ']')
-	}
+	b = appendList(b, `,"paths":[`, r.Paths)
 	b = appendField(b, `,"outcome":`, r.Outcome)
 	if r.DryRun {
 		b = append(b, `,"dry_run":true`...)
@@ -49,16 +40,36 @@ func appendRecord(b []byte, r *Record) []byte {
 	if r.Duration != 0 {
 		b = strconv.AppendInt(append(b, `,"duration_us":`...), r.Duration.Microseconds(), 10)
 	}
-	text := r.Error
-	if len(text) > maxError {
-		cut := maxError
-		for cut > maxError-utf8.UTFMax && !utf8.RuneStart(text[cut]) {
-			cut--
-		}
-		text = text[:cut] + "…"
-	}
-	b = appendField(b, `,"error":`, text)
+	b = appendList(b, `,"hooks":[`, r.Hooks)
+	b = appendField(b, `,"error":`, short(r.Error))
 	return append(b, "}\n"...)
+}
+
+// short cuts what could be of any length.
+func short(text string) string {
+	if len(text) <= maxError {
+		return text
+	}
+	cut := maxError
+	for cut > maxError-utf8.UTFMax && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}
+
+func appendList(b []byte, key string, values []string) []byte {
+	for i, v := range values {
+		if i == 0 {
+			b = append(b, key...)
+		} else {
+			b = append(b, ',')
+		}
+		b = appendString(b, v)
+	}
+	if len(values) > 0 {
+		b = append(b, ']')
+	}
+	return b
 }
 
 func appendField(b []byte, key, value string) []byte {

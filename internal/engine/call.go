@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -33,14 +35,20 @@ type Operation struct {
 	Changes bool
 	// Follows are tools that this one does the work of by another road, see [policy.Tools.Allows].
 	Follows []string
-	// Decode takes the arguments apart. It touches no file. nil: there is nothing to decode.
-	Decode func() error
+	// Args are the arguments as they came in, and Decode takes them apart. It touches no file, and is
+	// called again with what a hook makes of them.
+	Args   json.RawMessage
+	Decode func(json.RawMessage) error
 	// Run carries the operation out by the engine's functions.
 	Run  func(context.Context) error
 	Time time.Duration // how long Run may take, an approver included; 0: no deadline but the caller's
 	// Refuse makes the dialect's answer of an error and names it for the audit log. "" says that
 	// this is no refusal: the host is broken.
 	Refuse func(context.Context, error) string
+	// Answer gives hooks the answer as JSON, that of Refuse included; nil where there is none. Replace
+	// takes theirs in its place. It may be called more than once.
+	Answer  func() (json.RawMessage, error)
+	Replace func(json.RawMessage) error
 }
 
 // A NameError is a principal, session or turn whose name is not taken.
@@ -60,8 +68,8 @@ func (e *NameError) Error() string {
 const MaxName = 256
 
 // Do is the one place that every operation of every dialect passes. Read it downward: tool policy,
-// names, arguments, turn, deadline, operation, and on every way out the outcome's record. A panic of the
-// operation ends as a broken host.
+// names, arguments, hooks, turn, deadline, operation, and on every way out hooks again and the
+// outcome's record. A panic of the operation ends as a broken host.
 //
 // The error is that of a broken host, or ErrClosed; a refusal is the dialect's to answer. A view
 // whose outcome can't be recorded ends as an error. A change that has happened does not, because
@@ -75,6 +83,8 @@ func (e *Engine) Do(ctx context.Context, c *Call, op Operation) error {
 	c.ID, c.Principal, c.Session = rand.Text()[:16], cmp.Or(c.Principal, "local"), cmp.Or(c.Session, "default")
 	c.Approver = e.asking(c.Approver)
 	outcome, cause := e.attempt(ctx, c, op)
+	e.hooksAfter(ctx, c, op, outcome, time.Since(start))
+	e.tell(ctx, c, outcome, time.Since(start))
 	if rerr := e.Record(c, start, outcome, cause); rerr != nil {
 		e.logger.Error("the audit record could not be written", "tool", c.Tool, "err", rerr)
 		if !op.Changes || outcome == outcomeHost {
@@ -96,12 +106,7 @@ func (e *Engine) attempt(ctx context.Context, c *Call, op Operation) (outcome st
 			outcome, cause = outcomeHost, fmt.Errorf("%s: internal error: %v", c.Tool, r)
 		}
 	}()
-	if why := e.tools.Why(c.Tool, op.Follows...); why != "" {
-		cause = &policy.Denied{Path: c.Tool, Rule: "tools.policy", Why: why}
-	} else if cause = c.checkNames(); cause == nil && op.Decode != nil {
-		cause = op.Decode()
-	}
-	if cause == nil {
+	if cause = e.admit(ctx, c, op); cause == nil {
 		e.BeginTurn(ctx, c)
 		inTime, cancel := context.WithTimeout(ctx, cmp.Or(op.Time, 1<<62)) // in a hundred years
 		defer cancel()
@@ -111,6 +116,34 @@ func (e *Engine) attempt(ctx context.Context, c *Call, op Operation) (outcome st
 		return outcomeOK, nil
 	}
 	return cmp.Or(op.Refuse(ctx, cause), outcomeHost), cause
+}
+
+// admit says why a call is not even begun.
+func (e *Engine) admit(ctx context.Context, c *Call, op Operation) error {
+	if why := e.tools.Why(c.Tool, op.Follows...); why != "" {
+		return &policy.Denied{Path: c.Tool, Rule: "tools.policy", Why: why}
+	}
+	if err := c.checkNames(); err != nil || op.Decode == nil {
+		return err
+	}
+	if err := op.Decode(op.Args); err != nil {
+		return err
+	}
+	return e.hooksBefore(ctx, c, op)
+}
+
+// tell writes the line of a call to the operator's log.
+func (e *Engine) tell(ctx context.Context, c *Call, outcome string, took time.Duration) {
+	if !e.logger.Enabled(ctx, slog.LevelInfo) {
+		return
+	}
+	path := ""
+	if len(c.Trace.Paths) > 0 {
+		path = c.Trace.Paths[0]
+	}
+	e.logger.LogAttrs(ctx, slog.LevelInfo, "tool call", slog.String("tool", c.Tool),
+		slog.String("file_path", path), slog.Int64("bytes", c.Trace.Bytes), slog.String("outcome", outcome),
+		slog.String("call", c.ID), slog.Duration("duration", took))
 }
 
 // checkNames bounds the names that history is kept under. They come from the host, but a host may

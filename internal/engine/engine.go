@@ -152,10 +152,11 @@ func (e *Engine) Containment() string { return e.fs.Containment() }
 
 // Call is one call on its way through a chain, and what is to be recorded of it.
 type Call struct {
-	ID, Principal, Session, Turn, Tool string
-	Approver                           approval.Approver // nil: the engine's own
-	ByUser                             bool              // a person calls, not an agent: the trash keeps what goes as long as a user's
-	Trace                              Trace
+	ID, Principal, Session, Turn string
+	Dialect, Tool                string
+	Approver                     approval.Approver // nil: the engine's own
+	ByUser                       bool              // a person calls, not an agent: the trash keeps what goes as long as a user's
+	Trace                        Trace
 }
 
 // Trace is what the audit will say of a call besides its outcome. The chains fill it.
@@ -166,8 +167,9 @@ type Trace struct {
 	Approval      string   // "approved by terminal", "denied", …; "" when nobody was asked
 	Digest        string   // of the plan that was put before them
 	Checkpoint    string
-	DryRun        bool // nothing is to be changed
-	Unrecorded    bool // the outcome could not be written to the audit log
+	DryRun        bool     // nothing is to be changed
+	Hooks         []string // what hooks changed, blocked or failed to do
+	Unrecorded    bool     // the outcome could not be written to the audit log
 }
 
 // Record writes the outcome of a call. outcome is "ok" or the kind of the refusal.
@@ -190,7 +192,7 @@ func (e *Engine) record(c *Call, phase string) audit.Record {
 	return audit.Record{
 		Time: e.now(), Phase: phase, Call: c.ID, Principal: c.Principal, Session: c.Session, Tool: c.Tool,
 		Paths: t.Paths, Before: t.Before, After: t.After, Bytes: t.Bytes,
-		Decision: decision(""), Approval: t.Approval, Digest: t.Digest, Checkpoint: t.Checkpoint, DryRun: t.DryRun,
+		Decision: decision(""), Approval: t.Approval, Digest: t.Digest, Checkpoint: t.Checkpoint, DryRun: t.DryRun, Hooks: t.Hooks,
 	}
 }
 

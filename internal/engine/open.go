@@ -9,6 +9,7 @@ import (
 	"moltisfs/approval"
 	"moltisfs/config"
 	"moltisfs/grep/ignore"
+	"moltisfs/hook"
 	"moltisfs/internal/datadir"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
@@ -25,6 +26,7 @@ type Host struct {
 	Identities []string                           // of encrypted checkpoints
 	Progress   func(what string, done, total int) // of long work; may be nil
 	Worker     []string                           // runs a reader in a process of its own
+	Hooks      hook.Set                           // run before those of the configuration
 	Fault      func(op string) *guardfs.Fault     // for tests: see guardfs.Options
 
 	RootMayBeGone bool // open although workspace_root can't be searched
@@ -38,6 +40,7 @@ type opened struct {
 	tools   policy.Tools
 	readers *readers.Readers
 	search  searching
+	hooks   hook.Set
 }
 
 // Open opens everything that a configuration asks for: data directory, policy, readers, store, ledger
@@ -49,6 +52,9 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 	}
 	o := opened{}
 	if o.tools, err = policy.NewTools(cfg.Tools.Policy.Allow, cfg.Tools.Policy.Deny); err != nil {
+		return nil, err
+	}
+	if o.hooks, err = hooksOf(cfg.Tools.FS.Hooks, h.Hooks); err != nil {
 		return nil, err
 	}
 	if o.dataDir, err = h.dataDir(cfg.Tools.FS); err != nil {
@@ -126,7 +132,7 @@ func newPolicy(cfg config.FS, protect []string, logger *slog.Logger) (*guardfs.F
 	o := rules(cfg)
 	o.Canonical, o.Identify, o.Census = free.Canonical, policy.Identify(free), policy.Census(free)
 	o.Trouble = func(err error) { logger.Warn("files with several hard links are refused", "err", err) }
-	for _, p := range protect {
+	for _, p := range append(protect, programsOf(cfg.Hooks, free)...) {
 		if p == "" {
 			continue
 		}

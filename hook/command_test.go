@@ -1,0 +1,106 @@
+//go:build unix
+
+package hook
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+)
+
+// What a program says is taken as the forms have it, and all else is its failure.
+func TestCommands(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ script, want string }{
+		"continue":            {`cat >/dev/null`, "continue"},
+		"continue, in words":  {`echo '{"action":"continue"}'`, "continue"},
+		"reads nothing":       {`exit 0`, "continue"},
+		"modify":              {`echo '{"action":"modify","data":{"a":1}}'`, `modify {"a":1}`},
+		"modify with nothing": {`echo '{"action":"modify"}'`, "failed: its action"},
+		"block":               {`echo "no secrets" >&2; exit 1`, "block: no secrets"},
+		"block, with output":  {`echo '{"action":"continue"}'; exit 1`, "block: no reason was given"},
+		"hostile reason":      {`printf '\033[2J\342\200\256evil\377\nsecond\n%5000d' 7 >&2; exit 1`, "block: [2J evil"},
+		"other exit":          {`exit 2`, "failed: exit status 2"},
+		"killed":              {`kill -9 $$`, "failed: signal: killed"},
+		"no JSON":             {`echo continue`, "failed: what it wrote is not one"},
+		"two objects":         {`echo '{"action":"continue"}{"action":"continue"}'`, "failed: what it wrote is not one"},
+		"unknown field":       {`echo '{"action":"continue","allow":true}'`, "failed: what it wrote is not one"},
+		"unknown action":      {`echo '{"action":"block"}'`, "failed: its action \"block\" is none"},
+		"not UTF-8":           {`printf '{"action":"continue\377"}'`, "failed: what it wrote is not UTF-8"},
+		"endless":             {`yes`, "failed: "},
+		"slow":                {`sleep 100`, "failed: it took too long"},
+		"slow children":       {`sleep 100 & sleep 100`, "failed: it took too long"},
+		"leaves a child":      {`sleep 3 & exit 0`, "failed: "},
+		"knows the event":     {`grep -q '"event":"BeforeToolCall","call_id":"c1"' && exit 1`, "block: no reason"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "check")
+			if err := os.WriteFile(path, []byte("#!/bin/sh\n"+c.script+"\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			command, err := ParseCommand(path + " one two")
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := Set{Before: []Before{command}, Timeout: 5 * time.Second}
+			if strings.HasPrefix(name, "slow") {
+				s.Timeout = 300 * time.Millisecond
+			}
+			in := BeforeToolCall{Info: Info{CallID: "c1"}, Arguments: json.RawMessage(`{}`)}
+			args, notes, err := s.RunBefore(t.Context(), in, func(json.RawMessage) error { return nil })
+			got := "continue"
+			no, _ := err.(*Error)
+			switch {
+			case no != nil && no.Err != nil:
+				got = "failed: " + no.Err.Error()
+			case no != nil:
+				got = "block: " + no.Reason
+			case string(args) != "{}":
+				got = "modify " + string(args)
+			}
+			if !strings.HasPrefix(got, c.want) || (got == "continue") != (len(notes) == 0) {
+				t.Errorf("%q, noted %q; want %q", got, notes, c.want)
+			}
+			if len(got) > maxReason+50 || strings.ContainsFunc(got, unicode.IsControl) {
+				t.Errorf("told without bounds: %q", got)
+			}
+			s.Allow = true
+			if _, _, err := s.RunBefore(t.Context(), in, func(json.RawMessage) error { return nil }); (err != nil) != (no != nil && no.Err == nil) {
+				t.Errorf("with Allow: %v", err)
+			}
+		})
+	}
+}
+
+func TestParseCommand(t *testing.T) {
+	for line, ok := range map[string]bool{"": false, "  ": false, "check": false, "./check": false, "/opt/check -s": true} {
+		if _, err := ParseCommand(line); (err == nil) != ok {
+			t.Errorf("%q: %v", line, err)
+		}
+	}
+}
+
+// A program that was to be killed is gone with all that it started.
+func TestCommandIsKilledWhole(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "check")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n(sleep 1; touch "+dir+"/late) &\nwait\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := (Command{Path: path}).AfterToolCall(ctx, AfterToolCall{}); err == nil {
+		t.Error("a slow program has no error")
+	}
+	time.Sleep(1500 * time.Millisecond)
+	if _, err := os.Stat(dir + "/late"); err == nil {
+		t.Error("a child went on")
+	}
+}

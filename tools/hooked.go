@@ -1,0 +1,71 @@
+package tools
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	"moltisfs/hook"
+)
+
+// Replaced is what a hook of ToolResultPersist made of an answer: fields of any names.
+type Replaced struct {
+	kind    string
+	fields  map[string]json.RawMessage
+	refused bool
+}
+
+// replaced takes the answer of a hook. A refusal stays one.
+func replaced(raw json.RawMessage, refused bool) (*Replaced, error) {
+	r := &Replaced{refused: refused}
+	if err := json.Unmarshal(raw, &r.fields); err != nil || r.fields == nil {
+		return nil, errors.New("the result is no JSON object")
+	}
+	if err := json.Unmarshal(r.fields["kind"], &r.kind); err != nil || r.kind == "" {
+		return nil, errors.New("the result has no kind")
+	}
+	r.fields = maps.Clone(r.fields)
+	delete(r.fields, "kind")
+	return r, nil
+}
+
+// Kind is what the hook says it is.
+func (r *Replaced) Kind() string { return r.kind }
+
+// MarshalJSON gives the fields, sorted by name.
+func (r *Replaced) MarshalJSON() ([]byte, error) { return plainJSON(r.fields) }
+
+// Text is the JSON: what words would fit it is not known.
+func (r *Replaced) Text() string {
+	text, err := Encode(r)
+	if err != nil {
+		return fmt.Sprintf("a hook made an answer that can't be shown: %v", err)
+	}
+	return string(text)
+}
+
+func (*Replaced) payload() {}
+
+// ofHook tells the "no" of a hook; nil is for other errors. done says that the call has been carried
+// out or refused, and its answer is withheld.
+func ofHook(err error, done bool) *Refusal {
+	no, ok := errors.AsType[*hook.Error](err)
+	if !ok {
+		return nil
+	}
+	r := &Refusal{Reason: KindPermissionDenied, Message: no.Error(),
+		Hint: "Do what the reason asks for, or tell the user; the same call is blocked again."}
+	if no.Err != nil {
+		r.Reason, r.Message = KindPolicyError, "the hook "+no.Hook+" could not answer, so the call is refused"
+		r.Hint = "Tell the user; the operator's log has the details."
+	}
+	if done {
+		r.Message = "the call has ended, and its answer is withheld: " + no.Error()
+		r.Hint = "What the call changed is changed: do not send it again. Tell the user."
+		if no.Err != nil {
+			r.Message = "the call has ended, and its answer is withheld: the hook " + no.Hook + " could not answer"
+		}
+	}
+	return r
+}

@@ -1,0 +1,190 @@
+package tools_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"moltisfs/config"
+	"moltisfs/hook"
+	"moltisfs/tools"
+)
+
+// script is a hook of every event that does what it is told.
+type script struct {
+	do   func(ctx context.Context, payload json.RawMessage) (hook.Decision, error)
+	seen *[]string
+}
+
+func (script) Name() string { return "script" }
+
+func (s script) see(i hook.Info) { *s.seen = append(*s.seen, i.Event+" "+i.Tool+" "+i.CallID) }
+
+func (s script) BeforeToolCall(ctx context.Context, p hook.BeforeToolCall) (hook.Decision, error) {
+	s.see(p.Info)
+	return s.do(ctx, p.Arguments)
+}
+
+func (s script) AfterToolCall(ctx context.Context, p hook.AfterToolCall) error {
+	s.see(p.Info)
+	_, err := s.do(ctx, p.Result)
+	return err
+}
+
+func (s script) ToolResultPersist(ctx context.Context, p hook.ToolResultPersist) (hook.Decision, error) {
+	s.see(p.Info)
+	return s.do(ctx, p.Result)
+}
+
+// Every hook × everything it can do, on a Write: what is answered, whether the file is written, and
+// what is on record.
+func TestHooks(t *testing.T) {
+	modify := func(data string) func(context.Context, json.RawMessage) (hook.Decision, error) {
+		return func(context.Context, json.RawMessage) (hook.Decision, error) {
+			return hook.Decision{Modify: json.RawMessage(data)}, nil
+		}
+	}
+	does := map[string]func(context.Context, json.RawMessage) (hook.Decision, error){
+		"continue": func(context.Context, json.RawMessage) (hook.Decision, error) { return hook.Decision{}, nil },
+		"block": func(context.Context, json.RawMessage) (hook.Decision, error) {
+			return hook.Decision{Block: true, Reason: "not\ntoday"}, nil
+		},
+		"fail": func(context.Context, json.RawMessage) (hook.Decision, error) {
+			return hook.Decision{}, errors.New("oops")
+		},
+		"panic": func(context.Context, json.RawMessage) (hook.Decision, error) { panic("oops") },
+		"slow": func(ctx context.Context, _ json.RawMessage) (hook.Decision, error) {
+			time.Sleep(300 * time.Millisecond)
+			return hook.Decision{}, nil
+		},
+		"modify":    nil, // below
+		"no JSON":   modify(`{"content":`),
+		"no object": modify(`7`),
+		"unknown":   modify(`{"file_path":"/x","content":"x","sudo":true}`),
+	}
+	type want struct {
+		kind, content string
+		noted         bool
+	}
+	failed, wrote := want{"policy_error", "", true}, want{"write", "sent", false}
+	held := want{"policy_error", "sent", true} // written, and the answer withheld
+	for event, table := range map[string]map[string]want{
+		hook.BeforeToolCallEvent: {
+			"continue": wrote, "block": {"permission_denied", "", true}, "fail": failed, "panic": failed, "slow": failed,
+			"modify": {"write", "changed", true}, "no JSON": failed, "no object": failed, "unknown": failed,
+		},
+		hook.AfterToolCallEvent: {
+			"continue": wrote, "block": wrote, "fail": {"write", "sent", true}, "panic": {"write", "sent", true},
+			"slow": {"write", "sent", true}, "modify": wrote, "no JSON": wrote, "no object": wrote, "unknown": wrote,
+		},
+		hook.ToolResultPersistEvent: {
+			"continue": wrote, "block": {"permission_denied", "sent", true}, "fail": held, "panic": held, "slow": held,
+			"modify": {"told", "sent", true}, "no JSON": held, "no object": held, "unknown": held,
+		},
+	} {
+		for name, w := range table {
+			for _, allow := range []bool{false, true} {
+				w := w
+				t.Run(fmt.Sprintf("%s/%s/%t", event, name, allow), func(t *testing.T) {
+					t.Parallel()
+					var seen []string
+					h := script{do: does[name], seen: &seen}
+					set := hook.Set{Timeout: 100 * time.Millisecond, Allow: allow}
+					switch event {
+					case hook.BeforeToolCallEvent:
+						set.Before = []hook.Before{h}
+					case hook.AfterToolCallEvent:
+						set.After = []hook.After{h}
+					default:
+						set.Persist = []hook.Persist{h}
+					}
+					var file string
+					if name == "modify" {
+						h.do = func(_ context.Context, p json.RawMessage) (hook.Decision, error) {
+							changed := strings.Replace(string(p), `"sent"`, `"changed"`, 1)
+							if event == hook.ToolResultPersistEvent {
+								changed = `{"result":{"file_path":"` + file + `","kind":"told"}}`
+							}
+							return hook.Decision{Modify: json.RawMessage(changed)}, nil
+						}
+						set.Before, set.After, set.Persist = again(set.Before, h), again(set.After, h), again(set.Persist, h)
+					}
+					s, root := suite(t, nil, tools.Options{Hooks: set})
+					file = filepath.Join(root, "new")
+					p := call(t, s, "Write", map[string]any{"file_path": file, "content": "sent"})
+					got, _ := os.ReadFile(file)
+					if passedOver := allow && w.kind == "policy_error"; passedOver {
+						w = want{"write", "sent", true}
+					}
+					r := lastRecord(t, root)
+					if p.Kind() != w.kind || string(got) != w.content || (r["hooks"] != nil) != w.noted {
+						t.Errorf("%s, wrote %q, noted %v; want %+v", p.Text(), got, r["hooks"], w)
+					}
+					if (r["outcome"] == "ok") != (w.content != "") {
+						t.Errorf("the record's outcome is %v", r["outcome"])
+					}
+					if len(seen) != 1 || seen[0] != event+" Write "+r["call"].(string) {
+						t.Errorf("the hook saw %q; the call is %v", seen, r["call"])
+					}
+				})
+			}
+		}
+	}
+}
+
+// again is hooks with h for each of them.
+func again[H any](hooks []H, h any) (out []H) {
+	for range hooks {
+		out = append(out, h.(H))
+	}
+	return out
+}
+
+// What one hook changed is what the next one sees, and an image that was changed is no image any more.
+func TestHooksInTheirOrder(t *testing.T) {
+	var seen []string
+	var read string
+	changes := script{seen: &seen, do: func(_ context.Context, p json.RawMessage) (hook.Decision, error) {
+		return hook.Decision{Modify: json.RawMessage(strings.Replace(string(p), "secret", "public", 1))}, nil
+	}}
+	looks := script{seen: &seen, do: func(_ context.Context, p json.RawMessage) (hook.Decision, error) {
+		read = string(p)
+		return hook.Decision{}, nil
+	}}
+	s, root := suite(t, nil, tools.Options{Hooks: hook.Set{Persist: []hook.Persist{changes, looks}}})
+	write(t, root+"/f", "secret\n")
+	p := call(t, s, "Read", map[string]any{"file_path": root + "/f"})
+	if strings.Contains(p.Text(), "secret") || !strings.Contains(p.Text(), "public") || !strings.Contains(read, `{"result":{"kind":"text"`) {
+		t.Errorf("answered %s; the second hook saw %s", p.Text(), read)
+	}
+	refused := call(t, s, "Read", map[string]any{"file_path": root + "/nothing"})
+	if !tools.Refused(refused) || len(seen) != 4 {
+		t.Errorf("%s; seen %q", refused.Text(), seen)
+	}
+}
+
+// Programs that the configuration names are hooks, and nobody may touch them.
+func TestHookPrograms(t *testing.T) {
+	dir := t.TempDir()
+	program := write(t, filepath.Join(dir, "check"), "#!/bin/sh\ngrep -q secret && { echo no secrets >&2; exit 1; }\nexit 0\n")
+	must(t, os.Chmod(program, 0o755))
+	s, root := suite(t, func(fs *config.FS) {
+		fs.AllowPaths = nil
+		fs.Hooks.BeforeToolCall = []string{program + " -x"}
+	}, tools.Options{})
+	for content, want := range map[string]string{"secret": "permission_denied", "fine": "write"} {
+		p := call(t, s, "Write", map[string]any{"file_path": root + "/new", "content": content})
+		if p.Kind() != want {
+			t.Errorf("%s: %s", content, p.Text())
+		}
+	}
+	if p := call(t, s, "Write", map[string]any{"file_path": program, "content": "#!/bin/true"}); p.Kind() != "path_denied" {
+		t.Errorf("the program of a hook: %s", p.Text())
+	}
+}
