@@ -78,13 +78,10 @@ func (c *checker) run(ctx context.Context, readData bool) error {
 	for _, q := range []struct{ why, sql string }{
 		{"changes without their checkpoint", "SELECT count(*) FROM change WHERE NOT EXISTS (SELECT 1 FROM op WHERE seq=change.op)"},
 		{"changes without their path", "SELECT count(*) FROM change WHERE NOT EXISTS (SELECT 1 FROM path WHERE id=change.path)"},
-		{"changes without their role", "SELECT count(*) FROM change WHERE NOT EXISTS (SELECT 1 FROM word WHERE id=change.role)"},
 		{"changes without their old content's hash", "SELECT count(*) FROM change WHERE bobj IS NOT NULL AND NOT EXISTS (SELECT 1 FROM object WHERE id=change.bobj)"},
 		{"changes without their new content's hash", "SELECT count(*) FROM change WHERE aobj IS NOT NULL AND NOT EXISTS (SELECT 1 FROM object WHERE id=change.aobj)"},
-		{"changes without their mode and owner", "SELECT count(*) FROM change WHERE battr IS NOT NULL AND NOT EXISTS (SELECT 1 FROM attr WHERE id=change.battr) OR aattr IS NOT NULL AND NOT EXISTS (SELECT 1 FROM attr WHERE id=change.aattr)"},
 		{"open operations without their checkpoint", "SELECT count(*) FROM open_op WHERE op NOT IN (SELECT seq FROM op)"},
 		{"checkpoints without their session", "SELECT count(*) FROM op WHERE NOT EXISTS (SELECT 1 FROM session WHERE id=op.session)"},
-		{"checkpoints without their tool or kind", "SELECT count(*) FROM op WHERE NOT EXISTS (SELECT 1 FROM word WHERE id=op.tool) OR NOT EXISTS (SELECT 1 FROM word WHERE id=op.kind)"},
 		{"contents without their hash", "SELECT count(*) FROM data WHERE NOT EXISTS (SELECT 1 FROM object WHERE id=data.id)"},
 		{"deltas without their base", "SELECT count(*) FROM data WHERE base IS NOT NULL AND NOT EXISTS (SELECT 1 FROM data b WHERE b.id=data.base)"},
 		{"deltas that are not above their base", "SELECT count(*) FROM data JOIN data b ON b.id=data.base WHERE data.depth<=b.depth"},

@@ -2,14 +2,11 @@ package checkpoint
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"modernc.org/sqlite"
 )
@@ -17,9 +14,6 @@ import (
 // committer turns concurrent saves into few transactions. Whoever gets the turn commits for all who wait, so that
 // one fsync serves them all. If one of their jobs fails, the transaction is rolled back and each runs in one of its
 // own. Other jobs never share a transaction: only saves can be run again.
-//
-// The caches hold ids of rows that exist in the generation gen; whatever could make one wrong (a rollback, another
-// process collecting garbage) empties them.
 type committer struct {
 	db   *DB
 	conn *sql.Conn
@@ -30,26 +24,14 @@ type committer struct {
 	queue []*job // who waits, in the order of their coming
 
 	// Below: only the one whose turn it is.
-	doubt    error // why the last commit failed, if that was the disk's doing
-	gen      int64
-	reached  numbers           // what the file of the numbers covers
-	noted    time.Time         // when noteLimits did
-	version  uint32            // of the database, after the last commit from here
-	current  bool              // version is known
-	written  map[int64]Outcome // of outcomes, by the transaction under way
-	words    map[string]int64
-	sessions map[Scope]int64
-	turns    map[turnKey]int64
-	paths    map[string]int64
-	attrs    map[string]int64
+	doubt   error             // why the last commit failed, if that was the disk's doing
+	reached numbers           // what the file of the numbers covers
+	version uint32            // of the database, after the last commit from here
+	current bool              // version is known
+	written map[int64]Outcome // of outcomes, by the transaction under way
 
 	omu      sync.Mutex
 	outcomes map[int64]Outcome // settled, to be written with the next batch
-}
-
-type turnKey struct {
-	session int64
-	name    string
 }
 
 type job struct {
@@ -71,10 +53,7 @@ const (
 	bare                  // outside of transactions: VACUUM and its like
 )
 
-const (
-	maxBatch  = 128
-	maxCached = 20_000 // of each kind of id
-)
+const maxBatch = 128
 
 var errStale = errors.New("the store was cleaned meanwhile")
 
@@ -85,12 +64,6 @@ func newCommitter(ctx context.Context, d *DB) (*committer, error) {
 	}
 	c := &committer{db: d, conn: conn, st: map[string]*sql.Stmt{}, turn: make(chan struct{}, 1),
 		outcomes: map[int64]Outcome{}}
-	c.forget()
-	// Otherwise the first save of every process finds itself stale and prepares, packs and writes its contents twice.
-	if err := conn.QueryRowContext(ctx, "SELECT v FROM meta WHERE k='gen'").Scan(&c.gen); err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	d.mem.reset(c.gen)
 	return c, nil
 }
 
@@ -100,12 +73,6 @@ func (c *committer) close() error {
 		errs = append(errs, s.Close())
 	}
 	return errors.Join(append(errs, c.conn.Close())...)
-}
-
-func (c *committer) forget() {
-	c.words, c.sessions, c.turns = map[string]int64{}, map[Scope]int64{}, map[turnKey]int64{}
-	c.paths, c.attrs = map[string]int64{}, map[string]int64{}
-	c.noted = time.Time{}
 }
 
 // do runs fn inside a transaction that is durable when do returns nil. It never runs when ctx ended before its turn
@@ -195,7 +162,6 @@ func (c *committer) runBatch(batch []*job, own *job) {
 	// The batch belongs to several callers; none of their contexts may interrupt it.
 	ctx := context.Background()
 	if batch[0].kind == bare {
-		c.forget()
 		c.current = false
 		batch[0].err = batch[0].run(ctx, c)
 		return
@@ -240,7 +206,6 @@ func (c *committer) transact(ctx context.Context, batch []*job, own *job) (faile
 			err = &SyncError{err}
 		}
 	}
-	c.forget()
 	c.current = false
 	c.exec(ctx, "ROLLBACK") // there may be no transaction any more; either way none is left
 	if !failed {
@@ -295,35 +260,13 @@ func diskFailed(err error) bool {
 	return errors.As(err, &e) && e.Code()&0xff == 10 // SQLITE_IOERR and its extensions
 }
 
-// begin begins a transaction that has room for g, looks whether the caches still hold and writes the outcomes that have
-// gathered.
+// begin begins a transaction that has room for g, and writes the outcomes that have gathered.
 func (c *committer) begin(ctx context.Context, g growth) error {
 	if err := c.assure(ctx); err != nil {
 		return err
 	}
 	if err := c.within(ctx, g); err != nil {
 		return err
-	}
-	// The version differs as soon as another connection has changed anything: asking it is ten times cheaper than reading a row.
-	version, err := c.dataVersion()
-	if err != nil {
-		return err
-	}
-	if !c.current || version != c.version {
-		c.turns = map[turnKey]int64{} // another process may have begun one of the same name
-		var gen int64
-		if err := c.row(ctx, "SELECT v FROM meta WHERE k='gen'").Scan(&gen); err != nil {
-			return err
-		}
-		if gen != c.gen {
-			c.forget()
-			c.gen = gen
-			c.db.mem.reset(gen)
-		}
-	}
-	if len(c.words) > maxCached || len(c.sessions) > maxCached || len(c.turns) > maxCached ||
-		len(c.paths) > maxCached || len(c.attrs) > maxCached {
-		c.forget()
 	}
 	c.written = c.pendingOutcomes()
 	for seq, o := range c.written {
@@ -341,21 +284,6 @@ func (c *committer) dataVersion() (version uint32, err error) {
 		return err
 	})
 	return version, err
-}
-
-// bump begins a new generation: what anybody has cached of paths, objects and data is void. The number is random, so that
-// one which was rolled back is never met again.
-func (c *committer) bump(ctx context.Context) error {
-	var b [8]byte
-	rand.Read(b[:])
-	gen := int64(binary.LittleEndian.Uint64(b[:]) >> 1)
-	if err := c.exec(ctx, "UPDATE meta SET v=? WHERE k='gen'", gen); err != nil {
-		return err
-	}
-	c.gen = gen
-	c.forget()
-	c.db.mem.reset(gen)
-	return nil
 }
 
 // flush writes outcomes that no later save took along.
@@ -442,71 +370,26 @@ func (c *committer) intern(ctx context.Context, find, make string, args ...any) 
 	return id, err
 }
 
-func cached[K comparable](m map[K]int64, k K, find func() (int64, error)) (int64, error) {
-	if id, ok := m[k]; ok {
-		return id, nil
-	}
-	id, err := find()
-	if err == nil {
-		m[k] = id
-	}
-	return id, err
-}
-
-func (c *committer) word(ctx context.Context, s string) (int64, error) {
-	return cached(c.words, s, func() (int64, error) {
-		return c.intern(ctx, "SELECT id FROM word WHERE s=?", "INSERT INTO word(s) VALUES(?)", s)
-	})
-}
-
 func (c *committer) session(ctx context.Context, principal, name string) (int64, error) {
-	return cached(c.sessions, Scope{Principal: principal, Session: name}, func() (int64, error) {
-		return c.intern(ctx, "SELECT id FROM session WHERE principal=? AND name=?",
-			"INSERT INTO session(principal, name) VALUES(?,?)", principal, name)
-	})
+	return c.intern(ctx, "SELECT id FROM session WHERE principal=? AND name=?", "INSERT INTO session(principal, name) VALUES(?,?)", principal, name)
 }
 
 func (c *committer) path(ctx context.Context, path string) (int64, error) {
-	return cached(c.paths, path, func() (int64, error) {
-		return c.intern(ctx, "SELECT id FROM path WHERE path=?", "INSERT INTO path(path) VALUES(?)", []byte(path))
-	})
+	return c.intern(ctx, "SELECT id FROM path WHERE path=?", "INSERT INTO path(path) VALUES(?)", []byte(path))
 }
 
-func (c *committer) attr(ctx context.Context, s *State) (any, error) {
-	if s.kind() == Absent {
-		return nil, nil
-	}
-	x := encodeXattrs(s.Xattrs)
-	key := fmt.Sprintf("%d %d %d %s", s.Mode, s.UID, s.GID, x)
-	return cached(c.attrs, key, func() (int64, error) {
-		return c.intern(ctx, "SELECT id FROM attr WHERE mode=? AND uid=? AND gid=? AND xattrs=?",
-			"INSERT INTO attr(mode, uid, gid, xattrs) VALUES(?,?,?,?)", int64(s.Mode), int64(s.UID), int64(s.GID), x)
-	})
-}
-
-// turn finds the last turn of that name, or begins one.
+// turnID finds the last turn of that name, or begins one.
 func (c *committer) turnID(ctx context.Context, session int64, name string) (int64, error) {
-	k := turnKey{session, name}
-	if id, ok := c.turns[k]; ok {
-		return id, nil
-	}
 	var id int64
 	err := c.row(ctx, "SELECT id FROM turn WHERE session=? AND name=? ORDER BY id DESC LIMIT 1", session, name).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return c.newTurn(ctx, session, name)
-	}
-	if err == nil {
-		c.turns[k] = id
 	}
 	return id, err
 }
 
 // newTurn begins a turn after the newest checkpoint there is.
 func (c *committer) newTurn(ctx context.Context, session int64, name string) (int64, error) {
-	id, err := c.insert(ctx, "INSERT INTO turn(session, name, after, ts) VALUES(?,?,(SELECT ifnull(max(seq),0) FROM op),?)",
+	return c.insert(ctx, "INSERT INTO turn(session, name, after, ts) VALUES(?,?,(SELECT ifnull(max(seq),0) FROM op),?)",
 		session, name, c.db.o.Now().UnixNano())
-	if err == nil {
-		c.turns[turnKey{session, name}] = id
-	}
-	return id, err
 }

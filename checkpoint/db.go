@@ -135,7 +135,6 @@ type DB struct {
 	pack    *packer
 	com     *committer
 	mem     versions
-	names   interned
 	keep    *keeper
 	seal    *sealer
 	under   underway
@@ -382,7 +381,7 @@ func (d *DB) migrate(ctx context.Context) error {
 		if err != nil {
 			break
 		}
-		_, err = conn.ExecContext(ctx, schema+fmt.Sprintf("INSERT INTO meta VALUES('gen', 1); PRAGMA user_version=%d", schemaVersion))
+		_, err = conn.ExecContext(ctx, schema+fmt.Sprintf("PRAGMA user_version=%d", schemaVersion))
 	default:
 		for ; err == nil && v < schemaVersion; v++ {
 			_, err = conn.ExecContext(ctx, migrations[v]+fmt.Sprintf("PRAGMA user_version=%d", v+1))

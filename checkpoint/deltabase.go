@@ -8,21 +8,21 @@ import (
 
 // newest returns the newest stored content of path for use as a base: from memory, else from the store. nil when there is
 // none or it would not pay.
-func (d *DB) newest(ctx context.Context, path string, gen int64, size int) (*version, error) {
-	if v := d.mem.find(path); v != nil && v.gen == gen {
+func (d *DB) newest(ctx context.Context, path string, size int) (*version, error) {
+	if v := d.mem.find(path); v != nil {
 		return v, nil
 	}
 	if size > maxDelta {
 		return nil, nil
 	}
-	v := &version{path: path, gen: gen}
+	v := &version{path: path}
 	var h []byte
 	var have int64
 	// The newest change of the path; of its two states the later one that has content.
-	err := d.r.QueryRowContext(ctx, `SELECT o.id, o.hash, o.size, a.depth, ifnull(a.key,0) FROM
+	err := d.r.QueryRowContext(ctx, `SELECT o.hash, o.size, a.depth, ifnull(a.key,0) FROM
 		(SELECT bobj, aobj FROM change WHERE path=(SELECT id FROM path WHERE path=?) ORDER BY op DESC LIMIT 1) c
 		JOIN data a ON a.id IN (c.aobj, c.bobj) JOIN object o ON o.id=a.id ORDER BY a.id=c.aobj DESC LIMIT 1`,
-		[]byte(path)).Scan(&v.id, &h, &have, &v.depth, &v.key)
+		[]byte(path)).Scan(&h, &have, &v.depth, &v.key)
 	if errors.Is(err, sql.ErrNoRows) || (err == nil && have > maxDelta) {
 		return nil, nil
 	}

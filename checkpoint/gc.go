@@ -398,9 +398,6 @@ func (g *collector) tidy(ctx context.Context) error {
 	}
 	return g.write(ctx, func(ctx context.Context, c *committer) error {
 		if g.r.Checkpoints > 0 {
-			if err := c.bump(ctx); err != nil {
-				return err
-			}
 			for _, q := range []string{
 				"DELETE FROM turn WHERE after < (SELECT min(seq) FROM op) AND NOT EXISTS (SELECT 1 FROM op WHERE op.session=turn.session)",
 				// Of a name that was used again, what nothing is left of.
@@ -432,9 +429,6 @@ func (g *collector) tidyPaths(ctx context.Context) error {
 	return g.slices(ctx, func(ctx context.Context, c *committer, _ time.Time) (bool, error) {
 		n := min(len(ids), g.rows(), sliceRows)
 		list, err := json.Marshal(ids[:n])
-		if err == nil {
-			err = c.bump(ctx)
-		}
 		if err == nil { // somebody may have changed one of them meanwhile
 			err = c.exec(ctx, "DELETE "+dead+" AND id IN (SELECT value FROM json_each(?))", string(list))
 		}

@@ -16,8 +16,7 @@ import (
 type history struct {
 	q       querier
 	pending map[int64]Outcome // settled, not yet written
-	names   *interned
-	doubt   doubt // of planning only
+	doubt   doubt             // of planning only
 }
 
 // underWay reports whether the operation seq, which has no outcome, may be being made, or was cut off.
@@ -29,15 +28,12 @@ const (
 	opJoins   = ` JOIN session s ON s.id=op.session LEFT JOIN turn t ON t.id=op.turn`
 )
 
-func (h *history) scan(ctx context.Context, rows *sql.Rows) ([]entry, error) {
+func (h *history) scan(rows *sql.Rows) ([]entry, error) {
 	defer rows.Close()
 	var out []entry
 	r := newOpRow()
 	for rows.Next() {
-		e, err := r.scan(ctx, h, rows)
-		if errors.Is(err, sql.ErrNoRows) {
-			continue
-		}
+		e, err := r.scan(h, rows)
 		if err != nil {
 			return nil, err
 		}
@@ -48,12 +44,12 @@ func (h *history) scan(ctx context.Context, rows *sql.Rows) ([]entry, error) {
 
 // opRow takes opColumns, row after row.
 type opRow struct {
-	seq, ts, tool, kind, outcome int64
-	principal, session           string
-	turn, label                  sql.NullString
-	pinned                       bool
-	undo, restore                sql.NullInt64
-	to                           []any
+	seq, ts, outcome               int64
+	principal, session, tool, kind string
+	turn, label                    sql.NullString
+	pinned                         bool
+	undo, restore                  sql.NullInt64
+	to                             []any
 }
 
 func newOpRow() *opRow {
@@ -62,29 +58,17 @@ func newOpRow() *opRow {
 	return r
 }
 
-// scan makes the entry of one row. sql.ErrNoRows: there is none, or one whose words are missing.
-func (r *opRow) scan(ctx context.Context, h *history, row scanner) (entry, error) {
+// scan makes the entry of one row; sql.ErrNoRows when there is none.
+func (r *opRow) scan(h *history, row scanner) (entry, error) {
 	if err := row.Scan(r.to...); err != nil {
 		return entry{}, err
 	}
-	tool, err := h.names.word(ctx, h.q, r.tool)
-	if err != nil {
-		return entry{}, err
-	}
-	kind, err := h.names.word(ctx, h.q, r.kind)
-	if err != nil {
-		return entry{}, err
-	}
-	c := &Checkpoint{ID: idOf(r.seq), Time: time.Unix(0, r.ts), Tool: tool, Kind: kind, Principal: r.principal, Session: r.session,
+	c := &Checkpoint{ID: idOf(r.seq), Time: time.Unix(0, r.ts), Tool: r.tool, Kind: r.kind, Principal: r.principal, Session: r.session,
 		Turn: r.turn.String, Label: r.label.String, Outcome: codeOutcome(r.outcome), Pinned: r.pinned, UndoOf: idOf(r.undo.Int64), RestoreOf: idOf(r.restore.Int64)}
 	if o, ok := h.pending[r.seq]; ok {
 		c.Outcome = o
 	}
 	return entry{seq: r.seq, undoOf: r.undo.Int64, c: c}, nil
-}
-
-func (h *history) scanOne(ctx context.Context, row scanner) (entry, error) {
-	return newOpRow().scan(ctx, h, row)
 }
 
 // scope adds to w that only the checkpoints of who are wanted.
@@ -108,7 +92,7 @@ func (h *history) scope(ctx context.Context, w *where, who Scope) error {
 }
 
 func (h *history) entry(ctx context.Context, seq int64) (entry, error) {
-	e, err := h.scanOne(ctx, h.q.QueryRowContext(ctx, "SELECT "+opColumns+" FROM op"+opJoins+" WHERE op.seq=?", seq))
+	e, err := newOpRow().scan(h, h.q.QueryRowContext(ctx, "SELECT "+opColumns+" FROM op"+opJoins+" WHERE op.seq=?", seq))
 	if errors.Is(err, sql.ErrNoRows) {
 		return e, ErrNotFound
 	}
@@ -129,7 +113,7 @@ func (h *history) after(ctx context.Context, who Scope, seq int64) ([]entry, err
 	if err != nil {
 		return nil, err
 	}
-	es, err := h.scan(ctx, rows)
+	es, err := h.scan(rows)
 	if err != nil {
 		return nil, err
 	}
@@ -149,10 +133,7 @@ func (h *history) newest(ctx context.Context, who Scope, fn func(entry) bool) er
 	defer rows.Close()
 	r := newOpRow()
 	for rows.Next() {
-		e, err := r.scan(ctx, h, rows)
-		if errors.Is(err, sql.ErrNoRows) {
-			continue
-		}
+		e, err := r.scan(h, rows)
 		if err != nil {
 			return err
 		}
@@ -186,7 +167,7 @@ func (h *history) labelled(ctx context.Context, who Scope, label string) ([]Labe
 	if err != nil {
 		return nil, err
 	}
-	es, err := h.scan(ctx, rows)
+	es, err := h.scan(rows)
 	var out []Labelled
 	for _, e := range es {
 		out = append(out, Labelled{e.c.ID, e.c.Time, e.c.Session})
@@ -198,15 +179,15 @@ func (h *history) labelled(ctx context.Context, who Scope, label string) ([]Labe
 // other. nil when there is none.
 func (h *history) head(ctx context.Context, who Scope, path string) (*entry, error) {
 	// A read says what somebody saw, not what became of the path: it only counts where there is nothing else.
-	for _, reads := range []string{"IS NOT", "IS"} {
+	for _, reads := range []string{"<>", "="} {
 		var w where
 		w.and(thisPath, []byte(path))
 		w.and("op.outcome<>?", outcomeCode(Aborted))
-		w.and("op.kind "+reads+" (SELECT id FROM word WHERE s=?)", KindRead)
+		w.and("op.kind"+reads+"?", KindRead)
 		if err := h.scope(ctx, &w, who); err != nil {
 			return nil, err
 		}
-		e, err := h.scanOne(ctx, h.q.QueryRowContext(ctx, "SELECT "+opColumns+" FROM "+opsOfPath+opJoins+w.sql()+" ORDER BY cp.op DESC LIMIT 1", w.args...))
+		e, err := newOpRow().scan(h, h.q.QueryRowContext(ctx, "SELECT "+opColumns+" FROM "+opsOfPath+opJoins+w.sql()+" ORDER BY cp.op DESC LIMIT 1", w.args...))
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}
@@ -222,11 +203,11 @@ func (h *history) head(ctx context.Context, who Scope, path string) (*entry, err
 // read it. Of each entry Changes has this path only.
 func (h *history) lineage(ctx context.Context, path string, seq int64) ([]entry, error) {
 	rows, err := h.q.QueryContext(ctx, "SELECT "+opColumns+" FROM "+opsOfPath+opJoins+" WHERE "+thisPath+
-		" AND cp.op>=? AND op.outcome<>? AND op.kind IS NOT (SELECT id FROM word WHERE s=?) ORDER BY cp.op", []byte(path), seq, outcomeCode(Aborted), KindRead)
+		" AND cp.op>=? AND op.outcome<>? AND op.kind<>? ORDER BY cp.op", []byte(path), seq, outcomeCode(Aborted), KindRead)
 	if err != nil {
 		return nil, err
 	}
-	es, err := h.scan(ctx, rows)
+	es, err := h.scan(rows)
 	if err != nil || len(es) == 0 {
 		return nil, err
 	}
@@ -250,8 +231,8 @@ func (h *history) whole(ctx context.Context, after, before int64) (bool, error) 
 func (h *history) movedAway(ctx context.Context, name string, after, before int64) (bool, error) {
 	for dir := path.Dir(name); len(dir) > 1; dir = path.Dir(dir) {
 		var n int
-		err := h.q.QueryRowContext(ctx, `SELECT count(*) FROM change c JOIN word w ON w.id=c.role JOIN op ON op.seq=c.op
-			WHERE c.path=(SELECT id FROM path WHERE path=?) AND c.op>? AND c.op<? AND w.s=? AND op.outcome<>?`,
+		err := h.q.QueryRowContext(ctx, `SELECT count(*) FROM change c JOIN op ON op.seq=c.op
+			WHERE c.path=(SELECT id FROM path WHERE path=?) AND c.op>? AND c.op<? AND c.role=? AND op.outcome<>?`,
 			[]byte(dir), after, before, RoleTree, outcomeCode(Aborted)).Scan(&n)
 		if err != nil || n > 0 {
 			return n > 0, err
@@ -270,8 +251,8 @@ const changeQuery = changeColumns + " FROM change c" + changeJoins
 
 // Few columns, because each costs more than what it holds: the kinds and what is stored are bits of one.
 const changeColumns = `SELECT c.op, p.path, c.role, c.skipped, c.askipped, c.bkind | (c.akind<<8) | ((bd.id IS NOT NULL)<<16) | ((ad.id IS NOT NULL)<<17),
-	c.battr, c.bmtime, bo.hash, ifnull(bo.size, c.bsize), c.btarget,
-	c.aattr, c.amtime, ao.hash, ifnull(ao.size, c.asize), c.atarget`
+	c.bmode, c.buid, c.bgid, c.bmtime, bo.hash, ifnull(bo.size, c.bsize), c.btarget, c.bxattrs,
+	ifnull(c.amode, c.bmode), ifnull(c.auid, c.buid), ifnull(c.agid, c.bgid), c.amtime, ao.hash, ifnull(ao.size, c.asize), c.atarget, ifnull(c.axattrs, c.bxattrs)`
 
 const changeJoins = `
 	JOIN path p ON p.id=c.path
@@ -312,10 +293,7 @@ func (h *history) eachChange(ctx context.Context, q string, of func(seq int64) *
 	defer rows.Close()
 	row := newChangeRow()
 	for rows.Next() {
-		r, err := row.scan(ctx, h, rows)
-		if errors.Is(err, sql.ErrNoRows) {
-			continue
-		}
+		r, err := row.scan(rows)
 		if err != nil {
 			return fmt.Errorf("reading checkpoint: %w", err)
 		}
@@ -328,48 +306,46 @@ func (h *history) eachChange(ctx context.Context, q string, of func(seq int64) *
 
 // changeRow takes changeColumns, row after row.
 type changeRow struct {
-	op, role, bits    int64
-	path              sql.RawBytes
-	skipped, askipped sql.NullString
-	before, after     sideRow
-	to                []any
+	op, bits                int64
+	path                    sql.RawBytes
+	role, skipped, askipped sql.NullString
+	before, after           sideRow
+	to                      []any
 }
 
 type sideRow struct {
-	attr, mtime, size sql.NullInt64
-	hash, target      sql.RawBytes
+	mode, uid, gid, mtime, size sql.NullInt64
+	hash, target, xattrs        sql.RawBytes
 }
 
 func newChangeRow() *changeRow {
 	r := &changeRow{}
 	r.to = []any{&r.op, &r.path, &r.role, &r.skipped, &r.askipped, &r.bits}
 	for _, s := range []*sideRow{&r.before, &r.after} {
-		r.to = append(r.to, &s.attr, &s.mtime, &s.hash, &s.size, &s.target)
+		r.to = append(r.to, &s.mode, &s.uid, &s.gid, &s.mtime, &s.hash, &s.size, &s.target, &s.xattrs)
 	}
 	return r
 }
 
-// scan makes the change of one row. sql.ErrNoRows: its role is missing.
-func (r *changeRow) scan(ctx context.Context, h *history, rows *sql.Rows) (c Recorded, err error) {
+// scan makes the change of one row.
+func (r *changeRow) scan(rows *sql.Rows) (c Recorded, err error) {
 	if err := rows.Scan(r.to...); err != nil {
 		return c, err
 	}
-	c = Recorded{Path: string(r.path), Skipped: r.skipped.String, AfterSkipped: r.askipped.String, Stored: r.bits>>16&1 != 0, AfterStored: r.bits>>17&1 != 0}
-	c.Before = State{Kind: codeKind(r.bits & 0xff)}
-	c.After = State{Kind: codeKind(r.bits >> 8 & 0xff)}
-	r.before.state(&c.Before)
-	r.after.state(&c.After)
-	// What is in r is not looked at from here on.
-	if c.Role, err = h.names.word(ctx, h.q, r.role); err != nil {
+	c = Recorded{Path: string(r.path), Role: r.role.String, Skipped: r.skipped.String, AfterSkipped: r.askipped.String,
+		Stored: r.bits>>16&1 != 0, AfterStored: r.bits>>17&1 != 0}
+	if c.Before, err = r.before.state(codeKind(r.bits & 0xff)); err != nil {
 		return c, err
 	}
-	if err := h.attr(ctx, r.before.attr, &c.Before); err != nil {
-		return c, err
-	}
-	return c, h.attr(ctx, r.after.attr, &c.After)
+	c.After, err = r.after.state(codeKind(r.bits >> 8 & 0xff))
+	return c, err
 }
 
-func (r *sideRow) state(s *State) {
+func (r *sideRow) state(kind Kind) (s State, err error) {
+	if s.Kind = kind; kind == Absent {
+		return s, nil
+	}
+	s.Mode, s.UID, s.GID = fs.FileMode(r.mode.Int64), uint32(r.uid.Int64), uint32(r.gid.Int64)
 	s.Size, s.Target = r.size.Int64, string(r.target)
 	if r.mtime.Valid {
 		s.ModTime = time.Unix(0, r.mtime.Int64)
@@ -378,16 +354,8 @@ func (r *sideRow) state(s *State) {
 		var digits [2 * len(hash{})]byte
 		s.Hash = string(hex.AppendEncode(digits[:0], r.hash))
 	}
-}
-
-func (h *history) attr(ctx context.Context, id sql.NullInt64, s *State) error {
-	a, err := h.names.attr(ctx, h.q, id)
-	if err != nil {
-		return err
-	}
-	s.Mode, s.UID, s.GID = fs.FileMode(a.mode), uint32(a.uid), uint32(a.gid)
-	s.Xattrs, err = decodeXattrs(a.xattrs)
-	return err
+	s.Xattrs, err = decodeXattrs(r.xattrs)
+	return s, err
 }
 
 // Known lists the paths that this session has read or changed, by path, with their last recorded state.

@@ -38,13 +38,13 @@ func (h *history) list(ctx context.Context, f Filter) (Page, error) {
 		w.and("op.turn IN (SELECT id FROM turn WHERE name=?)", f.Turn)
 	}
 	if f.Tool != "" {
-		w.and("(op.tool = (SELECT id FROM word WHERE s=?) OR op.kind = (SELECT id FROM word WHERE s=?))", f.Tool, f.Tool)
+		w.and("(op.tool=? OR op.kind=?)", f.Tool, f.Tool)
 	}
 	if f.Kind != "" {
-		w.and("op.kind = (SELECT id FROM word WHERE s=?)", f.Kind)
+		w.and("op.kind = ?", f.Kind)
 	}
 	if f.NoReads {
-		w.and("op.kind IS NOT (SELECT id FROM word WHERE s=?)", KindRead)
+		w.and("op.kind <> ?", KindRead)
 	}
 	if f.Label != "" {
 		w.and("op.label = ?", f.Label)
@@ -111,7 +111,7 @@ func (h *history) belowOf(ctx context.Context, from, column string, w where, seq
 	if err != nil {
 		return nil, err
 	}
-	return h.scan(ctx, rows)
+	return h.scan(rows)
 }
 
 // pathsContaining returns the ids of matching paths as a JSON array. Folding letters is done here, because SQLite only

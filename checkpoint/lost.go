@@ -163,7 +163,7 @@ func (c *committer) noteGone(ctx context.Context, list string) error {
 	// What was not made, or changed nothing for the session, is no part of a rewind.
 	err := c.exec(ctx, `UPDATE session SET gone=max(ifnull(gone, 0), x.seq), gone_ts=max(ifnull(gone_ts, x.ts), x.ts)
 		FROM (SELECT session AS s, max(seq) AS seq, max(ts) AS ts FROM op WHERE seq IN (SELECT value FROM json_each(?1)) AND outcome<>?2
-			AND kind NOT IN (SELECT id FROM word WHERE s IN (?3, ?4, ?5)) AND EXISTS (SELECT 1 FROM change WHERE change.op=op.seq) GROUP BY session) x
+			AND kind NOT IN (?3, ?4, ?5) AND EXISTS (SELECT 1 FROM change WHERE change.op=op.seq) GROUP BY session) x
 		WHERE session.id=x.s`, list, outcomeCode(Aborted), KindExternal, KindRead, KindManual)
 	if err != nil {
 		return err
@@ -171,9 +171,9 @@ func (c *committer) noteGone(ctx context.Context, list string) error {
 	// As head sees it.
 	return c.exec(ctx, `UPDATE path SET gone=x.seq
 		FROM (SELECT c.path AS p, max(c.op) AS seq FROM change c JOIN op ON op.seq=c.op WHERE c.op IN (SELECT value FROM json_each(?1)) AND op.outcome<>?2
-			AND op.kind IS NOT (SELECT id FROM word WHERE s=?3) GROUP BY c.path) x
+			AND op.kind<>?3 GROUP BY c.path) x
 		WHERE path.id=x.p AND NOT EXISTS (SELECT 1 FROM change k JOIN op o ON o.seq=k.op WHERE k.path=x.p AND k.op > x.seq AND o.outcome<>?2
-			AND o.kind IS NOT (SELECT id FROM word WHERE s=?3))`, list, outcomeCode(Aborted), KindRead)
+			AND o.kind<>?3)`, list, outcomeCode(Aborted), KindRead)
 }
 
 // Seen reports whether the store has ever seen, as far as it remembers, that session of that principal; "" stands for any. One that retention took

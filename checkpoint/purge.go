@@ -84,6 +84,7 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 	if err != nil {
 		return Purged{}, fmt.Errorf("purging: %w", named(err))
 	}
+	d.mem.forget()
 	w.r.Resumed = len(left) > 0
 	if w.r.Beside, err = besides(d.dir); err != nil {
 		return w.r, fmt.Errorf("purging: %w", err)
@@ -164,9 +165,6 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 		if err := noteUnpurged(w.d.dir, hashes); err != nil {
 			return err
 		}
-	}
-	if err := c.bump(ctx); err != nil {
-		return err
 	}
 	// First every delta that stands on one of them and stays, while it can still be read.
 	done := 0

@@ -39,7 +39,7 @@ func (d *DB) view(ctx context.Context, fn func(*history) error) error {
 		return err
 	}
 	// The outcomes first: the snapshot begins with the first query, and what is not pending any more is in it.
-	return d.readers.snapshot(ctx, func(q querier) error { return fn(&history{q: q, pending: d.com.pendingOutcomes(), names: &d.names}) })
+	return d.readers.snapshot(ctx, func(q querier) error { return fn(&history{q: q, pending: d.com.pendingOutcomes()}) })
 }
 
 // planning is view for those who have to know what is under way.

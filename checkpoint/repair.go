@@ -154,9 +154,6 @@ func (r *Repaired) dropDamaged(ctx context.Context, d *DB) error {
 		dropped := 0
 		err = d.com.do(ctx, func(ctx context.Context, c *committer) error {
 			files, dropped = nil, 0
-			if err := c.bump(ctx); err != nil {
-				return err
-			}
 			var ids []int64
 			for hx := range bad {
 				h, err := parseHash(hx)

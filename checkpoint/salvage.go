@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 )
 
 // rewrite replaces the database in dir by a new one that holds what could be read.
@@ -81,7 +82,16 @@ func (r *Repaired) salvage(ctx context.Context, old, fresh string) error {
 		attached = false
 		r.lose(Problem{What: "catalog", Why: "nothing of it can be read: " + err.Error()})
 	}
-	for _, t := range []struct{ name, key string }{{"word", "id"}, {"session", "id"}, {"turn", "id"}, {"path", "id"}, {"attr", "id"}, {"object", "id"},
+	var v int
+	if attached {
+		if err := to.QueryRowContext(ctx, "PRAGMA old.user_version").Scan(&v); err != nil {
+			return err
+		}
+		if v > 0 && v < schemaVersion {
+			return &VersionError{"the format of the damaged store", strconv.Itoa(v), strconv.Itoa(schemaVersion)}
+		}
+	}
+	for _, t := range []struct{ name, key string }{{"session", "id"}, {"turn", "id"}, {"path", "id"}, {"object", "id"},
 		{"data", "id"}, {"op", "seq"}, {"change", "op"}, {"seal", "id"}, {"trash", "id"}, {"open_op", "op"}} {
 		if !attached {
 			break
@@ -92,22 +102,16 @@ func (r *Repaired) salvage(ctx context.Context, old, fresh string) error {
 	}
 	if attached {
 		// What others noted to be kept; if it can't be read, nobody did.
-		to.ExecContext(ctx, "INSERT OR IGNORE INTO meta SELECT k, v FROM old.meta WHERE "+isLimits) //nolint:errcheck // as said
+		to.ExecContext(ctx, "INSERT OR IGNORE INTO main.limits SELECT * FROM old.limits") //nolint:errcheck // as said
 		if _, err := to.ExecContext(ctx, "DETACH old"); err != nil {
 			return err
 		}
 	}
 	// What hangs in the air gets something to stand on. A name that is lost is called so; an owner-only mode hurts nobody.
 	_, err = to.ExecContext(ctx, `
-INSERT INTO meta VALUES('gen', abs(random()) / 2);
 DELETE FROM open_op WHERE op NOT IN (SELECT seq FROM op);
 DELETE FROM change WHERE NOT EXISTS (SELECT 1 FROM op WHERE seq=change.op) OR NOT EXISTS (SELECT 1 FROM path WHERE id=change.path);
 INSERT OR IGNORE INTO session(id, principal, name) SELECT DISTINCT session, '', 'lost-'||session FROM op WHERE session NOT IN (SELECT id FROM session);
-INSERT OR IGNORE INTO word(id, s) SELECT w, 'lost-'||w FROM (SELECT tool AS w FROM op UNION SELECT kind FROM op UNION SELECT role FROM change)
-	WHERE w NOT IN (SELECT id FROM word);
-INSERT OR IGNORE INTO attr(mode, uid, gid, xattrs) VALUES(448, 0, 0, x'');
-UPDATE change SET battr=(SELECT id FROM attr WHERE mode=448 AND uid=0 AND gid=0 AND xattrs=x'') WHERE battr IS NOT NULL AND battr NOT IN (SELECT id FROM attr);
-UPDATE change SET aattr=(SELECT id FROM attr WHERE mode=448 AND uid=0 AND gid=0 AND xattrs=x'') WHERE aattr IS NOT NULL AND aattr NOT IN (SELECT id FROM attr);
 UPDATE change SET bobj=NULL, skipped=ifnull(skipped, 'damaged') WHERE bobj IS NOT NULL AND bobj NOT IN (SELECT id FROM object);
 UPDATE change SET aobj=NULL, askipped='damaged' WHERE aobj IS NOT NULL AND aobj NOT IN (SELECT id FROM object);
 DELETE FROM data WHERE id NOT IN (SELECT id FROM object) OR codec & 8 AND key NOT IN (SELECT id FROM seal);`+markMissing)

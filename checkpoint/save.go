@@ -40,7 +40,11 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 			s.discard() // what the disk refused to confirm may be there after a power cut all the same, and then names these files
 		}
 		full = errors.As(err, new(*FullError))
-		if (full || errors.Is(err, errStale)) && !s.blind {
+		stale := errors.Is(err, errStale)
+		if stale {
+			d.mem.forget()
+		}
+		if (full || stale) && !s.blind {
 			continue
 		}
 		if err != nil {
@@ -58,7 +62,6 @@ type save struct {
 	op    *Op
 	again bool // not the first try
 	blind bool // rely on nothing but the transaction
-	gen   int64
 	parts []part
 	// files lists external files that were written; unused those whose content turned out to be there already.
 	files, unused []string
@@ -70,7 +73,7 @@ type save struct {
 // part is one content of an Op on its way into the store.
 type part struct {
 	ver   *version
-	known bool // found stored, in the save's generation
+	known bool // found stored
 	packed
 	key  int64  // seal
 	file string // with codecExt
@@ -90,13 +93,12 @@ func (s *save) growth() growth {
 }
 
 func (s *save) prepare(ctx context.Context) error {
-	s.gen = s.d.mem.generation()
 	for i := range s.op.Changes {
 		c := &s.op.Changes[i]
 		var base *version
 		if !s.blind && (c.Content != nil || c.AfterContent != nil) {
 			var err error
-			if base, err = s.d.newest(ctx, c.Path, s.gen, max(len(c.Content), len(c.AfterContent))); err != nil {
+			if base, err = s.d.newest(ctx, c.Path, max(len(c.Content), len(c.AfterContent))); err != nil {
 				return err
 			}
 		}
@@ -121,21 +123,19 @@ func (s *save) add(ctx context.Context, path, hx string, content []byte, clone f
 	if err != nil {
 		return nil, err
 	}
-	if base != nil && base.h == h {
-		if base.id != 0 { // 0: an earlier part of this save
-			s.parts = append(s.parts, part{ver: base, known: true})
-		}
-		return base, nil
-	}
 	for i := range s.parts {
 		if s.parts[i].ver.h == h { // a move or a copy: once is enough
 			return s.parts[i].ver, nil
 		}
 	}
+	if base != nil && base.h == h {
+		s.parts = append(s.parts, part{ver: base, known: true})
+		return base, nil
+	}
 	if s.blind || !s.d.seal.mayStandOn(base) {
 		base = nil
 	}
-	p := part{ver: &version{path: path, h: h, content: content, gen: s.gen}}
+	p := part{ver: &version{path: path, h: h, content: content}}
 	// Small content with something to compare it to is packed sooner than looked up; should it be stored already, the
 	// transaction finds that out.
 	if !s.blind && (base == nil || s.again || len(content) > extAbove) {
@@ -210,12 +210,6 @@ func (s *save) undone() {
 
 // write runs inside the transaction. It may be run again after that was rolled back.
 func (s *save) write(ctx context.Context, c *committer) error {
-	if c.gen != s.gen {
-		if !s.blind {
-			return errStale
-		}
-		s.gen = c.gen
-	}
 	if err := s.d.inPlace(); err != nil { // it may have waited for long
 		return err
 	}
@@ -228,14 +222,6 @@ func (s *save) write(ctx context.Context, c *committer) error {
 		return err
 	}
 	if err := c.notImported(ctx, op); err != nil {
-		return err
-	}
-	tool, err := c.word(ctx, op.Tool)
-	if err != nil {
-		return err
-	}
-	kind, err := c.word(ctx, op.Kind)
-	if err != nil {
 		return err
 	}
 	var turn, label any
@@ -259,15 +245,15 @@ func (s *save) write(ctx context.Context, c *committer) error {
 	s.unused = s.unused[:0]
 	for i := range s.parts {
 		p := &s.parts[i]
-		if err := s.writePart(ctx, c, p); err != nil {
+		id, err := s.writePart(ctx, c, p)
+		if err != nil {
 			return err
 		}
-		p.ver.gen = s.gen
-		ids[p.ver.h.String()] = p.ver.id
+		ids[p.ver.h.String()] = id
 	}
 	s.seq, err = c.insert(ctx, `INSERT INTO op(seq, ts, session, turn, tool, kind, label, undo_of, restore_of)
 		VALUES(1+max(ifnull((SELECT max(seq) FROM op),0), ifnull((SELECT v FROM meta WHERE k='after'),0)),?,?,?,?,?,?,?,?)`,
-		op.Time.UnixNano(), session, turn, tool, kind, label, undoOf, restoreOf)
+		op.Time.UnixNano(), session, turn, op.Tool, op.Kind, label, undoOf, restoreOf)
 	if err != nil {
 		return err
 	}
@@ -297,7 +283,7 @@ func (c *committer) notImported(ctx context.Context, op *Op) error {
 		return nil
 	}
 	var n int64
-	err := c.row(ctx, `SELECT count(*) FROM op WHERE label=? AND kind=(SELECT id FROM word WHERE s=?)
+	err := c.row(ctx, `SELECT count(*) FROM op WHERE label=? AND kind=?
 		AND session IN (SELECT id FROM session WHERE principal=?)`, op.Label, op.Kind, op.Principal).Scan(&n)
 	if err == nil && n > 0 {
 		err = ErrImported
@@ -347,41 +333,43 @@ func (s *save) isMissing(path string) bool {
 	return false
 }
 
-func (s *save) writePart(ctx context.Context, c *committer, p *part) error {
+// writePart answers the id of the content's row.
+func (s *save) writePart(ctx context.Context, c *committer, p *part) (id int64, err error) {
 	if p.known {
-		if p.ver.id != 0 {
-			return nil
+		r, err := c.stored(ctx, p.ver.h)
+		if err == nil && r.id == 0 {
+			err = errStale
 		}
-		id, err := c.object(ctx, p.ver.h, int64(len(p.ver.content)))
-		p.ver.id = id
-		return err
+		return r.id, err
 	}
 	id, fresh, err := c.newObject(ctx, p.ver.h, int64(len(p.ver.content)))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if !fresh {
-		var depth int
-		var key int64
-		err = c.row(ctx, "SELECT depth, ifnull(key,0) FROM data WHERE id=?", id).Scan(&depth, &key)
-		if err == nil {
-			p.ver.id, p.ver.depth, p.ver.key = id, depth, key
+		r, err := c.stored(ctx, p.ver.h)
+		if err != nil {
+			return 0, err
+		}
+		if r.id != 0 {
+			p.ver.depth, p.ver.key = r.depth, r.key
 			if p.codec&codecExt != 0 {
 				s.unused = append(s.unused, p.file)
 			}
-			return nil
-		}
-		if !errors.Is(err, sql.ErrNoRows) {
-			return err
+			return id, nil
 		}
 	}
 	var base any
 	p.ver.depth, p.ver.key = p.depth, p.key
 	if p.base != nil {
-		if p.base.id == 0 || p.base.depth+1 > maxDepth || p.base.key != 0 && p.base.key != p.key {
-			return errStale // the base turned out to be another row than was thought
+		r, err := c.stored(ctx, p.base.h)
+		if err != nil {
+			return 0, err
 		}
-		base, p.ver.depth = p.base.id, p.base.depth+1
+		if r.id == 0 || r.depth+1 > maxDepth || r.key != 0 && r.key != p.key {
+			return 0, errStale // it is gone, or another row than was thought
+		}
+		base, p.ver.depth = r.id, r.depth+1
 	}
 	var key any
 	if p.key != 0 {
@@ -394,18 +382,31 @@ func (s *save) writePart(ctx context.Context, c *committer, p *part) error {
 		now := time.Now()
 		if err := os.Chtimes(s.d.extPath(p.file), now, now); errors.Is(err, fs.ErrNotExist) {
 			if p.file, err = s.d.writeExt(p.ver.h, p.z); err != nil {
-				return err
+				return 0, err
 			}
 			s.files = append(s.files, p.file)
 		} else if err != nil {
-			return err
+			return 0, err
 		}
 		z = []byte(p.file)
 	}
-	err = c.exec(ctx, "INSERT INTO data(id, codec, base, depth, key, bytes, z) VALUES(?,?,?,?,?,?,?)",
+	return id, c.exec(ctx, "INSERT INTO data(id, codec, base, depth, key, bytes, z) VALUES(?,?,?,?,?,?,?)",
 		id, int64(p.codec), base, p.ver.depth, key, len(p.z), z)
-	p.ver.id = id
-	return err
+}
+
+// row is a stored content as it is now.
+type row struct {
+	id, key int64
+	depth   int
+}
+
+// stored finds the row of a content; the zero row when its bytes are not stored.
+func (c *committer) stored(ctx context.Context, h hash) (r row, err error) {
+	err = c.row(ctx, "SELECT d.id, d.depth, ifnull(d.key,0) FROM object o JOIN data d ON d.id=o.id WHERE o.hash=?", h[:]).Scan(&r.id, &r.depth, &r.key)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return r, err
 }
 
 func (c *committer) object(ctx context.Context, h hash, size int64) (int64, error) {
@@ -436,10 +437,6 @@ func (s *save) writeChange(ctx context.Context, c *committer, i int, ids map[str
 	if err != nil {
 		return err
 	}
-	role, err := c.word(ctx, ch.Role)
-	if err != nil {
-		return err
-	}
 	var skipped any
 	if ch.Skipped != "" {
 		skipped = ch.Skipped
@@ -458,14 +455,10 @@ func (s *save) writeChange(ctx context.Context, c *committer, i int, ids map[str
 			s.missing = append(s.missing, Skip{ch.Path, skipHashOnly, ch.Before.Size})
 		}
 	}
-	args := make([]any, 0, 18)
-	args = append(args, s.seq, i, path, role, skipped)
+	args := make([]any, 0, 24)
+	args = append(args, s.seq, i, path, ch.Role, skipped)
 	for _, st := range []*State{&ch.Before, &ch.After} {
 		kind, _ := kindCode(st.Kind)
-		attr, err := c.attr(ctx, st)
-		if err != nil {
-			return err
-		}
 		var obj, size, target any
 		switch {
 		case st.Hash != "":
@@ -487,9 +480,29 @@ func (s *save) writeChange(ctx context.Context, c *committer, i int, ids map[str
 		if st.Kind == Symlink {
 			target = []byte(st.Target)
 		}
-		args = append(args, kind, attr, timeNs(st.ModTime), obj, size, target)
+		args = append(args, kind, timeNs(st.ModTime), obj, size, target)
 	}
-	return c.exec(ctx, "INSERT INTO change VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,NULL,NULL)", args...)
+	args = append(append(args, ch.Before.metadata(State{})...), ch.After.metadata(ch.Before)...)
+	return c.exec(ctx, `INSERT INTO change(op, n, path, role, skipped, bkind, bmtime, bobj, bsize, btarget, akind, amtime, aobj, asize, atarget,
+		bmode, buid, bgid, bxattrs, amode, auid, agid, axattrs) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, args...)
+}
+
+// metadata is mode, owner, group and extended attributes as columns: NULL where nothing is, or the same as before.
+func (s *State) metadata(before State) []any {
+	out := make([]any, 4)
+	if s.kind() == Absent {
+		return out
+	}
+	was := before.kind() != Absent
+	for i, v := range [][2]int64{{int64(s.Mode), int64(before.Mode)}, {int64(s.UID), int64(before.UID)}, {int64(s.GID), int64(before.GID)}} {
+		if !was || v[0] != v[1] {
+			out[i] = v[0]
+		}
+	}
+	if !sameXattrs(*s, before) {
+		out[3] = encodeXattrs(s.Xattrs)
+	}
+	return out
 }
 
 // remember keeps the newest content of each path as the base of the next delta.

@@ -1,51 +1,41 @@
 package checkpoint
 
-// The catalog. Everything that repeats (paths, sessions, tools, owners and modes, hashes) is interned, because a row
-// that is written at every edit should cost what the edit costs.
+// The catalog.
 //
 //   - object: a content that was ever seen, by hash. Its bytes, if they are stored, are the row of the same id in data.
 //   - data.base is the object that a delta applies to; depth counts the deltas below. A base is never deleted before its
 //     children are re-encoded, in the same transaction.
-//   - op.seq is never used twice: gc keeps the newest row, and after a repair meta.after says where to go on. The same holds for trash.id.
+//   - op.seq is never used twice: gc keeps the newest row, and after a repair meta.after says where to go on. The same
+//     holds for trash.id.
 //   - open_op has a row for each operation that is not settled: it goes when the outcome is written.
-//   - late, of op and change, is not used any more.
-//   - session.gone and path.gone are the newest checkpoint that retention took of them, session.gone_ts the newest time of one: of a session only what
-//     changed something for it, so that a rewind knows whether it would be whole; of a path only where it was newer than all that stay.
-//   - turn has a row for each beginning: of a name there may be several, of which the one with the greatest id is the last.
-//   - meta.gen goes up whenever rows that other processes may have cached (paths, objects, data) are deleted or changed.
-const schemaVersion = 4
+//   - change has what was before in columns with b, and what comes after in those with a: NULL there is "as before".
+//   - session.gone and path.gone are the newest checkpoint that retention took of them, session.gone_ts the newest time
+//     of one: of a session only what changed something for it, so that a rewind knows whether it would be whole; of a
+//     path only where it was newer than all that stay.
+//   - turn has a row for each beginning: of a name there may be several, of which the one with the greatest id is the
+//     last.
+//   - limits: see Limits. used is when they were last saved under.
+const schemaVersion = 5
 
 const schema = `
 CREATE TABLE meta(k TEXT PRIMARY KEY, v) WITHOUT ROWID;
-CREATE TABLE word(id INTEGER PRIMARY KEY, s TEXT NOT NULL UNIQUE);
 CREATE TABLE session(id INTEGER PRIMARY KEY, principal TEXT NOT NULL, name TEXT NOT NULL,
 	gone INTEGER, gone_ts INTEGER, UNIQUE(principal, name));
 CREATE TABLE turn` + turnTable + `
 CREATE TABLE path(id INTEGER PRIMARY KEY, path BLOB NOT NULL UNIQUE, gone INTEGER);
-CREATE TABLE attr(id INTEGER PRIMARY KEY, mode INTEGER NOT NULL, uid INTEGER NOT NULL, gid INTEGER NOT NULL,
-	xattrs BLOB NOT NULL, UNIQUE(mode, uid, gid, xattrs));
 CREATE TABLE object(id INTEGER PRIMARY KEY, hash BLOB NOT NULL UNIQUE, size INTEGER NOT NULL);
 CREATE TABLE data(id INTEGER PRIMARY KEY, codec INTEGER NOT NULL, base INTEGER, depth INTEGER NOT NULL,
 	key INTEGER, bytes INTEGER NOT NULL, z BLOB NOT NULL);
 CREATE INDEX data_base ON data(base) WHERE base IS NOT NULL;
 CREATE INDEX data_ext ON data(bytes) WHERE codec & 4;
-CREATE TABLE op(seq INTEGER PRIMARY KEY, ts INTEGER NOT NULL, session INTEGER NOT NULL, turn INTEGER, tool INTEGER NOT NULL,
-	kind INTEGER NOT NULL, outcome INTEGER NOT NULL DEFAULT 0, pin INTEGER NOT NULL DEFAULT 0, label TEXT,
-	undo_of INTEGER, restore_of INTEGER, late INTEGER);
-CREATE INDEX op_session ON op(session);
-CREATE INDEX op_label ON op(label) WHERE label IS NOT NULL;
-CREATE TABLE change(op INTEGER NOT NULL, n INTEGER NOT NULL, path INTEGER NOT NULL, role INTEGER NOT NULL, skipped TEXT,
-	bkind INTEGER NOT NULL, battr INTEGER, bmtime INTEGER, bobj INTEGER, bsize INTEGER, btarget BLOB,
-	akind INTEGER NOT NULL, aattr INTEGER, amtime INTEGER, aobj INTEGER, asize INTEGER, atarget BLOB, late INTEGER, askipped TEXT,
-	PRIMARY KEY(op, n)) WITHOUT ROWID;
-CREATE INDEX change_path ON change(path, op);
+` + opTables + `
 CREATE TABLE seal(id INTEGER PRIMARY KEY, wrapped BLOB NOT NULL);
 CREATE TABLE trash(id INTEGER PRIMARY KEY, ts INTEGER NOT NULL, expires INTEGER NOT NULL, principal TEXT NOT NULL,
 	session TEXT NOT NULL, path BLOB NOT NULL, parked BLOB, op INTEGER, phase INTEGER NOT NULL, kind TEXT NOT NULL,
 	size INTEGER NOT NULL, files INTEGER NOT NULL, ident TEXT NOT NULL);
 CREATE INDEX trash_expires ON trash(expires);
 CREATE INDEX trash_op ON trash(op) WHERE op IS NOT NULL;
-` + openTable + turnIndexes + lateIndexes
+` + openTable + turnIndexes
 
 const openTable = `
 CREATE TABLE open_op(op INTEGER PRIMARY KEY, tag TEXT NOT NULL, steps BLOB NOT NULL, made INTEGER NOT NULL DEFAULT 0);
@@ -58,20 +48,26 @@ CREATE INDEX turn_session ON turn(session);
 CREATE INDEX turn_name ON turn(session, name);
 `
 
-const lateIndexes = `
-CREATE INDEX op_late ON op(late) WHERE late IS NOT NULL;
-CREATE INDEX change_late ON change(path, late) WHERE late IS NOT NULL;
+const opTables = `
+CREATE TABLE op(seq INTEGER PRIMARY KEY, ts INTEGER NOT NULL, session INTEGER NOT NULL, turn INTEGER, tool TEXT NOT NULL,
+	kind TEXT NOT NULL, outcome INTEGER NOT NULL DEFAULT 0, pin INTEGER NOT NULL DEFAULT 0, label TEXT,
+	undo_of INTEGER, restore_of INTEGER);
+CREATE INDEX op_session ON op(session);
+CREATE INDEX op_label ON op(label) WHERE label IS NOT NULL;
+CREATE TABLE change(op INTEGER NOT NULL, n INTEGER NOT NULL, path INTEGER NOT NULL, role TEXT NOT NULL, skipped TEXT, askipped TEXT,
+	bkind INTEGER NOT NULL, bmode INTEGER, buid INTEGER, bgid INTEGER, bmtime INTEGER, bobj INTEGER, bsize INTEGER, btarget BLOB, bxattrs BLOB,
+	akind INTEGER NOT NULL, amode INTEGER, auid INTEGER, agid INTEGER, amtime INTEGER, aobj INTEGER, asize INTEGER, atarget BLOB, axattrs BLOB,
+	PRIMARY KEY(op, n)) WITHOUT ROWID;
+CREATE INDEX change_path ON change(path, op);
+CREATE TABLE limits(keep_within INTEGER, keep_last INTEGER, max_bytes INTEGER, used INTEGER NOT NULL,
+	PRIMARY KEY(keep_within, keep_last, max_bytes)) WITHOUT ROWID;
 `
 
 // migrations[v] makes a store of format v one of v+1.
 var migrations = map[int]string{
 	1: `
-ALTER TABLE op ADD COLUMN late INTEGER;
-ALTER TABLE change ADD COLUMN late INTEGER;
 ALTER TABLE change ADD COLUMN askipped TEXT;
-UPDATE op SET late=ts FROM (SELECT seq AS s, max(ts) OVER (ORDER BY seq) AS top FROM op) WHERE seq=s AND ts < top;
-UPDATE change SET late=(SELECT late FROM op WHERE seq=change.op) WHERE op IN (SELECT seq FROM op WHERE late IS NOT NULL);
-` + lateIndexes,
+`,
 	2: `
 ALTER TABLE session ADD COLUMN gone INTEGER;
 ALTER TABLE session ADD COLUMN gone_ts INTEGER;
@@ -82,6 +78,25 @@ INSERT INTO turn(id, session, name, after, ts) SELECT id, session, name, after, 
 DROP TABLE oldturn;
 ` + turnIndexes + markMissing,
 	3: openTable,
+	4: `
+DROP INDEX op_session;
+DROP INDEX op_label;
+DROP INDEX change_path;
+ALTER TABLE op RENAME TO oldop;
+ALTER TABLE change RENAME TO oldchange;
+` + opTables + `
+INSERT INTO op SELECT seq, ts, session, turn, ifnull((SELECT s FROM word WHERE id=tool), ''), ifnull((SELECT s FROM word WHERE id=kind), ''),
+	outcome, pin, label, undo_of, restore_of FROM oldop;
+INSERT INTO change SELECT op, n, path, ifnull((SELECT s FROM word WHERE id=role), ''), skipped, askipped,
+	bkind, b.mode, b.uid, b.gid, bmtime, bobj, bsize, btarget, nullif(b.xattrs, x''),
+	akind, a.mode, a.uid, a.gid, amtime, aobj, asize, atarget, a.xattrs
+	FROM oldchange LEFT JOIN attr b ON b.id=battr LEFT JOIN attr a ON a.id=aattr;
+DROP TABLE oldop;
+DROP TABLE oldchange;
+DROP TABLE word;
+DROP TABLE attr;
+DELETE FROM meta WHERE k='gen' OR k LIKE 'limits %';
+`,
 }
 
 // markMissing says of every session that was there before the newest number that is missing that it may have lost that one: nobody noted whose it was.

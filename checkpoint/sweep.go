@@ -107,9 +107,6 @@ func (g *collector) sweep(ctx context.Context) error {
 		if err != nil {
 			return false, err
 		}
-		if err := c.bump(ctx); err != nil {
-			return false, err
-		}
 		var removed []string
 		for rows := g.rows(); len(dead) > 0 && rows > 0; {
 			n := min(len(dead), rows, sliceRows)
@@ -248,7 +245,6 @@ func (g *collector) rekey(ctx context.Context, flags []byte, data []datum) error
 	}
 	var files []string
 	err := g.slices(ctx, func(ctx context.Context, c *committer, end time.Time) (bool, error) {
-		bumped := false
 		room := g.limits.logMost() / 4
 		for len(todo) > 0 && room > 0 && time.Now().Before(end) {
 			t := todo[0]
@@ -265,12 +261,6 @@ func (g *collector) rekey(ctx context.Context, flags []byte, data []datum) error
 				continue
 			}
 			room -= inLog
-			if !bumped {
-				if err := c.bump(ctx); err != nil {
-					return false, err
-				}
-				bumped = true
-			}
 			old, err := c.replaceData(ctx, t.id, p)
 			if err != nil {
 				return false, err
@@ -307,7 +297,7 @@ func (d *DB) whole(ctx context.Context, c *committer, id int64) (*part, error) {
 	if err != nil {
 		return nil, nil
 	}
-	p := &part{ver: &version{h: h, id: id, content: body}, packed: d.pack.pack(body, nil)}
+	p := &part{ver: &version{h: h, content: body}, packed: d.pack.pack(body, nil)}
 	key, err := c.sealedBy(ctx, id)
 	if err != nil {
 		return nil, err

@@ -5,15 +5,14 @@ import (
 	"sync"
 )
 
-// version is a content in memory whose row is in the store: the base of the next delta of its path.
+// version is a content in memory whose row is in the store, unless that was removed since: the base of the next delta of
+// its path. depth and key are those of the row when it was seen; what is written goes by the row.
 type version struct {
 	path    string
-	id      int64 // of object and data
 	h       hash
 	depth   int
 	key     int64 // seal of its row; 0: it is in clear
 	content []byte
-	gen     int64
 }
 
 // versions keeps the last content of each path, up to max bytes in all.
@@ -21,16 +20,15 @@ type versions struct {
 	mu    sync.Mutex
 	max   int
 	bytes int
-	gen   int64
 	by    map[string]*list.Element
 	order list.List // newest first
 }
 
-// reset forgets everything that belongs to another generation than gen.
-func (v *versions) reset(gen int64) {
+// forget forgets everything.
+func (v *versions) forget() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.gen, v.bytes, v.by = gen, 0, nil
+	v.bytes, v.by = 0, nil
 	v.order.Init()
 }
 
@@ -48,7 +46,7 @@ func (v *versions) find(path string) *version {
 func (v *versions) add(n *version) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if n.gen != v.gen || len(n.content) > v.max/4 {
+	if len(n.content) > v.max/4 {
 		return
 	}
 	if v.by == nil {
@@ -66,10 +64,4 @@ func (v *versions) add(n *version) {
 		delete(v.by, old.path)
 		v.bytes -= len(old.content) + 256
 	}
-}
-
-func (v *versions) generation() int64 {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.gen
 }
