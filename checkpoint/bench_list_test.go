@@ -37,7 +37,8 @@ func BenchmarkList(b *testing.B) {
 			INSERT INTO op(seq, ts, session, tool, kind) SELECT value, (SELECT min(ts) FROM op)+value, 1+(value%100), (SELECT tool FROM op LIMIT 1), (SELECT kind FROM op LIMIT 1) FROM g`, n)
 	}
 	must(b, err)
-	_, err = db.Exec(`INSERT INTO change SELECT seq, 0, 1+(seq%1000), (SELECT role FROM change LIMIT 1), NULL, 1, 1, NULL, 1, NULL, NULL, 1, 1, NULL, 1, NULL, NULL, NULL, NULL FROM op WHERE seq >= 2000`)
+	_, err = db.Exec(`INSERT INTO change(op, n, path, role, bkind, bmode, buid, bgid, bobj, akind, aobj)
+		SELECT seq, 0, 1+(seq%1000), 'target', 1, 420, 0, 0, 1, 1, 1 FROM op WHERE seq >= 2000`)
 	must(b, err)
 	must(b, db.Close())
 	if d, err = checkpoint.Open(dir, checkpoint.Options{MaxBytes: 8 << 30, KeepWithin: 1000 * time.Hour}); err != nil {

@@ -28,6 +28,7 @@ type committer struct {
 	reached numbers           // what the file of the numbers covers
 	version uint32            // of the database, after the last commit from here
 	current bool              // version is known
+	rows    map[string]row    // of names and hashes, as long as nobody has written but saves from here; nil: not kept
 	written map[int64]Outcome // of outcomes, by the transaction under way
 
 	omu      sync.Mutex
@@ -53,7 +54,10 @@ const (
 	bare                  // outside of transactions: VACUUM and its like
 )
 
-const maxBatch = 128
+const (
+	maxBatch = 128
+	maxRows  = 20_000
+)
 
 var errStale = errors.New("the store was cleaned meanwhile")
 
@@ -180,7 +184,11 @@ func (c *committer) transact(ctx context.Context, batch []*job, own *job) (faile
 	for _, j := range batch {
 		g.log, g.db, g.files = g.log+j.grow.log, g.db+j.grow.db, g.files+j.grow.files
 	}
-	err := c.begin(ctx, g)
+	saves := batch[0].kind == shared
+	if !saves { // what it removes may be known by name
+		c.rows = nil
+	}
+	err := c.begin(ctx, g, saves)
 	failed = len(batch) > 1 && errors.As(err, new(*FullError))
 	for i := 0; i < len(batch) && err == nil; i++ {
 		err = batch[i].run(ctx, c)
@@ -261,12 +269,22 @@ func diskFailed(err error) bool {
 }
 
 // begin begins a transaction that has room for g, and writes the outcomes that have gathered.
-func (c *committer) begin(ctx context.Context, g growth) error {
+func (c *committer) begin(ctx context.Context, g growth, saves bool) error {
 	if err := c.assure(ctx); err != nil {
 		return err
 	}
 	if err := c.within(ctx, g); err != nil {
 		return err
+	}
+	version, err := c.dataVersion()
+	if err != nil {
+		return err
+	}
+	if !c.current || version != c.version || len(c.rows) > maxRows {
+		c.rows = nil
+	}
+	if saves && c.rows == nil {
+		c.rows = map[string]row{}
 	}
 	c.written = c.pendingOutcomes()
 	for seq, o := range c.written {
@@ -360,22 +378,36 @@ func (c *committer) QueryRowContext(ctx context.Context, q string, args ...any) 
 	return s.QueryRowContext(ctx, args...)
 }
 
-// intern finds or makes a row by its unique columns.
-func (c *committer) intern(ctx context.Context, find, make string, args ...any) (int64, error) {
+// know remembers the row of a name or a hash.
+func (c *committer) know(name string, r row) {
+	if name != "" && c.rows != nil {
+		c.rows[name] = r
+	}
+}
+
+// intern finds or makes a row by its unique columns. name is what it is known by.
+func (c *committer) intern(ctx context.Context, name, find, make string, args ...any) (int64, error) {
+	if r, ok := c.rows[name]; ok {
+		return r.id, nil
+	}
 	var id int64
 	err := c.row(ctx, find, args...).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
-		return c.insert(ctx, make, args...)
+		id, err = c.insert(ctx, make, args...)
+	}
+	if err == nil {
+		c.know(name, row{id: id})
 	}
 	return id, err
 }
 
 func (c *committer) session(ctx context.Context, principal, name string) (int64, error) {
-	return c.intern(ctx, "SELECT id FROM session WHERE principal=? AND name=?", "INSERT INTO session(principal, name) VALUES(?,?)", principal, name)
+	return c.intern(ctx, "session "+principal+"\x00"+name, "SELECT id FROM session WHERE principal=? AND name=?",
+		"INSERT INTO session(principal, name) VALUES(?,?)", principal, name)
 }
 
 func (c *committer) path(ctx context.Context, path string) (int64, error) {
-	return c.intern(ctx, "SELECT id FROM path WHERE path=?", "INSERT INTO path(path) VALUES(?)", []byte(path))
+	return c.intern(ctx, "path "+path, "SELECT id FROM path WHERE path=?", "INSERT INTO path(path) VALUES(?)", []byte(path))
 }
 
 // turnID finds the last turn of that name, or begins one.

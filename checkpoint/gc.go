@@ -286,7 +286,7 @@ func (g *collector) evict(ctx context.Context, used, target int64) (int, error) 
 		if g.pass == passOld {
 			p.oldest = math.MaxInt64
 		}
-		seqs, err := c.ids(ctx, evictQuery, after, spare, min(n, left), p.marked, p.promised, p.oldest, p.since, g.pass < passTrash)
+		seqs, err := queryIDs(ctx, c, evictQuery, after, spare, min(n, left), p.marked, p.promised, p.oldest, p.since, g.pass < passTrash)
 		if err != nil || g.pass < passTrash || len(seqs) == 0 {
 			return seqs, err
 		}
@@ -351,10 +351,6 @@ func (c *committer) few(ctx context.Context, seqs []int64, most int) (_ []int64,
 			return seqs, list, max(changes, len(seqs)), err
 		}
 	}
-}
-
-func (c *committer) ids(ctx context.Context, q string, args ...any) ([]int64, error) {
-	return queryIDs(ctx, c, q, args...)
 }
 
 func queryIDs(ctx context.Context, q querier, query string, args ...any) (out []int64, err error) {

@@ -35,9 +35,16 @@ func (d *DB) shared(ctx context.Context, q querier) (l Limits, err error) {
 
 // noteLimits notes what this process saves under, once in a while.
 func (c *committer) noteLimits(ctx context.Context) error {
-	o := &c.db.o
-	return c.exec(ctx, `INSERT INTO limits VALUES(?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET used=?4 WHERE NOT ?4 - used BETWEEN 0 AND ?5`,
-		o.KeepWithin, o.KeepLast, o.MaxBytes, o.Now().UnixNano(), time.Hour)
+	const noted = "limits"
+	o, now := &c.db.o, c.db.o.Now().UnixNano()
+	if at := c.rows[noted].id; at != 0 && now >= at && now-at < int64(time.Hour) {
+		return nil
+	}
+	err := c.exec(ctx, "INSERT INTO limits VALUES(?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET used=?4", o.KeepWithin, o.KeepLast, o.MaxBytes, now)
+	if err == nil {
+		c.know(noted, row{id: now})
+	}
+	return err
 }
 
 // dropLimits forgets the limits that do not count any more, or all but our own.

@@ -171,7 +171,7 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 	for id := range targets {
 		w.d.progress("purging", done, 2*len(targets))
 		done++
-		children, err := c.ids(ctx, "SELECT id FROM data WHERE base=?", id)
+		children, err := queryIDs(ctx, c, "SELECT id FROM data WHERE base=?", id)
 		if err != nil {
 			return err
 		}

@@ -160,13 +160,13 @@ func (r *Repaired) dropDamaged(ctx context.Context, d *DB) error {
 				if err != nil {
 					return err
 				}
-				more, err := c.ids(ctx, "SELECT id FROM object WHERE hash=?", h[:])
+				more, err := queryIDs(ctx, c, "SELECT id FROM object WHERE hash=?", h[:])
 				if err != nil {
 					return err
 				}
 				ids = append(ids, more...)
 			}
-			loose, err := c.ids(ctx, "SELECT id FROM data WHERE base IS NOT NULL AND base NOT IN (SELECT id FROM data)")
+			loose, err := queryIDs(ctx, c, "SELECT id FROM data WHERE base IS NOT NULL AND base NOT IN (SELECT id FROM data)")
 			if err != nil {
 				return err
 			}

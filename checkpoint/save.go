@@ -390,27 +390,38 @@ func (s *save) writePart(ctx context.Context, c *committer, p *part) (id int64, 
 		}
 		z = []byte(p.file)
 	}
+	c.know(p.ver.h.key(), row{id, p.key, p.ver.depth})
 	return id, c.exec(ctx, "INSERT INTO data(id, codec, base, depth, key, bytes, z) VALUES(?,?,?,?,?,?,?)",
 		id, int64(p.codec), base, p.ver.depth, key, len(p.z), z)
 }
 
-// row is a stored content as it is now.
+// row is that of a name, or of a stored content.
 type row struct {
 	id, key int64
 	depth   int
 }
 
+// key is what the committer knows a hash by: no name begins like this.
+func (h hash) key() string { return "\x00" + string(h[:]) }
+
 // stored finds the row of a content; the zero row when its bytes are not stored.
 func (c *committer) stored(ctx context.Context, h hash) (r row, err error) {
+	r, ok := c.rows[h.key()]
+	if ok {
+		return r, nil
+	}
 	err = c.row(ctx, "SELECT d.id, d.depth, ifnull(d.key,0) FROM object o JOIN data d ON d.id=o.id WHERE o.hash=?", h[:]).Scan(&r.id, &r.depth, &r.key)
 	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
+		return r, nil
+	}
+	if err == nil {
+		c.know(h.key(), r)
 	}
 	return r, err
 }
 
 func (c *committer) object(ctx context.Context, h hash, size int64) (int64, error) {
-	return c.intern(ctx, "SELECT id FROM object WHERE hash=?1", "INSERT INTO object(hash, size) VALUES(?1,?2)", h[:], size)
+	return c.intern(ctx, "", "SELECT id FROM object WHERE hash=?1", "INSERT INTO object(hash, size) VALUES(?1,?2)", h[:], size)
 }
 
 // newObject is object for content that is most likely new; fresh says that it was.

@@ -188,7 +188,7 @@ func (g *collector) drop(ctx context.Context, c *committer, ids []int64, wanted 
 func (c *committer) wantedSince(ctx context.Context, seq int64) (map[int64]bool, error) {
 	out := map[int64]bool{}
 	for _, col := range []string{"bobj", "aobj"} {
-		ids, err := c.ids(ctx, "SELECT "+col+" FROM change WHERE op > ? AND "+col+" IS NOT NULL", seq)
+		ids, err := queryIDs(ctx, c, "SELECT "+col+" FROM change WHERE op > ? AND "+col+" IS NOT NULL", seq)
 		if err != nil {
 			return nil, err
 		}
