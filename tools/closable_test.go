@@ -40,7 +40,7 @@ var closable = map[string]func(t *testing.T, dir string) (close func() error, us
 	"internal/engine.Engine": func(t *testing.T, dir string) (func() error, func() error) {
 		cfg := config.Default().Tools.FS
 		cfg.TrackReads, cfg.CheckpointBeforeMutation = true, true
-		e, err := engine.OpenOver(engine.Options{Config: cfg, Judge: policy.Free{}, DataDir: dir})
+		e, err := engine.OpenOver(engine.Options{Config: cfg, Judge: policy.AllowAll{}, DataDir: dir})
 		must(t, err)
 		use := func() error { return e.Record(&engine.Call{}, time.Now(), "ok", nil) }
 		must(t, use())
@@ -127,7 +127,7 @@ var closable = map[string]func(t *testing.T, dir string) (close func() error, us
 	},
 	"internal/guardfs.Temporaries": func(t *testing.T, dir string) (func() error, func() error) {
 		names := guardfs.OpenTemporaries(dir + "/temporaries")
-		f, err := guardfs.New(guardfs.Options{Judge: policy.Free{}, Temporaries: names})
+		f, err := guardfs.New(guardfs.Options{Judge: policy.AllowAll{}, Temporaries: names})
 		must(t, err)
 		t.Cleanup(func() { f.Close() })
 		p, err := f.Place(write(t, dir+"/replaced", "one\n"))
@@ -174,7 +174,7 @@ func must(t testing.TB, err error) {
 
 // guarded is a file system that stays open until the test ends.
 func guarded(t *testing.T) *guardfs.FS {
-	f, err := guardfs.New(guardfs.Options{Judge: policy.Free{}})
+	f, err := guardfs.New(guardfs.Options{Judge: policy.AllowAll{}})
 	must(t, err)
 	t.Cleanup(func() { f.Close() })
 	return f

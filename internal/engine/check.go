@@ -62,7 +62,7 @@ func cause(err error) string {
 
 // IdleRules warns of rules that do nothing, or less than they seem to.
 func IdleRules(cfg config.FS) (out []*config.Problem) {
-	free, err := guardfs.New(guardfs.Options{Judge: policy.Free{}})
+	free, err := guardfs.New(guardfs.Options{Judge: policy.AllowAll{}})
 	if err != nil {
 		return out
 	}
@@ -83,7 +83,7 @@ func IdleRules(cfg config.FS) (out []*config.Problem) {
 
 // idle says why a rule does nothing today, or less than it seems to; "" when it may.
 func idle(free *guardfs.FS, rule string, opens bool) (why, hint string) {
-	g, err := policy.CompileGlob(rule, policy.GlobOptions{})
+	g, err := policy.CompileGlob(rule)
 	if err != nil || !strings.HasPrefix(rule, "/") {
 		return "", ""
 	}

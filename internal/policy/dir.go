@@ -9,68 +9,75 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// Dir gives the verdict for the entries of one directory, by its true names. It costs about as much as one Judge. Entries are
-// judged by name: for identities and hard links Judge has to be asked, as guardfs does when it opens one.
+// Dir gives the verdict for the entries of one directory, by its real names. It costs about as much
+// as one Judge. Entries are judged by name only. For identities and hard links Judge must be asked,
+// as guardfs does when it opens one.
 func (p *Policy) Dir(canonical string, also ...string) guardfs.DirVerdict {
-	d := p.rules.follow()
+	d := p.tracker.current()
 	if canonical == "" || canonical[0] != '/' || d.full || d.refusesAny(canonical, also) != none {
 		return guardfs.DirVerdict{}
 	}
-	l := &listing{listed: d.listed(canonical)}
-	free := l.free
+	l := &dirListing{dirRules: d.dirRules(canonical)}
+	free := l.nothingDenied
 	for _, other := range also {
-		o := d.listed(other)
-		free = free && o.free
-		l.others = append(l.others, &o)
+		o := d.dirRules(other)
+		free = free && o.nothingDenied
+		l.otherNames = append(l.otherNames, &o)
 	}
-	allowed, below, rest := p.allow.here(canonical, nil)
+	allowed, below, rest := p.allow.cursorsAt(canonical, nil)
 	if !p.allows(canonical) && len(allowed)+len(below) == 0 {
 		return guardfs.DirVerdict{}
 	}
-	l.all = p.allowAll || rest
-	if free && l.all {
+	l.allAllowed = p.allowAll || rest
+	if free && l.allAllowed {
 		return guardfs.DirVerdict{All: true}
 	}
 	l.allowed, l.allowedBelow = allowed, below
 	return l.verdict(p)
 }
 
-func (l *listing) verdict(p *Policy) guardfs.DirVerdict {
-	v := guardfs.DirVerdict{Entry: l.entry, Way: l.way}
-	if !l.odd && len(l.others) == 0 {
+func (l *dirListing) verdict(p *Policy) guardfs.DirVerdict {
+	v := guardfs.DirVerdict{Entry: l.entry, Way: l.mayPass}
+	if !l.ambiguous && len(l.otherNames) == 0 {
 		v.Below = func(name string) (guardfs.DirVerdict, bool) { return p.below(l, name) }
 	}
 	return v
 }
 
-// below is Dir for a directory in one that is listed, one step further on the way of each rule. It is not ok where the rules have
-// changed since, and where a name has several readings.
-func (p *Policy) below(l *listing, name string) (v guardfs.DirVerdict, ok bool) {
-	d := p.rules.follow()
-	if d != l.denials || d.full || strange(name) {
+// below is Dir for a directory inside one that is being listed. Each rule takes one step further,
+// which is cheaper than starting from the root. ok is false where that may be wrong: the rules have
+// changed since, or the name has several readings. Then the caller asks Dir.
+func (p *Policy) below(l *dirListing, name string) (v guardfs.DirVerdict, ok bool) {
+	d := p.tracker.current()
+	if d != l.denials || d.full || ambiguous(name) {
 		return v, false
 	}
 	folded := foldRun(name, true)
 	if l.refuses(name) || guardfs.Reserved(folded) {
 		return v, true
 	}
-	c := &listing{listed: listed{denials: d, dir: strings.TrimSuffix(l.dir, "/") + "/" + name}}
-	c.denied, c.deniedBelow, _ = step(l.denied, l.deniedBelow, name)
-	c.folded, c.foldedBelow, _ = step(l.folded, l.foldedBelow, folded)
-	c.free = len(c.denied)+len(c.deniedBelow)+len(c.folded)+len(c.foldedBelow) == 0
+	dir := strings.TrimSuffix(l.dir, "/") + "/" + name
+	c := &dirListing{dirRules: dirRules{denials: d, dir: dir}}
+	c.denied, c.deniedBelow, _ = advance(l.denied, l.deniedBelow, name)
+	c.folded, c.foldedBelow, _ = advance(l.folded, l.foldedBelow, folded)
+	c.nothingDenied = len(c.denied)+len(c.deniedBelow)+len(c.folded)+len(c.foldedBelow) == 0
 	var rest bool
-	c.allowed, c.allowedBelow, rest = step(l.allowed, l.allowedBelow, name)
-	if !l.all && !covers(l.allowed, l.allowedBelow, name) && len(c.allowed)+len(c.allowedBelow) == 0 {
+	c.allowed, c.allowedBelow, rest = advance(l.allowed, l.allowedBelow, name)
+	covered := l.allAllowed || covers(l.allowed, l.allowedBelow, name)
+	if !covered && len(c.allowed)+len(c.allowedBelow) == 0 {
 		return v, true
 	}
-	if c.all = p.allowAll || rest; c.free && c.all {
+	if c.allAllowed = p.allowAll || rest; c.nothingDenied && c.allAllowed {
 		return guardfs.DirVerdict{All: true}, true
 	}
 	return c.verdict(p), true
 }
 
-// step is what node.here gives for a directory called name in the one of cursors and below.
-func step(cursors []cursor, below map[string]*node, name string) (into []cursor, deeper map[string]*node, rest bool) {
+// advance gives what node.cursorsAt gives for the directory name inside the one of cursors and
+// below.
+func advance(
+	cursors []cursor, below map[string]*node, name string,
+) (into []cursor, deeper map[string]*node, rest bool) {
 	add := func(p *glob.Pattern, s glob.State) {
 		if p.Live(s) {
 			into = append(into, cursor{p, s})
@@ -92,42 +99,46 @@ func step(cursors []cursor, below map[string]*node, name string) (into []cursor,
 	return into, n.below, rest
 }
 
-// listing is what of all rules concerns the entries of one directory. It is not changed once it is made.
-type listing struct {
-	listed
-	others       []*listed // by the directory's other names
-	all          bool      // every entry is allowed
+// dirListing is everything in the rules that concerns the entries of one directory. It never
+// changes.
+type dirListing struct {
+	dirRules
+	otherNames   []*dirRules // the deny rules by the directory's other names
+	allAllowed   bool        // every entry is allowed
 	allowed      []cursor
 	allowedBelow map[string]*node
 }
 
-// listed is what of the deny rules concerns the entries of a directory by one of its names.
-type listed struct {
-	denials *denials
-	dir     string
-	odd     bool // the directory's own name has other readings: look at whole paths
-	free    bool // no entry is denied
+// dirRules is what concerns the entries of a directory, by one of its names, in the deny rules.
+type dirRules struct {
+	denials       *denials
+	dir           string
+	ambiguous     bool // the directory's name has several readings: try whole paths
+	nothingDenied bool // no entry is denied
 
 	denied, folded           []cursor
 	deniedBelow, foldedBelow map[string]*node
 }
 
-func (d *denials) listed(dir string) (l listed) {
-	l = listed{denials: d, dir: dir, odd: strange(dir)}
-	l.denied, l.deniedBelow, _ = d.deny.here(dir, nil)
-	l.folded, l.foldedBelow, _ = d.folded.here(foldPath(dir), nil)
-	l.free = !l.odd && len(l.denied)+len(l.deniedBelow)+len(l.folded)+len(l.foldedBelow) == 0
+func (d *denials) dirRules(dir string) (l dirRules) {
+	l = dirRules{denials: d, dir: dir, ambiguous: ambiguous(dir)}
+	l.denied, l.deniedBelow, _ = d.deny.cursorsAt(dir, nil)
+	l.folded, l.foldedBelow, _ = d.folded.cursorsAt(foldPath(dir), nil)
+	rules := len(l.denied) + len(l.deniedBelow) + len(l.folded) + len(l.foldedBelow)
+	l.nothingDenied = !l.ambiguous && rules == 0
 	return l
 }
 
-// entry judges one name. It allocates only for names that don't fold in place. A directory that an allow rule passes by name may be
-// named like one that is allowed.
-func (l *listing) entry(name string, k guardfs.Kind) bool {
-	return !l.refuses(name) && (l.all || covers(l.allowed, l.allowedBelow, name) || k == guardfs.KindDir && l.allowedBelow[name] != nil)
+// entry judges one name. It allocates only for names that do not fold in place. A directory that an
+// allow rule passes by name may be shown like one that is allowed.
+func (l *dirListing) entry(name string, k guardfs.Kind) bool {
+	passed := k == guardfs.KindDir && l.allowedBelow[name] != nil
+	return (l.allAllowed || passed || covers(l.allowed, l.allowedBelow, name)) && !l.refuses(name)
 }
 
-// way judges one name of a directory: whether the wildcards of an allow rule may pass through.
-func (l *listing) way(name string) bool {
+// mayPass judges one name of a directory: whether the wildcards of an allow rule may pass through
+// it.
+func (l *dirListing) mayPass(name string) bool {
 	for i := range l.allowed {
 		if c := &l.allowed[i]; c.pattern.Live(c.pattern.Step(c.state, name)) {
 			return !l.refuses(name)
@@ -137,22 +148,22 @@ func (l *listing) way(name string) bool {
 }
 
 // refuses reports whether a name is denied.
-func (l *listing) refuses(name string) bool {
-	return guardfs.Reserved(name) || l.listed.refuses(name) ||
-		slices.ContainsFunc(l.others, func(o *listed) bool { return o.refuses(name) })
+func (l *dirListing) refuses(name string) bool {
+	return guardfs.Reserved(name) || l.dirRules.refuses(name) ||
+		slices.ContainsFunc(l.otherNames, func(o *dirRules) bool { return o.refuses(name) })
 }
 
-func (l *listed) refuses(name string) bool {
+func (l *dirRules) refuses(name string) bool {
 	switch {
-	case l.free:
+	case l.nothingDenied:
 		return false
-	case l.odd || strange(name):
+	case l.ambiguous || ambiguous(name):
 		return l.denials.refuses(strings.TrimSuffix(l.dir, "/")+"/"+name) != none
 	}
 	return covers(l.denied, l.deniedBelow, name) || l.coversFolded(name)
 }
 
-// covers reports whether some rule covers the entry itself.
+// covers reports whether a rule covers the entry itself.
 func covers(cursors []cursor, below map[string]*node, name string) bool {
 	for i := range cursors {
 		c := &cursors[i]
@@ -165,7 +176,7 @@ func covers(cursors []cursor, below map[string]*node, name string) bool {
 	}
 	if n := below[name]; n != nil {
 		for i := range n.rules {
-			if n.rules[i].hits() {
+			if n.rules[i].coversRoot() {
 				return true
 			}
 		}
@@ -174,11 +185,11 @@ func covers(cursors []cursor, below map[string]*node, name string) bool {
 }
 
 // coversFolded folds names like README.md on the stack.
-func (l *listed) coversFolded(name string) bool {
+func (l *dirRules) coversFolded(name string) bool {
 	if len(l.folded) == 0 && len(l.foldedBelow) == 0 {
 		return false
 	}
-	if plain(name) {
+	if foldsToItself(name) {
 		return covers(l.folded, l.foldedBelow, name)
 	}
 	var buf [32]byte

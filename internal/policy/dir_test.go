@@ -91,7 +91,7 @@ func (w world) path() string {
 // slow is the policy by definition: no tries, no states, no shortcuts.
 type slow struct {
 	deny, folded, allow []*glob.Glob
-	short               []short
+	short               []shortName
 	protected           []string
 	link                func(string) string
 }
@@ -105,7 +105,8 @@ func newSlow(o Options) *slow {
 			panic(err)
 		}
 		out = append(out, g)
-		// The same with links followed; the only link is /a, and patterns with braces are not given to it.
+		// The same with links followed; the only link is /a, and patterns with braces are not given
+		// to it.
 		if strings.HasPrefix(pattern, "/a/") || pattern == "/a" {
 			g, err := glob.CompileRule(s.link("/a")+pattern[2:], fold)
 			if err != nil {
@@ -120,13 +121,13 @@ func newSlow(o Options) *slow {
 		s.folded = append(s.folded, compile(d, foldRun)...)
 		for _, p := range s.folded[len(s.folded)-1].Patterns() {
 			for _, n := range p.Names() {
-				if sh, ok := shorten(n); ok {
+				if sh, ok := newShortName(n); ok {
 					s.short = append(s.short, sh)
 				}
 			}
 		}
 	}
-	slices.SortFunc(s.short, func(a, b short) int { return strings.Compare(a.long, b.long) })
+	slices.SortFunc(s.short, func(a, b shortName) int { return strings.Compare(a.long, b.long) })
 	s.short = slices.Compact(s.short)
 	for _, a := range o.Allow {
 		s.allow = append(s.allow, compile(a, nil)...)
@@ -134,7 +135,7 @@ func newSlow(o Options) *slow {
 	for _, p := range o.Protected {
 		s.protected = append(s.protected, foldPath(p.Path), foldPath(s.link(p.Path)))
 		for _, n := range strings.Split(foldPath(s.link(p.Path)), "/") {
-			if sh, ok := shorten(n); ok {
+			if sh, ok := newShortName(n); ok {
 				s.short = append(s.short, sh)
 			}
 		}
@@ -145,9 +146,9 @@ func newSlow(o Options) *slow {
 func (s *slow) judge(name string) string {
 	verdict := ""
 	folded := foldPath(name)
-	readings := []string{folded, windows(folded)}
+	readings := []string{folded, asNTFS(folded)}
 	for _, r := range readings[:2] {
-		longer, ok := lengthen(r, s.short)
+		longer, ok := expandShortNames(r, s.short)
 		if !ok {
 			verdict = ruleDeny
 		}
@@ -267,7 +268,8 @@ func TestAgainstDefinition(t *testing.T) {
 	}
 }
 
-// A directory that is mounted twice is denied what either name denies, and allowed what its true name allows.
+// A directory that is mounted twice is denied what either name denies, and allowed what its true
+// name allows.
 func TestDirOfManyNames(t *testing.T) {
 	p := mustNew(t, Options{Allow: []string{"/ws/**", "/mnt/only"}, Deny: []string{"/vol/Secret/**", "/ws/a/*.pem", "/vol/x:y/z"}})
 	for _, c := range []struct {

@@ -9,14 +9,18 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Deny rules are tried on folded names, because a file system may find a file under many spellings: other letter case, composed or
-// decomposed accents, code points that it ignores, blanks and dots that it drops at the end, and on NTFS a stream suffix, a
-// backslash for a slash, or a short name. Folding two spellings that some file system takes for one gives the same
-// string; folding more than that only denies more.
+// Deny rules are tried on folded names, because a file system may find one file under many
+// spellings. ".Env", ".env." and ".e\u00adnv" may all open .env.
+//
+// Some systems ignore letter case, composed or decomposed accents, invisible code points, or blanks
+// and dots at the end. NTFS also knows stream suffixes, backslashes for slashes, and short names.
+// Two spellings that some file system takes for one MUST fold to the same string. Folding more than
+// that only denies more.
 
-// foldPath folds every segment of an absolute clean path. Most paths fold to themselves, without allocating.
+// foldPath folds every segment of an absolute clean path. Most paths fold to themselves, without an
+// allocation.
 func foldPath(p string) string {
-	if plain(p) {
+	if foldsToItself(p) {
 		return p
 	}
 	var b strings.Builder
@@ -30,8 +34,8 @@ func foldPath(p string) string {
 	return b.String()
 }
 
-// plain reports whether foldPath would change nothing, and may say no too often.
-func plain(p string) bool {
+// foldsToItself reports whether foldPath would change nothing. It may say no too often.
+func foldsToItself(p string) bool {
 	var last byte = '/'
 	for i := 0; i < len(p); i++ {
 		c := p[i]
@@ -43,7 +47,8 @@ func plain(p string) bool {
 	return last != '.' && last != ' '
 }
 
-// foldRun folds one segment, or with ends false a part of one that other characters follow.
+// foldRun folds one segment. With ends false it is a part of a segment that other characters
+// follow, and dots and blanks at its end stay.
 func foldRun(s string, ends bool) string {
 	ascii, upper := true, false
 	for i := 0; i < len(s); i++ {
@@ -67,13 +72,13 @@ func foldRun(s string, ends bool) string {
 func foldUnicode(s string) string {
 	var b strings.Builder
 	s = norm.NFD.String(s)
-	dotless := false // the last rune was an i; Turkish and its neighbours dot it once more
+	dotless := false // the last rune was an i; Turkish may add a dot to it
 	for len(s) > 0 {
 		r, size := utf8.DecodeRuneInString(s)
 		part := s[:size]
 		s = s[size:]
 		if r == utf8.RuneError && size == 1 {
-			b.WriteString(part) // not a character: stays what it is
+			b.WriteString(part) // not a character: it stays
 			dotless = false
 			continue
 		}
@@ -92,7 +97,8 @@ func foldUnicode(s string) string {
 	return norm.NFC.String(b.String())
 }
 
-// foldRune picks one of the characters that differ from r in case only: the small ASCII letter, or the first.
+// foldRune picks one of the characters that differ from r only in case: the small ASCII letter, or
+// else the first.
 func foldRune(r rune) rune {
 	least := r
 	for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
@@ -129,7 +135,7 @@ func fullFold(r rune) (string, bool) {
 	return "", false
 }
 
-// ignorable is Unicode's Default_Ignorable_Code_Point, in which HFS+ looks for no difference.
+// ignorable is Unicode's Default_Ignorable_Code_Point, which HFS+ ignores in names.
 func ignorable(r rune) bool {
 	switch {
 	case r < 0xAD:
@@ -151,16 +157,16 @@ func ignorable(r rune) bool {
 	return false
 }
 
-// strange reports whether a name may stand for other names: by a stream suffix, a backslash or a short name on NTFS, or by dots
-// and blanks at an end, which some systems drop and some don't.
-func strange(name string) bool {
+// ambiguous reports whether a name may stand for other names: on NTFS by a stream suffix, a
+// backslash or a short name; elsewhere by dots and blanks at an end, which some systems drop.
+func ambiguous(name string) bool {
 	var last byte = '/'
 	for i := 0; i < len(name); i++ {
 		c := name[i]
 		if c == '\\' || c == ':' || c == '~' || c == '/' && (last == '.' || last == ' ') {
 			return true
 		}
-		if c < utf8.RuneSelf { // what follows may be invisible
+		if c < utf8.RuneSelf { // a code point beyond ASCII may be invisible
 			last = c
 		}
 	}
@@ -170,9 +176,10 @@ func strange(name string) bool {
 // maxReadings bounds how many readings a path may have.
 const maxReadings = 64
 
-// keepEnds folds a path in every way that keeps the dots and blanks at the end of one segment or more, as a system would that does
-// not drop them: a rule such as "/a *" means them. ok is false when there are too many ways.
-func keepEnds(name string) (readings []string, ok bool) {
+// foldKeepingEnds folds a path in every way that keeps the dots and blanks at the end of one
+// segment or more. A system that does not drop them reads it so, and a rule such as "/a *" means
+// them. ok is false when there are too many ways.
+func foldKeepingEnds(name string) (readings []string, ok bool) {
 	readings = []string{""}
 	for i, segment := range strings.Split(name, "/") {
 		ways := []string{foldRun(segment, true)}
@@ -193,11 +200,11 @@ func keepEnds(name string) (readings []string, ok bool) {
 		}
 		readings = next
 	}
-	return readings[1:], true // the first drops all of them
+	return readings[1:], true // the first one drops all of them: foldPath gives it
 }
 
-// windows is a folded path as NTFS would read it.
-func windows(folded string) string {
+// asNTFS gives a folded path as NTFS would read it.
+func asNTFS(folded string) string {
 	parts := strings.Split(strings.ReplaceAll(folded, `\`, "/"), "/")
 	for i, name := range parts {
 		name, _, _ = strings.Cut(name, ":")

@@ -10,15 +10,20 @@ import (
 	"moltisfs/internal/glob"
 )
 
-// Paths are the files that a list of globs names, for lists which are no rules of access: what is never stored, what is to be purged.
-// They are read as a deny list is: whatever a pattern names covers all below it, and its literal beginning holds as it is spelled
-// and with links followed. Unlike there a pattern without a slash holds at any depth, and letters are those that are written: more
-// than was named would be lost for good. A wildcard stands for true names only. Safe for concurrent use.
+// Paths are the files that a list of globs names. It is for lists that are not about access: what
+// is never stored, what is to be purged.
+//
+// They are read like a deny list. A pattern covers everything below what it names. Its literal
+// beginning holds as it is spelled and with links followed. Two things differ, because more than
+// was named would be lost for good: a wildcard stands for real names only, and letter case counts.
+// And a pattern without a slash holds at any depth.
+//
+// Safe for concurrent use.
 type Paths struct {
 	canonical func(string) string
 	patterns  []*glob.Pattern
 
-	mu    sync.Mutex // for following again
+	mu    sync.Mutex // held by Follow
 	names map[followed]bool
 	tree  atomic.Pointer[node]
 }
@@ -29,8 +34,8 @@ type followed struct {
 	root    string
 }
 
-// NewPaths compiles globs and follows the links in them, by canonical: guardfs.Canonical. The error joins one *RuleError for each that
-// can't be used.
+// NewPaths compiles globs and follows the links in them with canonical: guardfs.Canonical. The
+// error joins one *RuleError for each bad glob.
 func NewPaths(globs []string, canonical func(string) string) (*Paths, error) {
 	p := &Paths{canonical: canonical, names: map[followed]bool{}}
 	var errs []error
@@ -54,7 +59,8 @@ func NewPaths(globs []string, canonical func(string) string) (*Paths, error) {
 	return p, nil
 }
 
-// Follow looks where the links lead by now. Where they led before is covered still: what was written there is what it was.
+// Follow looks where the links lead now. Where they led before stays covered: what was written
+// there is still there.
 func (p *Paths) Follow() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,7 +72,8 @@ func (p *Paths) Follow() {
 			continue
 		}
 		p.names[followed{g, path.Clean(p.canonical(root))}] = true
-		// The last name may be a link by now, and have been a file: its directory is followed by itself.
+		// The last name may be a link now and have been a file before: follow only its directory,
+		// too.
 		if dir, name := path.Split(root); dir != "/" {
 			p.names[followed{g, path.Join(p.canonical(path.Clean(dir)), name)}] = true
 		}
@@ -76,12 +83,13 @@ func (p *Paths) Follow() {
 	}
 	tree := &node{}
 	for n := range p.names {
-		tree.hang(segments(n.root), rule{denied, n.pattern})
+		tree.insert(segments(n.root), rule{denied, n.pattern})
 	}
 	p.tree.Store(tree)
 }
 
-// Covers reports whether path, a true name, is named or below what is, as far as links were followed.
+// Covers reports whether a pattern names path, a real name, or something above it, as far as links
+// have been followed.
 func (p *Paths) Covers(path string) bool {
 	return strings.HasPrefix(path, "/") && p.tree.Load().refuses(path) != none
 }

@@ -41,7 +41,8 @@ func TestPathsAreNamedAsADenyListIs(t *testing.T) {
 	}
 }
 
-// A link that leads elsewhere by now: what is there is named too, and what was there stays it. So does a file whose name is a link by now.
+// A link that leads elsewhere by now: what is there is named too, and what was there stays it. So
+// does a file whose name is a link by now.
 func TestPathsFollowLinksAnew(t *testing.T) {
 	to := "/rel7"
 	p, err := NewPaths([]string{"/current/.env"}, func(name string) string {

@@ -1,32 +1,51 @@
-// Package policy decides what a session may touch: paths, by the operator's allow and deny globs and by what is ours alone, and
-// tools, by name.
+// Package policy decides what a session may touch: paths, by the operator's allow and deny globs
+// and by what belongs to this program; and tools, by name.
 //
-// Deny wins over allow, and is fuzzy: a path is refused when a deny rule covers it or any directory
-// above it under any of the names it has: as spelled, its true name, those through other mounts, each
-// link on the way, and what a ".." goes up from; each of them also folded (letter case, composed or
-// not, invisible code points, dots and blanks at the end, NTFS streams, backslashes and short names).
-// What a rule names literally is held by device and inode number as well, and a file with several
-// hard links is refused when one of them is denied. Allow is exact: the true name, byte for byte, and that of
-// what a ".." goes up from. A rule holds as it is spelled and with links in its literal beginning
-// followed: an allow rule as they were when the Policy was made, a deny rule wherever they have led
-// since. A link that is made or turned meanwhile is noticed after some 10 ms, or, where looking at
-// the links takes longer, after 50 times that; when links have led to 1000 new places all is refused.
+// For example, with allow_paths = ["/ws/**"] and deny_paths = ["**/.env"] a session may read
+// /ws/src/a.go, not /ws/src/.env, not /ws/src/.ENV/x, and nothing outside /ws.
 //
-// A pattern like /x/** covers /x itself: a directory all of whose content is denied can't be listed, and one all of whose
-// content is allowed can. A directory above an allowed one is not allowed by that; it can be walked,
-// and shows what is allowed in it. An empty allow list allows everything that is not denied or
-// protected. Protected paths are those of this program; no list opens them.
+// # Deny wins, and is fuzzy
 //
-// A refusal is a *Denied. Its text is the same whether or not there is anything at the path, and it names no
-// other path and no rule. Whatever depends on what is there (identity, hard links) is asked last, of paths that
-// the lists allow.
+// A path is refused when a deny rule covers it, or a directory above it, under any of its names.
+// Its names are: the requested one, the real one, those through other mounts, each link on the way,
+// and what a ".." goes up from. Each name is also folded, because a file system may find the file
+// under that spelling too: letter case, composed or decomposed accents, invisible code points, dots
+// and blanks at the end, NTFS streams, backslashes and short names.
 //
-// What this package does not do: it resolves nothing that it judges; package guardfs asks it, with the true names. It binds only
-// those who come that way. Its own looks, Identify and Census, go through handles of another guardfs.FS.
-// What shows a denied tree without mounting it a second time (an overlay of it, FUSE, a share of this
-// same machine, a snapshot) it can tell for the files and directories only that rules name literally.
+// What a rule names literally is also held by device and inode number. A file with several hard
+// links is refused when one of them is denied.
 //
-// A Policy is immutable, apart from what it remembers of identities and links, and safe for concurrent use.
+// # Allow is exact
+//
+// Only the real name counts, byte for byte, and that of what a ".." goes up from. A pattern like
+// /x/** covers /x itself: a directory whose whole content is allowed can be listed, and one whose
+// whole content is denied cannot. A directory above an allowed one is not allowed by that. It can
+// be walked, and shows what is allowed in it. An empty allow list allows everything that is neither
+// denied nor protected. Protected paths are those of this program; no list opens them.
+//
+// # Links in rules
+//
+// A rule holds as it is spelled, and with links in its literal beginning followed. An allow rule
+// keeps to where the links led when the Policy was made. A deny rule holds wherever they have led
+// since. A new link is noticed after some 10 ms, or, where looking is slow, after 50 times as long
+// as a look takes. When links have led to 1000 new places, everything is refused.
+//
+// # What a refusal tells
+//
+// A refusal is a *Denied. Its text is the same whether or not anything is at the path, and it names
+// no other path and no rule. So whatever depends on what is there (identity, hard links) is asked
+// last, and only of paths that the lists allow.
+//
+// # What this package does not do
+//
+// It resolves no path: package guardfs asks it, with the real names, and only those who go through
+// guardfs are bound by it. Its own looks, Identify and Census, go through another guardfs.FS. A
+// denied tree may be shown without a second mount: by an overlay of it, FUSE, a network share of
+// this machine, or a snapshot. Then only files and directories that rules name literally are
+// recognised.
+//
+// A Policy is safe for concurrent use. It does not change, except in what it remembers of
+// identities and links.
 package policy
 
 import (
@@ -41,39 +60,43 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// Options is what the operator wrote, and the few looks at the file system that rules need. The zero Options allows
-// everything.
+// Options is what the operator wrote, and the few looks at the file system that rules need. The
+// zero Options allows everything.
 type Options struct {
-	Allow, Deny []string    // absolute globs, see CheckGlob
+	Allow, Deny []string    // absolute globs, see glob.CheckRule
 	Protected   []Protected // never to be touched
 
-	// Canonical gives the true name of the longest existing beginning of a path, and the rest as it is: guardfs.Canonical.
-	// Without it rules hold as spelled only.
+	// Canonical gives the real name of the longest existing beginning of a path, and the rest as it
+	// is: guardfs.Canonical. Without it rules hold only as they are spelled.
 	Canonical func(path string) string
 
-	// Identify tells what is at a path, links followed; ok is false when nothing is. Without it nothing is held by
-	// identity. It MUST NOT ask this Policy: function Identify makes one that does not.
+	// Identify tells what is at a path, links followed. ok is false when nothing is. Without it
+	// nothing is held by identity. It MUST NOT ask this Policy: function Identify makes one that
+	// does not.
 	Identify func(path string) (id guardfs.Identity, ok bool)
 
-	// Census finds the names of hard links: it walks the tree at root, root itself first, whether it is a directory or a
-	// file, follows no links below it, enters other mounts but no kernel file systems, and does not ask this Policy. When
-	// visit returns fs.SkipDir for a directory it is not entered; any other error ends the walk and comes back. Nothing at root
-	// is no error; a directory that can't be read is one, because what it holds is then not known. Without Census, files with
-	// several hard links are refused whenever there are deny rules or protected paths. Function Census makes one.
-	Census func(root string, visit func(path string, k guardfs.Kind, id guardfs.Identity) error) error
+	// Census finds the names of hard links. It walks the tree at root, root itself first, be it a
+	// directory or a file. It follows no links below root, enters other mounts but no kernel file
+	// systems, and MUST NOT ask this Policy. When visit returns fs.SkipDir for a directory, that
+	// one is not entered; any other error ends the walk and is returned. Nothing at root is no
+	// error. A directory that cannot be read is one, because what it holds is unknown. Without
+	// Census, files with several hard links are refused whenever there are deny rules or protected
+	// paths. Function Census makes one.
+	Census func(root string, visit visitor) error
 
-	// Budget is how many names a census may visit, 200,000 when 0. A tree with more can't be counted, and files with
+	// Budget is how many names a census may visit, 200,000 when 0. In a larger tree files with
 	// several hard links are refused.
 	Budget int
 
-	// Trouble, if set, is told why a census failed: for the operator's log, with paths. It is called with a lock held
-	// and MUST NOT ask the Policy.
-	Trouble func(error)
+	// CensusFailed, if set, is told why a census failed: for the operator's log, with paths. It is
+	// called with a lock held and MUST NOT ask the Policy.
+	CensusFailed func(error)
 
 	now func() time.Time // for tests
 }
 
-// Protected is a file or a whole tree that belongs to this program: its data, its configuration, its binary.
+// Protected is a file or a whole tree that belongs to this program: its data, its configuration,
+// its binary.
 type Protected struct {
 	Path string // absolute
 	Why  string // "the data directory", for the operator's eyes
@@ -81,9 +104,9 @@ type Protected struct {
 
 // Denied is the refusal of a path.
 type Denied struct {
-	Path string // as spelled by whoever asked
+	Path string // as the caller spelled it
 	Rule string // "deny_paths", "allow_paths", "protected" or "pseudo" (a name outside every tree)
-	Why  string // what had to be looked at besides the name; mostly ""
+	Why  string // what decided besides the name; mostly ""
 }
 
 func (e *Denied) Error() string {
@@ -113,17 +136,18 @@ func (r rank) String() string {
 
 // Policy is a guardfs.Judge.
 type Policy struct {
-	rules    follower // what is denied
+	tracker  ruleTracker // what is denied
 	allow    node
 	allowAll bool // no allow list
 
-	held  held
-	links links
+	inodes    ruleInodes
+	hardLinks hardLinks
 }
 
 var _ guardfs.Judge = (*Policy)(nil)
 
-// New compiles the rules. The error joins one *RuleError for each that can't be used; then there is no Policy.
+// New compiles the rules. On error there is no Policy; the error joins one *RuleError for each bad
+// rule.
 func New(o Options) (*Policy, error) {
 	if o.Canonical == nil {
 		o.Canonical = path.Clean
@@ -147,10 +171,11 @@ func New(o Options) (*Policy, error) {
 		}
 		for i, e := range exact.Patterns() {
 			root := "/" + strings.Join(e.Literal(), "/")
-			p.rules.sources = append(p.rules.sources, &source{[]string{root}, e, folded.Patterns()[i]})
+			source := &denyRule{[]string{root}, e, folded.Patterns()[i]}
+			p.tracker.sources = append(p.tracker.sources, source)
 			floating = floating || root == "/"
-			if r := (rule{denied, e}); r.hits() && root != "/" {
-				p.held.add(root, denied)
+			if r := (rule{denied, e}); r.coversRoot() && root != "/" {
+				p.inodes.add(root, denied)
 			}
 		}
 	}
@@ -160,8 +185,8 @@ func New(o Options) (*Policy, error) {
 			continue
 		}
 		spelled := path.Clean(own.Path)
-		p.rules.sources = append(p.rules.sources, &source{names: []string{spelled}})
-		p.held.add(spelled, protected)
+		p.tracker.sources = append(p.tracker.sources, &denyRule{roots: []string{spelled}})
+		p.inodes.add(spelled, protected)
 	}
 	var allowed []string
 	for _, pattern := range o.Allow {
@@ -172,10 +197,10 @@ func New(o Options) (*Policy, error) {
 		}
 		for _, e := range exact.Patterns() {
 			root := "/" + strings.Join(e.Literal(), "/")
-			p.allow.hang(e.Literal(), rule{pattern: e})
+			p.allow.insert(e.Literal(), rule{pattern: e})
 			real := path.Clean(o.Canonical(root))
 			if real != root {
-				p.allow.hang(segments(real), rule{pattern: e})
+				p.allow.insert(segments(real), rule{pattern: e})
 			}
 			allowed = append(allowed, real)
 		}
@@ -184,16 +209,17 @@ func New(o Options) (*Policy, error) {
 		return nil, errors.Join(errs...)
 	}
 	if floating {
-		// A rule for any depth could be counted nowhere else: outside the allowed trees there is the whole disk.
+		// A rule for any depth, such as "**/.env", covers files on the whole disk. The census looks
+		// for them in the allowed trees only.
 		if p.allowAll {
 			allowed = []string{"/"}
 		}
-		p.rules.elsewhere = allowed
+		p.tracker.otherRoots = allowed
 	}
-	p.rules.canonical, p.rules.now, p.rules.begun = o.Canonical, o.now, o.now()
-	p.rules.follow()
-	p.held.identify, p.held.now = o.Identify, o.now
-	p.links = links{census: o.Census, budget: o.Budget, trouble: o.Trouble, now: o.now}
+	p.tracker.canonical, p.tracker.now, p.tracker.started = o.Canonical, o.now, o.now()
+	p.tracker.current()
+	p.inodes.identify, p.inodes.now = o.Identify, o.now
+	p.hardLinks = hardLinks{census: o.Census, budget: o.Budget, failed: o.CensusFailed, now: o.now}
 	return p, nil
 }
 
@@ -202,31 +228,32 @@ func (p *Policy) Judge(o guardfs.Object, a guardfs.Access) error {
 	if !strings.HasPrefix(o.True, "/") { // "pipe:[123]", "(unreachable)/x"
 		return &Denied{Path: o.Spelled, Rule: rulePseudo}
 	}
-	d := p.rules.follow()
+	d := p.tracker.current()
 	if d.full {
-		return &Denied{Path: o.Spelled, Rule: ruleDeny, Why: "the links that rules go through have led to too many places"}
+		const why = "the links that rules go through have led to too many places"
+		return &Denied{Path: o.Spelled, Rule: ruleDeny, Why: why}
 	}
-	if rule := p.names(d, &o, a); rule != "" {
+	if rule := p.refusedByName(d, &o, a); rule != "" {
 		return &Denied{Path: o.Spelled, Rule: rule}
 	}
 	if o.Info.Kind == guardfs.KindAbsent {
 		return nil
 	}
-	if r := p.held.rank(o.Info.ID); r != none {
+	if r := p.inodes.rank(o.Info.ID); r != none {
 		return &Denied{Path: o.Spelled, Rule: r.String()}
 	}
 	if o.Info.Links > 1 && o.Info.Kind == guardfs.KindFile {
-		if why := p.linked(d, &o.Info); why != "" {
+		if why := p.hardLinkDenied(d, &o.Info); why != "" {
 			return &Denied{Path: o.Spelled, Rule: ruleDeny, Why: why}
 		}
 	}
 	return nil
 }
 
-// names gives the rule by which one of the names of o is refused, "" when none is. The names come
-// in the order in which the path passes them, and the first that is refused gives the rule: what
-// lies behind it, if anything does, must not show in the answer.
-func (p *Policy) names(d *denials, o *guardfs.Object, a guardfs.Access) string {
+// refusedByName gives the rule by which one of the names of o is refused, or "". The names are
+// tried in the order in which the path passes them, and the first that is refused decides. What
+// lies behind that one must not show in the answer.
+func (p *Policy) refusedByName(d *denials, o *guardfs.Object, a guardfs.Access) string {
 	if o.Spelled != o.True && strings.HasPrefix(o.Spelled, "/") {
 		if s := path.Clean(o.Spelled); s != o.True {
 			if r := d.refuses(s); r != none {
@@ -234,7 +261,7 @@ func (p *Policy) names(d *denials, o *guardfs.Object, a guardfs.Access) string {
 			}
 		}
 	}
-	outside := false // a link on the way lies in no allowed tree; it may lead into one
+	outside := false // a link on the way lies in no allowed tree; it may still lead into one
 	for _, hop := range o.Hops {
 		r, allowed := d.refusesAny(hop.Name, hop.Also), p.allows(hop.Name)
 		switch {
@@ -246,49 +273,52 @@ func (p *Policy) names(d *denials, o *guardfs.Object, a guardfs.Access) string {
 		outside = outside || !allowed
 	}
 	r := d.refusesAny(o.True, o.Also)
-	// A directory above something protected may change, but not go. A link there is what leads to it, and stays as well; of
-	// what is refused anyway it is not told which of the two it is.
+	// A directory above something protected may change but must stay. So must a link there, since
+	// it is what leads to the protected thing. Where the path is refused anyway, the answer does
+	// not tell which of the two it is.
 	link := a > guardfs.Read && o.Info.Kind != guardfs.KindDir && r == none && p.allows(o.True)
-	if (a == guardfs.Remove || link) && (d.shields(o.True) || slices.ContainsFunc(o.Also, d.shields)) {
-		r = protected
+	if a == guardfs.Remove || link {
+		if d.holdsProtected(o.True) || slices.ContainsFunc(o.Also, d.holdsProtected) {
+			r = protected
+		}
 	}
 	switch {
 	case r != none && !outside:
 		return r.String()
-	case r != none, !p.allows(o.True) && !p.passes(o, a):
+	case r != none, !p.allows(o.True) && !p.leadsToAllowed(o, a):
 		return ruleAllow
 	}
 	return ""
 }
 
-// allows tries a true name.
+// allows tries a real name.
 func (p *Policy) allows(name string) bool { return p.allowAll || p.allow.allows(name) }
 
-// refuses tries a true or spelled name in all its readings.
+// refuses tries a name in every reading that some file system may give it.
 func (d *denials) refuses(name string) rank {
 	worst := d.deny.refuses(name)
 	if worst == protected {
 		return worst
 	}
 	folded := foldPath(name)
-	if guardfs.ReservedPath(folded) { // the trash, on whatever volume, and what is beside a file for a moment
+	if guardfs.ReservedPath(folded) { // the trash of any volume, and temporary files
 		return protected
 	}
-	if worst = max(worst, d.folded.refuses(folded)); worst == protected || !strange(name) {
+	if worst = max(worst, d.folded.refuses(folded)); worst == protected || !ambiguous(name) {
 		return worst
 	}
-	kept, ok := keepEnds(name)
+	kept, ok := foldKeepingEnds(name)
 	if !ok {
-		return max(worst, denied) // too many to be sure
+		return max(worst, denied) // too many readings to try: refuse
 	}
 	for _, reading := range kept {
 		worst = max(worst, d.folded.refuses(reading))
 	}
-	for _, reading := range []string{folded, windows(folded)} {
+	for _, reading := range []string{folded, asNTFS(folded)} {
 		if reading != folded {
 			worst = max(worst, d.folded.refuses(reading))
 		}
-		longer, ok := lengthen(reading, d.short)
+		longer, ok := expandShortNames(reading, d.shortNames)
 		if !ok {
 			return max(worst, denied)
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
 )
 
@@ -362,16 +363,16 @@ func TestBadRules(t *testing.T) {
 		}
 	}
 	var bad *RuleError
-	if err := CheckGlob("**/x/["); !errors.As(err, &bad) || bad.Offset != 5 || bad.Rule != "**/x/[" {
+	if err := ruleError("**/x/[", glob.CheckRule("**/x/[")); !errors.As(err, &bad) || bad.Offset != 5 || bad.Rule != "**/x/[" {
 		t.Errorf("%+v", bad)
 	}
-	if err := CheckGlob("/x/**"); err != nil {
+	if err := glob.CheckRule("/x/**"); err != nil {
 		t.Error(err)
 	}
-	if _, err := CompileGlob("[", GlobOptions{}); !errors.As(err, &bad) {
+	if _, err := CompileGlob("["); !errors.As(err, &bad) {
 		t.Errorf("%v", err)
 	}
-	if g, err := CompileGlob("*.go", GlobOptions{}); err != nil || !g.Match("a.go") {
+	if g, err := CompileGlob("*.go"); err != nil || !g.Match("a.go") {
 		t.Errorf("%v", err)
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// TestTooManyReadings: a path that may stand for more names than are tried is denied, whatever the rules speak of.
+// TestTooManyReadings: a path that may stand for more names than are tried is denied, whatever the
+// rules speak of.
 func TestTooManyReadings(t *testing.T) {
 	p := mustNew(t, Options{Deny: []string{"/other/longname1.json", "/other/longname2.json", "/other/longname3.json"}})
 	for name, want := range map[string]string{

@@ -7,7 +7,7 @@ import (
 	"moltisfs/internal/glob"
 )
 
-// RuleError is a rule that can't be used.
+// RuleError is a rule that cannot be used.
 type RuleError struct {
 	Rule   string // as written
 	Offset int    // byte in Rule that Why is about
@@ -26,25 +26,16 @@ func ruleError(pattern string, err error) error {
 	return err
 }
 
-// CheckGlob tells whether a pattern can stand in an allow or deny list; the error is a *RuleError.
-func CheckGlob(pattern string) error { return ruleError(pattern, glob.CheckRule(pattern)) }
-
-// Glob and GlobOptions are those of package glob.
-type (
-	Glob        = glob.Glob
-	GlobOptions = glob.Options
-)
-
-// CompileGlob compiles any glob, relative ones too; the error is a *RuleError.
-func CompileGlob(pattern string, o GlobOptions) (*Glob, error) {
-	g, err := glob.Compile(pattern, o)
+// CompileGlob compiles any glob, relative ones too. The error is a *RuleError.
+func CompileGlob(pattern string) (*glob.Glob, error) {
+	g, err := glob.Compile(pattern, glob.Options{})
 	if err != nil {
 		return nil, ruleError(pattern, err)
 	}
 	return g, nil
 }
 
-// rank orders what may refuse a path: the stronger reason is told.
+// rank orders the reasons to refuse a path. The strongest is told.
 type rank uint8
 
 const (
@@ -53,25 +44,25 @@ const (
 	protected
 )
 
-// rule is one brace-free pattern. Without pattern it covers all below the node it hangs on.
+// rule is one pattern without braces. Without a pattern it covers everything at and below its node.
 type rule struct {
 	rank    rank
 	pattern *glob.Pattern
 }
 
-// node is one segment of the literal beginnings of all rules. Whatever a path has to be compared with hangs on the nodes that
-// it passes, so that rules about other directories cost nothing.
+// node is one segment of the literal beginnings of all rules: they form a tree. A path is compared
+// with the rules on the nodes that it passes, so rules about other directories cost nothing.
 type node struct {
-	below  map[string]*node
-	rules  []rule
-	shield bool // something protected is here or below
+	below          map[string]*node
+	rules          []rule
+	holdsProtected bool // something protected is here or below
 }
 
-// hang adds a rule whose literal beginning is segments.
-func (n *node) hang(segments []string, r rule) {
+// insert adds a rule whose literal beginning is segments.
+func (n *node) insert(segments []string, r rule) {
 	for _, name := range segments {
 		if r.rank == protected {
-			n.shield = true
+			n.holdsProtected = true
 		}
 		c := n.below[name]
 		if c == nil {
@@ -84,15 +75,16 @@ func (n *node) hang(segments []string, r rule) {
 		n = c
 	}
 	if r.rank == protected {
-		n.shield = true
+		n.holdsProtected = true
 	}
 	n.rules = append(n.rules, r)
 }
 
-// hits reports whether the node that r hangs on is itself covered.
-func (r *rule) hits() bool { return r.pattern == nil || r.pattern.Done(r.pattern.Start()) }
+// coversRoot reports whether r covers the very node that it stands on.
+func (r *rule) coversRoot() bool { return r.pattern == nil || r.pattern.Done(r.pattern.Start()) }
 
-// covers reports whether r covers rest, a path below its node, or with ancestors any directory on the way there.
+// covers reports whether r covers rest, a path below its node. With ancestors, covering a directory
+// on the way to rest is enough.
 func (r *rule) covers(rest string, ancestors bool) bool {
 	if r.pattern == nil {
 		return true
@@ -111,7 +103,7 @@ func (r *rule) covers(rest string, ancestors bool) bool {
 	}
 }
 
-// refuses is the strongest deny rule that covers path or a directory above it.
+// refuses gives the strongest rank of the rules that cover path or a directory above it.
 func (n *node) refuses(path string) rank {
 	worst := none
 	rest := path[1:]
@@ -152,8 +144,8 @@ func (n *node) allows(path string) bool {
 	}
 }
 
-// at is the node of path itself, nil when no rule begins below it.
-func (n *node) at(path string) *node {
+// find gives the node of path, or nil when no rule begins at or below path.
+func (n *node) find(path string) *node {
 	for rest := path[1:]; rest != "" && n != nil; {
 		var name string
 		name, rest, _ = strings.Cut(rest, "/")
@@ -162,15 +154,18 @@ func (n *node) at(path string) *node {
 	return n
 }
 
-// cursor is a rule in the middle of a path.
+// cursor is a rule halfway through a path.
 type cursor struct {
 	pattern *glob.Pattern
 	state   glob.State
 }
 
-// here collects what can still cover something below the directory path: rules on their way, and the nodes below. path is not
-// covered itself. rest reports whether some rule covers all below path.
-func (n *node) here(path string, into []cursor) (cursors []cursor, below map[string]*node, rest bool) {
+// cursorsAt collects what can still cover something below the directory path: rules halfway, and
+// the nodes below. rest reports whether one rule covers everything below path. Rules that cover
+// path itself are not meant.
+func (n *node) cursorsAt(
+	path string, into []cursor,
+) (cursors []cursor, below map[string]*node, rest bool) {
 	tail := path[1:]
 	for {
 		for i := range n.rules {

@@ -11,8 +11,8 @@ type Tools struct {
 	allow, deny []string
 }
 
-// NewTools takes names, exact or "prefix*" or "*", with letter case. Names of tools that are not ours are fine: the lists may
-// serve a gateway with more. The error joins one *RuleError for each entry that can't be used.
+// NewTools takes names: exact, "prefix*" or "*". Letter case counts. Unknown names are fine: the
+// lists may serve a gateway that has more tools. The error joins one *RuleError for each bad entry.
 func NewTools(allow, deny []string) (Tools, error) {
 	var errs []error
 	for _, list := range [][]string{allow, deny} {
@@ -21,9 +21,12 @@ func NewTools(allow, deny []string) (Tools, error) {
 			case name == "":
 				errs = append(errs, &RuleError{Rule: name, Why: "it is empty; leave it out"})
 			case strings.ContainsAny(name, " \t\r\n"):
-				errs = append(errs, &RuleError{Rule: name, Offset: strings.IndexAny(name, " \t\r\n"), Why: "a tool's name holds no blank"})
+				at := strings.IndexAny(name, " \t\r\n")
+				why := "a tool's name holds no blank"
+				errs = append(errs, &RuleError{Rule: name, Offset: at, Why: why})
 			case star >= 0 && star < len(name)-1:
-				errs = append(errs, &RuleError{Rule: name, Offset: star, Why: "a star can only stand at the end"})
+				why := "a star can only stand at the end"
+				errs = append(errs, &RuleError{Rule: name, Offset: star, Why: why})
 			}
 		}
 	}
@@ -33,11 +36,12 @@ func NewTools(allow, deny []string) (Tools, error) {
 	return Tools{allow: append([]string{}, allow...), deny: append([]string{}, deny...)}, nil
 }
 
-// Allows reports whether the tool may be listed and called. A tool that follows others does what they do by another road: it goes
-// with the last of them, whatever else the lists say, unless the allow list has its very name.
+// Allows reports whether the tool may be listed and called. A tool may follow others, when it does
+// what they do in another way. It is denied once all of those are denied, whatever else the lists
+// say, unless the allow list has its very name.
 func (t Tools) Allows(name string, follows ...string) bool { return t.Why(name, follows...) == "" }
 
-// Why tells why a tool is denied, "" when it is not.
+// Why tells why a tool is denied. It gives "" when it is not.
 func (t Tools) Why(name string, follows ...string) string {
 	if by := match(t.deny, name); by != "" {
 		if by == name {
@@ -48,16 +52,18 @@ func (t Tools) Why(name string, follows ...string) string {
 	if len(t.allow) > 0 && match(t.allow, name) == "" {
 		return "not in tools.policy.allow"
 	}
-	if len(follows) == 0 || slices.Contains(t.allow, name) || slices.ContainsFunc(follows, func(f string) bool { return t.Allows(f) }) {
+	some := slices.ContainsFunc(follows, func(f string) bool { return t.Allows(f) })
+	if len(follows) == 0 || some || slices.Contains(t.allow, name) {
 		return ""
 	}
 	return "denied with " + strings.Join(follows, ", ")
 }
 
-// match is the first pattern that holds for name.
+// match gives the first pattern that name matches.
 func match(patterns []string, name string) string {
 	for _, p := range patterns {
-		if prefix, ok := strings.CutSuffix(p, "*"); p == name || ok && strings.HasPrefix(name, prefix) {
+		prefix, wild := strings.CutSuffix(p, "*")
+		if p == name || wild && strings.HasPrefix(name, prefix) {
 			return p
 		}
 	}

@@ -10,20 +10,23 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// Free is the guardfs.Judge that allows everything: for the looks that a Policy itself needs, and never for what an agent asks.
-type Free struct{}
+// AllowAll is the guardfs.Judge that allows everything. It is for the looks that a Policy itself
+// needs, and never for what an agent asks.
+type AllowAll struct{}
 
-var _ guardfs.Judge = Free{}
+var _ guardfs.Judge = AllowAll{}
 
 // Judge allows.
-func (Free) Judge(guardfs.Object, guardfs.Access) error { return nil }
+func (AllowAll) Judge(guardfs.Object, guardfs.Access) error { return nil }
 
 // Dir shows every entry but the trash.
-func (Free) Dir(string, ...string) guardfs.DirVerdict {
-	return guardfs.DirVerdict{Entry: func(name string, _ guardfs.Kind) bool { return !guardfs.IsTrash(name) }}
+func (AllowAll) Dir(string, ...string) guardfs.DirVerdict {
+	return guardfs.DirVerdict{
+		Entry: func(name string, _ guardfs.Kind) bool { return !guardfs.IsTrash(name) },
+	}
 }
 
-// Identify makes Options.Identify of an FS, which must have been opened with Free.
+// Identify makes Options.Identify of an FS, which must have been opened with AllowAll.
 func Identify(f *guardfs.FS) func(path string) (guardfs.Identity, bool) {
 	return func(path string) (guardfs.Identity, bool) {
 		h, err := f.Resolve(path, guardfs.Look)
@@ -36,16 +39,18 @@ func Identify(f *guardfs.FS) func(path string) (guardfs.Identity, bool) {
 	}
 }
 
-// deepest is how many directories a census has open at once. A tree that is deeper can't be counted.
-const deepest = 200
+type visitor = func(path string, k guardfs.Kind, id guardfs.Identity) error
 
-var errDeep = errors.New("directories too deep to count")
+// maxDepth is how many directories a census has open at once. In a deeper tree the census fails.
+const maxDepth = 200
 
-// Census makes Options.Census of an FS, which must have been opened with Free.
-func Census(f *guardfs.FS) func(root string, visit func(string, guardfs.Kind, guardfs.Identity) error) error {
-	return func(root string, visit func(string, guardfs.Kind, guardfs.Identity) error) error {
+var errTooDeep = errors.New("directories too deep to count")
+
+// Census makes Options.Census of an FS, which must have been opened with AllowAll.
+func Census(f *guardfs.FS) func(root string, visit visitor) error {
+	return func(root string, visit visitor) error {
 		h, err := f.Resolve(root, guardfs.Look)
-		if gone(err) || errors.Is(err, guardfs.ErrPseudo) {
+		if vanished(err) || errors.Is(err, guardfs.ErrPseudo) {
 			return nil
 		}
 		if err != nil {
@@ -60,7 +65,7 @@ func Census(f *guardfs.FS) func(root string, visit func(string, guardfs.Kind, gu
 			return err
 		}
 		d, err := h.Dir()
-		if gone(err) {
+		if vanished(err) {
 			return nil
 		}
 		if err != nil {
@@ -72,9 +77,9 @@ func Census(f *guardfs.FS) func(root string, visit func(string, guardfs.Kind, gu
 }
 
 // census visits what is below d, whose path is dir ("" for the root).
-func census(d *guardfs.Dir, dir string, depth int, visit func(string, guardfs.Kind, guardfs.Identity) error) error {
-	if depth > deepest {
-		return fmt.Errorf("%s: %w", dir, errDeep)
+func census(d *guardfs.Dir, dir string, depth int, visit visitor) error {
+	if depth > maxDepth {
+		return fmt.Errorf("%s: %w", dir, errTooDeep)
 	}
 	entries, _, err := d.List(nil)
 	if err != nil {
@@ -82,12 +87,13 @@ func census(d *guardfs.Dir, dir string, depth int, visit func(string, guardfs.Ki
 	}
 	for _, e := range entries {
 		if e.Kind == guardfs.KindSymlink || e.Kind == guardfs.KindOther {
-			continue // nobody can have their bytes
+			continue // nobody can read bytes of another file through them
 		}
 		path := dir + "/" + e.Name
-		// The inode number of the entry would not do: under a mount it is that of what the mount hides.
+		// The inode number in the entry is not enough: at a mount it is that of the directory
+		// which the mount hides.
 		info, err := d.Stat(e.Name)
-		if gone(err) {
+		if vanished(err) {
 			continue
 		}
 		if err != nil {
@@ -100,7 +106,7 @@ func census(d *guardfs.Dir, dir string, depth int, visit func(string, guardfs.Ki
 			return err
 		}
 		sub, err := d.OpenDir(e.Name, true)
-		if gone(err) || errors.Is(err, guardfs.ErrPseudo) {
+		if vanished(err) || errors.Is(err, guardfs.ErrPseudo) {
 			continue
 		}
 		if err != nil {
@@ -115,8 +121,9 @@ func census(d *guardfs.Dir, dir string, depth int, visit func(string, guardfs.Ki
 	return nil
 }
 
-// gone reports whether nothing is there, or something else than was listed a moment ago: whoever moved it meanwhile is found by
-// the next census.
-func gone(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
+// vanished reports whether what was listed a moment ago is gone or replaced. The next census finds
+// what was moved meanwhile.
+func vanished(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) ||
+		errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP)
 }

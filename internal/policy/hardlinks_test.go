@@ -53,8 +53,8 @@ func TestHardLinks(t *testing.T) {
 	var troubles []error
 	o := Options{
 		Deny: []string{"/ws/secret/**"}, Identify: d.identify, Census: d.census, Budget: 4,
-		Trouble: func(err error) { troubles = append(troubles, err) },
-		now:     func() time.Time { return now },
+		CensusFailed: func(err error) { troubles = append(troubles, err) },
+		now:          func() time.Time { return now },
 	}
 	linked := func(path string, ino uint64, changed time.Time) guardfs.Object {
 		return guardfs.Object{Spelled: path, True: path, Info: guardfs.Info{
@@ -76,18 +76,18 @@ func TestHardLinks(t *testing.T) {
 	judge("none is", linked("/ws/b", 8, old), false, 0)
 	judge("a single name needs no census", file("/ws/q"), false, 0)
 
-	now = now.Add(countFor / 2)
+	now = now.Add(deniedTTL / 2)
 	judge("linked since the census", linked("/ws/b", 8, now), false, 1)
 	d.files["/ws/secret/b"] = 8
-	now = now.Add(coarse / 2)
+	now = now.Add(clockMargin / 2)
 	judge("linked since, to a denied name", linked("/ws/b", 8, now), true, 1)
 	delete(d.files, "/ws/secret/b")
-	now = now.Add(countFor + time.Second)
+	now = now.Add(deniedTTL + time.Second)
 	judge("old knowledge is looked up again", linked("/ws/b", 8, old), false, 1)
 	now = now.Add(-time.Hour)
 	judge("so is that of the future", linked("/ws/b", 8, old.Add(-time.Hour)), false, 1)
 
-	now = now.Add(2 * countFor)
+	now = now.Add(2 * deniedTTL)
 	d.err = errors.New("can't be read")
 	judge("what is denied can't be told", linked("/ws/b", 8, old), true, 1)
 	if len(troubles) != 1 || !errors.Is(troubles[0], d.err) {
@@ -95,13 +95,13 @@ func TestHardLinks(t *testing.T) {
 	}
 	d.err = nil
 	judge("a failed census is not tried for each file", linked("/ws/b", 8, old), true, 0)
-	now = now.Add(2 * countFor)
+	now = now.Add(2 * deniedTTL)
 	judge("but again after a while", linked("/ws/b", 8, old), false, 1)
 
 	for i := range o.Budget {
 		d.files[fmt.Sprintf("/ws/secret/%d", i)] = uint64(100 + i)
 	}
-	now = now.Add(2 * countFor)
+	now = now.Add(2 * deniedTTL)
 	judge("too many to count", linked("/ws/b", 8, old), true, 1)
 	if last := troubles[len(troubles)-1]; !errors.Is(last, errBudget) {
 		t.Errorf("the operator is told %v", last)
@@ -139,7 +139,7 @@ func TestIdentity(t *testing.T) {
 		}
 	}
 	d.files["/ws/later"] = 7
-	now = now.Add(heldFor + time.Millisecond)
+	now = now.Add(inodesTTL + time.Millisecond)
 	if got := seen(7); got != ruleDeny {
 		t.Errorf("what came to a denied name later: %q", got)
 	}
@@ -168,7 +168,7 @@ func TestLooks(t *testing.T) {
 	must(os.Symlink(root+"/else", root+"/secret/elsewhere")) // not followed
 	must(os.Link(root+"/else/other", root+"/ws/other"))
 
-	free, err := guardfs.New(guardfs.Options{Judge: Free{}})
+	free, err := guardfs.New(guardfs.Options{Judge: AllowAll{}})
 	must(err)
 	defer free.Close()
 	open := func(o Options) *guardfs.FS {
@@ -221,7 +221,7 @@ func TestLooks(t *testing.T) {
 	})
 	t.Run("deep", func(t *testing.T) {
 		deep := root + "/secret"
-		for range deepest + 2 {
+		for range maxDepth + 2 {
 			deep += "/d"
 		}
 		must(os.MkdirAll(deep, 0o755))

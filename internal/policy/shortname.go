@@ -2,15 +2,16 @@ package policy
 
 import "strings"
 
-// short is a long name that a deny rule holds, and the parts of the 8.3 alias that NTFS or FAT would give it: .gitmodules is
-// also gitmod~1 and, after a few of its kind, gi7eba~1.
-type short struct {
+// shortName is a long name in a deny rule, and the parts of the 8.3 alias that NTFS or FAT would
+// give it. .gitmodules is also gitmod~1 and, after a few such names, gi7eba~1.
+type shortName struct {
 	long      string // folded
 	stem, ext string
 }
 
-// shorten tells the alias of a folded name; ok is false when the name is short enough to have none.
-func shorten(name string) (short, bool) {
+// newShortName gives the alias of a folded name. ok is false when the name is so short that it has
+// none.
+func newShortName(name string) (shortName, bool) {
 	base, ext := name, ""
 	if i := strings.LastIndexByte(name, '.'); i > 0 {
 		base, ext = name[:i], name[i+1:]
@@ -25,25 +26,31 @@ func shorten(name string) (short, bool) {
 	}
 	stem, tail := drop(base), drop(ext)
 	if stem == base && tail == ext && len(stem) <= 8 && len(tail) <= 3 || stem == "" {
-		return short{}, false
+		return shortName{}, false
 	}
-	return short{long: name, stem: stem[:min(6, len(stem))], ext: tail[:min(3, len(tail))]}, true
+	stem, tail = stem[:min(6, len(stem))], tail[:min(3, len(tail))]
+	return shortName{long: name, stem: stem, ext: tail}, true
 }
 
-// is reports whether a folded name may be the alias.
-func (s *short) is(name string) bool {
+// matches reports whether a folded name may be the alias.
+func (s *shortName) matches(name string) bool {
 	base, ext, _ := strings.Cut(name, ".")
 	stem, number, ok := strings.Cut(base, "~")
 	if !ok || ext != s.ext || number == "" || strings.Trim(number, "0123456789") != "" {
 		return false
 	}
-	// With a longer number the stem gets shorter; with many aliases four hex digits follow two characters.
-	return stem != "" && strings.HasPrefix(s.stem, stem) && len(stem) >= min(len(s.stem), 5) ||
-		len(stem) == 6 && len(s.stem) >= 2 && stem[:2] == s.stem[:2] && strings.Trim(stem[2:], "0123456789abcdef") == ""
+	// A longer number makes the stem shorter.
+	if stem != "" && strings.HasPrefix(s.stem, stem) && len(stem) >= min(len(s.stem), 5) {
+		return true
+	}
+	// After many aliases four hex digits follow the first two characters.
+	return len(stem) == 6 && len(s.stem) >= 2 && stem[:2] == s.stem[:2] &&
+		strings.Trim(stem[2:], "0123456789abcdef") == ""
 }
 
-// lengthen gives folded with each short name read as every long name it may stand for; ok is false when there are too many.
-func lengthen(folded string, known []short) (readings []string, ok bool) {
+// expandShortNames reads each short name in folded as every long name that it may stand for. ok is
+// false when there are too many readings.
+func expandShortNames(folded string, known []shortName) (readings []string, ok bool) {
 	if len(known) == 0 || !strings.Contains(folded, "~") {
 		return nil, true
 	}
@@ -52,7 +59,7 @@ func lengthen(folded string, known []short) (readings []string, ok bool) {
 	for i, name := range strings.Split(folded, "/") {
 		names := []string{name}
 		for k := range known {
-			if known[k].is(name) {
+			if known[k].matches(name) {
 				names = append(names, known[k].long)
 				changed = true
 			}

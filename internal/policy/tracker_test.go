@@ -57,7 +57,7 @@ func TestRulesFollowLinks(t *testing.T) {
 	}
 
 	links["/ws/late"], links["/ws/l"], links["/ws/own"] = "/ws/real", "/ws/m", "/ws/o"
-	now = now.Add(followFor)
+	now = now.Add(linkCheckInterval)
 	expect("/ws/real/k", ruleDeny)
 	expect("/ws/Real/deep/k", ruleDeny)
 	expect("/ws/late/k", ruleDeny)
@@ -73,14 +73,14 @@ func TestRulesFollowLinks(t *testing.T) {
 
 	links["/ws/late"] = "/ws/next"
 	delete(links, "/ws/l")
-	now = now.Add(followFor)
+	now = now.Add(linkCheckInterval)
 	expect("/ws/next/k", ruleDeny)
 	expect("/ws/real/k", ruleDeny) // where it led before
 	expect("/ws/m/d/f1.pem", ruleDeny)
 
-	for i := range mostFollowed + 2 {
+	for i := range maxFollowed + 2 {
 		links["/ws/late"] = fmt.Sprintf("/ws/to%d", i)
-		now = now.Add(followFor)
+		now = now.Add(linkCheckInterval)
 		p.Dir("/ws")
 	}
 	var no *Denied

@@ -13,7 +13,8 @@ func dirAt(path string) guardfs.Object {
 	return guardfs.Object{Spelled: path, True: path, Info: guardfs.Info{Kind: guardfs.KindDir, Links: 2}}
 }
 
-// A directory on the way to something allowed can be walked. Its name is told where a rule has it, and not where a wildcard passes.
+// A directory on the way to something allowed can be walked. Its name is told where a rule has it,
+// and not where a wildcard passes.
 func TestWays(t *testing.T) {
 	for _, c := range []struct {
 		allow, deny string
@@ -87,7 +88,8 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// By definition: a directory can be walked when one of the names below it may be allowed, and each on the way shows or leads to the next.
+// By definition: a directory can be walked when one of the names below it may be allowed, and each
+// on the way shows or leads to the next.
 func TestWaysAgainstDefinition(t *testing.T) {
 	rounds := 300
 	if testing.Short() {
