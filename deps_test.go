@@ -62,7 +62,7 @@ var plan = []room{
 		" internal/ledger internal/policy readers", "path/filepath runtime/debug syscall", ""},
 
 	{3, "tools", "checkpoint config dialect grep grep/ignore grep/match hook approval internal/args internal/datadir internal/edit internal/engine internal/guardfs" +
-		" internal/ledger internal/nearest internal/policy readers readers/notebook", "path/filepath syscall", "golang.org/x/text"},
+		" internal/ledger internal/nearest internal/policy readers readers/notebook", "path/filepath", "golang.org/x/text"},
 
 	{4, "internal/serve/mcp", "approval dialect internal/ndjson", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
 

@@ -3,7 +3,6 @@ package tools
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -30,11 +29,11 @@ func (a *CheckpointDiffArgs) check() error { return oneOf(a.ID, a.Turn, a.Since,
 
 // CheckpointDiff is the payload of kind "checkpoint_diff".
 type CheckpointDiff struct {
-	Against string        `json:"against"`
-	Files   []DiffedFile  `json:"files"`
-	Added   int           `json:"added"`
-	Removed int           `json:"removed"`
-	Skipped []engine.Left `json:"skipped,omitempty"`
+	Against string       `json:"against"`
+	Files   []DiffedFile `json:"files"`
+	Added   int          `json:"added"`
+	Removed int          `json:"removed"`
+	Skipped []Left       `json:"skipped,omitempty"`
 	// Denied counts paths that this session may not read today.
 	Denied int `json:"denied,omitempty"`
 	// Truncated: the diffs of later files were left out; their counts are true.
@@ -95,15 +94,9 @@ func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call, a *Checkpo
 		ID: checkpoint.ID(strings.TrimSpace(value(a.ID))), Turn: value(a.Turn), Since: since, Label: value(a.Label), Paths: a.Paths,
 	}, out.Against == "now")
 	if err != nil {
-		if r := noPoint(err, a.Turn, a.Label); r != nil {
-			return nil, r
-		}
-		if r := notInPlan(err, ""); r != nil {
-			return nil, r
-		}
 		return nil, err
 	}
-	out.Skipped, out.Denied = left, denied
+	out.Skipped, out.Denied = leftOf(left), denied
 	room := int(s.readCap)
 	for _, f := range files {
 		d := DiffedFile{Path: f.Path, Change: "changed", Added: f.Added, Removed: f.Removed, Binary: f.Binary, Diff: f.Diff}
@@ -124,17 +117,15 @@ func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call, a *Checkpo
 	return out, nil
 }
 
-// noPoint is the refusal of a turn or a label that the session does not have; nil for any other error.
-func noPoint(err error, turn, label *string) *Refusal {
-	what, name := "turn", value(turn)
-	if name == "" {
-		what, name = "label", value(label)
+// noCheckpoint is the refusal of a checkpoint, a turn or a label that the session does not have.
+func noCheckpoint(a *about) *Refusal {
+	sent := asMap(a.args)
+	for _, what := range []string{"turn", "label"} {
+		if name, _ := sent[what].(string); name != "" {
+			return &Refusal{Message: "this session has no " + what + " " + quoteShort(name), Hint: "checkpoints_list shows the turns and labels of its checkpoints.", Next: listing(a)}
+		}
 	}
-	if name == "" || !errors.Is(err, checkpoint.ErrNotFound) {
-		return nil
-	}
-	return &Refusal{Reason: KindNotFound, Message: "this session has no " + what + " " + quoteShort(name), Hint: "checkpoints_list shows the turns and labels of its checkpoints.",
-		Next: &NextCall{"checkpoints_list", map[string]any{}}}
+	return &Refusal{Message: "this session has no such checkpoint", Hint: "Take an id from checkpoints_list.", Next: listing(a)}
 }
 
 // labelledFields lists who carries a label.
@@ -161,14 +152,15 @@ func (f labelledFields) Text() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// ambiguous is the refusal of a label that several checkpoints carry.
-func ambiguous(e *checkpoint.AmbiguousLabelError) *Refusal {
+// ambiguousLabel is the refusal of a label that several checkpoints carry.
+func ambiguousLabel(a *about) *Refusal {
+	e := factsOf[*checkpoint.AmbiguousLabelError](a)
 	const most = 20
 	f := labelledFields{More: max(0, len(e.Carry)-most)}
 	for _, c := range e.Carry[f.More:] {
 		f.Carry = append(f.Carry, labelledRow{c.ID, c.Time.UTC().Format(time.RFC3339Nano), c.Session})
 	}
-	return &Refusal{Reason: KindNotUnique, Message: plural(len(e.Carry), "checkpoint") + " carry the label " + quoteShort(e.Label) + "; nothing was chosen",
+	return &Refusal{Message: plural(len(e.Carry), "checkpoint") + " carry the label " + quoteShort(e.Label) + "; nothing was chosen",
 		Hint: "Say which one is meant: send its time as since, in the place of label.", Fields: f}
 }
 
@@ -199,13 +191,14 @@ func (f begunFields) Text() string {
 }
 
 // ambiguousTurn is the refusal of a turn whose name was used several times.
-func ambiguousTurn(e *checkpoint.AmbiguousTurnError) *Refusal {
+func ambiguousTurn(a *about) *Refusal {
+	e := factsOf[*checkpoint.AmbiguousTurnError](a)
 	const most = 20
 	f := begunFields{More: max(0, len(e.Begun)-most)}
 	for _, b := range e.Begun[f.More:] {
 		f.Begun = append(f.Begun, begunRow{stampOf(b.Time), b.First})
 	}
-	return &Refusal{Reason: KindNotUnique, Message: plural(len(e.Begun), "turn") + " have the name " + quote(e.Turn) + "; nothing was chosen",
+	return &Refusal{Message: plural(len(e.Begun), "turn") + " have the name " + quote(e.Turn) + "; nothing was chosen",
 		Hint: "Say which one is meant: send its time as since, in the place of turn.", Fields: f}
 }
 
@@ -248,33 +241,33 @@ type partialFields struct {
 func (f partialFields) Text() string { return f.Partial.Text() }
 
 // partial is the refusal of a rewind, or of a look at one, that would not be whole.
-func partial(tool string, e *checkpoint.PartialError) *Refusal {
-	p := partialOf(&e.Lost)
-	r := &Refusal{Reason: KindConflict, Message: "retention took what this session changed up to " + p.Until + ", so that going back that far would not restore what was there",
+func partial(a *about) *Refusal {
+	p := partialOf(&factsOf[*checkpoint.PartialError](a).Lost)
+	r := &Refusal{Message: "retention took what this session changed up to " + p.Until + ", so that going back that far would not restore what was there",
 		Hint: "Choose a point after that.", Fields: partialFields{p}}
-	if tool == "checkpoint_restore" {
+	if a.restores() {
 		r.Message += "; nothing was restored"
 		r.Hint += " Or on_conflict force goes, for each path, as far back as the store can (undoable)."
 	}
 	return r
 }
 
-// notInPlan is the refusal of one of paths that the checkpoint says nothing of; nil for any other error.
-func notInPlan(err error, sofar string) *Refusal {
-	e, ok := errors.AsType[*engine.NotInPlanError](err)
-	if !ok {
-		return nil
-	}
+// notInPlan is the refusal of one of paths that the checkpoint says nothing of.
+func notInPlan(a *about) *Refusal {
 	const most = 10
-	hint := "Nothing was changed there since then, so leave paths out or choose an earlier point."
-	if held := e.Held[:min(most, len(e.Held))]; len(held) > 0 {
-		hint = "It holds " + shownPaths(held)
-		if n := len(e.Held) - len(held) + e.Denied; n > 0 {
-			hint += fmt.Sprintf(" and %d more", n)
-		}
-		hint += "; name those, or a directory above them, in paths."
+	f := factsOf[engine.PlanFacts](a)
+	r := &Refusal{FilePath: a.Path, Message: "it holds no change of " + edit.ShownPath(a.Path), Hint: "Nothing was changed there since then, so leave paths out or choose an earlier point."}
+	if a.restores() {
+		r.Message += notRestored
 	}
-	return &Refusal{Reason: KindBadRequest, FilePath: e.Path, Message: e.Error() + sofar, Hint: hint}
+	if held := f.Held[:min(most, len(f.Held))]; len(held) > 0 {
+		r.Hint = "It holds " + shownPaths(held)
+		if n := len(f.Held) - len(held) + f.Denied; n > 0 {
+			r.Hint += fmt.Sprintf(" and %d more", n)
+		}
+		r.Hint += "; name those, or a directory above them, in paths."
+	}
+	return r
 }
 
 // only checks the paths that a call is to be about: each as the store knows it. An empty one would be the beginning of all.

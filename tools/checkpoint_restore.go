@@ -3,12 +3,9 @@ package tools
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
-	"syscall"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/edit"
@@ -42,10 +39,10 @@ type CheckpointRestore struct {
 	Checkpoint *CheckpointRow `json:"checkpoint"`
 	UndoID     *string        `json:"undo_id"`
 	Files      []RestoredFile `json:"files"`
-	Skipped    []engine.Left  `json:"skipped"`
+	Skipped    []Left         `json:"skipped"`
 	DirsMade   []string       `json:"dirs_made,omitempty"`    // with DryRun: would be
 	DirsGone   []string       `json:"dirs_removed,omitempty"` // likewise
-	DirsKept   []engine.Left  `json:"dirs_kept,omitempty"`    // made by what was taken back: something is in them, or they can't be removed
+	DirsKept   []Left         `json:"dirs_kept,omitempty"`    // made by what was taken back: something is in them, or they can't be removed
 	// Outside are the checkpoints of what was changed outside of the tools since the point of a rewind, which is no part of it. Each can be restored.
 	Outside []CheckpointRow `json:"outside,omitempty"`
 	// Partial: of a rewind that was forced, retention had taken some of what it was to take back.
@@ -209,14 +206,14 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 		}, o)
 	}
 	if err != nil {
-		return nil, s.conflicts(a, err)
+		return nil, err
 	}
-	out := &CheckpointRestore{UndoID: pointer(done.Checkpoint), Files: []RestoredFile{}, Skipped: []engine.Left{}, DryRun: done.DryRun,
+	out := &CheckpointRestore{UndoID: pointer(done.Checkpoint), Files: []RestoredFile{}, Skipped: []Left{}, DryRun: done.DryRun,
 		Denied: done.Denied, DirsMade: s.named(done.Made), DirsGone: s.named(done.Dropped), CheckpointSkipped: done.Done.Skipped}
-	out.Skipped = append(out.Skipped, done.Skipped...)
+	out.Skipped = append(out.Skipped, leftOf(done.Skipped)...)
 	for _, k := range done.Kept {
 		if !s.engine.Denies(k.Path) {
-			out.DirsKept = append(out.DirsKept, engine.Left{Path: k.Path, Why: k.Why})
+			out.DirsKept = append(out.DirsKept, Left{k.Path, words(k.Why)})
 		}
 	}
 	if done.Plan.Lost != nil {
@@ -281,18 +278,6 @@ func (s *Suite) visibleRow(c *checkpoint.Checkpoint) (row CheckpointRow, hidden 
 	return rowOf(c), len(c.Changes) == 0 && n > 0
 }
 
-// hiddenField counts what is not named.
-type hiddenField struct {
-	Denied int `json:"denied"`
-}
-
-func isAre(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
-}
-
 // named leaves out what this session may not read today.
 func (s *Suite) named(paths []string) (out []string) {
 	for _, p := range paths {
@@ -329,123 +314,4 @@ func restoredFile(t *engine.Target, merged, dry bool) RestoredFile {
 		f.Action = "restored"
 	}
 	return f
-}
-
-// conflictFields lists what stands against a restore.
-type conflictFields struct {
-	Conflicts []engine.PathConflict `json:"conflicts"`
-}
-
-// Text names the paths and shows what changed.
-func (f conflictFields) Text() string {
-	var b strings.Builder
-	for _, c := range f.Conflicts {
-		b.WriteString(edit.ShownPath(c.Path) + ": " + c.Why + "\n" + c.Diff)
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
-func (s *Suite) conflicts(a *CheckpointRestoreArgs, err error) error {
-	if e, ok := errors.AsType[*engine.ConflictsError](err); ok {
-		r := &Refusal{Reason: KindConflict, Message: e.Error() + "; nothing was restored",
-			Hint: "Choose on_conflict: merge keeps both, force overwrites (undoable), skip leaves those paths alone."}
-		const most = 20
-		f := conflictFields{}
-		for _, c := range e.Conflicts[:min(most, len(e.Conflicts))] {
-			c.Diff = clip(c.Diff, maxDiff/4)
-			f.Conflicts = append(f.Conflicts, c)
-		}
-		r.Fields = f
-		if value(a.OnConflict) == engine.OnConflictMerge || value(a.Mode) == checkpoint.ModeInverse {
-			r.Hint = "Merging does not work here: choose on_conflict skip, which leaves those paths alone, or force, which overwrites (undoable)."
-		}
-		if slices.ContainsFunc(e.Conflicts, func(c engine.PathConflict) bool { return c.Stays }) {
-			r.Hint = "Neither merge nor force removes what is in the way: choose on_conflict skip, which leaves those paths alone, or move it away first."
-		}
-		if e.Both {
-			r.Hint = "They can't be there together: skip leaves those paths alone that were a file at one time and a directory at another, or name in paths what is wanted."
-		}
-		if fromTrash(a) {
-			r.Hint = "Something is there now; move it away first, or leave the entry in the trash."
-			return r
-		}
-		r.Next = again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})
-		return r
-	}
-	if errors.Is(err, checkpoint.ErrNotFound) && fromTrash(a) {
-		return &Refusal{Reason: KindNotFound, Message: "there is no such entry in the trash", Hint: "It may be back already, or its time was over."}
-	}
-	if r := noPoint(err, a.Turn, a.Label); r != nil {
-		return r
-	}
-	if r := notInPlan(err, "; nothing was restored"); r != nil {
-		return r
-	}
-	skip := again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})
-	if fromTrash(a) {
-		skip = nil
-	}
-	if e, ok := errors.AsType[*engine.HiddenError](err); ok {
-		return &Refusal{Reason: KindPathDenied, Message: plural(e.Paths, "path") + " of it " + isAre(e.Paths) + " out of what this session may touch today; nothing was restored",
-			Hint: "Leave such paths alone with on_conflict skip, or name others in paths.", Next: skip, Fields: hiddenField{e.Paths}}
-	}
-	if e, ok := errors.AsType[*guardfs.PathError](err); ok && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) && e.Path != "" {
-		r := &Refusal{Reason: KindPermissionDenied, FilePath: e.Path, Message: "the system does not let us change " + quote(e.Path) + "; nothing was restored",
-			Hint: "Ask the user to change its permissions or those of its directory, or leave that path alone with on_conflict skip.", Next: skip}
-		if errors.Is(err, syscall.EROFS) {
-			r.Message = "the file system of " + quote(e.Path) + " is read-only; nothing was restored"
-		}
-		return r
-	}
-	if e, ok := errors.AsType[*guardfs.PathError](err); ok && errors.Is(err, syscall.ENOTDIR) && e.Path != "" {
-		r := &Refusal{Reason: KindNotFound, FilePath: e.Path, Message: "something that is no directory is on the way to " + quote(e.Path) + "; nothing was restored",
-			Hint: "Move it away first, or leave that path alone with on_conflict skip.", Next: skip}
-		if skip == nil {
-			r.Hint = "Move it away first."
-		}
-		return r
-	}
-	if e, ok := errors.AsType[*engine.ReadOnlyError](err); ok {
-		return &Refusal{Reason: KindPermissionDenied, FilePath: e.Path, Message: e.Error() + "; nothing was restored",
-			Hint: `Ask the user to make it writable, or the operator for read_only_files = "write", or leave that path alone with on_conflict skip.`, Next: skip}
-	}
-	if e, ok := errors.AsType[*engine.HardLinkError](err); ok {
-		return &Refusal{Reason: KindPermissionDenied, FilePath: e.Path, Message: e.Error() + ", and hard_links = \"refuse\"; nothing was restored",
-			Hint: `Ask the operator for hard_links = "break", or leave that path alone with on_conflict skip.`, Next: skip}
-	}
-	if e, ok := errors.AsType[*guardfs.NotRegularError](err); ok && !fromTrash(a) {
-		return &Refusal{Reason: KindNotRegularFile, FilePath: e.Path, Message: quote(e.Path) + " is a " + e.Kind + " now; nothing was restored",
-			Hint: "Move it away first, or leave that path alone with on_conflict skip.", Next: again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})}
-	}
-	if e, ok := errors.AsType[*guardfs.SymlinkError](err); ok {
-		r := &Refusal{Reason: KindSymlinkRefused, FilePath: e.Path, Message: "a symbolic link is at " + quote(e.Path) + " or on the way to it now; nothing was restored",
-			Hint: "Move the link away first, or leave that path alone with on_conflict skip.", Next: skip}
-		if skip == nil {
-			r.Hint = "Move the link away first."
-		}
-		return r
-	}
-	if e, ok := errors.AsType[*engine.LimitError](err); ok {
-		most := fmt.Sprintf("up to %d of its paths, or directories that hold as many,", e.Most)
-		if e.Dirs {
-			most = fmt.Sprintf("paths in up to %d directories", e.Most)
-		}
-		return &Refusal{Reason: KindLimit, Message: e.Error() + "; nothing was restored",
-			Hint: "Restore it in parts, by its id, turn or since with " + most + " in paths; or ask the operator for more open files (ulimit -Hn)."}
-	}
-	if e, ok := errors.AsType[*engine.ParkError](err); ok {
-		return &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: "Ask the user to remove it, or name other paths of it, if there are any, in paths."}
-	}
-	if e, ok := errors.AsType[*engine.UnheldError](err); ok {
-		return &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored",
-			Hint: "Move it away or delete it into the trash first, or leave that path alone with on_conflict skip.", Next: again("checkpoint_restore", a, map[string]any{"on_conflict": "skip"})}
-	}
-	if e, ok := errors.AsType[*engine.MissingContentError](err); ok {
-		r := &Refusal{Reason: KindUnsupported, FilePath: e.Path, Message: e.Error() + "; nothing was restored", Hint: "Ask the user for a backup, or name other paths of it, if there are any, in paths."}
-		if fromTrash(a) {
-			r.Hint = "Ask the user for a backup."
-		}
-		return r
-	}
-	return err
 }

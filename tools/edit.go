@@ -245,7 +245,7 @@ func (s *Suite) editChanged(done *engine.Done, t *engine.Target) Changed {
 	ch := changed(done, t)
 	ch.Snippet = edit.Snippet(engine.Hunks(t), s.number())
 	if t.Known.Stale {
-		ch.ChangedMeanwhile = clip(s.engine.Modified(t).Diff, maxDiff)
+		ch.ChangedMeanwhile = clip(s.engine.Meanwhile(t), maxDiff)
 		if ch.ChangedMeanwhile == "" {
 			ch.ChangedMeanwhile = "(what changed is not known any more)"
 		}

@@ -3,7 +3,6 @@ package tools
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -205,23 +204,15 @@ func (n noCellFields) Text() string {
 	return "cells: " + strings.Join(n.Cells, ", ")
 }
 
-// ofNotebook turns the refusals of notebook.Apply into kinds.
-func (s *Suite) ofNotebook(tool string, args any, err error) *Refusal {
-	if e, ok := errors.AsType[*notebook.NotNotebookError](err); ok {
-		return &Refusal{Reason: KindUnsupported, Message: e.Error() + "; the file is untouched", Hint: "Use Edit on the file's text as Read shows it; where Read shows cells, the text comes with encoding: utf-8."}
-	}
-	e, ok := errors.AsType[*notebook.NoCellError](err)
-	if !ok {
-		return nil
-	}
-	r := &Refusal{Reason: KindNoMatch, Message: e.Error() + "; the file is untouched", Hint: "Take a cell_id from Read.", Next: read(pathOf(args)),
-		Fields: noCellFields{e.Count, e.Cells, e.Nearest}}
+func noCell(a *about) *Refusal {
+	e := factsOf[*notebook.NoCellError](a)
+	r := &Refusal{Message: e.Error() + untouched, Hint: "Take a cell_id from Read.", Next: read(a.path), Fields: noCellFields{e.Count, e.Cells, e.Nearest}}
 	switch {
 	case e.Count > 1:
 		r.Reason, r.Hint = KindNotUnique, "Ask the user to repair the notebook, or use Edit on the file's text (Read shows it with encoding: utf-8)."
 	case e.Nearest != "":
 		r.Hint = "Did you mean cell_id " + quote(e.Nearest) + "?"
-		r.Next = again(tool, args, map[string]any{"cell_id": e.Nearest})
+		r.Next = again(a.tool, a.args, map[string]any{"cell_id": e.Nearest})
 	}
 	return r
 }

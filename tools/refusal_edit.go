@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -66,102 +65,88 @@ func (n notUniqueFields) Text() string {
 	return b.String()
 }
 
-func (s *Suite) ofEdit(tool string, args any, err error) *Refusal {
-	many := tool == "MultiEdit"
-	at := func(i int) *int {
-		if !many {
-			return nil
+const untouched = "; the file is untouched"
+
+// which names an edit of several.
+func (a *about) which(i int) string {
+	if a.tool != "MultiEdit" {
+		return ""
+	}
+	return fmt.Sprintf("edit %d: ", i+1)
+}
+
+// index is the number of an edit of several.
+func (a *about) index(i int) *int {
+	if a.tool != "MultiEdit" {
+		return nil
+	}
+	i++
+	return &i
+}
+
+// editing refuses an edit in the words of its error. Which edit it was goes without saying where there is but one.
+func editing(hint string) wording {
+	return func(a *about) *Refusal {
+		m := a.Facts.(error).Error()
+		if a.tool != "MultiEdit" {
+			m = strings.TrimPrefix(m, "edit 1: ")
 		}
-		i++
-		return &i
+		return &Refusal{Message: m + untouched, Hint: hint}
 	}
-	which := func(i int) string {
-		if !many {
-			return ""
+}
+
+func notUnique(a *about) *Refusal {
+	e := factsOf[*edit.NotUniqueError](a)
+	f := notUniqueFields{EditIndex: a.index(e.Index), Count: e.Count, Lines: e.Lines}
+	for _, c := range e.Contexts {
+		f.Contexts = append(f.Contexts, contextOfMatch{c.Line, c.OldString})
+	}
+	r := &Refusal{Message: fmt.Sprintf("%sold_string matches %d places%s", a.which(e.Index), e.Count, untouched),
+		Hint: "Send one of contexts as old_string with new_string widened the same way, or set replace_all to change them all.", Fields: f}
+	if e.Strategy != "" && e.Strategy != edit.StrategyExact && e.Strategy != edit.StrategyLineEndings {
+		r.Hint = "None is exactly old_string: send one of contexts as old_string, with new_string widened the same way and written as the file writes it."
+	}
+	return r
+}
+
+func unencodable(a *about) *Refusal {
+	e := factsOf[*edit.UnencodableError](a)
+	what, hint := "new_string", "Use a character that "+e.Encoding+" has, or ask the user to convert the file to UTF-8"+guessed(e.Guessed)+"."
+	if a.tool == "Write" {
+		what, hint = "content", `Use a character that `+e.Encoding+` has, or set encoding: "utf-8" to convert the file.`
+	}
+	return &Refusal{Hint: hint,
+		Message: fmt.Sprintf("%s%s holds %q (U+%04X, line %d column %d), which %s can't hold%s", a.which(e.Index), what, e.Char, e.Char, e.Line, e.Column, e.Encoding, untouched)}
+}
+
+func badEncoding(a *about) *Refusal {
+	e := factsOf[*edit.EncodingError](a)
+	r := editing("Leave encoding out, or send a name such as utf-8, utf-16le, windows-1252, gb18030 or shift_jis.")(a)
+	known := slices.Contains(readers.Encodings(), strings.ToLower(e.Name))
+	if e.Is || known { // at best it can be read: its bytes can't be spliced
+		r.Reason, r.Hint = KindUnsupported, `Ask the user to convert it to UTF-8.`
+		if known {
+			r.Hint = fmt.Sprintf(`If it may be converted, Read it with encoding: %q and Write all of that text with encoding: "utf-8".`, strings.ToLower(e.Name))
 		}
-		return fmt.Sprintf("edit %d: ", i+1)
-	}
-	const untouched = "; the file is untouched"
-	plain := func(err error) string { // which edit it was goes without saying where there is but one
-		if m := err.Error(); many || !strings.HasPrefix(m, "edit 1: ") {
-			return m
-		} else {
-			return m[len("edit 1: "):]
+		if e.Is && e.Name != "iso-2022-jp" { // which Read sees through unasked
+			r.Hint += ` If it only looks like that, send encoding: "utf-8".`
 		}
 	}
-	if e, ok := errors.AsType[*edit.NoMatchError](err); ok {
-		r := noMatch(tool, args, e)
-		r.Message = which(e.Index) + "old_string was not found" + because(e.Cause) + untouched
-		r.Fields = noMatchFields{at(e.Index), e.Cause, e.Line, e.EndLine, e.Region, e.Diff, e.Resend, e.TextThere, e.Detail}
-		return r
+	if known && !e.Is {
+		r.Message = "text in " + e.Name + " can be read, but not written or edited in place" + untouched
 	}
-	if e, ok := errors.AsType[*edit.NotUniqueError](err); ok {
-		f := notUniqueFields{EditIndex: at(e.Index), Count: e.Count, Lines: e.Lines}
-		for _, c := range e.Contexts {
-			f.Contexts = append(f.Contexts, contextOfMatch{c.Line, c.OldString})
-		}
-		r := &Refusal{Reason: KindNotUnique, Message: fmt.Sprintf("%sold_string matches %d places%s", which(e.Index), e.Count, untouched),
-			Hint: "Send one of contexts as old_string with new_string widened the same way, or set replace_all to change them all.", Fields: f}
-		if e.Strategy != "" && e.Strategy != edit.StrategyExact && e.Strategy != edit.StrategyLineEndings {
-			r.Hint = "None is exactly old_string: send one of contexts as old_string, with new_string widened the same way and written as the file writes it."
-		}
-		return r
-	}
-	if e, ok := errors.AsType[*edit.UnencodableError](err); ok {
-		what, hint := "new_string", "Use a character that "+e.Encoding+" has, or ask the user to convert the file to UTF-8"+guessed(e.Guessed)+"."
-		if tool == "Write" {
-			what, hint = "content", `Use a character that `+e.Encoding+` has, or set encoding: "utf-8" to convert the file.`
-		}
-		return &Refusal{Reason: KindBadRequest, Hint: hint,
-			Message: fmt.Sprintf("%s%s holds %q (U+%04X, line %d column %d), which %s can't hold%s", which(e.Index), what, e.Char, e.Char, e.Line, e.Column, e.Encoding, untouched)}
-	}
-	if e, ok := errors.AsType[*edit.DamagedError](err); ok {
-		return &Refusal{Reason: KindBadRequest, Message: plain(e) + untouched,
-			Hint: "Leave some text between them and the edit, or ask the user to repair that line; the encoding argument overrules what the file is taken for."}
-	}
-	if e, ok := errors.AsType[*edit.EmptyOldError](err); ok {
-		return &Refusal{Reason: KindBadRequest, Message: which(e.Index) + "old_string is empty, which only creates a missing file or fills an empty one" + untouched,
-			Hint: "Send the text to replace as old_string, or use Write to replace the whole file."}
-	}
-	if e, ok := errors.AsType[*edit.SameError](err); ok {
-		return &Refusal{Reason: KindBadRequest, Message: which(e.Index) + "old_string and new_string are the same" + untouched, Hint: "Leave the edit out, or send the text that should be there instead."}
-	}
-	if e, ok := errors.AsType[*edit.NoopError](err); ok {
-		return &Refusal{Reason: KindBadRequest, Message: plain(e) + untouched, Hint: "Leave the edit out, or send the text that should be there instead."}
-	}
-	if e, ok := errors.AsType[*edit.EncodingError](err); ok {
-		r := &Refusal{Reason: KindBadRequest, Message: plain(e) + untouched, Hint: "Leave encoding out, or send a name such as utf-8, utf-16le, windows-1252, gb18030 or shift_jis."}
-		known := slices.Contains(readers.Encodings(), strings.ToLower(e.Name))
-		if e.Is || known { // at best it can be read: its bytes can't be spliced
-			r.Reason, r.Hint = KindUnsupported, `Ask the user to convert it to UTF-8.`
-			if known {
-				r.Hint = fmt.Sprintf(`If it may be converted, Read it with encoding: %q and Write all of that text with encoding: "utf-8".`, strings.ToLower(e.Name))
-			}
-			if e.Is && e.Name != "iso-2022-jp" { // which Read sees through unasked
-				r.Hint += ` If it only looks like that, send encoding: "utf-8".`
-			}
-		}
-		if known && !e.Is {
-			r.Message = "text in " + e.Name + " can be read, but not written or edited in place" + untouched
-		}
-		return r
-	}
-	if e, ok := errors.AsType[*edit.TooManyError](err); ok {
-		return &Refusal{Reason: KindLimit, Message: plain(e) + untouched, Hint: "Make fewer or smaller replacements a call."}
-	}
-	if e, ok := errors.AsType[*edit.TooLargeError](err); ok {
-		return &Refusal{Reason: KindLimit, Message: plain(e) + untouched, Hint: "Make fewer or smaller replacements a call."}
-	}
-	return nil
+	return r
 }
 
 // noMatch says what to do about an old_string that was not found. A next that changes the file is given only where both of its
 // strings are known to be right.
-func noMatch(tool string, args any, e *edit.NoMatchError) *Refusal {
-	r := &Refusal{Reason: KindNoMatch}
-	region := &NextCall{"Read", map[string]any{"file_path": pathOf(args), "offset": e.Line, "limit": max(1, e.EndLine-e.Line+1)}}
-	if e.Repaired != nil && tool == "Edit" {
-		r.Next = again(tool, args, map[string]any{"old_string": e.Repaired.Old, "new_string": e.Repaired.New})
+func noMatch(a *about) *Refusal {
+	e := factsOf[*edit.NoMatchError](a)
+	r := &Refusal{Message: a.which(e.Index) + "old_string was not found" + because(e.Cause) + untouched,
+		Fields: noMatchFields{a.index(e.Index), e.Cause, e.Line, e.EndLine, e.Region, e.Diff, e.Resend, e.TextThere, e.Detail}}
+	region := &NextCall{"Read", map[string]any{"file_path": a.path, "offset": e.Line, "limit": max(1, e.EndLine-e.Line+1)}}
+	if e.Repaired != nil && a.tool == "Edit" {
+		r.Next = again(a.tool, a.args, map[string]any{"old_string": e.Repaired.Old, "new_string": e.Repaired.New})
 	}
 	switch {
 	case r.Next != nil:
@@ -176,12 +161,12 @@ func noMatch(tool string, args any, e *edit.NoMatchError) *Refusal {
 		r.Next = region
 	case e.TextThere != "":
 		r.Hint = "text_there is what the edits before this one made, around the last of them: copy old_string from there, or Read the file for what lies elsewhere."
-		r.Next = read(pathOf(args))
+		r.Next = read(a.path)
 	default:
 		r.Hint = "Read the file and copy old_string from it."
-		r.Next = read(pathOf(args))
+		r.Next = read(a.path)
 	}
-	if encoding, given := asMap(args)["encoding"]; given && r.Next != nil && r.Next.Tool == "Read" {
+	if encoding, given := asMap(a.args)["encoding"]; given && r.Next != nil && r.Next.Tool == "Read" {
 		r.Next.Args["encoding"] = encoding // else another text might be shown
 	}
 	return r

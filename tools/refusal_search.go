@@ -9,8 +9,9 @@ import (
 )
 
 // badPattern says where a regular expression goes wrong, and the one to use instead.
-func badPattern(tool string, args any, e *match.PatternError) *Refusal {
-	r := &Refusal{Reason: KindBadRequest, Message: fmt.Sprintf("the pattern can't be used: %s (at byte %d)", e.Why, e.Offset),
+func badPattern(a *about) *Refusal {
+	e := factsOf[*match.PatternError](a)
+	r := &Refusal{Message: fmt.Sprintf("the pattern can't be used: %s (at byte %d)", e.Why, e.Offset),
 		Hint: "Mend it there, or search for a part of it that stands in the text as it is.", Fields: struct {
 			Offset  int    `json:"pattern_offset"`
 			Suggest string `json:"suggested_pattern,omitempty"`
@@ -19,25 +20,26 @@ func badPattern(tool string, args any, e *match.PatternError) *Refusal {
 	switch {
 	case e.Multiline && e.Suggest != "":
 		r.Hint = "Set multiline, and use `" + e.Suggest + "`."
-		r.Next = again(tool, args, map[string]any{"multiline": true, "pattern": e.Suggest})
+		r.Next = again(a.tool, a.args, map[string]any{"multiline": true, "pattern": e.Suggest})
 	case e.Multiline:
 		r.Hint = "Set multiline."
-		r.Next = again(tool, args, map[string]any{"multiline": true})
+		r.Next = again(a.tool, a.args, map[string]any{"multiline": true})
 	case e.Suggest == "":
 	case plain(e.Suggest) == plain(e.Pattern):
 		r.Hint = "For the literal text use `" + e.Suggest + "`."
-		r.Next = again(tool, args, map[string]any{"pattern": e.Suggest})
+		r.Next = again(a.tool, a.args, map[string]any{"pattern": e.Suggest})
 	default:
 		r.Hint = "Did you mean `" + e.Suggest + "`?"
-		r.Next = again(tool, args, map[string]any{"pattern": e.Suggest})
+		r.Next = again(a.tool, a.args, map[string]any{"pattern": e.Suggest})
 	}
 	return r
 }
 
 // unknownType names the types that may be meant; where none is near, the extension is what was meant.
-func unknownType(tool string, args any, e *grep.TypeError) *Refusal {
-	r := &Refusal{Reason: KindBadRequest, Message: fmt.Sprintf("there is no file type %q", e.Type)}
-	sent, _ := asMap(args)["type"].(string)
+func unknownType(a *about) *Refusal {
+	e := factsOf[*grep.TypeError](a)
+	r := &Refusal{Message: fmt.Sprintf("there is no file type %q", e.Type)}
+	sent, _ := asMap(a.args)["type"].(string)
 	switch n := len(e.Nearest); {
 	case n == 0:
 		r.Hint = "The types are those of rg --type-list, such as py, ts and rust; for others use glob, like *.ext."
@@ -47,7 +49,7 @@ func unknownType(tool string, args any, e *grep.TypeError) *Refusal {
 		r.Hint = "Use one of " + strings.Join(e.Nearest, ", ") + ", or glob."
 	}
 	if len(e.Nearest) > 0 {
-		r.Next = again(tool, args, map[string]any{"type": strings.Replace(sent, e.Type, e.Nearest[0], 1)})
+		r.Next = again(a.tool, a.args, map[string]any{"type": strings.Replace(sent, e.Type, e.Nearest[0], 1)})
 	}
 	return r
 }

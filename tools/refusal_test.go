@@ -35,25 +35,38 @@ var refusals = []struct {
 	{&guardfs.TooLargeError{Path: "/f", Size: 3 << 20, Max: 1 << 20}, KindTooLarge},
 	{&guardfs.ConflictError{Path: "/f", Why: "it was replaced"}, KindConflict},
 	{&guardfs.LockedError{}, KindConflict},
-	{&engine.UnreadError{Path: "/f"}, KindMustRead},
-	{&engine.ModifiedError{Path: "/f"}, KindModified},
-	{&engine.ModifiedError{Path: "/f", Expected: true}, KindModified},
-	{&engine.ReadOnlyError{Path: "/f", Mode: "-r--r--r--"}, KindPermissionDenied},
-	{&engine.HardLinkError{Path: "/f", Names: 2}, KindPermissionDenied},
-	{&engine.ApprovalError{State: "denied", Path: "/f"}, KindApprovalDenied},
-	{&engine.ApprovalError{State: "nobody", Path: "/f"}, KindApprovalDenied},
-	{&engine.ApprovalError{State: "timed_out", Path: "/f"}, KindApprovalTimeout},
-	{&engine.ApprovalError{State: "stale", Path: "/f"}, KindApprovalStale},
-	{&engine.CheckpointError{Err: syscall.ENOSPC}, KindIOError},
-	{&engine.CheckpointError{Err: &checkpoint.DiskFullError{Err: syscall.ENOSPC}}, KindIOError},
+	{engine.Refuse(engine.HalfMade, "", engine.HalfFacts{Err: syscall.EIO, Left: []string{"/f"}}), KindIOError},
+	{engine.Refuse(engine.BadName, "", engine.NameFacts{What: "turn"}), KindBadRequest},
+	{engine.Refuse(engine.Unsettled, "", checkpoint.ID("ck-1H0")), KindConflict},
+	{engine.Refuse(engine.NotEmpty, "/d", nil), KindConflict},
+	{engine.Refuse(engine.Unread, "/f", nil), KindMustRead},
+	{engine.Refuse(engine.PartUnread, "/f", &ledger.Seen{Lines: 2}), KindMustRead},
+	{engine.Refuse(engine.Modified, "/f", engine.HashFacts{}), KindModified},
+	{engine.Refuse(engine.Unexpected, "/f", engine.HashFacts{}), KindModified},
+	{engine.Refuse(engine.ReadOnly, "/f", "-r--r--r--"), KindPermissionDenied},
+	{engine.Refuse(engine.HardLinked, "/f", 2), KindPermissionDenied},
+	{engine.Refuse(engine.NotApproved, "/f", "no"), KindApprovalDenied},
+	{engine.Refuse(engine.NobodyToAsk, "/f", ""), KindApprovalDenied},
+	{engine.Refuse(engine.NotAnswered, "/f", nil), KindApprovalTimeout},
+	{engine.Refuse(engine.ApprovalStale, "/f", "a diff"), KindApprovalStale},
+	{engine.Refuse(engine.Conflicts, "", []engine.Blocked{{Path: "/f", Why: engine.Occupied}}), KindConflict},
+	{engine.Refuse(engine.BothKinds, "", []engine.Blocked{{Path: "/f", Why: engine.WasDirOf.Of("/f/g")}}), KindConflict},
+	{engine.Refuse(engine.NotStored, "/f", engine.Unstored.Of("excluded")), KindUnsupported},
+	{engine.Refuse(engine.WouldLose, "/f", nil), KindUnsupported},
+	{engine.Refuse(engine.NotInPlan, "/f", engine.PlanFacts{Held: []string{"/g"}}), KindBadRequest},
+	{engine.Refuse(engine.Hidden, "", 1), KindPathDenied},
+	{engine.Refuse(engine.NoTrash, "/f", syscall.EXDEV), KindUnsupported},
+	{engine.Refuse(engine.TooManyPaths, "", engine.CountFacts{Most: 8}), KindLimit},
+	{notSaved(syscall.ENOSPC), KindIOError},
+	{notSaved(&checkpoint.DiskFullError{Err: syscall.ENOSPC}), KindIOError},
 	{&checkpoint.DiskFullError{Err: syscall.ENOSPC}, KindIOError},
-	{&engine.CheckpointError{Err: &checkpoint.GoneError{Dir: "/d"}}, KindIOError},
-	{&engine.CheckpointError{Err: checkpoint.ErrBusy}, KindIOError},
+	{notSaved(&checkpoint.GoneError{Dir: "/d"}), KindIOError},
+	{notSaved(checkpoint.ErrBusy), KindIOError},
 	{&checkpoint.GoneError{Dir: "/d"}, KindIOError},
 	{checkpoint.ErrBusy, KindIOError},
 	{checkpoint.ErrReadOnly, KindIOError},
 	{checkpoint.ErrInUse, KindIOError},
-	{&engine.CheckpointError{Err: &checkpoint.FullError{Bytes: 2, Max: 1}}, KindIOError},
+	{notSaved(&checkpoint.FullError{Bytes: 2, Max: 1}), KindIOError},
 	{&edit.NoMatchError{Cause: edit.CauseUnknown}, KindNoMatch},
 	{&edit.NotUniqueError{Count: 2}, KindNotUnique},
 	{&edit.SameError{}, KindBadRequest},
@@ -85,6 +98,8 @@ var refusals = []struct {
 	{context.Canceled, KindDeadline},
 }
 
+func notSaved(err error) error { return engine.Refuse(engine.NotSaved, "", err) }
+
 // Whatever can go wrong below has its kind, a sentence on what is so and a
 // next move, also when it comes wrapped; what has none is an io_error.
 func TestWhatGoesWrongHasItsKind(t *testing.T) {
@@ -97,17 +112,39 @@ func TestWhatGoesWrongHasItsKind(t *testing.T) {
 	defer s.Close()
 	args := &EditArgs{FilePath: cfg.Tools.FS.WorkspaceRoot + "/f"}
 	for _, c := range refusals {
-		r := s.refuse(t.Context(), "Edit", args, fmt.Errorf("doing it: %w", c.err))
+		r := s.refuse("Edit", args, fmt.Errorf("doing it: %w", c.err))
 		if r == nil || r.Reason != c.kind || r.Message == "" || r.Hint == "" {
 			t.Errorf("%T %v: %+v; want %s", c.err, c.err, r, c.kind)
 		}
 	}
-	if r := s.refuse(t.Context(), "Edit", args, errors.New("what nobody thought of")); r == nil || r.Reason != KindIOError || strings.Contains(r.Message, "nobody") {
+	if r := s.refuse("Edit", args, errors.New("what nobody thought of")); r == nil || r.Reason != KindIOError || strings.Contains(r.Message, "nobody") {
 		t.Errorf("an unknown error became %+v", r)
 	}
 	for _, host := range []error{engine.ErrHost, ErrClosed} {
-		if r := s.refuse(t.Context(), "Edit", args, fmt.Errorf("doing it: %w", host)); r != nil {
+		if r := s.refuse("Edit", args, fmt.Errorf("doing it: %w", host)); r != nil {
 			t.Errorf("%v became %+v", host, r)
+		}
+	}
+}
+
+// Each cause that there is has a sentence, each reason its words; and each row is of a cause that there is.
+func TestEveryCauseHasASentence(t *testing.T) {
+	for _, c := range engine.Causes {
+		if sentences[c] == nil {
+			t.Errorf("%s/%s has no sentence", c.Code, c.Name)
+		}
+	}
+	for _, name := range engine.Whys {
+		if whyWords[name] == "" {
+			t.Errorf("%s has no words", name)
+		}
+	}
+	if len(sentences) != len(engine.Causes) || len(whyWords) != len(engine.Whys) {
+		t.Errorf("%d sentences for %d causes, %d words for %d reasons", len(sentences), len(engine.Causes), len(whyWords), len(engine.Whys))
+	}
+	for c := range restoreSentences {
+		if sentences[c] == nil {
+			t.Errorf("%s is no cause", c.Name)
 		}
 	}
 }
@@ -119,7 +156,7 @@ func TestRefusalsAsAPersonWritesThem(t *testing.T) {
 	if r.Next == nil || r.Next.Args["pages"] != "100" {
 		t.Errorf("%+v", r.Next)
 	}
-	r = (&Suite{}).refusal("Edit", &EditArgs{FilePath: "/f"}, &guardfs.TooLargeError{Path: "/f", Size: 10<<20 + 1, Max: 10 << 20})
+	r = (&Suite{}).refuse("Edit", &EditArgs{FilePath: "/f"}, &guardfs.TooLargeError{Path: "/f", Size: 10<<20 + 1, Max: 10 << 20})
 	if want := "the file has 10485761 bytes; this tool takes up to 10485760"; r == nil || r.Message != want {
 		t.Errorf("%+v, want %q", r, want)
 	}

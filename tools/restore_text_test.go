@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"moltisfs/internal/engine"
 	"moltisfs/tools"
 )
 
@@ -29,7 +28,7 @@ func TestRestoredFileTellsAll(t *testing.T) {
 
 // Names stay in their line, and thousands of files that were the same already are a number.
 func TestRestoreTextSaysWhatWasDone(t *testing.T) {
-	p := &tools.CheckpointRestore{Skipped: []engine.Left{{Path: "/w/\x1b\nb", Why: "why"}}, DirsMade: []string{"/w/\r"}, DirsGone: []string{"/w/\t"}, DirsKept: []engine.Left{{Path: "/w/\n", Why: "why"}}}
+	p := &tools.CheckpointRestore{Skipped: []tools.Left{{Path: "/w/\x1b\nb", Why: "why"}}, DirsMade: []string{"/w/\r"}, DirsGone: []string{"/w/\t"}, DirsKept: []tools.Left{{Path: "/w/\n", Why: "why"}}}
 	for i := range 3000 {
 		p.Files = append(p.Files, tools.RestoredFile{Path: "/w/same", Action: "unchanged"})
 		if i == 1500 {

@@ -217,7 +217,7 @@ func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
 		Refuse: func(ctx context.Context, err error) string {
 			r := ofHook(err, p != nil)
 			if r == nil {
-				r = s.refuse(ctx, tool.Name, args, err)
+				r = s.refuse(tool.Name, args, err)
 			}
 			if r == nil {
 				return ""

@@ -49,11 +49,11 @@ func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, err e
 	case approval.Approved:
 		return "approved", nil
 	case approval.TimedOut:
-		return "", &ApprovalError{State: "timed_out", Path: p.first()}
+		return "", Refuse(NotAnswered, p.first(), nil)
 	case approval.NobodyToAsk:
-		return "", &ApprovalError{State: "nobody", Path: p.first(), Reason: a.Reason}
+		return "", Refuse(NobodyToAsk, p.first(), a.Reason)
 	}
-	return "", &ApprovalError{State: "denied", Path: p.first(), Reason: a.Reason}
+	return "", Refuse(NotApproved, p.first(), a.Reason)
 }
 
 // question puts all that a plan is into words, and its digest.
@@ -158,12 +158,12 @@ func ends(t *Target) edit.Ends {
 
 // modified tells what changed since the session read the target, as far as
 // the old content is still known.
-func (e *Engine) modified(t *Target) error {
-	m := &ModifiedError{Path: t.True, Was: t.Known.Seen.Hash, Hash: t.Before.Hash}
-	if old, ok := e.ledger.Content(m.Was); ok {
-		m.Diff = edit.Unified(t.True, edit.EndsOf(true, t.Before.Exists), edit.Patch(text(old), text(t.Before.Content)))
+func (e *Engine) modified(t *Target) HashFacts {
+	f := HashFacts{Was: t.Known.Seen.Hash, Hash: t.Before.Hash}
+	if old, ok := e.ledger.Content(f.Was); ok {
+		f.Diff = edit.Unified(t.True, edit.EndsOf(true, t.Before.Exists), edit.Patch(text(old), text(t.Before.Content)))
 	}
-	return m
+	return f
 }
 
 // LastSeen is the content of the target that the session saw last, nil when
@@ -196,8 +196,11 @@ func text(content []byte) []byte {
 	return t
 }
 
-// Modified is modified for a Next that found that a stale file can't be changed safely, and says what changed to one that can.
-func (e *Engine) Modified(t *Target) *ModifiedError { return e.modified(t).(*ModifiedError) }
+// Modified is the refusal of a Next that found that a stale file can't be changed safely.
+func (e *Engine) Modified(t *Target) error { return Refuse(Modified, t.True, e.modified(t)) }
+
+// Meanwhile is a diff of what changed since the session read the target, for a Next that can go on.
+func (e *Engine) Meanwhile(t *Target) string { return e.modified(t).Diff }
 
 // Keep remembers content of path, its true name, that a session was shown or wrote, so that a later conflict can show what changed
 // since. It is kept in plain, so what must not be stored in plain is not: excluded paths, and with encrypt_to everything.

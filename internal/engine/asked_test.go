@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -184,7 +185,7 @@ func TestMoreDirectoriesThanApprovedAreStale(t *testing.T) {
 	write := x.becomes("one\n", "n1/n2/f")
 	write.CreateParents = true
 	_, err := x.Mutate(ctx, c, write)
-	if e, ok := err.(*engine.ApprovalError); !ok || e.State != "stale" {
+	if !errors.Is(err, engine.ApprovalStale) {
 		t.Errorf("%v", err)
 	}
 	if now := x.looks(); strings.Contains(now, "n1") {
@@ -196,4 +197,23 @@ func TestMoreDirectoriesThanApprovedAreStale(t *testing.T) {
 		t.Error(err)
 	}
 	x.reads("n1/n2/f", "one\n")
+}
+
+// factsOf are the facts of a refusal for this cause; ok says that err is one.
+func factsOf[T any](err error, cause engine.Cause) (facts T, ok bool) {
+	r, is := errors.AsType[*engine.Refusal](err)
+	if !is || r.Cause != cause {
+		return facts, false
+	}
+	facts, ok = r.Facts.(T)
+	return facts, ok
+}
+
+// blockedBy are the reasons of a restore that was refused.
+func blockedBy(err error) (whys []engine.Why) {
+	blocked, _ := factsOf[[]engine.Blocked](err, engine.Conflicts)
+	for _, b := range blocked {
+		whys = append(whys, b.Why)
+	}
+	return whys
 }

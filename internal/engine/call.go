@@ -51,19 +51,6 @@ type Operation struct {
 	Replace func(json.RawMessage) error
 }
 
-// A NameError is a principal, session or turn whose name is not taken.
-type NameError struct {
-	What  string // "principal", "session" or "turn"
-	Bytes int    // of a name that is too long; 0: it is not printable text
-}
-
-func (e *NameError) Error() string {
-	if e.Bytes > 0 {
-		return fmt.Sprintf("the name of the %s has %d bytes", e.What, e.Bytes)
-	}
-	return fmt.Sprintf("the name of the %s holds bytes that are not printable text", e.What)
-}
-
 // MaxName is how many bytes the name of a principal, session or turn may have.
 const MaxName = 256
 
@@ -153,10 +140,10 @@ func (c *Call) checkNames() error {
 		{"principal", c.Principal}, {"session", c.Session}, {"turn", c.Turn},
 	} {
 		if len(n.name) > MaxName {
-			return &NameError{What: n.what, Bytes: len(n.name)}
+			return Refuse(BadName, "", NameFacts{n.what, len(n.name)})
 		}
 		if !utf8.ValidString(n.name) || strings.ContainsFunc(n.name, unicode.IsControl) {
-			return &NameError{What: n.what}
+			return Refuse(BadName, "", NameFacts{What: n.what})
 		}
 	}
 	return nil

@@ -25,7 +25,7 @@ type Compared struct {
 
 // Compare shows what a checkpoint's call changed, or, with now set, what has become of its paths up to now. It changes nothing. Content of
 // paths that today's policy does not let this session read is not shown: those are counted in denied.
-func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore, now bool) (out []Compared, left []Left, denied int, err error) {
+func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore, now bool) (out []Compared, left []Blocked, denied int, err error) {
 	db, err := e.points.open()
 	if err != nil {
 		return nil, nil, 0, err
@@ -49,8 +49,8 @@ func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore, now
 		if err != nil {
 			return nil, nil, 0, err
 		}
-		if why != "" {
-			left = append(left, Left{item.Path, why})
+		if why != none {
+			left = append(left, Blocked{Path: item.Path, Why: why})
 			continue
 		}
 		if item.Role == checkpoint.RoleParent && !leaf(one.Before) && !leaf(one.After) {
@@ -61,31 +61,31 @@ func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore, now
 	return out, left, denied, nil
 }
 
-func (e *Engine) compare(ctx context.Context, db *checkpoint.DB, item *checkpoint.Item, now bool) (one Compared, why string, err error) {
+func (e *Engine) compare(ctx context.Context, db *checkpoint.DB, item *checkpoint.Item, now bool) (one Compared, why Why, err error) {
 	after, content, why, err := e.lookAt(item.Path) // policy speaks in here, also when the disk is not asked for
-	if err != nil || now && why != "" {
+	if err != nil || now && why != none {
 		return one, why, err
 	}
 	if !now {
 		after, content = item.Base, nil
 		if after.Kind == checkpoint.File {
 			if after.Hash == "" { // nobody computed it, or it was purged
-				return one, "what it became is not in the store", nil
+				return one, AfterUnknown, nil
 			}
 			if content, err = db.Content(ctx, after.Hash); errors.Is(err, checkpoint.ErrNoContent) {
-				return one, "what it became is not in the store", nil
+				return one, AfterUnknown, nil
 			}
 		}
 	}
 	var old []byte
 	if err == nil && item.Want.Kind == checkpoint.File {
 		if !item.Stored {
-			return one, "its content was not stored: " + item.Missing, nil
+			return one, ContentOf.Of(Unstored.Of(item.Missing)), nil
 		}
 		old, err = db.Content(ctx, item.Want.Hash)
 	}
 	if err != nil {
-		return one, "", err
+		return one, none, err
 	}
 	one = Compared{Path: item.Path, Before: item.Want.Kind, After: after.Kind}
 	one.Binary = bytes.IndexByte(old, 0) >= 0 || bytes.IndexByte(content, 0) >= 0
@@ -94,41 +94,41 @@ func (e *Engine) compare(ctx context.Context, db *checkpoint.DB, item *checkpoin
 		one.Added, one.Removed = edit.Counts(hunks)
 		one.Diff = edit.Unified(item.Path, edit.EndsOf(leaf(one.Before), leaf(one.After)), hunks)
 	}
-	return one, "", nil
+	return one, none, nil
 }
 
 // lookAt reads what is at path, if this session may. why says that it can't be compared.
-func (e *Engine) lookAt(path string) (s checkpoint.State, content []byte, why string, err error) {
+func (e *Engine) lookAt(path string) (s checkpoint.State, content []byte, why Why, err error) {
 	h, err := e.fs.Resolve(path, guardfs.Read)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // a file in the place of its directory is a missing path, as for stateOf
-		return checkpoint.State{Kind: checkpoint.Absent}, nil, "", nil
+		return checkpoint.State{Kind: checkpoint.Absent}, nil, none, nil
 	}
 	if no, ok := errors.AsType[*guardfs.PathError](err); ok { // policy has spoken: the others can be shown all the same
-		return s, nil, "it can't be looked at: " + no.Err.Error(), nil
+		return s, nil, NotLookedAt.Of(no.Err), nil
 	}
 	if err != nil {
-		return s, nil, "", err
+		return s, nil, none, err
 	}
 	defer h.Close()
 	o := h.Object()
 	switch {
 	case o.True != path:
-		return s, nil, "a link leads elsewhere now", nil
+		return s, nil, LinkNow, nil
 	case o.Info.Kind == guardfs.KindDir:
-		return checkpoint.State{Kind: checkpoint.Dir}, nil, "", nil
+		return checkpoint.State{Kind: checkpoint.Dir}, nil, none, nil
 	case o.Info.Kind != guardfs.KindFile:
-		return s, nil, "it is a " + o.Info.Kind.String() + " now", nil
+		return s, nil, KindNow.Of(o.Info.Kind), nil
 	case o.Info.Size > e.cfg.Checkpoint.MaxFileBytes:
-		return s, nil, "it is too large now", nil
+		return s, nil, TooLargeNow, nil
 	}
 	f, err := h.Open()
 	if no, ok := errors.AsType[*guardfs.PathError](err); ok {
-		return s, nil, "it can't be read: " + no.Err.Error(), nil
+		return s, nil, NotRead.Of(no.Err), nil
 	}
 	if err != nil {
-		return s, nil, "", err
+		return s, nil, none, err
 	}
 	defer f.Close()
 	content, err = io.ReadAll(io.NewSectionReader(f, 0, e.cfg.Checkpoint.MaxFileBytes))
-	return checkpoint.State{Kind: checkpoint.File}, content, "", err
+	return checkpoint.State{Kind: checkpoint.File}, content, none, err
 }

@@ -108,7 +108,7 @@ func (e *Engine) cutOff(ctx context.Context, ts targets, m *Mutation) error {
 			e.logger.Warn("it could not be looked for changes that were cut off", "err", err)
 			return nil
 		}
-		return &CheckpointError{Err: err}
+		return notSaved(err)
 	}
 	ids, err := checkpoint.Marked(e.points.dir)
 	if err != nil {

@@ -92,40 +92,28 @@ func (e *Engine) removeEmpty(dir, lasting string) error {
 	}
 }
 
-// KeptDir is a directory that was to go and stays.
-type KeptDir struct {
-	Path, Why string
-	Err       error // of the removal; nil for one that was not tried
-}
-
-// Why a directory stays.
-const (
-	keptInUse    = "something is in it"
-	keptUnlisted = "the system does not let us look into it"
-)
-
 // drop removes what is empty of directories that are given innermost first, and lists those that stay.
-func (e *Engine) drop(dirs []string) (kept []KeptDir) {
+func (e *Engine) drop(dirs []string) (kept []Blocked) {
 	for _, d := range dirs {
 		err := e.removeEmpty(d, "")
 		switch {
 		case err == nil:
 		case inUse(err):
-			kept = append(kept, KeptDir{d, keptInUse, err})
+			kept = append(kept, Blocked{Path: d, Why: InUse, Err: err})
 		default:
 			e.logger.Warn("a directory could not be removed", "path", d, "err", err)
-			kept = append(kept, KeptDir{d, "it could not be removed: " + reason(err), err})
+			kept = append(kept, Blocked{Path: d, Why: NotRemoved.Of(said(err)), Err: err})
 		}
 	}
 	return kept
 }
 
-// reason is what the system said.
-func reason(err error) string {
+// said is what the system said.
+func said(err error) error {
 	if pe, ok := errors.AsType[*guardfs.PathError](err); ok {
-		return pe.Err.Error()
+		return pe.Err
 	}
-	return err.Error()
+	return err
 }
 
 // bornWithin is how long after the last note the directory that was being made when its process died may have been made. Only the one

@@ -113,14 +113,14 @@ func TestDirectoriesThatStayAreTold(t *testing.T) {
 		op     string // the call that goes wrong, on whichever directory it comes to first
 		err    error
 		inside bool
-		why    string
+		why    engine.Why
 		dry    bool // a dry run knows it
 	}{
-		"something is in it":    {inside: true, why: "something is in it", dry: true},
-		"it may not be listed":  {op: "getdents", err: syscall.EACCES, why: "the system does not let us look into it", dry: true},
-		"it can't be listed":    {op: "getdents", err: syscall.EIO, why: "it could not be looked into: input/output error", dry: true},
-		"it can't be removed":   {op: "rmdir", err: syscall.EBUSY, why: "it could not be removed: device or resource busy"},
-		"it may not be removed": {op: "rmdir", err: syscall.EPERM, why: "it could not be removed: operation not permitted"},
+		"something is in it":    {inside: true, why: engine.InUse, dry: true},
+		"it may not be listed":  {op: "getdents", err: syscall.EACCES, why: engine.Unlisted, dry: true},
+		"it can't be listed":    {op: "getdents", err: syscall.EIO, why: engine.NotListed.Of(syscall.EIO), dry: true},
+		"it can't be removed":   {op: "rmdir", err: syscall.EBUSY, why: engine.NotRemoved.Of(syscall.EBUSY)},
+		"it may not be removed": {op: "rmdir", err: syscall.EPERM, why: engine.NotRemoved.Of(syscall.EPERM)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := grow(t, nil)

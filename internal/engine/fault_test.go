@@ -140,7 +140,7 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 			history := x.keep()
 			for n := first(stride); ; n += stride {
 				history.fault()
-				var kept []engine.KeptDir
+				var kept []engine.Blocked
 				call, err := system.fail(n, bad, func() error {
 					done, err := steps[0](x.Engine, ctx, x.call("s"), engine.RestoreOptions{})
 					if err == nil {
@@ -181,7 +181,7 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 							must(t, os.Mkdir(x.ws+d, 0o750))
 						}
 					}
-					told := slices.ContainsFunc(kept, func(k engine.KeptDir) bool { return k.Path == x.ws+d && k.Why != "" })
+					told := slices.ContainsFunc(kept, func(k engine.Blocked) bool { return k.Path == x.ws+d && k.Why.Name != "" })
 					there, should := strings.Contains(x.looks(), d+" d"), strings.Contains(from, d+" d")
 					if there != should && !told {
 						t.Fatalf("call %d (%s): %v, and %s is there: %v", n, call, err, d, there)

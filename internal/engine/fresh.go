@@ -35,7 +35,7 @@ func (e *Engine) know(c *Call, o guardfs.Object, b *guardfs.Before) (Knowledge, 
 // read). A missing file is always fresh: there was nothing to read.
 func (e *Engine) fresh(t *Target, m *Mutation) error {
 	if want := m.ExpectedHash; want != "" && want != t.Before.Hash {
-		return &ModifiedError{Path: t.True, Was: want, Hash: t.Before.Hash, Expected: true}
+		return Refuse(Unexpected, t.True, HashFacts{Was: want, Hash: t.Before.Hash})
 	}
 	k := t.Known
 	if !k.Tracked || !t.Before.Exists || m.Blind {
@@ -43,15 +43,15 @@ func (e *Engine) fresh(t *Target, m *Mutation) error {
 	}
 	switch {
 	case k.Seen == nil && e.cfg.MustReadBeforeWrite:
-		return &UnreadError{Path: t.True}
+		return Refuse(Unread, t.True, nil)
 	case k.Seen == nil:
 		return nil
 	case k.Stale && m.StaleOK && !e.cfg.MustReadBeforeWrite:
 		return nil // an edit that others' changes do not touch says so itself
 	case k.Stale:
-		return e.modified(t)
+		return e.Modified(t)
 	case m.Overwrites && !k.Seen.Whole && e.cfg.MustReadBeforeWrite && !m.Acknowledged:
-		return &UnreadError{Path: t.True, Seen: k.Seen}
+		return Refuse(PartUnread, t.True, k.Seen)
 	}
 	return nil
 }

@@ -43,8 +43,7 @@ func TestChangedOutsideBetweenTwoCalls(t *testing.T) {
 			}
 			refused := func() {
 				t.Helper()
-				var conflict *engine.ConflictsError
-				if _, err := restore(""); !errors.As(err, &conflict) {
+				if _, err := restore(""); !errors.Is(err, engine.Conflicts) {
 					t.Fatalf("it must be a conflict: %v", err)
 				}
 			}
@@ -66,8 +65,7 @@ func TestChangedOutsideBetweenTwoCalls(t *testing.T) {
 				t.Fatal(err)
 			}
 			x.has("f", edited(old, "2", "6"))
-			var conflict *engine.ConflictsError
-			if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); !errors.As(err, &conflict) {
+			if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); !errors.Is(err, engine.Conflicts) {
 				t.Fatalf("undo over it must be a conflict: %v", err)
 			}
 			if _, err := x.Undo(ctx, c, engine.RestoreOptions{OnConflict: engine.OnConflictMerge}); err != nil {
@@ -92,8 +90,7 @@ func TestCreatedThenChangedOutside(t *testing.T) {
 	x.put("s", "f", "made\n")
 	x.write("f", "made\nby hand\n")
 	x.put("s", "f", "made\nby hand\nedited\n")
-	var conflict *engine.ConflictsError
-	if _, err := x.Restore(ctx, c, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{}); !errors.As(err, &conflict) {
+	if _, err := x.Restore(ctx, c, checkpoint.Restore{Turn: "t1"}, engine.RestoreOptions{}); !errors.Is(err, engine.Conflicts) {
 		t.Fatalf("it must be a conflict: %v", err)
 	}
 	x.has("f", "made\nby hand\nedited\n")
@@ -134,8 +131,7 @@ func TestOthersTookBack(t *testing.T) {
 	x.write("f", "0\n")
 	x.put("s", "f", "1\n")
 	x.put("u", "f", "2\n")
-	var conflict *engine.ConflictsError
-	if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); !errors.As(err, &conflict) {
+	if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); !errors.Is(err, engine.Conflicts) {
 		t.Fatalf("it must be a conflict: %v", err)
 	}
 	if _, err := x.Undo(ctx, x.call("u"), engine.RestoreOptions{}); err != nil {

@@ -4,7 +4,6 @@ package engine_test
 
 import (
 	"cmp"
-	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -55,7 +54,7 @@ func TestDirectoryMovedDuringARewind(t *testing.T) {
 				missing = append(missing, x.ws+"/new/"+name)
 			}
 		}
-		half, ok := errors.AsType[*engine.HalfMadeError](err)
+		half, ok := factsOf[engine.HalfFacts](err, engine.HalfMade)
 		if err != nil && missing != nil {
 			told++
 			if !ok || slices.ContainsFunc(missing, func(name string) bool { return !slices.Contains(half.Left, name) }) {

@@ -3,7 +3,6 @@ package engine
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io/fs"
 	"path"
 	"path/filepath"
@@ -12,11 +11,11 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// hindrance is why a restore can't or must not change a target that it wants to: an *UnheldError, *ReadOnlyError, *HardLinkError, or a
-// *guardfs.PathError where the system would not let it.
+// hindrance is why a restore can't or must not change a target that it wants to: WouldLose, ReadOnly,
+// HardLinked, or a *guardfs.PathError where the system would not let it.
 func (r *restore) hindrance(t *Target) error {
 	if r.e.unheld(t) {
-		return &UnheldError{t.True}
+		return Refuse(WouldLose, t.True, nil)
 	}
 	if err := r.e.changeable(t); err != nil {
 		return err
@@ -37,24 +36,22 @@ func (r *restore) hindrance(t *Target) error {
 	return nil
 }
 
-// hindered says a hindrance in the words of a path that is left alone; "" for any other error.
-func hindered(err error) string {
-	if _, ok := errors.AsType[*UnheldError](err); ok {
-		return "what is there now is too large for the store or excluded from it, and would be lost"
-	}
-	if e, ok := errors.AsType[*ReadOnlyError](err); ok {
-		return "it is read-only (" + e.Mode + ")"
-	}
-	if e, ok := errors.AsType[*HardLinkError](err); ok {
-		return fmt.Sprintf("it is one of %d names of the same file", e.Names)
-	}
+// hindered is a hindrance as the reason why a path is left alone; none for any other error.
+func hindered(err error) Why {
+	r, _ := errors.AsType[*Refusal](err)
 	switch {
+	case errors.Is(err, WouldLose):
+		return NotSavable
+	case errors.Is(err, ReadOnly):
+		return IsReadOnly.Of(r.Facts)
+	case errors.Is(err, HardLinked):
+		return IsHardLinked.Of(r.Facts)
 	case errors.Is(err, syscall.EROFS):
-		return "its file system is read-only"
+		return VolumeReadOnly
 	case errors.Is(err, fs.ErrPermission):
-		return "the system does not let us change its directory"
+		return DirNotWritable
 	}
-	return ""
+	return none
 }
 
 // allowed asks the system early whether the directory of path, or the nearest one that exists above it, can be written. place may be nil.

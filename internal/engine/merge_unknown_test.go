@@ -3,7 +3,6 @@
 package engine_test
 
 import (
-	"errors"
 	"testing"
 
 	"moltisfs/checkpoint"
@@ -36,8 +35,7 @@ func TestMergeByWhatIsNotKnown(t *testing.T) {
 		x.write("f", now)
 		for _, r := range []checkpoint.Restore{{ID: id}, {ID: id, Mode: checkpoint.ModeInverse}} {
 			for _, how := range []string{engine.OnConflictMerge, engine.OnConflictRefuse} {
-				var conflict *engine.ConflictsError
-				if done, err := x.Restore(ctx, c, r, engine.RestoreOptions{OnConflict: how}); !errors.As(err, &conflict) || len(conflict.Conflicts) != 1 {
+				if done, err := x.Restore(ctx, c, r, engine.RestoreOptions{OnConflict: how}); len(blockedBy(err)) != 1 {
 					t.Errorf("purged %v, %s, mode %q: it must be a conflict: %+v %v", purge, how, r.Mode, done, err)
 				}
 			}

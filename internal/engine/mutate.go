@@ -207,7 +207,7 @@ type Done struct {
 	Dropped  []string // directories that were removed; with DryRun: would be
 	Moved    []Move   // with DryRun: what would be moved
 	Trashed  []checkpoint.Trashed
-	Kept     []KeptDir // directories that were to go and stay
+	Kept     []Blocked // directories that were to go and stay
 	Approval string    // "approved" when somebody was asked
 	DryRun   bool
 	Idle     bool // everything was, or with DryRun is, already as it should be
@@ -262,7 +262,7 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	}
 	now := m.steps(ts, made)
 	if grant != "" && now.adds(p) {
-		return nil, &ApprovalError{State: "stale", Path: now.first(), Diff: now.diff()}
+		return nil, Refuse(ApprovalStale, now.first(), now.diff())
 	}
 	c.about(ts, now)
 	if m.idle(ts, made) { // somebody else has done it meanwhile
@@ -455,10 +455,10 @@ func (e *Engine) changeable(t *Target) error {
 		return nil
 	}
 	if b.Info.Mode&0o222 == 0 && e.cfg.ReadOnlyFiles != "write" && !t.ours {
-		return &ReadOnlyError{Path: t.True, Mode: b.Info.Mode.String()}
+		return Refuse(ReadOnly, t.True, b.Info.Mode.String())
 	}
 	if b.Info.Links > 1 && e.cfg.HardLinks == "refuse" {
-		return &HardLinkError{Path: t.True, Names: int(b.Info.Links)}
+		return Refuse(HardLinked, t.True, int(b.Info.Links))
 	}
 	return nil
 }

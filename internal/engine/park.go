@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 
 	"moltisfs/checkpoint"
-	"moltisfs/internal/edit"
 	"moltisfs/internal/guardfs"
 )
 
@@ -36,17 +35,6 @@ type Move struct {
 	announced   bool           // Back: the catalog says that it is on its way, because of us
 	moved       bool
 }
-
-// ParkError: a tree can't be moved to the trash as a whole.
-type ParkError struct {
-	Path string
-	Err  error
-}
-
-func (e *ParkError) Error() string {
-	return edit.ShownPath(e.Path) + " can't be moved to the trash: " + e.Err.Error()
-}
-func (e *ParkError) Unwrap() error { return e.Err }
 
 var errNoPlace = errors.New("there is no directory on its volume that a trash can be made in")
 
@@ -83,7 +71,7 @@ func (e *Engine) loadMoves(m *Mutation) error {
 		}
 		if mv.Back {
 			if kind != guardfs.KindAbsent {
-				return &ConflictsError{Conflicts: []PathConflict{{Path: mv.Path, Why: "something is there"}}}
+				return Refuse(Conflicts, "", []Blocked{{Path: mv.Path, Why: Occupied}})
 			}
 			if err := e.openSlot(mv); err != nil {
 				return err
@@ -101,11 +89,11 @@ func (e *Engine) loadMoves(m *Mutation) error {
 func (e *Engine) openSlot(mv *Move) error {
 	slot, err := e.trash.PlaceLink(mv.Entry.Parked)
 	if err != nil {
-		return &MissingContentError{mv.Path, "what was parked can't be reached: " + err.Error()}
+		return Refuse(NotStored, mv.Path, TrashUnopened.Of(err))
 	}
 	mv.slot, mv.info = slot, slot.Object().Info
 	if mv.info.Kind == guardfs.KindAbsent || mv.info.ID.Lasting() != mv.Entry.Identity {
-		return &MissingContentError{mv.Path, "it is not in the trash any more"}
+		return Refuse(NotStored, mv.Path, NotInTrash)
 	}
 	return nil
 }
@@ -206,7 +194,7 @@ func (e *Engine) isBack(ctx context.Context, mv *Move) (bool, error) {
 	there := err == nil && now.Kind != guardfs.KindAbsent
 	db, err := e.points.open()
 	if err != nil {
-		return false, &CheckpointError{Err: err}
+		return false, notSaved(err)
 	}
 	entry, err := db.TrashGet(ctx, mv.Entry.ID, "", true) // whose it is was asked when it was found
 	gone := errors.Is(err, checkpoint.ErrNotFound)
@@ -214,11 +202,11 @@ func (e *Engine) isBack(ctx context.Context, mv *Move) (bool, error) {
 	case gone && there && now.ID.Lasting() == mv.Entry.Identity:
 		return true, nil
 	case err != nil && !gone:
-		return false, &CheckpointError{Err: err}
+		return false, notSaved(err)
 	case gone || entry.Parked != mv.Entry.Parked: // it has expired, or is about to
-		return false, &MissingContentError{mv.Path, "it is not in the trash any more"}
+		return false, Refuse(NotStored, mv.Path, NotInTrash)
 	case there:
-		return false, &ConflictsError{Conflicts: []PathConflict{{Path: mv.Path, Why: "something is there"}}}
+		return false, Refuse(Conflicts, "", []Blocked{{Path: mv.Path, Why: Occupied}})
 	}
 	return false, nil
 }
@@ -231,7 +219,7 @@ func (e *Engine) readySlots(m *Mutation) error {
 		}
 		slot, err := e.newSlot(mv.place)
 		if err != nil {
-			return &ParkError{mv.Path, err}
+			return &Refusal{NoTrash.Code, NoTrash, mv.Path, err, err}
 		}
 		info, err := mv.place.CopyUp()
 		if err != nil {
@@ -364,11 +352,11 @@ func (e *Engine) carryMoves(ctx context.Context, p *point, m *Mutation, back boo
 			}
 			err := p.db.TrashSettle(ctx, mv.Entry.ID, checkpoint.Returning)
 			if errors.Is(err, checkpoint.ErrNotFound) { // it has expired just now
-				return &MissingContentError{mv.Path, "it is not in the trash any more"}
+				return Refuse(NotStored, mv.Path, NotInTrash)
 			}
 			mv.announced = true // or may be
 			if err != nil {
-				return &CheckpointError{Err: err}
+				return notSaved(err)
 			}
 			if mv.moved, err = mv.slot.MoveTo(ctx, mv.place, mv.Entry.Identity, e.sync()); err != nil {
 				return err
@@ -380,7 +368,7 @@ func (e *Engine) carryMoves(ctx context.Context, p *point, m *Mutation, back boo
 			mv.moved, err = mv.place.MoveTo(ctx, mv.slot, mv.Entry.Identity, e.sync())
 		}
 		if err != nil {
-			return &ParkError{mv.Path, err}
+			return &Refusal{NoTrash.Code, NoTrash, mv.Path, err, err}
 		}
 	}
 	return nil

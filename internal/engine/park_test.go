@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -144,17 +145,16 @@ func TestParkedRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var conflict *engine.ConflictsError
-	if _, err := x.Restore(ctx, c, rewindTo("one"), engine.RestoreOptions{}); !errors.As(err, &conflict) || !strings.Contains(conflict.Conflicts[0].Why, "one after the other") {
+	if _, err := x.Restore(ctx, c, rewindTo("one"), engine.RestoreOptions{}); !slices.Equal(blockedBy(err), []engine.Why{engine.MovedWhole}) {
 		t.Errorf("a tree and what was changed in it, in one step: %v", err)
 	}
 	c.Turn = "two" // what is in the trash was not changed from outside
 	x.BeginTurn(ctx, c)
 	x.write("t/other.txt", "somebody's\n")
-	if _, err := x.Untrash(ctx, c, done.Trashed[0].ID, false); !errors.As(err, &conflict) {
+	if _, err := x.Untrash(ctx, c, done.Trashed[0].ID, false); !errors.Is(err, engine.Conflicts) {
 		t.Errorf("over something that is there: %v", err)
 	}
-	if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); !errors.As(err, &conflict) {
+	if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); !errors.Is(err, engine.Conflicts) {
 		t.Errorf("undone over something that is there: %v", err)
 	}
 	if err := os.RemoveAll(x.ws + "/t"); err != nil {
@@ -202,8 +202,7 @@ func TestParkedRefusals(t *testing.T) {
 	if err := errors.Join(os.Rename(files[0], x.data+"/aside"), os.Mkdir(files[0], 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	var missing *engine.MissingContentError
-	if _, err := x.Untrash(ctx, c, done.Trashed[0].ID, false); !errors.As(err, &missing) {
+	if _, err := x.Untrash(ctx, c, done.Trashed[0].ID, false); !errors.Is(err, engine.NotStored) {
 		t.Errorf("a planted tree came back: %v", err)
 	}
 }
@@ -400,7 +399,6 @@ func TestParkedTwice(t *testing.T) {
 		}
 		ids = append(ids, done.Checkpoint)
 	}
-	var conflict *engine.ConflictsError
 	for i, name := range []string{"one", "two"} {
 		in := checkpoint.Restore{ID: checkpoint.ID(ids[i])}
 		done, err := x.Restore(ctx, c, in, engine.RestoreOptions{})
@@ -410,7 +408,7 @@ func TestParkedTwice(t *testing.T) {
 		if _, err := os.Stat(x.ws + "/t/" + name); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := x.Restore(ctx, c, checkpoint.Restore{ID: checkpoint.ID(ids[1-i])}, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); i == 0 && !errors.As(err, &conflict) {
+		if _, err := x.Restore(ctx, c, checkpoint.Restore{ID: checkpoint.ID(ids[1-i])}, engine.RestoreOptions{OnConflict: engine.OnConflictForce}); i == 0 && !errors.Is(err, engine.Conflicts) {
 			t.Errorf("over the other one: %v", err)
 		}
 		if _, err := x.Restore(ctx, c, checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{}); err != nil {

@@ -78,7 +78,11 @@ func (p *point) noteHalf(stuck []string) {
 func (p *point) halfMade(cause error, left []string) error {
 	left = slices.Clone(left)
 	slices.Sort(left)
-	return &HalfMadeError{Cause: cause, Left: slices.Compact(left), Checkpoint: string(p.id), Marked: p.intent != nil}
+	r := &Refusal{Code: HalfMade.Code, Cause: HalfMade, Facts: HalfFacts{cause, slices.Compact(left), string(p.id), p.intent != nil}}
+	if of := Reason(cause); of != nil {
+		r.Code = of.Code
+	}
+	return r // its cause is no Err of it: who tells of that alone says that nothing was changed
 }
 
 // note writes to the mark, if there is one, what was made of one path.
@@ -87,7 +91,7 @@ func (p *point) note(path, what string) error {
 		return nil
 	}
 	if err := p.intent.Note(path, what); err != nil {
-		return &CheckpointError{Err: err}
+		return notSaved(err)
 	}
 	return nil
 }
@@ -143,7 +147,7 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done, w
 	if err == nil && m.Whole {
 		if lost := unsaved(op.Changes, saved.Skipped); lost != nil {
 			p.db, p.id = db, saved.ID
-			return &MissingContentError{lost.Path, lost.Why}
+			return Refuse(NotStored, lost.Path, Unstored.Of(lost.Why))
 		}
 	}
 	if err == nil && (p.swaps != nil || len(changing)+len(m.Moves)*2+len(p.dirs.todo)+len(m.Drop) > 1) {
@@ -158,7 +162,7 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done, w
 			e.logger.Warn("a change went ahead without its checkpoint, as on_error allows", "err", err)
 			return nil
 		}
-		return &CheckpointError{Err: err}
+		return notSaved(err)
 	}
 	done.Checkpoint, c.Trace.Checkpoint = string(saved.ID), string(saved.ID)
 	for _, s := range saved.Skipped {

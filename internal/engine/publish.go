@@ -112,7 +112,7 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation, 
 	}
 	done.Made, done.Kept = dirs.paths(), e.drop(swaps.kept(m.Drop))
 	done.Dropped = slices.DeleteFunc(slices.Clone(m.Drop), func(d string) bool {
-		return slices.ContainsFunc(done.Kept, func(k KeptDir) bool { return k.Path == d })
+		return slices.ContainsFunc(done.Kept, func(k Blocked) bool { return k.Path == d })
 	})
 	for _, mv := range m.Moves {
 		done.Moved = append(done.Moved, *mv)

@@ -246,7 +246,7 @@ func (e *Engine) takeBackOne(ctx context.Context, db *checkpoint.DB, op *checkpo
 			if err == nil && now.Same(c.Before) {
 				return nil
 			}
-			return errors.Join(err, &MissingContentError{c.Path, c.Skipped})
+			return errors.Join(err, Refuse(NotStored, c.Path, Unstored.Of(c.Skipped)))
 		}
 		content, err := db.Content(ctx, c.Before.Hash)
 		if err != nil {

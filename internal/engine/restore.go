@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
-	"moltisfs/internal/edit"
 	"moltisfs/internal/policy"
 )
 
@@ -32,7 +31,7 @@ type RestoreOptions struct {
 type Restored struct {
 	*Done
 	Plan    *checkpoint.Plan
-	Skipped []Left
+	Skipped []Blocked
 	Merged  map[string]bool // by true path
 	// Outside are, of a rewind, checkpoints of what others changed meanwhile; that was left alone.
 	Outside []checkpoint.ID
@@ -42,49 +41,6 @@ type Restored struct {
 	Passed bool
 	// Metadata is, by true path, how far a file that was there got back what it had; what did not differ is not told.
 	Metadata map[string]MetadataOf
-}
-
-// Left is a path that a restore left alone, and why.
-type Left struct {
-	Path string `json:"path"`
-	Why  string `json:"why"`
-}
-
-// ConflictsError: others changed paths since the checkpoint, or later changes stand on what it did, so nothing was restored.
-type ConflictsError struct {
-	Conflicts []PathConflict
-	Both      bool // forcing does not help: the paths can't be there together
-}
-
-// PathConflict is one path of a ConflictsError.
-type PathConflict struct {
-	Path string `json:"path"`
-	Why  string `json:"why"`
-	// Stays: neither merge nor force helps, because no restore removes what is in the way.
-	Stays bool   `json:"-"`
-	Diff  string `json:"diff,omitempty"` // from what the store knows to what is there
-}
-
-func (e *ConflictsError) Error() string {
-	if len(e.Conflicts) == 1 {
-		return edit.ShownPath(e.Conflicts[0].Path) + " can't be restored without losing other changes"
-	}
-	return fmt.Sprintf("%d paths can't be restored without losing other changes", len(e.Conflicts))
-}
-
-// MissingContentError: the checkpoint knows of the path but does not hold its content.
-type MissingContentError struct{ Path, Why string }
-
-func (e *MissingContentError) Error() string {
-	return "the content of " + edit.ShownPath(e.Path) + " is not in the checkpoint (" + e.Why + ")"
-}
-
-// UnheldError: a restore would put something else in the place of content that the store can't or must not hold (above
-// max_file_bytes, excluded), so that it could not be taken back.
-type UnheldError struct{ Path string }
-
-func (e *UnheldError) Error() string {
-	return "what is at " + edit.ShownPath(e.Path) + " now is too large for the checkpoint store or excluded from it, so that overwriting it would lose it"
 }
 
 // Restore carries out a plan of the store as an ordinary guarded mutation under today's policy: all paths or none,
@@ -123,7 +79,7 @@ func (e *Engine) alsoOutside(ctx context.Context, db *checkpoint.DB, c *Call, on
 }
 
 // planFor is the plan of r for the call's session. A path that r names and that policy denies is refused before anybody looks whether the plan has
-// it, one that the plan does not have with a *NotInPlanError.
+// it; one that the plan does not have is NotInPlan.
 func (e *Engine) planFor(ctx context.Context, c *Call, db *checkpoint.DB, r checkpoint.Restore) (*checkpoint.Plan, error) {
 	who := e.scope(c)
 	r.Principal, r.Session, r.AllSessions = who.Principal, who.Session, who.AllSessions
@@ -144,22 +100,13 @@ func (e *Engine) planFor(ctx context.Context, c *Call, db *checkpoint.DB, r chec
 	return plan, nil
 }
 
-// NotInPlanError: a checkpoint, or the time since a point, has nothing to say of a path.
-type NotInPlanError struct {
-	Path   string
-	Held   []string // what it has something to say of
-	Denied int      // and of so many paths more that policy keeps from being named
-}
-
-func (e *NotInPlanError) Error() string { return "it holds no change of " + edit.ShownPath(e.Path) }
-
 func (e *Engine) unplanned(ctx context.Context, db *checkpoint.DB, r checkpoint.Restore, path string) error {
 	r.Paths = nil
 	whole, err := db.Plan(ctx, r)
 	if err != nil {
 		return err
 	}
-	no := &NotInPlanError{Path: path}
+	var no PlanFacts
 	for _, it := range whole.Items {
 		switch {
 		case it.Role == checkpoint.RoleParent:
@@ -169,19 +116,8 @@ func (e *Engine) unplanned(ctx context.Context, db *checkpoint.DB, r checkpoint.
 			no.Held = append(no.Held, it.Path)
 		}
 	}
-	return no
+	return Refuse(NotInPlan, path, no)
 }
-
-// HiddenError: so many paths of a restore are out of reach today, and policy keeps them from being named.
-type HiddenError struct {
-	Paths int
-	Err   error
-}
-
-func (e *HiddenError) Error() string {
-	return fmt.Sprintf("%d paths of it are out of reach today", e.Paths)
-}
-func (e *HiddenError) Unwrap() error { return e.Err }
 
 // hiding takes the name out of a denial of a path that the session knows from its history only.
 func (e *Engine) hiding(items []checkpoint.Item, err error) error {
@@ -195,7 +131,7 @@ func (e *Engine) hiding(items []checkpoint.Item, err error) error {
 			n++
 		}
 	}
-	return &HiddenError{max(n, 1), err}
+	return &Refusal{Hidden.Code, Hidden, "", max(n, 1), err}
 }
 
 // hide takes out of the plan of a restore that may skip what can't even be named.
@@ -238,13 +174,13 @@ type restore struct {
 	plan  *checkpoint.Plan
 	o     RestoreOptions
 	items map[string]*checkpoint.Item
-	left  []Left            // for what stands there, before anything is loaded
-	stuck []PathConflict    // likewise
-	kept  []KeptDir         // directories that can't go
-	full  []KeptDir         // nor these, because of what the targets become
-	away  []string          // what can't be named and is not restored
-	asked map[string]bool   // directories to be made, which the system lets us make
-	holds map[string]string // of directories that are to give way and hold something that stays: why
+	left  []Blocked       // for what stands there, before anything is loaded
+	stuck []Blocked       // likewise
+	kept  []Blocked       // directories that can't go
+	full  []Blocked       // nor these, because of what the targets become
+	away  []string        // what can't be named and is not restored
+	asked map[string]bool // directories to be made, which the system lets us make
+	holds map[string]Why  // of directories that are to give way and hold something that stays: why
 	out   *Restored
 }
 
@@ -309,10 +245,10 @@ func (r *restore) carryOut(ctx context.Context, c *Call, m *Mutation) (*Restored
 		}
 		swap := r.swapped(item)
 		if o.OnConflict == OnConflictSkip {
-			why := ""
+			var why Why
 			switch {
 			case slices.ContainsFunc(stay, func(s string) bool { return below(item.Path, s) }):
-				why = "something that is no directory is on the way to it"
+				why = FileOnTheWay
 			case swap:
 				if why, err = r.stays(item); err != nil {
 					return nil, err
@@ -320,11 +256,11 @@ func (r *restore) carryOut(ctx context.Context, c *Call, m *Mutation) (*Restored
 			case m.swapAbove(item.Path) == "" || item.Want.Kind == checkpoint.Absent:
 				why = e.obstacle(item)
 			}
-			if why != "" {
+			if why != none {
 				if swap {
 					stay = append(stay, item.Path)
 				}
-				r.left = append(r.left, Left{item.Path, why})
+				r.left = append(r.left, Blocked{Path: item.Path, Why: why})
 				continue
 			}
 		}
@@ -373,7 +309,7 @@ func (r *restore) carryOut(ctx context.Context, c *Call, m *Mutation) (*Restored
 	r.kept = append(r.kept, r.full...)
 	if !o.DryRun {
 		r.untrash(ctx)
-		r.kept = slices.DeleteFunc(r.kept, func(k KeptDir) bool { // another took it away before it was our turn
+		r.kept = slices.DeleteFunc(r.kept, func(k Blocked) bool { // another took it away before it was our turn
 			now, err := e.stateOf(k.Path)
 			return err == nil && now.Kind != checkpoint.Dir
 		})
@@ -388,7 +324,7 @@ func (r *restore) carryOut(ctx context.Context, c *Call, m *Mutation) (*Restored
 		saved, err := r.db.Save(ctx, checkpoint.Op{Tool: c.Tool, Kind: checkpoint.KindRestore, Principal: c.Principal, Session: c.Session, Turn: c.Turn,
 			Time: e.now(), UndoOf: plan.UndoOf})
 		if err != nil {
-			return nil, &CheckpointError{Err: err}
+			return nil, notSaved(err)
 		}
 		if r.out.Passed = len(r.out.Skipped)+r.out.Denied > 0; !r.out.Passed {
 			r.out.Checkpoint = string(saved.ID)

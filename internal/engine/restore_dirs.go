@@ -9,14 +9,8 @@ import (
 	"syscall"
 
 	"moltisfs/checkpoint"
-	"moltisfs/internal/edit"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
-)
-
-const (
-	unreachable = "the system does not let us into a directory on the way to it"
-	unreadable  = "the system does not let us read it"
 )
 
 // leave lets a restore that may skip go on without a file that this process may not read, of which nobody can tell what it is now.
@@ -24,7 +18,7 @@ func (r *restore) leave(path string, err error) bool {
 	if r.o.OnConflict != OnConflictSkip || !forbidden(err) {
 		return false
 	}
-	r.left = append(r.left, Left{path, unreadable})
+	r.left = append(r.left, Blocked{Path: path, Why: Unreadable})
 	return true
 }
 
@@ -35,25 +29,25 @@ func forbidden(err error) bool {
 }
 
 // obstacle says what stands at a path that is of another kind than the plan knows, or on the way to it, so that it can't even be
-// loaded; "" when nothing does, or when it is the chain that should refuse.
-func (e *Engine) obstacle(item *checkpoint.Item) string {
+// loaded; none when nothing does, or when it is the chain that should refuse.
+func (e *Engine) obstacle(item *checkpoint.Item) Why {
 	place, err := e.fs.PlaceLink(item.Path)
 	if errors.Is(err, syscall.ENOTDIR) {
-		return "something that is no directory is on the way to it"
+		return FileOnTheWay
 	}
 	if _, no := errors.AsType[*policy.Denied](err); no {
-		return "it is out of reach today"
+		return OutOfReach
 	}
 	if forbidden(err) {
-		return unreachable
+		return Unreachable
 	}
 	if err != nil {
-		return ""
+		return none
 	}
 	defer place.Close()
 	o := place.Object()
 	if o.True != item.Path {
-		return "a directory on the way to it has become a symbolic link"
+		return LinkOnTheWay
 	}
 	known := func(k checkpoint.Kind) bool { return item.Want.Kind == k || item.Head.Kind == k }
 	ok := true
@@ -70,9 +64,9 @@ func (e *Engine) obstacle(item *checkpoint.Item) string {
 		ok = false
 	}
 	if ok {
-		return ""
+		return none
 	}
-	return "a " + o.Info.Kind.String() + " is there now"
+	return OtherKind.Of(o.Info.Kind)
 }
 
 // onlyNew keeps of a plan's directories those that have to be made or can go, so that a restore of what is there already
@@ -86,8 +80,8 @@ func (r *restore) onlyNew(m *Mutation, goes map[string]bool) error {
 			at = top // only there is something to look at
 		}
 		err := e.allowed(nil, at)
-		if why := hindered(err); why != "" && r.o.OnConflict == OnConflictSkip {
-			r.left = append(r.left, Left{d.Path, why})
+		if why := hindered(err); why != none && r.o.OnConflict == OnConflictSkip {
+			r.left = append(r.left, Blocked{Path: d.Path, Why: why})
 			return nil
 		}
 		make = append(make, d)
@@ -113,7 +107,7 @@ func (r *restore) onlyNew(m *Mutation, goes map[string]bool) error {
 				return err
 			}
 		default:
-			return &ConflictsError{Conflicts: []PathConflict{{Path: d.Path, Why: "a " + kind.String() + " is in the place of the directory"}}}
+			return Refuse(Conflicts, "", []Blocked{{Path: d.Path, Why: KindForDir.Of(kind)}})
 		}
 	}
 	var drop []string
@@ -122,18 +116,18 @@ func (r *restore) onlyNew(m *Mutation, goes map[string]bool) error {
 	}
 	for _, d := range m.Drop { // innermost first
 		there, why := e.onlyHolds(d, goes)
-		if why != "" {
-			r.kept = append(r.kept, KeptDir{Path: d, Why: why})
+		if why != none {
+			r.kept = append(r.kept, Blocked{Path: d, Why: why})
 		}
-		if !there || why != "" {
+		if !there || why != none {
 			continue
 		}
 		if err := e.allowed(nil, d); err != nil {
 			why := hindered(err)
-			if why == "" || r.o.OnConflict != OnConflictSkip {
+			if why == none || r.o.OnConflict != OnConflictSkip {
 				return err
 			}
-			r.left = append(r.left, Left{d, why})
+			r.left = append(r.left, Blocked{Path: d, Why: why})
 			continue
 		}
 		goes[d] = true
@@ -176,23 +170,20 @@ func (r *restore) oneOrTheOther(m *Mutation) error {
 		return nil
 	}
 	if r.o.OnConflict != OnConflictSkip {
-		no := &ConflictsError{Both: true}
+		var both []Blocked
 		for _, dir := range slices.Sorted(maps.Keys(over)) {
-			no.Conflicts = append(no.Conflicts, PathConflict{Path: dir, Why: bothKinds + edit.ShownPath(over[dir])},
-				PathConflict{Path: over[dir], Why: "it was there when " + edit.ShownPath(dir) + " was a directory, which is to be a file again"})
+			both = append(both, Blocked{Path: dir, Why: WasDirOf.Of(over[dir])}, Blocked{Path: over[dir], Why: WasFile.Of(dir)})
 		}
-		return no
+		return Refuse(BothKinds, "", both)
 	}
 	for dir, below := range over {
-		r.left = append(r.left, Left{dir, bothKinds + edit.ShownPath(below)})
+		r.left = append(r.left, Blocked{Path: dir, Why: WasDirOf.Of(below)})
 		delete(r.items, dir)
 	}
 	gone := func(name string) bool { return over[name] != "" }
 	m.Paths, m.Swaps = slices.DeleteFunc(m.Paths, gone), slices.DeleteFunc(m.Swaps, gone)
 	return nil
 }
-
-const bothKinds = "at another time it was the directory of "
 
 // settleDirs leaves of the directories to be made those that something comes into, and of those to go those that nothing is in then, now that it is known what
 // the targets become. A directory is not made for what is skipped only.
@@ -230,7 +221,7 @@ func (r *restore) settleDirs(m *Mutation, ts []*Target, dirs []NewDir, drop []st
 	r.full = nil
 	for _, d := range drop {
 		if comes[d] {
-			r.full = append(r.full, KeptDir{Path: d, Why: keptInUse})
+			r.full = append(r.full, Blocked{Path: d, Why: InUse})
 			continue
 		}
 		gone = append(gone, d)
@@ -239,17 +230,17 @@ func (r *restore) settleDirs(m *Mutation, ts []*Target, dirs []NewDir, drop []st
 }
 
 // onlyHolds looks whether dir is a directory with nothing in it but what goes. why says what keeps it.
-func (e *Engine) onlyHolds(dir string, goes map[string]bool) (there bool, why string) {
+func (e *Engine) onlyHolds(dir string, goes map[string]bool) (there bool, why Why) {
 	h, err := e.fs.Resolve(dir, guardfs.Remove)
 	if _, no := errors.AsType[*policy.Denied](err); no || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return false, "" // what is denied is not named
+		return false, none // what is denied is not named
 	}
 	if err != nil {
 		return true, keptBy(err)
 	}
 	defer h.Close()
 	if h.Object().True != dir || h.Object().Info.Kind != guardfs.KindDir {
-		return false, "" // what was made is gone
+		return false, none // what was made is gone
 	}
 	d, err := h.Dir()
 	if err != nil {
@@ -261,22 +252,22 @@ func (e *Engine) onlyHolds(dir string, goes map[string]bool) (there bool, why st
 		return true, keptBy(err)
 	}
 	if denied > 0 {
-		return true, keptInUse
+		return true, InUse
 	}
 	for _, entry := range entries {
 		if !goes[dir+"/"+entry.Name] {
-			return true, keptInUse
+			return true, InUse
 		}
 	}
-	return true, ""
+	return true, none
 }
 
 // keptBy says why a directory that can't be looked into stays.
-func keptBy(err error) string {
+func keptBy(err error) Why {
 	if forbidden(err) {
-		return keptUnlisted
+		return Unlisted
 	}
-	return "it could not be looked into: " + reason(err)
+	return NotListed.Of(said(err))
 }
 
 // dirsStill looks again, under the lock: which directories still have to be made, and which of

@@ -23,12 +23,12 @@ func (r *restore) next(ctx context.Context, ts []*Target) error {
 		if conflict == nil && t.differs() {
 			if err := r.hindrance(t); err != nil {
 				why := hindered(err)
-				if why == "" || r.o.OnConflict != OnConflictSkip {
+				if why == none || r.o.OnConflict != OnConflictSkip {
 					return err
 				}
 				t.keep()
 				delete(r.out.Merged, t.True)
-				r.out.Skipped = append(r.out.Skipped, Left{t.True, why})
+				r.out.Skipped = append(r.out.Skipped, Blocked{Path: t.True, Why: why})
 			}
 		}
 		if conflict != nil {
@@ -39,13 +39,13 @@ func (r *restore) next(ctx context.Context, ts []*Target) error {
 		conflicts = r.whole(ts)
 	}
 	if conflicts != nil {
-		return &ConflictsError{Conflicts: conflicts}
+		return Refuse(Conflicts, "", conflicts)
 	}
 	return nil
 }
 
 // wanted sets what one target becomes.
-func (r *restore) wanted(ctx context.Context, t *Target, item *checkpoint.Item) (*PathConflict, error) {
+func (r *restore) wanted(ctx context.Context, t *Target, item *checkpoint.Item) (*Blocked, error) {
 	if t.True != item.Path {
 		// A directory on the way has become a link: this is another place than the one that was recorded.
 		return nil, &guardfs.SymlinkError{Path: item.Path, Target: t.True}
@@ -60,15 +60,15 @@ func (r *restore) wanted(ctx context.Context, t *Target, item *checkpoint.Item) 
 		r.out.noteMetadata(t, item, meta, &can)
 		meta.Mode, meta.UID, meta.GID, meta.Xattrs = can.Mode, can.UID, can.GID, can.Xattrs
 	}
-	if now.Same(item.Want) && (now.Kind != checkpoint.File || why != "" || sameMetadata(metadata(meta), &t.Before.Meta)) {
+	if now.Same(item.Want) && (now.Kind != checkpoint.File || why != none || sameMetadata(metadata(meta), &t.Before.Meta)) {
 		t.keep()
 		r.out.metadataStays(t)
 		return nil, nil
 	}
 	if !item.Stored && item.Missing == checkpoint.SkipPurged && r.o.OnConflict != OnConflictSkip {
-		return nil, &MissingContentError{item.Path, item.Missing}
+		return nil, Refuse(NotStored, item.Path, Unstored.Of(item.Missing))
 	}
-	if why != "" && r.o.OnConflict == OnConflictMerge || r.plan.Mode == checkpoint.ModeInverse && !now.Same(item.Base) {
+	if why != none && r.o.OnConflict == OnConflictMerge || r.plan.Mode == checkpoint.ModeInverse && !now.Same(item.Base) {
 		merged, err := r.merge(ctx, t, item)
 		if err != nil {
 			return nil, err
@@ -79,29 +79,29 @@ func (r *restore) wanted(ctx context.Context, t *Target, item *checkpoint.Item) 
 			r.out.metadataStays(t)
 			return nil, nil
 		}
-		if why == "" {
-			why = laterChanges
+		if why == none {
+			why = SameLines
 		}
 	}
-	if why != "" {
+	if why != none {
 		switch r.o.OnConflict {
 		case OnConflictSkip:
 			t.keep()
-			r.out.Skipped = append(r.out.Skipped, Left{t.True, why})
+			r.out.Skipped = append(r.out.Skipped, Blocked{Path: t.True, Why: why})
 			return nil, nil
 		case OnConflictForce:
 		default:
-			return &PathConflict{Path: t.True, Why: why, Diff: r.drift(ctx, t, item)}, nil
+			return &Blocked{Path: t.True, Why: why, Diff: r.drift(ctx, t, item)}, nil
 		}
 	}
 	if !item.Stored {
-		return nil, r.missing(t, item.Path, item.Missing)
+		return nil, r.missing(t, item.Path, Unstored.Of(item.Missing))
 	}
 	switch item.Want.Kind {
 	case checkpoint.File:
 		content, err := r.db.Content(ctx, item.Want.Hash)
 		if errors.Is(err, checkpoint.ErrNoContent) { // the plan is older than that
-			return nil, r.missing(t, item.Path, goneSince)
+			return nil, r.missing(t, item.Path, JustRemoved)
 		}
 		if err != nil {
 			return nil, err
@@ -123,15 +123,13 @@ func (r *restore) wanted(ctx context.Context, t *Target, item *checkpoint.Item) 
 	return nil, nil
 }
 
-const goneSince = "removed to make room, or purged, just now"
-
 // missing is what becomes of a target whose content the store does not have.
-func (r *restore) missing(t *Target, path, why string) error {
+func (r *restore) missing(t *Target, path string, why Why) error {
 	if r.o.OnConflict != OnConflictSkip {
-		return &MissingContentError{path, why}
+		return Refuse(NotStored, path, why)
 	}
 	t.keep()
-	r.out.Skipped = append(r.out.Skipped, Left{t.True, "its content was not stored: " + why})
+	r.out.Skipped = append(r.out.Skipped, Blocked{Path: t.True, Why: ContentOf.Of(why)})
 	return nil
 }
 
@@ -153,8 +151,8 @@ func (r *restore) park(ctx context.Context, c *Call, item *checkpoint.Item, m *M
 		return false, err
 	}
 	if err := r.e.allowed(nil, item.Path); err != nil {
-		if why := hindered(err); why != "" && r.o.OnConflict == OnConflictSkip {
-			r.left = append(r.left, Left{item.Path, why})
+		if why := hindered(err); why != none && r.o.OnConflict == OnConflictSkip {
+			r.left = append(r.left, Blocked{Path: item.Path, Why: why})
 			return true, nil
 		}
 		return false, err
@@ -164,36 +162,34 @@ func (r *restore) park(ctx context.Context, c *Call, item *checkpoint.Item, m *M
 		return false, err
 	}
 	why := r.conflict(now, item)
-	if why == "" && r.plan.Mode == checkpoint.ModeInverse && !now.Same(item.Base) {
-		why = laterChanges
+	if why == none && r.plan.Mode == checkpoint.ModeInverse && !now.Same(item.Base) {
+		why = SameLines
 	}
 	switch {
-	case why != "" && r.o.OnConflict == OnConflictSkip:
-		r.left = append(r.left, Left{item.Path, why})
-	case why != "" && r.o.OnConflict != OnConflictForce:
-		r.stuck = append(r.stuck, PathConflict{Path: item.Path, Why: why})
+	case why != none && r.o.OnConflict == OnConflictSkip:
+		r.left = append(r.left, Blocked{Path: item.Path, Why: why})
+	case why != none && r.o.OnConflict != OnConflictForce:
+		r.stuck = append(r.stuck, Blocked{Path: item.Path, Why: why})
 	default:
 		m.Moves = append(m.Moves, &Move{Path: item.Path, Entry: checkpoint.Trashed{Agent: !c.ByUser, Size: o.Info.Size, Files: 1}})
 	}
 	return true, nil
 }
 
-const laterChanges = "later changes touch the same lines"
-
-// conflict says why the path is not this session's to change, "" when it is.
-func (r *restore) conflict(now checkpoint.State, item *checkpoint.Item) string {
+// conflict says why the path is not this session's to change, none when it is.
+func (r *restore) conflict(now checkpoint.State, item *checkpoint.Item) Why {
 	switch {
 	// What a move left has no hash either, but a time, by which it is known.
 	case !item.Expects(now) && now.Kind == checkpoint.File && item.Head.Kind == checkpoint.File && item.Head.Hash == "" && item.Head.ModTime.IsZero():
-		return "what it became last was purged, so that nobody can tell whether it was changed outside"
+		return LastPurged
 	case !item.Expects(now) && item.HeadLost:
-		return "what it became last is not in the store any more (retention), so that nobody can tell whether it was changed outside"
+		return LastRemoved
 	case !item.Expects(now):
-		return "changed outside"
+		return ChangedOutside
 	case item.Foreign && r.plan.Mode != checkpoint.ModeInverse:
-		return "changed by others in between"
+		return ChangedByOthers
 	}
-	return ""
+	return none
 }
 
 // madeReadOnly says that the session's last change, as a rule a restore, gave the file the read-only mode that it has, and that it is as that change

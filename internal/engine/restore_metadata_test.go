@@ -106,11 +106,10 @@ func TestUndoOfABroughtBackReadOnlyFile(t *testing.T) {
 	x.has("f", "-")
 
 	id := x.put("s", "g", "g\n")
-	var readOnly *engine.ReadOnlyError
 	if err := os.Chmod(x.ws+"/g", 0o444); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.restore(id, ""); !errors.As(err, &readOnly) {
+	if _, err := x.restore(id, ""); !errors.Is(err, engine.ReadOnly) {
 		t.Errorf("what somebody else made read-only: %v", err)
 	}
 	x.has("g", "g\n")

@@ -1,26 +1,11 @@
 package engine
 
 import (
-	"fmt"
 	"path"
 	"path/filepath"
 
 	"moltisfs/internal/guardfs"
 )
-
-// LimitError: a change of so many paths at once needs more open files than the system lets this process have. Most is about how many would do.
-type LimitError struct {
-	Most int
-	Dirs bool // Most counts the directories that the paths are in
-}
-
-func (e *LimitError) Error() string {
-	what := "paths"
-	if e.Dirs {
-		what = "directories with their files"
-	}
-	return fmt.Sprintf("the system lets this process have so few files open that about %d %s can be changed at once", e.Most, what)
-}
 
 const (
 	// fewFiles there is room for as a rule, and to list what is open would cost an ordinary edit too much.
@@ -52,14 +37,14 @@ func roomToLoad(paths []string) error {
 // limit is the error where room files may be open, for places and what comes with them.
 func limit(room int) error {
 	if most := room - spareFiles - fewFiles; guardfs.SharedDirs && most > fewFiles {
-		return &LimitError{Most: most, Dirs: true}
+		return Refuse(TooManyPaths, "", CountFacts{most, true})
 	}
 	const each = 3 // its directory, its lock, its new content
 	most := fewFiles / each
 	for n := most + 1; n*each+spare(n*(each-1)) <= room; n++ {
 		most = n
 	}
-	return &LimitError{Most: most}
+	return Refuse(TooManyPaths, "", CountFacts{Most: most})
 }
 
 // roomToChange refuses what would run out of open files half-way, where not even what was done could be put back. Where

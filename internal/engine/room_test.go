@@ -308,7 +308,7 @@ func TestRestoreWithinOpenFiles(t *testing.T) {
 			if err == nil {
 				break
 			}
-			limit, ok := errors.AsType[*engine.LimitError](err)
+			limit, ok := factsOf[engine.CountFacts](err, engine.TooManyPaths)
 			if refused++; !ok || limit.Dirs && limit.Most < 8 {
 				t.Fatalf("%s: with %d open files more: %v", c.name, more, err)
 			}
@@ -345,7 +345,7 @@ func TestRestoreInParts(t *testing.T) {
 	openFiles(t, true, 150)
 	for _, o := range []engine.RestoreOptions{{DryRun: true}, {}} {
 		_, err := x.Restore(ctx, who, rewindTo("t1"), o)
-		limit, ok := errors.AsType[*engine.LimitError](err)
+		limit, ok := factsOf[engine.CountFacts](err, engine.TooManyPaths)
 		if !ok || !limit.Dirs || limit.Most < 50 || limit.Most > 150 {
 			t.Fatalf("%+v: it must be refused: %v", o, err)
 		}

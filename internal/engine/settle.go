@@ -32,18 +32,12 @@ func (e *Engine) settleCut(ctx context.Context, db *checkpoint.DB, until time.Ti
 	})
 }
 
-// UnsettledError: a plan takes back a change of which nobody could tell yet whether it was made, because others hold the locks of its paths, or are just looking.
-type UnsettledError struct{ ID checkpoint.ID }
-
-func (e *UnsettledError) Error() string {
-	return "whether the change " + string(e.ID) + ", which was cut off, was made is not known yet"
-}
-
-// unsettled is a *cutOffError when the plan takes back what is not settled, and may be soon.
+// unsettled is a *cutOffError when the plan takes back a change of which nobody could tell yet whether it was
+// made, because others hold the locks of its paths, or are just looking.
 func (e *Engine) unsettled(plan *checkpoint.Plan) error {
 	for _, id := range checkpoint.CutOffIDs(e.points.dir) {
 		if slices.Contains(plan.Undoes, id) && !e.left.outOfReach(id) {
-			return &cutOffError{&UnsettledError{id}}
+			return &cutOffError{Refuse(Unsettled, "", id)}
 		}
 	}
 	return nil

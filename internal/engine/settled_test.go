@@ -140,7 +140,7 @@ func TestContentGoesAfterThePlan(t *testing.T) {
 		if how == OnConflictSkip && (err != nil || len(done.Skipped) != 1) {
 			t.Errorf("skipped: %+v, %v", done, err)
 		}
-		if _, ok := errors.AsType[*MissingContentError](err); how == OnConflictRefuse && !ok {
+		if how == OnConflictRefuse && !errors.Is(err, NotStored) {
 			t.Errorf("refused: %v", err)
 		}
 	}

@@ -265,32 +265,27 @@ func (r *restore) belowFile(item *checkpoint.Item) bool {
 	return errors.Is(err, syscall.ENOTDIR)
 }
 
-// stays says, for a restore that may skip, why the file that is in the place of a directory can't give way; "" when it can. All that belongs into the directory
+// stays says, for a restore that may skip, why the file that is in the place of a directory can't give way; none when it can. All that belongs into the directory
 // stays away with it.
-func (r *restore) stays(item *checkpoint.Item) (why string, err error) {
+func (r *restore) stays(item *checkpoint.Item) (why Why, err error) {
 	if item.Want.Kind != checkpoint.Dir {
-		return "", nil // of a directory it is seen with what it holds
+		return none, nil // of a directory it is seen with what it holds
 	}
 	now, err := r.e.stateOf(item.Path)
 	if err != nil {
-		return "", err
+		return none, err
 	}
-	if why := r.conflict(now, item); why != "" {
+	if why := r.conflict(now, item); why != none {
 		return why, nil
 	}
 	if now.Kind == checkpoint.File && !r.e.storable(item.Path, now.Size) {
-		return hindered(&UnheldError{item.Path}), nil
+		return NotSavable, nil
 	}
 	return hindered(r.e.allowed(nil, item.Path)), nil
 }
 
-const (
-	holdsOthers = "the directory that is there now holds what this restore does not remove"
-	holdsParked = "the directory that is there now holds what is moved to the trash, or back, as a whole; skip does that, and the same restore again the rest"
-)
-
 // whole makes sure, once it is known what each target becomes, that directories that give way are empty by then, and that nothing goes below a file.
-func (r *restore) whole(ts []*Target) (conflicts []PathConflict) {
+func (r *restore) whole(ts []*Target) (conflicts []Blocked) {
 	for _, t := range ts {
 		item := r.items[t.Path]
 		kept := item.Want.Kind == checkpoint.Dir && t.Before.Exists && t.Before.Info.Kind != guardfs.KindDir && t.After.Kind != guardfs.KindDir
@@ -299,14 +294,14 @@ func (r *restore) whole(ts []*Target) (conflicts []PathConflict) {
 		}
 		i := slices.IndexFunc(ts, func(o *Target) bool { return below(o.True, t.True) && o.After.Kind != guardfs.KindAbsent })
 		switch {
-		case i < 0 && (kept || r.holds[t.Path] == ""):
+		case i < 0 && (kept || r.holds[t.Path] == none):
 		case kept:
-			conflicts = append(conflicts, PathConflict{Path: ts[i].True, Why: "a file that stays is in the place of its directory", Stays: true})
+			conflicts = append(conflicts, Blocked{Path: ts[i].True, Why: FileStays, Stays: true})
 		case r.o.OnConflict == OnConflictSkip:
 			t.keep()
-			r.out.Skipped = append(r.out.Skipped, Left{t.True, cmp.Or(r.holds[t.Path], holdsOthers)})
+			r.out.Skipped = append(r.out.Skipped, Blocked{Path: t.True, Why: cmp.Or(r.holds[t.Path], HoldsOthers)})
 		default:
-			conflicts = append(conflicts, PathConflict{Path: t.True, Why: cmp.Or(r.holds[t.Path], holdsOthers), Stays: true})
+			conflicts = append(conflicts, Blocked{Path: t.True, Why: cmp.Or(r.holds[t.Path], HoldsOthers), Stays: true})
 		}
 	}
 	return conflicts
@@ -314,7 +309,7 @@ func (r *restore) whole(ts []*Target) (conflicts []PathConflict) {
 
 // holding notes of the directories that are to give way whether something is in them that the plan does not remove. goes are the paths that it does.
 func (r *restore) holding(m *Mutation, goes map[string]bool) {
-	r.holds = map[string]string{}
+	r.holds = map[string]Why{}
 	for _, s := range m.Swaps {
 		if r.items[s].Want.Kind == checkpoint.Dir {
 			continue
@@ -323,10 +318,10 @@ func (r *restore) holding(m *Mutation, goes map[string]bool) {
 		// What is moved as a whole comes back by a rename into the very directory that would be gone.
 		moves := slices.ContainsFunc(m.Moves, func(mv *Move) bool { return below(mv.Path, s) })
 		switch {
-		case there && why != "":
-			r.holds[s] = holdsOthers
+		case there && why != none:
+			r.holds[s] = HoldsOthers
 		case there && moves:
-			r.holds[s] = holdsParked
+			r.holds[s] = HoldsMoved
 		}
 	}
 }

@@ -106,7 +106,7 @@ func TestDiffOfTradedPlaces(t *testing.T) {
 			got[strings.TrimPrefix(c.Path, x.ws+"/")] = string(c.Before) + " " + string(c.After)
 		}
 		for _, l := range left {
-			got[strings.TrimPrefix(l.Path, x.ws+"/")] = l.Why
+			got[strings.TrimPrefix(l.Path, x.ws+"/")] = l.Why.Name
 		}
 		for i := 0; i < len(want); i += 2 {
 			if !strings.Contains(got[want[i]], want[i+1]) || got[want[i]] == "" {
@@ -125,7 +125,7 @@ func TestDiffOfTradedPlaces(t *testing.T) {
 	}
 	kinds("back", true, "file", "file file", "file/1", "absent absent", "file/deep/2", "absent absent", "dir/sub/b", "file file")
 	must(t, errors.Join(os.Remove(x.ws+"/file"), os.Symlink("file", x.ws+"/file")))
-	kinds("a loop", true, "file/1", "can't be looked at", "dir/sub/b", "file file")
+	kinds("a loop", true, "file/1", engine.NotLookedAt.Name, "dir/sub/b", "file file")
 }
 
 // A change by others of a file that has taken a directory's place is noticed as that of any other.
@@ -359,8 +359,8 @@ func TestConflictThatStays(t *testing.T) {
 	x.trade()
 	x.write("file/theirs", "t\n")
 	_, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{OnConflict: engine.OnConflictForce})
-	no, ok := errors.AsType[*engine.ConflictsError](err)
-	if !ok || len(no.Conflicts) != 1 || !no.Conflicts[0].Stays {
+	no, ok := factsOf[[]engine.Blocked](err, engine.Conflicts)
+	if !ok || len(no) != 1 || !no[0].Stays {
 		t.Errorf("%v %+v", err, no)
 	}
 }

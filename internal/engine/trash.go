@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"moltisfs/checkpoint"
-	"moltisfs/internal/edit"
 	"moltisfs/internal/guardfs"
 )
 
@@ -16,13 +15,6 @@ import (
 type DeleteOptions struct {
 	Recursive bool // a directory with all it holds; otherwise it must be empty
 	DryRun    bool
-}
-
-// NotEmptyError: the directory holds something, and Recursive was not said.
-type NotEmptyError struct{ Path string }
-
-func (e *NotEmptyError) Error() string {
-	return "the directory " + edit.ShownPath(e.Path) + " is not empty"
 }
 
 // What goes to the trash by way of the store, path by path, so that its history goes on; a tree with more than that is parked.
@@ -44,7 +36,7 @@ func trashFiles(c *Call) func(string, guardfs.Kind) *checkpoint.Trashed {
 // Delete moves a file, a symbolic link (itself, not what it leads to) or a directory into the trash of the call's principal:
 // an ordinary guarded mutation, checkpointed whatever the config says. Done.Trashed has the one entry. What the store can't or must not hold (above
 // max_file_bytes, excluded, a large tree) is parked: moved as a whole by one rename on its own volume, and where that can't be done
-// it is not deleted: *ParkError.
+// it is not deleted: NoTrash.
 func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptions) (*Done, error) {
 	place, err := e.fs.PlaceLink(path)
 	if err != nil {
@@ -92,8 +84,8 @@ func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptio
 		return done, err
 	}
 	for _, k := range done.Kept { // what was deleted is in the checkpoint
-		if k.Path == object.True && k.Why == keptInUse {
-			return done, &NotEmptyError{k.Path} // somebody put something in meanwhile
+		if k.Path == object.True && k.Why == InUse {
+			return done, Refuse(NotEmpty, k.Path, nil) // somebody put something in meanwhile
 		}
 		if k.Path == object.True {
 			return done, k.Err
@@ -144,7 +136,7 @@ func (e *Engine) census(ctx context.Context, dir string, recursive bool) (in con
 			return err
 		}
 		if len(entries)+denied > 0 && !recursive || denied > 0 {
-			return &NotEmptyError{d.True()} // what is denied is not even counted aloud
+			return Refuse(NotEmpty, d.True(), nil) // what is denied is not even counted aloud
 		}
 		for _, entry := range entries {
 			name := d.True() + "/" + entry.Name
@@ -240,7 +232,7 @@ func (e *Engine) Untrash(ctx context.Context, c *Call, id checkpoint.TrashID, dr
 			taken := place.Object().Info.Kind != guardfs.KindAbsent
 			place.Close()
 			if taken {
-				return nil, &ConflictsError{Conflicts: []PathConflict{{Path: t.Path, Why: "something is there"}}}
+				return nil, Refuse(Conflicts, "", []Blocked{{Path: t.Path, Why: Occupied}})
 			}
 		} else if _, ok := errors.AsType[*guardfs.MissingParentError](err); !ok {
 			return nil, err

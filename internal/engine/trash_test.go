@@ -197,12 +197,10 @@ func TestTrashRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.write("a.txt", "somebody's\n")
-	var conflict *engine.ConflictsError
-	if _, err := x.Untrash(ctx, x.call("s"), done.Trashed[0].ID, false); !errors.As(err, &conflict) {
+	if _, err := x.Untrash(ctx, x.call("s"), done.Trashed[0].ID, false); !errors.Is(err, engine.Conflicts) {
 		t.Errorf("over something that is there: %v", err)
 	}
-	var full *engine.NotEmptyError
-	if _, err := x.Delete(ctx, x.call("s"), filepath.Dir(d), engine.DeleteOptions{}); !errors.As(err, &full) {
+	if _, err := x.Delete(ctx, x.call("s"), filepath.Dir(d), engine.DeleteOptions{}); !errors.Is(err, engine.NotEmpty) {
 		t.Errorf("a directory that holds something: %v", err)
 	}
 	before := x.looks()

@@ -93,16 +93,16 @@ func (r *restore) splitTrees(ctx context.Context, c *Call, m *Mutation) (rest []
 		if err != nil {
 			return nil, err
 		}
-		if why == "" && mv != nil {
+		if why == none && mv != nil {
 			for _, other := range rest {
 				if below(other.Path, item.Path) && other.Role != checkpoint.RoleParent {
-					why = "it was moved as a whole, and other changes in it belong to this restore; take them back one after the other, by undo or by their ids"
+					why = MovedWhole
 				}
 			}
 		}
 		switch {
-		case why != "" && r.o.OnConflict == OnConflictSkip:
-			r.left = append(r.left, Left{item.Path, why})
+		case why != none && r.o.OnConflict == OnConflictSkip:
+			r.left = append(r.left, Blocked{Path: item.Path, Why: why})
 			kept := rest[:0]
 			for _, other := range rest {
 				if !below(other.Path, item.Path) {
@@ -110,8 +110,8 @@ func (r *restore) splitTrees(ctx context.Context, c *Call, m *Mutation) (rest []
 				}
 			}
 			rest = kept
-		case why != "":
-			return nil, &ConflictsError{Conflicts: []PathConflict{{Path: item.Path, Why: why}}}
+		case why != none:
+			return nil, Refuse(Conflicts, "", []Blocked{{Path: item.Path, Why: why}})
 		case mv != nil:
 			m.Moves = append(m.Moves, mv)
 		}
@@ -120,25 +120,25 @@ func (r *restore) splitTrees(ctx context.Context, c *Call, m *Mutation) (rest []
 }
 
 // tree says what has to be done to one tree: nil, nothing. why is a conflict.
-func (r *restore) tree(ctx context.Context, c *Call, item *checkpoint.Item) (mv *Move, why string, err error) {
+func (r *restore) tree(ctx context.Context, c *Call, item *checkpoint.Item) (mv *Move, why Why, err error) {
 	place, err := r.e.fs.PlaceLink(item.Path)
 	kind := guardfs.KindAbsent
 	if forbidden(err) && r.o.OnConflict == OnConflictSkip {
-		return nil, unreachable, nil
+		return nil, Unreachable, nil
 	}
 	if _, missing := errors.AsType[*guardfs.MissingParentError](err); err != nil && !missing {
-		return nil, "", err
+		return nil, none, err
 	}
 	if err == nil {
 		kind = place.Object().Info.Kind
 		place.Close()
 	}
 	if item.Foreign && r.o.OnConflict != OnConflictForce {
-		return nil, "changed by others in between", nil
+		return nil, ChangedByOthers, nil
 	}
 	if item.Want.Kind == checkpoint.Absent {
 		if kind == guardfs.KindAbsent {
-			return nil, "", nil
+			return nil, none, nil
 		}
 		if r.o.OnConflict != OnConflictForce {
 			is, err := r.isMoved(ctx, item, item.Head, append([]checkpoint.ID{item.HeadID}, r.plan.Undoes...)...)
@@ -146,20 +146,20 @@ func (r *restore) tree(ctx context.Context, c *Call, item *checkpoint.Item) (mv 
 				is, err = r.isMoved(ctx, item, item.HeadBefore)
 			}
 			if err != nil || !is {
-				return nil, "changed outside", err
+				return nil, ChangedOutside, err
 			}
 		}
 		in := contents{files: 1}
 		if kind != guardfs.KindSymlink { // what it points to is not meant
 			if in, err = r.e.census(ctx, item.Path, true); err != nil {
-				return nil, "", err
+				return nil, none, err
 			}
 		}
-		return &Move{Path: item.Path, Entry: checkpoint.Trashed{Agent: !c.ByUser, Size: in.size, Files: in.files}}, "", nil
+		return &Move{Path: item.Path, Entry: checkpoint.Trashed{Agent: !c.ByUser, Size: in.size, Files: in.files}}, none, nil
 	}
 	entries, err := r.e.entriesAt(ctx, r.db, item.Path, false)
 	if err != nil {
-		return nil, "", err
+		return nil, none, err
 	}
 	undoes := map[checkpoint.ID]bool{}
 	for _, id := range r.plan.Undoes {
@@ -177,22 +177,22 @@ func (r *restore) tree(ctx context.Context, c *Call, item *checkpoint.Item) (mv 
 		}
 	}
 	if found != nil && kind != guardfs.KindAbsent {
-		return nil, "something is there", nil
+		return nil, Occupied, nil
 	}
 	if found != nil {
-		return &Move{Path: item.Path, Back: true, Entry: *found}, "", nil
+		return &Move{Path: item.Path, Back: true, Entry: *found}, none, nil
 	}
-	why = "it is not in the trash any more"
+	why = NotInTrash
 	if kind != guardfs.KindAbsent {
 		if back, err := r.isMoved(ctx, item, item.Want, r.plan.Undoes...); err != nil || back {
-			return nil, "", err
+			return nil, none, err
 		}
-		why += ", and something else is in its place"
+		why = NoneInTrash
 	}
 	if r.o.OnConflict == OnConflictSkip {
 		return nil, why, nil
 	}
-	return nil, "", &MissingContentError{item.Path, why}
+	return nil, none, Refuse(NotStored, item.Path, why)
 }
 
 // isMoved says that what is at the path of item may be what was moved and was then as the store says. What is moved has no hash: a file is known by its

@@ -5,6 +5,7 @@ package engine_test
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,9 +77,8 @@ func TestRestoreParksWhatTheStoreDoesNotHold(t *testing.T) {
 					return x.Undo(ctx, call, o)
 				}
 				if c.how != "" {
-					var conflict *engine.ConflictsError
 					for _, how := range []string{"", engine.OnConflictMerge} {
-						if _, err := restore(engine.RestoreOptions{OnConflict: how}); !errors.As(err, &conflict) {
+						if _, err := restore(engine.RestoreOptions{OnConflict: how}); !errors.Is(err, engine.Conflicts) {
 							t.Fatalf("%q must be a conflict: %v", how, err)
 						}
 					}
@@ -146,8 +146,7 @@ func TestRestoreParksAgainWhatCameBack(t *testing.T) {
 		x.has("n0/k/g", big)
 		if outside {
 			x.write("n0/k/g", big+"!")
-			var conflict *engine.ConflictsError
-			if _, err := rewind(); !errors.As(err, &conflict) || conflict.Conflicts[0].Why != "changed outside" {
+			if _, err := rewind(); !slices.Equal(blockedBy(err), []engine.Why{engine.ChangedOutside}) {
 				t.Errorf("changed outside: %v", err)
 			}
 			x.has("n0/k/g", big+"!")
@@ -226,10 +225,9 @@ func TestRestoreDoesNotOverwriteWhatTheStoreDoesNotHold(t *testing.T) {
 	x.write("f", "old\n"+lines)
 	id := x.put("s", "f", "new\n"+lines)
 	x.write("f", "new\n"+lines+big)
-	var unheld *engine.UnheldError
 	for _, how := range []string{engine.OnConflictForce, engine.OnConflictMerge} {
 		for _, dry := range []bool{true, false} {
-			if _, err := x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: id}, engine.RestoreOptions{OnConflict: how, DryRun: dry}); !errors.As(err, &unheld) {
+			if _, err := x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: id}, engine.RestoreOptions{OnConflict: how, DryRun: dry}); !errors.Is(err, engine.WouldLose) {
 				t.Errorf("%s, dry %v: %v", how, dry, err)
 			}
 		}
@@ -242,7 +240,7 @@ func TestRestoreDoesNotOverwriteWhatTheStoreDoesNotHold(t *testing.T) {
 
 	x.put("s", "g", "old\n")
 	mine := x.put("s", "g", big) // by the tools; nobody else touched it
-	if _, err := x.restore(mine, ""); !errors.As(err, &unheld) {
+	if _, err := x.restore(mine, ""); !errors.Is(err, engine.WouldLose) {
 		t.Errorf("what the tools made too large: %v", err)
 	}
 	if _, err := x.Delete(ctx, x.call("s"), x.ws+"/g", engine.DeleteOptions{}); err != nil {

@@ -92,7 +92,7 @@ func TestRestoreOfWhatIsNotSettled(t *testing.T) {
 	refused := func(when string) {
 		t.Helper()
 		done, err := h.Undo(ctx, h.call("t"), RestoreOptions{})
-		if e, ok := errors.AsType[*UnsettledError](err); !ok || e.ID != cut[len(cut)-1] {
+		if e, ok := errors.AsType[*Refusal](err); !ok || e.Cause != Unsettled || e.Facts != cut[len(cut)-1] {
 			t.Fatalf("%s: %+v, %v", when, done, err)
 		}
 		h.has("edited", "b")

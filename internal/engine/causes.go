@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"syscall"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/policy"
+)
+
+// The causes of refusals, and the types of their facts. Errors of the rooms below are their own facts.
+// Of two that would fit, the first counts.
+var (
+	HalfMade = own(CodeIOError, "half_made")   // HalfFacts; the code is that of what failed
+	BadName  = own(CodeBadRequest, "bad_name") // NameFacts
+
+	BadPath       = Typed[*guardfs.BadPathError](CodeBadRequest, "bad_path")
+	Denied        = Typed[*policy.Denied](CodePathDenied, "denied")
+	Pseudo        = named(CodePathDenied, "pseudo", guardfs.ErrPseudo)
+	IsLink        = Typed[*guardfs.SymlinkError](CodeSymlinkRefused, "link")
+	NotRegular    = Typed[*guardfs.NotRegularError](CodeNotRegularFile, "not_regular")
+	ParentMissing = Typed[*guardfs.MissingParentError](CodeNotFound, "parent_missing")
+	FileTooLarge  = Typed[*guardfs.TooLargeError](CodeTooLarge, "file_too_large")
+	ChangedAtOnce = Typed[*guardfs.ConflictError](CodeConflict, "changed_at_once")
+	Locked        = Typed[*guardfs.LockedError](CodeConflict, "locked")
+	Unsettled     = own(CodeConflict, "unsettled") // checkpoint.ID
+	NotEmpty      = own(CodeConflict, "directory_not_empty")
+
+	Unread     = own(CodeMustRead, "unread")
+	PartUnread = own(CodeMustRead, "part_unread")         // *ledger.Seen
+	Modified   = own(CodeModified, "modified")            // HashFacts
+	Unexpected = own(CodeModified, "not_expected_hash")   // HashFacts; Hash is "" where no file is
+	ReadOnly   = own(CodePermissionDenied, "read_only")   // string: the mode
+	HardLinked = own(CodePermissionDenied, "hard_linked") // int: all names
+
+	NoMatch        = Typed[*edit.NoMatchError](CodeNoMatch, "no_match")
+	NotUnique      = Typed[*edit.NotUniqueError](CodeNotUnique, "not_unique")
+	Unencodable    = Typed[*edit.UnencodableError](CodeBadRequest, "unencodable")
+	DamagedBytes   = Typed[*edit.DamagedError](CodeBadRequest, "damaged_bytes")
+	OldEmpty       = Typed[*edit.EmptyOldError](CodeBadRequest, "old_string_empty")
+	OldIsNew       = Typed[*edit.SameError](CodeBadRequest, "old_string_is_new")
+	NoChange       = Typed[*edit.NoopError](CodeBadRequest, "no_change")
+	BadEncoding    = Typed[*edit.EncodingError](CodeBadRequest, "bad_encoding")
+	TooManyEdits   = Typed[*edit.TooManyError](CodeLimit, "too_many_edits")
+	ResultTooLarge = Typed[*edit.TooLargeError](CodeLimit, "result_too_large")
+
+	NotApproved   = own(CodeApprovalDenied, "not_approved")  // string: what the approver said
+	NobodyToAsk   = own(CodeApprovalDenied, "nobody_to_ask") // string: what the host said
+	NotAnswered   = own(CodeApprovalTimeout, "approval_timeout")
+	ApprovalStale = own(CodeApprovalStale, "approval_stale") // string: the diff as it would be now
+	NotSaved      = own(CodeIOError, "checkpoint_not_saved") // error: why
+
+	Conflicts    = own(CodeConflict, "conflicts")     // []Blocked
+	BothKinds    = own(CodeConflict, "both_kinds")    // []Blocked; to force does not help
+	NotStored    = own(CodeUnsupported, "not_stored") // Why
+	WouldLose    = own(CodeUnsupported, "would_lose") // what is there now can't be stored
+	NotInPlan    = own(CodeBadRequest, "not_in_plan") // PlanFacts
+	Hidden       = own(CodePathDenied, "hidden")      // int: paths, which must not be named
+	NoTrash      = own(CodeUnsupported, "no_trash")   // error: why
+	TooManyPaths = own(CodeLimit, "too_many_paths")   // CountFacts
+
+	BadID          = Typed[*checkpoint.BadIDError](CodeBadRequest, "bad_id")
+	AmbiguousLabel = Typed[*checkpoint.AmbiguousLabelError](CodeNotUnique, "ambiguous_label")
+	AmbiguousTurn  = Typed[*checkpoint.AmbiguousTurnError](CodeNotUnique, "ambiguous_turn")
+	PartialHistory = Typed[*checkpoint.PartialError](CodeConflict, "partial_history")
+	NoCheckpoint   = named(CodeNotFound, "no_checkpoint", checkpoint.ErrNotFound)
+	NothingToUndo  = named(CodeNotFound, "nothing_to_undo", checkpoint.ErrNothing)
+	StoreDiskFull  = Typed[*checkpoint.DiskFullError](CodeIOError, "store_disk_full")
+	StoreGone      = Typed[*checkpoint.GoneError](CodeIOError, "store_gone")
+	StoreBusy      = named(CodeIOError, "store_busy", checkpoint.ErrBusy)
+	StoreReadOnly  = named(CodeIOError, "store_read_only", checkpoint.ErrReadOnly)
+	StoreInUse     = named(CodeIOError, "store_in_use", checkpoint.ErrInUse)
+	Sealed         = named(CodeUnsupported, "sealed", checkpoint.ErrSealed)
+	BadRestore     = Typed[*checkpoint.BadOpError](CodeBadRequest, "bad_restore")
+	CorruptContent = Typed[*checkpoint.CorruptError](CodeIOError, "corrupt_content")
+
+	Absent        = system(CodeNotFound, "absent", fs.ErrNotExist)
+	NotPermitted  = system(CodePermissionDenied, "not_permitted", fs.ErrPermission)
+	NotADirectory = system(CodeNotFound, "not_a_directory", syscall.ENOTDIR)
+	LinkLoop      = system(CodeNotFound, "link_loop", syscall.ELOOP)
+	NameTooLong   = system(CodeBadRequest, "name_too_long", syscall.ENAMETOOLONG)
+	DiskFull      = system(CodeIOError, "disk_full", syscall.ENOSPC, syscall.EDQUOT)
+	DiskReadOnly  = system(CodePermissionDenied, "disk_read_only", syscall.EROFS)
+	SystemError   = systemError() // syscall.Errno
+	TookTooLong   = system(CodeDeadline, "took_too_long", context.DeadlineExceeded)
+	Cancelled     = system(CodeDeadline, "cancelled", context.Canceled)
+	Unknown       = own(CodeIOError, "unknown")
+)
+
+// systemError is the cause of an errno without one of its own.
+func systemError() Cause {
+	c := own(CodeIOError, "system_error")
+	systemFinders = append(systemFinders, func(err error) *Refusal {
+		no, ok := errors.AsType[syscall.Errno](err)
+		if !ok {
+			return nil
+		}
+		return &Refusal{c.Code, c, pathOf(err), no, err}
+	})
+	return c
+}
+
+// HashFacts are contents by their hashes, "" where one is not known.
+type HashFacts struct {
+	Was, Hash string
+	Diff      string // unified, of what changed since; "" where the old content is not known
+}
+
+// NameFacts are those of a name that is not taken.
+type NameFacts struct {
+	What  string // "principal", "session" or "turn"
+	Bytes int    // of a name that is too long; 0: it is not printable text
+}
+
+// HalfFacts are those of a change that failed after it had begun, and of which not all could be taken back.
+type HalfFacts struct {
+	Err        error    // why it failed
+	Left       []string // what is, or may be, not as it was before, sorted
+	Checkpoint string   // holds what was there
+	Marked     bool     // recovery tries again
+}
+
+// PlanFacts are what a checkpoint, or the time since a point, has something to say of.
+type PlanFacts struct {
+	Held   []string
+	Denied int // and so many paths more that policy keeps from being named
+}
+
+// CountFacts say about how many paths of a change would do with the files that this process may open.
+type CountFacts struct {
+	Most int
+	Dirs bool // Most counts the directories that the paths are in
+}

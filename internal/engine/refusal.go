@@ -1,0 +1,173 @@
+package engine
+
+import (
+	"errors"
+	"slices"
+
+	"moltisfs/internal/edit"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/policy"
+)
+
+// A Code is the kind of a refusal. It is the same in every dialect.
+type Code string
+
+const (
+	CodeNotFound         Code = "not_found"
+	CodePermissionDenied Code = "permission_denied"
+	CodeTooLarge         Code = "too_large"
+	CodeNotRegularFile   Code = "not_regular_file"
+	CodePathDenied       Code = "path_denied"
+	CodeBadRequest       Code = "bad_request"
+	CodeSymlinkRefused   Code = "symlink_refused"
+	CodeMustRead         Code = "must_read_before_write"
+	CodeModified         Code = "modified_since_read"
+	CodeNoMatch          Code = "no_match"
+	CodeNotUnique        Code = "not_unique"
+	CodeConflict         Code = "conflict"
+	CodeApprovalDenied   Code = "approval_denied"
+	CodeApprovalTimeout  Code = "approval_timeout"
+	CodeApprovalStale    Code = "approval_stale"
+	CodeUnsupported      Code = "unsupported"
+	CodeLimit            Code = "limit"
+	CodeDeadline         Code = "deadline"
+	CodePolicyError      Code = "policy_error"
+	CodeIOError          Code = "io_error"
+)
+
+// A Cause tells apart the refusals that share a code. It is an error, so that errors.Is finds the
+// refusals that have it.
+type Cause struct {
+	Code Code
+	Name string
+}
+
+func (c Cause) Error() string { return c.Name }
+
+// A Refusal is a "no" as facts. Each dialect says it in its own words.
+type Refusal struct {
+	Code  Code  // mostly that of the cause
+	Cause Cause // one of Causes
+	Path  string
+	Facts any   // what there is to say beside the path; the causes tell its type
+	Err   error // for the log and errors.Is; never shown
+}
+
+// Error is for logs.
+func (r *Refusal) Error() string {
+	s := r.Cause.Name
+	if r.Path != "" {
+		s += " " + edit.ShownPath(r.Path)
+	}
+	if r.Err != nil {
+		s += ": " + r.Err.Error()
+	}
+	return s
+}
+
+func (r *Refusal) Unwrap() error { return r.Err }
+
+// Is answers for the cause.
+func (r *Refusal) Is(target error) bool { return target == error(r.Cause) }
+
+// Refuse is a refusal for a cause that is no error from below.
+func Refuse(c Cause, path string, facts any) error {
+	return &Refusal{Code: c.Code, Cause: c, Path: path, Facts: facts}
+}
+
+// Causes are all that there are: a dialect has a sentence for each. The errors of the rooms below
+// become refusals by finders, the first that fits: in the order of the causes.
+var (
+	Causes                 []Cause
+	finders, systemFinders []func(error) *Refusal
+)
+
+// own is a cause that the engine itself names.
+func own(code Code, name string) Cause {
+	c := Cause{code, name}
+	Causes = append(Causes, c)
+	return c
+}
+
+// Typed is the cause of errors of one type, which are their own facts. A dialect declares what
+// only it can meet.
+func Typed[E error](code Code, name string) Cause {
+	c := own(code, name)
+	finders = append(finders, func(err error) *Refusal {
+		e, ok := errors.AsType[E](err)
+		if !ok {
+			return nil
+		}
+		return &Refusal{code, c, pathOf(e), e, err}
+	})
+	return c
+}
+
+// named is the cause of errors that are this one.
+func named(code Code, name string, is error) Cause {
+	c := own(code, name)
+	finders = append(finders, finder(c, is))
+	return c
+}
+
+// system is the cause of what the system says, or the context. It comes last: others wrap these.
+func system(code Code, name string, is ...error) Cause {
+	c := own(code, name)
+	systemFinders = append(systemFinders, finder(c, is...))
+	return c
+}
+
+func finder(c Cause, is ...error) func(error) *Refusal {
+	return func(err error) *Refusal {
+		if !slices.ContainsFunc(is, func(e error) bool { return errors.Is(err, e) }) {
+			return nil
+		}
+		return &Refusal{c.Code, c, pathOf(err), nil, err}
+	}
+}
+
+// pathOf is the path that an error from below names.
+func pathOf(err error) string {
+	switch e := err.(type) {
+	case *guardfs.BadPathError:
+		return e.Path
+	case *policy.Denied:
+		return e.Path
+	case *guardfs.SymlinkError:
+		return e.Path
+	case *guardfs.NotRegularError:
+		return e.Path
+	case *guardfs.MissingParentError:
+		return e.Path
+	case *guardfs.TooLargeError:
+		return e.Path
+	case *guardfs.ConflictError:
+		return e.Path
+	}
+	if e, ok := errors.AsType[*guardfs.PathError](err); ok {
+		return e.Path
+	}
+	return ""
+}
+
+// Reason is an error as facts, nil when it is no refusal: the host is broken, or closed. An error
+// that nobody knows is Unknown: who knows that the host is broken says so.
+func Reason(err error) *Refusal {
+	if r, ok := errors.AsType[*Refusal](err); ok {
+		return r
+	}
+	for _, find := range finders {
+		if r := find(err); r != nil {
+			return r
+		}
+	}
+	if errors.Is(err, ErrHost) || errors.Is(err, ErrClosed) {
+		return nil
+	}
+	for _, find := range systemFinders {
+		if r := find(err); r != nil {
+			return r
+		}
+	}
+	return &Refusal{Code: Unknown.Code, Cause: Unknown, Err: err}
+}

@@ -1,0 +1,313 @@
+package tools
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"moltisfs/checkpoint"
+	"moltisfs/grep"
+	"moltisfs/grep/match"
+	"moltisfs/internal/edit"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/ledger"
+	"moltisfs/internal/policy"
+	"moltisfs/readers"
+	"moltisfs/readers/notebook"
+)
+
+// The causes of errors that only tools meet.
+var (
+	badArgs     = engine.Typed[*badArgument](engine.CodeBadRequest, "bad_argument")
+	notShown    = engine.Typed[readers.Hinter](engine.CodeUnsupported, "not_shown")
+	badRegexp   = engine.Typed[*match.PatternError](engine.CodeBadRequest, "bad_pattern")
+	badGlob     = engine.Typed[*grep.GlobError](engine.CodeBadRequest, "bad_glob")
+	notNotebook = engine.Typed[*notebook.NotNotebookError](engine.CodeUnsupported, "not_a_notebook")
+	noSuchCell  = engine.Typed[*notebook.NoCellError](engine.CodeNoMatch, "no_cell")
+	noFileType  = engine.Typed[*grep.TypeError](engine.CodeBadRequest, "no_file_type")
+)
+
+// A wording says what is so and what to do next.
+type wording func(a *about) *Refusal
+
+// plainly is a wording that is always the same, but for {path} that the call
+// names, or else the facts, {true} of the facts, which is {shown} without quotes, and the {fact}.
+func plainly(message, hint string, next ...func(*about) *NextCall) wording {
+	return func(a *about) *Refusal {
+		fact := a.Facts
+		if why, ok := fact.(engine.Why); ok {
+			fact = words(why)
+		}
+		r := &Refusal{Hint: hint, Message: strings.NewReplacer("{path}", quote(a.named()), "{true}", quote(a.Path), "{shown}", edit.ShownPath(a.Path), "{fact}", fmt.Sprint(fact)).Replace(message)}
+		for _, of := range next {
+			r.Next = of(a)
+		}
+		return r
+	}
+}
+
+// The calls that come next.
+func reading(a *about) *NextCall  { return read(a.path) }
+func globbing(a *about) *NextCall { return a.s.globBeside(a.named()) }
+func listing(*about) *NextCall    { return &NextCall{"checkpoints_list", map[string]any{}} }
+
+// sentences has one for each cause.
+var sentences = map[engine.Cause]wording{
+	engine.HalfMade: halfMade,
+	engine.BadName: func(a *about) *Refusal {
+		f := factsOf[engine.NameFacts](a)
+		if f.Bytes > 0 {
+			return &Refusal{Message: fmt.Sprintf("the name of the %s has %d bytes", f.What, f.Bytes), Hint: fmt.Sprintf("Use a name of at most %d bytes.", engine.MaxName)}
+		}
+		return &Refusal{Message: "the name of the " + f.What + " holds bytes that are not printable text", Hint: "Use printable characters."}
+	},
+	badArgs: func(a *about) *Refusal {
+		e := factsOf[*badArgument](a)
+		return &Refusal{Message: e.What, Hint: sentence(e.Hint)}
+	},
+
+	engine.BadPath: func(a *about) *Refusal { return a.s.badPath(a.tool, a.args, factsOf[*guardfs.BadPathError](a)) },
+	engine.Denied:  func(a *about) *Refusal { return a.s.pathDenied(factsOf[*policy.Denied](a).Path) },
+	engine.Pseudo:  func(a *about) *Refusal { return a.s.pathDenied(a.path) },
+	engine.IsLink:  func(a *about) *Refusal { return a.s.symlink(a.tool, a.args, factsOf[*guardfs.SymlinkError](a)) },
+	engine.NotRegular: func(a *about) *Refusal {
+		return a.s.notRegular(factsOf[*guardfs.NotRegularError](a), a.args, cmp.Or(a.path, a.Path))
+	},
+	engine.ParentMissing: func(a *about) *Refusal {
+		missing := factsOf[*guardfs.MissingParentError](a).Missing
+		return &Refusal{Message: "the directory " + quote(missing) + " does not exist, and this tool makes none",
+			Hint: "Write into a directory that exists, or make " + quote(missing) + " first.", Fields: struct {
+				Missing string `json:"missing_parent"`
+			}{missing}}
+	},
+	engine.FileTooLarge: func(a *about) *Refusal {
+		e := factsOf[*guardfs.TooLargeError](a)
+		has, takes := size(e.Size), size(e.Max)
+		if has == takes {
+			has, takes = fmt.Sprintf("%d bytes", e.Size), fmt.Sprintf("%d", e.Max)
+		}
+		return &Refusal{Message: fmt.Sprintf("the file has %s; this tool takes up to %s", has, takes),
+			Hint: "Work on a smaller file, or split this one.", Fields: sizes{e.Size, e.Max}}
+	},
+	engine.ChangedAtOnce: func(a *about) *Refusal {
+		return &Refusal{Message: "somebody else changed the file at the same moment: " + factsOf[*guardfs.ConflictError](a).Why + "; nothing was changed by this call",
+			Hint: "Read it again and repeat the change.", Next: read(a.path)}
+	},
+	engine.Locked: func(a *about) *Refusal {
+		msg := "another call holds the lock on this file"
+		if holder := factsOf[*guardfs.LockedError](a).Holder; holder != "" {
+			msg += " (" + holder + ")"
+		}
+		return &Refusal{Message: msg, Hint: "Call again in a moment."}
+	},
+	engine.Unsettled: plainly("whether the change {fact}, which was cut off, was made is not known yet; nothing was restored",
+		"Call again in a moment. If it stays so, ask the user to end a process of moltis-fs that stands still and holds the locks of its files."),
+	engine.NotEmpty: plainly("the directory {shown} is not empty", "Delete what is in it first."),
+
+	engine.Unread: plainly("this session has not read the file, and must before it changes it", "Read it, then repeat the call.", reading),
+	engine.PartUnread: func(a *about) *Refusal {
+		r := &Refusal{}
+		partRead(r, a.path, factsOf[*ledger.Seen](a))
+		return r
+	},
+	engine.Modified: func(a *about) *Refusal {
+		return modified(a, "the file changed since this session read it; nothing was changed by this call")
+	},
+	engine.Unexpected: func(a *about) *Refusal {
+		r := modified(a, "the file is not the content that expected_hash names; nothing was changed")
+		if factsOf[engine.HashFacts](a).Hash == "" {
+			r.Message = "the file does not exist, so it is not the content that expected_hash names; nothing was changed"
+			r.Hint, r.Next = "Leave expected_hash out to create it, or check the path with Glob.", a.s.globBeside(a.path)
+		}
+		return r
+	},
+	engine.ReadOnly: plainly("the file is read-only ({fact})", `Ask the user to make it writable, or the operator for read_only_files = "write".`),
+	engine.HardLinked: plainly(`the file is one of {fact} hard links to the same content, and hard_links = "refuse"`,
+		`Ask the user which name is meant, or the operator for hard_links = "break".`),
+
+	engine.NoMatch:        noMatch,
+	engine.NotUnique:      notUnique,
+	engine.Unencodable:    unencodable,
+	engine.DamagedBytes:   editing("Leave some text between them and the edit, or ask the user to repair that line; the encoding argument overrules what the file is taken for."),
+	engine.NoChange:       editing("Leave the edit out, or send the text that should be there instead."),
+	engine.TooManyEdits:   editing("Make fewer or smaller replacements a call."),
+	engine.ResultTooLarge: editing("Make fewer or smaller replacements a call."),
+	engine.BadEncoding:    badEncoding,
+	engine.OldEmpty: func(a *about) *Refusal {
+		return &Refusal{Message: a.which(factsOf[*edit.EmptyOldError](a).Index) + "old_string is empty, which only creates a missing file or fills an empty one" + untouched,
+			Hint: "Send the text to replace as old_string, or use Write to replace the whole file."}
+	},
+	engine.OldIsNew: func(a *about) *Refusal {
+		return &Refusal{Message: a.which(factsOf[*edit.SameError](a).Index) + "old_string and new_string are the same" + untouched,
+			Hint: "Leave the edit out, or send the text that should be there instead."}
+	},
+	notNotebook: plainly("{fact}"+untouched,
+		"Use Edit on the file's text as Read shows it; where Read shows cells, the text comes with encoding: utf-8."),
+	noSuchCell: noCell,
+
+	engine.NotApproved: func(a *about) *Refusal {
+		r := &Refusal{Message: "the change was not approved; nothing was changed", Hint: "Ask the user what should be different before trying again."}
+		if a.Facts != "" {
+			r.Message = fmt.Sprintf("the change was not approved (%s); nothing was changed", a.Facts)
+		}
+		return r
+	},
+	engine.NobodyToAsk: func(a *about) *Refusal {
+		return &Refusal{Message: "changes need approval and nobody can be asked; nothing was changed",
+			Hint: sentence(cmp.Or(factsOf[string](a), "ask the operator for a way to approve: a terminal, --approve elicitation, --yes, or require_approval = false"))}
+	},
+	engine.NotAnswered: plainly("nobody answered the approval question in time; nothing was changed", "Tell the user that an approval is wanted, then call again."),
+	engine.ApprovalStale: func(a *about) *Refusal {
+		return &Refusal{Message: "the file changed while the approval was pending; nothing was changed",
+			Hint: "Call again: the new diff will be put before the approver.", Fields: struct {
+				Diff string `json:"diff,omitempty"`
+			}{clip(factsOf[string](a), maxDiff)}}
+	},
+	engine.NotSaved: func(a *about) *Refusal {
+		err := factsOf[error](a)
+		r := &Refusal{Message: "the checkpoint could not be stored, so nothing was changed: " + err.Error(), Hint: "Tell the operator; changes wait until checkpoints can be stored again."}
+		if _, full := errors.AsType[*checkpoint.FullError](err); full { // all that may go has gone
+			r.Hint = "Change less at once, or ask the operator to make room: moltis-fs checkpoint unpin, moltis-fs checkpoint gc, or a larger max_bytes."
+		} else if why := engine.Reason(err); why != nil && storeHints[why.Cause] != "" {
+			r.Hint = storeHints[why.Cause]
+		}
+		return r
+	},
+
+	notShown:   unshown,
+	badRegexp:  badPattern,
+	noFileType: unknownType,
+	badGlob: func(a *about) *Refusal {
+		e := factsOf[*grep.GlobError](a)
+		hint := "Write it like **/*.go or *.{ts,tsx}; a backslash makes the next character literal."
+		if e.Climbs {
+			hint = "Give the directory to look in as path."
+		}
+		return &Refusal{Message: e.Error(), Hint: hint}
+	},
+
+	engine.BadID:          plainly("{fact}", "Take an id from checkpoints_list, as it stands there.", listing),
+	engine.BadRestore:     plainly("{fact}", "Send the id of a checkpoint from checkpoints_list.", listing),
+	engine.AmbiguousLabel: ambiguousLabel,
+	engine.AmbiguousTurn:  ambiguousTurn,
+	engine.PartialHistory: partial,
+	engine.NoCheckpoint:   noCheckpoint,
+	engine.NothingToUndo:  plainly("there is nothing to undo or redo in this session", "Look at the history with checkpoints_list.", listing),
+	engine.StoreDiskFull:  ofStore,
+	engine.StoreGone:      ofStore,
+	engine.StoreBusy:      ofStore,
+	engine.StoreReadOnly:  ofStore,
+	engine.StoreInUse:     ofStore,
+	engine.Sealed: func(a *about) *Refusal {
+		return &Refusal{Message: a.Err.Error(), Hint: "Ask the operator, who can read it with the identity file (--identity)."}
+	},
+	engine.CorruptContent: plainly("the stored copy is damaged and was not used: {fact}",
+		"Restore another checkpoint, and tell the operator to run moltis-fs checkpoint check."),
+
+	engine.Conflicts: conflicts,
+	engine.BothKinds: conflicts,
+	engine.NotStored: notStored,
+	engine.WouldLose: onPath("what is at {shown} now is too large for the checkpoint store or excluded from it, so that overwriting it would lose it",
+		"Move it away or delete it into the trash first, or leave that path alone with on_conflict skip."),
+	engine.NotInPlan:    notInPlan,
+	engine.Hidden:       hidden,
+	engine.NoTrash:      noTrash,
+	engine.TooManyPaths: tooManyPaths,
+
+	engine.Absent: func(a *about) *Refusal { return a.s.missing(a.tool, a.args, a.named()) },
+	engine.NotPermitted: plainly("the system does not let us: {path} is not accessible to this process",
+		"Ask the user to change its permissions, or use another file."),
+	engine.NotADirectory: plainly("a part of {path} is a file, not a directory", "Check the path with Glob.", globbing),
+	engine.LinkLoop:      plainly("{path} is a loop of symbolic links", "Use the real path of the file."),
+	engine.NameTooLong:   plainly("the path, or a name in it, is too long", "Use a shorter path."),
+	engine.DiskFull:      plainly("the disk is full; nothing was changed", "Ask the user to free space, then call again."),
+	engine.DiskReadOnly:  plainly("the file system is read-only; nothing was changed", "Use another directory."),
+	engine.SystemError:   plainly("the system said: {fact}", "Try once more; if it stays, tell the user."),
+	engine.TookTooLong: func(a *about) *Refusal {
+		r := &Refusal{Message: "the call took too long and was stopped", Hint: "Ask for less: a narrower path, pattern or window."}
+		if t := row(a.tool); t != nil && t.Effect != Reads {
+			r.Hint = "Look at the file, then send the change in smaller parts."
+		}
+		return r
+	},
+	engine.Cancelled: plainly("the call was cancelled", "Call again if the answer is still wanted."),
+	engine.Unknown:   plainly("the system failed in a way that has no name here", "Tell the user; the operator's log has the details."),
+}
+
+// named is the path that the call names, else the one that the facts do.
+func (a *about) named() string { return cmp.Or(a.path, a.Path) }
+
+// storeHints say what can be done about a store that is well but can't be used here and now.
+var storeHints = map[engine.Cause]string{
+	engine.StoreDiskFull: "Ask the user to free space on that disk (moltis-fs checkpoint gc and moltis-fs trash empty give back what they can), then call again.",
+	engine.StoreGone:     "Ask the operator to put the store back where it was or, if it is gone for good, to restart the server.",
+	engine.StoreBusy:     "Call again in a moment. If it stays so, ask the user to look for a process of moltis-fs that stands still on this data directory, and to let it go on or end it.",
+	engine.StoreReadOnly: "Ask the operator for a data directory (--data-dir) that can be written to; what is stored can be looked at meanwhile.",
+	engine.StoreInUse:    "Wait until the operator's repair of the store has ended, then call again.",
+}
+
+// ofStore refuses what a store that can't be used is needed for.
+func ofStore(a *about) *Refusal {
+	err := a.Err
+	if full, ok := a.Facts.(*checkpoint.DiskFullError); ok {
+		err = full
+	}
+	return &Refusal{Message: err.Error() + "; nothing was changed", Hint: storeHints[a.Cause]}
+}
+
+// modified refuses a change of what is not the content that was read or named.
+func modified(a *about, message string) *Refusal {
+	f := factsOf[engine.HashFacts](a)
+	return &Refusal{Message: message, Hint: "Read it again, then repeat the change on what is there now.", Next: read(a.path),
+		Fields: modifiedFields{Diff: clip(f.Diff, maxDiff), SHA256: f.Hash, was: f.Was}}
+}
+
+// halfMade refuses a call that left something behind. No sentence of its cause is used: those say that nothing was changed.
+func halfMade(a *about) *Refusal {
+	const most = 20
+	f := factsOf[engine.HalfFacts](a)
+	r := &Refusal{Fields: halfMadeFields{f.Left[:min(most, len(f.Left))], len(f.Left), f.Checkpoint},
+		Message: "the change failed half-way (" + f.Err.Error() + "), and " + plural(len(f.Left), "path") + " could not be put back: what is there is changed, or may be"}
+	if a.path == "" && len(f.Left) > 0 {
+		r.FilePath = f.Left[0]
+	}
+	r.Hint = "Tell the user, and read these paths before going on."
+	switch {
+	case f.Marked:
+		r.Hint = "The next start, and the next change of these paths, takes back what others have not changed since, as soon as the system lets it. " + r.Hint
+	case f.Checkpoint != "":
+		r.Hint = "What was there is in checkpoint " + f.Checkpoint + ". " + r.Hint
+	}
+	return r
+}
+
+// unshown refuses what a reader can't show, in the reader's words.
+func unshown(a *about) *Refusal {
+	e := factsOf[readers.Hinter](a)
+	r := &Refusal{Message: e.Error(), Hint: sentence(e.Hint())}
+	switch e := e.(type) {
+	case *readers.BadRequest, *readers.BadPages, *readers.BadEncoding:
+		r.Reason = KindBadRequest
+	case *readers.Limit:
+		r.Reason = KindLimit
+	case *readers.Busy:
+		r.Reason = KindDeadline
+	case *readers.OutOfTime:
+		r.Reason = KindDeadline
+		if e.Resumes {
+			r.Next = again(a.tool, a.args, nil)
+		}
+	case *readers.TooLarge:
+		r.Reason = KindTooLarge
+		r.Fields = sizes{e.Size, e.Max}
+		switch {
+		case e.Windowed && e.What == "PDF":
+			r.Next = again(a.tool, a.args, map[string]any{"pages": fmt.Sprintf("1-%d", readers.MaxPages)})
+		case e.Windowed:
+			r.Next = again(a.tool, a.args, map[string]any{"offset": 1, "limit": defaultLines})
+		}
+	}
+	return r
+}
