@@ -61,6 +61,8 @@ var plan = []room{
 	{2, "internal/engine", "approval checkpoint config grep grep/ignore hook internal/audit internal/datadir internal/edit internal/guardfs" +
 		" internal/ledger internal/policy readers", "path/filepath runtime/debug syscall", ""},
 
+	{2, "telemetry", "hook", "", "github.com/prometheus/client_golang go.opentelemetry.io/otel go.opentelemetry.io/otel/trace"},
+
 	{3, "tools", "checkpoint config dialect grep grep/ignore grep/match hook approval internal/args internal/datadir internal/edit internal/engine internal/guardfs" +
 		" internal/ledger internal/nearest internal/policy readers readers/notebook", "path/filepath", "golang.org/x/text"},
 

@@ -86,6 +86,23 @@ type Persist interface {
 	ToolResultPersist(context.Context, ToolResultPersist) (Decision, error)
 }
 
+// An Observer follows calls, for metrics and traces. It changes nothing.
+type Observer interface {
+	// Begin is told of a call that has come in. The call goes on with the context that comes back, and
+	// end is called once.
+	Begin(ctx context.Context, i Info) (_ context.Context, end func(End))
+}
+
+// End is how a call ended.
+type End struct {
+	Outcome  string // "ok", or the kind of the refusal
+	Broken   bool   // the host is
+	Known    bool   // there is such a tool: else its name is anybody's words
+	Path     string // the first that it was about
+	Bytes    int64  // read or written
+	Duration time.Duration
+}
+
 // An Error is the "no" of a hook.
 type Error struct {
 	Event, Hook string

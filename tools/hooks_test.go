@@ -1,10 +1,12 @@
 package tools_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -188,3 +190,25 @@ func TestHookPrograms(t *testing.T) {
 		t.Errorf("the program of a hook: %s", p.Text())
 	}
 }
+
+// An observer that panics is the host's trouble, not the caller's; the log has a line for each call.
+func TestObserverAndLog(t *testing.T) {
+	var log bytes.Buffer
+	s, root := suite(t, nil, tools.Options{
+		Observer: panics{}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	file := filepath.Join(root, "new")
+	if p := call(t, s, "Write", map[string]any{"file_path": file, "content": "sent"}); p.Kind() != "write" {
+		t.Error(p.Text())
+	}
+	if want := `msg="tool call" tool=Write file_path=` + file + ` bytes=4 outcome=ok`; !strings.Contains(log.String(), want) {
+		t.Errorf("no %s in %s", want, log.String())
+	}
+	if r := lastRecord(t, root); r["outcome"] != "ok" {
+		t.Errorf("on record: %v", r)
+	}
+}
+
+type panics struct{}
+
+func (panics) Begin(context.Context, hook.Info) (context.Context, func(hook.End)) { panic("oops") }

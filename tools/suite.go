@@ -65,6 +65,8 @@ type Options struct {
 	RootMayBeGone bool
 	// Hooks run around every call, before those that [tools.fs.hooks] names.
 	Hooks hook.Set
+	// Observer follows all calls, for metrics and traces: package telemetry makes one. May be nil.
+	Observer hook.Observer
 	// Worker is the command line that runs a reader in a process of its own (see readers.RunWorker). Empty: such readers are off.
 	Worker []string
 }
@@ -118,7 +120,7 @@ func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (*
 	changes := slices.ContainsFunc(defs, func(d Definition) bool { return !d.ReadOnly })
 	e, err := engine.Open(cfg, engine.Host{
 		DataDir: o.DataDir, Approver: o.Approver, Protect: o.Protect, Logger: o.Logger, GitUser: o.GitUser,
-		Identities: o.Identities, Progress: o.Progress, Worker: o.Worker, Hooks: o.Hooks, Fault: fault,
+		Identities: o.Identities, Progress: o.Progress, Worker: o.Worker, Hooks: o.Hooks, Observer: o.Observer, Fault: fault,
 		RootMayBeGone: o.RootMayBeGone, ReadOnly: !changes,
 	})
 	if d, ok := errors.AsType[*datadir.Error](err); ok {
@@ -180,8 +182,9 @@ func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
 	if tool == nil || !tool.allowed(s.tools) {
 		unknown := s.unknown(in.Tool)
 		op := engine.Operation{
-			Decode: func(json.RawMessage) error { return unknown },
-			Refuse: func(context.Context, error) string { return "unknown_tool" },
+			Unknown: true,
+			Decode:  func(json.RawMessage) error { return unknown },
+			Refuse:  func(context.Context, error) string { return "unknown_tool" },
 		}
 		if tool != nil { // for the record, and for nobody else, that it is there and denied
 			op.Follows = tool.Follows

@@ -33,6 +33,8 @@ const (
 type Operation struct {
 	// Changes says that the operation may change the tree.
 	Changes bool
+	// Unknown says that there is no such tool.
+	Unknown bool
 	// Follows are tools that this one does the work of by another road, see [policy.Tools.Allows].
 	Follows []string
 	// Args are the arguments as they came in, and Decode takes them apart. It touches no file, and is
@@ -69,9 +71,11 @@ func (e *Engine) Do(ctx context.Context, c *Call, op Operation) error {
 	start := time.Now()
 	c.ID, c.Principal, c.Session = rand.Text()[:16], cmp.Or(c.Principal, "local"), cmp.Or(c.Session, "default")
 	c.Approver = e.asking(c.Approver)
+	ctx, end := e.follow(ctx, c)
 	outcome, cause := e.attempt(ctx, c, op)
 	e.hooksAfter(ctx, c, op, outcome, time.Since(start))
 	e.tell(ctx, c, outcome, time.Since(start))
+	end(op, outcome, time.Since(start))
 	if rerr := e.Record(c, start, outcome, cause); rerr != nil {
 		e.logger.Error("the audit record could not be written", "tool", c.Tool, "err", rerr)
 		if !op.Changes || outcome == outcomeHost {
@@ -124,12 +128,8 @@ func (e *Engine) tell(ctx context.Context, c *Call, outcome string, took time.Du
 	if !e.logger.Enabled(ctx, slog.LevelInfo) {
 		return
 	}
-	path := ""
-	if len(c.Trace.Paths) > 0 {
-		path = c.Trace.Paths[0]
-	}
 	e.logger.LogAttrs(ctx, slog.LevelInfo, "tool call", slog.String("tool", c.Tool),
-		slog.String("file_path", path), slog.Int64("bytes", c.Trace.Bytes), slog.String("outcome", outcome),
+		slog.String("file_path", c.path()), slog.Int64("bytes", c.Trace.Bytes), slog.String("outcome", outcome),
 		slog.String("call", c.ID), slog.Duration("duration", took))
 }
 

@@ -134,3 +134,41 @@ func (e *Engine) note(c *Call, notes []string) {
 		e.logger.Warn("a hook spoke", "tool", c.Tool, "call", c.ID, "hook", n)
 	}
 }
+
+// follow tells the observer that a call has come in, and gives what tells it of the end. One that
+// panics is not heard any more in this call.
+func (e *Engine) follow(ctx context.Context, c *Call) (_ context.Context, end func(Operation, string, time.Duration)) {
+	if e.observer == nil {
+		return ctx, func(Operation, string, time.Duration) {}
+	}
+	ended := func(hook.End) {}
+	guarded := func(f func()) {
+		defer func() {
+			if r := recover(); r != nil {
+				e.logger.Error("the observer panicked", "panic", r)
+			}
+		}()
+		f()
+	}
+	guarded(func() {
+		if inner, f := e.observer.Begin(ctx, c.info()); inner != nil && f != nil {
+			ctx, ended = inner, f
+		}
+	})
+	return ctx, func(op Operation, outcome string, took time.Duration) {
+		guarded(func() {
+			ended(hook.End{
+				Outcome: outcome, Broken: outcome == outcomeHost, Known: !op.Unknown, Path: c.path(),
+				Bytes: c.Trace.Bytes, Duration: took,
+			})
+		})
+	}
+}
+
+// path is the first that the call is about; "" where none is known.
+func (c *Call) path() string {
+	if len(c.Trace.Paths) == 0 {
+		return ""
+	}
+	return c.Trace.Paths[0]
+}
