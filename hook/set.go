@@ -18,6 +18,8 @@ type Set struct {
 	Persist []Persist
 	Timeout time.Duration // of each hook; 0: DefaultTimeout
 	Allow   bool          // a hook that fails is passed over
+
+	Observer Observer // of every call; may be nil
 }
 
 // DefaultTimeout is how long a hook may take.

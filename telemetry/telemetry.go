@@ -1,7 +1,7 @@
 // Package telemetry makes metrics and traces of calls, for a host that has Prometheus or OpenTelemetry.
 //
 //	observe, err := telemetry.New(telemetry.Options{Metrics: prometheus.DefaultRegisterer, Traces: provider})
-//	suite, err := tools.Open(cfg, tools.Options{Observer: observe, …})
+//	suite, err := tools.Open(cfg, tools.Options{Hooks: hook.Set{Observer: observe}})
 //
 // The metrics, with the names of Moltis:
 //

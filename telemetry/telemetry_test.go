@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"moltisfs/config"
+	"moltisfs/hook"
 	"moltisfs/telemetry"
 	"moltisfs/tools"
 )
@@ -61,7 +62,7 @@ func TestMetricsAndTraces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := tools.Open(config.Default(), tools.Options{DataDir: filepath.Join(t.TempDir(), "data"), Observer: observer})
+		s, err := tools.Open(config.Default(), tools.Options{DataDir: filepath.Join(t.TempDir(), "data"), Hooks: hook.Set{Observer: observer}})
 		if err != nil {
 			t.Fatal(err)
 		}

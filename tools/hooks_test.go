@@ -195,7 +195,7 @@ func TestHookPrograms(t *testing.T) {
 func TestObserverAndLog(t *testing.T) {
 	var log bytes.Buffer
 	s, root := suite(t, nil, tools.Options{
-		Observer: panics{}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Hooks: hook.Set{Observer: panics{}}, Logger: slog.New(slog.NewTextHandler(&log, nil)),
 	})
 	file := filepath.Join(root, "new")
 	if p := call(t, s, "Write", map[string]any{"file_path": file, "content": "sent"}); p.Kind() != "write" {

@@ -63,10 +63,9 @@ type Options struct {
 	Progress func(what string, done, total int)
 	// RootMayBeGone opens the suite although workspace_root can't be searched: for who brings it back.
 	RootMayBeGone bool
-	// Hooks run around every call, before those that [tools.fs.hooks] names.
+	// Hooks run around every call, before those that [tools.fs.hooks] names. Their Observer is for metrics and traces: package
+	// telemetry makes one.
 	Hooks hook.Set
-	// Observer follows all calls, for metrics and traces: package telemetry makes one. May be nil.
-	Observer hook.Observer
 	// Worker is the command line that runs a reader in a process of its own (see readers.RunWorker). Empty: such readers are off.
 	Worker []string
 }
@@ -120,7 +119,7 @@ func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (*
 	changes := slices.ContainsFunc(defs, func(d Definition) bool { return !d.ReadOnly })
 	e, err := engine.Open(cfg, engine.Host{
 		DataDir: o.DataDir, Approver: o.Approver, Protect: o.Protect, Logger: o.Logger, GitUser: o.GitUser,
-		Identities: o.Identities, Progress: o.Progress, Worker: o.Worker, Hooks: o.Hooks, Observer: o.Observer, Fault: fault,
+		Identities: o.Identities, Progress: o.Progress, Worker: o.Worker, Hooks: o.Hooks, Fault: fault,
 		RootMayBeGone: o.RootMayBeGone, ReadOnly: !changes,
 	})
 	if d, ok := errors.AsType[*datadir.Error](err); ok {

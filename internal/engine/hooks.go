@@ -138,7 +138,7 @@ func (e *Engine) note(c *Call, notes []string) {
 // follow tells the observer that a call has come in, and gives what tells it of the end. One that
 // panics is not heard any more in this call.
 func (e *Engine) follow(ctx context.Context, c *Call) (_ context.Context, end func(Operation, string, time.Duration)) {
-	if e.observer == nil {
+	if e.hooks.Observer == nil {
 		return ctx, func(Operation, string, time.Duration) {}
 	}
 	ended := func(hook.End) {}
@@ -151,7 +151,7 @@ func (e *Engine) follow(ctx context.Context, c *Call) (_ context.Context, end fu
 		f()
 	}
 	guarded(func() {
-		if inner, f := e.observer.Begin(ctx, c.info()); inner != nil && f != nil {
+		if inner, f := e.hooks.Observer.Begin(ctx, c.info()); inner != nil && f != nil {
 			ctx, ended = inner, f
 		}
 	})

@@ -29,9 +29,8 @@ type Host struct {
 	Hooks      hook.Set                           // run before those of the configuration
 	Fault      func(op string) *guardfs.Fault     // for tests: see guardfs.Options
 
-	Observer      hook.Observer // of all calls; may be nil
-	RootMayBeGone bool          // open although workspace_root can't be searched
-	ReadOnly      bool          // nothing that may be called changes a file: the agent can't reach DataDir
+	RootMayBeGone bool // open although workspace_root can't be searched
+	ReadOnly      bool // nothing that may be called changes a file: the agent can't reach DataDir
 }
 
 // opened is what Open adds to an engine over its rules.
@@ -42,8 +41,6 @@ type opened struct {
 	readers *readers.Readers
 	search  searching
 	hooks   hook.Set
-
-	observer hook.Observer
 }
 
 // Open opens everything that a configuration asks for: data directory, policy, readers, store, ledger
@@ -53,7 +50,7 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 	if h.Logger == nil {
 		h.Logger = slog.New(slog.DiscardHandler)
 	}
-	o := opened{observer: h.Observer}
+	o := opened{}
 	if o.tools, err = policy.NewTools(cfg.Tools.Policy.Allow, cfg.Tools.Policy.Deny); err != nil {
 		return nil, err
 	}
