@@ -47,7 +47,12 @@ type Refusal struct {
 	Next *NextCall `json:"next,omitempty"`
 	// Fields are the kind's own, spliced into the object.
 	Fields any `json:"-"`
+
+	facts *engine.Refusal
 }
+
+// Facts are what the refusal says, for who says it in other words; nil where a tool itself refuses.
+func (r *Refusal) Facts() *engine.Refusal { return r.facts }
 
 // NextCall is a tool call ready to be sent.
 type NextCall struct {
@@ -121,7 +126,7 @@ func (s *Suite) told(tool string, args any, facts *engine.Refusal) (r *Refusal) 
 	if r == nil {
 		r = sentences[facts.Cause](a)
 	}
-	r.Reason = cmp.Or(r.Reason, string(facts.Code))
+	r.Reason, r.facts = cmp.Or(r.Reason, string(facts.Code)), facts
 	return r
 }
 

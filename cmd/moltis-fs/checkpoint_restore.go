@@ -196,44 +196,6 @@ func (in *invocation) restore(ctx context.Context, args map[string]any, paths []
 	return in.operate(ctx, "checkpoint_restore", args, paths)
 }
 
-// commandsFor says in the words of the command line what a hint says in those of the tools.
-var commandsFor = strings.NewReplacer(
-	"checkpoints_list", program+" checkpoint list", "checkpoint_restore", program+" checkpoint restore", "checkpoint_diff", program+" checkpoint diff",
-	"on_conflict: merge", "--on-conflict: merge", "on_conflict skip", "--on-conflict skip", "on_conflict force", "--on-conflict force",
-	"send its time as since, in the place of label", "give its time with --since, in the place of --label",
-	"send its time as since, in the place of turn", "give its time with --since, in the place of --turn", "leave paths out", "leave the PATHs out",
-	"by its id, turn or since with", "by its ID, --turn or --since with", "directories in paths;", "directories as PATHs;", "paths in paths;", "PATHs;",
-	" in paths.", " as PATHs.", " in paths;", " as PATHs;",
-)
-
-// forOperator is an answer in the words of the command line. Only what we wrote ourselves is put in them, never a path or a content.
-func (in *invocation) forOperator(p tools.Payload) tools.Payload {
-	r, ok := p.(*tools.Refusal)
-	if !ok {
-		return p
-	}
-	own := *r
-	own.Next = nil // a call of a tool
-	if in.command.path == "trash restore" {
-		own.Hint = strings.ReplaceAll(own.Hint, "checkpoints_list", program+" trash list")
-	}
-	if list, ok := strings.CutSuffix(own.Hint, namedInPaths); ok { // the one that lists paths
-		own.Hint = list + commandsFor.Replace(namedInPaths)
-	} else {
-		own.Hint = commandsFor.Replace(own.Hint)
-	}
-	if r.Reason == tools.KindNotFound && isTrashID(in.arg(0)) {
-		own.Hint = strings.TrimSuffix(own.Hint, ".") + "; --principal says whose trash it is."
-	}
-	if r.Reason == tools.KindNotFound && strings.Contains(r.Message, "this session") && r.FilePath == "" {
-		own.Hint = strings.TrimSuffix(own.Hint, ".") + "; --session and --principal say whose history is meant."
-	}
-	return &own
-}
-
-// namedInPaths ends the hint that lists the paths of a checkpoint.
-const namedInPaths = "; name those, or a directory above them, in paths."
-
 // textOf is an answer of forOperator for people.
 func (in *invocation) textOf(p tools.Payload) string {
 	switch p := p.(type) {
