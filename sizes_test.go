@@ -12,7 +12,7 @@ const (
 	packageLines   = 4000
 	functionLines  = 80
 	structFields   = 12
-	programCeiling = 75466 // lines of Go without tests, of the whole module; lower it when you can
+	programCeiling = 75570 // lines of Go without tests, of the whole module; lower it when you can
 )
 
 // An excess is something that is larger than it should be: how large it may be at most, and why it is so.
@@ -32,7 +32,7 @@ const (
 // tooLarge has a row for each package ("grep"), function ("grep.run") and struct ("grep.scan") beyond the limits.
 var tooLarge = map[string]excess{
 	"checkpoint":                        {9250, storeMove},
-	"cmd/moltis-fs":                     {4600, "export and the commands of the store shrink with it"},
+	"cmd/moltis-fs":                     {4690, "export and the commands of the store shrink with it"},
 	"grep":                              {5810, "the index is to become a room of its own"},
 	"grep/match":                        {5900, "parser, automata and assembler of one engine, and what they rely on"},
 	"internal/edit":                     {4740, "the diff is to become a room of its own"},
