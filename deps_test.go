@@ -28,6 +28,7 @@ type room struct {
 // strangers, except that a package may use those below its own directory, and whatever has weight is written here before
 // it is imported. A permission that nobody uses is taken away. The files for every system count, whichever one the test runs on.
 var plan = []room{
+	{0, "internal/edit/diff", "", "", ""},
 	{0, "internal/glob", "", "", ""},
 	{0, "internal/guardfs", "internal/guardfs/flock internal/guardfs/fsync", "os path/filepath syscall", "golang.org/x/sys"},
 	{0, "internal/guardfs/flock", "", "os", "golang.org/x/sys"},
@@ -47,7 +48,8 @@ var plan = []room{
 	{1, "approval", "", "os", "golang.org/x/sys golang.org/x/text"},
 	{1, "internal/audit", "", "os path/filepath syscall", ""},
 	{1, "internal/datadir", "", "os path/filepath", ""},
-	{1, "internal/edit", "internal/text", "", "golang.org/x/text"},
+	{1, "internal/edit", "internal/edit/diff internal/edit/guard internal/text", "", "golang.org/x/text"},
+	{1, "internal/edit/guard", "internal/edit/diff", "", ""},
 	{1, "internal/ledger", "", "os path/filepath", ""},
 	{1, "internal/policy", "internal/glob internal/guardfs", "syscall", "golang.org/x/text"},
 	{1, "readers", "internal/text readers/notebook", "net/mail net/textproto os os/exec path/filepath syscall unsafe",
@@ -58,17 +60,17 @@ var plan = []room{
 
 	{2, "checkpoint/moltis", "checkpoint", "os path/filepath", ""},
 	{2, "dialect", "approval", "", ""},
-	{2, "internal/engine", "approval checkpoint config grep grep/ignore hook internal/audit internal/datadir internal/edit internal/guardfs" +
+	{2, "internal/engine", "approval checkpoint config grep grep/ignore hook internal/audit internal/datadir internal/edit internal/edit/diff internal/guardfs" +
 		" internal/ledger internal/policy readers", "path/filepath runtime/debug syscall", ""},
 
 	{2, "telemetry", "hook", "", "github.com/prometheus/client_golang go.opentelemetry.io/otel go.opentelemetry.io/otel/trace"},
 
-	{3, "tools", "checkpoint config dialect grep grep/ignore grep/match hook approval internal/args internal/datadir internal/edit internal/engine internal/guardfs" +
+	{3, "tools", "checkpoint config dialect grep grep/ignore grep/match hook approval internal/args internal/datadir internal/edit internal/edit/diff internal/edit/guard internal/engine internal/guardfs" +
 		" internal/ledger internal/nearest internal/policy readers readers/notebook", "path/filepath", "golang.org/x/text"},
 
 	{4, "internal/serve/mcp", "approval dialect internal/ndjson", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
 
-	{5, "cmd/moltis-fs", "checkpoint checkpoint/moltis config dialect grep/ignore approval internal/datadir internal/edit internal/engine internal/nearest internal/ndjson" +
+	{5, "cmd/moltis-fs", "checkpoint checkpoint/moltis config dialect grep/ignore approval internal/datadir internal/edit internal/edit/diff internal/engine internal/nearest internal/ndjson" +
 		" internal/serve/mcp readers tools",
 		"os os/exec os/signal path/filepath runtime/debug syscall", "github.com/spf13/cobra github.com/spf13/pflag"},
 

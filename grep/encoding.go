@@ -28,14 +28,8 @@ const (
 	sampleLen = 64 << 10 // an encoding is guessed from this much
 )
 
-var utf8BOM = []byte("\xef\xbb\xbf")
-
-func bomLen(b []byte) int {
-	if bytes.HasPrefix(b, utf8BOM) {
-		return len(utf8BOM)
-	}
-	return 0
-}
+// bomLen is the length of UTF-8's mark at the beginning of b.
+func bomLen(b []byte) int { return len(b) - len(bytes.TrimPrefix(b, []byte(text.UTF8.Mark))) }
 
 // sniff tells text from UTF-16, UTF-32 and binary. A file whose first NUL byte comes later is taken for text here; the
 // scan finds it should that matter.
@@ -60,20 +54,7 @@ func (t *target) decoded(w *worker, st *state, e *text.Encoding) {
 	if string(head[:n]) != e.Mark {
 		n = 0
 	}
-	r := transform.NewReader(io.NewSectionReader(t.file, int64(n), 1<<62), e.Codec.NewDecoder())
-	st.scan.reset(st.scan.want)
-	st.scan.asIs = true
-	if t.q.Multiline {
-		n, eof, err := readFull(r, st.buf)
-		if err != nil {
-			w.skipped.Unreadable++
-			return
-		}
-		t.multiline(w, st, r, n, eof)
-		return
-	}
-	x := stream{r: r, buf: st.buf, big: t.big, size: &t.size, lines: t.q.Before, stop: w.stopped}
-	t.finish(w, &st.scan, x.run(st.scan.chunk))
+	t.read(w, st, transform.NewReader(io.NewSectionReader(t.file, int64(n), 1<<62), e.Codec.NewDecoder()))
 }
 
 // legacy searches a file that encodingOf calls foreign: decoded, or as bytes where nobody knows its encoding, which is counted.
@@ -83,10 +64,14 @@ func (t *target) legacy(w *worker, st *state, e *text.Encoding) {
 		return
 	}
 	w.skipped.Encoding++
+	t.bytes = true
+	t.read(w, st, io.NewSectionReader(t.file, 0, 1<<62))
+}
+
+// read searches all that r gives, and asks no more what it is written in.
+func (t *target) read(w *worker, st *state, r io.Reader) {
 	st.scan.reset(st.scan.want)
 	st.scan.asIs = true
-	t.bytes = true
-	r := io.NewSectionReader(t.file, 0, 1<<62)
 	if t.q.Multiline {
 		n, eof, err := readFull(r, st.buf)
 		if err != nil {

@@ -373,13 +373,7 @@ func (d *document) walk(name string, h xmlHandler) error {
 func walkXML(r io.Reader, h xmlHandler) error {
 	x := xml.NewDecoder(r)
 	x.Strict = false
-	x.CharsetReader = func(label string, in io.Reader) (io.Reader, error) {
-		e, err := lookupEncoding(label)
-		if err != nil {
-			return nil, err
-		}
-		return e.Codec.NewDecoder().Reader(in), nil
-	}
+	x.CharsetReader = charsetReader
 	depth := 0
 	var open []string // elements that have begun; RawToken does not see to it that they end
 	for {

@@ -214,5 +214,8 @@ func plural(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
+	if stem, ok := strings.CutSuffix(noun, "ry"); ok {
+		noun = stem + "rie"
+	}
 	return group(int64(n)) + " " + noun + "s"
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 )
 
 const (
@@ -74,7 +73,6 @@ func (b *Binary) describeZip(f *file) {
 	}
 	b.listedAll()
 	b.Summary = fmt.Sprintf("zip archive, %s, %s unpacked", plural(len(z.File), "entry"), bytesText(int64(min(total, 1<<62))))
-	b.Summary = strings.Replace(b.Summary, "entrys", "entries", 1)
 }
 
 // describeTar lists headers; the bodies are skipped without being kept.

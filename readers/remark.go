@@ -176,7 +176,7 @@ func nothingThere(c Content, o *Options) string {
 		}
 	case *Binary:
 		if c.StartEntry > c.Entries {
-			return fmt.Sprintf("Nothing at entry %d: there %s.", c.StartEntry, strings.Replace(isAre(c.Entries, "entry"), "entrys", "entries", 1))
+			return fmt.Sprintf("Nothing at entry %d: there %s.", c.StartEntry, isAre(c.Entries, "entry"))
 		}
 		if c.StartOffset > c.Bytes && c.Bytes > 0 {
 			return fmt.Sprintf("Nothing at byte %d: there %s.", c.StartOffset, isAre(int(c.Bytes), "byte"))

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"moltisfs/internal/edit"
+	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/engine"
 )
 
@@ -14,7 +14,7 @@ type Changed struct {
 	SHA256  string      `json:"sha256"`          // of the content after the change
 	Added   int         `json:"added"`           // lines
 	Removed int         `json:"removed"`         // lines
-	Patch   []edit.Hunk `json:"structuredPatch"` // Claude Code's shape; empty for a new file and for no change
+	Patch   []diff.Hunk `json:"structuredPatch"` // Claude Code's shape; empty for a new file and for no change
 	// PatchTruncated: Patch ends before the first hunk that would make it too long; Added and Removed count all.
 	PatchTruncated bool   `json:"patch_truncated,omitempty"`
 	Snippet        string `json:"snippet,omitempty"` // the changed region, numbered
@@ -41,8 +41,8 @@ const (
 
 func changed(done *engine.Done, t *engine.Target) Changed {
 	hunks := engine.Hunks(t)
-	ch := Changed{SHA256: t.After.Hash, Patch: []edit.Hunk{}, DryRun: done.DryRun, CheckpointSkipped: done.Skipped, ParentsMade: done.Made}
-	ch.Added, ch.Removed = edit.Counts(hunks)
+	ch := Changed{SHA256: t.After.Hash, Patch: []diff.Hunk{}, DryRun: done.DryRun, CheckpointSkipped: done.Skipped, ParentsMade: done.Made}
+	ch.Added, ch.Removed = diff.Counts(hunks)
 	ch.Unchanged = t.Before.Exists && t.Before.Hash == t.After.Hash
 	if t.Before.Exists {
 		ch.Patch, ch.PatchTruncated = capHunks(hunks)
@@ -57,8 +57,8 @@ func changed(done *engine.Done, t *engine.Target) Changed {
 }
 
 // capHunks keeps the first hunks that fit, whole, since half a hunk is not one. Never nil: an empty patch is [] in JSON.
-func capHunks(hunks []edit.Hunk) (out []edit.Hunk, truncated bool) {
-	out = []edit.Hunk{}
+func capHunks(hunks []diff.Hunk) (out []diff.Hunk, truncated bool) {
+	out = []diff.Hunk{}
 	lines, size := 0, 0
 	for _, h := range hunks {
 		lines += len(h.Lines)

@@ -9,6 +9,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/edit"
+	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 )
@@ -295,7 +296,7 @@ func fromTrash(a *CheckpointRestoreArgs) bool {
 
 func restoredFile(t *engine.Target, merged, dry bool) RestoredFile {
 	f := RestoredFile{Path: t.True}
-	f.Added, f.Removed = edit.Counts(engine.Hunks(t))
+	f.Added, f.Removed = diff.Counts(engine.Hunks(t))
 	if t.Published != nil {
 		f.LinksBroken = t.Published.LinksBroken
 	} else if dry && t.After.Kind == guardfs.KindFile && t.Before.Info.Kind == guardfs.KindFile && !t.Unchanged() {

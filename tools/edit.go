@@ -11,6 +11,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/edit"
+	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/readers"
@@ -163,7 +164,7 @@ func survives(r *edit.Result, edits []edit.Edit, now []byte, how edit.Options) b
 			return false
 		}
 	}
-	merged, conflicts := edit.Merge(texts[0], texts[1], texts[2])
+	merged, conflicts := diff.Merge(texts[0], texts[1], texts[2])
 	return len(conflicts) == 0 && bytes.Equal(merged, texts[3])
 }
 
@@ -196,7 +197,7 @@ func proven(t *engine.Target, r *edit.Result, encoding string) error {
 }
 
 // changedLines are the first and the last line of the old text that a hunk changes; where it only adds, the line above.
-func changedLines(h edit.Hunk) (first, last int) {
+func changedLines(h diff.Hunk) (first, last int) {
 	n := h.OldStart
 	for _, l := range h.Lines {
 		switch l[0] {
@@ -243,7 +244,7 @@ func editGuard(what, hint string) *Refusal {
 
 func (s *Suite) editChanged(done *engine.Done, t *engine.Target) Changed {
 	ch := changed(done, t)
-	ch.Snippet = edit.Snippet(engine.Hunks(t), s.number())
+	ch.Snippet = diff.Snippet(engine.Hunks(t), s.number())
 	if t.Known.Stale {
 		ch.ChangedMeanwhile = clip(s.engine.Meanwhile(t), maxDiff)
 		if ch.ChangedMeanwhile == "" {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"moltisfs/internal/edit"
+	"moltisfs/internal/edit/diff"
 )
 
 // A model that quotes a file wrongly writes its new text wrongly in the same way. Here old_string and new_string are both
@@ -281,7 +282,7 @@ func TestOldAndNewDamagedAlike(t *testing.T) {
 				}
 				if bad++; bad < 12 {
 					t.Errorf("%s, strict %v, by %s\nold %q\nnew %q\ngot what was meant with\n%s", c.what, strict, how, c.old, c.new,
-						edit.Unified("f", edit.Edited, edit.Patch([]byte(c.want), got)))
+						diff.Unified("f", diff.Edited, diff.Patch([]byte(c.want), got)))
 				}
 			}
 		})

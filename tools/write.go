@@ -9,6 +9,8 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/edit"
+	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/edit/guard"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 )
@@ -83,7 +85,7 @@ func runWrite(ctx context.Context, s *Suite, c *engine.Call, a *WriteArgs) (Payl
 				if before, _, err = edit.Decode(before, ""); err != nil {
 					return err
 				}
-				t.After.Hunks = edit.Patch(before, []byte(strings.TrimPrefix(a.Content, "\ufeff")))
+				t.After.Hunks = diff.Patch(before, []byte(strings.TrimPrefix(a.Content, "\ufeff")))
 			}
 			return guardOverwrite(t, before, []byte(a.Content), value(a.Acknowledge))
 		},
@@ -106,11 +108,11 @@ func guardOverwrite(t *engine.Target, before, content []byte, meant bool) error 
 	if !t.Before.Exists || meant {
 		return nil
 	}
-	if f := edit.Placeholder(before, content); f != nil {
+	if f := guard.Placeholder(before, content); f != nil {
 		return guardRefusal(fmt.Sprintf("%s in line %d of the content stands for %s of code that it would delete", quote(f.Text), f.Line, plural(f.Removed, "line")),
 			"Send the whole content, or use Edit for the part that changes; acknowledge: true if the line is meant.")
 	}
-	if edit.Empties(before, content) != nil {
+	if guard.Empties(before, content) != nil {
 		return guardRefusal("this would empty a file that has content", "Set acknowledge: true if that is meant.")
 	}
 	seen := t.Known.Seen

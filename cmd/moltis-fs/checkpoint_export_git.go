@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
-	"moltisfs/internal/edit"
+	"moltisfs/internal/edit/diff"
 )
 
 func (in *invocation) exportGit(ctx context.Context, db *checkpoint.DB, ops []checkpoint.Checkpoint) (err error) {
@@ -255,7 +255,7 @@ func (x *gitExport) commit(title string, ops []checkpoint.Checkpoint) error {
 // put writes one path. What is absent is only removed where it may be there.
 func (x *gitExport) put(path string, s checkpoint.State, remove bool) error {
 	rel, below := relative(path, x.root)
-	name := edit.QuotePath(rel)
+	name := diff.QuotePath(rel)
 	switch {
 	case s.Kind == checkpoint.Dir:
 		return nil

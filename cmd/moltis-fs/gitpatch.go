@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/checkpoint"
-	"moltisfs/internal/edit"
+	"moltisfs/internal/edit/diff"
 )
 
 // A filePatch is how one path changed, for git apply.
@@ -36,7 +36,7 @@ func (p *filePatch) write(w io.Writer) {
 	if p.oldMode == p.newMode && same {
 		return
 	}
-	name := edit.QuotePath(p.name)[1:]
+	name := diff.QuotePath(p.name)[1:]
 	fmt.Fprintf(w, "diff --git \"a/%s \"b/%s\n", name, name)
 	switch {
 	case p.oldMode == p.newMode:
@@ -55,7 +55,7 @@ func (p *filePatch) write(w io.Writer) {
 		binaryHunk(w, p.before, p.after)
 		binaryHunk(w, p.after, p.before)
 	default:
-		io.WriteString(w, edit.Unified(p.name, edit.EndsOf(p.oldMode != "", p.newMode != ""), edit.Patch(p.before, p.after)))
+		io.WriteString(w, diff.Unified(p.name, diff.EndsOf(p.oldMode != "", p.newMode != ""), diff.Patch(p.before, p.after)))
 	}
 }
 
@@ -64,7 +64,7 @@ func (p *filePatch) binary() bool {
 		switch {
 		case bytes.IndexByte(side, 0) >= 0, p.utf8 && !utf8.Valid(side):
 			return true
-		case bytes.IndexByte(side, '\n') < 0 && bytes.IndexByte(side, '\r') >= 0: // edit.Patch cuts it at its CRs, for people; to git they end no line
+		case bytes.IndexByte(side, '\n') < 0 && bytes.IndexByte(side, '\r') >= 0: // diff.Patch cuts it at its CRs, for people; to git they end no line
 			return true
 		}
 	}

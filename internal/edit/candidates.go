@@ -3,6 +3,8 @@ package edit
 import (
 	"bytes"
 	"unicode/utf8"
+
+	"moltisfs/internal/edit/diff"
 )
 
 // needle is an Old prepared for the search by skeleton.
@@ -81,7 +83,7 @@ type haystack struct {
 	veils int // -1: no invisible characters, 1: some, 0: not looked yet
 }
 
-func newHaystack(text []byte) *haystack { return &haystack{text: text, cr: crOnly(text)} }
+func newHaystack(text []byte) *haystack { return &haystack{text: text, cr: diff.CROnly(text)} }
 
 func (h *haystack) skeleton() ([]byte, []mark) {
 	if h.bones == nil {

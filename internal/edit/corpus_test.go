@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/text/unicode/norm"
+
+	"moltisfs/internal/edit/diff"
 )
 
 // nearMiss is an old string as a model may send it, and the place it means.
@@ -293,7 +295,7 @@ func TestNearMisses(t *testing.T) {
 		want := strings.Replace(c.text, strings.TrimSpace(c.means), "REPLACED", 1)
 		squeeze := func(s string) string { return strings.Join(strings.Fields(s), " ") }
 		if c.seen == "" && squeeze(string(r.Content)) != squeeze(want) {
-			t.Errorf("%s: by %s:\n%s", c.name, r.Steps[0].Strategy, Unified("x", Edited, Patch([]byte(c.text), r.Content)))
+			t.Errorf("%s: by %s:\n%s", c.name, r.Steps[0].Strategy, diff.Unified("x", diff.Edited, diff.Patch([]byte(c.text), r.Content)))
 		}
 	}
 	if elsewhere*100 > kinds[CauseUnknown] {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"unicode/utf8"
+
+	"moltisfs/internal/edit/diff"
 )
 
 // diagnosis is a place in the text that is close to Old, and why it is not Old.
@@ -215,18 +217,18 @@ func nearSeen(h *haystack, seen []byte, e Edit) (diagnosis, bool) {
 		return diagnosis{}, false
 	}
 	first, last := lineAt(seen, at)-1, lineAt(seen, max(at, end-1)) // lines [first,last) of seen
-	a, b := rawLines(seen, before.cr), rawLines(h.text, before.cr)
+	a, b := diff.Lines(seen, before.cr), diff.Lines(h.text, before.cr)
 	from, to := first, last
-	for _, c := range diff(a, b) {
-		shift := (c.b1 - c.b0) - (c.a1 - c.a0)
+	for _, c := range diff.Changes(a, b) {
+		shift := (c.B1 - c.B0) - (c.A1 - c.A0)
 		switch {
-		case c.a1 <= first && !(c.a0 == c.a1 && c.a0 == first):
+		case c.A1 <= first && !(c.A0 == c.A1 && c.A0 == first):
 			from, to = from+shift, to+shift
-		case c.a0 < last || c.a0 == c.a1 && c.a0 == first:
-			if c.a0 <= first {
-				from = c.b0
+		case c.A0 < last || c.A0 == c.A1 && c.A0 == first:
+			if c.A0 <= first {
+				from = c.B0
 			}
-			to = max(to+shift, c.b1)
+			to = max(to+shift, c.B1)
 		}
 	}
 	from, to = max(0, min(from, len(b))), max(0, min(to, len(b)))

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/text"
 )
 
@@ -106,13 +107,13 @@ func (d *document) bytes() []byte {
 // excerpt shows ten lines of the text on either side of a line, numbered.
 func (d *document) excerpt(line int) string {
 	const around = 10
-	cr := crOnly(d.text)
+	cr := diff.CROnly(d.text)
 	var b strings.Builder
 	n := 1
 	for at := 0; n <= line+around; n++ {
 		l := lineFrom(d.text, at, cr)
 		if n >= line-around && (l.end > l.start || l.next > l.end) { // not what stands behind the last break
-			fmt.Fprintf(&b, "%6d→%s\n", n, strings.ToValidUTF8(cutLine(string(d.text[l.start:l.end])), "\ufffd"))
+			fmt.Fprintf(&b, "%6d→%s\n", n, strings.ToValidUTF8(diff.CutLine(string(d.text[l.start:l.end])), "\ufffd"))
 		}
 		if at = l.next; l.next == l.end {
 			break
@@ -273,12 +274,12 @@ func (d *document) spliceText(rs []replacement) {
 // keepStretch keeps of the text what Patch and the guards need to know of it: the lines around r. A decoded text is then changed in
 // place, instead of having two of them.
 func (d *document) keepStretch(r replacement) {
-	cr := crOnly(d.text)
+	cr := diff.CROnly(d.text)
 	from, to := r.start, r.end
-	for i := 0; i <= 2*around && from > 0; i++ {
+	for i := 0; i <= 2*diff.Context && from > 0; i++ {
 		from = lineStart(d.text, from-min(i, 1), cr)
 	}
-	for i := 0; i <= 2*around && to < len(d.text); i++ {
+	for i := 0; i <= 2*diff.Context && to < len(d.text); i++ {
 		to = lineFrom(d.text, to, cr).next
 	}
 	d.before = append([]byte{}, d.text[from:to]...)

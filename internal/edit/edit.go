@@ -46,6 +46,9 @@ package edit
 import (
 	"bytes"
 	"unicode/utf8"
+
+	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/edit/guard"
 )
 
 // Edit is one replacement. An empty Old creates a file or fills an empty one.
@@ -87,14 +90,14 @@ type Result struct {
 }
 
 // Patch tells what was changed, as Patch does for two texts.
-func (r *Result) Patch() []Hunk { return patch(r.before, r.after, r.line, r.cr) }
+func (r *Result) Patch() []diff.Hunk { return diff.PatchAt(r.before, r.after, r.line, r.cr) }
 
-// Guard finds what looks like an accident in what was done: see Empties and Placeholder. nil: nothing does.
-func (r *Result) Guard() *Finding {
-	if f := Empties(r.before, r.after); f != nil && r.blank {
+// Guard finds what looks like an accident in what was done: see guard.Empties and guard.Placeholder. nil: nothing does.
+func (r *Result) Guard() *guard.Finding {
+	if f := guard.Empties(r.before, r.after); f != nil && r.blank {
 		return f
 	}
-	f := Placeholder(r.before, r.after)
+	f := guard.Placeholder(r.before, r.after)
 	if f != nil {
 		f.Line += r.line
 	}
@@ -163,7 +166,7 @@ func Apply(content []byte, edits []Edit, o Options) (*Result, error) {
 	if d.before != nil {
 		res.before, res.after, res.line = d.before, d.text[d.beforeAt:len(d.text)-d.beforeTail], d.beforeLine
 	}
-	res.cr = (crOnly(d.text) || len(d.text) == 0) && (crOnly(res.before) || len(res.before) == 0)
+	res.cr = (diff.CROnly(d.text) || len(d.text) == 0) && (diff.CROnly(res.before) || len(res.before) == 0)
 	res.blank = len(bytes.TrimSpace(d.text)) == 0
 	res.LineEnding = lineEnding(d.text)
 	return res, nil

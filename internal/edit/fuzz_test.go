@@ -2,7 +2,6 @@ package edit
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -11,6 +10,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/text"
 )
 
@@ -66,14 +66,9 @@ func checkApplied(t *testing.T, content []byte, edits []Edit, o Options) *Result
 	if err != nil || aerr != nil {
 		t.Fatal(err, aerr)
 	}
-	hs := r.Patch()
-	if !crOnly(before) && !crOnly(after) && len(before) < 4096 {
-		if got := applyHunks(t, before, hs); !bytes.Equal(got, after) {
-			t.Fatalf("the patch makes %q of %q, want %q\n%v", got, before, after, hs)
-		}
-	}
-	if !reflect.DeepEqual(normal(hs), normal(Patch(before, after))) {
-		t.Fatalf("the patch is\n%v\nof the texts it would be\n%v", hs, Patch(before, after))
+	shown := func(hs []diff.Hunk) string { return diff.Unified("x", diff.Edited, hs) } // with the line breaks, which a Hunk does not show
+	if got, want := shown(r.Patch()), shown(diff.Patch(before, after)); got != want {
+		t.Fatalf("the patch is\n%s\nof the texts it would be\n%s", got, want)
 	}
 	return r
 }
@@ -84,8 +79,6 @@ func maxOf(o Options) int64 {
 	}
 	return defaultMaxBytes
 }
-
-func normal(hs []Hunk) string { b, _ := json.Marshal(hs); return string(b) }
 
 // undo takes a step back with nothing but its spans and the bytes that it replaced.
 func undo(before, after []byte, spans []Span) []byte {
@@ -315,79 +308,6 @@ func FuzzDetect(f *testing.F) {
 			if d.enc.Mapped() && d.origRaw(at) > d.origRaw(at+1) {
 				t.Fatalf("offset %d", at)
 			}
-		}
-	})
-}
-
-// FuzzPatch: a patch makes the one text of the other, and is what comparing whole texts gives.
-func FuzzPatch(f *testing.F) {
-	for _, a := range seedTexts() {
-		for _, b := range seedTexts()[:6] {
-			f.Add([]byte(a), []byte(b))
-		}
-	}
-	f.Fuzz(func(t *testing.T, before, after []byte) {
-		hs := Patch(before, after)
-		cr := (crOnly(before) || len(before) == 0) && (crOnly(after) || len(after) == 0)
-		a, b := rawLines(before, cr), rawLines(after, cr)
-		if whole := hunks(a, b, diff(a, b), cr); !reflect.DeepEqual(normal(whole), normal(hs)) {
-			t.Fatalf("%v\nof the whole\n%v", hs, whole)
-		}
-		if (len(hs) == 0) != bytes.Equal(before, after) {
-			t.Fatalf("%d hunks", len(hs))
-		}
-		if !crOnly(before) && !crOnly(after) {
-			if got := applyHunks(t, before, hs); !bytes.Equal(got, after) {
-				t.Fatalf("%q, want %q", got, after)
-			}
-		}
-		added, removed := Counts(hs)
-		if added-removed != len(b)-len(a) {
-			t.Fatalf("+%d -%d for %d → %d lines", added, removed, len(a), len(b))
-		}
-		Unified("name", Edited, hs)
-		Snippet(hs, nil)
-	})
-}
-
-// FuzzMerge: where one side did nothing, the other side wins; no line of either is made up.
-func FuzzMerge(f *testing.F) {
-	f.Add([]byte("a\nb\nc\n"), []byte("a\nB\nc\n"), []byte("a\nb\nC\n"))
-	f.Add([]byte("a\nb\nc\n"), []byte("a\nB\nc\n"), []byte("a\nX\nc\n"))
-	f.Fuzz(func(t *testing.T, base, ours, theirs []byte) {
-		for _, c := range []struct{ a, b, want []byte }{{base, theirs, theirs}, {ours, base, ours}, {ours, ours, ours}} {
-			if got, conflicts := Merge(base, c.a, c.b); len(conflicts) > 0 || !bytes.Equal(got, c.want) {
-				t.Fatalf("merged %q, want %q (%v)", got, c.want, conflicts)
-			}
-		}
-		got, conflicts := Merge(base, ours, theirs)
-		other, back := Merge(base, theirs, ours)
-		if (len(conflicts) == 0) != (len(back) == 0) {
-			t.Fatalf("%d conflicts, the other way round %d", len(conflicts), len(back))
-		}
-		if len(conflicts) == 0 && !bytes.Equal(got, other) {
-			t.Fatalf("%q, the other way round %q", got, other)
-		}
-	})
-}
-
-// FuzzGuards: nothing that only adds is an accident.
-func FuzzGuards(f *testing.F) {
-	f.Add([]byte("a()\nb()\nc()\n"), []byte("a()\n// ... rest of the code unchanged\n"))
-	f.Add([]byte("a\n"), []byte(" \n"))
-	f.Fuzz(func(t *testing.T, before, after []byte) {
-		found := Placeholder(before, after)
-		if found != nil && (found.Line < 1 || found.Removed < 1 || found.Text == "") {
-			t.Fatalf("%+v", found)
-		}
-		if bytes.HasSuffix(before, []byte("\n")) && Placeholder(before, append(bytes.Clone(before), after...)) != nil {
-			t.Fatal("adding is no accident")
-		}
-		if Placeholder(before, before) != nil || Empties(before, before) != nil {
-			t.Fatal("nothing was done")
-		}
-		if e := Empties(before, after); (e != nil) != (len(bytes.TrimSpace(after)) == 0 && len(bytes.TrimSpace(before)) > 0) {
-			t.Fatalf("%+v", e)
 		}
 	})
 }

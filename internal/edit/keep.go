@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"moltisfs/internal/edit/diff"
 )
 
 // Where a tolerant tier finds Old, the file is written otherwise than Old, and New was most likely damaged as Old was. So lines
@@ -56,25 +58,25 @@ func (m *match) written(n *needle, text []byte, e Edit, cr bool) (now, was, why 
 	if (k.odd || k.folds != "") && strings.IndexFunc(e.Old, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) < 0 {
 		return "", "", whyTiny
 	}
-	changes := diff(asLines(k.old), asLines(news))
+	changes := diff.Changes(asLines(k.old), asLines(news))
 	a, _, _ := parts(k.old[0])
 	b, _, _ := parts(news[0])
 	k.aligned = a == b || sharesLine(k.old, changes)
 	var out []string
 	at := 0
 	for _, c := range changes {
-		out = append(out, k.have[at:c.a0]...)
-		if c.a1 == len(k.old) && c.a1-c.a0 != c.b1-c.b0 && blankTail(text, m.end, cr) {
+		out = append(out, k.have[at:c.A0]...)
+		if c.A1 == len(k.old) && c.A1-c.A0 != c.B1-c.B0 && blankTail(text, m.end, cr) {
 			return "", "", whyBlanks // they would end up behind another line
 		}
 		differ := false
-		for i := c.a0; i < c.a1; i++ {
+		for i := c.A0; i < c.A1; i++ {
 			differ = differ || oddIn(k.old[i]) != oddIn(k.have[i])
 		}
-		for j := c.b0; j < c.b1; j++ {
+		for j := c.B0; j < c.B1; j++ {
 			i := -1
-			if c.a1-c.a0 == c.b1-c.b0 {
-				i = c.a0 + j - c.b0
+			if c.A1-c.A0 == c.B1-c.B0 {
+				i = c.A0 + j - c.B0
 			}
 			l, why := k.line(news[j], i, j, differ)
 			if why != "" {
@@ -82,19 +84,19 @@ func (m *match) written(n *needle, text []byte, e Edit, cr bool) (now, was, why 
 			}
 			out = append(out, l)
 		}
-		at = c.a1
+		at = c.A1
 	}
 	return strings.Join(append(out, k.have[at:]...), "\n"), strings.Join(k.have, "\n"), ""
 }
 
 // sharesLine tells whether the changes leave a line that is not blank.
-func sharesLine(lines []string, changes []change) bool {
+func sharesLine(lines []string, changes []diff.Change) bool {
 	at := 0
-	for _, c := range append(changes, change{a0: len(lines)}) {
-		if strings.TrimSpace(strings.Join(lines[at:c.a0], "")) != "" {
+	for _, c := range append(changes, diff.Change{A0: len(lines)}) {
+		if strings.TrimSpace(strings.Join(lines[at:c.A0], "")) != "" {
 			return true
 		}
-		at = c.a1
+		at = c.A1
 	}
 	return false
 }

@@ -4,16 +4,12 @@ import (
 	"bytes"
 	"strings"
 	"unicode/utf8"
+
+	"moltisfs/internal/edit/diff"
 )
 
 // line is the content text[start:end] and the line break text[end:next], which is empty at the end of the text.
 type line struct{ start, end, next int }
-
-// crOnly is true for a text whose only line breaks are lone CRs (classic Mac OS). In all other texts a lone CR is a
-// character like any other.
-func crOnly(text []byte) bool {
-	return bytes.IndexByte(text, '\n') < 0 && bytes.IndexByte(text, '\r') >= 0
-}
 
 // lineFrom gives the rest of the line that holds offset at, from at on.
 func lineFrom(text []byte, at int, cr bool) line {
@@ -57,7 +53,7 @@ func splitLines(text []byte, cr bool) []line {
 // lineAt numbers the line that holds offset at, from 1.
 func lineAt(text []byte, at int) int {
 	brk := []byte{'\n'}
-	if crOnly(text) {
+	if diff.CROnly(text) {
 		brk[0] = '\r'
 	}
 	return 1 + bytes.Count(text[:at], brk)
@@ -65,7 +61,7 @@ func lineAt(text []byte, at int) int {
 
 // lineEnding names the line breaks of a text.
 func lineEnding(text []byte) string {
-	if crOnly(text) {
+	if diff.CROnly(text) {
 		return "cr"
 	}
 	lf, crlf := bytes.Count(text, []byte("\n")), 0
@@ -94,7 +90,7 @@ type fitter struct {
 }
 
 func newFitter(text []byte, old, new string) *fitter {
-	cr := crOnly(text)
+	cr := diff.CROnly(text)
 	return &fitter{text: text, cr: cr, old: old, new: new,
 		plain: !strings.Contains(new, "\n"), memo: make(map[string]string)}
 }

@@ -7,6 +7,8 @@ import (
 	"sort"
 	"unicode"
 	"unicode/utf8"
+
+	"moltisfs/internal/edit/diff"
 )
 
 // hit says that a line of the text has something in common with a line of Old.
@@ -24,8 +26,8 @@ const (
 // nearest finds the stretch of the text that has most in common with Old: whole lines first, compared by skeleton and without case, and
 // words where no line is the same. Each line and word of the text is looked up once; nothing is compared with everything.
 func nearest(h *haystack, old []byte) (diagnosis, bool) {
-	olds := rawLines(old, h.cr && bytes.IndexByte(old, '\n') < 0)
-	lines := rawLines(h.text, h.cr)
+	olds := diff.Lines(old, h.cr && bytes.IndexByte(old, '\n') < 0)
+	lines := diff.Lines(h.text, h.cr)
 	if len(olds) == 0 {
 		return diagnosis{}, false
 	}

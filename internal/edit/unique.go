@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"unicode/utf8"
+
+	"moltisfs/internal/edit/diff"
 )
 
 const (
@@ -48,7 +50,7 @@ func notUniqueLoose(text []byte, ms []match, t tier) *NotUniqueError {
 
 func notUnique(text []byte, regions []extent, count int, t tier) *NotUniqueError {
 	e := &NotUniqueError{Count: count, Strategy: t.String()}
-	cr := crOnly(text)
+	cr := diff.CROnly(text)
 	num, pos := lineAt(text, 0), 0
 	brk := []byte{'\n'}
 	if cr {

@@ -2,9 +2,12 @@ package edit
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"moltisfs/internal/edit/diff"
 )
 
 const (
@@ -16,11 +19,11 @@ const (
 // lineDiff shows what separates two texts, line by line: [-sent-]{+in the file+}, blanks and odd characters visible there.
 // first is the number of have's first line. Lines that are the same are left out.
 func lineDiff(sent, have string, first int) string {
-	a, b := rawLines([]byte(lf(sent)), false), rawLines([]byte(lf(have)), false)
-	cs := diff(a, b)
+	a, b := diff.Lines([]byte(lf(sent)), false), diff.Lines([]byte(lf(have)), false)
+	cs := diff.Changes(a, b)
 	if len(cs) == 0 && sent != have { // only the line breaks differ
-		a, b = rawLines([]byte(sent), false), rawLines([]byte(have), false)
-		cs = diff(a, b)
+		a, b = diff.Lines([]byte(sent), false), diff.Lines([]byte(have), false)
+		cs = diff.Changes(a, b)
 	}
 	var out strings.Builder
 	shown := 0
@@ -34,14 +37,14 @@ func lineDiff(sent, have string, first int) string {
 	}
 	left := 0
 	for _, c := range cs {
-		i, j := c.a0, c.b0
-		for i < c.a1 || j < c.b1 {
+		i, j := c.A0, c.B0
+		for i < c.A1 || j < c.B1 {
 			ok := false
 			switch {
-			case i < c.a1 && j < c.b1:
+			case i < c.A1 && j < c.B1:
 				ok = put("line %d: %s\n", first+j, charDiff(string(a[i]), string(b[j])))
 				i, j = i+1, j+1
-			case i < c.a1:
+			case i < c.A1:
 				ok = put("only sent: [-%s-]\n", visible(short(string(a[i]))))
 				i++
 			default:
@@ -54,7 +57,7 @@ func lineDiff(sent, have string, first int) string {
 		}
 	}
 	if left > 0 {
-		fmt.Fprintf(&out, "%s more\n", plural(left, "line"))
+		fmt.Fprintf(&out, "%d line%s more\n", left, strings.Repeat("s", min(left-1, 1)))
 	}
 	return out.String()
 }
@@ -64,16 +67,12 @@ func short(s string) string { return clip(s, 160) }
 // charDiff marks the differences of two lines. Long ones are compared by their common ends only.
 func charDiff(a, b string) string {
 	x, y := []rune(a), []rune(b)
-	d := differ{a: make([]int32, len(x)), b: make([]int32, len(y)), budget: 1 << 18}
-	copy(d.a, x)
-	copy(d.b, y)
-	d.solve(0, len(x), 0, len(y), maxDepth)
-	cs := d.out
+	cs := diff.Runes(x, y)
 	// Differences that nearly touch read better as one.
 	joined := cs[:0]
 	for _, c := range cs {
-		if n := len(joined); n > 0 && c.a0-joined[n-1].a1 <= 2 {
-			joined[n-1].a1, joined[n-1].b1 = c.a1, c.b1
+		if n := len(joined); n > 0 && c.A0-joined[n-1].A1 <= 2 {
+			joined[n-1].A1, joined[n-1].B1 = c.A1, c.B1
 			continue
 		}
 		joined = append(joined, c)
@@ -81,7 +80,7 @@ func charDiff(a, b string) string {
 	var out strings.Builder
 	pos := 0
 	for i, c := range joined {
-		gap := x[pos:c.a0]
+		gap := x[pos:c.A0]
 		switch {
 		case i == 0 && len(gap) > lineContext:
 			out.WriteString("…" + string(gap[len(gap)-lineContext:]))
@@ -90,13 +89,13 @@ func charDiff(a, b string) string {
 		default:
 			out.WriteString(string(gap))
 		}
-		if c.a0 < c.a1 {
-			out.WriteString("[-" + visible(short(string(x[c.a0:c.a1]))) + "-]")
+		if c.A0 < c.A1 {
+			out.WriteString("[-" + visible(short(string(x[c.A0:c.A1]))) + "-]")
 		}
-		if c.b0 < c.b1 {
-			out.WriteString("{+" + visible(short(string(y[c.b0:c.b1]))) + "+}")
+		if c.B0 < c.B1 {
+			out.WriteString("{+" + visible(short(string(y[c.B0:c.B1]))) + "+}")
 		}
-		pos = c.a1
+		pos = c.A1
 	}
 	rest := strings.TrimRight(string(x[pos:]), "\r\n")
 	if utf8.RuneCountInString(rest) > lineContext {
@@ -138,4 +137,15 @@ func visible(s string) string {
 		i += n
 	}
 	return b.String()
+}
+
+// ShownPath writes a path, or another name, into a text for people and models: in one line and with nothing in it that a terminal obeys. A name
+// that has such things, or begins as if it were quoted, is quoted as in Go.
+func ShownPath(name string) string {
+	for i, r := range name {
+		if !strconv.IsPrint(r) || r == utf8.RuneError || i == 0 && r == '"' {
+			return strconv.Quote(name)
+		}
+	}
+	return name
 }

@@ -12,6 +12,7 @@ import (
 
 	"moltisfs/approval"
 	"moltisfs/internal/edit"
+	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/guardfs"
 )
 
@@ -63,7 +64,7 @@ func question(c *Call, p *Plan) approval.Question {
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if t := s.file; t != nil {
-			added, removed := edit.Counts(Hunks(t))
+			added, removed := diff.Counts(Hunks(t))
 			q.Added, q.Removed = q.Added+added, q.Removed+removed
 		}
 		q.Warnings = append(q.Warnings, warnings(s)...)
@@ -142,18 +143,18 @@ func (mv *Move) warning() string {
 
 // diff is all that changes in files, unified.
 func (p *Plan) diff() string {
-	var diff strings.Builder
+	var b strings.Builder
 	for i := range p.Steps {
 		if t := p.Steps[i].file; t != nil {
-			diff.WriteString(edit.Unified(t.True, ends(t), Hunks(t)))
+			b.WriteString(diff.Unified(t.True, ends(t), Hunks(t)))
 		}
 	}
-	return diff.String()
+	return b.String()
 }
 
 // ends says whether a target is there before and after its change.
-func ends(t *Target) edit.Ends {
-	return edit.EndsOf(t.Before.Exists, t.After.Kind != guardfs.KindAbsent)
+func ends(t *Target) diff.Ends {
+	return diff.EndsOf(t.Before.Exists, t.After.Kind != guardfs.KindAbsent)
 }
 
 // modified tells what changed since the session read the target, as far as
@@ -161,7 +162,7 @@ func ends(t *Target) edit.Ends {
 func (e *Engine) modified(t *Target) HashFacts {
 	f := HashFacts{Was: t.Known.Seen.Hash, Hash: t.Before.Hash}
 	if old, ok := e.ledger.Content(f.Was); ok {
-		f.Diff = edit.Unified(t.True, edit.EndsOf(true, t.Before.Exists), edit.Patch(text(old), text(t.Before.Content)))
+		f.Diff = diff.Unified(t.True, diff.EndsOf(true, t.Before.Exists), diff.Patch(text(old), text(t.Before.Content)))
 	}
 	return f
 }
@@ -177,9 +178,9 @@ func (e *Engine) LastSeen(t *Target) []byte {
 }
 
 // Hunks is the change of a target as a patch, of its text in UTF-8.
-func Hunks(t *Target) []edit.Hunk {
+func Hunks(t *Target) []diff.Hunk {
 	if t.After.Hunks == nil {
-		t.After.Hunks = edit.Patch(text(t.Before.Content), text(t.After.Content))
+		t.After.Hunks = diff.Patch(text(t.Before.Content), text(t.After.Content))
 	}
 	return t.After.Hunks
 }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 
 	"moltisfs/checkpoint"
-	"moltisfs/internal/edit"
+	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
 )
@@ -90,9 +90,9 @@ func (e *Engine) compare(ctx context.Context, db *checkpoint.DB, item *checkpoin
 	one = Compared{Path: item.Path, Before: item.Want.Kind, After: after.Kind}
 	one.Binary = bytes.IndexByte(old, 0) >= 0 || bytes.IndexByte(content, 0) >= 0
 	if !one.Binary {
-		hunks := edit.Patch(text(old), text(content))
-		one.Added, one.Removed = edit.Counts(hunks)
-		one.Diff = edit.Unified(item.Path, edit.EndsOf(leaf(one.Before), leaf(one.After)), hunks)
+		hunks := diff.Patch(text(old), text(content))
+		one.Added, one.Removed = diff.Counts(hunks)
+		one.Diff = diff.Unified(item.Path, diff.EndsOf(leaf(one.Before), leaf(one.After)), hunks)
 	}
 	return one, none, nil
 }

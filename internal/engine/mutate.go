@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"moltisfs/checkpoint"
-	"moltisfs/internal/edit"
+	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/guardfs"
 )
 
@@ -177,7 +177,7 @@ type After struct {
 	Content []byte            // of a file
 	Hash    string            // of Content; filled by the chain
 	Target  string            // of a symlink
-	Hunks   []edit.Hunk       // how Before became Content, from whoever knows it already; nil: compared when wanted
+	Hunks   []diff.Hunk       // how Before became Content, from whoever knows it already; nil: compared when wanted
 	Meta    *guardfs.Metadata // exact metadata; nil carries over what is there
 	// Shown is what of Content the session knows, from whoever can tell; nil: the lines it knew, where none moved. Its Hash and Whole do not count.
 	Shown *Sight

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"moltisfs/checkpoint"
-	"moltisfs/internal/edit"
+	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/guardfs"
 )
 
@@ -289,7 +289,7 @@ func (r *restore) threeWay(ctx context.Context, base checkpoint.State, ours []by
 			return nil, nil // no lines to merge by
 		}
 	}
-	merged, conflicts := edit.Merge(sides[0], ours, sides[1])
+	merged, conflicts := diff.Merge(sides[0], ours, sides[1])
 	if len(conflicts) > 0 {
 		return nil, nil
 	}
@@ -313,7 +313,7 @@ func (r *restore) drift(ctx context.Context, t *Target, item *checkpoint.Item) s
 	if err != nil {
 		return ""
 	}
-	return edit.Unified(t.True, edit.Edited, edit.Patch(text(known), text(t.Before.Content)))
+	return diff.Unified(t.True, diff.Edited, diff.Patch(text(known), text(t.Before.Content)))
 }
 
 // untrash takes those entries out of the trash that belong to what was undone, if all that was in them is in its place again as it was. It is a

@@ -62,7 +62,7 @@ func Guess(content []byte) string {
 			name = "gb18030" // it reads all of its family, and can hold every character
 		case "iso-8859-1":
 			// C1 controls do not occur in text; cp1252 has letters and quotes there.
-			if hasC1(content) {
+			if share(content, 0x80, 0xa0) > 0 {
 				name = "windows-1252"
 			}
 		case "maccyrillic", "x-mac-cyrillic":
@@ -77,7 +77,7 @@ func Guess(content []byte) string {
 		}
 	}
 	// Nothing convinces. A few strange bytes in ASCII are Western text until somebody says otherwise.
-	if hasC1(content) {
+	if share(content, 0x80, 0xa0) > 0 {
 		return "windows-1252"
 	}
 	return "iso-8859-1"
@@ -133,28 +133,10 @@ func share(b []byte, lo, hi byte) (n int) {
 	return n
 }
 
-func hasC1(b []byte) bool {
-	for _, c := range b {
-		if 0x80 <= c && c < 0xa0 {
-			return true
-		}
-	}
-	return false
-}
-
 // explains allows one byte in fifty that is no character: files are damaged more often than they are in exotic charsets.
 func explains(e encoding.Encoding, sample []byte) bool {
 	text, err := e.NewDecoder().Bytes(sample)
-	return err == nil && bytes.Count(text, []byte("\ufffd"))*50 <= len(sample)-countASCII(sample)
-}
-
-func countASCII(b []byte) (n int) {
-	for _, c := range b {
-		if c < utf8.RuneSelf {
-			n++
-		}
-	}
-	return n
+	return err == nil && bytes.Count(text, []byte("\ufffd"))*50 <= len(sample)-share(sample, 0, utf8.RuneSelf)
 }
 
 // strangeLines collects lines with bytes above ASCII, up to max bytes: whole lines, so that no character is cut.
@@ -169,7 +151,7 @@ func strangeLines(content []byte, max int) []byte {
 			line = content[:i+1]
 		}
 		content = content[len(line):]
-		if countASCII(line) < len(line) {
+		if share(line, 0, utf8.RuneSelf) < len(line) {
 			out = append(out, line[:min(len(line), max-len(out))]...)
 		}
 	}

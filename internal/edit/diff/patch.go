@@ -1,4 +1,4 @@
-package edit
+package diff
 
 import (
 	"bytes"
@@ -21,7 +21,7 @@ type Hunk struct {
 }
 
 const (
-	around    = 3 // lines of context
+	Context   = 3 // lines around a change
 	noNewline = `\ No newline at end of file`
 )
 
@@ -30,17 +30,17 @@ const (
 // Time and memory are linear in the texts.
 func Patch(before, after []byte) []Hunk {
 	// Both are cut at CRs if neither has anything else.
-	cr := (crOnly(before) || len(before) == 0) && (crOnly(after) || len(after) == 0)
-	return patch(before, after, 0, cr)
+	cr := (CROnly(before) || len(before) == 0) && (CROnly(after) || len(after) == 0)
+	return PatchAt(before, after, 0, cr)
 }
 
-// patch is Patch for texts that are cut at CRs or not, with so many lines before either.
-func patch(before, after []byte, line int, cr bool) []Hunk {
-	brk := lineBreak(cr)[0]
-	head, tail := sameEnds(before, after, brk)
+// PatchAt is Patch for texts that are cut at CRs or not, with so many lines before either.
+func PatchAt(before, after []byte, line int, cr bool) []Hunk {
+	brk := lineBreak(cr)
+	head, tail := SameEnds(before, after, brk)
 	line += bytes.Count(before[:head], []byte{brk})
-	a, b := rawLines(before[head:len(before)-tail], cr), rawLines(after[head:len(after)-tail], cr)
-	hs := hunks(a, b, diff(a, b), cr)
+	a, b := Lines(before[head:len(before)-tail], cr), Lines(after[head:len(after)-tail], cr)
+	hs := hunks(a, b, Changes(a, b), cr)
 	for i := range hs {
 		hs[i].OldStart += line
 		hs[i].NewStart += line
@@ -48,9 +48,9 @@ func patch(before, after []byte, line int, cr bool) []Hunk {
 	return hs
 }
 
-// sameEnds gives how many bytes two texts have in common at either end, in whole lines, less the lines that a hunk shows around a
+// SameEnds gives how many bytes two texts have in common at either end, in whole lines, less the lines that a hunk shows Context a
 // change. It is what keeps the patch of a small change of a large file cheap.
-func sameEnds(a, b []byte, brk byte) (head, tail int) {
+func SameEnds(a, b []byte, brk byte) (head, tail int) {
 	for n := min(len(a), len(b)); head < n && a[head] == b[head]; head++ {
 		for head+4096 <= n && bytes.Equal(a[head:head+4096], b[head:head+4096]) {
 			head += 4096
@@ -67,13 +67,13 @@ func sameEnds(a, b []byte, brk byte) (head, tail int) {
 			break
 		}
 	}
-	for i := 0; i <= around && head > 0; i++ {
+	for i := 0; i <= Context && head > 0; i++ {
 		if i > 0 {
 			head--
 		}
 		head = bytes.LastIndexByte(a[:head], brk) + 1
 	}
-	for i := 0; i <= around && tail > 0; i++ {
+	for i := 0; i <= Context && tail > 0; i++ {
 		n := bytes.IndexByte(a[len(a)-tail:], brk)
 		if n < 0 {
 			tail = 0
@@ -84,12 +84,22 @@ func sameEnds(a, b []byte, brk byte) (head, tail int) {
 	return head, tail
 }
 
-// rawLines cuts a text into lines with their breaks. Only the last may have none.
-func rawLines(text []byte, cr bool) [][]byte {
-	brk := byte('\n')
+// CROnly is true for a text whose only line breaks are lone CRs (classic Mac OS). In all other texts a lone CR is a
+// character like any other.
+func CROnly(text []byte) bool {
+	return bytes.IndexByte(text, '\n') < 0 && bytes.IndexByte(text, '\r') >= 0
+}
+
+func lineBreak(cr bool) byte {
 	if cr {
-		brk = '\r'
+		return '\r'
 	}
+	return '\n'
+}
+
+// Lines cuts a text into lines with their breaks. Only the last may have none.
+func Lines(text []byte, cr bool) [][]byte {
+	brk := lineBreak(cr)
 	out := make([][]byte, 0, bytes.Count(text, []byte{brk})+1)
 	for len(text) > 0 {
 		n := bytes.IndexByte(text, brk) + 1
@@ -102,11 +112,11 @@ func rawLines(text []byte, cr bool) [][]byte {
 	return out
 }
 
-func hunks(a, b [][]byte, changes []change, cr bool) []Hunk {
+func hunks(a, b [][]byte, changes []Change, cr bool) []Hunk {
 	var out []Hunk
 	for i := 0; i < len(changes); {
 		j := i + 1
-		for j < len(changes) && changes[j].a0-changes[j-1].a1 <= 2*around {
+		for j < len(changes) && changes[j].A0-changes[j-1].A1 <= 2*Context {
 			j++
 		}
 		out = append(out, hunk(a, b, changes[i:j], cr))
@@ -116,12 +126,12 @@ func hunks(a, b [][]byte, changes []change, cr bool) []Hunk {
 }
 
 // hunk writes changes that are close to one another, of which there is at least one.
-func hunk(a, b [][]byte, cs []change, cr bool) Hunk {
+func hunk(a, b [][]byte, cs []Change, cr bool) Hunk {
 	first, last := cs[0], cs[len(cs)-1]
-	from := max(0, first.a0-around)
-	to := min(len(a), last.a1+around)
-	h := Hunk{OldStart: from + 1, OldLines: to - from, NewStart: first.b0 - (first.a0 - from) + 1,
-		NewLines: last.b1 - first.b0 + (first.a0 - from) + (to - last.a1)}
+	from := max(0, first.A0-Context)
+	to := min(len(a), last.A1+Context)
+	h := Hunk{OldStart: from + 1, OldLines: to - from, NewStart: first.B0 - (first.A0 - from) + 1,
+		NewLines: last.B1 - first.B0 + (first.A0 - from) + (to - last.A1)}
 	add := func(sign byte, lines [][]byte) {
 		for _, l := range lines {
 			h.add(sign, l, cr)
@@ -129,10 +139,10 @@ func hunk(a, b [][]byte, cs []change, cr bool) Hunk {
 	}
 	pos := from
 	for _, c := range cs {
-		add(' ', a[pos:c.a0])
-		add('-', a[c.a0:c.a1])
-		add('+', b[c.b0:c.b1])
-		pos = c.a1
+		add(' ', a[pos:c.A0])
+		add('-', a[c.A0:c.A1])
+		add('+', b[c.B0:c.B1])
+		pos = c.A1
 	}
 	add(' ', a[pos:to])
 	return h
@@ -246,17 +256,6 @@ func diffName(name string) string {
 	return QuotePath(name)
 }
 
-// ShownPath writes a path, or another name, into a text for people and models: in one line and with nothing in it that a terminal obeys. A name
-// that has such things, or begins as if it were quoted, is quoted as in Go.
-func ShownPath(name string) string {
-	for i, r := range name {
-		if !strconv.IsPrint(r) || r == utf8.RuneError || i == 0 && r == '"' {
-			return strconv.Quote(name)
-		}
-	}
-	return name
-}
-
 // QuotePath writes a path as git does where it holds anything odd: in quotes, with C's escapes and octal bytes.
 func QuotePath(path string) string {
 	var b strings.Builder
@@ -313,7 +312,7 @@ func Snippet(hs []Hunk, number func(line int) string) string {
 				break
 			}
 			b.WriteString(number(n))
-			b.WriteString(cutLine(l[1:]))
+			b.WriteString(CutLine(l[1:]))
 			b.WriteByte('\n')
 			n++
 			shown++
@@ -322,7 +321,8 @@ func Snippet(hs []Hunk, number func(line int) string) string {
 	return b.String()
 }
 
-func cutLine(s string) string {
+// CutLine shortens a line that is shown, and says by how much.
+func CutLine(s string) string {
 	if len(s) <= snippetCut {
 		return s
 	}

@@ -1,4 +1,4 @@
-package edit
+package diff
 
 import "bytes"
 
@@ -12,8 +12,8 @@ type Conflict struct {
 // different ways, merged holds ours and conflicts says what the others have; without conflicts merged is complete. The
 // three are texts in the same charset with ASCII line breaks, so UTF-16 has to be decoded first.
 func Merge(base, ours, theirs []byte) (merged []byte, conflicts []Conflict) {
-	o, a, b := rawLines(base, false), rawLines(ours, false), rawLines(theirs, false)
-	ca, cb := diff(o, a), diff(o, b)
+	o, a, b := Lines(base, false), Lines(ours, false), Lines(theirs, false)
+	ca, cb := Changes(o, a), Changes(o, b)
 	var (
 		pos, posA, posB int // next line of each that is not in merged yet
 		lines           int // in merged
@@ -29,28 +29,28 @@ func Merge(base, ours, theirs []byte) (merged []byte, conflicts []Conflict) {
 		from, to := -1, -1
 		var na, nb int
 		switch {
-		case len(cb) == 0 || len(ca) > 0 && ca[0].a0 <= cb[0].a0:
-			from, to = ca[0].a0, ca[0].a1
+		case len(cb) == 0 || len(ca) > 0 && ca[0].A0 <= cb[0].A0:
+			from, to = ca[0].A0, ca[0].A1
 		default:
-			from, to = cb[0].a0, cb[0].a1
+			from, to = cb[0].A0, cb[0].A1
 		}
 		for grown := true; grown; {
 			grown = false
-			for na < len(ca) && ca[na].a0 <= to {
-				to, na, grown = max(to, ca[na].a1), na+1, true
+			for na < len(ca) && ca[na].A0 <= to {
+				to, na, grown = max(to, ca[na].A1), na+1, true
 			}
-			for nb < len(cb) && cb[nb].a0 <= to {
-				to, nb, grown = max(to, cb[nb].a1), nb+1, true
+			for nb < len(cb) && cb[nb].A0 <= to {
+				to, nb, grown = max(to, cb[nb].A1), nb+1, true
 			}
 		}
 		put(o[pos:from])
 		posA, posB = posA+from-pos, posB+from-pos
 		endA, endB := posA+to-from, posB+to-from
 		for _, c := range ca[:na] {
-			endA += (c.b1 - c.b0) - (c.a1 - c.a0)
+			endA += (c.B1 - c.B0) - (c.A1 - c.A0)
 		}
 		for _, c := range cb[:nb] {
-			endB += (c.b1 - c.b0) - (c.a1 - c.a0)
+			endB += (c.B1 - c.B0) - (c.A1 - c.A0)
 		}
 		sideA, sideB := a[posA:endA], b[posB:endB]
 		switch {

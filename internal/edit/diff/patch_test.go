@@ -1,4 +1,4 @@
-package edit
+package diff
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 
 // applyHunks is the slow, obvious reading of a patch.
 func applyHunks(t testing.TB, before []byte, hs []Hunk) []byte {
-	lines := rawLines(before, false)
+	lines := Lines(before, false)
 	var out []byte
 	pos := 0
 	for _, h := range hs {
@@ -103,7 +103,7 @@ func randomText(r *rand.Rand, lines int) []byte {
 }
 
 func mutate(r *rand.Rand, text []byte) []byte {
-	lines := rawLines(text, false)
+	lines := Lines(text, false)
 	var out []byte
 	for _, l := range lines {
 		switch r.Intn(8) {
@@ -127,7 +127,7 @@ func TestPatchReproduces(t *testing.T) {
 		if r.Intn(4) == 0 {
 			after = randomText(r, 30)
 		}
-		if crOnly(before) || crOnly(after) {
+		if CROnly(before) || CROnly(after) {
 			continue
 		}
 		hs := Patch(before, after)
@@ -141,10 +141,10 @@ func TestPatchReproduces(t *testing.T) {
 func TestDiffIsShort(t *testing.T) {
 	r := rand.New(rand.NewSource(2))
 	for range 2000 {
-		a, b := rawLines(randomText(r, 14), false), rawLines(randomText(r, 14), false)
+		a, b := Lines(randomText(r, 14), false), Lines(randomText(r, 14), false)
 		cost := 0
-		for _, c := range diff(a, b) {
-			cost += c.a1 - c.a0 + c.b1 - c.b0
+		for _, c := range Changes(a, b) {
+			cost += c.A1 - c.A0 + c.B1 - c.B0
 		}
 		lcs := make([][]int, len(a)+1)
 		for i := range lcs {
@@ -205,7 +205,7 @@ func TestGitTakesUnified(t *testing.T) {
 		}
 		before := randomText(r, 40)
 		after := mutate(r, before)
-		if len(before) == 0 || len(after) == 0 || bytes.Equal(before, after) || crOnly(before) || crOnly(after) {
+		if len(before) == 0 || len(after) == 0 || bytes.Equal(before, after) || CROnly(before) || CROnly(after) {
 			continue
 		}
 		want[name] = after
@@ -282,17 +282,6 @@ func TestMerge(t *testing.T) {
 		y, d := Merge(base, b, a)
 		if len(c) != len(d) || len(c) == 0 && !bytes.Equal(x, y) {
 			t.Fatalf("swapped: %q %q %q: %q %q", base, a, b, x, y)
-		}
-	}
-}
-
-func TestShownPathStaysInItsLine(t *testing.T) {
-	for name, want := range map[string]string{
-		"/w/a b": "/w/a b", "/w/ü\\": "/w/ü\\", `C:\x`: `C:\x`, "": "",
-		"/w/\x1b[31mred\nforged": `"/w/\x1b[31mred\nforged"`, "/w/\u202ex": `"/w/\u202ex"`, "/w/\u009bx": `"/w/\u009bx"`, "/w/\xff": `"/w/\xff"`, `"/w/\n"`: `"\"/w/\\n\""`,
-	} {
-		if got := ShownPath(name); got != want {
-			t.Errorf("%q is shown as %s, not %s", name, got, want)
 		}
 	}
 }

@@ -1,19 +1,21 @@
-package edit
+// Package diff tells how one text became another: the changed lines, hunks, unified diffs that git takes, and three-way merges.
+// It is pure, and its functions are safe for concurrent use.
+package diff
 
 import (
 	"bytes"
 	"sort"
 )
 
-// change says that lines [a0,a1) of one text became lines [b0,b1) of the other.
-type change struct{ a0, a1, b0, b1 int }
+// A Change says that lines [a0,a1) of one text became lines [b0,b1) of the other.
+type Change struct{ A0, A1, B0, B1 int }
 
-// diff gives the changes between two lists of lines (each with its line break), in order, none touching the next.
+// Changes gives the changes between two lists of lines (each with its line break), in order, none touching the next.
 //
 // Common ends are cut off first. Between them it is Myers' linear-space algorithm; where that would cost too much, lines that are
 // unique on both sides divide the work, and where there are none, the stretch is reported as replaced in one piece. Time is
 // so bounded by a constant times the lines.
-func diff(a, b [][]byte) []change {
+func Changes(a, b [][]byte) []Change {
 	head := 0
 	for head < len(a) && head < len(b) && bytes.Equal(a[head], b[head]) {
 		head++
@@ -43,15 +45,22 @@ func diff(a, b [][]byte) []change {
 	d.solve(0, len(a), 0, len(b), 0)
 	for i := range d.out {
 		c := &d.out[i]
-		c.a0, c.a1, c.b0, c.b1 = c.a0+head, c.a1+head, c.b0+head, c.b1+head
+		c.A0, c.A1, c.B0, c.B1 = c.A0+head, c.A1+head, c.B0+head, c.B1+head
 	}
+	return d.out
+}
+
+// Runes gives the changes between two texts by character. Texts that have little in common are one change.
+func Runes(a, b []rune) []Change {
+	d := differ{a: a, b: b, budget: 1 << 18}
+	d.solve(0, len(a), 0, len(b), maxDepth)
 	return d.out
 }
 
 type differ struct {
 	a, b   []int32 // lines by number
 	budget int     // steps left for Myers
-	out    []change
+	out    []Change
 
 	forward, backward []int // by diagonal, from -half to half
 	half              int
@@ -63,11 +72,11 @@ const (
 )
 
 func (d *differ) emit(a0, a1, b0, b1 int) {
-	if n := len(d.out); n > 0 && d.out[n-1].a1 == a0 && d.out[n-1].b1 == b0 {
-		d.out[n-1].a1, d.out[n-1].b1 = a1, b1
+	if n := len(d.out); n > 0 && d.out[n-1].A1 == a0 && d.out[n-1].B1 == b0 {
+		d.out[n-1].A1, d.out[n-1].B1 = a1, b1
 		return
 	}
-	d.out = append(d.out, change{a0, a1, b0, b1})
+	d.out = append(d.out, Change{a0, a1, b0, b1})
 }
 
 func (d *differ) solve(a0, a1, b0, b1, depth int) {

@@ -1,6 +1,7 @@
-package edit
+package guard
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 )
@@ -67,4 +68,25 @@ func TestEmpties(t *testing.T) {
 			t.Errorf("%q %q: %v", c.before, c.after, got)
 		}
 	}
+}
+
+// FuzzGuards: nothing that only adds is an accident.
+func FuzzGuards(f *testing.F) {
+	f.Add([]byte("a()\nb()\nc()\n"), []byte("a()\n// ... rest of the code unchanged\n"))
+	f.Add([]byte("a\n"), []byte(" \n"))
+	f.Fuzz(func(t *testing.T, before, after []byte) {
+		found := Placeholder(before, after)
+		if found != nil && (found.Line < 1 || found.Removed < 1 || found.Text == "") {
+			t.Fatalf("%+v", found)
+		}
+		if bytes.HasSuffix(before, []byte("\n")) && Placeholder(before, append(bytes.Clone(before), after...)) != nil {
+			t.Fatal("adding is no accident")
+		}
+		if Placeholder(before, before) != nil || Empties(before, before) != nil {
+			t.Fatal("nothing was done")
+		}
+		if e := Empties(before, after); (e != nil) != (len(bytes.TrimSpace(after)) == 0 && len(bytes.TrimSpace(before)) > 0) {
+			t.Fatalf("%+v", e)
+		}
+	})
 }

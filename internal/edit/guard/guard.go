@@ -1,9 +1,13 @@
-package edit
+// Package guard finds changes of a text that look like an accident: nothing is left of it, or a remark stands where code was.
+// It is pure, and its functions are safe for concurrent use.
+package guard
 
 import (
 	"bytes"
 	"strings"
 	"unicode"
+
+	"moltisfs/internal/edit/diff"
 )
 
 // Finding is why a change looks like an accident. The caller turns it into a refusal, or lets it pass if it was told to.
@@ -19,7 +23,7 @@ func Empties(before, after []byte) *Finding {
 	if len(bytes.TrimSpace(after)) > 0 || len(bytes.TrimSpace(before)) == 0 {
 		return nil
 	}
-	return &Finding{Guard: "empties", Removed: len(rawLines(before, crOnly(before)))}
+	return &Finding{Guard: "empties", Removed: len(diff.Lines(before, diff.CROnly(before)))}
 }
 
 // Placeholder finds a line such as "// ... rest of the code unchanged" that a change puts in where it deletes code. The line must be new: one
@@ -27,8 +31,8 @@ func Empties(before, after []byte) *Finding {
 // is deleted only if it does not turn up elsewhere in the new text. A bare "..." (an idiom of Python) counts only where
 // three lines go. Both texts are UTF-8.
 func Placeholder(before, after []byte) *Finding {
-	head, tail := sameEnds(before, after, '\n')
-	a, b := rawLines(before[head:len(before)-tail], false), rawLines(after[head:len(after)-tail], false)
+	head, tail := diff.SameEnds(before, after, '\n')
+	a, b := diff.Lines(before[head:len(before)-tail], false), diff.Lines(after[head:len(after)-tail], false)
 	if !anyPlaceholder(b) {
 		return nil
 	}
@@ -38,19 +42,19 @@ func Placeholder(before, after []byte) *Finding {
 			balance[string(bytes.TrimSpace(l))] += n
 		}
 	}
-	cs := diff(a, b)
+	cs := diff.Changes(a, b)
 	for _, c := range cs {
-		count(a[c.a0:c.a1], -1)
-		count(b[c.b0:c.b1], +1)
+		count(a[c.A0:c.A1], -1)
+		count(b[c.B0:c.B1], +1)
 	}
 	for i := 0; i < len(cs); {
 		j := i + 1
-		for j < len(cs) && cs[j].a0-cs[j-1].a1 <= 2*around {
+		for j < len(cs) && cs[j].A0-cs[j-1].A1 <= 2*diff.Context {
 			j++
 		}
 		removed := 0
 		for _, c := range cs[i:j] {
-			for _, l := range a[c.a0:c.a1] {
+			for _, l := range a[c.A0:c.A1] {
 				s := string(bytes.TrimSpace(l))
 				if s != "" && !isComment(s) && placeholder(s) == notOne && balance[s] < 0 {
 					removed++
@@ -58,7 +62,7 @@ func Placeholder(before, after []byte) *Finding {
 			}
 		}
 		for _, c := range cs[i:j] {
-			for k, l := range b[c.b0:c.b1] {
+			for k, l := range b[c.B0:c.B1] {
 				s := string(bytes.TrimSpace(l))
 				need := 1
 				switch placeholder(s) {
@@ -68,7 +72,7 @@ func Placeholder(before, after []byte) *Finding {
 					need = 3
 				}
 				if balance[s] > 0 && removed >= need {
-					return &Finding{Guard: "placeholder", Line: bytes.Count(after[:head], []byte("\n")) + c.b0 + k + 1, Text: clip(s, 200), Removed: removed}
+					return &Finding{Guard: "placeholder", Line: bytes.Count(after[:head], []byte("\n")) + c.B0 + k + 1, Text: strings.ToValidUTF8(s, "\ufffd"), Removed: removed}
 				}
 			}
 		}
