@@ -105,43 +105,38 @@ func (s *Suite) edit(ctx context.Context, c *engine.Call, path string, edits []e
 	if c.Tool == "MultiEdit" {
 		kind = checkpoint.KindMultiEdit
 	}
-	m := engine.Mutation{
-		Paths: []string{path}, Summary: plural(len(edits), "edit"), ExpectedHash: o.expected, DryRun: o.dryRun,
-		Acknowledged: o.acknowledge, StaleOK: true, CreateParents: s.cfg.CreateParents && edits[0].Old == "",
-		Op: checkpoint.Op{Kind: kind},
-		Next: func(ts []*engine.Target) (err error) {
-			t := ts[0]
-			if !t.Before.Exists && edits[0].Old != "" {
-				return s.missing("Read", &ReadArgs{FilePath: path}, path)
+	rules := engine.Rules{Read: engine.ReadStale, Hash: o.expected, Meant: o.acknowledge, Parents: s.cfg.CreateParents && edits[0].Old == ""}
+	plan := engine.Plan{Summary: plural(len(edits), "edit"), DryRun: o.dryRun, Op: checkpoint.Op{Kind: kind}}
+	done, err := s.engine.Rewrite(ctx, c, path, rules, plan, func(t *engine.Target) (err error) {
+		if !t.Before.Exists && edits[0].Old != "" {
+			return s.missing("Read", &ReadArgs{FilePath: path}, path)
+		}
+		if shown := readers.ShownAs(t.Before.Content, o.encoding); shown != "" {
+			return &Refusal{Reason: KindUnsupported, Message: "this is a file of kind " + shown + ": what Read shows of it is not its bytes, which an edit would damage; the file is untouched",
+				Hint: "Make the change with a program for such files, or ask the user how."}
+		}
+		how := edit.Options{Strict: s.cfg.EditMatching == "strict", MaxBytes: maxResult, Seen: s.engine.LastSeen(t), Encoding: o.encoding, Err: ctx.Err}
+		result, err = edit.Apply(t.Before.Content, edits, how)
+		if t.Known.Stale && (err != nil || !survives(result, edits, t.Before.Content, how)) {
+			return s.engine.Modified(t)
+		}
+		if none, ok := errors.AsType[*edit.NoMatchError](err); ok {
+			if r := shownOtherwise(path, t.Before.Content, o.encoding, edits[none.Index].Old, none); r != nil {
+				return r
 			}
-			if shown := readers.ShownAs(t.Before.Content, o.encoding); shown != "" {
-				return &Refusal{Reason: KindUnsupported, Message: "this is a file of kind " + shown + ": what Read shows of it is not its bytes, which an edit would damage; the file is untouched",
-					Hint: "Make the change with a program for such files, or ask the user how."}
-			}
-			how := edit.Options{Strict: s.cfg.EditMatching == "strict", MaxBytes: maxResult, Seen: s.engine.LastSeen(t), Encoding: o.encoding, Err: ctx.Err}
-			result, err = edit.Apply(t.Before.Content, edits, how)
-			if t.Known.Stale && (err != nil || !survives(result, edits, t.Before.Content, how)) {
-				return s.engine.Modified(t)
-			}
-			if none, ok := errors.AsType[*edit.NoMatchError](err); ok {
-				if r := shownOtherwise(path, t.Before.Content, o.encoding, edits[none.Index].Old, none); r != nil {
-					return r
-				}
-			}
-			if err != nil {
-				return err
-			}
-			if err := guardEdits(result, o.acknowledge); err != nil {
-				return err
-			}
-			t.After = engine.After{Kind: guardfs.KindFile, Content: result.Content, Hunks: result.Patch()}
-			if s.cfg.MustReadBeforeWrite {
-				return proven(t, result, o.encoding)
-			}
-			return nil
-		},
-	}
-	done, err := s.engine.Mutate(ctx, c, m)
+		}
+		if err != nil {
+			return err
+		}
+		if err := guardEdits(result, o.acknowledge); err != nil {
+			return err
+		}
+		t.After = engine.After{Kind: guardfs.KindFile, Content: result.Content, Hunks: result.Patch()}
+		if s.cfg.MustReadBeforeWrite {
+			return proven(t, result, o.encoding)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, nil, err
 	}

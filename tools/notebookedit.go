@@ -91,28 +91,25 @@ var notebookEditTool = define[NotebookEditArgs](Tool{
 func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call, a *NotebookEditArgs) (Payload, error) {
 	e := notebook.Edit{Mode: cmp.Or(value(a.EditMode), "replace"), CellID: value(a.CellID), CellType: value(a.CellType), Source: value(a.NewSource)}
 	var result *notebook.Result
-	m := engine.Mutation{
-		Paths: []string{a.NotebookPath}, Summary: strings.TrimSpace(e.Mode + " notebook cell " + clip(e.CellID, 64)),
-		ExpectedHash: value(a.ExpectedHash), DryRun: value(a.DryRun), Op: checkpoint.Op{Kind: checkpoint.KindEdit},
-		Next: func(ts []*engine.Target) (err error) {
-			t := ts[0]
-			if !t.Before.Exists {
-				return s.missing("NotebookEdit", a, pathOf(a))
-			}
-			if result, err = notebook.Apply(t.Before.Content, e); err != nil {
-				return err
-			}
-			if len(result.Content) > maxResult {
-				return &edit.TooLargeError{Size: int64(len(result.Content)), Max: maxResult}
-			}
-			if err := s.cellSeen(t, e.Mode, result); err != nil {
-				return err
-			}
-			t.After = engine.After{Kind: guardfs.KindFile, Content: result.Content, Shown: cellsAfter(t.Known.Seen, e.Mode, result)}
-			return nil
-		},
-	}
-	done, err := s.engine.Mutate(ctx, c, m)
+	rules := engine.Rules{Read: engine.ReadSome, Hash: value(a.ExpectedHash)}
+	plan := engine.Plan{DryRun: value(a.DryRun), Op: checkpoint.Op{Kind: checkpoint.KindEdit},
+		Summary: strings.TrimSpace(e.Mode + " notebook cell " + clip(e.CellID, 64))}
+	done, err := s.engine.Rewrite(ctx, c, a.NotebookPath, rules, plan, func(t *engine.Target) (err error) {
+		if !t.Before.Exists {
+			return s.missing("NotebookEdit", a, pathOf(a))
+		}
+		if result, err = notebook.Apply(t.Before.Content, e); err != nil {
+			return err
+		}
+		if len(result.Content) > maxResult {
+			return &edit.TooLargeError{Size: int64(len(result.Content)), Max: maxResult}
+		}
+		if err := s.cellSeen(t, e.Mode, result); err != nil {
+			return err
+		}
+		t.After = engine.After{Kind: guardfs.KindFile, Content: result.Content, Shown: cellsAfter(t.Known.Seen, e.Mode, result)}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -64,33 +64,23 @@ var writeTool = define[WriteArgs](Tool{
 func runWrite(ctx context.Context, s *Suite, c *engine.Call, a *WriteArgs) (Payload, error) {
 	var encoding string
 	var size int64
-	m := engine.Mutation{
-		Paths:         []string{a.FilePath},
-		Summary:       fmt.Sprintf("write %d bytes", len(a.Content)),
-		ExpectedHash:  value(a.ExpectedHash),
-		DryRun:        value(a.DryRun),
-		Acknowledged:  value(a.Acknowledge),
-		Overwrites:    true,
-		Op:            checkpoint.Op{Kind: checkpoint.KindWrite},
-		CreateParents: s.cfg.CreateParents,
-		Next: func(ts []*engine.Target) error {
-			t := ts[0]
-			raw, name, err := edit.Encode(a.Content, t.Before.Content, value(a.Encoding))
-			if err != nil {
+	rules := engine.Rules{Read: engine.ReadWhole, Hash: value(a.ExpectedHash), Meant: value(a.Acknowledge), Parents: s.cfg.CreateParents}
+	plan := engine.Plan{Summary: fmt.Sprintf("write %d bytes", len(a.Content)), DryRun: value(a.DryRun), Op: checkpoint.Op{Kind: checkpoint.KindWrite}}
+	done, err := s.engine.Rewrite(ctx, c, a.FilePath, rules, plan, func(t *engine.Target) error {
+		raw, name, err := edit.Encode(a.Content, t.Before.Content, value(a.Encoding))
+		if err != nil {
+			return err
+		}
+		t.After = engine.After{Kind: guardfs.KindFile, Content: raw}
+		before := t.Before.Content
+		if encoding, size = notUTF8(name), int64(len(raw)); encoding != "" && t.Before.Exists {
+			if before, _, err = edit.Decode(before, ""); err != nil {
 				return err
 			}
-			t.After = engine.After{Kind: guardfs.KindFile, Content: raw}
-			before := t.Before.Content
-			if encoding, size = notUTF8(name), int64(len(raw)); encoding != "" && t.Before.Exists {
-				if before, _, err = edit.Decode(before, ""); err != nil {
-					return err
-				}
-				t.After.Hunks = diff.Patch(before, []byte(strings.TrimPrefix(a.Content, "\ufeff")))
-			}
-			return guardOverwrite(t, before, []byte(a.Content), value(a.Acknowledge))
-		},
-	}
-	done, err := s.engine.Mutate(ctx, c, m)
+			t.After.Hunks = diff.Patch(before, []byte(strings.TrimPrefix(a.Content, "\ufeff")))
+		}
+		return guardOverwrite(t, before, []byte(a.Content), value(a.Acknowledge))
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -49,11 +49,10 @@ func asking(t *testing.T) (*tree, *asker) {
 }
 
 // mkdir is a change that makes directories and nothing else.
-func (x *tree) mkdir(names ...string) (m engine.Mutation) {
+func (x *tree) mkdir(names ...string) (m engine.Files) {
 	for _, name := range names {
-		m.Dirs = append(m.Dirs, engine.NewDir{Path: x.ws + "/" + name, Mode: 0o755})
+		m.Dirs = append(m.Dirs, x.ws+"/"+name)
 	}
-	m.Next = func([]*engine.Target) error { return nil }
 	return m
 }
 
@@ -86,16 +85,16 @@ func TestDirectoriesAreApprovedByName(t *testing.T) {
 			}
 		}
 	}
-	_, err := x.Mutate(ctx, c, x.mkdir("a"))
+	_, err := x.ChangeFiles(ctx, c, x.mkdir("a"))
 	sees("mkdir a", err, "creates directory a", "a")
-	_, err = x.Mutate(ctx, c, x.mkdir("b"))
+	_, err = x.ChangeFiles(ctx, c, x.mkdir("b"))
 	sees("mkdir b", err, "creates directory b", "b")
-	_, err = x.Mutate(ctx, c, x.mkdir("e/1", "e/2", "e/3"))
+	_, err = x.ChangeFiles(ctx, c, x.mkdir("e/1", "e/2", "e/3"))
 	sees("mkdir e/…", err, "creates 4 directories: e, e/1, e/2, …", "e", "e/1", "e/2", "e/3")
 
 	write := x.becomes("one\n", "n1/n2/f")
-	write.CreateParents, write.Summary = true, "write 4 bytes"
-	_, err = x.Mutate(ctx, c, write)
+	write.Parents, write.Summary = true, "write 4 bytes"
+	_, err = x.ChangeFiles(ctx, c, write)
 	sees("write", err, "write 4 bytes; creates 2 directories: n1, n1/n2", "n1", "n1/n2", "n1/n2/f")
 	_, err = x.Undo(ctx, c, engine.RestoreOptions{})
 	sees("undo", err, "restore 3 paths; removes 2 directories: n1/n2, n1", "n1", "n1/n2", "n1/n2/f")
@@ -154,18 +153,18 @@ func TestNobodyIsAskedAboutADeniedDirectory(t *testing.T) {
 	x.deny = x.ws + "/no/d"
 	x.Close()
 	x.open()
-	if _, err := x.Mutate(ctx, c, x.mkdir("no/d")); err == nil {
+	if _, err := x.ChangeFiles(ctx, c, x.mkdir("no/d")); err == nil {
 		t.Error("made a denied directory")
 	}
-	outside := engine.Mutation{Dirs: []engine.NewDir{{Path: x.data + "/d", Mode: 0o755}}, Next: func([]*engine.Target) error { return nil }}
-	if _, err := x.Mutate(ctx, c, outside); err == nil {
+	outside := engine.Files{Dirs: []string{x.data + "/d"}}
+	if _, err := x.ChangeFiles(ctx, c, outside); err == nil {
 		t.Error("made a directory outside")
 	}
 	if err := os.Mkdir(x.deny, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	drop := engine.Mutation{Drop: []string{x.deny}, Next: func([]*engine.Target) error { return nil }}
-	if _, err := x.Mutate(ctx, c, drop); err == nil {
+	drop := engine.Files{Drop: []string{x.deny}}
+	if _, err := x.ChangeFiles(ctx, c, drop); err == nil {
 		t.Error("removed a denied directory")
 	}
 	if len(a.asked) > 0 {
@@ -183,8 +182,8 @@ func TestMoreDirectoriesThanApprovedAreStale(t *testing.T) {
 	}
 	a.while = func() { _ = os.Remove(x.ws + "/n1") }
 	write := x.becomes("one\n", "n1/n2/f")
-	write.CreateParents = true
-	_, err := x.Mutate(ctx, c, write)
+	write.Parents = true
+	_, err := x.ChangeFiles(ctx, c, write)
 	if !errors.Is(err, engine.ApprovalStale) {
 		t.Errorf("%v", err)
 	}
@@ -193,7 +192,7 @@ func TestMoreDirectoriesThanApprovedAreStale(t *testing.T) {
 	}
 	// Fewer are fine.
 	a.while = func() { _ = os.Mkdir(x.ws+"/n1", 0o755) }
-	if _, err := x.Mutate(ctx, c, write); err != nil {
+	if _, err := x.ChangeFiles(ctx, c, write); err != nil {
 		t.Error(err)
 	}
 	x.reads("n1/n2/f", "one\n")

@@ -42,7 +42,7 @@ func BenchmarkRewind(b *testing.B) {
 				}
 				paths = append(paths, path)
 			}
-			_, err := x.Mutate(ctx, c, engine.Mutation{Paths: paths, Blind: true, Next: func(ts []*engine.Target) error {
+			_, err := x.ChangeFiles(ctx, c, engine.Files{Paths: paths, Next: func(ts []*engine.Target) error {
 				for _, t := range ts {
 					t.After = engine.After{Kind: guardfs.KindFile, Content: append([]byte("a new first line\n"), t.Before.Content...)}
 				}
@@ -104,7 +104,7 @@ func BenchmarkChange(b *testing.B) {
 				return nil
 			}
 			start := time.Now()
-			if _, err := x.Mutate(ctx, x.call("s"), engine.Mutation{Paths: []string{x.ws + "/f.txt"}, Blind: true, Next: next}); err != nil {
+			if _, err := x.ChangeFiles(ctx, x.call("s"), engine.Files{Paths: []string{x.ws + "/f.txt"}, Next: next}); err != nil {
 				b.Fatal(err)
 			}
 			spent[i] = append(spent[i], time.Since(start))

@@ -60,7 +60,7 @@ func TestCheckpointSharesExtents(t *testing.T) {
 	}
 	defer old.Close()
 	before := used()
-	done, err := x.Mutate(ctx, x.call("s"), engine.Mutation{Paths: []string{path}, Blind: true, Next: func(ts []*engine.Target) error {
+	done, err := x.ChangeFiles(ctx, x.call("s"), engine.Files{Paths: []string{path}, Next: func(ts []*engine.Target) error {
 		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte("short\n")}
 		return nil
 	}})

@@ -84,7 +84,7 @@ func (e *Engine) lockWhole(ctx context.Context, c *Call, ts targets, m *Mutation
 		if err != nil {
 			return nil, err
 		}
-		if err = e.cutOff(ctx, ts, m); err == nil {
+		if err = e.cutOff(ctx, m.steps(ts, m.Dirs), ts.paths()); err == nil {
 			return unlock, nil
 		}
 		unlock()
@@ -100,9 +100,10 @@ func (e *Engine) lockWhole(ctx context.Context, c *Call, ts targets, m *Mutation
 	}
 }
 
-// cutOff finds, under the locks of a change, another one of the same paths that is not over. Mostly that is nobody's any more: one that lives has
-// its locks. Else it is being taken back, by somebody who waits for us, or made and about to be told.
-func (e *Engine) cutOff(ctx context.Context, ts targets, m *Mutation) error {
+// cutOff finds, under the locks of a change, another one of the paths that it changes or has looked
+// at, that is not over. Mostly that is nobody's any more: one that lives has its locks. Else it is
+// being taken back, by somebody who waits for us, or made and about to be told.
+func (e *Engine) cutOff(ctx context.Context, p *Plan, looked []string) error {
 	failed := func(err error) error {
 		if e.cfg.Checkpoint.OnError == "allow" { // what needs its checkpoint all the same is refused when that is saved
 			e.logger.Warn("it could not be looked for changes that were cut off", "err", err)
@@ -122,8 +123,7 @@ func (e *Engine) cutOff(ctx context.Context, ts targets, m *Mutation) error {
 		return failed(err)
 	}
 	ours := map[string]bool{}
-	p := m.steps(ts, m.Dirs)
-	for _, p := range append(p.Paths(), ts.paths()...) {
+	for _, p := range append(p.Paths(), looked...) {
 		ours[p] = true
 	}
 	touches := func(c *checkpoint.Recorded) bool {
@@ -133,8 +133,8 @@ func (e *Engine) cutOff(ctx context.Context, ts targets, m *Mutation) error {
 		if ours[c.Path] {
 			return true
 		}
-		for _, mv := range m.Moves {
-			if below(c.Path, mv.Path) {
+		for i := range p.Steps {
+			if s := &p.Steps[i]; s.Action == Rename && (below(c.Path, s.Path) || s.To != "" && below(c.Path, s.To)) {
 				return true
 			}
 		}

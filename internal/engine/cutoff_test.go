@@ -187,7 +187,7 @@ func TestAnotherRootLeavesWhatWasCutOff(t *testing.T) {
 		}
 		other, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside{x.ws + "/r2", ""}, DataDir: x.data})
 		must(t, err)
-		_, err = other.Mutate(ctx, x.call("z"), x.becomes("mine", "r2/c"))
+		_, err = other.ChangeFiles(ctx, x.call("z"), x.becomes("mine", "r2/c"))
 		must(t, err)
 		must(t, other.Close())
 		x.has("r2/c", "mine")

@@ -122,7 +122,7 @@ func (h *halves) puts(turn, content string, names ...string) error {
 	for _, name := range names {
 		paths = append(paths, h.dir+"/"+name)
 	}
-	_, err := h.Mutate(context.Background(), h.call(turn), Mutation{Paths: paths, Blind: true, CreateParents: true, Next: func(ts []*Target) error {
+	_, err := h.ChangeFiles(context.Background(), h.call(turn), Files{Paths: paths, Parents: true, Next: func(ts []*Target) error {
 		for _, t := range ts {
 			t.After = After{Kind: guardfs.KindFile, Content: []byte(content)}
 		}

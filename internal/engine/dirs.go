@@ -240,7 +240,7 @@ func (e *Engine) isAbsent(path string) (bool, error) {
 
 // foretell says what is known of a target before its directory is made.
 func (t *Target) foretell(name string) (err error) {
-	t.True, t.object = name, guardfs.Object{Spelled: t.Path, True: name}
+	t.True = name
 	if t.isNew() {
 		t.fresh, err = t.above.Fresh(0o666, false)
 	}
@@ -264,7 +264,7 @@ func (e *Engine) appeared(t *Target) error {
 		place.Close()
 		return err
 	}
-	t.place, t.object, t.True = place, o, o.True
+	t.place, t.True = place, o.True
 	return nil
 }
 

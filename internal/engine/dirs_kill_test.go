@@ -23,7 +23,7 @@ var makings = map[string]struct {
 	run func(e *engine.Engine, ws string) error
 }{
 	"write": {func(x *tree) { x.write("f", "f\n") }, func(e *engine.Engine, ws string) error {
-		_, err := e.Mutate(ctx, maker(), engine.Mutation{Paths: []string{ws + "/x/y/z/f"}, CreateParents: true, Blind: true, Next: func(ts []*engine.Target) error {
+		_, err := e.ChangeFiles(ctx, maker(), engine.Files{Paths: []string{ws + "/x/y/z/f"}, Parents: true, Next: func(ts []*engine.Target) error {
 			ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte("new\n")}
 			return nil
 		}})

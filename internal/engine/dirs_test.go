@@ -197,7 +197,7 @@ func TestMadeDirectoriesAreWhereTheyWereLookedAt(t *testing.T) {
 			dir = x.ws
 			must(t, os.Mkdir(x.ws+"/other", 0o755))
 			c.arm(x)
-			_, err := x.Mutate(ctx, x.call("s"), engine.Mutation{Paths: []string{x.ws + "/a/b/f"}, CreateParents: true, Blind: true, Next: func(ts []*engine.Target) error {
+			_, err := x.ChangeFiles(ctx, x.call("s"), engine.Files{Paths: []string{x.ws + "/a/b/f"}, Parents: true, Next: func(ts []*engine.Target) error {
 				ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte("f")}
 				return nil
 			}})

@@ -66,7 +66,7 @@ func TestTakenBackByNoLink(t *testing.T) {
 		system := callsOf(x)
 		paths := []string{x.write("d/a", "old\n"), x.write("e/b", "old\n")}
 		system.fail(n, badCalls()["EIO ever after"], func() error {
-			_, err := x.Mutate(ctx, x.call("s"), engine.Mutation{Paths: paths, Blind: true, Next: func(ts []*engine.Target) error {
+			_, err := x.ChangeFiles(ctx, x.call("s"), engine.Files{Paths: paths, Next: func(ts []*engine.Target) error {
 				for _, t := range ts {
 					t.After = engine.After{Kind: guardfs.KindFile, Content: []byte("new\n")}
 				}
@@ -139,7 +139,7 @@ func TestNamesOfManyAreSynced(t *testing.T) {
 	x.open()
 	paths := []string{x.write("d/a", "old\n"), x.write("e/b", "old\n")}
 	syncs.Store(0)
-	done, err := x.Mutate(ctx, x.call("s"), engine.Mutation{Paths: paths, Blind: true, Next: func(ts []*engine.Target) error {
+	done, err := x.ChangeFiles(ctx, x.call("s"), engine.Files{Paths: paths, Next: func(ts []*engine.Target) error {
 		for _, t := range ts {
 			t.After = engine.After{Kind: guardfs.KindFile, Content: []byte("new\n")}
 		}

@@ -113,7 +113,7 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 			c.Turn = "t"
 			x.BeginTurn(ctx, c)
 			change := func(path, content string) {
-				_, err := x.Mutate(ctx, c, engine.Mutation{Paths: []string{x.ws + path}, CreateParents: true, Blind: true, Next: func(ts []*engine.Target) error {
+				_, err := x.ChangeFiles(ctx, c, engine.Files{Paths: []string{x.ws + path}, Parents: true, Next: func(ts []*engine.Target) error {
 					ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
 					return nil
 				}})

@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"moltisfs/internal/guardfs"
-	"moltisfs/internal/ledger"
-)
+import "moltisfs/internal/ledger"
 
 // Knowledge is what the session knows of a file that it is about to change.
 type Knowledge struct {
@@ -13,11 +10,12 @@ type Knowledge struct {
 }
 
 // know looks the file up. It judges nothing: fresh and the tools do.
-func (e *Engine) know(c *Call, o guardfs.Object, b *guardfs.Before) (Knowledge, error) {
+func (e *Engine) know(c *Call, t *Target) (Knowledge, error) {
+	b := t.Before
 	if e.ledger == nil || !b.Exists {
 		return Knowledge{Tracked: e.ledger != nil}, nil
 	}
-	s, ok, err := e.ledger.Look(c.key(), b.Info.ID.String(), o.True)
+	s, ok, err := e.ledger.Look(c.key(), b.Info.ID.String(), t.True)
 	if err != nil {
 		return Knowledge{}, &hostError{"looking up what was read", err}
 	}
@@ -33,12 +31,13 @@ func (e *Engine) know(c *Call, o guardfs.Object, b *guardfs.Before) (Knowledge, 
 
 // fresh refuses what the session must not change blindly (ARCHITECTURE.md, must
 // read). A missing file is always fresh: there was nothing to read.
-func (e *Engine) fresh(t *Target, m *Mutation) error {
-	if want := m.ExpectedHash; want != "" && want != t.Before.Hash {
+func (e *Engine) fresh(t *Target) error {
+	r := &t.rules
+	if want := r.Hash; want != "" && want != t.Before.Hash {
 		return Refuse(Unexpected, t.True, HashFacts{Was: want, Hash: t.Before.Hash})
 	}
 	k := t.Known
-	if !k.Tracked || !t.Before.Exists || m.Blind {
+	if !k.Tracked || !t.Before.Exists || r.Read == ReadNone {
 		return nil
 	}
 	switch {
@@ -46,11 +45,11 @@ func (e *Engine) fresh(t *Target, m *Mutation) error {
 		return Refuse(Unread, t.True, nil)
 	case k.Seen == nil:
 		return nil
-	case k.Stale && m.StaleOK && !e.cfg.MustReadBeforeWrite:
+	case k.Stale && r.Read == ReadStale && !e.cfg.MustReadBeforeWrite:
 		return nil // an edit that others' changes do not touch says so itself
 	case k.Stale:
 		return e.Modified(t)
-	case m.Overwrites && !k.Seen.Whole && e.cfg.MustReadBeforeWrite && !m.Acknowledged:
+	case r.Read == ReadWhole && !k.Seen.Whole && e.cfg.MustReadBeforeWrite && !r.Meant:
 		return Refuse(PartUnread, t.True, k.Seen)
 	}
 	return nil

@@ -73,7 +73,7 @@ func (e *Engine) reopen(ts targets, m *Mutation) (found bool, err error) {
 			place.Close()
 			return false, &guardfs.ConflictError{Path: t.True, Why: "a link was put in its way, which leads to " + o.True}
 		}
-		t.place, t.object, found = place, place.Object(), true
+		t.place, found = place, true
 	}
 	return found, nil
 }

@@ -30,7 +30,7 @@ func TestALockThatIsHeld(t *testing.T) {
 	e.lockWait = 50 * time.Millisecond
 	file := filepath.Join(root, "f")
 	change := func() error {
-		_, err := e.Mutate(context.Background(), &Call{Tool: "Write", Session: "secret"}, Mutation{Paths: []string{file}, Next: func(ts []*Target) error {
+		_, err := e.ChangeFiles(context.Background(), &Call{Tool: "Write", Session: "secret"}, Files{Paths: []string{file}, Next: func(ts []*Target) error {
 			ts[0].After = After{Kind: guardfs.KindFile, Content: []byte("x")}
 			return nil
 		}})

@@ -206,7 +206,7 @@ func (r *modelRun) write(c *engine.Call) (s modelStep) {
 	name := r.name()
 	content := r.edited(r.m.at(name))
 	s.what = "write " + content + " to " + name
-	done, err := r.x.Mutate(ctx, c, engine.Mutation{Paths: []string{r.x.ws + "/" + name}, CreateParents: true, Blind: true, Next: func(ts []*engine.Target) error {
+	done, err := r.x.ChangeFiles(ctx, c, engine.Files{Paths: []string{r.x.ws + "/" + name}, Parents: true, Next: func(ts []*engine.Target) error {
 		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(modelText(content))}
 		return nil
 	}})
@@ -226,7 +226,7 @@ func (r *modelRun) move(c *engine.Call) (s modelStep) {
 		s.what += ", which is nothing to move"
 		return s
 	}
-	done, err := r.x.Mutate(ctx, c, engine.Mutation{Paths: []string{r.x.ws + "/" + from, r.x.ws + "/" + to}, CreateParents: true, Blind: true,
+	done, err := r.x.ChangeFiles(ctx, c, engine.Files{Paths: []string{r.x.ws + "/" + from, r.x.ws + "/" + to}, Parents: true,
 		Op: checkpoint.Op{Kind: checkpoint.KindMove}, Next: func(ts []*engine.Target) error {
 			ts[0].After = engine.After{Kind: guardfs.KindAbsent}
 			ts[1].After = engine.After{Kind: guardfs.KindFile, Content: []byte(modelText(content))}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
-	"strings"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/edit/diff"
@@ -21,12 +20,8 @@ type Mutation struct {
 	Next func([]*Target) error
 
 	Summary       string // one line for the person who approves
-	ExpectedHash  string // refuse unless the (single) target has this content now
 	DryRun        bool   // stop before anybody is asked
-	Overwrites    bool   // replaces the whole content: a partly read file is refused under must-read
-	StaleOK       bool   // Next itself decides whether a stale file may be changed (Target.Known.Stale), if files need not be read as they are
 	Blind         bool   // freshness does not apply: a restore has its own conflict rule
-	Acknowledged  bool   // the caller said "yes, I mean it"
 	CreateParents bool
 	// Checkpoint forces a checkpoint whatever the config says; Op carries what the store should know of it beyond the paths.
 	Checkpoint bool
@@ -80,40 +75,29 @@ func (m *Mutation) idle(ts targets, made []NewDir) bool {
 // steps is the mutation as a plan. Its directories are made by name: made are those that have to be.
 func (m *Mutation) steps(ts targets, made []NewDir) *Plan {
 	p := &Plan{Summary: m.Summary}
-	var drop, back, files []Step
 	rmdir := func(name string, optional bool) {
 		s := Step{Path: name, Action: Rmdir, Optional: optional}
 		s.Before.Kind = checkpoint.Dir
-		drop = append(drop, s)
+		p.Steps = append(p.Steps, s)
 	}
 	for _, t := range ts.changing() {
 		s := t.step()
-		switch {
-		case s.Action == Remove:
-			p.Steps = append(p.Steps, s)
-			continue
-		case t.givesWay():
+		if t.givesWay() {
 			rmdir(t.True, false)
 			s.Before = State{}
 		}
-		files = append(files, s)
+		p.Steps = append(p.Steps, s)
 	}
 	for _, mv := range m.Moves {
-		if mv.Back {
-			back = append(back, mv.step())
-		} else {
-			p.Steps = append(p.Steps, mv.step())
-		}
+		p.Steps = append(p.Steps, mv.step())
 	}
 	for _, d := range m.Drop {
 		rmdir(d, true)
 	}
-	slices.SortFunc(drop, func(a, b Step) int { return strings.Compare(b.Path, a.Path) })
-	p.Steps = append(p.Steps, drop...)
 	for _, d := range made {
 		p.Steps = append(p.Steps, d.step())
 	}
-	p.Steps = append(append(p.Steps, back...), files...)
+	p.sort()
 	return p
 }
 
@@ -168,7 +152,7 @@ type Target struct {
 	place  *guardfs.Place        // nil while the parent is still to be made
 	above  *guardfs.Place        // that of the topmost parent that is still to be made
 	fresh  guardfs.Metadata      // of a new file in such a parent: what it will get
-	object guardfs.Object
+	rules  Rules
 }
 
 // After is what a target becomes.
@@ -213,9 +197,9 @@ type Done struct {
 	Idle     bool // everything was, or with DryRun is, already as it should be
 }
 
-// Mutate is the changing chain, the only road to the agent's tree. Read it
+// mutate is the road of restores and deletions, until they are plans. Read it
 // downward; any line may refuse, and then everything is as it was.
-func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error) {
+func (e *Engine) mutate(ctx context.Context, c *Call, m Mutation) (*Done, error) {
 	c.Trace.Paths = m.Paths
 	if err := roomToLoad(m.Paths); err != nil {
 		return nil, err
@@ -268,7 +252,7 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	if m.idle(ts, made) { // somebody else has done it meanwhile
 		return &Done{Targets: ts, Idle: true}, nil
 	}
-	if err := e.intend(c, ts); err != nil { // no change without a record of it
+	if err := e.intend(c); err != nil { // no change without a record of it
 		return nil, err
 	}
 	done, err := e.publish(ctx, c, ts, &m, made) // checkpoint and temp files, both durable; then the exchange: all paths or none
@@ -279,7 +263,7 @@ func (e *Engine) Mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 		return nil, err
 	}
 	done.Approval = grant
-	e.rememberChange(c, ts, &m)
+	e.rememberChange(c, ts)
 	e.keepDirs(ctx, c, ts.paths()...)
 	if done.Checkpoint != "" {
 		e.expire(ctx)
@@ -370,6 +354,9 @@ func (e *Engine) load(m *Mutation) (_ targets, err error) {
 	}
 	for _, path := range m.Paths {
 		t := &Target{Path: path}
+		if !m.Blind {
+			t.rules.Read = ReadSome
+		}
 		ts = append(ts, t)
 		err := e.loadOne(t, m)
 		if err != nil && m.Leave != nil && m.Leave(path, err) {
@@ -398,8 +385,7 @@ func (e *Engine) loadOne(t *Target, m *Mutation) error {
 	if err != nil {
 		return err
 	}
-	t.place, t.object = place, place.Object()
-	t.True = t.object.True
+	t.place, t.True = place, place.Object().True
 	t.Before = &guardfs.Before{}
 	t.Before, err = e.reload(t, m)
 	return err
@@ -416,12 +402,12 @@ func (e *Engine) plan(c *Call, ts targets, m *Mutation) error {
 				return err
 			}
 		}
-		known, err := e.know(c, t.object, t.Before)
+		known, err := e.know(c, t)
 		if err != nil {
 			return err
 		}
 		t.Known = known
-		if err := e.fresh(t, m); err != nil {
+		if err := e.fresh(t); err != nil {
 			return err
 		}
 	}
@@ -487,7 +473,7 @@ func (e *Engine) still(c *Call, ts targets, m *Mutation) error {
 
 // rememberChange counts what the session wrote as seen. The change has
 // happened: a ledger that can't be written costs a re-read, not the answer.
-func (e *Engine) rememberChange(c *Call, ts targets, m *Mutation) {
+func (e *Engine) rememberChange(c *Call, ts targets) {
 	if e.ledger == nil {
 		return
 	}
@@ -500,7 +486,7 @@ func (e *Engine) rememberChange(c *Call, ts targets, m *Mutation) {
 			o := guardfs.Object{True: t.Published.True, Info: t.Published.Info}
 			// An edit of a file of which a part was seen does not show the rest.
 			seen := t.Known.Seen
-			whole := m.Overwrites || !t.Before.Exists || seen != nil && seen.Whole && !t.Known.Stale
+			whole := t.rules.Read == ReadWhole || !t.Before.Exists || seen != nil && seen.Whole && !t.Known.Stale
 			sight := &Sight{Hash: t.After.Hash, Unit: "line", Lines: lines(t.After.Content), Whole: whole}
 			// Cells and pages are not lines, and lines that moved are not known to be those that were seen: then nothing of it counts.
 			if !whole && t.After.Shown != nil {

@@ -15,8 +15,8 @@ import (
 )
 
 // becomes is a mutation that gives each path the content.
-func (x *tree) becomes(content string, names ...string) engine.Mutation {
-	m := engine.Mutation{Blind: true, Next: func(ts []*engine.Target) error {
+func (x *tree) becomes(content string, names ...string) engine.Files {
+	m := engine.Files{Next: func(ts []*engine.Target) error {
 		for _, t := range ts {
 			t.After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
 		}
@@ -40,7 +40,7 @@ func TestForceLosesNothing(t *testing.T) {
 	x := grow(t, func(fs *config.FS) { fs.Checkpoint.MaxFileBytes = 100 })
 	x.write("a", "one\n")
 	c := x.call("s")
-	done, err := x.Mutate(ctx, c, x.becomes("two\n", "a"))
+	done, err := x.ChangeFiles(ctx, c, x.becomes("two\n", "a"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestForceLosesNothing(t *testing.T) {
 	// The plan looks first; should the file have grown since, the store says what it does not hold.
 	m := x.becomes("three\n", "a")
 	m.Whole, m.Checkpoint = true, true
-	if _, err := x.Mutate(ctx, c, m); !errors.Is(err, engine.NotStored) || !strings.Contains(err.Error(), x.ws+"/a") {
+	if _, err := x.ChangeFiles(ctx, c, m); !errors.Is(err, engine.NotStored) || !strings.Contains(err.Error(), x.ws+"/a") {
 		t.Errorf("what the checkpoint does not hold was overwritten: %v", err)
 	}
 	x.reads("a", large)
@@ -75,7 +75,7 @@ func TestForceLosesNothing(t *testing.T) {
 func TestSeveralPathsHaveACheckpoint(t *testing.T) {
 	x := grow(t, func(fs *config.FS) { fs.CheckpointBeforeMutation = false })
 	for _, names := range [][]string{{"a"}, {"a", "b"}} {
-		done, err := x.Mutate(ctx, x.call("s"), x.becomes(strings.Repeat("1", len(names)), names...))
+		done, err := x.ChangeFiles(ctx, x.call("s"), x.becomes(strings.Repeat("1", len(names)), names...))
 		if err != nil || (done.Checkpoint != "") != (len(names) > 1) {
 			t.Errorf("%v: %+v %v", names, done, err)
 		}
@@ -98,7 +98,7 @@ func TestAllowHasItsLimits(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := x.call("s")
-		if _, err := x.Mutate(ctx, c, x.becomes("new\n", "a", "b")); err == nil {
+		if _, err := x.ChangeFiles(ctx, c, x.becomes("new\n", "a", "b")); err == nil {
 			t.Error("several paths were changed without a checkpoint")
 		}
 		if _, err := x.Delete(ctx, c, x.ws+"/a", engine.DeleteOptions{}); err == nil {
@@ -106,7 +106,7 @@ func TestAllowHasItsLimits(t *testing.T) {
 		}
 		x.reads("a", "old\n")
 		x.reads("b", "old\n")
-		done, err := x.Mutate(ctx, c, x.becomes("new\n", "a"))
+		done, err := x.ChangeFiles(ctx, c, x.becomes("new\n", "a"))
 		if allow {
 			if err != nil || done.Skipped == "" || done.Checkpoint != "" {
 				t.Errorf("allowed: %+v %v", done, err)
@@ -196,7 +196,7 @@ func (x *tree) externals() (n int) {
 func TestEveryTurnLooksAnew(t *testing.T) {
 	x := grow(t, nil)
 	c := x.call("s")
-	if _, err := x.Mutate(ctx, c, x.becomes("0\n", "a")); err != nil {
+	if _, err := x.ChangeFiles(ctx, c, x.becomes("0\n", "a")); err != nil {
 		t.Fatal(err)
 	}
 	for turn, content := range []string{"0\n", "1\n", "1\n", "2\n", "3\n"} {
@@ -215,9 +215,9 @@ func TestRemovedAfterTheTreeWasParked(t *testing.T) {
 	c := x.call("s")
 	x.write("t/big.bin", strings.Repeat("b", 101))
 	again := x.becomes("a\n", "t/a")
-	again.CreateParents = true
+	again.Parents = true
 	for i, want := range []int{0, 1} {
-		if _, err := x.Mutate(ctx, c, again); err != nil {
+		if _, err := x.ChangeFiles(ctx, c, again); err != nil {
 			t.Fatal(err)
 		}
 		if i == 0 {
@@ -243,7 +243,7 @@ func TestSkipPassesByALinkOnTheWay(t *testing.T) {
 	c := x.call("s")
 	c.Turn = "t"
 	x.BeginTurn(ctx, c)
-	if _, err := x.Mutate(ctx, c, x.becomes("new\n", "d/f", "g")); err != nil {
+	if _, err := x.ChangeFiles(ctx, c, x.becomes("new\n", "d/f", "g")); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(os.Rename(x.ws+"/d", x.ws+"/other"), os.Symlink("other", x.ws+"/d")); err != nil {

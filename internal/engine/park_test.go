@@ -133,12 +133,12 @@ func TestParkedRefusals(t *testing.T) {
 	c := x.call("s")
 	c.Turn = "one"
 	x.BeginTurn(ctx, c)
-	edit := engine.Mutation{Paths: []string{a}, Blind: true, Next: func(ts []*engine.Target) error {
+	edit := engine.Files{Paths: []string{a}, Next: func(ts []*engine.Target) error {
 		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte("new\n")}
 		return nil
 	}}
 	old := x.looks()
-	if _, err := x.Mutate(ctx, c, edit); err != nil {
+	if _, err := x.ChangeFiles(ctx, c, edit); err != nil {
 		t.Fatal(err)
 	}
 	done, err := x.Delete(ctx, c, x.ws+"/t", engine.DeleteOptions{Recursive: true})

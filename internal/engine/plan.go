@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -54,7 +55,14 @@ type Step struct {
 // path may occur twice: that is how a file takes the place of a directory.
 type Plan struct {
 	Steps   []Step
-	Summary string // one line for the person who approves
+	Summary string        // one line for the person who approves
+	Op      checkpoint.Op // kind, undo of, restore of
+	DryRun  bool          // nothing is changed, and nobody is asked
+
+	Checkpoint bool // whatever the configuration says
+	Whole      bool // refuse unless store or trash holds every content
+
+	park bool // new contents are closed until they are published
 }
 
 // PlanError: a plan contradicts itself. No call may bring that about.
@@ -135,6 +143,22 @@ func (p *Plan) Paths() []string {
 	return append(meant, dirs...)
 }
 
+// keys are the lock keys of all that is changed. What is not there yet is locked by its name, and so
+// is every directory that has to be made for it, or goes.
+func (p *Plan) keys() (out []string) {
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		t := s.file
+		if t != nil && t.place != nil {
+			out = append(out, t.place.LockKey())
+		}
+		if t == nil || t.place == nil || !t.Before.Exists {
+			out = append(out, guardfs.NameKey(s.Path))
+		}
+	}
+	return out
+}
+
 // first is the path that an answer names.
 func (p *Plan) first() string {
 	if all := p.Paths(); len(all) > 0 {
@@ -196,6 +220,28 @@ func (p played) set(name string, k checkpoint.Kind) {
 	for d := path.Dir(name); change != 0 && len(d) > 1; d = path.Dir(d) {
 		p.holds[d] += change
 	}
+}
+
+// sort puts the steps in the order of a plan. A directory that is made twice is made once.
+func (p *Plan) sort() {
+	slices.SortStableFunc(p.Steps, func(a, b Step) int {
+		switch order := cmp.Compare(a.phase(), b.phase()); {
+		case order != 0:
+			return order
+		case a.Action == Mkdir:
+			return strings.Compare(a.Path, b.Path)
+		case a.Action == Rmdir && b.Action == Rmdir:
+			return strings.Compare(b.Path, a.Path)
+		case a.Action == Rmdir:
+			return 1
+		case b.Action == Rmdir:
+			return -1
+		}
+		return 0
+	})
+	p.Steps = slices.CompactFunc(p.Steps, func(a, b Step) bool {
+		return a.Action == Mkdir && b.Action == Mkdir && a.Path == b.Path
+	})
 }
 
 // phase is the part of a plan that a step belongs to.

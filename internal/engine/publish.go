@@ -491,7 +491,7 @@ func (e *Engine) become(ctx context.Context, path, tag string, ours func(*guardf
 
 // intend writes the intent before anything changes; a record that can't be
 // written stops the change.
-func (e *Engine) intend(c *Call, ts targets) error {
+func (e *Engine) intend(c *Call) error {
 	r := e.record(c, "intent")
 	if err := e.log.Append(r); err != nil {
 		return &hostError{"writing the audit record", err}

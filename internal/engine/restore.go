@@ -302,7 +302,7 @@ func (r *restore) carryOut(ctx context.Context, c *Call, m *Mutation) (*Restored
 	m.Leave = r.leave
 	m.Parents = func(ts []*Target, dirs []NewDir) ([]NewDir, error) { return r.parents(ctx, m, ts, dirs) }
 	m.Next = func(ts []*Target) error { return r.next(ctx, ts) }
-	r.out.Done, err = e.Mutate(ctx, c, *m)
+	r.out.Done, err = e.mutate(ctx, c, *m)
 	if err != nil {
 		return nil, err
 	}

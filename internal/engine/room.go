@@ -53,7 +53,32 @@ func (e *Engine) roomToChange(ts targets, m *Mutation) (park bool, err error) {
 	if m.idle(ts, m.Dirs) {
 		return false, nil
 	}
-	files, places := e.opens(ts, m)
+	keys, tops := e.lockKeys(ts, m)
+	return e.room(ts, keys, tops)
+}
+
+// roomFor is that for a plan.
+func (e *Engine) roomFor(p *Plan) (park bool, err error) {
+	var ts targets
+	var tops []string // the topmost of those that have to be made
+	made := map[string]bool{}
+	for i := range p.Steps {
+		switch s := &p.Steps[i]; {
+		case s.Action == Mkdir:
+			if made[s.Path] = true; !made[path.Dir(s.Path)] {
+				tops = append(tops, s.Path)
+			}
+		case s.file != nil:
+			ts = append(ts, s.file)
+		}
+	}
+	return e.room(ts, p.keys(), tops)
+}
+
+// room looks whether there is room for what a change of ts opens and holds. tops are the directories
+// that it has to make in ones that exist.
+func (e *Engine) room(ts targets, keys, tops []string) (park bool, err error) {
+	files, places := e.opens(ts, keys, tops)
 	if files+places <= fewFiles {
 		return false, nil
 	}
@@ -68,8 +93,7 @@ func (e *Engine) roomToChange(ts targets, m *Mutation) (park bool, err error) {
 }
 
 // opens is how many more files a change will open and hold: new contents; and places with their locks, those of directories that are to be made too.
-func (e *Engine) opens(ts targets, m *Mutation) (files, places int) {
-	keys, tops := e.lockKeys(ts, m)
+func (e *Engine) opens(ts targets, keys, tops []string) (files, places int) {
 	for _, t := range ts {
 		if t.place == nil && !t.Unchanged() {
 			tops = append(tops, t.True)

@@ -49,7 +49,7 @@ func (x *tree) writeAll(c *engine.Call, names []string, content string) error {
 	for i, name := range names {
 		paths[i] = x.ws + "/" + name
 	}
-	_, err := x.Mutate(ctx, c, engine.Mutation{Paths: paths, CreateParents: true, Blind: true, Next: func(ts []*engine.Target) error {
+	_, err := x.ChangeFiles(ctx, c, engine.Files{Paths: paths, Parents: true, Next: func(ts []*engine.Target) error {
 		for _, target := range ts {
 			target.After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
 		}

@@ -40,7 +40,7 @@ func TestTheSameMadeByOthers(t *testing.T) {
 		return fi
 	}
 	change := func(x *tree, to string, names ...string) error {
-		m := engine.Mutation{CreateParents: true, Blind: true, Next: func(ts []*engine.Target) error {
+		m := engine.Files{Parents: true, Next: func(ts []*engine.Target) error {
 			for _, t := range ts {
 				t.After = engine.After{Kind: guardfs.KindFile, Content: []byte(to)}
 			}
@@ -49,7 +49,7 @@ func TestTheSameMadeByOthers(t *testing.T) {
 		for _, n := range names {
 			m.Paths = append(m.Paths, x.ws+"/"+n)
 		}
-		_, err := x.Mutate(ctx, x.call("s"), m)
+		_, err := x.ChangeFiles(ctx, x.call("s"), m)
 		return err
 	}
 	link := func(x *tree, name string) os.FileInfo {
@@ -172,7 +172,7 @@ func TestTwoMakeTheSame(t *testing.T) {
 					content = fmt.Sprint("of ", k)
 				}
 				wg.Go(func() {
-					_, errs[k] = e.Mutate(ctx, x.call(fmt.Sprint("s", k)), engine.Mutation{Paths: []string{fmt.Sprintf("%s/d%d/e/f", x.ws, i)}, CreateParents: true, Blind: true,
+					_, errs[k] = e.ChangeFiles(ctx, x.call(fmt.Sprint("s", k)), engine.Files{Paths: []string{fmt.Sprintf("%s/d%d/e/f", x.ws, i)}, Parents: true,
 						Next: func(ts []*engine.Target) error {
 							ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
 							return nil

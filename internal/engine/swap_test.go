@@ -23,7 +23,7 @@ func (x *tree) puts(turn, name, content string) {
 	x.t.Helper()
 	c := x.call("s")
 	c.Turn = turn
-	_, err := x.Mutate(ctx, c, engine.Mutation{Paths: []string{x.ws + "/" + name}, CreateParents: true, Blind: true, Next: func(ts []*engine.Target) error {
+	_, err := x.ChangeFiles(ctx, c, engine.Files{Paths: []string{x.ws + "/" + name}, Parents: true, Next: func(ts []*engine.Target) error {
 		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
 		return nil
 	}})

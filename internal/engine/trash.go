@@ -79,7 +79,7 @@ func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptio
 		}
 		return nil
 	}
-	done, err := e.Mutate(ctx, c, m)
+	done, err := e.mutate(ctx, c, m)
 	if err != nil {
 		return done, err
 	}
@@ -239,7 +239,7 @@ func (e *Engine) Untrash(ctx context.Context, c *Call, id checkpoint.TrashID, dr
 		}
 	}
 	m.Next = func(ts []*Target) error { return r.next(ctx, ts) }
-	if r.out.Done, err = e.Mutate(ctx, c, m); err != nil {
+	if r.out.Done, err = e.mutate(ctx, c, m); err != nil {
 		return nil, err
 	}
 	if dryRun || t.Parked != "" {

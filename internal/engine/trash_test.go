@@ -248,7 +248,7 @@ func TestTimes(t *testing.T) {
 	x.BeginTurn(ctx, c)
 	change := func(content string) {
 		t.Helper()
-		_, err := x.Mutate(ctx, c, engine.Mutation{Paths: []string{a, b}, Blind: true, Next: func(ts []*engine.Target) error {
+		_, err := x.ChangeFiles(ctx, c, engine.Files{Paths: []string{a, b}, Next: func(ts []*engine.Target) error {
 			ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
 			ts[1].After = engine.After{Kind: guardfs.KindFile, Content: []byte("b\n")}
 			return nil
@@ -279,7 +279,7 @@ func TestDeniedByNow(t *testing.T) {
 	c := x.call("s")
 	c.Turn = "t"
 	x.BeginTurn(ctx, c)
-	_, err := x.Mutate(ctx, c, engine.Mutation{Paths: []string{a, b}, Blind: true, Next: func(ts []*engine.Target) error {
+	_, err := x.ChangeFiles(ctx, c, engine.Files{Paths: []string{a, b}, Next: func(ts []*engine.Target) error {
 		for _, t := range ts {
 			t.After = engine.After{Kind: guardfs.KindFile, Content: []byte("new\n")}
 		}

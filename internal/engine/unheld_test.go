@@ -18,7 +18,7 @@ import (
 // put writes a file by way of the engine and returns its checkpoint.
 func (x *tree) put(session, name, content string) checkpoint.ID {
 	x.t.Helper()
-	done, err := x.Mutate(ctx, x.call(session), engine.Mutation{Paths: []string{x.ws + "/" + name}, CreateParents: true, Blind: true, Next: func(ts []*engine.Target) error {
+	done, err := x.ChangeFiles(ctx, x.call(session), engine.Files{Paths: []string{x.ws + "/" + name}, Parents: true, Next: func(ts []*engine.Target) error {
 		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
 		return nil
 	}})

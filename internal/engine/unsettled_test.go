@@ -66,7 +66,7 @@ func TestRestoreOfWhatIsNotSettled(t *testing.T) {
 	other.Session = "other"
 	edit := func(c *Call, name string) {
 		t.Helper()
-		if _, err := h.Mutate(ctx, c, Mutation{Paths: []string{h.dir + "/" + name}, Blind: true, Next: func(ts []*Target) error {
+		if _, err := h.ChangeFiles(ctx, c, Files{Paths: []string{h.dir + "/" + name}, Next: func(ts []*Target) error {
 			ts[0].After = After{Kind: guardfs.KindFile, Content: []byte("edited")}
 			return nil
 		}}); err != nil {

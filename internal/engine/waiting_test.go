@@ -43,7 +43,7 @@ func TestSmallFileIsSyncedBesideItsCheckpoint(t *testing.T) {
 			x.write(name, "old\n")
 		}
 		ops, where = nil, nil
-		if _, err := x.Mutate(ctx, x.call("s"), engine.Mutation{Paths: []string{x.ws + "/" + name}, Blind: true, Next: renewed}); err != nil {
+		if _, err := x.ChangeFiles(ctx, x.call("s"), engine.Files{Paths: []string{x.ws + "/" + name}, Next: renewed}); err != nil {
 			t.Fatal(err)
 		}
 		if len(where) == 0 || !strings.Contains(where[0], "checkpoint.(*DB).Save") {
@@ -69,7 +69,7 @@ func TestSmallFileThatCannotBeWritten(t *testing.T) {
 			x.write("f", "old\n")
 			before := x.looks()
 			fail = true
-			if _, err := x.Mutate(ctx, x.call("s"), engine.Mutation{Paths: []string{x.ws + "/f"}, Blind: true, Next: renewed}); err == nil {
+			if _, err := x.ChangeFiles(ctx, x.call("s"), engine.Files{Paths: []string{x.ws + "/f"}, Next: renewed}); err == nil {
 				t.Fatal("it was changed all the same")
 			}
 			fail = false
