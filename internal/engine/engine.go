@@ -3,8 +3,8 @@
 // function, readable from top to bottom:
 //
 //	view    policy → open → read or walk → remember what was seen
-//	mutate  policy → load → seen and unchanged? → compute the new content → ask, with the diff in hand
-//	        → lock → still the same bytes? → checkpoint ‖ temp files → replace → remember
+//	change  policy → load → seen and unchanged? → make the plan → ask, with the diff in hand
+//	        → lock → nothing moved? → checkpoint ‖ temp files → replace → remember
 //
 // Guarantees: a call that is refused has changed nothing; the pre-state is
 // durable before a change is visible; what was approved is what runs; a

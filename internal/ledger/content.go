@@ -32,8 +32,18 @@ func (l *Ledger) Keep(hash string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 		return fmt.Errorf("keeping what was read: %w", err)
 	}
-	// Not synced: a torn file does not match its hash and is not found.
-	if err := os.WriteFile(name, content, 0o600); err != nil {
+	// Complete before it has its name: others count what is there as kept. Not synced: a torn file does
+	// not match its hash and is not found.
+	f, err := os.CreateTemp(filepath.Dir(name), "new-")
+	if err != nil {
+		return fmt.Errorf("keeping what was read: %w", err)
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		os.Remove(f.Name()) //nolint:errcheck // nothing needs it
 		return fmt.Errorf("keeping what was read: %w", err)
 	}
 	return nil

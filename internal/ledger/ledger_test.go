@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -195,6 +197,25 @@ func BenchmarkSaw(b *testing.B) {
 		if err := l.Saw(me, Seen{ID: "1:1", Path: "/f", Hash: fmt.Sprint(i), Whole: true}); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// Whoever kept a content finds it, also while somebody else is about to keep the same.
+func TestKeptByMany(t *testing.T) {
+	l := open(t, t.TempDir())
+	for round := range 20 {
+		content := bytes.Repeat([]byte{byte(round)}, keepBytes)
+		sum := sha256.Sum256(content)
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				err := l.Keep(hex.EncodeToString(sum[:]), content)
+				if _, ok := l.Content(hex.EncodeToString(sum[:])); err != nil || !ok {
+					t.Error("kept and not found:", err)
+				}
+			})
+		}
+		wg.Wait()
 	}
 }
 
