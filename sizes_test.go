@@ -12,7 +12,7 @@ const (
 	packageLines   = 4000
 	functionLines  = 80
 	structFields   = 12
-	programCeiling = 75570 // lines of Go without tests, of the whole module; lower it when you can
+	programCeiling = 75933 // lines of Go without tests, of the whole module; lower it when you can
 )
 
 // An excess is something that is larger than it should be: how large it may be at most, and why it is so.
@@ -35,7 +35,7 @@ var tooLarge = map[string]excess{
 	"cmd/moltis-fs":                                 {4690, "export and the commands of the store shrink with it"},
 	"grep":                                          {5810, "the index is to become a room of its own"},
 	"grep/match":                                    {5900, "parser, automata and assembler of one engine, and what they rely on"},
-	"internal/engine":                               {8457, "holds the opening and the hooks now; the list of steps and the road before it stand side by side"},
+	"internal/engine":                               {8839, "holds the opening and the hooks now; the list of steps and the road before it stand side by side"},
 	"internal/guardfs":                              {8360, engineMove},
 	"readers":                                       {9150, "becomes a room for each kind of file"},
 	"tools":                                         {5310, "a sentence for each cause and words for each reason; dialects share the facts"},
@@ -75,7 +75,7 @@ var tooLarge = map[string]excess{
 	"internal/audit.Record":                         {20, answerFields},
 	"internal/edit.document":                        {13, hotState},
 	"internal/engine.Engine":                        {20, engineMove},
-	"internal/engine.Mutation":                      {23, engineMove},
+	"internal/engine.Mutation":                      {19, engineMove},
 	"internal/engine.Target":                        {14, engineMove},
 	"internal/engine.restore":                       {14, engineMove},
 	"internal/guardfs.spot":                         {15, hotState},
