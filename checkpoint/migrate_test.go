@@ -90,7 +90,7 @@ var toFormat2 = []string{
 		akind, CASE WHEN akind>0 THEN (SELECT id FROM attr WHERE mode=ifnull(amode, bmode) AND uid=ifnull(auid, buid) AND gid=ifnull(agid, bgid)
 			AND xattrs=coalesce(axattrs, bxattrs, x'')) END, amtime, aobj, asize, atarget, askipped FROM c`,
 	"DROP TABLE o", "DROP TABLE c", "DROP TABLE limits", "INSERT INTO meta VALUES('gen', 1)",
-	"DROP TABLE open_op",
+	"DROP TABLE open_op", "DROP TABLE unpurged",
 	"ALTER TABLE session DROP COLUMN gone", "ALTER TABLE session DROP COLUMN gone_ts", "ALTER TABLE path DROP COLUMN gone",
 	"DROP INDEX turn_session", "DROP INDEX turn_name", "ALTER TABLE turn RENAME TO t",
 	"CREATE TABLE turn(id INTEGER PRIMARY KEY, session INTEGER NOT NULL, name TEXT NOT NULL, after INTEGER NOT NULL, ts INTEGER NOT NULL, UNIQUE(session, name))",

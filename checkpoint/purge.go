@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 )
@@ -69,7 +70,7 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 		}
 	}
 	w := &purger{d: d, p: p}
-	left, err := readUnpurged(d.dir)
+	left, err := unpurged(ctx, d.r)
 	if err != nil {
 		return Purged{}, fmt.Errorf("purging: %w", err)
 	}
@@ -110,15 +111,15 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 		return w.r, fmt.Errorf("purging: the contents are gone from the catalog, but free space could not be cleaned: %w", named(err))
 	}
 	if p.Forget != nil {
-		hashes, err := readUnpurged(d.dir)
+		hashes, err := unpurged(ctx, d.r)
 		if err == nil {
 			err = p.Forget(hashes)
 		}
 		if err == nil {
-			err = removeFile(filepath.Join(d.dir, unpurgedName))
+			err = d.com.alone(ctx, forgotten)
 		}
 		if err != nil {
-			return w.r, fmt.Errorf("purging: the contents are gone, but not their hashes elsewhere; run the purge again: %w", err)
+			return w.r, fmt.Errorf("purging: the contents are gone, but not their hashes elsewhere; run the purge again: %w", named(err))
 		}
 	}
 	return w.r, d.keep.measure(ctx)
@@ -162,8 +163,14 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 		if h, err := parseHash(w.p.Hash); err == nil && h != noBytes { // it may be known elsewhere only
 			hashes = append([]string{w.p.Hash}, hashes...)
 		}
-		if err := noteUnpurged(w.d.dir, hashes); err != nil {
-			return err
+		for _, hx := range hashes {
+			h, err := parseHash(hx)
+			if err == nil {
+				err = c.exec(ctx, "INSERT OR IGNORE INTO unpurged VALUES(?)", h[:])
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	// First every delta that stands on one of them and stays, while it can still be read.
@@ -388,19 +395,79 @@ func (w *purger) uses(ctx context.Context, q querier, targets map[int64]bool) ([
 	return out, rows.Err()
 }
 
+// unpurged are the hashes that others are still to forget: a purge that is cut off after its commit has itself forgotten
+// what it purged, while the records of others still hold it.
+func unpurged(ctx context.Context, q querier) (hashes []string, err error) {
+	rows, err := q.QueryContext(ctx, "SELECT lower(hex(hash)) FROM unpurged ORDER BY hash")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var h string
+		if err := rows.Scan(&h); err != nil {
+			return nil, err
+		}
+		hashes = append(hashes, h)
+	}
+	return hashes, rows.Err()
+}
+
+// forgotten removes those hashes, so that none of their bytes stay.
+func forgotten(ctx context.Context, c *committer) error {
+	_, err := c.conn.ExecContext(ctx, "PRAGMA secure_delete=ON; DELETE FROM unpurged; PRAGMA secure_delete=FAST")
+	return errors.Join(err, c.truncate(ctx))
+}
+
 // scour rewrites the file without its free pages and empties the log.
 func (d *DB) scour(ctx context.Context) error {
 	return d.com.alone(ctx, func(ctx context.Context, c *committer) error {
 		if _, err := c.conn.ExecContext(ctx, "VACUUM"); err != nil {
 			return err
 		}
-		var busy, log, moved int
-		if err := c.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &moved); err != nil {
-			return err
-		}
-		if busy != 0 {
-			return errors.New("somebody is reading the store; run the purge again")
-		}
-		return nil
+		return c.truncate(ctx)
 	})
+}
+
+// truncate empties the log.
+func (c *committer) truncate(ctx context.Context) error {
+	var busy, log, moved int
+	err := c.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &moved)
+	if err == nil && busy != 0 {
+		err = errors.New("somebody is reading the store; run the purge again")
+	}
+	return err
+}
+
+// removeLoose removes the files of contents that no row names, however young: what a purge or a save left that was cut
+// off. Nobody commits meanwhile, and whoever is about to finds its file gone then and writes it again: see writePart.
+func (d *DB) removeLoose(ctx context.Context) (n int, err error) {
+	err = d.com.do(ctx, func(ctx context.Context, c *committer) error {
+		var names []string
+		err := loose(ctx, c, d.dir, func(name string, _ fs.DirEntry) error {
+			if checkExtName(name) {
+				names = append(names, name)
+			}
+			return nil
+		})
+		n = len(names)
+		return errors.Join(err, d.removeNamed(names))
+	})
+	return n, err
+}
+
+// besides finds the directories in which repairs have left an older state of the store.
+func besides(dir string) (out []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		for _, kind := range []string{"damaged-*", "repair-*"} {
+			if ok, _ := filepath.Match(kind, e.Name()); ok && e.IsDir() {
+				out = append(out, filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+	return out, nil
 }

@@ -101,8 +101,9 @@ func (r *Repaired) salvage(ctx context.Context, old, fresh string) error {
 		}
 	}
 	if attached {
-		// What others noted to be kept; if it can't be read, nobody did.
-		to.ExecContext(ctx, "INSERT OR IGNORE INTO main.limits SELECT * FROM old.limits") //nolint:errcheck // as said
+		for _, t := range []string{"limits", "unpurged"} { // what can't be read of these, nobody noted
+			to.ExecContext(ctx, "INSERT OR IGNORE INTO main."+t+" SELECT * FROM old."+t) //nolint:errcheck // as said
+		}
 		if _, err := to.ExecContext(ctx, "DETACH old"); err != nil {
 			return err
 		}

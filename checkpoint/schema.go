@@ -14,8 +14,9 @@ package checkpoint
 //     path only where it was newer than all that stay.
 //   - turn has a row for each beginning: of a name there may be several, of which the one with the greatest id is the
 //     last.
+//   - unpurged has the hashes of what was purged that others are still to forget.
 //   - limits: see Limits. used is when they were last saved under.
-const schemaVersion = 5
+const schemaVersion = 6
 
 const schema = `
 CREATE TABLE meta(k TEXT PRIMARY KEY, v) WITHOUT ROWID;
@@ -35,11 +36,13 @@ CREATE TABLE trash(id INTEGER PRIMARY KEY, ts INTEGER NOT NULL, expires INTEGER 
 	size INTEGER NOT NULL, files INTEGER NOT NULL, ident TEXT NOT NULL);
 CREATE INDEX trash_expires ON trash(expires);
 CREATE INDEX trash_op ON trash(op) WHERE op IS NOT NULL;
-` + openTable + turnIndexes
+` + openTable + unpurgedTable + turnIndexes
 
 const openTable = `
 CREATE TABLE open_op(op INTEGER PRIMARY KEY, tag TEXT NOT NULL, steps BLOB NOT NULL, made INTEGER NOT NULL DEFAULT 0);
 `
+
+const unpurgedTable = "CREATE TABLE unpurged(hash BLOB PRIMARY KEY) WITHOUT ROWID;\n"
 
 const turnTable = `(id INTEGER PRIMARY KEY, session INTEGER NOT NULL, name TEXT NOT NULL, after INTEGER NOT NULL, ts INTEGER NOT NULL);`
 
@@ -97,6 +100,7 @@ DROP TABLE word;
 DROP TABLE attr;
 DELETE FROM meta WHERE k='gen' OR k LIKE 'limits %';
 `,
+	5: unpurgedTable,
 }
 
 // markMissing says of every session that was there before the newest number that is missing that it may have lost that one: nobody noted whose it was.
