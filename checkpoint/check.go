@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -37,13 +38,12 @@ func (d *DB) Check(ctx context.Context, readData bool) (*Report, error) {
 		return nil, err
 	}
 	defer d.active.Done()
-	tx, err := d.r.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	c := &checker{d: d}
+	err := d.readers.snapshot(ctx, func(q querier) error {
+		c.q = q
+		return c.run(ctx, readData)
+	})
 	if err != nil {
-		return nil, fmt.Errorf("checking the store: %w", err)
-	}
-	defer tx.Rollback()
-	c := &checker{d: d, tx: tx}
-	if err := c.run(ctx, readData); err != nil {
 		return nil, fmt.Errorf("checking the store: %w", err)
 	}
 	c.r.Unfinished, err = Unfinished(d.dir)
@@ -54,7 +54,7 @@ const maxProblems = 1000
 
 type checker struct {
 	d      *DB
-	tx     *sql.Tx
+	q      querier
 	r      Report
 	walked int
 }
@@ -69,7 +69,7 @@ func (c *checker) run(ctx context.Context, readData bool) error {
 	if err := c.pages(ctx); err != nil {
 		return err
 	}
-	err := c.tx.QueryRowContext(ctx, "SELECT (SELECT count(*) FROM op), (SELECT count(*) FROM change), (SELECT count(*) FROM data)").
+	err := c.q.QueryRowContext(ctx, "SELECT (SELECT count(*) FROM op), (SELECT count(*) FROM change), (SELECT count(*) FROM data)").
 		Scan(&c.r.Checkpoints, &c.r.Changes, &c.r.Contents)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (c *checker) run(ctx context.Context, readData bool) error {
 		{"encrypted contents without their key", "SELECT count(*) FROM data WHERE codec & 8 AND NOT EXISTS (SELECT 1 FROM seal WHERE id=data.key)"},
 	} {
 		var n int
-		if err := c.tx.QueryRowContext(ctx, q.sql).Scan(&n); err != nil {
+		if err := c.q.QueryRowContext(ctx, q.sql).Scan(&n); err != nil {
 			return err
 		}
 		if n > 0 {
@@ -118,53 +118,36 @@ func (c *checker) run(ctx context.Context, readData bool) error {
 
 // pages lets SQLite check the file.
 func (c *checker) pages(ctx context.Context) error {
-	rows, err := c.tx.QueryContext(ctx, "PRAGMA quick_check(20)")
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	return each(ctx, c.q, "PRAGMA quick_check(20)", nil, func(row scanner) error {
 		var s string
-		if err := rows.Scan(&s); err != nil {
-			return err
-		}
-		if s != "ok" {
+		err := row.Scan(&s)
+		if err == nil && s != "ok" {
 			c.problem(Problem{What: "catalog", Why: s})
 		}
-	}
-	return rows.Err()
+		return err
+	})
 }
 
 // lost looks for pre-states of files whose content is neither stored nor accounted for.
 func (c *checker) lost(ctx context.Context) error {
-	rows, err := c.tx.QueryContext(ctx, `SELECT change.op, path.path FROM change JOIN path ON path.id=change.path
-		WHERE bkind=1 AND bobj IS NOT NULL AND skipped IS NULL AND NOT EXISTS (SELECT 1 FROM data WHERE id=change.bobj) LIMIT 100`)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	return each(ctx, c.q, `SELECT change.op, path.path FROM change JOIN path ON path.id=change.path
+		WHERE bkind=1 AND bobj IS NOT NULL AND skipped IS NULL AND NOT EXISTS (SELECT 1 FROM data WHERE id=change.bobj) LIMIT 100`, nil, func(row scanner) error {
 		var seq int64
 		var p []byte
-		if err := rows.Scan(&seq, &p); err != nil {
-			return err
+		err := row.Scan(&seq, &p)
+		if err == nil {
+			c.problem(Problem{What: "checkpoint", Paths: []string{string(p)}, Why: "the content before " + string(idOf(seq)) + " is gone"})
 		}
-		c.problem(Problem{What: "checkpoint", Paths: []string{string(p)}, Why: "the content before " + string(idOf(seq)) + " is gone"})
-	}
-	return rows.Err()
+		return err
+	})
 }
 
 // files looks whether external files are there and have their size.
 func (c *checker) files(ctx context.Context) error {
-	rows, err := c.tx.QueryContext(ctx, "SELECT o.hash, d.bytes, d.z FROM data d INDEXED BY data_ext JOIN object o ON o.id=d.id WHERE d.codec & 4")
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	return each(ctx, c.q, "SELECT o.hash, d.bytes, d.z FROM data d INDEXED BY data_ext JOIN object o ON o.id=d.id WHERE d.codec & 4", nil, func(row scanner) error {
 		var h, z []byte
 		var n int64
-		if err := rows.Scan(&h, &n, &z); err != nil {
+		if err := row.Scan(&h, &n, &z); err != nil {
 			return err
 		}
 		why := ""
@@ -178,8 +161,8 @@ func (c *checker) files(ctx context.Context) error {
 		if why != "" {
 			c.problem(Problem{What: "content", Hash: fmt.Sprintf("%x", h), Why: why})
 		}
-	}
-	return rows.Err()
+		return nil
+	})
 }
 
 // name adds the paths that have the content.
@@ -188,116 +171,67 @@ func (c *checker) name(ctx context.Context, p *Problem) error {
 	if err != nil {
 		return nil
 	}
-	rows, err := c.tx.QueryContext(ctx, `SELECT DISTINCT path.path FROM change JOIN path ON path.id=change.path
-		WHERE bobj=(SELECT id FROM object WHERE hash=?1) OR aobj=(SELECT id FROM object WHERE hash=?1) LIMIT 10`, h[:])
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	return each(ctx, c.q, `SELECT DISTINCT path.path FROM change JOIN path ON path.id=change.path
+		WHERE bobj=(SELECT id FROM object WHERE hash=?1) OR aobj=(SELECT id FROM object WHERE hash=?1) LIMIT 10`, []any{h[:]}, func(row scanner) error {
 		var b []byte
-		if err := rows.Scan(&b); err != nil {
-			return err
-		}
+		err := row.Scan(&b)
 		p.Paths = append(p.Paths, string(b))
-	}
-	return rows.Err()
+		return err
+	})
 }
 
-// node is a content in the forest of deltas.
-type node struct {
-	link
-	id       int64
-	children []*node
-}
-
-// data decodes every content once, each from its base that was decoded just before.
+// data decodes every content once, each from its base that was decoded just before. Those that hang in the air are not
+// reached; the catalog's check has said so.
 func (c *checker) data(ctx context.Context) error {
-	rows, err := c.tx.QueryContext(ctx, "SELECT d.id, d.codec, d.base, d.key, d.bytes, o.size, o.hash FROM data d JOIN object o ON o.id=d.id")
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	nodes := map[int64]*node{}
-	for rows.Next() {
-		n := &node{}
-		if err := rows.Scan(&n.id, &n.codec, &n.base, &n.key, &n.bytes, &n.size, &n.h); err != nil {
-			return err
-		}
-		nodes[n.id] = n
-	}
-	if err := rows.Err(); err != nil {
-		return err
-	}
-	var roots []*node
-	for _, n := range nodes {
-		if b := nodes[n.base.Int64]; n.base.Valid && b != nil && b != n {
-			b.children = append(b.children, n)
-		} else if !n.base.Valid {
-			roots = append(roots, n) // others hang in the air, which the catalog's check has said
+	roots, err := queryIDs(ctx, c.q, "SELECT id FROM data WHERE base IS NULL")
+	for _, id := range roots {
+		if err == nil {
+			err = c.walk(ctx, id, nil, nil)
 		}
 	}
-	st, err := c.tx.PrepareContext(ctx, "SELECT z FROM data WHERE id=?")
-	if err != nil {
-		return err
-	}
-	defer st.Close()
-	for _, n := range roots {
-		if err := c.walk(ctx, st, n, nil); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
-// walk decodes n and all that stands on it.
-func (c *checker) walk(ctx context.Context, st *sql.Stmt, n *node, base []byte) error {
-	if err := st.QueryRowContext(ctx, n.id).Scan(&n.z); err != nil {
+var errBase = errors.New("what it is based on is damaged")
+
+// walk decodes the content id, and all that stands on it; broken is why base could not be.
+func (c *checker) walk(ctx context.Context, id int64, base []byte, broken error) error {
+	var l link
+	err := c.q.QueryRowContext(ctx, "SELECT codec, base, key, bytes, z, size, hash FROM data JOIN object USING(id) WHERE id=?", id).
+		Scan(&l.codec, &l.base, &l.key, &l.bytes, &l.z, &l.size, &l.h)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil // without its hash; likewise
+	}
+	if err != nil {
 		return err
 	}
 	c.walked++
 	c.d.progress("reading contents", c.walked, c.r.Contents)
-	body, err := c.d.decode(ctx, &n.link, base)
-	n.z = nil
-	var h hash
-	copy(h[:], n.h)
-	switch {
-	case errors.Is(err, ErrSealed):
-		c.r.Sealed += n.chain()
-		return nil
-	case errors.Is(err, os.ErrNotExist):
-		return nil // reported by files, or moved by gc since the snapshot
-	case err == nil && sha256.Sum256(body) != h:
-		err = errors.New("the hash is another one")
-	}
-	if err != nil {
-		c.problem(Problem{What: "content", Hash: h.String(), Why: err.Error()})
-		c.hanging(n)
-		return nil
-	}
-	c.r.Read++
-	c.r.Bytes += int64(len(body))
-	for _, k := range n.children {
-		if err := c.walk(ctx, st, k, body); err != nil {
-			return err
+	var body []byte
+	if broken == nil {
+		body, broken = c.d.decode(ctx, &l, base)
+		if h := sha256.Sum256(body); broken == nil && !bytes.Equal(h[:], l.h) {
+			broken = errors.New("the hash is another one")
 		}
 	}
-	return nil
-}
-
-// chain counts n and all that stands on it.
-func (n *node) chain() int {
-	sum := 1
-	for _, k := range n.children {
-		sum += k.chain()
+	switch {
+	case errors.Is(broken, os.ErrNotExist):
+		return nil // reported by files, or moved by gc since the snapshot
+	case errors.Is(broken, ErrSealed):
+		c.r.Sealed++
+	case broken != nil:
+		c.problem(Problem{What: "content", Hash: fmt.Sprintf("%x", l.h), Why: broken.Error()})
+		broken = errBase
+	default:
+		c.r.Read++
+		c.r.Bytes += int64(len(body))
 	}
-	return sum
-}
-
-// hanging reports everything that is based on n.
-func (c *checker) hanging(n *node) {
-	for _, k := range n.children {
-		c.problem(Problem{What: "content", Hash: fmt.Sprintf("%x", k.h), Why: "what it is based on is damaged"})
-		c.hanging(k)
+	l.z = nil // not held while the others are read
+	next, err := queryIDs(ctx, c.q, "SELECT id FROM data WHERE base=? AND id<>base", id)
+	for _, k := range next {
+		if err == nil {
+			err = c.walk(ctx, k, body, broken)
+		}
 	}
+	return err
 }

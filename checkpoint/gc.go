@@ -354,35 +354,25 @@ func (c *committer) few(ctx context.Context, seqs []int64, most int) (_ []int64,
 }
 
 func queryIDs(ctx context.Context, q querier, query string, args ...any) (out []int64, err error) {
-	rows, err := q.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err = each(ctx, q, query, args, func(row scanner) error {
 		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, err
+		err := row.Scan(&id)
+		if err == nil {
+			out = append(out, id)
 		}
-		out = append(out, id)
-	}
-	return out, rows.Err()
+		return err
+	})
+	return out, err
 }
 
 func queryPairs(ctx context.Context, q querier, query string, args ...any) (out [][2]int64, err error) {
-	rows, err := q.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err = each(ctx, q, query, args, func(row scanner) error {
 		var p [2]int64
-		if err := rows.Scan(&p[0], &p[1]); err != nil {
-			return nil, err
-		}
+		err := row.Scan(&p[0], &p[1])
 		out = append(out, p)
-	}
-	return out, rows.Err()
+		return err
+	})
+	return out, err
 }
 
 // tidy removes names that nothing refers to.
@@ -487,39 +477,28 @@ func (g *collector) count(ctx context.Context, q querier) error {
 	}
 	g.r.Checkpoints = len(gone)
 	needed := map[int64]bool{}
-	rows, err := q.QueryContext(ctx, "SELECT op, ifnull(bobj,0), ifnull(aobj,0) FROM change")
-	if err != nil {
-		return err
-	}
-	for rows.Next() {
+	err := each(ctx, q, "SELECT op, ifnull(bobj,0), ifnull(aobj,0) FROM change", nil, func(row scanner) error {
 		var op, b, a int64
-		if err := rows.Scan(&op, &b, &a); err != nil {
-			rows.Close()
-			return err
-		}
+		err := row.Scan(&op, &b, &a)
 		if !gone[op] {
 			needed[b], needed[a] = true, true
 		}
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		return err
-	}
-	rows, err = q.QueryContext(ctx, "SELECT id, ifnull(base,0), bytes FROM data ORDER BY depth DESC")
+	})
 	if err != nil {
 		return err
 	}
-	defer rows.Close()
-	for rows.Next() {
+	return each(ctx, q, "SELECT id, ifnull(base,0), bytes FROM data ORDER BY depth DESC", nil, func(row scanner) error {
 		var id, base, bytes int64
-		if err := rows.Scan(&id, &base, &bytes); err != nil {
+		if err := row.Scan(&id, &base, &bytes); err != nil {
 			return err
 		}
 		if needed[id] {
 			needed[base] = true
-			continue
+			return nil
 		}
 		g.r.Contents++
 		g.r.Bytes += bytes
-	}
-	return rows.Err()
+		return nil
+	})
 }

@@ -28,18 +28,15 @@ const (
 	opJoins   = ` JOIN session s ON s.id=op.session LEFT JOIN turn t ON t.id=op.turn`
 )
 
-func (h *history) scan(rows *sql.Rows) ([]entry, error) {
-	defer rows.Close()
-	var out []entry
+// entries reads operations without their changes; from is the query behind FROM.
+func (h *history) entries(ctx context.Context, from string, args ...any) (out []entry, err error) {
 	r := newOpRow()
-	for rows.Next() {
-		e, err := r.scan(h, rows)
-		if err != nil {
-			return nil, err
-		}
+	err = each(ctx, h.q, "SELECT "+opColumns+" FROM "+from, args, func(row scanner) error {
+		e, err := r.scan(h, row)
 		out = append(out, e)
-	}
-	return out, rows.Err()
+		return err
+	})
+	return out, err
 }
 
 // opRow takes opColumns, row after row.
@@ -109,11 +106,7 @@ func (h *history) after(ctx context.Context, who Scope, seq int64) ([]entry, err
 		return nil, err
 	}
 	w.and("op.seq > ?", seq)
-	rows, err := h.q.QueryContext(ctx, "SELECT "+opColumns+" FROM op"+opJoins+w.sql()+" ORDER BY op.seq", w.args...)
-	if err != nil {
-		return nil, err
-	}
-	es, err := h.scan(rows)
+	es, err := h.entries(ctx, "op"+opJoins+w.sql()+" ORDER BY op.seq", w.args...)
 	if err != nil {
 		return nil, err
 	}
@@ -126,22 +119,14 @@ func (h *history) newest(ctx context.Context, who Scope, fn func(entry) bool) er
 	if err := h.scope(ctx, &w, who); err != nil {
 		return err
 	}
-	rows, err := h.q.QueryContext(ctx, "SELECT "+opColumns+" FROM op"+opJoins+w.sql()+" ORDER BY op.seq DESC", w.args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
 	r := newOpRow()
-	for rows.Next() {
-		e, err := r.scan(h, rows)
-		if err != nil {
-			return err
+	return each(ctx, h.q, "SELECT "+opColumns+" FROM op"+opJoins+w.sql()+" ORDER BY op.seq DESC", w.args, func(row scanner) error {
+		e, err := r.scan(h, row)
+		if err == nil && !fn(e) {
+			err = fs.SkipAll
 		}
-		if !fn(e) {
-			return nil
-		}
-	}
-	return rows.Err()
+		return err
+	})
 }
 
 // sinceStart is the number before the first checkpoint at or after t.
@@ -163,11 +148,7 @@ func (h *history) labelled(ctx context.Context, who Scope, label string) ([]Labe
 		return nil, err
 	}
 	w.and("op.label = ?", label)
-	rows, err := h.q.QueryContext(ctx, "SELECT "+opColumns+" FROM op"+opJoins+w.sql()+" ORDER BY op.seq", w.args...)
-	if err != nil {
-		return nil, err
-	}
-	es, err := h.scan(rows)
+	es, err := h.entries(ctx, "op"+opJoins+w.sql()+" ORDER BY op.seq", w.args...)
 	var out []Labelled
 	for _, e := range es {
 		out = append(out, Labelled{e.c.ID, e.c.Time, e.c.Session})
@@ -202,12 +183,8 @@ func (h *history) head(ctx context.Context, who Scope, path string) (*entry, err
 // lineage lists what was done to path from seq on, oldest first, without what was aborted and what only
 // read it. Of each entry Changes has this path only.
 func (h *history) lineage(ctx context.Context, path string, seq int64) ([]entry, error) {
-	rows, err := h.q.QueryContext(ctx, "SELECT "+opColumns+" FROM "+opsOfPath+opJoins+" WHERE "+thisPath+
-		" AND cp.op>=? AND op.outcome<>? AND op.kind<>? ORDER BY cp.op", []byte(path), seq, outcomeCode(Aborted), KindRead)
-	if err != nil {
-		return nil, err
-	}
-	es, err := h.scan(rows)
+	es, err := h.entries(ctx, opsOfPath+opJoins+" WHERE "+thisPath+" AND cp.op>=? AND op.outcome<>? AND op.kind<>? ORDER BY cp.op",
+		[]byte(path), seq, outcomeCode(Aborted), KindRead)
 	if err != nil || len(es) == 0 {
 		return nil, err
 	}
@@ -286,22 +263,18 @@ func (h *history) fillChange(ctx context.Context, e entry, path string) error {
 }
 
 func (h *history) eachChange(ctx context.Context, q string, of func(seq int64) *Checkpoint, args ...any) error {
-	rows, err := h.q.QueryContext(ctx, q, args...)
+	row := newChangeRow()
+	err := each(ctx, h.q, q, args, func(rows scanner) error {
+		r, err := row.scan(rows)
+		if c := of(row.op); err == nil && c != nil {
+			c.Changes = append(c.Changes, r)
+		}
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("reading checkpoint: %w", err)
 	}
-	defer rows.Close()
-	row := newChangeRow()
-	for rows.Next() {
-		r, err := row.scan(rows)
-		if err != nil {
-			return fmt.Errorf("reading checkpoint: %w", err)
-		}
-		if c := of(row.op); c != nil {
-			c.Changes = append(c.Changes, r)
-		}
-	}
-	return rows.Err()
+	return nil
 }
 
 // changeRow takes changeColumns, row after row.
@@ -328,7 +301,7 @@ func newChangeRow() *changeRow {
 }
 
 // scan makes the change of one row.
-func (r *changeRow) scan(rows *sql.Rows) (c Recorded, err error) {
+func (r *changeRow) scan(rows scanner) (c Recorded, err error) {
 	if err := rows.Scan(r.to...); err != nil {
 		return c, err
 	}
@@ -366,21 +339,15 @@ func (d *DB) Known(ctx context.Context, who Scope) ([]Known, error) {
 		if err := h.scope(ctx, &w, who); err != nil {
 			return err
 		}
-		rows, err := h.q.QueryContext(ctx, `SELECT path FROM path WHERE id IN
-			(SELECT c.path FROM op JOIN change c ON c.op=op.seq`+w.sql()+`) ORDER BY path`, w.args...)
-		if err != nil {
-			return err
-		}
 		var paths []string
-		for rows.Next() {
+		err := each(ctx, h.q, `SELECT path FROM path WHERE id IN
+			(SELECT c.path FROM op JOIN change c ON c.op=op.seq`+w.sql()+`) ORDER BY path`, w.args, func(row scanner) error {
 			var p []byte
-			if err := rows.Scan(&p); err != nil {
-				rows.Close()
-				return err
-			}
+			err := row.Scan(&p)
 			paths = append(paths, string(p))
-		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			return err
+		})
+		if err != nil {
 			return err
 		}
 		for _, p := range paths {

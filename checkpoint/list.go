@@ -107,35 +107,25 @@ func (h *history) below(ctx context.Context, f *Filter, w *where, seq int64, n i
 
 func (h *history) belowOf(ctx context.Context, from, column string, w where, seq int64, n int) ([]entry, error) {
 	w.and(column+" < ?", seq)
-	rows, err := h.q.QueryContext(ctx, "SELECT "+opColumns+" FROM "+from+opJoins+w.sql()+" ORDER BY "+column+" DESC LIMIT ?", append(w.args, n)...)
-	if err != nil {
-		return nil, err
-	}
-	return h.scan(rows)
+	return h.entries(ctx, from+opJoins+w.sql()+" ORDER BY "+column+" DESC LIMIT ?", append(w.args, n)...)
 }
 
 // pathsContaining returns the ids of matching paths as a JSON array. Folding letters is done here, because SQLite only
 // knows those of ASCII.
 func (h *history) pathsContaining(ctx context.Context, part string) (string, error) {
-	rows, err := h.q.QueryContext(ctx, "SELECT id, path FROM path")
-	if err != nil {
-		return "", err
-	}
-	defer rows.Close()
 	part = strings.ToLower(part)
 	ids := []int64{}
-	for rows.Next() {
+	err := each(ctx, h.q, "SELECT id, path FROM path", nil, func(row scanner) error {
 		var id int64
 		var p sql.RawBytes
-		if err := rows.Scan(&id, &p); err != nil {
-			return "", err
-		}
+		err := row.Scan(&id, &p)
 		if strings.Contains(strings.ToLower(string(p)), part) {
 			ids = append(ids, id)
 		}
-	}
-	b, err := json.Marshal(ids)
-	return string(b), errors.Join(err, rows.Err())
+		return err
+	})
+	b, err2 := json.Marshal(ids)
+	return string(b), errors.Join(err, err2)
 }
 
 func clampNs(t time.Time) int64 {

@@ -75,22 +75,17 @@ func (r *Restore) lostSince(ctx context.Context, h *history, start int64) (*Lost
 // begun lists the beginnings of turns of that name, oldest first. First need not be set when there is
 // only one.
 func (h *history) begun(ctx context.Context, who Scope, turn string) (out []Begun, err error) {
-	rows, err := h.q.QueryContext(ctx, `SELECT after, ts FROM turn WHERE name=? AND session=(SELECT id FROM session WHERE principal=? AND name=?) ORDER BY id`,
-		turn, who.Principal, who.Session)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	const q = `SELECT after, ts FROM turn
+		WHERE name=? AND session=(SELECT id FROM session WHERE principal=? AND name=?) ORDER BY id`
+	err = each(ctx, h.q, q, []any{turn, who.Principal, who.Session}, func(row scanner) error {
 		var b Begun
 		var ts int64
-		if err := rows.Scan(&b.after, &ts); err != nil {
-			return nil, err
-		}
+		err := row.Scan(&b.after, &ts)
 		b.Time = time.Unix(0, ts)
 		out = append(out, b)
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil || len(out) < 2 {
+		return err
+	})
+	if err != nil || len(out) < 2 {
 		return out, err
 	}
 	for i := range out {

@@ -111,19 +111,13 @@ func walkBlobs(dir string, fn func(name string, e fs.DirEntry) error) error {
 // loose calls fn with the name below blobs of each file there that no row names.
 func loose(ctx context.Context, q querier, dir string, fn func(name string, e fs.DirEntry) error) error {
 	named := map[string]bool{}
-	rows, err := q.QueryContext(ctx, "SELECT z FROM data INDEXED BY data_ext WHERE codec & 4")
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err := each(ctx, q, "SELECT z FROM data INDEXED BY data_ext WHERE codec & 4", nil, func(row scanner) error {
 		var z []byte
-		if err := rows.Scan(&z); err != nil {
-			return err
-		}
+		err := row.Scan(&z)
 		named[string(z)] = true
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	return walkBlobs(dir, func(name string, e fs.DirEntry) error {

@@ -41,24 +41,17 @@ func (op *Op) checkOpen() error {
 // Open lists what is open, the newest first, which is the order to take it back in.
 func (d *DB) Open(ctx context.Context) (ops []OpenOp, err error) {
 	err = d.view(ctx, func(h *history) error {
-		rows, err := h.q.QueryContext(ctx, "SELECT op, tag, steps, made FROM open_op ORDER BY op DESC")
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
+		const q = "SELECT op, tag, steps, made FROM open_op ORDER BY op DESC"
+		return each(ctx, h.q, q, nil, func(row scanner) error {
 			var seq int64
 			var o OpenOp
-			if err := rows.Scan(&seq, &o.Tag, &o.Steps, &o.Made); err != nil {
-				return err
+			err := row.Scan(&seq, &o.Tag, &o.Steps, &o.Made)
+			if _, settled := h.pending[seq]; err == nil && !settled {
+				o.ID = idOf(seq)
+				ops = append(ops, o)
 			}
-			if _, settled := h.pending[seq]; settled {
-				continue
-			}
-			o.ID = idOf(seq)
-			ops = append(ops, o)
-		}
-		return rows.Err()
+			return err
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("listing open operations: %w", named(err))

@@ -272,19 +272,15 @@ func (w *purger) inUse(ctx context.Context, q querier, uses []use) error {
 		return err
 	}
 	// Of one with a mark that is settled at most the mark was left.
-	rows, err := q.QueryContext(ctx, `SELECT seq, o.op IS NOT NULL, ifnull(o.tag, '') FROM op LEFT JOIN open_op o ON o.op=seq
+	const busy = `SELECT seq, o.op IS NOT NULL, ifnull(o.tag, '') FROM op LEFT JOIN open_op o ON o.op=seq
 		WHERE seq IN (SELECT value FROM json_each(?1))
-		AND (o.op IS NOT NULL OR outcome=0 AND (seq >= ?3 OR seq IN (SELECT value FROM json_each(?2))))`, string(list), p.marked, p.promised)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
+		AND (o.op IS NOT NULL OR outcome=0 AND (seq >= ?3 OR seq IN (SELECT value FROM json_each(?2))))`
 	var cutOff error
-	for rows.Next() {
+	err = each(ctx, q, busy, []any{string(list), p.marked, p.promised}, func(row scanner) error {
 		var seq int64
 		var open bool
 		var tag string
-		if err := rows.Scan(&seq, &open, &tag); err != nil {
+		if err := row.Scan(&seq, &open, &tag); err != nil {
 			return err
 		}
 		id := idOf(seq)
@@ -298,8 +294,9 @@ func (w *purger) inUse(ctx context.Context, q querier, uses []use) error {
 		case !w.p.CutOff:
 			cutOff = fmt.Errorf("checkpoint %s holds one of the contents: %w", id, ErrCutOff)
 		}
-	}
-	return errors.Join(rows.Err(), cutOff)
+		return nil
+	})
+	return errors.Join(err, cutOff)
 }
 
 // noBytes is the hash of the empty content.
@@ -342,75 +339,57 @@ func (w *purger) targets(ctx context.Context, q querier) (map[int64]bool, error)
 	return out, nil
 }
 
-func (w *purger) paths(ctx context.Context, q querier) ([]int64, error) {
-	rows, err := q.QueryContext(ctx, "SELECT id, path FROM path")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []int64
-	for rows.Next() {
+func (w *purger) paths(ctx context.Context, q querier) (out []int64, err error) {
+	err = each(ctx, q, "SELECT id, path FROM path", nil, func(row scanner) error {
 		var id int64
 		var p []byte
-		if err := rows.Scan(&id, &p); err != nil {
-			return nil, err
-		}
-		if w.p.Match(string(p)) {
+		err := row.Scan(&id, &p)
+		if err == nil && w.p.Match(string(p)) {
 			out = append(out, id)
 		}
-	}
-	return out, rows.Err()
+		return err
+	})
+	return out, err
 }
 
 // use is a change that refers to a target.
 type use struct{ op, n, b, a int64 }
 
 // uses finds the changes that refer to targets and counts them.
-func (w *purger) uses(ctx context.Context, q querier, targets map[int64]bool) ([]use, error) {
-	rows, err := q.QueryContext(ctx, "SELECT change.op, change.n, ifnull(bobj,0), ifnull(aobj,0), path.path FROM change JOIN path ON path.id=change.path")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []use
+func (w *purger) uses(ctx context.Context, q querier, targets map[int64]bool) (out []use, err error) {
 	ops := map[int64]bool{}
 	also := map[string]bool{}
-	for rows.Next() {
+	const all = `SELECT change.op, change.n, ifnull(bobj,0), ifnull(aobj,0), path.path
+		FROM change JOIN path ON path.id=change.path`
+	err = each(ctx, q, all, nil, func(row scanner) error {
 		var u use
 		var p sql.RawBytes
-		if err := rows.Scan(&u.op, &u.n, &u.b, &u.a, &p); err != nil {
-			return nil, err
-		}
-		if !targets[u.b] && !targets[u.a] {
-			continue
+		err := row.Scan(&u.op, &u.n, &u.b, &u.a, &p)
+		if err != nil || !targets[u.b] && !targets[u.a] {
+			return err
 		}
 		out = append(out, u)
 		ops[u.op] = true
 		if w.p.Match == nil || !w.p.Match(string(p)) {
 			also[string(p)] = true
 		}
-	}
+		return nil
+	})
 	w.r.Checkpoints = len(ops)
 	w.r.AlsoAt = slices.Sorted(maps.Keys(also))
-	return out, rows.Err()
+	return out, err
 }
 
 // unpurged are the hashes that others are still to forget: a purge that is cut off after its commit has itself forgotten
 // what it purged, while the records of others still hold it.
 func unpurged(ctx context.Context, q querier) (hashes []string, err error) {
-	rows, err := q.QueryContext(ctx, "SELECT lower(hex(hash)) FROM unpurged ORDER BY hash")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err = each(ctx, q, "SELECT lower(hex(hash)) FROM unpurged ORDER BY hash", nil, func(row scanner) error {
 		var h string
-		if err := rows.Scan(&h); err != nil {
-			return nil, err
-		}
+		err := row.Scan(&h)
 		hashes = append(hashes, h)
-	}
-	return hashes, rows.Err()
+		return err
+	})
+	return hashes, err
 }
 
 // forgotten removes those hashes, so that none of their bytes stay.

@@ -15,6 +15,24 @@ type querier interface {
 	QueryRowContext(ctx context.Context, q string, args ...any) *sql.Row
 }
 
+// each calls fn with each row of the answer, until fn returns an error; fs.SkipAll ends it without one.
+func each(ctx context.Context, q querier, query string, args []any, fn func(row scanner) error) error {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := fn(rows); err != nil {
+			if errors.Is(err, fs.SkipAll) {
+				return nil
+			}
+			return err
+		}
+	}
+	return rows.Err()
+}
+
 // Get returns the checkpoint id if who may see it.
 func (d *DB) Get(ctx context.Context, id ID, who Scope) (*Checkpoint, error) {
 	var c *Checkpoint
@@ -148,20 +166,14 @@ type link struct {
 }
 
 func (d *DB) content(ctx context.Context, h hash) ([]byte, error) {
-	rows, err := d.r.QueryContext(ctx, chainQuery, h[:])
-	if err != nil {
-		return nil, fmt.Errorf("reading content: %w", err)
-	}
-	defer rows.Close()
 	var chain []link
-	for rows.Next() {
+	err := each(ctx, d.r, chainQuery, []any{h[:]}, func(row scanner) error {
 		var l link
-		if err := rows.Scan(&l.codec, &l.base, &l.key, &l.bytes, &l.z, &l.size, &l.h); err != nil {
-			return nil, fmt.Errorf("reading content: %w", err)
-		}
+		err := row.Scan(&l.codec, &l.base, &l.key, &l.bytes, &l.z, &l.size, &l.h)
 		chain = append(chain, l)
-	}
-	if err := rows.Err(); err != nil {
+		return err
+	})
+	if err != nil {
 		return nil, fmt.Errorf("reading content: %w", err)
 	}
 	if len(chain) == 0 {

@@ -36,26 +36,20 @@ func (g *collector) mark(ctx context.Context) (flags []byte, data []datum, newes
 		return nil, nil, 0, err
 	}
 	flags = make([]byte, top+1)
-	each := func(q string, cols []any, fn func()) {
-		if err != nil {
-			return
+	all := func(q string, cols []any, fn func()) {
+		if err == nil {
+			err = each(ctx, tx, q, nil, func(row scanner) error {
+				err := row.Scan(cols...)
+				if err == nil {
+					fn()
+				}
+				return err
+			})
 		}
-		var rows *sql.Rows
-		if rows, err = tx.QueryContext(ctx, q); err != nil {
-			return
-		}
-		defer rows.Close()
-		for rows.Next() {
-			if err = rows.Scan(cols...); err != nil {
-				return
-			}
-			fn()
-		}
-		err = rows.Err()
 	}
 	var id, other sql.NullInt64
-	each("SELECT id FROM object", []any{&id}, func() { flags[id.Int64] |= isObject })
-	each("SELECT bobj, aobj FROM change", []any{&id, &other}, func() {
+	all("SELECT id FROM object", []any{&id}, func() { flags[id.Int64] |= isObject })
+	all("SELECT bobj, aobj FROM change", []any{&id, &other}, func() {
 		for _, x := range []int64{id.Int64, other.Int64} {
 			if x > 0 && x <= top {
 				flags[x] |= isWanted | isNeeded
@@ -64,7 +58,7 @@ func (g *collector) mark(ctx context.Context) (flags []byte, data []datum, newes
 	})
 	var m datum
 	var base sql.NullInt64
-	each("SELECT id, base, bytes, depth FROM data ORDER BY depth DESC", []any{&m.id, &base, &m.bytes, &m.depth}, func() {
+	all("SELECT id, base, bytes, depth FROM data ORDER BY depth DESC", []any{&m.id, &base, &m.bytes, &m.depth}, func() {
 		m.base = base.Int64
 		data = append(data, m)
 		// Deepest first: whoever needs this one has been seen.
@@ -161,26 +155,19 @@ func (g *collector) drop(ctx context.Context, c *committer, ids []int64, wanted 
 	if list, err = json.Marshal(slices.Collect(maps.Keys(going))); err != nil || len(going) == 0 {
 		return nil, err
 	}
-	rows, err := c.QueryContext(ctx, `DELETE FROM data WHERE id IN (SELECT value FROM json_each(?))
-		RETURNING CASE WHEN codec & 4 THEN z END`, string(list))
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	n := 0
-	for ; rows.Next(); n++ {
+	err = each(ctx, c, `DELETE FROM data WHERE id IN (SELECT value FROM json_each(?))
+		RETURNING CASE WHEN codec & 4 THEN z END`, []any{string(list)}, func(row scanner) error {
 		var name []byte
-		if err := rows.Scan(&name); err != nil {
-			return nil, err
-		}
+		err := row.Scan(&name)
 		if len(name) > 0 {
 			files = append(files, string(name))
 		}
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+		g.r.Contents++
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
-	g.r.Contents += n
 	return files, c.exec(ctx, "DELETE FROM object WHERE id IN (SELECT value FROM json_each(?))", string(list))
 }
 

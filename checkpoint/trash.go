@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"strconv"
 	"strings"
@@ -253,26 +254,18 @@ func (d *DB) TrashList(ctx context.Context, f TrashFilter) (TrashPage, error) {
 	limit := Filter{Limit: f.Limit}.limit()
 	page := TrashPage{Entries: []Trashed{}}
 	err := d.view(ctx, func(h *history) error {
-		rows, err := h.q.QueryContext(ctx, trashColumns+w.sql()+" ORDER BY id DESC", w.args...)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		for rows.Next() {
-			t, err := scanTrashed(rows)
-			if err != nil {
+		return each(ctx, h.q, trashColumns+w.sql()+" ORDER BY id DESC", w.args, func(row scanner) error {
+			t, err := scanTrashed(row)
+			if err != nil || f.PathContains != "" && !strings.Contains(strings.ToLower(t.Path), strings.ToLower(f.PathContains)) {
 				return err
-			}
-			if f.PathContains != "" && !strings.Contains(strings.ToLower(t.Path), strings.ToLower(f.PathContains)) {
-				continue
 			}
 			if len(page.Entries) == limit {
 				page.Next = string(page.Entries[limit-1].ID)
-				break
+				return fs.SkipAll
 			}
 			page.Entries = append(page.Entries, t)
-		}
-		return rows.Err()
+			return nil
+		})
 	})
 	if err != nil {
 		return TrashPage{}, fmt.Errorf("listing trash: %w", err)
