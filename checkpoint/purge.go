@@ -158,20 +158,8 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 	if err != nil {
 		return err
 	}
-	if w.p.Forget != nil {
-		hashes := w.r.Hashes
-		if h, err := parseHash(w.p.Hash); err == nil && h != noBytes { // it may be known elsewhere only
-			hashes = append([]string{w.p.Hash}, hashes...)
-		}
-		for _, hx := range hashes {
-			h, err := parseHash(hx)
-			if err == nil {
-				err = c.exec(ctx, "INSERT OR IGNORE INTO unpurged VALUES(?)", h[:])
-			}
-			if err != nil {
-				return err
-			}
-		}
+	if err := w.note(ctx, c); err != nil {
+		return err
 	}
 	// First every delta that stands on one of them and stays, while it can still be read.
 	done := 0
@@ -238,6 +226,27 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 			w.files = append(w.files, f)
 		}
 		if err := c.exec(ctx, "DELETE FROM object WHERE id=?", id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// note notes what others are to forget.
+func (w *purger) note(ctx context.Context, c *committer) error {
+	if w.p.Forget == nil {
+		return nil
+	}
+	hashes := w.r.Hashes
+	if w.p.Hash != "" { // it may be known elsewhere only
+		hashes = append([]string{w.p.Hash}, hashes...)
+	}
+	for _, hx := range hashes {
+		h, err := parseHash(hx)
+		if err == nil && h != noBytes {
+			err = c.exec(ctx, "INSERT OR IGNORE INTO unpurged VALUES(?)", h[:])
+		}
+		if err != nil {
 			return err
 		}
 	}
