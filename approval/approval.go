@@ -1,11 +1,12 @@
-// Package approval puts a change before somebody who may say no.
+// Package approval puts a change before a person who may say no.
 //
-// An Approver gets one Question and gives one Answer. Only Approved lets the change happen; the zero Answer does not. An error is
-// a refusal as well: the question could not be put. What was approved is told by Question.Digest, made from
-// all that the change is; whoever carries it out looks again whether it still does no more than that.
+// An Approver gets one Question and gives one Answer. Only Approved lets the change happen; the
+// zero Answer does not. An error is a refusal too: the question could not be put. Question.Digest
+// says what was approved. It is made from everything that the change is. The code that makes the
+// change checks again that it is still the same.
 //
-// The approvers here are Yes, Nobody and Terminal. A gateway brings its own. They are safe for concurrent use; Terminal
-// puts one question at a time.
+// The approvers here are Yes, Nobody and Terminal. A gateway brings its own. They are safe for
+// concurrent use; Terminal puts one question at a time.
 package approval
 
 import (
@@ -18,12 +19,12 @@ import (
 type Question struct {
 	ID                       string
 	Principal, Session, Tool string
-	Paths                    []string // true names
+	Paths                    []string // real names
 	Summary                  string   // one line
-	Diff                     string   // unified; as it is, to be escaped by whoever shows it
+	Diff                     string   // unified, not escaped: show it through Escape
 	Added, Removed           int      // lines
 	Warnings                 []string // what to look at before saying yes
-	Digest                   string   // of all that the change is
+	Digest                   string   // of everything that the change is
 	Expires                  time.Time
 }
 
@@ -35,7 +36,7 @@ const (
 	Denied Decision = iota
 	Approved
 	TimedOut    // nobody answered
-	NobodyToAsk // nobody could have
+	NobodyToAsk // there is no way to ask
 )
 
 // String is the decision as it stands in records.
@@ -53,31 +54,32 @@ func (d Decision) String() string {
 	return "unknown"
 }
 
-// Answer is a decision, by whom, and why in their words.
+// Answer is a decision, by whom, and their reason in their own words.
 type Answer struct {
 	Decision   Decision
 	By, Reason string
 }
 
-// Approver puts questions. Ask MUST come back when ctx is done, with TimedOut if its deadline or q.Expires passed.
+// Approver puts questions. Ask MUST return when ctx is done: with TimedOut if its deadline or
+// q.Expires has passed.
 type Approver interface {
 	Ask(ctx context.Context, q Question) (Answer, error)
 }
 
-// Yes approves everything, on the word of by: "--yes", "config".
+// Yes approves everything. by says who decided that: "--yes", "config".
 func Yes(by string) Approver { return yes(by) }
 
 type yes string
 
 func (y yes) Ask(ctx context.Context, _ Question) (Answer, error) {
-	if a, over := ended(ctx); over {
+	if a, over := contextAnswer(ctx); over {
 		return a, nil
 	}
 	return Answer{Decision: Approved, By: string(y)}, nil
 }
 
-// Nobody answers at once that there is nobody to ask. ways are the ways to have somebody: each is a phrase such as
-// "run with --yes".
+// Nobody answers at once that nobody can be asked. ways tell how to change that: each is a phrase
+// such as "run with --yes".
 func Nobody(ways []string) Approver { return nobody(append([]string{}, ways...)) }
 
 type nobody []string
@@ -90,8 +92,9 @@ func (n nobody) Ask(context.Context, Question) (Answer, error) {
 	return Answer{Decision: NobodyToAsk, Reason: reason}, nil
 }
 
-// ended is the answer of a context that is done: timed out at its deadline, denied when the call was given up.
-func ended(ctx context.Context) (Answer, bool) {
+// contextAnswer is the answer for a context that is done: timed out at its deadline, denied when
+// the call was cancelled.
+func contextAnswer(ctx context.Context) (Answer, bool) {
 	switch ctx.Err() {
 	case nil:
 		return Answer{}, false

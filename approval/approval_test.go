@@ -217,7 +217,7 @@ func TestLateLine(t *testing.T) {
 		t.Fatal("not timed out")
 	}
 	_, _ = io.WriteString(feed, "y\n")
-	for len(term.reading) == 0 { // until the reader has taken it
+	for len(term.pending) == 0 { // until the reader has taken it
 		time.Sleep(time.Millisecond)
 	}
 	go func() { _, _ = io.WriteString(feed, "n\n") }()
@@ -262,7 +262,7 @@ func FuzzEscape(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		e := Escape(s, false)
 		for _, r := range e {
-			if hidden(r) || r == unicode.ReplacementChar && !strings.ContainsRune(s, r) {
+			if invisible(r) || r == unicode.ReplacementChar && !strings.ContainsRune(s, r) {
 				t.Fatalf("%q -> %q holds %U", s, e, r)
 			}
 		}

@@ -5,8 +5,9 @@ import (
 	"strings"
 )
 
-// Card is the question as a person is shown it: the tool, the paths, the size of the change, the warnings, and up to lines
-// lines of the diff, with what is left out counted. Everything in it is escaped.
+// Card is the question as a person sees it: the tool, the paths, the size of the change, the
+// warnings, and up to lines lines of the diff. What is left out is counted. Everything in it is
+// escaped.
 func Card(q Question, lines int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s wants to change", Escape(q.Tool, false))
@@ -23,7 +24,8 @@ func Card(q Question, lines int) string {
 		fmt.Fprintf(&b, "%s\n", Escape(q.Summary, false))
 	}
 	if q.Session != "" || q.Principal != "" {
-		fmt.Fprintf(&b, "session %s, principal %s\n", Escape(q.Session, false), Escape(q.Principal, false))
+		session, principal := Escape(q.Session, false), Escape(q.Principal, false)
+		fmt.Fprintf(&b, "session %s, principal %s\n", session, principal)
 	}
 	for _, w := range q.Warnings {
 		fmt.Fprintf(&b, "WARNING: %s\n", Escape(w, false))
@@ -31,9 +33,9 @@ func Card(q Question, lines int) string {
 	if q.Diff == "" {
 		return b.String()
 	}
-	diff := diffOf(q)
+	diff := splitDiff(q)
 	shown := diff[:min(len(diff), lines)]
-	b.WriteString(whole(shown))
+	b.WriteString(renderDiff(shown))
 	if left := diff[len(shown):]; len(left) > 0 {
 		hunks := 0
 		for _, l := range left {
@@ -46,17 +48,20 @@ func Card(q Question, lines int) string {
 	return b.String()
 }
 
-// Unseen is how many lines of the diff a Card of so many leaves out. Whoever approves without having seen them has to say so.
-func Unseen(q Question, lines int) int { return max(len(diffOf(q))-lines, 0) }
+// Unseen is how many lines of the diff a Card of so many lines leaves out. A person who approves
+// without having seen them must say so.
+func Unseen(q Question, lines int) int { return max(len(splitDiff(q))-lines, 0) }
 
-func diffOf(q Question) []string { return strings.Split(strings.TrimSuffix(q.Diff, "\n"), "\n") }
+func splitDiff(q Question) []string { return strings.Split(strings.TrimSuffix(q.Diff, "\n"), "\n") }
 
-// whole is diff lines, escaped. A carriage return at the end and blanks there are shown too: a change can hide in them.
-func whole(diff []string) string {
+// renderDiff escapes the lines of a diff. It shows carriage returns and blanks at the end of a
+// line: a change can hide in them.
+func renderDiff(diff []string) string {
 	var b strings.Builder
 	for _, l := range diff {
 		text := strings.ReplaceAll(Escape(l, true), "\n", "")
-		if t := strings.TrimRight(text, " \t"); t != text && (strings.HasPrefix(l, "+") || strings.HasPrefix(l, "-")) && len(t) > 0 {
+		changed := strings.HasPrefix(l, "+") || strings.HasPrefix(l, "-")
+		if t := strings.TrimRight(text, " \t"); t != text && changed && len(t) > 0 {
 			text = t + strings.ReplaceAll(strings.ReplaceAll(text[len(t):], " ", "·"), "\t", `\t`)
 		}
 		b.WriteString(text)

@@ -7,12 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// Escape makes text safe to show to the person who decides: every character that a terminal obeys or that is not seen (C0 and
-// C1 controls, DEL, bidirectional marks, zero-width and other invisible code points, tags, line and paragraph
-// separators) and every byte that is no character becomes \u{…} or \x{…}. Line ends and tabs stay when
-// lines is true. A backslash stays as it is: the text is for reading, not for parsing.
+// Escape makes text safe to show to the person who decides. For example a right-to-left mark, which
+// could make "exe.txt" read as "txt.exe", becomes \u{202e}.
+//
+// Every character that a terminal obeys or that cannot be seen becomes \u{…}: C0 and C1 controls,
+// DEL, bidirectional marks, zero-width and other invisible code points, tags, line and paragraph
+// separators. Every byte that is no character becomes \x{…}. With lines, line ends and tabs stay. A
+// backslash stays as it is: the text is for reading, not for parsing.
 func Escape(text string, lines bool) string {
-	if clean(text, lines) {
+	if isPlain(text, lines) {
 		return text
 	}
 	var b strings.Builder
@@ -21,7 +24,7 @@ func Escape(text string, lines bool) string {
 		switch {
 		case r == utf8.RuneError && size == 1:
 			fmt.Fprintf(&b, `\x{%02x}`, text[i])
-		case hidden(r) && (!lines || r != '\n' && r != '\t'):
+		case invisible(r) && (!lines || r != '\n' && r != '\t'):
 			fmt.Fprintf(&b, `\u{%x}`, r)
 		default:
 			b.WriteString(text[i : i+size])
@@ -31,7 +34,7 @@ func Escape(text string, lines bool) string {
 	return b.String()
 }
 
-func clean(text string, lines bool) bool {
+func isPlain(text string, lines bool) bool {
 	for i := 0; i < len(text); i++ {
 		c := text[i]
 		if c >= 0x7f || c < ' ' && (!lines || c != '\n' && c != '\t') {
@@ -41,9 +44,9 @@ func clean(text string, lines bool) bool {
 	return true
 }
 
-// hidden reports whether r shows nothing, or makes other things show differently. Combining marks and ordinary blanks are left
-// alone; blanks other than U+0020 are not, as they look like it.
-func hidden(r rune) bool {
+// invisible reports whether r shows nothing, or changes how other characters are shown. Combining
+// marks and the ordinary blank are fine. Other blanks are not: they look like the ordinary one.
+func invisible(r rune) bool {
 	switch {
 	case r < ' ' || 0x7f <= r && r < 0xa0:
 		return true
@@ -51,7 +54,8 @@ func hidden(r rune) bool {
 		return false
 	case unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Zs, unicode.Co, unicode.Cs):
 		return true // Cf holds the bidirectional and zero-width marks, the soft hyphen and the tags
-	case unicode.Is(unicode.Variation_Selector, r), unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
+	case unicode.Is(unicode.Variation_Selector, r),
+		unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r):
 		return true
 	}
 	return !unicode.IsPrint(r) && !unicode.IsMark(r)

@@ -9,20 +9,25 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Lookalike warns of letters in a path that can be taken for others, as the first one of "аpp.py", which is Cyrillic: who approves
-// a change reads another name than the one that is changed. "" when there are none.
+// Lookalike warns of letters in a path that can be taken for others. The first letter of "аpp.py"
+// is Cyrillic: the person who approves would read another name than the one that is changed. It
+// gives "" when there are no such letters.
 //
-// A letter is told when its word mixes it with letters of another script, when all letters of its word have twins in ASCII, or
-// when it is itself an ASCII letter in another dress. Words of one script are fine, and so are Chinese, Japanese and Korean
-// ones with Latin letters in them.
+// A letter is reported when its word mixes it with letters of another script, when all letters of
+// its word look like ASCII letters, or when it is an ASCII letter in another form, such as a
+// full-width one. Words of one script are fine. So are Chinese, Japanese and Korean words with
+// Latin letters in them.
 func Lookalike(name string) string {
 	if isASCII(name) {
 		return ""
 	}
 	var found []string
 	seen := map[rune]bool{}
-	for word := range strings.FieldsFuncSeq(name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r) }) {
-		for _, r := range doubtful(word) {
+	between := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsMark(r) && !unicode.IsDigit(r)
+	}
+	for word := range strings.FieldsFuncSeq(name, between) {
+		for _, r := range confusable(word) {
 			if seen[r] || len(found) == 5 {
 				continue
 			}
@@ -36,13 +41,13 @@ func Lookalike(name string) string {
 	return name + " holds letters that look like others: " + strings.Join(found, ", ")
 }
 
-// doubtful are the letters of a word that can be taken for others.
-func doubtful(word string) (out []rune) {
+// confusable gives the letters of a word that can be taken for others.
+func confusable(word string) (out []rune) {
 	if isASCII(word) {
 		return nil
 	}
 	scripts := map[string]bool{}
-	twins := true // all letters have one in ASCII
+	twins := true // every letter looks like an ASCII one
 	for _, r := range word {
 		if !unicode.IsLetter(r) {
 			continue
@@ -65,14 +70,17 @@ func doubtful(word string) (out []rune) {
 }
 
 const (
-	// Letters of other scripts that are drawn as ASCII letters are.
+	// Letters of other scripts that look like ASCII letters.
 	asciiTwins = "аеорсухіјѕһԁԛԝӏАВЕЅІЈКМНОРСТХҮ" + "οϲϳΑΒΕΖΗΙΚΜΝΟΡΤΥΧ" + "օ"
-	// Latin ones, which no mixture of scripts gives away.
+	// Latin letters that look like others; no mixture of scripts reveals them.
 	latinTwins = "ıȷɑɡɩ"
 )
 
 // eastAsian scripts stand in one word with Latin letters, and look like none of them.
-var eastAsian = map[string]bool{"Han": true, "Hiragana": true, "Katakana": true, "Hangul": true, "Bopomofo": true, "Common": true, "Inherited": true}
+var eastAsian = map[string]bool{
+	"Han": true, "Hiragana": true, "Katakana": true, "Hangul": true, "Bopomofo": true,
+	"Common": true, "Inherited": true,
+}
 
 func script(r rune) string {
 	if r < utf8.RuneSelf {

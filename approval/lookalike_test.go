@@ -11,7 +11,7 @@ func TestLookalike(t *testing.T) {
 		"/ws/\u0430pp.py":         `'а' is U+0430 (Cyrillic)`, // аpp
 		"/ws/app.р\u0443":         `'р' is U+0440 (Cyrillic)`,
 		"/ws/\u0440\u0430ss":      `'р' is U+0440 (Cyrillic), 'а' is U+0430 (Cyrillic)`,
-		"/ws/\u0441\u0430\u0440":  `'с' is U+0441 (Cyrillic), 'а' is U+0430 (Cyrillic), 'р' is U+0440 (Cyrillic)`, // a whole word of twins
+		"/ws/\u0441\u0430\u0440":  `'с' is U+0441 (Cyrillic), 'а' is U+0430 (Cyrillic), 'р' is U+0440 (Cyrillic)`, // a renderDiff word of twins
 		"/\u0430pp/x.py":          `'а' is U+0430 (Cyrillic)`,                                                     // in a directory
 		"/ws/c\u03bfnfig.go":      `'ο' is U+03BF (Greek)`,
 		"/ws/\uff41pp.py":         `'ａ' is U+FF41 (Latin)`, // full width

@@ -12,19 +12,21 @@ import (
 	"unicode"
 )
 
-// Terminal asks on a terminal, or whatever in and out are. It shows the tool, the paths, the size of the change, the warnings and
-// the diff, and takes "y" or "yes" for yes. Of a long diff the rest is shown by "?"; before that only "yes, unseen" is a yes.
-// Anything else, and the end of input, is no.
+// Terminal asks on a terminal, or on any in and out. It shows the tool, the paths, the size of the
+// change, the warnings and the diff. "y" and "yes" approve. When part of a long diff was left out,
+// "?" shows the rest; until then only "yes, unseen" approves. Anything else denies, and so does the
+// end of input.
 //
-// Everything shown is escaped. A line that was begun for an earlier question, which ran out meanwhile, never answers a
-// later one; and when in is a terminal, neither does what was typed before the question was shown.
+// Everything shown is escaped. An answer belongs to the question that was on screen: a line begun
+// for an earlier question, which has timed out, never answers a later one. When in is a terminal,
+// nor does anything typed before the question was shown.
 func Terminal(in io.Reader, out io.Writer) Approver {
 	t := &terminal{in: bufio.NewReader(in), out: out, turn: make(chan struct{}, 1)}
 	t.tty, _ = in.(*os.File)
 	return t
 }
 
-// diffLines is how much of a diff is shown unasked. The hunks that follow are counted.
+// diffLines is how much of a diff is shown at first. The hunks after it are counted.
 const diffLines = 60
 
 type terminal struct {
@@ -34,7 +36,7 @@ type terminal struct {
 	turn chan struct{} // holds a token while a question is put
 
 	mu      sync.Mutex
-	reading chan line // the read under way, nil when there is none: it can't be given up, only waited for
+	pending chan line // the read in progress, or nil; it cannot be cancelled
 }
 
 type line struct {
@@ -48,9 +50,9 @@ func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 		ctx, cancel = context.WithDeadline(ctx, q.Expires)
 		defer cancel()
 	}
-	select { // a call that is over must not win the turn by chance
+	select { // a call that is done must not get its turn by chance
 	case <-ctx.Done():
-		a, _ := ended(ctx)
+		a, _ := contextAnswer(ctx)
 		return a, nil
 	default:
 	}
@@ -58,15 +60,15 @@ func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 	case t.turn <- struct{}{}:
 		defer func() { <-t.turn }()
 	case <-ctx.Done():
-		a, _ := ended(ctx)
+		a, _ := contextAnswer(ctx)
 		return a, nil
 	}
 
-	stale := t.drop()
-	if !stale && t.tty != nil && typedAhead(t.tty) {
-		_, _ = t.in.Discard(t.in.Buffered()) // what is buffered is there already
+	stale := t.dropLateLine()
+	if !stale && t.tty != nil && discardTypeahead(t.tty) {
+		_, _ = t.in.Discard(t.in.Buffered()) // what is buffered was typed before, too
 	}
-	diff, unseen := diffOf(q), Unseen(q, diffLines)
+	diff, unseen := splitDiff(q), Unseen(q, diffLines)
 	if _, err := io.WriteString(t.out, "\n"+Card(q, diffLines)); err != nil {
 		return Answer{}, fmt.Errorf("showing the question: %w", err)
 	}
@@ -80,12 +82,12 @@ func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 		}
 		select {
 		case <-ctx.Done():
-			a, _ := ended(ctx)
-			_, _ = fmt.Fprintf(t.out, "\n%s: not changed\n", a.Reason) // best effort, the decision stands
+			a, _ := contextAnswer(ctx)
+			_, _ = fmt.Fprintf(t.out, "\n%s: not changed\n", a.Reason) // if it fails, the answer stands
 			return a, nil
-		case l := <-t.next():
-			t.done()
-			if a, over := ended(ctx); over { // both were ready
+		case l := <-t.nextLine():
+			t.lineTaken()
+			if a, over := contextAnswer(ctx); over { // the context ended at the same moment
 				return a, nil
 			}
 			answer := strings.ToLower(strings.TrimSpace(l.text))
@@ -94,23 +96,27 @@ func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 			}
 			if stale {
 				stale = false
-				if _, err := io.WriteString(t.out, "That line was begun before this question was shown; please answer again.\n"); err != nil {
+				again := "That line was begun before this question was shown; please answer again.\n"
+				if _, err := io.WriteString(t.out, again); err != nil {
 					return Answer{}, fmt.Errorf("showing the question: %w", err)
 				}
 				continue
 			}
 			switch {
 			case answer == "?":
-				if _, err := io.WriteString(t.out, whole(diff[len(diff)-cmp.Or(unseen, len(diff)):])); err != nil {
+				rest := diff[len(diff)-cmp.Or(unseen, len(diff)):]
+				if _, err := io.WriteString(t.out, renderDiff(rest)); err != nil {
 					return Answer{}, fmt.Errorf("showing the diff: %w", err)
 				}
 				unseen = 0
 			case unseen > 0 && (answer == "y" || answer == "yes"):
-				if _, err := fmt.Fprintf(t.out, "%d lines of the diff have not been shown.\n", unseen); err != nil {
+				_, err := fmt.Fprintf(t.out, "%d lines of the diff have not been shown.\n", unseen)
+				if err != nil {
 					return Answer{}, fmt.Errorf("showing the question: %w", err)
 				}
 			case unseen > 0 && yesUnseen(answer):
-				return Answer{Decision: Approved, By: fmt.Sprintf("terminal, with %d lines unseen", unseen)}, nil
+				by := fmt.Sprintf("terminal, with %d lines unseen", unseen)
+				return Answer{Decision: Approved, By: by}, nil
 			case answer == "y", answer == "yes", yesUnseen(answer):
 				return Answer{Decision: Approved, By: "terminal"}, nil
 			default:
@@ -121,10 +127,11 @@ func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 }
 
 func yesUnseen(answer string) bool {
-	return strings.Join(strings.FieldsFunc(answer, func(r rune) bool { return !unicode.IsLetter(r) }), " ") == "yes unseen"
+	words := strings.FieldsFunc(answer, func(r rune) bool { return !unicode.IsLetter(r) })
+	return strings.Join(words, " ") == "yes unseen"
 }
 
-// reason passes on what was typed instead of a bare no: "no, use the other file" helps the model.
+// reason passes on what was typed instead of a bare no. "no, use the other file" helps the model.
 func reason(answer, typed string) string {
 	switch answer {
 	case "", "n", "no":
@@ -133,46 +140,47 @@ func reason(answer, typed string) string {
 	return Escape(strings.TrimSpace(typed), false)
 }
 
-// drop forgets a line that came after its question had run out. It reports whether one is still being read.
-func (t *terminal) drop() (pending bool) {
+// dropLateLine forgets a line that came after its question had timed out. It reports whether one is
+// still being read.
+func (t *terminal) dropLateLine() (pending bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.reading == nil {
+	if t.pending == nil {
 		return false
 	}
 	select {
-	case <-t.reading:
-		t.reading = nil
+	case <-t.pending:
+		t.pending = nil
 		return false
 	default:
 		return true
 	}
 }
 
-// next is the read under way, or a new one. Lines are read only on demand, so that what is piped in
-// answers one question a line.
-func (t *terminal) next() <-chan line {
+// nextLine gives the read in progress, or begins one. Lines are read only on demand: of piped input
+// each question takes one line.
+func (t *terminal) nextLine() <-chan line {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.reading == nil {
+	if t.pending == nil {
 		c := make(chan line, 1)
-		t.reading = c
+		t.pending = c
 		go func() {
 			text, err := t.readLine()
 			c <- line{text, err}
 		}()
 	}
-	return t.reading
+	return t.pending
 }
 
-func (t *terminal) done() {
+func (t *terminal) lineTaken() {
 	t.mu.Lock()
-	t.reading = nil
+	t.pending = nil
 	t.mu.Unlock()
 }
 
-// readLine reads to the end of the line and keeps its beginning: an answer is short, and input without line ends
-// must not fill the memory.
+// readLine reads to the end of the line and keeps only its beginning. An answer is short, and input
+// without line ends must not fill the memory.
 func (t *terminal) readLine() (string, error) {
 	var text []byte
 	for {

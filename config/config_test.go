@@ -131,7 +131,7 @@ m.toml:10:18: tools.fs.workspace_root: "proj" is not absolute; begin it with /
 m.toml:11:27: tools.fs.deny_paths[1]: bad glob "/b/é/[x": class is never closed; a literal bracket is \[
 m.toml:11:33: tools.fs.deny_paths[2]: bad glob "c/d": not absolute; begin with / or, for any depth, with **/
 m.toml:11:39: tools.fs.deny_paths[3]: must be a string, not 7; put it in quotes
-m.toml:12:8: tools.fs.deny_paths[4]: bad glob "/ok/../x": a ".." segment is never part of a true name
+m.toml:12:8: tools.fs.deny_paths[4]: bad glob "/ok/../x": a ".." segment is never part of a real path
 m.toml:13:20: tools.fs.approval_timeout: must be a duration, not 120; write "120s" for seconds
 m.toml:14:1: tools.fs.allow: unknown key; it belongs under [tools.policy]
 m.toml:15:21: tools.fs.respect_gitignore: must be true or false, not the string "yes"; write respect_gitignore = true

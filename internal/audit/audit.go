@@ -1,17 +1,21 @@
-// Package audit keeps the record of what was asked and what became of it: one JSON object a line, in a file that is only
-// ever appended to.
+// Package audit records what was asked and what became of it: one JSON object per line, in a file
+// that is only ever appended to.
 //
-// A Log may be open in many processes at once, all writing to DIR/audit.jsonl. Each record is one write with O_APPEND, so
-// records don't mix; they stand in the order in which the system took them, which between processes need not be that of their
-// times. When the file has grown over its limit, whoever notices moves it to audit.jsonl.1 (and .1 to .2, and so on,
-// the last one going), under a lock. A record is reported as written only when it is in a file that was still
-// there after the write. After a crash or a full disk a line may be broken, and may be followed by an empty one; the next
-// record begins a line of its own.
+// Many processes may have the Log open at once, all writing to DIR/audit.jsonl. Each record is one
+// write with O_APPEND, so records do not mix. They stand in the order in which the system took
+// them; between processes that need not be the order of their times.
 //
-// Append is a promise of the kernel, not of the disk: records survive the death of the process, and a power cut may take the
-// last ones. They hold names and hashes and never the content of a file. Directories are made 0700, files 0600.
+// When the file has grown over its limit, the process that notices moves it to audit.jsonl.1, under
+// a lock. The former .1 becomes .2 and so on, and the last one goes. A record is reported as
+// written only when its file still had a name after the write. After a crash or on a full disk a
+// line may be broken, and an empty one may follow. The next record begins a line of its own.
 //
-// A Log is safe for concurrent use. Where the system has no flock, only one process at a time may have the Log open.
+// A record survives the death of the process. A power cut may take the last ones: nothing is
+// synced. Records hold names and hashes, never the content of a file. Directories have mode 0700,
+// files 0600.
+//
+// A Log is safe for concurrent use. Where the system has no flock, only one process at a time may
+// have it open.
 package audit
 
 import "time"
@@ -24,9 +28,9 @@ type Record struct {
 	Tool  string
 
 	Principal, Session string
-	Paths              []string // true names
+	Paths              []string // real names
 	Outcome            string   // "ok", or the kind of the refusal
-	DryRun             bool     // the call asked what would be changed: nothing was
+	DryRun             bool     // the call only asked what would change
 	Decision           string   // "allowed" or "denied"
 	Rule               string   // what denied: "deny_paths", "protected", …
 	Approval           string   // "approved by terminal", "timed_out", …

@@ -219,7 +219,7 @@ func TestRemovedAndMoved(t *testing.T) {
 	if err := os.Rename(path, path+".moved"); err != nil {
 		t.Fatal(err)
 	}
-	l.looked = l.looked.Add(-2 * lookEvery)
+	l.checked = l.checked.Add(-2 * checkInterval)
 	if err := l.Append(full); err != nil {
 		t.Fatal(err)
 	}
@@ -285,7 +285,8 @@ func TestRotateKeeps(t *testing.T) {
 // appender is what the processes of the race below write with.
 type appender interface{ Append(Record) error }
 
-// careless rotates as one does who thinks of one process: no lock, no look at what is there now, no look after the write.
+// careless rotates as if there were only one process: without a lock, without a look at what is there
+// now, and without a look after the write.
 type careless struct {
 	Log
 }
@@ -295,7 +296,7 @@ func (c *careless) Append(r Record) error {
 	if _, err := c.file.Write(c.buf); err != nil {
 		return err
 	}
-	if size, _, _ := measure(c.file, c.fd); size >= c.o.MaxBytes {
+	if size, _, _ := sizeAndName(c.file, c.fd); size >= c.o.MaxBytes {
 		for i := c.o.Keep; i > 1; i-- {
 			_ = os.Rename(c.older(i-1), c.older(i))
 		}

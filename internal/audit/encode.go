@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// The encoder is written out because a record is made for every call: encoding/json costs several times as much and would
-// turn names that are not UTF-8 into something else.
+// The encoder is written by hand because a record is made for every call. encoding/json takes
+// several times as long, and would turn names that are not UTF-8 into other names.
 
 const maxError = 4 << 10
 
-// appendRecord appends r as one line, line end included.
+// appendRecord appends r as one line, with its line end.
 func appendRecord(b []byte, r *Record) []byte {
 	b = append(b, `{"time":"`...)
 	b = appendTime(b, r.Time.UTC())
@@ -41,12 +41,12 @@ func appendRecord(b []byte, r *Record) []byte {
 		b = strconv.AppendInt(append(b, `,"duration_us":`...), r.Duration.Microseconds(), 10)
 	}
 	b = appendList(b, `,"hooks":[`, r.Hooks)
-	b = appendField(b, `,"error":`, short(r.Error))
+	b = appendField(b, `,"error":`, truncate(r.Error))
 	return append(b, "}\n"...)
 }
 
-// short cuts what could be of any length.
-func short(text string) string {
+// truncate cuts a text that could be of any length.
+func truncate(text string) string {
 	if len(text) <= maxError {
 		return text
 	}
@@ -79,7 +79,8 @@ func appendField(b []byte, key, value string) []byte {
 	return appendString(append(b, key...), value)
 }
 
-// appendTime writes RFC 3339 with microseconds. A year outside 0 to 9999 has no such form and becomes the zero time.
+// appendTime writes RFC 3339 with microseconds. A year outside 0 to 9999 has no such form and
+// becomes the zero time.
 func appendTime(b []byte, t time.Time) []byte {
 	if y := t.Year(); y < 0 || y > 9999 {
 		t = time.Time{}
@@ -87,8 +88,9 @@ func appendTime(b []byte, t time.Time) []byte {
 	return t.AppendFormat(b, "2006-01-02T15:04:05.000000Z")
 }
 
-// appendString writes a JSON string. What is not UTF-8 becomes {"bytes":"base64"}: two names must not become one. Controls,
-// DEL and C1 included, are escaped, and so are the line separators of Unicode: a record is one line for every reader.
+// appendString writes a JSON string. A string that is not UTF-8 becomes {"bytes":"base64"}: two
+// names must not become one. Controls, DEL and C1 included, are escaped, and so are the line
+// separators of Unicode: a record is one line for every reader.
 func appendString(b []byte, s string) []byte {
 	start := len(b)
 	b = append(b, '"')

@@ -6,8 +6,8 @@ import "os"
 
 const openFlags = 0
 
-// measure: a file that is open can't lose its name here.
-func measure(f *os.File, _ uintptr) (size int64, named bool, err error) {
+// sizeAndName: an open file cannot lose its name here.
+func sizeAndName(f *os.File, _ uintptr) (size int64, named bool, err error) {
 	info, err := f.Stat()
 	if err != nil {
 		return 0, false, err
@@ -18,5 +18,5 @@ func measure(f *os.File, _ uintptr) (size int64, named bool, err error) {
 // privateFile: the mode says nothing about who may read here; the directory's access list does.
 func privateFile(*os.File) error { return nil }
 
-// exclusive: there is one process only, see the package comment.
+// exclusive: there is only one process, see the package comment.
 func exclusive(*os.File) error { return nil }

@@ -12,21 +12,21 @@ import (
 	"time"
 )
 
-// FileName is the current file in the directory; older ones have .1, .2 … behind it.
+// FileName is the current file in the directory. Older ones have .1, .2 … at the end.
 const FileName = "audit.jsonl"
 
 const lockName = "audit.lock"
 
 // Options is how a log is kept. The zero value is useful.
 type Options struct {
-	MaxBytes int64 // of one file, 64 MiB when 0. The file may grow over it by the records under way
+	MaxBytes int64 // of one file, 64 MiB when 0; records being written may go beyond
 	Keep     int   // older files, 4 when 0
 }
 
 // Open opens the log in dir with the zero Options.
 func Open(dir string) (*Log, error) { return Options{}.Open(dir) }
 
-// Open opens the log in dir, which is made if it is missing.
+// Open opens the log in dir, which it makes if missing.
 func (o Options) Open(dir string) (*Log, error) {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = 64 << 20
@@ -34,7 +34,7 @@ func (o Options) Open(dir string) (*Log, error) {
 	if o.Keep <= 0 {
 		o.Keep = 4
 	}
-	if err := private(dir); err != nil {
+	if err := privateDir(dir); err != nil {
 		return nil, fmt.Errorf("opening audit log: %w", err)
 	}
 	l := &Log{o: o, dir: dir, path: filepath.Join(dir, FileName)}
@@ -44,8 +44,8 @@ func (o Options) Open(dir string) (*Log, error) {
 	return l, nil
 }
 
-// private makes dir, or takes one that is there as it is, unless anybody may write in it.
-func private(dir string) error {
+// privateDir makes dir. It takes an existing directory as it is, unless anybody may write in it.
+func privateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -57,7 +57,8 @@ func private(dir string) error {
 		return &fs.PathError{Op: "open", Path: dir, Err: errors.New("not a directory")}
 	}
 	if info.Mode().Perm()&0o002 != 0 && runtime.GOOS != "windows" {
-		return &fs.PathError{Op: "open", Path: dir, Err: errors.New("anybody may write in it (" + info.Mode().String() + ")")}
+		why := errors.New("anybody may write in it (" + info.Mode().String() + ")")
+		return &fs.PathError{Op: "open", Path: dir, Err: why}
 	}
 	return nil
 }
@@ -68,26 +69,26 @@ type Log struct {
 	dir  string
 	path string
 
-	mu     sync.Mutex
-	file   *os.File
-	fd     uintptr   // of file
-	torn   bool      // the file ends in a part of a record
-	looked time.Time // when path was last seen to be file
-	buf    []byte
-	closed bool
+	mu      sync.Mutex
+	file    *os.File
+	fd      uintptr   // of file
+	torn    bool      // the file ends in a part of a record
+	checked time.Time // when path was last seen to be file
+	buf     []byte
+	closed  bool
 }
 
 var errClosed = errors.New("audit log is closed")
 
-// lookEvery is how often the log makes sure that nobody has moved the file away. Our own rotation is noticed at once,
-// by the size.
-const lookEvery = time.Second
+// checkInterval is how often the log makes sure that the file was not moved away. Our own rotation
+// is noticed at once, by the size.
+const checkInterval = time.Second
 
-// attempts bounds how often a record is written again because its file was removed meanwhile.
-const attempts = 8
+// maxAttempts bounds how often a record is written again because its file was removed meanwhile.
+const maxAttempts = 8
 
-// Append writes one record. After an error the record is not in the log, or not whole; the caller has to treat what
-// it is about as not recorded.
+// Append writes one record. After an error the record is not in the log, or not whole. The caller
+// must treat the event as not recorded.
 func (l *Log) Append(r Record) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,7 +99,7 @@ func (l *Log) Append(r Record) error {
 	if cap(l.buf) > 1<<20 {
 		defer func() { l.buf = nil }()
 	}
-	for range attempts {
+	for range maxAttempts {
 		lost, err := l.write(l.buf)
 		if err != nil {
 			return fmt.Errorf("writing audit record: %w", err)
@@ -110,11 +111,12 @@ func (l *Log) Append(r Record) error {
 	return fmt.Errorf("writing audit record: %s is removed again and again", l.path)
 }
 
-// write writes one record to the current file. lost says that the file had no name any more afterwards, so that the record is
-// nowhere.
+// write writes one record to the current file. lost says that the file had no name afterwards, so
+// the record is nowhere.
 func (l *Log) write(record []byte) (lost bool, err error) {
-	if now := time.Now(); l.file == nil || now.Sub(l.looked) > lookEvery || now.Before(l.looked) {
-		if err := l.look(now); err != nil {
+	now := time.Now()
+	if l.file == nil || now.Sub(l.checked) > checkInterval || now.Before(l.checked) {
+		if err := l.checkNamed(now); err != nil {
 			return false, err
 		}
 	}
@@ -127,9 +129,9 @@ func (l *Log) write(record []byte) (lost bool, err error) {
 		return false, err
 	}
 	l.torn = false
-	// Looking after the write tells what looking before it can't: that the record is in a file with a name. A file that was
-	// rotated has one still, and has it until Keep more files have filled up.
-	size, named, err := measure(l.file, l.fd)
+	// Only a look after the write tells that the record is in a file with a name. A file that was
+	// just rotated still has one, and keeps it until Keep more files are full.
+	size, named, err := sizeAndName(l.file, l.fd)
 	if err != nil {
 		return false, err
 	}
@@ -137,7 +139,7 @@ func (l *Log) write(record []byte) (lost bool, err error) {
 		return true, l.reopen()
 	}
 	if size >= l.o.MaxBytes {
-		// The record is safe, whatever becomes of this.
+		// The record is safe even if this fails; the next one tries again.
 		if err := l.rotate(); err != nil {
 			return false, nil
 		}
@@ -145,14 +147,14 @@ func (l *Log) write(record []byte) (lost bool, err error) {
 	return false, nil
 }
 
-// look makes sure that file is what path names.
-func (l *Log) look(now time.Time) error {
+// checkNamed makes sure that the open file is the one that path names.
+func (l *Log) checkNamed(now time.Time) error {
 	if l.file != nil {
 		there, err := os.Lstat(l.path)
 		if err == nil {
 			var here os.FileInfo
 			if here, err = l.file.Stat(); err == nil && os.SameFile(there, here) {
-				l.looked = now
+				l.checked = now
 				return nil
 			}
 		}
@@ -161,12 +163,13 @@ func (l *Log) look(now time.Time) error {
 }
 
 func (l *Log) reopen() error {
-	_ = l.drop() // nothing is buffered
+	_ = l.closeFile() // nothing is buffered
 	return l.open()
 }
 
-// drop closes the file, and forgets its number with it: another file gets that next.
-func (l *Log) drop() error {
+// closeFile closes the file and forgets its descriptor: the system gives the same number to the
+// next file.
+func (l *Log) closeFile() error {
 	if l.file == nil {
 		return nil
 	}
@@ -193,7 +196,7 @@ func (l *Log) open() error {
 		_ = f.Close()
 		return err
 	}
-	l.file, l.fd, l.looked, l.torn = f, f.Fd(), time.Now(), false
+	l.file, l.fd, l.checked, l.torn = f, f.Fd(), time.Now(), false
 	if size := info.Size(); size > 0 { // a process may have died in the middle of a record
 		var last [1]byte
 		if _, err := f.ReadAt(last[:], size-1); err == nil && last[0] != '\n' {
@@ -203,20 +206,21 @@ func (l *Log) open() error {
 	return nil
 }
 
-// rotate moves the full file away and begins another, unless somebody has done so already.
+// rotate moves the full file away and begins another, unless another process has just done so.
 func (l *Log) rotate() error {
 	lock, err := os.OpenFile(filepath.Join(l.dir, lockName), os.O_RDWR|os.O_CREATE|openFlags, 0o600)
 	if err != nil {
 		return err
 	}
-	defer lock.Close() // gives the lock back as well
+	defer lock.Close() // releases the lock, too
 	if err := exclusive(lock); err != nil {
 		return err
 	}
 	info, err := os.Lstat(l.path)
 	if err == nil && info.Size() >= l.o.MaxBytes {
 		for i := l.o.Keep; i > 1; i-- {
-			if err := os.Rename(l.older(i-1), l.older(i)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			err := os.Rename(l.older(i-1), l.older(i))
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}
@@ -235,5 +239,5 @@ func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
-	return l.drop()
+	return l.closeFile()
 }

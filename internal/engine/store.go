@@ -107,7 +107,7 @@ func PurgeHashes(dataDir string, hashes []string) (recorded int, err error) {
 	if err := ledger.PurgeHashes(filepath.Join(dataDir, "ledger"), hashes); err != nil {
 		return 0, err
 	}
-	return audit.Naming(filepath.Join(dataDir, "audit"), hashes)
+	return audit.CountMentions(filepath.Join(dataDir, "audit"), hashes)
 }
 
 // Named are the paths that globs name in the way of [tools.fs.checkpoint] exclude.

@@ -1,21 +1,22 @@
 // Package glob matches slash-separated paths against shell patterns.
 //
 //   - any run of characters within one segment, leading dots included
-//     **       alone between slashes: any number of segments, none included; so /x/** covers /x itself
+//     **       alone between slashes: any number of segments, or none; so /x/** covers /x itself
 //     ?        one character
 //     [a-z]    one of these; [!a-z] and [^a-z] one that is not
 //     {a,b}    either; may nest, may hold slashes; at most 256 combinations in one pattern
 //     \c       c itself
 //
-// A pattern is matched against the whole path, byte for byte unless Options.Fold says otherwise. A pattern that
-// begins with a slash matches absolute paths only, one that does not matches relative paths only; whether "*.go"
-// is meant for any depth is for the caller to say, by writing **/*.go.
+// A pattern is matched against the whole path, byte for byte unless Options.Fold says otherwise. A
+// pattern that begins with a slash matches absolute paths only; any other matches relative paths
+// only. "*.go" matches in the top directory only: a caller who wants any depth writes **/*.go.
 //
-// Matching takes at most len(path) times len(expanded pattern) steps and allocates nothing: there is no
-// backtracking across segments, and within a segment only to the latest star. Paths MUST be clean: no
-// empty, "." or ".." segments, and no slash at the end.
+// Matching takes at most len(path) times len(expanded pattern) steps and allocates nothing. It
+// never goes back to an earlier segment, and within a segment only to the latest star. Paths MUST
+// be clean: no empty, "." or ".." segments, and no slash at the end.
 //
-// Nothing here touches a file system. Everything is immutable after it is made and safe for concurrent use.
+// Nothing here touches a file system. Everything is immutable once made, and safe for concurrent
+// use.
 package glob
 
 import (
@@ -24,7 +25,7 @@ import (
 	"strings"
 )
 
-// Limits of one pattern. They keep a hostile one cheap to refuse.
+// Limits of one pattern: a hostile one must be cheap to refuse.
 const (
 	MaxLength       = 1 << 10 // bytes as written
 	MaxAlternatives = 256     // combinations of braces
@@ -34,12 +35,12 @@ const (
 
 // Options is how a pattern is read. The zero value is the strict dialect of the package comment.
 type Options struct {
-	// Fold, when set, maps every run of literal characters, so that the pattern can be matched against names that
-	// went through the same mapping. ends says that the run ends its segment. Classes then match a character
-	// when they hold any of its case variants.
+	// Fold, when set, maps every run of literal characters. Then the pattern can be matched against
+	// names that went through the same mapping. ends says that the run ends its segment. A class
+	// then matches a character when it holds any of its case variants.
 	Fold func(run string, ends bool) string
-	// LooseStars reads a ** that does not stand alone as a single star, as git and ripgrep do. Otherwise it is refused,
-	// because a rule that covers less than it seems to is worse than none.
+	// LooseStars reads a ** that does not stand alone as a single star, as git and ripgrep do.
+	// Otherwise it is refused: a rule that covers less than it seems to is worse than none.
 	LooseStars bool
 }
 
@@ -56,7 +57,6 @@ func (e *SyntaxError) Error() string {
 
 // Glob is a compiled pattern.
 type Glob struct {
-	source   string
 	patterns []*Pattern
 }
 
@@ -70,7 +70,7 @@ func Compile(pattern string, o Options) (*Glob, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Glob{source: pattern}
+	g := &Glob{}
 	for _, tokens := range flat {
 		p, err := build(pattern, tokens, o)
 		if err != nil {
@@ -80,9 +80,6 @@ func Compile(pattern string, o Options) (*Glob, error) {
 	}
 	return g, nil
 }
-
-// String is the pattern as it was written.
-func (g *Glob) String() string { return g.source }
 
 // Match reports whether the whole of path matches.
 func (g *Glob) Match(path string) bool {
@@ -94,25 +91,28 @@ func (g *Glob) Match(path string) bool {
 	return false
 }
 
-// Patterns is the pattern with its braces multiplied out; it matches where one of these does.
+// Patterns gives the combinations of the braces. The glob matches where one of them does.
 func (g *Glob) Patterns() []*Pattern { return g.patterns }
 
-// Pattern is one combination of a pattern's braces. Besides Match it can be run segment by segment, for callers that walk a
-// tree or keep many patterns in a trie: the path is the Literal segments, then names for which Step is asked.
+// Pattern is one combination of the braces. Besides Match it can be run segment by segment, for
+// callers that walk a tree or keep many patterns in a trie: the path begins with the Literal
+// segments, and Step takes each name after them.
 type Pattern struct {
 	absolute bool
 	literal  []string
 	rest     []segment
-	reach    []State // reach[i]: i and what follows it for free, because ** may be nothing
+	reach    []State // reach[i]: position i, and those that a ** reaches by matching nothing
 }
 
-// State is the set of positions that a Pattern may be in after some segments. Zero: it can no longer match.
+// State is the set of positions in a Pattern after some segments, one bit each. 0 means that it can
+// no longer match.
 type State uint64
 
 // Absolute reports whether the pattern is for absolute paths.
 func (p *Pattern) Absolute() bool { return p.absolute }
 
-// Literal is the leading segments that hold no wildcard, folded if Options.Fold was given. Not to be changed.
+// Literal gives the leading segments that hold no wildcard, folded if Options.Fold was given. They
+// must not be changed.
 func (p *Pattern) Literal() []string { return p.literal }
 
 // Start is the state after the Literal segments.

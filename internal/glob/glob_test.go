@@ -170,8 +170,8 @@ func TestCheckRule(t *testing.T) {
 	}
 }
 
-// A hostile pattern on a hostile path is bounded by the product of their lengths; the counts below would be
-// astronomic with backtracking, and the test would not end.
+// A hostile pattern on a hostile path costs the product of their lengths at most. With backtracking
+// the counts below would be astronomic, and the test would not end.
 func TestNoBlowUp(t *testing.T) {
 	path := "/" + strings.Repeat("a/", 2000) + "b"
 	name := "/" + strings.Repeat("a", 4000)
@@ -240,8 +240,8 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// reference translates a pattern into a regular expression over the path with a slash after every segment: slow, and
-// nothing in common with the matcher.
+// reference translates a pattern into a regular expression over the path with a slash after every
+// segment. It is slow, and has nothing in common with the matcher.
 func reference(pattern string) *regexp.Regexp {
 	var b strings.Builder
 	b.WriteString(`(?s)\A(?:`)

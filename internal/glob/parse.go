@@ -63,7 +63,8 @@ func invalidAt(s string) int {
 	return len(s)
 }
 
-// sequence reads up to the end, or within braces up to the next comma or closing brace. Its depth is bounded by MaxLength.
+// sequence reads up to the end, or within braces up to the next comma or closing brace. Its depth
+// is bounded by MaxLength.
 func (p *parser) sequence(depth int) ([]node, error) {
 	var out []node
 	for p.pos < len(p.src) {
@@ -201,21 +202,25 @@ func (p *parser) classRune(open int) (rune, error) {
 		r, size = utf8.DecodeRuneInString(p.src[p.pos:])
 	}
 	if r == '/' {
-		return 0, p.fail(at, "a class stands for one character within a segment and can't hold a slash")
+		const why = "a class stands for one character within a segment and can't hold a slash"
+		return 0, p.fail(at, why)
 	}
 	p.pos += size
 	return r, nil
 }
 
-// expand multiplies the braces out. The number of results is checked before any is made.
+// expand multiplies the braces out: a{b,c} becomes ab and ac. It checks the number of results
+// before it makes any.
 func expand(src string, nodes []node) ([][]node, error) {
 	n := combinations(nodes)
 	if n > MaxAlternatives {
-		return nil, &SyntaxError{Pattern: src, Offset: firstGroup(nodes), Why: "braces multiply out to more than 256 patterns"}
+		why := "braces multiply out to more than 256 patterns"
+		return nil, &SyntaxError{Pattern: src, Offset: firstGroup(nodes), Why: why}
 	}
 	out := make([][]node, 1, n)
 	if out = multiply(out, nodes); out == nil {
-		return nil, &SyntaxError{Pattern: src, Offset: firstGroup(nodes), Why: "braces multiply out to more than 16384 characters"}
+		why := "braces multiply out to more than 16384 characters"
+		return nil, &SyntaxError{Pattern: src, Offset: firstGroup(nodes), Why: why}
 	}
 	return out, nil
 }
@@ -229,7 +234,7 @@ func firstGroup(nodes []node) int {
 	return 0
 }
 
-// combinations counts, and stops counting somewhere above MaxAlternatives.
+// combinations counts them, and stops counting above MaxAlternatives.
 func combinations(nodes []node) int {
 	product := 1
 	for _, n := range nodes {
@@ -245,7 +250,7 @@ func combinations(nodes []node) int {
 	return product
 }
 
-// multiply appends nodes to each of the heads; nil when the result grows over maxTokens.
+// multiply appends nodes to each of the heads. It gives nil when the result grows over maxTokens.
 func multiply(heads [][]node, nodes []node) [][]node {
 	for _, n := range nodes {
 		if n.op != opGroup {
@@ -266,17 +271,17 @@ func multiply(heads [][]node, nodes []node) [][]node {
 			next = append(next, own...)
 		}
 		heads = next
-		if weigh(heads) > maxTokens {
+		if countTokens(heads) > maxTokens {
 			return nil
 		}
 	}
-	if weigh(heads) > maxTokens {
+	if countTokens(heads) > maxTokens {
 		return nil
 	}
 	return heads
 }
 
-func weigh(heads [][]node) int {
+func countTokens(heads [][]node) int {
 	total := 0
 	for _, h := range heads {
 		total += len(h)

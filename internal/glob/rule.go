@@ -5,16 +5,19 @@ import (
 	"strings"
 )
 
-// CheckRule tells what is wrong with a pattern that is to stand in an allow or deny list, nil when it can be used.
-// Such a pattern is for absolute paths: it begins with "/", or with "**/" for "at any depth". It is never
-// expanded (no ~, no variables) and never cleaned, so "." and ".." segments and blanks around it are
-// refused: each would make a rule that looks alive and matches nothing. Errors are *SyntaxError.
+// CheckRule tells what is wrong with a pattern for an allow or deny list. It gives nil when the
+// pattern can be used. Errors are *SyntaxError.
+//
+// Such a pattern is for absolute paths: it begins with "/", or with "**/" for any depth. It is
+// never expanded (no ~, no variables) and never cleaned. So "." and ".." segments and blanks around
+// it are refused: each would make a rule that looks alive and matches nothing.
 func CheckRule(pattern string) error {
 	_, err := CompileRule(pattern, nil)
 	return err
 }
 
-// CompileRule compiles a pattern of an allow or deny list, with the checks of CheckRule. fold as in Options.
+// CompileRule compiles a pattern of an allow or deny list, with the checks of CheckRule. fold is
+// that of Options.
 func CompileRule(pattern string, fold func(run string, ends bool) string) (*Glob, error) {
 	fail := func(at int, why string) (*Glob, error) {
 		return nil, &SyntaxError{Pattern: pattern, Offset: at, Why: why}
@@ -41,7 +44,7 @@ func CompileRule(pattern string, fold func(run string, ends bool) string) (*Glob
 	}
 	g, err := Compile(absolute, Options{Fold: fold})
 	if err == nil {
-		err = dots(absolute)
+		err = refuseDots(absolute)
 	}
 	if err != nil {
 		if e, ok := err.(*SyntaxError); ok && absolute != pattern {
@@ -54,12 +57,11 @@ func CompileRule(pattern string, fold func(run string, ends bool) string) (*Glob
 			return fail(0, "not absolute in every alternative; begin with / or **/")
 		}
 	}
-	g.source = pattern
 	return g, nil
 }
 
-// dots looks for "." and ".." segments in every combination; the pattern is known to parse.
-func dots(pattern string) error {
+// refuseDots looks for "." and ".." segments in every combination. The pattern is known to parse.
+func refuseDots(pattern string) error {
 	g, err := Compile(pattern, Options{})
 	if err != nil {
 		return err
@@ -72,7 +74,8 @@ func dots(pattern string) error {
 				break
 			}
 		}
-		return &SyntaxError{Pattern: pattern, Offset: at, Why: `a "` + name + `" segment is never part of a true name`}
+		why := `a "` + name + `" segment is never part of a real path`
+		return &SyntaxError{Pattern: pattern, Offset: at, Why: why}
 	}
 	for _, p := range g.patterns {
 		for _, name := range p.literal {

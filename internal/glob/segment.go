@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// segment is what stands between two slashes. The common shapes are told apart when it is built, so that
-// they cost a comparison or two: literal, prefix*suffix (either may be empty), and the rest.
+// segment is what stands between two slashes. The common shapes are recognised when it is built,
+// and cost a comparison or two: literal, and prefix*suffix (either may be empty).
 type segment struct {
 	anyDepth bool // **
 	shape    shape
@@ -50,7 +50,8 @@ func build(src string, nodes []node, o Options) (*Pattern, error) {
 				at = nodes[i].at
 			}
 			if i == len(nodes) && len(nodes) > 0 {
-				return nil, &SyntaxError{src, at - 1, "ends in a slash; everything below a directory is dir/**"}
+				why := "ends in a slash; everything below a directory is dir/**"
+				return nil, &SyntaxError{src, at - 1, why}
 			}
 			return nil, &SyntaxError{src, at, "an empty segment matches nothing"}
 		}
@@ -66,7 +67,8 @@ func build(src string, nodes []node, o Options) (*Pattern, error) {
 		case s.anyDepth && len(p.rest) > 0 && p.rest[len(p.rest)-1].anyDepth:
 			// **/** is **
 		case len(p.rest) == maxSegments:
-			return nil, &SyntaxError{src, nodes[min(i, len(nodes)-1)].at, "more than 63 segments after the first wildcard"}
+			at := nodes[min(i, len(nodes)-1)].at
+			return nil, &SyntaxError{src, at, "more than 63 segments after the first wildcard"}
 		default:
 			p.rest = append(p.rest, s)
 		}
@@ -106,7 +108,9 @@ func buildSegment(src string, nodes []node, o Options) (segment, error) {
 		switch n.op {
 		case opStars:
 			if !o.LooseStars {
-				return segment{}, &SyntaxError{src, n.at, "** must stand alone between slashes; within a name write *, for all below a directory dir/**"}
+				why := "** must stand alone between slashes; within a name write *, " +
+					"for all below a directory dir/**"
+				return segment{}, &SyntaxError{src, n.at, why}
 			}
 			fallthrough
 		case opStar:
@@ -116,14 +120,14 @@ func buildSegment(src string, nodes []node, o Options) (segment, error) {
 		case opOne:
 			tokens = append(tokens, token{op: opOne})
 		case opClass:
-			tokens = append(tokens, token{op: opClass, class: n.class.settle(o.Fold != nil)})
+			tokens = append(tokens, token{op: opClass, class: n.class.withTable(o.Fold != nil)})
 		}
 	}
 	flush(true)
-	return shaped(tokens), nil
+	return withShape(tokens), nil
 }
 
-func shaped(tokens []token) segment {
+func withShape(tokens []token) segment {
 	s := segment{shape: shapeMixed, tokens: tokens}
 	lit := func(i int) string { return tokens[i].lit }
 	is := func(ops ...op) bool {
@@ -138,7 +142,7 @@ func shaped(tokens []token) segment {
 		return true
 	}
 	switch {
-	case len(tokens) == 0: // folded away altogether: matches no name
+	case len(tokens) == 0: // folding left nothing: it matches no name
 		s.shape = shapeLiteral
 	case is(opRune):
 		s.shape, s.pre = shapeLiteral, lit(0)
@@ -165,7 +169,8 @@ func (s *segment) match(name string) bool {
 	return name != "" && matchTokens(s.tokens, name)
 }
 
-// matchTokens goes back to the latest star only: what an earlier star could take, the latest can take as well.
+// matchTokens goes back to the latest star only. What an earlier star could take, the latest can
+// take as well, so no other choice can help.
 func matchTokens(tokens []token, name string) bool {
 	t, n := 0, 0
 	star, from := -1, 0 // the token after the latest star, and where it was tried last
@@ -190,7 +195,7 @@ func matchTokens(tokens []token, name string) bool {
 		if star < 0 || from == len(name) {
 			return false
 		}
-		// By whole characters: a star must not leave half of one to the next token.
+		// Whole characters: a star must not leave half of one to the next token.
 		_, size := utf8.DecodeRuneInString(name[from:])
 		from += size
 		t, n = star, from
@@ -209,16 +214,17 @@ func (t *token) match(s string) (size int, ok bool) {
 		return size, true
 	}
 	if r == utf8.RuneError && size == 1 {
-		return size, t.class.not // a byte that is no character is in no set
+		return size, t.class.not // a byte that is no character is in no class
 	}
 	return size, t.class.match(r)
 }
 
-// settle computes the table for ASCII. Nodes are shared between combinations, hence the copy.
-func (c *class) settle(fold bool) *class {
+// withTable gives a copy of c with its table for ASCII. A copy, because nodes are shared between
+// combinations.
+func (c *class) withTable(fold bool) *class {
 	out := &class{not: c.not, ranges: c.ranges, fold: fold}
 	for r := rune(0); r < 128; r++ {
-		if out.slow(r) {
+		if out.matchFolded(r) {
 			out.ascii[r>>6] |= 1 << (r & 63)
 		}
 	}
@@ -229,10 +235,10 @@ func (c *class) match(r rune) bool {
 	if r < 128 {
 		return c.ascii[r>>6]>>(r&63)&1 == 1
 	}
-	return c.slow(r)
+	return c.matchFolded(r)
 }
 
-func (c *class) slow(r rune) bool {
+func (c *class) matchFolded(r rune) bool {
 	in := c.has(r)
 	if c.fold && !in {
 		for f := unicode.SimpleFold(r); f != r && !in; f = unicode.SimpleFold(f) {

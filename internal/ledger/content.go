@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// What was read is kept for a while, so that a later conflict can show what
-// changed since. It is a convenience: nothing depends on finding it.
+// Contents that were read are kept for a while, so that a later conflict can show what changed.
+// This is a convenience: nothing depends on finding one.
 const (
-	keepBytes = 256 << 10          // larger files are not kept
-	keepFor   = 7 * 24 * time.Hour // since it was last read
+	maxContent = 256 << 10          // larger files are not kept
+	contentTTL = 7 * 24 * time.Hour // since it was last read
 )
 
-// Keep stores content under its SHA-256, unless it is there or too large.
+// Keep stores content under its SHA-256, unless it is there already or too large.
 func (l *Ledger) Keep(hash string, content []byte) error {
-	if len(content) > keepBytes || len(hash) != 2*sha256.Size {
+	if len(content) > maxContent || len(hash) != 2*sha256.Size {
 		return nil
 	}
 	name := l.contentPath(hash)
@@ -30,13 +30,13 @@ func (l *Ledger) Keep(hash string, content []byte) error {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-		return fmt.Errorf("keeping what was read: %w", err)
+		return fmt.Errorf("storing a content that was read: %w", err)
 	}
-	// Complete before it has its name: others count what is there as kept. Not synced: a torn file does
-	// not match its hash and is not found.
+	// Complete before it has its name: another process takes what is there as stored. Not synced: a
+	// torn file does not match its hash and counts as missing.
 	f, err := os.CreateTemp(filepath.Dir(name), "new-")
 	if err != nil {
-		return fmt.Errorf("keeping what was read: %w", err)
+		return fmt.Errorf("storing a content that was read: %w", err)
 	}
 	_, err = f.Write(content)
 	if err = errors.Join(err, f.Close()); err == nil {
@@ -44,12 +44,12 @@ func (l *Ledger) Keep(hash string, content []byte) error {
 	}
 	if err != nil {
 		os.Remove(f.Name()) //nolint:errcheck // nothing needs it
-		return fmt.Errorf("keeping what was read: %w", err)
+		return fmt.Errorf("storing a content that was read: %w", err)
 	}
 	return nil
 }
 
-// Content finds what was kept under hash. A file that does not match it counts as missing.
+// Content finds the content with this hash. A file that does not match its hash counts as missing.
 func (l *Ledger) Content(hash string) ([]byte, bool) {
 	if len(hash) != 2*sha256.Size {
 		return nil, false
@@ -66,28 +66,31 @@ func (l *Ledger) contentPath(hash string) string {
 	return filepath.Join(l.dir, "content", hash[:2], hash)
 }
 
-// PurgeContents removes all that Keep kept under the ledger directory dir, of every session, and says how many contents that were.
-// Nothing needs them; a session may be keeping more meanwhile.
+// PurgeContents removes every content that Keep stored under the ledger directory dir, of all
+// sessions, and gives their number. Nothing depends on them. A session may be storing more
+// meanwhile.
 func PurgeContents(dir string) (n int, err error) {
-	err = filepath.WalkDir(filepath.Join(dir, "content"), func(path string, d fs.DirEntry, err error) error {
+	contents := filepath.Join(dir, "content")
+	err = filepath.WalkDir(contents, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
 			if err = os.Remove(path); err == nil {
 				n++
 			}
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // somebody else swept it
+			return nil // another process removed it
 		}
 		return err
 	})
 	if err != nil {
-		return n, fmt.Errorf("removing what was kept of reads: %w", err)
+		return n, fmt.Errorf("removing stored contents: %w", err)
 	}
 	return n, nil
 }
 
-// PurgeHashes takes every entry of a content with one of these hashes out of the journals under dir: those files count as unread, or as
-// changed since an earlier reading. What a session notes at the same moment may be forgotten too, which is the safe side.
+// PurgeHashes takes every entry of a content with one of these hashes out of the journals under
+// dir. Those files then count as unread, or as changed since an earlier reading. What a session
+// records at the same moment may be lost too, which is safe.
 func PurgeHashes(dir string, hashes []string) error {
 	names, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
 	if err != nil {
@@ -108,7 +111,8 @@ func PurgeHashes(dir string, hashes []string) error {
 		var kept []byte
 		for line := range bytes.Lines(old) {
 			var e Seen
-			if json.Unmarshal(line, &e) == nil && !purge[e.Hash] { // a torn line says nothing, and may hold anything
+			// A torn line says nothing, and may hold a hash that must go: drop it too.
+			if json.Unmarshal(line, &e) == nil && !purge[e.Hash] {
 				kept = append(kept, line...)
 			}
 		}
@@ -122,13 +126,14 @@ func PurgeHashes(dir string, hashes []string) error {
 	return nil
 }
 
-// sweepContent drops what was kept too long ago.
-func sweepContent(dir string) error {
-	err := filepath.WalkDir(filepath.Join(dir, "content"), func(path string, d fs.DirEntry, err error) error {
+// expireContents drops contents that were stored too long ago.
+func expireContents(dir string) error {
+	contents := filepath.Join(dir, "content")
+	err := filepath.WalkDir(contents, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
-		if info, err := d.Info(); err == nil && time.Since(info.ModTime()) > keepFor {
+		if info, err := d.Info(); err == nil && time.Since(info.ModTime()) > contentTTL {
 			os.Remove(path)
 		}
 		return nil

@@ -1,20 +1,17 @@
-// Package ledger remembers what each session has read: which object, which
-// content, which lines. It answers the questions behind must_read_before_write
-// and modified_since_read.
+// Package ledger remembers what each session has read: which object, which content, which lines. It
+// answers the questions behind must_read_before_write and modified_since_read.
 //
-// An entry hangs on the identity of the object (device, inode, birth) and on
-// its canonical path; either finds it, so that a rename keeps what was seen
-// and an editor's save by replacement is noticed as a change, not as a file
-// never seen. What decides is the hash of the content, never a time stamp: a
-// touch without a change is no change.
+// An entry belongs to the identity of the object (device, inode, birth) and to its canonical path.
+// Either finds it. So a renamed file keeps what was seen of it, and a file that an editor saved by
+// replacing it counts as changed, not as never seen. The hash of the content decides, never a time
+// stamp: a touch without a change is no change.
 //
-// Entries are kept per principal and session in append-only JSON lines under
-// our own data directory, one file a session, so that they survive a restart
-// and are shared by the processes of one session. A torn last line (a crash
-// while appending) is skipped: what was seen is forgotten, never invented.
+// Entries are kept per principal and session, in append-only JSON lines under our own data
+// directory, one file for each session. They survive a restart, and the processes of one session
+// share them. A torn last line (a crash while appending) is skipped: what was seen is forgotten,
+// never invented.
 //
-// Losing the ledger fails closed: a file counts as unread. All methods are
-// safe for concurrent use.
+// Losing the ledger fails closed: a file counts as unread. All methods are safe for concurrent use.
 package ledger
 
 import (
@@ -29,6 +26,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 )
@@ -36,7 +34,7 @@ import (
 // A Key says whose history it is.
 type Key struct{ Principal, Session string }
 
-// A Range is a run of whole lines (or what else Unit says), 1-based, both ends included.
+// Range is a run of whole lines, or of what else Unit says. It is 1-based, both ends included.
 type Range struct{ First, Last int }
 
 // Seen is what a session knows of one object.
@@ -46,24 +44,26 @@ type Seen struct {
 	Hash string // SHA-256 of the whole content in hex; "" where the file was too large to hash
 	// Stamp stands in for Hash on files too large to hash: size, mtime and ctime.
 	Stamp string
-	// Unit is what Lines and Ranges count: "line" (also ""), or "cell", "page", "byte", "docx line" and the like.
+	// Unit is what Lines and Ranges count: "line" (also ""), "cell", "page", "byte" …
 	Unit  string `json:",omitempty"`
-	Lines int    // lines in the file then; below zero: nobody has counted them
-	// Ranges are the lines shown, sorted and merged; Whole says that all was shown, or written by the session itself.
+	Lines int    // lines in the file then; below zero: not counted
+	// Ranges are the lines shown, sorted and merged. Whole says that everything was shown, or was
+	// written by the session itself.
 	Ranges []Range
 	Whole  bool
-	// Lossy says that Ranges count a text made from the file, which leaves things out: all of it is not Whole.
+	// Lossy says that Ranges count a text made from the file, which leaves things out. Then having
+	// seen all of it is not Whole.
 	Lossy bool `json:",omitempty"`
-	// Sources are the cells of a notebook whose source was shown, whatever became of their outputs.
+	// Sources are the cells of a notebook whose source was shown. Their outputs do not matter.
 	Sources []Range `json:",omitempty"`
 	When    time.Time
 }
 
-// keep bounds: a session that reads for weeks must not grow without end.
+// Bounds: a session that reads for weeks must not grow without end.
 const (
-	maxEntries   = 10_000              // objects a session; the oldest are forgotten (and count as unread)
-	rewriteAfter = 4 << 20             // bytes of journal after which a load compacts it
-	staleAfter   = 30 * 24 * time.Hour // journals untouched for so long are removed at Open
+	maxEntries   = 10_000              // objects per session; the oldest are forgotten
+	rewriteAfter = 4 << 20             // bytes of journal after which reading compacts it
+	staleAfter   = 30 * 24 * time.Hour // Open removes journals untouched for so long
 )
 
 // Ledger is the set of histories under one directory.
@@ -75,7 +75,7 @@ type Ledger struct {
 	closed   bool
 }
 
-// Open uses dir (made 0700 when missing) and drops journals that nobody has
+// Open uses dir, which it makes with mode 0700 when missing. It drops journals that were not
 // touched for 30 days.
 func Open(dir string) (*Ledger, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -86,18 +86,19 @@ func Open(dir string) (*Ledger, error) {
 		return nil, fmt.Errorf("reading the ledger directory: %w", err)
 	}
 	for _, f := range old {
-		if info, err := f.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > staleAfter {
-			os.Remove(filepath.Join(dir, f.Name())) // losing it only costs a re-read
+		info, err := f.Info()
+		if err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > staleAfter {
+			os.Remove(filepath.Join(dir, f.Name())) // losing it costs a second reading, no more
 		}
 	}
-	if err := sweepContent(dir); err != nil {
+	if err := expireContents(dir); err != nil {
 		return nil, fmt.Errorf("sweeping the ledger: %w", err)
 	}
 	return &Ledger{dir: dir, sessions: map[Key]*session{}}, nil
 }
 
-// Look finds what the session knows of the object, by identity first, by
-// canonical path else. ok is false when it never saw it.
+// Look finds what the session knows of the object: by identity first, then by canonical path. ok is
+// false when the session never saw it.
 func (l *Ledger) Look(k Key, id, path string) (s Seen, ok bool, err error) {
 	ses := l.session(k)
 	ses.mu.Lock()
@@ -114,8 +115,8 @@ func (l *Ledger) Look(k Key, id, path string) (s Seen, ok bool, err error) {
 	return Seen{}, false, nil
 }
 
-// Saw adds what was shown just now. The same content seen again widens the
-// ranges; another content replaces them.
+// Saw adds what was just shown. If the content is the same as before, the ranges grow. If it is
+// another, they are replaced.
 func (l *Ledger) Saw(k Key, s Seen) error {
 	ses := l.session(k)
 	ses.mu.Lock()
@@ -123,25 +124,29 @@ func (l *Ledger) Saw(k Key, s Seen) error {
 	if err := ses.catchUp(); err != nil {
 		return err
 	}
-	if old := ses.byPath[s.Path]; old != nil && old.Hash == s.Hash && old.Stamp == s.Stamp && !s.Whole {
+	old := ses.byPath[s.Path]
+	same := old != nil && old.Hash == s.Hash && old.Stamp == s.Stamp
+	if same && !s.Whole {
 		s.Whole = old.Whole
 		s.Sources = merge(append(s.Sources, old.Sources...))
 		switch {
-		case len(s.Ranges) == 0: // nothing that counts: what was known stays
+		case len(s.Ranges) == 0: // nothing new was shown: what was known stays
 			s.Unit, s.Lines, s.Ranges, s.Lossy = old.Unit, old.Lines, old.Ranges, old.Lossy
-		case cmp.Or(s.Unit, "line") == cmp.Or(old.Unit, "line"): // cells and lines of the same file can't be added up
+		case cmp.Or(s.Unit, "line") == cmp.Or(old.Unit, "line"): // cells do not add up with lines
 			s.Ranges = merge(append(s.Ranges, old.Ranges...))
 			s.Lines = max(s.Lines, old.Lines)
 		}
-		if s.Whole == old.Whole && s.ID == old.ID && equal(s.Ranges, old.Ranges) && equal(s.Sources, old.Sources) && s.Lines == old.Lines && s.Lossy == old.Lossy {
+		if s.Whole == old.Whole && s.ID == old.ID && s.Lines == old.Lines && s.Lossy == old.Lossy &&
+			slices.Equal(s.Ranges, old.Ranges) && slices.Equal(s.Sources, old.Sources) {
 			return nil // nothing new: the journal stays as it is
 		}
-	} else if old != nil && s.Whole && old.Whole && old.Hash == s.Hash && old.ID == s.ID && s.Hash != "" {
+	} else if old != nil && s.Whole && old.Whole && old.Hash == s.Hash &&
+		old.ID == s.ID && s.Hash != "" {
 		return nil
 	}
 	s.Ranges, s.Sources = merge(s.Ranges), merge(s.Sources)
-	if !s.Lossy && len(s.Ranges) == 1 && s.Ranges[0].First <= 1 && s.Lines > 0 && s.Ranges[0].Last >= s.Lines {
-		s.Whole = true
+	if !s.Lossy && len(s.Ranges) == 1 && s.Lines > 0 {
+		s.Whole = s.Whole || s.Ranges[0].First <= 1 && s.Ranges[0].Last >= s.Lines
 	}
 	if s.Whole {
 		s.Ranges, s.Sources = nil, nil
@@ -149,7 +154,7 @@ func (l *Ledger) Saw(k Key, s Seen) error {
 	return ses.append(s)
 }
 
-// Forget drops what the session knows of a path: it is gone.
+// Forget drops what the session knows of a path that is gone.
 func (l *Ledger) Forget(k Key, path string) error {
 	ses := l.session(k)
 	ses.mu.Lock()
@@ -163,7 +168,8 @@ func (l *Ledger) Forget(k Key, path string) error {
 	return ses.append(Seen{Path: path})
 }
 
-// Close closes the journals. From then on what needs one answers fs.ErrClosed; closing again does nothing.
+// Close closes the journals. Whatever needs one then fails with fs.ErrClosed. Closing again does
+// nothing.
 func (l *Ledger) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -186,25 +192,26 @@ func (l *Ledger) session(k Key) *session {
 	defer l.mu.Unlock()
 	ses := l.sessions[k]
 	if ses == nil {
-		// Names come from callers: hashed, so that no session name is a path, and a NUL between so that
-		// ("a","bc") is not ("ab","c").
+		// Names come from callers. They are hashed: no session name may become a path. The NUL
+		// keeps ("a","bc") apart from ("ab","c").
 		sum := sha256.Sum256([]byte(k.Principal + "\x00" + k.Session))
-		ses = &session{path: filepath.Join(l.dir, hex.EncodeToString(sum[:16])+".jsonl"), closed: l.closed}
+		name := hex.EncodeToString(sum[:16]) + ".jsonl"
+		ses = &session{path: filepath.Join(l.dir, name), closed: l.closed}
 		l.sessions[k] = ses
 	}
 	return ses
 }
 
-// session is one journal and what it says. Other processes append to the same
-// file; catchUp reads what they added.
+// session is one journal and what it says. Other processes append to the same file; catchUp reads
+// what they added.
 type session struct {
-	mu     sync.Mutex
-	path   string
-	closed bool
-	f      *os.File
-	read   int64 // bytes of the journal already in the maps
-	byID   map[string]*Seen
-	byPath map[string]*Seen
+	mu      sync.Mutex
+	path    string
+	closed  bool
+	f       *os.File
+	applied int64 // bytes of the journal already in the maps
+	byID    map[string]*Seen
+	byPath  map[string]*Seen
 }
 
 func (s *session) catchUp() error {
@@ -216,24 +223,26 @@ func (s *session) catchUp() error {
 		if err != nil {
 			return fmt.Errorf("opening the read ledger: %w", err)
 		}
-		s.f, s.read = f, 0
+		s.f, s.applied = f, 0
 		s.byID, s.byPath = map[string]*Seen{}, map[string]*Seen{}
 	}
 	info, err := s.f.Stat()
 	if err != nil {
 		return fmt.Errorf("looking at the read ledger: %w", err)
 	}
-	if there, err := os.Stat(s.path); errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, there) || info.Size() < s.read {
-		// Another process compacted the journal, or someone removed it: start over with what is there now.
+	there, err := os.Stat(s.path)
+	replaced := errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(info, there)
+	if replaced || info.Size() < s.applied {
+		// Another process compacted the journal, or it was removed: start over with what is there.
 		s.f.Close()
 		s.f = nil
 		return s.catchUp()
 	}
-	if info.Size() == s.read {
+	if info.Size() == s.applied {
 		return nil
 	}
-	tail := make([]byte, info.Size()-s.read)
-	n, err := s.f.ReadAt(tail, s.read)
+	tail := make([]byte, info.Size()-s.applied)
+	n, err := s.f.ReadAt(tail, s.applied)
 	if err != nil && err != io.EOF {
 		return fmt.Errorf("reading the read ledger: %w", err)
 	}
@@ -241,22 +250,22 @@ func (s *session) catchUp() error {
 	for {
 		line, rest, whole := bytes.Cut(tail, []byte("\n"))
 		if !whole {
-			break // a torn or unfinished line: looked at again next time
+			break // a torn or unfinished line: read it again next time
 		}
-		s.read += int64(len(line)) + 1
+		s.applied += int64(len(line)) + 1
 		tail = rest
 		var e Seen
 		if json.Unmarshal(line, &e) == nil && e.Path != "" {
-			s.put(e)
+			s.apply(e)
 		}
 	}
-	if s.read > rewriteAfter && len(s.byPath) > 0 {
+	if s.applied > rewriteAfter && len(s.byPath) > 0 {
 		return s.compact()
 	}
 	return nil
 }
 
-func (s *session) put(e Seen) {
+func (s *session) apply(e Seen) {
 	if old := s.byPath[e.Path]; old != nil && s.byID[old.ID] == old {
 		delete(s.byID, old.ID)
 	}
@@ -284,15 +293,16 @@ func (s *session) dropOldest() {
 	delete(s.byID, oldest.ID)
 }
 
-// append writes one line in one write: O_APPEND keeps the lines of several
-// processes whole. The maps follow by reading it back in order.
+// append writes one line in one write. O_APPEND keeps the lines of several processes whole. The
+// maps change when catchUp reads the line back, so that they follow the order in the file.
 func (s *session) append(e Seen) error {
 	line, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("encoding a ledger entry: %w", err)
 	}
-	// A torn line left by a crash would swallow this one: a newline first ends it. Empty lines are skipped.
-	if info, err := s.f.Stat(); err == nil && info.Size() > s.read {
+	// A torn line that a crash left would swallow this one. A newline first ends it; empty lines
+	// are skipped.
+	if info, err := s.f.Stat(); err == nil && info.Size() > s.applied {
 		line = append([]byte("\n"), line...)
 	}
 	if _, err := s.f.Write(append(line, '\n')); err != nil {
@@ -301,9 +311,9 @@ func (s *session) append(e Seen) error {
 	return s.catchUp()
 }
 
-// compact rewrites the journal with one line an object. Another process that
-// appends to the old file at this moment loses those lines: its session
-// counts these files as unread, which is the safe side.
+// compact rewrites the journal with one line for each object. Another process that appends to the
+// old file at this moment loses those lines. Its session then counts these files as unread, which
+// is safe.
 func (s *session) compact() error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -321,11 +331,12 @@ func (s *session) compact() error {
 		s.f = nil
 		return fmt.Errorf("opening the read ledger: %w", err)
 	}
-	s.f, s.read = f, int64(b.Len())
+	s.f, s.applied = f, int64(b.Len())
 	return nil
 }
 
-// replace puts a journal in the place of the one at path. Whoever has that open notices by its identity.
+// replace puts a new journal in the place of the one at path. A process that has the old one open
+// sees that it is another file.
 func replace(path string, journal []byte) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "compact-*")
 	if err != nil {

@@ -200,11 +200,11 @@ func BenchmarkSaw(b *testing.B) {
 	}
 }
 
-// Whoever kept a content finds it, also while somebody else is about to keep the same.
+// A process that stored a content finds it, also while others are storing the same.
 func TestKeptByMany(t *testing.T) {
 	l := open(t, t.TempDir())
 	for round := range 20 {
-		content := bytes.Repeat([]byte{byte(round)}, keepBytes)
+		content := bytes.Repeat([]byte{byte(round)}, maxContent)
 		sum := sha256.Sum256(content)
 		var wg sync.WaitGroup
 		for range 8 {
@@ -219,7 +219,8 @@ func TestKeptByMany(t *testing.T) {
 	}
 }
 
-// A purged hash is in no journal any more, whoever has it open notices, and everything else is still known.
+// A purged hash is in no journal any more. A process that has the journal open notices, and
+// everything else is still known.
 func TestPurgeHashes(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, dir)

@@ -2,7 +2,7 @@ package ledger
 
 import "slices"
 
-// merge sorts the ranges and joins those that touch or overlap. Empty ones go.
+// merge sorts the ranges and joins those that touch or overlap. It drops empty ones.
 func merge(in []Range) []Range {
 	in = slices.DeleteFunc(slices.Clone(in), func(r Range) bool { return r.Last < r.First })
 	slices.SortFunc(in, func(a, b Range) int { return a.First - b.First })
@@ -17,9 +17,7 @@ func merge(in []Range) []Range {
 	return out
 }
 
-func equal(a, b []Range) bool { return slices.Equal(a, b) }
-
-// Shown counts the lines in the ranges of s; all of them when Whole.
+// Shown counts the lines in the ranges of s: all of them when Whole.
 func (s Seen) Shown() int {
 	if s.Whole {
 		return s.Lines

@@ -10,9 +10,9 @@ import (
 	"path/filepath"
 )
 
-// Naming counts the records in the logs of dir that hold one of these SHA-256, 64 letters of lower-case hex each. Nothing is changed: a
-// record stays what it is.
-func Naming(dir string, hashes []string) (n int, err error) {
+// CountMentions counts the records in the logs of dir that hold one of these SHA-256, 64 lower-case
+// hex digits each. It changes nothing: a record stays what it is.
+func CountMentions(dir string, hashes []string) (n int, err error) {
 	if len(hashes) == 0 {
 		return 0, nil
 	}
@@ -36,10 +36,11 @@ func Naming(dir string, hashes []string) (n int, err error) {
 		for err == nil {
 			var line []byte
 			line, err = r.ReadSlice('\n')
-			if holds(line, wanted) {
+			if holdsHash(line, wanted) {
 				n++
 			}
-			if errors.Is(err, bufio.ErrBufferFull) { // no record of ours; what is left of it is looked at like another
+			// The line is too long for a record of ours. Search the rest of it like another line.
+			if errors.Is(err, bufio.ErrBufferFull) {
 				err = nil
 			}
 		}
@@ -51,8 +52,8 @@ func Naming(dir string, hashes []string) (n int, err error) {
 	return n, nil
 }
 
-// holds looks at every run of hex digits that is as long as a hash.
-func holds(line []byte, wanted map[string]bool) bool {
+// holdsHash looks at every run of hex digits that is as long as a hash.
+func holdsHash(line []byte, wanted map[string]bool) bool {
 	run := 0
 	for i := 0; i <= len(line); i++ {
 		if i < len(line) && (line[i] >= '0' && line[i] <= '9' || line[i] >= 'a' && line[i] <= 'f') {

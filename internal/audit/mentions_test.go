@@ -28,7 +28,7 @@ func TestNaming(t *testing.T) {
 		hashes []string
 		want   int
 	}{{nil, 0}, {[]string{a}, 4}, {[]string{a, b}, 5}, {[]string{strings.Repeat("ef", 32)}, 0}} {
-		if n, err := Naming(dir, x.hashes); err != nil || n != x.want {
+		if n, err := CountMentions(dir, x.hashes); err != nil || n != x.want {
 			t.Errorf("%.4v: %d %v, want %d", x.hashes, n, err, x.want)
 		}
 	}
