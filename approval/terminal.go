@@ -50,19 +50,11 @@ func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 		ctx, cancel = context.WithDeadline(ctx, q.Expires)
 		defer cancel()
 	}
-	select { // a call that is done must not get its turn by chance
-	case <-ctx.Done():
-		a, _ := contextAnswer(ctx)
-		return a, nil
-	default:
-	}
-	select {
-	case t.turn <- struct{}{}:
-		defer func() { <-t.turn }()
-	case <-ctx.Done():
+	if !t.takeTurn(ctx) {
 		a, _ := contextAnswer(ctx)
 		return a, nil
 	}
+	defer func() { <-t.turn }()
 
 	stale := t.dropLateLine()
 	if !stale && t.tty != nil && discardTypeahead(t.tty) {
@@ -123,6 +115,19 @@ func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 				return Answer{Decision: Denied, By: "terminal", Reason: reason(answer, l.text)}, nil
 			}
 		}
+	}
+}
+
+// takeTurn waits until no other question is put. false means that ctx was done first.
+func (t *terminal) takeTurn(ctx context.Context) bool {
+	if ctx.Err() != nil { // a call that is done must not get its turn by chance
+		return false
+	}
+	select {
+	case t.turn <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 
