@@ -71,6 +71,8 @@ func (e *Engine) Do(ctx context.Context, c *Call, op Operation) error {
 	start := time.Now()
 	c.ID, c.Principal, c.Session = rand.Text()[:16], cmp.Or(c.Principal, "local"), cmp.Or(c.Session, "default")
 	c.Approver = e.asking(c.Approver)
+	c.in = e
+	defer func() { c.in = nil }()
 	ctx, end := e.follow(ctx, c)
 	outcome, cause := e.attempt(ctx, c, op)
 	e.hooksAfter(ctx, c, op, outcome, time.Since(start))
@@ -85,6 +87,17 @@ func (e *Engine) Do(ctx context.Context, c *Call, op Operation) error {
 	}
 	if outcome == outcomeHost {
 		return cause
+	}
+	return nil
+}
+
+// errNotBegun is the error of whoever goes round Do.
+var errNotBegun = &hostError{"taking a call", errors.New("it did not come by Engine.Do, so it would not be on record")}
+
+// begun refuses what does not come by Do. Every function that takes a Call begins with it.
+func (e *Engine) begun(c *Call) error {
+	if e.recorded && c.in != e {
+		return errNotBegun
 	}
 	return nil
 }

@@ -191,6 +191,9 @@ func (d *Desk) moved() (bool, error) {
 // Change is the changing chain, the road to the agent's tree. Read it downward; any line may refuse,
 // and then everything is as it was.
 func (e *Engine) Change(ctx context.Context, c *Call, make Maker) (*Done, error) {
+	if err := e.begun(c); err != nil {
+		return nil, err
+	}
 	d := &Desk{e: e, c: c}
 	defer func() { d.close() }()
 	p, err := d.make(ctx, make) // policy speaks in every look; seen and unchanged? then the new content

@@ -157,6 +157,8 @@ type Call struct {
 	Approver                     approval.Approver // nil: the engine's own
 	ByUser                       bool              // a person calls, not an agent: the trash keeps what goes as long as a user's
 	Trace                        Trace
+
+	in *Engine // whose Do it is in
 }
 
 // Trace is what the audit will say of a call besides its outcome. The chains fill it.

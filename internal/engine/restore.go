@@ -46,6 +46,9 @@ type Restored struct {
 // Restore carries out a plan of the store as an ordinary guarded mutation under today's policy: all paths or none,
 // checkpointed itself, so that it can be undone. Who asks is taken from c.
 func (e *Engine) Restore(ctx context.Context, c *Call, r checkpoint.Restore, o RestoreOptions) (*Restored, error) {
+	if err := e.begun(c); err != nil {
+		return nil, err
+	}
 	var db *checkpoint.DB
 	out, err := e.carryOut(ctx, c, o, func(store *checkpoint.DB) (*checkpoint.Plan, error) {
 		db = store
@@ -154,6 +157,9 @@ func within(path, dir string) bool {
 
 // Undo takes back the newest change of the call's session that is not undone; again and again, it walks back.
 func (e *Engine) Undo(ctx context.Context, c *Call, o RestoreOptions) (*Restored, error) {
+	if err := e.begun(c); err != nil {
+		return nil, err
+	}
 	return e.carryOut(ctx, c, o, func(db *checkpoint.DB) (*checkpoint.Plan, error) {
 		return db.Undo(ctx, checkpoint.Scope{Principal: c.Principal, Session: c.Session})
 	})
@@ -161,6 +167,9 @@ func (e *Engine) Undo(ctx context.Context, c *Call, o RestoreOptions) (*Restored
 
 // Redo takes back the newest undo of the call's session, if nothing was changed after it.
 func (e *Engine) Redo(ctx context.Context, c *Call, o RestoreOptions) (*Restored, error) {
+	if err := e.begun(c); err != nil {
+		return nil, err
+	}
 	return e.carryOut(ctx, c, o, func(db *checkpoint.DB) (*checkpoint.Plan, error) {
 		return db.Redo(ctx, checkpoint.Scope{Principal: c.Principal, Session: c.Session})
 	})

@@ -138,6 +138,9 @@ func (e *Engine) scope(c *Call) checkpoint.Scope {
 
 // Checkpoints lists what the call's session may see. f.Session narrows that to one of the sessions that it may see.
 func (e *Engine) Checkpoints(ctx context.Context, c *Call, f checkpoint.Filter) (checkpoint.Page, error) {
+	if err := e.begun(c); err != nil {
+		return checkpoint.Page{}, err
+	}
 	db, err := e.points.open()
 	if err != nil {
 		return checkpoint.Page{}, err
@@ -192,6 +195,9 @@ func (e *Engine) denied(path string) error {
 
 // Checkpoint finds one checkpoint that the call's session may see.
 func (e *Engine) Checkpoint(ctx context.Context, c *Call, id checkpoint.ID) (*checkpoint.Checkpoint, error) {
+	if err := e.begun(c); err != nil {
+		return nil, err
+	}
 	db, err := e.points.open()
 	if err != nil {
 		return nil, err

@@ -38,6 +38,9 @@ func trashFiles(c *Call) func(string, guardfs.Kind) *checkpoint.Trashed {
 // max_file_bytes, excluded, a large tree) is parked: moved as a whole by one rename on its own volume, and where that can't be done
 // it is not deleted: NoTrash.
 func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptions) (*Done, error) {
+	if err := e.begun(c); err != nil {
+		return nil, err
+	}
 	place, err := e.fs.PlaceLink(path)
 	if err != nil {
 		return nil, err
@@ -178,6 +181,9 @@ func (e *Engine) census(ctx context.Context, dir string, recursive bool) (in con
 
 // Trash lists what the call's principal has in the trash.
 func (e *Engine) Trash(ctx context.Context, c *Call, f checkpoint.TrashFilter) (checkpoint.TrashPage, error) {
+	if err := e.begun(c); err != nil {
+		return checkpoint.TrashPage{}, err
+	}
 	db, err := e.points.open()
 	if err != nil {
 		return checkpoint.TrashPage{}, err
@@ -188,6 +194,9 @@ func (e *Engine) Trash(ctx context.Context, c *Call, f checkpoint.TrashFilter) (
 
 // Untrash brings an entry of the call's principal back to where it was, under today's policy and never over something that is there.
 func (e *Engine) Untrash(ctx context.Context, c *Call, id checkpoint.TrashID, dryRun bool) (*Restored, error) {
+	if err := e.begun(c); err != nil {
+		return nil, err
+	}
 	db, err := e.points.open()
 	if err != nil {
 		return nil, err

@@ -34,6 +34,9 @@ type Sight struct {
 
 // View is the reading chain. Nothing is changed by it but our own ledger.
 func (e *Engine) View(ctx context.Context, c *Call, v View) error {
+	if err := e.begun(c); err != nil {
+		return err
+	}
 	c.Trace.Paths = []string{v.Path}
 	h, err := e.fs.Resolve(v.Path, v.Access) // policy and the true name; the same answer whether or not it exists
 	if err != nil {
