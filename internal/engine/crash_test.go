@@ -33,7 +33,7 @@ var (
 
 // realKills is how many processes are really killed in a change, spread over its calls. The other
 // kills are played, which takes a tenth of the time and has to come to the same.
-const realKills = 8
+const realKills = 5
 
 // deed is what a process does until it is killed.
 type deed struct {

@@ -222,7 +222,7 @@ func TestFaultAtEveryCallOfATrade(t *testing.T) {
 
 // The same where directories are made for more files than may be open, which have temporary names in them then.
 func TestFaultsOfAParkedTrade(t *testing.T) {
-	faultsOfATrade(t, cmp.Or(*every, 41), 12)
+	faultsOfATrade(t, cmp.Or(*every, 47), 12)
 }
 
 // faultsOfATrade has a fault at each stride-th call. With parked, so many new files each in two directories, one in the place of a file, are closed until they are published.

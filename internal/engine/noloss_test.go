@@ -121,7 +121,7 @@ func TestAllowHasItsLimits(t *testing.T) {
 	}
 }
 
-var manyFiles = flag.Int("files", 600, "how many files a test of very many files changes at once")
+var manyFiles = flag.Int("files", 300, "how many files a test of very many files changes at once")
 
 // A tree that is too much for the store, though none of its files is, is parked.
 func TestLargeTreesAreParked(t *testing.T) {

@@ -271,7 +271,7 @@ func parkedAndSwept(t *testing.T) bool {
 // With however few open files, a restore of what was removed is refused or goes, and never fails half-way. A refusal comes before anything changes, and
 // says in how many directories the paths may be.
 func TestRestoreWithinOpenFiles(t *testing.T) {
-	const files = 200
+	const files = 120
 	for _, c := range []struct {
 		name string
 		gone bool
@@ -329,7 +329,7 @@ func TestRestoreWithinOpenFiles(t *testing.T) {
 
 // So many directories as a refusal names do go.
 func TestRestoreInParts(t *testing.T) {
-	const dirs, each = 300, 3
+	const dirs, each = 300, 1
 	x := grow(t, nil)
 	who := x.call("s")
 	who.Turn = "t1"
