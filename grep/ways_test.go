@@ -4,11 +4,14 @@ package grep
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/fstest"
 
@@ -113,6 +116,29 @@ func TestWays(t *testing.T) {
 	r := ruleDir{open(t, root).Dir}
 	if _, err := r.OpenDir("pkg"); err == nil {
 		t.Error("the loader of rules was let into a directory that is only passed through")
+	}
+}
+
+// Root may read what others may not, so that TestWays shows less when it runs as root. Here it is
+// run once more, as somebody else.
+func TestWaysAsNobody(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("SKIPPED: TestWays runs as somebody else already")
+	}
+	program, err := os.ReadFile(os.Args[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	copied := filepath.Join(dir, "test") // the one that runs lies where only root may go
+	if err := errors.Join(os.WriteFile(copied, program, 0o755), os.Chmod(copied, 0o755), os.Chmod(filepath.Dir(dir), 0o755), os.Chmod(dir, 0o777)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(copied, "-test.run=^TestWays$")
+	cmd.Dir, cmd.Env = dir, []string{"TMPDIR=" + dir}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
 	}
 }
 
