@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/edit/diff"
 	"moltisfs/tools"
 )
 
@@ -20,14 +22,15 @@ func checkpointExportCommand() *command {
 	return &command{
 		name: "export", short: "write the history as a patch, or as a git repository",
 		long: `--patch writes to standard output one diff for each path that the calls changed, from before their first change to after their last: git apply takes it in the tree
-as it was, git apply -R in the tree as it is. What others changed in such a path in between is in it too; the comments and standard error say so. --json has each call's
+as it was, git apply -R in the tree as it is. What others changed in such a path in between is in it too; the comments and standard error say so. --git has each call's
 share of its own.
 Paths are relative to --root; else to the git repository that you are in, the directory that you are in or the workspace_root, whichever is the first to hold every path; else
 to the root directory. The first line says to which. What is outside of --root is left out, and so are paths that git refuses (.git is one, by whatever
 name) and what the store does not hold; all of that is said.
 --git makes a bare repository in a directory that does not exist yet: the first commit holds what the files were, and each turn, or call
 without a turn, is one more on the branch "checkpoints", with paths relative to --root, else to the root directory. Commits are in the order of the calls: a turn
-with calls of other turns in between is several, called parts. When it fails nothing stays. It takes the git program. Your own repositories are not
+with calls of other turns in between is several, called parts. When it fails nothing stays. Both take the git program; for a patch the contents are in a temporary
+directory meanwhile, which nobody else can read. Your own repositories are not
 touched. ` + timesTaken,
 		options: storeOptions(append(whose(),
 			option{name: "patch", doc: "as diffs for git apply, binary ones too"},
@@ -46,6 +49,9 @@ touched. ` + timesTaken,
 func exportCheckpoints(ctx context.Context, in *invocation) error {
 	if in.given("patch") == in.given("git") {
 		return misuse(seeHelp(in.command), "export needs either --patch or --git")
+	}
+	if in.given("patch") && in.given("json") {
+		return misuse("leave --json out", "a patch has no form in JSON")
 	}
 	f := checkpoint.Filter{Turn: in.option("turn"), NoReads: true, Limit: 1000, Principal: in.option("principal"), Session: in.option("session"), AllSessions: true}
 	var err error
@@ -112,13 +118,6 @@ func contentOf(ctx context.Context, db *checkpoint.DB, s checkpoint.State) (cont
 	return nil, true, nil
 }
 
-// A leftOut is a change that a patch has not.
-type leftOut struct {
-	Checkpoint checkpoint.ID `json:"checkpoint"`
-	Path       string        `json:"path"`
-	Why        string        `json:"why"`
-}
-
 // A series is all changes of a path, which a patch tells as one: git apply takes a path once only, and forgets of one that comes twice that it was
 // created or removed.
 type series struct {
@@ -170,53 +169,41 @@ func follows(after, before *checkpoint.State) bool {
 	return after.Same(*before) || unknown(after) && before.Kind == checkpoint.File || unknown(before) && after.Kind == checkpoint.File
 }
 
-// exportPatch writes a patch for git apply: one diff a path, from before its first to after its last change, so that it fits the tree as it was and,
-// taken back, the tree as it is. What others did to the path in between is in it, and that is said.
-func (in *invocation) exportPatch(ctx context.Context, db *checkpoint.DB, ops []checkpoint.Checkpoint, root string) error {
-	if in.given("json") {
-		return in.exportPatches(ctx, db, ops, root)
+// exportPatch writes a patch for git apply: git's own diff of two trees, of what each path was before its first change and after its last one, so
+// that it fits the tree as it was and, taken back, the tree as it is. What others did to the path in between is in it, and that is said.
+func (in *invocation) exportPatch(ctx context.Context, db *checkpoint.DB, ops []checkpoint.Checkpoint, root string) (err error) {
+	dir, err := os.MkdirTemp("", "moltis-fs-export-")
+	if err != nil {
+		return fmt.Errorf("making a directory for the patch: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	git, err := in.git(ctx, dir)
+	if err != nil {
+		return err
 	}
 	left, mixed := map[string]int{}, 0
-	w := bufio.NewWriter(in.out)
-	fmt.Fprintf(w, "# paths are relative to %s\n", visible(root))
-	for _, r := range seriesOf(ops) {
-		from, to := r.told()
-		whole := *r.changes[0]
-		if from < to {
-			whole = *r.changes[from]
-			whole.After = r.changes[to-1].After
-		}
-		p, why, err := patchOf(ctx, db, &whole, root)
-		if err != nil {
-			return err
-		}
-		if p == nil && why == "" && from == 0 && to == len(r.changes) {
-			continue
-		}
-		foreign := false
-		for i, c := range r.by {
-			note := ""
-			switch {
-			case i < from || i >= to:
-				left[first(why, notStored)]++
-				note = ": left out, " + first(why, notStored)
-			case why != "":
-				left[why]++
-				note = ": left out, " + why
-			case r.others(i) && (i > from || c.Kind == checkpoint.KindExternal):
-				foreign = true
-				note = ": not of the calls alone, what others changed is in the diff too"
+	out := bufio.NewWriter(in.out)
+	fmt.Fprintf(out, "# paths are relative to %s\n", visible(root))
+	err = git.fastImport(func(w *bufio.Writer) error {
+		t := &twoTrees{w: w}
+		for _, r := range seriesOf(ops) {
+			foreign, err := r.tell(ctx, db, root, t, out, left)
+			if err != nil {
+				return err
 			}
-			fmt.Fprintf(w, "# %s %s %s %s%s\n", c.ID, c.Time.UTC().Format(time.RFC3339), visible(first(c.Tool, c.Kind)), visible(r.path), note)
+			if foreign {
+				mixed++
+			}
 		}
-		if p != nil {
-			p.write(w)
-		}
-		if foreign {
-			mixed++
-		}
+		return t.commit()
+	})
+	if err == nil {
+		err = out.Flush()
 	}
-	if err := w.Flush(); err != nil {
+	if err == nil {
+		err = git.diff(in.out)
+	}
+	if err != nil {
 		return fmt.Errorf("writing the patch: %w", err)
 	}
 	for _, why := range slices.Sorted(maps.Keys(left)) {
@@ -228,48 +215,91 @@ func (in *invocation) exportPatch(ctx context.Context, db *checkpoint.DB, ops []
 	return nil
 }
 
-// exportPatches answers with one object for each path that a call changed.
-func (in *invocation) exportPatches(ctx context.Context, db *checkpoint.DB, ops []checkpoint.Checkpoint, root string) error {
-	type patch struct {
-		Checkpoint checkpoint.ID `json:"checkpoint"`
-		Time       time.Time     `json:"time"`
-		Tool       string        `json:"tool"`
-		Session    string        `json:"session"`
-		Turn       string        `json:"turn,omitempty"`
-		Path       string        `json:"path"`
-		Others     bool          `json:"changed_by_others,omitempty"` // since the change of the path before this one
-		Patch      string        `json:"patch"`
+// tell puts the series into the two trees and writes a comment for each of its changes. foreign says that others changed the path in between.
+func (r *series) tell(ctx context.Context, db *checkpoint.DB, root string, t *twoTrees, comments io.Writer, left map[string]int) (foreign bool, err error) {
+	from, to := r.told()
+	whole := *r.changes[0]
+	if from < to {
+		whole = *r.changes[from]
+		whole.After = r.changes[to-1].After
 	}
-	patches, left := []patch{}, []leftOut{}
-	last := map[string]checkpoint.State{}
-	for i := range ops {
-		c := &ops[i]
-		changes := goneFirst(c)
-		for j := range changes {
-			ch := &changes[j]
-			before, again := last[ch.Path]
-			last[ch.Path] = ch.After
-			p, why, err := patchOf(ctx, db, ch, root)
-			if err != nil {
-				return err
-			}
-			if why != "" {
-				left = append(left, leftOut{c.ID, ch.Path, why})
-			}
-			if p != nil {
-				var b strings.Builder
-				p.utf8 = true
-				p.write(&b)
-				patches = append(patches, patch{c.ID, c.Time.UTC(), first(c.Tool, c.Kind), c.Session, c.Turn, ch.Path, again && !follows(&before, &ch.Before), b.String()})
-			}
+	why, some, err := t.put(ctx, db, &whole, root)
+	if err != nil || !some && why == "" && from == 0 && to == len(r.changes) {
+		return false, err
+	}
+	for i, c := range r.by {
+		note := ""
+		switch {
+		case i < from || i >= to:
+			left[first(why, notStored)]++
+			note = ": left out, " + first(why, notStored)
+		case why != "":
+			left[why]++
+			note = ": left out, " + why
+		case r.others(i) && (i > from || c.Kind == checkpoint.KindExternal):
+			foreign = true
+			note = ": not of the calls alone, what others changed is in the diff too"
 		}
+		fmt.Fprintf(comments, "# %s %s %s %s%s\n", c.ID, c.Time.UTC().Format(time.RFC3339), visible(first(c.Tool, c.Kind)), visible(r.path), note)
 	}
-	return writeJSON(in, struct {
-		Root    string    `json:"root"` // what the paths in the patches are relative to
-		Patches []patch   `json:"patches"`
-		Missing int       `json:"missing"`
-		LeftOut []leftOut `json:"left_out"`
-	}{root, patches, len(left), left})
+	return foreign, nil
+}
+
+// twoTrees are what paths were and what they became, as a stream for git fast-import.
+type twoTrees struct {
+	w             *bufio.Writer
+	before, after []string // lines that put a blob at its path
+}
+
+// put adds one path; some is false where there is nothing to say of it or, with why, where that can't be said.
+func (t *twoTrees) put(ctx context.Context, db *checkpoint.DB, ch *checkpoint.Recorded, root string) (why string, some bool, err error) {
+	oldMode, newMode := gitModes(ch)
+	if oldMode == "" && newMode == "" {
+		if ch.Role == checkpoint.RoleTree {
+			return "a directory was moved as a whole", false, nil
+		}
+		return "", false, nil // git knows of no directories
+	}
+	name, ok := relative(ch.Path, root)
+	if !ok {
+		return "it is outside of " + visible(root), false, nil
+	}
+	if gitRefuses(name, oldMode == gitLink || newMode == gitLink) {
+		return refusedByGit, false, nil
+	}
+	before, ok, err := contentOf(ctx, db, ch.Before)
+	if err != nil || !ok {
+		return notStored, false, err
+	}
+	after, ok, err := contentOf(ctx, db, ch.After)
+	if err != nil || !ok {
+		return notStored, false, err
+	}
+	t.add(name, oldMode, newMode, before, after)
+	return "", true, nil
+}
+
+// add writes the contents of both sides of a path; the mode "" is a side without a file.
+func (t *twoTrees) add(name, oldMode, newMode string, before, after []byte) {
+	for _, side := range []struct {
+		mode    string
+		content []byte
+		tree    *[]string
+	}{{oldMode, before, &t.before}, {newMode, after, &t.after}} {
+		if side.mode == "" {
+			continue
+		}
+		mark := len(t.before) + len(t.after) + 1
+		fmt.Fprintf(t.w, "blob\nmark :%d\ndata %d\n%s\n", mark, len(side.content), side.content)
+		*side.tree = append(*side.tree, fmt.Sprintf("M %s :%d %s\n", side.mode, mark, diff.QuotePath(name)))
+	}
+}
+
+// commit names the trees.
+func (t *twoTrees) commit() error {
+	fmt.Fprintf(t.w, "commit refs/heads/before\ncommitter %s 0 +0000\ndata 0\n%s\n", committer, strings.Join(t.before, ""))
+	_, err := fmt.Fprintf(t.w, "commit refs/heads/after\ncommitter %s 0 +0000\ndata 0\n%s\n", committer, strings.Join(t.after, ""))
+	return err
 }
 
 // goneFirst are the changes of a call in an order in which they can be made one by one: where a directory was a file may be now, or the other way
@@ -279,36 +309,6 @@ func goneFirst(c *checkpoint.Checkpoint) []checkpoint.Recorded {
 	out := slices.Clone(c.Changes)
 	slices.SortStableFunc(out, func(a, b checkpoint.Recorded) int { return stays(a) - stays(b) })
 	return out
-}
-
-// patchOf is how a path changed; nil where there is nothing to say of it, or, with why, where that can't be said.
-func patchOf(ctx context.Context, db *checkpoint.DB, ch *checkpoint.Recorded, root string) (p *filePatch, why string, err error) {
-	p = &filePatch{}
-	p.oldMode, p.newMode = gitModes(ch)
-	if p.oldMode == "" && p.newMode == "" {
-		if ch.Role == checkpoint.RoleTree {
-			return nil, "a directory was moved as a whole", nil
-		}
-		return nil, "", nil // git knows of no directories
-	}
-	var ok bool
-	if p.name, ok = relative(ch.Path, root); !ok {
-		return nil, "it is outside of " + visible(root), nil
-	}
-	if gitRefuses(p.name, p.oldMode == gitLink || p.newMode == gitLink) {
-		return nil, refusedByGit, nil
-	}
-	for _, side := range []struct {
-		state checkpoint.State
-		to    *[]byte
-	}{{ch.Before, &p.before}, {ch.After, &p.after}} {
-		if *side.to, ok, err = contentOf(ctx, db, side.state); err != nil {
-			return nil, "", err
-		} else if !ok {
-			return nil, notStored, nil
-		}
-	}
-	return p, "", nil
 }
 
 // Why a change is left out.

@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -19,10 +17,6 @@ import (
 
 func (in *invocation) exportGit(ctx context.Context, db *checkpoint.DB, ops []checkpoint.Checkpoint) (err error) {
 	dir := in.option("git")
-	git, err := exec.LookPath("git")
-	if err != nil {
-		return misuse("install git, or use --patch", "there is no git program")
-	}
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
 		return misuse("name one that does not exist yet", "%s is not empty", dir)
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -38,7 +32,7 @@ func (in *invocation) exportGit(ctx context.Context, db *checkpoint.DB, ops []ch
 		}
 	}
 	x := &gitExport{ctx: ctx, db: db, root: root, progress: progressOn(in.err)}
-	if err := x.repository(ops, git, dir, in); err != nil {
+	if err := x.repository(ops, dir, in); err != nil {
 		return err
 	}
 	if in.given("json") {
@@ -65,7 +59,7 @@ func (in *invocation) exportGit(ctx context.Context, db *checkpoint.DB, ops []ch
 
 // repository makes the repository in dir, which is empty or not there: aside in it, so that half a repository looks like none, and what goes where it
 // failed is its own alone, whatever others put there meanwhile.
-func (x *gitExport) repository(ops []checkpoint.Checkpoint, git, dir string, in *invocation) (err error) {
+func (x *gitExport) repository(ops []checkpoint.Checkpoint, dir string, in *invocation) (err error) {
 	var made []string // directories, dir first
 	for at := dir; at != filepath.Dir(at); at = filepath.Dir(at) {
 		if _, err := os.Lstat(at); !errors.Is(err, fs.ErrNotExist) {
@@ -91,24 +85,14 @@ func (x *gitExport) repository(ops []checkpoint.Checkpoint, git, dir string, in 
 		return misuse("name a directory that you can write to", "there can be no repository in %s: %v", visible(dir), err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(aside)) }()
-	run := func(stdin io.Reader, args ...string) error {
-		cmd := exec.CommandContext(x.ctx, git, args...)
-		// Neither the operator's repository nor his configuration has a say.
-		cmd.Env = []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "HOME=" + aside, "PATH=" + in.env("PATH")}
-		cmd.Stdin, cmd.Stderr = stdin, in.err
-		if err := cmd.Run(); err != nil {
-			return fmt.Errorf("git %s: %w", args[len(args)-1], err)
-		}
-		return nil
+	git, err := in.git(x.ctx, aside)
+	if err != nil {
+		return err
 	}
-	if err := run(nil, "init", "--bare", "--quiet", "--initial-branch=checkpoints", aside); err != nil {
-		return misuse("name a directory that can be made", "there can be no repository in %s: %v", visible(dir), err)
-	}
-	r, w := io.Pipe()
-	x.w = bufio.NewWriter(w)
-	go func() { w.CloseWithError(x.write(ops)) }()
-	err = run(r, "-C", aside, "fast-import", "--quiet")
-	r.CloseWithError(err)
+	err = git.fastImport(func(w *bufio.Writer) error {
+		x.w = w
+		return x.write(ops)
+	})
 	if err != nil {
 		return err
 	}
@@ -185,8 +169,7 @@ func (x *gitExport) write(ops []checkpoint.Checkpoint) error {
 			x.progress("exporting", done, len(ops))
 		}
 	}
-	x.w.WriteString("done\n")
-	return x.w.Flush()
+	return nil
 }
 
 // origin is the commit of what every path was before its first change.
@@ -194,7 +177,6 @@ func (x *gitExport) origin(ops []checkpoint.Checkpoint) error {
 	if len(ops) == 0 {
 		return nil
 	}
-	x.w.WriteString("feature done\n")
 	x.header("before the first checkpoint", "", ops[0].Time)
 	seen := map[string]bool{}
 	for i := range ops {
@@ -214,7 +196,7 @@ func (x *gitExport) origin(ops []checkpoint.Checkpoint) error {
 func (x *gitExport) header(subject, body string, t time.Time) {
 	x.commits++
 	message := subject + "\n" + body
-	fmt.Fprintf(x.w, "commit refs/heads/checkpoints\ncommitter moltis-fs <moltis-fs@localhost> %d +0000\ndata %d\n%s\n", t.Unix(), len(message), message)
+	fmt.Fprintf(x.w, "commit refs/heads/checkpoints\ncommitter %s %d +0000\ndata %d\n%s\n", committer, t.Unix(), len(message), message)
 }
 
 // commit writes calls as one commit. Its subject begins with title.

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -182,7 +181,7 @@ func (h *randomHistory) call(i int) {
 }
 
 // TestExportedHistories: whatever calls, and others between them, did to a tree, git takes the export of it: the patch before and after, plain and with
-// the index, and call by call; the repository is sound and ends in the tree as it is.
+// the index; the repository is sound and ends in the tree as it is.
 func TestExportedHistories(t *testing.T) {
 	for seed := range *histories {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -240,17 +239,6 @@ func TestExportedHistories(t *testing.T) {
 			compareFiles(t, "applied with the index", files(t, start), after)
 			apply(start, patch, "--index", "-R")
 			compareFiles(t, "taken back with the index", files(t, start), before)
-
-			var calls struct{ Patches []struct{ Patch string } }
-			if err := json.Unmarshal(export("--patch", "--json"), &calls); err != nil {
-				t.Fatal(err)
-			}
-			if !h.gaps {
-				for _, c := range calls.Patches {
-					apply(start, []byte(c.Patch))
-				}
-				compareFiles(t, "call by call", files(t, start), after)
-			}
 
 			bare, out := filepath.Join(dir, "bare"), filepath.Join(dir, "out")
 			export("--git", bare)

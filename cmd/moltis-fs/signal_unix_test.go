@@ -199,12 +199,13 @@ func TestAFailedExportLeavesWhatOthersMade(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "bare.git")
 	theirs := filepath.Join(dir, "HEAD")
 	git := filepath.Join(t.TempDir(), "git")
+	t.Setenv("PATH", filepath.Dir(git)+":"+os.Getenv("PATH"))
 	x := func(script string) error {
 		if err := os.WriteFile(git, []byte("#!/bin/sh\n"+script), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		in := &invocation{streams: streams{nil, io.Discard, io.Discard, os.Getenv}}
-		return (&gitExport{ctx: t.Context(), root: "/"}).repository(nil, git, dir, in)
+		return (&gitExport{ctx: t.Context(), root: "/"}).repository(nil, dir, in)
 	}
 	if err := x("exit 1"); err == nil {
 		t.Error("no error")
