@@ -39,7 +39,6 @@ var tooLarge = map[string]excess{
 	"internal/guardfs":                  {8360, engineMove},
 	"readers":                           {9150, "becomes a room for each kind of file"},
 	"tools":                             {5310, "a sentence for each cause and words for each reason; dialects share the facts"},
-	"config/decode.set":                 {84, "one case for each kind of value"},
 	"grep/stream.run":                   {110, hotState},
 	"internal/engine/point.save":        {85, engineMove},
 	"internal/engine/publish.publish":   {107, engineMove},

@@ -15,8 +15,8 @@ import (
 	"moltisfs/internal/nearest"
 )
 
-// Check finds what is wrong with the values themselves, all of it, as joined *Problem in the order of the keys. Decode has
-// called it already; a Config made in Go has to be checked before it is used.
+// Check finds everything that is wrong with the values themselves, as joined *Problem in the order
+// of the keys. Decode has called it already. A Config made in Go must be checked before it is used.
 func (c Config) Check() error {
 	var errs []error
 	for _, p := range c.problems() {
@@ -25,10 +25,11 @@ func (c Config) Check() error {
 	return errors.Join(errs...)
 }
 
-// finding is a problem that may rest on another key's value: pointless to report when that one is broken already.
+// finding is a problem that may depend on the value of another key. When that value is broken,
+// reporting this one is pointless.
 type finding struct {
 	Problem
-	needs string
+	dependsOn string
 }
 
 func (c Config) problems() []*finding {
@@ -41,31 +42,7 @@ func (c Config) problems() []*finding {
 	fs, cp := c.Tools.FS, c.Tools.FS.Checkpoint
 
 	schema().walk(func(f *field) {
-		switch v := f.value(&c); {
-		case f.section():
-		case f.enum != nil:
-			if s := v.String(); !slices.Contains(f.enum, s) {
-				hint := "use one of " + quoted(f.enum)
-				if near := nearest.Of(s, f.enum); near != "" {
-					hint = "did you mean " + strconv.Quote(near) + "? Allowed: " + quoted(f.enum)
-				}
-				add(f.key, strconv.Quote(s)+" is not known", hint)
-			}
-		case f.typ == durationType:
-			switch d := Duration(v.Int()); {
-			case d < 0:
-				add(f.key, "must not be negative: "+d.String(), f.form())
-			case d == 0 && f.key != keepWithin:
-				add(f.key, "must be more than 0", f.form())
-			}
-		case v.CanInt():
-			switch n := v.Int(); {
-			case n < 0:
-				add(f.key, "must not be negative: "+strconv.FormatInt(n, 10), f.form())
-			case n == 0 && f.sample == "" && f.key != keepLast:
-				add(f.key, "must be more than 0", f.form())
-			}
-		}
+		f.checkValue(f.value(&c), add)
 		if strings.HasPrefix(f.key, "tools.fs.hooks.") && f.typ.Kind() == reflect.Slice {
 			checkPrograms(f.key, f.value(&c).Interface().([]string), add)
 		}
@@ -78,28 +55,33 @@ func (c Config) problems() []*finding {
 			checkGlobs(f.key, fs.DenyPaths, false, add)
 		case "tools.fs.must_read_before_write":
 			if fs.MustReadBeforeWrite && !fs.TrackReads {
-				add(f.key, "needs track_reads = true, which is false", "add track_reads = true").needs = "tools.fs.track_reads"
+				p := add(f.key, "needs track_reads = true, which is false", "add track_reads = true")
+				p.dependsOn = "tools.fs.track_reads"
 			}
 		case "tools.fs.checkpoint.max_bytes":
 			switch {
 			case cp.MaxBytes <= 0:
 			case cp.MaxBytes < minStore && cp.MaxFileBytes <= cp.MaxBytes:
-				add(f.key, fmt.Sprintf("%d is less than %d", cp.MaxBytes, minStore), "a store with nothing in it takes an eighth of that")
+				add(f.key, fmt.Sprintf("%d is less than %d", cp.MaxBytes, minStore),
+					"a store with nothing in it takes an eighth of that")
 			case cp.MaxFileBytes > cp.MaxBytes:
-				add(f.key, fmt.Sprintf("%d is less than max_file_bytes, %d", cp.MaxBytes, cp.MaxFileBytes),
-					"the store must have room for the largest file").needs = "tools.fs.checkpoint.max_file_bytes"
+				why := fmt.Sprintf("%d is less than max_file_bytes, %d", cp.MaxBytes, cp.MaxFileBytes)
+				p := add(f.key, why, "the store must have room for the largest file")
+				p.dependsOn = "tools.fs.checkpoint.max_file_bytes"
 			}
 		case keepLast:
 			if cp.KeepLast == 0 && cp.KeepWithin == 0 {
 				add(f.key, "0, and keep_within is 0 as well: nothing would be kept",
-					"set one of the two, or checkpoint_before_mutation = false").needs = keepWithin
+					"set one of the two, or checkpoint_before_mutation = false").dependsOn = keepWithin
 			}
 		case "tools.fs.checkpoint.exclude":
 			checkGlobs(f.key, cp.Exclude, true, add)
 		case "tools.fs.checkpoint.encrypt_to":
 			if cp.EncryptTo != "" {
-				if _, err := age.ParseRecipients(strings.NewReader(cp.EncryptTo)); err != nil {
-					add(f.key, "not an age recipient", `age-keygen prints one: it begins with "age1"`)
+				_, err := age.ParseRecipients(strings.NewReader(cp.EncryptTo))
+				if err != nil {
+					hint := `age-keygen prints one: it begins with "age1"`
+					add(f.key, "not an age recipient", hint)
 				}
 			}
 		case "tools.policy.allow":
@@ -111,7 +93,36 @@ func (c Config) problems() []*finding {
 	return out
 }
 
-// minStore is the least max_bytes that leaves a store room for anything.
+// checkValue checks what can be told from the type of the key: its allowed words, and its sign.
+func (f *field) checkValue(v reflect.Value, add adder) {
+	switch {
+	case f.section():
+	case f.enum != nil:
+		if s := v.String(); !slices.Contains(f.enum, s) {
+			hint := "use one of " + quoted(f.enum)
+			if near := nearest.Of(s, f.enum); near != "" {
+				hint = "did you mean " + strconv.Quote(near) + "? Allowed: " + quoted(f.enum)
+			}
+			add(f.key, strconv.Quote(s)+" is not known", hint)
+		}
+	case f.typ == durationType:
+		switch d := Duration(v.Int()); {
+		case d < 0:
+			add(f.key, "must not be negative: "+d.String(), f.form())
+		case d == 0 && f.key != keepWithin:
+			add(f.key, "must be more than 0", f.form())
+		}
+	case v.CanInt():
+		switch n := v.Int(); {
+		case n < 0:
+			add(f.key, "must not be negative: "+strconv.FormatInt(n, 10), f.form())
+		case n == 0 && f.sample == "" && f.key != keepLast:
+			add(f.key, "must be more than 0", f.form())
+		}
+	}
+}
+
+// minStore is the least max_bytes with which a store can hold anything.
 const minStore = 1 << 20
 
 const (
@@ -134,8 +145,11 @@ func checkRoot(key, root string, add adder) {
 		add(key, strconv.Quote(root)+" is not absolute", "begin it with /")
 	case strings.TrimSpace(root) != root:
 		add(key, "has blanks around it", "remove them")
-	case filepath.Clean(root) != strings.TrimSuffix(root, string(filepath.Separator)) && root != filepath.Clean(root):
-		add(key, strconv.Quote(root)+` holds ".", ".." or an empty name`, "write "+quote(filepath.Clean(root)))
+	default:
+		clean := filepath.Clean(root)
+		if clean != root && clean != strings.TrimSuffix(root, string(filepath.Separator)) {
+			add(key, strconv.Quote(root)+` holds ".", ".." or an empty name`, "write "+quote(clean))
+		}
 	}
 }
 
@@ -157,8 +171,9 @@ func checkGlobs(key string, globs []string, anyDepth bool, add adder) {
 		}
 		var bad *glob.SyntaxError
 		if errors.As(glob.CheckRule(before+g), &bad) {
-			p := add(fmt.Sprintf("%s[%d]", key, i), fmt.Sprintf("bad glob %s: %s", quote(g), bad.Why), "")
-			p.glob = max(bad.Offset-len(before), 0) + 1
+			why := fmt.Sprintf("bad glob %s: %s", quote(g), bad.Why)
+			p := add(fmt.Sprintf("%s[%d]", key, i), why, "")
+			p.globOffset = max(bad.Offset-len(before), 0) + 1
 		}
 	}
 }

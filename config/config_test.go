@@ -168,7 +168,8 @@ func TestProblems(t *testing.T) {
 		src  string
 		want string // the whole error
 	}{
-		// Redefinitions that github.com/BurntSushi/toml v1.6.0 accepts, dropping a value in silence.
+		// Redefinitions that github.com/BurntSushi/toml v1.6.0 accepts, dropping a value in
+		// silence.
 		{"tools.fs.track_reads = true\ntools.fs = 2", "m:2:1: tools.fs: defined a second time, first on line 1; keep one of them\nm:2:12: tools.fs: a section, not a value; write its keys below [tools.fs]"},
 		{"tools = {fs = {track_reads = true}}\n[tools.policy]", "m:2:2: tools: defined a second time, first on line 1; keep one of them"},
 		{"tools.fs.track_reads = true\n[tools.fs]\nbinary_policy = \"no\"", "m:2:2: tools.fs: defined a second time, first on line 1; keep one of them\nm:3:17: tools.fs.binary_policy: \"no\" is not known; use one of \"reject\", \"base64\""},
@@ -232,7 +233,8 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// Every enum, list and number of the schema refuses a wrong value: a key added later is covered too.
+// Every enum, list and number of the schema refuses a wrong value: a key added later is covered
+// too.
 func TestEveryKeyIsStrict(t *testing.T) {
 	schema().walk(func(f *field) {
 		if f.section() {

@@ -20,9 +20,9 @@ import (
 // MaxSize is how many bytes a configuration may have.
 const MaxSize = 1 << 20
 
-// Decode reads one TOML document over Default. name is what problems call the file. The error joins one *Problem for
-// each thing that is wrong, in file order; then the Config is that of Default and MUST NOT be used. After a syntax
-// error nothing else can be told, so it comes alone.
+// Decode reads one TOML document over Default. name is what problems call the file. The error joins
+// one *Problem for each thing that is wrong, in file order; then the Config is that of Default and
+// MUST NOT be used. After a syntax error nothing else can be judged, so it comes alone.
 func Decode(data []byte, name string) (Config, error) {
 	d := newDecoder(data, name)
 	d.decode()
@@ -40,38 +40,44 @@ func Decode(data []byte, name string) (Config, error) {
 }
 
 type decoder struct {
-	src, name string
-	schema    *field
-	config    Config
-	places    map[string]entry // by full key
-	bad       map[string]bool  // keys that have a problem already
-	problems  []*Problem
+	src, name  string
+	schema     *field
+	config     Config
+	entries    map[string]entry // by full key
+	hasProblem map[string]bool  // keys that have a problem already
+	problems   []*Problem
 }
 
 func newDecoder(data []byte, name string) *decoder {
-	return &decoder{src: string(data), name: name, schema: schema(), config: Default(), bad: map[string]bool{}}
+	return &decoder{
+		src: string(data), name: name, schema: schema(), config: Default(),
+		hasProblem: map[string]bool{},
+	}
 }
 
 func (d *decoder) add(at int, key, why, hint string) {
 	line, column := position(d.src, at)
-	d.problems = append(d.problems, &Problem{File: d.name, Line: line, Column: column, Key: key, Why: why, Hint: hint})
-	d.bad[key] = true
+	p := &Problem{File: d.name, Line: line, Column: column, Key: key, Why: why, Hint: hint}
+	d.problems = append(d.problems, p)
+	d.hasProblem[key] = true
 }
 
 func (d *decoder) decode() {
 	if len(d.src) > MaxSize {
-		d.problems = append(d.problems, &Problem{File: d.name,
-			Why: fmt.Sprintf("%d bytes is no configuration file", len(d.src)), Hint: "at most 1 MiB is read"})
+		p := &Problem{File: d.name, Hint: "at most 1 MiB is read"}
+		p.Why = fmt.Sprintf("%d bytes are too many for a configuration file", len(d.src))
+		d.problems = append(d.problems, p)
 		return
 	}
 	if i := invalidUTF8(d.src); i >= 0 {
 		d.add(i, "", "not valid UTF-8", "save the file as UTF-8")
 		return
 	}
-	// The library needs a gigabyte for a megabyte of brackets or dots, so depth is looked at before it is called.
+	// Check the depth before the library sees the text: it needs a gigabyte for a megabyte of
+	// brackets or dots.
 	s := scan(d.src)
-	if s.deep >= 0 {
-		d.add(s.deep, "", "nested deeper than 64", "no key holds more than a list")
+	if s.tooDeepAt >= 0 {
+		d.add(s.tooDeepAt, "", "nested deeper than 64", "no key holds more than a list")
 		return
 	}
 	var values map[string]any
@@ -79,12 +85,13 @@ func (d *decoder) decode() {
 		d.syntax(err)
 		return
 	}
-	for _, t := range s.again {
+	for _, t := range s.redefined {
 		line, _ := position(d.src, t.first)
-		d.add(t.at, dotted(t.path), fmt.Sprintf("defined a second time, first on line %d", line), "keep one of them")
+		why := fmt.Sprintf("defined a second time, first on line %d", line)
+		d.add(t.at, dotted(t.path), why, "keep one of them")
 	}
-	clear(d.bad) // what stands in either definition is judged all the same
-	d.places = map[string]entry{}
+	clear(d.hasProblem) // the values of both definitions are still judged
+	d.entries = map[string]entry{}
 	for _, e := range s.entries {
 		d.entry(e, values)
 	}
@@ -111,7 +118,7 @@ func (d *decoder) syntax(err error) {
 	if errors.As(err, &parse) {
 		p.Line, p.Column = position(d.src, parse.Position.Start)
 		p.Why, p.Key = parse.Message, parse.LastKey
-		if p.Why == "" { // some of the library's errors carry their text inside only
+		if p.Why == "" { // some errors of the library have no message
 			p.Why = strings.TrimPrefix(parse.Error(), "toml: ")
 		}
 	}
@@ -122,7 +129,7 @@ func (d *decoder) syntax(err error) {
 	d.problems = append(d.problems, p)
 }
 
-// oneLine escapes what would break a line of output; the library quotes what stands in the file as it is.
+// oneLine escapes what would break a line of output. The library quotes the file as it is.
 func oneLine(s string) string {
 	if !strings.ContainsFunc(s, unicode.IsControl) {
 		return s
@@ -130,10 +137,10 @@ func oneLine(s string) string {
 	return strings.Trim(quote(strings.ReplaceAll(s, "'", "`")), `"`)
 }
 
-// entry judges one key or header, and takes over its value.
+// entry judges one key or header and stores its value.
 func (d *decoder) entry(e entry, values map[string]any) {
-	for i := range e.path { // one problem for an unknown section is enough
-		if d.bad[dotted(e.path[:i+1])] {
+	for i := range e.path { // an unknown section is reported once
+		if d.hasProblem[dotted(e.path[:i+1])] {
 			return
 		}
 	}
@@ -141,7 +148,7 @@ func (d *decoder) entry(e entry, values map[string]any) {
 	f, rest := d.schema.find(e.path)
 	switch {
 	case len(rest) > 0 && !f.section():
-		d.bad[key] = true
+		d.hasProblem[key] = true
 		d.add(e.at, f.key, "a value, not a section", f.form())
 	case len(rest) > 0:
 		d.unknown(e, f, rest)
@@ -155,13 +162,14 @@ func (d *decoder) entry(e entry, values map[string]any) {
 	case f.section():
 	default:
 		if v, ok := lookup(values, e.path); ok {
-			d.places[key] = e
+			d.entries[key] = e
 			d.set(f, v, e)
 		}
 	}
 }
 
-// unknown names the nearest key or section, looking first where the operator was.
+// unknown suggests the nearest key or section. It looks first in the section where the operator
+// wrote it.
 func (d *decoder) unknown(e entry, f *field, rest []string) {
 	path := e.path[:len(e.path)-len(rest)+1]
 	key := dotted(path)
@@ -241,7 +249,7 @@ func lookup(values map[string]any, path []string) (any, bool) {
 	return v, true
 }
 
-// form is an example of the key, as hint.
+// form shows how to write the key, as a hint.
 func (f *field) form() string {
 	d := Default()
 	v := f.value(&d)
@@ -251,10 +259,10 @@ func (f *field) form() string {
 	return "write " + f.name + " = " + literal(v)
 }
 
-// set stores v, or says what it should have been.
+// set stores v, or says what the value should be.
 func (d *decoder) set(f *field, v any, e entry) {
 	wrong := func(hint string) {
-		d.add(e.value, f.key, "must be "+f.wants()+", not "+describe(v), hint)
+		d.add(e.value, f.key, "must be "+f.expected()+", not "+describe(v), hint)
 	}
 	to := f.value(&d.config)
 	switch {
@@ -271,7 +279,7 @@ func (d *decoder) set(f *field, v any, e entry) {
 		var dur Duration
 		switch err := dur.UnmarshalText([]byte(s)); {
 		case err == errTooLong:
-			wrong(fmt.Sprintf(`the longest is "%dd"`, mostDays))
+			wrong(fmt.Sprintf(`the longest is "%dd"`, maxDays))
 			return
 		case err != nil:
 			wrong(`units are "ms", "s", "m", "h", "d", "w"`)
@@ -292,7 +300,7 @@ func (d *decoder) set(f *field, v any, e entry) {
 	case f.typ.Kind() == reflect.Int || f.typ.Kind() == reflect.Int64:
 		n, ok := v.(int64)
 		if !ok || to.OverflowInt(n) {
-			wrong(f.number(v))
+			wrong(f.numberHint(v))
 			return
 		}
 		if n == 0 && f.sample != "" {
@@ -301,28 +309,7 @@ func (d *decoder) set(f *field, v any, e entry) {
 		}
 		to.SetInt(n)
 	case f.typ.Kind() == reflect.Slice:
-		list, ok := v.([]any)
-		if !ok {
-			hint := f.form()
-			if s, isString := v.(string); isString {
-				hint = "write " + f.name + " = [" + quote(s) + "]"
-			}
-			wrong(hint)
-			return
-		}
-		out := make([]string, 0, len(list))
-		for i, item := range list {
-			s, ok := item.(string)
-			if !ok {
-				at := e.value
-				if i < len(e.elements) {
-					at = e.elements[i]
-				}
-				d.add(at, fmt.Sprintf("%s[%d]", f.key, i), "must be a string, not "+describe(item), "put it in quotes")
-			}
-			out = append(out, s) // "" keeps the numbering; check leaves it alone
-		}
-		to.Set(reflect.ValueOf(out))
+		d.setList(f, v, e, wrong)
 	default:
 		s, ok := v.(string)
 		if !ok {
@@ -337,7 +324,33 @@ func (d *decoder) set(f *field, v any, e entry) {
 	}
 }
 
-func (f *field) wants() string {
+func (d *decoder) setList(f *field, v any, e entry, wrong func(hint string)) {
+	list, ok := v.([]any)
+	if !ok {
+		hint := f.form()
+		if s, isString := v.(string); isString {
+			hint = "write " + f.name + " = [" + quote(s) + "]"
+		}
+		wrong(hint)
+		return
+	}
+	out := make([]string, 0, len(list))
+	for i, item := range list {
+		s, ok := item.(string)
+		if !ok {
+			at := e.value
+			if i < len(e.elements) {
+				at = e.elements[i]
+			}
+			why := "must be a string, not " + describe(item)
+			d.add(at, fmt.Sprintf("%s[%d]", f.key, i), why, "put it in quotes")
+		}
+		out = append(out, s) // "" keeps the numbering; check ignores it
+	}
+	f.value(&d.config).Set(reflect.ValueOf(out))
+}
+
+func (f *field) expected() string {
 	switch f.kind() {
 	case "one of":
 		return "one of " + quoted(f.enum)
@@ -349,8 +362,8 @@ func (f *field) wants() string {
 	return "a " + f.kind()
 }
 
-// number helps with the ways in which sizes are commonly written.
-func (f *field) number(v any) string {
+// numberHint helps with the common ways to write sizes, such as "64 MiB".
+func (f *field) numberHint(v any) string {
 	switch v := v.(type) {
 	case float64:
 		if v == float64(int64(v)) {
@@ -380,7 +393,7 @@ func (f *field) number(v any) string {
 	return f.form()
 }
 
-// describe names a TOML value by type and, where it is short, by content.
+// describe names a TOML value by its type, and a short one by its content.
 func describe(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -402,11 +415,11 @@ func describe(v any) string {
 	return "a section"
 }
 
-// check adds the semantic problems, at the values they are about.
+// check adds what is wrong with the values, at the places where they stand.
 func (d *decoder) check() {
 	for _, p := range d.config.problems() {
-		base, _ := split(p.Key)
-		if d.bad[base] || d.bad[p.Key] || p.needs != "" && d.bad[p.needs] {
+		base, _ := splitKey(p.Key)
+		if d.hasProblem[base] || d.hasProblem[p.Key] || d.hasProblem[p.dependsOn] && p.dependsOn != "" {
 			continue
 		}
 		d.locate(&p.Problem)
@@ -414,7 +427,8 @@ func (d *decoder) check() {
 	}
 }
 
-// Locate says where in data, the document called name, the values stand that problems of the Config which Decode made of it are about.
+// Locate adds to problems where in data, the document called name, their values stand. data is what
+// the Config was decoded from.
 func Locate(data []byte, name string, problems ...*Problem) {
 	d := newDecoder(data, name)
 	d.decode()
@@ -425,20 +439,21 @@ func Locate(data []byte, name string, problems ...*Problem) {
 
 // locate fills in where the value of p.Key stands.
 func (d *decoder) locate(p *Problem) {
-	base, index := split(p.Key)
+	base, index := splitKey(p.Key)
 	p.File = d.name
-	if e, ok := d.places[base]; ok {
+	if e, ok := d.entries[base]; ok {
 		at := e.value
 		if index >= 0 && index < len(e.elements) {
 			at = e.elements[index]
 		}
 		p.Line, p.Column = position(d.src, at)
-		p.Column += d.within(at, p.glob)
+		p.Column += d.columnOfByte(at, p.globOffset)
 	}
 }
 
-// split parts the key of a problem: tools.fs.deny_paths[1] is the entry 1 of tools.fs.deny_paths. The index is -1 when there is none.
-func split(key string) (base string, index int) {
+// splitKey takes the key of a problem apart: tools.fs.deny_paths[1] is entry 1 of
+// tools.fs.deny_paths. Without an index it gives -1.
+func splitKey(key string) (base string, index int) {
 	base, rest, ok := strings.Cut(key, "[")
 	if !ok {
 		return base, -1
@@ -447,9 +462,9 @@ func split(key string) (base string, index int) {
 	return base, index
 }
 
-// within is how many characters the n-th byte of a string's value stands behind its opening quote, counted from the quote.
-// Strings with escapes or line ends give 0, as n 0 does: the string as a whole is place enough.
-func (d *decoder) within(open, n int) int {
+// columnOfByte is how many characters after its opening quote the n-th byte of a string value
+// stands. It gives 0, the string as a whole, for strings with escapes or line ends, and for n 0.
+func (d *decoder) columnOfByte(open, n int) int {
 	at := n - 1
 	if at < 0 || open >= len(d.src) {
 		return 0
@@ -473,9 +488,11 @@ func dotted(path []string) string {
 		if i > 0 {
 			b.WriteByte('.')
 		}
-		if name == "" || strings.ContainsFunc(name, func(r rune) bool {
-			return r != '_' && r != '-' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
-		}) {
+		bare := func(r rune) bool {
+			lower := r | 0x20
+			return r == '_' || r == '-' || '0' <= r && r <= '9' || 'a' <= lower && lower <= 'z'
+		}
+		if name == "" || strings.ContainsFunc(name, func(r rune) bool { return !bare(r) }) {
 			name = quote(name)
 		}
 		b.WriteString(name)

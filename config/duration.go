@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// Duration is a time.Duration that is written as a string: "90s", "2m30s", "168h", or whole days or weeks, "7d", "1w".
+// Duration is a time.Duration that is written as a string: "90s", "2m30s", "168h", or in whole days
+// or weeks: "7d", "1w".
 type Duration time.Duration
 
-// mostDays is how long a Duration can be.
-const mostDays = uint64(1<<63-1) / uint64(24*time.Hour)
+// maxDays is the longest Duration in days.
+const maxDays = uint64(1<<63-1) / uint64(24*time.Hour)
 
 var errTooLong = errors.New("longer than 292 years")
 
@@ -25,7 +26,7 @@ func (d *Duration) UnmarshalText(text []byte) error {
 		}
 		n, err := strconv.ParseUint(number, 10, 64)
 		switch {
-		case errors.Is(err, strconv.ErrRange), err == nil && n > mostDays/days:
+		case errors.Is(err, strconv.ErrRange), err == nil && n > maxDays/days:
 			return errTooLong
 		case err == nil:
 			*d = Duration(time.Duration(n*days) * 24 * time.Hour)

@@ -12,7 +12,7 @@ import (
 type Row struct {
 	Section string // "tools.fs"
 	Key     string // "track_reads"
-	Type    string // "true or false", "integer", "string", "duration", "list of strings", or the words allowed: "reject" or "base64"
+	Type    string // "integer", "list of strings" …, or the allowed words
 	Default string // as TOML writes it; "" when there is none
 	Doc     string // one sentence
 }
@@ -43,8 +43,8 @@ func Table() []Row {
 	return rows
 }
 
-// Example is a file with every key, its default and its sentence. A key without a default stands as a comment with a value
-// to show its form. Decode gives Default for it.
+// Example is a file with every key, its default and its sentence. A key without a default stands as
+// a comment, with a sample value. Decode gives Default for it.
 func Example() []byte {
 	var b bytes.Buffer
 	b.WriteString(`# moltis-fs: every key with its default. All are optional; an unknown one is an error.
@@ -72,7 +72,7 @@ func (c Config) render(b *bytes.Buffer, docs bool) {
 			fmt.Fprintf(b, "[%s]\n", f.key)
 		}
 		first := true
-		for _, k := range f.below {
+		for _, k := range f.children {
 			if k.section() {
 				continue
 			}
@@ -92,7 +92,7 @@ func (c Config) render(b *bytes.Buffer, docs bool) {
 				fmt.Fprintf(b, "# %s = %s\n", k.name, k.written())
 			}
 		}
-		for _, k := range f.below {
+		for _, k := range f.children {
 			if k.section() {
 				section(k)
 			}
@@ -144,7 +144,9 @@ func literal(v reflect.Value) string {
 
 // quote writes a TOML string: literal in single quotes where that saves escapes.
 func quote(s string) string {
-	control := strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 })
+	control := strings.ContainsFunc(s, func(r rune) bool {
+		return r < ' ' || r >= 0x7f && r < 0xa0
+	})
 	if strings.ContainsAny(s, `"\`) && !strings.Contains(s, "'") && !control {
 		return "'" + s + "'"
 	}

@@ -9,11 +9,11 @@ import (
 type Problem struct {
 	File         string // as given to Decode; "" from Check
 	Line, Column int    // 1-based, column in characters; 0 when the value did not come from a file
-	Key          string // "tools.fs.deny_paths[1]"; "" when no key is concerned
-	Why          string // what is so
+	Key          string // "tools.fs.deny_paths[1]"; "" when it is about no key
+	Why          string // what is wrong
 	Hint         string // what to write instead; may be ""
 
-	glob int // the byte, from 1, of the string at Line and Column that Why is about; 0 when none
+	globOffset int // byte, from 1, of the string at Line and Column that Why is about, or 0
 }
 
 // Error is one line: FILE:LINE:COLUMN: KEY: WHY; HINT.

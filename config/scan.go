@@ -6,10 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// The TOML library gives values without positions, and lets pass some redefinitions that TOML forbids (a.b = 1 and
-// then a = 2 drops the second; a = {b = 1} can be reopened by [a.c]). This scanner gives what is missing: where each key
-// and each value stands, what is defined twice, and how deep it goes. It knows no syntax errors: on anything unexpected
-// it moves on, and the library refuses the document.
+// The TOML library gives values without positions. It also accepts some redefinitions that TOML
+// forbids: a.b = 1 and then a = 2 drops the second, and [a.c] can reopen a = {b = 1}. This scanner
+// finds what is missing: where each key and value stands, what is defined twice, and how deep
+// values are nested. It reports no syntax errors: on anything unexpected it moves on, and the
+// library refuses the document.
 
 // entry is one key with a value, or one table header.
 type entry struct {
@@ -22,52 +23,52 @@ type entry struct {
 	inline   bool  // the value is an inline table; its keys follow as entries of their own
 }
 
-// twice is a definition that TOML does not allow a second time.
-type twice struct {
+// redefinition is a definition that TOML does not allow a second time.
+type redefinition struct {
 	path      []string
 	at, first int
 }
 
-// maxNesting bounds arrays in arrays, inline tables in inline tables, and the parts of one dotted key. Nothing in the
-// schema needs more than four.
+// maxNesting bounds arrays in arrays, inline tables in inline tables, and the parts of one dotted
+// key. The schema needs four at most.
 const maxNesting = 64
 
 type scanner struct {
-	src     string
-	pos     int
-	table   []string // of the latest header
-	entries []entry
-	root    *scope
-	within  *scope // of the latest header
-	again   []twice
-	deep    int // offset of what is nested deeper than maxNesting, or -1
+	src       string
+	pos       int
+	table     []string // of the latest header
+	entries   []entry
+	root      *scope
+	within    *scope // of the latest header
+	redefined []redefinition
+	tooDeepAt int // offset of a value nested deeper than maxNesting, or -1
 }
 
 // scope is one name that has been defined.
 type scope struct {
-	at     int
-	sealed bool // a value or an inline table: nothing can be added
-	dotted bool // made by a dotted key: a header can't reopen it
-	header bool // has had its own [header]
-	below  map[string]*scope
+	at       int
+	sealed   bool // a value or an inline table: closed for additions
+	dotted   bool // made by a dotted key: a header can't reopen it
+	header   bool // has had its own [header]
+	children map[string]*scope
 }
 
-func (s *scope) child(name string) *scope { return s.below[name] }
+func (s *scope) child(name string) *scope { return s.children[name] }
 
 func (s *scope) add(name string, at int) *scope {
-	if s.below == nil {
-		s.below = map[string]*scope{}
+	if s.children == nil {
+		s.children = map[string]*scope{}
 	}
 	c := &scope{at: at}
-	s.below[name] = c
+	s.children[name] = c
 	return c
 }
 
 func scan(src string) *scanner {
-	s := &scanner{src: src, root: &scope{}, deep: -1}
+	s := &scanner{src: src, root: &scope{}, tooDeepAt: -1}
 	s.within = s.root
 	s.pos = len(src) - len(strings.TrimPrefix(src, "\ufeff"))
-	for s.pos < len(s.src) && s.deep < 0 {
+	for s.pos < len(s.src) && s.tooDeepAt < 0 {
 		before := s.pos
 		s.blanks(true)
 		switch {
@@ -136,11 +137,11 @@ func (s *scanner) header() {
 		case c == nil:
 			c = in.add(name, at)
 		case c.sealed, last && !array && (c.header || c.dotted):
-			s.again = append(s.again, twice{path[:i+1], at, c.at})
-			s.within = &scope{} // its keys are reported no more
+			s.redefined = append(s.redefined, redefinition{path[:i+1], at, c.at})
+			s.within = &scope{} // do not report its keys as well
 			return
 		case last && array:
-			c.below = nil // a further element starts anew
+			c.children = nil // a further element starts anew
 		}
 		in = c
 	}
@@ -166,7 +167,7 @@ func (s *scanner) pair(prefix []string, in *scope, depth int) {
 		c := in.child(name)
 		last := i == len(key)-1
 		if c != nil && (last || c.sealed || c.header) {
-			s.again = append(s.again, twice{path[:len(prefix)+i+1], at, c.at})
+			s.redefined = append(s.redefined, redefinition{path[:len(prefix)+i+1], at, c.at})
 			own = &scope{}
 			break
 		}
@@ -192,11 +193,11 @@ func (s *scanner) pair(prefix []string, in *scope, depth int) {
 
 func (s *scanner) inline(path []string, own *scope, depth int) {
 	if depth > maxNesting {
-		s.deep, s.pos = s.pos, len(s.src)
+		s.tooDeepAt, s.pos = s.pos, len(s.src)
 		return
 	}
 	s.pos++
-	for s.pos < len(s.src) && s.deep < 0 {
+	for s.pos < len(s.src) && s.tooDeepAt < 0 {
 		s.blanks(true)
 		if s.next('}') {
 			return
@@ -214,11 +215,11 @@ func (s *scanner) inline(path []string, own *scope, depth int) {
 
 func (s *scanner) array(depth int) (elements []int) {
 	if depth > maxNesting {
-		s.deep, s.pos = s.pos, len(s.src)
+		s.tooDeepAt, s.pos = s.pos, len(s.src)
 		return nil
 	}
 	s.pos++
-	for s.pos < len(s.src) && s.deep < 0 {
+	for s.pos < len(s.src) && s.tooDeepAt < 0 {
 		s.blanks(true)
 		if s.next(']') {
 			return elements
@@ -235,7 +236,8 @@ func (s *scanner) array(depth int) (elements []int) {
 		case '[':
 			s.array(depth + 1)
 		case '{':
-			// No key of ours holds tables in arrays: the value is refused for its type, so its keys are not needed.
+			// No key of ours holds tables in arrays. The value is refused for its type, so its keys
+			// are not needed.
 			keep := len(s.entries)
 			s.inline(nil, &scope{}, depth+1)
 			s.entries = s.entries[:keep]
@@ -319,7 +321,7 @@ func (s *scanner) key() (path []string) {
 			return path
 		}
 		if len(path) == maxNesting {
-			s.deep, s.pos = start, len(s.src)
+			s.tooDeepAt, s.pos = start, len(s.src)
 			return nil
 		}
 	}

@@ -5,28 +5,30 @@ import (
 	"strings"
 )
 
-// field is one key of the schema, or one section when below is not nil. The schema is read off the struct tags.
+// field is one key of the schema, or one section when children is not nil. The schema is read from
+// the struct tags.
 type field struct {
-	key    string // full: tools.fs.track_reads
-	name   string // its last part
-	index  []int  // for reflect.Value.FieldByIndex
-	typ    reflect.Type
-	doc    string
-	enum   []string
-	sample string
-	below  []*field // of a section
+	key      string // full: tools.fs.track_reads
+	name     string // its last part
+	index    []int  // for reflect.Value.FieldByIndex
+	typ      reflect.Type
+	doc      string
+	enum     []string
+	sample   string
+	children []*field // of a section
 }
 
 var durationType = reflect.TypeFor[Duration]()
 
-// schema is the whole of Config as a tree. It is made anew on each call, as a Config is read once in a process.
+// schema is the tree of all fields of Config. It is built on each call: a process reads its
+// configuration once.
 func schema() *field {
 	root := &field{typ: reflect.TypeFor[Config]()}
-	root.grow()
+	root.addChildren()
 	return root
 }
 
-func (f *field) grow() {
+func (f *field) addChildren() {
 	for i := range f.typ.NumField() {
 		sf := f.typ.Field(i)
 		name := sf.Tag.Get("toml")
@@ -42,20 +44,20 @@ func (f *field) grow() {
 			c.enum = strings.Split(e, "|")
 		}
 		if c.typ.Kind() == reflect.Struct {
-			c.below = []*field{}
-			c.grow()
+			c.children = []*field{}
+			c.addChildren()
 		}
-		f.below = append(f.below, c)
+		f.children = append(f.children, c)
 	}
 }
 
-func (f *field) section() bool { return f.below != nil }
+func (f *field) section() bool { return f.children != nil }
 
-// find follows path as far as it is known. rest is what is left of it.
+// find follows path as far as it is known. rest is what remains of it.
 func (f *field) find(path []string) (at *field, rest []string) {
 	for len(path) > 0 && f.section() {
 		var next *field
-		for _, c := range f.below {
+		for _, c := range f.children {
 			if c.name == path[0] {
 				next = c
 			}
@@ -68,16 +70,16 @@ func (f *field) find(path []string) (at *field, rest []string) {
 	return f, path
 }
 
-// walk visits every field below f, sections before what they hold.
+// walk visits every field below f, a section before its keys.
 func (f *field) walk(visit func(*field)) {
-	for _, c := range f.below {
+	for _, c := range f.children {
 		visit(c)
 		c.walk(visit)
 	}
 }
 
 func (f *field) keys() (names []string) {
-	for _, c := range f.below {
+	for _, c := range f.children {
 		if !c.section() {
 			names = append(names, c.name)
 		}

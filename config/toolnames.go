@@ -9,10 +9,11 @@ import (
 	"moltisfs/internal/nearest"
 )
 
-// toolNames are the tools that [tools.policy] can mean. They stand here so that a misspelt one is found with its line;
-// TestConfigKnowsTheTools holds them to those that there are.
+// toolNames are the tools that [tools.policy] can mean. They stand here so that a misspelt one is
+// found with its line. TestConfigKnowsTheTools compares them with the tools that exist.
 var toolNames = []string{
-	"Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "Glob", "Grep", "checkpoints_list", "checkpoint_diff", "checkpoint_restore",
+	"Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "Glob", "Grep",
+	"checkpoints_list", "checkpoint_diff", "checkpoint_restore",
 }
 
 // ToolNames are the names that [tools.policy] can mean.
@@ -21,11 +22,14 @@ func ToolNames() []string { return slices.Clone(toolNames) }
 // namesTool reports whether an entry of [tools.policy], a name or "prefix*", means a tool of ours.
 func namesTool(entry string) bool {
 	prefix, many := strings.CutSuffix(entry, "*")
-	return slices.ContainsFunc(toolNames, func(name string) bool { return name == entry || many && strings.HasPrefix(name, prefix) })
+	return slices.ContainsFunc(toolNames, func(name string) bool {
+		return name == entry || many && strings.HasPrefix(name, prefix)
+	})
 }
 
-// checkNames: an entry that means no tool of ours is an error when it is close to one, because a deny list with a slip of the pen
-// denies nothing. Another is left to Warnings: the list may serve a gateway that has more tools.
+// checkNames finds misspelt names. An unknown name that is close to one of ours is an error,
+// because a deny list with a typing mistake denies nothing. Any other unknown name is left to
+// Warnings: the list may serve a gateway that has more tools.
 func checkNames(key string, names []string, add adder) {
 	for i, n := range names {
 		at := fmt.Sprintf("%s[%d]", key, i)
@@ -35,7 +39,9 @@ func checkNames(key string, names []string, add adder) {
 		case strings.ContainsAny(n, " \t\r\n"):
 			add(at, strconv.Quote(n)+" holds a blank", "one name an entry")
 		case star >= 0 && star < len(n)-1:
-			add(at, strconv.Quote(n)+": a star can only stand at the end", "write "+quote(n[:star+1])+" or the whole name").glob = star + 1
+			hint := "write " + quote(n[:star+1]) + " or the whole name"
+			p := add(at, strconv.Quote(n)+": a star can only stand at the end", hint)
+			p.globOffset = star + 1
 		case !namesTool(n):
 			if near := nearTool(n); near != "" {
 				add(at, strconv.Quote(n)+" is no tool", "did you mean "+strconv.Quote(near)+"?")
@@ -44,49 +50,56 @@ func checkNames(key string, names []string, add adder) {
 	}
 }
 
-// Warnings are what Check lets pass and an operator should know, in the order of the keys. Locate adds where it stands.
+// Warnings are what Check accepts and an operator should know, in the order of the keys. Locate
+// adds where they stand.
 func (c Config) Warnings() []*Problem {
 	var out []*Problem
 	fs, p := c.Tools.FS, c.Tools.Policy
 	if fs.WorkspaceRoot != "" && len(fs.AllowPaths) == 0 {
-		out = append(out, &Problem{Key: "tools.fs.workspace_root", Why: "confines nothing while allow_paths is empty: the tools reach all that this account can",
-			Hint: "add allow_paths = [" + quote(strings.TrimSuffix(fs.WorkspaceRoot, "/")+"/**") + "]"})
+		out = append(out, &Problem{
+			Key: "tools.fs.workspace_root",
+			Why: "confines nothing while allow_paths is empty: " +
+				"the tools reach all that this account can",
+			Hint: "add allow_paths = [" + quote(strings.TrimSuffix(fs.WorkspaceRoot, "/")+"/**") + "]",
+		})
 	}
 	for _, list := range []struct {
 		key   string
 		names []string
 	}{{"tools.policy.allow", p.Allow}, {"tools.policy.deny", p.Deny}} {
-		strangers := slices.DeleteFunc(slices.Clone(list.names), namesTool)
-		if len(strangers) > 0 {
-			out = append(out, &Problem{Key: list.key, Why: "no tools of ours, so without effect here: " + quoted(strangers),
-				Hint: "ours are " + strings.Join(toolNames, ", ")})
+		unknown := slices.DeleteFunc(slices.Clone(list.names), namesTool)
+		if len(unknown) > 0 {
+			why := "no tools of ours, so without effect here: " + quoted(unknown)
+			hint := "ours are " + strings.Join(toolNames, ", ")
+			out = append(out, &Problem{Key: list.key, Why: why, Hint: hint})
 		}
 	}
 	return out
 }
 
-// nearTool is the name that an entry of [tools.policy] most likely means: the same but for case and separators, with a "file" less,
-// or one or two edits away. "" when none is close.
+// nearTool is the tool that an entry of [tools.policy] most likely means: the same but for case and
+// separators, without a "file", or one or two edits away. It gives "" when none is close.
 func nearTool(entry string) string {
-	word, many := strings.CutSuffix(fold(entry), "*")
+	word, many := strings.CutSuffix(plainName(entry), "*")
 	if len(word) > 64 {
 		return ""
 	}
 	best, at := "", 3
 	try := func(as, n string) {
-		if d := nearest.Distance(word, n); d < at && d <= slips(max(len(word), len(n)), many) {
+		most := allowedEdits(max(len(word), len(n)), many)
+		if d := nearest.Distance(word, n); d < at && d <= most {
 			best, at = as, d
 		}
 	}
 	for _, name := range toolNames {
-		switch n := fold(name); {
+		switch n := plainName(name); {
 		case !many && strings.ReplaceAll(strings.ReplaceAll(word, "files", ""), "file", "") == n:
-			return name // read_file, as the documentation of gateways has it
+			return name // read_file, as gateways write it
 		case !many:
 			try(name, n)
-		case len(word) >= 3: // as much of the name as there is of the prefix, give or take a letter
+		case len(word) >= 3: // compare with the same length of name, give or take a letter
 			for i := range name {
-				if n := fold(name[:i+1]); len(n) >= len(word)-1 && len(n) <= len(word)+1 {
+				if n := plainName(name[:i+1]); len(n) >= len(word)-1 && len(n) <= len(word)+1 {
 					try(name[:i+1]+"*", n)
 				}
 			}
@@ -95,8 +108,9 @@ func nearTool(entry string) string {
 	return best
 }
 
-// slips is how many edits a name of that length may be away from the one that is meant. A prefix is a guess already.
-func slips(length int, prefix bool) int {
+// allowedEdits is how many edits a name of that length may be away from the one that is meant. A
+// prefix is already a guess, so it gets fewer.
+func allowedEdits(length int, prefix bool) int {
 	switch {
 	case length < 4 || prefix && length < 6:
 		return 0
@@ -106,6 +120,6 @@ func slips(length int, prefix bool) int {
 	return 2
 }
 
-func fold(name string) string {
+func plainName(name string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
 }

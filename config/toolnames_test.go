@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A list of tools with a slip of the pen must not do nothing in silence: a name near one of ours is an error with its place, any
-// other that is none of ours a warning.
+// A list of tools with a slip of the pen must not do nothing in silence: a name near one of ours is
+// an error with its place, any other that is none of ours a warning.
 func TestToolNames(t *testing.T) {
 	for _, c := range []struct{ entry, near, warned string }{
 		{"Read", "", ""},

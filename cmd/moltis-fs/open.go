@@ -45,7 +45,7 @@ func (in *invocation) loadConfig(file string) (cfg config.Config, from string, e
 	}
 	var data []byte
 	if err == nil && info.Size() > config.MaxSize {
-		return cfg, from, misuse("at most 1 MiB is read", "%s: %d bytes is no configuration file", from, info.Size())
+		return cfg, from, misuse("at most 1 MiB is read", "%s: %d bytes are too many for a configuration file", from, info.Size())
 	}
 	if err == nil {
 		data, err = os.ReadFile(from)
