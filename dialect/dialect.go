@@ -52,6 +52,8 @@ type Call struct {
 	Args json.RawMessage
 	// Approver, when set, is asked instead of the host's: a front that can ask this very caller.
 	Approver approval.Approver
+	// Tier says how freely this caller may change things; "" is as the configuration has it.
+	Tier approval.Tier
 	// ByUser says that a person makes the call, not an agent: what it removes stays in the trash as
 	// long as a user's.
 	ByUser bool

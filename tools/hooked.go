@@ -47,25 +47,13 @@ func (r *Replaced) Text() string {
 
 func (*Replaced) payload() {}
 
-// ofHook tells the "no" of a hook; nil is for other errors. done says that the call has been carried
-// out or refused, and its answer is withheld.
-func ofHook(err error, done bool) *Refusal {
-	no, ok := errors.AsType[*hook.Error](err)
-	if !ok {
-		return nil
-	}
-	r := &Refusal{Reason: KindPermissionDenied, Message: no.Error(),
-		Hint: "Do what the reason asks for, or tell the user; the same call is blocked again."}
+// withheld says that a call has ended, and why its answer is not given.
+func withheld(a *about) *Refusal {
+	no := factsOf[*hook.Error](a)
+	why := no.Error()
 	if no.Err != nil {
-		r.Reason, r.Message = KindPolicyError, "the hook "+no.Hook+" could not answer, so the call is refused"
-		r.Hint = "Tell the user; the operator's log has the details."
+		why = "the hook " + no.Hook + " could not answer"
 	}
-	if done {
-		r.Message = "the call has ended, and its answer is withheld: " + no.Error()
-		r.Hint = "What the call changed is changed: do not send it again. Tell the user."
-		if no.Err != nil {
-			r.Message = "the call has ended, and its answer is withheld: the hook " + no.Hook + " could not answer"
-		}
-	}
-	return r
+	return &Refusal{Message: "the call has ended, and its answer is withheld: " + why,
+		Hint: "What the call changed is changed: do not send it again. Tell the user."}
 }

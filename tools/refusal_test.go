@@ -13,6 +13,7 @@ import (
 	"moltisfs/config"
 	"moltisfs/grep"
 	"moltisfs/grep/match"
+	"moltisfs/hook"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
@@ -47,6 +48,10 @@ var refusals = []struct {
 	{engine.Refuse(engine.HardLinked, "/f", 2), KindPermissionDenied},
 	{engine.Refuse(engine.NotApproved, "/f", "no"), KindApprovalDenied},
 	{engine.Refuse(engine.NobodyToAsk, "/f", ""), KindApprovalDenied},
+	{engine.Refuse(engine.TierBlocked, "", nil), KindPermissionDenied},
+	{engine.Refuse(engine.HookBlocked, "", &hook.Error{Hook: "h", Reason: "no"}), KindPermissionDenied},
+	{engine.Refuse(engine.HookFailed, "", &hook.Error{Hook: "h", Err: syscall.EIO}), KindPolicyError},
+	{engine.Refuse(engine.Withheld, "", &hook.Error{Hook: "h", Reason: "no"}), KindPermissionDenied},
 	{engine.Refuse(engine.NotAnswered, "/f", nil), KindApprovalTimeout},
 	{engine.Refuse(engine.ApprovalStale, "/f", "a diff"), KindApprovalStale},
 	{engine.Refuse(engine.Conflicts, "", []engine.Blocked{{Path: "/f", Why: engine.Occupied}}), KindConflict},

@@ -9,6 +9,7 @@ import (
 	"moltisfs/checkpoint"
 	"moltisfs/grep"
 	"moltisfs/grep/match"
+	"moltisfs/hook"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
@@ -158,6 +159,16 @@ var sentences = map[engine.Cause]wording{
 		return &Refusal{Message: "changes need approval and nobody can be asked; nothing was changed",
 			Hint: sentence(cmp.Or(factsOf[string](a), "ask the operator for a way to approve: a terminal, --approve elicitation, --yes, or require_approval = false"))}
 	},
+	engine.TierBlocked: plainly("this caller may not make this call; nothing was done", "Tell the user, or do it another way."),
+	engine.HookBlocked: func(a *about) *Refusal {
+		return &Refusal{Message: factsOf[*hook.Error](a).Error(), Hint: "Do what the reason asks for, or tell the user; the same call is blocked again."}
+	},
+	engine.HookFailed: func(a *about) *Refusal {
+		return &Refusal{Message: "the hook " + factsOf[*hook.Error](a).Hook + " could not answer, so the call is refused",
+			Hint: "Tell the user; the operator's log has the details."}
+	},
+	engine.Withheld: withheld,
+
 	engine.NotAnswered: plainly("nobody answered the approval question in time; nothing was changed", "Tell the user that an approval is wanted, then call again."),
 	engine.ApprovalStale: func(a *about) *Refusal {
 		return &Refusal{Message: "the file changed while the approval was pending; nothing was changed",

@@ -176,7 +176,7 @@ func DefinitionsUnder(p config.Policy) ([]Definition, error) {
 // *UnknownToolError, that there is no such tool, or, as ErrClosed, that the suite is closed.
 func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
 	c := &engine.Call{Principal: in.Principal, Session: in.Session, Turn: in.Turn, Dialect: "tools", Tool: in.Tool,
-		Approver: in.Approver, ByUser: in.ByUser}
+		Approver: in.Approver, Tier: in.Tier, ByUser: in.ByUser}
 	tool := row(in.Tool)
 	if tool == nil || !tool.allowed(s.tools) {
 		unknown := s.unknown(in.Tool)
@@ -196,7 +196,7 @@ func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
 	}
 	var args any
 	err = s.engine.Do(ctx, c, engine.Operation{
-		Changes: tool.Effect != Reads, Follows: tool.Follows, Time: s.timeOf(tool),
+		Changes: tool.Effect != Reads, Follows: tool.Follows, Time: s.timeOf(tool, in.Tier),
 		Args: in.Args,
 		Decode: func(raw json.RawMessage) (err error) {
 			if args, err = tool.decode(raw); err != nil {
@@ -217,10 +217,7 @@ func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
 			return err
 		},
 		Refuse: func(ctx context.Context, err error) string {
-			r := ofHook(err, p != nil)
-			if r == nil {
-				r = s.refuse(tool.Name, args, err)
-			}
+			r := s.refuse(tool.Name, args, err)
 			if r == nil {
 				return ""
 			}
@@ -246,11 +243,11 @@ func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
 }
 
 // timeOf gives a call a minute to work in, and as long as an approver may take beside it.
-func (s *Suite) timeOf(t *Tool) time.Duration {
+func (s *Suite) timeOf(t *Tool, tier approval.Tier) time.Duration {
 	switch {
 	case t.OwnTime:
 		return 0
-	case t.Effect != Reads && s.cfg.RequireApproval:
+	case t.Effect != Reads && (s.cfg.RequireApproval || tier == approval.TierAsk):
 		return time.Minute + time.Duration(s.cfg.ApprovalTimeout)
 	}
 	return time.Minute

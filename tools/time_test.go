@@ -13,7 +13,7 @@ func TestEveryToolHasItsTime(t *testing.T) {
 	own := map[string]bool{"Glob": true, "Grep": true, "checkpoint_restore": true}
 	for i := range All {
 		tool, asked := &All[i], time.Duration(s.cfg.ApprovalTimeout)
-		switch got := s.timeOf(tool); {
+		switch got := s.timeOf(tool, ""); {
 		case own[tool.Name]:
 			if got != 0 {
 				t.Errorf("%s sets its own deadline, and has %s", tool.Name, got)

@@ -76,7 +76,7 @@ func (e *Engine) Do(ctx context.Context, c *Call, op Operation) error {
 	ctx, end := e.follow(ctx, c)
 	outcome, cause := e.attempt(ctx, c, op)
 	e.hooksAfter(ctx, c, op, outcome, time.Since(start))
-	e.tell(ctx, c, outcome, time.Since(start))
+	e.tell(ctx, c, op, outcome, time.Since(start))
 	end(op, outcome, time.Since(start))
 	if rerr := e.Record(c, start, outcome, cause); rerr != nil {
 		e.logger.Error("the audit record could not be written", "tool", c.Tool, "err", rerr)
@@ -127,6 +127,12 @@ func (e *Engine) admit(ctx context.Context, c *Call, op Operation) error {
 	if why := e.tools.Why(c.Tool, op.Follows...); why != "" {
 		return &policy.Denied{Path: c.Tool, Rule: "tools.policy", Why: why}
 	}
+	if !c.Tier.Known() {
+		return &hostError{"taking a call", fmt.Errorf("there is no tier %q", string(c.Tier))}
+	}
+	if c.Tier == approval.TierBlocked {
+		return Refuse(TierBlocked, "", nil)
+	}
 	if err := c.checkNames(); err != nil || op.Decode == nil {
 		return err
 	}
@@ -137,11 +143,15 @@ func (e *Engine) admit(ctx context.Context, c *Call, op Operation) error {
 }
 
 // tell writes the line of a call to the operator's log.
-func (e *Engine) tell(ctx context.Context, c *Call, outcome string, took time.Duration) {
-	if !e.logger.Enabled(ctx, slog.LevelInfo) {
+func (e *Engine) tell(ctx context.Context, c *Call, op Operation, outcome string, took time.Duration) {
+	level := slog.LevelInfo
+	if c.Tier == approval.TierNotify && op.Changes && outcome == outcomeOK && !c.Trace.DryRun {
+		level = slog.LevelWarn
+	}
+	if !e.logger.Enabled(ctx, level) {
 		return
 	}
-	e.logger.LogAttrs(ctx, slog.LevelInfo, "tool call", slog.String("tool", c.Tool),
+	e.logger.LogAttrs(ctx, level, "tool call", slog.String("tool", c.Tool),
 		slog.String("file_path", c.path()), slog.Int64("bytes", c.Trace.Bytes), slog.String("outcome", outcome),
 		slog.String("call", c.ID), slog.Duration("duration", took))
 }

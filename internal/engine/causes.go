@@ -54,6 +54,11 @@ var (
 	ApprovalStale = own(CodeApprovalStale, "approval_stale") // string: the diff as it would be now
 	NotSaved      = own(CodeIOError, "checkpoint_not_saved") // error: why
 
+	TierBlocked = own(CodePermissionDenied, "tier_blocked")
+	HookBlocked = own(CodePermissionDenied, "hook_blocked")    // *hook.Error
+	HookFailed  = own(CodePolicyError, "hook_failed")          // *hook.Error
+	Withheld    = own(CodePermissionDenied, "answer_withheld") // *hook.Error; the call has ended
+
 	Conflicts    = own(CodeConflict, "conflicts")     // []Blocked
 	BothKinds    = own(CodeConflict, "both_kinds")    // []Blocked; to force does not help
 	NotStored    = own(CodeUnsupported, "not_stored") // Why

@@ -155,7 +155,8 @@ type Call struct {
 	ID, Principal, Session, Turn string
 	Dialect, Tool                string
 	Approver                     approval.Approver // nil: the engine's own
-	ByUser                       bool              // a person calls, not an agent: the trash keeps what goes as long as a user's
+	Tier                         approval.Tier
+	ByUser                       bool // a person calls, not an agent: the trash keeps what goes as long as a user's
 	Trace                        Trace
 
 	in *Engine // whose Do it is in

@@ -75,15 +75,22 @@ func (c *Call) info() hook.Info {
 	}
 }
 
-// hooksBefore puts the call before the hooks. The error is a *hook.Error.
+// hooksBefore puts the call before the hooks. The error is a *Refusal.
 func (e *Engine) hooksBefore(ctx context.Context, c *Call, op Operation) error {
 	if len(e.hooks.Before) == 0 {
 		return nil
 	}
 	args, notes, err := e.hooks.RunBefore(ctx, hook.BeforeToolCall{Info: c.info(), Arguments: op.Args}, op.Decode)
 	e.note(c, notes)
-	if err != nil || len(notes) == 0 {
-		return err
+	if no, ok := errors.AsType[*hook.Error](err); ok {
+		cause := HookBlocked
+		if no.Err != nil {
+			cause = HookFailed
+		}
+		return &Refusal{Code: cause.Code, Cause: cause, Facts: no, Err: no}
+	}
+	if len(notes) == 0 {
+		return nil
 	}
 	return op.Decode(args) // the last that was decoded may be one that was passed over
 }
@@ -98,7 +105,7 @@ func (e *Engine) hooksAfter(ctx context.Context, c *Call, op Operation, outcome 
 		if r := recover(); r != nil {
 			e.note(c, []string{fmt.Sprintf("the hooks panicked: %.200v", r)})
 			if op.Answer != nil && outcome != outcomeHost && len(e.hooks.Persist) > 0 {
-				op.Refuse(ctx, &hook.Error{Event: hook.ToolResultPersistEvent, Err: errors.New("panic")})
+				op.Refuse(ctx, withheld(&hook.Error{Event: hook.ToolResultPersistEvent, Hook: "of answers", Err: errors.New("panic")}))
 			}
 		}
 	}()
@@ -108,7 +115,7 @@ func (e *Engine) hooksAfter(ctx context.Context, c *Call, op Operation, outcome 
 		if answer, err = op.Answer(); err != nil && len(e.hooks.Persist) > 0 {
 			no := &hook.Error{Event: hook.ToolResultPersistEvent, Hook: e.hooks.Persist[0].Name(), Err: err}
 			e.note(c, []string{no.Event + " was not asked: " + err.Error()})
-			op.Refuse(ctx, no)
+			op.Refuse(ctx, withheld(no))
 		}
 	}
 	e.note(c, e.hooks.RunAfter(ctx, hook.AfterToolCall{
@@ -121,10 +128,20 @@ func (e *Engine) hooksAfter(ctx context.Context, c *Call, op Operation, outcome 
 	e.note(c, notes)
 	switch {
 	case err != nil:
-		op.Refuse(ctx, err)
+		op.Refuse(ctx, withheld(err))
 	case !bytes.Equal(now, answer):
 		_ = op.Replace(now) // it took it before
 	}
+}
+
+// withheld is the answer of a call whose own answer a hook keeps back.
+func withheld(err error) *Refusal {
+	no, _ := errors.AsType[*hook.Error](err)
+	r := &Refusal{Code: Withheld.Code, Cause: Withheld, Facts: no, Err: no}
+	if no.Err != nil {
+		r.Code = HookFailed.Code
+	}
+	return r
 }
 
 // note keeps for the record what hooks did.
