@@ -3,6 +3,7 @@ package tools
 import (
 	"context"
 
+	"moltisfs/checkpoint"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 )
@@ -66,7 +67,8 @@ func runMultiEdit(ctx context.Context, s *Suite, c *engine.Call, a *MultiEditArg
 	for i, e := range a.Edits {
 		edits[i] = edit.Edit{Old: e.OldString, New: e.NewString, All: value(e.ReplaceAll)}
 	}
-	done, r, err := s.edit(ctx, c, a.FilePath, edits, editOptions{value(a.ExpectedHash), value(a.DryRun), value(a.Acknowledge), value(a.Encoding)})
+	done, r, err := s.edit(ctx, c, engine.EditArgs{Path: a.FilePath, Edits: edits, Encoding: value(a.Encoding), Kind: checkpoint.KindMultiEdit,
+		DryRun: value(a.DryRun), Rules: engine.Rules{Hash: value(a.ExpectedHash), Meant: value(a.Acknowledge)}})
 	if err != nil {
 		return nil, err
 	}

@@ -101,8 +101,8 @@ func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call, a *NotebookE
 		if result, err = notebook.Apply(t.Before.Content, e); err != nil {
 			return err
 		}
-		if len(result.Content) > maxResult {
-			return &edit.TooLargeError{Size: int64(len(result.Content)), Max: maxResult}
+		if len(result.Content) > engine.MaxResult {
+			return &edit.TooLargeError{Size: int64(len(result.Content)), Max: engine.MaxResult}
 		}
 		if err := s.cellSeen(t, e.Mode, result); err != nil {
 			return err
@@ -124,18 +124,14 @@ func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call, a *NotebookE
 // call holds nothing of what it takes away.
 func (s *Suite) cellSeen(t *engine.Target, mode string, r *notebook.Result) error {
 	seen := t.Known.Seen
-	if mode == "insert" || !s.cfg.MustReadBeforeWrite || !t.Known.Tracked || seen != nil && (seen.Whole || covers(seen.Sources, r.Cell, r.Cell)) {
+	if mode == "insert" || !s.cfg.MustReadBeforeWrite || !t.Known.Tracked || seen != nil && (seen.Whole || ledger.Cover(seen.Sources, r.Cell, r.Cell)) {
 		return nil
 	}
-	if seen != nil && seen.Unit == "line" && covers(seen.Ranges, r.FirstLine, r.LastLine) {
+	if seen != nil && seen.Unit == "line" && ledger.Cover(seen.Ranges, r.FirstLine, r.LastLine) {
 		return nil
 	}
 	return &Refusal{Reason: KindMustRead, Message: fmt.Sprintf("this session has not seen the source of cell %s (cell %d), and must before it changes it", quote(r.CellID), r.Cell),
 		Hint: "Read it (a cell that is cut: by column, or the source with encoding: utf-8), then repeat the call.", Next: &NextCall{"Read", map[string]any{"file_path": t.Path, "offset": r.Cell, "limit": 1}}}
-}
-
-func covers(ranges []ledger.Range, first, last int) bool {
-	return slices.ContainsFunc(ranges, func(r ledger.Range) bool { return r.First <= first && last <= r.Last })
 }
 
 // cellsAfter is what a session that knew seen of a notebook knows of it after an edit: the same cells in their new places, and the cell it wrote.

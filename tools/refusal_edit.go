@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"moltisfs/internal/edit"
+	"moltisfs/internal/engine"
 	"moltisfs/readers"
 )
 
@@ -236,4 +237,25 @@ func because(cause string) string {
 		return " (the text was there when the file was read, and is no longer)"
 	}
 	return ""
+}
+
+// accident is a change that is most likely not meant.
+func accident(f engine.GuardFacts) *Refusal {
+	guard, of, hint := "overwrite", "content", "Send the whole content, or use Edit for the part that changes; acknowledge: true if the line is meant."
+	if f.Edit {
+		guard, of, hint = "edit", "result", "Send all of the new text, or a smaller old_string; acknowledge: true if the line is meant."
+	}
+	switch {
+	case f.Guard == "empties" && f.Edit:
+		return guarded(guard, "this would empty the file", "Set acknowledge: true if that is meant.")
+	case f.Guard == "empties":
+		return guarded(guard, "this would empty a file that has content", "Set acknowledge: true if that is meant.")
+	}
+	return guarded(guard, fmt.Sprintf("%s in line %d of the %s stands for %s of code that it would delete", quote(f.Text), f.Line, of, plural(f.Removed, "line")), hint)
+}
+
+func guarded(guard, what, hint string) *Refusal {
+	return &Refusal{Reason: KindBadRequest, Message: what + "; nothing was changed", Hint: hint, Fields: struct {
+		Guard string `json:"guard"`
+	}{guard}}
 }

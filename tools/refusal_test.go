@@ -15,6 +15,7 @@ import (
 	"moltisfs/grep/match"
 	"moltisfs/hook"
 	"moltisfs/internal/edit"
+	"moltisfs/internal/edit/guard"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"
@@ -44,6 +45,11 @@ var refusals = []struct {
 	{engine.Refuse(engine.PartUnread, "/f", &ledger.Seen{Lines: 2}), KindMustRead},
 	{engine.Refuse(engine.Modified, "/f", engine.HashFacts{}), KindModified},
 	{engine.Refuse(engine.Unexpected, "/f", engine.HashFacts{}), KindModified},
+	{engine.Refuse(engine.LinesUnseen, "/f", engine.LineFacts{First: 1, Last: 2}), KindMustRead},
+	{engine.Refuse(engine.NotAsShown, "/f", "pdf"), KindUnsupported},
+	{engine.Refuse(engine.Accident, "/f", engine.GuardFacts{}), KindBadRequest},
+	{engine.Refuse(engine.Accident, "/f", engine.GuardFacts{Finding: guard.Finding{Guard: "empties"}, Edit: true}), KindBadRequest},
+	{engine.Refuse(engine.DropsUnseen, "/f", &ledger.Seen{Lines: 2}), KindBadRequest},
 	{engine.Refuse(engine.ReadOnly, "/f", "-r--r--r--"), KindPermissionDenied},
 	{engine.Refuse(engine.HardLinked, "/f", 2), KindPermissionDenied},
 	{engine.Refuse(engine.NotApproved, "/f", "no"), KindApprovalDenied},

@@ -113,6 +113,32 @@ var sentences = map[engine.Cause]wording{
 		partRead(r, a.path, factsOf[*ledger.Seen](a))
 		return r
 	},
+	engine.LinesUnseen: func(a *about) *Refusal {
+		f := factsOf[engine.LineFacts](a)
+		args := map[string]any{"file_path": a.path, "offset": f.First, "limit": f.Last - f.First + 1}
+		if f.Encoding != "" {
+			args["encoding"] = f.Encoding
+		}
+		return &Refusal{Message: fmt.Sprintf("this session has not seen lines %d to %d, and old_string is merely like what stands there; the file is untouched", f.First, f.Last),
+			Hint: "Read them, then repeat the call with their exact text.", Next: &NextCall{"Read", args}}
+	},
+	engine.NotAsShown: plainly("this is a file of kind {fact}: what Read shows of it is not its bytes, which an edit would damage; the file is untouched",
+		"Make the change with a program for such files, or ask the user how."),
+	engine.Accident: func(a *about) *Refusal { return accident(factsOf[engine.GuardFacts](a)) },
+	engine.DropsUnseen: func(a *about) *Refusal {
+		seen := factsOf[*ledger.Seen](a)
+		part := "a part was shown"
+		if cmp.Or(seen.Unit, "line") == "line" && seen.Lines > 0 {
+			part = fmt.Sprintf("%d of %d lines were read", seen.Shown(), seen.Lines)
+		}
+		r := guarded("overwrite", "this would drop more than half of a file of which only "+part, "Read the rest first, or set acknowledge: true if that is meant.")
+		var way Refusal
+		if partRead(&way, a.path, seen); way.Next == nil { // what can be shown was
+			r.Hint = "Set acknowledge: true if that is meant."
+		}
+		r.Next = way.Next
+		return r
+	},
 	engine.Modified: func(a *about) *Refusal {
 		return modified(a, "the file changed since this session read it; nothing was changed by this call")
 	},

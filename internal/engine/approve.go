@@ -170,9 +170,9 @@ func (e *Engine) modified(t *Target) HashFacts {
 	return f
 }
 
-// LastSeen is the content of the target that the session saw last, nil when
+// lastSeen is the content of the target that the session saw last, nil when
 // it is not known any more.
-func (e *Engine) LastSeen(t *Target) []byte {
+func (e *Engine) lastSeen(t *Target) []byte {
 	if e.ledger == nil || t.Known.Seen == nil || !t.Known.Stale {
 		return nil
 	}

@@ -37,6 +37,11 @@ var (
 	ReadOnly   = own(CodePermissionDenied, "read_only")   // string: the mode
 	HardLinked = own(CodePermissionDenied, "hard_linked") // int: all names
 
+	LinesUnseen = own(CodeMustRead, "lines_unseen")    // LineFacts
+	NotAsShown  = own(CodeUnsupported, "not_as_shown") // string: the kind of file
+	Accident    = own(CodeBadRequest, "accident")      // GuardFacts
+	DropsUnseen = own(CodeBadRequest, "drops_unseen")  // *ledger.Seen
+
 	NoMatch        = Typed[*edit.NoMatchError](CodeNoMatch, "no_match")
 	NotUnique      = Typed[*edit.NotUniqueError](CodeNotUnique, "not_unique")
 	Unencodable    = Typed[*edit.UnencodableError](CodeBadRequest, "unencodable")

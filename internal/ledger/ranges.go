@@ -17,6 +17,11 @@ func merge(in []Range) []Range {
 	return out
 }
 
+// Cover says that one of the ranges has all from first to last.
+func Cover(ranges []Range, first, last int) bool {
+	return slices.ContainsFunc(ranges, func(r Range) bool { return r.First <= first && last <= r.Last })
+}
+
 // Shown counts the lines in the ranges of s: all of them when Whole.
 func (s Seen) Shown() int {
 	if s.Whole {

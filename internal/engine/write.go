@@ -1,0 +1,200 @@
+package engine
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
+	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/edit/guard"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/ledger"
+	"moltisfs/readers"
+)
+
+// MaxResult bounds a file after edits, in bytes.
+const MaxResult = 64 << 20
+
+// GuardFacts say why a change is most likely not meant.
+type GuardFacts struct {
+	guard.Finding
+	Edit bool // of edits; else of a whole text
+}
+
+// LineFacts are lines that were never shown. Encoding is the one to read them in; "" is the default.
+type LineFacts struct {
+	First, Last int
+	Encoding    string
+}
+
+// WriteArgs is a whole text for a file.
+type WriteArgs struct {
+	Path, Text string
+	Encoding   string // "": that of the old file, or UTF-8
+	Rules      Rules  // but for Read
+	DryRun     bool
+}
+
+// Write replaces the whole of a file or makes it. encoding is what it was written in.
+func (e *Engine) Write(ctx context.Context, c *Call, a WriteArgs) (done *Done, encoding string, err error) {
+	a.Rules.Read = ReadWhole
+	p := Plan{Summary: fmt.Sprintf("write %d bytes", len(a.Text)), DryRun: a.DryRun, Op: checkpoint.Op{Kind: checkpoint.KindWrite}}
+	done, err = e.Rewrite(ctx, c, a.Path, a.Rules, p, func(t *Target) error {
+		before := t.Before.Content
+		raw, name, err := edit.Encode(a.Text, before, a.Encoding)
+		if err != nil {
+			return err
+		}
+		t.After = After{Kind: guardfs.KindFile, Content: raw}
+		if encoding = name; !strings.EqualFold(name, "utf-8") && t.Before.Exists {
+			if before, _, err = edit.Decode(before, ""); err != nil {
+				return err
+			}
+			t.After.Hunks = diff.Patch(before, []byte(strings.TrimPrefix(a.Text, "\ufeff")))
+		}
+		return guardOverwrite(t, before, []byte(a.Text))
+	})
+	return done, encoding, err
+}
+
+// guardOverwrite refuses an overwrite that is most likely not meant: content emptied, real code
+// replaced by a placeholder, more than half dropped of a file of which only a part was seen.
+func guardOverwrite(t *Target, before, content []byte) error {
+	if !t.Before.Exists || t.rules.Meant {
+		return nil
+	}
+	if f := cmp.Or(guard.Placeholder(before, content), guard.Empties(before, content)); f != nil {
+		return Refuse(Accident, t.True, GuardFacts{*f, false})
+	}
+	seen := t.Known.Seen
+	if t.Known.Tracked && seen != nil && !seen.Whole && bytes.Count(content, []byte("\n"))*2 < bytes.Count(before, []byte("\n")) {
+		return Refuse(DropsUnseen, t.True, seen)
+	}
+	return nil
+}
+
+// EditArgs are edits of one file.
+type EditArgs struct {
+	Path     string
+	Edits    []edit.Edit
+	Encoding string // "": as it is detected
+	Rules    Rules  // but for Read
+	DryRun   bool
+	Kind     string // of the checkpoint
+	// Refuse may refuse in words of the dialect: before the edits, and what they failed with.
+	Refuse func(t *Target, failed error) error
+}
+
+// Edit replaces text in a file, or makes it by a first edit of nothing.
+func (e *Engine) Edit(ctx context.Context, c *Call, a EditArgs) (done *Done, result *edit.Result, err error) {
+	a.Rules.Read = ReadStale
+	a.Rules.Parents = a.Rules.Parents && a.Edits[0].Old == ""
+	what := "1 edit"
+	if n := len(a.Edits); n != 1 {
+		what = fmt.Sprintf("%d edits", n)
+	}
+	p := Plan{Summary: what, DryRun: a.DryRun, Op: checkpoint.Op{Kind: a.Kind}}
+	done, err = e.Rewrite(ctx, c, a.Path, a.Rules, p, func(t *Target) (err error) {
+		if err := a.Refuse(t, nil); err != nil {
+			return err
+		}
+		if shown := readers.ShownAs(t.Before.Content, a.Encoding); shown != "" {
+			return Refuse(NotAsShown, t.True, shown)
+		}
+		how := edit.Options{Strict: e.cfg.EditMatching == "strict", MaxBytes: MaxResult, Seen: e.lastSeen(t), Encoding: a.Encoding, Err: ctx.Err}
+		result, err = edit.Apply(t.Before.Content, a.Edits, how)
+		if t.Known.Stale && (err != nil || !survives(result, a.Edits, t.Before.Content, how)) {
+			return e.Modified(t)
+		}
+		if err != nil {
+			return cmp.Or(a.Refuse(t, err), err)
+		}
+		if f := result.Guard(); f != nil && !a.Rules.Meant {
+			return Refuse(Accident, t.True, GuardFacts{*f, true})
+		}
+		t.After = After{Kind: guardfs.KindFile, Content: result.Content, Hunks: result.Patch()}
+		if e.cfg.MustReadBeforeWrite {
+			return proven(t, result, a.Encoding)
+		}
+		return nil
+	})
+	return done, result, err
+}
+
+// survives says whether edits of a file that others changed since it was seen may go ahead: in what was
+// seen they find the same places, exactly and once, and what others changed neither touches those nor
+// makes another place of them.
+func survives(r *edit.Result, edits []edit.Edit, now []byte, how edit.Options) bool {
+	if how.Seen == nil || !exactOnce(r) {
+		return false
+	}
+	was, err := edit.Apply(how.Seen, edits, how)
+	if err != nil || !exactOnce(was) {
+		return false
+	}
+	var texts [4][]byte
+	for i, b := range [][]byte{how.Seen, was.Content, now, r.Content} {
+		if texts[i], _, err = edit.Decode(b, r.Encoding); err != nil {
+			return false
+		}
+	}
+	merged, conflicts := diff.Merge(texts[0], texts[1], texts[2])
+	return len(conflicts) == 0 && bytes.Equal(merged, texts[3])
+}
+
+func exactOnce(r *edit.Result) bool {
+	return !slices.ContainsFunc(r.Steps, func(s edit.Step) bool { return s.Strategy != edit.StrategyExact || s.Replacements != 1 })
+}
+
+// proven refuses to change lines that the session was not shown, unless the old text is exactly what
+// stands there: that proves that it is known, and to be merely alike does not.
+func proven(t *Target, r *edit.Result, encoding string) error {
+	seen := t.Known.Seen
+	if seen == nil || seen.Whole || !slices.ContainsFunc(r.Steps, func(s edit.Step) bool {
+		return s.Strategy != edit.StrategyExact && s.Strategy != edit.StrategyLineEndings
+	}) {
+		return nil
+	}
+	byLine := cmp.Or(seen.Unit, "line") == "line"
+	for _, h := range t.After.Hunks {
+		first, last := changedLines(h)
+		if byLine && ledger.Cover(seen.Ranges, first, last) {
+			continue
+		}
+		f := LineFacts{First: first, Last: last}
+		if encoding = cmp.Or(encoding, r.Encoding); encoding != "utf-8" || !byLine {
+			f.Encoding = encoding
+		}
+		return Refuse(LinesUnseen, t.True, f)
+	}
+	return nil
+}
+
+// changedLines are the first and the last line of the old text that a hunk changes; where it only adds,
+// the line above.
+func changedLines(h diff.Hunk) (first, last int) {
+	n := h.OldStart
+	for _, l := range h.Lines {
+		switch l[0] {
+		case '-':
+			if first == 0 {
+				first = n
+			}
+			last = n
+			n++
+		case ' ':
+			n++
+		case '+':
+			last = max(last, n-1, 1)
+			if first == 0 {
+				first = last
+			}
+		}
+	}
+	return first, last
+}
