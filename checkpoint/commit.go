@@ -15,9 +15,8 @@ import (
 // one fsync serves them all. If one of their jobs fails, the transaction is rolled back and each runs in one of its
 // own. Other jobs never share a transaction: only saves can be run again.
 type committer struct {
-	db   *DB
-	conn *sql.Conn
-	st   map[string]*sql.Stmt
+	db *DB
+	*statements
 
 	turn  chan struct{} // holds one: who has put it in may use conn
 	mu    sync.Mutex
@@ -66,17 +65,14 @@ func newCommitter(ctx context.Context, d *DB) (*committer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &committer{db: d, conn: conn, st: map[string]*sql.Stmt{}, turn: make(chan struct{}, 1),
+	c := &committer{db: d, statements: newStatements(conn), turn: make(chan struct{}, 1),
 		outcomes: map[int64]Outcome{}}
 	return c, nil
 }
 
 func (c *committer) close() error {
-	var errs []error
-	for _, s := range c.st {
-		errs = append(errs, s.Close())
-	}
-	return errors.Join(append(errs, c.conn.Close())...)
+	c.finalize()
+	return c.conn.Close()
 }
 
 // do runs fn inside a transaction that is durable when do returns nil. It never runs when ctx ended before its turn
@@ -315,32 +311,9 @@ func (c *committer) flush() error {
 	return c.do(context.Background(), func(context.Context, *committer) error { return nil })
 }
 
-func (c *committer) stmt(ctx context.Context, q string) (*sql.Stmt, error) {
-	if s := c.st[q]; s != nil {
-		return s, nil
-	}
-	s, err := c.conn.PrepareContext(ctx, q)
-	if err == nil {
-		c.st[q] = s
-	}
-	return s, err
-}
-
-func (c *committer) exec(ctx context.Context, q string, args ...any) error {
-	s, err := c.stmt(ctx, q)
-	if err == nil {
-		_, err = s.ExecContext(ctx, args...)
-	}
-	return err
-}
-
 // insert returns the row id.
 func (c *committer) insert(ctx context.Context, q string, args ...any) (int64, error) {
-	s, err := c.stmt(ctx, q)
-	if err != nil {
-		return 0, err
-	}
-	r, err := s.ExecContext(ctx, args...)
+	r, err := c.change(ctx, q, args...)
 	if err != nil {
 		return 0, err
 	}
@@ -348,35 +321,6 @@ func (c *committer) insert(ctx context.Context, q string, args ...any) (int64, e
 }
 
 type scanner interface{ Scan(...any) error }
-
-type failedRow struct{ err error }
-
-func (f failedRow) Scan(...any) error { return f.err }
-
-func (c *committer) row(ctx context.Context, q string, args ...any) scanner {
-	s, err := c.stmt(ctx, q)
-	if err != nil {
-		return failedRow{err}
-	}
-	return s.QueryRowContext(ctx, args...)
-}
-
-// QueryContext and QueryRowContext ask inside the transaction.
-func (c *committer) QueryContext(ctx context.Context, q string, args ...any) (*sql.Rows, error) {
-	s, err := c.stmt(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	return s.QueryContext(ctx, args...)
-}
-
-func (c *committer) QueryRowContext(ctx context.Context, q string, args ...any) *sql.Row {
-	s, err := c.stmt(ctx, q)
-	if err != nil {
-		return c.conn.QueryRowContext(ctx, q, args...) // which says the same
-	}
-	return s.QueryRowContext(ctx, args...)
-}
 
 // know remembers the row of a name or a hash.
 func (c *committer) know(name string, r row) {
@@ -391,7 +335,7 @@ func (c *committer) intern(ctx context.Context, name, find, make string, args ..
 		return r.id, nil
 	}
 	var id int64
-	err := c.row(ctx, find, args...).Scan(&id)
+	err := c.QueryRowContext(ctx, find, args...).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		id, err = c.insert(ctx, make, args...)
 	}
@@ -413,7 +357,7 @@ func (c *committer) path(ctx context.Context, path string) (int64, error) {
 // turnID finds the last turn of that name, or begins one.
 func (c *committer) turnID(ctx context.Context, session int64, name string) (int64, error) {
 	var id int64
-	err := c.row(ctx, "SELECT id FROM turn WHERE session=? AND name=? ORDER BY id DESC LIMIT 1", session, name).Scan(&id)
+	err := c.QueryRowContext(ctx, "SELECT id FROM turn WHERE session=? AND name=? ORDER BY id DESC LIMIT 1", session, name).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return c.newTurn(ctx, session, name)
 	}

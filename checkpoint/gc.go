@@ -346,7 +346,7 @@ func (c *committer) few(ctx context.Context, seqs []int64, most int) (_ []int64,
 			return nil, "", 0, err
 		}
 		list = string(b)
-		err = c.row(ctx, "SELECT count(*) FROM change WHERE op IN (SELECT value FROM json_each(?))", list).Scan(&changes)
+		err = c.QueryRowContext(ctx, "SELECT count(*) FROM change WHERE op IN (SELECT value FROM json_each(?))", list).Scan(&changes)
 		if err != nil || changes <= most || len(seqs) == 1 {
 			return seqs, list, max(changes, len(seqs)), err
 		}

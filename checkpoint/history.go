@@ -61,7 +61,7 @@ func (r *opRow) scan(h *history, row scanner) (entry, error) {
 		return entry{}, err
 	}
 	c := &Checkpoint{ID: idOf(r.seq), Time: time.Unix(0, r.ts), Tool: r.tool, Kind: r.kind, Principal: r.principal, Session: r.session,
-		Turn: r.turn.String, Label: r.label.String, Outcome: codeOutcome(r.outcome), Pinned: r.pinned, UndoOf: idOf(r.undo.Int64), RestoreOf: idOf(r.restore.Int64)}
+		Turn: r.turn.String, Label: r.label.String, Outcome: byCode(outcomes, r.outcome), Pinned: r.pinned, UndoOf: idOf(r.undo.Int64), RestoreOf: idOf(r.restore.Int64)}
 	if o, ok := h.pending[r.seq]; ok {
 		c.Outcome = o
 	}
@@ -307,10 +307,10 @@ func (r *changeRow) scan(rows scanner) (c Recorded, err error) {
 	}
 	c = Recorded{Path: string(r.path), Role: r.role.String, Skipped: r.skipped.String, AfterSkipped: r.askipped.String,
 		Stored: r.bits>>16&1 != 0, AfterStored: r.bits>>17&1 != 0}
-	if c.Before, err = r.before.state(codeKind(r.bits & 0xff)); err != nil {
+	if c.Before, err = r.before.state(byCode(kinds, r.bits&0xff)); err != nil {
 		return c, err
 	}
-	c.After, err = r.after.state(codeKind(r.bits >> 8 & 0xff))
+	c.After, err = r.after.state(byCode(kinds, r.bits>>8&0xff))
 	return c, err
 }
 

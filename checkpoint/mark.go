@@ -33,7 +33,7 @@ func (d *DB) Settle(ctx context.Context, id ID, o Outcome) error {
 	}
 	err = d.com.do(ctx, func(ctx context.Context, c *committer) error {
 		var n int64
-		if err := c.row(ctx, "SELECT seq FROM op WHERE seq=?", seq).Scan(&n); errors.Is(err, sql.ErrNoRows) {
+		if err := c.QueryRowContext(ctx, "SELECT seq FROM op WHERE seq=?", seq).Scan(&n); errors.Is(err, sql.ErrNoRows) {
 			return ErrNotFound
 		} else if err != nil {
 			return err
@@ -67,11 +67,7 @@ func (d *DB) Flush() error {
 // update runs one statement that must change a row.
 func (d *DB) update(ctx context.Context, doing, q string, args ...any) error {
 	err := d.com.do(ctx, func(ctx context.Context, c *committer) error {
-		s, err := c.stmt(ctx, q)
-		if err != nil {
-			return err
-		}
-		r, err := s.ExecContext(ctx, args...)
+		r, err := c.change(ctx, q, args...)
 		if err != nil {
 			return err
 		}
@@ -109,7 +105,7 @@ func (d *DB) BeginTurn(ctx context.Context, who Scope, name string) (began bool,
 			return err
 		}
 		var last string
-		err = c.row(ctx, "SELECT name FROM turn WHERE session=? ORDER BY id DESC LIMIT 1", s).Scan(&last)
+		err = c.QueryRowContext(ctx, "SELECT name FROM turn WHERE session=? ORDER BY id DESC LIMIT 1", s).Scan(&last)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}

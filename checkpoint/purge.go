@@ -206,8 +206,7 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 			}
 		}
 	}
-	link, _ := kindCode(Symlink)
-	if err := c.exec(ctx, emptied, SkipPurged, link); err != nil {
+	if err := c.exec(ctx, emptied, SkipPurged, kindCode(Symlink)); err != nil {
 		return err
 	}
 	for id := range targets { // only targets stand on targets now

@@ -11,17 +11,71 @@ const (
 	maxStmts   = 64 // of a reader: what filters ask for differs
 )
 
-// readers hands out connections whose statements stay prepared: to parse what a list asks is dearer than to answer it.
+// statements is a connection whose statements stay prepared: to parse what a list asks is dearer than to answer it.
+type statements struct {
+	conn *sql.Conn
+	st   map[string]*sql.Stmt
+}
+
+func newStatements(conn *sql.Conn) *statements { return &statements{conn, map[string]*sql.Stmt{}} }
+
+func (s *statements) stmt(ctx context.Context, q string) (*sql.Stmt, error) {
+	if st := s.st[q]; st != nil {
+		return st, nil
+	}
+	st, err := s.conn.PrepareContext(ctx, q)
+	if err == nil {
+		s.st[q] = st
+	}
+	return st, err
+}
+
+func (s *statements) exec(ctx context.Context, q string, args ...any) error {
+	_, err := s.change(ctx, q, args...)
+	return err
+}
+
+// change is exec for who wants to know what it did.
+func (s *statements) change(ctx context.Context, q string, args ...any) (sql.Result, error) {
+	st, err := s.stmt(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return st.ExecContext(ctx, args...)
+}
+
+func (s *statements) QueryContext(ctx context.Context, q string, args ...any) (*sql.Rows, error) {
+	st, err := s.stmt(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return st.QueryContext(ctx, args...)
+}
+
+func (s *statements) QueryRowContext(ctx context.Context, q string, args ...any) *sql.Row {
+	st, err := s.stmt(ctx, q)
+	if err != nil {
+		return s.conn.QueryRowContext(ctx, q, args...) // which says the same
+	}
+	return st.QueryRowContext(ctx, args...)
+}
+
+// finalize forgets the statements.
+func (s *statements) finalize() {
+	for q, st := range s.st {
+		st.Close()
+		delete(s.st, q)
+	}
+}
+
+// readers hands out connections for snapshots.
 type readers struct {
 	db   *sql.DB
 	free chan *reader // nil: one that is to be opened
 }
 
 // reader is used by one snapshot at a time.
-type reader struct {
-	conn *sql.Conn
-	st   map[string]*sql.Stmt
-}
+type reader struct{ *statements }
 
 func newReaders(db *sql.DB) *readers {
 	rs := &readers{db, make(chan *reader, maxReaders)}
@@ -64,13 +118,10 @@ func (rs *readers) snapshot(ctx context.Context, fn func(querier) error) (err er
 		if err != nil {
 			return err
 		}
-		r = &reader{conn, map[string]*sql.Stmt{}}
+		r = &reader{newStatements(conn)}
 	}
 	if len(r.st) > maxStmts {
-		for q, s := range r.st {
-			s.Close()
-			delete(r.st, q)
-		}
+		r.finalize()
 	}
 	// Not in the caller's context: a BEGIN may take effect and be told as cancelled, and a transaction that stays open holds the log for ever.
 	// Neither waits for anybody.
@@ -82,46 +133,9 @@ func (rs *readers) snapshot(ctx context.Context, fn func(querier) error) (err er
 	return err
 }
 
-func (r *reader) stmt(ctx context.Context, q string) (*sql.Stmt, error) {
-	if s := r.st[q]; s != nil {
-		return s, nil
-	}
-	s, err := r.conn.PrepareContext(ctx, q)
-	if err == nil {
-		r.st[q] = s
-	}
-	return s, err
-}
-
-func (r *reader) exec(ctx context.Context, q string) error {
-	s, err := r.stmt(ctx, q)
-	if err == nil {
-		_, err = s.ExecContext(ctx)
-	}
-	return err
-}
-
-func (r *reader) QueryContext(ctx context.Context, q string, args ...any) (*sql.Rows, error) {
-	s, err := r.stmt(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	return s.QueryContext(ctx, args...)
-}
-
-func (r *reader) QueryRowContext(ctx context.Context, q string, args ...any) *sql.Row {
-	s, err := r.stmt(ctx, q)
-	if err != nil {
-		return r.conn.QueryRowContext(ctx, q, args...) // which says the same
-	}
-	return s.QueryRowContext(ctx, args...)
-}
-
 // close ends the connection itself: given back to the pool it would go on with whatever transaction it is in.
 func (r *reader) close() {
-	for _, s := range r.st {
-		s.Close()
-	}
+	r.finalize()
 	r.conn.Raw(func(any) error { return driver.ErrBadConn }) // which the pool takes for a reason to drop it
 	r.conn.Close()
 }

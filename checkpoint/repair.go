@@ -172,7 +172,7 @@ func (r *Repaired) dropDamaged(ctx context.Context, d *DB) error {
 			}
 			for _, id := range loose {
 				var h []byte
-				if err := c.row(ctx, "SELECT hash FROM object WHERE id=?", id).Scan(&h); err != nil {
+				if err := c.QueryRowContext(ctx, "SELECT hash FROM object WHERE id=?", id).Scan(&h); err != nil {
 					return err
 				}
 				bad[fmt.Sprintf("%x", h)] = Problem{What: "content", Hash: fmt.Sprintf("%x", h), Why: "what it is based on is gone"}

@@ -283,7 +283,7 @@ func (c *committer) notImported(ctx context.Context, op *Op) error {
 		return nil
 	}
 	var n int64
-	err := c.row(ctx, `SELECT count(*) FROM op WHERE label=? AND kind=?
+	err := c.QueryRowContext(ctx, `SELECT count(*) FROM op WHERE label=? AND kind=?
 		AND session IN (SELECT id FROM session WHERE principal=?)`, op.Label, op.Kind, op.Principal).Scan(&n)
 	if err == nil && n > 0 {
 		err = ErrImported
@@ -410,7 +410,7 @@ func (c *committer) stored(ctx context.Context, h hash) (r row, err error) {
 	if ok {
 		return r, nil
 	}
-	err = c.row(ctx, "SELECT d.id, d.depth, ifnull(d.key,0) FROM object o JOIN data d ON d.id=o.id WHERE o.hash=?", h[:]).Scan(&r.id, &r.depth, &r.key)
+	err = c.QueryRowContext(ctx, "SELECT d.id, d.depth, ifnull(d.key,0) FROM object o JOIN data d ON d.id=o.id WHERE o.hash=?", h[:]).Scan(&r.id, &r.depth, &r.key)
 	if errors.Is(err, sql.ErrNoRows) {
 		return r, nil
 	}
@@ -426,11 +426,7 @@ func (c *committer) object(ctx context.Context, h hash, size int64) (int64, erro
 
 // newObject is object for content that is most likely new; fresh says that it was.
 func (c *committer) newObject(ctx context.Context, h hash, size int64) (id int64, fresh bool, err error) {
-	s, err := c.stmt(ctx, "INSERT INTO object(hash, size) VALUES(?,?) ON CONFLICT DO NOTHING")
-	if err != nil {
-		return 0, false, err
-	}
-	r, err := s.ExecContext(ctx, h[:], size)
+	r, err := c.change(ctx, "INSERT INTO object(hash, size) VALUES(?,?) ON CONFLICT DO NOTHING", h[:], size)
 	if err != nil {
 		return 0, false, err
 	}
@@ -458,7 +454,7 @@ func (s *save) writeChange(ctx context.Context, c *committer, i int, ids map[str
 			return err
 		}
 		var n int
-		if err := c.row(ctx, "SELECT count(*) FROM object o JOIN data d ON d.id=o.id WHERE o.hash=?", h[:]).Scan(&n); err != nil {
+		if err := c.QueryRowContext(ctx, "SELECT count(*) FROM object o JOIN data d ON d.id=o.id WHERE o.hash=?", h[:]).Scan(&n); err != nil {
 			return err
 		}
 		if n == 0 {
@@ -469,7 +465,7 @@ func (s *save) writeChange(ctx context.Context, c *committer, i int, ids map[str
 	args := make([]any, 0, 24)
 	args = append(args, s.seq, i, path, ch.Role, skipped)
 	for _, st := range []*State{&ch.Before, &ch.After} {
-		kind, _ := kindCode(st.Kind)
+		kind := kindCode(st.kind())
 		var obj, size, target any
 		switch {
 		case st.Hash != "":

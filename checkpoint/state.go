@@ -5,8 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"path/filepath"
-	"sort"
+	"slices"
 	"strings"
 	"time"
 )
@@ -16,13 +17,8 @@ func encodeXattrs(x map[string][]byte) []byte {
 	if len(x) == 0 {
 		return []byte{}
 	}
-	names := make([]string, 0, len(x))
-	for n := range x {
-		names = append(names, n)
-	}
-	sort.Strings(names)
 	var out []byte
-	for _, n := range names {
+	for _, n := range slices.Sorted(maps.Keys(x)) {
 		out = binary.AppendUvarint(out, uint64(len(n)))
 		out = append(out, n...)
 		out = binary.AppendUvarint(out, uint64(len(x[n])))
@@ -58,43 +54,21 @@ func decodeXattrs(b []byte) (map[string][]byte, error) {
 	return x, nil
 }
 
-var kindCodes = []Kind{Absent, File, Symlink, Dir}
+// The codes of these in the catalog are their places here.
+var (
+	kinds    = []Kind{Absent, File, Symlink, Dir}
+	outcomes = []Outcome{Presumed, Committed, Aborted, Foreign}
+)
 
-func kindCode(k Kind) (int64, bool) {
-	if k == "" {
-		return 0, true
-	}
-	for i, c := range kindCodes {
-		if c == k {
-			return int64(i), true
-		}
-	}
-	return 0, false
-}
+func kindCode(k Kind) int       { return slices.Index(kinds, k) }
+func outcomeCode(o Outcome) int { return slices.Index(outcomes, o) }
 
-func codeKind(c int64) Kind {
-	if c < 0 || c >= int64(len(kindCodes)) {
-		return Absent
+// byCode is what has the code, the first where there is no such.
+func byCode[T any](all []T, code int64) T {
+	if code < 0 || code >= int64(len(all)) {
+		code = 0
 	}
-	return kindCodes[c]
-}
-
-var outcomeCodes = []Outcome{Presumed, Committed, Aborted, Foreign}
-
-func outcomeCode(o Outcome) int64 {
-	for i, c := range outcomeCodes {
-		if c == o {
-			return int64(i)
-		}
-	}
-	return -1
-}
-
-func codeOutcome(c int64) Outcome {
-	if c < 0 || c >= int64(len(outcomeCodes)) {
-		return Presumed
-	}
-	return outcomeCodes[c]
+	return all[code]
 }
 
 const (
@@ -201,10 +175,9 @@ func lastSeen(seen func(path string) *version, c *Change) *version {
 func rooted(p string) bool { return filepath.IsAbs(p) || p[0] == '/' }
 
 func (s *State) check(content []byte) (why string) {
-	if _, ok := kindCode(s.Kind); !ok {
+	if s.Kind = s.kind(); kindCode(s.Kind) < 0 {
 		return "unknown kind " + string(s.Kind)
 	}
-	s.Kind = s.kind()
 	if s.Size < 0 {
 		return "negative size"
 	}

@@ -189,7 +189,7 @@ func (c *committer) wantedSince(ctx context.Context, seq int64) (map[int64]bool,
 // dropData deletes a row of data and returns the external file that it named.
 func (c *committer) dropData(ctx context.Context, id int64) (file string, err error) {
 	var z []byte
-	err = c.row(ctx, "SELECT z FROM data WHERE id=? AND codec & 4", id).Scan(&z)
+	err = c.QueryRowContext(ctx, "SELECT z FROM data WHERE id=? AND codec & 4", id).Scan(&z)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return "", err
 	}
@@ -272,7 +272,7 @@ func (g *collector) rekey(ctx context.Context, flags []byte, data []datum) error
 // is sealed again with the same key, whether this process seals what it saves or not.
 func (d *DB) whole(ctx context.Context, c *committer, id int64) (*part, error) {
 	var hb []byte
-	if err := c.row(ctx, "SELECT hash FROM object WHERE id=?", id).Scan(&hb); err != nil {
+	if err := c.QueryRowContext(ctx, "SELECT hash FROM object WHERE id=?", id).Scan(&hb); err != nil {
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil, nil
 		}
@@ -311,7 +311,7 @@ func (d *DB) whole(ctx context.Context, c *committer, id int64) (*part, error) {
 
 // sealedBy gives the key that seals the row of id, or else the nearest one that its delta stands on; 0 when all are in clear.
 func (c *committer) sealedBy(ctx context.Context, id int64) (key int64, err error) {
-	err = c.row(ctx, `WITH RECURSIVE r(key, base, n) AS (SELECT key, base, 0 FROM data WHERE id=?
+	err = c.QueryRowContext(ctx, `WITH RECURSIVE r(key, base, n) AS (SELECT key, base, 0 FROM data WHERE id=?
 		UNION ALL SELECT d.key, d.base, n+1 FROM r JOIN data d ON d.id=r.base WHERE n < 64)
 		SELECT ifnull((SELECT key FROM r WHERE key IS NOT NULL ORDER BY n LIMIT 1), 0)`, id).Scan(&key)
 	return key, err
@@ -320,7 +320,7 @@ func (c *committer) sealedBy(ctx context.Context, id int64) (key int64, err erro
 // replaceData makes the row of id hold p, without a base, and returns the external file that it named before.
 func (c *committer) replaceData(ctx context.Context, id int64, p *part) (old string, err error) {
 	var z []byte
-	err = c.row(ctx, "SELECT z FROM data WHERE id=? AND codec & 4", id).Scan(&z)
+	err = c.QueryRowContext(ctx, "SELECT z FROM data WHERE id=? AND codec & 4", id).Scan(&z)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return "", err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -92,14 +93,7 @@ func (c *committer) putTrash(ctx context.Context, t *Trashed, op any) error {
 	return nil
 }
 
-func phaseCode(p Phase) int {
-	for i, q := range phases {
-		if p == q {
-			return i
-		}
-	}
-	return -1
-}
+func phaseCode(p Phase) int { return slices.Index(phases, p) }
 
 // TrashSettle moves an entry on to phase p; one that is Gone stays so, ErrNotFound. It is durable on return.
 func (d *DB) TrashSettle(ctx context.Context, id TrashID, p Phase) error {
@@ -147,7 +141,7 @@ func (d *DB) TrashDrop(ctx context.Context, id TrashID) error {
 	const gone = " WHERE id=?1 AND phase=3"
 	return d.com.do(ctx, func(ctx context.Context, c *committer) error {
 		var x int64
-		if err := c.row(ctx, "SELECT id FROM trash"+gone, n).Scan(&x); errors.Is(err, sql.ErrNoRows) {
+		if err := c.QueryRowContext(ctx, "SELECT id FROM trash"+gone, n).Scan(&x); errors.Is(err, sql.ErrNoRows) {
 			return ErrNotFound
 		} else if err != nil {
 			return err
