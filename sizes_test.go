@@ -31,7 +31,7 @@ const (
 
 // tooLarge has a row for each package ("grep"), function ("grep.run") and struct ("grep.scan") beyond the limits.
 var tooLarge = map[string]excess{
-	"checkpoint":                        {9055, storeMove},
+	"checkpoint":                        {8975, storeMove},
 	"cmd/moltis-fs":                     {4580, "export and the commands of the store shrink with it"},
 	"grep":                              {5810, "the index is to become a room of its own"},
 	"grep/match":                        {5900, "parser, automata and assembler of one engine, and what they rely on"},
@@ -53,14 +53,14 @@ var tooLarge = map[string]excess{
 	"readers/xlsx.sheet":                {101, "one pass over one format"},
 	"tools/checkpoint_restore.runCheckpointRestore": {93, "a table of cases"},
 	"checkpoint.Checkpoint":                         {13, answerFields},
-	"checkpoint.DB":                                 {20, storeMove},
+	"checkpoint.DB":                                 {19, storeMove},
 	"checkpoint.Filter":                             {15, "options with useful zero values"},
 	"checkpoint.Item":                               {17, engineMove},
 	"checkpoint.Op":                                 {13, "a record: old marks and tags stand side by side until the engine has moved"},
 	"checkpoint.Options":                            {13, "options with useful zero values"},
 	"checkpoint.Stats":                              {20, answerFields},
 	"checkpoint.Trashed":                            {14, answerFields},
-	"checkpoint.committer":                          {20, storeMove},
+	"checkpoint.committer":                          {13, storeMove},
 	"checkpoint.opRow":                              {13, storeMove},
 	"cmd/moltis-fs.checkpointRow":                   {13, answerFields},
 	"cmd/moltis-fs.command":                         {14, "one row of the command table"},
