@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -62,6 +63,37 @@ func (e *Engine) Write(ctx context.Context, c *Call, a WriteArgs) (done *Done, e
 	return done, encoding, err
 }
 
+// Create makes a file of these bytes where nothing is. What is there is a conflict, also when it
+// appears in between.
+func (e *Engine) Create(ctx context.Context, c *Call, path string, content []byte, r Rules) (*Done, error) {
+	r.Read = ReadNone
+	p := Plan{Summary: fmt.Sprintf("create with %d bytes", len(content)), Op: checkpoint.Op{Kind: checkpoint.KindWrite}}
+	return e.Rewrite(ctx, c, path, r, p, func(t *Target) error {
+		if t.Before.Exists {
+			return Refuse(Conflicts, t.True, []Blocked{{Path: t.True, Why: Occupied}})
+		}
+		t.After = After{Kind: guardfs.KindFile, Content: content}
+		return nil
+	})
+}
+
+// Append adds these bytes to the end of a file that is there. It takes nothing away, so that what others
+// changed since it was read stands against it only where files must be read as they are.
+func (e *Engine) Append(ctx context.Context, c *Call, path string, tail []byte, r Rules) (*Done, error) {
+	r.Read = ReadStale
+	p := Plan{Summary: fmt.Sprintf("append %d bytes", len(tail)), Op: checkpoint.Op{Kind: checkpoint.KindAppend}}
+	return e.Rewrite(ctx, c, path, r, p, func(t *Target) error {
+		if !t.Before.Exists {
+			return &guardfs.PathError{Op: "append to", Path: path, Err: fs.ErrNotExist}
+		}
+		if size := int64(len(t.Before.Content) + len(tail)); size > maxLoad {
+			return &edit.TooLargeError{Size: size, Max: maxLoad}
+		}
+		t.After = After{Kind: guardfs.KindFile, Content: slices.Concat(t.Before.Content, tail)}
+		return nil
+	})
+}
+
 // guardOverwrite refuses an overwrite that is most likely not meant: content emptied, real code
 // replaced by a placeholder, more than half dropped of a file of which only a part was seen.
 func guardOverwrite(t *Target, before, content []byte) error {
@@ -93,7 +125,7 @@ type EditArgs struct {
 // Edit replaces text in a file, or makes it by a first edit of nothing.
 func (e *Engine) Edit(ctx context.Context, c *Call, a EditArgs) (done *Done, result *edit.Result, err error) {
 	a.Rules.Read = ReadStale
-	a.Rules.Parents = a.Rules.Parents && a.Edits[0].Old == ""
+	a.Rules.Parents = a.Rules.Parents && len(a.Edits) > 0 && a.Edits[0].Old == ""
 	what := "1 edit"
 	if n := len(a.Edits); n != 1 {
 		what = fmt.Sprintf("%d edits", n)
