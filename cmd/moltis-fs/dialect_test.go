@@ -4,33 +4,81 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"moltisfs/config"
 	"moltisfs/dialect"
+	"moltisfs/internal/args"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
 	"moltisfs/internal/serve/mcp"
 )
 
-// toy is a whole dialect: one tool that says what it is given.
-type toy struct{}
+// toy is a whole dialect: one tool, its arguments, its words, over the engine that keeps the promises.
+type toy struct{ *engine.Engine }
+
+type catArgs struct {
+	Name string `json:"name" doc:"absolute"`
+}
+
+var catSpec = args.Of[catArgs](args.Aliases{"path": {"name"}})
 
 func (toy) Definitions() []dialect.Definition {
 	return []dialect.Definition{{
-		Name: "echo", Description: "Say it again.", ReadOnly: true,
-		InputSchema:  json.RawMessage(`{"type":"object","properties":{"say":{"type":"string"}}}`),
-		OutputSchema: json.RawMessage(`{"type":"object"}`),
+		Name: "cat", Description: "What is in it.", ReadOnly: true,
+		InputSchema: catSpec.Schema(), OutputSchema: json.RawMessage(`{"type":"object"}`),
 	}}
 }
 
-func (toy) Call(_ context.Context, c dialect.Call) (dialect.Answer, error) {
-	if c.Tool != "echo" {
-		return nil, &dialect.UnknownToolError{Tool: c.Tool, Nearest: "echo"}
+func (d toy) Call(ctx context.Context, in dialect.Call) (answer dialect.Answer, err error) {
+	c := &engine.Call{Principal: in.Principal, Session: in.Session, Dialect: "toy", Tool: in.Tool, Tier: in.Tier}
+	var unknown *dialect.UnknownToolError
+	var a *catArgs
+	err = d.Do(ctx, c, engine.Operation{
+		Unknown: in.Tool != "cat", Args: in.Args,
+		Decode: func(raw json.RawMessage) error {
+			if in.Tool != "cat" {
+				unknown = &dialect.UnknownToolError{Tool: in.Tool, Nearest: "cat"}
+				return unknown
+			}
+			v, err := catSpec.Decode(raw)
+			a, _ = v.(*catArgs)
+			return err
+		},
+		Run: func(ctx context.Context) error {
+			return d.View(ctx, c, engine.View{Path: a.Name, Access: guardfs.Read,
+				Look: func(_ context.Context, h *guardfs.Handle) (*engine.Sight, error) {
+					f, err := h.Open()
+					if err != nil {
+						return nil, err
+					}
+					defer f.Close()
+					text, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<10))
+					answer = said{in.Session + " sees " + string(text), false}
+					return nil, err
+				}})
+		},
+		Refuse: func(_ context.Context, err error) string {
+			if unknown != nil {
+				return "unknown_tool"
+			}
+			r := engine.Reason(err)
+			if r == nil {
+				return ""
+			}
+			answer = said{"no: " + r.Cause.Name, true}
+			return string(r.Code)
+		},
+	})
+	if unknown != nil {
+		err = errors.Join(unknown, err)
 	}
-	var args struct{ Say string }
-	if err := json.Unmarshal(c.Args, &args); err != nil || args.Say == "" {
-		return said{"say something", true}, nil
-	}
-	return said{c.Session + " says " + args.Say, false}, nil
+	return answer, err
 }
 
 type said struct {
@@ -44,39 +92,59 @@ func (s said) Text() string                     { return s.text }
 func (s said) JSON(bool) ([]byte, error)        { return json.Marshal(map[string]string{"said": s.text}) }
 func (s said) Blocks() ([]dialect.Block, error) { return nil, nil }
 
-// Whatever serves calls takes any dialect: the command line and MCP know nothing of tools.
+// Whatever serves calls takes any dialect, and whichever it is, policy and record hold: the command
+// line and MCP know nothing of tools.
 func TestAnyDialectIsServed(t *testing.T) {
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"open": "day", "closed": "night"} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg, data := config.Default(), filepath.Join(t.TempDir(), "data")
+	cfg.Tools.FS.DenyPaths = []string{root + "/closed"}
+	e, err := engine.Open(cfg, engine.Host{DataDir: data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	d := toy{e}
+	named := func(name string) json.RawMessage { return json.RawMessage(`{"path":"` + root + "/" + name + `"}`) }
 	var out bytes.Buffer
-	in := &invocation{streams: streams{in: strings.NewReader(`{"id":1,"tool":"echo","args":{"say":"b"}}
-{"id":2,"tool":"echo"}
-{"id":3,"tool":"ecko"}
-`), out: &out}}
-	call := dialect.Call{Session: "s", Tool: "echo", Args: json.RawMessage(`{"say":"a"}`)}
-	if err := callOnce(t.Context(), in, toy{}, call); err != nil {
+	in := &invocation{streams: streams{out: &out, in: strings.NewReader(
+		`{"id":1,"tool":"cat","args":` + string(named("open")) + "}\n" + `{"id":2,"tool":"cat"}` + "\n" + `{"id":3,"tool":"cut"}` + "\n")}}
+	call := dialect.Call{Session: "s", Tool: "cat", Args: named("open")}
+	if err := callOnce(t.Context(), in, d, call); err != nil {
 		t.Error(err)
 	}
-	if e := exitOf(callOnce(t.Context(), in, toy{}, dialect.Call{Tool: "echo"})); e.status != exitRefused {
-		t.Errorf("a refusal ends with %d", e.status)
+	if x := exitOf(callOnce(t.Context(), in, d, dialect.Call{Tool: "cat", Args: named("closed")})); x.status != exitRefused {
+		t.Errorf("a refusal ends with %d", x.status)
 	}
-	if e := exitOf(runBatch(t.Context(), in, toy{}, call)); e.status != exitMisuse {
-		t.Errorf("a batch with an unknown tool ends with %d", e.status)
+	if x := exitOf(runBatch(t.Context(), in, d, call)); x.status != exitMisuse {
+		t.Errorf("a batch with an unknown tool ends with %d", x.status)
 	}
 	messages := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":` +
 		`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
-{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"say":"c"}}}
-{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"ecko"}}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"cat","arguments":` + string(named("open")) + `}}
+{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"cut"}}
 `)
-	if err := mcp.Serve(t.Context(), toy{}, messages, &out, mcp.Options{Session: "m"}); err != nil {
+	if err := mcp.Serve(t.Context(), d, messages, &out, mcp.Options{Session: "m"}); err != nil {
 		t.Error(err)
 	}
 	for _, want := range []string{
-		`{"said":"s says a"}`, `{"said":"say something"}`, `{"id":1,"result":{"said":"s says b"}}`,
-		`"hint":"did you mean echo?"`, `"text":"m says c"`, `"structuredContent":{"said":"m says c"}`,
-		`there is no tool \"ecko\"; did you mean echo?`,
+		`{"said":"s sees day"}`, `{"said":"no: denied"}`, `{"id":1,"result":{"said":"s sees day"}}`, `{"id":2,"result":{"said":"no: bad_argument"}}`,
+		`"hint":"did you mean cat?"`, `"text":"m sees day"`, `"structuredContent":{"said":"m sees day"}`, `there is no tool \"cut\"; did you mean cat?`,
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %s in\n%s", want, out.String())
 		}
+	}
+	record, err := os.ReadFile(filepath.Join(data, "audit", "audit.jsonl"))
+	if n := bytes.Count(record, []byte("\n")); err != nil || n != 7 || !bytes.Contains(record, []byte(`"rule":"deny_paths"`)) {
+		t.Errorf("%d records, %v:\n%s", n, err, record)
 	}
 }
