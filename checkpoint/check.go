@@ -12,22 +12,24 @@ import (
 
 // Report is what Check found.
 type Report struct {
-	Checkpoints, Changes, Contents int
-	Read                           int   // contents that were decoded and compared with their hash
-	Bytes                          int64 // of those
-	Sealed                         int   // contents that could not be read because they are encrypted to a key not at hand
-	Problems                       []Problem
+	Checkpoints int       `json:"checkpoints"`
+	Changes     int       `json:"changes"`
+	Contents    int       `json:"contents"`
+	Read        int       `json:"read"`   // contents that were decoded and compared with their hash
+	Bytes       int64     `json:"bytes"`  // of those
+	Sealed      int       `json:"sealed"` // contents that could not be read because they are encrypted to a key not at hand
+	Problems    []Problem `json:"problems"`
 	// Unfinished are operations that a crash left half-way and nobody has taken back yet, the newest first. The host does that, and may have to leave it. They are no
 	// problem of the store.
-	Unfinished []ID
+	Unfinished []ID `json:"unfinished,omitempty"`
 }
 
 // Problem is one thing that is wrong with the store.
 type Problem struct {
-	What  string // "catalog", "content", "checkpoint"
-	Hash  string // of a content
-	Paths []string
-	Why   string
+	What  string   `json:"what"`             // "catalog", "content", "checkpoint"
+	Hash  string   `json:"sha256,omitempty"` // of a content
+	Paths []string `json:"paths,omitempty"`
+	Why   string   `json:"why"`
 }
 
 // Check looks whether the store is sound: the pages of the file, the references of the catalog and, with readData, every

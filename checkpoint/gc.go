@@ -27,13 +27,13 @@ type GCOptions struct {
 
 // GCResult says what GC removed.
 type GCResult struct {
-	Checkpoints int    // expired or evicted
-	Evicted     int    // of those, removed for MaxBytes though retention would have kept them
-	Contents    int    // stored contents that nothing refers to any more
-	Rekeyed     int    // deltas written anew, so that what they were based on could go
-	Files       int    // external files, rubbish of crashes included
-	Bytes       int64  // given back
-	Limits      Limits // that were kept to
+	Checkpoints int    `json:"checkpoints"` // expired or evicted
+	Evicted     int    `json:"evicted"`     // of those, removed for MaxBytes though retention would have kept them
+	Contents    int    `json:"contents"`    // stored contents that nothing refers to any more
+	Rekeyed     int    `json:"-"`           // deltas written anew, so that what they were based on could go
+	Files       int    `json:"files"`       // external files, rubbish of crashes included
+	Bytes       int64  `json:"bytes"`       // given back
+	Limits      Limits `json:"-"`           // that were kept to
 }
 
 // GC removes what retention lets go: checkpoints that are older than KeepWithin, not among the KeepLast newest of any of

@@ -13,10 +13,12 @@ import (
 
 // Repaired says what Repair did.
 type Repaired struct {
-	Kept string // the directory that holds the store's files as they were; "" when nothing had to be done
+	Kept string `json:"kept,omitempty"` // the directory that holds the store's files as they were; "" when nothing had to be done
 	// What the store holds now.
-	Checkpoints, Changes, Contents int
-	Lost                           []Problem // what could not be saved: contents with their paths, checkpoints, damage of the catalog
+	Checkpoints int       `json:"checkpoints"`
+	Changes     int       `json:"changes"`
+	Contents    int       `json:"contents"`
+	Lost        []Problem `json:"lost"` // what could not be saved: contents with their paths, checkpoints, damage of the catalog
 }
 
 // Repair makes a sound store of what can still be read of the one in dir. It does nothing to a store that Check finds sound, every content

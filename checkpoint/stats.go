@@ -11,19 +11,26 @@ import (
 
 // Stats describes the store.
 type Stats struct {
-	Checkpoints, Changes, Paths, Sessions int
-	Pinned, Trashed                       int
-	Contents, Deltas, External            int
-	DeepestChain                          int
-	ContentBytes                          int64 // of the stored contents, as they were
-	StoredBytes                           int64 // as they are stored
-	UsedBytes                             int64 // of MaxBytes: catalog, indexes, contents and the log
-	LogBytes                              int64 // the log alone, as long as it is now
-	MaxBytes                              int64 // the widest in use: see Limits
-	ParkedBytes                           int64 // what the trash holds beside the store, on whatever volume
-	FreeBytes                             int64 // in the file, for coming saves
-	Oldest, Newest                        time.Time
-	SQLite                                string
+	Checkpoints  int       `json:"checkpoints"`
+	Changes      int       `json:"changes"`
+	Paths        int       `json:"paths"`
+	Sessions     int       `json:"sessions"`
+	Pinned       int       `json:"pinned"`
+	Trashed      int       `json:"trashed"`
+	Contents     int       `json:"contents"`
+	Deltas       int       `json:"deltas"`
+	External     int       `json:"external"`
+	DeepestChain int       `json:"deepest_chain"`
+	ContentBytes int64     `json:"content_bytes"` // of the stored contents, as they were
+	StoredBytes  int64     `json:"stored_bytes"`  // as they are stored
+	UsedBytes    int64     `json:"used_bytes"`    // of MaxBytes: catalog, indexes, contents and the log
+	LogBytes     int64     `json:"log_bytes"`     // the log alone, as long as it is now
+	MaxBytes     int64     `json:"max_bytes"`     // the widest in use: see Limits
+	ParkedBytes  int64     `json:"parked_bytes"`  // what the trash holds beside the store, on whatever volume
+	FreeBytes    int64     `json:"free_bytes"`    // in the file, for coming saves
+	Oldest       time.Time `json:"oldest"`
+	Newest       time.Time `json:"newest"`
+	SQLite       string    `json:"sqlite"`
 }
 
 // Stats counts.

@@ -38,18 +38,20 @@ var phases = []Phase{Parking, Parked, Returning, Gone}
 
 // Trashed is one deleted file or tree. The catalog keeps the entry; the caller moves the payload.
 type Trashed struct {
-	ID                 TrashID
-	Principal, Session string
-	Path               string // where it was
-	Parked             string // where it is; "" when its content is in Checkpoint
-	Checkpoint         ID     // the operation that deleted it; GC keeps that as long as the entry is not Gone
-	Kind               Kind
-	Size               int64
-	Files              int    // in the whole tree
-	Identity           string // of what was parked, as the caller writes it: not anything else is moved back
-	Deleted, Expires   time.Time
-	Agent              bool // on Put: with Expires zero, keep it as long as an agent's, not a user's
-	Phase              Phase
+	ID         TrashID   `json:"id"`
+	Path       string    `json:"path"` // where it was
+	Kind       Kind      `json:"kind"`
+	Size       int64     `json:"size"`
+	Files      int       `json:"files"` // in the whole tree
+	Principal  string    `json:"principal"`
+	Session    string    `json:"session"`
+	Checkpoint ID        `json:"checkpoint,omitempty"` // the operation that deleted it; GC keeps that as long as the entry is not Gone
+	Deleted    time.Time `json:"deleted"`
+	Expires    time.Time `json:"expires"`
+	Parked     string    `json:"-"` // where it is; "" when its content is in Checkpoint
+	Identity   string    `json:"-"` // of what was parked, as the caller writes it: not anything else is moved back
+	Agent      bool      `json:"-"` // on Put: with Expires zero, keep it as long as an agent's, not a user's
+	Phase      Phase     `json:"-"`
 }
 
 // complete fills in what follows from the rest, and refuses what contradicts itself.

@@ -169,25 +169,46 @@ func showCheckpoint(ctx context.Context, in *invocation) error {
 	})
 }
 
-func pinCheckpoint(ctx context.Context, in *invocation) error {
+// pinning is pin and, with db.Unpin, unpin. label is what becomes of the label, nil for nothing.
+func (in *invocation) pinning(ctx context.Context, did string, pin func(*checkpoint.DB, context.Context, checkpoint.ID, checkpoint.Scope) error, label *string) error {
 	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
 		c, err := in.find(ctx, db)
+		if err == nil {
+			err = pin(db, ctx, c.ID, in.operator())
+		}
+		if err == nil && label != nil {
+			err = db.Label(ctx, c.ID, in.operator(), *label)
+		}
+		if err == nil && label != nil && *label != "" {
+			err = in.sameLabel(ctx, db, c.ID)
+		}
+		if err == nil {
+			c, err = db.Get(ctx, c.ID, in.operator())
+		}
 		if err != nil {
 			return err
 		}
-		id := c.ID
-		err = db.Pin(ctx, id, in.operator())
-		if err == nil && in.given("label") {
-			err = db.Label(ctx, id, in.operator(), in.option("label"))
+		if in.given("json") {
+			return writeJSON(in, rowOf(c))
 		}
-		if err == nil && in.option("label") != "" {
-			err = in.sameLabel(ctx, db, id)
-		}
-		if err != nil {
-			return err
-		}
-		return in.answerRow(ctx, db, id, "pinned")
+		return in.write([]byte(fmt.Sprintf("%s %s\n", c.ID, did)))
 	})
+}
+
+func pinCheckpoint(ctx context.Context, in *invocation) error {
+	var label *string
+	if text, given := in.values["label"]; given {
+		label = &text
+	}
+	return in.pinning(ctx, "pinned", (*checkpoint.DB).Pin, label)
+}
+
+func unpinCheckpoint(ctx context.Context, in *invocation) error {
+	var label *string
+	if in.given("no-label") {
+		label = new(string)
+	}
+	return in.pinning(ctx, "unpinned", (*checkpoint.DB).Unpin, label)
 }
 
 // sameLabel says on standard error which others of its session carry the label of id, because nobody can rewind to it then.
@@ -203,35 +224,6 @@ func (in *invocation) sameLabel(ctx context.Context, db *checkpoint.DB, id check
 		}
 	}
 	return err
-}
-
-func unpinCheckpoint(ctx context.Context, in *invocation) error {
-	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
-		c, err := in.find(ctx, db)
-		if err != nil {
-			return err
-		}
-		id := c.ID
-		err = db.Unpin(ctx, id, in.operator())
-		if err == nil && in.given("no-label") {
-			err = db.Label(ctx, id, in.operator(), "")
-		}
-		if err != nil {
-			return err
-		}
-		return in.answerRow(ctx, db, id, "unpinned")
-	})
-}
-
-func (in *invocation) answerRow(ctx context.Context, db *checkpoint.DB, id checkpoint.ID, did string) error {
-	c, err := db.Get(ctx, id, in.operator())
-	if err != nil {
-		return err
-	}
-	if in.given("json") {
-		return writeJSON(in, rowOf(c))
-	}
-	return in.write([]byte(fmt.Sprintf("%s %s\n", c.ID, did)))
 }
 
 // when reads an option that is a time or an age.

@@ -30,14 +30,12 @@ func (in *invocation) repairStore(ctx context.Context) error {
 
 func (in *invocation) writeRepaired(r *checkpoint.Repaired) error {
 	if in.given("json") {
+		type repaired = checkpoint.Repaired
+		r.Lost = append([]checkpoint.Problem{}, r.Lost...) // [] in JSON, not null
 		return writeJSON(in, struct {
-			Repaired    bool             `json:"repaired"`
-			Kept        string           `json:"kept,omitempty"`
-			Checkpoints int              `json:"checkpoints"`
-			Changes     int              `json:"changes"`
-			Contents    int              `json:"contents"`
-			Lost        []problemOfStore `json:"lost"`
-		}{r.Kept != "", r.Kept, r.Checkpoints, r.Changes, r.Contents, problemRows(r.Lost)})
+			Repaired bool `json:"repaired"`
+			repaired
+		}{r.Kept != "", *r})
 	}
 	var b strings.Builder
 	writeProblems(&b, r.Lost)
@@ -51,22 +49,6 @@ func (in *invocation) writeRepaired(r *checkpoint.Repaired) error {
 		fmt.Fprintf(&b, "repaired, the above is lost; what it was made from is in %s\n", visible(r.Kept))
 	}
 	return in.write([]byte(b.String()))
-}
-
-// problemOfStore is a checkpoint.Problem as the commands write it in JSON.
-type problemOfStore struct {
-	What  string   `json:"what"`
-	Hash  string   `json:"sha256,omitempty"`
-	Paths []string `json:"paths,omitempty"`
-	Why   string   `json:"why"`
-}
-
-func problemRows(from []checkpoint.Problem) []problemOfStore {
-	out := []problemOfStore{}
-	for _, p := range from {
-		out = append(out, problemOfStore(p))
-	}
-	return out
 }
 
 func writeProblems(b *strings.Builder, ps []checkpoint.Problem) {

@@ -162,53 +162,43 @@ func (in *invocation) seen(ctx context.Context, db *checkpoint.DB, principal, se
 // worksReadOnly is what can be done with a data directory on a read-only file system: what makes no call, which would be recorded.
 const worksReadOnly = "checkpoint list, show, stats, check and export and trash list work there; for the rest use a copy of the data directory"
 
+// storeErrors are what goes wrong with a store, and how it is told. status exitMisuse is misuse; message "" is the error's own.
+var storeErrors = []struct {
+	is            func(error) bool
+	status        int
+	message, hint string
+	kind          string
+}{
+	{as[*checkpoint.BadIDError], exitMisuse, "", program + " checkpoint list shows the ids", ""},
+	{as[*checkpoint.BadOpError], exitMisuse, "", "", ""},
+	{as[*checkpoint.DiskFullError], exitRefused, "", program + " checkpoint gc and " + program + " trash empty free what they can; free some space there, then run it again", tools.KindIOError},
+	{is(checkpoint.ErrNotFound), exitRefused, "there is no such checkpoint", program + " checkpoint list shows the ids", tools.KindNotFound},
+	{is(checkpoint.ErrSealed), exitRefused, "", "give the age identity of that key with --identity FILE", tools.KindUnsupported},
+	{is(checkpoint.ErrIdentity), exitMisuse, "", "name a file as age-keygen writes it", ""},
+	{is(checkpoint.ErrUnderWay), exitRefused, "", "", tools.KindConflict},
+	{is(checkpoint.ErrCutOff), exitRefused, "", "if no call may take it back any more, because deny_paths or another root keeps them from its paths, purge with --cut-off: " +
+		"its paths stay as they are then, half-way as they may be", tools.KindConflict},
+	{as[*checkpoint.FullError], exitRefused, "", program + " checkpoint unpin and gc make room, or a larger max_bytes", tools.KindIOError},
+	{as[*checkpoint.NetworkError], exitMisuse, "", "name another with --data-dir or MOLTIS_DATA_DIR", ""},
+	{func(err error) bool { e, ok := errors.AsType[*fs.PathError](err); return ok && e.Op == "mkdir" }, exitMisuse, "", "name a directory of your own with --data-dir or MOLTIS_DATA_DIR", ""},
+	{is(checkpoint.ErrDamaged), exitBroken, "", program + " checkpoint check --repair saves what can still be read, and keeps the damaged file", ""},
+	{is(checkpoint.ErrBusy), exitBroken, "", "look which process works on this data directory; while one is stopped that writes or begins to, nobody else can: let it go on (kill -CONT) or end it", ""},
+	{is(checkpoint.ErrReadOnly), exitRefused, "", worksReadOnly, ""},
+	{is(checkpoint.ErrInUse), exitMisuse, "", "stop the servers that use this data directory, or wait until the repair has ended, and try again", ""},
+}
+
+func as[E error](err error) bool { _, ok := errors.AsType[E](err); return ok }
+
+func is(target error) func(error) bool {
+	return func(err error) bool { return errors.Is(err, target) }
+}
+
 // storeError tells misuse from a broken store.
 func storeError(err error) error {
-	if e, ok := errors.AsType[*checkpoint.BadIDError](err); ok {
-		return misuse(program+" checkpoint list shows the ids", "%v", e)
-	}
-	if e, ok := errors.AsType[*checkpoint.BadOpError](err); ok {
-		return misuse("", "%v", e)
-	}
-	if _, full := errors.AsType[*checkpoint.DiskFullError](err); full {
-		return &exitError{exitRefused, err.Error(), program + " checkpoint gc and " + program + " trash empty free what they can; free some space there, then run it again", tools.KindIOError}
-	}
-	if errors.Is(err, checkpoint.ErrNotFound) {
-		return &exitError{exitRefused, "there is no such checkpoint", program + " checkpoint list shows the ids", tools.KindNotFound}
-	}
-	if errors.Is(err, checkpoint.ErrSealed) {
-		return &exitError{exitRefused, err.Error(), "give the age identity of that key with --identity FILE", tools.KindUnsupported}
-	}
-	if errors.Is(err, checkpoint.ErrIdentity) {
-		return misuse("name a file as age-keygen writes it", "%v", err)
-	}
-	if errors.Is(err, checkpoint.ErrUnderWay) {
-		return &exitError{exitRefused, err.Error(), "", tools.KindConflict}
-	}
-	if errors.Is(err, checkpoint.ErrCutOff) {
-		return &exitError{exitRefused, err.Error(), "if no call may take it back any more, because deny_paths or another root keeps them from its paths, purge with --cut-off: " +
-			"its paths stay as they are then, half-way as they may be", tools.KindConflict}
-	}
-	if e, ok := errors.AsType[*checkpoint.FullError](err); ok {
-		return &exitError{exitRefused, e.Error(), program + " checkpoint unpin and gc make room, or a larger max_bytes", tools.KindIOError}
-	}
-	if e, ok := errors.AsType[*checkpoint.NetworkError](err); ok {
-		return misuse("name another with --data-dir or MOLTIS_DATA_DIR", "%v", e)
-	}
-	if e, ok := errors.AsType[*fs.PathError](err); ok && e.Op == "mkdir" {
-		return misuse("name a directory of your own with --data-dir or MOLTIS_DATA_DIR", "%v", err)
-	}
-	if errors.Is(err, checkpoint.ErrDamaged) {
-		return &exitError{exitBroken, err.Error(), program + " checkpoint check --repair saves what can still be read, and keeps the damaged file", ""}
-	}
-	if errors.Is(err, checkpoint.ErrBusy) {
-		return &exitError{exitBroken, err.Error(), "look which process works on this data directory; while one is stopped that writes or begins to, nobody else can: let it go on (kill -CONT) or end it", ""}
-	}
-	if errors.Is(err, checkpoint.ErrReadOnly) {
-		return &exitError{exitRefused, err.Error(), worksReadOnly, ""}
-	}
-	if errors.Is(err, checkpoint.ErrInUse) {
-		return misuse("stop the servers that use this data directory, or wait until the repair has ended, and try again", "%v", err)
+	for _, e := range storeErrors {
+		if err != nil && e.is(err) {
+			return &exitError{e.status, first(e.message, err.Error()), e.hint, e.kind}
+		}
 	}
 	return err
 }

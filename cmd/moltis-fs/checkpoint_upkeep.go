@@ -6,7 +6,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"moltisfs/approval"
 	"moltisfs/checkpoint"
@@ -30,17 +29,13 @@ a store. With a configuration its limits hold, now and from now on. The answer s
 				}
 				if in.given("json") {
 					return writeJSON(in, struct {
-						Checkpoints int   `json:"checkpoints"`
-						Evicted     int   `json:"evicted"`
-						Contents    int   `json:"contents"`
-						Files       int   `json:"files"`
-						Bytes       int64 `json:"bytes"`
-						DryRun      bool  `json:"dry_run"`
+						checkpoint.GCResult
+						DryRun bool `json:"dry_run"`
 						// What was kept to.
 						KeepWithin string `json:"keep_within"`
 						KeepLast   int    `json:"keep_last"`
 						MaxBytes   int64  `json:"max_bytes"`
-					}{r.Checkpoints, r.Evicted, r.Contents, r.Files, r.Bytes, in.given("dry-run"),
+					}{r, in.given("dry-run"),
 						config.Duration(r.Limits.KeepWithin).String(), r.Limits.KeepLast, r.Limits.MaxBytes})
 				}
 				verb := "removed"
@@ -94,18 +89,11 @@ with a --config without that rule.`,
 
 func (in *invocation) writeReport(r *checkpoint.Report) error {
 	if in.given("json") {
-		ps := problemRows(r.Problems)
+		r.Problems = append([]checkpoint.Problem{}, r.Problems...) // [] in JSON, not null
 		return writeJSON(in, struct {
-			OK          bool             `json:"ok"`
-			Checkpoints int              `json:"checkpoints"`
-			Changes     int              `json:"changes"`
-			Contents    int              `json:"contents"`
-			Read        int              `json:"read"`
-			Bytes       int64            `json:"bytes"`
-			Sealed      int              `json:"sealed"`
-			Problems    []problemOfStore `json:"problems"`
-			Unfinished  []checkpoint.ID  `json:"unfinished,omitempty"`
-		}{len(ps) == 0, r.Checkpoints, r.Changes, r.Contents, r.Read, r.Bytes, r.Sealed, ps, r.Unfinished})
+			OK bool `json:"ok"`
+			*checkpoint.Report
+		}{len(r.Problems) == 0, r})
 	}
 	var b strings.Builder
 	writeProblems(&b, r.Problems)
@@ -134,28 +122,7 @@ func checkpointStatsCommand() *command {
 					return err
 				}
 				if in.given("json") {
-					return writeJSON(in, struct {
-						Checkpoints  int       `json:"checkpoints"`
-						Changes      int       `json:"changes"`
-						Paths        int       `json:"paths"`
-						Sessions     int       `json:"sessions"`
-						Pinned       int       `json:"pinned"`
-						Trashed      int       `json:"trashed"`
-						Contents     int       `json:"contents"`
-						Deltas       int       `json:"deltas"`
-						External     int       `json:"external"`
-						DeepestChain int       `json:"deepest_chain"`
-						ContentBytes int64     `json:"content_bytes"`
-						StoredBytes  int64     `json:"stored_bytes"`
-						UsedBytes    int64     `json:"used_bytes"`
-						LogBytes     int64     `json:"log_bytes"`
-						MaxBytes     int64     `json:"max_bytes"`
-						ParkedBytes  int64     `json:"parked_bytes"`
-						FreeBytes    int64     `json:"free_bytes"`
-						Oldest       time.Time `json:"oldest"`
-						Newest       time.Time `json:"newest"`
-						SQLite       string    `json:"sqlite"`
-					}(s))
+					return writeJSON(in, s)
 				}
 				rows := [][2]string{
 					{"checkpoints", fmt.Sprintf("%d, of %s in %s, %d pinned", s.Checkpoints, plural(s.Paths, "path", "paths"), plural(s.Sessions, "session", "sessions"), s.Pinned)},

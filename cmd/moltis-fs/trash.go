@@ -92,28 +92,12 @@ func listTrash(ctx context.Context, in *invocation) error {
 				return err
 			}
 		}
-		type entry struct {
-			ID         checkpoint.TrashID `json:"id"`
-			Path       string             `json:"path"`
-			Kind       checkpoint.Kind    `json:"kind"`
-			Size       int64              `json:"size"`
-			Files      int                `json:"files"`
-			Principal  string             `json:"principal"`
-			Session    string             `json:"session"`
-			Checkpoint checkpoint.ID      `json:"checkpoint,omitempty"`
-			Deleted    time.Time          `json:"deleted"`
-			Expires    time.Time          `json:"expires"`
-		}
 		if in.given("json") {
-			entries := []entry{}
-			for _, t := range page.Entries {
-				entries = append(entries, entry{t.ID, t.Path, t.Kind, t.Size, t.Files, t.Principal, t.Session, t.Checkpoint, t.Deleted, t.Expires})
-			}
 			return writeJSON(in, struct {
-				Entries []entry    `json:"entries"`
-				Next    string     `json:"next_cursor,omitempty"`
-				Kept    []keptFile `json:"kept,omitempty"`
-			}{entries, page.Next, kept})
+				Entries []checkpoint.Trashed `json:"entries"`
+				Next    string               `json:"next_cursor,omitempty"`
+				Kept    []keptFile           `json:"kept,omitempty"`
+			}{append([]checkpoint.Trashed{}, page.Entries...), page.Next, kept})
 		}
 		var b strings.Builder
 		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
