@@ -31,8 +31,8 @@ const (
 
 // tooLarge has a row for each package ("grep"), function ("grep.run") and struct ("grep.scan") beyond the limits.
 var tooLarge = map[string]excess{
-	"checkpoint":                        {8975, storeMove},
-	"cmd/moltis-fs":                     {4580, "export and the commands of the store shrink with it"},
+	"checkpoint":                        {9000, storeMove},
+	"cmd/moltis-fs":                     {4500, "export and the commands of the store shrink with it"},
 	"grep":                              {5810, "the index is to become a room of its own"},
 	"grep/match":                        {5900, "parser, automata and assembler of one engine, and what they rely on"},
 	"internal/engine":                   {9162, "holds the opening and the hooks now; the list of steps and the road before it stand side by side"},
