@@ -30,9 +30,8 @@ type room struct {
 var plan = []room{
 	{0, "internal/edit/diff", "", "", ""},
 	{0, "internal/glob", "", "", ""},
-	{0, "internal/guardfs", "internal/guardfs/flock internal/guardfs/fsync", "os path/filepath syscall", "golang.org/x/sys"},
+	{0, "internal/guardfs", "internal/guardfs/flock", "os path/filepath syscall", "golang.org/x/sys"},
 	{0, "internal/guardfs/flock", "", "os", "golang.org/x/sys"},
-	{0, "internal/guardfs/fsync", "", "unsafe", "golang.org/x/sys"},
 	{0, "internal/nearest", "", "", ""},
 	{0, "internal/ndjson", "", "", ""},
 	{0, "internal/text", "", "", "github.com/wlynxg/chardet golang.org/x/text"},

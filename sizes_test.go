@@ -56,7 +56,6 @@ var tooLarge = map[string]excess{
 	"checkpoint.DB":                                 {19, storeMove},
 	"checkpoint.Filter":                             {15, "options with useful zero values"},
 	"checkpoint.Item":                               {17, engineMove},
-	"checkpoint.Op":                                 {13, "a record: old marks and tags stand side by side until the engine has moved"},
 	"checkpoint.Options":                            {13, "options with useful zero values"},
 	"checkpoint.Stats":                              {20, answerFields},
 	"checkpoint.Trashed":                            {14, answerFields},

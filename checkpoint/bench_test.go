@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
-	"moltisfs/internal/guardfs/fsync"
 )
 
 var alone = flag.Bool("alone", false, "BenchmarkEdit leaves the copies and git out, which keep the disk busy for the others")
@@ -108,8 +107,6 @@ func BenchmarkEdit(b *testing.B) {
 			publish(b, path, v)
 			save(b, d, op(edit("/w/a", nil, v))) // the key frame belongs to no edit
 			u0 := held(b, d)
-			var starter fsync.Starter
-			defer starter.Close()
 			var plain, strict, copied, gitted times
 			b.ResetTimer()
 			for i := range b.N {
@@ -132,17 +129,10 @@ func BenchmarkEdit(b *testing.B) {
 					must(b, err)
 					return f
 				}
-				if size < 64<<10 { // in the order of the engine
-					f := create()
-					synced := f.Sync
-					o.Waiting = func() { synced = starter.Start(int(f.Fd()), f.Sync) }
-					must(b, errors.Join(saving(), synced(), f.Close()))
-				} else {
-					done := make(chan error, 1)
-					go func() { done <- saving() }()
-					f := create()
-					must(b, errors.Join(f.Sync(), f.Close(), <-done))
-				}
+				f := create() // in the order of the engine
+				done := make(chan error, 1)
+				go func() { done <- f.Sync() }()
+				must(b, errors.Join(saving(), <-done, f.Close()))
 				must(b, os.Rename(path+".tmp", path))
 				strict = append(strict, time.Since(t))
 

@@ -165,9 +165,6 @@ type Op struct {
 	// draws, processes tell each other that it is alive. Steps are the caller's own, for whoever finds it open.
 	Tag   string
 	Steps []byte
-	// Waiting, if not nil, is told that nothing is left to Save but to wait, for the disk or for other saves; on Save's goroutine, not always, and
-	// perhaps more than once. What else has to wait for the disk can then be started, and must not hold Save up.
-	Waiting func()
 }
 
 // Saved is the answer to a Save.

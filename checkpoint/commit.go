@@ -37,7 +37,6 @@ type committer struct {
 type job struct {
 	kind jobKind
 	run  func(ctx context.Context, c *committer) error
-	idle func() // told, by its submitter, when nothing is left but to wait; may be nil
 	// undone is told when what run did is rolled back, before anybody else runs; may be nil.
 	undone func()
 	grow   growth        // the most that it adds
@@ -100,9 +99,6 @@ func (c *committer) submit(ctx context.Context, j *job) error {
 	select {
 	case c.turn <- struct{}{}:
 	default:
-		if j.idle != nil {
-			j.idle()
-		}
 		select {
 		case c.turn <- struct{}{}:
 		case <-j.done:
@@ -191,9 +187,6 @@ func (c *committer) transact(ctx context.Context, batch []*job, own *job) (faile
 		failed = err != nil
 	}
 	if err == nil {
-		if own.idle != nil {
-			own.idle()
-		}
 		if err = c.exec(ctx, "COMMIT"); err == nil {
 			c.db.keep.used.Add(g.db + g.files) // an upper bound until it is measured
 			var verr error

@@ -34,7 +34,7 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 		s := &save{d: d, op: &op, again: try > 0, blind: try >= 3}
 		err := s.prepare(ctx)
 		if err == nil {
-			err = d.com.submit(ctx, &job{kind: shared, run: s.write, grow: s.growth(), idle: op.Waiting, undone: s.undone})
+			err = d.com.submit(ctx, &job{kind: shared, run: s.write, grow: s.growth(), undone: s.undone})
 		}
 		if err != nil && !errors.As(err, new(*SyncError)) {
 			s.discard() // what the disk refused to confirm may be there after a power cut all the same, and then names these files

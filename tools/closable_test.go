@@ -19,7 +19,6 @@ import (
 	"moltisfs/internal/audit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/guardfs/fsync"
 	"moltisfs/internal/ledger"
 	"moltisfs/internal/policy"
 	"moltisfs/readers"
@@ -152,16 +151,6 @@ var closable = map[string]func(t *testing.T, dir string) (close func() error, us
 			t.Skip("SKIPPED: nothing can be watched here: ", err)
 		}
 		return w.Close, func() error { return w.Events(func(guardfs.Event) {}) }
-	},
-	"internal/guardfs/fsync.Starter": func(t *testing.T, dir string) (func() error, func() error) {
-		var s fsync.Starter
-		f, err := os.Create(dir + "/synced")
-		must(t, err)
-		t.Cleanup(func() { f.Close() })
-		for range 10 {
-			must(t, s.Start(int(f.Fd()), f.Sync)())
-		}
-		return func() error { s.Close(); return s.Start(int(f.Fd()), f.Sync)() }, nil // it still syncs
 	},
 }
 

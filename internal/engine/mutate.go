@@ -255,7 +255,7 @@ func (e *Engine) mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 	if err := e.intend(c); err != nil { // no change without a record of it
 		return nil, err
 	}
-	done, err := e.publish(ctx, c, ts, &m, made) // checkpoint and temp files, both durable; then the exchange: all paths or none
+	done, err := e.carryOutPlan(ctx, c, ts, &m, made, now) // checkpoint and temp files, both durable; then the exchange: all paths or none
 	if err != nil {
 		if e, ok := errors.AsType[*guardfs.RecordError](err); ok {
 			err = &hostError{"writing to the data directory", e}
@@ -269,6 +269,14 @@ func (e *Engine) mutate(ctx context.Context, c *Call, m Mutation) (*Done, error)
 		e.expire(ctx)
 	}
 	return done, nil
+}
+
+// carryOutPlan changes all paths or none.
+func (e *Engine) carryOutPlan(ctx context.Context, c *Call, ts targets, m *Mutation, made []NewDir, p *Plan) (*Done, error) {
+	if s := p.single(); s != nil {
+		return e.apply(ctx, c, m, ts, s)
+	}
+	return e.publish(ctx, c, ts, m, made)
 }
 
 // foreseen is what would become of a mutation, or that nothing has to.

@@ -96,9 +96,8 @@ func (p *point) note(path, what string) error {
 	return nil
 }
 
-// save stores the pre-state of every target that changes. It returns once the store says that it is durable. waiting, if not nil, is
-// told when nothing is left but to wait for that.
-func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done, waiting func()) error {
+// save stores the pre-state of every target that changes. It returns once the store says that it is durable.
+func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done) error {
 	e, c := p.e, p.c
 	changing := ts.changing()
 	// Several paths without a checkpoint could not be taken back after a crash half-way.
@@ -138,7 +137,6 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done, w
 		}
 		op.Changes = append(op.Changes, ch)
 	}
-	op.Waiting = waiting
 	db, err := e.points.open()
 	var saved checkpoint.Saved
 	if err == nil {

@@ -39,7 +39,7 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation, 
 	staged := make([]*guardfs.Staged, len(ts))
 	point := &point{e: e, c: c, dirs: dirs, swaps: swaps, staged: staged}
 	stage := func() error {
-		err := e.stage(ctx, ts, staged, many, m.park, nil)
+		err := e.stage(ctx, ts, staged, many, m.park)
 		for _, t := range ts {
 			if t.made != nil {
 				close(t.made) // of what was not staged there is nothing to tell
@@ -47,7 +47,7 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation, 
 		}
 		return err
 	}
-	save := func() error { return point.save(ctx, ts, m, done, nil) }
+	save := func() error { return point.save(ctx, ts, m, done) }
 	var stageErr, saveErr error
 	switch {
 	case m.park: // parked files have names: only with the mark of a change under way will the next start look for what a kill leaves
@@ -55,16 +55,6 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation, 
 			point.label(ts)
 			stageErr = stage()
 		}
-	case e.sync() && !many && swaps == nil && ts.bytes() < saveFirst && len(ts.toStage(staged)) == 1:
-		// The file is written before the checkpoint, and both wait for the disk at once: no other thread has to wake up.
-		stageErr = e.stage(ctx, ts, staged, many, false, func(start func()) {
-			for _, t := range ts {
-				if t.made != nil {
-					close(t.made) // what there was to tell has been told
-				}
-			}
-			saveErr = point.save(ctx, ts, m, done, start)
-		})
 	case ts.bytes() < saveFirst:
 		saveErr, stageErr = beside(save, stage)
 	default:
@@ -80,7 +70,7 @@ func (e *Engine) publish(ctx context.Context, c *Call, ts targets, m *Mutation, 
 	}
 	if err == nil && len(dirs.todo) > 0 { // what goes into them had to wait
 		if err = e.makeDirs(point, ts, m); err == nil {
-			err = e.stage(ctx, ts, staged, many, m.park, nil)
+			err = e.stage(ctx, ts, staged, many, m.park)
 		}
 	}
 	if err != nil && swaps != nil && swaps.removed+swaps.emptied > 0 {
@@ -194,12 +184,11 @@ func (e *Engine) end(ctx context.Context, p *point, m *Mutation, o checkpoint.Ou
 func (e *Engine) sync() bool { return e.cfg.Durability != "none" }
 
 // stage writes the temp files of those whose directory is there and that have none yet. Of many, several at a time: their syncs then share the work
-// of the file system's journal. With park they are closed until they are published. Of one, save, if not nil, is done
-// before it is waited for, unless it can't be written.
-func (e *Engine) stage(ctx context.Context, ts targets, staged []*guardfs.Staged, many, park bool, save func(start func())) error {
+// of the file system's journal. With park they are closed until they are published.
+func (e *Engine) stage(ctx context.Context, ts targets, staged []*guardfs.Staged, many, park bool) error {
 	one := func(i int) error {
 		t := ts[i]
-		o := guardfs.StageOptions{Sync: e.sync(), NameLater: many, Meta: t.After.Meta, Beside: save}
+		o := guardfs.StageOptions{Sync: e.sync(), NameLater: many, Meta: t.After.Meta}
 		if t.Before.Exists && t.After.Meta == nil {
 			o.Like = t.Before
 		}

@@ -82,28 +82,10 @@ func (s *Staged) fill(ctx context.Context, file *os.File, content []byte, meta *
 	if meta != nil {
 		s.dropped = carry(file, meta, o.KeepSpecialBits)
 	}
-	if o.Sync && o.Beside != nil {
-		return syncBeside(file, o.Beside)
-	}
 	if o.Sync {
 		return file.Sync()
 	}
 	return nil
-}
-
-// syncBeside syncs file, from when work says start, in a goroutine.
-func syncBeside(file *os.File, work func(start func())) error {
-	var done chan error
-	work(func() {
-		if done == nil {
-			done = make(chan error, 1)
-			go func() { done <- file.Sync() }()
-		}
-	})
-	if done == nil {
-		return file.Sync()
-	}
-	return <-done
 }
 
 // carry gives the staged file the metadata m, the mode last. dropped lists what could not or must not be kept.

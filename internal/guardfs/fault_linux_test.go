@@ -35,13 +35,6 @@ var mutations = []mutation{
 		_, err := write(f, dir+"/f", strings.Repeat("n", bigNew), StageOptions{Sync: true})
 		return err
 	}, "old", strings.Repeat("n", bigNew)},
-	{"replace beside other work", []string{"f = old"}, func(f *FS, dir string) error {
-		_, err := write(f, dir+"/f", strings.Repeat("n", bigNew), StageOptions{Sync: true, Beside: func(start func()) {
-			start()
-			start() // once is enough
-		}})
-		return err
-	}, "old", strings.Repeat("n", bigNew)},
 	{"create parked", nil, func(f *FS, dir string) error {
 		_, err := write(f, dir+"/f", strings.Repeat("n", bigNew), StageOptions{Sync: true, Park: parked})
 		return err

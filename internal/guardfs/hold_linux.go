@@ -81,9 +81,6 @@ func (p *Place) file(ctx context.Context, of *Place, dir int, what *NewObject, m
 		return err
 	}
 	made.Dropped = s.dropped
-	if what.Sync {
-		k.startWrite(s.fd.fd)
-	}
 	if !what.Open {
 		err = s.leave(dir, p.base, what.Sync)
 	}
@@ -246,8 +243,8 @@ func (p *Place) syncClosed() error {
 	return k.fsync(fd)
 }
 
-// Drop removes from a hold the thing own, and gives back what Hold took. Anything else that has
-// the name stays there. A directory that is not empty is ENOTEMPTY.
+// Drop removes from a hold the thing own. Anything else that has the name stays there. A directory
+// that is not empty is ENOTEMPTY.
 func (p *Place) Drop(own Expect) error {
 	if p.hold == nil {
 		return p.failed("drop", unix.EINVAL)
@@ -257,21 +254,14 @@ func (p *Place) Drop(own Expect) error {
 		return p.failed("drop", err)
 	}
 	defer p.fd.done() //nolint:errcheck // Close reports it
-	if !own.nothing() {
-		err = p.drop(dir, p.base, own.ID)
+	if own.nothing() {
+		return nil
 	}
-	if s := p.hold.staged; s != nil {
-		if derr := s.Discard(); err == nil {
-			err = derr
-		}
-	}
-	if err != nil {
+	if err := p.drop(dir, p.base, own.ID); err != nil {
 		return p.failed("drop", err)
 	}
+	if s := p.hold.staged; s != nil && s.temp == p.base {
+		s.temp = ""
+	}
 	return nil
-}
-
-// startWrite lets the disk begin with what was written. That it fails Sync will tell.
-func (k *kernel) startWrite(fd int) {
-	k.do("write out", func() error { return unix.SyncFileRange(fd, 0, 0, unix.SYNC_FILE_RANGE_WRITE) }) //nolint:errcheck // see above
 }

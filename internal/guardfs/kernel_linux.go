@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"moltisfs/internal/guardfs/fsync"
 )
 
 // kernel is the system as this package sees it: a genuine /proc/self/fd, and the calls, each retried when
@@ -24,7 +22,6 @@ type kernel struct {
 	// make the N-th call fail. Nil in production.
 	hook    func(op string) *Fault
 	batches sync.Pool // of *[batch]byte, for List
-	syncs   fsync.Starter
 	table   mountTable
 }
 
@@ -320,39 +317,6 @@ func (k *kernel) do(op string, call func() error) (err error) {
 
 func (k *kernel) fsync(fd int) error {
 	return k.do("fsync", func() error { return unix.Fsync(fd) })
-}
-
-// fsyncBeside is fsync with other work before it, which says by start when nothing is left to it but to wait: from then on both wait at once.
-func (k *kernel) fsyncBeside(fd int, work func(start func())) error {
-	var wait func() error
-	work(func() {
-		if wait == nil {
-			wait = k.startFsync(fd)
-		}
-	})
-	if wait != nil {
-		if err := wait(); !again(err, 0) {
-			return err
-		}
-	}
-	return k.fsync(fd)
-}
-
-func (k *kernel) startFsync(fd int) func() error {
-	f := k.before("fsync")
-	if f != nil && !f.After {
-		return func() error { return f.Err }
-	}
-	wait := k.syncs.Start(fd, func() error { return unix.Fsync(fd) })
-	if f == nil {
-		return wait
-	}
-	return func() error {
-		if err := wait(); err != nil {
-			return err
-		}
-		return f.Err
-	}
 }
 
 // publish gives the nameless or named object behind fd the name (dir, base); an existing name stays as it is

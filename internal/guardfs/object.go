@@ -224,9 +224,6 @@ type StageOptions struct {
 	KeepSpecialBits bool
 	// Made, where neither Meta nor Like says what the file gets, is told what it got as a new one, before its content is written. Linux only.
 	Made func(Metadata)
-	// Beside, with Sync, is work to be done before the new file is waited for. It is called once it is complete but for that, on the goroutine of Stage; not
-	// at all when that failed. It calls start when nothing is left to it but to wait for the disk itself, so that both wait at once.
-	Beside func(start func())
 }
 
 // Published says what Commit did.

@@ -131,8 +131,16 @@ func (p *Place) LockKey() string {
 	return p.dir.Info.ID.String() + "/" + foldBase(p.base)
 }
 
-// Close gives the directory back.
-func (p *Place) Close() error { return p.fd.close() }
+// Close gives the directory back, and what is new and open in a hold.
+func (p *Place) Close() (err error) {
+	if p.hold != nil && p.hold.staged != nil {
+		err = p.hold.staged.Discard()
+	}
+	if cerr := p.fd.close(); err == nil {
+		err = cerr
+	}
+	return err
+}
 
 // SyncNames puts the names in the place's directory on stable storage.
 func (p *Place) SyncNames() error {

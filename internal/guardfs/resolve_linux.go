@@ -45,7 +45,6 @@ func New(o Options) (*FS, error) {
 // Close gives back what New opened, when the last call that uses it is over. Closing again does nothing. What would need it
 // from then on, of handles that are still open too, answers fs.ErrClosed.
 func (f *FS) Close() error {
-	f.kernel.syncs.Close()
 	return errors.Join(f.kernel.table.file.close(), f.kernel.proc.close())
 }
 

@@ -207,9 +207,6 @@ func (s *Staged) fill(ctx context.Context, content []byte, meta *Metadata, o Sta
 	}
 	if o.Sync {
 		// After a failed fsync the pages are marked clean and a second one would say yes: this file is lost.
-		if o.Beside != nil {
-			return k.fsyncBeside(fd, o.Beside)
-		}
 		return k.fsync(fd)
 	}
 	return nil

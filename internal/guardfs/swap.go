@@ -40,7 +40,7 @@ type NewObject struct {
 	Like            *Before   // as in StageOptions
 	Meta            *Metadata // as in StageOptions
 	KeepSpecialBits bool      // as in StageOptions
-	Sync            bool      // Sync will be called: let the disk begin
+	Sync            bool      // Sync will be called
 	// Open keeps a file open until Drop, and nameless until Swap where the system can do that. Its
 	// place has to be the one that it is swapped with.
 	Open bool

@@ -177,7 +177,7 @@ func killed(dir string) {
 	fmt.Println("ready")
 	for n := 0; ; n++ {
 		text := fmt.Sprintf("generation %d %s\n", n, strings.Repeat("x", 3000+n%7*1000))
-		if _, err := write(f, dir+"/f", text+text, StageOptions{}); err != nil {
+		if _, err := write(f, dir+"/f", text+text, StageOptions{Park: []string{"", opened}[n%2]}); err != nil {
 			panic(err)
 		}
 	}

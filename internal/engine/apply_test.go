@@ -3,8 +3,8 @@
 package engine_test
 
 import (
-	"runtime/debug"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -28,29 +28,30 @@ func synced(t *testing.T, meet func(op string) *guardfs.Fault) *tree {
 	return x
 }
 
-// A small file is written before its checkpoint is saved, and synced while that is.
-func TestSmallFileIsSyncedBesideItsCheckpoint(t *testing.T) {
-	var ops, where []string
+// An edit writes the new file, saves the checkpoint and syncs both, and only then swaps; the
+// directory is synced last.
+func TestOrderOfAnEdit(t *testing.T) {
+	var mu sync.Mutex
+	var ops []string
 	x := synced(t, func(op string) *guardfs.Fault {
-		ops = append(ops, op)
-		if op == "fsync" {
-			where = append(where, string(debug.Stack()))
+		mu.Lock()
+		defer mu.Unlock()
+		switch op {
+		case "write", "fsync", "link", "rename", "unlink":
+			ops = append(ops, op)
 		}
 		return nil
 	})
-	for _, name := range []string{"old.txt", "new.txt"} {
+	for name, want := range map[string]string{"old.txt": "write fsync link rename unlink fsync", "new.txt": "write fsync link fsync"} {
 		if name == "old.txt" {
 			x.write(name, "old\n")
 		}
-		ops, where = nil, nil
+		ops = nil
 		if _, err := x.ChangeFiles(ctx, x.call("s"), engine.Files{Paths: []string{x.ws + "/" + name}, Next: renewed}); err != nil {
 			t.Fatal(err)
 		}
-		if len(where) == 0 || !strings.Contains(where[0], "checkpoint.(*DB).Save") {
-			t.Errorf("%s: its sync is not started from the checkpoint's: %s", name, where)
-		}
-		if calls := strings.Join(ops, " "); !strings.Contains(calls[:strings.Index(calls, "fsync")], "write") {
-			t.Errorf("%s was synced before it was written: %s", name, calls)
+		if got := strings.Join(ops, " "); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
 }
