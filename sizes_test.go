@@ -12,7 +12,7 @@ const (
 	packageLines   = 4000
 	functionLines  = 80
 	structFields   = 12
-	programCeiling = 76070 // lines of Go without tests, of the whole module; lower it when you can
+	programCeiling = 75850 // lines of Go without tests, of the whole module; lower it when you can
 )
 
 // An excess is something that is larger than it should be: how large it may be at most, and why it is so.
@@ -35,8 +35,8 @@ var tooLarge = map[string]excess{
 	"cmd/moltis-fs":                     {4500, "export and the commands of the store shrink with it"},
 	"grep":                              {5810, "the index is to become a room of its own"},
 	"grep/match":                        {5900, "parser, automata and assembler of one engine, and what they rely on"},
-	"internal/engine":                   {9162, "holds the opening and the hooks now; the list of steps and the road before it stand side by side"},
-	"internal/guardfs":                  {8360, engineMove},
+	"internal/engine":                   {9239, "holds the opening and the hooks now; the list of steps and the road before it stand side by side"},
+	"internal/guardfs":                  {8295, engineMove},
 	"readers":                           {9150, "becomes a room for each kind of file"},
 	"tools":                             {5310, "a sentence for each cause and words for each reason; dialects share the facts"},
 	"grep/stream.run":                   {110, hotState},

@@ -298,7 +298,7 @@ func (e *Engine) carry(ctx context.Context, c *Call, ts targets, p *Plan) (*Done
 			m.Drop = append(m.Drop, s.Path)
 		}
 	}
-	done, err := e.publish(ctx, c, ts, m, made) // checkpoint and temp files, both durable; then the exchange: all paths or none
+	done, err := e.carryOutPlan(ctx, c, ts, m, made, p) // checkpoint and temp files, both durable; then the exchange: all paths or none
 	if e, ok := errors.AsType[*guardfs.RecordError](err); ok {
 		return nil, &hostError{"writing to the data directory", e}
 	}
