@@ -191,6 +191,27 @@ func TestHookPrograms(t *testing.T) {
 	}
 }
 
+// A hook whose program is not there is an error at the start, with its place in the list.
+func TestHookProgramThatIsNotThere(t *testing.T) {
+	cfg := config.Default()
+	there := write(t, filepath.Join(t.TempDir(), "check"), "")
+	cfg.Tools.FS.Hooks.AfterToolCall = []string{there + " -x", there + "k -x", filepath.Dir(there)}
+	want := "tools.fs.hooks.after_tool_call[1]: \"" + there + "k\" is no program"
+	for name, err := range map[string]error{"check": tools.Check(cfg), "open": opening(cfg, t.TempDir()+"/data")} {
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "after_tool_call[2]") {
+			t.Errorf("%s: %v; want %s", name, err, want)
+		}
+	}
+}
+
+func opening(cfg config.Config, data string) error {
+	s, err := tools.Open(cfg, tools.Options{DataDir: data})
+	if err == nil {
+		err = s.Close()
+	}
+	return err
+}
+
 // An observer that panics is the host's trouble, not the caller's; the log has a line for each call.
 func TestObserverAndLog(t *testing.T) {
 	var log bytes.Buffer

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"moltisfs/config"
+	"moltisfs/hook"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
 )
@@ -21,7 +22,7 @@ func Check(cfg config.FS) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(checkRoot(cfg.WorkspaceRoot, free, judge), free.Close())
+	return errors.Join(checkRoot(cfg.WorkspaceRoot, free, judge), checkHooks(cfg.Hooks, free), free.Close())
 }
 
 // checkRoot refuses a workspace_root that can't be searched: each Glob and Grep would be told so, and no model can mend it.
@@ -58,6 +59,27 @@ func cause(err error) string {
 		err = e.Err
 	}
 	return err.Error()
+}
+
+// checkHooks refuses hooks whose program is not there: each call would be refused, and only the log would say why.
+func checkHooks(cfg config.Hooks, free *guardfs.FS) error {
+	var errs []error
+	for _, list := range []struct {
+		key   string
+		lines []string
+	}{
+		{"before_tool_call", cfg.BeforeToolCall}, {"after_tool_call", cfg.AfterToolCall},
+		{"tool_result_persist", cfg.ToolResultPersist},
+	} {
+		for i, line := range list.lines {
+			c, err := hook.ParseCommand(line)
+			if kind, known := kindOf(free, c.Path); err != nil || known && kind != guardfs.KindFile {
+				errs = append(errs, &config.Problem{Key: fmt.Sprintf("tools.fs.hooks.%s[%d]", list.key, i),
+					Why: shown(c.Path) + " is no program", Hint: "look at the spelling"})
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // IdleRules warns of rules that do nothing, or less than they seem to.

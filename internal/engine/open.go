@@ -67,6 +67,9 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 		return nil, err
 	}
 	o.free = free
+	if err := checkHooks(cfg.Tools.FS.Hooks, free); err != nil {
+		return nil, errors.Join(err, o.close())
+	}
 	if !h.RootMayBeGone {
 		if err := checkRoot(cfg.Tools.FS.WorkspaceRoot, free, judge); err != nil {
 			return nil, errors.Join(err, o.close())
