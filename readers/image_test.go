@@ -369,16 +369,16 @@ func TestImageScaling(t *testing.T) {
 		t.Errorf("9000 x 2: %d x %d", line.Width, line.Height)
 	}
 	// Small enough in pixels, too large in bytes: quality falls, then pixels.
-	noisy := asJPEG(drawn(1200, 1200, 255), 100)
-	for _, limit := range []int64{300 << 10, 60 << 10, 12 << 10} {
+	noisy := asJPEG(drawn(600, 600, 255), 100)
+	for _, limit := range []int64{75 << 10, 15 << 10, 3 << 10} {
 		m := readAs[*Image](t, noisy, Options{ImageMaxBytes: limit})
 		if int64(m.Bytes) > limit || m.Format != "jpeg" {
 			t.Errorf("%d bytes %s within %d", m.Bytes, m.Format, limit)
 		}
-		if m.WasResized != (m.Width != 1200) {
+		if m.WasResized != (m.Width != 600) {
 			t.Errorf("%d x %d, resized %v", m.Width, m.Height, m.WasResized)
 		}
-		if want := math.Round(1200/float64(m.Width)*1e4) / 1e4; m.Scale != want {
+		if want := math.Round(600/float64(m.Width)*1e4) / 1e4; m.Scale != want {
 			t.Errorf("scale %v, want %v", m.Scale, want)
 		}
 	}

@@ -9,7 +9,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,12 +23,28 @@ import (
 // script is a hook of every event that does what it is told.
 type script struct {
 	do   func(ctx context.Context, payload json.RawMessage) (hook.Decision, error)
-	seen *[]string
+	seen *sightings
+}
+
+// sightings are what hooks saw. One that is too slow is left behind, and writes while the test reads.
+type sightings struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (s *sightings) get() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.all)
 }
 
 func (script) Name() string { return "script" }
 
-func (s script) see(i hook.Info) { *s.seen = append(*s.seen, i.Event+" "+i.Tool+" "+i.CallID) }
+func (s script) see(i hook.Info) {
+	s.seen.mu.Lock()
+	defer s.seen.mu.Unlock()
+	s.seen.all = append(s.seen.all, i.Event+" "+i.Tool+" "+i.CallID)
+}
 
 func (s script) BeforeToolCall(ctx context.Context, p hook.BeforeToolCall) (hook.Decision, error) {
 	s.see(p.Info)
@@ -95,8 +113,8 @@ func TestHooks(t *testing.T) {
 				w := w
 				t.Run(fmt.Sprintf("%s/%s/%t", event, name, allow), func(t *testing.T) {
 					t.Parallel()
-					var seen []string
-					h := script{do: does[name], seen: &seen}
+					var saw sightings
+					h := script{do: does[name], seen: &saw}
 					set := hook.Set{Timeout: 100 * time.Millisecond, Allow: allow}
 					switch event {
 					case hook.BeforeToolCallEvent:
@@ -131,7 +149,7 @@ func TestHooks(t *testing.T) {
 					if (r["outcome"] == "ok") != (w.content != "") {
 						t.Errorf("the record's outcome is %v", r["outcome"])
 					}
-					if len(seen) != 1 || seen[0] != event+" Write "+r["call"].(string) {
+					if seen := saw.get(); len(seen) != 1 || seen[0] != event+" Write "+r["call"].(string) {
 						t.Errorf("the hook saw %q; the call is %v", seen, r["call"])
 					}
 				})
@@ -150,12 +168,12 @@ func again[H any](hooks []H, h any) (out []H) {
 
 // What one hook changed is what the next one sees, and an image that was changed is no image any more.
 func TestHooksInTheirOrder(t *testing.T) {
-	var seen []string
+	var saw sightings
 	var read string
-	changes := script{seen: &seen, do: func(_ context.Context, p json.RawMessage) (hook.Decision, error) {
+	changes := script{seen: &saw, do: func(_ context.Context, p json.RawMessage) (hook.Decision, error) {
 		return hook.Decision{Modify: json.RawMessage(strings.Replace(string(p), "secret", "public", 1))}, nil
 	}}
-	looks := script{seen: &seen, do: func(_ context.Context, p json.RawMessage) (hook.Decision, error) {
+	looks := script{seen: &saw, do: func(_ context.Context, p json.RawMessage) (hook.Decision, error) {
 		read = string(p)
 		return hook.Decision{}, nil
 	}}
@@ -166,7 +184,7 @@ func TestHooksInTheirOrder(t *testing.T) {
 		t.Errorf("answered %s; the second hook saw %s", p.Text(), read)
 	}
 	refused := call(t, s, "Read", map[string]any{"file_path": root + "/nothing"})
-	if !tools.Refused(refused) || len(seen) != 4 {
+	if seen := saw.get(); !tools.Refused(refused) || len(seen) != 4 {
 		t.Errorf("%s; seen %q", refused.Text(), seen)
 	}
 }
