@@ -148,7 +148,7 @@ func TestALinkDuringTheQuestionLeadsNowhere(t *testing.T) {
 		t.Fatal("no directory to lead to")
 	}
 	p := call(t, s, "Write", map[string]any{"file_path": root + "/new/f", "content": "x"})
-	if left, _ := os.ReadDir(root + "/other"); p.Kind() != tools.KindConflict || len(left) > 0 {
+	if left, _ := os.ReadDir(root + "/other"); p.Kind() != tools.KindApprovalStale || len(left) > 0 {
 		t.Errorf("%s: %s; %v", p.Kind(), p.Text(), left)
 	}
 }
