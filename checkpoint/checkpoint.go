@@ -334,13 +334,10 @@ type Filter struct {
 func (f Filter) scope() Scope { return Scope{f.Principal, f.Session, f.AllSessions} }
 
 func (f Filter) limit() int {
-	switch {
-	case f.Limit <= 0:
+	if f.Limit <= 0 {
 		return 20
-	case f.Limit > 1000:
-		return 1000
 	}
-	return f.Limit
+	return min(f.Limit, 1000)
 }
 
 // Page is a list of checkpoints, those saved last first.

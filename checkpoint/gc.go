@@ -476,29 +476,15 @@ func (g *collector) count(ctx context.Context, q querier) error {
 		after = seqs[len(seqs)-1]
 	}
 	g.r.Checkpoints = len(gone)
-	needed := map[int64]bool{}
-	err := each(ctx, q, "SELECT op, ifnull(bobj,0), ifnull(aobj,0) FROM change", nil, func(row scanner) error {
-		var op, b, a int64
-		err := row.Scan(&op, &b, &a)
-		if !gone[op] {
-			needed[b], needed[a] = true, true
-		}
-		return err
-	})
+	m, err := mark(ctx, q, gone)
 	if err != nil {
 		return err
 	}
-	return each(ctx, q, "SELECT id, ifnull(base,0), bytes FROM data ORDER BY depth DESC", nil, func(row scanner) error {
-		var id, base, bytes int64
-		if err := row.Scan(&id, &base, &bytes); err != nil {
-			return err
+	for _, c := range m.data {
+		if !m.has(c.id, isNeeded) {
+			g.r.Contents++
+			g.r.Bytes += c.bytes
 		}
-		if needed[id] {
-			needed[base] = true
-			return nil
-		}
-		g.r.Contents++
-		g.r.Bytes += bytes
-		return nil
-	})
+	}
+	return nil
 }

@@ -19,10 +19,6 @@ type history struct {
 	doubt   doubt             // of planning only
 }
 
-// underWay reports whether the operation seq, which has no outcome, may be being made, or was cut off.
-// Any other was made.
-func (h *history) underWay(seq int64) bool { return h.doubt.of(seq) }
-
 const (
 	opColumns = `op.seq, op.ts, s.principal, s.name, t.name, op.tool, op.kind, op.outcome, op.pin, op.label, op.undo_of, op.restore_of`
 	opJoins   = ` JOIN session s ON s.id=op.session LEFT JOIN turn t ON t.id=op.turn`

@@ -108,7 +108,7 @@ func (e entry) changes() bool { return e.c.Outcome != Aborted && mutates(e.c.Kin
 
 // pending reports whether nobody can say yet whether e takes place. What was seen outside took place: nobody settles that.
 func pending(h *history, e *entry) bool {
-	return e.c.Outcome == Presumed && e.c.Kind != KindExternal && h.underWay(e.seq)
+	return e.c.Outcome == Presumed && e.c.Kind != KindExternal && h.doubt.of(e.seq)
 }
 
 // mutates reports whether operations of this kind change something on behalf of a session.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 )
 
 // querier is a connection pool or a transaction.
@@ -48,7 +49,14 @@ func (d *DB) Get(ctx context.Context, id ID, who Scope) (*Checkpoint, error) {
 }
 
 // view runs fn over one snapshot of the catalog.
-func (d *DB) view(ctx context.Context, fn func(*history) error) error {
+func (d *DB) view(ctx context.Context, fn func(*history) error) error { return d.look(ctx, false, fn) }
+
+// planning is view for those who have to know what is under way.
+func (d *DB) planning(ctx context.Context, fn func(*history) error) error {
+	return d.look(ctx, true, fn)
+}
+
+func (d *DB) look(ctx context.Context, plans bool, fn func(*history) error) error {
 	if err := d.enter(); err != nil {
 		return err
 	}
@@ -56,25 +64,17 @@ func (d *DB) view(ctx context.Context, fn func(*history) error) error {
 	if err := d.inPlace(); err != nil { // another connection may open what is in its place now
 		return err
 	}
-	// The outcomes first: the snapshot begins with the first query, and what is not pending any more is in it.
-	return d.readers.snapshot(ctx, func(q querier) error { return fn(&history{q: q, pending: d.com.pendingOutcomes()}) })
-}
-
-// planning is view for those who have to know what is under way.
-func (d *DB) planning(ctx context.Context, fn func(*history) error) error {
-	if err := d.enter(); err != nil {
-		return err
+	h := &history{}
+	if plans { // before the snapshot: what is in no doubt by then is over, and its outcome in the snapshot
+		var err error
+		if h.doubt, err = d.inDoubt(ctx); err != nil {
+			return fmt.Errorf("looking what is under way: %w", named(err))
+		}
 	}
-	defer d.active.Done()
-	if err := d.inPlace(); err != nil {
-		return err
-	}
-	doubt, err := d.inDoubt(ctx) // before the snapshot: what it does not name by then is over, and its outcome in the snapshot
-	if err != nil {
-		return fmt.Errorf("looking what is under way: %w", named(err))
-	}
-	return d.view(ctx, func(h *history) error {
-		h.doubt = doubt
+	// The outcomes too: the snapshot begins with the first query, and what is not pending any more is in it.
+	h.pending = d.com.pendingOutcomes()
+	return d.readers.snapshot(ctx, func(q querier) error {
+		h.q = q
 		return fn(h)
 	})
 }
@@ -83,14 +83,7 @@ func (d *DB) planning(ctx context.Context, fn func(*history) error) error {
 func (c *committer) pendingOutcomes() map[int64]Outcome {
 	c.omu.Lock()
 	defer c.omu.Unlock()
-	if len(c.outcomes) == 0 {
-		return nil
-	}
-	m := make(map[int64]Outcome, len(c.outcomes))
-	for k, v := range c.outcomes {
-		m[k] = v
-	}
-	return m
+	return maps.Clone(c.outcomes)
 }
 
 // Plan answers what a Restore has to do. Nothing is changed.

@@ -10,88 +10,154 @@ import (
 	"time"
 )
 
-// row states of the mark phase.
+// What marking finds out about a content.
 const (
 	isObject = 1 << iota
 	isWanted // a checkpoint refers to it
 	isNeeded // wanted, or the base of something needed
+	isStored // set by dead
 )
 
-type datum struct {
-	id, base, bytes int64
-	depth           int
+// datum is a stored content: its row in data.
+type datum struct{ id, base, bytes int64 }
+
+// marks says of each content, by its id, what is known of it. data is what is stored, the deepest deltas first.
+// Memory: one byte an object and 32 a stored content.
+type marks struct {
+	flags []byte
+	data  []datum
 }
 
-// mark looks at one snapshot and answers which objects nothing needs and which deltas hang on bases that nothing wants.
-// Memory: one byte an object and 32 a stored content.
-func (g *collector) mark(ctx context.Context) (flags []byte, data []datum, newest int64, err error) {
-	tx, err := g.d.r.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return nil, nil, 0, err
+func (m *marks) has(id int64, flag byte) bool {
+	return id > 0 && id < int64(len(m.flags)) && m.flags[id]&flag != 0
+}
+
+func (m *marks) set(id int64, flags byte) {
+	if id > 0 && id < int64(len(m.flags)) {
+		m.flags[id] |= flags
 	}
-	defer tx.Rollback()
+}
+
+// need marks what is wanted, and all that stands below it.
+func (m *marks) need() {
+	for i := range m.flags {
+		if m.flags[i]&isWanted != 0 {
+			m.flags[i] |= isNeeded
+		}
+	}
+	for _, c := range m.data { // whoever needs this one has been seen
+		if m.has(c.id, isNeeded) {
+			m.set(c.base, isNeeded)
+		}
+	}
+}
+
+// dead lists what nothing needs, a base after the deltas on it.
+func (m *marks) dead() (ids []int64) {
+	for _, c := range m.data {
+		if !m.has(c.id, isNeeded) {
+			ids = append(ids, c.id)
+		}
+		m.set(c.id, isStored)
+	}
+	for id := range int64(len(m.flags)) { // what is known by its hash only
+		if m.has(id, isObject) && !m.has(id, isNeeded|isStored) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// A candidate is a wanted delta that alone keeps alive all that it stands on.
+type candidate struct {
+	id    int64
+	dead  int64 // bytes of those
+	bases []int64
+}
+
+func (m *marks) candidates() (out []candidate) {
+	by := make(map[int64]*datum, len(m.data))
+	children := map[int64]int{}
+	for i := range m.data {
+		by[m.data[i].id] = &m.data[i]
+		children[m.data[i].base]++
+	}
+	only := func(id int64) bool { // kept for one delta alone
+		return m.has(id, isNeeded) && !m.has(id, isWanted) && children[id] == 1
+	}
+	for _, c := range m.data {
+		if !m.has(c.id, isWanted) || !only(c.base) {
+			continue
+		}
+		out = append(out, candidate{id: c.id})
+		last := &out[len(out)-1]
+		b := by[c.base]
+		for ; b != nil && only(b.id); b = by[b.base] {
+			last.dead += b.bytes
+			last.bases = append(last.bases, b.id)
+		}
+		if b != nil { // a base that is wanted itself stays in the way
+			out = out[:len(out)-1]
+		}
+	}
+	return out
+}
+
+// mark looks what contents there are and what needs them, but for the checkpoints that are gone.
+func mark(ctx context.Context, q querier, gone map[int64]bool) (*marks, error) {
 	var top int64
-	err = tx.QueryRowContext(ctx, "SELECT (SELECT ifnull(max(id),0) FROM object), (SELECT ifnull(max(seq),0) FROM op)").Scan(&top, &newest)
+	if err := q.QueryRowContext(ctx, "SELECT ifnull(max(id),0) FROM object").Scan(&top); err != nil {
+		return nil, err
+	}
+	m := &marks{flags: make([]byte, top+1)}
+	var op, id, other int64
+	err := each(ctx, q, "SELECT id FROM object", nil, func(row scanner) error {
+		err := row.Scan(&id)
+		m.set(id, isObject)
+		return err
+	})
 	if err != nil {
-		return nil, nil, 0, err
+		return nil, err
 	}
-	flags = make([]byte, top+1)
-	all := func(q string, cols []any, fn func()) {
-		if err == nil {
-			err = each(ctx, tx, q, nil, func(row scanner) error {
-				err := row.Scan(cols...)
-				if err == nil {
-					fn()
-				}
-				return err
-			})
+	err = each(ctx, q, "SELECT op, ifnull(bobj,0), ifnull(aobj,0) FROM change", nil, func(row scanner) error {
+		err := row.Scan(&op, &id, &other)
+		if err == nil && !gone[op] {
+			m.set(id, isWanted)
+			m.set(other, isWanted)
 		}
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	var id, other sql.NullInt64
-	all("SELECT id FROM object", []any{&id}, func() { flags[id.Int64] |= isObject })
-	all("SELECT bobj, aobj FROM change", []any{&id, &other}, func() {
-		for _, x := range []int64{id.Int64, other.Int64} {
-			if x > 0 && x <= top {
-				flags[x] |= isWanted | isNeeded
-			}
-		}
+	err = each(ctx, q, "SELECT id, ifnull(base,0), bytes FROM data ORDER BY depth DESC", nil, func(row scanner) error {
+		var c datum
+		err := row.Scan(&c.id, &c.base, &c.bytes)
+		m.data = append(m.data, c)
+		return err
 	})
-	var m datum
-	var base sql.NullInt64
-	all("SELECT id, base, bytes, depth FROM data ORDER BY depth DESC", []any{&m.id, &base, &m.bytes, &m.depth}, func() {
-		m.base = base.Int64
-		data = append(data, m)
-		// Deepest first: whoever needs this one has been seen.
-		if m.id <= top && flags[m.id]&isNeeded != 0 && m.base > 0 && m.base <= top {
-			flags[m.base] |= isNeeded
-		}
-	})
-	return flags, data, newest, err
+	m.need()
+	return m, err
 }
 
 // sweep removes objects that nothing needs. What was marked may have become wanted again meanwhile; each transaction
 // looks at the checkpoints that are newer than the mark.
 func (g *collector) sweep(ctx context.Context) error {
-	flags, data, newest, err := g.mark(ctx)
+	var m *marks
+	var newest int64
+	err := g.d.readers.snapshot(ctx, func(q querier) (err error) {
+		if err = q.QueryRowContext(ctx, "SELECT ifnull(max(seq),0) FROM op").Scan(&newest); err == nil {
+			m, err = mark(ctx, q, nil)
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	if err := g.rekey(ctx, flags, data); err != nil {
+	if err := g.rekey(ctx, m); err != nil {
 		return err
 	}
-	var dead []int64
-	deadData := map[int64]bool{}
-	for i := range data { // deepest first, so that a base goes after its children
-		if m := &data[i]; m.id < int64(len(flags)) && flags[m.id]&isNeeded == 0 {
-			dead = append(dead, m.id)
-			deadData[m.id] = true
-		}
-	}
-	for id, f := range flags {
-		if f&isObject != 0 && f&isNeeded == 0 && !deadData[int64(id)] {
-			dead = append(dead, int64(id))
-		}
-	}
+	dead := m.dead()
 	var files []string
 	err = g.slices(ctx, func(ctx context.Context, c *committer, end time.Time) (bool, error) {
 		if len(dead) == 0 {
@@ -198,38 +264,8 @@ func (c *committer) dropData(ctx context.Context, id int64) (file string, err er
 
 // rekey writes a wanted delta anew as a whole when the bases that only it keeps alive weigh more than twice as much, and
 // takes the mark from those.
-func (g *collector) rekey(ctx context.Context, flags []byte, data []datum) error {
-	by := make(map[int64]*datum, len(data))
-	children := map[int64]int{}
-	for i := range data {
-		by[data[i].id] = &data[i]
-		if data[i].base != 0 {
-			children[data[i].base]++
-		}
-	}
-	only := func(id int64) bool { // kept for one delta alone
-		return id < int64(len(flags)) && flags[id]&(isNeeded|isWanted) == isNeeded && children[id] == 1
-	}
-	type candidate struct {
-		id   int64
-		dead int64
-		row  []int64
-	}
-	var todo []candidate
-	for i := range data {
-		m := &data[i]
-		if m.id >= int64(len(flags)) || flags[m.id]&isWanted == 0 || !only(m.base) {
-			continue
-		}
-		c := candidate{id: m.id}
-		for b := by[m.base]; b != nil && only(b.id); b = by[b.base] {
-			c.dead += b.bytes
-			c.row = append(c.row, b.id)
-		}
-		if last := by[c.row[len(c.row)-1]]; last.base == 0 { // else a wanted base stays in the way
-			todo = append(todo, c)
-		}
-	}
+func (g *collector) rekey(ctx context.Context, m *marks) error {
+	todo := m.candidates()
 	var files []string
 	err := g.slices(ctx, func(ctx context.Context, c *committer, end time.Time) (bool, error) {
 		room := g.limits.logMost() / 4
@@ -256,8 +292,8 @@ func (g *collector) rekey(ctx context.Context, flags []byte, data []datum) error
 				files = append(files, old)
 			}
 			g.r.Rekeyed++
-			for _, id := range t.row {
-				flags[id] &^= isNeeded
+			for _, id := range t.bases {
+				m.flags[id] &^= isNeeded
 			}
 		}
 		return len(todo) > 0, nil

@@ -9,6 +9,35 @@ import (
 	"testing"
 )
 
+// Contents 1 to 6, of which 1 to 4 are a chain 1 ← 2 ← 3 ← 4, 5 stands alone, and of 6 only the hash is known.
+func TestMarks(t *testing.T) {
+	for _, c := range []struct {
+		wanted, dead, bases []int64 // bases of the one candidate, the top of the chain
+	}{
+		{nil, []int64{4, 3, 2, 1, 5, 6}, nil},
+		{[]int64{4}, []int64{5, 6}, []int64{3, 2, 1}},
+		{[]int64{2, 5}, []int64{4, 3, 6}, []int64{1}},
+		{[]int64{4, 2, 6}, []int64{5}, []int64{1}}, // of 4 a base is wanted
+		{[]int64{1, 99, -1}, []int64{4, 3, 2, 5, 6}, nil},
+	} {
+		m := &marks{flags: make([]byte, 7), data: []datum{{4, 3, 1}, {3, 2, 10}, {2, 1, 100}, {1, 0, 1000}, {5, 0, 1}}}
+		for id := range int64(7) {
+			m.set(id, isObject)
+		}
+		for _, id := range c.wanted {
+			m.set(id, isWanted)
+		}
+		m.need()
+		var bases []int64
+		for _, k := range m.candidates() {
+			bases = append(bases, k.bases...)
+		}
+		if dead := m.dead(); !slices.Equal(dead, c.dead) || !slices.Equal(bases, c.bases) {
+			t.Errorf("wanted are %v: dead %v, want %v; bases %v, want %v", c.wanted, dead, c.dead, bases, c.bases)
+		}
+	}
+}
+
 // What the sweep drops is given up by the mark; what became of it since is seen only inside the transaction. In a chain of deltas 1 ← 2 ← 3
 // nothing may go that something stays on.
 func TestDropSparesWhatIsStoodOn(t *testing.T) {
