@@ -14,10 +14,7 @@ import (
 
 // encodeXattrs writes names and values, sorted by name: uvarint length, bytes, uvarint length, bytes.
 func encodeXattrs(x map[string][]byte) []byte {
-	if len(x) == 0 {
-		return []byte{}
-	}
-	var out []byte
+	out := []byte{} // not nil: that is NULL
 	for _, n := range slices.Sorted(maps.Keys(x)) {
 		out = binary.AppendUvarint(out, uint64(len(n)))
 		out = append(out, n...)
@@ -101,10 +98,8 @@ func (op *Op) check(o *Options, known func(path string) *version) (skips []Skip,
 		return nil, &BadOpError{"", "the time is out of range"}
 	}
 	for _, id := range []ID{op.UndoOf, op.RestoreOf} {
-		if id != "" {
-			if _, err := id.seq(); err != nil {
-				return nil, err
-			}
+		if _, err := id.seq(); id != "" && err != nil {
+			return nil, err
 		}
 	}
 	op.Changes = append([]Change(nil), op.Changes...)
