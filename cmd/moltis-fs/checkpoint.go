@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -41,7 +42,8 @@ func checkpointCommand() *command {
 				name: "show", args: "ID", min: 1, max: 1, short: "show one checkpoint with all its paths", run: showCheckpoint,
 				options: storeOptions(whose()...), examples: []string{"moltis-fs checkpoint show ck-1H0"},
 			},
-			checkpointDiffCommand(), checkpointRestoreCommand(), checkpointRewindCommand(), checkpointUndoCommand(), checkpointRedoCommand(),
+			checkpointDiffCommand(), checkpointRestoreCommand(), checkpointRewindCommand(),
+			checkpointWalkCommand("undo", "take back a session's newest change that is not undone"), checkpointWalkCommand("redo", "take back a session's newest undo"),
 			{
 				name: "pin", args: "ID", min: 1, max: 1, short: "keep a checkpoint whatever retention says", run: pinCheckpoint,
 				options:  storeOptions(append(whose(), option{name: "label", value: "TEXT", doc: "give it a name to find it and rewind to it by"})...),
@@ -124,7 +126,7 @@ func listCheckpoints(ctx context.Context, in *invocation) error {
 		}
 		for i := range page.Checkpoints {
 			c := &page.Checkpoints[i]
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%-*s  %s\n", c.ID, timeText(c.Time), visible(first(c.Tool, c.Kind)), visible(c.Session), wide, pathsOf(c), notesOf(c))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%-*s  %s\n", c.ID, timeText(c.Time), visible(cmp.Or(c.Tool, c.Kind)), visible(c.Session), wide, pathsOf(c), notesOf(c))
 		}
 		w.Flush()
 		for line := range strings.Lines(b.String()) {
@@ -139,15 +141,6 @@ func listCheckpoints(ctx context.Context, in *invocation) error {
 	})
 }
 
-func first(words ...string) string {
-	for _, w := range words {
-		if w != "" {
-			return w
-		}
-	}
-	return ""
-}
-
 func showCheckpoint(ctx context.Context, in *invocation) error {
 	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
 		c, err := in.find(ctx, db)
@@ -158,7 +151,7 @@ func showCheckpoint(ctx context.Context, in *invocation) error {
 			return writeJSON(in, rowOf(c))
 		}
 		var b strings.Builder
-		fmt.Fprintf(&b, "%s  %s  %s  principal %s, session %s\n", c.ID, timeText(c.Time), visible(first(c.Tool, c.Kind)), visible(c.Principal), visible(c.Session))
+		fmt.Fprintf(&b, "%s  %s  %s  principal %s, session %s\n", c.ID, timeText(c.Time), visible(cmp.Or(c.Tool, c.Kind)), visible(c.Principal), visible(c.Session))
 		if n := notesOf(c); n != "" {
 			b.WriteString(n + "\n")
 		}

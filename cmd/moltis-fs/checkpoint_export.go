@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -231,8 +232,8 @@ func (r *series) tell(ctx context.Context, db *checkpoint.DB, root string, t *tw
 		note := ""
 		switch {
 		case i < from || i >= to:
-			left[first(why, notStored)]++
-			note = ": left out, " + first(why, notStored)
+			left[cmp.Or(why, notStored)]++
+			note = ": left out, " + cmp.Or(why, notStored)
 		case why != "":
 			left[why]++
 			note = ": left out, " + why
@@ -240,7 +241,7 @@ func (r *series) tell(ctx context.Context, db *checkpoint.DB, root string, t *tw
 			foreign = true
 			note = ": not of the calls alone, what others changed is in the diff too"
 		}
-		fmt.Fprintf(comments, "# %s %s %s %s%s\n", c.ID, c.Time.UTC().Format(time.RFC3339), visible(first(c.Tool, c.Kind)), visible(r.path), note)
+		fmt.Fprintf(comments, "# %s %s %s %s%s\n", c.ID, c.Time.UTC().Format(time.RFC3339), visible(cmp.Or(c.Tool, c.Kind)), visible(r.path), note)
 	}
 	return foreign, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -202,7 +203,7 @@ func (x *gitExport) header(subject, body string, t time.Time) {
 // commit writes calls as one commit. Its subject begins with title.
 func (x *gitExport) commit(title string, ops []checkpoint.Checkpoint) error {
 	c := &ops[0]
-	subject := title + visible(first(c.Tool, c.Kind)) + " " + pathsOf(c)
+	subject := title + visible(cmp.Or(c.Tool, c.Kind)) + " " + pathsOf(c)
 	if len(ops) > 1 {
 		subject = title + plural(len(ops), "call", "calls")
 	}
@@ -216,7 +217,7 @@ func (x *gitExport) commit(title string, ops []checkpoint.Checkpoint) error {
 	line("Session", visible(c.Session))
 	line("Turn", visible(c.Turn))
 	for i := range ops {
-		line("Checkpoint", string(ops[i].ID)+" "+visible(first(ops[i].Tool, ops[i].Kind)))
+		line("Checkpoint", string(ops[i].ID)+" "+visible(cmp.Or(ops[i].Tool, ops[i].Kind)))
 	}
 	x.header(subject, trailers.String(), ops[len(ops)-1].Time)
 	for i := range ops {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -67,12 +68,8 @@ ID may also be an entry of the trash.`,
 func checkpointRewindCommand() *command {
 	return &command{
 		name: "rewind", args: "[PATH...]", max: maxPaths, short: "take back all that a session changed since a point in time",
-		long: "Exactly one of --turn, --since and --label says since when. What other sessions changed is left alone.\n" + timesTaken,
-		options: restoreOptions(sessionOfPoint,
-			option{name: "turn", value: "NAME", doc: "since this turn began"},
-			option{name: "since", value: "TIME", doc: "since this time, or for this long, like 2h"},
-			option{name: "label", value: "TEXT", doc: "since the one checkpoint of the session with this label"},
-		),
+		long:     "Exactly one of --turn, --since and --label says since when. What other sessions changed is left alone.\n" + timesTaken,
+		options:  restoreOptions(sessionOfPoint, pointOptions()...),
 		examples: []string{"moltis-fs checkpoint rewind --session s1 --turn t7 --dry-run", "moltis-fs checkpoint rewind --session s1 --since 30m src"},
 		run: func(ctx context.Context, in *invocation) error {
 			if n := in.count("turn", "since", "label"); n != 1 {
@@ -86,22 +83,22 @@ func checkpointRewindCommand() *command {
 	}
 }
 
-func checkpointUndoCommand() *command {
-	return &command{
-		name: "undo", short: "take back a session's newest change that is not undone", options: restoreOptions(sessionOfPoint),
-		examples: []string{"moltis-fs checkpoint undo --session s1"},
-		run: func(ctx context.Context, in *invocation) error {
-			return in.restore(ctx, map[string]any{"id": "undo"}, nil)
-		},
+// pointOptions say since when.
+func pointOptions() []option {
+	return []option{
+		{name: "turn", value: "NAME", doc: "since this turn began"},
+		{name: "since", value: "TIME", doc: "since this time, or for this long, like 2h"},
+		{name: "label", value: "TEXT", doc: "since the one checkpoint of the session with this label"},
 	}
 }
 
-func checkpointRedoCommand() *command {
+// checkpointWalkCommand is undo or redo.
+func checkpointWalkCommand(name, short string) *command {
 	return &command{
-		name: "redo", short: "take back a session's newest undo", options: restoreOptions(sessionOfPoint),
-		examples: []string{"moltis-fs checkpoint redo --session s1"},
+		name: name, short: short, options: restoreOptions(sessionOfPoint),
+		examples: []string{"moltis-fs checkpoint " + name + " --session s1"},
 		run: func(ctx context.Context, in *invocation) error {
-			return in.restore(ctx, map[string]any{"id": "redo"}, nil)
+			return in.restore(ctx, map[string]any{"id": name}, nil)
 		},
 	}
 }
@@ -112,13 +109,10 @@ func checkpointDiffCommand() *command {
 		long: `It shows what has become of the files until now, whoever changed them; with --after only what that call itself changed. Instead of ID, --turn,
 --since or --label may say since when; then all arguments are PATHs. ` + timesTaken,
 		options: operatorOptions("whose history", "whose turns and labels, \"default\" unless told; with ID only if it is of this session",
-			option{name: "after", doc: "show what the call itself changed, not what has become of it"},
-			option{name: "turn", value: "NAME", doc: "since this turn began"},
-			option{name: "since", value: "TIME", doc: "since this time, or for this long, like 2h"},
-			option{name: "label", value: "TEXT", doc: "since the one checkpoint of the session with this label"},
-			option{name: "json", doc: "answer with the payload in JSON"},
-			identityOption(),
-		),
+			append(pointOptions(),
+				option{name: "after", doc: "show what the call itself changed, not what has become of it"},
+				option{name: "json", doc: "answer with the payload in JSON"},
+				identityOption())...),
 		examples: []string{"moltis-fs checkpoint diff ck-1H0", "moltis-fs checkpoint diff ck-1H0 --after", "moltis-fs checkpoint diff --session s1 --turn t7"},
 		run: func(ctx context.Context, in *invocation) error {
 			if _, err := in.when("since"); err != nil { // as in list: a mistake on the command line
@@ -280,7 +274,7 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	}
 	if id, _ := args["id"].(string); id == "" || id == "undo" || id == "redo" { // of a session, also where none is named
 		err := in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
-			return in.seen(ctx, db, first(in.option("principal"), "local"), first(in.option("session"), "default"))
+			return in.seen(ctx, db, cmp.Or(in.option("principal"), "local"), cmp.Or(in.option("session"), "default"))
 		})
 		if err != nil {
 			return err

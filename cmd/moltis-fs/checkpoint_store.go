@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -197,7 +198,7 @@ func is(target error) func(error) bool {
 func storeError(err error) error {
 	for _, e := range storeErrors {
 		if err != nil && e.is(err) {
-			return &exitError{e.status, first(e.message, err.Error()), e.hint, e.kind}
+			return &exitError{e.status, cmp.Or(e.message, err.Error()), e.hint, e.kind}
 		}
 	}
 	return err

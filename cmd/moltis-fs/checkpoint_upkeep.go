@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -160,7 +161,7 @@ checkpoints too: raise keep_within and keep_last first to keep more of them.`,
 			}
 			return in.withStore(ctx, true, func(ctx context.Context, db *checkpoint.DB) error {
 				// Whoever calls without a name is "local", so that he is who can restore them.
-				r, err := moltis.Import(ctx, db, in.arg(0), first(in.option("principal"), "local"), progressOn(in.err))
+				r, err := moltis.Import(ctx, db, in.arg(0), cmp.Or(in.option("principal"), "local"), progressOn(in.err))
 				failed := err // what was done until then is told all the same
 				if in.given("json") {
 					answer := struct {

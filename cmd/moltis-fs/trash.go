@@ -79,7 +79,7 @@ func listTrash(ctx context.Context, in *invocation) error {
 	if f.Limit, err = in.number("limit", 20, 1000); err != nil {
 		return err
 	}
-	var kept []keptFile // they are nobody's in particular
+	var kept []engine.KeptFile // they are nobody's in particular
 	if in.count("principal", "session", "contains", "cursor") == 0 {
 		if kept, err = in.kept(ctx, false); err != nil {
 			return err
@@ -96,7 +96,7 @@ func listTrash(ctx context.Context, in *invocation) error {
 			return writeJSON(in, struct {
 				Entries []checkpoint.Trashed `json:"entries"`
 				Next    string               `json:"next_cursor,omitempty"`
-				Kept    []keptFile           `json:"kept,omitempty"`
+				Kept    []engine.KeptFile    `json:"kept,omitempty"`
 			}{append([]checkpoint.Trashed{}, page.Entries...), page.Next, kept})
 		}
 		var b strings.Builder
@@ -115,22 +115,13 @@ func listTrash(ctx context.Context, in *invocation) error {
 	})
 }
 
-// A keptFile is what could not be put back at Of and is kept beside it.
-type keptFile struct {
-	Path string `json:"path"`
-	Of   string `json:"of"`
-}
-
-func (in *invocation) kept(ctx context.Context, remove bool) (out []keptFile, err error) {
+// kept is what could not be put back and is kept beside its place.
+func (in *invocation) kept(ctx context.Context, remove bool) ([]engine.KeptFile, error) {
 	dir, _, err := in.dataDir()
 	if err != nil {
 		return nil, err
 	}
-	kept, err := engine.Kept(ctx, dir, remove)
-	for _, k := range kept {
-		out = append(out, keptFile(k))
-	}
-	return out, err
+	return engine.Kept(ctx, dir, remove)
 }
 
 // withTrash is withStore. Where something is kept beside a file it goes on without a store that is
@@ -163,9 +154,9 @@ func (in *invocation) dropKept(ctx context.Context) error {
 	}
 	if in.given("json") {
 		return writeJSON(in, struct {
-			Kept   []keptFile `json:"kept"`
-			DryRun bool       `json:"dry_run"`
-		}{append([]keptFile{}, kept...), dry})
+			Kept   []engine.KeptFile `json:"kept"`
+			DryRun bool              `json:"dry_run"`
+		}{append([]engine.KeptFile{}, kept...), dry})
 	}
 	var b strings.Builder
 	for _, k := range kept {

@@ -59,6 +59,9 @@ func (keptOnly) Judge(o guardfs.Object, _ guardfs.Access) error {
 
 func (keptOnly) Dir(string, ...string) guardfs.DirVerdict { return guardfs.DirVerdict{} }
 
+// KeptFile is what could not be put back at Of and is at Path.
+type KeptFile = guardfs.KeptFile
+
 // Kept lists what could not be put back in its place and is kept beside it, and still is there.
 // With remove it is removed for good. For an operator: nobody is asked, and no policy.
 func Kept(ctx context.Context, dataDir string, remove bool) ([]guardfs.KeptFile, error) {

@@ -194,7 +194,10 @@ func (t *Temporaries) Close() error {
 }
 
 // A KeptFile is what could not be put back at Of, where something else is, and is at Path now.
-type KeptFile struct{ Path, Of string }
+type KeptFile struct {
+	Path string `json:"path"`
+	Of   string `json:"of"`
+}
 
 // keep puts a file on record that has a lasting name now. The answer names it in any case.
 func (t *Temporaries) keep(k KeptFile) {
