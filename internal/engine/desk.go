@@ -41,6 +41,7 @@ type Desk struct {
 	e     *Engine
 	c     *Call
 	files targets
+	moves []*Move
 	tops  map[string]string // by path of what has no directory: the topmost one that is missing
 }
 
@@ -143,10 +144,18 @@ func (d *Desk) rmdir(name string) (Step, error) {
 	return s, nil // what can't be looked at is met again
 }
 
+// away is the step that moves a tree, or whatever it is, to the trash as a whole.
+func (d *Desk) away(mv *Move) (Step, error) {
+	d.moves = append(d.moves, mv)
+	err := d.e.loadMoves(&Mutation{Moves: d.moves[len(d.moves)-1:]})
+	return mv.step(), err
+}
+
 // make has a plan made of what is there now.
 func (d *Desk) make(ctx context.Context, make Maker) (*Plan, error) {
 	d.close()
-	d.files, d.tops, d.c.Trace.Paths = nil, map[string]string{}, nil
+	d.files, d.moves, d.c.Trace.Paths = nil, nil, nil
+	d.tops = map[string]string{}
 	p, err := make(ctx, d)
 	if err := errors.Join(err, ctx.Err()); err != nil {
 		return nil, err
@@ -163,10 +172,18 @@ func (d *Desk) make(ctx context.Context, make Maker) (*Plan, error) {
 	return p, err
 }
 
-func (d *Desk) close() { d.files.close() }
+func (d *Desk) close() {
+	d.files.close()
+	(&Mutation{Moves: d.moves}).closeMoves()
+}
 
 // moved looks again whether what the plan was made of is still there.
 func (d *Desk) moved() (bool, error) {
+	for _, mv := range d.moves {
+		if err := d.e.staysPut(mv); err != nil {
+			return false, err
+		}
+	}
 	for path, top := range d.tops {
 		if dirs, _, err := d.e.fs.Missing(path); err != nil || top == "" || topmost(dirs) != top {
 			return true, nil //nolint:nilerr // the maker meets it again, and says so
@@ -296,7 +313,12 @@ func (e *Engine) carry(ctx context.Context, c *Call, ts targets, p *Plan) (*Done
 			made = append(made, NewDir{Path: s.Path, Mode: s.After.Mode})
 		case Rmdir:
 			m.Drop = append(m.Drop, s.Path)
+		case Rename:
+			m.Moves = append(m.Moves, s.move)
 		}
+	}
+	if p.trash != nil {
+		m.Trash = func(path string, _ guardfs.Kind) *checkpoint.Trashed { return p.trash[path] }
 	}
 	done, err := e.carryOutPlan(ctx, c, ts, m, made, p) // checkpoint and temp files, both durable; then the exchange: all paths or none
 	if e, ok := errors.AsType[*guardfs.RecordError](err); ok {
@@ -308,6 +330,11 @@ func (e *Engine) carry(ctx context.Context, c *Call, ts targets, p *Plan) (*Done
 // wouldBe is what would become of a plan, or that nothing has to.
 func (e *Engine) wouldBe(ts targets, p *Plan) *Done {
 	done := &Done{Targets: ts, DryRun: p.DryRun, Idle: len(p.Steps) == 0}
+	for i := range p.Steps {
+		if mv := p.Steps[i].move; mv != nil {
+			done.Moved = append(done.Moved, *mv)
+		}
+	}
 	if p.DryRun {
 		done.Made, done.Dropped = p.of(Mkdir), p.of(Rmdir)
 	}

@@ -107,10 +107,8 @@ func (e *Engine) toMake(ts targets, m *Mutation) (made []NewDir, err error) {
 		switch {
 		case err != nil || missingDirs == nil:
 			return false, err
-		case is != name && m.Blind:
-			return false, &guardfs.SymlinkError{Path: name, Target: is}
 		case is != name:
-			return false, &guardfs.ConflictError{Path: name, Why: "a link was put in its way, which leads to " + is}
+			return false, &guardfs.SymlinkError{Path: name, Target: is}
 		}
 		add(missingDirs...)
 		return true, nil

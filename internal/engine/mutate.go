@@ -11,18 +11,15 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// A Mutation is what a changing tool wants. Write, Edit, MultiEdit and restore
-// differ only in Next.
+// A Mutation is what a restore wants, and what a plan of several steps is carried out as.
 type Mutation struct {
 	Paths []string // absolute, each once
 	// Next computes from what is there what each target becomes, and sets its After. It must be pure: it is called again when the
 	// file moved on before anybody was asked.
 	Next func([]*Target) error
 
-	Summary       string // one line for the person who approves
-	DryRun        bool   // stop before anybody is asked
-	Blind         bool   // freshness does not apply: a restore has its own conflict rule
-	CreateParents bool
+	Summary string // one line for the person who approves
+	DryRun  bool   // stop before anybody is asked
 	// Checkpoint forces a checkpoint whatever the config says; Op carries what the store should know of it beyond the paths.
 	Checkpoint bool
 	Op         checkpoint.Op
@@ -197,7 +194,7 @@ type Done struct {
 	Idle     bool // everything was, or with DryRun is, already as it should be
 }
 
-// mutate is the road of restores and deletions, until they are plans. Read it
+// mutate is the road of restores, until they are plans. Read it
 // downward; any line may refuse, and then everything is as it was.
 func (e *Engine) mutate(ctx context.Context, c *Call, m Mutation) (*Done, error) {
 	c.Trace.Paths = m.Paths
@@ -362,9 +359,6 @@ func (e *Engine) load(m *Mutation) (_ targets, err error) {
 	}
 	for _, path := range m.Paths {
 		t := &Target{Path: path}
-		if !m.Blind {
-			t.rules.Read = ReadSome
-		}
 		ts = append(ts, t)
 		err := e.loadOne(t, m)
 		if err != nil && m.Leave != nil && m.Leave(path, err) {
@@ -382,7 +376,7 @@ func (e *Engine) load(m *Mutation) (_ targets, err error) {
 func (e *Engine) loadOne(t *Target, m *Mutation) error {
 	place, err := e.place(m, t.Path)
 	var gone *guardfs.MissingParentError
-	if errors.As(err, &gone) && m.CreateParents {
+	if errors.As(err, &gone) {
 		t.True, t.Before = gone.True, &guardfs.Before{}
 		return nil
 	}
@@ -405,19 +399,11 @@ const maxLoad = 256 << 20
 // plan refuses what the session may not change, then computes the new content.
 func (e *Engine) plan(c *Call, ts targets, m *Mutation) error {
 	for _, t := range ts {
-		if !m.Blind {
-			if err := e.changeable(t); err != nil {
-				return err
-			}
-		}
 		known, err := e.know(c, t)
 		if err != nil {
 			return err
 		}
 		t.Known = known
-		if err := e.fresh(t); err != nil {
-			return err
-		}
 	}
 	if err := m.Next(ts); err != nil {
 		return err
@@ -430,11 +416,9 @@ func (e *Engine) plan(c *Call, ts targets, m *Mutation) error {
 			t.After.Hash = HashOf(t.After.Content)
 		}
 	}
-	if m.Blind { // of a restore's many files, those that stay are nobody's business
-		for _, t := range targets(ts).changing() {
-			if err := e.changeable(t); err != nil {
-				return err
-			}
+	for _, t := range targets(ts).changing() { // of a restore's many files, those that stay are nobody's business
+		if err := e.changeable(t); err != nil {
+			return err
 		}
 	}
 	if len(ts) > 0 {

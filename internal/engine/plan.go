@@ -62,7 +62,8 @@ type Plan struct {
 	Checkpoint bool // whatever the configuration says
 	Whole      bool // refuse unless store or trash holds every content
 
-	park bool // new contents are closed until they are published
+	trash map[string]*checkpoint.Trashed // by path: how long the trash keeps what is removed there by itself
+	park  bool                           // new contents are closed until they are published
 }
 
 // PlanError: a plan contradicts itself. No call may bring that about.
@@ -149,6 +150,9 @@ func (p *Plan) keys() (out []string) {
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		t := s.file
+		if s.move != nil {
+			out = append(out, s.move.place.LockKey())
+		}
 		if t != nil && t.place != nil {
 			out = append(out, t.place.LockKey())
 		}

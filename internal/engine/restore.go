@@ -226,7 +226,7 @@ func (e *Engine) carryOutOnce(ctx context.Context, c *Call, o RestoreOptions, fi
 		r.hide()
 	}
 	m := Mutation{
-		Summary: fmt.Sprintf("restore %d paths", len(plan.Items)), DryRun: o.DryRun, Blind: true, CreateParents: true,
+		Summary: fmt.Sprintf("restore %d paths", len(plan.Items)), DryRun: o.DryRun,
 		Links: map[string]bool{}, Checkpoint: true, Whole: true, Trash: trashFiles(c),
 		Op: checkpoint.Op{Kind: checkpoint.KindRestore, RestoreOf: plan.RestoreOf, UndoOf: plan.UndoOf},
 	}

@@ -34,67 +34,87 @@ func trashFiles(c *Call) func(string, guardfs.Kind) *checkpoint.Trashed {
 }
 
 // Delete moves a file, a symbolic link (itself, not what it leads to) or a directory into the trash of the call's principal:
-// an ordinary guarded mutation, checkpointed whatever the config says. Done.Trashed has the one entry. What the store can't or must not hold (above
+// an ordinary change, checkpointed whatever the config says. Done.Trashed has the one entry. What the store can't or must not hold (above
 // max_file_bytes, excluded, a large tree) is parked: moved as a whole by one rename on its own volume, and where that can't be done
 // it is not deleted: NoTrash.
 func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptions) (*Done, error) {
 	if err := e.begun(c); err != nil {
 		return nil, err
 	}
-	place, err := e.fs.PlaceLink(path)
-	if err != nil {
-		return nil, err
-	}
-	object := place.Object()
-	place.Close()
-	m := Mutation{Summary: "delete " + object.True, DryRun: o.DryRun, Checkpoint: true, Whole: true, Op: checkpoint.Op{Kind: checkpoint.KindDelete}}
-	var in contents
-	switch object.Info.Kind {
-	case guardfs.KindAbsent:
-		return nil, &guardfs.PathError{Op: "delete", Path: path, Err: fs.ErrNotExist}
-	case guardfs.KindDir:
-		if in, err = e.census(ctx, object.True, o.Recursive); err != nil {
-			return nil, err
-		}
-	default:
-		link := object.Info.Kind == guardfs.KindSymlink
-		in = contents{size: object.Info.Size, files: 1,
-			paths: []string{object.True}, links: map[string]bool{object.True: link}, whole: object.Info.Kind == guardfs.KindFile && !e.storable(object.True, object.Info.Size)}
-	}
-	if in.whole {
-		m.Whole = false
-		m.Moves = []*Move{{Path: object.True, Entry: checkpoint.Trashed{Agent: !c.ByUser, Size: in.size, Files: in.files}}}
-	} else {
-		m.Paths, m.Links, m.Drop = in.paths, in.links, in.dirs
-	}
-	m.Trash = func(p string, _ guardfs.Kind) *checkpoint.Trashed {
-		if p != object.True {
-			return nil
-		}
-		return &checkpoint.Trashed{Agent: !c.ByUser, Size: in.size, Files: in.files, Identity: object.Info.ID.Lasting()}
-	}
-	m.Next = func(ts []*Target) error {
-		for _, t := range ts {
-			if in.links[t.Path] && t.Before.Exists && t.Before.Info.Kind != guardfs.KindSymlink {
-				return &guardfs.ConflictError{Path: t.True, Why: "it was a link when it was looked at"}
-			}
-			t.After = After{Kind: guardfs.KindAbsent}
-		}
-		return nil
-	}
-	done, err := e.mutate(ctx, c, m)
+	var name string
+	done, err := e.Change(ctx, c, func(ctx context.Context, d *Desk) (p *Plan, err error) {
+		p, name, err = d.delete(ctx, path, o)
+		return p, err
+	})
 	if err != nil {
 		return done, err
 	}
 	for _, k := range done.Kept { // what was deleted is in the checkpoint
-		if k.Path == object.True && k.Why == InUse {
+		if k.Path == name && k.Why == InUse {
 			return done, Refuse(NotEmpty, k.Path, nil) // somebody put something in meanwhile
 		}
-		if k.Path == object.True {
+		if k.Path == name {
 			return done, k.Err
 		}
 	}
 	return done, nil
+}
+
+// delete plans how what is at path goes to the trash. name is its true one.
+func (d *Desk) delete(ctx context.Context, path string, o DeleteOptions) (_ *Plan, name string, err error) {
+	e, agent := d.e, !d.c.ByUser
+	d.c.Trace.Paths = []string{path}
+	place, err := e.fs.PlaceLink(path)
+	if err != nil {
+		return nil, "", err
+	}
+	object := place.Object()
+	place.Close()
+	name = object.True
+	p := Plan{Summary: "delete " + name, DryRun: o.DryRun, Checkpoint: true, Op: checkpoint.Op{Kind: checkpoint.KindDelete}}
+	var in contents
+	switch object.Info.Kind {
+	case guardfs.KindAbsent:
+		return nil, name, &guardfs.PathError{Op: "delete", Path: path, Err: fs.ErrNotExist}
+	case guardfs.KindDir:
+		if in, err = e.census(ctx, name, o.Recursive); err != nil {
+			return nil, name, err
+		}
+	default:
+		link := object.Info.Kind == guardfs.KindSymlink
+		in = contents{size: object.Info.Size, files: 1, paths: []string{name}, links: map[string]bool{name: link},
+			whole: object.Info.Kind == guardfs.KindFile && !e.storable(name, object.Info.Size)}
+	}
+	if in.whole {
+		s, err := d.away(&Move{Path: name, Entry: checkpoint.Trashed{Agent: agent, Size: in.size, Files: in.files}})
+		p.Steps = append(p.Steps, s)
+		return &p, name, err
+	}
+	p.Whole, p.trash = true, map[string]*checkpoint.Trashed{
+		name: {Agent: agent, Size: in.size, Files: in.files, Identity: object.Info.ID.Lasting()},
+	}
+	if err := roomToLoad(in.paths); err != nil {
+		return nil, name, err
+	}
+	for _, inside := range in.paths {
+		t, err := d.Load(inside, Rules{Read: ReadSome, Link: in.links[inside]})
+		if err != nil {
+			return nil, name, err
+		}
+		if in.links[inside] && t.Before.Exists && t.Before.Info.Kind != guardfs.KindSymlink {
+			return nil, name, &guardfs.ConflictError{Path: t.True, Why: "it was a link when it was looked at"}
+		}
+		t.After = After{Kind: guardfs.KindAbsent}
+	}
+	for _, dir := range in.dirs {
+		s, err := d.rmdir(dir)
+		if err != nil {
+			return nil, name, err
+		}
+		p.Steps = append(p.Steps, s)
+	}
+	plan, err := d.plan(p)
+	return plan, name, err
 }
 
 // storable says whether the store may hold the content of a file.
@@ -215,7 +235,7 @@ func (e *Engine) Untrash(ctx context.Context, c *Call, id checkpoint.TrashID, dr
 	plan := &checkpoint.Plan{Mode: checkpoint.ModeState, RestoreOf: op.ID}
 	r := &restore{e: e, db: db, plan: plan, o: RestoreOptions{DryRun: dryRun, KeepTimes: true}, items: map[string]*checkpoint.Item{}, out: &Restored{Plan: plan, Merged: map[string]bool{}}}
 	m := Mutation{
-		Summary: "bring " + t.Path + " back from the trash", DryRun: dryRun, Blind: true, CreateParents: true, Checkpoint: true,
+		Summary: "bring " + t.Path + " back from the trash", DryRun: dryRun, Checkpoint: true,
 		Links: map[string]bool{}, Op: checkpoint.Op{Kind: checkpoint.KindRestore, RestoreOf: op.ID},
 	}
 	if t.Parked != "" {
