@@ -12,8 +12,8 @@ import (
 	"moltisfs/grep/ignore"
 )
 
-// TestDocumented are the cases of gitignore(5) and those of git's own tests that bite: one construct each. Git is asked too, so that
-// the table can't be wrong where we are.
+// TestDocumented are the cases of gitignore(5) and those of git's own tests that bite: one
+// construct each. Git is asked too, so that the table can't be wrong where we are.
 func TestDocumented(t *testing.T) {
 	root := t.TempDir()
 	_, err := exec.LookPath("git")

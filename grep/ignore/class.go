@@ -5,12 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// parseSet reads a class at the start of p, "[" included, and says how many bytes it took. It follows git's
-// wildmatch.c to the letter, oddities included: "]" first is literal, an unfinished "[:name" is an ordinary
-// "[", and under folding only ranges and [:upper:] are widened, because the text arrives lower-cased while single
-// characters are compared as they stand.
-func parseSet(p string, d Dialect) (*set, int, error) {
-	s := new(set)
+// parseSet reads a class at the start of p, "[" included, and says how many bytes it took. It
+// follows git's wildmatch.c exactly, oddities included. "]" first is literal. An unfinished
+// "[:name" is an ordinary "[". Under folding only ranges and [:upper:] grow, because the text
+// arrives lower-cased while single characters are compared as they stand.
+func parseSet(p string, d Dialect) (*classSet, int, error) {
+	s := new(classSet)
 	i := 1
 	neg := i < len(p) && (p[i] == '!' || p[i] == '^')
 	if neg {
@@ -92,7 +92,7 @@ func classChar2(p string, d Dialect) (rune, int, bool) {
 	return rune(p[0]), 1, true
 }
 
-func (s *set) addOne(r rune, d Dialect) {
+func (s *classSet) addOne(r rune, d Dialect) {
 	if d.Runes && r >= utf8.RuneSelf {
 		s.high = append(s.high, runeRange{r, r})
 		return
@@ -100,7 +100,7 @@ func (s *set) addOne(r rune, d Dialect) {
 	s.put(byte(r))
 }
 
-func (s *set) addRange(lo, hi rune, d Dialect) {
+func (s *classSet) addRange(lo, hi rune, d Dialect) {
 	if d.Runes && hi >= utf8.RuneSelf {
 		s.high = append(s.high, runeRange{max(lo, utf8.RuneSelf), hi})
 		hi = utf8.RuneSelf - 1
@@ -113,8 +113,8 @@ func (s *set) addRange(lo, hi rune, d Dialect) {
 	}
 }
 
-// addNamed adds a POSIX set, which holds ASCII characters only.
-func (s *set) addNamed(name string, fold bool) bool {
+// addNamed adds a POSIX set, which conditionHolds ASCII characters only.
+func (s *classSet) addNamed(name string, fold bool) bool {
 	in := func(lo, hi byte) {
 		for x := int(lo); x <= int(hi); x++ {
 			s.put(byte(x))

@@ -9,18 +9,19 @@ import (
 	"strings"
 )
 
-// User says where a user's own git configuration is to be found.
+// User says where to find the git configuration of a user.
 type User struct {
 	Home   string   // where "~/" leads
 	XDG    string   // XDG_CONFIG_HOME
-	Files  []string // the configuration files in git's order, absolute and with slashes; they need not exist
+	Files  []string // configuration files in git's order, absolute; they need not exist
 	GitDir string   // the .git of the repository that conditional includes are about; "" for none
 	Read   func(path string) ([]byte, error)
 }
 
-// ExcludesPath finds the user's core.excludesFile: the last of Files, or of the files they include, that sets it has the word, and
-// where none does it is "ignore" in git's directory below XDG, or below Home/.config. The file need not exist. It is "" when it is
-// switched off or nothing says where it would be. What can't be read counts as empty.
+// ExcludesPath finds the user's core.excludesFile: the last setting in Files, or in the files that
+// they include, wins. Without one it is "ignore" in git's directory below XDG, or below
+// Home/.config. The file need not exist. It is "" when the setting switches it off or nothing says
+// where it would be. What cannot be read counts as empty.
 func (u User) ExcludesPath() string {
 	c := configuration{home: u.Home, gitDir: u.GitDir, read: u.Read}
 	for _, f := range u.Files {
@@ -44,12 +45,13 @@ func (u User) ExcludesPath() string {
 }
 
 const (
-	maxIncludeDepth = 10  // as in git
-	maxIncludes     = 100 // git has no limit; without one, ten files that include each other ten times would never end
+	maxIncludeDepth = 10 // as in git
+	// git has no limit. Without one, ten files that include each other ten times would never end.
+	maxIncludes = 100
 )
 
-// configuration is what git's configuration files say of the settings that matter here. Includes are followed, and those with the
-// condition "gitdir"; other conditions count as not met.
+// configuration is what git's configuration files say of the settings that matter here. It follows
+// includes, also those with the condition "gitdir". Other conditions count as not met.
 type configuration struct {
 	home   string
 	gitDir string
@@ -57,10 +59,10 @@ type configuration struct {
 
 	values map[string]string // of the section core, by key in small letters
 	files  int               // included so far
-	unread int               // files that are there and were not read, or not to their end
+	unread int               // files that exist and were not read to their end
 }
 
-// add takes in one file, which lies in dir.
+// add takes in one file, which lies in directory dir.
 func (c *configuration) add(data []byte, dir string, depth int) {
 	ok := eachSetting(data, func(section, key, value string) {
 		condition, conditional := strings.CutPrefix(section, "includeif.")
@@ -70,7 +72,7 @@ func (c *configuration) add(data []byte, dir string, depth int) {
 				c.values = map[string]string{}
 			}
 			c.values[key] = value
-		case key == "path" && (section == "include" || conditional && c.holds(condition, dir)):
+		case key == "path" && (section == "include" || conditional && c.conditionHolds(condition, dir)):
 			c.include(value, dir, depth+1)
 		}
 	})
@@ -99,8 +101,8 @@ func (c *configuration) include(name, dir string, depth int) {
 	}
 }
 
-// holds decides the condition of an includeIf in a file that lies in dir.
-func (c *configuration) holds(condition, dir string) bool {
+// conditionHolds decides the condition of an includeIf in a file that lies in dir.
+func (c *configuration) conditionHolds(condition, dir string) bool {
 	pattern, fold := strings.CutPrefix(condition, "gitdir/i:")
 	if !fold {
 		var ok bool
@@ -111,7 +113,7 @@ func (c *configuration) holds(condition, dir string) bool {
 	if c.gitDir == "" || pattern == "" {
 		return false
 	}
-	begin := "" // no part of the pattern, whatever it holds
+	begin := "" // no part of the pattern, whatever it conditionHolds
 	switch {
 	case strings.HasPrefix(pattern, "~/"):
 		begin, pattern = c.home, pattern[1:]
@@ -132,7 +134,8 @@ func (c *configuration) holds(condition, dir string) bool {
 	return ok && err == nil && g.Match(rest)
 }
 
-// expandHome makes a path of a path in a configuration; "" when it begins at a place that is not known here.
+// expandHome expands "~/" at the beginning of a path in a configuration. It gives "" when the path
+// begins at a place that is unknown here.
 func expandHome(name, home string) string {
 	name = filepath.ToSlash(name)
 	if rest, ok := strings.CutPrefix(name, "~/"); ok && home != "" {
@@ -146,9 +149,10 @@ func expandHome(name, home string) string {
 
 func isAbs(name string) bool { return path.IsAbs(name) || filepath.VolumeName(name) != "" }
 
-// eachSetting calls fn for every setting of a configuration file as git reads it. section is in small letters, with a subsection behind
-// a dot as it stands; key is in small letters; a key without a value is "true". It is false when the file is malformed: git then
-// refuses to work, and fn has got what comes before.
+// eachSetting calls fn for every setting of a configuration file, as git reads it. section is in
+// small letters; a subsection follows after a dot, as it stands. key is in small letters. A key
+// without a value is "true". It gives false when the file is malformed: git then refuses to work,
+// and fn has seen what comes before.
 func eachSetting(data []byte, fn func(section, key, value string)) bool {
 	p := configParser{rest: strings.TrimPrefix(string(data), "\xef\xbb\xbf")}
 	section := ""
@@ -178,7 +182,7 @@ func eachSetting(data []byte, fn func(section, key, value string)) bool {
 
 type configParser struct{ rest string }
 
-// next gives one character; "\r\n" is one.
+// next gives one character. "\r\n" counts as one.
 func (p *configParser) next() (c byte, ok bool) {
 	if p.rest == "" {
 		return '\n', false
@@ -190,7 +194,7 @@ func (p *configParser) next() (c byte, ok bool) {
 	return c, true
 }
 
-// section reads a header behind its "[".
+// section reads a header after its "[".
 func (p *configParser) section() (name string, ok bool) {
 	var b strings.Builder
 	for {
@@ -260,7 +264,8 @@ func (p *configParser) setting() (key, value string, ok bool) {
 	return "", "", false
 }
 
-// value reads what stands behind "=": quotes may stand anywhere, a comment or the end of the line ends it, a backslash there goes on.
+// value reads what stands after "=". Quotes may stand anywhere. A comment or the end of the line
+// ends the value; a backslash there continues it on the next line.
 func (p *configParser) value() (string, bool) {
 	var b, spaces strings.Builder
 	for quoted := false; ; {

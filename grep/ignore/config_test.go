@@ -61,8 +61,8 @@ func TestExcludesPath(t *testing.T) {
 	}
 }
 
-// TestExcludes compares with git: the user's own excludes, those that a repository names, and core.ignorecase in the ways that it
-// can be written.
+// TestExcludes compares with git: the user's own excludes, those that a repository names, and
+// core.ignorecase in the ways that it can be written.
 func TestExcludes(t *testing.T) {
 	needGit(t)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -121,7 +121,8 @@ func TestExcludes(t *testing.T) {
 	}
 }
 
-// TestSubmodule: a submodule's .git file points to a directory of its own, which holds its excludes.
+// TestSubmodule: a submodule's .git file points to a directory of its own, which holds its
+// excludes.
 func TestSubmodule(t *testing.T) {
 	needGit(t)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -144,7 +145,8 @@ func TestSubmodule(t *testing.T) {
 	}
 }
 
-// TestIncludesEnd: a configuration can neither include for ever nor have anything read that is no file, and what was left out counts.
+// TestIncludesEnd: a configuration can neither include for ever nor have anything read that is no
+// file, and what was left out counts.
 func TestIncludesEnd(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

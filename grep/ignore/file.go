@@ -17,15 +17,15 @@ const (
 
 // File is one parsed ignore file. It is immutable.
 //
-// Rules are kept in buckets, so that a name pays for the few rules that could speak of it and not for every line:
-// literal names and "*.ext" in maps, other base-name globs and anchored rules in lists. Within a bucket the
-// line number decides; the last matching line of all buckets wins.
+// Rules are kept in buckets, so that a name is compared with the few rules that could match it and
+// not with every line. Literal names and "*.ext" are in maps; other base-name globs and anchored
+// rules are in lists. The last matching line of all buckets wins.
 type File struct {
 	rules []rule
 	exact map[string][]int32 // base name → rules
 	ext   map[string][]int32 // what follows the last dot → rules of the form "*.ext"
 	base  []int32            // other rules without a slash
-	top   []int32            // anchored rules of one segment: speak of the file's own directory only
+	top   []int32            // anchored rules of one segment: for the file's own directory only
 	deep  []int32            // anchored rules that may reach below
 	fold  bool
 }
@@ -36,13 +36,14 @@ type rule struct {
 	glob         *Glob  // nil: the literal is the whole pattern
 }
 
-// MaxFile is the size in bytes up to which Set.Enter and Load read an ignore file. git has no limit; a file above this
-// one is not written by people, and is reported as unread.
+// MaxFile is the size in bytes up to which Set.Enter and Load read an ignore file. git has no
+// limit. A larger file was not written by a person; it is reported as unread.
 const MaxFile = 4 << 20
 
-// Parse reads an ignore file as git does: a byte order mark is skipped, CR before LF dropped, "#" is a
-// comment in column 0 only, unescaped trailing spaces (no tabs) are trimmed, a NUL ends its line. fold is core.ignorecase.
-// No input is an error; a malformed pattern matches nothing.
+// Parse reads an ignore file as git does. A byte order mark is skipped. CR before LF is dropped.
+// "#" begins a comment in column 0 only. Unescaped spaces at the end (not tabs) are trimmed. A NUL
+// ends its line. fold is core.ignorecase. No input is an error; a malformed pattern matches
+// nothing.
 func Parse(data []byte, fold bool) *File {
 	f := &File{fold: fold}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
@@ -61,7 +62,7 @@ func Parse(data []byte, fold bool) *File {
 	return f
 }
 
-// Empty says that the file holds no rule.
+// Empty says that the file conditionHolds no rule.
 func (f *File) Empty() bool { return f == nil || len(f.rules) == 0 }
 
 func (f *File) add(p string) {
@@ -80,11 +81,12 @@ func (f *File) add(p string) {
 		if p == "" {
 			return
 		}
-		k := special(p)
+		k := literalPrefix(p)
 		switch {
 		case k == len(p):
 			f.exact = put(f.exact, f.folded(p), id)
-		case strings.HasPrefix(p, "*.") && special(p[1:]) == len(p)-1 && !strings.Contains(p[2:], "."):
+		case strings.HasPrefix(p, "*.") && literalPrefix(p[1:]) == len(p)-1 &&
+			!strings.Contains(p[2:], "."):
 			f.ext = put(f.ext, f.folded(p[2:]), id)
 		default:
 			r.glob, _ = Compile(p, d)
@@ -94,8 +96,9 @@ func (f *File) add(p string) {
 		return
 	}
 	p = strings.TrimPrefix(p, "/")
-	// git compares the literal prefix and hands only the rest to wildmatch: "foo**/bar" is "foo" + "**/bar".
-	k := special(p)
+	// git compares the literal prefix and hands only the rest to wildmatch: "foo**/bar" is "foo" +
+	// "**/bar".
+	k := literalPrefix(p)
 	r.lit = f.folded(p[:k])
 	if k < len(p) {
 		r.glob, _ = Compile(p[k:], d)
@@ -123,15 +126,15 @@ func (f *File) folded(s string) string {
 	return s
 }
 
-// special is the length of p before its first glob character.
-func special(p string) int {
+// literalPrefix is the length of p before its first glob character.
+func literalPrefix(p string) int {
 	if k := strings.IndexAny(p, `*?[\`); k >= 0 {
 		return k
 	}
 	return len(p)
 }
 
-// trimSpaces drops trailing spaces that no backslash protects.
+// trimSpaces drops spaces at the end that no backslash protects.
 func trimSpaces(s string) string {
 	cut := -1
 	for i := 0; i < len(s); i++ {
@@ -206,7 +209,8 @@ func (f *File) matchDeep(dir, name string, isDir bool, best int32, s *Scratch) i
 		if !isDir && r.dirOnly {
 			continue
 		}
-		// Most anchored rules die on the first bytes of the directory, before the path is put together.
+		// Most anchored rules die on the first bytes of the directory, before the path is put
+		// together.
 		if n := min(len(r.lit), len(dir)); r.lit[:n] != dir[:n] {
 			continue
 		}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// forest is a generated tree with rules: files, and the rule files by path. Every name and rule is drawn from small
-// sets, so that rules hit, and hit each other.
+// forest is a generated tree with rules: files, and the rule files by path. Every name and rule is
+// drawn from small sets, so that rules hit, and hit each other.
 type forest struct {
 	files  []string
 	rules  map[string]string // ".gitignore" path → content

@@ -138,7 +138,8 @@ func put(t testing.TB, root, name, content string) {
 	}
 }
 
-// repository makes the little that git needs to take dir for a repository; git init would cost more than the comparison.
+// repository makes the little that git needs to take dir for a repository; git init would cost more
+// than the comparison.
 func repository(t testing.TB, dir, config string) {
 	put(t, dir, ".git/HEAD", "ref: refs/heads/main\n")
 	put(t, dir, ".git/config", "[core]\n\trepositoryformatversion = 0\n\tbare = false\n"+config)
@@ -171,7 +172,8 @@ func (f *forest) String() string {
 	return fmt.Sprintf("fold %v\nfiles %q\nrules %q\ninfo %q\nglobal %q", f.fold, f.files, f.rules, f.info, f.global)
 }
 
-// TestGit compares generated trees with git. Long run: go test ./grep/ignore -run TestGit$ -forests 20000 -seed 7
+// TestGit compares generated trees with git. Long run: go test ./grep/ignore -run TestGit$ -forests
+// 20000 -seed 7
 func TestGit(t *testing.T) {
 	needGit(t)
 	n := *forests

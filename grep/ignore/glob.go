@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// Dialect says how Compile reads a glob. The zero value is git's wildmatch with WM_PATHNAME: bytes, and a
-// malformed glob compiles to one that matches nothing.
+// Dialect says how Compile reads a glob. The zero value is git's wildmatch with WM_PATHNAME: it
+// compares bytes, and a malformed glob matches nothing.
 type Dialect struct {
-	Fold   bool // ASCII letters match without case, as core.ignorecase has it; Match wants its text lower-cased
+	Fold   bool // ignore the case of ASCII letters; Match then wants lower-case text
 	Runes  bool // "?" and classes consume one UTF-8 code point, not one byte
 	Strict bool // a malformed glob is an error
 }
@@ -20,14 +20,15 @@ var (
 	ErrEscape = errors.New("a backslash at the end escapes nothing")
 )
 
-// Glob is a compiled pattern for slash-separated relative paths: "*", "?" and classes stay within a segment,
-// "**" standing alone in its segment crosses. Matching never takes more than len(pattern)·len(path) steps in a
-// segment and len(pattern)·len(path)² in all: nothing is exponential. A Glob is immutable.
+// Glob is a compiled pattern for slash-separated relative paths. "*", "?" and classes stay within a
+// segment; "**" alone in its segment crosses segments. Matching takes at most
+// len(pattern)·len(path) steps in a segment, and len(pattern)·len(path)² in all. A Glob is
+// immutable.
 type Glob struct {
-	segs []segment
-	tail int // segments behind the last "**", 0 where there is none
-	fold bool
-	dead bool // malformed: matches nothing
+	segs      []segment
+	tail      int // segments behind the last "**", 0 where there is none
+	fold      bool
+	malformed bool // malformed: matches nothing
 }
 
 type opKind uint8
@@ -42,7 +43,7 @@ const (
 type op struct {
 	kind opKind
 	lit  string
-	set  *set
+	set  *classSet
 }
 
 type segKind uint8
@@ -60,13 +61,13 @@ const (
 type segment struct {
 	kind  segKind
 	lit   string // of segOps: what every match ends with
-	must  string // of segOps: what else every match holds
+	must  string // of segOps: what else every match conditionHolds
 	ops   []op
 	runes bool
 }
 
 // set is a character class: 256 bits for bytes, and ranges of code points above for Dialect.Runes.
-type set struct {
+type classSet struct {
 	bits [4]uint64
 	high []runeRange
 	neg  bool // for code points above 0x7f; bits are already negated
@@ -74,10 +75,10 @@ type set struct {
 
 type runeRange struct{ lo, hi rune }
 
-func (s *set) put(b byte)      { s.bits[b>>6] |= 1 << (b & 63) }
-func (s *set) has(b byte) bool { return s.bits[b>>6]&(1<<(b&63)) != 0 }
+func (s *classSet) put(b byte)      { s.bits[b>>6] |= 1 << (b & 63) }
+func (s *classSet) has(b byte) bool { return s.bits[b>>6]&(1<<(b&63)) != 0 }
 
-func (s *set) hasRune(r rune) bool {
+func (s *classSet) hasRune(r rune) bool {
 	if r < utf8.RuneSelf {
 		return s.has(byte(r))
 	}
@@ -96,7 +97,7 @@ func Compile(pattern string, d Dialect) (*Glob, error) {
 		if d.Strict {
 			return nil, err
 		}
-		g.dead = true
+		g.malformed = true
 	}
 	for i := range g.segs {
 		if g.segs[i].kind >= segCross {
@@ -131,7 +132,7 @@ func (g *Glob) parse(p string, d Dialect) error {
 			if p[i+1] == '/' {
 				cut()
 			} else {
-				lit(p[i+1]) // not folded: wildmatch lowers the pattern's character before it looks behind a backslash
+				lit(p[i+1]) // not folded: wildmatch folds before it looks at the backslash
 			}
 			i += 2
 		case '?':
@@ -181,7 +182,7 @@ func (g *Glob) parse(p string, d Dialect) error {
 	return nil
 }
 
-// newSegment picks the cheap forms.
+// newSegment picks the cheapest form.
 func newSegment(ops []op, runes bool) segment {
 	switch {
 	case len(ops) == 0:
@@ -207,18 +208,19 @@ func newSegment(ops []op, runes bool) segment {
 	return s
 }
 
-// Match says whether the whole of path matches. Under Dialect.Fold path MUST be lower-cased (A-Z only).
+// Match says whether the whole of path matches. Under Dialect.Fold path MUST be lower-cased (A-Z
+// only).
 func (g *Glob) Match(path string) bool {
-	if g.dead {
+	if g.malformed {
 		return false
 	}
-	if g.tail > 0 { // the end is looked at first: in the depth of a tree it is what costs least
+	if g.tail > 0 { // the end first: deep in a tree it is the cheapest to compare
 		if ok := g.endsIn(path); !ok || g.tail == len(g.segs)-1 && g.segs[0].kind == segCross {
 			return ok
 		}
 	}
-	// The same two-pointer scheme as in segment.match, one floor up: a text that fails after some "**" can
-	// only be saved by giving the last "**" one more segment.
+	// The same two-pointer scheme as in segment.match, with segments for characters. When the path
+	// fails after a "**", the only way to go on is to give the last "**" one more segment.
 	p, t := 0, 0
 	backP, backT := -1, 0
 	for {
@@ -272,20 +274,22 @@ func (g *Glob) endsIn(path string) bool {
 
 // matchName is Match for a name without a slash.
 func (g *Glob) matchName(name string) bool {
-	if len(g.segs) != 1 || g.dead {
+	if len(g.segs) != 1 || g.malformed {
 		return g.Match(name)
 	}
 	return g.segs[0].kind == segSome || g.segs[0].match(name)
 }
 
-// Under says whether some path below directory dir ("" for the root, no trailing slash) could match.
+// Under says whether a path below directory dir could match. dir is "" for the root, and has no
+// slash at the end.
 func (g *Glob) Under(dir string) bool { return g.below(dir, true) }
 
-// Leads is Under for the directories that g names, a segment each: it is false where only a "**" reaches dir.
+// Leads is Under for directories that g names, one segment each. It is false where only a "**"
+// reaches dir.
 func (g *Glob) Leads(dir string) bool { return g.below(dir, false) }
 
 func (g *Glob) below(dir string, cross bool) bool {
-	if g.dead {
+	if g.malformed {
 		return false
 	}
 	if dir == "" {
@@ -306,7 +310,7 @@ func (g *Glob) below(dir string, cross bool) bool {
 	return true
 }
 
-// after is the start of the segment following the one at t; len(path)+1 behind the last.
+// after is the start of the segment after the one at t, or len(path)+1 when that is the last.
 func after(path string, t int) int {
 	if i := strings.IndexByte(path[t:], '/'); i >= 0 {
 		return t + i + 1
@@ -355,7 +359,7 @@ func (s *segment) match(t string) bool {
 	}
 }
 
-// step is how many bytes of t the op takes, -1 when it does not match.
+// step is how many bytes of t the op takes, or -1 when it does not match.
 func (o *op) step(t string, runes bool) int {
 	if o.kind == opLit {
 		if strings.HasPrefix(t, o.lit) {

@@ -61,7 +61,8 @@ func TestOddRuleFiles(t *testing.T) {
 	}
 }
 
-// TestLinkedRepository: a .git that is a link makes a repository, as for git; what it holds counts as unread.
+// TestLinkedRepository: a .git that is a link makes a repository, as for git; what it holds counts
+// as unread.
 func TestLinkedRepository(t *testing.T) {
 	needGit(t)
 	root, err := filepath.EvalSymlinks(t.TempDir())

@@ -52,11 +52,11 @@ func (v verdictOf) String() string {
 		v.bad, v.trees, 100*float64(v.bad)/float64(v.trees), v.hides, v.shows, v.died, v.hung)
 }
 
-// TestPeers runs the two Go packages of the field beside ours, on generated trees and on trees of one
-// construct each. The trees have no info/exclude, core.excludesFile or core.ignorecase, which the
-// peers don't claim to read. The test fails when ours differs from git; what the others do it logs.
-// It also fails when the peers do better than docs/decisions/0001-own-ignore-rules.md says: the
-// decision for our own rules rests on that.
+// TestPeers runs the two Go packages of the field beside ours, on generated trees and on trees of
+// one construct each. The trees have no info/exclude, core.excludesFile or core.ignorecase, which
+// the peers don't claim to read. The test fails when ours differs from git; what the others do it
+// logs. It also fails when the peers do better than docs/decisions/0001-own-ignore-rules.md says:
+// the decision for our own rules rests on that.
 func TestPeers(t *testing.T) {
 	t.Parallel()
 	needGit(t)

@@ -31,7 +31,8 @@ func (d barred) ReadSmall(name string, most int64) ([]byte, error) {
 	return d.osDir.ReadSmall(name, most)
 }
 
-// TestRulesNotRead: rules that are there and can't be had are counted, each file once, and what is had of the others holds.
+// TestRulesNotRead: rules that are there and can't be had are counted, each file once, and what is
+// had of the others holds.
 func TestRulesNotRead(t *testing.T) {
 	for name, c := range map[string]struct {
 		files  map[string]string
@@ -66,7 +67,8 @@ func TestRulesNotRead(t *testing.T) {
 	}
 }
 
-// TestRenamedWhileClimbing: above a root that does not lie any more where its parents are, no rules are taken for its own.
+// TestRenamedWhileClimbing: above a root that does not lie any more where its parents are, no rules
+// are taken for its own.
 func TestRenamedWhileClimbing(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, ".git/HEAD", "ref: refs/heads/main\n")
@@ -101,7 +103,8 @@ func TestUnder(t *testing.T) {
 	}
 }
 
-// TestManyIncludesEnd: configuration files that include each other again and again are given up after a hundred.
+// TestManyIncludesEnd: configuration files that include each other again and again are given up
+// after a hundred.
 func TestManyIncludesEnd(t *testing.T) {
 	reads := 0
 	u := ignore.User{Home: "/h", Files: []string{"/h/.gitconfig"}, Read: func(string) ([]byte, error) {

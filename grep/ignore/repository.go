@@ -10,11 +10,12 @@ import (
 	"strings"
 )
 
-// Load gives the rules that hold above root, and the path of root from the base that the rules are relative to: the
-// root of the repository that root lies in, or root itself when it lies in none. The caller then enters root like any other directory.
+// Load gives the rules that hold above root, and the path of root from the base. The rules are
+// relative to that base: the root of the repository in which root lies, or root itself when it lies
+// in none. The caller then enters root like any other directory.
 //
-// Outside a repository the ignore files of root and below count all the same; those above root do not, because
-// nothing says how far up they were meant to reach.
+// Outside a repository the ignore files of root and below count all the same. Those above root do
+// not, because nothing says how far down they were meant to reach.
 func Load(root Dir, o Options) (s *Set, base string, unread int) {
 	none := &Set{opts: &o}
 	none.repo = &repository{fold: o.IgnoreCase != nil && *o.IgnoreCase}
@@ -32,7 +33,7 @@ func Load(root Dir, o Options) (s *Set, base string, unread int) {
 		up, err := d.Parent()
 		if err != nil {
 			if !errors.Is(err, io.EOF) {
-				unread++ // not to be looked at: whether root lies in a repository stays unknown
+				unread++ // cannot be read: whether root lies in a repository is unknown
 			}
 			return none, "", unread
 		}
@@ -73,8 +74,9 @@ func gitEntry(d Dir) (fs.FileMode, bool) {
 	return m, err == nil && (m.IsDir() || m.IsRegular() || m&fs.ModeSymlink != 0)
 }
 
-// isRepository: git takes a directory for one when it holds HEAD, and a file when it points somewhere. A link that git would follow is
-// taken for one that leads to a repository: its rules count as unread.
+// isRepository: git takes a directory .git for one when it holds HEAD, and a file .git when it
+// points somewhere. A link that git would follow counts as one that leads to a repository: its
+// rules are then unread.
 func isRepository(d Dir) bool {
 	m, ok := gitEntry(d)
 	if !ok || m.IsRegular() {
@@ -82,15 +84,15 @@ func isRepository(d Dir) bool {
 	}
 	g, err := d.OpenDir(".git")
 	if err != nil {
-		return true // there, and not for us to look into
+		return true // it exists, and we may not look inside
 	}
 	defer g.Close()
 	_, err = g.Stat("HEAD")
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// open reads what a repository's own directory says: info/exclude and core.ignorecase. from is the length of
-// the path of d from the base. ok is false when the entry is no repository.
+// open reads what a repository's own directory says: info/exclude and core.ignorecase. from is the
+// length of the path of d from the base. ok is false when the entry is no repository.
 func (o *Options) open(d Dir, from int, git fs.FileMode) (r *repository, unread int, ok bool) {
 	r = &repository{}
 	if o.IgnoreCase != nil {
@@ -107,7 +109,8 @@ func (o *Options) open(d Dir, from int, git fs.FileMode) (r *repository, unread 
 			return nil, 0, false
 		}
 	}
-	c := configuration{home: o.Home, gitDir: name, read: func(name string) ([]byte, error) { return readAt(d, name) }}
+	readConfig := func(name string) ([]byte, error) { return readAt(d, name) }
+	c := configuration{home: o.Home, gitDir: name, read: readConfig}
 	config, err := g.ReadSmall("config", MaxFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		unread++
@@ -149,8 +152,8 @@ func (o *Options) open(d Dir, from int, git fs.FileMode) (r *repository, unread 
 	return r, unread, true
 }
 
-// readAt reads a file that a repository's configuration names, absolute or relative to d, by handles from d. Where the way to it is
-// barred, by policy or by a link, it is not there.
+// readAt reads a file that a repository's configuration names, absolute or relative to d, by
+// handles from d. When policy or a link bars the way to it, it counts as missing.
 func readAt(d Dir, name string) ([]byte, error) {
 	dir, base := path.Split(filepath.ToSlash(name))
 	at := d
@@ -165,15 +168,16 @@ func readAt(d Dir, name string) ([]byte, error) {
 	return at.ReadSmall(base, MaxFile)
 }
 
-// exclude adds the user's own rules, which have the last word.
+// exclude adds the user's own rules, which are asked last.
 func (r *repository) exclude(o *Options, from int) {
 	if f := Parse(o.Excludes, r.fold); !f.Empty() {
 		r.files = append(r.files, &level{from: from, file: f})
 	}
 }
 
-// gitDir opens the directory that holds info/exclude: .git itself, or for a worktree or a submodule the one its
-// .git file points at, by way of commondir. name is that of the git directory itself.
+// gitDir opens the directory that holds info/exclude. That is .git itself. For a worktree or a
+// submodule it is the one that the .git file points at, by way of commondir. name is that of the
+// git directory itself.
 func gitDir(d Dir, git fs.FileMode) (g Dir, name string, err error) {
 	if git&fs.ModeSymlink != 0 {
 		return nil, "", fs.ErrInvalid
@@ -208,8 +212,8 @@ func gitDir(d Dir, git fs.FileMode) (g Dir, name string, err error) {
 	return g, name, err
 }
 
-// walkTo goes from d to target, absolute or relative to d, by handles only, up to the directory both share and
-// down again. d stays open.
+// walkTo goes from d to target, absolute or relative to d, by handles only: up to the directory
+// that both share, and down again. d stays open.
 func walkTo(d Dir, target string) (Dir, error) {
 	target = filepath.ToSlash(target)
 	if !path.IsAbs(target) && filepath.VolumeName(target) == "" {
@@ -236,7 +240,7 @@ func walkTo(d Dir, target string) (Dir, error) {
 		rest, ok = within(cur.True(), target)
 	}
 	if !owned && rest == "" {
-		return nil, fs.ErrInvalid // points at the directory it stands in
+		return nil, fs.ErrInvalid // it points at its own directory
 	}
 	for rest != "" {
 		var name string

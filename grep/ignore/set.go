@@ -6,7 +6,8 @@ import (
 	"unsafe"
 )
 
-// Dir is what this package needs of a directory. Every method works on the handle, never on a path from the root.
+// Dir is what this package needs of a directory. Every method works on the handle, never on a path
+// from the root.
 type Dir interface {
 	True() string                                     // canonical absolute name
 	Stat(name string) (fs.FileMode, error)            // type bits of an entry, links not followed
@@ -16,8 +17,9 @@ type Dir interface {
 	Close() error
 }
 
-// Set is the rules that hold in one directory: its own, those of the directories above it up to the root of the
-// repository, and the repository's. It is immutable and shared by everything below the directory.
+// Set is the rules that hold in one directory: its own, those of the directories above it up to the
+// root of the repository, and those of the repository. It is immutable and shared by everything
+// below the directory.
 type Set struct {
 	git, dot *level // chains of .gitignore and .ignore files, deepest first
 	repo     *repository
@@ -36,17 +38,17 @@ type repository struct {
 	files []*level // .git/info/exclude, then Options.Excludes
 }
 
-// Options of Load. The zero value reads what is found in the tree.
+// Options of Load. The zero value reads only what is found in the tree.
 type Options struct {
-	Excludes   []byte // content of core.excludesFile: it lies outside the tree, the caller brings it
+	Excludes   []byte // content of core.excludesFile, which lies outside the tree
 	IgnoreCase *bool  // core.ignorecase; nil: what .git/config says
 	Home       string // where "~/" leads in a repository's configuration; "": nowhere
 }
 
-// Found is what the listing of a directory showed, so that nothing is opened that is not there.
+// Found is what the listing of a directory showed, so that nothing is opened that does not exist.
 type Found struct {
 	Gitignore, Ignore bool        // a regular file of that name
-	Git               fs.FileMode // type of the entry ".git", a directory, a file or a link; meaningful when HasGit
+	Git               fs.FileMode // type of the entry ".git", when HasGit
 	HasGit            bool
 }
 
@@ -62,11 +64,12 @@ func (s *Scratch) Join(dir, name string) string {
 	return unsafe.String(unsafe.SliceData(s.path), len(s.path))
 }
 
-// Ignored decides for one entry. dir is the path of its directory from the base that Load gave, "" or ending in a
-// slash. The caller MUST NOT ask about anything below an ignored directory: nothing there can be re-included.
+// Ignored decides for one entry. dir is the path of its directory from the base that Load gave, ""
+// or with a slash at the end. The caller MUST NOT ask about anything below an ignored directory:
+// nothing there can be included again.
 //
-// .ignore files decide first, whatever their depth, the deepest before the others; then .gitignore files in the same
-// way; then .git/info/exclude; then the user's excludes.
+// .ignore files decide first, whatever their depth, the deepest before the others. Then .gitignore
+// files in the same way, then .git/info/exclude, then the user's excludes.
 func (s *Set) Ignored(dir, name string, isDir bool, w *Scratch) bool {
 	for _, chain := range [2]*level{s.dot, s.git} {
 		for l := chain; l != nil; l = l.up {
@@ -85,7 +88,7 @@ func (s *Set) Ignored(dir, name string, isDir bool, w *Scratch) bool {
 	return false
 }
 
-// Idle says that no rule is in force, so that Ignored need not be asked.
+// Idle says that no rule is in force: Ignored would always be false.
 func (s *Set) Idle() bool {
 	return s.git == nil && s.dot == nil && (s.repo == nil || len(s.repo.files) == 0)
 }
@@ -98,9 +101,9 @@ func (l *level) decide(dir, name string, isDir bool, w *Scratch) Decision {
 	return l.file.match(dir, name, isDir, w)
 }
 
-// Enter gives the rules that hold in directory d, whose path from the base is dir ("" or with a trailing slash), when s holds
-// in its parent. unread counts the rule files that are there and could not be read, so that their rules do
-// not hold.
+// Enter gives the rules that hold in directory d, when s holds in its parent. dir is the path of d
+// from the base, "" or with a slash at the end. unread counts the rule files that exist and could
+// not be read: their rules do not hold.
 func (s *Set) Enter(d Dir, dir string, f Found) (in *Set, unread int) {
 	if !f.Any() {
 		return s, 0
@@ -108,7 +111,7 @@ func (s *Set) Enter(d Dir, dir string, f Found) (in *Set, unread int) {
 	n := *s
 	if f.HasGit {
 		if r, u, ok := n.opts.open(d, len(dir), f.Git); ok {
-			n.repo, n.git = r, nil // a repository of its own: the rules of the one around it end here
+			n.repo, n.git = r, nil // a nested repository: the outer rules end here
 			unread += u
 		}
 	}
