@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// bigFile is a file that several workers search, range by range. A line belongs to the range it starts in. The worker
-// that finishes the last range puts the whole together.
+// bigFile is a file that several workers search, range by range. A line belongs to the range in
+// which it starts. The worker that finishes the last range puts the results together.
 type bigFile struct {
 	target
 	want     int
@@ -16,24 +16,24 @@ type bigFile struct {
 	parts    []part
 	next     atomic.Int64
 	left     atomic.Int64
-	found    atomic.Bool // FilesWithMatches: only NUL bytes are of interest any more
+	found    atomic.Bool // FilesWithMatches: only NUL bytes can still change the answer
 	binary   atomic.Bool
 	failed   atomic.Pointer[error]
 	seenLong atomic.Bool
-	legacy   atomic.Bool // a range cannot be searched as it is: who goes through the file finds out more
+	legacy   atomic.Bool // a range cannot be searched as it is: go through the file in order
 }
 
-const maxParts = 1 << 16 // of a file, so that their list stays small
+const maxParts = 1 << 16 // of a file: bounds the memory of their list
 
 type part struct {
 	lines, matches, starts int
 	done                   bool // searched to its end
 }
 
-// late is how long the rows of what was found before the deadline may still be looked for.
-const late = 200 * time.Millisecond
+// rowGrace is how long after the deadline rows may still be gathered for what was found before it.
+const rowGrace = 200 * time.Millisecond
 
-// split shares the file with whoever is free.
+// split shares the file with all workers that are free.
 func (t *target) split(w *worker, st *state) {
 	segment := max(t.size.segment, min(4*t.size.segment, t.info.Size/64), t.info.Size/maxParts)
 	n := (t.info.Size + segment - 1) / segment
@@ -41,13 +41,13 @@ func (t *target) split(w *worker, st *state) {
 	f.left.Store(n)
 	helpers := min(len(t.states), int(n)) - 1
 	for range helpers {
-		w.walk.push(w.id, job{run: f.help})
+		w.walk.push(w.id, job{run: f.searchRanges})
 	}
-	f.help(w)
+	f.searchRanges(w)
 }
 
-// help searches ranges until none is left.
-func (f *bigFile) help(w *worker) {
+// searchRanges searches ranges until none is left.
+func (f *bigFile) searchRanges(w *worker) {
 	st := f.ready(w)
 	for {
 		i := f.next.Add(1) - 1
@@ -57,7 +57,7 @@ func (f *bigFile) help(w *worker) {
 		switch {
 		case f.binary.Load() || f.legacy.Load() || f.failed.Load() != nil:
 		case w.stopped():
-			err := errStopped // between two ranges nobody else would notice
+			err := errStopped // nothing else notices a stop between two ranges
 			f.failed.CompareAndSwap(nil, &err)
 		default:
 			f.count(w, st, int(i))
@@ -110,7 +110,9 @@ func (f *bigFile) count(w *worker, st *state, i int) {
 }
 
 // rangeOf streams the lines that start in parts i to j.
-func (f *bigFile) rangeOf(w *worker, st *state, i, j int, stop func() bool, fn func(chunk) bool) error {
+func (f *bigFile) rangeOf(
+	w *worker, st *state, i, j int, stop func() bool, fn func(chunk) bool,
+) error {
 	off, end := int64(i)*f.segment, int64(j)*f.segment
 	if j == len(f.parts) {
 		end = 0 // to the end of the file, which may have grown
@@ -134,7 +136,7 @@ func (f *bigFile) rangeOf(w *worker, st *state, i, j int, stop func() bool, fn f
 	})
 }
 
-// assemble adds the parts up and, for Content, goes back for the rows where there are hits.
+// assemble adds the parts up. For Content it goes back for the rows where there are hits.
 func (f *bigFile) assemble(w *worker, st *state) {
 	s := &st.scan
 	s.reset(f.want)
@@ -158,7 +160,7 @@ func (f *bigFile) assemble(w *worker, st *state) {
 			s.lines = min(s.lines, 1)
 		}
 	case !s.binary && (err == nil || errors.Is(err, errStopped)):
-		if e := f.gather(w, st); err == nil {
+		if e := f.gatherRows(w, st); err == nil {
 			err = e
 		}
 		if e := s.foreign; e != nil {
@@ -169,13 +171,14 @@ func (f *bigFile) assemble(w *worker, st *state) {
 	f.finish(w, s, err)
 }
 
-// gather reads the ranges with hits again, in order, for their rows. Without context it stops as soon as the rows wanted are
-// there and takes the rest of the counts from the parts. Behind a range that was not searched nobody knows the number of a line.
-func (f *bigFile) gather(w *worker, st *state) error {
+// gatherRows reads the ranges with hits again, in order, for their rows. Without context it stops
+// once it has the rows wanted, and takes the rest of the counts from the parts. It also stops at a
+// range that was not searched: behind it line numbers are unknown.
+func (f *bigFile) gatherRows(w *worker, st *state) error {
 	s := &st.scan
 	stop := w.stopped
 	if stop() {
-		end := time.Now().Add(late)
+		end := time.Now().Add(rowGrace)
 		stop = func() bool { return time.Now().After(end) }
 		s.sc.Bound(end, stop) // it may be stopped already
 	}
@@ -198,7 +201,7 @@ func (f *bigFile) gather(w *worker, st *state) error {
 			count(f.parts[i:])
 			return nil
 		}
-		if !context && s.full() {
+		if !context && s.enoughRows() {
 			count(f.parts[i : i+1])
 			i++
 			continue
@@ -228,7 +231,7 @@ func (f *bigFile) gather(w *worker, st *state) error {
 	return nil
 }
 
-// needed marks the ranges with hits and those that hold context of one.
+// needed marks the ranges with hits, and those that hold context of a hit.
 func (f *bigFile) needed() []bool {
 	need := make([]bool, len(f.parts))
 	mark := func(order func(i int) int, context int) {

@@ -23,7 +23,8 @@ func mustMatch(t *testing.T, p string, o match.Options) *match.Matcher {
 	return m
 }
 
-// TestManyMatchesInOneLine: what is done for a match does not depend on the length of its line, or this takes many minutes.
+// TestManyMatchesInOneLine: what is done for a match does not depend on the length of its line, or
+// this takes many minutes.
 func TestManyMatchesInOneLine(t *testing.T) {
 	n := 60_000
 	if testing.Short() {
@@ -66,7 +67,8 @@ func (e *expiring) Err() error {
 	}
 }
 
-// logFile is a file with a match at its start, whose reader lets the deadline come after so many bytes.
+// logFile is a file with a match at its start, whose reader lets the deadline come after so many
+// bytes.
 type logFile struct {
 	endless
 	size int64
@@ -86,8 +88,9 @@ func (f *logFile) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// TestDeadlineKeepsRows: the rows that were found in the ranges of a big file before the deadline are shown. Reading a range again for them has a limit of
-// its own, which a busy machine can pass: then the row is counted only, and the search tried once more.
+// TestDeadlineKeepsRows: the rows that were found in the ranges of a big file before the
+// deadline are shown. Reading a range again for them has a limit of its own, which a busy machine
+// can pass: then the row is counted only, and the search tried once more.
 func TestDeadlineKeepsRows(t *testing.T) {
 	for _, before := range []int{0, 2} {
 		for try := 1; ; try++ {
@@ -112,7 +115,8 @@ func TestDeadlineKeepsRows(t *testing.T) {
 	}
 }
 
-// TestCompleteIsNotPartial: a deadline that passes when everything was looked at has left out nothing.
+// TestCompleteIsNotPartial: a deadline that passes when everything was looked at has left out
+// nothing.
 func TestCompleteIsNotPartial(t *testing.T) {
 	ctx := &expiring{t.Context(), make(chan struct{})}
 	f := &lastRead{bytes.NewReader([]byte("a needle\n")), func() { close(ctx.done) }}

@@ -7,7 +7,8 @@ import (
 	"moltisfs/grep/match"
 )
 
-// secondName lists the second name of a hidden file, which is denied when it is opened or looked at.
+// secondName lists the second name of a hidden file, which is denied when it is opened or looked
+// at.
 type secondName struct{ Dir }
 
 func (d secondName) Stat(name string) (Info, error) {

@@ -21,12 +21,12 @@ const (
 type Entry struct {
 	Name string
 	Kind Kind
-	// Way: policy hides the directory and not all that is below. It is entered, counted among the denied once, and what it holds shows
-	// in no other count but that of what is found.
+	// Way: policy hides the directory, but not everything below it. It is entered and counted once
+	// as denied. What it holds shows in no count except that of what is found.
 	Way bool
 }
 
-// Info is what the search needs to know of an object.
+// Info is what the search must know of an object.
 type Info struct {
 	Kind       Kind
 	Size       int64
@@ -36,21 +36,24 @@ type Info struct {
 	Links      uint64    // names of the object; 0 where unknown
 }
 
-// Dir is a directory handle. Every method works relative to the handle, and names are single components.
-// A Dir MUST be safe for concurrent use: several workers open its files at once.
+// Dir is a directory handle. Every method works relative to the handle, and names are single
+// components. A Dir MUST be safe for concurrent use: several workers open its files at once.
 //
-// Errors answer to fs.ErrNotExist and fs.ErrPermission as usual; what policy forbids answers to ErrDenied.
+// Errors answer to fs.ErrNotExist and fs.ErrPermission as usual. What policy forbids answers to
+// ErrDenied.
 type Dir interface {
 	// True is the canonical name of the directory, the prefix of every path in a result.
 	True() string
-	// List appends all entries to buf[:0], without "." and ".."; denied counts those that policy hides, the ones with Way among them.
-	// With an error the entries read so far are returned as well.
+	// List appends all entries to buf[:0], without "." and "..". denied counts those that policy
+	// hides, including those with Way. With an error it also returns the entries read so far.
 	List(buf []Entry) (entries []Entry, denied int, err error)
 	// Stat does not follow a link.
 	Stat(name string) (Info, error)
-	// OpenDir does not follow a link; ErrMount when the entry is on another mount and crossMounts is false.
+	// OpenDir does not follow a link; ErrMount when the entry is on another mount and crossMounts
+	// is false.
 	OpenDir(name string, crossMounts bool) (Dir, error)
-	// OpenFile opens a file that List gave, never through a link, and never blocks on what took its place.
+	// OpenFile opens a file that List gave, never through a link, and never blocks on what took its
+	// place.
 	OpenFile(name string) (File, error)
 	// ReadSmall reads a whole regular file of at most max bytes, never through a link.
 	ReadSmall(name string, max int64) ([]byte, error)

@@ -5,9 +5,10 @@ import (
 	"errors"
 )
 
-// Each calls fn for every file that a search of w would open: rel is its directory from the root, "" or ending in a slash. Nothing
-// is opened or looked at, so that nothing but its name is known of a file, and there is no order. fn is called by several
-// goroutines at once; worker, below Walk.Workers or 16, says by which. A context that ends makes an end of the walk, and is the error.
+// Each calls fn for every file that a search of w would open. rel is the directory of the file from
+// the root, "" or with a slash at the end. Each opens no file, so only the names are known, and
+// there is no order. Several goroutines call fn at once; worker, below Walk.Workers or 16, says
+// which. A context that ends also ends the walk, and is the error.
 func Each(ctx context.Context, w Walk, fn func(worker int, rel, name string)) (Skipped, error) {
 	if w.Dir == nil {
 		return Skipped{}, errors.New("grep: Each needs Walk.Dir")

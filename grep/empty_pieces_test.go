@@ -8,7 +8,8 @@ import (
 	"moltisfs/grep/match"
 )
 
-// TestEmptyMatchesInPieces: empty matches of a line in pieces are as many as those of one that a buffer holds.
+// TestEmptyMatchesInPieces: empty matches of a line in pieces are as many as those of one that a
+// buffer holds.
 func TestEmptyMatchesInPieces(t *testing.T) {
 	small := defaultSizes()
 	small.buffer, small.big, small.pieceLap, small.longLine = 64, 256, 32, 64

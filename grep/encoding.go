@@ -11,7 +11,7 @@ import (
 	"moltisfs/internal/text"
 )
 
-// content is what the first bytes of a file say of it.
+// content is what the first bytes of a file say about it.
 type content struct {
 	binary bool
 	wide   *text.Encoding // UTF-16 or UTF-32
@@ -23,16 +23,16 @@ var (
 )
 
 const (
-	sniffLen  = 8 << 10  // NUL bytes are looked for in this much, as git does
-	headLen   = 64 << 10 // more than this is read of text only
+	sniffLen  = 8 << 10  // a NUL byte in this much makes a file binary, as in git
+	headLen   = 64 << 10 // only of text is more than this read
 	sampleLen = 64 << 10 // an encoding is guessed from this much
 )
 
 // bomLen is the length of UTF-8's mark at the beginning of b.
 func bomLen(b []byte) int { return len(b) - len(bytes.TrimPrefix(b, []byte(text.UTF8.Mark))) }
 
-// sniff tells text from UTF-16, UTF-32 and binary. A file whose first NUL byte comes later is taken for text here; the
-// scan finds it should that matter.
+// sniff tells text from UTF-16, UTF-32 and binary. A file whose first NUL byte comes later counts
+// as text here; the scan finds the NUL if it matters.
 func sniff(b []byte) content {
 	if e := text.ByMark(b); e != nil && e.Unit > 1 {
 		return content{wide: e}
@@ -47,17 +47,19 @@ func sniff(b []byte) content {
 	return isBinary
 }
 
-// decoded searches the file as its text in UTF-8. Columns and offsets then are those of the UTF-8.
+// decoded searches the file as its text in UTF-8. Columns and offsets are then those of the UTF-8.
 func (t *target) decoded(w *worker, st *state, e *text.Encoding) {
 	var head [4]byte
-	n, _ := t.file.ReadAt(head[:len(e.Mark)], 0) // an error comes again
+	n, _ := t.file.ReadAt(head[:len(e.Mark)], 0) // an error will come again
 	if string(head[:n]) != e.Mark {
 		n = 0
 	}
-	t.read(w, st, transform.NewReader(io.NewSectionReader(t.file, int64(n), 1<<62), e.Codec.NewDecoder()))
+	raw := io.NewSectionReader(t.file, int64(n), 1<<62)
+	t.read(w, st, transform.NewReader(raw, e.Codec.NewDecoder()))
 }
 
-// legacy searches a file that encodingOf calls foreign: decoded, or as bytes where nobody knows its encoding, which is counted.
+// legacy searches a file that encodingOf calls foreign: decoded, or as bytes when its encoding is
+// unknown, which is counted.
 func (t *target) legacy(w *worker, st *state, e *text.Encoding) {
 	if e != nil {
 		t.decoded(w, st, e)
@@ -68,7 +70,7 @@ func (t *target) legacy(w *worker, st *state, e *text.Encoding) {
 	t.read(w, st, io.NewSectionReader(t.file, 0, 1<<62))
 }
 
-// read searches all that r gives, and asks no more what it is written in.
+// read searches everything that r gives, without asking for its encoding again.
 func (t *target) read(w *worker, st *state, r io.Reader) {
 	st.scan.reset(st.scan.want)
 	st.scan.asIs = true
@@ -85,14 +87,16 @@ func (t *target) read(w *worker, st *state, r io.Reader) {
 	t.finish(w, &st.scan, x.run(st.scan.chunk))
 }
 
-// encodingOf asks of a part of a file, whatever kind of part, whether a pattern outside ASCII can be looked for in it as it is. Where it is
-// foreign the file has to be decoded from e, or nobody can tell from what. UTF-8 with a few errors is not foreign. torn: b may begin within
-// a character; whole: it does not end in one.
+// encodingOf says whether a pattern outside ASCII can be looked for in a part of a file as it is.
+// When the part is foreign, the file must be decoded from e, or from an unknown encoding when e is
+// nil. UTF-8 with a few errors is not foreign.
+//
+// torn: b may begin within a character. whole: b does not end within one.
 func encodingOf(b []byte, torn, whole bool) (e *text.Encoding, foreign bool) {
-	all := b // to guess from: what UTF-8 would cut is whole in others
-	b = untorn(b, torn, !whole)
+	all := b // to guess from: a character that UTF-8 would cut is whole in other encodings
+	b = trimPartialRunes(b, torn, !whole)
 	switch {
-	case plain(b):
+	case isPlainUTF8(b):
 		return nil, false
 	case text.Escaped(b):
 		return text.Lookup("iso-2022-jp"), true
@@ -100,12 +104,12 @@ func encodingOf(b []byte, torn, whole bool) (e *text.Encoding, foreign bool) {
 		return nil, false
 	}
 	if all = sample(all); text.MostlyUTF8(all) {
-		return nil, true // in one encoding here, in another there
+		return nil, true // a mixture of encodings
 	}
 	return guess(all), true
 }
 
-// encoding is encodingOf a chunk, where the pattern asks for that.
+// encoding is encodingOf for a chunk, when the pattern asks for it.
 func (t *target) encoding(s *scan, c chunk) (e *text.Encoding, foreign bool) {
 	if !t.nonASCII || s.asIs {
 		return nil, false
@@ -113,13 +117,13 @@ func (t *target) encoding(s *scan, c chunk) (e *text.Encoding, foreign bool) {
 	return encodingOf(c.b[c.from:], c.piece > pieceFirst, c.last || c.piece == pieceLast)
 }
 
-// plain says that b is UTF-8 and has no escape to another character set.
-func plain(b []byte) bool { return bytes.IndexByte(b, escape) < 0 && utf8.Valid(b) }
+// isPlainUTF8 says that b is UTF-8 without an escape to another character set.
+func isPlainUTF8(b []byte) bool { return bytes.IndexByte(b, escape) < 0 && utf8.Valid(b) }
 
 const escape = 0x1b
 
-// untorn drops the parts of characters at the ends of b that may be cut.
-func untorn(b []byte, head, tail bool) []byte {
+// trimPartialRunes drops the parts of characters at the ends of b that may be cut.
+func trimPartialRunes(b []byte, head, tail bool) []byte {
 	for k := 1; head && k < utf8.UTFMax && len(b) > 0 && !utf8.RuneStart(b[0]); k++ {
 		b = b[1:]
 	}
@@ -134,24 +138,26 @@ func untorn(b []byte, head, tail bool) []byte {
 	return b
 }
 
-// enoughUTF8 lines with more than ASCII in them, and the file is in UTF-8.
+// enoughUTF8 is how many matching lines beyond ASCII must be valid before the file counts as UTF-8.
 const enoughUTF8 = 256
 
-// lookAhead bytes are looked at together: lines that match often follow one another.
+// lookAhead bytes are checked together: matching lines often follow one another.
 const lookAhead = 1024
 
-// plainLine says that b[start:end], a line that matches, has nothing but ASCII without escapes, and so need not be asked strange. Lines come
-// in order; b lies at `at` of the file.
-func (s *scan) plainLine(b []byte, at int64, start, end int) bool {
+// isASCIILine says that b[start:end], a matching line, is ASCII without escapes. Then mustDecode
+// need not be asked. Lines come in order. b lies at offset at of the file.
+func (s *scan) isASCIILine(b []byte, at int64, start, end int) bool {
 	if at+int64(end) > s.plainTo {
-		s.plainTo = at + int64(start+match.ASCIIPrefix(b[start:min(len(b), max(end, start+lookAhead))]))
+		ahead := min(len(b), max(end, start+lookAhead))
+		s.plainTo = at + int64(start+match.ASCIIPrefix(b[start:ahead]))
 	}
 	return at+int64(end) <= s.plainTo
 }
 
-// strange says that the text around has to be decoded, because line, in which a match lies, is not UTF-8 and the match may lie in the middle of
-// characters. Encodings whose characters never end in ASCII need none of that.
-func (s *scan) strange(line, around []byte) bool {
+// mustDecode says that the text around line must be decoded: line, which holds a match, is not
+// UTF-8, and the match may begin in the middle of a character. Encodings whose characters never end
+// in ASCII need no decoding.
+func (s *scan) mustDecode(line, around []byte) bool {
 	switch {
 	case s.asIs || match.ASCIIPrefix(line) == len(line) || s.q.Matcher.Bytes():
 		return false
@@ -165,8 +171,9 @@ func (s *scan) strange(line, around []byte) bool {
 		s.guessed = s.utf8 == enoughUTF8
 		return false
 	}
-	s.guessed = true // asking once is enough
-	if around = sample(around); !text.MostlyUTF8(around) && !utf8.Valid(untorn(around, false, true)) {
+	s.guessed = true // one guess is enough
+	around = sample(around)
+	if !text.MostlyUTF8(around) && !utf8.Valid(trimPartialRunes(around, false, true)) {
 		if e := guess(around); e != nil && e.EndsInASCII() {
 			s.foreign = e
 		}
@@ -174,14 +181,15 @@ func (s *scan) strange(line, around []byte) bool {
 	return s.foreign != nil
 }
 
-// strangePiece is strange for a part of a line. A match of it may lie behind the escape in a part before.
-func (s *scan) strangePiece(c chunk, end int) bool {
+// mustDecodePiece is mustDecode for a part of a line. The escape may stand in an earlier
+// part.
+func (s *scan) mustDecodePiece(c chunk, end int) bool {
 	if s.part.escaped {
 		s.foreign = text.Lookup("iso-2022-jp")
 		return true
 	}
-	b := untorn(c.b[c.from:end], c.piece != pieceFirst, c.piece != pieceLast)
-	return s.strange(b, c.b[c.from:end])
+	b := trimPartialRunes(c.b[c.from:end], c.piece != pieceFirst, c.piece != pieceLast)
+	return s.mustDecode(b, c.b[c.from:end])
 }
 
 // sample is the part of b around its first byte outside ASCII.
@@ -191,11 +199,12 @@ func sample(b []byte) []byte {
 	return b[from:min(len(b), from+sampleLen)]
 }
 
-// guess finds the encoding of text outside UTF-8, nil when it is not known.
+// guess finds the encoding of text that is not UTF-8. It gives nil when that is unknown.
 func guess(b []byte) *text.Encoding { return text.Lookup(text.Guess(b)) }
 
-// presentable makes the texts of rows UTF-8: decoded where their encoding can be guessed, with replacement characters otherwise.
-func (t *target) presentable(rows []Row) {
+// rowsToUTF8 makes the texts of rows UTF-8: decoded where their encoding can be guessed, else with
+// replacement characters.
+func (t *target) rowsToUTF8(rows []Row) {
 	var bad []byte
 	for i := range rows {
 		if !utf8.ValidString(rows[i].Text) && len(bad) < sampleLen {

@@ -12,7 +12,8 @@ import (
 	"moltisfs/grep/match"
 )
 
-// TestEncodingAnywhere: where in a file its encoding shows, and in what a part the search comes by there, changes nothing.
+// TestEncodingAnywhere: where in a file its encoding shows, and in what a part the search comes by
+// there, changes nothing.
 func TestEncodingAnywhere(t *testing.T) {
 	size := defaultSizes()
 	size.buffer, size.big, size.pieceLap, size.multiLap, size.longLine = 4<<10, 64<<10, 1<<10, 8<<10, 4<<10

@@ -16,7 +16,8 @@ import (
 	"moltisfs/grep/match"
 )
 
-// TestTrailBytes: the second byte of a character is no letter, brace or backslash, whatever it looks like.
+// TestTrailBytes: the second byte of a character is no letter, brace or backslash, whatever it
+// looks like.
 func TestTrailBytes(t *testing.T) {
 	const japaneseText, chinese = "ソフトウェア本体の表示予定能力 foo\n", "我們的軟體功能許可與誤差,這是一個測試 foo\n"
 	for name, c := range map[string]struct {
@@ -53,7 +54,8 @@ func TestTrailBytes(t *testing.T) {
 	}
 }
 
-// TestBytesAreBytes: a pattern that asks for bytes finds them in a file of any encoding, alone and among others.
+// TestBytesAreBytes: a pattern that asks for bytes finds them in a file of any encoding, alone and
+// among others.
 func TestBytesAreBytes(t *testing.T) {
 	dir := fstest.MapFS{}
 	sjis, err := japanese.ShiftJIS.NewEncoder().String("ソフトウェア本体の表示予定能力 foo\n")

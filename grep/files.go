@@ -8,17 +8,17 @@ import (
 
 // GlobQuery asks for files by name.
 type GlobQuery struct {
-	// Pattern is a glob relative to the root, or absolute below it; without a slash it speaks of names at any
-	// depth; "" is every file; with "!" before it, every file that it does not match. Commas outside braces make a list of
-	// globs, as in Query.Glob; blanks don't.
+	// Pattern is a glob relative to the root, or absolute below it; without a slash it speaks of
+	// names at any depth; "" is every file; with "!" before it, every file that it does not match.
+	// Commas outside braces make a list of globs, as in Query.Glob; blanks don't.
 	Pattern string
 	Limit   int // files to return; 0: all
 	Offset  int // of the newest, files to skip
 }
 
-// Files finds files by name, newest first, ties by path. Only what the pattern can reach is walked, and only
-// Offset+Limit files are held. A context that ends makes the result Partial, its cancellation is an error.
-// Errors: *GlobError, and that of the root directory.
+// Files finds files by name, newest first, ties by path. It walks only where the pattern can match,
+// and holds only Offset+Limit files. A context at its deadline makes the result Partial; its
+// cancellation is an error. Other errors: *GlobError, and that of the root directory.
 func Files(ctx context.Context, w Walk, q GlobQuery) (*FilesResult, error) {
 	if w.Dir == nil {
 		return nil, errors.New("grep: Files needs Walk.Dir")
@@ -28,9 +28,9 @@ func Files(ctx context.Context, w Walk, q GlobQuery) (*FilesResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lister{filter: f, found: make([]found1, w.workers())}
+	l := &lister{filter: f, found: make([]workerFiles, w.workers())}
 	for i := range l.found {
-		l.found[i].newest.k = window(q.Offset, q.Limit)
+		l.found[i].newest.limit = window(q.Offset, q.Limit)
 	}
 	skipped, _ := walk(ctx, w, l, nil)
 	res := &FilesResult{Root: root, Skipped: skipped}
@@ -49,8 +49,8 @@ func Files(ctx context.Context, w Walk, q GlobQuery) (*FilesResult, error) {
 	return res, nil
 }
 
-// Any reports whether w leads to a file at all, whatever ignore rules say. It stops at the first one; when ctx ends before, there
-// is none.
+// Any reports whether w leads to a file at all, ignore rules aside. It stops at the first one. When
+// ctx ends before that, the answer is no.
 func Any(ctx context.Context, w Walk) bool {
 	w.NoIgnore = true
 	var first firstFile
@@ -71,7 +71,8 @@ func (f *firstFile) file(w *worker, n *node, name string) {
 	}
 }
 
-// ended tells a deadline, which leaves a partial result where something was left undone, from a cancellation, which leaves none.
+// ended tells a deadline from a cancellation. A deadline leaves a partial result where something
+// was left undone; a cancellation leaves none.
 func ended(ctx context.Context, s Skipped) (partial bool, err error) {
 	if err := ctx.Err(); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 		return false, err
@@ -82,11 +83,11 @@ func ended(ctx context.Context, s Skipped) (partial bool, err error) {
 // lister is the visitor of Files.
 type lister struct {
 	*filter
-	found []found1
+	found []workerFiles
 }
 
-// found1 is what one worker found.
-type found1 struct {
+// workerFiles is what one worker found.
+type workerFiles struct {
 	newest newest
 	total  int
 	_      [64]byte
@@ -99,7 +100,7 @@ func (l *lister) file(w *worker, n *node, name string) {
 		return
 	}
 	if i.Kind != KindFile {
-		return // replaced since it was listed
+		return // it was replaced since the listing
 	}
 	f := &l.found[w.id]
 	f.total++

@@ -10,7 +10,8 @@ import (
 	"moltisfs/internal/nearest"
 )
 
-// TypeError is an unknown file type, with up to three known names that it may mean, the likeliest first.
+// TypeError is an unknown file type, with up to three known names that it may mean, the likeliest
+// first.
 type TypeError struct {
 	Type    string
 	Nearest []string
@@ -20,7 +21,8 @@ func (e *TypeError) Error() string {
 	if len(e.Nearest) == 0 {
 		return fmt.Sprintf("unknown file type %q", e.Type)
 	}
-	return fmt.Sprintf("unknown file type %q; the nearest are %s", e.Type, strings.Join(e.Nearest, ", "))
+	near := strings.Join(e.Nearest, ", ")
+	return fmt.Sprintf("unknown file type %q; the nearest are %s", e.Type, near)
 }
 
 // TypeNames lists every type, sorted.
@@ -44,7 +46,8 @@ type fileTypes struct {
 func newFileTypes(types []string) (*fileTypes, error) {
 	var want []string
 	for _, list := range types {
-		want = append(want, strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })...)
+		between := func(r rune) bool { return r == ',' || r == ' ' }
+		want = append(want, strings.FieldsFunc(list, between)...)
 	}
 	if len(want) == 0 {
 		return nil, nil
@@ -110,7 +113,7 @@ func (t *fileTypes) match(name string) bool {
 
 // typeGlobs looks a type up in the table.
 func typeGlobs(name string) ([]string, bool) {
-	if name == "all" { // all that are known, as in ripgrep
+	if name == "all" { // every known type, as in ripgrep
 		var all []string
 		for _, n := range TypeNames() {
 			globs, _ := typeGlobs(n)
@@ -129,18 +132,22 @@ func typeGlobs(name string) ([]string, bool) {
 	return strings.Split(line, ", "), true
 }
 
-// spoken are languages and shells by names that are no types of ripgrep's, nor near one.
-var spoken = map[string]string{
-	"bash": "sh", "c#": "csharp", "c++": "cpp", "dockerfile": "docker", "golang": "go", "javascript": "js", "javascriptreact": "js", "jsx": "js",
-	"makefile": "make", "node": "js", "nodejs": "js", "objective-c": "objc", "plaintext": "txt", "python3": "py", "react": "js", "rustlang": "rust",
-	"shell": "sh", "text": "txt", "tsx": "ts", "typescriptreact": "ts", "visualbasic": "vb", "zsh": "sh",
+// commonNames are languages and shells under names that are neither types of ripgrep's nor near
+// one.
+var commonNames = map[string]string{
+	"bash": "sh", "c#": "csharp", "c++": "cpp", "dockerfile": "docker", "golang": "go",
+	"javascript": "js", "javascriptreact": "js", "jsx": "js", "makefile": "make", "node": "js",
+	"nodejs": "js", "objective-c": "objc", "plaintext": "txt", "python3": "py", "react": "js",
+	"rustlang": "rust", "shell": "sh", "text": "txt", "tsx": "ts", "typescriptreact": "ts",
+	"visualbasic": "vb", "zsh": "sh",
 }
 
-// nearestTypes gives up to three names that are really near: the type that people call so, or those with such an extension; else
-// those that begin the name or that it begins, by half of the longer one at least, and those that a slip of the keyboard makes of it.
+// nearestTypes gives up to three names that are really near. First the type that people call so, or
+// those with such an extension. Else those that begin the name, or that it begins (by half of the
+// longer one at least), and those a typing mistake away.
 func nearestTypes(name string) []string {
 	name = strings.TrimLeft(strings.TrimPrefix(strings.ToLower(name), "*"), ".")
-	if to, ok := spoken[name]; ok {
+	if to, ok := commonNames[name]; ok {
 		return []string{to}
 	}
 	if _, ok := typeGlobs(name); ok {

@@ -1,6 +1,7 @@
 package grep
 
-// typeTable is ripgrep 15's list, one type a line: what `rg --type-list` prints. Models know these names by heart.
+// typeTable is ripgrep 15's list, one type a line: what `rg --type-list` prints. Models know these
+// names by heart.
 const typeTable = `
 ada: *.adb, *.ads
 agda: *.agda, *.lagda

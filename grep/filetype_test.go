@@ -27,7 +27,7 @@ func TestUnknownType(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range spoken {
+	for _, name := range commonNames {
 		if _, ok := typeGlobs(name); !ok {
 			t.Errorf("%q is offered and no type", name)
 		}

@@ -6,12 +6,13 @@ import (
 	"moltisfs/grep/ignore"
 )
 
-// filter decides by name which files are searched, as ripgrep's -g and -t do: they are of one of the types, and the last glob that
-// matches decides; where none does they are searched unless there is a glob that is not excluding. An excluding one that matches
-// a directory shuts out everything below it.
+// filter decides by name which files are searched, as ripgrep's -g and -t do. A file must be of one
+// of the types. Then the last glob that matches decides. A file that no glob matches is searched,
+// unless some glob includes. An excluding glob that matches a directory excludes everything below
+// it.
 type filter struct {
 	globs []fileGlob
-	some  bool // a glob that is not excluding
+	some  bool // there is an including glob
 	types *fileTypes
 }
 
@@ -20,8 +21,8 @@ type fileGlob struct {
 	not bool
 }
 
-// newFilter reads the lists of a Query. A glob may begin with the name of the directory that is searched; any other that begins with
-// a slash is anchored there.
+// newFilter reads the lists of a Query. A glob may begin with the name of the directory that is
+// searched. Any other that begins with a slash is anchored there.
 func newFilter(globs, types []string, roots []string) (*filter, error) {
 	f := &filter{}
 	for _, list := range globs {
@@ -40,7 +41,8 @@ func newFilter(globs, types []string, roots []string) (*filter, error) {
 	return f, err
 }
 
-// newGlobFilter reads the pattern of a GlobQuery. An absolute glob names a place below the directory that is searched.
+// newGlobFilter reads the pattern of a GlobQuery. An absolute glob must lie below the directory
+// that is searched.
 func newGlobFilter(p string, roots []string) (*filter, error) {
 	f := &filter{}
 	if p == "" {
@@ -50,12 +52,13 @@ func newGlobFilter(p string, roots []string) (*filter, error) {
 		if rel, ok := below(roots, p); ok || roots[0] == "" || !strings.HasPrefix(p, "/") {
 			return rel, nil
 		}
-		return "", &GlobError{Glob: p, Why: "it is absolute and does not lie below " + roots[0], Climbs: true}
+		why := "it is absolute and does not lie below " + roots[0]
+		return "", &GlobError{Glob: p, Why: why, Climbs: true}
 	})
 }
 
-// addList reads a list of globs, of these parts; "!" excludes. A list is also the one glob that it is as a whole, for
-// names with a comma or a blank in them; its parts come later, and overrule it.
+// addList reads a list of globs, given as its parts; "!" excludes. The list as a whole is one more
+// glob, for names with a comma or a blank in them. Its parts come later and so overrule it.
 func (f *filter) addList(list string, parts []string, rooted func(string) (string, error)) error {
 	if len(parts) != 1 || parts[0] != list {
 		if err := f.add(list, rooted); err != nil && len(parts) == 0 {
@@ -85,7 +88,7 @@ func (f *filter) add(p string, rooted func(string) (string, error)) error {
 	return nil
 }
 
-// below makes a pattern that begins with the name of the root relative to it.
+// below takes the name of the root off the beginning of a pattern.
 func below(roots []string, p string) (rel string, ok bool) {
 	for _, root := range roots {
 		if root == "" || !strings.HasPrefix(p, "/") {
@@ -95,7 +98,7 @@ func below(roots []string, p string) (rel string, ok bool) {
 			return ".", true
 		}
 		if rel, ok := strings.CutPrefix(p, strings.TrimSuffix(root, "/")+"/"); ok {
-			return "/" + rel, true // still anchored, should it have become a bare name
+			return "/" + rel, true // the slash keeps a bare name anchored
 		}
 	}
 	return p, false
@@ -105,7 +108,7 @@ func (f *filter) wants(rel, name string, w *worker) bool {
 	return (f.types == nil || f.types.match(name)) && f.decide(rel, name, false, &w.scratch) >= 0
 }
 
-// decide is 1 for an entry that is wanted by a glob, -1 for one that is not wanted, 0 where that is for others to say.
+// decide is 1 when a glob includes the entry, -1 when one excludes it, and 0 when no glob decides.
 func (f *filter) decide(rel, name string, isDir bool, s *ignore.Scratch) int {
 	for i := len(f.globs) - 1; i >= 0; i-- {
 		g := &f.globs[i]
@@ -138,7 +141,7 @@ func (f *filter) descend(rel string) bool {
 
 func (f *filter) picks() bool { return len(f.globs) > 0 || f.types != nil }
 
-// leads says whether a glob names directory rel as one to go through.
+// leads says whether a glob names directory rel as one to pass through.
 func (f *filter) leads(rel string) bool {
 	return f.any(func(g *glob) bool { return g.leads(rel) })
 }

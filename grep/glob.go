@@ -23,21 +23,22 @@ const (
 	maxBrace = 1000    // alternatives that the braces of one glob may make
 )
 
-// glob is one pattern with its braces written out. A path matches when any alternative does. Without a slash
-// it speaks of names at any depth.
+// glob is one pattern with its braces written out. A path matches when one of the alternatives
+// does. A pattern without a slash is matched against names at any depth.
 type glob struct {
 	alts []alternative
 }
 
 type alternative struct {
 	*ignore.Glob
-	name bool // matched against the name alone
-	dir  bool // speaks of directories only
+	name bool // compare the name alone
+	dir  bool // for directories only
 }
 
-// compileGlob reads a glob: "*", "?" and classes within a segment, "**" across, "{a,b}" nested, "\" escapes.
-// A leading slash anchors a pattern that would otherwise match at any depth. A slash at the end means everything in the directory,
-// or where the glob excludes, the directory itself, as in ignore files.
+// compileGlob reads a glob: "*", "?" and classes within a segment, "**" across segments, nested
+// "{a,b}", "\" to escape. A slash at the beginning anchors a pattern that would otherwise match at
+// any depth. A slash at the end means everything in the directory; in an excluding glob the
+// directory itself, as in ignore files.
 func compileGlob(p string, excludes bool) (*glob, error) {
 	if len(p) > maxGlob {
 		return nil, &GlobError{Glob: p[:64] + "…", Why: "longer than 4 KiB"}
@@ -82,7 +83,7 @@ func readAlternative(t string, excludes bool) (a alternative, err error) {
 	case excludes:
 		a.dir = under
 	case clean == "" && t != "":
-		clean = "**" // the directory that is searched, by whatever name
+		clean = "**" // the directory that is searched, by any name
 	case under:
 		clean += "/**"
 	}
@@ -93,7 +94,7 @@ func readAlternative(t string, excludes bool) (a alternative, err error) {
 	return a, err
 }
 
-// segments cuts p at its slashes, but for those in a class.
+// segments cuts p at its slashes, except for those in a class.
 func segments(p string) []string {
 	var out []string
 	from := 0
@@ -111,7 +112,7 @@ func segments(p string) []string {
 	return append(out, p[from:])
 }
 
-// match decides for the entry name in directory rel, "" or with a trailing slash.
+// match decides for the entry name in directory rel, which is "" or ends in a slash.
 func (g *glob) match(rel, name string, isDir bool, s *ignore.Scratch) bool {
 	path := ""
 	for i := range g.alts {
@@ -145,8 +146,8 @@ func (g *glob) under(rel string) bool {
 	return false
 }
 
-// leads says whether g names directory rel, which files it asks for lie below: "a/*/c" leads through "a" and "a/b", "**/c" only
-// anywhere.
+// leads says whether g names directory rel as one to pass through: "a/*/c" leads through "a" and
+// "a/b". "**/c" names no directory.
 func (g *glob) leads(rel string) bool {
 	for i := range g.alts {
 		if !g.alts[i].name && g.alts[i].Leads(strings.TrimSuffix(rel, "/")) {
@@ -156,7 +157,8 @@ func (g *glob) leads(rel string) bool {
 	return false
 }
 
-// expand writes out the braces of p. A brace without a partner is an error, a brace within a class is none.
+// expand writes out the braces of p. A brace without a partner is an error; one within a class is
+// an ordinary character.
 func expand(p string) ([]string, error) {
 	open, depth := -1, 0
 	var commas []int
@@ -230,7 +232,8 @@ func classEnd(p string) int {
 	return 0
 }
 
-// SplitGlobs cuts a list of globs at the characters of at, outside braces and classes, as models write "*.ts, *.tsx".
+// SplitGlobs cuts a list of globs at any character of at, outside braces and classes. Models write
+// "*.ts, *.tsx".
 func SplitGlobs(list, at string) []string {
 	var out []string
 	depth, from := 0, 0
@@ -264,7 +267,8 @@ func SplitGlobs(list, at string) []string {
 	return out
 }
 
-// ListGlobs cuts the list of globs of a Query at its commas and blanks. "!my file.txt" is one: by two, it would ask for what it excludes.
+// ListGlobs cuts the list of globs of a Query at its commas and blanks. "!my file.txt" stays one
+// glob: cut in two it would ask for what it excludes.
 func ListGlobs(list string) []string {
 	var out []string
 	for _, part := range SplitGlobs(list, ",") {

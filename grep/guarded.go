@@ -63,13 +63,13 @@ type guardedDir struct {
 	entries *sync.Pool // of *[]guardfs.Entry
 }
 
-// guardedFile is one pointer wide, so that it becomes an interface without an allocation per file.
+// guardedFile is one pointer wide: it becomes an interface without an allocation.
 type guardedFile struct{ f *guardfs.File }
 
 func (g *guardedDir) True() string { return g.d.True() }
 func (g *guardedDir) Info() Info   { return guardedInfo(g.d.Info()) }
 
-// Identity tells directories apart that took the same name one after the other.
+// Identity tells apart directories that had the same name one after the other.
 func (g *guardedDir) Identity() string {
 	id := g.d.Info().ID
 	return id.String() + ":" + strconv.FormatInt(id.Birth, 10)
@@ -78,18 +78,18 @@ func (g *guardedDir) Identity() string {
 func (g *guardedDir) Close() error { return g.d.Close() }
 
 func (g *guardedDir) List(buf []Entry) ([]Entry, int, error) {
-	room, _ := g.entries.Get().(*[]guardfs.Entry)
-	if room == nil {
-		room = new([]guardfs.Entry)
+	spare, _ := g.entries.Get().(*[]guardfs.Entry)
+	if spare == nil {
+		spare = new([]guardfs.Entry)
 	}
-	es, denied, err := g.d.ListWays(*room)
+	es, denied, err := g.d.ListWays(*spare)
 	buf = buf[:0]
 	for i := range es {
 		buf = append(buf, Entry{es[i].Name, guardedKind(es[i].Kind), es[i].Way})
 	}
 	if clear(es); cap(es) <= 1<<14 {
-		*room = es
-		g.entries.Put(room)
+		*spare = es
+		g.entries.Put(spare)
 	}
 	return buf, denied, guardedErr(err)
 }
@@ -146,7 +146,10 @@ func guardedKind(k guardfs.Kind) Kind {
 }
 
 func guardedInfo(i guardfs.Info) Info {
-	return Info{Kind: guardedKind(i.Kind), Size: i.Size, ModTime: i.ModTime, ChangeTime: i.ChangeTime, Ino: i.ID.Ino, Links: i.Links}
+	return Info{
+		Kind: guardedKind(i.Kind), Size: i.Size, Ino: i.ID.Ino, Links: i.Links,
+		ModTime: i.ModTime, ChangeTime: i.ChangeTime,
+	}
 }
 
 // deniedError marks a judge's refusal, which guardfs hands through unchanged.
@@ -154,7 +157,8 @@ type deniedError struct{ error }
 
 func (e deniedError) Unwrap() []error { return []error{ErrDenied, e.error} }
 
-// guardedErr translates: what is neither the system's word nor guardfs's own came from the judge.
+// guardedErr translates errors. One that is neither the system's nor guardfs's own came from the
+// judge.
 func guardedErr(err error) error {
 	if err == nil {
 		return nil
@@ -169,8 +173,9 @@ func guardedErr(err error) error {
 		large   *guardfs.TooLargeError
 		bad     *guardfs.BadPathError
 	)
-	if errors.As(err, &system) || errors.As(err, &link) || errors.As(err, &regular) || errors.As(err, &large) ||
-		errors.As(err, &bad) || errors.Is(err, io.EOF) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrClosed) {
+	if errors.As(err, &system) || errors.As(err, &link) || errors.As(err, &regular) ||
+		errors.As(err, &large) || errors.As(err, &bad) || errors.Is(err, io.EOF) ||
+		errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrClosed) {
 		return err
 	}
 	return deniedError{err}

@@ -99,7 +99,7 @@ func (s *scanner) list(d *indexDir, h Dir, changed map[string]bool, before *inde
 	case s.t.key.noIgnore:
 	case before != d || d.err != nil:
 		s.enter(d, h, entries)
-	case found(entries) != d.found:
+	case ruleFiles(entries) != d.found:
 		return errRules
 	}
 	s.t.bytes.Add(-d.cost())
@@ -134,7 +134,7 @@ func (s *scanner) list(d *indexDir, h Dir, changed map[string]bool, before *inde
 func (s *scanner) enter(d *indexDir, h Dir, entries []Entry) {
 	s.t.noRepository(d)
 	d.rules, d.unread = d.above, 0
-	if d.found = found(entries); !d.found.Any() {
+	if d.found = ruleFiles(entries); !d.found.Any() {
 		return
 	}
 	r := record(h)

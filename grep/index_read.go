@@ -72,7 +72,7 @@ func (r *fileReader) content(file File, size int64, f *indexFile) bool {
 			cut = copy(tail[:], b[len(b)-1-min(cut, len(b)-1):])
 			b = b[:len(b)-cut]
 		}
-		f.plain = f.plain && plain(b)
+		f.plain = f.plain && isPlainUTF8(b)
 		if eof {
 			break
 		}

@@ -8,8 +8,9 @@ import (
 	"sync"
 )
 
-// FS makes a Dir of the root of fsys, for trees in memory, in archives or embedded. Paths in results are those
-// of fsys. Files that cannot seek are read once from the start, in order, and are not split over workers.
+// FS makes a Dir of the root of fsys, for trees in memory, in archives or embedded. Paths in
+// results are those of fsys. A file that cannot seek is read once from the start, in order, by one
+// worker.
 func FS(fsys fs.FS) Dir { return fsDir{fsys, ""} }
 
 type fsDir struct {
@@ -59,7 +60,8 @@ func infoOf(i fs.FileInfo) Info {
 	return Info{Kind: kindOf(i.Mode()), Size: i.Size(), ModTime: i.ModTime()}
 }
 
-// Stat finds the entry's own kind: fs.FS has no Lstat below Go 1.25's ReadLinkFS, so that one is used where offered.
+// Stat gives the entry's own kind. Only Go 1.25's ReadLinkFS has Lstat; fs.Lstat uses it where it
+// is offered.
 func (d fsDir) Stat(name string) (Info, error) {
 	i, err := fs.Lstat(d.fsys, d.join(name))
 	if err != nil {
@@ -107,7 +109,7 @@ func (d fsDir) ReadSmall(name string, max int64) ([]byte, error) {
 	return b, err
 }
 
-// fsFile lends ReadAt to files that have only Seek.
+// fsFile adds ReadAt to files that have only Seek.
 type fsFile struct {
 	fs.File
 	info Info

@@ -10,7 +10,8 @@ import (
 	"moltisfs/grep/match"
 )
 
-// TestLongLines: a match is found in full in a line that fits the big buffer, and its end at least in one that does not.
+// TestLongLines: a match is found in full in a line that fits the big buffer, and its end at
+// least in one that does not.
 func TestLongLines(t *testing.T) {
 	middle := "ab" + strings.Repeat("x", 600_000) + "cd"
 	size := defaultSizes()
@@ -69,7 +70,8 @@ func TestLongLines(t *testing.T) {
 	}
 }
 
-// TestLongLinesAreDecided: which lines match is known of lines of any length, whatever the match spans.
+// TestLongLinesAreDecided: which lines match is known of lines of any length, whatever the match
+// spans.
 func TestLongLinesAreDecided(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 1))
 	for _, p := range []string{`^a+b`, `^a+b$`, `b.*c.*b`, `c$`, `^[ab]+$`, `a{70,}`, `^(ab?)+c`, `(?i)B+C`, `\Aa*\z`, `^$`, `ca+c`, `é.*a`, `[^a]a+$`} {

@@ -7,9 +7,11 @@ import (
 	"moltisfs/internal/text"
 )
 
-// multiline searches for matches that may span lines; n bytes of r are in the buffer already. A file up to sizes.big is
-// searched as one text. A larger one goes through windows of that size: a match that begins in the last sizes.multiLap
-// of a window is left to the next, and one that is longer may be missed.
+// multiline searches for matches that may span lines. n bytes of r are in the buffer already.
+//
+// A file up to sizes.big is searched as one text. A larger one goes through windows of that size. A
+// match that begins in the last sizes.multiLap of a window is left to the next window; one longer
+// than that may be missed.
 func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 	s := &st.scan
 	buf := st.buf
@@ -46,7 +48,7 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 					return nil
 				}
 			}
-			if !s.raw && bytes.IndexByte(b, 0) >= 0 {
+			if !s.rawBytes && bytes.IndexByte(b, 0) >= 0 {
 				s.binary = true
 				return nil
 			}
@@ -55,12 +57,12 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 				end -= t.size.multiLap
 				s.long = true
 			}
-			s.complete(b, x.at, eof)
+			s.finishOpenRows(b, x.at, eof)
 			next = s.blocks(b, x.at, int(max(next-x.at, int64(from))), end, eof)
 			if eof || s.sc.Err() != nil || s.foreign != nil {
 				return nil
 			}
-			// The next window begins with the lines around its first match that are still needed.
+			// The next window begins with the lines of context that it still needs.
 			cut := min(int(next-x.at), len(b))
 			cut = bytes.LastIndexByte(b[:cut], '\n') + 1
 			keep, _ := contextStart(b[:cut], t.q.Before, t.size.big/4)
@@ -87,10 +89,12 @@ func (t *target) multiline(w *worker, st *state, r io.Reader, n int, eof bool) {
 	t.finish(w, s, err)
 }
 
-// blocks counts the matches that start in b[from:end], line by line as rows, and says where to go on.
+// blocks counts the matches that start in b[from:end], makes rows of their lines, and says where to
+// go on.
 func (s *scan) blocks(b []byte, at int64, from, end int, eof bool) int64 {
 	if s.q.Mode == FilesWithMatches {
-		if s.lines == 0 && from < len(b) && s.sc.Any(b[from:]) && s.begins(b, from, end, eof) && !s.strange(b[from:], b[from:]) {
+		if s.lines == 0 && from < len(b) && s.sc.Any(b[from:]) &&
+			s.startsInside(b, from, end, eof) && !s.mustDecode(b[from:], b[from:]) {
 			s.lines = 1
 		}
 		return at + int64(end)
@@ -103,34 +107,34 @@ func (s *scan) blocks(b []byte, at int64, from, end int, eof bool) int64 {
 			break
 		}
 		if start >= len(b) && (len(b) == 0 || b[len(b)-1] == '\n') {
-			break // behind the last line end there is no line
+			break // after the last line end there is no line
 		}
-		if line, next := s.around(b, at, start); at+int64(max(next, stop)) > s.cleared {
-			if s.strange(b[line:max(next, stop)], b[line:]) {
+		if line, next := s.lineOfMatch(b, at, start); at+int64(max(next, stop)) > s.cleared {
+			if s.mustDecode(b[line:max(next, stop)], b[line:]) {
 				break
 			}
 			s.cleared = at + int64(max(next, stop))
 		}
 		s.matches++
 		if s.q.OnlyMatching && s.q.Mode == Content {
-			line, next := s.around(b, at, start)
+			line, next := s.lineOfMatch(b, at, start)
 			s.number(b, at, line)
 			if s.only(b, line, max(stop, line+len(trimEnd(b[line:next]))), start, stop) {
-				s.place(b, at, line, next)
+				s.fixLongLine(b, at, line, next)
 			}
 		}
 		s.cover(b, at, start, stop)
 		pos = max(stop, start+1)
 	}
 	if s.q.Mode == Content && s.lines > 0 {
-		s.trail(b, at)
+		s.trailingContext(b, at)
 	}
 	return at + int64(pos)
 }
 
-// begins says whether one of the matches in b[from:], of which there is one, is one to count: it begins before end, and not behind
-// the last line end, where "\z" matches and there is no line.
-func (s *scan) begins(b []byte, from, end int, eof bool) bool {
+// startsInside says whether one of the matches in b[from:] counts; there is at least one. It must
+// begin before end, and not after the last line end, where "\z" matches and there is no line.
+func (s *scan) startsInside(b []byte, from, end int, eof bool) bool {
 	if eof && (b[len(b)-1] != '\n' || s.q.Matcher.Engine() == "linear" && !s.sc.Any(nil)) {
 		return true // no match there could be empty
 	}
@@ -138,8 +142,9 @@ func (s *scan) begins(b []byte, from, end int, eof bool) bool {
 	return ok && (start < end || eof && start < len(b))
 }
 
-// around gives the line in b that holds place k. The last one is remembered: it may be long, and hold many matches.
-func (s *scan) around(b []byte, at int64, k int) (line, next int) {
+// lineOfMatch gives the line in b that holds place k. It remembers the last one: a line may be long
+// and hold many matches.
+func (s *scan) lineOfMatch(b []byte, at int64, k int) (line, next int) {
 	if abs := at + int64(k); abs < s.lineFrom || abs >= s.lineTo || s.lineAt != at {
 		s.lineAt, s.lineFrom = at, at+int64(bytes.LastIndexByte(b[:k], '\n')+1)
 		s.lineTo = at + int64(lineAfter(b, k))
@@ -147,16 +152,16 @@ func (s *scan) around(b []byte, at int64, k int) (line, next int) {
 	return int(s.lineFrom - at), int(s.lineTo - at)
 }
 
-// cover makes rows of the lines that a match touches and that the match before it did not.
+// cover makes rows of the lines that a match touches and the match before it did not.
 func (s *scan) cover(b []byte, at int64, start, stop int) {
-	line, next := s.around(b, at, start)
+	line, next := s.lineOfMatch(b, at, start)
 	for ; ; next = lineAfter(b, line) {
 		if s.startOf(at, line) >= s.fresh {
 			s.fresh = at + int64(next)
 			s.lines++
 			if s.q.Mode == Content && !s.q.OnlyMatching {
 				s.number(b, at, line)
-				s.lead(b, at, line)
+				s.leadingContext(b, at, line)
 				s.row(b, at, line, next, start)
 				s.covered, s.emitted, s.after = s.line, at+int64(next), s.q.After
 			}
@@ -171,14 +176,15 @@ func (s *scan) cover(b []byte, at int64, start, stop int) {
 // row makes a row of one line of a multiline match.
 func (s *scan) row(b []byte, at int64, line, next, start int) {
 	s.rows++
-	if s.full() {
+	if s.enoughRows() {
 		return
 	}
 	text := trimEnd(b[line:next])
 	col := max(start-line, 0)
 	show, from, cut := cutText(text, col, s.q.columns())
-	s.out = append(s.out, Row{Line: s.line, Text: show, Column: col + 1, Cut: cut, From: from, Bytes: len(text)})
-	s.place(b, at, line, next)
+	r := Row{Line: s.line, Text: show, Column: col + 1, Cut: cut, From: from, Bytes: len(text)}
+	s.out = append(s.out, r)
+	s.fixLongLine(b, at, line, next)
 }
 
 // startOf is where in the file the line at place line of the window begins.
@@ -189,8 +195,9 @@ func (s *scan) startOf(at int64, line int) int64 {
 	return at + int64(line)
 }
 
-// place has the last row say of its line what is true of it as a whole, not of what the window holds.
-func (s *scan) place(b []byte, at int64, line, next int) {
+// fixLongLine makes the last row speak of its line as a whole, not of the part that the window
+// holds.
+func (s *scan) fixLongLine(b []byte, at int64, line, next int) {
 	r := &s.out[len(s.out)-1]
 	if before := int(at + int64(line) - s.startOf(at, line)); before > 0 {
 		r.Column += before
@@ -203,8 +210,9 @@ func (s *scan) place(b []byte, at int64, line, next int) {
 	}
 }
 
-// complete mends the rows of a line that went on behind the last window, once its end is seen.
-func (s *scan) complete(b []byte, at int64, eof bool) {
+// finishOpenRows completes the rows of a line that went on behind the last window, once its end is
+// seen.
+func (s *scan) finishOpenRows(b []byte, at int64, eof bool) {
 	if s.open == 0 {
 		return
 	}

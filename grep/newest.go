@@ -25,11 +25,11 @@ func comparePaths(a, b string) int {
 	return cmp.Compare(a[i], b[i])
 }
 
-// newest keeps the k newest files of many, all of them when k is 0. Its order is total, so that what is kept does
-// not depend on who found what first. Paths in it are relative to the root.
+// newest keeps the newest files of many: limit of them, or all when limit is 0. Its order is total,
+// so the result does not depend on which worker found a file first. Paths are relative to the root.
 type newest struct {
-	k     int
-	files []FileHit // k > 0 and full: a heap with the oldest on top
+	limit int
+	files []FileHit // when full, a heap with the oldest on top
 }
 
 // before says whether a comes before b in a result.
@@ -46,9 +46,9 @@ func (n *newest) Swap(i, j int)      { n.files[i], n.files[j] = n.files[j], n.fi
 func (n *newest) Push(x any)         { n.files = append(n.files, x.(FileHit)) }
 func (n *newest) Pop() any           { panic("grep: newest never shrinks") }
 
-// add takes the file rel+name, putting its path together only when the file stays.
+// add takes the file rel+name. It builds the path only when the file stays.
 func (n *newest) add(h FileHit, rel, name string) {
-	full := n.k > 0 && len(n.files) == n.k
+	full := n.limit > 0 && len(n.files) == n.limit
 	if full && h.ModTime.Before(n.files[0].ModTime) {
 		return
 	}
@@ -58,9 +58,9 @@ func (n *newest) add(h FileHit, rel, name string) {
 
 func (n *newest) put(h FileHit) {
 	switch {
-	case n.k == 0 || len(n.files) < n.k:
+	case n.limit == 0 || len(n.files) < n.limit:
 		n.files = append(n.files, h)
-		if len(n.files) == n.k {
+		if len(n.files) == n.limit {
 			heap.Init(n)
 		}
 	case before(&h, &n.files[0]) < 0:
@@ -77,7 +77,8 @@ func (n *newest) merge(o *newest) {
 	o.files = nil
 }
 
-// page sorts and cuts: offset files are skipped, at most limit (0: all) are returned, with the root in front.
+// page sorts and cuts: it skips offset files, gives at most limit (0: all), and puts the root in
+// front.
 func (n *newest) page(root string, offset, limit int) []FileHit {
 	slices.SortFunc(n.files, func(a, b FileHit) int { return before(&a, &b) })
 	out := n.files[min(max(offset, 0), len(n.files)):]
@@ -90,7 +91,7 @@ func (n *newest) page(root string, offset, limit int) []FileHit {
 	return slices.Clip(out)
 }
 
-// window is how many entries must be kept to serve a page, 0 for all.
+// window is how many entries must be kept to serve a page; 0 means all.
 func window(offset, limit int) int {
 	if limit <= 0 {
 		return 0
@@ -98,7 +99,7 @@ func window(offset, limit int) int {
 	return min(max(offset, 0), 1<<30) + min(limit, 1<<30)
 }
 
-// joinRoot makes the path that a caller sees.
+// joinRoot makes the path that the caller sees.
 func joinRoot(root, rel string) string {
 	switch {
 	case root == "":

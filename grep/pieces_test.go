@@ -10,7 +10,8 @@ import (
 	"moltisfs/grep/match"
 )
 
-// TestAcrossPieces: a match no longer than the overlap of the pieces of a giant line is found once and whole, wherever it lies.
+// TestAcrossPieces: a match no longer than the overlap of the pieces of a giant line is found
+// once and whole, wherever it lies.
 func TestAcrossPieces(t *testing.T) {
 	size := defaultSizes()
 	size.buffer, size.big, size.pieceLap, size.longLine = 64, 256, 32, 64
@@ -55,7 +56,8 @@ func TestShortReads(t *testing.T) {
 	}
 }
 
-// TestLegacyRange: a file that several search is decoded as a whole when any part of it is not UTF-8, and the pattern has to know.
+// TestLegacyRange: a file that several search is decoded as a whole when any part of it is not
+// UTF-8, and the pattern has to know.
 func TestLegacyRange(t *testing.T) {
 	size := defaultSizes()
 	size.buffer, size.split, size.segment = 4096, 8192, 4096

@@ -16,14 +16,15 @@ const (
 	Count                        // how many lines match in each file, and how often
 )
 
-// Query says what is searched for and what is returned. Matcher is required.
+// Query says what to search for and what to return. Matcher is required.
 type Query struct {
 	Matcher   *match.Matcher
 	Mode      Mode
 	Multiline bool // Matcher was compiled so: a match may span lines
 
-	// Glob are lists of globs, at least one of which a file must match; "!" excludes, and the last that matches decides. Commas and
-	// blanks outside braces separate; the whole is a glob as well, for names with blanks. A backslash takes either for itself.
+	// Glob are lists of globs. A file must match one; "!" excludes, and the last that matches
+	// decides. Commas and blanks outside braces separate globs. The whole list is one more glob,
+	// for names with blanks. A backslash escapes a comma or a blank.
 	Glob []string
 	Type []string // file types by ripgrep's names, one of which a file must be of
 
@@ -34,10 +35,10 @@ type Query struct {
 	Offset int // rows or files to skip
 
 	MaxColumns   int   // bytes of a line that a row shows; 0: 500
-	MaxFileBytes int64 // larger files are skipped, and counted, Walk.File excepted; 0: no limit
+	MaxFileBytes int64 // larger files are skipped and counted, except Walk.File; 0: no limit
 
-	// Index, when it is set, learns which trees are searched often, and then says which files can hold a match. It changes
-	// nothing in the result but Indexed.
+	// Index, if set, learns which trees are searched often, and then says which files can hold a
+	// match. In the result it changes Indexed only.
 	Index *Index
 }
 

@@ -21,8 +21,8 @@ type Row struct {
 	Text    string
 	Context bool // a line around a match, not one of its own
 	Column  int  // of the first match, in bytes from 1; 0 for context
-	// Of a line longer than Query.MaxColumns, Text is the part around the match: it starts at byte From of the
-	// line, which is Bytes long.
+	// Of a line longer than Query.MaxColumns, Text is the part around the match. It starts at byte
+	// From of the line, which is Bytes long.
 	Cut   bool
 	From  int
 	Bytes int
@@ -44,7 +44,7 @@ type Result struct {
 	Rows      []Row     // Content: by path, then line
 	Totals    Totals
 	Truncated bool // rows or files were left out by Limit or Offset
-	Partial   bool // the deadline came first: everything in the result is true, and there may be more
+	Partial   bool // the deadline came first: what is in the result is right, and there may be more
 	Engine    string
 	Indexed   bool // an index said which files could match
 	Skipped   Skipped
@@ -60,24 +60,24 @@ type FilesResult struct {
 	Skipped   Skipped
 }
 
-// Skipped counts what was left out, by reason. A directory counts once, with everything below it. Of files and
-// links only those count that the query's globs and types asked for.
+// Skipped counts what was left out, by reason. A directory counts once, with everything below it.
+// Of files and links only those count that the globs and types of the query asked for.
 type Skipped struct {
 	Ignored    int // files and directories under an ignore rule
-	VCS        int // directories of version control systems, and the ".git" files that stand for one
+	VCS        int // directories of version control systems, and ".git" files
 	Links      int // symbolic links, which are not followed
 	Special    int // fifos, sockets, devices
 	Mounts     int // directories on other mounts
 	Deep       int // directories below Walk.MaxDepth
-	Denied     int // files and directories that policy hides; never named. With globs or types only by name, not by identity
+	Denied     int // hidden by policy, never named; with globs or types only those hidden by name
 	Unreadable int // files and directories that could not be opened or read
-	Binary     int // files with NUL bytes: not searched, or their matches withheld; Walk.File is, unless rows are wanted
+	Binary     int // files with NUL bytes; Walk.File is searched anyway, unless rows are wanted
 	TooLarge   int // files over Query.MaxFileBytes
-	LongLines  int // files searched in pieces, because of a line (with Multiline: a match) over 8 MiB; not where it is known all the same
-	Encoding   int // files in no encoding that could be told: searched as bytes
+	LongLines  int // files searched in pieces, for a line (Multiline: a match) over 8 MiB
+	Encoding   int // files of unknown encoding: searched as bytes
 	Rules      int // ignore files that could not be read, so that their rules did not hold
 	Backtrack  int // files given up by the backtracking engine's time limit
-	Deadline   int // files and directories that the deadline came before, or in the middle of
+	Deadline   int // files and directories that the deadline left out, or cut short
 }
 
 func (s *Skipped) add(t *Skipped) {

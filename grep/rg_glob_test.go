@@ -14,9 +14,10 @@ import (
 	"moltisfs/grep/match"
 )
 
-// TestGlobsAgainstRipgrep compares the globs of a Query with ripgrep's -g: negation, order, directories, anchors, braces, classes.
-// Rulings, where ours differ: "?" and classes take a character, not a byte; an empty alternative in braces is one; "src/" without
-// "!" means what is below src, and "./src/x" is "/src/x", where ripgrep finds nothing.
+// TestGlobsAgainstRipgrep compares the globs of a Query with ripgrep's -g: negation, order,
+// directories, anchors, braces, classes. Rulings, where ours differ: "?" and classes take a
+// character, not a byte; an empty alternative in braces is one; "src/" without "!" means what is
+// below src, and "./src/x" is "/src/x", where ripgrep finds nothing.
 func TestGlobsAgainstRipgrep(t *testing.T) {
 	dir := t.TempDir()
 	for _, d := range []string{"a/src", "a/b", "src/a/src", "b"} {

@@ -88,7 +88,8 @@ func rg(t *testing.T, bin, dir string, args ...string) []string {
 	return lines
 }
 
-// rgPatterns: literals, alternations, classes, anchors, Unicode; the last are chosen to have no literal.
+// rgPatterns: literals, alternations, classes, anchors, Unicode; the last are chosen to have no
+// literal.
 var rgPatterns = []struct {
 	p    string
 	fold bool
@@ -99,8 +100,9 @@ var rgPatterns = []struct {
 	{`if \(!p\)`, false}, {`\p{Greek}+`, false}, {`^\s*//.*\bbug\b`, true}, {`x{3,}`, false}, {`\.go$`, false}, {`(a|b)*c\d`, false}, {`[^\x00-\x7f]`, false},
 }
 
-// legacyRuling drops the lines about files that are not UTF-8. Ruling "legacy": a pattern that names characters outside ASCII is looked
-// for in the decoded text of such a file, where ripgrep looks at its bytes; so we find "é" in a file in Latin-1.
+// legacyRuling drops the lines about files that are not UTF-8. Ruling "legacy": a pattern that
+// names characters outside ASCII is looked for in the decoded text of such a file, where ripgrep
+// looks at its bytes; so we find "é" in a file in Latin-1.
 func legacyRuling(dir string, lines []string) []string {
 	legacy := map[string]bool{}
 	return slices.DeleteFunc(lines, func(l string) bool {
@@ -208,7 +210,8 @@ func without(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return in[s] })
 }
 
-// mixedTree has what source trees lack: rules, CRLF, UTF-16, binary files, no final newline, a big file.
+// mixedTree has what source trees lack: rules, CRLF, UTF-16, binary files, no final newline, a big
+// file.
 func mixedTree(t *testing.T) string {
 	dir := t.TempDir()
 	utf16 := func(s string) string {

@@ -9,14 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// rowKeeper keeps the first k rows by path and line of a search that finds files in any order. Blocks of the files
-// latest in path order are dropped as soon as the ones before them hold k rows; a worker asks before it
-// gathers rows for a file that would be dropped anyway.
+// rowKeeper keeps the first rows by path and line of a search that finds files in any order. When
+// it has enough, it drops the blocks of the last paths. A worker asks wants before it gathers rows
+// that would be dropped.
 type rowKeeper struct {
-	k    int // 0: all
-	mu   sync.Mutex
-	held int
-	max  atomic.Pointer[string] // set once full: files after this one are not needed
+	limit int // 0: all
+	mu    sync.Mutex
+	held  int
+	max   atomic.Pointer[string] // set once full: files after this one are not needed
 	// blocks is a heap with the last path on top.
 	blocks []block
 }
@@ -38,15 +38,15 @@ func (r *rowKeeper) Pop() any {
 	return b
 }
 
-// wants says how many rows of the file rel+name can still be of use: 0 for none, -1 for all.
+// wants says how many rows of the file rel+name can still be used: 0 for none, -1 for all.
 func (r *rowKeeper) wants(rel, name string) int {
-	if r.k == 0 {
+	if r.limit == 0 {
 		return -1
 	}
 	if m := r.max.Load(); m != nil && comparePaths(rel+name, *m) > 0 {
 		return 0
 	}
-	return r.k
+	return r.limit
 }
 
 // add takes the rows of one file.
@@ -58,13 +58,13 @@ func (r *rowKeeper) add(path string, rows []Row) {
 	defer r.mu.Unlock()
 	heap.Push(r, block{path, rows})
 	r.held += len(rows)
-	if r.k == 0 {
+	if r.limit == 0 {
 		return
 	}
-	for len(r.blocks) > 1 && r.held-len(r.blocks[0].rows) >= r.k {
+	for len(r.blocks) > 1 && r.held-len(r.blocks[0].rows) >= r.limit {
 		r.held -= len(heap.Pop(r).(block).rows)
 	}
-	if r.held >= r.k {
+	if r.held >= r.limit {
 		m := r.blocks[0].path
 		r.max.Store(&m)
 	}
@@ -93,7 +93,7 @@ func (r *rowKeeper) page(root string, offset, limit int) []Row {
 	return out
 }
 
-// cutText makes the text of a row from line, which is no longer than the window around byte at when it is over max.
+// cutText makes the text of a row. Of a line longer than max it takes the part around byte at.
 func cutText(line []byte, at, max int) (text string, from int, cut bool) {
 	if len(line) <= max {
 		return string(line), 0, false
@@ -113,5 +113,5 @@ func cutText(line []byte, at, max int) (text string, from int, cut bool) {
 	return string(line[from:to]), from, true
 }
 
-// validText replaces what is not UTF-8, so that a row can be put into JSON as it is.
+// validText replaces what is not UTF-8, so that JSON can hold the row.
 func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -8,8 +8,8 @@ import (
 	"moltisfs/grep/ignore"
 )
 
-// ruleDir shows a Dir to the loader of ignore rules. What policy hides is not there for it either: a directory above the
-// root that may not be looked at is where the climb ends, and nothing that was skipped.
+// ruleDir shows a Dir to the loader of ignore rules. What policy hides does not exist for it. When
+// a directory above the root is hidden, the climb ends there, and nothing counts as skipped.
 type ruleDir struct{ d Dir }
 
 func (r ruleDir) True() string { return r.d.True() }
@@ -43,7 +43,7 @@ func (r ruleDir) Stat(name string) (fs.FileMode, error) {
 }
 
 func (r ruleDir) OpenDir(name string) (ignore.Dir, error) {
-	_, err := r.d.Stat(name) // a directory that a walk may only pass through is none to read rules from
+	_, err := r.d.Stat(name) // fails for a directory that may only be passed through
 	var d Dir
 	if err == nil {
 		d, err = r.d.OpenDir(name, true)

@@ -8,43 +8,63 @@ import (
 	"moltisfs/internal/text"
 )
 
-// scan is what is known about one file while its chunks go by. It counts everything and gathers rows until it has
-// as many as are wanted. All positions are offsets in the file, so that a chunk may come from anywhere.
+// scan is what is known about one file while its chunks go by. It counts everything, and gathers
+// rows until it has as many as are wanted.
+//
+// All positions are offsets in the file, not in a chunk: the same line may be seen in two chunks,
+// at two places.
 type scan struct {
 	q    *Query
 	size *sizes
 	sc   *match.Scanner
-	want int // rows wanted: -1 all
+	want int // rows wanted; -1: all
 
+	tally
+	encodingCheck
+	rowPosition
+	windowPosition
+
+	rawBytes bool // NUL bytes are like others
+	single   bool // the one chunk is the whole file
+	spans    [][2]int
+	part     longPart
+}
+
+// tally is what was found so far.
+type tally struct {
 	lines, matches, rows int
 	out                  []Row
 	binary               bool // a NUL byte came by
 	long                 bool // a line was searched in pieces
-	raw                  bool // NUL bytes are like others
+}
 
-	asIs    bool           // the text is in UTF-8 as far as that can be had
-	guessed bool           // what the file is in, by its matching lines; but for escapes, which may still come
-	utf8    int            // matching lines in UTF-8 and not in ASCII
-	plainTo int64          // matching lines up to here, from the last one on that was looked at, are plain ASCII
-	cleared int64          // multiline: matching lines before this were looked at for their encoding
-	foreign *text.Encoding // the text has to be decoded: its characters end in bytes that look like ASCII
+// encodingCheck says whether the bytes can be searched as they are. In some encodings the second
+// byte of a character looks like ASCII; a match there would be wrong.
+type encodingCheck struct {
+	asIs    bool           // nothing more to find out: search the bytes
+	guessed bool           // the encoding was guessed from matching lines; escapes may still come
+	utf8    int            // matching lines in UTF-8 that are not ASCII
+	plainTo int64          // matching lines up to here are known to be ASCII
+	cleared int64          // multiline: lines before this were checked
+	foreign *text.Encoding // the text must be decoded from this
+}
 
-	mark    int64 // start of line number `line`
+// rowPosition is where the rows stand in the file.
+type rowPosition struct {
+	mark    int64 // start of line number line
 	line    int
 	covered int   // last line that became a row
 	emitted int64 // where line covered+1 starts, while after > 0
 	after   int   // context lines still due
-	fresh   int64 // multiline: lines from here on did not match yet
+}
 
-	lineFrom, lineTo, lineAt int64 // multiline: the line of the last match, as the chunk at lineAt shows it
-
-	torn     int64 // multiline: start of the line that the window begins in
-	open     int   // 1 + the first row of a line that ends behind the window,
-	openLine int64 // and where it starts
-
-	single bool // the one chunk is the whole file
-	spans  [][2]int
-	part   longPart
+// windowPosition is what a multiline search must know of lines that its window cuts.
+type windowPosition struct {
+	fresh                    int64 // lines from here on did not match yet
+	lineFrom, lineTo, lineAt int64 // the line of the last match, as the chunk at lineAt shows it
+	torn                     int64 // start of the line in which the window begins
+	open                     int   // 1 + the first row of a line that ends behind the window
+	openLine                 int64 // where that line starts
 }
 
 // longPart is a line that comes in pieces.
@@ -55,17 +75,18 @@ type longPart struct {
 	text    Row // around the first match
 	rows    int // of s.out before the line
 	whole   match.LongLine
-	taken   int64 // how far whole has come
-	matched bool  // whole says so, and text shows where the match ends
+	taken   int64 // where whole has come to
+	matched bool  // whole found a match, and text shows where it ends
 	escaped bool  // it is in ISO-2022-JP
 }
 
 // reset makes s ready for a file.
 func (s *scan) reset(want int) {
-	*s = scan{q: s.q, size: s.size, sc: s.sc, raw: s.raw, want: want, line: 1, spans: s.spans[:0]}
+	*s = scan{q: s.q, size: s.size, sc: s.sc, rawBytes: s.rawBytes, want: want, spans: s.spans[:0]}
+	s.line = 1
 }
 
-// chunk takes the next lines; false when the file is decided.
+// chunk takes the next lines. It returns false once the file is decided.
 func (s *scan) chunk(c chunk) bool {
 	if c.piece != pieceNone {
 		return s.piece(c)
@@ -73,7 +94,7 @@ func (s *scan) chunk(c chunk) bool {
 	b := c.b
 	if s.q.Mode == FilesWithMatches {
 		if s.lines == 0 && s.sc.Any(b[c.from:]) {
-			if s.strange(b[c.from:], b[c.from:]) {
+			if s.mustDecode(b[c.from:], b[c.from:]) {
 				return false
 			}
 			s.lines = 1
@@ -86,22 +107,22 @@ func (s *scan) chunk(c chunk) bool {
 			break
 		}
 		pos = lineAfter(b, end)
-		if !s.plainLine(b, c.at, start, end) && s.strange(b[start:end], b[c.from:]) {
+		if !s.isASCIILine(b, c.at, start, end) && s.mustDecode(b[start:end], b[c.from:]) {
 			return false
 		}
-		s.hit(b, c.at, start, end, pos)
+		s.countLine(b, c.at, start, end, pos)
 	}
 	if !s.text(b[c.from:]) {
 		return false
 	}
 	if s.sc.Err() != nil {
 		if s.q.Mode == Content {
-			s.trail(b, c.at)
+			s.trailingContext(b, c.at)
 		}
 		return false
 	}
 	if s.q.Mode == Content && (s.lines > 0 || !c.last) {
-		s.trail(b, c.at)
+		s.trailingContext(b, c.at)
 		if !c.last {
 			s.line += bytes.Count(b[s.mark-c.at:], newline)
 			s.mark = c.at + int64(len(b))
@@ -112,10 +133,10 @@ func (s *scan) chunk(c chunk) bool {
 
 var newline = []byte{'\n'}
 
-// text looks for NUL bytes wherever that can matter: matches of a file that has one anywhere are withheld. A file that
-// fits one chunk and does not match needs no look.
+// text looks for NUL bytes where that can matter: when a file has one anywhere, its matches are
+// withheld. A file that fits one chunk and does not match needs no look.
 func (s *scan) text(b []byte) bool {
-	if s.raw || s.single && s.lines == 0 {
+	if s.rawBytes || s.single && s.lines == 0 {
 		return true
 	}
 	if bytes.IndexByte(b, 0) >= 0 {
@@ -131,14 +152,14 @@ func lineAfter(b []byte, end int) int {
 	return len(b)
 }
 
-// hit counts the matching line b[start:end]; next is where the line after it starts.
-func (s *scan) hit(b []byte, at int64, start, end, next int) {
+// countLine counts the matching line b[start:end]. next is where the line after it starts.
+func (s *scan) countLine(b []byte, at int64, start, end, next int) {
 	s.lines++
 	switch {
 	case s.q.Mode == Count && end-start <= s.size.longLine:
 		s.matches += s.sc.Count(b, start, end)
 	case s.q.Mode == Count || s.q.OnlyMatching:
-		s.each(b, start, end, func(from, to int) bool {
+		s.eachMatch(b, start, end, func(from, to int) bool {
 			s.matches++
 			if s.q.OnlyMatching && s.q.Mode == Content {
 				s.number(b, at, start)
@@ -149,14 +170,14 @@ func (s *scan) hit(b []byte, at int64, start, end, next int) {
 	}
 	if s.q.Mode == Content && !s.q.OnlyMatching {
 		s.number(b, at, start)
-		s.lead(b, at, start)
+		s.leadingContext(b, at, start)
 		s.matched(b, start, end)
 		s.covered, s.emitted, s.after = s.line, at+int64(next), s.q.After
 	}
 }
 
-// each calls fn for every match in the line b[start:end] until fn is false.
-func (s *scan) each(b []byte, start, end int, fn func(from, to int) bool) {
+// eachMatch calls fn for every match in the line b[start:end] until fn returns false.
+func (s *scan) eachMatch(b []byte, start, end int, fn func(from, to int) bool) {
 	if end-start <= s.size.longLine {
 		s.spans = s.sc.Spans(s.spans[:0], b, start, end)
 		for _, x := range s.spans {
@@ -178,11 +199,12 @@ func (s *scan) number(b []byte, at int64, start int) {
 	}
 }
 
-// lead puts out what is due between the last row and a match at b[start]: context after the former, context before the latter.
-func (s *scan) lead(b []byte, at int64, start int) {
+// leadingContext emits what is due between the last row and a match at b[start]: first the context
+// after that row, then the context before the match.
+func (s *scan) leadingContext(b []byte, at int64, start int) {
 	gap := s.line - 1 - s.covered
 	if gap > 0 && s.after > 0 {
-		gap -= s.follow(b, at, min(s.after, gap))
+		gap -= s.contextAfter(b, at, min(s.after, gap))
 	}
 	k := min(gap, s.q.Before)
 	if k <= 0 {
@@ -200,8 +222,8 @@ func (s *scan) lead(b []byte, at int64, start int) {
 	}
 }
 
-// follow puts out up to k lines of context from s.emitted on and says how many there were.
-func (s *scan) follow(b []byte, at int64, k int) int {
+// contextAfter emits up to k lines of context from s.emitted on, and says how many there were.
+func (s *scan) contextAfter(b []byte, at int64, k int) int {
 	from, n := int(s.emitted-at), 0
 	if from < 0 {
 		s.after = 0
@@ -218,54 +240,59 @@ func (s *scan) follow(b []byte, at int64, k int) int {
 	return n
 }
 
-// trail puts out the context after the last match as far as the chunk reaches.
-func (s *scan) trail(b []byte, at int64) {
+// trailingContext emits the context after the last match as far as the chunk reaches.
+func (s *scan) trailingContext(b []byte, at int64) {
 	if s.after > 0 {
-		s.follow(b, at, s.after)
+		s.contextAfter(b, at, s.after)
 	}
 }
 
-// full: no more rows are wanted, only counts.
-func (s *scan) full() bool { return s.want >= 0 && len(s.out) >= s.want }
+// enoughRows: no more rows are wanted, only counts.
+func (s *scan) enoughRows() bool { return s.want >= 0 && len(s.out) >= s.want }
 
 func (s *scan) context(line []byte, number int) {
 	s.rows++
-	if s.full() {
+	if s.enoughRows() {
 		return
 	}
 	line = trimEnd(line)
 	text, from, cut := cutText(line, 0, s.q.columns())
-	s.out = append(s.out, Row{Line: number, Text: text, Context: true, Cut: cut, From: from, Bytes: len(line)})
+	r := Row{Line: number, Text: text, Context: true, Cut: cut, From: from, Bytes: len(line)}
+	s.out = append(s.out, r)
 }
 
 func (s *scan) matched(b []byte, start, end int) {
 	s.rows++
-	if s.full() {
+	if s.enoughRows() {
 		return
 	}
 	at := -1
 	s.first(b, start, end, &at)
 	line := b[start:end]
 	text, from, cut := cutText(trimEnd(line), max(at, 0), s.q.columns())
-	s.out = append(s.out, Row{Line: s.line, Text: text, Column: max(at, 0) + 1, Cut: cut, From: from, Bytes: len(line)})
+	at = max(at, 0)
+	r := Row{Line: s.line, Text: text, Column: at + 1, Cut: cut, From: from, Bytes: len(line)}
+	s.out = append(s.out, r)
 }
 
 // first finds where the first match of a line begins, relative to the line.
 func (s *scan) first(b []byte, start, end int, at *int) {
-	s.each(b, start, end, func(from, _ int) bool {
+	s.eachMatch(b, start, end, func(from, _ int) bool {
 		*at = from - start
 		return false
 	})
 }
 
-// only makes a row of a match alone; false when no more rows are wanted.
+// only makes a row of the match alone. It returns false when no more rows are wanted.
 func (s *scan) only(b []byte, start, end, from, to int) bool {
 	s.rows++
-	if s.full() {
+	if s.enoughRows() {
 		return false
 	}
 	text, cutFrom, cut := cutText(b[from:to], 0, s.q.columns())
-	s.out = append(s.out, Row{Line: s.line, Text: text, Column: from - start + 1, Cut: cut, From: from - start + cutFrom, Bytes: end - start})
+	r := Row{Line: s.line, Text: text, Column: from - start + 1, Cut: cut, Bytes: end - start}
+	r.From = from - start + cutFrom
+	s.out = append(s.out, r)
 	return true
 }
 
@@ -275,14 +302,18 @@ func trimEnd(line []byte) []byte {
 	return bytes.TrimSuffix(line, []byte{'\r'})
 }
 
-// piece takes a part of a line that no buffer holds. Of a match longer than the overlap of the pieces only the end may be shown. Ends of
-// pieces are not taken for ends of the line: a match is looked for behind the first character of a piece, so that "^" and "\b" see what
-// stands before, and one that reaches the end, or begins in the overlap, is left to the next piece.
+// piece takes a part of a line that no buffer can hold. Pieces overlap by pieceLap.
+//
+// The end of a piece is not the end of the line. So a match that reaches the end of a piece, or
+// begins in the overlap, is left to the next piece, which shows more of it. A search begins behind
+// the first character of a piece, so that "^" and \b see what stands before. Of a match longer than
+// the overlap only the end may be shown.
 func (s *scan) piece(c chunk) bool {
 	b := c.b
 	p := &s.part
 	if c.piece == pieceFirst {
-		*p = longPart{start: c.at + int64(c.from), rows: len(s.out), whole: s.sc.LongLine(), taken: c.at + int64(c.from)}
+		start := c.at + int64(c.from)
+		*p = longPart{start: start, rows: len(s.out), whole: s.sc.LongLine(), taken: start}
 	}
 	end := len(b)
 	if c.piece == pieceLast {
@@ -295,7 +326,7 @@ func (s *scan) piece(c chunk) bool {
 		_, n := utf8.DecodeRune(b[start:end])
 		start = max(start+n, int(p.seen-c.at))
 	}
-	// What begins where the next piece looks is left to it: here it may lack what makes it longer, or no match.
+	// A match that begins in the overlap is left to the next piece: here its end may be missing.
 	left := end
 	if lap := end - s.size.pieceLap; c.piece != pieceLast && lap > start {
 		_, n := utf8.DecodeRune(b[lap:end])
@@ -306,22 +337,25 @@ func (s *scan) piece(c chunk) bool {
 			return false
 		}
 		if !looked {
-			if looked = true; s.strangePiece(c, end) {
+			if looked = true; s.mustDecodePiece(c, end) {
 				return false
 			}
 		}
 		p.seen = c.at + int64(to)
 		if s.q.OnlyMatching && s.q.Mode == Content {
 			s.rows++
-			if !s.full() {
+			if !s.enoughRows() {
 				text, cutFrom, cut := cutText(b[from:to], 0, s.q.columns())
 				offset := int(c.at + int64(from) - p.start)
-				s.out = append(s.out, Row{Line: s.line, Text: text, Column: offset + 1, Cut: cut, From: offset + cutFrom})
+				r := Row{Line: s.line, Text: text, Column: offset + 1, Cut: cut}
+				r.From = offset + cutFrom
+				s.out = append(s.out, r)
 			}
 		} else if p.matches == 0 {
 			text, cutFrom, _ := cutText(b[c.from:end], from-c.from, s.q.columns())
 			offset := int(c.at+int64(c.from)-p.start) + cutFrom
-			p.text = Row{Text: text, Column: int(c.at+int64(from)-p.start) + 1, Cut: true, From: offset}
+			column := int(c.at+int64(from)-p.start) + 1
+			p.text = Row{Text: text, Column: column, Cut: true, From: offset}
 		}
 		p.matches++
 		return true
@@ -346,7 +380,7 @@ func (s *scan) piece(c chunk) bool {
 			}
 		default:
 			s.rows++
-			if !s.full() {
+			if !s.enoughRows() {
 				p.text.Line, p.text.Bytes = s.line, length
 				s.out = append(s.out, p.text)
 			}
@@ -358,8 +392,9 @@ func (s *scan) piece(c chunk) bool {
 	return s.text(b[c.from:])
 }
 
-// takeWhole has the line decided as a whole as long as no piece shows a match: one may begin in one piece and end in another. Where a match
-// ends that began nobody knows where, the text before its end is shown.
+// takeWhole has the line decided as a whole by LongLine, as long as no piece shows a match: one may
+// begin in one piece and end in another. LongLine knows where such a match ends but not where it
+// begins; then the text before its end is shown.
 func (s *scan) takeWhole(c chunk, end int) {
 	p := &s.part
 	if p.matches == 0 && !p.matched {
@@ -371,13 +406,14 @@ func (s *scan) takeWhole(c chunk, end int) {
 			matched, sure = p.whole.End()
 			at = end
 		}
-		if p.matched = matched; matched && !s.strangePiece(c, end) {
-			text, cut, _ := cutText(c.b[c.from:end], max(min(at, end)-c.from-s.q.columns()/2, 0), s.q.columns())
+		if p.matched = matched; matched && !s.mustDecodePiece(c, end) {
+			middle := max(min(at, end)-c.from-s.q.columns()/2, 0)
+			text, cut, _ := cutText(c.b[c.from:end], middle, s.q.columns())
 			offset := int(c.at+int64(c.from)-p.start) + cut
 			p.text = Row{Text: text, Column: offset + 1, Cut: true, From: offset}
 		}
 		s.long = s.long || !sure
 	}
-	// Which lines match is known in any case; how often, and where, is what pieces may not show.
+	// It is always known which lines match. How often, and where, pieces may not show.
 	s.long = s.long || s.q.Mode != FilesWithMatches
 }

@@ -5,8 +5,13 @@ import (
 	"sync/atomic"
 )
 
-// sched shares jobs between workers. Each has its own stack, takes its newest job and so stays deep in one part of
-// the tree; who has none takes half of the oldest, biggest job of another.
+// sched shares jobs between workers by work stealing. A worker has a stack of its own and takes its
+// newest job, so it stays deep in one part of the tree and few directories are open. A worker
+// without a job takes half of the oldest job of another, which is the biggest: it is nearest to the
+// root.
+//
+// The counters keep the order "count, then publish": pending and queued never say less than there
+// is. A worker that saw queued at 0 may sleep; push wakes it.
 type sched struct {
 	stacks  []stack
 	pending atomic.Int64 // jobs queued or running
@@ -19,7 +24,7 @@ type sched struct {
 type stack struct {
 	mu   sync.Mutex
 	jobs []job
-	_    [32]byte // a cache line each
+	_    [32]byte // each stack has a cache line of its own
 }
 
 func (s *sched) init(n int) {
@@ -27,7 +32,7 @@ func (s *sched) init(n int) {
 	s.wake.L = &s.mu
 }
 
-// run starts the workers, the first of them on the caller's goroutine, and waits for all.
+// run starts the workers and waits for all. The first one runs on the caller's goroutine.
 func (s *sched) run(body func(id int)) {
 	var wg sync.WaitGroup
 	for id := 1; id < len(s.stacks); id++ {
@@ -43,7 +48,7 @@ func (s *sched) push(id int, jobs ...job) {
 	}
 	n := int64(0)
 	for i := range jobs {
-		n += jobs[i].units()
+		n += jobs[i].takes()
 	}
 	s.pending.Add(n)
 	st := &s.stacks[id]
@@ -51,7 +56,8 @@ func (s *sched) push(id int, jobs ...job) {
 	st.jobs = append(st.jobs, jobs...)
 	st.mu.Unlock()
 	s.queued.Add(n)
-	// A worker goes to sleep only after it announced itself in idle and then saw nothing queued.
+	// No wake-up is lost: a worker first adds itself to idle, then looks at queued, then sleeps; we
+	// first add to queued, then look at idle.
 	if s.idle.Load() > 0 {
 		s.mu.Lock()
 		s.wake.Broadcast()
@@ -59,10 +65,11 @@ func (s *sched) push(id int, jobs ...job) {
 	}
 }
 
-// units is how many times the job will be taken: once a waiting directory.
-func (j *job) units() int64 { return int64(max(1, len(j.dirs))) }
+// takes is how many times the job will be taken: once for each waiting directory.
+func (j *job) takes() int64 { return int64(max(1, len(j.dirs))) }
 
-// next gives the worker something to do; false when everything is done.
+// next gives the worker something to do. false means that everything is done: nothing is queued,
+// and no running job can add more.
 func (s *sched) next(id int) (job, bool) {
 	for {
 		if j, ok := s.stacks[id].pop(); ok {
@@ -85,7 +92,8 @@ func (s *sched) next(id int) (job, bool) {
 	}
 }
 
-// done says that one job that next gave is finished.
+// done says that one job from next is finished. It must come after the job has pushed what follows
+// from it: else pending could reach 0 too early, and the others would leave.
 func (s *sched) done() {
 	if s.pending.Add(-1) == 0 {
 		s.mu.Lock()
@@ -94,7 +102,8 @@ func (s *sched) done() {
 	}
 }
 
-// pop takes the newest job, of waiting directories the last one with a reference of its own on the node.
+// pop takes the newest job. Of waiting directories it takes the last one, with a reference of its
+// own on the node.
 func (s *stack) pop() (job, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,7 +123,7 @@ func (s *stack) pop() (job, bool) {
 	return j, true
 }
 
-// steal moves half of another worker's oldest job to this one's stack.
+// steal moves half of another worker's oldest job to this one's stack. queued does not change.
 func (s *sched) steal(id int) bool {
 	for k := 1; k < len(s.stacks); k++ {
 		from := &s.stacks[(id+k)%len(s.stacks)]

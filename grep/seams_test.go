@@ -91,7 +91,8 @@ func seams() int {
 	return *rounds
 }
 
-// TestSeams compares Search with the plain reading of a file, whatever the sizes of buffers and ranges.
+// TestSeams compares Search with the plain reading of a file, whatever the sizes of buffers and
+// ranges.
 func TestSeams(t *testing.T) {
 	for i := range seams() {
 		r := rand.New(rand.NewPCG(11, uint64(i)))

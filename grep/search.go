@@ -12,10 +12,12 @@ import (
 	"moltisfs/internal/text"
 )
 
-// Search looks through the files of w. The result does not depend on the number of workers or on their luck.
+// Search looks through the files of w. The result does not depend on the number of workers or on
+// their timing.
 //
-// A context that reaches its deadline makes the result Partial; its cancellation is an error. Other errors are those
-// of the root, *GlobError and *TypeError. What could not be searched is counted in Result.Skipped.
+// A context that reaches its deadline makes the result Partial; its cancellation is an error. Other
+// errors are those of the root, *GlobError and *TypeError. What could not be searched is counted in
+// Result.Skipped.
 func Search(ctx context.Context, w Walk, q Query) (*Result, error) {
 	return searchSized(ctx, w, q, defaultSizes())
 }
@@ -32,10 +34,10 @@ func searchSized(ctx context.Context, w Walk, q Query, size sizes) (*Result, err
 	s.nonASCII = q.Matcher.NonASCII() && !q.Matcher.Bytes()
 	s.deadline, _ = ctx.Deadline()
 	s.backtracking = q.Matcher.Engine() == "backtracking"
-	s.raw = w.File != nil && q.Mode != Content
-	s.rows.k = window(q.Offset, q.Limit)
+	s.rawBytes = w.File != nil && q.Mode != Content
+	s.rows.limit = window(q.Offset, q.Limit)
 	for i := range s.states {
-		s.states[i].newest.k = s.rows.k
+		s.states[i].newest.limit = s.rows.limit
 	}
 	s.big <- nil // made when first needed
 	res := &Result{Engine: q.Matcher.Engine()}
@@ -66,7 +68,8 @@ func searchSized(ctx context.Context, w Walk, q Query, size sizes) (*Result, err
 	return res, nil
 }
 
-// buffers are those of workers that are done, for the next search: in a small tree making them would cost more than the search.
+// buffers are those of finished workers, for the next search. In a small tree making them costs
+// more than the search.
 var buffers sync.Pool // of *[]byte
 
 func takeBuffer(size int) *[]byte {
@@ -86,13 +89,15 @@ type search struct {
 	big    chan []byte
 	size   sizes
 
-	// nonASCII: the pattern names characters outside ASCII, so that a file which is not UTF-8 has to be decoded to find them.
+	// nonASCII: the pattern names characters outside ASCII. Then a file that is not UTF-8 must be
+	// decoded.
 	nonASCII bool
 	deadline time.Time
-	// The backtracking engine takes a file in one piece: it is given up as a whole.
+	// backtracking: the engine takes a file in one piece, and gives it up as a whole.
 	backtracking bool
-	// raw: a file that is not text is searched as bytes. Only of one that was asked for by name, and no row of it is shown.
-	raw bool
+	// rawBytes: a file that is not text is searched as bytes. Only a file that was asked for by
+	// name, and no row of it is shown.
+	rawBytes bool
 }
 
 // state is one worker's.
@@ -151,7 +156,7 @@ func (s *search) ready(w *worker) *state {
 	if st.buf == nil {
 		st.lent = takeBuffer(s.size.buffer)
 		st.buf = *st.lent
-		st.scan.q, st.scan.size, st.scan.raw = &s.q, &s.size, s.raw
+		st.scan.q, st.scan.size, st.scan.rawBytes = &s.q, &s.size, s.rawBytes
 	}
 	if st.scan.sc == nil {
 		st.scan.sc = s.scanner(w)
@@ -159,14 +164,14 @@ func (s *search) ready(w *worker) *state {
 	return st
 }
 
-// scanner takes its share of the memory that all workers' automata may use.
+// scanner takes its share of the memory that the automata of all workers may use.
 func (s *search) scanner(w *worker) *match.Scanner {
 	sc := s.q.Matcher.ScannerWithin(max(s.size.automata/len(s.states), 192<<10))
 	sc.Bound(s.deadline, w.stopped)
 	return sc
 }
 
-// look searches one open file and closes it, unless it is the caller's own.
+// look searches one open file and closes it. It keeps one that belongs to the caller open.
 func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 	st := s.ready(w)
 	t := &st.target
@@ -176,7 +181,7 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 		t.close()
 		return
 	}
-	n, eof, kind, err := readText(f, t.info.Size, st.buf, s.raw)
+	n, eof, kind, err := readText(f, t.info.Size, st.buf, s.rawBytes)
 	switch {
 	case err != nil:
 		w.skipped.Unreadable++
@@ -192,7 +197,7 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 	st.scan.asIs = kind != isText
 	b := st.buf[:n]
 	switch {
-	case kind == isBinary && !s.raw:
+	case kind == isBinary && !s.rawBytes:
 		w.skipped.Binary++
 	case kind.wide != nil:
 		t.decoded(w, st, kind.wide)
@@ -213,14 +218,15 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 		t.finish(w, &st.scan, nil)
 	case t.info.Size >= s.size.split && len(s.states) > 1 && !s.backtracking:
 		t.split(w, st)
-		return // closed by whoever finishes it
+		return // the worker that finishes it closes it
 	default:
 		t.stream(w, st, f, n)
 	}
 	t.close()
 }
 
-// readText reads what buf holds of a file, unless its beginning says that it is no text, or no text to search as it is (raw).
+// readText reads what buf can hold of a file. It stops early when the beginning says that the file
+// is not text, or is text that must be decoded.
 func readText(f File, size int64, buf []byte, raw bool) (n int, eof bool, kind content, err error) {
 	n, eof, err = readAll(f, size, buf[:min(len(buf), headLen)])
 	if kind = sniff(buf[:n]); err == nil && !eof && (kind == isText || raw && kind == isBinary) {
@@ -231,7 +237,7 @@ func readText(f File, size int64, buf []byte, raw bool) (n int, eof bool, kind c
 	return n, eof, kind, err
 }
 
-// readAll is readFull for a file of a known size: having read just that much, it does not ask for more.
+// readAll is readFull for a file of known size: having read that much, it does not ask for more.
 func readAll(f File, size int64, buf []byte) (n int, eof bool, err error) {
 	if size <= 0 || size >= int64(len(buf)) {
 		return readFull(f, buf)
@@ -277,7 +283,7 @@ func (t *target) close() {
 	}
 }
 
-// rowsWanted is how many rows of a file are of use.
+// rowsWanted is how many rows of a file can be used.
 func (s *search) rowsWanted(rel, name string) int {
 	if s.q.Mode != Content {
 		return 0
@@ -285,9 +291,10 @@ func (s *search) rowsWanted(rel, name string) int {
 	return s.rows.wants(rel, name)
 }
 
-// stream searches r in chunks; n bytes of it are in the buffer already.
+// stream searches r in chunks. n bytes of it are in the buffer already.
 func (t *target) stream(w *worker, st *state, r io.Reader, n int) {
-	x := stream{r: r, buf: st.buf, n: n, big: t.big, size: &t.size, lines: t.q.Before, stop: w.stopped}
+	x := stream{r: r, buf: st.buf, n: n, big: t.big, size: &t.size, stop: w.stopped}
+	x.lines = t.q.Before
 	var e *text.Encoding
 	foreign := false
 	err := x.run(func(c chunk) bool {
@@ -311,7 +318,8 @@ func (t *target) stream(w *worker, st *state, r io.Reader, n int) {
 	t.finish(w, &st.scan, err)
 }
 
-// finish takes what the scan of a file found. A scan that was stopped by the deadline counts as far as it came.
+// finish adds what the scan of a file found. A scan that the deadline stopped counts as far as it
+// came.
 func (t *target) finish(w *worker, c *scan, err error) {
 	st := &t.states[w.id]
 	if err != nil && !errors.Is(err, errStopped) {
@@ -350,7 +358,7 @@ func (t *target) finish(w *worker, c *scan, err error) {
 	}
 	st.totals.Matches += c.matches
 	if t.q.Mode == Content {
-		t.presentable(c.out)
+		t.rowsToUTF8(c.out)
 		t.search.rows.add(t.rel+t.name, c.out)
 		return
 	}

@@ -7,8 +7,8 @@ import (
 	"moltisfs/grep/ignore"
 )
 
-// found looks for the entries that carry rules.
-func found(entries []Entry) (f ignore.Found) {
+// ruleFiles looks for the entries that carry ignore rules.
+func ruleFiles(entries []Entry) (f ignore.Found) {
 	for i := range entries {
 		switch e := &entries[i]; {
 		case e.Name[0] != '.', e.Way:
@@ -27,16 +27,19 @@ func found(entries []Entry) (f ignore.Found) {
 	return f
 }
 
-// sift keeps, at the front of entries, the files that are wanted, and gives the names of the directories to enter, those with
-// Entry.Way apart.
-func (w *walker) sift(p *worker, n *node, entries []Entry, rules *ignore.Set) (files []Entry, dirs, ways []string) {
+// sift moves the wanted files to the front of entries, and gives the names of the directories to
+// enter. Those with Entry.Way are given apart.
+func (w *walker) sift(
+	p *worker, n *node, entries []Entry, rules *ignore.Set,
+) (files []Entry, dirs, ways []string) {
 	idle, rel := rules.Idle(), n.rel()
 	k := 0
 	for i := range entries {
 		e := &entries[i]
 		isDir := e.Kind == KindDir
 		if e.Way {
-			if w.passes(rel, e.Name, n.depth) && (idle || !rules.Ignored(n.full, e.Name, true, &p.scratch)) {
+			passes := w.passes(rel, e.Name, n.depth)
+			if passes && (idle || !rules.Ignored(n.full, e.Name, true, &p.scratch)) {
 				ways = append(ways, e.Name)
 			}
 			continue
@@ -58,13 +61,15 @@ func (w *walker) sift(p *worker, n *node, entries []Entry, rules *ignore.Set) (f
 	return entries[:k], dirs, ways
 }
 
-// passes is enters of a directory with Entry.Way: what it is shows in no count.
+// passes is enters for a directory with Entry.Way. It counts nothing: a count would tell of what
+// policy hides.
 func (w *walker) passes(rel, name string, depth int) bool {
 	uncounted := worker{walk: w}
 	return w.enters(&uncounted, rel, name, depth)
 }
 
-// searches says whether an entry that is no directory is a file to search, ignore rules apart. What it will not search it counts.
+// searches says whether an entry other than a directory is a file to search, ignore rules apart. It
+// counts what will not be searched.
 func (w *walker) searches(p *worker, rel string, e *Entry) bool {
 	if e.Kind == KindFile {
 		p.seen++
@@ -88,7 +93,7 @@ func (w *walker) searches(p *worker, rel string, e *Entry) bool {
 	return e.Kind == KindFile
 }
 
-// enters says whether a directory is to be entered, ignore rules apart. What it will not enter it counts.
+// enters says whether to enter a directory, ignore rules apart. It counts what will not be entered.
 func (w *walker) enters(p *worker, rel, name string, depth int) bool {
 	switch {
 	case !w.descend(rel + name + "/"):
@@ -111,8 +116,10 @@ func isVCS(name string) bool {
 	return false
 }
 
-// failed counts an object that could not be opened or read. One whose name is allowed and that is denied for what it is, a second
-// name of a hidden file, counts only where everything is asked for: what a glob does to the count would tell which name it is.
+// failed counts an object that could not be opened or read.
+//
+// A second name of a hidden file is denied for what it is, not for its name. It counts only when
+// everything is asked for: with a glob, the change of the count would tell which name it is.
 func (p *worker) failed(err error) {
 	if p.walk.picks() && errors.Is(err, ErrDenied) {
 		return
@@ -120,7 +127,8 @@ func (p *worker) failed(err error) {
 	p.skipped.failed(err)
 }
 
-// failed counts an object that could not be opened or read. One that vanished meanwhile was never there.
+// failed counts an object that could not be opened or read. One that vanished meanwhile counts as
+// never there.
 func (s *Skipped) failed(err error) {
 	switch {
 	case err == nil:

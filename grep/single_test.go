@@ -9,8 +9,8 @@ import (
 	"moltisfs/grep/match"
 )
 
-// TestFileByName: a file that is asked for by name is searched although it is not text, where no line of it has to be shown; ripgrep
-// does the same.
+// TestFileByName: a file that is asked for by name is searched although it is not text, where no
+// line of it has to be shown; ripgrep does the same.
 func TestFileByName(t *testing.T) {
 	big := strings.Repeat("some line\n", 700_000)
 	for name, text := range map[string]string{
@@ -50,7 +50,8 @@ func TestFileByName(t *testing.T) {
 	}
 }
 
-// TestOnlyOnLongLine: -o gives the matches of a line that no buffer holds, not the line; and matches count where they are asked for.
+// TestOnlyOnLongLine: -o gives the matches of a line that no buffer holds, not the line; and
+// matches count where they are asked for.
 func TestOnlyOnLongLine(t *testing.T) {
 	x := strings.Repeat("x", 10<<20)
 	d := FS(fstest.MapFS{"f": {Data: []byte("first\n" + x + "needle" + x + " needle " + x + "\nneedle\n")}})

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestSkippedIsTrue: what a pattern could not have reached was not skipped, and what it names and a search does not enter was.
+// TestSkippedIsTrue: what a pattern could not have reached was not skipped, and what it names and a
+// search does not enter was.
 func TestSkippedIsTrue(t *testing.T) {
 	dir := t.TempDir()
 	for _, f := range []string{"src/a.go", "lib/src/b.go", "out/c.go", ".git/d.go", "src/.svn/e.go"} {

@@ -13,8 +13,8 @@ import (
 	"moltisfs/grep/match"
 )
 
-// TestStopWithinALine: a deadline or a cancellation that comes within a line ends the search, whatever the pattern and the mode.
-// Most of these searches take minutes otherwise.
+// TestStopWithinALine: a deadline or a cancellation that comes within a line ends the search,
+// whatever the pattern and the mode. Most of these searches take minutes otherwise.
 func TestStopWithinALine(t *testing.T) {
 	const soon = 10 * time.Millisecond
 	a := strings.Repeat("a", 30_000)

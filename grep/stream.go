@@ -26,13 +26,13 @@ func defaultSizes() sizes {
 	}
 }
 
-// chunk is some whole lines of a file.
+// chunk is some whole lines of a file, or a piece of one long line.
 type chunk struct {
-	b     []byte // b[:from] was seen before and is there for context
+	b     []byte // b[:from] was searched before; it is there for context
 	from  int
-	last  bool // nothing follows
-	piece int  // 0: whole lines; otherwise b[from:] is a part of one line: pieceFirst, pieceMiddle or pieceLast
-	at    int64
+	last  bool  // nothing follows
+	piece int   // not pieceNone: b[from:] is a part of one line
+	at    int64 // offset of b[0] in the file
 }
 
 const (
@@ -42,8 +42,8 @@ const (
 	pieceLast
 )
 
-// stream cuts a reader into chunks that end at line ends, in the worker's buffer, or in the search's one big buffer when
-// a line does not fit. fn returns false to stop.
+// stream cuts a reader into chunks that end at line ends. It uses the buffer of the worker, or the
+// one big buffer of the search while a line does not fit. fn returns false to stop.
 type stream struct {
 	r     io.Reader
 	buf   []byte
@@ -60,6 +60,10 @@ type stream struct {
 var errStopped = errors.New("stopped")
 
 // run feeds fn. It returns errStopped when stop said so, and read errors as they are.
+//
+// Each round fills the buffer and gives fn the whole lines in it. Then the rest, and the lines of
+// context before it, move to the front. Invariant: at is the file offset of buf[0], and buf[:from]
+// was given before.
 func (s *stream) run(fn func(c chunk) bool) error {
 	own := s.buf
 	borrowed := false
@@ -92,7 +96,7 @@ func (s *stream) run(fn func(c chunk) bool) error {
 				continue
 			}
 			s.skip = false
-			s.shift(k + 1) // what is in front of a chunk must be whole lines
+			s.shift(k + 1) // only whole lines may stand in front of a chunk
 			b = s.buf[:s.n]
 		}
 		if s.limit > 0 && s.at+int64(from) >= s.limit && piece == pieceNone {
@@ -112,7 +116,8 @@ func (s *stream) run(fn func(c chunk) bool) error {
 			end = bytes.LastIndexByte(b[from:], '\n') + 1 + from
 		}
 		if end == from && !last {
-			// Not one whole line. First the buffer grows, then context gives way, then the line is cut.
+			// Not even one whole line. First take the big buffer, then drop the context, then cut
+			// the line into pieces.
 			if !borrowed && len(s.buf) < s.size.big {
 				borrowed = s.borrow()
 				continue
@@ -139,13 +144,11 @@ func (s *stream) run(fn func(c chunk) bool) error {
 			if k == 0 {
 				k = end
 			}
-			if !fn(chunk{b: b[:k], from: from, piece: pieceLast, last: last && k == end, at: s.at}) {
+			ends := last && k == end
+			if !fn(chunk{b: b[:k], from: from, piece: pieceLast, last: ends, at: s.at}) || ends {
 				return nil
 			}
 			piece = pieceNone
-			if last && k == end {
-				return nil
-			}
 			s.shift(k)
 			from = 0
 			continue
@@ -159,7 +162,7 @@ func (s *stream) run(fn func(c chunk) bool) error {
 			borrowed = s.borrow()
 			keep, _ = contextStart(b[:end], s.lines, len(s.buf)/2)
 		case borrowed && s.n-keep <= len(own)/2:
-			// The long lines are over: the big buffer goes to whoever waits for it.
+			// The long lines are over: give the big buffer back, another worker may wait for it.
 			s.n = copy(own, s.buf[keep:s.n])
 			s.at += int64(keep)
 			s.big <- s.buf
@@ -171,7 +174,7 @@ func (s *stream) run(fn func(c chunk) bool) error {
 	}
 }
 
-// borrow goes on in the big buffer, when it is free.
+// borrow goes on in the big buffer. It waits until that is free.
 func (s *stream) borrow() bool {
 	b := <-s.big
 	if b == nil {
@@ -182,7 +185,7 @@ func (s *stream) borrow() bool {
 	return true
 }
 
-// fill reads until the buffer is full or the reader at its end.
+// fill reads until the buffer is full or the reader ends.
 func (s *stream) fill() (eof bool, err error) {
 	for s.n < len(s.buf) {
 		n, err := s.r.Read(s.buf[s.n:])
@@ -202,7 +205,8 @@ func (s *stream) shift(k int) {
 	s.at += int64(k)
 }
 
-// contextStart is where the last lines of b begin, at most room bytes before its end; whole says that they all found room.
+// contextStart is where the last lines of b begin, at most room bytes before its end. whole says
+// that all of them fit.
 func contextStart(b []byte, lines, room int) (start int, whole bool) {
 	k := len(b)
 	for ; lines > 0 && k > 0; lines-- {

@@ -10,13 +10,15 @@ import (
 	"moltisfs/grep/ignore"
 )
 
-// Walk says which tree is looked at and how. Exactly one of Dir and File is set; the caller keeps owning it.
+// Walk says which tree is searched and how. Exactly one of Dir and File is set. The caller keeps
+// owning it.
 type Walk struct {
 	Dir  Dir
 	File File   // a single file: searched whatever ignore rules and filters say
 	Name string // canonical path of File
 
-	// Spelled is what the caller calls Dir, should that not be its canonical name; an absolute glob may begin with either.
+	// Spelled is how the caller calls Dir, if not by its canonical name. An absolute glob may begin
+	// with either.
 	Spelled string
 
 	NoIgnore    bool // no ignore rule of any kind holds
@@ -30,20 +32,20 @@ type Walk struct {
 }
 
 const (
-	maxWorkers = 16  // 16 buffers of 256 KiB stay well within the memory that a search may take
-	maxHeld    = 384 // directory handles held for subdirectories that wait; beyond it they are reopened from the root
+	maxWorkers = 16  // 16 buffers of 256 KiB are a small part of what a search may use
+	maxHeld    = 384 // handles held for waiting subdirectories; more are reopened from the root
 	splitFiles = 192 // a directory with more files than this is shared between workers,
 	batchFiles = 128 // in batches of this many
 )
 
 // visitor is what is done with what the walk finds. Its methods are called by many workers at once.
-// rel is a directory's path from the root, "" or ending in a slash.
+// rel is the path of a directory from the root, "" or with a slash at the end.
 type visitor interface {
 	descend(rel string) bool // may anything below rel be wanted?
-	leads(rel string) bool   // is rel named as a directory to go through?
+	leads(rel string) bool   // does a glob name rel as a directory to pass through?
 	wants(rel, name string, w *worker) bool
 	file(w *worker, n *node, name string)
-	picks() bool // not everything is wanted
+	picks() bool // is only a part of the files wanted?
 }
 
 // walker runs one walk.
@@ -58,14 +60,14 @@ type walker struct {
 	stop atomic.Bool
 }
 
-// node is an open directory, kept while jobs need it.
+// node is an open directory. It stays open while jobs refer to it.
 type node struct {
-	dir   Dir // nil when it was closed to save handles: reopened by rel
+	dir   Dir // nil when it was closed to save handles; handle reopens it
 	refs  atomic.Int32
 	full  string // base + path from the root, "" or with a trailing slash
 	cut   int    // len(base)
 	depth int
-	way   bool // Entry.Way: nothing in it is counted but what is found
+	way   bool // Entry.Way: nothing in it is counted except what is found
 }
 
 func (n *node) rel() string { return n.full[n.cut:] }
@@ -78,19 +80,21 @@ type worker struct {
 	seen    int // files listed, wanted or not
 	entries []Entry
 	scratch ignore.Scratch
-	asked   uint      // calls of stopped,
-	yielded time.Time // and when one of them last let the scheduler in
+	asked   uint      // calls of stopped
+	yielded time.Time // when stopped last yielded
 }
 
-// A worker lets the scheduler in every slice, well below the 10 ms after which Go's monitor takes a processor from a goroutine
-// that it meets in a system call. A search is always in one, and each such theft keeps the monitor awake every 20 µs, at the cost
-// of a fifth of the search on two processors.
-const slice = 4 * time.Millisecond
+// yieldInterval is how often a worker yields to Go's scheduler. After 10 ms Go's monitor takes the
+// processor from a goroutine that it finds in a system call. A search nearly always is in one, and
+// each such case keeps the monitor awake every 20 µs. On two processors that costs a fifth of the
+// search. Yielding earlier avoids it.
+const yieldInterval = 4 * time.Millisecond
 
-// stopped says whether the walk is to end. It is asked between any two files or pieces of a file.
+// stopped says whether the walk must end. It is asked between any two files, and between the pieces
+// of a file.
 func (p *worker) stopped() bool {
 	if p.asked++; p.asked%4 == 0 {
-		if now := time.Now(); now.Sub(p.yielded) > slice {
+		if now := time.Now(); now.Sub(p.yielded) > yieldInterval {
 			runtime.Gosched()
 			p.yielded = now
 		}
@@ -98,7 +102,8 @@ func (p *worker) stopped() bool {
 	return p.walk.stop.Load()
 }
 
-// job is work that any worker may take: the waiting subdirectories of a node, a batch of its files, or run.
+// job is work that any worker may take. It is one of three: the waiting subdirectories of a node, a
+// batch of its files, or run.
 type job struct {
 	node  *node
 	rules *ignore.Set // in force in node
@@ -124,9 +129,11 @@ func (w *Walk) workers() int {
 	return min(runtime.GOMAXPROCS(0), maxWorkers)
 }
 
-// walk visits everything, or what it can before ctx ends. start replaces the walk by a single job when set. files is the number
-// of files in the directories that were listed, wanted or not.
-func walk(ctx context.Context, o Walk, v visitor, start func(*worker)) (skipped Skipped, files int) {
+// walk visits everything, or what it can before ctx ends. start, if set, replaces the walk by a
+// single job. files is the number of files in the directories that were listed, wanted or not.
+func walk(
+	ctx context.Context, o Walk, v visitor, start func(*worker),
+) (skipped Skipped, files int) {
 	w := &walker{Walk: o, visitor: v, root: &node{dir: o.Dir}}
 	w.opts = o.rules()
 	defer context.AfterFunc(ctx, func() { w.stop.Store(true) })()
@@ -159,7 +166,7 @@ func walk(ctx context.Context, o Walk, v visitor, start func(*worker)) (skipped 
 	return skipped, files
 }
 
-// begin loads the rules from above the root and gives the job that lists it.
+// begin loads the rules from above the root, and gives the job that lists the root.
 func (w *walker) begin(skipped *Skipped) func(*worker) {
 	rules := new(ignore.Set)
 	if !w.NoIgnore {
@@ -168,7 +175,7 @@ func (w *walker) begin(skipped *Skipped) func(*worker) {
 		skipped.Rules += unread
 	}
 	w.root = &node{dir: w.Dir, full: w.base, cut: len(w.base)}
-	w.root.refs.Store(2) // one is never given back: the caller owns the root
+	w.root.refs.Store(2) // one is never released: the caller owns the root
 	return func(p *worker) { w.list(p, w.root, rules) }
 }
 
@@ -183,7 +190,7 @@ func (w *walker) do(p *worker, j job) {
 	}
 }
 
-// batch visits files of a shared directory.
+// batch visits some files of a directory that several workers share.
 func (w *walker) batch(p *worker, j job) {
 	for i, name := range j.files {
 		if p.stopped() {
@@ -217,13 +224,14 @@ func (w *walker) enter(p *worker, j job) {
 		return
 	}
 	w.held.Add(1)
-	n := &node{dir: d, full: j.node.full + j.dirs[0] + "/", cut: j.node.cut, depth: j.node.depth + 1, way: j.way}
+	n := &node{dir: d, full: j.node.full + j.dirs[0] + "/", cut: j.node.cut, way: j.way}
+	n.depth = j.node.depth + 1
 	n.refs.Store(1)
 	w.list(p, n, j.rules)
 }
 
-// handle gives a node's directory; one that was closed is opened again from the root, by handles. The caller
-// closes it when n.dir is nil.
+// handle gives the directory of a node. A closed one is opened again from the root, by handles. The
+// caller closes it when n.dir is nil.
 func (w *walker) handle(n *node) (Dir, error) {
 	if n.dir != nil {
 		return n.dir, nil
@@ -231,7 +239,8 @@ func (w *walker) handle(n *node) (Dir, error) {
 	return openBelow(w.root.dir, n.rel(), w.CrossMounts)
 }
 
-// openBelow opens the directory rel, not "" and with a trailing slash, by handles from root.
+// openBelow opens directory rel by handles from root. rel is not "" and ends in a slash. It goes
+// step by step, never by path: a directory on the way may have been replaced by a link.
 func openBelow(root Dir, rel string, crossMounts bool) (Dir, error) {
 	cur := root
 	for part := range strings.SplitSeq(strings.TrimSuffix(rel, "/"), "/") {
@@ -254,7 +263,7 @@ func (w *walker) release(n *node) {
 	}
 }
 
-// list reads a directory, gives its subdirectories to whoever is free, and visits its files.
+// list reads a directory, gives its subdirectories to any free worker, and visits its files.
 func (w *walker) list(p *worker, n *node, rules *ignore.Set) {
 	entries, denied, err := n.dir.List(p.entries)
 	if !n.way {
@@ -262,7 +271,7 @@ func (w *walker) list(p *worker, n *node, rules *ignore.Set) {
 		p.skipped.failed(err)
 	}
 	if !w.NoIgnore {
-		if f := found(entries); f.Any() {
+		if f := ruleFiles(entries); f.Any() {
 			var unread int
 			rules, unread = rules.Enter(ruleDir{n.dir}, n.full, f)
 			p.skipped.Rules += unread
@@ -290,7 +299,7 @@ func (w *walker) list(p *worker, n *node, rules *ignore.Set) {
 		if hold || jobs[i].dirs == nil {
 			break
 		}
-		// The subdirectories wait without the handle, so that no tree can use up the descriptors.
+		// The subdirectories wait without the handle: no tree may use up the file descriptors.
 		closed := &node{full: n.full, cut: n.cut, depth: n.depth}
 		closed.refs.Store(1)
 		jobs[i].node = closed

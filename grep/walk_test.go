@@ -28,7 +28,8 @@ var (
 	churnTime = flag.Duration("churn.time", time.Second, "how long TestWalkAmidChurn goes on")
 )
 
-// TestChurn is the other process of TestWalkAmidChurn: it makes and removes files and directories until its standard input ends.
+// TestChurn is the other process of TestWalkAmidChurn: it makes and removes files and directories
+// until its standard input ends.
 func TestChurn(t *testing.T) {
 	if *churnDir == "" {
 		t.Skip("not a test of its own")
@@ -63,8 +64,9 @@ func TestChurn(t *testing.T) {
 	}
 }
 
-// TestWalkAmidChurn: while another process creates and deletes around them, files that stay are found by each walk, and found to
-// match by each search; nothing is found that never was; and what vanishes is no error.
+// TestWalkAmidChurn: while another process creates and deletes around them, files that stay are
+// found by each walk, and found to match by each search; nothing is found that never
+// was; and what vanishes is no error.
 func TestWalkAmidChurn(t *testing.T) {
 	root := t.TempDir()
 	var stay []string
@@ -195,8 +197,8 @@ func FuzzWalk(f *testing.F) {
 	})
 }
 
-// TestStopsInABigFile: a search of one big file ends soon after its context does. A cancelled one is an error, one that met its
-// deadline a partial result that says so.
+// TestStopsInABigFile: a search of one big file ends soon after its context does. A cancelled one
+// is an error, one that met its deadline a partial result that says so.
 func TestStopsInABigFile(t *testing.T) {
 	for _, q := range []Query{{Mode: Count}, {Mode: Content, Before: 2, Limit: 10}, {Mode: Count, Multiline: true}} {
 		q.Matcher = compile(t, "zz(top|bottom)", match.Options{Multiline: q.Multiline})
@@ -222,8 +224,8 @@ func TestStopsInABigFile(t *testing.T) {
 	}
 }
 
-// TestLegacyBehindTheBuffer: that a file is not UTF-8 may show only after the search of several lines has taken the one big buffer,
-// which the search of the decoded text wants as well.
+// TestLegacyBehindTheBuffer: that a file is not UTF-8 may show only after the search of several
+// lines has taken the one big buffer, which the search of the decoded text wants as well.
 func TestLegacyBehindTheBuffer(t *testing.T) {
 	text := strings.Repeat("plain\n", 100_000) + strings.Repeat("stra\xdfe gr\xf6\xdfe m\xfcde\n", 1000) // ISO 8859-1
 	dir := t.TempDir()
@@ -262,7 +264,8 @@ func (h hides) Dir(dir string, _ ...string) guardfs.DirVerdict {
 	return guardfs.DirVerdict{Entry: func(name string, _ guardfs.Kind) bool { return !h(filepath.Join(dir, name)) }}
 }
 
-// TestDeniedAbove: directories above the root that policy hides are where the climb for rules ends. They were not skipped.
+// TestDeniedAbove: directories above the root that policy hides are where the climb for rules ends.
+// They were not skipped.
 func TestDeniedAbove(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// ways allows the directory that it names, and below it files of whatever name but *.txt. All other directories there are only
-// passed through.
+// ways allows the directory that it names, and below it files of whatever name but *.txt. All other
+// directories there are only passed through.
 type ways string
 
 func (root ways) Judge(o guardfs.Object, a guardfs.Access) error {
@@ -41,8 +41,9 @@ func (root ways) Dir(string, ...string) guardfs.DirVerdict {
 	}
 }
 
-// A directory that is only passed through counts as one that is denied and in no other way, whatever is in it and whatever is asked
-// for: nobody can find out by the counts that it is there. With the index it is the same.
+// A directory that is only passed through counts as one that is denied and in no other way,
+// whatever is in it and whatever is asked for: nobody can find out by the counts that it is there.
+// With the index it is the same.
 func TestWays(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"moltisfs/grep/match"
 )
 
-// TestRowsOfWindows: a row of a line that several windows of a multiline search share says of it what is true of the whole line, and is
-// the line's only one.
+// TestRowsOfWindows: a row of a line that several windows of a multiline search share says of it
+// what is true of the whole line, and is the line's only one.
 func TestRowsOfWindows(t *testing.T) {
 	size := defaultSizes()
 	size.buffer, size.big, size.multiLap, size.split = 4<<10, 64<<10, 8<<10, 1<<40

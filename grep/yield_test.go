@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// A worker that is asked often enough lets others run, though nothing makes it stop, and not at every question.
+// A worker that is asked often enough lets others run, though nothing makes it stop, and not at
+// every question.
 func TestWorkerYields(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var others atomic.Int64
