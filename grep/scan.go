@@ -367,29 +367,35 @@ func (s *scan) piece(c chunk) bool {
 		return s.text(b[c.from:])
 	}
 	if p.matches > 0 || p.matched {
-		s.lines++
-		if s.q.Mode == Count || s.q.OnlyMatching {
-			s.matches += max(p.matches, 1)
-		}
-		length := int(c.at + int64(end) - p.start)
-		switch {
-		case s.q.Mode != Content:
-		case s.q.OnlyMatching && p.matches > 0:
-			for i := range s.out[p.rows:] {
-				s.out[p.rows+i].Bytes = length
-			}
-		default:
-			s.rows++
-			if !s.enoughRows() {
-				p.text.Line, p.text.Bytes = s.line, length
-				s.out = append(s.out, p.text)
-			}
-			s.covered, s.emitted, s.after = s.line, c.at+int64(len(b)), s.q.After
-		}
+		s.countPieces(c, end)
 	}
 	s.line++
 	s.mark = c.at + int64(len(b))
 	return s.text(b[c.from:])
+}
+
+// countPieces counts a matching line that came in pieces; c is the last one.
+func (s *scan) countPieces(c chunk, end int) {
+	p := &s.part
+	s.lines++
+	if s.q.Mode == Count || s.q.OnlyMatching {
+		s.matches += max(p.matches, 1)
+	}
+	length := int(c.at + int64(end) - p.start)
+	switch {
+	case s.q.Mode != Content:
+	case s.q.OnlyMatching && p.matches > 0:
+		for i := range s.out[p.rows:] {
+			s.out[p.rows+i].Bytes = length
+		}
+	default:
+		s.rows++
+		if !s.enoughRows() {
+			p.text.Line, p.text.Bytes = s.line, length
+			s.out = append(s.out, p.text)
+		}
+		s.covered, s.emitted, s.after = s.line, c.at+int64(len(c.b)), s.q.After
+	}
 }
 
 // takeWhole has the line decided as a whole by LongLine, as long as no piece shows a match: one may
