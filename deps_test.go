@@ -34,6 +34,7 @@ var plan = []room{
 	{0, "internal/guardfs/flock", "", "os", "golang.org/x/sys"},
 	{0, "internal/nearest", "", "", ""},
 	{0, "internal/ndjson", "", "", ""},
+	{0, "readers/unreadable", "", "", ""},
 	{0, "internal/text", "", "", "github.com/wlynxg/chardet golang.org/x/text"},
 
 	{1, "checkpoint", "internal/guardfs/flock", "database/sql os path/filepath syscall",
@@ -51,11 +52,12 @@ var plan = []room{
 	{1, "internal/edit/guard", "internal/edit/diff", "", ""},
 	{1, "internal/ledger", "", "os path/filepath", ""},
 	{1, "internal/policy", "internal/glob internal/guardfs", "syscall", "golang.org/x/text"},
-	{1, "readers", "internal/text readers/notebook", "net/mail net/textproto os os/exec path/filepath syscall unsafe",
+	{1, "readers", "internal/text readers/notebook readers/office readers/unreadable", "os os/exec path/filepath syscall unsafe",
 		"github.com/gabriel-vasile/mimetype github.com/gen2brain/avif github.com/gen2brain/heic github.com/klauspost/compress github.com/klippa-app/go-pdfium" +
-			" github.com/tetratelabs/wazero github.com/ulikunitz/xz golang.org/x/image golang.org/x/net" +
+			" github.com/tetratelabs/wazero github.com/ulikunitz/xz golang.org/x/image" +
 			" golang.org/x/sync golang.org/x/text"},
 	{1, "readers/notebook", "", "", ""},
+	{1, "readers/office", "internal/text readers/unreadable", "net/mail net/textproto", "golang.org/x/net"},
 
 	{2, "checkpoint/moltis", "checkpoint", "os path/filepath", ""},
 	{2, "dialect", "approval", "", ""},

@@ -12,7 +12,7 @@ const (
 	packageLines   = 4000
 	functionLines  = 80
 	structFields   = 12
-	programCeiling = 75850 // lines of Go without tests, of the whole module; lower it when you can
+	programCeiling = 75940 // lines of Go without tests, of the whole module; lower it when you can
 )
 
 // An excess is something that is larger than it should be: how large it may be at most, and why it is so.
@@ -31,26 +31,26 @@ const (
 
 // tooLarge has a row for each package ("grep"), function ("grep.run") and struct ("grep.scan") beyond the limits.
 var tooLarge = map[string]excess{
-	"checkpoint":                        {9000, storeMove},
-	"cmd/moltis-fs":                     {4480, "export and the commands of the store shrink with it"},
-	"grep":                              {5960, "the index is to become a room of its own"},
-	"grep/match":                        {5900, "parser, automata and assembler of one engine, and what they rely on"},
-	"internal/engine":                   {9300, "holds the opening and the hooks now; the list of steps and the road before it stand side by side"},
-	"internal/guardfs":                  {8310, engineMove},
-	"readers":                           {9150, "becomes a room for each kind of file"},
-	"tools":                             {5310, "a sentence for each cause and words for each reason; dialects share the facts"},
-	"grep/stream.run":                   {110, hotState},
-	"internal/engine/point.save":        {85, engineMove},
-	"internal/engine/publish.publish":   {107, engineMove},
-	"internal/engine/recover.takeBack":  {114, engineMove},
-	"internal/engine/restore.carryOut":  {104, engineMove},
-	"readers/compressed.readCompressed": {93, "one pass over one format"},
-	"readers/notebook.readNotebook":     {86, "one pass over one format"},
-	"readers/odf.opendocument":          {227, "one pass over one format"},
-	"readers/ooxml.wordPart":            {133, "one pass over one format"},
-	"readers/pdf.fill":                  {83, "one pass over one format"},
-	"readers/window.linesAt":            {82, "one pass over one format"},
-	"readers/xlsx.sheet":                {101, "one pass over one format"},
+	"checkpoint":                                    {9000, storeMove},
+	"cmd/moltis-fs":                                 {4480, "export and the commands of the store shrink with it"},
+	"grep":                                          {5960, "the index is to become a room of its own"},
+	"grep/match":                                    {5900, "parser, automata and assembler of one engine, and what they rely on"},
+	"internal/engine":                               {9300, "holds the opening and the hooks now; the list of steps and the road before it stand side by side"},
+	"internal/guardfs":                              {8310, engineMove},
+	"readers":                                       {7110, "becomes a room for each kind of file"},
+	"tools":                                         {5310, "a sentence for each cause and words for each reason; dialects share the facts"},
+	"grep/stream.run":                               {110, hotState},
+	"internal/engine/point.save":                    {85, engineMove},
+	"internal/engine/publish.publish":               {107, engineMove},
+	"internal/engine/recover.takeBack":              {114, engineMove},
+	"internal/engine/restore.carryOut":              {104, engineMove},
+	"readers/compressed.readCompressed":             {93, "one pass over one format"},
+	"readers/notebook.readNotebook":                 {86, "one pass over one format"},
+	"readers/office/odf.opendocument":               {227, "one pass over one format"},
+	"readers/office/ooxml.wordPart":                 {133, "one pass over one format"},
+	"readers/pdf.fill":                              {83, "one pass over one format"},
+	"readers/window.linesAt":                        {82, "one pass over one format"},
+	"readers/office/xlsx.sheet":                     {101, "one pass over one format"},
 	"tools/checkpoint_restore.runCheckpointRestore": {93, "a table of cases"},
 	"checkpoint.Checkpoint":                         {13, answerFields},
 	"checkpoint.DB":                                 {19, storeMove},
@@ -81,7 +81,7 @@ var tooLarge = map[string]excess{
 	"readers.Options":                               {15, "options with useful zero values"},
 	"readers.PDF":                                   {15, answerFields},
 	"readers.Text":                                  {21, answerFields},
-	"readers.htmlWriter":                            {14, hotState},
+	"readers/office.htmlWriter":                     {14, hotState},
 	"tools.Changed":                                 {14, answerFields},
 	"tools.CheckpointRestore":                       {15, answerFields},
 	"tools.CheckpointRow":                           {13, answerFields},

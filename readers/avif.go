@@ -22,7 +22,7 @@ func decodeAVIF(ctx context.Context, r *Readers, b []byte) (image.Image, error) 
 // avifPNG runs in a worker process and makes a PNG of the first frame, whose red, green, blue and alpha libavif
 // gives premultiplied: a byte each, or two, low byte first, where the image has more than eight bits.
 func avifPNG(s *sandbox, b []byte) ([]byte, error) {
-	damaged := &Damaged{"avif image", "the decoder gives up on it"}
+	damaged := &Damaged{What: "avif image", Why: "the decoder gives up on it"}
 	in, at := s.put(b), s.alloc(4*4)
 	h := uint64(at)
 	if !s.decode(uint64(in), uint64(len(b)), 1, 0, h, h+4, h+8, h+12, 0, 0) {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/ulikunitz/xz"
+
+	"moltisfs/readers/unreadable"
 )
 
 const (
@@ -18,10 +20,6 @@ const (
 	unpackedText = memoryLimit
 	// unpackedList is how much of a compressed tar is walked for its listing.
 	unpackedList = 256 << 20
-	// ratioCap is how many bytes one compressed byte may become, once ratioFree bytes have come out. What goes above is a bomb, or a log of one
-	// line: of a document it is refused, and of a compressed text as much is shown as has come out.
-	ratioCap  = 300
-	ratioFree = 8 << 20
 )
 
 // packing is one way of compressing a single file.
@@ -137,7 +135,7 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 		if o.Tail || o.Offset < 0 {
 			return nil, &Unsupported{What: "the end of this " + p.name + " file", Why: stop.Error(), Do: "Unpack it with another program, or ask for lines from its beginning."}
 		}
-		note = fmt.Sprintf("Only the first %s of the text are here: %s.", bytesText(int64(len(raw))), stop)
+		note = fmt.Sprintf("Only the first %s of the text are here: %s.", unreadable.Bytes(int64(len(raw))), stop)
 		if !isDamage(stop) {
 			note += " Unpack it with another program to read the rest."
 			if i := bytes.LastIndexByte(raw, '\n'); i >= 0 {
@@ -245,7 +243,7 @@ func damagedOr(ctx context.Context, what string, err error) error {
 	case errors.As(err, &ours):
 		return err
 	}
-	return &Damaged{what, err.Error()}
+	return &Damaged{What: what, Why: err.Error()}
 }
 
 type countReader struct {
@@ -276,8 +274,9 @@ func (u *unpacker) Read(p []byte) (int, error) {
 	}
 	n, err := u.out.Read(p[:min(int64(len(p)), u.max-u.n)])
 	u.n += int64(n)
-	if u.n > ratioFree && u.n > ratioCap*max(u.in.n, 1) {
-		return n, &Limit{What: "file", Resource: "compression ratio", Max: ratioCap}
+	// A log of one line may be packed as well as a bomb: as much is shown as has come out.
+	if u.n > unreadable.RatioFree && u.n > unreadable.RatioCap*max(u.in.n, 1) {
+		return n, &Limit{What: "file", Resource: "compression ratio", Max: unreadable.RatioCap}
 	}
 	return n, err
 }

@@ -14,26 +14,13 @@ func Encodings() []string {
 	return slices.DeleteFunc(text.Names(), func(name string) bool { return name == "gbk" }) // is read as GB 18030
 }
 
-// lookupEncoding finds an encoding by name or alias. What is said to be GBK is read as GB 18030, which holds all of it.
-func lookupEncoding(name string) (*text.Encoding, error) {
-	e := text.Lookup(name)
-	if e == nil {
-		return nil, &BadEncoding{Name: name, Why: "it is not known here"}
-	}
-	if e.Name == "gbk" {
-		e = text.Lookup("gb18030")
-	}
-	return e, nil
-}
-
 // encodingOf is the encoding in which a file that begins with b is read, and the length of its byte order mark. asked overrules
 // detection.
 func encodingOf(asked string, b []byte) (e *text.Encoding, mark int, err error) {
-	e, mark, _ = text.Of(asked, b)
-	if e == nil || e.Name == "gbk" {
-		e, err = lookupEncoding(asked)
+	if e, mark = text.ToRead(asked, b); e == nil {
+		return nil, 0, &BadEncoding{Name: asked, Why: "it is not known here"}
 	}
-	return e, mark, err
+	return e, mark, nil
 }
 
 // decodeWhole turns a whole file into UTF-8. For UTF-8 the result is the file itself, bad bytes included.

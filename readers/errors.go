@@ -2,8 +2,9 @@ package readers
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
+
+	"moltisfs/readers/unreadable"
 )
 
 // Hinter is what all errors of this package have beside their message: Error says what is so, Hint the next move in
@@ -12,6 +13,14 @@ type Hinter interface {
 	error
 	Hint() string
 }
+
+// Why a file of a known kind cannot be read.
+type (
+	Damaged     = unreadable.Damaged
+	Encrypted   = unreadable.Encrypted
+	Unsupported = unreadable.Unsupported
+	Limit       = unreadable.Limit
+)
 
 // BadRequest is an argument that cannot be meant.
 type BadRequest struct{ Field, Why, Do string }
@@ -39,11 +48,11 @@ type TooLarge struct {
 
 func (e *TooLarge) Error() string {
 	if e.Size == 0 {
-		return fmt.Sprintf("the %s is longer than %s", e.What, bytesText(e.Max))
+		return fmt.Sprintf("the %s is longer than %s", e.What, unreadable.Bytes(e.Max))
 	}
-	size, limit := bytesText(e.Size), bytesText(e.Max)
+	size, limit := unreadable.Bytes(e.Size), unreadable.Bytes(e.Max)
 	if size == limit { // a little too large
-		size, limit = group(e.Size)+" bytes", group(e.Max)
+		size, limit = unreadable.Number(e.Size)+" bytes", unreadable.Number(e.Max)
 	}
 	return fmt.Sprintf("the %s has %s; the limit is %s", e.What, size, limit)
 }
@@ -73,7 +82,7 @@ func (e *BadPages) Error() string { return fmt.Sprintf("pages %q: %s", e.Pages, 
 // Hint shows a list that would be taken.
 func (e *BadPages) Hint() string {
 	if e.Total > 0 {
-		return fmt.Sprintf(`The document has %s; ask for at most %d of them, like "1-%d".`, plural(e.Total, "page"), MaxPages, min(e.Total, MaxPages))
+		return fmt.Sprintf(`The document has %s; ask for at most %d of them, like "1-%d".`, unreadable.Plural(e.Total, "page"), MaxPages, min(e.Total, MaxPages))
 	}
 	return fmt.Sprintf(`Write pages like "3", "1-5" or "1-3,7", at most %d in one call.`, MaxPages)
 }
@@ -86,67 +95,6 @@ func (e *BadEncoding) Error() string { return fmt.Sprintf("encoding %q: %s", e.N
 // Hint names common encodings.
 func (e *BadEncoding) Hint() string {
 	return "Leave encoding out to have it detected, or give one of: " + strings.Join(Encodings()[:12], ", ") + "."
-}
-
-// Damaged is a file of a known kind whose inside is broken.
-type Damaged struct {
-	What string // "PDF", "PNG image", "zip archive", …
-	Why  string
-}
-
-func (e *Damaged) Error() string { return fmt.Sprintf("the %s is damaged: %s", e.What, e.Why) }
-
-// Hint says that reading again is of no use.
-func (e *Damaged) Hint() string {
-	return "Reading it again will not help; get an intact copy or repair the file."
-}
-
-// Encrypted is a document that needs a password.
-type Encrypted struct{ What string }
-
-func (e *Encrypted) Error() string { return "the " + e.What + " is encrypted and needs a password" }
-
-// Hint says what to do about the password.
-func (e *Encrypted) Hint() string {
-	return "Ask the user for a copy without a password."
-}
-
-// Unsupported is a file of a known kind that cannot be read here.
-type Unsupported struct{ What, Why, Do string }
-
-func (e *Unsupported) Error() string { return fmt.Sprintf("%s cannot be read: %s", e.What, e.Why) }
-
-// Hint says what would make it readable.
-func (e *Unsupported) Hint() string { return e.Do }
-
-// Limit is a file that would cost too much to read: pixels, memory, unpacked bytes, ratio, entries, depth, time.
-type Limit struct {
-	What     string // the file: "image", "PDF", "archive"
-	Resource string // "pixels", "memory", "unpacked bytes", "compression ratio", "entries", "depth", "time"
-	Is, Max  int64  // 0 when unknown
-}
-
-func (e *Limit) Error() string {
-	switch {
-	case e.Resource == "compression ratio":
-		return fmt.Sprintf("the %s unpacks to more than %d times its size", e.What, e.Max)
-	case e.Is > 0:
-		return fmt.Sprintf("the %s needs %s %s; the limit is %s", e.What, group(e.Is), e.Resource, group(e.Max))
-	case e.Max > 0:
-		return fmt.Sprintf("the %s goes over the limit of %s %s", e.What, group(e.Max), e.Resource)
-	}
-	return fmt.Sprintf("the %s goes over its limit of %s", e.What, e.Resource)
-}
-
-// Hint says how to ask for less.
-func (e *Limit) Hint() string {
-	switch e.What {
-	case "PDF":
-		return "Ask for fewer pages; if one page alone fails, the file cannot be read here."
-	case "image":
-		return "Make a smaller version of the image first."
-	}
-	return "Unpack it with other tools and read the part you need."
 }
 
 // OutOfTime is a window of a long text that was not reached within the deadline.
@@ -164,11 +112,11 @@ func (e *OutOfTime) Error() string {
 	if e.Size > 0 {
 		of = fmt.Sprintf(" (%d %% of the file)", e.Byte*100/e.Size)
 	}
-	at := "line " + group(int64(e.Line))
+	at := "line " + unreadable.Number(int64(e.Line))
 	if e.Column > 0 {
-		at += ", column " + group(int64(e.Column))
+		at += ", column " + unreadable.Number(int64(e.Column))
 	}
-	return fmt.Sprintf("the time was over before what was asked for: it got to %s, %s in%s", at, bytesText(e.Byte), of)
+	return fmt.Sprintf("the time was over before what was asked for: it got to %s, %s in%s", at, unreadable.Bytes(e.Byte), of)
 }
 
 // Hint says whether to ask again.
@@ -183,39 +131,4 @@ func (e *OutOfTime) Hint() string {
 		return fmt.Sprintf("Ask for a column up to %d, or search the file with Grep.", e.Column)
 	}
 	return fmt.Sprintf("Ask for lines up to %d, search the file with Grep, or read its end with tail.", e.Line)
-}
-
-func bytesText(n int64) string {
-	switch {
-	case n == 1:
-		return "1 byte"
-	case n < 10<<10:
-		return group(n) + " bytes"
-	case n < 10<<20:
-		return strconv.FormatInt(n>>10, 10) + " KB"
-	}
-	return strconv.FormatInt(n>>20, 10) + " MB"
-}
-
-// group writes 1234567 as 1,234,567.
-func group(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	from := 0
-	if n < 0 {
-		from = 1
-	}
-	for i := len(s) - 3; i > from; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	if stem, ok := strings.CutSuffix(noun, "ry"); ok {
-		noun = stem + "rie"
-	}
-	return group(int64(n)) + " " + noun + "s"
 }

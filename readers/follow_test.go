@@ -13,6 +13,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -74,7 +75,11 @@ func follow(t *testing.T, raw []byte, o Options) map[int]string {
 				if c.NextColumn > 0 {
 					text = strings.TrimSuffix(text, "…")
 				}
-				s.add(atoi(number), text, first)
+				n, err := strconv.Atoi(number)
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.add(n, text, first)
 				first = true
 			}
 			for _, img := range c.Images {

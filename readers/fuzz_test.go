@@ -90,22 +90,6 @@ func FuzzPages(f *testing.F) {
 	})
 }
 
-func FuzzHTML(f *testing.F) {
-	f.Add("<html><body><h1>a</h1><table><tr><td>b|c</td></tr></table><ul><li>d<ol><li>e</ul><pre>f</pre><a href=x>g</a></body>")
-	f.Add("<p>a<script>b</script><style>c</style><svg><p>d</svg>e<br>f&amp;&#x41;<td><li><pre><code>")
-	f.Add(strings.Repeat("<div>", 500) + "x" + strings.Repeat("<ul><li>", 100))
-	f.Fuzz(func(t *testing.T, page string) {
-		d := &document{ctx: context.Background()}
-		if err := d.htmlText(strings.NewReader(page)); err != nil && !errors.Is(err, errFull) && err.Error() != "max buffer exceeded" {
-			t.Fatalf("%v", err)
-		}
-		// Lists, headings and rows add marks, a bounded number for each tag.
-		if len(d.out) > 80*len(page)+1000 {
-			t.Errorf("%d bytes of page became %d", len(page), len(d.out))
-		}
-	})
-}
-
 func FuzzNotebookReader(f *testing.F) {
 	f.Add([]byte(`{"nbformat":4,"nbformat_minor":5,"cells":[{"cell_type":"code","id":"a","source":["x"],"outputs":[{"output_type":"stream","text":"y"}]}]}`), 1, 1)
 	f.Add([]byte(`{"nbformat":4,"cells":[{},{"source":1},{"outputs":[1,null,{"data":{"image/png":"AAAA"}}]}]}`), -1, 0)

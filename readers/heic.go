@@ -49,7 +49,7 @@ func heifPlanes(s *sandbox, b []byte) (head [5]uint32, planes []byte, err error)
 	in, at := s.put(b), s.alloc(5*4)
 	h := uint64(at)
 	if !s.decode(uint64(in), uint64(len(b)), 1, h, h+4, h+8, h+12, h+16, 0) {
-		return head, nil, s.failed(&Damaged{"heic image", "its header cannot be read"})
+		return head, nil, s.failed(&Damaged{What: "heic image", Why: "its header cannot be read"})
 	}
 	copy(head[:], s.words(at, len(head)))
 	l, err := layoutOf(head)

@@ -215,7 +215,7 @@ func imageTokens(width, height int) int { return min((width*height+749)/750, 160
 
 func checkPixels(w, h int) error {
 	if w <= 0 || h <= 0 {
-		return &Damaged{"image", fmt.Sprintf("its header says %d × %d pixels", w, h)}
+		return &Damaged{What: "image", Why: fmt.Sprintf("its header says %d × %d pixels", w, h)}
 	}
 	if n := int64(w) * int64(h); n > MaxPixels || w > 1<<20 || h > 1<<20 {
 		return &Limit{What: "image", Resource: "pixels", Is: n, Max: MaxPixels}
@@ -227,7 +227,7 @@ func checkPixels(w, h int) error {
 func (p *picture) tryDecode(ctx context.Context, r *Readers, raw []byte) (img image.Image, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			img, err = nil, &Damaged{p.name + " image", fmt.Sprintf("the decoder gave up (%v)", v)}
+			img, err = nil, &Damaged{What: p.name + " image", Why: fmt.Sprintf("the decoder gave up (%v)", v)}
 		}
 	}()
 	img, err = p.decode(ctx, r, raw)
@@ -257,5 +257,5 @@ func (p *picture) failed(err error) error {
 	if errors.As(err, &j) || errors.As(err, &n) || errors.As(err, &t) || errors.Is(err, bmp.ErrUnsupported) {
 		return &Unsupported{What: "this kind of " + p.name + " image", Why: err.Error(), Do: "Convert it to JPEG or PNG first."}
 	}
-	return &Damaged{p.name + " image", err.Error()}
+	return &Damaged{What: p.name + " image", Why: err.Error()}
 }

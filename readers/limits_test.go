@@ -1,7 +1,6 @@
 package readers
 
 import (
-	"archive/zip"
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
@@ -15,24 +14,6 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 )
-
-// What is unpacked of a document has one bound, whichever of its parts it is in.
-func TestDocumentsUnpackSoMuch(t *testing.T) {
-	raw := zipOf(t, "a", strings.Repeat("a", 100), "b", strings.Repeat("b", 100))
-	z, err := zip.NewReader(bytes.NewReader(raw), int64(len(raw)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := documentOf(z)
-	d.spent = documentBytes - 150
-	if _, err := d.part("a", 1000); err != nil {
-		t.Error(err)
-	}
-	var limit *Limit
-	if _, err := d.part("b", 1000); !errors.As(err, &limit) || limit.Resource != "unpacked bytes" {
-		t.Errorf("beyond the bound: %v", err)
-	}
-}
 
 func TestEncryptedDocument(t *testing.T) {
 	raw := docxOf(t, "<w:p><w:r><w:t>secret</w:t></w:r></w:p>")

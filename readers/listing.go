@@ -8,7 +8,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
-	"strconv"
+
+	"moltisfs/readers/unreadable"
 )
 
 const (
@@ -35,7 +36,7 @@ func (b *Binary) describe(ctx context.Context, f *file) error {
 func openZip(f *file) (*zip.Reader, error) {
 	size := f.section().Size()
 	if f.Size < 0 {
-		return nil, &Damaged{"zip archive", "its size is not known"}
+		return nil, &Damaged{What: "zip archive", Why: "its size is not known"}
 	}
 	tail := make([]byte, min(size, 66<<10))
 	n, err := readAt(f.R, tail, size-int64(len(tail)))
@@ -55,7 +56,7 @@ func openZip(f *file) (*zip.Reader, error) {
 	}
 	z, err := zip.NewReader(f.R, size)
 	if err != nil && z == nil {
-		return nil, &Damaged{"zip archive", err.Error()}
+		return nil, &Damaged{What: "zip archive", Why: err.Error()}
 	}
 	return z, nil
 }
@@ -69,10 +70,10 @@ func (b *Binary) describeZip(f *file) {
 	var total uint64
 	for _, e := range z.File {
 		total += e.UncompressedSize64
-		b.entry(func() string { return entryLine(e.Name, int64(min(e.UncompressedSize64, 1<<62))) })
+		b.entry(func() string { return unreadable.Entry(e.Name, int64(min(e.UncompressedSize64, 1<<62))) })
 	}
 	b.listedAll()
-	b.Summary = fmt.Sprintf("zip archive, %s, %s unpacked", plural(len(z.File), "entry"), bytesText(int64(min(total, 1<<62))))
+	b.Summary = fmt.Sprintf("zip archive, %s, %s unpacked", unreadable.Plural(len(z.File), "entry"), unreadable.Bytes(int64(min(total, 1<<62))))
 }
 
 // describeTar lists headers; the bodies are skipped without being kept.
@@ -95,7 +96,7 @@ func (b *Binary) describeTar(r io.Reader, what string) error {
 			if h.Linkname != "" {
 				name += " -> " + h.Linkname
 			}
-			return entryLine(name, h.Size)
+			return unreadable.Entry(name, h.Size)
 		})
 	}
 	b.listedAll()
@@ -107,31 +108,6 @@ func (b *Binary) describeTar(r io.Reader, what string) error {
 	if b.Entries == 1 {
 		entries = "entry"
 	}
-	b.Summary = fmt.Sprintf("%s, %s%s %s, %s", what, group(int64(b.Entries)), more, entries, bytesText(total))
+	b.Summary = fmt.Sprintf("%s, %s%s %s, %s", what, unreadable.Number(int64(b.Entries)), more, entries, unreadable.Bytes(total))
 	return nil
-}
-
-// entryLine shows a name from inside an archive. Such names come from strangers: they are quoted when they hold
-// anything that does not show, and cut.
-func entryLine(name string, size int64) string {
-	return clip(graphic(name), 1000) + " (" + bytesText(size) + ")"
-}
-
-// graphic is a stranger's name, quoted when it holds anything that does not show.
-func graphic(name string) string {
-	if q := strconv.QuoteToGraphic(name); q != `"`+name+`"` {
-		return q
-	}
-	return name
-}
-
-// clip cuts a string to n bytes at a character.
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && s[n]&0xc0 == 0x80 {
-		n--
-	}
-	return s[:n] + "…"
 }

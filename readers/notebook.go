@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/readers/notebook"
+	"moltisfs/readers/unreadable"
 )
 
 // Limits of a notebook's outputs. An output that is cut says so in its text.
@@ -165,7 +166,7 @@ func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content
 		}
 	}
 	if attached > 0 {
-		n.Note = fmt.Sprintf("Not shown: %s of text cells.", plural(attached, "attached image"))
+		n.Note = fmt.Sprintf("Not shown: %s of text cells.", unreadable.Plural(attached, "attached image"))
 	}
 	if attached > 0 || leftOut {
 		n.Note = strings.TrimSpace(n.Note + " What is not shown is in the file's source: encoding: utf-8.")
@@ -216,7 +217,7 @@ func newCell(raw *notebook.Cell, index int) shownCell {
 func (n *Notebook) cell(ctx context.Context, r *Readers, raw *notebook.Cell, index, room int, images *int, o *Options) shownCell {
 	c := newCell(raw, index)
 	if len(c.Source) > room && len(n.Cells) == 0 {
-		c.Source, c.cut = clip(c.Source, room), true
+		c.Source, c.cut = unreadable.Clip(c.Source, room), true
 		n.CellsCut++
 	}
 	c.sourced = !c.cut
@@ -390,7 +391,7 @@ func output(ctx context.Context, r *Readers, ro *notebook.Output, images *int, o
 		if out.MediaType == "" {
 			out.LeftOut = slices.Sorted(maps.Keys(ro.Data))
 			for i, kind := range out.LeftOut {
-				out.LeftOut[i] = clip(kind, 80)
+				out.LeftOut[i] = unreadable.Clip(kind, 80)
 			}
 			out.LeftOut = out.LeftOut[:min(len(out.LeftOut), 5)]
 		}
@@ -408,6 +409,6 @@ func (out *Output) shorten() bool {
 	for len(tail) > 0 && tail[0]&0xc0 == 0x80 {
 		tail = tail[1:]
 	}
-	out.Text = clip(out.Text, outputBytes*3/4) + fmt.Sprintf("\n[%s left out]\n", bytesText(int64(cut))) + tail
+	out.Text = unreadable.Clip(out.Text, outputBytes*3/4) + fmt.Sprintf("\n[%s left out]\n", unreadable.Bytes(int64(cut))) + tail
 	return true
 }

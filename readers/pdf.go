@@ -11,6 +11,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"moltisfs/readers/unreadable"
 )
 
 const (
@@ -129,7 +131,7 @@ func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 		if _, rest, _ := bytes.Cut(f.head, newline); len(rest) > 0 && !looksBinary(rest, true) {
 			return nil, &Unsupported{What: "the PDF", Why: "there is nothing behind its header", Do: `If it is a text that only begins like a PDF, give encoding: "utf-8".`}
 		}
-		return nil, &Damaged{"PDF", "there is nothing behind its header"} // told before an engine is started, which may have to be compiled
+		return nil, &Damaged{What: "PDF", Why: "there is nothing behind its header"} // told before an engine is started, which may have to be compiled
 	}
 	free, err := r.reserve(ctx, "PDF", r.config.PDFMemory+sandboxStep+min(max(f.Size, 0), inSandbox))
 	if err != nil {
@@ -293,7 +295,9 @@ func parsePages(list string, total int) ([]int, error) {
 	if strings.TrimSpace(list) == "" {
 		return span(1, min(total, MaxPages)), nil
 	}
-	bad := func(why string) ([]int, error) { return nil, &BadPages{Pages: clip(list, 60), Why: why, Total: total} }
+	bad := func(why string) ([]int, error) {
+		return nil, &BadPages{Pages: unreadable.Clip(list, 60), Why: why, Total: total}
+	}
 	var pages []int
 	seen := map[int]bool{}
 	if len(list) > 400 {

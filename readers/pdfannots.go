@@ -12,6 +12,8 @@ import (
 	"github.com/klippa-app/go-pdfium/references"
 	"github.com/klippa-app/go-pdfium/requests"
 	"github.com/klippa-app/go-pdfium/structs"
+
+	"moltisfs/readers/unreadable"
 )
 
 const (
@@ -100,7 +102,7 @@ func (a *annotations) read(index int) error {
 	}
 	label := "annotation"
 	if author := a.text(annot, "T"); author != "" {
-		label += " by " + clip(strings.ReplaceAll(author, "\n", " "), tipBytes)
+		label += " by " + unreadable.Clip(strings.ReplaceAll(author, "\n", " "), tipBytes)
 	}
 	if hidden {
 		label += ", hidden"
@@ -181,7 +183,7 @@ func (a *annotations) field(annot references.FPDF_ANNOTATION, hidden bool) error
 	if err != nil || kind.FormFieldType == enums.FPDF_FORMFIELD_TYPE_PUSHBUTTON {
 		return err
 	}
-	f := formField{name: cmp.Or(w.name(), "(no name)"), tip: clip(w.tip(), tipBytes)}
+	f := formField{name: cmp.Or(w.name(), "(no name)"), tip: unreadable.Clip(w.tip(), tipBytes)}
 	if hidden {
 		f.name += ", hidden"
 	}

@@ -213,7 +213,7 @@ func (p *pdfium) document(ctx context.Context, data []byte, section *io.SectionR
 	trapped := true
 	defer func() {
 		if v := recover(); v != nil {
-			pages, err = nil, &Damaged{"PDF", fmt.Sprintf("the engine gave up (%v)", v)}
+			pages, err = nil, &Damaged{What: "PDF", Why: fmt.Sprintf("the engine gave up (%v)", v)}
 		}
 		if trapped {
 			p.drop()
@@ -233,14 +233,14 @@ func (p *pdfium) document(ctx context.Context, data []byte, section *io.SectionR
 	case errors.Is(err, pdferrors.ErrPassword):
 		trapped = false
 		instance.Close()
-		return nil, &Encrypted{"PDF"}
+		return nil, &Encrypted{What: "PDF"}
 	case errors.Is(err, pdferrors.ErrSecurity):
 		trapped = false
 		instance.Close()
 		return nil, &Unsupported{What: "an encrypted PDF", Why: "its kind of encryption is not known", Do: "Ask the user for a copy that is not encrypted."}
 	default:
 		// Not every error leaves a clean instance; a new sandbox is cheap.
-		return nil, &Damaged{"PDF", pdfReason(err)}
+		return nil, &Damaged{What: "PDF", Why: pdfReason(err)}
 	}
 	pages, err = readPages(ctx, instance, doc.Document, job, done)
 	var ours Hinter
@@ -271,7 +271,7 @@ func readPages(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUME
 		return nil, err
 	}
 	if count.PageCount < 1 {
-		return nil, &Damaged{"PDF", "it has no pages"}
+		return nil, &Damaged{What: "PDF", Why: "it has no pages"}
 	}
 	out := &pdfPages{Total: count.PageCount}
 	if out.Asked, err = parsePages(job.Pages, out.Total); err != nil {
@@ -383,5 +383,5 @@ func broken(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return fmt.Errorf("%w", &Damaged{"PDF", pdfReason(err)})
+	return fmt.Errorf("%w", &Damaged{What: "PDF", Why: pdfReason(err)})
 }

@@ -211,7 +211,7 @@ func (r *Readers) Read(ctx context.Context, s Source, o Options) (c Content, err
 	// No panic is known. Should a stranger's file find one, it costs that file and not the caller's process.
 	defer func() {
 		if v := recover(); v != nil {
-			c, err = nil, &Damaged{"file", fmt.Sprintf("%s (%.120q)", gaveUp, fmt.Sprint(v))}
+			c, err = nil, &Damaged{What: "file", Why: fmt.Sprintf("%s (%.120q)", gaveUp, fmt.Sprint(v))}
 		}
 	}()
 	if err := o.check(); err != nil {
@@ -295,7 +295,7 @@ func (o *Options) check() error {
 		}
 	}
 	if o.Encoding != "" {
-		if _, err := lookupEncoding(o.Encoding); err != nil {
+		if _, _, err := encodingOf(o.Encoding, nil); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,8 @@ package readers
 import (
 	"fmt"
 	"strings"
+
+	"moltisfs/readers/unreadable"
 )
 
 // remark adds what must not go without saying: arguments that mean nothing for this kind of content, and a window in which there is
@@ -189,5 +191,5 @@ func isAre(n int, noun string) string {
 	if n == 1 {
 		return "is 1 " + noun
 	}
-	return "are " + plural(n, noun)
+	return "are " + unreadable.Plural(n, noun)
 }

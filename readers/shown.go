@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+
+	"moltisfs/readers/office"
 )
 
 // ShownAs names what Read shows of a file in place of its own characters: "PNG image", "PDF", "docx", "gzip". It is empty where the text that Read
@@ -22,8 +24,8 @@ func ShownAs(content []byte, encoding string) string {
 		return "PDF"
 	case knowsZip(f, o):
 		if z, err := openZip(f); err == nil {
-			if format, write := documentOf(z).format(); write != nil {
-				return format
+			if d := office.Open(context.Background(), z, office.Window{}); d != nil {
+				return d.Format
 			}
 		}
 		return "zip archive"
@@ -52,16 +54,16 @@ func ShownDecoded(content []byte, encoding string) string {
 // 8 MiB. encoding is [Options].Encoding.
 func RenderedHTML(content []byte, encoding string) string {
 	head := content[:min(len(content), headBytes)]
-	if len(content) > 8<<20 || !looksHTML(head) {
+	if len(content) > 8<<20 || !office.LooksHTML(head) {
 		return ""
 	}
 	_, text, err := decodeWhole(content, cmp.Or(encoding, htmlCharset(head)))
 	if err != nil {
 		return ""
 	}
-	d := &document{ctx: context.Background(), o: &Options{}}
-	_ = d.htmlText(bytes.NewReader(text)) // what could be made of it counts
-	return string(d.out)
+	d := office.New(context.Background(), office.Window{})
+	_ = d.HTML(bytes.NewReader(text)) // what could be made of it counts
+	return string(d.Text())
 }
 
 // forced says that the file is to be read as text whatever it begins with, because an encoding was given. UTF-8, which some callers send with
@@ -70,6 +72,6 @@ func forced(f *file, o *Options) bool {
 	if o.Encoding == "" {
 		return false
 	}
-	e, err := lookupEncoding(o.Encoding)
+	e, _, err := encodingOf(o.Encoding, nil)
 	return err != nil || e.Mapped() || !looksBinary(f.head, f.ended)
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/internal/text"
+	"moltisfs/readers/unreadable"
 )
 
 // Of the tree that holds a schema.
@@ -28,10 +29,10 @@ func (b *Binary) describeSQLite(f *file) {
 		size = 65536
 	}
 	encoding := map[uint32]string{1: "UTF-8", 2: "UTF-16le", 3: "UTF-16be"}[be.Uint32(h[56:])]
-	b.Summary = fmt.Sprintf("SQLite database, %s of %d bytes, %s, user_version %d", plural(int(be.Uint32(h[28:])), "page"), size, encoding, be.Uint32(h[60:]))
+	b.Summary = fmt.Sprintf("SQLite database, %s of %d bytes, %s, user_version %d", unreadable.Plural(int(be.Uint32(h[28:])), "page"), size, encoding, be.Uint32(h[60:]))
 	// The number of pages is only kept true by writers that also write the number of the change it is for.
 	if pages := int64(be.Uint32(h[28:])); be.Uint32(h[24:]) == be.Uint32(h[92:]) && b.Bytes < pages*int64(size) {
-		b.Summary += fmt.Sprintf("; truncated: it has %s of %s", bytesText(b.Bytes), bytesText(pages*int64(size)))
+		b.Summary += fmt.Sprintf("; truncated: it has %s of %s", unreadable.Bytes(b.Bytes), unreadable.Bytes(pages*int64(size)))
 	}
 	if size < 512 || size&(size-1) != 0 || encoding == "" {
 		return
@@ -165,5 +166,5 @@ func sqliteSchemaRow(p []byte, at int, decode func(string) string) string {
 		}
 		return r
 	}, strings.Join(strings.Fields(fields[4]), " "))
-	return clip(graphic(fields[0])+" "+graphic(fields[1])+": "+sql, 200)
+	return unreadable.Clip(unreadable.Graphic(fields[0])+" "+unreadable.Graphic(fields[1])+": "+sql, 200)
 }

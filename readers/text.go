@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"math"
 	"unsafe"
+
+	"moltisfs/internal/text"
+	"moltisfs/readers/office"
+	"moltisfs/readers/unreadable"
 )
 
 // Text is a window of numbered lines. A final newline makes no extra line; a "\r" before a newline and a byte order mark
@@ -85,9 +89,9 @@ func readText(ctx context.Context, r *Readers, f *file, o *Options) (Content, er
 		t.Empty, t.Whole = len(raw) == 0, t.StartLine == 1
 	}
 	switch {
-	case looksHTML(raw):
+	case office.LooksHTML(raw):
 		t.Format = "html"
-	case looksEmail(raw):
+	case office.LooksEmail(raw):
 		t.Format = "email"
 	}
 	if t.Format != "" && t.StartLine == 1 {
@@ -110,9 +114,9 @@ func (t *Text) unknownTotal(note string) {
 
 // noText says that a file with bytes in it gave no text, which is not the same as an empty file.
 func (t *Text) noText(size int64, pictures int) {
-	what := bytesText(size)
+	what := unreadable.Bytes(size)
 	if pictures > 0 {
-		what = plural(pictures, "image") + ", " + what
+		what = unreadable.Plural(pictures, "image") + ", " + what
 	}
 	t.Note, t.Unit = "No text in this "+t.Format+"; "+what+".", ""
 }
@@ -143,10 +147,10 @@ func renderAfter(gone int, content []byte, o *Options) *Text {
 		t.Note = fmt.Sprintf("There are %d lines; those before line %d can be had with a positive offset.", total, gone+1)
 		first = gone + 1
 	}
-	at := skipLines(content, first-1-gone)
+	at := text.SkipLines(content, first-1-gone)
 	if o.Tail {
 		dropped := fitTail(content[at:], o)
-		at += skipLines(content[at:], dropped)
+		at += text.SkipLines(content[at:], dropped)
 		first += dropped
 	}
 	t.StartLine = first
@@ -274,24 +278,3 @@ func countLines(b []byte) int {
 }
 
 var newline = []byte{'\n'}
-
-// skipLines is where the line after the first n begins; the length of b when there is none.
-func skipLines(b []byte, n int) int {
-	at := 0
-	for n > 256 && len(b)-at > 16<<10 { // count in blocks first
-		c := bytes.Count(b[at:at+16<<10], newline)
-		if c >= n {
-			break
-		}
-		n -= c
-		at += 16 << 10
-	}
-	for ; n > 0; n-- {
-		i := bytes.IndexByte(b[at:], '\n')
-		if i < 0 {
-			return len(b)
-		}
-		at += i + 1
-	}
-	return at
-}

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/text/transform"
 
 	"moltisfs/internal/text"
+	"moltisfs/readers/unreadable"
 )
 
 const (
@@ -140,7 +141,7 @@ func (s *scan) finish(t *Text, first int) error {
 	if more {
 		t.TotalLinesAtLeast = max(t.TotalLinesAtLeast, next)
 	} else if t.NextColumn == 0 {
-		t.Note = fmt.Sprintf("Line %d does not end within %s; lines after it were not looked for.", next-1, bytesText(lineSearch))
+		t.Note = fmt.Sprintf("Line %d does not end within %s; lines after it were not looked for.", next-1, unreadable.Bytes(lineSearch))
 	}
 	return nil
 }

@@ -8,6 +8,9 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/transform"
+
+	"moltisfs/internal/text"
+	"moltisfs/readers/unreadable"
 )
 
 // fromEnd renders the last lines of a file. Where it is too long to count (total is below zero) they are numbered from the end.
@@ -33,9 +36,9 @@ func (s *scan) fromEnd(t *Text, back, limit, mark, total int, o *Options) error 
 		return err
 	}
 	lines := countLines(body)
-	body = body[skipLines(body, max(lines-back, 0)):]
+	body = body[text.SkipLines(body, max(lines-back, 0)):]
 	if o.Column == 0 {
-		body = body[skipLines(body, fitTail(body, o)):]
+		body = body[text.SkipLines(body, fitTail(body, o)):]
 	}
 	lines = countLines(body)
 	p := newPage(o, len(body)+lines*12)
@@ -102,7 +105,7 @@ func (s *scan) lineEnd(t *Text, body []byte, total int, o *Options) ([]byte, err
 		chars++
 	}
 	body = body[at:]
-	t.Note = fmt.Sprintf("Of the last line only its last %s are shown; where in it they begin was not counted.", plural(chars, "character"))
+	t.Note = fmt.Sprintf("Of the last line only its last %s are shown; where in it they begin was not counted.", unreadable.Plural(chars, "character"))
 	if total < 0 || s.size > tailCount {
 		return body, nil
 	}

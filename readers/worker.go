@@ -124,9 +124,9 @@ func (w *workReply) error() error {
 	case "limit":
 		return &Limit{What: w.What, Resource: w.Why}
 	case "unsupported":
-		return &Unsupported{w.What, w.Why, w.Failed}
+		return &Unsupported{What: w.What, Why: w.Why, Do: w.Failed}
 	}
-	return &Damaged{w.What, w.Why}
+	return &Damaged{What: w.What, Why: w.Why}
 }
 
 // inWorker runs one request in a new process. What crashes or overruns there is an error here, and nothing else.

@@ -158,3 +158,24 @@ func (e *Encoding) CountLines(b []byte) (n, after int) {
 		at += i + e.Unit
 	}
 }
+
+// SkipLines is where the line after the first n begins; the length of b when there is none.
+func SkipLines(b []byte, n int) int {
+	at := 0
+	for n > 256 && len(b)-at > 16<<10 { // count in blocks first
+		c := bytes.Count(b[at:at+16<<10], []byte{'\n'})
+		if c >= n {
+			break
+		}
+		n -= c
+		at += 16 << 10
+	}
+	for ; n > 0; n-- {
+		i := bytes.IndexByte(b[at:], '\n')
+		if i < 0 {
+			return len(b)
+		}
+		at += i + 1
+	}
+	return at
+}

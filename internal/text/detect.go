@@ -71,6 +71,14 @@ func Of(asked string, b []byte) (e *Encoding, mark int, guessed bool) {
 	return e, mark, guessed
 }
 
+// ToRead is Of for who only reads: what is said to be GBK is read as GB 18030, which holds all of it.
+func ToRead(asked string, b []byte) (e *Encoding, mark int) {
+	if e, mark, _ = Of(asked, b); e != nil && e.Name == "gbk" {
+		e = Lookup("gb18030")
+	}
+	return e, mark
+}
+
 // LooksBinary decides by the first bytes of a file that it is not text in any encoding. ended: they are all of it. known tells
 // formats that happen to hold no NUL there.
 func LooksBinary(head []byte, ended bool, known func([]byte) bool) bool {

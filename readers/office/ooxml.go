@@ -1,4 +1,4 @@
-package readers
+package office
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 )
 
 // docx writes the body, then footnotes, endnotes and comments.
-func (d *document) docx() error {
+func (d *Document) docx() error {
 	if err := d.wordPart("word/document.xml"); err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ type wordTable struct {
 	cell strings.Builder
 }
 
-func (d *document) wordPart(name string) error {
+func (d *Document) wordPart(name string) error {
 	var p strings.Builder // the paragraph
 	style, list, level := "", false, 0
 	inText, inProps, vanish := false, false, false
@@ -112,14 +112,14 @@ func (d *document) wordPart(name string) error {
 		},
 		skipped: func(in string, s []byte) {
 			if in == "delText" {
-				d.deleted += utf8.RuneCount(s)
+				d.hidden.deleted += utf8.RuneCount(s)
 			}
 		},
 		text: func(s []byte) error {
 			if inText {
 				p.Write(s)
 				if vanish {
-					d.vanished += utf8.RuneCount(s)
+					d.hidden.vanished += utf8.RuneCount(s)
 				}
 			}
 			return nil
@@ -189,7 +189,7 @@ func headingLevel(style string) int {
 }
 
 // pptx writes the slides in the order of the presentation, each with its notes.
-func (d *document) pptx() error {
+func (d *Document) pptx() error {
 	relations := d.relations("ppt/presentation.xml")
 	var slides []string
 	err := d.walk("ppt/presentation.xml", xmlHandler{start: func(e *element) (bool, error) {
@@ -229,18 +229,18 @@ func (d *document) pptx() error {
 }
 
 // hiddenSlide is a mark for the heading of a slide that is left out when the others are shown.
-func (d *document) hiddenSlide(slide string) (mark string) {
+func (d *Document) hiddenSlide(slide string) (mark string) {
 	_ = d.walk(slide, xmlHandler{start: func(e *element) (bool, error) { // what is wrong with the part its text will tell
 		if show := e.get("show"); e.name == "sld" && (show == "0" || show == "false") {
 			mark = " (hidden)"
 		}
-		return false, errFull // the first element is enough
+		return false, ErrFull // the first element is enough
 	}})
 	return mark
 }
 
 // drawing writes the paragraphs and tables of a slide.
-func (d *document) drawing(name, prefix string) error {
+func (d *Document) drawing(name, prefix string) error {
 	var p, cell strings.Builder
 	var row []string
 	title, number, inText, inTable, rows := false, false, false, false, 0

@@ -1,16 +1,18 @@
-package readers
+package office
 
 import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"moltisfs/readers/unreadable"
 )
 
 // sheetRows is how often a row is written of which a spreadsheet says that it is repeated.
 const sheetRows = 1000
 
 // opendocument writes content.xml of a text, a spreadsheet or a presentation.
-func (d *document) opendocument() error {
+func (d *Document) opendocument() error {
 	type table struct {
 		rows, repeat, again, column int
 		row, far                    []string // far: cells beyond sheetColumns
@@ -129,7 +131,7 @@ func (d *document) opendocument() error {
 			switch in {
 			case "p", "h", "span", "a":
 				if tracked {
-					d.deleted += utf8.RuneCount(s)
+					d.hidden.deleted += utf8.RuneCount(s)
 				}
 			}
 		},
@@ -138,7 +140,7 @@ func (d *document) opendocument() error {
 				return nil
 			}
 			if len(veils) > 0 && veils[len(veils)-1] && len(paragraphs) > 0 {
-				d.vanished += utf8.RuneCount(s)
+				d.hidden.vanished += utf8.RuneCount(s)
 			}
 			write(paragraphs, string(s))
 			return nil
@@ -225,7 +227,7 @@ func (d *document) opendocument() error {
 						}
 					}
 					if more := t.again - sheetRows; more > 0 {
-						return d.tableRow([]string{fmt.Sprintf("(%s more like the last)", plural(more, "row"))}, false)
+						return d.tableRow([]string{fmt.Sprintf("(%s more like the last)", unreadable.Plural(more, "row"))}, false)
 					}
 				}
 			case "table":

@@ -1,4 +1,4 @@
-package readers
+package office
 
 import (
 	"fmt"
@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"moltisfs/readers/unreadable"
 )
 
 const (
@@ -15,7 +17,7 @@ const (
 )
 
 // xlsx writes every sheet as a table: a row is a line, led by its number so that cells can be named.
-func (d *document) xlsx() error {
+func (d *Document) xlsx() error {
 	relations := d.relations("xl/workbook.xml")
 	type sheet struct {
 		name, part string
@@ -35,7 +37,7 @@ func (d *document) xlsx() error {
 					s.part = relations[a.Value]
 				}
 			}
-			if len(sheets) < documentEntries {
+			if len(sheets) < maxEntries {
 				sheets = append(sheets, s)
 			}
 		}
@@ -68,7 +70,7 @@ func (d *document) xlsx() error {
 	return nil
 }
 
-func (d *document) sharedStrings() ([]string, error) {
+func (d *Document) sharedStrings() ([]string, error) {
 	if d.parts["xl/sharedStrings.xml"] == nil {
 		return nil, nil
 	}
@@ -86,7 +88,7 @@ func (d *document) sharedStrings() ([]string, error) {
 		text: func(s []byte) error {
 			if inText {
 				if size += len(s); size > sharedStrings {
-					return &Limit{What: "document", Resource: "bytes of shared strings", Max: sharedStrings}
+					return &unreadable.Limit{What: "document", Resource: "bytes of shared strings", Max: sharedStrings}
 				}
 				b.Write(s)
 			}
@@ -104,7 +106,7 @@ func (d *document) sharedStrings() ([]string, error) {
 }
 
 // dateStyles returns for each cell style whether it shows its number as a date.
-func (d *document) dateStyles() []bool {
+func (d *Document) dateStyles() []bool {
 	var styles []bool
 	custom := map[string]bool{}
 	inCells := false
@@ -154,7 +156,7 @@ func dateFormat(code string) bool {
 	return false
 }
 
-func (d *document) sheet(part string, shared []string, dates []bool, date1904 bool) error {
+func (d *Document) sheet(part string, shared []string, dates []bool, date1904 bool) error {
 	var row, far, hidden []string // far: cells beyond sheetColumns
 	var value, inline, formula strings.Builder
 	mark, computed := "", false // computed: the cell has a formula, perhaps one that is shared with others
@@ -232,7 +234,7 @@ func (d *document) sheet(part string, shared []string, dates []bool, date1904 bo
 				if v == "" && formula.Len() > 0 {
 					v = "=" + formula.String()
 				} else if computed {
-					d.formulas++
+					d.hidden.formulas++
 				}
 				if v == "" || column < 1 {
 					return nil

@@ -1,13 +1,15 @@
-package readers
+package office
 
 import (
 	"net/url"
 	"path"
 	"strings"
+
+	"moltisfs/readers/unreadable"
 )
 
 // epub writes the chapters in reading order.
-func (d *document) epub() error {
+func (d *Document) epub() error {
 	root := ""
 	err := d.walk("META-INF/container.xml", xmlHandler{start: func(e *element) (bool, error) {
 		if e.name == "rootfile" && root == "" {
@@ -53,7 +55,7 @@ func (d *document) epub() error {
 		return err
 	}
 	if title = strings.TrimSpace(title); title != "" {
-		if err := d.add("# ", clip(title, 500), "\n\n"); err != nil {
+		if err := d.add("# ", unreadable.Clip(title, 500), "\n\n"); err != nil {
 			return err
 		}
 	}
@@ -67,7 +69,7 @@ func (d *document) epub() error {
 			return err
 		}
 		d.block()
-		err = d.htmlText(r)
+		err = d.HTML(r)
 		r.Close()
 		if err != nil {
 			return err

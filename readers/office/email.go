@@ -1,11 +1,10 @@
-package readers
+package office
 
 import (
 	"bytes"
-	"cmp"
-	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"mime/multipart"
@@ -13,6 +12,9 @@ import (
 	"net/mail"
 	"net/textproto"
 	"strings"
+
+	"moltisfs/internal/text"
+	"moltisfs/readers/unreadable"
 )
 
 const (
@@ -20,12 +22,12 @@ const (
 	emailDepth = 8
 )
 
-// looksEmail recognises a message by its header: several lines "Name: value" from the first, with names only mail has.
-func looksEmail(head []byte) bool {
+// LooksEmail recognises a message by its header: several lines "Name: value" from the first, with names only mail has.
+func LooksEmail(head []byte) bool {
 	head = head[:min(len(head), 4096)]
 	known := 0
 	for len(head) > 0 {
-		line, rest, _ := bytes.Cut(head, newline)
+		line, rest, _ := bytes.Cut(head, []byte{'\n'})
 		head = rest
 		line = bytes.TrimRight(line, "\r")
 		if len(line) == 0 {
@@ -46,11 +48,11 @@ func looksEmail(head []byte) bool {
 	return known >= 3
 }
 
-// email writes the headers a person sees, the text, and the names of attachments.
-func (d *document) email(raw []byte) error {
+// Email writes the headers a person sees, the text, and the names of attachments.
+func (d *Document) Email(raw []byte) error {
 	m, err := mail.ReadMessage(bytes.NewReader(raw))
 	if err != nil {
-		return &Damaged{"email", err.Error()}
+		return &unreadable.Damaged{What: "email", Why: err.Error()}
 	}
 	dec := mime.WordDecoder{CharsetReader: charsetReader}
 	for _, h := range []string{"From", "To", "Cc", "Date", "Subject"} {
@@ -76,14 +78,14 @@ func (d *document) email(raw []byte) error {
 }
 
 type emailReader struct {
-	d        *document
+	d        *Document
 	parts    int
 	attached []string
 }
 
 func (e *emailReader) part(h textproto.MIMEHeader, body io.Reader, depth int) error {
 	if e.parts++; e.parts > emailParts || depth > emailDepth {
-		return &Limit{What: "email", Resource: "parts", Max: emailParts}
+		return &unreadable.Limit{What: "email", Resource: "parts", Max: emailParts}
 	}
 	media, params, err := mime.ParseMediaType(h.Get("Content-Type"))
 	if err != nil {
@@ -100,7 +102,7 @@ func (e *emailReader) part(h textproto.MIMEHeader, body io.Reader, depth int) er
 	case strings.HasPrefix(media, "multipart/"):
 		return e.multipart(media, params["boundary"], body, depth)
 	case disposition == "attachment" || !strings.HasPrefix(media, "text/"):
-		n, _ := io.Copy(io.Discard, io.LimitReader(body, memoryLimit))
+		n, _ := io.Copy(io.Discard, io.LimitReader(body, maxAttached))
 		name := named["filename"]
 		if name == "" {
 			name = params["name"]
@@ -109,22 +111,26 @@ func (e *emailReader) part(h textproto.MIMEHeader, body io.Reader, depth int) er
 		if s, err := dec.DecodeHeader(name); err == nil {
 			name = s
 		}
-		e.attached = append(e.attached, entryLine(name, n)+" "+clip(media, 80))
+		e.attached = append(e.attached, unreadable.Entry(name, n)+" "+unreadable.Clip(media, 80))
 		return nil
 	}
 	raw, err := io.ReadAll(body) // no longer than the file
 	if err != nil && len(raw) == 0 {
-		return &Damaged{"email", err.Error()}
+		return &unreadable.Damaged{What: "email", Why: err.Error()}
 	}
-	_, text, err := decodeWhole(raw, knownEncoding(params["charset"]))
-	if err != nil {
-		_, text, _ = decodeWhole(raw, "")
+	var content []byte
+	for _, asked := range []string{params["charset"], ""} {
+		if enc, mark := text.ToRead(asked, raw); enc != nil {
+			if content, err = enc.Decode(raw[mark:]); err == nil {
+				break
+			}
+		}
 	}
 	e.d.block()
 	if media == "text/html" {
-		return e.d.htmlText(bytes.NewReader(text))
+		return e.d.HTML(bytes.NewReader(content))
 	}
-	return e.d.add(strings.ReplaceAll(string(text), "\r\n", "\n"), "\n")
+	return e.d.add(strings.ReplaceAll(string(content), "\r\n", "\n"), "\n")
 }
 
 // multipart reads all parts, but of alternatives only the plainest text.
@@ -145,7 +151,7 @@ func (e *emailReader) multipart(media, boundary string, body io.Reader, depth in
 			if e.parts > 1 || best != nil {
 				break // what was read of a cut message is worth showing
 			}
-			return &Damaged{"email", err.Error()}
+			return &unreadable.Damaged{What: "email", Why: err.Error()}
 		}
 		if media != "multipart/alternative" {
 			if err := e.part(p.Header, p, depth+1); err != nil {
@@ -159,7 +165,7 @@ func (e *emailReader) multipart(media, boundary string, body io.Reader, depth in
 		}
 		a := &alternative{p.Header, raw, strings.HasPrefix(p.Header.Get("Content-Type"), "text/plain")}
 		if e.parts++; e.parts > emailParts {
-			return &Limit{What: "email", Resource: "parts", Max: emailParts}
+			return &unreadable.Limit{What: "email", Resource: "parts", Max: emailParts}
 		}
 		if best == nil || a.plain && !best.plain {
 			best = a
@@ -171,17 +177,10 @@ func (e *emailReader) multipart(media, boundary string, body io.Reader, depth in
 	return e.part(best.header, bytes.NewReader(best.body), depth+1)
 }
 
-func knownEncoding(name string) string {
-	if _, err := lookupEncoding(name); err != nil {
-		return ""
-	}
-	return name
-}
-
 func charsetReader(name string, in io.Reader) (io.Reader, error) {
-	e, err := lookupEncoding(name)
-	if err != nil {
-		return nil, err
+	e, _ := text.ToRead(name, nil)
+	if name == "" || e == nil {
+		return nil, fmt.Errorf("unknown encoding %q", name)
 	}
 	return e.Codec.NewDecoder().Reader(in), nil
 }
@@ -204,10 +203,10 @@ func (b *base64Text) Read(p []byte) (int, error) {
 	}
 }
 
-// hidesText reports whether an email's header says that its text is not readable in the source.
-func hidesText(head []byte) bool {
+// HidesText reports whether an email's header says that its text is not readable in the source.
+func HidesText(head []byte) bool {
 	for len(head) > 0 {
-		line, rest, _ := bytes.Cut(head, newline)
+		line, rest, _ := bytes.Cut(head, []byte{'\n'})
 		head = rest
 		if len(bytes.TrimRight(line, "\r")) == 0 {
 			break
@@ -229,65 +228,4 @@ func hidesText(head []byte) bool {
 		}
 	}
 	return false
-}
-
-func knowsMarkup(f *file, o *Options) bool {
-	if looksBinary(f.head, f.ended) {
-		return false
-	}
-	if o.Render {
-		return looksHTML(f.head) || looksEmail(f.head)
-	}
-	return !o.Source && o.Encoding == "" && looksEmail(f.head) && hidesText(f.head)
-}
-
-// readMarkup shows HTML and email as a person would see them.
-func readMarkup(ctx context.Context, r *Readers, f *file, o *Options) (Content, error) {
-	limit := o.MaxFileBytes
-	if o.window() || o.AllowLarge {
-		limit = max(limit, memoryLimit)
-	}
-	raw, err := f.all(ctx, limit, "file", limit < memoryLimit)
-	if err != nil {
-		return nil, err
-	}
-	d := &document{ctx: ctx, o: o}
-	format := "html"
-	if looksHTML(f.head) {
-		_, text, err := decodeWhole(raw, cmp.Or(o.Encoding, htmlCharset(f.head)))
-		if err != nil {
-			return nil, err
-		}
-		err = d.htmlText(bytes.NewReader(text))
-		if err != nil && !errors.Is(err, errFull) {
-			return nil, damagedOr(ctx, "HTML page", err)
-		}
-	} else {
-		format = "email"
-		if err := d.email(raw); err != nil && !errors.Is(err, errFull) {
-			return nil, damagedOr(ctx, "email", err)
-		}
-	}
-	t, err := d.text(format, f.Size, o)
-	if err != nil {
-		return nil, err
-	}
-	t.Sum, t.Changed, t.ChangedBelow = sum(raw), f.grown, f.grown
-	// Nobody has seen the file's own lines: an overwrite must not rest on this.
-	t.Whole, t.Unit, t.Total, t.Shown = false, "source line", -1, nil
-	t.Note = strings.TrimSpace(t.Note + " This is the text, not the source; render: false gives the source.")
-	return t, nil
-}
-
-// htmlCharset is what the page says of itself, if that is an encoding.
-func htmlCharset(head []byte) string {
-	i := bytes.Index(bytes.ToLower(head[:min(len(head), 2048)]), []byte("charset="))
-	if i < 0 {
-		return ""
-	}
-	s := strings.TrimLeft(string(head[i+8:min(len(head), i+48)]), `"' `)
-	if j := strings.IndexAny(s, `"' />;`); j >= 0 {
-		s = s[:j]
-	}
-	return knownEncoding(s)
 }

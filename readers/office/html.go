@@ -1,4 +1,4 @@
-package readers
+package office
 
 import (
 	"bytes"
@@ -9,10 +9,12 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"moltisfs/readers/unreadable"
 )
 
-// htmlText writes a page's text as Markdown. It goes token by token: nothing grows with the page's depth.
-func (d *document) htmlText(r io.Reader) error {
+// HTML writes a page's text as Markdown. It goes token by token: nothing grows with the page's depth.
+func (d *Document) HTML(r io.Reader) error {
 	z := html.NewTokenizer(r)
 	z.SetMaxBuf(8 << 20)
 	w := htmlWriter{d: d}
@@ -58,7 +60,7 @@ func (d *document) htmlText(r io.Reader) error {
 
 // htmlWriter holds one block of text until it ends.
 type htmlWriter struct {
-	d      *document
+	d      *Document
 	line   strings.Builder
 	prefix string
 	hidden atom.Atom // inside an element that shows nothing
@@ -79,7 +81,7 @@ func (w *htmlWriter) text(s string) {
 		return
 	}
 	if w.veil != 0 {
-		w.d.vanished += utf8.RuneCountInString(strings.Join(strings.Fields(s), " "))
+		w.d.hidden.vanished += utf8.RuneCountInString(strings.Join(strings.Fields(s), " "))
 	}
 	if w.pre {
 		w.line.WriteString(s)
@@ -274,7 +276,7 @@ func (w *htmlWriter) end(tag atom.Atom) {
 		if w.href != "" && w.anchor > 0 && w.anchor-1 < w.line.Len() && !strings.HasPrefix(w.href, "#") && !strings.HasPrefix(w.href, "javascript:") {
 			s := w.line.String()
 			w.line.Reset()
-			w.line.WriteString(s[:w.anchor-1] + "[" + strings.TrimSpace(s[w.anchor-1:]) + "](" + clip(w.href, 2000) + ")")
+			w.line.WriteString(s[:w.anchor-1] + "[" + strings.TrimSpace(s[w.anchor-1:]) + "](" + unreadable.Clip(w.href, 2000) + ")")
 		}
 		w.href, w.anchor = "", 0
 	case atom.Td, atom.Th:
@@ -304,8 +306,8 @@ func (w *htmlWriter) endCell() {
 	w.anchor = 0
 }
 
-// looksHTML recognises a page by how it begins.
-func looksHTML(head []byte) bool {
+// LooksHTML recognises a page by how it begins.
+func LooksHTML(head []byte) bool {
 	b := bytes.TrimLeft(bytes.TrimPrefix(head[:min(len(head), 1024)], []byte("\xef\xbb\xbf")), " \t\r\n")
 	for bytes.HasPrefix(b, []byte("<!--")) || bytes.HasPrefix(b, []byte("<?xml")) {
 		i := bytes.IndexByte(b, '>')

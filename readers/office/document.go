@@ -1,0 +1,472 @@
+// Package office makes text of documents: docx, xlsx, pptx, OpenDocument, EPUB, web pages and email. It is pure: an archive or a reader
+// in, text out. It runs nothing found in a document, follows no reference out of it, and holds within limits what it unpacks, how deep
+// it goes and how much text it keeps. Errors are those of package unreadable, ErrFull, the context's and those of the parsers.
+package office
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"moltisfs/internal/text"
+	"moltisfs/readers/unreadable"
+)
+
+const (
+	MaxText = 16 << 20 // bytes of text kept at a time
+
+	maxEntries  = 20_000    // parts of an archive
+	maxUnpacked = 128 << 20 // bytes, all parts together
+	maxDepth    = 500       // of elements
+	textKept    = 64 << 10  // bytes of text kept whatever was asked for: what comes next depends on them
+	maxAttached = 32 << 20  // bytes of an attachment that are counted
+)
+
+// Window says which part of the text is wanted: what lies before it need not be kept.
+type Window struct {
+	Offset  int // first line, from 1
+	FromEnd bool
+}
+
+// Document collects the text of a document. It is not for concurrent use.
+type Document struct {
+	Format  string // "docx", …; of an archive
+	Full    bool   // the text goes on beyond what could be kept
+	Dropped int    // lines of the text before the part that was kept
+
+	ctx          context.Context
+	window       Window
+	parts        map[string]*zip.File
+	write        func(*Document) error
+	spent        int64 // bytes unpacked
+	out          []byte
+	droppedBytes int
+	hidden       hidden
+}
+
+// hidden counts what a reader of the text cannot know from it.
+type hidden struct {
+	vanished int // characters that the document hides
+	deleted  int // characters of tracked deletions, which are not shown
+	formulas int // of which only the value is shown
+}
+
+// New is a document that HTML or Email writes to.
+func New(ctx context.Context, w Window) *Document { return &Document{ctx: ctx, window: w} }
+
+// Open finds the document in an archive; nil when there is none.
+func Open(ctx context.Context, z *zip.Reader, w Window) *Document {
+	if len(z.File) > maxEntries {
+		return nil
+	}
+	d := New(ctx, w)
+	d.parts = make(map[string]*zip.File, len(z.File))
+	for _, e := range z.File {
+		if _, twice := d.parts[e.Name]; !twice {
+			d.parts[e.Name] = e
+		}
+	}
+	if d.Format, d.write = d.format(); d.write == nil {
+		return nil
+	}
+	return d
+}
+
+// Write collects the text of an archive's document.
+func (d *Document) Write() error { return d.write(d) }
+
+// Text is what was collected and kept.
+func (d *Document) Text() []byte { return d.out }
+
+// ErrFull ends the work on a document whose text is longer than can be kept.
+var ErrFull = errors.New("the text is as long as it may be")
+
+func (d *Document) format() (string, func(*Document) error) {
+	d.findMain()
+	has := func(name string) bool { return d.parts[name] != nil }
+	switch {
+	case has("word/document.xml"):
+		return "docx", (*Document).docx
+	case has("ppt/presentation.xml"):
+		return "pptx", (*Document).pptx
+	case has("xl/workbook.xml"):
+		return "xlsx", (*Document).xlsx
+	case has("META-INF/container.xml") && has("mimetype"), has("content.xml") && has("mimetype"):
+		media, err := d.part("mimetype", 256)
+		if err != nil {
+			return "", nil
+		}
+		switch m := strings.TrimSpace(string(media)); {
+		case m == "application/epub+zip":
+			return "epub", (*Document).epub
+		case !has("content.xml"):
+		case strings.HasSuffix(m, "opendocument.text"), strings.HasSuffix(m, "opendocument.text-template"), strings.HasSuffix(m, "opendocument.text-web"):
+			return "odt", (*Document).opendocument
+		case strings.HasSuffix(m, "opendocument.spreadsheet"):
+			return "ods", (*Document).opendocument
+		case strings.HasSuffix(m, "opendocument.presentation"):
+			return "odp", (*Document).opendocument
+		}
+	}
+	return "", nil
+}
+
+// findMain gives an Office document's main part its usual name. Word Online writes word/document2.xml.
+func (d *Document) findMain() {
+	d.walk("_rels/.rels", xmlHandler{start: func(e *element) (bool, error) {
+		main := strings.TrimPrefix(path.Clean("/"+e.get("Target")), "/")
+		if !strings.HasSuffix(e.get("Type"), "/officeDocument") || d.parts[main] == nil {
+			return false, nil
+		}
+		dir, base := path.Split(main)
+		for _, usual := range []string{"word/document.xml", "ppt/presentation.xml", "xl/workbook.xml"} {
+			if strings.HasPrefix(usual, dir) && dir != "" && base != path.Base(usual) {
+				d.parts[usual] = d.parts[main]
+				if of := d.parts[dir+"_rels/"+base+".rels"]; of != nil {
+					d.parts[dir+"_rels/"+path.Base(usual)+".rels"] = of
+				}
+			}
+		}
+		return false, nil
+	}})
+}
+
+// Mentions says what a reader of the text cannot know from it. That some of it is hidden is said of every window: hidden text is
+// where a stranger's orders to a model are put.
+func (d *Document) Mentions(beginning bool) string {
+	var notes []string
+	var missing []string
+	if n := d.Pictures(); n > 0 && len(d.out) > 0 { // without text it is said already
+		missing = append(missing, unreadable.Plural(n, "image"))
+	}
+	if d.hidden.deleted > 0 {
+		missing = append(missing, unreadable.Plural(d.hidden.deleted, "character")+" of tracked deletions")
+	}
+	if d.hidden.formulas > 0 {
+		missing = append(missing, unreadable.Plural(d.hidden.formulas, "formula")+" (their values are)")
+	}
+	if n := d.margins(); n > 0 {
+		missing = append(missing, unreadable.Plural(n, "header and footer part"))
+	}
+	if d.macros() {
+		missing = append(missing, "macros")
+	}
+	if beginning && len(missing) > 0 {
+		notes = append(notes, "Not shown: "+strings.Join(missing, ", ")+".")
+	}
+	if d.hidden.vanished > 0 {
+		notes = append(notes, fmt.Sprintf("Hidden in the document, but shown here: %s.", unreadable.Plural(d.hidden.vanished, "character")))
+	}
+	return strings.Join(notes, " ")
+}
+
+// margins counts a docx's headers and footers.
+func (d *Document) margins() int {
+	n := 0
+	for name := range d.parts {
+		if strings.HasPrefix(name, "word/header") || strings.HasPrefix(name, "word/footer") {
+			n++
+		}
+	}
+	return n
+}
+
+// macros says whether there are programs in the document.
+func (d *Document) macros() bool {
+	for name := range d.parts {
+		if path.Base(name) == "vbaProject.bin" || strings.HasPrefix(name, "Basic/") {
+			return true
+		}
+	}
+	return false
+}
+
+// Pictures counts the archive's parts that are images.
+func (d *Document) Pictures() int {
+	n := 0
+	for name := range d.parts {
+		if strings.HasPrefix(name, "Thumbnails/") || strings.HasPrefix(name, "docProps/") {
+			continue // of the document itself
+		}
+		switch strings.ToLower(path.Ext(name)) {
+		case ".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".emf", ".wmf", ".svg":
+			n++
+		}
+	}
+	return n
+}
+
+// part unpacks one part of at most limit bytes.
+func (d *Document) part(name string, limit int64) ([]byte, error) {
+	r, err := d.open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	b, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err == nil && int64(len(b)) > limit {
+		return nil, &unreadable.Limit{What: "document", Resource: "bytes in " + name, Max: limit}
+	}
+	return b, err
+}
+
+// open unpacks a part within the document's bounds.
+func (d *Document) open(name string) (io.ReadCloser, error) {
+	e := d.parts[name]
+	if e == nil {
+		return nil, fmt.Errorf("there is no part %q", unreadable.Clip(name, 80))
+	}
+	if e.Flags&1 != 0 {
+		return nil, &unreadable.Encrypted{What: "document"}
+	}
+	r, err := e.Open()
+	if err != nil {
+		return nil, err
+	}
+	return &part{ReadCloser: r, d: d, packed: int64(e.CompressedSize64)}, nil
+}
+
+type part struct {
+	io.ReadCloser
+	d      *Document
+	packed int64
+	n      int64
+}
+
+func (p *part) Read(b []byte) (int, error) {
+	if err := p.d.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := p.ReadCloser.Read(b)
+	p.n += int64(n)
+	if p.d.spent += int64(n); p.d.spent > maxUnpacked {
+		return n, &unreadable.Limit{What: "document", Resource: "unpacked bytes", Max: maxUnpacked}
+	}
+	if p.n > unreadable.RatioFree && p.n > unreadable.RatioCap*max(p.packed, 1) {
+		return n, &unreadable.Limit{What: "document", Resource: "compression ratio", Max: unreadable.RatioCap}
+	}
+	return n, err
+}
+
+// add appends text, within the bound.
+func (d *Document) add(s ...string) error {
+	for _, s := range s {
+		d.out = append(d.out, s...)
+	}
+	if len(d.out) > MaxText && !d.drop() {
+		d.Full = true
+		if end := bytes.LastIndexByte(d.out[:MaxText], '\n') + 1; end > 0 {
+			d.out = d.out[:end]
+		}
+		return ErrFull
+	}
+	return nil
+}
+
+// drop forgets text that lies before the window asked for, and reports whether that made room: what is kept behind the window's beginning is
+// more than any answer may hold.
+func (d *Document) drop() bool {
+	at := 0
+	switch {
+	case d.window.FromEnd:
+		at = len(d.out) - MaxText/2
+	default:
+		at = min(text.SkipLines(d.out, max(d.window.Offset, 1)-1-d.Dropped), len(d.out)-textKept)
+	}
+	at = bytes.LastIndexByte(d.out[:at], '\n') + 1
+	if at < MaxText/8 {
+		return false
+	}
+	d.Dropped += bytes.Count(d.out[:at], []byte{'\n'})
+	d.droppedBytes += at
+	d.out = d.out[:copy(d.out, d.out[at:])]
+	return true
+}
+
+// GoesOn reports whether the line after those that were kept can be had by asking for it: drop then makes room for it.
+func (d *Document) GoesOn() bool {
+	return len(d.out) <= MaxText && bytes.LastIndexByte(d.out[:max(len(d.out)-textKept, 0)], '\n')+1 >= MaxText/8
+}
+
+// block begins a new block: after an empty line, unless at the beginning.
+func (d *Document) block() {
+	d.out = bytes.TrimRight(d.out, "\n ")
+	if len(d.out) > 0 {
+		d.out = append(d.out, "\n\n"...)
+	}
+}
+
+// element is what a walk through XML meets: a start (with attributes), an end, or text.
+type element struct {
+	name  string // local name
+	space string // last part of the namespace or the prefix
+	attr  []xml.Attr
+}
+
+func (e *element) get(name string) string {
+	for _, a := range e.attr {
+		if a.Name.Local == name {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// xmlHandler is told of everything in a part in order. A start may return skip to leave the element out with all in it; then skipped, where
+// there is one, is told of the text in it and of the element around that text.
+type xmlHandler struct {
+	start func(e *element) (skip bool, err error)
+	end   func(name string) error
+	text  func(s []byte) error
+
+	skipped func(in string, s []byte)
+}
+
+// walk parses one part. The parser expands no entities of the document's own and loads nothing.
+func (d *Document) walk(name string, h xmlHandler) error {
+	r, err := d.open(name)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return walkXML(r, h)
+}
+
+func walkXML(r io.Reader, h xmlHandler) error {
+	x := xml.NewDecoder(r)
+	x.Strict = false
+	x.CharsetReader = charsetReader
+	depth := 0
+	var open []string // elements that have begun; RawToken does not see to it that they end
+	for {
+		tok, err := x.RawToken()
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		switch tok := tok.(type) {
+		case xml.StartElement:
+			if depth++; depth > maxDepth {
+				return &unreadable.Limit{What: "document", Resource: "depth", Max: maxDepth}
+			}
+			skip, err := h.start(&element{tok.Name.Local, tok.Name.Space, tok.Attr})
+			if err != nil {
+				return err
+			}
+			if skip {
+				if err := skipElement(x, tok.Name.Local, &depth, h.skipped); err != nil {
+					return err
+				}
+				depth--
+			} else {
+				open = append(open, tok.Name.Local)
+			}
+		case xml.EndElement:
+			// An end without a beginning is dropped, and one that closes others with it ends them first.
+			if !slices.Contains(open, tok.Name.Local) {
+				continue
+			}
+			for name := ""; name != tok.Name.Local; {
+				name, open = open[len(open)-1], open[:len(open)-1]
+				depth--
+				if h.end != nil {
+					if err := h.end(name); err != nil {
+						return err
+					}
+				}
+			}
+		case xml.CharData:
+			if h.text != nil {
+				if err := h.text(tok); err != nil {
+					return err
+				}
+			}
+		}
+	}
+}
+
+// skipElement reads to the end of the element just begun. text may be nil.
+func skipElement(x *xml.Decoder, in string, depth *int, text func(in string, s []byte)) error {
+	around := []string{in}
+	for inner := 1; inner > 0; {
+		tok, err := x.RawToken()
+		if err != nil {
+			return err
+		}
+		switch tok := tok.(type) {
+		case xml.CharData:
+			if text != nil {
+				text(around[len(around)-1], bytes.TrimSpace(tok))
+			}
+		case xml.StartElement:
+			around = append(around, tok.Name.Local)
+			if inner++; inner+*depth > maxDepth {
+				return &unreadable.Limit{What: "document", Resource: "depth", Max: maxDepth}
+			}
+		case xml.EndElement:
+			inner--
+			around = around[:len(around)-1]
+		}
+	}
+	return nil
+}
+
+// relations reads a part's relationships: id to target, as a name in the archive.
+func (d *Document) relations(name string) map[string]string {
+	out := map[string]string{}
+	dir, base := path.Split(name)
+	d.walk(dir+"_rels/"+base+".rels", xmlHandler{start: func(e *element) (bool, error) {
+		if e.name == "Relationship" && e.get("TargetMode") != "External" && len(out) < maxEntries {
+			target := e.get("Target")
+			if strings.HasPrefix(target, "/") {
+				target = target[1:]
+			} else {
+				target = path.Join(dir, target)
+			}
+			out[e.get("Id")] = target
+		}
+		return false, nil
+	}})
+	return out
+}
+
+// cellText makes a table cell's text one line that does not break the table.
+func cellText(s string) string {
+	return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", `\|`)
+}
+
+// tableRow writes one row of a Markdown table, and the rule after the first.
+func (d *Document) tableRow(cells []string, first bool) error {
+	var b strings.Builder
+	for _, c := range cells {
+		b.WriteString("| ")
+		b.WriteString(c)
+		b.WriteByte(' ')
+	}
+	b.WriteString("|\n")
+	if first {
+		b.WriteString(strings.Repeat("| --- ", len(cells)))
+		b.WriteString("|\n")
+	}
+	return d.add(b.String())
+}
+
+func heading(level int) string { return strings.Repeat("#", min(max(level, 1), 6)) + " " }
+
+func atoi(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0
+	}
+	return n
+}
