@@ -45,7 +45,7 @@ type span struct {
 
 func (s span) SetAttributes(kv ...attribute.KeyValue) {
 	for _, a := range kv {
-		s.spans.said = append(s.spans.said, string(a.Key)+"="+a.Value.Emit())
+		s.spans.said = append(s.spans.said, string(a.Key)+"="+a.Value.String())
 	}
 }
 
