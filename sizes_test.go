@@ -31,14 +31,14 @@ const (
 
 // tooLarge has a row for each package ("grep"), function ("grep.run") and struct ("grep.scan") beyond the limits.
 var tooLarge = map[string]excess{
-	"checkpoint":                                    {9000, storeMove},
-	"cmd/moltis-fs":                                 {4480, "export and the commands of the store shrink with it"},
-	"grep":                                          {5960, "the index is to become a room of its own"},
-	"grep/match":                                    {5900, "parser, automata and assembler of one engine, and what they rely on"},
+	"checkpoint":                                    {8980, storeMove},
+	"cmd/moltis-fs":                                 {4470, "export and the commands of the store shrink with it"},
+	"grep":                                          {5930, "the index is to become a room of its own"},
+	"grep/match":                                    {5895, "parser, automata and assembler of one engine, and what they rely on"},
 	"internal/engine":                               {9300, "holds the opening and the hooks now; the list of steps and the road before it stand side by side"},
-	"internal/guardfs":                              {8310, engineMove},
+	"internal/guardfs":                              {8300, engineMove},
 	"readers":                                       {7110, "becomes a room for each kind of file"},
-	"tools":                                         {5310, "a sentence for each cause and words for each reason; dialects share the facts"},
+	"tools":                                         {5135, "a sentence for each cause and words for each reason; dialects share the facts"},
 	"grep/stream.run":                               {110, hotState},
 	"internal/engine/point.save":                    {85, engineMove},
 	"internal/engine/publish.publish":               {107, engineMove},

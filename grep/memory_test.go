@@ -55,7 +55,7 @@ func peak(fn func()) int64 {
 // TestMemoryFlat: neither the size of a tree nor that of a file shows in the memory of a search.
 func TestMemoryFlat(t *testing.T) {
 	if testing.Short() {
-		t.Skip("writes files that are larger than that")
+		t.Skip("SKIPPED: writes files that are larger than that")
 	}
 	dir := t.TempDir()
 	r := rand.New(rand.NewPCG(1, 1))
