@@ -28,40 +28,58 @@ type room struct {
 // strangers, except that a package may use those below its own directory, and whatever has weight is written here before
 // it is imported. A permission that nobody uses is taken away. The files for every system count, whichever one the test runs on.
 var plan = []room{
+	{0, "checkpoint/localdir", "", "os path/filepath syscall", "golang.org/x/sys"},
+	{0, "grep/ignore", "", "path/filepath unsafe", ""},
+	{0, "grep/match/frequency", "", "", ""},
+	{0, "grep/match/syntax", "", "", ""},
+	{0, "grep/tree", "", "", ""},
 	{0, "internal/edit/diff", "", "", ""},
 	{0, "internal/glob", "", "", ""},
 	{0, "internal/guardfs", "internal/guardfs/flock", "os path/filepath syscall", "golang.org/x/sys"},
 	{0, "internal/guardfs/flock", "", "os", "golang.org/x/sys"},
 	{0, "internal/nearest", "", "", ""},
 	{0, "internal/ndjson", "", "", ""},
+	{0, "readers/image/fit", "", "", "golang.org/x/image"},
 	{0, "readers/unreadable", "", "", ""},
+	{0, "readers/wasm", "", "os path/filepath syscall", "github.com/tetratelabs/wazero"},
 	{0, "internal/text", "", "", "github.com/wlynxg/chardet golang.org/x/text"},
 
-	{1, "checkpoint", "internal/guardfs/flock", "database/sql os path/filepath syscall",
-		"filippo.io/age github.com/klauspost/compress golang.org/x/sys modernc.org/sqlite"},
+	{1, "checkpoint", "checkpoint/blob checkpoint/catalog checkpoint/localdir internal/guardfs/flock", "database/sql os path/filepath syscall",
+		"modernc.org/sqlite"},
+	{1, "checkpoint/catalog", "", "database/sql os path/filepath", "modernc.org/sqlite"},
+	{1, "checkpoint/blob", "checkpoint/localdir", "os path/filepath syscall", "filippo.io/age github.com/klauspost/compress"},
 	{1, "config", "internal/glob internal/nearest", "path/filepath reflect", "filippo.io/age github.com/BurntSushi/toml"},
 	{1, "hook", "", "os/exec path/filepath syscall", ""},
-	{1, "grep", "grep/ignore grep/match internal/guardfs internal/nearest internal/text", "path/filepath", "golang.org/x/text"},
-	{1, "grep/ignore", "", "path/filepath unsafe", ""},
-	{1, "grep/match", "", "unsafe", "github.com/dlclark/regexp2 golang.org/x/sys"},
+	{1, "grep", "grep/filetype grep/ignore grep/index grep/index/rulefiles grep/match grep/tree" +
+		" internal/guardfs internal/text", "path/filepath", "golang.org/x/text"},
+	{1, "grep/filetype", "grep/ignore internal/nearest", "", ""},
+	{1, "grep/index", "grep/ignore grep/index/rulefiles grep/match/frequency grep/tree internal/text", "", ""},
+	{1, "grep/index/rulefiles", "grep/ignore grep/tree", "", ""},
+	{1, "grep/match", "grep/match/frequency grep/match/literal grep/match/syntax", "unsafe",
+		"github.com/dlclark/regexp2 golang.org/x/sys"},
+	{1, "grep/match/literal", "grep/match/frequency grep/match/syntax", "", ""},
 	{1, "internal/args", "internal/nearest", "reflect", ""},
 	{1, "approval", "", "os", "golang.org/x/sys golang.org/x/text"},
-	{1, "internal/audit", "", "os path/filepath syscall", ""},
+	{1, "internal/audit", "internal/guardfs/flock", "os path/filepath syscall", ""},
 	{1, "internal/datadir", "", "os path/filepath", ""},
 	{1, "internal/edit", "internal/edit/diff internal/edit/guard internal/text", "", "golang.org/x/text"},
 	{1, "internal/edit/guard", "internal/edit/diff", "", ""},
+	{1, "internal/gitrepo", "", "os os/exec path/filepath", ""},
 	{1, "internal/ledger", "", "os path/filepath", ""},
 	{1, "internal/policy", "internal/glob internal/guardfs", "syscall", "golang.org/x/text"},
-	{1, "readers", "internal/text readers/notebook readers/office readers/unreadable", "os os/exec path/filepath syscall unsafe",
-		"github.com/gabriel-vasile/mimetype github.com/gen2brain/avif github.com/gen2brain/heic github.com/klauspost/compress github.com/klippa-app/go-pdfium" +
-			" github.com/tetratelabs/wazero github.com/ulikunitz/xz golang.org/x/image" +
-			" golang.org/x/sync golang.org/x/text"},
+	{1, "readers", "internal/text readers/image readers/notebook readers/office readers/pdf readers/sqlite readers/unreadable readers/wasm", "unsafe",
+		"github.com/gabriel-vasile/mimetype github.com/klauspost/compress github.com/ulikunitz/xz golang.org/x/sync golang.org/x/text"},
+	{1, "readers/image", "readers/image/fit readers/unreadable readers/wasm", "os/exec syscall unsafe",
+		"github.com/gen2brain/avif github.com/gen2brain/heic github.com/tetratelabs/wazero golang.org/x/image"},
+	{1, "readers/pdf", "readers/image/fit readers/unreadable readers/wasm", "", "github.com/klippa-app/go-pdfium github.com/tetratelabs/wazero"},
+	{1, "readers/sqlite", "internal/text readers/unreadable", "", ""},
 	{1, "readers/notebook", "", "", ""},
 	{1, "readers/office", "internal/text readers/unreadable", "net/mail net/textproto", "golang.org/x/net"},
 
 	{2, "checkpoint/moltis", "checkpoint", "os path/filepath", ""},
 	{2, "dialect", "approval", "", ""},
-	{2, "internal/engine", "approval checkpoint config grep grep/ignore hook internal/audit internal/datadir internal/edit internal/edit/diff internal/edit/guard internal/guardfs" +
+	{2, "internal/engine/rewind", "checkpoint internal/edit/diff", "", ""},
+	{2, "internal/engine", "approval checkpoint config grep grep/ignore hook internal/audit internal/datadir internal/edit internal/edit/diff internal/edit/guard internal/engine/rewind internal/guardfs" +
 		" internal/ledger internal/policy readers", "path/filepath runtime/debug syscall", ""},
 
 	{2, "telemetry", "hook", "", "github.com/prometheus/client_golang go.opentelemetry.io/otel go.opentelemetry.io/otel/trace"},
@@ -71,7 +89,7 @@ var plan = []room{
 
 	{4, "internal/serve/mcp", "approval dialect internal/ndjson", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
 
-	{5, "cmd/moltis-fs", "checkpoint checkpoint/moltis config dialect grep/ignore approval internal/datadir internal/edit internal/edit/diff internal/engine internal/nearest internal/ndjson" +
+	{5, "cmd/moltis-fs", "checkpoint checkpoint/moltis config dialect grep/ignore approval internal/datadir internal/edit internal/edit/diff internal/engine internal/gitrepo internal/nearest internal/ndjson" +
 		" internal/serve/mcp readers tools",
 		"os os/exec os/signal path/filepath runtime/debug syscall", "github.com/spf13/cobra github.com/spf13/pflag"},
 
@@ -89,11 +107,15 @@ var fileAccess = map[string]string{
 	"internal/guardfs": "the agent's tree; nobody else touches it",
 
 	"checkpoint":          "its own store",
+	"checkpoint/blob":     "the files of large contents",
+	"checkpoint/catalog":  "the database that is being mended",
+	"checkpoint/localdir": "the directory of the store",
 	"checkpoint/moltis":   "the folder of Moltis that it reads",
 	"internal/audit":      "its own log",
+	"internal/gitrepo":    "the repositories that it makes",
 	"internal/ledger":     "its own records",
 	"internal/datadir":    "the data directory itself",
-	"readers/cachedir.go": "its own compiled code",
+	"readers/wasm":        "its own compiled code",
 	"cmd/moltis-fs":       "the configuration, and the terminal",
 
 	"grep/ignore/peers":   "the trees of tests, with the packages that are compared",

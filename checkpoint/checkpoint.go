@@ -48,6 +48,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"moltisfs/checkpoint/blob"
 )
 
 // Kind says what is at a path.
@@ -146,7 +148,7 @@ const (
 	SkipTooLarge = "too_large" // above MaxFileBytes
 	SkipExcluded = "excluded"  // by Options.Exclude
 	skipHashOnly = "hash_only" // the caller gave a hash only, and the store does not have it
-	skipNotRead  = "not_read"  // nor a hash
+	SkipNotRead  = "not_read"  // nor a hash
 	SkipParked   = "parked"    // moved to the trash as a whole: Trashed.Parked
 	SkipPurged   = "purged"
 	SkipDamaged  = "damaged" // it was there; Repair could not read it any more
@@ -223,13 +225,13 @@ var (
 	// ErrNoContent: the hash is known or was never seen, but its bytes are not in the store.
 	ErrNoContent = errors.New("content is not in the checkpoint store")
 	// ErrSealed: the bytes are there, encrypted to a key that this process does not hold.
-	ErrSealed = errors.New("content is encrypted to a key that is not at hand")
+	ErrSealed = blob.ErrSealed
 	// ErrBusy: somebody else has been writing to the store, reading or opening it, for so long that nobody waits for it any more. It may be stopped.
 	ErrBusy = errors.New("another process has been using the checkpoint store for too long")
 	// ErrReadOnly: the store is on a read-only file system. It can be looked at there.
 	ErrReadOnly = errors.New("the checkpoint store is on a read-only file system")
 	// ErrIdentity: one of Options.Identities is none.
-	ErrIdentity = errors.New("an identity is not one that age can read")
+	ErrIdentity = blob.ErrIdentity
 	// ErrDamaged: the catalog can't be read. Repair may help.
 	ErrDamaged = errors.New("the catalog is damaged")
 	// ErrInUse: another process has the store open and one of the two wants it for itself, to repair it.

@@ -29,6 +29,7 @@ type committer struct {
 	current bool              // version is known
 	rows    map[string]row    // of names and hashes, as long as nobody has written but saves from here; nil: not kept
 	written map[int64]Outcome // of outcomes, by the transaction under way
+	closed  []string          // tags that are not open any more, by the transaction under way
 
 	omu      sync.Mutex
 	outcomes map[int64]Outcome // settled, to be written with the next batch
@@ -193,6 +194,9 @@ func (c *committer) transact(ctx context.Context, batch []*job, own *job) (faile
 			c.version, verr = c.dataVersion()
 			c.current = verr == nil
 			c.forgetOutcomes()
+			for _, tag := range c.closed {
+				c.db.Forget(tag)
+			}
 			for _, j := range batch {
 				j.err = nil
 			}
@@ -275,7 +279,7 @@ func (c *committer) begin(ctx context.Context, g growth, saves bool) error {
 	if saves && c.rows == nil {
 		c.rows = map[string]row{}
 	}
-	c.written = c.pendingOutcomes()
+	c.written, c.closed = c.pendingOutcomes(), nil
 	for seq, o := range c.written {
 		if err := c.settle(ctx, seq, o); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -18,6 +19,10 @@ import (
 	"time"
 
 	"modernc.org/sqlite" // the engine; registers itself with database/sql under "sqlite"
+
+	"moltisfs/checkpoint/blob"
+	"moltisfs/checkpoint/catalog"
+	"moltisfs/checkpoint/localdir"
 )
 
 // Durability says when a Save returns.
@@ -61,52 +66,27 @@ type Options struct {
 const KeepNone = -1
 
 func (o Options) withDefaults() (Options, error) {
-	switch o.Durability {
-	case "":
-		o.Durability = Strict
-	case Strict, Relaxed:
-	default:
+	if o.Durability = cmp.Or(o.Durability, Strict); o.Durability != Strict && o.Durability != Relaxed {
 		return o, &BadOpError{"", fmt.Sprintf("durability %q is neither strict nor relaxed", o.Durability)}
 	}
 	if o.MaxBytes < 0 || o.MaxFileBytes < 0 || o.KeepLast < KeepNone || o.KeepWithin < KeepNone {
 		return o, &BadOpError{"", "limits must not be negative"}
 	}
-	if o.MaxBytes == 0 {
-		o.MaxBytes = defaultMax
-	}
-	if o.MaxFileBytes == 0 {
-		o.MaxFileBytes = 64 << 20
-	}
-	o.MaxFileBytes = min(o.MaxFileBytes, 1<<30)
+	o.MaxBytes = cmp.Or(o.MaxBytes, defaultMax)
+	o.MaxFileBytes = min(cmp.Or(o.MaxFileBytes, 64<<20), 1<<30)
 	if o.KeepWithin == KeepNone && o.KeepLast == KeepNone {
 		return o, &BadOpError{"", "nothing would be kept"}
 	}
-	switch o.KeepWithin {
-	case 0:
-		o.KeepWithin = 7 * 24 * time.Hour
-	case KeepNone:
-		o.KeepWithin = 0
-	}
-	switch o.KeepLast {
-	case 0:
-		o.KeepLast = 20
-	case KeepNone:
-		o.KeepLast = 0
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.KeepWithin = max(cmp.Or(o.KeepWithin, 7*24*time.Hour), 0) // KeepNone is below zero
+	o.KeepLast = max(cmp.Or(o.KeepLast, 20), 0)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	return o, nil
 }
 
-// minSQLite is the first version without the bug by which a reset of the write-ahead log could corrupt a database with
-// several connections (3.7.0 to 3.51.2).
-const minSQLite = "3.51.3"
-
-// VersionError: the SQLite library or the store's format is one that must not be used.
+// VersionError: the store's format is one that must not be used.
 type VersionError struct{ What, Have, Need string }
 
 func (e *VersionError) Error() string {
@@ -121,8 +101,9 @@ func (e *NetworkError) Error() string {
 }
 
 const (
-	fileName  = "checkpoints.db"
-	blobsName = "blobs"
+	fileName   = "checkpoints.db"
+	blobsName  = "blobs"
+	defaultMax = 1 << 30
 )
 
 // DB is the store on disk: one SQLite file for catalog and small content, and a directory for large content.
@@ -132,16 +113,15 @@ type DB struct {
 	w       *sql.DB // one connection, for the committer
 	r       *sql.DB
 	readers *readers
-	pack    *packer
+	pack    *blob.Packer
 	com     *committer
-	mem     versions
+	mem     blob.Versions // the last contents, to hash less and as bases of deltas
 	keep    *keeper
-	seal    *sealer
 	under   underway
 	frozen  bool        // on a read-only file system
 	inUse   *os.File    // nil in Repair, which holds the lock itself
 	file    fs.FileInfo // of the catalog that is open
-	subs    sync.Map    // directories below blobs whose names are on stable storage
+	subs    sync.Map    // directories whose names are on stable storage
 
 	mu     sync.Mutex
 	closed bool
@@ -182,21 +162,11 @@ func (d *DB) open() (err error) {
 		d.frozen = errors.Is(err, syscall.EROFS)
 	}
 	os.Remove(filepath.Join(d.dir, "reserve")) // what earlier versions kept for a full disk
-	if d.pack, err = newPacker(); err != nil {
-		return err
-	}
 	if d.w, err = sql.Open("sqlite", d.dsn(true, fresh)); err != nil {
 		return err
 	}
 	d.w.SetMaxOpenConns(1)
 	ctx := context.Background()
-	var have string
-	if err := d.w.QueryRowContext(ctx, "SELECT sqlite_version()").Scan(&have); err != nil {
-		return d.unreadable(err)
-	}
-	if versionLess(have, minSQLite) {
-		return &VersionError{"the SQLite library", have, minSQLite + " or newer"}
-	}
 	if err := d.migrate(ctx); err != nil {
 		return d.unreadable(err)
 	}
@@ -209,13 +179,14 @@ func (d *DB) open() (err error) {
 	d.r.SetMaxOpenConns(4 + maxReaders)
 	d.r.SetMaxIdleConns(4)
 	d.readers = newReaders(d.r)
-	if d.seal, err = newSealer(d.o); err != nil {
+	d.pack, err = blob.New(blob.Options{Dir: blobsOf(d.dir).Dir, EncryptTo: d.o.EncryptTo, Identities: d.o.Identities, Keys: sealRows{d}})
+	if err != nil {
 		return err
 	}
 	if d.com, err = newCommitter(ctx, d); err != nil {
 		return err
 	}
-	d.mem.max = 32 << 20
+	d.mem.Max = 32 << 20
 	d.keep, err = startKeeper(ctx, d)
 	return err
 }
@@ -273,11 +244,13 @@ func prepareDir(dir string) (fresh bool, err error) {
 	if !fi.IsDir() {
 		return false, &fs.PathError{Op: "open", Path: dir, Err: errors.New("not a directory of its own (a symbolic link?)")}
 	}
-	if err := checkOwner(fi); err != nil {
+	if err := localdir.Own(fi); err != nil {
 		return false, &fs.PathError{Op: "open", Path: dir, Err: err}
 	}
-	if err := checkLocal(dir); err != nil {
+	if kind, err := localdir.Network(dir); err != nil {
 		return false, err
+	} else if kind != "" {
+		return false, &NetworkError{dir, kind}
 	}
 	if fi.Mode().Perm()&0o002 != 0 && runtime.GOOS != "windows" { // its mode is its owner's business, as long as it holds them off
 		return false, &fs.PathError{Op: "open", Path: dir, Err: errors.New("anybody may write in it (" + fi.Mode().String() + ")")}
@@ -302,7 +275,7 @@ func prepareDir(dir string) (fresh bool, err error) {
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	switch {
 	case err == nil:
-		if err := errors.Join(f.Sync(), f.Close(), syncDir(dir), syncDir(filepath.Dir(dir))); err != nil {
+		if err := errors.Join(f.Sync(), f.Close(), localdir.Sync(dir), localdir.Sync(filepath.Dir(dir))); err != nil {
 			return false, err
 		}
 	case !errors.Is(err, fs.ErrExist):
@@ -333,22 +306,22 @@ func (d *DB) migrate(ctx context.Context) error {
 	if err := d.w.QueryRowContext(ctx, "PRAGMA user_version").Scan(&v); err != nil {
 		return err
 	}
-	if d.frozen && v != schemaVersion {
-		return &VersionError{"the format of a store that can't be written", strconv.Itoa(v), strconv.Itoa(schemaVersion)}
+	if d.frozen && v != catalog.Format {
+		return &VersionError{"the format of a store that can't be written", strconv.Itoa(v), strconv.Itoa(catalog.Format)}
 	} else if d.frozen {
 		return nil
 	}
 	// The log exists now, and no journal any more. SQLite has a directory synced, too, but takes no notice when that fails: then
 	// a power cut would take the log with all that is in it, or bring a journal back that undoes the file.
 	if d.o.Durability != Relaxed {
-		if err := syncDir(d.dir); err != nil {
+		if err := localdir.Sync(d.dir); err != nil {
 			return err
 		}
 	}
-	if v == schemaVersion {
+	if v == catalog.Format {
 		return nil
 	}
-	if v > schemaVersion {
+	if v > catalog.Format {
 		return &VersionError{"the store's format", strconv.Itoa(v), "a newer program"}
 	}
 	conn, err := d.w.Conn(ctx)
@@ -362,7 +335,7 @@ func (d *DB) migrate(ctx context.Context) error {
 			return err
 		}
 		defer conn.ExecContext(ctx, "PRAGMA synchronous=NORMAL")
-		if err := syncDir(d.dir); err != nil {
+		if err := localdir.Sync(d.dir); err != nil {
 			return err
 		}
 	}
@@ -371,21 +344,14 @@ func (d *DB) migrate(ctx context.Context) error {
 		return err
 	}
 	err = conn.QueryRowContext(ctx, "PRAGMA user_version").Scan(&v)
-	switch {
-	case err != nil:
-	case v == 0:
+	if err == nil && v == 0 {
 		var was bool
-		if was, err = wasStore(d.dir); err == nil && was {
+		if was, err = wasStore(d.dir); was {
 			err = errEmptied
 		}
-		if err != nil {
-			break
-		}
-		_, err = conn.ExecContext(ctx, schema+fmt.Sprintf("PRAGMA user_version=%d", schemaVersion))
-	default:
-		for ; err == nil && v < schemaVersion; v++ {
-			_, err = conn.ExecContext(ctx, migrations[v]+fmt.Sprintf("PRAGMA user_version=%d", v+1))
-		}
+	}
+	if err == nil {
+		err = catalog.Upgrade(ctx, conn, v)
 	}
 	if err != nil {
 		conn.ExecContext(ctx, "ROLLBACK")
@@ -393,23 +359,6 @@ func (d *DB) migrate(ctx context.Context) error {
 	}
 	_, err = conn.ExecContext(ctx, "COMMIT")
 	return err
-}
-
-func versionLess(a, b string) bool {
-	as, bs := strings.Split(a, "."), strings.Split(b, ".")
-	for i := range max(len(as), len(bs)) {
-		var x, y int
-		if i < len(as) {
-			x, _ = strconv.Atoi(as[i])
-		}
-		if i < len(bs) {
-			y, _ = strconv.Atoi(bs[i])
-		}
-		if x != y {
-			return x < y
-		}
-	}
-	return false
 }
 
 func (d *DB) progress(what string, done, total int) {
@@ -465,7 +414,7 @@ func (d *DB) release() error {
 		errs = append(errs, d.inUse.Close())
 	}
 	if d.pack != nil {
-		d.pack.close()
+		d.pack.Close()
 	}
 	return errors.Join(errs...)
 }

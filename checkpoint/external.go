@@ -6,61 +6,16 @@ import (
 	"io/fs"
 )
 
-// Observed is what a path turned out to be when somebody looked.
-type Observed struct {
-	Path    string
-	State   State
-	Content []byte // of a file, if it was read
-}
-
-// External records what changed behind the tools: of the observed paths those that are not in the state that was last
-// recorded become one operation of kind KindExternal, whose pre-state is what this session last recorded: what another one wrote in
-// between, and is not there any more, is not for this one to see. Paths that nobody has recorded are passed over. The answer is the zero Saved when nothing had changed.
-//
-// A host calls it at the beginning of a turn with what it finds at the paths of Known.
-func External(ctx context.Context, d interface {
-	Known(context.Context, Scope) ([]Known, error)
-	Save(context.Context, Op) (Saved, error)
-}, who Scope, turn string, seen []Observed) (Saved, error) {
-	known, err := d.Known(ctx, who)
-	if err != nil {
-		return Saved{}, fmt.Errorf("recording outside changes: %w", err)
-	}
-	last := make(map[string]*Known, len(known))
-	for i := range known {
-		last[known[i].Path] = &known[i]
-	}
-	op := Op{Kind: KindExternal, Principal: who.Principal, Session: who.Session, Turn: turn}
-	for _, o := range seen {
-		k := last[o.Path]
-		if k == nil || k.Expects(o.State) {
-			continue
-		}
-		c := Change{Path: o.Path, Role: "target", Before: k.Own, After: o.State, AfterContent: o.Content}
-		if k.Own.kind() == File && k.Own.Hash == "" {
-			c.Skipped = skipNotRead // recorded without content and hash, as a file too large to read
-		}
-		op.Changes = append(op.Changes, c)
-	}
-	if len(op.Changes) == 0 {
-		return Saved{}, nil
-	}
-	saved, err := d.Save(ctx, op)
-	if err != nil {
-		return Saved{}, fmt.Errorf("recording outside changes: %w", err)
-	}
-	return saved, nil
-}
-
-// Expects reports whether the disk may be in state s without anybody outside having changed it: its content, or the mode or the owner of a file of which
-// they were recorded.
+// Expects reports whether the disk may be in state s without anybody outside having changed it: its
+// content, or the mode or the owner of a file of which they were recorded.
 func (k *Known) Expects(s State) bool {
 	return k.State.likely(s) || (!k.Settled && k.Before.likely(s))
 }
 
 // likely reports whether a path that was recorded as s is as it was if it is found as now.
 func (s State) likely(now State) bool {
-	// Of a content that was purged only the size is known. Were it taken for changed, the next turn would store it again.
+	// Of a content that was purged only the size is known. Were it taken for changed, the next turn
+	// would store it again.
 	purged := s.kind() == File && now.kind() == File && s.Hash == "" && s.ModTime.IsZero() && s.Size == now.Size
 	if !purged && !s.Same(now) {
 		return false
@@ -68,8 +23,8 @@ func (s State) likely(now State) bool {
 	return s.kind() != File || s.bare() || now.bare() || s.Mode.Perm() == now.Mode.Perm() && s.UID == now.UID && s.GID == now.GID
 }
 
-// knownOf is what a store knows of a path that who recorded something of; nil when all of that was aborted, or retention
-// took the newest.
+// knownOf is what a store knows of a path that who recorded something of; nil when all of that was
+// aborted, or retention took the newest.
 func knownOf(ctx context.Context, h *history, who Scope, path string) (*Known, error) {
 	head, err := h.head(ctx, anybody, path)
 	if err != nil || head == nil {
@@ -133,7 +88,8 @@ func outside(ctx context.Context, h *history, all []entry, only []string) (out [
 	return out, nil
 }
 
-// LastDir is the mode of the directory when anybody recorded it last, on its own or because something was made, read or removed in it.
+// LastDir is the mode of the directory when anybody recorded it last, on its own or because
+// something was made, read or removed in it.
 func (d *DB) LastDir(ctx context.Context, path string) (mode fs.FileMode, known bool, err error) {
 	err = d.view(ctx, func(h *history) error {
 		var w where

@@ -3,10 +3,8 @@ package checkpoint
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"slices"
@@ -118,12 +116,15 @@ func (g *collector) run(ctx context.Context) error {
 		if err := c.dropLimits(ctx, !g.o.Shared); err != nil {
 			return err
 		}
-		return c.exec(ctx, "UPDATE trash SET phase=3, op=NULL, path=x'', ident='' WHERE phase=1 AND parked=x'' AND expires<=?", clampNs(g.d.o.Now()))
+		return c.exec(ctx, trashGone+" WHERE phase=1 AND parked=x'' AND expires<=?", clampNs(g.d.o.Now()))
 	})
 	if err != nil {
 		return err
 	}
-	if err := g.expire(ctx, g.expired, nil); err != nil {
+	expired := func(ctx context.Context, c *committer, after int64, n int) ([]int64, error) {
+		return g.letGo(ctx, c, after, n)
+	}
+	if err := g.expire(ctx, expired, nil); err != nil {
 		return err
 	}
 	if err := g.sweep(ctx); err != nil {
@@ -203,10 +204,6 @@ const evictQuery = `SELECT seq FROM op WHERE seq > ?1 AND seq <= (SELECT max(seq
 
 type pick func(ctx context.Context, c *committer, after int64, n int) ([]int64, error)
 
-func (g *collector) expired(ctx context.Context, c *committer, after int64, n int) ([]int64, error) {
-	return g.letGo(ctx, c, after, n)
-}
-
 // letGo finds the next of what retention lets go, at most n. It keeps g.floors, which hold for one state of the catalog only.
 func (g *collector) letGo(ctx context.Context, q querier, after int64, n int) ([]int64, error) {
 	cut := clampNs(g.d.o.Now().Add(-g.limits.KeepWithin))
@@ -237,11 +234,7 @@ func (g *collector) amongNewest(ctx context.Context, q querier, seqs []int64) (m
 	if g.limits.KeepLast == 0 {
 		return kept, nil
 	}
-	list, err := json.Marshal(seqs)
-	if err != nil {
-		return nil, err
-	}
-	pairs, err := queryPairs(ctx, q, "SELECT c.op, c.path FROM json_each(?) j CROSS JOIN change c ON c.op=j.value", string(list))
+	pairs, err := queryPairs(ctx, q, "SELECT c.op, c.path FROM json_each(?) j CROSS JOIN change c ON c.op=j.value", listOf(seqs))
 	if err != nil {
 		return nil, err
 	}
@@ -290,11 +283,7 @@ func (g *collector) evict(ctx context.Context, used, target int64) (int, error) 
 		if err != nil || g.pass < passTrash || len(seqs) == 0 {
 			return seqs, err
 		}
-		list, err := json.Marshal(seqs)
-		if err != nil {
-			return nil, err
-		}
-		return seqs, c.exec(ctx, "UPDATE trash SET phase=3, op=NULL, path=x'', ident='' WHERE op IN (SELECT value FROM json_each(?))", string(list))
+		return seqs, c.exec(ctx, trashGone+" WHERE op IN "+ofList, listOf(seqs))
 	}, &left)
 	g.r.Evicted += g.r.Checkpoints - before
 	return g.r.Checkpoints - before, err
@@ -320,8 +309,8 @@ func (g *collector) expire(ctx context.Context, next pick, left *int) error {
 			if err := c.noteGone(ctx, list); err != nil {
 				return false, err
 			}
-			for _, q := range []string{"DELETE FROM change WHERE op IN (SELECT value FROM json_each(?))", "DELETE FROM op WHERE seq IN (SELECT value FROM json_each(?))"} {
-				if err := c.exec(ctx, q, list); err != nil {
+			for _, q := range []string{"DELETE FROM change WHERE op IN ", "DELETE FROM op WHERE seq IN "} {
+				if err := c.exec(ctx, q+ofList, list); err != nil {
 					return false, err
 				}
 			}
@@ -341,38 +330,12 @@ func (g *collector) expire(ctx context.Context, next pick, left *int) error {
 // few is the first of seqs, not more than have so many changes together, also as a JSON list; one at least.
 func (c *committer) few(ctx context.Context, seqs []int64, most int) (_ []int64, list string, changes int, err error) {
 	for ; ; seqs = seqs[:len(seqs)/2] {
-		b, err := json.Marshal(seqs)
-		if err != nil {
-			return nil, "", 0, err
-		}
-		list = string(b)
-		err = c.QueryRowContext(ctx, "SELECT count(*) FROM change WHERE op IN (SELECT value FROM json_each(?))", list).Scan(&changes)
+		list = listOf(seqs)
+		err = c.QueryRowContext(ctx, "SELECT count(*) FROM change WHERE op IN "+ofList, list).Scan(&changes)
 		if err != nil || changes <= most || len(seqs) == 1 {
 			return seqs, list, max(changes, len(seqs)), err
 		}
 	}
-}
-
-func queryIDs(ctx context.Context, q querier, query string, args ...any) (out []int64, err error) {
-	err = each(ctx, q, query, args, func(row scanner) error {
-		var id int64
-		err := row.Scan(&id)
-		if err == nil {
-			out = append(out, id)
-		}
-		return err
-	})
-	return out, err
-}
-
-func queryPairs(ctx context.Context, q querier, query string, args ...any) (out [][2]int64, err error) {
-	err = each(ctx, q, query, args, func(row scanner) error {
-		var p [2]int64
-		err := row.Scan(&p[0], &p[1])
-		out = append(out, p)
-		return err
-	})
-	return out, err
 }
 
 // tidy removes names that nothing refers to.
@@ -414,10 +377,7 @@ func (g *collector) tidyPaths(ctx context.Context) error {
 	}
 	return g.slices(ctx, func(ctx context.Context, c *committer, _ time.Time) (bool, error) {
 		n := min(len(ids), g.rows(), sliceRows)
-		list, err := json.Marshal(ids[:n])
-		if err == nil { // somebody may have changed one of them meanwhile
-			err = c.exec(ctx, "DELETE "+dead+" AND id IN (SELECT value FROM json_each(?))", string(list))
-		}
+		err := c.exec(ctx, "DELETE "+dead+" AND id IN "+ofList, listOf(ids[:n])) // somebody may have changed one of them meanwhile
 		ids = ids[n:]
 		return len(ids) > 0, err
 	})
@@ -426,15 +386,17 @@ func (g *collector) tidyPaths(ctx context.Context) error {
 // rubbish removes external files that no row names and that are too old to be on their way to one.
 func (g *collector) rubbish(ctx context.Context) error {
 	old := time.Now().Add(-time.Hour)
-	return loose(ctx, g.d.r, g.d.dir, func(name string, e fs.DirEntry) error {
+	names, err := loose(ctx, g.d.r, g.d.dir)
+	for _, name := range names {
 		if err := g.d.inPlace(); err != nil {
 			return err
 		}
-		if fi, err := e.Info(); err == nil && fi.ModTime().Before(old) && os.Remove(g.d.extPath(name)) == nil {
+		file := g.d.pack.Path(name)
+		if fi, err := os.Lstat(file); err == nil && fi.ModTime().Before(old) && os.Remove(file) == nil {
 			g.r.Files++
 		}
-		return nil
-	})
+	}
+	return err
 }
 
 // vacuum gives free pages back to the file system, some at a time.

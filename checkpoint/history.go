@@ -10,6 +10,8 @@ import (
 	"path"
 	"strconv"
 	"time"
+
+	"moltisfs/checkpoint/blob"
 )
 
 // history answers lists and the planner from one snapshot of the catalog.
@@ -69,8 +71,8 @@ func (h *history) scope(ctx context.Context, w *where, who Scope) error {
 	switch {
 	case !who.AllSessions:
 		var id int64
-		err := h.q.QueryRowContext(ctx, "SELECT id FROM session WHERE principal=? AND name=?", who.Principal, who.Session).Scan(&id)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		const find = "SELECT ifnull(max(id), 0) FROM session WHERE principal=? AND name=?"
+		if err := h.q.QueryRowContext(ctx, find, who.Principal, who.Session).Scan(&id); err != nil {
 			return err
 		}
 		w.and("op.session = ?", id) // 0 is nobody's
@@ -320,7 +322,7 @@ func (r *sideRow) state(kind Kind) (s State, err error) {
 		s.ModTime = time.Unix(0, r.mtime.Int64)
 	}
 	if len(r.hash) > 0 {
-		var digits [2 * len(hash{})]byte
+		var digits [2 * len(blob.Hash{})]byte
 		s.Hash = string(hex.AppendEncode(digits[:0], r.hash))
 	}
 	s.Xattrs, err = decodeXattrs(r.xattrs)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"moltisfs/checkpoint/localdir"
 	"moltisfs/internal/guardfs/flock"
 )
 
@@ -129,7 +130,7 @@ func (i *Intent) Done() error {
 	// Removed while it is locked: whoever looks in between sees either a held mark or none.
 	err := removeFile(filepath.Join(i.dir, string(i.id)))
 	if err == nil && i.db.o.Durability == Strict {
-		err = syncDir(i.dir)
+		err = localdir.Sync(i.dir)
 	}
 	if err == nil {
 		err = i.f.Close()

@@ -3,20 +3,22 @@ package checkpoint
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"moltisfs/checkpoint/blob"
 )
 
-// keeper does in the background what must not delay a save: it moves the write-ahead log into the file, lets retention run,
-// and makes room before the store is full. A save that finds no room all the same waits for it.
+// keeper does in the background what must not delay a save: it moves the write-ahead log into the
+// file, lets retention run, and makes room before the store is full. A save that finds no room all
+// the same waits for it.
 type keeper struct {
 	d    *DB
 	side *sql.DB // a connection of its own for log transfers
 	wake chan struct{}
 	long chan struct{} // the log is wanted long
-	quit chan struct{}
+	quit context.CancelFunc
 	done sync.WaitGroup
 
 	used   atomic.Int64 // bytes, bounded from above between measurements
@@ -35,7 +37,7 @@ const (
 )
 
 func startKeeper(ctx context.Context, d *DB) (*keeper, error) {
-	k := &keeper{d: d, wake: make(chan struct{}, 1), long: make(chan struct{}, 1), quit: make(chan struct{})}
+	k := &keeper{d: d, wake: make(chan struct{}, 1), long: make(chan struct{}, 1)}
 	if err := k.measure(ctx); err != nil {
 		return nil, err
 	}
@@ -44,24 +46,17 @@ func startKeeper(ctx context.Context, d *DB) (*keeper, error) {
 		return nil, err
 	}
 	k.side.SetMaxOpenConns(1)
-	k.done.Add(1)
-	go k.run()
+	ctx, k.quit = context.WithCancel(context.Background())
+	k.done.Go(func() { k.run(ctx) })
 	return k, nil
 }
 
-func (k *keeper) run() {
-	defer k.done.Done()
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		<-k.quit
-		cancel()
-	}()
+func (k *keeper) run(ctx context.Context) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
 	for {
 		select {
-		case <-k.quit:
+		case <-ctx.Done():
 			return
 		case <-k.long:
 			if err := k.d.lengthen(ctx); err != nil && ctx.Err() == nil {
@@ -75,7 +70,8 @@ func (k *keeper) run() {
 	}
 }
 
-// round does what is due. Errors are logged: each save that depends on the outcome finds out for itself.
+// round does what is due. Errors are logged: each save that depends on the outcome finds out for
+// itself.
 func (k *keeper) round(ctx context.Context) {
 	if k.saves.Swap(0) > 0 {
 		// PASSIVE never waits for anybody and makes nobody wait.
@@ -86,7 +82,8 @@ func (k *keeper) round(ctx context.Context) {
 			k.d.o.Logger.Warn("measuring the checkpoint store", "error", err)
 		}
 	}
-	// Whoever only looks takes nothing away, however long: nothing grows by it, and its limits may be nobody's.
+	// Whoever only looks takes nothing away, however long: nothing grows by it, and its limits may be
+	// nobody's.
 	if k.wrote.Load() && (k.used.Load() > k.limits.Load().besideLog()/20*19 || k.due(ctx)) {
 		k.making.Lock()
 		defer k.making.Unlock()
@@ -101,19 +98,16 @@ func (k *keeper) round(ctx context.Context) {
 // due reports whether no process has run retention for a while.
 func (k *keeper) due(ctx context.Context) bool {
 	var at int64
-	err := k.d.r.QueryRowContext(ctx, "SELECT v FROM meta WHERE k='gc_at'").Scan(&at)
-	if errors.Is(err, sql.ErrNoRows) {
-		err = nil
-	}
+	err := k.d.r.QueryRowContext(ctx, "SELECT ifnull(max(v), 0) FROM meta WHERE k='gc_at'").Scan(&at)
 	age := k.d.o.Now().Sub(time.Unix(0, at))
 	return err == nil && (age > gcEvery || age < 0)
 }
 
 func (k *keeper) stop() {
-	close(k.quit)
+	k.quit()
 	k.done.Wait()
-	// A process that lives for one call gives retention its share too. Every slice commits for itself, so that the
-	// budget may end it anywhere.
+	// A process that lives for one call gives retention its share too. Every slice commits for itself,
+	// so that the budget may end it anywhere.
 	ctx, cancel := context.WithTimeout(context.Background(), closeBudget)
 	defer cancel()
 	if k.wrote.Load() && k.due(ctx) {
@@ -122,7 +116,8 @@ func (k *keeper) stop() {
 	k.side.Close()
 }
 
-// measure sets used and file to what the store holds, pages and external files, and limits to what bounds it now.
+// measure sets used and file to what the store holds, pages and external files, and limits to what
+// bounds it now.
 func (k *keeper) measure(ctx context.Context) error { return k.measureBy(ctx, k.d.r) }
 
 func (k *keeper) measureBy(ctx context.Context, q querier) error {
@@ -148,8 +143,8 @@ func (d *DB) usedBytes(ctx context.Context, q querier) (used, free int64, err er
 	return (pages-free)*size + ext, free * size, err
 }
 
-// room makes sure that what is new in op fits, and evicts what retention would have kept when it must. again: there was
-// no room, whatever is known of the store.
+// room makes sure that what is new in op fits, and evicts what retention would have kept when it
+// must. again: there was no room, whatever is known of the store.
 func (k *keeper) room(ctx context.Context, op *Op, again bool) error {
 	most, small := op.bytes()
 	longer := func(l *Limits) int64 { // what the log takes beyond its share
@@ -193,12 +188,13 @@ func (k *keeper) room(ctx context.Context, op *Op, again bool) error {
 	return nil
 }
 
-// bytes is what the contents of op come to, and how many of them at most are in the catalog and not in files.
+// bytes is what the contents of op come to, and how many of them at most are in the catalog and not
+// in files.
 func (op *Op) bytes() (all, small int64) {
 	all, small = int64(len(op.Steps)), int64(len(op.Steps))
 	for i := range op.Changes {
 		for _, b := range [][]byte{op.Changes[i].Content, op.Changes[i].AfterContent} {
-			all, small = all+int64(len(b)), small+min(int64(len(b)), extAbove)
+			all, small = all+int64(len(b)), small+min(int64(len(b)), blob.FileAbove)
 		}
 	}
 	return all, small
@@ -213,12 +209,12 @@ func (d *DB) newBytes(ctx context.Context, op *Op) (n int64, err error) {
 			return
 		}
 		seen[hx] = true
-		var v version
-		if v.h, err = parseHash(hx); err != nil {
-			return
+		var h blob.Hash
+		var r row
+		if h, err = blob.ParseHash(hx); err == nil {
+			r, err = rowOf(ctx, d.r, h)
 		}
-		var stored bool
-		if stored, err = d.lookUp(ctx, &v); !stored {
+		if r.id == 0 {
 			n += int64(len(content))
 		}
 	}

@@ -146,10 +146,7 @@ func (h *history) lost(ctx context.Context, who Scope) (*Lost, error) {
 // goneOf is the newest checkpoint of path that retention took, if it was newer than all that stayed;
 // else 0, or one that is older than head.
 func (h *history) goneOf(ctx context.Context, path string) (seq int64, err error) {
-	err = h.q.QueryRowContext(ctx, "SELECT ifnull(gone, 0) FROM path WHERE path=?", []byte(path)).Scan(&seq)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
-	}
+	err = h.q.QueryRowContext(ctx, "SELECT ifnull(max(gone), 0) FROM path WHERE path=?", []byte(path)).Scan(&seq)
 	return seq, err
 }
 

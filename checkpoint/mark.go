@@ -32,10 +32,7 @@ func (d *DB) Settle(ctx context.Context, id ID, o Outcome) error {
 		return &BadOpError{"", fmt.Sprintf("%q is no outcome", o)}
 	}
 	err = d.com.do(ctx, func(ctx context.Context, c *committer) error {
-		var n int64
-		if err := c.QueryRowContext(ctx, "SELECT seq FROM op WHERE seq=?", seq).Scan(&n); errors.Is(err, sql.ErrNoRows) {
-			return ErrNotFound
-		} else if err != nil {
+		if err := c.must(ctx, "UPDATE op SET outcome=? WHERE seq=?", outcomeCode(o), seq); err != nil {
 			return err
 		}
 		if o == Aborted { // then it put nothing into the trash either
@@ -66,18 +63,27 @@ func (d *DB) Flush() error {
 
 // update runs one statement that must change a row.
 func (d *DB) update(ctx context.Context, doing, q string, args ...any) error {
+	if err := d.enter(); err != nil {
+		return err
+	}
+	defer d.active.Done()
 	err := d.com.do(ctx, func(ctx context.Context, c *committer) error {
-		r, err := c.change(ctx, q, args...)
-		if err != nil {
-			return err
-		}
-		if n, err := r.RowsAffected(); err != nil || n == 0 {
-			return errors.Join(err, ErrNotFound)
-		}
-		return nil
+		return c.must(ctx, q, args...)
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", doing, named(err))
+	}
+	return nil
+}
+
+// must is exec for what has to change a row; ErrNotFound when there is none.
+func (c *committer) must(ctx context.Context, q string, args ...any) error {
+	r, err := c.change(ctx, q, args...)
+	if err != nil {
+		return err
+	}
+	if n, err := r.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, ErrNotFound)
 	}
 	return nil
 }
@@ -141,15 +147,10 @@ func (d *DB) Label(ctx context.Context, id ID, who Scope, label string) error {
 }
 
 func (d *DB) mark(ctx context.Context, id ID, who Scope, set string, args ...any) error {
-	c, err := d.Get(ctx, id, who)
-	if err != nil {
+	if _, err := d.Get(ctx, id, who); err != nil {
 		return err
 	}
-	if err := d.enter(); err != nil {
-		return err
-	}
-	defer d.active.Done()
-	seq, err := c.ID.seq()
+	seq, err := id.seq()
 	if err != nil {
 		return err
 	}

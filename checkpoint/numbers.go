@@ -1,19 +1,20 @@
 package checkpoint
 
 import (
-	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"moltisfs/checkpoint/localdir"
 )
 
-// A number that was given out, as an id in a model's context, must not name another checkpoint ever, also after the catalog was lost. So
-// beside it lies how far the numbers may have come, always a block ahead, so that a save seldom has to write it. The file also says that
-// there was a store: it is made with the first number, long after the catalog.
+// A number that was given out, as an id in a model's context, must not name another checkpoint
+// ever, also after the catalog was lost. So beside it lies how far the numbers may have come,
+// always a block ahead, so that a save seldom has to write it. The file also says that there was a
+// store: it is made with the first number, long after the catalog.
 const (
 	numbersName = "numbers"
 	numberBlock = 4096
@@ -27,7 +28,8 @@ func (n numbers) covers(m numbers) bool { return n.op >= m.op && n.trash >= m.tr
 
 func (n numbers) max(m numbers) numbers { return numbers{max(n.op, m.op), max(n.trash, m.trash)} }
 
-// Each line of the file is a promise; a new one is added behind a line's end, so that one torn by a power cut spoils no other.
+// Each line of the file is a promise; a new one is added behind a line's end, so that one torn by a
+// power cut spoils no other.
 const numbersLine = "checkpoints %d trash %d\n"
 
 // readNumbers answers zeros where there is no such file, or no line in it that makes sense.
@@ -54,10 +56,11 @@ func (n numbers) write(dir string) error {
 		return err
 	}
 	_, err = fmt.Fprintf(f, "\n"+numbersLine, n.op, n.trash)
-	return errors.Join(err, f.Sync(), f.Close(), syncDir(dir))
+	return errors.Join(err, f.Sync(), f.Close(), localdir.Sync(dir))
 }
 
-// reach makes sure that the file covers n. It runs inside a writing transaction, so that nobody else writes it.
+// reach makes sure that the file covers n. It runs inside a writing transaction, so that nobody
+// else writes it.
 func (c *committer) reach(n numbers) error {
 	if c.reached.covers(n) {
 		return nil
@@ -80,7 +83,7 @@ func wasStore(dir string) (bool, error) {
 		return true, nil
 	}
 	found := false
-	err := walkBlobs(dir, func(string, fs.DirEntry) error {
+	err := blobsOf(dir).Walk(func(string, fs.DirEntry) error {
 		found = true
 		return fs.SkipAll
 	})
@@ -88,83 +91,3 @@ func wasStore(dir string) (bool, error) {
 }
 
 var errEmptied = fmt.Errorf("%w: the catalog is empty, but there are contents or numbers of one", ErrDamaged)
-
-// walkBlobs calls fn with the name below blobs of each file there.
-func walkBlobs(dir string, fn func(name string, e fs.DirEntry) error) error {
-	root := filepath.Join(dir, blobsName)
-	err := filepath.WalkDir(root, func(p string, e fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // just removed
-		}
-		if err != nil || e.IsDir() {
-			return err
-		}
-		rel, err := filepath.Rel(root, p)
-		if err != nil {
-			return err
-		}
-		return fn(filepath.ToSlash(rel), e)
-	})
-	return err
-}
-
-// loose calls fn with the name below blobs of each file there that no row names.
-func loose(ctx context.Context, q querier, dir string, fn func(name string, e fs.DirEntry) error) error {
-	named := map[string]bool{}
-	err := each(ctx, q, "SELECT z FROM data INDEXED BY data_ext WHERE codec & 4", nil, func(row scanner) error {
-		var z []byte
-		err := row.Scan(&z)
-		named[string(z)] = true
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return walkBlobs(dir, func(name string, e fs.DirEntry) error {
-		if named[name] {
-			return nil
-		}
-		return errors.Join(fn(name, e), ctx.Err())
-	})
-}
-
-// keepLoose puts the files that the new catalog names no more beside the old one, which names them. The database is exchanged after that; what
-// then still lies in blobs is rubbish.
-func (r *Repaired) keepLoose(ctx context.Context, q querier, dir string) error {
-	made := map[string]bool{}
-	err := loose(ctx, q, dir, func(name string, e fs.DirEntry) error {
-		if !checkExtName(name) {
-			return nil
-		}
-		from, to := filepath.Join(dir, blobsName, filepath.FromSlash(name)), filepath.Join(r.Kept, blobsName, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-			return err
-		}
-		made[filepath.Dir(to)], made[filepath.Join(r.Kept, blobsName)], made[r.Kept] = true, true, true
-		if os.Link(from, to) == nil {
-			return nil
-		}
-		return os.Rename(from, to) // no hard links here
-	})
-	for sub := range made {
-		err = errors.Join(err, syncDir(sub))
-	}
-	return err
-}
-
-// goOn makes the numbers of the new catalog q go on above whatever may have been given out by the old one.
-func (r *Repaired) goOn(ctx context.Context, q *sql.DB, dir string) error {
-	var found numbers
-	if err := q.QueryRowContext(ctx, "SELECT (SELECT ifnull(max(seq),0) FROM op), (SELECT ifnull(max(id),0) FROM trash)").Scan(&found.op, &found.trash); err != nil {
-		return err
-	}
-	have, err := readNumbers(dir)
-	if err != nil {
-		return err
-	}
-	if !have.covers(found) || have == (numbers{}) {
-		have = have.max(numbers{found.op + lostNumbers, found.trash + lostNumbers})
-	}
-	_, err = q.ExecContext(ctx, "INSERT INTO meta VALUES('after', ?), ('trash_after', ?)", have.op, have.trash)
-	return err
-}

@@ -44,11 +44,20 @@ func TestOpenRows(t *testing.T) {
 			t.Fatalf("%+v, want %+v: %v", got, want, err)
 		}
 	}
+	tags := func(want ...string) {
+		t.Helper()
+		got, err := checkpoint.OpenTags(dir)
+		if slices.Sort(got); err != nil || !slices.Equal(got, want) {
+			t.Fatalf("%q, want %q: %v", got, want, err)
+		}
+	}
 	is(host)
+	tags()
 	save(t, host, op(edit("/w/0", nil, []byte("without a tag"))))
 	a := checkpoint.OpenOp{ID: save(t, host, tagged("a", edit("/w/a", nil, []byte("1")))), Tag: "a"}
 	b := checkpoint.OpenOp{ID: save(t, host, tagged("b", edit("/w/b", nil, []byte("1")))), Tag: "b"}
 	is(other, b, a)
+	tags("a", "b")
 	if k, err := other.Known(ctx, ann); err != nil || k[1].Path != "/w/a" || k[1].Settled {
 		t.Errorf("an open one may have been made or not: %+v %v", k, err)
 	}
@@ -57,6 +66,7 @@ func TestOpenRows(t *testing.T) {
 	}
 	a.Made = true
 	is(other, b, a)
+	tags("a", "b")
 	if k, err := other.Known(ctx, ann); err != nil || !k[1].Settled {
 		t.Errorf("this one was made: %+v %v", k, err)
 	}
@@ -71,6 +81,7 @@ func TestOpenRows(t *testing.T) {
 			break
 		}
 	}
+	tags("b")
 	if err := host.Made(ctx, a.ID); !errors.Is(err, checkpoint.ErrNotFound) {
 		t.Errorf("it is not open any more: %v", err)
 	}
@@ -82,6 +93,13 @@ func TestOpenRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	is(other)
+	tags()
+	bad := tagged("c", edit("/w/c", []byte("1"), nil))
+	bad.Changes[0].Before.Hash = sum([]byte("2"))
+	if _, err := other.Save(ctx, bad); err == nil {
+		t.Fatal("a wrong hash is taken")
+	}
+	tags()
 	sound(t, other)
 }
 

@@ -513,8 +513,8 @@ func known(t *testing.T, s store) {
 	}
 	// What was seen outside took place, though nobody settles it: that it is taken back is a change again.
 	for i, to := range []string{"4", "3"} {
-		seen := []checkpoint.Observed{{Path: "/w/a", State: checkpoint.State{Kind: checkpoint.File, Hash: textSum(to), Size: 1}, Content: []byte(to)}}
-		if saved, err := checkpoint.External(ctx, s, me, fmt.Sprint("t", i), seen); err != nil || saved.ID == "" {
+		seen := []observed{{Path: "/w/a", State: checkpoint.State{Kind: checkpoint.File, Hash: textSum(to), Size: 1}, Content: []byte(to)}}
+		if saved, err := seenOutside(ctx, s, me, fmt.Sprint("t", i), seen); err != nil || saved.ID == "" {
 			t.Fatalf("change %d from outside is not recorded: %v", i, err)
 		}
 	}

@@ -5,14 +5,15 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+
+	"moltisfs/checkpoint/blob"
 )
 
 // Purge says which contents must not be in the store any longer.
@@ -64,19 +65,19 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 	}
 	d.keep.making.Lock() // no gc meanwhile
 	defer d.keep.making.Unlock()
-	if d.seal.on() && !p.DryRun {
-		if _, _, err := d.seal.ownKey(ctx, d); err != nil {
+	if !p.DryRun {
+		if err := d.pack.NeedKey(ctx); err != nil {
 			return Purged{}, fmt.Errorf("purging: %w", err)
 		}
 	}
-	w := &purger{d: d, p: p}
+	w := &purger{d: d, p: p, match: map[string]bool{}}
 	left, err := unpurged(ctx, d.r)
 	if err != nil {
 		return Purged{}, fmt.Errorf("purging: %w", err)
 	}
 	if p.DryRun { // it waits for nobody who writes, and needs nothing that can be written
 		err = d.readers.snapshot(ctx, func(q querier) error {
-			_, _, err := w.find(ctx, q)
+			_, err := w.find(ctx, q)
 			return err
 		})
 	} else {
@@ -85,18 +86,14 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 	if err != nil {
 		return Purged{}, fmt.Errorf("purging: %w", named(err))
 	}
-	d.mem.forget()
+	d.mem.Forget()
 	w.r.Resumed = len(left) > 0
 	if w.r.Beside, err = besides(d.dir); err != nil {
 		return w.r, fmt.Errorf("purging: %w", err)
 	}
 	if p.DryRun {
-		err := loose(ctx, d.r, d.dir, func(name string, _ fs.DirEntry) error {
-			if checkExtName(name) {
-				w.r.Files++
-			}
-			return nil
-		})
+		names, err := loose(ctx, d.r, d.dir)
+		w.r.Files = len(names)
 		return w.r, err
 	}
 	err = d.removeNamed(w.files)
@@ -130,31 +127,67 @@ type purger struct {
 	p     Purge
 	r     Purged
 	files []string
+	match map[string]bool // what Purge.Match said: a path has many changes
 }
 
-// find answers what has to go and which changes refer to it, and counts that.
-func (w *purger) find(ctx context.Context, q querier) (targets map[int64]bool, uses []use, err error) {
-	if targets, err = w.targets(ctx, q); err != nil {
-		return nil, nil, err
+func (w *purger) matches(path []byte) bool {
+	yes, known := w.match[string(path)]
+	if !known && w.p.Match != nil {
+		yes = w.p.Match(string(path))
+		w.match[string(path)] = yes
 	}
-	for id := range targets {
+	return yes
+}
+
+// find answers what has to go, and counts it and what refers to it.
+func (w *purger) find(ctx context.Context, q querier) (targets []int64, err error) {
+	going, err := w.targets(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	for id := range going {
 		var h []byte
 		if err := q.QueryRowContext(ctx, "SELECT hash FROM object WHERE id=?", id).Scan(&h); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		w.r.Hashes = append(w.r.Hashes, hex.EncodeToString(h))
 	}
 	slices.Sort(w.r.Hashes)
-	w.r.Contents = len(targets)
-	if uses, err = w.uses(ctx, q, targets); err != nil {
-		return nil, nil, err
+	w.r.Contents = len(going)
+	ops, also := map[int64]bool{}, map[string]bool{}
+	err = eachUse(ctx, q, func(op, b, a int64, path []byte) {
+		if !going[b] && !going[a] {
+			return
+		}
+		ops[op] = true
+		if !w.matches(path) {
+			also[string(path)] = true
+		}
+	})
+	if err != nil {
+		return nil, err
 	}
-	return targets, uses, w.inUse(ctx, q, uses)
+	w.r.Checkpoints, w.r.AlsoAt = len(ops), slices.Sorted(maps.Keys(also))
+	return slices.Collect(maps.Keys(going)), w.inUse(ctx, q, slices.Collect(maps.Keys(ops)))
+}
+
+// eachUse calls fn with the contents before and after of each change, 0 where there is none.
+func eachUse(ctx context.Context, q querier, fn func(op, before, after int64, path []byte)) error {
+	const all = "SELECT op, ifnull(bobj,0), ifnull(aobj,0), path.path FROM change JOIN path ON path.id=change.path"
+	return each(ctx, q, all, nil, func(row scanner) error {
+		var op, b, a int64
+		var path sql.RawBytes
+		err := row.Scan(&op, &b, &a, &path)
+		if err == nil {
+			fn(op, b, a, path)
+		}
+		return err
+	})
 }
 
 func (w *purger) run(ctx context.Context, c *committer) error {
 	w.r, w.files = Purged{}, nil
-	targets, uses, err := w.find(ctx, c)
+	targets, err := w.find(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -162,73 +195,47 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 		return err
 	}
 	// First every delta that stands on one of them and stays, while it can still be read.
-	done := 0
-	for id := range targets {
-		w.d.progress("purging", done, 2*len(targets))
-		done++
-		children, err := queryIDs(ctx, c, "SELECT id FROM data WHERE base=?", id)
+	list := listOf(targets)
+	children, err := queryIDs(ctx, c, "SELECT id FROM data WHERE base IN (SELECT value FROM json_each(?1))"+
+		" AND id NOT IN (SELECT value FROM json_each(?1))", list)
+	if err != nil {
+		return err
+	}
+	for i, id := range children {
+		w.d.progress("purging", i, len(children))
+		p, err := w.d.whole(ctx, c, id)
 		if err != nil {
 			return err
 		}
-		for _, k := range children {
-			if targets[k] {
-				continue
-			}
-			p, err := w.d.whole(ctx, c, k)
-			if err != nil {
-				return err
-			}
-			if p == nil {
-				// Sealed to another process's key, or damaged: nobody can tell it from what has to go.
-				return fmt.Errorf("a later version of it cannot be read and stored anew: %w", ErrSealed)
-			}
-			old, err := c.replaceData(ctx, k, p)
-			if err != nil {
-				return err
-			}
-			if old != "" {
-				w.files = append(w.files, old)
-			}
+		if p == nil {
+			// Sealed to another process's key, or damaged: nobody can tell it from what has to go.
+			return fmt.Errorf("a later version of it cannot be read and stored anew: %w", ErrSealed)
+		}
+		old, err := c.replaceData(ctx, id, p)
+		if err != nil {
+			return err
+		}
+		if old != "" {
+			w.files = append(w.files, old)
 		}
 	}
-	for _, u := range uses {
-		if targets[u.b] {
-			err := c.exec(ctx, "UPDATE change SET bsize=(SELECT size FROM object WHERE id=bobj), bobj=NULL, skipped=? WHERE op=? AND n=?",
-				SkipPurged, u.op, u.n)
-			if err != nil {
-				return err
-			}
-		}
-		if targets[u.a] {
-			err := c.exec(ctx, "UPDATE change SET asize=(SELECT size FROM object WHERE id=aobj), aobj=NULL, askipped=? WHERE op=? AND n=?", SkipPurged, u.op, u.n)
-			if err != nil {
-				return err
-			}
+	for _, q := range []string{
+		"UPDATE change SET bsize=(SELECT size FROM object WHERE id=bobj), bobj=NULL, skipped=?2 WHERE bobj IN (SELECT value FROM json_each(?1))",
+		"UPDATE change SET asize=(SELECT size FROM object WHERE id=aobj), aobj=NULL, askipped=?2 WHERE aobj IN (SELECT value FROM json_each(?1))",
+	} {
+		if err := c.exec(ctx, q, list, SkipPurged); err != nil {
+			return err
 		}
 	}
 	if err := c.exec(ctx, emptied, SkipPurged, kindCode(Symlink)); err != nil {
 		return err
 	}
-	for id := range targets { // only targets stand on targets now
-		if err := c.exec(ctx, "UPDATE data SET base=NULL WHERE base=?", id); err != nil {
-			return err
-		}
+	_, files, err := c.dropData(ctx, list)
+	if err != nil {
+		return err
 	}
-	for id := range targets {
-		done++
-		w.d.progress("purging", done, 2*len(targets))
-		f, err := c.dropData(ctx, id)
-		if err != nil {
-			return err
-		}
-		if f != "" {
-			w.files = append(w.files, f)
-		}
-		if err := c.exec(ctx, "DELETE FROM object WHERE id=?", id); err != nil {
-			return err
-		}
-	}
-	return nil
+	w.files = append(w.files, files...)
+	return c.exec(ctx, "DELETE FROM object WHERE id IN "+ofList, list)
 }
 
 // note notes what others are to forget.
@@ -241,7 +248,7 @@ func (w *purger) note(ctx context.Context, c *committer) error {
 		hashes = append([]string{w.p.Hash}, hashes...)
 	}
 	for _, hx := range hashes {
-		h, err := parseHash(hx)
+		h, err := blob.ParseHash(hx)
 		if err == nil && h != noBytes {
 			err = c.exec(ctx, "INSERT OR IGNORE INTO unpurged VALUES(?)", h[:])
 		}
@@ -257,21 +264,13 @@ func (w *purger) note(ctx context.Context, c *committer) error {
 const (
 	ofEntry = `SELECT 1 FROM change JOIN path ON path.id=change.path WHERE change.op=trash.op
 		AND (path.path=trash.path OR substr(path.path, 1, length(trash.path)+1)=CAST(trash.path || '/' AS BLOB))`
-	emptied = `UPDATE trash SET phase=3, op=NULL, path=x'', ident='' WHERE phase=1 AND parked=x'' AND op IS NOT NULL
+	emptied = trashGone + ` WHERE phase=1 AND parked=x'' AND op IS NOT NULL
 		AND EXISTS (` + ofEntry + ` AND skipped=?1) AND NOT EXISTS (` + ofEntry + ` AND (bobj IS NOT NULL OR bkind=?2))`
 )
 
 // inUse refuses to take what putting a change back may need. As a rule that is over in a moment.
-func (w *purger) inUse(ctx context.Context, q querier, uses []use) error {
+func (w *purger) inUse(ctx context.Context, q querier, ops []int64) error {
 	p, err := w.d.inProgress()
-	if err != nil {
-		return err
-	}
-	var ops []int64
-	for _, u := range uses {
-		ops = append(ops, u.op)
-	}
-	list, err := json.Marshal(ops)
 	if err != nil {
 		return err
 	}
@@ -284,7 +283,7 @@ func (w *purger) inUse(ctx context.Context, q querier, uses []use) error {
 		WHERE seq IN (SELECT value FROM json_each(?1))
 		AND (o.op IS NOT NULL OR outcome=0 AND (seq >= ?3 OR seq IN (SELECT value FROM json_each(?2))))`
 	var cutOff error
-	err = each(ctx, q, busy, []any{string(list), p.marked, p.promised}, func(row scanner) error {
+	err = each(ctx, q, busy, []any{listOf(ops), p.marked, p.promised}, func(row scanner) error {
 		var seq int64
 		var open bool
 		var tag string
@@ -308,16 +307,17 @@ func (w *purger) inUse(ctx context.Context, q querier, uses []use) error {
 }
 
 // noBytes is the hash of the empty content.
-var noBytes = sha256.Sum256(nil)
+var noBytes = blob.Hash(sha256.Sum256(nil))
 
+// targets finds the contents that have to go.
 func (w *purger) targets(ctx context.Context, q querier) (map[int64]bool, error) {
 	out := map[int64]bool{}
 	if w.p.Hash != "" {
-		h, err := parseHash(w.p.Hash)
+		h, err := blob.ParseHash(w.p.Hash)
 		if err != nil {
 			return nil, &BadOpError{"", err.Error()}
 		}
-		ids, err := queryIDs(ctx, q, "SELECT id FROM object WHERE hash=? AND hash<>?", h[:], noBytes[:])
+		ids, err := queryIDs(ctx, q, "SELECT id FROM object WHERE hash=?", h[:])
 		if err != nil {
 			return nil, err
 		}
@@ -325,66 +325,23 @@ func (w *purger) targets(ctx context.Context, q querier) (map[int64]bool, error)
 			out[id] = true
 		}
 	}
-	if w.p.Match == nil {
-		return out, nil
-	}
-	paths, err := w.paths(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	w.r.Paths = len(paths)
-	for _, p := range paths {
-		for _, col := range []string{"bobj", "aobj"} {
-			ids, err := queryIDs(ctx, q, "SELECT "+col+" FROM change JOIN object ON object.id="+col+" WHERE path=? AND hash<>?", p, noBytes[:])
-			if err != nil {
-				return nil, err
+	if w.p.Match != nil {
+		paths := map[string]bool{}
+		err := eachUse(ctx, q, func(_, b, a int64, path []byte) {
+			if w.matches(path) {
+				out[b], out[a], paths[string(path)] = true, true, true
 			}
-			for _, id := range ids {
-				out[id] = true
-			}
+		})
+		if err != nil {
+			return nil, err
 		}
+		w.r.Paths = len(paths)
 	}
-	return out, nil
-}
-
-func (w *purger) paths(ctx context.Context, q querier) (out []int64, err error) {
-	err = each(ctx, q, "SELECT id, path FROM path", nil, func(row scanner) error {
-		var id int64
-		var p []byte
-		err := row.Scan(&id, &p)
-		if err == nil && w.p.Match(string(p)) {
-			out = append(out, id)
-		}
-		return err
-	})
-	return out, err
-}
-
-// use is a change that refers to a target.
-type use struct{ op, n, b, a int64 }
-
-// uses finds the changes that refer to targets and counts them.
-func (w *purger) uses(ctx context.Context, q querier, targets map[int64]bool) (out []use, err error) {
-	ops := map[int64]bool{}
-	also := map[string]bool{}
-	const all = `SELECT change.op, change.n, ifnull(bobj,0), ifnull(aobj,0), path.path
-		FROM change JOIN path ON path.id=change.path`
-	err = each(ctx, q, all, nil, func(row scanner) error {
-		var u use
-		var p sql.RawBytes
-		err := row.Scan(&u.op, &u.n, &u.b, &u.a, &p)
-		if err != nil || !targets[u.b] && !targets[u.a] {
-			return err
-		}
-		out = append(out, u)
-		ops[u.op] = true
-		if w.p.Match == nil || !w.p.Match(string(p)) {
-			also[string(p)] = true
-		}
-		return nil
-	})
-	w.r.Checkpoints = len(ops)
-	w.r.AlsoAt = slices.Sorted(maps.Keys(also))
+	delete(out, 0)
+	empty, err := queryIDs(ctx, q, "SELECT id FROM object WHERE hash=?", noBytes[:])
+	for _, id := range empty {
+		delete(out, id)
+	}
 	return out, err
 }
 
@@ -430,13 +387,7 @@ func (c *committer) truncate(ctx context.Context) error {
 // off. Nobody commits meanwhile, and whoever is about to finds its file gone then and writes it again: see writePart.
 func (d *DB) removeLoose(ctx context.Context) (n int, err error) {
 	err = d.com.do(ctx, func(ctx context.Context, c *committer) error {
-		var names []string
-		err := loose(ctx, c, d.dir, func(name string, _ fs.DirEntry) error {
-			if checkExtName(name) {
-				names = append(names, name)
-			}
-			return nil
-		})
+		names, err := loose(ctx, c, d.dir)
 		n = len(names)
 		return errors.Join(err, d.removeNamed(names))
 	})
@@ -450,10 +401,8 @@ func besides(dir string) (out []string, err error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		for _, kind := range []string{"damaged-*", "repair-*"} {
-			if ok, _ := filepath.Match(kind, e.Name()); ok && e.IsDir() {
-				out = append(out, filepath.Join(dir, e.Name()))
-			}
+		if kind, _, ok := strings.Cut(e.Name(), "-"); ok && e.IsDir() && (kind == "damaged" || kind == "repair") {
+			out = append(out, filepath.Join(dir, e.Name()))
 		}
 	}
 	return out, nil

@@ -2,12 +2,14 @@ package checkpoint
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
+
+	"moltisfs/checkpoint/blob"
 )
 
 // querier is a connection pool or a transaction.
@@ -34,18 +36,44 @@ func each(ctx context.Context, q querier, query string, args []any, fn func(row 
 	return rows.Err()
 }
 
-// Get returns the checkpoint id if who may see it.
-func (d *DB) Get(ctx context.Context, id ID, who Scope) (*Checkpoint, error) {
-	var c *Checkpoint
-	err := d.view(ctx, func(h *history) error {
-		e, err := visible(ctx, h, who, id)
-		c = e.c
+// ofList are the ids of an argument made by listOf.
+const ofList = "(SELECT value FROM json_each(?))"
+
+func listOf(ids []int64) string {
+	b, _ := json.Marshal(append([]int64{}, ids...)) //nolint:errcheck // numbers can be written
+	return string(b)
+}
+
+func queryIDs(ctx context.Context, q querier, query string, args ...any) (out []int64, err error) {
+	err = each(ctx, q, query, args, func(row scanner) error {
+		var id int64
+		err := row.Scan(&id)
+		if err == nil {
+			out = append(out, id)
+		}
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
+	return out, err
+}
+
+func queryPairs(ctx context.Context, q querier, query string, args ...any) (out [][2]int64, err error) {
+	err = each(ctx, q, query, args, func(row scanner) error {
+		var p [2]int64
+		err := row.Scan(&p[0], &p[1])
+		out = append(out, p)
+		return err
+	})
+	return out, err
+}
+
+// Get returns the checkpoint id if who may see it.
+func (d *DB) Get(ctx context.Context, id ID, who Scope) (*Checkpoint, error) {
+	var e entry
+	err := d.view(ctx, func(h *history) (err error) {
+		e, err = visible(ctx, h, who, id)
+		return err
+	})
+	return e.c, err
 }
 
 // view runs fn over one snapshot of the catalog.
@@ -97,18 +125,14 @@ func (d *DB) Plan(ctx context.Context, r Restore) (p *Plan, err error) {
 
 // Undo plans to take back the newest change of the session that is not undone. The Op that carries the plan out must
 // have UndoOf set to Plan.UndoOf.
-func (d *DB) Undo(ctx context.Context, who Scope) (p *Plan, err error) {
-	err = d.planning(ctx, func(h *history) error {
-		p, err = makeUndo(ctx, h, who, false)
-		return err
-	})
-	return p, err
-}
+func (d *DB) Undo(ctx context.Context, who Scope) (*Plan, error) { return d.undo(ctx, who, false) }
 
 // Redo plans to take back the newest undo, if nothing was changed after it.
-func (d *DB) Redo(ctx context.Context, who Scope) (p *Plan, err error) {
+func (d *DB) Redo(ctx context.Context, who Scope) (*Plan, error) { return d.undo(ctx, who, true) }
+
+func (d *DB) undo(ctx context.Context, who Scope, redo bool) (p *Plan, err error) {
 	err = d.planning(ctx, func(h *history) error {
-		p, err = makeUndo(ctx, h, who, true)
+		p, err = makeUndo(ctx, h, who, redo)
 		return err
 	})
 	return p, err
@@ -120,14 +144,14 @@ func (d *DB) Content(ctx context.Context, hx string) ([]byte, error) {
 		return nil, err
 	}
 	defer d.active.Done()
-	h, err := parseHash(hx)
+	h, err := blob.ParseHash(hx)
 	if err != nil {
 		return nil, &BadOpError{"", err.Error()}
 	}
 	b, err := d.content(ctx, h)
 	if errors.Is(err, ErrSealed) {
-		if v := d.seal.held.find(string(h[:])); v != nil {
-			return v.content, nil
+		if held := d.pack.Held(h); held != nil {
+			return held, nil
 		}
 	}
 	if errors.Is(err, fs.ErrNotExist) { // gc may have moved it between the row and the file
@@ -137,77 +161,4 @@ func (d *DB) Content(ctx context.Context, hx string) ([]byte, error) {
 		err = &CorruptError{hx, "its file is gone"}
 	}
 	return b, err
-}
-
-// chainQuery reads a content and what it is a delta against in one statement, hence from one snapshot.
-const chainQuery = `WITH RECURSIVE c(id, codec, base, key, bytes, z, size, hash, n) AS (
-	SELECT d.id, d.codec, d.base, d.key, d.bytes, d.z, o.size, o.hash, 0 FROM object o JOIN data d ON d.id=o.id WHERE o.hash=?
-	UNION ALL
-	SELECT d.id, d.codec, d.base, d.key, d.bytes, d.z, o.size, o.hash, n+1 FROM c JOIN data d ON d.id=c.base JOIN object o ON o.id=d.id
-	WHERE n < 64)
-	SELECT codec, base, key, bytes, z, size, hash FROM c ORDER BY n`
-
-// link is one row of a chain.
-type link struct {
-	codec codec
-	base  sql.NullInt64
-	key   sql.NullInt64
-	bytes int64
-	z     []byte
-	size  int64
-	h     []byte
-}
-
-func (d *DB) content(ctx context.Context, h hash) ([]byte, error) {
-	var chain []link
-	err := each(ctx, d.r, chainQuery, []any{h[:]}, func(row scanner) error {
-		var l link
-		err := row.Scan(&l.codec, &l.base, &l.key, &l.bytes, &l.z, &l.size, &l.h)
-		chain = append(chain, l)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading content: %w", err)
-	}
-	if len(chain) == 0 {
-		return nil, ErrNoContent
-	}
-	if chain[len(chain)-1].base.Valid {
-		return nil, &CorruptError{h.String(), "the base of its delta is missing"}
-	}
-	var out []byte
-	for i := len(chain) - 1; i >= 0; i-- {
-		l := &chain[i]
-		out, err = d.decode(ctx, l, out)
-		if errors.Is(err, ErrSealed) || errors.Is(err, fs.ErrNotExist) {
-			return nil, err
-		}
-		if err != nil {
-			return nil, &CorruptError{h.String(), err.Error()}
-		}
-	}
-	if sha256.Sum256(out) != h {
-		return nil, &CorruptError{h.String(), "the hash is another one"}
-	}
-	return out, nil
-}
-
-// decode turns one row into its content.
-func (d *DB) decode(ctx context.Context, l *link, base []byte) ([]byte, error) {
-	z := l.z
-	if l.codec&codecExt != 0 {
-		var err error
-		if z, err = d.readExt(string(l.z), l.bytes); err != nil {
-			return nil, err
-		}
-	}
-	if l.codec&codecSealed != 0 {
-		var h hash
-		copy(h[:], l.h)
-		var err error
-		if z, err = d.seal.open(ctx, d, l.key.Int64, h, l.codec&^(codecExt|codecSealed), z); err != nil {
-			return nil, err
-		}
-	}
-	return d.pack.unpack(l.codec, z, base, l.size)
 }

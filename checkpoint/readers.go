@@ -71,14 +71,11 @@ func (s *statements) finalize() {
 // readers hands out connections for snapshots.
 type readers struct {
 	db   *sql.DB
-	free chan *reader // nil: one that is to be opened
+	free chan *statements // for one snapshot at a time; nil: one that is to be opened
 }
 
-// reader is used by one snapshot at a time.
-type reader struct{ *statements }
-
 func newReaders(db *sql.DB) *readers {
-	rs := &readers{db, make(chan *reader, maxReaders)}
+	rs := &readers{db, make(chan *statements, maxReaders)}
 	for range maxReaders {
 		rs.free <- nil
 	}
@@ -89,7 +86,7 @@ func newReaders(db *sql.DB) *readers {
 func (rs *readers) close() {
 	for range maxReaders {
 		if r := <-rs.free; r != nil {
-			r.close()
+			r.drop()
 		}
 	}
 }
@@ -99,7 +96,7 @@ func (rs *readers) snapshot(ctx context.Context, fn func(querier) error) (err er
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	var r *reader
+	var r *statements
 	select {
 	case r = <-rs.free:
 	case <-ctx.Done():
@@ -108,7 +105,7 @@ func (rs *readers) snapshot(ctx context.Context, fn func(querier) error) (err er
 	sound := false
 	defer func() {
 		if !sound && r != nil {
-			r.close()
+			r.drop()
 			r = nil
 		}
 		rs.free <- r
@@ -118,7 +115,7 @@ func (rs *readers) snapshot(ctx context.Context, fn func(querier) error) (err er
 		if err != nil {
 			return err
 		}
-		r = &reader{newStatements(conn)}
+		r = newStatements(conn)
 	}
 	if len(r.st) > maxStmts {
 		r.finalize()
@@ -133,9 +130,9 @@ func (rs *readers) snapshot(ctx context.Context, fn func(querier) error) (err er
 	return err
 }
 
-// close ends the connection itself: given back to the pool it would go on with whatever transaction it is in.
-func (r *reader) close() {
-	r.finalize()
-	r.conn.Raw(func(any) error { return driver.ErrBadConn }) // which the pool takes for a reason to drop it
-	r.conn.Close()
+// drop ends the connection itself: given back to the pool it would go on with whatever transaction it is in.
+func (s *statements) drop() {
+	s.finalize()
+	s.conn.Raw(func(any) error { return driver.ErrBadConn }) // which the pool takes for a reason to drop it
+	s.conn.Close()
 }

@@ -2,31 +2,40 @@ package checkpoint
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
+
+	"moltisfs/checkpoint/blob"
+	"moltisfs/checkpoint/catalog"
+	"moltisfs/checkpoint/localdir"
 )
 
 // Repaired says what Repair did.
 type Repaired struct {
-	Kept string `json:"kept,omitempty"` // the directory that holds the store's files as they were; "" when nothing had to be done
+	Kept string `json:"kept,omitempty"` // where the store's files are as they were; "" when nothing had to be done
 	// What the store holds now.
 	Checkpoints int       `json:"checkpoints"`
 	Changes     int       `json:"changes"`
 	Contents    int       `json:"contents"`
-	Lost        []Problem `json:"lost"` // what could not be saved: contents with their paths, checkpoints, damage of the catalog
+	Lost        []Problem `json:"lost"` // contents with their paths, checkpoints, damage of the catalog
 }
 
-// Repair makes a sound store of what can still be read of the one in dir. It does nothing to a store that Check finds sound, every content
-// included. Otherwise it first copies the database beside (Repaired.Kept; only a person removes that). If the catalog is damaged it is
-// written anew row by row, with the same ids and fresh indexes, and put in place by one rename. Contents that are not what their hash says
-// are taken out, their files moved beside, and the changes that lose one say SkipDamaged.
+// Repair makes a sound store of what can still be read of the one in dir. It does nothing to a
+// store that Check finds sound, every content included. Otherwise it first copies the database
+// beside (Repaired.Kept; only a person removes that). If the catalog is damaged it is written anew
+// row by row, with the same ids and fresh indexes, and put in place by one rename. Contents that
+// are not what their hash says are taken out, their files moved beside, and the changes that lose
+// one say SkipDamaged.
 //
-// Nobody else may have the store open: ErrInUse says that somebody does. It takes up to three times the space of the database meanwhile.
+// Nobody else may have the store open: ErrInUse says that somebody does. It takes up to three times
+// the space of the database meanwhile.
 func Repair(ctx context.Context, dir string, o Options) (*Repaired, error) {
 	o.Durability = Strict
 	r, err := repair(ctx, dir, o)
@@ -62,9 +71,13 @@ func repair(ctx context.Context, dir string, o Options) (*Repaired, error) {
 	}
 	report, err := inspect(ctx, dir, o)
 	if err == nil && len(report.Problems) == 0 {
-		return &Repaired{Checkpoints: report.Checkpoints, Changes: report.Changes, Contents: report.Contents}, os.RemoveAll(out.Kept)
+		out.count(report)
+		kept := out.Kept
+		out.Kept = ""
+		return out, os.RemoveAll(kept)
 	}
-	if errors.As(err, new(*VersionError)) || errors.As(err, new(*NetworkError)) || errors.Is(err, fs.ErrPermission) || ctx.Err() != nil {
+	if errors.As(err, new(*VersionError)) || errors.As(err, new(*NetworkError)) ||
+		errors.Is(err, fs.ErrPermission) || ctx.Err() != nil {
 		return nil, errors.Join(err, ctx.Err(), os.RemoveAll(out.Kept))
 	}
 	sound := err == nil && report != nil // the catalog
@@ -92,8 +105,12 @@ func repair(ctx context.Context, dir string, o Options) (*Repaired, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.Checkpoints, out.Changes, out.Contents = report.Checkpoints, report.Changes, report.Contents
+	out.count(report)
 	return out, nil
+}
+
+func (r *Repaired) count(c *Report) {
+	r.Checkpoints, r.Changes, r.Contents = c.Checkpoints, c.Changes, c.Contents
 }
 
 func (r *Repaired) lose(p Problem) {
@@ -133,97 +150,175 @@ func copyDatabase(from, to string) error {
 			return err
 		}
 	}
-	return errors.Join(syncDir(to), syncDir(from))
+	return errors.Join(localdir.Sync(to), localdir.Sync(from))
 }
 
-// dropDamaged takes out contents that cannot be read, and what is based on them.
+// dropDamaged takes out contents that cannot be read, and in the next round what is based on them.
 func (r *Repaired) dropDamaged(ctx context.Context, d *DB) error {
-	for range 1000 { // a report names a thousand contents at most
+	for dropped := 1; dropped > 0; { // a report names a thousand contents at most
 		report, err := d.Check(ctx, true)
 		if err != nil {
 			return err
 		}
-		bad := map[string]Problem{}
+		bad := map[string]bool{}
 		for _, p := range report.Problems {
-			switch p.What {
-			case "content":
-				bad[p.Hash] = p
-			case "checkpoint":
+			if p.What != "catalog" {
 				r.lose(p)
 			}
+			bad[p.Hash] = p.What == "content"
 		}
+		var loose []string
 		var files []string
-		dropped := 0
 		err = d.com.do(ctx, func(ctx context.Context, c *committer) error {
-			files, dropped = nil, 0
 			var ids []int64
-			for hx := range bad {
-				h, err := parseHash(hx)
-				if err != nil {
-					return err
+			loose = nil
+			const all = `SELECT id, lower(hex(hash)), base IS NOT NULL AND base NOT IN (SELECT id FROM data)
+				FROM data JOIN object USING(id)`
+			err := each(ctx, c, all, nil, func(row scanner) error {
+				var id int64
+				var hx string
+				var hangs bool
+				err := row.Scan(&id, &hx, &hangs)
+				if hangs && !bad[hx] {
+					loose = append(loose, hx)
 				}
-				more, err := queryIDs(ctx, c, "SELECT id FROM object WHERE hash=?", h[:])
-				if err != nil {
-					return err
+				if hangs || bad[hx] {
+					ids = append(ids, id)
 				}
-				ids = append(ids, more...)
-			}
-			loose, err := queryIDs(ctx, c, "SELECT id FROM data WHERE base IS NOT NULL AND base NOT IN (SELECT id FROM data)")
+				return err
+			})
 			if err != nil {
 				return err
 			}
-			for _, id := range loose {
-				var h []byte
-				if err := c.QueryRowContext(ctx, "SELECT hash FROM object WHERE id=?", id).Scan(&h); err != nil {
-					return err
-				}
-				bad[fmt.Sprintf("%x", h)] = Problem{What: "content", Hash: fmt.Sprintf("%x", h), Why: "what it is based on is gone"}
+			if dropped, files, err = c.dropData(ctx, listOf(ids)); err != nil {
+				return err
 			}
-			for _, id := range append(ids, loose...) {
-				name, err := c.dropData(ctx, id)
-				if err != nil {
+			for _, q := range []string{
+				`UPDATE change SET askipped=?2 WHERE askipped IS NULL
+					AND aobj IN (SELECT value FROM json_each(?1))`,
+				`UPDATE change SET skipped=?2 WHERE skipped IS NULL AND bkind=1
+					AND bobj IS NOT NULL AND bobj NOT IN (SELECT id FROM data)`,
+			} {
+				if err := c.exec(ctx, q, listOf(ids), SkipDamaged); err != nil {
 					return err
 				}
-				if name != "" {
-					files = append(files, name)
-				}
-				if err := c.exec(ctx, "UPDATE change SET askipped=? WHERE aobj=? AND askipped IS NULL", SkipDamaged, id); err != nil {
-					return err
-				}
-				dropped++
 			}
-			return c.exec(ctx, `UPDATE change SET skipped=? WHERE bkind=1 AND bobj IS NOT NULL AND skipped IS NULL
-				AND NOT EXISTS (SELECT 1 FROM data WHERE id=change.bobj)`, SkipDamaged)
+			return nil
 		})
 		if err != nil {
 			return err
 		}
-		for _, p := range bad {
-			r.lose(p)
+		for _, hx := range loose {
+			r.lose(Problem{What: "content", Hash: hx, Why: "what it is based on is gone"})
 		}
 		for _, f := range files {
 			if err := r.moveAside(d, f); err != nil {
 				return err
 			}
 		}
-		if dropped == 0 {
-			return nil
-		}
 	}
 	return nil
 }
 
 func (r *Repaired) moveAside(d *DB, name string) error {
-	if !checkExtName(name) {
+	if !blob.IsName(name) {
 		return nil
 	}
-	to := filepath.Join(r.Kept, blobsName, filepath.FromSlash(name))
+	to := blobsOf(r.Kept).Path(name)
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
-	err := os.Rename(d.extPath(name), to)
+	err := os.Rename(d.pack.Path(name), to)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	return err
+}
+
+// rewrite replaces the database in dir by a new one that holds what could be read.
+func (r *Repaired) rewrite(ctx context.Context, dir string) error {
+	fresh, err := os.MkdirTemp(dir, "repair-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(fresh)
+	// From a copy: SQLite writes to what it opens, and what is kept beside stays as it was.
+	old := filepath.Join(fresh, "old")
+	if err := os.Mkdir(old, 0o700); err != nil {
+		return err
+	}
+	if err := copyDatabase(r.Kept, old); err != nil {
+		return err
+	}
+	to, err := catalog.Salvage(ctx, filepath.Join(old, fileName), filepath.Join(fresh, fileName), func(why string) {
+		r.lose(Problem{What: "catalog", Why: why})
+	})
+	if e, ok := errors.AsType[*catalog.FormatError](err); ok {
+		return &VersionError{"the format of the damaged store", strconv.Itoa(e.Format), strconv.Itoa(catalog.Format)}
+	}
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(r.goOn(ctx, to, dir), r.keepLoose(ctx, to, dir), to.Close()); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(filepath.Join(fresh, fileName), os.O_RDWR, 0)
+	if err == nil {
+		err = errors.Join(f.Chmod(0o600), f.Sync(), f.Close())
+	}
+	// The log belongs to the old database, and would be taken for the new one's.
+	for _, side := range []string{"-wal", "-shm"} {
+		if err2 := os.Remove(filepath.Join(dir, fileName+side)); err == nil && !errors.Is(err2, fs.ErrNotExist) {
+			err = err2
+		}
+	}
+	if err == nil {
+		err = errors.Join(localdir.Sync(dir), os.Rename(filepath.Join(fresh, fileName), filepath.Join(dir, fileName)), localdir.Sync(dir))
+	}
+	return err
+}
+
+// keepLoose puts the files that the new catalog names no more beside the old one, which names them.
+// The database is exchanged after that; what then still lies in blobs is rubbish.
+func (r *Repaired) keepLoose(ctx context.Context, q querier, dir string) error {
+	made := map[string]bool{}
+	names, err := loose(ctx, q, dir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		from, to := blobsOf(dir).Path(name), blobsOf(r.Kept).Path(name)
+		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			return err
+		}
+		made[filepath.Dir(to)], made[blobsOf(r.Kept).Dir], made[r.Kept] = true, true, true
+		if os.Link(from, to) == nil {
+			continue
+		}
+		if err := os.Rename(from, to); err != nil { // no hard links here
+			return err
+		}
+	}
+	for sub := range made {
+		err = errors.Join(err, localdir.Sync(sub))
+	}
+	return err
+}
+
+// goOn makes the numbers of the new catalog q go on above whatever may have been given out by the
+// old one.
+func (r *Repaired) goOn(ctx context.Context, q *sql.DB, dir string) error {
+	var found numbers
+	if err := q.QueryRowContext(ctx, "SELECT (SELECT ifnull(max(seq),0) FROM op), (SELECT ifnull(max(id),0) FROM trash)").Scan(&found.op, &found.trash); err != nil {
+		return err
+	}
+	have, err := readNumbers(dir)
+	if err != nil {
+		return err
+	}
+	if !have.covers(found) || have == (numbers{}) {
+		have = have.max(numbers{found.op + lostNumbers, found.trash + lostNumbers})
+	}
+	_, err = q.ExecContext(ctx, "INSERT INTO meta VALUES('after', ?), ('trash_after', ?)", have.op, have.trash)
 	return err
 }

@@ -2,12 +2,14 @@ package checkpoint
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
+
+	"moltisfs/checkpoint/blob"
 )
 
 // Save stores op. With Strict durability it is on stable storage when Save returns; the caller makes the change after that, not
@@ -20,10 +22,25 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 	if err := d.inPlace(); err != nil { // before its files are missed
 		return Saved{}, fmt.Errorf("saving checkpoint: %w", err)
 	}
-	skips, err := op.check(&d.o, d.mem.find)
+	skips, err := op.check(&d.o, d.mem.Find)
 	if err != nil {
 		return Saved{}, err
 	}
+	if op.Tag != "" {
+		if err := d.announce(op.Tag); err != nil {
+			return Saved{}, err
+		}
+	}
+	saved, err := d.save(ctx, op, skips)
+	// Else it may be there after a power cut.
+	if err != nil && op.Tag != "" && !errors.As(err, new(*SyncError)) {
+		d.Forget(op.Tag)
+	}
+	return saved, err
+}
+
+// save tries until it is stored, or can't be.
+func (d *DB) save(ctx context.Context, op Op, skips []Skip) (Saved, error) {
 	// What room and prepare found out may be overtaken by another process that fills the store, or cleans it. That is
 	// rare; the last try relies on nothing.
 	full := false
@@ -42,7 +59,7 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 		full = errors.As(err, new(*FullError))
 		stale := errors.Is(err, errStale)
 		if stale {
-			d.mem.forget()
+			d.mem.Forget()
 		}
 		if (full || stale) && !s.blind {
 			continue
@@ -72,21 +89,35 @@ type save struct {
 
 // part is one content of an Op on its way into the store.
 type part struct {
-	ver   *version
+	ver   *blob.Version
 	known bool // found stored
-	packed
-	key  int64  // seal
-	file string // with codecExt
+	blob.Packed
+}
+
+// keyRow is its key as a column.
+func (p *part) keyRow() any {
+	if p.Key == 0 {
+		return nil
+	}
+	return p.Key
+}
+
+// column is what its row holds: its bytes, or where they are.
+func (p *part) column() []byte {
+	if p.Codec&blob.CodecFile != 0 {
+		return []byte(p.File)
+	}
+	return p.Z
 }
 
 // growth is what it adds to the store, once it is prepared.
 func (s *save) growth() growth {
 	contents, files := int64(len(s.op.Steps)), int64(0)
 	for i := range s.parts {
-		if p := &s.parts[i]; p.codec&codecExt != 0 {
-			files += int64(len(p.z))
+		if p := &s.parts[i]; p.Codec&blob.CodecFile != 0 {
+			files += int64(len(p.Z))
 		} else {
-			contents += int64(len(p.z)) + page
+			contents += int64(len(p.Z)) + page
 		}
 	}
 	return grow(len(s.op.Changes), contents, files)
@@ -95,7 +126,7 @@ func (s *save) growth() growth {
 func (s *save) prepare(ctx context.Context) error {
 	for i := range s.op.Changes {
 		c := &s.op.Changes[i]
-		var base *version
+		var base *blob.Version
 		if !s.blind && (c.Content != nil || c.AfterContent != nil) {
 			var err error
 			if base, err = s.d.newest(ctx, c.Path, max(len(c.Content), len(c.AfterContent))); err != nil {
@@ -118,85 +149,44 @@ func (s *save) prepare(ctx context.Context) error {
 	return nil
 }
 
-func (s *save) add(ctx context.Context, path, hx string, content []byte, clone func(*os.File) error, base *version) (*version, error) {
-	h, err := parseHash(hx)
+func (s *save) add(ctx context.Context, path, hx string, content []byte, clone func(*os.File) error, base *blob.Version) (*blob.Version, error) {
+	h, err := blob.ParseHash(hx)
 	if err != nil {
 		return nil, err
 	}
 	for i := range s.parts {
-		if s.parts[i].ver.h == h { // a move or a copy: once is enough
+		if s.parts[i].ver.Hash == h { // a move or a copy: once is enough
 			return s.parts[i].ver, nil
 		}
 	}
-	if base != nil && base.h == h {
+	if base != nil && base.Hash == h {
 		s.parts = append(s.parts, part{ver: base, known: true})
 		return base, nil
 	}
-	if s.blind || !s.d.seal.mayStandOn(base) {
+	if s.blind || !s.d.pack.MayStandOn(base) {
 		base = nil
 	}
-	p := part{ver: &version{path: path, h: h, content: content}}
+	p := part{ver: &blob.Version{Path: path, Hash: h, Content: content}}
 	// Small content with something to compare it to is packed sooner than looked up; should it be stored already, the
 	// transaction finds that out.
-	if !s.blind && (base == nil || s.again || len(content) > extAbove) {
-		if p.known, err = s.d.lookUp(ctx, p.ver); err != nil {
+	if !s.blind && (base == nil || s.again || len(content) > blob.FileAbove) {
+		r, err := rowOf(ctx, s.d.r, h)
+		if err != nil {
 			return nil, err
 		}
+		p.known, p.ver.Depth, p.ver.Key = r.id != 0, r.depth, r.key
 	}
 	if !p.known {
-		if !s.share(&p, base, clone) {
-			if err := s.pack(ctx, &p, base); err != nil {
-				return nil, err
-			}
+		if p.Packed, err = s.d.pack.Pack(ctx, h, content, base, clone); err != nil {
+			return nil, err
+		}
+		p.ver.Depth, p.ver.Key = p.Depth, p.Key
+		if p.File != "" {
+			s.files = append(s.files, p.File)
 		}
 	}
 	s.parts = append(s.parts, p)
 	return p.ver, nil
-}
-
-// pack stores the content of p in as few bytes as it takes, unless share has packed it.
-func (s *save) pack(ctx context.Context, p *part, base *version) (err error) {
-	h, content := p.ver.h, p.ver.content
-	if p.z == nil {
-		p.packed = s.d.pack.pack(content, base)
-	}
-	p.ver.depth = p.depth
-	if s.d.seal.on() {
-		if p.z, p.key, err = s.d.seal.seal(ctx, s.d, h, p.packed.codec, p.z); err != nil {
-			return err
-		}
-		p.codec |= codecSealed
-		p.ver.key = p.key
-	}
-	if len(p.z) > extAbove {
-		if p.file, err = s.d.writeExt(h, p.z); err != nil {
-			return err
-		}
-		s.files = append(s.files, p.file)
-		p.codec |= codecExt
-	}
-	return nil
-}
-
-// share stores the content of p, as it is, by the extents of the file that it came from, if that can be done and pays: for content that hardly
-// shrinks. The row is like that of any content which does not shrink and has a file of its own.
-func (s *save) share(p *part, base *version, clone func(*os.File) error) bool {
-	content := p.ver.content
-	if clone == nil || s.d.seal.on() || len(content) <= cloneAbove || !s.d.pack.dense(content) {
-		return false
-	}
-	if base.suits(content) {
-		if p.packed = s.d.pack.pack(content, base); p.codec&codecDelta != 0 {
-			return false
-		}
-	}
-	name, err := s.d.cloneExt(p.ver.h, content, clone)
-	if err != nil {
-		return false // why does not matter: the bytes are here
-	}
-	s.files = append(s.files, name)
-	p.file, p.packed = name, packed{codec: codecExt, z: content}
-	return true
 }
 
 // undone takes back what write noted outside of the transaction. Later it could be of somebody else's save, which
@@ -249,7 +239,7 @@ func (s *save) write(ctx context.Context, c *committer) error {
 		if err != nil {
 			return err
 		}
-		ids[p.ver.h.String()] = id
+		ids[p.ver.Hash.String()] = id
 	}
 	s.seq, err = c.insert(ctx, `INSERT INTO op(seq, ts, session, turn, tool, kind, label, undo_of, restore_of)
 		VALUES(1+max(ifnull((SELECT max(seq) FROM op),0), ifnull((SELECT v FROM meta WHERE k='after'),0)),?,?,?,?,?,?,?,?)`,
@@ -325,74 +315,63 @@ func (s *save) writeTrash(ctx context.Context, c *committer) error {
 }
 
 func (s *save) isMissing(path string) bool {
-	for _, m := range s.missing {
-		if m.Path == path {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.missing, func(m Skip) bool { return m.Path == path })
 }
 
 // writePart answers the id of the content's row.
 func (s *save) writePart(ctx context.Context, c *committer, p *part) (id int64, err error) {
 	if p.known {
-		r, err := c.stored(ctx, p.ver.h)
+		r, err := c.stored(ctx, p.ver.Hash)
 		if err == nil && r.id == 0 {
 			err = errStale
 		}
 		return r.id, err
 	}
-	id, fresh, err := c.newObject(ctx, p.ver.h, int64(len(p.ver.content)))
+	id, fresh, err := c.newObject(ctx, p.ver.Hash, int64(len(p.ver.Content)))
 	if err != nil {
 		return 0, err
 	}
 	if !fresh {
-		r, err := c.stored(ctx, p.ver.h)
+		r, err := c.stored(ctx, p.ver.Hash)
 		if err != nil {
 			return 0, err
 		}
 		if r.id != 0 {
-			p.ver.depth, p.ver.key = r.depth, r.key
-			if p.codec&codecExt != 0 {
-				s.unused = append(s.unused, p.file)
+			p.ver.Depth, p.ver.Key = r.depth, r.key
+			if p.Codec&blob.CodecFile != 0 {
+				s.unused = append(s.unused, p.File)
 			}
 			return id, nil
 		}
 	}
 	var base any
-	p.ver.depth, p.ver.key = p.depth, p.key
-	if p.base != nil {
-		r, err := c.stored(ctx, p.base.h)
+	p.ver.Depth, p.ver.Key = p.Depth, p.Key
+	if p.Base != nil {
+		r, err := c.stored(ctx, p.Base.Hash)
 		if err != nil {
 			return 0, err
 		}
-		if r.id == 0 || r.depth+1 > maxDepth || r.key != 0 && r.key != p.key {
+		if r.id == 0 || r.depth+1 > blob.MaxDepth || r.key != 0 && r.key != p.Key {
 			return 0, errStale // it is gone, or another row than was thought
 		}
-		base, p.ver.depth = r.id, r.depth+1
+		base, p.ver.Depth = r.id, r.depth+1
 	}
-	var key any
-	if p.key != 0 {
-		key = p.key
-	}
-	z := p.z
-	if p.codec&codecExt != 0 {
+	if p.Codec&blob.CodecFile != 0 {
 		// Whoever was stopped for long since it wrote the file finds that gc took it for rubbish, and a purge takes it at once. From here on it
 		// is none, nor is one that is written here.
 		now := time.Now()
-		if err := os.Chtimes(s.d.extPath(p.file), now, now); errors.Is(err, fs.ErrNotExist) {
-			if p.file, err = s.d.writeExt(p.ver.h, p.z); err != nil {
+		if err := os.Chtimes(s.d.pack.Path(p.File), now, now); errors.Is(err, fs.ErrNotExist) {
+			if p.File, err = s.d.pack.Write(p.ver.Hash, p.Z); err != nil {
 				return 0, err
 			}
-			s.files = append(s.files, p.file)
+			s.files = append(s.files, p.File)
 		} else if err != nil {
 			return 0, err
 		}
-		z = []byte(p.file)
 	}
-	c.know(p.ver.h.key(), row{id, p.key, p.ver.depth})
+	c.know(hashName(p.ver.Hash), row{id, p.Key, p.ver.Depth})
 	return id, c.exec(ctx, "INSERT INTO data(id, codec, base, depth, key, bytes, z) VALUES(?,?,?,?,?,?,?)",
-		id, int64(p.codec), base, p.ver.depth, key, len(p.z), z)
+		id, int64(p.Codec), base, p.ver.Depth, p.keyRow(), len(p.Z), p.column())
 }
 
 // row is that of a name, or of a stored content.
@@ -401,31 +380,27 @@ type row struct {
 	depth   int
 }
 
-// key is what the committer knows a hash by: no name begins like this.
-func (h hash) key() string { return "\x00" + string(h[:]) }
+// hashName is what the committer knows a hash by: no name begins like this.
+func hashName(h blob.Hash) string { return "\x00" + string(h[:]) }
 
-// stored finds the row of a content; the zero row when its bytes are not stored.
-func (c *committer) stored(ctx context.Context, h hash) (r row, err error) {
-	r, ok := c.rows[h.key()]
+// stored is rowOf for a save.
+func (c *committer) stored(ctx context.Context, h blob.Hash) (r row, err error) {
+	r, ok := c.rows[hashName(h)]
 	if ok {
 		return r, nil
 	}
-	err = c.QueryRowContext(ctx, "SELECT d.id, d.depth, ifnull(d.key,0) FROM object o JOIN data d ON d.id=o.id WHERE o.hash=?", h[:]).Scan(&r.id, &r.depth, &r.key)
-	if errors.Is(err, sql.ErrNoRows) {
-		return r, nil
-	}
-	if err == nil {
-		c.know(h.key(), r)
+	if r, err = rowOf(ctx, c, h); r.id != 0 {
+		c.know(hashName(h), r)
 	}
 	return r, err
 }
 
-func (c *committer) object(ctx context.Context, h hash, size int64) (int64, error) {
+func (c *committer) object(ctx context.Context, h blob.Hash, size int64) (int64, error) {
 	return c.intern(ctx, "", "SELECT id FROM object WHERE hash=?1", "INSERT INTO object(hash, size) VALUES(?1,?2)", h[:], size)
 }
 
 // newObject is object for content that is most likely new; fresh says that it was.
-func (c *committer) newObject(ctx context.Context, h hash, size int64) (id int64, fresh bool, err error) {
+func (c *committer) newObject(ctx context.Context, h blob.Hash, size int64) (id int64, fresh bool, err error) {
 	r, err := c.change(ctx, "INSERT INTO object(hash, size) VALUES(?,?) ON CONFLICT DO NOTHING", h[:], size)
 	if err != nil {
 		return 0, false, err
@@ -449,15 +424,13 @@ func (s *save) writeChange(ctx context.Context, c *committer, i int, ids map[str
 		skipped = ch.Skipped
 	} else if ch.Before.Kind == File && ch.Content == nil {
 		// Only the hash was given: fine if the content is here already, otherwise it has to be said.
-		h, err := parseHash(ch.Before.Hash)
+		h, err := blob.ParseHash(ch.Before.Hash)
 		if err != nil {
 			return err
 		}
-		var n int
-		if err := c.QueryRowContext(ctx, "SELECT count(*) FROM object o JOIN data d ON d.id=o.id WHERE o.hash=?", h[:]).Scan(&n); err != nil {
+		if r, err := c.stored(ctx, h); err != nil {
 			return err
-		}
-		if n == 0 {
+		} else if r.id == 0 {
 			skipped = skipHashOnly
 			s.missing = append(s.missing, Skip{ch.Path, skipHashOnly, ch.Before.Size})
 		}
@@ -471,7 +444,7 @@ func (s *save) writeChange(ctx context.Context, c *committer, i int, ids map[str
 		case st.Hash != "":
 			id, ok := ids[st.Hash]
 			if !ok {
-				h, err := parseHash(st.Hash)
+				h, err := blob.ParseHash(st.Hash)
 				if err != nil {
 					return err
 				}
@@ -515,17 +488,17 @@ func (s *State) metadata(before State) []any {
 // remember keeps the newest content of each path as the base of the next delta.
 func (s *save) remember() {
 	for i := range s.parts {
-		s.d.mem.add(s.parts[i].ver)
-		s.d.seal.hold(s.parts[i].ver)
+		s.d.mem.Add(s.parts[i].ver)
+		s.d.pack.Hold(s.parts[i].ver)
 	}
 	for _, f := range s.unused {
-		s.d.removeExt(f)
+		s.d.pack.Remove(f) //nolint:errcheck // what stays is collected as rubbish
 	}
 }
 
 // discard removes what a failed try left behind.
 func (s *save) discard() {
 	for _, f := range s.files {
-		s.d.removeExt(f)
+		s.d.pack.Remove(f) //nolint:errcheck // what stays is collected as rubbish
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"moltisfs/checkpoint/blob"
 )
 
 // encodeXattrs writes names and values, sorted by name: uvarint length, bytes, uvarint length, bytes.
@@ -79,7 +81,7 @@ const (
 
 // check makes an Op whole: defaults filled in, hashes computed and compared, content that must not or cannot be stored
 // taken out. It works on a copy of the changes. What it took out is in skips. known, if not nil, knows contents that were hashed before.
-func (op *Op) check(o *Options, known func(path string) *version) (skips []Skip, err error) {
+func (op *Op) check(o *Options, known func(path string) *blob.Version) (skips []Skip, err error) {
 	if len(op.Changes) > maxChanges {
 		return nil, &BadOpError{"", "too many changes in one operation"}
 	}
@@ -119,7 +121,7 @@ func (op *Op) check(o *Options, known func(path string) *version) (skips []Skip,
 		}
 		seen[c.Path] = true
 		if v := lastSeen(known, c); v != nil {
-			c.Before.Hash, c.Before.Size = v.h.String(), int64(len(v.content))
+			c.Before.Hash, c.Before.Size = v.Hash.String(), int64(len(v.Content))
 		} else if why := c.Before.check(c.Content); why != "" {
 			return bad("before: " + why)
 		}
@@ -155,12 +157,12 @@ func (op *Op) check(o *Options, known func(path string) *version) (skips []Skip,
 // lastSeen finds the content before the change among those that were hashed when they were saved, which as a rule it was: as what the
 // change before left behind. To compare bytes is an order of magnitude cheaper than to hash them again, and says as much. What is
 // special about the state is left to the longer way.
-func lastSeen(seen func(path string) *version, c *Change) *version {
+func lastSeen(seen func(path string) *blob.Version, c *Change) *blob.Version {
 	if seen == nil || c.Content == nil || c.Before.Kind != File || c.Before.Target != "" || len(c.Before.Xattrs) > 0 || c.Before.Size < 0 {
 		return nil
 	}
 	v := seen(c.Path)
-	if v == nil || !bytes.Equal(v.content, c.Content) || c.Before.Hash != "" && c.Before.Hash != v.h.String() {
+	if v == nil || !bytes.Equal(v.Content, c.Content) || c.Before.Hash != "" && c.Before.Hash != v.Hash.String() {
 		return nil
 	}
 	return v
@@ -196,14 +198,14 @@ func (s *State) check(content []byte) (why string) {
 		return ""
 	}
 	if s.Hash != "" {
-		if _, err := parseHash(s.Hash); err != nil {
+		if _, err := blob.ParseHash(s.Hash); err != nil {
 			return err.Error()
 		}
 		s.Hash = strings.ToLower(s.Hash)
 	}
 	if content != nil {
 		// Not trusting the caller costs 13 µs for 10 KB and is the difference between a refusal now and a loss later.
-		h := hash(sha256.Sum256(content)).String()
+		h := blob.Hash(sha256.Sum256(content)).String()
 		if s.Hash != "" && s.Hash != h {
 			return "the hash is not that of the content"
 		}

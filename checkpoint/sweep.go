@@ -3,11 +3,12 @@ package checkpoint
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
 	"time"
+
+	"moltisfs/checkpoint/blob"
 )
 
 // What marking finds out about a content.
@@ -21,8 +22,8 @@ const (
 // datum is a stored content: its row in data.
 type datum struct{ id, base, bytes int64 }
 
-// marks says of each content, by its id, what is known of it. data is what is stored, the deepest deltas first.
-// Memory: one byte an object and 32 a stored content.
+// marks says of each content, by its id, what is known of it. data is what is stored, the deepest
+// deltas first. Memory: one byte an object and 32 a stored content.
 type marks struct {
 	flags []byte
 	data  []datum
@@ -140,8 +141,8 @@ func mark(ctx context.Context, q querier, gone map[int64]bool) (*marks, error) {
 	return m, err
 }
 
-// sweep removes objects that nothing needs. What was marked may have become wanted again meanwhile; each transaction
-// looks at the checkpoints that are newer than the mark.
+// sweep removes objects that nothing needs. What was marked may have become wanted again meanwhile;
+// each transaction looks at the checkpoints that are newer than the mark.
 func (g *collector) sweep(ctx context.Context) error {
 	var m *marks
 	var newest int64
@@ -183,7 +184,8 @@ func (g *collector) sweep(ctx context.Context) error {
 		files = append(files, removed...)
 		return len(dead) > 0, nil
 	})
-	// Only now: had a transaction failed, its files would still be named. What is not removed here is rubbish later.
+	// Only now: had a transaction failed, its files would still be named. What is not removed here is
+	// rubbish later.
 	if err == nil {
 		err = g.d.removeNamed(files)
 		g.r.Files += len(files)
@@ -191,8 +193,8 @@ func (g *collector) sweep(ctx context.Context) error {
 	return err
 }
 
-// drop deletes those of the objects that are not wanted again and that nothing stays that is a delta against. It returns the external files
-// that they named.
+// drop deletes those of the objects that are not wanted again and that nothing stays that is a
+// delta against. It returns the files that they named.
 func (g *collector) drop(ctx context.Context, c *committer, ids []int64, wanted map[int64]bool) (files []string, err error) {
 	going := map[int64]bool{}
 	for _, id := range ids {
@@ -200,12 +202,9 @@ func (g *collector) drop(ctx context.Context, c *committer, ids []int64, wanted 
 			going[id] = true
 		}
 	}
-	list, err := json.Marshal(ids)
-	if err != nil {
-		return nil, err
-	}
-	// Asked anew and not taken from the mark: there may be new deltas, and another process may have given a number out again.
-	deltas, err := queryPairs(ctx, c, "SELECT id, base FROM data WHERE base IN (SELECT value FROM json_each(?))", string(list))
+	// Asked anew and not taken from the mark: there may be new deltas, and another process may have
+	// given a number out again.
+	deltas, err := queryPairs(ctx, c, "SELECT id, base FROM data WHERE base IN "+ofList, listOf(ids))
 	if err != nil {
 		return nil, err
 	}
@@ -218,52 +217,43 @@ func (g *collector) drop(ctx context.Context, c *committer, ids []int64, wanted 
 			}
 		}
 	}
-	if list, err = json.Marshal(slices.Collect(maps.Keys(going))); err != nil || len(going) == 0 {
-		return nil, err
-	}
-	err = each(ctx, c, `DELETE FROM data WHERE id IN (SELECT value FROM json_each(?))
-		RETURNING CASE WHEN codec & 4 THEN z END`, []any{string(list)}, func(row scanner) error {
-		var name []byte
-		err := row.Scan(&name)
-		if len(name) > 0 {
-			files = append(files, string(name))
-		}
-		g.r.Contents++
-		return err
-	})
+	list := listOf(slices.Collect(maps.Keys(going)))
+	n, files, err := c.dropData(ctx, list)
 	if err != nil {
 		return nil, err
 	}
-	return files, c.exec(ctx, "DELETE FROM object WHERE id IN (SELECT value FROM json_each(?))", string(list))
+	g.r.Contents += n
+	return files, c.exec(ctx, "DELETE FROM object WHERE id IN "+ofList, list)
 }
 
 // wantedSince returns the objects that checkpoints newer than seq refer to.
 func (c *committer) wantedSince(ctx context.Context, seq int64) (map[int64]bool, error) {
 	out := map[int64]bool{}
-	for _, col := range []string{"bobj", "aobj"} {
-		ids, err := queryIDs(ctx, c, "SELECT "+col+" FROM change WHERE op > ? AND "+col+" IS NOT NULL", seq)
-		if err != nil {
-			return nil, err
-		}
-		for _, id := range ids {
-			out[id] = true
-		}
+	pairs, err := queryPairs(ctx, c, "SELECT ifnull(bobj, 0), ifnull(aobj, 0) FROM change WHERE op > ?", seq)
+	for _, p := range pairs {
+		out[p[0]], out[p[1]] = true, true
 	}
-	return out, nil
+	return out, err
 }
 
-// dropData deletes a row of data and returns the external file that it named.
-func (c *committer) dropData(ctx context.Context, id int64) (file string, err error) {
-	var z []byte
-	err = c.QueryRowContext(ctx, "SELECT z FROM data WHERE id=? AND codec & 4", id).Scan(&z)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return "", err
-	}
-	return string(z), c.exec(ctx, "DELETE FROM data WHERE id=?", id)
+// dropData deletes the rows of the contents of list, and returns how many there were and the files
+// that they named.
+func (c *committer) dropData(ctx context.Context, list string) (n int, files []string, err error) {
+	const q = "DELETE FROM data WHERE id IN " + ofList + " RETURNING CASE WHEN codec & 4 THEN z END"
+	err = each(ctx, c, q, []any{list}, func(row scanner) error {
+		var name []byte
+		err := row.Scan(&name)
+		if len(name) > 0 {
+			files = append(files, string(name))
+		}
+		n++
+		return err
+	})
+	return n, files, err
 }
 
-// rekey writes a wanted delta anew as a whole when the bases that only it keeps alive weigh more than twice as much, and
-// takes the mark from those.
+// rekey writes a wanted delta anew as a whole when the bases that only it keeps alive weigh more
+// than twice as much, and takes the mark from those.
 func (g *collector) rekey(ctx context.Context, m *marks) error {
 	todo := m.candidates()
 	var files []string
@@ -276,14 +266,10 @@ func (g *collector) rekey(ctx context.Context, m *marks) error {
 			if err != nil {
 				return false, err
 			}
-			if p == nil || int64(len(p.z)) > t.dead/2 {
+			if p == nil || int64(len(p.Z)) > t.dead/2 || p.inLog() > g.limits.logMost()/4 {
 				continue
 			}
-			inLog := int64(min(len(p.z), extAbove))
-			if inLog > g.limits.logMost()/4 {
-				continue
-			}
-			room -= inLog
+			room -= p.inLog()
 			old, err := c.replaceData(ctx, t.id, p)
 			if err != nil {
 				return false, err
@@ -304,8 +290,8 @@ func (g *collector) rekey(ctx context.Context, m *marks) error {
 	return err
 }
 
-// whole packs the content of object id without a base. nil when it cannot be read: then its bases must stay as they are. What was sealed
-// is sealed again with the same key, whether this process seals what it saves or not.
+// whole packs the content of object id without a base. nil when it cannot be read, or no key is at
+// hand to seal it with: then its bases must stay as they are.
 func (d *DB) whole(ctx context.Context, c *committer, id int64) (*part, error) {
 	var hb []byte
 	if err := c.QueryRowContext(ctx, "SELECT hash FROM object WHERE id=?", id).Scan(&hb); err != nil {
@@ -314,38 +300,28 @@ func (d *DB) whole(ctx context.Context, c *committer, id int64) (*part, error) {
 		}
 		return nil, err
 	}
-	var h hash
+	var h blob.Hash
 	copy(h[:], hb)
 	body, err := d.content(ctx, h)
 	if err != nil {
 		return nil, nil
 	}
-	p := &part{ver: &version{h: h, content: body}, packed: d.pack.pack(body, nil)}
 	key, err := c.sealedBy(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case key != 0:
-		if p.z, err = d.seal.again(ctx, d, key, h, p.codec, p.z); err != nil {
-			return nil, err
-		}
-		p.key = key
-		p.codec |= codecSealed
-	case d.seal.on():
-		// The key's row may not be there yet, and this is no place to begin another transaction.
-		if !d.seal.ready() {
-			return nil, nil
-		}
-		if p.z, p.key, err = d.seal.seal(ctx, d, h, p.codec, p.z); err != nil {
-			return nil, err
-		}
-		p.codec |= codecSealed
+	p, ok, err := d.pack.Whole(ctx, h, body, key)
+	if !ok {
+		return nil, err
 	}
-	return p, nil
+	return &part{ver: &blob.Version{Hash: h, Content: body}, Packed: p}, nil
 }
 
-// sealedBy gives the key that seals the row of id, or else the nearest one that its delta stands on; 0 when all are in clear.
+// inLog is what the row takes of the log.
+func (p *part) inLog() int64 { return int64(min(len(p.Z), blob.FileAbove)) }
+
+// sealedBy gives the key that seals the row of id, or else the nearest one that its delta stands
+// on; 0 when all are in clear.
 func (c *committer) sealedBy(ctx context.Context, id int64) (key int64, err error) {
 	err = c.QueryRowContext(ctx, `WITH RECURSIVE r(key, base, n) AS (SELECT key, base, 0 FROM data WHERE id=?
 		UNION ALL SELECT d.key, d.base, n+1 FROM r JOIN data d ON d.id=r.base WHERE n < 64)
@@ -353,25 +329,16 @@ func (c *committer) sealedBy(ctx context.Context, id int64) (key int64, err erro
 	return key, err
 }
 
-// replaceData makes the row of id hold p, without a base, and returns the external file that it named before.
+// replaceData makes the row of id hold p, without a base, and returns the external file that it
+// named before.
 func (c *committer) replaceData(ctx context.Context, id int64, p *part) (old string, err error) {
-	var z []byte
-	err = c.QueryRowContext(ctx, "SELECT z FROM data WHERE id=? AND codec & 4", id).Scan(&z)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+	err = c.QueryRowContext(ctx, "SELECT ifnull(max(z), '') FROM data WHERE id=? AND codec & 4", id).Scan(&old)
+	if err != nil {
 		return "", err
 	}
-	var key any
-	if p.key != 0 {
-		key = p.key
+	if err := c.db.pack.Place(p.ver.Hash, &p.Packed); err != nil { // should the transaction fail, its file is rubbish that gc finds
+		return "", err
 	}
-	stored, code := p.z, p.codec
-	if len(p.z) > extAbove {
-		// Should the transaction fail, the file is rubbish that gc finds.
-		name, err := c.db.writeExt(p.ver.h, p.z)
-		if err != nil {
-			return "", err
-		}
-		stored, code = []byte(name), code|codecExt
-	}
-	return string(z), c.exec(ctx, "UPDATE data SET codec=?, base=NULL, depth=0, key=?, bytes=?, z=? WHERE id=?", int64(code), key, len(p.z), stored, id)
+	return old, c.exec(ctx, "UPDATE data SET codec=?, base=NULL, depth=0, key=?, bytes=?, z=? WHERE id=?",
+		int64(p.Codec), p.keyRow(), len(p.Z), p.column(), id)
 }

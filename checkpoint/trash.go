@@ -106,10 +106,6 @@ func (d *DB) TrashSettle(ctx context.Context, id TrashID, p Phase) error {
 	if phaseCode(p) < 0 {
 		return &BadOpError{"", fmt.Sprintf("%q is no phase of trash", p)}
 	}
-	if err := d.enter(); err != nil {
-		return err
-	}
-	defer d.active.Done()
 	return d.update(ctx, "settling trash", "UPDATE trash SET phase=?1 WHERE id=?2 AND (phase<>3 OR ?1=3)", phaseCode(p), n)
 }
 
@@ -122,12 +118,11 @@ func (d *DB) TrashRename(ctx context.Context, id TrashID, parked string) error {
 	if parked == "" || !rooted(parked) {
 		return &BadOpError{parked, "path is not absolute"}
 	}
-	if err := d.enter(); err != nil {
-		return err
-	}
-	defer d.active.Done()
 	return d.update(ctx, "renaming trash", "UPDATE trash SET parked=? WHERE id=?", []byte(parked), n)
 }
+
+// trashGone makes an entry Gone and forgets what it was.
+const trashGone = "UPDATE trash SET phase=3, op=NULL, path=x'', ident=''"
 
 // TrashDrop forgets an entry that is Gone; others are ErrNotFound. The newest row of all stays, so that its id is not given
 // out again; lists do not show it.
@@ -140,15 +135,9 @@ func (d *DB) TrashDrop(ctx context.Context, id TrashID) error {
 		return err
 	}
 	defer d.active.Done()
-	const gone = " WHERE id=?1 AND phase=3"
 	return d.com.do(ctx, func(ctx context.Context, c *committer) error {
-		var x int64
-		if err := c.QueryRowContext(ctx, "SELECT id FROM trash"+gone, n).Scan(&x); errors.Is(err, sql.ErrNoRows) {
-			return ErrNotFound
-		} else if err != nil {
-			return err
-		}
-		if err := c.exec(ctx, "UPDATE trash SET op=NULL, path=x'', parked=NULL, ident=''"+gone, n); err != nil {
+		const gone = " WHERE id=? AND phase=3"
+		if err := c.must(ctx, trashGone+", parked=NULL"+gone, n); err != nil {
 			return err
 		}
 		return c.exec(ctx, "DELETE FROM trash"+gone+" AND id < (SELECT max(id) FROM trash)", n)

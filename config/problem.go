@@ -7,11 +7,12 @@ import (
 
 // Problem is one thing wrong with a configuration.
 type Problem struct {
-	File         string // as given to Decode; "" from Check
-	Line, Column int    // 1-based, column in characters; 0 when the value did not come from a file
-	Key          string // "tools.fs.deny_paths[1]"; "" when it is about no key
-	Why          string // what is wrong
-	Hint         string // what to write instead; may be ""
+	File   string `json:"file,omitempty"`   // as given to Decode; "" from Check
+	Line   int    `json:"line,omitempty"`   // from 1; 0 when the value did not come from a file
+	Column int    `json:"column,omitempty"` // likewise, in characters
+	Key    string `json:"key,omitempty"`    // "tools.fs.deny_paths[1]"; "" when it is about no key
+	Why    string `json:"error"`            // what is wrong
+	Hint   string `json:"hint,omitempty"`   // what to write instead; may be ""
 
 	globOffset int // byte, from 1, of the string at Line and Column that Why is about, or 0
 }

@@ -1,6 +1,6 @@
 // Package dialect is the seam between ways of naming file operations and ways in which calls
-// arrive. A [Dialect] has names, arguments and words for its answers; whatever serves calls (MCP, the
-// command line, a gateway) takes any of them and knows none.
+// arrive. A [Dialect] has names, arguments and words for its answers; whatever serves calls (MCP,
+// the command line, a gateway) takes any of them and knows none.
 //
 // A dialect stands over one engine, which does the work and keeps the promises: policy, approval,
 // checkpoint, audit. Package tools is the dialect that Claude Code and Moltis trained models on;
@@ -30,15 +30,15 @@ type Dialect interface {
 
 // A Definition is what a model is told of a tool.
 type Definition struct {
-	Name         string
-	Title        string
-	Description  string
-	InputSchema  json.RawMessage // JSON Schema 2020-12, a closed object
-	OutputSchema json.RawMessage // JSON Schema 2020-12 of every answer's JSON
-	ReadOnly     bool
-	Destructive  bool
-	Idempotent   bool
-	OpenWorld    bool
+	Name         string          `json:"name"`
+	Title        string          `json:"title"`
+	Description  string          `json:"description"`
+	ReadOnly     bool            `json:"read_only"`
+	Destructive  bool            `json:"destructive"`
+	Idempotent   bool            `json:"idempotent"`
+	OpenWorld    bool            `json:"open_world"`
+	InputSchema  json.RawMessage `json:"input_schema"`  // JSON Schema 2020-12, a closed object
+	OutputSchema json.RawMessage `json:"output_schema"` // JSON Schema 2020-12 of every answer's JSON
 }
 
 // A Call is one tool call as it came in.
@@ -54,10 +54,17 @@ type Call struct {
 	Approver approval.Approver
 	// Tier says how freely this caller may change things; "" is as the configuration has it.
 	Tier approval.Tier
+	// Scope, when set, says what this caller may read and change of what the configuration allows.
+	Scope *Scope
 	// ByUser says that a person makes the call, not an agent: what it removes stays in the trash as
 	// long as a user's.
 	ByUser bool
 }
+
+// Scope is what a caller may read and change: absolute paths, each with all that is below it, links
+// in it followed. It only takes away. An empty list is nothing at all; what may be changed must be
+// readable too.
+type Scope struct{ Readable, Writable []string }
 
 // An Answer is what a call came to.
 type Answer interface {

@@ -11,41 +11,13 @@ import (
 	"moltisfs/internal/text"
 )
 
-// content is what the first bytes of a file say about it.
-type content struct {
-	binary bool
-	wide   *text.Encoding // UTF-16 or UTF-32
-}
-
-var (
-	isText   = content{}
-	isBinary = content{binary: true}
-)
-
 const (
-	sniffLen  = 8 << 10  // a NUL byte in this much makes a file binary, as in git
 	headLen   = 64 << 10 // only of text is more than this read
 	sampleLen = 64 << 10 // an encoding is guessed from this much
 )
 
 // bomLen is the length of UTF-8's mark at the beginning of b.
 func bomLen(b []byte) int { return len(b) - len(bytes.TrimPrefix(b, []byte(text.UTF8.Mark))) }
-
-// sniff tells text from UTF-16, UTF-32 and binary. A file whose first NUL byte comes later counts
-// as text here; the scan finds the NUL if it matters.
-func sniff(b []byte) content {
-	if e := text.ByMark(b); e != nil && e.Unit > 1 {
-		return content{wide: e}
-	}
-	head := b[:min(len(b), sniffLen)]
-	if bytes.IndexByte(head, 0) < 0 {
-		return isText
-	}
-	if e := text.Lookup(text.Wide(head)); e != nil {
-		return content{wide: e}
-	}
-	return isBinary
-}
 
 // decoded searches the file as its text in UTF-8. Columns and offsets are then those of the UTF-8.
 func (t *target) decoded(w *worker, st *state, e *text.Encoding) {
@@ -96,7 +68,7 @@ func encodingOf(b []byte, torn, whole bool) (e *text.Encoding, foreign bool) {
 	all := b // to guess from: a character that UTF-8 would cut is whole in other encodings
 	b = trimPartialRunes(b, torn, !whole)
 	switch {
-	case isPlainUTF8(b):
+	case text.IsPlainUTF8(b):
 		return nil, false
 	case text.Escaped(b):
 		return text.Lookup("iso-2022-jp"), true
@@ -116,11 +88,6 @@ func (t *target) encoding(s *scan, c chunk) (e *text.Encoding, foreign bool) {
 	}
 	return encodingOf(c.b[c.from:], c.piece > pieceFirst, c.last || c.piece == pieceLast)
 }
-
-// isPlainUTF8 says that b is UTF-8 without an escape to another character set.
-func isPlainUTF8(b []byte) bool { return bytes.IndexByte(b, escape) < 0 && utf8.Valid(b) }
-
-const escape = 0x1b
 
 // trimPartialRunes drops the parts of characters at the ends of b that may be cut.
 func trimPartialRunes(b []byte, head, tail bool) []byte {

@@ -3,8 +3,15 @@ package grep
 import (
 	"strings"
 
+	"moltisfs/grep/filetype"
 	"moltisfs/grep/ignore"
 )
+
+// TypeError is a type in [Query].Type that is unknown.
+type TypeError = filetype.Unknown
+
+// TypeNames lists every type, sorted.
+func TypeNames() []string { return filetype.Names() }
 
 // filter decides by name which files are searched, as ripgrep's -g and -t do. A file must be of one
 // of the types. Then the last glob that matches decides. A file that no glob matches is searched,
@@ -13,7 +20,7 @@ import (
 type filter struct {
 	globs []fileGlob
 	some  bool // there is an including glob
-	types *fileTypes
+	types *filetype.Choice
 }
 
 type fileGlob struct {
@@ -37,7 +44,7 @@ func newFilter(globs, types []string, roots []string) (*filter, error) {
 		}
 	}
 	var err error
-	f.types, err = newFileTypes(types)
+	f.types, err = filetype.Choose(types)
 	return f, err
 }
 
@@ -105,7 +112,7 @@ func below(roots []string, p string) (rel string, ok bool) {
 }
 
 func (f *filter) wants(rel, name string, w *worker) bool {
-	return (f.types == nil || f.types.match(name)) && f.decide(rel, name, false, &w.scratch) >= 0
+	return (f.types == nil || f.types.Match(name)) && f.decide(rel, name, false, &w.scratch) >= 0
 }
 
 // decide is 1 when a glob includes the entry, -1 when one excludes it, and 0 when no glob decides.

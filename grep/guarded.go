@@ -54,7 +54,9 @@ func (g guardedWatcher) Watch(d Dir) (int, error) {
 }
 
 func (g guardedWatcher) Events(fn func(Event)) error {
-	return g.Watcher.Events(func(e guardfs.Event) { fn(Event(e)) })
+	return g.Watcher.Events(func(e guardfs.Event) {
+		fn(Event{Watch: e.Watch, Name: e.Name, Names: e.Names, Gone: e.Gone, Lost: e.Lost})
+	})
 }
 
 // guardedDir lends its listings the memory of earlier ones in the same tree.
@@ -85,7 +87,7 @@ func (g *guardedDir) List(buf []Entry) ([]Entry, int, error) {
 	es, denied, err := g.d.ListWays(*spare)
 	buf = buf[:0]
 	for i := range es {
-		buf = append(buf, Entry{es[i].Name, guardedKind(es[i].Kind), es[i].Way})
+		buf = append(buf, Entry{Name: es[i].Name, Kind: guardedKind(es[i].Kind), Way: es[i].Way})
 	}
 	if clear(es); cap(es) <= 1<<14 {
 		*spare = es

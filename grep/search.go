@@ -51,12 +51,12 @@ func searchSized(ctx context.Context, w Walk, q Query, size sizes) (*Result, err
 		res.Skipped, _ = walk(ctx, w, s, func(p *worker) { s.look(p, w.File, "", name, true) })
 	case w.Dir != nil:
 		res.Root = w.Dir.True()
-		start := q.Index.use(&w, s)
+		start := s.byIndex(&w)
 		res.Indexed = start != nil
 		var files int
 		res.Skipped, files = walk(ctx, w, s, start)
-		if start == nil {
-			q.Index.searched(&w, files)
+		if start == nil && q.Index != nil && !w.CrossMounts {
+			q.Index.Searched(w.key(), w.Dir, files)
 		}
 	default:
 		return nil, errors.New("grep: Walk needs a Dir or a File")
@@ -191,16 +191,16 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 		t.close()
 		return
 	}
-	t.bytes = kind == isBinary
+	t.bytes = kind == text.Binary
 	st.totals.Scanned++
 	st.scan.reset(s.rowsWanted(rel, name))
-	st.scan.asIs = kind != isText
+	st.scan.asIs = kind != text.Plain
 	b := st.buf[:n]
 	switch {
-	case kind == isBinary && !s.rawBytes:
+	case kind == text.Binary && !s.rawBytes:
 		w.skipped.Binary++
-	case kind.wide != nil:
-		t.decoded(w, st, kind.wide)
+	case kind.Wide != nil:
+		t.decoded(w, st, kind.Wide)
 	case s.q.Multiline:
 		t.multiline(w, st, f, n, eof)
 	case eof:
@@ -227,9 +227,9 @@ func (s *search) look(w *worker, f File, rel, name string, keep bool) {
 
 // readText reads what buf can hold of a file. It stops early when the beginning says that the file
 // is not text, or is text that must be decoded.
-func readText(f File, size int64, buf []byte, raw bool) (n int, eof bool, kind content, err error) {
+func readText(f File, size int64, buf []byte, raw bool) (n int, eof bool, kind text.Content, err error) {
 	n, eof, err = readAll(f, size, buf[:min(len(buf), headLen)])
-	if kind = sniff(buf[:n]); err == nil && !eof && (kind == isText || raw && kind == isBinary) {
+	if kind = text.Sniff(buf[:n]); err == nil && !eof && (kind == text.Plain || raw && kind == text.Binary) {
 		var k int
 		k, eof, err = readAll(f, size-int64(n), buf[n:])
 		n += k

@@ -21,8 +21,8 @@ func compile(t testing.TB, p string, o match.Options) *match.Matcher {
 	return m
 }
 
-// tree makes a file system of "path: content" pairs; the n-th file is n minutes old.
-func tree(files ...string) fstest.MapFS {
+// treeFS makes a file system of "path: content" pairs; the n-th file is n minutes old.
+func treeFS(files ...string) fstest.MapFS {
 	m := fstest.MapFS{}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i := 0; i < len(files); i += 2 {
@@ -52,7 +52,7 @@ func show(r *Result) string {
 }
 
 func TestSearch(t *testing.T) {
-	fs := tree(
+	fs := treeFS(
 		"a.go", "package a\n\nfunc main() {\n\tfoo()\n\tfoo(); foo()\n}\n",
 		"b/c.txt", "nothing\nfoo\r\nend",
 		"b/d.go", "one\ntwo\nthree\nfoo\nfive\nsix\nseven\nfoo\n",
@@ -121,7 +121,7 @@ func TestSearch(t *testing.T) {
 }
 
 func TestFiles(t *testing.T) {
-	fs := tree("a.go", "", "b/c.go", "", "b/d/e.go", "", "b/f.txt", "", ".hidden.go", "", "x/y.go", "", ".svn/z.go", "")
+	fs := treeFS("a.go", "", "b/c.go", "", "b/d/e.go", "", "b/f.txt", "", ".hidden.go", "", "x/y.go", "", ".svn/z.go", "")
 	for _, c := range []struct {
 		pattern string
 		want    string

@@ -5,27 +5,8 @@ import (
 	"io/fs"
 
 	"moltisfs/grep/ignore"
+	"moltisfs/grep/index/rulefiles"
 )
-
-// ruleFiles looks for the entries that carry ignore rules.
-func ruleFiles(entries []Entry) (f ignore.Found) {
-	for i := range entries {
-		switch e := &entries[i]; {
-		case e.Name[0] != '.', e.Way:
-		case e.Name == ".gitignore":
-			f.Gitignore = e.Kind == KindFile
-		case e.Name == ".ignore":
-			f.Ignore = e.Kind == KindFile
-		case e.Name == ".git" && e.Kind == KindDir:
-			f.Git, f.HasGit = fs.ModeDir, true
-		case e.Name == ".git" && e.Kind == KindFile:
-			f.Git, f.HasGit = 0, true
-		case e.Name == ".git" && e.Kind == KindLink:
-			f.Git, f.HasGit = fs.ModeSymlink, true
-		}
-	}
-	return f
-}
 
 // sift moves the wanted files to the front of entries, and gives the names of the directories to
 // enter. Those with Entry.Way are given apart.
@@ -97,20 +78,11 @@ func (w *walker) searches(p *worker, rel string, e *Entry) bool {
 func (w *walker) enters(p *worker, rel, name string, depth int) bool {
 	switch {
 	case !w.descend(rel + name + "/"):
-	case isVCS(name):
+	case rulefiles.IsVCS(name):
 		p.skipped.VCS++
 	case w.MaxDepth > 0 && depth >= w.MaxDepth:
 		p.skipped.Deep++
 	default:
-		return true
-	}
-	return false
-}
-
-// isVCS: the directories of version control systems hold no files of the project.
-func isVCS(name string) bool {
-	switch name {
-	case ".git", ".svn", ".hg", ".bzr", ".jj", ".sl":
 		return true
 	}
 	return false

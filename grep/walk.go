@@ -3,11 +3,12 @@ package grep
 import (
 	"context"
 	"runtime"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"moltisfs/grep/ignore"
+	"moltisfs/grep/index/rulefiles"
+	"moltisfs/grep/tree"
 )
 
 // Walk says which tree is searched and how. Exactly one of Dir and File is set. The caller keeps
@@ -135,7 +136,7 @@ func walk(
 	ctx context.Context, o Walk, v visitor, start func(*worker),
 ) (skipped Skipped, files int) {
 	w := &walker{Walk: o, visitor: v, root: &node{dir: o.Dir}}
-	w.opts = o.rules()
+	w.opts = ignore.Options{Excludes: o.Excludes, IgnoreCase: o.IgnoreCase, Home: o.Home}
 	defer context.AfterFunc(ctx, func() { w.stop.Store(true) })()
 	if ctx.Err() != nil {
 		w.stop.Store(true)
@@ -171,7 +172,7 @@ func (w *walker) begin(skipped *Skipped) func(*worker) {
 	rules := new(ignore.Set)
 	if !w.NoIgnore {
 		var unread int
-		rules, w.base, unread = ignore.Load(ruleDir{w.Dir}, w.opts)
+		rules, w.base, unread = ignore.Load(rulefiles.Of(w.Dir), w.opts)
 		skipped.Rules += unread
 	}
 	w.root = &node{dir: w.Dir, full: w.base, cut: len(w.base)}
@@ -236,24 +237,7 @@ func (w *walker) handle(n *node) (Dir, error) {
 	if n.dir != nil {
 		return n.dir, nil
 	}
-	return openBelow(w.root.dir, n.rel(), w.CrossMounts)
-}
-
-// openBelow opens directory rel by handles from root. rel is not "" and ends in a slash. It goes
-// step by step, never by path: a directory on the way may have been replaced by a link.
-func openBelow(root Dir, rel string, crossMounts bool) (Dir, error) {
-	cur := root
-	for part := range strings.SplitSeq(strings.TrimSuffix(rel, "/"), "/") {
-		next, err := cur.OpenDir(part, crossMounts)
-		if cur != root {
-			cur.Close()
-		}
-		if err != nil {
-			return nil, err
-		}
-		cur = next
-	}
-	return cur, nil
+	return tree.OpenBelow(w.root.dir, n.rel(), w.CrossMounts)
 }
 
 func (w *walker) release(n *node) {
@@ -271,9 +255,9 @@ func (w *walker) list(p *worker, n *node, rules *ignore.Set) {
 		p.skipped.failed(err)
 	}
 	if !w.NoIgnore {
-		if f := ruleFiles(entries); f.Any() {
+		if f := rulefiles.In(entries); f.Any() {
 			var unread int
-			rules, unread = rules.Enter(ruleDir{n.dir}, n.full, f)
+			rules, unread = rules.Enter(rulefiles.Of(n.dir), n.full, f)
 			p.skipped.Rules += unread
 		}
 	}

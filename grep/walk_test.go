@@ -20,7 +20,6 @@ import (
 
 	"moltisfs/grep/match"
 	"moltisfs/internal/guardfs"
-	"moltisfs/internal/text"
 )
 
 var (
@@ -299,18 +298,5 @@ func TestNotes(t *testing.T) {
 	}
 	if n := len(all.Notes()); n != 15 {
 		t.Errorf("%d notes for 15 reasons", n)
-	}
-}
-
-// TestSniff tells binary files from UTF-16 without a mark.
-func TestSniff(t *testing.T) {
-	utf16le, utf16be := content{wide: text.Lookup("utf-16le")}, content{wide: text.Lookup("utf-16be")}
-	for sample, want := range map[string]content{
-		"\x00needle": isBinary, "needle\x00": isBinary, "a\x00b\x00": utf16le, "\x00a\x00b\x00\n": utf16be, "\x00\x01\x02\x03": isBinary, "plain": isText,
-		"ELF\x00\x00\x00\x01": isBinary, "\xff\xfea\x00": utf16le, "n\x00e\x00\xe9\x00d\x00": utf16le, "abc\x00def\x00ghi": isBinary,
-	} {
-		if got := sniff([]byte(sample)); got != want {
-			t.Errorf("%q: %v, want %v", sample, got, want)
-		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"moltisfs/grep/index/rulefiles"
 	"moltisfs/grep/match"
 	"moltisfs/internal/guardfs"
 )
@@ -114,7 +115,7 @@ func TestWays(t *testing.T) {
 		}
 	}
 	// A directory that can't be looked at holds no rules.
-	r := ruleDir{open(t, root).Dir}
+	r := rulefiles.Of(open(t, root).Dir)
 	if _, err := r.OpenDir("pkg"); err == nil {
 		t.Error("the loader of rules was let into a directory that is only passed through")
 	}

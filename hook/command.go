@@ -14,8 +14,8 @@ import (
 	"unicode/utf8"
 )
 
-// A Command is a program that is a hook of any event. It gets the event as one JSON object on standard
-// input, and says what it wants:
+// A Command is a program that is a hook of any event. It gets the event as one JSON object on
+// standard input, and says what it wants:
 //
 //	exit 0, nothing written                        continue
 //	exit 0, {"action":"modify","data":…} written   data takes the place of arguments or result

@@ -1,16 +1,16 @@
-// Package hook is what a host hangs into every call, whichever dialect it came in by: code of its own,
-// or programs that the configuration names (see [Command]).
+// Package hook is what a host hangs into every call, whichever dialect it came in by: code of its
+// own, or programs that the configuration names (see [Command]).
 //
-//	BeforeToolCall     the arguments are right, nothing has been done: continue, change them, or block
+//	BeforeToolCall     the arguments are valid, nothing is done yet: continue, change them, block
 //	AfterToolCall      the call has ended: look on
-//	ToolResultPersist  the answer is about to be given: continue, change it, or withhold it
+//	ToolResultPersist  the answer is about to be given: continue, change it, withhold it
 //
-// The hooks of one event run one after the other. What one changed is what the next one sees, and what
-// they change is checked again as if the caller had sent it. The first that blocks ends it.
+// The hooks of one event run one after the other. What one changed is what the next one sees, and
+// what they change is checked again as if the caller had sent it. The first that blocks ends it.
 //
 // A hook that fails, panics, takes longer than [Set.Timeout] or answers nonsense blocks, unless
-// [Set.Allow] is set: then it is passed over. AfterToolCall can't block. Each change, block and failure
-// is in the audit record.
+// [Set.Allow] is set: then it is passed over. AfterToolCall can't block. Each change, block and
+// failure is in the audit record.
 //
 // No lock is held while a hook runs. Hooks MUST be safe for concurrent use, and MUST NOT close the
 // suite that calls them.

@@ -25,8 +25,8 @@ type Set struct {
 // DefaultTimeout is how long a hook may take.
 const DefaultTimeout = 5 * time.Second
 
-// RunBefore runs the hooks of BeforeToolCall. check says what is wrong with changed arguments. notes
-// are for the record. The error is an *Error.
+// RunBefore runs the hooks of BeforeToolCall. check says what is wrong with changed arguments.
+// notes are for the record. The error is an *Error.
 func (s *Set) RunBefore(ctx context.Context, p BeforeToolCall, check func(json.RawMessage) error,
 ) (args json.RawMessage, notes []string, err error) {
 	p.Event = BeforeToolCallEvent

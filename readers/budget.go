@@ -1,14 +1,12 @@
 package readers
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"runtime"
 	"time"
 
-	"github.com/tetratelabs/wazero/experimental"
 	"golang.org/x/sync/semaphore"
 )
 
@@ -43,22 +41,6 @@ func (r *Readers) reserve(ctx context.Context, what string, bytes int64) (free f
 	return func() { decoders.Release(bytes) }, nil
 }
 
-// pixelMemory is how many bytes a pixel takes at most while an image is decoded and fitted: in a PNG of 16 bits and interlaced,
-// a progressive JPEG of four inks, a TIFF of 16 bits. A worker decodes AVIF and HEIC, whatever their headers say.
-var pixelMemory = map[string]int64{"png": 12, "jpeg": 24, "gif": 6, "webp": 16, "bmp": 8, "tiff": 16}
-
-// memory is what reading the image takes at most.
-func (p *picture) memory(pixels int64, raw []byte) int64 {
-	per, ok := pixelMemory[p.name]
-	switch {
-	case !ok:
-		return workerMemory
-	case p.name == "jpeg" && !bytes.Contains(raw, []byte("\xff\xc2")): // not progressive
-		per = 8
-	}
-	return per*pixels + int64(len(raw))
-}
-
 // Busy is a file for which no memory became free in time: others were being read.
 type Busy struct {
 	What   string
@@ -73,33 +55,3 @@ func (e *Busy) Error() string {
 func (e *Busy) Hint() string {
 	return "Call again; read large images and documents one after the other, not side by side."
 }
-
-// sandboxStep is up to where a sandbox's memory grows by doubling.
-const sandboxStep = 64 << 20
-
-// sandboxRoom is the memory of a WebAssembly module. Left to itself the engine copies it with each growth by a quarter, and what lies
-// behind fills the heap with several times its cap. Here it is doubled at first, and then given all that it may have, of which the
-// system counts only what is written to. So cap plus sandboxStep is all that it takes.
-type sandboxRoom struct {
-	b   []byte
-	max uint64
-}
-
-func newSandboxRoom(_, most uint64) experimental.LinearMemory { return &sandboxRoom{max: most} }
-
-func (m *sandboxRoom) Reallocate(size uint64) []byte {
-	if size > uint64(cap(m.b)) {
-		room := max(size, 2*uint64(cap(m.b)))
-		if room > sandboxStep {
-			runtime.GC() // of an earlier sandbox nothing may be left
-			room = max(size, m.max)
-		}
-		grown := make([]byte, size, room)
-		copy(grown, m.b)
-		m.b = grown
-	}
-	m.b = m.b[:size]
-	return m.b
-}
-
-func (m *sandboxRoom) Free() { m.b = nil }

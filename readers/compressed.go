@@ -12,6 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/ulikunitz/xz"
 
+	"moltisfs/readers/image"
 	"moltisfs/readers/unreadable"
 )
 
@@ -31,12 +32,16 @@ type packing struct {
 }
 
 var packings = [...]packing{
-	{"gzip", "application/gzip", magic("\x1f\x8b\x08"), func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
-	{"zstd", "application/zstd", magic("\x28\xb5\x2f\xfd"), openZstd},
+	{"gzip", "application/gzip", begins("\x1f\x8b\x08"), func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
+	{"zstd", "application/zstd", begins("\x28\xb5\x2f\xfd"), openZstd},
 	{"bzip2", "application/x-bzip2", func(h []byte) bool {
 		return len(h) > 10 && string(h[:3]) == "BZh" && h[3] >= '1' && h[3] <= '9' && string(h[4:10]) == "1AY&SY"
 	}, func(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }},
-	{"xz", "application/x-xz", magic("\xfd7zXZ\x00"), openXZ},
+	{"xz", "application/x-xz", begins("\xfd7zXZ\x00"), openXZ},
+}
+
+func begins(with string) func([]byte) bool {
+	return func(head []byte) bool { return bytes.HasPrefix(head, []byte(with)) }
 }
 
 func openZstd(r io.Reader) (io.Reader, error) {
@@ -108,7 +113,7 @@ func readCompressed(ctx context.Context, r *Readers, f *file, o *Options) (Conte
 		return b, err
 	}
 	inner := &file{head: head, ended: ended}
-	if o.Encoding == "" && looksBinary(head, ended) || pictureOf(head) != nil && !forced(inner, o) || knowsPDF(inner, o) {
+	if o.Encoding == "" && looksBinary(head, ended) || image.FormatOf(head) != nil && !forced(inner, o) || knowsPDF(inner, o) {
 		b, err := packedBinary(ctx, f, o, p)
 		if err != nil {
 			return nil, err

@@ -9,10 +9,7 @@ import (
 
 // Hinter is what all errors of this package have beside their message: Error says what is so, Hint the next move in
 // one sentence.
-type Hinter interface {
-	error
-	Hint() string
-}
+type Hinter = unreadable.Hinter
 
 // Why a file of a known kind cannot be read.
 type (

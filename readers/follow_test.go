@@ -431,11 +431,11 @@ func TestLongLinesFromTheEnd(t *testing.T) {
 
 // Pages without text are drawn, a few in an answer, which ends before the next one.
 func TestPDFScansGoOn(t *testing.T) {
-	objects := []string{"<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [" + strings.Repeat("4 0 R ", scannedPages+2) + "] /Count 7 >>",
+	objects := []string{"<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [" + strings.Repeat("4 0 R ", 7) + "] /Count 7 >>",
 		madeStream("", "9 w 0 0 m 90 90 l S"), "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 99 99] /Contents 3 0 R >>"}
 	raw := madePDF(objects...)
 	first := readAs[*PDF](t, raw, Options{ImageMaxEdge: 64})
-	if len(first.Images) != scannedPages || first.NextPages != "6-7" || !first.Truncated {
+	if len(first.Images) != 5 || first.NextPages != "6-7" || !first.Truncated {
 		t.Fatalf("%d images, next %q", len(first.Images), first.NextPages)
 	}
 	if rest := readAs[*PDF](t, raw, Options{ImageMaxEdge: 64, Pages: first.NextPages}); len(rest.Images) != 2 || rest.NextPages != "" || strings.Contains(rest.Note, "could not") {

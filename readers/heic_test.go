@@ -6,7 +6,6 @@ import (
 	"image"
 	"image/color"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"testing"
 )
@@ -47,82 +46,6 @@ func TestHEIC(t *testing.T) {
 	}
 }
 
-// The values are those of the colour bars of ITU-R BT.601, BT.709 and BT.2020 at full saturation, as their standards list them.
-func TestNCLX(t *testing.T) {
-	box := func(matrix byte, full byte) []byte {
-		return append([]byte("....colrnclx\x00\x01\x00\x01\x00"), matrix, full)
-	}
-	for name, c := range map[string]struct {
-		box       []byte
-		y, cb, cr uint8
-		want      color.RGBA
-	}{
-		"601 limited red":     {box(6, 0), 81, 90, 240, color.RGBA{255, 0, 0, 255}},
-		"709 limited red":     {box(1, 0), 63, 102, 240, color.RGBA{255, 0, 0, 255}},
-		"709 limited green":   {box(1, 0), 173, 42, 26, color.RGBA{0, 255, 0, 255}},
-		"709 full blue":       {box(1, 0x80), 18, 255, 116, color.RGBA{0, 0, 255, 255}},
-		"2020 limited blue":   {box(9, 0), 29, 240, 119, color.RGBA{0, 0, 255, 255}},
-		"601 full, unchanged": {box(6, 0x80), 76, 85, 255, color.RGBA{254, 0, 0, 255}},
-		"identity":            {box(0, 0x80), 10, 20, 30, color.RGBA{30, 10, 20, 255}},
-		"nothing said":        {[]byte("nothing"), 76, 85, 255, color.RGBA{254, 0, 0, 255}},
-	} {
-		colour, ok := nclxOf(c.box)
-		if !ok {
-			t.Fatalf("%s is not known", name)
-		}
-		m := image.NewYCbCr(image.Rect(0, 0, 2, 2), image.YCbCrSubsampleRatio420)
-		for i := range m.Y {
-			m.Y[i] = c.y
-		}
-		m.Cb[0], m.Cr[0] = c.cb, c.cr
-		if got := color.RGBAModel.Convert(colour.apply(m).At(1, 1)).(color.RGBA); !near(got, c.want, 3) {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
-	}
-	if _, ok := nclxOf(box(11, 0)); ok {
-		t.Error("an unknown matrix is taken for a known one")
-	}
-}
-
-// What lies in the cache is run: it is not used when others could have put it there.
-func TestCacheDirIsOurs(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "cache")
-	if !private(dir) {
-		t.Fatal("a new directory is not ours")
-	}
-	if info, err := os.Stat(dir); err != nil || info.Mode().Perm()&0o077 != 0 {
-		t.Errorf("made as %v, %v", info.Mode(), err)
-	}
-	link := filepath.Join(filepath.Dir(dir), "link")
-	if err := os.Symlink(dir, link); err != nil {
-		t.Skip("SKIPPED: no symbolic links here")
-	}
-	if private(link) {
-		t.Error("a link is followed")
-	}
-	inner := filepath.Join(dir, "wazero")
-	if err := os.Mkdir(inner, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if !private(dir) {
-		t.Error("a directory of ours in it is refused")
-	}
-	for _, d := range []string{inner, dir} {
-		if err := os.Chmod(d, 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if os.PathSeparator == '/' && private(dir) {
-			t.Errorf("%s may be written by everybody, and is used", d)
-		}
-		os.Chmod(d, 0o700)
-	}
-	if c := (&codeCache{dir: link}); c.get() == nil {
-		t.Error("without a directory there is no cache in memory")
-	} else {
-		c.close()
-	}
-}
-
 // What a decoder was compiled to is kept, and found by the next worker.
 func TestDecodersAreCompiledOnce(t *testing.T) {
 	needDecoders(t, "image/still.heic")
@@ -133,7 +56,7 @@ func TestDecodersAreCompiledOnce(t *testing.T) {
 	c.CacheDir = filepath.Join(t.TempDir(), "cache")
 	kept := func() (names []string) {
 		filepath.WalkDir(c.CacheDir, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && d.Type().IsRegular() && filepath.Ext(path) != sealed {
+			if err == nil && d.Type().IsRegular() && filepath.Ext(path) != ".crc" {
 				names = append(names, path)
 			}
 			return nil

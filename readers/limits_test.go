@@ -135,3 +135,22 @@ func TestColumnsOfTwoLines(t *testing.T) {
 		t.Errorf("%d invalid bytes, next column %d", m.InvalidBytes, m.NextColumn)
 	}
 }
+
+// A line with bytes that are no characters, which take more room when they are shown, is shown whole
+// by the pages that follow one another.
+func TestColumnsOfADamagedLine(t *testing.T) {
+	line := strings.Repeat("abcdefgh", 100) + "\xff" + strings.Repeat("ijklmnop", 60) + "\xfe\xfe" + strings.Repeat("é", 900)
+	var shown strings.Builder
+	for column, pages := 1, 0; column > 0; pages++ {
+		m := readAs[*Text](t, []byte(line+"\n"), Options{Offset: 1, Column: column, MaxBytes: 301, MaxFileBytes: 1000, Encoding: "utf-8"})
+		_, text, _ := strings.Cut(strings.TrimSuffix(m.Content, "\n"), "→")
+		shown.WriteString(strings.TrimSuffix(text, "…"))
+		if len(m.Content) > 301 || pages > 30 {
+			t.Fatalf("%d bytes, page %d", len(m.Content), pages)
+		}
+		column = m.NextColumn
+	}
+	if want := strings.ToValidUTF8(line, "\uFFFD"); shown.String() != want {
+		t.Errorf("%d bytes shown of %d", shown.Len(), len(want))
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 
+	"moltisfs/readers/sqlite"
 	"moltisfs/readers/unreadable"
 )
 
@@ -23,7 +24,8 @@ const (
 func (b *Binary) describe(ctx context.Context, f *file) error {
 	switch {
 	case bytes.HasPrefix(f.head, []byte("SQLite format 3\x00")):
-		b.describeSQLite(f)
+		b.Summary, b.EntriesCut = sqlite.Describe(f.R, f.head, b.Bytes, b.entry)
+		b.listedAll()
 	case bytes.HasPrefix(f.head, []byte("PK\x03\x04")), bytes.HasPrefix(f.head, []byte("PK\x05\x06")):
 		b.describeZip(f)
 	case len(f.head) >= 263 && string(f.head[257:262]) == "ustar":

@@ -9,8 +9,6 @@ import (
 	"runtime/debug"
 	"sync"
 	"testing"
-
-	"github.com/tetratelabs/wazero"
 )
 
 // TestMain lets the test binary be its own worker.
@@ -24,14 +22,6 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) == 3 && os.Args[1] == "readers-workload" {
 		runWorkload(os.Args[2])
-		os.Exit(0)
-	}
-	if len(os.Args) == 3 && os.Args[1] == "readers-compile" {
-		_, _, err := compiled(context.Background(), wazero.NewRuntimeConfig(), os.Args[2], tinyModule())
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
 		os.Exit(0)
 	}
 	code := m.Run()

@@ -5,13 +5,15 @@ import (
 	"context"
 	"encoding/base64"
 	"strings"
+
+	"moltisfs/readers/image"
 )
 
 // notebookImage passes an embedded image through the image reader, so that it is checked and scaled like a file. Nil when
 // it is none.
 func notebookImage(ctx context.Context, r *Readers, encoded string, o *Options) *Image {
 	data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(encoded), ""))
-	if err != nil || pictureOf(data) == nil {
+	if err != nil || image.FormatOf(data) == nil {
 		return nil
 	}
 	inner := Options{ImageMaxEdge: o.ImageMaxEdge, ImageMaxBytes: o.ImageMaxBytes, MaxFileBytes: memoryLimit}

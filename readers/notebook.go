@@ -113,14 +113,7 @@ func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content
 	n := &Notebook{Format: nb.Format, Language: nb.Language, TotalCells: len(nb.Cells), Cells: []Cell{}}
 	n.Sum, n.Changed = sum(raw), f.grown
 	n.Unit, n.Total = "cell", n.TotalCells
-	first := o.Offset
-	if first < 0 {
-		first = max(n.TotalCells+max(first, -n.TotalCells)+1, 1)
-	}
-	if o.Tail {
-		first = lastCells(nb.Cells, o)
-	}
-	first = max(first, 1)
+	first := firstCell(nb.Cells, o)
 	end := n.TotalCells
 	if o.Limit > 0 {
 		end = min(end, first-1+o.Limit)
@@ -177,6 +170,17 @@ func readNotebook(ctx context.Context, r *Readers, f *file, o *Options) (Content
 	}
 	n.Whole = n.all()
 	return n, nil
+}
+
+// firstCell is the number of the first cell that was asked for.
+func firstCell(cells []notebook.Cell, o *Options) int {
+	switch {
+	case o.Tail:
+		return max(lastCells(cells, o), 1)
+	case o.Offset < 0:
+		return max(len(cells)+max(o.Offset, -len(cells))+1, 1)
+	}
+	return max(o.Offset, 1)
 }
 
 // lastCells is the number of the first of the last cells: Limit of them, and no more than surely fit the answer.

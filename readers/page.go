@@ -53,34 +53,23 @@ func (p *page) add(number int, line []byte, more bool) bool {
 	} else {
 		shown, bad, hidden, weight, cut = p.measure(line, more)
 	}
-	if bad == 0 {
-		if shown > room {
-			if p.lines > 0 {
-				p.buf = p.buf[:start]
-				return false
-			}
-			for shown = max(room-3, 0); shown > 0 && !utf8.RuneStart(line[shown]); shown-- {
-			}
-			cut = true
+	body := valid(line[:shown], bad)
+	if len(body) > room {
+		if p.lines > 0 {
+			p.buf = p.buf[:start]
+			return false
 		}
-		p.buf = append(p.buf, line[:shown]...)
-	} else {
-		body := bytes.ToValidUTF8(line[:shown], []byte("\uFFFD"))
-		if len(body) > room {
-			if p.lines > 0 {
-				p.buf = p.buf[:start]
-				return false
+		cut = true
+		for over := len(body) - max(room-3, 0); over > 0 && shown > 0; over = len(body) - max(room-3, 0) {
+			if bad > 0 {
+				over = (over + 2) / 3 // a bad byte is shown as three
 			}
-			for n := max(room-3, 0); ; n-- {
-				if n == 0 || utf8.RuneStart(body[n]) {
-					body = body[:n]
-					break
-				}
+			for shown = max(shown-over, 0); shown > 0 && !utf8.RuneStart(line[shown]); shown-- {
 			}
-			cut = true
+			body = valid(line[:shown], bad)
 		}
-		p.buf = append(p.buf, body...)
 	}
+	p.buf = append(p.buf, body...)
 	p.lastCut = 0
 	if !cut {
 		p.seen.shows(number)
@@ -97,6 +86,14 @@ func (p *page) add(number int, line []byte, more bool) bool {
 	p.weight += weight
 	p.lines++
 	return true
+}
+
+// valid is the text with its bad bytes, if it has any, as U+FFFD.
+func valid(line []byte, bad int) []byte {
+	if bad == 0 {
+		return line
+	}
+	return bytes.ToValidUTF8(line, []byte("\uFFFD"))
 }
 
 // measure walks a line that is long or not plain ASCII: how many of its bytes are shown, and what is in them.

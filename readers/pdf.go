@@ -3,30 +3,21 @@ package readers
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"fmt"
-	"image"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
-	"moltisfs/readers/unreadable"
+	"moltisfs/readers/pdf"
+	"moltisfs/readers/wasm"
 )
 
-const (
-	// pdfWindow is the longest PDF that is opened when pages are asked for.
-	pdfWindow = 512 << 20
-	// scannedPages is how many pages without a text layer are shown as images in one answer without being asked. It ends before the next one.
-	scannedPages = 5
-	// pageImageBytes bounds all page images of one answer, as a multiple of the limit for one image.
-	pageImageBytes = 3
-)
+// pdfWindow is the longest PDF that is opened when pages are asked for.
+const pdfWindow = 512 << 20
 
-// PDF is the text of some pages in reading order, each after a line "--- Page N ---", and their images where asked for
-// or where there is no text. Behind a page's text stand its form fields, as "[form] name: value", and what its
-// annotations say, as "[annotation] text"; its image shows both.
+// PDF is the text of some pages in reading order, each after a line "--- Page N ---", and their
+// images where asked for or where there is no text. Behind a page's text stand its form fields, as
+// "[form] name: value", and what its annotations say, as "[annotation] text"; its image shows both.
 type PDF struct {
 	Sight `json:"-"`
 
@@ -35,7 +26,8 @@ type PDF struct {
 	RenderedPages int    `json:"rendered_pages"`
 	Truncated     bool   `json:"truncated"`            // pages were left out after the rendered ones, or text was cut
 	NextPages     string `json:"next_pages,omitempty"` // a Pages argument for what follows
-	// StartColumn is the character, from 1, at which the first page's text begins. NextColumn goes with NextPages where that page's text was cut.
+	// StartColumn is the character, from 1, at which the first page's text begins. NextColumn goes
+	// with NextPages where that page's text was cut.
 	StartColumn int `json:"start_column,omitempty"`
 	NextColumn  int `json:"next_column,omitempty"`
 	// PagesWithoutText have no text layer: they are scans, drawings or empty.
@@ -49,21 +41,14 @@ type PDF struct {
 }
 
 // PageImage is one page as it looks.
-type PageImage struct {
-	Page      int    `json:"page"`
-	Width     int    `json:"width"`
-	Height    int    `json:"height"`
-	Format    string `json:"format"`
-	MediaType string `json:"media_type"`
-	Base64    string `json:"base64"`
-}
+type PageImage = pdf.PageImage
 
 // Kind is "pdf".
 func (*PDF) Kind() string { return "pdf" }
 func (*PDF) content()     {}
 
-// knowsPDF finds the mark within the first KB, as viewers do. A text that only speaks of PDFs is told apart by having no
-// end of a PDF.
+// knowsPDF finds the mark within the first KB, as viewers do. A text that only speaks of PDFs is
+// told apart by having no end of a PDF.
 func knowsPDF(f *file, o *Options) bool {
 	if forced(f, o) {
 		return false
@@ -83,39 +68,6 @@ func knowsPDF(f *file, o *Options) bool {
 	return err == nil && bytes.Contains(tail[:n], []byte("startxref")) && bytes.Contains(tail[:n], []byte("%%EOF"))
 }
 
-// pdfJob is what an engine is asked.
-type pdfJob struct {
-	Pages     string
-	Render    bool
-	Edge      int
-	ImageMax  int64
-	TextBytes int64
-}
-
-// pdfPage is what an engine answers for one page.
-type pdfPage struct {
-	Number      int
-	Text        string // the text layer, and behind it what annotations and form fields say
-	NoText      bool   // there is no text layer
-	Objects     int    // drawn on the page itself, counted where there is no text layer; -1 when the engine cannot tell
-	Annotations int    // links included
-	Overlaid    bool   // a form field or an annotation is shown on it
-	Unsaid      bool   // one of them has no text
-	Failed      bool
-	Image       *PageImage
-}
-
-// drawnOn says that a viewer shows something on the page.
-func (p *pdfPage) drawnOn() bool { return p.Objects != 0 || p.Overlaid }
-
-// pdfPages is an engine's whole answer.
-type pdfPages struct {
-	Total int
-	Asked []int
-	Pages []pdfPage // a prefix of Asked: the engine stops when the text is longer than the answer may be
-	Late  bool      // the rest was not read in time
-}
-
 func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, error) {
 	if _, err := parsePages(o.Pages, 0); err != nil {
 		return nil, err
@@ -133,21 +85,29 @@ func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 		}
 		return nil, &Damaged{What: "PDF", Why: "there is nothing behind its header"} // told before an engine is started, which may have to be compiled
 	}
-	free, err := r.reserve(ctx, "PDF", r.config.PDFMemory+sandboxStep+min(max(f.Size, 0), inSandbox))
+	free, err := r.reserve(ctx, "PDF", r.config.PDFMemory+wasm.MemoryStep+min(max(f.Size, 0), pdf.Held))
 	if err != nil {
 		return nil, err
 	}
 	defer free()
-	job := pdfJob{Pages: o.Pages, Render: o.Render, Edge: o.ImageMaxEdge, ImageMax: o.ImageMaxBytes, TextBytes: o.MaxBytes}
-	if err := r.pdfs.ready(ctx); err != nil {
+	if err := r.pdfs.Ready(ctx); err != nil {
 		return nil, err
 	}
 	inTime, cancel := context.WithTimeout(ctx, r.config.Deadline)
 	defer cancel()
-	pages, err := r.pdfs.run(inTime, f, job)
-	if start, ok := err.(*engineStart); ok {
-		return nil, &Unsupported{What: "a PDF", Why: "the PDF engine does not start (" + start.err.Error() + ")", Do: "Tell the operator; nothing in the request can change it."}
+	doc := pdf.Document{File: f.section()}
+	if f.Size >= 0 && f.Size <= pdf.Held {
+		if doc.Held, err = f.all(inTime, pdf.Held, "PDF", true); err != nil {
+			return nil, err
+		}
+		if f.ended {
+			doc.Held = bytes.Clone(doc.Held) // the head goes back to its pool even if the sandbox is still busy
+		}
 	}
+	pages, err := r.pdfs.Read(inTime, doc, pdf.Job{
+		Pages:  func(total int) ([]int, error) { return parsePages(o.Pages, total) },
+		Render: o.Render, Edge: o.ImageMaxEdge, ImageMax: o.ImageMaxBytes, TextBytes: o.MaxBytes,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +123,7 @@ func readPDF(ctx context.Context, r *Readers, f *file, o *Options) (Content, err
 }
 
 // fill puts the pages into words.
-func (p *PDF) fill(pages *pdfPages, o *Options) {
+func (p *PDF) fill(pages *pdf.Pages, o *Options) {
 	var b strings.Builder
 	full := false
 	done := 0
@@ -213,11 +173,7 @@ func (p *PDF) fill(pages *pdfPages, o *Options) {
 	}
 	full = full || len(pages.Pages) < len(pages.Asked)
 	p.Text, p.RenderedPages = b.String(), done
-	for _, r := range p.Text {
-		if r >= utf8.RuneSelf && invisible(r) {
-			p.HiddenChars++
-		}
-	}
+	p.HiddenChars = hiddenIn(p.Text)
 	p.TokenEstimate = tokensOf(p.Text)
 	for _, i := range p.Images {
 		p.TokenEstimate += imageTokens(i.Width, i.Height)
@@ -238,7 +194,7 @@ func (p *PDF) fill(pages *pdfPages, o *Options) {
 	p.Unit, p.Total, p.Lossy = "page", pages.Total, true
 	for _, page := range pages.Pages[:done] {
 		// A page without text is a scan that somebody must look at, unless nothing at all is drawn on it.
-		shown := page.Text != "" || page.Image != nil || !page.drawnOn()
+		shown := page.Text != "" || page.Image != nil || !page.DrawnOn()
 		if shown && !page.Failed && !slices.Contains(p.PagesCut, page.Number) && (p.StartColumn == 0 || page.Number != pages.Asked[0]) {
 			p.shows(page.Number)
 		}
@@ -248,7 +204,7 @@ func (p *PDF) fill(pages *pdfPages, o *Options) {
 }
 
 // say notes what the text does not show. late says that time was over.
-func (p *PDF) say(shown []pdfPage, late bool) {
+func (p *PDF) say(shown []pdf.Page, late bool) {
 	drawn := 0 // of the pages without text
 	for _, n := range p.PagesWithoutText {
 		if slices.ContainsFunc(p.Images, func(i PageImage) bool { return i.Page == n }) {
@@ -263,7 +219,7 @@ func (p *PDF) say(shown []pdfPage, late bool) {
 	case empty > 0:
 		p.note("The pages without a text layer are empty.")
 	}
-	unseen := func(page pdfPage) bool { return page.Unsaid && page.Image == nil }
+	unseen := func(page pdf.Page) bool { return page.Unsaid && page.Image == nil }
 	if slices.ContainsFunc(shown, unseen) {
 		p.note("Annotations without text are seen with render: true.")
 	}
@@ -286,170 +242,4 @@ func tokensOf(s string) int {
 		}
 	}
 	return (len(s)*3 + other + 11) / 12
-}
-
-// parsePages reads a list like "1-3,7" into page numbers in the order of the document, each once, however it was written: so what follows the
-// last of them has not been shown. With a total it is fitted to the document: a range may end beyond it, but must not begin there. An
-// empty list means the first pages.
-func parsePages(list string, total int) ([]int, error) {
-	if strings.TrimSpace(list) == "" {
-		return span(1, min(total, MaxPages)), nil
-	}
-	bad := func(why string) ([]int, error) {
-		return nil, &BadPages{Pages: unreadable.Clip(list, 60), Why: why, Total: total}
-	}
-	var pages []int
-	seen := map[int]bool{}
-	if len(list) > 400 {
-		return bad("the list is too long")
-	}
-	for _, part := range strings.Split(list, ",") {
-		from, to, isRange := strings.Cut(part, "-")
-		a, err := pageNumber(from)
-		b := a
-		if err == nil && isRange {
-			b, err = pageNumber(to)
-		}
-		switch {
-		case err != nil:
-			return bad(fmt.Sprintf("%q is not a page or a range", strings.TrimSpace(part)))
-		case a < 1 || b < 1:
-			return bad("pages count from 1")
-		case a > b:
-			return bad(fmt.Sprintf("%q runs backwards", strings.TrimSpace(part)))
-		case total > 0 && a > total:
-			return bad(fmt.Sprintf("page %d is beyond the end", a))
-		}
-		if total > 0 {
-			b = min(b, total)
-		} else {
-			b = a // how far it really goes is known later
-			pages = pages[:0]
-		}
-		for n := a; n <= b; n++ {
-			if seen[n] {
-				continue
-			}
-			seen[n] = true
-			if pages = append(pages, n); len(pages) > MaxPages {
-				return bad(fmt.Sprintf("it asks for more than %d pages", MaxPages))
-			}
-		}
-	}
-	slices.Sort(pages)
-	return pages, nil
-}
-
-// lastPage is the highest number in a list that parsePages took; 0 in an empty one.
-func lastPage(list string) int {
-	last := 0
-	for _, s := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == '-' }) {
-		if n, err := pageNumber(s); err == nil {
-			last = max(last, n)
-		}
-	}
-	return last
-}
-
-func pageNumber(s string) (int, error) {
-	s = strings.TrimSpace(s)
-	if s == "" || strings.TrimLeft(s, "0123456789") != "" {
-		return 0, strconv.ErrSyntax
-	}
-	return strconv.Atoi(s)
-}
-
-func span(from, to int) []int {
-	var s []int
-	for ; from <= to; from++ {
-		s = append(s, from)
-	}
-	return s
-}
-
-// pageList writes pages as parsePages reads them.
-func pageList(pages []int) string {
-	var b []byte
-	for i := 0; i < len(pages); {
-		j := i
-		for j+1 < len(pages) && pages[j+1] == pages[j]+1 {
-			j++
-		}
-		if len(b) > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendInt(b, int64(pages[i]), 10)
-		if j > i {
-			b = append(b, '-')
-			b = strconv.AppendInt(b, int64(pages[j]), 10)
-		}
-		i = j + 1
-	}
-	return string(b)
-}
-
-// cleanPageText makes an engine's text plain: one kind of line end, no characters that only mean something to a
-// typesetter, no blanks at line ends, no more than one empty line in a row.
-func cleanPageText(s string) string {
-	s = joinHyphenated(strings.ReplaceAll(s, "\r\n", "\n"))
-	s = strings.Map(func(r rune) rune {
-		switch {
-		case r == '\r':
-			return '\n'
-		case r == '\n' || r == '\t':
-			return r
-		case r < ' ' || r == 0x7f || r == 0xfffe || r == 0xffff:
-			return -1
-		case r == 0xa0:
-			return ' '
-		}
-		return r
-	}, s)
-	lines := strings.Split(s, "\n")
-	kept := lines[:0]
-	for _, l := range lines {
-		l = strings.TrimRightFunc(l, unicode.IsSpace)
-		if l == "" && (len(kept) == 0 || kept[len(kept)-1] == "") {
-			continue
-		}
-		kept = append(kept, l)
-	}
-	return strings.TrimSpace(strings.Join(kept, "\n"))
-}
-
-// joinHyphenated resolves U+0002, which pdfium writes for a hyphen at a line's end, where it takes the line end out: the hyphen goes before a
-// small letter, where it only marked the break, and stays before anything else, as in a name of two parts.
-func joinHyphenated(s string) string {
-	if strings.IndexByte(s, 2) < 0 {
-		return s
-	}
-	parts := strings.Split(s, "\x02")
-	var b strings.Builder
-	for i, part := range parts {
-		if r, _ := utf8.DecodeRuneInString(part); i > 0 && !unicode.IsLower(r) {
-			b.WriteByte('-')
-		}
-		b.WriteString(part)
-	}
-	return b.String()
-}
-
-// pageImage encodes a rendered page.
-func pageImage(number int, img image.Image, limit int64) (*PageImage, error) {
-	for {
-		data, format, err := encodeImage(img, limit)
-		if err != nil {
-			return nil, err
-		}
-		if data != nil {
-			b := img.Bounds()
-			return &PageImage{Page: number, Width: b.Dx(), Height: b.Dy(), Format: format, MediaType: "image/" + format,
-				Base64: base64.StdEncoding.EncodeToString(data)}, nil
-		}
-		edge := max(img.Bounds().Dx(), img.Bounds().Dy()) * 3 / 4
-		if edge < 64 {
-			return nil, &Limit{What: "PDF", Resource: "bytes of base64 for a page image", Max: limit}
-		}
-		img = scale(img, edge)
-	}
 }

@@ -254,7 +254,7 @@ func TestPDFDeadlineKeepsPages(t *testing.T) {
 	raw := madePDF("<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R 4 0 R 5 0 R] /Count 3 >>",
 		fmt.Sprintf(page, 6), fmt.Sprintf(page, 7), fmt.Sprintf(page, 6), madeStream("", "BT /F1 12 Tf 72 700 Td (in time) Tj ET"),
 		madeStream("/Filter /FlateDecode", deflated(bytes.Repeat([]byte("0 0 m 500 500 l 0 500 l 3 w S\n"), 8_000_000))), madeFont)
-	testReaders(t).pdfs.ready(t.Context())
+	testReaders(t).pdfs.Ready(t.Context())
 	for deadline := 2 * time.Second; ; deadline *= 2 {
 		c, err := guarded(t, testReaders(t), raw, Options{Render: true}, deadline)
 		if err != nil && deadline < 15*time.Second {
@@ -342,4 +342,17 @@ func mutate(rng *rand.Rand, b []byte) []byte {
 		b[rng.IntN(len(b))] = byte(rng.IntN(256))
 	}
 	return b
+}
+
+// An engine that does not start is the operator's matter.
+func TestEngineThatDoesNotStart(t *testing.T) {
+	r, err := New(testConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.pdfs.Close()
+	var un *Unsupported
+	if c, err := r.Read(context.Background(), sourceOf(onePage("")), Options{}); !errors.As(err, &un) || !strings.Contains(un.Why, "engine does not start") {
+		t.Errorf("%+v %v", c, err)
+	}
 }

@@ -40,6 +40,10 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"moltisfs/readers/image"
+	"moltisfs/readers/pdf"
+	"moltisfs/readers/wasm"
 )
 
 // The limits that hold where an Options field is zero.
@@ -51,7 +55,7 @@ const (
 	DefaultImageMaxBytes = 5 << 20   // bytes of an image as base64, the form in which it travels
 	MaxLineChars         = 2000      // characters of a line; the rest is cut and counted
 	MaxPages             = 20        // pages of a PDF in one call
-	MaxPixels            = 50_000_000
+	MaxPixels            = image.MaxPixels
 )
 
 // memoryLimit is the longest file that is held in memory whole. A longer one is streamed.
@@ -174,8 +178,9 @@ func (s Sight) Seen() Sight { return s }
 type Readers struct {
 	config  Config
 	indexes *lineIndexes
-	code    *codeCache
-	pdfs    *pdfium
+	code    *wasm.Cache // of all decoders
+	images  image.Decoders
+	pdfs    *pdf.Engine
 }
 
 // New checks the configuration. It starts nothing: the PDF engine starts with the first PDF.
@@ -195,14 +200,15 @@ func New(c Config) (*Readers, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	code := &codeCache{dir: c.CacheDir}
-	return &Readers{config: c, indexes: newLineIndexes(64), code: code, pdfs: newPDFium(c, code)}, nil
+	code := &wasm.Cache{Dir: c.CacheDir}
+	images := image.Decoders{Worker: c.Worker, Deadline: c.Deadline, Cache: code}
+	return &Readers{c, newLineIndexes(64), code, images, pdf.New(c.PDFMemory, code)}, nil
 }
 
 // Close ends what was started. No Read may run any more, and one after it that needs the PDF engine fails.
 func (r *Readers) Close() error {
-	r.pdfs.close()
-	return r.code.close()
+	r.pdfs.Close()
+	return r.code.Close()
 }
 
 // Read reads the source as what its bytes say it is. A bad request or a bad file is one of this package's errors;
@@ -330,3 +336,8 @@ func sum(b []byte) string {
 	h := sha256.Sum256(b)
 	return hex.EncodeToString(h[:])
 }
+
+// RunWorker does one piece of work for a [Readers] in another process, whose Config.Worker started this one: it reads the
+// request and the file from in, puts limits on its own process (on Linux: memory, processor time, no files written, no core) and
+// writes the reply to out. Call it from a subcommand that does nothing else, and exit afterwards.
+func RunWorker(in io.Reader, out io.Writer) error { return image.RunWorker(in, out) }

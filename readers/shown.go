@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 
+	"moltisfs/readers/image"
 	"moltisfs/readers/office"
 )
 
@@ -17,8 +18,8 @@ func ShownAs(content []byte, encoding string) string {
 	o := &Options{Encoding: encoding}
 	switch {
 	case knowsImage(f, o):
-		if p := pictureOf(head); looksBinary(head, f.ended) {
-			return p.name + " image"
+		if p := image.FormatOf(head); looksBinary(head, f.ended) {
+			return p.Name + " image"
 		}
 	case knowsPDF(f, o):
 		return "PDF"

@@ -14,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding/charmap"
+
+	"moltisfs/readers/image"
 )
 
 // modelLines is the law of lines, written as plainly as can be: split at newlines, no line after the last one.
@@ -144,7 +146,7 @@ func FuzzWindow(f *testing.F) {
 		if len(s) == 0 || limit < 0 || tail && offset > 0 || strings.HasPrefix(s, "\xff\xfe") || strings.HasPrefix(s, "\xfe\xff") || strings.HasPrefix(s, "\x00\x00\xfe\xff") {
 			return
 		}
-		if pictureOf([]byte(s)) != nil || packingOf([]byte(s)) != nil {
+		if image.FormatOf([]byte(s)) != nil || packingOf([]byte(s)) != nil {
 			return
 		}
 		checkWindow(t, s, Options{Offset: offset, Limit: limit, Tail: tail})

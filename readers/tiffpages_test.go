@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// pagesTIFF has a page of one shade of grey for each shade, and a small copy of each, which is no page.
+// pagesTIFF, by the numbers of TIFF 6.0, has a page of one shade of grey for each shade, and a small copy of each, which is no page.
 func pagesTIFF(shades ...byte) []byte {
 	const side = 40
 	order := binary.LittleEndian
@@ -22,8 +22,8 @@ func pagesTIFF(shades ...byte) []byte {
 				b = append(b, shade)
 			}
 			order.PutUint32(b[link:], uint32(len(b)))
-			entries := [][2]uint32{{tiffSubfile, smaller}, {tiffWidth, side}, {tiffHeight, side}, {tiffBits, 8}, {tiffCompression, 1}, {tiffPhotometric, 1},
-				{tiffStripOffsets, at}, {tiffStripRows, side}, {tiffStripBytes, side * side}}
+			entries := [][2]uint32{{254, smaller}, {256, side}, {257, side}, {258, 8}, {259, 1}, {262, 1},
+				{273, at}, {278, side}, {279, side * side}}
 			b = order.AppendUint16(b, uint16(len(entries)))
 			for _, e := range entries {
 				b = order.AppendUint16(b, uint16(e[0]))

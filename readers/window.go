@@ -242,13 +242,15 @@ func (s *scan) countToEnd(budget int64) (int, error) {
 	return s.index.total, err
 }
 
+// piece is where a line stands among those collected.
+type piece struct {
+	from, to int
+	more     bool // the line goes on
+}
+
 // linesAt renders up to limit lines from the offset. The lines are collected first: what they hold may tell the encoding
 // better than the head did.
 func (s *scan) linesAt(t *Text, off int64, limit int, certain bool, o *Options) error {
-	type piece struct {
-		from, to int
-		more     bool
-	}
 	var raw []byte
 	var pieces []piece
 	room := int(min(o.MaxBytes, 8<<20)) * 2

@@ -1,20 +1,22 @@
-// Package telemetry makes metrics and traces of calls, for a host that has Prometheus or OpenTelemetry.
+// Package telemetry makes metrics and traces of calls, for a host that has Prometheus or
+// OpenTelemetry.
 //
-//	observe, err := telemetry.New(telemetry.Options{Metrics: prometheus.DefaultRegisterer, Traces: provider})
+//	o := telemetry.Options{Metrics: prometheus.DefaultRegisterer, Traces: provider}
+//	observe, err := telemetry.New(o)
 //	suite, err := tools.Open(cfg, tools.Options{Hooks: hook.Set{Observer: observe}})
 //
 // The metrics, with the names of Moltis:
 //
 //	moltis_tool_executions_total{tool, success}      calls that have ended
-//	moltis_tool_execution_errors_total{tool, kind}   those of them that did not succeed, by kind of refusal
+//	moltis_tool_execution_errors_total{tool, kind}   those that failed, by kind of refusal
 //	moltis_tool_execution_duration_seconds{tool}     how long they took, approval included
 //	moltis_tool_executions_in_flight                 calls under way
 //
-// No label holds a path, a session or a principal, and a tool that does not exist is "unknown": what a
-// model makes up adds no series.
+// No label holds a path, a session or a principal, and a tool that does not exist is "unknown":
+// what a model makes up adds no series.
 //
-// A span is named for its tool and has the attributes tool, dialect, call_id, session_key, file_path,
-// bytes and outcome. It is an error where the host is broken.
+// A span is named for its tool and has the attributes tool, dialect, call_id, session_key,
+// file_path, bytes and outcome. It is an error where the host is broken.
 //
 // An observer is safe for concurrent use. Several suites may share a registerer.
 package telemetry

@@ -210,10 +210,10 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 		return nil, err
 	}
 	out := &CheckpointRestore{UndoID: pointer(done.Checkpoint), Files: []RestoredFile{}, Skipped: []Left{}, DryRun: done.DryRun,
-		Denied: done.Denied, DirsMade: s.named(done.Made), DirsGone: s.named(done.Dropped), CheckpointSkipped: done.Done.Skipped}
+		Denied: done.Denied, DirsMade: s.named(c, done.Made), DirsGone: s.named(c, done.Dropped), CheckpointSkipped: done.Done.Skipped}
 	out.Skipped = append(out.Skipped, leftOf(done.Skipped)...)
 	for _, k := range done.Kept {
-		if !s.engine.Denies(k.Path) {
+		if !s.engine.Denies(c, k.Path) {
 			out.DirsKept = append(out.DirsKept, Left{k.Path, words(k.Why)})
 		}
 	}
@@ -258,14 +258,14 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 	out.Restored = !out.DryRun && (done.Checkpoint != "" || len(out.Skipped)+out.Denied == 0) // what is there already counts as restored
 	for _, of := range done.Outside {
 		if row, err := s.engine.Checkpoint(ctx, c, of); err == nil {
-			if got, hidden := s.visibleRow(row); !hidden {
+			if got, hidden := s.visibleRow(c, row); !hidden {
 				out.Outside = append(out.Outside, got)
 			}
 		}
 	}
 	if of := cmp.Or(string(done.Plan.RestoreOf), string(done.Plan.UndoOf)); a.ID != nil && of != "" {
 		if row, err := s.engine.Checkpoint(ctx, c, checkpoint.ID(of)); err == nil {
-			got, _ := s.visibleRow(row)
+			got, _ := s.visibleRow(c, row)
 			out.Checkpoint = &got
 		}
 	}
@@ -273,16 +273,16 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 }
 
 // visibleRow is the row of a checkpoint without the paths that are denied today. hidden says that there are no others.
-func (s *Suite) visibleRow(c *checkpoint.Checkpoint) (row CheckpointRow, hidden bool) {
-	n := len(c.Changes)
-	c.Changes = slices.DeleteFunc(c.Changes, func(ch checkpoint.Recorded) bool { return s.engine.Denies(ch.Path) })
-	return rowOf(c), len(c.Changes) == 0 && n > 0
+func (s *Suite) visibleRow(c *engine.Call, cp *checkpoint.Checkpoint) (row CheckpointRow, hidden bool) {
+	n := len(cp.Changes)
+	cp.Changes = slices.DeleteFunc(cp.Changes, func(ch checkpoint.Recorded) bool { return s.engine.Denies(c, ch.Path) })
+	return rowOf(cp), len(cp.Changes) == 0 && n > 0
 }
 
 // named leaves out what this session may not read today.
-func (s *Suite) named(paths []string) (out []string) {
+func (s *Suite) named(c *engine.Call, paths []string) (out []string) {
 	for _, p := range paths {
-		if !s.engine.Denies(p) {
+		if !s.engine.Denies(c, p) {
 			out = append(out, p)
 		}
 	}

@@ -133,7 +133,7 @@ func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call, a *Checkp
 	}
 	var names []string // of the path
 	if f.Path != "" {
-		names = s.engine.Names(f.Path)
+		names = s.engine.Names(c, f.Path)
 		f.Path, f.Also = names[0], names[1:]
 	}
 	f.NoReads = f.Path == "" && f.Tool == "" // what was kept of reads is for those who look for it
@@ -159,7 +159,7 @@ func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call, a *Checkp
 		cp.Changes = slices.DeleteFunc(cp.Changes, func(ch checkpoint.Recorded) bool {
 			no, known := hidden[ch.Path]
 			if !known {
-				no = s.engine.Denies(ch.Path)
+				no = s.engine.Denies(c, ch.Path)
 				hidden[ch.Path] = no
 			}
 			switch {

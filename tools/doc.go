@@ -5,26 +5,28 @@
 //	cfg, err := config.Decode(data, "moltis.toml") // or config.Default()
 //	suite, err := tools.Open(cfg, tools.Options{DataDir: dir, Approver: ask})
 //	defer suite.Close()
-//	payload, err := suite.Call(ctx, tools.Call{Principal: "ci", Session: "s1", Tool: "Edit", Args: raw})
+//	call := tools.Call{Principal: "ci", Session: "s1", Tool: "Edit", Args: raw}
+//	payload, err := suite.Call(ctx, call)
 //	data, err := tools.Encode(payload)      // JSON whose first key is "kind"
 //	text := payload.Text()                  // the same for a model that reads text
 //	defs := suite.Definitions()             // what may be called, as JSON Schemas
 //
 // # Answers
 //
-// A call answers one of a sealed set of payloads. A *Refusal is an answer
-// too: Error says what is so, Hint is the next move in one sentence, and Next,
-// where there is one, is a call that can be sent as it stands. An error out of
-// Call means that the host is broken (a full disk under our own data
-// directory, an audit log that can't be written), or, as *UnknownToolError,
-// that there is no such tool, or, as ErrClosed, that Close was called. It never
-// means that the model asked for something impossible.
+// A call answers one of a sealed set of payloads. A *Refusal is an answer too. Its Error says what
+// is so, and its Hint is the next move in one sentence. Next, where there is one, is a call that
+// can be sent as it stands.
+//
+// Call returns an error when the host is broken: a full disk under our own data directory, an audit
+// log that can't be written. *UnknownToolError means that there is no such tool, ErrClosed that
+// Close was called. An error never means that the model asked for something impossible.
 //
 // # Guarantees
 //
-//   - A refused call has changed nothing. (An answer that a hook withholds says that its call has ended.)
-//   - Every path is judged by its true name, by handle, at the moment of use; links lead nowhere that the
-//     policy doesn't allow. What is denied answers the same whether or not it exists.
+//   - A refused call has changed nothing. (When a hook withholds an answer, the answer says that
+//     the call has ended.)
+//   - Every path is judged by its true name, by handle, at the moment of use. Links lead nowhere
+//     that the policy doesn't allow. A denied path answers the same whether or not it exists.
 //   - A change lands whole or not at all, only over the bytes that it was computed from, and only
 //     after the person saw exactly that change, where approval is required.
 //   - Every call, refused ones included, is in the audit log before its answer.
@@ -33,8 +35,8 @@
 // # Not guaranteed
 //
 //   - It guards its own calls. An agent that also has a shell is not held by it.
-//   - A foreign program that writes to a file in the instant of the exchange is found out and answered as
-//     a conflict; one that keeps the old file open goes on writing to the displaced file.
+//   - A foreign program that writes to a file in the instant of the exchange is noticed, and the
+//     call is a conflict. A program that keeps the old file open goes on writing to that file.
 //   - Outside Linux a path is held as firmly as os.Root does it; Suite.Containment says so.
 //
 // # Concurrency

@@ -89,7 +89,7 @@ func (s *Suite) edit(ctx context.Context, c *engine.Call, a engine.EditArgs) (*e
 	a.Rules.Parents = s.cfg.CreateParents
 	a.Refuse = func(t *engine.Target, failed error) error {
 		if !t.Before.Exists && a.Edits[0].Old != "" {
-			return s.missing("Read", &ReadArgs{FilePath: a.Path}, a.Path)
+			return engine.Refuse(engine.Absent, a.Path, nil)
 		}
 		if none, ok := errors.AsType[*edit.NoMatchError](failed); ok {
 			if r := shownOtherwise(a.Path, t.Before.Content, a.Encoding, a.Edits[none.Index].Old, none); r != nil {

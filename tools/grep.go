@@ -57,7 +57,7 @@ func runGrep(ctx context.Context, s *Suite, c *engine.Call, a *GrepArgs) (Payloa
 	if err != nil {
 		return nil, err
 	}
-	q := grep.Query{Matcher: m, Multiline: value(a.Multiline), OnlyMatching: value(a.Only), Index: s.engine.Index()}
+	q := grep.Query{Matcher: m, Multiline: value(a.Multiline), OnlyMatching: value(a.Only), Index: s.engine.Index(c)}
 	p := newPage(value(a.Offset), defaultHead)
 	if a.HeadLimit != nil {
 		p = newPage(p.offset, *a.HeadLimit)

@@ -240,7 +240,7 @@ func TestObserverAndLog(t *testing.T) {
 	if p := call(t, s, "Write", map[string]any{"file_path": file, "content": "sent"}); p.Kind() != "write" {
 		t.Error(p.Text())
 	}
-	if want := `msg="tool call" tool=Write file_path=` + file + ` bytes=4 outcome=ok`; !strings.Contains(log.String(), want) {
+	if want := `msg="tool call" tool=Write file_path=` + file + ` bytes=4 outcome=ok dialect=tools call=`; !strings.Contains(log.String(), want) {
 		t.Errorf("no %s in %s", want, log.String())
 	}
 	if r := lastRecord(t, root); r["outcome"] != "ok" {

@@ -96,7 +96,7 @@ func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call, a *NotebookE
 		Summary: strings.TrimSpace(e.Mode + " notebook cell " + clip(e.CellID, 64))}
 	done, err := s.engine.Rewrite(ctx, c, a.NotebookPath, rules, plan, func(t *engine.Target) (err error) {
 		if !t.Before.Exists {
-			return s.missing("NotebookEdit", a, pathOf(a))
+			return engine.Refuse(engine.Absent, a.NotebookPath, nil)
 		}
 		if result, err = notebook.Apply(t.Before.Content, e); err != nil {
 			return err

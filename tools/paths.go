@@ -17,6 +17,7 @@ import (
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"
 	"moltisfs/internal/nearest"
+	"moltisfs/internal/policy"
 )
 
 // A pathed argument struct is about one file or directory.
@@ -72,7 +73,8 @@ func pathKey(args any) (key string, isFile bool) {
 }
 
 // badPath explains a path that names nothing, and where it can be mended says how.
-func (s *Suite) badPath(tool string, args any, e *guardfs.BadPathError) *Refusal {
+func (a *about) badPath() *Refusal {
+	e := factsOf[*guardfs.BadPathError](a)
 	r := &Refusal{Reason: KindBadRequest, FilePath: e.Path, Message: quote(e.Path) + " is not a usable path: " + e.Why, Hint: "Send an absolute path."}
 	switch {
 	case e.Path == "":
@@ -80,15 +82,22 @@ func (s *Suite) badPath(tool string, args any, e *guardfs.BadPathError) *Refusal
 	case path.IsAbs(e.Path):
 		r.Hint = "Send the plain name of a file or directory: no slash at its end, no NUL byte, at most 255 bytes a name and 4095 in all."
 	}
-	abs := s.absolute(e.Path)
+	abs := a.s.absolute(e.Path)
 	if abs == "" {
 		return r
 	}
 	r.Hint = "Send it absolute: " + abs
-	key, _ := pathKey(args)
-	r.Next = again(tool, args, map[string]any{key: abs})
+	return a.instead(r, abs)
+}
+
+// instead offers the same call for another path.
+func (a *about) instead(r *Refusal, path string) *Refusal {
+	key, _ := pathKey(a.args)
+	r.Next = again(a.tool, a.args, map[string]any{key: path})
 	return r
 }
+
+func (a *about) near(path string) engine.Nearby { return a.s.engine.Near(a.call, path) }
 
 // absolute is what a path that is not absolute most likely means, "" when
 // that can't be told.
@@ -108,21 +117,22 @@ func (s *Suite) absolute(p string) string {
 	return ""
 }
 
-func (s *Suite) symlink(tool string, args any, e *guardfs.SymlinkError) *Refusal {
+func (a *about) symlink() *Refusal {
+	e := factsOf[*guardfs.SymlinkError](a)
 	r := &Refusal{Reason: KindSymlinkRefused, Message: quote(e.Path) + " is a symbolic link, and links are not written through", Hint: "Use the path of the real file."}
 	target := e.Target
 	if !filepath.IsAbs(target) {
 		target = path.Join(path.Dir(e.Path), target)
 	}
 	// Where the link leads is only said when the session may go there itself.
-	real, err := s.engine.Real(target)
+	real, err := a.s.engine.Real(a.call, target)
 	if err != nil {
 		return r
 	}
 	r.Message += "; it leads to " + quote(real)
 	r.Hint = "Use " + real + "."
-	if key, isFile := pathKey(args); isFile {
-		r.Next = again(tool, args, map[string]any{key: real})
+	if key, isFile := pathKey(a.args); isFile {
+		r.Next = again(a.tool, a.args, map[string]any{key: real})
 	}
 	r.Fields = struct {
 		Target string `json:"target"`
@@ -130,23 +140,24 @@ func (s *Suite) symlink(tool string, args any, e *guardfs.SymlinkError) *Refusal
 	return r
 }
 
-func (s *Suite) notRegular(e *guardfs.NotRegularError, args any, asked string) *Refusal {
+func (a *about) notRegular() *Refusal {
+	e, asked := factsOf[*guardfs.NotRegularError](a), a.named()
 	r := &Refusal{Reason: KindNotRegularFile, Message: quote(asked) + " is a " + e.Kind + ", not a regular file", Hint: "Only regular files can be read and changed."}
 	if e.Kind != "directory" {
 		return r
 	}
 	r.Hint = "List it with Glob."
 	r.Next = &NextCall{"Glob", map[string]any{"pattern": "*", "path": asked}}
-	if near := s.engine.Near(path.Join(asked, "x")); near.Dir != "" {
+	if near := a.near(path.Join(asked, "x")); near.Dir != "" {
 		most, first := 20, 1
-		if a, ok := args.(*ReadArgs); ok {
-			if a.Limit != nil {
-				most = *a.Limit
+		if args, ok := a.args.(*ReadArgs); ok {
+			if args.Limit != nil {
+				most = *args.Limit
 			}
-			switch offset := value(a.Offset); {
+			switch offset := value(args.Offset); {
 			case offset < 0:
 				first = max(len(near.Names)+1+offset, 1)
-			case value(a.Tail) && offset == 0:
+			case value(args.Tail) && offset == 0:
 				first = max(len(near.Names)+1-most, 1)
 			default:
 				first = max(offset, 1)
@@ -194,21 +205,21 @@ func (f entriesField) Text() string {
 
 // missing answers for a path where nothing is: the nearest names, among what
 // this session may see.
-func (s *Suite) missing(tool string, args any, asked string) *Refusal {
+func (a *about) missing() *Refusal {
+	asked := a.named()
 	r := &Refusal{Reason: KindNotFound, FilePath: asked, Message: quote(asked) + " does not exist", Hint: "Check the path with Glob."}
 	if asked == "" {
 		return r
 	}
-	near := s.engine.Near(asked)
+	near := a.near(asked)
 	if near.Dir == "" {
 		r.Hint = "Ask the user for the right path."
 		return r
 	}
 	if near.Depth == 0 && slices.Contains(near.Names, path.Base(asked)) {
 		if clean := path.Clean(asked); slices.Contains(strings.Split(asked, "/"), "..") { // what it goes up from is missing
-			key, _ := pathKey(args)
-			r.Hint, r.Next = "Without the .. it would be "+clean+".", again(tool, args, map[string]any{key: clean})
-			return r
+			r.Hint = "Without the .. it would be " + clean + "."
+			return a.instead(r, clean)
 		}
 		r.Message = quote(asked) + " is a symbolic link to something that does not exist"
 		r.Next = &NextCall{"Glob", map[string]any{"pattern": "*", "path": near.Dir}}
@@ -233,17 +244,17 @@ func (s *Suite) missing(tool string, args any, asked string) *Refusal {
 		}
 	}
 	if len(paths) == 0 {
-		paths = s.elsewhere(near, asked)
+		paths = a.elsewhere(near, asked)
 	}
 	if len(paths) > 0 {
 		r.Hint = "Did you mean " + strings.Join(paths, " or ") + "?"
 		r.Fields = struct {
 			Nearest []string `json:"nearest"`
 		}{paths}
-		if _, isFile := pathKey(args); isFile {
+		if _, isFile := pathKey(a.args); isFile {
 			r.Next = read(paths[0])
 		} else {
-			r.Next = again(tool, args, map[string]any{"path": paths[0]})
+			a.instead(r, paths[0])
 		}
 		return r
 	}
@@ -254,8 +265,8 @@ func (s *Suite) missing(tool string, args any, asked string) *Refusal {
 	return r
 }
 
-func (s *Suite) globBeside(p string) *NextCall {
-	near := s.engine.Near(p)
+func globbing(a *about) *NextCall {
+	near := a.near(a.named())
 	if near.Dir == "" {
 		return nil
 	}
@@ -307,7 +318,7 @@ const maxNearDirs = 40
 
 // elsewhere looks for the same name in the directories around: those beside the one that was asked for, those in it, and where that one does not
 // exist, those that are called like it. Only what the session may list is found.
-func (s *Suite) elsewhere(near engine.Nearby, asked string) []string {
+func (a *about) elsewhere(near engine.Nearby, asked string) []string {
 	base := foldName(path.Base(asked))
 	var dirs []string
 	from := func(n engine.Nearby) {
@@ -320,7 +331,7 @@ func (s *Suite) elsewhere(near engine.Nearby, asked string) []string {
 	switch near.Depth {
 	case 0:
 		from(near)
-		from(s.engine.Near(near.Dir))
+		from(a.near(near.Dir))
 	case 1: // the file's directory is missing
 		dirs = append(dirs, near.Dir)
 		from(near)
@@ -332,7 +343,7 @@ func (s *Suite) elsewhere(near engine.Nearby, asked string) []string {
 		if i == maxNearDirs || len(found) == 3 {
 			break
 		}
-		in := s.engine.Near(path.Join(dir, "x"))
+		in := a.near(path.Join(dir, "x"))
 		if in.Depth != 0 {
 			continue
 		}
@@ -347,12 +358,22 @@ func (s *Suite) elsewhere(near engine.Nearby, asked string) []string {
 
 // pathDenied is the one answer for a path that policy closes, whatever rule does: the words must not tell where there are rules. The
 // audit log names the rule.
-func (s *Suite) pathDenied(path string) *Refusal {
-	r := &Refusal{Reason: KindPathDenied, FilePath: path, Message: "this session may not touch this path", Hint: "Use another path, or ask the user."}
-	if root := s.cfg.WorkspaceRoot; root != "" {
+func (a *about) pathDenied() *Refusal {
+	r := &Refusal{Reason: KindPathDenied, FilePath: a.Path, Message: "this session may not touch this path", Hint: "Use another path, or ask the user."}
+	if root := a.s.cfg.WorkspaceRoot; root != "" {
 		r.Hint = "Use another path, or ask the user; the workspace is " + root + "."
 	}
 	return r
+}
+
+// outOfScope says which scope leaves a path out. It is the one answer for such paths, whatever is there.
+func outOfScope(a *about) *Refusal {
+	what := "read"
+	if factsOf[*policy.OutOfScope](a).Writable {
+		what = "change"
+	}
+	return &Refusal{FilePath: a.Path, Message: "this path is outside of what this caller may " + what,
+		Hint: "Use a path inside it, or ask the user."}
 }
 
 func firstUnseen(s *ledger.Seen) int {

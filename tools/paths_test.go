@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"moltisfs/config"
+	"moltisfs/dialect"
 	"moltisfs/tools"
 	"moltisfs/tools/toolstest"
 )
@@ -109,6 +110,18 @@ var pathTools = []struct {
 }
 
 func TestEveryPathTimesEveryTool(t *testing.T) {
+	everyPathTimesEveryTool(t, func(fs *config.FS) *dialect.Scope { return nil })
+}
+
+// The scope of a call holds a path as the policy's allow list does: nothing else keeps these calls inside.
+func TestEveryPathTimesEveryToolInAScope(t *testing.T) {
+	everyPathTimesEveryTool(t, func(fs *config.FS) *dialect.Scope {
+		fs.AllowPaths = nil
+		return &dialect.Scope{Readable: []string{fs.WorkspaceRoot}, Writable: []string{fs.WorkspaceRoot}}
+	})
+}
+
+func everyPathTimesEveryTool(t *testing.T, wall func(*config.FS) *dialect.Scope) {
 	for _, c := range pathCases {
 		for _, tool := range pathTools {
 			want := map[string]string{"read": c.read, "change": c.change, "walk": c.walk,
@@ -117,7 +130,11 @@ func TestEveryPathTimesEveryTool(t *testing.T) {
 				continue
 			}
 			t.Run(c.name+"/"+tool.name, func(t *testing.T) {
-				s, root := suite(t, func(fs *config.FS) { fs.DenyPaths = []string{fs.WorkspaceRoot + "/secret/**"} }, tools.Options{})
+				var in *dialect.Scope
+				s, root := suite(t, func(fs *config.FS) {
+					fs.DenyPaths = []string{fs.WorkspaceRoot + "/secret/**"}
+					in = wall(fs)
+				}, tools.Options{})
 				layout := strings.ReplaceAll(c.layout, "sec\u200dret", "sec\u200dret")
 				toolstest.Layout(t, root, layout)
 				path := strings.ReplaceAll(c.path, "$ROOT", root)
@@ -127,7 +144,7 @@ func TestEveryPathTimesEveryTool(t *testing.T) {
 				}
 				before := toolstest.Snapshot(t, root)
 				start := time.Now()
-				p := call(t, s, tool.name, tool.args(path, controlErr == nil))
+				p := callWithin(t, s, in, tool.name, tool.args(path, controlErr == nil))
 				if d := time.Since(start); d > time.Minute {
 					t.Errorf("took %s", d) // a hang, not a speed claim
 				}

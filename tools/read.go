@@ -1,12 +1,9 @@
 package tools
 
 import (
-	"bytes"
 	"context"
-	"io"
 
 	"moltisfs/internal/engine"
-	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"
 	"moltisfs/readers"
 )
@@ -68,32 +65,16 @@ var readTool = define[ReadArgs](Tool{
 	Effect: Reads,
 }, runRead)
 
-// inMemory is the size up to which a file is taken in one read: cheaper than
-// windows, and it can be hashed on the way.
-const inMemory = 1 << 20
-
 // defaultLines is how many lines a Read shows unless told.
 const defaultLines = readers.DefaultLines
 
 func runRead(ctx context.Context, s *Suite, c *engine.Call, a *ReadArgs) (Payload, error) {
 	out := &Content{}
-	err := s.engine.View(ctx, c, engine.View{
-		Path: a.FilePath, Access: guardfs.Read,
-		Look: func(ctx context.Context, h *guardfs.Handle) (*engine.Sight, error) {
-			f, err := h.Open()
-			if err != nil {
-				return nil, err
-			}
-			defer f.Close()
-			out.FilePath = h.Object().True
-			sight, err := s.look(ctx, f, a, out)
-			if err != nil {
-				return nil, err
-			}
-			c.Trace.Bytes = f.Info().Size
-			return sight, nil
-		},
-	})
+	look := func(ctx context.Context, src *engine.Source) (*engine.Sight, error) {
+		out.FilePath = src.Path
+		return s.look(ctx, src, a, out)
+	}
+	err := s.engine.Read(ctx, c, a.FilePath, look)
 	if err != nil {
 		return nil, err
 	}
@@ -104,20 +85,11 @@ func runRead(ctx context.Context, s *Suite, c *engine.Call, a *ReadArgs) (Payloa
 }
 
 // look reads the file and says what of it was shown.
-func (s *Suite) look(ctx context.Context, f *guardfs.File, a *ReadArgs, out *Content) (*engine.Sight, error) {
-	info := f.Info()
-	src := readers.Source{R: f, Size: info.Size, Name: out.FilePath, ID: info.ID.String(), Changed: info.ChangeTime}
-	sight := &engine.Sight{}
-	if info.Size <= inMemory {
-		content, err := io.ReadAll(io.NewSectionReader(f, 0, inMemory+1))
-		if err != nil {
-			return nil, err
-		}
-		src.R, src.Size = bytes.NewReader(content), int64(len(content))
-		if s.engine.Tracks() {
-			sight.Hash = engine.HashOf(content)
-			s.engine.Keep(out.FilePath, sight.Hash, content)
-		}
+func (s *Suite) look(
+	ctx context.Context, f *engine.Source, a *ReadArgs, out *Content,
+) (*engine.Sight, error) {
+	src := readers.Source{
+		R: f.ReaderAt, Size: f.Info.Size, Name: f.Path, ID: f.Info.ID.String(), Changed: f.Info.ChangeTime,
 	}
 	body, err := s.engine.Readers().Read(ctx, src, s.readOptions(a))
 	if err != nil {
@@ -125,15 +97,15 @@ func (s *Suite) look(ctx context.Context, f *guardfs.File, a *ReadArgs, out *Con
 	}
 	out.Body = body
 	seen := body.Seen()
-	if sight.Hash == "" {
-		sight.Hash = seen.Sum
+	sight := &engine.Sight{
+		Hash: seen.Sum, Whole: seen.Whole && !seen.Lossy, Lossy: seen.Lossy,
+		Unit: seen.Unit, Lines: seen.Total,
 	}
-	if sight.Hash == "" && s.engine.Tracks() && info.Size <= s.cfg.MaxReadBytes {
-		if sight.Hash, err = engine.HashFile(ctx, f); err != nil {
+	if sight.Hash == "" && s.engine.Tracks() && f.Info.Size <= max(s.cfg.MaxReadBytes, engine.InMemory) {
+		if sight.Hash, err = f.Hash(ctx); err != nil {
 			return nil, err
 		}
 	}
-	sight.Whole, sight.Lossy, sight.Unit, sight.Lines = seen.Whole && !seen.Lossy, seen.Lossy, seen.Unit, seen.Total
 	for _, s := range seen.Shown {
 		sight.Ranges = append(sight.Ranges, ledger.Range(s))
 	}

@@ -99,7 +99,7 @@ func (r *Refusal) MarshalJSON() ([]byte, error) {
 }
 
 // refuse tells a model of an error. nil means that the host is broken, or that the suite was closed.
-func (s *Suite) refuse(tool string, args any, err error) *Refusal {
+func (s *Suite) refuse(c *engine.Call, tool string, args any, err error) *Refusal {
 	r, ok := errors.AsType[*Refusal](err)
 	if !ok {
 		facts := engine.Reason(err)
@@ -109,7 +109,7 @@ func (s *Suite) refuse(tool string, args any, err error) *Refusal {
 		if facts.Cause == engine.Unknown {
 			s.logger.Error("a call failed for a reason without a row", "tool", tool, "err", err)
 		}
-		r = s.told(tool, args, facts)
+		r = s.told(c, tool, args, facts)
 	}
 	if r.FilePath == "" {
 		r.FilePath = pathOf(args)
@@ -118,8 +118,8 @@ func (s *Suite) refuse(tool string, args any, err error) *Refusal {
 }
 
 // told is a refusal in the words of a tool.
-func (s *Suite) told(tool string, args any, facts *engine.Refusal) (r *Refusal) {
-	a := &about{facts, s, tool, args, pathOf(args)}
+func (s *Suite) told(c *engine.Call, tool string, args any, facts *engine.Refusal) (r *Refusal) {
+	a := &about{facts, s, c, tool, args, pathOf(args)}
 	if of := restoreSentences[facts.Cause]; of != nil && tool == "checkpoint_restore" {
 		r = of(a)
 	}
@@ -134,6 +134,7 @@ func (s *Suite) told(tool string, args any, facts *engine.Refusal) (r *Refusal) 
 type about struct {
 	*engine.Refusal
 	s    *Suite
+	call *engine.Call
 	tool string
 	args any
 	path string // that the call names; "" for a call of many paths

@@ -48,7 +48,6 @@ var whyWords = map[string]string{
 	engine.WasFile.Name:         "it was there when %v was a directory, which is to be a file again",
 	engine.HoldsOthers.Name:     "the directory that is there now holds what this restore does not remove",
 	engine.HoldsMoved.Name:      "the directory that is there now holds what is moved to the trash, or back, as a whole; skip does that, and the same restore again the rest",
-	engine.FileStays.Name:       "a file that stays is in the place of its directory",
 	engine.MovedWhole.Name:      "it was moved as a whole, and other changes in it belong to this restore; take them back one after the other, by undo or by their ids",
 	engine.NotInTrash.Name:      "it is not in the trash any more",
 	engine.NoneInTrash.Name:     "it is not in the trash any more, and something else is in its place",

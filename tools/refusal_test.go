@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -35,7 +37,7 @@ var refusals = []struct {
 	{&guardfs.NotRegularError{Path: "/f", Kind: "fifo"}, KindNotRegularFile},
 	{&guardfs.MissingParentError{Path: "/d/f", Missing: "/d"}, KindNotFound},
 	{&guardfs.TooLargeError{Path: "/f", Size: 3 << 20, Max: 1 << 20}, KindTooLarge},
-	{&guardfs.ConflictError{Path: "/f", Why: "it was replaced"}, KindConflict},
+	{&guardfs.ConflictError{Path: "/f", Why: guardfs.Replaced}, KindConflict},
 	{&guardfs.LockedError{}, KindConflict},
 	{engine.Refuse(engine.HalfMade, "", engine.HalfFacts{Err: syscall.EIO, Left: []string{"/f"}}), KindIOError},
 	{engine.Refuse(engine.BadName, "", engine.NameFacts{What: "turn"}), KindBadRequest},
@@ -68,6 +70,11 @@ var refusals = []struct {
 	{engine.Refuse(engine.Hidden, "", 1), KindPathDenied},
 	{engine.Refuse(engine.NoTrash, "/f", syscall.EXDEV), KindUnsupported},
 	{engine.Refuse(engine.TooManyPaths, "", engine.CountFacts{Most: 8}), KindLimit},
+	{guardfs.ErrUnwatchable, KindUnsupported},
+	{engine.Refuse(engine.TooManyWatches, "/d", syscall.ENOSPC), KindLimit},
+	{engine.Refuse(engine.IntoItself, "/d/e", "/d"), KindBadRequest},
+	{engine.Refuse(engine.BadWindow, "/f", int64(-1)), KindBadRequest},
+	{engine.Refuse(engine.TooManyEntries, "/d", 8), KindLimit},
 	{notSaved(syscall.ENOSPC), KindIOError},
 	{notSaved(&checkpoint.DiskFullError{Err: syscall.ENOSPC}), KindIOError},
 	{&checkpoint.DiskFullError{Err: syscall.ENOSPC}, KindIOError},
@@ -123,16 +130,16 @@ func TestWhatGoesWrongHasItsKind(t *testing.T) {
 	defer s.Close()
 	args := &EditArgs{FilePath: cfg.Tools.FS.WorkspaceRoot + "/f"}
 	for _, c := range refusals {
-		r := s.refuse("Edit", args, fmt.Errorf("doing it: %w", c.err))
+		r := s.refuse(nil, "Edit", args, fmt.Errorf("doing it: %w", c.err))
 		if r == nil || r.Reason != c.kind || r.Message == "" || r.Hint == "" {
 			t.Errorf("%T %v: %+v; want %s", c.err, c.err, r, c.kind)
 		}
 	}
-	if r := s.refuse("Edit", args, errors.New("what nobody thought of")); r == nil || r.Reason != KindIOError || strings.Contains(r.Message, "nobody") {
+	if r := s.refuse(nil, "Edit", args, errors.New("what nobody thought of")); r == nil || r.Reason != KindIOError || strings.Contains(r.Message, "nobody") {
 		t.Errorf("an unknown error became %+v", r)
 	}
 	for _, host := range []error{engine.ErrHost, ErrClosed} {
-		if r := s.refuse("Edit", args, fmt.Errorf("doing it: %w", host)); r != nil {
+		if r := s.refuse(nil, "Edit", args, fmt.Errorf("doing it: %w", host)); r != nil {
 			t.Errorf("%v became %+v", host, r)
 		}
 	}
@@ -149,6 +156,19 @@ func TestEveryCauseHasASentence(t *testing.T) {
 		if whyWords[name] == "" {
 			t.Errorf("%s has no words", name)
 		}
+	}
+	source, err := os.ReadFile("../internal/guardfs/errors.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := regexp.MustCompile(`(?m)^\t\w+ +Meanwhile = "(.*?)"`).FindAllSubmatch(source, -1)
+	for _, m := range all {
+		if meanwhileWords[guardfs.Meanwhile(m[1])] == "" {
+			t.Errorf("%s has no words", m[1])
+		}
+	}
+	if len(all) != len(meanwhileWords) || len(all) < 20 {
+		t.Errorf("%d things that others do, words for %d", len(all), len(meanwhileWords))
 	}
 	if len(sentences) != len(engine.Causes) || len(whyWords) != len(engine.Whys) {
 		t.Errorf("%d sentences for %d causes, %d words for %d reasons", len(sentences), len(engine.Causes), len(whyWords), len(engine.Whys))
@@ -167,8 +187,28 @@ func TestRefusalsAsAPersonWritesThem(t *testing.T) {
 	if r.Next == nil || r.Next.Args["pages"] != "100" {
 		t.Errorf("%+v", r.Next)
 	}
-	r = (&Suite{}).refuse("Edit", &EditArgs{FilePath: "/f"}, &guardfs.TooLargeError{Path: "/f", Size: 10<<20 + 1, Max: 10 << 20})
+	r = (&Suite{}).refuse(nil, "Edit", &EditArgs{FilePath: "/f"}, &guardfs.TooLargeError{Path: "/f", Size: 10<<20 + 1, Max: 10 << 20})
 	if want := "the file has 10485761 bytes; this tool takes up to 10485760"; r == nil || r.Message != want {
 		t.Errorf("%+v, want %q", r, want)
+	}
+}
+
+// What others did at the same moment is told with what is left of it.
+func TestWhatOthersDidIsTold(t *testing.T) {
+	for _, c := range []struct {
+		err  guardfs.ConflictError
+		want string
+	}{
+		{guardfs.ConflictError{Why: guardfs.WasRemoved}, "it was removed"},
+		{guardfs.ConflictError{Why: guardfs.NowA("symlink")}, "it is now a symlink"},
+		{guardfs.ConflictError{Why: guardfs.LinkInTheWay, Fact: "/x"}, "a link was put in its way, which leads to /x"},
+		{guardfs.ConflictError{Why: guardfs.NotRemoved, Err: syscall.EIO, Left: ".k"},
+			"it could not be removed (input/output error); what could not be put back is kept as .k"},
+	} {
+		c.err.Path = "/f"
+		r := (&Suite{}).refuse(nil, "Edit", &EditArgs{FilePath: "/f"}, &c.err)
+		if want := "somebody else changed the file at the same moment: " + c.want + "; nothing was changed by this call"; r.Message != want {
+			t.Errorf("%s, want %s", r.Message, want)
+		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"
-	"moltisfs/internal/policy"
 	"moltisfs/readers"
 	"moltisfs/readers/notebook"
 )
@@ -24,10 +23,8 @@ var (
 	badArgs     = engine.Typed[*badArgument](engine.CodeBadRequest, "bad_argument")
 	notShown    = engine.Typed[readers.Hinter](engine.CodeUnsupported, "not_shown")
 	badRegexp   = engine.Typed[*match.PatternError](engine.CodeBadRequest, "bad_pattern")
-	badGlob     = engine.Typed[*grep.GlobError](engine.CodeBadRequest, "bad_glob")
 	notNotebook = engine.Typed[*notebook.NotNotebookError](engine.CodeUnsupported, "not_a_notebook")
 	noSuchCell  = engine.Typed[*notebook.NoCellError](engine.CodeNoMatch, "no_cell")
-	noFileType  = engine.Typed[*grep.TypeError](engine.CodeBadRequest, "no_file_type")
 )
 
 // A wording says what is so and what to do next.
@@ -50,9 +47,8 @@ func plainly(message, hint string, next ...func(*about) *NextCall) wording {
 }
 
 // The calls that come next.
-func reading(a *about) *NextCall  { return read(a.path) }
-func globbing(a *about) *NextCall { return a.s.globBeside(a.named()) }
-func listing(*about) *NextCall    { return &NextCall{"checkpoints_list", map[string]any{}} }
+func reading(a *about) *NextCall { return read(a.path) }
+func listing(*about) *NextCall   { return &NextCall{"checkpoints_list", map[string]any{}} }
 
 // sentences has one for each cause.
 var sentences = map[engine.Cause]wording{
@@ -69,13 +65,12 @@ var sentences = map[engine.Cause]wording{
 		return &Refusal{Message: e.What, Hint: sentence(e.Hint)}
 	},
 
-	engine.BadPath: func(a *about) *Refusal { return a.s.badPath(a.tool, a.args, factsOf[*guardfs.BadPathError](a)) },
-	engine.Denied:  func(a *about) *Refusal { return a.s.pathDenied(factsOf[*policy.Denied](a).Path) },
-	engine.Pseudo:  func(a *about) *Refusal { return a.s.pathDenied(a.path) },
-	engine.IsLink:  func(a *about) *Refusal { return a.s.symlink(a.tool, a.args, factsOf[*guardfs.SymlinkError](a)) },
-	engine.NotRegular: func(a *about) *Refusal {
-		return a.s.notRegular(factsOf[*guardfs.NotRegularError](a), a.args, cmp.Or(a.path, a.Path))
-	},
+	engine.BadPath:    (*about).badPath,
+	engine.OutOfScope: outOfScope,
+	engine.Denied:     (*about).pathDenied,
+	engine.Pseudo:     (*about).pathDenied,
+	engine.IsLink:     (*about).symlink,
+	engine.NotRegular: (*about).notRegular,
 	engine.ParentMissing: func(a *about) *Refusal {
 		missing := factsOf[*guardfs.MissingParentError](a).Missing
 		return &Refusal{Message: "the directory " + quote(missing) + " does not exist, and this tool makes none",
@@ -93,7 +88,7 @@ var sentences = map[engine.Cause]wording{
 			Hint: "Work on a smaller file, or split this one.", Fields: sizes{e.Size, e.Max}}
 	},
 	engine.ChangedAtOnce: func(a *about) *Refusal {
-		return &Refusal{Message: "somebody else changed the file at the same moment: " + factsOf[*guardfs.ConflictError](a).Why + "; nothing was changed by this call",
+		return &Refusal{Message: "somebody else changed the file at the same moment: " + meanwhile(factsOf[*guardfs.ConflictError](a)) + "; nothing was changed by this call",
 			Hint: "Read it again and repeat the change.", Next: read(a.path)}
 	},
 	engine.Locked: func(a *about) *Refusal {
@@ -146,7 +141,7 @@ var sentences = map[engine.Cause]wording{
 		r := modified(a, "the file is not the content that expected_hash names; nothing was changed")
 		if factsOf[engine.HashFacts](a).Hash == "" {
 			r.Message = "the file does not exist, so it is not the content that expected_hash names; nothing was changed"
-			r.Hint, r.Next = "Leave expected_hash out to create it, or check the path with Glob.", a.s.globBeside(a.path)
+			r.Hint, r.Next = "Leave expected_hash out to create it, or check the path with Glob.", globbing(a)
 		}
 		return r
 	},
@@ -213,10 +208,10 @@ var sentences = map[engine.Cause]wording{
 		return r
 	},
 
-	notShown:   unshown,
-	badRegexp:  badPattern,
-	noFileType: unknownType,
-	badGlob: func(a *about) *Refusal {
+	notShown:          unshown,
+	badRegexp:         badPattern,
+	engine.NoFileType: unknownType,
+	engine.BadGlob: func(a *about) *Refusal {
 		e := factsOf[*grep.GlobError](a)
 		hint := "Write it like **/*.go or *.{ts,tsx}; a backslash makes the next character literal."
 		if e.Climbs {
@@ -252,8 +247,16 @@ var sentences = map[engine.Cause]wording{
 	engine.Hidden:       hidden,
 	engine.NoTrash:      noTrash,
 	engine.TooManyPaths: tooManyPaths,
+	engine.Unwatchable:  plainly("changes cannot be watched there", "List it again instead."),
+	engine.TooManyWatches: plainly("the system lets us watch no more: {fact}",
+		"Watch fewer directories, or end another watch."),
+	engine.IntoItself: plainly("{shown} lies in what is copied there", "Name another place."),
+	engine.BadWindow: plainly("nothing of {shown} begins at {fact}",
+		"Lines are counted from 1, bytes from 0."),
+	engine.TooManyEntries: plainly("there are more than {fact} entries in {shown}",
+		"Name a directory that holds less."),
 
-	engine.Absent: func(a *about) *Refusal { return a.s.missing(a.tool, a.args, a.named()) },
+	engine.Absent: (*about).missing,
 	engine.NotPermitted: plainly("the system does not let us: {path} is not accessible to this process",
 		"Ask the user to change its permissions, or use another file."),
 	engine.NotADirectory: plainly("a part of {path} is a file, not a directory", "Check the path with Glob.", globbing),
@@ -271,6 +274,54 @@ var sentences = map[engine.Cause]wording{
 	},
 	engine.Cancelled: plainly("the call was cancelled", "Call again if the answer is still wanted."),
 	engine.Unknown:   plainly("the system failed in a way that has no name here", "Tell the user; the operator's log has the details."),
+}
+
+// meanwhileWords say what somebody else did.
+var meanwhileWords = map[guardfs.Meanwhile]string{
+	guardfs.Appeared:          "something appeared there",
+	guardfs.WasRemoved:        "it was removed",
+	guardfs.Replaced:          "it was replaced by another file",
+	guardfs.ContentChanged:    "its content was changed",
+	guardfs.ModeChanged:       "its mode was changed",
+	guardfs.OwnerChanged:      "its owner was changed",
+	guardfs.AttributesChanged: "its attributes were changed",
+	guardfs.ChangedAgain:      "it was changed again at once",
+	guardfs.LeadsElsewhere:    "it now leads elsewhere",
+	guardfs.WasLink:           "it was a link when it was looked at",
+	guardfs.LinkInTurns:       "it is a link and no link in turns",
+	guardfs.LinkInTheWay:      "a link was put in its way, which leads to ",
+	guardfs.OpenedInTurns:     "it was replaced again and again while it was being opened",
+	guardfs.Filled:            "something was put into it",
+	guardfs.DirRemoved:        "its directory was removed",
+	guardfs.DirMoved:          "its directory was moved",
+	guardfs.DirRefused:        "its directory was moved to a place that is refused",
+	guardfs.DirNameless:       "its directory has no name any more",
+	guardfs.DirInTurns:        "its directory is being made and removed in turns",
+	guardfs.TempSwapped:       "its temporary file was changed, or swapped for another",
+	guardfs.TempRemoved:       "its temporary file was removed",
+	guardfs.PublishedToo:      "somebody else published at the same moment",
+	guardfs.PublishedOrSwap:   "somebody else published at the same moment, or its temporary file was swapped for another",
+	guardfs.NotCompared:       "it could not be compared",
+	guardfs.NotRemoved:        "it could not be removed",
+	guardfs.BeingTakenBack:    "another change of it was cut off half-way and is being taken back; try again",
+}
+
+// meanwhile says what somebody else did, and what is left of it.
+func meanwhile(e *guardfs.ConflictError) string {
+	text := meanwhileWords[e.Why]
+	if kind, is := e.Why.Kind(); is {
+		text = "it is now a " + kind
+	}
+	if e.Fact != "" {
+		text += edit.ShownPath(e.Fact)
+	}
+	if e.Err != nil {
+		text += " (" + e.Err.Error() + ")"
+	}
+	if e.Left != "" {
+		text += "; what could not be put back is kept as " + edit.ShownPath(e.Left)
+	}
+	return text
 }
 
 // named is the path that the call names, else the one that the facts do.

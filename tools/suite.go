@@ -5,70 +5,16 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"slices"
-	"sync"
 	"time"
 
 	"moltisfs/approval"
 	"moltisfs/config"
 	"moltisfs/dialect"
-	"moltisfs/grep/ignore"
-	"moltisfs/hook"
-	"moltisfs/internal/datadir"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/guardfs"
 	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
 	"moltisfs/readers"
 )
-
-// The words of an approval, for a host that answers it. A Question carries
-// the diff; an Answer is bound to the question's digest.
-type (
-	Question = approval.Question
-	Answer   = approval.Answer
-	Decision = approval.Decision
-	// An Approver decides about one change. It is asked with no lock held and may take minutes; ctx ends with the
-	// approval timeout. It must be safe for concurrent use.
-	Approver = approval.Approver
-)
-
-// What an Approver may answer.
-const (
-	Approved    = approval.Approved
-	Denied      = approval.Denied
-	TimedOut    = approval.TimedOut
-	NobodyToAsk = approval.NobodyToAsk
-)
-
-// Options is what the host supplies. The zero value is safe: nobody can
-// approve, so with require_approval every change is refused.
-type Options struct {
-	// DataDir is our own directory: audit, checkpoints, locks, read ledger. Required; made 0700 when missing. One that
-	// exists is ours or empty, nobody else may write in it, and its mode stays as it is: else it is a *DataDirError.
-	DataDir string
-	// Approver answers for calls that bring none of their own. nil: nobody can be asked.
-	Approver Approver
-	// Protect lists files and trees that no tool may touch besides DataDir: the config file, the binary. They, and DataDir,
-	// are held under each of their names: as spelled, by each link on the way, and where it ends.
-	Protect []string
-	// Logger gets what an operator should know. nil: silent. Never file contents.
-	Logger *slog.Logger
-	// GitUser says where the user's own git configuration is, whose core.excludesFile Glob and Grep obey with respect_gitignore, and
-	// where "~/" leads in a repository's. The zero value: nowhere.
-	GitUser ignore.User
-	// Identities are age identities ("AGE-SECRET-KEY-1…") to read encrypted checkpoints with.
-	Identities []string
-	// Progress hears how far long work is, see checkpoint.Options. May be nil.
-	Progress func(what string, done, total int)
-	// RootMayBeGone opens the suite although workspace_root can't be searched: for who brings it back.
-	RootMayBeGone bool
-	// Hooks run around every call, before those that [tools.fs.hooks] names. Their Observer is for metrics and traces: package
-	// telemetry makes one.
-	Hooks hook.Set
-	// Worker is the command line that runs a reader in a process of its own (see readers.RunWorker). Empty: such readers are off.
-	Worker []string
-}
 
 // What the suite shares with every dialect.
 type (
@@ -76,14 +22,6 @@ type (
 	Definition       = dialect.Definition
 	UnknownToolError = dialect.UnknownToolError
 )
-
-// DataDirError is a data directory that can't be ours.
-type DataDirError struct{ Dir, Why, Do string }
-
-func (e *DataDirError) Error() string { return "data directory " + e.Dir + ": " + e.Why }
-
-// Hint says where it could be instead.
-func (e *DataDirError) Hint() string { return e.Do }
 
 // Suite is the tools over one policy, one audit record and one checkpoint
 // history. It is safe for concurrent use.
@@ -94,53 +32,35 @@ type Suite struct {
 	loops   *loops // nil when reads are not tracked
 	readCap int64
 	logger  *slog.Logger
-	close   func() error // the engine's, once
+	close   func() error // the engine's, once; nil for one of others
 }
 
 // ErrClosed is the error of every call that comes after Close, and of one that Close met while it waited for its approver:
 // it has changed nothing.
 var ErrClosed = engine.ErrClosed
 
-// Open readies the suite. Problems of the configuration come back all at
-// once; nothing of the agent's tree is touched.
-func Open(cfg config.Config, o Options) (*Suite, error) { return open(cfg, o, nil) }
-
-func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (*Suite, error) {
-	if err := checkValues(cfg); err != nil {
-		return nil, err
-	}
-	defs, err := DefinitionsUnder(cfg.Tools.Policy)
-	if err != nil {
-		return nil, err
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	changes := slices.ContainsFunc(defs, func(d Definition) bool { return !d.ReadOnly })
-	e, err := engine.Open(cfg, engine.Host{
-		DataDir: o.DataDir, Approver: o.Approver, Protect: o.Protect, Logger: o.Logger, GitUser: o.GitUser,
-		Identities: o.Identities, Progress: o.Progress, Worker: o.Worker, Hooks: o.Hooks, Fault: fault,
-		RootMayBeGone: o.RootMayBeGone, ReadOnly: !changes,
-	})
-	if d, ok := errors.AsType[*datadir.Error](err); ok {
-		return nil, (*DataDirError)(d)
-	}
-	if err != nil {
-		return nil, err
-	}
-	s := &Suite{cfg: cfg.Tools.FS, tools: e.Tools(), engine: e, logger: o.Logger, close: sync.OnceValue(e.Close)}
+// Over is the suite over an engine that is open already, and that other dialects may stand on: one
+// policy, one audit record and one history for all of them. Who opened the engine closes it.
+func Over(e *engine.Engine) *Suite {
+	s := &Suite{cfg: e.Config(), tools: e.Tools(), engine: e, logger: e.Logger()}
 	s.readCap = readers.WindowBytes(s.cfg.ContextWindowTokens)
 	if s.cfg.TrackReads {
 		s.loops = &loops{sessions: map[[2]string]*lastRead{}}
 	}
-	return s, nil
+	return s
 }
 
 // Close lets no call in any more, takes back the questions that wait for an answer, waits for the calls under way, and gives
 // back what Open took. A call whose question was taken back changes nothing and ends with ErrClosed; every other one runs to
 // its end, so whoever is in a hurry cancels the contexts of its calls. Closing again, at the same time too, waits
-// likewise and answers the same. It must not be called by Options.Progress, which a call under way waits for.
-func (s *Suite) Close() error { return s.close() }
+// likewise and answers the same. It must not be called by Options.Progress, which a call under way waits for. A suite that is Over an
+// engine leaves it open.
+func (s *Suite) Close() error {
+	if s.close == nil {
+		return nil
+	}
+	return s.close()
+}
 
 // Containment says how firmly paths are held on this system: "kernel", "walk"
 // or "best_effort".
@@ -158,25 +78,12 @@ func (s *Suite) Definitions() []Definition {
 	return out
 }
 
-// Definitions are those of every tool, for a host that shows them without a
-// suite.
-func Definitions() []Definition { return (&Suite{}).Definitions() }
-
-// DefinitionsUnder are those of the tools that a policy leaves.
-func DefinitionsUnder(p config.Policy) ([]Definition, error) {
-	lists, err := policy.NewTools(p.Allow, p.Deny)
-	if err != nil {
-		return nil, err
-	}
-	return (&Suite{tools: lists}).Definitions(), nil
-}
-
 // Call runs one tool. Whatever the model asked for comes back as a payload, a
 // *Refusal included. An error means that the host is broken, or, as an
 // *UnknownToolError, that there is no such tool, or, as ErrClosed, that the suite is closed.
 func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
 	c := &engine.Call{Principal: in.Principal, Session: in.Session, Turn: in.Turn, Dialect: "tools", Tool: in.Tool,
-		Approver: in.Approver, Tier: in.Tier, ByUser: in.ByUser}
+		Approver: in.Approver, Tier: in.Tier, Scope: (*engine.Scope)(in.Scope), ByUser: in.ByUser}
 	tool := row(in.Tool)
 	if tool == nil || !tool.allowed(s.tools) {
 		unknown := s.unknown(in.Tool)
@@ -217,7 +124,7 @@ func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
 			return err
 		},
 		Refuse: func(ctx context.Context, err error) string {
-			r := s.refuse(tool.Name, args, err)
+			r := s.refuse(c, tool.Name, args, err)
 			if r == nil {
 				return ""
 			}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"moltisfs/config"
+	"moltisfs/dialect"
 	"moltisfs/tools"
 	"moltisfs/tools/toolstest"
 )
@@ -43,11 +44,17 @@ func suite(t testing.TB, change func(*config.FS), o tools.Options) (*tools.Suite
 
 func call(t testing.TB, s *tools.Suite, tool string, args map[string]any) tools.Payload {
 	t.Helper()
+	return callWithin(t, s, nil, tool, args)
+}
+
+// callWithin is call within a scope.
+func callWithin(t testing.TB, s *tools.Suite, in *dialect.Scope, tool string, args map[string]any) tools.Payload {
+	t.Helper()
 	raw, err := json.Marshal(args)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := s.Call(context.Background(), tools.Call{Tool: tool, Args: raw})
+	p, err := s.Call(context.Background(), tools.Call{Tool: tool, Args: raw, Scope: in})
 	if err != nil {
 		t.Fatalf("%s %s: the host is broken: %v", tool, raw, err)
 	}
@@ -305,10 +312,11 @@ func TestEveryCallIsOnRecord(t *testing.T) {
 	var got []string
 	for _, l := range lines {
 		if l["phase"] != nil {
-			got = append(got, strings.Join([]string{l["phase"].(string), l["tool"].(string), str(l["outcome"])}, " "))
+			got = append(got, strings.Join([]string{l["phase"].(string), l["dialect"].(string) + "." + l["tool"].(string), str(l["outcome"])}, " "))
 		}
 	}
-	want := "outcome Read ok,outcome Read path_denied,intent Edit ,outcome Edit ok,outcome Edit bad_request,outcome Nope unknown_tool"
+	want := "outcome tools.Read ok,outcome tools.Read path_denied,intent tools.Edit ,outcome tools.Edit ok," +
+		"outcome tools.Edit bad_request,outcome tools.Nope unknown_tool"
 	if strings.Join(got, ",") != want {
 		t.Errorf("the record says\n%s, want\n%s", strings.Join(got, ","), want)
 	}

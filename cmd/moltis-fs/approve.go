@@ -16,8 +16,17 @@ import (
 func approveAll(onWhoseWord string) tools.Approver    { return approval.Yes(onWhoseWord) }
 func approveNothing(instead ...string) tools.Approver { return approval.Nobody(instead) }
 
-// terminal asks on the controlling terminal, wherever standard input and output lead. It is opened for the first question, so
-// that calls that ask nothing need none; where there is none, instead says what would help.
+// approver says yes with --yes. Else the terminal asks; instead is what helps where there is none.
+func (in *invocation) approver(instead ...string) tools.Approver {
+	if in.given("yes") {
+		return approveAll("--yes")
+	}
+	return &terminal{instead: instead}
+}
+
+// terminal asks on the controlling terminal, wherever standard input and output lead. It is opened
+// for the first question; calls that ask nothing need none. Without one, instead says what would
+// help.
 type terminal struct {
 	instead []string
 	once    sync.Once

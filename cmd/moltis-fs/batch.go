@@ -60,7 +60,7 @@ func runBatch(ctx context.Context, in *invocation, d dialect.Dialect, base diale
 		}
 		answer, status := answerLine(ctx, d, base, l, number)
 		worst = max(worst, status)
-		out, err := encodeLine(answer)
+		out, err := encoded(answer, "")
 		if err != nil {
 			return err
 		}
@@ -77,21 +77,13 @@ func exitOr(status int) error {
 	return &exitError{status: status}
 }
 
-func encodeLine(a batchAnswer) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(a); err != nil {
-		return nil, fmt.Errorf("encoding the answer: %w", err)
-	}
-	return b.Bytes(), nil
-}
-
-func answerLine(ctx context.Context, d dialect.Dialect, base dialect.Call, l rawLine, number int) (batchAnswer, int) {
+func answerLine(ctx context.Context, d dialect.Dialect, base dialect.Call, l rawLine,
+	number int) (batchAnswer, int) {
 	line, err := decodeLine(l)
 	a := batchAnswer{ID: line.ID}
 	if err != nil {
-		a.Error = &batchError{"bad_line", fmt.Sprintf("line %d: %v", number, err), `send one object a line: {"id": 1, "tool": "Read", "args": {"file_path": "/etc/hostname"}}`}
+		a.Error = &batchError{"bad_line", fmt.Sprintf("line %d: %v", number, err),
+			`send one object a line: {"id": 1, "tool": "Read", "args": {"file_path": "/etc/hostname"}}`}
 		return a, exitMisuse
 	}
 	c := base
@@ -106,7 +98,8 @@ func answerLine(ctx context.Context, d dialect.Dialect, base dialect.Call, l raw
 	}
 	answer, err := d.Call(ctx, c)
 	if u, ok := errors.AsType[*dialect.UnknownToolError](err); ok {
-		a.Error = &batchError{"unknown_tool", fmt.Sprintf("there is no tool %q", u.Tool), unknownToolHint(u, d)}
+		a.Error = &batchError{"unknown_tool", fmt.Sprintf("there is no tool %q", u.Tool),
+			unknownToolHint(u, d)}
 		return a, exitMisuse
 	}
 	if err == nil {
@@ -121,7 +114,7 @@ func answerLine(ctx context.Context, d dialect.Dialect, base dialect.Call, l raw
 	return a, exitBroken
 }
 
-// decodeLine reads a line strictly. The id is kept where there is one, so that the sender can tell what went wrong.
+// decodeLine reads a line strictly. It keeps the id, which tells the sender what went wrong.
 func decodeLine(l rawLine) (batchLine, error) {
 	var line batchLine
 	if l.err != nil {
@@ -158,7 +151,7 @@ type rawLine struct {
 	end  bool
 }
 
-// readLines reads aside, because a read can't be interrupted and a signal must be heard. It reads one line ahead.
+// readLines reads one line ahead, aside: a read can't be interrupted, and a signal must be heard.
 func readLines(ctx context.Context, in io.Reader, out chan<- rawLine) {
 	r := bufio.NewReaderSize(in, 64<<10)
 	for {

@@ -20,24 +20,25 @@ func callCommand() *command {
 	return &command{
 		name:  "call",
 		short: "make one call, or with --batch many",
-		long: `Calls TOOL with the arguments in JSON, which default to {}; "-" reads them from standard input. The payload is
-written as one line of JSON. Approvals are asked on the terminal, or with --yes answered with yes.
+		long: `Calls TOOL with the arguments in JSON, {} unless told; "-" reads them from standard
+input. The payload is one line of JSON. Approvals are asked on the terminal; --yes answers them
+with yes.
 
-The exit status is 0 for a success, 1 for a refusal, 2 for a tool that does not exist and other misuse, 3 when the host
-is broken.
+The exit status is 0 for a success, 1 for a refusal, 2 for an unknown tool and other misuse, 3 when
+the host is broken.
 
 With --batch, standard input holds one call a line:
   {"id": 1, "tool": "Read", "args": {"file_path": "/etc/hostname"}}
-"session", "principal" and "turn" may be given too. Each line is answered at once, in order, by a line with its id:
+"session", "principal" and "turn" may be given too. Each line is answered at once, in order:
   {"id": 1, "result": {"kind": "text", ...}}
 A line that can't be carried out is answered by an error, and the next one is read:
   {"id": 1, "error": {"code": "unknown_tool", "message": "...", "hint": "..."}}
 with the code bad_line, unknown_tool or host_error. The exit status is that of the worst line.`,
 		args: "TOOL [JSON | -]", min: 0, max: 2, values: names,
 		options: suiteOptions(
-			option{name: "yes", doc: "approve every change of this run"},
-			option{name: "batch", doc: "read calls from standard input, one a line"},
-			option{name: "turn", value: "NAME", doc: "the user's prompt that this call is part of: checkpoints are grouped by it"},
+			opt("yes", "", "approve every change of this run"),
+			opt("batch", "", "read calls from standard input, one a line"),
+			opt("turn", "NAME", "the user's prompt that this call belongs to; it groups checkpoints"),
 		),
 		examples: []string{
 			`moltis-fs call Read '{"file_path": "/etc/hostname"}'`,
@@ -78,25 +79,21 @@ func runCall(ctx context.Context, in *invocation) error {
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	var approver tools.Approver = &terminal{instead: []string{"run it with --yes", "run it in a terminal", "set require_approval = false in [tools.fs]"}}
-	if in.given("yes") {
-		approver = approveAll("--yes")
-	}
-	suite, _, err := in.openSuite(approver)
+	e, _, err := in.openEngine(in.approver("run it with --yes", "run it in a terminal",
+		"set require_approval = false in [tools.fs]"))
 	if err != nil {
 		return err
 	}
-	base := dialect.Call{Principal: in.option("principal"), Session: in.option("session"), Turn: in.option("turn")}
+	d := tools.Over(e).Dialect()
+	base := dialect.Call{Principal: in.option("principal"), Session: in.option("session"),
+		Turn: in.option("turn")}
 	if batch {
-		err = runBatch(ctx, in, suite.Dialect(), base)
+		err = runBatch(ctx, in, d, base)
 	} else {
 		base.Tool, base.Args = in.arg(0), args
-		err = callOnce(ctx, in, suite.Dialect(), base)
+		err = callOnce(ctx, in, d, base)
 	}
-	if cerr := suite.Close(); cerr != nil && (err == nil || err == refused || readerWentAway(err)) {
-		err = fmt.Errorf("closing: %w", cerr)
-	}
-	return err
+	return closing(e, err)
 }
 
 func callOnce(ctx context.Context, in *invocation, d dialect.Dialect, c dialect.Call) error {
@@ -111,11 +108,7 @@ func callOnce(ctx context.Context, in *invocation, d dialect.Dialect, c dialect.
 	if err != nil {
 		return err
 	}
-	var outcome error
-	if a.Refused() {
-		outcome = refused
-	}
-	return ending(in.write(append(line, '\n')), outcome)
+	return ending(in.write(append(line, '\n')), refusedIf(a.Refused()))
 }
 
 func unknownToolHint(u *dialect.UnknownToolError, d dialect.Dialect) string {

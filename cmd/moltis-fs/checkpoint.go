@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -23,55 +22,70 @@ func checkpointCommand() *command {
 		below: []*command{
 			{
 				name: "list", short: "list checkpoints, newest first", run: listCheckpoints,
-				long: "All sessions, unless --session or --principal says otherwise. " + timesTaken,
+				long: "All sessions, unless --session or --principal says otherwise." + timesTaken,
 				options: storeOptions(append(whose(),
-					option{name: "path", value: "PATH", doc: "of this path"},
-					option{name: "contains", value: "TEXT", doc: "of paths that hold this, letters of either case"},
-					option{name: "turn", value: "NAME", doc: "of this turn"},
-					option{name: "tool", value: "NAME", doc: "of this tool or kind"},
-					option{name: "kind", value: "NAME", words: kinds(), doc: "of this kind"},
-					option{name: "label", value: "TEXT", doc: "with this label"},
-					option{name: "since", value: "TIME", doc: "not before"},
-					option{name: "until", value: "TIME", doc: "before"},
-					option{name: "limit", value: "N", doc: "so many; 20 unless told, at most 1000"},
-					option{name: "cursor", value: "ID", doc: "go on behind this one"},
+					opt("path", "PATH", "of this path"),
+					opt("contains", "TEXT", "of paths that hold this, letters of either case"),
+					opt("turn", "NAME", "of this turn"),
+					opt("tool", "NAME", "of this tool or kind"),
+					opt("kind", "NAME", "of this kind", kinds()...),
+					opt("label", "TEXT", "with this label"),
+					opt("since", "TIME", "not before"), opt("until", "TIME", "before"),
+					opt("limit", "N", "so many, up to 1000; else 20"), opt("cursor", "ID", "go on after it"),
 				)...),
-				examples: []string{"moltis-fs checkpoint list", "moltis-fs checkpoint list --path ./main.go --since 24h", "moltis-fs checkpoint list --session s1 --json"},
+				examples: []string{
+					"moltis-fs checkpoint list",
+					"moltis-fs checkpoint list --path ./main.go --since 24h",
+					"moltis-fs checkpoint list --session s1 --json",
+				},
 			},
 			{
-				name: "show", args: "ID", min: 1, max: 1, short: "show one checkpoint with all its paths", run: showCheckpoint,
-				options: storeOptions(whose()...), examples: []string{"moltis-fs checkpoint show ck-1H0"},
+				name: "show", args: "ID", min: 1, max: 1, run: showCheckpoint,
+				short:    "show one checkpoint with all its paths",
+				options:  storeOptions(whose()...),
+				examples: []string{"moltis-fs checkpoint show ck-1H0"},
 			},
 			checkpointDiffCommand(), checkpointRestoreCommand(), checkpointRewindCommand(),
-			checkpointWalkCommand("undo", "take back a session's newest change that is not undone"), checkpointWalkCommand("redo", "take back a session's newest undo"),
+			checkpointWalkCommand("undo", "take back a session's newest change that is not undone"),
+			checkpointWalkCommand("redo", "take back a session's newest undo"),
 			{
-				name: "pin", args: "ID", min: 1, max: 1, short: "keep a checkpoint whatever retention says", run: pinCheckpoint,
-				options:  storeOptions(append(whose(), option{name: "label", value: "TEXT", doc: "give it a name to find it and rewind to it by"})...),
+				name: "pin", args: "ID", min: 1, max: 1, run: pinCheckpoint,
+				short: "keep a checkpoint whatever retention says",
+				options: storeOptions(append(whose(),
+					opt("label", "TEXT", "give it a name to find it and rewind to it by"))...),
 				examples: []string{"moltis-fs checkpoint pin ck-1H0 --label before-cleanup"},
 			},
 			{
-				name: "unpin", args: "ID", min: 1, max: 1, short: "let retention have it again", run: unpinCheckpoint,
-				options: storeOptions(append(whose(), option{name: "no-label", doc: "take its name away too"})...), examples: []string{"moltis-fs checkpoint unpin ck-1H0"},
+				name: "unpin", args: "ID", min: 1, max: 1, run: pinCheckpoint,
+				short:    "let retention have it again",
+				options:  storeOptions(append(whose(), opt("no-label", "", "take its name away too"))...),
+				examples: []string{"moltis-fs checkpoint unpin ck-1H0"},
 			},
-			checkpointExportCommand(), checkpointImportCommand(), checkpointGCCommand(), checkpointCheckCommand(), checkpointStatsCommand(), checkpointPurgeCommand(),
+			checkpointExportCommand(), checkpointImportCommand(), checkpointGCCommand(),
+			checkpointCheckCommand(), checkpointStatsCommand(), checkpointPurgeCommand(),
 		},
 	}
 }
 
 // timesTaken is what options that are a TIME take.
-const timesTaken = "A TIME is one as it is listed, with its zone; without a zone, or a day alone, it is local; or it is an age like 2h, 7d or 2w."
+const timesTaken = `
+
+A TIME is one as listed, with its zone. Without a zone, or a day alone, it is local. It may
+also be an age like 2h, 7d or 2w.`
 
 func kinds() []string {
 	return []string{
-		checkpoint.KindWrite, checkpoint.KindEdit, checkpoint.KindMultiEdit, checkpoint.KindAppend, checkpoint.KindDelete, checkpoint.KindMove, checkpoint.KindCopy,
-		checkpoint.KindMkdir, checkpoint.KindRestore, checkpoint.KindExternal, checkpoint.KindRead, checkpoint.KindManual, checkpoint.KindImport,
+		checkpoint.KindWrite, checkpoint.KindEdit, checkpoint.KindMultiEdit, checkpoint.KindAppend,
+		checkpoint.KindDelete, checkpoint.KindMove, checkpoint.KindCopy, checkpoint.KindMkdir,
+		checkpoint.KindRestore, checkpoint.KindExternal, checkpoint.KindRead, checkpoint.KindManual,
+		checkpoint.KindImport,
 	}
 }
 
-// find is the checkpoint that the command line names first, if it is one of --principal and --session.
+// find is the checkpoint that the first argument names, within --principal and --session.
 func (in *invocation) find(ctx context.Context, db *checkpoint.DB) (*checkpoint.Checkpoint, error) {
-	c, err := db.Get(ctx, checkpoint.ID(in.arg(0)), in.operator())
-	if err == nil && in.given("session") && c.Session != in.option("session") { // the scope of all sessions does not look at one
+	c, err := db.Get(ctx, checkpoint.ID(in.arg(0)), in.operator()) // which looks at no session
+	if err == nil && in.given("session") && c.Session != in.option("session") {
 		return nil, checkpoint.ErrNotFound
 	}
 	return c, err
@@ -80,8 +94,9 @@ func (in *invocation) find(ctx context.Context, db *checkpoint.DB) (*checkpoint.
 func listCheckpoints(ctx context.Context, in *invocation) error {
 	who := in.operator()
 	f := checkpoint.Filter{
-		PathContains: in.option("contains"), Turn: in.option("turn"), Tool: in.option("tool"), Kind: in.option("kind"), Label: in.option("label"),
-		Cursor: in.option("cursor"), Principal: who.Principal, Session: who.Session, AllSessions: true,
+		PathContains: in.option("contains"), Turn: in.option("turn"), Tool: in.option("tool"),
+		Kind: in.option("kind"), Label: in.option("label"), Cursor: in.option("cursor"),
+		Principal: who.Principal, Session: who.Session, AllSessions: true,
 	}
 	var err error
 	if p := in.option("path"); p != "" {
@@ -126,7 +141,8 @@ func listCheckpoints(ctx context.Context, in *invocation) error {
 		}
 		for i := range page.Checkpoints {
 			c := &page.Checkpoints[i]
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%-*s  %s\n", c.ID, timeText(c.Time), visible(cmp.Or(c.Tool, c.Kind)), visible(c.Session), wide, pathsOf(c), notesOf(c))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%-*s  %s\n", c.ID, timeText(c.Time), toolOf(c),
+				visible(c.Session), wide, pathsOf(c), notesOf(c))
 		}
 		w.Flush()
 		for line := range strings.Lines(b.String()) {
@@ -147,73 +163,57 @@ func showCheckpoint(ctx context.Context, in *invocation) error {
 		if err != nil {
 			return err
 		}
-		if in.given("json") {
-			return writeJSON(in, rowOf(c))
-		}
 		var b strings.Builder
-		fmt.Fprintf(&b, "%s  %s  %s  principal %s, session %s\n", c.ID, timeText(c.Time), visible(cmp.Or(c.Tool, c.Kind)), visible(c.Principal), visible(c.Session))
+		fmt.Fprintf(&b, "%s  %s  %s  principal %s, session %s\n", c.ID, timeText(c.Time), toolOf(c),
+			visible(c.Principal), visible(c.Session))
 		if n := notesOf(c); n != "" {
 			b.WriteString(n + "\n")
 		}
 		for _, ch := range c.Changes {
-			fmt.Fprintf(&b, "  %s\n    was %s%s\n    became %s%s\n", visible(ch.Path), describe(ch.Before), absence(ch.Skipped), describe(ch.After), absence(ch.AfterSkipped))
+			fmt.Fprintf(&b, "  %s\n    was %s%s\n    became %s%s\n", visible(ch.Path),
+				describe(ch.Before), absence(ch.Skipped), describe(ch.After), absence(ch.AfterSkipped))
 		}
-		return in.write([]byte(b.String()))
+		return in.answer(rowOf(c), "%s", b.String())
 	})
 }
 
-// pinning is pin and, with db.Unpin, unpin. label is what becomes of the label, nil for nothing.
-func (in *invocation) pinning(ctx context.Context, did string, pin func(*checkpoint.DB, context.Context, checkpoint.ID, checkpoint.Scope) error, label *string) error {
+// pinCheckpoint is pin and unpin.
+func pinCheckpoint(ctx context.Context, in *invocation) error {
 	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+		who, set := in.operator(), db.Pin
+		if in.command.name == "unpin" {
+			set = db.Unpin
+		}
 		c, err := in.find(ctx, db)
 		if err == nil {
-			err = pin(db, ctx, c.ID, in.operator())
+			err = set(ctx, c.ID, who)
 		}
-		if err == nil && label != nil {
-			err = db.Label(ctx, c.ID, in.operator(), *label)
-		}
-		if err == nil && label != nil && *label != "" {
-			err = in.sameLabel(ctx, db, c.ID)
+		if err == nil && in.count("label", "no-label") > 0 {
+			err = db.Label(ctx, c.ID, who, in.option("label"))
 		}
 		if err == nil {
-			c, err = db.Get(ctx, c.ID, in.operator())
+			c, err = db.Get(ctx, c.ID, who)
+		}
+		if err == nil && in.given("label") {
+			err = in.sameLabel(ctx, db, c)
 		}
 		if err != nil {
 			return err
 		}
-		if in.given("json") {
-			return writeJSON(in, rowOf(c))
-		}
-		return in.write([]byte(fmt.Sprintf("%s %s\n", c.ID, did)))
+		return in.answer(rowOf(c), "%s %sned\n", c.ID, in.command.name)
 	})
 }
 
-func pinCheckpoint(ctx context.Context, in *invocation) error {
-	var label *string
-	if text, given := in.values["label"]; given {
-		label = &text
-	}
-	return in.pinning(ctx, "pinned", (*checkpoint.DB).Pin, label)
-}
-
-func unpinCheckpoint(ctx context.Context, in *invocation) error {
-	var label *string
-	if in.given("no-label") {
-		label = new(string)
-	}
-	return in.pinning(ctx, "unpinned", (*checkpoint.DB).Unpin, label)
-}
-
-// sameLabel says on standard error which others of its session carry the label of id, because nobody can rewind to it then.
-func (in *invocation) sameLabel(ctx context.Context, db *checkpoint.DB, id checkpoint.ID) error {
-	c, err := db.Get(ctx, id, in.operator())
-	if err != nil {
-		return err
-	}
-	page, err := db.List(ctx, checkpoint.Filter{Label: c.Label, Principal: c.Principal, Session: c.Session, Limit: 20})
+// sameLabel warns of others of its session with the label of c: nobody can rewind to it then.
+func (in *invocation) sameLabel(ctx context.Context, db *checkpoint.DB,
+	c *checkpoint.Checkpoint) error {
+	page, err := db.List(ctx, checkpoint.Filter{
+		Label: c.Label, Principal: c.Principal, Session: c.Session, Limit: 20,
+	})
 	for _, o := range page.Checkpoints {
 		if o.ID != c.ID {
-			fmt.Fprintf(in.err, "%s: %s has that label too; rewind --label is refused until one of them has another, or none (unpin --no-label)\n", program, o.ID)
+			fmt.Fprintf(in.err, "%s: %s has that label too; rewind --label is refused until one of them "+
+				"has another, or none (unpin --no-label)\n", program, o.ID)
 		}
 	}
 	return err
@@ -227,7 +227,9 @@ func (in *invocation) when(name string) (time.Time, error) {
 	}
 	t, err := tools.ParseTime(s, time.Now())
 	if err != nil {
-		return t, misuse("write a time as it is listed, like 2026-11-21T10:00:00+01:00, in local time 2026-11-21 10:00 or 2026-11-21, or an age like 2h, 7d or 2w", "--%s is %.200q, %v", name, s, err)
+		return t, misuse("write a time as it is listed, like 2026-11-21T10:00:00+01:00, in local time "+
+			"2026-11-21 10:00 or 2026-11-21, or an age like 2h, 7d or 2w",
+			"--%s is %.200q, %v", name, s, err)
 	}
 	return t, nil
 }

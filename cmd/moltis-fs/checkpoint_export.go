@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -16,34 +15,43 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/gitrepo"
 	"moltisfs/tools"
 )
 
 func checkpointExportCommand() *command {
 	return &command{
 		name: "export", short: "write the history as a patch, or as a git repository",
-		long: `--patch writes to standard output one diff for each path that the calls changed, from before their first change to after their last: git apply takes it in the tree
-as it was, git apply -R in the tree as it is. What others changed in such a path in between is in it too; the comments and standard error say so. --git has each call's
-share of its own.
-Paths are relative to --root; else to the git repository that you are in, the directory that you are in or the workspace_root, whichever is the first to hold every path; else
-to the root directory. The first line says to which. What is outside of --root is left out, and so are paths that git refuses (.git is one, by whatever
-name) and what the store does not hold; all of that is said.
---git makes a bare repository in a directory that does not exist yet: the first commit holds what the files were, and each turn, or call
-without a turn, is one more on the branch "checkpoints", with paths relative to --root, else to the root directory. Commits are in the order of the calls: a turn
-with calls of other turns in between is several, called parts. When it fails nothing stays. Both take the git program; for a patch the contents are in a temporary
-directory meanwhile, which nobody else can read. Your own repositories are not
-touched. ` + timesTaken,
+		long: `--patch writes one diff for each path that the calls changed. A diff goes from
+before the path's first change to after its last one. git apply takes the patch in the tree as it
+was, and git apply -R in the tree as it is. If others changed such a path in between, the diff has
+their changes too, and the comments and standard error say so. Paths are relative to --root.
+Without it they are relative to the git repository or the directory that you are in, if it holds
+every path, and else to /. The first line says to which.
+
+--git makes a bare repository. DIR must be empty or not exist. On the branch "checkpoints", the
+first commit holds what the files were, and each turn, or call without a turn, is one more commit.
+Commits are in the order of the calls: a turn with calls of other turns in between is several
+commits, called parts. Paths are relative to --root, else to /. When the export fails, nothing
+stays.
+
+Left out are paths outside of --root, paths that git refuses (such as .git), and what the store does
+not hold. The command says how many changes that are. It needs the git program, and does not touch
+your own repositories. A patch needs a temporary directory for the contents, which nobody else can
+read.` + timesTaken,
 		options: storeOptions(append(whose(),
-			option{name: "patch", doc: "as diffs for git apply, binary ones too"},
-			option{name: "git", value: "DIR", doc: "as a bare repository"},
-			option{name: "root", value: "DIR", doc: "only what is below, and paths relative to it"},
-			option{name: "turn", value: "NAME", doc: "only of this turn"},
-			option{name: "since", value: "TIME", doc: "not before"},
-			option{name: "until", value: "TIME", doc: "before"},
+			opt("patch", "", "as diffs for git apply, binary ones too"),
+			opt("git", "DIR", "as a bare repository"),
+			opt("root", "DIR", "only what is below, and paths relative to it"),
+			opt("turn", "NAME", "only of this turn"),
+			opt("since", "TIME", "not before"), opt("until", "TIME", "before"),
 			identityOption(),
 		)...),
-		examples: []string{"moltis-fs checkpoint export --session s1 --turn t7 --patch > t7.patch", "moltis-fs checkpoint export --git history.git"},
-		run:      exportCheckpoints,
+		examples: []string{
+			"moltis-fs checkpoint export --session s1 --turn t7 --patch > t7.patch",
+			"moltis-fs checkpoint export --git history.git",
+		},
+		run: exportCheckpoints,
 	}
 }
 
@@ -54,7 +62,10 @@ func exportCheckpoints(ctx context.Context, in *invocation) error {
 	if in.given("patch") && in.given("json") {
 		return misuse("leave --json out", "a patch has no form in JSON")
 	}
-	f := checkpoint.Filter{Turn: in.option("turn"), NoReads: true, Limit: 1000, Principal: in.option("principal"), Session: in.option("session"), AllSessions: true}
+	f := checkpoint.Filter{
+		Turn: in.option("turn"), NoReads: true, Limit: 1000,
+		Principal: in.option("principal"), Session: in.option("session"), AllSessions: true,
+	}
 	var err error
 	if f.Since, err = in.when("since"); err != nil {
 		return err
@@ -68,21 +79,28 @@ func exportCheckpoints(ctx context.Context, in *invocation) error {
 			return err
 		}
 		if len(ops) == 0 && in.count("turn", "since", "until", "session", "principal") > 0 {
-			return &exitError{exitRefused, "no change is in what you ask for", program + " checkpoint list shows turns, sessions and times", tools.KindNotFound}
+			return &exitError{exitRefused, "no change is in what you ask for",
+				program + " checkpoint list shows turns, sessions and times", tools.KindNotFound}
 		}
-		if in.given("git") {
-			return in.exportGit(ctx, db, ops)
-		}
-		root, err := in.exportRoot(ops)
-		if err != nil {
+		x := &export{ctx: ctx, db: db, left: map[string]int{}}
+		if x.root, err = in.exportRoot(ops); err != nil {
 			return err
 		}
-		return in.exportPatch(ctx, db, ops, root)
+		export := x.patch
+		if in.given("git") {
+			export = x.repository
+		}
+		err = export(in, ops)
+		if e, ok := errors.AsType[*gitrepo.Error](err); ok {
+			return misuse(e.Hint, "%v", e)
+		}
+		return err
 	})
 }
 
 // history lists every checkpoint that took place, oldest first.
-func history(ctx context.Context, db *checkpoint.DB, f checkpoint.Filter) ([]checkpoint.Checkpoint, error) {
+func history(ctx context.Context, db *checkpoint.DB,
+	f checkpoint.Filter) ([]checkpoint.Checkpoint, error) {
 	var out []checkpoint.Checkpoint
 	for {
 		page, err := db.List(ctx, f)
@@ -101,30 +119,74 @@ func history(ctx context.Context, db *checkpoint.DB, f checkpoint.Filter) ([]che
 	}
 }
 
-// contentOf is the content of a state; ok is false where it is not in the store.
-func contentOf(ctx context.Context, db *checkpoint.DB, s checkpoint.State) (content []byte, ok bool, err error) {
-	switch s.Kind {
-	case checkpoint.Symlink:
-		return []byte(s.Target), true, nil
-	case checkpoint.File:
-		content, err = db.Content(ctx, s.Hash)
-		if errors.Is(err, checkpoint.ErrSealed) { // half a history would look like a whole one
-			return nil, false, misuse("--identity names the file with the key", "%v", err)
-		}
-		if s.Hash == "" || errors.Is(err, checkpoint.ErrNoContent) {
-			return nil, false, nil
-		}
-		return content, err == nil, err
-	}
-	return nil, true, nil
+// An export is a history on its way into git.
+type export struct {
+	ctx     context.Context
+	db      *checkpoint.DB
+	root    string         // paths are relative to it
+	w       *bufio.Writer  // takes the stream for git fast-import
+	left    map[string]int // changes that are left out, by the reason
+	commits int
 }
 
-// A series is all changes of a path, which a patch tells as one: git apply takes a path once only, and forgets of one that comes twice that it was
-// created or removed.
+// Why a change is left out.
+const (
+	refusedByGit = "git takes no path with a name that stands for a repository"
+	notStored    = "its content is not in the store"
+)
+
+func (x *export) outside() string { return "it is outside of " + visible(x.root) }
+
+// refuses says why no side of a change can be in git; "" where it can.
+func (x *export) refuses(ch *checkpoint.Recorded) string {
+	name, below := relative(ch.Path, x.root)
+	switch before, after := gitModes(ch); {
+	case !below:
+		return x.outside()
+	case gitrepo.Refuses(name, before == gitrepo.Link || after == gitrepo.Link):
+		return refusedByGit
+	}
+	return ""
+}
+
+// put writes into the current commit that path is a file or a link.
+func (x *export) put(path, mode string, s checkpoint.State) error {
+	content := []byte(s.Target)
+	if s.Kind == checkpoint.File {
+		var err error
+		content, err = x.db.Content(x.ctx, s.Hash)
+		if errors.Is(err, checkpoint.ErrSealed) { // half a history would look like a whole one
+			return misuse("--identity names the file with the key", "%v", err)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", visible(path), err)
+		}
+	}
+	name, _ := relative(path, x.root)
+	return putFile(x.w, name, mode, content)
+}
+
+func putFile(w *bufio.Writer, name, mode string, content []byte) error {
+	_, err := fmt.Fprintf(w, "M %s inline %s\ndata %d\n%s\n", mode, diff.QuotePath(name),
+		len(content), content)
+	return err
+}
+
+// sayLeft says on standard error what is not in the export.
+func (x *export) sayLeft(in *invocation, what string) {
+	for _, why := range slices.Sorted(maps.Keys(x.left)) {
+		n := plural(x.left[why], "change is", "changes are")
+		fmt.Fprintf(in.err, "%s: %s not in the %s: %s\n", program, n, what, why)
+	}
+}
+
+// A series is all changes of a path. changes[from:to] can be told: they go from the first state
+// whose content is in the store to the last one. Contents in between may have gone.
 type series struct {
-	path    string
-	by      []*checkpoint.Checkpoint
-	changes []*checkpoint.Recorded // one of each of by
+	path     string
+	by       []*checkpoint.Checkpoint
+	changes  []*checkpoint.Recorded // one of each of by
+	from, to int
 }
 
 // seriesOf are in the order in which they began.
@@ -134,189 +196,153 @@ func seriesOf(ops []checkpoint.Checkpoint) []*series {
 	for i := range ops {
 		for j := range ops[i].Changes {
 			ch := &ops[i].Changes[j]
-			r := at[ch.Path]
-			if r == nil {
-				r = &series{path: ch.Path}
-				at[ch.Path] = r
-				out = append(out, r)
+			s := at[ch.Path]
+			if s == nil {
+				s = &series{path: ch.Path}
+				at[ch.Path] = s
+				out = append(out, s)
 			}
-			r.by, r.changes = append(r.by, &ops[i]), append(r.changes, ch)
+			s.by, s.changes = append(s.by, &ops[i]), append(s.changes, ch)
+		}
+	}
+	for _, s := range out {
+		s.to = len(s.changes)
+		for s.from < s.to && s.changes[s.from].Before.Kind == checkpoint.File &&
+			!s.changes[s.from].Stored {
+			s.from++
+		}
+		for s.to > s.from && s.changes[s.to-1].After.Kind == checkpoint.File &&
+			!s.changes[s.to-1].AfterStored {
+			s.to--
 		}
 	}
 	return out
 }
 
-// told is the part of the series that can be told: changes[from:to], from the first state whose content is in the store to the last one. Contents in
-// between may have gone.
-func (r *series) told() (from, to int) {
-	for from < len(r.changes) && r.changes[from].Before.Kind == checkpoint.File && !r.changes[from].Stored {
-		from++
+// whole is the series as one change.
+func (s *series) whole() *checkpoint.Recorded {
+	whole := *s.changes[min(s.from, len(s.changes)-1)]
+	if s.from < s.to {
+		whole.After = s.changes[s.to-1].After
 	}
-	to = len(r.changes)
-	for to > from && r.changes[to-1].After.Kind == checkpoint.File && !r.changes[to-1].AfterStored {
-		to--
-	}
-	return from, to
+	return &whole
 }
 
-// others reports whether something else than the calls changed the path in change i, or between it and the one before.
-func (r *series) others(i int) bool {
-	return r.by[i].Kind == checkpoint.KindExternal || i > 0 && !follows(&r.changes[i-1].After, &r.changes[i].Before)
+// others reports whether others changed the path in change i, or between it and the one before.
+func (s *series) others(i int) bool {
+	return s.by[i].Kind == checkpoint.KindExternal ||
+		i > 0 && !follows(&s.changes[i-1].After, &s.changes[i].Before)
 }
 
-// follows reports whether a path was still what a change left behind when the next one found it. What was purged, or not hashed, may have been.
+// follows reports whether a path was still what a change left behind when the next one found it.
+// What was purged, or not hashed, may have been.
 func follows(after, before *checkpoint.State) bool {
 	unknown := func(s *checkpoint.State) bool { return s.Kind == checkpoint.File && s.Hash == "" }
-	return after.Same(*before) || unknown(after) && before.Kind == checkpoint.File || unknown(before) && after.Kind == checkpoint.File
+	return after.Same(*before) || unknown(after) && before.Kind == checkpoint.File ||
+		unknown(before) && after.Kind == checkpoint.File
 }
 
-// exportPatch writes a patch for git apply: git's own diff of two trees, of what each path was before its first change and after its last one, so
-// that it fits the tree as it was and, taken back, the tree as it is. What others did to the path in between is in it, and that is said.
-func (in *invocation) exportPatch(ctx context.Context, db *checkpoint.DB, ops []checkpoint.Checkpoint, root string) (err error) {
-	dir, err := os.MkdirTemp("", "moltis-fs-export-")
-	if err != nil {
-		return fmt.Errorf("making a directory for the patch: %w", err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	git, err := in.git(ctx, dir)
-	if err != nil {
-		return err
-	}
-	left, mixed := map[string]int{}, 0
-	out := bufio.NewWriter(in.out)
-	fmt.Fprintf(out, "# paths are relative to %s\n", visible(root))
-	err = git.fastImport(func(w *bufio.Writer) error {
-		t := &twoTrees{w: w}
-		for _, r := range seriesOf(ops) {
-			foreign, err := r.tell(ctx, db, root, t, out, left)
-			if err != nil {
-				return err
-			}
-			if foreign {
-				mixed++
-			}
+// patch writes what git finds between two trees: each path as it was before its first change, and
+// as it was after its last. So it fits the tree as it was and, taken back, the tree as it is. git
+// apply wants each path once: of one that comes twice it forgets that it was created or removed.
+func (x *export) patch(in *invocation, ops []checkpoint.Checkpoint) error {
+	all := seriesOf(ops)
+	mixed := 0
+	comments := []byte("# paths are relative to " + visible(x.root) + "\n")
+	for _, s := range all {
+		var others bool
+		if comments, others = s.comment(x, comments); others {
+			mixed++
 		}
-		return t.commit()
+	}
+	return gitrepo.Scratch(x.ctx, in.env("PATH"), func(git *gitrepo.Repository) error {
+		err := git.FastImport(func(w *bufio.Writer) error {
+			x.w = w
+			for side, branch := range []string{"before", "after"} {
+				x.begin(branch, "", time.Unix(0, 0))
+				for _, s := range all {
+					ch := s.whole()
+					before, after := gitModes(ch)
+					mode, state := []string{before, after}[side], []checkpoint.State{ch.Before, ch.After}[side]
+					if mode == "" || s.from == s.to || x.refuses(ch) != "" {
+						continue
+					}
+					if err := x.put(s.path, mode, state); err != nil {
+						return err
+					}
+				}
+				w.WriteByte('\n')
+			}
+			return nil
+		})
+		if err == nil {
+			err = in.write(comments)
+		}
+		if err == nil {
+			err = git.Diff(in.out, "before", "after")
+		}
+		if err != nil {
+			return fmt.Errorf("writing the patch: %w", err)
+		}
+		x.sayLeft(in, "patch")
+		if mixed > 0 {
+			fmt.Fprintf(in.err, "%s: %s also changed by others in between, and the patch has that too: "+
+				"its comments say where\n", program, plural(mixed, "path was", "paths were"))
+		}
+		return nil
 	})
-	if err == nil {
-		err = out.Flush()
-	}
-	if err == nil {
-		err = git.diff(in.out)
-	}
-	if err != nil {
-		return fmt.Errorf("writing the patch: %w", err)
-	}
-	for _, why := range slices.Sorted(maps.Keys(left)) {
-		fmt.Fprintf(in.err, "%s: %s not in the patch: %s\n", program, plural(left[why], "change is", "changes are"), why)
-	}
-	if mixed > 0 {
-		fmt.Fprintf(in.err, "%s: %s also changed by others in between, and the patch has that too: its comments say where\n", program, plural(mixed, "path was", "paths were"))
-	}
-	return nil
 }
 
-// tell puts the series into the two trees and writes a comment for each of its changes. foreign says that others changed the path in between.
-func (r *series) tell(ctx context.Context, db *checkpoint.DB, root string, t *twoTrees, comments io.Writer, left map[string]int) (foreign bool, err error) {
-	from, to := r.told()
-	whole := *r.changes[0]
-	if from < to {
-		whole = *r.changes[from]
-		whole.After = r.changes[to-1].After
+// comment adds a line for each change and counts what is left out. others: others changed it too.
+func (s *series) comment(x *export, b []byte) (_ []byte, others bool) {
+	ch := s.whole()
+	why := x.refuses(ch)
+	if before, after := gitModes(ch); before == "" && after == "" && s.to-s.from == len(s.changes) {
+		if ch.Role != checkpoint.RoleTree {
+			return b, false // git knows of no directories
+		}
+		why = "a directory was moved as a whole"
 	}
-	why, some, err := t.put(ctx, db, &whole, root)
-	if err != nil || !some && why == "" && from == 0 && to == len(r.changes) {
-		return false, err
-	}
-	for i, c := range r.by {
-		note := ""
+	for i, c := range s.by {
+		note, reason := "", why
+		if reason == "" && (i < s.from || i >= s.to) {
+			reason = notStored
+		}
 		switch {
-		case i < from || i >= to:
-			left[cmp.Or(why, notStored)]++
-			note = ": left out, " + cmp.Or(why, notStored)
-		case why != "":
-			left[why]++
-			note = ": left out, " + why
-		case r.others(i) && (i > from || c.Kind == checkpoint.KindExternal):
-			foreign = true
+		case reason != "":
+			x.left[reason]++
+			note = ": left out, " + reason
+		case s.others(i) && (i > s.from || c.Kind == checkpoint.KindExternal):
+			others = true
 			note = ": not of the calls alone, what others changed is in the diff too"
 		}
-		fmt.Fprintf(comments, "# %s %s %s %s%s\n", c.ID, c.Time.UTC().Format(time.RFC3339), visible(cmp.Or(c.Tool, c.Kind)), visible(r.path), note)
+		b = fmt.Appendf(b, "# %s %s %s %s%s\n", c.ID, c.Time.UTC().Format(time.RFC3339), toolOf(c),
+			visible(s.path), note)
 	}
-	return foreign, nil
+	return b, others
 }
 
-// twoTrees are what paths were and what they became, as a stream for git fast-import.
-type twoTrees struct {
-	w             *bufio.Writer
-	before, after []string // lines that put a blob at its path
+// gitMode is the mode of what git would store, "" for nothing.
+func gitMode(s checkpoint.State) string {
+	switch {
+	case s.Kind == checkpoint.Symlink:
+		return gitrepo.Link
+	case s.Kind != checkpoint.File:
+		return ""
+	case s.Mode&0o100 != 0:
+		return "100755"
+	}
+	return "100644"
 }
 
-// put adds one path; some is false where there is nothing to say of it or, with why, where that can't be said.
-func (t *twoTrees) put(ctx context.Context, db *checkpoint.DB, ch *checkpoint.Recorded, root string) (why string, some bool, err error) {
-	oldMode, newMode := gitModes(ch)
-	if oldMode == "" && newMode == "" {
-		if ch.Role == checkpoint.RoleTree {
-			return "a directory was moved as a whole", false, nil
-		}
-		return "", false, nil // git knows of no directories
+// gitModes are those of both sides of a change. A mode that nobody recorded is that of the other.
+func gitModes(c *checkpoint.Recorded) (before, after string) {
+	b, a := c.Before, c.After
+	if b.Kind == checkpoint.File && a.Kind == checkpoint.File {
+		b.Mode, a.Mode = cmp.Or(b.Mode, a.Mode), cmp.Or(a.Mode, b.Mode)
 	}
-	name, ok := relative(ch.Path, root)
-	if !ok {
-		return "it is outside of " + visible(root), false, nil
-	}
-	if gitRefuses(name, oldMode == gitLink || newMode == gitLink) {
-		return refusedByGit, false, nil
-	}
-	before, ok, err := contentOf(ctx, db, ch.Before)
-	if err != nil || !ok {
-		return notStored, false, err
-	}
-	after, ok, err := contentOf(ctx, db, ch.After)
-	if err != nil || !ok {
-		return notStored, false, err
-	}
-	t.add(name, oldMode, newMode, before, after)
-	return "", true, nil
+	return gitMode(b), gitMode(a)
 }
-
-// add writes the contents of both sides of a path; the mode "" is a side without a file.
-func (t *twoTrees) add(name, oldMode, newMode string, before, after []byte) {
-	for _, side := range []struct {
-		mode    string
-		content []byte
-		tree    *[]string
-	}{{oldMode, before, &t.before}, {newMode, after, &t.after}} {
-		if side.mode == "" {
-			continue
-		}
-		mark := len(t.before) + len(t.after) + 1
-		fmt.Fprintf(t.w, "blob\nmark :%d\ndata %d\n%s\n", mark, len(side.content), side.content)
-		*side.tree = append(*side.tree, fmt.Sprintf("M %s :%d %s\n", side.mode, mark, diff.QuotePath(name)))
-	}
-}
-
-// commit names the trees.
-func (t *twoTrees) commit() error {
-	fmt.Fprintf(t.w, "commit refs/heads/before\ncommitter %s 0 +0000\ndata 0\n%s\n", committer, strings.Join(t.before, ""))
-	_, err := fmt.Fprintf(t.w, "commit refs/heads/after\ncommitter %s 0 +0000\ndata 0\n%s\n", committer, strings.Join(t.after, ""))
-	return err
-}
-
-// goneFirst are the changes of a call in an order in which they can be made one by one: where a directory was a file may be now, or the other way
-// round, and what is in the way has to go first.
-func goneFirst(c *checkpoint.Checkpoint) []checkpoint.Recorded {
-	stays := func(ch checkpoint.Recorded) int { return min(len(gitMode(ch.After)), 1) }
-	out := slices.Clone(c.Changes)
-	slices.SortStableFunc(out, func(a, b checkpoint.Recorded) int { return stays(a) - stays(b) })
-	return out
-}
-
-// Why a change is left out.
-const (
-	refusedByGit = "git takes no path with a name that stands for a repository"
-	notStored    = "its content is not in the store"
-)
 
 // relative is path as seen from root, with slashes.
 func relative(path, root string) (string, bool) {
@@ -328,51 +354,38 @@ func relative(path, root string) (string, bool) {
 	return rest, ok && rest != ""
 }
 
-// exportRoot is the directory that exported paths are relative to: --root; else the repository that we are in, the directory that we are in or
-// the workspace, whichever is the first that holds every path; else the root of all.
+// exportRoot is the directory that exported paths are relative to: --root. A patch without it is
+// relative to the repository that we are in, or the directory, if it holds every path.
 func (in *invocation) exportRoot(ops []checkpoint.Checkpoint) (string, error) {
 	if root := in.option("root"); root != "" {
 		return trueDir(root)
 	}
-	var places []string
 	here, err := trueDir(".")
-	if err == nil {
-		for dir := here; ; dir = filepath.Dir(dir) {
-			if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
-				places = append(places, dir)
-				break
-			}
-			if dir == filepath.Dir(dir) {
-				break
-			}
-		}
-		places = append(places, here)
-	}
-	cfg, _, err := in.loadConfig(in.option("config"))
 	if err != nil {
 		return "", err
 	}
-	if root := cfg.Tools.FS.WorkspaceRoot; root != "" {
-		if root, err = trueDir(root); err != nil {
-			return "", err
+	places := []string{here}
+	for dir := here; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			places = []string{dir, here}
+			break
 		}
-		places = append(places, root)
 	}
 	for _, root := range places {
-		holds := func(c checkpoint.Checkpoint) bool {
-			return !slices.ContainsFunc(c.Changes, func(ch checkpoint.Recorded) bool {
-				_, ok := relative(ch.Path, root)
-				return !ok && ch.Role != checkpoint.RoleParent
-			})
+		beyond := func(ch checkpoint.Recorded) bool {
+			_, ok := relative(ch.Path, root)
+			return !ok && ch.Role != checkpoint.RoleParent
 		}
-		if !slices.ContainsFunc(ops, func(c checkpoint.Checkpoint) bool { return !holds(c) }) {
+		if in.given("patch") && !slices.ContainsFunc(ops, func(c checkpoint.Checkpoint) bool {
+			return slices.ContainsFunc(c.Changes, beyond)
+		}) {
 			return root, nil
 		}
 	}
 	return string(filepath.Separator), nil
 }
 
-// trueDir is a directory as the store names it. One that is gone by now has the name that it is given.
+// trueDir is a directory as the store names it. One that is gone keeps the name it is given.
 func trueDir(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

@@ -2,141 +2,57 @@ package main
 
 import (
 	"bufio"
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/gitrepo"
 )
 
-func (in *invocation) exportGit(ctx context.Context, db *checkpoint.DB, ops []checkpoint.Checkpoint) (err error) {
+// repository is export --git.
+func (x *export) repository(in *invocation, ops []checkpoint.Checkpoint) error {
 	dir := in.option("git")
-	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case len(entries) > 0:
 		return misuse("name one that does not exist yet", "%s is not empty", dir)
-	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return misuse("name a directory that does not exist yet", "%v", err)
 	}
 	if dir, err = filepath.Abs(dir); err != nil {
 		return fmt.Errorf("finding the directory: %w", err)
 	}
-	root := string(filepath.Separator)
-	if in.given("root") {
-		if root, err = trueDir(in.option("root")); err != nil {
-			return err
-		}
-	}
-	x := &gitExport{ctx: ctx, db: db, root: root, progress: progressOn(in.err)}
-	if err := x.repository(ops, dir, in); err != nil {
-		return err
-	}
-	if in.given("json") {
-		return writeJSON(in, struct {
-			Dir     string `json:"dir"`
-			Commits int    `json:"commits"`
-			Missing int    `json:"missing"`
-			Outside int    `json:"outside"`
-			Refused int    `json:"refused"` // paths that git does not take
-		}{dir, x.commits, x.missing, x.outside, x.refused})
-	}
-	text := fmt.Sprintf("wrote %s into %s", plural(x.commits, "commit", "commits"), visible(dir))
-	if x.missing > 0 {
-		text += "; " + plural(x.missing, "content was", "contents were") + " not in the store"
-	}
-	if x.outside > 0 {
-		text += "; " + plural(x.outside, "change was", "changes were") + " outside of " + visible(root)
-	}
-	if x.refused > 0 {
-		text += "; " + plural(x.refused, "change was", "changes were") + " left out: " + refusedByGit
-	}
-	return in.write([]byte(text + "\n"))
-}
-
-// repository makes the repository in dir, which is empty or not there: aside in it, so that half a repository looks like none, and what goes where it
-// failed is its own alone, whatever others put there meanwhile.
-func (x *gitExport) repository(ops []checkpoint.Checkpoint, dir string, in *invocation) (err error) {
-	var made []string // directories, dir first
-	for at := dir; at != filepath.Dir(at); at = filepath.Dir(at) {
-		if _, err := os.Lstat(at); !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		made = append(made, at)
-	}
-	defer func() {
-		if err == nil {
-			return
-		}
-		for _, at := range made {
-			if os.Remove(at) != nil { // others have put something there
-				break
-			}
-		}
-	}()
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return misuse("name a directory that can be made", "there can be no repository in %s: %v", visible(dir), err)
-	}
-	aside, err := os.MkdirTemp(dir, ".export-")
-	if err != nil {
-		return misuse("name a directory that you can write to", "there can be no repository in %s: %v", visible(dir), err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(aside)) }()
-	git, err := in.git(x.ctx, aside)
-	if err != nil {
-		return err
-	}
-	err = git.fastImport(func(w *bufio.Writer) error {
+	progress := progressOn(in.err)
+	err = gitrepo.Create(x.ctx, in.env("PATH"), dir, func(w *bufio.Writer) error {
 		x.w = w
-		return x.write(ops)
+		return x.write(ops, progress)
 	})
 	if err != nil {
 		return err
 	}
-	return moved(aside, dir)
+	x.sayLeft(in, "repository")
+	return in.answer(struct {
+		Dir     string `json:"dir"`
+		Commits int    `json:"commits"`
+		Missing int    `json:"missing"`
+		Outside int    `json:"outside"`
+		Refused int    `json:"refused"` // paths that git does not take
+	}{dir, x.commits, x.left[notStored], x.left[x.outside()], x.left[refusedByGit]},
+		"wrote %s into %s\n", plural(x.commits, "commit", "commits"), visible(dir))
 }
 
-// moved moves what is in from into dir beside it, where nothing of these names may be; all of it or nothing.
-func moved(from, dir string) (err error) {
-	entries, err := os.ReadDir(from)
-	if err != nil {
-		return fmt.Errorf("looking at the repository: %w", err)
+// write makes a commit of what the files were, and one of each turn, or call without a turn.
+func (x *export) write(ops []checkpoint.Checkpoint, progress func(string, int, int)) error {
+	if len(ops) == 0 {
+		return nil
 	}
-	var back []func() error
-	defer func() {
-		for i := len(back) - 1; err != nil && i >= 0; i-- {
-			err = errors.Join(err, back[i]())
-		}
-	}()
-	for _, e := range entries {
-		at, to := filepath.Join(from, e.Name()), filepath.Join(dir, e.Name())
-		if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
-			return misuse("name a directory that nobody else works in", "%s was put there meanwhile", visible(to))
-		}
-		if err := os.Rename(at, to); err != nil {
-			return fmt.Errorf("moving the repository to its place: %w", err)
-		}
-		back = append(back, func() error { return os.Rename(to, at) })
-	}
-	return nil
-}
-
-// gitExport writes the stream that git fast-import reads.
-type gitExport struct {
-	ctx      context.Context
-	db       *checkpoint.DB
-	root     string
-	w        *bufio.Writer
-	progress func(string, int, int)
-
-	commits, missing, outside, refused int
-}
-
-func (x *gitExport) write(ops []checkpoint.Checkpoint) error {
 	if err := x.origin(ops); err != nil {
 		return err
 	}
@@ -163,112 +79,102 @@ func (x *gitExport) write(ops []checkpoint.Checkpoint) error {
 		case len(run) > 1:
 			title = "turn " + visible(t.name) + ": "
 		}
-		if err := x.commit(title, run); err != nil {
+		if err := x.calls(title, run); err != nil {
 			return err
 		}
-		if done += len(run); x.progress != nil {
-			x.progress("exporting", done, len(ops))
+		if done += len(run); progress != nil {
+			progress("exporting", done, len(ops))
 		}
 	}
 	return nil
+}
+
+// committer is who makes the commits of an export.
+const committer = "moltis-fs <moltis-fs@localhost>"
+
+// begin begins a commit.
+func (x *export) begin(branch, message string, t time.Time) {
+	x.commits++
+	fmt.Fprintf(x.w, "commit refs/heads/%s\ncommitter %s %d +0000\ndata %d\n%s\n",
+		branch, committer, t.Unix(), len(message), message)
 }
 
 // origin is the commit of what every path was before its first change.
-func (x *gitExport) origin(ops []checkpoint.Checkpoint) error {
-	if len(ops) == 0 {
-		return nil
-	}
-	x.header("before the first checkpoint", "", ops[0].Time)
-	seen := map[string]bool{}
-	for i := range ops {
-		for _, ch := range ops[i].Changes {
-			if !seen[ch.Path] {
-				seen[ch.Path] = true
-				if err := x.put(ch.Path, ch.Before, false); err != nil {
-					return err
-				}
-			}
+func (x *export) origin(ops []checkpoint.Checkpoint) error {
+	x.begin("checkpoints", "before the first checkpoint\n", ops[0].Time)
+	for _, s := range seriesOf(ops) {
+		ch := s.changes[0]
+		mode, _ := gitModes(ch)
+		switch {
+		case mode == "" || x.refuses(ch) != "":
+			continue
+		case s.from > 0:
+			x.left[notStored]++
+			continue
+		}
+		if err := x.put(s.path, mode, ch.Before); err != nil {
+			return err
 		}
 	}
-	x.w.WriteByte('\n')
-	return nil
+	return x.w.WriteByte('\n')
 }
 
-func (x *gitExport) header(subject, body string, t time.Time) {
-	x.commits++
-	message := subject + "\n" + body
-	fmt.Fprintf(x.w, "commit refs/heads/checkpoints\ncommitter %s %d +0000\ndata %d\n%s\n", committer, t.Unix(), len(message), message)
-}
-
-// commit writes calls as one commit. Its subject begins with title.
-func (x *gitExport) commit(title string, ops []checkpoint.Checkpoint) error {
+// calls writes calls as one commit. Its subject begins with title.
+func (x *export) calls(title string, ops []checkpoint.Checkpoint) error {
 	c := &ops[0]
-	subject := title + visible(cmp.Or(c.Tool, c.Kind)) + " " + pathsOf(c)
+	subject := title + toolOf(c) + " " + pathsOf(c)
 	if len(ops) > 1 {
 		subject = title + plural(len(ops), "call", "calls")
 	}
-	var trailers strings.Builder
+	var b strings.Builder
+	b.WriteString(subject + "\n")
 	line := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(&trailers, "%s: %s\n", name, value)
+			fmt.Fprintf(&b, "%s: %s\n", name, value)
 		}
 	}
 	line("\nPrincipal", visible(c.Principal))
 	line("Session", visible(c.Session))
 	line("Turn", visible(c.Turn))
 	for i := range ops {
-		line("Checkpoint", string(ops[i].ID)+" "+visible(cmp.Or(ops[i].Tool, ops[i].Kind)))
+		line("Checkpoint", string(ops[i].ID)+" "+toolOf(&ops[i]))
 	}
-	x.header(subject, trailers.String(), ops[len(ops)-1].Time)
+	x.begin("checkpoints", b.String(), ops[len(ops)-1].Time)
 	for i := range ops {
-		for _, ch := range goneFirst(&ops[i]) {
-			after := ch.After
-			if after.Kind == checkpoint.Dir && gitMode(ch.Before) != "" {
-				after = checkpoint.State{Kind: checkpoint.Absent} // git knows of no directories, only that the file is gone
-			}
-			if err := x.put(ch.Path, after, true); err != nil {
+		if err := x.changes(&ops[i]); err != nil {
+			return err
+		}
+	}
+	return x.w.WriteByte('\n')
+}
+
+// changes writes what a call changed. What is gone comes first: a directory may be where a file
+// was, or a file where a directory was.
+func (x *export) changes(c *checkpoint.Checkpoint) error {
+	stays := func(ch checkpoint.Recorded) int { return min(len(gitMode(ch.After)), 1) }
+	changes := slices.Clone(c.Changes)
+	slices.SortStableFunc(changes, func(a, b checkpoint.Recorded) int { return stays(a) - stays(b) })
+	for i := range changes {
+		ch := &changes[i]
+		before, mode := gitModes(ch)
+		if ch.After.Kind == checkpoint.Dir && before == "" {
+			continue // git knows of no directories, only that a file is gone
+		}
+		why := x.refuses(ch)
+		if why == "" && ch.After.Kind == checkpoint.File && !ch.AfterStored {
+			why = notStored
+		}
+		switch {
+		case why != "":
+			x.left[why]++
+		case mode == "":
+			name, _ := relative(ch.Path, x.root)
+			fmt.Fprintf(x.w, "D %s\n", diff.QuotePath(name))
+		default:
+			if err := x.put(ch.Path, mode, ch.After); err != nil {
 				return err
 			}
 		}
 	}
-	x.w.WriteByte('\n')
 	return nil
-}
-
-// put writes one path. What is absent is only removed where it may be there.
-func (x *gitExport) put(path string, s checkpoint.State, remove bool) error {
-	rel, below := relative(path, x.root)
-	name := diff.QuotePath(rel)
-	switch {
-	case s.Kind == checkpoint.Dir:
-		return nil
-	case !below:
-		if remove { // told once, not for its origin too
-			x.outside++
-		}
-		return nil
-	case gitRefuses(rel, s.Kind == checkpoint.Symlink):
-		if remove {
-			x.refused++
-		}
-		return nil
-	}
-	switch s.Kind {
-	case checkpoint.Absent, "":
-		if remove {
-			fmt.Fprintf(x.w, "D %s\n", name)
-		}
-		return nil
-	}
-	content, ok, err := contentOf(x.ctx, x.db, s)
-	if err != nil {
-		return err
-	}
-	if !ok {
-		x.missing++
-		return nil
-	}
-	fmt.Fprintf(x.w, "M %s inline %s\ndata %d\n", gitMode(s), name, len(content))
-	x.w.Write(content)
-	return x.w.WriteByte('\n')
 }

@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
+
+	"moltisfs/internal/gitrepo"
 )
 
 // gitIn runs git in a directory without anybody's configuration.
@@ -67,7 +70,7 @@ func put(t *testing.T, path, mode string, content []byte) {
 	}
 	switch {
 	case err != nil:
-	case mode == gitLink:
+	case mode == gitrepo.Link:
 		err = os.Symlink(string(content), path)
 	case mode == "100755":
 		err = os.WriteFile(path, content, 0o755)
@@ -105,46 +108,55 @@ func TestGitTakesTheExport(t *testing.T) {
 		{"d/latin1", "100644", "100644", "\xe4\n", "\xf6\n"},
 		{"d/made executable", "100644", "100755", "a\n", "a\n"},
 		{"d/same", "100644", "100644", "a\n", "a\n"},
-		{"d/link", "", gitLink, "", "created"},
-		{"d/link moved", gitLink, gitLink, "created", "../edited"},
-		{"d/link away", gitLink, "", "edited", ""},
-		{"d/file then link", "100644", gitLink, "a\n", "created"},
-		{"d/link then file", gitLink, "100644", "created", "a\n"},
+		{"d/link", "", gitrepo.Link, "", "created"},
+		{"d/link moved", gitrepo.Link, gitrepo.Link, "created", "../edited"},
+		{"d/link away", gitrepo.Link, "", "edited", ""},
+		{"d/file then link", "100644", gitrepo.Link, "a\n", "created"},
+		{"d/link then file", gitrepo.Link, "100644", "created", "a\n"},
 		{"d/image", "100644", "100644", image, image[:60_000] + "new" + image[66_000:]}, // a delta, of many copies
 		{"d/image run", "100644", "100755", image[:60_000] + "new" + image[66_000:], "\x00" + noise(100)},
 		{"d/image grew", "100644", "100644", image[:400], image[:200] + noise(300) + image[200:400]},
 		{"d/image \t new", "", "100644", "", "\x00" + noise(53)},
 		{"d/image gone", "100644", "", noise(26) + "\x00", ""},
 		{"d/image emptied", "100644", "100644", noise(27) + "\x00", ""},
-		{"d/image then link", "100644", gitLink, "\x00", "image"},
+		{"d/image then link", "100644", gitrepo.Link, "\x00", "image"},
 		{"d/text then image", "100644", "100644", "a\n", "a\x00\n"},
 		{"top\nlevel", "100644", "100644", "\x00\x00", "b\n"},
 	}
 	for _, where := range []string{"a repository", "no repository"} {
 		t.Run(where, func(t *testing.T) {
-			root, after, bare := t.TempDir(), t.TempDir(), t.TempDir()
+			root, after := t.TempDir(), t.TempDir()
 			if where == "a repository" {
 				gitIn(t, root, nil, "init", "--quiet")
 			}
-			in := &invocation{streams: streams{env: os.Getenv}}
-			git, err := in.git(t.Context(), bare)
-			if err != nil {
-				t.Fatal(err)
-			}
 			var patch bytes.Buffer
 			patch.WriteString("# what export says of it\n")
-			err = git.fastImport(func(w *bufio.Writer) error {
-				trees := &twoTrees{w: w}
-				for _, p := range patches {
-					put(t, filepath.Join(root, p.path), p.oldMode, []byte(p.before))
-					put(t, filepath.Join(after, p.path), p.newMode, []byte(p.after))
-					trees.add(p.path, p.oldMode, p.newMode, []byte(p.before), []byte(p.after))
-				}
-				return trees.commit()
-			})
-			if err == nil {
-				err = git.diff(&patch)
+			for _, p := range patches {
+				put(t, filepath.Join(root, p.path), p.oldMode, []byte(p.before))
+				put(t, filepath.Join(after, p.path), p.newMode, []byte(p.after))
 			}
+			err := gitrepo.Scratch(t.Context(), os.Getenv("PATH"), func(git *gitrepo.Repository) error {
+				err := git.FastImport(func(w *bufio.Writer) error {
+					x := &export{w: w}
+					x.begin("before", "", time.Unix(0, 0))
+					for _, p := range patches {
+						if p.oldMode != "" {
+							putFile(w, p.path, p.oldMode, []byte(p.before))
+						}
+					}
+					x.begin("after", "", time.Unix(0, 0))
+					for _, p := range patches {
+						if p.newMode != "" {
+							putFile(w, p.path, p.newMode, []byte(p.after))
+						}
+					}
+					return nil
+				})
+				if err == nil {
+					err = git.Diff(&patch, "before", "after")
+				}
+				return err
+			})
 			if err != nil {
 				t.Fatal(err)
 			}

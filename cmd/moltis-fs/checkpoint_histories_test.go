@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/gitrepo"
 )
 
 var histories = flag.Int("histories", 10, "how many random histories are exported")
@@ -100,7 +101,7 @@ func (h *randomHistory) change(path string) {
 	case n == 0 && s.Kind != checkpoint.Absent:
 		put(h.t, full, "", nil)
 	case n == 1:
-		put(h.t, full, gitLink, fmt.Appendf(nil, "to %d", h.r.IntN(9)))
+		put(h.t, full, gitrepo.Link, fmt.Appendf(nil, "to %d", h.r.IntN(9)))
 	case n == 2:
 		put(h.t, full, "100755", content)
 	case n < 8 && s.Kind == checkpoint.File && len(content) > 0:

@@ -70,3 +70,43 @@ func TestPurgeByTheNameOfALink(t *testing.T) {
 		}
 	}
 }
+
+// What an operation needs that is still being carried out is left alone, --cut-off or not; what a
+// dead one needs goes with --cut-off.
+func TestPurgeLeavesTheLivingAlone(t *testing.T) {
+	data := guardfs.Canonical(t.TempDir())
+	db, err := checkpoint.Open(filepath.Join(data, "checkpoints"), checkpoint.Options{Durability: checkpoint.Relaxed})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.Save(t.Context(), checkpoint.Op{Tool: "Write", Kind: checkpoint.KindWrite, Session: "s1", Tag: "abc", Changes: []checkpoint.Change{{
+		Path: "/w/secret", Before: checkpoint.State{Kind: checkpoint.File, Size: 1}, Content: []byte("s"), After: checkpoint.State{Kind: checkpoint.Absent},
+	}}})
+	if err == nil {
+		err = db.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	locks, err := guardfs.OpenLocks(filepath.Join(data, "locks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := locks.For("the one that is alive").Lock(t.Context(), "op:abc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	purge := func(want int, says string, more ...string) {
+		t.Helper()
+		var out, errs bytes.Buffer
+		args := append([]string{"checkpoint", "purge", "--data-dir", data, "--path", "secret", "--yes"}, more...)
+		if status := run(args, streams{nil, &out, &errs, os.Getenv}); status != want || !strings.Contains(out.String()+errs.String(), says) {
+			t.Errorf("%v: status %d: %s%s", more, status, out.String(), errs.String())
+		}
+	}
+	purge(exitRefused, checkpoint.ErrUnderWay.Error())
+	purge(exitRefused, checkpoint.ErrUnderWay.Error(), "--cut-off")
+	unlock()
+	purge(exitRefused, checkpoint.ErrCutOff.Error())
+	purge(exitOK, "purged 1 content of 1 checkpoint", "--cut-off")
+}

@@ -13,7 +13,7 @@ import (
 func (in *invocation) repairStore(ctx context.Context) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	dir, o, err := in.storeOptions(false)
+	dir, o, err := in.storePlace(false)
 	if err != nil {
 		return err
 	}
@@ -21,22 +21,10 @@ func (in *invocation) repairStore(ctx context.Context) error {
 	if err != nil {
 		return storeError(err)
 	}
-	var outcome error
-	if len(r.Lost) > 0 {
-		outcome = refused
-	}
-	return ending(in.writeRepaired(r), outcome)
+	return ending(in.writeRepaired(r), refusedIf(len(r.Lost) > 0))
 }
 
 func (in *invocation) writeRepaired(r *checkpoint.Repaired) error {
-	if in.given("json") {
-		type repaired = checkpoint.Repaired
-		r.Lost = append([]checkpoint.Problem{}, r.Lost...) // [] in JSON, not null
-		return writeJSON(in, struct {
-			Repaired bool `json:"repaired"`
-			repaired
-		}{r.Kept != "", *r})
-	}
 	var b strings.Builder
 	writeProblems(&b, r.Lost)
 	fmt.Fprintf(&b, "%d checkpoints, %d contents: ", r.Checkpoints, r.Contents)
@@ -48,7 +36,12 @@ func (in *invocation) writeRepaired(r *checkpoint.Repaired) error {
 	default:
 		fmt.Fprintf(&b, "repaired, the above is lost; what it was made from is in %s\n", visible(r.Kept))
 	}
-	return in.write([]byte(b.String()))
+	type repaired = checkpoint.Repaired
+	r.Lost = list(r.Lost)
+	return in.answer(struct {
+		Repaired bool `json:"repaired"`
+		*repaired
+	}{r.Kept != "", r}, "%s", b.String())
 }
 
 func writeProblems(b *strings.Builder, ps []checkpoint.Problem) {

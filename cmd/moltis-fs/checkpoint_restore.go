@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 
@@ -15,50 +16,50 @@ import (
 	"moltisfs/tools"
 )
 
-// The commands that touch the agent's tree make ordinary calls, so that today's policy, approval, audit and locks hold for the
-// operator too. What he may do beyond a session is see the checkpoints of all of them.
+// The commands that touch the agent's tree make ordinary calls: today's policy, approval, audit and
+// locks hold for the operator too. Beyond a session, he sees the checkpoints of all sessions.
 
 // maxPaths bounds the paths on a command line.
 const maxPaths = 10_000
 
-// operatorOptions are suiteOptions with what principal and session mean to a command of the operator's.
+// operatorOptions are suiteOptions with what principal and session mean to the operator.
 func operatorOptions(principal, session string, more ...option) []option {
-	all := suiteOptions(more...)
-	for i := range all {
-		switch all[i].name {
-		case "principal":
-			all[i].doc = principal + "; \"local\" unless told"
-		case "session":
-			all[i].doc = session
-		}
-	}
+	all := suiteOptions(more...) // these two are its last
+	all[len(all)-2].doc, all[len(all)-1].doc = principal+`; "local" unless told`, session
 	return all
 }
 
 // Whose what is restored is, and where the restore itself is recorded.
 const (
-	sessionOfID    = "only if it is of this session, which the restore then belongs to; of any unless told, and the restore belongs to \"default\""
+	sessionOfID = "only if it is of this session; of any unless told. The restore belongs to " +
+		"it, or to \"default\""
 	sessionOfPoint = "the session; \"default\" unless told"
 )
 
 func restoreOptions(session string, more ...option) []option {
 	return operatorOptions("whose history", session, append(more,
-		option{name: "on-conflict", value: "HOW", words: []string{"refuse", "merge", "force", "skip"}, doc: "what to do with paths that others changed; refuse unless told"},
-		option{name: "dry-run", doc: "show what would be done"},
-		option{name: "keep-times", doc: "give files the modification times that they had; else they get the time of the restore, which builds notice"},
-		option{name: "yes", doc: "approve it"},
-		option{name: "json", doc: "answer with the payload in JSON"},
+		opt("on-conflict", "HOW", "what to do with paths that others changed; refuse unless told",
+			"refuse", "merge", "force", "skip"),
+		opt("dry-run", "", "show what would be done"),
+		opt("keep-times", "", "keep the old modification times; without it, builds notice the restore"),
+		opt("yes", "", "approve it"), opt("json", "", "answer with the payload in JSON"),
 		identityOption(),
 	)...)
 }
 
 func checkpointRestoreCommand() *command {
 	return &command{
-		name: "restore", args: "ID [PATH...]", min: 1, max: maxPaths, short: "make files what they were before a checkpoint's call",
-		long: `All its paths or none, or of them only the PATHs and what is below. The restore is checkpointed itself, and can be undone.
-ID may also be an entry of the trash.`,
-		options:  restoreOptions(sessionOfID, option{name: "mode", value: "MODE", words: []string{"state", "inverse"}, doc: "inverse takes back this one change and keeps later ones; state unless told"}),
-		examples: []string{"moltis-fs checkpoint restore ck-1H0", "moltis-fs checkpoint restore ck-1H0 --mode inverse --dry-run", "moltis-fs checkpoint restore --on-conflict merge ck-1H0 src/main.go"},
+		name: "restore", args: "ID [PATH...]", min: 1, max: maxPaths, short: "make files what " +
+			"they were before a checkpoint's call",
+		long: `All its paths or none, or only the PATHs and what is below them. The restore has a
+checkpoint of its own and can be undone. ID may also be an entry of the trash.`,
+		options: restoreOptions(sessionOfID, opt("mode", "MODE",
+			"inverse takes back this change and keeps later ones; state unless told", "state", "inverse")),
+		examples: []string{
+			"moltis-fs checkpoint restore ck-1H0",
+			"moltis-fs checkpoint restore ck-1H0 --mode inverse --dry-run",
+			"moltis-fs checkpoint restore --on-conflict merge ck-1H0 src/main.go",
+		},
 		run: func(ctx context.Context, in *invocation) error {
 			return in.restoreID(ctx, map[string]any{"id": in.arg(0), "mode": in.option("mode")}, in.args[1:])
 		},
@@ -67,18 +68,24 @@ ID may also be an entry of the trash.`,
 
 func checkpointRewindCommand() *command {
 	return &command{
-		name: "rewind", args: "[PATH...]", max: maxPaths, short: "take back all that a session changed since a point in time",
-		long:     "Exactly one of --turn, --since and --label says since when. What other sessions changed is left alone.\n" + timesTaken,
-		options:  restoreOptions(sessionOfPoint, pointOptions()...),
-		examples: []string{"moltis-fs checkpoint rewind --session s1 --turn t7 --dry-run", "moltis-fs checkpoint rewind --session s1 --since 30m src"},
+		name: "rewind", args: "[PATH...]", max: maxPaths, short: "take back all that a session " +
+			"changed since a point in time",
+		long: `Exactly one of --turn, --since and --label says since when. What other sessions
+changed is left alone.` + timesTaken,
+		options: restoreOptions(sessionOfPoint, pointOptions()...),
+		examples: []string{
+			"moltis-fs checkpoint rewind --session s1 --turn t7 --dry-run",
+			"moltis-fs checkpoint rewind --session s1 --since 30m src",
+		},
 		run: func(ctx context.Context, in *invocation) error {
 			if n := in.count("turn", "since", "label"); n != 1 {
-				return misuse(seeHelp(in.command), "rewind needs exactly one of --turn, --since and --label, and got %d", n)
+				return misuse(seeHelp(in.command),
+					"rewind needs exactly one of --turn, --since and --label, and got %d", n)
 			}
 			if _, err := in.when("since"); err != nil { // as in list: a mistake on the command line
 				return err
 			}
-			return in.restore(ctx, map[string]any{"turn": in.option("turn"), "since": in.option("since"), "label": in.option("label")}, in.args)
+			return in.restore(ctx, in.point(), in.args)
 		},
 	}
 }
@@ -86,10 +93,16 @@ func checkpointRewindCommand() *command {
 // pointOptions say since when.
 func pointOptions() []option {
 	return []option{
-		{name: "turn", value: "NAME", doc: "since this turn began"},
-		{name: "since", value: "TIME", doc: "since this time, or for this long, like 2h"},
-		{name: "label", value: "TEXT", doc: "since the one checkpoint of the session with this label"},
+		opt("turn", "NAME", "since this turn began"),
+		opt("since", "TIME", "since this time, or for this long, like 2h"),
+		opt("label", "TEXT", "since the one checkpoint of the session with this label"),
 	}
+}
+
+// point is what they say, as arguments of a call.
+func (in *invocation) point() map[string]any {
+	return map[string]any{"turn": in.option("turn"), "since": in.option("since"),
+		"label": in.option("label")}
 }
 
 // checkpointWalkCommand is undo or redo.
@@ -105,24 +118,31 @@ func checkpointWalkCommand(name, short string) *command {
 
 func checkpointDiffCommand() *command {
 	return &command{
-		name: "diff", args: "[ID] [PATH...]", max: maxPaths, short: "show what changed since before a checkpoint's call",
-		long: `It shows what has become of the files until now, whoever changed them; with --after only what that call itself changed. Instead of ID, --turn,
---since or --label may say since when; then all arguments are PATHs. ` + timesTaken,
-		options: operatorOptions("whose history", "whose turns and labels, \"default\" unless told; with ID only if it is of this session",
+		name: "diff", args: "[ID] [PATH...]", max: maxPaths, short: "show what changed since " +
+			"before a checkpoint's call",
+		long: `It shows what has become of the files until now, whoever changed them. With --after
+it shows only what that call changed. Instead of ID, --turn, --since or --label may say since
+when; then all arguments are PATHs.` + timesTaken,
+		options: operatorOptions("whose history",
+			"whose turns and labels, \"default\" unless told; ID only if it is of it",
 			append(pointOptions(),
-				option{name: "after", doc: "show what the call itself changed, not what has become of it"},
-				option{name: "json", doc: "answer with the payload in JSON"},
+				opt("after", "", "show what the call itself changed, not what has become of it"),
+				opt("json", "", "answer with the payload in JSON"),
 				identityOption())...),
-		examples: []string{"moltis-fs checkpoint diff ck-1H0", "moltis-fs checkpoint diff ck-1H0 --after", "moltis-fs checkpoint diff --session s1 --turn t7"},
+		examples: []string{
+			"moltis-fs checkpoint diff ck-1H0",
+			"moltis-fs checkpoint diff ck-1H0 --after",
+			"moltis-fs checkpoint diff --session s1 --turn t7",
+		},
 		run: func(ctx context.Context, in *invocation) error {
 			if _, err := in.when("since"); err != nil { // as in list: a mistake on the command line
 				return err
 			}
-			args := map[string]any{"turn": in.option("turn"), "since": in.option("since"), "label": in.option("label")}
-			paths := in.args
+			args, paths := in.point(), in.args
 			switch n := in.count("turn", "since", "label"); {
 			case n > 1:
-				return misuse(seeHelp(in.command), "diff takes one of --turn, --since and --label, and got %d", n)
+				return misuse(seeHelp(in.command),
+					"diff takes one of --turn, --since and --label, and got %d", n)
 			case n == 0:
 				if len(paths) == 0 {
 					return misuse(seeHelp(in.command), "diff needs an ID, or --turn, --since or --label")
@@ -148,8 +168,8 @@ func (in *invocation) restoreID(ctx context.Context, args map[string]any, paths 
 	return in.restore(ctx, args, paths)
 }
 
-// ofSession refuses a first argument that is no id, a mistake on the command line as with show, and what it names where --session or
-// --principal is given and it is another's: the call itself, which sees all sessions, finds it.
+// ofSession refuses a first argument that is no id, and one of another session or principal than
+// the command line names. The call itself would find it: it sees all sessions.
 func (in *invocation) ofSession(ctx context.Context) error {
 	switch id := in.arg(0); {
 	case isTrashID(id):
@@ -222,9 +242,11 @@ func (in *invocation) likeThis(command string) string {
 	return line
 }
 
+var plainWord = regexp.MustCompile(`^[\w./:@%+=,-]*$`)
+
 // shellWord writes a word as a shell reads it.
 func shellWord(s string) string {
-	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+=,") == "" {
+	if plainWord.MatchString(s) {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
@@ -240,25 +262,38 @@ func (in *invocation) count(names ...string) (n int) {
 	return n
 }
 
+// show writes the answer of a call.
+func (in *invocation) show(p tools.Payload) error {
+	out := []byte(in.textOf(p))
+	if in.given("json") {
+		var err error
+		if out, err = tools.Encode(p); err != nil {
+			return err
+		}
+	}
+	return ending(in.write(append(out, '\n')), refusedIf(tools.Refused(p)))
+}
+
 // operate makes one call with the operator's rights and writes its answer.
-func (in *invocation) operate(ctx context.Context, tool string, args map[string]any, paths []string) error {
+func (in *invocation) operate(ctx context.Context, tool string, args map[string]any,
+	paths []string) error {
 	for name, v := range args {
 		if v == "" {
 			delete(args, name)
 		}
 	}
-	if len(paths) > 0 {
-		var abs []string
-		for _, p := range paths {
-			if p == "" { // as of a variable that is not set; it would mean the whole current directory
-				return misuse("leave it out to mean all paths", "a PATH is empty")
-			}
-			a, err := filepath.Abs(p)
-			if err != nil {
-				return fmt.Errorf("finding the path: %w", err)
-			}
-			abs = append(abs, a)
+	var abs []string
+	for _, p := range paths {
+		if p == "" { // as of a variable that is not set; it would mean the whole current directory
+			return misuse("leave it out to mean all paths", "a PATH is empty")
 		}
+		a, err := filepath.Abs(p)
+		if err != nil {
+			return fmt.Errorf("finding the path: %w", err)
+		}
+		abs = append(abs, a)
+	}
+	if abs != nil {
 		args["paths"] = abs
 	}
 	raw, err := json.Marshal(args)
@@ -272,9 +307,11 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	if err != nil {
 		return err
 	}
-	if id, _ := args["id"].(string); id == "" || id == "undo" || id == "redo" { // of a session, also where none is named
+	// of a session, also where none is named
+	if id, _ := args["id"].(string); id == "" || id == "undo" || id == "redo" {
 		err := in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
-			return in.seen(ctx, db, cmp.Or(in.option("principal"), "local"), cmp.Or(in.option("session"), "default"))
+			return in.seen(ctx, db, cmp.Or(in.option("principal"), "local"),
+				cmp.Or(in.option("session"), "default"))
 		})
 		if err != nil {
 			return err
@@ -282,41 +319,24 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	var approver tools.Approver = &terminal{instead: []string{"run it with --yes", "run it in a terminal"}}
-	if in.given("yes") {
-		approver = approveAll("--yes")
-	}
-	suite, _, err := in.openSuiteAs(approver, func(cfg *config.Config, o *tools.Options) {
-		o.RootMayBeGone = true // it may be what is to come back
-		cfg.Tools.FS.Checkpoint.OtherSessions = true
-		cfg.Tools.Policy = config.Policy{} // which tools agents have is no rule for the operator
-	})
+	e, _, err := in.openEngineAs(in.approver("run it with --yes", "run it in a terminal"),
+		func(cfg *config.Config, o *tools.Options) {
+			o.RootMayBeGone = true // it may be what is to come back
+			cfg.Tools.FS.Checkpoint.OtherSessions = true
+			cfg.Tools.Policy = config.Policy{} // which tools agents have is no rule for the operator
+		})
 	if errors.Is(err, syscall.EROFS) { // every call is recorded, also one that only looks
 		return &exitError{exitRefused, err.Error(), worksReadOnly, tools.KindIOError}
 	}
 	if err != nil {
 		return err
 	}
-	p, err := suite.Call(ctx, tools.Call{Principal: in.option("principal"), Session: in.option("session"), Tool: tool, Args: raw, ByUser: true})
+	p, err := tools.Over(e).Call(ctx, tools.Call{
+		Principal: in.option("principal"), Session: in.option("session"),
+		Tool: tool, Args: raw, ByUser: true,
+	})
 	if err == nil {
-		p = in.forOperator(p)
-		out := []byte(in.textOf(p) + "\n")
-		if in.given("json") {
-			if out, err = tools.Encode(p); err == nil {
-				out = append(out, '\n')
-			}
-		}
-		if err == nil {
-			var outcome error
-			if tools.Refused(p) {
-				outcome = refused
-			}
-			err = ending(in.write(out), outcome)
-		}
+		err = in.show(in.forOperator(p))
 	}
-	err = storeError(err)
-	if cerr := suite.Close(); cerr != nil && (err == nil || err == refused || readerWentAway(err)) {
-		err = fmt.Errorf("closing: %w", cerr)
-	}
-	return err
+	return closing(e, storeError(err))
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -58,7 +59,8 @@ func stateRow(s checkpoint.State) checkpointState {
 	if s.Kind == checkpoint.File || s.Kind == checkpoint.Dir {
 		out.Mode = fmt.Sprintf("%04o", s.Mode.Perm())
 	}
-	if !s.ModTime.IsZero() { // a state that was looked at; what was only announced has neither time nor owner
+	// a state that was looked at; what was only announced has neither time nor owner
+	if !s.ModTime.IsZero() {
 		out.MTime, out.UID, out.GID = &s.ModTime, &s.UID, &s.GID
 	}
 	out.Xattrs = slices.Sorted(maps.Keys(s.Xattrs))
@@ -66,12 +68,18 @@ func stateRow(s checkpoint.State) checkpointState {
 }
 
 func rowOf(c *checkpoint.Checkpoint) checkpointRow {
-	r := checkpointRow{c.ID, c.Time, c.Tool, c.Kind, c.Principal, c.Session, c.Turn, c.Label, string(c.Outcome), c.Pinned, c.UndoOf, c.RestoreOf, []checkpointWas{}}
+	r := checkpointRow{c.ID, c.Time, c.Tool, c.Kind, c.Principal, c.Session, c.Turn, c.Label,
+		string(c.Outcome), c.Pinned, c.UndoOf, c.RestoreOf, []checkpointWas{}}
 	for _, ch := range c.Changes {
-		r.Changes = append(r.Changes, checkpointWas{ch.Path, ch.Role, stateRow(ch.Before), stateRow(ch.After), ch.Stored, ch.Skipped, ch.AfterSkipped})
+		r.Changes = append(r.Changes,
+			checkpointWas{ch.Path, ch.Role, stateRow(ch.Before), stateRow(ch.After), ch.Stored,
+				ch.Skipped, ch.AfterSkipped})
 	}
 	return r
 }
+
+// toolOf is the tool or else the kind of call.
+func toolOf(c *checkpoint.Checkpoint) string { return visible(cmp.Or(c.Tool, c.Kind)) }
 
 func pathsOf(c *checkpoint.Checkpoint) string {
 	n, path := 0, ""
@@ -90,7 +98,7 @@ func pathsOf(c *checkpoint.Checkpoint) string {
 	return visible(path)
 }
 
-// visible writes a name, which an agent may have chosen, so that it stays in its line and no terminal obeys it.
+// visible keeps a name, which an agent may have chosen, in its line; no terminal obeys it.
 func visible(name string) string { return edit.ShownPath(name) }
 
 func notesOf(c *checkpoint.Checkpoint) string {
@@ -111,7 +119,8 @@ func notesOf(c *checkpoint.Checkpoint) string {
 		notes = append(notes, plural(n, "content purged", "contents purged"))
 	}
 	for _, ch := range c.Changes {
-		if ch.Skipped != "" && ch.Skipped != checkpoint.SkipPurged && ch.Skipped != checkpoint.SkipParked {
+		if ch.Skipped != "" && ch.Skipped != checkpoint.SkipPurged &&
+			ch.Skipped != checkpoint.SkipParked {
 			notes = append(notes, "content not stored ("+ch.Skipped+")")
 			break
 		}
@@ -148,7 +157,8 @@ func absence(why string) string {
 func describe(s checkpoint.State) string {
 	switch s.Kind {
 	case checkpoint.File:
-		what := fmt.Sprintf("a file of %s, mode %04o", plural(int(s.Size), "byte", "bytes"), s.Mode.Perm())
+		what := fmt.Sprintf("a file of %s, mode %04o", plural(int(s.Size), "byte", "bytes"),
+			s.Mode.Perm())
 		if s.Hash != "" {
 			what += fmt.Sprintf(", sha256 %.12s", s.Hash)
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,34 +16,34 @@ import (
 	"moltisfs/tools"
 )
 
-// How the checkpoint and trash commands come to a store: the options that name one, opening it, and what is told when that fails.
+// How the commands come to a store: options that name one, opening it, and what is said of
+// failures.
 
 // storeOptions are those of every command that works on the store itself.
 func storeOptions(more ...option) []option {
 	return append(more,
-		option{name: "json", doc: "answer in JSON"},
+		opt("json", "", "answer in JSON"),
 		configOption(),
-		option{name: "data-dir", value: "DIR", doc: "where checkpoints are kept; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"},
+		opt("data-dir", "DIR", "where checkpoints are kept; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"),
 	)
 }
 
-// whose are the options of a command that can do its work for one session alone. Others don't take them: what is ignored is taken for done.
+// whose are the options of commands that can work for one session alone. The others refuse them.
 func whose() []option {
 	return []option{
-		{name: "principal", value: "NAME", doc: "only of this principal"},
-		{name: "session", value: "NAME", doc: "only of this session"},
+		opt("principal", "NAME", "only of this one"), opt("session", "NAME", "only of this one"),
 	}
 }
 
 // identityOption is for commands that read contents.
 func identityOption() option {
-	return option{name: "identity", value: "FILE", doc: "the age identity that encrypted content can be read with"}
+	return opt("identity", "FILE", "the age identity that encrypted content can be read with")
 }
 
-// openStore opens the store as the configuration says. One that is not there is not made, unless create is set, for which there
-// has to be a data directory.
+// openStore opens the store as the configuration says. One that is not there is not made, unless
+// create is set, for which there has to be a data directory.
 func (in *invocation) openStore(create bool) (*checkpoint.DB, error) {
-	dir, o, err := in.storeOptions(create)
+	dir, o, err := in.storePlace(create)
 	if err != nil {
 		return nil, err
 	}
@@ -55,8 +54,9 @@ func (in *invocation) openStore(create bool) (*checkpoint.DB, error) {
 	return db, nil
 }
 
-// storeOptions are where the store is and what the configuration says of it. One that is not there is misuse, unless create is set.
-func (in *invocation) storeOptions(create bool) (dir string, o checkpoint.Options, err error) {
+// storePlace is where the store is and how to open it. A missing one is misuse, unless create is
+// set.
+func (in *invocation) storePlace(create bool) (dir string, o checkpoint.Options, err error) {
 	cfg, from, err := in.loadConfig(in.option("config"))
 	if err != nil {
 		return "", o, unusableConfig(err, from)
@@ -88,10 +88,12 @@ func thereIsAStore(dir string) error {
 			return nil
 		}
 		if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
-			return misuse("name a directory of your own with --data-dir or MOLTIS_DATA_DIR", "looking for checkpoints: %v", err)
+			return misuse("name a directory of your own with --data-dir or MOLTIS_DATA_DIR",
+				"looking for checkpoints: %v", err)
 		}
 	}
-	return misuse("checkpoints are taken with checkpoint_before_mutation = true; --data-dir names another place", "there are no checkpoints in %s", dir)
+	return misuse("checkpoints are taken with checkpoint_before_mutation = true; --data-dir "+
+		"names another place", "there are no checkpoints in %s", dir)
 }
 
 // identities are the lines of the identity file that are one.
@@ -111,19 +113,21 @@ func (in *invocation) identities() ([]string, error) {
 		}
 	}
 	if !slices.ContainsFunc(out, func(line string) bool { return strings.HasPrefix(line, "AGE-") }) {
-		return nil, misuse("name a file as age-keygen writes it", "there is no age identity in %s", visible(file))
+		return nil, misuse("name a file as age-keygen writes it", "there is no age identity in %s",
+			visible(file))
 	}
 	return out, nil
 }
 
 // withStore runs use on the store and closes it.
-func (in *invocation) withStore(ctx context.Context, create bool, use func(context.Context, *checkpoint.DB) error) error {
+func (in *invocation) withStore(ctx context.Context, create bool,
+	use func(context.Context, *checkpoint.DB) error) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	if create { // what makes a data directory, or refuses one, is the start of a suite
-		suite, _, err := in.openSuite(nil)
+		e, _, err := in.openEngine(nil)
 		if err == nil {
-			err = suite.Close()
+			err = e.Close()
 		}
 		if err != nil {
 			return storeError(err)
@@ -139,14 +143,12 @@ func (in *invocation) withStore(ctx context.Context, create bool, use func(conte
 	if err == nil {
 		err = use(ctx, db)
 	}
-	if cerr := db.Close(); cerr != nil && (err == nil || readerWentAway(err)) {
-		err = fmt.Errorf("closing the store: %w", cerr)
-	}
-	return storeError(err)
+	return storeError(closing(db, err))
 }
 
-// seen refuses a session that the store does not know: what is mistyped is no success. "" stands for any.
-func (in *invocation) seen(ctx context.Context, db *checkpoint.DB, principal, session string) error {
+// seen refuses a session that the store does not know, such as a mistyped one. "" stands for any.
+func (in *invocation) seen(ctx context.Context, db *checkpoint.DB, principal,
+	session string) error {
 	seen, err := db.Seen(ctx, principal, session)
 	if err != nil || seen {
 		return err
@@ -157,13 +159,15 @@ func (in *invocation) seen(ctx context.Context, db *checkpoint.DB, principal, se
 			names = append(names, n.what+" "+visible(n.name))
 		}
 	}
-	return &exitError{exitRefused, "the store has never seen " + strings.Join(names, ", "), program + " checkpoint list --json shows principals and sessions; --principal and --session say whose history is meant", tools.KindNotFound}
+	return &exitError{exitRefused, "the store has never seen " + strings.Join(names, ", "),
+		program + " checkpoint list --json shows those that it knows", tools.KindNotFound}
 }
 
-// worksReadOnly is what can be done with a data directory on a read-only file system: what makes no call, which would be recorded.
-const worksReadOnly = "checkpoint list, show, stats, check and export and trash list work there; for the rest use a copy of the data directory"
+// worksReadOnly is what works on a read-only file system: a call would have to be recorded.
+const worksReadOnly = "checkpoint list, show, stats, check and export and trash list work there; " +
+	"for the rest use a copy of the data directory"
 
-// storeErrors are what goes wrong with a store, and how it is told. status exitMisuse is misuse; message "" is the error's own.
+// storeErrors are what goes wrong with a store, and what is said of it. No message: the error's.
 var storeErrors = []struct {
 	is            func(error) bool
 	status        int
@@ -172,20 +176,33 @@ var storeErrors = []struct {
 }{
 	{as[*checkpoint.BadIDError], exitMisuse, "", program + " checkpoint list shows the ids", ""},
 	{as[*checkpoint.BadOpError], exitMisuse, "", "", ""},
-	{as[*checkpoint.DiskFullError], exitRefused, "", program + " checkpoint gc and " + program + " trash empty free what they can; free some space there, then run it again", tools.KindIOError},
-	{is(checkpoint.ErrNotFound), exitRefused, "there is no such checkpoint", program + " checkpoint list shows the ids", tools.KindNotFound},
-	{is(checkpoint.ErrSealed), exitRefused, "", "give the age identity of that key with --identity FILE", tools.KindUnsupported},
+	{as[*checkpoint.DiskFullError], exitRefused, "",
+		"free space there, or with checkpoint gc and trash empty, and try again", tools.KindIOError},
+	{is(checkpoint.ErrNotFound), exitRefused, "there is no such checkpoint",
+		program + " checkpoint list shows the ids", tools.KindNotFound},
+	{is(checkpoint.ErrSealed), exitRefused, "",
+		"give the age identity of that key with --identity FILE", tools.KindUnsupported},
 	{is(checkpoint.ErrIdentity), exitMisuse, "", "name a file as age-keygen writes it", ""},
 	{is(checkpoint.ErrUnderWay), exitRefused, "", "", tools.KindConflict},
-	{is(checkpoint.ErrCutOff), exitRefused, "", "if no call may take it back any more, because deny_paths or another root keeps them from its paths, purge with --cut-off: " +
-		"its paths stay as they are then, half-way as they may be", tools.KindConflict},
-	{as[*checkpoint.FullError], exitRefused, "", program + " checkpoint unpin and gc make room, or a larger max_bytes", tools.KindIOError},
-	{as[*checkpoint.NetworkError], exitMisuse, "", "name another with --data-dir or MOLTIS_DATA_DIR", ""},
-	{func(err error) bool { e, ok := errors.AsType[*fs.PathError](err); return ok && e.Op == "mkdir" }, exitMisuse, "", "name a directory of your own with --data-dir or MOLTIS_DATA_DIR", ""},
-	{is(checkpoint.ErrDamaged), exitBroken, "", program + " checkpoint check --repair saves what can still be read, and keeps the damaged file", ""},
-	{is(checkpoint.ErrBusy), exitBroken, "", "look which process works on this data directory; while one is stopped that writes or begins to, nobody else can: let it go on (kill -CONT) or end it", ""},
+	{is(checkpoint.ErrCutOff), exitRefused, "",
+		"if deny_paths or another root keeps every call from taking it back, purge with --cut-off: " +
+			"its paths may stay half-way then", tools.KindConflict},
+	{as[*checkpoint.FullError], exitRefused, "",
+		program + " checkpoint unpin and gc make room, or a larger max_bytes", tools.KindIOError},
+	{as[*checkpoint.NetworkError], exitMisuse, "", "name another: --data-dir or MOLTIS_DATA_DIR", ""},
+	{noPlace, exitMisuse, "", "name a directory of your own with --data-dir or MOLTIS_DATA_DIR", ""},
+	{is(checkpoint.ErrDamaged), exitBroken, "",
+		program + " checkpoint check --repair saves what it can, and keeps the damaged file", ""},
+	{is(checkpoint.ErrBusy), exitBroken, "",
+		"a stopped process may hold this data directory: let it go on (kill -CONT) or end it", ""},
 	{is(checkpoint.ErrReadOnly), exitRefused, "", worksReadOnly, ""},
-	{is(checkpoint.ErrInUse), exitMisuse, "", "stop the servers that use this data directory, or wait until the repair has ended, and try again", ""},
+	{is(checkpoint.ErrInUse), exitMisuse, "",
+		"stop the servers that use this data directory, or wait for the repair, and try again", ""},
+}
+
+func noPlace(err error) bool {
+	e, ok := errors.AsType[*fs.PathError](err)
+	return ok && e.Op == "mkdir"
 }
 
 func as[E error](err error) bool { _, ok := errors.AsType[E](err); return ok }
@@ -206,5 +223,6 @@ func storeError(err error) error {
 
 // operator is the view of all sessions, narrowed by --principal and --session.
 func (in *invocation) operator() checkpoint.Scope {
-	return checkpoint.Scope{Principal: in.option("principal"), Session: in.option("session"), AllSessions: true}
+	return checkpoint.Scope{Principal: in.option("principal"), Session: in.option("session"),
+		AllSessions: true}
 }

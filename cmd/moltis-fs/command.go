@@ -39,6 +39,9 @@ type option struct {
 	doc   string
 }
 
+// opt is a row of a command's options. words, if any, are the only values taken.
+func opt(name, value, doc string, words ...string) option { return option{name, value, words, doc} }
+
 // commands is the table, in the order of help.
 func commands() []*command {
 	all := []*command{
@@ -183,7 +186,8 @@ func leaf(c *command, s streams, found func(*invocation)) *cobra.Command {
 		case o.value == "":
 			f.NoOptDefVal = "true"
 		case o.words != nil:
-			_ = cc.RegisterFlagCompletionFunc(o.name, cobra.FixedCompletions(o.words, cobra.ShellCompDirectiveNoFileComp))
+			_ = cc.RegisterFlagCompletionFunc(o.name,
+				cobra.FixedCompletions(o.words, cobra.ShellCompDirectiveNoFileComp))
 		case o.value == "DIR":
 			_ = cc.MarkFlagDirname(o.name)
 		case o.value != "FILE":

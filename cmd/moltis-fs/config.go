@@ -17,13 +17,16 @@ func configCommand() *command {
 		short: "check the configuration, show it, or write an example",
 		below: []*command{
 			{
-				name: "check", args: "[FILE]", max: 1, options: []option{configOption(), {name: "json", doc: "answer with one JSON object"}},
+				name: "check", args: "[FILE]", max: 1, options: []option{configOption(),
+					opt("json", "", "answer with one JSON object")},
 				short: "say what is wrong with a configuration, all of it",
-				long: `Each problem is one line on standard output, with file, line, column, key and what to write instead. The exit status is
-1 when there are problems. When there are none, what is allowed and still doubtful is a warning on standard error: a name in
-tools.policy that is no tool of ours, a rule about a path that is not there, a workspace_root without allow_paths.`,
-				examples: []string{"moltis-fs config check moltis.toml", "moltis-fs config check --json moltis.toml"},
-				run:      checkConfig,
+				long: `Each problem is one line on standard output, with file, line, column, key
+and what to write instead. The exit status is 1 when there are problems. Without problems, what
+may be a mistake is a warning on standard error: a name in tools.policy that is no tool of ours, a
+rule about a path that is not there, a workspace_root without allow_paths.`,
+				examples: []string{"moltis-fs config check moltis.toml",
+					"moltis-fs config check --json moltis.toml"},
+				run: checkConfig,
 			},
 			{
 				name: "show", args: "[FILE]", max: 1, options: []option{configOption()},
@@ -45,22 +48,13 @@ tools.policy that is no tool of ours, a rule about a path that is not there, a w
 // configFile is the file that a config command is about: its argument, or else --config.
 func (in *invocation) configFile() (string, error) {
 	if in.arg(0) != "" && in.given("config") {
-		return "", misuse("leave out --config", "the file is named twice, %s and --config %s", in.arg(0), in.option("config"))
+		return "", misuse("leave out --config", "the file is named twice, %s and --config %s",
+			in.arg(0), in.option("config"))
 	}
 	if in.arg(0) != "" {
 		return in.arg(0), nil
 	}
 	return in.option("config"), nil
-}
-
-// problem is one of config check's.
-type problem struct {
-	File   string `json:"file,omitempty"`
-	Line   int    `json:"line,omitempty"`
-	Column int    `json:"column,omitempty"`
-	Key    string `json:"key,omitempty"`
-	Error  string `json:"error"`
-	Hint   string `json:"hint,omitempty"`
 }
 
 func checkConfig(_ context.Context, in *invocation) error {
@@ -85,38 +79,25 @@ func checkConfig(_ context.Context, in *invocation) error {
 		outcome = refused
 	}
 	if in.given("json") {
+		found := problemsOf(err)
+		if err != nil && len(found) == 0 {
+			found = []*config.Problem{{Why: err.Error()}}
+		}
 		return ending(writeJSON(in, struct {
-			OK       bool      `json:"ok"`
-			File     string    `json:"file,omitempty"`
-			Problems []problem `json:"problems"`
-			Warnings []problem `json:"warnings"`
-		}{err == nil, from, problems(err), shown(warnings)}), outcome)
+			OK       bool              `json:"ok"`
+			File     string            `json:"file,omitempty"`
+			Problems []*config.Problem `json:"problems"`
+			Warnings []*config.Problem `json:"warnings"`
+		}{err == nil, from, list(found), list(warnings)}), outcome)
 	}
 	in.warn(warnings)
-	text := from + " is well"
+	text := from + " is valid"
 	if err != nil {
 		text = err.Error()
 	} else if from == "" {
-		text = "the defaults are in force, and well"
+		text = "the defaults are in force, and valid"
 	}
 	return ending(in.write([]byte(text+"\n")), outcome)
-}
-
-// problems is err in JSON. What is no problem of the configuration is shown as it is.
-func problems(err error) []problem {
-	out := shown(problemsOf(err))
-	if err != nil && len(out) == 0 {
-		out = append(out, problem{Error: err.Error()})
-	}
-	return out
-}
-
-func shown(problems []*config.Problem) []problem {
-	out := []problem{}
-	for _, p := range problems {
-		out = append(out, problem{p.File, p.Line, p.Column, p.Key, p.Why, p.Hint})
-	}
-	return out
 }
 
 func showConfig(_ context.Context, in *invocation) error {

@@ -10,19 +10,21 @@ import (
 	"moltisfs/internal/datadir"
 )
 
-// dataDir is where our own files live, as an absolute path. earlier are files of ours in the place of earlier days, which
-// nobody may touch either.
+// dataDir is where our own files live, as an absolute path. earlier are files of ours in the place
+// of earlier days, which nobody may touch either.
 func (in *invocation) dataDir() (dir string, earlier []string, err error) {
 	if dir = in.option("data-dir"); dir == "" {
 		if dir = in.env("MOLTIS_DATA_DIR"); dir != "" && !filepath.IsAbs(dir) {
 			// Each program that has the variable starts somewhere else.
-			return "", nil, misuse("give an absolute path there; --data-dir takes a relative one", "MOLTIS_DATA_DIR is the relative path %s", visible(dir))
+			return "", nil, misuse("give an absolute path there; --data-dir takes a relative one",
+				"MOLTIS_DATA_DIR is the relative path %s", visible(dir))
 		}
 	}
 	if dir == "" {
 		home, err := os.UserHomeDir()
 		if err != nil || !filepath.IsAbs(home) {
-			return "", nil, misuse("name one with --data-dir or MOLTIS_DATA_DIR", "there is no home directory for the data directory to be in")
+			return "", nil, misuse("name one with --data-dir or MOLTIS_DATA_DIR",
+				"there is no home directory for the data directory to be in")
 		}
 		dir = filepath.Join(home, ".moltis-fs")
 		return dir, in.earlier(filepath.Join(home, ".moltis"), dir), nil
@@ -33,8 +35,8 @@ func (in *invocation) dataDir() (dir string, earlier []string, err error) {
 	return dir, nil, nil
 }
 
-// earlier looks for a data directory of ours in old, where they were before they had a place of their own, and says so. The
-// directory is Moltis': only what is listed there is ours.
+// earlier looks for a data directory of ours in old, where they were before they had a place of
+// their own, and says so. The directory is Moltis': only what is listed there is ours.
 func (in *invocation) earlier(old, now string) (paths []string) {
 	found := datadir.In(old)
 	if found == nil {
@@ -58,11 +60,14 @@ func (in *invocation) earlier(old, now string) (paths []string) {
 			steps = append(steps, "mv"+names+" "+to)
 		}
 		if names := moves["checkpoints/"]; names != "" {
-			steps = append(steps, "mkdir -m 700 "+to+"/checkpoints", "cd checkpoints", "mv"+names+" "+to+"/checkpoints")
+			steps = append(steps, "mkdir -m 700 "+to+"/checkpoints", "cd checkpoints",
+				"mv"+names+" "+to+"/checkpoints")
 		}
 		// This run makes the new one: it steps aside.
-		hint += ", or end every " + program + " and move it: mv " + to + " " + to + ".unused; " + strings.Join(steps, " && ")
+		hint += ", or end every " + program + " and move it: mv " + to + " " + to + ".unused; " +
+			strings.Join(steps, " && ")
 	}
-	fmt.Fprintf(in.err, "%s: there is a history of ours in %s, but the data directory is %s now\nhint: %s\n", program, old, now, hint)
+	fmt.Fprintf(in.err, "%s: there is a history of ours in %s, but the data directory is %s "+
+		"now\nhint: %s\n", program, old, now, hint)
 	return paths
 }

@@ -11,14 +11,15 @@ import (
 	"moltisfs/grep/ignore"
 )
 
-// gitUser says where the user's git configuration is, by the rules of git-config(1). Conditional includes are about a repository in the
-// workspace root; whether there is one nobody looks.
+// gitUser says where the user's git configuration is, by the rules of git-config(1). Conditional
+// includes are about a repository in the workspace root; whether there is one nobody looks.
 func (in *invocation) gitUser(cfg *config.Config) ignore.User {
 	home, err := os.UserHomeDir()
 	if err != nil {
 		home = ""
 	}
-	u := ignore.User{Home: filepath.ToSlash(home), XDG: filepath.ToSlash(in.env("XDG_CONFIG_HOME")), Read: readGitConfig}
+	u := ignore.User{Home: filepath.ToSlash(home), XDG: filepath.ToSlash(in.env("XDG_CONFIG_HOME")),
+		Read: readGitConfig}
 	if root := cfg.Tools.FS.WorkspaceRoot; root != "" {
 		u.GitDir = path.Join(filepath.ToSlash(root), ".git")
 	}

@@ -70,7 +70,8 @@ func helpCommand(root *cobra.Command) *cobra.Command {
 				return c.RunE(c, rest) // says which is near
 			}
 			if len(rest) > 0 {
-				return misuse("", "%s has no commands of its own", strings.TrimPrefix(c.CommandPath(), program+" "))
+				return misuse("", "%s has no commands of its own",
+					strings.TrimPrefix(c.CommandPath(), program+" "))
 			}
 			c.InitDefaultHelpFlag()
 			return c.Help()
@@ -90,7 +91,8 @@ func writeMan(_ context.Context, in *invocation) error {
 	root := tree(commands(), streams{out: io.Discard, err: io.Discard}, func(*invocation) {})
 	c, rest, err := root.Find(in.args)
 	if err != nil || len(rest) > 0 {
-		return misuse(fmt.Sprintf("see %s help", program), "there is no command %q", strings.Join(in.args, " "))
+		return misuse(fmt.Sprintf("see %s help", program), "there is no command %q",
+			strings.Join(in.args, " "))
 	}
 	// Indented lines are examples; Markdown wants four columns and a blank line for them.
 	c.Long = strings.ReplaceAll(c.Long, "\n  ", "\n\n    ")

@@ -18,7 +18,7 @@ func always(text string) hint {
 	return func(*invocation, *engine.Refusal) string { return text }
 }
 
-// orSkip is a hint that goes on with the way around a path. What is in the trash comes back whole or not at all.
+// orSkip adds the way around a path. What is in the trash comes back whole or not at all.
 func orSkip(text string) hint {
 	return func(in *invocation, _ *engine.Refusal) string {
 		if isTrashID(in.arg(0)) {
@@ -44,16 +44,21 @@ var hints = map[engine.Cause]hint{
 		}
 		return "Take an id from " + program + " checkpoint list" + whoseHistory
 	},
-	engine.NothingToUndo:  always("Look at the history with " + program + " checkpoint list" + whoseHistory),
-	engine.BadID:          always("Take an id from " + program + " checkpoint list, as it stands there."),
-	engine.BadRestore:     always("Take an id from " + program + " checkpoint list."),
-	engine.AmbiguousLabel: always("Say which one is meant: give its time with --since, in the place of --label."),
-	engine.AmbiguousTurn:  always("Say which one is meant: give its time with --since, in the place of --turn."),
+	engine.NothingToUndo: always("Look at the history with " + program + " checkpoint list" +
+		whoseHistory),
+	engine.BadID: always("Take an id from " + program +
+		" checkpoint list, as it stands there."),
+	engine.BadRestore: always("Take an id from " + program + " checkpoint list."),
+	engine.AmbiguousLabel: always("Say which one is meant: give its time with --since, in the " +
+		"place of --label."),
+	engine.AmbiguousTurn: always("Say which one is meant: give its time with --since, in the " +
+		"place of --turn."),
 	engine.PartialHistory: func(in *invocation, _ *engine.Refusal) string {
 		if in.command.path == "checkpoint diff" {
 			return "Choose a point after that."
 		}
-		return "Choose a point after that. Or --on-conflict force goes, for each path, as far back as the store can (undoable)."
+		return "Choose a point after that. Or --on-conflict force goes, for each path, as far " +
+			"back as the store can (undoable)."
 	},
 	engine.NotInPlan: func(_ *invocation, r *engine.Refusal) string {
 		const most = 10
@@ -69,7 +74,8 @@ var hints = map[engine.Cause]hint{
 		if n := len(f.Held) - len(held) + f.Denied; n > 0 {
 			more = fmt.Sprintf(" and %d more", n)
 		}
-		return "It holds " + strings.Join(held, ", ") + more + "; name those, or a directory above them, as PATHs."
+		return "It holds " + strings.Join(held, ", ") + more +
+			"; name those, or a directory above them, as PATHs."
 	},
 	engine.Conflicts: func(in *invocation, r *engine.Refusal) string {
 		blocked, _ := r.Facts.([]engine.Blocked)
@@ -77,22 +83,28 @@ var hints = map[engine.Cause]hint{
 		case isTrashID(in.arg(0)):
 			return "Something is there now; move it away first, or leave the entry in the trash."
 		case slices.ContainsFunc(blocked, func(b engine.Blocked) bool { return b.Stays }):
-			return "Neither merge nor force removes what is in the way: choose --on-conflict skip, which leaves those paths alone, or move it away first."
+			return "Neither merge nor force removes what is in the way: choose --on-conflict " +
+				"skip, which leaves those paths alone, or move it away first."
 		case in.option("on-conflict") == engine.OnConflictMerge, in.option("mode") == "inverse":
-			return "Merging does not work here: choose --on-conflict skip, which leaves those paths alone, or force, which overwrites (undoable)."
+			return "Merging does not work here: choose --on-conflict skip, which leaves those " +
+				"paths alone, or force, which overwrites (undoable)."
 		}
-		return "Choose --on-conflict: merge keeps both, force overwrites (undoable), skip leaves those paths alone."
+		return "Choose --on-conflict: merge keeps both, force overwrites (undoable), skip leaves " +
+			"those paths alone."
 	},
-	engine.BothKinds: always("They can't be there together: --on-conflict skip leaves those paths alone that were a file at one time and a directory at another; or name as PATHs what is wanted."),
+	engine.BothKinds: always("They can't be there together: --on-conflict skip leaves those " +
+		"paths alone that were a file at one time and a directory at another; or name as PATHs " +
+		"what is wanted."),
 	engine.NotStored: func(in *invocation, _ *engine.Refusal) string {
 		if isTrashID(in.arg(0)) {
 			return "Ask the user for a backup."
 		}
 		return "Ask the user for a backup, or name other paths of it, if there are any, as PATHs."
 	},
-	engine.WouldLose:     orSkip("Move it away or delete it into the trash first"),
-	engine.NoTrash:       always("Remove it, or name other paths of it, if there are any, as PATHs."),
-	engine.Hidden:        always("Leave such paths alone with --on-conflict skip, or name others as PATHs."),
+	engine.WouldLose: orSkip("Move it away or delete it into the trash first"),
+	engine.NoTrash:   always("Remove it, or name other paths of it, if there are any, as PATHs."),
+	engine.Hidden: always("Leave such paths alone with --on-conflict skip, or name others " +
+		"as PATHs."),
 	engine.NotPermitted:  orSkip(noAccess),
 	engine.DiskReadOnly:  orSkip(noAccess),
 	engine.NotADirectory: orSkip("Move it away first"),
@@ -107,7 +119,8 @@ var hints = map[engine.Cause]hint{
 		if f.Dirs {
 			most = fmt.Sprintf("paths in up to %d directories", f.Most)
 		}
-		return "Restore it in parts, by its ID, --turn or --since with " + most + " as PATHs; or allow more open files (ulimit -Hn)."
+		return "Restore it in parts, by its ID, --turn or --since with " + most +
+			" as PATHs; or allow more open files (ulimit -Hn)."
 	},
 }
 

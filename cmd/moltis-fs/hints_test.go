@@ -9,12 +9,14 @@ import (
 )
 
 // sameForTools are the causes whose hint fits a command line too, or that no restore and no diff can meet.
-var sameForTools = strings.Fields(`half_made bad_name bad_argument bad_path denied pseudo parent_missing file_too_large changed_at_once
+var sameForTools = strings.Fields(`half_made bad_name bad_argument bad_path out_of_scope denied pseudo parent_missing file_too_large changed_at_once
 	locked unsettled directory_not_empty unread part_unread modified not_expected_hash no_match not_unique unencodable damaged_bytes
 	old_string_empty old_string_is_new no_change bad_encoding too_many_edits result_too_large not_a_notebook no_cell not_approved
 	nobody_to_ask approval_timeout approval_stale checkpoint_not_saved not_shown bad_pattern bad_glob no_file_type store_disk_full
 	store_gone store_busy store_read_only store_in_use sealed corrupt_content link_loop name_too_long disk_full system_error
-	took_too_long cancelled unknown lines_unseen not_as_shown accident drops_unseen tier_blocked hook_blocked hook_failed answer_withheld`)
+	took_too_long cancelled unknown lines_unseen not_as_shown accident drops_unseen tier_blocked hook_blocked hook_failed answer_withheld
+	too_many_entries bad_window unwatchable
+	too_many_watches into_itself`)
 
 // Each cause has a hint in the words of the command line, or one that fits both. A hint of ours names no argument of a tool.
 func TestEveryCauseHasASentence(t *testing.T) {

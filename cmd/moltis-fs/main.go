@@ -1,16 +1,16 @@
-// Command moltis-fs is one guarded filesystem for LLM agents: it serves the tools over MCP, carries out single calls and
-// batches, and looks after the configuration.
+// Command moltis-fs is one guarded filesystem for LLM agents: it serves the tools over MCP, makes
+// single calls and batches of them, and looks after configuration and checkpoints.
 //
 // The manners, for every subcommand:
 //
-//   - Standard output is for answers and nothing else; a call answers one JSON object a line.
-//   - Everything else goes to standard error as "moltis-fs: what is so", followed by "hint: the next move" where there is
-//     one. No capitals at the start, no periods at the end.
-//   - The exit status is 0 for a success, 1 for a refusal (the answer says which), 2 for misuse and 3 when the host is broken,
-//     also where nobody reads the answer, of which there is no word then.
+//   - Standard output is for answers and nothing else. A call answers one JSON object a line.
+//   - Everything else goes to standard error as "moltis-fs: what is so", and "hint: the next move"
+//     where there is one. No capitals at the start, no periods at the end.
+//   - The exit status is 0 for a success, 1 for a refusal (the answer says which), 2 for misuse and
+//     3 when the host is broken. If the reader of the answer goes away, the status says it alone.
 //   - A misspelt command, option or tool is told its nearest neighbour.
-//   - Nothing is read from the environment but MOLTIS_CONFIG, MOLTIS_DATA_DIR and the home directory.
-//   - SIGINT and SIGTERM let the call under way end, unchanged or complete; a second one kills.
+//   - Of the environment, it reads MOLTIS_CONFIG, MOLTIS_DATA_DIR and the home directory only.
+//   - SIGINT and SIGTERM let the call under way end, unchanged or complete. A second one kills.
 //
 // [commands] is the one table that help, man pages and completions derive from.
 package main
@@ -36,7 +36,7 @@ import (
 
 const program = "moltis-fs"
 
-// softMemory is from where on garbage is collected more eagerly: what readers may take, and as much for everything else.
+// softMemory is where garbage collection gets eager: what readers may take, and as much again.
 const softMemory = 2 * readers.DecoderMemory
 
 // The exit statuses.
@@ -55,7 +55,8 @@ type streams struct {
 }
 
 func main() {
-	signal.Ignore(syscall.SIGPIPE)                 // a reader that goes away is an error of the write: it must neither end a change half way nor hide how the command ended
+	// the write fails instead; no change ends half-way, and the exit status stays true
+	signal.Ignore(syscall.SIGPIPE)
 	if debug.SetMemoryLimit(-1) == math.MaxInt64 { // GOMEMLIMIT says nothing
 		debug.SetMemoryLimit(softMemory)
 	}
@@ -88,7 +89,8 @@ func run(args []string, s streams) int {
 	return report(s.err, err)
 }
 
-// asksJSON says whether the command line, which need not be a right one, asks for the answer in JSON of a command whose answers are payloads.
+// asksJSON says whether the command line, which need not be a right one, asks for the answer in
+// JSON of a command whose answers are payloads.
 func asksJSON(args []string) bool {
 	i := slices.IndexFunc(commands(), func(c *command) bool { return c.name == args[0] })
 	if i < 0 || !commands()[i].payload {
@@ -115,6 +117,13 @@ func misuse(hint, format string, args ...any) error {
 
 // refused ends with status 1 after the answer has been given.
 var refused = &exitError{status: exitRefused}
+
+func refusedIf(yes bool) error {
+	if yes {
+		return refused
+	}
+	return nil
+}
 
 // reportJSON gives what went wrong in the form of the tools' refusals, as the answer.
 func reportJSON(in *invocation, err error) int {
@@ -178,13 +187,23 @@ func readerWentAway(err error) bool {
 	return ok && e.Path == os.Stdout.Name() && errors.Is(e, syscall.EPIPE)
 }
 
-// ending is how a command ends whose answer was written: with its outcome, which holds too where the reader of the answer went away. An answer that
-// could not be written otherwise is the host's fault.
+// ending is how a command ends whose answer was written: with its outcome, which holds too where
+// the reader of the answer went away. An answer that could not be written otherwise is the host's
+// fault.
 func ending(written, outcome error) error {
 	if written == nil || outcome != nil && readerWentAway(written) {
 		return outcome
 	}
 	return written
+}
+
+// closing closes what a command worked on. An error of that counts where there was no other.
+func closing(c io.Closer, err error) error {
+	cerr := c.Close()
+	if cerr == nil || err != nil && err != refused && !readerWentAway(err) {
+		return err
+	}
+	return fmt.Errorf("closing: %w", cerr)
 }
 
 // untilSignal is a context that ends with the first SIGINT or SIGTERM. The next one kills.

@@ -17,20 +17,24 @@ func mcpCommand() *command {
 	return &command{
 		name:  "mcp",
 		short: "serve the tools over MCP on standard input and output",
-		long: `Speaks the Model Context Protocol, revisions 2024-11-05 to 2026-07-28, one message a line, until standard input ends.
-It is meant to be started by an MCP client, such as an editor or an agent.
+		long: `Speaks the Model Context Protocol, revisions 2024-11-05 to 2026-07-28, one message
+a line, until standard input ends. An MCP client, such as an editor or an agent, starts it.
 
-Who approves changes, while require_approval is true: "elicitation" has the client ask its user, with the diff;
-"terminal" asks on the controlling terminal; "yes" approves everything; "never" refuses everything at once.
+--approve says who approves changes while require_approval is true. "elicitation" has the client ask
+its user, with the diff; "terminal" asks on the controlling terminal; "yes" approves everything;
+"never" refuses everything at once.
 
-With --structured auto, clients that are known to show structuredContent to the model in place of the text and the
-images (Claude Code, VS Code) get text and images only; all others get both.
+Some clients (Claude Code, VS Code) show structuredContent to the model in place of the text and the
+images. With --structured auto, they get text and images only; all others get both.
 
-A client may name another session, and the user's prompt that checkpoints are grouped by, for each call: in its _meta,
-as "moltis-fs/session" and "moltis-fs/turn", both strings; anything else there is refused.`,
+A client may name the session of a call, and the user's prompt that checkpoints are grouped by, in
+its _meta: "moltis-fs/session" and "moltis-fs/turn", both strings. Anything else there is refused.`,
 		options: suiteOptions(
-			option{name: "approve", value: "HOW", words: []string{"elicitation", "terminal", "yes", "never"}, doc: "who approves changes; elicitation unless told"},
-			option{name: "structured", value: "WHEN", words: []string{"auto", "always", "never"}, doc: "which clients get structuredContent; auto unless told"},
+			opt("approve", "HOW", "who approves changes; elicitation unless told",
+				"elicitation", "terminal", "yes",
+				"never"),
+			opt("structured", "WHEN", "which clients get structuredContent; auto unless told",
+				"auto", "always", "never"),
 		),
 		examples: []string{
 			"moltis-fs mcp --root ~/projects/my-app",
@@ -53,25 +57,29 @@ func serveMCP(ctx context.Context, in *invocation) error {
 	case "", "elicitation":
 		o.Elicit = true
 	case "terminal":
-		approver = &terminal{instead: []string{"have the operator start the server from a terminal", "with --approve elicitation or --approve yes"}}
+		approver = &terminal{instead: []string{"have the operator start the server from a terminal",
+			"with --approve elicitation or --approve yes"}}
 	case "yes":
 		approver = approveAll("--approve yes")
 	case "never":
-		approver = approveNothing("have the operator start the server with --approve elicitation, terminal or yes")
+		approver = approveNothing("have the operator start the server with --approve " +
+			"elicitation, terminal or yes")
 	}
-	suite, cfg, err := in.openSuite(approver)
+	e, cfg, err := in.openEngine(approver)
 	if err != nil {
 		return err
 	}
-	o.Instructions = instructions(cfg, suite.Definitions(), in.option("approve"))
+	d := tools.Over(e).Dialect()
+	o.Instructions = instructions(cfg, d.Definitions(), in.option("approve"))
 	if f, ok := in.in.(*os.File); ok && isTerminal(f) {
-		fmt.Fprintf(in.err, "%s: speaking MCP on standard input, as a client that starts this program would want it\nhint: to make a call by hand use %s call\n", program, program)
+		fmt.Fprintf(in.err, "%s: speaking MCP on standard input, as a client that starts this "+
+			"program would want it\nhint: to make a call by hand use %s call\n", program, program)
 	}
-	err = mcp.Serve(ctx, suite.Dialect(), in.in, in.out, o)
+	err = mcp.Serve(ctx, d, in.in, in.out, o)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = nil // told to stop
 	}
-	return errors.Join(err, suite.Close())
+	return errors.Join(err, e.Close())
 }
 
 // instructions are what the model is told once, by clients that pass them on.

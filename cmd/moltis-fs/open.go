@@ -13,6 +13,7 @@ import (
 
 	"moltisfs/approval"
 	"moltisfs/config"
+	"moltisfs/internal/engine"
 	"moltisfs/tools"
 )
 
@@ -20,18 +21,20 @@ import (
 func suiteOptions(more ...option) []option {
 	return append(more,
 		configOption(),
-		option{name: "data-dir", value: "DIR", doc: "where our own records, checkpoints and locks are kept; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"},
-		option{name: "root", value: "DIR", doc: "work in this directory: it is the workspace root, and nothing outside may be touched"},
-		option{name: "principal", value: "NAME", doc: "who calls, for records and read history; \"local\" unless told"},
-		option{name: "session", value: "NAME", doc: "whose history of reads and checkpoints counts; \"default\" unless told"},
+		opt("data-dir", "DIR",
+			"for records, checkpoints and locks; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"),
+		opt("root", "DIR", "the workspace root; nothing outside may be touched"),
+		opt("principal", "NAME", "who calls, for records and read history; \"local\" unless told"),
+		opt("session", "NAME", "whose history of reads and checkpoints counts; \"default\" unless told"),
 	)
 }
 
 func configOption() option {
-	return option{name: "config", value: "FILE", doc: "the configuration; else $MOLTIS_CONFIG, else the defaults"}
+	return opt("config", "FILE", "the configuration; else $MOLTIS_CONFIG, else the defaults")
 }
 
-// loadConfig reads the configuration that the command line, or else the environment, names. file is "" for the defaults.
+// loadConfig reads the configuration that file, or else the environment, names; "" are the
+// defaults.
 func (in *invocation) loadConfig(file string) (cfg config.Config, from string, err error) {
 	if from = file; from == "" {
 		from = in.env("MOLTIS_CONFIG")
@@ -45,7 +48,8 @@ func (in *invocation) loadConfig(file string) (cfg config.Config, from string, e
 	}
 	var data []byte
 	if err == nil && info.Size() > config.MaxSize {
-		return cfg, from, misuse("at most 1 MiB is read", "%s: %d bytes are too many for a configuration file", from, info.Size())
+		return cfg, from, misuse("at most 1 MiB is read",
+			"%s: %d bytes are too many for a configuration file", from, info.Size())
 	}
 	if err == nil {
 		data, err = os.ReadFile(from)
@@ -66,14 +70,14 @@ func (in *invocation) configured() bool {
 	return in.option("config") != "" || in.env("MOLTIS_CONFIG") != ""
 }
 
-// openSuite opens the suite as the command line says, for calls of an agent, and says what is doubtful in the configuration.
-// approver may be nil.
-func (in *invocation) openSuite(approver tools.Approver) (*tools.Suite, config.Config, error) {
-	suite, cfg, err := in.openSuiteAs(approver, func(*config.Config, *tools.Options) {})
+// openEngine opens what dialects stand on, as the command line says, for calls of an agent, and says
+// what is doubtful in the configuration. approver may be nil.
+func (in *invocation) openEngine(approver tools.Approver) (*engine.Engine, config.Config, error) {
+	e, cfg, err := in.openEngineAs(approver, func(*config.Config, *tools.Options) {})
 	if err == nil {
 		in.warn(locate(cmp.Or(in.option("config"), in.env("MOLTIS_CONFIG")), cfg.Warnings()))
 	}
-	return suite, cfg, err
+	return e, cfg, err
 }
 
 // warn says what is doubtful in a configuration.
@@ -83,8 +87,9 @@ func (in *invocation) warn(warnings []*config.Problem) {
 	}
 }
 
-// openSuiteAs is openSuite with a configuration and options that change has had its hands on.
-func (in *invocation) openSuiteAs(approver tools.Approver, change func(*config.Config, *tools.Options)) (*tools.Suite, config.Config, error) {
+// openEngineAs is openEngine after change has adapted configuration and options.
+func (in *invocation) openEngineAs(approver tools.Approver,
+	change func(*config.Config, *tools.Options)) (*engine.Engine, config.Config, error) {
 	cfg, from, err := in.loadConfig(in.option("config"))
 	if err != nil {
 		return nil, cfg, unusableConfig(err, from)
@@ -116,11 +121,12 @@ func (in *invocation) openSuiteAs(approver tools.Approver, change func(*config.C
 	}
 	o := tools.Options{
 		Identities: identities, Progress: progressOn(in.err),
-		DataDir: dir, Approver: approver, Protect: protect, Worker: []string{self, workerCommand().name}, GitUser: in.gitUser(&cfg),
+		DataDir: dir, Approver: approver, Protect: protect, Worker: []string{self,
+			workerCommand().name}, GitUser: in.gitUser(&cfg),
 		Logger: slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	change(&cfg, &o)
-	suite, err := tools.Open(cfg, o)
+	e, err := tools.OpenEngine(cfg, o)
 	if d, ok := errors.AsType[*tools.DataDirError](err); ok {
 		return nil, cfg, misuse(d.Hint(), "%v", d)
 	}
@@ -131,14 +137,11 @@ func (in *invocation) openSuiteAs(approver tools.Approver, change func(*config.C
 		locate(from, ps)
 		return nil, cfg, unusableConfig(err, from)
 	}
-	if err != nil {
-		return nil, cfg, err
-	}
-	return suite, cfg, nil
+	return e, cfg, err
 }
 
-// startedAs is the name by which we were started, when that leads to self, our program: it may be a link, as in a directory of
-// the PATH. "" when it can't be told.
+// startedAs is the name by which we were started, when that leads to self, our program: it may be a
+// link, as in a directory of the PATH. "" when it can't be told.
 func startedAs(self string) string {
 	name, err := exec.LookPath(os.Args[0])
 	if err == nil {
@@ -166,7 +169,8 @@ func unusableConfig(err error, from string) error {
 	if e, ok := errors.AsType[*exitError](err); ok {
 		return e
 	}
-	return misuse(fmt.Sprintf("mend the file; %s config check %s says when it is well", program, from), "%v", err)
+	return misuse(fmt.Sprintf("fix the file; %s config check %s reports when it is valid", program,
+		from), "%v", err)
 }
 
 // problemsOf are what is wrong with a configuration, none when err is about something else.
@@ -181,7 +185,7 @@ func problemsOf(err error) (out []*config.Problem) {
 	return out
 }
 
-// locate adds to problems where in the file they stand; "" is none. A file that can't be read any more leaves them as they are.
+// locate adds to problems where in the file they stand, if it can still be read. "" is no file.
 func locate(file string, problems []*config.Problem) []*config.Problem {
 	if file == "" || len(problems) == 0 {
 		return problems
@@ -195,7 +199,8 @@ func locate(file string, problems []*config.Problem) []*config.Problem {
 // confine makes root the workspace and the only tree that may be touched.
 func confine(cfg *config.Config, root string) error {
 	if len(cfg.Tools.FS.AllowPaths) > 0 {
-		return misuse("leave out --root, or take allow_paths out of the configuration", "--root and allow_paths both say what may be touched")
+		return misuse("leave out --root, or take allow_paths out of the configuration",
+			"--root and allow_paths both say what may be touched")
 	}
 	abs, err := filepath.Abs(root)
 	if err != nil {

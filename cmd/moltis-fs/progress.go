@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// progressOn draws a bar for long work on w, if w is a terminal; nil otherwise. Work that is done at once shows none.
+// progressOn draws a bar for long work on w; it is nil if w is no terminal.
 func progressOn(w io.Writer) func(what string, done, total int) {
 	f, ok := w.(*os.File)
 	if !ok || !isTerminal(f) {
@@ -60,5 +60,6 @@ func (b *bar) step(what string, done, total int) {
 		return
 	}
 	full := min(done*barWidth/total, barWidth)
-	fmt.Fprintf(b.w, "\r\x1b[K%s [%s%s] %3d%% %d/%d", what, strings.Repeat("#", full), strings.Repeat(".", barWidth-full), min(done*100/total, 100), done, total)
+	fmt.Fprintf(b.w, "\r\x1b[K%s [%s%s] %3d%% %d/%d", what, strings.Repeat("#", full),
+		strings.Repeat(".", barWidth-full), min(done*100/total, 100), done, total)
 }

@@ -6,7 +6,7 @@ import (
 	"moltisfs/readers"
 )
 
-// workerCommand is what we start ourselves for files whose reader may crash or run away; it bounds its own process.
+// workerCommand reads files whose reader may crash or run away. We start it; it bounds itself.
 func workerCommand() *command {
 	return &command{
 		name: "reader-worker", hidden: true, short: "read one file in a process of its own",

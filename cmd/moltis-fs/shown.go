@@ -8,10 +8,11 @@ import (
 	"moltisfs/approval"
 )
 
-// Names and contents that we show were chosen by agents. Two things keep them from speaking to the operator in our place: every name goes through
-// visible, which keeps it in its line, and whatever reaches a terminal goes through a shownWriter. A pipe or a file gets contents as they are.
+// Names and contents that we show were chosen by agents. Two things keep them from speaking to the
+// operator in our place: every name goes through visible, which keeps it in its line, and whatever
+// reaches a terminal goes through a shownWriter. A pipe or a file gets contents as they are.
 
-// shownOn is f, or where f is a terminal a writer to it that shows control characters instead of sending them.
+// shownOn is f. If f is a terminal, control characters are shown instead of sent.
 func shownOn(f *os.File) io.Writer {
 	if isTerminal(f) {
 		return &shownWriter{w: f}

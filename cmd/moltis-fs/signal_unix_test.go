@@ -14,6 +14,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // running is a moltis-fs that is up: it has answered what ready says.
@@ -81,7 +82,17 @@ func TestTheReaderGoesAway(t *testing.T) {
 	if err := r.reader.Close(); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = io.WriteString(r.in, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`+"\n") // it may be gone already
+	// One question may still be answered: a process that another test is starting holds the reader's
+	// end of the pipe until it is executed.
+	go func() {
+		for id := 2; ; id++ {
+			_, err := fmt.Fprintf(r.in, `{"jsonrpc":"2.0","id":%d,"method":"tools/list"}`+"\n", id)
+			if err != nil {
+				return // it is gone
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
 	if err := r.cmd.Wait(); err != nil {
 		t.Errorf("%v %q", err, r.errs.String())
 	}
@@ -181,7 +192,7 @@ func TestTheRepositoryStaysWithoutAnAnswer(t *testing.T) {
 		}
 		gitIn(t, dir, nil, "-C", bare, "fsck", "--strict")
 		gitIn(t, dir, nil, "-C", bare, "rev-parse", "--verify", "checkpoints~1")
-		if left, _ := filepath.Glob(filepath.Join(bare, ".export-*")); len(left) > 0 {
+		if left, _ := filepath.Glob(filepath.Join(dir, ".export-*")); len(left) > 0 {
 			t.Errorf("%s: %v", name, left)
 		}
 	}
@@ -192,42 +203,4 @@ func TestTheRepositoryStaysWithoutAnAnswer(t *testing.T) {
 	}
 	defer full.Close()
 	export(full, "full.git", exitBroken)
-}
-
-// An export that fails takes away only what it made, not what others put into its directory meanwhile.
-func TestAFailedExportLeavesWhatOthersMade(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "new", "bare.git")
-	theirs := filepath.Join(dir, "HEAD")
-	git := filepath.Join(t.TempDir(), "git")
-	t.Setenv("PATH", filepath.Dir(git)+":"+os.Getenv("PATH"))
-	x := func(script string) error {
-		if err := os.WriteFile(git, []byte("#!/bin/sh\n"+script), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		in := &invocation{streams: streams{nil, io.Discard, io.Discard, os.Getenv}}
-		return (&gitExport{ctx: t.Context(), root: "/"}).repository(nil, dir, in)
-	}
-	if err := x("exit 1"); err == nil {
-		t.Error("no error")
-	}
-	if _, err := os.Stat(filepath.Dir(dir)); err == nil {
-		t.Error("what it made on the way is there")
-	}
-	// Three ways on: it fails at the beginning, at the end, and where its files are to go to their places.
-	for _, script := range []string{
-		`echo theirs > "` + theirs + `"; exit 1`,
-		`echo theirs > "` + theirs + `"; case "$1" in init) ;; *) exit 1 ;; esac`,
-		`cat > /dev/null; case "$1" in init) ;; *) echo theirs > "` + theirs + `"; echo ours > "$2/A"; echo ours > "$2/HEAD" ;; esac`,
-	} {
-		if err := x(script); err == nil {
-			t.Error("no error")
-		}
-		entries, err := os.ReadDir(dir)
-		if got, _ := os.ReadFile(theirs); err != nil || len(entries) != 1 || string(got) != "theirs\n" {
-			t.Errorf("%s: %v %v %q", script, entries, err, got)
-		}
-		if err := os.RemoveAll(filepath.Dir(dir)); err != nil {
-			t.Fatal(err)
-		}
-	}
 }

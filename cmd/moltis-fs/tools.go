@@ -15,14 +15,16 @@ func toolsCommand() *command {
 	return &command{
 		name:  "tools",
 		short: "write the definitions of the tools, ready for a model's API",
-		long: `Formats: "anthropic" for the tools of the Messages API, "openai" for those of Chat Completions, "mcp" as tools/list
-answers, "json" with everything that is known of a tool. Tools that the configuration denies are left out.`,
+		long: `Formats: "anthropic" for the Messages API, "openai" for Chat Completions, "mcp" as
+tools/list answers, "json" with everything that is known of a tool. Tools that the configuration
+denies are left out.`,
 		options: []option{
-			{name: "format", value: "FORMAT", words: []string{"anthropic", "openai", "mcp", "json"}, doc: "json unless told"},
+			opt("format", "FORMAT", "json unless told", "anthropic", "openai", "mcp", "json"),
 			configOption(),
 		},
-		examples: []string{"moltis-fs tools --format anthropic", "moltis-fs tools --format openai --config moltis.toml"},
-		run:      writeTools,
+		examples: []string{"moltis-fs tools --format anthropic",
+			"moltis-fs tools --format openai --config moltis.toml"},
+		run: writeTools,
 	}
 }
 
@@ -48,71 +50,62 @@ func writeTools(_ context.Context, in *invocation) error {
 		}
 		answer = json.RawMessage(raw)
 	default:
-		answer = allOf(defs)
+		answer = list(defs)
 	}
 	return writeJSON(in, answer)
 }
 
+// answer writes v in JSON, or for people what format says.
+func (in *invocation) answer(v any, format string, args ...any) error {
+	if in.given("json") {
+		return writeJSON(in, v)
+	}
+	return in.write(fmt.Appendf(nil, format, args...))
+}
+
+// list is [] in JSON where it is empty, not null.
+func list[T any](l []T) []T { return append([]T{}, l...) }
+
 // writeJSON writes an answer for people and programs: indented, and < > & as they are.
 func writeJSON(in *invocation, answer any) error {
+	b, err := encoded(answer, "  ")
+	if err != nil {
+		return err
+	}
+	return in.write(b)
+}
+
+func encoded(answer any, indent string) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
+	enc.SetIndent("", indent)
 	if err := enc.Encode(answer); err != nil {
-		return fmt.Errorf("encoding the answer: %w", err)
+		return nil, fmt.Errorf("encoding the answer: %w", err)
 	}
-	if _, err := in.out.Write(b.Bytes()); err != nil {
-		return fmt.Errorf("writing the answer: %w", err)
-	}
-	return nil
+	return b.Bytes(), nil
 }
 
 func anthropicTools(defs []dialect.Definition) any {
-	type one struct {
-		Name        string          `json:"name"`
-		Description string          `json:"description"`
-		InputSchema json.RawMessage `json:"input_schema"`
-	}
-	out := []one{}
+	out := []any{}
 	for _, d := range defs {
-		out = append(out, one{d.Name, d.Description, d.InputSchema})
+		out = append(out, struct {
+			Name        string          `json:"name"`
+			Description string          `json:"description"`
+			InputSchema json.RawMessage `json:"input_schema"`
+		}{d.Name, d.Description, d.InputSchema})
 	}
 	return out
 }
 
 func openAITools(defs []dialect.Definition) any {
-	type function struct {
-		Name        string          `json:"name"`
-		Description string          `json:"description"`
-		Parameters  json.RawMessage `json:"parameters"`
-	}
-	type one struct {
-		Type     string   `json:"type"`
-		Function function `json:"function"`
-	}
-	out := []one{}
+	out := []any{}
 	for _, d := range defs {
-		out = append(out, one{"function", function{d.Name, d.Description, d.InputSchema}})
-	}
-	return out
-}
-
-func allOf(defs []dialect.Definition) any {
-	type one struct {
-		Name         string          `json:"name"`
-		Title        string          `json:"title"`
-		Description  string          `json:"description"`
-		ReadOnly     bool            `json:"read_only"`
-		Destructive  bool            `json:"destructive"`
-		Idempotent   bool            `json:"idempotent"`
-		OpenWorld    bool            `json:"open_world"`
-		InputSchema  json.RawMessage `json:"input_schema"`
-		OutputSchema json.RawMessage `json:"output_schema"`
-	}
-	out := []one{}
-	for _, d := range defs {
-		out = append(out, one{d.Name, d.Title, d.Description, d.ReadOnly, d.Destructive, d.Idempotent, d.OpenWorld, d.InputSchema, d.OutputSchema})
+		out = append(out, map[string]any{"type": "function", "function": struct {
+			Name        string          `json:"name"`
+			Description string          `json:"description"`
+			Parameters  json.RawMessage `json:"parameters"`
+		}{d.Name, d.Description, d.InputSchema}})
 	}
 	return out
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"runtime/debug"
 )
@@ -10,7 +9,7 @@ import (
 func versionCommand() *command {
 	return &command{
 		name: "version", short: "say which version this is",
-		options:  []option{{name: "json", doc: "answer with one JSON object"}},
+		options:  []option{opt("json", "", "answer with one JSON object")},
 		examples: []string{"moltis-fs version", "moltis-fs version --json"},
 		run:      writeVersion,
 	}
@@ -51,8 +50,5 @@ func readBuild() build {
 
 func writeVersion(_ context.Context, in *invocation) error {
 	b := readBuild()
-	if in.given("json") {
-		return writeJSON(in, b)
-	}
-	return in.write(fmt.Appendf(nil, "%s %s %s %s/%s\n", program, b.Version, b.Go, b.OS, b.Arch))
+	return in.answer(b, "%s %s %s %s/%s\n", program, b.Version, b.Go, b.OS, b.Arch)
 }

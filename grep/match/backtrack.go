@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/dlclark/regexp2"
+
+	"moltisfs/grep/match/syntax"
 )
 
 // ErrFallbackTime is what Scanner.Err wraps when the backtracking engine has used up its time.
@@ -24,7 +26,7 @@ type backtrack struct {
 // compiles three megabytes in a second.
 const maxBacktrack = 1 << 20
 
-func newBacktrack(root *node, o Options) (*backtrack, error) {
+func newBacktrack(root *syntax.Node, o Options) (*backtrack, error) {
 	w := backtrackWriter{crlf: o.CRLF, lines: !o.Multiline}
 	if w.node(root); w.Len() > maxBacktrack {
 		const why = "its classes are too large when they are written out; use fewer, or (?-u)"
@@ -40,67 +42,67 @@ type backtrackWriter struct {
 	crlf, lines bool
 }
 
-func (w *backtrackWriter) node(n *node) {
+func (w *backtrackWriter) node(n *syntax.Node) {
 	if w.Len() > maxBacktrack {
 		return
 	}
-	switch n.op {
-	case opNever:
+	switch n.Op {
+	case syntax.OpNever:
 		w.WriteString("(?!)")
-	case opClass, opBytes:
-		w.class(n.ranges)
-	case opLook:
-		w.look(n.look)
-	case opConcat, opAlt:
+	case syntax.OpClass, syntax.OpBytes:
+		w.class(n.Ranges)
+	case syntax.OpLook:
+		w.look(n.Look)
+	case syntax.OpConcat, syntax.OpAlt:
 		w.WriteString("(?:")
-		for i, s := range n.subs {
-			if n.op == opAlt && i > 0 {
+		for i, s := range n.Subs {
+			if n.Op == syntax.OpAlt && i > 0 {
 				w.WriteByte('|')
 			}
 			w.node(s)
 		}
 		w.WriteByte(')')
-	case opRepeat:
+	case syntax.OpRepeat:
 		w.WriteString("(?:")
-		w.node(n.subs[0])
-		w.WriteString("){" + strconv.Itoa(n.min) + ",")
-		if n.max >= 0 {
-			w.WriteString(strconv.Itoa(n.max))
+		w.node(n.Subs[0])
+		w.WriteString("){" + strconv.Itoa(n.Min) + ",")
+		if n.Max >= 0 {
+			w.WriteString(strconv.Itoa(n.Max))
 		}
 		w.WriteByte('}')
-		if n.lazy {
+		if n.Lazy {
 			w.WriteByte('?')
 		}
-	case opGroup:
+	case syntax.OpGroup:
 		w.enclose("(", n)
-	case opAtomic:
+	case syntax.OpAtomic:
 		w.enclose("(?>", n)
-	case opAround:
+	case syntax.OpAround:
 		open := "(?"
-		if n.behind {
+		if n.Behind {
 			open += "<"
 		}
-		if n.negated {
+		if n.Negated {
 			w.enclose(open+"!", n)
 		} else {
 			w.enclose(open+"=", n)
 		}
-	case opBackref:
+	case syntax.OpBackref:
 		flag := "(?:"
-		if n.fold {
+		if n.Fold {
 			flag = "(?i:"
 		}
-		w.WriteString(flag + `\` + strconv.Itoa(n.min) + ")")
+		w.WriteString(flag + `\` + strconv.Itoa(n.Min) + ")")
 	}
 }
 
-func (w *backtrackWriter) enclose(open string, n *node) {
+func (w *backtrackWriter) enclose(open string, n *syntax.Node) {
 	w.WriteString(open)
-	w.node(n.subs[0])
+	w.node(n.Subs[0])
 	w.WriteByte(')')
 }
 
-func (w *backtrackWriter) look(l look) {
+func (w *backtrackWriter) look(l syntax.Look) {
 	word := func(r []rune) {
 		var c backtrackWriter
 		c.class(r)
@@ -108,39 +110,39 @@ func (w *backtrackWriter) look(l look) {
 		before, after := "(?<="+set+")", "(?="+set+")"
 		notBefore, notAfter := "(?<!"+set+")", "(?!"+set+")"
 		switch l {
-		case lookWord:
+		case syntax.LookWord:
 			w.WriteString("(?:" + before + notAfter + "|" + notBefore + after + ")")
-		case lookNotWord:
+		case syntax.LookNotWord:
 			w.WriteString("(?:" + before + after + "|" + notBefore + notAfter + ")")
-		case lookWordStart:
+		case syntax.LookWordStart:
 			w.WriteString(notBefore + after)
-		case lookWordEnd:
+		case syntax.LookWordEnd:
 			w.WriteString(before + notAfter)
-		case lookWordStartHalf:
+		case syntax.LookWordStartHalf:
 			w.WriteString(notBefore)
-		case lookWordEndHalf:
+		case syntax.LookWordEndHalf:
 			w.WriteString(notAfter)
 		}
 	}
 	switch l {
-	case lookTextStart:
+	case syntax.LookTextStart:
 		w.WriteString(`\A`)
-	case lookTextEnd:
+	case syntax.LookTextEnd:
 		w.WriteString(`\z`)
-	case lookLineStart:
+	case syntax.LookLineStart:
 		w.WriteString(`(?<![^\n])`)
-	case lookLineEnd:
+	case syntax.LookLineEnd:
 		if w.crlf && !w.lines {
 			w.WriteString(`(?:(?=\r\n)|(?<!\r)(?=\n)|\z)`)
 		} else {
 			w.WriteString(`(?![^\n])`)
 		}
 	default:
-		if l.unicodeWord() {
-			word(wordRanges())
+		if l.UnicodeWord() {
+			word(syntax.WordRanges())
 		} else {
-			l -= lookWordASCII - lookWord
-			word(wordASCII)
+			l -= syntax.LookWordASCII - syntax.LookWord
+			word(syntax.WordASCII)
 		}
 	}
 }
@@ -163,7 +165,7 @@ func (w *backtrackWriter) class(r []rune) {
 
 func (w *backtrackWriter) member(r rune) {
 	switch {
-	case r < 0x80 && !isWordByte(byte(r)) || r == '_':
+	case r < 0x80 && !syntax.IsWordByte(byte(r)) || r == '_':
 		fmt.Fprintf(w, `\x%02x`, r)
 	case r >= 0xd800 && r < 0xe000: // no code point: its neighbour does
 		w.WriteRune(0xe000)

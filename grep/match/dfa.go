@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"slices"
 	"unsafe"
+
+	"moltisfs/grep/match/syntax"
 )
 
 // dfaMode says what a DFA looks for and when it stops.
@@ -366,7 +368,7 @@ func (d *dfa) advance(set []int32, c int) uint32 {
 	if c != endOfText {
 		if c == '\n' {
 			after = atLineStart
-		} else if isWordByte(byte(c)) {
+		} else if syntax.IsWordByte(byte(c)) {
 			after = afterWord
 		}
 	}
@@ -398,7 +400,7 @@ scan:
 // describe, and c.
 func (d *dfa) resolveLooks(list []int32, flags int32, c int) []int32 {
 	d.begin()
-	word := c < 0x80 && isWordByte(byte(c))
+	word := c < 0x80 && syntax.IsWordByte(byte(c))
 	d.next = append(d.next[:0], list...)
 	for _, pc := range d.next {
 		d.resolveLooksFrom(pc, flags, c, word)
@@ -437,21 +439,21 @@ func (d *dfa) resolveLooksFrom(pc int32, flags int32, c int, word bool) {
 
 // holdsBetween is program.holds for a DFA. A DFA does not see the text, only flags about the last
 // byte and the next byte c.
-func holdsBetween(l look, flags int32, c int, word bool) bool {
+func holdsBetween(l syntax.Look, flags int32, c int, word bool) bool {
 	switch l {
-	case lookTextStart:
+	case syntax.LookTextStart:
 		return flags&atTextStart != 0
-	case lookTextEnd:
+	case syntax.LookTextEnd:
 		return c == endOfText
-	case lookLineStart:
+	case syntax.LookLineStart:
 		return flags&atLineStart != 0
-	case lookLineEnd:
+	case syntax.LookLineEnd:
 		return c == '\n' || c == endOfText
 	}
-	if !l.unicodeWord() {
-		l -= lookWordASCII - lookWord
+	if !l.UnicodeWord() {
+		l -= syntax.LookWordASCII - syntax.LookWord
 	}
-	return l.holdsWord(flags&afterWord != 0, word)
+	return l.HoldsWord(flags&afterWord != 0, word)
 }
 
 // enterAfter gives the start state behind byte b. ok is false where one byte is not enough to know
@@ -462,7 +464,7 @@ func (d *dfa) enterAfter(b byte) (s uint32, ok bool) {
 		return 0, false
 	case b == '\n':
 		return d.startLine, true
-	case isWordByte(b):
+	case syntax.IsWordByte(b):
 		return d.startWord, true
 	}
 	return d.startOther, true

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"unsafe"
+
+	"moltisfs/grep/match/literal"
 )
 
 // fenced gives at least size bytes of writable memory, whole pages, between two pages that must not
@@ -59,14 +61,14 @@ func TestPairScan(t *testing.T) {
 		found := 0
 		for range times(40_000) {
 			alphabet := alphabets[g.IntN(len(alphabets))]
-			l := literal{bytes: make([]byte, 1+g.IntN(12)), mask: make([]byte, 12)}
-			for i := range l.bytes {
-				l.bytes[i] = alphabet[g.IntN(len(alphabet))]
-				if x := l.bytes[i] | 0x20; x >= 'a' && x <= 'z' && g.IntN(2) == 0 {
-					l.bytes[i], l.mask[i] = x, 0x20
+			l := literal.Literal{Bytes: make([]byte, 1+g.IntN(12)), Mask: make([]byte, 12)}
+			for i := range l.Bytes {
+				l.Bytes[i] = alphabet[g.IntN(len(alphabet))]
+				if x := l.Bytes[i] | 0x20; x >= 'a' && x <= 'z' && g.IntN(2) == 0 {
+					l.Bytes[i], l.Mask[i] = x, 0x20
 				}
 			}
-			l.mask = l.mask[:len(l.bytes)]
+			l.Mask = l.Mask[:len(l.Bytes)]
 			q := newPairPrefilter(l, v).pair
 			n := 32 + g.IntN(300)
 			text := g.fill(memory, n+max(q.i2, 7), alphabet)

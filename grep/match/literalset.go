@@ -1,9 +1,11 @@
 package match
 
+import "moltisfs/grep/match/literal"
+
 // literalSet is a pattern that is a choice of literals and nothing else. Its matches need no
 // automaton.
 type literalSet struct {
-	words []literal // in order of preference
+	words []literal.Literal // in order of preference
 	teddy *teddy
 }
 
@@ -29,8 +31,8 @@ func (w *literalSet) count(
 // "a".
 func (w *literalSet) length(text []byte) int {
 	for _, l := range w.words {
-		if l.at(text) {
-			return len(l.bytes)
+		if l.At(text) {
+			return len(l.Bytes)
 		}
 	}
 	return 1

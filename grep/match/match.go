@@ -38,14 +38,19 @@
 package match
 
 import (
-	"slices"
 	"sync"
 	"time"
-	"unicode/utf8"
+
+	"moltisfs/grep/match/frequency"
+	"moltisfs/grep/match/literal"
+	"moltisfs/grep/match/syntax"
 )
 
 // MaxPattern is the longest pattern in bytes that Compile takes.
-const MaxPattern = 4 << 10
+const MaxPattern = syntax.MaxPattern
+
+// PatternError says what is wrong with a pattern, where, and what to write instead.
+type PatternError = syntax.PatternError
 
 // Options say how a pattern is read. The zero value searches line by line, case-sensitively.
 //
@@ -68,9 +73,9 @@ type Matcher struct {
 	prog *program // forwards
 	rev  *program // reversed: it finds where a match begins
 	strategy
-	required []literals // what every match holds
-	stripCR  bool       // CRLF, and the pattern does not name "\r": lines end before "\r\n"
-	fallback *backtrack // if not nil, prog only proposes lines and this decides
+	required []literal.Set // what every match holds
+	stripCR  bool          // CRLF, and the pattern does not name "\r": lines end before "\r\n"
+	fallback *backtrack    // if not nil, prog only proposes lines and this decides
 	nonASCII bool
 	rawBytes bool
 
@@ -85,27 +90,22 @@ func Compile(pattern string, o Options) (*Matcher, error) {
 
 // compileAt is Compile with the vector instructions of this level.
 func compileAt(pattern string, o Options, v level) (*Matcher, error) {
-	if len(pattern) > MaxPattern {
-		const why = "pattern is longer than 4 KiB"
-		return nil, &PatternError{Pattern: pattern, Offset: MaxPattern, Why: why}
-	}
-	t, err := parseWith(pattern, o)
-	if err == nil && t.fallbackFor != "" && o.NoFallback {
-		err = refuse(t.fallbackAt, "%s needs the backtracking engine, which is off", t.fallbackFor)
-	}
-	if err != nil {
-		return nil, explain(pattern, o, err)
+	t, bad := syntax.Parse(pattern, syntax.Options{
+		IgnoreCase: o.IgnoreCase, Multiline: o.Multiline, Literal: o.Literal, NoFallback: o.NoFallback,
+	})
+	if bad != nil {
+		return nil, bad
 	}
 	if o.FallbackTime <= 0 {
 		o.FallbackTime = defaultFallbackTime
 	}
-	m := &Matcher{o: o, dfaMemory: dfaBytes, rawBytes: t.root.hasBytes()}
-	m.nonASCII = namesNonASCII(pattern, o.Literal)
-	if t.fallbackFor != "" {
-		b, err := newBacktrack(t.root, o)
+	m := &Matcher{o: o, dfaMemory: dfaBytes, rawBytes: t.Root.HasBytes()}
+	m.nonASCII = syntax.NamesNonASCII(pattern, o.Literal)
+	if t.FallbackFor != "" {
+		b, err := newBacktrack(t.Root, o)
 		if err != nil {
 			why := "the backtracking engine refuses it: " + err.Error()
-			return nil, &PatternError{Pattern: pattern, Offset: t.fallbackAt, Why: why}
+			return nil, &PatternError{Pattern: pattern, Offset: t.FallbackAt, Why: why}
 		}
 		m.fallback = b
 	}
@@ -128,28 +128,6 @@ func (m *Matcher) NonASCII() bool { return m.nonASCII }
 // encoding of a file means nothing to such a pattern.
 func (m *Matcher) Bytes() bool { return m.rawBytes }
 
-func (n *node) hasBytes() bool {
-	return n.op == opBytes || slices.ContainsFunc(n.subs, (*node).hasBytes)
-}
-
-// namesNonASCII takes every \x, \u and \p for a character outside ASCII. A mistake costs a look at
-// the encoding, no more.
-func namesNonASCII(pattern string, literal bool) bool {
-	for i := 0; i < len(pattern); i++ {
-		if pattern[i] >= utf8.RuneSelf {
-			return true
-		}
-		if pattern[i] == '\\' && i+1 < len(pattern) && !literal {
-			i++
-			switch pattern[i] {
-			case 'x', 'u', 'U', 'p', 'P':
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // Engine is "linear" or "backtracking".
 func (m *Matcher) Engine() string {
 	if m.fallback != nil {
@@ -169,15 +147,15 @@ type Clause struct {
 func (m *Matcher) RequiredLiterals() []Clause {
 	var out []Clause
 	for _, need := range m.required {
-		if !need.useful() {
+		if !need.Useful() {
 			continue
 		}
 		var c Clause
-		for _, l := range need.set {
-			c.Fold = c.Fold || l.folds()
+		for _, l := range need.Members {
+			c.Fold = c.Fold || l.Folds()
 		}
-		for _, l := range need.set {
-			b := l.bytes
+		for _, l := range need.Members {
+			b := l.Bytes
 			if c.Fold { // a superset where only some letters fold
 				b = lowerASCII(b)
 			}
@@ -187,6 +165,9 @@ func (m *Matcher) RequiredLiterals() []Clause {
 	}
 	return out
 }
+
+// Frequency is the estimated share of b among the bytes of source text, above 0.
+func Frequency(b byte) float64 { return frequency.Of(b) }
 
 func lowerASCII(b []byte) []byte {
 	out := make([]byte, len(b))

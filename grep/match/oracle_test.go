@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"moltisfs/grep/match/syntax"
 )
 
 var (
@@ -62,51 +64,51 @@ func (g generator) text(ascii, ends bool) []byte {
 
 // goPattern writes a parsed tree in Go's syntax. It is for texts beyond ASCII, on which Go's own \w
 // and \b differ from ours.
-func goPattern(n *node) string {
+func goPattern(n *syntax.Node) string {
 	var b strings.Builder
 	w := func(f string, a ...any) { fmt.Fprintf(&b, f, a...) }
-	var walk func(n *node)
-	walk = func(n *node) {
-		switch n.op {
-		case opNever:
+	var walk func(n *syntax.Node)
+	walk = func(n *syntax.Node) {
+		switch n.Op {
+		case syntax.OpNever:
 			w(`[^\x00-\x{10FFFF}]`)
-		case opClass:
+		case syntax.OpClass:
 			w("[")
-			for i := 0; i < len(n.ranges); i += 2 {
-				w(`\x{%x}-\x{%x}`, n.ranges[i], n.ranges[i+1])
+			for i := 0; i < len(n.Ranges); i += 2 {
+				w(`\x{%x}-\x{%x}`, n.Ranges[i], n.Ranges[i+1])
 			}
 			w("]")
-		case opLook:
-			w("%s", map[look]string{
-				lookTextStart: `\A`, lookTextEnd: `\z`, lookLineStart: "(?m:^)",
-				lookLineEnd: "(?m:$)", lookWord: `\b`, lookNotWord: `\B`,
-			}[n.look])
-		case opConcat, opAlt, opGroup:
+		case syntax.OpLook:
+			w("%s", map[syntax.Look]string{
+				syntax.LookTextStart: `\A`, syntax.LookTextEnd: `\z`, syntax.LookLineStart: "(?m:^)",
+				syntax.LookLineEnd: "(?m:$)", syntax.LookWord: `\b`, syntax.LookNotWord: `\B`,
+			}[n.Look])
+		case syntax.OpConcat, syntax.OpAlt, syntax.OpGroup:
 			w("(?:")
-			for i, s := range n.subs {
-				if n.op == opAlt && i > 0 {
+			for i, s := range n.Subs {
+				if n.Op == syntax.OpAlt && i > 0 {
 					w("|")
 				}
 				walk(s)
 			}
 			w(")")
-		case opRepeat:
+		case syntax.OpRepeat:
 			w("(?:")
-			walk(n.subs[0])
+			walk(n.Subs[0])
 			w(")")
 			switch {
-			case n.min == 0 && n.max < 0:
+			case n.Min == 0 && n.Max < 0:
 				w("*")
-			case n.min == 1 && n.max < 0:
+			case n.Min == 1 && n.Max < 0:
 				w("+")
-			case n.min == 0 && n.max == 1:
+			case n.Min == 0 && n.Max == 1:
 				w("?")
-			case n.max < 0:
-				w("{%d,}", n.min)
+			case n.Max < 0:
+				w("{%d,}", n.Min)
 			default:
-				w("{%d,%d}", n.min, n.max)
+				w("{%d,%d}", n.Min, n.Max)
 			}
-			if n.lazy {
+			if n.Lazy {
 				w("?")
 			}
 		}
@@ -189,14 +191,15 @@ func checkPattern(v level, pattern string, text []byte, ascii bool, tweak func(*
 			continue
 		}
 		if !ascii || goErr != nil {
-			t, err := parse(pattern, o)
-			if err != nil {
-				return "parse: " + err.why
+			read := syntax.Options{IgnoreCase: o.IgnoreCase, Multiline: o.Multiline}
+			t, bad := syntax.Parse(pattern, read)
+			if bad != nil {
+				return "parse: " + bad.Why
 			}
-			if t.root.any(func(n *node) bool { return n.op == opLook && n.look.word() || n.op == opBytes }) {
+			if t.Root.Any(func(n *syntax.Node) bool { return n.Op == syntax.OpLook && n.Look.Word() || n.Op == syntax.OpBytes }) {
 				continue // Go has no Unicode word boundary
 			}
-			if re, goErr = regexp.Compile(goPattern(t.root)); goErr != nil {
+			if re, goErr = regexp.Compile(goPattern(t.Root)); goErr != nil {
 				continue
 			}
 		}

@@ -1,6 +1,10 @@
 package match
 
-import "unicode/utf8"
+import (
+	"unicode/utf8"
+
+	"moltisfs/grep/match/syntax"
+)
 
 // pikeVM simulates the program thread by thread (Pike's algorithm, as in RE2). It is exact for
 // every assertion, takes time linear in text times program, and is slow. It answers where the DFA
@@ -115,15 +119,15 @@ func (v *pikeVM) follow(t *threads, pc int32, begin int, text []byte, i int) {
 }
 
 // holds says whether l holds at text[i:].
-func (p *program) holds(l look, text []byte, i int) bool {
+func (p *program) holds(l syntax.Look, text []byte, i int) bool {
 	switch l {
-	case lookTextStart:
+	case syntax.LookTextStart:
 		return i == 0
-	case lookTextEnd:
+	case syntax.LookTextEnd:
 		return i == len(text)
-	case lookLineStart:
+	case syntax.LookLineStart:
 		return i == 0 || text[i-1] == '\n'
-	case lookLineEnd:
+	case syntax.LookLineEnd:
 		if i == len(text) {
 			return true
 		}
@@ -136,7 +140,7 @@ func (p *program) holds(l look, text []byte, i int) bool {
 		return text[i] == '\n' && (i == 0 || text[i-1] != '\r')
 	}
 	var before, after bool
-	if l.unicodeWord() {
+	if l.UnicodeWord() {
 		// As in ripgrep: stray continuation bytes belong to the code point before them.
 		last := i
 		for k := 0; last > 0 && k < utf8.UTFMax; k++ {
@@ -145,36 +149,17 @@ func (p *program) holds(l look, text []byte, i int) bool {
 			}
 		}
 		r, n := utf8.DecodeRune(text[last:i])
-		before = n > 0 && isWordRune(r)
+		before = n > 0 && syntax.IsWordRune(r)
 		bad := r == utf8.RuneError && n == 1
 		r, n = utf8.DecodeRune(text[i:])
-		after = n > 0 && isWordRune(r)
-		if bad = bad || r == utf8.RuneError && n == 1; bad && l == lookNotWord {
+		after = n > 0 && syntax.IsWordRune(r)
+		if bad = bad || r == utf8.RuneError && n == 1; bad && l == syntax.LookNotWord {
 			return false // ripgrep's rule: \B never holds beside bytes that are not UTF-8
 		}
 	} else {
-		before = i > 0 && isWordByte(text[i-1])
-		after = i < len(text) && isWordByte(text[i])
-		l -= lookWordASCII - lookWord
+		before = i > 0 && syntax.IsWordByte(text[i-1])
+		after = i < len(text) && syntax.IsWordByte(text[i])
+		l -= syntax.LookWordASCII - syntax.LookWord
 	}
-	return l.holdsWord(before, after)
-}
-
-// holdsWord decides a word assertion. l is one of the Unicode kinds.
-func (l look) holdsWord(before, after bool) bool {
-	switch l {
-	case lookWord:
-		return before != after
-	case lookNotWord:
-		return before == after
-	case lookWordStart:
-		return !before && after
-	case lookWordEnd:
-		return before && !after
-	case lookWordStartHalf:
-		return !before
-	case lookWordEndHalf:
-		return !after
-	}
-	return false
+	return l.HoldsWord(before, after)
 }

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"slices"
 	"unsafe"
+
+	"moltisfs/grep/match/frequency"
+	"moltisfs/grep/match/literal"
 )
 
 // prefilter looks for what every match must hold.
@@ -19,7 +22,7 @@ type prefilter interface {
 // the first two would: in "return", "u" and "r" are better than "re". memchr, which ripgrep uses,
 // calls this a packed pair.
 type pairPrefilter struct {
-	literal
+	literal.Literal
 	pair
 	level  level
 	folds  bool
@@ -37,12 +40,12 @@ type pair struct {
 	word, fold, mask uint64
 }
 
-func newPairPrefilter(l literal, v level) *pairPrefilter {
-	order := make([]int, len(l.bytes))
-	rare := make([]float64, len(l.bytes))
+func newPairPrefilter(l literal.Literal, v level) *pairPrefilter {
+	order := make([]int, len(l.Bytes))
+	rare := make([]float64, len(l.Bytes))
 	for i := range order {
 		order[i] = i
-		rare[i] = chance(func(x byte) bool { return x|l.mask[i] == l.bytes[i] })
+		rare[i] = frequency.Chance(func(x byte) bool { return x|l.Mask[i] == l.Bytes[i] })
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
 		switch {
@@ -56,18 +59,18 @@ func newPairPrefilter(l literal, v level) *pairPrefilter {
 	i1, i2 := order[0], order[0]
 	for _, i := range order[1:] {
 		// Two different bytes exclude more than one byte twice.
-		if l.bytes[i] != l.bytes[i1] || i2 == i1 {
-			if i2 = i; l.bytes[i] != l.bytes[i1] {
+		if l.Bytes[i] != l.Bytes[i1] || i2 == i1 {
+			if i2 = i; l.Bytes[i] != l.Bytes[i1] {
 				break
 			}
 		}
 	}
-	f := &pairPrefilter{literal: l, level: v, folds: l.folds(), rarest: i1}
+	f := &pairPrefilter{Literal: l, level: v, folds: l.Folds(), rarest: i1}
 	i1, i2 = min(i1, i2), max(i1, i2)
-	f.pair = pair{b1: l.bytes[i1], b2: l.bytes[i2], f1: l.mask[i1], f2: l.mask[i2], i1: i1, i2: i2}
-	for i := range min(8, len(l.bytes)) {
-		f.word |= uint64(l.bytes[i]) << (8 * i)
-		f.fold |= uint64(l.mask[i]) << (8 * i)
+	f.pair = pair{b1: l.Bytes[i1], b2: l.Bytes[i2], f1: l.Mask[i1], f2: l.Mask[i2], i1: i1, i2: i2}
+	for i := range min(8, len(l.Bytes)) {
+		f.word |= uint64(l.Bytes[i]) << (8 * i)
+		f.fold |= uint64(l.Mask[i]) << (8 * i)
 		f.pair.mask |= 0xff << (8 * i)
 	}
 	return f
@@ -75,12 +78,12 @@ func newPairPrefilter(l literal, v level) *pairPrefilter {
 
 func (f *pairPrefilter) next(text []byte, from int, m *meter) int {
 	if !f.level.pairs() && !f.folds {
-		if k := bytes.Index(text[from:], f.bytes); k >= 0 {
+		if k := bytes.Index(text[from:], f.Bytes); k >= 0 {
 			return from + k
 		}
 		return -1
 	}
-	end := len(text) - len(f.bytes) + 1 // first place that is too late
+	end := len(text) - len(f.Bytes) + 1 // first place that is too late
 	at := from
 	for last := min(end, len(text)-7); f.level.pairs() && last-at >= 32; {
 		k := f.level.pairScan(unsafe.Pointer(&text[at]), last-at, &f.pair)
@@ -88,10 +91,10 @@ func (f *pairPrefilter) next(text []byte, from int, m *meter) int {
 			at = last
 			break
 		}
-		if at += k; len(f.bytes) <= 8 || f.at(text[at:]) {
+		if at += k; len(f.Bytes) <= 8 || f.At(text[at:]) {
 			return at
 		}
-		if at++; m.pass(len(f.bytes)) {
+		if at++; m.pass(len(f.Bytes)) {
 			return -1
 		}
 	}
@@ -99,7 +102,7 @@ func (f *pairPrefilter) next(text []byte, from int, m *meter) int {
 		return f.nextPortable(text, at, end, m)
 	}
 	for ; at < end; at++ {
-		if text[at+f.i1]|f.f1 == f.b1 && text[at+f.i2]|f.f2 == f.b2 && f.at(text[at:]) {
+		if text[at+f.i1]|f.f1 == f.b1 && text[at+f.i2]|f.f2 == f.b2 && f.At(text[at:]) {
 			return at
 		}
 	}
@@ -109,8 +112,8 @@ func (f *pairPrefilter) next(text []byte, from int, m *meter) int {
 // nextPortable is next without vectors for a literal that ignores case. It looks for either case of
 // the rarest byte.
 func (f *pairPrefilter) nextPortable(text []byte, from, end int, m *meter) int {
-	small := f.bytes[f.rarest]
-	large := small &^ f.literal.mask[f.rarest]
+	small := f.Bytes[f.rarest]
+	large := small &^ f.Mask[f.rarest]
 	for at := from; at < end; {
 		part := text[at+f.rarest : min(at+4096, end)+f.rarest]
 		for len(part) > 0 {
@@ -127,12 +130,12 @@ func (f *pairPrefilter) nextPortable(text []byte, from, end int, m *meter) int {
 			if k == len(part) {
 				break
 			}
-			if f.at(text[at:]) {
+			if f.At(text[at:]) {
 				return at
 			}
 			at++
 			part = part[k+1:]
-			if m.pass(len(f.bytes)) {
+			if m.pass(len(f.Bytes)) {
 				return -1
 			}
 		}

@@ -2,6 +2,8 @@ package match
 
 import (
 	"slices"
+
+	"moltisfs/grep/match/syntax"
 )
 
 // maxProgram bounds the instructions of a program. Without it "(.{1000}){1000}" would fill the
@@ -21,7 +23,7 @@ const (
 
 type inst struct {
 	op       instOp
-	look     look
+	look     syntax.Look
 	lo, hi   byte
 	out, alt int32
 	edges    []edge // shared between the uses of one class
@@ -70,14 +72,14 @@ type compiler struct {
 
 // compileProgram turns n into a program, or nil when it would be too large. lines says that a match
 // never holds "\n".
-func compileProgram(n *node, lines, crlf, reverse bool) *program {
+func compileProgram(n *syntax.Node, lines, crlf, reverse bool) *program {
 	c := &compiler{reverse: reverse, lines: lines, templates: map[string]*template{}}
 	match := c.emit(inst{op: instMatch})
 	p := &program{lines: lines, crlf: crlf, reverse: reverse}
-	if n.op == opConcat && !reverse {
+	if n.Op == syntax.OpConcat && !reverse {
 		next := match
-		for i := len(n.subs) - 1; i >= 0; i-- {
-			next = c.node(n.subs[i], next)
+		for i := len(n.Subs) - 1; i >= 0; i-- {
+			next = c.node(n.Subs[i], next)
 			p.itemStarts = append(p.itemStarts, next)
 		}
 		slices.Reverse(p.itemStarts)
@@ -112,11 +114,11 @@ func (p *program) finish() {
 			}
 		case instLook:
 			p.hasLooks = true
-			p.hasWordLooks = p.hasWordLooks || x.look.word()
-			p.hasUnicodeWord = p.hasUnicodeWord || x.look.unicodeWord()
-			end := lookLineEnd
+			p.hasWordLooks = p.hasWordLooks || x.look.Word()
+			p.hasUnicodeWord = p.hasUnicodeWord || x.look.UnicodeWord()
+			end := syntax.LookLineEnd
 			if p.reverse {
-				end = lookLineStart
+				end = syntax.LookLineStart
 			}
 			if p.crlf && !p.lines && x.look == end {
 				p.hasCRLFEnd = true
@@ -125,7 +127,7 @@ func (p *program) finish() {
 	}
 	if p.hasWordLooks {
 		for b := 1; b < 256; b++ {
-			if isWordByte(byte(b)) != isWordByte(byte(b-1)) {
+			if syntax.IsWordByte(byte(b)) != syntax.IsWordByte(byte(b-1)) {
 				cut[b] = true
 			}
 		}
@@ -154,19 +156,19 @@ func (c *compiler) emit(i inst) int32 {
 }
 
 // node compiles n with next as what follows, and gives the entry.
-func (c *compiler) node(n *node, next int32) int32 {
+func (c *compiler) node(n *syntax.Node, next int32) int32 {
 	if c.tooBig {
 		return next
 	}
-	switch n.op {
-	case opEmpty:
+	switch n.Op {
+	case syntax.OpEmpty:
 		return next
-	case opClass:
-		return c.class(n.ranges, next)
-	case opBytes:
+	case syntax.OpClass:
+		return c.class(n.Ranges, next)
+	case syntax.OpBytes:
 		alt := int32(-1)
-		for i := len(n.ranges) - 2; i >= 0; i -= 2 {
-			lo, hi := byte(n.ranges[i]), byte(n.ranges[i+1])
+		for i := len(n.Ranges) - 2; i >= 0; i -= 2 {
+			lo, hi := byte(n.Ranges[i]), byte(n.Ranges[i+1])
 			x := c.emit(inst{op: instByte, lo: lo, hi: hi, out: next})
 			if alt < 0 {
 				alt = x
@@ -175,67 +177,67 @@ func (c *compiler) node(n *node, next int32) int32 {
 			}
 		}
 		return alt
-	case opLook:
-		l := n.look
+	case syntax.OpLook:
+		l := n.Look
 		if c.reverse {
-			l = l.mirror()
+			l = l.Mirror()
 		}
 		if c.lines { // a line is the whole text
 			switch l {
-			case lookTextStart:
-				l = lookLineStart
-			case lookTextEnd:
-				l = lookLineEnd
+			case syntax.LookTextStart:
+				l = syntax.LookLineStart
+			case syntax.LookTextEnd:
+				l = syntax.LookLineEnd
 			}
 		}
 		return c.emit(inst{op: instLook, look: l, out: next})
-	case opConcat:
-		for i := range n.subs {
+	case syntax.OpConcat:
+		for i := range n.Subs {
 			if c.reverse {
-				next = c.node(n.subs[i], next)
+				next = c.node(n.Subs[i], next)
 			} else {
-				next = c.node(n.subs[len(n.subs)-1-i], next)
+				next = c.node(n.Subs[len(n.Subs)-1-i], next)
 			}
 		}
 		return next
-	case opAlt:
-		cur := c.node(n.subs[len(n.subs)-1], next)
-		for i := len(n.subs) - 2; i >= 0; i-- {
-			cur = c.emit(inst{op: instAlt, out: c.node(n.subs[i], next), alt: cur})
+	case syntax.OpAlt:
+		cur := c.node(n.Subs[len(n.Subs)-1], next)
+		for i := len(n.Subs) - 2; i >= 0; i-- {
+			cur = c.emit(inst{op: instAlt, out: c.node(n.Subs[i], next), alt: cur})
 		}
 		return cur
-	case opRepeat:
+	case syntax.OpRepeat:
 		return c.repeat(n, next)
-	case opGroup:
-		return c.node(n.subs[0], next)
+	case syntax.OpGroup:
+		return c.node(n.Subs[0], next)
 	}
 	return c.emit(inst{op: instFail})
 }
 
-func (c *compiler) repeat(n *node, next int32) int32 {
-	sub := n.subs[0]
-	if sub.op == opEmpty || n.max == 0 {
+func (c *compiler) repeat(n *syntax.Node, next int32) int32 {
+	sub := n.Subs[0]
+	if sub.Op == syntax.OpEmpty || n.Max == 0 {
 		return next
 	}
-	copies := n.min
-	if n.max < 0 {
+	copies := n.Min
+	if n.Max < 0 {
 		// As in Go, x* with an x that may be empty is (x+)?. It decides which of two empty passes
 		// is preferred.
-		if n.min == 0 {
-			if sub.nullable() {
-				return c.choice(c.plus(n, next), next, n.lazy)
+		if n.Min == 0 {
+			if sub.Nullable() {
+				return c.choice(c.plus(n, next), next, n.Lazy)
 			}
 			loop := c.emit(inst{op: instAlt})
 			body := c.node(sub, loop)
-			c.setChoice(loop, body, next, n.lazy)
+			c.setChoice(loop, body, next, n.Lazy)
 			return loop
 		}
 		next = c.plus(n, next)
 		copies--
 	} else {
 		end := next
-		for i := n.max - n.min; i > 0 && !c.tooBig; i-- {
-			next = c.choice(c.node(sub, next), end, n.lazy)
+		for i := n.Max - n.Min; i > 0 && !c.tooBig; i-- {
+			next = c.choice(c.node(sub, next), end, n.Lazy)
 		}
 	}
 	for ; copies > 0 && !c.tooBig; copies-- {
@@ -244,10 +246,10 @@ func (c *compiler) repeat(n *node, next int32) int32 {
 	return next
 }
 
-func (c *compiler) plus(n *node, next int32) int32 {
+func (c *compiler) plus(n *syntax.Node, next int32) int32 {
 	loop := c.emit(inst{op: instAlt})
-	body := c.node(n.subs[0], loop)
-	c.setChoice(loop, body, next, n.lazy)
+	body := c.node(n.Subs[0], loop)
+	c.setChoice(loop, body, next, n.Lazy)
 	return body
 }
 
@@ -265,8 +267,8 @@ func (c *compiler) setChoice(x, body, skip int32, lazy bool) {
 }
 
 func (c *compiler) class(ranges []rune, next int32) int32 {
-	if c.lines && hasRune(ranges, '\n') {
-		ranges = intersectRanges(ranges, []rune{0, 9, 11, 0x10ffff})
+	if c.lines && syntax.HasRune(ranges, '\n') {
+		ranges = syntax.Intersect(ranges, []rune{0, 9, 11, 0x10ffff})
 	}
 	if len(ranges) == 0 {
 		return c.emit(inst{op: instFail})

@@ -55,7 +55,7 @@ func newScanner(m *Matcher) *Scanner {
 func (s *Scanner) reset(cache int) {
 	s.dfaMemory, s.until, s.meter = cache, time.Time{}, meter{}
 	s.misses, s.passed, s.prefilterOff, s.bufEnd, s.line = 0, 0, 0, nil, lineBounds{}
-	for _, d := range []*dfa{s.earliestDFA, s.endDFA, s.beginDFA} {
+	for _, d := range []*dfa{s.earliestDFA, s.endDFA, s.beginDFA, s.longLineDFA} {
 		if d == nil {
 			continue
 		}
@@ -220,7 +220,7 @@ func (s *Scanner) Count(buf []byte, start, end int) int {
 		var spans [8][2]int
 		return len(s.Spans(spans[:0], buf, start, end))
 	}
-	size := len(s.m.prefilter.(*pairPrefilter).bytes)
+	size := len(s.m.prefilter.(*pairPrefilter).Bytes)
 	n := 0
 	for k := s.hit; ; n++ {
 		if k < 0 || k+size > end {
@@ -423,7 +423,7 @@ func (s *Scanner) match(text []byte, at int) (begin, end int, ok bool) {
 		if begin = s.m.prefilter.next(text, at, &s.meter); begin < 0 {
 			return 0, 0, false
 		}
-		return begin, begin + len(s.m.prefilter.(*pairPrefilter).bytes), true
+		return begin, begin + len(s.m.prefilter.(*pairPrefilter).Bytes), true
 	}
 	return s.matchByDFA(text, at)
 }

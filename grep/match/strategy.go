@@ -1,6 +1,11 @@
 package match
 
-import "slices"
+import (
+	"slices"
+
+	"moltisfs/grep/match/literal"
+	"moltisfs/grep/match/syntax"
+)
 
 // strategy is how a Matcher searches.
 type strategy struct {
@@ -38,10 +43,10 @@ const (
 
 // chooseStrategy compiles the programs and chooses how to search. false means that the program
 // would be too large.
-func (m *Matcher) chooseStrategy(t *tree, v level) bool {
-	root := flatten(linearSuperset(t.root))
+func (m *Matcher) chooseStrategy(t *syntax.Tree, v level) bool {
+	root := syntax.Flatten(syntax.Linear(t.Root))
 	lines := !m.o.Multiline
-	m.stripCR = m.o.CRLF && !t.sawCR
+	m.stripCR = m.o.CRLF && !t.SawCR
 	if m.o.Multiline && staysInLine(root, m.o.CRLF) && m.fallback == nil {
 		lines, m.lineByLine = true, true
 	}
@@ -51,21 +56,21 @@ func (m *Matcher) chooseStrategy(t *tree, v level) bool {
 	if m.rev = compileProgram(root, lines, m.stripCR, true); m.rev == nil {
 		return false
 	}
-	items := []*node{root}
-	if root.op == opConcat {
-		items = root.subs
+	items := []*syntax.Node{root}
+	if root.Op == syntax.OpConcat {
+		items = root.Subs
 	}
-	whole, finite, needs := extractConcat(items, lines)
+	whole, finite, needs := literal.ExtractConcat(items, lines)
 	if finite {
-		whole.item = 0
-		needs = []literals{whole}
+		whole.Item = 0
+		needs = []literal.Set{whole}
 	}
 	m.required = needs
 
 	best := costDFA
-	sets := m.searchable(needs, items, lines, finite && whole.exact)
-	if set, ok := cheapest(sets); ok {
-		best = m.preferLiterals(set, items, lines, finite && whole.exact && !set.shared, v)
+	sets := m.searchable(needs, items, lines, finite && whole.Exact)
+	if set, ok := literal.Cheapest(sets, cost); ok {
+		best = m.preferLiterals(set, items, lines, finite && whole.Exact && !set.Shared, v)
 	}
 	if !m.exact && v.masks() {
 		m.preferWindow(items, lines, best, v)
@@ -81,17 +86,17 @@ func (m *Matcher) chooseStrategy(t *tree, v level) bool {
 // near says whether a candidate in item may be confirmed near where it stands. Under Multiline the
 // confirmation begins at the earliest place where the match could begin: "(?s)a.*foo" would have
 // it begin at the start of the text for every "foo".
-func near(items []*node, item int, lines bool) bool {
+func near(items []*syntax.Node, item int, lines bool) bool {
 	l := measurePrefix(items[:min(item, len(items))])
 	return lines || l.maxBytes >= 0 || !l.newlines
 }
 
 // searchable gives the sets of literals that a prefilter could look for. onlyWords says that the
 // pattern is nothing but a choice of literals.
-func (m *Matcher) searchable(needs []literals, items []*node, lines, onlyWords bool) []literals {
-	tooMany := func(l literals) bool { return len(l.set) > maxLiterals }
-	sets := slices.DeleteFunc(slices.Clone(needs), func(l literals) bool {
-		return tooMany(l) || !near(items, l.item, lines)
+func (m *Matcher) searchable(needs []literal.Set, items []*syntax.Node, lines, onlyWords bool) []literal.Set {
+	tooMany := func(l literal.Set) bool { return len(l.Members) > literal.Most }
+	sets := slices.DeleteFunc(slices.Clone(needs), func(l literal.Set) bool {
+		return tooMany(l) || !near(items, l.Item, lines)
 	})
 	if len(sets) == 0 {
 		sets = slices.DeleteFunc(slices.Clone(needs), tooMany)
@@ -102,7 +107,7 @@ func (m *Matcher) searchable(needs []literals, items []*node, lines, onlyWords b
 	for _, l := range sets {
 		// The literals themselves need no confirmation. What they share does, so it must be long
 		// to be better.
-		if shared, ok := l.common(); ok && (!onlyWords || len(shared.set[0].bytes) >= 6) {
+		if shared, ok := l.Common(); ok && (!onlyWords || len(shared.Members[0].Bytes) >= 6) {
 			sets = append(sets, shared)
 		}
 	}
@@ -111,27 +116,27 @@ func (m *Matcher) searchable(needs []literals, items []*node, lines, onlyWords b
 
 // preferLiterals takes set for the prefilter when that is cheaper than the DFA, and gives the cost
 // to beat. words says that set is the whole pattern: then a candidate is a match.
-func (m *Matcher) preferLiterals(set literals, items []*node, lines, words bool, v level) float64 {
-	f := literalPrefilter(set.set, v, !lines)
-	cost := set.cost()
+func (m *Matcher) preferLiterals(set literal.Set, items []*syntax.Node, lines, words bool, v level) float64 {
+	f := literalPrefilter(set.Members, v, !lines)
+	cost := cost(set)
 	if f == nil || cost >= costDFA && !words {
 		return costDFA
 	}
 	m.prefilter = f
 	m.exact = words && m.fallback == nil
-	m.singleLiteral = m.exact && len(set.set) == 1
-	m.prefix = measurePrefix(items[:set.item])
+	m.singleLiteral = m.exact && len(set.Members) == 1
+	m.prefix = measurePrefix(items[:set.Item])
 	if m.prefix.maxBytes >= 0 {
-		m.prefix.maxBytes += set.shift
+		m.prefix.maxBytes += set.Shift
 	}
 	if m.exact && !m.singleLiteral && lines {
-		m.literalSet = &literalSet{set.set, newTeddy(set.set, v, true)}
+		m.literalSet = &literalSet{set.Members, newTeddy(set.Members, v, true)}
 	}
 	return cost
 }
 
 // preferWindow takes a window of byte classes for the prefilter when that is cheaper than best.
-func (m *Matcher) preferWindow(items []*node, lines bool, best float64, v level) {
+func (m *Matcher) preferWindow(items []*syntax.Node, lines bool, best float64, v level) {
 	f := newWindowPrefilter(m.prog, v)
 	if f == nil || !near(items, f.item, lines) {
 		return
@@ -146,34 +151,20 @@ func (m *Matcher) preferWindow(items []*node, lines bool, best float64, v level)
 	}
 }
 
-// cheapest gives the set that costs the least to look for.
-func cheapest(sets []literals) (literals, bool) {
-	best := -1
-	for i, s := range sets {
-		if s.useful() && (best < 0 || s.cost() < sets[best].cost()) {
-			best = i
-		}
-	}
-	if best < 0 {
-		return literals{}, false
-	}
-	return sets[best], true
-}
-
 // cost estimates what looking for l costs per byte of text, confirmations included.
-func (l literals) cost() float64 {
+func cost(l literal.Set) float64 {
 	scan := costMasks
-	if len(l.set) == 1 {
+	if len(l.Members) == 1 {
 		scan = costPair
 	}
-	return scan + l.frequency()*costCandidate
+	return scan + l.Frequency()*costCandidate
 }
 
-func literalPrefilter(set []literal, v level, aligned bool) prefilter {
+func literalPrefilter(set []literal.Literal, v level, aligned bool) prefilter {
 	if len(set) == 1 {
 		return newPairPrefilter(set[0], v)
 	}
-	if !v.masks() || (literals{set: set}).shortest() < 2 { // without vectors the DFA is faster
+	if !v.masks() || (literal.Set{Members: set}).Shortest() < 2 { // without vectors the DFA is faster
 		return nil
 	}
 	return newTeddy(set, v, aligned)
@@ -182,77 +173,20 @@ func literalPrefilter(set []literal, v level, aligned bool) prefilter {
 // staysInLine says that n matches the same in line mode: it can't take "\n", does not ask for the
 // ends of the text, and is not empty. (An empty match could stand after the last line break, where
 // there is no line.)
-func staysInLine(n *node, crlf bool) bool {
-	return !n.nullable() && !n.any(func(n *node) bool {
-		switch n.op {
-		case opClass, opBytes:
-			return hasRune(n.ranges, '\n') || crlf && hasRune(n.ranges, '\r')
-		case opLook:
-			return n.look == lookTextStart || n.look == lookTextEnd
+func staysInLine(n *syntax.Node, crlf bool) bool {
+	return !n.Nullable() && !n.Any(func(n *syntax.Node) bool {
+		switch n.Op {
+		case syntax.OpClass, syntax.OpBytes:
+			return syntax.HasRune(n.Ranges, '\n') || crlf && syntax.HasRune(n.Ranges, '\r')
+		case syntax.OpLook:
+			return n.Look == syntax.LookTextStart || n.Look == syntax.LookTextEnd
 		}
 		return false
 	})
 }
 
-// flatten lifts groups and inner concatenations into the outer one, so that its items are as small
-// as can be: a prefilter may begin at any item.
-func flatten(n *node) *node {
-	for n.op == opGroup {
-		n = n.subs[0]
-	}
-	if n.op != opConcat {
-		return n
-	}
-	var subs []*node
-	for _, s := range n.subs {
-		if s = flatten(s); s.op == opConcat {
-			subs = append(subs, s.subs...)
-		} else {
-			subs = append(subs, s)
-		}
-	}
-	return concatNode(subs)
-}
-
-// linearSuperset gives a tree for the linear engine that matches at least what n matches.
-// Look-around is taken to hold, a back-reference to be any text. The backtracking engine decides.
-func linearSuperset(n *node) *node {
-	switch n.op {
-	case opAround:
-		return &node{op: opEmpty}
-	case opAtomic:
-		return linearSuperset(n.subs[0])
-	case opBackref:
-		return &node{op: opRepeat, max: -1, subs: []*node{classNode([]rune{0, 0x10ffff})}}
-	}
-	if len(n.subs) == 0 {
-		return n
-	}
-	c := *n
-	c.subs = slices.Clone(n.subs)
-	for i := range c.subs {
-		c.subs[i] = linearSuperset(c.subs[i])
-	}
-	if c.emitsNothing() {
-		return &node{op: opEmpty}
-	}
-	return &c
-}
-
-// emitsNothing says that n adds nothing to a program. "(((){1000}){1000}){1000}" would only take
-// time.
-func (n *node) emitsNothing() bool {
-	switch n.op {
-	case opRepeat:
-		return n.max == 0 || n.subs[0].op == opEmpty
-	case opGroup, opConcat:
-		return !slices.ContainsFunc(n.subs, func(s *node) bool { return s.op != opEmpty })
-	}
-	return false
-}
-
 // measurePrefix says what the given items can hold at most.
-func measurePrefix(items []*node) matchPrefix {
+func measurePrefix(items []*syntax.Node) matchPrefix {
 	var l matchPrefix
 	for _, n := range items {
 		if w := widest(n); w < 0 || l.maxBytes < 0 {
@@ -260,42 +194,42 @@ func measurePrefix(items []*node) matchPrefix {
 		} else {
 			l.maxBytes = min(l.maxBytes+w, 1<<30)
 		}
-		l.newlines = l.newlines || n.any(func(n *node) bool {
-			return n.op == opClass && hasRune(n.ranges, '\n')
+		l.newlines = l.newlines || n.Any(func(n *syntax.Node) bool {
+			return n.Op == syntax.OpClass && syntax.HasRune(n.Ranges, '\n')
 		})
 	}
 	return l
 }
 
 // widest is the most bytes that n can match, -1 without a bound.
-func widest(n *node) int {
-	switch n.op {
-	case opClass:
+func widest(n *syntax.Node) int {
+	switch n.Op {
+	case syntax.OpClass:
 		return 4
-	case opBytes:
+	case syntax.OpBytes:
 		return 1
-	case opConcat, opAlt:
+	case syntax.OpConcat, syntax.OpAlt:
 		sum := 0
-		for _, s := range n.subs {
+		for _, s := range n.Subs {
 			w := widest(s)
 			if w < 0 {
 				return -1
 			}
-			if n.op == opAlt {
+			if n.Op == syntax.OpAlt {
 				sum = max(sum, w)
 			} else {
 				sum += w
 			}
 		}
 		return min(sum, 1<<30)
-	case opRepeat:
-		w := widest(n.subs[0])
-		if w < 0 || n.max < 0 && w > 0 {
+	case syntax.OpRepeat:
+		w := widest(n.Subs[0])
+		if w < 0 || n.Max < 0 && w > 0 {
 			return -1
 		}
-		return min(w*max(n.max, 0), 1<<30)
-	case opGroup:
-		return widest(n.subs[0])
+		return min(w*max(n.Max, 0), 1<<30)
+	case syntax.OpGroup:
+		return widest(n.Subs[0])
 	}
 	return 0
 }

@@ -6,6 +6,8 @@ import (
 	"math/bits"
 	"slices"
 	"unsafe"
+
+	"moltisfs/grep/match/literal"
 )
 
 const block = 64 // bytes that maskScan takes at once
@@ -45,21 +47,21 @@ type teddy struct {
 
 // placed is a literal, and where in it the three bytes stand.
 type placed struct {
-	literal
+	literal.Literal
 	window int
 }
 
 // newTeddy wants literals of at least two bytes. With aligned the three bytes stand at the same
 // place in all of them, so candidates come in the order in which they begin. Without it each
 // literal uses its rarest three.
-func newTeddy(set []literal, v level, aligned bool) *teddy {
+func newTeddy(set []literal.Literal, v level, aligned bool) *teddy {
 	f := &teddy{level: v, aligned: aligned}
-	together := literals{set: set}
+	together := literal.Set{Members: set}
 	best, at := math.Inf(1), 0
-	for w := 0; aligned && w+3 <= together.shortest(); w++ {
+	for w := 0; aligned && w+3 <= together.Shortest(); w++ {
 		c := 0.0
 		for _, l := range set {
-			c += l.part(w, w+3).frequency()
+			c += l.Part(w, w+3).Frequency()
 		}
 		if c < best {
 			best, at = c, w
@@ -71,8 +73,8 @@ func newTeddy(set []literal, v level, aligned bool) *teddy {
 		if !aligned {
 			at = 0
 		}
-		for w := 0; !aligned && w+3 <= len(l.bytes); w++ {
-			if c := l.part(w, w+3).frequency(); c < best {
+		for w := 0; !aligned && w+3 <= len(l.Bytes); w++ {
+			if c := l.Part(w, w+3).Frequency(); c < best {
 				best, at = c, w
 			}
 		}
@@ -81,19 +83,19 @@ func newTeddy(set []literal, v level, aligned bool) *teddy {
 	// Literals with similar windows share a bucket. A bucket of unlike ones would accept mixtures
 	// that none of them has.
 	slices.SortFunc(all, func(a, b placed) int {
-		return bytes.Compare(a.bytes[a.window:], b.bytes[b.window:])
+		return bytes.Compare(a.Bytes[a.window:], b.Bytes[b.window:])
 	})
 	for i, l := range all {
 		bucket := i * 8 / max(8, len(all))
 		f.buckets[bucket] = append(f.buckets[bucket], l)
 		for place := range 3 {
-			if l.window+place >= len(l.bytes) { // a literal of two bytes
+			if l.window+place >= len(l.Bytes) { // a literal of two bytes
 				for b := range 256 {
 					f.m.add(place, bucket, byte(b))
 				}
 				continue
 			}
-			b, m := l.bytes[l.window+place], l.mask[l.window+place]
+			b, m := l.Bytes[l.window+place], l.Mask[l.window+place]
 			f.m.add(place, bucket, b)
 			if m != 0 {
 				f.m.add(place, bucket, b&^m)
@@ -111,7 +113,7 @@ func (f *teddy) verify(text []byte, from, w int, buckets byte, m *meter) int {
 		m.spend(len(f.buckets[bits.TrailingZeros8(buckets)]))
 		for i := range f.buckets[bits.TrailingZeros8(buckets)] {
 			l := &f.buckets[bits.TrailingZeros8(buckets)][i]
-			if at := w - l.window; at >= from && l.at(text[at:]) && (best < 0 || at < best) {
+			if at := w - l.window; at >= from && l.At(text[at:]) && (best < 0 || at < best) {
 				best = at
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"unicode/utf8"
+
+	"moltisfs/grep/match/syntax"
 )
 
 // template is the byte automaton of one class: nodes of edges, equal tails shared. Forwards it is
@@ -21,7 +23,7 @@ type sequence struct {
 }
 
 func (c *compiler) template(ranges []rune) *template {
-	if slices.Equal(ranges, wordRanges()) { // in every other pattern, and the largest of all
+	if slices.Equal(ranges, syntax.WordRanges()) { // in every other pattern, and the largest of all
 		if c.reverse {
 			return wordReverse()
 		}
@@ -40,8 +42,8 @@ func (c *compiler) template(ranges []rune) *template {
 }
 
 var (
-	wordForward = sync.OnceValue(func() *template { return newTemplate(wordRanges(), false) })
-	wordReverse = sync.OnceValue(func() *template { return newTemplate(wordRanges(), true) })
+	wordForward = sync.OnceValue(func() *template { return newTemplate(syntax.WordRanges(), false) })
+	wordReverse = sync.OnceValue(func() *template { return newTemplate(syntax.WordRanges(), true) })
 )
 
 func newTemplate(ranges []rune, reverse bool) *template {

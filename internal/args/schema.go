@@ -37,8 +37,7 @@ type Spec struct {
 	aliases Aliases
 }
 
-// Aliases are other names for arguments: for each, the real names it may stand for, in the order
-// in which they are tried.
+// Aliases are other names for arguments, each with the real names it may stand for, tried in order.
 type Aliases map[string][]string
 
 // Of makes the Spec of the struct type A from its tags. It panics on a malformed tag.
@@ -47,8 +46,7 @@ func Of[A any](aliases Aliases) *Spec {
 	return &Spec{typ: typ, fields: fieldsOf(typ), aliases: aliases}
 }
 
-// Schema is the JSON Schema (2020-12): a closed object. "$schema" is left out, because MCP assumes
-// 2020-12 without it.
+// Schema is the JSON Schema (2020-12), a closed object. MCP assumes 2020-12 without "$schema".
 func (s *Spec) Schema() json.RawMessage {
 	out, err := encode(objectOf(s.fields))
 	if err != nil {

@@ -14,8 +14,7 @@
 // synced. Records hold names and hashes, never the content of a file. Directories have mode 0700,
 // files 0600.
 //
-// A Log is safe for concurrent use. Where the system has no flock, only one process at a time may
-// have it open.
+// A Log is safe for concurrent use. On Windows only one process at a time may have it open.
 package audit
 
 import "time"
@@ -25,7 +24,8 @@ type Record struct {
 	Time  time.Time
 	Phase string // "intent", before anything is changed, or "outcome"
 	Call  string // joins the two
-	Tool  string
+
+	Dialect, Tool string // the tool is one of that dialect
 
 	Principal, Session string
 	Paths              []string // real names

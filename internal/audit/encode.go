@@ -19,6 +19,7 @@ func appendRecord(b []byte, r *Record) []byte {
 	b = append(b, `","phase":`...)
 	b = appendString(b, r.Phase)
 	b = appendField(b, `,"call":`, r.Call)
+	b = appendField(b, `,"dialect":`, r.Dialect)
 	b = appendField(b, `,"tool":`, r.Tool)
 	b = appendField(b, `,"principal":`, r.Principal)
 	b = appendField(b, `,"session":`, r.Session)

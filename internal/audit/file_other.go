@@ -17,6 +17,3 @@ func sizeAndName(f *os.File, _ uintptr) (size int64, named bool, err error) {
 
 // privateFile: the mode says nothing about who may read here; the directory's access list does.
 func privateFile(*os.File) error { return nil }
-
-// exclusive: there is only one process, see the package comment.
-func exclusive(*os.File) error { return nil }

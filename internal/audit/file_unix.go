@@ -22,22 +22,3 @@ func sizeAndName(_ *os.File, fd uintptr) (size int64, named bool, err error) {
 }
 
 func privateFile(f *os.File) error { return f.Chmod(0o600) }
-
-// exclusive waits for the lock on f, which lasts until f is closed.
-func exclusive(f *os.File) error {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var locked error
-	if err := raw.Control(func(fd uintptr) {
-		for {
-			if locked = syscall.Flock(int(fd), syscall.LOCK_EX); locked != syscall.EINTR {
-				return
-			}
-		}
-	}); err != nil {
-		return err
-	}
-	return locked
-}

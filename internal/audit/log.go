@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"moltisfs/internal/guardfs/flock"
 )
 
 // FileName is the current file in the directory. Older ones have .1, .2 … at the end.
@@ -213,7 +215,7 @@ func (l *Log) rotate() error {
 		return err
 	}
 	defer lock.Close() // releases the lock, too
-	if err := exclusive(lock); err != nil {
+	if err := flock.Lock(lock); err != nil {
 		return err
 	}
 	info, err := os.Lstat(l.path)

@@ -1,5 +1,5 @@
-// Package datadir makes and takes the data directory: where the audit log, checkpoints, locks and read
-// histories are kept. It looks at that one directory and at nothing of the agent's.
+// Package datadir makes and takes the data directory: where the audit log, checkpoints, locks and
+// read histories are kept. It looks at that one directory and at nothing of the agent's.
 package datadir
 
 import (
@@ -28,7 +28,8 @@ const marker = "moltis-fs-data"
 
 const markerText = "This directory belongs to moltis-fs: its audit log, checkpoints, locks and read histories.\n"
 
-// ours says whether dir is a data directory of ours: it has the marker, or what stands in one that is older than markers.
+// ours says whether dir is a data directory of ours: it has the marker, or the files of an older
+// one.
 func ours(dir string) bool {
 	for _, name := range []string{marker, "audit/audit.jsonl", "checkpoints/checkpoints.db", "locks/bytes"} {
 		if info, err := os.Lstat(filepath.Join(dir, name)); err == nil && info.Mode().IsRegular() {
@@ -40,12 +41,13 @@ func ours(dir string) bool {
 
 // parts are what we keep in a data directory, and in its checkpoints.
 var parts = map[string][]string{
-	"":            {marker, "audit", "cache", "ledger", "locks", "temporaries"},
-	"checkpoints": {"blobs", "checkpoints.db*", "damaged-*", "in-use", "journal*", "numbers*", "purging*", "writers"},
+	"": {marker, "audit", "cache", "ledger", "locks", "temporaries"},
+	"checkpoints": {"blobs", "checkpoints.db*", "damaged-*", "in-use", "journal*", "numbers*",
+		"open", "purging*", "writers"},
 }
 
-// In lists what is ours in a data directory that others keep things in as well, such as Moltis in ~/.moltis: relative
-// paths, sorted. nil: there is no data directory of ours.
+// In lists what is ours in a data directory that others keep things in as well, such as Moltis in
+// ~/.moltis: relative paths, sorted. nil: there is no data directory of ours.
 func In(dir string) (found []string) {
 	if !ours(dir) {
 		return nil
@@ -74,7 +76,7 @@ func Take(dir string, logger *slog.Logger) error {
 	if err != nil {
 		return &Error{dir, "it can't be read: " + err.Error(), another}
 	}
-	if len(entries) > 0 && !ours(dir) { // in this order: another process may be making it, and begins with the marker
+	if len(entries) > 0 && !ours(dir) { // its maker begins with the marker
 		return &Error{dir, "it holds " + strconv.Quote(entries[0].Name()) + " and is no data directory of moltis-fs", another}
 	}
 	for _, e := range entries {
@@ -106,8 +108,8 @@ func mark(dir string) error {
 	return errors.Join(err, f.Close())
 }
 
-// othersMay refuses a data directory in which others may write, and warns of one that they may look into. It is left to its
-// owner to change that: what the mode of a directory is for, only he knows.
+// othersMay refuses a data directory in which others may write, and warns of one that they may look
+// into. It is left to its owner to change that: what the mode of a directory is for, only he knows.
 func othersMay(dir string, logger *slog.Logger) error {
 	info, err := os.Stat(dir)
 	if err != nil {

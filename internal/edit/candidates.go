@@ -65,7 +65,7 @@ func newNeedle(old []byte, cr bool) *needle {
 	return n
 }
 
-// extent is a place in the text whose skeleton is that of a needle: from its first to its last character that is not white space.
+// extent is where the text has the skeleton of a needle, without white space at the ends.
 type extent struct{ start, end int }
 
 const (
@@ -92,7 +92,7 @@ func (h *haystack) skeleton() ([]byte, []mark) {
 	return h.bones, h.marks
 }
 
-// candidates finds all places in h with the needle's skeleton. more is true when there may be others beyond a limit.
+// candidates finds the places in h with the needle's skeleton. more: a limit may hide others.
 func (n *needle) candidates(h *haystack) (found []extent, more bool) {
 	text := h.text
 	limit := min(maxCandidates, compareBudget/(len(n.old)+1)+1)
@@ -146,7 +146,7 @@ func anchors(text, run []byte) (at []int, ok bool) {
 	}
 }
 
-// window is a stretch of text around an anchor at p that surely holds the whole match if there is one.
+// window is the text around an anchor at p that holds the whole match, if there is one.
 func (n *needle) window(text []byte, p int) (from, to int) {
 	from = p
 	for need := n.anchorAt + 8; need > 0 && from > 0; {
@@ -206,7 +206,7 @@ type match struct {
 	from   extent
 }
 
-// verify compares a candidate with Old, line by line. ok is false when no tier takes them for equal.
+// verify compares a candidate with Old, line by line. ok: a tier takes them for equal.
 func (n *needle) verify(text []byte, cr bool, c extent) (m match, ok bool) {
 	v := verifier{needle: n, text: text, cr: cr}
 	v.match.from, v.lineAt = c, lineStart(text, c.start, cr)
@@ -404,7 +404,7 @@ func (v *verifier) content(i int, o, cur line, last bool) bool {
 	return v.raise(compare(rest, v.text[v.from.end:cur.end], true))
 }
 
-// tail places the end of the match: rest, all white space, follows at the offset at of the line cur.
+// tail places the end of the match: rest, all white space, follows at offset at of the line cur.
 func (v *verifier) tail(at int, cur line, rest []byte) bool {
 	have := v.text[at:cur.end]
 	if k, t := prefix(have, rest); t < tierNone {

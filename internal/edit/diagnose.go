@@ -16,8 +16,8 @@ type diagnosis struct {
 	detail     string
 }
 
-// diagnose fills in a NoMatchError: equivalences first, then what the session last saw, then the other case, then what has most in
-// common. Each step is linear in the text.
+// diagnose fills in a NoMatchError: equivalences first, then what the session last saw, then the
+// other case, then what has most in common. Each step is linear in the text.
 func diagnose(err *NoMatchError, h *haystack, seen []byte, e Edit) {
 	why := err.Detail // of the tier that found the place
 	err.Cause = CauseUnknown
@@ -66,7 +66,8 @@ func lineBreak(cr bool) string {
 	return "\n"
 }
 
-// near looks for Old by skeleton: what a tier found and was not allowed to use, or what differs in white space alone.
+// near looks for Old by skeleton: found by a tier that may not be used, or differing in white
+// space.
 func (n *needle) near(h *haystack) (diagnosis, bool) {
 	if n == nil {
 		return diagnosis{}, false
@@ -85,7 +86,7 @@ func (n *needle) near(h *haystack) (diagnosis, bool) {
 		}
 	}
 	if found == 0 {
-		// Only blanks inside lines or blank lines differ. The white space at the ends of Old is given as the file has it.
+		// Only blanks inside lines or blank lines differ. The ends of Old get the file's white space.
 		c := places[0]
 		d := diagnosis{cause: CauseWhitespace, start: c.start, end: c.end}
 		if at := lineStart(h.text, c.start, h.cr); n.first > 0 && len(trimBlanks(h.text[at:c.start])) == 0 {
@@ -168,7 +169,7 @@ func quotesOrSpaces(a, b []byte) string {
 	return CauseQuotes
 }
 
-// nearRepaired looks for Old with its escapes, entities or line numbers undone: as the tier does, and then with the looser tiers.
+// nearRepaired looks for Old repaired: as the tier does, and then with the looser tiers.
 func nearRepaired(h *haystack, e Edit) (diagnosis, bool) {
 	rs := repairs(e)
 	var detail string
@@ -261,12 +262,12 @@ func (n *needle) nearCase(h *haystack) (diagnosis, bool) {
 	}
 	// The white space around is looked for as if the letters were the same.
 	text := append([]byte(nil), n.old...)
-	copy(text[n.first:n.last], h.text[start:end]) // only right when lengths agree, which verify finds out
+	copy(text[n.first:n.last], h.text[start:end]) // verify finds out if lengths differ
 	if m, ok := newNeedleOr(text, h.cr, n).verify(h.text, h.cr, extent{start, end}); ok && end-start == n.last-n.first {
 		start, end = m.start, m.end
 	}
 	cause := CauseCase
-	if bytes.Equal(bones[at:at+len(n.bones)], n.bones) { // near looks for a long word as it is, and a blank may stand in it
+	if bytes.Equal(bones[at:at+len(n.bones)], n.bones) { // a long word, maybe with blanks in it
 		cause = CauseWhitespace
 	}
 	return diagnosis{cause: cause, start: start, end: end}, true
@@ -289,8 +290,8 @@ func lowerASCII(b []byte) []byte {
 	return out
 }
 
-// resend gives text[start:end] if it is there once, or else with as many lines around it as make it unique; "" when that cannot be
-// sent at all, because it is no text. whole is true in the first case.
+// resend gives text[start:end] with as many lines around it as make it unique; whole: it needs
+// none. What is no text can't be sent and gives "".
 func resend(h *haystack, start, end int) (s string, whole bool) {
 	budget := lookBudget
 	region := h.text[start:end]

@@ -11,9 +11,9 @@ import (
 	"moltisfs/internal/text"
 )
 
-// document is a file between two edits: its text as UTF-8, and what is needed to get the bytes back. For UTF-8 the text is the
-// bytes. For every other charset the bytes are a list of pieces, each either a part of the original file, never decoded and
-// encoded again (that would not be lossless), or the encoded text of an edit.
+// document is a file between two edits: its text as UTF-8, and what is needed to get the bytes
+// back. For UTF-8 the text is the bytes. For every other charset the bytes are a list of pieces,
+// each a part of the original file, which is never encoded again, or the encoded text of an edit.
 type document struct {
 	enc  *text.Encoding
 	bom  []byte
@@ -23,7 +23,7 @@ type document struct {
 
 	guessed bool // the charset rests on statistics
 
-	before     []byte // a stretch of whole lines of the text before the only splice; nil: all of it was kept
+	before     []byte // whole lines around the only splice, before it; nil: all was kept
 	beforeLine int    // lines before the stretch
 	beforeAt   int    // bytes before it
 	beforeTail int    // bytes behind it
@@ -49,7 +49,7 @@ type replacement struct {
 // maxPieces bounds the list: past it the bytes are joined and decoded afresh.
 const maxPieces = 4096
 
-// openToChange is open for who is going to write: a file whose bytes mean nothing by themselves is refused.
+// openToChange is open for writing: it refuses a file whose bytes mean nothing by themselves.
 func openToChange(content []byte, encoding string) (*document, error) {
 	if encoding == "" {
 		if name := text.Stateful(content); name != "" {
@@ -84,7 +84,7 @@ func (d *document) load(raw []byte) {
 	}
 }
 
-// bytes gives the file. The result is not shared with the document's text while edits may still follow.
+// bytes gives the file. While edits may follow, it shares nothing with the document's text.
 func (d *document) bytes() []byte {
 	if !d.enc.Mapped() {
 		if len(d.bom) == 0 {
@@ -112,7 +112,7 @@ func (d *document) excerpt(line int) string {
 	n := 1
 	for at := 0; n <= line+around; n++ {
 		l := lineFrom(d.text, at, cr)
-		if n >= line-around && (l.end > l.start || l.next > l.end) { // not what stands behind the last break
+		if n >= line-around && (l.end > l.start || l.next > l.end) { // none after the last break
 			fmt.Fprintf(&b, "%6d→%s\n", n, strings.ToValidUTF8(diff.CutLine(string(d.text[l.start:l.end])), "\ufffd"))
 		}
 		if at = l.next; l.next == l.end {
@@ -151,8 +151,8 @@ func (d *document) origRaw(at int) int {
 	return m.Raw + d.enc.RawOffset(d.orig[m.Raw:], at-m.Text)
 }
 
-// splice makes the replacements, which must be sorted and must not overlap, and gives the bytes they changed, in offsets of
-// the file before them.
+// splice makes the replacements, which must be sorted and must not overlap, and gives the bytes
+// they changed, in offsets of the file before them.
 func (d *document) splice(rs []replacement, encoded [][]byte) []Span {
 	if !d.enc.Mapped() {
 		spans := make([]Span, 0, min(len(rs), maxSpans))
@@ -174,7 +174,7 @@ func (d *document) tidy() {
 	}
 }
 
-// afterOpaque lists the replacements that come directly behind bytes which are no character: those could form one with what is put there.
+// afterOpaque lists the replacements behind bytes that are no character: together they may be one.
 func (d *document) afterOpaque(rs []replacement) (out []int) {
 	if !d.enc.Mapped() {
 		return nil
@@ -187,7 +187,7 @@ func (d *document) afterOpaque(rs []replacement) (out []int) {
 	return out
 }
 
-// joined reports whether, after a splice, the bytes around one of the listed replacements read as other text than is meant to be there.
+// joined reports whether, after a splice, the bytes around a listed replacement read as other text.
 func (d *document) joined(rs []replacement, list []int) bool {
 	if len(list) == 0 {
 		return false
@@ -271,8 +271,8 @@ func (d *document) spliceText(rs []replacement) {
 	d.own = true
 }
 
-// keepStretch keeps of the text what Patch and the guards need to know of it: the lines around r. A decoded text is then changed in
-// place, instead of having two of them.
+// keepStretch keeps of the text what Patch and the guards need to know of it: the lines around r. A
+// decoded text is then changed in place, instead of having two of them.
 func (d *document) keepStretch(r replacement) {
 	cr := diff.CROnly(d.text)
 	from, to := r.start, r.end
@@ -342,8 +342,8 @@ func (d *document) cut(p piece, at, n int) piece {
 	return piece{text: n, raw: p.raw[a:b]}
 }
 
-// whole moves offsets in the text out of the middle of characters of the charset. Only combined letters of Big5, two
-// runes in one character, ever need it.
+// whole moves offsets in the text out of the middle of characters of the charset. Only combined
+// letters of Big5, two runes in one character, ever need it.
 func (d *document) whole(start, end int) (int, int) {
 	if !d.enc.Mapped() {
 		return start, end

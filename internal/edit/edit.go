@@ -1,46 +1,48 @@
-// Package edit changes text by quoting it: find the one place that reads like Old, put New there. It is pure: bytes in, bytes
-// and a report out, no files, no clock.
+// Package edit changes text by quoting it: find the one place that reads like Old, put New there.
+// It is pure: bytes in, bytes and a report out, no files, no clock.
 //
 // # Guarantees
 //
-//   - Outside the reported spans no byte changes, whatever the charset, the line endings or the byte order mark, and even
-//     if the file holds NULs or bytes that are no text. Only the changed part of New is ever encoded.
-//   - Nothing is replaced by similarity. The tiers below are equivalences; each acts only if it finds exactly one place (or
-//     Edit.All is set) and no stricter tier found any.
-//   - All or nothing: an error means that no edit of the list took place. Each edit sees the text that those before it made.
-//   - Errors are typed and say what to send instead. No input makes Apply panic or take more than linear time per edit, give or
-//     take the logarithm of a sort; memory for the result is bounded by Options.MaxBytes before it is taken.
+//   - No byte outside the reported spans changes, whatever the charset, line endings or byte order
+//     mark, and even in a file with NULs. Only the changed part of New is ever encoded.
+//   - Nothing is replaced by similarity. The tiers below are equivalences. Each acts only if it finds
+//     exactly one place (or Edit.All is set) and no stricter tier found any.
+//   - All or nothing: after an error no edit took place. Each edit sees what those before it made.
+//   - Errors are typed and say what to send instead. Apply never panics. An edit takes linear time,
+//     but for a sort. Options.MaxBytes bounds the result before memory for it is taken.
 //
 // # Tiers
 //
 //	exact            the same bytes
 //	line_endings     LF, CRLF and (in a file without LF) CR are the same
-//	trailing_blanks  blanks at line ends do not count, nor a final newline that the file does not have
-//	quotes           typographic quotes, dashes, ellipses and spaces are the ASCII ones; invisible characters do not count
+//	trailing_blanks  blanks at line ends do not count, nor a final newline that the file lacks
+//	quotes           typographic quotes, dashes, ellipses, spaces are ASCII; the invisible is nothing
 //	unicode          composed and decomposed letters are the same
 //	indentation      the indentation differs by one consistent rule: depth, width or kind of blanks
-//	repaired         escapes, HTML entities or pasted line numbers in Old undone (or, for escapes and entities, redone)
+//	repaired         escapes, entities or pasted line numbers in Old undone (the first two: or redone)
 //
-// Tiers add up, except that repaired text is looked for by the first three only. Options.Strict ends the list after line_endings.
+// Tiers add up, except that repaired text is looked for by the first three only. Options.Strict
+// ends the list after line_endings.
 //
 // # What is written
 //
 // New is written as it is sent, with these exceptions:
 //
-//   - Its line breaks take the ending of the lines they replace or stand beside. A byte order mark is not doubled.
-//   - Where a tolerant tier found the place, the lines and words that New shares with Old stay as the file has them.
-//   - With strategy indentation, the lines that New adds are indented by the same rule as Old.
-//   - With strategy repaired, line numbers are taken off New as off Old, and escapes that it shares with Old are undone.
+//   - Its line breaks become those of the lines there. A byte order mark is not doubled.
+//   - After a tolerant tier, the lines and words that New shares with Old stay as the file has them.
+//   - After indentation, the lines that New adds are indented by the same rule as Old.
+//   - After repaired, line numbers are taken off New too, and escapes shared with Old are undone.
 //   - The trailing_blanks tier adds no final newline to a file that has none.
 //
-// Who sends a damaged Old most likely sends New with the same damage. An edit is refused, and NoMatchError.Detail says why, if
-// what New adds could have suffered too: escapes, characters of a kind that differs, an indentation that more than one rule
-// explains, text that may have to stay in its column (a here-document, a raw string, a #directive).
+// Who sends a damaged Old most likely sends New with the same damage. An edit is refused, and
+// NoMatchError.Detail says why, if what New adds could have suffered too: escapes, characters of a
+// kind that differs, an indentation that more than one rule explains, text that may have to stay in
+// its column (a here-document, a raw string, a #directive).
 //
 // An empty New deletes Old and no more: the line break of a line quoted without it stays.
 //
-// Everything in this package is safe for concurrent use; arguments are not changed, and results share no memory with them that
-// will be written to.
+// Everything in this package is safe for concurrent use; arguments are not changed, and results
+// share no memory with them that will be written to.
 package edit
 
 import (
@@ -62,11 +64,11 @@ type Options struct {
 	Strict   bool         // exact and line_endings only
 	MaxBytes int64        // cap for the result, also between edits; 64 MiB when 0
 	Encoding string       // charset of the file, by any common name; "" = detect
-	Seen     []byte       // the file as the session last saw it, for the cause "stale"; may be nil. Same charset as content
-	Err      func() error // asked before each edit, what it answers ends the work: the Err of a context; may be nil
+	Seen     []byte       // as the session last saw it, in the same charset, for "stale"; or nil
+	Err      func() error // asked before each edit; an error ends the work; may be nil
 }
 
-// MaxEdits is how many edits Apply takes at once, MaxReplacements how many places one edit with All may change.
+// MaxEdits bounds the edits of one Apply, MaxReplacements the places that an edit with All changes.
 const (
 	MaxEdits        = 1000
 	MaxReplacements = 1 << 20
@@ -83,7 +85,7 @@ type Result struct {
 	Guessed      bool   // the charset rests on statistics
 	LineEnding   string // of the result: "lf" | "crlf" | "cr" | "mixed" | "none"
 
-	before, after []byte // the texts as UTF-8 without mark, or the stretch of whole lines that holds all changes
+	before, after []byte // UTF-8 without mark: the texts, or the lines that hold all changes
 	line          int    // lines before the stretch
 	cr            bool
 	blank         bool // nothing but blanks is left in all of the text
@@ -92,7 +94,7 @@ type Result struct {
 // Patch tells what was changed, as Patch does for two texts.
 func (r *Result) Patch() []diff.Hunk { return diff.PatchAt(r.before, r.after, r.line, r.cr) }
 
-// Guard finds what looks like an accident in what was done: see guard.Empties and guard.Placeholder. nil: nothing does.
+// Guard finds what looks like an accident, as guard.Empties and guard.Placeholder do. May be nil.
 func (r *Result) Guard() *guard.Finding {
 	if f := guard.Empties(r.before, r.after); f != nil && r.blank {
 		return f
@@ -124,15 +126,15 @@ type Step struct {
 	Spans         []Span // what changed, sorted; at most 4096, neighbours are joined past that
 }
 
-// Span is a run of bytes in the file before a step, replaced by Length bytes. It is the least that changed: what Old and New
-// have in common at either end is not part of it.
+// Span is a run of bytes in the file before a step, replaced by Length bytes. It is the least that
+// changed: what Old and New have in common at either end is not part of it.
 type Span struct{ Start, End, Length int }
 
-// Apply makes the edits in order, each on the result of those before it. content nil or empty is a file that does not exist yet or is
-// empty; a first edit with an empty Old gives it its text.
+// Apply makes the edits in order, each on the result of those before it. content nil or empty is a
+// file that does not exist yet or is empty; a first edit with an empty Old gives it its text.
 //
-// Errors are *NoMatchError, *NotUniqueError, *UnencodableError, *DamagedError, *EmptyOldError, *SameError, *NoopError, *TooLargeError,
-// *TooManyError or *EncodingError, never wrapped.
+// Errors are *NoMatchError, *NotUniqueError, *UnencodableError, *DamagedError, *EmptyOldError,
+// *SameError, *NoopError, *TooLargeError, *TooManyError or *EncodingError, never wrapped.
 func Apply(content []byte, edits []Edit, o Options) (*Result, error) {
 	if len(edits) > MaxEdits {
 		return nil, &TooManyError{What: "edits", Count: len(edits), Max: MaxEdits}
@@ -185,7 +187,7 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 	}
 	h := newHaystack(d.text)
 	if d.enc.Mapped() && !utf8.ValidString(e.Old) {
-		// It is no text, so it is not there; as bytes it might be a part of a letter that only our UTF-8 of the file has.
+		// It is no text, so it is not there. As bytes it might be part of a letter of our UTF-8.
 		return Step{}, &NoMatchError{Index: index, Cause: CauseUnknown, Detail: "old_string is not valid UTF-8"}
 	}
 	p, err := find(h, e, o.Strict)
@@ -216,7 +218,7 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 	return step, nil
 }
 
-// repaired gives the edit that does exactly what a tolerant tier would do; nil where none would act, or on many places.
+// repaired gives the exact edit for what a tolerant tier would do; nil if none does.
 func repaired(h *haystack, e Edit) *Edit {
 	p, err := find(h, e, false)
 	if err != nil || p == nil || len(p.rs) != 1 || e.All {
@@ -235,7 +237,7 @@ func (d *document) fill(index int, e Edit, o Options) (Step, error) {
 	return Step{Replacements: 1, Strategy: StrategyExact, Line: 1, Spans: spans}, err
 }
 
-// put trims the replacements to what really changes, encodes them, checks the size that the file will have, and splices.
+// put trims the replacements to what changes, encodes them, checks the new size, and splices.
 func (d *document) put(index int, e Edit, rs []replacement, o Options) ([]Span, error) {
 	if len(d.bom) > 0 && rs[0].start == 0 && len(rs[0].with) >= 3 && rs[0].with[:3] == "\ufeff" {
 		rs[0].with = rs[0].with[3:]
@@ -261,8 +263,8 @@ func (d *document) put(index int, e Edit, rs []replacement, o Options) ([]Span, 
 			size += int64(len(encoded[i]))
 		}
 	}
-	// What a mapped charset loses in the replaced parts is not subtracted: finding it out costs more than it is worth,
-	// unless the answer depends on it.
+	// What a mapped charset loses in the replaced parts is not subtracted: finding it out costs
+	// more than it is worth, unless the answer depends on it.
 	if size > o.MaxBytes && encoded != nil {
 		for _, r := range kept {
 			raw, _ := d.enc.Encode(string(d.text[r.start:r.end]))

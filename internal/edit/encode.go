@@ -6,15 +6,8 @@ import (
 	"moltisfs/internal/text"
 )
 
-// Detect names the encoding of a file's bytes, as Apply would assume it, and the length of its byte order mark.
-// guessed is true when the answer rests on statistics and not on a mark or on the bytes being valid UTF-8.
-func Detect(content []byte) (name string, bom int, guessed bool) {
-	e, bom, guessed := encodingOf("", content)
-	return e.Name, bom, guessed
-}
-
-// encodingOf is text.Of for who changes text in place: ASCII bytes, which a stateful encoding gives another meaning, are taken as they
-// are. openToChange refuses such a file.
+// encodingOf is text.Of for who changes text in place: ASCII bytes, which a stateful encoding gives
+// another meaning, are taken as they are. openToChange refuses such a file.
 func encodingOf(asked string, content []byte) (e *text.Encoding, bom int, guessed bool) {
 	e, bom, guessed = text.Of(asked, content)
 	if e != nil && e.Stateful() {
@@ -26,9 +19,9 @@ func encodingOf(asked string, content []byte) (e *text.Encoding, bom int, guesse
 	return e, bom, guessed
 }
 
-// Decode gives the text of content as UTF-8 without byte order mark, for Patch, Snippet and the guards. encoding "" means
-// detect. For UTF-8 the text is a part of content itself. Bytes that are no character become the bytes FF FF FF in
-// other encodings and stay as they are in UTF-8.
+// Decode gives the text of content as UTF-8 without byte order mark, for Patch, Snippet and the
+// guards. encoding "" means detect. For UTF-8 the text is a part of content itself. Bytes that are
+// no character become the bytes FF FF FF in other encodings and stay as they are in UTF-8.
 func Decode(content []byte, encoding string) (text []byte, name string, err error) {
 	d, err := open(content, encoding)
 	if err != nil {
@@ -37,9 +30,10 @@ func Decode(content []byte, encoding string) (text []byte, name string, err erro
 	return d.text, d.enc.Name, nil
 }
 
-// Encode writes a whole new text the way the file that it replaces is written: in its charset, with its byte order mark if it has one. encoding
-// names another charset; "" keeps that of like, which is UTF-8 when like is nil, empty or binary. Line endings are taken as they are. name is
-// the charset as Detect names it.
+// Encode writes a whole new text the way the file that it replaces is written: in its charset, with
+// its byte order mark if it has one. encoding names another charset; "" keeps that of like, which
+// is UTF-8 when like is nil, empty or binary. Line endings are taken as they are. name is the
+// charset as Detect names it.
 //
 // Errors are *UnencodableError (Index 0) and *EncodingError.
 func Encode(content string, like []byte, encoding string) (raw []byte, name string, err error) {

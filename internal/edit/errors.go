@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// Causes of a NoMatchError. They say why old_string is not in the text although something close to it is.
+// Causes of a NoMatchError: why old_string is not in the text although something close to it is.
 const (
 	CauseTabsVsSpaces   = "tabs_vs_spaces"  // indented with the other kind of blanks
 	CauseIndentation    = "indentation"     // the same blanks, another depth
@@ -23,8 +23,9 @@ const (
 	CauseUnknown        = "unknown"
 )
 
-// NoMatchError says that an edit's old string is not in the text, and what comes closest. The text is the one which the edit
-// saw: with several edits, the result of those before it. Apart from Index and Cause all fields may be empty.
+// NoMatchError says that an edit's old string is not in the text, and what comes closest. The text
+// is the one which the edit saw: with several edits, the result of those before it. All but Index
+// and Cause may be empty.
 type NoMatchError struct {
 	Index         int    // of the edit, 0-based
 	Cause         string // one of the Cause constants
@@ -32,9 +33,9 @@ type NoMatchError struct {
 	Region        string // those lines, shortened to some 2 KB
 	Diff          string // what differs, by character, blanks visible: [-sent-]{+in the file+}
 	Resend        string // matches exactly once if sent as old_string
-	Partial       bool   // Resend covers less or more than what the old string meant: check new_string against it
-	Repaired      *Edit  // strict mode only: what the edit becomes if a tier that was not asked would make it; matches exactly once
-	TextThere     string // numbered lines around what earlier edits changed last, where nothing is close and no file holds the text the edit saw
+	Partial       bool   // Resend covers less or more than old_string meant: check new_string
+	Repaired      *Edit  // strict mode only: the exact edit that a tier not asked would make
+	TextThere     string // numbered lines around the last change of earlier edits, if no other help is
 	Detail        string // a sentence on why a near match was not taken, where there is one to say
 }
 
@@ -46,7 +47,7 @@ func (e *NoMatchError) Error() string {
 	return s
 }
 
-// NotUniqueError says that an edit's old string, or what is equal to it by the named strategy, is in the text more than once.
+// NotUniqueError says that the text has an edit's old string, or its equal by a tier, repeatedly.
 type NotUniqueError struct {
 	Index    int
 	Count    int       // of all matches
@@ -82,7 +83,7 @@ func (e *UnencodableError) Error() string {
 	return fmt.Sprintf("edit %d: %s at line %d, column %d of new_string does not exist in %s", e.Index+1, name, e.Line, e.Column, e.Encoding)
 }
 
-// DamagedError refuses an edit beside bytes that are no character of the file's charset, because they would form one with the new text.
+// DamagedError refuses an edit beside bytes that are no character: with the new text they may be.
 type DamagedError struct {
 	Index    int
 	Line     int // where the bytes are, in the text that the edit saw
@@ -93,7 +94,7 @@ func (e *DamagedError) Error() string {
 	return fmt.Sprintf("edit %d: line %d holds bytes that are not %s and would swallow a part of the new text", e.Index+1, e.Line, e.Encoding)
 }
 
-// EmptyOldError refuses an empty old string on a file with content: it creates a file or fills an empty one, nothing else.
+// EmptyOldError refuses an empty old string on a file with content: it only fills an empty file.
 type EmptyOldError struct{ Index int }
 
 func (e *EmptyOldError) Error() string {
@@ -127,7 +128,7 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("edit %d: the result would have %d bytes, more than %d", e.Index+1, e.Size, e.Max)
 }
 
-// TooManyError refuses more edits than MaxEdits, or more replacements in one edit than MaxReplacements.
+// TooManyError refuses more than MaxEdits edits, or more than MaxReplacements replacements in one.
 type TooManyError struct {
 	Index      int    // of the edit; 0 when the edits themselves are too many
 	What       string // "edits" | "replacements"
@@ -138,7 +139,7 @@ func (e *TooManyError) Error() string {
 	return fmt.Sprintf("%d %s, more than %d", e.Count, e.What, e.Max)
 }
 
-// EncodingError refuses an Options.Encoding that is not known, or a file in one in which text can't be edited in place.
+// EncodingError refuses an unknown Options.Encoding, and one whose text can't be edited in place.
 type EncodingError struct {
 	Name string
 	Is   bool // the file is in it: nobody said so

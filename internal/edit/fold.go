@@ -9,8 +9,9 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// foldRune gives the ASCII that stands for a typographic character, "" for an invisible one. ok is false for all others. Only
-// characters that a reader or a model takes for the ASCII one are here; guillemets and primes of other scripts are not.
+// foldRune gives the ASCII that stands for a typographic character, "" for an invisible one. ok is
+// false for all others. Only characters that a reader or a model takes for the ASCII one are here;
+// guillemets and primes of other scripts are not.
 func foldRune(r rune) (s string, ok bool) {
 	switch r {
 	case 0x2018, 0x2019, 0x201a, 0x201b, 0x2032, 0x02bc, 0xff07:
@@ -96,8 +97,8 @@ func (t tier) String() string {
 		StrategyIndentation, "none"}[t]
 }
 
-// compare tells by which tier two pieces of a line are equal, leading blanks included: tierNone if by none.
-// atEnd says that both run to the end of their lines, so that trailing blanks do not count.
+// compare tells by which tier two pieces of a line are equal, leading blanks included: tierNone if
+// by none. atEnd: both run to the end of their lines, so trailing blanks do not count.
 func compare(a, b []byte, atEnd bool) tier {
 	if bytes.Equal(a, b) {
 		return tierExact
@@ -121,11 +122,12 @@ func compare(a, b []byte, atEnd bool) tier {
 	return tierNone
 }
 
-// The skeleton of a text is what all tiers up to indentation leave alone: the text decomposed, typography folded, without any
-// white space. Whatever two texts a tier takes for equal, their skeletons are the same bytes; so one search for the
-// skeleton of Old finds the candidates of all tiers at once, and only they have to be compared.
+// The skeleton of a text is what all tiers up to indentation leave alone: the text decomposed,
+// typography folded, without any white space. Whatever two texts a tier takes for equal, their
+// skeletons are the same bytes; so one search for the skeleton of Old finds the candidates of all
+// tiers at once, and only they have to be compared.
 
-// bone writes the skeleton of the character at src[at:] behind dst and gives the offset of the next character.
+// bone appends to dst the skeleton of the character at src[at:] and gives the offset of the next.
 func bone(dst, src []byte, at int) ([]byte, int) {
 	c := src[at]
 	if c < utf8.RuneSelf {
@@ -158,7 +160,7 @@ func bone(dst, src []byte, at int) ([]byte, int) {
 		}
 		end += q.Size()
 	}
-	if d := p.Decomposition(); !hangul && end == at+n { // one letter by itself, as nearly all are: no need to sort marks
+	if d := p.Decomposition(); !hangul && end == at+n { // a letter by itself has no marks to sort
 		if d == nil {
 			d = src[at:end]
 		}
@@ -196,8 +198,8 @@ func skeleton(src []byte) ([]byte, []mark) {
 	return out, marks
 }
 
-// place translates skeleton offsets [from,to) to the source bytes that made them. ok is false where a character of the source
-// is cut, or a combining mark would be torn from its letter.
+// place translates skeleton offsets [from,to) to the source bytes that made them. ok is false where
+// a character of the source is cut, or a combining mark would be torn from its letter.
 func place(src []byte, marks []mark, from, to int) (start, end int, ok bool) {
 	start, ok = -1, true
 	i := sort.Search(len(marks), func(i int) bool { return marks[i].text > from }) - 1

@@ -9,8 +9,8 @@ import (
 // indentPair is the indentation of one line as sent and as it is in the file.
 type indentPair struct{ old, file string }
 
-// indentRule turns the indentation of Old and New into that of the file: so many units, so many levels deeper, and spaces
-// that align behind them kept as they are.
+// indentRule turns the indentation of Old and New into that of the file: so many units, so many
+// levels deeper, and spaces that align behind them kept as they are.
 type indentRule struct {
 	from, to string // one level: a tab or some spaces
 	deeper   int
@@ -43,8 +43,9 @@ func (r indentRule) holds(pairs []indentPair) bool {
 	return true
 }
 
-// settle finds the rule for a match of tierIndent and says where the match begins and whether the first line takes part. Without a
-// rule the match stands as ambiguous: the lines are the same, but what New should look like cannot be told.
+// settle finds the rule for a match of tierIndent and says where the match begins and whether the
+// first line takes part. Without a rule the match is ambiguous: nobody can tell what New should
+// look like.
 func (m *match) settle(n *needle, text []byte, f *fitter, new string) {
 	pre := text[m.lineAt:m.from.start]
 	m.free = n.top == 0
@@ -57,7 +58,7 @@ func (m *match) settle(n *needle, text []byte, f *fitter, new string) {
 		if n.first > 0 {
 			return
 		}
-		// The first line lost its indentation when it was quoted, the others did not; nor may they seem to.
+		// Only the first line lost its indentation when it was quoted; the others may not seem to.
 		if slices.ContainsFunc(m.indents, func(p indentPair) bool { return p.old == "" }) {
 			return
 		}
@@ -65,9 +66,9 @@ func (m *match) settle(n *needle, text []byte, f *fitter, new string) {
 	m.rule = findRule(m.indents, f.old, new, text, m.lineAt)
 }
 
-// findRule gives the rule that explains all pairs, if what it makes of New is beyond doubt. What merely is deeper or shallower must
-// show two depths, or step in New as the file does. A unit that becomes the file's is enough; for any other change all rules
-// that explain the pairs must make the same of New.
+// findRule gives the rule that explains all pairs, if what it makes of New is beyond doubt. What
+// merely is deeper or shallower must show two depths, or step in New as the file does. A unit that
+// becomes the file's is enough; for any other change all rules that fit must make the same of New.
 func findRule(pairs []indentPair, old, new string, text []byte, near int) *indentRule {
 	if len(pairs) == 0 {
 		return nil
@@ -96,7 +97,7 @@ func findRule(pairs []indentPair, old, new string, text []byte, near int) *inden
 			if i == 0 && r.deeper == 0 && t == around {
 				return &r
 			}
-			if i == 0 || r.deeper == 0 { // a smaller unit than the steps show must at least leave the depth alone
+			if i == 0 || r.deeper == 0 { // a unit below the steps must keep the depth
 				rules = append(rules, r)
 			}
 		}
@@ -115,7 +116,7 @@ func findRule(pairs []indentPair, old, new string, text []byte, near int) *inden
 	return &rules[0]
 }
 
-// stepOf is the greatest step of which all differences between indentations by spaces are multiples.
+// stepOf is the greatest common step of the differences between indentations by spaces.
 func stepOf(indents []string) (step int) {
 	for _, s := range indents {
 		step = gcd(step, max(len(s)-len(indents[0]), len(indents[0])-len(s)))
@@ -142,7 +143,8 @@ func (r indentRule) covers(indents []string) bool {
 	return true
 }
 
-// indentsOf lists the indentations of the lines of s that are not blank, except the first if it has none.
+// indentsOf lists the indentations of the lines of s that have any text; a first of none is left
+// out.
 func indentsOf(s string) (out []string) {
 	for i, l := range strings.Split(s, "\n") {
 		in := string(indentOf([]byte(l)))
@@ -182,7 +184,8 @@ func gcd(a, b int) int {
 	return a
 }
 
-// unitAround guesses what one level is in the file, from some hundred lines around an offset: the most frequent step inwards.
+// unitAround guesses one level: the most frequent step inwards of some hundred lines around an
+// offset.
 func unitAround(text []byte, near int) string {
 	const window = 16 << 10
 	from, to := max(0, near-window), min(len(text), near+window)

@@ -12,9 +12,10 @@ import (
 	"moltisfs/internal/edit/diff"
 )
 
-// Where a tolerant tier finds Old, the file is written otherwise than Old, and New was most likely damaged as Old was. So lines
-// and words that New shares with Old stay as the file has them. The rest of New is written as it is sent, and only if it holds
-// nothing of the kind that was damaged. Otherwise the edit is refused.
+// Where a tolerant tier finds Old, the file is written otherwise than Old, and New was most likely
+// damaged as Old was. So lines and words that New shares with Old stay as the file has them. The
+// rest of New is written as it is sent, and only if it holds nothing of the damaged kind; else the
+// edit is refused.
 
 // Why what New should become can't be told. They end up in NoMatchError.Detail.
 const (
@@ -36,10 +37,10 @@ type keeping struct {
 	folds     string   // the ASCII for which the file has such characters where Old has none
 	accents   bool     // letters with marks are composed in one and not in the other
 	blanks    bool     // Old has blanks at line ends that the file has not
-	aligned   bool     // Old and New begin in the same column, or share a line: they were not moved each for itself
+	aligned   bool     // Old and New begin in one column or share a line: moved together
 }
 
-// written gives what the match becomes, and what it is now, both with LF. why tells why the first can't be told.
+// written gives what the match becomes and what it is now, with LF, or why that can't be told.
 func (m *match) written(n *needle, text []byte, e Edit, cr bool) (now, was, why string) {
 	k := &keeping{match: m, new: e.New, old: contents(e.Old, cr), have: contents(string(text[m.start:m.end]), cr)}
 	news := contents(e.New, cr)
@@ -120,8 +121,8 @@ func (k *keeping) compare(old, have string) {
 	k.blanks = k.blanks || len(a) > len(b)
 }
 
-// line gives what is written for line j of New, which is not in Old. It stands for line i of the match, or for none where i is
-// below zero. spaces: what it stands for differs from Old in its spaces.
+// line gives what is written for line j of New, which is not in Old. It stands for line i of the
+// match, or for none where i is below zero. spaces: it differs from Old in its spaces.
 func (k *keeping) line(l string, i, j int, spaces bool) (now, why string) {
 	lead, body, trail := parts(l)
 	if body == "" && k.blanks && l != "" {
@@ -214,8 +215,8 @@ func asLines(in []string) [][]byte {
 	return out
 }
 
-// parts divides a line into its blanks at the start, what is between, and its blanks at the end. Odd spaces and invisible
-// characters count as blanks. A blank line is all trail.
+// parts divides a line into its blanks at the start, what is between, and its blanks at the end.
+// Odd spaces and invisible characters count as blanks. A blank line is all trail.
 func parts(l string) (lead, body, trail string) {
 	blank := func(r rune) bool {
 		s, odd := foldRune(r)
@@ -263,8 +264,8 @@ func seam(line, part string, from bool) (at int, ok bool) {
 	return at, found == 1
 }
 
-// literals are the beginnings of text that goes on over line ends, and lines that belong in the first column: what is in them
-// must not be indented with the lines around.
+// literals are the beginnings of text that goes on over line ends, and lines that belong in the
+// first column: what is in them must not be indented with the lines around.
 var literals = regexp.MustCompile(`(?m)<<[-~<]?["'\\]?[A-Za-z_]|<<[-~]?[ \t]*["'\\]?[A-Z_]{3}|'''|\[=*\[[^\]\n]*$|\$\$|^=begin|` +
 	`^#[ \t]*(?:if|el|end|def|undef|inc|pragma|err|warn|line|reg)`)
 

@@ -8,7 +8,7 @@ import (
 	"moltisfs/internal/edit/diff"
 )
 
-// line is the content text[start:end] and the line break text[end:next], which is empty at the end of the text.
+// line is the content text[start:end] and the line break text[end:next], empty at the end.
 type line struct{ start, end, next int }
 
 // lineFrom gives the rest of the line that holds offset at, from at on.
@@ -37,7 +37,8 @@ func lineStart(text []byte, at int, cr bool) int {
 	return bytes.LastIndexByte(text[:at], brk) + 1
 }
 
-// splitLines cuts text at its line breaks. A final break makes a last, empty line; the empty text is one empty line.
+// splitLines cuts text at its line breaks. A final break makes an empty last line, and so does no
+// text.
 func splitLines(text []byte, cr bool) []line {
 	lines := make([]line, 0, 16)
 	for at := 0; ; {
@@ -79,8 +80,8 @@ func lineEnding(text []byte) string {
 	return "mixed"
 }
 
-// fitter writes New with the line breaks of the places it goes to. It remembers the uniform answers, so that a replacement in
-// a million places does not make a million copies.
+// fitter writes New with the line breaks of the places it goes to. It remembers the uniform
+// answers, so that a replacement in a million places does not make a million copies.
 type fitter struct {
 	text     []byte
 	cr       bool
@@ -123,14 +124,14 @@ func (f *fitter) fit(start, end int) string {
 		out = f.mixed(breaks)
 	}
 	if out == string(region) {
-		// With the neighbours' breaks nothing would change: then the breaks themselves are what the edit is about.
+		// With the neighbours' breaks nothing would change: the edit is about the breaks themselves.
 		return f.new
 	}
 	return out
 }
 
-// mixed lines up the lines that old and new share at either end with those of the region; a line between takes the break of the
-// line in its place, or of the last one before the shared end.
+// mixed lines up the lines that old and new share at either end with those of the region; a line
+// between takes the break of the line in its place, or of the last one before the shared end.
 func (f *fitter) mixed(breaks []string) string {
 	a, b := strings.Split(lf(f.old), "\n"), strings.Split(lf(f.new), "\n")
 	k, m := len(breaks), len(b)-1
@@ -153,7 +154,7 @@ func (f *fitter) mixed(breaks []string) string {
 	})
 }
 
-// neighbour is the line break that belongs to a place inside one line: its own, or at the end of the text the one before.
+// neighbour is the line break of a place inside one line: its own, or at the end the one before.
 func (f *fitter) neighbour(start, end int) string {
 	if f.cr {
 		return "\r"
@@ -237,8 +238,8 @@ func (d *document) trim(r replacement) replacement {
 	return r
 }
 
-// unencodable places a character that could not be encoded in the new string as it was sent. with is the part of it that was
-// encoded, perhaps re-indented or repaired, so the place is looked up by the character.
+// unencodable places a character that could not be encoded in the new string as it was sent. with
+// is the part of it that was encoded, perhaps re-indented or repaired, so look-up is by character.
 func unencodable(index int, sent, with string, bad int, cs string, guessed bool) error {
 	r, n := utf8.DecodeRuneInString(with[bad:])
 	before := strings.Count(with[:bad], with[bad:bad+n])

@@ -13,12 +13,13 @@ type plan struct {
 	recovered bool
 }
 
-// find looks for the place of an edit, tier by tier. Its errors carry no index; NoMatchError is empty yet.
+// find looks for the place of an edit, tier by tier. Its errors have no index, and NoMatchError is
+// empty.
 func find(h *haystack, e Edit, strict bool) (*plan, error) {
 	text, old := h.text, []byte(e.Old)
 	f := newFitter(text, e.Old, e.New)
 
-	// With All, lines that differ only in their ends are the same lines to whoever sent them: both tiers count together.
+	// With All, both tiers count together: lines that differ in their ends are the same to the sender.
 	endings := e.All && strings.Contains(e.Old, "\n") && bytes.IndexByte(text, '\r') >= 0
 	if !endings {
 		if p, err := findExact(text, old, e, f); p != nil || err != nil {

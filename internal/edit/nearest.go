@@ -23,8 +23,9 @@ const (
 	maxOldWords   = 4096
 )
 
-// nearest finds the stretch of the text that has most in common with Old: whole lines first, compared by skeleton and without case, and
-// words where no line is the same. Each line and word of the text is looked up once; nothing is compared with everything.
+// nearest finds the stretch of the text that has most in common with Old: whole lines first,
+// compared by skeleton and without case, and words where no line is the same. Each line and word of
+// the text is looked up once; nothing is compared with everything.
 func nearest(h *haystack, old []byte) (diagnosis, bool) {
 	olds := diff.Lines(old, h.cr && bytes.IndexByte(old, '\n') < 0)
 	lines := diff.Lines(h.text, h.cr)
@@ -220,8 +221,8 @@ func eachWord(l []byte, f func(key uint64, size int)) {
 	end()
 }
 
-// bestWindow slides a window somewhat longer than Old over the hits and gives the first and the last hit of the best one. What
-// several hits say about one key counts once.
+// bestWindow slides a window somewhat longer than Old over the hits and gives the first and the
+// last hit of the best one. What several hits say about one key counts once.
 func bestWindow(hits []hit, size int) (first, last hit, score float64) {
 	sort.SliceStable(hits, func(i, j int) bool { return hits[i].line < hits[j].line })
 	span := size + size/4
@@ -268,8 +269,8 @@ func bestWindow(hits []hit, size int) (first, last hit, score float64) {
 	return first, last, best
 }
 
-// within finds the part of line that is most like old, by edit distance with free ends, for lines and strings of a moderate length; all of
-// the line, without its indentation, for others.
+// within finds the part of line that is most like old, by edit distance with free ends, for lines
+// and strings of a moderate length; all of the line, without its indentation, for others.
 func within(old, line []byte) (from, to int) {
 	in := len(indentOf(line))
 	if in > 0 && len(indentOf(old)) > 0 {

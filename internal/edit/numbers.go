@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// numberSigns are what stands between a line number and the line in the output of Read, cat -n, grep -n and the like.
+// numberSigns stand between a line number and the line, as Read, cat -n and grep -n write them.
 func numberSigns() []string { return []string{"→", "\t", ": ", ":", " | ", "| ", "|", " "} }
 
-// numbersOff lists the ways in which line numbers may have been pasted with Old. The numbers must count up line by line; only the first
-// line may be without, and empty lines.
+// numbersOff lists the ways in which line numbers may have been pasted with Old. The numbers must
+// count up line by line; only the first line may be without, and empty lines.
 func numbersOff(e Edit) (out []repair) {
 	if !strings.ContainsAny(e.Old, "0123456789") {
 		return nil
@@ -30,7 +30,7 @@ func numbersOff(e Edit) (out []repair) {
 	return out
 }
 
-// stripNumbers takes a number and sign off every line of s. bare is true when the first line had none.
+// stripNumbers takes a number and sign off every line of s. bare: the first line had none.
 func stripNumbers(s, sign string) (out string, first, numbered int, bare, ok bool) {
 	var b strings.Builder
 	next := 0
@@ -89,7 +89,7 @@ func cutNumber(l, sign string) (n int, rest string, ok bool) {
 	return 0, "", false
 }
 
-// someNumbers reports whether any line of s but a blank one starts with a number and the sign, where the sign leaves little doubt.
+// someNumbers reports whether a line of s starts with a number and a sign that is clear enough.
 func someNumbers(s, sign string) bool {
 	for _, l := range strings.Split(s, "\n") {
 		if _, _, ok := cutNumber(l, sign); ok {

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// repair is one way in which Old may have been damaged on its way, undone; or the way the file is written and Old is not.
+// repair undoes one way in which Old may have been damaged, or writes Old as the file is written.
 type repair struct {
 	cause  string
 	old    string
@@ -47,7 +47,7 @@ func repairs(e Edit) []repair {
 	return out
 }
 
-// affixes divides new into what it has in common with old at its start, the rest, and what it has in common at its end.
+// affixes divides new into what it shares with old at its start, the rest, and what at its end.
 func affixes(old, new string) (head, middle, tail string) {
 	n := 0
 	for n < len(old) && n < len(new) && old[n] == new[n] {
@@ -67,7 +67,8 @@ func affixes(old, new string) (head, middle, tail string) {
 	return new[:n], s[:len(s)-m], s[len(s)-m:]
 }
 
-// findRepaired is the last tier. It acts only if all repairs that find anything find the same one place and agree on what to write there.
+// findRepaired is the last tier. It acts only if all repairs that find anything agree on one place
+// and what to write there.
 func findRepaired(h *haystack, e Edit) (*plan, error) {
 	var (
 		best   *plan

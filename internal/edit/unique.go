@@ -70,8 +70,8 @@ func notUnique(text []byte, regions []extent, count int, t tier) *NotUniqueError
 	return e
 }
 
-// uniqueAround gives the least run of whole lines around text[start:end] that is in the text once and is valid UTF-8. Of several that are as short
-// it takes the one with the match closest to its middle.
+// uniqueAround gives the least run of whole lines around text[start:end] that is in the text once
+// and is valid UTF-8. Of the shortest it takes the one with the match in the middle.
 func uniqueAround(text []byte, start, end int, cr bool, budget *int) (string, bool) {
 	above, below := []int{lineStart(text, start, cr)}, []int{end}
 	next := end
@@ -113,8 +113,9 @@ func uniqueAround(text []byte, start, end int, cr bool, budget *int) (string, bo
 	return "", false
 }
 
-// reachOf tells for each start in above up to which offset the text that begins there is somewhere else too, -1 for one whose text up to
-// below[0] is nowhere else. So all contexts are judged by one pass over the text. It gives up where that would take more than the budget.
+// reachOf tells for each start in above up to which offset the text that begins there is somewhere
+// else too, -1 for one whose text up to below[0] is nowhere else. So all contexts are judged by one
+// pass over the text. It gives up where that would take more than the budget.
 func reachOf(text []byte, above, below []int, budget *int) (reach []int, ok bool) {
 	from, to, last := above[0], below[0], below[len(below)-1]
 	reach = make([]int, len(above))

@@ -16,8 +16,8 @@ const (
 	lineContext  = 24 // characters shown on either side of a difference
 )
 
-// lineDiff shows what separates two texts, line by line: [-sent-]{+in the file+}, blanks and odd characters visible there.
-// first is the number of have's first line. Lines that are the same are left out.
+// lineDiff shows what separates two texts, line by line: [-sent-]{+in the file+}, blanks and odd
+// characters visible there. first is the number of have's first line. Same lines are left out.
 func lineDiff(sent, have string, first int) string {
 	a, b := diff.Lines([]byte(lf(sent)), false), diff.Lines([]byte(lf(have)), false)
 	cs := diff.Changes(a, b)
@@ -139,8 +139,8 @@ func visible(s string) string {
 	return b.String()
 }
 
-// ShownPath writes a path, or another name, into a text for people and models: in one line and with nothing in it that a terminal obeys. A name
-// that has such things, or begins as if it were quoted, is quoted as in Go.
+// ShownPath writes a path, or another name, into a text for people and models: in one line and with
+// nothing in it that a terminal obeys. A name that needs it, or looks quoted, is quoted as in Go.
 func ShownPath(name string) string {
 	for i, r := range name {
 		if !strconv.IsPrint(r) || r == utf8.RuneError || i == 0 && r == '"' {

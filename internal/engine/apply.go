@@ -28,10 +28,10 @@ func (p *Plan) single() *Step {
 //
 // The new file is synced while the checkpoint is saved: both wait for one disk, and mostly for one
 // commit of its journal.
-func (e *Engine) apply(ctx context.Context, c *Call, m *Mutation, ts targets, s *Step) (*Done, error) {
+func (e *Engine) apply(ctx context.Context, c *Call, ts targets, p *Plan, s *Step) (*Done, error) {
 	t := s.file
 	done := &Done{Targets: ts}
-	point := &point{e: e, c: c, dirs: &newDirs{}}
+	point := &point{e: e, c: c}
 	hold, made, err := t.place.Hold(ctx, newTag(), 0, guardfs.NewObject{
 		Kind: guardfs.KindFile, Content: t.After.Content, Like: t.Before, Meta: t.After.Meta, Sync: e.sync(), Open: true,
 	})
@@ -41,7 +41,7 @@ func (e *Engine) apply(ctx context.Context, c *Call, m *Mutation, ts targets, s 
 	defer hold.Close() //nolint:errcheck // after a change it was closed before
 	t.own, t.fresh = made.Info.ID, made.Meta
 
-	save := func() error { return point.save(ctx, ts, m, done) }
+	save := func() error { return point.save(ctx, t, p, done) }
 	sync := func() error { return nil }
 	if e.sync() {
 		sync = hold.Sync
@@ -54,7 +54,7 @@ func (e *Engine) apply(ctx context.Context, c *Call, m *Mutation, ts targets, s 
 	}
 	if err != nil {
 		hold.Drop(made.Expect()) //nolint:errcheck // it is on record
-		return nil, e.putBack(ctx, point, ts, m, err)
+		return nil, e.putBack(ctx, point, t, err)
 	}
 	pub := t.Published
 	pub.Dropped = made.Dropped

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -21,6 +22,8 @@ func TestNoWayAroundTheRecord(t *testing.T) {
 	}
 	defer e.Close()
 	records := map[string]bool{"Do": true, "Record": true, "BeginTurn": true} // they touch the log and the store only
+	// These have no error, and nothing to tell.
+	answers := map[string]string{"Near": "{ 0 []}", "Names": "[.]", "Denies": "true", "Index": "<nil>"}
 	over := &engine.Call{Tool: "Probe"}
 	op := engine.Operation{Run: func(context.Context) error { return nil }}
 	if err := e.Do(t.Context(), over, op); err != nil {
@@ -51,6 +54,13 @@ func TestNoWayAroundTheRecord(t *testing.T) {
 				}
 			}
 			out := m.Func.Call(in)
+			if want, quiet := answers[m.Name]; quiet {
+				if got := fmt.Sprint(out[0].Interface()); got != want {
+					t.Errorf("%s without Do answers %s", m.Name, got)
+				}
+				tried++
+				continue
+			}
 			err, _ := out[len(out)-1].Interface().(error)
 			if !errors.Is(err, engine.ErrHost) || !strings.Contains(err.Error(), "did not come by Engine.Do") {
 				t.Errorf("%s without Do: %v", m.Name, err)
@@ -78,5 +88,28 @@ func TestPanicIsRecorded(t *testing.T) {
 				t.Errorf("%v; on record: %+v", err, r)
 			}
 		})
+	}
+}
+
+// The index is made for the policy of the configuration, and no other.
+func TestNoIndexInAScope(t *testing.T) {
+	cfg := config.Default()
+	cfg.Tools.FS.SearchIndex = "auto"
+	e, err := engine.Open(cfg, engine.Host{DataDir: filepath.Join(t.TempDir(), "data")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for _, in := range []*engine.Scope{nil, {Readable: []string{"/"}}} {
+		c := &engine.Call{Tool: "Probe", Scope: in}
+		op := engine.Operation{Run: func(context.Context) error {
+			if index := e.Index(c); (index == nil) != (in != nil) {
+				t.Errorf("within %v: %v", in, index)
+			}
+			return nil
+		}}
+		if err := e.Do(t.Context(), c, op); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

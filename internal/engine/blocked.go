@@ -1,5 +1,7 @@
 package engine
 
+import "moltisfs/internal/engine/rewind"
+
 // A Blocked is a path that stands against a plan, one that the plan leaves alone, or a directory
 // that was to go and stays.
 type Blocked struct {
@@ -11,10 +13,7 @@ type Blocked struct {
 }
 
 // A Why is the reason for a Blocked. The zero Why is none.
-type Why struct {
-	Name string
-	Fact any // what there is to say beside the name; nil for most
-}
+type Why = rewind.Why
 
 // none is no reason: nothing is in the way.
 var none Why
@@ -22,21 +21,20 @@ var none Why
 // Whys are all names that there are: a dialect has words for each.
 var Whys []string
 
-func newWhy(name string) Why {
-	Whys = append(Whys, name)
-	return Why{Name: name}
-}
+func newWhy(name string) Why { return known(Why{Name: name}) }
 
-// Of is the reason with its fact.
-func (w Why) Of(fact any) Why { return Why{w.Name, fact} }
+func known(w Why) Why {
+	Whys = append(Whys, w.Name)
+	return w
+}
 
 // The reasons, and what their facts are.
 var (
-	ChangedOutside  = newWhy("changed_outside")
-	ChangedByOthers = newWhy("changed_by_others")
-	LastPurged      = newWhy("last_purged")  // what it became last was purged: nobody can tell whether it is that
-	LastRemoved     = newWhy("last_removed") // the same, by retention
-	SameLines       = newWhy("same_lines")   // later changes touch the lines that are to come back
+	ChangedOutside  = known(rewind.ChangedOutside)
+	ChangedByOthers = known(rewind.ChangedByOthers)
+	LastPurged      = known(rewind.LastPurged)  // what it became last was purged: nobody can tell whether it is that
+	LastRemoved     = known(rewind.LastRemoved) // the same, by retention
+	SameLines       = known(rewind.SameLines)   // later changes touch the lines that are to come back
 	Occupied        = newWhy("occupied")
 
 	NotSavable     = newWhy("not_savable") // what is there would be lost
@@ -56,15 +54,14 @@ var (
 	WasFile     = newWhy("was_file")         // string: the path above it that is wanted as a file
 	HoldsOthers = newWhy("holds_others")     // the directory holds what the plan does not remove
 	HoldsMoved  = newWhy("holds_moved")      // … what the plan moves as a whole
-	FileStays   = newWhy("file_stays")       // in the place of its directory
 	MovedWhole  = newWhy("moved_whole")      // other changes in it belong to the plan
 
 	NotInTrash    = newWhy("not_in_trash")
 	NoneInTrash   = newWhy("not_in_trash_and_occupied")
 	TrashUnopened = newWhy("trash_unopened")     // error
 	ContentOf     = newWhy("content_not_stored") // Why: an Unstored, or a JustRemoved
-	Unstored      = newWhy("unstored")           // string: checkpoint's word for it
-	JustRemoved   = newWhy("just_removed")       // since the plan was made
+	Unstored      = known(rewind.Unstored)       // string: checkpoint's word for it
+	JustRemoved   = known(rewind.JustRemoved)    // since the plan was made
 
 	InUse      = newWhy("in_use")      // something is in the directory
 	Unlisted   = newWhy("unlisted")    // the system does not let us look into it

@@ -71,7 +71,6 @@ func (e *Engine) Do(ctx context.Context, c *Call, op Operation) error {
 	start := time.Now()
 	c.ID, c.Principal, c.Session = rand.Text()[:16], cmp.Or(c.Principal, "local"), cmp.Or(c.Session, "default")
 	c.Approver = e.asking(c.Approver)
-	c.in = e
 	defer func() { c.in = nil }()
 	ctx, end := e.follow(ctx, c)
 	outcome, cause := e.attempt(ctx, c, op)
@@ -94,12 +93,16 @@ func (e *Engine) Do(ctx context.Context, c *Call, op Operation) error {
 // errNotBegun is the error of whoever goes round Do.
 var errNotBegun = &hostError{"taking a call", errors.New("it did not come by Engine.Do, so it would not be on record")}
 
-// begun refuses what does not come by Do. Every function that takes a Call begins with it.
-func (e *Engine) begun(c *Call) error {
-	if e.recorded && c.in != e {
-		return errNotBegun
+// begun is the engine under the scope of a call, of which it refuses those that do not come by Do.
+// Every function that takes a Call begins with it.
+func (e *Engine) begun(c *Call) (*Engine, error) {
+	switch {
+	case c != nil && c.in != nil && c.in.shared == e.shared:
+		return c.in, nil
+	case e.recorded:
+		return nil, errNotBegun
 	}
-	return nil
+	return e.under(c.Scope)
 }
 
 // attempt runs the operation. cause is the error behind an outcome other than "ok".
@@ -123,7 +126,10 @@ func (e *Engine) attempt(ctx context.Context, c *Call, op Operation) (outcome st
 }
 
 // admit says why a call is not even begun.
-func (e *Engine) admit(ctx context.Context, c *Call, op Operation) error {
+func (e *Engine) admit(ctx context.Context, c *Call, op Operation) (err error) {
+	if c.in, err = e.under(c.Scope); err != nil {
+		return &hostError{"taking a call", err}
+	}
 	if why := e.tools.Why(c.Tool, op.Follows...); why != "" {
 		return &policy.Denied{Path: c.Tool, Rule: "tools.policy", Why: why}
 	}
@@ -153,7 +159,7 @@ func (e *Engine) tell(ctx context.Context, c *Call, op Operation, outcome string
 	}
 	e.logger.LogAttrs(ctx, level, "tool call", slog.String("tool", c.Tool),
 		slog.String("file_path", c.path()), slog.Int64("bytes", c.Trace.Bytes), slog.String("outcome", outcome),
-		slog.String("call", c.ID), slog.Duration("duration", took))
+		slog.String("dialect", c.Dialect), slog.String("call", c.ID), slog.Duration("duration", took))
 }
 
 // checkNames bounds the names that history is kept under. They come from the host, but a host may

@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"moltisfs/checkpoint"
+	"moltisfs/grep"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
@@ -19,6 +20,7 @@ var (
 	BadName  = own(CodeBadRequest, "bad_name") // NameFacts
 
 	BadPath       = Typed[*guardfs.BadPathError](CodeBadRequest, "bad_path")
+	OutOfScope    = Typed[*policy.OutOfScope](CodePathDenied, "out_of_scope")
 	Denied        = Typed[*policy.Denied](CodePathDenied, "denied")
 	Pseudo        = named(CodePathDenied, "pseudo", guardfs.ErrPseudo)
 	IsLink        = Typed[*guardfs.SymlinkError](CodeSymlinkRefused, "link")
@@ -72,6 +74,14 @@ var (
 	Hidden       = own(CodePathDenied, "hidden")      // int: paths, which must not be named
 	NoTrash      = own(CodeUnsupported, "no_trash")   // error: why
 	TooManyPaths = own(CodeLimit, "too_many_paths")   // CountFacts
+
+	BadGlob        = Typed[*grep.GlobError](CodeBadRequest, "bad_glob")
+	NoFileType     = Typed[*grep.TypeError](CodeBadRequest, "no_file_type")
+	Unwatchable    = named(CodeUnsupported, "unwatchable", guardfs.ErrUnwatchable)
+	TooManyWatches = own(CodeLimit, "too_many_watches") // error: what the system said
+	IntoItself     = own(CodeBadRequest, "into_itself") // string: the directory
+	BadWindow      = own(CodeBadRequest, "bad_window")  // int64: where it was to begin
+	TooManyEntries = own(CodeLimit, "too_many_entries") // int: how many a listing holds at most
 
 	BadID          = Typed[*checkpoint.BadIDError](CodeBadRequest, "bad_id")
 	AmbiguousLabel = Typed[*checkpoint.AmbiguousLabelError](CodeNotUnique, "ambiguous_label")

@@ -1,12 +1,10 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io/fs"
 	"path"
-	"slices"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
@@ -84,58 +82,19 @@ func (e *Engine) storeDirs(ctx context.Context, c *Call, paths []string) error {
 	return err
 }
 
-// parents are the directories that have to be made for what a restore brings back, from the top down: as they were when they were last recorded, else no
-// more open than the nearest one that is there and the files that they are for.
-func (r *restore) parents(ctx context.Context, m *Mutation, ts []*Target, dirs []NewDir) ([]NewDir, error) {
-	named := map[string]bool{}
-	for _, d := range dirs {
-		named[d.Path] = true
-	}
-	open := map[string]fs.FileMode{} // by directory: who may see some file below
-	for _, t := range ts {
-		if t.place != nil || t.Unchanged() || t.After.Kind == guardfs.KindAbsent {
-			continue
-		}
-		p, err := r.e.place(m, t.Path)
-		gone, ok := errors.AsType[*guardfs.MissingParentError](err)
-		if m.nowhere(t.Path, err) {
-			gone, ok = &guardfs.MissingParentError{Missing: m.swapAbove(t.Path)}, true
-		}
-		if !ok {
-			if err == nil {
-				p.Close()
-			}
-			continue // the chain meets it again
-		}
+// seen are, by directory that has to be made, the modes of the files that come below it, together.
+func (r *restore) seen(missing map[string]bool) map[string]fs.FileMode {
+	out := map[string]fs.FileMode{}
+	for _, t := range r.d.files {
 		mode := fs.FileMode(0o666)
 		if t.After.Meta != nil {
-			mode = t.After.Meta.Mode
+			mode = 0o600 | t.After.Meta.Mode
 		}
-		for dir := path.Dir(t.Path); within(dir, gone.Missing); dir = path.Dir(dir) {
-			open[dir] |= mode & 0o044
+		for dir := path.Dir(t.True); t.After.Kind != guardfs.KindAbsent && missing[dir]; dir = path.Dir(dir) {
+			out[dir] |= mode
 		}
 	}
-	for dir, seen := range open {
-		if named[dir] || slices.Contains(m.Swaps, dir) {
-			continue
-		}
-		mode, known, err := r.db.LastDir(ctx, dir)
-		if err != nil {
-			return nil, err
-		}
-		if !known {
-			above := r.e.nearestDir(dir)
-			mode = 0o700
-			for _, bits := range []fs.FileMode{0o070, 0o007} {
-				if seen&bits != 0 && above&bits&0o011 != 0 {
-					mode |= bits
-				}
-			}
-		}
-		dirs = append(dirs, NewDir{Path: dir, Mode: mode})
-	}
-	slices.SortFunc(dirs, func(a, b NewDir) int { return cmp.Compare(a.Path, b.Path) })
-	return dirs, nil
+	return out
 }
 
 // nearestDir is the mode of the deepest directory above dir that is there; 0 when that can't be told.

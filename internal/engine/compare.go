@@ -26,7 +26,7 @@ type Compared struct {
 // Compare shows what a checkpoint's call changed, or, with now set, what has become of its paths up to now. It changes nothing. Content of
 // paths that today's policy does not let this session read is not shown: those are counted in denied.
 func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore, now bool) (out []Compared, left []Blocked, denied int, err error) {
-	if err := e.begun(c); err != nil {
+	if e, err = e.begun(c); err != nil {
 		return nil, nil, 0, err
 	}
 	db, err := e.points.open()

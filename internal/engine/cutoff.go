@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
-	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
@@ -76,30 +75,6 @@ type cutOffError struct{ err error }
 func (e *cutOffError) Error() string { return e.err.Error() }
 func (e *cutOffError) Unwrap() error { return e.err }
 
-// lockWhole takes the locks as lockPlaces does, when nobody has died half-way through another change of these paths, perhaps while we waited: what was left like that is
-// taken back first. A restore has to be planned anew then, and gets a *cutOffError.
-func (e *Engine) lockWhole(ctx context.Context, c *Call, ts targets, m *Mutation) (unlock func(), err error) {
-	for start := time.Now(); ; time.Sleep(time.Millisecond) { // where another takes it back, or is about to finish
-		unlock, err := e.lockPlaces(ctx, c, ts, m)
-		if err != nil {
-			return nil, err
-		}
-		if err = e.cutOff(ctx, m.steps(ts, m.Dirs), ts.paths()); err == nil {
-			return unlock, nil
-		}
-		unlock()
-		if _, cut := errors.AsType[*cutOffError](err); !cut {
-			return nil, err
-		}
-		if err := e.recover(ctx, start.Add(e.lockWait)); err != nil {
-			return nil, err
-		}
-		if m.Op.Kind == checkpoint.KindRestore || time.Since(start) > e.lockWait || ctx.Err() != nil {
-			return nil, err
-		}
-	}
-}
-
 // cutOff finds, under the locks of a change, another one of the paths that it changes or has looked
 // at, that is not over. Mostly that is nobody's any more: one that lives has its locks. Else it is
 // being taken back, by somebody who waits for us, or made and about to be told.
@@ -115,13 +90,22 @@ func (e *Engine) cutOff(ctx context.Context, p *Plan, looked []string) error {
 	if err != nil {
 		return failed(err)
 	}
-	if len(ids) == 0 {
+	open, err := checkpoint.OpenTags(e.points.dir)
+	if err != nil {
+		return failed(err)
+	}
+	if len(ids)+len(open) == 0 {
 		return nil
 	}
 	db, err := e.points.open()
 	if err != nil {
 		return failed(err)
 	}
+	half, err := halfOpen(ctx, db)
+	if err != nil {
+		return failed(err)
+	}
+	ids = append(ids, half...)
 	ours := map[string]bool{}
 	for _, p := range append(p.Paths(), looked...) {
 		ours[p] = true
@@ -164,9 +148,22 @@ func (e *Engine) cutOff(ctx context.Context, p *Plan, looked []string) error {
 		}
 		for i := range op.Changes {
 			if touches(&op.Changes[i]) {
-				return &cutOffError{&guardfs.ConflictError{Path: p.first(), Why: "another change of it was cut off half-way and is being taken back; try again"}}
+				return &cutOffError{&guardfs.ConflictError{Path: p.first(), Why: guardfs.BeingTakenBack}}
 			}
 		}
 	}
 	return nil
+}
+
+// halfOpen lists the open operations that may be half made. Of one that was made only temporary names
+// are left, and one rename is made or not.
+func halfOpen(ctx context.Context, db *checkpoint.DB) (ids []checkpoint.ID, err error) {
+	rows, err := db.Open(ctx)
+	for i := 0; i < len(rows) && err == nil; i++ {
+		p := &passage{}
+		if err = p.decode(rows[i].Steps, &checkpoint.Checkpoint{}); !rows[i].Made && !p.alone() {
+			ids = append(ids, rows[i].ID)
+		}
+	}
+	return ids, err
 }

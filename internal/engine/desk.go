@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"path"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -42,7 +44,9 @@ type Desk struct {
 	c     *Call
 	files targets
 	moves []*Move
-	tops  map[string]string // by path of what has no directory: the topmost one that is missing
+	tops  map[string]string // by a path in each directory that something comes into: the topmost one that is missing
+	drops []string          // directories that go
+	swaps []string          // where a directory gives way to a file or link, or comes in the place of one
 }
 
 // Load looks at the file at path, or at nothing there, and refuses what must not be changed.
@@ -51,11 +55,10 @@ func (d *Desk) Load(path string, r Rules) (*Target, error) {
 	n := len(d.files)
 	d.files = append(d.files, t)
 	d.c.Trace.Paths = append(d.c.Trace.Paths[:n], path)
-	open := d.e.fs.Place
-	if r.Link {
-		open = d.e.fs.PlaceLink
+	place, err := d.place(path, r.Link)
+	if d.nowhere(path, err) {
+		return t, d.e.fresh(t)
 	}
-	place, err := open(path)
 	if gone, ok := errors.AsType[*guardfs.MissingParentError](err); ok && r.Parents {
 		t.True = gone.True
 		d.c.Trace.Paths[n] = t.True
@@ -66,7 +69,7 @@ func (d *Desk) Load(path string, r Rules) (*Target, error) {
 	}
 	t.place, t.True = place, place.Object().True
 	d.c.Trace.Paths[n] = t.True
-	if t.Before, err = place.Load(maxLoad); err != nil {
+	if t.Before, err = d.look(t); err != nil {
 		return nil, err
 	}
 	if r.Read != ReadNone {
@@ -80,11 +83,18 @@ func (d *Desk) Load(path string, r Rules) (*Target, error) {
 	return t, d.e.fresh(t)
 }
 
+// forget takes back the last Load.
+func (d *Desk) forget() {
+	n := len(d.files) - 1
+	d.files[n:].close()
+	d.files = d.files[:n]
+}
+
 // plan adds to p what becomes of the files that were loaded, each as its After says, and the
 // directories that have to be made for them, and puts all of it in order.
 func (d *Desk) plan(p Plan) (*Plan, error) {
 	for _, t := range d.files {
-		if t.After.Kind == guardfs.KindFile {
+		if t.After.Kind == guardfs.KindFile && t.After.Hash == "" {
 			t.After.Hash = HashOf(t.After.Content)
 		}
 		if t.Unchanged() {
@@ -95,8 +105,14 @@ func (d *Desk) plan(p Plan) (*Plan, error) {
 				return nil, err
 			}
 		}
-		p.Steps = append(p.Steps, t.step())
-		if t.place == nil {
+		s := t.step()
+		if t.givesWay() {
+			gone := Step{Path: t.True, Action: Rmdir, Before: s.Before}
+			p.Steps = append(p.Steps, gone)
+			s.Before = State{}
+		}
+		p.Steps = append(p.Steps, s)
+		if t.place == nil && d.swapOver(t.True) == nil {
 			above, err := d.above(t.Path, t.True)
 			if err != nil {
 				return nil, err
@@ -108,31 +124,31 @@ func (d *Desk) plan(p Plan) (*Plan, error) {
 	return &p, nil
 }
 
-// above are the steps that make the directories that are missing above path. name is the true one that
-// it is to have.
-func (d *Desk) above(path, name string) (steps []Step, err error) {
-	dirs, is, err := d.e.fs.Missing(path)
+// above are the steps that make the directories that are missing above a path; none where the plan has
+// them already for another path in its directory. name is the true one that it is to have.
+func (d *Desk) above(spelled, name string) (steps []Step, err error) {
+	key := path.Dir(filepath.ToSlash(spelled)) + "/x"
+	if _, known := d.tops[key]; known && spelled == name {
+		return nil, nil
+	}
+	dirs, is, err := d.e.fs.Missing(spelled)
 	if err == nil && dirs != nil && is != name {
-		err = &guardfs.ConflictError{Path: name, Why: "a link was put in its way, which leads to " + is}
+		err = &guardfs.ConflictError{Path: name, Why: guardfs.LinkInTheWay, Fact: is}
 	}
 	for _, dir := range dirs {
-		steps = append(steps, NewDir{Path: dir, Mode: 0o777}.step())
+		steps = append(steps, mkdir(dir, 0o777))
 	}
-	d.tops[path] = topmost(dirs)
+	if d.tops[key] = ""; len(dirs) > 0 {
+		d.tops[key] = dirs[0]
+	}
 	return steps, err
-}
-
-func topmost(dirs []string) string {
-	if len(dirs) == 0 {
-		return ""
-	}
-	return dirs[0]
 }
 
 // rmdir is the step that removes a directory, if nothing is in it by then.
 func (d *Desk) rmdir(name string) (Step, error) {
 	s := Step{Path: name, Action: Rmdir, Optional: true}
 	s.Before.Kind = checkpoint.Dir
+	d.drops = append(d.drops, name)
 	place, err := d.e.fs.PlaceLink(name)
 	if err == nil {
 		err = d.e.judge.Judge(place.Object(), guardfs.Remove)
@@ -144,17 +160,20 @@ func (d *Desk) rmdir(name string) (Step, error) {
 	return s, nil // what can't be looked at is met again
 }
 
-// away is the step that moves a tree, or whatever it is, to the trash as a whole.
-func (d *Desk) away(mv *Move) (Step, error) {
+// move is the step that moves a tree, or whatever it is, to the trash as a whole or back from there.
+// back: it has come back already.
+func (d *Desk) move(mv *Move) (s Step, back bool, err error) {
 	d.moves = append(d.moves, mv)
-	err := d.e.loadMoves(&Mutation{Moves: d.moves[len(d.moves)-1:]})
-	return mv.step(), err
+	if back, err = d.e.loadMove(mv); err != nil {
+		return s, back, err
+	}
+	return mv.step(), back, nil
 }
 
 // make has a plan made of what is there now.
 func (d *Desk) make(ctx context.Context, make Maker) (*Plan, error) {
 	d.close()
-	d.files, d.moves, d.c.Trace.Paths = nil, nil, nil
+	d.files, d.moves, d.drops, d.swaps, d.c.Trace.Paths = nil, nil, nil, nil, nil
 	d.tops = map[string]string{}
 	p, err := make(ctx, d)
 	if err := errors.Join(err, ctx.Err()); err != nil {
@@ -168,24 +187,36 @@ func (d *Desk) make(ctx context.Context, make Maker) (*Plan, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	p.park, err = d.e.roomFor(p)
-	return p, err
+	return p, d.e.roomFor(p)
 }
 
 func (d *Desk) close() {
 	d.files.close()
-	(&Mutation{Moves: d.moves}).closeMoves()
+	for _, mv := range d.moves {
+		mv.close()
+	}
 }
 
 // moved looks again whether what the plan was made of is still there.
-func (d *Desk) moved() (bool, error) {
+func (d *Desk) moved(ctx context.Context) (bool, error) {
 	for _, mv := range d.moves {
-		if err := d.e.staysPut(mv); err != nil {
-			return false, err
+		if !mv.Back {
+			if err := d.e.staysPut(mv); err != nil {
+				return false, err
+			}
+			continue
+		}
+		if back, err := d.e.isBack(ctx, mv); err != nil || back {
+			return back, err
 		}
 	}
-	for path, top := range d.tops {
-		if dirs, _, err := d.e.fs.Missing(path); err != nil || top == "" || topmost(dirs) != top {
+	for _, dir := range d.drops {
+		if s, err := d.e.stateOf(dir); err == nil && s.Kind != checkpoint.Dir {
+			return true, nil
+		}
+	}
+	for name, top := range d.tops {
+		if dirs, _, err := d.e.fs.Missing(name); err != nil || top == "" || len(dirs) == 0 || dirs[0] != top {
 			return true, nil //nolint:nilerr // the maker meets it again, and says so
 		}
 	}
@@ -193,7 +224,7 @@ func (d *Desk) moved() (bool, error) {
 		if t.place == nil {
 			continue
 		}
-		now, err := t.place.Reload(t.Before, maxLoad)
+		now, err := d.look(t)
 		if err != nil {
 			return false, err
 		}
@@ -208,7 +239,8 @@ func (d *Desk) moved() (bool, error) {
 // Change is the changing chain, the road to the agent's tree. Read it downward; any line may refuse,
 // and then everything is as it was.
 func (e *Engine) Change(ctx context.Context, c *Call, make Maker) (*Done, error) {
-	if err := e.begun(c); err != nil {
+	e, err := e.begun(c)
+	if err != nil {
 		return nil, err
 	}
 	d := &Desk{e: e, c: c}
@@ -252,19 +284,28 @@ func (e *Engine) Change(ctx context.Context, c *Call, make Maker) (*Done, error)
 // that may only do less by then.
 func (d *Desk) alone(ctx context.Context, p *Plan, make Maker, approved bool) (_ *Plan, unlock func(), err error) {
 	const rounds = 16 // as often as directories may come and go under us
-	asked := p
+	asked, tag := p, newTag()
+	tagged := func(p *Plan) {
+		if p.byPassage() {
+			p.Op.Tag = tag
+		}
+	}
+	tagged(p)
 	for range rounds {
 		keys := p.keys()
 		unlock, err := d.e.lockSteps(ctx, d.c, p, d.files.paths())
 		if err != nil {
 			return nil, nil, err
 		}
-		moved, err := d.moved()
+		moved, err := d.moved(ctx)
 		if err == nil && !moved {
 			return p, unlock, nil
 		}
 		if err == nil {
 			p, err = d.make(ctx, make)
+		}
+		if err == nil {
+			tagged(p)
 		}
 		if err == nil && approved && p.adds(asked) {
 			err = Refuse(ApprovalStale, p.first(), p.diff())
@@ -277,11 +318,12 @@ func (d *Desk) alone(ctx context.Context, p *Plan, make Maker, approved bool) (_
 			return nil, nil, err
 		}
 	}
-	return nil, nil, &guardfs.ConflictError{Path: p.first(), Why: "its directory is being made and removed in turns"}
+	return nil, nil, &guardfs.ConflictError{Path: p.first(), Why: guardfs.DirInTurns}
 }
 
 // lockSteps takes the locks of a plan, once nobody is left who died half-way through another change of
-// these paths: what was left like that is taken back first.
+// these paths: what was left like that is taken back first. What the store planned is planned anew then: a
+// restore gets a *cutOffError.
 func (e *Engine) lockSteps(ctx context.Context, c *Call, p *Plan, looked []string) (unlock func(), err error) {
 	for start := time.Now(); ; time.Sleep(time.Millisecond) { // where another takes it back, or is about to finish
 		if unlock, err = e.lock(ctx, c.Tool, p.keys()); err != nil {
@@ -297,30 +339,19 @@ func (e *Engine) lockSteps(ctx context.Context, c *Call, p *Plan, looked []strin
 		if err := e.recover(ctx, start.Add(e.lockWait)); err != nil {
 			return nil, err
 		}
-		if time.Since(start) > e.lockWait || ctx.Err() != nil {
+		if p.Op.Kind == checkpoint.KindRestore || time.Since(start) > e.lockWait || ctx.Err() != nil {
 			return nil, err
 		}
 	}
 }
 
-// carry has a plan carried out by the road before it. Only here does a plan become a mutation.
-func (e *Engine) carry(ctx context.Context, c *Call, ts targets, p *Plan) (*Done, error) {
-	m := &Mutation{Summary: p.Summary, Op: p.Op, Checkpoint: p.Checkpoint, Whole: p.Whole, park: p.park}
-	var made []NewDir
-	for i := range p.Steps {
-		switch s := &p.Steps[i]; s.Action {
-		case Mkdir:
-			made = append(made, NewDir{Path: s.Path, Mode: s.After.Mode})
-		case Rmdir:
-			m.Drop = append(m.Drop, s.Path)
-		case Rename:
-			m.Moves = append(m.Moves, s.move)
-		}
+// carry carries a plan out.
+func (e *Engine) carry(ctx context.Context, c *Call, ts targets, p *Plan) (done *Done, err error) {
+	if s := p.single(); s != nil {
+		done, err = e.apply(ctx, c, ts, p, s)
+	} else {
+		done, err = e.applySeveral(ctx, c, ts, p)
 	}
-	if p.trash != nil {
-		m.Trash = func(path string, _ guardfs.Kind) *checkpoint.Trashed { return p.trash[path] }
-	}
-	done, err := e.carryOutPlan(ctx, c, ts, m, made, p) // checkpoint and temp files, both durable; then the exchange: all paths or none
 	if e, ok := errors.AsType[*guardfs.RecordError](err); ok {
 		return nil, &hostError{"writing to the data directory", e}
 	}
@@ -330,18 +361,37 @@ func (e *Engine) carry(ctx context.Context, c *Call, ts targets, p *Plan) (*Done
 // wouldBe is what would become of a plan, or that nothing has to.
 func (e *Engine) wouldBe(ts targets, p *Plan) *Done {
 	done := &Done{Targets: ts, DryRun: p.DryRun, Idle: len(p.Steps) == 0}
-	for i := range p.Steps {
-		if mv := p.Steps[i].move; mv != nil {
-			done.Moved = append(done.Moved, *mv)
-		}
+	for _, mv := range p.moving() {
+		done.Moved = append(done.Moved, *mv)
 	}
 	if p.DryRun {
-		done.Made, done.Dropped = p.of(Mkdir), p.of(Rmdir)
+		done.Made, done.Dropped = p.of(Mkdir), p.dropped()
 	}
 	if !p.Whole && (p.Checkpoint || e.cfg.CheckpointBeforeMutation) {
 		done.Skipped = e.newUnheld(ts)
 	}
 	return done
+}
+
+// moving is what goes to the trash as a whole, or comes back.
+func (p *Plan) moving() (out []*Move) {
+	for i := range p.Steps {
+		if mv := p.Steps[i].move; mv != nil {
+			out = append(out, mv)
+		}
+	}
+	return out
+}
+
+// dropped are the directories that go, and nothing comes in their place.
+func (p *Plan) dropped() []string {
+	comes := map[string]bool{}
+	for i := range p.Steps {
+		if s := &p.Steps[i]; s.Action != Rmdir {
+			comes[s.Path] = true
+		}
+	}
+	return slices.DeleteFunc(p.of(Rmdir), func(dir string) bool { return comes[dir] })
 }
 
 // Rewrite changes one file, or makes it: next says by After what becomes of it. It must be pure.

@@ -136,7 +136,9 @@ func (x *tree) recorded() (made []string, marked bool) {
 		}
 	}
 	_, err = os.Stat(x.data + "/checkpoints/journal/" + string(page.Checkpoints[0].ID))
-	return made, err == nil
+	open, oerr := checkpoint.OpenTags(x.data + "/checkpoints")
+	must(x.t, oerr)
+	return made, err == nil || len(open) > 0
 }
 
 // A process is killed before every system call of changes that make directories or take them away. Never is a directory there that its checkpoint,
@@ -175,7 +177,7 @@ func (k *killedMaking) look(n int64, over bool, done string) string {
 	t.Helper()
 	var fresh []string
 	for _, d := range k.dirs() {
-		if !slices.Contains(k.had, d) {
+		if !slices.Contains(k.had, d) && !guardfs.ReservedPath(d) {
 			fresh = append(fresh, d)
 		}
 	}
@@ -227,7 +229,8 @@ func (k *killedMaking) look(n int64, over bool, done string) string {
 	case len(fresh) > 0:
 		k.cut++
 	}
-	if left, _ := filepath.Glob(k.data + "/checkpoints/journal/ck-*"); left != nil {
+	left, _ := filepath.Glob(k.data + "/checkpoints/journal/ck-*")
+	if open, err := checkpoint.OpenTags(k.data + "/checkpoints"); left != nil || len(open) > 0 || err != nil {
 		t.Fatalf("killed before call %d: marks are left: %v", n, left)
 	}
 	return killed + "then\n" + now

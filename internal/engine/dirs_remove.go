@@ -13,30 +13,11 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// unmake removes the directories that were made for nothing, innermost first. What others use by now stays. An error means that something of
-// ours may be left.
-func (e *Engine) unmake(d *newDirs) error {
-	errs := e.removeOwn(d.made)
-	if d.doubt != "" {
-		if s, err := e.stateOf(d.doubt); err != nil || s.Kind == checkpoint.Dir {
-			errs = errors.Join(errs, err, fmt.Errorf("%s may be left", d.doubt))
-		}
-	}
-	return errs
-}
+// ownDir is a directory that a change made: this object, whatever is at its path by now.
+type ownDir struct{ path, lasting string }
 
-// stillThere lists the directories that were made for nothing and may be there.
-func (e *Engine) stillThere(d *newDirs) (left []string) {
-	for _, dir := range append(d.paths(), d.doubt) {
-		if dir == "" {
-			continue
-		}
-		if s, err := e.stateOf(dir); err != nil || s.Kind == checkpoint.Dir {
-			left = append(left, dir)
-		}
-	}
-	return left
-}
+// unopened is the mode of a directory of which nobody knows what it had.
+const unopened = 0o700
 
 // removeOwn removes directories that are given outermost first, where they are what was made and nothing is in them.
 func (e *Engine) removeOwn(dirs []ownDir) error {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -74,7 +73,7 @@ func TestTakenBackByNoLink(t *testing.T) {
 			}})
 			return err
 		})
-		marks, _ := filepath.Glob(x.data + "/checkpoints/journal/ck-*")
+		marks := x.halfWay()
 		if a, err := os.ReadFile(x.ws + "/d/a"); err != nil || string(a) != "new\n" || marks == nil {
 			x.Close()
 			continue

@@ -54,12 +54,18 @@ type Options struct {
 
 // Engine is one policy, one audit record and one checkpoint history over the agent's tree.
 type Engine struct {
+	*shared
+	fs    *guardfs.FS
+	judge guardfs.Judge // of fs
+	whole *Engine       // the engine itself, where this one is under the scope of a call
+}
+
+// shared is what an engine shares with those under scopes.
+type shared struct {
 	opened
 
 	cfg      config.FS
-	fs       *guardfs.FS
-	judge    guardfs.Judge // of fs
-	trash    *guardfs.FS   // sees the directories of the trash, and nothing else
+	trash    *guardfs.FS // sees the directories of the trash, and nothing else
 	temps    *guardfs.Temporaries
 	locks    *guardfs.Locks
 	lockWait time.Duration
@@ -72,6 +78,7 @@ type Engine struct {
 	logger   *slog.Logger
 	now      func() time.Time
 	outside  outside
+	sums     sums
 	left     leftMarks
 	progress func(what string, done, total int)
 	calls    underway
@@ -80,7 +87,11 @@ type Engine struct {
 // OpenOver is Open over rules that are ready. It opens our own files under the data directory and
 // readies the tree; readers and the index it does without.
 func OpenOver(o Options) (_ *Engine, err error) {
-	e := &Engine{cfg: o.Config, approver: o.Approver, logger: o.Logger, now: time.Now, lockWait: 15 * time.Second, progress: o.Progress}
+	e := &Engine{judge: o.Judge, shared: &shared{
+		cfg: o.Config, approver: o.Approver, logger: o.Logger, now: time.Now,
+		lockWait: 15 * time.Second, progress: o.Progress,
+	}}
+	e.whole = e
 	e.dataDir = o.DataDir
 	e.calls.closing, e.calls.begin = context.WithCancel(context.Background())
 	if e.approver = e.asking(e.approver); e.approver == nil {
@@ -94,7 +105,6 @@ func OpenOver(o Options) (_ *Engine, err error) {
 			e.Close()
 		}
 	}()
-	e.judge = o.Judge
 	e.temps = guardfs.OpenTemporaries(filepath.Join(o.DataDir, temporariesName))
 	if e.fs, err = guardfs.New(guardfs.Options{Judge: o.Judge, Fault: o.Fault, Temporaries: e.temps}); err != nil {
 		return nil, fmt.Errorf("opening the tree: %w", err)
@@ -122,8 +132,12 @@ func OpenOver(o Options) (_ *Engine, err error) {
 		}
 	}
 	e.points = &checkpointStore{dir: filepath.Join(o.DataDir, "checkpoints"), cfg: e.cfg.Checkpoint, logger: e.logger, identities: o.Identities, progress: o.Progress}
+	until := time.Now().Add(e.lockWait)
+	if err = e.recoverOpen(context.Background(), until); err != nil {
+		return nil, err
+	}
 	e.sweepDead()
-	return e, e.recover(context.Background(), time.Now().Add(e.lockWait))
+	return e, e.recover(context.Background(), until)
 }
 
 // Close shuts the engine and closes our own files. The Engine must not be used afterwards.
@@ -156,10 +170,11 @@ type Call struct {
 	Dialect, Tool                string
 	Approver                     approval.Approver // nil: the engine's own
 	Tier                         approval.Tier
-	ByUser                       bool // a person calls, not an agent: the trash keeps what goes as long as a user's
+	Scope                        *Scope // nil: as the configuration has it
+	ByUser                       bool   // a person calls, not an agent: the trash keeps what goes as long as a user's
 	Trace                        Trace
 
-	in *Engine // whose Do it is in
+	in *Engine // whose Do it is in, under the scope
 }
 
 // Trace is what the audit will say of a call besides its outcome. The chains fill it.
@@ -182,9 +197,9 @@ func (e *Engine) Record(c *Call, start time.Time, outcome string, cause error) e
 	if cause != nil {
 		r.Error = cause.Error()
 		if denied, ok := errors.AsType[*policy.Denied](cause); ok {
-			r.Rule, r.Decision = denied.Rule, decision(denied.Rule)
+			r.Rule, r.Decision = denied.Rule, "denied"
 		} else if errors.Is(cause, guardfs.ErrPseudo) {
-			r.Rule, r.Decision = "pseudo", decision("pseudo")
+			r.Rule, r.Decision = "pseudo", "denied"
 		}
 	}
 	return e.log.Append(r)
@@ -193,17 +208,11 @@ func (e *Engine) Record(c *Call, start time.Time, outcome string, cause error) e
 func (e *Engine) record(c *Call, phase string) audit.Record {
 	t := &c.Trace
 	return audit.Record{
-		Time: e.now(), Phase: phase, Call: c.ID, Principal: c.Principal, Session: c.Session, Tool: c.Tool,
-		Paths: t.Paths, Before: t.Before, After: t.After, Bytes: t.Bytes,
-		Decision: decision(""), Approval: t.Approval, Digest: t.Digest, Checkpoint: t.Checkpoint, DryRun: t.DryRun, Hooks: t.Hooks,
+		Time: e.now(), Phase: phase, Call: c.ID, Principal: c.Principal, Session: c.Session,
+		Dialect: c.Dialect, Tool: c.Tool, Paths: t.Paths, Before: t.Before, After: t.After,
+		Bytes: t.Bytes, Decision: "allowed", Approval: t.Approval, Digest: t.Digest,
+		Checkpoint: t.Checkpoint, DryRun: t.DryRun, Hooks: t.Hooks,
 	}
-}
-
-func decision(rule string) string {
-	if rule != "" {
-		return "denied"
-	}
-	return "allowed"
 }
 
 func (c *Call) key() ledger.Key { return ledger.Key{Principal: c.Principal, Session: c.Session} }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"moltisfs/checkpoint"
 )
@@ -54,4 +55,36 @@ func (e *Engine) ChangeFiles(ctx context.Context, c *Call, f Files) (*Done, erro
 		}
 		return d.plan(p)
 	})
+}
+
+// SetClock gives the engine another time.
+func (e *Engine) SetClock(now func() time.Time) { e.now = now }
+
+// Sums is how many hashes of files are remembered.
+func (e *Engine) Sums() int {
+	e.sums.mu.Lock()
+	defer e.sums.mu.Unlock()
+	return len(e.sums.known)
+}
+
+// HalfWay lists what is marked as half-way, by whichever of the two roads.
+func (e *Engine) HalfWay(ctx context.Context) (ids []checkpoint.ID, err error) {
+	if ids, err = checkpoint.Marked(e.points.dir); err != nil {
+		return nil, err
+	}
+	tags, err := checkpoint.OpenTags(e.points.dir)
+	if err != nil || len(tags) == 0 {
+		return ids, err
+	}
+	db, err := e.points.open()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := db.Open(ctx)
+	for _, r := range rows {
+		if !r.Made {
+			ids = append(ids, r.ID)
+		}
+	}
+	return ids, err
 }

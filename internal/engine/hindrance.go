@@ -9,9 +9,10 @@ import (
 	"syscall"
 
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/policy"
 )
 
-// hindrance is why a restore can't or must not change a target that it wants to: WouldLose, ReadOnly,
+// hindrance is why a restore can't or must not change a target: WouldLose, ReadOnly,
 // HardLinked, or a *guardfs.PathError where the system would not let it.
 func (r *restore) hindrance(t *Target) error {
 	if r.e.unheld(t) {
@@ -20,20 +21,43 @@ func (r *restore) hindrance(t *Target) error {
 	if err := r.e.changeable(t); err != nil {
 		return err
 	}
-	if t.place != nil {
-		return r.e.allowed(t.place, t.True)
+	dir := path.Dir(filepath.ToSlash(t.True))
+	if t.place == nil && r.asked[dir] { // that is not there yet: once for all that go into it
+		return nil
 	}
-	dir := path.Dir(filepath.ToSlash(t.True)) // that is not there yet: once for all that go into it
-	if !r.asked[dir] {
-		if err := r.e.allowed(nil, t.True); err != nil {
-			return err
-		}
-		if r.asked == nil {
-			r.asked = map[string]bool{}
-		}
-		r.asked[dir] = true
+	err := r.e.allowed(t.place, t.True)
+	r.asked[dir] = err == nil
+	return err
+}
+
+// unseen is why a restore that may skip leaves alone what it can't look at; none for an error that
+// stops it. place is nil where not even its directory could be opened.
+func (r *restore) unseen(name string, err error, place *guardfs.Place) Why {
+	if err == nil || r.o.OnConflict != OnConflictSkip {
+		return none
 	}
-	return nil
+	_, denied := errors.AsType[*policy.Denied](err)
+	_, link := errors.AsType[*guardfs.SymlinkError](err)
+	_, kind := errors.AsType[*guardfs.NotRegularError](err)
+	switch {
+	case place != nil && place.Object().True != name:
+		return LinkOnTheWay
+	case errors.Is(err, syscall.ENOTDIR):
+		return FileOnTheWay
+	case denied:
+		return OutOfReach
+	case link && r.e.isLink(name):
+		return OtherKind.Of(guardfs.KindSymlink)
+	case link:
+		return LinkOnTheWay
+	case kind && place != nil:
+		return OtherKind.Of(place.Object().Info.Kind)
+	case forbidden(err) && place != nil:
+		return Unreadable
+	case forbidden(err):
+		return Unreachable
+	}
+	return none
 }
 
 // hindered is a hindrance as the reason why a path is left alone; none for any other error.
@@ -72,20 +96,6 @@ func (e *Engine) allowed(place *guardfs.Place, name string) error {
 		return &guardfs.PathError{Op: pe.Op, Path: name, Err: pe.Err}
 	}
 	return err
-}
-
-// differs is the opposite of unchanged before the hash of what it becomes is known.
-func (t *Target) differs() bool {
-	b, a := t.Before, &t.After
-	switch {
-	case !b.Exists || a.Kind == guardfs.KindAbsent:
-		return b.Exists || a.Kind != guardfs.KindAbsent
-	case a.Kind != b.Info.Kind:
-		return true
-	case a.Kind == guardfs.KindFile:
-		return !bytes.Equal(a.Content, b.Content) || a.Meta != nil
-	}
-	return a.Kind == guardfs.KindSymlink && a.Target != string(b.Content)
 }
 
 // unheld says that the change would put something else in the place of content that the store can't or must not hold.

@@ -23,7 +23,11 @@ const maxNear = 10_000
 // Near finds the surroundings of a path that names nothing. It goes through
 // the same doors as a listing, so that a hint tells nothing that Glob would
 // not.
-func (e *Engine) Near(p string) Nearby {
+func (e *Engine) Near(c *Call, p string) Nearby {
+	e, err := e.begun(c)
+	if err != nil {
+		return Nearby{}
+	}
 	dir := path.Dir(path.Clean(p))
 	for depth := 0; ; depth++ {
 		if n, ok := e.list(dir); ok {
@@ -69,7 +73,11 @@ func (e *Engine) list(dir string) (Nearby, bool) {
 
 // Real is the canonical name of a regular file or directory that the session
 // may read, or of one that it may make.
-func (e *Engine) Real(p string) (string, error) {
+func (e *Engine) Real(c *Call, p string) (string, error) {
+	e, err := e.begun(c)
+	if err != nil {
+		return "", err
+	}
 	h, err := e.fs.Resolve(p, guardfs.Read)
 	if errors.Is(err, fs.ErrNotExist) {
 		place, perr := e.fs.Place(p)

@@ -1,8 +1,10 @@
 package engine_test
 
 import (
+	"encoding/base64"
 	"errors"
 	"flag"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
@@ -10,6 +12,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/config"
+	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 )
@@ -117,6 +120,44 @@ func TestAllowHasItsLimits(t *testing.T) {
 				t.Error("an edit without its checkpoint")
 			}
 			x.reads("a", "old\n")
+		}
+	}
+}
+
+// A checkpoint that the store could not take is no checkpoint: with on_error = "deny" the file stays as it was, the very
+// object, and nothing of ours is beside it. What makes the edit fail here is the save itself: the store opens, and is full.
+func TestNoEditWithoutItsCheckpoint(t *testing.T) {
+	for _, onError := range []string{"deny", "allow"} {
+		x := grow(t, func(fs *config.FS) {
+			fs.Checkpoint.OnError, fs.Checkpoint.MaxBytes = onError, 1<<20
+			fs.MustReadBeforeWrite = false
+		})
+		noise := make([]byte, 2<<20)
+		rand.NewChaCha8([32]byte{}).Read(noise)
+		was := "one\n" + base64.StdEncoding.EncodeToString(noise) + "\n"
+		path := x.write("a", was)
+		before, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		done, _, err := x.Edit(ctx, x.call("s"), engine.EditArgs{Path: path, Edits: []edit.Edit{{Old: "one\n", New: "two\n"}}})
+		now, serr := os.Stat(path)
+		names, rerr := os.ReadDir(x.ws)
+		if serr != nil || rerr != nil || len(names) != 1 {
+			t.Errorf("%s: %v is left, %v %v", onError, names, serr, rerr)
+		}
+		if onError == "allow" {
+			if err != nil || done.Skipped == "" || done.Checkpoint != "" {
+				t.Errorf("allowed: %+v %v", done, err)
+			}
+			x.reads("a", "two"+was[3:])
+			continue
+		}
+		if full, ok := errors.AsType[*checkpoint.FullError](err); !ok || full.Max != 1<<20 || !errors.Is(err, engine.NotSaved) {
+			t.Errorf("an edit without its checkpoint: %+v %v", done, err)
+		}
+		if x.reads("a", was); !os.SameFile(before, now) || !before.ModTime().Equal(now.ModTime()) {
+			t.Error("it is another file by now")
 		}
 	}
 }

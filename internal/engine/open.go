@@ -107,6 +107,11 @@ func (o *opened) close() error {
 // Readers make content of bytes.
 func (e *Engine) Readers() *readers.Readers { return e.readers }
 
+// Config is [tools.fs], and Logger the host's, for dialects.
+func (e *Engine) Config() config.FS { return e.cfg }
+
+func (e *Engine) Logger() *slog.Logger { return e.logger }
+
 // Tools is [tools.policy].
 func (e *Engine) Tools() policy.Tools { return e.tools }
 

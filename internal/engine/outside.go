@@ -78,34 +78,37 @@ func (e *Engine) beginTurn(ctx context.Context, c *Call) error {
 // recordOutside compares the files that the call's session knows with what is recorded of them, and records what others changed. skip, if not
 // nil, says which to pass over. "" when nothing had changed.
 func (e *Engine) recordOutside(ctx context.Context, db *checkpoint.DB, c *Call, skip func(path string) bool) (checkpoint.ID, error) {
-	who := checkpoint.Scope{Principal: c.Principal, Session: c.Session}
-	known, err := db.Known(ctx, who)
+	known, err := db.Known(ctx, checkpoint.Scope{Principal: c.Principal, Session: c.Session})
 	if err != nil {
 		return "", err
 	}
-	var seen []checkpoint.Observed
-	for i := range known {
+	op := checkpoint.Op{Kind: checkpoint.KindExternal, Principal: c.Principal, Session: c.Session, Turn: c.Turn}
+	for _, k := range known {
 		if err := ctx.Err(); err != nil {
 			return "", err
 		}
-		k := &known[i]
 		if k.State.Kind == checkpoint.Dir || k.Before.Kind == checkpoint.Dir && k.State.Kind == checkpoint.Absent || skip != nil && skip(k.Path) {
 			continue
 		}
-		o, ok := e.observe(k)
-		if ok && o.State.Kind == checkpoint.Absent && !k.Expects(o.State) {
-			away, err := e.movedAway(ctx, db, k.Path)
-			if err != nil {
+		now, ok := e.observe(&k)
+		if !ok || k.Expects(now.After) {
+			continue
+		}
+		away := now.After.Kind == checkpoint.Absent
+		if away {
+			if away, err = e.movedAway(ctx, db, k.Path); err != nil {
 				return "", err
 			}
-			ok = !away
 		}
-		if ok {
-			seen = append(seen, o)
+		if !away {
+			op.Changes = append(op.Changes, now)
 		}
 	}
-	saved, err := checkpoint.External(ctx, db, who, c.Turn, seen)
-	if err == nil && saved.ID != "" {
+	if len(op.Changes) == 0 {
+		return "", nil
+	}
+	saved, err := db.Save(ctx, op)
+	if err == nil {
 		e.logger.Info("files were changed outside of the tools", "checkpoint", saved.ID, "session", c.Session)
 	}
 	return saved.ID, err
@@ -133,51 +136,48 @@ func (e *Engine) movedAway(ctx context.Context, db *checkpoint.DB, name string) 
 	return false, nil
 }
 
-// observe looks at a path that the session knows. What policy denies by now, and what is too large to be read, is passed over. Where something is that no
-// tool makes, such as a directory in the place of a file or a file in that of its directory, what was there is gone.
-func (e *Engine) observe(k *checkpoint.Known) (checkpoint.Observed, bool) {
-	out := checkpoint.Observed{Path: k.Path, State: checkpoint.State{Kind: checkpoint.Absent}}
-	place, err := e.fs.PlaceLink(k.Path)
-	if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok {
-		return out, true
+// observe looks what became of a path since the session recorded it. What policy denies by now, and what
+// is too large to be read, is passed over. Where something is that no tool makes, such as a directory in
+// the place of a file or a file in that of its directory, what was there is gone.
+func (e *Engine) observe(k *checkpoint.Known) (checkpoint.Change, bool) {
+	out := checkpoint.Change{Path: k.Path, Role: "target", Before: k.Own, After: checkpoint.State{Kind: checkpoint.Absent}}
+	if k.Own.Kind == checkpoint.File && k.Own.Hash == "" {
+		out.Skipped = checkpoint.SkipNotRead // recorded without content and hash, as a file too large to read
 	}
+	place, err := e.fs.PlaceLink(k.Path)
 	if err != nil {
-		return out, errors.Is(err, syscall.ENOTDIR)
+		_, missing := errors.AsType[*guardfs.MissingParentError](err)
+		return out, missing || errors.Is(err, syscall.ENOTDIR)
 	}
 	defer place.Close()
 	info := place.Object().Info
-	if place.Object().True != k.Path {
-		return out, false
-	}
-	if info.Kind == guardfs.KindDir || info.Kind == guardfs.KindOther {
-		return out, true
+	if same := place.Object().True == k.Path; !same || info.Kind == guardfs.KindDir || info.Kind == guardfs.KindOther {
+		return out, same
 	}
 	stamp := info.ID.String() + stamp(info, "")
 	o := &e.outside
 	o.mu.Lock()
 	last := o.looks[k.Path]
 	o.mu.Unlock()
-	if info.Kind == guardfs.KindFile && last.stamp == stamp {
-		out.State = last.state
-		if k.Expects(out.State) {
-			return out, true
-		}
+	if info.Kind == guardfs.KindFile && last.stamp == stamp && k.Expects(last.state) {
+		out.After = last.state
+		return out, true
 	}
 	b, err := place.Load(e.cfg.Checkpoint.MaxFileBytes)
 	if err != nil {
 		return out, false
 	}
-	out.State = state(b)
+	out.After = state(b)
 	if b.Exists && b.Info.Kind == guardfs.KindFile {
-		out.Content = b.Content
-		if out.Content == nil {
-			out.Content = []byte{}
+		out.AfterContent = b.Content
+		if out.AfterContent == nil {
+			out.AfterContent = []byte{}
 		}
 		o.mu.Lock()
 		if o.looks == nil || len(o.looks) > maxLooks {
 			o.looks = map[string]look{}
 		}
-		o.looks[k.Path] = look{stamp, out.State}
+		o.looks[k.Path] = look{stamp, out.After}
 		o.mu.Unlock()
 	}
 	return out, true
@@ -224,7 +224,7 @@ func (e *Engine) storeRead(ctx context.Context, c *Call, h *guardfs.Handle, s *S
 		}
 		st.Hash, st.Size, ch.Content, ch.Clone = HashOf(content), int64(len(content)), content, f.Cloner()
 	case st.Hash == "":
-		if st.Hash, err = HashFile(ctx, f); err != nil {
+		if st.Hash, err = hashAll(ctx, f, i.Size); err != nil {
 			return err
 		}
 	}

@@ -18,9 +18,10 @@ import (
 // the same name in the topmost directory of the volume, on the way to the path, in which we may make one. In it lie files/NAME and
 // info/NAME.trashinfo, as freedesktop.org has it; NAME is random. Policy refuses every path with such a directory in it.
 //
-// The order, so that a crash anywhere loses nothing: the checkpoint with the trash entry (phase parking) and the journal's mark are durable, then
-// the sidecar, then the rename and the sync of both directories, then the phase parked, then the mark goes. On the way back: returning, rename, gone.
-// Whoever finds the mark looks where the thing is.
+// The order, so that a crash anywhere loses nothing: the checkpoint is durable, with the entry of the
+// trash (phase parking) and the steps; then the sidecar; then the rename and the sync of both
+// directories; then the phase parked. On the way back: returning, rename, gone. Who finds the row of
+// a dead process looks where the object is.
 
 const roleTree = checkpoint.RoleTree
 
@@ -32,7 +33,6 @@ type Move struct {
 
 	place, slot *guardfs.Place // place is nil while the parent is still to be made; slot is in the trash
 	info        guardfs.Info   // of what is moved
-	announced   bool           // Back: the catalog says that it is on its way, because of us
 	moved       bool
 }
 
@@ -50,39 +50,31 @@ func (ownTrash) Judge(o guardfs.Object, _ guardfs.Access) error {
 
 func (ownTrash) Dir(string, ...string) guardfs.DirVerdict { return guardfs.DirVerdict{} }
 
-// loadMoves looks at what is to be moved, by handle; policy first.
-func (e *Engine) loadMoves(m *Mutation) error {
-	for _, mv := range m.Moves {
-		place, err := e.fs.PlaceLink(mv.Path)
-		if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing && mv.Back {
-			place, err = nil, nil
-		}
-		if err != nil {
-			return err
-		}
-		mv.place = place
-		kind := guardfs.KindAbsent
-		if place != nil {
-			if o := place.Object(); o.True != mv.Path {
-				return &guardfs.SymlinkError{Path: mv.Path, Target: o.True}
-			}
-			mv.info = place.Object().Info
-			kind = mv.info.Kind
-		}
-		if mv.Back {
-			if kind != guardfs.KindAbsent {
-				return Refuse(Conflicts, "", []Blocked{{Path: mv.Path, Why: Occupied}})
-			}
-			if err := e.openSlot(mv); err != nil {
-				return err
-			}
-			continue
-		}
-		if kind == guardfs.KindAbsent {
-			return &guardfs.PathError{Op: "delete", Path: mv.Path, Err: fs.ErrNotExist}
-		}
+// loadMove looks at what is to be moved, by handle; policy first. back: it has come back already.
+func (e *Engine) loadMove(mv *Move) (back bool, err error) {
+	place, err := e.fs.PlaceLink(mv.Path)
+	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing && mv.Back {
+		return false, e.openSlot(mv)
 	}
-	return nil
+	if err != nil {
+		return false, err
+	}
+	mv.place = place
+	o := place.Object()
+	mv.info = o.Info
+	switch absent := o.Info.Kind == guardfs.KindAbsent; {
+	case o.True != mv.Path:
+		return false, &guardfs.SymlinkError{Path: mv.Path, Target: o.True}
+	case absent && !mv.Back:
+		return false, &guardfs.PathError{Op: "delete", Path: mv.Path, Err: fs.ErrNotExist}
+	case !mv.Back:
+		return false, nil
+	case absent:
+		return false, e.openSlot(mv)
+	case o.Info.ID.Lasting() == mv.Entry.Identity:
+		return true, nil
+	}
+	return false, Refuse(Conflicts, "", []Blocked{{Path: mv.Path, Why: Occupied}})
 }
 
 // openSlot finds what comes back, and makes sure that it is what was parked.
@@ -98,12 +90,10 @@ func (e *Engine) openSlot(mv *Move) error {
 	return nil
 }
 
-func (m *Mutation) closeMoves() {
-	for _, mv := range m.Moves {
-		for _, p := range []*guardfs.Place{mv.place, mv.slot} {
-			if p != nil {
-				p.Close()
-			}
+func (mv *Move) close() {
+	for _, p := range []*guardfs.Place{mv.place, mv.slot} {
+		if p != nil {
+			p.Close()
 		}
 	}
 }
@@ -122,50 +112,6 @@ func (e *Engine) openBack(mv *Move) error {
 	return nil
 }
 
-// reopenMoves looks again for the directories that were missing when the moves were loaded. What it finds is not looked at yet.
-func (e *Engine) reopenMoves(m *Mutation) (found bool, err error) {
-	for _, mv := range m.Moves {
-		if mv.place != nil {
-			continue
-		}
-		err := e.openBack(mv)
-		if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing {
-			continue
-		}
-		if err != nil {
-			return false, err
-		}
-		found = true
-	}
-	return found, nil
-}
-
-// movesStill looks again, under the lock. What somebody else has brought back meanwhile is no longer to be done.
-func (e *Engine) movesStill(ctx context.Context, m *Mutation) error {
-	left := make([]*Move, 0, len(m.Moves))
-	var done Mutation
-	for _, mv := range m.Moves {
-		var back bool
-		var err error
-		if mv.Back {
-			back, err = e.isBack(ctx, mv)
-		} else {
-			err = e.staysPut(mv)
-		}
-		if err != nil {
-			return err
-		}
-		if back {
-			done.Moves = append(done.Moves, mv)
-		} else {
-			left = append(left, mv)
-		}
-	}
-	done.closeMoves()
-	m.Moves = left
-	return nil
-}
-
 // staysPut makes sure that what is to go is still what was looked at.
 func (e *Engine) staysPut(mv *Move) error {
 	place, err := e.fs.PlaceLink(mv.Path)
@@ -175,7 +121,7 @@ func (e *Engine) staysPut(mv *Move) error {
 	now := place.Object().Info
 	place.Close()
 	if now.ID != mv.info.ID || now.Kind != mv.info.Kind {
-		return &guardfs.ConflictError{Path: mv.Path, Why: "another thing is there now"}
+		return &guardfs.ConflictError{Path: mv.Path, Why: guardfs.Replaced}
 	}
 	return nil
 }
@@ -211,24 +157,20 @@ func (e *Engine) isBack(ctx context.Context, mv *Move) (bool, error) {
 	return false, nil
 }
 
-// readySlots makes a place in the trash for what goes. The directories that it makes are our own, and stay.
-func (e *Engine) readySlots(m *Mutation) error {
-	for _, mv := range m.Moves {
-		if mv.Back {
-			continue
-		}
-		slot, err := e.newSlot(mv.place)
-		if err != nil {
-			return &Refusal{NoTrash.Code, NoTrash, mv.Path, err, err}
-		}
-		info, err := mv.place.CopyUp()
-		if err != nil {
-			slot.Close() //nolint:errcheck // nothing was written through it
-			return err
-		}
-		mv.info = info
-		mv.slot, mv.Entry.Parked, mv.Entry.Identity = slot, slot.Object().True, mv.info.ID.Lasting()
+// readySlot makes a place in the trash for what goes. The directories that it makes are our own, and
+// stay.
+func (e *Engine) readySlot(mv *Move) error {
+	slot, err := e.newSlot(mv.place)
+	if err != nil {
+		return &Refusal{NoTrash.Code, NoTrash, mv.Path, err, err}
 	}
+	info, err := mv.place.CopyUp()
+	if err != nil {
+		slot.Close() //nolint:errcheck // nothing was written through it
+		return err
+	}
+	mv.info, mv.slot = info, slot
+	mv.Entry.Parked, mv.Entry.Identity = slot.Object().True, info.ID.Lasting()
 	return nil
 }
 
@@ -338,74 +280,6 @@ func (e *Engine) dropOwn(name string) error {
 // sidecarOf is where the sidecar of a payload lies.
 func sidecarOf(parked string) string {
 	return path.Dir(path.Dir(parked)) + "/info/" + path.Base(parked) + ".trashinfo"
-}
-
-// carryMoves makes the renames in one direction. What it did is in moved.
-func (e *Engine) carryMoves(ctx context.Context, p *point, m *Mutation, back bool) error {
-	for _, mv := range m.Moves {
-		if mv.Back != back {
-			continue
-		}
-		if back {
-			if mv.place == nil {
-				return &guardfs.ConflictError{Path: mv.Path, Why: "its directory is not there any more"}
-			}
-			err := p.db.TrashSettle(ctx, mv.Entry.ID, checkpoint.Returning)
-			if errors.Is(err, checkpoint.ErrNotFound) { // it has expired just now
-				return Refuse(NotStored, mv.Path, NotInTrash)
-			}
-			mv.announced = true // or may be
-			if err != nil {
-				return notSaved(err)
-			}
-			if mv.moved, err = mv.slot.MoveTo(ctx, mv.place, mv.Entry.Identity, e.sync()); err != nil {
-				return err
-			}
-			continue
-		}
-		err := e.putOwn(sidecarOf(mv.Entry.Parked), mv.Entry.Sidecar())
-		if err == nil {
-			mv.moved, err = mv.place.MoveTo(ctx, mv.slot, mv.Entry.Identity, e.sync())
-		}
-		if err != nil {
-			return &Refusal{NoTrash.Code, NoTrash, mv.Path, err, err}
-		}
-	}
-	return nil
-}
-
-// unmove takes back what carryMoves did, and says of which paths it could not.
-func (e *Engine) unmove(ctx context.Context, m *Mutation) (stuck []string) {
-	ctx = context.WithoutCancel(ctx)
-	for i := len(m.Moves) - 1; i >= 0; i-- {
-		mv := m.Moves[i]
-		if !mv.moved {
-			continue
-		}
-		from, to := mv.slot, mv.place
-		if mv.Back {
-			from, to = to, from
-		}
-		back, err := from.MoveTo(ctx, to, mv.Entry.Identity, e.sync())
-		if mv.moved = !back; mv.moved {
-			e.logger.Error("a tree could not be moved back", "path", mv.Path, "trash", mv.Entry.Parked, "err", err)
-			stuck = append(stuck, mv.Path)
-		}
-	}
-	return stuck
-}
-
-// settleMoves says in the catalog where everything is. It is only a matter of tidiness: who finds another phase looks.
-func (e *Engine) settleMoves(ctx context.Context, db *checkpoint.DB, m *Mutation) error {
-	ctx = context.WithoutCancel(ctx)
-	var errs []error
-	for _, mv := range m.Moves {
-		if mv.Entry.ID == "" || mv.Back && !mv.announced {
-			continue // the catalog says of it what it said before
-		}
-		errs = append(errs, e.settleEntry(ctx, db, &mv.Entry, mv.moved != mv.Back))
-	}
-	return errors.Join(errs...)
 }
 
 // settleEntry brings one entry up to date: what it is of lies in the trash, or does not any more.

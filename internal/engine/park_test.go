@@ -319,12 +319,12 @@ func TestFaultAtEveryCallOfAParking(t *testing.T) {
 					}
 					cells++
 					what := fmt.Sprintf("step %d, call %d (%s): %v", step, n, call, err)
-					if left, _ := filepath.Glob(x.data + "/checkpoints/journal/ck-*"); left != nil {
+					if left := x.halfWay(); left != nil {
 						again++
 						x.Close()
 						x.open()
 					}
-					if left, _ := filepath.Glob(x.data + "/checkpoints/journal/ck-*"); left != nil {
+					if left := x.halfWay(); left != nil {
 						t.Fatalf("%s: marks are left", what)
 					}
 					if there := here(what); err == nil && there == (step == 0) {

@@ -58,12 +58,14 @@ type Plan struct {
 	Summary string        // one line for the person who approves
 	Op      checkpoint.Op // kind, undo of, restore of
 	DryRun  bool          // nothing is changed, and nobody is asked
+	Source  string        // true name of what is copied; it is on record, and not changed
 
 	Checkpoint bool // whatever the configuration says
 	Whole      bool // refuse unless store or trash holds every content
 
+	Left []Blocked // paths that it leaves alone, and why
+
 	trash map[string]*checkpoint.Trashed // by path: how long the trash keeps what is removed there by itself
-	park  bool                           // new contents are closed until they are published
 }
 
 // PlanError: a plan contradicts itself. No call may bring that about.
@@ -147,16 +149,29 @@ func (p *Plan) Paths() []string {
 // keys are the lock keys of all that is changed. What is not there yet is locked by its name, and so
 // is every directory that has to be made for it, or goes.
 func (p *Plan) keys() (out []string) {
+	if p.Op.Tag != "" {
+		out = append(out, opKey(p.Op.Tag))
+	}
+	gone := map[string]bool{} // directories that go for certain
+	for i := range p.Steps {
+		if s := &p.Steps[i]; s.Action == Rmdir && !s.Optional {
+			gone[s.Path] = true
+		}
+	}
 	for i := range p.Steps {
 		s := &p.Steps[i]
-		t := s.file
-		if s.move != nil {
-			out = append(out, s.move.place.LockKey())
+		t, mv := s.file, s.move
+		if mv != nil && mv.place != nil {
+			out = append(out, mv.place.LockKey())
 		}
 		if t != nil && t.place != nil {
 			out = append(out, t.place.LockKey())
 		}
-		if t == nil || t.place == nil || !t.Before.Exists {
+		if s.To != "" {
+			out = append(out, guardfs.NameKey(s.To))
+		}
+		// Where its directory goes, others may find nothing: they lock the name then.
+		if t == nil || t.place == nil || !t.Before.Exists || gone[path.Dir(s.Path)] {
 			out = append(out, guardfs.NameKey(s.Path))
 		}
 	}

@@ -16,15 +16,11 @@ import (
 // point is the checkpoint of one mutation on its way: saved before the change, settled after it. A change of several
 // paths is marked as under way in between, so that Open can take it back should we not live to finish it.
 type point struct {
-	e      *Engine
-	c      *Call
-	db     *checkpoint.DB // nil when no checkpoint was taken
-	id     checkpoint.ID
-	tag    string // of its temporary files; see tagOf
-	intent *checkpoint.Intent
-	dirs   *newDirs
-	swaps  *swaps            // nil when nothing has to give way
-	staged []*guardfs.Staged // new contents, each with its target; nil for what has none yet
+	e   *Engine
+	c   *Call
+	db  *checkpoint.DB // nil when no checkpoint was taken
+	id  checkpoint.ID
+	tag string // of its temporary files; see tagOf
 }
 
 // tagOf is what the temporary names of an operation carry: whoever takes it back must not take what another has under way in the same directory. The time,
@@ -42,17 +38,6 @@ func (p *point) label(ts targets) {
 	}
 }
 
-// discard forgets the new contents that were not published. It may be called again, also to try again.
-func (p *point) discard() error {
-	var errs []error
-	for _, s := range p.staged {
-		if s != nil {
-			errs = append(errs, s.Discard())
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // What the mark says of the change as a whole; no path is empty.
 const (
 	noteOutcome = ""
@@ -61,101 +46,43 @@ const (
 	noteStuck   = "stuck "
 )
 
-// noteHalf writes to the mark what could not be put back: whoever takes the change back can't tell by looking which of the other paths others have changed
-// since, as by moving their directory. If it can't be noted, that is how it is.
-func (p *point) noteHalf(stuck []string) {
-	if p.intent == nil {
-		return
-	}
-	for _, path := range stuck {
-		if err := p.intent.Note(noteStuck+path, ""); err != nil {
-			return
-		}
-	}
-	p.intent.Note(noteOutcome, noteHalf) //nolint:errcheck // see above
-}
-
-func (p *point) halfMade(cause error, left []string) error {
+// halfMade is the error of a change that failed with cause and of which these paths could not be
+// taken back. again says that recovery tries again.
+func halfMade(cause error, left []string, id checkpoint.ID, again bool) error {
 	left = slices.Clone(left)
 	slices.Sort(left)
-	r := &Refusal{Code: HalfMade.Code, Cause: HalfMade, Facts: HalfFacts{cause, slices.Compact(left), string(p.id), p.intent != nil}}
+	r := &Refusal{Code: HalfMade.Code, Cause: HalfMade, Facts: HalfFacts{cause, slices.Compact(left),
+		string(id), again}}
 	if of := Reason(cause); of != nil {
 		r.Code = of.Code
 	}
 	return r // its cause is no Err of it: who tells of that alone says that nothing was changed
 }
 
-// note writes to the mark, if there is one, what was made of one path.
-func (p *point) note(path, what string) error {
-	if p.intent == nil {
-		return nil
-	}
-	if err := p.intent.Note(path, what); err != nil {
-		return notSaved(err)
-	}
-	return nil
-}
-
-// save stores the pre-state of every target that changes. It returns once the store says that it is durable.
-func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done) error {
+// save stores what is there before one file changes. It returns once the store says that it is durable.
+func (p *point) save(ctx context.Context, t *Target, plan *Plan, done *Done) error {
 	e, c := p.e, p.c
-	changing := ts.changing()
-	// Several paths without a checkpoint could not be taken back after a crash half-way.
-	must := m.Checkpoint || len(changing) > 1 || len(m.Moves) > 0
-	if !must && !e.cfg.CheckpointBeforeMutation {
+	if !plan.Checkpoint && !e.cfg.CheckpointBeforeMutation {
 		return nil
 	}
-	op := m.Op
-	op.Tool, op.Principal, op.Session, op.Turn, op.Time = c.Tool, c.Principal, c.Session, c.Turn, e.now()
-	for _, t := range changing {
-		ch := change(t)
-		if m.Trash != nil && (t.After.Kind == guardfs.KindAbsent || t.becomesDir()) {
-			ch.Trash = m.Trash(t.True, t.Before.Info.Kind)
-		}
-		op.Changes = append(op.Changes, ch)
-	}
-	for _, mv := range m.Moves {
-		op.Changes = append(op.Changes, moveChange(mv))
-	}
-	for _, dir := range p.dirs.todo {
-		if p.swaps != nil && p.swaps.own[dir.path] {
-			continue // a target says what it was
-		}
-		op.Changes = append(op.Changes, checkpoint.Change{Path: dir.path, Role: checkpoint.RoleParent, After: dir.state})
-	}
-	for _, dir := range m.Drop {
-		was, err := e.dirState(dir)
-		if err != nil {
-			return err
-		}
-		ch := checkpoint.Change{Path: dir, Role: checkpoint.RoleParent, Before: was}
-		if ch.Before.Kind != checkpoint.Dir {
-			continue // it is gone, or another thing by now
-		}
-		if m.Trash != nil {
-			ch.Trash = m.Trash(dir, guardfs.KindDir)
-		}
-		op.Changes = append(op.Changes, ch)
-	}
+	op := plan.Op
+	op.Tool, op.Principal, op.Session, op.Turn = c.Tool, c.Principal, c.Session, c.Turn
+	op.Time, op.Changes = e.now(), []checkpoint.Change{change(t)}
 	db, err := e.points.open()
 	var saved checkpoint.Saved
 	if err == nil {
 		saved, err = db.Save(ctx, op)
 	}
-	if err == nil && m.Whole {
-		if lost := unsaved(op.Changes, saved.Skipped); lost != nil {
-			p.db, p.id = db, saved.ID
-			return Refuse(NotStored, lost.Path, Unstored.Of(lost.Why))
-		}
-	}
-	if err == nil && (p.swaps != nil || len(changing)+len(m.Moves)*2+len(p.dirs.todo)+len(m.Drop) > 1) {
-		p.intent, err = db.Intend(saved.ID)
-	}
 	if saved.ID != "" {
 		p.db, p.id, p.tag = db, saved.ID, tagOf(saved.ID, op.Time)
 	}
+	if err == nil && plan.Whole {
+		if lost := unsaved(op.Changes, saved.Skipped); lost != nil {
+			return Refuse(NotStored, lost.Path, Unstored.Of(lost.Why))
+		}
+	}
 	if err != nil {
-		if e.cfg.Checkpoint.OnError == "allow" && !must {
+		if e.cfg.Checkpoint.OnError == "allow" && !plan.Checkpoint {
 			done.Skipped = err.Error()
 			e.logger.Warn("a change went ahead without its checkpoint, as on_error allows", "err", err)
 			return nil
@@ -164,21 +91,12 @@ func (p *point) save(ctx context.Context, ts targets, m *Mutation, done *Done) e
 	}
 	done.Checkpoint, c.Trace.Checkpoint = string(saved.ID), string(saved.ID)
 	for _, s := range saved.Skipped {
-		if s.Why != checkpoint.SkipParked {
-			done.Skipped = s.Why
-		}
+		done.Skipped = s.Why
 	}
-	if done.Skipped == "" && !m.Whole { // a restore's come from the store
-		done.Skipped = e.newUnheld(ts)
+	if done.Skipped == "" && !plan.Whole { // a restore's come from the store
+		done.Skipped = e.newUnheld(done.Targets)
 	}
-	done.Trashed = append(done.Trashed, saved.Trashed...)
-	for _, mv := range m.Moves {
-		for _, t := range saved.Trashed {
-			if t.Path == mv.Path {
-				mv.Entry = t
-			}
-		}
-	}
+	done.Trashed = saved.Trashed
 	return nil
 }
 
@@ -215,40 +133,16 @@ func unsaved(changes []checkpoint.Change, skipped []checkpoint.Skip) *checkpoint
 	return nil
 }
 
-// settle says what became of the change. That it was made costs nothing; that it was not is written at once, because the store would
-// presume it.
+// settle says what became of the change. That it was made costs nothing; that it was not is written
+// at once, because the store would presume it.
 func (p *point) settle(ctx context.Context, o checkpoint.Outcome) {
 	if p.db == nil {
 		return
 	}
-	if o == checkpoint.Foreign && p.intent != nil {
-		p.intent.Leave() // it could not all be put back now: the next start tries again
-		return
-	}
 	if err := p.db.Settle(context.WithoutCancel(ctx), p.id, o); err != nil {
-		p.e.logger.Error("what became of a change could not be written to its checkpoint", "id", p.id, "outcome", o, "err", err)
-		if p.intent != nil && o != checkpoint.Committed {
-			p.intent.Leave()
-			return
-		}
+		p.e.logger.Error("what became of a change could not be written to its checkpoint", "id", p.id,
+			"outcome", o, "err", err)
 	}
-	if p.intent != nil {
-		p.e.unmark(p.db, p.intent, o)
-	}
-}
-
-// leaveMade gives up the mark of a change that was made, and of which the catalog could not be told everything: that it was made must be on record, or it would
-// be taken back as soon as others change one of its paths.
-func (p *point) leaveMade(ctx context.Context) {
-	err := p.db.Settle(context.WithoutCancel(ctx), p.id, checkpoint.Committed)
-	if err == nil {
-		err = p.db.Flush()
-	}
-	if err != nil {
-		err = errors.Join(err, p.intent.Note(noteOutcome, noteMade))
-		p.e.logger.Error("that a change was made could not be written to its checkpoint", "id", p.id, "err", err)
-	}
-	p.intent.Leave()
 }
 
 // dirState is what a directory looks like that is to go. It has to be known: it may have to come back.
@@ -309,8 +203,6 @@ func (t *Target) metaAfter() guardfs.Metadata {
 		return t.above.Expected(*t.After.Meta)
 	case t.After.Meta != nil:
 		return t.place.Expected(*t.After.Meta)
-	case t.made != nil:
-		return <-t.made
 	case t.isNew():
 		return t.fresh
 	case t.givesWay(): // nobody knows what the file had

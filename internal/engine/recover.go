@@ -25,6 +25,10 @@ import (
 // is left for whoever may reach them all, such as the next call with another root.
 // For the locks of others it waits until then, in total; what is still locked is left for later.
 func (e *Engine) recover(ctx context.Context, until time.Time) error {
+	e = e.whole // what others left is taken back whatever this call may touch
+	if err := e.recoverOpen(ctx, until); err != nil {
+		return err
+	}
 	ids, err := checkpoint.Unfinished(e.points.dir)
 	if err != nil {
 		return err
@@ -400,12 +404,14 @@ func (e *Engine) reaches(op *checkpoint.Checkpoint) error {
 }
 
 // lockAll takes the locks of all paths of an operation that can be reached: those that a change of them would take, whatever is there by then. It
-// waits until then for others, but always a moment.
-func (e *Engine) lockAll(ctx context.Context, op *checkpoint.Checkpoint, until time.Time) (func(), error) {
+// waits until then for others, but always a moment. Also are more keys to lock with them.
+func (e *Engine) lockAll(ctx context.Context, op *checkpoint.Checkpoint, until time.Time,
+	also ...string) (func(), error) {
 	const rounds = 16 // as often as directories may come and go under us
 	keys := e.recoveryKeys(op)
 	for range rounds {
-		unlock, err := e.lockFor(ctx, "recovery", slices.Collect(maps.Keys(keys)), max(time.Until(until), lockTry))
+		unlock, err := e.lockFor(ctx, "recovery", append(slices.Collect(maps.Keys(keys)), also...),
+			max(time.Until(until), lockTry))
 		if err != nil {
 			return nil, err
 		}
@@ -415,10 +421,10 @@ func (e *Engine) lockAll(ctx context.Context, op *checkpoint.Checkpoint, until t
 		}
 		unlock()
 	}
-	return nil, &guardfs.ConflictError{Path: op.Changes[0].Path, Why: "its directory is being made and removed in turns"}
+	return nil, &guardfs.ConflictError{Path: op.Changes[0].Path, Why: guardfs.DirInTurns}
 }
 
-// recoveryKeys are the lock keys of the paths of an operation: of each place, and of each name where nothing may be, as lockPlaces has them.
+// recoveryKeys are the lock keys of the paths of an operation: of each place, and of each name where nothing may be, as those of a plan are.
 func (e *Engine) recoveryKeys(op *checkpoint.Checkpoint) map[string]bool {
 	keys := map[string]bool{}
 	for _, c := range op.Changes {

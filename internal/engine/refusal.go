@@ -131,6 +131,8 @@ func pathOf(err error) string {
 	switch e := err.(type) {
 	case *guardfs.BadPathError:
 		return e.Path
+	case *policy.OutOfScope:
+		return e.Path
 	case *policy.Denied:
 		return e.Path
 	case *guardfs.SymlinkError:

@@ -3,12 +3,12 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/engine/rewind"
 	"moltisfs/internal/policy"
 )
 
@@ -40,25 +40,22 @@ type Restored struct {
 	// Passed: all that an undo or redo could have done was skipped; the next one goes on with the change beyond it.
 	Passed bool
 	// Metadata is, by true path, how far a file that was there got back what it had; what did not differ is not told.
-	Metadata map[string]MetadataOf
+	Metadata map[string]rewind.Metadata
 }
 
 // Restore carries out a plan of the store as an ordinary guarded mutation under today's policy: all paths or none,
 // checkpointed itself, so that it can be undone. Who asks is taken from c.
 func (e *Engine) Restore(ctx context.Context, c *Call, r checkpoint.Restore, o RestoreOptions) (*Restored, error) {
-	if err := e.begun(c); err != nil {
+	e, err := e.begun(c)
+	if err != nil {
 		return nil, err
 	}
-	var db *checkpoint.DB
-	out, err := e.carryOut(ctx, c, o, func(store *checkpoint.DB) (*checkpoint.Plan, error) {
-		db = store
-		r.Partial = o.OnConflict == OnConflictForce
-		return e.planFor(ctx, c, store, r)
-	})
+	r.Partial = o.OnConflict == OnConflictForce
+	out, err := e.carryOut(ctx, c, o, func(db *checkpoint.DB) (*checkpoint.Plan, error) { return e.planFor(ctx, c, db, r) })
 	if err == nil && r.ID == "" {
 		out.Outside = out.Plan.Outside
 		if !o.DryRun && e.cfg.CheckpointBeforeMutation {
-			e.alsoOutside(ctx, db, c, r.Paths, out)
+			e.alsoOutside(ctx, c, r.Paths, out)
 		}
 	}
 	return out, err
@@ -66,14 +63,18 @@ func (e *Engine) Restore(ctx context.Context, c *Call, r checkpoint.Restore, o R
 
 // alsoOutside records what others changed of what the session knows, beside what a rewind was about, and adds it to the answer. The rewind has been
 // made: an error costs no more than that.
-func (e *Engine) alsoOutside(ctx context.Context, db *checkpoint.DB, c *Call, only []string, out *Restored) {
+func (e *Engine) alsoOutside(ctx context.Context, c *Call, only []string, out *Restored) {
 	just := map[string]bool{}
 	for _, t := range out.Targets {
 		just[t.True] = t.Published != nil
 	}
-	id, err := e.recordOutside(ctx, db, c, func(path string) bool {
-		return just[path] || len(only) > 0 && !slices.ContainsFunc(only, func(dir string) bool { return within(path, dir) })
-	})
+	db, err := e.points.open()
+	var id checkpoint.ID
+	if err == nil {
+		id, err = e.recordOutside(ctx, db, c, func(path string) bool {
+			return just[path] || len(only) > 0 && !slices.ContainsFunc(only, func(dir string) bool { return within(path, dir) })
+		})
+	}
 	if err != nil {
 		e.logger.Warn("what was changed outside could not be recorded", "err", err)
 	} else if id != "" {
@@ -113,7 +114,7 @@ func (e *Engine) unplanned(ctx context.Context, db *checkpoint.DB, r checkpoint.
 	for _, it := range whole.Items {
 		switch {
 		case it.Role == checkpoint.RoleParent:
-		case e.Denies(it.Path):
+		case e.denied(it.Path) != nil:
 			no.Denied++
 		default:
 			no.Held = append(no.Held, it.Path)
@@ -125,12 +126,12 @@ func (e *Engine) unplanned(ctx context.Context, db *checkpoint.DB, r checkpoint.
 // hiding takes the name out of a denial of a path that the session knows from its history only.
 func (e *Engine) hiding(items []checkpoint.Item, err error) error {
 	no, ok := errors.AsType[*policy.Denied](err)
-	if !ok || !e.Denies(no.Path) {
+	if !ok || e.denied(no.Path) == nil {
 		return err
 	}
 	n := 0
 	for i := range items {
-		if items[i].Role != checkpoint.RoleParent && e.Denies(items[i].Path) {
+		if items[i].Role != checkpoint.RoleParent && e.denied(items[i].Path) != nil {
 			n++
 		}
 	}
@@ -140,9 +141,8 @@ func (e *Engine) hiding(items []checkpoint.Item, err error) error {
 // hide takes out of the plan of a restore that may skip what can't even be named.
 func (r *restore) hide() {
 	r.plan.Items = slices.DeleteFunc(r.plan.Items, func(it checkpoint.Item) bool {
-		no := r.e.Denies(it.Path)
+		no := r.e.denied(it.Path) != nil
 		if no && it.Role != checkpoint.RoleParent {
-			r.out.Denied++
 			r.away = append(r.away, it.Path)
 		}
 		return no
@@ -157,9 +157,6 @@ func within(path, dir string) bool {
 
 // Undo takes back the newest change of the call's session that is not undone; again and again, it walks back.
 func (e *Engine) Undo(ctx context.Context, c *Call, o RestoreOptions) (*Restored, error) {
-	if err := e.begun(c); err != nil {
-		return nil, err
-	}
 	return e.carryOut(ctx, c, o, func(db *checkpoint.DB) (*checkpoint.Plan, error) {
 		return db.Undo(ctx, checkpoint.Scope{Principal: c.Principal, Session: c.Session})
 	})
@@ -167,9 +164,6 @@ func (e *Engine) Undo(ctx context.Context, c *Call, o RestoreOptions) (*Restored
 
 // Redo takes back the newest undo of the call's session, if nothing was changed after it.
 func (e *Engine) Redo(ctx context.Context, c *Call, o RestoreOptions) (*Restored, error) {
-	if err := e.begun(c); err != nil {
-		return nil, err
-	}
 	return e.carryOut(ctx, c, o, func(db *checkpoint.DB) (*checkpoint.Plan, error) {
 		return db.Redo(ctx, checkpoint.Scope{Principal: c.Principal, Session: c.Session})
 	})
@@ -179,143 +173,74 @@ func (e *Engine) Redo(ctx context.Context, c *Call, o RestoreOptions) (*Restored
 type restore struct {
 	e     *Engine
 	db    *checkpoint.DB
-	find  func(*checkpoint.DB) (*checkpoint.Plan, error)
-	plan  *checkpoint.Plan
+	find  planner
 	o     RestoreOptions
-	items map[string]*checkpoint.Item
-	left  []Blocked       // for what stands there, before anything is loaded
-	stuck []Blocked       // likewise
-	kept  []Blocked       // directories that can't go
-	full  []Blocked       // nor these, because of what the targets become
-	away  []string        // what can't be named and is not restored
-	asked map[string]bool // directories to be made, which the system lets us make
-	holds map[string]Why  // of directories that are to give way and hold something that stays: why
+	plan  *checkpoint.Plan
+	entry *checkpoint.Trashed // that is to come back; nil for all else
+	away  []string            // what can't be named and is not restored
 	out   *Restored
+	d     *Desk
+	todo
+	asked map[string]bool // directories to be made, which the system lets us make
 }
 
-func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find func(*checkpoint.DB) (*checkpoint.Plan, error)) (*Restored, error) {
+// A planner asks the store what has to be done.
+type planner func(*checkpoint.DB) (*checkpoint.Plan, error)
+
+// todo is what becomes of the items of a plan, as far as it is known.
+type todo struct {
+	items map[string]*checkpoint.Item // by path: those of paths
+	paths []string                    // files, links, and what takes the place of one or gives it
+	links map[string]bool             // of paths: the symbolic link itself is meant
+	dirs  []Step                      // to be there, from the top down
+	drop  []string                    // directories to go, from the bottom up, where nothing is in them then
+	moves []*Move                     // what goes to the trash as a whole, or comes back
+	goes  map[string]bool             // whether it is removed, as far as it was looked at
+
+	stuck []Blocked // conflicts
+	stay  []string  // files in the place of directories, which can't give way
+	kept  []Blocked // directories that can't go
+}
+
+func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find planner) (*Restored, error) {
+	e, err := e.begun(c)
+	if err != nil {
+		return nil, err
+	}
+	db, err := e.points.open()
+	if err != nil {
+		return nil, err
+	}
 	for start := time.Now(); ; time.Sleep(time.Millisecond) {
-		done, err := e.carryOutOnce(ctx, c, o, find)
+		done, err := e.carryOutOnce(ctx, c, db, o, find)
 		if _, cut := errors.AsType[*cutOffError](err); !cut || time.Since(start) > e.lockWait || ctx.Err() != nil {
 			return done, err
 		}
 	}
 }
 
-func (e *Engine) carryOutOnce(ctx context.Context, c *Call, o RestoreOptions, find func(*checkpoint.DB) (*checkpoint.Plan, error)) (*Restored, error) {
-	db, err := e.points.open()
-	if err != nil {
-		return nil, err
-	}
+func (e *Engine) carryOutOnce(ctx context.Context, c *Call, db *checkpoint.DB, o RestoreOptions, find planner) (*Restored, error) {
 	if !o.DryRun { // also what this very process had to leave half-way
 		if err := e.recover(ctx, time.Now()); err != nil { // what it can do at once: only what this plan is about is waited for
 			return nil, err
 		}
 	}
-	plan, err := find(db)
+	plan, err := find(db) // once: what others undo or redo meanwhile is not to be done again
+	if err == nil && !o.DryRun {
+		err = e.unsettled(plan)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if !o.DryRun {
-		if err := e.unsettled(plan); err != nil {
-			return nil, err
-		}
-	}
-	r := &restore{e: e, db: db, find: find, plan: plan, o: o, items: map[string]*checkpoint.Item{}, out: &Restored{Plan: plan}}
+	r := &restore{e: e, db: db, find: find, plan: plan, o: o}
 	if o.OnConflict == OnConflictSkip {
 		r.hide()
 	}
-	m := Mutation{
-		Summary: fmt.Sprintf("restore %d paths", len(plan.Items)), DryRun: o.DryRun,
-		Links: map[string]bool{}, Checkpoint: true, Whole: true, Trash: trashFiles(c),
-		Op: checkpoint.Op{Kind: checkpoint.KindRestore, RestoreOf: plan.RestoreOf, UndoOf: plan.UndoOf},
-	}
-	done, err := r.carryOut(ctx, c, &m)
+	done, err := e.Change(ctx, c, r.make)
 	if err != nil {
 		return nil, e.hiding(plan.Items, err)
 	}
-	return done, nil
-}
-
-func (r *restore) carryOut(ctx context.Context, c *Call, m *Mutation) (*Restored, error) {
-	e, o, plan := r.e, r.o, r.plan
-	items, err := r.splitTrees(ctx, c, m)
-	if err != nil {
-		return nil, err
-	}
-	goes := map[string]bool{}
-	for _, mv := range m.Moves {
-		goes[mv.Path] = !mv.Back
-	}
-	var stay []string // files that are in the place of directories, and stay
-	for _, item := range items {
-		if r.belowFile(item) {
-			continue // as it should be
-		}
-		swap := r.swapped(item)
-		if o.OnConflict == OnConflictSkip {
-			var why Why
-			switch {
-			case slices.ContainsFunc(stay, func(s string) bool { return below(item.Path, s) }):
-				why = FileOnTheWay
-			case swap:
-				if why, err = r.stays(item); err != nil {
-					return nil, err
-				}
-			case m.swapAbove(item.Path) == "" || item.Want.Kind == checkpoint.Absent:
-				why = e.obstacle(item)
-			}
-			if why != none {
-				if swap {
-					stay = append(stay, item.Path)
-				}
-				r.left = append(r.left, Blocked{Path: item.Path, Why: why})
-				continue
-			}
-		}
-		parks, err := r.park(ctx, c, item, m)
-		if err != nil {
-			return nil, err
-		}
-		if parks {
-			goes[item.Path] = slices.ContainsFunc(m.Moves, func(mv *Move) bool { return mv.Path == item.Path })
-			continue
-		}
-		goes[item.Path] = item.Want.Kind == checkpoint.Absent
-		if swap {
-			m.Swaps = append(m.Swaps, item.Path)
-		}
-		gone := item.Role == checkpoint.RoleParent && item.Head.Kind != checkpoint.File && item.Head.Kind != checkpoint.Symlink || item.Head.Kind == checkpoint.Dir
-		switch {
-		case item.Want.Kind == checkpoint.Dir && !swap:
-			m.Dirs = append(m.Dirs, asItWas(item.Path, item.Want))
-		case item.Want.Kind == checkpoint.Absent && gone:
-			m.Drop = append(m.Drop, item.Path)
-		default:
-			r.items[item.Path] = item
-			m.Paths = append(m.Paths, item.Path)
-			m.Links[item.Path] = swap || item.Want.Kind == checkpoint.Symlink || item.Head.Kind == checkpoint.Symlink
-		}
-	}
-	if err := r.oneOrTheOther(m); err != nil {
-		return nil, err
-	}
-	// Innermost first: one that was a file in between stands elsewhere in the plan.
-	slices.SortFunc(m.Drop, func(a, b string) int { return strings.Compare(b, a) })
-	if err := r.onlyNew(m, goes); err != nil {
-		return nil, err
-	}
-	r.holding(m, goes)
-	dirs, drop := m.Dirs, m.Drop
-	m.Settle = func(ts []*Target) ([]NewDir, []string) { return r.settleDirs(m, ts, dirs, drop) }
-	m.Leave = r.leave
-	m.Parents = func(ts []*Target, dirs []NewDir) ([]NewDir, error) { return r.parents(ctx, m, ts, dirs) }
-	m.Next = func(ts []*Target) error { return r.next(ctx, ts) }
-	r.out.Done, err = e.mutate(ctx, c, *m)
-	if err != nil {
-		return nil, err
-	}
-	r.kept = append(r.kept, r.full...)
+	r.out.Done = done
 	if !o.DryRun {
 		r.untrash(ctx)
 		r.kept = slices.DeleteFunc(r.kept, func(k Blocked) bool { // another took it away before it was our turn
@@ -324,20 +249,26 @@ func (r *restore) carryOut(ctx context.Context, c *Call, m *Mutation) (*Restored
 		})
 	}
 	r.out.Kept = append(r.kept, r.out.Kept...)
-	if plan.UndoOf != "" && !o.DryRun && r.out.Checkpoint == "" {
-		// Unless somebody else has just done it, and has it on record.
-		if now, err := r.find(r.db); errors.Is(err, checkpoint.ErrNothing) || err == nil && now.UndoOf != plan.UndoOf {
-			return r.out, nil
-		}
-		// Everything is as it was already, or all of it was skipped. That is on record all the same, or undo would stay here for ever.
-		saved, err := r.db.Save(ctx, checkpoint.Op{Tool: c.Tool, Kind: checkpoint.KindRestore, Principal: c.Principal, Session: c.Session, Turn: c.Turn,
-			Time: e.now(), UndoOf: plan.UndoOf})
-		if err != nil {
-			return nil, notSaved(err)
-		}
-		if r.out.Passed = len(r.out.Skipped)+r.out.Denied > 0; !r.out.Passed {
-			r.out.Checkpoint = string(saved.ID)
-		}
+	if r.plan.UndoOf != "" && !o.DryRun && done.Checkpoint == "" {
+		return r.out, r.idle(ctx, c)
 	}
 	return r.out, nil
+}
+
+// idle puts on record that an undo or redo had nothing to do, because all is as it was already
+// or all of it was skipped; or undo would stay here for ever.
+func (r *restore) idle(ctx context.Context, c *Call) error {
+	// Unless somebody else has just done it, and has it on record.
+	if now, err := r.find(r.db); errors.Is(err, checkpoint.ErrNothing) || err == nil && now.UndoOf != r.plan.UndoOf {
+		return nil
+	}
+	saved, err := r.db.Save(ctx, checkpoint.Op{Tool: c.Tool, Kind: checkpoint.KindRestore, Principal: c.Principal, Session: c.Session, Turn: c.Turn,
+		Time: r.e.now(), UndoOf: r.plan.UndoOf})
+	if err != nil {
+		return notSaved(err)
+	}
+	if r.out.Passed = len(r.out.Skipped)+r.out.Denied > 0; !r.out.Passed {
+		r.out.Checkpoint = string(saved.ID)
+	}
+	return nil
 }

@@ -1,26 +1,19 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"maps"
-	"path"
 	"slices"
+	"strings"
 	"syscall"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/engine/rewind"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
 )
-
-// leave lets a restore that may skip go on without a file that this process may not read, of which nobody can tell what it is now.
-func (r *restore) leave(path string, err error) bool {
-	if r.o.OnConflict != OnConflictSkip || !forbidden(err) {
-		return false
-	}
-	r.left = append(r.left, Blocked{Path: path, Why: Unreadable})
-	return true
-}
 
 // forbidden says that it is the system, not policy, that does not let us.
 func forbidden(err error) bool {
@@ -28,144 +21,124 @@ func forbidden(err error) bool {
 	return system && errors.Is(err, fs.ErrPermission)
 }
 
-// obstacle says what stands at a path that is of another kind than the plan knows, or on the way to it, so that it can't even be
-// loaded; none when nothing does, or when it is the chain that should refuse.
-func (e *Engine) obstacle(item *checkpoint.Item) Why {
-	place, err := e.fs.PlaceLink(item.Path)
-	if errors.Is(err, syscall.ENOTDIR) {
-		return FileOnTheWay
-	}
-	if _, no := errors.AsType[*policy.Denied](err); no {
-		return OutOfReach
-	}
-	if forbidden(err) {
-		return Unreachable
-	}
-	if err != nil {
-		return none
-	}
-	defer place.Close()
-	o := place.Object()
-	if o.True != item.Path {
-		return LinkOnTheWay
-	}
-	known := func(k checkpoint.Kind) bool { return item.Want.Kind == k || item.Head.Kind == k }
-	ok := true
-	switch o.Info.Kind {
-	case guardfs.KindDir:
-		// A plan of a directory does nothing to one that is there but remove it when nothing is in it.
-		ok = known(checkpoint.Dir) || item.Role == checkpoint.RoleParent
-	case guardfs.KindSymlink:
-		ok = known(checkpoint.Symlink)
-	case guardfs.KindFile:
-		ok = item.Want.Kind != checkpoint.Dir
-	case guardfs.KindAbsent:
-	default:
-		ok = false
-	}
-	if ok {
-		return none
-	}
-	return OtherKind.Of(o.Info.Kind)
-}
-
-// onlyNew keeps of a plan's directories those that have to be made or can go, so that a restore of what is there already
-// changes nothing. Policy speaks on every one that is made. goes are the paths that the plan removes.
-func (r *restore) onlyNew(m *Mutation, goes map[string]bool) error {
-	e := r.e
-	var make []NewDir
-	toMake := func(d NewDir) error {
-		at := d.Path
-		if top := m.swapAbove(at); top != "" {
-			at = top // only there is something to look at
-		}
-		err := e.allowed(nil, at)
-		if why := hindered(err); why != none && r.o.OnConflict == OnConflictSkip {
-			r.left = append(r.left, Blocked{Path: d.Path, Why: why})
-			return nil
-		}
-		make = append(make, d)
-		return err
-	}
-	for _, d := range m.Dirs {
-		place, err := e.place(m, d.Path)
-		if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok || m.nowhere(d.Path, err) {
-			if err := toMake(d); err != nil {
-				return err
-			}
+// dirsToMake keeps of the directories that are to be there those that are not. Policy speaks first.
+func (r *restore) dirsToMake() error {
+	var make []Step
+	for _, d := range r.dirs {
+		is, why, err := r.dirNow(d.Path)
+		switch {
+		case why == none && err == nil && is == guardfs.KindDir:
 			continue
+		case why == none && err == nil && is == guardfs.KindAbsent:
+			why, err = r.mayChange(cmp.Or(r.d.swapAbove(d.Path), d.Path)) // only there is something to look at
+		case why == none && err == nil && r.o.OnConflict == OnConflictSkip:
+			why = OtherKind.Of(is)
+		case why == none && err == nil:
+			err = Refuse(Conflicts, "", []Blocked{{Path: d.Path, Why: KindForDir.Of(is)}})
 		}
 		if err != nil {
 			return err
 		}
-		kind := place.Object().Info.Kind
-		place.Close()
-		switch kind {
-		case guardfs.KindDir:
-		case guardfs.KindAbsent:
-			if err := toMake(d); err != nil {
-				return err
-			}
-		default:
-			return Refuse(Conflicts, "", []Blocked{{Path: d.Path, Why: KindForDir.Of(kind)}})
-		}
-	}
-	var drop []string
-	for _, d := range m.Drop {
-		goes[d] = false // until it is seen that it can
-	}
-	for _, d := range m.Drop { // innermost first
-		there, why := e.onlyHolds(d, goes)
 		if why != none {
-			r.kept = append(r.kept, Blocked{Path: d, Why: why})
-		}
-		if !there || why != none {
+			r.leave(d.Path, why)
 			continue
 		}
-		if err := e.allowed(nil, d); err != nil {
-			why := hindered(err)
-			if why == none || r.o.OnConflict != OnConflictSkip {
-				return err
-			}
-			r.left = append(r.left, Blocked{Path: d, Why: why})
-			continue
-		}
-		goes[d] = true
-		drop = append(drop, d)
+		make = append(make, d)
 	}
-	m.Dirs, m.Drop = make, drop
+	r.dirs = make
 	return nil
+}
+
+// dirsToGo keeps of the directories that are to go those that can, innermost first: one that was a file
+// in between stands elsewhere in the plan.
+func (r *restore) dirsToGo() error {
+	slices.SortFunc(r.drop, func(a, b string) int { return strings.Compare(b, a) })
+	all := r.drop
+	r.drop = nil
+	for _, d := range all {
+		r.goes[d] = false // until it is seen that it can
+	}
+	for _, d := range all {
+		is, why, _ := r.dirNow(d) // what can't be looked at is met again
+		if why == none && is == guardfs.KindOther && r.o.OnConflict == OnConflictSkip {
+			why = OtherKind.Of(is)
+		}
+		there, stays := r.e.onlyHolds(d, r.goes)
+		var err error
+		switch {
+		case why != none:
+		case stays != none:
+			r.kept = append(r.kept, Blocked{Path: d, Why: stays})
+			continue
+		case !there:
+			continue
+		default:
+			why, err = r.mayChange(d)
+		}
+		switch {
+		case err != nil:
+			return err
+		case why != none:
+			r.leave(d, why)
+		default:
+			r.goes[d] = true
+			r.drop = append(r.drop, d)
+		}
+	}
+	return nil
+}
+
+// mayChange asks the system early whether what is at a path may be changed. why: a restore that may
+// skip leaves it alone.
+func (r *restore) mayChange(name string) (why Why, err error) {
+	err = r.e.allowed(nil, name)
+	if why = hindered(err); why != none && r.o.OnConflict == OnConflictSkip {
+		return why, nil
+	}
+	return none, err
+}
+
+// dirNow looks at the path of a directory that is to be there, or to go. why: a restore that may
+// skip leaves it alone.
+func (r *restore) dirNow(name string) (is guardfs.Kind, why Why, err error) {
+	if r.belowStay(name) {
+		return is, FileOnTheWay, nil
+	}
+	place, err := r.d.place(name, false)
+	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing || r.d.nowhere(name, err) {
+		return guardfs.KindAbsent, none, nil
+	}
+	if err == nil {
+		defer place.Close()
+		if o := place.Object(); o.True == name {
+			return o.Info.Kind, none, nil
+		}
+		err = &guardfs.SymlinkError{Path: name, Target: place.Object().True}
+	}
+	if why := r.unseen(name, err, place); why != none {
+		return is, why, nil
+	}
+	return is, none, err
 }
 
 // oneOrTheOther finds what can't be there together: a file or link, and something below it, that the plan wants back as they were at different times. A
 // restore that may skip leaves the file alone; what is below it tells more of what was there.
-func (r *restore) oneOrTheOther(m *Mutation) error {
-	leaf := func(name string) bool {
-		item := r.items[name]
-		return item != nil && (item.Want.Kind == checkpoint.File || item.Want.Kind == checkpoint.Symlink)
-	}
+func (r *restore) oneOrTheOther() error {
 	var wanted []string
-	for _, name := range m.Paths {
+	for _, name := range r.paths {
 		if r.items[name].Want.Kind != checkpoint.Absent {
 			wanted = append(wanted, name)
 		}
 	}
-	for _, d := range m.Dirs {
+	for _, d := range r.dirs {
 		wanted = append(wanted, d.Path)
 	}
-	for _, mv := range m.Moves {
+	for _, mv := range r.moves {
 		if mv.Back {
 			wanted = append(wanted, mv.Path)
 		}
 	}
-	over := map[string]string{} // by file: something below it
-	for _, name := range wanted {
-		for dir := path.Dir(name); len(dir) > 1; dir = path.Dir(dir) {
-			if over[dir] == "" && leaf(dir) {
-				over[dir] = name
-			}
-		}
-	}
+	over := rewind.Over(wanted, func(name string) bool { return r.items[name] != nil && leaf(r.items[name].Want.Kind) })
 	if len(over) == 0 {
 		return nil
 	}
@@ -177,56 +150,40 @@ func (r *restore) oneOrTheOther(m *Mutation) error {
 		return Refuse(BothKinds, "", both)
 	}
 	for dir, below := range over {
-		r.left = append(r.left, Blocked{Path: dir, Why: WasDirOf.Of(below)})
+		r.leave(dir, WasDirOf.Of(below))
 		delete(r.items, dir)
 	}
 	gone := func(name string) bool { return over[name] != "" }
-	m.Paths, m.Swaps = slices.DeleteFunc(m.Paths, gone), slices.DeleteFunc(m.Swaps, gone)
+	r.paths, r.d.swaps = slices.DeleteFunc(r.paths, gone), slices.DeleteFunc(r.d.swaps, gone)
 	return nil
 }
 
-// settleDirs leaves of the directories to be made those that something comes into, and of those to go those that nothing is in then, now that it is known what
-// the targets become. A directory is not made for what is skipped only.
-func (r *restore) settleDirs(m *Mutation, ts []*Target, dirs []NewDir, drop []string) (make []NewDir, gone []string) {
-	hold := func(in map[string]bool, name string) {
-		for dir := path.Dir(name); len(dir) > 1 && !in[dir]; dir = path.Dir(dir) {
-			in[dir] = true
-		}
+// settleDirs leaves of the directories those that come and go, now that it is known what the targets become.
+func (r *restore) settleDirs() {
+	var dirs, comes []string
+	for i := range r.dirs {
+		dirs = append(dirs, r.dirs[i].Path)
 	}
-	comes, skipped := map[string]bool{}, map[string]bool{}
-	for _, t := range ts {
+	for _, t := range r.d.files {
 		if t.After.Kind != guardfs.KindAbsent {
-			hold(comes, t.True)
+			comes = append(comes, t.True)
 		}
 	}
-	for _, mv := range m.Moves {
+	for _, mv := range r.moves {
 		if mv.Back {
-			hold(comes, mv.Path)
+			comes = append(comes, mv.Path)
 		}
 	}
+	skipped := slices.Clone(r.away)
 	for _, l := range r.out.Skipped {
-		hold(skipped, l.Path)
+		skipped = append(skipped, l.Path)
 	}
-	for _, name := range r.away {
-		hold(skipped, name)
+	made, gone, used := rewind.Settle(dirs, r.drop, comes, skipped)
+	r.dirs = slices.DeleteFunc(r.dirs, func(d Step) bool { return !slices.Contains(made, d.Path) })
+	r.drop = gone
+	for _, dir := range used {
+		r.kept = append(r.kept, Blocked{Path: dir, Why: InUse})
 	}
-	for _, d := range slices.Backward(dirs) { // from the top down they are
-		if skipped[d.Path] && !comes[d.Path] {
-			continue
-		}
-		hold(comes, d.Path)
-		make = append(make, d)
-	}
-	slices.Reverse(make)
-	r.full = nil
-	for _, d := range drop {
-		if comes[d] {
-			r.full = append(r.full, Blocked{Path: d, Why: InUse})
-			continue
-		}
-		gone = append(gone, d)
-	}
-	return make, gone
 }
 
 // onlyHolds looks whether dir is a directory with nothing in it but what goes. why says what keeps it.
@@ -251,13 +208,8 @@ func (e *Engine) onlyHolds(dir string, goes map[string]bool) (there bool, why Wh
 	if err != nil {
 		return true, keptBy(err)
 	}
-	if denied > 0 {
+	if denied > 0 || slices.ContainsFunc(entries, func(in guardfs.Entry) bool { return !goes[dir+"/"+in.Name] }) {
 		return true, InUse
-	}
-	for _, entry := range entries {
-		if !goes[dir+"/"+entry.Name] {
-			return true, InUse
-		}
 	}
 	return true, none
 }
@@ -268,20 +220,4 @@ func keptBy(err error) Why {
 		return Unlisted
 	}
 	return NotListed.Of(said(err))
-}
-
-// dirsStill looks again, under the lock: which directories still have to be made, and which of
-// those that go are still there. What can't be looked at is met again.
-func (e *Engine) dirsStill(ts targets, m *Mutation) (made []NewDir, err error) {
-	m.Drop = slices.DeleteFunc(m.Drop, func(path string) bool {
-		place, err := e.fs.PlaceLink(path)
-		if err != nil {
-			_, gone := errors.AsType[*guardfs.MissingParentError](err)
-			return gone || errors.Is(err, syscall.ENOTDIR)
-		}
-		defer place.Close()
-		o := place.Object()
-		return o.True == path && o.Info.Kind != guardfs.KindDir
-	})
-	return e.toMake(ts, m)
 }

@@ -1,140 +1,103 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"slices"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/engine/rewind"
 	"moltisfs/internal/guardfs"
 )
 
-// next says what each target becomes. It is pure: it may be called again when the files moved on.
-func (r *restore) next(ctx context.Context, ts []*Target) error {
-	r.out.Skipped, r.out.Merged, r.out.Metadata = slices.Clone(r.left), map[string]bool{}, map[string]MetadataOf{}
-	conflicts := slices.Clone(r.stuck)
-	for _, t := range ts {
-		conflict, err := r.wanted(ctx, t, r.items[t.Path])
+// next says what each target becomes.
+func (r *restore) next(ctx context.Context) error {
+	for _, t := range r.d.files {
+		why, err := r.decide(ctx, t)
 		if err != nil {
 			return err
 		}
-		if conflict == nil && t.differs() {
-			if err := r.hindrance(t); err != nil {
-				why := hindered(err)
-				if why == none || r.o.OnConflict != OnConflictSkip {
-					return err
-				}
-				t.keep()
-				delete(r.out.Merged, t.True)
-				r.out.Skipped = append(r.out.Skipped, Blocked{Path: t.True, Why: why})
-			}
-		}
-		if conflict != nil {
-			conflicts = append(conflicts, *conflict)
-		}
-	}
-	if conflicts == nil {
-		conflicts = r.whole(ts)
-	}
-	if conflicts != nil {
-		return Refuse(Conflicts, "", conflicts)
-	}
-	return nil
-}
-
-// wanted sets what one target becomes.
-func (r *restore) wanted(ctx context.Context, t *Target, item *checkpoint.Item) (*Blocked, error) {
-	if t.True != item.Path {
-		// A directory on the way has become a link: this is another place than the one that was recorded.
-		return nil, &guardfs.SymlinkError{Path: item.Path, Target: t.True}
-	}
-	now := state(t.Before)
-	t.ours = madeReadOnly(now, item)
-	why := r.conflict(now, item)
-	meta, known := item.Metadata(now)
-	if now.Kind == checkpoint.File && item.Want.Kind == checkpoint.File && t.place != nil {
-		wanted := *metadata(meta)
-		can := t.place.Expected(wanted)
-		r.out.noteMetadata(t, item, meta, &can)
-		meta.Mode, meta.UID, meta.GID, meta.Xattrs = can.Mode, can.UID, can.GID, can.Xattrs
-	}
-	if now.Same(item.Want) && (now.Kind != checkpoint.File || why != none || sameMetadata(metadata(meta), &t.Before.Meta)) {
-		t.keep()
-		r.out.metadataStays(t)
-		return nil, nil
-	}
-	if !item.Stored && item.Missing == checkpoint.SkipPurged && r.o.OnConflict != OnConflictSkip {
-		return nil, Refuse(NotStored, item.Path, Unstored.Of(item.Missing))
-	}
-	if why != none && r.o.OnConflict == OnConflictMerge || r.plan.Mode == checkpoint.ModeInverse && !now.Same(item.Base) {
-		merged, err := r.merge(ctx, t, item)
-		if err != nil {
-			return nil, err
-		}
-		if merged != nil {
-			t.After = After{Kind: guardfs.KindFile, Content: merged}
-			r.out.Merged[t.True] = true
-			r.out.metadataStays(t)
-			return nil, nil
-		}
-		if why == none {
-			why = SameLines
-		}
-	}
-	if why != none {
-		switch r.o.OnConflict {
-		case OnConflictSkip:
+		if why != none {
 			t.keep()
-			r.out.Skipped = append(r.out.Skipped, Blocked{Path: t.True, Why: why})
-			return nil, nil
-		case OnConflictForce:
-		default:
-			return &Blocked{Path: t.True, Why: why, Diff: r.drift(ctx, t, item)}, nil
+			r.leave(t.True, why)
 		}
 	}
-	if !item.Stored {
-		return nil, r.missing(t, item.Path, Unstored.Of(item.Missing))
+	if r.stuck == nil {
+		r.stuck = r.whole()
 	}
-	switch item.Want.Kind {
-	case checkpoint.File:
-		content, err := r.db.Content(ctx, item.Want.Hash)
-		if errors.Is(err, checkpoint.ErrNoContent) { // the plan is older than that
-			return nil, r.missing(t, item.Path, JustRemoved)
-		}
-		if err != nil {
-			return nil, err
-		}
-		t.After = After{Kind: guardfs.KindFile, Content: content}
-		if known && (now.Kind != checkpoint.File || r.o.KeepTimes || !meta.SameMetadata(now)) {
-			t.After.Meta = metadata(meta)
-		}
-		if known && r.o.KeepTimes {
-			t.After.Meta.ModTime = item.Want.ModTime
-		}
-	case checkpoint.Symlink:
-		t.After = After{Kind: guardfs.KindSymlink, Target: item.Want.Target}
-	case checkpoint.Dir:
-		t.After = After{Kind: guardfs.KindDir, Meta: dirMetadata(item.Want)}
-	default:
-		t.After = After{Kind: guardfs.KindAbsent}
+	if r.stuck != nil {
+		return Refuse(Conflicts, "", r.stuck)
 	}
-	return nil, nil
-}
-
-// missing is what becomes of a target whose content the store does not have.
-func (r *restore) missing(t *Target, path string, why Why) error {
-	if r.o.OnConflict != OnConflictSkip {
-		return Refuse(NotStored, path, why)
-	}
-	t.keep()
-	r.out.Skipped = append(r.out.Skipped, Blocked{Path: t.True, Why: ContentOf.Of(why)})
 	return nil
 }
 
-// park adds to m the move to the trash of a file that is to go and that the store can't or must not hold, as Delete does. False: it is no such.
-func (r *restore) park(ctx context.Context, c *Call, item *checkpoint.Item, m *Mutation) (bool, error) {
+// decide says what one target becomes, and notes conflicts. why: it is left alone.
+func (r *restore) decide(ctx context.Context, t *Target) (why Why, err error) {
+	item, skip := r.items[t.Path], r.o.OnConflict == OnConflictSkip
+	now := rewind.Now{State: state(t.Before), Content: t.Before.Content}
+	if t.place != nil {
+		now.Can = func(s checkpoint.State) checkpoint.State { return metaState(t.place.Expected(*metadata(s))) }
+	}
+	t.ours = rewind.MadeReadOnly(item, now.State)
+	b, err := r.rules().Decide(ctx, item, now)
+	if err != nil {
+		return none, err
+	}
+	if m := b.Metadata; m.Set != nil || m.Stays != nil || m.Dropped != nil {
+		r.out.Metadata[t.True] = b.Metadata
+	}
+	switch {
+	case b.Stays:
+		t.keep()
+		return none, nil
+	case b.Missing != none && skip:
+		return ContentOf.Of(b.Missing), nil
+	case b.Missing != none:
+		return none, Refuse(NotStored, item.Path, b.Missing)
+	case b.Blocked != none && skip:
+		return b.Blocked, nil
+	case b.Blocked != none:
+		r.stuck = append(r.stuck, Blocked{Path: t.True, Why: b.Blocked, Diff: r.drift(ctx, t, item)})
+		return none, nil
+	}
+	t.After = after(b)
+	if !t.Unchanged() {
+		err = r.hindrance(t)
+	}
+	if why = hindered(err); why != none && skip {
+		return why, nil
+	}
+	if b.Merged {
+		r.out.Merged[t.True] = true
+	}
+	return none, err
+}
+
+// rules decide what becomes of each path.
+func (r *restore) rules() *rewind.Rewind {
+	return &rewind.Rewind{Store: r.db, Plan: r.plan, Rule: rewind.Rule(r.o.OnConflict), KeepTimes: r.o.KeepTimes}
+}
+
+// after is what a target becomes.
+func after(b rewind.Becomes) After {
+	switch b.State.Kind {
+	case checkpoint.File:
+		a := After{Kind: guardfs.KindFile, Content: b.Content, Hash: HashOf(b.Content)}
+		if b.Exact {
+			a.Meta = metadata(b.State)
+			a.Meta.ModTime = b.State.ModTime
+		}
+		return a
+	case checkpoint.Symlink:
+		return After{Kind: guardfs.KindSymlink, Target: b.State.Target}
+	case checkpoint.Dir:
+		return After{Kind: guardfs.KindDir, Meta: dirMetadata(b.State)}
+	}
+	return After{Kind: guardfs.KindAbsent}
+}
+
+// park adds the move to the trash of a file that is to go and that the store can't or must not hold, as Delete does. False: it is no such.
+func (r *restore) park(ctx context.Context, item *checkpoint.Item) (bool, error) {
 	if item.Want.Kind != checkpoint.Absent || item.Role == checkpoint.RoleParent {
 		return false, nil
 	}
@@ -152,7 +115,7 @@ func (r *restore) park(ctx context.Context, c *Call, item *checkpoint.Item, m *M
 	}
 	if err := r.e.allowed(nil, item.Path); err != nil {
 		if why := hindered(err); why != none && r.o.OnConflict == OnConflictSkip {
-			r.left = append(r.left, Blocked{Path: item.Path, Why: why})
+			r.leave(item.Path, why)
 			return true, nil
 		}
 		return false, err
@@ -161,43 +124,15 @@ func (r *restore) park(ctx context.Context, c *Call, item *checkpoint.Item, m *M
 	if err != nil {
 		return false, err
 	}
-	why := r.conflict(now, item)
-	if why == none && r.plan.Mode == checkpoint.ModeInverse && !now.Same(item.Base) {
-		why = SameLines
-	}
-	switch {
+	switch why := r.rules().Why(item, now); {
 	case why != none && r.o.OnConflict == OnConflictSkip:
-		r.left = append(r.left, Blocked{Path: item.Path, Why: why})
+		r.leave(item.Path, why)
 	case why != none && r.o.OnConflict != OnConflictForce:
 		r.stuck = append(r.stuck, Blocked{Path: item.Path, Why: why})
 	default:
-		m.Moves = append(m.Moves, &Move{Path: item.Path, Entry: checkpoint.Trashed{Agent: !c.ByUser, Size: o.Info.Size, Files: 1}})
+		r.moves = append(r.moves, &Move{Path: item.Path, Entry: checkpoint.Trashed{Agent: !r.d.c.ByUser, Size: o.Info.Size, Files: 1}})
 	}
 	return true, nil
-}
-
-// conflict says why the path is not this session's to change, none when it is.
-func (r *restore) conflict(now checkpoint.State, item *checkpoint.Item) Why {
-	switch {
-	// What a move left has no hash either, but a time, by which it is known.
-	case !item.Expects(now) && now.Kind == checkpoint.File && item.Head.Kind == checkpoint.File && item.Head.Hash == "" && item.Head.ModTime.IsZero():
-		return LastPurged
-	case !item.Expects(now) && item.HeadLost:
-		return LastRemoved
-	case !item.Expects(now):
-		return ChangedOutside
-	case item.Foreign && r.plan.Mode != checkpoint.ModeInverse:
-		return ChangedByOthers
-	}
-	return none
-}
-
-// madeReadOnly says that the session's last change, as a rule a restore, gave the file the read-only mode that it has, and that it is as that change
-// left it. Nobody protected it from the session, which may take that change back.
-func madeReadOnly(now checkpoint.State, item *checkpoint.Item) bool {
-	n := len(item.Own)
-	return n > 0 && item.Own[n-1] == item.HeadID && now.Kind == checkpoint.File && now.Same(item.Head) &&
-		now.Mode.Perm() == item.Head.Mode.Perm() && now.Mode&0o222 == 0 && (item.HeadBefore.Kind != checkpoint.File || item.HeadBefore.Mode&0o222 != 0)
 }
 
 // keep leaves the target as it is.
@@ -207,96 +142,10 @@ func (t *Target) keep() {
 		t.After = After{Kind: guardfs.KindAbsent}
 		return
 	}
-	t.After = After{Kind: b.Info.Kind, Content: b.Content}
+	t.After = After{Kind: b.Info.Kind, Content: b.Content, Hash: b.Hash}
 	if b.Info.Kind == guardfs.KindSymlink {
 		t.After.Content, t.After.Target = nil, string(b.Content)
 	}
-}
-
-// merge keeps what others changed and takes out what this session did. nil: it can't be merged, and is a conflict.
-//
-//   - Changed outside since the last record: a three-way merge over what was recorded last.
-//   - Others were at it in between, or one change in the middle is meant: that one, else each of the session's changes from then on, is taken
-//     out of what is there now, the newest first, by a three-way merge over what it left behind.
-func (r *restore) merge(ctx context.Context, t *Target, item *checkpoint.Item) ([]byte, error) {
-	if !t.Before.Exists || t.Before.Info.Kind != guardfs.KindFile {
-		return nil, nil
-	}
-	if r.plan.Mode != checkpoint.ModeInverse && !item.Foreign {
-		if n := len(item.Own); n > 0 {
-			op, err := r.db.Get(ctx, item.Own[n-1], checkpoint.Scope{AllSessions: true})
-			if err != nil {
-				return nil, err
-			}
-			for i := range op.Changes {
-				if op.Changes[i].Path == item.Path && unknownAfter(op, &op.Changes[i]) {
-					return nil, nil
-				}
-			}
-		}
-		return r.threeWay(ctx, item.Head, t.Before.Content, item.Want)
-	}
-	content, ops := t.Before.Content, r.plan.Undoes
-	if r.plan.Mode != checkpoint.ModeInverse {
-		ops = item.Own
-	}
-	for i := len(ops) - 1; i >= 0; i-- {
-		op, err := r.db.Get(ctx, ops[i], checkpoint.Scope{AllSessions: true}) // the plan is for whoever may see it
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range op.Changes {
-			if c.Path != item.Path {
-				continue
-			}
-			if unknownAfter(op, &c) {
-				return nil, nil
-			}
-			if content, err = r.threeWay(ctx, c.After, content, c.Before); err != nil || content == nil {
-				return nil, err
-			}
-		}
-	}
-	return content, nil
-}
-
-// unknownAfter says that nobody recorded what the change left: of an import the state before stands in its place.
-func unknownAfter(op *checkpoint.Checkpoint, c *checkpoint.Recorded) bool {
-	return op.Kind == checkpoint.KindImport && c.After.Same(c.Before)
-}
-
-// threeWay merges ours with theirs over their ancestor. nil: one of them is no text that is at hand, or they overlap.
-func (r *restore) threeWay(ctx context.Context, base checkpoint.State, ours []byte, theirs checkpoint.State) ([]byte, error) {
-	var sides [2][]byte
-	for i, s := range []checkpoint.State{base, theirs} {
-		if s.Kind != checkpoint.File {
-			return nil, nil
-		}
-		if s.Hash == "" {
-			return nil, nil // nobody computed it, or it was purged
-		}
-		content, err := r.db.Content(ctx, s.Hash)
-		if errors.Is(err, checkpoint.ErrNoContent) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		sides[i] = content
-	}
-	for _, b := range [][]byte{sides[0], ours, sides[1]} {
-		if bytes.IndexByte(b, 0) >= 0 {
-			return nil, nil // no lines to merge by
-		}
-	}
-	merged, conflicts := diff.Merge(sides[0], ours, sides[1])
-	if len(conflicts) > 0 {
-		return nil, nil
-	}
-	if merged == nil {
-		merged = []byte{} // an empty file is a result too
-	}
-	return merged, nil
 }
 
 // drift is a diff from the last content that the store knows, or if that is none that the session may see, from what its own last change left, to
@@ -324,23 +173,23 @@ func (r *restore) untrash(ctx context.Context) {
 		there[t.True] = t.announced()
 	}
 	for _, id := range r.plan.Undoes {
-		page, err := r.db.TrashList(ctx, checkpoint.TrashFilter{AllPrincipals: true, Checkpoint: id, Limit: 1000})
-		if err == nil && len(page.Entries) > 0 {
-			err = r.untrashOf(ctx, id, page.Entries, there)
-		}
-		if err != nil {
+		if err := r.untrashOf(ctx, id, there); err != nil {
 			r.e.logger.Warn("the trash entries of what was undone could not be removed", "id", id, "err", err)
 		}
 	}
 }
 
-func (r *restore) untrashOf(ctx context.Context, id checkpoint.ID, entries []checkpoint.Trashed, there map[string]checkpoint.State) error {
+func (r *restore) untrashOf(ctx context.Context, id checkpoint.ID, there map[string]checkpoint.State) error {
+	page, err := r.db.TrashList(ctx, checkpoint.TrashFilter{AllPrincipals: true, Checkpoint: id, Limit: 1000})
+	if err != nil || len(page.Entries) == 0 {
+		return err
+	}
 	op, err := r.db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
 	if err != nil {
 		return err
 	}
-	for i := range entries {
-		t := &entries[i]
+	for i := range page.Entries {
+		t := &page.Entries[i]
 		if t.Parked != "" {
 			continue // that came back by a move of its own, or not
 		}

@@ -12,8 +12,6 @@ const (
 	fewFiles = 8
 	// spareFiles stay for the store, for what is open for a moment while many files are written, and for whatever else is going on.
 	spareFiles = 64
-	// parkers write new contents at the same time where files are to be few.
-	parkers = 8
 )
 
 // spare is how many files are to stay for others beside so many of our own.
@@ -47,18 +45,8 @@ func limit(room int) error {
 	return Refuse(TooManyPaths, "", CountFacts{Most: most})
 }
 
-// roomToChange refuses what would run out of open files half-way, where not even what was done could be put back. Where
-// there is no room for all new contents at once, but for everything else, they are to be parked.
-func (e *Engine) roomToChange(ts targets, m *Mutation) (park bool, err error) {
-	if m.idle(ts, m.Dirs) {
-		return false, nil
-	}
-	keys, tops := e.lockKeys(ts, m)
-	return e.room(ts, keys, tops)
-}
-
-// roomFor is that for a plan.
-func (e *Engine) roomFor(p *Plan) (park bool, err error) {
+// roomFor refuses what would run out of open files half-way, where not even what was done could be put back.
+func (e *Engine) roomFor(p *Plan) error {
 	var ts targets
 	var tops []string // the topmost of those that have to be made
 	made := map[string]bool{}
@@ -77,19 +65,12 @@ func (e *Engine) roomFor(p *Plan) (park bool, err error) {
 
 // room looks whether there is room for what a change of ts opens and holds. tops are the directories
 // that it has to make in ones that exist.
-func (e *Engine) room(ts targets, keys, tops []string) (park bool, err error) {
+func (e *Engine) room(ts targets, keys, tops []string) error {
 	files, places := e.opens(ts, keys, tops)
-	if files+places <= fewFiles {
-		return false, nil
+	if files+places <= fewFiles || places+spare(files+places) <= guardfs.Room() {
+		return nil
 	}
-	room := guardfs.Room()
-	switch all := files + places; {
-	case all+spare(all) <= room:
-		return false, nil
-	case places+spare(all) <= room:
-		return true, nil
-	}
-	return false, limit(room + guardfs.PlacesOpen(slashed(ts.paths())))
+	return limit(guardfs.Room() + guardfs.PlacesOpen(slashed(ts.paths())))
 }
 
 // opens is how many more files a change will open and hold: new contents; and places with their locks, those of directories that are to be made too.

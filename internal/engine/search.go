@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"path"
+	"syscall"
 	"time"
 
 	"moltisfs/grep"
@@ -75,6 +76,10 @@ func readWhole(fs *guardfs.FS, path string, max int64) ([]byte, error) {
 // search deadline. The deadline is not an error: the search ends with what it
 // has and says so.
 func (e *Engine) Walk(ctx context.Context, c *Call, root string, use func(context.Context, grep.Walk) error) error {
+	e, err := e.begun(c)
+	if err != nil {
+		return err
+	}
 	return e.View(ctx, c, View{
 		Path: root, Access: guardfs.Walk,
 		Look: func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
@@ -88,16 +93,12 @@ func (e *Engine) Walk(ctx context.Context, c *Call, root string, use func(contex
 				w.Excludes, w.Home = e.gitExcludes(), e.search.home
 			}
 			if h.Object().Info.Kind == guardfs.KindDir {
-				d, err := h.Dir()
+				d, err := e.openDir(ctx, h)
 				if err != nil {
 					return nil, err
 				}
 				defer d.Close()
 				w.Dir, w.Spelled = grep.Guarded(d), path.Clean(root)
-				// Of a directory that only may lead to something allowed it is told that it is there if it does.
-				if denied := e.judge.Judge(h.Object(), guardfs.Look); denied != nil && !grep.Any(ctx, w) {
-					return nil, denied
-				}
 			} else {
 				f, err := h.Open()
 				if err != nil {
@@ -111,5 +112,30 @@ func (e *Engine) Walk(ctx context.Context, c *Call, root string, use func(contex
 	})
 }
 
-// Index serves searches of large trees; nil with search_index = "off".
-func (e *Engine) Index() *grep.Index { return e.search.index }
+// Search looks for q in the content of a file, or of what lies below a directory. The index serves
+// it, where there is one.
+func (e *Engine) Search(
+	ctx context.Context, c *Call, root string, q grep.Query,
+) (*grep.Result, error) {
+	q.Index = e.Index(c)
+	var r *grep.Result
+	err := e.Walk(ctx, c, root, func(ctx context.Context, w grep.Walk) (err error) {
+		r, err = grep.Search(ctx, w, q)
+		return err
+	})
+	return r, err
+}
+
+// Files finds files below a directory by name, the newest first.
+func (e *Engine) Files(
+	ctx context.Context, c *Call, root string, q grep.GlobQuery,
+) (r *grep.FilesResult, err error) {
+	err = e.Walk(ctx, c, root, func(ctx context.Context, w grep.Walk) (err error) {
+		if w.Dir == nil {
+			return &guardfs.PathError{Op: "search", Path: w.Name, Err: syscall.ENOTDIR}
+		}
+		r, err = grep.Files(ctx, w, q)
+		return err
+	})
+	return r, err
+}

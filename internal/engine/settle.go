@@ -16,7 +16,14 @@ const untold = "of a change that was cut off it could not be told whether it was
 // settleCut looks whether the changes took place at all that processes had under way when they were killed: between the checkpoint and the change, or after it. One
 // that did not must not be planned with. All other changes were made, or it is on record that they were not, whatever is at their paths by now.
 func (e *Engine) settleCut(ctx context.Context, db *checkpoint.DB, until time.Time) error {
+	rows, err := db.Open(ctx)
+	if err != nil {
+		return err
+	}
 	return db.CutOff(func(id checkpoint.ID) (over bool) {
+		if slices.ContainsFunc(rows, func(r checkpoint.OpenOp) bool { return r.ID == id }) {
+			return false // it has its own way
+		}
 		err := e.settleIfNever(ctx, db, id, until)
 		denied := errors.Is(err, errOutOfReach)
 		e.left.reach(id, denied)

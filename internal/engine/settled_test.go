@@ -60,48 +60,6 @@ func TestTakenBackStaysTakenBack(t *testing.T) {
 	}
 }
 
-// A change that was answered as made is not taken back when its mark could not be removed and others change one of its paths after that, be it that the catalog
-// could be told or not.
-func TestMadeStaysMade(t *testing.T) {
-	ctx := context.Background()
-	for _, told := range []bool{true, false} {
-		h := newHalves(t)
-		h.lay("new", "a", "b")
-		id := h.saves(checkpoint.KindEdit, "old", "new", "a", "b")
-		p := &point{e: h.Engine, db: h.db, id: id}
-		var err error
-		if p.intent, err = h.db.Intend(id); err != nil {
-			t.Fatal(err)
-		}
-		free := h.jam(id)
-		if !told {
-			if err := h.db.Close(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		p.settle(ctx, checkpoint.Committed)
-		if told { // whoever else finds the mark must find that out too
-			other, err := checkpoint.Open(h.points.dir, checkpoint.Options{Durability: checkpoint.Relaxed})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if op, err := other.Get(ctx, id, checkpoint.Scope{AllSessions: true}); err != nil || op.Outcome != checkpoint.Committed {
-				t.Errorf("others are told that it is %q, %v", op.Outcome, err)
-			}
-			other.Close()
-		}
-		free()
-		h.lay("theirs", "a")
-		h.Close()
-		h.open()
-		h.has("theirs", "a")
-		h.has("new", "b")
-		if o := h.outcome(id); o == checkpoint.Aborted || o == checkpoint.Foreign || h.marked(id) {
-			t.Errorf("told %v: it is %q, marked: %v", told, o, h.marked(id))
-		}
-	}
-}
-
 // A mark that can't be removed holds up nobody who changes the same paths.
 func TestSettledMarkHoldsUpNobody(t *testing.T) {
 	h := newHalves(t)

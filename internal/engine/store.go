@@ -110,6 +110,24 @@ func PurgeHashes(dataDir string, hashes []string) (recorded int, err error) {
 	return audit.CountMentions(filepath.Join(dataDir, "audit"), hashes)
 }
 
+// Alive tells whether the operation of a tag is being carried out: whoever does that holds a lock.
+// It is nil where nobody can tell.
+func Alive(dataDir string) func(tag string) bool {
+	locks, err := guardfs.OpenLocks(filepath.Join(dataDir, "locks"))
+	if err != nil {
+		return nil
+	}
+	return func(tag string) bool {
+		ctx, cancel := context.WithTimeout(context.Background(), lockTry)
+		defer cancel()
+		unlock, err := locks.For("purge").Lock(ctx, opKey(tag))
+		if err == nil {
+			unlock()
+		}
+		return err != nil
+	}
+}
+
 // Named are the paths that globs name in the way of [tools.fs.checkpoint] exclude.
 func Named(globs []string) (*policy.Paths, error) { return policy.NewPaths(globs, guardfs.Canonical) }
 
@@ -138,7 +156,8 @@ func (e *Engine) scope(c *Call) checkpoint.Scope {
 
 // Checkpoints lists what the call's session may see. f.Session narrows that to one of the sessions that it may see.
 func (e *Engine) Checkpoints(ctx context.Context, c *Call, f checkpoint.Filter) (checkpoint.Page, error) {
-	if err := e.begun(c); err != nil {
+	e, err := e.begun(c)
+	if err != nil {
 		return checkpoint.Page{}, err
 	}
 	db, err := e.points.open()
@@ -171,15 +190,19 @@ func Names(p string) []string {
 }
 
 // Names are those of a path that today's policy lets be read: of another, only as it is spelled, because where it leads is not to be told.
-func (e *Engine) Names(path string) []string {
-	if names := Names(path); e.denied(names[0]) == nil {
-		return names
+func (e *Engine) Names(c *Call, path string) []string {
+	names := Names(path)
+	if e.Denies(c, names[0]) {
+		return names[:1]
 	}
-	return Names(path)[:1]
+	return names
 }
 
 // Denies says whether today's policy keeps path from being read, and so from being named.
-func (e *Engine) Denies(path string) bool { return e.denied(path) != nil }
+func (e *Engine) Denies(c *Call, path string) bool {
+	e, err := e.begun(c)
+	return err != nil || e.denied(path) != nil
+}
 
 // denied is policy's refusal to let path be read; nil when it lets it.
 func (e *Engine) denied(path string) error {
@@ -187,15 +210,16 @@ func (e *Engine) denied(path string) error {
 	if err == nil {
 		h.Close()
 	}
-	if no, ok := errors.AsType[*policy.Denied](err); ok {
-		return no
+	if _, no := errors.AsType[*policy.Denied](err); no {
+		return err
 	}
 	return nil
 }
 
 // Checkpoint finds one checkpoint that the call's session may see.
 func (e *Engine) Checkpoint(ctx context.Context, c *Call, id checkpoint.ID) (*checkpoint.Checkpoint, error) {
-	if err := e.begun(c); err != nil {
+	e, err := e.begun(c)
+	if err != nil {
 		return nil, err
 	}
 	db, err := e.points.open()

@@ -6,9 +6,11 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
+	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
 )
 
@@ -19,7 +21,13 @@ const temporariesName = "temporaries"
 // sweepDead removes what killed processes have left beside files, as their records say. Where
 // policy does not let us look, or something goes wrong, the record stays for another start.
 func (e *Engine) sweepDead() {
-	err := e.temps.Dead(func(tag string, paths []string) (done bool) {
+	open, err := checkpoint.OpenTags(e.points.dir)
+	if err != nil {
+		e.logger.Warn("it could not be looked for changes that were cut off", "err", err)
+		return
+	}
+	over := func(operation string) bool { return !slices.Contains(open, operation) }
+	err = e.temps.Dead(func(tag string, paths []string) (done bool) {
 		done = true
 		for _, name := range paths {
 			tree := e.fs
@@ -31,7 +39,10 @@ func (e *Engine) sweepDead() {
 				continue
 			}
 			if err == nil {
-				err = place.SweepOf(tag)
+				var left bool
+				left, err = place.SweepHolds(tag, over)
+				err = errors.Join(err, place.SweepOf(tag))
+				done = done && !left
 				place.Close() //nolint:errcheck // nothing was written through it
 			}
 			if err != nil {

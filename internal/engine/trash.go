@@ -1,10 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
-	"slices"
 	"strings"
 
 	"moltisfs/checkpoint"
@@ -23,22 +23,13 @@ const (
 	maxTreeBytes = 64 << 20 // of content
 )
 
-// trashFiles puts the files that a restore removes into the trash, on the terms of whoever calls.
-func trashFiles(c *Call) func(string, guardfs.Kind) *checkpoint.Trashed {
-	return func(_ string, k guardfs.Kind) *checkpoint.Trashed {
-		if k == guardfs.KindDir {
-			return nil
-		}
-		return &checkpoint.Trashed{Agent: !c.ByUser, Files: 1}
-	}
-}
-
 // Delete moves a file, a symbolic link (itself, not what it leads to) or a directory into the trash of the call's principal:
 // an ordinary change, checkpointed whatever the config says. Done.Trashed has the one entry. What the store can't or must not hold (above
 // max_file_bytes, excluded, a large tree) is parked: moved as a whole by one rename on its own volume, and where that can't be done
 // it is not deleted: NoTrash.
 func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptions) (*Done, error) {
-	if err := e.begun(c); err != nil {
+	e, err := e.begun(c)
+	if err != nil {
 		return nil, err
 	}
 	var name string
@@ -86,7 +77,7 @@ func (d *Desk) delete(ctx context.Context, path string, o DeleteOptions) (_ *Pla
 			whole: object.Info.Kind == guardfs.KindFile && !e.storable(name, object.Info.Size)}
 	}
 	if in.whole {
-		s, err := d.away(&Move{Path: name, Entry: checkpoint.Trashed{Agent: agent, Size: in.size, Files: in.files}})
+		s, _, err := d.move(&Move{Path: name, Entry: checkpoint.Trashed{Agent: agent, Size: in.size, Files: in.files}})
 		p.Steps = append(p.Steps, s)
 		return &p, name, err
 	}
@@ -102,7 +93,7 @@ func (d *Desk) delete(ctx context.Context, path string, o DeleteOptions) (_ *Pla
 			return nil, name, err
 		}
 		if in.links[inside] && t.Before.Exists && t.Before.Info.Kind != guardfs.KindSymlink {
-			return nil, name, &guardfs.ConflictError{Path: t.True, Why: "it was a link when it was looked at"}
+			return nil, name, &guardfs.ConflictError{Path: t.True, Why: guardfs.WasLink}
 		}
 		t.After = After{Kind: guardfs.KindAbsent}
 	}
@@ -201,7 +192,8 @@ func (e *Engine) census(ctx context.Context, dir string, recursive bool) (in con
 
 // Trash lists what the call's principal has in the trash.
 func (e *Engine) Trash(ctx context.Context, c *Call, f checkpoint.TrashFilter) (checkpoint.TrashPage, error) {
-	if err := e.begun(c); err != nil {
+	e, err := e.begun(c)
+	if err != nil {
 		return checkpoint.TrashPage{}, err
 	}
 	db, err := e.points.open()
@@ -214,7 +206,8 @@ func (e *Engine) Trash(ctx context.Context, c *Call, f checkpoint.TrashFilter) (
 
 // Untrash brings an entry of the call's principal back to where it was, under today's policy and never over something that is there.
 func (e *Engine) Untrash(ctx context.Context, c *Call, id checkpoint.TrashID, dryRun bool) (*Restored, error) {
-	if err := e.begun(c); err != nil {
+	e, err := e.begun(c)
+	if err != nil {
 		return nil, err
 	}
 	db, err := e.points.open()
@@ -233,44 +226,26 @@ func (e *Engine) Untrash(ctx context.Context, c *Call, id checkpoint.TrashID, dr
 		return nil, err
 	}
 	plan := &checkpoint.Plan{Mode: checkpoint.ModeState, RestoreOf: op.ID}
-	r := &restore{e: e, db: db, plan: plan, o: RestoreOptions{DryRun: dryRun, KeepTimes: true}, items: map[string]*checkpoint.Item{}, out: &Restored{Plan: plan, Merged: map[string]bool{}}}
-	m := Mutation{
-		Summary: "bring " + t.Path + " back from the trash", DryRun: dryRun, Checkpoint: true,
-		Links: map[string]bool{}, Op: checkpoint.Op{Kind: checkpoint.KindRestore, RestoreOf: op.ID},
-	}
-	if t.Parked != "" {
-		m.Moves, op.Changes = []*Move{{Path: t.Path, Back: true, Entry: t}}, nil
-	}
+	r := &restore{e: e, db: db, plan: plan, entry: &t, o: RestoreOptions{DryRun: dryRun, KeepTimes: true}}
 	for _, ch := range op.Changes {
-		if ch.Path != t.Path && !below(ch.Path, t.Path) {
-			continue
-		}
-		switch ch.Before.Kind {
-		case checkpoint.Dir:
-			m.Dirs = append(m.Dirs, asItWas(ch.Path, ch.Before))
-		case checkpoint.File, checkpoint.Symlink:
+		if k := ch.Before.Kind; t.Parked == "" && (ch.Path == t.Path || below(ch.Path, t.Path)) && (leaf(k) || k == checkpoint.Dir) {
 			// Head absent: anything that is there is a conflict.
-			r.items[ch.Path] = &checkpoint.Item{Path: ch.Path, Want: ch.Before, Stored: ch.Stored || ch.Before.Kind != checkpoint.File, Missing: ch.Skipped,
-				Head: checkpoint.State{Kind: checkpoint.Absent}, HeadSettled: true}
-			m.Paths, m.Links[ch.Path] = append(m.Paths, ch.Path), true
+			plan.Items = append(plan.Items, checkpoint.Item{Path: ch.Path, Want: ch.Before, Stored: ch.Stored || k != checkpoint.File, Missing: ch.Skipped,
+				Head: checkpoint.State{Kind: checkpoint.Absent}, HeadSettled: true})
 		}
 	}
-	slices.SortFunc(m.Dirs, func(a, b NewDir) int { return len(a.Path) - len(b.Path) }) // a parent is shorter
-	if t.Kind == checkpoint.Dir && t.Parked == "" {
-		if place, err := e.fs.PlaceLink(t.Path); err == nil {
-			taken := place.Object().Info.Kind != guardfs.KindAbsent
-			place.Close()
-			if taken {
-				return nil, Refuse(Conflicts, "", []Blocked{{Path: t.Path, Why: Occupied}})
+	done, err := e.Change(ctx, c, func(ctx context.Context, d *Desk) (*Plan, error) {
+		if t.Kind == checkpoint.Dir && t.Parked == "" {
+			if now, err := e.stateOf(t.Path); err != nil || now.Kind != checkpoint.Absent {
+				return nil, cmp.Or(err, Refuse(Conflicts, "", []Blocked{{Path: t.Path, Why: Occupied}}))
 			}
-		} else if _, ok := errors.AsType[*guardfs.MissingParentError](err); !ok {
-			return nil, err
 		}
-	}
-	m.Next = func(ts []*Target) error { return r.next(ctx, ts) }
-	if r.out.Done, err = e.mutate(ctx, c, m); err != nil {
+		return r.make(ctx, d)
+	})
+	if err != nil {
 		return nil, err
 	}
+	r.out.Done = done
 	if dryRun || t.Parked != "" {
 		return r.out, nil
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,8 +38,7 @@ func (e *Engine) recoverMoves(ctx context.Context, db *checkpoint.DB, op *checkp
 // recoverMove makes one thing be in its place, if it should be there, or else in the trash, and its entry say so.
 func (e *Engine) recoverMove(ctx context.Context, db *checkpoint.DB, t *checkpoint.Trashed, inPlace bool) error {
 	mv := &Move{Path: t.Path, Entry: *t}
-	m := Mutation{Moves: []*Move{mv}}
-	defer m.closeMoves()
+	defer mv.close()
 	var err error
 	if mv.slot, err = e.trash.PlaceLink(t.Parked); err != nil {
 		return err
@@ -76,9 +76,9 @@ func (e *Engine) entriesAt(ctx context.Context, db *checkpoint.DB, path string, 
 	}
 }
 
-// splitTrees turns those items of a plan that are moved as a whole into the moves of m, and returns the others. Something that belongs to the
+// splitTrees turns those items of a plan that are moved as a whole into moves, and returns the others. Something that belongs to the
 // plan below such a tree can't be changed in the same step: the tree and it are taken back one after the other.
-func (r *restore) splitTrees(ctx context.Context, c *Call, m *Mutation) (rest []*checkpoint.Item, err error) {
+func (r *restore) splitTrees(ctx context.Context) (rest []*checkpoint.Item, err error) {
 	var trees []*checkpoint.Item
 	for i := range r.plan.Items {
 		item := &r.plan.Items[i]
@@ -89,7 +89,7 @@ func (r *restore) splitTrees(ctx context.Context, c *Call, m *Mutation) (rest []
 		}
 	}
 	for _, item := range trees {
-		mv, why, err := r.tree(ctx, c, item)
+		mv, why, err := r.tree(ctx, r.d.c, item)
 		if err != nil {
 			return nil, err
 		}
@@ -102,18 +102,12 @@ func (r *restore) splitTrees(ctx context.Context, c *Call, m *Mutation) (rest []
 		}
 		switch {
 		case why != none && r.o.OnConflict == OnConflictSkip:
-			r.left = append(r.left, Blocked{Path: item.Path, Why: why})
-			kept := rest[:0]
-			for _, other := range rest {
-				if !below(other.Path, item.Path) {
-					kept = append(kept, other)
-				}
-			}
-			rest = kept
+			r.leave(item.Path, why)
+			rest = slices.DeleteFunc(rest, func(other *checkpoint.Item) bool { return below(other.Path, item.Path) })
 		case why != none:
 			return nil, Refuse(Conflicts, "", []Blocked{{Path: item.Path, Why: why}})
 		case mv != nil:
-			m.Moves = append(m.Moves, mv)
+			r.moves = append(r.moves, mv)
 		}
 	}
 	return rest, nil
@@ -161,16 +155,12 @@ func (r *restore) tree(ctx context.Context, c *Call, item *checkpoint.Item) (mv 
 	if err != nil {
 		return nil, none, err
 	}
-	undoes := map[checkpoint.ID]bool{}
-	for _, id := range r.plan.Undoes {
-		undoes[id] = true
-	}
 	var found *checkpoint.Trashed
 	for i := range entries {
 		t := &entries[i]
 		switch {
 		case t.Parked == "" || strings.HasSuffix(t.Parked, goneSuffix):
-		case undoes[t.Checkpoint]: // the last of them is the oldest: what stood there first
+		case slices.Contains(r.plan.Undoes, t.Checkpoint): // the last of them is the oldest: what stood there first
 			found = t
 		case found == nil && t.Principal == c.Principal && (t.Session == c.Session || r.e.cfg.Checkpoint.OtherSessions):
 			found = t // it came back meanwhile, and went again by a redo

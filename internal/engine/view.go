@@ -34,7 +34,8 @@ type Sight struct {
 
 // View is the reading chain. Nothing is changed by it but our own ledger.
 func (e *Engine) View(ctx context.Context, c *Call, v View) error {
-	if err := e.begun(c); err != nil {
+	e, err := e.begun(c)
+	if err != nil {
 		return err
 	}
 	c.Trace.Paths = []string{v.Path}
@@ -77,18 +78,17 @@ func stamp(i guardfs.Info, hash string) string {
 	return fmt.Sprintf("%d.%d.%d", i.Size, i.ModTime.UnixNano(), i.ChangeTime.UnixNano())
 }
 
-// HashFile hashes an opened file of any size, in pieces, until ctx ends.
-func HashFile(ctx context.Context, f *guardfs.File) (string, error) {
+// hashAll hashes size bytes, or as many as there are, in pieces, until ctx ends.
+func hashAll(ctx context.Context, r io.ReaderAt, size int64) (string, error) {
 	h := sha256.New()
 	buf := make([]byte, 256<<10)
-	for off := int64(0); ; {
+	for in := io.NewSectionReader(r, 0, size); ; {
 		if err := ctx.Err(); err != nil {
 			return "", err
 		}
-		n, err := f.ReadAt(buf, off)
+		n, err := in.Read(buf)
 		h.Write(buf[:n])
-		off += int64(n)
-		if err == io.EOF || err == nil && n == 0 {
+		if err == io.EOF {
 			return hex.EncodeToString(h.Sum(nil)), nil
 		}
 		if err != nil {

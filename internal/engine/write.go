@@ -118,13 +118,16 @@ type EditArgs struct {
 	Rules    Rules  // but for Read
 	DryRun   bool
 	Kind     string // of the checkpoint
-	// Refuse may refuse in words of the dialect: before the edits, and what they failed with.
+	// Refuse, if set, may refuse in the dialect's words: before the edits, and what they failed with.
 	Refuse func(t *Target, failed error) error
 }
 
 // Edit replaces text in a file, or makes it by a first edit of nothing.
 func (e *Engine) Edit(ctx context.Context, c *Call, a EditArgs) (done *Done, result *edit.Result, err error) {
 	a.Rules.Read = ReadStale
+	if a.Refuse == nil {
+		a.Refuse = func(*Target, error) error { return nil }
+	}
 	a.Rules.Parents = a.Rules.Parents && len(a.Edits) > 0 && a.Edits[0].Old == ""
 	what := "1 edit"
 	if n := len(a.Edits); n != 1 {

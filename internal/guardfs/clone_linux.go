@@ -25,7 +25,7 @@ func (p *Place) Cloner(before *Before) func(dst *os.File) error {
 		}
 		defer k.discard(fd)
 		if fd < 0 || st.info.Kind != KindFile || !st.unchanged(&before.Info) {
-			return p.conflict("it is not what was read any more")
+			return p.conflict(Replaced)
 		}
 		n, err := k.reopen(fd, readFlags)
 		if err != nil {

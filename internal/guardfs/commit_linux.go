@@ -95,15 +95,15 @@ func (s *Staged) publishNew(dir, fd int, pub *Published) error {
 	if s.temp != "" && err != nil && err != unix.EEXIST {
 		pub.CAS, err = k.renameNew(dir, s.temp, dir, p.base)
 		if err == nil && !s.isOwn(dir, p.base) {
-			return p.conflict("its temporary file was swapped for another")
+			return p.conflict(TempSwapped)
 		}
 	}
 	if err != nil && !s.isOwn(dir, p.base) {
 		switch err {
 		case unix.EEXIST:
-			return p.conflict("something appeared there")
+			return p.conflict(Appeared)
 		case unix.ENOENT:
-			return p.conflict("its directory was removed")
+			return p.conflict(DirRemoved)
 		}
 		return p.failed("publish", err)
 	}
@@ -122,18 +122,18 @@ func noFlags(err error) bool {
 
 // moved looks where the directory is right after a publication. A move to a place that the Judge refuses
 // is a reason to take it back; any other is only told.
-func (p *Place) moved(dir int) (name, why string) {
+func (p *Place) moved(dir int) (name string, why Meanwhile) {
 	at, gone, err := p.where(dir)
 	switch {
 	case err != nil:
-		return "", "its directory has no name any more: " + err.Error()
+		return "", DirNameless
 	case gone:
-		return "", "its directory was removed"
+		return "", DirRemoved
 	}
 	o := p.object
 	if o.True = join(at, p.base); at != p.dir.True {
 		if err := p.fs.judge.Judge(o, Modify); err != nil {
-			return "", "its directory was moved to a place that is refused"
+			return "", DirRefused
 		}
 	}
 	return o.True, ""
@@ -141,19 +141,16 @@ func (p *Place) moved(dir int) (name, why string) {
 
 // takeBack removes a new file from where it should not be, unless it was replaced there already, or
 // written into.
-func (s *Staged) takeBack(dir, fd int, why string) error {
+func (s *Staged) takeBack(dir, fd int, why Meanwhile) error {
 	p := s.place
 	temp, err := p.temporary()
 	if err != nil {
-		return p.conflict(why + "; the new file could not be taken back: " + err.Error())
+		return &ConflictError{Path: p.object.Spelled, Why: why, Err: err}
 	}
 	w := swap{p: p, hold: p.beside(temp), dir: dir, other: dir, in: Expect{ID: s.id}, fd: fd, was: s.staged}
 	left := w.backIn()
-	if left != "" {
-		why += "; the new file could not be taken back"
-	}
 	p.drop(dir, temp, s.id) //nolint:errcheck // it is on record
-	return &ConflictError{p.object.Spelled, why, left}
+	return &ConflictError{Path: p.object.Spelled, Why: why, Left: left}
 }
 
 // replace lets the staged file and the occupant trade places.
@@ -176,7 +173,7 @@ func (s *Staged) replace(dir, fd int, out Expect, pub *Published) error {
 	}
 	if err != nil && !s.isOwn(dir, trade) {
 		if err == unix.ENOENT {
-			return p.conflict("its directory was removed")
+			return p.conflict(DirRemoved)
 		}
 		return p.failed("publish", err)
 	}
@@ -190,7 +187,7 @@ func (p *Place) keep(dir int, at, from string) string {
 	k, to := p.fs.kernel, keptName()
 	if _, err := k.renameNew(dir, from, dir, to); err != nil {
 		if _, lerr := k.lstat(dir, to); lerr != nil {
-			p.fs.temporaries.stays()
+			p.fs.temporaries.Stays()
 			return from
 		}
 	}

@@ -130,7 +130,7 @@ func (s *Staged) Discard() error {
 	root := s.place.root
 	if fi, err := root.Lstat(s.temp); err == nil && (s.fi == nil || os.SameFile(fi, s.fi)) {
 		if err := root.Remove(s.temp); err != nil && !os.IsNotExist(err) {
-			s.place.fs.temporaries.stays()
+			s.place.fs.temporaries.Stays()
 			return s.place.failed("remove temporary "+s.temp+" of", err)
 		}
 	}
@@ -191,7 +191,7 @@ func (s *Staged) publishNew(pub *Published) error {
 	}
 	switch {
 	case os.IsExist(err):
-		return p.conflict("something appeared there")
+		return p.conflict(Appeared)
 	case err != nil:
 		return p.failed("publish", err)
 	}
@@ -217,27 +217,27 @@ func (s *Staged) overwrite(before *Before, pub *Published) error {
 }
 
 // differs compares what has the name now with what the caller saw; why is "" when they are the same.
-func (p *Place) differs(name string, before *Before) (now *Before, why string, err error) {
+func (p *Place) differs(name string, before *Before) (now *Before, why Meanwhile, err error) {
 	now, err = p.loadAt(name, int64(len(before.Content)))
 	var large *TooLargeError
 	var odd *NotRegularError
 	switch {
 	case errors.As(err, &large):
-		return now, "its content was changed", nil
+		return now, ContentChanged, nil
 	case errors.As(err, &odd):
-		return now, "it is now a " + odd.Kind, nil
+		return now, NowA(odd.Kind), nil
 	case err != nil:
 		return now, "", err
 	case !now.Exists:
-		return now, "it was removed", nil
+		return now, WasRemoved, nil
 	case now.Info.Kind != before.Info.Kind:
-		return now, "it is now a " + now.Info.Kind.String(), nil
+		return now, NowA(now.Info.Kind.String()), nil
 	case now.Info.ID != before.Info.ID:
-		return now, "it was replaced by another file", nil
+		return now, Replaced, nil
 	case now.Info.Mode != before.Info.Mode:
-		return now, "its mode was changed", nil
+		return now, ModeChanged, nil
 	case now.Hash != before.Hash:
-		return now, "its content was changed", nil
+		return now, ContentChanged, nil
 	}
 	return now, "", nil
 }
@@ -254,13 +254,13 @@ func (p *Place) Remove(ctx context.Context, before *Before, sync bool) error {
 	}
 	switch kind := p.object.Info.Kind; {
 	case kind == KindAbsent && before != nil && before.Exists:
-		return p.conflict("it was removed")
+		return p.conflict(WasRemoved)
 	case kind == KindAbsent:
 		return p.failed("remove", syscall.ENOENT)
 	case kind == KindDir || kind == KindOther:
 		return &NotRegularError{Path: p.object.Spelled, Kind: kind.String()}
 	case before == nil || !before.Exists:
-		return p.conflict("something appeared there")
+		return p.conflict(Appeared)
 	}
 	temp, err := p.trade(0, before.Hash)
 	if err != nil {
@@ -273,7 +273,7 @@ func (p *Place) Remove(ctx context.Context, before *Before, sync bool) error {
 	}
 	if err := h.Drop(pub.Displaced); err != nil {
 		if _, berr := p.Swap(context.WithoutCancel(ctx), h, Expect{}, pub.Displaced); berr != nil {
-			return p.conflict("it could not be removed and is kept as " + join(p.dir.True, h.keep(temp, p.object.True)))
+			return &ConflictError{Path: p.object.Spelled, Why: NotRemoved, Left: join(p.dir.True, h.keep(temp, p.object.True))}
 		}
 		return err
 	}

@@ -17,13 +17,13 @@ const overlayMagic = 0x794c7630
 
 // hold looks at what has the name before it is changed. When it is what the caller saw (why is ""), held is a handle on it that the caller
 // gives back; it is -1 otherwise.
-func (k *kernel) hold(dir int, name string, want Expect) (held int, why string, err error) {
+func (k *kernel) hold(dir int, name string, want Expect) (held int, why Meanwhile, err error) {
 	fd, st, err := k.occupant(dir, name)
 	if err != nil {
 		return -1, "", err
 	}
 	if fd < 0 {
-		return -1, "it was removed", nil
+		return -1, WasRemoved, nil
 	}
 	if why, err = k.unlike(fd, &st, want, -1, true); err != nil || why != "" {
 		k.close(fd)
@@ -33,7 +33,7 @@ func (k *kernel) hold(dir int, name string, want Expect) (held int, why string, 
 }
 
 // differs compares what has the name, once it was changed, with what the caller saw; held is what hold gave, or -1. Nothing there is ENOENT.
-func (k *kernel) differs(dir int, name string, want Expect, held int) (why string, st status, err error) {
+func (k *kernel) differs(dir int, name string, want Expect, held int) (why Meanwhile, st status, err error) {
 	fd, st, err := k.occupant(dir, name)
 	if err != nil {
 		return "", st, err
@@ -68,13 +68,13 @@ func (k *kernel) copiedUp(fd, held int, now, was Identity) bool {
 // content. why is "" when they are the same. An object that nobody touched (size, times and all) since it was
 // read is not read again when quick is set; a name that was just changed shows in the times of its object, so
 // that quick is of no use there.
-func (k *kernel) unlike(fd int, st *status, want Expect, held int, quick bool) (why string, err error) {
+func (k *kernel) unlike(fd int, st *status, want Expect, held int, quick bool) (why Meanwhile, err error) {
 	if want.Like != nil && st.info.Kind != want.Like.Info.Kind {
-		return "it is now a " + st.info.Kind.String(), nil
+		return NowA(st.info.Kind.String()), nil
 	}
 	before := want.content()
 	if st.info.ID != want.ID && !k.copiedUp(fd, held, st.info.ID, want.ID) {
-		return "it was replaced by another file", nil
+		return Replaced, nil
 	}
 	if before == nil {
 		return "", nil
@@ -82,19 +82,19 @@ func (k *kernel) unlike(fd int, st *status, want Expect, held int, quick bool) (
 	was := &before.Info
 	switch {
 	case st.info.Mode != was.Mode:
-		return "its mode was changed", nil
+		return ModeChanged, nil
 	case st.info.UID != was.UID || st.info.GID != was.GID:
-		return "its owner was changed", nil
+		return OwnerChanged, nil
 	case quick && st.unchanged(was):
 		return "", nil
 	case st.info.Kind == KindSymlink:
 		target, err := k.target(fd)
 		if err == nil && hashOf([]byte(target)) != before.Hash {
-			why = "it now leads elsewhere"
+			why = LeadsElsewhere
 		}
 		return why, err
 	case st.info.Size != was.Size:
-		return "its content was changed", nil
+		return ContentChanged, nil
 	}
 	n, err := k.reopen(fd, readFlags)
 	if err != nil {
@@ -106,12 +106,12 @@ func (k *kernel) unlike(fd int, st *status, want Expect, held int, quick bool) (
 		return "", err
 	}
 	if hash != before.Hash {
-		return "its content was changed", nil
+		return ContentChanged, nil
 	}
 	if quick { // the times differ and the content does not: then it is an attribute, or nothing
 		xattrs, err := k.xattrs(n)
 		if err == nil && !maps.EqualFunc(xattrs, before.Meta.Xattrs, bytes.Equal) {
-			why = "its attributes were changed"
+			why = AttributesChanged
 		}
 		return why, err
 	}

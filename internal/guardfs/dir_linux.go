@@ -229,7 +229,7 @@ func (d *Dir) OpenFile(name string) (*File, error) {
 			f.Close() //nolint:errcheck // nothing was written through it
 		}
 		if try >= retries {
-			return nil, &ConflictError{Path: full, Why: "replaced again and again while it was being opened"}
+			return nil, &ConflictError{Path: full, Why: OpenedInTurns}
 		}
 	}
 }
@@ -283,6 +283,32 @@ func (k *kernel) slurp(fd int, name string, size, max int64) ([]byte, error) {
 		}
 		buf = append(buf, make([]byte, len(buf))...)
 	}
+}
+
+// Readlink reads the text of the link name below d. Anything else is EINVAL.
+func (d *Dir) Readlink(name string) (string, error) {
+	dir, err := d.enter(name)
+	if err != nil {
+		return "", err
+	}
+	defer d.fd.done() //nolint:errcheck // Close reports it
+	if _, err := d.look(dir, name, Look); err != nil {
+		return "", err
+	}
+	k := d.fs.kernel
+	fd, st, err := k.occupant(dir, name)
+	defer k.discard(fd)
+	if err == nil && st.info.Kind != KindSymlink {
+		err = unix.EINVAL
+	}
+	var target string
+	if err == nil {
+		target, err = k.target(fd)
+	}
+	if err != nil {
+		return "", d.failed("read link", name, err)
+	}
+	return target, nil
 }
 
 // Parent opens the directory above d, whatever it is called by now, if the Judge lets it be looked at. At "/" it

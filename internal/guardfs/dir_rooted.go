@@ -77,6 +77,18 @@ func (d *Dir) Stat(name string) (Info, error) {
 	return info, err
 }
 
+// Readlink reads the text of the link name below d. Anything else is an error.
+func (d *Dir) Readlink(name string) (string, error) {
+	if _, _, err := d.look(name, Look); err != nil {
+		return "", err
+	}
+	target, err := d.root.Readlink(name)
+	if err != nil {
+		return "", d.failed("read link", name, err)
+	}
+	return target, nil
+}
+
 // OpenDir opens the directory name below d. A link is ENOTDIR. A directory on another mount is ErrMount unless
 // crossMounts is set, where the system tells devices apart.
 func (d *Dir) OpenDir(name string, crossMounts bool) (*Dir, error) {
@@ -162,7 +174,7 @@ func (d *Dir) Parent() (*Dir, error) {
 	}
 	if fi, err := p.root.Lstat(path.Base(d.name)); err != nil || !os.SameFile(fi, d.fi) {
 		p.Close() //nolint:errcheck // nothing was written through it
-		return nil, &ConflictError{Path: d.name, Why: "the directory was moved"}
+		return nil, &ConflictError{Path: d.name, Why: DirMoved}
 	}
 	return p, nil
 }

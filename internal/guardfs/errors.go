@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strconv"
+	"strings"
 )
 
 // ErrMount: the entry is on another mount and the caller asked not to cross.
@@ -56,14 +57,69 @@ func (e *MissingParentError) Error() string {
 // Unwrap makes errors.Is(err, fs.ErrNotExist) true.
 func (e *MissingParentError) Unwrap() error { return fs.ErrNotExist }
 
+// A Meanwhile is what somebody else did between the check and the use.
+type Meanwhile string
+
+// All that there are, but for NowA.
+const (
+	Appeared          Meanwhile = "appeared"
+	WasRemoved        Meanwhile = "removed"
+	Replaced          Meanwhile = "replaced"
+	ContentChanged    Meanwhile = "content_changed"
+	ModeChanged       Meanwhile = "mode_changed"
+	OwnerChanged      Meanwhile = "owner_changed"
+	AttributesChanged Meanwhile = "attributes_changed"
+	ChangedAgain      Meanwhile = "changed_again" // while it was put back
+	LeadsElsewhere    Meanwhile = "leads_elsewhere"
+	WasLink           Meanwhile = "was_link" // when it was looked at
+	LinkInTurns       Meanwhile = "link_in_turns"
+	LinkInTheWay      Meanwhile = "link_in_the_way" // Fact: where it leads
+	OpenedInTurns     Meanwhile = "replaced_in_turns"
+	Filled            Meanwhile = "filled" // a directory that was to be removed
+	DirRemoved        Meanwhile = "directory_removed"
+	DirMoved          Meanwhile = "directory_moved"
+	DirRefused        Meanwhile = "directory_moved_out" // to a place that the Judge refuses
+	DirNameless       Meanwhile = "directory_nameless"
+	DirInTurns        Meanwhile = "directory_in_turns" // made and removed
+	TempSwapped       Meanwhile = "temporary_swapped"
+	TempRemoved       Meanwhile = "temporary_removed"
+	PublishedToo      Meanwhile = "published_too"            // at the same moment
+	PublishedOrSwap   Meanwhile = "published_too_or_swapped" // or the temporary file was swapped
+	NotCompared       Meanwhile = "not_compared"             // Err: why
+	NotRemoved        Meanwhile = "not_removed"              // Err: why
+	BeingTakenBack    Meanwhile = "being_taken_back"         // a change that was cut off half-way
+)
+
+// NowA says that another kind of object is there now.
+func NowA(kind string) Meanwhile { return nowA + Meanwhile(kind) }
+
+const nowA = "now_a "
+
+// Kind is what NowA was told.
+func (m Meanwhile) Kind() (kind string, is bool) { return strings.CutPrefix(string(m), nowA) }
+
 // ConflictError: somebody else changed the object between the check and the use. Nothing of theirs was lost;
-// where something of theirs had to be kept under another name, Why and Left say where.
+// where something of theirs had to be kept under another name, Left says where.
 type ConflictError struct {
-	Path, Why string
-	Left      string // the name of what could not be put back, if there is such a thing
+	Path string
+	Why  Meanwhile
+	Fact string // what there is to say beside; "" for most
+	Left string // the name of what could not be put back, if there is such a thing
+	Err  error  // why it could not be put back, compared or removed
 }
 
-func (e *ConflictError) Error() string { return strconv.Quote(e.Path) + " changed meanwhile: " + e.Why }
+func (e *ConflictError) Error() string {
+	text := strconv.Quote(e.Path) + " changed meanwhile: " + string(e.Why)
+	for _, more := range []string{e.Fact, e.Left} {
+		if more != "" {
+			text += " " + strconv.Quote(more)
+		}
+	}
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
 
 // RecordError: a name could not be put on record before it was given, so it was not given. It is
 // trouble of our own, and does not unwrap: its cause says nothing of the agent's files.

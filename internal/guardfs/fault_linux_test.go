@@ -212,6 +212,9 @@ func TestFaultAtEveryCall(t *testing.T) {
 		})
 	}
 	t.Logf("%d faults", cells)
+	if cells < 5000 {
+		t.Error("fewer faults than these operations have calls")
+	}
 }
 
 // settled: errors that by their contract come when the thing is done: a removal that could not be synced.

@@ -29,6 +29,13 @@ func New(o Options) (*FS, error) {
 	return &FS{judge: o.Judge, closed: new(atomic.Bool), temporaries: o.Temporaries}, nil
 }
 
+// With is f under another Judge, closed with f.
+func (f *FS) With(j Judge) *FS {
+	other := *f
+	other.judge = j
+	return &other
+}
+
 // Close has nothing to give back here. What resolves a path from then on answers fs.ErrClosed.
 func (f *FS) Close() error {
 	f.closed.Store(true)

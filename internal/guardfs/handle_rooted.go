@@ -97,7 +97,7 @@ func openFile(dir *os.Root, leaf, name string, fi fs.FileInfo) (*File, error) {
 	case !now.Mode().IsRegular():
 		err = &NotRegularError{Path: name, Kind: special(now.Mode())}
 	case !os.SameFile(fi, now):
-		err = &ConflictError{Path: name, Why: errSwapped.Error()}
+		err = &ConflictError{Path: name, Why: OpenedInTurns}
 	default:
 		return &File{file: file, name: name, info: infoOfFile(file, now)}, nil
 	}

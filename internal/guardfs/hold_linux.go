@@ -4,6 +4,7 @@ package guardfs
 
 import (
 	"context"
+	"io/fs"
 
 	"golang.org/x/sys/unix"
 )
@@ -35,7 +36,7 @@ func (p *Place) Hold(ctx context.Context, tag string, n int, what NewObject) (*P
 	if err != nil {
 		return nil, nil, err
 	}
-	h := p.beside(holdName(tag, n, process))
+	h := p.beside(HoldName(tag, n, process))
 	k := p.fs.kernel
 	h.pin = p.pin
 	p.fs.pins.share(&h.fd, p.pin)
@@ -57,7 +58,8 @@ func (p *Place) Hold(ctx context.Context, tag string, n int, what NewObject) (*P
 		err = unix.EINVAL
 	}
 	if err != nil {
-		h.Close() //nolint:errcheck // the first error is the one that counts
+		p.fs.temporaries.Stays() // what can't be removed either
+		h.Close()                //nolint:errcheck // the first error is the one that counts
 		return nil, nil, p.failed("stage", err)
 	}
 	if what.Kind != KindAbsent {
@@ -81,7 +83,13 @@ func (p *Place) file(ctx context.Context, of *Place, dir int, what *NewObject, m
 		return err
 	}
 	made.Dropped = s.dropped
-	if !what.Open {
+	if what.Private {
+		var st status
+		if st, err = k.stat(s.fd.fd); err == nil {
+			err = k.chmod(s.fd.fd, st.info.Mode&0o700)
+		}
+	}
+	if err == nil && !what.Open {
 		err = s.leave(dir, p.base, what.Sync)
 	}
 	var st status
@@ -107,7 +115,7 @@ func (s *Staged) leave(dir int, name string, sync bool) error {
 	err := k.publish(fd, dir, name)
 	if err != nil && s.temp != "" {
 		if _, err = k.renameNew(dir, s.temp, dir, name); err == nil && !s.isOwn(dir, name) {
-			err = s.place.conflict("its temporary file was swapped for another")
+			err = s.place.conflict(TempSwapped)
 		}
 	} else if err == nil {
 		s.unlinkTemp() //nolint:errcheck // it has served; it is on record
@@ -139,6 +147,9 @@ func (p *Place) directory(dir int, what *NewObject, made *Made) error {
 		meta = &what.Like.Meta
 	}
 	mode := uint32(0o777) // the umask, or the directory's default ACL, makes of it what a new one has
+	if what.Mode != 0 {
+		mode = bitsOf(what.Mode)
+	}
 	if meta != nil {
 		mode = 0o700 // nobody looks in before the right mode is set
 	}
@@ -204,6 +215,74 @@ func (p *Place) link(dir int, what *NewObject, made *Made) error {
 	return err
 }
 
+// Reveal gives the file own, which was Private, the mode that it is to have.
+func (p *Place) Reveal(own Expect, mode fs.FileMode) error {
+	dir, err := p.fd.use()
+	if err != nil {
+		return p.failed("set mode of", err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	k := p.fs.kernel
+	fd, st, err := k.occupant(dir, p.base)
+	if err != nil {
+		return p.failed("set mode of", err)
+	}
+	defer k.discard(fd)
+	if fd < 0 || st.info.ID != own.ID {
+		return p.conflict(Replaced)
+	}
+	if err := k.chmod(fd, mode); err != nil {
+		return p.failed("set mode of", err)
+	}
+	return nil
+}
+
+// Held is the place of a name that Hold, perhaps in a process that is no more, gave in the
+// directory of p. Its Object says what is there. Nothing is judged: p was.
+func (p *Place) Held(name string) (*Place, error) {
+	if _, _, ok := ParseHold(name); !ok {
+		return nil, p.failed("open", unix.EINVAL)
+	}
+	dir, err := p.fd.use()
+	if err != nil {
+		return nil, p.failed("open", err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	h := p.beside(name)
+	st, err := p.fs.kernel.lstat(dir, name)
+	if err != nil && err != unix.ENOENT {
+		return nil, p.failed("stat", err)
+	}
+	if err == nil {
+		h.object.Info = st.info
+	}
+	h.pin = p.pin
+	p.fs.pins.share(&h.fd, p.pin)
+	return h, nil
+}
+
+// Keep gives what is at a hold a lasting name, puts it on record, and tells where it is.
+func (p *Place) Keep() (left string, err error) {
+	dir, err := p.fd.use()
+	if err != nil {
+		return "", p.failed("keep", err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	if p.hold == nil {
+		return "", p.failed("keep", unix.EINVAL)
+	}
+	return join(p.dir.True, p.keep(dir, p.dir.True, p.base)), nil
+}
+
+// Empty reports whether nothing is in the directory there.
+func (p *Place) Empty() (empty bool, err error) {
+	err = p.withDir("list", func(fd int) error {
+		empty, err = p.fs.kernel.empty(fd)
+		return err
+	})
+	return empty, err
+}
+
 // Sync puts the content of the new file of a hold on stable storage.
 func (p *Place) Sync() error {
 	k := p.fs.kernel
@@ -238,7 +317,7 @@ func (p *Place) syncClosed() error {
 	}
 	defer k.close(fd) //nolint:errcheck // nothing was written through it
 	if st, err := k.stat(fd); err != nil || st.info.ID != p.hold.left.ID {
-		return p.conflict("its temporary file was swapped for another")
+		return p.conflict(TempSwapped)
 	}
 	return k.fsync(fd)
 }

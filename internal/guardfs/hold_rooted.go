@@ -4,6 +4,7 @@ package guardfs
 
 import (
 	"context"
+	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -34,7 +35,7 @@ func (p *Place) Hold(ctx context.Context, tag string, n int, what NewObject) (*P
 	if err != nil {
 		return nil, nil, p.failed("stage", err)
 	}
-	name := holdName(tag, n, process)
+	name := HoldName(tag, n, process)
 	h := p.beside(name, root)
 	made := &Made{}
 	fi, err := root.Lstat(name)
@@ -47,7 +48,8 @@ func (p *Place) Hold(ctx context.Context, tag string, n int, what NewObject) (*P
 		}
 	}
 	if err != nil {
-		h.Close() //nolint:errcheck // the first error is the one that counts
+		p.fs.temporaries.Stays() // what can't be removed either
+		h.Close()                //nolint:errcheck // the first error is the one that counts
 		return nil, nil, p.failed("stage", err)
 	}
 	if fi != nil {
@@ -79,11 +81,20 @@ func (p *Place) make(ctx context.Context, what *NewObject, made *Made) error {
 			made.Dropped = s.dropped
 			_, err = renameNew(p.root, s.temp, p.base)
 		}
+		if err == nil && what.Private {
+			var fi fs.FileInfo
+			if fi, err = p.root.Lstat(p.base); err == nil {
+				err = p.root.Chmod(p.base, fi.Mode()&0o700)
+			}
+		}
 		return err
 	case KindSymlink:
 		return p.root.Symlink(string(what.Content), p.base)
 	case KindDir:
 		mode := fs.FileMode(0o777)
+		if what.Mode != 0 {
+			mode = what.Mode
+		}
 		if meta != nil {
 			mode = 0o700 // nobody looks in before the right mode is set
 		}
@@ -99,6 +110,62 @@ func (p *Place) make(ctx context.Context, what *NewObject, made *Made) error {
 		return d.Close()
 	}
 	return syscall.EINVAL
+}
+
+// Reveal gives the file own, which was Private, the mode that it is to have.
+func (p *Place) Reveal(own Expect, mode fs.FileMode) error {
+	_, why, err := p.unlike(Expect{ID: own.ID})
+	if err != nil || why != "" {
+		return p.orConflict(err, why)
+	}
+	if err := p.root.Chmod(p.base, mode); err != nil {
+		return p.failed("set mode of", err)
+	}
+	return nil
+}
+
+// Held is the place of a name that Hold, perhaps in a process that is no more, gave in the
+// directory of p. Its Object says what is there. Nothing is judged: p was.
+func (p *Place) Held(name string) (*Place, error) {
+	if _, _, ok := ParseHold(name); !ok {
+		return nil, p.failed("open", syscall.EINVAL)
+	}
+	root, err := p.root.OpenRoot(".")
+	if err != nil {
+		return nil, p.failed("open", err)
+	}
+	h := p.beside(name, root)
+	fi, err := root.Lstat(name)
+	if err != nil && !os.IsNotExist(err) {
+		h.Close() //nolint:errcheck // the first error is the one that counts
+		return nil, p.failed("stat", err)
+	}
+	if err == nil {
+		h.object.Info = infoOf(root, name, fi)
+	}
+	return h, nil
+}
+
+// Keep gives what is at a hold a lasting name, puts it on record, and tells where it is.
+func (p *Place) Keep() (left string, err error) {
+	if p.hold == nil {
+		return "", p.failed("keep", syscall.EINVAL)
+	}
+	return join(p.dir.True, p.keep(p.base, p.object.Spelled)), nil
+}
+
+// Empty reports whether nothing is in the directory there.
+func (p *Place) Empty() (bool, error) {
+	dir, err := p.root.Open(p.base)
+	if err != nil {
+		return false, p.failed("list", err)
+	}
+	defer dir.Close() //nolint:errcheck // nothing was written through it
+	names, err := dir.Readdirnames(1)
+	if err != nil && err != io.EOF {
+		return false, p.failed("list", err)
+	}
+	return len(names) == 0, nil
 }
 
 // Sync puts the content of the new file of a hold on stable storage.
@@ -131,7 +198,7 @@ func (p *Place) Drop(own Expect) error {
 		err = p.root.Remove(p.base)
 	}
 	if err != nil && !os.IsNotExist(err) {
-		p.fs.temporaries.stays()
+		p.fs.temporaries.Stays()
 		return p.failed("drop", err)
 	}
 	return nil

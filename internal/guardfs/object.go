@@ -60,6 +60,7 @@ type Info struct {
 	ID                  Identity
 	Links               uint64 // hard links
 	UID, GID            uint32
+	AccessTime          time.Time // zero where the system does not tell
 }
 
 // Object is what a path turned out to be.
@@ -117,6 +118,14 @@ func (a Access) String() string {
 	return "access(" + strconv.Itoa(int(a)) + ")"
 }
 
+// absent is what a comes to where nothing is.
+func absent(a Access) Access {
+	if a > Read {
+		return Create
+	}
+	return a
+}
+
 // Judge decides what may be done. It is asked before any byte or name leaves this package, and for absent
 // objects too, so that a denied path answers the same whether or not it exists. Its errors are handed to the
 // caller unchanged. A Judge MUST be safe for concurrent use and MUST NOT use the FS that asks it.
@@ -150,6 +159,34 @@ func (v *DirVerdict) allows(name string, k Kind) bool {
 // leads is DirVerdict.Way of an entry.
 func (v *DirVerdict) leads(name string, k Kind) bool {
 	return k == KindDir && v.Way != nil && v.Way(name)
+}
+
+// And shows what both verdicts show.
+func (v DirVerdict) And(w DirVerdict) DirVerdict {
+	switch {
+	case v.All:
+		return w
+	case w.All:
+		return v
+	}
+	seen := func(v *DirVerdict, name string) bool { // as a directory
+		return v.allows(name, KindDir) || v.leads(name, KindDir)
+	}
+	both := DirVerdict{
+		Entry: func(name string, k Kind) bool { return v.allows(name, k) && w.allows(name, k) },
+		Way:   func(name string) bool { return seen(&v, name) && seen(&w, name) },
+	}
+	if v.Below != nil && w.Below != nil {
+		both.Below = func(name string) (DirVerdict, bool) {
+			a, ok := v.Below(name)
+			if !ok {
+				return a, false
+			}
+			b, ok := w.Below(name)
+			return a.And(b), ok
+		}
+	}
+	return both
 }
 
 // inside is the verdict for the directory called name, or full.

@@ -109,7 +109,7 @@ func (p *Place) Mkdir(mode fs.FileMode) error {
 	case lerr != nil:
 		err = p.failed("mkdir", lerr)
 	default:
-		err = p.conflict("its directory was moved")
+		err = p.conflict(DirMoved)
 	}
 	k.unlink(dir, p.base, unix.AT_REMOVEDIR) //nolint:errcheck // the first error is the one that counts
 	return err
@@ -121,22 +121,28 @@ func (p *Place) SetDir(m Metadata) (dropped []string, err error) {
 	used := false
 	err = p.withDir("set metadata of", func(fd int) error {
 		k := p.fs.kernel
-		var list [4096]byte
-		n, err := k.getdents(fd, list[:])
-		if err != nil {
+		if empty, err := k.empty(fd); err != nil || !empty {
+			used = err == nil
 			return err
-		}
-		if _, n, _ := unix.ParseDirent(list[:n], -1, nil); n > 0 {
-			used = true
-			return nil
 		}
 		dropped, err = k.carryDir(fd, m)
 		return err
 	})
 	if used && err == nil {
-		err = p.conflict("another thing took its place")
+		err = p.conflict(Replaced)
 	}
 	return dropped, err
+}
+
+// empty reports whether nothing is in the directory behind a descriptor that was not read from yet.
+func (k *kernel) empty(fd int) (bool, error) {
+	var list [4096]byte
+	n, err := k.getdents(fd, list[:])
+	if err != nil {
+		return false, err
+	}
+	_, n, _ = unix.ParseDirent(list[:n], -1, nil)
+	return n == 0, nil
 }
 
 // carryDir is carry for a directory. With m.Xattrs nil an inherited ACL stays.
@@ -182,7 +188,7 @@ func (p *Place) withDir(op string, call func(fd int) error) error {
 	defer k.close(fd)
 	st, err := k.stat(fd)
 	if err == nil && st.info.ID != p.object.Info.ID {
-		return p.conflict("another thing took its place")
+		return p.conflict(Replaced)
 	}
 	if err == nil {
 		err = call(fd)

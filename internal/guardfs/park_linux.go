@@ -44,7 +44,7 @@ func (p *Place) CopyUp() (Info, error) {
 	}
 	defer k.discard(fd)
 	if seen := p.object.Info; seen.ID != st.info.ID || seen.Kind != st.info.Kind {
-		return Info{}, p.conflict("it is not what it was")
+		return Info{}, p.conflict(Replaced)
 	}
 	if st.info.Kind != KindFile && st.info.Kind != KindDir {
 		return st.info, nil
@@ -82,7 +82,7 @@ func (p *Place) MoveTo(ctx context.Context, to *Place, lasting string, sync bool
 	case now.Kind == KindAbsent:
 		return false, p.failed("move", unix.ENOENT)
 	case now.ID.Lasting() != lasting:
-		return false, p.conflict("it is not what it was")
+		return false, p.conflict(Replaced)
 	}
 	pub, err := p.Swap(ctx, to, Expect{ID: now.ID}, Expect{})
 	if err != nil {
@@ -120,7 +120,7 @@ func (p *Place) RemoveTree(ctx context.Context, lasting string) error {
 	case p.object.Info.Kind == KindAbsent:
 		return nil
 	case p.object.Info.ID.Lasting() != lasting:
-		return p.conflict("it is not what it was")
+		return p.conflict(Replaced)
 	}
 	st, err := p.fs.kernel.stat(dir)
 	if err == nil {

@@ -40,13 +40,16 @@ func (f *FS) Place(path string) (*Place, error) {
 		case err != unix.EINVAL: // it is another thing by now: look again
 			return nil, p.failed("read link", err)
 		case try >= retries:
-			return nil, p.conflict("it is a link and no link in turns")
+			return nil, p.conflict(LinkInTurns)
 		}
 	}
 }
 
 // PlaceLink is Place for those who mean the link itself: to load, remove or restore it.
-func (f *FS) PlaceLink(path string) (*Place, error) {
+func (f *FS) PlaceLink(path string) (*Place, error) { return f.placeFor(path, Modify) }
+
+// placeFor is PlaceLink for whoever is about to do a.
+func (f *FS) placeFor(path string, a Access) (*Place, error) {
 	dir, base, err := splitPlace(path)
 	if err != nil {
 		return nil, err
@@ -56,7 +59,7 @@ func (f *FS) PlaceLink(path string) (*Place, error) {
 	p := &Place{fs: f, dir: parent, base: base, links: true}
 	p.object = Object{Spelled: path, True: join(parent.True, base), Hops: parent.Hops}
 	if err != nil || parent.Info.Kind != KindDir {
-		if err := f.judge.Judge(p.object, Create); err != nil {
+		if err := f.judge.Judge(p.object, absent(a)); err != nil {
 			k.discard(fd)
 			return nil, err
 		}
@@ -71,7 +74,7 @@ func (f *FS) PlaceLink(path string) (*Place, error) {
 	}
 	p.pin = f.pins.take(k, &p.fd, fd, &st, parent.True)
 	fd = p.fd.fd
-	if err := p.look(fd, Modify); err != nil {
+	if err := p.look(fd, a); err != nil {
 		p.Close() //nolint:errcheck // nothing was written through it
 		return nil, err
 	}
@@ -93,11 +96,12 @@ func (k *kernel) firstMissing(name string) string {
 	return join(t.at, t.rest[0])
 }
 
-// look brings the account of the occupant up to date and asks the Judge: for a if there is one, else for Create.
+// look brings the account of the occupant up to date and asks the Judge: for a if there is one,
+// else for Create where a would change it.
 func (p *Place) look(dir int, a Access) error {
 	st, err := p.fs.kernel.lstat(dir, p.base)
 	if err != nil {
-		st, a = status{}, Create
+		st, a = status{}, absent(a)
 	}
 	p.object.Info = st.info
 	if err := p.fs.judge.Judge(p.object, a); err != nil {
@@ -113,7 +117,7 @@ func (p *Place) failed(op string, err error) error {
 	return &PathError{Op: op, Path: p.object.Spelled, Err: err}
 }
 
-func (p *Place) conflict(why string) error {
+func (p *Place) conflict(why Meanwhile) error {
 	return &ConflictError{Path: p.object.Spelled, Why: why}
 }
 
@@ -164,9 +168,9 @@ func (p *Place) still(dir int) error {
 	case err != nil:
 		return p.failed("naming directory of", err)
 	case gone:
-		return p.conflict("its directory was removed")
+		return p.conflict(DirRemoved)
 	case name != p.dir.True:
-		return p.conflict("its directory was moved")
+		return p.conflict(DirMoved)
 	}
 	return nil
 }

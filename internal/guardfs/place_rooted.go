@@ -36,15 +36,21 @@ func (f *FS) Place(path string) (*Place, error) {
 		return p, err
 	}
 	defer p.Close() //nolint:errcheck // nothing was written through it
-	target, err := p.root.Readlink(p.base)
+	target, err := p.readTarget()
 	if err != nil {
 		return nil, p.failed("read link", err)
 	}
 	return nil, &SymlinkError{Path: path, Target: target}
 }
 
+// readTarget reads the text of the link that stands there.
+func (p *Place) readTarget() (string, error) { return p.root.Readlink(p.base) }
+
 // PlaceLink is Place for those who mean the link itself: to load, remove or restore it.
-func (f *FS) PlaceLink(path string) (*Place, error) {
+func (f *FS) PlaceLink(path string) (*Place, error) { return f.placeFor(path, Modify) }
+
+// placeFor is PlaceLink for whoever is about to do a.
+func (f *FS) placeFor(path string, a Access) (*Place, error) {
 	volume, rest, err := splitVolume(path)
 	if err != nil {
 		return nil, err
@@ -64,7 +70,7 @@ func (f *FS) PlaceLink(path string) (*Place, error) {
 		s.err = syscall.ENOTDIR
 	}
 	if s.err != nil {
-		if err := f.judge.Judge(p.object, Create); err != nil {
+		if err := f.judge.Judge(p.object, absent(a)); err != nil {
 			return nil, err
 		}
 		if s.err == syscall.ENOENT || os.IsNotExist(s.err) {
@@ -77,7 +83,7 @@ func (f *FS) PlaceLink(path string) (*Place, error) {
 		return nil, &PathError{Op: "open directory of", Path: path, Err: s.err}
 	}
 	p.root, p.fi = s.top(), s.fi
-	if err := p.look(Modify); err != nil {
+	if err := p.look(a); err != nil {
 		return nil, err
 	}
 	if pseudo(p.root) {
@@ -87,14 +93,15 @@ func (f *FS) PlaceLink(path string) (*Place, error) {
 	return p, nil
 }
 
-// look brings the account of the occupant up to date and asks the Judge: for a if there is one, else for Create.
+// look brings the account of the occupant up to date and asks the Judge: for a if there is one,
+// else for Create where a would change it.
 func (p *Place) look(a Access) error {
 	fi, err := p.root.Lstat(p.base)
 	p.object.Info = Info{}
 	if err == nil {
 		p.object.Info = infoOf(p.root, p.base, fi)
 	} else {
-		a = Create
+		a = absent(a)
 	}
 	if err := p.fs.judge.Judge(p.object, a); err != nil {
 		return err
@@ -109,7 +116,7 @@ func (p *Place) failed(op string, err error) error {
 	return &PathError{Op: op, Path: p.object.Spelled, Err: cause(err)}
 }
 
-func (p *Place) conflict(why string) error {
+func (p *Place) conflict(why Meanwhile) error {
 	return &ConflictError{Path: p.object.Spelled, Why: why}
 }
 
@@ -155,7 +162,7 @@ func (p *Place) still() error {
 	}
 	defer s.close()
 	if s.err != nil || s.leaf != "" || len(s.hops) > 0 || !os.SameFile(s.fi, p.fi) {
-		return p.conflict("its directory was moved")
+		return p.conflict(DirMoved)
 	}
 	return nil
 }
@@ -302,7 +309,7 @@ func (p *Place) Mkdir(mode fs.FileMode) error {
 	case lerr != nil:
 		return p.failed("mkdir", lerr)
 	case !fi.IsDir():
-		return p.conflict("another thing took the place of the new directory")
+		return p.conflict(Replaced)
 	case err != nil:
 		p.root.Remove(p.base) //nolint:errcheck // the first error is the one that counts
 		return err
@@ -321,7 +328,7 @@ func (p *Place) SetDir(m Metadata) (dropped []string, err error) {
 	defer d.Close() //nolint:errcheck // nothing was written through it
 	fi, err := d.Stat()
 	if err == nil && infoOfFile(d, fi).ID != p.object.Info.ID {
-		return nil, p.conflict("another thing took its place")
+		return nil, p.conflict(Replaced)
 	}
 	if err != nil {
 		return nil, p.failed("set metadata of", err)
@@ -367,6 +374,52 @@ func (p *Place) Fresh(mode fs.FileMode, dir bool) (Metadata, error) {
 	return m, nil
 }
 
+// temporaryNames are those in the place's directory that begin as ours do.
+func (p *Place) temporaryNames() (names []string, err error) {
+	dir, err := p.root.Open(".")
+	if err != nil {
+		return nil, err
+	}
+	all, err := dir.Readdirnames(-1)
+	dir.Close() //nolint:errcheck // nothing was written through it
+	for _, name := range all {
+		if strings.HasPrefix(name, tempPrefix) {
+			names = append(names, name)
+		}
+	}
+	return names, err
+}
+
+// SweepHolds removes the holds of a process that is no more from the place's directory, where done
+// says of the tag of their operation that nothing needs them. What is in a directory by then is
+// somebody's: that gets a lasting name. left says that others are there still.
+func (p *Place) SweepHolds(process string, done func(operation string) bool) (left bool,
+	err error) {
+	if err := p.still(); err != nil {
+		return true, err
+	}
+	names, err := p.temporaryNames()
+	for _, name := range names {
+		tag, by, ok := ParseHold(name)
+		if !ok || by != process {
+			continue
+		}
+		if !done(tag) {
+			left = true
+		} else if rerr := p.root.Remove(name); rerr != nil && !os.IsNotExist(rerr) {
+			if fi, lerr := p.root.Lstat(name); lerr == nil && fi.IsDir() {
+				p.keep(name, p.object.True)
+			} else {
+				err = rerr
+			}
+		}
+	}
+	if err != nil {
+		return true, p.failed("sweep directory of", err)
+	}
+	return left, nil
+}
+
 // SweepOf removes from the place's directory what was left there under names with that tag: of a
 // process that is no more, which Temporaries.Dead tells, or of an operation (Label) that is not
 // under way, which the caller has made sure of. What was taken out of the way by a removal goes
@@ -375,18 +428,9 @@ func (p *Place) SweepOf(tag string) error {
 	if err := p.still(); err != nil {
 		return err
 	}
-	dir, err := p.root.Open(".")
-	if err != nil {
-		return p.failed("sweep directory of", err)
-	}
-	names, err := dir.Readdirnames(-1)
-	dir.Close() //nolint:errcheck // nothing was written through it
+	names, err := p.temporaryNames()
 	for _, name := range names {
-		middle, ours := strings.CutPrefix(name, tempPrefix)
-		if !ours {
-			continue
-		}
-		_, hash, of, ours := parseTemp(middle)
+		_, hash, of, ours := parseTemp(name[len(tempPrefix):])
 		if !ours || !tagged(of, tag) {
 			continue
 		}
@@ -411,7 +455,7 @@ func (p *Place) SweepOf(tag string) error {
 func (p *Place) keep(temp, of string) string {
 	kept := keptName()
 	if p.root.Rename(temp, kept) != nil {
-		p.fs.temporaries.stays()
+		p.fs.temporaries.Stays()
 		return temp
 	}
 	p.fs.temporaries.keep(KeptFile{join(p.dir.True, kept), of})

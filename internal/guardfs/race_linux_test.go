@@ -194,7 +194,7 @@ func TestRaceOfTheDirectoryItself(t *testing.T) {
 			if err == nil && pub.True != dir+"/ws/d/f" {
 				t.Fatalf("published as %s", pub.True)
 			}
-			if why := (*ConflictError)(nil); errors.As(err, &why) && strings.Contains(why.Why, "moved") {
+			if why := (*ConflictError)(nil); errors.As(err, &why) && strings.Contains(string(why.Why), "moved") {
 				word = "moved, taken back"
 			}
 			outcomes[word]++

@@ -26,13 +26,13 @@ func (p *Place) Remove(ctx context.Context, before *Before, sync bool) error {
 	k := p.fs.kernel
 	switch {
 	case p.object.Info.Kind == KindAbsent && before != nil && before.Exists:
-		return p.conflict("it was removed")
+		return p.conflict(WasRemoved)
 	case p.object.Info.Kind == KindAbsent:
 		return p.failed("remove", unix.ENOENT)
 	case p.object.Info.Kind == KindDir || p.object.Info.Kind == KindOther:
 		return &NotRegularError{Path: p.object.Spelled, Kind: k.specialAt(dir, p.base, &p.object.Info)}
 	case before == nil || !before.Exists:
-		return p.conflict("something appeared there")
+		return p.conflict(Appeared)
 	}
 	trade, err := p.trade(0, before.Hash)
 	if err != nil {
@@ -44,7 +44,7 @@ func (p *Place) Remove(ctx context.Context, before *Before, sync bool) error {
 	}
 	if err := p.drop(dir, trade, w.gone.info.ID); err != nil {
 		if left := w.backOut(); left != "" {
-			return &ConflictError{p.object.Spelled, "it could not be removed (" + err.Error() + ") and is kept as " + left, left}
+			return &ConflictError{Path: p.object.Spelled, Why: NotRemoved, Left: left, Err: err}
 		}
 		return p.failed("remove", err)
 	}

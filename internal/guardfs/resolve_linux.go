@@ -42,6 +42,13 @@ func New(o Options) (*FS, error) {
 	return f, nil
 }
 
+// With is f under another Judge. What New opened is shared, and Close of f gives it back.
+func (f *FS) With(j Judge) *FS {
+	other := *f
+	other.judge, other.rules = allNames{j, f.kernel}, j
+	return &other
+}
+
 // Close gives back what New opened, when the last call that uses it is over. Closing again does nothing. What would need it
 // from then on, of handles that are still open too, answers fs.ErrClosed.
 func (f *FS) Close() error {

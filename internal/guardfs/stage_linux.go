@@ -113,7 +113,7 @@ func (s *Staged) open(dir int) (fd int, close func(), err error) {
 	k := p.fs.kernel
 	fd, err = k.openat(dir, s.temp, unix.O_PATH|unix.O_NOFOLLOW, 0)
 	if err == unix.ENOENT {
-		return -1, nil, p.conflict("its temporary file was removed")
+		return -1, nil, p.conflict(TempRemoved)
 	}
 	if err != nil {
 		return -1, nil, p.failed("publish", err)
@@ -126,7 +126,7 @@ func (s *Staged) open(dir int) (fd int, close func(), err error) {
 	if err != nil {
 		return -1, nil, p.failed("publish", err)
 	}
-	return -1, nil, p.conflict("its temporary file was changed, or swapped for another")
+	return -1, nil, p.conflict(TempSwapped)
 }
 
 // create makes the file: nameless, or where that is not supported with a random name that nobody had before.
@@ -248,7 +248,7 @@ func (s *Staged) unlinkTemp() error {
 func (p *Place) drop(dir int, name string, own Identity) error {
 	err := p.fs.kernel.removeOwn(dir, name, own)
 	if err != nil {
-		p.fs.temporaries.stays()
+		p.fs.temporaries.Stays()
 	}
 	return err
 }

@@ -60,6 +60,7 @@ func fromStatx(x *unix.Statx_t) status {
 			Mode:       modeOf(uint32(x.Mode)),
 			ModTime:    time.Unix(x.Mtime.Sec, int64(x.Mtime.Nsec)),
 			ChangeTime: time.Unix(x.Ctime.Sec, int64(x.Ctime.Nsec)),
+			AccessTime: time.Unix(x.Atime.Sec, int64(x.Atime.Nsec)),
 			ID:         Identity{Dev: unix.Mkdev(x.Dev_major, x.Dev_minor), Ino: x.Ino},
 			Links:      uint64(x.Nlink),
 			UID:        x.Uid,
@@ -97,6 +98,7 @@ func (k *kernel) oldStat(dir int, name string, flags int) (status, error) {
 			Mode:       modeOf(x.Mode),
 			ModTime:    time.Unix(x.Mtim.Unix()),
 			ChangeTime: time.Unix(x.Ctim.Unix()),
+			AccessTime: time.Unix(x.Atim.Unix()),
 			ID:         Identity{Dev: uint64(x.Dev), Ino: x.Ino}, //nolint:unconvert // 32 bits on some ports
 			Links:      uint64(x.Nlink),
 			UID:        x.Uid,

@@ -2,6 +2,7 @@ package guardfs
 
 import (
 	"errors"
+	"io/fs"
 	"strconv"
 	"strings"
 	"syscall"
@@ -36,11 +37,15 @@ func (e Expect) content() *Before {
 // NewObject is what Hold makes. The zero NewObject is nothing.
 type NewObject struct {
 	Kind            Kind
-	Content         []byte    // of a file; of a link: its target
-	Like            *Before   // as in StageOptions
-	Meta            *Metadata // as in StageOptions
-	KeepSpecialBits bool      // as in StageOptions
-	Sync            bool      // Sync will be called
+	Content         []byte      // of a file; of a link: its target
+	Like            *Before     // as in StageOptions
+	Meta            *Metadata   // as in StageOptions
+	KeepSpecialBits bool        // as in StageOptions
+	Mode            fs.FileMode // of a directory without Like and Meta, less the umask; 0: 0o777
+	Sync            bool        // Sync will be called
+	// Private keeps a file to its owner until Reveal, because the directory that it is to be in is
+	// more closed than the one that it is made in.
+	Private bool
 	// Open keeps a file open until Drop, and nameless until Swap where the system can do that. Its
 	// place has to be the one that it is swapped with.
 	Open bool
@@ -61,9 +66,9 @@ func (m *Made) Expect() Expect {
 	return Expect{m.Info.ID, &Before{Exists: true, Info: m.Info}}
 }
 
-// holdName is the name of the n-th hold of the operation that has that tag, and of the process that
+// HoldName is the name of the n-th hold of the operation that has that tag, and of the process that
 // has the other one.
-func holdName(tag string, n int, process string) string {
+func HoldName(tag string, n int, process string) string {
 	name := tempPrefix + tag + "-" + strconv.Itoa(n)
 	if process != "" {
 		name += "-" + process

@@ -117,15 +117,15 @@ func (s *swap) run(pub *Published) error {
 	case noFlags(err):
 		return p.failed("publish", errors.ErrUnsupported)
 	case err == unix.EEXIST && s.out.nothing():
-		return p.conflict("something appeared there")
+		return p.conflict(Appeared)
 	case err == unix.EEXIST:
-		return s.hold.conflict("something is there")
+		return s.hold.conflict(Appeared)
 	case err == unix.ENOENT && !s.out.nothing() && !s.isAt(s.dir, p.base, s.out.ID):
-		return p.conflict("it was removed")
+		return p.conflict(WasRemoved)
 	case err == unix.ENOENT && !s.in.nothing() && !s.isAt(s.other, s.hold.base, s.in.ID):
-		return p.conflict("its temporary file was removed")
+		return p.conflict(TempRemoved)
 	case err == unix.ENOENT:
-		return p.conflict("its directory was removed")
+		return p.conflict(DirRemoved)
 	default:
 		return p.failed("publish", err)
 	}
@@ -138,14 +138,14 @@ func (s *swap) open() error {
 	p, k := s.p, s.p.fs.kernel
 	fd, st, err := k.occupant(s.other, s.hold.base)
 	if err == nil && fd < 0 {
-		return p.conflict("its temporary file was removed")
+		return p.conflict(TempRemoved)
 	}
 	if err != nil {
 		return p.failed("publish", err)
 	}
 	why, err := k.unlike(fd, &st, s.in, -1, true)
 	if left := s.hold.left(); err == nil && left != nil && left.ID == s.in.ID && !st.unchanged(left) {
-		why = "it changed"
+		why = ContentChanged
 	}
 	if err == nil && why == "" {
 		s.fd, s.was = fd, st
@@ -155,7 +155,7 @@ func (s *swap) open() error {
 	if err != nil {
 		return p.failed("compare", err)
 	}
-	return p.conflict("its temporary file was changed, or swapped for another")
+	return p.conflict(TempSwapped)
 }
 
 func (s *swap) rename(pub *Published) (err error) {
@@ -261,7 +261,8 @@ func (s *swap) inSteps() error {
 // settle looks at what came out, and at where the directories are, and either finishes the swap or undoes it.
 func (s *swap) settle(pub *Published) error {
 	p, k := s.p, s.p.fs.kernel
-	var why, name string
+	var why Meanwhile
+	var name string
 	var err error
 	if !s.out.nothing() {
 		why, s.gone, err = k.differs(s.other, s.hold.base, s.out, s.held)
@@ -273,9 +274,9 @@ func (s *swap) settle(pub *Published) error {
 		// Who swapped the temporary name for another has published that; who replaced the file just now was
 		// a moment later than we. It looks the same, and the pre-image is kept.
 		if now, lerr := k.lstat(s.dir, p.base); lerr == nil && now.info.ID != s.in.ID {
-			why = "somebody else published at the same moment"
+			why = PublishedToo
 			if s.out.nothing() {
-				why += ", or its temporary file was swapped for another"
+				why = PublishedOrSwap
 			}
 		}
 	}
@@ -297,10 +298,7 @@ func (s *swap) settle(pub *Published) error {
 	case err != nil && left == "":
 		return p.failed("compare", err)
 	case err != nil:
-		why = "it could not be compared (" + err.Error() + ")"
+		why = NotCompared
 	}
-	if left != "" {
-		why += "; what could not be put back is kept as " + left
-	}
-	return &ConflictError{p.object.Spelled, why, left}
+	return &ConflictError{Path: p.object.Spelled, Why: why, Left: left, Err: err}
 }

@@ -31,10 +31,10 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 		return nil, p.failed("publish", err)
 	}
 	defer root.Close() //nolint:errcheck // nothing was written through it
-	why, err := "", errors.Join(p.still(), hold.still())
+	why, err := Meanwhile(""), errors.Join(p.still(), hold.still())
 	if err == nil && !in.nothing() {
 		if _, why, err = hold.unlike(in); err == nil && why != "" {
-			why = "its temporary file was changed, or swapped for another"
+			why = TempSwapped
 		}
 	}
 	pub := &Published{True: p.object.True}
@@ -47,9 +47,9 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 	if pub.CAS, err = p.exchange(root, a, b, out.nothing(), in.nothing()); err != nil {
 		switch {
 		case os.IsExist(err) && out.nothing():
-			return nil, p.conflict("something appeared there")
+			return nil, p.conflict(Appeared)
 		case os.IsExist(err):
-			return nil, hold.conflict("something is there")
+			return nil, hold.conflict(Appeared)
 		}
 		return nil, p.failed("publish", err)
 	}
@@ -62,13 +62,12 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 	if !in.nothing() {
 		now, odd, uerr := p.unlike(in)
 		if uerr != nil || odd != "" { // what is there is newer, and stays
-			why = "somebody else published at the same moment"
+			why = PublishedToo
 			left := ""
 			if !out.nothing() && hold.hold != nil {
 				left = join(hold.dir.True, hold.keep(hold.base, p.object.True))
-				why += "; what it replaced is kept as " + left
 			}
-			return nil, &ConflictError{p.object.Spelled, why, left}
+			return nil, &ConflictError{Path: p.object.Spelled, Why: why, Left: left}
 		}
 		pub.Info = now.Info
 	}
@@ -79,14 +78,13 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 		return pub, nil
 	}
 	if _, berr := p.exchange(root, a, b, in.nothing(), out.nothing()); berr != nil {
-		why += "; it could not be put back: " + cause(berr).Error()
-		return nil, &ConflictError{p.object.Spelled, why, hold.object.True}
+		return nil, &ConflictError{Path: p.object.Spelled, Why: why, Left: hold.object.True, Err: cause(berr)}
 	}
 	return nil, p.orConflict(err, why)
 }
 
 // orConflict is err, if there is one and nothing else to say.
-func (p *Place) orConflict(err error, why string) error {
+func (p *Place) orConflict(err error, why Meanwhile) error {
 	if err != nil && why == "" {
 		return err
 	}
@@ -133,7 +131,7 @@ func (p *Place) common(q *Place) (root *os.Root, a, b string, err error) {
 	a, b = below(p), below(q)
 	for name, of := range map[string]*Place{path.Dir(a): p, path.Dir(b): q} {
 		if fi, serr := root.Stat(name); err == nil && (serr != nil || !os.SameFile(fi, of.fi)) {
-			err = of.conflict("its directory was moved")
+			err = of.conflict(DirMoved)
 		}
 	}
 	if err != nil {
@@ -188,7 +186,7 @@ func renameNew(root *os.Root, from, to string) (cas string, err error) {
 }
 
 // unlike compares what is at the place with what is to be there.
-func (p *Place) unlike(want Expect) (now *Before, why string, err error) {
+func (p *Place) unlike(want Expect) (now *Before, why Meanwhile, err error) {
 	if before := want.content(); before != nil {
 		return p.differs(p.base, before)
 	}
@@ -196,17 +194,17 @@ func (p *Place) unlike(want Expect) (now *Before, why string, err error) {
 	fi, err := p.root.Lstat(p.base)
 	switch {
 	case os.IsNotExist(err):
-		return now, "it was removed", nil
+		return now, WasRemoved, nil
 	case err != nil:
 		return now, "", p.failed("stat", err)
 	}
 	now.Exists, now.Info = true, infoOf(p.root, p.base, fi)
 	if now.Info.ID != want.ID || want.Like != nil && now.Info.Kind != want.Like.Info.Kind {
-		why = "it was replaced by another file"
+		why = Replaced
 	}
 	if left := p.left(); left != nil && left.ID == want.ID &&
 		(left.Size != now.Info.Size || left.Mode != now.Info.Mode || !left.ModTime.Equal(now.Info.ModTime)) {
-		why = "it changed"
+		why = ContentChanged
 	}
 	return now, why, nil
 }

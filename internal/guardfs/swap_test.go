@@ -164,7 +164,7 @@ func TestForesee(t *testing.T) {
 
 func TestHoldNames(t *testing.T) {
 	for _, process := range []string{"", strings.Repeat("f", TagLen)} {
-		name := holdName(someTag, 12, process)
+		name := HoldName(someTag, 12, process)
 		if tag, p, ok := ParseHold(name); !ok || tag != someTag || p != process || !Reserved(name) || !Temporary(name) {
 			t.Errorf("%s: %s %s %v", name, tag, p, ok)
 		}

@@ -23,40 +23,88 @@ func (p *Place) SweepOf(tag string) error {
 		return err
 	}
 	k := p.fs.kernel
-	fd, err := k.openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
-	if err != nil {
-		return p.failed("sweep directory of", err)
-	}
-	all := DirVerdict{Entry: func(string, Kind) bool { return true }} // the names go no further
-	d := newDirUnder(p.fs, fd, p.dir.True, status{info: p.dir.Info}, nil, all)
-	defer d.Close() //nolint:errcheck // nothing was written through it
-	entries, _, err := d.List(nil)
-	for _, e := range entries {
-		middle, ours := strings.CutPrefix(e.Name, tempPrefix)
-		if !ours {
-			continue
-		}
-		ino, hash, of, ours := parseTemp(middle)
+	names, err := p.temporaryNames(dir)
+	for _, name := range names {
+		ino, hash, of, ours := parseTemp(name[len(tempPrefix):])
 		if !ours || !tagged(of, tag) {
 			continue
 		}
-		st, lerr := k.lstat(dir, e.Name)
+		st, lerr := k.lstat(dir, name)
 		switch {
 		case lerr == unix.ENOENT:
 		case lerr != nil:
 			err = lerr
-		case k.disposable(dir, e.Name, &st, ino, hash):
-			if lerr := k.removeOwn(dir, e.Name, st.info.ID); lerr != nil {
+		case k.disposable(dir, name, &st, ino, hash):
+			if lerr := k.removeOwn(dir, name, st.info.ID); lerr != nil {
 				err = lerr
 			}
 		default:
-			p.keep(dir, p.dir.True, e.Name)
+			p.keep(dir, p.dir.True, name)
 		}
 	}
 	if err != nil {
 		return p.failed("sweep directory of", err)
 	}
 	return nil
+}
+
+// temporaryNames are those in the place's directory that begin as ours do.
+func (p *Place) temporaryNames(dir int) (names []string, err error) {
+	fd, err := p.fs.kernel.openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	all := DirVerdict{Entry: func(string, Kind) bool { return true }} // the names go no further
+	d := newDirUnder(p.fs, fd, p.dir.True, status{info: p.dir.Info}, nil, all)
+	defer d.Close() //nolint:errcheck // nothing was written through it
+	entries, _, err := d.List(nil)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name, tempPrefix) {
+			names = append(names, e.Name)
+		}
+	}
+	return names, err
+}
+
+// SweepHolds removes the holds of a process that is no more from the place's directory, where done
+// says of the tag of their operation that nothing needs them. What is in a directory by then is
+// somebody's: that gets a lasting name. left says that others are there still.
+func (p *Place) SweepHolds(process string, done func(operation string) bool) (left bool,
+	err error) {
+	dir, err := p.fd.use()
+	if err != nil {
+		return true, p.failed("sweep directory of", err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	if err := p.still(dir); err != nil {
+		return true, err
+	}
+	names, err := p.temporaryNames(dir)
+	for _, name := range names {
+		tag, by, ok := ParseHold(name)
+		if !ok || by != process {
+			continue
+		}
+		if !done(tag) {
+			left = true
+			continue
+		}
+		st, lerr := p.fs.kernel.lstat(dir, name)
+		if lerr == nil {
+			lerr = p.fs.kernel.removeOwn(dir, name, st.info.ID)
+		}
+		switch lerr {
+		case nil, unix.ENOENT:
+		case unix.ENOTEMPTY:
+			p.keep(dir, p.dir.True, name)
+		default:
+			err = lerr
+		}
+	}
+	if err != nil {
+		return true, p.failed("sweep directory of", err)
+	}
+	return left, nil
 }
 
 // disposable: it is a staged file that was never published, or the very content that the trade was to replace.

@@ -103,8 +103,8 @@ func (t *Temporaries) open() error {
 	return errors.New("its record could not be locked")
 }
 
-// stays notes that a name may be left behind when this process ends.
-func (t *Temporaries) stays() {
+// Stays notes that a name may be left behind when this process ends.
+func (t *Temporaries) Stays() {
 	if t != nil {
 		t.mu.Lock()
 		t.left = true

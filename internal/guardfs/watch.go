@@ -5,8 +5,25 @@ import "errors"
 // ErrUnwatchable: no watcher can tell all changes of this directory.
 var ErrUnwatchable = errors.New("changes cannot be watched here")
 
+// Happening is what became of an entry.
+type Happening uint8
+
+// The happenings. A rename within what is watched is a MovedFrom and a MovedTo with one Cookie.
+const (
+	Modified Happening = iota // content or metadata
+	Created
+	Removed
+	MovedFrom
+	MovedTo
+)
+
 // Event is one change in a watched directory.
 type Event struct {
+	What   Happening
+	Cookie uint32
+	Dir    bool // the entry is a directory
+	Ended  bool // the watch is over
+
 	Watch int    // of Watcher.Watch
 	Name  string // of the entry; "" when it is the directory itself
 	Names bool   // the listing changed: a name came, went, or means another object

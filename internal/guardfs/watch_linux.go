@@ -4,11 +4,15 @@ package guardfs
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/binary"
 	"errors"
 	"io/fs"
+	"os"
 	"strconv"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,6 +28,9 @@ type Watcher struct {
 	fd   descriptor
 	kern *kernel
 	buf  []byte
+
+	waits sync.Mutex
+	ready *os.File // the same queue, to wait for it
 }
 
 // watched are the changes that alter a listing or the content or the metadata of an entry.
@@ -36,13 +43,22 @@ func (f *FS) NewWatcher() (*Watcher, error) {
 	if err != nil {
 		return nil, &PathError{Op: "watch", Path: "/", Err: err}
 	}
+	again, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		f.kernel.close(fd) //nolint:errcheck // nothing was written through it
+		return nil, &PathError{Op: "watch", Path: "/", Err: err}
+	}
 	w := &Watcher{kern: f.kernel, buf: make([]byte, 64<<10)}
+	w.ready = os.NewFile(uintptr(again), "inotify")
 	w.fd.open(fd)
 	return w, nil
 }
 
 // Close gives the watcher back, with all watches.
-func (w *Watcher) Close() error { return w.fd.close() }
+func (w *Watcher) Close() error {
+	w.ready.Close() //nolint:errcheck // the other descriptor tells
+	return w.fd.close()
+}
 
 // Watch begins to watch the entries of d, by its handle. A directory that is watched already keeps its number.
 // The error is ErrUnwatchable for file systems whose changes the kernel may not see; ENOSPC when the system's limit is reached.
@@ -120,6 +136,53 @@ func (w *Watcher) Events(fn func(Event)) error {
 	}
 }
 
+// Wait returns when there is something to tell, or ctx ends. It waits for one caller at a time, and
+// takes no thread for it.
+func (w *Watcher) Wait(ctx context.Context) error {
+	w.waits.Lock()
+	defer w.waits.Unlock()
+	failed := func(err error) error {
+		return &PathError{Op: "watch", Path: "/", Err: cmp.Or(ctx.Err(), err)}
+	}
+	if err := w.ready.SetReadDeadline(time.Time{}); err != nil {
+		return failed(fs.ErrClosed)
+	}
+	conn, err := w.ready.SyscallConn()
+	if err != nil {
+		return failed(err)
+	}
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		w.ready.SetReadDeadline(time.Unix(1, 0)) //nolint:errcheck // it is closed, and Read says so
+		close(ended)
+	})
+	err = conn.Read(func(fd uintptr) bool {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+		return n > 0 || err != nil && err != unix.EINTR
+	})
+	if !stop() {
+		<-ended
+	}
+	if err != nil {
+		return failed(fs.ErrClosed)
+	}
+	return nil
+}
+
+func happening(mask uint32) Happening {
+	switch {
+	case mask&unix.IN_CREATE != 0:
+		return Created
+	case mask&unix.IN_DELETE != 0:
+		return Removed
+	case mask&unix.IN_MOVED_FROM != 0:
+		return MovedFrom
+	case mask&unix.IN_MOVED_TO != 0:
+		return MovedTo
+	}
+	return Modified
+}
+
 // parseEvents reads struct inotify_event: watch 4, mask 4, cookie 4, length 4, then a name up to a NUL.
 func parseEvents(b []byte, fn func(Event)) bool {
 	const header = 16
@@ -134,6 +197,8 @@ func parseEvents(b []byte, fn func(Event)) bool {
 		}
 		name, _, _ := bytes.Cut(b[header:n], []byte{0})
 		fn(Event{
+			What: happening(mask), Cookie: binary.NativeEndian.Uint32(b[8:]), Dir: mask&unix.IN_ISDIR != 0,
+			Ended: mask&unix.IN_IGNORED != 0,
 			Watch: int(int32(binary.NativeEndian.Uint32(b))), Name: string(name),
 			Names: mask&(unix.IN_CREATE|unix.IN_DELETE|unix.IN_MOVED_FROM|unix.IN_MOVED_TO) != 0,
 			Gone:  mask&(unix.IN_DELETE_SELF|unix.IN_MOVE_SELF|unix.IN_IGNORED|unix.IN_UNMOUNT) != 0,

@@ -1,4 +1,5 @@
-// Package ndjson reads newline-delimited JSON: the program's batch and MCP over stdio. It knows lines only; whoever reads one decodes it.
+// Package ndjson reads newline-delimited JSON: the program's batch and MCP over stdio. It knows
+// lines only; whoever reads one decodes it.
 package ndjson
 
 import (
@@ -7,11 +8,13 @@ import (
 	"io"
 )
 
-// ErrTooLong says that a line was longer than its limit. It was read to its end and forgotten; the next one can be read.
+// ErrTooLong says that a line was longer than its limit. It was read to its end and forgotten; the
+// next one can be read.
 var ErrTooLong = errors.New("the line is too long")
 
-// ReadLine reads one line, its end included, or the rest of the input. A line of more than limit bytes is ErrTooLong and never held. The end of
-// the input is io.EOF, and only when nothing came before it.
+// ReadLine reads one line, its end included, or the rest of the input. A line of more than limit
+// bytes is ErrTooLong and never held. The end of the input is io.EOF, and only when nothing came
+// before it.
 func ReadLine(r *bufio.Reader, limit int) ([]byte, error) {
 	var line []byte
 	tooLong := false

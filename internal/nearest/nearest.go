@@ -1,4 +1,5 @@
-// Package nearest finds the name that a misspelt word most likely means, for hints such as "did you mean Read?".
+// Package nearest finds the name that a misspelt word most likely means, for hints such as "did you
+// mean Read?".
 package nearest
 
 import "strings"

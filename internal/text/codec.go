@@ -8,7 +8,7 @@ import (
 // Mapped reports whether text and bytes differ, so that offsets have to be translated.
 func (e *Encoding) Mapped() bool { return e != UTF8 }
 
-// Decode returns UTF-8: what cannot be decoded becomes U+FFFD. UTF-8 stays as it is, errors included.
+// Decode returns UTF-8; what it cannot decode is U+FFFD. UTF-8 stays as it is, errors included.
 func (e *Encoding) Decode(b []byte) ([]byte, error) {
 	if !e.Mapped() {
 		return b, nil
@@ -16,8 +16,8 @@ func (e *Encoding) Decode(b []byte) ([]byte, error) {
 	return e.Codec.NewDecoder().Bytes(b)
 }
 
-// Encode writes text in the encoding. A character that it cannot hold, or that would read back as another one, is reported by its
-// byte offset in text; bad is -1 when there is none.
+// Encode writes text in the encoding. A character that it cannot hold, or that would read back as
+// another one, is reported by its byte offset in text; bad is -1 when there is none.
 func (e *Encoding) Encode(text string) (raw []byte, bad int) {
 	if !e.Mapped() {
 		return []byte(text), -1
@@ -50,8 +50,8 @@ func (e *Encoding) reads(raw []byte, text string) bool {
 // Place ties an offset in the text to the offset in the bytes where the same character starts.
 type Place struct{ Text, Raw int }
 
-// Opaque stands in the text for bytes that are no character of the encoding. It is no valid UTF-8, so that nothing a
-// caller can send matches it, and as long as U+FFFD, which the decoders write in such places, so that lengths agree.
+// Opaque stands in the text for bytes that are no character of the encoding. It is no valid UTF-8,
+// so that nothing a caller sends matches it, and as long as the U+FFFD of the decoders.
 const Opaque = "\xff\xff\xff"
 
 const (
@@ -59,8 +59,8 @@ const (
 	decodeSample = 64 << 10 // of the text, from which its size is told
 )
 
-// DecodePlaces gives the text of raw, with Opaque in place of what is no character, and places at least every decodeChunk bytes of
-// it. The encoding must not be stateful: decoding begins anew at each place.
+// DecodePlaces gives the text of raw, with Opaque in place of what is no character, and places at
+// least every decodeChunk bytes of it. The encoding must not be stateful.
 func (e *Encoding) DecodePlaces(raw []byte) ([]byte, []Place) {
 	dec := e.Codec.NewDecoder()
 	out := make([]byte, 0, min(len(raw), decodeSample)+decodeChunk)
@@ -68,7 +68,7 @@ func (e *Encoding) DecodePlaces(raw []byte) ([]byte, []Place) {
 	for pos := 0; pos < len(raw); {
 		places = append(places, Place{len(out), pos})
 		if cap(out)-len(out) < decodeChunk {
-			// As long as what is done suggests, and a little more: the text of a large file is taken only once.
+			// As long as what is done suggests, and more: large texts are taken once.
 			size := len(out) + decodeChunk + 4096
 			if pos > 0 {
 				size += int(float64(len(out)) / float64(pos) * float64(len(raw)-pos) * 1.03)
@@ -110,7 +110,7 @@ func (e *Encoding) markOpaque(chunk, raw []byte) {
 	}
 }
 
-// RawOffset tells how many bytes of raw the first n bytes of its text take. An n inside a character counts as its start.
+// RawOffset tells how many bytes of raw hold the first n bytes of its text, in whole characters.
 func (e *Encoding) RawOffset(raw []byte, n int) int {
 	if n == 0 {
 		return 0
@@ -145,7 +145,7 @@ func (e *Encoding) Newline(b []byte) int {
 // onlyByte reports whether all bytes of a unit but one are zero.
 func onlyByte(unit []byte) bool { return bytes.Count(unit, []byte{0}) == len(unit)-1 }
 
-// CountLines returns the newlines of b, which begins on a unit, and where the line after the last of them begins.
+// CountLines counts the newlines of b, which begins on a unit, and says where the last line begins.
 func (e *Encoding) CountLines(b []byte) (n, after int) {
 	if e.Unit == 1 {
 		return bytes.Count(b, []byte{'\n'}), bytes.LastIndexByte(b, '\n') + 1

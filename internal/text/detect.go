@@ -21,8 +21,8 @@ func ByMark(b []byte) *Encoding {
 	return nil
 }
 
-// Detect finds the encoding of a text by its mark, or by what is in it. Valid UTF-8 always wins: text in another encoding is almost
-// never valid by chance. guessed is true when the answer rests on statistics.
+// Detect finds the encoding of a text by its mark, or by what is in it. Valid UTF-8 always wins:
+// text in another encoding is almost never valid by chance. guessed: by statistics.
 func Detect(b []byte) (e *Encoding, guessed bool) {
 	if e := ByMark(b); e != nil {
 		return e, false
@@ -38,7 +38,7 @@ func Detect(b []byte) (e *Encoding, guessed bool) {
 		case big:
 			return Lookup("utf-16be"), true
 		}
-		return UTF8, !valid // NULs in any other encoding mean binary data; statistics about it are worth nothing
+		return UTF8, !valid // NULs in any other encoding mean binary data
 	}
 	switch {
 	case Escaped(b):
@@ -54,8 +54,9 @@ func Detect(b []byte) (e *Encoding, guessed bool) {
 	return Lookup("windows-1252"), true
 }
 
-// Of is the encoding in which a file is read: the one asked for, where a name without a byte order leaves that to the file's mark;
-// detected when asked is empty. mark is the length of the byte order mark. e is nil when the name is not known.
+// Of is the encoding in which a file is read: the one asked for, where a name without a byte order
+// leaves that to the file's mark; detected when asked is empty. mark is the length of the byte
+// order mark. e is nil when the name is not known.
 func Of(asked string, b []byte) (e *Encoding, mark int, guessed bool) {
 	switch {
 	case asked == "":
@@ -71,7 +72,7 @@ func Of(asked string, b []byte) (e *Encoding, mark int, guessed bool) {
 	return e, mark, guessed
 }
 
-// ToRead is Of for who only reads: what is said to be GBK is read as GB 18030, which holds all of it.
+// ToRead is Of for reading only: GBK is read as GB 18030, which holds all of it.
 func ToRead(asked string, b []byte) (e *Encoding, mark int) {
 	if e, mark, _ = Of(asked, b); e != nil && e.Name == "gbk" {
 		e = Lookup("gb18030")
@@ -79,8 +80,8 @@ func ToRead(asked string, b []byte) (e *Encoding, mark int) {
 	return e, mark
 }
 
-// LooksBinary decides by the first bytes of a file that it is not text in any encoding. ended: they are all of it. known tells
-// formats that happen to hold no NUL there.
+// LooksBinary decides by the first bytes of a file that it is not text in any encoding. ended: they
+// are all of it. known tells formats that happen to hold no NUL there.
 func LooksBinary(head []byte, ended bool, known func([]byte) bool) bool {
 	if ByMark(head) != nil {
 		return false
@@ -113,7 +114,7 @@ func validStart(b []byte, ended bool) bool {
 	return false
 }
 
-// tooManyControls reports whether more than one byte in per is a control character that texts do not use.
+// tooManyControls reports whether more than one byte in per is a control that texts do not use.
 func tooManyControls(b []byte, per int) bool {
 	n := 0
 	for _, c := range b {

@@ -1,9 +1,9 @@
-// Package text knows how text is written as bytes: the encodings and their names, which of them a file is in, and the way from bytes
-// to UTF-8 and back. Whoever shows, searches or edits a file asks here, so that all of them take it for the same: a line that was
-// shown can be quoted in an edit.
+// Package text knows how text is written as bytes: the encodings and their names, which of them a
+// file is in, and the way from bytes to UTF-8 and back. Whoever shows, searches or edits a file
+// asks here, so that a line that was shown can be quoted in an edit.
 //
-// A detected encoding may be a guess, and on a few words it is often wrong: callers let theirs overrule it. The functions are pure
-// and safe for concurrent use.
+// A detected encoding may be a guess, and on a few words it is often wrong: callers let theirs
+// overrule it. The functions are pure and safe for concurrent use.
 package text
 
 import (
@@ -135,7 +135,7 @@ func AnyOrder(name string) bool {
 	return slices.Contains([]string{"utf16", "unicode", "ucs2"}, fold(name))
 }
 
-// AsksForMark says that a file made under this name begins with a byte order mark: "utf-16", "utf-8-sig".
+// AsksForMark says that a file of this name begins with a byte order mark: "utf-16", "utf-8-sig".
 func AsksForMark(name string) bool {
 	return AnyOrder(name) || slices.Contains([]string{"utf32", "ucs4", "utf8sig", "utf8bom"}, fold(name))
 }
@@ -143,7 +143,8 @@ func AsksForMark(name string) bool {
 // Stateful says that what a byte means depends on those before it.
 func (e *Encoding) Stateful() bool { return e.Name == "iso-2022-jp" || e.Name == "hz-gb-2312" }
 
-// EndsInASCII says that the last byte of a character may be one of ASCII, so that a letter found in the bytes may be half a character.
+// EndsInASCII: the last byte of a character may be one of ASCII, so a letter may be half a
+// character.
 func (e *Encoding) EndsInASCII() bool {
 	return slices.Contains([]string{"shift_jis", "gb18030", "gbk", "big5", "euc-kr"}, e.Name)
 }

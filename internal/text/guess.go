@@ -15,7 +15,7 @@ import (
 // sampleBytes of a text are looked at.
 const sampleBytes = 64 << 10
 
-// MostlyUTF8 is true for UTF-8 with a few foreign bytes: at least three multi-byte characters for each byte that is none.
+// MostlyUTF8 is true for UTF-8 with few foreign bytes: at most one for three multi-byte characters.
 func MostlyUTF8(b []byte) bool {
 	chars, strange := 0, 0
 	for len(b) > 0 {
@@ -34,7 +34,9 @@ func MostlyUTF8(b []byte) bool {
 	return chars >= 3*strange
 }
 
-// Guess names the charset of content, which is not UTF-8, in lower case and by a name that Lookup knows. It asks the statistics about the lines that hold anything but ASCII, and keeps the first answer that explains the bytes.
+// Guess names the charset of content, which is not UTF-8, in lower case and by a name that Lookup
+// knows. It asks the statistics about lines beyond ASCII; the first answer that explains the bytes
+// wins.
 func Guess(content []byte) string {
 	sample := strangeLines(content, sampleBytes)
 	answers := ask(sample)
@@ -42,7 +44,7 @@ func Guess(content []byte) string {
 	if len(answers) > 0 {
 		top = usual(answers[0].Encoding)
 	}
-	// Where another encoding is likelier than the detector's answer, that one is meant. Within the family of GB 18030 it is decided below.
+	// A likelier encoding beats the detector's answer. The family of GB 18030 is decided below.
 	if likely := likeliest(sample, top); likely != "gb18030" && likely != top {
 		if e := decoder(likely); e != nil && explains(e, sample) {
 			return likely
@@ -83,7 +85,7 @@ func Guess(content []byte) string {
 	return "iso-8859-1"
 }
 
-// ask puts the sample before the detector, which is not ours and sees whatever a tree holds: should it panic, it knows nothing.
+// ask asks the detector. It is not ours and sees whatever a tree holds; a panic is no answer.
 func ask(sample []byte) (all []chardet.Result) {
 	defer func() {
 		if recover() != nil {
@@ -93,7 +95,7 @@ func ask(sample []byte) (all []chardet.Result) {
 	return chardet.DetectAll(sample)
 }
 
-// decoder finds an encoding of bytes; nil for names that are unknown, or of wide ones and of UTF-8, which this package does not guess.
+// decoder finds an encoding of bytes; nil for unknown names and for those that are not guessed.
 func decoder(name string) encoding.Encoding {
 	switch {
 	case name == "ibm855":
@@ -133,13 +135,13 @@ func share(b []byte, lo, hi byte) (n int) {
 	return n
 }
 
-// explains allows one byte in fifty that is no character: files are damaged more often than they are in exotic charsets.
+// explains allows one bad byte in fifty: damage is more frequent than exotic charsets.
 func explains(e encoding.Encoding, sample []byte) bool {
 	text, err := e.NewDecoder().Bytes(sample)
 	return err == nil && bytes.Count(text, []byte("\ufffd"))*50 <= len(sample)-share(sample, 0, utf8.RuneSelf)
 }
 
-// strangeLines collects lines with bytes above ASCII, up to max bytes: whole lines, so that no character is cut.
+// strangeLines collects whole lines with bytes above ASCII, up to max bytes.
 func strangeLines(content []byte, max int) []byte {
 	if len(content) <= max {
 		return content

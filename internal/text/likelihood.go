@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// usual is the name in our table of what the detector calls by another. GB 18030 reads all of its family.
+// usual is our name for what the detector calls by another. GB 18030 reads all of its family.
 func usual(name string) string {
 	switch e := Lookup(name); {
 	case e == nil:
@@ -20,11 +20,12 @@ func usual(name string) string {
 	}
 }
 
-// The detector knows CJK well and single-byte encodings badly: Polish in windows-1250 is Western text to it. What follows weighs its answer against
-// others: how likely is the reading under each encoding, by the letters beyond ASCII, in the language that they fit best. The letters' order is
+// The detector knows CJK well and single-byte encodings badly: Polish in windows-1250 is Western
+// text to it. What follows weighs its answer against others: how likely is the reading under each
+// encoding, by the letters beyond ASCII, in the language that they fit best. The letters' order is
 // that of their frequency as commonly published; the likelihoods are rough.
 
-// tongue is a language by its letters beyond ASCII, the frequent ones first, and the encodings it is written in.
+// tongue is a language: its letters beyond ASCII, frequent ones first, and its encodings.
 type tongue struct {
 	letters   string
 	encodings string
@@ -74,12 +75,12 @@ const (
 	preferred = 2.0   // what the detector's own answer is worth
 )
 
-// likeliest names the legacy encoding under which the bytes are the likeliest text. answer is what a detector said, "" for nothing; it
-// decides where several fit. The result is a name as in the IANA registry in small letters, "" when nothing fits. Bytes that are UTF-8 or UTF-16 must
-// be told apart before.
+// likeliest names the legacy encoding under which the bytes are the likeliest text. answer is what
+// a detector said, "" for nothing; it decides where several fit. The result is a name as in the
+// IANA registry in small letters, "" when nothing fits. UTF-8 and UTF-16 must be told before.
 func likeliest(b []byte, answer string) string {
 	answer = usual(answer)
-	// So much is enough to tell, and this runs for each language and encoding. A character cut at the end must not count against one.
+	// So much is enough, and this runs often. A character cut at the end must not count.
 	if len(b) > 1<<10 {
 		b = b[:1<<10]
 		if i := bytes.LastIndexByte(b, '\n'); i > len(b)/2 {
@@ -125,7 +126,7 @@ func likeliest(b []byte, answer string) string {
 	return best
 }
 
-// likelihood sums the logs over the characters beyond ASCII, and over control characters. bad counts those that are no character at all.
+// likelihood sums the logs over controls and characters beyond ASCII. bad: what is no character.
 func likelihood(text, letters string) (sum float64, chars, bad int) {
 	ranks := make(map[rune]float64, utf8.RuneCountInString(letters))
 	for _, r := range letters {

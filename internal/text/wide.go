@@ -6,7 +6,7 @@ import (
 	"regexp"
 )
 
-// Escaped recognises ISO-2022-JP (RFC 1468): nothing but ASCII bytes, and an escape sequence that begins Japanese.
+// Escaped recognises ISO-2022-JP (RFC 1468): ASCII bytes and an escape that begins Japanese.
 func Escaped(b []byte) bool {
 	if bytes.IndexByte(b, 0x1b) < 0 || !bytes.Contains(b, []byte("\x1b$B")) && !bytes.Contains(b, []byte("\x1b$@")) {
 		return false
@@ -19,11 +19,11 @@ func Escaped(b []byte) bool {
 	return true
 }
 
-// stateful are escape sequences of ISO 2022 that give other letters to the bytes of ASCII, and the brackets of HZ around such bytes.
+// stateful are sequences that give ASCII bytes other letters: escapes of ISO 2022, brackets of HZ.
 var stateful = regexp.MustCompile("\x1b\\$(?:[@AB]|[()*+][@-Z])|\x1b\\(I|~\\{(?:[!-w][!-~])+~\\}")
 
-// Stateful names the encoding of ASCII bytes in which what a byte means depends on those before it; "" for all others. Such a text
-// can't be searched, or changed, byte by byte: what looks like two letters may be one kanji.
+// Stateful names the encoding of ASCII bytes in which what a byte means depends on those before it;
+// "" for all others. Such a text can't be searched by bytes: two letters may be one kanji.
 func Stateful(b []byte) string {
 	if bytes.IndexByte(b, 0x1b) < 0 && !bytes.Contains(b, []byte("~{")) {
 		return ""
@@ -44,8 +44,8 @@ func Stateful(b []byte) string {
 	return "iso-2022"
 }
 
-// Wide recognises UTF-16 and UTF-32 without a mark by where the NULs are: in one position of each unit only, and
-// with newlines or spaces that are whole units.
+// Wide recognises UTF-16 and UTF-32 without a mark by where the NULs are: in one position of each
+// unit only, and with newlines or spaces that are whole units.
 func Wide(b []byte) string {
 	if len(b) < 4 {
 		return ""
@@ -72,7 +72,7 @@ func Wide(b []byte) string {
 	if even > odd {
 		name, big = "utf-16be", true
 	}
-	// Latin text has a NUL in nearly every unit; other scripts only in their spaces and newlines, but there always.
+	// Latin text has a NUL in nearly every unit, other scripts in their spaces and newlines.
 	units, controls, plain, pairs := len(b)/2, 0, 0, 0
 	var rows [256]int
 	for i := 0; i+1 < len(b); i += 2 {
@@ -114,8 +114,8 @@ func Wide(b []byte) string {
 	return name
 }
 
-// wideCJK recognises Chinese, Japanese and Korean in UTF-16, where NULs stand in both places because some of their characters end in one: all
-// units but one in fifty are of their blocks or ASCII.
+// wideCJK recognises Chinese, Japanese and Korean in UTF-16, where NULs stand in both places since
+// some of their characters end in one: 49 of 50 units are of their blocks or ASCII.
 func wideCJK(b []byte) string {
 	const fewest = 12 // units; noise passes for so many once in thousands
 	for _, big := range []bool{false, true} {
@@ -150,16 +150,16 @@ func wideCJK(b []byte) string {
 	return ""
 }
 
-// namesApart tells ASCII with NULs between, as find -print0 writes it, from ideographs: two letters make an ideograph too, but
-// ideographs are not that often two letters. others are the units that are not ASCII.
+// namesApart tells ASCII with NULs between, as find -print0 writes it, from ideographs: two letters
+// make an ideograph too, but ideographs are not that often two letters. others are the other units.
 func namesApart(pairs, others int) bool { return pairs*4 > others*3 }
 
 // textual: printable, or white space.
 func textual(c byte) bool { return c >= '\t' && c < 0x7f }
 
-// utf16Pattern looks for text in UTF-16 without a mark: whole units, no control characters, no broken surrogates. A file that
-// is valid UTF-8 too ("a\0b\0" is, and so is Russian) must look like Latin text in UTF-16 in at least two units of five: names separated
-// by NULs could pass the rest.
+// utf16Pattern looks for text in UTF-16 without a mark: whole units, no control characters, no
+// broken surrogates. A file that is valid UTF-8 too ("a\0b\0" is, and so is Russian) must look like
+// Latin text in UTF-16 in at least two units of five: names separated by NULs could pass the rest.
 func utf16Pattern(b []byte, validUTF8 bool) (little, big bool) {
 	if len(b)%2 != 0 || len(b) == 0 {
 		return false, false
@@ -198,7 +198,7 @@ func utf16Pattern(b []byte, validUTF8 bool) (little, big bool) {
 				pairs++
 			}
 		}
-		// Pairs of ASCII are ideographs too, but ideographs are not that often pairs of ASCII: it is text with some NULs.
+		// Pairs of ASCII are ideographs too, but not that often: it is text with some NULs.
 		return pairs*4 <= others*3, latin
 	}
 	l, nl := try(false)

@@ -1,6 +1,7 @@
 package office
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -19,19 +20,18 @@ const (
 // xlsx writes every sheet as a table: a row is a line, led by its number so that cells can be named.
 func (d *Document) xlsx() error {
 	relations := d.relations("xl/workbook.xml")
-	type sheet struct {
-		name, part string
-		hidden     bool
-	}
+	type sheet struct{ name, part string }
 	var sheets []sheet
-	date1904 := false
+	var w workbook
 	err := d.walk("xl/workbook.xml", xmlHandler{start: func(e *element) (bool, error) {
 		switch e.name {
 		case "workbookPr":
-			v := e.get("date1904")
-			date1904 = v == "1" || v == "true"
+			w.date1904 = isTrue(e.get("date1904"))
 		case "sheet":
-			s := sheet{name: e.get("name"), hidden: e.get("state") != "" && e.get("state") != "visible"}
+			s := sheet{name: e.get("name")}
+			if state := e.get("state"); state != "" && state != "visible" {
+				s.name += " (hidden)"
+			}
 			for _, a := range e.attr {
 				if a.Name.Local == "id" && a.Name.Space == "r" {
 					s.part = relations[a.Value]
@@ -46,24 +46,19 @@ func (d *Document) xlsx() error {
 	if err != nil {
 		return err
 	}
-	shared, err := d.sharedStrings()
-	if err != nil {
+	if w.shared, err = d.sharedStrings(); err != nil {
 		return err
 	}
-	dates := d.dateStyles()
+	w.dates = d.dateStyles()
 	for _, s := range sheets {
 		if d.parts[s.part] == nil {
 			continue
 		}
 		d.block()
-		hidden := ""
-		if s.hidden {
-			hidden = " (hidden)"
-		}
-		if err := d.add("## Sheet: ", s.name, hidden, "\n\n"); err != nil {
+		if err := d.add("## Sheet: ", s.name, "\n\n"); err != nil {
 			return err
 		}
-		if err := d.sheet(s.part, shared, dates, date1904); err != nil {
+		if err := d.sheet(s.part, &w); err != nil {
 			return err
 		}
 	}
@@ -156,7 +151,34 @@ func dateFormat(code string) bool {
 	return false
 }
 
-func (d *Document) sheet(part string, shared []string, dates []bool, date1904 bool) error {
+// workbook is what the cells of all sheets refer to.
+type workbook struct {
+	shared   []string
+	dates    []bool // by style: the number is shown as a date
+	date1904 bool
+}
+
+// value is what is shown of a cell of this kind.
+func (w *workbook) value(kind string, style int, v, inline string) string {
+	switch kind {
+	case "s":
+		if i, err := strconv.Atoi(strings.TrimSpace(v)); err == nil && i >= 0 && i < len(w.shared) {
+			return w.shared[i]
+		}
+	case "inlineStr":
+		return inline
+	case "b":
+		return map[string]string{"1": "TRUE", "0": "FALSE"}[strings.TrimSpace(v)]
+	case "str", "e", "d":
+	default:
+		if style < len(w.dates) && style >= 0 && w.dates[style] {
+			return serialDate(v, w.date1904)
+		}
+	}
+	return v
+}
+
+func (d *Document) sheet(part string, w *workbook) error {
 	var row, far, hidden []string // far: cells beyond sheetColumns
 	var value, inline, formula strings.Builder
 	mark, computed := "", false // computed: the cell has a formula, perhaps one that is shared with others
@@ -167,10 +189,7 @@ func (d *Document) sheet(part string, shared []string, dates []bool, date1904 bo
 			into = nil
 			switch e.name {
 			case "row":
-				number++
-				if n := atoi(e.get("r")); n > 0 {
-					number = n
-				}
+				number = cmp.Or(max(atoi(e.get("r")), 0), number+1)
 				row, far, column, mark = row[:0], far[:0], 0, ""
 				if isTrue(e.get("hidden")) {
 					mark = " (hidden)"
@@ -189,11 +208,7 @@ func (d *Document) sheet(part string, shared []string, dates []bool, date1904 bo
 				formula.Reset()
 				computed = false
 				kind, style = e.get("t"), atoi(e.get("s"))
-				if n := columnOf(e.get("r")); n > 0 {
-					column = n
-				} else {
-					column++
-				}
+				column = cmp.Or(columnOf(e.get("r")), column+1)
 			case "v":
 				into = &value
 			case "t":
@@ -215,22 +230,7 @@ func (d *Document) sheet(part string, shared []string, dates []bool, date1904 bo
 			into = nil
 			switch name {
 			case "c":
-				v := value.String()
-				switch kind {
-				case "s":
-					if i, err := strconv.Atoi(strings.TrimSpace(v)); err == nil && i >= 0 && i < len(shared) {
-						v = shared[i]
-					}
-				case "inlineStr":
-					v = inline.String()
-				case "b":
-					v = map[string]string{"1": "TRUE", "0": "FALSE"}[strings.TrimSpace(v)]
-				case "str", "e", "d":
-				default:
-					if style < len(dates) && style >= 0 && dates[style] {
-						v = serialDate(v, date1904)
-					}
-				}
+				v := w.value(kind, style, value.String(), inline.String())
 				if v == "" && formula.Len() > 0 {
 					v = "=" + formula.String()
 				} else if computed {

@@ -10,6 +10,12 @@ const (
 	RatioFree = 8 << 20
 )
 
+// Hinter is what all these errors are.
+type Hinter interface {
+	error
+	Hint() string
+}
+
 // Damaged is a file of a known kind whose inside is broken.
 type Damaged struct {
 	What string // "PDF", "PNG image", "zip archive", …

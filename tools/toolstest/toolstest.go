@@ -15,10 +15,13 @@
 //	after/NAME    a file of the tree after the calls, when it differs; after/NAME with the single line "(gone)": it is gone
 //
 // In calls, $ROOT is the tree and ${2.checkpoint_id} a field of what the
-// second call answered. In want, the tree is $ROOT and times are $TIME.
+// second call answered. In want, the tree is $ROOT and times are $TIME; what a
+// refusal says in prose is its cause, like $file_not_found. All prose is in one
+// file beside the cases, sentences.golden: for each cause each message, and below
+// a message the hints that it comes with.
 //
-// With -update the sections want and after are rewritten from what the suite
-// itself answers; review that diff like code.
+// With -update that file and the sections want, text and after are rewritten from
+// what the suite itself answers; review that diff like code.
 package toolstest
 
 import (
@@ -54,6 +57,7 @@ type Carrier func(t *testing.T, cfg config.Config, o tools.Options) func(tools.C
 type Answer struct {
 	Payload json.RawMessage
 	Text    string
+	Cause   string // of a refusal; "" where the caller can't see it
 }
 
 // Direct is the Carrier that calls the suite in process.
@@ -73,8 +77,20 @@ func Direct(t *testing.T, cfg config.Config, o tools.Options) func(tools.Call) (
 			return Answer{}, err
 		}
 		raw, err := tools.Encode(p)
-		return Answer{raw, p.Text()}, err
+		return Answer{raw, p.Text(), causeOf(p)}, err
 	}
+}
+
+// causeOf is the name of the cause of a refusal, or its kind where a tool refuses without one.
+func causeOf(p tools.Payload) string {
+	r, ok := p.(*tools.Refusal)
+	switch {
+	case !ok:
+		return ""
+	case r.Facts() == nil:
+		return r.Reason
+	}
+	return r.Facts().Cause.Name
 }
 
 // Run runs every case below dir.
@@ -89,10 +105,15 @@ func Run(t *testing.T, dir string, carry Carrier) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no golden calls below %s (%v)", dir, err)
 	}
+	prose, played := loadSentences(t, dir), 0
 	for _, file := range files {
 		name, _ := filepath.Rel(dir, file)
-		t.Run(strings.TrimSuffix(filepath.ToSlash(name), ".txtar"), func(t *testing.T) { runFile(t, file, carry) })
+		t.Run(strings.TrimSuffix(filepath.ToSlash(name), ".txtar"), func(t *testing.T) {
+			runFile(t, file, carry, prose)
+			played++
+		})
 	}
+	prose.finish(t, played == len(files))
 }
 
 type goldenCall struct {
@@ -104,7 +125,7 @@ type goldenCall struct {
 	Then    []string        `json:"then"`
 }
 
-func runFile(t *testing.T, file string, carry Carrier) {
+func runFile(t *testing.T, file string, carry Carrier, prose *sentences) {
 	ar, err := txtar.ParseFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -112,9 +133,9 @@ func runFile(t *testing.T, file string, carry Carrier) {
 	c := load(t, ar)
 	got := c.play(t, carry, len(c.calls), nil)
 	want := section(ar, "want")
-	payloads, text := got.render(), ""
-	if has(ar, "text") {
-		text = got.renderText()
+	payloads, text := got.render(t, prose)
+	if !has(ar, "text") {
+		text = ""
 	}
 	after := got.changes(t)
 	if *update {
@@ -194,6 +215,7 @@ type played struct {
 	before   map[string]string
 	payloads []json.RawMessage
 	texts    []string
+	causes   []string
 }
 
 // play lays the tree out and makes the first n calls, and one more when extra
@@ -235,6 +257,7 @@ func (c *goldenCase) play(t *testing.T, carry Carrier, n int, extra *goldenCall)
 			t.Errorf("call %d took %s", i+1, d) // not a speed claim: a hang
 		}
 		p.payloads, p.texts = append(p.payloads, out.Payload), append(p.texts, out.Text)
+		p.causes = append(p.causes, out.Cause)
 	}
 	return p
 }
@@ -291,27 +314,20 @@ func (p *played) expand(t *testing.T, args string) string {
 
 var createdAt = regexp.MustCompile(`"createdAt": \d+`)
 
-// render is the section want.
-func (p *played) render() string {
-	var b bytes.Buffer
-	for _, one := range p.payloads {
+// render makes the sections want and text.
+func (p *played) render(t *testing.T, prose *sentences) (want, text string) {
+	var wants, texts strings.Builder
+	for i, one := range p.payloads {
 		var pretty bytes.Buffer
 		if json.Indent(&pretty, one, "", "  ") != nil {
 			pretty.Write(one)
 		}
-		b.Write(createdAt.ReplaceAll(pretty.Bytes(), []byte(`"createdAt": "$$TIME"`)))
-		b.WriteByte('\n')
+		payload := strings.ReplaceAll(createdAt.ReplaceAllString(pretty.String(), `"createdAt": "$$TIME"`), p.root, "$ROOT")
+		payload, text := prose.hide(t, payload, strings.ReplaceAll(p.texts[i], p.root, "$ROOT"), p.causes[i])
+		fmt.Fprintln(&wants, payload)
+		fmt.Fprintf(&texts, "= call %d\n%s\n", i+1, strings.TrimSuffix(text, "\n"))
 	}
-	return strings.ReplaceAll(b.String(), p.root, "$ROOT")
-}
-
-// renderText is the section text.
-func (p *played) renderText() string {
-	var b strings.Builder
-	for i, one := range p.texts {
-		fmt.Fprintf(&b, "= call %d\n%s\n", i+1, strings.TrimSuffix(one, "\n"))
-	}
-	return strings.ReplaceAll(b.String(), p.root, "$ROOT")
+	return wants.String(), texts.String()
 }
 
 // changes is what the calls did to the tree.

@@ -1,5 +1,5 @@
-// Package diff tells how one text became another: the changed lines, hunks, unified diffs that git takes, and three-way merges.
-// It is pure, and its functions are safe for concurrent use.
+// Package diff tells how one text became another: the changed lines, hunks, unified diffs that git
+// takes, and three-way merges. It is pure, and its functions are safe for concurrent use.
 package diff
 
 import (
@@ -10,11 +10,11 @@ import (
 // A Change says that lines [a0,a1) of one text became lines [b0,b1) of the other.
 type Change struct{ A0, A1, B0, B1 int }
 
-// Changes gives the changes between two lists of lines (each with its line break), in order, none touching the next.
+// Changes gives the changes between two lists of whole lines, in order, none touching the next.
 //
-// Common ends are cut off first. Between them it is Myers' linear-space algorithm; where that would cost too much, lines that are
-// unique on both sides divide the work, and where there are none, the stretch is reported as replaced in one piece. Time is
-// so bounded by a constant times the lines.
+// Common ends are cut off first. Between them it is Myers' linear-space algorithm; where that would
+// cost too much, lines that are unique on both sides divide the work, and where there are none, the
+// stretch is reported as replaced in one piece. Time is so bounded by a constant times the lines.
 func Changes(a, b [][]byte) []Change {
 	head := 0
 	for head < len(a) && head < len(b) && bytes.Equal(a[head], b[head]) {
@@ -50,7 +50,7 @@ func Changes(a, b [][]byte) []Change {
 	return d.out
 }
 
-// Runes gives the changes between two texts by character. Texts that have little in common are one change.
+// Runes gives the changes between two texts by character. Texts with little in common are one.
 func Runes(a, b []rune) []Change {
 	d := differ{a: a, b: b, budget: 1 << 18}
 	d.solve(0, len(a), 0, len(b), maxDepth)
@@ -112,9 +112,9 @@ func (d *differ) solve(a0, a1, b0, b1, depth int) {
 	d.solve(a0, a1, b0, b1, depth+1)
 }
 
-// middle finds a point on a shortest path through a box with different corners, by search from both ends at once. ok is false
-// when the path is longer than the budget allows. Diagonals are numbered x-y; forward[k] and backward[k] are the furthest x
-// reached on them.
+// middle finds a point on a shortest path through a box with different corners, by search from both
+// ends at once. ok is false when the path is longer than the budget allows. Diagonals are numbered
+// x-y; forward[k] and backward[k] are the furthest x reached on them.
 func (d *differ) middle(a0, a1, b0, b1 int) (x, y int, ok bool) {
 	a, b := d.a[a0:a1], d.b[b0:b1]
 	n, m := len(a), len(b)

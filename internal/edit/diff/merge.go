@@ -8,9 +8,10 @@ type Conflict struct {
 	Base, Ours, Theirs string
 }
 
-// Merge combines two changes of the same base, line by line (diff3). Where both sides changed the same lines, or lines that touch, in
-// different ways, merged holds ours and conflicts says what the others have; without conflicts merged is complete. The
-// three are texts in the same charset with ASCII line breaks, so UTF-16 has to be decoded first.
+// Merge combines two changes of the same base, line by line (diff3). Where both sides changed the
+// same lines, or lines that touch, in different ways, merged holds ours and conflicts says what the
+// others have; without conflicts merged is complete. The three are texts in the same charset with
+// ASCII line breaks, so UTF-16 has to be decoded first.
 func Merge(base, ours, theirs []byte) (merged []byte, conflicts []Conflict) {
 	o, a, b := Lines(base, false), Lines(ours, false), Lines(theirs, false)
 	ca, cb := Changes(o, a), Changes(o, b)

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Hunk is one item of Claude Code's structuredPatch. Lines start with ' ', '+' or '-'; they are without their line break,
-// and a "\ No newline at end of file" line follows one that has none.
+// Hunk is one item of Claude Code's structuredPatch. Lines start with ' ', '+' or '-'; they are
+// without their line break, and a "\ No newline at end of file" line follows one that has none.
 type Hunk struct {
 	OldStart int      `json:"oldStart"` // 1-based
 	OldLines int      `json:"oldLines"`
@@ -25,9 +25,9 @@ const (
 	noNewline = `\ No newline at end of file`
 )
 
-// Patch tells how before became after, in hunks with three lines of context. Both are UTF-8 texts (Result.Before and After, or
-// Decode). Lines that differ only in their break count as changed, although Lines does not show the difference; Unified does.
-// Time and memory are linear in the texts.
+// Patch tells how before became after, in hunks with three lines of context. Both are UTF-8 texts
+// (Result.Before and After, or Decode). Lines that differ only in their break count as changed;
+// only Unified shows it. Time and memory are linear.
 func Patch(before, after []byte) []Hunk {
 	// Both are cut at CRs if neither has anything else.
 	cr := (CROnly(before) || len(before) == 0) && (CROnly(after) || len(after) == 0)
@@ -48,8 +48,8 @@ func PatchAt(before, after []byte, line int, cr bool) []Hunk {
 	return hs
 }
 
-// SameEnds gives how many bytes two texts have in common at either end, in whole lines, less the lines that a hunk shows Context a
-// change. It is what keeps the patch of a small change of a large file cheap.
+// SameEnds gives how many bytes two texts have in common at either end, in whole lines, less the
+// lines that a hunk shows Context a change. It keeps the patch of a small change cheap.
 func SameEnds(a, b []byte, brk byte) (head, tail int) {
 	for n := min(len(a), len(b)); head < n && a[head] == b[head]; head++ {
 		for head+4096 <= n && bytes.Equal(a[head:head+4096], b[head:head+4096]) {
@@ -84,8 +84,8 @@ func SameEnds(a, b []byte, brk byte) (head, tail int) {
 	return head, tail
 }
 
-// CROnly is true for a text whose only line breaks are lone CRs (classic Mac OS). In all other texts a lone CR is a
-// character like any other.
+// CROnly is true for a text whose only line breaks are lone CRs (classic Mac OS). Elsewhere a lone
+// CR is a character.
 func CROnly(text []byte) bool {
 	return bytes.IndexByte(text, '\n') < 0 && bytes.IndexByte(text, '\r') >= 0
 }
@@ -197,7 +197,7 @@ const (
 	Removed             // only before
 )
 
-// EndsOf is for a file that was there before and is there after. A change that neither has is one with nothing in it.
+// EndsOf is for a file that is there before and after.
 func EndsOf(before, after bool) Ends {
 	switch {
 	case !before:
@@ -208,8 +208,9 @@ func EndsOf(before, after bool) Ends {
 	return Edited
 }
 
-// Unified writes hunks as a unified diff that git apply takes (with -p1), "" for none. name is the path relative to where it is applied, or an
-// absolute one, to be applied in the root directory. A side without a file is /dev/null.
+// Unified writes hunks as a unified diff that git apply takes (with -p1), "" for none. name is the
+// path relative to where it is applied, or an absolute one, to be applied in the root directory. A
+// side without a file is /dev/null.
 func Unified(name string, ends Ends, hs []Hunk) string {
 	if len(hs) == 0 {
 		return ""
@@ -244,8 +245,8 @@ func Unified(name string, ends Ends, hs []Hunk) string {
 	return b.String()
 }
 
-// diffName quotes a name as git does: C style when it holds anything odd, which is also what is not seen or has other things seen differently, a tab
-// behind it when it holds blanks.
+// diffName quotes a name as git does: C style when it holds anything odd, which is also what is not
+// seen or has other things seen differently, a tab behind it when it holds blanks.
 func diffName(name string) string {
 	if !strings.ContainsFunc(name, func(r rune) bool { return r == '"' || r == '\\' || r == utf8.RuneError || !strconv.IsPrint(r) }) {
 		if strings.Contains(name, " ") {
@@ -256,7 +257,7 @@ func diffName(name string) string {
 	return QuotePath(name)
 }
 
-// QuotePath writes a path as git does where it holds anything odd: in quotes, with C's escapes and octal bytes.
+// QuotePath writes an odd path as git does: in quotes, with C's escapes and octal bytes.
 func QuotePath(path string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -280,8 +281,9 @@ const (
 	snippetCut   = 400 // bytes of a line
 )
 
-// Snippet shows the text after a change around the changed places, with line numbers, from the hunks of Patch. number writes what stands before a
-// line; nil is six columns and an arrow, as Read does it. It is bounded to 60 lines of 400 bytes and says what it leaves out.
+// Snippet shows the text after a change around the changed places, with line numbers, from the
+// hunks of Patch. number writes what stands before a line; nil is six columns and an arrow, as Read
+// does it. It is bounded to 60 lines of 400 bytes and says what it leaves out.
 func Snippet(hs []Hunk, number func(line int) string) string {
 	if number == nil {
 		number = func(n int) string { return fmt.Sprintf("%6d→", n) }

@@ -1,5 +1,5 @@
-// Package guard finds changes of a text that look like an accident: nothing is left of it, or a remark stands where code was.
-// It is pure, and its functions are safe for concurrent use.
+// Package guard finds changes of a text that look like an accident: nothing is left of it, or a
+// remark stands where code was. It is pure, and its functions are safe for concurrent use.
 package guard
 
 import (
@@ -10,7 +10,7 @@ import (
 	"moltisfs/internal/edit/diff"
 )
 
-// Finding is why a change looks like an accident. The caller turns it into a refusal, or lets it pass if it was told to.
+// Finding is why a change looks like an accident. The caller refuses it, unless told not to.
 type Finding struct {
 	Guard   string // "placeholder" | "empties"
 	Line    int    // of the placeholder in the new text, 1-based; 0 for "empties"
@@ -26,10 +26,11 @@ func Empties(before, after []byte) *Finding {
 	return &Finding{Guard: "empties", Removed: len(diff.Lines(before, diff.CROnly(before)))}
 }
 
-// Placeholder finds a line such as "// ... rest of the code unchanged" that a change puts in where it deletes code. The line must be new: one
-// that was in the text as often before is content like any other. Code is a line that is neither blank nor a comment, and
-// is deleted only if it does not turn up elsewhere in the new text. A bare "..." (an idiom of Python) counts only where
-// three lines go. Both texts are UTF-8.
+// Placeholder finds a line such as "// ... rest of the code unchanged" that a change puts in where
+// it deletes code. The line must be new: one that was in the text as often before is content like
+// any other. Code is a line that is neither blank nor a comment, and is deleted only if it does not
+// turn up elsewhere in the new text. A bare "..." (an idiom of Python) counts only where three
+// lines go.
 func Placeholder(before, after []byte) *Finding {
 	head, tail := diff.SameEnds(before, after, '\n')
 	a, b := diff.Lines(before[head:len(before)-tail], false), diff.Lines(after[head:len(after)-tail], false)
@@ -98,7 +99,7 @@ const (
 	spoken        // a comment or dots that speak of code which is not there
 )
 
-// commentMarks open a comment in one language or another, longest first where one begins with another.
+// commentMarks open a comment in some language. Of two that begin alike, the longer comes first.
 func commentMarks() []string {
 	return []string{"<!--", "{/*", "{{/*", "/**", "/*", "//", "--[[", "--", "#", "(*", "{-", "%", ";", "*", `"""`, "'", "REM ", "rem "}
 }
@@ -152,8 +153,8 @@ func placeholder(s string) kind {
 	return spokenBy(words, dots)
 }
 
-// spokenBy decides by the words. All of them must be words that such lines are made of; a few names may stand between if the
-// rest leaves no doubt.
+// spokenBy decides by the words. All must be words that such lines are made of, but for a few names
+// if the rest is clear.
 func spokenBy(words []string, dots bool) kind {
 	var key, noun, state, strange int
 	for _, w := range words {

@@ -5,7 +5,13 @@ package flock
 import "os"
 
 // TryLock takes the lock of f if nobody has it through another open file, also one of this process.
-func TryLock(f *os.File) (bool, error) { return try(f, exclusive) }
+func TryLock(f *os.File) (bool, error) { return lock(f, exclusive|atOnce) }
+
+// Lock waits for it.
+func Lock(f *os.File) error {
+	_, err := lock(f, exclusive)
+	return err
+}
 
 // TryLockShared takes it beside others who do the same.
-func TryLockShared(f *os.File) (bool, error) { return try(f, shared) }
+func TryLockShared(f *os.File) (bool, error) { return lock(f, shared|atOnce) }

@@ -3,6 +3,7 @@ package flock
 import (
 	"os"
 	"testing"
+	"time"
 )
 
 func TestLocks(t *testing.T) {
@@ -15,7 +16,7 @@ func TestLocks(t *testing.T) {
 		t.Cleanup(func() { f.Close() })
 		return f
 	}
-	a, b, c := open(), open(), open()
+	a, b, c, waiting := open(), open(), open(), open()
 	expect := func(why string, want bool, lock func(*os.File) (bool, error), f *os.File) {
 		t.Helper()
 		if held, err := lock(f); err != nil || held != want {
@@ -29,6 +30,17 @@ func TestLocks(t *testing.T) {
 	b.Close()
 	expect("when they have closed theirs", true, TryLock, c)
 	expect("not beside one who has it alone", false, TryLockShared, open())
+	got := make(chan error)
+	go func() { got <- Lock(waiting) }()
+	select {
+	case err := <-got:
+		t.Fatalf("it did not wait: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	c.Close()
+	if err := <-got; err != nil {
+		t.Errorf("after the wait: %v", err)
+	}
 	if _, err := open().Read(make([]byte, 1)); err != nil && err.Error() != "EOF" {
 		t.Errorf("who does not ask is not kept from the file: %v", err)
 	}

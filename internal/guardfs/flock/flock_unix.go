@@ -11,11 +11,12 @@ import (
 const (
 	exclusive = unix.LOCK_EX
 	shared    = unix.LOCK_SH
+	atOnce    = unix.LOCK_NB
 )
 
-func try(f *os.File, how int) (bool, error) {
+func lock(f *os.File, how int) (bool, error) {
 	for tries := 0; ; tries++ {
-		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
+		err := unix.Flock(int(f.Fd()), how)
 		switch {
 		case err == nil:
 			return true, nil

@@ -9,12 +9,13 @@ import (
 const (
 	exclusive = windows.LOCKFILE_EXCLUSIVE_LOCK
 	shared    = 0
+	atOnce    = windows.LOCKFILE_FAIL_IMMEDIATELY
 )
 
-// try locks a byte far behind what the file holds: on Windows a lock keeps others from reading.
-func try(f *os.File, how uint32) (bool, error) {
+// lock locks a byte far behind what the file holds: on Windows a lock keeps others from reading.
+func lock(f *os.File, how uint32) (bool, error) {
 	at := windows.Overlapped{Offset: 1 << 20}
-	err := windows.LockFileEx(windows.Handle(f.Fd()), how|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, &at)
+	err := windows.LockFileEx(windows.Handle(f.Fd()), how, 0, 1, 0, &at)
 	if err == windows.ERROR_LOCK_VIOLATION || err == windows.ERROR_IO_PENDING {
 		return false, nil
 	}

@@ -11,10 +11,11 @@ import (
 	"moltisfs/approval"
 )
 
-// diffLines is how much of a diff a question carries: more than anybody reads, less than what breaks a client.
+// diffLines is how much of a diff a question carries: more than is read, too little to break a
+// client.
 const diffLines = 1000
 
-// nobody is asked when the client can't ask its user: the refusal comes at once and says what would help.
+// nobody is asked when the client can't ask its user: the refusal comes at once, with a hint.
 func nobody() approval.Approver {
 	return approval.Nobody([]string{
 		"use an MCP client that supports elicitation",
@@ -23,8 +24,8 @@ func nobody() approval.Approver {
 	})
 }
 
-// question is the form that a client shows: the card with the diff, and nothing to fill in. To accept it is to approve. Where the
-// diff is too long to be shown, the user has to say that it is approved unseen.
+// question is the form that a client shows: the card with the diff, and nothing to fill in. To
+// accept it is to approve. If the diff is too long, the user has to say that it is approved unseen.
 func question(q approval.Question) *sdk.ElicitParams {
 	schema := `{"type":"object","properties":{}}`
 	if n := approval.Unseen(q, diffLines); n > 0 {
@@ -54,7 +55,8 @@ func decision(q approval.Question, r *sdk.ElicitResult) approval.Answer {
 	return approval.Answer{Decision: approval.Denied, By: "elicitation"}
 }
 
-// byElicitation asks a client of the revisions with a handshake, by a request of our own while its call waits.
+// byElicitation asks a client of the revisions with a handshake: by a request, while its call
+// waits.
 type byElicitation struct {
 	session *sdk.ServerSession
 	heard   context.Context // ends when the client can't answer any more

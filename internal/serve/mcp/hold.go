@@ -14,12 +14,13 @@ import (
 	"moltisfs/dialect"
 )
 
-// From this revision on a server may not send requests. A call that needs an answer returns with the question instead, and the
-// client sends the call again with the answer.
+// From this revision on a server may not send requests. A call that needs an answer returns with
+// the question instead, and the client sends the call again with the answer.
 //
-// The call itself is not made twice: it is held in the middle of its chain, where nothing is locked, and goes on when the
-// answer comes. So there is one question, one record in the audit log, and what was approved is what runs. A held call ends
-// with the approval timeout whether or not its client ever comes back.
+// The call itself is not made twice: it is held in the middle of its chain, where nothing is
+// locked, and goes on when the answer comes. So there is one question, one record in the audit log,
+// and what was approved is what runs. A held call ends with the approval timeout, even if its
+// client never returns.
 const statelessVersion = "2026-07-28"
 
 // asked is the one input that we ever request.
@@ -78,7 +79,7 @@ func (s *server) hold(ctx context.Context, req *sdk.CallToolRequest, c dialect.C
 	return s.follow(ctx, req, h)
 }
 
-// follow waits for what comes first: a question, the end of the call, or the end of the request, which ends the call.
+// follow waits for a question, the end of the call, or that of the request, which ends the call.
 func (s *server) follow(ctx context.Context, req *sdk.CallToolRequest, h *heldCall) (*sdk.CallToolResult, error) {
 	select {
 	case q := <-h.question:

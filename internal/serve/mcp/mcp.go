@@ -1,19 +1,20 @@
-// Package mcp serves a dialect over the Model Context Protocol: one client on a pair of streams, usually standard input
-// and output.
+// Package mcp serves a dialect over the Model Context Protocol to one client on a pair of streams.
 //
-// Protocol revisions 2024-11-05 to 2025-11-25 (with the initialize handshake) and 2026-07-28 (without) are spoken side by side.
+// Protocol revisions 2024-11-05 to 2025-11-25 (with the initialize handshake) and 2026-07-28
+// (without) are spoken side by side.
 //
-// What a call answers is both: a text block in the shape that models trained on Claude Code know, followed by image and
-// resource blocks for the bytes, and structuredContent with its JSON. A refusal has isError set, so that the model sees
-// it and can do better. A tool that does not exist, or that this caller may not call, is a protocol error naming the nearest tool;
-// a broken host is one too.
+// What a call answers is both: a text block in the shape that models trained on Claude Code know,
+// followed by image and resource blocks for the bytes, and structuredContent with its JSON. A
+// refusal has isError set, so that the model sees it and can do better. A tool that does not exist,
+// or that this caller may not call, is a protocol error with the nearest tool. So is a broken host.
 //
-// Nothing but protocol is written to the output. A line that is no message is answered with an error and skipped.
-// notifications/cancelled ends the call that it names. When the input ends, calls under way are answered and Serve returns nil.
+// Nothing but protocol is written to the output. A line that is no message is answered with an
+// error and skipped. notifications/cancelled ends the call that it names. When the input ends,
+// calls under way are answered and Serve returns nil.
 //
-// State hangs on the principal and the session, never on the connection. A client may name another session, and the turn that
-// checkpoints are grouped by, for each call in _meta, under MetaSession and MetaTurn, each a string. Another type there, or another
-// key of ours, is a protocol error and nothing is called.
+// State hangs on the principal and the session, never on the connection. A client may name another
+// session, and the turn that checkpoints are grouped by, for each call in _meta, under MetaSession
+// and MetaTurn, each a string. Another type, or another key of ours, is a protocol error.
 package mcp
 
 import (
@@ -46,24 +47,25 @@ const (
 type Structured string
 
 const (
-	// StructuredAuto gives it to every client but those known to show it to the model in place of the text: Claude Code and
-	// VS Code. Bytes that have a block of their own are left out of it.
+	// StructuredAuto gives it to every client but those known to show it to the model in place of
+	// the text: Claude Code and VS Code. Bytes that have a block of their own are left out of it.
 	StructuredAuto Structured = "auto"
 	// StructuredAlways gives the whole payload to every client.
 	StructuredAlways Structured = "always"
 	StructuredNever  Structured = "never"
 )
 
-// showsStructured are clients, by the name in their clientInfo, that give the model structuredContent instead of the
-// text and images beside it (anthropics/claude-code issue 79944, microsoft/vscode issue 290063).
+// showsStructured are clients, by the name in their clientInfo, that give the model
+// structuredContent instead of the text and images beside it (anthropics/claude-code issue 79944,
+// microsoft/vscode issue 290063).
 var showsStructured = []string{"claude-code", "visual studio code"}
 
 // Options is how to serve. The zero value is useful.
 type Options struct {
 	// Principal and Session are whose calls these are, see [dialect.Call].
 	Principal, Session string
-	// Elicit asks the client for approvals, which then shows the question to its user. Where the client can't, the refusal comes
-	// at once. Without Elicit the host's own approver is asked.
+	// Elicit asks the client for approvals, which then shows the question to its user. Where the
+	// client can't, the refusal comes at once. Without Elicit the host's own approver is asked.
 	Elicit       bool
 	Structured   Structured // "" is StructuredAuto
 	Version      string     // of the program, told to the client
@@ -81,8 +83,8 @@ type server struct {
 	heard   context.Context // ends with the input: the client can't answer any more
 }
 
-// Serve answers what comes in until in ends or nobody takes the answers any more, which is no error, or ctx is done. It closes
-// neither stream; a read from in may be left behind.
+// Serve answers what comes in until in ends or nobody takes the answers any more, which is no
+// error, or ctx is done. It closes neither stream; a read from in may be left behind.
 func Serve(ctx context.Context, d dialect.Dialect, in io.Reader, out io.Writer, o Options) error {
 	if o.Structured == "" {
 		o.Structured = StructuredAuto
@@ -96,7 +98,7 @@ func Serve(ctx context.Context, d dialect.Dialect, in io.Reader, out io.Writer, 
 	s := &server{dialect: d, o: o, known: map[string]bool{}, done: done, heard: heard}
 	srv := sdk.NewServer(&sdk.Implementation{Name: "moltis-fs", Title: "moltis-fs guarded files", Version: o.Version}, &sdk.ServerOptions{
 		Instructions: o.Instructions,
-		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}}, // the list never changes, and nothing is logged to the client
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}}, // the list never changes
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 	})
 	for _, d := range d.Definitions() {
@@ -114,7 +116,7 @@ func Serve(ctx context.Context, d dialect.Dialect, in io.Reader, out io.Writer, 
 	ended := make(chan error, 1)
 	go func() { ended <- session.Wait() }()
 	var once sync.Once
-	hangUp := func() { once.Do(func() { stop(); _ = session.Close() }) } // what it says is that the peer is gone, which is known
+	hangUp := func() { once.Do(func() { stop(); _ = session.Close() }) } // the peer is gone
 	select {
 	case <-ctx.Done():
 		hangUp()
@@ -130,8 +132,8 @@ func Serve(ctx context.Context, d dialect.Dialect, in io.Reader, out io.Writer, 
 	return fmt.Errorf("serving: %w", err)
 }
 
-// maxResult tells Claude Code not to put a long answer into a file of its own, which these tools may not even be allowed to
-// read. It takes no more than this; our own limits are about the same.
+// maxResult tells Claude Code not to put a long answer into a file of its own, which these tools
+// may not even be allowed to read. It takes no more than this; our own limits are about the same.
 const maxResult = 500_000
 
 // tool is what tools/list says of a tool.
@@ -159,7 +161,7 @@ func List(defs []dialect.Definition) ([]byte, error) {
 	}{r.Tools})
 }
 
-// receive sees every message before the SDK's own handlers: it answers what they would answer less well.
+// receive sees messages before the SDK does, and answers what it would answer less well.
 func (s *server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		switch {
@@ -182,8 +184,7 @@ func (s *server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	}
 }
 
-// withoutOutput leaves out the output schema: a client refuses the answer of a tool that has one and gives no
-// structuredContent.
+// withoutOutput leaves out the output schema. With it, clients insist on structuredContent.
 func withoutOutput(list []*sdk.Tool) []*sdk.Tool {
 	out := make([]*sdk.Tool, len(list))
 	for i, t := range list {
@@ -229,13 +230,13 @@ func protocolError(err error) error {
 // metaPrefix begins the keys of _meta that are ours.
 const metaPrefix = "moltis-fs/"
 
-// callOf is the call that a request is about. What is said of it in _meta under our keys must be understood: a session that were
-// passed over would have the call read and undo the server's own.
+// callOf is the call that a request is about. What is said of it in _meta under our keys must be
+// understood: a session that were passed over would have the call read and undo the server's own.
 func (s *server) callOf(req *sdk.CallToolRequest) (dialect.Call, error) {
 	c := dialect.Call{Principal: s.o.Principal, Session: s.o.Session, Tool: req.Params.Name, Args: req.Params.Arguments}
 	to := map[string]*string{MetaSession: &c.Session, MetaTurn: &c.Turn}
 	for _, key := range slices.Sorted(maps.Keys(req.Params.Meta)) {
-		if !strings.HasPrefix(strings.ToLower(key), metaPrefix) { // another spelling of ours is a mistake, and no key of another program's
+		if !strings.HasPrefix(strings.ToLower(key), metaPrefix) { // other spellings of ours are mistakes
 			continue
 		}
 		field := to[key]
@@ -276,7 +277,7 @@ func typeInJSON(v any) string {
 func (s *server) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(s.done, cancel)() // the SDK lets calls run on when the server is told to stop
+	defer context.AfterFunc(s.done, cancel)() // the SDK lets calls run on at a stop
 	c, err := s.callOf(req)
 	if err != nil {
 		return nil, err

@@ -16,12 +16,12 @@ import (
 	"moltisfs/internal/ndjson"
 )
 
-// maxLine is how many bytes one message may have: a Write of the largest file that the tools take, escaped.
+// maxLine bounds a message in bytes: a Write of the largest file that the tools take, escaped.
 const maxLine = 64 << 20
 
-// lines is the transport: one JSON-RPC message a line. The SDK's own gives up the connection at the first line that is no
-// message, and drops what is under way at the end of the input; this one answers the line with an error and reads on, and lets
-// the end be seen when all has been answered.
+// lines is the transport: one JSON-RPC message a line. The SDK's own gives up the connection at the
+// first line that is no message, and drops what is under way at the end of the input; this one
+// answers the line with an error and reads on, and lets the end be seen when all has been answered.
 type lines struct {
 	in    io.Reader
 	out   io.Writer
@@ -102,7 +102,7 @@ func (c *connection) settle(id *jsonrpc.ID) {
 // expect notes that a request is to be answered.
 func (c *connection) expect(m jsonrpc.Message) {
 	r, ok := m.(*jsonrpc.Request)
-	if !ok || !r.IsCall() || r.Method == "subscriptions/listen" { // which is answered when it is cancelled only
+	if !ok || !r.IsCall() || r.Method == "subscriptions/listen" { // answered when cancelled
 		return
 	}
 	c.mu.Lock()

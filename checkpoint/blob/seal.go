@@ -1,0 +1,248 @@
+package blob
+
+import (
+	"bytes"
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"filippo.io/age"
+)
+
+// Keys are the rows of data keys, each wrapped to the recipient of whoever made it.
+type Keys interface {
+	Newest(ctx context.Context) (id int64, err error)              // 0: there is none
+	Wrapped(ctx context.Context, id int64) ([]byte, error)         // nil: there is no such row
+	Add(ctx context.Context, wrapped []byte) (id int64, err error) // durable on return
+}
+
+// sealer encrypts contents. Each process makes a data key of its own, stores it wrapped to the
+// operator's age recipient and keeps it in memory: so it can undo what it did itself without ever
+// holding the secret half, and a copy of the store tells its finder nothing but the catalog. With
+// an identity at hand the newest key that it opens is used again.
+//
+// What a process saves and finds in the store under somebody else's key it can't read from there:
+// such contents it keeps in memory too, as it keeps its key. A delta is sealed with the key of its
+// base, or its base is in clear, so that one key opens a chain.
+//
+// Content is AES-256-GCM with a random nonce in front; its hash and codec are authenticated, so
+// that rows cannot be exchanged.
+type sealer struct {
+	to   age.Recipient // nil: encryption is off
+	ids  []age.Identity
+	rows Keys
+
+	held Versions // by hash: saved by this process, sealed by another
+
+	mu   sync.Mutex
+	own  int64 // row of the key that seals; 0 until the first one is needed
+	keys map[int64]cipher.AEAD
+}
+
+func (s *sealer) init(o Options) error {
+	s.keys, s.rows = map[int64]cipher.AEAD{}, o.Keys
+	s.held.Max = 64 << 20
+	if o.EncryptTo != "" {
+		rs, err := age.ParseRecipients(strings.NewReader(o.EncryptTo))
+		if err != nil {
+			return fmt.Errorf("reading the recipient to encrypt to: %w", err)
+		}
+		if len(rs) != 1 {
+			return errors.New("encryption needs exactly one recipient")
+		}
+		s.to = rs[0]
+	}
+	for _, id := range o.Identities {
+		ids, err := age.ParseIdentities(strings.NewReader(id))
+		if err != nil {
+			return ErrIdentity // the reason could quote the secret
+		}
+		s.ids = append(s.ids, ids...)
+	}
+	return nil
+}
+
+func (s *sealer) on() bool { return s.to != nil }
+
+// ready reports whether sealing needs no new key.
+func (s *sealer) ready() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.own != 0
+}
+
+// NeedKey makes the key that seals, if anything is to be sealed and there is none yet. It writes to
+// the catalog, for which a transaction of the caller is no place.
+func (s *sealer) NeedKey(ctx context.Context) error {
+	if !s.on() {
+		return nil
+	}
+	_, _, err := s.ownKey(ctx)
+	return err
+}
+
+// MayStandOn says whether a delta of this process may stand on base (nil: none).
+func (s *sealer) MayStandOn(base *Version) bool {
+	if base == nil || base.Key == 0 {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.on() && base.Key == s.own
+}
+
+// Held is a content that Hold has kept; nil when there is none.
+func (s *sealer) Held(h Hash) []byte {
+	if v := s.held.Find(string(h[:])); v != nil {
+		return v.Content
+	}
+	return nil
+}
+
+// Hold keeps a content that was just saved if its row can't be read by this process.
+func (s *sealer) Hold(v *Version) {
+	if v.Key == 0 || len(s.ids) > 0 {
+		return
+	}
+	s.mu.Lock()
+	readable := s.keys[v.Key] != nil
+	s.mu.Unlock()
+	if !readable {
+		s.held.Add(&Version{Path: string(v.Hash[:]), Hash: v.Hash, Content: v.Content})
+	}
+}
+
+func newAEAD(key []byte) (cipher.AEAD, error) {
+	b, err := aes.NewCipher(key)
+	if err != nil {
+		return nil, err
+	}
+	return cipher.NewGCM(b)
+}
+
+func sealedAs(h Hash, c Codec) []byte { return append(h[:], byte(c)) }
+
+// seal encrypts what was packed.
+func (s *sealer) seal(ctx context.Context, h Hash, p *Packed) error {
+	id, aead, err := s.ownKey(ctx)
+	if err != nil {
+		return fmt.Errorf("making a data key: %w", err)
+	}
+	p.sealWith(aead, id, h)
+	return nil
+}
+
+// sealAgain encrypts it with the key of a row that this process has read.
+func (s *sealer) sealAgain(ctx context.Context, key int64, h Hash, p *Packed) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	aead, err := s.key(ctx, key)
+	if err != nil {
+		return err
+	}
+	p.sealWith(aead, key, h)
+	return nil
+}
+
+func (p *Packed) sealWith(aead cipher.AEAD, key int64, h Hash) {
+	out := make([]byte, aead.NonceSize(), aead.NonceSize()+len(p.Z)+aead.Overhead())
+	rand.Read(out)
+	p.Z = aead.Seal(out, out, p.Z, sealedAs(h, p.Codec))
+	p.Key, p.Codec = key, p.Codec|CodecSealed
+}
+
+func (s *sealer) ownKey(ctx context.Context) (int64, cipher.AEAD, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.own != 0 {
+		return s.own, s.keys[s.own], nil
+	}
+	if len(s.ids) > 0 {
+		id, err := s.rows.Newest(ctx)
+		if err != nil {
+			return 0, nil, err
+		}
+		if aead, err := s.key(ctx, id); err == nil {
+			s.own = id
+			return id, aead, nil
+		}
+	}
+	key := make([]byte, 32)
+	rand.Read(key)
+	aead, err := newAEAD(key)
+	if err != nil {
+		return 0, nil, err
+	}
+	var wrapped bytes.Buffer
+	w, err := age.Encrypt(&wrapped, s.to)
+	if err != nil {
+		return 0, nil, err
+	}
+	if _, err := w.Write(key); err != nil {
+		return 0, nil, err
+	}
+	if err := w.Close(); err != nil {
+		return 0, nil, err
+	}
+	id, err := s.rows.Add(ctx, wrapped.Bytes())
+	if err != nil {
+		return 0, nil, err
+	}
+	s.own, s.keys[id] = id, aead
+	return id, aead, nil
+}
+
+// key finds the key of a row; s is locked.
+func (s *sealer) key(ctx context.Context, id int64) (cipher.AEAD, error) {
+	if k := s.keys[id]; k != nil {
+		return k, nil
+	}
+	if len(s.ids) == 0 {
+		return nil, ErrSealed
+	}
+	wrapped, err := s.rows.Wrapped(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if wrapped == nil {
+		return nil, errors.New("its key is missing")
+	}
+	r, err := age.Decrypt(bytes.NewReader(wrapped), s.ids...)
+	if err != nil {
+		return nil, ErrSealed
+	}
+	key, err := io.ReadAll(io.LimitReader(r, 33))
+	if err != nil || len(key) != 32 {
+		return nil, errors.New("its key is damaged")
+	}
+	aead, err := newAEAD(key)
+	if err == nil {
+		s.keys[id] = aead
+	}
+	return aead, err
+}
+
+// unseal decrypts what seal made.
+func (s *sealer) unseal(ctx context.Context, id int64, h Hash, c Codec, z []byte) ([]byte, error) {
+	s.mu.Lock()
+	aead, err := s.key(ctx, id)
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	n := aead.NonceSize()
+	if len(z) < n {
+		return nil, errors.New("too short to be encrypted")
+	}
+	out, err := aead.Open(nil, z[:n], z[n:], sealedAs(h, c))
+	if err != nil {
+		return nil, errors.New("it does not decrypt")
+	}
+	return out, nil
+}

@@ -1,0 +1,25 @@
+package match
+
+import "testing"
+
+// Who borrows a scanner brings the memory that its automata may use, whatever the last borrower
+// allowed: that of long lines too.
+func TestBorrowedScannerKeepsToItsMemory(t *testing.T) {
+	m, err := Compile(`(a|b)[ab]{3}c`, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newScanner(m)
+	s.reset(1 << 20)
+	s.earliest()
+	s.matchByDFA([]byte("abbbc"), 0)
+	s.LongLine()
+	s.reset(64 << 10)
+	for name, d := range map[string]*dfa{
+		"earliest": s.earliestDFA, "end": s.endDFA, "begin": s.beginDFA, "long line": s.longLineDFA,
+	} {
+		if d == nil || d.limit != 64<<10 {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package engine
+
+import (
+	"errors"
+	"slices"
+	"syscall"
+
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/policy"
+)
+
+// A plan may put a directory in the place of a file or link, and something below it, where nothing can
+// be as long as the file is there. A desk knows such places in advance.
+
+// swapAbove is the path of those that trade that p is below; "" for none.
+func (d *Desk) swapAbove(p string) string {
+	for _, s := range d.swaps {
+		if below(p, s) {
+			return s
+		}
+	}
+	return ""
+}
+
+// swapOver is the target above p whose place a directory takes; nil for none.
+func (d *Desk) swapOver(p string) *Target {
+	s := d.swapAbove(p)
+	if s == "" {
+		return nil
+	}
+	for _, t := range d.files {
+		if t.True == s && t.becomesDir() {
+			return t
+		}
+	}
+	return nil
+}
+
+// inside says that p is in a directory that gives way to a file or link.
+func (d *Desk) inside(p string) bool {
+	s := d.swapAbove(p)
+	return s != "" && slices.ContainsFunc(d.files, func(t *Target) bool { return t.True == s && t.givesWay() })
+}
+
+// nowhere says that a directory on the way to p is a file or link yet, and becomes a directory in
+// the same change. Policy has spoken already.
+func (d *Desk) nowhere(p string, err error) bool {
+	return errors.Is(err, syscall.ENOTDIR) && d.swapAbove(p) != ""
+}
+
+// place opens the place of p; link says that a link there is meant itself. A link that becomes a
+// directory in the same change is not followed: below it there is nothing as yet, as below a file
+// (ENOTDIR). Policy speaks on where it leads and on the path as it will be.
+func (d *Desk) place(p string, link bool) (*guardfs.Place, error) {
+	open := d.e.fs.Place
+	if link {
+		open = d.e.fs.PlaceLink
+	}
+	place, err := open(p)
+	top := d.swapAbove(p)
+	if _, no := errors.AsType[*policy.Denied](err); no || top == "" || !d.e.isLink(top) {
+		return place, err
+	}
+	if err == nil {
+		place.Close()
+	}
+	if err := d.e.judge.Judge(guardfs.Object{Spelled: p, True: p}, guardfs.Create); err != nil {
+		return nil, err
+	}
+	return nil, &guardfs.PathError{Op: "open directory of", Path: p, Err: syscall.ENOTDIR}
+}
+
+// look reads what is there, or what of it changed since; a directory only where one gives way.
+func (d *Desk) look(t *Target) (*guardfs.Before, error) {
+	b, err := t.place.Reload(t.Before, maxLoad)
+	if _, no := errors.AsType[*guardfs.NotRegularError](err); no && slices.Contains(d.swaps, t.Path) && t.place.Object().Info.Kind == guardfs.KindDir {
+		return dirBefore(t.place)
+	}
+	return b, err
+}

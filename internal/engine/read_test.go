@@ -1,0 +1,218 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"moltisfs/config"
+	"moltisfs/internal/engine"
+)
+
+// window reads what look takes of a file.
+func (x *tree) window(path string, look func(*engine.Source) ([]byte, *engine.Sight, error)) (part string, err error) {
+	err = x.Read(ctx, x.call("s"), path, func(_ context.Context, s *engine.Source) (*engine.Sight, error) {
+		b, sight, err := look(s)
+		part = string(b)
+		return sight, err
+	})
+	return part, err
+}
+
+func TestReadLines(t *testing.T) {
+	for _, content := range []string{"", "\n", "\n\n", "a", "a\n", "a\nb", "a\r\nb\r\n\r\n", "a\rb\nc", strings.Repeat("x", 200_000) + "\ny\n"} {
+		for _, tracked := range []bool{false, true} {
+			x := grow(t, func(fs *config.FS) { fs.TrackReads = tracked })
+			path := x.write("f", content)
+			all := strings.SplitAfter(content, "\n")
+			if all[len(all)-1] == "" {
+				all = all[:len(all)-1]
+			}
+			for first := 1; first <= len(all)+2; first++ {
+				for n := -1; n <= len(all)+1; n++ {
+					want := all[min(first-1, len(all)):]
+					if n >= 0 {
+						want = want[:min(n, len(want))]
+					}
+					var sight *engine.Sight
+					got, err := x.window(path, func(s *engine.Source) (b []byte, _ *engine.Sight, err error) {
+						b, sight, err = s.Lines(ctx, first, n, 1<<20)
+						return b, sight, err
+					})
+					if err != nil || got != strings.Join(want, "") {
+						t.Fatalf("%.20q from %d, %d lines: %.20q %v", content, first, n, got, err)
+					}
+					if sight == nil && tracked {
+						t.Fatal("nothing is said of what was seen")
+					}
+					if tracked && (sight.Lines != len(all) || sight.Whole != (len(got) == len(content)) || sight.Hash != engine.HashOf([]byte(content))) {
+						t.Errorf("%.20q from %d, %d lines: %+v", content, first, n, sight)
+					}
+					if tracked && len(want) > 0 && (len(sight.Ranges) != 1 || sight.Ranges[0].First != first || sight.Ranges[0].Last != first+len(want)-1) {
+						t.Errorf("%.20q from %d, %d lines: %+v", content, first, n, sight.Ranges)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestReadBytes(t *testing.T) {
+	x := grow(t, func(fs *config.FS) { fs.TrackReads = true })
+	small, large := "0123456789", strings.Repeat("0123456789", engine.InMemory/5)
+	for _, content := range []string{"", small, large} {
+		path := x.write("f", content)
+		size := int64(len(content))
+		for _, c := range []struct{ off, n, most int64 }{
+			{0, -1, size}, {0, size, size}, {0, size + 1, size}, {3, 4, 4}, {size, 1, 1}, {size + 9, -1, 0}, {max(size-1, 0), 9, 9}, {0, 0, 0},
+		} {
+			from := min(c.off, size)
+			want := content[from:]
+			if c.n >= 0 {
+				want = want[:min(c.n, int64(len(want)))]
+			}
+			got, err := x.window(path, func(s *engine.Source) ([]byte, *engine.Sight, error) {
+				b, sight, err := s.Bytes(ctx, c.off, c.n, c.most)
+				if err == nil && (sight.Hash != engine.HashOf([]byte(content)) || sight.Whole != (len(b) == len(content)) || s.Info.Size != size) {
+					t.Errorf("%d bytes, %+v: %+v", size, c, sight)
+				}
+				return b, sight, err
+			})
+			if err != nil || got != want {
+				t.Errorf("%d bytes, %+v: %d bytes, %v", size, c, len(got), err)
+			}
+		}
+	}
+	for _, c := range []struct {
+		look func(*engine.Source) ([]byte, *engine.Sight, error)
+		want engine.Code
+	}{
+		{func(s *engine.Source) ([]byte, *engine.Sight, error) { return s.Bytes(ctx, -1, 1, 1) }, engine.CodeBadRequest},
+		{func(s *engine.Source) ([]byte, *engine.Sight, error) { return s.Bytes(ctx, 0, -1, 1) }, engine.CodeTooLarge},
+		{func(s *engine.Source) ([]byte, *engine.Sight, error) { return s.Lines(ctx, 0, 1, 1) }, engine.CodeBadRequest},
+		{func(s *engine.Source) ([]byte, *engine.Sight, error) { return s.Lines(ctx, 1, 1, 1) }, engine.CodeTooLarge},
+	} {
+		if _, err := x.window(x.ws+"/f", c.look); code(err) != c.want {
+			t.Errorf("%v", err)
+		}
+	}
+	for path, want := range map[string]engine.Code{"none": engine.CodeNotFound, ".": engine.CodeNotRegularFile, "../data": engine.CodePathDenied} {
+		if _, err := x.window(x.ws+"/"+path, nil); code(err) != want {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// What a window showed is not the whole file: where files must be read, it may not be overwritten.
+func TestWindowIsNoWholeRead(t *testing.T) {
+	x := grow(t, func(fs *config.FS) { fs.TrackReads, fs.MustReadBeforeWrite = true, true })
+	path := x.write("f", "one\ntwo\n")
+	for i, look := range []func(*engine.Source) ([]byte, *engine.Sight, error){
+		func(s *engine.Source) ([]byte, *engine.Sight, error) { return s.Bytes(ctx, 0, 4, 4) },
+		func(s *engine.Source) ([]byte, *engine.Sight, error) { return s.Lines(ctx, 1, 1, 9) },
+		func(s *engine.Source) ([]byte, *engine.Sight, error) { return s.Lines(ctx, 1, -1, 9) },
+	} {
+		if _, err := x.window(path, look); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err := x.Write(ctx, x.call("s"), engine.WriteArgs{Path: path, Text: "new\ntext\n"})
+		if want := i < 2; errors.Is(err, engine.PartUnread) != want || !want && err != nil {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	x.reads("f", "new\ntext\n")
+}
+
+// hashOf is the hash that a window into a large file comes with.
+func (x *tree) hashOf(path string) string {
+	x.t.Helper()
+	var hash string
+	if _, err := x.window(path, func(s *engine.Source) (_ []byte, _ *engine.Sight, err error) {
+		hash, err = s.Hash(ctx)
+		return nil, nil, err
+	}); err != nil {
+		x.t.Fatal(err)
+	}
+	return hash
+}
+
+// The hash of a large file is remembered only where no change can go unnoticed: whatever is done to the
+// file, by whoever holds it open, the hash is that of what is there.
+func TestRememberedHashIsExact(t *testing.T) {
+	x := grow(t, nil)
+	content := []byte(strings.Repeat("0123456789", engine.InMemory/5))
+	path := x.write("f", string(content))
+	right := func(what string) {
+		t.Helper()
+		now, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if got := x.hashOf(path); got != engine.HashOf(now) {
+				t.Errorf("%s: an old hash", what)
+			}
+		}
+	}
+	right("just written")
+	writer, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer writer.Close()
+	put := func(b byte) {
+		i, _ := os.Stat(path)
+		if _, err := writer.WriteAt([]byte{b}, 5); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, i.ModTime(), i.ModTime()); err != nil { // whoever hides it
+			t.Fatal(err)
+		}
+	}
+	for i := range 20 {
+		put(byte(i))
+		right("a writer at once")
+	}
+	if x.Containment() == "best_effort" {
+		return
+	}
+	x.SetClock(func() time.Time { return time.Now().Add(time.Hour) }) // nothing is of this moment any more
+	right("open for writing")
+	put('x')
+	right("changed by whoever had it open")
+	writer.Close()
+	right("nobody writes")
+	stored := x.Sums()
+	if writer, err = os.OpenFile(path, os.O_RDWR, 0); err != nil {
+		t.Fatal(err)
+	}
+	put('y')
+	right("changed after it was remembered")
+	t.Logf("%d hashes were remembered", stored)
+	if err := errors.Join(os.Rename(path, path+"2"), os.WriteFile(path, content, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	right("another file of the name")
+}
+
+// A file that grows while it is read is as long as it was when it was opened.
+func TestReadOfGrowingFile(t *testing.T) {
+	x := grow(t, func(fs *config.FS) { fs.TrackReads = true })
+	content := strings.Repeat("0123456789\n", engine.InMemory/5)
+	path := x.write("log", content)
+	got, err := x.window(path, func(s *engine.Source) ([]byte, *engine.Sight, error) {
+		x.write("log", content+"more\n")
+		part, sight, err := s.Bytes(ctx, 0, 10, 10)
+		if err == nil && sight.Hash != engine.HashOf([]byte(content)) {
+			err = fmt.Errorf("the hash is that of another content")
+		}
+		return part, sight, err
+	})
+	if err != nil || got != "0123456789" {
+		t.Errorf("%q %v", got, err)
+	}
+}

@@ -1,0 +1,36 @@
+package engine
+
+import (
+	"moltisfs/grep"
+	"moltisfs/internal/policy"
+)
+
+// Scope is what one call may read and change, less than what the configuration allows: absolute
+// paths, each with all that is below it. A list without a path is nothing at all. What may be
+// changed must be readable too. Links in a path are followed anew for each call.
+//
+// It holds by handle, as the policy does: for links, for names that are not there yet, for what a
+// search walks through, and for what a checkpoint's list, diff or restore would name.
+type Scope struct{ Readable, Writable []string }
+
+// under is the engine within a scope: the same tree and history, under a stricter judge.
+func (e *Engine) under(s *Scope) (*Engine, error) {
+	if s == nil || e.whole != e {
+		return e, nil
+	}
+	limits, err := policy.NewScope(s.Readable, s.Writable, e.fs.Canonical)
+	if err != nil {
+		return nil, err
+	}
+	judge := limits.Within(e.judge)
+	return &Engine{shared: e.shared, fs: e.fs.With(judge), judge: judge, whole: e}, nil
+}
+
+// Index serves searches of large trees; nil with search_index = "off", and within a scope, which
+// it does not know.
+func (e *Engine) Index(c *Call) *grep.Index {
+	if e, err := e.begun(c); err != nil || e.whole != e {
+		return nil
+	}
+	return e.search.index
+}

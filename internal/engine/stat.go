@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+
+	"moltisfs/grep"
+	"moltisfs/internal/guardfs"
+)
+
+// An Entry is what there is to know of a path without reading it.
+type Entry struct {
+	Path string // true name
+	guardfs.Info
+	Target string // text of a symbolic link that was not followed
+}
+
+// Stat looks at a path: at where it leads with follow, else at a link there itself.
+func (e *Engine) Stat(_ context.Context, c *Call, path string, follow bool) (out Entry, err error) {
+	if e, err = e.begun(c); err != nil {
+		return Entry{}, err
+	}
+	c.Trace.Paths = []string{path}
+	var o guardfs.Object
+	if follow {
+		var h *guardfs.Handle
+		if h, err = e.fs.Resolve(path, guardfs.Look); err == nil {
+			o = h.Object()
+			h.Close() //nolint:errcheck // nothing was written through it
+		}
+	} else {
+		o, out.Target, err = e.fs.Lstat(path)
+	}
+	if err != nil {
+		return Entry{}, err
+	}
+	c.Trace.Paths[0], out.Path, out.Info = o.True, o.True, o.Info
+	return out, nil
+}
+
+// Listing is what is in a directory.
+type Listing struct {
+	Path    string  // true name
+	Entries []Entry // by name
+	Denied  int     // entries that policy keeps from being named
+}
+
+// maxList bounds the entries of one listing.
+const maxList = 200_000
+
+// List looks at the entries of a directory. Links among them are not followed.
+func (e *Engine) List(ctx context.Context, c *Call, path string) (*Listing, error) {
+	e, err := e.begun(c)
+	if err != nil {
+		return nil, err
+	}
+	out := &Listing{}
+	look := func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
+		d, err := e.openDir(ctx, h)
+		if err != nil {
+			return nil, err
+		}
+		defer d.Close() //nolint:errcheck // nothing was written through it
+		out.Path = d.True()
+		out.Entries, out.Denied, err = list(ctx, d)
+		return nil, err
+	}
+	if err := e.View(ctx, c, View{Path: path, Access: guardfs.Walk, Look: look}); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// list looks at the entries of d. What has gone meanwhile is left out. What can't be looked at has
+// its kind alone.
+func list(ctx context.Context, d *guardfs.Dir) (out []Entry, denied int, err error) {
+	names, denied, err := d.ListWays(nil)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(names) > maxList {
+		return nil, 0, Refuse(TooManyEntries, d.True(), maxList)
+	}
+	out = make([]Entry, 0, len(names))
+	for _, n := range names {
+		if err := ctx.Err(); err != nil {
+			return nil, 0, err
+		}
+		full := joined(d.True(), n.Name)
+		info, err := d.Stat(n.Name)
+		r := Reason(err)
+		switch {
+		case err == nil && n.Way: // it may be named, because a rule has its name
+			denied--
+			fallthrough
+		case err == nil:
+			out = append(out, Entry{Path: full, Info: info})
+		case n.Way, r != nil && r.Code == CodeNotFound:
+		case r != nil && r.Code == CodePathDenied:
+			denied++
+		case errors.Is(err, fs.ErrPermission): // of the directory only the names may be read
+			out = append(out, Entry{Path: full, Info: guardfs.Info{Kind: n.Kind}})
+		default:
+			return nil, 0, err
+		}
+	}
+	slices.SortFunc(out, func(a, b Entry) int { return cmp.Compare(a.Path, b.Path) })
+	return out, denied, nil
+}
+
+// joined is name below the directory dir.
+func joined(dir, name string) string {
+	if dir == "/" {
+		return dir + name
+	}
+	return dir + "/" + name
+}
+
+// openDir opens a directory to list or to search it. Of one that only may lead to something allowed
+// it is told that it is there if it does.
+func (e *Engine) openDir(ctx context.Context, h *guardfs.Handle) (*guardfs.Dir, error) {
+	d, err := h.Dir()
+	if err != nil {
+		return nil, err
+	}
+	denied := e.judge.Judge(h.Object(), guardfs.Look)
+	if denied != nil && !grep.Any(ctx, grep.Walk{Dir: grep.Guarded(d)}) {
+		d.Close() //nolint:errcheck // nothing was written through it
+		return nil, denied
+	}
+	return d, nil
+}

@@ -1,0 +1,213 @@
+package engine
+
+import (
+	"io/fs"
+	"slices"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/engine/rewind"
+	"moltisfs/internal/guardfs"
+)
+
+// mkdir is the step that makes a directory, with mode less the umask.
+func mkdir(path string, mode fs.FileMode) Step {
+	return Step{Path: path, Action: Mkdir, After: State{State: checkpoint.State{Kind: checkpoint.Dir, Mode: mode}}}
+}
+
+// mkdirAs makes a directory that comes back, as far as it is known what it was.
+func mkdirAs(path string, was checkpoint.State) Step {
+	s := mkdir(path, was.Mode)
+	if s.Exact = was.Mode.Perm() != 0; s.Exact {
+		s.After.UID, s.After.GID, s.After.Xattrs = was.UID, was.GID, was.Xattrs
+	}
+	return s
+}
+
+// dirMetadata is that of a directory that comes back. Unlike those of a file, its set-id bits only say what is to become of what is made in it.
+func dirMetadata(was checkpoint.State) *guardfs.Metadata {
+	return &guardfs.Metadata{Mode: was.Mode, UID: was.UID, GID: was.GID, Xattrs: was.Xattrs}
+}
+
+// step is what becomes of a target that changes. A file or link whose place a directory takes is removed.
+func (t *Target) step() Step {
+	s := Step{Path: t.True, Before: State{State: state(t.Before), ID: t.Before.Info.ID}, After: State{State: t.announced()}, file: t}
+	switch t.After.Kind {
+	case guardfs.KindFile:
+		s.Action = Put
+	case guardfs.KindSymlink:
+		s.Action = Link
+	default:
+		s.Action, s.After = Remove, State{}
+	}
+	if m := t.After.Meta; m != nil && s.Action == Put {
+		s.Exact, s.After.Mode, s.After.UID, s.After.GID, s.After.ModTime, s.After.Xattrs = true, m.Mode, m.UID, m.GID, m.ModTime, m.Xattrs
+	}
+	return s
+}
+
+func (mv *Move) step() Step {
+	s := Step{Path: mv.Path, Action: Rename, Before: State{State: moveState(mv.info), ID: mv.info.ID}, move: mv}
+	if mv.Back {
+		s.Path, s.To = mv.Entry.Parked, mv.Path
+	}
+	return s
+}
+
+// metaState is metadata as the store keeps it.
+func metaState(m guardfs.Metadata) checkpoint.State {
+	return checkpoint.State{Mode: m.Mode, UID: m.UID, GID: m.GID, Xattrs: m.Xattrs}
+}
+
+// A Target is one path of a mutation on its way through the chain.
+type Target struct {
+	Path   string // as the caller spelled it
+	True   string
+	Before *guardfs.Before
+	Known  Knowledge
+	After  After
+
+	// Published is what was done, nil for a target that needed nothing.
+	Published *guardfs.Published
+
+	ours  bool             // that it is read-only is the session's own doing
+	own   guardfs.Identity // of the file that was written for it
+	place *guardfs.Place   // nil while the parent is still to be made
+	above *guardfs.Place   // that of the topmost parent that is still to be made
+	fresh guardfs.Metadata // of a new file in such a parent: what it will get
+	rules Rules
+}
+
+// After is what a target becomes.
+type After struct {
+	Kind    guardfs.Kind      // KindFile, KindAbsent (removed), KindSymlink; KindDir only in the place of a file or link
+	Content []byte            // of a file
+	Hash    string            // of Content; filled by the chain
+	Target  string            // of a symlink
+	Hunks   []diff.Hunk       // how Before became Content, from whoever knows it already; nil: compared when wanted
+	Meta    *guardfs.Metadata // exact metadata; nil carries over what is there
+	// Shown is what of Content the session knows, from whoever can tell; nil: the lines it knew, where none moved. Its Hash and Whole do not count.
+	Shown *Sight
+}
+
+// Unchanged says that After is what is there already, so that nothing has to be written.
+func (t *Target) Unchanged() bool {
+	switch t.After.Kind {
+	case guardfs.KindAbsent:
+		return !t.Before.Exists
+	case guardfs.KindFile:
+		return t.Before.Exists && t.Before.Info.Kind == guardfs.KindFile && t.Before.Hash == t.After.Hash &&
+			(t.After.Meta == nil || rewind.SameMetadata(metaState(*t.After.Meta), metaState(t.Before.Meta)))
+	case guardfs.KindSymlink:
+		return t.Before.Exists && t.Before.Info.Kind == guardfs.KindSymlink && string(t.Before.Content) == t.After.Target
+	}
+	return t.Before.Exists && t.Before.Info.Kind == t.After.Kind // what the tools do not make, they leave alone
+}
+
+// Done is what became of a mutation.
+type Done struct {
+	Targets    []*Target
+	Checkpoint string // id; "" when none was taken
+	// Skipped says why a checkpoint that was asked for does not hold everything; "" when it does.
+	Skipped  string
+	Made     []string // directories that were made; with DryRun: would be
+	Dropped  []string // directories that were removed; with DryRun: would be
+	Moved    []Move   // with DryRun: what would be moved
+	Trashed  []checkpoint.Trashed
+	Kept     []Blocked // directories that were to go and stay
+	Approval string    // "approved" when somebody was asked
+	DryRun   bool
+	Idle     bool // everything was, or with DryRun is, already as it should be
+}
+
+// about notes for the record what the call is about, also what it finds as it should be.
+func (c *Call) about(ts targets, p *Plan) {
+	c.Trace.Paths = ts.paths()
+	known := map[string]bool{}
+	for _, name := range c.Trace.Paths {
+		known[name] = true
+	}
+	c.Trace.Paths = append(c.Trace.Paths, slices.DeleteFunc(p.Paths(), func(name string) bool { return known[name] })...)
+	if p.Source != "" {
+		c.Trace.Paths = append(c.Trace.Paths, p.Source)
+	}
+}
+
+type targets []*Target
+
+func (ts targets) close() {
+	for _, t := range ts {
+		if t.place != nil {
+			t.place.Close()
+		}
+	}
+}
+
+func (ts targets) paths() []string {
+	out := make([]string, len(ts))
+	for i, t := range ts {
+		out[i] = t.True
+	}
+	return out
+}
+
+// changing are those that something has to be done to.
+func (ts targets) changing() (out targets) {
+	for _, t := range ts {
+		if !t.Unchanged() {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// maxLoad bounds what a plan takes into memory: pre-image and result.
+const maxLoad = 256 << 20
+
+// changeable refuses a file that is protected from change.
+func (e *Engine) changeable(t *Target) error {
+	b := t.Before
+	if !b.Exists || b.Info.Kind != guardfs.KindFile {
+		return nil
+	}
+	if b.Info.Mode&0o222 == 0 && e.cfg.ReadOnlyFiles != "write" && !t.ours {
+		return Refuse(ReadOnly, t.True, b.Info.Mode.String())
+	}
+	if b.Info.Links > 1 && e.cfg.HardLinks == "refuse" {
+		return Refuse(HardLinked, t.True, int(b.Info.Links))
+	}
+	return nil
+}
+
+// rememberChange counts what the session wrote as seen. The change has
+// happened: a ledger that can't be written costs a re-read, not the answer.
+func (e *Engine) rememberChange(c *Call, ts targets) {
+	if e.ledger == nil {
+		return
+	}
+	for _, t := range ts {
+		var err error
+		switch {
+		case t.After.Kind != guardfs.KindFile:
+			err = e.ledger.Forget(c.key(), t.True)
+		case t.Published != nil:
+			o := guardfs.Object{True: t.Published.True, Info: t.Published.Info}
+			// An edit of a file of which a part was seen does not show the rest.
+			seen := t.Known.Seen
+			whole := t.rules.Read == ReadWhole || !t.Before.Exists || seen != nil && seen.Whole && !t.Known.Stale
+			sight := &Sight{Hash: t.After.Hash, Unit: "line", Lines: lines(t.After.Content), Whole: whole}
+			// Cells and pages are not lines, and lines that moved are not known to be those that were seen: then nothing of it counts.
+			if !whole && t.After.Shown != nil {
+				*sight = *t.After.Shown
+				sight.Hash, sight.Whole = t.After.Hash, false
+			} else if !whole && seen != nil && (seen.Unit == "line" || seen.Unit == "") && sight.Lines == seen.Lines {
+				sight.Ranges = seen.Ranges
+			}
+			e.Keep(o.True, t.After.Hash, t.After.Content)
+			err = e.remember(c, o, sight)
+		}
+		if err != nil {
+			e.logger.Warn("the read ledger could not be written; the file counts as unread", "err", err)
+		}
+	}
+}

@@ -1,0 +1,493 @@
+package engine
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/guardfs"
+)
+
+// A change of several steps is taken back by going through them backwards, each by the rename that
+// it was: after a failure, and after the process died. Which were made is told by which object has
+// which name, and by nothing else, so that it can be begun again at any time.
+
+// A trace is what there is to know of a step to take it back: its two names, and which object has
+// to be at the path before it and after. The zero object is nothing.
+type trace struct {
+	action        Action
+	path          string
+	dir           string // of the hold; of a rename its other name; "" where there is none
+	before, after string // guardfs.Identity.Lasting
+	hash          string // of the file that is put
+}
+
+// A passage is the steps of one operation, by whoever carries them out, takes them back or brings
+// them to their end.
+type passage struct {
+	e       *Engine
+	tag     string // of the operation
+	process string // that gave the holds their names
+	steps   []trace
+	stored  func(path string) bool // the checkpoint holds what was there
+}
+
+// encode is what the row of the operation says of the steps.
+func (p *passage) encode() []byte {
+	var b []byte
+	add := func(fields ...string) {
+		for _, f := range fields {
+			b = append(binary.AppendUvarint(b, uint64(len(f))), f...)
+		}
+	}
+	add(p.process)
+	for i := range p.steps {
+		s := &p.steps[i]
+		dir := s.dir
+		if dir == path.Dir(s.path) {
+			dir = "."
+		}
+		add(string(s.action), s.path, dir, s.before, s.after)
+	}
+	return b
+}
+
+// decode reads what the row of an operation says, and of each file what it was to become.
+func (p *passage) decode(b []byte, op *checkpoint.Checkpoint) error {
+	hashes, stored := map[string]string{}, map[string]bool{}
+	for i := range op.Changes {
+		c := &op.Changes[i]
+		hashes[c.Path], stored[c.Path] = c.After.Hash, c.Stored
+	}
+	p.stored = func(path string) bool { return stored[path] }
+	bad := false
+	next := func() string {
+		n, size := binary.Uvarint(b)
+		if size <= 0 || n > uint64(len(b)-size) {
+			bad, b = true, nil
+			return ""
+		}
+		f := string(b[size : size+int(n)])
+		b = b[size+int(n):]
+		return f
+	}
+	for p.process = next(); len(b) > 0; {
+		s := trace{action: Action(next()), path: next(), dir: next(), before: next(), after: next()}
+		if s.dir == "." {
+			s.dir = path.Dir(s.path)
+		}
+		if s.action == Put {
+			s.hash = hashes[s.path]
+		}
+		bad = bad || s.action != Rename && !strings.HasPrefix(s.path, s.dir)
+		p.steps = append(p.steps, s)
+	}
+	if bad {
+		return errors.New("what its row says of its steps can't be read")
+	}
+	return nil
+}
+
+// A pair is the two names of a step, and which objects have them by now.
+type pair struct {
+	place, hold *guardfs.Place // nil where there is no such directory
+	is, held    string
+}
+
+func (p *pair) close() {
+	for _, place := range []*guardfs.Place{p.place, p.hold} {
+		if place != nil {
+			place.Close() //nolint:errcheck // nothing was written through it
+		}
+	}
+}
+
+// placeOf opens the place of a true name; nil where its directory is not there, or the way to it
+// leads elsewhere by now.
+func (e *Engine) placeOf(name string) (*guardfs.Place, error) {
+	tree := e.fs
+	if inTrash(name) {
+		tree = e.trash
+	}
+	place, err := tree.PlaceLink(name)
+	if _, gone := errors.AsType[*guardfs.MissingParentError](err); gone || errors.Is(err,
+		syscall.ENOTDIR) {
+		return nil, nil
+	}
+	if err == nil && place.Object().True != name {
+		place.Close() //nolint:errcheck // nothing was written through it
+		return nil, nil
+	}
+	return place, err
+}
+
+func lasting(i guardfs.Info) string {
+	if i.Kind == guardfs.KindAbsent {
+		return ""
+	}
+	return i.ID.Lasting()
+}
+
+// look opens both names of the i-th step.
+func (p *passage) look(i int) (_ *pair, err error) {
+	s, out := &p.steps[i], &pair{}
+	defer func() {
+		if err != nil {
+			out.close()
+		}
+	}()
+	if out.place, err = p.e.placeOf(s.path); err != nil {
+		return nil, err
+	}
+	if out.place != nil {
+		out.is = lasting(out.place.Object().Info)
+	}
+	if s.action == Rename {
+		if out.hold, err = p.e.placeOf(s.dir); out.hold != nil {
+			out.held = lasting(out.hold.Object().Info)
+		}
+		return out, err
+	}
+	// What policy said of is what the plan makes or changes in that directory.
+	below, _, _ := strings.Cut(strings.TrimPrefix(s.path[len(s.dir):], "/"), "/")
+	at, err := p.e.placeOf(path.Join(s.dir, below))
+	if err != nil || at == nil {
+		return out, err
+	}
+	defer at.Close() //nolint:errcheck // nothing was written through it
+	if out.hold, err = at.Held(guardfs.HoldName(p.tag, i, p.process)); err != nil {
+		return nil, err
+	}
+	out.held = lasting(out.hold.Object().Info)
+	return out, nil
+}
+
+// errOthers: others have put another thing there since, which stays.
+var errOthers = errors.New("others have changed it since")
+
+// back takes back every step that was made, the last one first, and lists the paths of which that
+// could not be done. again says that it may be possible later.
+func (p *passage) back(ctx context.Context) (stuck []string, again bool) {
+	for i := range p.steps {
+		p.remake(ctx, i)
+	}
+	for i := range slices.Backward(p.steps) {
+		err := p.backOne(ctx, i)
+		if err == nil {
+			continue
+		}
+		stuck = append(stuck, p.steps[i].name())
+		if _, moved := errors.AsType[*guardfs.ConflictError](err); !moved && !errors.Is(err, errOthers) {
+			again = true
+		}
+		p.e.logger.Error("a step of a change that failed could not be taken back", "path",
+			p.steps[i].path, "err", err)
+	}
+	return stuck, again
+}
+
+// name is that of the step in the agent's tree.
+func (t *trace) name() string {
+	if inTrash(t.path) {
+		return t.dir
+	}
+	return t.path
+}
+
+// settleTrash has the catalog say of each thing that was moved to the trash, or back, where it is.
+func (p *passage) settleTrash(ctx context.Context, db *checkpoint.DB) error {
+	var errs []error
+	for i := range p.steps {
+		s := &p.steps[i]
+		if s.action != Rename || !inTrash(s.path) && !inTrash(s.dir) {
+			continue
+		}
+		at, err := p.look(i)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		slot, parked := s.dir, at.held == s.before
+		if inTrash(s.path) {
+			slot, parked = s.path, at.is == s.before
+		}
+		at.close()
+		for _, unsettled := range []bool{true, false} {
+			entries, err := p.e.entriesAt(ctx, db, s.name(), unsettled)
+			errs = append(errs, err)
+			for j := range entries {
+				if t := &entries[j]; t.Parked == slot && (unsettled || !parked) {
+					errs = append(errs, p.e.settleEntry(ctx, db, t, parked))
+				}
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// remake gives a directory its name again in which something is: after a power cut what was renamed
+// into it may have come to the disk, and its own name may not.
+func (p *passage) remake(ctx context.Context, i int) {
+	s := &p.steps[i]
+	if s.action != Mkdir {
+		return
+	}
+	at, err := p.look(i)
+	if err != nil {
+		return
+	}
+	defer at.close()
+	if at.place == nil || at.is != "" || at.held != s.after || at.hold == nil {
+		return
+	}
+	if empty, err := at.hold.Empty(); err == nil && !empty {
+		// Then what is in it is kept.
+		at.place.Swap(ctx, at.hold, guardfs.Expect{},
+			guardfs.Expect{ID: at.hold.Object().Info.ID}) //nolint:errcheck
+	}
+}
+
+// backOne takes back one step, if it was made.
+func (p *passage) backOne(ctx context.Context, i int) error {
+	s := &p.steps[i]
+	if s.dir == "" {
+		return nil // it comes after all others, and has no way back
+	}
+	at, err := p.look(i)
+	if err != nil {
+		return err
+	}
+	defer at.close()
+	switch {
+	case s.after != "" && at.held == s.after: // it was not made, or is back
+		return nil
+	case s.before == "" && at.is != s.after: // nothing of ours is there
+		return nil
+	case s.action == Mkdir: // one that others use by now stays
+		if err := p.e.removeEmpty(s.path, s.after); err != nil && !errors.Is(err, errNotOurs) &&
+			!inUse(err) {
+			return err
+		}
+		return nil
+	case at.held != s.before && at.is == s.after && s.after != "":
+		return fmt.Errorf("what was there is gone from its temporary name: %w", errOthers)
+	case at.held != s.before && at.is == "" && at.place == nil:
+		return errors.New("its directory is gone")
+	case at.held != s.before: // it was not made
+		return nil
+	case at.place == nil:
+		return errors.New("its directory is gone")
+	case at.is != "" && at.is != s.after:
+		return errOthers
+	}
+	out, in := guardfs.Expect{}, guardfs.Expect{}
+	if at.is != "" {
+		out.ID = at.place.Object().Info.ID
+	}
+	if at.held != "" {
+		in.ID = at.hold.Object().Info.ID
+	}
+	if at.is != "" && s.action == Put {
+		now, err := at.place.Load(maxLoad)
+		if err != nil {
+			return err
+		}
+		if now.Hash != s.hash {
+			return errOthers
+		}
+		out = guardfs.Found(now)
+	}
+	_, err = at.place.Swap(ctx, at.hold, out, in)
+	return err
+}
+
+// alone says that the operation has one rename, which is its commit.
+func (p *passage) alone() bool {
+	n := 0
+	for i := range p.steps {
+		if p.steps[i].dir != "" {
+			n++
+		}
+	}
+	return n <= 1
+}
+
+// whole says that no step is as it was before.
+func (p *passage) whole() (bool, error) {
+	for i := range p.steps {
+		s := &p.steps[i]
+		if s.dir == "" {
+			continue
+		}
+		at, err := p.look(i)
+		if err != nil {
+			return false, err
+		}
+		at.close()
+		if s.after != "" && at.held == s.after || s.before != "" && at.is == s.before {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// clear removes what is in the holds. made says that what was there before goes for good; else it
+// goes only where the checkpoint has it. What the row does not know is kept.
+func (p *passage) clear(made bool) error {
+	var errs []error
+	for i := range slices.Backward(p.steps) {
+		s := &p.steps[i]
+		if s.dir == "" || s.action == Rename {
+			continue
+		}
+		at, err := p.look(i)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if at.held != "" {
+			known := at.held == s.after || at.held == s.before &&
+				(made || p.stored(s.path) || at.hold.Object().Info.Kind != guardfs.KindFile)
+			errs = append(errs, p.e.dropOrKeep(at.hold, s.path, known))
+		}
+		at.close()
+	}
+	return errors.Join(errs...)
+}
+
+// dropOrKeep removes what is at a hold, if it is known, and keeps it otherwise. A directory goes
+// only if nothing is in it.
+func (e *Engine) dropOrKeep(hold *guardfs.Place, of string, known bool) error {
+	if known {
+		err := hold.Drop(guardfs.Expect{ID: hold.Object().Info.ID})
+		if !inUse(err) {
+			return err
+		}
+	}
+	left, err := hold.Keep()
+	e.logger.Warn("what was found under a temporary name is kept", "of", of, "as", left, "err", err)
+	return err
+}
+
+// opKey is the lock of an operation: who holds it is alive.
+func opKey(tag string) string { return "op:" + tag }
+
+// recoverOpen brings to an end what processes that are no more have left open, the newest first:
+// what was made as a whole goes on, all else is taken back. For the locks of others it waits until
+// then.
+func (e *Engine) recoverOpen(ctx context.Context, until time.Time) error {
+	tags, err := checkpoint.OpenTags(e.points.dir)
+	if err != nil || len(tags) == 0 {
+		return err
+	}
+	db, err := e.points.open()
+	if err != nil {
+		return err
+	}
+	rows, err := db.Open(ctx)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		tags = slices.DeleteFunc(tags, func(t string) bool { return t == row.Tag })
+		if !e.dead(ctx, row.Tag) {
+			continue
+		}
+		// Another start tries again; calls on other paths need not wait for that.
+		if err := e.recoverRow(ctx, db, row, until); err != nil {
+			e.left.log(e.logger, row.ID, err)
+		}
+	}
+	for _, tag := range tags {
+		if e.dead(ctx, tag) { // it never came to be saved
+			db.Forget(tag)
+		}
+	}
+	return nil
+}
+
+// dead says that nobody carries out the operation of that tag.
+func (e *Engine) dead(ctx context.Context, tag string) bool {
+	unlock, err := e.lockFor(ctx, "recovery", []string{opKey(tag)}, lockTry)
+	if err == nil {
+		unlock()
+	}
+	return err == nil
+}
+
+// recoverRow brings one operation to its end.
+func (e *Engine) recoverRow(ctx context.Context, db *checkpoint.DB, row checkpoint.OpenOp,
+	until time.Time) error {
+	op, err := db.Get(ctx, row.ID, checkpoint.Scope{AllSessions: true})
+	if err != nil {
+		return err
+	}
+	if err := e.reaches(op); err != nil {
+		return err
+	}
+	unlock, err := e.lockAll(ctx, op, until, opKey(row.Tag))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	rows, err := db.Open(ctx) // it may have waited
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(rows, func(r checkpoint.OpenOp) bool { return r.ID == row.ID })
+	if at < 0 {
+		return nil
+	}
+	p := &passage{e: e, tag: row.Tag}
+	if err := p.decode(row.Steps, op); err != nil {
+		return err
+	}
+	if rows[at].Made || p.alone() {
+		whole, err := p.whole()
+		if err != nil {
+			return err
+		}
+		if whole {
+			return p.finish(ctx, db, row.ID)
+		}
+	}
+	stuck, again := p.back(ctx)
+	if again {
+		return fmt.Errorf("not everything can be taken back at this time: %s", strings.Join(stuck, ", "))
+	}
+	if err := errors.Join(p.settleTrash(ctx, db), p.clear(false)); err != nil {
+		return err
+	}
+	if stuck != nil {
+		e.logger.Warn("of a change that was cut off half-way, not everything could be taken back; "+
+			"its checkpoint holds what was there", "id", row.ID, "paths", stuck)
+		return db.Settle(ctx, row.ID, checkpoint.Foreign)
+	}
+	e.logger.Info("a change that was cut off half-way was taken back", "id", row.ID, "paths",
+		len(op.Changes))
+	return db.Settle(ctx, row.ID, checkpoint.Aborted)
+}
+
+// finish brings a change to its end that was made: what was there before goes, and directories that
+// were to go if they are empty.
+func (p *passage) finish(ctx context.Context, db *checkpoint.DB, id checkpoint.ID) error {
+	if err := errors.Join(p.settleTrash(ctx, db), p.clear(true)); err != nil {
+		return err
+	}
+	for i := range p.steps {
+		if s := &p.steps[i]; s.dir == "" && s.before != "" {
+			if err := p.e.removeEmpty(s.path, s.before); err != nil && !errors.Is(err, errNotOurs) &&
+				!inUse(err) {
+				p.e.logger.Warn("a directory could not be removed", "path", s.path, "err", err)
+			}
+		}
+	}
+	return db.Settle(ctx, id, checkpoint.Committed)
+}

@@ -1,0 +1,296 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"moltisfs/config"
+	"moltisfs/internal/edit"
+	"moltisfs/internal/engine"
+)
+
+// watched is a tree under an operator's rules, and what is told of it.
+type watched struct {
+	*tree
+	e *engine.Engine
+	w *engine.Watching
+}
+
+func watching(t *testing.T, recursive bool, prepare func(x *tree)) *watched {
+	t.Helper()
+	x := grow(t, nil)
+	if prepare != nil {
+		prepare(x)
+	}
+	v := &watched{tree: x, e: under(t, func(fs *config.FS) {
+		fs.AllowPaths, fs.DenyPaths = []string{x.ws + "/**"}, []string{"**/secret*"}
+		fs.CheckpointBeforeMutation = true
+	})}
+	err := through(v.e, func(ctx context.Context, c *engine.Call) (err error) {
+		v.w, err = v.e.Watch(ctx, c, x.ws, recursive)
+		return err
+	})
+	if x.Containment() == "best_effort" {
+		if code(err) != engine.CodeUnsupported {
+			t.Errorf("%v", err)
+		}
+		t.Skip("SKIPPED: nothing can be watched on this system")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { v.w.Close() })
+	return v
+}
+
+// told is what is told until nothing has come for a while: "what path", or "what path > to".
+func (v *watched) told() (out []string) {
+	v.t.Helper()
+	for {
+		ctx, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		events, err := v.w.Events(ctx, 1000)
+		cancel()
+		if err != nil {
+			if !errors.Is(err, context.DeadlineExceeded) {
+				out = append(out, "error "+string(code(err)))
+			}
+			return out
+		}
+		for _, e := range events {
+			text := e.What + " " + strings.TrimPrefix(e.Path, v.ws+"/")
+			if e.To != "" {
+				text += " > " + strings.TrimPrefix(e.To, v.ws+"/")
+			}
+			out = append(out, text)
+		}
+	}
+}
+
+func (v *watched) tells(what string, want ...string) {
+	v.t.Helper()
+	if got := v.told(); strings.Join(got, ", ") != strings.Join(want, ", ") {
+		v.t.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+func (v *watched) do(errs ...error) {
+	v.t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+func TestWatch(t *testing.T) {
+	v := watching(t, true, func(x *tree) {
+		x.write("f", "one\n")
+		x.write("d/in/deep", "")
+		x.write("secrets/s", "")
+		x.write("../outside/o", "")
+		if err := os.Symlink("../outside", x.ws+"/link"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	at := func(name string) string { return v.ws + "/" + name }
+	v.tells("nothing yet")
+	v.write("new", "x")
+	v.tells("a new file", "create new", "modify new")
+	v.write("f", "two\n")
+	v.tells("content", "modify f")
+	v.do(os.Chmod(at("f"), 0o600))
+	v.tells("mode", "modify f")
+	v.do(os.Rename(at("new"), at("d/moved")))
+	v.tells("rename", "rename new > d/moved")
+	v.do(os.Remove(at("d/moved")))
+	v.tells("removal", "delete d/moved")
+	v.write("d/in/deep", "y")
+	v.tells("deep", "modify d/in/deep")
+	v.write("link/o", "y")
+	v.tells("behind a link")
+
+	v.write("secrets/s", "y")
+	v.write("secret", "y")
+	v.do(os.Mkdir(at("d/secret2"), 0o700))
+	v.write("d/secret2/f", "y")
+	v.tells("what is denied")
+	v.do(os.Rename(at("secret"), at("plain")))
+	v.tells("out of what is denied", "create plain")
+	v.do(os.Rename(at("plain"), at("secret")))
+	v.tells("into what is denied", "delete plain")
+
+	v.do(os.Rename(at("d"), at("e")))
+	v.write("e/in/deep", "z")
+	v.tells("a directory that moved", "rename d > e", "modify e/in/deep")
+	v.do(os.Rename(at("e/in"), at("../away")))
+	v.tells("a directory that left", "delete e/in")
+	v.write("../away/deep", "zz")
+	v.tells("where it is now")
+	v.do(os.Rename(at("../away"), at("back")))
+	v.tells("a directory that came", "create back", "create back/deep")
+	v.write("back/deep", "zzz")
+	v.tells("in it", "modify back/deep")
+	v.do(os.RemoveAll(at("back")))
+	v.tells("all of it", "delete back/deep", "delete back")
+}
+
+// A change of ours is one event of the path, though names are exchanged for it.
+func TestWatchOwnChanges(t *testing.T) {
+	v := watching(t, true, func(x *tree) { x.write("f", "one\n") })
+	if err := through(v.e, func(ctx context.Context, c *engine.Call) error {
+		_, _, err := v.e.Edit(ctx, c, engine.EditArgs{
+			Path: v.ws + "/f", Edits: []edit.Edit{{Old: "one", New: "two"}},
+			Refuse: func(*engine.Target, error) error { return nil },
+		})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	v.tells("an edit", "modify f")
+	if err := through(v.e, func(ctx context.Context, c *engine.Call) error {
+		_, err := v.e.Create(ctx, c, v.ws+"/d/new", []byte("x"), engine.Rules{Parents: true})
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	got := v.told()
+	for _, want := range []string{"create d", "create d/new"} {
+		if !strings.Contains(strings.Join(got, ","), want) {
+			t.Errorf("%q", got)
+		}
+	}
+	for _, g := range got {
+		if strings.Contains(g, "moltis") || strings.HasPrefix(g, "delete") {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
+func TestWatchOneDirectory(t *testing.T) {
+	v := watching(t, false, func(x *tree) { x.write("d/f", "") })
+	v.write("d/f", "x")
+	v.write("d/g", "x")
+	v.tells("below")
+	v.do(os.Mkdir(v.ws+"/new", 0o700))
+	v.write("new/f", "x")
+	v.tells("a directory", "create new")
+}
+
+// However fast directories come, nothing in them is missed.
+func TestWatchFreshDirectories(t *testing.T) {
+	v := watching(t, true, nil)
+	const dirs, files = 60, 50
+	made := make(chan error, 1)
+	go func() {
+		for d := range dirs {
+			dir := fmt.Sprintf("%s/a%d/b/c", v.ws, d)
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				made <- err
+				return
+			}
+			for f := range files {
+				if err := os.WriteFile(fmt.Sprintf("%s/f%d", dir, f), nil, 0o600); err != nil {
+					made <- err
+					return
+				}
+			}
+		}
+		made <- nil
+	}()
+	seen := map[string]bool{}
+	for wait := true; wait; {
+		select {
+		case err := <-made:
+			v.do(err)
+			wait = false
+		default:
+		}
+		for _, e := range v.told() {
+			seen[strings.TrimPrefix(e, "create ")] = true
+		}
+	}
+	for d := range dirs {
+		for f := range files {
+			if name := fmt.Sprintf("a%d/b/c/f%d", d, f); !seen[name] {
+				t.Fatalf("%s is missed; %d are told", name, len(seen))
+			}
+		}
+	}
+}
+
+// What the system's queue does not hold is told as lost, and watching goes on, in what came meanwhile too.
+func TestWatchOverflow(t *testing.T) {
+	v := watching(t, true, nil)
+	most, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
+	var n int
+	if _, serr := fmt.Sscan(string(most), &n); err != nil || serr != nil || n > 100_000 {
+		t.Skip("SKIPPED: the system's queue is too long to be filled")
+	}
+	for i := range n/2 + 10 {
+		name := fmt.Sprintf("%s/f%d", v.ws, i%7)
+		v.do(os.WriteFile(name, nil, 0o600), os.Remove(name))
+	}
+	v.do(os.Mkdir(v.ws+"/late", 0o700))
+	v.tells("too much", "rescan "+v.ws)
+	v.write("late/f", "")
+	if got := v.told(); len(got) == 0 || got[0] != "create late/f" {
+		t.Errorf("afterwards: %q", got)
+	}
+}
+
+func TestWatchEnds(t *testing.T) {
+	v := watching(t, true, func(x *tree) { x.write("d/f", "") })
+	_, err := v.w.Events(ctx, 0)
+	v.do(err)
+	done := make(chan error, 1)
+	go func() {
+		_, err := v.w.Events(ctx, 1)
+		done <- err
+	}()
+	time.Sleep(10 * time.Millisecond)
+	v.do(v.w.Close())
+	if err := <-done; !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("closed: %v", err)
+	}
+
+	v = watching(t, true, nil)
+	go func() {
+		_, err := v.w.Events(ctx, 1)
+		done <- err
+	}()
+	time.Sleep(10 * time.Millisecond)
+	v.e.Shut()
+	if err := <-done; !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("the engine ends: %v", err)
+	}
+
+	v = watching(t, true, func(x *tree) { x.write("f", "") })
+	v.do(os.Rename(v.ws, v.ws+"2"), os.WriteFile(v.ws+"2/new", nil, 0o600))
+	v.do(os.Mkdir(v.ws, 0o700), os.WriteFile(v.ws+"/other", nil, 0o600))
+	got := v.told()
+	if n := len(got); n < 2 || got[n-2] != "gone "+v.ws || got[n-1] != "error not_found" {
+		t.Errorf("moved away: %q", got)
+	}
+}
+
+func TestWatchRefuses(t *testing.T) {
+	v := watching(t, true, func(x *tree) { x.write("f", ""); x.write("secrets/f", "") })
+	for name, want := range map[string]engine.Code{
+		"/f": engine.CodeNotFound, "/none": engine.CodeNotFound, "/secrets": engine.CodePathDenied, "/../data": engine.CodePathDenied,
+	} {
+		err := through(v.e, func(ctx context.Context, c *engine.Call) error {
+			w, err := v.e.Watch(ctx, c, v.ws+name, true)
+			if err == nil {
+				w.Close()
+			}
+			return err
+		})
+		if code(err) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package image
+
+import (
+	"image"
+	"testing"
+)
+
+// TestImagesCountTheirPixels: what is reserved covers what is decoded.
+func TestImagesCountTheirPixels(t *testing.T) {
+	memory := func(format, raw string) int64 {
+		p := &Picture{format: &Format{Name: format}, raw: []byte(raw), header: image.Config{Width: 10_000, Height: MaxPixels / 10_000}}
+		n, err := p.Memory()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for _, c := range []struct {
+		name, raw string
+		at, most  int64 // bytes for 50 million pixels
+	}{
+		{"png", "", 400e6, 700e6}, {"jpeg", "", 300e6, 500e6}, {"jpeg", "\xff\xc2", 1100e6, 1300e6}, {"heic", "", workerMemory, workerMemory},
+	} {
+		if n := memory(c.name, c.raw); n < c.at || n > c.most {
+			t.Errorf("%s: %d", c.name, n)
+		}
+	}
+	for _, f := range formats {
+		if memory(f.Name, "") < 3*MaxPixels {
+			t.Errorf("%s is not weighed", f.Name)
+		}
+	}
+}

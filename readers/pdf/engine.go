@@ -1,0 +1,402 @@
+package pdf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	engine "github.com/klippa-app/go-pdfium"
+	"github.com/klippa-app/go-pdfium/enums"
+	pdferrors "github.com/klippa-app/go-pdfium/errors"
+	"github.com/klippa-app/go-pdfium/references"
+	"github.com/klippa-app/go-pdfium/requests"
+	"github.com/klippa-app/go-pdfium/webassembly"
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/experimental"
+
+	"moltisfs/readers/unreadable"
+	"moltisfs/readers/wasm"
+)
+
+const (
+	// Held is the longest PDF that is copied into the sandbox; of a longer one it asks for the parts
+	// it needs.
+	Held = 64 << 20
+	// scannedPages is how many pages without a text layer are shown as images in one answer without
+	// being asked. It ends before the next one.
+	scannedPages = 5
+	// pageImageBytes bounds all page images of one answer, as a multiple of the limit for one image.
+	pageImageBytes = 3
+)
+
+// Engine is PDFium in its sandbox, which the first PDF starts.
+type Engine struct {
+	memory int64 // bytes of the sandbox
+	cache  *wasm.Cache
+	turn   chan struct{} // held while a document is read
+
+	mu     sync.Mutex // guards the rest; never held while PDFium runs
+	pool   engine.Pool
+	stop   context.CancelFunc
+	closed bool
+}
+
+// engineStart says that the engine could not be started, as opposed to a bad document.
+type engineStart struct{ err error }
+
+func (e *engineStart) Error() string { return "starting the PDF engine: " + e.err.Error() }
+func (e *engineStart) Unwrap() error { return e.err }
+
+var errClosed = errors.New("the readers are closed")
+
+// New starts nothing.
+func New(memory int64, cache *wasm.Cache) *Engine {
+	return &Engine{memory: memory, cache: cache, turn: make(chan struct{}, 1)}
+}
+
+// Close ends the sandbox. A Read after it fails.
+func (p *Engine) Close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.drop()
+}
+
+// start returns the running sandbox.
+func (p *Engine) start() (pool engine.Pool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, &engineStart{errClosed}
+	}
+	if p.pool != nil {
+		return p.pool, nil
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			pool, err = nil, &engineStart{fmt.Errorf("%v", v)}
+		}
+	}()
+	pool, stop, err := p.launch()
+	if err != nil {
+		pool, stop, err = p.launch() // what could only not be stored is in memory now
+	}
+	if err != nil {
+		p.cache.LeaveDisk()
+		pool, stop, err = p.launch()
+	}
+	if err != nil {
+		return nil, &engineStart{err}
+	}
+	p.cache.Keep()
+	p.pool, p.stop = pool, stop
+	return pool, nil
+}
+
+// launch starts a sandbox. Compiling, where nothing is in the cache, is shared between the
+// processors.
+func (p *Engine) launch() (engine.Pool, context.CancelFunc, error) {
+	ctx := experimental.WithCompilationWorkers(context.Background(), runtime.GOMAXPROCS(0))
+	ctx, stop := context.WithCancel(experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(wasm.NewMemory)))
+	pool, err := webassembly.Init(webassembly.Config{
+		Context:  ctx,
+		MaxIdle:  1,
+		MaxTotal: 1,
+		// The default is the host's root directory.
+		FSConfig: wazero.NewFSConfig(),
+		// The default is ours, which may be carrying a protocol.
+		Stdout: io.Discard,
+		Stderr: io.Discard,
+		RuntimeConfig: wazero.NewRuntimeConfig().
+			WithCompilationCache(p.cache.Get()).
+			WithMemoryLimitPages(uint32(p.memory >> 16)).
+			WithCloseOnContextDone(true),
+	})
+	if err != nil {
+		stop()
+		return nil, nil, err
+	}
+	return pool, stop, nil
+}
+
+// Ready starts the sandbox under the caller's context alone: compiling it without a cache takes
+// seconds, which are not the document's fault and must not count against its deadline. An engine
+// that does not start is found out by Read.
+func (p *Engine) Ready(ctx context.Context) error {
+	started := make(chan struct{})
+	go func() {
+		defer close(started)
+		_, _ = p.start()
+	}()
+	select {
+	case <-started:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// drop throws the sandbox away. Whatever still runs in it ends with an error.
+func (p *Engine) drop() {
+	p.mu.Lock()
+	pool, stop := p.pool, p.stop
+	p.pool, p.stop = nil, nil
+	p.mu.Unlock()
+	if pool == nil {
+		return
+	}
+	stop()
+	defer func() { recover() }() // closing what has trapped may trap again
+	pool.Close()
+}
+
+// Document is a PDF: all its bytes, or where to read them.
+type Document struct {
+	Held []byte
+	File *io.SectionReader // when Held is nil
+}
+
+// Read reads the pages asked for, one document at a time. When the time is over it gives those that
+// it has.
+func (p *Engine) Read(ctx context.Context, doc Document, job Job) (*Pages, error) {
+	pages, err := p.run(ctx, doc, job)
+	if start, ok := err.(*engineStart); ok {
+		return nil, &unreadable.Unsupported{What: "a PDF", Why: "the PDF engine does not start (" + start.err.Error() + ")", Do: "Tell the operator; nothing in the request can change it."}
+	}
+	return pages, err
+}
+
+func (p *Engine) run(ctx context.Context, doc Document, job Job) (*Pages, error) {
+	select {
+	case p.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	type result struct {
+		pages *Pages
+		err   error
+	}
+	done := make(chan result, 1)
+	var soFar atomic.Pointer[Pages]
+	go func() {
+		defer func() { <-p.turn }()
+		pages, err := p.document(ctx, doc, job, func(pages Pages) { soFar.Store(&pages) })
+		done <- result{pages, err}
+	}()
+	select {
+	case r := <-done:
+		if ctx.Err() == nil || r.err == nil {
+			return r.pages, r.err
+		}
+		done <- r
+	case <-ctx.Done():
+	}
+	// Compiling cannot be cut off, but it ends; a document can.
+	p.mu.Lock()
+	stop := p.stop
+	p.mu.Unlock()
+	if stop != nil {
+		stop()
+	}
+	select {
+	case <-done:
+	case <-time.After(time.Second):
+	}
+	switch pages := soFar.Load(); {
+	case !errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return nil, ctx.Err()
+	case pages == nil:
+		return nil, &unreadable.Limit{What: "PDF", Resource: "time"}
+	default:
+		pages.Late = true
+		return pages, nil
+	}
+}
+
+// document opens one document in a new instance. It tells done of each page that is read.
+func (p *Engine) document(ctx context.Context, from Document, job Job, done func(Pages)) (pages *Pages, err error) {
+	pool, err := p.start()
+	if err != nil {
+		return nil, err
+	}
+	trapped := true
+	defer func() {
+		if v := recover(); v != nil {
+			pages, err = nil, &unreadable.Damaged{What: "PDF", Why: fmt.Sprintf("the engine gave up (%v)", v)}
+		}
+		if trapped {
+			p.drop()
+		}
+	}()
+	instance, err := pool.GetInstanceWithContext(ctx)
+	if err != nil {
+		return nil, &engineStart{err}
+	}
+	open := &requests.OpenDocument{File: &from.Held}
+	if from.Held == nil {
+		open = &requests.OpenDocument{FileReader: from.File, FileReaderSize: from.File.Size()}
+	}
+	doc, err := instance.OpenDocument(open)
+	switch {
+	case err == nil:
+	case errors.Is(err, pdferrors.ErrPassword):
+		trapped = false
+		instance.Close()
+		return nil, &unreadable.Encrypted{What: "PDF"}
+	case errors.Is(err, pdferrors.ErrSecurity):
+		trapped = false
+		instance.Close()
+		return nil, &unreadable.Unsupported{What: "an encrypted PDF", Why: "its kind of encryption is not known", Do: "Ask the user for a copy that is not encrypted."}
+	default:
+		// Not every error leaves a clean instance; a new sandbox is cheap.
+		return nil, &unreadable.Damaged{What: "PDF", Why: pdfReason(err)}
+	}
+	pages, err = readPages(ctx, instance, doc.Document, job, done)
+	var ours unreadable.Hinter
+	if err == nil || errors.As(err, &ours) {
+		if instance.Close() == nil {
+			trapped = false
+		}
+	}
+	return pages, err
+}
+
+func pdfReason(err error) string {
+	switch {
+	case errors.Is(err, pdferrors.ErrFormat):
+		return "it has no readable structure"
+	case errors.Is(err, pdferrors.ErrPage):
+		return "its page cannot be read"
+	case errors.Is(err, pdferrors.ErrFile), errors.Is(err, pdferrors.ErrUnknown), errors.Is(err, pdferrors.ErrUnexpected), errors.Is(err, pdferrors.ErrSuccess):
+		return "it cannot be opened"
+	}
+	return "the engine gave up on it"
+}
+
+// readPages reads one page after the other, and tells done after each what there is.
+func readPages(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMENT, job Job, done func(Pages)) (*Pages, error) {
+	count, err := in.FPDF_GetPageCount(&requests.FPDF_GetPageCount{Document: doc})
+	if err != nil {
+		return nil, err
+	}
+	if count.PageCount < 1 {
+		return nil, &unreadable.Damaged{What: "PDF", Why: "it has no pages"}
+	}
+	out := &Pages{Total: count.PageCount}
+	if out.Asked, err = job.Pages(out.Total); err != nil {
+		return nil, err
+	}
+	text, images, scans, failures := int64(0), int64(0), 0, 0
+	for _, n := range out.Asked {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		page := Page{Number: n, Objects: -1}
+		loaded, err := in.FPDF_LoadPage(&requests.FPDF_LoadPage{Document: doc, Index: n - 1})
+		if err != nil {
+			if ctx.Err() != nil || !errors.Is(err, pdferrors.ErrPage) && failures > 3 {
+				return nil, broken(ctx, err)
+			}
+			failures++
+			page.Failed = true
+			out.Pages = append(out.Pages, page)
+			continue
+		}
+		at := requests.Page{ByReference: &loaded.Page}
+		if err := readPage(ctx, in, doc, at, &page); err != nil {
+			if failures++; ctx.Err() != nil || failures > 4 {
+				return nil, broken(ctx, err)
+			}
+			page.Failed = true
+		}
+		scan := page.NoText && page.DrawnOn() && !page.Failed
+		if (job.Render || scan) && (images >= job.ImageMax*pageImageBytes || scans >= scannedPages && !job.Render) {
+			in.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: loaded.Page})
+			break // its image belongs to the next answer
+		}
+		if job.Render || scan {
+			if scan {
+				scans++
+			}
+			if err := drawPage(ctx, in, doc, at, job, &page); err != nil {
+				if failures++; ctx.Err() != nil || failures > 3 {
+					return nil, broken(ctx, err)
+				}
+				page.Failed = true
+			} else {
+				images += int64(len(page.Image.Base64))
+			}
+		}
+		in.FPDF_ClosePage(&requests.FPDF_ClosePage{Page: loaded.Page})
+		out.Pages = append(out.Pages, page)
+		done(*out)
+		if text += int64(len(page.Text)); text > job.TextBytes {
+			break
+		}
+	}
+	return out, nil
+}
+
+// readPage takes the page's text, and behind it what annotations and form fields say.
+func readPage(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMENT, at requests.Page, page *Page) error {
+	text, err := pageText(in, at)
+	if err != nil {
+		return err
+	}
+	page.Text = cleanPageText(text)
+	page.NoText = page.Text == ""
+	if page.NoText {
+		if c, err := in.FPDFPage_CountObjects(&requests.FPDFPage_CountObjects{Page: at}); err == nil {
+			page.Objects = c.Count
+		}
+	}
+	count, err := in.FPDFPage_GetAnnotCount(&requests.FPDFPage_GetAnnotCount{Page: at})
+	if err != nil || count.Count <= 0 {
+		return err
+	}
+	page.Annotations = count.Count
+	return withForms(ctx, func() error {
+		a := &annotations{in: in, at: at, doc: doc}
+		if err := a.readAll(ctx, count.Count); err != nil {
+			return err
+		}
+		page.Overlaid, page.Unsaid = a.drawn, len(a.mute) > 0
+		if said := a.String(); said != "" {
+			page.Text = strings.TrimPrefix(page.Text+"\n"+said, "\n")
+		}
+		return nil
+	})
+}
+
+// drawPage makes the page's image, with its annotations and filled fields.
+func drawPage(ctx context.Context, in engine.Pdfium, doc references.FPDF_DOCUMENT, at requests.Page, job Job, page *Page) error {
+	q := &requests.RenderPageInPixels{Page: at, Width: job.Edge, Height: job.Edge}
+	draw := func() error {
+		img, err := in.RenderPageInPixels(q)
+		if err != nil {
+			return err
+		}
+		defer img.Cleanup()
+		page.Image, err = pageImage(ctx, page.Number, img.Result.RenderedImage, job.ImageMax)
+		return err
+	}
+	if page.Annotations == 0 {
+		return draw()
+	}
+	q.RenderForm, q.Document, q.RenderFlags = true, &doc, enums.FPDF_RENDER_FLAG_ANNOT
+	return withForms(ctx, draw)
+}
+
+// broken says why the sandbox stopped.
+func broken(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("%w", &unreadable.Damaged{What: "PDF", Why: pdfReason(err)})
+}

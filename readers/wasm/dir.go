@@ -1,0 +1,99 @@
+package wasm
+
+import (
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+)
+
+// private makes the directory if it is missing and reports whether it and what is in it belong to
+// us alone: no link, no other owner, no leave to write for anybody else.
+func private(dir string) bool {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return false
+	}
+	if !ours(dir) {
+		return false
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		if e.IsDir() && !ours(filepath.Join(dir, e.Name())) || e.Type()&os.ModeSymlink != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func ours(dir string) bool {
+	info, err := os.Lstat(dir)
+	return err == nil && info.IsDir() && ownedByUs(info)
+}
+
+// sealed is the end of the name of a file that holds the CRC-32C of an entry of the cache. wazero's
+// own covers the code, but not the table of where its functions begin: a wrong one there is jumped
+// to, or memory asked for after it.
+const sealed = ".crc"
+
+// sound takes out of the cache what is not as it was written, and reports whether that was
+// possible.
+func sound(dir string) bool {
+	for entry := range cacheEntries(dir) {
+		want, err := os.ReadFile(entry + sealed)
+		if got, ok := checksum(entry); err == nil && ok && got == string(want) {
+			continue
+		}
+		if err := os.Remove(entry); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+		_ = os.Remove(entry + sealed) // names nothing any more
+	}
+	return true
+}
+
+// seal says of new entries that they are as they were written. One that gets no seal is compiled
+// again.
+func seal(dir string) {
+	for entry := range cacheEntries(dir) {
+		if _, err := os.Stat(entry + sealed); err == nil {
+			continue
+		}
+		if sum, ok := checksum(entry); ok {
+			_ = os.WriteFile(entry+sealed, []byte(sum), 0o600)
+		}
+	}
+}
+
+// cacheEntries yields the names of compiled code below the directory, not those of files that are
+// being written.
+func cacheEntries(dir string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		versions, _ := os.ReadDir(dir)
+		for _, v := range versions {
+			files, _ := os.ReadDir(filepath.Join(dir, v.Name()))
+			for _, f := range files {
+				if filepath.Ext(f.Name()) == "" && !yield(filepath.Join(dir, v.Name(), f.Name())) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func checksum(name string) (string, bool) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", false
+	}
+	defer f.Close()
+	h := crc32.New(crc32.MakeTable(crc32.Castagnoli))
+	n, err := io.CopyBuffer(h, struct{ io.Reader }{f}, make([]byte, 256<<10))
+	return fmt.Sprintf("%08x %d", h.Sum32(), n), err == nil
+}

@@ -1,0 +1,161 @@
+package tools
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"moltisfs/approval"
+	"moltisfs/config"
+	"moltisfs/grep/ignore"
+	"moltisfs/hook"
+	"moltisfs/internal/datadir"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/policy"
+)
+
+// The words of an approval, for a host that answers it. A Question carries
+// the diff; an Answer is bound to the question's digest.
+type (
+	Question = approval.Question
+	Answer   = approval.Answer
+	Decision = approval.Decision
+	// An Approver decides about one change. It is asked with no lock held and may take minutes; ctx ends with the
+	// approval timeout. It must be safe for concurrent use.
+	Approver = approval.Approver
+)
+
+// What an Approver may answer.
+const (
+	Approved    = approval.Approved
+	Denied      = approval.Denied
+	TimedOut    = approval.TimedOut
+	NobodyToAsk = approval.NobodyToAsk
+)
+
+// Options is what the host supplies. The zero value is safe: nobody can
+// approve, so with require_approval every change is refused.
+type Options struct {
+	// DataDir is our own directory: audit, checkpoints, locks, read ledger. Required; made 0700 when missing. One that
+	// exists is ours or empty, nobody else may write in it, and its mode stays as it is: else it is a *DataDirError.
+	DataDir string
+	// Approver answers for calls that bring none of their own. nil: nobody can be asked.
+	Approver Approver
+	// Protect lists files and trees that no tool may touch besides DataDir: the config file, the binary. They, and DataDir,
+	// are held under each of their names: as spelled, by each link on the way, and where it ends.
+	Protect []string
+	// Logger gets what an operator should know. nil: silent. Never file contents.
+	Logger *slog.Logger
+	// GitUser says where the user's own git configuration is, whose core.excludesFile Glob and Grep obey with respect_gitignore, and
+	// where "~/" leads in a repository's. The zero value: nowhere.
+	GitUser ignore.User
+	// Identities are age identities ("AGE-SECRET-KEY-1…") to read encrypted checkpoints with.
+	Identities []string
+	// Progress hears how far long work is, see checkpoint.Options. May be nil.
+	Progress func(what string, done, total int)
+	// RootMayBeGone opens the suite although workspace_root can't be searched: for who brings it back.
+	RootMayBeGone bool
+	// Hooks run around every call, before those that [tools.fs.hooks] names. Their Observer is for metrics and traces: package
+	// telemetry makes one.
+	Hooks hook.Set
+	// Worker is the command line that runs a reader in a process of its own (see readers.RunWorker). Empty: such readers are off.
+	Worker []string
+}
+
+// DataDirError is a data directory that can't be ours.
+type DataDirError struct{ Dir, Why, Do string }
+
+func (e *DataDirError) Error() string { return "data directory " + e.Dir + ": " + e.Why }
+
+// Hint says where it could be instead.
+func (e *DataDirError) Hint() string { return e.Do }
+
+// Open readies the suite. Problems of the configuration come back all at
+// once; nothing of the agent's tree is touched.
+func Open(cfg config.Config, o Options) (*Suite, error) { return open(cfg, o, nil) }
+
+func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (*Suite, error) {
+	e, err := openEngine(cfg, o, nil, fault)
+	if err != nil {
+		return nil, err
+	}
+	s := Over(e)
+	s.close = sync.OnceValue(e.Close)
+	return s, nil
+}
+
+// OpenEngine opens what a suite stands on, as Open does, for who has other dialects stand on it too:
+// Over makes the suite. others are what those dialects offer.
+func OpenEngine(cfg config.Config, o Options, others ...Definition) (*engine.Engine, error) {
+	return openEngine(cfg, o, others, nil)
+}
+
+func openEngine(cfg config.Config, o Options, others []Definition, fault func(op string) *guardfs.Fault) (*engine.Engine, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	defs, err := DefinitionsUnder(cfg.Tools.Policy)
+	if defs = append(defs, others...); err == nil && len(defs) == 0 {
+		err = someTool(cfg.Tools.Policy)
+	}
+	if err != nil {
+		return nil, err
+	}
+	changes := slices.ContainsFunc(defs, func(d Definition) bool { return !d.ReadOnly })
+	e, err := engine.Open(cfg, engine.Host{
+		DataDir: o.DataDir, Approver: o.Approver, Protect: o.Protect, Logger: o.Logger, GitUser: o.GitUser,
+		Identities: o.Identities, Progress: o.Progress, Worker: o.Worker, Hooks: o.Hooks, Fault: fault,
+		RootMayBeGone: o.RootMayBeGone, ReadOnly: !changes,
+	})
+	if d, ok := errors.AsType[*datadir.Error](err); ok {
+		return nil, (*DataDirError)(d)
+	}
+	return e, err
+}
+
+// Definitions are those of every tool, for a host that shows them without a
+// suite.
+func Definitions() []Definition { return (&Suite{}).Definitions() }
+
+// DefinitionsUnder are those of the tools that a policy leaves.
+func DefinitionsUnder(p config.Policy) ([]Definition, error) {
+	lists, err := policy.NewTools(p.Allow, p.Deny)
+	if err != nil {
+		return nil, err
+	}
+	return (&Suite{tools: lists}).Definitions(), nil
+}
+
+// Check finds what is wrong with a configuration: what config.Check finds, and what takes the tools, or a look at the file system, to
+// know. Its errors are *config.Problem, joined where there are several; config.Locate adds where in a file they stand. Open does
+// the same.
+func Check(cfg config.Config) error {
+	err := cfg.Check()
+	if err == nil {
+		err = someTool(cfg.Tools.Policy)
+	}
+	if err != nil {
+		return err
+	}
+	return engine.Check(cfg.Tools.FS)
+}
+
+// someTool refuses lists that leave no tool: who starts a server wants to call something.
+func someTool(p config.Policy) error {
+	if defs, err := DefinitionsUnder(p); err != nil || len(defs) > 0 {
+		return err
+	}
+	key := "tools.policy.deny"
+	if defs, _ := DefinitionsUnder(config.Policy{Allow: p.Allow}); len(defs) == 0 {
+		key = "tools.policy.allow"
+	}
+	return &config.Problem{Key: key, Why: "leaves no tool at all", Hint: "name one of them, as \"Read\""}
+}
+
+// Warnings are what is right and may still be meant otherwise: those of the configuration itself, and
+// what a look at the file system adds of rules that do nothing.
+func Warnings(cfg config.Config) []*config.Problem {
+	return append(cfg.Warnings(), engine.IdleRules(cfg.Tools.FS)...)
+}
