@@ -364,7 +364,7 @@ func halfMade(a *about) *Refusal {
 	r.Hint = "Tell the user, and read these paths before going on."
 	switch {
 	case f.Marked:
-		r.Hint = "The next start, and the next change of these paths, takes back what others have not changed since, as soon as the system lets it. " + r.Hint
+		r.Hint = "The next start, and the next change of these paths, brings it to an end as soon as the system lets it. What others have changed since stays. " + r.Hint
 	case f.Checkpoint != "":
 		r.Hint = "What was there is in checkpoint " + f.Checkpoint + ". " + r.Hint
 	}

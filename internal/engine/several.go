@@ -121,9 +121,9 @@ func each(n int, one func(i int) error) error {
 	return failed
 }
 
-// commit says that all was made. Of a change of one step the swap says it.
+// commit says that all was made. Where the last swap is the commit nobody needs to say it.
 func (s *several) commit(ctx context.Context) error {
-	if s.alone() {
+	if s.lastCommits() {
 		return nil
 	}
 	if err := s.db.Made(ctx, s.id); err != nil {

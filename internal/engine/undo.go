@@ -308,15 +308,26 @@ func (p *passage) backOne(ctx context.Context, i int) error {
 	return err
 }
 
-// alone says that the operation has one rename, which is its commit.
-func (p *passage) alone() bool {
-	n := 0
+// renames are the steps that have a rename.
+func (p *passage) renames() (out []*trace) {
 	for i := range p.steps {
-		if p.steps[i].dir != "" {
-			n++
+		if s := &p.steps[i]; s.dir != "" {
+			out = append(out, s)
 		}
 	}
-	return n <= 1
+	return out
+}
+
+// alone says that the operation has one rename. It is made or not, and never half made.
+func (p *passage) alone() bool { return len(p.renames()) <= 1 }
+
+// lastCommits says that the last rename is the commit: all others make the directories for it.
+// Others may have put something into what it moved. They find it there after a kill, and not in the
+// trash.
+func (p *passage) lastCommits() bool {
+	all := p.renames()
+	return len(all) <= 1 || !slices.ContainsFunc(all[:len(all)-1],
+		func(s *trace) bool { return s.action != Mkdir }) && all[len(all)-1].action != Mkdir
 }
 
 // whole says that no step is as it was before.
@@ -449,7 +460,7 @@ func (e *Engine) recoverRow(ctx context.Context, db *checkpoint.DB, row checkpoi
 	if err := p.decode(row.Steps, op); err != nil {
 		return err
 	}
-	if rows[at].Made || p.alone() {
+	if rows[at].Made || p.lastCommits() {
 		whole, err := p.whole()
 		if err != nil {
 			return err
