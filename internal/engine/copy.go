@@ -33,7 +33,7 @@ const (
 // entry that policy hides is not copied: a part of it would pass for the whole.
 func (e *Engine) Copy(ctx context.Context, c *Call, a CopyArgs) (*Done, error) {
 	return e.Change(ctx, c, func(ctx context.Context, d *Desk) (*Plan, error) {
-		h, err := e.fs.Resolve(a.From, guardfs.Read)
+		h, err := d.e.fs.Resolve(a.From, guardfs.Read)
 		if err != nil {
 			return nil, err
 		}

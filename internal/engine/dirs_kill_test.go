@@ -30,6 +30,11 @@ var makings = map[string]struct {
 		}})
 		return err
 	}},
+	"make directories": {func(x *tree) { x.write("f", "f\n") }, func(e *engine.Engine, ws string) error {
+		a := engine.MkdirArgs{Path: ws + "/x/y/z", Rules: engine.Rules{Parents: true}}
+		_, err := e.Mkdir(ctx, maker(), a)
+		return err
+	}},
 	"take back": {func(x *tree) {
 		x.put("s", "x/y/z/f", "new\n")
 	}, func(e *engine.Engine, _ string) error {

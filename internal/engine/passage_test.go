@@ -71,6 +71,11 @@ var passages = map[string]struct {
 	"files, new and old": {[]string{"e", "keep/k", "d/a"}, func(x *tree) error {
 		return x.writeAll(x.call("s"), []string{"e", "keep/k", "d/new", "x/y/f", "x/g"}, "new\n")
 	}, newFile},
+	"directories": {[]string{"f"}, func(x *tree) error {
+		a := engine.MkdirArgs{Path: x.ws + "/x/y", Rules: engine.Rules{Parents: true}}
+		_, err := x.Mkdir(ctx, x.call("s"), a)
+		return err
+	}, func(looks string) bool { return strings.Contains(looks, "/x/y drwx") }},
 	"a tree goes": {[]string{"d/b/c", "e", "d/a", "d/b/e"}, func(x *tree) error {
 		_, err := x.Delete(ctx, x.call("s"), x.ws+"/d", engine.DeleteOptions{Recursive: true})
 		return err

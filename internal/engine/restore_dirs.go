@@ -2,12 +2,14 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"io/fs"
 	"maps"
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/engine/rewind"
@@ -51,7 +53,7 @@ func (r *restore) dirsToMake() error {
 
 // dirsToGo keeps of the directories that are to go those that can, innermost first: one that was a file
 // in between stands elsewhere in the plan.
-func (r *restore) dirsToGo() error {
+func (r *restore) dirsToGo(ctx context.Context) error {
 	slices.SortFunc(r.drop, func(a, b string) int { return strings.Compare(b, a) })
 	all := r.drop
 	r.drop = nil
@@ -73,7 +75,10 @@ func (r *restore) dirsToGo() error {
 		case !there:
 			continue
 		default:
-			why, err = r.mayChange(d)
+			if why, err = r.mayChange(d); err == nil && why == none && r.remade(ctx, d) {
+				r.kept = append(r.kept, Blocked{Path: d, Why: ChangedOutside})
+				continue
+			}
 		}
 		switch {
 		case err != nil:
@@ -86,6 +91,22 @@ func (r *restore) dirsToGo() error {
 		}
 	}
 	return nil
+}
+
+// remade says that the directory at a path is younger than the Mkdir that made one there: it is somebody
+// else's. What was made on the way to a file goes if it is empty, whoever made it.
+func (r *restore) remade(ctx context.Context, name string) bool {
+	for i := range r.plan.Items {
+		item := &r.plan.Items[i]
+		if item.Path != name || item.HeadID == "" || item.Head.Kind != checkpoint.Dir {
+			continue
+		}
+		op, err := r.db.Get(ctx, item.HeadID, checkpoint.Scope{AllSessions: true})
+		o, _, lerr := r.e.fs.Lstat(name)
+		return err == nil && op.Kind == checkpoint.KindMkdir && lerr == nil && o.Info.ID.Birth != 0 &&
+			time.Unix(0, o.Info.ID.Birth).After(op.Time.Add(clockTick))
+	}
+	return false
 }
 
 // mayChange asks the system early whether what is at a path may be changed. why: a restore that may

@@ -126,7 +126,7 @@ func (r *restore) look(ctx context.Context, p *Plan) error {
 	if err := r.load(ctx, false); err != nil {
 		return err
 	}
-	return r.dirsToGo()
+	return r.dirsToGo(ctx)
 }
 
 // load looks at files and links: those in whose place a directory is to be, or the others.
