@@ -79,7 +79,7 @@ var plan = []room{
 	{2, "checkpoint/moltis", "checkpoint", "os path/filepath", ""},
 	{2, "dialect", "approval", "", ""},
 	{2, "internal/engine/rewind", "checkpoint internal/edit/diff", "", ""},
-	{2, "internal/engine", "approval checkpoint config grep grep/ignore hook internal/audit internal/datadir internal/edit internal/edit/diff internal/edit/guard internal/engine/rewind internal/guardfs" +
+	{2, "internal/engine", "approval checkpoint config grep grep/ignore grep/index/rulefiles hook internal/audit internal/datadir internal/edit internal/edit/diff internal/edit/guard internal/engine/rewind internal/guardfs" +
 		" internal/ledger internal/policy readers", "path/filepath runtime/debug syscall", ""},
 
 	{2, "telemetry", "hook", "", "github.com/prometheus/client_golang go.opentelemetry.io/otel go.opentelemetry.io/otel/trace"},

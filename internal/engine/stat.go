@@ -65,7 +65,13 @@ func (e *Engine) List(ctx context.Context, c *Call, path string) (*Listing, erro
 		}
 		defer d.Close() //nolint:errcheck // nothing was written through it
 		out.Path = d.True()
-		out.Entries, out.Denied, err = list(ctx, d)
+		entries, denied, err := list(ctx, d)
+		out.Denied = denied
+		for i := range entries {
+			if !entries[i].unnamed {
+				out.Entries = append(out.Entries, entries[i].Entry)
+			}
+		}
 		return nil, err
 	}
 	if err := e.View(ctx, c, View{Path: path, Access: guardfs.Walk, Look: look}); err != nil {
@@ -74,9 +80,16 @@ func (e *Engine) List(ctx context.Context, c *Call, path string) (*Listing, erro
 	return out, nil
 }
 
-// list looks at the entries of d. What has gone meanwhile is left out. What can't be looked at has
-// its kind alone.
-func list(ctx context.Context, d *guardfs.Dir) (out []Entry, denied int, err error) {
+// listed is one entry of a directory. way: policy hides it, but not everything below it, so that it may
+// be entered; unnamed: and not be told.
+type listed struct {
+	Entry
+	way, unnamed bool
+}
+
+// list looks at the entries of d, by name. What has gone meanwhile is left out. What can't be looked at
+// has its kind alone.
+func list(ctx context.Context, d *guardfs.Dir) (out []listed, denied int, err error) {
 	names, denied, err := d.ListWays(nil)
 	if err != nil {
 		return nil, 0, err
@@ -84,7 +97,7 @@ func list(ctx context.Context, d *guardfs.Dir) (out []Entry, denied int, err err
 	if len(names) > maxList {
 		return nil, 0, Refuse(TooManyEntries, d.True(), maxList)
 	}
-	out = make([]Entry, 0, len(names))
+	out = make([]listed, 0, len(names))
 	for _, n := range names {
 		if err := ctx.Err(); err != nil {
 			return nil, 0, err
@@ -97,17 +110,19 @@ func list(ctx context.Context, d *guardfs.Dir) (out []Entry, denied int, err err
 			denied--
 			fallthrough
 		case err == nil:
-			out = append(out, Entry{Path: full, Info: info})
-		case n.Way, r != nil && r.Code == CodeNotFound:
+			out = append(out, listed{Entry{Path: full, Info: info}, n.Way, false})
+		case n.Way:
+			out = append(out, listed{Entry{Path: full, Info: guardfs.Info{Kind: n.Kind}}, true, true})
+		case r != nil && r.Code == CodeNotFound:
 		case r != nil && r.Code == CodePathDenied:
 			denied++
 		case errors.Is(err, fs.ErrPermission): // of the directory only the names may be read
-			out = append(out, Entry{Path: full, Info: guardfs.Info{Kind: n.Kind}})
+			out = append(out, listed{Entry: Entry{Path: full, Info: guardfs.Info{Kind: n.Kind}}})
 		default:
 			return nil, 0, err
 		}
 	}
-	slices.SortFunc(out, func(a, b Entry) int { return cmp.Compare(a.Path, b.Path) })
+	slices.SortFunc(out, func(a, b listed) int { return cmp.Compare(a.Path, b.Path) })
 	return out, denied, nil
 }
 
