@@ -18,17 +18,18 @@ type TreeArgs struct {
 	Path   string
 	Depth  int  // how far below Path an entry may lie; 1 is in it, 0 as deep as can be
 	Hidden bool // also names that begin with a dot
-	// All lists also what ignore rules hide, and the directories of version control systems. Else the
-	// rules hold as for a search: if the configuration respects them.
+	// All lists also what ignore rules hide, and the directories of version control systems. Else
+	// the rules hold as for a search: if the configuration respects them.
 	All bool
 }
 
 // maxTreeDepth is the most: so many directories are open at once.
 const maxTreeDepth = 200
 
-// ListTree hands over what is below a directory: each directory before what is in it, and the entries of
-// one by name. Links are entries, and never followed; other mounts are not entered. What is not shown is
-// counted, but for hidden names. An error of use ends it, and is the answer; fs.SkipAll is none.
+// ListTree hands over what is below a directory: each directory before what is in it, and the
+// entries of one by name. Links are entries, and never followed; other mounts are not entered. What
+// is not shown is counted, but for hidden names. An error of use ends it, and is the answer;
+// fs.SkipAll is none.
 func (e *Engine) ListTree(
 	ctx context.Context, c *Call, a TreeArgs, use func(Entry) error,
 ) (skipped grep.Skipped, err error) {
@@ -39,7 +40,7 @@ func (e *Engine) ListTree(
 	if w.Depth <= 0 || w.Depth > maxTreeDepth {
 		w.Depth = maxTreeDepth
 	}
-	err = e.View(ctx, c, View{Path: a.Path, Access: guardfs.Walk, Look: func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
+	look := func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
 		d, err := e.openDir(ctx, h)
 		if err != nil {
 			return nil, err
@@ -56,7 +57,8 @@ func (e *Engine) ListTree(
 		}
 		w.skipped.Denied = denied
 		return nil, w.dir(ctx, d, entries, base, set, w.Depth)
-	}})
+	}
+	err = e.View(ctx, c, View{Path: a.Path, Access: guardfs.Walk, Look: look})
 	if errors.Is(err, fs.SkipAll) {
 		err = nil
 	}
@@ -72,9 +74,11 @@ type treeWalk struct {
 	skipped grep.Skipped
 }
 
-// dir hands over the entries of d and what is below. at is its path from the base of the ignore rules,
-// "" or with a trailing slash; deep is how far below d an entry may lie.
-func (w *treeWalk) dir(ctx context.Context, d *guardfs.Dir, in []listed, at string, set *ignore.Set, deep int) error {
+// dir hands over the entries of d and what is below. at is its path from the base of the ignore
+// rules, "" or with a trailing slash; deep is how far below d an entry may lie.
+func (w *treeWalk) dir(
+	ctx context.Context, d *guardfs.Dir, in []listed, at string, set *ignore.Set, deep int,
+) error {
 	if f := ruleFiles(in); w.rules && f.Any() {
 		var unread int
 		set, unread = set.Enter(rulefiles.Of(grep.Guarded(d)), at, f)
@@ -111,7 +115,9 @@ func (w *treeWalk) dir(ctx context.Context, d *guardfs.Dir, in []listed, at stri
 }
 
 // enter goes down into one directory. Of one that policy hides nothing is counted: it was itself.
-func (w *treeWalk) enter(ctx context.Context, d *guardfs.Dir, l *listed, at string, set *ignore.Set, deep int) error {
+func (w *treeWalk) enter(
+	ctx context.Context, d *guardfs.Dir, l *listed, at string, set *ignore.Set, deep int,
+) error {
 	if deep <= 1 {
 		if !l.unnamed {
 			w.skipped.Deep++
@@ -148,7 +154,8 @@ func (w *treeWalk) enter(ctx context.Context, d *guardfs.Dir, l *listed, at stri
 // ruleFiles looks for the entries that carry ignore rules.
 func ruleFiles(in []listed) ignore.Found {
 	kinds := map[guardfs.Kind]grep.Kind{
-		guardfs.KindFile: grep.KindFile, guardfs.KindDir: grep.KindDir, guardfs.KindSymlink: grep.KindLink,
+		guardfs.KindFile: grep.KindFile, guardfs.KindDir: grep.KindDir,
+		guardfs.KindSymlink: grep.KindLink,
 	}
 	var out []grep.Entry
 	for i := range in {

@@ -17,9 +17,9 @@ type MkdirArgs struct {
 	DryRun bool
 }
 
-// Mkdir makes a directory: an ordinary change, checkpointed whatever the config says. An undo removes
-// it if it is still that one, and nothing is in it. A link at the path is refused, and whatever else
-// is there is a conflict.
+// Mkdir makes a directory: an ordinary change, checkpointed whatever the config says. An undo
+// removes it if it is still that one, and nothing is in it. A link at the path is refused, and
+// whatever else is there is a conflict.
 func (e *Engine) Mkdir(ctx context.Context, c *Call, a MkdirArgs) (*Done, error) {
 	return e.Change(ctx, c, func(_ context.Context, d *Desk) (*Plan, error) {
 		c.Trace.Paths = []string{a.Path}
