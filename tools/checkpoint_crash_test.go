@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +21,7 @@ import (
 	"moltisfs/tools"
 )
 
-var killRounds = flag.Int("kill", 15, "rounds of TestKilledRewind; 300 in CI, 10000 in a soak")
+var killRounds = flag.Int("kill", 30, "rounds of TestKilledRewind; 10000 in a soak")
 
 // killVar makes the test binary the process that is killed.
 const killVar = "MOLTISFS_TOOLS_TEST_REWIND"
@@ -139,15 +140,26 @@ func newRewind(t *testing.T) (dir, ws string) {
 	return dir, ws
 }
 
-// moment is when a rewind is killed: some time, or up to 2 ms after its mark is there or one of its first files is changed.
+// moment is when a rewind is killed: some time, or up to 2 ms after it is announced or one of its
+// first files is changed.
 type moment int
 
 const (
 	anyMoment moment = iota
-	afterMark
+	announced
 	afterFile
 	moments
 )
+
+// openTags names the operations that are announced in the store and not settled.
+func openTags(t *testing.T, dir string) []string {
+	t.Helper()
+	tags, err := checkpoint.OpenTags(dir + "/data/checkpoints")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tags
+}
 
 // killRewind runs a process that rewinds back and forth, and kills it. With few, it may have so few files open that it closes the new ones until they are published.
 func killRewind(t *testing.T, dir string, at moment, few bool) {
@@ -170,15 +182,17 @@ func killRewind(t *testing.T, dir string, at moment, few bool) {
 	}
 	time.Sleep(time.Duration(rand.Intn(30_000)) * time.Microsecond)
 	if at != anyMoment {
-		first := rewoundPath(dir+"/ws", 1)
-		was, _ := os.ReadFile(first)
-		for until := time.Now().Add(5 * time.Second); time.Now().Before(until); {
-			if at == afterMark {
-				if marks, _ := filepath.Glob(dir + "/data/checkpoints/journal/ck-*"); marks != nil {
-					break
-				}
-			} else if now, _ := os.ReadFile(first); string(now) != string(was) {
-				break
+		first := func() string { b, _ := os.ReadFile(rewoundPath(dir+"/ws", 1)); return string(b) }
+		was, before := first(), openTags(t, dir)
+		came := func() bool {
+			if at == afterFile {
+				return first() != was
+			}
+			return slices.ContainsFunc(openTags(t, dir), func(tag string) bool { return !slices.Contains(before, tag) })
+		}
+		for until := time.Now().Add(time.Minute); !came(); {
+			if time.Now().After(until) {
+				t.Fatalf("the moment %d never came", at)
 			}
 		}
 		time.Sleep(time.Duration(rand.Intn(2_000)) * time.Microsecond)
@@ -199,7 +213,8 @@ func TestKilledRewind(t *testing.T) {
 	}
 	dir, ws := newRewind(t)
 	mixed := 0
-	for round := range *killRounds {
+	round := 0
+	for ; round < *killRounds || mixed == 0 && round < 300; round++ {
 		killRewind(t, dir, moment(round)%moments, round/int(moments)%2 == 1)
 		if generation(t, ws) == "mixed" {
 			mixed++
@@ -221,14 +236,14 @@ func TestKilledRewind(t *testing.T) {
 				t.Fatalf("round %d: temporary files are left: %v", round, left)
 			}
 		}
-		if left, err := os.ReadDir(dir + "/data/checkpoints/journal"); err == nil && len(left) > 0 {
-			t.Fatalf("round %d: marks are left: %v", round, left)
-		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
+		if left := openTags(t, dir); left != nil {
+			t.Fatalf("round %d: operations are left open: %q", round, left)
+		}
 	}
-	t.Logf("%d rounds, %d of them cut a rewind in two", *killRounds, mixed)
+	t.Logf("%d rounds, %d of them cut a rewind in two", round, mixed)
 	if mixed == 0 {
 		t.Error("no kill fell between two files: the test tests nothing")
 	}
@@ -276,11 +291,11 @@ func TestKilledRewindAndCleanedStore(t *testing.T) {
 				t.Fatalf("round %d: temporary files are left: %v", round, left)
 			}
 		}
-		if left, err := os.ReadDir(dir + "/data/checkpoints/journal"); err == nil && len(left) > 0 {
-			t.Fatalf("marks are left: %v", left)
-		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
+		}
+		if left := openTags(t, dir); left != nil {
+			t.Fatalf("round %d: operations are left open: %q", round, left)
 		}
 	}
 	if mixed == 0 {
