@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -23,12 +24,13 @@ type said struct{ message, hint string }
 type sentences struct {
 	path   string
 	causes map[said]string
+	mu     sync.Mutex      // of what follows
 	met    map[said]string // in this run
 }
 
 func loadSentences(t *testing.T, dir string) *sentences {
 	t.Helper()
-	s := &sentences{filepath.Join(dir, "sentences.golden"), map[said]string{}, map[said]string{}}
+	s := &sentences{path: filepath.Join(dir, "sentences.golden"), causes: map[said]string{}, met: map[said]string{}}
 	text, err := os.ReadFile(s.path)
 	if err != nil && !*update {
 		t.Fatal(err)
@@ -61,6 +63,8 @@ func (s *sentences) hide(t *testing.T, payload, text, cause string) (string, str
 		return payload, text
 	}
 	key := said{m[1], m[2]}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	known := s.causes[key]
 	if *update && cause != "" {
 		if other := cmp.Or(s.met[key], cause); other != cause {

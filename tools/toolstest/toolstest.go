@@ -38,6 +38,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -105,15 +106,17 @@ func Run(t *testing.T, dir string, carry Carrier) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no golden calls below %s (%v)", dir, err)
 	}
-	prose, played := loadSentences(t, dir), 0
+	prose := loadSentences(t, dir)
+	var played atomic.Int64
+	t.Cleanup(func() { prose.finish(t, int(played.Load()) == len(files)) }) // after the last case
 	for _, file := range files {
 		name, _ := filepath.Rel(dir, file)
 		t.Run(strings.TrimSuffix(filepath.ToSlash(name), ".txtar"), func(t *testing.T) {
+			t.Parallel()
 			runFile(t, file, carry, prose)
-			played++
+			played.Add(1)
 		})
 	}
-	prose.finish(t, played == len(files))
 }
 
 type goldenCall struct {
@@ -159,7 +162,8 @@ func runFile(t *testing.T, file string, carry Carrier, prose *sentences) {
 			t.Errorf("%s changed, and the case does not say so:\n%s", name, after[name])
 		}
 	}
-	// Every refusal has a hint; where it names the next call, that call succeeds.
+	// Every refusal has a hint; where it names the next call, that call succeeds. That is tried
+	// where the cause is known, which is in process: other carriers name the same call.
 	for i, p := range got.payloads {
 		var r struct {
 			Kind, Error string
@@ -178,7 +182,7 @@ func runFile(t *testing.T, file string, carry Carrier, prose *sentences) {
 		if r.Hint == nil || *r.Hint == "" {
 			t.Errorf("call %d: the refusal %s has no hint", i+1, r.Kind)
 		}
-		if r.Next == nil {
+		if r.Next == nil || got.causes[i] == "" {
 			continue
 		}
 		args := bytes.ReplaceAll(r.Next.Args, []byte(got.root), []byte("$ROOT")) // played in a tree of its own
