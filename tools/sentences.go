@@ -250,7 +250,7 @@ var sentences = map[engine.Cause]wording{
 	engine.Unwatchable:  plainly("changes cannot be watched there", "List it again instead."),
 	engine.TooManyWatches: plainly("the system lets us watch no more: {fact}",
 		"Watch fewer directories, or end another watch."),
-	engine.IntoItself: plainly("{shown} lies in what is copied there", "Name another place."),
+	engine.IntoItself: plainly("{shown} is, or lies in, what is to come there", "Name another place."),
 	engine.BadWindow: plainly("nothing of {shown} begins at {fact}",
 		"Lines are counted from 1, bytes from 0."),
 	engine.TooManyEntries: plainly("there are more than {fact} entries in {shown}",

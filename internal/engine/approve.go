@@ -138,6 +138,10 @@ func warnings(s *Step) (out []string) {
 
 // warning says that a tree goes, or comes back.
 func (mv *Move) warning() string {
+	if mv.To != "" {
+		return fmt.Sprintf("%s gets the name %s, with all it is: %d files, %d bytes", mv.Path, mv.To,
+			mv.in.files, mv.in.size)
+	}
 	if mv.Back {
 		return mv.Path + " comes back from the trash as a whole"
 	}

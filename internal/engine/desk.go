@@ -204,6 +204,9 @@ func (d *Desk) moved(ctx context.Context) (bool, error) {
 			if err := d.e.staysPut(mv); err != nil {
 				return false, err
 			}
+			if other, err := d.e.refilled(ctx, mv); err != nil || other {
+				return other, err
+			}
 			continue
 		}
 		if back, err := d.e.isBack(ctx, mv); err != nil || back {
@@ -272,7 +275,7 @@ func (e *Engine) Change(ctx context.Context, c *Call, make Maker) (*Done, error)
 		return nil, err
 	}
 	done.Approval = grant
-	e.rememberChange(c, d.files)
+	e.rememberChange(c, d.files, d.moves)
 	e.keepDirs(ctx, c, d.files.paths()...)
 	if done.Checkpoint != "" {
 		e.expire(ctx)

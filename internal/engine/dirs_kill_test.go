@@ -35,6 +35,22 @@ var makings = map[string]struct {
 		_, err := e.Mkdir(ctx, maker(), a)
 		return err
 	}},
+	"move a tree": {func(x *tree) {
+		x.write("d/a/f", "f\n")
+		x.write("d/g", "g\n")
+	}, func(e *engine.Engine, ws string) error {
+		a := engine.MoveArgs{From: ws + "/d", To: ws + "/x/y/d", Rules: engine.Rules{Parents: true}}
+		_, err := e.Move(ctx, maker(), a)
+		return err
+	}},
+	"move a tree back": {func(x *tree) {
+		x.write("d/a/f", "f\n")
+		_, err := x.Move(ctx, maker(), engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/e"})
+		must(x.t, err)
+	}, func(e *engine.Engine, _ string) error {
+		_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
+		return err
+	}},
 	"take back": {func(x *tree) {
 		x.put("s", "x/y/z/f", "new\n")
 	}, func(e *engine.Engine, _ string) error {

@@ -25,15 +25,23 @@ import (
 
 const roleTree = checkpoint.RoleTree
 
-// A Move is one path of a mutation that goes into the trash as a whole, or comes back from it.
+// A Move is one path of a mutation that goes as a whole: into the trash, back from it, or to
+// another name.
 type Move struct {
 	Path  string
+	To    string // its other name in the tree; "" of one to or from the trash
 	Back  bool
 	Entry checkpoint.Trashed // Back: the entry; else Size, Files and Agent, and after the change the entry that was made
 
-	place, slot *guardfs.Place // place is nil while the parent is still to be made; slot is in the trash
-	info        guardfs.Info   // of what is moved
+	// place is that of Path, slot the one in the trash or of To. That of a name that something comes
+	// to is nil while the parent is still to be made.
+	place, slot *guardfs.Place
+	info        guardfs.Info // of what is moved
 	moved       bool
+
+	in    contents            // with To
+	pairs map[*Target]*Target // with To: what comes there, and what it was
+	dirs  []checkpoint.Change // with To: directories, under both names
 }
 
 var errNoPlace = errors.New("there is no directory on its volume that a trash can be made in")
@@ -96,6 +104,20 @@ func (mv *Move) close() {
 			p.Close()
 		}
 	}
+}
+
+// openTo opens the place of the name that something moves to, once its directory is there.
+func (e *Engine) openTo(mv *Move) error {
+	place, err := e.fs.PlaceLink(mv.To)
+	if err != nil {
+		return err
+	}
+	if o := place.Object(); o.True != mv.To {
+		place.Close() //nolint:errcheck // nothing was written through it
+		return &guardfs.SymlinkError{Path: mv.To, Target: o.True}
+	}
+	mv.slot = place
+	return nil
 }
 
 // openBack opens the place of what comes back, once its directory is there. Until then it is a *guardfs.MissingParentError.

@@ -76,6 +76,18 @@ var passages = map[string]struct {
 		_, err := x.Mkdir(ctx, x.call("s"), a)
 		return err
 	}, func(looks string) bool { return strings.Contains(looks, "/x/y drwx") }},
+	"a tree moves": {[]string{"d/b/c", "e", "d/a"}, func(x *tree) error {
+		a := engine.MoveArgs{From: x.ws + "/d", To: x.ws + "/x/y/d", Rules: engine.Rules{Parents: true}}
+		_, err := x.Move(ctx, x.call("s"), a)
+		return err
+	}, func(looks string) bool {
+		return !strings.Contains(looks, "\n/d") && strings.Contains(looks, "/x/y/d/b/c -rw")
+	}},
+	"a file moves over another": {[]string{"e", "d/f"}, func(x *tree) error {
+		a := engine.MoveArgs{From: x.ws + "/d/f", To: x.ws + "/e", Overwrite: true}
+		_, err := x.Move(ctx, x.call("s"), a)
+		return err
+	}, func(looks string) bool { return !strings.Contains(looks, "/d/f") && strings.Contains(looks, "/e ") }},
 	"a tree goes": {[]string{"d/b/c", "e", "d/a", "d/b/e"}, func(x *tree) error {
 		_, err := x.Delete(ctx, x.call("s"), x.ws+"/d", engine.DeleteOptions{Recursive: true})
 		return err

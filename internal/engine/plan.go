@@ -47,7 +47,7 @@ type Step struct {
 	Optional bool // of Rmdir: a directory that is in use by then stays, and is told
 
 	file *Target // of Put, Link and Remove: where it is, and contents
-	move *Move   // of Rename from or to the trash
+	move *Move   // of Rename
 }
 
 // A Plan is what one call does, in the order in which it does it: first what goes, the deepest first;
@@ -163,6 +163,11 @@ func (p *Plan) keys() (out []string) {
 		t, mv := s.file, s.move
 		if mv != nil && mv.place != nil {
 			out = append(out, mv.place.LockKey())
+		}
+		if mv != nil {
+			for _, from := range mv.pairs {
+				out = append(out, from.place.LockKey())
+			}
 		}
 		if t != nil && t.place != nil {
 			out = append(out, t.place.LockKey())

@@ -258,10 +258,23 @@ func (s *several) leaving(i int) (goes bool, err error) {
 	return true, err
 }
 
-// parting readies a step that moves something to the trash, or back from there.
+// parting readies a step that moves something: to the trash, back from there, or to another name.
 func (s *several) parting(i int) error {
 	mv, m, tr := s.p.Steps[i].move, &s.moves[i], &s.steps[i]
 	m.made = &guardfs.Made{}
+	if mv.To != "" {
+		info, err := mv.place.CopyUp()
+		mv.info, m.place, m.hold = info, mv.place, mv.slot // which may have to be made
+		tr.dir, tr.before = mv.To, info.ID.Lasting()
+		m.was = guardfs.Expect{ID: info.ID}
+		for _, from := range mv.pairs {
+			if from.True == mv.Path {
+				from.Before.Info.ID = info.ID
+				m.was = guardfs.Found(from.Before)
+			}
+		}
+		return err
+	}
 	if mv.Back {
 		m.place, m.hold = mv.slot, mv.place // which may have to be made
 		tr.path, tr.dir, tr.before = mv.Entry.Parked, mv.Path, mv.Entry.Identity
@@ -280,6 +293,15 @@ func (s *several) parting(i int) error {
 // goes.
 func (s *several) announce(ctx context.Context, i int) error {
 	mv, m := s.p.Steps[i].move, &s.moves[i]
+	if mv.To != "" {
+		if mv.slot == nil {
+			if err := s.e.openTo(mv); err != nil {
+				return err
+			}
+			m.hold = mv.slot
+		}
+		return nil
+	}
 	if !mv.Back {
 		if err := s.e.putOwn(sidecarOf(mv.Entry.Parked), mv.Entry.Sidecar()); err != nil {
 			return &Refusal{NoTrash.Code, NoTrash, mv.Path, err, err}
@@ -346,7 +368,10 @@ func (s *several) changes() (out []checkpoint.Change) {
 		out = append(out, ch)
 	}
 	for i := range s.p.Steps {
-		if mv := s.p.Steps[i].move; mv != nil {
+		switch mv := s.p.Steps[i].move; {
+		case mv != nil && mv.To != "":
+			made = append(made, mv.dirs...)
+		case mv != nil:
 			out = append(out, moveChange(mv))
 		}
 	}
@@ -437,7 +462,7 @@ func (s *several) swap(ctx context.Context, i int) (err error) {
 	}
 	m.pub, err = m.place.Swap(ctx, m.hold, m.was, m.made.Expect())
 	if mv := st.move; mv != nil {
-		if mv.moved = err == nil; !mv.Back && err != nil {
+		if mv.moved = err == nil; !mv.Back && mv.To == "" && err != nil {
 			err = &Refusal{NoTrash.Code, NoTrash, mv.Path, err, err}
 		}
 	}
@@ -511,6 +536,9 @@ func (s *several) end(ctx context.Context) {
 		m := &s.moves[i]
 		if mv := s.p.Steps[i].move; mv != nil {
 			s.done.Moved = append(s.done.Moved, *mv)
+			for to, from := range mv.pairs {
+				to.Published = &guardfs.Published{Info: from.Before.Info, CAS: m.pub.CAS, True: to.True}
+			}
 			continue
 		}
 		if m.hold == nil {

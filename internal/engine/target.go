@@ -2,6 +2,7 @@ package engine
 
 import (
 	"io/fs"
+	"maps"
 	"slices"
 
 	"moltisfs/checkpoint"
@@ -48,8 +49,13 @@ func (t *Target) step() Step {
 
 func (mv *Move) step() Step {
 	s := Step{Path: mv.Path, Action: Rename, Before: State{State: moveState(mv.info), ID: mv.info.ID}, move: mv}
-	if mv.Back {
+	if s.To = mv.To; mv.Back {
 		s.Path, s.To = mv.Entry.Parked, mv.Path
+	}
+	for _, from := range mv.pairs {
+		if from.True == mv.Path { // a file or link, which was looked into
+			s.Before.State = state(from.Before)
+		}
 	}
 	return s
 }
@@ -181,13 +187,19 @@ func (e *Engine) changeable(t *Target) error {
 
 // rememberChange counts what the session wrote as seen. The change has
 // happened: a ledger that can't be written costs a re-read, not the answer.
-func (e *Engine) rememberChange(c *Call, ts targets) {
+func (e *Engine) rememberChange(c *Call, ts targets, moves []*Move) {
 	if e.ledger == nil {
 		return
+	}
+	from := map[*Target]*Target{}
+	for _, mv := range moves {
+		maps.Copy(from, mv.pairs)
 	}
 	for _, t := range ts {
 		var err error
 		switch {
+		case from[t] != nil:
+			err = e.rememberMoved(c, t, from[t])
 		case t.After.Kind != guardfs.KindFile:
 			err = e.ledger.Forget(c.key(), t.True)
 		case t.Published != nil:

@@ -64,17 +64,11 @@ func (d *Desk) delete(ctx context.Context, path string, o DeleteOptions) (_ *Pla
 	name = object.True
 	p := Plan{Summary: "delete " + name, DryRun: o.DryRun, Checkpoint: true, Op: checkpoint.Op{Kind: checkpoint.KindDelete}}
 	var in contents
-	switch object.Info.Kind {
-	case guardfs.KindAbsent:
+	if object.Info.Kind == guardfs.KindAbsent {
 		return nil, name, &guardfs.PathError{Op: "delete", Path: path, Err: fs.ErrNotExist}
-	case guardfs.KindDir:
-		if in, err = e.census(ctx, name, o.Recursive); err != nil {
-			return nil, name, err
-		}
-	default:
-		link := object.Info.Kind == guardfs.KindSymlink
-		in = contents{size: object.Info.Size, files: 1, paths: []string{name}, links: map[string]bool{name: link},
-			whole: object.Info.Kind == guardfs.KindFile && !e.storable(name, object.Info.Size)}
+	}
+	if in, err = e.contentsOf(ctx, object, o.Recursive); err != nil {
+		return nil, name, err
 	}
 	if in.whole {
 		s, _, err := d.move(&Move{Path: name, Entry: checkpoint.Trashed{Agent: agent, Size: in.size, Files: in.files}})
@@ -119,8 +113,23 @@ type contents struct {
 	files       int
 	paths, dirs []string // files and links; directories, innermost first. Not kept when whole
 	links       map[string]bool
-	whole       bool // the store can't hold it all
+	whole       bool   // the store can't hold it all
+	special     string // one that is neither file, link nor directory
 	entries     int
+}
+
+// contentsOf says what goes with an object.
+func (e *Engine) contentsOf(
+	ctx context.Context, o guardfs.Object, recursive bool,
+) (contents, error) {
+	if o.Info.Kind == guardfs.KindDir {
+		return e.census(ctx, o.True, recursive)
+	}
+	return contents{
+		size: o.Info.Size, files: 1, paths: []string{o.True},
+		links: map[string]bool{o.True: o.Info.Kind == guardfs.KindSymlink},
+		whole: o.Info.Kind == guardfs.KindFile && !e.storable(o.True, o.Info.Size),
+	}, nil
 }
 
 // census walks what a change would take away: policy has a say about each entry, and one that is denied is not taken along. Other mounts are not
@@ -174,6 +183,9 @@ func (e *Engine) census(ctx context.Context, dir string, recursive bool) (in con
 				return err
 			}
 			in.size, in.files = in.size+info.Size, in.files+1
+			if info.Kind == guardfs.KindOther {
+				in.special = name
+			}
 			if info.Kind == guardfs.KindOther || in.size > maxTreeBytes || info.Kind == guardfs.KindFile && !e.storable(name, info.Size) {
 				in.whole = true
 			}

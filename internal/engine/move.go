@@ -1,0 +1,251 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"slices"
+	"syscall"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
+	"moltisfs/internal/guardfs"
+)
+
+// MoveArgs say what gets which name.
+type MoveArgs struct {
+	From, To  string
+	Overwrite bool  // a file or link that is at To gives way to a file or link, and is in the checkpoint
+	Rules     Rules // Hash is that of a file at From
+	DryRun    bool
+}
+
+// Move gives a file, a symbolic link (itself) or a directory with all it holds another name: an
+// ordinary change, checkpointed whatever the config says. It is one rename. Where that can't be done,
+// as to another volume, all is made at To and removed at From, in one change all the same. Each file
+// is on record under both names, so that its history goes on; what the store can't or must not hold
+// is therefore not moved. What holds for a deletion holds at From, and what holds for a new file at To.
+func (e *Engine) Move(ctx context.Context, c *Call, a MoveArgs) (*Done, error) {
+	for apart := false; ; apart = true {
+		done, err := e.Change(ctx, c, func(ctx context.Context, d *Desk) (p *Plan, err error) {
+			m := &moving{d: d, a: a, mv: &Move{pairs: map[*Target]*Target{}}, apart: apart}
+			d.moves = append(d.moves, m.mv)
+			if p, err = m.plan(ctx); err != nil {
+				c.Trace.Paths = []string{a.From, a.To}
+			}
+			return p, err
+		})
+		if apart || !errors.Is(err, syscall.EXDEV) { // an overlay says it of directories on one mount
+			return done, err
+		}
+	}
+}
+
+// moving is one move that is being planned.
+type moving struct {
+	d     *Desk
+	a     MoveArgs
+	mv    *Move
+	apart bool // no rename leads there
+	come  targets
+}
+
+// plan says how all that is at From comes to To.
+func (m *moving) plan(ctx context.Context) (*Plan, error) {
+	d, mv := m.d, m.mv
+	if err := m.open(); err != nil {
+		return nil, err
+	}
+	in, err := d.e.contentsOf(ctx, mv.place.Object(), true)
+	switch {
+	case errors.Is(err, NotEmpty): // something in it must not be named
+		return nil, Refuse(Hidden, mv.Path, 1)
+	case err != nil:
+		return nil, err
+	case in.special != "":
+		return nil, &guardfs.NotRegularError{Path: in.special, Kind: guardfs.KindOther.String()}
+	case in.entries > maxTree:
+		return nil, Refuse(TooManyEntries, mv.Path, maxTree)
+	case in.whole && d.e.excluded(mv.Path):
+		return nil, Refuse(NotStored, mv.Path, Unstored.Of(checkpoint.SkipExcluded))
+	case in.whole:
+		return nil, Refuse(NotStored, mv.Path, Unstored.Of(checkpoint.SkipTooLarge))
+	}
+	mv.in = in
+	if err := m.load(); err != nil {
+		return nil, err
+	}
+	p := Plan{
+		Summary: "move " + edit.ShownPath(mv.Path) + " to " + edit.ShownPath(mv.To), DryRun: m.a.DryRun,
+		Checkpoint: true, Whole: true, Op: checkpoint.Op{Kind: checkpoint.KindMove},
+	}
+	if mv.slot == nil {
+		if p.Steps, err = d.above(m.a.To, mv.To); err != nil {
+			return nil, err
+		}
+	}
+	if m.apart {
+		return m.copied(p)
+	}
+	for _, u := range m.come {
+		if u.Before.Exists {
+			was := State{State: state(u.Before), ID: u.Before.Info.ID}
+			p.Steps = append(p.Steps, Step{Path: u.True, Action: Remove, Before: was, file: u})
+		}
+	}
+	p.Steps = append(p.Steps, mv.step())
+	p.sort()
+	return &p, nil
+}
+
+// open looks at both names, by handle; policy first.
+func (m *moving) open() (err error) {
+	e, mv, a := m.d.e, m.mv, &m.a
+	if mv.place, err = e.fs.PlaceLink(a.From); err != nil {
+		return err
+	}
+	from := mv.place.Object()
+	mv.Path, mv.info = from.True, from.Info
+	if err := e.judge.Judge(from, guardfs.Remove); err != nil {
+		return err
+	}
+	to, err := e.fs.PlaceLink(a.To)
+	near := to
+	if gone, ok := errors.AsType[*guardfs.MissingParentError](err); ok && a.Rules.Parents {
+		mv.To = gone.True
+		if near, err = e.fs.PlaceLink(gone.Missing); err == nil {
+			defer near.Close() //nolint:errcheck // nothing was written through it
+		}
+	}
+	if err != nil {
+		return err
+	}
+	there := guardfs.KindAbsent
+	if to != nil {
+		mv.slot, mv.To, there = to, to.Object().True, to.Object().Info.Kind
+	}
+	file := func(k guardfs.Kind) bool { return k == guardfs.KindFile || k == guardfs.KindSymlink }
+	switch {
+	case from.Info.Kind == guardfs.KindAbsent:
+		return &guardfs.PathError{Op: "move", Path: a.From, Err: fs.ErrNotExist}
+	case mv.To == mv.Path || below(mv.To, mv.Path):
+		return Refuse(IntoItself, mv.To, mv.Path)
+	case there != guardfs.KindAbsent && !(a.Overwrite && file(there) && file(from.Info.Kind)):
+		return Refuse(Conflicts, mv.To, []Blocked{{Path: mv.To, Why: Occupied}})
+	}
+	same, err := mv.place.SameMount(near)
+	m.apart = m.apart || !same
+	return err
+}
+
+// load looks at each file and link, under both names, and at the directories.
+func (m *moving) load() error {
+	d, mv := m.d, m.mv
+	if err := roomToLoad(mv.in.paths); err != nil {
+		return err
+	}
+	for _, name := range mv.in.paths {
+		link := mv.in.links[name]
+		t, err := d.Load(name, Rules{Read: ReadSome, Link: link, Hash: m.a.Rules.Hash})
+		if err != nil {
+			return err
+		}
+		if link && t.Before.Exists && t.Before.Info.Kind != guardfs.KindSymlink {
+			return &guardfs.ConflictError{Path: t.True, Why: guardfs.WasLink}
+		}
+		t.After = After{Kind: guardfs.KindAbsent}
+		if err := m.arrives(t); err != nil {
+			return err
+		}
+	}
+	for _, dir := range mv.in.dirs {
+		was, err := d.e.dirState(dir)
+		if err == nil {
+			err = m.mayCome(mv.newName(dir))
+		}
+		if err != nil {
+			return err
+		}
+		mv.dirs = append(mv.dirs,
+			checkpoint.Change{Path: dir, Role: checkpoint.RoleParent, Before: was},
+			checkpoint.Change{Path: mv.newName(dir), Role: checkpoint.RoleParent, After: was})
+	}
+	if mv.info.Kind == guardfs.KindDir {
+		d.files = append(d.files, m.come...)
+	}
+	return nil
+}
+
+// arrives says what t is to be under its new name.
+func (m *moving) arrives(t *Target) (err error) {
+	u := &Target{Path: m.mv.newName(t.True), Before: &guardfs.Before{}}
+	if u.True = u.Path; m.mv.info.Kind == guardfs.KindDir {
+		err = m.mayCome(u.True)
+	} else {
+		r := m.a.Rules
+		r.Read, r.Link, r.Hash = ReadWhole, true, "" // all that is there is replaced
+		u, err = m.d.Load(m.a.To, r)
+	}
+	if err != nil {
+		return err
+	}
+	b := t.Before
+	u.After = After{Kind: b.Info.Kind, Content: b.Content, Hash: b.Hash, Meta: &b.Meta}
+	switch {
+	case b.Info.Kind == guardfs.KindSymlink:
+		u.After = After{Kind: guardfs.KindSymlink, Target: string(b.Content)}
+	case !m.apart && !u.Before.Exists: // it is the very file, whatever we could give a new one
+		u.After.Meta, u.fresh = nil, b.Meta
+	}
+	m.mv.pairs[u] = t
+	m.come = append(m.come, u)
+	return nil
+}
+
+// mayCome asks the policy about a name below To.
+func (m *moving) mayCome(name string) error {
+	return m.d.e.judge.Judge(guardfs.Object{Spelled: name, True: name}, guardfs.Create)
+}
+
+// copied plans a move by contents: all is made anew at To, and removed at From.
+func (m *moving) copied(p Plan) (*Plan, error) {
+	for i := range m.mv.dirs {
+		ch := &m.mv.dirs[i]
+		if ch.Before.Kind != checkpoint.Dir {
+			p.Steps = append([]Step{mkdirAs(ch.Path, ch.After)}, p.Steps...)
+			continue
+		}
+		s, err := m.d.rmdir(ch.Path)
+		if err != nil {
+			return nil, err
+		}
+		p.Steps = append(p.Steps, s)
+	}
+	return m.d.plan(p)
+}
+
+// newName is what a path at or below From is called then.
+func (mv *Move) newName(name string) string { return mv.To + name[len(mv.Path):] }
+
+// refilled says that a directory that is to move holds other things by now.
+func (e *Engine) refilled(ctx context.Context, mv *Move) (bool, error) {
+	if mv.To == "" || mv.info.Kind != guardfs.KindDir {
+		return false, nil
+	}
+	now, err := e.census(ctx, mv.Path, true)
+	same := func(a, b []string) bool {
+		return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
+	}
+	return !same(now.paths, mv.in.paths) || !same(now.dirs, mv.in.dirs), err
+}
+
+// rememberMoved has the session know of a file under its new name what it knew of it. from is that
+// file under the old one.
+func (e *Engine) rememberMoved(c *Call, t, from *Target) error {
+	if from.Known.Seen == nil || t.Published == nil {
+		return e.ledger.Forget(c.key(), t.True)
+	}
+	seen := *from.Known.Seen
+	seen.ID, seen.Path = t.Published.Info.ID.String(), t.True
+	return e.ledger.Saw(c.key(), seen)
+}
