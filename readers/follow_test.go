@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode/utf16"
 )
@@ -347,7 +348,7 @@ func TestLongDocument(t *testing.T) {
 	}
 }
 
-// slow is a source that takes time.
+// slow is a source that takes time, by the clock of synctest.
 type slow struct {
 	io.ReaderAt
 	read int64
@@ -362,41 +363,32 @@ func (s *slow) ReadAt(p []byte, off int64) (int, error) {
 // A search for a line that runs out of time says how far it came, and the next one goes on from there.
 func TestDeadlineOnTheWayToALine(t *testing.T) {
 	const giant = 60 << 20
+	text := "first\n" + strings.Repeat("x", giant) + "\nthird\nfourth\n"
 	for _, o := range []Options{{Offset: 4, Limit: 1}, {Offset: 2, Column: giant - 10}} {
-		log := &madeLog{line: "first\n" + strings.Repeat("x", giant) + "\nthird\nfourth\n", lines: 1}
-		src := &slow{ReaderAt: log}
-		c := testConfig()
-		c.Deadline = 60 * time.Millisecond
-		r, err := New(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.Close()
-		before, resumed := int64(0), 0
-		for calls := 1; ; calls++ {
-			m, err := r.Read(context.Background(), Source{R: src, Size: log.size(), ID: "slow", Changed: time.Unix(1, 0)}, o)
-			if err == nil {
-				if text := m.(*Text).Content; resumed < 2 || !strings.Contains(text, "fourth") && !strings.Contains(text, "xxxxxxxxxxx\n") {
-					t.Errorf("%+v: after %d calls: %.60q", o, calls, text)
+		synctest.Test(t, func(t *testing.T) {
+			log := &madeLog{line: text, lines: 1}
+			src := &slow{ReaderAt: log}
+			r := newReaders(t, 60*time.Millisecond)
+			before, resumed := int64(0), 0
+			for calls := 1; ; calls++ {
+				m, err := r.Read(t.Context(), Source{R: src, Size: log.size(), ID: "slow", Changed: time.Unix(1, 0)}, o)
+				if err == nil {
+					if text := m.(*Text).Content; resumed < 2 || !strings.Contains(text, "fourth") && !strings.Contains(text, "xxxxxxxxxxx\n") {
+						t.Errorf("%+v: after %d calls: %.60q", o, calls, text)
+					}
+					break
 				}
-				break
+				var late *OutOfTime
+				if !errors.As(err, &late) || !late.Resumes || late.Line != 2 || late.Byte < before || calls > 500 {
+					t.Fatalf("%+v: call %d: %v, after %d bytes: %+v", o, calls, err, before, late)
+				}
+				resumed++
+				before = late.Byte
 			}
-			var late *OutOfTime
-			if !errors.As(err, &late) || calls > 500 {
-				t.Fatalf("%+v: call %d: %v", o, calls, err)
+			if src.read > 2*giant {
+				t.Errorf("%+v: read %d bytes on the way", o, src.read)
 			}
-			if !late.Resumes { // a busy machine: the time was over before the way began, or behind its end
-				continue
-			}
-			if late.Line != 2 || late.Byte < before {
-				t.Fatalf("%+v: call %d: %v, after %d bytes: %+v", o, calls, err, before, late)
-			}
-			resumed++
-			before = late.Byte
-		}
-		if src.read > 2*giant {
-			t.Errorf("%+v: read %d bytes on the way", o, src.read)
-		}
+		})
 	}
 }
 

@@ -3,13 +3,13 @@ package readers
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -65,7 +65,8 @@ func TestEndOfAGiantLine(t *testing.T) {
 	}
 }
 
-// lateSource takes longer than any deadline of the test from a place of the file on.
+// lateSource takes longer than any deadline of the test from a place of the file on. The clock is
+// that of synctest.
 type lateSource struct {
 	*bytes.Reader
 	from int64
@@ -79,14 +80,7 @@ func (s lateSource) ReadAt(b []byte, off int64) (int, error) {
 }
 
 // Where unpacking takes too long the answer says how far it came, in the first part of a text as in what is too long to hold.
-func TestUnpackingOutOfTime(t *testing.T) {
-	config := testConfig()
-	config.Deadline = time.Second
-	r, err := New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
+func TestUnpackingOutOfTime(t *testing.T) { // not parallel: in a bubble of synctest nobody may wait for the memory that all decoders share
 	noise := make([]byte, 24<<20)
 	rand.NewChaCha8([32]byte{5}).Read(noise)
 	var b bytes.Buffer
@@ -98,15 +92,29 @@ func TestUnpackingOutOfTime(t *testing.T) {
 	z.Write(lines)
 	z.Close()
 	for _, part := range []int64{2, 15} { // sixteenths of the file; the text is too long to hold at about eleven
-		src := lateSource{bytes.NewReader(b.Bytes()), int64(b.Len()) * part / 16}
-		_, err := r.Read(context.Background(), Source{R: src, Size: int64(b.Len())}, Options{Offset: 10_000_000, Limit: 2})
-		var late *OutOfTime
-		if !errors.As(err, &late) || late.Line < 2 || late.Resumes || strings.Contains(late.Hint(), "tail") || !strings.Contains(late.Hint(), fmt.Sprint(late.Line)) {
-			t.Errorf("%d sixteenths: %v", part, err)
-			continue
-		}
-		t.Log(err)
+		synctest.Test(t, func(t *testing.T) {
+			r := newReaders(t, time.Second)
+			src := lateSource{bytes.NewReader(b.Bytes()), int64(b.Len()) * part / 16}
+			_, err := r.Read(t.Context(), Source{R: src, Size: int64(b.Len())}, Options{Offset: 10_000_000, Limit: 2})
+			var late *OutOfTime
+			if !errors.As(err, &late) || late.Line < 2 || late.Resumes || strings.Contains(late.Hint(), "tail") || !strings.Contains(late.Hint(), fmt.Sprint(late.Line)) {
+				t.Errorf("%d sixteenths: %v", part, err)
+			}
+		})
 	}
+}
+
+// newReaders are readers of their own, which give a file that much time.
+func newReaders(t *testing.T, deadline time.Duration) *Readers {
+	t.Helper()
+	c := testConfig()
+	c.Deadline = deadline
+	r, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { r.Close() })
+	return r
 }
 
 // Of a document whose text ends for us in a line that is too long, no line is promised that can't be shown.
