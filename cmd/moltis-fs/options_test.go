@@ -23,110 +23,98 @@ import (
 	"moltisfs/checkpoint"
 )
 
-// optionCases says of every command that works on the history how each of its options changes what base does. The first row of a command shows those
-// that all have. $T is the tree, $W the directory above it, $H the hash of what d.txt was first, $B the checkpoint of b.txt. A sealed row runs on a store that is encrypted to a key that is not at hand.
-var optionCases = []struct {
+type optionCase struct {
 	command, base string
 	options       map[string]string
 	sealed        bool
-}{
-	{"checkpoint list", "", map[string]string{"path": "$T/a.txt", "contains": "NEW", "turn": "t2", "tool": "Write", "kind": "edit", "label": "L", "since": "0s",
-		"until": "1h", "limit": "1", "cursor": "ck-2VR", "principal": "p2", "session": "s2"}, false},
-	{"checkpoint show", "ck-1H0", map[string]string{"principal": "p2", "session": "s2"}, false},
-	{"checkpoint diff", "ck-1H0 --principal p1", map[string]string{"after": "", "root": "$T/sub", "session": "s2"}, false},
-	{"checkpoint diff", "ck-1H0", map[string]string{"principal": "p1"}, false},
-	{"checkpoint diff", "--principal p1 --session s1", map[string]string{"turn": "t2", "since": "1h", "label": "L"}, false},
-	{"checkpoint diff", "--principal p1 --turn t1", map[string]string{"session": "s1"}, false},
-	{"checkpoint restore", "ck-1H0 --principal p1 --yes", map[string]string{"mode": "inverse", "dry-run": "", "keep-times": "", "root": "$T/sub", "session": "s2"}, false},
-	{"checkpoint restore", "ck-1H0 --yes", map[string]string{"principal": "p1"}, false},
-	{"checkpoint restore", "ck-1H0 --principal p1", map[string]string{"yes": ""}, false},
-	{"checkpoint restore", "$B --principal p1 --yes", map[string]string{"on-conflict": "force"}, false},
-	{"checkpoint rewind", "--principal p1 --session s1 --turn t1 --yes", map[string]string{"dry-run": "", "keep-times": "", "root": "$T/sub"}, false},
-	{"checkpoint rewind", "--principal p1 --session s1 --yes", map[string]string{"turn": "t2", "since": "1h", "label": "L"}, false},
-	{"checkpoint rewind", "--principal p1 --session s1 --turn t1", map[string]string{"yes": ""}, false},
-	{"checkpoint rewind", "--session s1 --turn t1 --yes", map[string]string{"principal": "p1"}, false},
-	{"checkpoint rewind", "--principal p1 --turn t1 --yes", map[string]string{"session": "s1"}, false},
-	{"checkpoint rewind", "--principal p1 --session s2 --turn t1 --yes", map[string]string{"on-conflict": "force"}, false},
-	{"checkpoint undo", "--principal p1 --session s1 --yes", map[string]string{"dry-run": "", "keep-times": "", "root": "$T/sub"}, false},
-	{"checkpoint undo", "--principal p1 --session s1", map[string]string{"yes": ""}, false},
-	{"checkpoint undo", "--session s1 --yes", map[string]string{"principal": "p1"}, false},
-	{"checkpoint undo", "--principal p1 --yes", map[string]string{"session": "s1"}, false},
-	{"checkpoint undo", "--principal p1 --session s2 --yes", map[string]string{"on-conflict": "force"}, false},
-	{"checkpoint redo", "--principal p1 --session s1 --yes", map[string]string{"dry-run": "", "keep-times": "", "root": "$T/sub"}, false},
-	{"checkpoint redo", "--principal p1 --session s1", map[string]string{"yes": ""}, false},
-	{"checkpoint redo", "--session s1 --yes", map[string]string{"principal": "p1"}, false},
-	{"checkpoint redo", "--principal p1 --yes", map[string]string{"session": "s1"}, false},
-	{"checkpoint redo", "--principal p1 --session s2 --yes", map[string]string{"on-conflict": "force"}, false},
-	{"checkpoint pin", "ck-2VR", map[string]string{"label": "x", "principal": "p2", "session": "s2"}, false},
-	{"checkpoint unpin", "ck-1H0", map[string]string{"no-label": "", "principal": "p2", "session": "s2"}, false},
-	{"checkpoint export", "--patch", map[string]string{"root": "$T/sub", "turn": "t2", "since": "0s", "until": "1h", "principal": "p2", "session": "s2"}, false},
-	{"checkpoint export", "", map[string]string{"patch": "", "git": "$W/out.git"}, false},
-	{"checkpoint import-moltis", "$W/moltis", map[string]string{"principal": "p9"}, false},
-	{"checkpoint gc", "", nil, false},
-	{"checkpoint gc", "--config $W/brief.toml", map[string]string{"dry-run": ""}, false},
-	{"checkpoint check", "", map[string]string{"data": "", "repair": ""}, false},
-	{"checkpoint stats", "", nil, false},
-	{"checkpoint purge", "--path a.txt --yes", map[string]string{"dry-run": ""}, false},
-	{"checkpoint purge", "--path a.txt", map[string]string{"yes": ""}, false},
-	{"checkpoint purge", "--path cut.txt --yes", map[string]string{"cut-off": ""}, false},
-	{"checkpoint purge", "--dry-run", map[string]string{"path": "a.txt", "excluded": "", "sha256": "2c8b08da5ce60398e1f19af0e5dccc744df274b826abe585eaba68c525434806"}, false},
-	{"trash list", "", map[string]string{"contains": "GONE1", "limit": "1", "cursor": "tr-2VR", "principal": "p2", "session": "s2"}, false},
-	{"trash restore", "tr-1H0 --principal p1 --yes", map[string]string{"dry-run": "", "root": "$T/sub", "session": "s2"}, false},
-	{"trash restore", "tr-1H0 --yes", map[string]string{"principal": "p1"}, false},
-	{"trash restore", "tr-1H0 --principal p1", map[string]string{"yes": ""}, false},
-	{"trash empty", "--all --yes", map[string]string{"principal": "p1", "session": "s2", "dry-run": ""}, false},
-	{"trash empty", "tr-1H0 --yes", map[string]string{"principal": "p2", "session": "s2"}, false},
-	{"trash empty", "--yes", map[string]string{"expired": "", "all": "", "kept": ""}, false},
-	{"trash empty", "--all", map[string]string{"yes": ""}, false},
+	first         bool // of its command in the table: then it shows the options that all have, too
+}
 
-	{"checkpoint diff", "ck-1H0 --after --principal p1", map[string]string{"identity": "$W/key"}, true},
-	{"checkpoint restore", "ck-1H0 --principal p1 --yes", map[string]string{"identity": "$W/key"}, true},
-	{"checkpoint rewind", "--principal p1 --session s1 --turn t1 --yes", map[string]string{"identity": "$W/key"}, true},
-	{"checkpoint undo", "--principal p1 --session s1 --yes", map[string]string{"identity": "$W/key"}, true},
-	{"checkpoint redo", "--principal p1 --session s1 --yes", map[string]string{"identity": "$W/key"}, true},
-	{"checkpoint export", "--patch", map[string]string{"identity": "$W/key"}, true},
-	{"checkpoint check", "--data", map[string]string{"identity": "$W/key"}, true},
-	{"checkpoint purge", "--sha256 $H --yes", map[string]string{"identity": "$W/key"}, true},
-	{"trash restore", "tr-1H0 --principal p1 --yes", map[string]string{"identity": "$W/key"}, true},
+// optionCases says of every command that works on the history how each of its options changes what base does. The first row of a command shows those
+// that all have. $T is the tree, $W the directory above it, $H the hash of what d.txt was first, $B the checkpoint of b.txt. A sealed row runs on a store that is encrypted to a key that is not at hand.
+var optionCases = []optionCase{
+	{"checkpoint list", "", map[string]string{"path": "$T/a.txt", "contains": "NEW", "turn": "t2", "tool": "Write", "kind": "edit", "label": "L", "since": "0s",
+		"until": "1h", "limit": "1", "cursor": "ck-2VR", "principal": "p2", "session": "s2"}, false, false},
+	{"checkpoint show", "ck-1H0", map[string]string{"principal": "p2", "session": "s2"}, false, false},
+	{"checkpoint diff", "ck-1H0 --principal p1", map[string]string{"after": "", "root": "$T/sub", "session": "s2"}, false, false},
+	{"checkpoint diff", "ck-1H0", map[string]string{"principal": "p1"}, false, false},
+	{"checkpoint diff", "--principal p1 --session s1", map[string]string{"turn": "t2", "since": "1h", "label": "L"}, false, false},
+	{"checkpoint diff", "--principal p1 --turn t1", map[string]string{"session": "s1"}, false, false},
+	{"checkpoint restore", "ck-1H0 --principal p1 --yes", map[string]string{"mode": "inverse", "dry-run": "", "keep-times": "", "root": "$T/sub", "session": "s2"}, false, false},
+	{"checkpoint restore", "ck-1H0 --yes", map[string]string{"principal": "p1"}, false, false},
+	{"checkpoint restore", "ck-1H0 --principal p1", map[string]string{"yes": ""}, false, false},
+	{"checkpoint restore", "$B --principal p1 --yes", map[string]string{"on-conflict": "force"}, false, false},
+	{"checkpoint rewind", "--principal p1 --session s1 --turn t1 --yes", map[string]string{"dry-run": "", "keep-times": "", "root": "$T/sub"}, false, false},
+	{"checkpoint rewind", "--principal p1 --session s1 --yes", map[string]string{"turn": "t2", "since": "1h", "label": "L"}, false, false},
+	{"checkpoint rewind", "--principal p1 --session s1 --turn t1", map[string]string{"yes": ""}, false, false},
+	{"checkpoint rewind", "--session s1 --turn t1 --yes", map[string]string{"principal": "p1"}, false, false},
+	{"checkpoint rewind", "--principal p1 --turn t1 --yes", map[string]string{"session": "s1"}, false, false},
+	{"checkpoint rewind", "--principal p1 --session s2 --turn t1 --yes", map[string]string{"on-conflict": "force"}, false, false},
+	{"checkpoint undo", "--principal p1 --session s1 --yes", map[string]string{"dry-run": "", "keep-times": "", "root": "$T/sub"}, false, false},
+	{"checkpoint undo", "--principal p1 --session s1", map[string]string{"yes": ""}, false, false},
+	{"checkpoint undo", "--session s1 --yes", map[string]string{"principal": "p1"}, false, false},
+	{"checkpoint undo", "--principal p1 --yes", map[string]string{"session": "s1"}, false, false},
+	{"checkpoint undo", "--principal p1 --session s2 --yes", map[string]string{"on-conflict": "force"}, false, false},
+	{"checkpoint redo", "--principal p1 --session s1 --yes", map[string]string{"dry-run": "", "keep-times": "", "root": "$T/sub"}, false, false},
+	{"checkpoint redo", "--principal p1 --session s1", map[string]string{"yes": ""}, false, false},
+	{"checkpoint redo", "--session s1 --yes", map[string]string{"principal": "p1"}, false, false},
+	{"checkpoint redo", "--principal p1 --yes", map[string]string{"session": "s1"}, false, false},
+	{"checkpoint redo", "--principal p1 --session s2 --yes", map[string]string{"on-conflict": "force"}, false, false},
+	{"checkpoint pin", "ck-2VR", map[string]string{"label": "x", "principal": "p2", "session": "s2"}, false, false},
+	{"checkpoint unpin", "ck-1H0", map[string]string{"no-label": "", "principal": "p2", "session": "s2"}, false, false},
+	{"checkpoint export", "--patch", map[string]string{"root": "$T/sub", "turn": "t2", "since": "0s", "until": "1h", "principal": "p2", "session": "s2"}, false, false},
+	{"checkpoint export", "", map[string]string{"patch": "", "git": "$W/out.git"}, false, false},
+	{"checkpoint import-moltis", "$W/moltis", map[string]string{"principal": "p9"}, false, false},
+	{"checkpoint gc", "", nil, false, false},
+	{"checkpoint gc", "--config $W/brief.toml", map[string]string{"dry-run": ""}, false, false},
+	{"checkpoint check", "", map[string]string{"data": "", "repair": ""}, false, false},
+	{"checkpoint stats", "", nil, false, false},
+	{"checkpoint purge", "--path a.txt --yes", map[string]string{"dry-run": ""}, false, false},
+	{"checkpoint purge", "--path a.txt", map[string]string{"yes": ""}, false, false},
+	{"checkpoint purge", "--path cut.txt --yes", map[string]string{"cut-off": ""}, false, false},
+	{"checkpoint purge", "--dry-run", map[string]string{"path": "a.txt", "excluded": "", "sha256": "2c8b08da5ce60398e1f19af0e5dccc744df274b826abe585eaba68c525434806"}, false, false},
+	{"trash list", "", map[string]string{"contains": "GONE1", "limit": "1", "cursor": "tr-2VR", "principal": "p2", "session": "s2"}, false, false},
+	{"trash restore", "tr-1H0 --principal p1 --yes", map[string]string{"dry-run": "", "root": "$T/sub", "session": "s2"}, false, false},
+	{"trash restore", "tr-1H0 --yes", map[string]string{"principal": "p1"}, false, false},
+	{"trash restore", "tr-1H0 --principal p1", map[string]string{"yes": ""}, false, false},
+	{"trash empty", "--all --yes", map[string]string{"principal": "p1", "session": "s2", "dry-run": ""}, false, false},
+	{"trash empty", "tr-1H0 --yes", map[string]string{"principal": "p2", "session": "s2"}, false, false},
+	{"trash empty", "--yes", map[string]string{"expired": "", "all": "", "kept": ""}, false, false},
+	{"trash empty", "--all", map[string]string{"yes": ""}, false, false},
+
+	{"checkpoint diff", "ck-1H0 --after --principal p1", map[string]string{"identity": "$W/key"}, true, false},
+	{"checkpoint restore", "ck-1H0 --principal p1 --yes", map[string]string{"identity": "$W/key"}, true, false},
+	{"checkpoint rewind", "--principal p1 --session s1 --turn t1 --yes", map[string]string{"identity": "$W/key"}, true, false},
+	{"checkpoint undo", "--principal p1 --session s1 --yes", map[string]string{"identity": "$W/key"}, true, false},
+	{"checkpoint redo", "--principal p1 --session s1 --yes", map[string]string{"identity": "$W/key"}, true, false},
+	{"checkpoint export", "--patch", map[string]string{"identity": "$W/key"}, true, false},
+	{"checkpoint check", "--data", map[string]string{"identity": "$W/key"}, true, false},
+	{"checkpoint purge", "--sha256 $H --yes", map[string]string{"identity": "$W/key"}, true, false},
+	{"trash restore", "tr-1H0 --principal p1 --yes", map[string]string{"identity": "$W/key"}, true, false},
 }
 
 // An option that a command takes and does not carry out is a trap: --session with trash empty once removed what other sessions had deleted. So
-// every option of every command changes what the command answers or does.
+// every option of every command changes what the command answers or does. The table is tried in three parts, each with a history of its own.
 func TestOptionsAreCarriedOut(t *testing.T) {
 	t.Parallel()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain, sealed := newOptionFixture(t, filepath.Join(dir, "plain"), false), newOptionFixture(t, filepath.Join(dir, "sealed"), true)
-	shown := map[string]map[string]bool{}
+	shown, parts := map[string]map[string]bool{}, map[string][]optionCase{}
 	for _, c := range optionCases {
-		f := plain
-		if c.sealed {
-			f = sealed
-		}
-		without := f.answer(t, c.command, c.base, "")
-		if shown[c.command] == nil {
+		if c.first = shown[c.command] == nil; c.first {
 			shown[c.command] = map[string]bool{}
 			c.options = withCommon(c.options)
-			if again := f.answer(t, c.command, c.base, ""); again != without {
-				t.Fatalf("%s %s answers something else every time:\n%s\nand\n%s", c.command, c.base, without, again)
-			}
 		}
-		for option, value := range c.options {
+		for option := range c.options {
 			shown[c.command][option] = true
-			if _, err := exec.LookPath("git"); err != nil && option == "git" {
-				t.Log("SKIPPED: no git")
-				continue
-			}
-			with := f.answer(t, c.command, c.base, strings.TrimSpace("--"+option+" "+value))
-			if with == without {
-				t.Errorf("%s %s: --%s %s changes nothing:\n%s", c.command, c.base, option, value, with)
-			}
-			if strings.Contains(with, "has no option") {
-				t.Errorf("%s takes no --%s", c.command, option)
-			}
 		}
+		part := "others"
+		switch strings.TrimPrefix(c.command, "checkpoint ") {
+		case "restore", "rewind", "undo", "redo":
+			part = "restores"
+		}
+		if c.sealed {
+			part = "sealed"
+		}
+		parts[part] = append(parts[part], c)
 	}
 	for _, group := range []*command{checkpointCommand(), trashCommand()} {
 		for _, c := range group.below {
@@ -135,6 +123,43 @@ func TestOptionsAreCarriedOut(t *testing.T) {
 					t.Errorf("nothing shows that %s %s carries out --%s", group.name, c.name, o.name)
 				}
 			}
+		}
+	}
+	for part, cases := range parts {
+		t.Run(part, func(t *testing.T) {
+			t.Parallel()
+			dir, err := filepath.EvalSymlinks(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := newOptionFixture(t, dir, part == "sealed")
+			for _, c := range cases {
+				f.try(t, c)
+			}
+		})
+	}
+}
+
+// try sees to it that each option of a case changes something.
+func (f *optionFixture) try(t *testing.T, c optionCase) {
+	t.Helper()
+	without := f.answer(t, c.command, c.base, "")
+	if c.first {
+		if again := f.answer(t, c.command, c.base, ""); again != without {
+			t.Fatalf("%s %s answers something else every time:\n%s\nand\n%s", c.command, c.base, without, again)
+		}
+	}
+	for option, value := range c.options {
+		if _, err := exec.LookPath("git"); err != nil && option == "git" {
+			t.Log("SKIPPED: no git")
+			continue
+		}
+		with := f.answer(t, c.command, c.base, strings.TrimSpace("--"+option+" "+value))
+		if with == without {
+			t.Errorf("%s %s: --%s %s changes nothing:\n%s", c.command, c.base, option, value, with)
+		}
+		if strings.Contains(with, "has no option") {
+			t.Errorf("%s takes no --%s", c.command, option)
 		}
 	}
 }
@@ -159,7 +184,7 @@ func newOptionFixture(t *testing.T, dir string, sealed bool) *optionFixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	on := "[tools.fs]\ncheckpoint_before_mutation = true\n[tools.fs.checkpoint]\ndurability = \"relaxed\"\n"
+	on := "[tools.fs]\ndurability = \"none\"\ncheckpoint_before_mutation = true\n[tools.fs.checkpoint]\ndurability = \"relaxed\"\n"
 	if sealed {
 		on += fmt.Sprintf("encrypt_to = %q\n", identity.Recipient().String())
 	}
