@@ -101,7 +101,7 @@ func (e *Engine) cutOff(ctx context.Context, p *Plan, looked []string) error {
 	if err != nil {
 		return failed(err)
 	}
-	half, err := halfOpen(ctx, db)
+	half, err := e.halfOpen(ctx, db)
 	if err != nil {
 		return failed(err)
 	}
@@ -156,14 +156,22 @@ func (e *Engine) cutOff(ctx context.Context, p *Plan, looked []string) error {
 }
 
 // halfOpen lists the open operations that may be half made. Of one that was made only temporary names
-// are left, and one rename is made or not.
-func halfOpen(ctx context.Context, db *checkpoint.DB) (ids []checkpoint.ID, err error) {
+// are left, and one rename is made or not. Where the last one is the commit nobody says that it was
+// made, until the outcome comes along with the next save: the names say it.
+func (e *Engine) halfOpen(ctx context.Context, db *checkpoint.DB) (ids []checkpoint.ID, err error) {
 	rows, err := db.Open(ctx)
 	for i := 0; i < len(rows) && err == nil; i++ {
-		p := &passage{}
-		if err = p.decode(rows[i].Steps, &checkpoint.Checkpoint{}); !rows[i].Made && !p.alone() {
-			ids = append(ids, rows[i].ID)
+		p := &passage{e: e, tag: rows[i].Tag}
+		err = p.decode(rows[i].Steps, &checkpoint.Checkpoint{})
+		if err != nil || rows[i].Made || p.alone() {
+			continue
 		}
+		if p.lastCommits() {
+			if whole, err := p.whole(); err == nil && whole {
+				continue
+			}
+		}
+		ids = append(ids, rows[i].ID)
 	}
 	return ids, err
 }
