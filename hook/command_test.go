@@ -5,9 +5,11 @@ package hook
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 	"unicode"
@@ -86,21 +88,35 @@ func TestParseCommand(t *testing.T) {
 	}
 }
 
-// A program that was to be killed is gone with all that it started.
+// A program that was to be killed is gone with all that it started: its child has the FIFO open for as
+// long as it lives.
 func TestCommandIsKilledWhole(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	path := filepath.Join(dir, "check")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n(sleep 1; touch "+dir+"/late) &\nwait\n"), 0o755); err != nil {
+	path, fifo := filepath.Join(dir, "check"), filepath.Join(dir, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	if err := (Command{Path: path}).AfterToolCall(ctx, AfterToolCall{}); err == nil {
-		t.Error("a slow program has no error")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\nsleep 100 >"+fifo+" &\nwait\n"), 0o755); err != nil {
+		t.Fatal(err)
 	}
-	time.Sleep(1500 * time.Millisecond)
-	if _, err := os.Stat(dir + "/late"); err == nil {
-		t.Error("a child went on")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- (Command{Path: path}).AfterToolCall(ctx, AfterToolCall{}) }()
+	alive, err := os.Open(fifo) // when the child has it
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer alive.Close()
+	cancel()
+	if err := <-ended; err == nil {
+		t.Error("a program that was killed has no error")
+	}
+	if err := alive.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := alive.Read(make([]byte, 1)); err != io.EOF {
+		t.Error("a child went on:", err)
 	}
 }

@@ -79,8 +79,8 @@ func TestHooks(t *testing.T) {
 			return hook.Decision{}, errors.New("oops")
 		},
 		"panic": func(context.Context, json.RawMessage) (hook.Decision, error) { panic("oops") },
-		"slow": func(ctx context.Context, _ json.RawMessage) (hook.Decision, error) {
-			time.Sleep(300 * time.Millisecond)
+		"slow": func(context.Context, json.RawMessage) (hook.Decision, error) {
+			<-t.Context().Done() // it does not heed its own
 			return hook.Decision{}, nil
 		},
 		"modify":    nil, // below
@@ -115,7 +115,10 @@ func TestHooks(t *testing.T) {
 					t.Parallel()
 					var saw sightings
 					h := script{do: does[name], seen: &saw}
-					set := hook.Set{Timeout: 100 * time.Millisecond, Allow: allow}
+					set := hook.Set{Timeout: time.Minute, Allow: allow}
+					if name == "slow" {
+						set.Timeout = 20 * time.Millisecond
+					}
 					switch event {
 					case hook.BeforeToolCallEvent:
 						set.Before = []hook.Before{h}

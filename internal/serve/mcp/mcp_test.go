@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -366,7 +367,9 @@ func TestNobodyToAsk(t *testing.T) {
 
 // In the revision without requests from the server a call is held and goes on with the answer: the answer is good once, and for
 // that very call.
-func TestHeldCalls(t *testing.T) {
+func TestHeldCalls(t *testing.T) { synctest.Test(t, heldCalls) } // only the clock of the bubble lets a question run out
+
+func heldCalls(t *testing.T) {
 	root := toolstest.Tree(t)
 	f := file(t, root, "a.txt", "one\n")
 	cfg := config.Default()
