@@ -84,16 +84,16 @@ var (
 // OpenBelow opens directory rel by handles from root. rel is not "" and ends in a slash. It goes
 // step by step, never by path: a directory on the way may have been replaced by a link.
 func OpenBelow(root Dir, rel string, crossMounts bool) (Dir, error) {
-	cur := root
+	cur, last := root, io.Closer(nil) // root is the caller's to close
 	for part := range strings.SplitSeq(strings.TrimSuffix(rel, "/"), "/") {
 		next, err := cur.OpenDir(part, crossMounts)
-		if cur != root {
-			cur.Close()
+		if last != nil {
+			last.Close()
 		}
 		if err != nil {
 			return nil, err
 		}
-		cur = next
+		cur, last = next, next
 	}
 	return cur, nil
 }

@@ -1,0 +1,231 @@
+package syntax
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+func tree(t *testing.T, pattern string, o Options) *Tree {
+	t.Helper()
+	parsed, err := Parse(pattern, o)
+	if err != nil {
+		t.Fatalf("%s: %v", pattern, err)
+	}
+	return parsed
+}
+
+// The sets of code points do what sets do: a look at each of a few code points is the proof.
+func TestSets(t *testing.T) {
+	t.Parallel()
+	const top = 9
+	members := func(r []rune) (set [top + 1]bool) {
+		for c := range rune(top + 1) {
+			set[c] = HasRune(r, c)
+		}
+		return set
+	}
+	var sets [][]rune
+	for a := range rune(top + 1) {
+		for b := range rune(top + 1) {
+			for c := range rune(top + 1) {
+				sets = append(sets, cleanRanges([]rune{a, b, c, min(c+2, top)}))
+			}
+		}
+	}
+	for _, r := range sets {
+		for i := 1; i < len(r); i++ {
+			if i%2 == 1 && r[i] < r[i-1] || i%2 == 0 && r[i] <= r[i-1]+1 {
+				t.Fatalf("%v is not clean", r)
+			}
+		}
+		n := 0
+		for c, in := range members(negateRanges(r, top)) {
+			if in == HasRune(r, rune(c)) {
+				t.Fatalf("%d is in %v and in what it is not", c, r)
+			}
+			if !in {
+				n++
+			}
+		}
+		if n != CountRunes(r) {
+			t.Fatalf("%v has %d members, not %d", r, n, CountRunes(r))
+		}
+	}
+	slices.SortFunc(sets, slices.Compare)
+	sets = slices.CompactFunc(sets, slices.Equal)
+	for _, a := range sets {
+		for _, b := range sets {
+			for c, in := range members(Intersect(a, b)) {
+				if in != (HasRune(a, rune(c)) && HasRune(b, rune(c))) {
+					t.Fatalf("%d in both of %v and %v: %v", c, a, b, in)
+				}
+			}
+		}
+	}
+}
+
+// Classes hold what those of Go hold, folded or not.
+func TestClasses(t *testing.T) {
+	t.Parallel()
+	for _, class := range []string{"[a-c]", "[^a-c]", "[k]", "[ſ]", `[\x{17f}]`, `\pL`, `\PL`, `\p{Greek}`, `[[:alpha:]]`, `[^[:^digit:]x]`, `[\-\]]`, "[]a]", "[^]a]"} {
+		for _, fold := range []bool{false, true} {
+			n := tree(t, class, Options{IgnoreCase: fold}).Root
+			if n.Op != OpClass {
+				t.Fatalf("%s is read as %d", class, n.Op)
+			}
+			flags := "(?s)"
+			if fold {
+				flags = "(?si)"
+			}
+			re := regexp.MustCompile("^" + flags + class + "$")
+			for r := rune(0); r < 0x600; r++ {
+				if got, want := HasRune(n.Ranges, r), r != '\n' && re.MatchString(string(r)); got != want {
+					t.Fatalf("%s, folded %v, holds %U: %v; no class holds the end of a line", class, fold, r, got)
+				}
+			}
+		}
+	}
+}
+
+func TestIsWord(t *testing.T) {
+	t.Parallel()
+	ranges := WordRanges()
+	for r := rune(0); r <= unicode.MaxRune; r++ {
+		for len(ranges) > 0 && ranges[1] < r {
+			ranges = ranges[2:]
+		}
+		if IsWordRune(r) != (len(ranges) > 0 && r >= ranges[0]) {
+			t.Fatalf("%U is a word character: %v", r, IsWordRune(r))
+		}
+	}
+	for b := range rune(0x100) {
+		if IsWordByte(byte(b)) != HasRune(WordASCII, b) {
+			t.Fatalf("byte %#x is a word character: %v", b, IsWordByte(byte(b)))
+		}
+	}
+}
+
+func TestLooks(t *testing.T) {
+	t.Parallel()
+	for l := LookWord; l <= LookWordEndHalf; l++ {
+		for _, before := range []bool{false, true} {
+			for _, after := range []bool{false, true} {
+				if l.HoldsWord(before, after) != l.Mirror().HoldsWord(after, before) {
+					t.Errorf("%d at %v, %v is not %d backwards", l, before, after, l.Mirror())
+				}
+			}
+		}
+	}
+	for l := LookTextStart; l <= LookWordEndHalfASCII; l++ {
+		if l.Mirror().Mirror() != l || l.Word() != l.Mirror().Word() || l.UnicodeWord() != l.Mirror().UnicodeWord() {
+			t.Errorf("%d backwards is %d", l, l.Mirror())
+		}
+	}
+	if !LookWord.HoldsWord(false, true) || LookNotWord.HoldsWord(false, true) || !LookWordStart.HoldsWord(false, true) || LookWordEnd.HoldsWord(false, true) {
+		t.Error("a word begins, and that is not seen")
+	}
+}
+
+func TestNullable(t *testing.T) {
+	t.Parallel()
+	for _, p := range []string{"", "a", "a*", "a+", "a?b?", "a?b", "(|a)", "(a|b)", "(a*)+", "a{0}", "a{0,3}", "a{2}", "^", "^a", "()"} {
+		if got, want := tree(t, p, Options{}).Root.Nullable(), regexp.MustCompile("^(?:"+p+")$").MatchString(""); got != want {
+			t.Errorf("%q matches nothing at all: %v", p, got)
+		}
+	}
+}
+
+// What only backtracking can run is told, and Linear has none of it.
+func TestLinear(t *testing.T) {
+	t.Parallel()
+	beyond := func(n *Node) bool { return n.Op == OpAround || n.Op == OpAtomic || n.Op == OpBackref }
+	for _, p := range []string{`(a)\1`, "a(?=b)", "a(?!b)", "(?<=a)b", "(?<!a)b", "(?>a|ab)c"} {
+		parsed := tree(t, p, Options{})
+		if parsed.FallbackFor == "" || !parsed.Root.Any(beyond) {
+			t.Errorf("%s is read as if anything could run it", p)
+		}
+		if Linear(parsed.Root).Any(beyond) {
+			t.Errorf("%s: something is left that only backtracking can run", p)
+		}
+		if _, err := Parse(p, Options{NoFallback: true}); err == nil || err.Offset != parsed.FallbackAt {
+			t.Errorf("%s without backtracking: %v", p, err)
+		}
+	}
+	if n := tree(t, "((((){1000}){1000}){1000}){1000}", Options{}).Root; Linear(n).Op != OpEmpty {
+		t.Error("what matches nothing is still run a million times")
+	}
+}
+
+func TestFlatten(t *testing.T) {
+	t.Parallel()
+	n := Flatten(tree(t, "a((b)(c(d)))", Options{}).Root)
+	if n.Op != OpConcat || len(n.Subs) != 4 || n.Any(func(n *Node) bool { return n.Op == OpGroup }) {
+		t.Errorf("%d items", len(n.Subs))
+	}
+}
+
+// A bad pattern is told where it is bad, and what is suggested is taken.
+func TestBadPatterns(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		pattern   string
+		o         Options
+		offset    int
+		suggest   string
+		multiline bool
+	}{
+		{"foo(", Options{}, 3, `foo\(`, false},
+		{"foo)", Options{}, 3, `foo\)`, false},
+		{"[abc", Options{}, 0, `\[abc`, false},
+		{"*a", Options{}, 0, `\*a`, false},
+		{"a\nb", Options{}, 1, "", true},
+		{`a\nb`, Options{}, 1, "", true},
+		{`D:\bin\new\.*`, Options{}, 6, `D:\\bin\\new\.*`, false},
+		{"\xff", Options{}, 0, "", false},
+		{"\xff", Options{Literal: true}, 0, "", false},
+		{strings.Repeat("a", MaxPattern+1), Options{}, MaxPattern, "", false},
+	} {
+		_, err := Parse(c.pattern, c.o)
+		if err == nil {
+			t.Errorf("%.20q is taken", c.pattern)
+			continue
+		}
+		if err.Pattern != c.pattern || err.Offset != c.offset || err.Suggest != c.suggest || err.Multiline != c.multiline || err.Why == "" {
+			t.Errorf("%.20q: at %d %q, suggested %q, multiline %v", c.pattern, err.Offset, err.Why, err.Suggest, err.Multiline)
+		}
+		if err.Suggest != "" {
+			tree(t, err.Suggest, c.o)
+		}
+		if err.Multiline {
+			c.o.Multiline = true
+			tree(t, c.pattern, c.o)
+		}
+	}
+}
+
+func TestLiteralPatterns(t *testing.T) {
+	t.Parallel()
+	n := tree(t, `a.*[`, Options{Literal: true}).Root
+	var got []rune
+	for _, s := range n.Subs {
+		got = append(got, s.Ranges...)
+	}
+	if !slices.Equal(got, []rune("aa..**[[")) {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestNamesNonASCII(t *testing.T) {
+	t.Parallel()
+	for pattern, want := range map[string]bool{"abc": false, "é": true, `\xe9`: true, `\pL`: true, `\\x`: false, `\d`: false, `\`: false, `a\`: false} {
+		if got := NamesNonASCII(pattern, false); got != want {
+			t.Errorf("%q: %v", pattern, got)
+		}
+	}
+	if NamesNonASCII(`\xe9`, true) || !NamesNonASCII("é", true) {
+		t.Error("a literal has no escapes")
+	}
+}
