@@ -118,6 +118,8 @@ func warnings(s *Step) (out []string) {
 		out = append(out, t.True+" is a directory, which will be removed")
 	case t.becomesDir():
 		out = append(out, t.True+" will be removed; a directory takes its place")
+	case t.Unsaved():
+		out = append(out, t.True+" has unsaved text in an editor, which is what changes")
 	case !b.Exists:
 		out = append(out, t.True+" is new")
 	}

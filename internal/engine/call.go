@@ -229,28 +229,37 @@ type asking struct {
 	closing context.Context
 }
 
-// patience is how long an approver has to come back.
+// patience is how long whoever is asked has to come back.
 const patience = time.Second
 
 func (a asking) Ask(ctx context.Context, q approval.Question) (approval.Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.closing, cancel)()
+	answer, err := answered(ctx, "approver", func() (approval.Answer, error) { return a.of.Ask(ctx, q) })
+	if a.closing.Err() != nil {
+		return approval.Answer{}, ErrClosed
+	}
+	return answer, err
+}
+
+// answered is what somebody outside answers, who must come back when ctx ends. Who does not is left
+// behind, and so is a panic.
+func answered[T any](ctx context.Context, who string, ask func() (T, error)) (T, error) {
 	type reply struct {
-		answer approval.Answer
+		answer T
 		err    error
 	}
 	got := make(chan reply, 1)
 	go func() {
-		r := reply{err: errors.New("the approver gave up")} // by runtime.Goexit
+		r := reply{err: fmt.Errorf("the %s gave up", who)} // by runtime.Goexit
 		defer func() {
 			if p := recover(); p != nil {
-				r = reply{err: fmt.Errorf("the approver panicked: %v", p)}
+				r = reply{err: fmt.Errorf("the %s panicked: %v", who, p)}
 			}
 			got <- r
 		}()
-		answer, err := a.of.Ask(ctx, q)
-		r = reply{answer, err}
+		r.answer, r.err = ask()
 	}()
 	var r reply
 	select {
@@ -261,9 +270,6 @@ func (a asking) Ask(ctx context.Context, q approval.Question) (approval.Answer, 
 		case <-time.After(patience):
 			r.err = ctx.Err()
 		}
-	}
-	if a.closing.Err() != nil {
-		return approval.Answer{}, ErrClosed
 	}
 	return r.answer, r.err
 }

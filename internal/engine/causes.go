@@ -32,6 +32,9 @@ var (
 	Unsettled     = own(CodeConflict, "unsettled") // checkpoint.ID
 	NotEmpty      = own(CodeConflict, "directory_not_empty")
 
+	UnsavedText  = own(CodeConflict, "unsaved_text") // a client holds it, and more than a new text was to come of it
+	ClientFailed = own(CodeIOError, "client_failed") // error: what it said of its text
+
 	Unread     = own(CodeMustRead, "unread")
 	PartUnread = own(CodeMustRead, "part_unread")         // *ledger.Seen
 	Modified   = own(CodeModified, "modified")            // HashFacts

@@ -44,7 +44,7 @@ func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore, now
 			continue // nothing but a directory at any time
 		}
 		c.Trace.Paths = append(c.Trace.Paths, item.Path)
-		one, why, err := e.compare(ctx, db, item, now)
+		one, why, err := e.compare(ctx, c, db, item, now)
 		if _, no := errors.AsType[*policy.Denied](err); no {
 			denied++
 			continue
@@ -64,8 +64,8 @@ func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore, now
 	return out, left, denied, nil
 }
 
-func (e *Engine) compare(ctx context.Context, db *checkpoint.DB, item *checkpoint.Item, now bool) (one Compared, why Why, err error) {
-	after, content, why, err := e.lookAt(item.Path) // policy speaks in here, also when the disk is not asked for
+func (e *Engine) compare(ctx context.Context, c *Call, db *checkpoint.DB, item *checkpoint.Item, now bool) (one Compared, why Why, err error) {
+	after, content, why, err := e.lookAt(ctx, c, item.Path) // policy speaks in here, also when the disk is not asked for
 	if err != nil || now && why != none {
 		return one, why, err
 	}
@@ -101,8 +101,15 @@ func (e *Engine) compare(ctx context.Context, db *checkpoint.DB, item *checkpoin
 }
 
 // lookAt reads what is at path, if this session may. why says that it can't be compared.
-func (e *Engine) lookAt(path string) (s checkpoint.State, content []byte, why Why, err error) {
+func (e *Engine) lookAt(ctx context.Context, c *Call, path string) (s checkpoint.State, content []byte, why Why, err error) {
 	h, err := e.fs.Resolve(path, guardfs.Read)
+	var o guardfs.Object
+	if err == nil {
+		defer h.Close() //nolint:errcheck // nothing was written through it
+		o = h.Object()
+	}
+	var held bool
+	o, content, held, err = e.overlaid(ctx, c, path, o, err)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // a file in the place of its directory is a missing path, as for stateOf
 		return checkpoint.State{Kind: checkpoint.Absent}, nil, none, nil
 	}
@@ -112,8 +119,6 @@ func (e *Engine) lookAt(path string) (s checkpoint.State, content []byte, why Wh
 	if err != nil {
 		return s, nil, none, err
 	}
-	defer h.Close()
-	o := h.Object()
 	switch {
 	case o.True != path:
 		return s, nil, LinkNow, nil
@@ -123,6 +128,8 @@ func (e *Engine) lookAt(path string) (s checkpoint.State, content []byte, why Wh
 		return s, nil, KindNow.Of(o.Info.Kind), nil
 	case o.Info.Size > e.cfg.Checkpoint.MaxFileBytes:
 		return s, nil, TooLargeNow, nil
+	case held:
+		return checkpoint.State{Kind: checkpoint.File}, content, none, nil
 	}
 	f, err := h.Open()
 	if no, ok := errors.AsType[*guardfs.PathError](err); ok {

@@ -53,7 +53,7 @@ func (e *Engine) Copy(ctx context.Context, c *Call, a CopyArgs) (*Done, error) {
 			return nil, err
 		}
 		i := copied{to: a.To, mode: f.Info().Mode}
-		if i.content, err = b.read(f); err != nil {
+		if i.content, err = b.read(from.True, f); err != nil {
 			return nil, err
 		}
 		if err := b.put(i); err != nil {
@@ -172,7 +172,7 @@ func (b *copying) collect(ctx context.Context, dir *guardfs.Dir, to string) erro
 			var f *guardfs.File
 			if f, err = dir.OpenFile(n.Name); err == nil {
 				i.mode = f.Info().Mode
-				i.content, err = b.read(f)
+				i.content, err = b.read(joined(dir.True(), n.Name), f)
 			}
 		}
 		if err != nil {
@@ -183,10 +183,13 @@ func (b *copying) collect(ctx context.Context, dir *guardfs.Dir, to string) erro
 	return nil
 }
 
-// read reads all of f, and closes it.
-func (b *copying) read(f *guardfs.File) ([]byte, error) {
+// read reads all of f, and closes it, or what a client holds of it.
+func (b *copying) read(name string, f *guardfs.File) ([]byte, error) {
 	defer f.Close() //nolint:errcheck // nothing was written through it
-	content, err := io.ReadAll(io.NewSectionReader(f, 0, maxCopiedSize-b.size+1))
+	content, held, err := b.d.held(name)
+	if err == nil && !held {
+		content, err = io.ReadAll(io.NewSectionReader(f, 0, maxCopiedSize-b.size+1))
+	}
 	if b.size += int64(len(content)); err == nil && b.size > maxCopiedSize {
 		err = &edit.TooLargeError{Size: max(b.size, f.Info().Size), Max: maxCopiedSize}
 	}

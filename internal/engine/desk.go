@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
@@ -47,6 +48,8 @@ type Desk struct {
 	tops  map[string]string // by a path in each directory that something comes into: the topmost one that is missing
 	drops []string          // directories that go
 	swaps []string          // where a directory gives way to a file or link, or comes in the place of one
+
+	held func(path string) (text []byte, held bool, err error) // by the client
 }
 
 // Load looks at the file at path, or at nothing there, and refuses what must not be changed.
@@ -57,19 +60,19 @@ func (d *Desk) Load(path string, r Rules) (*Target, error) {
 	d.c.Trace.Paths = append(d.c.Trace.Paths[:n], path)
 	place, err := d.place(path, r.Link)
 	if d.nowhere(path, err) {
-		return t, d.e.fresh(t)
+		return t, cmp.Or(d.notHeld(path), d.e.fresh(t))
 	}
 	if gone, ok := errors.AsType[*guardfs.MissingParentError](err); ok && r.Parents {
 		t.True = gone.True
 		d.c.Trace.Paths[n] = t.True
-		return t, d.e.fresh(t)
+		return t, cmp.Or(d.notHeld(t.True), d.e.fresh(t))
 	}
 	if err != nil {
 		return nil, err
 	}
 	t.place, t.True = place, place.Object().True
 	d.c.Trace.Paths[n] = t.True
-	if t.Before, err = d.look(t); err != nil {
+	if t.Before, t.disk, err = d.look(t); err != nil {
 		return nil, err
 	}
 	if r.Read != ReadNone {
@@ -176,6 +179,9 @@ func (d *Desk) make(ctx context.Context, make Maker) (*Plan, error) {
 	d.files, d.moves, d.drops, d.swaps, d.c.Trace.Paths = nil, nil, nil, nil, nil
 	d.tops = map[string]string{}
 	p, err := make(ctx, d)
+	if err == nil {
+		err = d.unmixed(p)
+	}
 	if err := errors.Join(err, ctx.Err()); err != nil {
 		return nil, err
 	}
@@ -227,7 +233,7 @@ func (d *Desk) moved(ctx context.Context) (bool, error) {
 		if t.place == nil {
 			continue
 		}
-		now, err := d.look(t)
+		now, _, err := d.look(t)
 		if err != nil {
 			return false, err
 		}
@@ -246,7 +252,7 @@ func (e *Engine) Change(ctx context.Context, c *Call, make Maker) (*Done, error)
 	if err != nil {
 		return nil, err
 	}
-	d := &Desk{e: e, c: c}
+	d := &Desk{e: e, c: c, held: func(path string) ([]byte, bool, error) { return c.held(ctx, path) }}
 	defer func() { d.close() }()
 	p, err := d.make(ctx, make) // policy speaks in every look; seen and unchanged? then the new content
 	if err != nil {
@@ -302,7 +308,9 @@ func (d *Desk) alone(ctx context.Context, p *Plan, make Maker, approved bool) (_
 		}
 		moved, err := d.moved(ctx)
 		if err == nil && !moved {
-			return p, unlock, nil
+			if err = d.unmixed(p); err == nil {
+				return p, unlock, nil
+			}
 		}
 		if err == nil {
 			p, err = d.make(ctx, make)
@@ -350,7 +358,9 @@ func (e *Engine) lockSteps(ctx context.Context, c *Call, p *Plan, looked []strin
 
 // carry carries a plan out.
 func (e *Engine) carry(ctx context.Context, c *Call, ts targets, p *Plan) (done *Done, err error) {
-	if s := p.single(); s != nil {
+	if t := p.unsaved(); t != nil {
+		done, err = e.store(ctx, c, ts, p, t)
+	} else if s := p.single(); s != nil {
 		done, err = e.apply(ctx, c, ts, p, s)
 	} else {
 		done, err = e.applySeveral(ctx, c, ts, p)

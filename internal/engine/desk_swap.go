@@ -70,11 +70,20 @@ func (d *Desk) place(p string, link bool) (*guardfs.Place, error) {
 	return nil, &guardfs.PathError{Op: "open directory of", Path: p, Err: syscall.ENOTDIR}
 }
 
-// look reads what is there, or what of it changed since; a directory only where one gives way.
-func (d *Desk) look(t *Target) (*guardfs.Before, error) {
-	b, err := t.place.Reload(t.Before, maxLoad)
-	if _, no := errors.AsType[*guardfs.NotRegularError](err); no && slices.Contains(d.swaps, t.Path) && t.place.Object().Info.Kind == guardfs.KindDir {
-		return dirBefore(t.place)
+// look reads what is there, or what of it changed since; a directory only where one gives way. What a
+// client holds comes in the place of a file; disk is that then.
+func (d *Desk) look(t *Target) (now, disk *guardfs.Before, err error) {
+	was := t.Before
+	if t.Unsaved() {
+		was = t.disk
 	}
-	return b, err
+	b, err := t.place.Reload(was, maxLoad)
+	if _, no := errors.AsType[*guardfs.NotRegularError](err); no && slices.Contains(d.swaps, t.Path) && t.place.Object().Info.Kind == guardfs.KindDir {
+		b, err = dirBefore(t.place)
+		return b, nil, err
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return d.overlay(t, b)
 }

@@ -168,11 +168,11 @@ func (e *Engine) Containment() string { return e.fs.Containment() }
 type Call struct {
 	ID, Principal, Session, Turn string
 	Dialect, Tool                string
-	Approver                     approval.Approver // nil: the engine's own
-	Tier                         approval.Tier
-	Scope                        *Scope // nil: as the configuration has it
-	ByUser                       bool   // a person calls, not an agent: the trash keeps what goes as long as a user's
-	Trace                        Trace
+	Client
+	Tier   approval.Tier
+	Scope  *Scope // nil: as the configuration has it
+	ByUser bool   // a person calls, not an agent: the trash keeps what goes as long as a user's
+	Trace  Trace
 
 	in *Engine // whose Do it is in, under the scope
 }

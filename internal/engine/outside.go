@@ -94,6 +94,9 @@ func (e *Engine) recordOutside(ctx context.Context, db *checkpoint.DB, c *Call, 
 		if !ok || k.Expects(now.After) {
 			continue
 		}
+		if _, held, err := c.held(ctx, k.Path); held || err != nil {
+			continue // the disk is not what counts
+		}
 		away := now.After.Kind == checkpoint.Absent
 		if away {
 			if away, err = e.movedAway(ctx, db, k.Path); err != nil {

@@ -103,6 +103,9 @@ func (s *Step) sum() []byte {
 	} {
 		field(h, f)
 	}
+	if s.file != nil && s.file.Unsaved() {
+		field(h, roleBuffer)
+	}
 	for _, name := range slices.Sorted(maps.Keys(a.Xattrs)) {
 		field(h, name)
 		field(h, string(a.Xattrs[name]))

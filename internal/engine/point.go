@@ -170,7 +170,9 @@ func change(t *Target) checkpoint.Change {
 		if ch.Content == nil {
 			ch.Content = []byte{} // an empty file is a content
 		}
-		ch.Clone = t.place.Cloner(t.Before)
+		if ch.Clone = t.place.Cloner(t.Before); t.Unsaved() {
+			ch.Role, ch.Clone = roleBuffer, nil
+		}
 	}
 	switch t.After.Kind {
 	case guardfs.KindFile:

@@ -38,6 +38,9 @@ func (r *restore) decide(ctx context.Context, t *Target) (why Why, err error) {
 	if t.place != nil {
 		now.Can = func(s checkpoint.State) checkpoint.State { return metaState(t.place.Expected(*metadata(s))) }
 	}
+	if t.Unsaved() { // a text has no metadata to be given
+		now.Can = func(checkpoint.State) checkpoint.State { return now.State }
+	}
 	t.ours = rewind.MadeReadOnly(item, now.State)
 	b, err := r.rules().Decide(ctx, item, now)
 	if err != nil {
@@ -60,7 +63,9 @@ func (r *restore) decide(ctx context.Context, t *Target) (why Why, err error) {
 		r.stuck = append(r.stuck, Blocked{Path: t.True, Why: b.Blocked, Diff: r.drift(ctx, t, item)})
 		return none, nil
 	}
-	t.After = after(b)
+	if t.After = after(b); t.Unsaved() {
+		t.After.Meta = nil
+	}
 	if !t.Unchanged() {
 		err = r.hindrance(t)
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -100,12 +101,20 @@ func (e *Engine) Walk(ctx context.Context, c *Call, root string, use func(contex
 				defer d.Close()
 				w.Dir, w.Spelled = grep.Guarded(d), path.Clean(root)
 			} else {
+				o, text, held, err := e.overlaid(ctx, c, root, h.Object(), nil)
+				if err != nil {
+					return nil, err
+				}
+				if w.Name = o.True; held {
+					w.File = heldFile{bytes.NewReader(text), o.Info}
+					return nil, use(ctx, w)
+				}
 				f, err := h.Open()
 				if err != nil {
 					return nil, err
 				}
 				defer f.Close()
-				w.File, w.Name = grep.GuardedFile(f), h.Object().True
+				w.File = grep.GuardedFile(f)
 			}
 			return nil, use(ctx, w)
 		},

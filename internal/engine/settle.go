@@ -76,6 +76,9 @@ func (e *Engine) settleIfNever(ctx context.Context, db *checkpoint.DB, id checkp
 		if c.Role == checkpoint.RoleParent {
 			continue
 		}
+		if c.Role == roleBuffer { // what is on the disk tells nothing
+			return nil
+		}
 		seen = true
 		now, err := e.stateOf(c.Path)
 		if err != nil || !now.Same(c.Before) || now.Same(c.After) {

@@ -16,10 +16,12 @@ type Entry struct {
 	Path string // true name
 	guardfs.Info
 	Target string // text of a symbolic link that was not followed
+
+	Unsaved bool // Size is that of a text that a client holds
 }
 
 // Stat looks at a path: at where it leads with follow, else at a link there itself.
-func (e *Engine) Stat(_ context.Context, c *Call, path string, follow bool) (out Entry, err error) {
+func (e *Engine) Stat(ctx context.Context, c *Call, path string, follow bool) (out Entry, err error) {
 	if e, err = e.begun(c); err != nil {
 		return Entry{}, err
 	}
@@ -34,7 +36,7 @@ func (e *Engine) Stat(_ context.Context, c *Call, path string, follow bool) (out
 	} else {
 		o, out.Target, err = e.fs.Lstat(path)
 	}
-	if err != nil {
+	if o, _, out.Unsaved, err = e.overlaid(ctx, c, path, o, err); err != nil {
 		return Entry{}, err
 	}
 	c.Trace.Paths[0], out.Path, out.Info = o.True, o.True, o.Info

@@ -78,6 +78,7 @@ type Target struct {
 
 	ours  bool             // that it is read-only is the session's own doing
 	own   guardfs.Identity // of the file that was written for it
+	disk  *guardfs.Before  // what Before is in the place of, where a client holds the text; else nil
 	place *guardfs.Place   // nil while the parent is still to be made
 	above *guardfs.Place   // that of the topmost parent that is still to be made
 	fresh guardfs.Metadata // of a new file in such a parent: what it will get

@@ -47,7 +47,7 @@ func (e *Engine) Write(ctx context.Context, c *Call, a WriteArgs) (done *Done, e
 	p := Plan{Summary: fmt.Sprintf("write %d bytes", len(a.Text)), DryRun: a.DryRun, Op: checkpoint.Op{Kind: checkpoint.KindWrite}}
 	done, err = e.Rewrite(ctx, c, a.Path, a.Rules, p, func(t *Target) error {
 		before := t.Before.Content
-		raw, name, err := edit.Encode(a.Text, before, a.Encoding)
+		raw, name, err := edit.Encode(a.Text, before, t.encoding(a.Encoding))
 		if err != nil {
 			return err
 		}
@@ -138,10 +138,11 @@ func (e *Engine) Edit(ctx context.Context, c *Call, a EditArgs) (done *Done, res
 		if err := a.Refuse(t, nil); err != nil {
 			return err
 		}
-		if shown := readers.ShownAs(t.Before.Content, a.Encoding); shown != "" {
+		encoding := t.encoding(a.Encoding)
+		if shown := readers.ShownAs(t.Before.Content, encoding); shown != "" {
 			return Refuse(NotAsShown, t.True, shown)
 		}
-		how := edit.Options{Strict: e.cfg.EditMatching == "strict", MaxBytes: MaxResult, Seen: e.lastSeen(t), Encoding: a.Encoding, Err: ctx.Err}
+		how := edit.Options{Strict: e.cfg.EditMatching == "strict", MaxBytes: MaxResult, Seen: e.lastSeen(t), Encoding: encoding, Err: ctx.Err}
 		result, err = edit.Apply(t.Before.Content, a.Edits, how)
 		if t.Known.Stale && (err != nil || !survives(result, a.Edits, t.Before.Content, how)) {
 			return e.Modified(t)
@@ -154,7 +155,7 @@ func (e *Engine) Edit(ctx context.Context, c *Call, a EditArgs) (done *Done, res
 		}
 		t.After = After{Kind: guardfs.KindFile, Content: result.Content, Hunks: result.Patch()}
 		if e.cfg.MustReadBeforeWrite {
-			return proven(t, result, a.Encoding)
+			return proven(t, result, encoding)
 		}
 		return nil
 	})
