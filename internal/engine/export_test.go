@@ -57,6 +57,9 @@ func (e *Engine) ChangeFiles(ctx context.Context, c *Call, f Files) (*Done, erro
 	})
 }
 
+// Held is what the client holds of a path.
+func (c *Call) Held(ctx context.Context, path string) ([]byte, bool, error) { return c.held(ctx, path) }
+
 // SetClock gives the engine another time.
 func (e *Engine) SetClock(now func() time.Time) { e.now = now }
 

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"moltisfs/approval"
 	"moltisfs/checkpoint"
 	"moltisfs/config"
 	"moltisfs/grep"
@@ -71,11 +71,12 @@ func edited(t *testing.T, change func(*config.FS)) (*tree, *editor) {
 	x.write("plain", "disk\n")
 	x.write("denied", "disk\n")
 	x.write("d/held", "disk\n")
+	must(t, os.Symlink("plain", x.ws+"/link"))
 	x.deny = x.ws + "/denied"
 	x.Close()
 	x.open()
 	d := &editor{texts: map[string]string{}}
-	for _, name := range []string{"held", "new", "denied", "d/held", "none/f"} {
+	for _, name := range []string{"held", "new", "denied", "d/held", "none/f", "link"} {
 		d.texts[x.ws+"/"+name] = "buffer\n"
 	}
 	return x, d
@@ -263,6 +264,11 @@ func TestOverlayChanges(t *testing.T) {
 				return nil
 			}}
 		}), refused},
+		{"over a link", "link", files(func(x *tree, path string) engine.Files {
+			m := x.becomes("x", "link")
+			m.Links = map[string]bool{path: true}
+			return m
+		}), refused},
 		{"delete", "held", func(x *tree, c *engine.Call, path string) error {
 			_, err := x.Delete(ctx, c, path, engine.DeleteOptions{})
 			return err
@@ -323,7 +329,7 @@ func TestOverlayLeavesOthersAlone(t *testing.T) {
 	}
 	x.reads("plain", "y\n")
 	x.reads("other", "x\n")
-	if len(d.texts) != 5 {
+	if len(d.texts) != 6 {
 		t.Errorf("the editor has %v", d.texts)
 	}
 }
@@ -361,6 +367,12 @@ func TestOverlayIsWhatWasSeen(t *testing.T) {
 	if d.texts[path] != "5\n" {
 		t.Errorf("%q", d.texts)
 	}
+	// Whoever reads need not say which content it was.
+	must(t, x.Read(ctx, x.through(d), path, func(context.Context, *engine.Source) (*engine.Sight, error) {
+		return &engine.Sight{Unit: "line", Lines: 1, Whole: true}, nil
+	}))
+	d.put(path, "6\n")
+	change(x.through(d), "7\n", engine.Modified)
 }
 
 // A change of the editor's text is taken back there. Once the editor has saved it, it is taken back on
@@ -605,7 +617,57 @@ func TestOverlayMovesWhileSomebodyIsAsked(t *testing.T) {
 		t.Error("a file went that the editor has text of by now")
 	}
 	x.reads("plain", "disk\n")
-	var _ approval.Approver = call.Approver
+	x.cfg.Checkpoint.MaxFileBytes = 1 // then a directory goes by one rename
+	x.Close()
+	x.open()
+	x.write("e/f", "disk\n")
+	call.Approver = &asker{while: func() { d.put(x.ws+"/e/f", "typed\n") }}
+	if _, err := x.Delete(ctx, call, x.ws+"/e", engine.DeleteOptions{Recursive: true}); !errors.Is(err, engine.UnsavedText) {
+		t.Errorf("a directory went with a file that the editor has text of by now: %v", err)
+	}
+	x.reads("e/f", "disk\n")
+}
+
+// An editor has no metadata to give back, and no times.
+func TestOverlayHasNoMetadata(t *testing.T) {
+	for _, times := range []bool{false, true} {
+		x, d := edited(t, nil)
+		path := x.ws + "/plain"
+		m := x.becomes("after\n", "plain")
+		next := m.Next
+		m.Next = func(ts []*engine.Target) error {
+			err := next(ts)
+			ts[0].After.Meta = &guardfs.Metadata{Mode: 0o600, UID: uint32(os.Getuid()), GID: uint32(os.Getgid())}
+			return err
+		}
+		if _, err := x.ChangeFiles(ctx, x.call("s"), m); err != nil {
+			t.Fatal(err)
+		}
+		d.put(path, "after\n")
+		was := x.looks()
+		done, err := x.Undo(ctx, x.through(d), engine.RestoreOptions{KeepTimes: times})
+		if err != nil || d.texts[path] != "disk\n" || x.looks() != was {
+			t.Fatalf("%q %v\n%s", d.texts[path], err, x.looks())
+		}
+		if got := done.Metadata[path]; got.Set != nil || !slices.Equal(got.Dropped, []string{"mode"}) {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+// A client that does not come back is not waited for without end, also where the call has no deadline.
+func TestOverlayIsNotWaitedForWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		end := make(chan struct{})
+		defer close(end)
+		c := &engine.Call{}
+		c.Overlay = &editor{load: func(context.Context, string) (string, bool, error) { <-end; return "x", true, nil }}
+		start := time.Now()
+		text, held, err := c.Held(context.Background(), "/f")
+		if text != nil || held || code(err) != engine.CodeDeadline || time.Since(start) > time.Minute {
+			t.Errorf("%q %v %v after %v", text, held, err, time.Since(start))
+		}
+	})
 }
 
 // The disk under a text that the editor holds is not taken for what others changed.
