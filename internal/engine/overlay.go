@@ -30,7 +30,7 @@ type Client struct {
 // of it ends the call: the disk never stands in for it.
 //
 // Paths are canonical, and policy has let each through. Whatever goes through a directory (List,
-// Walk, Search, Files, Watch) tells of the disk: who gives an Overlay has to say that.
+// ListTree, Walk, Search, Files, Watch) tells of the disk: who gives an Overlay has to say that.
 //
 // It is called from any goroutine, and must come back when ctx ends.
 type Overlay interface {
