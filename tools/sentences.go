@@ -102,7 +102,7 @@ var sentences = map[engine.Cause]wording{
 		"Call again in a moment. If it stays so, ask the user to end a process of moltis-fs that stands still and holds the locks of its files."),
 	engine.NotEmpty: plainly("the directory {shown} is not empty", "Delete what is in it first."),
 
-	engine.UnsavedText: plainly("{shown} has text in the user's editor that is not saved, and only that text alone can be changed there",
+	engine.UnsavedText: plainly("{shown} has unsaved text in the user's editor, which must be changed alone",
 		"Change this file by itself with Write or Edit, or ask the user to save it."),
 	engine.ClientFailed: plainly("the user's editor did not answer for {shown}: {fact}",
 		"Call again; if it stays so, tell the user."),

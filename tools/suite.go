@@ -83,7 +83,8 @@ func (s *Suite) Definitions() []Definition {
 // *UnknownToolError, that there is no such tool, or, as ErrClosed, that the suite is closed.
 func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
 	c := &engine.Call{Principal: in.Principal, Session: in.Session, Turn: in.Turn, Dialect: "tools", Tool: in.Tool,
-		Client: engine.Client{Approver: in.Approver}, Tier: in.Tier, Scope: (*engine.Scope)(in.Scope), ByUser: in.ByUser}
+		Client: engine.Client{Approver: in.Approver}, Tier: in.Tier,
+		Scope: (*engine.Scope)(in.Scope), ByUser: in.ByUser}
 	tool := row(in.Tool)
 	if tool == nil || !tool.allowed(s.tools) {
 		unknown := s.unknown(in.Tool)

@@ -236,7 +236,8 @@ func (a asking) Ask(ctx context.Context, q approval.Question) (approval.Answer, 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(a.closing, cancel)()
-	answer, err := answered(ctx, "approver", func() (approval.Answer, error) { return a.of.Ask(ctx, q) })
+	ask := func() (approval.Answer, error) { return a.of.Ask(ctx, q) }
+	answer, err := answered(ctx, "approver", ask)
 	if a.closing.Err() != nil {
 		return approval.Answer{}, ErrClosed
 	}

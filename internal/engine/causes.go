@@ -32,7 +32,7 @@ var (
 	Unsettled     = own(CodeConflict, "unsettled") // checkpoint.ID
 	NotEmpty      = own(CodeConflict, "directory_not_empty")
 
-	UnsavedText  = own(CodeConflict, "unsaved_text") // a client holds it, and more than a new text was to come of it
+	UnsavedText  = own(CodeConflict, "unsaved_text") // a client holds it, and more was to change
 	ClientFailed = own(CodeIOError, "client_failed") // error: what it said of its text
 
 	Unread     = own(CodeMustRead, "unread")

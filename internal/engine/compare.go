@@ -64,8 +64,11 @@ func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore, now
 	return out, left, denied, nil
 }
 
-func (e *Engine) compare(ctx context.Context, c *Call, db *checkpoint.DB, item *checkpoint.Item, now bool) (one Compared, why Why, err error) {
-	after, content, why, err := e.lookAt(ctx, c, item.Path) // policy speaks in here, also when the disk is not asked for
+func (e *Engine) compare(
+	ctx context.Context, c *Call, db *checkpoint.DB, item *checkpoint.Item, now bool,
+) (one Compared, why Why, err error) {
+	// Policy speaks in here, also when the disk is not asked for.
+	after, content, why, err := e.lookAt(ctx, c, item.Path)
 	if err != nil || now && why != none {
 		return one, why, err
 	}
@@ -101,15 +104,14 @@ func (e *Engine) compare(ctx context.Context, c *Call, db *checkpoint.DB, item *
 }
 
 // lookAt reads what is at path, if this session may. why says that it can't be compared.
-func (e *Engine) lookAt(ctx context.Context, c *Call, path string) (s checkpoint.State, content []byte, why Why, err error) {
-	h, err := e.fs.Resolve(path, guardfs.Read)
-	var o guardfs.Object
-	if err == nil {
-		defer h.Close() //nolint:errcheck // nothing was written through it
-		o = h.Object()
+func (e *Engine) lookAt(
+	ctx context.Context, c *Call, path string,
+) (s checkpoint.State, content []byte, why Why, err error) {
+	is, content, held, err := e.overlaid(ctx, c, path)
+	if err != nil || held && is.True == path && is.Info.Size <= e.cfg.Checkpoint.MaxFileBytes {
+		return checkpoint.State{Kind: checkpoint.File}, content, none, err
 	}
-	var held bool
-	o, content, held, err = e.overlaid(ctx, c, path, o, err)
+	h, err := e.fs.Resolve(path, guardfs.Read)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // a file in the place of its directory is a missing path, as for stateOf
 		return checkpoint.State{Kind: checkpoint.Absent}, nil, none, nil
 	}
@@ -119,6 +121,8 @@ func (e *Engine) lookAt(ctx context.Context, c *Call, path string) (s checkpoint
 	if err != nil {
 		return s, nil, none, err
 	}
+	defer h.Close()
+	o := h.Object()
 	switch {
 	case o.True != path:
 		return s, nil, LinkNow, nil
@@ -128,8 +132,6 @@ func (e *Engine) lookAt(ctx context.Context, c *Call, path string) (s checkpoint
 		return s, nil, KindNow.Of(o.Info.Kind), nil
 	case o.Info.Size > e.cfg.Checkpoint.MaxFileBytes:
 		return s, nil, TooLargeNow, nil
-	case held:
-		return checkpoint.State{Kind: checkpoint.File}, content, none, nil
 	}
 	f, err := h.Open()
 	if no, ok := errors.AsType[*guardfs.PathError](err); ok {

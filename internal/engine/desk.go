@@ -180,7 +180,7 @@ func (d *Desk) make(ctx context.Context, make Maker) (*Plan, error) {
 	d.tops = map[string]string{}
 	p, err := make(ctx, d)
 	if err == nil {
-		err = d.unmixed(p)
+		err = d.unmixed(ctx, p)
 	}
 	if err := errors.Join(err, ctx.Err()); err != nil {
 		return nil, err
@@ -308,7 +308,7 @@ func (d *Desk) alone(ctx context.Context, p *Plan, make Maker, approved bool) (_
 		}
 		moved, err := d.moved(ctx)
 		if err == nil && !moved {
-			if err = d.unmixed(p); err == nil {
+			if err = d.unmixed(ctx, p); err == nil {
 				return p, unlock, nil
 			}
 		}
@@ -358,8 +358,8 @@ func (e *Engine) lockSteps(ctx context.Context, c *Call, p *Plan, looked []strin
 
 // carry carries a plan out.
 func (e *Engine) carry(ctx context.Context, c *Call, ts targets, p *Plan) (done *Done, err error) {
-	if t := p.unsaved(); t != nil {
-		done, err = e.store(ctx, c, ts, p, t)
+	if p.unsaved() {
+		done, err = e.store(ctx, c, ts, p)
 	} else if s := p.single(); s != nil {
 		done, err = e.apply(ctx, c, ts, p, s)
 	} else {

@@ -70,8 +70,8 @@ func (d *Desk) place(p string, link bool) (*guardfs.Place, error) {
 	return nil, &guardfs.PathError{Op: "open directory of", Path: p, Err: syscall.ENOTDIR}
 }
 
-// look reads what is there, or what of it changed since; a directory only where one gives way. What a
-// client holds comes in the place of a file; disk is that then.
+// look reads what is there, or what of it changed since; a directory only where one gives way. What
+// a client holds comes in the place of a file; disk is that then.
 func (d *Desk) look(t *Target) (now, disk *guardfs.Before, err error) {
 	was := t.Before
 	if t.Unsaved() {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,6 +46,22 @@ const clientTime = 10 * time.Second
 // roleBuffer is the role of a path in a checkpoint whose text a client held.
 const roleBuffer = "buffer"
 
+// asked is what the client answers about a path. What it fails with is for people: it must not pass
+// for a finding about the disk. sure is false where it has not come back: it may still do it.
+func asked[T any](ctx context.Context, path string, ask func(context.Context) (T, error)) (
+	answer T, sure bool, err error,
+) {
+	ctx, cancel := context.WithTimeout(ctx, clientTime)
+	defer cancel()
+	answer, err = answered(ctx, "client", func() (T, error) { return ask(ctx) })
+	if sure = ctx.Err() == nil; err != nil && sure {
+		err = Refuse(ClientFailed, path, errors.New(err.Error()))
+	} else if err != nil {
+		err = fmt.Errorf("asking the client for %s: %w", path, ctx.Err())
+	}
+	return answer, sure, err
+}
+
 // held asks the client for its text of a path that policy has let through.
 func (c *Call) held(ctx context.Context, path string) (text []byte, held bool, err error) {
 	if c.Overlay == nil {
@@ -56,32 +71,19 @@ func (c *Call) held(ctx context.Context, path string) (text []byte, held bool, e
 		text string
 		held bool
 	}
-	ctx, cancel := context.WithTimeout(ctx, clientTime)
-	defer cancel()
-	is, err := answered(ctx, "client", func() (r reply, err error) {
+	is, _, err := asked(ctx, path, func(ctx context.Context) (r reply, err error) {
 		r.text, r.held, err = c.Overlay.Load(ctx, path)
 		return r, err
 	})
-	switch {
-	case err != nil:
-		return nil, false, clientFailed(ctx, path, err)
-	case !is.held:
-		return nil, false, nil
-	case len(is.text) > maxLoad:
-		return nil, false, &guardfs.TooLargeError{Path: path, Size: int64(len(is.text)), Max: maxLoad}
+	switch size := int64(len(is.text)); {
+	case err != nil || !is.held:
+		return nil, false, err
+	case size > maxLoad:
+		return nil, false, &guardfs.TooLargeError{Path: path, Size: size, Max: maxLoad}
 	case !utf8.ValidString(is.text):
-		return nil, false, clientFailed(ctx, path, errors.New("its text is not UTF-8"))
+		return nil, false, Refuse(ClientFailed, path, errors.New("its text is not UTF-8"))
 	}
 	return []byte(is.text), true, nil
-}
-
-// clientFailed is the error of a call whose client failed. What it says is for people: it must not
-// pass for a finding about the disk.
-func clientFailed(ctx context.Context, path string, err error) error {
-	if ctx.Err() != nil {
-		return fmt.Errorf("asking the client for %s: %w", path, ctx.Err())
-	}
-	return Refuse(ClientFailed, path, errors.New(err.Error()))
 }
 
 // heldInfo is what there is to know of a path with that text; i is what is on the disk.
@@ -96,30 +98,32 @@ func heldInfo(i guardfs.Info, path string, text []byte) guardfs.Info {
 	return i
 }
 
-// overlaid is the text that the client holds of what path names, with what there is to know of it. o is
-// what the disk has, or err says that it has nothing.
-func (e *Engine) overlaid(ctx context.Context, c *Call, path string, o guardfs.Object, err error) (
-	_ guardfs.Object, text []byte, held bool, _ error,
+// overlaid is the text that the client holds of what path names, and what there is to know of it.
+// What policy refuses, or the system, is not held: the look at the disk says why.
+func (e *Engine) overlaid(ctx context.Context, c *Call, path string) (
+	o guardfs.Object, text []byte, held bool, err error,
 ) {
-	if c.Overlay == nil || err == nil && o.Info.Kind != guardfs.KindFile || err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return o, nil, false, err
+	if c.Overlay == nil {
+		return o, nil, false, nil
 	}
-	if err != nil { // policy has let the path be read, and has to say so of its true name
+	h, err := e.fs.Resolve(path, guardfs.Read)
+	if errors.Is(err, fs.ErrNotExist) { // policy has to let its true name be read too
 		o = guardfs.Object{Spelled: path, True: e.fs.Canonical(path)}
-		h, again := e.fs.Resolve(o.True, guardfs.Read)
-		if again == nil {
-			h.Close() //nolint:errcheck // nothing was written through it
-		}
-		if !errors.Is(again, fs.ErrNotExist) {
-			return o, nil, false, cmp.Or(again, err)
+		if h, err = e.fs.Resolve(o.True, guardfs.Read); errors.Is(err, fs.ErrNotExist) {
+			h, err = nil, nil
 		}
 	}
-	text, held, failed := c.held(ctx, o.True)
-	if !held {
-		return o, nil, false, cmp.Or(failed, err)
+	if h != nil {
+		o = h.Object()
+		h.Close() //nolint:errcheck // nothing was written through it
 	}
-	o.Info = heldInfo(o.Info, o.True, text)
-	return o, text, true, nil
+	if err != nil || o.Info.Kind != guardfs.KindAbsent && o.Info.Kind != guardfs.KindFile {
+		return o, nil, false, nil //nolint:nilerr // as above
+	}
+	if text, held, err = c.held(ctx, o.True); held {
+		o.Info = heldInfo(o.Info, o.True, text)
+	}
+	return o, text, held, err
 }
 
 // A heldFile is a text as a search reads it.
@@ -130,7 +134,7 @@ type heldFile struct {
 
 func (f heldFile) Close() error { return nil }
 func (f heldFile) Info() grep.Info {
-	return grep.Info{Kind: grep.KindFile, Size: f.info.Size, Ino: f.info.ID.Ino, ModTime: f.info.ModTime}
+	return grep.Info{Kind: grep.KindFile, Size: f.info.Size, ModTime: f.info.ModTime}
 }
 
 // Unsaved says that a client holds the text of the target: Before is that text, and the disk is not
@@ -145,8 +149,8 @@ func (t *Target) encoding(asked string) string {
 	return asked
 }
 
-// overlay is the text that the client holds in the place of what is on the disk, and that; or what is on
-// the disk, and nil.
+// overlay is the text that the client holds in the place of what is on the disk, and that; or what
+// is on the disk, and nil.
 func (d *Desk) overlay(t *Target, disk *guardfs.Before) (_, _ *guardfs.Before, err error) {
 	text, held, err := d.held(t.True)
 	if err != nil || !held {
@@ -178,11 +182,12 @@ func (d *Desk) notHeld(path string) error {
 
 // unmixed refuses a plan that changes a path of which the client holds the text, unless a new text
 // of it is all that comes of the plan.
-func (d *Desk) unmixed(p *Plan) error {
+func (d *Desk) unmixed(ctx context.Context, p *Plan) error {
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if t := s.file; t != nil {
-			if t.Unsaved() && (len(p.Steps) > 1 || s.Action != Put || s.Exact || !utf8.Valid(t.After.Content)) {
+			if t.Unsaved() && (len(p.Steps) > 1 || s.Action != Put || s.Exact ||
+				!utf8.Valid(t.After.Content)) {
 				return Refuse(UnsavedText, t.True, nil)
 			}
 			continue
@@ -195,7 +200,7 @@ func (d *Desk) unmixed(p *Plan) error {
 				return err
 			}
 			if s.Action == Rename && s.Before.Kind == checkpoint.Dir && name == s.Path {
-				if err := d.noneHeldBelow(name); err != nil {
+				if err := d.noneHeldBelow(ctx, name); err != nil {
 					return err
 				}
 			}
@@ -204,46 +209,32 @@ func (d *Desk) unmixed(p *Plan) error {
 	return nil
 }
 
-// noneHeldBelow refuses a directory with a file of which the client holds the text.
-func (d *Desk) noneHeldBelow(name string) error {
-	h, err := d.e.fs.Resolve(name, guardfs.Walk)
-	if err != nil {
-		return err
-	}
-	defer h.Close() //nolint:errcheck // nothing was written through it
-	top, err := h.Dir()
-	if err != nil {
-		return err
-	}
-	var walk func(*guardfs.Dir) error
-	walk = func(dir *guardfs.Dir) error {
-		defer dir.Close() //nolint:errcheck // nothing was written through it
-		entries, _, err := dir.List(nil)
-		for i := 0; err == nil && i < len(entries); i++ {
-			if n := entries[i]; n.Kind != guardfs.KindDir {
-				err = d.notHeld(joined(dir.True(), n.Name))
-			} else if sub, oerr := dir.OpenDir(n.Name, false); oerr == nil {
-				err = walk(sub)
-			} else {
-				err = oerr
-			}
+// noneHeldBelow refuses a directory with a file of which the client holds the text, and one that is
+// too deep to tell.
+func (d *Desk) noneHeldBelow(ctx context.Context, name string) error {
+	c := *d.c // whose record is not about that
+	all := TreeArgs{Path: name, All: true, Hidden: true}
+	skipped, err := d.e.ListTree(ctx, &c, all, func(i Entry) error {
+		if i.Kind == guardfs.KindDir {
+			return nil
 		}
-		return err
+		return d.notHeld(i.Path)
+	})
+	if err == nil && skipped.Deep > 0 {
+		err = Refuse(UnsavedText, name, nil)
 	}
-	return walk(top)
+	return err
 }
 
-// unsaved is the one target of a plan whose text goes to the client; nil for every other plan.
-func (p *Plan) unsaved() *Target {
-	if len(p.Steps) == 1 && p.Steps[0].file != nil && p.Steps[0].file.Unsaved() {
-		return p.Steps[0].file
-	}
-	return nil
+// unsaved says that the text of a plan, and that is all of it, goes to the client.
+func (p *Plan) unsaved() bool {
+	return len(p.Steps) == 1 && p.Steps[0].file != nil && p.Steps[0].file.Unsaved()
 }
 
 // store carries out a plan whose text goes to the client: save, look once more, hand over. A client
 // may not be able to take it only over the text that it had, so the last look is right before.
-func (e *Engine) store(ctx context.Context, c *Call, ts targets, p *Plan, t *Target) (*Done, error) {
+func (e *Engine) store(ctx context.Context, c *Call, ts targets, p *Plan) (*Done, error) {
+	t := p.Steps[0].file
 	done, point := &Done{Targets: ts}, &point{e: e, c: c}
 	err := point.save(ctx, t, p, done)
 	if err == nil {
@@ -256,7 +247,11 @@ func (e *Engine) store(ctx context.Context, c *Call, ts targets, p *Plan, t *Tar
 		point.settle(ctx, checkpoint.Aborted)
 		return nil, err
 	}
-	if sure, err := c.store(ctx, t); err != nil {
+	old, text := string(t.Before.Content), string(t.After.Content)
+	_, sure, err := asked(ctx, t.True, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, c.Overlay.Store(ctx, t.True, old, text)
+	})
+	if err != nil {
 		text, held, lerr := c.held(context.WithoutCancel(ctx), t.True)
 		switch is := HashOf(text); {
 		case lerr == nil && held && is == t.After.Hash:
@@ -268,22 +263,8 @@ func (e *Engine) store(ctx context.Context, c *Call, ts targets, p *Plan, t *Tar
 			return nil, halfMade(err, []string{t.True}, point.id, false)
 		}
 	}
-	t.Published = &guardfs.Published{True: t.True, Info: heldInfo(t.Before.Info, t.True, t.After.Content)}
+	t.Published = &guardfs.Published{True: t.True}
+	t.Published.Info = heldInfo(t.Before.Info, t.True, t.After.Content)
 	point.settle(ctx, checkpoint.Committed)
 	return done, nil
-}
-
-// store hands the new text of a target over. An error is sure where the client has come back with it:
-// else it may still take the text.
-func (c *Call) store(ctx context.Context, t *Target) (sure bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, clientTime)
-	defer cancel()
-	old, text := string(t.Before.Content), string(t.After.Content)
-	_, err = answered(ctx, "client", func() (struct{}, error) {
-		return struct{}{}, c.Overlay.Store(ctx, t.True, old, text)
-	})
-	if err != nil {
-		err = clientFailed(ctx, t.True, err)
-	}
-	return ctx.Err() == nil, err
 }

@@ -148,7 +148,7 @@ func TestOverlayReads(t *testing.T) {
 	for what, read := range reads {
 		for name, want := range map[string]string{"held": "buffer\n", "d/held": "buffer\n", "plain": "disk\n", "new": "buffer\n", "none/f": "buffer\n"} {
 			got, err := read(x.ws + "/" + name)
-			if (what == "search" || what == "copy") && (name == "new" || name == "none/f") { // they begin on the disk
+			if what == "copy" && (name == "new" || name == "none/f") { // it begins on the disk
 				if code(err) != engine.CodeNotFound {
 					t.Errorf("%s of %s: %q %v", what, name, got, err)
 				}
@@ -211,6 +211,12 @@ func TestOverlayChanges(t *testing.T) {
 			return err
 		}
 	}
+	moved := func(from, to string) change {
+		return func(x *tree, c *engine.Call, _ string) error {
+			_, err := x.Move(ctx, c, engine.MoveArgs{From: x.ws + "/" + from, To: x.ws + "/" + to, Overwrite: true})
+			return err
+		}
+	}
 	removal := func(ts []*engine.Target) error {
 		for _, t := range ts {
 			t.After = engine.After{Kind: guardfs.KindAbsent}
@@ -269,6 +275,10 @@ func TestOverlayChanges(t *testing.T) {
 			m.Links = map[string]bool{path: true}
 			return m
 		}), refused},
+		{"move", "held", moved("held", "other"), refused},
+		{"move over", "held", moved("plain", "held"), refused},
+		{"move to", "new", moved("plain", "new"), refused},
+		{"move the directory", "d/held", moved("d", "e"), refused},
 		{"delete", "held", func(x *tree, c *engine.Call, path string) error {
 			_, err := x.Delete(ctx, c, path, engine.DeleteOptions{})
 			return err
@@ -500,7 +510,7 @@ func TestOverlayThatFails(t *testing.T) {
 				return "", ignore(x.Delete(ctx, c, path, engine.DeleteOptions{}))
 			},
 		} {
-			short := 5 * time.Second
+			short := time.Minute
 			if strings.HasPrefix(what, "waits") {
 				short = 30 * time.Millisecond
 			}
@@ -559,10 +569,17 @@ func TestOverlayTakesOrDoesNot(t *testing.T) {
 			t.Parallel()
 			x, d := edited(t, nil)
 			was, path := x.looks(), x.ws+"/held"
-			looks := 0
+			looks, hangUp := 0, func() {}
 			d.store = func(ctx context.Context, path, old, text string) error {
 				if old != "buffer\n" || text != "after\n" {
 					t.Errorf("%q becomes %q", old, text)
+				}
+				if c.store == nil {
+					t.Errorf("%q was handed over", text)
+					return nil
+				}
+				if strings.HasPrefix(what, "asleep") {
+					hangUp()
 				}
 				return c.store(d, ctx, path, text)
 			}
@@ -576,8 +593,9 @@ func TestOverlayTakesOrDoesNot(t *testing.T) {
 					return d.plain(path)
 				}
 			}
-			ctx, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+			ctx, cancel := context.WithCancel(ctx)
 			defer cancel()
+			hangUp = cancel
 			_, _, err := x.Write(ctx, x.through(d), engine.WriteArgs{Path: path, Text: "after\n"})
 			if c.want == "" && err != nil || c.want != "" && (engine.Reason(err) == nil || engine.Reason(err).Cause.Name != c.want) {
 				t.Errorf("%v, want %q", err, c.want)

@@ -38,16 +38,17 @@ type Look func(context.Context, *Source) (*Sight, error)
 
 // Read opens the content of a file for look.
 func (e *Engine) Read(ctx context.Context, c *Call, path string, look Look) error {
-	met := false
+	in, err := e.begun(c)
+	if err != nil {
+		return err
+	}
+	if o, text, held, err := in.overlaid(ctx, c, path); held || err != nil {
+		if c.Trace.Paths = []string{o.True}; err != nil {
+			return err
+		}
+		return in.readHeld(ctx, c, o, text, look)
+	}
 	open := func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
-		met = true
-		o, text, held, err := e.overlaid(ctx, c, path, h.Object(), nil)
-		if err != nil {
-			return nil, err
-		}
-		if held { // on the disk there is nothing of it to be kept
-			return nil, e.readHeld(ctx, c, o, text, look)
-		}
 		f, err := h.Open()
 		if err != nil {
 			return nil, err
@@ -68,24 +69,13 @@ func (e *Engine) Read(ctx context.Context, c *Call, path string, look Look) erro
 		c.Trace.Bytes = s.Info.Size
 		return sight, nil
 	}
-	err := e.View(ctx, c, View{Path: path, Access: guardfs.Read, Look: open})
-	if met || c.Overlay == nil {
-		return err
-	}
-	in, berr := e.begun(c)
-	if berr != nil {
-		return berr
-	}
-	o, text, held, err := in.overlaid(ctx, c, path, guardfs.Object{}, err)
-	if held {
-		c.Trace.Paths = []string{o.True}
-		err = in.readHeld(ctx, c, o, text, look)
-	}
-	return err
+	return e.View(ctx, c, View{Path: path, Access: guardfs.Read, Look: open})
 }
 
-// readHeld lets look read a text that the client holds.
-func (e *Engine) readHeld(ctx context.Context, c *Call, o guardfs.Object, text []byte, look Look) error {
+// readHeld lets look read a text that the client holds. The disk has nothing of it to be kept.
+func (e *Engine) readHeld(
+	ctx context.Context, c *Call, o guardfs.Object, text []byte, look Look,
+) error {
 	s := &Source{Path: o.True, Info: o.Info, Unsaved: true, e: e}
 	s.hold(text)
 	sight, err := look(ctx, s)

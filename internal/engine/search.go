@@ -81,6 +81,12 @@ func (e *Engine) Walk(ctx context.Context, c *Call, root string, use func(contex
 	if err != nil {
 		return err
 	}
+	if o, text, held, err := e.overlaid(ctx, c, root); held || err != nil {
+		if c.Trace.Paths = []string{o.True}; err != nil {
+			return err
+		}
+		return use(ctx, grep.Walk{File: heldFile{bytes.NewReader(text), o.Info}, Name: o.True})
+	}
 	return e.View(ctx, c, View{
 		Path: root, Access: guardfs.Walk,
 		Look: func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
@@ -101,20 +107,12 @@ func (e *Engine) Walk(ctx context.Context, c *Call, root string, use func(contex
 				defer d.Close()
 				w.Dir, w.Spelled = grep.Guarded(d), path.Clean(root)
 			} else {
-				o, text, held, err := e.overlaid(ctx, c, root, h.Object(), nil)
-				if err != nil {
-					return nil, err
-				}
-				if w.Name = o.True; held {
-					w.File = heldFile{bytes.NewReader(text), o.Info}
-					return nil, use(ctx, w)
-				}
 				f, err := h.Open()
 				if err != nil {
 					return nil, err
 				}
 				defer f.Close()
-				w.File = grep.GuardedFile(f)
+				w.File, w.Name = grep.GuardedFile(f), h.Object().True
 			}
 			return nil, use(ctx, w)
 		},

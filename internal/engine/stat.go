@@ -21,7 +21,9 @@ type Entry struct {
 }
 
 // Stat looks at a path: at where it leads with follow, else at a link there itself.
-func (e *Engine) Stat(ctx context.Context, c *Call, path string, follow bool) (out Entry, err error) {
+func (e *Engine) Stat(
+	ctx context.Context, c *Call, path string, follow bool,
+) (out Entry, err error) {
 	if e, err = e.begun(c); err != nil {
 		return Entry{}, err
 	}
@@ -36,7 +38,13 @@ func (e *Engine) Stat(ctx context.Context, c *Call, path string, follow bool) (o
 	} else {
 		o, out.Target, err = e.fs.Lstat(path)
 	}
-	if o, _, out.Unsaved, err = e.overlaid(ctx, c, path, o, err); err != nil {
+	if o.Info.Kind != guardfs.KindSymlink {
+		is, _, held, oerr := e.overlaid(ctx, c, path)
+		if out.Unsaved = held; held || oerr != nil {
+			o, err = is, oerr
+		}
+	}
+	if err != nil {
 		return Entry{}, err
 	}
 	c.Trace.Paths[0], out.Path, out.Info = o.True, o.True, o.Info

@@ -142,7 +142,10 @@ func (e *Engine) Edit(ctx context.Context, c *Call, a EditArgs) (done *Done, res
 		if shown := readers.ShownAs(t.Before.Content, encoding); shown != "" {
 			return Refuse(NotAsShown, t.True, shown)
 		}
-		how := edit.Options{Strict: e.cfg.EditMatching == "strict", MaxBytes: MaxResult, Seen: e.lastSeen(t), Encoding: encoding, Err: ctx.Err}
+		how := edit.Options{
+			Strict: e.cfg.EditMatching == "strict", MaxBytes: MaxResult,
+			Seen: e.lastSeen(t), Encoding: encoding, Err: ctx.Err,
+		}
 		result, err = edit.Apply(t.Before.Content, a.Edits, how)
 		if t.Known.Stale && (err != nil || !survives(result, a.Edits, t.Before.Content, how)) {
 			return e.Modified(t)
