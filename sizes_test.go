@@ -31,6 +31,7 @@ const (
 
 // tooLarge has a row for each package ("grep"), function ("grep.run") and struct ("grep.scan") beyond the limits.
 var tooLarge = map[string]excess{
+	"internal/engine.Target":                        {13, engineMove}, // until its place has what was made
 	"internal/engine.shared":                        {19, engineMove},
 	"checkpoint":                                    {7660, storeMove},
 	"cmd/moltis-fs":                                 {4346, "one file a subcommand"},
