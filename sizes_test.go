@@ -12,7 +12,7 @@ const (
 	packageLines   = 4000
 	functionLines  = 80
 	structFields   = 12
-	programCeiling = 78775 // lines of Go without tests, of the whole module; lower it when you can
+	programCeiling = 79161 // lines of Go without tests, of the whole module; lower it when you can
 )
 
 // An excess is something that is larger than it should be: how large it may be at most, and why it is so.
@@ -35,9 +35,9 @@ var tooLarge = map[string]excess{
 	"internal/engine.shared":                        {19, engineMove},
 	"checkpoint":                                    {7660, storeMove},
 	"cmd/moltis-fs":                                 {4346, "one file a subcommand"},
-	"internal/engine":                               {10443, "holds the opening and the hooks now; the list of steps and the road before it stand side by side"},
+	"internal/engine":                               {10823, "holds the opening and the hooks now; the list of steps and the road before it stand side by side"},
 	"internal/guardfs":                              {8845, engineMove},
-	"tools":                                         {5203, "a sentence for each cause and words for each reason; dialects share the facts"},
+	"tools":                                         {5209, "a sentence for each cause and words for each reason; dialects share the facts"},
 	"grep/stream.run":                               {110, hotState},
 	"internal/engine/recover.takeBack":              {114, engineMove},
 	"readers/compressed.readCompressed":             {93, "one pass over one format"},
