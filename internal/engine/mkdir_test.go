@@ -104,6 +104,9 @@ func TestMkdirUndoneInUse(t *testing.T) {
 		x := grow(t, nil)
 		_, err := x.Mkdir(ctx, x.call("s"), engine.MkdirArgs{Path: x.ws + "/a/b", Rules: engine.Rules{Parents: true}})
 		must(t, err)
+		if what == "replaced" && x.Containment() == "best_effort" {
+			continue // nothing tells when a directory was made
+		}
 		others(x.ws + "/a/b")
 		was := x.looks()
 		done, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
