@@ -21,7 +21,8 @@ type Report struct {
 	Sealed      int       `json:"sealed"` // contents that could not be read because they are encrypted to a key not at hand
 	Problems    []Problem `json:"problems"`
 	// Unfinished are operations that a crash left half-way and nobody has taken back yet, the newest
-	// first. The host does that, and may have to leave it. They are no problem of the store.
+	// first: see Options.Alive. The host does that, and may have to leave it. They are no problem of
+	// the store.
 	Unfinished []ID `json:"unfinished,omitempty"`
 }
 
@@ -50,7 +51,12 @@ func (d *DB) Check(ctx context.Context, readData bool) (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("checking the store: %w", err)
 	}
-	c.r.Unfinished, err = Unfinished(d.dir)
+	open, err := d.Open(ctx)
+	for _, o := range open {
+		if d.o.Alive != nil && !d.o.Alive(o.Tag) {
+			c.r.Unfinished = append(c.r.Unfinished, o.ID)
+		}
+	}
 	return &c.r, err
 }
 

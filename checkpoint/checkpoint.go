@@ -29,8 +29,10 @@
 //
 // # Does not
 //
-//   - It does not know whether the announced change took place. The planner presumes it did; Settle says otherwise. Because
-//     both states are recorded, a caller that finds the disk in either of them knows where it stands (Item.Expects).
+//   - It does not know whether the announced change took place. The planner presumes it did; Settle
+//     says otherwise. One with a tag (Op.Tag) is open until then: it may be half made, and nothing
+//     takes it. Because both states are recorded, a caller that finds the disk in either of them
+//     knows where it stands (Item.Expects).
 //   - It does not merge, compare or move files; it hands out the hashes to do it with.
 //   - It does not see what nobody tells it: changes made by a shell are found by comparing the disk with Known.
 //   - Encryption (Options.EncryptTo) covers content, not the catalog: paths, sizes, times and hashes stay readable to
@@ -259,8 +261,8 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("checkpoint content %.12s is damaged: %s", e.Hash, e.Why)
 }
 
-// FullError: the content does not fit into MaxBytes even after everything that may go is gone: what is left is pinned, was being changed
-// at this moment or is to be taken back after a crash.
+// FullError: the content does not fit into MaxBytes even after everything that may go is gone: what
+// is left is pinned or open.
 type FullError struct{ Bytes, Max int64 }
 
 func (e *FullError) Error() string {
@@ -354,7 +356,7 @@ type Known struct {
 	State  State
 	Stored bool // content of State is in the store
 	// Before is the state that the newest operation found. Unless that is Settled, the disk may legitimately be in either: the operation is
-	// under way, or was cut off.
+	// open, and its host did not say that it was made.
 	Before  State
 	Settled bool
 	// Own is what this session itself recorded of it last. It is another than State where others were at the path since.

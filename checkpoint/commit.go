@@ -29,7 +29,6 @@ type committer struct {
 	current bool              // version is known
 	rows    map[string]row    // of names and hashes, as long as nobody has written but saves from here; nil: not kept
 	written map[int64]Outcome // of outcomes, by the transaction under way
-	closed  []string          // tags that are not open any more, by the transaction under way
 
 	omu      sync.Mutex
 	outcomes map[int64]Outcome // settled, to be written with the next batch
@@ -38,11 +37,9 @@ type committer struct {
 type job struct {
 	kind jobKind
 	run  func(ctx context.Context, c *committer) error
-	// undone is told when what run did is rolled back, before anybody else runs; may be nil.
-	undone func()
-	grow   growth        // the most that it adds
-	done   chan struct{} // closed when err is known
-	err    error
+	grow growth        // the most that it adds
+	done chan struct{} // closed when err is known
+	err  error
 }
 
 type jobKind int
@@ -194,9 +191,6 @@ func (c *committer) transact(ctx context.Context, batch []*job, own *job) (faile
 			c.version, verr = c.dataVersion()
 			c.current = verr == nil
 			c.forgetOutcomes()
-			for _, tag := range c.closed {
-				c.db.Forget(tag)
-			}
 			for _, j := range batch {
 				j.err = nil
 			}
@@ -214,9 +208,6 @@ func (c *committer) transact(ctx context.Context, batch []*job, own *job) (faile
 	}
 	for _, j := range batch {
 		j.err = err
-		if j.undone != nil {
-			j.undone()
-		}
 	}
 	return failed
 }
@@ -279,7 +270,7 @@ func (c *committer) begin(ctx context.Context, g growth, saves bool) error {
 	if saves && c.rows == nil {
 		c.rows = map[string]row{}
 	}
-	c.written, c.closed = c.pendingOutcomes(), nil
+	c.written = c.pendingOutcomes()
 	for seq, o := range c.written {
 		if err := c.settle(ctx, seq, o); err != nil {
 			return err

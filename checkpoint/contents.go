@@ -192,11 +192,3 @@ func (d *DB) removeNamed(names []string) error {
 	}
 	return errors.Join(errs...)
 }
-
-// sync is localdir.Sync where the store is to survive a power cut.
-func (d *DB) sync(dir string) error {
-	if d.o.Durability != Strict {
-		return nil
-	}
-	return localdir.Sync(dir)
-}

@@ -33,7 +33,11 @@ func cutter(dir string, seed int64, relaxed bool) error {
 			path, before, after = "/w/chain", chain, nextVersion(rng, chain)
 			chain = after
 		}
-		s, err := d.Save(ctx, op(edit(path, before, after)))
+		o := op(edit(path, before, after))
+		if i%4 == 0 {
+			o.Tag, o.Label = "t", "open"
+		}
+		s, err := d.Save(ctx, o)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"math/rand"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -73,12 +74,9 @@ func child(name string, seed int64, dir string) error {
 	rng := rand.New(rand.NewSource(seed))
 	path := fmt.Sprintf("/w/%s-%d", name, seed)
 	b := source(10_000, seed)
-	if name == "intender" { // dies with a mark held
-		s, err := d.Save(ctx, op(edit(path, b, nil)))
+	if name == "opener" {
+		s, err := d.Save(ctx, openedAt(randomText(120_000, seed)))
 		if err != nil {
-			return err
-		}
-		if _, err := d.Intend(s.ID); err != nil {
 			return err
 		}
 		fmt.Println(s.ID)
@@ -102,7 +100,7 @@ func child(name string, seed int64, dir string) error {
 		}
 		o := op(edit(path, b, next))
 		if i%3 != 0 { // these are not settled
-			o.Tag = "t"
+			o.Tag, o.Label = "t", "open"
 		}
 		s, err := d.Save(ctx, o)
 		if err != nil {
@@ -203,6 +201,9 @@ func killOnce(t *testing.T, name string, seed int64, dir string, deep bool) (mis
 	for _, o := range ops {
 		open[string(o.ID)] = true
 	}
+	if err := openAsSaved(d); err != nil {
+		t.Error(err)
+	}
 	for i, l := range lines {
 		f := strings.Fields(l)
 		if len(f) != 3 {
@@ -228,6 +229,25 @@ func killOnce(t *testing.T, name string, seed int64, dir string, deep bool) (mis
 		t.Fatalf("the catalog must be sound after a crash: %+v %v", r, err)
 	}
 	return missing, acks
+}
+
+// openAsSaved looks whether what is open is what was saved with a tag, said or not: those have the
+// label "open".
+func openAsSaved(d *checkpoint.DB) error {
+	const most = 1000
+	ops, err := d.Open(ctx)
+	if err != nil {
+		return err
+	}
+	p, err := d.List(ctx, checkpoint.Filter{Label: "open", AllSessions: true, Limit: most})
+	if err != nil {
+		return err
+	}
+	same := func(o checkpoint.OpenOp, c checkpoint.Checkpoint) bool { return o.ID == c.ID }
+	if ops = ops[:min(len(ops), most)]; !slices.EqualFunc(ops, p.Checkpoints, same) {
+		return fmt.Errorf("%d are open, %d were saved with a tag, or others", len(ops), len(p.Checkpoints))
+	}
+	return nil
 }
 
 // Eight processes save into one store at once.

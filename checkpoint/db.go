@@ -55,9 +55,9 @@ type Options struct {
 	// Progress hears how far long work is: what is being done, how much of it, and of how much in all, 0 when nobody knows. It
 	// must be fast and safe for concurrent use. nil: nobody wants to know.
 	Progress func(what string, done, total int)
-	// Settles promises a Settle for each Save, when its change is over. What is saved and not settled stays then as long as this DB is open,
-	// whatever GC and Purge are asked for. Without the promise a change is taken to be over after 15 minutes, and sooner when the store is full.
-	Settles bool
+	// Alive says whether whoever opened the operation with that tag is alive: Check and Purge ask it
+	// about those that nobody has settled. nil: all are taken for alive.
+	Alive func(tag string) bool
 
 	repairing bool // by Repair, which has the store to itself
 }
@@ -117,11 +117,9 @@ type DB struct {
 	com     *committer
 	mem     blob.Versions // the last contents, to hash less and as bases of deltas
 	keep    *keeper
-	under   underway
 	frozen  bool        // on a read-only file system
 	inUse   *os.File    // nil in Repair, which holds the lock itself
 	file    fs.FileInfo // of the catalog that is open
-	subs    sync.Map    // directories whose names are on stable storage
 
 	mu     sync.Mutex
 	closed bool
@@ -139,7 +137,7 @@ func Open(dir string, o Options) (*DB, error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, fmt.Errorf("opening checkpoint store: %w", err)
 	}
-	d := &DB{dir: dir, o: o, under: underway{dir: dir, settles: o.Settles}}
+	d := &DB{dir: dir, o: o}
 	if err := d.open(); err != nil {
 		d.release()
 		if e, ok := errors.AsType[*sqlite.Error](err); ok && (e.Code()&0xff == 11 || e.Code()&0xff == 26) { // SQLITE_CORRUPT, SQLITE_NOTADB
@@ -397,7 +395,6 @@ func (d *DB) Close() error {
 
 func (d *DB) release() error {
 	var errs []error
-	d.under.close()
 	if d.com != nil {
 		errs = append(errs, d.com.close())
 	}

@@ -25,7 +25,9 @@ func saveAndTell(d *checkpoint.DB, path string, seed int64, n int, tell func(...
 		if i%5 == 4 {
 			next = randomText(400<<10, seed*1000+int64(i)) // in a file of its own
 		}
-		s, err := d.Save(ctx, op(edit(path, b, next)))
+		o := op(edit(path, b, next))
+		o.Tag, o.Label = "t", "open"
+		s, err := d.Save(ctx, o)
 		if err != nil {
 			tell("failed", err)
 			if failed++; failed > 3 {
@@ -92,6 +94,9 @@ func verify(t *testing.T, dir string, lines []string) (ok, failed int) {
 				t.Fatalf("said to be saved: %s: %v", l, err)
 			}
 		}
+	}
+	if err := openAsSaved(d); err != nil {
+		t.Error(err)
 	}
 	sound(t, d)
 	return ok, failed
@@ -170,7 +175,7 @@ func TestDiskFull(t *testing.T) {
 }
 
 // On a full disk a store that was closed in order can be looked at or says why not, nothing is saved and nothing is lost; it is
-// cleaned and saves again when there is a little room.
+// cleaned and saves again when there is a little room. What is open stays.
 func TestFullDiskCanBeReadAndCleaned(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=24m,mode=0700"); err != nil {
@@ -183,6 +188,8 @@ func TestFullDiskCanBeReadAndCleaned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	half := randomText(60<<10, 1000)
+	save(t, d, tagged("t", edit("/w/a", half, nil)))
 	const n = 60
 	for i := range n {
 		save(t, d, op(edit("/w/a", randomText(60<<10, int64(i)), randomText(60<<10, int64(i+1)))))
@@ -228,8 +235,14 @@ func TestFullDiskCanBeReadAndCleaned(t *testing.T) {
 	if r, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil {
 		t.Errorf("cleaning on a full disk: %+v %v", r, err)
 	}
-	if s := stats(t, d); s.Checkpoints > 2 {
+	if s := stats(t, d); s.Checkpoints > 3 {
 		t.Errorf("%d checkpoints are left", s.Checkpoints)
+	}
+	if ops, err := d.Open(ctx); err != nil || len(ops) != 1 {
+		t.Errorf("open are %+v: %v", ops, err)
+	}
+	if _, err := d.Content(ctx, sum(half)); err != nil {
+		t.Error("what is open needs it:", err)
 	}
 	save(t, d, op(edit("/w/b", randomText(1000, 7), nil)))
 	sound(t, d)

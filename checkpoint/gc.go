@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"slices"
 	"time"
@@ -39,7 +38,8 @@ type GCResult struct {
 // not pinned, and at the very last what the trash wants. Then contents that nothing refers to. It works in slices between which saves go on, and may be stopped at
 // any time. It runs by itself in processes that save; call it to have it now.
 //
-// What is under way, or was cut off and is still to be taken back, stays whatever retention and MaxBytes say: see Options.Settles.
+// What is open stays whatever retention and MaxBytes say, whether or not whoever opened it is
+// alive: see DB.Open.
 //
 // A label is a name and protects nothing; Pin does.
 func (d *DB) GC(ctx context.Context, o GCOptions) (GCResult, error) {
@@ -54,9 +54,8 @@ func (d *DB) GC(ctx context.Context, o GCOptions) (GCResult, error) {
 }
 
 const (
-	sliceRows  = 400              // rows between two looks at the clock
-	spareNewer = 32               // the newest checkpoints, which are evicted only when that is not enough
-	underWay   = 15 * time.Minute // how long a change may take, for hosts that never settle
+	sliceRows  = 400 // rows between two looks at the clock
+	spareNewer = 32  // the newest checkpoints, which are evicted only when that is not enough
 )
 
 func (d *DB) gc(ctx context.Context, o GCOptions) (GCResult, error) {
@@ -105,7 +104,7 @@ type collector struct {
 // The passes of eviction: each is tried when the one before finds nothing more.
 const (
 	passOld   = iota // not the newest
-	passNewer        // the newest too, but for what is under way: a store of few large files could take nothing else
+	passNewer        // the newest too: a store of few large files could take nothing else
 	passTrash        // what the trash wants back
 	passes
 )
@@ -146,7 +145,7 @@ func (g *collector) run(ctx context.Context) error {
 		}
 		if n == 0 {
 			if g.pass++; g.pass == passes {
-				break // what is left is pinned or under way
+				break // what is left is pinned or open
 			}
 			continue
 		}
@@ -193,26 +192,22 @@ func (g *collector) rows() int {
 
 const spared = ` AND pin=0 AND NOT EXISTS (SELECT 1 FROM trash WHERE trash.op=op.seq)`
 
-// atWork spares what is open, what has a mark in the journal (?4) and what somebody alive has under way (?5) or may have (?6, ?7): see inProgress.
-const atWork = ` AND seq NOT IN (SELECT op FROM open_op) AND seq NOT IN (SELECT value FROM json_each(?4)) AND NOT (outcome=0 AND (seq >= ?5 OR seq >= ?6 AND ts >= ?7))`
+// atWork spares what is open.
+const atWork = ` AND seq NOT IN (SELECT op FROM open_op)`
 
 // agedQuery finds what retention may let go by its age; the newest row always stays, because its number must not be given out again.
 const agedQuery = `SELECT seq FROM op WHERE seq > ?1 AND seq < (SELECT max(seq) FROM op) AND ts < ?2` + atWork + spared + ` ORDER BY seq LIMIT ?3`
 
 const evictQuery = `SELECT seq FROM op WHERE seq > ?1 AND seq <= (SELECT max(seq) FROM op) - ?2 AND pin=0` + atWork + `
-	AND NOT EXISTS (SELECT 1 FROM trash WHERE trash.op=op.seq AND (?8 OR parked<>x'')) ORDER BY seq LIMIT ?3`
+	AND NOT EXISTS (SELECT 1 FROM trash WHERE trash.op=op.seq AND (?4 OR parked<>x'')) ORDER BY seq LIMIT ?3`
 
 type pick func(ctx context.Context, c *committer, after int64, n int) ([]int64, error)
 
 // letGo finds the next of what retention lets go, at most n. It keeps g.floors, which hold for one state of the catalog only.
 func (g *collector) letGo(ctx context.Context, q querier, after int64, n int) ([]int64, error) {
 	cut := clampNs(g.d.o.Now().Add(-g.limits.KeepWithin))
-	p, err := g.d.inProgress()
-	if err != nil {
-		return nil, err
-	}
 	for {
-		aged, err := queryIDs(ctx, q, agedQuery, after, cut, n, p.marked, p.promised, p.oldest, p.since)
+		aged, err := queryIDs(ctx, q, agedQuery, after, cut, n)
 		if err != nil || len(aged) == 0 {
 			return nil, err
 		}
@@ -272,14 +267,7 @@ func (g *collector) evict(ctx context.Context, used, target int64) (int, error) 
 		spare = spareNewer
 	}
 	err := g.expire(ctx, func(ctx context.Context, c *committer, after int64, n int) ([]int64, error) {
-		p, err := g.d.inProgress() // inside the transaction: see underway.begin
-		if err != nil {
-			return nil, err
-		}
-		if g.pass == passOld {
-			p.oldest = math.MaxInt64
-		}
-		seqs, err := queryIDs(ctx, c, evictQuery, after, spare, min(n, left), p.marked, p.promised, p.oldest, p.since, g.pass < passTrash)
+		seqs, err := queryIDs(ctx, c, evictQuery, after, spare, min(n, left), g.pass < passTrash)
 		if err != nil || g.pass < passTrash || len(seqs) == 0 {
 			return seqs, err
 		}

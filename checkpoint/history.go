@@ -18,7 +18,7 @@ import (
 type history struct {
 	q       querier
 	pending map[int64]Outcome // settled, not yet written
-	doubt   doubt             // of planning only
+	open    map[int64]bool    // may be half made; of planning only
 }
 
 const (

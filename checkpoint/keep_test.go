@@ -284,7 +284,7 @@ func TestExternal(t *testing.T) {
 	d := open(t, t.TempDir(), checkpoint.Options{})
 	o := op(edit("/w/read", []byte("r"), []byte("r")))
 	o.Kind = checkpoint.KindRead
-	for _, o := range []checkpoint.Op{o, op(edit("/w/a", []byte("1"), []byte("2"))), op(edit("/w/b", []byte("1"), []byte("2")))} {
+	for _, o := range []checkpoint.Op{o, tagged("a", edit("/w/a", []byte("1"), []byte("2"))), tagged("b", edit("/w/b", []byte("1"), []byte("2")))} {
 		if _, err := d.Save(ctx, o); err != nil {
 			t.Fatal(err)
 		}
@@ -298,7 +298,7 @@ func TestExternal(t *testing.T) {
 	}
 	calm, err := seenOutside(ctx, d, ann, "t", []observed{seen("/w/read", []byte("r")), seen("/w/a", []byte("2")), seen("/w/b", []byte("1")), seen("/w/unknown", []byte("u"))})
 	if err != nil || calm.ID != "" {
-		t.Fatalf("nothing changed outside: a state before an unsettled edit is one of its two; %+v %v", calm, err)
+		t.Fatalf("nothing changed outside: a state before an open edit is one of its two; %+v %v", calm, err)
 	}
 	got, err := seenOutside(ctx, d, ann, "t", []observed{seen("/w/read", nil), seen("/w/a", []byte("sed was here"))})
 	if err != nil || got.ID == "" {
@@ -317,7 +317,8 @@ func TestExternal(t *testing.T) {
 	}
 }
 
-// A store that a few changes fill goes on all the same: when the older ones are gone the newest go too, but for those that may be under way.
+// A store that a few changes fill goes on all the same: when the older ones are gone the newest go
+// too, but for those that are open.
 func TestFewLargeChangesFitOneAfterTheOther(t *testing.T) {
 	d := open(t, t.TempDir(), checkpoint.Options{MaxBytes: 1_300_000})
 	rng := rand.New(rand.NewSource(1))
@@ -334,23 +335,40 @@ func TestFewLargeChangesFitOneAfterTheOther(t *testing.T) {
 		}
 		last = next
 	}
-	other := open(t, t.TempDir(), checkpoint.Options{MaxBytes: 1_300_000})
+	dir := t.TempDir()
+	other, another := open(t, dir, checkpoint.Options{MaxBytes: 1_300_000}), open(t, dir, checkpoint.Options{MaxBytes: 1_300_000})
 	var full *checkpoint.FullError
-	for i := range 12 {
+	var openIDs []checkpoint.ID
+	for i := 0; full == nil; i++ {
 		next := make([]byte, 200_000)
 		rng.Read(next)
-		if _, err := other.Save(ctx, op(edit(fmt.Sprint("/w/", i), nil, next))); err != nil {
-			if !errors.As(err, &full) || i < 3 {
-				t.Fatalf("change %d: %v", i, err)
-			}
-			return
+		s, err := other.Save(ctx, tagged("t", edit(fmt.Sprint("/w/", i), nil, next)))
+		if err == nil {
+			openIDs = append(openIDs, s.ID)
+		} else if !errors.As(err, &full) || i < 3 {
+			t.Fatalf("change %d: %v", i, err)
+		}
+		if i == 12 {
+			t.Fatal("changes that are open were thrown away")
 		}
 	}
-	t.Error("changes that may all be under way were thrown away")
+	if _, err := another.Save(ctx, op(edit("/w/another", nil, randomText(200_000, 1)))); !errors.As(err, &full) {
+		t.Errorf("another process made room: %v", err)
+	}
+	for i, id := range openIDs {
+		c, err := another.Get(ctx, id, ann)
+		if err == nil {
+			_, err = another.Content(ctx, c.Changes[0].After.Hash)
+		}
+		if err != nil {
+			t.Errorf("change %d: %v", i, err)
+		}
+	}
+	sound(t, another)
 }
 
-// What a process that is no more left unsettled is old history, however young: it must not stop the ones that live. What somebody alive
-// has under way stays, and so does what a crash recovery is still to take back.
+// What a process that is no more saved and is over is old history, however young: it must not stop
+// the ones that live. What is open stays, of somebody alive and of the dead.
 func TestTheDeadDoNotFillTheStore(t *testing.T) {
 	dir := t.TempDir()
 	o := checkpoint.Options{MaxBytes: 1_300_000}
@@ -360,32 +378,27 @@ func TestTheDeadDoNotFillTheStore(t *testing.T) {
 		rng.Read(b)
 		return b
 	}
-	var marked checkpoint.ID
+	var dead checkpoint.ID
 	for i := range 14 {
 		d := open(t, dir, o)
-		id := save(t, d, op(edit(fmt.Sprint("/w/", i), nil, next())))
+		change := op(edit(fmt.Sprint("/w/", i), nil, next()))
 		if i == 0 {
-			intent, err := d.Intend(id)
-			if err != nil {
-				t.Fatal(err)
-			}
-			intent.Leave()
-			marked = id
+			change.Tag = "dead"
+		}
+		if id := save(t, d, change); i == 0 {
+			dead = id
 		}
 		if err := d.Close(); err != nil { // without a word about what became of it
 			t.Fatal(err)
 		}
 	}
 	alive := open(t, dir, o)
-	mine := save(t, alive, op(edit("/w/mine", nil, next())))
+	mine := save(t, alive, tagged("mine", edit("/w/mine", nil, next())))
 	d := open(t, dir, o)
 	for i := range 14 {
-		id := save(t, d, op(edit(fmt.Sprint("/v/", i), nil, next())))
-		if err := d.Settle(ctx, id, checkpoint.Committed); err != nil {
-			t.Fatal(err)
-		}
+		settled(t, d, edit(fmt.Sprint("/v/", i), nil, next()))
 	}
-	for what, id := range map[string]checkpoint.ID{"what a living process has under way": mine, "what is to be taken back": marked} {
+	for what, id := range map[string]checkpoint.ID{"what a living process has open": mine, "what is to be taken back": dead} {
 		if _, err := d.Get(ctx, id, ann); err != nil {
 			t.Errorf("%s was thrown away: %v", what, err)
 		}

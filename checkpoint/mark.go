@@ -7,9 +7,10 @@ import (
 	"fmt"
 )
 
-// Settle says what became of the operation id. It need not be called: an operation that nobody speaks about is presumed to
-// have taken place. Committed costs nothing now; it is written along with the next save. Aborted and Foreign are
-// durable on return.
+// Settle says what became of the operation id, which is not open any more then. One without a tag
+// need not be settled: it is presumed to have taken place. Committed costs nothing now; it is
+// written along with the next save, or in a moment. Until then other processes take an operation
+// with a tag for open. Aborted and Foreign are durable on return.
 func (d *DB) Settle(ctx context.Context, id ID, o Outcome) error {
 	if err := d.enter(); err != nil {
 		return err
@@ -24,7 +25,6 @@ func (d *DB) Settle(ctx context.Context, id ID, o Outcome) error {
 		d.com.omu.Lock()
 		d.com.outcomes[seq] = o
 		d.com.omu.Unlock()
-		d.under.done(seq)
 		d.settleSoon()
 		return nil
 	case Aborted, Foreign:
@@ -45,7 +45,6 @@ func (d *DB) Settle(ctx context.Context, id ID, o Outcome) error {
 	if err != nil {
 		return fmt.Errorf("settling checkpoint: %w", err)
 	}
-	d.under.done(seq)
 	return nil
 }
 

@@ -2,24 +2,16 @@ package checkpoint
 
 import (
 	"context"
-	"database/sql"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
 )
 
 // An operation with a tag is open from its Save until Settle says what became of it. Its row in
 // open_op is written in the transaction of the save, so that no kill and no power cut leaves the
 // one without the other. The store does not know whether the host that opened it is alive: hosts
-// tell each other by the tag. It only sees to it that nothing takes what is open.
-//
-// Beside the catalog the directory open has an empty file for each tag, made before the row and
-// removed after it, so that whoever asks whether anything is open need not open the store.
-const openName = "open"
+// tell each other by the tag. It only sees to it that nothing takes what is open: GC and Purge leave
+// it alone. An operation without a tag is over when it is saved.
 
 // OpenOp is an operation that nobody has settled. Its states of each path are those of the checkpoint.
 type OpenOp struct {
@@ -44,58 +36,6 @@ func (op *Op) checkOpen() error {
 		return &BadOpError{"", "steps need a tag of reasonable length"}
 	case !changesFiles(op.Kind):
 		return &BadOpError{"", "only what changes files can be open"}
-	}
-	return nil
-}
-
-// OpenTags lists the tags of what may be open in the store in dir. The store need not be open, and
-// no store at all is no error.
-func OpenTags(dir string) (tags []string, err error) {
-	entries, err := os.ReadDir(filepath.Join(dir, openName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("looking what is open: %w", err)
-	}
-	for _, e := range entries {
-		if tag, err := hex.DecodeString(e.Name()); err == nil {
-			tags = append(tags, string(tag))
-		}
-	}
-	return tags, nil
-}
-
-// Forget takes a tag off the list of OpenTags whose host is no more and that Open does not name: it
-// never came to save.
-func (d *DB) Forget(tag string) {
-	os.Remove(d.openPath(tag)) //nolint:errcheck // then it is asked about again
-}
-
-func (d *DB) openPath(tag string) string {
-	return filepath.Join(d.dir, openName, hex.EncodeToString([]byte(tag)))
-}
-
-// announce puts a tag on the list of OpenTags, on stable storage.
-func (d *DB) announce(tag string) error {
-	dir := filepath.Join(d.dir, openName)
-	err := os.Mkdir(dir, 0o700)
-	if errors.Is(err, fs.ErrExist) {
-		err = nil
-	}
-	if _, ok := d.subs.Load(dir); err == nil && !ok { // whoever made it may not have come to sync it
-		if err = d.sync(d.dir); err == nil {
-			d.subs.Store(dir, true)
-		}
-	}
-	if err == nil {
-		err = os.WriteFile(d.openPath(tag), nil, 0o600)
-	}
-	if err == nil {
-		err = d.sync(dir)
-	}
-	if err != nil {
-		return fmt.Errorf("noting that an operation is open: %w", err)
 	}
 	return nil
 }
@@ -140,13 +80,7 @@ func (c *committer) settle(ctx context.Context, seq int64, o Outcome) error {
 	if err := c.exec(ctx, "UPDATE op SET outcome=? WHERE seq=?", outcomeCode(o), seq); err != nil {
 		return err
 	}
-	var tag string
-	err := c.QueryRowContext(ctx, "DELETE FROM open_op WHERE op=? RETURNING tag", seq).Scan(&tag)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
-	}
-	c.closed = append(c.closed, tag)
-	return err
+	return c.exec(ctx, "DELETE FROM open_op WHERE op=?", seq)
 }
 
 // settleSoon writes an outcome when no save has taken it along for a while: until then others take the operation for open.

@@ -106,10 +106,8 @@ func (e entry) change(path string) Recorded {
 
 func (e entry) changes() bool { return e.c.Outcome != Aborted && mutates(e.c.Kind) }
 
-// pending reports whether nobody can say yet whether e takes place. What was seen outside took place: nobody settles that.
-func pending(h *history, e *entry) bool {
-	return e.c.Outcome == Presumed && e.c.Kind != KindExternal && h.doubt.of(e.seq)
-}
+// pending reports whether nobody can say yet whether e takes place.
+func pending(h *history, e *entry) bool { return e.c.Outcome == Presumed && h.open[e.seq] }
 
 // mutates reports whether operations of this kind change something on behalf of a session.
 func mutates(kind string) bool {

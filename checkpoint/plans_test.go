@@ -51,7 +51,7 @@ func at(path, content string) string { return path + "=" + textSum(content)[:6] 
 func planState(t *testing.T, s store) {
 	created := save(t, s, opBy(me, checkpoint.KindWrite, textEdit("/w/a", "-", "1")))
 	edited := save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2")))
-	deleted := save(t, s, opBy(me, checkpoint.KindDelete, textEdit("/w/a", "2", "-")))
+	deleted := save(t, s, openBy(me, checkpoint.KindDelete, textEdit("/w/a", "2", "-")))
 	expectPlan(t, s, "what was created must go", byID(me, created), "/w/a=absent")
 	p := expectPlan(t, s, "what was edited must be as before", byID(me, edited), at("/w/a", "1"))
 	it := p.Items[0]
@@ -59,7 +59,7 @@ func planState(t *testing.T, s store) {
 		t.Errorf("the item must hold head (the last known state), base and whether content is stored: %+v", it)
 	}
 	if !it.Expects(absent) || !it.Expects(textFile("2")) || it.Expects(textFile("1")) {
-		t.Error("of an unsettled head both its states are expected on disk, and no other")
+		t.Error("of an open head both its states are expected on disk, and no other")
 	}
 	if p.RestoreOf != edited || p.UndoOf != "" || !reflect.DeepEqual(p.Undoes, []checkpoint.ID{edited}) {
 		t.Errorf("the plan must say what it takes back: %+v", p)
@@ -323,7 +323,7 @@ func gaps(t *testing.T, s store) {
 		}},
 		{"one that never took place", false, func() {
 			own("/w/a", "1", "2")
-			save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "2", "3")))
+			save(t, s, openBy(me, checkpoint.KindEdit, textEdit("/w/a", "2", "3")))
 			own("/w/a", "2", "4")
 		}},
 		{"one that was aborted", false, func() {
@@ -490,7 +490,7 @@ func undoRedo(t *testing.T, s store) {
 func known(t *testing.T, s store) {
 	save(t, s, opBy(me, checkpoint.KindRead, textEdit("/w/r", "r", "r")))
 	save(t, s, opBy(me, checkpoint.KindEdit, textEdit("/w/a", "1", "2")))
-	save(t, s, opBy(you, checkpoint.KindEdit, textEdit("/w/a", "2", "3"), textEdit("/w/o", "1", "2")))
+	save(t, s, openBy(you, checkpoint.KindEdit, textEdit("/w/a", "2", "3"), textEdit("/w/o", "1", "2")))
 	id := save(t, s, opBy(me, checkpoint.KindDelete, textEdit("/w/d", "1", "-")))
 	if err := s.Settle(ctx, id, checkpoint.Committed); err != nil {
 		t.Fatal(err)
@@ -511,7 +511,7 @@ func known(t *testing.T, s store) {
 	if k[2].State.Hash != textSum("r") || !k[2].Stored {
 		t.Errorf("what was read is known and kept: %+v", k[2])
 	}
-	// What was seen outside took place, though nobody settles it: that it is taken back is a change again.
+	// What was seen outside took place: that it is taken back is a change again.
 	for i, to := range []string{"4", "3"} {
 		seen := []observed{{Path: "/w/a", State: checkpoint.State{Kind: checkpoint.File, Hash: textSum(to), Size: 1}, Content: []byte(to)}}
 		if saved, err := seenOutside(ctx, s, me, fmt.Sprint("t", i), seen); err != nil || saved.ID == "" {

@@ -66,6 +66,9 @@ func afterCut(t *testing.T, dir string, said []string) (lost, unsound string) {
 	if err != nil || len(r.Problems) > 0 {
 		return "", fmt.Sprintf("not sound: %+v %v", r, err)
 	}
+	if err := openAsSaved(d); err != nil {
+		return "", err.Error()
+	}
 	for _, l := range said {
 		f := strings.Fields(l)
 		if f[0] != "ok" {

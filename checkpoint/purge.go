@@ -26,8 +26,6 @@ type Purge struct {
 	Forget func(hashes []string) error
 	// CutOff: also what taking back a change needs that was cut off half-way and whose process is no more. What can't be put back then is left as it is.
 	CutOff bool
-	// Alive says whether whoever opened an operation with that tag is alive. nil: all are taken for alive.
-	Alive func(tag string) bool
 }
 
 // Purged says what a purge removed, or would remove.
@@ -270,33 +268,16 @@ const (
 
 // inUse refuses to take what putting a change back may need. As a rule that is over in a moment.
 func (w *purger) inUse(ctx context.Context, q querier, ops []int64) error {
-	p, err := w.d.inProgress()
-	if err != nil {
-		return err
-	}
-	dead, err := Unfinished(w.d.dir)
-	if err != nil {
-		return err
-	}
-	// Of one with a mark that is settled at most the mark was left.
-	const busy = `SELECT seq, o.op IS NOT NULL, ifnull(o.tag, '') FROM op LEFT JOIN open_op o ON o.op=seq
-		WHERE seq IN (SELECT value FROM json_each(?1))
-		AND (o.op IS NOT NULL OR outcome=0 AND (seq >= ?3 OR seq IN (SELECT value FROM json_each(?2))))`
+	const busy = `SELECT op, tag FROM open_op WHERE op IN (SELECT value FROM json_each(?))`
 	var cutOff error
-	err = each(ctx, q, busy, []any{listOf(ops), p.marked, p.promised}, func(row scanner) error {
+	err := each(ctx, q, busy, []any{listOf(ops)}, func(row scanner) error {
 		var seq int64
-		var open bool
 		var tag string
-		if err := row.Scan(&seq, &open, &tag); err != nil {
+		if err := row.Scan(&seq, &tag); err != nil {
 			return err
 		}
-		id := idOf(seq)
-		gone := slices.Contains(dead, id)
-		if open {
-			gone = w.p.Alive != nil && !w.p.Alive(tag)
-		}
-		switch {
-		case !gone:
+		switch id := idOf(seq); {
+		case w.d.o.Alive == nil || w.d.o.Alive(tag):
 			return fmt.Errorf("checkpoint %s holds one of the contents: %w", id, ErrUnderWay)
 		case !w.p.CutOff:
 			cutOff = fmt.Errorf("checkpoint %s holds one of the contents: %w", id, ErrCutOff)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"moltisfs/checkpoint"
 )
@@ -265,24 +266,26 @@ func TestPurgeSaysWhetherItFoundAnything(t *testing.T) {
 	}
 }
 
-// What only a change needs that was cut off can be purged all the same, when that is asked for; what a living process may have to put back can't. A change that is settled needs
-// nothing, though its mark was left.
-func TestPurgeOfWhatWasCutOff(t *testing.T) {
-	for _, state := range []string{"alive", "dead", "settled"} {
-		d := open(t, t.TempDir(), checkpoint.Options{})
+// What a change needs that is open goes only when its host is no more, and that is asked for. A
+// settled one needs nothing.
+func TestPurgeOfWhatIsOpen(t *testing.T) {
+	under, cut := checkpoint.ErrUnderWay, checkpoint.ErrCutOff
+	for state, want := range map[string][2]error{"nobody can tell": {under, under}, "alive": {under, under}, "dead": {cut, nil}, "settled": {nil, nil}} {
+		var o checkpoint.Options
+		if state != "nobody can tell" {
+			o.Alive = func(tag string) bool { return state == "alive" || tag != "a" }
+		}
+		d := open(t, t.TempDir(), o)
 		secret := []byte("a secret")
-		id := save(t, d, op(edit("/w/a", secret, []byte("1")), edit("/w/b", []byte("2"), []byte("3"))))
-		in, err := d.Intend(id)
-		if err == nil && state != "alive" {
-			err = in.Leave()
+		id := save(t, d, tagged("a", edit("/w/a", secret, []byte("1")), edit("/w/b", []byte("2"), []byte("3"))))
+		if state == "settled" {
+			if err := d.Settle(ctx, id, checkpoint.Aborted); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if err == nil && state == "settled" {
-			err = d.Settle(ctx, id, checkpoint.Aborted)
+		if r := sound(t, d); len(r.Unfinished) > 0 != (state == "dead") {
+			t.Errorf("%s: unfinished are %v", state, r.Unfinished)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := map[string][2]error{"alive": {checkpoint.ErrUnderWay, checkpoint.ErrUnderWay}, "dead": {checkpoint.ErrCutOff, nil}, "settled": {nil, nil}}[state]
 		for i, cutOff := range []bool{false, true} {
 			_, err := d.Purge(ctx, checkpoint.Purge{Match: func(p string) bool { return p == "/w/a" }, CutOff: cutOff})
 			if !errors.Is(err, want[i]) {
@@ -292,12 +295,32 @@ func TestPurgeOfWhatWasCutOff(t *testing.T) {
 				t.Errorf("%s, cut off %v: the content: %v", state, cutOff, err)
 			}
 		}
-		if state == "alive" {
-			err = in.Done()
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
 		sound(t, d)
+	}
+}
+
+// Of a path whose content was purged only the size is known: as long as that fits nobody has
+// changed it, else the next turn would put the secret into the store again.
+func TestPurgedIsNotChangedOutside(t *testing.T) {
+	d := open(t, t.TempDir(), checkpoint.Options{})
+	secret := []byte("PASSWORD=hunter3\n")
+	settled(t, d, edit("/w/.env", []byte("PASSWORD=hunter2\n"), secret))
+	if _, err := d.Purge(ctx, checkpoint.Purge{Hash: sum(secret)}); err != nil {
+		t.Fatal(err)
+	}
+	known, err := d.Known(ctx, ann)
+	if err != nil || len(known) != 1 {
+		t.Fatal(known, err)
+	}
+	is := func(content string) checkpoint.State {
+		s := known[0].State
+		s.Hash, s.Size, s.ModTime = sum([]byte(content)), int64(len(content)), time.Now()
+		return s
+	}
+	if !known[0].Expects(is(string(secret))) {
+		t.Error("the purged content itself is taken for a change")
+	}
+	if known[0].Expects(is("other")) {
+		t.Error("a content of another size is taken for the purged one")
 	}
 }

@@ -77,14 +77,7 @@ func (d *DB) Get(ctx context.Context, id ID, who Scope) (*Checkpoint, error) {
 }
 
 // view runs fn over one snapshot of the catalog.
-func (d *DB) view(ctx context.Context, fn func(*history) error) error { return d.look(ctx, false, fn) }
-
-// planning is view for those who have to know what is under way.
-func (d *DB) planning(ctx context.Context, fn func(*history) error) error {
-	return d.look(ctx, true, fn)
-}
-
-func (d *DB) look(ctx context.Context, plans bool, fn func(*history) error) error {
+func (d *DB) view(ctx context.Context, fn func(*history) error) error {
 	if err := d.enter(); err != nil {
 		return err
 	}
@@ -93,16 +86,25 @@ func (d *DB) look(ctx context.Context, plans bool, fn func(*history) error) erro
 		return err
 	}
 	h := &history{}
-	if plans { // before the snapshot: what is in no doubt by then is over, and its outcome in the snapshot
-		var err error
-		if h.doubt, err = d.inDoubt(ctx); err != nil {
-			return fmt.Errorf("looking what is under way: %w", named(err))
-		}
-	}
-	// The outcomes too: the snapshot begins with the first query, and what is not pending any more is in it.
+	// Before the snapshot: that begins with the first query, and what is not pending any more is in it.
 	h.pending = d.com.pendingOutcomes()
 	return d.readers.snapshot(ctx, func(q querier) error {
 		h.q = q
+		return fn(h)
+	})
+}
+
+// planning is view for those who have to know which operations may be half made.
+func (d *DB) planning(ctx context.Context, fn func(*history) error) error {
+	return d.view(ctx, func(h *history) error {
+		open, err := queryIDs(ctx, h.q, "SELECT op FROM open_op WHERE NOT made")
+		if err != nil {
+			return fmt.Errorf("looking what is open: %w", named(err))
+		}
+		h.open = map[int64]bool{}
+		for _, seq := range open {
+			h.open[seq] = true
+		}
 		return fn(h)
 	})
 }

@@ -26,21 +26,6 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 	if err != nil {
 		return Saved{}, err
 	}
-	if op.Tag != "" {
-		if err := d.announce(op.Tag); err != nil {
-			return Saved{}, err
-		}
-	}
-	saved, err := d.save(ctx, op, skips)
-	// Else it may be there after a power cut.
-	if err != nil && op.Tag != "" && !errors.As(err, new(*SyncError)) {
-		d.Forget(op.Tag)
-	}
-	return saved, err
-}
-
-// save tries until it is stored, or can't be.
-func (d *DB) save(ctx context.Context, op Op, skips []Skip) (Saved, error) {
 	// What room and prepare found out may be overtaken by another process that fills the store, or cleans it. That is
 	// rare; the last try relies on nothing.
 	full := false
@@ -51,7 +36,7 @@ func (d *DB) save(ctx context.Context, op Op, skips []Skip) (Saved, error) {
 		s := &save{d: d, op: &op, again: try > 0, blind: try >= 3}
 		err := s.prepare(ctx)
 		if err == nil {
-			err = d.com.submit(ctx, &job{kind: shared, run: s.write, grow: s.growth(), undone: s.undone})
+			err = d.com.submit(ctx, &job{kind: shared, run: s.write, grow: s.growth()})
 		}
 		if err != nil && !errors.As(err, new(*SyncError)) {
 			s.discard() // what the disk refused to confirm may be there after a power cut all the same, and then names these files
@@ -189,15 +174,6 @@ func (s *save) add(ctx context.Context, path, hx string, content []byte, clone f
 	return p.ver, nil
 }
 
-// undone takes back what write noted outside of the transaction. Later it could be of somebody else's save, which
-// has the same number then.
-func (s *save) undone() {
-	if s.seq != 0 {
-		s.d.under.done(s.seq)
-		s.seq = 0
-	}
-}
-
 // write runs inside the transaction. It may be run again after that was rolled back.
 func (s *save) write(ctx context.Context, c *committer) error {
 	if err := s.d.inPlace(); err != nil { // it may have waited for long
@@ -252,11 +228,6 @@ func (s *save) write(ctx context.Context, c *committer) error {
 	}
 	if err := s.writeOpen(ctx, c); err != nil {
 		return err
-	}
-	if op.Tag == "" && changesFiles(op.Kind) && len(op.Changes) > 0 {
-		if err := s.d.under.begin(s.seq); err != nil {
-			return err
-		}
 	}
 	for i := range op.Changes {
 		if err := s.writeChange(ctx, c, i, ids); err != nil {

@@ -2,10 +2,7 @@ package checkpoint
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"time"
 )
 
@@ -66,11 +63,4 @@ func (d *DB) Stats(ctx context.Context) (Stats, error) {
 		return Stats{}, fmt.Errorf("counting the store: %w", err)
 	}
 	return s, nil
-}
-
-func removeFile(name string) error {
-	if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }

@@ -97,6 +97,13 @@ func opBy(who checkpoint.Scope, kind string, changes ...checkpoint.Change) check
 	return checkpoint.Op{Tool: strings.ToUpper(kind[:1]) + kind[1:], Kind: kind, Principal: who.Principal, Session: who.Session, Changes: changes}
 }
 
+// openBy is opBy with a tag.
+func openBy(who checkpoint.Scope, kind string, changes ...checkpoint.Change) checkpoint.Op {
+	o := opBy(who, kind, changes...)
+	o.Tag = "t"
+	return o
+}
+
 func roundTrip(t *testing.T, s store) {
 	when := time.Date(2026, 3, 4, 5, 6, 7, 89, time.UTC)
 	o := opBy(me, checkpoint.KindMove,

@@ -125,3 +125,33 @@ func TestTrash(t *testing.T) {
 		}
 	}
 }
+
+// What an operation puts into the trash is there if and only if the operation took place.
+func TestTrashWithAnOperation(t *testing.T) {
+	d := open(t, t.TempDir(), checkpoint.Options{MaxFileBytes: 100})
+	gone := edit("/w/a", []byte("0"), nil)
+	gone.Trash = &checkpoint.Trashed{Agent: true}
+	s, err := d.Save(ctx, op(gone))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(s.Trashed) != 1 || s.Trashed[0].Checkpoint != s.ID || s.Trashed[0].Phase != checkpoint.Parked ||
+		s.Trashed[0].Expires.Sub(s.Trashed[0].Deleted) != checkpoint.TrashOfAgents {
+		t.Fatalf("%+v", s)
+	}
+	page, err := d.TrashList(ctx, checkpoint.TrashFilter{Principal: ann.Principal})
+	if err != nil || len(page.Entries) != 1 || page.Entries[0] != s.Trashed[0] {
+		t.Fatalf("%+v %v, want %+v", page, err, s.Trashed)
+	}
+	if err := d.Settle(ctx, s.ID, checkpoint.Aborted); err != nil {
+		t.Fatal(err)
+	}
+	if page, err := d.TrashList(ctx, checkpoint.TrashFilter{Principal: ann.Principal}); err != nil || len(page.Entries) > 0 {
+		t.Errorf("an operation that did not take place has trash: %+v %v", page, err)
+	}
+	large := edit("/w/b", make([]byte, 101), nil)
+	large.Trash = &checkpoint.Trashed{}
+	if s, err = d.Save(ctx, op(large)); err != nil || len(s.Trashed) > 0 || len(s.Skipped) != 1 {
+		t.Errorf("a content that is not stored is in the trash: %+v %v", s, err)
+	}
+}

@@ -84,6 +84,14 @@ func save(t testing.TB, d interface {
 	return s.ID
 }
 
+// settled saves and settles an edit.
+func settled(t *testing.T, d *checkpoint.DB, changes ...checkpoint.Change) {
+	t.Helper()
+	if err := d.Settle(ctx, save(t, d, op(changes...)), checkpoint.Committed); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // series saves n edits of path and returns every version.
 func series(t testing.TB, d *checkpoint.DB, path string, size, n int, seed int64) [][]byte {
 	t.Helper()

@@ -48,7 +48,7 @@ func TestTheLogIsPartOfTheBound(t *testing.T) {
 		size  int
 	}{{2_000_000, 40, 100_000}, {2_000_000, 200, 5_000}, {12_000_000, 80, 100_000}, {12_000_000, 40, 600_000}} {
 		dir := t.TempDir()
-		d := open(t, dir, checkpoint.Options{MaxBytes: c.most, MaxFileBytes: 1_000_000, Settles: true, Durability: checkpoint.Relaxed})
+		d := open(t, dir, checkpoint.Options{MaxBytes: c.most, MaxFileBytes: 1_000_000, Durability: checkpoint.Relaxed})
 		var widest int64
 		for i := range c.saves {
 			id := save(t, d, op(edit(fmt.Sprint("/w/f", i%7), randomText(c.size, int64(2*i)), randomText(c.size, int64(2*i+1)))))
@@ -76,7 +76,7 @@ func TestTheBoundHoldsBesideALogThatStays(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			d := open(t, dir, checkpoint.Options{MaxBytes: most, Settles: true, Durability: checkpoint.Relaxed})
+			d := open(t, dir, checkpoint.Options{MaxBytes: most, Durability: checkpoint.Relaxed})
 			n := int64(0)
 			saved := func() error {
 				n++
@@ -145,7 +145,7 @@ func TestTheBoundHoldsForSeveral(t *testing.T) {
 	dir := t.TempDir()
 	var all sync.WaitGroup
 	for w := range 3 {
-		d := open(t, dir, checkpoint.Options{MaxBytes: most, Settles: true, Durability: checkpoint.Relaxed})
+		d := open(t, dir, checkpoint.Options{MaxBytes: most, Durability: checkpoint.Relaxed})
 		for v := range 2 {
 			all.Go(func() {
 				for i := range 40 {
@@ -169,7 +169,7 @@ func TestTheBoundHoldsForSeveral(t *testing.T) {
 func TestTheLogWaitsForNoReader(t *testing.T) {
 	dir := t.TempDir()
 	const most = 4_000_000
-	d := open(t, dir, checkpoint.Options{MaxBytes: most, MaxFileBytes: 1_000_000, Settles: true})
+	d := open(t, dir, checkpoint.Options{MaxBytes: most, MaxFileBytes: 1_000_000})
 	saved := func(from, to int) {
 		for i := from; i < to; i++ {
 			save(t, d, op(edit(fmt.Sprint("/w/f", i), nil, randomText(100_000, int64(i)))))

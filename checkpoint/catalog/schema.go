@@ -6,7 +6,8 @@
 //     children are re-encoded, in the same transaction.
 //   - op.seq is never used twice: gc keeps the newest row, and after a repair meta.after says where to go on. The same
 //     holds for trash.id.
-//   - open_op has a row for each operation that is not settled: it goes when the outcome is written.
+//   - open_op has a row for each operation that was saved with a tag: it goes when the outcome is
+//     written.
 //   - change has what was before in columns with b, and what comes after in those with a: NULL there is "as before".
 //   - session.gone and path.gone are the newest checkpoint that retention took of them, session.gone_ts the newest time
 //     of one: of a session only what changed something for it, so that a rewind knows whether it would be whole; of a

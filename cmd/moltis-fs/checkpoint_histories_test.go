@@ -14,6 +14,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/gitrepo"
+	"moltisfs/internal/guardfs"
 )
 
 var histories = flag.Int("histories", 10, "how many random histories are exported")
@@ -296,17 +297,21 @@ func TestExportOfAFileThatBecameADirectory(t *testing.T) {
 // What a crash left half-way is named by check, and is no fault of the store.
 func TestCheckNamesWhatIsUnfinished(t *testing.T) {
 	data := t.TempDir()
+	locks, err := guardfs.OpenLocks(filepath.Join(data, "locks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := locks.For("the one that is alive").Lock(t.Context(), "op:abc")
+	if err != nil {
+		t.Fatal(err)
+	}
 	db, err := checkpoint.Open(filepath.Join(data, "checkpoints"), checkpoint.Options{Durability: checkpoint.Relaxed})
 	if err != nil {
 		t.Fatal(err)
 	}
 	file := checkpoint.State{Kind: checkpoint.File, Mode: 0o644, Size: 1}
-	saved, err := db.Save(t.Context(), checkpoint.Op{Tool: "Edit", Kind: checkpoint.KindEdit, Principal: "p", Session: "s", Changes: []checkpoint.Change{
+	saved, err := db.Save(t.Context(), checkpoint.Op{Tool: "Edit", Kind: checkpoint.KindEdit, Principal: "p", Session: "s", Tag: "abc", Changes: []checkpoint.Change{
 		{Path: "/w/a", Role: "target", After: file, AfterContent: []byte("a")}, {Path: "/w/b", Role: "target", After: file, AfterContent: []byte("b")}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	in, err := db.Intend(saved.ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,10 +324,8 @@ func TestCheckNamesWhatIsUnfinished(t *testing.T) {
 			}
 		}
 	}
-	check(false) // it is under way
-	if err := in.Leave(); err != nil {
-		t.Fatal(err)
-	}
+	check(false) // it is being carried out
+	unlock()
 	check(true)
 	if err := db.Close(); err != nil {
 		t.Fatal(err)

@@ -75,7 +75,6 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 		return err
 	}
 	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
-		p.Alive = engine.Alive(dir)
 		recorded := 0
 		p.Forget = func(hashes []string) (err error) {
 			// By hash they can't be told from the secret's other versions, so all go.

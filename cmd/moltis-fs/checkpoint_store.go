@@ -61,10 +61,11 @@ func (in *invocation) storePlace(create bool) (dir string, o checkpoint.Options,
 	if err != nil {
 		return "", o, unusableConfig(err, from)
 	}
-	if dir, _, err = in.dataDir(); err != nil {
+	data, _, err := in.dataDir()
+	if err != nil {
 		return "", o, err
 	}
-	dir = filepath.Join(dir, "checkpoints")
+	dir = filepath.Join(data, "checkpoints")
 	if !create {
 		if err := thereIsAStore(dir); err != nil {
 			return "", o, err
@@ -77,6 +78,10 @@ func (in *invocation) storePlace(create bool) (dir string, o checkpoint.Options,
 		return "", o, err
 	}
 	o.Progress = progressOn(in.err)
+	o.Alive = func(tag string) bool { // looked at only when asked: it may be a place to read only
+		alive := engine.Alive(data)
+		return alive == nil || alive(tag)
+	}
 	return dir, o, nil
 }
 

@@ -175,7 +175,6 @@ func withCommon(options map[string]string) map[string]string {
 // An optionFixture is a tree with a history of two principals, each with sessions, turns and a trash. Every answer is given on a fresh copy.
 type optionFixture struct {
 	dir, hash, ofB string
-	cut            checkpoint.ID // saved, and of which nothing more was said
 }
 
 func newOptionFixture(t *testing.T, dir string, sealed bool) *optionFixture {
@@ -243,13 +242,12 @@ func newOptionFixture(t *testing.T, dir string, sealed bool) *optionFixture {
 		if err != nil {
 			t.Fatal(err)
 		}
-		saved, err := db.Save(context.Background(), checkpoint.Op{Tool: "Edit", Kind: checkpoint.KindEdit, Principal: "p8", Session: "s1", Changes: []checkpoint.Change{{
+		_, err = db.Save(context.Background(), checkpoint.Op{Tool: "Edit", Kind: checkpoint.KindEdit, Principal: "p8", Session: "s1", Tag: "cut", Changes: []checkpoint.Change{{
 			Path: filepath.Join(tree, "cut.txt"), Role: "target", Content: []byte("cut\n"), After: checkpoint.State{Kind: checkpoint.Absent},
 			Before: checkpoint.State{Kind: checkpoint.File, Mode: 0o644, Size: 4, Hash: fmt.Sprintf("%x", sha256.Sum256([]byte("cut\n")))}}}})
 		if err := errors.Join(err, db.Close()); err != nil {
 			t.Fatal(err)
 		}
-		f.cut = saved.ID
 	}
 	for _, name := range []string{"tree", "data"} {
 		if err := os.Rename(filepath.Join(dir, name), filepath.Join(dir, "first-"+name)); err != nil {
@@ -306,9 +304,6 @@ func (f *optionFixture) answer(t *testing.T, command, base, option string) strin
 	}))
 	if err != nil {
 		t.Fatal(err)
-	}
-	if command == "checkpoint purge" && f.cut != "" {
-		f.write(t, "data/checkpoints/journal/"+string(f.cut), "")
 	}
 	args := strings.Fields(command + " " + base + " " + option)
 	for name, value := range map[string]string{"--config": "$W/on.toml", "--data-dir": "$W/data"} {

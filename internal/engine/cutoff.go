@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 
 	"moltisfs/checkpoint"
@@ -15,24 +14,7 @@ import (
 type leftMarks struct {
 	mu     sync.Mutex
 	ids    map[checkpoint.ID]bool
-	denied map[checkpoint.ID]bool // without a mark: policy does not let us look whether they were made
 	locked map[checkpoint.ID]bool // it was told that their paths are locked
-}
-
-// reach notes whether policy keeps us from looking whether a change was made.
-func (l *leftMarks) reach(id checkpoint.ID, denied bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.denied == nil {
-		l.denied = map[checkpoint.ID]bool{}
-	}
-	l.denied[id] = denied
-}
-
-func (l *leftMarks) outOfReach(id checkpoint.ID) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.denied[id]
 }
 
 // log tells of one, once. What is only locked is not left: whoever wants those paths waits, or is refused.
@@ -86,26 +68,13 @@ func (e *Engine) cutOff(ctx context.Context, p *Plan, looked []string) error {
 		}
 		return notSaved(err)
 	}
-	ids, err := checkpoint.Marked(e.points.dir)
-	if err != nil {
-		return failed(err)
-	}
-	open, err := checkpoint.OpenTags(e.points.dir)
-	if err != nil {
-		return failed(err)
-	}
-	if len(ids)+len(open) == 0 {
+	if !e.temps.AnyDead() {
 		return nil
 	}
-	db, err := e.points.open()
+	open, err := e.openOps(ctx)
 	if err != nil {
 		return failed(err)
 	}
-	half, err := e.halfOpen(ctx, db)
-	if err != nil {
-		return failed(err)
-	}
-	ids = append(ids, half...)
 	ours := map[string]bool{}
 	for _, p := range append(p.Paths(), looked...) {
 		ours[p] = true
@@ -131,20 +100,16 @@ func (e *Engine) cutOff(ctx context.Context, p *Plan, looked []string) error {
 		}
 		return false
 	}
-	for _, id := range ids {
-		if e.left.has(id) {
+	for _, o := range open {
+		if o.row.Made || e.left.has(o.row.ID) { // of one that was made only temporary names are left
 			continue
 		}
-		op, err := db.Get(ctx, id, checkpoint.Scope{AllSessions: true})
+		op, err := o.db.Get(ctx, o.row.ID, checkpoint.Scope{AllSessions: true})
 		if errors.Is(err, checkpoint.ErrNotFound) {
 			continue
 		}
 		if err != nil {
 			return failed(err)
-		}
-		moves := func(c checkpoint.Recorded) bool { return c.Role == roleTree }
-		if op.Outcome != checkpoint.Presumed && !slices.ContainsFunc(op.Changes, moves) {
-			continue // only its mark was left
 		}
 		for i := range op.Changes {
 			if touches(&op.Changes[i]) {
@@ -153,25 +118,4 @@ func (e *Engine) cutOff(ctx context.Context, p *Plan, looked []string) error {
 		}
 	}
 	return nil
-}
-
-// halfOpen lists the open operations that may be half made. Of one that was made only temporary names
-// are left, and one rename is made or not. Where the last one is the commit nobody says that it was
-// made, until the outcome comes along with the next save: the names say it.
-func (e *Engine) halfOpen(ctx context.Context, db *checkpoint.DB) (ids []checkpoint.ID, err error) {
-	rows, err := db.Open(ctx)
-	for i := 0; i < len(rows) && err == nil; i++ {
-		p := &passage{e: e, tag: rows[i].Tag}
-		err = p.decode(rows[i].Steps, &checkpoint.Checkpoint{})
-		if err != nil || rows[i].Made || p.alone() {
-			continue
-		}
-		if p.lastCommits() {
-			if whole, err := p.whole(); err == nil && whole {
-				continue
-			}
-		}
-		ids = append(ids, rows[i].ID)
-	}
-	return ids, err
 }

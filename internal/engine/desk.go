@@ -294,12 +294,7 @@ func (e *Engine) Change(ctx context.Context, c *Call, make Maker) (*Done, error)
 func (d *Desk) alone(ctx context.Context, p *Plan, make Maker, approved bool) (_ *Plan, unlock func(), err error) {
 	const rounds = 16 // as often as directories may come and go under us
 	asked, tag := p, newTag()
-	tagged := func(p *Plan) {
-		if p.byPassage() {
-			p.Op.Tag = tag
-		}
-	}
-	tagged(p)
+	p.Op.Tag = tag
 	for range rounds {
 		keys := p.keys()
 		unlock, err := d.e.lockSteps(ctx, d.c, p, d.files.paths())
@@ -316,7 +311,7 @@ func (d *Desk) alone(ctx context.Context, p *Plan, make Maker, approved bool) (_
 			p, err = d.make(ctx, make)
 		}
 		if err == nil {
-			tagged(p)
+			p.Op.Tag = tag
 		}
 		if err == nil && approved && p.adds(asked) {
 			err = Refuse(ApprovalStale, p.first(), p.diff())
@@ -360,10 +355,8 @@ func (e *Engine) lockSteps(ctx context.Context, c *Call, p *Plan, looked []strin
 func (e *Engine) carry(ctx context.Context, c *Call, ts targets, p *Plan) (done *Done, err error) {
 	if p.unsaved() {
 		done, err = e.store(ctx, c, ts, p)
-	} else if s := p.single(); s != nil {
-		done, err = e.apply(ctx, c, ts, p, s)
 	} else {
-		done, err = e.applySeveral(ctx, c, ts, p)
+		done, err = e.apply(ctx, c, ts, p)
 	}
 	if e, ok := errors.AsType[*guardfs.RecordError](err); ok {
 		return nil, &hostError{"writing to the data directory", e}

@@ -3,33 +3,14 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math"
-	"slices"
 	"syscall"
 	"time"
 
-	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
 )
 
-// ownDir is a directory that a change made: this object, whatever is at its path by now.
-type ownDir struct{ path, lasting string }
-
 // unopened is the mode of a directory of which nobody knows what it had.
 const unopened = 0o700
-
-// removeOwn removes directories that are given outermost first, where they are what was made and nothing is in them.
-func (e *Engine) removeOwn(dirs []ownDir) error {
-	var errs []error
-	for i := len(dirs) - 1; i >= 0; i-- {
-		err := e.removeEmpty(dirs[i].path, dirs[i].lasting)
-		if err != nil && !errors.Is(err, errNotOurs) && !inUse(err) {
-			errs = append(errs, fmt.Errorf("removing %s, which was made for nothing: %w", dirs[i].path, err))
-		}
-	}
-	return errors.Join(errs...)
-}
 
 // errNotOurs: another thing is at the path.
 var errNotOurs = errors.New("another thing is in its place")
@@ -103,49 +84,3 @@ const (
 	bornWithin = 2 * time.Second
 	clockTick  = 10 * time.Millisecond // by which the times of two file systems may disagree
 )
-
-// ownDirs finds, outermost first, what a change that was cut off has made of its directories and is still there.
-func (e *Engine) ownDirs(op *checkpoint.Checkpoint, notes map[string]string, last time.Time) (own []ownDir) {
-	for _, c := range op.Changes {
-		if c.Role == roleTree || c.Before.Kind == checkpoint.Dir || c.After.Kind != checkpoint.Dir {
-			continue
-		}
-		lasting, begun := notes[c.Path]
-		if lasting == "" {
-			// Without any note the system itself may have gone down, and the notes with it.
-			if !begun && len(notes) > 0 {
-				continue
-			}
-			within := bornWithin
-			if begun && slices.ContainsFunc(op.Changes, func(t checkpoint.Recorded) bool { return becameDir(&t) && (t.Path == c.Path || below(c.Path, t.Path)) }) {
-				within = math.MaxInt64 // an empty directory, whoever made it since, does not keep the file away whose place it has
-			}
-			if lasting = e.bornThen(c.Path, c.After.UID, last, within); lasting == "" {
-				continue
-			}
-		}
-		own = append(own, ownDir{c.Path, lasting})
-	}
-	return own
-}
-
-// bornThen is the directory at path if it is that user's and was made so soon after since; "" when it is not.
-func (e *Engine) bornThen(path string, uid uint32, since time.Time, within time.Duration) string {
-	place, err := e.fs.PlaceLink(path)
-	if err != nil {
-		return ""
-	}
-	defer place.Close()
-	o := place.Object()
-	if o.True != path || o.Info.Kind != guardfs.KindDir || o.Info.UID != uid {
-		return ""
-	}
-	born := o.Info.ChangeTime // which also moves when something is put into it
-	if o.Info.ID.Birth != 0 {
-		born = time.Unix(0, o.Info.ID.Birth)
-	}
-	if born.Before(since.Add(-clockTick)) || born.Sub(since) > within {
-		return ""
-	}
-	return o.Info.ID.Lasting()
-}

@@ -9,102 +9,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 )
-
-// lastingOf is how a mark names a directory.
-func lastingOf(t *testing.T, path string) string {
-	t.Helper()
-	f, err := guardfs.New(guardfs.Options{Judge: anything{}})
-	must(t, err)
-	defer f.Close()
-	p, err := f.PlaceLink(path)
-	must(t, err)
-	defer p.Close()
-	return p.Object().Info.ID.Lasting()
-}
-
-type anything struct{}
-
-func (anything) Judge(guardfs.Object, guardfs.Access) error { return nil }
-func (anything) Dir(string, ...string) guardfs.DirVerdict   { return guardfs.DirVerdict{All: true} }
-
-// Of a change that a kill cut off, the next start removes the directories that it made: the very ones, and those in which nothing is. What of them
-// it made is in the notes of its mark.
-func TestDirectoriesOfAChangeThatWasCutOff(t *testing.T) {
-	const long = -time.Minute
-	for name, c := range map[string]struct {
-		noted   string // of the directory d/e: what of it is noted: "it", "another", "begun", "not", "nothing at all"
-		age     time.Duration
-		inside  bool // somebody put a file into it
-		removed bool
-	}{
-		"ours":                                 {noted: "it", age: long, removed: true},
-		"ours, and used":                       {noted: "it", age: long, inside: true},
-		"somebody removed it and made another": {noted: "another", age: long},
-		"begun, and there at once":             {noted: "begun", removed: true},
-		"begun, and there at once, but used":   {noted: "begun", inside: true},
-		"begun, and there much later":          {noted: "begun", age: long},
-		"begun, and there long before":         {noted: "begun", age: -long},
-		"never begun":                          {noted: "not"},
-		"no note came to the disk":             {noted: "nothing at all", removed: true},
-		"no note, and there much later":        {noted: "nothing at all", age: long},
-	} {
-		t.Run(name, func(t *testing.T) {
-			x := grow(t, nil)
-			x.put("s", "f", "1")
-			x.put("s", "f", "2")
-			x.Close()
-			db, err := checkpoint.Open(x.data+"/checkpoints", checkpoint.Options{})
-			must(t, err)
-			call := x.call("s")
-			saved, err := db.Save(ctx, checkpoint.Op{Tool: "Write", Kind: checkpoint.KindWrite, Principal: call.Principal, Session: call.Session, Changes: []checkpoint.Change{
-				{Path: x.ws + "/d/e/f", Role: "target", After: checkpoint.State{Kind: checkpoint.File}, AfterContent: []byte("f")},
-				{Path: x.ws + "/d", Role: checkpoint.RoleParent, After: checkpoint.State{Kind: checkpoint.Dir, UID: uint32(os.Getuid())}},
-				{Path: x.ws + "/d/e", Role: checkpoint.RoleParent, After: checkpoint.State{Kind: checkpoint.Dir, UID: uint32(os.Getuid())}},
-			}})
-			must(t, err)
-			intent, err := db.Intend(saved.ID)
-			must(t, err)
-			now := time.Now()
-			must(t, os.MkdirAll(x.ws+"/d/e", 0o755))
-			if c.noted != "nothing at all" {
-				must(t, intent.Note(x.ws+"/d", lastingOf(t, x.ws+"/d")))
-			}
-			switch c.noted {
-			case "it":
-				must(t, intent.Note(x.ws+"/d/e", lastingOf(t, x.ws+"/d/e")))
-			case "another":
-				must(t, intent.Note(x.ws+"/d/e", lastingOf(t, x.ws)))
-			case "begun":
-				must(t, intent.Note(x.ws+"/d/e", ""))
-			}
-			must(t, os.Chtimes(x.data+"/checkpoints/journal/"+string(saved.ID), now, now.Add(c.age)))
-			must(t, intent.Leave())
-			must(t, db.Close())
-			if c.inside {
-				x.write("d/e/theirs", "t")
-			}
-			x.open()
-			for _, d := range []string{"d", "d/e"} {
-				if _, err := os.Stat(x.ws + "/" + d); errors.Is(err, os.ErrNotExist) != c.removed {
-					t.Errorf("%s: %v", d, err)
-				}
-			}
-			if c.inside {
-				x.has("d/e/theirs", "t")
-			}
-			if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil { // which walks over it
-				t.Fatal(err)
-			}
-			x.has("f", "1")
-		})
-	}
-}
 
 // A directory that a change made and that can't go with it is told, with the reason: in a dry run too, as far as that can tell.
 func TestDirectoriesThatStayAreTold(t *testing.T) {

@@ -133,10 +133,6 @@ func OpenOver(o Options) (_ *Engine, err error) {
 	}
 	e.points = &checkpointStore{dir: filepath.Join(o.DataDir, "checkpoints"), cfg: e.cfg.Checkpoint, logger: e.logger, identities: o.Identities, progress: o.Progress}
 	until := time.Now().Add(e.lockWait)
-	if err = e.recoverOpen(context.Background(), until); err != nil {
-		return nil, err
-	}
-	e.sweepDead()
 	return e, e.recover(context.Background(), until)
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"moltisfs/checkpoint"
@@ -70,17 +71,10 @@ func (e *Engine) Sums() int {
 	return len(e.sums.known)
 }
 
-// HalfWay lists what is marked as half-way, by whichever of the two roads.
+// HalfWay lists what may be half-way.
 func (e *Engine) HalfWay(ctx context.Context) (ids []checkpoint.ID, err error) {
-	if ids, err = checkpoint.Marked(e.points.dir); err != nil {
-		return nil, err
-	}
-	tags, err := checkpoint.OpenTags(e.points.dir)
-	if err != nil || len(tags) == 0 {
-		return ids, err
-	}
-	db, err := e.points.open()
-	if err != nil {
+	db, err := e.points.existing()
+	if db == nil || err != nil {
 		return nil, err
 	}
 	rows, err := db.Open(ctx)
@@ -90,4 +84,57 @@ func (e *Engine) HalfWay(ctx context.Context) (ids []checkpoint.ID, err error) {
 		}
 	}
 	return ids, err
+}
+
+// SetLockWait is how long a call waits for locks.
+func (e *Engine) SetLockWait(d time.Duration) { e.lockWait = d }
+
+// Recover brings to an end what others have left half-way.
+func (e *Engine) Recover(ctx context.Context) error {
+	return e.recover(ctx, time.Now().Add(e.lockWait))
+}
+
+func (e *Engine) tagOf(ctx context.Context, id checkpoint.ID) string {
+	open, err := e.openOps(ctx)
+	for _, o := range open {
+		if o.row.ID == id {
+			return o.row.Tag
+		}
+	}
+	panic(fmt.Sprint(id, " is not open: ", err))
+}
+
+// LockOp takes the lock of an open operation, as who takes it back does.
+func (e *Engine) LockOp(ctx context.Context, id checkpoint.ID) (unlock func()) {
+	unlock, err := e.lock(ctx, "test", []string{opKey(e.tagOf(ctx, id))})
+	if err != nil {
+		panic(err)
+	}
+	return unlock
+}
+
+// OpFree says that nobody has that lock.
+func (e *Engine) OpFree(ctx context.Context, id checkpoint.ID) bool {
+	return e.dead(ctx, e.tagOf(ctx, id))
+}
+
+// LockKey is the lock of a path.
+func (e *Engine) LockKey(path string) string {
+	place, err := e.fs.Place(path)
+	if err != nil {
+		panic(err)
+	}
+	defer place.Close()
+	return place.LockKey()
+}
+
+// RestoreAfter restores what a checkpoint holds, after something else has happened to the store.
+func (e *Engine) RestoreAfter(ctx context.Context, c *Call, id checkpoint.ID, o RestoreOptions, then func(*checkpoint.DB) error) (*Restored, error) {
+	return e.carryOut(ctx, c, o, func(db *checkpoint.DB) (*checkpoint.Plan, error) {
+		plan, err := db.Plan(ctx, checkpoint.Restore{ID: id, AllSessions: true})
+		if err == nil {
+			err = then(db)
+		}
+		return plan, err
+	})
 }

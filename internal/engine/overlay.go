@@ -235,8 +235,9 @@ func (p *Plan) unsaved() bool {
 // may not be able to take it only over the text that it had, so the last look is right before.
 func (e *Engine) store(ctx context.Context, c *Call, ts targets, p *Plan) (*Done, error) {
 	t := p.Steps[0].file
-	done, point := &Done{Targets: ts}, &point{e: e, c: c}
-	err := point.save(ctx, t, p, done)
+	s := &apply{c: c, p: p, done: &Done{Targets: ts}, moves: make([]movement, 1)}
+	s.e, s.tag = e, p.Op.Tag // it has no steps: what is on the disk does not tell whether it was made
+	err := s.save(ctx)
 	if err == nil {
 		text, held, lerr := c.held(ctx, t.True)
 		if err = lerr; err == nil && (!held || HashOf(text) != t.Before.Hash) {
@@ -244,7 +245,7 @@ func (e *Engine) store(ctx context.Context, c *Call, ts targets, p *Plan) (*Done
 		}
 	}
 	if err != nil {
-		point.settle(ctx, checkpoint.Aborted)
+		s.settle(ctx, checkpoint.Aborted)
 		return nil, err
 	}
 	old, text := string(t.Before.Content), string(t.After.Content)
@@ -256,15 +257,15 @@ func (e *Engine) store(ctx context.Context, c *Call, ts targets, p *Plan) (*Done
 		switch is := HashOf(text); {
 		case lerr == nil && held && is == t.After.Hash:
 		case lerr == nil && held && is == t.Before.Hash && sure:
-			point.settle(ctx, checkpoint.Aborted)
+			s.settle(ctx, checkpoint.Aborted)
 			return nil, err
 		default: // nobody can tell, or it may still come
-			point.settle(ctx, checkpoint.Foreign)
-			return nil, halfMade(err, []string{t.True}, point.id, false)
+			s.settle(ctx, checkpoint.Foreign)
+			return nil, halfMade(err, []string{t.True}, s.id, false)
 		}
 	}
 	t.Published = &guardfs.Published{True: t.True}
 	t.Published.Info = heldInfo(t.Before.Info, t.True, t.After.Content)
-	point.settle(ctx, checkpoint.Committed)
-	return done, nil
+	s.settle(ctx, checkpoint.Committed)
+	return s.done, nil
 }

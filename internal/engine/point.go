@@ -1,49 +1,13 @@
 package engine
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"slices"
 	"syscall"
-	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
-)
-
-// point is the checkpoint of one mutation on its way: saved before the change, settled after it. A change of several
-// paths is marked as under way in between, so that Open can take it back should we not live to finish it.
-type point struct {
-	e   *Engine
-	c   *Call
-	db  *checkpoint.DB // nil when no checkpoint was taken
-	id  checkpoint.ID
-	tag string // of its temporary files; see tagOf
-}
-
-// tagOf is what the temporary names of an operation carry: whoever takes it back must not take what another has under way in the same directory. The time,
-// because another store may have the same id.
-func tagOf(id checkpoint.ID, at time.Time) string {
-	return HashOf(fmt.Appendf(nil, "%s %d", id, at.UnixNano()))[:guardfs.TagLen]
-}
-
-// label gives the tag to the places of targets that are open.
-func (p *point) label(ts targets) {
-	for _, t := range ts {
-		if t.place != nil {
-			t.place.Label(p.tag)
-		}
-	}
-}
-
-// What the mark says of the change as a whole; no path is empty.
-const (
-	noteOutcome = ""
-	noteMade    = "made" // and the catalog could not be told
-	noteHalf    = "half" // it failed, and all was put back but the paths with noteStuck before them
-	noteStuck   = "stuck "
 )
 
 // halfMade is the error of a change that failed with cause and of which these paths could not be
@@ -57,47 +21,6 @@ func halfMade(cause error, left []string, id checkpoint.ID, again bool) error {
 		r.Code = of.Code
 	}
 	return r // its cause is no Err of it: who tells of that alone says that nothing was changed
-}
-
-// save stores what is there before one file changes. It returns once the store says that it is durable.
-func (p *point) save(ctx context.Context, t *Target, plan *Plan, done *Done) error {
-	e, c := p.e, p.c
-	if !plan.Checkpoint && !e.cfg.CheckpointBeforeMutation {
-		return nil
-	}
-	op := plan.Op
-	op.Tool, op.Principal, op.Session, op.Turn = c.Tool, c.Principal, c.Session, c.Turn
-	op.Time, op.Changes = e.now(), []checkpoint.Change{change(t)}
-	db, err := e.points.open()
-	var saved checkpoint.Saved
-	if err == nil {
-		saved, err = db.Save(ctx, op)
-	}
-	if saved.ID != "" {
-		p.db, p.id, p.tag = db, saved.ID, tagOf(saved.ID, op.Time)
-	}
-	if err == nil && plan.Whole {
-		if lost := unsaved(op.Changes, saved.Skipped); lost != nil {
-			return Refuse(NotStored, lost.Path, Unstored.Of(lost.Why))
-		}
-	}
-	if err != nil {
-		if e.cfg.Checkpoint.OnError == "allow" && !plan.Checkpoint {
-			done.Skipped = err.Error()
-			e.logger.Warn("a change went ahead without its checkpoint, as on_error allows", "err", err)
-			return nil
-		}
-		return notSaved(err)
-	}
-	done.Checkpoint, c.Trace.Checkpoint = string(saved.ID), string(saved.ID)
-	for _, s := range saved.Skipped {
-		done.Skipped = s.Why
-	}
-	if done.Skipped == "" && !plan.Whole { // a restore's come from the store
-		done.Skipped = e.newUnheld(done.Targets)
-	}
-	done.Trashed = saved.Trashed
-	return nil
 }
 
 // Why a checkpoint does not hold what a change leaves behind, though it holds what was there before: as long as that stands in its place, no restore
@@ -131,18 +54,6 @@ func unsaved(changes []checkpoint.Change, skipped []checkpoint.Skip) *checkpoint
 		}
 	}
 	return nil
-}
-
-// settle says what became of the change. That it was made costs nothing; that it was not is written
-// at once, because the store would presume it.
-func (p *point) settle(ctx context.Context, o checkpoint.Outcome) {
-	if p.db == nil {
-		return
-	}
-	if err := p.db.Settle(context.WithoutCancel(ctx), p.id, o); err != nil {
-		p.e.logger.Error("what became of a change could not be written to its checkpoint", "id", p.id,
-			"outcome", o, "err", err)
-	}
 }
 
 // dirState is what a directory looks like that is to go. It has to be known: it may have to come back.
@@ -236,4 +147,17 @@ func state(b *guardfs.Before) checkpoint.State {
 // metadata is what a restored file gets. Not its old time: to builds and editors the restore is a change like any other.
 func metadata(s checkpoint.State) *guardfs.Metadata {
 	return &guardfs.Metadata{Mode: s.Mode & (fs.ModePerm | fs.ModeSticky), UID: s.UID, GID: s.GID, Xattrs: s.Xattrs}
+}
+
+// announced is what the target is to become.
+func (t *Target) announced() checkpoint.State {
+	switch t.After.Kind {
+	case guardfs.KindFile:
+		return checkpoint.State{Kind: checkpoint.File, Hash: t.After.Hash}
+	case guardfs.KindSymlink:
+		return checkpoint.State{Kind: checkpoint.Symlink, Target: t.After.Target}
+	case guardfs.KindDir:
+		return checkpoint.State{Kind: checkpoint.Dir}
+	}
+	return checkpoint.State{Kind: checkpoint.Absent}
 }

@@ -227,7 +227,7 @@ func (e *Engine) carryOutOnce(ctx context.Context, c *Call, db *checkpoint.DB, o
 	}
 	plan, err := find(db) // once: what others undo or redo meanwhile is not to be done again
 	if err == nil && !o.DryRun {
-		err = e.unsettled(plan)
+		err = e.unsettled(ctx, plan)
 	}
 	if err != nil {
 		return nil, err

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -33,6 +35,14 @@ type checkpointStore struct {
 	closed bool
 }
 
+// existing is the store, or nil where none was ever made.
+func (s *checkpointStore) existing() (*checkpoint.DB, error) {
+	if _, err := os.Stat(s.dir); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return s.open()
+}
+
 func (s *checkpointStore) open() (*checkpoint.DB, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +56,6 @@ func (s *checkpointStore) open() (*checkpoint.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Settles = true // every point does
 	o.Logger, o.Identities, o.Progress = s.logger, s.identities, s.progress
 	db, err := checkpoint.Open(s.dir, o)
 	if _, full := errors.AsType[*checkpoint.DiskFullError](err); full || errors.Is(err, checkpoint.ErrBusy) || errors.Is(err, checkpoint.ErrReadOnly) || errors.Is(err, checkpoint.ErrInUse) {

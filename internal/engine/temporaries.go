@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 
-	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
 )
 
@@ -20,15 +19,22 @@ const temporariesName = "temporaries"
 
 // sweepDead removes what killed processes have left beside files, as their records say. Where
 // policy does not let us look, or something goes wrong, the record stays for another start.
-func (e *Engine) sweepDead() {
-	open, err := checkpoint.OpenTags(e.points.dir)
-	if err != nil {
-		e.logger.Warn("it could not be looked for changes that were cut off", "err", err)
-		return
-	}
-	over := func(operation string) bool { return !slices.Contains(open, operation) }
-	err = e.temps.Dead(func(tag string, paths []string) (done bool) {
-		done = true
+func (e *Engine) sweepDead(ctx context.Context) {
+	err := e.temps.Dead(func(tag string, paths []string) (done bool) {
+		// Now that it is known to be dead all that it saved is there. What is open, or can't be read,
+		// keeps its holds and its record.
+		open, err := e.allOpen(ctx)
+		if err != nil {
+			e.logger.Warn("it could not be looked for changes that were cut off", "err", err)
+			return false
+		}
+		over := func(operation string) bool {
+			return !slices.ContainsFunc(open, func(o openOp) bool { return o.row.Tag == operation }) &&
+				e.dead(ctx, operation)
+		}
+		done = !slices.ContainsFunc(open, func(o openOp) bool {
+			return o.steps == nil || o.steps.process == tag
+		})
 		for _, name := range paths {
 			tree := e.fs
 			if inTrash(name) {

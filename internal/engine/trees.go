@@ -11,56 +11,6 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// recoverMoves finishes or takes back the renames of an operation whose process died. A thing is always whole at one of its two places.
-func (e *Engine) recoverMoves(ctx context.Context, db *checkpoint.DB, op *checkpoint.Checkpoint, made bool) (stuck []error) {
-	for i := range op.Changes {
-		c := &op.Changes[i]
-		if c.Role != roleTree {
-			continue
-		}
-		entries, err := e.entriesAt(ctx, db, c.Path, true)
-		if err != nil {
-			return append(stuck, err)
-		}
-		for j := range entries {
-			t := &entries[j]
-			if t.Parked == "" || t.Phase == checkpoint.Parking && t.Checkpoint != op.ID {
-				continue
-			}
-			if err := e.recoverMove(ctx, db, t, t.Phase == checkpoint.Parking != made); err != nil {
-				stuck = append(stuck, err)
-			}
-		}
-	}
-	return stuck
-}
-
-// recoverMove makes one thing be in its place, if it should be there, or else in the trash, and its entry say so.
-func (e *Engine) recoverMove(ctx context.Context, db *checkpoint.DB, t *checkpoint.Trashed, inPlace bool) error {
-	mv := &Move{Path: t.Path, Entry: *t}
-	defer mv.close()
-	var err error
-	if mv.slot, err = e.trash.PlaceLink(t.Parked); err != nil {
-		return err
-	}
-	i := mv.slot.Object().Info
-	parked := i.Kind != guardfs.KindAbsent && i.ID.Lasting() == t.Identity
-	if parked != inPlace {
-		return e.settleEntry(ctx, db, t, parked)
-	}
-	if mv.place, err = e.fs.PlaceLink(t.Path); err == nil {
-		from, to := mv.slot, mv.place
-		if !inPlace {
-			from, to = to, from
-		}
-		var moved bool
-		if moved, err = from.MoveTo(ctx, to, t.Identity, e.sync()); moved {
-			parked = !inPlace
-		}
-	}
-	return errors.Join(err, e.settleEntry(ctx, db, t, parked))
-}
-
 // entriesAt lists the entries of a path, newest first: those that a crash left in between, or those that are in the trash.
 func (e *Engine) entriesAt(ctx context.Context, db *checkpoint.DB, path string, unsettled bool) (out []checkpoint.Trashed, err error) {
 	f := checkpoint.TrashFilter{AllPrincipals: true, Path: path, Unsettled: unsettled, Limit: 1000}

@@ -318,9 +318,6 @@ func (p *passage) renames() (out []*trace) {
 	return out
 }
 
-// alone says that the operation has one rename. It is made or not, and never half made.
-func (p *passage) alone() bool { return len(p.renames()) <= 1 }
-
 // lastCommits says that the last rename is the commit: all others make the directories for it.
 // Others may have put something into what it moved. They find it there after a kill, and not in the
 // trash.
@@ -330,7 +327,8 @@ func (p *passage) lastCommits() bool {
 		func(s *trace) bool { return s.action != Mkdir }) && all[len(all)-1].action != Mkdir
 }
 
-// whole says that no step is as it was before.
+// whole says that no step is as it was before. Where the last rename is the commit, what was to come
+// may never have had a name: then nothing is at its path.
 func (p *passage) whole() (bool, error) {
 	for i := range p.steps {
 		s := &p.steps[i]
@@ -342,7 +340,8 @@ func (p *passage) whole() (bool, error) {
 			return false, err
 		}
 		at.close()
-		if s.after != "" && at.held == s.after || s.before != "" && at.is == s.before {
+		if s.after != "" && at.held == s.after || s.before != "" && at.is == s.before ||
+			s.before == "" && at.is == "" && p.lastCommits() {
 			return false, nil
 		}
 	}
@@ -387,42 +386,34 @@ func (e *Engine) dropOrKeep(hold *guardfs.Place, of string, known bool) error {
 	return err
 }
 
-// opKey is the lock of an operation: who holds it is alive.
-func opKey(tag string) string { return "op:" + tag }
-
-// recoverOpen brings to an end what processes that are no more have left open, the newest first:
-// what was made as a whole goes on, all else is taken back. For the locks of others it waits until
-// then.
-func (e *Engine) recoverOpen(ctx context.Context, until time.Time) error {
-	tags, err := checkpoint.OpenTags(e.points.dir)
-	if err != nil || len(tags) == 0 {
-		return err
+// syncNames puts the names of all steps on stable storage.
+func (p *passage) syncNames() error {
+	if !p.e.sync() {
+		return nil
 	}
-	db, err := e.points.open()
-	if err != nil {
-		return err
-	}
-	rows, err := db.Open(ctx)
-	if err != nil {
-		return err
-	}
-	for _, row := range rows {
-		tags = slices.DeleteFunc(tags, func(t string) bool { return t == row.Tag })
-		if !e.dead(ctx, row.Tag) {
+	for i := range p.steps {
+		if p.steps[i].dir == "" {
 			continue
 		}
-		// Another start tries again; calls on other paths need not wait for that.
-		if err := e.recoverRow(ctx, db, row, until); err != nil {
-			e.left.log(e.logger, row.ID, err)
+		at, err := p.look(i)
+		if err != nil {
+			return err
 		}
-	}
-	for _, tag := range tags {
-		if e.dead(ctx, tag) { // it never came to be saved
-			db.Forget(tag)
+		for _, place := range []*guardfs.Place{at.place, at.hold} {
+			if place != nil && err == nil {
+				err = place.SyncNames()
+			}
+		}
+		at.close()
+		if err != nil {
+			return err
 		}
 	}
 	return nil
 }
+
+// opKey is the lock of an operation: who holds it is alive.
+func opKey(tag string) string { return "op:" + tag }
 
 // dead says that nobody carries out the operation of that tag.
 func (e *Engine) dead(ctx context.Context, tag string) bool {
@@ -433,9 +424,9 @@ func (e *Engine) dead(ctx context.Context, tag string) bool {
 	return err == nil
 }
 
-// recoverRow brings one operation to its end.
-func (e *Engine) recoverRow(ctx context.Context, db *checkpoint.DB, row checkpoint.OpenOp,
-	until time.Time) error {
+// recoverOp brings one operation to its end.
+func (e *Engine) recoverOp(ctx context.Context, o openOp, until time.Time) error {
+	db, row := o.db, o.row
 	op, err := db.Get(ctx, row.ID, checkpoint.Scope{AllSessions: true})
 	if err != nil {
 		return err
@@ -462,6 +453,9 @@ func (e *Engine) recoverRow(ctx context.Context, db *checkpoint.DB, row checkpoi
 	}
 	if rows[at].Made || p.lastCommits() {
 		whole, err := p.whole()
+		if err == nil && whole && !rows[at].Made { // nobody may have come to sync what it renamed
+			err = p.syncNames()
+		}
 		if err != nil {
 			return err
 		}

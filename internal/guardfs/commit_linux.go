@@ -160,7 +160,10 @@ func (s *Staged) replace(dir, fd int, out Expect, pub *Published) error {
 	if out.Like != nil {
 		like = out.Like.Hash
 	}
-	trade, err := p.trade(s.id.Ino, like)
+	trade, err := s.name, error(nil)
+	if trade == "" {
+		trade, err = p.trade(s.id.Ino, like)
+	}
 	if err != nil {
 		return err
 	}

@@ -103,6 +103,7 @@ func (p *Place) file(ctx context.Context, of *Place, dir int, what *NewObject, m
 		return err
 	}
 	if made.Info = st.info; what.Open {
+		s.name = p.base
 		p.hold.staged = s
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 type Staged struct {
 	place   *Place
 	fd      descriptor
+	name    string // that it gets beside the place, of a hold that is open; else one is made up
 	temp    string // its name in the directory; "" while it has none
 	id      Identity
 	sync    bool

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,6 +34,7 @@ type Temporaries struct {
 	dirs   map[string]bool
 	left   bool // a name may have stayed behind
 	closed bool
+	synced bool // the record itself is on stable storage
 }
 
 // OpenTemporaries is the record in a directory of its own, which SHOULD be in the data directory.
@@ -48,13 +50,8 @@ func (t *Temporaries) give(name string) (tag string, err error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed {
-		return "", &RecordError{fs.ErrClosed}
-	}
-	if t.file == nil {
-		if err := t.open(); err != nil {
-			return "", &RecordError{err}
-		}
+	if err := t.begin(); err != nil {
+		return "", err
 	}
 	dir := path.Dir(name)
 	if !t.dirs[dir] {
@@ -67,6 +64,27 @@ func (t *Temporaries) give(name string) (tag string, err error) {
 		t.dirs[dir] = true
 	}
 	return t.tag, nil
+}
+
+// begin makes the record of this process, if there is none.
+func (t *Temporaries) begin() error {
+	if t.closed {
+		return &RecordError{fs.ErrClosed}
+	}
+	if t.file == nil {
+		if err := t.open(); err != nil {
+			return &RecordError{err}
+		}
+	}
+	return nil
+}
+
+// Tag is that of this process, which is on record from here on.
+func (t *Temporaries) Tag() (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err := t.begin()
+	return t.tag, err
 }
 
 // maxNoted is how many directories are remembered; then some are recorded twice.
@@ -112,6 +130,91 @@ func (t *Temporaries) Stays() {
 	}
 }
 
+// Abandon leaves this process's record to whoever looks for the dead, as if it had ended: it has to
+// do later what could not be done now. Names that are given after that are on another record. What
+// is under way goes on; those who look tell it by the lock of its operation.
+func (t *Temporaries) Abandon() {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.file != nil {
+		t.file.Close() //nolint:errcheck // closing is what lets go
+		t.file, t.tag = nil, ""
+	}
+}
+
+// Sync puts the record of this process on stable storage.
+func (t *Temporaries) Sync() error {
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.file == nil || t.synced {
+		return nil
+	}
+	err := t.file.Sync()
+	for _, dir := range []string{t.dir, filepath.Dir(t.dir)} {
+		if err == nil {
+			err = syncDir(dir)
+		}
+	}
+	if err != nil {
+		return &RecordError{err}
+	}
+	t.synced = true
+	return nil
+}
+
+// syncDir puts the names in a directory of ours on stable storage, where the system can do that.
+func syncDir(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written through it
+	if err = f.Sync(); runtime.GOOS == "windows" {
+		return nil
+	}
+	return err
+}
+
+// Alive says whether the process whose names carry that tag has not ended, nor abandoned its record.
+func (t *Temporaries) Alive(tag string) bool {
+	t.mu.Lock()
+	own := tag == t.tag && t.file != nil
+	t.mu.Unlock()
+	if own {
+		return true
+	}
+	f, err := os.OpenFile(filepath.Join(t.dir, tag), os.O_RDWR, 0)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	defer f.Close() //nolint:errcheck // closing is what lets go
+	free, err := flock.TryLockShared(f)
+	return err != nil || !free
+}
+
+// AnyDead says whether there is a record of a process that is no more.
+func (t *Temporaries) AnyDead() bool {
+	entries, err := os.ReadDir(t.dir)
+	if err != nil {
+		return false
+	}
+	t.mu.Lock()
+	own := t.tag
+	t.mu.Unlock()
+	for _, e := range entries {
+		if len(e.Name()) == TagLen && e.Name() != own && !t.Alive(e.Name()) {
+			return true
+		}
+	}
+	return false
+}
+
 // knows says whether a process on record gives names with that tag, or gave them and left some.
 func (t *Temporaries) knows(tag string) bool {
 	if t == nil || len(tag) < TagLen {
@@ -148,7 +251,9 @@ func (t *Temporaries) Dead(sweep func(tag string, paths []string) (done bool)) e
 			continue // just removed, or not ours to write
 		}
 		done := false
-		if held, err := flock.TryLock(f); err == nil && held {
+		// Beside others who look: they would take a record that one of them has alone for that of
+		// somebody alive.
+		if held, err := flock.TryLockShared(f); err == nil && held {
 			if there, err := isAt(f, name); err == nil && there {
 				text, err := io.ReadAll(f)
 				done = err == nil && sweep(e.Name(), unquoted(string(text)))
