@@ -151,14 +151,28 @@ const (
 	moments
 )
 
-// openTags names the operations that are announced in the store and not settled.
-func openTags(t *testing.T, dir string) []string {
+// openTags names the operations that are saved in the store and not settled.
+func openTags(t *testing.T, db *checkpoint.DB) (tags []string) {
 	t.Helper()
-	tags, err := checkpoint.OpenTags(dir + "/data/checkpoints")
+	open, err := db.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, o := range open {
+		tags = append(tags, o.Tag)
+	}
 	return tags
+}
+
+// leftOpen opens the store of dir for a look.
+func leftOpen(t *testing.T, dir string) []string {
+	t.Helper()
+	db, err := checkpoint.Open(dir+"/data/checkpoints", checkpoint.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	return openTags(t, db)
 }
 
 // killRewind runs a process that rewinds back and forth, and kills it. With few, it may have so few files open that it closes the new ones until they are published.
@@ -183,12 +197,17 @@ func killRewind(t *testing.T, dir string, at moment, few bool) {
 	time.Sleep(time.Duration(rand.Intn(30_000)) * time.Microsecond)
 	if at != anyMoment {
 		first := func() string { b, _ := os.ReadFile(rewoundPath(dir+"/ws", 1)); return string(b) }
-		was, before := first(), openTags(t, dir)
+		db, err := checkpoint.Open(dir+"/data/checkpoints", checkpoint.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		was, before := first(), openTags(t, db)
 		came := func() bool {
 			if at == afterFile {
 				return first() != was
 			}
-			return slices.ContainsFunc(openTags(t, dir), func(tag string) bool { return !slices.Contains(before, tag) })
+			return slices.ContainsFunc(openTags(t, db), func(tag string) bool { return !slices.Contains(before, tag) })
 		}
 		for until := time.Now().Add(time.Minute); !came(); {
 			if time.Now().After(until) {
@@ -239,7 +258,7 @@ func TestKilledRewind(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if left := openTags(t, dir); left != nil {
+		if left := leftOpen(t, dir); left != nil {
 			t.Fatalf("round %d: operations are left open: %q", round, left)
 		}
 	}
@@ -294,7 +313,7 @@ func TestKilledRewindAndCleanedStore(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if left := openTags(t, dir); left != nil {
+		if left := leftOpen(t, dir); left != nil {
 			t.Fatalf("round %d: operations are left open: %q", round, left)
 		}
 	}

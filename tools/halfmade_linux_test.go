@@ -72,11 +72,7 @@ func TestHalfMadeIsTold(t *testing.T) {
 			}
 			return changed
 		}
-		marks := func() []string {
-			m, _ := filepath.Glob(dir + "/data/checkpoints/journal/ck-*")
-			open, _ := filepath.Glob(dir + "/data/checkpoints/open/*")
-			return append(m, open...)
-		}
+		halfWay := func() []string { return leftOpen(t, dir) }
 		told := 0
 		stride := int64(6)
 		if *every {
@@ -129,14 +125,14 @@ func TestHalfMadeIsTold(t *testing.T) {
 				}
 				s.Close()
 				open() // the disk takes nothing yet
-				if len(marks()) == 0 {
+				if len(halfWay()) == 0 {
 					t.Fatalf("%v from call %d on: given up, and there is %v", errno, n, looks())
 				}
 			}
 			hook.Store(nil)
 			s.Close()
 			open()
-			if changed, m := looks(), marks(); changed != nil || m != nil {
+			if changed, m := looks(), halfWay(); changed != nil || m != nil {
 				t.Fatalf("%v from call %d on: it stays that %v, marked %v", errno, n, changed, m)
 			}
 		}

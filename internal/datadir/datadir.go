@@ -41,9 +41,8 @@ func ours(dir string) bool {
 
 // parts are what we keep in a data directory, and in its checkpoints.
 var parts = map[string][]string{
-	"": {marker, "audit", "cache", "ledger", "locks", "temporaries"},
-	"checkpoints": {"blobs", "checkpoints.db*", "damaged-*", "in-use", "journal*", "numbers*",
-		"open", "purging*", "writers"},
+	"":            {marker, "audit", "cache", "ledger", "locks", "temporaries"},
+	"checkpoints": {"blobs", "checkpoints.db*", "damaged-*", "in-use", "numbers*", "purging*"},
 }
 
 // In lists what is ours in a data directory that others keep things in as well, such as Moltis in
