@@ -77,7 +77,6 @@ type Target struct {
 	Published *guardfs.Published
 
 	ours  bool             // that it is read-only is the session's own doing
-	own   guardfs.Identity // of the file that was written for it
 	disk  *guardfs.Before  // what Before is in the place of, where a client holds the text; else nil
 	place *guardfs.Place   // nil while the parent is still to be made
 	above *guardfs.Place   // that of the topmost parent that is still to be made
