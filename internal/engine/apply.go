@@ -228,7 +228,7 @@ func (s *apply) stage(ctx context.Context, i int) error {
 	what.Private = st.Action == Put && s.closed(path.Dir(st.Path))
 	what.Open = s.p.single()
 	var err error
-	if m.hold, m.made, err = at.Hold(ctx, s.tag, i, what); err != nil {
+	if m.hold, m.made, err = at.Hold(ctx, s.tag, s.number(i), what); err != nil {
 		return fmt.Errorf("writing beside %s: %w", st.Path, err)
 	}
 	tr.dir, tr.after = at.ParentTrue(), lasting(m.made.Info)

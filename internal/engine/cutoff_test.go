@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/config"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 )
@@ -147,6 +148,36 @@ func TestWhatTheKillCutOff(t *testing.T) {
 		}
 		if left := x.halfWay(); left != nil {
 			t.Errorf("it is asked about again: %v", left)
+		}
+	}
+}
+
+// What somebody wrote into the file right before the swap, and which only the process that died could have put back, is kept beside it.
+func TestWhatWasWrittenRightBeforeTheKillIsKept(t *testing.T) {
+	for _, saved := range []bool{true, false} {
+		x := grow(t, func(fs *config.FS) { fs.CheckpointBeforeMutation = saved })
+		x.write("b", "x")
+		x.put("s", "a", "y") // so that there is a history, if there is to be one
+		run := x.cutting("unlink", 1)
+		func() {
+			defer func() { _ = recover() }() // without a checkpoint there is none to name
+			run(makes("y", "b"))
+		}()
+		holds, _ := filepath.Glob(x.ws + "/.moltis-*.tmp")
+		if len(holds) != 1 {
+			t.Fatalf("there is %v", holds)
+		}
+		must(t, os.WriteFile(holds[0], []byte("theirs"), 0o600))
+		x.Close()
+		x.open()
+		x.has("b", "y")
+		kept, err := engine.Kept(ctx, x.data, false)
+		must(t, err)
+		if len(kept) != 1 {
+			t.Fatalf("saved %v: kept %v", saved, kept)
+		}
+		if b, err := os.ReadFile(kept[0].Path); err != nil || string(b) != "theirs" {
+			t.Errorf("saved %v: it holds %q: %v", saved, b, err)
 		}
 	}
 }

@@ -27,6 +27,7 @@ type trace struct {
 	dir           string // of the hold; of a rename its other name; "" where there is none
 	before, after string // guardfs.Identity.Lasting
 	hash          string // of the file that is put
+	was           string // the hash of the file that was there; "" where nobody knows it
 }
 
 // A passage is the steps of one operation, by whoever carries them out, takes them back or brings
@@ -37,6 +38,14 @@ type passage struct {
 	process string // that gave the holds their names
 	steps   []trace
 	stored  func(path string) bool // the checkpoint holds what was there
+}
+
+// number is that of the i-th hold. That of a change of one step, which may have no row, is told apart.
+func (p *passage) number(i int) int {
+	if len(p.steps) == 1 {
+		return 0
+	}
+	return i + 1
 }
 
 // encode is what the row of the operation says of the steps.
@@ -61,10 +70,10 @@ func (p *passage) encode() []byte {
 
 // decode reads what the row of an operation says, and of each file what it was to become.
 func (p *passage) decode(b []byte, op *checkpoint.Checkpoint) error {
-	hashes, stored := map[string]string{}, map[string]bool{}
+	hashes, stored, was := map[string]string{}, map[string]bool{}, map[string]string{}
 	for i := range op.Changes {
 		c := &op.Changes[i]
-		hashes[c.Path], stored[c.Path] = c.After.Hash, c.Stored
+		hashes[c.Path], stored[c.Path], was[c.Path] = c.After.Hash, c.Stored, c.Before.Hash
 	}
 	p.stored = func(path string) bool { return stored[path] }
 	bad := false
@@ -83,7 +92,7 @@ func (p *passage) decode(b []byte, op *checkpoint.Checkpoint) error {
 		if s.dir == "." {
 			s.dir = path.Dir(s.path)
 		}
-		if s.action == Put {
+		if s.was = was[s.path]; s.action == Put {
 			s.hash = hashes[s.path]
 		}
 		bad = bad || s.action != Rename && !strings.HasPrefix(s.path, s.dir)
@@ -162,7 +171,7 @@ func (p *passage) look(i int) (_ *pair, err error) {
 		return out, err
 	}
 	defer at.Close() //nolint:errcheck // nothing was written through it
-	if out.hold, err = at.Held(guardfs.HoldName(p.tag, i, p.process)); err != nil {
+	if out.hold, err = at.Held(guardfs.HoldName(p.tag, p.number(i), p.process)); err != nil {
 		return nil, err
 	}
 	out.held = lasting(out.hold.Object().Info)
@@ -363,13 +372,23 @@ func (p *passage) clear(made bool) error {
 			continue
 		}
 		if at.held != "" {
-			known := at.held == s.after || at.held == s.before &&
+			known := at.held == s.after || at.held == s.before && s.asItWas(at.hold) &&
 				(made || p.stored(s.path) || at.hold.Object().Info.Kind != guardfs.KindFile)
 			errs = append(errs, p.e.dropOrKeep(at.hold, s.path, known))
 		}
 		at.close()
 	}
 	return errors.Join(errs...)
+}
+
+// asItWas says that what was taken out is what was looked at. Somebody may have written into the file
+// right before, and then only the process that died could have put it back.
+func (t *trace) asItWas(hold *guardfs.Place) bool {
+	if t.was == "" || hold.Object().Info.Kind != guardfs.KindFile {
+		return true
+	}
+	now, err := hold.Load(maxLoad)
+	return err == nil && now.Hash == t.was
 }
 
 // dropOrKeep removes what is at a hold, if it is known, and keeps it otherwise. A directory goes

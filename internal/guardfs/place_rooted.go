@@ -404,10 +404,13 @@ func (p *Place) SweepHolds(process string, done func(operation string) bool) (le
 		if !ok || by != process {
 			continue
 		}
+		fi, _ := p.root.Lstat(name) //nolint:errcheck // then it is gone, or can't be removed either
 		if !done(tag) {
 			left = true
+		} else if fi != nil && fi.Mode().IsRegular() && onlyHold(name) {
+			p.keep(name, p.object.True)
 		} else if rerr := p.root.Remove(name); rerr != nil && !os.IsNotExist(rerr) {
-			if fi, lerr := p.root.Lstat(name); lerr == nil && fi.IsDir() {
+			if fi != nil && fi.IsDir() {
 				p.keep(name, p.object.True)
 			} else {
 				err = rerr

@@ -67,7 +67,7 @@ func (m *Made) Expect() Expect {
 }
 
 // HoldName is the name of the n-th hold of the operation that has that tag, and of the process that
-// has the other one.
+// has the other one. 0 is that of an operation which may be on record nowhere: see SweepHolds.
 func HoldName(tag string, n int, process string) string {
 	name := tempPrefix + tag + "-" + strconv.Itoa(n)
 	if process != "" {
@@ -92,6 +92,9 @@ func ParseHold(name string) (tag, process string, ok bool) {
 	}
 	return parts[0], process, process == "" || isTag(process)
 }
+
+// onlyHold says that name, of a hold, has the number 0.
+func onlyHold(name string) bool { return strings.HasPrefix(name[len(tempPrefix)+TagLen:], "-0") }
 
 func isTag(s string) bool {
 	return len(s) == TagLen && strings.Trim(s, "0123456789abcdef") == ""

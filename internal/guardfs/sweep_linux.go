@@ -68,7 +68,9 @@ func (p *Place) temporaryNames(dir int) (names []string, err error) {
 
 // SweepHolds removes the holds of a process that is no more from the place's directory, where done
 // says of the tag of their operation that nothing needs them. What is in a directory by then is
-// somebody's: that gets a lasting name. left says that others are there still.
+// somebody's: that gets a lasting name. So does a file under the number 0: its process died between
+// the rename and the look at what came out, which somebody may have written right before. left says
+// that others are there still.
 func (p *Place) SweepHolds(process string, done func(operation string) bool) (left bool,
 	err error) {
 	dir, err := p.fd.use()
@@ -90,7 +92,9 @@ func (p *Place) SweepHolds(process string, done func(operation string) bool) (le
 			continue
 		}
 		st, lerr := p.fs.kernel.lstat(dir, name)
-		if lerr == nil {
+		if lerr == nil && st.info.Kind == KindFile && onlyHold(name) {
+			p.keep(dir, p.dir.True, name)
+		} else if lerr == nil {
 			lerr = p.fs.kernel.removeOwn(dir, name, st.info.ID)
 		}
 		switch lerr {

@@ -113,6 +113,24 @@ func TestSweep(t *testing.T) {
 	})
 }
 
+// A file in the only hold of an operation that nobody knows may be what somebody wrote right before it: it is kept. Other holds have
+// what was staged.
+func TestOnlyHoldIsKept(t *testing.T) {
+	b := base(t)
+	f, record := recorded(t, &fence{root: b}, b+"/record")
+	process := strings.Repeat("f", TagLen)
+	lay(t, b, "ws/"+HoldName(someTag, 0, process)+" = theirs", "ws/"+HoldName(someTag, 1, process)+" = staged", "ws/"+HoldName(someTag, 10, process)+" = staged")
+	place, err := f.PlaceLink(b + "/ws/f")
+	must(t, err)
+	defer place.Close()
+	left, err := place.SweepHolds(process, func(string) bool { return true })
+	must(t, err)
+	kept, err := record.Kept(func(k KeptFile) bool { return content(k.Path) == "theirs" })
+	if err != nil || left || len(kept) != 1 || len(names(t, b+"/ws")) != 1 {
+		t.Errorf("kept %v, left %v, there is %v, %v", kept, left, names(t, b+"/ws"), err)
+	}
+}
+
 // A process that ends in order leaves no record, and one that could not remove a name does.
 func TestRecordOfAnEnd(t *testing.T) {
 	for _, fails := range []bool{false, true} {
@@ -224,6 +242,8 @@ func TestKill(t *testing.T) {
 				place, err := f.Place(p)
 				must(t, err)
 				must(t, place.SweepOf(tag))
+				_, err = place.SweepHolds(tag, func(string) bool { return true })
+				must(t, err)
 				place.Close()
 			}
 			return true
