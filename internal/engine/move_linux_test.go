@@ -295,3 +295,8 @@ func TestMoveIsApproved(t *testing.T) {
 		t.Errorf("undone: %v\n%s\nwas\n%s", err, x.looks(), was)
 	}
 }
+
+type anything struct{}
+
+func (anything) Judge(guardfs.Object, guardfs.Access) error { return nil }
+func (anything) Dir(string, ...string) guardfs.DirVerdict   { return guardfs.DirVerdict{All: true} }
