@@ -12,7 +12,7 @@ const (
 	packageLines   = 4000
 	functionLines  = 80
 	structFields   = 12
-	programCeiling = 79161 // lines of Go without tests, of the whole module; lower it when you can
+	programCeiling = 77723 // lines of Go without tests, of the whole module; lower it when you can
 )
 
 // An excess is something that is larger than it should be: how large it may be at most, and why it is so.
@@ -31,15 +31,13 @@ const (
 
 // tooLarge has a row for each package ("grep"), function ("grep.run") and struct ("grep.scan") beyond the limits.
 var tooLarge = map[string]excess{
-	"internal/engine.Target":                        {13, engineMove}, // until its place has what was made
 	"internal/engine.shared":                        {19, engineMove},
-	"checkpoint":                                    {7660, storeMove},
-	"cmd/moltis-fs":                                 {4346, "one file a subcommand"},
-	"internal/engine":                               {10823, "holds the opening and the hooks now; the list of steps and the road before it stand side by side"},
-	"internal/guardfs":                              {8845, engineMove},
+	"checkpoint":                                    {6849, storeMove},
+	"cmd/moltis-fs":                                 {4350, "one file a subcommand"},
+	"internal/engine":                               {10072, "holds the opening and the hooks now; the list of steps and the road before it stand side by side"},
+	"internal/guardfs":                              {8965, engineMove},
 	"tools":                                         {5209, "a sentence for each cause and words for each reason; dialects share the facts"},
 	"grep/stream.run":                               {110, hotState},
-	"internal/engine/recover.takeBack":              {114, engineMove},
 	"readers/compressed.readCompressed":             {93, "one pass over one format"},
 	"readers/office/odf.opendocument":               {227, "one pass over one format"},
 	"readers/office/ooxml.wordPart":                 {133, "one pass over one format"},
