@@ -127,6 +127,12 @@ type DB struct {
 	active sync.WaitGroup // calls under way
 }
 
+// Exists says that a store was made in dir, or that nobody can tell.
+func Exists(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, fileName))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
 // Open opens the store in dir, making both if they are not there. The directory becomes 0700 and its files are 0600
 // whatever the umask says.
 func Open(dir string, o Options) (*DB, error) {

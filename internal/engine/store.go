@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -37,7 +35,7 @@ type checkpointStore struct {
 
 // existing is the store, or nil where none was ever made.
 func (s *checkpointStore) existing() (*checkpoint.DB, error) {
-	if _, err := os.Stat(s.dir); errors.Is(err, fs.ErrNotExist) {
+	if !checkpoint.Exists(s.dir) {
 		return nil, nil
 	}
 	return s.open()

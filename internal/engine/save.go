@@ -1,14 +1,132 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"io/fs"
-	"slices"
-	"syscall"
-
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
+	"slices"
+	"syscall"
 )
+
+// dirAfter is what a directory that the step makes will be.
+func (m *movement) dirAfter(st *Step) checkpoint.State {
+	got := m.made.Meta
+	if st.Exact {
+		as := *dirMetadata(st.After.State)
+		got = m.hold.Expected(as)
+		got.Mode |= as.Mode & (fs.ModeSetuid | fs.ModeSetgid)
+	}
+	return checkpoint.State{Kind: checkpoint.Dir, Mode: got.Mode, UID: got.UID, GID: got.GID,
+		Xattrs: got.Xattrs}
+}
+
+// changes is what the checkpoint says of the steps: of each path what was there before all of them,
+// and what is after.
+func (s *apply) changes() (out []checkpoint.Change) {
+	traded := map[string]*Target{}
+	for i := range s.p.Steps {
+		if t := s.p.Steps[i].file; t != nil && (t.givesWay() || t.becomesDir()) {
+			traded[t.True] = t
+		}
+	}
+	var made, gone []checkpoint.Change
+	for i := range s.p.Steps {
+		st, m := &s.p.Steps[i], &s.moves[i]
+		t := traded[st.Path]
+		switch {
+		case st.Action == Mkdir && t != nil:
+			t.After.Meta = dirMetadata(m.dirAfter(st))
+		case st.Action == Mkdir:
+			made = append(made, checkpoint.Change{Path: st.Path, Role: checkpoint.RoleParent,
+				After: m.dirAfter(st)})
+		case st.Action == Rmdir && t == nil && m.before.Kind == checkpoint.Dir:
+			gone = append(gone, checkpoint.Change{Path: st.Path, Role: checkpoint.RoleParent,
+				Before: m.before, Trash: s.p.trash[st.Path]})
+		}
+	}
+	for _, t := range targets(s.done.Targets).changing() {
+		ch := change(t)
+		if t.After.Kind == guardfs.KindAbsent || t.becomesDir() {
+			ch.Trash = s.p.trash[t.True]
+		}
+		out = append(out, ch)
+	}
+	for i := range s.p.Steps {
+		switch mv := s.p.Steps[i].move; {
+		case mv != nil && mv.To != "":
+			made = append(made, mv.dirs...)
+		case mv != nil:
+			out = append(out, moveChange(mv))
+		}
+	}
+	return append(append(out, made...), gone...)
+}
+
+// save puts the states before and after on record, with the steps: what is found half-way from here
+// on can be taken back.
+func (s *apply) save(ctx context.Context) error {
+	e, c := s.e, s.c
+	s.staged = true
+	for i := range s.moves {
+		if h := s.moves[i].hold; h != nil && s.steps[i].action != Rename {
+			_, s.process, _ = guardfs.ParseHold(h.Base())
+		}
+	}
+	if s.p.single() && !s.p.Checkpoint && !e.cfg.CheckpointBeforeMutation {
+		return nil
+	}
+	if s.process == "" { // it has no holds
+		var err error
+		if s.process, err = e.temps.Tag(); err != nil {
+			return err
+		}
+	}
+	op := s.p.Op
+	op.Tool, op.Principal, op.Session, op.Turn, op.Time = c.Tool, c.Principal, c.Session, c.Turn,
+		e.now()
+	op.Changes, op.Steps = s.changes(), s.encode()
+	db, err := e.points.open()
+	var saved checkpoint.Saved
+	if err == nil {
+		saved, err = db.Save(ctx, op)
+	}
+	if err != nil && s.p.single() && !s.p.Checkpoint && e.cfg.Checkpoint.OnError == "allow" {
+		s.done.Skipped = err.Error()
+		e.logger.Warn("a change went ahead without its checkpoint, as on_error allows", "err", err)
+		return nil
+	}
+	if err != nil {
+		return notSaved(err)
+	}
+	s.db, s.id = db, saved.ID
+	missing := map[string]bool{}
+	for _, skip := range saved.Skipped {
+		missing[skip.Path] = true
+		if skip.Why != checkpoint.SkipParked {
+			s.done.Skipped = skip.Why
+		}
+	}
+	for i := range s.p.Steps {
+		for _, t := range saved.Trashed {
+			if mv := s.p.Steps[i].move; mv != nil && mv.Path == t.Path {
+				mv.Entry = t
+			}
+		}
+	}
+	s.stored = func(path string) bool { return !missing[path] }
+	if s.p.Whole {
+		if lost := unsaved(op.Changes, saved.Skipped); lost != nil {
+			return Refuse(NotStored, lost.Path, Unstored.Of(lost.Why))
+		}
+	} else if s.done.Skipped == "" {
+		s.done.Skipped = e.newUnheld(s.done.Targets)
+	}
+	s.done.Checkpoint, c.Trace.Checkpoint = string(s.id), string(s.id)
+	s.done.Trashed = saved.Trashed
+	return nil
+}
 
 // halfMade is the error of a change that failed with cause and of which these paths could not be
 // taken back. again says that recovery tries again.
