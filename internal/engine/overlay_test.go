@@ -603,6 +603,19 @@ func TestOverlayTakesOrDoesNot(t *testing.T) {
 			if half, ok := factsOf[engine.HalfFacts](err, engine.HalfMade); ok && (!slices.Equal(half.Left, []string{path}) || half.Checkpoint == "") {
 				t.Errorf("%+v", half)
 			}
+			page, lerr := x.Checkpoints(context.Background(), x.call("s"), checkpoint.Filter{NoReads: true, Limit: 9})
+			must(t, lerr)
+			outcomes := map[string]checkpoint.Outcome{"": checkpoint.Committed, "half_made": checkpoint.Foreign}
+			outcome, known := outcomes[c.want]
+			if !known {
+				outcome = checkpoint.Aborted
+			}
+			if len(page.Checkpoints) != 1 || page.Checkpoints[0].Outcome != outcome {
+				t.Errorf("on record: %+v, want %q", page.Checkpoints, outcome)
+			}
+			if left := x.halfWay(); left != nil {
+				t.Errorf("still half-way: %v", left)
+			}
 			d.store, d.load = nil, nil
 			_, err = x.Undo(context.Background(), x.through(d), engine.RestoreOptions{})
 			if got, _, _ := d.plain(path); c.undo != "" && got != c.undo {
