@@ -236,7 +236,8 @@ func (p *Plan) unsaved() bool {
 func (e *Engine) store(ctx context.Context, c *Call, ts targets, p *Plan) (*Done, error) {
 	t := p.Steps[0].file
 	s := &apply{c: c, p: p, done: &Done{Targets: ts}, moves: make([]movement, 1)}
-	s.e, s.tag = e, p.Op.Tag // it has no steps: what is on the disk does not tell whether it was made
+	s.e, s.tag = e, p.Op.Tag              // no steps: the disk tells nothing, and recovery takes it for made
+	lasting := context.WithoutCancel(ctx) // a call that was given up has an outcome too
 	err := s.save(ctx)
 	if err == nil {
 		text, held, lerr := c.held(ctx, t.True)
@@ -245,7 +246,7 @@ func (e *Engine) store(ctx context.Context, c *Call, ts targets, p *Plan) (*Done
 		}
 	}
 	if err != nil {
-		s.settle(ctx, checkpoint.Aborted)
+		s.settle(lasting, checkpoint.Aborted)
 		return nil, err
 	}
 	old, text := string(t.Before.Content), string(t.After.Content)
@@ -253,19 +254,19 @@ func (e *Engine) store(ctx context.Context, c *Call, ts targets, p *Plan) (*Done
 		return struct{}{}, c.Overlay.Store(ctx, t.True, old, text)
 	})
 	if err != nil {
-		text, held, lerr := c.held(context.WithoutCancel(ctx), t.True)
+		text, held, lerr := c.held(lasting, t.True)
 		switch is := HashOf(text); {
 		case lerr == nil && held && is == t.After.Hash:
 		case lerr == nil && held && is == t.Before.Hash && sure:
-			s.settle(ctx, checkpoint.Aborted)
+			s.settle(lasting, checkpoint.Aborted)
 			return nil, err
 		default: // nobody can tell, or it may still come
-			s.settle(ctx, checkpoint.Foreign)
+			s.settle(lasting, checkpoint.Foreign)
 			return nil, halfMade(err, []string{t.True}, s.id, false)
 		}
 	}
 	t.Published = &guardfs.Published{True: t.True}
 	t.Published.Info = heldInfo(t.Before.Info, t.True, t.After.Content)
-	s.settle(ctx, checkpoint.Committed)
+	s.settle(lasting, checkpoint.Committed)
 	return s.done, nil
 }
