@@ -1,0 +1,157 @@
+package datadir
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func write(t *testing.T, name string) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Dir(name), 0o700))
+	must(t, os.WriteFile(name, nil, 0o600))
+}
+
+// names has the mode of all that is below dir, dir included.
+func names(t *testing.T, dir string) map[string]fs.FileMode {
+	t.Helper()
+	out := map[string]fs.FileMode{}
+	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			out[path] = info.Mode()
+		}
+		return err
+	}))
+	return out
+}
+
+// A directory of somebody else is refused and left as it is, mode and all; so is one in which others
+// may write, and a new one is for us alone.
+func TestTake(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("SKIPPED: no mode bits on this system")
+	}
+	for name, c := range map[string]struct {
+		mode  fs.FileMode // 0: it is not there
+		has   string      // a file in it
+		why   string      // of the refusal; "" for none
+		warns bool
+	}{
+		"new":                       {0, "", "", false},
+		"empty":                     {0o700, "", "", false},
+		"empty, others may look":    {0o755, "", "", true},
+		"empty, the group may":      {0o775, "", "others may write", false},
+		"empty, anybody may":        {0o777, "", "others may write", false},
+		"/tmp":                      {0o777 | fs.ModeSticky, "theirs", "no data directory of moltis-fs", false},
+		"a home":                    {0o755, ".profile", "no data directory of moltis-fs", false},
+		"Moltis' own":               {0o755, "checkpoints/0a1b/manifest.json", "no data directory of moltis-fs", false},
+		"ours":                      {0o700, marker, "", false},
+		"ours, of before markers":   {0o700, "audit/audit.jsonl", "", false},
+		"ours, with others' beside": {0o755, "checkpoints/checkpoints.db", "", true},
+		"ours, anybody may":         {0o777, "locks/bytes", "others may write", false},
+		"the marker is a directory": {0o700, marker + "/x", "no data directory of moltis-fs", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := filepath.Join(t.TempDir(), "data")
+			if c.mode != 0 {
+				must(t, os.Mkdir(dir, 0o700))
+			}
+			if c.has != "" {
+				write(t, filepath.Join(dir, c.has))
+			}
+			if c.mode != 0 {
+				must(t, os.Chmod(dir, c.mode))
+			}
+			before := names(t, filepath.Dir(dir))
+			var log bytes.Buffer
+			err := Take(dir, slog.New(slog.NewTextHandler(&log, nil)))
+			var no *Error
+			switch {
+			case c.why == "" && err != nil:
+				t.Errorf("refused: %v", err)
+			case c.why != "" && (!errors.As(err, &no) || !strings.Contains(no.Error(), c.why) || no.Hint() == ""):
+				t.Errorf("%v", err)
+			}
+			if strings.Contains(log.String(), "others may look") != c.warns {
+				t.Errorf("warned: %q", log.String())
+			}
+			after := names(t, filepath.Dir(dir))
+			if c.why != "" && !maps.Equal(before, after) {
+				t.Errorf("it was changed: %v, then %v", before, after)
+			}
+			if c.mode == 0 {
+				c.mode = 0o700
+			}
+			if got := after[dir]; got != fs.ModeDir|c.mode {
+				t.Errorf("its mode is %v, not %v", got, c.mode)
+			}
+			if c.why == "" && !ours(dir) {
+				t.Error("it is not marked as ours")
+			}
+		})
+	}
+}
+
+// A part of the data directory that leads elsewhere would be out of what is protected. The directory
+// itself may be a link.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	for _, part := range []string{"locks", "ledger", "audit", "checkpoints", "cache"} {
+		dir := t.TempDir() + "/data"
+		write(t, filepath.Join(dir, marker))
+		must(t, os.Chmod(dir, 0o700))
+		must(t, os.Symlink(t.TempDir(), filepath.Join(dir, part)))
+		var no *Error
+		if err := Take(dir, slog.Default()); !errors.As(err, &no) || !strings.Contains(err.Error(), "its "+part+" is a link") {
+			t.Errorf("%s: %v", part, err)
+		}
+	}
+	dir := t.TempDir()
+	must(t, os.Mkdir(dir+"/far", 0o700))
+	must(t, os.Symlink("far", dir+"/near"))
+	if err := Take(dir+"/near", slog.Default()); err != nil || !ours(dir+"/far") {
+		t.Errorf("a link to it: %v", err)
+	}
+}
+
+func TestIn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, theirs := range []string{"files/doc.txt", "checkpoints/0a1b/manifest.json", "auditor", "checkpoints/opening"} {
+		write(t, filepath.Join(dir, theirs))
+	}
+	if got := In(dir); got != nil {
+		t.Errorf("what is not ours: %q", got)
+	}
+	want := []string{"audit", "checkpoints/blobs", "checkpoints/checkpoints.db", "checkpoints/checkpoints.db-wal", "checkpoints/open", "locks", marker}
+	for _, ours := range want {
+		write(t, filepath.Join(dir, ours))
+	}
+	if got := In(dir); !slices.Equal(got, want) {
+		t.Errorf("%q, not %q", got, want)
+	}
+	if got := In(filepath.Join(dir, "none")); got != nil {
+		t.Errorf("what is not there: %q", got)
+	}
+}
