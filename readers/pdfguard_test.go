@@ -254,10 +254,11 @@ func TestPDFDeadlineKeepsPages(t *testing.T) {
 	testReaders(t).pdfs.Ready(t.Context())
 	for deadline := 2 * time.Second; ; deadline *= 2 {
 		c, err := guarded(t, testReaders(t), raw, Options{Render: true}, deadline)
-		if err != nil && deadline < 15*time.Second {
+		p, ok := c.(*PDF)
+		if (err != nil || ok && p.RenderedPages == 0) && deadline < 15*time.Second {
 			continue // a machine so busy that not even the first page was done
 		}
-		if p, ok := c.(*PDF); !ok || !strings.Contains(p.Text, "in time") || p.RenderedPages != 1 || !p.Truncated || p.NextPages != "2-3" || !strings.Contains(p.Note, "time was over") {
+		if !ok || !strings.Contains(p.Text, "in time") || p.RenderedPages != 1 || !p.Truncated || p.NextPages != "2-3" || !strings.Contains(p.Note, "time was over") {
 			t.Errorf("%v %+v", err, c)
 		}
 		return

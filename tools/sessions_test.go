@@ -27,7 +27,8 @@ func TestSessionsEditOneFile(t *testing.T) {
 	file := write(t, filepath.Join(root, "f.txt"), text.String())
 	told := 0
 	var mu sync.Mutex
-	var wg sync.WaitGroup
+	var wg, read sync.WaitGroup
+	read.Add(sessions)
 	for i := range sessions {
 		wg.Go(func() {
 			do := func(tool string, args map[string]any) tools.Payload {
@@ -42,6 +43,8 @@ func TestSessionsEditOneFile(t *testing.T) {
 				return p
 			}
 			do("Read", map[string]any{"file_path": file})
+			read.Done()
+			read.Wait() // whoever edits later than the first sees that others did
 			for n := range rounds {
 				p := do("Edit", map[string]any{"file_path": file, "old_string": fmt.Sprintf("session %d: %d;", i, n), "new_string": fmt.Sprintf("session %d: %d;", i, n+1)})
 				if tools.Refused(p) {

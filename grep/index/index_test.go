@@ -275,7 +275,7 @@ func growWith(t *testing.T, o grep.IndexOptions, seed uint64, rounds int, tamper
 			g.change()
 		}
 		if g.one(3) {
-			time.Sleep(time.Duration(g.IntN(3)) * time.Millisecond) // builds and refills get on
+			index.Wait(x) // else the search meets a build or a refill under way
 		}
 		q := g.query(t)
 		w := grep.Walk{Workers: 1 + g.IntN(3), NoIgnore: g.one(6)}
