@@ -14,8 +14,8 @@ import (
 	"moltisfs/tools/toolstest"
 )
 
-// TestTheDataDirIsOurs: the suite takes no data directory that package datadir refuses, and leaves it as it is.
-func TestTheDataDirIsOurs(t *testing.T) {
+// TestTheDataDirOfOthersIsRefused: the suite takes no data directory that package datadir refuses, and leaves it as it is.
+func TestTheDataDirOfOthersIsRefused(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	write(t, dir+"/.profile", "theirs")
 	before := toolstest.Snapshot(t, dir)

@@ -46,7 +46,7 @@ func names(t *testing.T, dir string) map[string]fs.FileMode {
 
 // A directory of somebody else is refused and left as it is, mode and all; so is one in which others
 // may write, and a new one is for us alone.
-func TestTake(t *testing.T) {
+func TestTheDataDirIsOurs(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("SKIPPED: no mode bits on this system")
@@ -115,7 +115,7 @@ func TestTake(t *testing.T) {
 
 // A part of the data directory that leads elsewhere would be out of what is protected. The directory
 // itself may be a link.
-func TestLinks(t *testing.T) {
+func TestPartsAreNoLinks(t *testing.T) {
 	t.Parallel()
 	for _, part := range []string{"locks", "ledger", "audit", "checkpoints", "cache"} {
 		dir := t.TempDir() + "/data"
