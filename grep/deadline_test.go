@@ -26,6 +26,7 @@ func mustMatch(t *testing.T, p string, o match.Options) *match.Matcher {
 // TestManyMatchesInOneLine: what is done for a match does not depend on the length of its line, or
 // this takes many minutes.
 func TestManyMatchesInOneLine(t *testing.T) {
+	t.Parallel()
 	n := 60_000
 	if testing.Short() {
 		n = 3_000

@@ -11,6 +11,7 @@ import (
 // TestEmptyMatchesInPieces: empty matches of a line in pieces are as many as those of one that a
 // buffer holds.
 func TestEmptyMatchesInPieces(t *testing.T) {
+	t.Parallel()
 	small := defaultSizes()
 	small.buffer, small.big, small.pieceLap, small.longLine = 64, 256, 32, 64
 	for _, pattern := range []string{"x*", "x*|b", `\b`, "$", "^", "(x|)", "b*", `\B`} {

@@ -15,6 +15,7 @@ import (
 // TestEncodingAnywhere: where in a file its encoding shows, and in what a part the search comes by
 // there, changes nothing.
 func TestEncodingAnywhere(t *testing.T) {
+	t.Parallel()
 	size := defaultSizes()
 	size.buffer, size.big, size.pieceLap, size.multiLap, size.longLine = 4<<10, 64<<10, 1<<10, 8<<10, 4<<10
 	encode := func(e encoding.Encoding, text string) string {

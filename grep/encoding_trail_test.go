@@ -19,6 +19,7 @@ import (
 // TestTrailBytes: the second byte of a character is no letter, brace or backslash, whatever it
 // looks like.
 func TestTrailBytes(t *testing.T) {
+	t.Parallel()
 	const japaneseText, chinese = "ソフトウェア本体の表示予定能力 foo\n", "我們的軟體功能許可與誤差,這是一個測試 foo\n"
 	for name, c := range map[string]struct {
 		text string

@@ -13,6 +13,7 @@ import (
 // TestLongLines: a match is found in full in a line that fits the big buffer, and its end at
 // least in one that does not.
 func TestLongLines(t *testing.T) {
+	t.Parallel()
 	middle := "ab" + strings.Repeat("x", 600_000) + "cd"
 	size := defaultSizes()
 	size.big /= 8 // the rules are the same at an eighth of the size, and sixty searches take seconds less

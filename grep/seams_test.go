@@ -94,6 +94,7 @@ func seams() int {
 // TestSeams compares Search with the plain reading of a file, whatever the sizes of buffers and
 // ranges.
 func TestSeams(t *testing.T) {
+	t.Parallel()
 	for i := range seams() {
 		r := rand.New(rand.NewPCG(11, uint64(i)))
 		text := randomText(r)
@@ -152,6 +153,7 @@ func TestSeams(t *testing.T) {
 
 // TestSeamsMultiline does the same for matches over line ends.
 func TestSeamsMultiline(t *testing.T) {
+	t.Parallel()
 	for i := range seams() / 2 {
 		r := rand.New(rand.NewPCG(12, uint64(i)))
 		text := randomText(r) + randomText(r)

@@ -67,6 +67,7 @@ func TestChurn(t *testing.T) {
 // found by each walk, and found to match by each search; nothing is found that never
 // was; and what vanishes is no error.
 func TestWalkAmidChurn(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	var stay []string
 	for d := range 8 {

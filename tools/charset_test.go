@@ -23,6 +23,7 @@ import (
 // TestEditSeesWhatReadShows: whatever a file without a mark is taken for, Edit takes it for the same as Read, so that a line that Read
 // showed is found, and a letter that stands in the file already can be written.
 func TestEditSeesWhatReadShows(t *testing.T) {
+	t.Parallel()
 	s, root := suite(t, nil, tools.Options{})
 	n, missed := 0, 0
 	for _, c := range []struct {

@@ -227,6 +227,7 @@ func killRewind(t *testing.T, dir string, at moment, few bool) {
 // the directories that were made for them are there or gone with them, and the history goes on from there. The looks at the tree before that start are the proof that the
 // kills fall between two files: there it is mixed now and then.
 func TestKilledRewind(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED: long")
 	}
@@ -271,6 +272,7 @@ func TestKilledRewind(t *testing.T) {
 // Between the kill and the next start somebody saves, and cleans the store of everything that is older than a moment. The kill is taken back all the
 // same.
 func TestKilledRewindAndCleanedStore(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("SKIPPED: long")
 	}

@@ -55,6 +55,7 @@ var distant = time.Date(2001, 2, 3, 4, 5, 6, 0, time.UTC)
 
 // What a shell did to a file besides its content is recorded too, once, and can be taken back.
 func TestOutsideChangesOfEveryKind(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("SKIPPED: no modes")
 	}

@@ -79,6 +79,7 @@ func (u unheard) Ask(ctx context.Context, _ tools.Question) (tools.Answer, error
 
 // TestCloseDuringAQuestion: Close takes the question back, also from an approver that hears nothing, and the call changes nothing.
 func TestCloseDuringAQuestion(t *testing.T) {
+	t.Parallel()
 	for _, obeys := range []bool{true, false} {
 		for _, own := range []bool{true, false} { // whose approver it is
 			u := unheard{make(chan struct{}), obeys, make(chan struct{})}

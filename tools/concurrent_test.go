@@ -14,6 +14,7 @@ import (
 // Sessions that work side by side, each on its own line of one file and all
 // reading and searching meanwhile, lose nothing. Who is told that others changed the file reads it again and goes on.
 func TestSessionsSideBySide(t *testing.T) {
+	t.Parallel()
 	const sessions, rounds = 8, 25
 	s, root := suite(t, func(fs *config.FS) {
 		fs.TrackReads, fs.MustReadBeforeWrite, fs.CheckpointBeforeMutation, fs.Durability = true, true, true, "none"

@@ -271,6 +271,7 @@ func eachSlip(plain, region, meant string, line, round int, f func(slipped, old,
 }
 
 func TestOldAndNewDamagedAlike(t *testing.T) {
+	t.Parallel()
 	done, count, bad := map[string]int{}, 0, 0
 	for name, text := range alikeFiles(t) {
 		eachAlike(name, text, func(c damagedAlike) {

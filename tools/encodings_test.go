@@ -126,6 +126,7 @@ func rendered(text string) string {
 // Text in the encodings of the world is read, found and edited, and an edit leaves every other byte alone. What was written is guessed
 // right in most cases, and read right in all when the encoding is said.
 func TestEncodingsOfTheWorld(t *testing.T) {
+	t.Parallel()
 	s, root := suite(t, func(fs *config.FS) { fs.EditMatching = "strict" }, tools.Options{})
 	samples, detected, found, searched := 0, 0, 0, 0
 	var missed, unfound, guessed []string

@@ -44,6 +44,7 @@ func textRows(g *tools.Grep) []string {
 // TestGrepPagesTile: the pages of an answer, one after the other, are the whole answer: no row is lost, none comes twice, in the payload as in the text;
 // and a block that goes on upon another page says so.
 func TestGrepPagesTile(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 1))
 	rounds := 60
 	if testing.Short() {
@@ -122,6 +123,7 @@ func TestGrepPagesTile(t *testing.T) {
 
 // TestSizeOfAnAnswer: head_limit 0 is as much as one answer holds; it says so, and the rest is on the pages behind it.
 func TestSizeOfAnAnswer(t *testing.T) {
+	t.Parallel()
 	s, root := suite(t, nil, tools.Options{})
 	const lines = 13_000 // two pages
 	write(t, filepath.Join(root, "a.txt"), strings.Repeat("needle "+strings.Repeat("x", 300)+"\n", lines))

@@ -22,6 +22,7 @@ import (
 // TestHalfMadeIsTold: where the disk takes nothing any more from the N-th system call of a rewind on, for every N, the answer names the files that are changed and
 // could not be put back, and does not say that nothing is. They are put back once the disk takes something again, and not given up before.
 func TestHalfMadeIsTold(t *testing.T) {
+	t.Parallel()
 	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EROFS} {
 		dir, err := filepath.EvalSymlinks(t.TempDir())
 		if err != nil {

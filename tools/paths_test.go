@@ -110,11 +110,13 @@ var pathTools = []struct {
 }
 
 func TestEveryPathTimesEveryTool(t *testing.T) {
+	t.Parallel()
 	everyPathTimesEveryTool(t, func(fs *config.FS) *dialect.Scope { return nil })
 }
 
 // The scope of a call holds a path as the policy's allow list does: nothing else keeps these calls inside.
 func TestEveryPathTimesEveryToolInAScope(t *testing.T) {
+	t.Parallel()
 	everyPathTimesEveryTool(t, func(fs *config.FS) *dialect.Scope {
 		fs.AllowPaths = nil
 		return &dialect.Scope{Readable: []string{fs.WorkspaceRoot}, Writable: []string{fs.WorkspaceRoot}}

@@ -128,6 +128,7 @@ func callIn(t *testing.T, s *tools.Suite, session, tool, args, file string) tool
 // A file and a symbolic link trade places before any one system call of a call, or before every one
 // from there on: the call answers what is so, and neither is lost.
 func TestLinkSwappedInBetweenAnyTwoCalls(t *testing.T) {
+	t.Parallel()
 	s, root, hook := swapped(t)
 	cells := 0
 	for name, c := range swappedCalls {
@@ -169,6 +170,7 @@ func TestLinkSwappedInBetweenAnyTwoCalls(t *testing.T) {
 // Somebody lets the two trade places as fast as he can. The control does what most programs do,
 // looks and then replaces, and has to lose the link: else the race proves nothing.
 func TestLinkSwappedInAllTheTime(t *testing.T) {
+	t.Parallel()
 	s, root, _ := swapped(t)
 	tries := 300
 	for name, c := range swappedCalls {

@@ -15,6 +15,7 @@ import (
 // TestDocumented are the cases of gitignore(5) and those of git's own tests that bite: one
 // construct each. Git is asked too, so that the table can't be wrong where we are.
 func TestDocumented(t *testing.T) {
+	t.Parallel()
 	root := t.TempDir()
 	_, err := exec.LookPath("git")
 	for i, c := range []struct {
@@ -142,6 +143,7 @@ func TestStars(t *testing.T) {
 
 // TestRepositories: where rules come from, compared with git where git has a word.
 func TestRepositories(t *testing.T) {
+	t.Parallel()
 	needGit(t)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

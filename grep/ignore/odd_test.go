@@ -12,6 +12,7 @@ import (
 
 // TestOddRuleFiles compares with git where a rule file or a repository is not what it seems.
 func TestOddRuleFiles(t *testing.T) {
+	t.Parallel()
 	needGit(t)
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

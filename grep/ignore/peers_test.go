@@ -137,7 +137,7 @@ func peerListed(t *testing.T, name, dir string) (files []string, died, hung bool
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, self, dir)
 	cmd.Env = append(os.Environ(), peerEnv+"="+name)

@@ -299,6 +299,7 @@ func growWith(t *testing.T, o grep.IndexOptions, seed uint64, rounds int, tamper
 // TestIndexEqual: whatever happens to a tree, a search by the index finds and counts what a plain
 // one does.
 func TestIndexEqual(t *testing.T) {
+	t.Parallel()
 	total, seeds := 0, 4
 	if testing.Short() {
 		seeds = 1
@@ -319,6 +320,7 @@ func TestIndexEqual(t *testing.T) {
 // TestIndexUnreported: with the reports swallowed an index that never sweeps must be caught by this
 // test, and one that always sweeps must not need them.
 func TestIndexUnreported(t *testing.T) {
+	t.Parallel()
 	swallow := func(e grep.Event) (grep.Event, bool) { return e, false }
 	if _, why := growWith(t, grep.IndexOptions{Sweep: time.Hour}, 1, 400, swallow); why == "" {
 		t.Error("an index that hears of no change passed for a good one: the test is worth nothing")
@@ -374,6 +376,7 @@ func TestIndexAfterAWrite(t *testing.T) {
 
 // TestIndexLost: dropped events make the tree be listed again, by way of plain searches.
 func TestIndexLost(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	r := rand.New(rand.NewPCG(1, 1))
 	lose := func(e grep.Event) (grep.Event, bool) {
@@ -392,6 +395,7 @@ func TestIndexLost(t *testing.T) {
 // TestIndexRefused: without a watcher, beyond the memory allowed, or with too few files there is no
 // index, and no harm.
 func TestIndexRefused(t *testing.T) {
+	t.Parallel()
 	fs := testFS(t)
 	g := newGarden(t, 9)
 	for i := range 300 {
@@ -497,6 +501,7 @@ func TestIndexReplaced(t *testing.T) {
 
 // TestIndexConcurrent: what nobody touches is found by everybody, while the rest changes.
 func TestIndexConcurrent(t *testing.T) {
+	t.Parallel()
 	fs := testFS(t)
 	g := newGarden(t, 11)
 	still := filepath.Join(g.root, "still", "here")

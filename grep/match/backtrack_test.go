@@ -31,6 +31,7 @@ func backtracked(t *testing.T, p string, multiline bool) (b, plain *Scanner) {
 // TestBacktrackWindows: a text of several windows gives all its matches, wherever the windows end,
 // and with bytes that are not UTF-8.
 func TestBacktrackWindows(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 1))
 	var b strings.Builder
 	for b.Len() < 3*backWindow {

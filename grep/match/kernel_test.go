@@ -51,6 +51,7 @@ func (g generator) fill(memory []byte, size int, alphabet string) []byte {
 // TestPairScan compares the kernel of every level with its contract, on texts that fill their
 // memory to the last byte.
 func TestPairScan(t *testing.T) {
+	t.Parallel()
 	g := generator{rand.New(rand.NewPCG(11, 12))}
 	memory := fenced(t, 4096)
 	alphabets := []string{"ab", "abAB@", "aaaaaaaaaaaaaaaab", "................................................................................a", "\x00\xff\x80\x7fa"}
@@ -93,6 +94,7 @@ func TestPairScan(t *testing.T) {
 
 // TestMaskScan is TestPairScan for the other kernel.
 func TestMaskScan(t *testing.T) {
+	t.Parallel()
 	g := generator{rand.New(rand.NewPCG(13, 14))}
 	memory := fenced(t, 4096)
 	var every []byte
@@ -154,6 +156,7 @@ func TestMaskScan(t *testing.T) {
 // TestMatcherAtWalls puts the texts of whole matchers before and behind memory that must not be
 // read.
 func TestMatcherAtWalls(t *testing.T) {
+	t.Parallel()
 	memory := fenced(t, 4096)
 	var spans [16][2]int
 	for _, v := range levels() {

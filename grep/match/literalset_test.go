@@ -11,6 +11,7 @@ import (
 // a pattern stand alone, side by side, in one another, at the ends of lines and of the text; the
 // texts span many vector blocks.
 func TestCountsWords(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewPCG(5, 6))
 	parts := []string{"timeout", "time", "outer", "retry", "retr", "session", "ses", " ", " ", "\n", "x", "aaaa", "aa", "-----------------------------------------------------------------------"}
 	for _, pattern := range []string{"timeout|retry|session", "time|timeout|out", "timeout|time|me", "aa|aaa", "aaa|a a", "(un)?retry", "(un)??retry|xx", "re(try|tr)?", "x aa|session"} {
@@ -55,6 +56,7 @@ func TestCountsWords(t *testing.T) {
 // TestFinderReadsNoFurther puts literals at every distance from both ends of texts that end
 // before their memory does. What a vector load reads behind the text must not count.
 func TestFinderReadsNoFurther(t *testing.T) {
+	t.Parallel()
 	for _, pattern := range []string{"zqxj", "zqxjkvbnmw", "zq", "(?i)zqxj", "zqxj|wvut", `zq[0-9]x`} {
 		for _, v := range levels() {
 			m, err := compileAt(pattern, Options{}, v)

@@ -9,6 +9,7 @@ import (
 // TestEveryEngineStops: each engine asks whether to stop, and does no more than a few thousand
 // steps afterwards. A case takes minutes when it does not.
 func TestEveryEngineStops(t *testing.T) {
+	t.Parallel()
 	a := strings.Repeat("a", 2<<20)
 	ab := strings.Repeat("ab", 1<<20)
 	var words []string

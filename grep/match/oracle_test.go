@@ -283,6 +283,7 @@ func clip(x [][2]int) [][2]int { return x[:min(len(x), 12)] }
 // TestAgainstRegexp compares with package regexp on generated patterns and texts. -match.soak sets
 // a time instead of a number of rounds.
 func TestAgainstRegexp(t *testing.T) {
+	t.Parallel()
 	s := *seed
 	if s == 0 {
 		s = 1

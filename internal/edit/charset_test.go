@@ -108,6 +108,7 @@ func TestGuessedChineseTakesEveryCharacter(t *testing.T) {
 // with damaged bytes in the file: nothing changes outside the spans, the text is what a plain replacement in the decoded text makes of it,
 // and the reverse edit gives the same file again.
 func TestOutsideOfSpans(t *testing.T) {
+	t.Parallel()
 	endings := map[string][]string{"lf": {"\n"}, "crlf": {"\r\n"}, "cr": {"\r"}, "mixed": {"\n", "\r\n", "\n"}}
 	edited := 0
 	for _, s := range samples() {
@@ -189,6 +190,7 @@ func TestOutsideOfSpans(t *testing.T) {
 
 // TestDamagedBytesStay puts bytes that are no character anywhere into files of every charset.
 func TestDamagedBytesStay(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewSource(7))
 	for _, s := range samples() {
 		for range 60 {
@@ -222,6 +224,7 @@ func TestDamagedBytesStay(t *testing.T) {
 
 // TestNoRoundTrip: two-byte sequences that decode to something which encodes differently stay as they are, next to the edit too.
 func TestNoRoundTrip(t *testing.T) {
+	t.Parallel()
 	found := 0
 	for _, name := range []string{"gbk", "gb18030", "big5", "shift_jis", "euc-jp", "euc-kr"} {
 		cs := text.Lookup(name)
@@ -268,6 +271,7 @@ func TestUnencodable(t *testing.T) {
 }
 
 func TestDetect(t *testing.T) {
+	t.Parallel()
 	long := func(s string) string { return strings.Repeat(s+"\n", 12) }
 	for _, s := range samples() {
 		raw := encodeText(t, s.charset, long(s.text), false)

@@ -247,6 +247,7 @@ func nearMisses(t testing.TB) (out []nearMiss) {
 // TestNearMisses: in strict mode each near miss is refused with its cause, and what the error says to resend succeeds at the first try and
 // hits the place that was meant. In tolerant mode what is equal by a tier is edited there, and nothing else.
 func TestNearMisses(t *testing.T) {
+	t.Parallel()
 	cases := nearMisses(t)
 	kinds := map[string]int{}
 	wrong := map[string]int{}
@@ -326,6 +327,7 @@ func indented(old, l string) string { return string(indentOf([]byte(old))) + l }
 
 // TestTolerantSuccess counts how many of the near misses that are equal by a tier are edited without a second try.
 func TestTolerantSuccess(t *testing.T) {
+	t.Parallel()
 	done, all := 0, 0
 	missed := map[string]int{}
 	for _, c := range nearMisses(t) {

@@ -80,6 +80,7 @@ func enough(n int) int {
 
 // TestMultiEditIsTheFold: in every kind of file a list of edits does what the edits do one by one, and fails where they fail.
 func TestMultiEditIsTheFold(t *testing.T) {
+	t.Parallel()
 	whole, failed := 0, 0
 	everyKind(t, 12, func(r *rand.Rand, charset, sample, text string, raw []byte) {
 		edits := randomEdits(r, text, sample, 1+r.Intn(5))
@@ -98,6 +99,7 @@ func TestMultiEditIsTheFold(t *testing.T) {
 // TestRevert: in every kind of file, undoing a step by its spans, and editing back, gives the same bytes; and outside of the spans nothing
 // has changed (checkApplied).
 func TestRevert(t *testing.T) {
+	t.Parallel()
 	done, back := 0, 0
 	everyKind(t, 12, func(r *rand.Rand, charset, sample, text string, raw []byte) {
 		for _, e := range randomEdits(r, text, sample, 3) {
@@ -128,6 +130,7 @@ func TestRevert(t *testing.T) {
 
 // TestBesideDamagedBytes: a lone lead byte swallows what is put behind it. Either the file reads as the edit says, or the edit is refused.
 func TestBesideDamagedBytes(t *testing.T) {
+	t.Parallel()
 	refused, done, step := 0, 0, 1
 	if testing.Short() {
 		step = 7
@@ -177,6 +180,7 @@ func TestBesideDamagedBytes(t *testing.T) {
 
 // TestBoneDecomposes: every letter's skeleton is its canonical decomposition, whichever way it was found.
 func TestBoneDecomposes(t *testing.T) {
+	t.Parallel()
 	for r := rune(0x80); r <= utf8.MaxRune; r++ {
 		if !utf8.ValidRune(r) {
 			continue

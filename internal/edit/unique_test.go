@@ -40,6 +40,7 @@ func TestContextsAreTheSmallest(t *testing.T) {
 
 // No run of whole lines around a match with fewer lines than its context is in the text once; where there is no context, none is.
 func TestContextsAreTheSmallestOfAll(t *testing.T) {
+	t.Parallel()
 	r := rand.New(rand.NewSource(4))
 	for range 3000 {
 		lines := make([]string, 4+r.Intn(14))

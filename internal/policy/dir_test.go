@@ -213,6 +213,7 @@ var definitions = flag.Int("definitions", 120, "how many worlds TestAgainstDefin
 
 // Judge and Dir say what the definition says, on many small worlds.
 func TestAgainstDefinition(t *testing.T) {
+	t.Parallel()
 	rounds := *definitions
 	if testing.Short() {
 		rounds = 60
