@@ -130,3 +130,27 @@ func TestOverlayWithinAScope(t *testing.T) {
 		t.Errorf("asked for %q; %q", d.asked, d.texts)
 	}
 }
+
+// Links and detours lead to the one true name that the editor knows.
+func TestOverlayByItsTrueName(t *testing.T) {
+	x, d := edited(t, nil)
+	must(t, os.Symlink("d", x.ws+"/to"))
+	must(t, os.Symlink("held", x.ws+"/as"))
+	for _, name := range []string{"to/held", "d/../d/./held", "as", "to/../new"} {
+		if got, err := x.seen(x.through(d), x.ws+"/"+name); err != nil || got != "buffer\n" {
+			t.Errorf("%s: %q %v", name, got, err)
+		}
+		if e, err := x.Stat(ctx, x.through(d), x.ws+"/"+name, true); err != nil || !e.Unsaved {
+			t.Errorf("%s: %+v %v", name, e, err)
+		}
+	}
+	if e, err := x.Stat(ctx, x.through(d), x.ws+"/as", false); err != nil || e.Unsaved || e.Target != "held" {
+		t.Errorf("%+v %v", e, err)
+	}
+	if _, err := x.Append(ctx, x.through(d), x.ws+"/to/held", []byte("x"), engine.Rules{}); err != nil || d.texts[x.ws+"/d/held"] != "buffer\nx" {
+		t.Errorf("%q %v", d.texts, err)
+	}
+	if _, err := x.Append(ctx, x.through(d), x.ws+"/as", []byte("x"), engine.Rules{}); code(err) != engine.CodeSymlinkRefused {
+		t.Errorf("%v", err)
+	}
+}
