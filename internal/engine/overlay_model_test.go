@@ -104,7 +104,7 @@ func TestOverlayNeverMixes(t *testing.T) {
 				}
 			}
 		}
-		if left := x.halfWay(); left != nil {
+		if left, err := x.HalfWay(ctx); left != nil || err != nil {
 			t.Errorf("seed %d: still half-way: %v", seed, left)
 		}
 	}

@@ -569,7 +569,7 @@ func TestOverlayTakesOrDoesNot(t *testing.T) {
 			t.Parallel()
 			x, d := edited(t, nil)
 			was, path := x.looks(), x.ws+"/held"
-			looks, hangUp := 0, func() {}
+			hangUp := func() {}
 			d.store = func(ctx context.Context, path, old, text string) error {
 				if old != "buffer\n" || text != "after\n" {
 					t.Errorf("%q becomes %q", old, text)
@@ -584,10 +584,13 @@ func TestOverlayTakesOrDoesNot(t *testing.T) {
 				return c.store(d, ctx, path, text)
 			}
 			if c.store == nil {
-				d.load = func(_ context.Context, path string) (string, bool, error) {
-					if looks++; looks == 3 && c.want == "client_failed" { // plan, locked, and right before
+				d.load = func(ctx context.Context, path string) (string, bool, error) {
+					page, err := x.Checkpoints(ctx, x.call("s"), checkpoint.Filter{NoReads: true, Limit: 1})
+					must(t, err)
+					switch last := len(page.Checkpoints) > 0; { // it is saved, and about to be handed over
+					case last && c.want == "client_failed":
 						return "", false, failed
-					} else if looks == 3 {
+					case last:
 						d.put(path, "typed\n")
 					}
 					return d.plain(path)
@@ -613,7 +616,7 @@ func TestOverlayTakesOrDoesNot(t *testing.T) {
 			if len(page.Checkpoints) != 1 || page.Checkpoints[0].Outcome != outcome {
 				t.Errorf("on record: %+v, want %q", page.Checkpoints, outcome)
 			}
-			if left := x.halfWay(); left != nil {
+			if left, err := x.HalfWay(context.Background()); left != nil || err != nil {
 				t.Errorf("still half-way: %v", left)
 			}
 			d.store, d.load = nil, nil
@@ -762,7 +765,7 @@ func TestOverlayKilled(t *testing.T) {
 			t.Errorf("taken %v: %q %v", taken, d.texts[path], err)
 		}
 		x.reads("held", "buffer\n")
-		if left := x.halfWay(); left != nil {
+		if left, err := x.HalfWay(ctx); left != nil || err != nil {
 			t.Errorf("still half-way: %v", left)
 		}
 	}
