@@ -168,7 +168,7 @@ func (s *apply) announce(ctx context.Context, i int) error {
 		return nil
 	}
 	if !mv.Back {
-		if err := s.e.putOwn(sidecarOf(mv.Entry.Parked), mv.Entry.Sidecar()); err != nil {
+		if err := s.e.setOwn(sidecarOf(mv.Entry.Parked), mv.Entry.Sidecar()); err != nil {
 			return &Refusal{NoTrash.Code, NoTrash, mv.Path, err, err}
 		}
 		return nil

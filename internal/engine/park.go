@@ -254,7 +254,7 @@ func (e *Engine) ownDir(name string, near *guardfs.Place) (same bool, err error)
 		p.Close()
 		p = fresh
 		if near != nil { // it may lie in a work tree
-			if err := e.putOwn(name+"/.gitignore", []byte("*\n")); err != nil {
+			if err := e.setOwn(name+"/.gitignore", []byte("*\n")); err != nil {
 				return false, err
 			}
 		}
@@ -265,38 +265,41 @@ func (e *Engine) ownDir(name string, near *guardfs.Place) (same bool, err error)
 	return true, nil
 }
 
-// putOwn writes a small file of ours into the trash.
-func (e *Engine) putOwn(name string, content []byte) error {
+// setOwn writes a small file of ours in the trash; with content nil it removes it.
+func (e *Engine) setOwn(name string, content []byte) error {
 	p, err := e.trash.PlaceLink(name)
 	if err != nil {
 		return err
 	}
-	defer p.Close()
+	defer p.Close() //nolint:errcheck // nothing was written through it
 	before, err := p.Load(1 << 20)
+	if err != nil || content == nil && !before.Exists {
+		return err
+	}
+	what := guardfs.NewObject{}
+	if content != nil {
+		what = guardfs.NewObject{Kind: guardfs.KindFile, Content: content, Sync: e.sync()}
+	}
+	// A number above 0 is swept whatever it has: all of it is ours.
+	hold, made, err := p.Hold(context.Background(), newTag(), 1, what)
 	if err != nil {
 		return err
 	}
-	s, err := p.Stage(context.Background(), content, guardfs.StageOptions{Sync: e.sync()})
-	if err != nil {
-		return err
+	defer hold.Close() //nolint:errcheck // nothing was written through it
+	if what.Sync {
+		err = hold.Sync()
 	}
-	defer s.Discard()
-	_, err = s.Commit(context.Background(), before)
+	var pub *guardfs.Published
+	if err == nil {
+		pub, err = p.Swap(context.Background(), hold, guardfs.Found(before), made.Expect())
+	}
+	if err != nil {
+		return errors.Join(err, hold.Drop(made.Expect()))
+	}
+	if err = hold.Drop(pub.Displaced); what.Sync {
+		err = errors.Join(err, p.SyncNames())
+	}
 	return err
-}
-
-// dropOwn removes a small file of ours from the trash, if it is there.
-func (e *Engine) dropOwn(name string) error {
-	p, err := e.trash.PlaceLink(name)
-	if err != nil {
-		return err
-	}
-	defer p.Close()
-	before, err := p.Load(1 << 20)
-	if err != nil || !before.Exists {
-		return err
-	}
-	return p.Remove(context.Background(), before, false)
 }
 
 // sidecarOf is where the sidecar of a payload lies.
@@ -311,7 +314,7 @@ func (e *Engine) settleEntry(ctx context.Context, db *checkpoint.DB, t *checkpoi
 	}
 	err := errors.Join(db.TrashSettle(ctx, t.ID, checkpoint.Gone), db.TrashDrop(ctx, t.ID))
 	if err == nil {
-		if err := e.dropOwn(sidecarOf(t.Parked)); err != nil {
+		if err := e.setOwn(sidecarOf(t.Parked), nil); err != nil {
 			e.logger.Warn("a sidecar could not be removed from the trash", "id", t.ID, "err", err)
 		}
 	}
