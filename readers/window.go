@@ -210,6 +210,7 @@ func (s *scan) walk(p linePoint, line int, budget int64) (int64, error) {
 				at += s.enc.Newline(b[at:]) + s.enc.Unit
 			}
 			if off += int64(at); off < s.size || s.f.Size < 0 {
+				s.index.learn(linePoint{line, off}) // if the time ends behind it, the way was not in vain
 				return off, nil
 			}
 			s.index.total = line
