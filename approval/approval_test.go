@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unicode"
 )
@@ -167,7 +168,9 @@ func TestNothingGetsThrough(t *testing.T) {
 	}
 }
 
-func TestTimeout(t *testing.T) {
+func TestTimeout(t *testing.T) { synctest.Test(t, timesOut) }
+
+func timesOut(t *testing.T) {
 	in, feed := io.Pipe()
 	defer feed.Close()
 	var out syncBuffer
@@ -207,8 +210,11 @@ func TestTimeout(t *testing.T) {
 }
 
 // A line that came while no question was up is dropped.
-func TestLateLine(t *testing.T) {
+func TestLateLine(t *testing.T) { synctest.Test(t, comesLate) }
+
+func comesLate(t *testing.T) {
 	in, feed := io.Pipe()
+	defer feed.Close()
 	var out syncBuffer
 	term := Terminal(in, &out).(*terminal)
 	ctx, cancel := context.WithTimeout(bg, 10*time.Millisecond)
@@ -217,9 +223,7 @@ func TestLateLine(t *testing.T) {
 		t.Fatal("not timed out")
 	}
 	_, _ = io.WriteString(feed, "y\n")
-	for len(term.pending) == 0 { // until the reader has taken it
-		time.Sleep(time.Millisecond)
-	}
+	synctest.Wait() // the reader has taken it
 	go func() { _, _ = io.WriteString(feed, "n\n") }()
 	if a, _ := term.Ask(bg, Question{Tool: "Second"}); a.Decision != Denied || a.Reason != "" {
 		t.Errorf("%+v", a)
@@ -293,13 +297,10 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
+// wait is for a bubble of synctest: text is there once nobody has anything to do.
 func (s *syncBuffer) wait(t *testing.T, text string) {
 	t.Helper()
-	for range 5000 {
-		if strings.Contains(s.String(), text) {
-			return
-		}
-		time.Sleep(time.Millisecond)
+	if synctest.Wait(); !strings.Contains(s.String(), text) {
+		t.Fatalf("%q never came:\n%s", text, s.String())
 	}
-	t.Fatalf("%q never came:\n%s", text, s.String())
 }
