@@ -120,14 +120,13 @@ func (c *checker) references(ctx context.Context) error {
 
 // pages lets SQLite check the file.
 func (c *checker) pages(ctx context.Context) error {
-	return each(ctx, c.q, "PRAGMA quick_check(20)", nil, func(row scanner) error {
-		var s string
-		err := row.Scan(&s)
-		if err == nil && s != "ok" {
-			c.problem(Problem{What: "catalog", Why: s})
+	found, err := column[string](ctx, c.q, "PRAGMA quick_check(20)")
+	for _, why := range found {
+		if why != "ok" {
+			c.problem(Problem{What: "catalog", Why: why})
 		}
-		return err
-	})
+	}
+	return err
 }
 
 // lost looks for pre-states of files whose content is neither stored nor accounted for.
@@ -177,13 +176,7 @@ func (c *checker) name(ctx context.Context) error {
 		if err != nil {
 			continue // it is none of a content
 		}
-		err = each(ctx, c.q, paths, []any{h[:]}, func(row scanner) error {
-			var b []byte
-			err := row.Scan(&b)
-			p.Paths = append(p.Paths, string(b))
-			return err
-		})
-		if err != nil {
+		if p.Paths, err = column[string](ctx, c.q, paths, h[:]); err != nil {
 			return err
 		}
 	}
@@ -193,7 +186,7 @@ func (c *checker) name(ctx context.Context) error {
 // data decodes every content once, each from its base that was decoded just before. Those that hang
 // in the air are not reached; the catalog's check has said so.
 func (c *checker) data(ctx context.Context) error {
-	roots, err := queryIDs(ctx, c.q, "SELECT id FROM data WHERE base IS NULL")
+	roots, err := column[int64](ctx, c.q, "SELECT id FROM data WHERE base IS NULL")
 	for _, id := range roots {
 		if err == nil {
 			err = c.walk(ctx, id, nil, nil)
@@ -236,7 +229,7 @@ func (c *checker) walk(ctx context.Context, id int64, base []byte, broken error)
 		c.r.Bytes += int64(len(body))
 	}
 	r.Z = nil // not held while the others are read
-	next, err := queryIDs(ctx, c.q, "SELECT id FROM data WHERE base=? AND id<>base", id)
+	next, err := column[int64](ctx, c.q, "SELECT id FROM data WHERE base=? AND id<>base", id)
 	for _, k := range next {
 		if err == nil {
 			err = c.walk(ctx, k, body, broken)

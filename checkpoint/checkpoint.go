@@ -1,47 +1,54 @@
-// Package checkpoint keeps what files were before an agent changed them, so that every change can be undone and every
-// undo can be undone.
+// Package checkpoint keeps what files were before an agent changed them. Every change can be
+// undone, and every undo can be undone.
 //
-// A checkpoint is one call's complete pre-state of every path that the call is about to change, together with the
-// state the call intends to leave behind. It costs what the change costs, not what the repository weighs: a
-// 10 KB file edited over and over takes about half a kilobyte an edit, catalog and indexes included.
+// A checkpoint holds one call's complete pre-state: every path that the call is about to change,
+// and the state that it intends to leave there. It costs what the change costs, not what the
+// repository weighs: a 10 KB file that is edited over and over takes about half a kilobyte an edit,
+// catalog and indexes included.
 //
-// The package stores, finds and plans. It opens files in its own directory only and never touches the tree of the agent:
-// Plan answers which path should become what, and the caller carries that out through its own guarded doors,
-// saving a checkpoint of that too.
+// The package stores, finds and plans. It opens files in its own directory and never touches the
+// tree of the agent. Plan answers which path should become what; the caller carries that out
+// through its own guarded doors, and saves a checkpoint of that too.
 //
 //	db, err := checkpoint.Open(dir, checkpoint.Options{})
-//	saved, err := db.Save(ctx, checkpoint.Op{Tool: "Edit", Kind: checkpoint.KindEdit, Session: "s1", Changes: …}) // durable
+//	saved, err := db.Save(ctx, checkpoint.Op{Tool: "Edit", Kind: checkpoint.KindEdit,
+//		Session: "s1", Changes: …}) // durable
 //	… publish the new content …
 //	plan, err := db.Plan(ctx, checkpoint.Restore{ID: saved.ID, Session: "s1"})
 //
 // # Guarantees
 //
-//   - When Save returns, pre-states and intended post-states are on stable storage, in one transaction (Durability
-//     Strict, the default). With Relaxed a power cut may lose the newest checkpoints, never the consistency of the store.
-//   - Content is compared with its SHA-256 before a byte of it is handed out; damage is a *CorruptError, never other bytes.
-//   - A mistyped ID is a *BadIDError, an unknown one ErrNotFound; neither ever finds another checkpoint.
-//   - A session sees its own history only. Another session's checkpoint answers ErrNotFound, exactly like one that
-//     does not exist, unless the caller says AllSessions.
-//   - The store is bounded by Options.MaxBytes, its log included, before anything is written. A save that cannot be made
-//     to fit fails with *FullError, or with ErrBusy where somebody reads an older state: the caller then must not make the
-//     change. Purge and Repair, which write the store anew, take as much again while they run.
+//   - When Save returns, pre-states and intended post-states are on stable storage, in one
+//     transaction (Durability Strict, the default). With Relaxed a power cut may lose the newest
+//     checkpoints, never the consistency of the store.
+//   - Content is compared with its SHA-256 before a byte of it is handed out. Damage is a
+//     *CorruptError, never other bytes.
+//   - A mistyped ID is a *BadIDError, an unknown one ErrNotFound. Neither finds another checkpoint.
+//   - A session sees its own history only. Another session's checkpoint answers ErrNotFound,
+//     exactly like one that does not exist, unless the caller says AllSessions.
+//   - Options.MaxBytes bounds the store, its log included, before anything is written. A save that
+//     can't be made to fit fails with *FullError, or with ErrBusy where somebody reads an older
+//     state. The caller must not make the change then. Purge and Repair write the store anew, and
+//     take as much again while they run.
 //   - What is not stored is said: Saved.Skipped, and Missing of a plan's item.
 //
 // # Does not
 //
 //   - It does not know whether the announced change took place. The planner presumes it did; Settle
-//     says otherwise. One with a tag (Op.Tag) is open until then: it may be half made, and nothing
-//     takes it. Because both states are recorded, a caller that finds the disk in either of them
-//     knows where it stands (Item.Expects).
-//   - It does not merge, compare or move files; it hands out the hashes to do it with.
-//   - It does not see what nobody tells it: changes made by a shell are found by comparing the disk with Known.
-//   - Encryption (Options.EncryptTo) covers content, not the catalog: paths, sizes, times and hashes stay readable to
-//     whoever can read the directory.
+//     says otherwise. An operation with a tag (Op.Tag) is open until then: it may be half made, and
+//     nothing takes it. Both states are recorded, so that a caller who finds the disk in one of
+//     them knows where it stands (Item.Expects).
+//   - It does not merge, compare or move files. It hands out the hashes to do it with.
+//   - It does not see what nobody tells it. Changes by a shell are found by comparing the disk with
+//     Known.
+//   - Encryption (Options.EncryptTo) covers content, not the catalog. Whoever can read the
+//     directory can read paths, sizes, times and hashes.
 //
 // # Concurrency
 //
-// All methods of DB may be called from many goroutines; concurrent saves share one commit. Many processes may
-// have one store open; the directory must be on a local file system (network file systems are refused at Open).
+// All methods of DB may be called from many goroutines; concurrent saves share one commit. Many
+// processes may have one store open. The directory must be on a local file system: Open refuses
+// network file systems.
 package checkpoint
 
 import (
@@ -65,8 +72,9 @@ const (
 	Dir     Kind = "dir"
 )
 
-// Kinds of operations. Others may be used; these mean something to the planner: KindExternal, KindRead and KindManual
-// changed nothing on behalf of the session, so a rewind and an undo pass over them.
+// Kinds of operations. Others may be used. To the planner three mean something: KindExternal,
+// KindRead and KindManual changed nothing on behalf of the session, so a rewind and an undo pass
+// over them.
 const (
 	KindWrite     = "write"
 	KindEdit      = "edit"
@@ -83,11 +91,12 @@ const (
 	KindImport    = "import"   // taken over from another store; planned like a change
 )
 
-// RoleParent is the role of a directory that was made only to hold the target; a restore removes it when it is empty.
-// Other roles ("target", "src", "dst") are kept as given.
+// RoleParent is the role of a directory that was made only to hold the target. A restore removes it
+// when it is empty. Other roles ("target", "src", "dst") are kept as given.
 const RoleParent = "parent_dir"
 
-// State is what a path is or was. Which fields mean something depends on Kind: Target for Symlink, Size and Hash for File.
+// State is what a path is or was. Kind says which fields mean something: Target is for a Symlink,
+// Size and Hash are for a File.
 type State struct {
 	Kind     Kind
 	Mode     fs.FileMode // permission bits, setuid, setgid, sticky
@@ -99,9 +108,9 @@ type State struct {
 	Hash     string // SHA-256 of the content, lower-case hex; "" when nobody computed it
 }
 
-// Same reports whether s and o are the same thing as far as content goes: the kind, the hash, the link's target. Mode,
-// owner and times are not compared: a touch is no change. A file whose hash nobody computed is the same only if
-// size and time are.
+// Same reports whether s and o have the same content: the kind, the hash, the link's target. Mode,
+// owner and times are not compared: a touch is no change. Where nobody computed a file's hash, size
+// and time have to be the same.
 func (s State) Same(o State) bool {
 	if s.kind() != o.kind() || s.Target != o.Target {
 		return false
@@ -126,22 +135,28 @@ type Change struct {
 	Before State
 	After  State // intended
 
-	// Content is what the file holds before the change; nil when there is no file or Skipped says why not.
-	// Before.Hash may be left empty, then Save fills it in; a hash that is not that of Content is refused.
-	// Content and AfterContent belong to the store from Save on: nobody may change the bytes.
+	// Content is what the file holds before the change; nil when there is no file or Skipped says
+	// why not. Save fills in Before.Hash where it is empty, and refuses one that is not that of
+	// Content. From Save on Content and AfterContent belong to the store: nobody may change the
+	// bytes.
 	Content []byte
-	// Clone makes dst, an empty file of the store's, share the extents of the file that Content was read from. Optional. Save calls it, before it
-	// returns, for large content that it can't pack well; what dst holds then is compared with Content, so that Clone need not care whether
-	// the file has changed since. When Clone fails the bytes are written.
+	// Clone makes dst, an empty file of the store, share the extents of the file that Content was
+	// read from. Optional. Save calls it before it returns, for large content that it can't pack
+	// well. What dst holds then is compared with Content, so that Clone need not care whether the
+	// file has changed since. When Clone fails the bytes are written.
 	Clone func(dst *os.File) error
-	// AfterContent is what the file will hold. Optional: it makes redo, inverse and diff independent of what is on the
-	// disk later, and costs nothing over a series of edits, because it is the next one's Content.
+	// AfterContent is what the file will hold. Optional. With it redo, inverse and diff do not
+	// depend on what is on the disk later. Over a series of edits it costs nothing, because it is
+	// the Content of the next one.
 	AfterContent []byte
 
-	Skipped string // why Content is not there, if the caller knows: SkipTooLarge, SkipExcluded, or words of its own
+	// Skipped is why Content is not there, if the caller knows: SkipTooLarge, SkipExcluded, or
+	// words of its own.
+	Skipped string
 
-	// Trash puts the path into the trash with the same transaction: of it Expires, Agent, Parked, Files and Identity are read, the
-	// rest follows from the Op. Without Parked the content is that of this checkpoint; if that was not stored there is no entry.
+	// Trash puts the path into the trash with the same transaction. Of it Expires, Agent, Parked,
+	// Files and Identity are read; the rest follows from the Op. Without Parked the content is that
+	// of this checkpoint; if that was not stored there is no entry.
 	Trash *Trashed
 }
 
@@ -162,11 +177,12 @@ type Op struct {
 	Principal, Session string
 	Turn, Label        string
 	Time               time.Time // zero: now
-	UndoOf             ID        // this operation takes that one back (an undo; or, of an undo, a redo)
+	UndoOf             ID        // what this one takes back: an undo or, of an undo, a redo
 	RestoreOf          ID        // this operation restores the state before that one
 	Changes            []Change
-	// Tag makes the operation open: nothing takes it until Settle, see DB.Open. By the tag, up to 64 bytes that the caller
-	// draws, processes tell each other that it is alive. Steps are the caller's own, for whoever finds it open.
+	// Tag makes the operation open: nothing takes it until Settle, see DB.Open. The caller draws
+	// it, up to 64 bytes; by it processes tell each other that the operation's host is alive. Steps
+	// are the caller's own, for whoever finds the operation open.
 	Tag   string
 	Steps []byte
 }
@@ -181,15 +197,15 @@ type Saved struct {
 // Skip names a path whose content is not in the store, and why.
 type Skip struct {
 	Path string
-	Why  string // SkipTooLarge, SkipExcluded, "hash_only" (a hash without content), or what Change.Skipped said
+	Why  string // SkipTooLarge, SkipExcluded, "hash_only" (no content), or what Change.Skipped said
 	Size int64
 }
 
 // Outcome is what became of an operation.
 type Outcome string
 
-// Outcomes. The planner treats Presumed like Committed, passes over Aborted, and takes a Foreign one for a change whose
-// result is not what was announced.
+// Outcomes. The planner treats Presumed like Committed and passes over Aborted. The result of a
+// Foreign one is not what was announced.
 const (
 	Presumed  Outcome = "" // saved; nobody said more
 	Committed Outcome = "committed"
@@ -228,7 +244,8 @@ var (
 	ErrNoContent = errors.New("content is not in the checkpoint store")
 	// ErrSealed: the bytes are there, encrypted to a key that this process does not hold.
 	ErrSealed = blob.ErrSealed
-	// ErrBusy: somebody else has been writing to the store, reading or opening it, for so long that nobody waits for it any more. It may be stopped.
+	// ErrBusy: somebody else has been writing, reading or opening the store for too long to wait
+	// any more. It may be stopped.
 	ErrBusy = errors.New("another process has been using the checkpoint store for too long")
 	// ErrReadOnly: the store is on a read-only file system. It can be looked at there.
 	ErrReadOnly = errors.New("the checkpoint store is on a read-only file system")
@@ -236,14 +253,19 @@ var (
 	ErrIdentity = blob.ErrIdentity
 	// ErrDamaged: the catalog can't be read. Repair may help.
 	ErrDamaged = errors.New("the catalog is damaged")
-	// ErrInUse: another process has the store open and one of the two wants it for itself, to repair it.
+	// ErrInUse: another process has the store open and one of the two wants it for itself, to
+	// repair it.
 	ErrInUse = errors.New("the checkpoint store is in use")
 	// ErrUnderWay: taking back a change that is being made needs what is to go.
-	ErrUnderWay = errors.New("a change needs it that is being made at this moment; purge again after that")
-	// ErrCutOff: taking back a change that was cut off half-way, and whose process is no more, needs what is to go. The next call of a host that may reach
-	// its paths takes it back; see Purge.CutOff.
-	ErrCutOff = errors.New("a change needs it that was cut off half-way and that the next call in its root takes back; purge again after that")
-	// ErrImported: an operation of KindImport has the label of one that its principal has imported before.
+	ErrUnderWay = errors.New("a change needs it that is being made at this moment; " +
+		"purge again after that")
+	// ErrCutOff: what is to go is needed to take back a change that was cut off half-way, and whose
+	// process is no more. The next call of a host that may reach its paths takes it back; see
+	// Purge.CutOff.
+	ErrCutOff = errors.New("a change needs it that was cut off half-way and that the next call " +
+		"in its root takes back; purge again after that")
+	// ErrImported: an operation of KindImport has the label of one that its principal has imported
+	// before.
 	ErrImported = errors.New("it was imported before")
 	// ErrNothing: there is nothing to undo or redo.
 	ErrNothing = errors.New("nothing to undo or redo")
@@ -269,11 +291,14 @@ func (e *FullError) Error() string {
 	return fmt.Sprintf("checkpoint store is full: %d bytes of %d", e.Bytes, e.Max)
 }
 
-// SyncError: the disk did not confirm what was to be saved. It may be there or not; the change must not be made. Nothing more is
-// accepted until the disk has confirmed everything that was accepted before.
+// SyncError: the disk did not confirm what was to be saved. It may be there or not, so the change
+// must not be made. Nothing more is accepted until the disk has confirmed all that was accepted
+// before.
 type SyncError struct{ Err error }
 
-func (e *SyncError) Error() string { return "the disk did not confirm a checkpoint: " + e.Err.Error() }
+func (e *SyncError) Error() string {
+	return "the disk did not confirm a checkpoint: " + e.Err.Error()
+}
 
 func (e *SyncError) Unwrap() error { return e.Err }
 
@@ -287,7 +312,8 @@ func (e *BadOpError) Error() string {
 	return fmt.Sprintf("bad checkpoint request: %s: %s", e.Path, e.Why)
 }
 
-// AmbiguousLabelError: several checkpoints carry the label, and which one is meant is not for the store to guess.
+// AmbiguousLabelError: several checkpoints carry the label. The store does not guess which one is
+// meant.
 type AmbiguousLabelError struct {
 	Label string
 	Carry []Labelled // oldest first
@@ -307,7 +333,7 @@ func (e *AmbiguousLabelError) Error() string {
 // Scope is who asks. The zero Scope sees only what was saved without a principal and a session.
 type Scope struct {
 	Principal, Session string
-	AllSessions        bool // the operator's view: every session, of Principal only if that is not empty
+	AllSessions        bool // the operator's view: every session, of Principal if that is not empty
 }
 
 // sees reports whether a checkpoint of principal and session is visible.
@@ -318,7 +344,8 @@ func (s Scope) sees(principal, session string) bool {
 	return s.Principal == principal && s.Session == session
 }
 
-// Filter selects checkpoints. Principal and Session say who asks, as in Scope; with AllSessions they are filters too.
+// Filter selects checkpoints. Principal and Session say who asks, as in Scope; with AllSessions
+// they are filters too.
 type Filter struct {
 	Path         string   // exactly this path
 	Also         []string // other names of Path: what is of one of them counts too
@@ -355,10 +382,11 @@ type Known struct {
 	Path   string
 	State  State
 	Stored bool // content of State is in the store
-	// Before is the state that the newest operation found. Unless that is Settled, the disk may legitimately be in either: the operation is
-	// open, and its host did not say that it was made.
+	// Before is the state that the newest operation found. Unless that is Settled the disk may be
+	// in either state: the operation is open, and its host did not say that it was made.
 	Before  State
 	Settled bool
-	// Own is what this session itself recorded of it last. It is another than State where others were at the path since.
+	// Own is what this session itself recorded of it last. It differs from State where others were
+	// at the path since.
 	Own State
 }

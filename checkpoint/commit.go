@@ -11,9 +11,10 @@ import (
 	"modernc.org/sqlite"
 )
 
-// committer turns concurrent saves into few transactions. Whoever gets the turn commits for all who wait, so that
-// one fsync serves them all. If one of their jobs fails, the transaction is rolled back and each runs in one of its
-// own. Other jobs never share a transaction: only saves can be run again.
+// committer turns concurrent saves into few transactions. Whoever gets the turn commits for all who
+// wait, so that one fsync serves them all. If one of their jobs fails, the transaction is rolled
+// back and each runs in one of its own. Other jobs never share a transaction: only saves can be run
+// again.
 type committer struct {
 	db *DB
 	*statements
@@ -23,15 +24,14 @@ type committer struct {
 	queue []*job // who waits, in the order of their coming
 
 	// Below: only the one whose turn it is.
-	doubt   error             // why the last commit failed, if that was the disk's doing
-	reached numbers           // what the file of the numbers covers
-	version uint32            // of the database, after the last commit from here
-	current bool              // version is known
-	rows    map[string]row    // of names and hashes, as long as nobody has written but saves from here; nil: not kept
-	written map[int64]Outcome // of outcomes, by the transaction under way
+	doubt   error   // why the last commit failed, if that was the disk's doing
+	reached numbers // what the file of the numbers covers
+	version uint32  // of the database, after the last commit from here
+	current bool    // version is known
+	// rows are of names and hashes, while only saves from here have written; nil: not kept.
+	rows map[string]row
 
-	omu      sync.Mutex
-	outcomes map[int64]Outcome // settled, to be written with the next batch
+	settled settled
 }
 
 type job struct {
@@ -62,9 +62,8 @@ func newCommitter(ctx context.Context, d *DB) (*committer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &committer{db: d, statements: newStatements(conn), turn: make(chan struct{}, 1),
-		outcomes: map[int64]Outcome{}}
-	return c, nil
+	return &committer{db: d, statements: newStatements(conn), turn: make(chan struct{}, 1),
+		settled: settled{of: map[int64]Outcome{}}}, nil
 }
 
 func (c *committer) close() error {
@@ -72,8 +71,8 @@ func (c *committer) close() error {
 	return c.conn.Close()
 }
 
-// do runs fn inside a transaction that is durable when do returns nil. It never runs when ctx ended before its turn
-// came. Once it has run, the true result is waited for.
+// do runs fn inside a transaction that is durable when do returns nil. It never runs when ctx ended
+// before its turn came. Once it has run, the true result is waited for.
 func (c *committer) do(ctx context.Context, fn func(context.Context, *committer) error) error {
 	return c.submit(ctx, &job{kind: single, run: fn, grow: small})
 }
@@ -125,7 +124,8 @@ func (c *committer) withdraw(j *job) bool {
 	return i >= 0
 }
 
-// commitUntil runs what waits, batch by batch, until own is done. Often somebody else has done it already.
+// commitUntil runs what waits, batch by batch, until own is done. Often somebody else has done it
+// already.
 func (c *committer) commitUntil(own *job) {
 	for {
 		select {
@@ -135,7 +135,8 @@ func (c *committer) commitUntil(own *job) {
 		}
 		c.mu.Lock()
 		n, room := 1, c.db.keep.limits.Load().logMost()/2-c.queue[0].grow.log
-		for n < len(c.queue) && n < maxBatch && c.queue[0].kind == shared && c.queue[n].kind == shared {
+		for n < len(c.queue) && n < maxBatch &&
+			c.queue[0].kind == shared && c.queue[n].kind == shared {
 			if room -= c.queue[n].grow.log; room < 0 {
 				break
 			}
@@ -167,8 +168,9 @@ func (c *committer) runBatch(batch []*job, own *job) {
 	}
 }
 
-// transact runs all jobs of batch in one transaction, or none: then each has an error, and failed says that it was a
-// job that failed, not the transaction, or that there is no room for all of them together.
+// transact runs all jobs of batch in one transaction, or none; then each has an error. failed says
+// that it was a job that failed, not the transaction, or that there is no room for all of them
+// together.
 func (c *committer) transact(ctx context.Context, batch []*job, own *job) (failed bool) {
 	var g growth
 	for _, j := range batch {
@@ -190,7 +192,7 @@ func (c *committer) transact(ctx context.Context, batch []*job, own *job) (faile
 			var verr error
 			c.version, verr = c.dataVersion()
 			c.current = verr == nil
-			c.forgetOutcomes()
+			c.settled.forget()
 			for _, j := range batch {
 				j.err = nil
 			}
@@ -212,39 +214,31 @@ func (c *committer) transact(ctx context.Context, batch []*job, own *job) (faile
 	return failed
 }
 
-// forgetOutcomes forgets what the transaction has written. Not sooner: until it is committed readers find it only here, and when it fails it
-// has to be written again.
-func (c *committer) forgetOutcomes() {
-	if len(c.written) == 0 {
-		return
-	}
-	c.omu.Lock()
-	defer c.omu.Unlock()
-	for seq, o := range c.written {
-		if c.outcomes[seq] == o {
-			delete(c.outcomes, seq)
-		}
-	}
-	c.written = nil
-}
-
-// assure does nothing as a rule. After a commit that the disk did not confirm, a later sync of the same file proves nothing, because the
-// system may have forgotten what it could not write. So everything in the log is written anew, to the database, and has to be
-// confirmed there before anything else is accepted.
+// assure does nothing as a rule. It is for the time after a commit that the disk did not confirm.
+// Another sync of the same file proves nothing then: the system may have forgotten what it could
+// not write. So the whole log is written once more, to the database, and has to be confirmed there
+// before anything else is accepted.
 func (c *committer) assure(ctx context.Context) error {
 	if c.doubt == nil {
 		return nil
 	}
-	var busy, log, moved int
-	err := c.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)").Scan(&busy, &log, &moved)
+	all, err := c.moveLog(ctx, "PASSIVE")
 	if err != nil {
 		return &SyncError{err}
 	}
-	if busy != 0 || log != moved {
+	if !all {
 		return &SyncError{c.doubt} // somebody reads an older state; the next save tries again
 	}
 	c.doubt = nil
 	return nil
+}
+
+// moveLog moves the log to the database, in one of SQLite's modes; all says that nothing is left.
+func (c *committer) moveLog(ctx context.Context, mode string) (all bool, err error) {
+	var busy, log, moved int
+	const move = "PRAGMA wal_checkpoint"
+	err = c.conn.QueryRowContext(ctx, move+"("+mode+")").Scan(&busy, &log, &moved)
+	return busy == 0 && log == moved, err
 }
 
 func diskFailed(err error) bool {
@@ -270,8 +264,8 @@ func (c *committer) begin(ctx context.Context, g growth, saves bool) error {
 	if saves && c.rows == nil {
 		c.rows = map[string]row{}
 	}
-	c.written = c.pendingOutcomes()
-	for seq, o := range c.written {
+	c.settled.written = c.settled.pending()
+	for seq, o := range c.settled.written {
 		if err := c.settle(ctx, seq, o); err != nil {
 			return err
 		}
@@ -279,7 +273,8 @@ func (c *committer) begin(ctx context.Context, g growth, saves bool) error {
 	return nil
 }
 
-// dataVersion is SQLite's own count of what it has seen of commits. Inside a transaction it includes those of others.
+// dataVersion is SQLite's own count of the commits that it has seen. Inside a transaction it
+// includes those of others.
 func (c *committer) dataVersion() (version uint32, err error) {
 	err = c.conn.Raw(func(conn any) error {
 		version, err = conn.(sqlite.FileControl).FileControlDataVersion("main")
@@ -290,13 +285,42 @@ func (c *committer) dataVersion() (version uint32, err error) {
 
 // flush writes outcomes that no later save took along.
 func (c *committer) flush() error {
-	c.omu.Lock()
-	n := len(c.outcomes)
-	c.omu.Unlock()
-	if n == 0 {
+	if len(c.settled.pending()) == 0 {
 		return nil
 	}
 	return c.do(context.Background(), func(context.Context, *committer) error { return nil })
+}
+
+// write runs fn in a transaction, which is durable when write returns nil.
+func (d *DB) write(ctx context.Context, doing string,
+	fn func(context.Context, *committer) error) error {
+	if err := d.enter(); err != nil {
+		return err
+	}
+	defer d.active.Done()
+	if err := d.com.do(ctx, fn); err != nil {
+		return fmt.Errorf("%s: %w", doing, named(err))
+	}
+	return nil
+}
+
+// update runs one statement that must change a row.
+func (d *DB) update(ctx context.Context, doing, q string, args ...any) error {
+	return d.write(ctx, doing, func(ctx context.Context, c *committer) error {
+		return c.must(ctx, q, args...)
+	})
+}
+
+// must is exec for what has to change a row; ErrNotFound when there is none.
+func (c *committer) must(ctx context.Context, q string, args ...any) error {
+	r, err := c.change(ctx, q, args...)
+	if err != nil {
+		return err
+	}
+	if n, err := r.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, ErrNotFound)
+	}
+	return nil
 }
 
 // insert returns the row id.
@@ -318,7 +342,8 @@ func (c *committer) know(name string, r row) {
 }
 
 // intern finds or makes a row by its unique columns. name is what it is known by.
-func (c *committer) intern(ctx context.Context, name, find, make string, args ...any) (int64, error) {
+func (c *committer) intern(ctx context.Context, name, find, make string,
+	args ...any) (int64, error) {
 	if r, ok := c.rows[name]; ok {
 		return r.id, nil
 	}
@@ -334,18 +359,21 @@ func (c *committer) intern(ctx context.Context, name, find, make string, args ..
 }
 
 func (c *committer) session(ctx context.Context, principal, name string) (int64, error) {
-	return c.intern(ctx, "session "+principal+"\x00"+name, "SELECT id FROM session WHERE principal=? AND name=?",
+	return c.intern(ctx, "session "+principal+"\x00"+name,
+		"SELECT id FROM session WHERE principal=? AND name=?",
 		"INSERT INTO session(principal, name) VALUES(?,?)", principal, name)
 }
 
 func (c *committer) path(ctx context.Context, path string) (int64, error) {
-	return c.intern(ctx, "path "+path, "SELECT id FROM path WHERE path=?", "INSERT INTO path(path) VALUES(?)", []byte(path))
+	return c.intern(ctx, "path "+path, "SELECT id FROM path WHERE path=?",
+		"INSERT INTO path(path) VALUES(?)", []byte(path))
 }
 
 // turnID finds the last turn of that name, or begins one.
 func (c *committer) turnID(ctx context.Context, session int64, name string) (int64, error) {
 	var id int64
-	err := c.QueryRowContext(ctx, "SELECT id FROM turn WHERE session=? AND name=? ORDER BY id DESC LIMIT 1", session, name).Scan(&id)
+	const find = "SELECT id FROM turn WHERE session=? AND name=? ORDER BY id DESC LIMIT 1"
+	err := c.QueryRowContext(ctx, find, session, name).Scan(&id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return c.newTurn(ctx, session, name)
 	}
@@ -354,6 +382,6 @@ func (c *committer) turnID(ctx context.Context, session int64, name string) (int
 
 // newTurn begins a turn after the newest checkpoint there is.
 func (c *committer) newTurn(ctx context.Context, session int64, name string) (int64, error) {
-	return c.insert(ctx, "INSERT INTO turn(session, name, after, ts) VALUES(?,?,(SELECT ifnull(max(seq),0) FROM op),?)",
-		session, name, c.db.o.Now().UnixNano())
+	return c.insert(ctx, `INSERT INTO turn(session, name, after, ts)
+		VALUES(?,?,(SELECT ifnull(max(seq),0) FROM op),?)`, session, name, c.db.o.Now().UnixNano())
 }

@@ -28,8 +28,8 @@ import (
 // Durability says when a Save returns.
 type Durability string
 
-// With Strict (also "") a saved checkpoint survives a power cut. With Relaxed it survives the death of the process; a power
-// cut may lose the newest ones, never the consistency of the store.
+// With Strict (also "") a saved checkpoint survives a power cut. With Relaxed it survives the death
+// of the process; a power cut may lose the newest ones, never the consistency of the store.
 const (
 	Strict  Durability = "strict"
 	Relaxed Durability = "relaxed"
@@ -38,36 +38,42 @@ const (
 // Options of Open. The zero value is the documented default.
 type Options struct {
 	Durability Durability
-	// Where several processes save to one store under different limits, the widest hold: see Limits.
+	// Where several processes save to one store under different limits, the widest hold: see
+	// Limits.
 	MaxBytes     int64         // of the whole store; 1 GiB when 0
 	MaxFileBytes int64         // content above is skipped; 64 MiB when 0, at most 1 GiB
-	KeepWithin   time.Duration // GC keeps what is younger; 7 days when 0, nothing for its age when KeepNone
-	KeepLast     int           // GC keeps that many of each path; 20 when 0, none for their number when KeepNone
-	// Exclude says which paths' content must not be stored (their states still are). nil: none. It must be fast and safe for
-	// concurrent use.
+	KeepWithin   time.Duration // GC keeps what is younger; 7 days when 0, see KeepNone
+	KeepLast     int           // GC keeps that many of each path; 20 when 0, see KeepNone
+	// Exclude says which paths' content must not be stored; their states still are. nil: none. It
+	// must be fast and safe for concurrent use.
 	Exclude func(path string) bool
-	// EncryptTo is an age recipient ("age1…"); content is then encrypted. Content saved by this DB can be read back
-	// by it (what an earlier one had sealed before, as long as 64 MiB of memory hold it); content of earlier ones only with Identities.
+	// EncryptTo is an age recipient ("age1…"); content is then encrypted. This DB can read back
+	// what it saved itself; what an earlier one had sealed already, only as long as 64 MiB of
+	// memory hold it. Content of earlier ones needs Identities.
 	EncryptTo  string
 	Identities []string // age identities ("AGE-SECRET-KEY-1…")
 	Logger     *slog.Logger
 	Now        func() time.Time // time.Now when nil
-	// Progress hears how far long work is: what is being done, how much of it, and of how much in all, 0 when nobody knows. It
-	// must be fast and safe for concurrent use. nil: nobody wants to know.
+	// Progress hears how far long work is: what is being done, how much of it, and of how much in
+	// all, 0 when nobody knows. It must be fast and safe for concurrent use. nil: nobody wants to
+	// know.
 	Progress func(what string, done, total int)
-	// Alive says whether whoever opened the operation with that tag is alive: Check and Purge ask it
-	// about those that nobody has settled. nil: all are taken for alive.
+	// Alive says whether whoever opened the operation with that tag is alive: Check and Purge ask
+	// it about those that nobody has settled. nil: all are taken for alive.
 	Alive func(tag string) bool
 
 	repairing bool // by Repair, which has the store to itself
 }
 
-// KeepNone is a true zero in Options.KeepWithin or Options.KeepLast, one of which has to keep something.
+// KeepNone is a true zero: in Options.KeepWithin nothing is kept for its age, in Options.KeepLast
+// none for their number. One of the two has to keep something.
 const KeepNone = -1
 
 func (o Options) withDefaults() (Options, error) {
-	if o.Durability = cmp.Or(o.Durability, Strict); o.Durability != Strict && o.Durability != Relaxed {
-		return o, &BadOpError{"", fmt.Sprintf("durability %q is neither strict nor relaxed", o.Durability)}
+	o.Durability = cmp.Or(o.Durability, Strict)
+	if o.Durability != Strict && o.Durability != Relaxed {
+		why := fmt.Sprintf("durability %q is neither strict nor relaxed", o.Durability)
+		return o, &BadOpError{"", why}
 	}
 	if o.MaxBytes < 0 || o.MaxFileBytes < 0 || o.KeepLast < KeepNone || o.KeepWithin < KeepNone {
 		return o, &BadOpError{"", "limits must not be negative"}
@@ -97,7 +103,9 @@ func (e *VersionError) Error() string {
 type NetworkError struct{ Dir, Type string }
 
 func (e *NetworkError) Error() string {
-	return fmt.Sprintf("checkpoint store %s is on a network file system (%s); use a local directory", e.Dir, e.Type)
+	return fmt.Sprintf(
+		"checkpoint store %s is on a network file system (%s); use a local directory",
+		e.Dir, e.Type)
 }
 
 const (
@@ -106,9 +114,11 @@ const (
 	defaultMax = 1 << 30
 )
 
-// DB is the store on disk: one SQLite file for catalog and small content, and a directory for large content.
+// DB is the store on disk: one SQLite file for catalog and small content, and a directory for large
+// content.
 type DB struct {
-	dir     string
+	onDisk
+	calls
 	o       Options
 	w       *sql.DB // one connection, for the committer
 	r       *sql.DB
@@ -117,14 +127,41 @@ type DB struct {
 	com     *committer
 	mem     blob.Versions // the last contents, to hash less and as bases of deltas
 	keep    *keeper
-	frozen  bool        // on a read-only file system
-	inUse   *os.File    // nil in Repair, which holds the lock itself
-	file    fs.FileInfo // of the catalog that is open
+}
 
+// onDisk is where the store lies, and what is held open there.
+type onDisk struct {
+	dir    string
+	frozen bool        // on a read-only file system
+	inUse  *os.File    // nil in Repair, which holds the lock itself
+	file   fs.FileInfo // of the catalog that is open
+}
+
+// calls counts the calls under way, so that Close can wait for them.
+type calls struct {
 	mu     sync.Mutex
 	closed bool
-	quiet  *time.Timer    // see settleSoon
-	active sync.WaitGroup // calls under way
+	active sync.WaitGroup
+}
+
+// enter counts a call in. Whoever entered says active.Done at the end.
+func (c *calls) enter() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return ErrClosed
+	}
+	c.active.Add(1)
+	return nil
+}
+
+// shut lets nobody in any more; false when that was so already.
+func (c *calls) shut() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.closed
+	c.closed = true
+	return !was
 }
 
 // Exists says that a store was made in dir, or that nobody can tell.
@@ -133,8 +170,8 @@ func Exists(dir string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// Open opens the store in dir, making both if they are not there. The directory becomes 0700 and its files are 0600
-// whatever the umask says.
+// Open opens the store in dir, making both if they are not there. The directory becomes 0700 and
+// its files are 0600 whatever the umask says.
 func Open(dir string, o Options) (*DB, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -143,10 +180,11 @@ func Open(dir string, o Options) (*DB, error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, fmt.Errorf("opening checkpoint store: %w", err)
 	}
-	d := &DB{dir: dir, o: o}
+	d := &DB{onDisk: onDisk{dir: dir}, o: o}
 	if err := d.open(); err != nil {
 		d.release()
-		if e, ok := errors.AsType[*sqlite.Error](err); ok && (e.Code()&0xff == 11 || e.Code()&0xff == 26) { // SQLITE_CORRUPT, SQLITE_NOTADB
+		e, ok := errors.AsType[*sqlite.Error](err)
+		if ok && (e.Code()&0xff == 11 || e.Code()&0xff == 26) { // SQLITE_CORRUPT, SQLITE_NOTADB
 			err = fmt.Errorf("%w: %w", ErrDamaged, err)
 		}
 		return nil, fmt.Errorf("opening checkpoint store %s: %w", dir, named(err))
@@ -183,7 +221,8 @@ func (d *DB) open() (err error) {
 	d.r.SetMaxOpenConns(4 + maxReaders)
 	d.r.SetMaxIdleConns(4)
 	d.readers = newReaders(d.r)
-	d.pack, err = blob.New(blob.Options{Dir: blobsOf(d.dir).Dir, EncryptTo: d.o.EncryptTo, Identities: d.o.Identities, Keys: sealRows{d}})
+	d.pack, err = blob.New(blob.Options{Dir: blobsOf(d.dir).Dir, EncryptTo: d.o.EncryptTo,
+		Identities: d.o.Identities, Keys: sealRows{d}})
 	if err != nil {
 		return err
 	}
@@ -195,10 +234,14 @@ func (d *DB) open() (err error) {
 	return err
 }
 
-// unreadable says of a store on a read-only file system why its log stops us: SQLite can't make what it reads it by.
+// unreadable says why the log of a store on a read-only file system stops us: SQLite can't make
+// what it reads it by.
 func (d *DB) unreadable(err error) error {
-	if e, ok := errors.AsType[*sqlite.Error](err); ok && d.frozen && e.Code()&0xff == 14 { // SQLITE_CANTOPEN
-		return fmt.Errorf("%w, and its log can't be read there; open it once where it can be written: %w", ErrReadOnly, err)
+	e, ok := errors.AsType[*sqlite.Error](err)
+	if ok && d.frozen && e.Code()&0xff == 14 { // SQLITE_CANTOPEN
+		return fmt.Errorf(
+			"%w, and its log can't be read there; open it once where it can be written: %w",
+			ErrReadOnly, err)
 	}
 	return err
 }
@@ -210,8 +253,9 @@ func (d *DB) dsn(write, fresh bool) string {
 	switch {
 	case d.frozen:
 		q = append(q, "mode=ro", "_pragma=query_only(1)")
-		if fi, err := os.Lstat(filepath.Join(d.dir, fileName+"-wal")); err != nil || fi.Size() == 0 {
-			q = append(q, "immutable=1") // SQLite can't make the log's index there; without a log it needs none
+		if n, err := d.logBytes(); err != nil || n == 0 {
+			// SQLite can't make the log's index there; without a log it needs none.
+			q = append(q, "immutable=1")
 		}
 	case write:
 		sync := "FULL"
@@ -221,9 +265,11 @@ func (d *DB) dsn(write, fresh bool) string {
 		if fresh { // else it takes the lock for writing, and opening waits for whoever holds that
 			q = append(q, "_pragma=auto_vacuum(INCREMENTAL)")
 		}
-		// The keeper moves the log into the file; a commit only does it when the keeper has fallen far behind.
+		// The keeper moves the log into the file. A commit does it only when the keeper has fallen
+		// far behind.
 		q = append(q, "mode=rw", "_pragma=journal_mode(WAL)", "_pragma=synchronous("+sync+")",
-			"_pragma=wal_autocheckpoint(16000)", "_pragma=journal_size_limit("+strconv.Itoa(logMost)+")", "_pragma=secure_delete(FAST)",
+			"_pragma=wal_autocheckpoint(16000)", "_pragma=secure_delete(FAST)",
+			"_pragma=journal_size_limit("+strconv.Itoa(logMost)+")",
 			"_pragma=cache_size(-8000)")
 	default:
 		q = append(q, "mode=rw", "_pragma=query_only(1)", "_pragma=cache_size(-4000)")
@@ -235,8 +281,8 @@ func (d *DB) dsn(write, fresh bool) string {
 	return (&url.URL{Scheme: "file", Path: p, RawQuery: strings.Join(q, "&")}).String()
 }
 
-// prepareDir makes the directory, 0700, and the database file with the mode that SQLite then copies to its side files. A directory
-// that is there stays as it is. fresh: nothing is in it yet.
+// prepareDir makes the directory, 0700, and the database file with the mode that SQLite then copies
+// to its side files. A directory that is there stays as it is. fresh: nothing is in it yet.
 func prepareDir(dir string) (fresh bool, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return false, err
@@ -246,7 +292,7 @@ func prepareDir(dir string) (fresh bool, err error) {
 		return false, err
 	}
 	if !fi.IsDir() {
-		return false, &fs.PathError{Op: "open", Path: dir, Err: errors.New("not a directory of its own (a symbolic link?)")}
+		return false, unfit(dir, "not a directory of its own (a symbolic link?)")
 	}
 	if err := localdir.Own(fi); err != nil {
 		return false, &fs.PathError{Op: "open", Path: dir, Err: err}
@@ -256,8 +302,9 @@ func prepareDir(dir string) (fresh bool, err error) {
 	} else if kind != "" {
 		return false, &NetworkError{dir, kind}
 	}
-	if fi.Mode().Perm()&0o002 != 0 && runtime.GOOS != "windows" { // its mode is its owner's business, as long as it holds them off
-		return false, &fs.PathError{Op: "open", Path: dir, Err: errors.New("anybody may write in it (" + fi.Mode().String() + ")")}
+	// Its mode is its owner's business, as long as it holds others off.
+	if fi.Mode().Perm()&0o002 != 0 && runtime.GOOS != "windows" {
+		return false, unfit(dir, "anybody may write in it ("+fi.Mode().String()+")")
 	}
 	if err := os.MkdirAll(filepath.Join(dir, blobsName), 0o700); err != nil {
 		return false, err
@@ -267,19 +314,23 @@ func prepareDir(dir string) (fresh bool, err error) {
 		return false, err
 	}
 	if err != nil || fi.Size() == 0 {
-		// Either nobody has come to use the store, or its catalog is lost. SQLite would take the one for the other, and remove the log too.
+		// Either nobody has come to use the store, or its catalog is lost. SQLite would take the
+		// one for the other, and remove the log too.
 		was, err := wasStore(dir)
 		if err != nil {
 			return false, err
 		}
-		if fi, err = os.Lstat(name); was && (err != nil || fi.Size() == 0) { // looked at again: another process may have made it meanwhile
+		// Looked at again: another process may have made it meanwhile.
+		if fi, err = os.Lstat(name); was && (err != nil || fi.Size() == 0) {
 			return false, errEmptied
 		}
 	}
 	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	switch {
 	case err == nil:
-		if err := errors.Join(f.Sync(), f.Close(), localdir.Sync(dir), localdir.Sync(filepath.Dir(dir))); err != nil {
+		err := errors.Join(f.Sync(), f.Close(), localdir.Sync(dir),
+			localdir.Sync(filepath.Dir(dir)))
+		if err != nil {
 			return false, err
 		}
 	case !errors.Is(err, fs.ErrExist):
@@ -289,9 +340,14 @@ func prepareDir(dir string) (fresh bool, err error) {
 		return false, err
 	}
 	if !fi.Mode().IsRegular() {
-		return false, &fs.PathError{Op: "open", Path: name, Err: errors.New("not a regular file")}
+		return false, unfit(name, "not a regular file")
 	}
 	return fi.Size() == 0, chmod(name, fi, 0o600)
+}
+
+// unfit says why a directory or a file can't be the store.
+func unfit(path, why string) error {
+	return &fs.PathError{Op: "open", Path: path, Err: errors.New(why)}
 }
 
 // chmod gives what fi is of the mode, unless it has it or nobody can change it.
@@ -311,12 +367,14 @@ func (d *DB) migrate(ctx context.Context) error {
 		return err
 	}
 	if d.frozen && v != catalog.Format {
-		return &VersionError{"the format of a store that can't be written", strconv.Itoa(v), strconv.Itoa(catalog.Format)}
+		return &VersionError{"the format of a store that can't be written",
+			strconv.Itoa(v), strconv.Itoa(catalog.Format)}
 	} else if d.frozen {
 		return nil
 	}
-	// The log exists now, and no journal any more. SQLite has a directory synced, too, but takes no notice when that fails: then
-	// a power cut would take the log with all that is in it, or bring a journal back that undoes the file.
+	// The log exists now, and SQLite's rollback file is gone. SQLite has the directory synced, too,
+	// but takes no notice when that fails. Then a power cut would take the log with all that is in
+	// it, or bring the rollback file back, which undoes the database.
 	if d.o.Durability != Relaxed {
 		if err := localdir.Sync(d.dir); err != nil {
 			return err
@@ -371,30 +429,13 @@ func (d *DB) progress(what string, done, total int) {
 	}
 }
 
-// enter counts a call in, so that Close waits for it.
-func (d *DB) enter() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		return ErrClosed
-	}
-	d.active.Add(1)
-	return nil
-}
-
 // Close waits for calls under way, writes outstanding outcomes and closes the store.
 func (d *DB) Close() error {
-	d.mu.Lock()
-	if d.closed {
-		d.mu.Unlock()
+	if !d.shut() {
 		return nil
 	}
-	d.closed = true
-	if d.quiet != nil {
-		d.quiet.Stop()
-	}
-	d.mu.Unlock()
 	d.active.Wait()
+	d.com.settled.stop()
 	d.keep.stop()
 	return errors.Join(d.com.flush(), d.release())
 }

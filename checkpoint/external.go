@@ -94,7 +94,7 @@ func (d *DB) LastDir(ctx context.Context, path string) (mode fs.FileMode, known 
 	err = d.view(ctx, func(h *history) error {
 		var w where
 		w.and("op.outcome<>?", outcomeCode(Aborted))
-		es, err := h.below(ctx, &Filter{Path: path}, &w, 1<<63-1, 1)
+		es, err := h.below(ctx, &Filter{Path: path}, w, 1<<63-1, 1)
 		if err != nil || len(es) == 0 {
 			return err
 		}

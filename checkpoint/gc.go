@@ -15,8 +15,9 @@ type GCOptions struct {
 	// Slice is how long one transaction may hold up the saves of others; 50 ms when 0.
 	Slice  time.Duration
 	DryRun bool // only count what would go
-	// Shared keeps to the widest of the limits that anybody has saved under lately, as cleaning by itself does: see Limits. Without it those of
-	// Options hold, now and from now on: what others saved under does not count any more until they save again.
+	// Shared keeps to the widest of the limits that anybody has saved under lately, as cleaning by
+	// itself does: see Limits. Without it those of Options hold, now and from now on: what others
+	// saved under counts again when they save again.
 	Shared bool
 
 	need int64 // make room for that many bytes beyond what retention says
@@ -25,7 +26,7 @@ type GCOptions struct {
 // GCResult says what GC removed.
 type GCResult struct {
 	Checkpoints int    `json:"checkpoints"` // expired or evicted
-	Evicted     int    `json:"evicted"`     // of those, removed for MaxBytes though retention would have kept them
+	Evicted     int    `json:"evicted"`     // of those: for MaxBytes, though retention keeps them
 	Contents    int    `json:"contents"`    // stored contents that nothing refers to any more
 	Rekeyed     int    `json:"-"`           // deltas written anew, so that what they were based on could go
 	Files       int    `json:"files"`       // external files, rubbish of crashes included
@@ -33,10 +34,13 @@ type GCResult struct {
 	Limits      Limits `json:"-"`           // that were kept to
 }
 
-// GC removes what retention lets go: checkpoints that are older than KeepWithin, not among the KeepLast newest of any of
-// their paths, not pinned and not wanted by the trash; when the store is still larger than MaxBytes, the oldest that are
-// not pinned, and at the very last what the trash wants. Then contents that nothing refers to. It works in slices between which saves go on, and may be stopped at
-// any time. It runs by itself in processes that save; call it to have it now.
+// GC removes what retention lets go. First the checkpoints that are older than KeepWithin, not
+// among the KeepLast newest of any of their paths, not pinned and not wanted by the trash. If the
+// store is still larger than MaxBytes, then the oldest that are not pinned, and at the very last
+// what the trash wants. Then the contents that nothing refers to.
+//
+// Saves go on between its slices, and it may be stopped at any time. In processes that save it runs
+// by itself; call it to have it now.
 //
 // What is open stays whatever retention and MaxBytes say, whether or not whoever opened it is
 // alive: see DB.Open.
@@ -54,8 +58,7 @@ func (d *DB) GC(ctx context.Context, o GCOptions) (GCResult, error) {
 }
 
 const (
-	sliceRows  = 400 // rows between two looks at the clock
-	spareNewer = 32  // the newest checkpoints, which are evicted only when that is not enough
+	sliceRows = 400 // rows between two looks at the clock
 )
 
 func (d *DB) gc(ctx context.Context, o GCOptions) (GCResult, error) {
@@ -81,7 +84,7 @@ func (d *DB) gc(ctx context.Context, o GCOptions) (GCResult, error) {
 	if err == nil {
 		err = g.run(ctx)
 	}
-	if err2 := d.keep.measure(ctx); err == nil {
+	if err2 := d.keep.measure(ctx, d.r); err == nil {
 		err = err2
 	}
 	g.r.Bytes = max(0, before-d.keep.used.Load())
@@ -95,35 +98,27 @@ type collector struct {
 	d      *DB
 	o      GCOptions
 	r      GCResult
-	pass   int // of evictions
 	limits Limits
-	// floors has the oldest of the KeepLast newest checkpoints of each path, 0 where there are fewer.
+	trash  bool // evict what the trash wants too
+	// floors has the oldest of the KeepLast newest checkpoints of each path, 0 where there are
+	// fewer.
 	floors map[int64]int64
 }
 
-// The passes of eviction: each is tried when the one before finds nothing more.
-const (
-	passOld   = iota // not the newest
-	passNewer        // the newest too: a store of few large files could take nothing else
-	passTrash        // what the trash wants back
-	passes
-)
-
 func (g *collector) run(ctx context.Context) error {
-	// Trash whose content is in a checkpoint expires here; what is parked in the tree is for the host to remove.
+	// Trash whose content is in a checkpoint expires here. What is parked in the tree is for the
+	// host to remove.
 	err := g.d.com.do(ctx, func(ctx context.Context, c *committer) error {
 		if err := c.dropLimits(ctx, !g.o.Shared); err != nil {
 			return err
 		}
-		return c.exec(ctx, trashGone+" WHERE phase=1 AND parked=x'' AND expires<=?", clampNs(g.d.o.Now()))
+		const over = trashGone + " WHERE phase=1 AND parked=x'' AND expires<=?"
+		return c.exec(ctx, over, clampNs(g.d.o.Now()))
 	})
 	if err != nil {
 		return err
 	}
-	expired := func(ctx context.Context, c *committer, after int64, n int) ([]int64, error) {
-		return g.letGo(ctx, c, after, n)
-	}
-	if err := g.expire(ctx, expired, nil); err != nil {
+	if err := g.expire(ctx, g.letGo, nil); err != nil {
 		return err
 	}
 	if err := g.sweep(ctx); err != nil {
@@ -144,9 +139,10 @@ func (g *collector) run(ctx context.Context) error {
 			return err
 		}
 		if n == 0 {
-			if g.pass++; g.pass == passes {
+			if g.trash {
 				break // what is left is pinned or open
 			}
+			g.trash = true
 			continue
 		}
 		if err := g.sweep(ctx); err != nil {
@@ -162,8 +158,10 @@ func (g *collector) run(ctx context.Context) error {
 	return g.vacuum(ctx)
 }
 
-// slices calls fn in one transaction after the other until it reports that nothing is left. fn itself looks at the clock.
-func (g *collector) slices(ctx context.Context, fn func(ctx context.Context, c *committer, end time.Time) (more bool, err error)) error {
+// slices calls fn in one transaction after the other until it reports that nothing is left. fn
+// looks at the clock itself.
+func (g *collector) slices(ctx context.Context,
+	fn func(ctx context.Context, c *committer, end time.Time) (more bool, err error)) error {
 	for more := true; more; {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -181,7 +179,8 @@ func (g *collector) slices(ctx context.Context, fn func(ctx context.Context, c *
 
 // write runs one transaction that takes about rows() rows away.
 func (g *collector) write(ctx context.Context, fn func(context.Context, *committer) error) error {
-	return g.d.com.submit(ctx, &job{kind: single, run: fn, grow: growth{log: g.limits.logMost() / 2}})
+	room := growth{log: g.limits.logMost() / 2}
+	return g.d.com.submit(ctx, &job{kind: single, run: fn, grow: room})
 }
 
 // rows is how many rows one transaction may take away, so that they fit into half of the log.
@@ -195,19 +194,25 @@ const spared = ` AND pin=0 AND NOT EXISTS (SELECT 1 FROM trash WHERE trash.op=op
 // atWork spares what is open.
 const atWork = ` AND seq NOT IN (SELECT op FROM open_op)`
 
-// agedQuery finds what retention may let go by its age; the newest row always stays, because its number must not be given out again.
-const agedQuery = `SELECT seq FROM op WHERE seq > ?1 AND seq < (SELECT max(seq) FROM op) AND ts < ?2` + atWork + spared + ` ORDER BY seq LIMIT ?3`
+// agedQuery finds what retention may let go by its age. The newest row always stays, because its
+// number must not be given out again.
+const agedQuery = `SELECT seq FROM op WHERE seq > ?1 AND seq < (SELECT max(seq) FROM op) AND ts < ?2` +
+	atWork + spared + ` ORDER BY seq LIMIT ?3`
 
-const evictQuery = `SELECT seq FROM op WHERE seq > ?1 AND seq <= (SELECT max(seq) FROM op) - ?2 AND pin=0` + atWork + `
-	AND NOT EXISTS (SELECT 1 FROM trash WHERE trash.op=op.seq AND (?4 OR parked<>x'')) ORDER BY seq LIMIT ?3`
+const evictQuery = `SELECT seq FROM op
+	WHERE seq > ?1 AND seq < (SELECT max(seq) FROM op) AND pin=0` +
+	atWork + ` AND NOT EXISTS (SELECT 1 FROM trash WHERE trash.op=op.seq
+	AND (?3 OR parked<>x'')) ORDER BY seq LIMIT ?2`
 
-type pick func(ctx context.Context, c *committer, after int64, n int) ([]int64, error)
+// A pick finds up to n of the checkpoints above after that may go, the oldest first.
+type pick func(ctx context.Context, q querier, after int64, n int) ([]int64, error)
 
-// letGo finds the next of what retention lets go, at most n. It keeps g.floors, which hold for one state of the catalog only.
+// letGo finds the next of what retention lets go, at most n. It keeps g.floors, which hold for one
+// state of the catalog only.
 func (g *collector) letGo(ctx context.Context, q querier, after int64, n int) ([]int64, error) {
 	cut := clampNs(g.d.o.Now().Add(-g.limits.KeepWithin))
 	for {
-		aged, err := queryIDs(ctx, q, agedQuery, after, cut, n)
+		aged, err := column[int64](ctx, q, agedQuery, after, cut, n)
 		if err != nil || len(aged) == 0 {
 			return nil, err
 		}
@@ -216,20 +221,24 @@ func (g *collector) letGo(ctx context.Context, q querier, after int64, n int) ([
 			return nil, err
 		}
 		after = aged[len(aged)-1]
-		if gone := slices.DeleteFunc(aged, func(seq int64) bool { return kept[seq] }); len(gone) > 0 {
+		gone := slices.DeleteFunc(aged, func(seq int64) bool { return kept[seq] })
+		if len(gone) > 0 {
 			return gone, nil
 		}
 	}
 }
 
-// amongNewest says which of the checkpoints are among the KeepLast newest of one of their paths. Where those begin is looked up once for each
-// path: counting what is newer, checkpoint by checkpoint, was a third of the time of a gc.
-func (g *collector) amongNewest(ctx context.Context, q querier, seqs []int64) (map[int64]bool, error) {
+// amongNewest says which of the checkpoints are among the KeepLast newest of one of their paths.
+// Where those begin is looked up once a path: to count what is newer, checkpoint by checkpoint, was
+// a third of the time of a gc.
+func (g *collector) amongNewest(ctx context.Context, q querier,
+	seqs []int64) (map[int64]bool, error) {
 	kept := map[int64]bool{}
 	if g.limits.KeepLast == 0 {
 		return kept, nil
 	}
-	pairs, err := queryPairs(ctx, q, "SELECT c.op, c.path FROM json_each(?) j CROSS JOIN change c ON c.op=j.value", listOf(seqs))
+	pairs, err := queryPairs(ctx, q, `SELECT c.op, c.path FROM json_each(?) j
+		CROSS JOIN change c ON c.op=j.value`, listOf(seqs))
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +249,8 @@ func (g *collector) amongNewest(ctx context.Context, q querier, seqs []int64) (m
 		seq, path := p[0], p[1]
 		floor, ok := g.floors[path]
 		if !ok {
-			err := q.QueryRowContext(ctx, "SELECT op FROM change WHERE path=? ORDER BY op DESC LIMIT 1 OFFSET ?", path, g.limits.KeepLast-1).Scan(&floor)
+			const nth = "SELECT op FROM change WHERE path=? ORDER BY op DESC LIMIT 1 OFFSET ?"
+			err := q.QueryRowContext(ctx, nth, path, g.limits.KeepLast-1).Scan(&floor)
 			if err != nil && !errors.Is(err, sql.ErrNoRows) { // no such row: all are
 				return nil, err
 			}
@@ -260,18 +270,12 @@ func (g *collector) evict(ctx context.Context, used, target int64) (int, error) 
 		return 0, err
 	}
 	share := float64(used-target) / float64(max(used, 1))
-	left := max(int(share*float64(n)), 16)
+	// Each round looks through the whole store, so that it takes some. Of few, which are large
+	// then, it takes one: the newest must not go for room that nobody needs.
+	left := max(int(share*float64(n)), min(int(n/16), 16), 1)
 	before := g.r.Checkpoints
-	spare := 1
-	if g.pass == passOld {
-		spare = spareNewer
-	}
-	err := g.expire(ctx, func(ctx context.Context, c *committer, after int64, n int) ([]int64, error) {
-		seqs, err := queryIDs(ctx, c, evictQuery, after, spare, min(n, left), g.pass < passTrash)
-		if err != nil || g.pass < passTrash || len(seqs) == 0 {
-			return seqs, err
-		}
-		return seqs, c.exec(ctx, trashGone+" WHERE op IN "+ofList, listOf(seqs))
+	err := g.expire(ctx, func(ctx context.Context, q querier, after int64, n int) ([]int64, error) {
+		return column[int64](ctx, q, evictQuery, after, min(n, left), !g.trash)
 	}, &left)
 	g.r.Evicted += g.r.Checkpoints - before
 	return g.r.Checkpoints - before, err
@@ -297,7 +301,8 @@ func (g *collector) expire(ctx context.Context, next pick, left *int) error {
 			if err := c.noteGone(ctx, list); err != nil {
 				return false, err
 			}
-			for _, q := range []string{"DELETE FROM change WHERE op IN ", "DELETE FROM op WHERE seq IN "} {
+			for _, q := range []string{trashGone + " WHERE op IN ",
+				"DELETE FROM change WHERE op IN ", "DELETE FROM op WHERE seq IN "} {
 				if err := c.exec(ctx, q+ofList, list); err != nil {
 					return false, err
 				}
@@ -315,11 +320,14 @@ func (g *collector) expire(ctx context.Context, next pick, left *int) error {
 	})
 }
 
-// few is the first of seqs, not more than have so many changes together, also as a JSON list; one at least.
-func (c *committer) few(ctx context.Context, seqs []int64, most int) (_ []int64, list string, changes int, err error) {
+// few is the first of seqs, as many as have at most so many changes together, but one at least;
+// also as a JSON list.
+func (c *committer) few(ctx context.Context, seqs []int64, most int) (_ []int64, list string,
+	changes int, err error) {
 	for ; ; seqs = seqs[:len(seqs)/2] {
 		list = listOf(seqs)
-		err = c.QueryRowContext(ctx, "SELECT count(*) FROM change WHERE op IN "+ofList, list).Scan(&changes)
+		const count = "SELECT count(*) FROM change WHERE op IN " + ofList
+		err = c.QueryRowContext(ctx, count, list).Scan(&changes)
 		if err != nil || changes <= most || len(seqs) == 1 {
 			return seqs, list, max(changes, len(seqs)), err
 		}
@@ -336,36 +344,43 @@ func (g *collector) tidy(ctx context.Context) error {
 	return g.write(ctx, func(ctx context.Context, c *committer) error {
 		if g.r.Checkpoints > 0 {
 			for _, q := range []string{
-				"DELETE FROM turn WHERE after < (SELECT min(seq) FROM op) AND NOT EXISTS (SELECT 1 FROM op WHERE op.session=turn.session)",
+				`DELETE FROM turn WHERE after < (SELECT min(seq) FROM op)
+					AND NOT EXISTS (SELECT 1 FROM op WHERE op.session=turn.session)`,
 				// Of a name that was used again, what nothing is left of.
 				`DELETE FROM turn WHERE after < (SELECT gone FROM session WHERE id=turn.session)
-					AND EXISTS (SELECT 1 FROM turn t WHERE t.session=turn.session AND t.name=turn.name AND t.id > turn.id)
+					AND EXISTS (SELECT 1 FROM turn t
+						WHERE t.session=turn.session AND t.name=turn.name AND t.id > turn.id)
 					AND id NOT IN (SELECT turn FROM op WHERE turn IS NOT NULL)`,
 			} {
 				if err := c.exec(ctx, q); err != nil {
 					return err
 				}
 			}
-			// One that lost something may come back, and must not take what is left for all; not for ever.
-			err := c.exec(ctx, `DELETE FROM session WHERE ifnull(gone_ts < ?, true) AND NOT EXISTS (SELECT 1 FROM op WHERE op.session=session.id)
-				AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.session=session.id)`, clampNs(g.d.o.Now().AddDate(-1, 0, 0)))
+			// A session that lost something may come back, and must not take what is left for all.
+			// It is remembered for a year.
+			err := c.exec(ctx, `DELETE FROM session WHERE ifnull(gone_ts < ?, true)
+				AND NOT EXISTS (SELECT 1 FROM op WHERE op.session=session.id)
+					AND NOT EXISTS (SELECT 1 FROM turn WHERE turn.session=session.id)`,
+				clampNs(g.d.o.Now().AddDate(-1, 0, 0)))
 			if err != nil {
 				return err
 			}
 		}
-		return c.exec(ctx, "INSERT INTO meta(k, v) VALUES('gc_at', ?1) ON CONFLICT(k) DO UPDATE SET v=?1", g.d.o.Now().UnixNano())
+		return c.exec(ctx, `INSERT INTO meta(k, v) VALUES('gc_at', ?1)
+			ON CONFLICT(k) DO UPDATE SET v=?1`, g.d.o.Now().UnixNano())
 	})
 }
 
 func (g *collector) tidyPaths(ctx context.Context) error {
 	const dead = "FROM path WHERE NOT EXISTS (SELECT 1 FROM change WHERE change.path=path.id)"
-	ids, err := queryIDs(ctx, g.d.r, "SELECT id "+dead)
+	ids, err := column[int64](ctx, g.d.r, "SELECT id "+dead)
 	if err != nil || len(ids) == 0 {
 		return err
 	}
 	return g.slices(ctx, func(ctx context.Context, c *committer, _ time.Time) (bool, error) {
 		n := min(len(ids), g.rows(), sliceRows)
-		err := c.exec(ctx, "DELETE "+dead+" AND id IN "+ofList, listOf(ids[:n])) // somebody may have changed one of them meanwhile
+		// Asked again: somebody may have changed one of them meanwhile.
+		err := c.exec(ctx, "DELETE "+dead+" AND id IN "+ofList, listOf(ids[:n]))
 		ids = ids[n:]
 		return len(ids) > 0, err
 	})
@@ -380,7 +395,8 @@ func (g *collector) rubbish(ctx context.Context) error {
 			return err
 		}
 		file := g.d.pack.Path(name)
-		if fi, err := os.Lstat(file); err == nil && fi.ModTime().Before(old) && os.Remove(file) == nil {
+		fi, err := os.Lstat(file)
+		if err == nil && fi.ModTime().Before(old) && os.Remove(file) == nil {
 			g.r.Files++
 		}
 	}
@@ -391,12 +407,14 @@ func (g *collector) rubbish(ctx context.Context) error {
 func (g *collector) vacuum(ctx context.Context) error {
 	for {
 		var free, pages int64
-		err := g.d.r.QueryRowContext(ctx, "SELECT (SELECT freelist_count FROM pragma_freelist_count), (SELECT page_count FROM pragma_page_count)").Scan(&free, &pages)
+		err := g.d.r.QueryRowContext(ctx, `SELECT (SELECT freelist_count FROM pragma_freelist_count),
+			(SELECT page_count FROM pragma_page_count)`).Scan(&free, &pages)
 		if err != nil || free <= pages/20+16 { // a little is left for the next saves
 			return err
 		}
 		err = g.write(ctx, func(ctx context.Context, c *committer) error {
-			_, err := c.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA incremental_vacuum(%d)", min(g.rows(), 1024)))
+			vacuum := fmt.Sprintf("PRAGMA incremental_vacuum(%d)", min(g.rows(), 1024))
+			_, err := c.conn.ExecContext(ctx, vacuum)
 			return err
 		})
 		if err != nil {
@@ -405,7 +423,8 @@ func (g *collector) vacuum(ctx context.Context) error {
 	}
 }
 
-// dryRun counts what retention would let go now. What MaxBytes would take beyond that depends on what is freed.
+// dryRun counts what retention would let go now. What MaxBytes would take beyond that depends on
+// what is freed.
 func (g *collector) dryRun(ctx context.Context) error {
 	return g.d.readers.snapshot(ctx, func(q querier) error { return g.count(ctx, q) })
 }

@@ -66,24 +66,26 @@ func (r *opRow) scan(h *history, row scanner) (entry, error) {
 	return entry{seq: r.seq, undoOf: r.undo.Int64, c: c}, nil
 }
 
-// scope adds to w that only the checkpoints of who are wanted.
-func (h *history) scope(ctx context.Context, w *where, who Scope) error {
+// sessions are the rows of table session that s sees.
+func (s Scope) sessions() (w where) {
+	w.when(!s.AllSessions || s.Principal != "", "principal=?", s.Principal)
+	w.when(!s.AllSessions || s.Session != "", "name=?", s.Session)
+	return w
+}
+
+// scope is the condition that only the checkpoints of who are wanted.
+func (h *history) scope(ctx context.Context, who Scope) (w where, err error) {
+	ses := who.sessions()
 	switch {
-	case !who.AllSessions:
+	case !who.AllSessions: // by its number, which is quicker; 0 is nobody's
 		var id int64
-		const find = "SELECT ifnull(max(id), 0) FROM session WHERE principal=? AND name=?"
-		if err := h.q.QueryRowContext(ctx, find, who.Principal, who.Session).Scan(&id); err != nil {
-			return err
-		}
-		w.and("op.session = ?", id) // 0 is nobody's
-	case who.Principal != "" && who.Session != "":
-		w.and("op.session IN (SELECT id FROM session WHERE principal=? AND name=?)", who.Principal, who.Session)
-	case who.Principal != "":
-		w.and("op.session IN (SELECT id FROM session WHERE principal=?)", who.Principal)
-	case who.Session != "":
-		w.and("op.session IN (SELECT id FROM session WHERE name=?)", who.Session)
+		const find = "SELECT ifnull(max(id), 0) FROM session"
+		err = h.q.QueryRowContext(ctx, find+ses.sql(), ses.args...).Scan(&id)
+		w.and("op.session = ?", id)
+	case len(ses.terms) > 0:
+		w.and("op.session IN (SELECT id FROM session"+ses.sql()+")", ses.args...)
 	}
-	return nil
+	return w, err
 }
 
 func (h *history) entry(ctx context.Context, seq int64) (entry, error) {
@@ -99,8 +101,8 @@ func (h *history) entry(ctx context.Context, seq int64) (entry, error) {
 
 // after lists the checkpoints of who with a number above seq, oldest first.
 func (h *history) after(ctx context.Context, who Scope, seq int64) ([]entry, error) {
-	var w where
-	if err := h.scope(ctx, &w, who); err != nil {
+	w, err := h.scope(ctx, who)
+	if err != nil {
 		return nil, err
 	}
 	w.and("op.seq > ?", seq)
@@ -113,8 +115,8 @@ func (h *history) after(ctx context.Context, who Scope, seq int64) ([]entry, err
 
 // newest walks the checkpoints of who from the newest down, without their changes, until fn says stop.
 func (h *history) newest(ctx context.Context, who Scope, fn func(entry) bool) error {
-	var w where
-	if err := h.scope(ctx, &w, who); err != nil {
+	w, err := h.scope(ctx, who)
+	if err != nil {
 		return err
 	}
 	r := newOpRow()
@@ -129,20 +131,21 @@ func (h *history) newest(ctx context.Context, who Scope, fn func(entry) bool) er
 
 // sinceStart is the number before the first checkpoint at or after t.
 func (h *history) sinceStart(ctx context.Context, who Scope, t time.Time) (int64, error) {
-	var w where
-	if err := h.scope(ctx, &w, who); err != nil {
+	w, err := h.scope(ctx, who)
+	if err != nil {
 		return 0, err
 	}
 	w.and("op.ts >= ?", clampNs(t))
 	var seq int64
-	err := h.q.QueryRowContext(ctx, "SELECT ifnull(min(op.seq)-1, 1<<62) FROM op"+w.sql(), w.args...).Scan(&seq)
+	const before = "SELECT ifnull(min(op.seq)-1, 1<<62) FROM op"
+	err = h.q.QueryRowContext(ctx, before+w.sql(), w.args...).Scan(&seq)
 	return seq, err
 }
 
 // labelled lists who carries the label, oldest first.
 func (h *history) labelled(ctx context.Context, who Scope, label string) ([]Labelled, error) {
-	var w where
-	if err := h.scope(ctx, &w, who); err != nil {
+	w, err := h.scope(ctx, who)
+	if err != nil {
 		return nil, err
 	}
 	w.and("op.label = ?", label)
@@ -159,14 +162,14 @@ func (h *history) labelled(ctx context.Context, who Scope, label string) ([]Labe
 func (h *history) head(ctx context.Context, who Scope, path string) (*entry, error) {
 	// A read says what somebody saw, not what became of the path: it only counts where there is nothing else.
 	for _, reads := range []string{"<>", "="} {
-		var w where
-		w.and(thisPath, []byte(path))
-		w.and("op.outcome<>?", outcomeCode(Aborted))
-		w.and("op.kind"+reads+"?", KindRead)
-		if err := h.scope(ctx, &w, who); err != nil {
+		w, err := h.scope(ctx, who)
+		if err != nil {
 			return nil, err
 		}
-		e, err := newOpRow().scan(h, h.q.QueryRowContext(ctx, "SELECT "+opColumns+" FROM "+opsOfPath+opJoins+w.sql()+" ORDER BY cp.op DESC LIMIT 1", w.args...))
+		w.and(thisPath, []byte(path))
+		w.and("op.outcome<>? AND op.kind"+reads+"?", outcomeCode(Aborted), KindRead)
+		e, err := newOpRow().scan(h, h.q.QueryRowContext(ctx, "SELECT "+opColumns+" FROM "+
+			opsOfPath+opJoins+w.sql()+" ORDER BY cp.op DESC LIMIT 1", w.args...))
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}
@@ -333,18 +336,12 @@ func (r *sideRow) state(kind Kind) (s State, err error) {
 func (d *DB) Known(ctx context.Context, who Scope) ([]Known, error) {
 	var out []Known
 	err := d.planning(ctx, func(h *history) error {
-		var w where
-		if err := h.scope(ctx, &w, who); err != nil {
+		w, err := h.scope(ctx, who)
+		if err != nil {
 			return err
 		}
-		var paths []string
-		err := each(ctx, h.q, `SELECT path FROM path WHERE id IN
-			(SELECT c.path FROM op JOIN change c ON c.op=op.seq`+w.sql()+`) ORDER BY path`, w.args, func(row scanner) error {
-			var p []byte
-			err := row.Scan(&p)
-			paths = append(paths, string(p))
-			return err
-		})
+		paths, err := column[string](ctx, h.q, `SELECT path FROM path WHERE id IN
+			(SELECT c.path FROM op JOIN change c ON c.op=op.seq`+w.sql()+`) ORDER BY path`, w.args...)
 		if err != nil {
 			return err
 		}

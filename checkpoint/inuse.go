@@ -48,7 +48,7 @@ func (e *GoneError) Error() string {
 }
 
 // inPlace is a *GoneError unless the open catalog is still the one that others find. It costs one stat.
-func (d *DB) inPlace() error {
+func (d *onDisk) inPlace() error {
 	fi, err := os.Stat(filepath.Join(d.dir, fileName))
 	if err == nil && os.SameFile(fi, d.file) {
 		return nil

@@ -38,7 +38,7 @@ const (
 
 func startKeeper(ctx context.Context, d *DB) (*keeper, error) {
 	k := &keeper{d: d, wake: make(chan struct{}, 1), long: make(chan struct{}, 1)}
-	if err := k.measure(ctx); err != nil {
+	if err := k.measure(ctx, k.d.r); err != nil {
 		return nil, err
 	}
 	var err error
@@ -78,7 +78,7 @@ func (k *keeper) round(ctx context.Context) {
 		if _, err := k.side.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)"); err != nil && ctx.Err() == nil {
 			k.d.o.Logger.Warn("moving the checkpoint log", "error", err)
 		}
-		if err := k.measure(ctx); err != nil && ctx.Err() == nil {
+		if err := k.measure(ctx, k.d.r); err != nil && ctx.Err() == nil {
 			k.d.o.Logger.Warn("measuring the checkpoint store", "error", err)
 		}
 	}
@@ -118,9 +118,7 @@ func (k *keeper) stop() {
 
 // measure sets used and file to what the store holds, pages and external files, and limits to what
 // bounds it now.
-func (k *keeper) measure(ctx context.Context) error { return k.measureBy(ctx, k.d.r) }
-
-func (k *keeper) measureBy(ctx context.Context, q querier) error {
+func (k *keeper) measure(ctx context.Context, q querier) error {
 	used, free, err := k.d.usedBytes(ctx, q)
 	if err != nil {
 		return err
@@ -157,7 +155,7 @@ func (k *keeper) room(ctx context.Context, op *Op, again bool) error {
 	// This near to the limit what may be there is not enough to know.
 	need, err := k.d.newBytes(ctx, op)
 	if err == nil {
-		err = k.measure(ctx)
+		err = k.measure(ctx, k.d.r)
 	}
 	small = min(small, need)
 	bound = k.limits.Load()
@@ -170,7 +168,7 @@ func (k *keeper) room(ctx context.Context, op *Op, again bool) error {
 	}
 	k.making.Lock()
 	defer k.making.Unlock()
-	if err := k.measure(ctx); err != nil {
+	if err := k.measure(ctx, k.d.r); err != nil {
 		return err
 	}
 	if k.used.Load()+need+slack <= limit && !again { // somebody else made room

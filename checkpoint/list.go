@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,40 +28,26 @@ func (h *history) list(ctx context.Context, f Filter) (Page, error) {
 			return Page{}, &BadOpError{"", "the cursor is none that a list gave out"}
 		}
 	}
-	var w where
-	if err := h.scope(ctx, &w, f.scope()); err != nil {
+	w, err := h.scope(ctx, f.scope())
+	if err != nil {
 		return Page{}, err
 	}
-	if f.Turn != "" {
-		w.and("op.turn IN (SELECT id FROM turn WHERE name=?)", f.Turn)
-	}
-	if f.Tool != "" {
-		w.and("(op.tool=? OR op.kind=?)", f.Tool, f.Tool)
-	}
-	if f.Kind != "" {
-		w.and("op.kind = ?", f.Kind)
-	}
-	if f.NoReads {
-		w.and("op.kind <> ?", KindRead)
-	}
-	if f.Label != "" {
-		w.and("op.label = ?", f.Label)
-	}
-	if !f.Since.IsZero() {
-		w.and("op.ts >= ?", clampNs(f.Since))
-	}
-	if !f.Until.IsZero() {
-		w.and("op.ts < ?", clampNs(f.Until))
-	}
+	w.when(f.Turn != "", "op.turn IN (SELECT id FROM turn WHERE name=?)", f.Turn)
+	w.when(f.Tool != "", "(op.tool=? OR op.kind=?)", f.Tool, f.Tool)
+	w.when(f.Kind != "", "op.kind = ?", f.Kind)
+	w.when(f.NoReads, "op.kind <> ?", KindRead)
+	w.when(f.Label != "", "op.label = ?", f.Label)
+	w.when(!f.Since.IsZero(), "op.ts >= ?", clampNs(f.Since))
+	w.when(!f.Until.IsZero(), "op.ts < ?", clampNs(f.Until))
 	if f.PathContains != "" {
 		ids, err := h.pathsContaining(ctx, f.PathContains)
 		if err != nil {
 			return Page{}, err
 		}
-		w.and("EXISTS (SELECT 1 FROM change x WHERE x.op=op.seq AND x.path IN (SELECT value FROM json_each(?)))", ids)
+		w.and("EXISTS (SELECT 1 FROM change x WHERE x.op=op.seq AND x.path IN "+ofList+")", ids)
 	}
 	limit := f.limit()
-	es, err := h.below(ctx, &f, &w, below, limit+1)
+	es, err := h.below(ctx, &f, w, below, limit+1)
 	if err != nil {
 		return Page{}, fmt.Errorf("listing checkpoints: %w", err)
 	}
@@ -83,15 +67,13 @@ func (h *history) list(ctx context.Context, f Filter) (Page, error) {
 }
 
 // below returns the n next checkpoints below seq, of whichever of its names where a path is asked for.
-func (h *history) below(ctx context.Context, f *Filter, w *where, seq int64, n int) ([]entry, error) {
+func (h *history) below(ctx context.Context, f *Filter, w where, seq int64, n int) ([]entry, error) {
 	if f.Path == "" {
-		return h.belowOf(ctx, "op", "op.seq", where{slices.Clone(w.terms), slices.Clone(w.args)}, seq, n)
+		return h.belowOf(ctx, "op", "op.seq", w, seq, n)
 	}
 	var es []entry
 	for _, path := range append([]string{f.Path}, f.Also...) {
-		v := where{slices.Clone(w.terms), slices.Clone(w.args)}
-		v.and(thisPath, []byte(path))
-		more, err := h.belowOf(ctx, opsOfPath, "cp.op", v, seq, n)
+		more, err := h.belowOf(ctx, opsOfPath, "cp.op", w.with(thisPath, []byte(path)), seq, n)
 		if err != nil {
 			return nil, err
 		}
@@ -105,16 +87,18 @@ func (h *history) below(ctx context.Context, f *Filter, w *where, seq int64, n i
 	return es[:min(len(es), n)], nil
 }
 
-func (h *history) belowOf(ctx context.Context, from, column string, w where, seq int64, n int) ([]entry, error) {
-	w.and(column+" < ?", seq)
-	return h.entries(ctx, from+opJoins+w.sql()+" ORDER BY "+column+" DESC LIMIT ?", append(w.args, n)...)
+func (h *history) belowOf(ctx context.Context, from, column string, w where, seq int64,
+	n int) ([]entry, error) {
+	w = w.with(column+" < ?", seq)
+	order := " ORDER BY " + column + " DESC LIMIT ?"
+	return h.entries(ctx, from+opJoins+w.sql()+order, append(w.args, n)...)
 }
 
-// pathsContaining returns the ids of matching paths as a JSON array. Folding letters is done here, because SQLite only
-// knows those of ASCII.
+// pathsContaining returns the ids of matching paths as a JSON array. SQLite folds letters of ASCII
+// only, so that the comparing is done here.
 func (h *history) pathsContaining(ctx context.Context, part string) (string, error) {
 	part = strings.ToLower(part)
-	ids := []int64{}
+	var ids []int64
 	err := each(ctx, h.q, "SELECT id, path FROM path", nil, func(row scanner) error {
 		var id int64
 		var p sql.RawBytes
@@ -124,8 +108,7 @@ func (h *history) pathsContaining(ctx context.Context, part string) (string, err
 		}
 		return err
 	})
-	b, err2 := json.Marshal(ids)
-	return string(b), errors.Join(err, err2)
+	return listOf(ids), err
 }
 
 func clampNs(t time.Time) int64 {
@@ -138,9 +121,22 @@ func clampNs(t time.Time) int64 {
 	return t.UnixNano()
 }
 
+// where gathers the terms of a condition. All of them have to hold.
 type where struct {
 	terms []string
 	args  []any
+}
+
+// with is w and one more term; w stays as it is.
+func (w where) with(term string, args ...any) where {
+	return where{append(slices.Clip(w.terms), term), append(slices.Clip(w.args), args...)}
+}
+
+// when adds the term if yes.
+func (w *where) when(yes bool, term string, args ...any) {
+	if yes {
+		w.and(term, args...)
+	}
 }
 
 func (w *where) and(term string, args ...any) {

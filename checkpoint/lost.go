@@ -106,28 +106,20 @@ func (h *history) begun(ctx context.Context, who Scope, turn string) (out []Begu
 
 // lost says what retention took of what who changed; nil when nothing.
 func (h *history) lost(ctx context.Context, who Scope) (*Lost, error) {
-	var ses, w where
-	switch {
-	case !who.AllSessions:
-		ses.and("principal=? AND name=?", who.Principal, who.Session)
-	default:
-		if who.Principal != "" {
-			ses.and("principal=?", who.Principal)
-		}
-		if who.Session != "" {
-			ses.and("name=?", who.Session)
-		}
-	}
+	ses := who.sessions()
 	var seq, ts sql.NullInt64
-	if err := h.q.QueryRowContext(ctx, "SELECT max(gone), max(gone_ts) FROM session"+ses.sql(), ses.args...).Scan(&seq, &ts); err != nil || !seq.Valid {
+	err := h.q.QueryRowContext(ctx, "SELECT max(gone), max(gone_ts) FROM session"+ses.sql(),
+		ses.args...).Scan(&seq, &ts)
+	if err != nil || !seq.Valid {
 		return nil, err
 	}
 	l := &Lost{Until: time.Unix(0, ts.Int64), seq: seq.Int64}
+	var w where
 	w.and("session IN (SELECT id FROM session"+ses.sql()+")", ses.args...)
-	turns := where{append([]string(nil), w.terms...), append([]any(nil), w.args...)}
-	turns.and("after >= ?", l.seq)
+	turns := w.with("after >= ?", l.seq)
 	var name sql.NullString
-	err := h.q.QueryRowContext(ctx, "SELECT count(*), (SELECT name FROM turn"+turns.sql()+" ORDER BY id LIMIT 1) FROM turn"+turns.sql(), append(turns.args, turns.args...)...).
+	err = h.q.QueryRowContext(ctx, "SELECT count(*), (SELECT name FROM turn"+turns.sql()+
+		" ORDER BY id LIMIT 1) FROM turn"+turns.sql(), append(turns.args, turns.args...)...).
 		Scan(&l.Turns, &name)
 	if err != nil {
 		return nil, err

@@ -117,7 +117,7 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 			return w.r, fmt.Errorf("purging: the contents are gone, but not their hashes elsewhere; run the purge again: %w", named(err))
 		}
 	}
-	return w.r, d.keep.measure(ctx)
+	return w.r, d.keep.measure(ctx, d.r)
 }
 
 type purger struct {
@@ -194,7 +194,7 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 	}
 	// First every delta that stands on one of them and stays, while it can still be read.
 	list := listOf(targets)
-	children, err := queryIDs(ctx, c, "SELECT id FROM data WHERE base IN (SELECT value FROM json_each(?1))"+
+	children, err := column[int64](ctx, c, "SELECT id FROM data WHERE base IN (SELECT value FROM json_each(?1))"+
 		" AND id NOT IN (SELECT value FROM json_each(?1))", list)
 	if err != nil {
 		return err
@@ -298,7 +298,7 @@ func (w *purger) targets(ctx context.Context, q querier) (map[int64]bool, error)
 		if err != nil {
 			return nil, &BadOpError{"", err.Error()}
 		}
-		ids, err := queryIDs(ctx, q, "SELECT id FROM object WHERE hash=?", h[:])
+		ids, err := column[int64](ctx, q, "SELECT id FROM object WHERE hash=?", h[:])
 		if err != nil {
 			return nil, err
 		}
@@ -319,7 +319,7 @@ func (w *purger) targets(ctx context.Context, q querier) (map[int64]bool, error)
 		w.r.Paths = len(paths)
 	}
 	delete(out, 0)
-	empty, err := queryIDs(ctx, q, "SELECT id FROM object WHERE hash=?", noBytes[:])
+	empty, err := column[int64](ctx, q, "SELECT id FROM object WHERE hash=?", noBytes[:])
 	for _, id := range empty {
 		delete(out, id)
 	}
@@ -328,14 +328,8 @@ func (w *purger) targets(ctx context.Context, q querier) (map[int64]bool, error)
 
 // unpurged are the hashes that others are still to forget: a purge that is cut off after its commit has itself forgotten
 // what it purged, while the records of others still hold it.
-func unpurged(ctx context.Context, q querier) (hashes []string, err error) {
-	err = each(ctx, q, "SELECT lower(hex(hash)) FROM unpurged ORDER BY hash", nil, func(row scanner) error {
-		var h string
-		err := row.Scan(&h)
-		hashes = append(hashes, h)
-		return err
-	})
-	return hashes, err
+func unpurged(ctx context.Context, q querier) ([]string, error) {
+	return column[string](ctx, q, "SELECT lower(hex(hash)) FROM unpurged ORDER BY hash")
 }
 
 // forgotten removes those hashes, so that none of their bytes stay.
@@ -356,9 +350,8 @@ func (d *DB) scour(ctx context.Context) error {
 
 // truncate empties the log.
 func (c *committer) truncate(ctx context.Context) error {
-	var busy, log, moved int
-	err := c.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &moved)
-	if err == nil && busy != 0 {
+	all, err := c.moveLog(ctx, "TRUNCATE")
+	if err == nil && !all {
 		err = errors.New("somebody is reading the store; run the purge again")
 	}
 	return err

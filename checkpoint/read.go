@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 
 	"moltisfs/checkpoint/blob"
 )
@@ -18,8 +17,9 @@ type querier interface {
 	QueryRowContext(ctx context.Context, q string, args ...any) *sql.Row
 }
 
-// each calls fn with each row of the answer, until fn returns an error; fs.SkipAll ends it without one.
-func each(ctx context.Context, q querier, query string, args []any, fn func(row scanner) error) error {
+// each calls fn with each row of the answer, until fn returns an error. fs.SkipAll ends it without one.
+func each(ctx context.Context, q querier, query string, args []any,
+	fn func(row scanner) error) error {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
@@ -44,26 +44,25 @@ func listOf(ids []int64) string {
 	return string(b)
 }
 
-func queryIDs(ctx context.Context, q querier, query string, args ...any) (out []int64, err error) {
+// readRows reads all rows of an answer; to says where the columns of one go.
+func readRows[T any](ctx context.Context, q querier, query string, args []any,
+	to func(*T) []any) (out []T, err error) {
 	err = each(ctx, q, query, args, func(row scanner) error {
-		var id int64
-		err := row.Scan(&id)
-		if err == nil {
-			out = append(out, id)
-		}
+		var v T
+		err := row.Scan(to(&v)...)
+		out = append(out, v)
 		return err
 	})
 	return out, err
 }
 
-func queryPairs(ctx context.Context, q querier, query string, args ...any) (out [][2]int64, err error) {
-	err = each(ctx, q, query, args, func(row scanner) error {
-		var p [2]int64
-		err := row.Scan(&p[0], &p[1])
-		out = append(out, p)
-		return err
-	})
-	return out, err
+// column reads an answer of one column.
+func column[T any](ctx context.Context, q querier, query string, args ...any) ([]T, error) {
+	return readRows(ctx, q, query, args, func(v *T) []any { return []any{v} })
+}
+
+func queryPairs(ctx context.Context, q querier, query string, args ...any) ([][2]int64, error) {
+	return readRows(ctx, q, query, args, func(p *[2]int64) []any { return []any{&p[0], &p[1]} })
 }
 
 // Get returns the checkpoint id if who may see it.
@@ -87,7 +86,7 @@ func (d *DB) view(ctx context.Context, fn func(*history) error) error {
 	}
 	h := &history{}
 	// Before the snapshot: that begins with the first query, and what is not pending any more is in it.
-	h.pending = d.com.pendingOutcomes()
+	h.pending = d.com.settled.pending()
 	return d.readers.snapshot(ctx, func(q querier) error {
 		h.q = q
 		return fn(h)
@@ -97,7 +96,7 @@ func (d *DB) view(ctx context.Context, fn func(*history) error) error {
 // planning is view for those who have to know which operations may be half made.
 func (d *DB) planning(ctx context.Context, fn func(*history) error) error {
 	return d.view(ctx, func(h *history) error {
-		open, err := queryIDs(ctx, h.q, "SELECT op FROM open_op WHERE NOT made")
+		open, err := column[int64](ctx, h.q, "SELECT op FROM open_op WHERE NOT made")
 		if err != nil {
 			return fmt.Errorf("looking what is open: %w", named(err))
 		}
@@ -107,13 +106,6 @@ func (d *DB) planning(ctx context.Context, fn func(*history) error) error {
 		}
 		return fn(h)
 	})
-}
-
-// pendingOutcomes returns outcomes that are settled but not written yet.
-func (c *committer) pendingOutcomes() map[int64]Outcome {
-	c.omu.Lock()
-	defer c.omu.Unlock()
-	return maps.Clone(c.outcomes)
 }
 
 // Plan answers what a Restore has to do. Nothing is changed.

@@ -12,8 +12,9 @@ import (
 	"moltisfs/checkpoint/blob"
 )
 
-// Save stores op. With Strict durability it is on stable storage when Save returns; the caller makes the change after that, not
-// before. An error means that nothing was stored and the change must not be made.
+// Save stores op. With Strict durability it is on stable storage when Save returns. The caller
+// makes the change after that, not before. After an error nothing is stored, and the change must
+// not be made.
 func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 	if err := d.enter(); err != nil {
 		return Saved{}, err
@@ -26,8 +27,8 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 	if err != nil {
 		return Saved{}, err
 	}
-	// What room and prepare found out may be overtaken by another process that fills the store, or cleans it. That is
-	// rare; the last try relies on nothing.
+	// Another process may fill or clean the store after room and prepare have looked. That is rare;
+	// the last try relies on nothing that they found.
 	full := false
 	for try := 0; ; try++ {
 		if err := d.keep.room(ctx, &op, full); err != nil {
@@ -39,7 +40,9 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 			err = d.com.submit(ctx, &job{kind: shared, run: s.write, grow: s.growth()})
 		}
 		if err != nil && !errors.As(err, new(*SyncError)) {
-			s.discard() // what the disk refused to confirm may be there after a power cut all the same, and then names these files
+			// Not after a SyncError: a power cut may bring back what the disk did not confirm,
+			// and that names these files.
+			s.discard(s.files)
 		}
 		full = errors.As(err, new(*FullError))
 		stale := errors.Is(err, errStale)
@@ -65,7 +68,8 @@ type save struct {
 	again bool // not the first try
 	blind bool // rely on nothing but the transaction
 	parts []part
-	// files lists external files that were written; unused those whose content turned out to be there already.
+	// files lists external files that were written; unused those whose content turned out to be
+	// there already.
 	files, unused []string
 	seq           int64
 	missing       []Skip
@@ -79,12 +83,12 @@ type part struct {
 	blob.Packed
 }
 
-// keyRow is its key as a column.
-func (p *part) keyRow() any {
-	if p.Key == 0 {
+// orNull is v as a column: NULL for the zero value.
+func orNull[T comparable](v T) any {
+	if v == *new(T) {
 		return nil
 	}
-	return p.Key
+	return v
 }
 
 // column is what its row holds: its bytes, or where they are.
@@ -114,7 +118,8 @@ func (s *save) prepare(ctx context.Context) error {
 		var base *blob.Version
 		if !s.blind && (c.Content != nil || c.AfterContent != nil) {
 			var err error
-			if base, err = s.d.newest(ctx, c.Path, max(len(c.Content), len(c.AfterContent))); err != nil {
+			size := max(len(c.Content), len(c.AfterContent))
+			if base, err = s.d.newest(ctx, c.Path, size); err != nil {
 				return err
 			}
 		}
@@ -134,7 +139,9 @@ func (s *save) prepare(ctx context.Context) error {
 	return nil
 }
 
-func (s *save) add(ctx context.Context, path, hx string, content []byte, clone func(*os.File) error, base *blob.Version) (*blob.Version, error) {
+// add packs one content, as a delta against base where that pays.
+func (s *save) add(ctx context.Context, path, hx string, content []byte,
+	clone func(*os.File) error, base *blob.Version) (*blob.Version, error) {
 	h, err := blob.ParseHash(hx)
 	if err != nil {
 		return nil, err
@@ -152,7 +159,7 @@ func (s *save) add(ctx context.Context, path, hx string, content []byte, clone f
 		base = nil
 	}
 	p := part{ver: &blob.Version{Path: path, Hash: h, Content: content}}
-	// Small content with something to compare it to is packed sooner than looked up; should it be stored already, the
+	// Small content that has a base is packed sooner than looked up. If it is stored already, the
 	// transaction finds that out.
 	if !s.blind && (base == nil || s.again || len(content) > blob.FileAbove) {
 		r, err := rowOf(ctx, s.d.r, h)
@@ -190,22 +197,14 @@ func (s *save) write(ctx context.Context, c *committer) error {
 	if err := c.notImported(ctx, op); err != nil {
 		return err
 	}
-	var turn, label any
+	var turn int64
 	if op.Turn != "" {
 		if turn, err = c.turnID(ctx, session, op.Turn); err != nil {
 			return err
 		}
 	}
-	if op.Label != "" {
-		label = op.Label
-	}
-	var undoOf, restoreOf any
-	if op.UndoOf != "" {
-		undoOf, _ = op.UndoOf.seq() // checked by Op.check
-	}
-	if op.RestoreOf != "" {
-		restoreOf, _ = op.RestoreOf.seq()
-	}
+	undoOf, _ := op.UndoOf.seq() // Op.check has looked at them; of "" it is 0
+	restoreOf, _ := op.RestoreOf.seq()
 	ids := map[string]int64{}
 	s.missing, s.trashed = nil, nil
 	s.unused = s.unused[:0]
@@ -218,8 +217,10 @@ func (s *save) write(ctx context.Context, c *committer) error {
 		ids[p.ver.Hash.String()] = id
 	}
 	s.seq, err = c.insert(ctx, `INSERT INTO op(seq, ts, session, turn, tool, kind, label, undo_of, restore_of)
-		VALUES(1+max(ifnull((SELECT max(seq) FROM op),0), ifnull((SELECT v FROM meta WHERE k='after'),0)),?,?,?,?,?,?,?,?)`,
-		op.Time.UnixNano(), session, turn, op.Tool, op.Kind, label, undoOf, restoreOf)
+		VALUES(1+max(ifnull((SELECT max(seq) FROM op),0),
+			ifnull((SELECT v FROM meta WHERE k='after'),0)),?,?,?,?,?,?,?,?)`,
+		op.Time.UnixNano(), session, orNull(turn), op.Tool, op.Kind, orNull(op.Label),
+		orNull(undoOf), orNull(restoreOf))
 	if err != nil {
 		return err
 	}
@@ -237,22 +238,23 @@ func (s *save) write(ctx context.Context, c *committer) error {
 	return s.writeTrash(ctx, c)
 }
 
-// notImported is ErrImported if the principal of op has imported the same before. Two processes may import one folder at
-// once; inside the transaction nobody comes in between.
+// notImported is ErrImported if the principal of op has imported the same before. Two processes may
+// import one folder at once; inside the transaction nobody comes in between.
 func (c *committer) notImported(ctx context.Context, op *Op) error {
 	if op.Kind != KindImport || op.Label == "" {
 		return nil
 	}
 	var n int64
 	err := c.QueryRowContext(ctx, `SELECT count(*) FROM op WHERE label=? AND kind=?
-		AND session IN (SELECT id FROM session WHERE principal=?)`, op.Label, op.Kind, op.Principal).Scan(&n)
+		AND session IN (SELECT id FROM session WHERE principal=?)`,
+		op.Label, op.Kind, op.Principal).Scan(&n)
 	if err == nil && n > 0 {
 		err = ErrImported
 	}
 	return err
 }
 
-// changesFiles says whether an operation of this kind announces a change that is made after it is saved.
+// changesFiles says whether an operation of this kind is saved before a change, which it announces.
 func changesFiles(kind string) bool {
 	switch kind {
 	case KindExternal, KindRead, KindManual, KindImport:
@@ -272,7 +274,8 @@ func (s *save) writeTrash(ctx context.Context, c *committer) error {
 			continue // there would be nothing to bring back
 		}
 		t := *ch.Trash
-		t.Principal, t.Session, t.Path, t.Checkpoint = s.op.Principal, s.op.Session, ch.Path, idOf(s.seq)
+		t.Principal, t.Session, t.Path = s.op.Principal, s.op.Session, ch.Path
+		t.Checkpoint = idOf(s.seq)
 		t.Kind, t.Size, t.Deleted = ch.Before.Kind, max(t.Size, ch.Before.Size), s.op.Time
 		if err := t.complete(); err != nil {
 			return err
@@ -328,8 +331,8 @@ func (s *save) writePart(ctx context.Context, c *committer, p *part) (id int64, 
 		base, p.ver.Depth = r.id, r.depth+1
 	}
 	if p.Codec&blob.CodecFile != 0 {
-		// Whoever was stopped for long since it wrote the file finds that gc took it for rubbish, and a purge takes it at once. From here on it
-		// is none, nor is one that is written here.
+		// No row names the file yet. If this process slept for an hour, gc has taken it for
+		// rubbish; a purge takes it at once. So it is made young here, or written again.
 		now := time.Now()
 		if err := os.Chtimes(s.d.pack.Path(p.File), now, now); errors.Is(err, fs.ErrNotExist) {
 			if p.File, err = s.d.pack.Write(p.ver.Hash, p.Z); err != nil {
@@ -341,8 +344,8 @@ func (s *save) writePart(ctx context.Context, c *committer, p *part) (id int64, 
 		}
 	}
 	c.know(hashName(p.ver.Hash), row{id, p.Key, p.ver.Depth})
-	return id, c.exec(ctx, "INSERT INTO data(id, codec, base, depth, key, bytes, z) VALUES(?,?,?,?,?,?,?)",
-		id, int64(p.Codec), base, p.ver.Depth, p.keyRow(), len(p.Z), p.column())
+	return id, c.exec(ctx, `INSERT INTO data(id, codec, base, depth, key, bytes, z)
+		VALUES(?,?,?,?,?,?,?)`, id, int64(p.Codec), base, p.ver.Depth, orNull(p.Key), len(p.Z), p.column())
 }
 
 // row is that of a name, or of a stored content.
@@ -367,12 +370,15 @@ func (c *committer) stored(ctx context.Context, h blob.Hash) (r row, err error) 
 }
 
 func (c *committer) object(ctx context.Context, h blob.Hash, size int64) (int64, error) {
-	return c.intern(ctx, "", "SELECT id FROM object WHERE hash=?1", "INSERT INTO object(hash, size) VALUES(?1,?2)", h[:], size)
+	return c.intern(ctx, "", "SELECT id FROM object WHERE hash=?1",
+		"INSERT INTO object(hash, size) VALUES(?1,?2)", h[:], size)
 }
 
 // newObject is object for content that is most likely new; fresh says that it was.
-func (c *committer) newObject(ctx context.Context, h blob.Hash, size int64) (id int64, fresh bool, err error) {
-	r, err := c.change(ctx, "INSERT INTO object(hash, size) VALUES(?,?) ON CONFLICT DO NOTHING", h[:], size)
+func (c *committer) newObject(ctx context.Context, h blob.Hash, size int64) (id int64, fresh bool,
+	err error) {
+	const add = "INSERT INTO object(hash, size) VALUES(?,?) ON CONFLICT DO NOTHING"
+	r, err := c.change(ctx, add, h[:], size)
 	if err != nil {
 		return 0, false, err
 	}
@@ -390,11 +396,10 @@ func (s *save) writeChange(ctx context.Context, c *committer, i int, ids map[str
 	if err != nil {
 		return err
 	}
-	var skipped any
-	if ch.Skipped != "" {
-		skipped = ch.Skipped
-	} else if ch.Before.Kind == File && ch.Content == nil {
-		// Only the hash was given: fine if the content is here already, otherwise it has to be said.
+	skipped := ch.Skipped
+	if skipped == "" && ch.Before.Kind == File && ch.Content == nil {
+		// Only the hash was given: fine if the content is here already, otherwise it has to be
+		// said.
 		h, err := blob.ParseHash(ch.Before.Hash)
 		if err != nil {
 			return err
@@ -407,45 +412,51 @@ func (s *save) writeChange(ctx context.Context, c *committer, i int, ids map[str
 		}
 	}
 	args := make([]any, 0, 24)
-	args = append(args, s.seq, i, path, ch.Role, skipped)
+	args = append(args, s.seq, i, path, ch.Role, orNull(skipped))
 	for _, st := range []*State{&ch.Before, &ch.After} {
-		kind := kindCode(st.kind())
-		var obj, size, target any
-		switch {
-		case st.Hash != "":
-			id, ok := ids[st.Hash]
-			if !ok {
-				h, err := blob.ParseHash(st.Hash)
-				if err != nil {
-					return err
-				}
-				if id, err = c.object(ctx, h, st.Size); err != nil {
-					return err
-				}
-				ids[st.Hash] = id
+		var target any
+		size := st.Size // else it is with the hash
+		if st.Hash != "" {
+			if err := c.hashed(ctx, st, ids); err != nil {
+				return err
 			}
-			obj = id
-		case st.Size != 0:
-			size = st.Size
+			size = 0
 		}
 		if st.Kind == Symlink {
 			target = []byte(st.Target)
 		}
-		args = append(args, kind, timeNs(st.ModTime), obj, size, target)
+		args = append(args, kindCode(st.kind()), timeNs(st.ModTime), orNull(ids[st.Hash]),
+			orNull(size), target)
 	}
 	args = append(append(args, ch.Before.metadata(State{})...), ch.After.metadata(ch.Before)...)
-	return c.exec(ctx, `INSERT INTO change(op, n, path, role, skipped, bkind, bmtime, bobj, bsize, btarget, akind, amtime, aobj, asize, atarget,
-		bmode, buid, bgid, bxattrs, amode, auid, agid, axattrs) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, args...)
+	return c.exec(ctx, `INSERT INTO change(op, n, path, role, skipped,
+		bkind, bmtime, bobj, bsize, btarget, akind, amtime, aobj, asize, atarget,
+		bmode, buid, bgid, bxattrs, amode, auid, agid, axattrs)
+		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, args...)
 }
 
-// metadata is mode, owner, group and extended attributes as columns: NULL where nothing is, or the same as before.
+// hashed sees to it that ids has the hash of s.
+func (c *committer) hashed(ctx context.Context, s *State, ids map[string]int64) error {
+	if ids[s.Hash] != 0 {
+		return nil
+	}
+	h, err := blob.ParseHash(s.Hash)
+	if err == nil {
+		ids[s.Hash], err = c.object(ctx, h, s.Size)
+	}
+	return err
+}
+
+// metadata is mode, owner, group and extended attributes as columns: NULL where nothing is, or the
+// same as before.
 func (s *State) metadata(before State) []any {
 	out := make([]any, 4)
 	if s.kind() == Absent {
 		return out
 	}
 	was := before.kind() != Absent
-	for i, v := range [][2]int64{{int64(s.Mode), int64(before.Mode)}, {int64(s.UID), int64(before.UID)}, {int64(s.GID), int64(before.GID)}} {
+	for i, v := range [][2]int64{{int64(s.Mode), int64(before.Mode)},
+		{int64(s.UID), int64(before.UID)}, {int64(s.GID), int64(before.GID)}} {
 		if !was || v[0] != v[1] {
 			out[i] = v[0]
 		}
@@ -462,14 +473,12 @@ func (s *save) remember() {
 		s.d.mem.Add(s.parts[i].ver)
 		s.d.pack.Hold(s.parts[i].ver)
 	}
-	for _, f := range s.unused {
-		s.d.pack.Remove(f) //nolint:errcheck // what stays is collected as rubbish
-	}
+	s.discard(s.unused)
 }
 
-// discard removes what a failed try left behind.
-func (s *save) discard() {
-	for _, f := range s.files {
-		s.d.pack.Remove(f) //nolint:errcheck // what stays is collected as rubbish
+// discard removes external files that nothing names.
+func (s *save) discard(files []string) {
+	for _, f := range files {
+		s.d.pack.Remove(f) //nolint:errcheck // gc takes what stays for rubbish
 	}
 }

@@ -131,11 +131,9 @@ func mark(ctx context.Context, q querier, gone map[int64]bool) (*marks, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = each(ctx, q, "SELECT id, ifnull(base,0), bytes FROM data ORDER BY depth DESC", nil, func(row scanner) error {
-		var c datum
-		err := row.Scan(&c.id, &c.base, &c.bytes)
-		m.data = append(m.data, c)
-		return err
+	const stored = "SELECT id, ifnull(base,0), bytes FROM data ORDER BY depth DESC"
+	m.data, err = readRows(ctx, q, stored, nil, func(c *datum) []any {
+		return []any{&c.id, &c.base, &c.bytes}
 	})
 	m.need()
 	return m, err
@@ -340,5 +338,5 @@ func (c *committer) replaceData(ctx context.Context, id int64, p *part) (old str
 		return "", err
 	}
 	return old, c.exec(ctx, "UPDATE data SET codec=?, base=NULL, depth=0, key=?, bytes=?, z=? WHERE id=?",
-		int64(p.Codec), p.keyRow(), len(p.Z), p.column(), id)
+		int64(p.Codec), orNull(p.Key), len(p.Z), p.column(), id)
 }

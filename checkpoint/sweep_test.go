@@ -72,7 +72,7 @@ func TestDropSparesWhatIsStoodOn(t *testing.T) {
 				}
 				body = next
 			}
-			chain, err := queryIDs(ctx, d.r, "SELECT id FROM data ORDER BY depth")
+			chain, err := column[int64](ctx, d.r, "SELECT id FROM data ORDER BY depth")
 			if err != nil || len(chain) != 3 {
 				t.Fatalf("a chain of three is needed: %v %v", chain, err)
 			}
@@ -96,7 +96,7 @@ func TestDropSparesWhatIsStoodOn(t *testing.T) {
 			for _, n := range c.stay {
 				want[chain[n-1]] = true
 			}
-			got, err := queryIDs(ctx, d.r, "SELECT id FROM data ORDER BY id")
+			got, err := column[int64](ctx, d.r, "SELECT id FROM data ORDER BY id")
 			if err != nil || !slices.Equal(got, slices.Sorted(maps.Keys(want))) {
 				t.Errorf("%v stay, should %v (%v)", got, slices.Sorted(maps.Keys(want)), err)
 			}

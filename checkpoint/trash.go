@@ -131,11 +131,7 @@ func (d *DB) TrashDrop(ctx context.Context, id TrashID) error {
 	if err != nil {
 		return err
 	}
-	if err := d.enter(); err != nil {
-		return err
-	}
-	defer d.active.Done()
-	return d.com.do(ctx, func(ctx context.Context, c *committer) error {
+	return d.write(ctx, "dropping trash", func(ctx context.Context, c *committer) error {
 		const gone = " WHERE id=? AND phase=3"
 		if err := c.must(ctx, trashGone+", parked=NULL"+gone, n); err != nil {
 			return err
@@ -185,8 +181,7 @@ func (d *DB) TrashGet(ctx context.Context, id TrashID, principal string, all boo
 
 func scanTrashed(row scanner) (Trashed, error) {
 	var t Trashed
-	var id, ts, expires, op int64
-	var phase int
+	var id, ts, expires, op, phase int64
 	var path, parked []byte
 	var kind string
 	err := row.Scan(&id, &ts, &expires, &t.Principal, &t.Session, &path, &parked, &op, &phase, &kind, &t.Size, &t.Files, &t.Identity)
@@ -196,7 +191,7 @@ func scanTrashed(row scanner) (Trashed, error) {
 	t.ID, t.Checkpoint = TrashID(makeID(trashPrefix, id)), idOf(op)
 	t.Deleted, t.Expires = time.Unix(0, ts), time.Unix(0, expires)
 	t.Path, t.Parked, t.Kind = string(path), string(parked), Kind(kind)
-	if phase >= 0 && phase < len(phases) {
+	if phase >= 0 && phase < int64(len(phases)) {
 		t.Phase = phases[phase]
 	}
 	return t, nil
@@ -217,15 +212,9 @@ func (d *DB) TrashList(ctx context.Context, f TrashFilter) (TrashPage, error) {
 	} else {
 		w.and("phase = 1")
 	}
-	if !f.AllPrincipals {
-		w.and("principal = ?", f.Principal)
-	}
-	if f.Session != "" {
-		w.and("session = ?", f.Session)
-	}
-	if f.Path != "" {
-		w.and("path = ?", []byte(f.Path))
-	}
+	w.when(!f.AllPrincipals, "principal = ?", f.Principal)
+	w.when(f.Session != "", "session = ?", f.Session)
+	w.when(f.Path != "", "path = ?", []byte(f.Path))
 	if f.Checkpoint != "" {
 		op, err := f.Checkpoint.seq()
 		if err != nil {
@@ -233,9 +222,7 @@ func (d *DB) TrashList(ctx context.Context, f TrashFilter) (TrashPage, error) {
 		}
 		w.and("op = ?", op)
 	}
-	if !f.Expired.IsZero() {
-		w.and("expires <= ?", clampNs(f.Expired))
-	}
+	w.when(!f.Expired.IsZero(), "expires <= ?", clampNs(f.Expired))
 	limit := Filter{Limit: f.Limit}.limit()
 	page := TrashPage{Entries: []Trashed{}}
 	err := d.view(ctx, func(h *history) error {

@@ -109,7 +109,7 @@ func (c *committer) over(ctx context.Context, g growth) (log, over int64, err er
 		return max(k.file.Load(), k.used.Load()+g.db) + g.files + l.indexes() + log + g.log - l.MaxBytes
 	}
 	if over = sum(); over > 0 || !c.current || version != c.version { // else what is known of the store holds
-		if err := k.measureBy(ctx, c); err != nil {
+		if err := k.measure(ctx, c); err != nil {
 			return 0, 0, err
 		}
 		over = sum()
@@ -129,16 +129,15 @@ func (c *committer) emptyLog(ctx context.Context) (emptied bool, err error) {
 	if _, err := c.conn.ExecContext(ctx, "PRAGMA busy_timeout(0)"); err != nil {
 		return false, err
 	}
-	var busy, log, moved int
-	err = c.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &log, &moved)
+	emptied, err = c.moveLog(ctx, "TRUNCATE")
 	if e, ok := errors.AsType[*sqlite.Error](err); ok && e.Code()&0xff == 5 { // SQLITE_BUSY
-		busy, err = 1, nil
+		emptied, err = false, nil
 	}
-	if err == nil && busy == 0 {
+	if err == nil && emptied {
 		nudge(c.db.keep.long)
 	}
 	_, err2 := c.conn.ExecContext(ctx, "PRAGMA busy_timeout("+busyTimeout+")")
-	return busy == 0, errors.Join(err, err2)
+	return emptied, errors.Join(err, err2)
 }
 
 // logBytes is how long the log is, whatever of it is in use; 0 when there is none.

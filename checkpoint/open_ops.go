@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"sync"
 	"time"
 )
 
@@ -68,11 +70,108 @@ func (d *DB) Made(ctx context.Context, id ID) error {
 	if err != nil {
 		return err
 	}
+	const made = "UPDATE open_op SET made=1 WHERE op=?"
+	return d.update(ctx, "noting that an operation was made", made, seq)
+}
+
+// Settle says what became of the operation id, which is not open any more then. One without a tag
+// need not be settled: it is presumed to have taken place. Committed costs nothing now; it is
+// written along with the next save, or in a moment. Until then other processes take an operation
+// with a tag for open. Aborted and Foreign are durable on return.
+func (d *DB) Settle(ctx context.Context, id ID, o Outcome) error {
+	seq, err := id.seq()
+	if err != nil {
+		return err
+	}
+	switch o {
+	case Committed:
+		if err := d.enter(); err != nil {
+			return err
+		}
+		defer d.active.Done()
+		d.com.settled.add(seq, o, d.flushLater)
+		return nil
+	case Aborted, Foreign:
+	default:
+		return &BadOpError{"", fmt.Sprintf("%q is no outcome", o)}
+	}
+	const doing = "settling checkpoint"
+	return d.write(ctx, doing, func(ctx context.Context, c *committer) error {
+		err := c.must(ctx, "UPDATE op SET outcome=? WHERE seq=?", outcomeCode(o), seq)
+		if err == nil && o == Aborted { // then it put nothing into the trash either
+			err = c.exec(ctx, "UPDATE trash SET phase=3 WHERE op=? AND phase<>3", seq)
+		}
+		if err != nil {
+			return err
+		}
+		return c.settle(ctx, seq, o)
+	})
+}
+
+// settled are the outcomes that wait for the next save to take them along.
+type settled struct {
+	mu      sync.Mutex
+	of      map[int64]Outcome
+	written map[int64]Outcome // of those, by the transaction under way; only for whose turn it is
+	quiet   *time.Timer       // runs when no save has come for a while
+}
+
+// add has later called when no save has taken the outcome along.
+func (s *settled) add(seq int64, o Outcome, later func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.of[seq] = o
+	if s.quiet == nil {
+		s.quiet = time.AfterFunc(settleAfter, later)
+		return
+	}
+	s.quiet.Reset(settleAfter)
+}
+
+func (s *settled) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.quiet != nil {
+		s.quiet.Stop()
+	}
+}
+
+func (s *settled) pending() map[int64]Outcome {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.of)
+}
+
+// forget forgets what the transaction has written, once it is committed. Not sooner: readers find
+// it only here until then, and when the commit fails it has to be written again.
+func (s *settled) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for seq, o := range s.written {
+		if s.of[seq] == o {
+			delete(s.of, seq)
+		}
+	}
+	s.written = nil
+}
+
+// flushLater is Flush by itself.
+func (d *DB) flushLater() {
+	if err := d.Flush(); err != nil && !errors.Is(err, ErrClosed) {
+		d.o.Logger.Warn("writing outcomes of checkpoints", "error", err)
+	}
+}
+
+// Flush makes durable what Settle has left to the next save.
+func (d *DB) Flush() error {
 	if err := d.enter(); err != nil {
 		return err
 	}
 	defer d.active.Done()
-	return d.update(ctx, "noting that an operation was made", "UPDATE open_op SET made=1 WHERE op=?", seq)
+	if err := d.com.flush(); err != nil {
+		return fmt.Errorf("writing outcomes: %w", named(err))
+	}
+	return nil
 }
 
 // settle writes what became of an operation, which is not open any more.
@@ -81,21 +180,6 @@ func (c *committer) settle(ctx context.Context, seq int64, o Outcome) error {
 		return err
 	}
 	return c.exec(ctx, "DELETE FROM open_op WHERE op=?", seq)
-}
-
-// settleSoon writes an outcome when no save has taken it along for a while: until then others take the operation for open.
-func (d *DB) settleSoon() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.quiet == nil {
-		d.quiet = time.AfterFunc(settleAfter, func() {
-			if err := d.Flush(); err != nil && !errors.Is(err, ErrClosed) {
-				d.o.Logger.Warn("writing outcomes of checkpoints", "error", err)
-			}
-		})
-		return
-	}
-	d.quiet.Reset(settleAfter)
 }
 
 // writeOpen makes the operation open, if it has a tag.
