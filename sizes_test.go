@@ -12,7 +12,7 @@ const (
 	packageLines   = 4000
 	functionLines  = 80
 	structFields   = 12
-	programCeiling = 77739 // lines of Go without tests, of the whole module; lower it when you can
+	programCeiling = 77813 // lines of Go without tests, of the whole module; lower it when you can
 )
 
 // An excess is something that is larger than it should be: how large it may be at most, and why it is so.
@@ -32,7 +32,7 @@ const (
 // tooLarge has a row for each package ("grep"), function ("grep.run") and struct ("grep.scan") beyond the limits.
 var tooLarge = map[string]excess{
 	"internal/engine.shared":                        {19, engineMove},
-	"checkpoint":                                    {6855, storeMove},
+	"checkpoint":                                    {6929, storeMove},
 	"cmd/moltis-fs":                                 {4350, "one file a subcommand"},
 	"internal/engine":                               {10081, "holds the opening and the hooks now; the list of steps and the road before it stand side by side"},
 	"internal/guardfs":                              {8965, engineMove},
@@ -43,13 +43,11 @@ var tooLarge = map[string]excess{
 	"readers/office/ooxml.wordPart":                 {133, "one pass over one format"},
 	"tools/checkpoint_restore.runCheckpointRestore": {93, "a table of cases"},
 	"checkpoint.Checkpoint":                         {13, answerFields},
-	"checkpoint.DB":                                 {19, storeMove},
 	"checkpoint.Filter":                             {15, "options with useful zero values"},
 	"checkpoint.Item":                               {17, engineMove},
 	"checkpoint.Options":                            {13, "options with useful zero values"},
 	"checkpoint.Stats":                              {20, answerFields},
 	"checkpoint.Trashed":                            {14, answerFields},
-	"checkpoint.committer":                          {14, storeMove},
 	"checkpoint.opRow":                              {13, storeMove},
 	"cmd/moltis-fs.checkpointRow":                   {13, answerFields},
 	"cmd/moltis-fs.command":                         {14, "one row of the command table"},
