@@ -90,25 +90,36 @@ func (c *checker) run(ctx context.Context, readData bool) error {
 
 // references counts what there is, and what points nowhere.
 func (c *checker) references(ctx context.Context) error {
-	const count = "SELECT (SELECT count(*) FROM op), (SELECT count(*) FROM change), (SELECT count(*) FROM data)"
+	const count = `SELECT (SELECT count(*) FROM op), (SELECT count(*) FROM change),
+		(SELECT count(*) FROM data)`
 	err := c.q.QueryRowContext(ctx, count).Scan(&c.r.Checkpoints, &c.r.Changes, &c.r.Contents)
 	if err != nil {
 		return err
 	}
-	for _, q := range []struct{ why, sql string }{
-		{"changes without their checkpoint", "SELECT count(*) FROM change WHERE NOT EXISTS (SELECT 1 FROM op WHERE seq=change.op)"},
-		{"changes without their path", "SELECT count(*) FROM change WHERE NOT EXISTS (SELECT 1 FROM path WHERE id=change.path)"},
-		{"changes without their old content's hash", "SELECT count(*) FROM change WHERE bobj IS NOT NULL AND NOT EXISTS (SELECT 1 FROM object WHERE id=change.bobj)"},
-		{"changes without their new content's hash", "SELECT count(*) FROM change WHERE aobj IS NOT NULL AND NOT EXISTS (SELECT 1 FROM object WHERE id=change.aobj)"},
-		{"open operations without their checkpoint", "SELECT count(*) FROM open_op WHERE op NOT IN (SELECT seq FROM op)"},
-		{"checkpoints without their session", "SELECT count(*) FROM op WHERE NOT EXISTS (SELECT 1 FROM session WHERE id=op.session)"},
-		{"contents without their hash", "SELECT count(*) FROM data WHERE NOT EXISTS (SELECT 1 FROM object WHERE id=data.id)"},
-		{"deltas without their base", "SELECT count(*) FROM data WHERE base IS NOT NULL AND NOT EXISTS (SELECT 1 FROM data b WHERE b.id=data.base)"},
-		{"deltas that are not above their base", "SELECT count(*) FROM data JOIN data b ON b.id=data.base WHERE data.depth<=b.depth"},
-		{"encrypted contents without their key", "SELECT count(*) FROM data WHERE codec & 8 AND NOT EXISTS (SELECT 1 FROM seal WHERE id=data.key)"},
+	for _, q := range []struct{ why, rows string }{
+		{"changes without their checkpoint",
+			"change WHERE NOT EXISTS (SELECT 1 FROM op WHERE seq=change.op)"},
+		{"changes without their path",
+			"change WHERE NOT EXISTS (SELECT 1 FROM path WHERE id=change.path)"},
+		{"changes without their old content's hash", `change WHERE bobj IS NOT NULL
+			AND NOT EXISTS (SELECT 1 FROM object WHERE id=change.bobj)`},
+		{"changes without their new content's hash", `change WHERE aobj IS NOT NULL
+			AND NOT EXISTS (SELECT 1 FROM object WHERE id=change.aobj)`},
+		{"open operations without their checkpoint",
+			"open_op WHERE op NOT IN (SELECT seq FROM op)"},
+		{"checkpoints without their session",
+			"op WHERE NOT EXISTS (SELECT 1 FROM session WHERE id=op.session)"},
+		{"contents without their hash",
+			"data WHERE NOT EXISTS (SELECT 1 FROM object WHERE id=data.id)"},
+		{"deltas without their base", `data WHERE base IS NOT NULL
+			AND NOT EXISTS (SELECT 1 FROM data b WHERE b.id=data.base)`},
+		{"deltas that are not above their base",
+			"data JOIN data b ON b.id=data.base WHERE data.depth<=b.depth"},
+		{"encrypted contents without their key",
+			"data WHERE codec & 8 AND NOT EXISTS (SELECT 1 FROM seal WHERE id=data.key)"},
 	} {
 		var n int
-		if err := c.q.QueryRowContext(ctx, q.sql).Scan(&n); err != nil {
+		if err := c.q.QueryRowContext(ctx, "SELECT count(*) FROM "+q.rows).Scan(&n); err != nil {
 			return err
 		}
 		if n > 0 {
@@ -131,13 +142,16 @@ func (c *checker) pages(ctx context.Context) error {
 
 // lost looks for pre-states of files whose content is neither stored nor accounted for.
 func (c *checker) lost(ctx context.Context) error {
-	return each(ctx, c.q, `SELECT change.op, path.path FROM change JOIN path ON path.id=change.path
-		WHERE bkind=1 AND bobj IS NOT NULL AND skipped IS NULL AND NOT EXISTS (SELECT 1 FROM data WHERE id=change.bobj) LIMIT 100`, nil, func(row scanner) error {
+	const find = `SELECT change.op, path.path FROM change JOIN path ON path.id=change.path
+		WHERE bkind=1 AND bobj IS NOT NULL AND skipped IS NULL
+			AND NOT EXISTS (SELECT 1 FROM data WHERE id=change.bobj) LIMIT 100`
+	return each(ctx, c.q, find, nil, func(row scanner) error {
 		var seq int64
 		var p []byte
 		err := row.Scan(&seq, &p)
 		if err == nil {
-			c.problem(Problem{What: "checkpoint", Paths: []string{string(p)}, Why: "the content before " + string(idOf(seq)) + " is gone"})
+			why := "the content before " + string(idOf(seq)) + " is gone"
+			c.problem(Problem{What: "checkpoint", Paths: []string{string(p)}, Why: why})
 		}
 		return err
 	})
@@ -145,7 +159,9 @@ func (c *checker) lost(ctx context.Context) error {
 
 // files looks whether external files are there and have their size.
 func (c *checker) files(ctx context.Context) error {
-	return each(ctx, c.q, "SELECT o.hash, d.bytes, d.z FROM data d INDEXED BY data_ext JOIN object o ON o.id=d.id WHERE d.codec & 4", nil, func(row scanner) error {
+	const all = `SELECT o.hash, d.bytes, d.z FROM data d INDEXED BY data_ext
+		JOIN object o ON o.id=d.id WHERE d.codec & 4`
+	return each(ctx, c.q, all, nil, func(row scanner) error {
 		var h, z []byte
 		var n int64
 		if err := row.Scan(&h, &n, &z); err != nil {
@@ -169,7 +185,8 @@ func (c *checker) files(ctx context.Context) error {
 // name adds to the problems the paths that have the content.
 func (c *checker) name(ctx context.Context) error {
 	const paths = `SELECT DISTINCT path.path FROM change JOIN path ON path.id=change.path
-		WHERE bobj=(SELECT id FROM object WHERE hash=?1) OR aobj=(SELECT id FROM object WHERE hash=?1) LIMIT 10`
+		WHERE bobj=(SELECT id FROM object WHERE hash=?1)
+			OR aobj=(SELECT id FROM object WHERE hash=?1) LIMIT 10`
 	for i := range c.r.Problems {
 		p := &c.r.Problems[i]
 		h, err := blob.ParseHash(p.Hash)
@@ -200,7 +217,8 @@ var errBase = errors.New("what it is based on is damaged")
 // walk decodes the content id, and all that stands on it; broken is why base could not be.
 func (c *checker) walk(ctx context.Context, id int64, base []byte, broken error) error {
 	var r link
-	err := r.scan(c.q.QueryRowContext(ctx, "SELECT "+linkColumns+" FROM data d JOIN object o USING(id) WHERE id=?", id))
+	const one = "SELECT " + linkColumns + " FROM data d JOIN object o USING(id) WHERE id=?"
+	err := r.scan(c.q.QueryRowContext(ctx, one, id))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil // without its hash; likewise
 	}

@@ -233,7 +233,7 @@ type Recorded struct {
 	Stored        bool   // content of Before can be had by Content(Before.Hash)
 	AfterStored   bool   // likewise of After
 	Skipped       string // why content of Before is not stored
-	AfterSkipped  string // SkipPurged or SkipDamaged: content of After was stored and is not any more
+	AfterSkipped  string // SkipPurged or SkipDamaged: content of After is not stored any more
 }
 
 // Errors that callers tell apart.

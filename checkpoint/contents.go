@@ -52,8 +52,10 @@ func (d *DB) newest(ctx context.Context, path string, size int) (*blob.Version, 
 	var have int64
 	// The newest change of the path; of its two states the later one that has content.
 	err := d.r.QueryRowContext(ctx, `SELECT o.hash, o.size, a.depth, ifnull(a.key,0) FROM
-		(SELECT bobj, aobj FROM change WHERE path=(SELECT id FROM path WHERE path=?) ORDER BY op DESC LIMIT 1) c
-		JOIN data a ON a.id IN (c.aobj, c.bobj) JOIN object o ON o.id=a.id ORDER BY a.id=c.aobj DESC LIMIT 1`,
+		(SELECT bobj, aobj FROM change WHERE path=(SELECT id FROM path WHERE path=?)
+			ORDER BY op DESC LIMIT 1) c
+		JOIN data a ON a.id IN (c.aobj, c.bobj) JOIN object o ON o.id=a.id
+		ORDER BY a.id=c.aobj DESC LIMIT 1`,
 		[]byte(path)).Scan(&h, &have, &v.Depth, &v.Key)
 	if errors.Is(err, sql.ErrNoRows) || (err == nil && have > blob.MaxDelta) {
 		return nil, nil
@@ -73,7 +75,8 @@ func (d *DB) newest(ctx context.Context, path string, size int) (*blob.Version, 
 
 // rowOf finds the row of a content; the zero row when its bytes are not stored.
 func rowOf(ctx context.Context, q querier, h blob.Hash) (r row, err error) {
-	const find = "SELECT d.id, d.depth, ifnull(d.key,0) FROM object o JOIN data d ON d.id=o.id WHERE o.hash=?"
+	const find = `SELECT d.id, d.depth, ifnull(d.key,0)
+		FROM object o JOIN data d ON d.id=o.id WHERE o.hash=?`
 	err = q.QueryRowContext(ctx, find, h[:]).Scan(&r.id, &r.depth, &r.key)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil

@@ -16,11 +16,13 @@ func (k *Known) Expects(s State) bool {
 func (s State) likely(now State) bool {
 	// Of a content that was purged only the size is known. Were it taken for changed, the next turn
 	// would store it again.
-	purged := s.kind() == File && now.kind() == File && s.Hash == "" && s.ModTime.IsZero() && s.Size == now.Size
+	purged := s.kind() == File && now.kind() == File && s.Hash == "" && s.ModTime.IsZero() &&
+		s.Size == now.Size
 	if !purged && !s.Same(now) {
 		return false
 	}
-	return s.kind() != File || s.bare() || now.bare() || s.Mode.Perm() == now.Mode.Perm() && s.UID == now.UID && s.GID == now.GID
+	return s.kind() != File || s.bare() || now.bare() ||
+		s.Mode.Perm() == now.Mode.Perm() && s.UID == now.UID && s.GID == now.GID
 }
 
 // knownOf is what a store knows of a path that who recorded something of; nil when all of that was
@@ -34,7 +36,8 @@ func knownOf(ctx context.Context, h *history, who Scope, path string) (*Known, e
 		return nil, err // what it became last is not known any more: another state now is nobody's change
 	}
 	c := head.change(path)
-	k := &Known{path, c.After, c.AfterStored || c.After.Kind != File, c.Before, !pending(h, head), c.After}
+	stored := c.AfterStored || c.After.Kind != File
+	k := &Known{path, c.After, stored, c.Before, !pending(h, head), c.After}
 	if !who.sees(head.c.Principal, head.c.Session) {
 		own, err := h.head(ctx, who, path)
 		if err != nil || own == nil {
@@ -47,7 +50,8 @@ func knownOf(ctx context.Context, h *history, who Scope, path string) (*Known, e
 
 // outside picks those of all, which is what a rewind looks at, for Plan.Outside.
 func outside(ctx context.Context, h *history, all []entry, only []string) (out []ID, err error) {
-	type own struct{ external, first *entry } // the first change of a path by the session, and the last one from outside before that
+	// The first change of a path by the session, and the last one from outside before that.
+	type own struct{ external, first *entry }
 	paths := map[string]own{}
 	for i := range all {
 		e := &all[i]

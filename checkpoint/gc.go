@@ -196,7 +196,8 @@ const atWork = ` AND seq NOT IN (SELECT op FROM open_op)`
 
 // agedQuery finds what retention may let go by its age. The newest row always stays, because its
 // number must not be given out again.
-const agedQuery = `SELECT seq FROM op WHERE seq > ?1 AND seq < (SELECT max(seq) FROM op) AND ts < ?2` +
+const agedQuery = `SELECT seq FROM op
+	WHERE seq > ?1 AND seq < (SELECT max(seq) FROM op) AND ts < ?2` +
 	atWork + spared + ` ORDER BY seq LIMIT ?3`
 
 const evictQuery = `SELECT seq FROM op

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"strconv"
 	"time"
 
 	"moltisfs/checkpoint/blob"
@@ -22,14 +21,16 @@ type history struct {
 }
 
 const (
-	opColumns = `op.seq, op.ts, s.principal, s.name, t.name, op.tool, op.kind, op.outcome, op.pin, op.label, op.undo_of, op.restore_of`
-	opJoins   = ` JOIN session s ON s.id=op.session LEFT JOIN turn t ON t.id=op.turn`
+	opColumns = `op.seq, op.ts, s.principal, s.name, t.name, op.tool, op.kind, op.outcome, op.pin,
+		op.label, op.undo_of, op.restore_of`
+	opQuery = "SELECT " + opColumns + " FROM "
+	opJoins = ` JOIN session s ON s.id=op.session LEFT JOIN turn t ON t.id=op.turn`
 )
 
 // entries reads operations without their changes; from is the query behind FROM.
 func (h *history) entries(ctx context.Context, from string, args ...any) (out []entry, err error) {
 	r := newOpRow()
-	err = each(ctx, h.q, "SELECT "+opColumns+" FROM "+from, args, func(row scanner) error {
+	err = each(ctx, h.q, opQuery+from, args, func(row scanner) error {
 		e, err := r.scan(h, row)
 		out = append(out, e)
 		return err
@@ -49,7 +50,8 @@ type opRow struct {
 
 func newOpRow() *opRow {
 	r := &opRow{}
-	r.to = []any{&r.seq, &r.ts, &r.principal, &r.session, &r.turn, &r.tool, &r.kind, &r.outcome, &r.pinned, &r.label, &r.undo, &r.restore}
+	r.to = []any{&r.seq, &r.ts, &r.principal, &r.session, &r.turn, &r.tool, &r.kind, &r.outcome,
+		&r.pinned, &r.label, &r.undo, &r.restore}
 	return r
 }
 
@@ -58,8 +60,10 @@ func (r *opRow) scan(h *history, row scanner) (entry, error) {
 	if err := row.Scan(r.to...); err != nil {
 		return entry{}, err
 	}
-	c := &Checkpoint{ID: idOf(r.seq), Time: time.Unix(0, r.ts), Tool: r.tool, Kind: r.kind, Principal: r.principal, Session: r.session,
-		Turn: r.turn.String, Label: r.label.String, Outcome: byCode(outcomes, r.outcome), Pinned: r.pinned, UndoOf: idOf(r.undo.Int64), RestoreOf: idOf(r.restore.Int64)}
+	c := &Checkpoint{ID: idOf(r.seq), Time: time.Unix(0, r.ts), Tool: r.tool, Kind: r.kind,
+		Principal: r.principal, Session: r.session, Turn: r.turn.String, Label: r.label.String,
+		Outcome: byCode(outcomes, r.outcome), Pinned: r.pinned,
+		UndoOf: idOf(r.undo.Int64), RestoreOf: idOf(r.restore.Int64)}
 	if o, ok := h.pending[r.seq]; ok {
 		c.Outcome = o
 	}
@@ -89,7 +93,8 @@ func (h *history) scope(ctx context.Context, who Scope) (w where, err error) {
 }
 
 func (h *history) entry(ctx context.Context, seq int64) (entry, error) {
-	e, err := newOpRow().scan(h, h.q.QueryRowContext(ctx, "SELECT "+opColumns+" FROM op"+opJoins+" WHERE op.seq=?", seq))
+	const one = opQuery + "op" + opJoins + " WHERE op.seq=?"
+	e, err := newOpRow().scan(h, h.q.QueryRowContext(ctx, one, seq))
 	if errors.Is(err, sql.ErrNoRows) {
 		return e, ErrNotFound
 	}
@@ -113,14 +118,16 @@ func (h *history) after(ctx context.Context, who Scope, seq int64) ([]entry, err
 	return es, h.fillChanges(ctx, es)
 }
 
-// newest walks the checkpoints of who from the newest down, without their changes, until fn says stop.
+// newest walks the checkpoints of who from the newest down, without their changes, until fn says
+// stop.
 func (h *history) newest(ctx context.Context, who Scope, fn func(entry) bool) error {
 	w, err := h.scope(ctx, who)
 	if err != nil {
 		return err
 	}
 	r := newOpRow()
-	return each(ctx, h.q, "SELECT "+opColumns+" FROM op"+opJoins+w.sql()+" ORDER BY op.seq DESC", w.args, func(row scanner) error {
+	all := opQuery + "op" + opJoins + w.sql() + " ORDER BY op.seq DESC"
+	return each(ctx, h.q, all, w.args, func(row scanner) error {
 		e, err := r.scan(h, row)
 		if err == nil && !fn(e) {
 			err = fs.SkipAll
@@ -157,10 +164,10 @@ func (h *history) labelled(ctx context.Context, who Scope, label string) ([]Labe
 	return out, err
 }
 
-// head finds the newest checkpoint of who, not aborted, that has path; a mere read only if there is no
-// other. nil when there is none.
+// head finds the newest checkpoint of who, not aborted, that has path; nil when there is none.
 func (h *history) head(ctx context.Context, who Scope, path string) (*entry, error) {
-	// A read says what somebody saw, not what became of the path: it only counts where there is nothing else.
+	// A read says what somebody saw, not what became of the path. It counts where there is nothing
+	// else.
 	for _, reads := range []string{"<>", "="} {
 		w, err := h.scope(ctx, who)
 		if err != nil {
@@ -168,8 +175,8 @@ func (h *history) head(ctx context.Context, who Scope, path string) (*entry, err
 		}
 		w.and(thisPath, []byte(path))
 		w.and("op.outcome<>? AND op.kind"+reads+"?", outcomeCode(Aborted), KindRead)
-		e, err := newOpRow().scan(h, h.q.QueryRowContext(ctx, "SELECT "+opColumns+" FROM "+
-			opsOfPath+opJoins+w.sql()+" ORDER BY cp.op DESC LIMIT 1", w.args...))
+		q := opQuery + opsOfPath + opJoins + w.sql() + " ORDER BY cp.op DESC LIMIT 1"
+		e, err := newOpRow().scan(h, h.q.QueryRowContext(ctx, q, w.args...))
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
 		}
@@ -181,11 +188,12 @@ func (h *history) head(ctx context.Context, who Scope, path string) (*entry, err
 	return nil, nil
 }
 
-// lineage lists what was done to path from seq on, oldest first, without what was aborted and what only
-// read it. Of each entry Changes has this path only.
+// lineage lists what was done to path from seq on, oldest first. What was aborted or only read it
+// is left out. Changes of each entry has this path only.
 func (h *history) lineage(ctx context.Context, path string, seq int64) ([]entry, error) {
-	es, err := h.entries(ctx, opsOfPath+opJoins+" WHERE "+thisPath+" AND cp.op>=? AND op.outcome<>? AND op.kind<>? ORDER BY cp.op",
-		[]byte(path), seq, outcomeCode(Aborted), KindRead)
+	const ops = opsOfPath + opJoins + " WHERE " + thisPath +
+		" AND cp.op>=? AND op.outcome<>? AND op.kind<>? ORDER BY cp.op"
+	es, err := h.entries(ctx, ops, []byte(path), seq, outcomeCode(Aborted), KindRead)
 	if err != nil || len(es) == 0 {
 		return nil, err
 	}
@@ -193,15 +201,16 @@ func (h *history) lineage(ctx context.Context, path string, seq int64) ([]entry,
 	for _, e := range es {
 		by[e.seq] = e.c
 	}
-	err = h.eachChange(ctx, changeColumns+" FROM change c INDEXED BY change_path"+changeJoins+
-		" WHERE c.path=(SELECT id FROM path WHERE path=?) AND c.op>=?", func(seq int64) *Checkpoint { return by[seq] }, []byte(path), seq)
+	err = h.eachChange(ctx, changesOfPath+" AND c.op>=?",
+		func(seq int64) *Checkpoint { return by[seq] }, []byte(path), seq)
 	return es, err
 }
 
 // whole reports whether all checkpoints between the two are still there, whoever made them.
 func (h *history) whole(ctx context.Context, after, before int64) (bool, error) {
 	var n int64
-	err := h.q.QueryRowContext(ctx, "SELECT count(*) FROM op WHERE seq>? AND seq<?", after, before).Scan(&n)
+	const count = "SELECT count(*) FROM op WHERE seq>? AND seq<?"
+	err := h.q.QueryRowContext(ctx, count, after, before).Scan(&n)
 	return n == before-after-1, err // numbers are given out without gaps
 }
 
@@ -210,7 +219,8 @@ func (h *history) movedAway(ctx context.Context, name string, after, before int6
 	for dir := path.Dir(name); len(dir) > 1; dir = path.Dir(dir) {
 		var n int
 		err := h.q.QueryRowContext(ctx, `SELECT count(*) FROM change c JOIN op ON op.seq=c.op
-			WHERE c.path=(SELECT id FROM path WHERE path=?) AND c.op>? AND c.op<? AND c.role=? AND op.outcome<>?`,
+			WHERE c.path=(SELECT id FROM path WHERE path=?) AND c.op>? AND c.op<?
+				AND c.role=? AND op.outcome<>?`,
 			[]byte(dir), after, before, RoleTree, outcomeCode(Aborted)).Scan(&n)
 		if err != nil || n > 0 {
 			return n > 0, err
@@ -219,18 +229,27 @@ func (h *history) movedAway(ctx context.Context, name string, after, before int6
 	return false, nil
 }
 
-// The operations of one path. CROSS JOIN and the order by cp.op make SQLite go down the index and stop at the limit.
+// The operations of one path. With CROSS JOIN and the order by cp.op SQLite goes down the index and
+// stops at the limit.
 const (
 	opsOfPath = "change cp CROSS JOIN op ON op.seq=cp.op"
 	thisPath  = "cp.path=(SELECT id FROM path WHERE path=?)"
 )
 
-const changeQuery = changeColumns + " FROM change c" + changeJoins
+const (
+	changeQuery = changeColumns + " FROM change c" + changeJoins
+	// Through the index of paths: an operation may have as many changes as a tree has files.
+	changesOfPath = changeColumns + " FROM change c INDEXED BY change_path" + changeJoins +
+		" WHERE c.path=(SELECT id FROM path WHERE path=?)"
+)
 
-// Few columns, because each costs more than what it holds: the kinds and what is stored are bits of one.
-const changeColumns = `SELECT c.op, p.path, c.role, c.skipped, c.askipped, c.bkind | (c.akind<<8) | ((bd.id IS NOT NULL)<<16) | ((ad.id IS NOT NULL)<<17),
+// Few columns, because each costs more than what it holds: the kinds and what is stored are bits of
+// one.
+const changeColumns = `SELECT c.op, p.path, c.role, c.skipped, c.askipped,
+	c.bkind | (c.akind<<8) | ((bd.id IS NOT NULL)<<16) | ((ad.id IS NOT NULL)<<17),
 	c.bmode, c.buid, c.bgid, c.bmtime, bo.hash, ifnull(bo.size, c.bsize), c.btarget, c.bxattrs,
-	ifnull(c.amode, c.bmode), ifnull(c.auid, c.buid), ifnull(c.agid, c.bgid), c.amtime, ao.hash, ifnull(ao.size, c.asize), c.atarget, ifnull(c.axattrs, c.bxattrs)`
+	ifnull(c.amode, c.bmode), ifnull(c.auid, c.buid), ifnull(c.agid, c.bgid), c.amtime,
+	ao.hash, ifnull(ao.size, c.asize), c.atarget, ifnull(c.axattrs, c.bxattrs)`
 
 const changeJoins = `
 	JOIN path p ON p.id=c.path
@@ -240,30 +259,31 @@ const changeJoins = `
 // fillChanges reads the changes of all entries in one go.
 func (h *history) fillChanges(ctx context.Context, es []entry) error {
 	if len(es) == 1 {
-		return h.eachChange(ctx, changeQuery+" WHERE c.op=? ORDER BY c.n", func(int64) *Checkpoint { return es[0].c }, es[0].seq)
+		return h.eachChange(ctx, changeQuery+" WHERE c.op=? ORDER BY c.n",
+			func(int64) *Checkpoint { return es[0].c }, es[0].seq)
 	}
 	by := make(map[int64]*Checkpoint, len(es))
-	seqs := make([]byte, 0, 8*len(es))
+	seqs := make([]int64, 0, len(es))
 	for _, e := range es {
 		by[e.seq] = e.c
-		seqs = strconv.AppendInt(append(seqs, ','), e.seq, 10)
+		seqs = append(seqs, e.seq)
 	}
 	if len(es) == 0 {
 		return nil
 	}
-	seqs[0] = '['
-	return h.eachChange(ctx, changeColumns+" FROM json_each(?) j CROSS JOIN change c ON c.op=j.value"+changeJoins+" ORDER BY j.key, c.n",
-		func(seq int64) *Checkpoint { return by[seq] }, string(append(seqs, ']')))
+	const all = changeColumns + " FROM json_each(?) j CROSS JOIN change c ON c.op=j.value" +
+		changeJoins + " ORDER BY j.key, c.n"
+	return h.eachChange(ctx, all, func(seq int64) *Checkpoint { return by[seq] }, listOf(seqs))
 }
 
 // fillChange reads only the change of one path.
 func (h *history) fillChange(ctx context.Context, e entry, path string) error {
-	// Through the index of paths: an operation may have as many changes as a tree has files.
-	return h.eachChange(ctx, changeColumns+" FROM change c INDEXED BY change_path"+changeJoins+
-		" WHERE c.op=? AND c.path=(SELECT id FROM path WHERE path=?)", func(int64) *Checkpoint { return e.c }, e.seq, []byte(path))
+	return h.eachChange(ctx, changesOfPath+" AND c.op=?",
+		func(int64) *Checkpoint { return e.c }, []byte(path), e.seq)
 }
 
-func (h *history) eachChange(ctx context.Context, q string, of func(seq int64) *Checkpoint, args ...any) error {
+func (h *history) eachChange(ctx context.Context, q string, of func(seq int64) *Checkpoint,
+	args ...any) error {
 	row := newChangeRow()
 	err := each(ctx, h.q, q, args, func(rows scanner) error {
 		r, err := row.scan(rows)
@@ -296,7 +316,8 @@ func newChangeRow() *changeRow {
 	r := &changeRow{}
 	r.to = []any{&r.op, &r.path, &r.role, &r.skipped, &r.askipped, &r.bits}
 	for _, s := range []*sideRow{&r.before, &r.after} {
-		r.to = append(r.to, &s.mode, &s.uid, &s.gid, &s.mtime, &s.hash, &s.size, &s.target, &s.xattrs)
+		r.to = append(r.to, &s.mode, &s.uid, &s.gid, &s.mtime, &s.hash, &s.size, &s.target,
+			&s.xattrs)
 	}
 	return r
 }
@@ -306,7 +327,8 @@ func (r *changeRow) scan(rows scanner) (c Recorded, err error) {
 	if err := rows.Scan(r.to...); err != nil {
 		return c, err
 	}
-	c = Recorded{Path: string(r.path), Role: r.role.String, Skipped: r.skipped.String, AfterSkipped: r.askipped.String,
+	c = Recorded{Path: string(r.path), Role: r.role.String,
+		Skipped: r.skipped.String, AfterSkipped: r.askipped.String,
 		Stored: r.bits>>16&1 != 0, AfterStored: r.bits>>17&1 != 0}
 	if c.Before, err = r.before.state(byCode(kinds, r.bits&0xff)); err != nil {
 		return c, err
@@ -332,7 +354,8 @@ func (r *sideRow) state(kind Kind) (s State, err error) {
 	return s, err
 }
 
-// Known lists the paths that this session has read or changed, by path, with their last recorded state.
+// Known lists the paths that this session has read or changed, by path, with their last recorded
+// state.
 func (d *DB) Known(ctx context.Context, who Scope) ([]Known, error) {
 	var out []Known
 	err := d.planning(ctx, func(h *history) error {

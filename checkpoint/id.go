@@ -2,12 +2,13 @@ package checkpoint
 
 import "strings"
 
-// ID names a checkpoint towards people and models: "ck-", the sequence number in Crockford's base 32, and two check
-// characters. Short, because models copy it; checked, because they also invent it.
+// ID names a checkpoint towards people and models: "ck-", the sequence number in Crockford's base
+// 32, and two check characters. It is short, because models copy it. It is checked, because they
+// also invent it.
 //
-// The check is a Reed-Solomon code over GF(32): every single and double substitution and every exchange of two characters
-// is found, and anything else passes with a chance of 1 in 1024. The length is part of the sum, so that a lost or
-// doubled leading character is found as well.
+// The check is a Reed-Solomon code over GF(32). It finds every single and double substitution and
+// every exchange of two characters; anything else passes with a chance of 1 in 1024. The length is
+// part of the sum, so that a lost or doubled leading character is found as well.
 type ID string
 
 const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -66,7 +67,8 @@ func makeID(prefix string, seq int64) string {
 	return b.String()
 }
 
-// parseID reads what makeID wrote, forgiving what Crockford forgives: case, O for 0, I and L for 1, and white space around.
+// parseID reads what makeID wrote. It forgives what Crockford forgives: case, O for 0, I and L for
+// 1, and white space around.
 func parseID(prefix, s string) (int64, error) {
 	bad := func(why string) (int64, error) {
 		if len(s) > 64 {

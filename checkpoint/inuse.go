@@ -11,11 +11,13 @@ import (
 	"moltisfs/internal/guardfs/flock"
 )
 
-// Whoever has the store open holds a shared lock on this file, Repair the exclusive one: it puts another database in the place of the old one, and
-// what is committed to that after it was read would be lost.
+// Whoever has the store open holds a shared lock on this file, Repair the exclusive one. Repair
+// reads the database and puts another in its place: what somebody committed in between would be
+// lost.
 const inUseFile = "in-use"
 
-// holdOpen takes the lock. ErrInUse says that somebody else holds it in a way that excludes us. Closing the file gives it back.
+// holdOpen takes the lock; closing the file gives it back. ErrInUse says that somebody else holds
+// it in a way that excludes us.
 func holdOpen(dir string, alone bool) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, inUseFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -39,15 +41,17 @@ func holdOpen(dir string, alone bool) (*os.File, error) {
 	return f, nil
 }
 
-// GoneError: the store was removed or moved while this process has it open. What is saved to it would be found by nobody. It is usable
-// again when it is put back.
+// GoneError: the store was removed or moved while this process has it open. Nobody would find what
+// is saved to it. It is usable again when it is put back.
 type GoneError struct{ Dir string }
 
 func (e *GoneError) Error() string {
-	return "the checkpoint store " + e.Dir + " was removed, moved away or replaced while this process has it open"
+	return "the checkpoint store " + e.Dir +
+		" was removed, moved away or replaced while this process has it open"
 }
 
-// inPlace is a *GoneError unless the open catalog is still the one that others find. It costs one stat.
+// inPlace is a *GoneError unless the open catalog is still the one that others find. It costs one
+// stat.
 func (d *onDisk) inPlace() error {
 	fi, err := os.Stat(filepath.Join(d.dir, fileName))
 	if err == nil && os.SameFile(fi, d.file) {
@@ -59,8 +63,9 @@ func (d *onDisk) inPlace() error {
 	return err
 }
 
-// noRoom reports whether a file could not be made because there is no room for it, or nothing may be written there. Such a store can still be
-// read, and nobody can repair it meanwhile either.
+// noRoom reports whether a file could not be made because there is no room for it, or nothing may
+// be written there. Such a store can still be read, and nobody can repair it meanwhile either.
 func noRoom(err error) bool {
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EDQUOT)
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EROFS) ||
+		errors.Is(err, syscall.EDQUOT)
 }

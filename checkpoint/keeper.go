@@ -75,7 +75,8 @@ func (k *keeper) run(ctx context.Context) {
 func (k *keeper) round(ctx context.Context) {
 	if k.saves.Swap(0) > 0 {
 		// PASSIVE never waits for anybody and makes nobody wait.
-		if _, err := k.side.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)"); err != nil && ctx.Err() == nil {
+		_, err := k.side.ExecContext(ctx, "PRAGMA wal_checkpoint(PASSIVE)")
+		if err != nil && ctx.Err() == nil {
 			k.d.o.Logger.Warn("moving the checkpoint log", "error", err)
 		}
 		if err := k.measure(ctx, k.d.r); err != nil && ctx.Err() == nil {
@@ -90,7 +91,8 @@ func (k *keeper) round(ctx context.Context) {
 		if r, err := k.d.gc(ctx, GCOptions{Shared: true}); err != nil && ctx.Err() == nil {
 			k.d.o.Logger.Warn("cleaning the checkpoint store", "error", err)
 		} else if r.Checkpoints+r.Contents > 0 {
-			k.d.o.Logger.Info("cleaned the checkpoint store", "checkpoints", r.Checkpoints, "contents", r.Contents, "bytes", r.Bytes)
+			k.d.o.Logger.Info("cleaned the checkpoint store", "checkpoints", r.Checkpoints,
+				"contents", r.Contents, "bytes", r.Bytes)
 		}
 	}
 }
@@ -136,8 +138,11 @@ func (k *keeper) measure(ctx context.Context, q querier) error {
 // usedBytes is what the catalog and the external files take, and what is free in the catalog.
 func (d *DB) usedBytes(ctx context.Context, q querier) (used, free int64, err error) {
 	var pages, size, ext int64
-	err = q.QueryRowContext(ctx, `SELECT (SELECT page_count FROM pragma_page_count), (SELECT freelist_count FROM pragma_freelist_count),
-		(SELECT page_size FROM pragma_page_size), (SELECT ifnull(sum(bytes),0) FROM data INDEXED BY data_ext WHERE codec & 4)`).Scan(&pages, &free, &size, &ext)
+	err = q.QueryRowContext(ctx, `SELECT (SELECT page_count FROM pragma_page_count),
+		(SELECT freelist_count FROM pragma_freelist_count),
+		(SELECT page_size FROM pragma_page_size),
+		(SELECT ifnull(sum(bytes),0) FROM data INDEXED BY data_ext WHERE codec & 4)`).
+		Scan(&pages, &free, &size, &ext)
 	return (pages-free)*size + ext, free * size, err
 }
 

@@ -12,23 +12,26 @@ type Limits struct {
 	MaxBytes   int64
 }
 
-// Several configurations may share a store: two projects on one data directory, or a person who looks at it without naming the file
-// that the server uses. What one of them asked to be kept must not go because another asked for less. So whoever saves notes the limits
-// that it saves under, and what cleans by itself keeps to the widest of those in use.
+// Several configurations may share a store: two projects on one data directory, or a person who
+// looks at it without naming the file that the server uses. One of them asked for a month, another
+// for a day: what the first was promised must not go. So whoever saves notes the limits that it
+// saves under, and what cleans by itself keeps to the widest of those in use.
 
-// limitsInUse is how long limits count after the last save under them; as long as their KeepWithin, if that is longer, because so long
-// that save was promised to be kept.
+// limitsInUse is how long limits count after the last save under them. They count as long as their
+// KeepWithin if that is longer: that save was promised to be kept for so long.
 const limitsInUse = 30 * 24 * time.Hour
 
 func (o *Options) limits() Limits { return Limits{o.KeepWithin, o.KeepLast, o.MaxBytes} }
 
-// isLapsed is of a row of limits that does not count any more at ?1: after the last save under it, limitsInUse is ?2.
+// isLapsed is of a row of limits that does not count any more at ?1, limitsInUse being ?2.
 const isLapsed = "?1 - used > max(?2, keep_within)"
 
 // shared are the limits that cleaning by itself keeps to.
 func (d *DB) shared(ctx context.Context, q querier) (l Limits, err error) {
-	err = q.QueryRowContext(ctx, `SELECT max(?3, ifnull(max(keep_within), 0)), max(?4, ifnull(max(keep_last), 0)), max(?5, ifnull(max(max_bytes), 0))
-		FROM limits WHERE NOT (`+isLapsed+`)`, d.o.Now().UnixNano(), limitsInUse, d.o.KeepWithin, d.o.KeepLast, d.o.MaxBytes).
+	err = q.QueryRowContext(ctx, `SELECT max(?3, ifnull(max(keep_within), 0)),
+		max(?4, ifnull(max(keep_last), 0)), max(?5, ifnull(max(max_bytes), 0))
+		FROM limits WHERE NOT (`+isLapsed+`)`,
+		d.o.Now().UnixNano(), limitsInUse, d.o.KeepWithin, d.o.KeepLast, d.o.MaxBytes).
 		Scan(&l.KeepWithin, &l.KeepLast, &l.MaxBytes)
 	return l, err
 }
@@ -40,7 +43,8 @@ func (c *committer) noteLimits(ctx context.Context) error {
 	if at := c.rows[noted].id; at != 0 && now >= at && now-at < int64(time.Hour) {
 		return nil
 	}
-	err := c.exec(ctx, "INSERT INTO limits VALUES(?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET used=?4", o.KeepWithin, o.KeepLast, o.MaxBytes, now)
+	err := c.exec(ctx, "INSERT INTO limits VALUES(?1, ?2, ?3, ?4) ON CONFLICT DO UPDATE SET used=?4",
+		o.KeepWithin, o.KeepLast, o.MaxBytes, now)
 	if err == nil {
 		c.know(noted, row{id: now})
 	}

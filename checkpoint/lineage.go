@@ -2,12 +2,15 @@ package checkpoint
 
 import "context"
 
-// RoleTree is the role of a path that was moved as a whole, with all it holds. Of it the store knows what it was, not its content.
+// RoleTree is the role of a path that was moved as a whole, with all it holds. The store knows what
+// it was, not its content.
 const RoleTree = "tree"
 
-// trace follows what became of the path from its first change on. Each change of the session should have found what the one before it left
-// behind, and the newest state of all should be what the last one left; where that is not so, somebody else was at it: another session, whose
-// changes are recorded, or somebody outside, of whom only the gap is. What others changed and took back does not count.
+// trace follows what became of the path from its first change on. Say the session left "b" there,
+// and its next change found "c": then somebody else was at it. That is another session, whose
+// changes are recorded, or somebody outside, of whom only the gap is. The same holds when the
+// newest state of all is not what the session left last. What others changed and took back does not
+// count.
 func (it *Item) trace(ctx context.Context, h *history, seq int64, principal, session string) error {
 	line, err := h.lineage(ctx, it.Path, seq)
 	if err != nil {
@@ -17,7 +20,8 @@ func (it *Item) trace(ctx context.Context, h *history, seq int64, principal, ses
 	others := false // recorded since then
 	for i := range line {
 		e := &line[i]
-		if e.seq != seq && (e.c.Kind == KindExternal || e.c.Principal != principal || e.c.Session != session) {
+		if e.seq != seq && (e.c.Kind == KindExternal ||
+			e.c.Principal != principal || e.c.Session != session) {
 			others = true
 			continue
 		}
@@ -30,14 +34,15 @@ func (it *Item) trace(ctx context.Context, h *history, seq int64, principal, ses
 		last, others = e, false
 		it.meta.note(&e.c.Changes[0])
 	}
-	if others && last != nil && !line[len(line)-1].c.Changes[0].After.Same(last.c.Changes[0].After) {
+	if others && last != nil &&
+		!line[len(line)-1].c.Changes[0].After.Same(last.c.Changes[0].After) {
 		it.Foreign = true
 	}
 	return nil
 }
 
-// gap reports whether somebody else's change lies between two changes of one session. Others says that one is recorded; then what can't be told
-// counts as changed.
+// gap reports whether somebody else's change lies between two changes of one session. others says
+// that one is recorded; then what can't be told counts as changed.
 func gap(ctx context.Context, h *history, a, b *entry, others bool) (bool, error) {
 	left, found := &a.c.Changes[0], &b.c.Changes[0]
 	if left.After.Same(found.Before) {
@@ -55,12 +60,12 @@ func gap(ctx context.Context, h *history, a, b *entry, others bool) (bool, error
 	if away, err := h.movedAway(ctx, left.Path, a.seq, b.seq); err != nil || away {
 		return false, err
 	}
-	whole, err := h.whole(ctx, a.seq, b.seq) // what retention took may have been a change of this session
-	return whole, err
+	// What retention took may have been a change of this session.
+	return h.whole(ctx, a.seq, b.seq)
 }
 
-// maybe reports whether s and o can be the same, as far as they are known: of what was purged, or was moved as a whole, the store has no
-// hash, and of a link no target.
+// maybe reports whether s and o can be the same, as far as they are known. The store has no hash of
+// what was purged or moved as a whole, and no target of such a link.
 func (s State) maybe(o State) bool {
 	if s.kind() != o.kind() {
 		return false
@@ -112,9 +117,10 @@ func (s State) bare() bool {
 // Recorded reports whether somebody recorded what metadata the file had.
 func (it *Item) Recorded() bool { return it.Want.kind() == File && !it.Want.bare() }
 
-// Metadata is what a restore makes of the mode, the owner and the extended attributes of the file that is there now: what the session's
-// changes made different becomes what it was, unless somebody else set it since; the rest stays. A file that is made anew gets all it had.
-// With known false nobody recorded what it had: it gets what a new file gets.
+// Metadata is what a restore makes of the mode, the owner and the extended attributes of the file
+// that is there now. What the session's changes made different becomes what it was, unless somebody
+// else set it since; the rest stays. A file that is made anew gets all it had. With known false
+// nobody recorded what it had, and it gets what a new file gets.
 func (it *Item) Metadata(now State) (meta State, known bool) {
 	if now.kind() != File {
 		return it.Want, !it.Want.bare()

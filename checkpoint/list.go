@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// List returns checkpoints in the order in which they were saved, the newest first, whatever their times say: a clock may be set
-// back, and what is imported is old.
+// List returns checkpoints in the order in which they were saved, the newest first. Their times may
+// say otherwise: a clock may be set back, and what is imported is old.
 func (d *DB) List(ctx context.Context, f Filter) (page Page, err error) {
 	err = d.view(ctx, func(h *history) error {
 		page, err = h.list(ctx, f)
@@ -66,8 +66,10 @@ func (h *history) list(ctx context.Context, f Filter) (Page, error) {
 	return p, nil
 }
 
-// below returns the n next checkpoints below seq, of whichever of its names where a path is asked for.
-func (h *history) below(ctx context.Context, f *Filter, w where, seq int64, n int) ([]entry, error) {
+// below returns the n next checkpoints below seq, of whichever of its names where a path is asked
+// for.
+func (h *history) below(ctx context.Context, f *Filter, w where, seq int64,
+	n int) ([]entry, error) {
 	if f.Path == "" {
 		return h.belowOf(ctx, "op", "op.seq", w, seq, n)
 	}
@@ -83,7 +85,8 @@ func (h *history) below(ctx context.Context, f *Filter, w where, seq int64, n in
 		return es, nil
 	}
 	slices.SortFunc(es, func(a, b entry) int { return cmp.Compare(b.seq, a.seq) })
-	es = slices.CompactFunc(es, func(a, b entry) bool { return a.seq == b.seq }) // one may be of two of the names
+	// One checkpoint may be of two of the names.
+	es = slices.CompactFunc(es, func(a, b entry) bool { return a.seq == b.seq })
 	return es[:min(len(es), n)], nil
 }
 

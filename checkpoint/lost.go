@@ -11,7 +11,8 @@ import (
 // Lost says how far retention has taken what a session changed, and what is left whole.
 type Lost struct {
 	Until time.Time // the time of the newest change that was taken
-	// A rewind since Since, the time of the checkpoint First, takes back all that this session changed from then on. Zero when nothing is left.
+	// A rewind since Since, the time of the checkpoint First, takes back all that this session changed
+	// from then on. Zero when nothing is left.
 	Since time.Time
 	First ID
 	// Turn is the oldest turn that nothing was taken of, Turns how many there are.
@@ -21,14 +22,17 @@ type Lost struct {
 	seq int64
 }
 
-// PartialError: a rewind would not restore what was there, because retention took some of what the session changed since then. See Restore.Partial.
+// PartialError: a rewind would not restore what was there, because retention took some of what the
+// session changed since then. See Restore.Partial.
 type PartialError struct{ Lost Lost }
 
 func (e *PartialError) Error() string {
-	return fmt.Sprintf("what this session changed is not in the store any more up to %s: retention took it", e.Lost.Until.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("what this session changed is not in the store any more up to %s: "+
+		"retention took it", e.Lost.Until.UTC().Format(time.RFC3339))
 }
 
-// AmbiguousTurnError: a turn of that name was begun several times, and which one is meant is not for the store to guess.
+// AmbiguousTurnError: a turn of that name was begun several times. The store does not guess which
+// one is meant.
 type AmbiguousTurnError struct {
 	Turn  string
 	Begun []Begun // oldest first
@@ -40,8 +44,9 @@ func (e *AmbiguousTurnError) Error() string {
 
 // Begun is one beginning of a turn.
 type Begun struct {
-	Time  time.Time // Restore.Since of it means the same: it is the time of First if there is one
-	First ID        // the session's first checkpoint since then that is still there; "" when there is none
+	Time time.Time // Restore.Since of it means the same: it is the time of First if there is one
+	// First is the session's first checkpoint since then that is still there; "" when there is none.
+	First ID
 
 	after int64
 }
@@ -60,10 +65,12 @@ func turnStart(ctx context.Context, h *history, who Scope, turn string) (int64, 
 	return begun[0].after, nil
 }
 
-// lostSince is what retention took of what the session changed after the point of a rewind, which is start; nil when nothing.
+// lostSince is what retention took of what the session changed after start, the point of a rewind;
+// nil when nothing.
 func (r *Restore) lostSince(ctx context.Context, h *history, start int64) (*Lost, error) {
 	lost, err := h.lost(ctx, r.scope())
-	if err != nil || lost == nil || lost.seq <= start && (r.Since.IsZero() || lost.Until.Before(r.Since)) {
+	if err != nil || lost == nil ||
+		lost.seq <= start && (r.Since.IsZero() || lost.Until.Before(r.Since)) {
 		return nil, err
 	}
 	if !r.Partial {
@@ -72,8 +79,8 @@ func (r *Restore) lostSince(ctx context.Context, h *history, start int64) (*Lost
 	return lost, nil
 }
 
-// begun lists the beginnings of turns of that name, oldest first. First need not be set when there is
-// only one.
+// begun lists the beginnings of turns of that name, oldest first. First need not be set when there
+// is only one.
 func (h *history) begun(ctx context.Context, who Scope, turn string) (out []Begun, err error) {
 	const q = `SELECT after, ts FROM turn
 		WHERE name=? AND session=(SELECT id FROM session WHERE principal=? AND name=?) ORDER BY id`
@@ -91,7 +98,9 @@ func (h *history) begun(ctx context.Context, who Scope, turn string) (out []Begu
 	for i := range out {
 		b := &out[i]
 		var seq, ts int64
-		err := h.q.QueryRowContext(ctx, `SELECT seq, ts FROM op WHERE session=(SELECT id FROM session WHERE principal=? AND name=?) AND seq > ? ORDER BY seq LIMIT 1`,
+		err := h.q.QueryRowContext(ctx, `SELECT seq, ts FROM op
+			WHERE session=(SELECT id FROM session WHERE principal=? AND name=?) AND seq > ?
+			ORDER BY seq LIMIT 1`,
 			who.Principal, who.Session, b.after).Scan(&seq, &ts)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue
@@ -127,7 +136,8 @@ func (h *history) lost(ctx context.Context, who Scope) (*Lost, error) {
 	l.Turn = name.String
 	w.and("seq > ? AND ts > ?", l.seq, ts.Int64)
 	var first, at int64
-	err = h.q.QueryRowContext(ctx, "SELECT seq, ts FROM op"+w.sql()+" ORDER BY seq LIMIT 1", w.args...).Scan(&first, &at)
+	err = h.q.QueryRowContext(ctx, "SELECT seq, ts FROM op"+w.sql()+" ORDER BY seq LIMIT 1",
+		w.args...).Scan(&first, &at)
 	if errors.Is(err, sql.ErrNoRows) {
 		return l, nil
 	}
@@ -135,40 +145,50 @@ func (h *history) lost(ctx context.Context, who Scope) (*Lost, error) {
 	return l, err
 }
 
-// goneOf is the newest checkpoint of path that retention took, if it was newer than all that stayed;
-// else 0, or one that is older than head.
+// goneOf is the newest checkpoint of path that retention took, if it was newer than all that
+// stayed; else 0, or one that is older than head.
 func (h *history) goneOf(ctx context.Context, path string) (seq int64, err error) {
-	err = h.q.QueryRowContext(ctx, "SELECT ifnull(max(gone), 0) FROM path WHERE path=?", []byte(path)).Scan(&seq)
+	const find = "SELECT ifnull(max(gone), 0) FROM path WHERE path=?"
+	err = h.q.QueryRowContext(ctx, find, []byte(path)).Scan(&seq)
 	return seq, err
 }
 
 // noteGone remembers, before the checkpoints of list (a JSON array) are deleted, whose they are.
 func (c *committer) noteGone(ctx context.Context, list string) error {
 	// What was not made, or changed nothing for the session, is no part of a rewind.
-	err := c.exec(ctx, `UPDATE session SET gone=max(ifnull(gone, 0), x.seq), gone_ts=max(ifnull(gone_ts, x.ts), x.ts)
-		FROM (SELECT session AS s, max(seq) AS seq, max(ts) AS ts FROM op WHERE seq IN (SELECT value FROM json_each(?1)) AND outcome<>?2
-			AND kind NOT IN (?3, ?4, ?5) AND EXISTS (SELECT 1 FROM change WHERE change.op=op.seq) GROUP BY session) x
-		WHERE session.id=x.s`, list, outcomeCode(Aborted), KindExternal, KindRead, KindManual)
+	err := c.exec(ctx, `UPDATE session SET gone=max(ifnull(gone, 0), x.seq),
+			gone_ts=max(ifnull(gone_ts, x.ts), x.ts)
+		FROM (SELECT session AS s, max(seq) AS seq, max(ts) AS ts FROM op
+			WHERE seq IN (SELECT value FROM json_each(?1)) AND outcome<>?2
+				AND kind NOT IN (?3, ?4, ?5)
+				AND EXISTS (SELECT 1 FROM change WHERE change.op=op.seq) GROUP BY session) x
+		WHERE session.id=x.s`,
+		list, outcomeCode(Aborted), KindExternal, KindRead, KindManual)
 	if err != nil {
 		return err
 	}
 	// As head sees it.
 	return c.exec(ctx, `UPDATE path SET gone=x.seq
-		FROM (SELECT c.path AS p, max(c.op) AS seq FROM change c JOIN op ON op.seq=c.op WHERE c.op IN (SELECT value FROM json_each(?1)) AND op.outcome<>?2
-			AND op.kind<>?3 GROUP BY c.path) x
-		WHERE path.id=x.p AND NOT EXISTS (SELECT 1 FROM change k JOIN op o ON o.seq=k.op WHERE k.path=x.p AND k.op > x.seq AND o.outcome<>?2
-			AND o.kind<>?3)`, list, outcomeCode(Aborted), KindRead)
+		FROM (SELECT c.path AS p, max(c.op) AS seq FROM change c JOIN op ON op.seq=c.op
+			WHERE c.op IN (SELECT value FROM json_each(?1)) AND op.outcome<>?2
+				AND op.kind<>?3 GROUP BY c.path) x
+		WHERE path.id=x.p AND NOT EXISTS (SELECT 1 FROM change k JOIN op o ON o.seq=k.op
+			WHERE k.path=x.p AND k.op > x.seq AND o.outcome<>?2 AND o.kind<>?3)`,
+		list, outcomeCode(Aborted), KindRead)
 }
 
-// Seen reports whether the store has ever seen, as far as it remembers, that session of that principal; "" stands for any. One that retention took
-// everything of is remembered for a year.
+// Seen reports whether the store has ever seen that session of that principal; "" stands for any.
+// It remembers for a year one that retention took everything of.
 func (d *DB) Seen(ctx context.Context, principal, session string) (seen bool, err error) {
 	if err := d.enter(); err != nil {
 		return false, err
 	}
 	defer d.active.Done()
-	err = d.r.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM session WHERE (?1='' OR principal=?1) AND (?2='' OR name=?2))
-		OR EXISTS (SELECT 1 FROM trash WHERE phase<>3 AND (?1='' OR principal=?1) AND (?2='' OR session=?2))`, principal, session).Scan(&seen)
+	err = d.r.QueryRowContext(ctx, `SELECT
+		EXISTS (SELECT 1 FROM session WHERE (?1='' OR principal=?1) AND (?2='' OR name=?2))
+		OR EXISTS (SELECT 1 FROM trash
+			WHERE phase<>3 AND (?1='' OR principal=?1) AND (?2='' OR session=?2))`,
+		principal, session).Scan(&seen)
 	if err != nil {
 		return false, fmt.Errorf("looking for a session: %w", err)
 	}

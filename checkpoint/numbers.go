@@ -43,7 +43,8 @@ func readNumbers(dir string) (n numbers, err error) {
 	}
 	for line := range strings.Lines(string(b)) {
 		var m numbers
-		if _, err := fmt.Sscanf(line, numbersLine, &m.op, &m.trash); err == nil && line == fmt.Sprintf(numbersLine, m.op, m.trash) {
+		_, err := fmt.Sscanf(line, numbersLine, &m.op, &m.trash)
+		if err == nil && line == fmt.Sprintf(numbersLine, m.op, m.trash) {
 			n = n.max(m)
 		}
 	}
@@ -51,7 +52,8 @@ func readNumbers(dir string) (n numbers, err error) {
 }
 
 func (n numbers) write(dir string) error {
-	f, err := os.OpenFile(filepath.Join(dir, numbersName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	name := filepath.Join(dir, numbersName)
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
@@ -90,4 +92,5 @@ func wasStore(dir string) (bool, error) {
 	return found, err
 }
 
-var errEmptied = fmt.Errorf("%w: the catalog is empty, but there are contents or numbers of one", ErrDamaged)
+var errEmptied = fmt.Errorf("%w: the catalog is empty, but there are contents or numbers of one",
+	ErrDamaged)

@@ -12,10 +12,11 @@ import (
 // An operation with a tag is open from its Save until Settle says what became of it. Its row in
 // open_op is written in the transaction of the save, so that no kill and no power cut leaves the
 // one without the other. The store does not know whether the host that opened it is alive: hosts
-// tell each other by the tag. It only sees to it that nothing takes what is open: GC and Purge leave
-// it alone. An operation without a tag is over when it is saved.
+// tell each other by the tag. It only sees to it that nothing takes what is open: GC and Purge
+// leave it alone. An operation without a tag is over when it is saved.
 
-// OpenOp is an operation that nobody has settled. Its states of each path are those of the checkpoint.
+// OpenOp is an operation that nobody has settled. Its states of each path are those of the
+// checkpoint.
 type OpenOp struct {
 	ID    ID
 	Tag   string // as in the Op
@@ -63,8 +64,8 @@ func (d *DB) Open(ctx context.Context) (ops []OpenOp, err error) {
 	return ops, nil
 }
 
-// Made notes that all steps of the open operation id are done: it is not taken back from here on, but brought to its end.
-// It is durable on return. ErrNotFound: the operation is not open.
+// Made notes that all steps of the open operation id are done: from here on it is brought to its
+// end, not taken back. It is durable on return. ErrNotFound: the operation is not open.
 func (d *DB) Made(ctx context.Context, id ID) error {
 	seq, err := id.seq()
 	if err != nil {

@@ -11,17 +11,19 @@ import (
 // Restore says what should be as it was. Exactly one of ID, Turn, Since and Label is set.
 //
 //   - ID, Mode "state": every path of that checkpoint becomes what it was before it.
-//   - ID, Mode "inverse": the one operation is taken out and the later ones stay; the caller merges with Base as ancestor.
-//   - Turn, Since, Label: a rewind. Every path that this session changed from then on becomes what it was when the session
-//     first changed it. What others changed is not part of it.
+//   - ID, Mode "inverse": the one operation is taken out and the later ones stay; the caller merges
+//     with Base as ancestor.
+//   - Turn, Since, Label: a rewind. Every path that this session changed from then on becomes what
+//     it was when the session first changed it. What others changed is not part of it.
 type Restore struct {
 	ID    ID
-	Turn  string
+	Turn  string // of several turns of one name none is meant: *AmbiguousTurnError
 	Since time.Time
-	Label string // one checkpoint of this session carries it; several are a *AmbiguousLabelError, several turns of one name a *AmbiguousTurnError
+	Label string // of several checkpoints with it none is meant: *AmbiguousLabelError
 
-	// Partial makes a rewind to a point after which retention took checkpoints go back as far as the store can, for each path on its own: that is a
-	// state that the files were never in together, and Plan.Lost says so. Without it such a rewind is a *PartialError.
+	// Partial allows a rewind to a point after which retention took checkpoints. Each path goes back
+	// as far as the store can, for itself: the files were never in that state together, and Plan.Lost
+	// says so. Without it such a rewind is a *PartialError.
 	Partial bool
 
 	Paths []string // only these; a directory stands for everything below it
@@ -43,46 +45,54 @@ const (
 type Plan struct {
 	Mode   string
 	Undoes []ID // the operations that it takes back, oldest first
-	// UndoOf goes into the Op that carries out an Undo or Redo; RestoreOf into that of any other restore.
+	// UndoOf goes into the Op that carries out an Undo or Redo; RestoreOf into that of any other
+	// restore.
 	UndoOf, RestoreOf ID
 	// Lost is set when the plan is not whole: see Restore.Partial.
 	Lost *Lost
-	// Outside are the checkpoints of kind KindExternal since the point of a rewind, oldest first, that some path is left in the state of: no change of it
-	// is recorded after that, or the rewind takes the later ones back. They are no part of it, each can be restored by itself.
+	// Outside are the checkpoints of kind KindExternal since the point of a rewind, oldest first, that
+	// left some path as it is now, or as the rewind leaves it. They are no part of it; each can be
+	// restored by itself.
 	Outside []ID
-	// Items in the order to apply them: directories from the top down, then files and links, then what has to go,
-	// from the bottom up.
+	// Items in the order to apply them: directories from the top down, then files and links, then what
+	// has to go, from the bottom up.
 	Items []Item
 }
 
 // Item is one path of a Plan.
 type Item struct {
 	Path, Role string
-	Want       State  // what the path should become; for ModeInverse: the state before the operation ("theirs")
+	Want       State  // what the path should become; for ModeInverse "theirs", as it was before
 	Stored     bool   // content of Want is in the store (always true where there is none to store)
 	Missing    string // why not
 
-	// Base is the state that the operation left behind: the ancestor of the three-way merge in ModeInverse, where the
-	// file on the disk is "ours". Its content may be absent from the store (BaseStored false) when it is what is on the disk.
+	// Base is the state that the operation left behind: the ancestor of the three-way merge in
+	// ModeInverse, where the file on the disk is "ours". BaseStored is false where the store need not
+	// have its content, because the disk has.
 	Base       State
 	BaseStored bool
 
-	// Head is the last recorded state of the path by anybody. A disk that is not in it was changed outside.
+	// Head is the last recorded state of the path by anybody. A disk that is not in it was changed
+	// outside.
 	Head State
-	// HeadBefore is what the newest operation found; when HeadSettled is false that operation may not have taken place.
+	// HeadBefore is what the newest operation found. When HeadSettled is false that operation may
+	// not have taken place.
 	HeadBefore  State
 	HeadSettled bool
 	HeadID      ID   // "" when it belongs to another session
-	HeadLost    bool // retention took what came after Head, so that nobody knows what the path became last
-	HeadSeen    bool // whoever asked for the plan may see the checkpoint that Head is from, and so its content
-	Foreign     bool // after that operation somebody else changed the path, perhaps in between, and it shows: see lineage
-	Own         []ID // for ModeState: all changes of the path by this session from that operation on, oldest first
+	HeadLost    bool // retention took what came after Head: nobody knows what the path became last
+	HeadSeen    bool // whoever asked may see the checkpoint that Head is from, and so its content
+	Foreign     bool // somebody else changed the path since then, and it shows: see trace
+	// Own, for ModeState, are all changes of the path by this session from that operation on,
+	// oldest first.
+	Own         []ID
 	meta        ours
-	DropIfEmpty bool // a directory that was only made to hold something: remove it if nothing else is in it
+	DropIfEmpty bool // a directory that was only made to hold something: remove it if it is empty
 }
 
-// Expects reports whether the disk may be in state s without anybody outside having changed it: it is what the last recorded
-// operation left behind, or what it found if nobody ever said whether it took place.
+// Expects reports whether the disk may be in state s without anybody outside having changed it. The
+// last recorded operation left that behind; or it found that, and nobody ever said whether it took
+// place.
 func (it *Item) Expects(s State) bool {
 	return s.Same(it.Head) || (!it.HeadSettled && s.Same(it.HeadBefore))
 }
@@ -292,7 +302,8 @@ func (it *Item) rank() int {
 // within reports whether path is one of only, or below one; an empty list holds everything.
 func within(path string, only []string) bool {
 	for _, o := range only {
-		if path == o || strings.HasPrefix(path, strings.TrimRight(o, "/\\")+"/") || strings.HasPrefix(path, strings.TrimRight(o, "/\\")+"\\") {
+		dir := strings.TrimRight(o, "/\\")
+		if path == o || strings.HasPrefix(path, dir+"/") || strings.HasPrefix(path, dir+"\\") {
 			return true
 		}
 	}
@@ -315,12 +326,12 @@ func visible(ctx context.Context, h *history, who Scope, id ID) (entry, error) {
 	return e, nil
 }
 
-// makeUndo plans the undo of the newest operation of this session that is not undone, or with redo set the redo of the
-// newest undo that no later change has cut off.
+// makeUndo plans the undo of the newest operation of this session that is not undone. With redo set
+// it plans the redo of the newest undo that no later change has cut off.
 //
-// An undo is an operation with UndoOf; a redo is the undo of an undo. An operation is cancelled when an operation that
-// is itself not cancelled undoes it. Going from the newest down, everything that could cancel an operation has been
-// seen before the operation comes up.
+// An undo is an operation with UndoOf; a redo is the undo of an undo. An operation is cancelled
+// when an operation undoes it that is not cancelled itself. The walk goes from the newest down:
+// what could cancel an operation has been seen before the operation comes up.
 func makeUndo(ctx context.Context, h *history, who Scope, redo bool) (*Plan, error) {
 	if who.AllSessions {
 		return nil, &BadOpError{"", "undo and redo belong to one session"}

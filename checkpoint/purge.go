@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -21,10 +20,12 @@ type Purge struct {
 	Match  func(path string) bool // every content that a matching path ever had
 	Hash   string                 // this content, wherever it was
 	DryRun bool
-	// Forget hears the hashes of what goes, for whoever keeps them elsewhere and has to forget them too, those of an earlier purge that was cut
-	// off included: once it was begun they are told again with each purge until Forget has returned nil. May be nil.
+	// Forget hears the hashes of what goes, for whoever keeps them elsewhere and has to forget them
+	// too. A purge may be cut off before that: then each purge tells its hashes again, until Forget
+	// has returned nil. May be nil.
 	Forget func(hashes []string) error
-	// CutOff: also what taking back a change needs that was cut off half-way and whose process is no more. What can't be put back then is left as it is.
+	// CutOff purges also what is needed to take back a change that was cut off half-way, and whose
+	// process is no more. What can't be put back then is left as it is.
 	CutOff bool
 }
 
@@ -37,19 +38,23 @@ type Purged struct {
 	Hashes      []string // of the contents, sorted: see Purge.Forget
 	Files       int      // that nothing named any more: a purge or a save was cut off
 	Resumed     bool     // an earlier purge had been cut off, and is over with this one
-	// Beside are directories in which a repair has left the store as it was before. No purge touches them.
+	// Beside are directories in which a repair has left the store as it was before. No purge touches
+	// them.
 	Beside []string
 }
 
-// Purge removes contents so that none of their bytes stay in the store's files: the rows, what deltas of them are left, free
-// pages and the log. The store forgets their hashes too, because a hash confirms a guess. Checkpoints stay and say "purged". It needs
-// as much free disk space as the store takes, and holds up saves while it runs. The empty content stays: it holds no byte, and every empty
-// file has it.
+// Purge removes contents so that none of their bytes stay in the store's files: not in rows, nor in
+// what deltas of them are left, nor in free pages and the log. The store forgets their hashes too,
+// because a hash confirms a guess. Checkpoints stay and say "purged". So does the empty content: it
+// holds no byte, and every empty file has it.
 //
-// ErrUnderWay says that a change which is being made needs one of the contents, ErrCutOff the same of one that was cut off and is not taken back yet; then
-// nothing is purged.
+// It needs as much free disk space as the store takes, and holds up saves while it runs.
 //
-// What the disk itself keeps of overwritten or unlinked blocks, and copies of the store made before, are out of its reach.
+// ErrUnderWay says that a change which is being made needs one of the contents. ErrCutOff says the
+// same of a change that was cut off and is not taken back yet. Nothing is purged then.
+//
+// The disk may keep overwritten or unlinked blocks, and somebody may have copied the store before:
+// those are out of its reach.
 func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 	if err := d.enter(); err != nil {
 		return Purged{}, err
@@ -103,7 +108,8 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 	}
 	// Also when nothing was found: a purge that was interrupted here is completed by the next one.
 	if err := d.scour(ctx); err != nil {
-		return w.r, fmt.Errorf("purging: the contents are gone from the catalog, but free space could not be cleaned: %w", named(err))
+		return w.r, fmt.Errorf("purging: the contents are gone from the catalog, "+
+			"but free space could not be cleaned: %w", named(err))
 	}
 	if p.Forget != nil {
 		hashes, err := unpurged(ctx, d.r)
@@ -114,7 +120,8 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 			err = d.com.alone(ctx, forgotten)
 		}
 		if err != nil {
-			return w.r, fmt.Errorf("purging: the contents are gone, but not their hashes elsewhere; run the purge again: %w", named(err))
+			return w.r, fmt.Errorf("purging: the contents are gone, but not their hashes elsewhere; "+
+				"run the purge again: %w", named(err))
 		}
 	}
 	return w.r, d.keep.measure(ctx, d.r)
@@ -143,14 +150,11 @@ func (w *purger) find(ctx context.Context, q querier) (targets []int64, err erro
 	if err != nil {
 		return nil, err
 	}
-	for id := range going {
-		var h []byte
-		if err := q.QueryRowContext(ctx, "SELECT hash FROM object WHERE id=?", id).Scan(&h); err != nil {
-			return nil, err
-		}
-		w.r.Hashes = append(w.r.Hashes, hex.EncodeToString(h))
+	targets = slices.Collect(maps.Keys(going))
+	const hashes = "SELECT lower(hex(hash)) FROM object WHERE id IN " + ofList + " ORDER BY hash"
+	if w.r.Hashes, err = column[string](ctx, q, hashes, listOf(targets)); err != nil {
+		return nil, err
 	}
-	slices.Sort(w.r.Hashes)
 	w.r.Contents = len(going)
 	ops, also := map[int64]bool{}, map[string]bool{}
 	err = eachUse(ctx, q, func(op, b, a int64, path []byte) {
@@ -166,12 +170,13 @@ func (w *purger) find(ctx context.Context, q querier) (targets []int64, err erro
 		return nil, err
 	}
 	w.r.Checkpoints, w.r.AlsoAt = len(ops), slices.Sorted(maps.Keys(also))
-	return slices.Collect(maps.Keys(going)), w.inUse(ctx, q, slices.Collect(maps.Keys(ops)))
+	return targets, w.inUse(ctx, q, slices.Collect(maps.Keys(ops)))
 }
 
 // eachUse calls fn with the contents before and after of each change, 0 where there is none.
 func eachUse(ctx context.Context, q querier, fn func(op, before, after int64, path []byte)) error {
-	const all = "SELECT op, ifnull(bobj,0), ifnull(aobj,0), path.path FROM change JOIN path ON path.id=change.path"
+	const all = `SELECT op, ifnull(bobj,0), ifnull(aobj,0), path.path
+		FROM change JOIN path ON path.id=change.path`
 	return each(ctx, q, all, nil, func(row scanner) error {
 		var op, b, a int64
 		var path sql.RawBytes
@@ -194,8 +199,9 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 	}
 	// First every delta that stands on one of them and stays, while it can still be read.
 	list := listOf(targets)
-	children, err := column[int64](ctx, c, "SELECT id FROM data WHERE base IN (SELECT value FROM json_each(?1))"+
-		" AND id NOT IN (SELECT value FROM json_each(?1))", list)
+	children, err := column[int64](ctx, c, `SELECT id FROM data
+		WHERE base IN (SELECT value FROM json_each(?1))
+			AND id NOT IN (SELECT value FROM json_each(?1))`, list)
 	if err != nil {
 		return err
 	}
@@ -218,8 +224,10 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 		}
 	}
 	for _, q := range []string{
-		"UPDATE change SET bsize=(SELECT size FROM object WHERE id=bobj), bobj=NULL, skipped=?2 WHERE bobj IN (SELECT value FROM json_each(?1))",
-		"UPDATE change SET asize=(SELECT size FROM object WHERE id=aobj), aobj=NULL, askipped=?2 WHERE aobj IN (SELECT value FROM json_each(?1))",
+		`UPDATE change SET bsize=(SELECT size FROM object WHERE id=bobj), bobj=NULL, skipped=?2
+			WHERE bobj IN (SELECT value FROM json_each(?1))`,
+		`UPDATE change SET asize=(SELECT size FROM object WHERE id=aobj), aobj=NULL, askipped=?2
+			WHERE aobj IN (SELECT value FROM json_each(?1))`,
 	} {
 		if err := c.exec(ctx, q, list, SkipPurged); err != nil {
 			return err
@@ -257,13 +265,15 @@ func (w *purger) note(ctx context.Context, c *committer) error {
 	return nil
 }
 
-// emptied takes entries out of the trash that a purge left nothing of: files without their content, and directories without the content of any file
-// in them. One that holds more stays.
+// emptied takes entries out of the trash that a purge left nothing of: files without their content,
+// and directories without the content of any file in them. One that holds more stays.
 const (
 	ofEntry = `SELECT 1 FROM change JOIN path ON path.id=change.path WHERE change.op=trash.op
-		AND (path.path=trash.path OR substr(path.path, 1, length(trash.path)+1)=CAST(trash.path || '/' AS BLOB))`
+		AND (path.path=trash.path OR
+			substr(path.path, 1, length(trash.path)+1)=CAST(trash.path || '/' AS BLOB))`
 	emptied = trashGone + ` WHERE phase=1 AND parked=x'' AND op IS NOT NULL
-		AND EXISTS (` + ofEntry + ` AND skipped=?1) AND NOT EXISTS (` + ofEntry + ` AND (bobj IS NOT NULL OR bkind=?2))`
+		AND EXISTS (` + ofEntry + ` AND skipped=?1)
+		AND NOT EXISTS (` + ofEntry + ` AND (bobj IS NOT NULL OR bkind=?2))`
 )
 
 // inUse refuses to take what putting a change back may need. As a rule that is over in a moment.
@@ -326,15 +336,16 @@ func (w *purger) targets(ctx context.Context, q querier) (map[int64]bool, error)
 	return out, err
 }
 
-// unpurged are the hashes that others are still to forget: a purge that is cut off after its commit has itself forgotten
-// what it purged, while the records of others still hold it.
+// unpurged are the hashes that others are still to forget. A purge that is cut off after its commit
+// has forgotten itself what it purged, while the records of others still hold it.
 func unpurged(ctx context.Context, q querier) ([]string, error) {
 	return column[string](ctx, q, "SELECT lower(hex(hash)) FROM unpurged ORDER BY hash")
 }
 
 // forgotten removes those hashes, so that none of their bytes stay.
 func forgotten(ctx context.Context, c *committer) error {
-	_, err := c.conn.ExecContext(ctx, "PRAGMA secure_delete=ON; DELETE FROM unpurged; PRAGMA secure_delete=FAST")
+	const wipe = "PRAGMA secure_delete=ON; DELETE FROM unpurged; PRAGMA secure_delete=FAST"
+	_, err := c.conn.ExecContext(ctx, wipe)
 	return errors.Join(err, c.truncate(ctx))
 }
 
@@ -357,8 +368,9 @@ func (c *committer) truncate(ctx context.Context) error {
 	return err
 }
 
-// removeLoose removes the files of contents that no row names, however young: what a purge or a save left that was cut
-// off. Nobody commits meanwhile, and whoever is about to finds its file gone then and writes it again: see writePart.
+// removeLoose removes the files of contents that no row names, however young: a purge or a save
+// left them that was cut off. Nobody commits meanwhile. A save that is about to finds its file gone
+// then, and writes it again: see writePart.
 func (d *DB) removeLoose(ctx context.Context) (n int, err error) {
 	err = d.com.do(ctx, func(ctx context.Context, c *committer) error {
 		names, err := loose(ctx, c, d.dir)
@@ -375,7 +387,8 @@ func besides(dir string) (out []string, err error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if kind, _, ok := strings.Cut(e.Name(), "-"); ok && e.IsDir() && (kind == "damaged" || kind == "repair") {
+		kind, _, ok := strings.Cut(e.Name(), "-")
+		if ok && e.IsDir() && (kind == "damaged" || kind == "repair") {
 			out = append(out, filepath.Join(dir, e.Name()))
 		}
 	}

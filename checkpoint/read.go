@@ -17,7 +17,8 @@ type querier interface {
 	QueryRowContext(ctx context.Context, q string, args ...any) *sql.Row
 }
 
-// each calls fn with each row of the answer, until fn returns an error. fs.SkipAll ends it without one.
+// each calls fn with each row of the answer, until fn returns an error. fs.SkipAll ends it without
+// one.
 func each(ctx context.Context, q querier, query string, args []any,
 	fn func(row scanner) error) error {
 	rows, err := q.QueryContext(ctx, query, args...)
@@ -85,7 +86,8 @@ func (d *DB) view(ctx context.Context, fn func(*history) error) error {
 		return err
 	}
 	h := &history{}
-	// Before the snapshot: that begins with the first query, and what is not pending any more is in it.
+	// Before the snapshot: that begins with the first query, and what is not pending any more is in
+	// it.
 	h.pending = d.com.settled.pending()
 	return d.readers.snapshot(ctx, func(q querier) error {
 		h.q = q
@@ -117,8 +119,8 @@ func (d *DB) Plan(ctx context.Context, r Restore) (p *Plan, err error) {
 	return p, err
 }
 
-// Undo plans to take back the newest change of the session that is not undone. The Op that carries the plan out must
-// have UndoOf set to Plan.UndoOf.
+// Undo plans to take back the newest change of the session that is not undone. The Op that carries
+// the plan out must have UndoOf set to Plan.UndoOf.
 func (d *DB) Undo(ctx context.Context, who Scope) (*Plan, error) { return d.undo(ctx, who, false) }
 
 // Redo plans to take back the newest undo, if nothing was changed after it.

@@ -11,7 +11,8 @@ const (
 	maxStmts   = 64 // of a reader: what filters ask for differs
 )
 
-// statements is a connection whose statements stay prepared: to parse what a list asks is dearer than to answer it.
+// statements is a connection whose statements stay prepared: to parse what a list asks is dearer
+// than to answer it.
 type statements struct {
 	conn *sql.Conn
 	st   map[string]*sql.Stmt
@@ -120,8 +121,8 @@ func (rs *readers) snapshot(ctx context.Context, fn func(querier) error) (err er
 	if len(r.st) > maxStmts {
 		r.finalize()
 	}
-	// Not in the caller's context: a BEGIN may take effect and be told as cancelled, and a transaction that stays open holds the log for ever.
-	// Neither waits for anybody.
+	// Not in the caller's context. A BEGIN may take effect and be told as cancelled, and a transaction
+	// that stays open holds the log for ever. Neither statement waits for anybody.
 	if err := r.exec(context.WithoutCancel(ctx), "BEGIN"); err != nil {
 		return named(err)
 	}
@@ -130,9 +131,11 @@ func (rs *readers) snapshot(ctx context.Context, fn func(querier) error) (err er
 	return err
 }
 
-// drop ends the connection itself: given back to the pool it would go on with whatever transaction it is in.
+// drop ends the connection itself. Given back to the pool it would go on with whatever transaction
+// it is in.
 func (s *statements) drop() {
 	s.finalize()
-	s.conn.Raw(func(any) error { return driver.ErrBadConn }) // which the pool takes for a reason to drop it
+	// For this error the pool drops the connection.
+	s.conn.Raw(func(any) error { return driver.ErrBadConn })
 	s.conn.Close()
 }

@@ -139,7 +139,8 @@ func copyDatabase(from, to string) error {
 				return err
 			}
 			defer r.Close()
-			w, err := os.OpenFile(filepath.Join(to, fileName+side), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+			name := filepath.Join(to, fileName+side)
+			w, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 			if err != nil {
 				return err
 			}
@@ -250,11 +251,13 @@ func (r *Repaired) rewrite(ctx context.Context, dir string) error {
 	if err := copyDatabase(r.Kept, old); err != nil {
 		return err
 	}
-	to, err := catalog.Salvage(ctx, filepath.Join(old, fileName), filepath.Join(fresh, fileName), func(why string) {
+	from, into := filepath.Join(old, fileName), filepath.Join(fresh, fileName)
+	to, err := catalog.Salvage(ctx, from, into, func(why string) {
 		r.lose(Problem{What: "catalog", Why: why})
 	})
 	if e, ok := errors.AsType[*catalog.FormatError](err); ok {
-		return &VersionError{"the format of the damaged store", strconv.Itoa(e.Format), strconv.Itoa(catalog.Format)}
+		return &VersionError{"the format of the damaged store",
+			strconv.Itoa(e.Format), strconv.Itoa(catalog.Format)}
 	}
 	if err != nil {
 		return err
@@ -262,18 +265,20 @@ func (r *Repaired) rewrite(ctx context.Context, dir string) error {
 	if err := errors.Join(r.goOn(ctx, to, dir), r.keepLoose(ctx, to, dir), to.Close()); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(fresh, fileName), os.O_RDWR, 0)
+	f, err := os.OpenFile(into, os.O_RDWR, 0)
 	if err == nil {
 		err = errors.Join(f.Chmod(0o600), f.Sync(), f.Close())
 	}
 	// The log belongs to the old database, and would be taken for the new one's.
 	for _, side := range []string{"-wal", "-shm"} {
-		if err2 := os.Remove(filepath.Join(dir, fileName+side)); err == nil && !errors.Is(err2, fs.ErrNotExist) {
-			err = err2
+		gone := os.Remove(filepath.Join(dir, fileName+side))
+		if err == nil && !errors.Is(gone, fs.ErrNotExist) {
+			err = gone
 		}
 	}
 	if err == nil {
-		err = errors.Join(localdir.Sync(dir), os.Rename(filepath.Join(fresh, fileName), filepath.Join(dir, fileName)), localdir.Sync(dir))
+		err = errors.Join(localdir.Sync(dir), os.Rename(into, filepath.Join(dir, fileName)),
+			localdir.Sync(dir))
 	}
 	return err
 }
@@ -309,7 +314,9 @@ func (r *Repaired) keepLoose(ctx context.Context, q querier, dir string) error {
 // old one.
 func (r *Repaired) goOn(ctx context.Context, q *sql.DB, dir string) error {
 	var found numbers
-	if err := q.QueryRowContext(ctx, "SELECT (SELECT ifnull(max(seq),0) FROM op), (SELECT ifnull(max(id),0) FROM trash)").Scan(&found.op, &found.trash); err != nil {
+	err := q.QueryRowContext(ctx, `SELECT (SELECT ifnull(max(seq),0) FROM op),
+		(SELECT ifnull(max(id),0) FROM trash)`).Scan(&found.op, &found.trash)
+	if err != nil {
 		return err
 	}
 	have, err := readNumbers(dir)
@@ -319,6 +326,7 @@ func (r *Repaired) goOn(ctx context.Context, q *sql.DB, dir string) error {
 	if !have.covers(found) || have == (numbers{}) {
 		have = have.max(numbers{found.op + lostNumbers, found.trash + lostNumbers})
 	}
-	_, err = q.ExecContext(ctx, "INSERT INTO meta VALUES('after', ?), ('trash_after', ?)", have.op, have.trash)
+	const above = "INSERT INTO meta VALUES('after', ?), ('trash_after', ?)"
+	_, err = q.ExecContext(ctx, above, have.op, have.trash)
 	return err
 }

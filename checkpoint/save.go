@@ -216,7 +216,8 @@ func (s *save) write(ctx context.Context, c *committer) error {
 		}
 		ids[p.ver.Hash.String()] = id
 	}
-	s.seq, err = c.insert(ctx, `INSERT INTO op(seq, ts, session, turn, tool, kind, label, undo_of, restore_of)
+	s.seq, err = c.insert(ctx, `INSERT INTO op(seq, ts, session, turn, tool, kind, label,
+			undo_of, restore_of)
 		VALUES(1+max(ifnull((SELECT max(seq) FROM op),0),
 			ifnull((SELECT v FROM meta WHERE k='after'),0)),?,?,?,?,?,?,?,?)`,
 		op.Time.UnixNano(), session, orNull(turn), op.Tool, op.Kind, orNull(op.Label),
@@ -345,7 +346,8 @@ func (s *save) writePart(ctx context.Context, c *committer, p *part) (id int64, 
 	}
 	c.know(hashName(p.ver.Hash), row{id, p.Key, p.ver.Depth})
 	return id, c.exec(ctx, `INSERT INTO data(id, codec, base, depth, key, bytes, z)
-		VALUES(?,?,?,?,?,?,?)`, id, int64(p.Codec), base, p.ver.Depth, orNull(p.Key), len(p.Z), p.column())
+		VALUES(?,?,?,?,?,?,?)`, id, int64(p.Codec), base, p.ver.Depth, orNull(p.Key),
+		len(p.Z), p.column())
 }
 
 // row is that of a name, or of a stored content.

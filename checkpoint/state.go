@@ -14,7 +14,8 @@ import (
 	"moltisfs/checkpoint/blob"
 )
 
-// encodeXattrs writes names and values, sorted by name: uvarint length, bytes, uvarint length, bytes.
+// encodeXattrs writes names and values, sorted by name: uvarint length, bytes, uvarint length,
+// bytes.
 func encodeXattrs(x map[string][]byte) []byte {
 	out := []byte{} // not nil: that is NULL
 	for _, n := range slices.Sorted(maps.Keys(x)) {
@@ -79,8 +80,9 @@ const (
 	youngestYear = 2262
 )
 
-// check makes an Op whole: defaults filled in, hashes computed and compared, content that must not or cannot be stored
-// taken out. It works on a copy of the changes. What it took out is in skips. known, if not nil, knows contents that were hashed before.
+// check makes an Op whole: it fills in defaults, computes and compares hashes, and takes out
+// content that must not or can't be stored; skips says what. It works on a copy of the changes.
+// known, if not nil, knows contents that were hashed before.
 func (op *Op) check(o *Options, known func(path string) *blob.Version) (skips []Skip, err error) {
 	if len(op.Changes) > maxChanges {
 		return nil, &BadOpError{"", "too many changes in one operation"}
@@ -154,21 +156,25 @@ func (op *Op) check(o *Options, known func(path string) *blob.Version) (skips []
 	return skips, nil
 }
 
-// lastSeen finds the content before the change among those that were hashed when they were saved, which as a rule it was: as what the
-// change before left behind. To compare bytes is an order of magnitude cheaper than to hash them again, and says as much. What is
-// special about the state is left to the longer way.
+// lastSeen finds the content before the change among those that were hashed when they were saved.
+// As a rule it is there: the change before left it behind. To compare bytes is an order of
+// magnitude cheaper than to hash them again, and says as much. A state with anything special takes
+// the longer way.
 func lastSeen(seen func(path string) *blob.Version, c *Change) *blob.Version {
-	if seen == nil || c.Content == nil || c.Before.Kind != File || c.Before.Target != "" || len(c.Before.Xattrs) > 0 || c.Before.Size < 0 {
+	if seen == nil || c.Content == nil || c.Before.Kind != File || c.Before.Target != "" ||
+		len(c.Before.Xattrs) > 0 || c.Before.Size < 0 {
 		return nil
 	}
 	v := seen(c.Path)
-	if v == nil || !bytes.Equal(v.Content, c.Content) || c.Before.Hash != "" && c.Before.Hash != v.Hash.String() {
+	if v == nil || !bytes.Equal(v.Content, c.Content) ||
+		c.Before.Hash != "" && c.Before.Hash != v.Hash.String() {
 		return nil
 	}
 	return v
 }
 
-// rooted is filepath.IsAbs for the paths of either kind of system: a store may hold what an imported one recorded.
+// rooted is filepath.IsAbs for the paths of either kind of system: a store may hold what an
+// imported one recorded.
 func rooted(p string) bool { return filepath.IsAbs(p) || p[0] == '/' }
 
 func (s *State) check(content []byte) (why string) {
@@ -204,7 +210,8 @@ func (s *State) check(content []byte) (why string) {
 		s.Hash = strings.ToLower(s.Hash)
 	}
 	if content != nil {
-		// Not trusting the caller costs 13 µs for 10 KB and is the difference between a refusal now and a loss later.
+		// Not to trust the caller costs 13 µs for 10 KB. A wrong hash is refused now; later it would be a
+		// loss.
 		h := blob.Hash(sha256.Sum256(content)).String()
 		if s.Hash != "" && s.Hash != h {
 			return "the hash is not that of the content"

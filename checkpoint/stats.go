@@ -35,11 +35,16 @@ func (d *DB) Stats(ctx context.Context) (Stats, error) {
 	s := Stats{MaxBytes: d.keep.limits.Load().MaxBytes}
 	err := d.view(ctx, func(h *history) (err error) {
 		var oldest, newest, free, page int64
-		err = h.q.QueryRowContext(ctx, `SELECT (SELECT count(*) FROM op), (SELECT count(*) FROM change), (SELECT count(*) FROM path),
-			(SELECT count(*) FROM session), (SELECT count(*) FROM op WHERE pin), (SELECT count(*) FROM trash WHERE phase IN (0,1)),
-			(SELECT ifnull(sum(size),0) FROM trash WHERE phase < 3 AND parked <> x''), (SELECT ifnull(min(ts),0) FROM op), (SELECT ifnull(max(ts),0) FROM op),
-			(SELECT freelist_count FROM pragma_freelist_count), (SELECT page_size FROM pragma_page_size), sqlite_version()`).
-			Scan(&s.Checkpoints, &s.Changes, &s.Paths, &s.Sessions, &s.Pinned, &s.Trashed, &s.ParkedBytes, &oldest, &newest, &free, &page, &s.SQLite)
+		err = h.q.QueryRowContext(ctx, `SELECT
+			(SELECT count(*) FROM op), (SELECT count(*) FROM change), (SELECT count(*) FROM path),
+			(SELECT count(*) FROM session), (SELECT count(*) FROM op WHERE pin),
+			(SELECT count(*) FROM trash WHERE phase IN (0,1)),
+			(SELECT ifnull(sum(size),0) FROM trash WHERE phase < 3 AND parked <> x''),
+			(SELECT ifnull(min(ts),0) FROM op), (SELECT ifnull(max(ts),0) FROM op),
+			(SELECT freelist_count FROM pragma_freelist_count),
+			(SELECT page_size FROM pragma_page_size), sqlite_version()`).
+			Scan(&s.Checkpoints, &s.Changes, &s.Paths, &s.Sessions, &s.Pinned,
+				&s.Trashed, &s.ParkedBytes, &oldest, &newest, &free, &page, &s.SQLite)
 		if err != nil {
 			return err
 		}
@@ -47,9 +52,11 @@ func (d *DB) Stats(ctx context.Context) (Stats, error) {
 			s.Oldest, s.Newest = time.Unix(0, oldest), time.Unix(0, newest)
 		}
 		s.FreeBytes = free * page
-		err = h.q.QueryRowContext(ctx, `SELECT count(*), ifnull(sum(d.base IS NOT NULL),0), ifnull(sum(d.codec & 4 <> 0),0), ifnull(max(d.depth),0),
-			ifnull(sum(o.size),0), ifnull(sum(d.bytes),0) FROM data d JOIN object o ON o.id=d.id`).
-			Scan(&s.Contents, &s.Deltas, &s.External, &s.DeepestChain, &s.ContentBytes, &s.StoredBytes)
+		err = h.q.QueryRowContext(ctx, `SELECT count(*), ifnull(sum(d.base IS NOT NULL),0),
+			ifnull(sum(d.codec & 4 <> 0),0), ifnull(max(d.depth),0), ifnull(sum(o.size),0),
+			ifnull(sum(d.bytes),0) FROM data d JOIN object o ON o.id=d.id`).
+			Scan(&s.Contents, &s.Deltas, &s.External, &s.DeepestChain,
+				&s.ContentBytes, &s.StoredBytes)
 		if err != nil {
 			return err
 		}

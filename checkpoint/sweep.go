@@ -120,7 +120,8 @@ func mark(ctx context.Context, q querier, gone map[int64]bool) (*marks, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = each(ctx, q, "SELECT op, ifnull(bobj,0), ifnull(aobj,0) FROM change", nil, func(row scanner) error {
+	const uses = "SELECT op, ifnull(bobj,0), ifnull(aobj,0) FROM change"
+	err = each(ctx, q, uses, nil, func(row scanner) error {
 		err := row.Scan(&op, &id, &other)
 		if err == nil && !gone[op] {
 			m.set(id, isWanted)
@@ -145,7 +146,8 @@ func (g *collector) sweep(ctx context.Context) error {
 	var m *marks
 	var newest int64
 	err := g.d.readers.snapshot(ctx, func(q querier) (err error) {
-		if err = q.QueryRowContext(ctx, "SELECT ifnull(max(seq),0) FROM op").Scan(&newest); err == nil {
+		err = q.QueryRowContext(ctx, "SELECT ifnull(max(seq),0) FROM op").Scan(&newest)
+		if err == nil {
 			m, err = mark(ctx, q, nil)
 		}
 		return err
@@ -193,7 +195,8 @@ func (g *collector) sweep(ctx context.Context) error {
 
 // drop deletes those of the objects that are not wanted again and that nothing stays that is a
 // delta against. It returns the files that they named.
-func (g *collector) drop(ctx context.Context, c *committer, ids []int64, wanted map[int64]bool) (files []string, err error) {
+func (g *collector) drop(ctx context.Context, c *committer, ids []int64,
+	wanted map[int64]bool) (files []string, err error) {
 	going := map[int64]bool{}
 	for _, id := range ids {
 		if !wanted[id] {
@@ -202,7 +205,8 @@ func (g *collector) drop(ctx context.Context, c *committer, ids []int64, wanted 
 	}
 	// Asked anew and not taken from the mark: there may be new deltas, and another process may have
 	// given a number out again.
-	deltas, err := queryPairs(ctx, c, "SELECT id, base FROM data WHERE base IN "+ofList, listOf(ids))
+	const above = "SELECT id, base FROM data WHERE base IN " + ofList
+	deltas, err := queryPairs(ctx, c, above, listOf(ids))
 	if err != nil {
 		return nil, err
 	}
@@ -227,7 +231,8 @@ func (g *collector) drop(ctx context.Context, c *committer, ids []int64, wanted 
 // wantedSince returns the objects that checkpoints newer than seq refer to.
 func (c *committer) wantedSince(ctx context.Context, seq int64) (map[int64]bool, error) {
 	out := map[int64]bool{}
-	pairs, err := queryPairs(ctx, c, "SELECT ifnull(bobj, 0), ifnull(aobj, 0) FROM change WHERE op > ?", seq)
+	const uses = "SELECT ifnull(bobj, 0), ifnull(aobj, 0) FROM change WHERE op > ?"
+	pairs, err := queryPairs(ctx, c, uses, seq)
 	for _, p := range pairs {
 		out[p[0]], out[p[1]] = true, true
 	}
@@ -321,7 +326,8 @@ func (p *part) inLog() int64 { return int64(min(len(p.Z), blob.FileAbove)) }
 // sealedBy gives the key that seals the row of id, or else the nearest one that its delta stands
 // on; 0 when all are in clear.
 func (c *committer) sealedBy(ctx context.Context, id int64) (key int64, err error) {
-	err = c.QueryRowContext(ctx, `WITH RECURSIVE r(key, base, n) AS (SELECT key, base, 0 FROM data WHERE id=?
+	err = c.QueryRowContext(ctx, `WITH RECURSIVE r(key, base, n) AS (
+		SELECT key, base, 0 FROM data WHERE id=?
 		UNION ALL SELECT d.key, d.base, n+1 FROM r JOIN data d ON d.id=r.base WHERE n < 64)
 		SELECT ifnull((SELECT key FROM r WHERE key IS NOT NULL ORDER BY n LIMIT 1), 0)`, id).Scan(&key)
 	return key, err
@@ -330,13 +336,15 @@ func (c *committer) sealedBy(ctx context.Context, id int64) (key int64, err erro
 // replaceData makes the row of id hold p, without a base, and returns the external file that it
 // named before.
 func (c *committer) replaceData(ctx context.Context, id int64, p *part) (old string, err error) {
-	err = c.QueryRowContext(ctx, "SELECT ifnull(max(z), '') FROM data WHERE id=? AND codec & 4", id).Scan(&old)
+	const file = "SELECT ifnull(max(z), '') FROM data WHERE id=? AND codec & 4"
+	err = c.QueryRowContext(ctx, file, id).Scan(&old)
 	if err != nil {
 		return "", err
 	}
-	if err := c.db.pack.Place(p.ver.Hash, &p.Packed); err != nil { // should the transaction fail, its file is rubbish that gc finds
+	// Should the transaction fail, its file is rubbish that gc finds.
+	if err := c.db.pack.Place(p.ver.Hash, &p.Packed); err != nil {
 		return "", err
 	}
-	return old, c.exec(ctx, "UPDATE data SET codec=?, base=NULL, depth=0, key=?, bytes=?, z=? WHERE id=?",
-		int64(p.Codec), orNull(p.Key), len(p.Z), p.column(), id)
+	return old, c.exec(ctx, `UPDATE data SET codec=?, base=NULL, depth=0, key=?, bytes=?, z=?
+		WHERE id=?`, int64(p.Codec), orNull(p.Key), len(p.Z), p.column(), id)
 }

@@ -22,8 +22,8 @@ const (
 	TrashOfAgents = 24 * time.Hour
 )
 
-// Phase says where the payload of a trash entry is. An entry found in Parking or Returning after a crash is settled by
-// looking: the payload is either still (again) at Path or at Parked.
+// Phase says where the payload of a trash entry is. Who finds one in Parking or Returning after a
+// crash settles it by looking: the payload is either at Path or at Parked.
 type Phase string
 
 // Phases.
@@ -81,8 +81,11 @@ func (c *committer) putTrash(ctx context.Context, t *Trashed, op any) error {
 		t.Phase = Parking
 	}
 	// Ids are never used twice: the newest row stays when it is dropped (see TrashDrop).
-	id, err := c.insert(ctx, `INSERT INTO trash(id, ts, expires, principal, session, path, parked, op, phase, kind, size, files, ident)
-		VALUES(1+max(ifnull((SELECT max(id) FROM trash),0), ifnull((SELECT v FROM meta WHERE k='trash_after'),0)),?,?,?,?,?,?,?,?,?,?,?,?)`, t.Deleted.UnixNano(), t.Expires.UnixNano(), t.Principal, t.Session, []byte(t.Path),
+	id, err := c.insert(ctx, `INSERT INTO trash(id, ts, expires, principal, session, path, parked, op,
+			phase, kind, size, files, ident)
+		VALUES(1+max(ifnull((SELECT max(id) FROM trash),0),
+			ifnull((SELECT v FROM meta WHERE k='trash_after'),0)),?,?,?,?,?,?,?,?,?,?,?,?)`,
+		t.Deleted.UnixNano(), t.Expires.UnixNano(), t.Principal, t.Session, []byte(t.Path),
 		[]byte(t.Parked), op, phaseCode(t.Phase), string(t.Kind), t.Size, t.Files, t.Identity)
 	if err != nil {
 		return err
@@ -97,7 +100,8 @@ func (c *committer) putTrash(ctx context.Context, t *Trashed, op any) error {
 
 func phaseCode(p Phase) int { return slices.Index(phases, p) }
 
-// TrashSettle moves an entry on to phase p; one that is Gone stays so, ErrNotFound. It is durable on return.
+// TrashSettle moves an entry on to phase p. One that is Gone stays so: ErrNotFound. It is durable
+// on return.
 func (d *DB) TrashSettle(ctx context.Context, id TrashID, p Phase) error {
 	n, err := parseID(trashPrefix, string(id))
 	if err != nil {
@@ -106,10 +110,12 @@ func (d *DB) TrashSettle(ctx context.Context, id TrashID, p Phase) error {
 	if phaseCode(p) < 0 {
 		return &BadOpError{"", fmt.Sprintf("%q is no phase of trash", p)}
 	}
-	return d.update(ctx, "settling trash", "UPDATE trash SET phase=?1 WHERE id=?2 AND (phase<>3 OR ?1=3)", phaseCode(p), n)
+	const settle = "UPDATE trash SET phase=?1 WHERE id=?2 AND (phase<>3 OR ?1=3)"
+	return d.update(ctx, "settling trash", settle, phaseCode(p), n)
 }
 
-// TrashRename records that a payload lies elsewhere (its name was taken, or it was moved to another volume).
+// TrashRename records that a payload lies elsewhere: its name was taken, or it was moved to another
+// volume.
 func (d *DB) TrashRename(ctx context.Context, id TrashID, parked string) error {
 	n, err := parseID(trashPrefix, string(id))
 	if err != nil {
@@ -118,14 +124,15 @@ func (d *DB) TrashRename(ctx context.Context, id TrashID, parked string) error {
 	if parked == "" || !rooted(parked) {
 		return &BadOpError{parked, "path is not absolute"}
 	}
-	return d.update(ctx, "renaming trash", "UPDATE trash SET parked=? WHERE id=?", []byte(parked), n)
+	const rename = "UPDATE trash SET parked=? WHERE id=?"
+	return d.update(ctx, "renaming trash", rename, []byte(parked), n)
 }
 
 // trashGone makes an entry Gone and forgets what it was.
 const trashGone = "UPDATE trash SET phase=3, op=NULL, path=x'', ident=''"
 
-// TrashDrop forgets an entry that is Gone; others are ErrNotFound. The newest row of all stays, so that its id is not given
-// out again; lists do not show it.
+// TrashDrop forgets an entry that is Gone; others are ErrNotFound. The newest row of all stays, so
+// that its id is not given out again; lists do not show it.
 func (d *DB) TrashDrop(ctx context.Context, id TrashID) error {
 	n, err := parseID(trashPrefix, string(id))
 	if err != nil {
@@ -160,10 +167,13 @@ type TrashPage struct {
 	Next    string
 }
 
-const trashColumns = "SELECT id, ts, expires, principal, session, path, ifnull(parked,x''), ifnull(op,0), phase, kind, size, files, ident FROM trash"
+const trashColumns = `SELECT id, ts, expires, principal, session, path, ifnull(parked,x''),
+	ifnull(op,0), phase, kind, size, files, ident FROM trash`
 
-// TrashGet returns an entry of principal (any, with all); ErrNotFound when there is none or it is Gone.
-func (d *DB) TrashGet(ctx context.Context, id TrashID, principal string, all bool) (Trashed, error) {
+// TrashGet returns an entry of principal, or with all of anybody; ErrNotFound when there is none or
+// it is Gone.
+func (d *DB) TrashGet(ctx context.Context, id TrashID, principal string,
+	all bool) (Trashed, error) {
 	n, err := parseID(trashPrefix, string(id))
 	if err != nil {
 		return Trashed{}, err
@@ -184,7 +194,8 @@ func scanTrashed(row scanner) (Trashed, error) {
 	var id, ts, expires, op, phase int64
 	var path, parked []byte
 	var kind string
-	err := row.Scan(&id, &ts, &expires, &t.Principal, &t.Session, &path, &parked, &op, &phase, &kind, &t.Size, &t.Files, &t.Identity)
+	err := row.Scan(&id, &ts, &expires, &t.Principal, &t.Session, &path, &parked, &op, &phase, &kind,
+		&t.Size, &t.Files, &t.Identity)
 	if err != nil {
 		return t, err
 	}
@@ -226,9 +237,11 @@ func (d *DB) TrashList(ctx context.Context, f TrashFilter) (TrashPage, error) {
 	limit := Filter{Limit: f.Limit}.limit()
 	page := TrashPage{Entries: []Trashed{}}
 	err := d.view(ctx, func(h *history) error {
-		return each(ctx, h.q, trashColumns+w.sql()+" ORDER BY id DESC", w.args, func(row scanner) error {
+		part := strings.ToLower(f.PathContains)
+		all := trashColumns + w.sql() + " ORDER BY id DESC"
+		return each(ctx, h.q, all, w.args, func(row scanner) error {
 			t, err := scanTrashed(row)
-			if err != nil || f.PathContains != "" && !strings.Contains(strings.ToLower(t.Path), strings.ToLower(f.PathContains)) {
+			if err != nil || !strings.Contains(strings.ToLower(t.Path), part) {
 				return err
 			}
 			if len(page.Entries) == limit {
@@ -245,8 +258,9 @@ func (d *DB) TrashList(ctx context.Context, f TrashFilter) (TrashPage, error) {
 	return page, nil
 }
 
-// Sidecar is the text of the file that lies beside a parked payload, in the form of freedesktop.org with
-// lines of our own. It tells a person who finds the payload what it is; nothing here ever reads it.
+// Sidecar is the text of the file that lies beside a parked payload, in the form of freedesktop.org
+// with lines of our own. It tells a person who finds the payload what it is; nothing here ever
+// reads it.
 func (t *Trashed) Sidecar() []byte {
 	u := url.URL{Path: t.Path}
 	var b strings.Builder

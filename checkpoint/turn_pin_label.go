@@ -7,9 +7,10 @@ import (
 	"fmt"
 )
 
-// BeginTurn marks the beginning of a turn: everything that the session saves from here on belongs to it or to a later
-// one. Beginning the turn again that the session is in changes nothing; began says whether this call was the one. A name that the session had
-// before that begins another turn of that name: each conversation may count its turns from one.
+// BeginTurn marks the beginning of a turn: what the session saves from here on belongs to it or to
+// a later one. To begin the turn that the session is in changes nothing; began says whether this
+// call was the one. The name of an earlier turn begins another turn of that name: each conversation
+// may count its turns from one.
 func (d *DB) BeginTurn(ctx context.Context, who Scope, name string) (began bool, err error) {
 	if err := d.enter(); err != nil {
 		return false, err
@@ -19,7 +20,8 @@ func (d *DB) BeginTurn(ctx context.Context, who Scope, name string) (began bool,
 		return false, &BadOpError{"", "a turn needs a name of reasonable length"}
 	}
 	var last string
-	err = d.r.QueryRowContext(ctx, "SELECT name FROM turn WHERE session=(SELECT id FROM session WHERE principal=? AND name=?) ORDER BY id DESC LIMIT 1",
+	err = d.r.QueryRowContext(ctx, `SELECT name FROM turn
+		WHERE session=(SELECT id FROM session WHERE principal=? AND name=?) ORDER BY id DESC LIMIT 1`,
 		who.Principal, who.Session).Scan(&last)
 	if err == nil && last == name {
 		return false, nil // a process for every call asks for every call: no transaction for that
@@ -30,7 +32,8 @@ func (d *DB) BeginTurn(ctx context.Context, who Scope, name string) (began bool,
 			return err
 		}
 		var last string
-		err = c.QueryRowContext(ctx, "SELECT name FROM turn WHERE session=? ORDER BY id DESC LIMIT 1", s).Scan(&last)
+		const newest = "SELECT name FROM turn WHERE session=? ORDER BY id DESC LIMIT 1"
+		err = c.QueryRowContext(ctx, newest, s).Scan(&last)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
@@ -47,7 +50,9 @@ func (d *DB) BeginTurn(ctx context.Context, who Scope, name string) (began bool,
 }
 
 // Pin protects a checkpoint from retention; Unpin takes that back.
-func (d *DB) Pin(ctx context.Context, id ID, who Scope) error { return d.mark(ctx, id, who, "pin=1") }
+func (d *DB) Pin(ctx context.Context, id ID, who Scope) error {
+	return d.mark(ctx, id, who, "pin=1")
+}
 
 // Unpin lets retention have the checkpoint.
 func (d *DB) Unpin(ctx context.Context, id ID, who Scope) error {
@@ -73,5 +78,6 @@ func (d *DB) mark(ctx context.Context, id ID, who Scope, set string, args ...any
 	if err != nil {
 		return err
 	}
-	return d.update(ctx, "marking checkpoint", "UPDATE op SET "+set+" WHERE seq=?1", append([]any{seq}, args...)...)
+	set = "UPDATE op SET " + set + " WHERE seq=?1"
+	return d.update(ctx, "marking checkpoint", set, append([]any{seq}, args...)...)
 }

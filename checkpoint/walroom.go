@@ -12,15 +12,17 @@ import (
 	"modernc.org/sqlite"
 )
 
-// A commit that makes the log longer has the file system write down the new length too, and a commit beside a file that is
-// being written and synced waits for that twice. So the keeper makes the log long before it is needed: from then on commits write
-// over what is there. SQLite takes what follows the last frame for what it is, the rest of an older log.
+// Say a commit makes the log longer. Then the file system writes down the new length too, and a
+// commit beside a file that is being written and synced waits for that twice. So the keeper makes
+// the log long before it is needed, and commits write over what is there. SQLite takes what follows
+// the last frame for the rest of an older log.
 const (
 	walRoom      = 8 << 20 // what the commits between two transfers take
 	walRoomAfter = 4       // saves: a process that lives for one call does not pay for it
 )
 
-// The log is part of the store that MaxBytes bounds: an eighth of it, within these limits, a third of a very small one.
+// The log is part of the store that MaxBytes bounds. It may take an eighth, within these limits; of
+// a very small store a third.
 const (
 	logMost  = 64 << 20
 	logLeast = 384 << 10
@@ -37,7 +39,8 @@ func (l Limits) indexes() int64 { return slack + l.logMost()/512 }
 // besideLog is what of MaxBytes is for catalog and contents.
 func (l Limits) besideLog() int64 { return l.MaxBytes - l.logMost() - l.indexes() }
 
-// What a transaction writes to the log is known only when it is committed, and then it is there. These bound it from above, in pages.
+// What a transaction writes to the log is known only when it is committed, and then it is there.
+// These bound it from above, in pages.
 const (
 	page        = 4 << 10
 	frame       = page + 24
@@ -46,13 +49,15 @@ const (
 	rowPages    = 3  // of a checkpoint that goes, or a content
 )
 
-// growth is the most that a transaction adds: to the log, to the database, and in files beside it, which are there already.
+// growth is the most that a transaction adds: to the log, to the database, and in files beside it.
+// The files are there already.
 type growth struct{ log, db, files int64 }
 
 // grow is the growth by a save with so many changes, and contents of so many bytes.
 func grow(changes int, contents, files int64) growth {
 	bytes := contents + contents/64
-	return growth{bytes + int64(savePages+changePages*changes)*frame, bytes + int64(slack+changes*page), files}
+	log := int64(savePages+changePages*changes) * frame
+	return growth{bytes + log, bytes + int64(slack+changes*page), files}
 }
 
 // small is the growth by a transaction that writes a few rows.
@@ -60,8 +65,9 @@ var small = growth{log: 24 * frame}
 
 var logWait = 5 * time.Second // for whoever keeps the log from being emptied; a var for tests
 
-// within begins a writing transaction that keeps to MaxBytes whatever it adds up to g. It empties the log for it, and waits for
-// those who read an older state only where there is no room beside their log. A save that does not fit beside an empty log is a *FullError.
+// within begins a writing transaction that keeps to MaxBytes whatever it adds up to g. It empties
+// the log for it. It waits for those who read an older state only where there is no room beside
+// their log. A save that does not fit beside an empty log is a *FullError.
 func (c *committer) within(ctx context.Context, g growth) error {
 	tried := false
 	for start, pause := time.Now(), time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
@@ -85,7 +91,8 @@ func (c *committer) within(ctx context.Context, g growth) error {
 		}
 		if !emptied && over > 0 {
 			if time.Since(start) > logWait {
-				return fmt.Errorf("there is no room beside the log of the store, and somebody keeps it from being emptied: %w", ErrBusy)
+				return fmt.Errorf("there is no room beside the log of the store, "+
+					"and somebody keeps it from being emptied: %w", ErrBusy)
 			}
 			time.Sleep(pause)
 		}
@@ -93,8 +100,9 @@ func (c *committer) within(ctx context.Context, g growth) error {
 	}
 }
 
-// over says how long the log is, and by how much the store may pass its bound with g. Inside a writing transaction nobody else makes
-// either longer. What only takes away does not pass it beside an empty log: else a store that is over its bound could not be cleaned.
+// over says how long the log is, and by how much the store may pass its bound with g. Inside a
+// writing transaction nobody else makes either longer. What only takes away never passes the bound
+// beside an empty log: else a store that is over it could not be cleaned.
 func (c *committer) over(ctx context.Context, g growth) (log, over int64, err error) {
 	k := c.db.keep
 	if log, err = c.db.logBytes(); err != nil {
@@ -106,9 +114,11 @@ func (c *committer) over(ctx context.Context, g growth) (log, over int64, err er
 	}
 	sum := func() int64 {
 		l := k.limits.Load()
-		return max(k.file.Load(), k.used.Load()+g.db) + g.files + l.indexes() + log + g.log - l.MaxBytes
+		db := max(k.file.Load(), k.used.Load()+g.db)
+		return db + g.files + l.indexes() + log + g.log - l.MaxBytes
 	}
-	if over = sum(); over > 0 || !c.current || version != c.version { // else what is known of the store holds
+	over = sum()
+	if over > 0 || !c.current || version != c.version { // else what is known of the store holds
 		if err := k.measure(ctx, c); err != nil {
 			return 0, 0, err
 		}
@@ -120,8 +130,9 @@ func (c *committer) over(ctx context.Context, g growth) (log, over int64, err er
 	return log, over, nil
 }
 
-// emptyLog moves what the log holds to the database and makes it as short as can be. It waits for nobody: emptied is false
-// when somebody reads an older state, or moves it too. Only outside of a transaction, for the one who runs a batch.
+// emptyLog moves what the log holds to the database and makes it as short as can be. It waits for
+// nobody: emptied is false when somebody reads an older state, or moves it too. It is for the one
+// who runs a batch, outside of transactions.
 func (c *committer) emptyLog(ctx context.Context) (emptied bool, err error) {
 	if c.doubt != nil {
 		return false, nil
@@ -159,7 +170,7 @@ func (d *DB) lengthen(ctx context.Context) error {
 		return nil // it is emptied again too soon
 	}
 	// Inside a writing transaction nobody else appends to the log or starts it anew.
-	return d.com.submit(ctx, &job{kind: single, grow: growth{log: room}, run: func(context.Context, *committer) error {
+	write := func(context.Context, *committer) error {
 		f, err := os.OpenFile(filepath.Join(d.dir, fileName+"-wal"), os.O_WRONLY, 0)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -172,5 +183,6 @@ func (d *DB) lengthen(ctx context.Context) error {
 			_, err = f.WriteAt(make([]byte, room-fi.Size()), fi.Size())
 		}
 		return errors.Join(err, f.Close())
-	}})
+	}
+	return d.com.submit(ctx, &job{kind: single, grow: growth{log: room}, run: write})
 }
