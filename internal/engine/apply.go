@@ -18,7 +18,7 @@ import (
 // then everything that was there is in its hold, and comes back if anything fails; after it the
 // holds go.
 type apply struct {
-	passage
+	rollback
 	c     *Call
 	p     *Plan
 	done  *Done
@@ -53,7 +53,7 @@ func (p *Plan) single() bool {
 // first swap.
 func (e *Engine) apply(ctx context.Context, c *Call, ts targets, p *Plan) (*Done, error) {
 	s := &apply{c: c, p: p, done: &Done{Targets: ts}, gone: map[string]bool{}}
-	s.e, s.tag, s.steps, s.moves = e, p.Op.Tag, make([]trace, len(p.Steps)), make([]movement,
+	s.e, s.tag, s.steps, s.moves = e, p.Op.Tag, make([]stepRecord, len(p.Steps)), make([]movement,
 		len(p.Steps))
 	s.stored = func(string) bool { return false }
 	defer s.close()
@@ -66,7 +66,7 @@ func (e *Engine) apply(ctx context.Context, c *Call, ts targets, p *Plan) (*Done
 	switch {
 	case err != nil:
 	case p.single(): // both wait for one disk, and mostly for one commit of its journal
-		saveErr, syncErr := beside(func() error { return s.save(ctx) }, s.syncHolds)
+		saveErr, syncErr := inParallel(func() error { return s.save(ctx) }, s.syncHolds)
 		err = errors.Join(saveErr, syncErr)
 	default:
 		if err = s.save(ctx); err == nil {
@@ -88,7 +88,7 @@ func (e *Engine) apply(ctx context.Context, c *Call, ts targets, p *Plan) (*Done
 		err = s.commit(context.WithoutCancel(ctx))
 	}
 	if err != nil {
-		return nil, s.undo(context.WithoutCancel(ctx), err)
+		return nil, s.abort(context.WithoutCancel(ctx), err)
 	}
 	s.end(context.WithoutCancel(ctx))
 	return s.done, nil
@@ -107,10 +107,19 @@ func (s *apply) syncHolds() error {
 	})
 }
 
+// inParallel runs both at once. The longer one goes first: on a virtual machine the kernel often puts
+// both on one processor, and the second then waits until the first sleeps.
+func inParallel(first, second func() error) (error, error) {
+	done := make(chan error, 1)
+	go func() { done <- second() }()
+	err := first()
+	return err, <-done
+}
+
 // each runs one for every number below n, several at a time: the syncs of many files then share the
 // work of the file system's journal. After a failure no more are begun.
 func each(n int, one func(i int) error) error {
-	if n <= 4*fewFiles {
+	if n <= 4*fewDescriptors {
 		for i := range n {
 			if err := one(i); err != nil {
 				return err
@@ -252,8 +261,8 @@ func (s *apply) syncNames() error {
 	return nil
 }
 
-// undo ends a change that failed with cause: what was made of it is taken back.
-func (s *apply) undo(ctx context.Context, cause error) error {
+// abort ends a change that failed with cause: what was made of it is taken back.
+func (s *apply) abort(ctx context.Context, cause error) error {
 	if !s.staged { // nothing was made; of some not even the hold
 		for i := range s.moves {
 			if m := &s.moves[i]; m.hold != nil && s.steps[i].action != Rename {
@@ -263,14 +272,14 @@ func (s *apply) undo(ctx context.Context, cause error) error {
 		return cause
 	}
 	outcome := checkpoint.Aborted
-	stuck, again := s.back(ctx)
+	stuck, again := s.rollBack(ctx)
 	if s.id != "" && !again {
 		s.settleTrash(ctx, s.db)
 	}
 	if stuck != nil {
 		outcome = checkpoint.Foreign
 	}
-	if err := s.clear(false); !again && err != nil && stuck != nil {
+	if err := s.clearHolds(false); !again && err != nil && stuck != nil {
 		again = true
 	} else if err != nil {
 		s.e.logger.Warn("temporary names of a change that failed are left", "id", s.id, "err", err)

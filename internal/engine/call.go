@@ -125,6 +125,16 @@ func (e *Engine) attempt(ctx context.Context, c *Call, op Operation) (outcome st
 	return cmp.Or(op.Refuse(ctx, cause), outcomeHost), cause
 }
 
+// intend writes the intent before anything changes; a record that can't be
+// written stops the change.
+func (e *Engine) intend(c *Call) error {
+	r := e.record(c, "intent")
+	if err := e.log.Append(r); err != nil {
+		return &hostError{"writing the audit record", err}
+	}
+	return nil
+}
+
 // admit says why a call is not even begun.
 func (e *Engine) admit(ctx context.Context, c *Call, op Operation) (err error) {
 	if c.in, err = e.under(c.Scope); err != nil {

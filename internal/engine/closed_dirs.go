@@ -14,8 +14,8 @@ import (
 // restore must not make it anew for all to see. That goes for those below the workspace root; where none is set, for the one that holds the file. The
 // record is that of a mere read, which no rewind and no undo covers.
 
-// keepDirs records the closed directories above these paths, unless that was done in this turn. It is for later: an error costs no more than that.
-func (e *Engine) keepDirs(ctx context.Context, c *Call, paths ...string) {
+// recordClosedDirs records the closed directories above these paths, unless that was done in this turn. It is for later: an error costs no more than that.
+func (e *Engine) recordClosedDirs(ctx context.Context, c *Call, paths ...string) {
 	if !e.cfg.CheckpointBeforeMutation {
 		return
 	}
@@ -58,7 +58,7 @@ func (e *Engine) storeDirs(ctx context.Context, c *Call, paths []string) error {
 	if closed == nil {
 		return nil
 	}
-	db, err := e.points.open()
+	db, err := e.checkpoints.open()
 	if err != nil {
 		return err
 	}
@@ -97,8 +97,8 @@ func (r *restore) seen(missing map[string]bool) map[string]fs.FileMode {
 	return out
 }
 
-// nearestDir is the mode of the deepest directory above dir that is there; 0 when that can't be told.
-func (e *Engine) nearestDir(dir string) fs.FileMode {
+// modeAbove is the mode of the deepest directory above dir that is there; 0 when that can't be told.
+func (e *Engine) modeAbove(dir string) fs.FileMode {
 	for dir = path.Dir(dir); ; dir = path.Dir(dir) {
 		h, err := e.fs.Resolve(dir, guardfs.Look)
 		if err == nil {

@@ -29,7 +29,7 @@ func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore, now
 	if e, err = e.begun(c); err != nil {
 		return nil, nil, 0, err
 	}
-	db, err := e.points.open()
+	db, err := e.checkpoints.open()
 	if err != nil {
 		return nil, nil, 0, err
 	}

@@ -113,7 +113,7 @@ func (b *copying) tree(ctx context.Context, h *guardfs.Handle, p Plan) (*Plan, e
 	for _, i := range b.files {
 		names = append(names, i.to)
 	}
-	if err := roomToLoad(names); err != nil {
+	if err := checkPlaces(names); err != nil {
 		return nil, err
 	}
 	for _, i := range b.files {

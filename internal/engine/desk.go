@@ -193,7 +193,7 @@ func (d *Desk) make(ctx context.Context, make Maker) (*Plan, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	return p, d.e.roomFor(p)
+	return p, d.e.checkDescriptors(p)
 }
 
 func (d *Desk) close() {
@@ -282,7 +282,7 @@ func (e *Engine) Change(ctx context.Context, c *Call, make Maker) (*Done, error)
 	}
 	done.Approval = grant
 	e.rememberChange(c, d.files, d.moves)
-	e.keepDirs(ctx, c, d.files.paths()...)
+	e.recordClosedDirs(ctx, c, d.files.paths()...)
 	if done.Checkpoint != "" {
 		e.expire(ctx)
 	}
@@ -329,17 +329,17 @@ func (d *Desk) alone(ctx context.Context, p *Plan, make Maker, approved bool) (_
 
 // lockSteps takes the locks of a plan, once nobody is left who died half-way through another change of
 // these paths: what was left like that is taken back first. What the store planned is planned anew then: a
-// restore gets a *cutOffError.
+// restore gets a *interruptedError.
 func (e *Engine) lockSteps(ctx context.Context, c *Call, p *Plan, looked []string) (unlock func(), err error) {
 	for start := time.Now(); ; time.Sleep(time.Millisecond) { // where another takes it back, or is about to finish
 		if unlock, err = e.lock(ctx, c.Tool, p.keys()); err != nil {
 			return nil, err
 		}
-		if err = e.cutOff(ctx, p, looked); err == nil {
+		if err = e.interrupted(ctx, p, looked); err == nil {
 			return unlock, nil
 		}
 		unlock()
-		if _, cut := errors.AsType[*cutOffError](err); !cut {
+		if _, cut := errors.AsType[*interruptedError](err); !cut {
 			return nil, err
 		}
 		if err := e.recover(ctx, start.Add(e.lockWait)); err != nil {
@@ -374,7 +374,7 @@ func (e *Engine) wouldBe(ts targets, p *Plan) *Done {
 		done.Made, done.Dropped = p.of(Mkdir), p.dropped()
 	}
 	if !p.Whole && (p.Checkpoint || e.cfg.CheckpointBeforeMutation) {
-		done.Skipped = e.newUnheld(ts)
+		done.Skipped = e.newNotBackedUp(ts)
 	}
 	return done
 }

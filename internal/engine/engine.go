@@ -64,24 +64,24 @@ type Engine struct {
 type shared struct {
 	opened
 
-	cfg      config.FS
-	trash    *guardfs.FS // sees the directories of the trash, and nothing else
-	temps    *guardfs.Temporaries
-	locks    *guardfs.Locks
-	lockWait time.Duration
-	expiry   expiry
-	ledger   *ledger.Ledger // nil when reads are not tracked
-	excluded func(path string) bool
-	log      *audit.Log
-	points   *checkpointStore
-	approver approval.Approver
-	logger   *slog.Logger
-	now      func() time.Time
-	outside  outside
-	sums     sums
-	left     leftMarks
-	progress func(what string, done, total int)
-	calls    underway
+	cfg         config.FS
+	trash       *guardfs.FS // sees the directories of the trash, and nothing else
+	temps       *guardfs.Temporaries
+	locks       *guardfs.Locks
+	lockWait    time.Duration
+	expiry      expiry
+	ledger      *ledger.Ledger // nil when reads are not tracked
+	excluded    func(path string) bool
+	log         *audit.Log
+	checkpoints *checkpointStore
+	approver    approval.Approver
+	logger      *slog.Logger
+	now         func() time.Time
+	outside     outside
+	sums        sums
+	unrecovered unrecovered
+	progress    func(what string, done, total int)
+	calls       underway
 }
 
 // OpenOver is Open over rules that are ready. It opens our own files under the data directory and
@@ -131,7 +131,7 @@ func OpenOver(o Options) (_ *Engine, err error) {
 			return nil, err
 		}
 	}
-	e.points = &checkpointStore{dir: filepath.Join(o.DataDir, "checkpoints"), cfg: e.cfg.Checkpoint, logger: e.logger, identities: o.Identities, progress: o.Progress}
+	e.checkpoints = &checkpointStore{dir: filepath.Join(o.DataDir, "checkpoints"), cfg: e.cfg.Checkpoint, logger: e.logger, identities: o.Identities, progress: o.Progress}
 	until := time.Now().Add(e.lockWait)
 	return e, e.recover(context.Background(), until)
 }
@@ -146,8 +146,8 @@ func (e *Engine) Close() error {
 	if e.log != nil {
 		errs = append(errs, e.log.Close())
 	}
-	if e.points != nil {
-		errs = append(errs, e.points.Close())
+	if e.checkpoints != nil {
+		errs = append(errs, e.checkpoints.Close())
 	}
 	for _, f := range []*guardfs.FS{e.fs, e.trash} {
 		if f != nil {
@@ -212,3 +212,6 @@ func (e *Engine) record(c *Call, phase string) audit.Record {
 }
 
 func (c *Call) key() ledger.Key { return ledger.Key{Principal: c.Principal, Session: c.Session} }
+
+// sync says whether a change waits for stable storage.
+func (e *Engine) sync() bool { return e.cfg.Durability != "none" }

@@ -52,7 +52,7 @@ func (e *Engine) expire(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), expireSlice)
 	defer cancel()
-	db, err := e.points.open()
+	db, err := e.checkpoints.open()
 	if err == nil {
 		f := checkpoint.TrashFilter{AllPrincipals: true, Expired: e.now(), Limit: 1000}
 		for more := true; more && err == nil; {
@@ -60,7 +60,7 @@ func (e *Engine) expire(ctx context.Context) {
 			if page, err = db.TrashList(ctx, f); err == nil {
 				for i := range page.Entries {
 					if t := &page.Entries[i]; t.Parked != "" {
-						err = errors.Join(err, removeParked(ctx, e.trash, db, t))
+						err = errors.Join(err, purgeTrashed(ctx, e.trash, db, t))
 					}
 				}
 			}
@@ -75,8 +75,8 @@ func (e *Engine) expire(ctx context.Context) {
 	}
 }
 
-// removeParked removes one parked tree for good.
-func removeParked(ctx context.Context, trash *guardfs.FS, db *checkpoint.DB, t *checkpoint.Trashed) error {
+// purgeTrashed removes one parked tree for good.
+func purgeTrashed(ctx context.Context, trash *guardfs.FS, db *checkpoint.DB, t *checkpoint.Trashed) error {
 	name, marked := strings.CutSuffix(t.Parked, goneSuffix)
 	place, err := trash.PlaceLink(name) // a volume that is not there now keeps its entries
 	if err != nil {
@@ -115,7 +115,7 @@ func EmptyTrash(ctx context.Context, db *checkpoint.DB, entries []checkpoint.Tra
 	for i := range entries {
 		t := &entries[i]
 		if t.Parked != "" {
-			errs = append(errs, removeParked(ctx, trash, db, t))
+			errs = append(errs, purgeTrashed(ctx, trash, db, t))
 			continue
 		}
 		errs = append(errs, errors.Join(db.TrashSettle(ctx, t.ID, checkpoint.Gone), db.TrashDrop(ctx, t.ID)))

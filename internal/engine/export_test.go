@@ -26,7 +26,7 @@ type Files struct {
 // ChangeFiles carries it out, whatever was read of the files.
 func (e *Engine) ChangeFiles(ctx context.Context, c *Call, f Files) (*Done, error) {
 	return e.Change(ctx, c, func(_ context.Context, d *Desk) (*Plan, error) {
-		if err := roomToLoad(f.Paths); err != nil {
+		if err := checkPlaces(f.Paths); err != nil {
 			return nil, err
 		}
 		for _, path := range f.Paths {
@@ -73,7 +73,7 @@ func (e *Engine) Sums() int {
 
 // HalfWay lists what may be half-way.
 func (e *Engine) HalfWay(ctx context.Context) (ids []checkpoint.ID, err error) {
-	db, err := e.points.existing()
+	db, err := e.checkpoints.existing()
 	if db == nil || err != nil {
 		return nil, err
 	}

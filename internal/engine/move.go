@@ -141,7 +141,7 @@ func (m *moving) open() (err error) {
 // load looks at each file and link, under both names, and at the directories.
 func (m *moving) load() error {
 	d, mv := m.d, m.mv
-	if err := roomToLoad(mv.in.paths); err != nil {
+	if err := checkPlaces(mv.in.paths); err != nil {
 		return err
 	}
 	for _, name := range mv.in.paths {

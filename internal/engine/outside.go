@@ -18,7 +18,7 @@ type outside struct {
 	mu    sync.Mutex
 	turns map[ledger.Key]string // the turn that a session is in
 	looks map[string]look       // what a path was at the last look, so that what did not move is not read again
-	dirs  map[string]bool       // that were looked at for keepDirs in this turn, with those above
+	dirs  map[string]bool       // that were looked at for recordClosedDirs in this turn, with those above
 	kept  map[readKey]string    // what of a session's reads is in the store
 }
 
@@ -62,7 +62,7 @@ func (e *Engine) BeginTurn(ctx context.Context, c *Call) {
 }
 
 func (e *Engine) beginTurn(ctx context.Context, c *Call) error {
-	db, err := e.points.open()
+	db, err := e.checkpoints.open()
 	if err != nil {
 		return err
 	}
@@ -186,14 +186,14 @@ func (e *Engine) observe(k *checkpoint.Known) (checkpoint.Change, bool) {
 	return out, true
 }
 
-// keepRead stores what the session has just read, as on_read wants it, so that a later change by others is noticed or can be
+// backUpRead stores what the session has just read, as on_read wants it, so that a later change by others is noticed or can be
 // undone. A read is not refused because that failed.
-func (e *Engine) keepRead(ctx context.Context, c *Call, h *guardfs.Handle, s *Sight) {
+func (e *Engine) backUpRead(ctx context.Context, c *Call, h *guardfs.Handle, s *Sight) {
 	how := e.cfg.Checkpoint.OnRead
 	if how != "hash" && how != "content" || !e.cfg.CheckpointBeforeMutation {
 		return
 	}
-	e.keepDirs(ctx, c, h.Object().True)
+	e.recordClosedDirs(ctx, c, h.Object().True)
 	if err := e.storeRead(ctx, c, h, s, how == "content"); err != nil {
 		e.logger.Warn("what was read could not be kept", "path", h.Object().True, "err", err)
 	}
@@ -234,7 +234,7 @@ func (e *Engine) storeRead(ctx context.Context, c *Call, h *guardfs.Handle, s *S
 	if st.Hash == have {
 		return nil
 	}
-	db, err := e.points.open()
+	db, err := e.checkpoints.open()
 	if err != nil {
 		return err
 	}

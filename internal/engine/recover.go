@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -36,7 +37,7 @@ func (e *Engine) recover(ctx context.Context, until time.Time) error {
 		}
 		// Another start tries again; calls on other paths need not wait for that.
 		if err := e.recoverOp(ctx, o, until); err != nil {
-			e.left.log(e.logger, o.row.ID, err)
+			e.unrecovered.log(e.logger, o.row.ID, err)
 		}
 	}
 	e.sweepDead(ctx)
@@ -46,7 +47,7 @@ func (e *Engine) recover(ctx context.Context, until time.Time) error {
 // An openOp is an operation that nobody has settled.
 type openOp struct {
 	row   checkpoint.OpenOp
-	steps *passage // without what is known of contents; nil where they can't be read
+	steps *rollback // without what is known of contents; nil where they can't be read
 	db    *checkpoint.DB
 }
 
@@ -59,7 +60,7 @@ func (e *Engine) openOps(ctx context.Context) ([]openOp, error) {
 }
 
 func (e *Engine) allOpen(ctx context.Context) (open []openOp, err error) {
-	db, err := e.points.existing()
+	db, err := e.checkpoints.existing()
 	if db == nil || err != nil {
 		return nil, err
 	}
@@ -68,9 +69,9 @@ func (e *Engine) allOpen(ctx context.Context) (open []openOp, err error) {
 		return nil, err
 	}
 	for _, row := range rows {
-		p := &passage{e: e, tag: row.Tag}
+		p := &rollback{e: e, tag: row.Tag}
 		if err := p.decode(row.Steps, &checkpoint.Checkpoint{}); err != nil {
-			e.left.log(e.logger, row.ID, err)
+			e.unrecovered.log(e.logger, row.ID, err)
 			p = nil
 		}
 		open = append(open, openOp{row, p, db})
@@ -78,7 +79,75 @@ func (e *Engine) allOpen(ctx context.Context) (open []openOp, err error) {
 	return open, nil
 }
 
-// unsettled is a *cutOffError when the plan takes back a change of which nobody could tell yet whether
+// opKey is the lock of an operation: who holds it is alive.
+func opKey(tag string) string { return "op:" + tag }
+
+// dead says that nobody carries out the operation of that tag.
+func (e *Engine) dead(ctx context.Context, tag string) bool {
+	unlock, err := e.lockFor(ctx, "recovery", []string{opKey(tag)}, lockTry)
+	if err == nil {
+		unlock()
+	}
+	return err == nil
+}
+
+// recoverOp brings one operation to its end.
+func (e *Engine) recoverOp(ctx context.Context, o openOp, until time.Time) error {
+	db, row := o.db, o.row
+	op, err := db.Get(ctx, row.ID, checkpoint.Scope{AllSessions: true})
+	if err != nil {
+		return err
+	}
+	if err := e.reaches(op); err != nil {
+		return err
+	}
+	unlock, err := e.lockAll(ctx, op, until, opKey(row.Tag))
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	rows, err := db.Open(ctx) // it may have waited
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(rows, func(r checkpoint.OpenOp) bool { return r.ID == row.ID })
+	if at < 0 {
+		return nil
+	}
+	p := &rollback{e: e, tag: row.Tag}
+	if err := p.decode(row.Steps, op); err != nil {
+		return err
+	}
+	if rows[at].Made || p.lastCommits() {
+		whole, err := p.complete()
+		if err == nil && whole && !rows[at].Made { // nobody may have come to sync what it renamed
+			err = p.syncNames()
+		}
+		if err != nil {
+			return err
+		}
+		if whole {
+			return p.finish(ctx, db, row.ID)
+		}
+	}
+	stuck, again := p.rollBack(ctx)
+	if again {
+		return fmt.Errorf("not everything can be taken back at this time: %s", strings.Join(stuck, ", "))
+	}
+	if err := errors.Join(p.settleTrash(ctx, db), p.clearHolds(false)); err != nil {
+		return err
+	}
+	if stuck != nil {
+		e.logger.Warn("of a change that was cut off half-way, not everything could be taken back; "+
+			"its checkpoint holds what was there", "id", row.ID, "paths", stuck)
+		return db.Settle(ctx, row.ID, checkpoint.Foreign)
+	}
+	e.logger.Info("a change that was cut off half-way was taken back", "id", row.ID, "paths",
+		len(op.Changes))
+	return db.Settle(ctx, row.ID, checkpoint.Aborted)
+}
+
+// unsettled is a *interruptedError when the plan takes back a change of which nobody could tell yet whether
 // it was made, because others hold the locks of its paths, or are just looking.
 func (e *Engine) unsettled(ctx context.Context, plan *checkpoint.Plan) error {
 	if !e.temps.AnyDead() {
@@ -86,8 +155,8 @@ func (e *Engine) unsettled(ctx context.Context, plan *checkpoint.Plan) error {
 	}
 	open, err := e.openOps(ctx)
 	for _, o := range open {
-		if slices.Contains(plan.Undoes, o.row.ID) && !e.left.has(o.row.ID) {
-			return &cutOffError{Refuse(Unsettled, "", o.row.ID)}
+		if slices.Contains(plan.Undoes, o.row.ID) && !e.unrecovered.has(o.row.ID) {
+			return &interruptedError{Refuse(Unsettled, "", o.row.ID)}
 		}
 	}
 	return err

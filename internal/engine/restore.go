@@ -68,7 +68,7 @@ func (e *Engine) alsoOutside(ctx context.Context, c *Call, only []string, out *R
 	for _, t := range out.Targets {
 		just[t.True] = t.Published != nil
 	}
-	db, err := e.points.open()
+	db, err := e.checkpoints.open()
 	var id checkpoint.ID
 	if err == nil {
 		id, err = e.recordOutside(ctx, db, c, func(path string) bool {
@@ -143,7 +143,7 @@ func (r *restore) hide() {
 	r.plan.Items = slices.DeleteFunc(r.plan.Items, func(it checkpoint.Item) bool {
 		no := r.e.denied(it.Path) != nil
 		if no && it.Role != checkpoint.RoleParent {
-			r.away = append(r.away, it.Path)
+			r.unnamed = append(r.unnamed, it.Path)
 		}
 		return no
 	})
@@ -171,15 +171,15 @@ func (e *Engine) Redo(ctx context.Context, c *Call, o RestoreOptions) (*Restored
 
 // restore is one restore on its way through the chain.
 type restore struct {
-	e     *Engine
-	db    *checkpoint.DB
-	find  planner
-	o     RestoreOptions
-	plan  *checkpoint.Plan
-	entry *checkpoint.Trashed // that is to come back; nil for all else
-	away  []string            // what can't be named and is not restored
-	out   *Restored
-	d     *Desk
+	e       *Engine
+	db      *checkpoint.DB
+	find    planner
+	o       RestoreOptions
+	plan    *checkpoint.Plan
+	entry   *checkpoint.Trashed // that is to come back; nil for all else
+	unnamed []string            // what can't be named and is not restored
+	out     *Restored
+	d       *Desk
 	todo
 	asked map[string]bool // directories to be made, which the system lets us make
 }
@@ -197,9 +197,9 @@ type todo struct {
 	moves []*Move                     // what goes to the trash as a whole, or comes back
 	goes  map[string]bool             // whether it is removed, as far as it was looked at
 
-	stuck []Blocked // conflicts
-	stay  []string  // files in the place of directories, which can't give way
-	kept  []Blocked // directories that can't go
+	conflicts []Blocked // conflicts
+	inTheWay  []string  // files in the place of directories, which can't give way
+	kept      []Blocked // directories that can't go
 }
 
 func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find planner) (*Restored, error) {
@@ -207,13 +207,13 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find p
 	if err != nil {
 		return nil, err
 	}
-	db, err := e.points.open()
+	db, err := e.checkpoints.open()
 	if err != nil {
 		return nil, err
 	}
 	for start := time.Now(); ; time.Sleep(time.Millisecond) {
 		done, err := e.carryOutOnce(ctx, c, db, o, find)
-		if _, cut := errors.AsType[*cutOffError](err); !cut || time.Since(start) > e.lockWait || ctx.Err() != nil {
+		if _, cut := errors.AsType[*interruptedError](err); !cut || time.Since(start) > e.lockWait || ctx.Err() != nil {
 			return done, err
 		}
 	}

@@ -42,7 +42,7 @@ func (r *restore) dirsToMake() error {
 			return err
 		}
 		if why != none {
-			r.leave(d.Path, why)
+			r.skip(d.Path, why)
 			continue
 		}
 		make = append(make, d)
@@ -84,7 +84,7 @@ func (r *restore) dirsToGo(ctx context.Context) error {
 		case err != nil:
 			return err
 		case why != none:
-			r.leave(d, why)
+			r.skip(d, why)
 		default:
 			r.goes[d] = true
 			r.drop = append(r.drop, d)
@@ -113,7 +113,7 @@ func (r *restore) remade(ctx context.Context, name string) bool {
 // skip leaves it alone.
 func (r *restore) mayChange(name string) (why Why, err error) {
 	err = r.e.allowed(nil, name)
-	if why = hindered(err); why != none && r.o.OnConflict == OnConflictSkip {
+	if why = blockedWhy(err); why != none && r.o.OnConflict == OnConflictSkip {
 		return why, nil
 	}
 	return none, err
@@ -171,7 +171,7 @@ func (r *restore) oneOrTheOther() error {
 		return Refuse(BothKinds, "", both)
 	}
 	for dir, below := range over {
-		r.leave(dir, WasDirOf.Of(below))
+		r.skip(dir, WasDirOf.Of(below))
 		delete(r.items, dir)
 	}
 	gone := func(name string) bool { return over[name] != "" }
@@ -195,7 +195,7 @@ func (r *restore) settleDirs() {
 			comes = append(comes, mv.Path)
 		}
 	}
-	skipped := slices.Clone(r.away)
+	skipped := slices.Clone(r.unnamed)
 	for _, l := range r.out.Skipped {
 		skipped = append(skipped, l.Path)
 	}
@@ -214,7 +214,7 @@ func (e *Engine) onlyHolds(dir string, goes map[string]bool) (there bool, why Wh
 		return false, none // what is denied is not named
 	}
 	if err != nil {
-		return true, keptBy(err)
+		return true, whyDirStays(err)
 	}
 	defer h.Close()
 	if h.Object().True != dir || h.Object().Info.Kind != guardfs.KindDir {
@@ -222,12 +222,12 @@ func (e *Engine) onlyHolds(dir string, goes map[string]bool) (there bool, why Wh
 	}
 	d, err := h.Dir()
 	if err != nil {
-		return true, keptBy(err)
+		return true, whyDirStays(err)
 	}
 	defer d.Close()
 	entries, denied, err := d.List(nil)
 	if err != nil {
-		return true, keptBy(err)
+		return true, whyDirStays(err)
 	}
 	if denied > 0 || slices.ContainsFunc(entries, func(in guardfs.Entry) bool { return !goes[dir+"/"+in.Name] }) {
 		return true, InUse
@@ -235,8 +235,8 @@ func (e *Engine) onlyHolds(dir string, goes map[string]bool) (there bool, why Wh
 	return true, none
 }
 
-// keptBy says why a directory that can't be looked into stays.
-func keptBy(err error) Why {
+// whyDirStays says why a directory that can't be looked into stays.
+func whyDirStays(err error) Why {
 	if forbidden(err) {
 		return Unlisted
 	}

@@ -18,15 +18,15 @@ func (r *restore) next(ctx context.Context) error {
 			return err
 		}
 		if why != none {
-			t.keep()
-			r.leave(t.True, why)
+			t.leaveAsIs()
+			r.skip(t.True, why)
 		}
 	}
-	if r.stuck == nil {
-		r.stuck = r.whole()
+	if r.conflicts == nil {
+		r.conflicts = r.whole()
 	}
-	if r.stuck != nil {
-		return Refuse(Conflicts, "", r.stuck)
+	if r.conflicts != nil {
+		return Refuse(Conflicts, "", r.conflicts)
 	}
 	return nil
 }
@@ -51,7 +51,7 @@ func (r *restore) decide(ctx context.Context, t *Target) (why Why, err error) {
 	}
 	switch {
 	case b.Stays:
-		t.keep()
+		t.leaveAsIs()
 		return none, nil
 	case b.Missing != none && skip:
 		return ContentOf.Of(b.Missing), nil
@@ -60,16 +60,16 @@ func (r *restore) decide(ctx context.Context, t *Target) (why Why, err error) {
 	case b.Blocked != none && skip:
 		return b.Blocked, nil
 	case b.Blocked != none:
-		r.stuck = append(r.stuck, Blocked{Path: t.True, Why: b.Blocked, Diff: r.drift(ctx, t, item)})
+		r.conflicts = append(r.conflicts, Blocked{Path: t.True, Why: b.Blocked, Diff: r.drift(ctx, t, item)})
 		return none, nil
 	}
 	if t.After = after(b); t.Unsaved() {
 		t.After.Meta = nil
 	}
 	if !t.Unchanged() {
-		err = r.hindrance(t)
+		err = r.mayReplace(t)
 	}
-	if why = hindered(err); why != none && skip {
+	if why = blockedWhy(err); why != none && skip {
 		return why, nil
 	}
 	if b.Merged {
@@ -101,8 +101,8 @@ func after(b rewind.Becomes) After {
 	return After{Kind: guardfs.KindAbsent}
 }
 
-// park adds the move to the trash of a file that is to go and that the store can't or must not hold, as Delete does. False: it is no such.
-func (r *restore) park(ctx context.Context, item *checkpoint.Item) (bool, error) {
+// trashUnsavable adds the move to the trash of a file that is to go and that the store can't or must not hold, as Delete does. False: it is no such.
+func (r *restore) trashUnsavable(ctx context.Context, item *checkpoint.Item) (bool, error) {
 	if item.Want.Kind != checkpoint.Absent || item.Role == checkpoint.RoleParent {
 		return false, nil
 	}
@@ -119,8 +119,8 @@ func (r *restore) park(ctx context.Context, item *checkpoint.Item) (bool, error)
 		return false, err
 	}
 	if err := r.e.allowed(nil, item.Path); err != nil {
-		if why := hindered(err); why != none && r.o.OnConflict == OnConflictSkip {
-			r.leave(item.Path, why)
+		if why := blockedWhy(err); why != none && r.o.OnConflict == OnConflictSkip {
+			r.skip(item.Path, why)
 			return true, nil
 		}
 		return false, err
@@ -131,17 +131,17 @@ func (r *restore) park(ctx context.Context, item *checkpoint.Item) (bool, error)
 	}
 	switch why := r.rules().Why(item, now); {
 	case why != none && r.o.OnConflict == OnConflictSkip:
-		r.leave(item.Path, why)
+		r.skip(item.Path, why)
 	case why != none && r.o.OnConflict != OnConflictForce:
-		r.stuck = append(r.stuck, Blocked{Path: item.Path, Why: why})
+		r.conflicts = append(r.conflicts, Blocked{Path: item.Path, Why: why})
 	default:
 		r.moves = append(r.moves, &Move{Path: item.Path, Entry: checkpoint.Trashed{Agent: !r.d.c.ByUser, Size: o.Info.Size, Files: 1}})
 	}
 	return true, nil
 }
 
-// keep leaves the target as it is.
-func (t *Target) keep() {
+// leaveAsIs leaves the target as it is.
+func (t *Target) leaveAsIs() {
 	b := t.Before
 	if !b.Exists {
 		t.After = After{Kind: guardfs.KindAbsent}

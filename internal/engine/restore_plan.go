@@ -21,7 +21,7 @@ func (r *restore) make(ctx context.Context, d *Desk) (_ *Plan, err error) {
 			d.c.Trace.Paths = slices.Sorted(maps.Keys(r.goes))
 		}
 	}()
-	items, err := r.splitTrees(ctx)
+	items, err := r.takeMoves(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,7 @@ func (r *restore) make(ctx context.Context, d *Desk) (_ *Plan, err error) {
 // begin forgets what was planned before.
 func (r *restore) begin(d *Desk) {
 	r.d = d
-	r.out = &Restored{Plan: r.plan, Denied: len(r.away), Merged: map[string]bool{}, Metadata: map[string]rewind.Metadata{}}
+	r.out = &Restored{Plan: r.plan, Denied: len(r.unnamed), Merged: map[string]bool{}, Metadata: map[string]rewind.Metadata{}}
 	r.todo = todo{items: map[string]*checkpoint.Item{}, links: map[string]bool{}, goes: map[string]bool{}}
 	r.asked = map[string]bool{}
 }
@@ -74,11 +74,11 @@ func (r *restore) split(ctx context.Context, items []*checkpoint.Item) error {
 		if r.belowFile(item) {
 			continue // as it should be
 		}
-		parks, err := r.park(ctx, item)
+		trashed, err := r.trashUnsavable(ctx, item)
 		if err != nil {
 			return err
 		}
-		if parks {
+		if trashed {
 			r.goes[item.Path] = slices.ContainsFunc(r.moves, func(mv *Move) bool { return mv.Path == item.Path })
 			continue
 		}
@@ -105,7 +105,7 @@ func (r *restore) split(ctx context.Context, items []*checkpoint.Item) error {
 // look looks at all that the plan is about, in its order: directories first, then
 // files and links, then the directories that go. The moves are added to p.
 func (r *restore) look(ctx context.Context, p *Plan) error {
-	if err := roomToLoad(r.paths); err != nil {
+	if err := checkPlaces(r.paths); err != nil {
 		return err
 	}
 	for _, mv := range r.moves {
@@ -136,7 +136,7 @@ func (r *restore) load(ctx context.Context, swaps bool) error {
 			continue
 		}
 		if r.belowStay(name) {
-			r.leave(name, FileOnTheWay)
+			r.skip(name, FileOnTheWay)
 			continue
 		}
 		t, err := r.d.Load(name, Rules{Parents: true, Link: r.links[name]})
@@ -145,7 +145,7 @@ func (r *restore) load(ctx context.Context, swaps bool) error {
 		}
 		if why := r.unseen(name, err, r.d.files[len(r.d.files)-1].place); why != none {
 			r.d.forget()
-			r.leave(name, why)
+			r.skip(name, why)
 			continue
 		}
 		if err != nil {
@@ -160,8 +160,8 @@ func (r *restore) load(ctx context.Context, swaps bool) error {
 		}
 		if why != none { // all that belongs into the directory stays away with it
 			r.d.forget()
-			r.leave(name, why)
-			r.stay = append(r.stay, name)
+			r.skip(name, why)
+			r.inTheWay = append(r.inTheWay, name)
 			r.d.swaps = slices.DeleteFunc(r.d.swaps, func(s string) bool { return s == name })
 		}
 	}
@@ -170,11 +170,11 @@ func (r *restore) load(ctx context.Context, swaps bool) error {
 
 // belowStay says that name belongs into a directory whose place a file keeps.
 func (r *restore) belowStay(name string) bool {
-	return slices.ContainsFunc(r.stay, func(s string) bool { return below(name, s) })
+	return slices.ContainsFunc(r.inTheWay, func(s string) bool { return below(name, s) })
 }
 
-// leave leaves a path alone.
-func (r *restore) leave(name string, why Why) {
+// skip leaves a path alone.
+func (r *restore) skip(name string, why Why) {
 	r.goes[name] = false
 	r.out.Skipped = append(r.out.Skipped, Blocked{Path: name, Why: why})
 }
@@ -254,7 +254,7 @@ func (r *restore) mkdirs(ctx context.Context) (steps []Step, err error) {
 				return nil, err
 			}
 			if !known {
-				mode = rewind.ModeOf(r.e.nearestDir(dir), seen[dir])
+				mode = rewind.ModeOf(r.e.modeAbove(dir), seen[dir])
 			}
 			made.After.Mode = mode
 		}

@@ -66,8 +66,8 @@ func (r *restore) whole() (conflicts []Blocked) {
 			continue
 		}
 		if r.o.OnConflict == OnConflictSkip {
-			t.keep()
-			r.leave(t.True, why)
+			t.leaveAsIs()
+			r.skip(t.True, why)
 		} else {
 			conflicts = append(conflicts, Blocked{Path: t.True, Why: why, Stays: true})
 		}

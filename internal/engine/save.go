@@ -87,7 +87,7 @@ func (s *apply) save(ctx context.Context) error {
 	op.Tool, op.Principal, op.Session, op.Turn, op.Time = c.Tool, c.Principal, c.Session, c.Turn,
 		e.now()
 	op.Changes, op.Steps = s.changes(), s.encode()
-	db, err := e.points.open()
+	db, err := e.checkpoints.open()
 	var saved checkpoint.Saved
 	if err == nil {
 		saved, err = db.Save(ctx, op)
@@ -121,7 +121,7 @@ func (s *apply) save(ctx context.Context) error {
 			return Refuse(NotStored, lost.Path, Unstored.Of(lost.Why))
 		}
 	} else if s.done.Skipped == "" {
-		s.done.Skipped = e.newUnheld(s.done.Targets)
+		s.done.Skipped = e.newNotBackedUp(s.done.Targets)
 	}
 	s.done.Checkpoint, c.Trace.Checkpoint = string(s.id), string(s.id)
 	s.done.Trashed = saved.Trashed
@@ -148,8 +148,8 @@ const (
 	SkippedNewExcluded = "new_content_excluded"
 )
 
-// newUnheld finds a new content that the store can't or must not hold; "" when there is none.
-func (e *Engine) newUnheld(ts targets) string {
+// newNotBackedUp finds a new content that the store can't or must not hold; "" when there is none.
+func (e *Engine) newNotBackedUp(ts targets) string {
 	for _, t := range ts.changing() {
 		switch {
 		case t.After.Kind != guardfs.KindFile || e.storable(t.True, int64(len(t.After.Content))):

@@ -167,7 +167,7 @@ func (e *Engine) Checkpoints(ctx context.Context, c *Call, f checkpoint.Filter) 
 	if err != nil {
 		return checkpoint.Page{}, err
 	}
-	db, err := e.points.open()
+	db, err := e.checkpoints.open()
 	if err != nil {
 		return checkpoint.Page{}, err
 	}
@@ -229,7 +229,7 @@ func (e *Engine) Checkpoint(ctx context.Context, c *Call, id checkpoint.ID) (*ch
 	if err != nil {
 		return nil, err
 	}
-	db, err := e.points.open()
+	db, err := e.checkpoints.open()
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"io/fs"
 	"maps"
 	"slices"
@@ -222,4 +223,13 @@ func (e *Engine) rememberChange(c *Call, ts targets, moves []*Move) {
 			e.logger.Warn("the read ledger could not be written; the file counts as unread", "err", err)
 		}
 	}
+}
+
+// lines counts as Read does: a final newline makes no extra line.
+func lines(content []byte) int {
+	n := bytes.Count(content, []byte("\n"))
+	if len(content) > 0 && content[len(content)-1] != '\n' {
+		n++
+	}
+	return n
 }

@@ -63,18 +63,18 @@ func (e *Engine) sweepDead(ctx context.Context) {
 	}
 }
 
-// keptOnly lets our own looks at the names under which something is kept beside a file, and at
+// temporariesOnly lets our own looks at the names under which something is kept beside a file, and at
 // nothing else.
-type keptOnly struct{}
+type temporariesOnly struct{}
 
-func (keptOnly) Judge(o guardfs.Object, _ guardfs.Access) error {
+func (temporariesOnly) Judge(o guardfs.Object, _ guardfs.Access) error {
 	if guardfs.IsKept(path.Base(o.True)) {
 		return nil
 	}
 	return fs.ErrPermission
 }
 
-func (keptOnly) Dir(string, ...string) guardfs.DirVerdict { return guardfs.DirVerdict{} }
+func (temporariesOnly) Dir(string, ...string) guardfs.DirVerdict { return guardfs.DirVerdict{} }
 
 // KeptFile is what could not be put back at Of and is at Path.
 type KeptFile = guardfs.KeptFile
@@ -82,7 +82,7 @@ type KeptFile = guardfs.KeptFile
 // Kept lists what could not be put back in its place and is kept beside it, and still is there.
 // With remove it is removed for good. For an operator: nobody is asked, and no policy.
 func Kept(ctx context.Context, dataDir string, remove bool) ([]guardfs.KeptFile, error) {
-	tree, err := guardfs.New(guardfs.Options{Judge: keptOnly{}})
+	tree, err := guardfs.New(guardfs.Options{Judge: temporariesOnly{}})
 	if err != nil {
 		return nil, err
 	}

@@ -78,7 +78,7 @@ func (d *Desk) delete(ctx context.Context, path string, o DeleteOptions) (_ *Pla
 	p.Whole, p.trash = true, map[string]*checkpoint.Trashed{
 		name: {Agent: agent, Size: in.size, Files: in.files, Identity: object.Info.ID.Lasting()},
 	}
-	if err := roomToLoad(in.paths); err != nil {
+	if err := checkPlaces(in.paths); err != nil {
 		return nil, name, err
 	}
 	for _, inside := range in.paths {
@@ -208,7 +208,7 @@ func (e *Engine) Trash(ctx context.Context, c *Call, f checkpoint.TrashFilter) (
 	if err != nil {
 		return checkpoint.TrashPage{}, err
 	}
-	db, err := e.points.open()
+	db, err := e.checkpoints.open()
 	if err != nil {
 		return checkpoint.TrashPage{}, err
 	}
@@ -222,7 +222,7 @@ func (e *Engine) Untrash(ctx context.Context, c *Call, id checkpoint.TrashID, dr
 	if err != nil {
 		return nil, err
 	}
-	db, err := e.points.open()
+	db, err := e.checkpoints.open()
 	if err != nil {
 		return nil, err
 	}

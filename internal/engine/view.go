@@ -49,7 +49,7 @@ func (e *Engine) View(ctx context.Context, c *Call, v View) error {
 	if err != nil || sight == nil {
 		return err
 	}
-	e.keepRead(ctx, c, h, sight)
+	e.backUpRead(ctx, c, h, sight)
 	return e.remember(c, h.Object(), sight) // a read that can't be remembered is refused: it would count as unread
 }
 

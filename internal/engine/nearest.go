@@ -17,8 +17,8 @@ type Nearby struct {
 	Names []string // sorted
 }
 
-// maxNear bounds how many names are looked at for a hint.
-const maxNear = 10_000
+// maxNearby bounds how many names are looked at for a hint.
+const maxNearby = 10_000
 
 // Near finds the surroundings of a path that names nothing. It goes through
 // the same doors as a listing, so that a hint tells nothing that Glob would
@@ -60,7 +60,7 @@ func (e *Engine) list(dir string) (Nearby, bool) {
 		return Nearby{}, false // it could lead to something allowed, and shows nothing that is: so whether it is there is not told
 	}
 	n := Nearby{Dir: d.True()}
-	for _, entry := range entries[:min(len(entries), maxNear)] {
+	for _, entry := range entries[:min(len(entries), maxNearby)] {
 		name := entry.Name
 		if entry.Kind == guardfs.KindDir {
 			name += "/"

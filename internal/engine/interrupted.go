@@ -10,15 +10,15 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// leftMarks are the operations that were cut off and that this process could not take back: another may, and until then no call waits for it.
-type leftMarks struct {
+// unrecovered are the operations that were cut off and that this process could not take back: another may, and until then no call waits for it.
+type unrecovered struct {
 	mu     sync.Mutex
 	ids    map[checkpoint.ID]bool
 	locked map[checkpoint.ID]bool // it was told that their paths are locked
 }
 
 // log tells of one, once. What is only locked is not left: whoever wants those paths waits, or is refused.
-func (l *leftMarks) log(logger *slog.Logger, id checkpoint.ID, err error) {
+func (l *unrecovered) log(logger *slog.Logger, id checkpoint.ID, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, locked := errors.AsType[*guardfs.LockedError](err); locked {
@@ -45,22 +45,22 @@ func (l *leftMarks) log(logger *slog.Logger, id checkpoint.ID, err error) {
 	logger.Error("a change that was cut off half-way could not be taken back", "id", id, "err", err)
 }
 
-func (l *leftMarks) has(id checkpoint.ID) bool {
+func (l *unrecovered) has(id checkpoint.ID) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.ids[id]
 }
 
-// cutOffError: paths of a change were left half-way by another one. It has been taken back, or is being.
-type cutOffError struct{ err error }
+// interruptedError: paths of a change were left half-way by another one. It has been taken back, or is being.
+type interruptedError struct{ err error }
 
-func (e *cutOffError) Error() string { return e.err.Error() }
-func (e *cutOffError) Unwrap() error { return e.err }
+func (e *interruptedError) Error() string { return e.err.Error() }
+func (e *interruptedError) Unwrap() error { return e.err }
 
-// cutOff finds, under the locks of a change, another one of the paths that it changes or has looked
+// interrupted finds, under the locks of a change, another one of the paths that it changes or has looked
 // at, that is not over. Mostly that is nobody's any more: one that lives has its locks. Else it is
 // being taken back, by somebody who waits for us, or made and about to be told.
-func (e *Engine) cutOff(ctx context.Context, p *Plan, looked []string) error {
+func (e *Engine) interrupted(ctx context.Context, p *Plan, looked []string) error {
 	failed := func(err error) error {
 		if e.cfg.Checkpoint.OnError == "allow" { // what needs its checkpoint all the same is refused when that is saved
 			e.logger.Warn("it could not be looked for changes that were cut off", "err", err)
@@ -101,7 +101,7 @@ func (e *Engine) cutOff(ctx context.Context, p *Plan, looked []string) error {
 		return false
 	}
 	for _, o := range open {
-		if o.row.Made || e.left.has(o.row.ID) { // of one that was made only temporary names are left
+		if o.row.Made || e.unrecovered.has(o.row.ID) { // of one that was made only temporary names are left
 			continue
 		}
 		op, err := o.db.Get(ctx, o.row.ID, checkpoint.Scope{AllSessions: true})
@@ -113,7 +113,7 @@ func (e *Engine) cutOff(ctx context.Context, p *Plan, looked []string) error {
 		}
 		for i := range op.Changes {
 			if touches(&op.Changes[i]) {
-				return &cutOffError{&guardfs.ConflictError{Path: p.first(), Why: guardfs.BeingTakenBack}}
+				return &interruptedError{&guardfs.ConflictError{Path: p.first(), Why: guardfs.BeingTakenBack}}
 			}
 		}
 	}

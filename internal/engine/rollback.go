@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
@@ -19,9 +18,9 @@ import (
 // it was: after a failure, and after the process died. Which were made is told by which object has
 // which name, and by nothing else, so that it can be begun again at any time.
 
-// A trace is what there is to know of a step to take it back: its two names, and which object has
+// A stepRecord is what there is to know of a step to take it back: its two names, and which object has
 // to be at the path before it and after. The zero object is nothing.
-type trace struct {
+type stepRecord struct {
 	action        Action
 	path          string
 	dir           string // of the hold; of a rename its other name; "" where there is none
@@ -30,18 +29,18 @@ type trace struct {
 	was           string // the hash of the file that was there; "" where nobody knows it
 }
 
-// A passage is the steps of one operation, by whoever carries them out, takes them back or brings
+// A rollback is the steps of one operation, by whoever carries them out, takes them back or brings
 // them to their end.
-type passage struct {
+type rollback struct {
 	e       *Engine
 	tag     string // of the operation
 	process string // that gave the holds their names
-	steps   []trace
+	steps   []stepRecord
 	stored  func(path string) bool // the checkpoint holds what was there
 }
 
 // number is that of the i-th hold. That of a change of one step, which may have no row, is told apart.
-func (p *passage) number(i int) int {
+func (p *rollback) number(i int) int {
 	if len(p.steps) == 1 {
 		return 0
 	}
@@ -49,7 +48,7 @@ func (p *passage) number(i int) int {
 }
 
 // encode is what the row of the operation says of the steps.
-func (p *passage) encode() []byte {
+func (p *rollback) encode() []byte {
 	var b []byte
 	add := func(fields ...string) {
 		for _, f := range fields {
@@ -69,7 +68,7 @@ func (p *passage) encode() []byte {
 }
 
 // decode reads what the row of an operation says, and of each file what it was to become.
-func (p *passage) decode(b []byte, op *checkpoint.Checkpoint) error {
+func (p *rollback) decode(b []byte, op *checkpoint.Checkpoint) error {
 	hashes, stored, was := map[string]string{}, map[string]bool{}, map[string]string{}
 	for i := range op.Changes {
 		c := &op.Changes[i]
@@ -88,7 +87,7 @@ func (p *passage) decode(b []byte, op *checkpoint.Checkpoint) error {
 		return f
 	}
 	for p.process = next(); len(b) > 0; {
-		s := trace{action: Action(next()), path: next(), dir: next(), before: next(), after: next()}
+		s := stepRecord{action: Action(next()), path: next(), dir: next(), before: next(), after: next()}
 		if s.dir == "." {
 			s.dir = path.Dir(s.path)
 		}
@@ -145,7 +144,7 @@ func lasting(i guardfs.Info) string {
 }
 
 // look opens both names of the i-th step.
-func (p *passage) look(i int) (_ *pair, err error) {
+func (p *rollback) look(i int) (_ *pair, err error) {
 	s, out := &p.steps[i], &pair{}
 	defer func() {
 		if err != nil {
@@ -181,14 +180,14 @@ func (p *passage) look(i int) (_ *pair, err error) {
 // errOthers: others have put another thing there since, which stays.
 var errOthers = errors.New("others have changed it since")
 
-// back takes back every step that was made, the last one first, and lists the paths of which that
+// rollBack takes back every step that was made, the last one first, and lists the paths of which that
 // could not be done. again says that it may be possible later.
-func (p *passage) back(ctx context.Context) (stuck []string, again bool) {
+func (p *rollback) rollBack(ctx context.Context) (stuck []string, again bool) {
 	for i := range p.steps {
-		p.remake(ctx, i)
+		p.restoreDirName(ctx, i)
 	}
 	for i := range slices.Backward(p.steps) {
-		err := p.backOne(ctx, i)
+		err := p.rollBackStep(ctx, i)
 		if err == nil {
 			continue
 		}
@@ -203,7 +202,7 @@ func (p *passage) back(ctx context.Context) (stuck []string, again bool) {
 }
 
 // name is that of the step in the agent's tree.
-func (t *trace) name() string {
+func (t *stepRecord) name() string {
 	if inTrash(t.path) {
 		return t.dir
 	}
@@ -211,7 +210,7 @@ func (t *trace) name() string {
 }
 
 // settleTrash has the catalog say of each thing that was moved to the trash, or back, where it is.
-func (p *passage) settleTrash(ctx context.Context, db *checkpoint.DB) error {
+func (p *rollback) settleTrash(ctx context.Context, db *checkpoint.DB) error {
 	var errs []error
 	for i := range p.steps {
 		s := &p.steps[i]
@@ -241,9 +240,9 @@ func (p *passage) settleTrash(ctx context.Context, db *checkpoint.DB) error {
 	return errors.Join(errs...)
 }
 
-// remake gives a directory its name again in which something is: after a power cut what was renamed
+// restoreDirName gives a directory its name again in which something is: after a power cut what was renamed
 // into it may have come to the disk, and its own name may not.
-func (p *passage) remake(ctx context.Context, i int) {
+func (p *rollback) restoreDirName(ctx context.Context, i int) {
 	s := &p.steps[i]
 	if s.action != Mkdir {
 		return
@@ -263,8 +262,8 @@ func (p *passage) remake(ctx context.Context, i int) {
 	}
 }
 
-// backOne takes back one step, if it was made.
-func (p *passage) backOne(ctx context.Context, i int) error {
+// rollBackStep takes back one step, if it was made.
+func (p *rollback) rollBackStep(ctx context.Context, i int) error {
 	s := &p.steps[i]
 	if s.dir == "" {
 		return nil // it comes after all others, and has no way back
@@ -318,7 +317,7 @@ func (p *passage) backOne(ctx context.Context, i int) error {
 }
 
 // renames are the steps that have a rename.
-func (p *passage) renames() (out []*trace) {
+func (p *rollback) renames() (out []*stepRecord) {
 	for i := range p.steps {
 		if s := &p.steps[i]; s.dir != "" {
 			out = append(out, s)
@@ -330,15 +329,15 @@ func (p *passage) renames() (out []*trace) {
 // lastCommits says that the last rename is the commit: all others make the directories for it.
 // Others may have put something into what it moved. They find it there after a kill, and not in the
 // trash.
-func (p *passage) lastCommits() bool {
+func (p *rollback) lastCommits() bool {
 	all := p.renames()
 	return len(all) <= 1 || !slices.ContainsFunc(all[:len(all)-1],
-		func(s *trace) bool { return s.action != Mkdir }) && all[len(all)-1].action != Mkdir
+		func(s *stepRecord) bool { return s.action != Mkdir }) && all[len(all)-1].action != Mkdir
 }
 
-// whole says that no step is as it was before. Where the last rename is the commit, what was to come
+// complete says that no step is as it was before. Where the last rename is the commit, what was to come
 // may never have had a name: then nothing is at its path.
-func (p *passage) whole() (bool, error) {
+func (p *rollback) complete() (bool, error) {
 	for i := range p.steps {
 		s := &p.steps[i]
 		if s.dir == "" {
@@ -357,9 +356,9 @@ func (p *passage) whole() (bool, error) {
 	return true, nil
 }
 
-// clear removes what is in the holds. made says that what was there before goes for good; else it
+// clearHolds removes what is in the holds. made says that what was there before goes for good; else it
 // goes only where the checkpoint has it. What the row does not know is kept.
-func (p *passage) clear(made bool) error {
+func (p *rollback) clearHolds(made bool) error {
 	var errs []error
 	for i := range slices.Backward(p.steps) {
 		s := &p.steps[i]
@@ -372,18 +371,18 @@ func (p *passage) clear(made bool) error {
 			continue
 		}
 		if at.held != "" {
-			known := at.held == s.after || at.held == s.before && s.asItWas(at.hold) &&
+			known := at.held == s.after || at.held == s.before && s.unchanged(at.hold) &&
 				(made || p.stored(s.path) || at.hold.Object().Info.Kind != guardfs.KindFile)
-			errs = append(errs, p.e.dropOrKeep(at.hold, s.path, known))
+			errs = append(errs, p.e.clearHold(at.hold, s.path, known))
 		}
 		at.close()
 	}
 	return errors.Join(errs...)
 }
 
-// asItWas says that what was taken out is what was looked at. Somebody may have written into the file
+// unchanged says that what was taken out is what was looked at. Somebody may have written into the file
 // right before, and then only the process that died could have put it back.
-func (t *trace) asItWas(hold *guardfs.Place) bool {
+func (t *stepRecord) unchanged(hold *guardfs.Place) bool {
 	if t.was == "" || hold.Object().Info.Kind != guardfs.KindFile {
 		return true
 	}
@@ -391,9 +390,9 @@ func (t *trace) asItWas(hold *guardfs.Place) bool {
 	return err == nil && now.Hash == t.was
 }
 
-// dropOrKeep removes what is at a hold, if it is known, and keeps it otherwise. A directory goes
+// clearHold removes what is at a hold, if it is known, and keeps it otherwise. A directory goes
 // only if nothing is in it.
-func (e *Engine) dropOrKeep(hold *guardfs.Place, of string, known bool) error {
+func (e *Engine) clearHold(hold *guardfs.Place, of string, known bool) error {
 	if known {
 		err := hold.Drop(guardfs.Expect{ID: hold.Object().Info.ID})
 		if !inUse(err) {
@@ -406,7 +405,7 @@ func (e *Engine) dropOrKeep(hold *guardfs.Place, of string, known bool) error {
 }
 
 // syncNames puts the names of all steps on stable storage.
-func (p *passage) syncNames() error {
+func (p *rollback) syncNames() error {
 	if !p.e.sync() {
 		return nil
 	}
@@ -431,78 +430,10 @@ func (p *passage) syncNames() error {
 	return nil
 }
 
-// opKey is the lock of an operation: who holds it is alive.
-func opKey(tag string) string { return "op:" + tag }
-
-// dead says that nobody carries out the operation of that tag.
-func (e *Engine) dead(ctx context.Context, tag string) bool {
-	unlock, err := e.lockFor(ctx, "recovery", []string{opKey(tag)}, lockTry)
-	if err == nil {
-		unlock()
-	}
-	return err == nil
-}
-
-// recoverOp brings one operation to its end.
-func (e *Engine) recoverOp(ctx context.Context, o openOp, until time.Time) error {
-	db, row := o.db, o.row
-	op, err := db.Get(ctx, row.ID, checkpoint.Scope{AllSessions: true})
-	if err != nil {
-		return err
-	}
-	if err := e.reaches(op); err != nil {
-		return err
-	}
-	unlock, err := e.lockAll(ctx, op, until, opKey(row.Tag))
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	rows, err := db.Open(ctx) // it may have waited
-	if err != nil {
-		return err
-	}
-	at := slices.IndexFunc(rows, func(r checkpoint.OpenOp) bool { return r.ID == row.ID })
-	if at < 0 {
-		return nil
-	}
-	p := &passage{e: e, tag: row.Tag}
-	if err := p.decode(row.Steps, op); err != nil {
-		return err
-	}
-	if rows[at].Made || p.lastCommits() {
-		whole, err := p.whole()
-		if err == nil && whole && !rows[at].Made { // nobody may have come to sync what it renamed
-			err = p.syncNames()
-		}
-		if err != nil {
-			return err
-		}
-		if whole {
-			return p.finish(ctx, db, row.ID)
-		}
-	}
-	stuck, again := p.back(ctx)
-	if again {
-		return fmt.Errorf("not everything can be taken back at this time: %s", strings.Join(stuck, ", "))
-	}
-	if err := errors.Join(p.settleTrash(ctx, db), p.clear(false)); err != nil {
-		return err
-	}
-	if stuck != nil {
-		e.logger.Warn("of a change that was cut off half-way, not everything could be taken back; "+
-			"its checkpoint holds what was there", "id", row.ID, "paths", stuck)
-		return db.Settle(ctx, row.ID, checkpoint.Foreign)
-	}
-	e.logger.Info("a change that was cut off half-way was taken back", "id", row.ID, "paths",
-		len(op.Changes))
-	return db.Settle(ctx, row.ID, checkpoint.Aborted)
-}
-
 // finish brings a change to its end that was made: what was there before goes, and directories that
 // were to go if they are empty.
-func (p *passage) finish(ctx context.Context, db *checkpoint.DB, id checkpoint.ID) error {
-	if err := errors.Join(p.settleTrash(ctx, db), p.clear(true)); err != nil {
+func (p *rollback) finish(ctx context.Context, db *checkpoint.DB, id checkpoint.ID) error {
+	if err := errors.Join(p.settleTrash(ctx, db), p.clearHolds(true)); err != nil {
 		return err
 	}
 	for i := range p.steps {

@@ -160,7 +160,7 @@ func (e *Engine) isBack(ctx context.Context, mv *Move) (bool, error) {
 		place.Close()
 	}
 	there := err == nil && now.Kind != guardfs.KindAbsent
-	db, err := e.points.open()
+	db, err := e.checkpoints.open()
 	if err != nil {
 		return false, notSaved(err)
 	}

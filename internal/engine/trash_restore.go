@@ -26,9 +26,9 @@ func (e *Engine) entriesAt(ctx context.Context, db *checkpoint.DB, path string, 
 	}
 }
 
-// splitTrees turns those items of a plan that are moved as a whole into moves, and returns the others. Something that belongs to the
+// takeMoves turns those items of a plan that are moved as a whole into moves, and returns the others. Something that belongs to the
 // plan below such a tree can't be changed in the same step: the tree and it are taken back one after the other.
-func (r *restore) splitTrees(ctx context.Context) (rest []*checkpoint.Item, err error) {
+func (r *restore) takeMoves(ctx context.Context) (rest []*checkpoint.Item, err error) {
 	var trees []*checkpoint.Item
 	for i := range r.plan.Items {
 		item := &r.plan.Items[i]
@@ -39,7 +39,7 @@ func (r *restore) splitTrees(ctx context.Context) (rest []*checkpoint.Item, err 
 		}
 	}
 	for _, item := range trees {
-		mv, why, err := r.tree(ctx, r.d.c, item)
+		mv, why, err := r.moveOf(ctx, r.d.c, item)
 		if err != nil {
 			return nil, err
 		}
@@ -52,7 +52,7 @@ func (r *restore) splitTrees(ctx context.Context) (rest []*checkpoint.Item, err 
 		}
 		switch {
 		case why != none && r.o.OnConflict == OnConflictSkip:
-			r.leave(item.Path, why)
+			r.skip(item.Path, why)
 			rest = slices.DeleteFunc(rest, func(other *checkpoint.Item) bool { return below(other.Path, item.Path) })
 		case why != none:
 			return nil, Refuse(Conflicts, "", []Blocked{{Path: item.Path, Why: why}})
@@ -63,8 +63,8 @@ func (r *restore) splitTrees(ctx context.Context) (rest []*checkpoint.Item, err 
 	return rest, nil
 }
 
-// tree says what has to be done to one tree: nil, nothing. why is a conflict.
-func (r *restore) tree(ctx context.Context, c *Call, item *checkpoint.Item) (mv *Move, why Why, err error) {
+// moveOf says what has to be done to one tree: nil, nothing. why is a conflict.
+func (r *restore) moveOf(ctx context.Context, c *Call, item *checkpoint.Item) (mv *Move, why Why, err error) {
 	place, err := r.e.fs.PlaceLink(item.Path)
 	kind := guardfs.KindAbsent
 	if forbidden(err) && r.o.OnConflict == OnConflictSkip {

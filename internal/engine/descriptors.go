@@ -8,45 +8,45 @@ import (
 )
 
 const (
-	// fewFiles there is room for as a rule, and to list what is open would cost an ordinary edit too much.
-	fewFiles = 8
-	// spareFiles stay for the store, for what is open for a moment while many files are written, and for whatever else is going on.
-	spareFiles = 64
+	// fewDescriptors there is room for as a rule, and to list what is open would cost an ordinary edit too much.
+	fewDescriptors = 8
+	// spareDescriptors stay for the store, for what is open for a moment while many files are written, and for whatever else is going on.
+	spareDescriptors = 64
 )
 
-// spare is how many files are to stay for others beside so many of our own.
-func spare(files int) int { return min(16+files, spareFiles) }
+// spareFor is how many files are to stay for others beside so many of our own.
+func spareFor(files int) int { return min(16+files, spareDescriptors) }
 
-// roomToLoad refuses so many paths that their places alone would take all files that the system lets us open.
-func roomToLoad(paths []string) error {
-	if len(paths) <= fewFiles {
+// checkPlaces refuses so many paths that their places alone would take all files that the system lets us open.
+func checkPlaces(paths []string) error {
+	if len(paths) <= fewDescriptors {
 		return nil
 	}
 	n := guardfs.PlacesOpen(slashed(paths))
-	if n <= fewFiles {
+	if n <= fewDescriptors {
 		return nil
 	}
-	if room := guardfs.Room(); n+spare(n) > room {
-		return limit(room)
+	if room := guardfs.Room(); n+spareFor(n) > room {
+		return tooManyPaths(room)
 	}
 	return nil
 }
 
-// limit is the error where room files may be open, for places and what comes with them.
-func limit(room int) error {
-	if most := room - spareFiles - fewFiles; guardfs.SharedDirs && most > fewFiles {
+// tooManyPaths is the error where room files may be open, for places and what comes with them.
+func tooManyPaths(room int) error {
+	if most := room - spareDescriptors - fewDescriptors; guardfs.SharedDirs && most > fewDescriptors {
 		return Refuse(TooManyPaths, "", CountFacts{most, true})
 	}
 	const each = 3 // its directory, its lock, its new content
-	most := fewFiles / each
-	for n := most + 1; n*each+spare(n*(each-1)) <= room; n++ {
+	most := fewDescriptors / each
+	for n := most + 1; n*each+spareFor(n*(each-1)) <= room; n++ {
 		most = n
 	}
 	return Refuse(TooManyPaths, "", CountFacts{Most: most})
 }
 
-// roomFor refuses what would run out of open files half-way, where not even what was done could be put back.
-func (e *Engine) roomFor(p *Plan) error {
+// checkDescriptors refuses what would run out of open files half-way, where not even what was done could be put back.
+func (e *Engine) checkDescriptors(p *Plan) error {
 	var ts targets
 	var tops []string // the topmost of those that have to be made
 	made := map[string]bool{}
@@ -60,17 +60,17 @@ func (e *Engine) roomFor(p *Plan) error {
 			ts = append(ts, s.file)
 		}
 	}
-	return e.room(ts, p.keys(), tops)
+	return e.fitsDescriptors(ts, p.keys(), tops)
 }
 
 // room looks whether there is room for what a change of ts opens and holds. tops are the directories
 // that it has to make in ones that exist.
-func (e *Engine) room(ts targets, keys, tops []string) error {
+func (e *Engine) fitsDescriptors(ts targets, keys, tops []string) error {
 	files, places := e.opens(ts, keys, tops)
-	if files+places <= fewFiles || places+spare(files+places) <= guardfs.Room() {
+	if files+places <= fewDescriptors || places+spareFor(files+places) <= guardfs.Room() {
 		return nil
 	}
-	return limit(guardfs.Room() + guardfs.PlacesOpen(slashed(ts.paths())))
+	return tooManyPaths(guardfs.Room() + guardfs.PlacesOpen(slashed(ts.paths())))
 }
 
 // opens is how many more files a change will open and hold: new contents; and places with their locks, those of directories that are to be made too.
