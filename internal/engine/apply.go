@@ -107,8 +107,8 @@ func (s *apply) syncHolds() error {
 	})
 }
 
-// inParallel runs both at once. The longer one goes first: on a virtual machine the kernel often puts
-// both on one processor, and the second then waits until the first sleeps.
+// inParallel runs both at once. The longer one goes first. On a virtual machine the kernel often
+// puts both on one processor, and the second then waits until the first sleeps.
 func inParallel(first, second func() error) (error, error) {
 	done := make(chan error, 1)
 	go func() { done <- second() }()
@@ -261,7 +261,7 @@ func (s *apply) syncNames() error {
 	return nil
 }
 
-// abort ends a change that failed with cause: what was made of it is taken back.
+// abort ends a change that failed with cause. What was made of it is taken back.
 func (s *apply) abort(ctx context.Context, cause error) error {
 	if !s.staged { // nothing was made; of some not even the hold
 		for i := range s.moves {

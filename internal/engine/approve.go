@@ -16,8 +16,8 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// ask puts a plan before whoever may approve it, bound to its digest. grant is "" when nobody had to be
-// asked.
+// ask puts a plan before whoever may approve it, bound to its digest. grant is "" when nobody had
+// to be asked.
 func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, err error) {
 	if !e.cfg.RequireApproval && c.Tier != approval.TierAsk {
 		if c.Tier == approval.TierNotify {
@@ -40,7 +40,8 @@ func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, err e
 		if ctx.Err() != nil {
 			return "", ctx.Err() // the caller hung up
 		}
-		return "", fmt.Errorf("asking for approval: %w", err) // an approver that can't answer has not approved
+		// An approver that can't answer has not approved.
+		return "", fmt.Errorf("asking for approval: %w", err)
 	}
 	if err != nil {
 		a = approval.Answer{Decision: approval.TimedOut}
@@ -212,8 +213,10 @@ func (e *Engine) Modified(t *Target) error { return Refuse(Modified, t.True, e.m
 // Meanwhile is a diff of what changed since the session read the target, for a Next that can go on.
 func (e *Engine) Meanwhile(t *Target) string { return e.modified(t).Diff }
 
-// Keep remembers content of path, its true name, that a session was shown or wrote, so that a later conflict can show what changed
-// since. It is kept in plain, so what must not be stored in plain is not: excluded paths, and with encrypt_to everything.
+// Keep remembers content that a session was shown or wrote, so that a later conflict can show what
+// changed since. path is its canonical path.
+//
+// The content is kept in plain. So excluded paths are not kept, and with encrypt_to nothing is.
 func (e *Engine) Keep(path, hash string, content []byte) {
 	if e.ledger == nil || hash == "" || e.cfg.Checkpoint.EncryptTo != "" || e.excluded(path) {
 		return

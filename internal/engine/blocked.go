@@ -43,7 +43,7 @@ func known(w Why) Why {
 var (
 	ChangedOutside  = known(rewind.ChangedOutside)
 	ChangedByOthers = known(rewind.ChangedByOthers)
-	LastPurged      = known(rewind.LastPurged)  // what it became last was purged: nobody can tell whether it is that
+	LastPurged      = known(rewind.LastPurged)  // its last content was purged: can't be compared
 	LastRemoved     = known(rewind.LastRemoved) // the same, by retention
 	SameLines       = known(rewind.SameLines)   // later changes touch the lines that are to come back
 	Occupied        = newWhy("occupied")
@@ -87,8 +87,8 @@ var (
 	KindNow      = newWhy("kind_now")      // guardfs.Kind
 )
 
-// mayReplace is why a restore can't or must not change a target: WouldLose, ReadOnly,
-// HardLinked, or a *guardfs.PathError where the system would not let it.
+// mayReplace refuses a target that a restore can't or must not change: WouldLose, ReadOnly,
+// HardLinked, or a *guardfs.PathError where the system does not let us write.
 func (r *restore) mayReplace(t *Target) error {
 	if r.e.notBackedUp(t) {
 		return Refuse(WouldLose, t.True, nil)
@@ -105,8 +105,8 @@ func (r *restore) mayReplace(t *Target) error {
 	return err
 }
 
-// unseen is why a restore that may skip leaves alone what it can't look at; none for an error that
-// stops it. place is nil where not even its directory could be opened.
+// unseen is why a restore with "skip" passes by a path that it can't look at; none for an error
+// that stops it. place is nil where not even its directory could be opened.
 func (r *restore) unseen(name string, err error, place *guardfs.Place) Why {
 	if err == nil || r.o.OnConflict != OnConflictSkip {
 		return none
@@ -135,7 +135,8 @@ func (r *restore) unseen(name string, err error, place *guardfs.Place) Why {
 	return none
 }
 
-// blockedWhy is a mayReplace as the reason why a path is left alone; none for any other error.
+// blockedWhy turns an error of mayReplace into the reason why a path is skipped. It is none for any
+// other error.
 func blockedWhy(err error) Why {
 	r, _ := errors.AsType[*Refusal](err)
 	switch {
@@ -153,7 +154,8 @@ func blockedWhy(err error) Why {
 	return none
 }
 
-// allowed asks the system early whether the directory of path, or the nearest one that exists above it, can be written. place may be nil.
+// allowed asks the system early whether the directory of a path can be written, or the nearest one
+// above that exists. place may be nil.
 func (e *Engine) allowed(place *guardfs.Place, name string) error {
 	if place == nil {
 		p, err := e.fs.PlaceLink(name)
@@ -173,7 +175,7 @@ func (e *Engine) allowed(place *guardfs.Place, name string) error {
 	return err
 }
 
-// notBackedUp says that the change would put something else in the place of content that the store can't or must not hold.
+// notBackedUp says that the change would replace content that the store can't or must not hold.
 func (e *Engine) notBackedUp(t *Target) bool {
 	b := t.Before
 	if !b.Exists || b.Info.Kind != guardfs.KindFile || e.storable(t.True, int64(len(b.Content))) {

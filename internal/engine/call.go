@@ -125,8 +125,8 @@ func (e *Engine) attempt(ctx context.Context, c *Call, op Operation) (outcome st
 	return cmp.Or(op.Refuse(ctx, cause), outcomeHost), cause
 }
 
-// intend writes the intent before anything changes; a record that can't be
-// written stops the change.
+// intend writes the intent to the audit log before anything changes. Without that record there is
+// no change.
 func (e *Engine) intend(c *Call) error {
 	r := e.record(c, "intent")
 	if err := e.log.Append(r); err != nil {
@@ -232,8 +232,9 @@ func (e *Engine) asking(a approval.Approver) approval.Approver {
 	return asking{a, e.calls.closing}
 }
 
-// asking takes a question back when its call or the engine ends. An Approver must come back then. One that does not,
-// because it waits for a person, or for the very Shut that waits for it, is left behind, and its answer is not heard.
+// asking takes a question back when its call or the engine ends. Then an Approver must return. One
+// that does not is left behind, and its answer is not heard: it may be waiting for a person, or for
+// the very Shut that waits for it.
 type asking struct {
 	of      approval.Approver
 	closing context.Context

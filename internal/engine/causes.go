@@ -13,8 +13,8 @@ import (
 	"moltisfs/internal/policy"
 )
 
-// The causes of refusals, and the types of their facts. Errors of the rooms below are their own facts.
-// Of two that would fit, the first counts.
+// The causes of refusals, and the types of their facts. Errors of the packages below are their own
+// facts. Of two that fit, the first counts.
 var (
 	HalfMade = own(CodeIOError, "half_made")   // HalfFacts; the code is that of what failed
 	BadName  = own(CodeBadRequest, "bad_name") // NameFacts
@@ -139,7 +139,7 @@ type NameFacts struct {
 	Bytes int    // of a name that is too long; 0: it is not printable text
 }
 
-// HalfFacts are those of a change that failed after it had begun, and of which not all could be taken back.
+// HalfFacts are of a change that failed half-way and could not be taken back as a whole.
 type HalfFacts struct {
 	Err        error    // why it failed
 	Left       []string // what is, or may be, not as it was before, sorted
@@ -147,13 +147,13 @@ type HalfFacts struct {
 	Marked     bool     // recovery tries again
 }
 
-// PlanFacts are what a checkpoint, or the time since a point, has something to say of.
+// PlanFacts are what a checkpoint, or the time since one, has something to say of.
 type PlanFacts struct {
 	Held   []string
 	Denied int // and so many paths more that policy keeps from being named
 }
 
-// CountFacts say about how many paths of a change would do with the files that this process may open.
+// CountFacts say how many paths a change may have, with the files that this process may open.
 type CountFacts struct {
 	Most int
 	Dirs bool // Most counts the directories that the paths are in

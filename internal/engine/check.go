@@ -25,7 +25,8 @@ func Check(cfg config.FS) error {
 	return errors.Join(checkRoot(cfg.WorkspaceRoot, free, judge), checkHooks(cfg.Hooks, free), free.Close())
 }
 
-// checkRoot refuses a workspace_root that can't be searched: each Glob and Grep would be told so, and no model can mend it.
+// checkRoot refuses a workspace_root that can't be searched. Else every Glob and Grep would fail
+// with that, and no model can mend it.
 func checkRoot(root string, free *guardfs.FS, judge guardfs.Judge) error {
 	if root == "" {
 		return nil
@@ -61,7 +62,8 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// checkHooks refuses hooks whose program is not there: each call would be refused, and only the log would say why.
+// checkHooks refuses hooks whose program is missing. Else every call would be refused, and only the
+// log would say why.
 func checkHooks(cfg config.Hooks, free *guardfs.FS) error {
 	var errs []error
 	for _, list := range []struct {
@@ -116,7 +118,8 @@ func idle(free *guardfs.FS, rule string, opens bool) (why, hint string) {
 		if opens && whole && kind == guardfs.KindDir {
 			return shown(named) + " is a directory, and nothing in it is allowed by that", "write " + shown(strings.TrimSuffix(named, "/")+"/**")
 		}
-		if whole || !opens { // what is named may be made later; the directory that it is to be in is there already
+		// What is named may be made later. Its directory has to be there already.
+		if whole || !opens {
 			named = path.Dir(named)
 			kind, known = kindOf(free, named)
 		}

@@ -10,11 +10,15 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// A directory that is not open to all is remembered once the session has read or changed something in it: if somebody removes it with all it holds, a
-// restore must not make it anew for all to see. That goes for those below the workspace root; where none is set, for the one that holds the file. The
-// record is that of a mere read, which no rewind and no undo covers.
+// Once a session has read or changed something in a directory that is not open to all, the mode of
+// that directory is recorded. Somebody may remove it with all it holds, and a restore must not make
+// it anew for all to see.
+//
+// This holds for directories below the workspace root. Where none is set, it holds for the one with
+// the file. The record has the kind of a read, so no rewind and no undo covers it.
 
-// recordClosedDirs records the closed directories above these paths, unless that was done in this turn. It is for later: an error costs no more than that.
+// recordClosedDirs records the closed directories above these paths, once a turn. It is for later,
+// so an error is only logged.
 func (e *Engine) recordClosedDirs(ctx context.Context, c *Call, paths ...string) {
 	if !e.cfg.CheckpointBeforeMutation {
 		return
@@ -97,7 +101,7 @@ func (r *restore) seen(missing map[string]bool) map[string]fs.FileMode {
 	return out
 }
 
-// modeAbove is the mode of the deepest directory above dir that is there; 0 when that can't be told.
+// modeAbove is the mode of the nearest directory above dir that exists; 0 when that is unknown.
 func (e *Engine) modeAbove(dir string) fs.FileMode {
 	for dir = path.Dir(dir); ; dir = path.Dir(dir) {
 		h, err := e.fs.Resolve(dir, guardfs.Look)

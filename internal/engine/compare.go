@@ -23,8 +23,9 @@ type Compared struct {
 	Binary         bool
 }
 
-// Compare shows what a checkpoint's call changed, or, with now set, what has become of its paths up to now. It changes nothing. Content of
-// paths that today's policy does not let this session read is not shown: those are counted in denied.
+// Compare shows what a checkpoint's call changed, or, with now set, what has become of its paths
+// since. It changes nothing. Paths that this session may not read today are not shown: denied
+// counts them.
 func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore, now bool) (out []Compared, left []Blocked, denied int, err error) {
 	if e, err = e.begun(c); err != nil {
 		return nil, nil, 0, err
@@ -112,10 +113,12 @@ func (e *Engine) lookAt(
 		return checkpoint.State{Kind: checkpoint.File}, content, none, err
 	}
 	h, err := e.fs.Resolve(path, guardfs.Read)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) { // a file in the place of its directory is a missing path, as for stateOf
+	// A file in the place of its directory is a missing path, as for stateOf.
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return checkpoint.State{Kind: checkpoint.Absent}, nil, none, nil
 	}
-	if no, ok := errors.AsType[*guardfs.PathError](err); ok { // policy has spoken: the others can be shown all the same
+	// Policy has allowed it: the other paths can be shown.
+	if no, ok := errors.AsType[*guardfs.PathError](err); ok {
 		return s, nil, NotLookedAt.Of(no.Err), nil
 	}
 	if err != nil {

@@ -8,16 +8,17 @@ import (
 )
 
 const (
-	// fewDescriptors there is room for as a rule, and to list what is open would cost an ordinary edit too much.
+	// Up to fewDescriptors nobody looks: to list what is open would cost an ordinary edit too much.
 	fewDescriptors = 8
-	// spareDescriptors stay for the store, for what is open for a moment while many files are written, and for whatever else is going on.
+	// spareDescriptors stay free for the store, for what many writes open for a moment, and for
+	// whatever else is going on.
 	spareDescriptors = 64
 )
 
-// spareFor is how many files are to stay for others beside so many of our own.
+// spareFor is how many descriptors are to stay free beside so many of our own.
 func spareFor(files int) int { return min(16+files, spareDescriptors) }
 
-// checkPlaces refuses so many paths that their places alone would take all files that the system lets us open.
+// checkPlaces refuses paths so many that to open their directories alone takes all descriptors.
 func checkPlaces(paths []string) error {
 	if len(paths) <= fewDescriptors {
 		return nil
@@ -26,26 +27,27 @@ func checkPlaces(paths []string) error {
 	if n <= fewDescriptors {
 		return nil
 	}
-	if room := guardfs.Room(); n+spareFor(n) > room {
-		return tooManyPaths(room)
+	if free := guardfs.Room(); n+spareFor(n) > free {
+		return tooManyPaths(free)
 	}
 	return nil
 }
 
-// tooManyPaths is the error where room files may be open, for places and what comes with them.
-func tooManyPaths(room int) error {
-	if most := room - spareDescriptors - fewDescriptors; guardfs.SharedDirs && most > fewDescriptors {
+// tooManyPaths is the refusal where this many more files may be opened.
+func tooManyPaths(free int) error {
+	if most := free - spareDescriptors - fewDescriptors; guardfs.SharedDirs && most > fewDescriptors {
 		return Refuse(TooManyPaths, "", CountFacts{most, true})
 	}
 	const each = 3 // its directory, its lock, its new content
 	most := fewDescriptors / each
-	for n := most + 1; n*each+spareFor(n*(each-1)) <= room; n++ {
+	for n := most + 1; n*each+spareFor(n*(each-1)) <= free; n++ {
 		most = n
 	}
 	return Refuse(TooManyPaths, "", CountFacts{Most: most})
 }
 
-// checkDescriptors refuses what would run out of open files half-way, where not even what was done could be put back.
+// checkDescriptors refuses a plan that would run out of descriptors half-way. Then not even the
+// steps that were made could be taken back.
 func (e *Engine) checkDescriptors(p *Plan) error {
 	var ts targets
 	var tops []string // the topmost of those that have to be made
@@ -63,8 +65,8 @@ func (e *Engine) checkDescriptors(p *Plan) error {
 	return e.fitsDescriptors(ts, p.keys(), tops)
 }
 
-// room looks whether there is room for what a change of ts opens and holds. tops are the directories
-// that it has to make in ones that exist.
+// fitsDescriptors counts what a change of ts opens and holds. tops are the directories that it has
+// to make in ones that exist.
 func (e *Engine) fitsDescriptors(ts targets, keys, tops []string) error {
 	files, places := e.opens(ts, keys, tops)
 	if files+places <= fewDescriptors || places+spareFor(files+places) <= guardfs.Room() {
@@ -73,7 +75,8 @@ func (e *Engine) fitsDescriptors(ts targets, keys, tops []string) error {
 	return tooManyPaths(guardfs.Room() + guardfs.PlacesOpen(slashed(ts.paths())))
 }
 
-// opens is how many more files a change will open and hold: new contents; and places with their locks, those of directories that are to be made too.
+// opens is how many more files a change opens: new contents; and places with their locks, also
+// those of directories to be made.
 func (e *Engine) opens(ts targets, keys, tops []string) (files, places int) {
 	for _, t := range ts {
 		if t.place == nil && !t.Unchanged() {

@@ -23,10 +23,11 @@ type Reading uint8
 
 // The readings. That a file must have been read at all is for the configuration to say.
 const (
-	ReadNone  Reading = iota // nothing: a restore has its own rule for what others did
-	ReadSome                 // what was read of it must be what is there
-	ReadStale                // likewise; but where files need not be read, the maker judges a stale one itself
-	ReadWhole                // all that is there, because all of it is replaced
+	ReadNone Reading = iota // nothing: a restore has its own rule for what others did
+	ReadSome                // what was read of it must be what is there
+	// likewise; but where files need not be read, the maker judges a stale one itself
+	ReadStale
+	ReadWhole // all that is there, because all of it is replaced
 )
 
 // Rules is what a file has to be like to be changed.
@@ -38,16 +39,18 @@ type Rules struct {
 	Link    bool   // the symbolic link itself is meant; else one is refused
 }
 
-// A Desk is where a plan is made. Each look goes by handle and through the policy, and is made again
-// once what the plan changes is locked.
+// A Desk is where a plan is made. Each look goes by handle and through the policy. All looks are
+// made again once the paths of the plan are locked.
 type Desk struct {
 	e     *Engine
 	c     *Call
 	files targets
 	moves []*Move
-	tops  map[string]string // by a path in each directory that something comes into: the topmost one that is missing
-	drops []string          // directories that go
-	swaps []string          // where a directory gives way to a file or link, or comes in the place of one
+	// by a path in each directory that gets something new: the topmost directory that is missing
+	tops  map[string]string
+	drops []string // directories that go
+	// where a directory gives way to a file or link, or takes the place of one
+	swaps []string
 
 	held func(path string) (text []byte, held bool, err error) // by the client
 }
@@ -103,7 +106,8 @@ func (d *Desk) plan(p Plan) (*Plan, error) {
 		if t.Unchanged() {
 			continue
 		}
-		if t.rules.Read == ReadNone { // of the many files of such a plan, those that stay are nobody's business
+		// Such a plan has many files. Those that stay as they are need no diff.
+		if t.rules.Read == ReadNone {
 			if err := d.e.changeable(t); err != nil {
 				return nil, err
 			}
@@ -127,8 +131,8 @@ func (d *Desk) plan(p Plan) (*Plan, error) {
 	return &p, nil
 }
 
-// above are the steps that make the directories that are missing above a path; none where the plan has
-// them already for another path in its directory. name is the true one that it is to have.
+// above makes the directories that are missing above a path, unless the plan makes them already for
+// another path. name is the canonical path that it will have.
 func (d *Desk) above(spelled, name string) (steps []Step, err error) {
 	key := path.Dir(filepath.ToSlash(spelled)) + "/x"
 	if _, known := d.tops[key]; known && spelled == name {
@@ -163,8 +167,7 @@ func (d *Desk) rmdir(name string) (Step, error) {
 	return s, nil // what can't be looked at is met again
 }
 
-// move is the step that moves a tree, or whatever it is, to the trash as a whole or back from there.
-// back: it has come back already.
+// move is the step that moves something to the trash as a whole, or back. back: it is back already.
 func (d *Desk) move(mv *Move) (s Step, back bool, err error) {
 	d.moves = append(d.moves, mv)
 	if back, err = d.e.loadMove(mv); err != nil {
@@ -245,8 +248,8 @@ func (d *Desk) moved(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// Change is the changing chain, the road to the agent's tree. Read it downward; any line may refuse,
-// and then everything is as it was.
+// Change is how everything in the agent's tree changes. Read it downward. Any line may refuse, and
+// then everything is as it was.
 func (e *Engine) Change(ctx context.Context, c *Call, make Maker) (*Done, error) {
 	e, err := e.begun(c)
 	if err != nil {
@@ -254,7 +257,8 @@ func (e *Engine) Change(ctx context.Context, c *Call, make Maker) (*Done, error)
 	}
 	d := &Desk{e: e, c: c, held: func(path string) ([]byte, bool, error) { return c.held(ctx, path) }}
 	defer func() { d.close() }()
-	p, err := d.make(ctx, make) // policy speaks in every look; seen and unchanged? then the new content
+	// Policy judges every look. A file is refused here if it was not read, or has changed since.
+	p, err := d.make(ctx, make)
 	if err != nil {
 		return nil, err
 	}
@@ -327,11 +331,12 @@ func (d *Desk) alone(ctx context.Context, p *Plan, make Maker, approved bool) (_
 	return nil, nil, &guardfs.ConflictError{Path: p.first(), Why: guardfs.DirInTurns}
 }
 
-// lockSteps takes the locks of a plan, once nobody is left who died half-way through another change of
-// these paths: what was left like that is taken back first. What the store planned is planned anew then: a
-// restore gets a *interruptedError.
+// lockSteps takes the locks of a plan. If a process died half-way through another change of these
+// paths, that change is taken back first. A restore then gets an *interruptedError, since its plan
+// came from the store before that.
 func (e *Engine) lockSteps(ctx context.Context, c *Call, p *Plan, looked []string) (unlock func(), err error) {
-	for start := time.Now(); ; time.Sleep(time.Millisecond) { // where another takes it back, or is about to finish
+	// Another process may be taking it back, or about to finish.
+	for start := time.Now(); ; time.Sleep(time.Millisecond) {
 		if unlock, err = e.lock(ctx, c.Tool, p.keys()); err != nil {
 			return nil, err
 		}

@@ -9,8 +9,8 @@ import (
 	"moltisfs/internal/policy"
 )
 
-// A plan may put a directory in the place of a file or link, and something below it, where nothing can
-// be as long as the file is there. A desk knows such places in advance.
+// A plan may put a directory in the place of a file or link, and something below it. Nothing can be
+// there as long as the file is. So a desk notes such places in advance.
 
 // swapAbove is the path of those that trade that p is below; "" for none.
 func (d *Desk) swapAbove(p string) string {

@@ -20,7 +20,8 @@ func inUse(err error) bool {
 	return errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST)
 }
 
-// removeEmpty removes a directory if it is empty, and, unless lasting is "", only that one. It being gone is no error.
+// removeEmpty removes a directory if it is empty. Unless lasting is "", it must be that object. A
+// directory that is gone is no error.
 func (e *Engine) removeEmpty(dir, lasting string) error {
 	for try := 0; ; try++ {
 		place, err := e.fs.PlaceLink(dir)
@@ -54,7 +55,7 @@ func (e *Engine) removeEmpty(dir, lasting string) error {
 	}
 }
 
-// drop removes what is empty of directories that are given innermost first, and lists those that stay.
+// drop removes directories that are empty, innermost first, and lists those that stay.
 func (e *Engine) drop(dirs []string) (kept []Blocked) {
 	for _, d := range dirs {
 		err := e.removeEmpty(d, "")

@@ -8,7 +8,7 @@
 //
 // Guarantees: a call that is refused has changed nothing; the pre-state is
 // durable before a change is visible; what was approved is what runs; a
-// change is published only over the very bytes that it was computed from,
+// change is swapped in only over the very bytes that it was computed from,
 // across goroutines, sessions and processes. If policy, audit, approval,
 // checkpoint or ledger cannot answer, the call is refused.
 //
@@ -39,7 +39,8 @@ import (
 	"moltisfs/internal/policy"
 )
 
-// Options is what an Engine is made of where its rules are ready. Config, Judge and DataDir are needed.
+// Options is what an Engine is made of once its rules are ready. Config, Judge and DataDir are
+// needed.
 type Options struct {
 	Config   config.FS
 	Judge    guardfs.Judge

@@ -11,8 +11,8 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// A parked tree may take long to remove. Before the first name of it goes the catalog has this at the end of its place, so that nobody
-// brings half a tree back; then it goes in slices.
+// A tree in the trash may take long to remove. So the catalog first gets this suffix at the end of
+// its place, and nobody brings half a tree back. Then the tree goes in slices.
 const goneSuffix = ".gone"
 
 const (
@@ -44,8 +44,8 @@ func (x *expiry) again() {
 	x.at = time.Time{}
 }
 
-// expire removes what was parked longer ago than its time, for as long as a change may be held up by it; the next one goes on. What the
-// store holds expires there.
+// expire removes what has been in the trash for longer than its time. It stops before it delays the
+// change that called it; the next change goes on. The store expires its own.
 func (e *Engine) expire(ctx context.Context) {
 	if !e.expiry.due(e.now(), expireEvery) {
 		return
@@ -75,7 +75,7 @@ func (e *Engine) expire(ctx context.Context) {
 	}
 }
 
-// purgeTrashed removes one parked tree for good.
+// purgeTrashed removes one tree in the trash for good.
 func purgeTrashed(ctx context.Context, trash *guardfs.FS, db *checkpoint.DB, t *checkpoint.Trashed) error {
 	name, marked := strings.CutSuffix(t.Parked, goneSuffix)
 	place, err := trash.PlaceLink(name) // a volume that is not there now keeps its entries
@@ -104,7 +104,8 @@ func purgeTrashed(ctx context.Context, trash *guardfs.FS, db *checkpoint.DB, t *
 	return errors.Join(db.TrashSettle(ctx, t.ID, checkpoint.Gone), db.TrashDrop(ctx, t.ID))
 }
 
-// EmptyTrash forgets entries of the trash, and removes what is parked of them for good. For an operator: nobody is asked, and no policy.
+// EmptyTrash forgets entries of the trash, and removes for good what was moved there. It is for an
+// operator: neither a person nor the policy is asked.
 func EmptyTrash(ctx context.Context, db *checkpoint.DB, entries []checkpoint.Trashed) error {
 	trash, err := guardfs.New(guardfs.Options{Judge: ownTrash{}})
 	if err != nil {

@@ -10,14 +10,16 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// unrecovered are the operations that were cut off and that this process could not take back: another may, and until then no call waits for it.
+// unrecovered are the interrupted operations that this process could not take back. Another process
+// may. No call waits for them here.
 type unrecovered struct {
 	mu     sync.Mutex
 	ids    map[checkpoint.ID]bool
 	locked map[checkpoint.ID]bool // it was told that their paths are locked
 }
 
-// log tells of one, once. What is only locked is not left: whoever wants those paths waits, or is refused.
+// log warns of an operation, once. One whose paths are only locked does not count as unrecovered: a
+// call on those paths waits, or is refused.
 func (l *unrecovered) log(logger *slog.Logger, id checkpoint.ID, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -26,7 +28,7 @@ func (l *unrecovered) log(logger *slog.Logger, id checkpoint.ID, err error) {
 			l.locked = map[checkpoint.ID]bool{}
 		}
 		if !l.locked[id] {
-			logger.Warn("what became of a change that was cut off can't be settled as long as its paths are locked", "id", id, "err", err)
+			logger.Warn("an interrupted change has to wait: its paths are locked", "id", id, "err", err)
 		}
 		l.locked[id] = true
 		return
@@ -39,7 +41,8 @@ func (l *unrecovered) log(logger *slog.Logger, id checkpoint.ID, err error) {
 	}
 	l.ids[id] = true
 	if errors.Is(err, errOutOfReach) {
-		logger.Warn("a change that was cut off half-way is left, with its checkpoint, to a start whose rules let it reach all its paths", "id", id, "err", err)
+		logger.Warn("an interrupted change is left to a start that may reach all its paths",
+			"id", id, "err", err)
 		return
 	}
 	logger.Error("a change that was cut off half-way could not be taken back", "id", id, "err", err)
@@ -51,18 +54,20 @@ func (l *unrecovered) has(id checkpoint.ID) bool {
 	return l.ids[id]
 }
 
-// interruptedError: paths of a change were left half-way by another one. It has been taken back, or is being.
+// interruptedError: another change of these paths died half-way. It has been taken back, or is
+// being.
 type interruptedError struct{ err error }
 
 func (e *interruptedError) Error() string { return e.err.Error() }
 func (e *interruptedError) Unwrap() error { return e.err }
 
-// interrupted finds, under the locks of a change, another one of the paths that it changes or has looked
-// at, that is not over. Mostly that is nobody's any more: one that lives has its locks. Else it is
-// being taken back, by somebody who waits for us, or made and about to be told.
+// interrupted finds another operation on the paths of a plan, or on what it looked at, whose
+// outcome is unknown. We hold the locks of these paths, so mostly its process is dead. Else
+// somebody is taking it back and waits for us, or it was made and is about to say so.
 func (e *Engine) interrupted(ctx context.Context, p *Plan, looked []string) error {
 	failed := func(err error) error {
-		if e.cfg.Checkpoint.OnError == "allow" { // what needs its checkpoint all the same is refused when that is saved
+		// A change that needs its checkpoint all the same is refused when that is saved.
+		if e.cfg.Checkpoint.OnError == "allow" {
 			e.logger.Warn("it could not be looked for changes that were cut off", "err", err)
 			return nil
 		}
@@ -91,7 +96,8 @@ func (e *Engine) interrupted(ctx context.Context, p *Plan, looked []string) erro
 				return true
 			}
 		}
-		if c.Role == roleTree || becameDir(c) || gaveWay(c) { // what comes into its directory stands in the way of taking it back
+		// Anything new in such a directory keeps it from being taken back.
+		if c.Role == roleTree || becameDir(c) || gaveWay(c) {
 			for p := range ours {
 				if below(p, c.Path) {
 					return true
@@ -101,7 +107,8 @@ func (e *Engine) interrupted(ctx context.Context, p *Plan, looked []string) erro
 		return false
 	}
 	for _, o := range open {
-		if o.row.Made || e.unrecovered.has(o.row.ID) { // of one that was made only temporary names are left
+		// One that was made has left no more than temporary names.
+		if o.row.Made || e.unrecovered.has(o.row.ID) {
 			continue
 		}
 		op, err := o.db.Get(ctx, o.row.ID, checkpoint.Scope{AllSessions: true})

@@ -9,8 +9,9 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// lock takes the locks of some places for one change. Who waits longer than lockWait behind a process that does not let go is told who it
-// is, and changes nothing. holder is what others are told of us meanwhile: the tool, never whose session.
+// lock takes the locks of some places for one change. A caller who waits longer than lockWait is
+// told who has them, and changes nothing. holder is what others are told of us: the tool, never
+// whose session.
 func (e *Engine) lock(ctx context.Context, holder string, keys []string) (unlock func(), err error) {
 	return e.lockFor(ctx, holder, keys, e.lockWait)
 }
@@ -22,13 +23,15 @@ func (e *Engine) lockFor(ctx context.Context, holder string, keys []string, wait
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	unlock, err = e.locks.For(holder).Lock(ctx, keys...)
-	if _, locked := errors.AsType[*guardfs.LockedError](err); err != nil && !locked { // nothing of the agent's: its words would be taken for an answer about its files
+	// Not the agent's fault: the words of this error would read as an answer about its files.
+	if _, locked := errors.AsType[*guardfs.LockedError](err); err != nil && !locked {
 		err = &hostError{"locking what the call changes, in the data directory", err}
 	}
 	return unlock, err
 }
 
-// eachName hands over the true name of path, and those of the missing directories above it, until add has had enough.
+// eachName hands over the canonical path, then those of the missing directories above it, until add
+// returns false.
 func (e *Engine) eachName(p string, add func(name string) (more bool)) {
 	place, err := e.fs.PlaceLink(p)
 	if err == nil {

@@ -14,17 +14,20 @@ import (
 
 // MoveArgs say what gets which name.
 type MoveArgs struct {
-	From, To  string
-	Overwrite bool  // a file or link that is at To gives way to a file or link, and is in the checkpoint
+	From, To string
+	// A file or link at To gives way to a file or link, and is in the checkpoint.
+	Overwrite bool
 	Rules     Rules // Hash is that of a file at From
 	DryRun    bool
 }
 
-// Move gives a file, a symbolic link (itself) or a directory with all it holds another name: an
-// ordinary change, checkpointed whatever the config says. It is one rename. Where that can't be done,
-// as to another volume, all is made at To and removed at From, in one change all the same. Each file
-// is on record under both names, so that its history goes on; what the store can't or must not hold
-// is therefore not moved. What holds for a deletion holds at From, and what holds for a new file at To.
+// Move renames a file, a symbolic link (itself) or a directory with all it holds. It has a
+// checkpoint whatever the config says.
+//
+// It is one rename as a rule. To another volume, everything is made at To and removed at From,
+// still as one change. Each file is on record under both names, so its history goes on. So what the
+// store can't or must not hold is not moved. From has to pass the rules of a deletion, To those of
+// a new file.
 func (e *Engine) Move(ctx context.Context, c *Call, a MoveArgs) (*Done, error) {
 	for apart := false; ; apart = true {
 		done, err := e.Change(ctx, c, func(ctx context.Context, d *Desk) (p *Plan, err error) {

@@ -57,7 +57,8 @@ func (e *Engine) list(dir string) (Nearby, bool) {
 		return Nearby{}, false
 	}
 	if len(entries) == 0 && e.judge.Judge(h.Object(), guardfs.Look) != nil {
-		return Nearby{}, false // it could lead to something allowed, and shows nothing that is: so whether it is there is not told
+		// It may lead to something allowed, and shows nothing that is. So nobody is told that it exists.
+		return Nearby{}, false
 	}
 	n := Nearby{Dir: d.True()}
 	for _, entry := range entries[:min(len(entries), maxNearby)] {

@@ -45,8 +45,8 @@ type opened struct {
 	recorded bool // what does not come by Do is refused; tests over OpenOver call the chains alone
 }
 
-// Open opens everything that a configuration asks for: data directory, policy, readers, store, ledger
-// and search index. cfg has been checked. Nothing of the agent's tree is touched. The error is a
+// Open opens everything that a configuration asks for: data directory, policy, readers, store,
+// ledger and search index. cfg has been checked. The agent's tree is not touched. The error is a
 // *datadir.Error, one or more *config.Problem, or that of a broken host.
 func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 	if h.Logger == nil {
@@ -148,7 +148,7 @@ func newPolicy(cfg config.FS, protect []string, logger *slog.Logger) (*guardfs.F
 		if p == "" {
 			continue
 		}
-		// Who can put another link in the place of one of the names decides what the next start reads there.
+		// Whoever can replace a link among these names decides what the next start reads.
 		for _, name := range guardfs.Names(p) {
 			o.Protected = append(o.Protected, policy.Protected{Path: name, Why: "our own data, configuration or program"})
 		}

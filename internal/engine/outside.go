@@ -17,9 +17,11 @@ import (
 type outside struct {
 	mu    sync.Mutex
 	turns map[ledger.Key]string // the turn that a session is in
-	looks map[string]look       // what a path was at the last look, so that what did not move is not read again
-	dirs  map[string]bool       // that were looked at for recordClosedDirs in this turn, with those above
-	kept  map[readKey]string    // what of a session's reads is in the store
+	// by path, what the last look found: what did not move is not read again
+	looks map[string]look
+	// which recordClosedDirs has seen in this turn
+	dirs map[string]bool
+	kept map[readKey]string // what of a session's reads is in the store
 }
 
 type look struct {
@@ -34,9 +36,11 @@ type readKey struct {
 
 const maxLooks = 50_000
 
-// BeginTurn marks the beginning of the call's turn, if it is a new one: from here on "restore to this turn" has a meaning, and what
-// others changed since the session last looked is on record. It refuses nothing: a store that fails here will fail the next
-// change, which is where it matters.
+// BeginTurn begins the call's turn, if it is a new one. From here on "restore to this turn" means
+// something, and what others changed since the session last looked is on record.
+//
+// It refuses nothing. If the store fails here, the next change fails too, and that is where it
+// matters.
 func (e *Engine) BeginTurn(ctx context.Context, c *Call) {
 	if c.Turn == "" || !e.cfg.CheckpointBeforeMutation {
 		return
@@ -75,8 +79,9 @@ func (e *Engine) beginTurn(ctx context.Context, c *Call) error {
 	return err
 }
 
-// recordOutside compares the files that the call's session knows with what is recorded of them, and records what others changed. skip, if not
-// nil, says which to pass over. "" when nothing had changed.
+// recordOutside compares the files that the call's session knows with what is recorded of them, and
+// records what others changed. skip says which paths to pass over; it may be nil. The answer is ""
+// when nothing had changed.
 func (e *Engine) recordOutside(ctx context.Context, db *checkpoint.DB, c *Call, skip func(path string) bool) (checkpoint.ID, error) {
 	known, err := db.Known(ctx, checkpoint.Scope{Principal: c.Principal, Session: c.Session})
 	if err != nil {
@@ -117,7 +122,8 @@ func (e *Engine) recordOutside(ctx context.Context, db *checkpoint.DB, c *Call, 
 	return saved.ID, err
 }
 
-// movedAway says whether a tree that path was in is in the trash: then nobody from outside has removed it.
+// movedAway says whether name was in a tree that is in the trash: then the tools removed it, and
+// nobody from outside.
 func (e *Engine) movedAway(ctx context.Context, db *checkpoint.DB, name string) (bool, error) {
 	for dir := path.Dir(name); len(dir) > 1; dir = path.Dir(dir) {
 		entries, err := e.entriesAt(ctx, db, dir, false)
@@ -139,13 +145,14 @@ func (e *Engine) movedAway(ctx context.Context, db *checkpoint.DB, name string) 
 	return false, nil
 }
 
-// observe looks what became of a path since the session recorded it. What policy denies by now, and what
-// is too large to be read, is passed over. Where something is that no tool makes, such as a directory in
-// the place of a file or a file in that of its directory, what was there is gone.
+// observe looks what became of a path since the session recorded it. It passes by what policy
+// denies today, and what is too large to be read. Where there is a directory in the place of a
+// file, or the reverse, what was there is gone: no tool makes that.
 func (e *Engine) observe(k *checkpoint.Known) (checkpoint.Change, bool) {
 	out := checkpoint.Change{Path: k.Path, Role: "target", Before: k.Own, After: checkpoint.State{Kind: checkpoint.Absent}}
 	if k.Own.Kind == checkpoint.File && k.Own.Hash == "" {
-		out.Skipped = checkpoint.SkipNotRead // recorded without content and hash, as a file too large to read
+		// It was recorded without content and hash, as a file too large to read.
+		out.Skipped = checkpoint.SkipNotRead
 	}
 	place, err := e.fs.PlaceLink(k.Path)
 	if err != nil {
@@ -186,8 +193,8 @@ func (e *Engine) observe(k *checkpoint.Known) (checkpoint.Change, bool) {
 	return out, true
 }
 
-// backUpRead stores what the session has just read, as on_read wants it, so that a later change by others is noticed or can be
-// undone. A read is not refused because that failed.
+// backUpRead stores what the session has just read, as on_read wants it. So a later change by
+// others is noticed, or can be undone. If that fails the read goes on.
 func (e *Engine) backUpRead(ctx context.Context, c *Call, h *guardfs.Handle, s *Sight) {
 	how := e.cfg.Checkpoint.OnRead
 	if how != "hash" && how != "content" || !e.cfg.CheckpointBeforeMutation {

@@ -236,7 +236,8 @@ func (p *Plan) unsaved() bool {
 func (e *Engine) store(ctx context.Context, c *Call, ts targets, p *Plan) (*Done, error) {
 	t := p.Steps[0].file
 	s := &apply{c: c, p: p, done: &Done{Targets: ts}, moves: make([]movement, 1)}
-	s.e, s.tag = e, p.Op.Tag              // no steps: the disk tells nothing, and recovery takes it for made
+	// There are no steps: the disk tells nothing, and recovery takes the change for made.
+	s.e, s.tag = e, p.Op.Tag
 	lasting := context.WithoutCancel(ctx) // a call that was given up has an outcome too
 	err := s.save(ctx)
 	if err == nil {

@@ -18,7 +18,7 @@ import (
 // Action is what a step does at its path.
 type Action string
 
-// The actions. What goes, goes as it is: a directory that is removed is empty by then, or is renamed.
+// The actions. A directory that is removed is empty by then, or is renamed.
 const (
 	Put    Action = "put"    // a file, new or in the place of a file or link
 	Link   Action = "link"   // a symbolic link, likewise
@@ -50,9 +50,9 @@ type Step struct {
 	move *Move   // of Rename
 }
 
-// A Plan is what one call does, in the order in which it does it: first what goes, the deepest first;
-// then directories, the topmost first; then renames that bring something, then files and links. So a
-// path may occur twice: that is how a file takes the place of a directory.
+// A Plan is what one call does, in this order: removals, the deepest first; directories, the
+// topmost first; renames that bring something; files and links. So a path may occur twice: that is
+// how a file takes the place of a directory.
 type Plan struct {
 	Steps   []Step
 	Summary string        // one line for the person who approves
@@ -65,7 +65,8 @@ type Plan struct {
 
 	Left []Blocked // paths that it leaves alone, and why
 
-	trash map[string]*checkpoint.Trashed // by path: how long the trash keeps what is removed there by itself
+	// by path: how long the trash keeps what is removed there
+	trash map[string]*checkpoint.Trashed
 }
 
 // PlanError: a plan contradicts itself. No call may bring that about.
@@ -149,8 +150,8 @@ func (p *Plan) Paths() []string {
 	return append(meant, dirs...)
 }
 
-// keys are the lock keys of all that is changed. What is not there yet is locked by its name, and so
-// is every directory that has to be made for it, or goes.
+// keys are the lock keys of all that is changed. A path that is not there yet is locked by its
+// name, and so is every directory that is made or goes.
 func (p *Plan) keys() (out []string) {
 	if p.Op.Tag != "" {
 		out = append(out, opKey(p.Op.Tag))

@@ -15,13 +15,13 @@ import (
 	"moltisfs/internal/policy"
 )
 
-// recover brings to an end what processes that are no more have left half-way, the newest first:
-// what was made as a whole goes on, all else is taken back, and the temporary names that are left go.
-// It runs before the first call, before a restore, and where a change meets what is half made.
+// recover ends what dead processes have left half-way, the newest first. An operation that was made
+// as a whole is finished. Any other is taken back. Then the temporary names go. It runs before the
+// first call, before a restore, and where a change meets an interrupted one.
 //
-// Where today's policy denies one of the paths nothing is decided: that is left to whoever may reach
-// them all, such as the next call with another root. For the locks of others it waits until then, in
-// total; what is still locked is left for later.
+// An operation is left as it is where today's policy denies one of its paths. Whoever may reach
+// them all decides, such as the next call with another root. recover waits for locks until then, in
+// total. What is still locked is for later.
 func (e *Engine) recover(ctx context.Context, until time.Time) error {
 	if !e.temps.AnyDead() {
 		return nil
@@ -44,7 +44,7 @@ func (e *Engine) recover(ctx context.Context, until time.Time) error {
 	return nil
 }
 
-// An openOp is an operation that nobody has settled.
+// An openOp is an operation whose row says no outcome.
 type openOp struct {
 	row   checkpoint.OpenOp
 	steps *rollback // without what is known of contents; nil where they can't be read
@@ -147,8 +147,8 @@ func (e *Engine) recoverOp(ctx context.Context, o openOp, until time.Time) error
 	return db.Settle(ctx, row.ID, checkpoint.Aborted)
 }
 
-// unsettled is a *interruptedError when the plan takes back a change of which nobody could tell yet whether
-// it was made, because others hold the locks of its paths, or are just looking.
+// unsettled is an *interruptedError when the plan undoes a change whose outcome is unknown, because
+// its paths are locked or somebody is just looking.
 func (e *Engine) unsettled(ctx context.Context, plan *checkpoint.Plan) error {
 	if !e.temps.AnyDead() {
 		return nil
@@ -162,7 +162,7 @@ func (e *Engine) unsettled(ctx context.Context, plan *checkpoint.Plan) error {
 	return err
 }
 
-// gaveWay says that a file or link was to take the place of a directory; becameDir, that a directory was to take that of a file or link.
+// gaveWay says that a file or link was to take the place of a directory; becameDir, the reverse.
 func gaveWay(c *checkpoint.Recorded) bool {
 	return c.Role != roleTree && c.Before.Kind == checkpoint.Dir && (c.After.Kind == checkpoint.File || c.After.Kind == checkpoint.Symlink)
 }
@@ -171,7 +171,8 @@ func becameDir(c *checkpoint.Recorded) bool {
 	return c.Role != roleTree && c.After.Kind == checkpoint.Dir && (c.Before.Kind == checkpoint.File || c.Before.Kind == checkpoint.Symlink)
 }
 
-// stateOf looks at a path as a mutation would. A missing directory on the way, or a file in the place of one, is a missing path.
+// stateOf looks at a path as a change would. A missing directory on the way is a missing path, and
+// so is a file in its place.
 func (e *Engine) stateOf(path string) (checkpoint.State, error) {
 	place, err := e.fs.PlaceLink(path)
 	if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok || errors.Is(err, syscall.ENOTDIR) {
@@ -194,7 +195,8 @@ func (e *Engine) stateOf(path string) (checkpoint.State, error) {
 	return state(b), nil
 }
 
-// errOutOfReach: policy lets another process, or a later one, reach what was cut off, not this one.
+// errOutOfReach: policy denies this process a path of an interrupted operation. Another process may
+// reach it.
 var errOutOfReach = errors.New("some of its paths are out of reach")
 
 // reaches refuses where policy denies any path of the operation.
@@ -211,8 +213,9 @@ func (e *Engine) reaches(op *checkpoint.Checkpoint) error {
 	return nil
 }
 
-// lockAll takes the locks of all paths of an operation that can be reached: those that a change of them would take, whatever is there by then. It
-// waits until then for others, but always a moment. Also are more keys to lock with them.
+// lockAll locks all paths of an operation that can be reached, whatever is there by now, with the
+// keys that a change of them would take. also are more keys. It waits for others until then, but
+// always a moment.
 func (e *Engine) lockAll(ctx context.Context, op *checkpoint.Checkpoint, until time.Time,
 	also ...string) (func(), error) {
 	const rounds = 16 // as often as directories may come and go under us
@@ -232,7 +235,8 @@ func (e *Engine) lockAll(ctx context.Context, op *checkpoint.Checkpoint, until t
 	return nil, &guardfs.ConflictError{Path: op.Changes[0].Path, Why: guardfs.DirInTurns}
 }
 
-// recoveryKeys are the lock keys of the paths of an operation: of each place, and of each name where nothing may be, as those of a plan are.
+// recoveryKeys are the lock keys of an operation's paths, as those of a plan are: of each place,
+// and of each name where nothing may be.
 func (e *Engine) recoveryKeys(op *checkpoint.Checkpoint) map[string]bool {
 	keys := map[string]bool{}
 	for _, c := range op.Changes {

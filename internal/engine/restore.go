@@ -16,15 +16,18 @@ import (
 const (
 	OnConflictRefuse = "refuse" // nothing at all is changed
 	OnConflictSkip   = "skip"   // that path is left alone
-	OnConflictForce  = "force"  // it is overwritten; its content now is in the restore's own checkpoint
-	OnConflictMerge  = "merge"  // three-way merge; what overlaps is a conflict still
+	// it is overwritten; its content now is in the restore's own checkpoint
+	OnConflictForce = "force"
+	OnConflictMerge = "merge" // three-way merge; what overlaps is a conflict still
 )
 
 // RestoreOptions says how a restore is carried out.
 type RestoreOptions struct {
 	OnConflict string // "" is OnConflictRefuse
 	DryRun     bool
-	KeepTimes  bool // files get the modification times that they had; else now, so that builds notice
+	// KeepTimes gives files the modification times that they had. Else it is now, so that builds
+	// notice.
+	KeepTimes bool
 }
 
 // Restored is what became of a restore.
@@ -33,18 +36,19 @@ type Restored struct {
 	Plan    *checkpoint.Plan
 	Skipped []Blocked
 	Merged  map[string]bool // by true path
-	// Outside are, of a rewind, checkpoints of what others changed meanwhile; that was left alone.
+	// Outside are, of a rewind, checkpoints of what others changed meanwhile. That stays.
 	Outside []checkpoint.ID
-	// Denied counts paths of the plan that today's policy keeps from being named; they were left alone.
+	// Denied counts paths of the plan that policy does not let us name. They were skipped.
 	Denied int
-	// Passed: all that an undo or redo could have done was skipped; the next one goes on with the change beyond it.
+	// Passed: an undo or redo had only what it skipped. The next one goes on beyond it.
 	Passed bool
-	// Metadata is, by true path, how far a file that was there got back what it had; what did not differ is not told.
+	// Metadata is, by canonical path, what came back of the metadata of files that were there. What
+	// did not differ is not told.
 	Metadata map[string]rewind.Metadata
 }
 
-// Restore carries out a plan of the store as an ordinary guarded mutation under today's policy: all paths or none,
-// checkpointed itself, so that it can be undone. Who asks is taken from c.
+// Restore carries out a plan of the store as an ordinary change under today's policy: all paths or
+// none. It has a checkpoint of its own, so it can be undone. Whose plan it is, c says.
 func (e *Engine) Restore(ctx context.Context, c *Call, r checkpoint.Restore, o RestoreOptions) (*Restored, error) {
 	e, err := e.begun(c)
 	if err != nil {
@@ -61,8 +65,8 @@ func (e *Engine) Restore(ctx context.Context, c *Call, r checkpoint.Restore, o R
 	return out, err
 }
 
-// alsoOutside records what others changed of what the session knows, beside what a rewind was about, and adds it to the answer. The rewind has been
-// made: an error costs no more than that.
+// alsoOutside records what else others changed of what the session knows, and adds it to the answer
+// of a rewind. The rewind was made, so an error is only logged.
 func (e *Engine) alsoOutside(ctx context.Context, c *Call, only []string, out *Restored) {
 	just := map[string]bool{}
 	for _, t := range out.Targets {
@@ -82,8 +86,8 @@ func (e *Engine) alsoOutside(ctx context.Context, c *Call, only []string, out *R
 	}
 }
 
-// planFor is the plan of r for the call's session. A path that r names and that policy denies is refused before anybody looks whether the plan has
-// it; one that the plan does not have is NotInPlan.
+// planFor is the plan of r for the call's session. A path in r that policy denies is refused first,
+// so nobody learns whether the plan has it. One that the plan does not have is NotInPlan.
 func (e *Engine) planFor(ctx context.Context, c *Call, db *checkpoint.DB, r checkpoint.Restore) (*checkpoint.Plan, error) {
 	who := e.scope(c)
 	r.Principal, r.Session, r.AllSessions = who.Principal, who.Session, who.AllSessions
@@ -123,7 +127,7 @@ func (e *Engine) unplanned(ctx context.Context, db *checkpoint.DB, r checkpoint.
 	return Refuse(NotInPlan, path, no)
 }
 
-// hiding takes the name out of a denial of a path that the session knows from its history only.
+// hiding takes the name out of a denial: the session knows the path only from its history.
 func (e *Engine) hiding(items []checkpoint.Item, err error) error {
 	no, ok := errors.AsType[*policy.Denied](err)
 	if !ok || e.denied(no.Path) == nil {
@@ -138,7 +142,7 @@ func (e *Engine) hiding(items []checkpoint.Item, err error) error {
 	return &Refusal{Hidden.Code, Hidden, "", max(n, 1), err}
 }
 
-// hide takes out of the plan of a restore that may skip what can't even be named.
+// hide takes denied paths out of the plan of a restore with "skip".
 func (r *restore) hide() {
 	r.plan.Items = slices.DeleteFunc(r.plan.Items, func(it checkpoint.Item) bool {
 		no := r.e.denied(it.Path) != nil
@@ -155,7 +159,8 @@ func within(path, dir string) bool {
 	return ok && (rest == "" || rest[0] == '/' || rest[0] == '\\')
 }
 
-// Undo takes back the newest change of the call's session that is not undone; again and again, it walks back.
+// Undo takes back the newest change of the call's session that is not undone. Called again and
+// again, it walks back.
 func (e *Engine) Undo(ctx context.Context, c *Call, o RestoreOptions) (*Restored, error) {
 	return e.carryOut(ctx, c, o, func(db *checkpoint.DB) (*checkpoint.Plan, error) {
 		return db.Undo(ctx, checkpoint.Scope{Principal: c.Principal, Session: c.Session})
@@ -193,9 +198,10 @@ type todo struct {
 	paths []string                    // files, links, and what takes the place of one or gives it
 	links map[string]bool             // of paths: the symbolic link itself is meant
 	dirs  []Step                      // to be there, from the top down
-	drop  []string                    // directories to go, from the bottom up, where nothing is in them then
-	moves []*Move                     // what goes to the trash as a whole, or comes back
-	goes  map[string]bool             // whether it is removed, as far as it was looked at
+	// directories to go if they are empty, the deepest first
+	drop  []string
+	moves []*Move         // what goes to the trash as a whole, or comes back
+	goes  map[string]bool // whether it is removed, as far as it was looked at
 
 	conflicts []Blocked // conflicts
 	inTheWay  []string  // files in the place of directories, which can't give way
@@ -221,7 +227,8 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find p
 
 func (e *Engine) carryOutOnce(ctx context.Context, c *Call, db *checkpoint.DB, o RestoreOptions, find planner) (*Restored, error) {
 	if !o.DryRun { // also what this very process had to leave half-way
-		if err := e.recover(ctx, time.Now()); err != nil { // what it can do at once: only what this plan is about is waited for
+		// It does what it can at once. Only what this plan is about is waited for.
+		if err := e.recover(ctx, time.Now()); err != nil {
 			return nil, err
 		}
 	}
@@ -243,7 +250,8 @@ func (e *Engine) carryOutOnce(ctx context.Context, c *Call, db *checkpoint.DB, o
 	r.out.Done = done
 	if !o.DryRun {
 		r.untrash(ctx)
-		r.kept = slices.DeleteFunc(r.kept, func(k Blocked) bool { // another took it away before it was our turn
+		// Another may have taken it away before it was our turn.
+		r.kept = slices.DeleteFunc(r.kept, func(k Blocked) bool {
 			now, err := e.stateOf(k.Path)
 			return err == nil && now.Kind != checkpoint.Dir
 		})
@@ -255,8 +263,8 @@ func (e *Engine) carryOutOnce(ctx context.Context, c *Call, db *checkpoint.DB, o
 	return r.out, nil
 }
 
-// idle puts on record that an undo or redo had nothing to do, because all is as it was already
-// or all of it was skipped; or undo would stay here for ever.
+// idle records an undo or redo that had nothing to do, since all is as it was or all was skipped.
+// Without that record the next undo would find the same change again.
 func (r *restore) idle(ctx context.Context, c *Call) error {
 	// Unless somebody else has just done it, and has it on record.
 	if now, err := r.find(r.db); errors.Is(err, checkpoint.ErrNothing) || err == nil && now.UndoOf != r.plan.UndoOf {

@@ -32,7 +32,8 @@ func (r *restore) dirsToMake() error {
 		case why == none && err == nil && is == guardfs.KindDir:
 			continue
 		case why == none && err == nil && is == guardfs.KindAbsent:
-			why, err = r.mayChange(cmp.Or(r.d.swapAbove(d.Path), d.Path)) // only there is something to look at
+			// Nothing can be looked at below what a plan swaps.
+			why, err = r.mayChange(cmp.Or(r.d.swapAbove(d.Path), d.Path))
 		case why == none && err == nil && r.o.OnConflict == OnConflictSkip:
 			why = OtherKind.Of(is)
 		case why == none && err == nil:
@@ -51,8 +52,8 @@ func (r *restore) dirsToMake() error {
 	return nil
 }
 
-// dirsToGo keeps of the directories that are to go those that can, innermost first: one that was a file
-// in between stands elsewhere in the plan.
+// dirsToGo picks those directories that can go, the deepest first. One that was a file in between
+// is elsewhere in the plan.
 func (r *restore) dirsToGo(ctx context.Context) error {
 	slices.SortFunc(r.drop, func(a, b string) int { return strings.Compare(b, a) })
 	all := r.drop
@@ -93,8 +94,8 @@ func (r *restore) dirsToGo(ctx context.Context) error {
 	return nil
 }
 
-// remade says that the directory at a path is younger than the Mkdir that made one there: it is somebody
-// else's. What was made on the way to a file goes if it is empty, whoever made it.
+// remade says that a directory is younger than the Mkdir that made one there: it is somebody
+// else's. What was made as the parent of a file goes if it is empty, whoever made it.
 func (r *restore) remade(ctx context.Context, name string) bool {
 	for i := range r.plan.Items {
 		item := &r.plan.Items[i]
@@ -142,8 +143,9 @@ func (r *restore) dirNow(name string) (is guardfs.Kind, why Why, err error) {
 	return is, none, err
 }
 
-// oneOrTheOther finds what can't be there together: a file or link, and something below it, that the plan wants back as they were at different times. A
-// restore that may skip leaves the file alone; what is below it tells more of what was there.
+// oneOrTheOther finds paths that exclude each other. A file or link is wanted as it was at one
+// time, and something below it as it was at another. With "skip" the file is skipped, because what
+// is below it tells more of what was there.
 func (r *restore) oneOrTheOther() error {
 	var wanted []string
 	for _, name := range r.paths {
@@ -179,7 +181,7 @@ func (r *restore) oneOrTheOther() error {
 	return nil
 }
 
-// settleDirs leaves of the directories those that come and go, now that it is known what the targets become.
+// settleDirs decides which directories come and go, now that it is known what the files become.
 func (r *restore) settleDirs() {
 	var dirs, comes []string
 	for i := range r.dirs {
@@ -207,7 +209,7 @@ func (r *restore) settleDirs() {
 	}
 }
 
-// onlyHolds looks whether dir is a directory with nothing in it but what goes. why says what keeps it.
+// onlyHolds looks whether dir has nothing in it but what goes. why says what keeps it.
 func (e *Engine) onlyHolds(dir string, goes map[string]bool) (there bool, why Why) {
 	h, err := e.fs.Resolve(dir, guardfs.Remove)
 	if _, no := errors.AsType[*policy.Denied](err); no || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {

@@ -101,7 +101,8 @@ func after(b rewind.Becomes) After {
 	return After{Kind: guardfs.KindAbsent}
 }
 
-// trashUnsavable adds the move to the trash of a file that is to go and that the store can't or must not hold, as Delete does. False: it is no such.
+// trashUnsavable moves a file to the trash that is to go and that the store can't or must not hold,
+// as Delete does. It is false for any other file.
 func (r *restore) trashUnsavable(ctx context.Context, item *checkpoint.Item) (bool, error) {
 	if item.Want.Kind != checkpoint.Absent || item.Role == checkpoint.RoleParent {
 		return false, nil
@@ -153,8 +154,9 @@ func (t *Target) leaveAsIs() {
 	}
 }
 
-// drift is a diff from the last content that the store knows, or if that is none that the session may see, from what its own last change left, to
-// what is there. "" when the store does not hold it.
+// drift is a diff from the last content that the store knows to what is there. Where the session
+// may not see that content, it is the one that its own last change left. "" when the store does not
+// hold it.
 func (r *restore) drift(ctx context.Context, t *Target, item *checkpoint.Item) string {
 	last := item.Head
 	if !item.HeadSeen {
@@ -170,8 +172,8 @@ func (r *restore) drift(ctx context.Context, t *Target, item *checkpoint.Item) s
 	return diff.Unified(t.True, diff.Edited, diff.Patch(text(known), text(t.Before.Content)))
 }
 
-// untrash takes those entries out of the trash that belong to what was undone, if all that was in them is in its place again as it was. It is a
-// matter of tidiness: an error costs an entry that stays until its time is over.
+// untrash takes entries of what was undone out of the trash, if everything in them is in its place
+// again as it was. On an error the entry stays until its time is over.
 func (r *restore) untrash(ctx context.Context) {
 	there := map[string]checkpoint.State{}
 	for _, t := range r.out.Targets {

@@ -179,7 +179,7 @@ func (r *restore) skip(name string, why Why) {
 	r.out.Skipped = append(r.out.Skipped, Blocked{Path: name, Why: why})
 }
 
-// steps adds to p what becomes of all that was loaded and of the directories, and what was left alone.
+// steps adds to p what becomes of the files that were loaded and of the directories.
 func (r *restore) steps(ctx context.Context, p Plan) (*Plan, error) {
 	for _, dir := range r.drop {
 		s, err := r.d.rmdir(dir)

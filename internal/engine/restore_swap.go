@@ -9,7 +9,8 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// swapped looks whether item has to trade a directory for a file or link, or the reverse: only where that is what the store knows is there.
+// swapped says whether item trades a directory for a file or link, or the reverse. It does so only
+// where the store knows what is there now.
 func (r *restore) swapped(item *checkpoint.Item) bool {
 	place, err := r.e.fs.PlaceLink(item.Path)
 	if err != nil {
@@ -31,8 +32,8 @@ func (r *restore) swapped(item *checkpoint.Item) bool {
 
 func leaf(k checkpoint.Kind) bool { return k == checkpoint.File || k == checkpoint.Symlink }
 
-// belowFile says that item is to be absent, and is because a file or link is in the place of its directory: the link that the store knows to be there,
-// where it leads to a directory.
+// belowFile says that item is to be absent, and is: a file or link is in the place of its
+// directory. Of a link that leads to a directory it must be the one that the store knows.
 func (r *restore) belowFile(item *checkpoint.Item) bool {
 	if item.Want.Kind != checkpoint.Absent {
 		return false
@@ -50,7 +51,8 @@ func (r *restore) belowFile(item *checkpoint.Item) bool {
 	return errors.Is(err, syscall.ENOTDIR)
 }
 
-// whole makes sure, once it is known what each target becomes, that directories that give way are empty by then.
+// whole makes sure that directories that give way will be empty. By now it is known what each file
+// becomes.
 func (r *restore) whole() (conflicts []Blocked) {
 	for _, t := range r.d.files {
 		if !t.givesWay() {

@@ -18,8 +18,8 @@ import (
 // it was: after a failure, and after the process died. Which were made is told by which object has
 // which name, and by nothing else, so that it can be begun again at any time.
 
-// A stepRecord is what there is to know of a step to take it back: its two names, and which object has
-// to be at the path before it and after. The zero object is nothing.
+// A stepRecord is what it takes to take back a step: its two names, and which object is at the path
+// before it and after. The zero object is nothing.
 type stepRecord struct {
 	action        Action
 	path          string
@@ -29,8 +29,8 @@ type stepRecord struct {
 	was           string // the hash of the file that was there; "" where nobody knows it
 }
 
-// A rollback is the steps of one operation, by whoever carries them out, takes them back or brings
-// them to their end.
+// A rollback is the steps of one operation, as its row has them. Whoever makes them, takes them
+// back or finishes them has one.
 type rollback struct {
 	e       *Engine
 	tag     string // of the operation
@@ -39,7 +39,7 @@ type rollback struct {
 	stored  func(path string) bool // the checkpoint holds what was there
 }
 
-// number is that of the i-th hold. That of a change of one step, which may have no row, is told apart.
+// number is that of the i-th hold. A change of one step, which may have no row, has number 0.
 func (p *rollback) number(i int) int {
 	if len(p.steps) == 1 {
 		return 0
@@ -180,8 +180,8 @@ func (p *rollback) look(i int) (_ *pair, err error) {
 // errOthers: others have put another thing there since, which stays.
 var errOthers = errors.New("others have changed it since")
 
-// rollBack takes back every step that was made, the last one first, and lists the paths of which that
-// could not be done. again says that it may be possible later.
+// rollBack takes back every step that was made, the last one first. stuck are the paths where it
+// could not. again says that it may work later.
 func (p *rollback) rollBack(ctx context.Context) (stuck []string, again bool) {
 	for i := range p.steps {
 		p.restoreDirName(ctx, i)
@@ -240,8 +240,8 @@ func (p *rollback) settleTrash(ctx context.Context, db *checkpoint.DB) error {
 	return errors.Join(errs...)
 }
 
-// restoreDirName gives a directory its name again in which something is: after a power cut what was renamed
-// into it may have come to the disk, and its own name may not.
+// restoreDirName gives a directory its name again if something is in it. After a power cut the disk
+// may have what was renamed into it, and not its own rename.
 func (p *rollback) restoreDirName(ctx context.Context, i int) {
 	s := &p.steps[i]
 	if s.action != Mkdir {
@@ -326,17 +326,16 @@ func (p *rollback) renames() (out []*stepRecord) {
 	return out
 }
 
-// lastCommits says that the last rename is the commit: all others make the directories for it.
-// Others may have put something into what it moved. They find it there after a kill, and not in the
-// trash.
+// lastCommits says that the last rename is the commit: all others make directories for it. Others
+// may have put something into what it moved. After a kill they find it there, and not in the trash.
 func (p *rollback) lastCommits() bool {
 	all := p.renames()
 	return len(all) <= 1 || !slices.ContainsFunc(all[:len(all)-1],
 		func(s *stepRecord) bool { return s.action != Mkdir }) && all[len(all)-1].action != Mkdir
 }
 
-// complete says that no step is as it was before. Where the last rename is the commit, what was to come
-// may never have had a name: then nothing is at its path.
+// complete says that all steps were made. Where the last rename is the commit, what was to come may
+// never have got its name: then nothing is at its path, and the answer is no.
 func (p *rollback) complete() (bool, error) {
 	for i := range p.steps {
 		s := &p.steps[i]
@@ -356,8 +355,8 @@ func (p *rollback) complete() (bool, error) {
 	return true, nil
 }
 
-// clearHolds removes what is in the holds. made says that what was there before goes for good; else it
-// goes only where the checkpoint has it. What the row does not know is kept.
+// clearHolds removes what is in the holds. What was there before the change goes for good if the
+// change was made, else only where the checkpoint has it. What the row does not know is kept.
 func (p *rollback) clearHolds(made bool) error {
 	var errs []error
 	for i := range slices.Backward(p.steps) {
@@ -380,8 +379,8 @@ func (p *rollback) clearHolds(made bool) error {
 	return errors.Join(errs...)
 }
 
-// unchanged says that what was taken out is what was looked at. Somebody may have written into the file
-// right before, and then only the process that died could have put it back.
+// unchanged says that what was taken out is what was looked at. Somebody may have written into the
+// file right before, and only the process that died could have put it back.
 func (t *stepRecord) unchanged(hold *guardfs.Place) bool {
 	if t.was == "" || hold.Object().Info.Kind != guardfs.KindFile {
 		return true
@@ -390,8 +389,8 @@ func (t *stepRecord) unchanged(hold *guardfs.Place) bool {
 	return err == nil && now.Hash == t.was
 }
 
-// clearHold removes what is at a hold, if it is known, and keeps it otherwise. A directory goes
-// only if nothing is in it.
+// clearHold removes what is at a hold if it is known, and else keeps it under another name. A
+// directory goes only if it is empty.
 func (e *Engine) clearHold(hold *guardfs.Place, of string, known bool) error {
 	if known {
 		err := hold.Drop(guardfs.Expect{ID: hold.Object().Info.ID})

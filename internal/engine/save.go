@@ -141,8 +141,8 @@ func halfMade(cause error, left []string, id checkpoint.ID, again bool) error {
 	return r // its cause is no Err of it: who tells of that alone says that nothing was changed
 }
 
-// Why a checkpoint does not hold what a change leaves behind, though it holds what was there before: as long as that stands in its place, no restore
-// overwrites it, because it could not be brought back.
+// Why a checkpoint lacks the new content of a change, though it has the old one. As long as that
+// new content is in place no restore overwrites it, because it could not be brought back.
 const (
 	SkippedNewTooLarge = "new_content_too_large" // above max_file_bytes
 	SkippedNewExcluded = "new_content_excluded"
@@ -162,7 +162,8 @@ func (e *Engine) newNotBackedUp(ts targets) string {
 	return ""
 }
 
-// unsaved finds a content that goes with the change and is neither in the checkpoint nor in the trash; nil when there is none.
+// unsaved finds a content that the change destroys: it is neither in the checkpoint nor in the
+// trash. nil when there is none.
 func unsaved(changes []checkpoint.Change, skipped []checkpoint.Skip) *checkpoint.Skip {
 	for i := range skipped {
 		for _, c := range changes {
@@ -174,7 +175,8 @@ func unsaved(changes []checkpoint.Change, skipped []checkpoint.Skip) *checkpoint
 	return nil
 }
 
-// dirState is what a directory looks like that is to go. It has to be known: it may have to come back.
+// dirState is the state of a directory that is to go. It is recorded, because it may have to come
+// back.
 func (e *Engine) dirState(dir string) (checkpoint.State, error) {
 	gone := checkpoint.State{Kind: checkpoint.Absent}
 	place, err := e.fs.PlaceLink(dir)
@@ -227,7 +229,8 @@ func (t *Target) isNew() bool {
 	return t.After.Kind == guardfs.KindFile && t.After.Meta == nil && !t.Before.Exists
 }
 
-// metaAfter is what the file will have. It waits for the temp file of a new one, not for its content.
+// metaAfter is the metadata that the file will have. It waits for the temporary file, not for its
+// content.
 func (t *Target) metaAfter() guardfs.Metadata {
 	switch {
 	case t.After.Meta != nil && t.place == nil:
@@ -262,7 +265,8 @@ func state(b *guardfs.Before) checkpoint.State {
 	return s
 }
 
-// metadata is what a restored file gets. Not its old time: to builds and editors the restore is a change like any other.
+// metadata is what a restored file gets. Not its old time: to builds and editors a restore is a
+// change like any other.
 func metadata(s checkpoint.State) *guardfs.Metadata {
 	return &guardfs.Metadata{Mode: s.Mode & (fs.ModePerm | fs.ModeSticky), UID: s.UID, GID: s.GID, Xattrs: s.Xattrs}
 }

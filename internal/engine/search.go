@@ -46,8 +46,8 @@ func (s *searching) close() error {
 	return err
 }
 
-// gitExcludes reads the user's own ignore rules. They lie outside the tree and are the user's, not the model's, to choose: no
-// policy is asked, and nothing of them is told.
+// gitExcludes reads the user's own ignore rules. They lie outside the tree, and the user chose
+// them, not the model. So no policy is asked, and nothing of them is told.
 func (e *Engine) gitExcludes() []byte {
 	if e.search.excludes == "" {
 		return nil

@@ -90,15 +90,15 @@ func (e *Engine) List(ctx context.Context, c *Call, path string) (*Listing, erro
 	return out, nil
 }
 
-// listed is one entry of a directory. way: policy hides it, but not everything below it, so that it may
-// be entered; unnamed: and not be told.
+// listed is one entry of a directory. way: policy hides it but not everything below it, so it may
+// be entered. unnamed: it must not be told either.
 type listed struct {
 	Entry
 	way, unnamed bool
 }
 
-// list looks at the entries of d, by name. What has gone meanwhile is left out. What can't be looked at
-// has its kind alone.
+// list looks at the entries of d, by name. It leaves out what has gone meanwhile. What can't be
+// looked at has only its kind.
 func list(ctx context.Context, d *guardfs.Dir) (out []listed, denied int, err error) {
 	names, denied, err := d.ListWays(nil)
 	if err != nil {

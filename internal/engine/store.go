@@ -66,8 +66,8 @@ func (s *checkpointStore) open() (*checkpoint.DB, error) {
 	return db, nil
 }
 
-// Close closes the store. What goes wrong with that is logged and no error: a change was confirmed when it was saved, or refused, and its outcome is presumed, so
-// that whoever heard of an error would take for lost what is not.
+// Close closes the store. An error is logged, not returned: every change was confirmed when it was
+// saved, so whoever heard of an error would take for lost what is not.
 func (s *checkpointStore) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,7 +90,9 @@ func StoreOptions(c config.Checkpoint) (checkpoint.Options, error) {
 	if len(c.Exclude) == 0 {
 		excluded = nil // the store says so then
 	}
-	switch { // one zero is what the operator wrote; two are a Config that nobody filled in, because a check refuses them
+	// One zero is what the operator wrote. Two are a Config that nobody filled in: a check refuses
+	// two.
+	switch {
 	case c.KeepWithin == 0 && c.KeepLast != 0:
 		c.KeepWithin = checkpoint.KeepNone
 	case c.KeepLast == 0 && c.KeepWithin != 0:
@@ -102,14 +104,15 @@ func StoreOptions(c config.Checkpoint) (checkpoint.Options, error) {
 	}, nil
 }
 
-// PurgeKept removes every content that is kept beside the store, under the data directory: what sessions read, for the diff of a
-// conflict. It returns how many there were. Nothing depends on them, so sessions may be at work.
+// PurgeKept removes the contents that are kept beside the store under the data directory, and says
+// how many there were. They are what sessions read, for the diff of a conflict. Nothing depends on
+// them, so sessions may be at work.
 func PurgeKept(dataDir string) (int, error) {
 	return ledger.PurgeContents(filepath.Join(dataDir, "ledger"))
 }
 
-// PurgeHashes makes the read histories under the data directory forget these contents, and says how many records of the audit log name
-// them: that log is only ever appended to.
+// PurgeHashes makes the read histories under the data directory forget these contents. recorded is
+// how many records of the audit log name them: that log is only ever appended to.
 func PurgeHashes(dataDir string, hashes []string) (recorded int, err error) {
 	if err := ledger.PurgeHashes(filepath.Join(dataDir, "ledger"), hashes); err != nil {
 		return 0, err
@@ -138,7 +141,8 @@ func Alive(dataDir string) func(tag string) bool {
 // Named are the paths that globs name in the way of [tools.fs.checkpoint] exclude.
 func Named(globs []string) (*policy.Paths, error) { return policy.NewPaths(globs, guardfs.Canonical) }
 
-// excludes says of a true name whether its content must not be stored. Links are followed anew each time, because they may lead elsewhere than a moment ago.
+// excludes says of a canonical path whether its content must not be stored. Links are followed anew
+// each time, because they may lead elsewhere by now.
 func excludes(globs []string) (func(string) bool, error) {
 	named, err := Named(globs)
 	if err != nil {
@@ -161,7 +165,7 @@ func (e *Engine) scope(c *Call) checkpoint.Scope {
 	return checkpoint.Scope{Principal: c.Principal, Session: c.Session, AllSessions: e.cfg.Checkpoint.OtherSessions}
 }
 
-// Checkpoints lists what the call's session may see. f.Session narrows that to one of the sessions that it may see.
+// Checkpoints lists what the call's session may see. f.Session picks one of those sessions.
 func (e *Engine) Checkpoints(ctx context.Context, c *Call, f checkpoint.Filter) (checkpoint.Page, error) {
 	e, err := e.begun(c)
 	if err != nil {
@@ -173,7 +177,8 @@ func (e *Engine) Checkpoints(ctx context.Context, c *Call, f checkpoint.Filter) 
 	}
 	who := e.scope(c)
 	if f.Session != "" && f.Session != c.Session && !who.AllSessions {
-		return checkpoint.Page{Checkpoints: []checkpoint.Checkpoint{}}, nil // as if there were no such session
+		// As if there were no such session.
+		return checkpoint.Page{Checkpoints: []checkpoint.Checkpoint{}}, nil
 	}
 	f.Principal, f.AllSessions = who.Principal, who.AllSessions
 	if !who.AllSessions {
@@ -182,8 +187,8 @@ func (e *Engine) Checkpoints(ctx context.Context, c *Call, f checkpoint.Filter) 
 	return db.List(ctx, f)
 }
 
-// Names are the names under which the store may have what is, or was, at an absolute path: as it is spelled, and with links followed as they lead
-// today, those above it and the last name too.
+// Names are the names under which the store may have what is, or was, at an absolute path: as it is
+// spelled, with the links above it followed as they lead today, and with the last one followed too.
 func Names(p string) []string {
 	p = filepath.Clean(p)
 	names := []string{p}
@@ -196,7 +201,8 @@ func Names(p string) []string {
 	return names
 }
 
-// Names are those of a path that today's policy lets be read: of another, only as it is spelled, because where it leads is not to be told.
+// Names are those of a path that today's policy lets be read. Of any other it is only the path as
+// spelled, because where it leads must not be told.
 func (e *Engine) Names(c *Call, path string) []string {
 	names := Names(path)
 	if e.Denies(c, names[0]) {

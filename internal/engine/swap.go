@@ -4,8 +4,8 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// A restore may have to put a file or link in the place of a directory (it gives way), or a directory
-// in that of a file or link.
+// A restore may put a file or link in the place of a directory, which gives way, or a directory in
+// the place of a file or link.
 
 // givesWay says that a directory is there, and a file or link takes its place.
 func (t *Target) givesWay() bool {

@@ -26,12 +26,14 @@ func mkdirAs(path string, was checkpoint.State) Step {
 	return s
 }
 
-// dirMetadata is that of a directory that comes back. Unlike those of a file, its set-id bits only say what is to become of what is made in it.
+// dirMetadata is that of a directory that comes back. Its set-id bits come back too: unlike those
+// of a file they only say what becomes of files made in it.
 func dirMetadata(was checkpoint.State) *guardfs.Metadata {
 	return &guardfs.Metadata{Mode: was.Mode, UID: was.UID, GID: was.GID, Xattrs: was.Xattrs}
 }
 
-// step is what becomes of a target that changes. A file or link whose place a directory takes is removed.
+// step is what becomes of a target that changes. A file or link goes where a directory takes its
+// place.
 func (t *Target) step() Step {
 	s := Step{Path: t.True, Before: State{State: state(t.Before), ID: t.Before.Info.ID}, After: State{State: t.announced()}, file: t}
 	switch t.After.Kind {
@@ -77,8 +79,9 @@ type Target struct {
 	// Published is what was done, nil for a target that needed nothing.
 	Published *guardfs.Published
 
-	ours  bool             // that it is read-only is the session's own doing
-	disk  *guardfs.Before  // what Before is in the place of, where a client holds the text; else nil
+	ours bool // that it is read-only is the session's own doing
+	// what the disk has, where a client holds the text and Before is that; else nil
+	disk  *guardfs.Before
 	place *guardfs.Place   // nil while the parent is still to be made
 	above *guardfs.Place   // that of the topmost parent that is still to be made
 	fresh guardfs.Metadata // of a new file in such a parent: what it will get
@@ -87,13 +90,16 @@ type Target struct {
 
 // After is what a target becomes.
 type After struct {
-	Kind    guardfs.Kind      // KindFile, KindAbsent (removed), KindSymlink; KindDir only in the place of a file or link
-	Content []byte            // of a file
-	Hash    string            // of Content; filled by the chain
-	Target  string            // of a symlink
-	Hunks   []diff.Hunk       // how Before became Content, from whoever knows it already; nil: compared when wanted
-	Meta    *guardfs.Metadata // exact metadata; nil carries over what is there
-	// Shown is what of Content the session knows, from whoever can tell; nil: the lines it knew, where none moved. Its Hash and Whole do not count.
+	// KindFile, KindAbsent (removed) or KindSymlink; KindDir only in the place of a file or link
+	Kind    guardfs.Kind
+	Content []byte // of a file
+	Hash    string // of Content; filled by the chain
+	Target  string // of a symlink
+	// how Before became Content, from whoever knows it already; nil: compared when wanted
+	Hunks []diff.Hunk
+	Meta  *guardfs.Metadata // exact metadata; nil carries over what is there
+	// Shown is what the session knows of Content, from whoever can tell. nil: the lines that it knew,
+	// if none moved. Its Hash and Whole do not count.
 	Shown *Sight
 }
 
@@ -108,7 +114,8 @@ func (t *Target) Unchanged() bool {
 	case guardfs.KindSymlink:
 		return t.Before.Exists && t.Before.Info.Kind == guardfs.KindSymlink && string(t.Before.Content) == t.After.Target
 	}
-	return t.Before.Exists && t.Before.Info.Kind == t.After.Kind // what the tools do not make, they leave alone
+	// The tools do not make this kind, so they leave it alone.
+	return t.Before.Exists && t.Before.Info.Kind == t.After.Kind
 }
 
 // Done is what became of a mutation.
@@ -209,7 +216,7 @@ func (e *Engine) rememberChange(c *Call, ts targets, moves []*Move) {
 			seen := t.Known.Seen
 			whole := t.rules.Read == ReadWhole || !t.Before.Exists || seen != nil && seen.Whole && !t.Known.Stale
 			sight := &Sight{Hash: t.After.Hash, Unit: "line", Lines: lines(t.After.Content), Whole: whole}
-			// Cells and pages are not lines, and lines that moved are not known to be those that were seen: then nothing of it counts.
+			// Cells and pages are not lines, and lines that moved may not be those that were seen.
 			if !whole && t.After.Shown != nil {
 				*sight = *t.After.Shown
 				sight.Hash, sight.Whole = t.After.Hash, false

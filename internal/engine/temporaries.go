@@ -63,8 +63,7 @@ func (e *Engine) sweepDead(ctx context.Context) {
 	}
 }
 
-// temporariesOnly lets our own looks at the names under which something is kept beside a file, and at
-// nothing else.
+// temporariesOnly lets us look at the temporary names beside files, and at nothing else.
 type temporariesOnly struct{}
 
 func (temporariesOnly) Judge(o guardfs.Object, _ guardfs.Access) error {

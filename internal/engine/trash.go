@@ -17,16 +17,19 @@ type DeleteOptions struct {
 	DryRun    bool
 }
 
-// What goes to the trash by way of the store, path by path, so that its history goes on; a tree with more than that is parked.
+// Up to this size a tree goes to the trash through the store, path by path, so that its history
+// goes on. A larger one is moved as a whole.
 const (
 	maxTree      = 10_000   // entries
 	maxTreeBytes = 64 << 20 // of content
 )
 
-// Delete moves a file, a symbolic link (itself, not what it leads to) or a directory into the trash of the call's principal:
-// an ordinary change, checkpointed whatever the config says. Done.Trashed has the one entry. What the store can't or must not hold (above
-// max_file_bytes, excluded, a large tree) is parked: moved as a whole by one rename on its own volume, and where that can't be done
-// it is not deleted: NoTrash.
+// Delete moves a file, a symbolic link (itself, not what it leads to) or a directory into the trash
+// of the call's principal. It has a checkpoint whatever the config says. Done.Trashed has the one
+// entry.
+//
+// What the store can't or must not hold (above max_file_bytes, excluded, a large tree) is moved as
+// a whole, by one rename on its own volume. Where that fails it is not deleted: NoTrash.
 func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptions) (*Done, error) {
 	e, err := e.begun(c)
 	if err != nil {
@@ -132,8 +135,8 @@ func (e *Engine) contentsOf(
 	}, nil
 }
 
-// census walks what a change would take away: policy has a say about each entry, and one that is denied is not taken along. Other mounts are not
-// entered, and refused.
+// census walks what a change would take away. Policy judges each entry, and a denied one stays.
+// Other mounts are refused.
 func (e *Engine) census(ctx context.Context, dir string, recursive bool) (in contents, err error) {
 	h, err := e.fs.Resolve(dir, guardfs.Remove)
 	if err != nil {
@@ -216,7 +219,8 @@ func (e *Engine) Trash(ctx context.Context, c *Call, f checkpoint.TrashFilter) (
 	return db.TrashList(ctx, f)
 }
 
-// Untrash brings an entry of the call's principal back to where it was, under today's policy and never over something that is there.
+// Untrash brings an entry of the call's principal back to its path, under today's policy, and never
+// over something that is there.
 func (e *Engine) Untrash(ctx context.Context, c *Call, id checkpoint.TrashID, dryRun bool) (*Restored, error) {
 	e, err := e.begun(c)
 	if err != nil {
@@ -233,7 +237,8 @@ func (e *Engine) Untrash(ctx context.Context, c *Call, id checkpoint.TrashID, dr
 	if strings.HasSuffix(t.Parked, goneSuffix) { // it is being removed
 		return nil, checkpoint.ErrNotFound
 	}
-	op, err := db.Get(ctx, t.Checkpoint, checkpoint.Scope{AllSessions: true}) // the entry is the right to it
+	// Whoever has the entry may see its checkpoint.
+	op, err := db.Get(ctx, t.Checkpoint, checkpoint.Scope{AllSessions: true})
 	if err != nil {
 		return nil, err
 	}

@@ -13,25 +13,30 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// What is too large for the store, or must not be stored, is parked: one rename takes it, with all it holds, into a directory of our own
-// on its own volume, and one rename brings it back. The directory is <data directory>/.moltis-trash-UID where that is on the volume, else
-// the same name in the topmost directory of the volume, on the way to the path, in which we may make one. In it lie files/NAME and
-// info/NAME.trashinfo, as freedesktop.org has it; NAME is random. Policy refuses every path with such a directory in it.
+// What is too large for the store, or must not be stored, goes to the trash as a whole. One rename
+// moves it into a directory of our own on its own volume, and one rename brings it back.
 //
-// The order, so that a crash anywhere loses nothing: the checkpoint is durable, with the entry of the
-// trash (phase parking) and the steps; then the sidecar; then the rename and the sync of both
-// directories; then the phase parked. On the way back: returning, rename, gone. Who finds the row of
-// a dead process looks where the object is.
+// That directory is <data directory>/.moltis-trash-UID where that is on the volume. Else it has the
+// same name in the topmost directory on the way to the path in which we may make one. In it lie
+// files/NAME and info/NAME.trashinfo, as freedesktop.org has it. NAME is random. Policy refuses
+// every path with such a directory in it.
+//
+// The order makes sure that a crash loses nothing. First the checkpoint is durable, with the entry
+// of the trash (phase parking) and the steps. Then comes the sidecar, then the rename and the sync
+// of both directories, then the phase parked. The way back is: returning, rename, gone. Whoever
+// finds the row of a dead process looks where the object is.
 
 const roleTree = checkpoint.RoleTree
 
 // A Move is one path of a mutation that goes as a whole: into the trash, back from it, or to
 // another name.
 type Move struct {
-	Path  string
-	To    string // its other name in the tree; "" of one to or from the trash
-	Back  bool
-	Entry checkpoint.Trashed // Back: the entry; else Size, Files and Agent, and after the change the entry that was made
+	Path string
+	To   string // its other name in the tree; "" of one to or from the trash
+	Back bool
+	// Entry is, with Back, the one that comes back. Else it has Size, Files and Agent, and after the
+	// change it is the entry that was made.
+	Entry checkpoint.Trashed
 
 	// place is that of Path, slot the one in the trash or of To. That of a name that something comes
 	// to is nil while the parent is still to be made.
@@ -85,7 +90,7 @@ func (e *Engine) loadMove(mv *Move) (back bool, err error) {
 	return false, Refuse(Conflicts, "", []Blocked{{Path: mv.Path, Why: Occupied}})
 }
 
-// openSlot finds what comes back, and makes sure that it is what was parked.
+// openSlot finds what comes back in the trash, and makes sure that it is what went there.
 func (e *Engine) openSlot(mv *Move) error {
 	slot, err := e.trash.PlaceLink(mv.Entry.Parked)
 	if err != nil {
@@ -120,7 +125,8 @@ func (e *Engine) openTo(mv *Move) error {
 	return nil
 }
 
-// openBack opens the place of what comes back, once its directory is there. Until then it is a *guardfs.MissingParentError.
+// openBack opens the place of what comes back, once its directory is there. Until then the error is
+// a *guardfs.MissingParentError.
 func (e *Engine) openBack(mv *Move) error {
 	place, err := e.fs.PlaceLink(mv.Path)
 	if err != nil {
@@ -148,7 +154,8 @@ func (e *Engine) staysPut(mv *Move) error {
 	return nil
 }
 
-// isBack says that somebody else has brought back what is to come back; else it must still be in the trash, and nothing in its place.
+// isBack says that somebody else has brought it back already. If not, it must still be in the
+// trash, and nothing in its place.
 func (e *Engine) isBack(ctx context.Context, mv *Move) (bool, error) {
 	var now guardfs.Info
 	place, err := e.fs.PlaceLink(mv.Path)
@@ -179,8 +186,8 @@ func (e *Engine) isBack(ctx context.Context, mv *Move) (bool, error) {
 	return false, nil
 }
 
-// readySlot makes a place in the trash for what goes. The directories that it makes are our own, and
-// stay.
+// readySlot makes a place in the trash for what goes. The directories that it makes are our own,
+// and stay.
 func (e *Engine) readySlot(mv *Move) error {
 	slot, err := e.newSlot(mv.place)
 	if err != nil {
@@ -228,7 +235,8 @@ func (e *Engine) newSlot(p *guardfs.Place) (*guardfs.Place, error) {
 	return nil, errNoPlace
 }
 
-// ownDir makes a directory that only we can read, if there is none and it is on the mount of near. One that somebody else made is none.
+// ownDir makes a directory that only we can read, if there is none and it is on the mount of near.
+// If others can use it, that is an error.
 func (e *Engine) ownDir(name string, near *guardfs.Place) (same bool, err error) {
 	p, err := e.trash.PlaceLink(name)
 	if err != nil {

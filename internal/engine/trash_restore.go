@@ -11,7 +11,8 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// entriesAt lists the entries of a path, newest first: those that a crash left in between, or those that are in the trash.
+// entriesAt lists the entries of a path, newest first: those in the trash, or with unsettled those
+// that a crash left between two phases.
 func (e *Engine) entriesAt(ctx context.Context, db *checkpoint.DB, path string, unsettled bool) (out []checkpoint.Trashed, err error) {
 	f := checkpoint.TrashFilter{AllPrincipals: true, Path: path, Unsettled: unsettled, Limit: 1000}
 	for {
@@ -26,8 +27,9 @@ func (e *Engine) entriesAt(ctx context.Context, db *checkpoint.DB, path string, 
 	}
 }
 
-// takeMoves turns those items of a plan that are moved as a whole into moves, and returns the others. Something that belongs to the
-// plan below such a tree can't be changed in the same step: the tree and it are taken back one after the other.
+// takeMoves makes moves of the items that move as a whole, and returns the others. Nothing else
+// below such a tree can be changed in the same plan: the tree and it are taken back one after the
+// other.
 func (r *restore) takeMoves(ctx context.Context) (rest []*checkpoint.Item, err error) {
 	var trees []*checkpoint.Item
 	for i := range r.plan.Items {
@@ -63,7 +65,7 @@ func (r *restore) takeMoves(ctx context.Context) (rest []*checkpoint.Item, err e
 	return rest, nil
 }
 
-// moveOf says what has to be done to one tree: nil, nothing. why is a conflict.
+// moveOf is what has to be done to one tree; nil: nothing. why is a conflict.
 func (r *restore) moveOf(ctx context.Context, c *Call, item *checkpoint.Item) (mv *Move, why Why, err error) {
 	place, err := r.e.fs.PlaceLink(item.Path)
 	kind := guardfs.KindAbsent
@@ -110,7 +112,8 @@ func (r *restore) moveOf(ctx context.Context, c *Call, item *checkpoint.Item) (m
 		t := &entries[i]
 		switch {
 		case t.Parked == "" || strings.HasSuffix(t.Parked, goneSuffix):
-		case slices.Contains(r.plan.Undoes, t.Checkpoint): // the last of them is the oldest: what stood there first
+		// The last of them is the oldest: what was there first.
+		case slices.Contains(r.plan.Undoes, t.Checkpoint):
 			found = t
 		case found == nil && t.Principal == c.Principal && (t.Session == c.Session || r.e.cfg.Checkpoint.OtherSessions):
 			found = t // it came back meanwhile, and went again by a redo
@@ -135,8 +138,9 @@ func (r *restore) moveOf(ctx context.Context, c *Call, item *checkpoint.Item) (m
 	return nil, none, Refuse(NotStored, item.Path, why)
 }
 
-// isMoved says that what is at the path of item may be what was moved and was then as the store says. What is moved has no hash: a file is known by its
-// size and time, a directory by not being younger than the first of ops that moved it.
+// isMoved says that the object at item's path may be the one that was moved, with the state was.
+// What is moved has no hash. A file is known by size and time. A directory must not be younger than
+// the first of ops that moved it.
 func (r *restore) isMoved(ctx context.Context, item *checkpoint.Item, was checkpoint.State, ops ...checkpoint.ID) (bool, error) {
 	now, err := r.e.stateOf(item.Path)
 	switch {

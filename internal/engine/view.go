@@ -15,8 +15,8 @@ import (
 type View struct {
 	Path   string
 	Access guardfs.Access // Read for a file's content, Walk for a search
-	// Look reads or walks the handle, which is closed when it returns. It says what a session has now seen of it; nil: nothing
-	// that counts as having read the file.
+	// Look reads or walks the handle, which is closed when it returns. It says what the session has
+	// now seen of it. nil: nothing that counts as having read the file.
 	Look func(context.Context, *guardfs.Handle) (*Sight, error)
 }
 
@@ -39,7 +39,8 @@ func (e *Engine) View(ctx context.Context, c *Call, v View) error {
 		return err
 	}
 	c.Trace.Paths = []string{v.Path}
-	h, err := e.fs.Resolve(v.Path, v.Access) // policy and the true name; the same answer whether or not it exists
+	// Policy judges the canonical path. Its answer is the same whether or not the file exists.
+	h, err := e.fs.Resolve(v.Path, v.Access)
 	if err != nil {
 		return err
 	}
@@ -50,7 +51,8 @@ func (e *Engine) View(ctx context.Context, c *Call, v View) error {
 		return err
 	}
 	e.backUpRead(ctx, c, h, sight)
-	return e.remember(c, h.Object(), sight) // a read that can't be remembered is refused: it would count as unread
+	// A read that can't be remembered is refused: it would count as unread.
+	return e.remember(c, h.Object(), sight)
 }
 
 func (e *Engine) remember(c *Call, o guardfs.Object, s *Sight) error {
@@ -97,7 +99,7 @@ func hashAll(ctx context.Context, r io.ReaderAt, size int64) (string, error) {
 	}
 }
 
-// HashOf is the content hash that payloads, ledger and checkpoints share: SHA-256 in lower-case hex.
+// HashOf is the content hash in payloads, ledger and checkpoints: SHA-256 in lower-case hex.
 func HashOf(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])

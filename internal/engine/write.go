@@ -27,7 +27,8 @@ type GuardFacts struct {
 	Edit bool // of edits; else of a whole text
 }
 
-// LineFacts are lines that were never shown. Encoding is the one to read them in; "" is the default.
+// LineFacts are lines that were never shown. Encoding is the one to read them in; "" is the
+// default.
 type LineFacts struct {
 	First, Last int
 	Encoding    string
@@ -77,8 +78,8 @@ func (e *Engine) Create(ctx context.Context, c *Call, path string, content []byt
 	})
 }
 
-// Append adds these bytes to the end of a file that is there. It takes nothing away, so that what others
-// changed since it was read stands against it only where files must be read as they are.
+// Append adds bytes to the end of a file that is there. It takes nothing away. So a change by
+// others since the last read refuses it only where files must be read before.
 func (e *Engine) Append(ctx context.Context, c *Call, path string, tail []byte, r Rules) (*Done, error) {
 	r.Read = ReadStale
 	p := Plan{Summary: fmt.Sprintf("append %d bytes", len(tail)), Op: checkpoint.Op{Kind: checkpoint.KindAppend}}
@@ -165,9 +166,9 @@ func (e *Engine) Edit(ctx context.Context, c *Call, a EditArgs) (done *Done, res
 	return done, result, err
 }
 
-// survives says whether edits of a file that others changed since it was seen may go ahead: in what was
-// seen they find the same places, exactly and once, and what others changed neither touches those nor
-// makes another place of them.
+// survives says whether edits of a file may go ahead though others changed it since it was seen. In
+// the text that was seen they must find the same places, exactly and once. What others changed must
+// not touch those places, nor make another one that matches.
 func survives(r *edit.Result, edits []edit.Edit, now []byte, how edit.Options) bool {
 	if how.Seen == nil || !exactOnce(r) {
 		return false
@@ -190,8 +191,8 @@ func exactOnce(r *edit.Result) bool {
 	return !slices.ContainsFunc(r.Steps, func(s edit.Step) bool { return s.Strategy != edit.StrategyExact || s.Replacements != 1 })
 }
 
-// proven refuses to change lines that the session was not shown, unless the old text is exactly what
-// stands there: that proves that it is known, and to be merely alike does not.
+// proven refuses to change lines that the session was not shown, unless the old text is exactly
+// what is there. An exact quote proves that it is known; a similar one does not.
 func proven(t *Target, r *edit.Result, encoding string) error {
 	seen := t.Known.Seen
 	if seen == nil || seen.Whole || !slices.ContainsFunc(r.Steps, func(s edit.Step) bool {
@@ -214,8 +215,8 @@ func proven(t *Target, r *edit.Result, encoding string) error {
 	return nil
 }
 
-// changedLines are the first and the last line of the old text that a hunk changes; where it only adds,
-// the line above.
+// changedLines are the first and the last line of the old text that a hunk changes. Where a hunk
+// only adds, it is the line above.
 func changedLines(h diff.Hunk) (first, last int) {
 	n := h.OldStart
 	for _, l := range h.Lines {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Over finds what can't be there together, because the plan wants it back as it was at different times:
-// by file or link that is wanted, which leaf tells, something below it that is wanted too.
+// Over finds paths that exclude each other because the plan wants them as they were at different
+// times. The key is a wanted file or link, as leaf says; the value is a wanted path below it.
 func Over(wanted []string, leaf func(string) bool) map[string]string {
 	over := map[string]string{}
 	for _, name := range wanted {
@@ -20,9 +20,9 @@ func Over(wanted []string, leaf func(string) bool) map[string]string {
 	return over
 }
 
-// Settle leaves of the directories to be made, from the top down, those that something comes into, and of
-// those to go those that nothing is in then; used are the others. comes is what is there then. A
-// directory is not made for what is skipped only.
+// Settle picks directories. Those to be made, from the top down, are made if something comes into
+// them; not if all of that was skipped. Those to go do so if nothing is in them then; used are the
+// others. comes is what is there then.
 func Settle(dirs, drop, comes, skipped []string) (made, gone, used []string) {
 	full, left := above(map[string]bool{}, comes...), above(map[string]bool{}, skipped...)
 	for _, dir := range slices.Backward(dirs) {
@@ -52,8 +52,8 @@ func above(in map[string]bool, names ...string) map[string]bool {
 	return in
 }
 
-// ModeOf is the mode of a directory of which nobody knows what it had: no more open than the nearest one
-// that is there, near, and than the files that it is for: seen are their modes, together.
+// ModeOf is the mode of a directory whose own mode is unknown. It is no more open than near, the
+// mode of the nearest directory there is, and than seen, the modes of its files together.
 func ModeOf(near, seen fs.FileMode) fs.FileMode {
 	mode := fs.FileMode(0o700)
 	for _, bits := range []fs.FileMode{0o070, 0o007} {

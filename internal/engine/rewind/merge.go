@@ -12,9 +12,8 @@ import (
 // merge keeps what others changed and takes out what this session did. nil: it can't be merged.
 //
 //   - Changed outside since the last record: a three-way merge over what was recorded last.
-//   - Others were at it in between, or one change in the middle is meant: that one, else each of the
-//     session's changes from then on, is taken out of what is there now, the newest first, by a three-way
-//     merge over what it left behind.
+//   - Else each change to be taken out gets a three-way merge over what it left, the newest first.
+//     It is the one change that is meant, or the session's own where others came in between.
 func (r *Rewind) merge(ctx context.Context, item *checkpoint.Item, now Now) ([]byte, error) {
 	if now.State.Kind != checkpoint.File {
 		return nil, nil
@@ -47,10 +46,11 @@ func (r *Rewind) merge(ctx context.Context, item *checkpoint.Item, now Now) ([]b
 	return content, nil
 }
 
-// changes are what an operation did to path. nil: nobody recorded what it left, as of an import, where
-// the state before stands in its place.
+// changes are what an operation did to path. It is nil where nobody recorded what it left, as of an
+// import: there After repeats Before.
 func (r *Rewind) changes(ctx context.Context, id checkpoint.ID, path string) ([]checkpoint.Recorded, error) {
-	op, err := r.Store.Get(ctx, id, checkpoint.Scope{AllSessions: true}) // the plan is for whoever may see it
+	// Whoever may see the plan may see this.
+	op, err := r.Store.Get(ctx, id, checkpoint.Scope{AllSessions: true})
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +67,8 @@ func (r *Rewind) changes(ctx context.Context, id checkpoint.ID, path string) ([]
 	return out, nil
 }
 
-// threeWay merges ours with theirs over their ancestor. nil: one of them is no text that is at hand, or
-// they overlap.
+// threeWay merges ours with theirs over their ancestor. nil: they overlap, or one of them is not a
+// text that we have.
 func (r *Rewind) threeWay(ctx context.Context, base checkpoint.State, ours []byte, theirs checkpoint.State) ([]byte, error) {
 	if bytes.IndexByte(ours, 0) >= 0 {
 		return nil, nil // no lines to merge by

@@ -9,13 +9,13 @@ import (
 	"moltisfs/checkpoint"
 )
 
-// Metadata says of a restored file which pieces of its metadata ("mode", "owner", "group", "xattr:NAME")
-// became what they were (Set), which are different because somebody else made them so since and therefore
-// stay (Stays), and which this process can't set (Dropped).
+// Metadata is about a restored file. Its pieces are "mode", "owner", "group" and "xattr:NAME". Set
+// came back. Stays are different because somebody else made them so since. Dropped can't be set by
+// this process.
 type Metadata struct{ Set, Stays, Dropped []string }
 
-// metadataOf compares what a file has now, what it had, what of that a restore is to give back (meta) and
-// what it can (can).
+// metadataOf compares what a file has now, what it had, what a restore is to give back of that
+// (meta) and what it can (can).
 func metadataOf(item *checkpoint.Item, now, meta, can checkpoint.State) (of Metadata) {
 	if !item.Recorded() {
 		return of
@@ -37,8 +37,8 @@ func metadataOf(item *checkpoint.Item, now, meta, can checkpoint.State) (of Meta
 // stays says that the file keeps the metadata that it has.
 func (m *Metadata) stays() { m.Stays, m.Set = append(m.Stays, m.Set...), nil }
 
-// settable is what a restored file gets of its metadata. Neither setuid nor setgid: nobody should get a
-// privileged program back. Nor its old time: to builds and editors the restore is a change like any other.
+// settable is the metadata that a restored file gets. No setuid or setgid: nobody should get a
+// privileged program back. No old time: to builds and editors a restore is a change like any other.
 func settable(s checkpoint.State) checkpoint.State {
 	return checkpoint.State{Kind: s.Kind, Mode: s.Mode & (fs.ModePerm | fs.ModeSticky), UID: s.UID, GID: s.GID, Xattrs: s.Xattrs}
 }

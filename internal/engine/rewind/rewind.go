@@ -1,8 +1,8 @@
-// Package rewind says what becomes of each path of a restore: what the store's plan wants, beside what
-// is there now. It looks at no tree and changes nothing: states come in, what a path becomes goes
-// out, or why it is left alone. Only old contents are read, from the store.
+// Package rewind says what becomes of each path of a restore: what the store's plan wants, beside
+// what is there now. It looks at no tree and changes nothing. States come in. Out comes what a path
+// becomes, or why it is skipped. Only old contents are read, from the store.
 //
-// Nothing in it is shared, so a Rewind may be used by one goroutine at a time.
+// A Rewind may be used by one goroutine at a time.
 package rewind
 
 import (
@@ -36,7 +36,7 @@ func (w Why) Of(fact any) Why { return Why{w.Name, fact} }
 var (
 	ChangedOutside  = Why{Name: "changed_outside"}
 	ChangedByOthers = Why{Name: "changed_by_others"}
-	LastPurged      = Why{Name: "last_purged"}  // what it became last was purged: nobody can tell whether it is that
+	LastPurged      = Why{Name: "last_purged"}  // its last content was purged: can't be compared
 	LastRemoved     = Why{Name: "last_removed"} // the same, by retention
 	SameLines       = Why{Name: "same_lines"}   // later changes touch the lines that are to come back
 	Unstored        = Why{Name: "unstored"}     // string: the store's word for it
@@ -79,8 +79,8 @@ type Becomes struct {
 	Metadata Metadata
 }
 
-// Decide says what becomes of a path. Of several reasons the first one counts, in this order: it is as
-// it should be; it was purged; others changed it, and it can't be merged; its content is not there.
+// Decide says what becomes of a path. Of several reasons the first counts: it is as it should be;
+// it was purged; others changed it, and it can't be merged; its content is not there.
 func (r *Rewind) Decide(ctx context.Context, item *checkpoint.Item, now Now) (b Becomes, err error) {
 	why := r.Why(item, now.State)
 	meta, known := item.Metadata(now.State)
@@ -133,7 +133,7 @@ func (r *Rewind) Decide(ctx context.Context, item *checkpoint.Item, now Now) (b 
 	return b, err
 }
 
-// Why says why the path is not this session's to change, or can't be without a merge; none when it is.
+// Why says why this session must not change a path, or not without a merge; none when it may.
 func (r *Rewind) Why(item *checkpoint.Item, now checkpoint.State) Why {
 	head, inverse := &item.Head, r.Plan.Mode == checkpoint.ModeInverse
 	switch {
@@ -152,9 +152,9 @@ func (r *Rewind) Why(item *checkpoint.Item, now checkpoint.State) Why {
 	return Why{}
 }
 
-// MadeReadOnly says that the session's last change, mostly a restore, gave the file the read-only
-// mode that it has, and that it is as that change left it. Nobody protected it from the session, which
-// may take that change back.
+// MadeReadOnly says that the session's own last change, mostly a restore, made the file read-only,
+// and that nobody touched it since. So nobody protected it from the session, which may take that
+// change back.
 func MadeReadOnly(item *checkpoint.Item, now checkpoint.State) bool {
 	n := len(item.Own)
 	return n > 0 && item.Own[n-1] == item.HeadID && now.Kind == checkpoint.File && now.Same(item.Head) &&
