@@ -63,7 +63,8 @@ func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, err e
 
 // question puts all that a plan is into words, and its digest.
 func question(c *Call, p *Plan) approval.Question {
-	q := approval.Question{ID: c.ID, Principal: c.Principal, Session: c.Session, Tool: c.Tool, Paths: p.Paths()}
+	q := approval.Question{ID: c.ID, Principal: c.Principal, Session: c.Session, Tool: c.Tool,
+		Paths: p.Paths()}
 	q.Summary = summary(p.Summary, counted("creates", p.of(Mkdir)), counted("removes", p.of(Rmdir)))
 	for i := range p.Steps {
 		s := &p.Steps[i]
@@ -127,11 +128,13 @@ func warnings(s *Step) (out []string) {
 	if t.After.Kind == guardfs.KindSymlink {
 		out = append(out, t.True+" becomes a symbolic link to "+t.After.Target)
 	}
-	if m := t.After.Meta; b.Exists && b.Info.Kind == guardfs.KindFile && m != nil && m.Mode != b.Meta.Mode {
+	if m := t.After.Meta; b.Exists && b.Info.Kind == guardfs.KindFile && m != nil &&
+		m.Mode != b.Meta.Mode {
 		out = append(out, fmt.Sprintf("%s gets the mode %v, it has %v", t.True, m.Mode, b.Meta.Mode))
 	}
 	if b.Exists && b.Info.Links > 1 && b.Info.Kind != guardfs.KindDir {
-		out = append(out, fmt.Sprintf("%s has %d other names, which keep the old content", t.True, b.Info.Links-1))
+		out = append(out,
+			fmt.Sprintf("%s has %d other names, which keep the old content", t.True, b.Info.Links-1))
 	}
 	if b.Exists && b.Info.Mode&0o111 != 0 && t.After.Kind == guardfs.KindFile {
 		out = append(out, t.True+" is executable")
@@ -148,7 +151,8 @@ func (mv *Move) warning() string {
 	if mv.Back {
 		return mv.Path + " comes back from the trash as a whole"
 	}
-	return fmt.Sprintf("%s goes to the trash as a whole: %d files, %d bytes", mv.Path, mv.Entry.Files, mv.Entry.Size)
+	return fmt.Sprintf("%s goes to the trash as a whole: %d files, %d bytes", mv.Path, mv.Entry.Files,
+		mv.Entry.Size)
 }
 
 // diff is all that changes in files, unified.
@@ -172,7 +176,8 @@ func ends(t *Target) diff.Ends {
 func (e *Engine) modified(t *Target) HashFacts {
 	f := HashFacts{Was: t.Known.Seen.Hash, Hash: t.Before.Hash}
 	if old, ok := e.ledger.Content(f.Was); ok {
-		f.Diff = diff.Unified(t.True, diff.EndsOf(true, t.Before.Exists), diff.Patch(text(old), text(t.Before.Content)))
+		f.Diff = diff.Unified(t.True, diff.EndsOf(true, t.Before.Exists),
+			diff.Patch(text(old), text(t.Before.Content)))
 	}
 	return f
 }

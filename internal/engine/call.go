@@ -69,7 +69,8 @@ func (e *Engine) Do(ctx context.Context, c *Call, op Operation) error {
 	}
 	defer e.calls.leave()
 	start := time.Now()
-	c.ID, c.Principal, c.Session = rand.Text()[:16], cmp.Or(c.Principal, "local"), cmp.Or(c.Session, "default")
+	c.ID, c.Principal, c.Session = rand.Text()[:16], cmp.Or(c.Principal, "local"),
+		cmp.Or(c.Session, "default")
 	c.Approver = e.asking(c.Approver)
 	defer func() { c.in = nil }()
 	ctx, end := e.follow(ctx, c)
@@ -91,7 +92,8 @@ func (e *Engine) Do(ctx context.Context, c *Call, op Operation) error {
 }
 
 // errNotBegun is the error of whoever goes round Do.
-var errNotBegun = &hostError{"taking a call", errors.New("it did not come by Engine.Do, so it would not be on record")}
+var errNotBegun = &hostError{"taking a call",
+	errors.New("it did not come by Engine.Do, so it would not be on record")}
 
 // begun is the engine under the scope of a call, of which it refuses those that do not come by Do.
 // Every function that takes a Call begins with it.
@@ -109,7 +111,8 @@ func (e *Engine) begun(c *Call) (*Engine, error) {
 func (e *Engine) attempt(ctx context.Context, c *Call, op Operation) (outcome string, cause error) {
 	defer func() {
 		if r := recover(); r != nil {
-			e.logger.Error("an operation panicked", "tool", c.Tool, "panic", r, "stack", string(debug.Stack()))
+			e.logger.Error("an operation panicked", "tool", c.Tool, "panic", r,
+				"stack", string(debug.Stack()))
 			outcome, cause = outcomeHost, fmt.Errorf("%s: internal error: %v", c.Tool, r)
 		}
 	}()
@@ -159,7 +162,8 @@ func (e *Engine) admit(ctx context.Context, c *Call, op Operation) (err error) {
 }
 
 // tell writes the line of a call to the operator's log.
-func (e *Engine) tell(ctx context.Context, c *Call, op Operation, outcome string, took time.Duration) {
+func (e *Engine) tell(ctx context.Context, c *Call, op Operation, outcome string,
+	took time.Duration) {
 	level := slog.LevelInfo
 	if c.Tier == approval.TierNotify && op.Changes && outcome == outcomeOK && !c.Trace.DryRun {
 		level = slog.LevelWarn
@@ -168,7 +172,8 @@ func (e *Engine) tell(ctx context.Context, c *Call, op Operation, outcome string
 		return
 	}
 	e.logger.LogAttrs(ctx, level, "tool call", slog.String("tool", c.Tool),
-		slog.String("file_path", c.path()), slog.Int64("bytes", c.Trace.Bytes), slog.String("outcome", outcome),
+		slog.String("file_path", c.path()), slog.Int64("bytes", c.Trace.Bytes),
+		slog.String("outcome", outcome),
 		slog.String("dialect", c.Dialect), slog.String("call", c.ID), slog.Duration("duration", took))
 }
 

@@ -22,7 +22,8 @@ func Check(cfg config.FS) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(checkRoot(cfg.WorkspaceRoot, free, judge), checkHooks(cfg.Hooks, free), free.Close())
+	return errors.Join(checkRoot(cfg.WorkspaceRoot, free, judge), checkHooks(cfg.Hooks, free),
+		free.Close())
 }
 
 // checkRoot refuses a workspace_root that can't be searched. Else every Glob and Grep would fail
@@ -98,7 +99,8 @@ func IdleRules(cfg config.FS) (out []*config.Problem) {
 	}{{"tools.fs.allow_paths", cfg.AllowPaths, true}, {"tools.fs.deny_paths", cfg.DenyPaths, false}} {
 		for i, rule := range list.rules {
 			if why, hint := idle(free, rule, list.opens); why != "" {
-				out = append(out, &config.Problem{Key: fmt.Sprintf("%s[%d]", list.key, i), Why: why, Hint: hint})
+				out = append(out,
+					&config.Problem{Key: fmt.Sprintf("%s[%d]", list.key, i), Why: why, Hint: hint})
 			}
 		}
 	}
@@ -116,7 +118,8 @@ func idle(free *guardfs.FS, rule string, opens bool) (why, hint string) {
 		whole := p.Done(p.Start()) && !p.Live(p.Start())
 		kind, known := kindOf(free, named)
 		if opens && whole && kind == guardfs.KindDir {
-			return shown(named) + " is a directory, and nothing in it is allowed by that", "write " + shown(strings.TrimSuffix(named, "/")+"/**")
+			return shown(named) + " is a directory, and nothing in it is allowed by that",
+				"write " + shown(strings.TrimSuffix(named, "/")+"/**")
 		}
 		// What is named may be made later. Its directory has to be there already.
 		if whole || !opens {

@@ -33,7 +33,8 @@ func (e *Engine) storeDirs(ctx context.Context, c *Call, paths []string) error {
 	o := &e.outside
 	for _, p := range paths {
 		for dir := path.Dir(p); len(dir) > 1; dir = path.Dir(dir) {
-			if root := e.cfg.WorkspaceRoot; root != "" && !below(dir, root) || root == "" && dir != path.Dir(p) {
+			if root := e.cfg.WorkspaceRoot; root != "" && !below(dir, root) ||
+				root == "" && dir != path.Dir(p) {
 				break // what holds all the work is not removed and brought back
 			}
 			o.mu.Lock()
@@ -66,7 +67,8 @@ func (e *Engine) storeDirs(ctx context.Context, c *Call, paths []string) error {
 	if err != nil {
 		return err
 	}
-	op := checkpoint.Op{Kind: checkpoint.KindRead, Principal: c.Principal, Session: c.Session, Turn: c.Turn, Time: e.now()}
+	op := checkpoint.Op{Kind: checkpoint.KindRead, Principal: c.Principal, Session: c.Session,
+		Turn: c.Turn, Time: e.now()}
 	for _, dir := range closed {
 		now, err := e.dirState(dir)
 		if err != nil {
@@ -78,7 +80,8 @@ func (e *Engine) storeDirs(ctx context.Context, c *Call, paths []string) error {
 			}
 			continue
 		}
-		op.Changes = append(op.Changes, checkpoint.Change{Path: dir, Role: checkpoint.RoleParent, Before: now, After: now})
+		op.Changes = append(op.Changes,
+			checkpoint.Change{Path: dir, Role: checkpoint.RoleParent, Before: now, After: now})
 	}
 	if op.Changes != nil {
 		_, err = db.Save(ctx, op)
@@ -94,7 +97,8 @@ func (r *restore) seen(missing map[string]bool) map[string]fs.FileMode {
 		if t.After.Meta != nil {
 			mode = 0o600 | t.After.Meta.Mode
 		}
-		for dir := path.Dir(t.True); t.After.Kind != guardfs.KindAbsent && missing[dir]; dir = path.Dir(dir) {
+		there := t.After.Kind != guardfs.KindAbsent
+		for dir := path.Dir(t.True); there && missing[dir]; dir = path.Dir(dir) {
 			out[dir] |= mode
 		}
 	}

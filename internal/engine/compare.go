@@ -26,7 +26,8 @@ type Compared struct {
 // Compare shows what a checkpoint's call changed, or, with now set, what has become of its paths
 // since. It changes nothing. Paths that this session may not read today are not shown: denied
 // counts them.
-func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore, now bool) (out []Compared, left []Blocked, denied int, err error) {
+func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore,
+	now bool) (out []Compared, left []Blocked, denied int, err error) {
 	if e, err = e.begun(c); err != nil {
 		return nil, nil, 0, err
 	}
@@ -41,7 +42,8 @@ func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore, now
 	c.Trace.Paths = nil
 	for i := range plan.Items {
 		item := &plan.Items[i]
-		if item.Role == checkpoint.RoleParent && !leaf(item.Want.Kind) && !leaf(item.Base.Kind) && !leaf(item.Head.Kind) {
+		if item.Role == checkpoint.RoleParent && !leaf(item.Want.Kind) && !leaf(item.Base.Kind) &&
+			!leaf(item.Head.Kind) {
 			continue // nothing but a directory at any time
 		}
 		c.Trace.Paths = append(c.Trace.Paths, item.Path)

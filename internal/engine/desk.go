@@ -191,7 +191,8 @@ func (d *Desk) make(ctx context.Context, make Maker) (*Plan, error) {
 	d.c.about(d.files, p)
 	if len(d.files) > 0 {
 		t := d.files[0]
-		d.c.Trace.Before, d.c.Trace.After, d.c.Trace.Bytes = t.Before.Hash, t.After.Hash, int64(len(t.After.Content))
+		d.c.Trace.Before, d.c.Trace.After, d.c.Trace.Bytes = t.Before.Hash, t.After.Hash,
+			int64(len(t.After.Content))
 	}
 	if err := p.check(); err != nil {
 		return nil, err
@@ -228,7 +229,8 @@ func (d *Desk) moved(ctx context.Context) (bool, error) {
 		}
 	}
 	for name, top := range d.tops {
-		if dirs, _, err := d.e.fs.Missing(name); err != nil || top == "" || len(dirs) == 0 || dirs[0] != top {
+		if dirs, _, err := d.e.fs.Missing(name); err != nil || top == "" || len(dirs) == 0 ||
+			dirs[0] != top {
 			return true, nil //nolint:nilerr // the maker meets it again, and says so
 		}
 	}
@@ -241,7 +243,8 @@ func (d *Desk) moved(ctx context.Context) (bool, error) {
 			return false, err
 		}
 		file := now.Exists && now.Info.Kind == guardfs.KindFile
-		if now.Exists != t.Before.Exists || now.Hash != t.Before.Hash || now.Info.Kind != t.Before.Info.Kind || file && now != t.Before {
+		if now.Exists != t.Before.Exists || now.Hash != t.Before.Hash ||
+			now.Info.Kind != t.Before.Info.Kind || file && now != t.Before {
 			return true, nil // what differs may be no more than metadata: what is there now is what is kept
 		}
 	}
@@ -295,7 +298,8 @@ func (e *Engine) Change(ctx context.Context, c *Call, make Maker) (*Done, error)
 
 // alone takes the locks of a plan, and makes it anew if something moved meanwhile. approved is one
 // that may only do less by then.
-func (d *Desk) alone(ctx context.Context, p *Plan, make Maker, approved bool) (_ *Plan, unlock func(), err error) {
+func (d *Desk) alone(ctx context.Context, p *Plan, make Maker,
+	approved bool) (_ *Plan, unlock func(), err error) {
 	const rounds = 16 // as often as directories may come and go under us
 	asked, tag := p, newTag()
 	p.Op.Tag = tag
@@ -320,7 +324,8 @@ func (d *Desk) alone(ctx context.Context, p *Plan, make Maker, approved bool) (_
 		if err == nil && approved && p.adds(asked) {
 			err = Refuse(ApprovalStale, p.first(), p.diff())
 		}
-		if err == nil && !slices.ContainsFunc(p.keys(), func(k string) bool { return !slices.Contains(keys, k) }) {
+		if err == nil &&
+			!slices.ContainsFunc(p.keys(), func(k string) bool { return !slices.Contains(keys, k) }) {
 			return p, unlock, nil
 		}
 		unlock()
@@ -334,7 +339,8 @@ func (d *Desk) alone(ctx context.Context, p *Plan, make Maker, approved bool) (_
 // lockSteps takes the locks of a plan. If a process died half-way through another change of these
 // paths, that change is taken back first. A restore then gets an *interruptedError, since its plan
 // came from the store before that.
-func (e *Engine) lockSteps(ctx context.Context, c *Call, p *Plan, looked []string) (unlock func(), err error) {
+func (e *Engine) lockSteps(ctx context.Context, c *Call, p *Plan,
+	looked []string) (unlock func(), err error) {
 	// Another process may be taking it back, or about to finish.
 	for start := time.Now(); ; time.Sleep(time.Millisecond) {
 		if unlock, err = e.lock(ctx, c.Tool, p.keys()); err != nil {
@@ -406,7 +412,8 @@ func (p *Plan) dropped() []string {
 }
 
 // Rewrite changes one file, or makes it: next says by After what becomes of it. It must be pure.
-func (e *Engine) Rewrite(ctx context.Context, c *Call, path string, r Rules, p Plan, next func(*Target) error) (*Done, error) {
+func (e *Engine) Rewrite(ctx context.Context, c *Call, path string, r Rules, p Plan,
+	next func(*Target) error) (*Done, error) {
 	return e.Change(ctx, c, func(_ context.Context, d *Desk) (*Plan, error) {
 		t, err := d.Load(path, r)
 		if err == nil {

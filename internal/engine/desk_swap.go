@@ -39,7 +39,8 @@ func (d *Desk) swapOver(p string) *Target {
 // inside says that p is in a directory that gives way to a file or link.
 func (d *Desk) inside(p string) bool {
 	s := d.swapAbove(p)
-	return s != "" && slices.ContainsFunc(d.files, func(t *Target) bool { return t.True == s && t.givesWay() })
+	return s != "" &&
+		slices.ContainsFunc(d.files, func(t *Target) bool { return t.True == s && t.givesWay() })
 }
 
 // nowhere says that a directory on the way to p is a file or link yet, and becomes a directory in
@@ -78,7 +79,8 @@ func (d *Desk) look(t *Target) (now, disk *guardfs.Before, err error) {
 		was = t.disk
 	}
 	b, err := t.place.Reload(was, maxLoad)
-	if _, no := errors.AsType[*guardfs.NotRegularError](err); no && slices.Contains(d.swaps, t.Path) && t.place.Object().Info.Kind == guardfs.KindDir {
+	if _, no := errors.AsType[*guardfs.NotRegularError](err); no && slices.Contains(d.swaps, t.Path) &&
+		t.place.Object().Info.Kind == guardfs.KindDir {
 		b, err = dirBefore(t.place)
 		return b, nil, err
 	}

@@ -25,7 +25,8 @@ func inUse(err error) bool {
 func (e *Engine) removeEmpty(dir, lasting string) error {
 	for try := 0; ; try++ {
 		place, err := e.fs.PlaceLink(dir)
-		if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok || errors.Is(err, syscall.ENOTDIR) {
+		if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok ||
+			errors.Is(err, syscall.ENOTDIR) {
 			return nil
 		}
 		if err != nil {
@@ -79,9 +80,5 @@ func said(err error) error {
 	return err
 }
 
-// bornWithin is how long after the last note the directory that was being made when its process died may have been made. Only the one
-// that was begun and of which nobody could note what came of it is measured by that, and not where a file waits for its place.
-const (
-	bornWithin = 2 * time.Second
-	clockTick  = 10 * time.Millisecond // by which the times of two file systems may disagree
-)
+// clockTick is how far the times of two file systems may disagree.
+const clockTick = 10 * time.Millisecond

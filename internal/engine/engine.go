@@ -107,10 +107,12 @@ func OpenOver(o Options) (_ *Engine, err error) {
 		}
 	}()
 	e.temps = guardfs.OpenTemporaries(filepath.Join(o.DataDir, temporariesName))
-	if e.fs, err = guardfs.New(guardfs.Options{Judge: o.Judge, Fault: o.Fault, Temporaries: e.temps}); err != nil {
+	if e.fs, err = guardfs.New(guardfs.Options{Judge: o.Judge, Fault: o.Fault,
+		Temporaries: e.temps}); err != nil {
 		return nil, fmt.Errorf("opening the tree: %w", err)
 	}
-	if e.trash, err = guardfs.New(guardfs.Options{Judge: ownTrash{}, Fault: o.Fault, Temporaries: e.temps}); err != nil {
+	if e.trash, err = guardfs.New(guardfs.Options{Judge: ownTrash{}, Fault: o.Fault,
+		Temporaries: e.temps}); err != nil {
 		return nil, fmt.Errorf("opening the trash: %w", err)
 	}
 	if e.locks, err = guardfs.OpenLocks(filepath.Join(o.DataDir, "locks")); err != nil {
@@ -132,7 +134,8 @@ func OpenOver(o Options) (_ *Engine, err error) {
 			return nil, err
 		}
 	}
-	e.checkpoints = &checkpointStore{dir: filepath.Join(o.DataDir, "checkpoints"), cfg: e.cfg.Checkpoint, logger: e.logger, identities: o.Identities, progress: o.Progress}
+	e.checkpoints = &checkpointStore{dir: filepath.Join(o.DataDir, "checkpoints"),
+		cfg: e.cfg.Checkpoint, logger: e.logger, identities: o.Identities, progress: o.Progress}
 	until := time.Now().Add(e.lockWait)
 	return e, e.recover(context.Background(), until)
 }

@@ -76,7 +76,8 @@ func (e *Engine) expire(ctx context.Context) {
 }
 
 // purgeTrashed removes one tree in the trash for good.
-func purgeTrashed(ctx context.Context, trash *guardfs.FS, db *checkpoint.DB, t *checkpoint.Trashed) error {
+func purgeTrashed(ctx context.Context, trash *guardfs.FS, db *checkpoint.DB,
+	t *checkpoint.Trashed) error {
 	name, marked := strings.CutSuffix(t.Parked, goneSuffix)
 	place, err := trash.PlaceLink(name) // a volume that is not there now keeps its entries
 	if err != nil {
@@ -119,7 +120,8 @@ func EmptyTrash(ctx context.Context, db *checkpoint.DB, entries []checkpoint.Tra
 			errs = append(errs, purgeTrashed(ctx, trash, db, t))
 			continue
 		}
-		errs = append(errs, errors.Join(db.TrashSettle(ctx, t.ID, checkpoint.Gone), db.TrashDrop(ctx, t.ID)))
+		errs = append(errs,
+			errors.Join(db.TrashSettle(ctx, t.ID, checkpoint.Gone), db.TrashDrop(ctx, t.ID)))
 	}
 	return errors.Join(errs...)
 }

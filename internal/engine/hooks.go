@@ -28,7 +28,8 @@ func hooksOf(cfg config.Hooks, h hook.Set) (hook.Set, error) {
 	if err != nil {
 		return h, err
 	}
-	h.Before, h.After, h.Persist = slices.Clone(h.Before), slices.Clone(h.After), slices.Clone(h.Persist)
+	h.Before, h.After, h.Persist = slices.Clone(h.Before), slices.Clone(h.After),
+		slices.Clone(h.Persist)
 	for _, c := range before {
 		h.Before = append(h.Before, c)
 	}
@@ -61,7 +62,8 @@ func commands(lines []string) (out []hook.Command, err error) {
 func programsOf(cfg config.Hooks, free *guardfs.FS) (out []string) {
 	for _, line := range slices.Concat(cfg.BeforeToolCall, cfg.AfterToolCall, cfg.ToolResultPersist) {
 		for i, word := range strings.Fields(line) {
-			if kind, _ := kindOf(free, word); i == 0 || strings.HasPrefix(word, "/") && kind == guardfs.KindFile {
+			if kind, _ := kindOf(free, word); i == 0 ||
+				strings.HasPrefix(word, "/") && kind == guardfs.KindFile {
 				out = append(out, word)
 			}
 		}
@@ -71,7 +73,8 @@ func programsOf(cfg config.Hooks, free *guardfs.FS) (out []string) {
 
 func (c *Call) info() hook.Info {
 	return hook.Info{
-		CallID: c.ID, Session: c.Session, Principal: c.Principal, Turn: c.Turn, Dialect: c.Dialect, Tool: c.Tool,
+		CallID: c.ID, Session: c.Session, Principal: c.Principal, Turn: c.Turn, Dialect: c.Dialect,
+		Tool: c.Tool,
 	}
 }
 
@@ -80,7 +83,8 @@ func (e *Engine) hooksBefore(ctx context.Context, c *Call, op Operation) error {
 	if len(e.hooks.Before) == 0 {
 		return nil
 	}
-	args, notes, err := e.hooks.RunBefore(ctx, hook.BeforeToolCall{Info: c.info(), Arguments: op.Args}, op.Decode)
+	args, notes, err := e.hooks.RunBefore(ctx, hook.BeforeToolCall{Info: c.info(), Arguments: op.Args},
+		op.Decode)
 	e.note(c, notes)
 	if no, ok := errors.AsType[*hook.Error](err); ok {
 		cause := HookBlocked
@@ -96,7 +100,8 @@ func (e *Engine) hooksBefore(ctx context.Context, c *Call, op Operation) error {
 }
 
 // hooksAfter shows the hooks how a call ended, and lets them change its answer or withhold it.
-func (e *Engine) hooksAfter(ctx context.Context, c *Call, op Operation, outcome string, took time.Duration) {
+func (e *Engine) hooksAfter(ctx context.Context, c *Call, op Operation, outcome string,
+	took time.Duration) {
 	if len(e.hooks.After)+len(e.hooks.Persist) == 0 {
 		return
 	}
@@ -105,7 +110,9 @@ func (e *Engine) hooksAfter(ctx context.Context, c *Call, op Operation, outcome 
 		if r := recover(); r != nil {
 			e.note(c, []string{fmt.Sprintf("the hooks panicked: %.200v", r)})
 			if op.Answer != nil && outcome != outcomeHost && len(e.hooks.Persist) > 0 {
-				op.Refuse(ctx, withheld(&hook.Error{Event: hook.ToolResultPersistEvent, Hook: "of answers", Err: errors.New("panic")}))
+				op.Refuse(ctx,
+					withheld(&hook.Error{Event: hook.ToolResultPersistEvent, Hook: "of answers",
+						Err: errors.New("panic")}))
 			}
 		}
 	}()
@@ -124,7 +131,8 @@ func (e *Engine) hooksAfter(ctx context.Context, c *Call, op Operation, outcome 
 	if answer == nil || len(e.hooks.Persist) == 0 {
 		return
 	}
-	now, notes, err := e.hooks.RunPersist(ctx, hook.ToolResultPersist{Info: c.info(), Result: answer}, op.Replace)
+	now, notes, err := e.hooks.RunPersist(ctx, hook.ToolResultPersist{Info: c.info(), Result: answer},
+		op.Replace)
 	e.note(c, notes)
 	switch {
 	case err != nil:
@@ -154,7 +162,8 @@ func (e *Engine) note(c *Call, notes []string) {
 
 // follow tells the observer that a call has come in, and gives what tells it of the end. One that
 // panics is not heard any more in this call.
-func (e *Engine) follow(ctx context.Context, c *Call) (_ context.Context, end func(Operation, string, time.Duration)) {
+func (e *Engine) follow(ctx context.Context,
+	c *Call) (_ context.Context, end func(Operation, string, time.Duration)) {
 	if e.hooks.Observer == nil {
 		return ctx, func(Operation, string, time.Duration) {}
 	}

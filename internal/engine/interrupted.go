@@ -92,7 +92,8 @@ func (e *Engine) interrupted(ctx context.Context, p *Plan, looked []string) erro
 			return true
 		}
 		for i := range p.Steps {
-			if s := &p.Steps[i]; s.Action == Rename && (below(c.Path, s.Path) || s.To != "" && below(c.Path, s.To)) {
+			if s := &p.Steps[i]; s.Action == Rename &&
+				(below(c.Path, s.Path) || s.To != "" && below(c.Path, s.To)) {
 				return true
 			}
 		}

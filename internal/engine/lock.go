@@ -12,14 +12,16 @@ import (
 // lock takes the locks of some places for one change. A caller who waits longer than lockWait is
 // told who has them, and changes nothing. holder is what others are told of us: the tool, never
 // whose session.
-func (e *Engine) lock(ctx context.Context, holder string, keys []string) (unlock func(), err error) {
+func (e *Engine) lock(ctx context.Context, holder string,
+	keys []string) (unlock func(), err error) {
 	return e.lockFor(ctx, holder, keys, e.lockWait)
 }
 
 // lockTry is how long at least it is waited for a lock: those of calls that are about to end.
 const lockTry = 20 * time.Millisecond
 
-func (e *Engine) lockFor(ctx context.Context, holder string, keys []string, wait time.Duration) (unlock func(), err error) {
+func (e *Engine) lockFor(ctx context.Context, holder string, keys []string,
+	wait time.Duration) (unlock func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	unlock, err = e.locks.For(holder).Lock(ctx, keys...)
@@ -39,7 +41,8 @@ func (e *Engine) eachName(p string, add func(name string) (more bool)) {
 		add(place.Object().True)
 	}
 	if gone, ok := errors.AsType[*guardfs.MissingParentError](err); ok {
-		for name := gone.True; add(name) && name != gone.Missing && len(name) > len(gone.Missing); name = path.Dir(name) {
+		more := func(name string) bool { return name != gone.Missing && len(name) > len(gone.Missing) }
+		for name := gone.True; add(name) && more(name); name = path.Dir(name) {
 		}
 	} // any other error is met again, and said, by whoever is to make it
 }

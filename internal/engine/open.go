@@ -134,7 +134,8 @@ func (h *Host) dataDir(cfg config.FS) (string, error) {
 
 // newPolicy adds what is ours to the operator's rules, and the looks that hold bind mounts and hard
 // links to them.
-func newPolicy(cfg config.FS, protect []string, logger *slog.Logger) (*guardfs.FS, *policy.Policy, error) {
+func newPolicy(cfg config.FS, protect []string,
+	logger *slog.Logger) (*guardfs.FS, *policy.Policy, error) {
 	free, err := guardfs.New(guardfs.Options{Judge: policy.AllowAll{}})
 	if err != nil {
 		return nil, nil, fmt.Errorf("opening the file system: %w", err)
@@ -150,7 +151,8 @@ func newPolicy(cfg config.FS, protect []string, logger *slog.Logger) (*guardfs.F
 		}
 		// Whoever can replace a link among these names decides what the next start reads.
 		for _, name := range guardfs.Names(p) {
-			o.Protected = append(o.Protected, policy.Protected{Path: name, Why: "our own data, configuration or program"})
+			o.Protected = append(o.Protected,
+				policy.Protected{Path: name, Why: "our own data, configuration or program"})
 		}
 	}
 	p, err := policy.New(o)

@@ -82,17 +82,21 @@ func (e *Engine) beginTurn(ctx context.Context, c *Call) error {
 // recordOutside compares the files that the call's session knows with what is recorded of them, and
 // records what others changed. skip says which paths to pass over; it may be nil. The answer is ""
 // when nothing had changed.
-func (e *Engine) recordOutside(ctx context.Context, db *checkpoint.DB, c *Call, skip func(path string) bool) (checkpoint.ID, error) {
+func (e *Engine) recordOutside(ctx context.Context, db *checkpoint.DB, c *Call,
+	skip func(path string) bool) (checkpoint.ID, error) {
 	known, err := db.Known(ctx, checkpoint.Scope{Principal: c.Principal, Session: c.Session})
 	if err != nil {
 		return "", err
 	}
-	op := checkpoint.Op{Kind: checkpoint.KindExternal, Principal: c.Principal, Session: c.Session, Turn: c.Turn}
+	op := checkpoint.Op{Kind: checkpoint.KindExternal, Principal: c.Principal, Session: c.Session,
+		Turn: c.Turn}
 	for _, k := range known {
 		if err := ctx.Err(); err != nil {
 			return "", err
 		}
-		if k.State.Kind == checkpoint.Dir || k.Before.Kind == checkpoint.Dir && k.State.Kind == checkpoint.Absent || skip != nil && skip(k.Path) {
+		if k.State.Kind == checkpoint.Dir ||
+			k.Before.Kind == checkpoint.Dir && k.State.Kind == checkpoint.Absent ||
+			skip != nil && skip(k.Path) {
 			continue
 		}
 		now, ok := e.observe(&k)
@@ -117,7 +121,8 @@ func (e *Engine) recordOutside(ctx context.Context, db *checkpoint.DB, c *Call, 
 	}
 	saved, err := db.Save(ctx, op)
 	if err == nil {
-		e.logger.Info("files were changed outside of the tools", "checkpoint", saved.ID, "session", c.Session)
+		e.logger.Info("files were changed outside of the tools", "checkpoint", saved.ID,
+			"session", c.Session)
 	}
 	return saved.ID, err
 }
@@ -133,12 +138,14 @@ func (e *Engine) movedAway(ctx context.Context, db *checkpoint.DB, name string) 
 			}
 			continue
 		}
-		page, err := db.List(ctx, checkpoint.Filter{Path: name, NoReads: true, Limit: 1, AllSessions: true})
+		page, err := db.List(ctx,
+			checkpoint.Filter{Path: name, NoReads: true, Limit: 1, AllSessions: true})
 		if err != nil {
 			return false, err
 		}
 		// Only if the tools did not put something there after that.
-		if entries[0].Parked != "" && (len(page.Checkpoints) == 0 || page.Checkpoints[0].Time.Before(entries[0].Deleted)) {
+		if entries[0].Parked != "" &&
+			(len(page.Checkpoints) == 0 || page.Checkpoints[0].Time.Before(entries[0].Deleted)) {
 			return true, nil
 		}
 	}
@@ -149,7 +156,8 @@ func (e *Engine) movedAway(ctx context.Context, db *checkpoint.DB, name string) 
 // denies today, and what is too large to be read. Where there is a directory in the place of a
 // file, or the reverse, what was there is gone: no tool makes that.
 func (e *Engine) observe(k *checkpoint.Known) (checkpoint.Change, bool) {
-	out := checkpoint.Change{Path: k.Path, Role: "target", Before: k.Own, After: checkpoint.State{Kind: checkpoint.Absent}}
+	out := checkpoint.Change{Path: k.Path, Role: "target", Before: k.Own,
+		After: checkpoint.State{Kind: checkpoint.Absent}}
 	if k.Own.Kind == checkpoint.File && k.Own.Hash == "" {
 		// It was recorded without content and hash, as a file too large to read.
 		out.Skipped = checkpoint.SkipNotRead
@@ -161,7 +169,8 @@ func (e *Engine) observe(k *checkpoint.Known) (checkpoint.Change, bool) {
 	}
 	defer place.Close()
 	info := place.Object().Info
-	if same := place.Object().True == k.Path; !same || info.Kind == guardfs.KindDir || info.Kind == guardfs.KindOther {
+	if same := place.Object().True == k.Path; !same || info.Kind == guardfs.KindDir ||
+		info.Kind == guardfs.KindOther {
 		return out, same
 	}
 	stamp := info.ID.String() + stamp(info, "")
@@ -206,7 +215,8 @@ func (e *Engine) backUpRead(ctx context.Context, c *Call, h *guardfs.Handle, s *
 	}
 }
 
-func (e *Engine) storeRead(ctx context.Context, c *Call, h *guardfs.Handle, s *Sight, whole bool) error {
+func (e *Engine) storeRead(ctx context.Context, c *Call, h *guardfs.Handle, s *Sight,
+	whole bool) error {
 	name := h.Object().True
 	key := readKey{c.key(), name}
 	o := &e.outside
@@ -222,7 +232,8 @@ func (e *Engine) storeRead(ctx context.Context, c *Call, h *guardfs.Handle, s *S
 	}
 	defer f.Close()
 	i := f.Info()
-	st := checkpoint.State{Kind: checkpoint.File, Mode: i.Mode, UID: i.UID, GID: i.GID, ModTime: i.ModTime, Size: i.Size, Hash: s.Hash}
+	st := checkpoint.State{Kind: checkpoint.File, Mode: i.Mode, UID: i.UID, GID: i.GID,
+		ModTime: i.ModTime, Size: i.Size, Hash: s.Hash}
 	ch := checkpoint.Change{Path: name, Role: "target"}
 	switch {
 	case i.Size > e.cfg.Checkpoint.MaxFileBytes:
@@ -247,7 +258,8 @@ func (e *Engine) storeRead(ctx context.Context, c *Call, h *guardfs.Handle, s *S
 	}
 	ch.Before, ch.After = st, st
 	_, err = db.Save(ctx, checkpoint.Op{
-		Tool: c.Tool, Kind: checkpoint.KindRead, Principal: c.Principal, Session: c.Session, Turn: c.Turn, Time: e.now(), Changes: []checkpoint.Change{ch},
+		Tool: c.Tool, Kind: checkpoint.KindRead, Principal: c.Principal, Session: c.Session, Turn: c.Turn,
+		Time: e.now(), Changes: []checkpoint.Change{ch},
 	})
 	if err != nil {
 		return err

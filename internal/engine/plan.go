@@ -347,7 +347,8 @@ func (s *Step) against(p played) string {
 
 // absolute says that name is a canonical one: absolute and without detours.
 func absolute(name string) bool {
-	return path.Clean(name) == name && (strings.HasPrefix(name, "/") || len(name) > 1 && name[1] == ':')
+	return path.Clean(name) == name &&
+		(strings.HasPrefix(name, "/") || len(name) > 1 && name[1] == ':')
 }
 
 func kind(s State) checkpoint.Kind {

@@ -142,8 +142,8 @@ func (e *Engine) recoverOp(ctx context.Context, o openOp, until time.Time) error
 			"its checkpoint holds what was there", "id", row.ID, "paths", stuck)
 		return db.Settle(ctx, row.ID, checkpoint.Foreign)
 	}
-	e.logger.Info("a change that was cut off half-way was taken back", "id", row.ID, "paths",
-		len(op.Changes))
+	e.logger.Info("a change that was cut off half-way was taken back", "id", row.ID,
+		"paths", len(op.Changes))
 	return db.Settle(ctx, row.ID, checkpoint.Aborted)
 }
 
@@ -164,18 +164,21 @@ func (e *Engine) unsettled(ctx context.Context, plan *checkpoint.Plan) error {
 
 // gaveWay says that a file or link was to take the place of a directory; becameDir, the reverse.
 func gaveWay(c *checkpoint.Recorded) bool {
-	return c.Role != roleTree && c.Before.Kind == checkpoint.Dir && (c.After.Kind == checkpoint.File || c.After.Kind == checkpoint.Symlink)
+	return c.Role != roleTree && c.Before.Kind == checkpoint.Dir &&
+		(c.After.Kind == checkpoint.File || c.After.Kind == checkpoint.Symlink)
 }
 
 func becameDir(c *checkpoint.Recorded) bool {
-	return c.Role != roleTree && c.After.Kind == checkpoint.Dir && (c.Before.Kind == checkpoint.File || c.Before.Kind == checkpoint.Symlink)
+	return c.Role != roleTree && c.After.Kind == checkpoint.Dir &&
+		(c.Before.Kind == checkpoint.File || c.Before.Kind == checkpoint.Symlink)
 }
 
 // stateOf looks at a path as a change would. A missing directory on the way is a missing path, and
 // so is a file in its place.
 func (e *Engine) stateOf(path string) (checkpoint.State, error) {
 	place, err := e.fs.PlaceLink(path)
-	if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok || errors.Is(err, syscall.ENOTDIR) {
+	if _, ok := errors.AsType[*guardfs.MissingParentError](err); ok ||
+		errors.Is(err, syscall.ENOTDIR) {
 		return checkpoint.State{Kind: checkpoint.Absent}, nil
 	}
 	if err != nil {
@@ -185,7 +188,8 @@ func (e *Engine) stateOf(path string) (checkpoint.State, error) {
 	if place.Object().True != path || place.Object().Info.Kind == guardfs.KindDir {
 		return checkpoint.State{Kind: checkpoint.Dir}, nil // not what any file was
 	}
-	if i := place.Object().Info; i.Kind == guardfs.KindFile && i.Size > maxLoad || i.Kind == guardfs.KindOther {
+	if i := place.Object().Info; i.Kind == guardfs.KindFile && i.Size > maxLoad ||
+		i.Kind == guardfs.KindOther {
 		return moveState(i), nil
 	}
 	b, err := place.Load(maxLoad)

@@ -49,13 +49,15 @@ type Restored struct {
 
 // Restore carries out a plan of the store as an ordinary change under today's policy: all paths or
 // none. It has a checkpoint of its own, so it can be undone. Whose plan it is, c says.
-func (e *Engine) Restore(ctx context.Context, c *Call, r checkpoint.Restore, o RestoreOptions) (*Restored, error) {
+func (e *Engine) Restore(ctx context.Context, c *Call, r checkpoint.Restore,
+	o RestoreOptions) (*Restored, error) {
 	e, err := e.begun(c)
 	if err != nil {
 		return nil, err
 	}
 	r.Partial = o.OnConflict == OnConflictForce
-	out, err := e.carryOut(ctx, c, o, func(db *checkpoint.DB) (*checkpoint.Plan, error) { return e.planFor(ctx, c, db, r) })
+	out, err := e.carryOut(ctx, c, o,
+		func(db *checkpoint.DB) (*checkpoint.Plan, error) { return e.planFor(ctx, c, db, r) })
 	if err == nil && r.ID == "" {
 		out.Outside = out.Plan.Outside
 		if !o.DryRun && e.cfg.CheckpointBeforeMutation {
@@ -76,7 +78,8 @@ func (e *Engine) alsoOutside(ctx context.Context, c *Call, only []string, out *R
 	var id checkpoint.ID
 	if err == nil {
 		id, err = e.recordOutside(ctx, db, c, func(path string) bool {
-			return just[path] || len(only) > 0 && !slices.ContainsFunc(only, func(dir string) bool { return within(path, dir) })
+			return just[path] ||
+				len(only) > 0 && !slices.ContainsFunc(only, func(dir string) bool { return within(path, dir) })
 		})
 	}
 	if err != nil {
@@ -88,7 +91,8 @@ func (e *Engine) alsoOutside(ctx context.Context, c *Call, only []string, out *R
 
 // planFor is the plan of r for the call's session. A path in r that policy denies is refused first,
 // so nobody learns whether the plan has it. One that the plan does not have is NotInPlan.
-func (e *Engine) planFor(ctx context.Context, c *Call, db *checkpoint.DB, r checkpoint.Restore) (*checkpoint.Plan, error) {
+func (e *Engine) planFor(ctx context.Context, c *Call, db *checkpoint.DB,
+	r checkpoint.Restore) (*checkpoint.Plan, error) {
 	who := e.scope(c)
 	r.Principal, r.Session, r.AllSessions = who.Principal, who.Session, who.AllSessions
 	for _, path := range r.Paths {
@@ -101,14 +105,16 @@ func (e *Engine) planFor(ctx context.Context, c *Call, db *checkpoint.DB, r chec
 		return nil, err
 	}
 	for _, path := range r.Paths {
-		if !slices.ContainsFunc(plan.Items, func(it checkpoint.Item) bool { return within(it.Path, path) }) {
+		if !slices.ContainsFunc(plan.Items,
+			func(it checkpoint.Item) bool { return within(it.Path, path) }) {
 			return nil, e.unplanned(ctx, db, r, path)
 		}
 	}
 	return plan, nil
 }
 
-func (e *Engine) unplanned(ctx context.Context, db *checkpoint.DB, r checkpoint.Restore, path string) error {
+func (e *Engine) unplanned(ctx context.Context, db *checkpoint.DB, r checkpoint.Restore,
+	path string) error {
 	r.Paths = nil
 	whole, err := db.Plan(ctx, r)
 	if err != nil {
@@ -208,7 +214,8 @@ type todo struct {
 	kept      []Blocked // directories that can't go
 }
 
-func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find planner) (*Restored, error) {
+func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions,
+	find planner) (*Restored, error) {
 	e, err := e.begun(c)
 	if err != nil {
 		return nil, err
@@ -219,13 +226,15 @@ func (e *Engine) carryOut(ctx context.Context, c *Call, o RestoreOptions, find p
 	}
 	for start := time.Now(); ; time.Sleep(time.Millisecond) {
 		done, err := e.carryOutOnce(ctx, c, db, o, find)
-		if _, cut := errors.AsType[*interruptedError](err); !cut || time.Since(start) > e.lockWait || ctx.Err() != nil {
+		if _, cut := errors.AsType[*interruptedError](err); !cut || time.Since(start) > e.lockWait ||
+			ctx.Err() != nil {
 			return done, err
 		}
 	}
 }
 
-func (e *Engine) carryOutOnce(ctx context.Context, c *Call, db *checkpoint.DB, o RestoreOptions, find planner) (*Restored, error) {
+func (e *Engine) carryOutOnce(ctx context.Context, c *Call, db *checkpoint.DB, o RestoreOptions,
+	find planner) (*Restored, error) {
 	if !o.DryRun { // also what this very process had to leave half-way
 		// It does what it can at once. Only what this plan is about is waited for.
 		if err := e.recover(ctx, time.Now()); err != nil {
@@ -267,11 +276,14 @@ func (e *Engine) carryOutOnce(ctx context.Context, c *Call, db *checkpoint.DB, o
 // Without that record the next undo would find the same change again.
 func (r *restore) idle(ctx context.Context, c *Call) error {
 	// Unless somebody else has just done it, and has it on record.
-	if now, err := r.find(r.db); errors.Is(err, checkpoint.ErrNothing) || err == nil && now.UndoOf != r.plan.UndoOf {
+	if now, err := r.find(r.db); errors.Is(err, checkpoint.ErrNothing) ||
+		err == nil && now.UndoOf != r.plan.UndoOf {
 		return nil
 	}
-	saved, err := r.db.Save(ctx, checkpoint.Op{Tool: c.Tool, Kind: checkpoint.KindRestore, Principal: c.Principal, Session: c.Session, Turn: c.Turn,
-		Time: r.e.now(), UndoOf: r.plan.UndoOf})
+	saved, err := r.db.Save(ctx, checkpoint.Op{
+		Tool: c.Tool, Kind: checkpoint.KindRestore, Principal: c.Principal, Session: c.Session,
+		Turn: c.Turn, Time: r.e.now(), UndoOf: r.plan.UndoOf,
+	})
 	if err != nil {
 		return notSaved(err)
 	}

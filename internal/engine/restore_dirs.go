@@ -127,7 +127,8 @@ func (r *restore) dirNow(name string) (is guardfs.Kind, why Why, err error) {
 		return is, FileOnTheWay, nil
 	}
 	place, err := r.d.place(name, false)
-	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing || r.d.nowhere(name, err) {
+	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing ||
+		r.d.nowhere(name, err) {
 		return guardfs.KindAbsent, none, nil
 	}
 	if err == nil {
@@ -161,14 +162,16 @@ func (r *restore) oneOrTheOther() error {
 			wanted = append(wanted, mv.Path)
 		}
 	}
-	over := rewind.Over(wanted, func(name string) bool { return r.items[name] != nil && leaf(r.items[name].Want.Kind) })
+	over := rewind.Over(wanted,
+		func(name string) bool { return r.items[name] != nil && leaf(r.items[name].Want.Kind) })
 	if len(over) == 0 {
 		return nil
 	}
 	if r.o.OnConflict != OnConflictSkip {
 		var both []Blocked
 		for _, dir := range slices.Sorted(maps.Keys(over)) {
-			both = append(both, Blocked{Path: dir, Why: WasDirOf.Of(over[dir])}, Blocked{Path: over[dir], Why: WasFile.Of(dir)})
+			both = append(both, Blocked{Path: dir, Why: WasDirOf.Of(over[dir])},
+				Blocked{Path: over[dir], Why: WasFile.Of(dir)})
 		}
 		return Refuse(BothKinds, "", both)
 	}
@@ -212,7 +215,8 @@ func (r *restore) settleDirs() {
 // onlyHolds looks whether dir has nothing in it but what goes. why says what keeps it.
 func (e *Engine) onlyHolds(dir string, goes map[string]bool) (there bool, why Why) {
 	h, err := e.fs.Resolve(dir, guardfs.Remove)
-	if _, no := errors.AsType[*policy.Denied](err); no || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+	if _, no := errors.AsType[*policy.Denied](err); no || errors.Is(err, fs.ErrNotExist) ||
+		errors.Is(err, syscall.ENOTDIR) {
 		return false, none // what is denied is not named
 	}
 	if err != nil {
@@ -231,7 +235,8 @@ func (e *Engine) onlyHolds(dir string, goes map[string]bool) (there bool, why Wh
 	if err != nil {
 		return true, whyDirStays(err)
 	}
-	if denied > 0 || slices.ContainsFunc(entries, func(in guardfs.Entry) bool { return !goes[dir+"/"+in.Name] }) {
+	if denied > 0 ||
+		slices.ContainsFunc(entries, func(in guardfs.Entry) bool { return !goes[dir+"/"+in.Name] }) {
 		return true, InUse
 	}
 	return true, none

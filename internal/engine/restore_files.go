@@ -36,7 +36,9 @@ func (r *restore) decide(ctx context.Context, t *Target) (why Why, err error) {
 	item, skip := r.items[t.Path], r.o.OnConflict == OnConflictSkip
 	now := rewind.Now{State: state(t.Before), Content: t.Before.Content}
 	if t.place != nil {
-		now.Can = func(s checkpoint.State) checkpoint.State { return metaState(t.place.Expected(*metadata(s))) }
+		now.Can = func(s checkpoint.State) checkpoint.State {
+			return metaState(t.place.Expected(*metadata(s)))
+		}
 	}
 	if t.Unsaved() { // a text has no metadata to be given
 		now.Can = func(checkpoint.State) checkpoint.State { return now.State }
@@ -60,7 +62,8 @@ func (r *restore) decide(ctx context.Context, t *Target) (why Why, err error) {
 	case b.Blocked != none && skip:
 		return b.Blocked, nil
 	case b.Blocked != none:
-		r.conflicts = append(r.conflicts, Blocked{Path: t.True, Why: b.Blocked, Diff: r.drift(ctx, t, item)})
+		r.conflicts = append(r.conflicts,
+			Blocked{Path: t.True, Why: b.Blocked, Diff: r.drift(ctx, t, item)})
 		return none, nil
 	}
 	if t.After = after(b); t.Unsaved() {
@@ -80,7 +83,8 @@ func (r *restore) decide(ctx context.Context, t *Target) (why Why, err error) {
 
 // rules decide what becomes of each path.
 func (r *restore) rules() *rewind.Rewind {
-	return &rewind.Rewind{Store: r.db, Plan: r.plan, Rule: rewind.Rule(r.o.OnConflict), KeepTimes: r.o.KeepTimes}
+	return &rewind.Rewind{Store: r.db, Plan: r.plan, Rule: rewind.Rule(r.o.OnConflict),
+		KeepTimes: r.o.KeepTimes}
 }
 
 // after is what a target becomes.
@@ -136,7 +140,9 @@ func (r *restore) trashUnsavable(ctx context.Context, item *checkpoint.Item) (bo
 	case why != none && r.o.OnConflict != OnConflictForce:
 		r.conflicts = append(r.conflicts, Blocked{Path: item.Path, Why: why})
 	default:
-		r.moves = append(r.moves, &Move{Path: item.Path, Entry: checkpoint.Trashed{Agent: !r.d.c.ByUser, Size: o.Info.Size, Files: 1}})
+		r.moves = append(r.moves,
+			&Move{Path: item.Path,
+				Entry: checkpoint.Trashed{Agent: !r.d.c.ByUser, Size: o.Info.Size, Files: 1}})
 	}
 	return true, nil
 }
@@ -181,13 +187,16 @@ func (r *restore) untrash(ctx context.Context) {
 	}
 	for _, id := range r.plan.Undoes {
 		if err := r.untrashOf(ctx, id, there); err != nil {
-			r.e.logger.Warn("the trash entries of what was undone could not be removed", "id", id, "err", err)
+			r.e.logger.Warn("the trash entries of what was undone could not be removed", "id", id,
+				"err", err)
 		}
 	}
 }
 
-func (r *restore) untrashOf(ctx context.Context, id checkpoint.ID, there map[string]checkpoint.State) error {
-	page, err := r.db.TrashList(ctx, checkpoint.TrashFilter{AllPrincipals: true, Checkpoint: id, Limit: 1000})
+func (r *restore) untrashOf(ctx context.Context, id checkpoint.ID,
+	there map[string]checkpoint.State) error {
+	page, err := r.db.TrashList(ctx,
+		checkpoint.TrashFilter{AllPrincipals: true, Checkpoint: id, Limit: 1000})
 	if err != nil || len(page.Entries) == 0 {
 		return err
 	}
@@ -211,7 +220,8 @@ func (r *restore) untrashOf(ctx context.Context, id checkpoint.ID, there map[str
 			}
 		}
 		if back {
-			if err := errors.Join(r.db.TrashSettle(ctx, t.ID, checkpoint.Gone), r.db.TrashDrop(ctx, t.ID)); err != nil {
+			if err := errors.Join(r.db.TrashSettle(ctx, t.ID, checkpoint.Gone),
+				r.db.TrashDrop(ctx, t.ID)); err != nil {
 				return err
 			}
 		}

@@ -38,8 +38,10 @@ func (r *restore) make(ctx context.Context, d *Desk) (_ *Plan, err error) {
 		return nil, err
 	}
 	p := Plan{
-		Summary: fmt.Sprintf("restore %d paths", len(r.plan.Items)), DryRun: r.o.DryRun, Checkpoint: true, Whole: true,
-		Op: checkpoint.Op{Kind: checkpoint.KindRestore, RestoreOf: r.plan.RestoreOf, UndoOf: r.plan.UndoOf},
+		Summary: fmt.Sprintf("restore %d paths", len(r.plan.Items)), DryRun: r.o.DryRun, Checkpoint: true,
+		Whole: true,
+		Op: checkpoint.Op{Kind: checkpoint.KindRestore, RestoreOf: r.plan.RestoreOf,
+			UndoOf: r.plan.UndoOf},
 	}
 	if r.entry != nil {
 		p.Summary, p.Whole = "bring "+r.entry.Path+" back from the trash", false
@@ -63,8 +65,10 @@ func (r *restore) make(ctx context.Context, d *Desk) (_ *Plan, err error) {
 // begin forgets what was planned before.
 func (r *restore) begin(d *Desk) {
 	r.d = d
-	r.out = &Restored{Plan: r.plan, Denied: len(r.unnamed), Merged: map[string]bool{}, Metadata: map[string]rewind.Metadata{}}
-	r.todo = todo{items: map[string]*checkpoint.Item{}, links: map[string]bool{}, goes: map[string]bool{}}
+	r.out = &Restored{Plan: r.plan, Denied: len(r.unnamed), Merged: map[string]bool{},
+		Metadata: map[string]rewind.Metadata{}}
+	r.todo = todo{items: map[string]*checkpoint.Item{}, links: map[string]bool{},
+		goes: map[string]bool{}}
 	r.asked = map[string]bool{}
 }
 
@@ -79,7 +83,8 @@ func (r *restore) split(ctx context.Context, items []*checkpoint.Item) error {
 			return err
 		}
 		if trashed {
-			r.goes[item.Path] = slices.ContainsFunc(r.moves, func(mv *Move) bool { return mv.Path == item.Path })
+			r.goes[item.Path] = slices.ContainsFunc(r.moves,
+				func(mv *Move) bool { return mv.Path == item.Path })
 			continue
 		}
 		r.goes[item.Path] = item.Want.Kind == checkpoint.Absent
@@ -87,7 +92,8 @@ func (r *restore) split(ctx context.Context, items []*checkpoint.Item) error {
 		if swap {
 			r.d.swaps = append(r.d.swaps, item.Path)
 		}
-		gone := item.Role == checkpoint.RoleParent && !leaf(item.Head.Kind) || item.Head.Kind == checkpoint.Dir
+		gone := item.Role == checkpoint.RoleParent && !leaf(item.Head.Kind) ||
+			item.Head.Kind == checkpoint.Dir
 		switch {
 		case item.Want.Kind == checkpoint.Dir && !swap:
 			r.dirs = append(r.dirs, mkdirAs(item.Path, item.Want))
@@ -96,7 +102,8 @@ func (r *restore) split(ctx context.Context, items []*checkpoint.Item) error {
 		default:
 			r.items[item.Path] = item
 			r.paths = append(r.paths, item.Path)
-			r.links[item.Path] = swap || r.entry != nil || item.Want.Kind == checkpoint.Symlink || item.Head.Kind == checkpoint.Symlink
+			r.links[item.Path] = swap || r.entry != nil || item.Want.Kind == checkpoint.Symlink ||
+				item.Head.Kind == checkpoint.Symlink
 		}
 	}
 	return nil

@@ -39,7 +39,8 @@ func (r *restore) belowFile(item *checkpoint.Item) bool {
 		return false
 	}
 	for i := range r.plan.Items {
-		if l := &r.plan.Items[i]; l.Head.Kind == checkpoint.Symlink && below(item.Path, l.Path) && r.e.isLink(l.Path) {
+		if l := &r.plan.Items[i]; l.Head.Kind == checkpoint.Symlink && below(item.Path, l.Path) &&
+			r.e.isLink(l.Path) {
 			now, err := r.e.stateOf(l.Path)
 			return err == nil && now.Same(l.Head)
 		}
@@ -60,7 +61,9 @@ func (r *restore) whole() (conflicts []Blocked) {
 		}
 		there, why := r.e.onlyHolds(t.True, r.goes)
 		switch {
-		case there && why != none, slices.ContainsFunc(r.d.files, func(o *Target) bool { return below(o.True, t.True) && o.After.Kind != guardfs.KindAbsent }):
+		case there && why != none, slices.ContainsFunc(r.d.files, func(o *Target) bool {
+			return below(o.True, t.True) && o.After.Kind != guardfs.KindAbsent
+		}):
 			why = HoldsOthers
 		case there && slices.ContainsFunc(r.moves, func(mv *Move) bool { return below(mv.Path, t.True) }):
 			why = HoldsMoved // it would come back by a rename into the very directory that would be gone

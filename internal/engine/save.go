@@ -180,7 +180,8 @@ func unsaved(changes []checkpoint.Change, skipped []checkpoint.Skip) *checkpoint
 func (e *Engine) dirState(dir string) (checkpoint.State, error) {
 	gone := checkpoint.State{Kind: checkpoint.Absent}
 	place, err := e.fs.PlaceLink(dir)
-	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing || errors.Is(err, syscall.ENOTDIR) {
+	if _, missing := errors.AsType[*guardfs.MissingParentError](err); missing ||
+		errors.Is(err, syscall.ENOTDIR) {
 		return gone, nil
 	}
 	if err != nil {
@@ -191,7 +192,8 @@ func (e *Engine) dirState(dir string) (checkpoint.State, error) {
 		return gone, nil
 	}
 	m, err := place.DirMetadata()
-	return checkpoint.State{Kind: checkpoint.Dir, Mode: m.Mode, UID: m.UID, GID: m.GID, Xattrs: m.Xattrs}, err
+	return checkpoint.State{Kind: checkpoint.Dir, Mode: m.Mode, UID: m.UID, GID: m.GID,
+		Xattrs: m.Xattrs}, err
 }
 
 func change(t *Target) checkpoint.Change {
@@ -208,8 +210,8 @@ func change(t *Target) checkpoint.Change {
 	switch t.After.Kind {
 	case guardfs.KindFile:
 		meta := t.metaAfter()
-		ch.After = checkpoint.State{Kind: checkpoint.File, Mode: meta.Mode, UID: meta.UID, GID: meta.GID, Xattrs: meta.Xattrs,
-			Size: int64(len(t.After.Content)), Hash: t.After.Hash}
+		ch.After = checkpoint.State{Kind: checkpoint.File, Mode: meta.Mode, UID: meta.UID, GID: meta.GID,
+			Xattrs: meta.Xattrs, Size: int64(len(t.After.Content)), Hash: t.After.Hash}
 		ch.AfterContent = t.After.Content
 		if ch.AfterContent == nil {
 			ch.AfterContent = []byte{}
@@ -217,7 +219,8 @@ func change(t *Target) checkpoint.Change {
 	case guardfs.KindSymlink:
 		ch.After = checkpoint.State{Kind: checkpoint.Symlink, Target: t.After.Target}
 	case guardfs.KindDir:
-		ch.After = checkpoint.State{Kind: checkpoint.Dir, Mode: t.After.Meta.Mode, UID: t.After.Meta.UID, GID: t.After.Meta.GID}
+		ch.After = checkpoint.State{Kind: checkpoint.Dir, Mode: t.After.Meta.Mode, UID: t.After.Meta.UID,
+			GID: t.After.Meta.GID}
 	default:
 		ch.After = checkpoint.State{Kind: checkpoint.Absent}
 	}
@@ -253,8 +256,8 @@ func state(b *guardfs.Before) checkpoint.State {
 		return checkpoint.State{Kind: checkpoint.Absent}
 	}
 	s := checkpoint.State{
-		Kind: checkpoint.File, Mode: b.Meta.Mode, UID: b.Meta.UID, GID: b.Meta.GID, ModTime: b.Meta.ModTime,
-		Xattrs: b.Meta.Xattrs, Size: b.Info.Size, Hash: b.Hash,
+		Kind: checkpoint.File, Mode: b.Meta.Mode, UID: b.Meta.UID, GID: b.Meta.GID,
+		ModTime: b.Meta.ModTime, Xattrs: b.Meta.Xattrs, Size: b.Info.Size, Hash: b.Hash,
 	}
 	switch b.Info.Kind {
 	case guardfs.KindSymlink:
@@ -268,7 +271,8 @@ func state(b *guardfs.Before) checkpoint.State {
 // metadata is what a restored file gets. Not its old time: to builds and editors a restore is a
 // change like any other.
 func metadata(s checkpoint.State) *guardfs.Metadata {
-	return &guardfs.Metadata{Mode: s.Mode & (fs.ModePerm | fs.ModeSticky), UID: s.UID, GID: s.GID, Xattrs: s.Xattrs}
+	return &guardfs.Metadata{Mode: s.Mode & (fs.ModePerm | fs.ModeSticky), UID: s.UID, GID: s.GID,
+		Xattrs: s.Xattrs}
 }
 
 // announced is what the target is to become.

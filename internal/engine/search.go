@@ -30,10 +30,12 @@ func (e *Engine) openSearch(user ignore.User) (err error) {
 	if e.cfg.SearchIndex == "off" {
 		return nil
 	}
-	if e.search.fs, err = guardfs.New(guardfs.Options{Judge: e.judge, Temporaries: e.temps}); err != nil {
+	if e.search.fs, err = guardfs.New(guardfs.Options{Judge: e.judge,
+		Temporaries: e.temps}); err != nil {
 		return fmt.Errorf("opening the tree for the index: %w", err)
 	}
-	e.search.index = grep.NewIndex(grep.IndexOptions{Open: grep.GuardedOpen(e.search.fs), Watch: grep.GuardedWatch(e.search.fs)})
+	e.search.index = grep.NewIndex(grep.IndexOptions{Open: grep.GuardedOpen(e.search.fs),
+		Watch: grep.GuardedWatch(e.search.fs)})
 	return nil
 }
 
@@ -76,7 +78,8 @@ func readWhole(fs *guardfs.FS, path string, max int64) ([]byte, error) {
 // Walk opens the root of a search, a directory or a single file, under the
 // search deadline. The deadline is not an error: the search ends with what it
 // has and says so.
-func (e *Engine) Walk(ctx context.Context, c *Call, root string, use func(context.Context, grep.Walk) error) error {
+func (e *Engine) Walk(ctx context.Context, c *Call, root string,
+	use func(context.Context, grep.Walk) error) error {
 	e, err := e.begun(c)
 	if err != nil {
 		return err

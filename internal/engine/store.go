@@ -56,7 +56,9 @@ func (s *checkpointStore) open() (*checkpoint.DB, error) {
 	}
 	o.Logger, o.Identities, o.Progress = s.logger, s.identities, s.progress
 	db, err := checkpoint.Open(s.dir, o)
-	if _, full := errors.AsType[*checkpoint.DiskFullError](err); full || errors.Is(err, checkpoint.ErrBusy) || errors.Is(err, checkpoint.ErrReadOnly) || errors.Is(err, checkpoint.ErrInUse) {
+	if _, full := errors.AsType[*checkpoint.DiskFullError](err); full ||
+		errors.Is(err, checkpoint.ErrBusy) || errors.Is(err, checkpoint.ErrReadOnly) ||
+		errors.Is(err, checkpoint.ErrInUse) {
 		return nil, err // nothing is broken that room, or another process, would not mend
 	}
 	if err != nil {
@@ -76,7 +78,9 @@ func (s *checkpointStore) Close() error {
 		return nil
 	}
 	if err := s.db.Close(); err != nil {
-		s.logger.Error("the checkpoint store could not be closed in order; what was answered stands, and is on record", "err", err)
+		s.logger.Error("the checkpoint store could not be closed in order; "+
+			"what was answered stands, and is on record",
+			"err", err)
 	}
 	return nil
 }
@@ -99,8 +103,10 @@ func StoreOptions(c config.Checkpoint) (checkpoint.Options, error) {
 		c.KeepLast = checkpoint.KeepNone
 	}
 	return checkpoint.Options{
-		Durability: checkpoint.Durability(c.Durability), MaxBytes: c.MaxBytes, MaxFileBytes: c.MaxFileBytes,
-		KeepWithin: time.Duration(c.KeepWithin), KeepLast: c.KeepLast, Exclude: excluded, EncryptTo: c.EncryptTo,
+		Durability: checkpoint.Durability(c.Durability),
+		MaxBytes:   c.MaxBytes, MaxFileBytes: c.MaxFileBytes,
+		KeepWithin: time.Duration(c.KeepWithin), KeepLast: c.KeepLast,
+		Exclude: excluded, EncryptTo: c.EncryptTo,
 	}, nil
 }
 
@@ -139,7 +145,9 @@ func Alive(dataDir string) func(tag string) bool {
 }
 
 // Named are the paths that globs name in the way of [tools.fs.checkpoint] exclude.
-func Named(globs []string) (*policy.Paths, error) { return policy.NewPaths(globs, guardfs.Canonical) }
+func Named(globs []string) (*policy.Paths, error) {
+	return policy.NewPaths(globs, guardfs.Canonical)
+}
 
 // excludes says of a canonical path whether its content must not be stored. Links are followed anew
 // each time, because they may lead elsewhere by now.
@@ -162,11 +170,13 @@ func excludes(globs []string) (func(string) bool, error) {
 
 // scope is what the call's session may see.
 func (e *Engine) scope(c *Call) checkpoint.Scope {
-	return checkpoint.Scope{Principal: c.Principal, Session: c.Session, AllSessions: e.cfg.Checkpoint.OtherSessions}
+	return checkpoint.Scope{Principal: c.Principal, Session: c.Session,
+		AllSessions: e.cfg.Checkpoint.OtherSessions}
 }
 
 // Checkpoints lists what the call's session may see. f.Session picks one of those sessions.
-func (e *Engine) Checkpoints(ctx context.Context, c *Call, f checkpoint.Filter) (checkpoint.Page, error) {
+func (e *Engine) Checkpoints(ctx context.Context, c *Call,
+	f checkpoint.Filter) (checkpoint.Page, error) {
 	e, err := e.begun(c)
 	if err != nil {
 		return checkpoint.Page{}, err
@@ -193,7 +203,8 @@ func Names(p string) []string {
 	p = filepath.Clean(p)
 	names := []string{p}
 	dir, last := filepath.Split(p)
-	for _, name := range []string{filepath.Join(guardfs.Canonical(filepath.Clean(dir)), last), filepath.Clean(guardfs.Canonical(p))} {
+	for _, name := range []string{filepath.Join(guardfs.Canonical(filepath.Clean(dir)), last),
+		filepath.Clean(guardfs.Canonical(p))} {
 		if !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -230,7 +241,8 @@ func (e *Engine) denied(path string) error {
 }
 
 // Checkpoint finds one checkpoint that the call's session may see.
-func (e *Engine) Checkpoint(ctx context.Context, c *Call, id checkpoint.ID) (*checkpoint.Checkpoint, error) {
+func (e *Engine) Checkpoint(ctx context.Context, c *Call,
+	id checkpoint.ID) (*checkpoint.Checkpoint, error) {
 	e, err := e.begun(c)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,8 @@ import (
 
 // givesWay says that a directory is there, and a file or link takes its place.
 func (t *Target) givesWay() bool {
-	return t.Before.Exists && t.Before.Info.Kind == guardfs.KindDir && (t.After.Kind == guardfs.KindFile || t.After.Kind == guardfs.KindSymlink)
+	return t.Before.Exists && t.Before.Info.Kind == guardfs.KindDir &&
+		(t.After.Kind == guardfs.KindFile || t.After.Kind == guardfs.KindSymlink)
 }
 
 // becomesDir says that a file or link is there, and a directory takes its place.

@@ -14,7 +14,8 @@ import (
 
 // mkdir is the step that makes a directory, with mode less the umask.
 func mkdir(path string, mode fs.FileMode) Step {
-	return Step{Path: path, Action: Mkdir, After: State{State: checkpoint.State{Kind: checkpoint.Dir, Mode: mode}}}
+	return Step{Path: path, Action: Mkdir,
+		After: State{State: checkpoint.State{Kind: checkpoint.Dir, Mode: mode}}}
 }
 
 // mkdirAs makes a directory that comes back, as far as it is known what it was.
@@ -35,7 +36,8 @@ func dirMetadata(was checkpoint.State) *guardfs.Metadata {
 // step is what becomes of a target that changes. A file or link goes where a directory takes its
 // place.
 func (t *Target) step() Step {
-	s := Step{Path: t.True, Before: State{State: state(t.Before), ID: t.Before.Info.ID}, After: State{State: t.announced()}, file: t}
+	s := Step{Path: t.True, Before: State{State: state(t.Before), ID: t.Before.Info.ID},
+		After: State{State: t.announced()}, file: t}
 	switch t.After.Kind {
 	case guardfs.KindFile:
 		s.Action = Put
@@ -45,13 +47,15 @@ func (t *Target) step() Step {
 		s.Action, s.After = Remove, State{}
 	}
 	if m := t.After.Meta; m != nil && s.Action == Put {
-		s.Exact, s.After.Mode, s.After.UID, s.After.GID, s.After.ModTime, s.After.Xattrs = true, m.Mode, m.UID, m.GID, m.ModTime, m.Xattrs
+		s.Exact, s.After.Mode, s.After.UID, s.After.GID, s.After.ModTime, s.After.Xattrs = true, m.Mode,
+			m.UID, m.GID, m.ModTime, m.Xattrs
 	}
 	return s
 }
 
 func (mv *Move) step() Step {
-	s := Step{Path: mv.Path, Action: Rename, Before: State{State: moveState(mv.info), ID: mv.info.ID}, move: mv}
+	s := Step{Path: mv.Path, Action: Rename, Before: State{State: moveState(mv.info), ID: mv.info.ID},
+		move: mv}
 	if s.To = mv.To; mv.Back {
 		s.Path, s.To = mv.Entry.Parked, mv.Path
 	}
@@ -109,10 +113,12 @@ func (t *Target) Unchanged() bool {
 	case guardfs.KindAbsent:
 		return !t.Before.Exists
 	case guardfs.KindFile:
-		return t.Before.Exists && t.Before.Info.Kind == guardfs.KindFile && t.Before.Hash == t.After.Hash &&
+		return t.Before.Exists && t.Before.Info.Kind == guardfs.KindFile &&
+			t.Before.Hash == t.After.Hash &&
 			(t.After.Meta == nil || rewind.SameMetadata(metaState(*t.After.Meta), metaState(t.Before.Meta)))
 	case guardfs.KindSymlink:
-		return t.Before.Exists && t.Before.Info.Kind == guardfs.KindSymlink && string(t.Before.Content) == t.After.Target
+		return t.Before.Exists && t.Before.Info.Kind == guardfs.KindSymlink &&
+			string(t.Before.Content) == t.After.Target
 	}
 	// The tools do not make this kind, so they leave it alone.
 	return t.Before.Exists && t.Before.Info.Kind == t.After.Kind
@@ -141,7 +147,8 @@ func (c *Call) about(ts targets, p *Plan) {
 	for _, name := range c.Trace.Paths {
 		known[name] = true
 	}
-	c.Trace.Paths = append(c.Trace.Paths, slices.DeleteFunc(p.Paths(), func(name string) bool { return known[name] })...)
+	c.Trace.Paths = append(c.Trace.Paths,
+		slices.DeleteFunc(p.Paths(), func(name string) bool { return known[name] })...)
 	if p.Source != "" {
 		c.Trace.Paths = append(c.Trace.Paths, p.Source)
 	}
@@ -214,13 +221,15 @@ func (e *Engine) rememberChange(c *Call, ts targets, moves []*Move) {
 			o := guardfs.Object{True: t.Published.True, Info: t.Published.Info}
 			// An edit of a file of which a part was seen does not show the rest.
 			seen := t.Known.Seen
-			whole := t.rules.Read == ReadWhole || !t.Before.Exists || seen != nil && seen.Whole && !t.Known.Stale
+			whole := t.rules.Read == ReadWhole || !t.Before.Exists ||
+				seen != nil && seen.Whole && !t.Known.Stale
 			sight := &Sight{Hash: t.After.Hash, Unit: "line", Lines: lines(t.After.Content), Whole: whole}
 			// Cells and pages are not lines, and lines that moved may not be those that were seen.
 			if !whole && t.After.Shown != nil {
 				*sight = *t.After.Shown
 				sight.Hash, sight.Whole = t.After.Hash, false
-			} else if !whole && seen != nil && (seen.Unit == "line" || seen.Unit == "") && sight.Lines == seen.Lines {
+			} else if !whole && seen != nil && (seen.Unit == "line" || seen.Unit == "") &&
+				sight.Lines == seen.Lines {
 				sight.Ranges = seen.Ranges
 			}
 			e.Keep(o.True, t.After.Hash, t.After.Content)

@@ -41,7 +41,8 @@ func (e *Engine) sweepDead(ctx context.Context) {
 				tree = e.trash
 			}
 			place, err := tree.PlaceLink(name)
-			if _, gone := errors.AsType[*guardfs.MissingParentError](err); gone || errors.Is(err, syscall.ENOTDIR) {
+			if _, gone := errors.AsType[*guardfs.MissingParentError](err); gone ||
+				errors.Is(err, syscall.ENOTDIR) {
 				continue
 			}
 			if err == nil {

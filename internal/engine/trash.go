@@ -55,7 +55,8 @@ func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptio
 }
 
 // delete plans how what is at path goes to the trash. name is its true one.
-func (d *Desk) delete(ctx context.Context, path string, o DeleteOptions) (_ *Plan, name string, err error) {
+func (d *Desk) delete(ctx context.Context, path string,
+	o DeleteOptions) (_ *Plan, name string, err error) {
 	e, agent := d.e, !d.c.ByUser
 	d.c.Trace.Paths = []string{path}
 	place, err := e.fs.PlaceLink(path)
@@ -65,7 +66,8 @@ func (d *Desk) delete(ctx context.Context, path string, o DeleteOptions) (_ *Pla
 	object := place.Object()
 	place.Close()
 	name = object.True
-	p := Plan{Summary: "delete " + name, DryRun: o.DryRun, Checkpoint: true, Op: checkpoint.Op{Kind: checkpoint.KindDelete}}
+	p := Plan{Summary: "delete " + name, DryRun: o.DryRun, Checkpoint: true,
+		Op: checkpoint.Op{Kind: checkpoint.KindDelete}}
 	var in contents
 	if object.Info.Kind == guardfs.KindAbsent {
 		return nil, name, &guardfs.PathError{Op: "delete", Path: path, Err: fs.ErrNotExist}
@@ -74,7 +76,8 @@ func (d *Desk) delete(ctx context.Context, path string, o DeleteOptions) (_ *Pla
 		return nil, name, err
 	}
 	if in.whole {
-		s, _, err := d.move(&Move{Path: name, Entry: checkpoint.Trashed{Agent: agent, Size: in.size, Files: in.files}})
+		s, _, err := d.move(&Move{Path: name,
+			Entry: checkpoint.Trashed{Agent: agent, Size: in.size, Files: in.files}})
 		p.Steps = append(p.Steps, s)
 		return &p, name, err
 	}
@@ -189,7 +192,8 @@ func (e *Engine) census(ctx context.Context, dir string, recursive bool) (in con
 			if info.Kind == guardfs.KindOther {
 				in.special = name
 			}
-			if info.Kind == guardfs.KindOther || in.size > maxTreeBytes || info.Kind == guardfs.KindFile && !e.storable(name, info.Size) {
+			if info.Kind == guardfs.KindOther || in.size > maxTreeBytes ||
+				info.Kind == guardfs.KindFile && !e.storable(name, info.Size) {
 				in.whole = true
 			}
 			if !in.whole {
@@ -206,7 +210,8 @@ func (e *Engine) census(ctx context.Context, dir string, recursive bool) (in con
 }
 
 // Trash lists what the call's principal has in the trash.
-func (e *Engine) Trash(ctx context.Context, c *Call, f checkpoint.TrashFilter) (checkpoint.TrashPage, error) {
+func (e *Engine) Trash(ctx context.Context, c *Call,
+	f checkpoint.TrashFilter) (checkpoint.TrashPage, error) {
 	e, err := e.begun(c)
 	if err != nil {
 		return checkpoint.TrashPage{}, err
@@ -221,7 +226,8 @@ func (e *Engine) Trash(ctx context.Context, c *Call, f checkpoint.TrashFilter) (
 
 // Untrash brings an entry of the call's principal back to its path, under today's policy, and never
 // over something that is there.
-func (e *Engine) Untrash(ctx context.Context, c *Call, id checkpoint.TrashID, dryRun bool) (*Restored, error) {
+func (e *Engine) Untrash(ctx context.Context, c *Call, id checkpoint.TrashID,
+	dryRun bool) (*Restored, error) {
 	e, err := e.begun(c)
 	if err != nil {
 		return nil, err
@@ -243,12 +249,17 @@ func (e *Engine) Untrash(ctx context.Context, c *Call, id checkpoint.TrashID, dr
 		return nil, err
 	}
 	plan := &checkpoint.Plan{Mode: checkpoint.ModeState, RestoreOf: op.ID}
-	r := &restore{e: e, db: db, plan: plan, entry: &t, o: RestoreOptions{DryRun: dryRun, KeepTimes: true}}
+	r := &restore{e: e, db: db, plan: plan, entry: &t,
+		o: RestoreOptions{DryRun: dryRun, KeepTimes: true}}
 	for _, ch := range op.Changes {
-		if k := ch.Before.Kind; t.Parked == "" && (ch.Path == t.Path || below(ch.Path, t.Path)) && (leaf(k) || k == checkpoint.Dir) {
+		if k := ch.Before.Kind; t.Parked == "" && (ch.Path == t.Path || below(ch.Path, t.Path)) &&
+			(leaf(k) || k == checkpoint.Dir) {
 			// Head absent: anything that is there is a conflict.
-			plan.Items = append(plan.Items, checkpoint.Item{Path: ch.Path, Want: ch.Before, Stored: ch.Stored || k != checkpoint.File, Missing: ch.Skipped,
-				Head: checkpoint.State{Kind: checkpoint.Absent}, HeadSettled: true})
+			plan.Items = append(plan.Items, checkpoint.Item{
+				Path: ch.Path, Want: ch.Before,
+				Stored: ch.Stored || k != checkpoint.File, Missing: ch.Skipped,
+				Head: checkpoint.State{Kind: checkpoint.Absent}, HeadSettled: true,
+			})
 		}
 	}
 	done, err := e.Change(ctx, c, func(ctx context.Context, d *Desk) (*Plan, error) {
@@ -266,7 +277,8 @@ func (e *Engine) Untrash(ctx context.Context, c *Call, id checkpoint.TrashID, dr
 	if dryRun || t.Parked != "" {
 		return r.out, nil
 	}
-	if err := errors.Join(db.TrashSettle(ctx, id, checkpoint.Gone), db.TrashDrop(ctx, id)); err != nil {
+	if err := errors.Join(db.TrashSettle(ctx, id, checkpoint.Gone),
+		db.TrashDrop(ctx, id)); err != nil {
 		// It is back, and a second try is refused because something is there.
 		e.logger.Warn("a trash entry that was restored could not be removed", "id", id, "err", err)
 	}

@@ -316,7 +316,8 @@ func sidecarOf(parked string) string {
 }
 
 // settleEntry brings one entry up to date: what it is of lies in the trash, or does not any more.
-func (e *Engine) settleEntry(ctx context.Context, db *checkpoint.DB, t *checkpoint.Trashed, parked bool) error {
+func (e *Engine) settleEntry(ctx context.Context, db *checkpoint.DB, t *checkpoint.Trashed,
+	parked bool) error {
 	if parked {
 		return db.TrashSettle(ctx, t.ID, checkpoint.Parked)
 	}
@@ -331,7 +332,8 @@ func (e *Engine) settleEntry(ctx context.Context, db *checkpoint.DB, t *checkpoi
 
 // moveState is a thing that is moved, as the store keeps it.
 func moveState(i guardfs.Info) checkpoint.State {
-	s := checkpoint.State{Kind: checkpoint.File, Mode: i.Mode, UID: i.UID, GID: i.GID, ModTime: i.ModTime, Size: i.Size}
+	s := checkpoint.State{Kind: checkpoint.File, Mode: i.Mode, UID: i.UID, GID: i.GID,
+		ModTime: i.ModTime, Size: i.Size}
 	switch i.Kind {
 	case guardfs.KindDir:
 		s.Kind, s.Size = checkpoint.Dir, 0
@@ -343,7 +345,8 @@ func moveState(i guardfs.Info) checkpoint.State {
 
 // moveChange is what the checkpoint says of a move.
 func moveChange(mv *Move) checkpoint.Change {
-	ch := checkpoint.Change{Path: mv.Path, Role: roleTree, Before: moveState(mv.info), After: checkpoint.State{Kind: checkpoint.Absent}}
+	ch := checkpoint.Change{Path: mv.Path, Role: roleTree, Before: moveState(mv.info),
+		After: checkpoint.State{Kind: checkpoint.Absent}}
 	if mv.Back {
 		ch.Before, ch.After = ch.After, ch.Before
 		return ch
@@ -352,6 +355,7 @@ func moveChange(mv *Move) checkpoint.Change {
 		ch.Skipped = checkpoint.SkipParked
 	}
 	t := mv.Entry
-	ch.Trash = &checkpoint.Trashed{Agent: t.Agent, Parked: t.Parked, Size: t.Size, Files: t.Files, Identity: t.Identity}
+	ch.Trash = &checkpoint.Trashed{Agent: t.Agent, Parked: t.Parked, Size: t.Size, Files: t.Files,
+		Identity: t.Identity}
 	return ch
 }

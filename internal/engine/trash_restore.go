@@ -13,7 +13,8 @@ import (
 
 // entriesAt lists the entries of a path, newest first: those in the trash, or with unsettled those
 // that a crash left between two phases.
-func (e *Engine) entriesAt(ctx context.Context, db *checkpoint.DB, path string, unsettled bool) (out []checkpoint.Trashed, err error) {
+func (e *Engine) entriesAt(ctx context.Context, db *checkpoint.DB, path string,
+	unsettled bool) (out []checkpoint.Trashed, err error) {
 	f := checkpoint.TrashFilter{AllPrincipals: true, Path: path, Unsettled: unsettled, Limit: 1000}
 	for {
 		page, err := db.TrashList(ctx, f)
@@ -55,7 +56,8 @@ func (r *restore) takeMoves(ctx context.Context) (rest []*checkpoint.Item, err e
 		switch {
 		case why != none && r.o.OnConflict == OnConflictSkip:
 			r.skip(item.Path, why)
-			rest = slices.DeleteFunc(rest, func(other *checkpoint.Item) bool { return below(other.Path, item.Path) })
+			rest = slices.DeleteFunc(rest,
+				func(other *checkpoint.Item) bool { return below(other.Path, item.Path) })
 		case why != none:
 			return nil, Refuse(Conflicts, "", []Blocked{{Path: item.Path, Why: why}})
 		case mv != nil:
@@ -66,7 +68,8 @@ func (r *restore) takeMoves(ctx context.Context) (rest []*checkpoint.Item, err e
 }
 
 // moveOf is what has to be done to one tree; nil: nothing. why is a conflict.
-func (r *restore) moveOf(ctx context.Context, c *Call, item *checkpoint.Item) (mv *Move, why Why, err error) {
+func (r *restore) moveOf(ctx context.Context, c *Call,
+	item *checkpoint.Item) (mv *Move, why Why, err error) {
 	place, err := r.e.fs.PlaceLink(item.Path)
 	kind := guardfs.KindAbsent
 	if forbidden(err) && r.o.OnConflict == OnConflictSkip {
@@ -87,7 +90,8 @@ func (r *restore) moveOf(ctx context.Context, c *Call, item *checkpoint.Item) (m
 			return nil, none, nil
 		}
 		if r.o.OnConflict != OnConflictForce {
-			is, err := r.isMoved(ctx, item, item.Head, append([]checkpoint.ID{item.HeadID}, r.plan.Undoes...)...)
+			is, err := r.isMoved(ctx, item, item.Head,
+				append([]checkpoint.ID{item.HeadID}, r.plan.Undoes...)...)
 			if err == nil && !is && !item.HeadSettled {
 				is, err = r.isMoved(ctx, item, item.HeadBefore)
 			}
@@ -101,7 +105,8 @@ func (r *restore) moveOf(ctx context.Context, c *Call, item *checkpoint.Item) (m
 				return nil, none, err
 			}
 		}
-		return &Move{Path: item.Path, Entry: checkpoint.Trashed{Agent: !c.ByUser, Size: in.size, Files: in.files}}, none, nil
+		return &Move{Path: item.Path,
+			Entry: checkpoint.Trashed{Agent: !c.ByUser, Size: in.size, Files: in.files}}, none, nil
 	}
 	entries, err := r.e.entriesAt(ctx, r.db, item.Path, false)
 	if err != nil {
@@ -115,7 +120,8 @@ func (r *restore) moveOf(ctx context.Context, c *Call, item *checkpoint.Item) (m
 		// The last of them is the oldest: what was there first.
 		case slices.Contains(r.plan.Undoes, t.Checkpoint):
 			found = t
-		case found == nil && t.Principal == c.Principal && (t.Session == c.Session || r.e.cfg.Checkpoint.OtherSessions):
+		case found == nil && t.Principal == c.Principal &&
+			(t.Session == c.Session || r.e.cfg.Checkpoint.OtherSessions):
 			found = t // it came back meanwhile, and went again by a redo
 		}
 	}
@@ -141,7 +147,8 @@ func (r *restore) moveOf(ctx context.Context, c *Call, item *checkpoint.Item) (m
 // isMoved says that the object at item's path may be the one that was moved, with the state was.
 // What is moved has no hash. A file is known by size and time. A directory must not be younger than
 // the first of ops that moved it.
-func (r *restore) isMoved(ctx context.Context, item *checkpoint.Item, was checkpoint.State, ops ...checkpoint.ID) (bool, error) {
+func (r *restore) isMoved(ctx context.Context, item *checkpoint.Item, was checkpoint.State,
+	ops ...checkpoint.ID) (bool, error) {
 	now, err := r.e.stateOf(item.Path)
 	switch {
 	case err != nil || now.Kind != was.Kind:

@@ -60,8 +60,9 @@ func (e *Engine) remember(c *Call, o guardfs.Object, s *Sight) error {
 		return nil
 	}
 	err := e.ledger.Saw(c.key(), ledger.Seen{
-		ID: o.Info.ID.String(), Path: o.True, Hash: s.Hash, Stamp: stamp(o.Info, s.Hash), Unit: s.Unit, Lines: s.Lines,
-		Ranges: s.Ranges, Whole: s.Whole, Lossy: s.Lossy, Sources: s.Sources, When: e.now(),
+		ID: o.Info.ID.String(), Path: o.True, Hash: s.Hash, Stamp: stamp(o.Info, s.Hash), Unit: s.Unit,
+		Lines: s.Lines, Ranges: s.Ranges, Whole: s.Whole, Lossy: s.Lossy, Sources: s.Sources,
+		When: e.now(),
 	})
 	if err != nil {
 		return fmt.Errorf("remembering what was read: %w", err)

@@ -43,9 +43,11 @@ type WriteArgs struct {
 }
 
 // Write replaces the whole of a file or makes it. encoding is what it was written in.
-func (e *Engine) Write(ctx context.Context, c *Call, a WriteArgs) (done *Done, encoding string, err error) {
+func (e *Engine) Write(ctx context.Context, c *Call,
+	a WriteArgs) (done *Done, encoding string, err error) {
 	a.Rules.Read = ReadWhole
-	p := Plan{Summary: fmt.Sprintf("write %d bytes", len(a.Text)), DryRun: a.DryRun, Op: checkpoint.Op{Kind: checkpoint.KindWrite}}
+	p := Plan{Summary: fmt.Sprintf("write %d bytes", len(a.Text)), DryRun: a.DryRun,
+		Op: checkpoint.Op{Kind: checkpoint.KindWrite}}
 	done, err = e.Rewrite(ctx, c, a.Path, a.Rules, p, func(t *Target) error {
 		before := t.Before.Content
 		raw, name, err := edit.Encode(a.Text, before, t.encoding(a.Encoding))
@@ -66,9 +68,11 @@ func (e *Engine) Write(ctx context.Context, c *Call, a WriteArgs) (done *Done, e
 
 // Create makes a file of these bytes where nothing is. What is there is a conflict, also when it
 // appears in between.
-func (e *Engine) Create(ctx context.Context, c *Call, path string, content []byte, r Rules) (*Done, error) {
+func (e *Engine) Create(ctx context.Context, c *Call, path string, content []byte,
+	r Rules) (*Done, error) {
 	r.Read = ReadNone
-	p := Plan{Summary: fmt.Sprintf("create with %d bytes", len(content)), Op: checkpoint.Op{Kind: checkpoint.KindWrite}}
+	p := Plan{Summary: fmt.Sprintf("create with %d bytes", len(content)),
+		Op: checkpoint.Op{Kind: checkpoint.KindWrite}}
 	return e.Rewrite(ctx, c, path, r, p, func(t *Target) error {
 		if t.Before.Exists {
 			return Refuse(Conflicts, t.True, []Blocked{{Path: t.True, Why: Occupied}})
@@ -80,9 +84,11 @@ func (e *Engine) Create(ctx context.Context, c *Call, path string, content []byt
 
 // Append adds bytes to the end of a file that is there. It takes nothing away. So a change by
 // others since the last read refuses it only where files must be read before.
-func (e *Engine) Append(ctx context.Context, c *Call, path string, tail []byte, r Rules) (*Done, error) {
+func (e *Engine) Append(ctx context.Context, c *Call, path string, tail []byte,
+	r Rules) (*Done, error) {
 	r.Read = ReadStale
-	p := Plan{Summary: fmt.Sprintf("append %d bytes", len(tail)), Op: checkpoint.Op{Kind: checkpoint.KindAppend}}
+	p := Plan{Summary: fmt.Sprintf("append %d bytes", len(tail)),
+		Op: checkpoint.Op{Kind: checkpoint.KindAppend}}
 	return e.Rewrite(ctx, c, path, r, p, func(t *Target) error {
 		if !t.Before.Exists {
 			return &guardfs.PathError{Op: "append to", Path: path, Err: fs.ErrNotExist}
@@ -105,7 +111,8 @@ func guardOverwrite(t *Target, before, content []byte) error {
 		return Refuse(Accident, t.True, GuardFacts{*f, false})
 	}
 	seen := t.Known.Seen
-	if t.Known.Tracked && seen != nil && !seen.Whole && bytes.Count(content, []byte("\n"))*2 < bytes.Count(before, []byte("\n")) {
+	if t.Known.Tracked && seen != nil && !seen.Whole &&
+		bytes.Count(content, []byte("\n"))*2 < bytes.Count(before, []byte("\n")) {
 		return Refuse(DropsUnseen, t.True, seen)
 	}
 	return nil
@@ -124,7 +131,8 @@ type EditArgs struct {
 }
 
 // Edit replaces text in a file, or makes it by a first edit of nothing.
-func (e *Engine) Edit(ctx context.Context, c *Call, a EditArgs) (done *Done, result *edit.Result, err error) {
+func (e *Engine) Edit(ctx context.Context, c *Call,
+	a EditArgs) (done *Done, result *edit.Result, err error) {
 	a.Rules.Read = ReadStale
 	if a.Refuse == nil {
 		a.Refuse = func(*Target, error) error { return nil }
@@ -188,7 +196,8 @@ func survives(r *edit.Result, edits []edit.Edit, now []byte, how edit.Options) b
 }
 
 func exactOnce(r *edit.Result) bool {
-	return !slices.ContainsFunc(r.Steps, func(s edit.Step) bool { return s.Strategy != edit.StrategyExact || s.Replacements != 1 })
+	return !slices.ContainsFunc(r.Steps,
+		func(s edit.Step) bool { return s.Strategy != edit.StrategyExact || s.Replacements != 1 })
 }
 
 // proven refuses to change lines that the session was not shown, unless the old text is exactly

@@ -48,7 +48,8 @@ func (r *Rewind) merge(ctx context.Context, item *checkpoint.Item, now Now) ([]b
 
 // changes are what an operation did to path. It is nil where nobody recorded what it left, as of an
 // import: there After repeats Before.
-func (r *Rewind) changes(ctx context.Context, id checkpoint.ID, path string) ([]checkpoint.Recorded, error) {
+func (r *Rewind) changes(ctx context.Context, id checkpoint.ID,
+	path string) ([]checkpoint.Recorded, error) {
 	// Whoever may see the plan may see this.
 	op, err := r.Store.Get(ctx, id, checkpoint.Scope{AllSessions: true})
 	if err != nil {
@@ -69,7 +70,8 @@ func (r *Rewind) changes(ctx context.Context, id checkpoint.ID, path string) ([]
 
 // threeWay merges ours with theirs over their ancestor. nil: they overlap, or one of them is not a
 // text that we have.
-func (r *Rewind) threeWay(ctx context.Context, base checkpoint.State, ours []byte, theirs checkpoint.State) ([]byte, error) {
+func (r *Rewind) threeWay(ctx context.Context, base checkpoint.State, ours []byte,
+	theirs checkpoint.State) ([]byte, error) {
 	if bytes.IndexByte(ours, 0) >= 0 {
 		return nil, nil // no lines to merge by
 	}

@@ -40,7 +40,8 @@ func (m *Metadata) stays() { m.Stays, m.Set = append(m.Stays, m.Set...), nil }
 // settable is the metadata that a restored file gets. No setuid or setgid: nobody should get a
 // privileged program back. No old time: to builds and editors a restore is a change like any other.
 func settable(s checkpoint.State) checkpoint.State {
-	return checkpoint.State{Kind: s.Kind, Mode: s.Mode & (fs.ModePerm | fs.ModeSticky), UID: s.UID, GID: s.GID, Xattrs: s.Xattrs}
+	return checkpoint.State{Kind: s.Kind, Mode: s.Mode & (fs.ModePerm | fs.ModeSticky), UID: s.UID,
+		GID: s.GID, Xattrs: s.Xattrs}
 }
 
 // SameMetadata compares all but times.

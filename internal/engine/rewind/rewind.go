@@ -81,7 +81,8 @@ type Becomes struct {
 
 // Decide says what becomes of a path. Of several reasons the first counts: it is as it should be;
 // it was purged; others changed it, and it can't be merged; its content is not there.
-func (r *Rewind) Decide(ctx context.Context, item *checkpoint.Item, now Now) (b Becomes, err error) {
+func (r *Rewind) Decide(ctx context.Context, item *checkpoint.Item,
+	now Now) (b Becomes, err error) {
 	why := r.Why(item, now.State)
 	meta, known := item.Metadata(now.State)
 	if now.Can != nil && now.State.Kind == checkpoint.File && item.Want.Kind == checkpoint.File {
@@ -89,7 +90,8 @@ func (r *Rewind) Decide(ctx context.Context, item *checkpoint.Item, now Now) (b 
 		b.Metadata = metadataOf(item, now.State, meta, can)
 		meta.Mode, meta.UID, meta.GID, meta.Xattrs = can.Mode, can.UID, can.GID, can.Xattrs
 	}
-	if now.State.Same(item.Want) && (now.State.Kind != checkpoint.File || why != Why{} || SameMetadata(settable(meta), now.State)) {
+	if now.State.Same(item.Want) &&
+		(now.State.Kind != checkpoint.File || why != Why{} || SameMetadata(settable(meta), now.State)) {
 		b.Stays = true
 		b.Metadata.stays()
 		return b, nil
@@ -98,7 +100,8 @@ func (r *Rewind) Decide(ctx context.Context, item *checkpoint.Item, now Now) (b 
 		b.Missing = Unstored.Of(item.Missing)
 		return b, nil
 	}
-	if why != (Why{}) && (r.Rule == Merge || r.Plan.Mode == checkpoint.ModeInverse && !now.State.Same(item.Base)) {
+	if why != (Why{}) &&
+		(r.Rule == Merge || r.Plan.Mode == checkpoint.ModeInverse && !now.State.Same(item.Base)) {
 		if b.Content, err = r.merge(ctx, item, now); err != nil {
 			return b, err
 		}
@@ -125,7 +128,8 @@ func (r *Rewind) Decide(ctx context.Context, item *checkpoint.Item, now Now) (b 
 		b.Missing = JustRemoved
 		return b, nil
 	}
-	b.Exact = known && (now.State.Kind != checkpoint.File || r.KeepTimes || !meta.SameMetadata(now.State))
+	b.Exact = known &&
+		(now.State.Kind != checkpoint.File || r.KeepTimes || !meta.SameMetadata(now.State))
 	b.State = settable(meta)
 	if r.KeepTimes {
 		b.State.ModTime = item.Want.ModTime
@@ -138,7 +142,8 @@ func (r *Rewind) Why(item *checkpoint.Item, now checkpoint.State) Why {
 	head, inverse := &item.Head, r.Plan.Mode == checkpoint.ModeInverse
 	switch {
 	// What a move left has no hash either, but a time, by which it is known.
-	case !item.Expects(now) && now.Kind == checkpoint.File && head.Kind == checkpoint.File && head.Hash == "" && head.ModTime.IsZero():
+	case !item.Expects(now) && now.Kind == checkpoint.File && head.Kind == checkpoint.File &&
+		head.Hash == "" && head.ModTime.IsZero():
 		return LastPurged
 	case !item.Expects(now) && item.HeadLost:
 		return LastRemoved
@@ -157,7 +162,8 @@ func (r *Rewind) Why(item *checkpoint.Item, now checkpoint.State) Why {
 // change back.
 func MadeReadOnly(item *checkpoint.Item, now checkpoint.State) bool {
 	n := len(item.Own)
-	return n > 0 && item.Own[n-1] == item.HeadID && now.Kind == checkpoint.File && now.Same(item.Head) &&
+	return n > 0 && item.Own[n-1] == item.HeadID && now.Kind == checkpoint.File &&
+		now.Same(item.Head) &&
 		now.Mode.Perm() == item.Head.Mode.Perm() && now.Mode&0o222 == 0 &&
 		(item.HeadBefore.Kind != checkpoint.File || item.HeadBefore.Mode&0o222 != 0)
 }
