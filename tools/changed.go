@@ -49,9 +49,6 @@ func changed(done *engine.Done, t *engine.Target) Changed {
 	}
 	if p := t.Published; p != nil {
 		ch.LinksBroken, ch.Dropped = p.LinksBroken, p.Dropped
-		if p.Unsynced != "" {
-			ch.Warning = "the file is changed, but the directory could not be synced: " + p.Unsynced
-		}
 	}
 	return ch
 }

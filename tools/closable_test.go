@@ -117,14 +117,6 @@ var closable = map[string]func(t *testing.T, dir string) (close func() error, us
 		must(t, err)
 		return p.Close, func() error { _, err := p.Load(-1); return err }
 	},
-	"internal/guardfs.Staged": func(t *testing.T, dir string) (func() error, func() error) {
-		p, err := guarded(t).Place(dir + "/new")
-		must(t, err)
-		t.Cleanup(func() { p.Close() })
-		s, err := p.Stage(context.Background(), []byte("one\n"), guardfs.StageOptions{Sync: true})
-		must(t, err)
-		return s.Discard, nil
-	},
 	"internal/guardfs.Temporaries": func(t *testing.T, dir string) (func() error, func() error) {
 		names := guardfs.OpenTemporaries(dir + "/temporaries")
 		f, err := guardfs.New(guardfs.Options{Judge: policy.AllowAll{}, Temporaries: names})
@@ -134,12 +126,11 @@ var closable = map[string]func(t *testing.T, dir string) (close func() error, us
 		must(t, err)
 		t.Cleanup(func() { p.Close() })
 		use := func() error {
-			before, err := p.Load(-1)
-			must(t, err)
-			s, err := p.Stage(context.Background(), []byte("two\n"), guardfs.StageOptions{})
+			h, made, err := p.Hold(context.Background(), strings.Repeat("0", guardfs.TagLen), 1,
+				guardfs.NewObject{Kind: guardfs.KindFile, Content: []byte("two\n")})
 			if err == nil {
-				defer s.Discard()
-				_, err = s.Commit(context.Background(), before)
+				defer h.Close()
+				err = h.Drop(made.Expect())
 			}
 			return err
 		}

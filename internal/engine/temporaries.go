@@ -47,8 +47,7 @@ func (e *Engine) sweepDead(ctx context.Context) {
 			}
 			if err == nil {
 				var left bool
-				left, err = place.SweepHolds(tag, over)
-				err = errors.Join(err, place.SweepOf(tag))
+				left, err = place.Sweep(tag, over)
 				done = done && !left
 				place.Close() //nolint:errcheck // nothing was written through it
 			}

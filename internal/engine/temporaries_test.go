@@ -84,7 +84,7 @@ func TestKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	theirs := filepath.Join(dir, ".moltis-0123456789abcdef01234567-0-0123456789abcdef-0123456789abcdef.tmp")
+	theirs := filepath.Join(dir, guardfs.HoldName("fedcba9876543210", 0, "0123456789abcdef"))
 	if err := os.WriteFile(theirs, []byte("theirs"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer place.Close()
-	if err := place.SweepOf("0123456789abcdef"); err != nil {
+	if _, err := place.Sweep("0123456789abcdef", func(string) bool { return true }); err != nil {
 		t.Fatal(err)
 	}
 	for _, remove := range []bool{false, true, false} {

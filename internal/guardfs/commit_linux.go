@@ -2,61 +2,18 @@
 
 package guardfs
 
-import (
-	"context"
-	"strings"
-
-	"golang.org/x/sys/unix"
-)
-
-// Commit gives the staged file its name. before is what the caller saw there (nil or Exists false: nothing).
-//
-// Where nothing was, the name is made by link, which never replaces. Where a file was, the two trade places in one
-// step; then what came out is compared with before, and if it is not exactly that, they trade back. An
-// error means that the place is as others left it; a *ConflictError, that somebody else was there in between.
-// The staged file is used up either way.
-func (s *Staged) Commit(ctx context.Context, before *Before) (*Published, error) {
-	p := s.place
-	if err := ctx.Err(); err != nil {
-		return nil, p.failed("publish", err)
-	}
-	dir, err := p.fd.use()
-	if err != nil {
-		return nil, p.failed("publish", err)
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
-	pub, err := s.publish(dir, Found(before))
-	if err == nil && before != nil && before.Exists {
-		if s.place.drop(dir, s.temp, pub.Displaced.ID) != nil {
-			pub.Leftover = s.temp
-		}
-		s.temp = ""
-	}
-	if err != nil {
-		s.Discard() //nolint:errcheck // the first error is the one that counts
-		return nil, err
-	}
-	if s.sync {
-		if err := p.fs.kernel.syncDir(dir); err != nil {
-			pub.Unsynced = "syncing the directory: " + err.Error()
-		}
-	}
-	if err := s.fd.close(); err != nil && pub.Unsynced == "" {
-		pub.Unsynced = "closing the file: " + err.Error()
-	}
-	return pub, nil
-}
+import "golang.org/x/sys/unix"
 
 // publish gives the staged file its name, where out is. What came out has the temporary name then.
-func (s *Staged) publish(dir int, out Expect) (*Published, error) {
+func (s *staged) publish(dir int, out Expect) (*Published, error) {
 	p, k := s.place, s.place.fs.kernel
-	fd, done, err := s.open(dir)
+	fd, err := s.fd.use()
 	if err != nil {
-		return nil, err
+		return nil, p.failed("publish", err)
 	}
-	defer done()
+	defer s.fd.done() //nolint:errcheck // it is not the last use
 	pub := &Published{Dropped: s.dropped}
-	if s.staged, err = k.stat(fd); err != nil {
+	if s.was, err = k.stat(fd); err != nil {
 		return nil, p.failed("stat", err)
 	}
 	if out.nothing() {
@@ -79,13 +36,13 @@ func (s *Staged) publish(dir int, out Expect) (*Published, error) {
 
 // isOwn reports whether name is the staged file's. It is asked after a call that changes names has failed,
 // because remote file systems report failures of calls that took effect.
-func (s *Staged) isOwn(dir int, name string) bool {
+func (s *staged) isOwn(dir int, name string) bool {
 	st, err := s.place.fs.kernel.lstat(dir, name)
 	return err == nil && st.info.ID == s.id
 }
 
 // publishNew gives the staged file a name that nobody has.
-func (s *Staged) publishNew(dir, fd int, pub *Published) error {
+func (s *staged) publishNew(dir, fd int, pub *Published) error {
 	p, k := s.place, s.place.fs.kernel
 	if err := p.still(dir); err != nil {
 		return err
@@ -141,47 +98,23 @@ func (p *Place) moved(dir int) (name string, why Meanwhile) {
 
 // takeBack removes a new file from where it should not be, unless it was replaced there already, or
 // written into.
-func (s *Staged) takeBack(dir, fd int, why Meanwhile) error {
+func (s *staged) takeBack(dir, fd int, why Meanwhile) error {
 	p := s.place
-	temp, err := p.temporary()
-	if err != nil {
-		return &ConflictError{Path: p.object.Spelled, Why: why, Err: err}
-	}
-	w := swap{p: p, hold: p.beside(temp), dir: dir, other: dir, in: Expect{ID: s.id}, fd: fd, was: s.staged}
+	w := swap{p: p, hold: p.beside(s.name), dir: dir, other: dir, in: Expect{ID: s.id}, fd: fd, was: s.was}
 	left := w.backIn()
-	p.drop(dir, temp, s.id) //nolint:errcheck // it is on record
+	p.drop(dir, s.name, s.id) //nolint:errcheck // it is on record
 	return &ConflictError{Path: p.object.Spelled, Why: why, Left: left}
 }
 
 // replace lets the staged file and the occupant trade places.
-func (s *Staged) replace(dir, fd int, out Expect, pub *Published) error {
-	p, k := s.place, s.place.fs.kernel
-	like := ""
-	if out.Like != nil {
-		like = out.Like.Hash
-	}
-	trade, err := s.name, error(nil)
-	if trade == "" {
-		trade, err = p.trade(s.id.Ino, like)
-	}
-	if err != nil {
-		return err
-	}
-	if _, hash, _, _ := parseTemp(strings.TrimPrefix(s.temp, tempPrefix)); hash != "" && strings.HasPrefix(like, hash) {
-		trade = s.temp // it was parked under such a name
-	} else if err = k.publish(fd, dir, trade); err == nil {
-		s.unlinkTemp() //nolint:errcheck // it has served; it is on record
-	} else if s.temp != "" && !s.isOwn(dir, trade) {
-		err = k.rename(dir, s.temp, trade, 0)
-	}
-	if err != nil && !s.isOwn(dir, trade) {
-		if err == unix.ENOENT {
-			return p.conflict(DirRemoved)
-		}
+func (s *staged) replace(dir, fd int, out Expect, pub *Published) error {
+	p := s.place
+	if err := s.take(dir, s.name); err == unix.ENOENT {
+		return p.conflict(DirRemoved)
+	} else if err != nil {
 		return p.failed("publish", err)
 	}
-	s.temp = trade
-	w := swap{p: p, hold: p.beside(trade), dir: dir, other: dir, out: out, in: Expect{ID: s.id}, fd: fd, was: s.staged}
+	w := swap{p: p, hold: p.beside(s.name), dir: dir, other: dir, out: out, in: Expect{ID: s.id}, fd: fd, was: s.was}
 	return w.run(pub)
 }
 

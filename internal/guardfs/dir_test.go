@@ -180,7 +180,7 @@ func TestNoDescriptorLeaks(t *testing.T) {
 				for i := range 300 {
 					p := b + "/ws/" + paths[(g+i)%len(paths)]
 					read(f, p)
-					write(f, p, fmt.Sprint(g, i), StageOptions{})
+					write(f, p, fmt.Sprint(g, i), options{})
 					makeParents(f, p)
 					if h, err := f.Resolve(p, Look); err == nil {
 						if d, err := h.Dir(); err == nil {
@@ -194,15 +194,16 @@ func TestNoDescriptorLeaks(t *testing.T) {
 					}
 					if place, err := f.PlaceLink(p); err == nil {
 						before, lerr := place.Load(3)
-						if s, err := place.Stage(context.Background(), []byte("x"), StageOptions{}); err == nil {
-							if _, err := s.Commit(gone, before); !errors.Is(err, context.Canceled) {
+						if h, made, err := place.Hold(context.Background(), someTag, g, NewObject{Kind: KindFile, Open: true}); err == nil {
+							if _, err := place.Swap(gone, h, Found(before), made.Expect()); !errors.Is(err, context.Canceled) {
 								t.Errorf("%v after %v", err, lerr)
 							}
-							s.Discard()
+							h.Drop(made.Expect())
+							h.Close()
 						}
-						if s, err := place.Stage(gone, []byte("x"), StageOptions{}); err == nil {
+						if h, _, err := place.Hold(gone, someTag, g, NewObject{Kind: KindFile, Content: []byte("x")}); err == nil {
 							t.Error("staged after the end")
-							s.Discard()
+							h.Close()
 						}
 						place.Close()
 					}

@@ -7,9 +7,9 @@
 //     name and was allowed there by the Judge. Links, link swaps, "..", magic links of /proc, mounts and unusual
 //     spellings do not change that.
 //   - A path that the Judge refuses gets the same answer whether or not anything is there.
-//   - A published file is whole: readers see the old content or the new, never a mixture. With Sync it survives a
-//     power cut once Commit has returned.
-//   - What a Commit, Remove or Swap displaces is what the caller saw (identity and content hash), or it is put back and
+//   - A published file is whole: readers see the old content or the new, never a mixture. After Sync it survives a
+//     power cut once Swap and SyncNames have returned.
+//   - What a Swap displaces is what the caller saw (identity and content hash), or it is put back and
 //     the answer is a *ConflictError. Content that somebody else wrote is never deleted: where it cannot be put
 //     back it stays beside the file under a name ending in ".kept", and the error says so.
 //   - When a step fails (no space, I/O error, interrupt) the old file is as it was, and no temporary file and no
@@ -37,6 +37,6 @@
 //
 // # Concurrency
 //
-// FS, Locks, Handle and File are safe for concurrent use, and so is Dir but for List; Place and Staged belong to
+// FS, Locks, Handle and File are safe for concurrent use, and so is Dir but for List; a Place belongs to
 // one goroutine at a time. Close may be called at any moment and more than once.
 package guardfs

@@ -160,7 +160,7 @@ func read(f *FS, p string) (string, error) {
 }
 
 // write is the whole way from a path to its replacement.
-func write(f *FS, p, content string, o StageOptions) (*Published, error) {
+func write(f *FS, p, content string, o options) (*Published, error) {
 	place, err := f.Place(p)
 	if err != nil {
 		return nil, err
@@ -173,15 +173,22 @@ func write(f *FS, p, content string, o StageOptions) (*Published, error) {
 	return publish(place, before, content, o)
 }
 
-// Ways of publishing, which stand in StageOptions.Park: for the hash that belongs there, and for a
-// Swap with a hold that is named and closed, or nameless and open.
+// options is how a test publishes.
+type options struct {
+	Like            *Before
+	Meta            *Metadata
+	KeepSpecialBits bool
+	Sync            bool
+	way             string // one of the ways
+}
+
+// Ways of publishing: with a hold that is nameless and open, or named and closed.
 const (
-	parked = "parked"
+	opened = ""
 	held   = "held"
-	opened = "opened"
 )
 
-var ways = []string{"", parked, held, opened}
+var ways = []string{opened, held}
 
 // everyWay is roads for each way of publishing.
 func everyWay(t *testing.T, j Judge, f func(t *testing.T, f *FS, way string)) {
@@ -194,26 +201,6 @@ func everyWay(t *testing.T, j Judge, f func(t *testing.T, f *FS, way string)) {
 }
 
 const someTag = "0123456789abcdef"
-
-func publish(place *Place, before *Before, content string, o StageOptions) (*Published, error) {
-	if o.Like == nil {
-		o.Like = before
-	}
-	if o.Park == held || o.Park == opened {
-		return swapIn(place, before, content, o)
-	}
-	if o.Park == parked {
-		if o.Park = before.Hash; !before.Exists {
-			o.Park = hashOf([]byte(content))
-		}
-	}
-	s, err := place.Stage(context.Background(), []byte(content), o)
-	if err != nil {
-		return nil, err
-	}
-	defer s.Discard()
-	return s.Commit(context.Background(), before)
-}
 
 // outcome is an error in one word, for tables.
 func outcome(err error) string {
@@ -318,11 +305,14 @@ func makeParents(f *FS, path string) (made []string, err error) {
 	return made, err
 }
 
-// swapIn is publish by a Swap.
-func swapIn(place *Place, before *Before, content string, o StageOptions) (*Published, error) {
+// publish puts content there, if what is there is before.
+func publish(place *Place, before *Before, content string, o options) (*Published, error) {
+	if o.Like == nil {
+		o.Like = before
+	}
 	ctx := context.Background()
 	h, made, err := place.Hold(ctx, someTag, 3, NewObject{Kind: KindFile, Content: []byte(content), Like: o.Like, Meta: o.Meta,
-		KeepSpecialBits: o.KeepSpecialBits, Sync: o.Sync, Open: o.Park == opened})
+		KeepSpecialBits: o.KeepSpecialBits, Sync: o.Sync, Open: o.way == opened})
 	if err != nil {
 		return nil, err
 	}
@@ -338,19 +328,15 @@ func swapIn(place *Place, before *Before, content string, o StageOptions) (*Publ
 		return nil, errors.Join(err, h.Drop(made.Expect()))
 	}
 	pub.Dropped = made.Dropped
-	if h.Drop(pub.Displaced) != nil {
-		pub.Leftover = h.Base()
-	}
+	h.Drop(pub.Displaced) //nolint:errcheck // it is on record
 	if o.Sync {
-		if err := place.SyncNames(); err != nil {
-			pub.Unsynced = err.Error()
-		}
+		place.SyncNames() //nolint:errcheck // it is published
 	}
 	return pub, nil
 }
 
-// swapOut is Remove by a Swap.
-func swapOut(place *Place, before *Before) error {
+// remove takes away what is there, if it is before.
+func remove(place *Place, before *Before) error {
 	ctx := context.Background()
 	h, _, err := place.Hold(ctx, someTag, 4, NewObject{})
 	if err != nil {

@@ -49,9 +49,8 @@ func (f *FS) Containment() string { return "best_effort" }
 // that could not be passed.
 type spot struct {
 	volume string
-	pile   []*os.Root // "/" and the directories below it, each opened in the one before
-	names  []string   // of all of the pile but the first
-	dir    fs.FileInfo
+	pile   []*os.Root  // "/" and the directories below it, each opened in the one before
+	names  []string    // of all of the pile but the first
 	leaf   string      // an entry of the top that is no directory
 	fi     fs.FileInfo // of the leaf, or of the top where there is none
 	rest   []string    // with err: what was left, the one that failed first

@@ -11,7 +11,7 @@ import (
 
 // hold is what a place has that is a temporary name.
 type hold struct {
-	staged *Staged // the new file, while it is open
+	staged *staged // the new file, while it is open
 	left   *Info   // what stat said of the new thing when it was left there
 }
 
@@ -76,69 +76,43 @@ func (p *Place) beside(name string) *Place {
 
 func (p *Place) file(ctx context.Context, of *Place, dir int, what *NewObject, made *Made) error {
 	k := p.fs.kernel
-	o := StageOptions{Like: what.Like, Meta: what.Meta, KeepSpecialBits: what.KeepSpecialBits}
-	o.Made = func(m Metadata) { made.Meta = m }
-	s, err := of.stage(ctx, dir, what.Content, o)
+	s, err := of.stage(ctx, dir, what, made)
 	if err != nil {
 		return err
 	}
-	made.Dropped = s.dropped
+	var st status
 	if what.Private {
-		var st status
 		if st, err = k.stat(s.fd.fd); err == nil {
 			err = k.chmod(s.fd.fd, st.info.Mode&0o700)
 		}
 	}
 	if err == nil && !what.Open {
-		err = s.leave(dir, p.base, what.Sync)
+		err = s.take(dir, p.base)
 	}
-	var st status
-	if err == nil && s.parked != nil {
-		st.info = *s.parked
-	} else if err == nil {
+	if err == nil { // after its name, which moved its time
 		st, err = k.stat(s.fd.fd)
 	}
+	if err == nil && !what.Open {
+		err = s.leave(what.Sync && st.info.Mode&0o400 == 0)
+	}
 	if err != nil {
-		s.Discard() //nolint:errcheck // the first error is the one that counts
+		s.discard() //nolint:errcheck // the first error is the one that counts
 		return err
 	}
 	if made.Info = st.info; what.Open {
-		s.name = p.base
-		p.hold.staged = s
+		s.name, p.hold.staged = p.base, s
 	}
 	return nil
 }
 
-// leave gives the file, which is complete, that name, and closes it. One that its owner may not
-// open is synced before.
-func (s *Staged) leave(dir int, name string, sync bool) error {
-	k, fd := s.place.fs.kernel, s.fd.fd
-	err := k.publish(fd, dir, name)
-	if err != nil && s.temp != "" {
-		if _, err = k.renameNew(dir, s.temp, dir, name); err == nil && !s.isOwn(dir, name) {
-			err = s.place.conflict(TempSwapped)
-		}
-	} else if err == nil {
-		s.unlinkTemp() //nolint:errcheck // it has served; it is on record
-	}
-	if err != nil && !s.isOwn(dir, name) {
-		return err
-	}
-	s.temp = name
-	st, err := k.stat(fd) // the name moved its time
-	if err != nil {
-		return err
-	}
-	if sync && st.info.Mode&0o400 == 0 {
-		if err := k.fsync(fd); err != nil {
+// leave closes the file, which has its name. One that its owner may not open is synced before.
+func (s *staged) leave(sync bool) error {
+	if sync {
+		if err := s.place.fs.kernel.fsync(s.fd.fd); err != nil {
 			return err
 		}
 	}
-	if err := s.fd.close(); err != nil {
-		return err // some file systems tell only now that they could not write
-	}
-	s.parked = &st.info
-	return nil
+	return s.fd.close() // some file systems tell only now that they could not write
 }
 
 func (p *Place) directory(dir int, what *NewObject, made *Made) error {

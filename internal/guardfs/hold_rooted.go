@@ -76,10 +76,12 @@ func (p *Place) make(ctx context.Context, what *NewObject, made *Made) error {
 	case KindAbsent:
 		return nil
 	case KindFile:
-		s, err := p.Stage(ctx, what.Content, StageOptions{Like: what.Like, Meta: what.Meta, KeepSpecialBits: what.KeepSpecialBits})
+		temp, dropped, err := p.stage(ctx, what, meta)
 		if err == nil {
-			made.Dropped = s.dropped
-			_, err = renameNew(p.root, s.temp, p.base)
+			made.Dropped = dropped
+			if _, err = renameNew(p.root, temp, p.base); err != nil {
+				p.root.Remove(temp) //nolint:errcheck // it is on record
+			}
 		}
 		if err == nil && what.Private {
 			var fi fs.FileInfo

@@ -327,10 +327,6 @@ func (k *kernel) publish(fd, dir int, base string) error {
 	})
 }
 
-func (k *kernel) rename(dir int, from, to string, flags uint) error {
-	return k.rename2(dir, from, dir, to, flags)
-}
-
 func (k *kernel) rename2(a int, from string, b int, to string, flags uint) error {
 	return k.do("rename", func() error { return unix.Renameat2(a, from, b, to, flags) })
 }

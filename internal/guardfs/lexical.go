@@ -103,10 +103,6 @@ func checkName(name string) error {
 	return nil
 }
 
-// plain reports whether p is spelled the way the kernel spells names: then a true name equal to it proves that
-// no link was passed on the way.
-func plain(p string) bool { return path.Clean(p) == p }
-
 // join puts name below the true name dir.
 func join(dir, name string) string {
 	if dir == "/" {

@@ -23,7 +23,7 @@ import (
 const lockSlots = 1024
 
 // Locks keeps the calls of all sessions and processes that share one data directory from changing the same place at
-// the same time. It binds only those who ask: foreign writers are caught by Commit.
+// the same time. It binds only those who ask: foreign writers are caught by Swap.
 //
 // A key's lock is one of a fixed number of bytes of one file in the directory, so that a call has one file open however many keys it
 // locks. Where the system can't lock bytes for an open file (F_OFD_SETLK, which only Linux is asked for) it is one of as many files, held

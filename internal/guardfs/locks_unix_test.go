@@ -147,7 +147,7 @@ func count(file, locks string) {
 		if err != nil {
 			panic(err)
 		}
-		if _, err := publish(place, before, strconv.Itoa(n+1), StageOptions{}); err != nil {
+		if _, err := publish(place, before, strconv.Itoa(n+1), options{}); err != nil {
 			panic(err) // with the lock nobody else is there: there can be no conflict
 		}
 		unlock()

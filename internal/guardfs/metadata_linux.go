@@ -108,7 +108,7 @@ func grow(read func([]byte) (int, error)) ([]byte, error) {
 }
 
 // denied says that a piece of metadata cannot be kept here, by this user or on this file system. Anything else (no
-// space, I/O error) makes the whole Stage fail.
+// space, I/O error) makes the whole Hold fail.
 func unkept(err error) bool {
 	switch err {
 	case unix.EPERM, unix.EACCES, unix.EOPNOTSUPP, unix.EINVAL, unix.ENOSYS, unix.EROFS, unix.ENODATA, unix.ENOENT:

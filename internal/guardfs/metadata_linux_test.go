@@ -116,7 +116,7 @@ func TestMetadataIsKept(t *testing.T) {
 					if c.lost != nil {
 						want = c.lost(want)
 					}
-					pub, err := write(f, p, "new", StageOptions{KeepSpecialBits: c.keep, Park: way})
+					pub, err := write(f, p, "new", options{KeepSpecialBits: c.keep, way: way})
 					must(t, err)
 					if got := account(t, p); got != want {
 						t.Errorf("is   %s\nwant %s", got, want)
@@ -169,7 +169,7 @@ func TestMetadataThatCannotBeKept(t *testing.T) {
 					}
 					return nil
 				}
-				pub, err := write(f, p, "new", StageOptions{Park: way})
+				pub, err := write(f, p, "new", options{way: way})
 				must(t, err)
 				if got := fmt.Sprint(pub.Dropped); got != c.dropped {
 					t.Errorf("reported %s, want %s", got, c.dropped)
@@ -192,7 +192,7 @@ func TestMetadataOfARestore(t *testing.T) {
 	everyWay(t, &fence{root: b}, func(t *testing.T, f *FS, way string) {
 		defer os.Remove(b + "/f")
 		for range 2 { // where nothing is, and over a file
-			pub, err := write(f, b+"/f", "old", StageOptions{Park: way, Meta: &Metadata{Mode: 0o604, UID: 4711, GID: 4712, ModTime: when,
+			pub, err := write(f, b+"/f", "old", options{way: way, Meta: &Metadata{Mode: 0o604, UID: 4711, GID: 4712, ModTime: when,
 				Xattrs: map[string][]byte{"user.k": []byte("v")}}})
 			must(t, err)
 			if got := account(t, b+"/f"); got != "0604 4711:4712 user.k=76" || len(pub.Dropped) > 0 {

@@ -245,25 +245,7 @@ type Before struct {
 	Meta    Metadata
 }
 
-// StageOptions says what the new file is to carry besides its content. The zero value makes an ordinary new
-// file: mode 0666 less the umask, the directory's default ACL, no sync.
-type StageOptions struct {
-	Like *Before   // carry the metadata of this object, less what Published.Dropped will say
-	Meta *Metadata // carry exactly this, modification time included; for a restore. Like is ignored
-	Sync bool      // the content, and at Commit the name, are on stable storage before the call returns
-	// NameLater leaves the name out of Sync: who commits many files calls Place.SyncNames once for each directory.
-	NameLater bool
-	// Park closes the new file until Commit, which opens it again by a temporary name that it has
-	// meanwhile: thousands of them take no descriptor. It is the hash of what the file is to take
-	// the place of, else of its own content, by which SweepOf knows it. "" keeps the file open.
-	Park string
-	// KeepSpecialBits keeps setuid, setgid and file capabilities, where the host lets us.
-	KeepSpecialBits bool
-	// Made, where neither Meta nor Like says what the file gets, is told what it got as a new one, before its content is written. Linux only.
-	Made func(Metadata)
-}
-
-// Published says what Commit did.
+// Published says what Swap did.
 type Published struct {
 	Info Info // of the new file
 	// CAS is how the check and the publication were joined: "link" (atomic, never replaces), "exchange" (atomic;
@@ -273,11 +255,5 @@ type Published struct {
 	LinksBroken int      // other names of the replaced file, which keep the old content
 	Dropped     []string // metadata that was not carried over: "setuid", "setgid", "sticky", "mode", "capabilities", "owner", "group", "acl", "xattr:NAME"
 	True        string   // true name of the published file
-	// Unsynced is why the directory could not be synced, or the file not closed; the file IS changed. "" when all
-	// went well.
-	Unsynced string
-	// Leftover is the name of the replaced object beside the file, where it could not be removed. "" is the rule.
-	Leftover string
-
-	Displaced Expect // what came out of a Swap, as it is at the hold
+	Displaced   Expect   // what came out of a Swap, as it is at the hold
 }

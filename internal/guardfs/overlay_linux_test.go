@@ -3,9 +3,7 @@
 package guardfs
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -30,20 +28,6 @@ func layered(t *testing.T, lower, upper, options string, fill func(dir string)) 
 	return merged
 }
 
-// committer is Staged, or what does the same by a Swap.
-type committer interface {
-	Commit(ctx context.Context, before *Before) (*Published, error)
-}
-
-type bySwap struct {
-	place   *Place
-	content string
-}
-
-func (s bySwap) Commit(_ context.Context, before *Before) (*Published, error) {
-	return swapIn(s.place, before, s.content, StageOptions{Like: before})
-}
-
 // What is in the lower layer of an overlay file system, as a container's image is, gets another identity by the very change; the first change is
 // no conflict for that, and one of somebody else still is.
 func TestLowerLayer(t *testing.T) {
@@ -58,10 +42,10 @@ func TestLowerLayer(t *testing.T) {
 		"index":            {base, ramdisk, ",index=on"},
 		"metacopy":         {base, ramdisk, ",metacopy=on"},
 	}
-	for i := range 2 * len(layers) {
-		name := slices.Sorted(maps.Keys(layers))[i/2]
-		c, swaps := layers[name], i%2 == 1
-		t.Run(fmt.Sprint(name, swaps), func(t *testing.T) {
+	for i := range len(ways) * len(layers) {
+		name, way := slices.Sorted(maps.Keys(layers))[i/2], ways[i%2]
+		c := layers[name]
+		t.Run(name+way, func(t *testing.T) {
 			dir := layered(t, c.lower(t), c.upper(t), c.options, func(dir string) {
 				lay(t, dir, "a = low", "same = low", "swapped = low", "gone = low", "d/deep/f = low", "one = low", "link => one", "locked = low", "kept = low")
 				must(t, os.Link(dir+"/one", dir+"/two"))
@@ -69,24 +53,22 @@ func TestLowerLayer(t *testing.T) {
 				must(t, os.Chmod(dir+"/locked", 0o444))
 			})
 			f := open(t, &fence{root: dir})
-			stage := func(name, content string) (*Place, *Before, committer) {
+			load := func(name string) (*Place, *Before) {
 				t.Helper()
 				p, err := f.PlaceLink(dir + "/" + name)
 				must(t, err)
 				t.Cleanup(func() { p.Close() })
 				b, err := p.Load(-1)
 				must(t, err)
-				if swaps {
-					return p, b, bySwap{p, content}
-				}
-				s, err := p.Stage(t.Context(), []byte(content), StageOptions{Like: b})
-				must(t, err)
-				t.Cleanup(func() { s.Discard() })
-				return p, b, s
+				return p, b
+			}
+			mine := func(p *Place, b *Before) error {
+				_, err := publish(p, b, "mine", options{way: way})
+				return err
 			}
 			for _, name := range []string{"a", "d/deep/f", "one", "two", "locked", "new", "d/deep/new"} {
-				p, b, s := stage(name, "mine")
-				if _, err := s.Commit(t.Context(), b); err != nil {
+				p, b := load(name)
+				if err := mine(p, b); err != nil {
 					t.Fatalf("%s: %v", name, err)
 				}
 				if got, _ := os.ReadFile(dir + "/" + name); string(got) != "mine" {
@@ -102,11 +84,7 @@ func TestLowerLayer(t *testing.T) {
 				must(t, err)
 				b, err := p.Load(-1)
 				must(t, err)
-				remove := func() error { return p.Remove(t.Context(), b, false) }
-				if swaps {
-					remove = func() error { return swapOut(p, b) }
-				}
-				if err := remove(); err != nil {
+				if err := remove(p, b); err != nil {
 					t.Errorf("removing %s: %v", name, err)
 				}
 				p.Close()
@@ -115,24 +93,24 @@ func TestLowerLayer(t *testing.T) {
 				}
 			}
 			// Copied up by somebody else, but not changed.
-			_, b, s := stage("same", "mine")
+			p, b := load("same")
 			w, err := os.OpenFile(dir+"/same", os.O_WRONLY, 0)
 			must(t, err)
 			must(t, w.Close())
-			if _, err := s.Commit(t.Context(), b); err != nil {
+			if err := mine(p, b); err != nil {
 				t.Errorf("copied up: %v", err)
 			}
 			// Changed by somebody else, in place and by another file.
 			var conflict *ConflictError
-			_, b, s = stage("kept", "mine")
+			p, b = load("kept")
 			must(t, os.WriteFile(dir+"/kept", []byte("new"), 0o644))
-			if _, err := s.Commit(t.Context(), b); !errors.As(err, &conflict) {
+			if err := mine(p, b); !errors.As(err, &conflict) {
 				t.Errorf("a foreign change: %v", err)
 			}
-			_, b, s = stage("swapped", "mine")
+			p, b = load("swapped")
 			must(t, os.WriteFile(dir+"/other", []byte("low"), 0o644))
 			must(t, os.Rename(dir+"/other", dir+"/swapped"))
-			if _, err := s.Commit(t.Context(), b); !errors.As(err, &conflict) {
+			if err := mine(p, b); !errors.As(err, &conflict) {
 				t.Errorf("a foreign file: %v", err)
 			}
 			for name, want := range map[string]string{"kept": "new", "swapped": "low"} {
@@ -163,7 +141,7 @@ func TestLowerLayerSwappedAtTheTrade(t *testing.T) {
 			}
 			return nil
 		}
-		_, err = publish(p, b, "mine", StageOptions{Park: way})
+		_, err = publish(p, b, "mine", options{way: way})
 		f.kernel.hook = nil
 		var conflict *ConflictError
 		if !errors.As(err, &conflict) || !swapped {
@@ -193,9 +171,8 @@ func TestCopyUp(t *testing.T) {
 			must(t, err)
 			info, err := p.CopyUp()
 			must(t, err)
-			moved, err := p.MoveTo(t.Context(), to, info.ID.Lasting(), false)
-			if !moved || err != nil {
-				t.Errorf("%s%s: %v %v", name, options, moved, err)
+			if _, err = p.Swap(t.Context(), to, Expect{ID: info.ID}, Expect{}); err != nil {
+				t.Errorf("%s%s: %v", name, options, err)
 			}
 			p.Close()
 			to.Close()

@@ -115,25 +115,6 @@ func (p *Place) Mkdir(mode fs.FileMode) error {
 	return err
 }
 
-// SetDir gives the directory that Mkdir has just made there the metadata m, whatever the umask says; with m.Xattrs nil an inherited ACL stays. One that is not
-// empty is another, put there in between: that is a conflict. dropped lists what could not be kept, as in Published.
-func (p *Place) SetDir(m Metadata) (dropped []string, err error) {
-	used := false
-	err = p.withDir("set metadata of", func(fd int) error {
-		k := p.fs.kernel
-		if empty, err := k.empty(fd); err != nil || !empty {
-			used = err == nil
-			return err
-		}
-		dropped, err = k.carryDir(fd, m)
-		return err
-	})
-	if used && err == nil {
-		err = p.conflict(Replaced)
-	}
-	return dropped, err
-}
-
 // empty reports whether nothing is in the directory behind a descriptor that was not read from yet.
 func (k *kernel) empty(fd int) (bool, error) {
 	var list [4096]byte
@@ -225,10 +206,10 @@ func (p *Place) Fresh(mode fs.FileMode, dir bool) (m Metadata, err error) {
 		return m, p.failed("stage", err)
 	}
 	defer p.fd.done() //nolint:errcheck // Close reports it
-	s := &Staged{place: p}
+	s := &staged{place: p}
 	if err = s.create(at, bitsOf(mode)); err == nil {
-		err = s.tell(func(got Metadata) { m = got })
-		if derr := s.Discard(); err == nil {
+		m, err = s.fresh()
+		if derr := s.discard(); err == nil {
 			err = derr
 		}
 	}

@@ -4,7 +4,6 @@ package guardfs
 
 import (
 	"context"
-	"errors"
 	"io/fs"
 
 	"golang.org/x/sys/unix"
@@ -65,39 +64,6 @@ func (p *Place) CopyUp() (Info, error) {
 	}
 	p.object.Info = st.info
 	return st.info, nil
-}
-
-// MoveTo renames whatever stands at p, a whole tree too, to the place to, if it is still the object that lasting (Identity.Lasting) names
-// and nothing is at to: else *ConflictError. Each place asks its own Judge: p for Remove, to for Create. It is one rename, so the thing is
-// whole at one of the two places, and moved says at which also when an error comes with it: what could not be synced, or turned
-// out to be another thing, is moved back, and that may fail. Another mount is EXDEV.
-func (p *Place) MoveTo(ctx context.Context, to *Place, lasting string, sync bool) (moved bool, err error) {
-	if err := ctx.Err(); err != nil {
-		return false, p.failed("move", err)
-	}
-	now, err := p.CopyUp()
-	switch {
-	case err != nil:
-		return false, err
-	case now.Kind == KindAbsent:
-		return false, p.failed("move", unix.ENOENT)
-	case now.ID.Lasting() != lasting:
-		return false, p.conflict(Replaced)
-	}
-	pub, err := p.Swap(ctx, to, Expect{ID: now.ID}, Expect{})
-	if err != nil {
-		conflict, _ := errors.AsType[*ConflictError](err)
-		return conflict != nil && conflict.Left != "", err
-	}
-	if sync {
-		err = errors.Join(to.SyncNames(), p.SyncNames())
-	}
-	if err != nil {
-		if _, berr := p.Swap(context.WithoutCancel(ctx), to, Expect{}, pub.Displaced); berr == nil {
-			return false, err
-		}
-	}
-	return true, err
 }
 
 // maxNested is how deep RemoveTree goes down with a descriptor for each level; what lies deeper is brought up into the tree's

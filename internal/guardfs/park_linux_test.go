@@ -16,22 +16,16 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// MoveTo takes nothing that is not meant and puts nothing over anything; what is reserved is neither listed nor entered, also where no rule says
+// A tree that is moved is the one that is meant, and goes over nothing; what is reserved is neither listed nor entered, also where no rule says
 // anything about the directory.
-func TestMoveTo(t *testing.T) {
+func TestMoveTree(t *testing.T) {
 	dir := t.TempDir()
 	for _, d := range []string{"/a/tree/sub", "/b", "/a/.moltis-trash-7/files"} {
 		if err := os.MkdirAll(dir+d, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	syncs := 0
-	f, err := guardfs.New(guardfs.Options{Judge: everything{}, Fault: func(op string) *guardfs.Fault {
-		if op == "fsync" {
-			syncs++
-		}
-		return nil
-	}})
+	f, err := guardfs.New(guardfs.Options{Judge: everything{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,19 +40,23 @@ func TestMoveTo(t *testing.T) {
 		return p
 	}
 	from, to := place("/a/tree"), place("/b/tree")
-	own := from.Object().Info.ID.Lasting()
+	own := guardfs.Expect{ID: from.Object().Info.ID}
 	if same, err := from.SameMount(to); err != nil || !same {
 		t.Errorf("on one mount: %v %v", same, err)
 	}
 	var conflict *guardfs.ConflictError
-	if moved, err := from.MoveTo(context.Background(), to, "1:1", true); moved || !errors.As(err, &conflict) {
-		t.Errorf("another identity: %v %v", moved, err)
+	move := func(what guardfs.Expect) error {
+		_, err := from.Swap(context.Background(), to, what, guardfs.Expect{})
+		return err
+	}
+	if err := move(guardfs.Expect{ID: guardfs.Identity{Dev: 1, Ino: 1}}); !errors.As(err, &conflict) {
+		t.Errorf("another identity: %v", err)
 	}
 	if err := os.Mkdir(dir+"/b/tree", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if moved, err := from.MoveTo(context.Background(), to, own, true); moved || !errors.As(err, &conflict) {
-		t.Errorf("over an empty directory: %v %v", moved, err)
+	if err := move(own); !errors.As(err, &conflict) {
+		t.Errorf("over an empty directory: %v", err)
 	}
 	if err := os.Remove(dir + "/b/tree"); err != nil {
 		t.Fatal(err)
@@ -66,15 +64,14 @@ func TestMoveTo(t *testing.T) {
 	if err := os.Rename(dir+"/a", dir+"/c"); err != nil {
 		t.Fatal(err)
 	}
-	if moved, err := from.MoveTo(context.Background(), to, own, true); moved || !errors.As(err, &conflict) {
-		t.Errorf("out of a directory that is elsewhere now: %v %v", moved, err)
+	if err := move(own); !errors.As(err, &conflict) {
+		t.Errorf("out of a directory that is elsewhere now: %v", err)
 	}
 	if err := os.Rename(dir+"/c", dir+"/a"); err != nil {
 		t.Fatal(err)
 	}
-	syncs = 0
-	if moved, err := from.MoveTo(context.Background(), to, own, true); !moved || err != nil || syncs != 2 {
-		t.Errorf("moved: %v %v, %d of the two directories synced", moved, err, syncs)
+	if err := move(own); err != nil {
+		t.Error(err)
 	}
 	if _, err := os.Stat(dir + "/b/tree/sub"); err != nil {
 		t.Error(err)
@@ -263,12 +260,14 @@ func TestFresh(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got guardfs.Metadata
-			s, err := place(dir+"/d/f").Stage(t.Context(), []byte("x"), guardfs.StageOptions{Made: func(m guardfs.Metadata) { got = m }})
+			h, made, err := place(dir+"/d/f").Hold(t.Context(), "0123456789abcdef", 1, guardfs.NewObject{Kind: guardfs.KindFile})
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.Discard()
+			got := made.Meta
+			if err := errors.Join(h.Drop(made.Expect()), h.Close()); err != nil {
+				t.Fatal(err)
+			}
 			if fmt.Sprint(got) != fmt.Sprint(file) {
 				t.Errorf("%s: a file below has %+v, foretold %+v", name, got, file)
 			}
@@ -279,39 +278,6 @@ func TestFresh(t *testing.T) {
 		if after, _ := os.ReadDir(dir); len(after) != len(before) {
 			t.Errorf("%s: left %v", name, after)
 		}
-	}
-}
-
-// What was removed is gone from the disk too when Remove returns.
-func TestRemoveSyncs(t *testing.T) {
-	dir, syncs := t.TempDir(), 0
-	f, err := guardfs.New(guardfs.Options{Judge: everything{}, Fault: func(op string) *guardfs.Fault {
-		if op == "fsync" {
-			syncs++
-		}
-		return nil
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	for _, sync := range []bool{false, true} {
-		if err := os.WriteFile(dir+"/f", nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		p, err := f.Place(dir + "/f")
-		if err != nil {
-			t.Fatal(err)
-		}
-		before, err := p.Load(1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		syncs = 0
-		if err := p.Remove(t.Context(), before, sync); err != nil || (syncs == 1) != sync {
-			t.Errorf("sync %v: %d, %v", sync, syncs, err)
-		}
-		p.Close()
 	}
 }
 

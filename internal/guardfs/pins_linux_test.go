@@ -16,7 +16,7 @@ import (
 
 // A file that waits for its publication without a descriptor is published only as it was left: what somebody else put under its temporary name, or wrote
 // into it, is not, and stays theirs.
-func TestParkedIsTampered(t *testing.T) {
+func TestHoldIsTampered(t *testing.T) {
 	root := ramdisk(t)
 	for name, tamper := range map[string]func(temp string) error{
 		"no": func(string) error { return nil },
@@ -30,8 +30,8 @@ func TestParkedIsTampered(t *testing.T) {
 		"chmod":   func(temp string) error { return os.Chmod(temp, 0o777) },
 	} {
 		for _, old := range []string{"old", "-"} {
-			for i := range 4 {
-				nameless, swaps := i%2 == 0, i >= 2
+			for i := range 2 {
+				nameless := i == 0
 				dir := filepath.Join(root, name+old+fmt.Sprint(i))
 				lay(t, dir, "other = other")
 				lay(t, root, "victim = victim")
@@ -54,19 +54,8 @@ func TestParkedIsTampered(t *testing.T) {
 					}
 				}
 				fds := openFDs(t)
-				hash := before.Hash
-				if hash == "" {
-					hash = hashOf([]byte("ours"))
-				}
-				var s *Staged
-				var h *Place
-				made := &Made{}
-				if swaps {
-					h, made, err = p.Hold(context.Background(), someTag, 1,
-						NewObject{Kind: KindFile, Content: []byte("ours"), Like: before, Sync: true})
-				} else {
-					s, err = p.Stage(context.Background(), []byte("ours"), StageOptions{Like: before, Park: hash, Sync: true})
-				}
+				h, made, err := p.Hold(context.Background(), someTag, 1,
+					NewObject{Kind: KindFile, Content: []byte("ours"), Like: before, Sync: true})
 				must(t, err)
 				if now := openFDs(t); now != fds {
 					t.Errorf("%s: %d descriptors more", name, now-fds)
@@ -76,19 +65,13 @@ func TestParkedIsTampered(t *testing.T) {
 					t.Fatalf("%s: temporary names %v: %v", name, temps, err)
 				}
 				must(t, tamper(temps[0]))
-				var pub *Published
-				if swaps {
-					pub, err = p.Swap(context.Background(), h, Found(before), made.Expect())
-					if err == nil {
-						must(t, h.Drop(pub.Displaced))
-					}
-					h.Drop(made.Expect())
-					h.Close()
-				} else {
-					pub, err = s.Commit(context.Background(), before)
-					s.Discard()
+				pub, err := p.Swap(context.Background(), h, Found(before), made.Expect())
+				if err == nil {
+					must(t, h.Drop(pub.Displaced))
 				}
-				where := fmt.Sprintf("%s, %s, nameless %v, swaps %v: %v", name, old, nameless, swaps, err)
+				h.Drop(made.Expect())
+				h.Close()
+				where := fmt.Sprintf("%s, %s, nameless %v: %v", name, old, nameless, err)
 				if name == "no" {
 					if err != nil || content(dir+"/f") != "ours" || pub.Info.Links != 1 || litter(t, dir) != nil {
 						t.Errorf("%s: %+v\n%s", where, pub, snapshot(t, dir))
@@ -105,32 +88,6 @@ func TestParkedIsTampered(t *testing.T) {
 	}
 	if content(root+"/victim") != "victim" {
 		t.Error("the victim was changed")
-	}
-}
-
-// What a kill leaves of files that were closed until their publication is swept by the tag that their places had, and nothing else is, whatever it would have replaced.
-func TestParkedIsSwept(t *testing.T) {
-	dir := ramdisk(t)
-	lay(t, dir, "f = old", "g = other")
-	f := open(t, &fence{root: dir})
-	tag, another := strings.Repeat("a", TagLen), strings.Repeat("b", TagLen)
-	for name, of := range map[string]struct{ park, tag string }{"f": {hashOf([]byte("old")), tag}, "new": {hashOf([]byte("ours")), tag}, "g": {hashOf([]byte("old")), another}} {
-		p, err := f.Place(dir + "/" + name)
-		must(t, err)
-		p.Label(of.tag)
-		_, err = p.Stage(context.Background(), []byte("ours"), StageOptions{Park: of.park})
-		must(t, err)
-		p.Close() // and it is never discarded
-	}
-	if left := litter(t, dir); len(left) != 3 {
-		t.Fatalf("parked: %v", left)
-	}
-	p, err := f.Place(dir + "/f")
-	must(t, err)
-	defer p.Close()
-	must(t, p.SweepOf(tag))
-	if left := litter(t, dir); len(left) != 1 || !strings.Contains(left[0], another) || !Temporary(filepath.Base(left[0])) {
-		t.Errorf("left %v", left)
 	}
 }
 
@@ -170,7 +127,7 @@ func TestPlacesShareTheirDirectory(t *testing.T) {
 		}
 		before, err := b.Load(-1)
 		must(t, err)
-		if _, err := publish(b, before, "ours", StageOptions{}); outcome(err) != "conflict" {
+		if _, err := publish(b, before, "ours", options{}); outcome(err) != "conflict" {
 			t.Errorf("its directory is another one's by name: %v", err)
 		}
 		e := place("e/b")

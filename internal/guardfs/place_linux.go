@@ -16,13 +16,12 @@ type Place struct {
 	base   string
 	object Object // the occupant when last looked at
 	links  bool   // a symbolic link there may itself be loaded; see PlaceLink
-	tag    string // see Label
 	hold   *hold  // of a temporary name; nil for others
 }
 
 // Place pins the directory of path and looks at what stands there, if anything. The Judge is asked for Create
 // where nothing does and for Modify otherwise. A symlink there is a *SymlinkError, a missing directory on the way a
-// *MissingParentError. A directory or a special file is an occupant like any other; Load and Stage refuse it.
+// *MissingParentError. A directory or a special file is an occupant like any other; Load refuses it.
 func (f *FS) Place(path string) (*Place, error) {
 	for try := 0; ; try++ {
 		p, err := f.PlaceLink(path)
@@ -138,7 +137,7 @@ func (p *Place) LockKey() string {
 // Close gives the directory back, and what is new and open in a hold.
 func (p *Place) Close() (err error) {
 	if p.hold != nil && p.hold.staged != nil {
-		err = p.hold.staged.Discard()
+		err = p.hold.staged.discard()
 	}
 	if cerr := p.fd.close(); err == nil {
 		err = cerr
@@ -259,7 +258,7 @@ func (p *Place) Load(max int64) (*Before, error) {
 }
 
 // Reload is Load for a caller who has what Load gave him before: when nothing about the occupant has changed since, times included, before
-// is the answer and nothing is read. What a clock's tick may hide the Commit finds.
+// is the answer and nothing is read. What a clock's tick may hide Swap finds.
 func (p *Place) Reload(before *Before, max int64) (*Before, error) {
 	if before.Exists && before.Info.Kind == KindFile {
 		dir, err := p.fd.use()
@@ -276,7 +275,7 @@ func (p *Place) Reload(before *Before, max int64) (*Before, error) {
 }
 
 // load reads the object behind an O_PATH handle. When it changes under the reading it is read again, a few times;
-// a mixture does no harm, because its hash matches no content and the Commit is refused.
+// a mixture does no harm, because its hash matches no content and the Swap is refused.
 func (k *kernel) load(fd int, st *status, name string, max int64) (*Before, error) {
 	failed := func(op string, err error) (*Before, error) {
 		return nil, &PathError{Op: op, Path: name, Err: err}
@@ -350,13 +349,4 @@ func (p *Place) Allowed() error {
 		return p.failed("change", err)
 	}
 	return nil
-}
-
-// Symlink makes a symbolic link with that text there; where it leads to is judged when somebody goes there. What
-// exists is fs.ErrExist.
-func (p *Place) Symlink(target string) error {
-	if target == "" || len(target) > maxPath {
-		return &BadPathError{Path: target, Why: "not the text of a link"}
-	}
-	return p.change("symlink", Create, func(dir int) error { return unix.Symlinkat(target, dir, p.base) })
 }

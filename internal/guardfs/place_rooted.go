@@ -3,6 +3,7 @@
 package guardfs
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"strings"
@@ -18,15 +19,14 @@ type Place struct {
 	dir    Object
 	base   string
 	object Object
-	links  bool   // a symbolic link there may itself be loaded; see PlaceLink
-	tag    string // see Label
-	hold   *hold  // of a temporary name; nil for others
+	links  bool  // a symbolic link there may itself be loaded; see PlaceLink
+	hold   *hold // of a temporary name; nil for others
 	once   sync.Once
 }
 
 // Place opens the directory of path and looks at what stands there, if anything. The Judge is asked for Create
 // where nothing does and for Modify otherwise. A symlink there is a *SymlinkError, a missing directory on the way a
-// *MissingParentError. A directory or a special file is an occupant like any other; Load and Stage refuse it.
+// *MissingParentError. A directory or a special file is an occupant like any other; Load refuses it.
 func (f *FS) Place(path string) (*Place, error) {
 	p, err := f.PlaceLink(path)
 	if err != nil || p.object.Info.Kind != KindSymlink {
@@ -241,15 +241,6 @@ func (p *Place) Expected(m Metadata) Metadata {
 	return m
 }
 
-// Symlink makes a symbolic link with that text there; where it leads to is judged when somebody goes there. What
-// exists is fs.ErrExist.
-func (p *Place) Symlink(target string) error {
-	if target == "" || len(target) > maxPath {
-		return &BadPathError{Path: target, Why: "not the text of a link"}
-	}
-	return p.change("symlink", Create, func() error { return p.root.Symlink(target, p.base) })
-}
-
 // Missing lists the directories above path that do not exist, by their true names, topmost first, and gives the true name that path has once
 // they are made; with nothing missing that is "". It changes nothing. The Judge is asked for Create of each of them and of path itself. A
 // part that a dangling link names can't be made: *SymlinkError.
@@ -318,24 +309,6 @@ func (p *Place) Mkdir(mode fs.FileMode) error {
 	return nil
 }
 
-// SetDir gives the directory that Mkdir has just made there the metadata m, whatever the umask says. dropped lists what could not be kept, as in
-// Published.
-func (p *Place) SetDir(m Metadata) (dropped []string, err error) {
-	d, err := p.root.Open(p.base)
-	if err != nil {
-		return nil, p.failed("set metadata of", err)
-	}
-	defer d.Close() //nolint:errcheck // nothing was written through it
-	fi, err := d.Stat()
-	if err == nil && infoOfFile(d, fi).ID != p.object.Info.ID {
-		return nil, p.conflict(Replaced)
-	}
-	if err != nil {
-		return nil, p.failed("set metadata of", err)
-	}
-	return carry(d, &m, true), nil
-}
-
 // DirMetadata is the metadata of the directory there, without its time and its attributes.
 func (p *Place) DirMetadata() (Metadata, error) {
 	i := p.object.Info
@@ -348,25 +321,23 @@ func (p *Place) Fresh(mode fs.FileMode, dir bool) (Metadata, error) {
 	if err != nil {
 		return Metadata{}, err
 	}
-	s := &Staged{place: p, temp: temp}
-	file, err := p.root.OpenFile(s.temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode.Perm())
+	file, err := p.root.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode.Perm())
 	if err != nil {
 		return Metadata{}, p.failed("stage", err)
 	}
-	s.fi, err = file.Stat()
-	if cerr := file.Close(); err == nil {
-		err = cerr
-	}
+	fi, err := file.Stat()
 	m := Metadata{}
 	if err == nil {
-		i := infoOf(p.root, s.temp, s.fi)
+		i := infoOf(p.root, temp, fi)
 		m = Metadata{Mode: i.Mode, UID: i.UID, GID: i.GID}
 	}
 	if dir {
 		m.Mode |= p.dir.Info.Mode & fs.ModeSetgid
 	}
-	if derr := s.Discard(); err == nil {
-		err = derr
+	file.Close() //nolint:errcheck // nothing was written through it
+	if rerr := p.root.Remove(temp); rerr != nil {
+		p.fs.temporaries.Stays()
+		err = errors.Join(err, rerr)
 	}
 	if err != nil {
 		return m, p.failed("stage", err)
@@ -390,68 +361,41 @@ func (p *Place) temporaryNames() (names []string, err error) {
 	return names, err
 }
 
-// SweepHolds removes the holds of a process that is no more from the place's directory, where done
-// says of the tag of their operation that nothing needs them. What is in a directory by then is
-// somebody's: that gets a lasting name. left says that others are there still.
-func (p *Place) SweepHolds(process string, done func(operation string) bool) (left bool,
-	err error) {
+// Sweep removes from the place's directory what a process left there that is no more: files that
+// never were complete, and the holds of which done says, of the tag of their operation, that nothing
+// needs them. What may be somebody's gets a lasting name. left says that others are there still.
+func (p *Place) Sweep(process string, done func(operation string) bool) (left bool, err error) {
 	if err := p.still(); err != nil {
 		return true, err
 	}
 	names, err := p.temporaryNames()
 	for _, name := range names {
-		tag, by, ok := ParseHold(name)
-		if !ok || by != process {
+		var info Info
+		fi, lerr := p.root.Lstat(name)
+		if os.IsNotExist(lerr) {
 			continue
 		}
-		fi, _ := p.root.Lstat(name) //nolint:errcheck // then it is gone, or can't be removed either
-		if !done(tag) {
+		if lerr == nil {
+			info = infoOf(p.root, name, fi)
+		}
+		becomes := fateOf(name, process, &info, done)
+		if becomes == goes && lerr == nil {
+			lerr = p.root.Remove(name)
+		}
+		switch {
+		case becomes == alien:
+		case becomes == needed:
 			left = true
-		} else if fi != nil && fi.Mode().IsRegular() && onlyHold(name) {
+		case info.Kind == KindDir && lerr != nil || lerr == nil && becomes == keeps:
 			p.keep(name, p.object.True)
-		} else if rerr := p.root.Remove(name); rerr != nil && !os.IsNotExist(rerr) {
-			if fi != nil && fi.IsDir() {
-				p.keep(name, p.object.True)
-			} else {
-				err = rerr
-			}
+		case lerr != nil && !os.IsNotExist(lerr):
+			err = lerr
 		}
 	}
 	if err != nil {
 		return true, p.failed("sweep directory of", err)
 	}
 	return left, nil
-}
-
-// SweepOf removes from the place's directory what was left there under names with that tag: of a
-// process that is no more, which Temporaries.Dead tells, or of an operation (Label) that is not
-// under way, which the caller has made sure of. What was taken out of the way by a removal goes
-// only if it still has that content; else it gets a lasting name and is on record.
-func (p *Place) SweepOf(tag string) error {
-	if err := p.still(); err != nil {
-		return err
-	}
-	names, err := p.temporaryNames()
-	for _, name := range names {
-		_, hash, of, ours := parseTemp(name[len(tempPrefix):])
-		if !ours || !tagged(of, tag) {
-			continue
-		}
-		found, lerr := p.loadAt(name, -1)
-		switch {
-		case lerr == nil && !found.Exists:
-		case lerr == nil && hash == "" && found.Info.Kind == KindFile, lerr == nil && hash != "" && strings.HasPrefix(found.Hash, hash):
-			if lerr := p.root.Remove(name); lerr != nil {
-				err = lerr
-			}
-		default:
-			p.keep(name, p.object.True)
-		}
-	}
-	if err != nil {
-		return p.failed("sweep directory of", err)
-	}
-	return nil
 }
 
 // keep gives what has a temporary name a lasting one, and puts that on record.

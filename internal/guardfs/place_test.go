@@ -80,7 +80,7 @@ func TestPublish(t *testing.T) {
 			p := b + "/f"
 			defer os.Remove(p)
 			for i, content := range []string{"", "one", strings.Repeat("x", 3<<20), "two"} {
-				pub, err := write(f, p, content, StageOptions{Sync: i%2 == 0, Park: way})
+				pub, err := write(f, p, content, options{Sync: i%2 == 0, way: way})
 				must(t, err)
 				got, err := os.ReadFile(p)
 				must(t, err)
@@ -94,8 +94,8 @@ func TestPublish(t *testing.T) {
 						wantCAS = "recheck"
 					}
 				}
-				if pub.CAS != wantCAS || pub.True != p || pub.Unsynced != "" || pub.Info.Size != int64(len(content)) ||
-					pub.Info.Links != 1 || len(pub.Dropped) != 0 || pub.LinksBroken != 0 || pub.Leftover != "" {
+				if pub.CAS != wantCAS || pub.True != p || pub.Info.Size != int64(len(content)) ||
+					pub.Info.Links != 1 || len(pub.Dropped) != 0 || pub.LinksBroken != 0 {
 					t.Errorf("%+v", pub)
 				}
 			}
@@ -118,11 +118,11 @@ func TestPublishRefusals(t *testing.T) {
 			if _, err := p.Load(-1); outcome(err) != want {
 				t.Errorf("load %s: %v", name, err)
 			}
-			if _, err := p.Stage(context.Background(), nil, StageOptions{}); err == nil {
-				t.Errorf("stage %s", name)
+			if _, err := publish(p, &Before{}, "new", options{}); outcome(err) != "conflict" {
+				t.Errorf("publish over %s: %v", name, err)
 			}
-			if err := p.Remove(context.Background(), &Before{Exists: true}, false); err == nil {
-				t.Errorf("remove %s", name)
+			if err := remove(p, &Before{Exists: true}); outcome(err) != "conflict" {
+				t.Errorf("remove %s: %v", name, err)
 			}
 			p.Close()
 		}
@@ -134,20 +134,22 @@ func TestPublishRefusals(t *testing.T) {
 		if _, err := p.Load(0); outcome(err) != "large" {
 			t.Errorf("load of too much: %v", err)
 		}
-		s, err := p.Stage(context.Background(), []byte("new"), StageOptions{})
+		what := NewObject{Kind: KindFile, Content: []byte("new"), Open: true}
+		h, made, err := p.Hold(context.Background(), someTag, 1, what)
 		must(t, err)
 		gone, cancel := context.WithCancel(context.Background())
 		cancel()
-		if _, err := s.Commit(gone, before); !errors.Is(err, context.Canceled) {
-			t.Errorf("commit after the end: %v", err)
+		if _, err := p.Swap(gone, h, Found(before), made.Expect()); !errors.Is(err, context.Canceled) {
+			t.Errorf("swap after the end: %v", err)
 		}
-		must(t, s.Discard())
-		must(t, s.Discard())
-		if _, err := s.Commit(context.Background(), before); err == nil {
-			t.Error("commit after discard")
+		must(t, h.Drop(made.Expect()))
+		must(t, h.Close())
+		must(t, h.Close())
+		if _, err := p.Swap(context.Background(), h, Found(before), made.Expect()); err == nil {
+			t.Error("swap after close")
 		}
-		if _, err := p.Stage(gone, []byte("new"), StageOptions{}); !errors.Is(err, context.Canceled) {
-			t.Errorf("stage after the end: %v", err)
+		if _, _, err := p.Hold(gone, someTag, 1, what); !errors.Is(err, context.Canceled) {
+			t.Errorf("hold after the end: %v", err)
 		}
 		if now := snapshot(t, b); now != was {
 			t.Errorf("the tree has changed:\n%s", now)
@@ -155,7 +157,7 @@ func TestPublishRefusals(t *testing.T) {
 	})
 }
 
-// Whatever changes between Load and Commit, the Commit notices and the change stays.
+// Whatever changes between Load and Swap, the Swap notices and the change stays.
 func TestConflicts(t *testing.T) {
 	for name, change := range map[string]func(p string) error{
 		"content":   func(p string) error { return os.WriteFile(p, []byte("theirs"), 0o644) },
@@ -185,7 +187,7 @@ func TestConflicts(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, verb := range []string{"commit", "remove", "swap", "swap out"} {
+			for _, verb := range []string{"opened", "held", "remove"} {
 				b := base(t)
 				roads(t, &fence{root: b}, func(t *testing.T, f *FS) {
 					noLeak(t)
@@ -196,40 +198,24 @@ func TestConflicts(t *testing.T) {
 					defer place.Close()
 					before, err := place.Load(-1)
 					must(t, err)
-					s, err := place.Stage(context.Background(), []byte("ours"), StageOptions{Like: before})
-					must(t, err)
-					h, made := (*Place)(nil), &Made{}
-					if strings.HasPrefix(verb, "swap") {
-						what := NewObject{Kind: KindFile, Content: []byte("ours"), Like: before}
-						if verb == "swap out" {
-							what = NewObject{}
-						}
-						h, made, err = place.Hold(context.Background(), someTag, 1, what)
-						must(t, err)
-						defer h.Close()
+					what := NewObject{Kind: KindFile, Content: []byte("ours"), Like: before, Open: verb == "opened"}
+					if verb == "remove" {
+						what = NewObject{}
 					}
-					if h != nil && verb == "swap" && strings.Contains(name, "directory") && h.fs.Containment() == "best_effort" {
+					h, made, err := place.Hold(context.Background(), someTag, 1, what)
+					must(t, err)
+					defer h.Close()
+					if verb != "remove" && strings.Contains(name, "directory") && f.Containment() == "best_effort" {
 						must(t, h.Drop(made.Expect()))
 						return // the hold goes with its directory
 					}
 					must(t, change(top+"/d/f"))
-					if verb != "commit" {
-						must(t, s.Discard())
-					}
 					was := withoutLitter(snapshot(t, top))
-					switch verb {
-					case "commit":
-						_, err = s.Commit(context.Background(), before)
-					case "remove":
-						err = place.Remove(context.Background(), before, false)
-					default:
-						_, err = place.Swap(context.Background(), h, Found(before), made.Expect())
-						must(t, h.Drop(made.Expect()))
-					}
-					if got := outcome(err); got != "conflict" && (verb == "commit" || got != "absent" && got != "directory" && got != "fifo" && got != "special file") {
+					_, err = place.Swap(context.Background(), h, Found(before), made.Expect())
+					must(t, h.Drop(made.Expect()))
+					if got := outcome(err); got != "conflict" {
 						t.Errorf("%s: %v", got, err)
 					}
-					s.Discard()
 					if now := snapshot(t, top); now != was {
 						t.Errorf("the tree has changed:\n%s\nwas\n%s", now, was)
 					}
@@ -248,7 +234,7 @@ func TestConflicts(t *testing.T) {
 			before, err := place.Load(-1)
 			must(t, err)
 			lay(t, b, "f = theirs")
-			if _, err := publish(place, before, "ours", StageOptions{}); outcome(err) != "conflict" {
+			if _, err := publish(place, before, "ours", options{}); outcome(err) != "conflict" {
 				t.Error(err)
 			}
 			if got, _ := os.ReadFile(b + "/f"); string(got) != "theirs" {
@@ -280,7 +266,7 @@ func TestTouchIsNoConflict(t *testing.T) {
 		before, err := place.Load(-1)
 		must(t, err)
 		must(t, os.Chtimes(b+"/f", time.Now(), time.Now().Add(-time.Hour)))
-		_, err = publish(place, before, "new", StageOptions{Park: way})
+		_, err = publish(place, before, "new", options{way: way})
 		must(t, err)
 	})
 }
@@ -292,7 +278,7 @@ func TestUmask(t *testing.T) {
 		b := dir(t)
 		everyWay(t, &fence{root: b}, func(t *testing.T, f *FS, way string) {
 			defer os.Remove(b + "/f")
-			pub, err := write(f, b+"/f", "x", StageOptions{Park: way})
+			pub, err := write(f, b+"/f", "x", options{way: way})
 			must(t, err)
 			if pub.Info.Mode != 0o640 {
 				t.Errorf("mode %v", pub.Info.Mode)
@@ -306,7 +292,7 @@ func TestHardLinkIsBroken(t *testing.T) {
 	everyWay(t, &fence{root: b}, func(t *testing.T, f *FS, way string) {
 		top := b + "/" + f.Containment() + way
 		lay(t, top, "f = old", "g <= f", "h <= f")
-		pub, err := write(f, top+"/f", "new", StageOptions{Park: way})
+		pub, err := write(f, top+"/f", "new", options{way: way})
 		must(t, err)
 		if pub.LinksBroken != 2 {
 			t.Errorf("%d links broken", pub.LinksBroken)
@@ -377,18 +363,15 @@ func TestRemoveAndMake(t *testing.T) {
 			t.Cleanup(func() { p.Close() })
 			return p
 		}
-		must(t, place("l").Symlink("../elsewhere"))
-		if err := place("l").Symlink("x"); outcome(err) != "exists" {
-			t.Error(err)
-		}
+		lay(t, b, "ws/l => ../elsewhere")
 		l := place("l")
 		before, err := l.Load(-1)
 		must(t, err)
 		if string(before.Content) != "../elsewhere" || before.Info.Kind != KindSymlink {
 			t.Errorf("%+v", before)
 		}
-		must(t, l.Remove(ctx, before, true))
-		if err := l.Remove(ctx, before, false); outcome(err) != "conflict" {
+		must(t, remove(l, before))
+		if err := remove(l, before); outcome(err) != "conflict" {
 			t.Error(err)
 		}
 		d := place("d")
@@ -403,7 +386,7 @@ func TestRemoveAndMake(t *testing.T) {
 		file := place("d/f")
 		before, err = file.Load(-1)
 		must(t, err)
-		must(t, file.Remove(ctx, before, false))
+		must(t, remove(file, before))
 		must(t, d.RemoveEmptyDir(ctx))
 		lay(t, b, "ws/f = A")
 		if err := place("f").RemoveEmptyDir(ctx); outcome(err) != "notdir" {

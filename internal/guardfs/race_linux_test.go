@@ -98,7 +98,7 @@ func TestRace(t *testing.T) {
 				for n := range *tries {
 					got, err := "", error(nil)
 					if r.write {
-						_, err = write(f, dir+"/"+r.path, fmt.Sprint("ours ", n), StageOptions{Park: ways[n%len(ways)]})
+						_, err = write(f, dir+"/"+r.path, fmt.Sprint("ours ", n), options{way: ways[n%len(ways)]})
 					} else {
 						got, err = read(f, dir+"/"+r.path)
 					}
@@ -189,7 +189,7 @@ func TestRaceOfTheDirectoryItself(t *testing.T) {
 		outcomes := map[string]int{}
 		for n := range *tries {
 			ours := fmt.Sprint("ours ", n)
-			pub, err := write(f, dir+"/ws/d/f", ours, StageOptions{Park: ways[n%len(ways)]})
+			pub, err := write(f, dir+"/ws/d/f", ours, options{way: ways[n%len(ways)]})
 			word := outcome(err)
 			if err == nil && pub.True != dir+"/ws/d/f" {
 				t.Fatalf("published as %s", pub.True)
@@ -226,7 +226,7 @@ func TestReadWhileReplaced(t *testing.T) {
 		wg.Go(func() {
 			for ; !end.Load(); writes++ {
 				if writes%2 == 0 {
-					write(f, p, "ours", StageOptions{})
+					write(f, p, "ours", options{})
 				} else {
 					renamedOver(p, "theirs")
 				}

@@ -229,3 +229,7 @@ func (k *kernel) describe(path string) Object {
 
 // Canonical is the function of that name for those who ask often.
 func (f *FS) Canonical(path string) string { return f.kernel.describe(path).True }
+
+// plain reports whether p is spelled the way the kernel spells names: then a true name equal to it proves that
+// no link was passed on the way.
+func plain(p string) bool { return path.Clean(p) == p }

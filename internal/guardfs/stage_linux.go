@@ -8,130 +8,71 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Staged is a complete file that has no name yet, or only a temporary one, and waits to be published.
-type Staged struct {
+// staged is a complete file that has no name yet, or only a temporary one, and waits to be published.
+type staged struct {
 	place   *Place
 	fd      descriptor
-	name    string // that it gets beside the place, of a hold that is open; else one is made up
+	name    string // that of its hold, which it gets when it is published
 	temp    string // its name in the directory; "" while it has none
 	id      Identity
-	sync    bool
-	parked  *Info  // what stat said when it was closed until Commit; nil when fd is open
-	staged  status // what it was when Commit began
+	was     status // what it was when its publication began
 	dropped []string
 }
 
-// Stage writes content into a new file in the place's directory, without a name where the file system can do that,
-// gives it the metadata that it will have when published, and with o.Sync waits until it is on stable storage. On
-// an error nothing stays behind. The Staged MUST be discarded, also after Commit.
-func (p *Place) Stage(ctx context.Context, content []byte, o StageOptions) (*Staged, error) {
-	dir, err := p.fd.use()
-	if err != nil {
-		return nil, p.failed("stage", err)
+// stage writes a new file in the place's directory, without a name where the file system can do
+// that, with the metadata that it will have when published. On an error nothing stays behind. It
+// MUST be discarded, also when it was published.
+func (p *Place) stage(ctx context.Context, dir int, what *NewObject, made *Made) (*staged, error) {
+	meta := what.Meta
+	if meta == nil && what.Like != nil && what.Like.Exists {
+		meta = &what.Like.Meta
 	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
-	switch kind := p.object.Info.Kind; kind {
-	case KindDir, KindOther:
-		return nil, &NotRegularError{Path: p.object.Spelled, Kind: p.fs.kernel.specialAt(dir, p.base, &p.object.Info)}
-	case KindSymlink:
-		return nil, &NotRegularError{Path: p.object.Spelled, Kind: kind.String()}
-	}
-	s, err := p.stage(ctx, dir, content, o)
-	if err != nil {
-		return nil, p.failed("stage", err)
-	}
-	return s, nil
-}
-
-// stage is Stage whatever is at p.
-func (p *Place) stage(ctx context.Context, dir int, content []byte, o StageOptions) (*Staged, error) {
-	meta := o.Meta
-	if meta == nil && o.Like != nil && o.Like.Exists {
-		meta = &o.Like.Meta
-	}
-	s := &Staged{place: p, sync: o.Sync && !o.NameLater}
+	s := &staged{place: p}
 	mode := uint32(0o666) // the umask, or the directory's default ACL, makes of it what a new file has
 	if meta != nil {
 		mode = 0o600 // nobody looks in before the right mode is set
 	}
-	if err := s.create(dir, mode); err != nil {
+	err := s.create(dir, mode)
+	if err != nil {
 		return nil, err
 	}
-	if meta == nil && o.Made != nil {
-		if err := s.tell(o.Made); err != nil {
-			s.Discard() //nolint:errcheck // the first error is the one that counts
-			return nil, err
-		}
+	if meta == nil {
+		made.Meta, err = s.fresh()
 	}
-	if err := s.fill(ctx, content, meta, o); err != nil {
-		s.Discard() //nolint:errcheck // the first error is the one that counts
+	if err == nil {
+		err = s.fill(ctx, what, meta)
+	}
+	if err != nil {
+		s.discard() //nolint:errcheck // the first error is the one that counts
 		return nil, err
 	}
-	if o.Park != "" {
-		if err := s.park(dir, o.Park); err != nil {
-			s.Discard() //nolint:errcheck // the first error is the one that counts
-			return nil, err
-		}
-	}
+	made.Dropped = s.dropped
 	return s, nil
 }
 
-// park gives the file, which is complete, a temporary name if it has none, and closes it.
-func (s *Staged) park(dir int, hash string) error {
-	k, fd := s.place.fs.kernel, s.fd.fd
-	if s.temp == "" {
-		name, err := s.place.trade(s.id.Ino, hash)
-		if err != nil {
+// take gives the file that name beside its place.
+func (s *staged) take(dir int, name string) error {
+	k := s.place.fs.kernel
+	err := k.publish(s.fd.fd, dir, name)
+	switch {
+	case err == nil || s.isOwn(dir, name):
+		s.unlinkTemp() //nolint:errcheck // it has served; it is on record
+	case s.temp != "":
+		_, err = k.renameNew(dir, s.temp, dir, name)
+		if own := s.isOwn(dir, name); err == nil && !own {
+			return s.place.conflict(TempSwapped)
+		} else if !own {
 			return err
 		}
-		if err := k.publish(fd, dir, name); err != nil && !s.isOwn(dir, name) {
-			return err
-		}
-		s.temp = name
-	}
-	st, err := k.stat(fd) // the name moved its time
-	if err != nil {
+	default:
 		return err
 	}
-	if err := s.fd.close(); err != nil {
-		return err // some file systems tell only now that they could not write
-	}
-	s.parked = &st.info
+	s.temp = name
 	return nil
 }
 
-// open gives the staged file's descriptor, which close gives back. One that was closed has to be as it was left: whoever may write in the
-// directory can put another thing under its name.
-func (s *Staged) open(dir int) (fd int, close func(), err error) {
-	p := s.place
-	if s.parked == nil {
-		fd, err := s.fd.use()
-		if err != nil {
-			return -1, nil, p.failed("publish", err)
-		}
-		return fd, func() { s.fd.done() }, nil //nolint:errcheck // it is not the last use
-	}
-	k := p.fs.kernel
-	fd, err = k.openat(dir, s.temp, unix.O_PATH|unix.O_NOFOLLOW, 0)
-	if err == unix.ENOENT {
-		return -1, nil, p.conflict(TempRemoved)
-	}
-	if err != nil {
-		return -1, nil, p.failed("publish", err)
-	}
-	st, err := k.stat(fd)
-	if err == nil && st.unchanged(s.parked) {
-		return fd, func() { k.close(fd) }, nil //nolint:errcheck // nothing was written through it
-	}
-	k.close(fd) //nolint:errcheck // nothing was written through it
-	if err != nil {
-		return -1, nil, p.failed("publish", err)
-	}
-	return -1, nil, p.conflict(TempSwapped)
-}
-
 // create makes the file: nameless, or where that is not supported with a random name that nobody had before.
-func (s *Staged) create(dir int, mode uint32) error {
+func (s *staged) create(dir int, mode uint32) error {
 	k := s.place.fs.kernel
 	fd, err := k.openat(dir, ".", unix.O_TMPFILE|unix.O_RDWR, mode)
 	switch err {
@@ -163,25 +104,22 @@ func (s *Staged) create(dir int, mode uint32) error {
 	return nil
 }
 
-// tell says what the system gave the new file: the umask and the directory's default ACL and group have a say.
-func (s *Staged) tell(made func(Metadata)) error {
+// fresh is what the system gave the new file: the umask and the directory's default ACL and group have a say.
+func (s *staged) fresh() (m Metadata, err error) {
 	k := s.place.fs.kernel
 	st, err := k.stat(s.fd.fd)
-	if err != nil {
-		return err
+	if err == nil {
+		m = Metadata{Mode: st.info.Mode, UID: st.info.UID, GID: st.info.GID}
+		m.Xattrs, err = k.xattrs(s.fd.fd)
 	}
-	x, err := k.xattrs(s.fd.fd)
-	if err != nil {
-		return err
-	}
-	made(Metadata{Mode: st.info.Mode, UID: st.info.UID, GID: st.info.GID, Xattrs: x})
-	return nil
+	return m, err
 }
 
-func (s *Staged) fill(ctx context.Context, content []byte, meta *Metadata, o StageOptions) error {
+func (s *staged) fill(ctx context.Context, what *NewObject, meta *Metadata) error {
 	k := s.place.fs.kernel
 	fd := s.fd.fd
 	const chunk = 4 << 20 // between two looks at ctx
+	content := what.Content
 	for len(content) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -197,28 +135,21 @@ func (s *Staged) fill(ctx context.Context, content []byte, meta *Metadata, o Sta
 	}
 	var err error
 	if meta != nil {
-		if s.dropped, err = k.carry(fd, meta, o.KeepSpecialBits); err != nil {
+		if s.dropped, err = k.carry(fd, meta, what.KeepSpecialBits); err != nil {
 			return err
 		}
 	}
-	if o.Meta != nil {
-		if err := k.setTimes(fd, o.Meta); err != nil && !unkept(err) {
+	if what.Meta != nil {
+		if err := k.setTimes(fd, what.Meta); err != nil && !unkept(err) {
 			return err
 		}
-	}
-	if o.Sync {
-		// After a failed fsync the pages are marked clean and a second one would say yes: this file is lost.
-		return k.fsync(fd)
 	}
 	return nil
 }
 
-// ID is the staged file's identity, by which it is known also after a Commit, whatever that came to.
-func (s *Staged) ID() Identity { return s.id }
-
-// Discard forgets the staged file. After a Commit that succeeded it only gives back the descriptor. It may be called
-// more than once.
-func (s *Staged) Discard() error {
+// discard forgets the staged file. One that was published it only closes. It may be called more
+// than once.
+func (s *staged) discard() error {
 	err := s.unlinkTemp()
 	if cerr := s.fd.close(); err == nil && cerr != nil {
 		err = s.place.failed("close", cerr)
@@ -228,7 +159,7 @@ func (s *Staged) Discard() error {
 
 // unlinkTemp removes the temporary name, if there is one and it is ours: a name in a shared directory may have
 // been put to another object meanwhile.
-func (s *Staged) unlinkTemp() error {
+func (s *staged) unlinkTemp() error {
 	if s.temp == "" {
 		return nil
 	}

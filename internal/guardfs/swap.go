@@ -3,6 +3,7 @@ package guardfs
 import (
 	"errors"
 	"io/fs"
+	"math/rand/v2"
 	"strconv"
 	"strings"
 	"syscall"
@@ -36,11 +37,14 @@ func (e Expect) content() *Before {
 
 // NewObject is what Hold makes. The zero NewObject is nothing.
 type NewObject struct {
-	Kind            Kind
-	Content         []byte      // of a file; of a link: its target
-	Like            *Before     // as in StageOptions
-	Meta            *Metadata   // as in StageOptions
-	KeepSpecialBits bool        // as in StageOptions
+	Kind    Kind
+	Content []byte // of a file; of a link: its target
+	// Like has it carry the metadata of that object, less what Made.Dropped will say. Without Like and
+	// Meta a new file has mode 0666 less the umask, or the directory's default ACL.
+	Like *Before
+	Meta *Metadata // carry exactly this, modification time included; for a restore. Like is ignored
+	// KeepSpecialBits keeps setuid, setgid and file capabilities, where the host lets us.
+	KeepSpecialBits bool
 	Mode            fs.FileMode // of a directory without Like and Meta, less the umask; 0: 0o777
 	Sync            bool        // Sync will be called
 	// Private keeps a file to its owner until Reveal, because the directory that it is to be in is
@@ -67,7 +71,7 @@ func (m *Made) Expect() Expect {
 }
 
 // HoldName is the name of the n-th hold of the operation that has that tag, and of the process that
-// has the other one. 0 is that of an operation which may be on record nowhere: see SweepHolds.
+// has the other one. 0 is that of an operation which may be on record nowhere: see Sweep.
 func HoldName(tag string, n int, process string) string {
 	name := tempPrefix + tag + "-" + strconv.Itoa(n)
 	if process != "" {
@@ -93,8 +97,46 @@ func ParseHold(name string) (tag, process string, ok bool) {
 	return parts[0], process, process == "" || isTag(process)
 }
 
-// onlyHold says that name, of a hold, has the number 0.
-func onlyHold(name string) bool { return strings.HasPrefix(name[len(tempPrefix)+TagLen:], "-0") }
+// secondTag is of no operation. A hold with it has what was at the place, where names can't trade in
+// one step.
+const secondTag = "0000000000000000"
+
+// second is a name for what is at p that it has while it makes room, on record before it is given.
+func (p *Place) second() (string, error) {
+	process, err := p.fs.temporaries.give(p.object.True)
+	return HoldName(secondTag, rand.Int(), process), err
+}
+
+// fate is what becomes of a name when a process is no more.
+type fate int
+
+const (
+	alien  fate = iota // not that process's
+	needed             // its operation is not over
+	goes               // nobody ever had it by another name
+	keeps              // it may be somebody's: it gets a lasting name
+)
+
+// fateOf says what becomes of what has that name and is i. What was there before goes only if it has
+// another name. A file under the number 0 is kept: its process died between the rename and the look
+// at what came out, which somebody may have written right before.
+func fateOf(name, process string, i *Info, done func(operation string) bool) fate {
+	operation, of, ok := parse(name)
+	file := i.Kind == KindFile
+	switch {
+	case !ok || of != process:
+		return alien
+	case operation == secondTag && (i.Links <= 1 || i.Kind == KindDir), operation == "" && !file:
+		return keeps
+	case operation == secondTag || operation == "":
+		return goes
+	case !done(operation):
+		return needed
+	case file && strings.HasPrefix(name[len(tempPrefix)+TagLen:], "-0"):
+		return keeps
+	}
+	return goes
+}
 
 func isTag(s string) bool {
 	return len(s) == TagLen && strings.Trim(s, "0123456789abcdef") == ""

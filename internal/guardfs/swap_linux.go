@@ -38,11 +38,7 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 		return nil, err
 	}
 	if h := hold.hold; h != nil && h.staged != nil && h.staged.id == in.ID {
-		pub, err := h.staged.publish(dir, out)
-		if h.staged.temp != "" {
-			hold.base = h.staged.temp
-		}
-		return pub, err
+		return h.staged.publish(dir, out)
 	}
 	pub := &Published{}
 	if err := s.run(pub); err != nil {
@@ -223,7 +219,7 @@ func (s *swap) exchange() (cas string, err error) {
 // first, so that the name always has something, and nothing is destroyed.
 func (s *swap) inSteps() error {
 	p, k := s.p, s.p.fs.kernel
-	second, err := p.temporary()
+	second, err := p.second()
 	if err != nil {
 		return err
 	}

@@ -149,7 +149,7 @@ func (p *Place) exchange(root *os.Root, a, b string, empty, nothing bool) (cas s
 		return renameNew(root, b, a)
 	}
 	cas = "recheck"
-	second, err := p.temporary()
+	second, err := p.second()
 	if err != nil {
 		return cas, err
 	}

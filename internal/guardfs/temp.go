@@ -9,18 +9,15 @@ import (
 	"strings"
 )
 
-// Names that this package gives beside the agent's files. A temporary file that is to trade places
-// with another carries its own inode number and the beginning of the other's hash in its name, so
-// that SweepOf can tell what a killed process left behind; and all of them a tag: that of their
-// process, which Temporaries has on record, and that of their place, if it has one.
+// Names that this package gives beside the agent's files. All temporary ones carry the tag of their
+// process, which Temporaries has on record; those of holds see HoldName.
 const (
 	tempPrefix = ".moltis-"
 	tempSuffix = ".tmp"
 	keptSuffix = ".kept"
 	randomHex  = 24 // 96 bits: not to be guessed, not to collide
-	hashPart   = 16
 
-	// TagLen is the length of what Place.Label takes.
+	// TagLen is the length of the tag of an operation, or of a process: hexadecimal digits.
 	TagLen = 16
 )
 
@@ -64,38 +61,26 @@ func (i *Info) Private() bool {
 	return i.Kind == KindDir && int(i.UID) == os.Getuid() && i.Mode&0o077 == 0
 }
 
-// temporary is a name beside what is at p, which is on record before it is given.
-func (p *Place) temporary(others ...string) (string, error) {
-	tag, err := p.fs.temporaries.give(p.object.True)
-	return compose(tag+p.tag, others...), err
-}
-
-// trade is a temporary name for an object with inode number ino that is to trade places with one
-// that has that hash.
-func (p *Place) trade(ino uint64, hash string) (string, error) {
-	return p.temporary(strconv.FormatUint(ino, 10), hash[:min(hashPart, len(hash))])
+// temporary is a name beside what is at p for a file that is not complete, on record before it is
+// given.
+func (p *Place) temporary() (string, error) {
+	process, err := p.fs.temporaries.give(p.object.True)
+	return compose(process), err
 }
 
 // ours says that name is a temporary one that a process on record gives, or has left.
 func (f *FS) ours(name string) bool {
-	if _, process, ok := ParseHold(name); ok {
-		return f.temporaries.knows(process)
-	}
-	middle, ok := strings.CutPrefix(name, tempPrefix)
-	if !ok {
-		return false
-	}
-	_, _, tag, ok := parseTemp(middle)
-	return ok && f.temporaries.knows(tag)
+	_, process, ok := parse(name)
+	return ok && f.temporaries.knows(process)
 }
 
-// compose makes a temporary name of a random part, others, and the tag, if there is one.
-func compose(tag string, others ...string) string {
-	parts := append([]string{random()}, others...)
-	if tag != "" {
-		parts = append(parts, tag)
+// compose makes a temporary name of a random part and the tag of a process, if there is one.
+func compose(process string) string {
+	name := tempPrefix + random()
+	if process != "" {
+		name += "-" + process
 	}
-	return tempPrefix + strings.Join(parts, "-") + tempSuffix
+	return name + tempSuffix
 }
 
 func isRandom(s string) bool { return len(s) == randomHex && strings.Trim(s, "0123456789abcdef") == "" }
@@ -110,13 +95,7 @@ func random() string {
 // Whether it is one, the record tells. The names ending in ".kept" are not: they hold what somebody
 // wrote and nobody should miss.
 func Temporary(name string) bool {
-	middle, ours := strings.CutPrefix(name, tempPrefix)
-	if ours {
-		_, _, _, ours = parseTemp(middle)
-	}
-	if !ours {
-		_, _, ours = ParseHold(name)
-	}
+	_, _, ours := parse(name)
 	return ours
 }
 
@@ -130,38 +109,17 @@ func IsKept(name string) bool {
 // keptName is for what must not be lost and could not stay where it was.
 func keptName() string { return strings.TrimSuffix(compose(""), tempSuffix) + keptSuffix }
 
-// tagged says that a tag is that of a process or of an operation, or of both.
-func tagged(tag, of string) bool {
-	return of != "" && (strings.HasPrefix(tag, of) || strings.HasSuffix(tag, of))
+// parse takes a temporary name apart. operation is "" for one that is no hold, process for one of
+// nobody on record.
+func parse(name string) (operation, process string, ok bool) {
+	if operation, process, ok = ParseHold(name); ok {
+		return operation, process, ok
+	}
+	middle, ok := strings.CutPrefix(name, tempPrefix)
+	middle, ok2 := strings.CutSuffix(middle, tempSuffix)
+	random, process, tagged := strings.Cut(middle, "-")
+	return "", process, ok && ok2 && isRandom(random) && tagged == isTag(process)
 }
-
-// parseTemp takes a temporary name apart, without its prefix. hash is "" for one that never traded places, tag for one without.
-func parseTemp(middle string) (ino uint64, hash, tag string, ok bool) {
-	middle, ok = strings.CutSuffix(middle, tempSuffix)
-	parts := strings.Split(middle, "-")
-	if !ok || !isRandom(parts[0]) {
-		return 0, "", "", false
-	}
-	if len(parts)%2 == 0 {
-		tag, parts = parts[len(parts)-1], parts[:len(parts)-1]
-		if len(tag) != TagLen && len(tag) != 2*TagLen {
-			return 0, "", "", false
-		}
-	}
-	switch len(parts) {
-	case 1:
-		return 0, "", tag, true
-	case 3:
-		ino, err := strconv.ParseUint(parts[1], 10, 64)
-		return ino, parts[2], tag, err == nil && len(parts[2]) == hashPart
-	}
-	return 0, "", "", false
-}
-
-// Label has the temporary names that are given by way of the place from now on carry tag, by which
-// SweepOf finds them: TagLen hexadecimal digits that no other operation has, or "" for none.
-// Nothing else may be done with the place at the same time.
-func (p *Place) Label(tag string) { p.tag = tag }
 
 func newBefore(info Info, content []byte, xattrs map[string][]byte) *Before {
 	return &Before{
