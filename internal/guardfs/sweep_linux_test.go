@@ -251,3 +251,63 @@ func TestKill(t *testing.T) {
 	}
 	t.Logf("%d kills, %d left something beside the file", rounds, littered)
 }
+
+// Where names can't trade in one step, what was there is never lost by a kill: it is under its name,
+// at the hold, or kept. Where it has another name nothing is kept.
+func TestKilledWhereNamesCannotTrade(t *testing.T) {
+	kept := 0
+	for i := range 2 {
+		for n, killed := 1, true; killed; n++ {
+			dir := ramdisk(t)
+			lay(t, dir, "ws/f = old")
+			f, theirs := recorded(t, &fence{root: dir}, dir+"/record")
+			p, err := f.Place(dir + "/ws/f")
+			must(t, err)
+			before, err := p.Load(-1)
+			must(t, err)
+			h, made, err := p.Hold(t.Context(), someTag, 1, NewObject{Kind: KindFile, Content: []byte("new")})
+			must(t, err)
+			traded, count := false, 0
+			killed = false
+			f.kernel.hook = func(op string) *Fault {
+				switch {
+				case op == "rename" && !traded:
+					traded = true
+					return &Fault{Err: unix.EINVAL}
+				case op == "link" && i == 1:
+					return &Fault{Err: unix.EPERM}
+				case op == "rename" || op == "link" || op == "unlink":
+					count++
+				}
+				if killed = killed || count >= n; killed {
+					return &Fault{Err: unix.EIO}
+				}
+				return nil
+			}
+			_, err = p.Swap(t.Context(), h, Found(before), made.Expect())
+			f.kernel.hook = nil
+			if !killed {
+				must(t, err)
+			}
+			theirs.dies()
+			g, ours := recorded(t, &fence{root: dir}, dir+"/record")
+			at, err := g.PlaceLink(dir + "/ws/f")
+			must(t, err)
+			_, err = at.Sweep(theirs.tag, func(string) bool { return false })
+			must(t, err)
+			found, err := ours.Kept(func(k KeptFile) bool { return content(k.Path) == "old" })
+			must(t, err)
+			kept += len(found)
+			all := snapshot(t, dir+"/ws")
+			if strings.Count(all, `"old"`) != 1 || strings.Count(all, "\n") > 4 {
+				t.Errorf("links %v, call %d: kept %v\n%s", i == 0, n, found, all)
+			}
+			at.Close()
+			h.Close()
+			p.Close()
+		}
+	}
+	if kept < 2 {
+		t.Errorf("%d were kept: the kills came at other moments", kept)
+	}
+}
