@@ -12,7 +12,7 @@ func (s *staged) publish(dir int, out Expect) (*Published, error) {
 		return nil, p.failed("publish", err)
 	}
 	defer s.fd.done() //nolint:errcheck // it is not the last use
-	pub := &Published{Dropped: s.dropped}
+	pub := &Published{}
 	if s.was, err = k.stat(fd); err != nil {
 		return nil, p.failed("stat", err)
 	}

@@ -3,6 +3,7 @@
 package guardfs
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 
@@ -113,6 +114,29 @@ func (p *Place) Mkdir(mode fs.FileMode) error {
 	}
 	k.unlink(dir, p.base, unix.AT_REMOVEDIR) //nolint:errcheck // the first error is the one that counts
 	return err
+}
+
+// RemoveEmptyDir removes the directory there. One that is not empty is ENOTEMPTY.
+func (p *Place) RemoveEmptyDir(ctx context.Context) error {
+	dir, err := -1, ctx.Err()
+	if err == nil {
+		dir, err = p.fd.use()
+	}
+	if err != nil {
+		return p.failed("rmdir", err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	if err := p.look(dir, Remove); err != nil {
+		return err
+	}
+	if err := p.still(dir); err != nil {
+		return err
+	}
+	err = p.fs.kernel.do("rmdir", func() error { return unix.Unlinkat(dir, p.base, unix.AT_REMOVEDIR) })
+	if err != nil {
+		return p.failed("rmdir", err)
+	}
+	return nil
 }
 
 // empty reports whether nothing is in the directory behind a descriptor that was not read from yet.

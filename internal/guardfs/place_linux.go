@@ -316,26 +316,6 @@ func (k *kernel) load(fd int, st *status, name string, max int64) (*Before, erro
 	}
 }
 
-// change asks the Judge about what stands there now, checks that the directory is where it was, and hands its
-// descriptor to call.
-func (p *Place) change(op string, a Access, call func(dir int) error) error {
-	dir, err := p.fd.use()
-	if err != nil {
-		return p.failed(op, err)
-	}
-	defer p.fd.done() //nolint:errcheck // Close reports it
-	if err := p.look(dir, a); err != nil {
-		return err
-	}
-	if err := p.still(dir); err != nil {
-		return err
-	}
-	if err := p.fs.kernel.do(op, func() error { return call(dir) }); err != nil {
-		return p.failed(op, err)
-	}
-	return nil
-}
-
 // Allowed asks the system whether this process may make and remove names in the place's directory: a *PathError when not. That it may promises
 // nothing, it only tells early what would fail.
 func (p *Place) Allowed() error {

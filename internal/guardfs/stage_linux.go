@@ -10,13 +10,12 @@ import (
 
 // staged is a complete file that has no name yet, or only a temporary one, and waits to be published.
 type staged struct {
-	place   *Place
-	fd      descriptor
-	name    string // that of its hold, which it gets when it is published
-	temp    string // its name in the directory; "" while it has none
-	id      Identity
-	was     status // what it was when its publication began
-	dropped []string
+	place *Place
+	fd    descriptor
+	name  string // that of its hold, which it gets when it is published
+	temp  string // its name in the directory; "" while it has none
+	id    Identity
+	was   status // what it was when its publication began
 }
 
 // stage writes a new file in the place's directory, without a name where the file system can do
@@ -40,13 +39,12 @@ func (p *Place) stage(ctx context.Context, dir int, what *NewObject, made *Made)
 		made.Meta, err = s.fresh()
 	}
 	if err == nil {
-		err = s.fill(ctx, what, meta)
+		err = s.fill(ctx, what, meta, made)
 	}
 	if err != nil {
 		s.discard() //nolint:errcheck // the first error is the one that counts
 		return nil, err
 	}
-	made.Dropped = s.dropped
 	return s, nil
 }
 
@@ -115,7 +113,8 @@ func (s *staged) fresh() (m Metadata, err error) {
 	return m, err
 }
 
-func (s *staged) fill(ctx context.Context, what *NewObject, meta *Metadata) error {
+func (s *staged) fill(ctx context.Context, what *NewObject, meta *Metadata,
+	made *Made) error {
 	k := s.place.fs.kernel
 	fd := s.fd.fd
 	const chunk = 4 << 20 // between two looks at ctx
@@ -135,7 +134,7 @@ func (s *staged) fill(ctx context.Context, what *NewObject, meta *Metadata) erro
 	}
 	var err error
 	if meta != nil {
-		if s.dropped, err = k.carry(fd, meta, what.KeepSpecialBits); err != nil {
+		if made.Dropped, err = k.carry(fd, meta, what.KeepSpecialBits); err != nil {
 			return err
 		}
 	}

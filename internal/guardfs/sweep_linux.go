@@ -28,8 +28,7 @@ func (p *Place) temporaryNames(dir int) (names []string, err error) {
 
 // Sweep removes from the place's directory what a process left there that is no more: files that
 // never were complete, and the holds of which done says, of the tag of their operation, that nothing
-// needs them. What may be somebody's gets a lasting name. left says that others are there
-// still.
+// needs them. What may be somebody's gets a lasting name. left says that others are there still.
 func (p *Place) Sweep(process string, done func(operation string) bool) (left bool, err error) {
 	dir, err := p.fd.use()
 	if err != nil {

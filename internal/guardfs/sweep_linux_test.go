@@ -187,11 +187,13 @@ func killed(dir string) {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println("ready")
 	for n := 0; ; n++ {
 		text := fmt.Sprintf("generation %d %s\n", n, strings.Repeat("x", 3000+n%7*1000))
 		if _, err := write(f, dir+"/f", text+text, options{way: ways[n%2]}); err != nil {
 			panic(err)
+		}
+		if n == 0 {
+			fmt.Println("ready") // its record is there
 		}
 	}
 }

@@ -217,10 +217,9 @@ func (t *Temporaries) AnyDead() bool {
 
 // knows says whether a process on record gives names with that tag, or gave them and left some.
 func (t *Temporaries) knows(tag string) bool {
-	if t == nil || len(tag) < TagLen {
+	if t == nil || !isTag(tag) {
 		return false
 	}
-	tag = tag[:TagLen]
 	t.mu.Lock()
 	own := tag == t.tag
 	t.mu.Unlock()
