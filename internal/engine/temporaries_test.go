@@ -32,7 +32,7 @@ func TestTheNextStartSweeps(t *testing.T) {
 	data := t.TempDir()
 	const tag = "0123456789abcdef"
 	record := filepath.Join(data, temporariesName, tag)
-	litter := []string{"a/.moltis-0123456789abcdef01234567-" + tag + ".tmp", "b/.moltis-0123456789abcdef01234568-" + tag + tag + ".tmp"}
+	litter := []string{"a/.moltis-0123456789abcdef01234567-" + tag + ".tmp", "b/" + guardfs.HoldName("fedcba9876543210", 1, tag)}
 	stay := []string{"a/f", "a/.moltis-0123456789abcdef01234567.tmp", "a/.moltis-0123456789abcdef01234567-fedcba9876543210.tmp"}
 	for _, dir := range []string{root + "/a", root + "/b", filepath.Dir(record)} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
