@@ -15,7 +15,8 @@ type Changed struct {
 	Added   int         `json:"added"`           // lines
 	Removed int         `json:"removed"`         // lines
 	Patch   []diff.Hunk `json:"structuredPatch"` // Claude Code's shape; empty for a new file and for no change
-	// PatchTruncated: Patch ends before the first hunk that would make it too long; Added and Removed count all.
+	// PatchTruncated: Patch ends before the first hunk that would make it too long. Added and Removed
+	// count all.
 	PatchTruncated bool   `json:"patch_truncated,omitempty"`
 	Snippet        string `json:"snippet,omitempty"` // the changed region, numbered
 	Unchanged      bool   `json:"unchanged,omitempty"`
@@ -33,7 +34,8 @@ type Changed struct {
 	Warning string `json:"warning,omitempty"`
 }
 
-// What bounds a patch in an answer; the counts stay true. With the snippet, which has its own bounds, it stays below 64 KB.
+// What bounds a patch in an answer; the counts stay true. The snippet has bounds of its own.
+// Together they stay below 64 KB.
 const (
 	maxPatchLines = 400
 	maxPatchBytes = 36 << 10
@@ -41,7 +43,8 @@ const (
 
 func changed(done *engine.Done, t *engine.Target) Changed {
 	hunks := engine.Hunks(t)
-	ch := Changed{SHA256: t.After.Hash, Patch: []diff.Hunk{}, DryRun: done.DryRun, CheckpointSkipped: done.Skipped, ParentsMade: done.Made}
+	ch := Changed{SHA256: t.After.Hash, Patch: []diff.Hunk{}, DryRun: done.DryRun,
+		CheckpointSkipped: done.Skipped, ParentsMade: done.Made}
 	ch.Added, ch.Removed = diff.Counts(hunks)
 	ch.Unchanged = t.Before.Exists && t.Before.Hash == t.After.Hash
 	if t.Before.Exists {
@@ -53,7 +56,8 @@ func changed(done *engine.Done, t *engine.Target) Changed {
 	return ch
 }
 
-// capHunks keeps the first hunks that fit, whole, since half a hunk is not one. Never nil: an empty patch is [] in JSON.
+// capHunks keeps the first hunks that fit, each of them whole. Never nil: an empty patch is [] in
+// JSON.
 func capHunks(hunks []diff.Hunk) (out []diff.Hunk, truncated bool) {
 	out = []diff.Hunk{}
 	lines, size := 0, 0
@@ -101,9 +105,11 @@ func (c *Changed) notes() string {
 	switch c.CheckpointSkipped {
 	case "":
 	case engine.SkippedNewTooLarge:
-		b.WriteString("\nThe new content is too large for the checkpoint store: an undo will not overwrite it, and a later change of it can't be undone.")
+		b.WriteString("\nThe new content is too large for the checkpoint store: an undo will not " +
+			"overwrite it, and a later change of it can't be undone.")
 	case engine.SkippedNewExcluded:
-		b.WriteString("\nThe checkpoint store must not hold the new content: an undo will not overwrite it, and a later change of it can't be undone.")
+		b.WriteString("\nThe checkpoint store must not hold the new content: an undo will not " +
+			"overwrite it, and a later change of it can't be undone.")
 	default:
 		fmt.Fprintf(&b, "\nNo checkpoint: %s.", c.CheckpointSkipped)
 	}

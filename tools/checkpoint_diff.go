@@ -81,7 +81,8 @@ var checkpointDiffTool = define[CheckpointDiffArgs](Tool{
 	Effect:      Reads,
 }, runCheckpointDiff)
 
-func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call, a *CheckpointDiffArgs) (Payload, error) {
+func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call,
+	a *CheckpointDiffArgs) (Payload, error) {
 	since, err := when("since", a.Since)
 	if err != nil {
 		return nil, err
@@ -91,7 +92,8 @@ func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call, a *Checkpo
 	}
 	out := &CheckpointDiff{Against: cmp.Or(value(a.Against), "now"), Files: []DiffedFile{}}
 	files, left, denied, err := s.engine.Compare(ctx, c, checkpoint.Restore{
-		ID: checkpoint.ID(strings.TrimSpace(value(a.ID))), Turn: value(a.Turn), Since: since, Label: value(a.Label), Paths: a.Paths,
+		ID: checkpoint.ID(strings.TrimSpace(value(a.ID))), Turn: value(a.Turn), Since: since,
+		Label: value(a.Label), Paths: a.Paths,
 	}, out.Against == "now")
 	if err != nil {
 		return nil, err
@@ -99,7 +101,8 @@ func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call, a *Checkpo
 	out.Skipped, out.Denied = leftOf(left), denied
 	room := int(s.readCap)
 	for _, f := range files {
-		d := DiffedFile{Path: f.Path, Change: "changed", Added: f.Added, Removed: f.Removed, Binary: f.Binary, Diff: f.Diff}
+		d := DiffedFile{Path: f.Path, Change: "changed", Added: f.Added, Removed: f.Removed,
+			Binary: f.Binary, Diff: f.Diff}
 		switch {
 		case f.Before == checkpoint.Absent && f.After != checkpoint.Absent:
 			d.Change = "created"
@@ -122,10 +125,12 @@ func noCheckpoint(a *about) *Refusal {
 	sent := asMap(a.args)
 	for _, what := range []string{"turn", "label"} {
 		if name, _ := sent[what].(string); name != "" {
-			return &Refusal{Message: "this session has no " + what + " " + quoteShort(name), Hint: "checkpoints_list shows the turns and labels of its checkpoints.", Next: listing(a)}
+			return &Refusal{Message: "this session has no " + what + " " + quoteShort(name),
+				Hint: "checkpoints_list shows the turns and labels of its checkpoints.", Next: listing(a)}
 		}
 	}
-	return &Refusal{Message: "this session has no such checkpoint", Hint: "Take an id from checkpoints_list.", Next: listing(a)}
+	return &Refusal{Message: "this session has no such checkpoint",
+		Hint: "Take an id from checkpoints_list.", Next: listing(a)}
 }
 
 // labelledFields lists who carries a label.
@@ -205,7 +210,8 @@ func ambiguousTurn(a *about) *Refusal {
 // stampOf writes a time so that since finds it again.
 func stampOf(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// Partial says that a rewind is not whole: of what the session changed, the store does not know any more what was changed up to Until.
+// Partial says that a rewind is not whole: the store does not know any more what the session
+// changed up to Until.
 type Partial struct {
 	Until string        `json:"until"`
 	Since string        `json:"since,omitempty"` // a rewind since then is whole
@@ -229,7 +235,8 @@ func (p *Partial) Text() string {
 		s = "Whole since " + p.Since + ", " + string(p.First) + "."
 	}
 	if p.Turns > 0 {
-		s += fmt.Sprintf(" %s can still be rewound to, the oldest is %s.", plural(p.Turns, "turn"), quote(p.Turn))
+		s += fmt.Sprintf(" %s can still be rewound to, the oldest is %s.", plural(p.Turns, "turn"),
+			quote(p.Turn))
 	}
 	return s
 }
@@ -243,7 +250,8 @@ func (f partialFields) Text() string { return f.Partial.Text() }
 // partial is the refusal of a rewind, or of a look at one, that would not be whole.
 func partial(a *about) *Refusal {
 	p := partialOf(&factsOf[*checkpoint.PartialError](a).Lost)
-	r := &Refusal{Message: "retention took what this session changed up to " + p.Until + ", so that going back that far would not restore what was there",
+	r := &Refusal{Message: "retention took what this session changed up to " + p.Until + ", so that " +
+		"going back that far would not restore what was there",
 		Hint: "Choose a point after that.", Fields: partialFields{p}}
 	if a.restores() {
 		r.Message += "; nothing was restored"
@@ -256,7 +264,8 @@ func partial(a *about) *Refusal {
 func notInPlan(a *about) *Refusal {
 	const most = 10
 	f := factsOf[engine.PlanFacts](a)
-	r := &Refusal{FilePath: a.Path, Message: "it holds no change of " + edit.ShownPath(a.Path), Hint: "Nothing was changed there since then, so leave paths out or choose an earlier point."}
+	r := &Refusal{FilePath: a.Path, Message: "it holds no change of " + edit.ShownPath(a.Path),
+		Hint: "Nothing was changed there since then, so leave paths out or choose an earlier point."}
 	if a.restores() {
 		r.Message += notRestored
 	}
@@ -270,7 +279,8 @@ func notInPlan(a *about) *Refusal {
 	return r
 }
 
-// only checks the paths that a call is to be about: each as the store knows it. An empty one would be the beginning of all.
+// only checks the paths that a call is to be about, each as the store knows it. An empty path would
+// stand for all.
 func (s *Suite) only(tool string, args any, paths []string) error {
 	if paths != nil && len(paths) == 0 {
 		return bad("Leave paths out to mean all of them.", "paths is empty")
@@ -290,16 +300,19 @@ func (s *Suite) only(tool string, args any, paths []string) error {
 	return nil
 }
 
-// asRecorded refuses a path that can't be one of the store's, because it is relative or passes . or ..; nil when it can.
+// asRecorded refuses a path that can't be one of the store's, because it is relative or passes . or
+// ..; nil when it can.
 func (s *Suite) asRecorded(p string) *Refusal {
-	r := &Refusal{Reason: KindBadRequest, FilePath: p, Message: quote(p) + " is not the absolute path of anything", Hint: "Send an absolute path."}
+	r := &Refusal{Reason: KindBadRequest, FilePath: p, Message: quote(p) + " is not the absolute " +
+		"path of anything", Hint: "Send an absolute path."}
 	switch whole := s.spelled(p); {
 	case p == "":
 		r.Message, r.Hint = "a path is empty", "Leave it out to mean all, or send an absolute path."
 	case whole == p:
 		return nil
 	case whole != "":
-		r.Message, r.Hint = quote(p)+" is not spelled as checkpoints have their paths", "Send it absolute and plain: "+whole
+		r.Message, r.Hint = quote(p)+" is not spelled as checkpoints have their paths", "Send it "+
+			"absolute and plain: "+whole
 	}
 	return r
 }
@@ -329,7 +342,8 @@ func oneOf(which ...*string) error {
 		if n > 1 {
 			given = fmt.Sprintf("%d of id, turn, since and label are given", n)
 		}
-		return bad("send the id of a checkpoint from checkpoints_list", "%s; exactly one says which checkpoint is meant", given)
+		return bad("send the id of a checkpoint from checkpoints_list", "%s; exactly one says which "+
+			"checkpoint is meant", given)
 	}
 	return nil
 }

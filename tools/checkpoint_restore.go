@@ -44,16 +44,18 @@ type CheckpointRestore struct {
 	DirsMade   []string       `json:"dirs_made,omitempty"`    // with DryRun: would be
 	DirsGone   []string       `json:"dirs_removed,omitempty"` // likewise
 	DirsKept   []Left         `json:"dirs_kept,omitempty"`    // made by what was taken back: something is in them, or they can't be removed
-	// Outside are the checkpoints of what was changed outside of the tools since the point of a rewind, which is no part of it. Each can be restored.
+	// Outside are the checkpoints of what was changed outside of the tools since the point of a
+	// rewind. They are no part of it; each can be restored.
 	Outside []CheckpointRow `json:"outside,omitempty"`
 	// Partial: of a rewind that was forced, retention had taken some of what it was to take back.
 	Partial *Partial `json:"partial,omitempty"`
-	// Denied counts paths that this session may not read today; they are not named, and were left alone.
+	// Denied counts paths that this session may not read today. They are not named, and were left
+	// alone.
 	Denied int  `json:"denied,omitempty"`
 	DryRun bool `json:"dry_run,omitempty"`
 	// Unchanged: there was nothing to do, everything is as it was before the checkpoint already.
 	Unchanged bool `json:"unchanged,omitempty"`
-	// CheckpointSkipped says why the restore's own checkpoint does not hold everything that it replaced.
+	// CheckpointSkipped says why the restore's own checkpoint does not hold all that it replaced.
 	CheckpointSkipped string `json:"checkpoint_skipped,omitempty"`
 	Warning           string `json:"warning,omitempty"`
 }
@@ -66,8 +68,8 @@ type RestoredFile struct {
 	Removed int    `json:"removed"`
 	Trash   string `json:"trash,omitempty"` // a removed file's entry in the trash
 	Whole   bool   `json:"whole,omitempty"` // moved to or from the trash with all it holds
-	// Pieces of metadata, like "mode", "owner", "group", "xattr:user.x": what became what it was; what others made different since, so that it
-	// stays; what could not be set.
+	// Pieces of metadata, like "mode", "owner", "group", "xattr:user.x": what became what it was,
+	// what stays because others made it different since, what could not be set.
 	MetadataSet     []string `json:"metadata_set,omitempty"`
 	MetadataStays   []string `json:"metadata_stays,omitempty"`
 	MetadataDropped []string `json:"metadata_dropped,omitempty"`
@@ -81,7 +83,8 @@ func (f *RestoredFile) line() string {
 	for _, m := range []struct {
 		what   string
 		pieces []string
-	}{{"also restored", f.MetadataSet}, {"changed by others since, and left so", f.MetadataStays}, {"could not be restored", f.MetadataDropped}} {
+	}{{"also restored", f.MetadataSet}, {"changed by others since, and left so", f.MetadataStays},
+		{"could not be restored", f.MetadataDropped}} {
 		if len(m.pieces) > 0 {
 			s += "; " + m.what + ": " + shownPaths(m.pieces)
 		}
@@ -111,14 +114,16 @@ func (*CheckpointRestore) payload()     {}
 func (p *CheckpointRestore) Text() string {
 	var b strings.Builder
 	if p.Unchanged && p.Checkpoint == nil {
-		b.WriteString("Of what this session changed, nothing had to be changed: it is as it was already.\n")
+		b.WriteString("Of what this session changed, nothing had to be changed: it is as it was " +
+			"already.\n")
 	} else if p.Unchanged {
 		b.WriteString("Nothing had to be changed: everything is as it was already.\n")
 	} else if p.DryRun {
 		b.WriteString("Nothing was changed; the restore would be:\n")
 	}
 	if p.Partial != nil {
-		fmt.Fprintf(&b, "This is not what was there: retention had taken what this session changed up to %s, and each path goes back as far as the store can.\n", p.Partial.Until)
+		fmt.Fprintf(&b, "This is not what was there: retention had taken what this session changed up "+
+			"to %s, and each path goes back as far as the store can.\n", p.Partial.Until)
 	}
 	const most = 10 // thousands of them would hide what was done
 	same := 0
@@ -170,15 +175,17 @@ func (p *CheckpointRestore) Text() string {
 }
 
 var checkpointRestoreTool = define[CheckpointRestoreArgs](Tool{
-	Name:        "checkpoint_restore",
-	Title:       "Undo changes",
-	Description: "Restores files to what they were before a checkpoint's call; can itself be undone by undo_id.",
-	Effect:      Overwrites,
-	Follows:     []string{"Write", "Edit", "MultiEdit"},
-	OwnTime:     true,
+	Name:  "checkpoint_restore",
+	Title: "Undo changes",
+	Description: "Restores files to what they were before a checkpoint's call; can itself be undone " +
+		"by undo_id.",
+	Effect:  Overwrites,
+	Follows: []string{"Write", "Edit", "MultiEdit"},
+	OwnTime: true,
 }, runCheckpointRestore)
 
-func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *CheckpointRestoreArgs) (Payload, error) {
+func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
+	a *CheckpointRestoreArgs) (Payload, error) {
 	since, err := when("since", a.Since)
 	if err != nil {
 		return nil, err
@@ -186,15 +193,20 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 	if err := s.only("checkpoint_restore", a, a.Paths); err != nil {
 		return nil, err
 	}
-	o := engine.RestoreOptions{OnConflict: value(a.OnConflict), DryRun: value(a.DryRun), KeepTimes: value(a.KeepTimes)}
+	o := engine.RestoreOptions{OnConflict: value(a.OnConflict), DryRun: value(a.DryRun),
+		KeepTimes: value(a.KeepTimes)}
 	id := checkpoint.ID(strings.TrimSpace(value(a.ID)))
 	var done *engine.Restored
 	switch {
-	case (id == "undo" || id == "redo") && (len(a.Paths) > 0 || value(a.Mode) == checkpoint.ModeInverse):
-		return nil, bad("send the id of a checkpoint instead", "%s takes a whole change back, without paths and mode", id)
+	case (id == "undo" || id == "redo") && (len(a.Paths) > 0 ||
+		value(a.Mode) == checkpoint.ModeInverse):
+		return nil, bad("send the id of a checkpoint instead", "%s takes a whole change back, without "+
+			"paths and mode", id)
 	case fromTrash(a):
-		if len(a.Paths) > 0 || a.Mode != nil || cmp.Or(value(a.OnConflict), engine.OnConflictRefuse) != engine.OnConflictRefuse {
-			return nil, bad("send the id alone", "what is in the trash comes back whole, and never over something that is there")
+		if len(a.Paths) > 0 || a.Mode != nil || cmp.Or(value(a.OnConflict),
+			engine.OnConflictRefuse) != engine.OnConflictRefuse {
+			return nil, bad("send the id alone", "what is in the trash comes back whole, and never over "+
+				"something that is there")
 		}
 		done, err = s.engine.Untrash(ctx, c, checkpoint.TrashID(id), o.DryRun)
 	case id == "undo":
@@ -203,14 +215,17 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 		done, err = s.engine.Redo(ctx, c, o)
 	default:
 		done, err = s.engine.Restore(ctx, c, checkpoint.Restore{
-			ID: id, Turn: value(a.Turn), Since: since, Label: value(a.Label), Paths: a.Paths, Mode: value(a.Mode),
+			ID: id, Turn: value(a.Turn), Since: since, Label: value(a.Label), Paths: a.Paths,
+			Mode: value(a.Mode),
 		}, o)
 	}
 	if err != nil {
 		return nil, err
 	}
-	out := &CheckpointRestore{UndoID: pointer(done.Checkpoint), Files: []RestoredFile{}, Skipped: []Left{}, DryRun: done.DryRun,
-		Denied: done.Denied, DirsMade: s.named(c, done.Made), DirsGone: s.named(c, done.Dropped), CheckpointSkipped: done.Done.Skipped}
+	out := &CheckpointRestore{UndoID: pointer(done.Checkpoint), Files: []RestoredFile{},
+		Skipped: []Left{}, DryRun: done.DryRun,
+		Denied: done.Denied, DirsMade: s.named(c, done.Made), DirsGone: s.named(c, done.Dropped),
+		CheckpointSkipped: done.Done.Skipped}
 	out.Skipped = append(out.Skipped, leftOf(done.Skipped)...)
 	for _, k := range done.Kept {
 		if !s.engine.Denies(c, k.Path) {
@@ -252,10 +267,12 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 		out.Files = append(out.Files, f)
 	}
 	if done.Passed {
-		out.warn(fmt.Sprintf("Nothing of it was taken back; the next %s goes on with the change beyond it. To try this one again, restore %s.", id, done.Plan.UndoOf))
+		out.warn(fmt.Sprintf("Nothing of it was taken back; the next %s goes on with the change beyond "+
+			"it. To try this one again, restore %s.", id, done.Plan.UndoOf))
 	}
 	out.Unchanged = done.Idle && len(out.Skipped)+out.Denied == 0
-	out.Restored = !out.DryRun && (done.Checkpoint != "" || len(out.Skipped)+out.Denied == 0) // what is there already counts as restored
+	// What is there already counts as restored.
+	out.Restored = !out.DryRun && (done.Checkpoint != "" || len(out.Skipped)+out.Denied == 0)
 	for _, of := range done.Outside {
 		if row, err := s.engine.Checkpoint(ctx, c, of); err == nil {
 			if got, hidden := s.visibleRow(c, row); !hidden {
@@ -272,8 +289,10 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call, a *Chec
 	return out, nil
 }
 
-// visibleRow is the row of a checkpoint without the paths that are denied today. hidden says that there are no others.
-func (s *Suite) visibleRow(c *engine.Call, cp *checkpoint.Checkpoint) (row CheckpointRow, hidden bool) {
+// visibleRow is the row of a checkpoint without the paths that are denied today. hidden says that
+// there are no others.
+func (s *Suite) visibleRow(c *engine.Call, cp *checkpoint.Checkpoint) (row CheckpointRow,
+	hidden bool) {
 	n := len(cp.Changes)
 	cp.Changes = slices.DeleteFunc(cp.Changes, func(ch checkpoint.Recorded) bool { return s.engine.Denies(c, ch.Path) })
 	return rowOf(cp), len(cp.Changes) == 0 && n > 0
@@ -299,7 +318,8 @@ func restoredFile(t *engine.Target, merged, dry bool) RestoredFile {
 	f.Added, f.Removed = diff.Counts(engine.Hunks(t))
 	if t.Published != nil {
 		f.LinksBroken = t.Published.LinksBroken
-	} else if dry && t.After.Kind == guardfs.KindFile && t.Before.Info.Kind == guardfs.KindFile && !t.Unchanged() {
+	} else if dry && t.After.Kind == guardfs.KindFile && t.Before.Info.Kind == guardfs.KindFile &&
+		!t.Unchanged() {
 		f.LinksBroken = max(int(t.Before.Info.Links)-1, 0)
 	}
 	switch {

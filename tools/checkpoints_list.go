@@ -30,7 +30,8 @@ type CheckpointsListArgs struct {
 type Checkpoints struct {
 	Count       int             `json:"count"`
 	Checkpoints []CheckpointRow `json:"checkpoints"`
-	// Denied counts paths that this session may not read today; they are not named, and checkpoints of nothing else are left out.
+	// Denied counts paths that this session may not read today. They are not named, and a checkpoint
+	// of nothing else is left out.
 	Denied int    `json:"denied,omitempty"`
 	Next   string `json:"next_cursor,omitempty"`
 }
@@ -82,7 +83,8 @@ func (c *CheckpointRow) marks() string {
 func (*Checkpoints) Kind() string { return "checkpoints" }
 func (*Checkpoints) payload()     {}
 
-// Text is a line a checkpoint, newest first. All that a next call can be made from is in it: some clients show the model nothing else.
+// Text is a line a checkpoint, newest first. It holds all that a next call can be made from: some
+// clients show the model nothing else.
 func (p *Checkpoints) Text() string {
 	var b strings.Builder
 	if p.Count == 0 {
@@ -100,7 +102,8 @@ func (p *Checkpoints) Text() string {
 			what += " (what was there is not stored: " + c.NotStored + ")"
 		}
 		what += c.marks()
-		fmt.Fprintf(&b, "%s %s %s %s\n", c.ID, time.Unix(c.CreatedAt, 0).UTC().Format(time.RFC3339), edit.ShownPath(c.Reason), what)
+		fmt.Fprintf(&b, "%s %s %s %s\n", c.ID, time.Unix(c.CreatedAt, 0).UTC().Format(time.RFC3339),
+			edit.ShownPath(c.Reason), what)
 	}
 	if p.Denied > 0 {
 		fmt.Fprintf(&b, "[%s not shown: out of reach]\n", plural(p.Denied, "path"))
@@ -118,7 +121,8 @@ var checkpointsListTool = define[CheckpointsListArgs](Tool{
 	Effect:      Reads,
 }, runCheckpointsList)
 
-func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call, a *CheckpointsListArgs) (Payload, error) {
+func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call,
+	a *CheckpointsListArgs) (Payload, error) {
 	if a.Path != nil {
 		if r := s.asRecorded(*a.Path); r != nil {
 			if whole := s.spelled(*a.Path); whole != "" {
@@ -128,7 +132,8 @@ func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call, a *Checkp
 		}
 	}
 	f := checkpoint.Filter{
-		Path: value(a.Path), PathContains: strings.TrimSpace(value(a.PathContains)), Tool: value(a.Tool), Turn: value(a.Turn),
+		Path: value(a.Path), PathContains: strings.TrimSpace(value(a.PathContains)), Tool: value(a.Tool),
+		Turn:    value(a.Turn),
 		Session: value(a.Session), Limit: 20, Cursor: value(a.Cursor),
 	}
 	var names []string // of the path
@@ -165,7 +170,8 @@ func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call, a *Checkp
 			switch {
 			case no && ch.Role != checkpoint.RoleParent:
 				denied++
-			case !no && (f.Path == "" || slices.Contains(names, ch.Path)) && strings.Contains(strings.ToLower(ch.Path), strings.ToLower(f.PathContains)):
+			case !no && (f.Path == "" || slices.Contains(names, ch.Path)) &&
+				strings.Contains(strings.ToLower(ch.Path), strings.ToLower(f.PathContains)):
 				asked++
 			}
 			return no
@@ -182,7 +188,8 @@ func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call, a *Checkp
 }
 
 func rowOf(c *checkpoint.Checkpoint) CheckpointRow {
-	row := CheckpointRow{ID: string(c.ID), CreatedAt: c.Time.Unix(), Reason: cmp.Or(c.Tool, c.Kind), Label: c.Label, Turn: c.Turn, Pinned: c.Pinned}
+	row := CheckpointRow{ID: string(c.ID), CreatedAt: c.Time.Unix(), Reason: cmp.Or(c.Tool, c.Kind),
+		Label: c.Label, Turn: c.Turn, Pinned: c.Pinned}
 	if c.Outcome != checkpoint.Committed { // which is what everybody presumes
 		row.Outcome = string(c.Outcome)
 	}
@@ -208,7 +215,8 @@ func rowOf(c *checkpoint.Checkpoint) CheckpointRow {
 	}
 	if len(paths) == 0 && len(c.Changes) > 0 { // of directories alone
 		ch := &c.Changes[0]
-		row.SourcePath, row.SourceKind, row.Existed = ch.Path, sourceKind(ch.Before.Kind), ch.Before.Kind != checkpoint.Absent
+		row.SourcePath, row.SourceKind, row.Existed = ch.Path, sourceKind(ch.Before.Kind),
+			ch.Before.Kind != checkpoint.Absent
 	}
 	return row
 }

@@ -49,7 +49,8 @@ func (e *Edit) Text() string {
 
 func editText(path string, replacements int, strategy string, c *Changed) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "The file %s has %sbeen updated (%s", path, strings.Replace(c.dry(), "would be", "not yet", 1), plural(replacements, "replacement"))
+	fmt.Fprintf(&b, "The file %s has %sbeen updated (%s", path,
+		strings.Replace(c.dry(), "would be", "not yet", 1), plural(replacements, "replacement"))
 	if strategy != "" && strategy != "exact" {
 		fmt.Fprintf(&b, ", matched by %s", strings.ReplaceAll(strategy, "_", " "))
 	}
@@ -63,36 +64,44 @@ func editText(path string, replacements int, strategy string, c *Changed) string
 var editTool = define[EditArgs](Tool{
 	Name:  "Edit",
 	Title: "Replace text in a file",
-	Description: "Replaces old_string, which must match exactly one place (or set replace_all). Bytes outside the match never change. " +
-		"On no_match the answer holds resend, the old_string that would match; new_string then needs the same repair.",
+	Description: "Replaces old_string, which must match exactly one place (or set replace_all). " +
+		"Bytes outside the match never change. " +
+		"On no_match the answer holds resend, the old_string that would match; new_string then needs " +
+		"the same repair.",
 	Effect: Overwrites,
 }, runEdit)
 
 func runEdit(ctx context.Context, s *Suite, c *engine.Call, a *EditArgs) (Payload, error) {
 	one := []edit.Edit{{Old: a.OldString, New: a.NewString, All: value(a.ReplaceAll)}}
-	done, r, err := s.edit(ctx, c, engine.EditArgs{Path: a.FilePath, Edits: one, Encoding: value(a.Encoding), Kind: checkpoint.KindEdit,
-		DryRun: value(a.DryRun), Rules: engine.Rules{Hash: value(a.ExpectedHash), Meant: value(a.Acknowledge)}})
+	done, r, err := s.edit(ctx, c, engine.EditArgs{Path: a.FilePath, Edits: one,
+		Encoding: value(a.Encoding), Kind: checkpoint.KindEdit,
+		DryRun: value(a.DryRun), Rules: engine.Rules{Hash: value(a.ExpectedHash),
+			Meant: value(a.Acknowledge)}})
 	if err != nil {
 		return nil, err
 	}
 	t := done.Targets[0]
 	p := &Edit{
-		FilePath: t.True, Replacements: r.Replacements, ReplaceAll: value(a.ReplaceAll), CheckpointID: pointer(done.Checkpoint),
-		MatchStrategy: r.Steps[0].Strategy, RecoveredViaCRLF: r.Steps[0].RecoveredCRLF, Encoding: notUTF8(r.Encoding), Changed: s.editChanged(done, t),
+		FilePath: t.True, Replacements: r.Replacements, ReplaceAll: value(a.ReplaceAll),
+		CheckpointID:  pointer(done.Checkpoint),
+		MatchStrategy: r.Steps[0].Strategy, RecoveredViaCRLF: r.Steps[0].RecoveredCRLF,
+		Encoding: notUTF8(r.Encoding), Changed: s.editChanged(done, t),
 	}
 	return p, nil
 }
 
 // edit is the road that Edit and MultiEdit share: they differ in how many
 // edits they bring.
-func (s *Suite) edit(ctx context.Context, c *engine.Call, a engine.EditArgs) (*engine.Done, *edit.Result, error) {
+func (s *Suite) edit(ctx context.Context, c *engine.Call, a engine.EditArgs) (*engine.Done,
+	*edit.Result, error) {
 	a.Rules.Parents = s.cfg.CreateParents
 	a.Refuse = func(t *engine.Target, failed error) error {
 		if !t.Before.Exists && a.Edits[0].Old != "" {
 			return engine.Refuse(engine.Absent, a.Path, nil)
 		}
 		if none, ok := errors.AsType[*edit.NoMatchError](failed); ok {
-			if r := shownOtherwise(a.Path, t.Before.Content, a.Encoding, a.Edits[none.Index].Old, none); r != nil {
+			if r := shownOtherwise(a.Path, t.Before.Content, a.Encoding, a.Edits[none.Index].Old,
+				none); r != nil {
 				return r
 			}
 		}

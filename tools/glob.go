@@ -64,11 +64,12 @@ func (g *Glob) Text() string {
 }
 
 var globTool = define[GlobArgs](Tool{
-	Name:        "Glob",
-	Title:       "Find files by name",
-	Description: "Files matching a glob, newest first. Hidden files count; version-control directories and ignored files don't.",
-	Effect:      Reads,
-	OwnTime:     true,
+	Name:  "Glob",
+	Title: "Find files by name",
+	Description: "Files matching a glob, newest first. Hidden files count; version-control " +
+		"directories and ignored files don't.",
+	Effect:  Reads,
+	OwnTime: true,
 }, runGlob)
 
 func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payload, error) {
@@ -120,16 +121,19 @@ const wild = "*?[{" // what makes a glob of a name
 func nothingNote(pattern string) string {
 	globs := grep.SplitGlobs(pattern, " ")
 	switch {
-	case len(globs) > 1 && !slices.ContainsFunc(globs, func(g string) bool { return !strings.ContainsAny(g, wild) }):
+	case len(globs) > 1 && !slices.ContainsFunc(globs,
+		func(g string) bool { return !strings.ContainsAny(g, wild) }):
 		return "a blank is part of the name; for several globs send " + strings.Join(globs, ",")
-	case strings.TrimSpace(pattern) != "" && !strings.ContainsAny(pattern, wild+"!,") && !strings.HasSuffix(pattern, "/"):
+	case strings.TrimSpace(pattern) != "" && !strings.ContainsAny(pattern, wild+"!,") &&
+		!strings.HasSuffix(pattern, "/"):
 		return "only files are listed; for what a directory of that name holds send " + pattern + "/**"
 	}
 	return ""
 }
 
-// reroot changes a to look where its pattern says: a pattern that is absolute, or climbs out of path, begins at the directory that it
-// names before its first wildcard. As in every path, ".." is taken by name, and what may be looked at is for the policy to say.
+// reroot changes a to look where its pattern says. A pattern that is absolute, or climbs out of
+// path, begins at the directory that it names before its first wildcard. As in every path, ".." is
+// taken by name; the policy says what may be looked at.
 func (s *Suite) reroot(a *GlobArgs) error {
 	if globs := grep.SplitGlobs(a.Pattern, ","); len(globs) > 1 {
 		return s.rerootList(a, globs)
@@ -156,8 +160,9 @@ func (s *Suite) reroot(a *GlobArgs) error {
 	return nil
 }
 
-// rerootList has a list with absolute globs outside path looked for in the directory that holds all they name. Relative ones beside them
-// are refused: they speak of another directory, and one search has one. An exclusion of what lies elsewhere is left out.
+// rerootList is for a list with absolute globs outside path: it is looked for in the directory that
+// holds all they name. Relative ones beside them are refused: they speak of another directory, and
+// one search has one. An exclusion of what lies elsewhere is left out.
 func (s *Suite) rerootList(a *GlobArgs, globs []string) error {
 	root := path.Clean(cmp.Or(value(a.Path), s.cfg.WorkspaceRoot))
 	base, changed := "", false
@@ -165,7 +170,8 @@ func (s *Suite) rerootList(a *GlobArgs, globs []string) error {
 	for i, g := range globs {
 		pattern, not := strings.CutPrefix(g, "!")
 		lead, rest := literalLead(pattern)
-		if path.IsAbs(root) && !strings.ContainsAny(root, wild+`\`) && !path.IsAbs(pattern) && slices.Contains(strings.Split(lead, "/"), "..") {
+		if path.IsAbs(root) && !strings.ContainsAny(root, wild+`\`) && !path.IsAbs(pattern) &&
+			slices.Contains(strings.Split(lead, "/"), "..") {
 			lead = strings.TrimSuffix(path.Join(root, lead), "/") + "/"
 			pattern, changed = lead+rest, true
 			if globs[i] = pattern; not {
@@ -223,7 +229,8 @@ func within(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// literalLead cuts a glob into the directories that it names before its first wildcard, with their slash, and the rest.
+// literalLead cuts a glob in two: the directories that it names before its first wildcard, with
+// their slash, and the rest.
 func literalLead(pattern string) (lead, rest string) {
 	parts := strings.Split(pattern, "/")
 	k := 0
@@ -243,6 +250,7 @@ func notADirectory(a *GlobArgs, file string) *Refusal {
 	asked := cmp.Or(value(a.Path), file)
 	return &Refusal{
 		Reason: KindBadRequest, FilePath: asked, Message: quote(asked) + " is a file, not a directory",
-		Hint: "Give its directory as path.", Next: &NextCall{"Glob", map[string]any{"pattern": a.Pattern, "path": path.Dir(file)}},
+		Hint: "Give its directory as path.",
+		Next: &NextCall{"Glob", map[string]any{"pattern": a.Pattern, "path": path.Dir(file)}},
 	}
 }

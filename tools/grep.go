@@ -40,7 +40,8 @@ const (
 var grepTool = define[GrepArgs](Tool{
 	Name:  "Grep",
 	Title: "Search file contents",
-	Description: "Searches with a regular expression (RE2 and ripgrep syntax; look-around works, slower). Files newest first, lines by path. " +
+	Description: "Searches with a regular expression (RE2 and ripgrep syntax; look-around works, " +
+		"slower). Files newest first, lines by path. " +
 		"$ matches before CRLF. What was not searched is counted in skipped.",
 	Effect:  Reads,
 	OwnTime: true,
@@ -52,12 +53,14 @@ func runGrep(ctx context.Context, s *Suite, c *engine.Call, a *GrepArgs) (Payloa
 		return nil, err
 	}
 	m, err := match.Compile(a.Pattern, match.Options{
-		IgnoreCase: value(a.IgnoreCase), Multiline: value(a.Multiline), CRLF: true, NoFallback: !s.cfg.RegexFallback,
+		IgnoreCase: value(a.IgnoreCase), Multiline: value(a.Multiline), CRLF: true,
+		NoFallback: !s.cfg.RegexFallback,
 	})
 	if err != nil {
 		return nil, err
 	}
-	q := grep.Query{Matcher: m, Multiline: value(a.Multiline), OnlyMatching: value(a.Only), Index: s.engine.Index(c)}
+	q := grep.Query{Matcher: m, Multiline: value(a.Multiline), OnlyMatching: value(a.Only),
+		Index: s.engine.Index(c)}
 	p := newPage(value(a.Offset), defaultHead)
 	if a.HeadLimit != nil {
 		p = newPage(p.offset, *a.HeadLimit)
@@ -66,7 +69,8 @@ func runGrep(ctx context.Context, s *Suite, c *engine.Call, a *GrepArgs) (Payloa
 	if t := value(a.Type); t != "" {
 		q.Type = []string{t}
 	}
-	out := &Grep{Mode: cmp.Or(value(a.OutputMode), "files_with_matches"), numbers: a.Numbers == nil || *a.Numbers}
+	out := &Grep{Mode: cmp.Or(value(a.OutputMode), "files_with_matches"),
+		numbers: a.Numbers == nil || *a.Numbers}
 	if g := value(a.Glob); g != "" {
 		q.Glob = []string{g}
 		out.Note = listNote(g)
@@ -118,5 +122,6 @@ func listNote(list string) string {
 	if len(globs) == len(grep.SplitGlobs(list, ",")) || !slices.ContainsFunc(globs, func(g string) bool { return !strings.ContainsAny(g, "*?[{./!") }) {
 		return ""
 	}
-	return "glob was read as the list " + strings.Join(globs, " | ") + ", and as one name; within a list a blank of a name is written \"\\ \""
+	return "glob was read as the list " + strings.Join(globs, " | ") + ", and as one name; within a " +
+		"list a blank of a name is written \"\\ \""
 }

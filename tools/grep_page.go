@@ -22,7 +22,7 @@ func newPage(offset, limit int) page {
 	return page{offset, limit}
 }
 
-// around is the page with the row before it and the one behind, which tell whether a block goes on there.
+// around is the page with one row more on each side. Those tell whether a block goes on there.
 func (p page) around() (offset, limit int) {
 	if p.offset == 0 {
 		return 0, p.limit + 1
@@ -87,7 +87,8 @@ func (g *Grep) fill(r *grep.Result, q grep.Query, p page) {
 	g.end(p, len(r.Files), r.Totals.Files)
 }
 
-// end says whether there is more than this page, and whether that is for want of room: found rows or files could have been on it.
+// end says whether there is more than this page, and whether that is for want of room: found rows
+// or files could have been on it.
 func (g *Grep) end(p page, found, all int) {
 	if p.offset+g.shown >= all || g.shown == 0 {
 		return
@@ -96,8 +97,9 @@ func (g *Grep) end(p page, found, all int) {
 	g.SizeLimited = g.shown < found || g.shown == maxEntries
 }
 
-// fillRows turns rows into Moltis' matches: one a matching line, with the lines around it as its block. Lines of context whose match
-// is on another page are listed apart. It says how many rows the page could have had.
+// fillRows turns rows into Moltis' matches: one a matching line, with the lines around it as its
+// block. Lines of context whose match is on another page are listed apart. It says how many rows
+// the page could have had.
 func (g *Grep) fillRows(rows []grep.Row, q grep.Query, p page) (found int) {
 	g.context = q.Before > 0 || q.After > 0
 	before, rows := p.part(rows)
@@ -150,10 +152,12 @@ func (g *Grep) fillRows(rows []grep.Row, q grep.Query, p page) (found int) {
 			continue
 		}
 		from := i
-		for i+1 < g.shown && !inBlock[i+1] && g.rows[i+1].Path == g.rows[i].Path && g.rows[i+1].Line == g.rows[i].Line+1 {
+		for i+1 < g.shown && !inBlock[i+1] && g.rows[i+1].Path == g.rows[i].Path &&
+			g.rows[i+1].Line == g.rows[i].Line+1 {
 			i++
 		}
-		g.ContextOnly = append(g.ContextOnly, GrepContext{g.rows[from].Path, g.rows[from].Line, g.lines(from, i+1)})
+		g.ContextOnly = append(g.ContextOnly, GrepContext{g.rows[from].Path, g.rows[from].Line,
+			g.lines(from, i+1)})
 	}
 	return found
 }
@@ -176,7 +180,8 @@ func (g *Grep) lines(from, to int) []string {
 	return out
 }
 
-// rowCost gives what each row adds to an answer that ends with it: itself, when it matches, with the lines before it; and again in the block of each match before it.
+// rowCost gives what each row adds to an answer that ends with it. A match adds itself with the
+// lines before it, and again in the block of each match before it.
 func (g *Grep) rowCost(rows []grep.Row, q grep.Query) func(i int) int {
 	const each = 40 // the names of the fields
 	if !g.context {

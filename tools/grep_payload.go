@@ -16,8 +16,8 @@ type Grep struct {
 	Counts  []GrepCount `json:"counts,omitempty"`
 	// ContextOnly are lines of this page around matches that are on another one.
 	ContextOnly []GrepContext `json:"context_only,omitempty"`
-	// Truncated: there are more rows or files; go on with NextOffset. SizeLimited: because one answer holds no more,
-	// whatever head_limit says.
+	// Truncated: there are more rows or files; go on with NextOffset. SizeLimited: that is because one
+	// answer holds no more, whatever head_limit says.
 	Truncated   bool       `json:"truncated"`
 	SizeLimited bool       `json:"size_limited,omitempty"`
 	NextOffset  int        `json:"next_offset,omitempty"`

@@ -27,7 +27,8 @@ func (l *loops) saw(c *engine.Call, a *ReadArgs, out *Content) string {
 	if err != nil {
 		return ""
 	}
-	key := fmt.Sprint(out.FilePath, value(a.Offset), value(a.Limit), value(a.Column), value(a.Tail), value(a.Pages), engine.HashOf(body))
+	key := fmt.Sprint(out.FilePath, value(a.Offset), value(a.Limit), value(a.Column), value(a.Tail),
+		value(a.Pages), engine.HashOf(body))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	who := [2]string{c.Principal, c.Session}
@@ -45,7 +46,8 @@ func (l *loops) saw(c *engine.Call, a *ReadArgs, out *Content) string {
 	if last.times++; last.times < loopAfter {
 		return ""
 	}
-	return fmt.Sprintf("this is the same unchanged content for the %d. time in a row; work with what you have, or read another window", last.times)
+	return fmt.Sprintf("this is the same unchanged content for the %d. time in a row; work with "+
+		"what you have, or read another window", last.times)
 }
 
 // reset forgets what the session read last: it changed something meanwhile.

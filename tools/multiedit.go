@@ -56,26 +56,31 @@ func (m *MultiEdit) Text() string {
 }
 
 var multiEditTool = define[MultiEditArgs](Tool{
-	Name:        "MultiEdit",
-	Title:       "Several edits of one file",
-	Description: "Applies edits in order, each to the result of the one before; all or none. A first edit with an empty old_string creates the file.",
-	Effect:      Overwrites,
+	Name:  "MultiEdit",
+	Title: "Several edits of one file",
+	Description: "Applies edits in order, each to the result of the one before; all or none. A " +
+		"first edit with an empty old_string creates the file.",
+	Effect: Overwrites,
 }, runMultiEdit)
 
-func runMultiEdit(ctx context.Context, s *Suite, c *engine.Call, a *MultiEditArgs) (Payload, error) {
+func runMultiEdit(ctx context.Context, s *Suite, c *engine.Call,
+	a *MultiEditArgs) (Payload, error) {
 	edits := make([]edit.Edit, len(a.Edits))
 	for i, e := range a.Edits {
 		edits[i] = edit.Edit{Old: e.OldString, New: e.NewString, All: value(e.ReplaceAll)}
 	}
-	done, r, err := s.edit(ctx, c, engine.EditArgs{Path: a.FilePath, Edits: edits, Encoding: value(a.Encoding), Kind: checkpoint.KindMultiEdit,
-		DryRun: value(a.DryRun), Rules: engine.Rules{Hash: value(a.ExpectedHash), Meant: value(a.Acknowledge)}})
+	done, r, err := s.edit(ctx, c, engine.EditArgs{Path: a.FilePath, Edits: edits,
+		Encoding: value(a.Encoding), Kind: checkpoint.KindMultiEdit,
+		DryRun: value(a.DryRun), Rules: engine.Rules{Hash: value(a.ExpectedHash),
+			Meant: value(a.Acknowledge)}})
 	if err != nil {
 		return nil, err
 	}
 	t := done.Targets[0]
 	p := &MultiEdit{
-		FilePath: t.True, EditsApplied: len(edits), Replacements: r.Replacements, CheckpointID: pointer(done.Checkpoint),
-		Encoding: notUTF8(r.Encoding), Changed: s.editChanged(done, t),
+		FilePath: t.True, EditsApplied: len(edits), Replacements: r.Replacements,
+		CheckpointID: pointer(done.Checkpoint),
+		Encoding:     notUTF8(r.Encoding), Changed: s.editChanged(done, t),
 	}
 	for _, step := range r.Steps {
 		p.ReplacementsPerEdit = append(p.ReplacementsPerEdit, step.Replacements)

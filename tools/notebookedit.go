@@ -70,9 +70,11 @@ func (n *NotebookEdit) Text() string {
 	if n.Unchanged {
 		return fmt.Sprintf("Cell %s of %s has this source already.%s", n.CellID, n.FilePath, n.notes())
 	}
-	said := fmt.Sprintf("Cell %s %s%s (%s, %d of %d) in %s.", n.CellID, n.dry(), verb, n.CellType, n.Cell, max(n.TotalCells, n.Cell), n.FilePath)
+	said := fmt.Sprintf("Cell %s %s%s (%s, %d of %d) in %s.", n.CellID, n.dry(), verb, n.CellType,
+		n.Cell, max(n.TotalCells, n.Cell), n.FilePath)
 	if n.AttachmentsRemoved > 0 {
-		said += "\n[" + plural(n.AttachmentsRemoved, "attachment") + " removed: a code cell can have none]"
+		said += "\n[" + plural(n.AttachmentsRemoved, "attachment") + " removed: a code cell can have " +
+			"none]"
 	}
 	if n.Note != "" {
 		said += "\n[" + n.Note + "]"
@@ -81,15 +83,18 @@ func (n *NotebookEdit) Text() string {
 }
 
 var notebookEditTool = define[NotebookEditArgs](Tool{
-	Name:        "NotebookEdit",
-	Title:       "Edit a notebook cell",
-	Description: "Replaces, inserts or deletes one cell of a Jupyter notebook; replacing clears its outputs.",
-	Effect:      Overwrites,
-	Follows:     []string{"Edit"},
+	Name:  "NotebookEdit",
+	Title: "Edit a notebook cell",
+	Description: "Replaces, inserts or deletes one cell of a Jupyter notebook; replacing clears its " +
+		"outputs.",
+	Effect:  Overwrites,
+	Follows: []string{"Edit"},
 }, runNotebookEdit)
 
-func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call, a *NotebookEditArgs) (Payload, error) {
-	e := notebook.Edit{Mode: cmp.Or(value(a.EditMode), "replace"), CellID: value(a.CellID), CellType: value(a.CellType), Source: value(a.NewSource)}
+func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call,
+	a *NotebookEditArgs) (Payload, error) {
+	e := notebook.Edit{Mode: cmp.Or(value(a.EditMode), "replace"), CellID: value(a.CellID),
+		CellType: value(a.CellType), Source: value(a.NewSource)}
 	var result *notebook.Result
 	rules := engine.Rules{Read: engine.ReadSome, Hash: value(a.ExpectedHash)}
 	plan := engine.Plan{DryRun: value(a.DryRun), Op: checkpoint.Op{Kind: checkpoint.KindEdit},
@@ -107,7 +112,8 @@ func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call, a *NotebookE
 		if err := s.cellSeen(t, e.Mode, result); err != nil {
 			return err
 		}
-		t.After = engine.After{Kind: guardfs.KindFile, Content: result.Content, Shown: cellsAfter(t.Known.Seen, e.Mode, result)}
+		t.After = engine.After{Kind: guardfs.KindFile, Content: result.Content,
+			Shown: cellsAfter(t.Known.Seen, e.Mode, result)}
 		return nil
 	})
 	if err != nil {
@@ -115,26 +121,34 @@ func runNotebookEdit(ctx context.Context, s *Suite, c *engine.Call, a *NotebookE
 	}
 	t := done.Targets[0]
 	return &NotebookEdit{
-		FilePath: t.True, EditMode: e.Mode, CellID: result.CellID, CellType: result.CellType, Cell: result.Cell, TotalCells: result.Cells,
-		OutputsCleared: result.OutputsCleared, AttachmentsRemoved: result.AttachmentsRemoved, Note: ignoredByDelete(&e, result), CheckpointID: pointer(done.Checkpoint), Changed: changed(done, t),
+		FilePath: t.True, EditMode: e.Mode, CellID: result.CellID, CellType: result.CellType,
+		Cell: result.Cell, TotalCells: result.Cells,
+		OutputsCleared: result.OutputsCleared, AttachmentsRemoved: result.AttachmentsRemoved,
+		Note: ignoredByDelete(&e, result), CheckpointID: pointer(done.Checkpoint),
+		Changed: changed(done, t),
 	}, nil
 }
 
-// cellSeen refuses, where files must be read first, to replace or delete a cell whose source the session was not shown: unlike an Edit, the
-// call holds nothing of what it takes away.
+// cellSeen refuses, where files must be read first, to replace or delete a cell whose source the
+// session was not shown. An Edit holds what it takes away; this call does not.
 func (s *Suite) cellSeen(t *engine.Target, mode string, r *notebook.Result) error {
 	seen := t.Known.Seen
-	if mode == "insert" || !s.cfg.MustReadBeforeWrite || !t.Known.Tracked || seen != nil && (seen.Whole || ledger.Cover(seen.Sources, r.Cell, r.Cell)) {
+	if mode == "insert" || !s.cfg.MustReadBeforeWrite || !t.Known.Tracked || seen != nil &&
+		(seen.Whole || ledger.Cover(seen.Sources, r.Cell, r.Cell)) {
 		return nil
 	}
 	if seen != nil && seen.Unit == "line" && ledger.Cover(seen.Ranges, r.FirstLine, r.LastLine) {
 		return nil
 	}
-	return &Refusal{Reason: KindMustRead, Message: fmt.Sprintf("this session has not seen the source of cell %s (cell %d), and must before it changes it", quote(r.CellID), r.Cell),
-		Hint: "Read it (a cell that is cut: by column, or the source with encoding: utf-8), then repeat the call.", Next: &NextCall{"Read", map[string]any{"file_path": t.Path, "offset": r.Cell, "limit": 1}}}
+	return &Refusal{Reason: KindMustRead, Message: fmt.Sprintf("this session has not seen the "+
+		"source of cell %s (cell %d), and must before it changes it", quote(r.CellID), r.Cell),
+		Hint: "Read it (a cell that is cut: by column, or the source with encoding: utf-8), then " +
+			"repeat the call.", Next: &NextCall{"Read",
+			map[string]any{"file_path": t.Path, "offset": r.Cell, "limit": 1}}}
 }
 
-// cellsAfter is what a session that knew seen of a notebook knows of it after an edit: the same cells in their new places, and the cell it wrote.
+// cellsAfter is what a session knows of a notebook after an edit, if it knew seen: the same cells
+// in their new places, and the cell it wrote.
 func cellsAfter(seen *ledger.Seen, mode string, r *notebook.Result) *engine.Sight {
 	after := &engine.Sight{Unit: "cell", Lines: r.Cells}
 	if seen != nil {
@@ -152,7 +166,8 @@ func cellsAfter(seen *ledger.Seen, mode string, r *notebook.Result) *engine.Sigh
 	return after
 }
 
-// shiftCells moves the cells from cell on, before which one was inserted, or of which the first was deleted.
+// shiftCells moves the cells from cell on, after one was inserted before them, or the first of them
+// deleted.
 func shiftCells(in []ledger.Range, mode string, cell int) (out []ledger.Range) {
 	for _, r := range in {
 		before := ledger.Range{First: r.First, Last: min(r.Last, cell-1)}
@@ -168,7 +183,8 @@ func shiftCells(in []ledger.Range, mode string, cell int) (out []ledger.Range) {
 	return slices.DeleteFunc(out, func(r ledger.Range) bool { return r.Last < r.First })
 }
 
-// ignoredByDelete names what was sent along with a delete and meant nothing. An empty source is no such thing: Claude Code's schema asks for one.
+// ignoredByDelete names what was sent along with a delete and meant nothing. An empty source is
+// left out: Claude Code's schema asks for one.
 func ignoredByDelete(e *notebook.Edit, r *notebook.Result) string {
 	var names []string
 	if e.Mode == "delete" && e.Source != "" {
@@ -199,10 +215,12 @@ func (n noCellFields) Text() string {
 
 func noCell(a *about) *Refusal {
 	e := factsOf[*notebook.NoCellError](a)
-	r := &Refusal{Message: e.Error() + untouched, Hint: "Take a cell_id from Read.", Next: read(a.path), Fields: noCellFields{e.Count, e.Cells, e.Nearest}}
+	r := &Refusal{Message: e.Error() + untouched, Hint: "Take a cell_id from Read.",
+		Next: read(a.path), Fields: noCellFields{e.Count, e.Cells, e.Nearest}}
 	switch {
 	case e.Count > 1:
-		r.Reason, r.Hint = KindNotUnique, "Ask the user to repair the notebook, or use Edit on the file's text (Read shows it with encoding: utf-8)."
+		r.Reason, r.Hint = KindNotUnique, "Ask the user to repair the notebook, or use Edit on the "+
+			"file's text (Read shows it with encoding: utf-8)."
 	case e.Nearest != "":
 		r.Hint = "Did you mean cell_id " + quote(e.Nearest) + "?"
 		r.Next = again(a.tool, a.args, map[string]any{"cell_id": e.Nearest})

@@ -22,8 +22,8 @@ type (
 	Question = approval.Question
 	Answer   = approval.Answer
 	Decision = approval.Decision
-	// An Approver decides about one change. It is asked with no lock held and may take minutes; ctx ends with the
-	// approval timeout. It must be safe for concurrent use.
+	// An Approver decides about one change. It is asked with no lock held and may take minutes; ctx
+	// ends with the approval timeout. It must be safe for concurrent use.
 	Approver = approval.Approver
 )
 
@@ -38,18 +38,21 @@ const (
 // Options is what the host supplies. The zero value is safe: nobody can
 // approve, so with require_approval every change is refused.
 type Options struct {
-	// DataDir is our own directory: audit, checkpoints, locks, read ledger. Required; made 0700 when missing. One that
-	// exists is ours or empty, nobody else may write in it, and its mode stays as it is: else it is a *DataDirError.
+	// DataDir is our own directory: audit, checkpoints, locks, read ledger. Required; made 0700 when
+	// missing. One that exists must be ours or empty, and nobody else may write in it: else it is a
+	// *DataDirError. Its mode stays as it is.
 	DataDir string
 	// Approver answers for calls that bring none of their own. nil: nobody can be asked.
 	Approver Approver
-	// Protect lists files and trees that no tool may touch besides DataDir: the config file, the binary. They, and DataDir,
-	// are held under each of their names: as spelled, by each link on the way, and where it ends.
+	// Protect lists files and trees that no tool may touch besides DataDir: the config file, the
+	// binary. Each is held under all its names: as spelled, by each link on the way, and where it
+	// ends. So is DataDir.
 	Protect []string
 	// Logger gets what an operator should know. nil: silent. Never file contents.
 	Logger *slog.Logger
-	// GitUser says where the user's own git configuration is, whose core.excludesFile Glob and Grep obey with respect_gitignore, and
-	// where "~/" leads in a repository's. The zero value: nowhere.
+	// GitUser says where the user's own git configuration is. Glob and Grep obey its core.excludesFile
+	// with respect_gitignore. It also says where "~/" leads in a repository's. The zero value:
+	// nowhere.
 	GitUser ignore.User
 	// Identities are age identities ("AGE-SECRET-KEY-1…") to read encrypted checkpoints with.
 	Identities []string
@@ -57,10 +60,11 @@ type Options struct {
 	Progress func(what string, done, total int)
 	// RootMayBeGone opens the suite although workspace_root can't be searched: for who brings it back.
 	RootMayBeGone bool
-	// Hooks run around every call, before those that [tools.fs.hooks] names. Their Observer is for metrics and traces: package
-	// telemetry makes one.
+	// Hooks run around every call, before those that [tools.fs.hooks] names. Their Observer is for
+	// metrics and traces: package telemetry makes one.
 	Hooks hook.Set
-	// Worker is the command line that runs a reader in a process of its own (see readers.RunWorker). Empty: such readers are off.
+	// Worker is the command line that runs a reader in a process of its own; see readers.RunWorker.
+	// Empty: such readers are off.
 	Worker []string
 }
 
@@ -86,13 +90,14 @@ func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (*
 	return s, nil
 }
 
-// OpenEngine opens what a suite stands on, as Open does, for who has other dialects stand on it too:
-// Over makes the suite. others are what those dialects offer.
+// OpenEngine opens what a suite stands on, as Open does. It is for who has other dialects stand on
+// it too; others are what those offer. Over makes the suite.
 func OpenEngine(cfg config.Config, o Options, others ...Definition) (*engine.Engine, error) {
 	return openEngine(cfg, o, others, nil)
 }
 
-func openEngine(cfg config.Config, o Options, others []Definition, fault func(op string) *guardfs.Fault) (*engine.Engine, error) {
+func openEngine(cfg config.Config, o Options, others []Definition,
+	fault func(op string) *guardfs.Fault) (*engine.Engine, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
@@ -105,7 +110,8 @@ func openEngine(cfg config.Config, o Options, others []Definition, fault func(op
 	}
 	changes := slices.ContainsFunc(defs, func(d Definition) bool { return !d.ReadOnly })
 	e, err := engine.Open(cfg, engine.Host{
-		DataDir: o.DataDir, Approver: o.Approver, Protect: o.Protect, Logger: o.Logger, GitUser: o.GitUser,
+		DataDir: o.DataDir, Approver: o.Approver, Protect: o.Protect, Logger: o.Logger,
+		GitUser:    o.GitUser,
 		Identities: o.Identities, Progress: o.Progress, Worker: o.Worker, Hooks: o.Hooks, Fault: fault,
 		RootMayBeGone: o.RootMayBeGone, ReadOnly: !changes,
 	})
@@ -128,9 +134,9 @@ func DefinitionsUnder(p config.Policy) ([]Definition, error) {
 	return (&Suite{tools: lists}).Definitions(), nil
 }
 
-// Check finds what is wrong with a configuration: what config.Check finds, and what takes the tools, or a look at the file system, to
-// know. Its errors are *config.Problem, joined where there are several; config.Locate adds where in a file they stand. Open does
-// the same.
+// Check finds what is wrong with a configuration: what config.Check finds, and what takes the
+// tools, or a look at the file system, to know. Open does the same. Its errors are *config.Problem,
+// joined where there are several; config.Locate adds where in a file they stand.
 func Check(cfg config.Config) error {
 	err := cfg.Check()
 	if err == nil {
@@ -151,11 +157,12 @@ func someTool(p config.Policy) error {
 	if defs, _ := DefinitionsUnder(config.Policy{Allow: p.Allow}); len(defs) == 0 {
 		key = "tools.policy.allow"
 	}
-	return &config.Problem{Key: key, Why: "leaves no tool at all", Hint: "name one of them, as \"Read\""}
+	return &config.Problem{Key: key, Why: "leaves no tool at all", Hint: "name one of them, as " +
+		"\"Read\""}
 }
 
-// Warnings are what is right and may still be meant otherwise: those of the configuration itself, and
-// what a look at the file system adds of rules that do nothing.
+// Warnings are what is right and may still be meant otherwise: those of the configuration itself,
+// and rules that a look at the file system shows to do nothing.
 func Warnings(cfg config.Config) []*config.Problem {
 	return append(cfg.Warnings(), engine.IdleRules(cfg.Tools.FS)...)
 }

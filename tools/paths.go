@@ -75,12 +75,14 @@ func pathKey(args any) (key string, isFile bool) {
 // badPath explains a path that names nothing, and where it can be mended says how.
 func (a *about) badPath() *Refusal {
 	e := factsOf[*guardfs.BadPathError](a)
-	r := &Refusal{Reason: KindBadRequest, FilePath: e.Path, Message: quote(e.Path) + " is not a usable path: " + e.Why, Hint: "Send an absolute path."}
+	r := &Refusal{Reason: KindBadRequest, FilePath: e.Path, Message: quote(e.Path) +
+		" is not a usable path: " + e.Why, Hint: "Send an absolute path."}
 	switch {
 	case e.Path == "":
 		r.Message = "the path is empty"
 	case path.IsAbs(e.Path):
-		r.Hint = "Send the plain name of a file or directory: no slash at its end, no NUL byte, at most 255 bytes a name and 4095 in all."
+		r.Hint = "Send the plain name of a file or directory: no slash at its end, no NUL byte, at " +
+			"most 255 bytes a name and 4095 in all."
 	}
 	abs := a.s.absolute(e.Path)
 	if abs == "" {
@@ -111,7 +113,8 @@ func (s *Suite) absolute(p string) string {
 	case p == "", root == "", path.IsAbs(p), strings.Contains(p, "://"):
 		return ""
 	}
-	if abs := path.Join(root, p); abs == root || strings.HasPrefix(abs, strings.TrimSuffix(root, "/")+"/") {
+	if abs := path.Join(root, p); abs == root || strings.HasPrefix(abs,
+		strings.TrimSuffix(root, "/")+"/") {
 		return abs
 	}
 	return ""
@@ -119,7 +122,8 @@ func (s *Suite) absolute(p string) string {
 
 func (a *about) symlink() *Refusal {
 	e := factsOf[*guardfs.SymlinkError](a)
-	r := &Refusal{Reason: KindSymlinkRefused, Message: quote(e.Path) + " is a symbolic link, and links are not written through", Hint: "Use the path of the real file."}
+	r := &Refusal{Reason: KindSymlinkRefused, Message: quote(e.Path) + " is a symbolic link, and " +
+		"links are not written through", Hint: "Use the path of the real file."}
 	target := e.Target
 	if !filepath.IsAbs(target) {
 		target = path.Join(path.Dir(e.Path), target)
@@ -142,7 +146,8 @@ func (a *about) symlink() *Refusal {
 
 func (a *about) notRegular() *Refusal {
 	e, asked := factsOf[*guardfs.NotRegularError](a), a.named()
-	r := &Refusal{Reason: KindNotRegularFile, Message: quote(asked) + " is a " + e.Kind + ", not a regular file", Hint: "Only regular files can be read and changed."}
+	r := &Refusal{Reason: KindNotRegularFile, Message: quote(asked) + " is a " + e.Kind +
+		", not a regular file", Hint: "Only regular files can be read and changed."}
 	if e.Kind != "directory" {
 		return r
 	}
@@ -207,7 +212,8 @@ func (f entriesField) Text() string {
 // this session may see.
 func (a *about) missing() *Refusal {
 	asked := a.named()
-	r := &Refusal{Reason: KindNotFound, FilePath: asked, Message: quote(asked) + " does not exist", Hint: "Check the path with Glob."}
+	r := &Refusal{Reason: KindNotFound, FilePath: asked, Message: quote(asked) + " does not exist",
+		Hint: "Check the path with Glob."}
 	if asked == "" {
 		return r
 	}
@@ -217,7 +223,8 @@ func (a *about) missing() *Refusal {
 		return r
 	}
 	if near.Depth == 0 && slices.Contains(near.Names, path.Base(asked)) {
-		if clean := path.Clean(asked); slices.Contains(strings.Split(asked, "/"), "..") { // what it goes up from is missing
+		// What it goes up from is missing.
+		if clean := path.Clean(asked); slices.Contains(strings.Split(asked, "/"), "..") {
 			r.Hint = "Without the .. it would be " + clean + "."
 			return a.instead(r, clean)
 		}
@@ -229,11 +236,13 @@ func (a *about) missing() *Refusal {
 	near.Names = slices.DeleteFunc(slices.Clone(near.Names), func(n string) bool {
 		bad := !utf8.ValidString(n)
 		// Answers show each byte of it that is none of UTF-8 as U+FFFD, and a call sends that back.
-		unsayable = unsayable || bad && near.Depth == 0 && string([]rune(strings.TrimSuffix(n, "/"))) == path.Base(asked)
+		unsayable = unsayable || bad && near.Depth == 0 &&
+			string([]rune(strings.TrimSuffix(n, "/"))) == path.Base(asked)
 		return bad
 	})
 	if unsayable {
-		r.Message = quote(asked) + " stands for a name that holds bytes which are not UTF-8; no call can name that file"
+		r.Message = quote(asked) + " stands for a name that holds bytes which are not UTF-8; no call " +
+			"can name that file"
 		r.Hint = "Ask the user to rename it."
 		return r
 	}
@@ -316,8 +325,9 @@ func similar(name string, names []string) []string {
 // maxNearDirs bounds the directories that are looked into for one hint.
 const maxNearDirs = 40
 
-// elsewhere looks for the same name in the directories around: those beside the one that was asked for, those in it, and where that one does not
-// exist, those that are called like it. Only what the session may list is found.
+// elsewhere looks for the same name in the directories around: those beside the one that was asked
+// for and those in it. Where that one does not exist, it looks in those that are called like it.
+// Only what the session may list is found.
 func (a *about) elsewhere(near engine.Nearby, asked string) []string {
 	base := foldName(path.Base(asked))
 	var dirs []string
@@ -348,7 +358,8 @@ func (a *about) elsewhere(near engine.Nearby, asked string) []string {
 			continue
 		}
 		for _, name := range in.Names {
-			if p := path.Join(in.Dir, name); foldName(name) == base && p != asked && !slices.Contains(found, p) {
+			if p := path.Join(in.Dir, name); foldName(name) == base && p != asked &&
+				!slices.Contains(found, p) {
 				found = append(found, p)
 			}
 		}
@@ -356,17 +367,19 @@ func (a *about) elsewhere(near engine.Nearby, asked string) []string {
 	return found
 }
 
-// pathDenied is the one answer for a path that policy closes, whatever rule does: the words must not tell where there are rules. The
-// audit log names the rule.
+// pathDenied is the one answer for a path that policy closes, whatever rule does. Its words must
+// not tell where there are rules; the audit log names the rule.
 func (a *about) pathDenied() *Refusal {
-	r := &Refusal{Reason: KindPathDenied, FilePath: a.Path, Message: "this session may not touch this path", Hint: "Use another path, or ask the user."}
+	r := &Refusal{Reason: KindPathDenied, FilePath: a.Path, Message: "this session may not touch " +
+		"this path", Hint: "Use another path, or ask the user."}
 	if root := a.s.cfg.WorkspaceRoot; root != "" {
 		r.Hint = "Use another path, or ask the user; the workspace is " + root + "."
 	}
 	return r
 }
 
-// outOfScope says which scope leaves a path out. It is the one answer for such paths, whatever is there.
+// outOfScope says which scope leaves a path out. It is the one answer for such paths, whatever is
+// there.
 func outOfScope(a *about) *Refusal {
 	what := "read"
 	if factsOf[*policy.OutOfScope](a).Writable {
@@ -391,7 +404,8 @@ func firstUnseen(s *ledger.Seen) int {
 func unseen(s *ledger.Seen) string {
 	var out []string
 	next := 1
-	for _, r := range append(slices.Clone(s.Ranges), ledger.Range{First: s.Lines + 1, Last: s.Lines + 1}) {
+	for _, r := range append(slices.Clone(s.Ranges),
+		ledger.Range{First: s.Lines + 1, Last: s.Lines + 1}) {
 		switch last := r.First - 1; {
 		case last < next:
 		case len(out) == 5:
@@ -410,7 +424,8 @@ func unseen(s *ledger.Seen) string {
 // can't play tricks.
 func quote(s string) string { return strconv.QuoteToGraphic(s) }
 
-// quoteShort is quote of what need not be shown whole: nobody looks for the end of a name of 100 KB in an error.
+// quoteShort is quote of what need not be shown whole: nobody looks for the end of a name of 100 KB
+// in an error.
 func quoteShort(s string) string {
 	const most = 200
 	if len(s) <= most {

@@ -60,7 +60,8 @@ func (c *Content) MarshalJSON() ([]byte, error) {
 var readTool = define[ReadArgs](Tool{
 	Name:  "Read",
 	Title: "Read a file",
-	Description: "Reads text (numbered lines), images, PDFs, notebooks and documents; a window at a time: go on with next_offset. " +
+	Description: "Reads text (numbered lines), images, PDFs, notebooks and documents; a window at a " +
+		"time: go on with next_offset. " +
 		"Kinds go by content, not by name.",
 	Effect: Reads,
 }, runRead)
@@ -89,7 +90,8 @@ func (s *Suite) look(
 	ctx context.Context, f *engine.Source, a *ReadArgs, out *Content,
 ) (*engine.Sight, error) {
 	src := readers.Source{
-		R: f.ReaderAt, Size: f.Info.Size, Name: f.Path, ID: f.Info.ID.String(), Changed: f.Info.ChangeTime,
+		R: f.ReaderAt, Size: f.Info.Size, Name: f.Path, ID: f.Info.ID.String(),
+		Changed: f.Info.ChangeTime,
 	}
 	body, err := s.engine.Readers().Read(ctx, src, s.readOptions(a))
 	if err != nil {
@@ -101,7 +103,8 @@ func (s *Suite) look(
 		Hash: seen.Sum, Whole: seen.Whole && !seen.Lossy, Lossy: seen.Lossy,
 		Unit: seen.Unit, Lines: seen.Total,
 	}
-	if sight.Hash == "" && s.engine.Tracks() && f.Info.Size <= max(s.cfg.MaxReadBytes, engine.InMemory) {
+	if sight.Hash == "" && s.engine.Tracks() && f.Info.Size <= max(s.cfg.MaxReadBytes,
+		engine.InMemory) {
 		if sight.Hash, err = f.Hash(ctx); err != nil {
 			return nil, err
 		}
@@ -118,9 +121,12 @@ func (s *Suite) look(
 func (s *Suite) readOptions(a *ReadArgs) readers.Options {
 	fs := s.cfg
 	o := readers.Options{
-		Offset: value(a.Offset), Limit: value(a.Limit), Pages: value(a.Pages), Tail: value(a.Tail), Column: value(a.Column),
-		MaxBytes: s.readCap, MaxFileBytes: fs.MaxReadBytes, AllowLarge: value(a.AllowLarge), BinaryPolicy: fs.BinaryPolicy,
-		LineNumbers: fs.LineNumbers, Encoding: value(a.Encoding), Render: value(a.Render), Source: a.Render != nil && !*a.Render,
+		Offset: value(a.Offset), Limit: value(a.Limit), Pages: value(a.Pages), Tail: value(a.Tail),
+		Column:   value(a.Column),
+		MaxBytes: s.readCap, MaxFileBytes: fs.MaxReadBytes, AllowLarge: value(a.AllowLarge),
+		BinaryPolicy: fs.BinaryPolicy,
+		LineNumbers:  fs.LineNumbers, Encoding: value(a.Encoding), Render: value(a.Render),
+		Source:       a.Render != nil && !*a.Render,
 		ImageMaxEdge: fs.ImageMaxEdge, ImageMaxBytes: fs.ImageMaxBytes,
 	}
 	return o

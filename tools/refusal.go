@@ -98,7 +98,8 @@ func (r *Refusal) MarshalJSON() ([]byte, error) {
 	return append(head, own[1:]...), nil
 }
 
-// refuse tells a model of an error. nil means that the host is broken, or that the suite was closed.
+// refuse tells a model of an error. nil means that the host is broken, or that the suite was
+// closed.
 func (s *Suite) refuse(c *engine.Call, tool string, args any, err error) *Refusal {
 	r, ok := errors.AsType[*Refusal](err)
 	if !ok {
@@ -168,33 +169,46 @@ func partRead(r *Refusal, path string, seen *ledger.Seen) {
 	unit := cmp.Or(seen.Unit, "line")
 	switch {
 	case len(seen.Ranges) == 0 && seen.Unit == "":
-		r.Message = "nothing of what is in this file could be shown to this session; a full overwrite would drop it unseen"
+		r.Message = "nothing of what is in this file could be shown to this session; a full overwrite " +
+			"would drop it unseen"
 		r.Hint, r.Next = "Send acknowledge: true if all of it should be replaced.", nil
 		return
 	case unit == "source line":
-		r.Message = "this session has seen the text of this file, but not its source, which a full overwrite would drop"
+		r.Message = "this session has seen the text of this file, but not its source, which a full " +
+			"overwrite would drop"
 		r.Hint = "Read the source first, or send acknowledge: true to replace all of it."
 		r.Next = &NextCall{"Read", map[string]any{"file_path": path, "render": false}}
 		return
 	case seen.Lossy && seen.Lines >= 0 && first > seen.Lines:
-		r.Message = "this session has seen all the text that can be shown of this file, but there is more in it (layout, and perhaps pictures, formulas, macros or deleted text), which a full overwrite would drop"
-		r.Hint, r.Next = "Send acknowledge: true if all of it should be replaced; to keep the rest, make the change with a program for such files.", nil
+		r.Message = "this session has seen all the text that can be shown of this file, but there is " +
+			"more in it (layout, and perhaps pictures, formulas, macros or deleted text), which a full " +
+			"overwrite would drop"
+		r.Hint, r.Next = "Send acknowledge: true if all of it should be replaced; to keep the rest, "+
+			"make the change with a program for such files.", nil
 		return
 	case seen.Lines < 0:
-		r.Message = "this session has read only a part of the file; a full overwrite would drop what it has not seen"
+		r.Message = "this session has read only a part of the file; a full overwrite would drop what " +
+			"it has not seen"
 	case len(seen.Ranges) == 0:
-		r.Message = fmt.Sprintf("this session has read none of the %s as they are now; a full overwrite would drop what it has not seen", plural(seen.Lines, unit))
+		r.Message = fmt.Sprintf("this session has read none of the %s as they are now; a full "+
+			"overwrite would drop what it has not seen", plural(seen.Lines, unit))
 	default:
-		r.Message = fmt.Sprintf("this session has read %d of the %s (not %s); a full overwrite would drop what it has not seen", seen.Shown(), plural(seen.Lines, unit), unseen(seen))
+		r.Message = fmt.Sprintf("this session has read %d of the %s (not %s); a full overwrite would "+
+			"drop what it has not seen", seen.Shown(), plural(seen.Lines, unit), unseen(seen))
 	}
-	r.Hint = "Read the rest first, use Edit to change only what was seen, or send acknowledge: true to replace all of it."
+	r.Hint = "Read the rest first, use Edit to change only what was seen, or send acknowledge: true " +
+		"to replace all of it."
 	args := map[string]any{"file_path": path}
 	switch {
 	case unit == "cell":
-		r.Hint = "Use NotebookEdit to change cells, read the rest (of a cell that is cut: the source, with encoding: utf-8), or send acknowledge: true to replace all of it."
+		r.Hint = "Use NotebookEdit to change cells, read the rest (of a cell that is cut: the source, " +
+			"with encoding: utf-8), or send acknowledge: true to replace all of it."
 		args["offset"] = first
-	case unit == "line" && len(seen.Ranges) > 0 && (first == 1 && seen.Ranges[0].First == 2 || first > 1 && len(seen.Ranges) > 1 && seen.Ranges[1].First == first+1):
-		args["offset"], args["column"] = first, 1 // one line between others: it was too long to be shown with them
+	case unit == "line" && len(seen.Ranges) > 0 &&
+		(first == 1 && seen.Ranges[0].First == 2 || first > 1 && len(seen.Ranges) > 1 &&
+			seen.Ranges[1].First == first+1):
+		// One line between others: it was too long to be shown with them.
+		args["offset"], args["column"] = first, 1
 	case unit == "page":
 		args["pages"] = fmt.Sprint(first)
 		if last := min(first+readers.MaxPages-1, seen.Lines); last > first {

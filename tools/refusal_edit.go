@@ -59,7 +59,8 @@ type contextOfMatch struct {
 // Text shows where the matches are and how the first ones become unique.
 func (n notUniqueFields) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "matches at lines %s", strings.Trim(strings.ReplaceAll(fmt.Sprint(n.Lines), " ", ", "), "[]"))
+	fmt.Fprintf(&b, "matches at lines %s", strings.Trim(strings.ReplaceAll(fmt.Sprint(n.Lines), " ",
+		", "), "[]"))
 	for _, c := range n.Contexts {
 		fmt.Fprintf(&b, "\nfor line %d use old_string:\n%s", c.Line, c.OldString)
 	}
@@ -85,7 +86,8 @@ func (a *about) index(i int) *int {
 	return &i
 }
 
-// editing refuses an edit in the words of its error. Which edit it was goes without saying where there is but one.
+// editing refuses an edit in the words of its error. It names the edit where there is more than
+// one.
 func editing(hint string) wording {
 	return func(a *about) *Refusal {
 		m := a.Facts.(error).Error()
@@ -102,27 +104,33 @@ func notUnique(a *about) *Refusal {
 	for _, c := range e.Contexts {
 		f.Contexts = append(f.Contexts, contextOfMatch{c.Line, c.OldString})
 	}
-	r := &Refusal{Message: fmt.Sprintf("%sold_string matches %d places%s", a.which(e.Index), e.Count, untouched),
-		Hint: "Send one of contexts as old_string with new_string widened the same way, or set replace_all to change them all.", Fields: f}
+	r := &Refusal{Message: fmt.Sprintf("%sold_string matches %d places%s", a.which(e.Index),
+		e.Count, untouched),
+		Hint: "Send one of contexts as old_string with new_string widened the same way, or set " +
+			"replace_all to change them all.", Fields: f}
 	if e.Strategy != "" && e.Strategy != edit.StrategyExact && e.Strategy != edit.StrategyLineEndings {
-		r.Hint = "None is exactly old_string: send one of contexts as old_string, with new_string widened the same way and written as the file writes it."
+		r.Hint = "None is exactly old_string: send one of contexts as old_string, with new_string " +
+			"widened the same way and written as the file writes it."
 	}
 	return r
 }
 
 func unencodable(a *about) *Refusal {
 	e := factsOf[*edit.UnencodableError](a)
-	what, hint := "new_string", "Use a character that "+e.Encoding+" has, or ask the user to convert the file to UTF-8"+guessed(e.Guessed)+"."
+	what, hint := "new_string", "Use a character that "+e.Encoding+" has, or ask the user to "+
+		"convert the file to UTF-8"+guessed(e.Guessed)+"."
 	if a.tool == "Write" {
 		what, hint = "content", `Use a character that `+e.Encoding+` has, or set encoding: "utf-8" to convert the file.`
 	}
 	return &Refusal{Hint: hint,
-		Message: fmt.Sprintf("%s%s holds %q (U+%04X, line %d column %d), which %s can't hold%s", a.which(e.Index), what, e.Char, e.Char, e.Line, e.Column, e.Encoding, untouched)}
+		Message: fmt.Sprintf("%s%s holds %q (U+%04X, line %d column %d), which %s can't hold%s",
+			a.which(e.Index), what, e.Char, e.Char, e.Line, e.Column, e.Encoding, untouched)}
 }
 
 func badEncoding(a *about) *Refusal {
 	e := factsOf[*edit.EncodingError](a)
-	r := editing("Leave encoding out, or send a name such as utf-8, utf-16le, windows-1252, gb18030 or shift_jis.")(a)
+	r := editing("Leave encoding out, or send a name such as utf-8, utf-16le, windows-1252, gb18030 " +
+		"or shift_jis.")(a)
 	known := slices.Contains(readers.Encodings(), strings.ToLower(e.Name))
 	if e.Is || known { // at best it can be read: its bytes can't be spliced
 		r.Reason, r.Hint = KindUnsupported, `Ask the user to convert it to UTF-8.`
@@ -139,21 +147,26 @@ func badEncoding(a *about) *Refusal {
 	return r
 }
 
-// noMatch says what to do about an old_string that was not found. A next that changes the file is given only where both of its
-// strings are known to be right.
+// noMatch says what to do about an old_string that was not found. It gives a next that changes the
+// file only where both of its strings are known to be right.
 func noMatch(a *about) *Refusal {
 	e := factsOf[*edit.NoMatchError](a)
-	r := &Refusal{Message: a.which(e.Index) + "old_string was not found" + because(e.Cause) + untouched,
-		Fields: noMatchFields{a.index(e.Index), e.Cause, e.Line, e.EndLine, e.Region, e.Diff, e.Resend, e.TextThere, e.Detail}}
-	region := &NextCall{"Read", map[string]any{"file_path": a.path, "offset": e.Line, "limit": max(1, e.EndLine-e.Line+1)}}
+	r := &Refusal{Message: a.which(e.Index) + "old_string was not found" +
+		because(e.Cause) + untouched,
+		Fields: noMatchFields{a.index(e.Index), e.Cause, e.Line, e.EndLine, e.Region, e.Diff, e.Resend,
+			e.TextThere, e.Detail}}
+	region := &NextCall{"Read", map[string]any{"file_path": a.path, "offset": e.Line,
+		"limit": max(1, e.EndLine-e.Line+1)}}
 	if e.Repaired != nil && a.tool == "Edit" {
-		r.Next = again(a.tool, a.args, map[string]any{"old_string": e.Repaired.Old, "new_string": e.Repaired.New})
+		r.Next = again(a.tool, a.args, map[string]any{"old_string": e.Repaired.Old,
+			"new_string": e.Repaired.New})
 	}
 	switch {
 	case r.Next != nil:
 		r.Hint = "Send next: both strings are repaired in it."
 	case e.Partial && e.Resend != "": // merely alike: whether it is the place is for the model to see
-		r.Hint = "If the region is what is meant, send resend as old_string, with new_string made to fit it."
+		r.Hint = "If the region is what is meant, send resend as old_string, with new_string made to " +
+			"fit it."
 		r.Next = region
 	case e.Resend != "": // no next: new_string is most likely damaged as old_string was
 		r.Hint = "Repair both strings: old_string becomes resend, and " + repairOfNew(e.Cause) + "."
@@ -161,7 +174,8 @@ func noMatch(a *about) *Refusal {
 		r.Hint = fmt.Sprintf("Read lines %d to %d and copy old_string from there.", e.Line, e.EndLine)
 		r.Next = region
 	case e.TextThere != "":
-		r.Hint = "text_there is what the edits before this one made, around the last of them: copy old_string from there, or Read the file for what lies elsewhere."
+		r.Hint = "text_there is what the edits before this one made, around the last of them: copy " +
+			"old_string from there, or Read the file for what lies elsewhere."
 		r.Next = read(a.path)
 	default:
 		r.Hint = "Read the file and copy old_string from it."
@@ -241,21 +255,26 @@ func because(cause string) string {
 
 // accident is a change that is most likely not meant.
 func accident(f engine.GuardFacts) *Refusal {
-	guard, of, hint := "overwrite", "content", "Send the whole content, or use Edit for the part that changes; acknowledge: true if the line is meant."
+	guard, of, hint := "overwrite", "content", "Send the whole content, or use Edit for the part "+
+		"that changes; acknowledge: true if the line is meant."
 	if f.Edit {
-		guard, of, hint = "edit", "result", "Send all of the new text, or a smaller old_string; acknowledge: true if the line is meant."
+		guard, of, hint = "edit", "result", "Send all of the new text, or a smaller old_string; "+
+			"acknowledge: true if the line is meant."
 	}
 	switch {
 	case f.Guard == "empties" && f.Edit:
 		return guarded(guard, "this would empty the file", "Set acknowledge: true if that is meant.")
 	case f.Guard == "empties":
-		return guarded(guard, "this would empty a file that has content", "Set acknowledge: true if that is meant.")
+		return guarded(guard, "this would empty a file that has content", "Set acknowledge: true if "+
+			"that is meant.")
 	}
-	return guarded(guard, fmt.Sprintf("%s in line %d of the %s stands for %s of code that it would delete", quote(f.Text), f.Line, of, plural(f.Removed, "line")), hint)
+	return guarded(guard, fmt.Sprintf("%s in line %d of the %s stands for %s of code that it would "+
+		"delete", quote(f.Text), f.Line, of, plural(f.Removed, "line")), hint)
 }
 
 func guarded(guard, what, hint string) *Refusal {
-	return &Refusal{Reason: KindBadRequest, Message: what + "; nothing was changed", Hint: hint, Fields: struct {
-		Guard string `json:"guard"`
-	}{guard}}
+	return &Refusal{Reason: KindBadRequest, Message: what + "; nothing was changed", Hint: hint,
+		Fields: struct {
+			Guard string `json:"guard"`
+		}{guard}}
 }

@@ -12,7 +12,8 @@ import (
 func badPattern(a *about) *Refusal {
 	e := factsOf[*match.PatternError](a)
 	r := &Refusal{Message: fmt.Sprintf("the pattern can't be used: %s (at byte %d)", e.Why, e.Offset),
-		Hint: "Mend it there, or search for a part of it that stands in the text as it is.", Fields: struct {
+		Hint: "Mend it there, or search for a part of it that stands in the text as it is.",
+		Fields: struct {
 			Offset  int    `json:"pattern_offset"`
 			Suggest string `json:"suggested_pattern,omitempty"`
 		}{e.Offset, e.Suggest}}
@@ -35,21 +36,24 @@ func badPattern(a *about) *Refusal {
 	return r
 }
 
-// unknownType names the types that may be meant; where none is near, the extension is what was meant.
+// unknownType names the types that may be meant. Where none is near, the extension is what was
+// meant.
 func unknownType(a *about) *Refusal {
 	e := factsOf[*grep.TypeError](a)
 	r := &Refusal{Message: fmt.Sprintf("there is no file type %q", e.Type)}
 	sent, _ := asMap(a.args)["type"].(string)
 	switch n := len(e.Nearest); {
 	case n == 0:
-		r.Hint = "The types are those of rg --type-list, such as py, ts and rust; for others use glob, like *.ext."
+		r.Hint = "The types are those of rg --type-list, such as py, ts and rust; for others use glob, " +
+			"like *.ext."
 	case n == 1:
 		r.Hint = "Use " + e.Nearest[0] + ", or glob."
 	default:
 		r.Hint = "Use one of " + strings.Join(e.Nearest, ", ") + ", or glob."
 	}
 	if len(e.Nearest) > 0 {
-		r.Next = again(a.tool, a.args, map[string]any{"type": strings.Replace(sent, e.Type, e.Nearest[0], 1)})
+		r.Next = again(a.tool, a.args, map[string]any{"type": strings.Replace(sent, e.Type,
+			e.Nearest[0], 1)})
 	}
 	return r
 }

@@ -38,7 +38,8 @@ func plainly(message, hint string, next ...func(*about) *NextCall) wording {
 		if why, ok := fact.(engine.Why); ok {
 			fact = words(why)
 		}
-		r := &Refusal{Hint: hint, Message: strings.NewReplacer("{path}", quote(a.named()), "{true}", quote(a.Path), "{shown}", edit.ShownPath(a.Path), "{fact}", fmt.Sprint(fact)).Replace(message)}
+		r := &Refusal{Hint: hint, Message: strings.NewReplacer("{path}", quote(a.named()), "{true}",
+			quote(a.Path), "{shown}", edit.ShownPath(a.Path), "{fact}", fmt.Sprint(fact)).Replace(message)}
 		for _, of := range next {
 			r.Next = of(a)
 		}
@@ -56,9 +57,11 @@ var sentences = map[engine.Cause]wording{
 	engine.BadName: func(a *about) *Refusal {
 		f := factsOf[engine.NameFacts](a)
 		if f.Bytes > 0 {
-			return &Refusal{Message: fmt.Sprintf("the name of the %s has %d bytes", f.What, f.Bytes), Hint: fmt.Sprintf("Use a name of at most %d bytes.", engine.MaxName)}
+			return &Refusal{Message: fmt.Sprintf("the name of the %s has %d bytes", f.What, f.Bytes),
+				Hint: fmt.Sprintf("Use a name of at most %d bytes.", engine.MaxName)}
 		}
-		return &Refusal{Message: "the name of the " + f.What + " holds bytes that are not printable text", Hint: "Use printable characters."}
+		return &Refusal{Message: "the name of the " + f.What + " holds bytes that are not printable text",
+			Hint: "Use printable characters."}
 	},
 	badArgs: func(a *about) *Refusal {
 		e := factsOf[*badArgument](a)
@@ -73,8 +76,10 @@ var sentences = map[engine.Cause]wording{
 	engine.NotRegular: (*about).notRegular,
 	engine.ParentMissing: func(a *about) *Refusal {
 		missing := factsOf[*guardfs.MissingParentError](a).Missing
-		return &Refusal{Message: "the directory " + quote(missing) + " does not exist, and this tool makes none",
-			Hint: "Write into a directory that exists, or make " + quote(missing) + " first.", Fields: struct {
+		return &Refusal{Message: "the directory " + quote(missing) + " does not exist, and this tool " +
+			"makes none",
+			Hint: "Write into a directory that exists, or make " + quote(missing) + " first.",
+			Fields: struct {
 				Missing string `json:"missing_parent"`
 			}{missing}}
 	},
@@ -98,16 +103,20 @@ var sentences = map[engine.Cause]wording{
 		}
 		return &Refusal{Message: msg, Hint: "Call again in a moment."}
 	},
-	engine.Unsettled: plainly("whether the change {fact}, which was cut off, was made is not known yet; nothing was restored",
-		"Call again in a moment. If it stays so, ask the user to end a process of moltis-fs that stands still and holds the locks of its files."),
+	engine.Unsettled: plainly("whether the change {fact}, which was cut off, was made is not known "+
+		"yet; nothing was restored",
+		"Call again in a moment. If it stays so, ask the user to end a process of moltis-fs that "+
+			"stands still and holds the locks of its files."),
 	engine.NotEmpty: plainly("the directory {shown} is not empty", "Delete what is in it first."),
 
-	engine.UnsavedText: plainly("{shown} has unsaved text in the user's editor, which must be changed alone",
+	engine.UnsavedText: plainly("{shown} has unsaved text in the user's editor, which must be "+
+		"changed alone",
 		"Change this file by itself with Write or Edit, or ask the user to save it."),
 	engine.ClientFailed: plainly("the user's editor did not answer for {shown}: {fact}",
 		"Call again; if it stays so, tell the user."),
 
-	engine.Unread: plainly("this session has not read the file, and must before it changes it", "Read it, then repeat the call.", reading),
+	engine.Unread: plainly("this session has not read the file, and must before it changes it",
+		"Read it, then repeat the call.", reading),
 	engine.PartUnread: func(a *about) *Refusal {
 		r := &Refusal{}
 		partRead(r, a.path, factsOf[*ledger.Seen](a))
@@ -119,10 +128,12 @@ var sentences = map[engine.Cause]wording{
 		if f.Encoding != "" {
 			args["encoding"] = f.Encoding
 		}
-		return &Refusal{Message: fmt.Sprintf("this session has not seen lines %d to %d, and old_string is merely like what stands there; the file is untouched", f.First, f.Last),
+		return &Refusal{Message: fmt.Sprintf("this session has not seen lines %d to %d, and old_string "+
+			"is merely like what stands there; the file is untouched", f.First, f.Last),
 			Hint: "Read them, then repeat the call with their exact text.", Next: &NextCall{"Read", args}}
 	},
-	engine.NotAsShown: plainly("this is a file of kind {fact}: what Read shows of it is not its bytes, which an edit would damage; the file is untouched",
+	engine.NotAsShown: plainly("this is a file of kind {fact}: what Read shows of it is not its "+
+		"bytes, which an edit would damage; the file is untouched",
 		"Make the change with a program for such files, or ask the user how."),
 	engine.Accident: func(a *about) *Refusal { return accident(factsOf[engine.GuardFacts](a)) },
 	engine.DropsUnseen: func(a *about) *Refusal {
@@ -131,7 +142,8 @@ var sentences = map[engine.Cause]wording{
 		if cmp.Or(seen.Unit, "line") == "line" && seen.Lines > 0 {
 			part = fmt.Sprintf("%d of %d lines were read", seen.Shown(), seen.Lines)
 		}
-		r := guarded("overwrite", "this would drop more than half of a file of which only "+part, "Read the rest first, or set acknowledge: true if that is meant.")
+		r := guarded("overwrite", "this would drop more than half of a file of which only "+part,
+			"Read the rest first, or set acknowledge: true if that is meant.")
 		var way Refusal
 		if partRead(&way, a.path, seen); way.Next == nil { // what can be shown was
 			r.Hint = "Set acknowledge: true if that is meant."
@@ -140,42 +152,51 @@ var sentences = map[engine.Cause]wording{
 		return r
 	},
 	engine.Modified: func(a *about) *Refusal {
-		return modified(a, "the file changed since this session read it; nothing was changed by this call")
+		return modified(a, "the file changed since this session read it; nothing was changed by this "+
+			"call")
 	},
 	engine.Unexpected: func(a *about) *Refusal {
 		r := modified(a, "the file is not the content that expected_hash names; nothing was changed")
 		if factsOf[engine.HashFacts](a).Hash == "" {
-			r.Message = "the file does not exist, so it is not the content that expected_hash names; nothing was changed"
+			r.Message = "the file does not exist, so it is not the content that expected_hash names; " +
+				"nothing was changed"
 			r.Hint, r.Next = "Leave expected_hash out to create it, or check the path with Glob.", globbing(a)
 		}
 		return r
 	},
-	engine.ReadOnly: plainly("the file is read-only ({fact})", `Ask the user to make it writable, or the operator for read_only_files = "write".`),
+	engine.ReadOnly: plainly("the file is read-only ({fact})",
+		`Ask the user to make it writable, or the operator for read_only_files = "write".`),
 	engine.HardLinked: plainly(`the file is one of {fact} hard links to the same content, and hard_links = "refuse"`,
 		`Ask the user which name is meant, or the operator for hard_links = "break".`),
 
-	engine.NoMatch:        noMatch,
-	engine.NotUnique:      notUnique,
-	engine.Unencodable:    unencodable,
-	engine.DamagedBytes:   editing("Leave some text between them and the edit, or ask the user to repair that line; the encoding argument overrules what the file is taken for."),
-	engine.NoChange:       editing("Leave the edit out, or send the text that should be there instead."),
+	engine.NoMatch:     noMatch,
+	engine.NotUnique:   notUnique,
+	engine.Unencodable: unencodable,
+	engine.DamagedBytes: editing("Leave some text between them and the edit, or ask the user to " +
+		"repair that line; the encoding argument overrules what the file is taken for."),
+	engine.NoChange: editing("Leave the edit out, or send the text that should be there " +
+		"instead."),
 	engine.TooManyEdits:   editing("Make fewer or smaller replacements a call."),
 	engine.ResultTooLarge: editing("Make fewer or smaller replacements a call."),
 	engine.BadEncoding:    badEncoding,
 	engine.OldEmpty: func(a *about) *Refusal {
-		return &Refusal{Message: a.which(factsOf[*edit.EmptyOldError](a).Index) + "old_string is empty, which only creates a missing file or fills an empty one" + untouched,
+		return &Refusal{Message: a.which(factsOf[*edit.EmptyOldError](a).Index) + "old_string is " +
+			"empty, which only creates a missing file or fills an empty one" + untouched,
 			Hint: "Send the text to replace as old_string, or use Write to replace the whole file."}
 	},
 	engine.OldIsNew: func(a *about) *Refusal {
-		return &Refusal{Message: a.which(factsOf[*edit.SameError](a).Index) + "old_string and new_string are the same" + untouched,
+		return &Refusal{Message: a.which(factsOf[*edit.SameError](a).Index) + "old_string and " +
+			"new_string are the same" + untouched,
 			Hint: "Leave the edit out, or send the text that should be there instead."}
 	},
 	notNotebook: plainly("{fact}"+untouched,
-		"Use Edit on the file's text as Read shows it; where Read shows cells, the text comes with encoding: utf-8."),
+		"Use Edit on the file's text as Read shows it; where Read shows cells, the text comes with "+
+			"encoding: utf-8."),
 	noSuchCell: noCell,
 
 	engine.NotApproved: func(a *about) *Refusal {
-		r := &Refusal{Message: "the change was not approved; nothing was changed", Hint: "Ask the user what should be different before trying again."}
+		r := &Refusal{Message: "the change was not approved; nothing was changed",
+			Hint: "Ask the user what should be different before trying again."}
 		if a.Facts != "" {
 			r.Message = fmt.Sprintf("the change was not approved (%s); nothing was changed", a.Facts)
 		}
@@ -183,14 +204,18 @@ var sentences = map[engine.Cause]wording{
 	},
 	engine.NobodyToAsk: func(a *about) *Refusal {
 		return &Refusal{Message: "changes need approval and nobody can be asked; nothing was changed",
-			Hint: sentence(cmp.Or(factsOf[string](a), "ask the operator for a way to approve: a terminal, --approve elicitation, --yes, or require_approval = false"))}
+			Hint: sentence(cmp.Or(factsOf[string](a), "ask the operator for a way to approve: a terminal, "+
+				"--approve elicitation, --yes, or require_approval = false"))}
 	},
-	engine.TierBlocked: plainly("this caller may not make this call; nothing was done", "Tell the user, or do it another way."),
+	engine.TierBlocked: plainly("this caller may not make this call; nothing was done", "Tell the "+
+		"user, or do it another way."),
 	engine.HookBlocked: func(a *about) *Refusal {
-		return &Refusal{Message: factsOf[*hook.Error](a).Error(), Hint: "Do what the reason asks for, or tell the user; the same call is blocked again."}
+		return &Refusal{Message: factsOf[*hook.Error](a).Error(),
+			Hint: "Do what the reason asks for, or tell the user; the same call is blocked again."}
 	},
 	engine.HookFailed: func(a *about) *Refusal {
-		return &Refusal{Message: "the hook " + factsOf[*hook.Error](a).Hook + " could not answer, so the call is refused",
+		return &Refusal{Message: "the hook " + factsOf[*hook.Error](a).Hook + " could not answer, so " +
+			"the call is refused",
 			Hint: "Tell the user; the operator's log has the details."}
 	},
 	engine.Withheld: withheld,
@@ -206,7 +231,8 @@ var sentences = map[engine.Cause]wording{
 		err := factsOf[error](a)
 		r := &Refusal{Message: "the checkpoint could not be stored, so nothing was changed: " + err.Error(), Hint: "Tell the operator; changes wait until checkpoints can be stored again."}
 		if _, full := errors.AsType[*checkpoint.FullError](err); full { // all that may go has gone
-			r.Hint = "Change less at once, or ask the operator to make room: moltis-fs checkpoint unpin, moltis-fs checkpoint gc, or a larger max_bytes."
+			r.Hint = "Change less at once, or ask the operator to make room: moltis-fs checkpoint unpin, " +
+				"moltis-fs checkpoint gc, or a larger max_bytes."
 		} else if why := engine.Reason(err); why != nil && storeHints[why.Cause] != "" {
 			r.Hint = storeHints[why.Cause]
 		}
@@ -231,14 +257,16 @@ var sentences = map[engine.Cause]wording{
 	engine.AmbiguousTurn:  ambiguousTurn,
 	engine.PartialHistory: partial,
 	engine.NoCheckpoint:   noCheckpoint,
-	engine.NothingToUndo:  plainly("there is nothing to undo or redo in this session", "Look at the history with checkpoints_list.", listing),
-	engine.StoreDiskFull:  ofStore,
-	engine.StoreGone:      ofStore,
-	engine.StoreBusy:      ofStore,
-	engine.StoreReadOnly:  ofStore,
-	engine.StoreInUse:     ofStore,
+	engine.NothingToUndo: plainly("there is nothing to undo or redo in this session", "Look at the "+
+		"history with checkpoints_list.", listing),
+	engine.StoreDiskFull: ofStore,
+	engine.StoreGone:     ofStore,
+	engine.StoreBusy:     ofStore,
+	engine.StoreReadOnly: ofStore,
+	engine.StoreInUse:    ofStore,
 	engine.Sealed: func(a *about) *Refusal {
-		return &Refusal{Message: a.Err.Error(), Hint: "Ask the operator, who can read it with the identity file (--identity)."}
+		return &Refusal{Message: a.Err.Error(),
+			Hint: "Ask the operator, who can read it with the identity file (--identity)."}
 	},
 	engine.CorruptContent: plainly("the stored copy is damaged and was not used: {fact}",
 		"Restore another checkpoint, and tell the operator to run moltis-fs checkpoint check."),
@@ -246,8 +274,10 @@ var sentences = map[engine.Cause]wording{
 	engine.Conflicts: conflicts,
 	engine.BothKinds: conflicts,
 	engine.NotStored: notStored,
-	engine.WouldLose: onPath("what is at {shown} now is too large for the checkpoint store or excluded from it, so that overwriting it would lose it",
-		"Move it away or delete it into the trash first, or leave that path alone with on_conflict skip."),
+	engine.WouldLose: onPath("what is at {shown} now is too large for the checkpoint store or "+
+		"excluded from it, so that overwriting it would lose it",
+		"Move it away or delete it into the trash first, or leave that path alone with on_conflict "+
+			"skip."),
 	engine.NotInPlan:    notInPlan,
 	engine.Hidden:       hidden,
 	engine.NoTrash:      noTrash,
@@ -262,23 +292,30 @@ var sentences = map[engine.Cause]wording{
 		"Name a directory that holds less."),
 
 	engine.Absent: (*about).missing,
-	engine.NotPermitted: plainly("the system does not let us: {path} is not accessible to this process",
+	engine.NotPermitted: plainly("the system does not let us: {path} is not accessible to this "+
+		"process",
 		"Ask the user to change its permissions, or use another file."),
-	engine.NotADirectory: plainly("a part of {path} is a file, not a directory", "Check the path with Glob.", globbing),
-	engine.LinkLoop:      plainly("{path} is a loop of symbolic links", "Use the real path of the file."),
-	engine.NameTooLong:   plainly("the path, or a name in it, is too long", "Use a shorter path."),
-	engine.DiskFull:      plainly("the disk is full; nothing was changed", "Ask the user to free space, then call again."),
-	engine.DiskReadOnly:  plainly("the file system is read-only; nothing was changed", "Use another directory."),
-	engine.SystemError:   plainly("the system said: {fact}", "Try once more; if it stays, tell the user."),
+	engine.NotADirectory: plainly("a part of {path} is a file, not a directory", "Check the path "+
+		"with Glob.", globbing),
+	engine.LinkLoop: plainly("{path} is a loop of symbolic links", "Use the real path of the "+
+		"file."),
+	engine.NameTooLong: plainly("the path, or a name in it, is too long", "Use a shorter path."),
+	engine.DiskFull: plainly("the disk is full; nothing was changed", "Ask the user to free "+
+		"space, then call again."),
+	engine.DiskReadOnly: plainly("the file system is read-only; nothing was changed", "Use another directory."),
+	engine.SystemError: plainly("the system said: {fact}", "Try once more; if it stays, tell the "+
+		"user."),
 	engine.TookTooLong: func(a *about) *Refusal {
-		r := &Refusal{Message: "the call took too long and was stopped", Hint: "Ask for less: a narrower path, pattern or window."}
+		r := &Refusal{Message: "the call took too long and was stopped",
+			Hint: "Ask for less: a narrower path, pattern or window."}
 		if t := row(a.tool); t != nil && t.Effect != Reads {
 			r.Hint = "Look at the file, then send the change in smaller parts."
 		}
 		return r
 	},
 	engine.Cancelled: plainly("the call was cancelled", "Call again if the answer is still wanted."),
-	engine.Unknown:   plainly("the system failed in a way that has no name here", "Tell the user; the operator's log has the details."),
+	engine.Unknown: plainly("the system failed in a way that has no name here", "Tell the user; "+
+		"the operator's log has the details."),
 }
 
 // meanwhileWords say what somebody else did.
@@ -305,10 +342,12 @@ var meanwhileWords = map[guardfs.Meanwhile]string{
 	guardfs.TempSwapped:       "its temporary file was changed, or swapped for another",
 	guardfs.TempRemoved:       "its temporary file was removed",
 	guardfs.PublishedToo:      "somebody else published at the same moment",
-	guardfs.PublishedOrSwap:   "somebody else published at the same moment, or its temporary file was swapped for another",
-	guardfs.NotCompared:       "it could not be compared",
-	guardfs.NotRemoved:        "it could not be removed",
-	guardfs.BeingTakenBack:    "another change of it was cut off half-way and is being taken back; try again",
+	guardfs.PublishedOrSwap: "somebody else published at the same moment, or its temporary file " +
+		"was swapped for another",
+	guardfs.NotCompared: "it could not be compared",
+	guardfs.NotRemoved:  "it could not be removed",
+	guardfs.BeingTakenBack: "another change of it was cut off half-way and is being taken back; " +
+		"try again",
 }
 
 // meanwhile says what somebody else did, and what is left of it.
@@ -334,11 +373,15 @@ func (a *about) named() string { return cmp.Or(a.path, a.Path) }
 
 // storeHints say what can be done about a store that is well but can't be used here and now.
 var storeHints = map[engine.Cause]string{
-	engine.StoreDiskFull: "Ask the user to free space on that disk (moltis-fs checkpoint gc and moltis-fs trash empty give back what they can), then call again.",
-	engine.StoreGone:     "Ask the operator to put the store back where it was or, if it is gone for good, to restart the server.",
-	engine.StoreBusy:     "Call again in a moment. If it stays so, ask the user to look for a process of moltis-fs that stands still on this data directory, and to let it go on or end it.",
-	engine.StoreReadOnly: "Ask the operator for a data directory (--data-dir) that can be written to; what is stored can be looked at meanwhile.",
-	engine.StoreInUse:    "Wait until the operator's repair of the store has ended, then call again.",
+	engine.StoreDiskFull: "Ask the user to free space on that disk (moltis-fs checkpoint gc and " +
+		"moltis-fs trash empty give back what they can), then call again.",
+	engine.StoreGone: "Ask the operator to put the store back where it was or, if it is gone " +
+		"for good, to restart the server.",
+	engine.StoreBusy: "Call again in a moment. If it stays so, ask the user to look for a " +
+		"process of moltis-fs that stands still on this data directory, and to let it go on or end it.",
+	engine.StoreReadOnly: "Ask the operator for a data directory (--data-dir) that can be written " +
+		"to; what is stored can be looked at meanwhile.",
+	engine.StoreInUse: "Wait until the operator's repair of the store has ended, then call again.",
 }
 
 // ofStore refuses what a store that can't be used is needed for.
@@ -353,23 +396,27 @@ func ofStore(a *about) *Refusal {
 // modified refuses a change of what is not the content that was read or named.
 func modified(a *about, message string) *Refusal {
 	f := factsOf[engine.HashFacts](a)
-	return &Refusal{Message: message, Hint: "Read it again, then repeat the change on what is there now.", Next: read(a.path),
+	return &Refusal{Message: message, Hint: "Read it again, then repeat the change on what is there " +
+		"now.", Next: read(a.path),
 		Fields: modifiedFields{Diff: clip(f.Diff, maxDiff), SHA256: f.Hash, was: f.Was}}
 }
 
-// halfMade refuses a call that left something behind. No sentence of its cause is used: those say that nothing was changed.
+// halfMade refuses a call that left something behind. The sentences of its cause say that nothing
+// was changed, so that none of them is used.
 func halfMade(a *about) *Refusal {
 	const most = 20
 	f := factsOf[engine.HalfFacts](a)
 	r := &Refusal{Fields: halfMadeFields{f.Left[:min(most, len(f.Left))], len(f.Left), f.Checkpoint},
-		Message: "the change failed half-way (" + f.Err.Error() + "), and " + plural(len(f.Left), "path") + " could not be put back: what is there is changed, or may be"}
+		Message: "the change failed half-way (" + f.Err.Error() + "), and " +
+			plural(len(f.Left), "path") + " could not be put back: what is there is changed, or may be"}
 	if a.path == "" && len(f.Left) > 0 {
 		r.FilePath = f.Left[0]
 	}
 	r.Hint = "Tell the user, and read these paths before going on."
 	switch {
 	case f.Marked:
-		r.Hint = "The next start, and the next change of these paths, brings it to an end as soon as the system lets it. What others have changed since stays. " + r.Hint
+		r.Hint = "The next start, and the next change of these paths, brings it to an end as soon as " +
+			"the system lets it. What others have changed since stays. " + r.Hint
 	case f.Checkpoint != "":
 		r.Hint = "What was there is in checkpoint " + f.Checkpoint + ". " + r.Hint
 	}

@@ -69,8 +69,9 @@ func (a answer) Blocks() (out []dialect.Block, err error) {
 	return out, err
 }
 
-// withoutBytes takes every "base64" member out of an encoded payload. The key can't be mistaken for text: within a string its
-// quotes would be escaped. It is never the first member, and its value holds no quotes.
+// withoutBytes takes every "base64" member out of an encoded payload. No text can be mistaken for
+// the key: within a string its quotes would be escaped. It is never the first member, and its value
+// holds no quotes.
 func withoutBytes(body []byte) []byte {
 	key := []byte(`,"base64":"`)
 	var out []byte

@@ -57,5 +57,6 @@ func (s *Suite) searchRoot(given string) (string, error) {
 	if root := s.cfg.WorkspaceRoot; root != "" {
 		return root, nil
 	}
-	return "", bad("send path, an absolute directory, or have workspace_root configured", "no path is given and there is no workspace_root")
+	return "", bad("send path, an absolute directory, or have workspace_root configured", "no path "+
+		"is given and there is no workspace_root")
 }

@@ -35,8 +35,8 @@ type Suite struct {
 	close   func() error // the engine's, once; nil for one of others
 }
 
-// ErrClosed is the error of every call that comes after Close, and of one that Close met while it waited for its approver:
-// it has changed nothing.
+// ErrClosed is the error of every call after Close, and of one that Close met while it waited for
+// its approver. Such a call has changed nothing.
 var ErrClosed = engine.ErrClosed
 
 // Over is the suite over an engine that is open already, and that other dialects may stand on: one
@@ -50,11 +50,13 @@ func Over(e *engine.Engine) *Suite {
 	return s
 }
 
-// Close lets no call in any more, takes back the questions that wait for an answer, waits for the calls under way, and gives
-// back what Open took. A call whose question was taken back changes nothing and ends with ErrClosed; every other one runs to
-// its end, so whoever is in a hurry cancels the contexts of its calls. Closing again, at the same time too, waits
-// likewise and answers the same. It must not be called by Options.Progress, which a call under way waits for. A suite that is Over an
-// engine leaves it open.
+// Close lets no call in any more, takes back the questions that wait for an answer, waits for the
+// calls under way, and gives back what Open took. A call whose question was taken back changes
+// nothing and ends with ErrClosed. Every other call runs to its end: whoever is in a hurry cancels
+// the contexts of its calls.
+//
+// Closing again, at the same time too, waits likewise and answers the same. Options.Progress must
+// not call it: a call under way waits for that. A suite that is Over an engine leaves it open.
 func (s *Suite) Close() error {
 	if s.close == nil {
 		return nil
@@ -82,7 +84,8 @@ func (s *Suite) Definitions() []Definition {
 // *Refusal included. An error means that the host is broken, or, as an
 // *UnknownToolError, that there is no such tool, or, as ErrClosed, that the suite is closed.
 func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
-	c := &engine.Call{Principal: in.Principal, Session: in.Session, Turn: in.Turn, Dialect: "tools", Tool: in.Tool,
+	c := &engine.Call{Principal: in.Principal, Session: in.Session, Turn: in.Turn, Dialect: "tools",
+		Tool:   in.Tool,
 		Client: engine.Client{Approver: in.Approver}, Tier: in.Tier,
 		Scope: (*engine.Scope)(in.Scope), ByUser: in.ByUser}
 	tool := row(in.Tool)

@@ -26,10 +26,12 @@ type Tool struct {
 	Description string
 	Effect      Effect
 	Idempotent  bool
-	// Follows are tools that this one does the work of by another road: with the last of them it is denied, unless it is allowed by name.
+	// Follows are tools that this one does the work of by another road. It is denied with the last of
+	// them, unless it is allowed by name.
 	Follows []string
 
-	// OwnTime says that the tool sets its own deadline, as a search does, or takes what it takes, as a restore of many files does.
+	// OwnTime says that the tool sets its own deadline, as a search does, or takes what it takes, as a
+	// restore of many files does.
 	OwnTime bool
 
 	args *args.Spec // schema and decoder
@@ -59,7 +61,8 @@ type checker interface{ check() error }
 type dryRunner interface{ dryRun() bool }
 
 // define makes a row out of a typed run function. A is the argument struct.
-func define[A any](t Tool, run func(context.Context, *Suite, *engine.Call, *A) (Payload, error)) Tool {
+func define[A any](t Tool, run func(context.Context, *Suite, *engine.Call, *A) (Payload,
+	error)) Tool {
 	t.args = args.Of[A](aliases)
 	t.run = func(ctx context.Context, s *Suite, c *engine.Call, in any) (Payload, error) {
 		return run(ctx, s, c, in.(*A))

@@ -8,17 +8,22 @@ import (
 	"moltisfs/config"
 )
 
-// zoned and local are the forms of a time besides an age, with fractions of a second or without: RFC 3339 and what people make of it.
+// zoned and local are the forms of a time besides an age, with fractions of a second or without:
+// RFC 3339 and what people make of it.
 var (
-	zoned = []string{time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05 Z07:00", "2006-01-02 15:04:05 Z0700"}
-	local = []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly}
+	zoned = []string{time.RFC3339, "2006-01-02T15:04:05Z0700", "2006-01-02 15:04:05Z07:00",
+		"2006-01-02 15:04:05 Z07:00", "2006-01-02 15:04:05 Z0700"}
+	local = []string{"2006-01-02T15:04:05", "2006-01-02 15:04:05", "2006-01-02T15:04",
+		"2006-01-02 15:04", time.DateOnly}
 )
 
 // howToSayWhen is a hint.
-const howToSayWhen = "2026-11-21T10:00:00Z, in local time 2026-11-21 10:00 or 2026-11-21, or an age like 2h or 7d"
+const howToSayWhen = "2026-11-21T10:00:00Z, in local time 2026-11-21 10:00 or 2026-11-21, or an " +
+	"age like 2h or 7d"
 
-// ParseTime reads a point in time as since and until have it: with a zone; without one, or a day alone, in that of now; or an age, how long before
-// now, as a [config.Duration] is written. A local time that came twice or never, when the clocks changed, is refused.
+// ParseTime reads a point in time as since and until have it. With a zone it is in that one;
+// without, or a day alone, in that of now. An age says how long before now, written as a
+// [config.Duration]. A local time that came twice or never, when the clocks changed, is refused.
 func ParseTime(s string, now time.Time) (time.Time, error) {
 	s = strings.TrimSpace(s)
 	for _, form := range zoned {
@@ -44,7 +49,8 @@ func ParseTime(s string, now time.Time) (time.Time, error) {
 // inZone is the moment at which the clocks of zone show what wall shows.
 func inZone(wall time.Time, zone *time.Location) (t time.Time, err error) {
 	n, last := 0, 1<<31
-	for _, about := range []time.Duration{-36 * time.Hour, 36 * time.Hour} { // on both sides of a change of the clocks
+	// On both sides of a change of the clocks.
+	for _, about := range []time.Duration{-36 * time.Hour, 36 * time.Hour} {
 		_, offset := wall.Add(about).In(zone).Zone()
 		at := wall.Add(-time.Duration(offset) * time.Second).In(zone)
 		if _, shown := at.Zone(); shown == offset && offset != last {

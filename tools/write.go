@@ -48,20 +48,25 @@ func (w *Write) Text() string {
 var writeTool = define[WriteArgs](Tool{
 	Name:  "Write",
 	Title: "Write a file",
-	Description: "Replaces a whole file or creates it, atomically. Parent directories must exist; symbolic links are refused. " +
+	Description: "Replaces a whole file or creates it, atomically. Parent directories must exist; " +
+		"symbolic links are refused. " +
 		"Mode, owner and attributes are kept. Prefer Edit for changing a part.",
 	Effect: Overwrites, Idempotent: true,
 }, runWrite)
 
 func runWrite(ctx context.Context, s *Suite, c *engine.Call, a *WriteArgs) (Payload, error) {
-	done, encoding, err := s.engine.Write(ctx, c, engine.WriteArgs{Path: a.FilePath, Text: a.Content, Encoding: value(a.Encoding), DryRun: value(a.DryRun),
-		Rules: engine.Rules{Hash: value(a.ExpectedHash), Meant: value(a.Acknowledge), Parents: s.cfg.CreateParents}})
+	done, encoding, err := s.engine.Write(ctx, c,
+		engine.WriteArgs{Path: a.FilePath, Text: a.Content, Encoding: value(a.Encoding),
+			DryRun: value(a.DryRun),
+			Rules: engine.Rules{Hash: value(a.ExpectedHash), Meant: value(a.Acknowledge),
+				Parents: s.cfg.CreateParents}})
 	if err != nil {
 		return nil, err
 	}
 	t := done.Targets[0]
 	return &Write{
-		FilePath: t.True, BytesWritten: int64(len(t.After.Content)), Created: !t.Before.Exists, Encoding: notUTF8(encoding),
+		FilePath: t.True, BytesWritten: int64(len(t.After.Content)), Created: !t.Before.Exists,
+		Encoding:     notUTF8(encoding),
 		CheckpointID: pointer(done.Checkpoint), Changed: changed(done, t),
 	}, nil
 }
