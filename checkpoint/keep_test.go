@@ -214,6 +214,18 @@ func TestQuotaEvictsOldestFirst(t *testing.T) {
 	sound(t, d)
 }
 
+// Of few large checkpoints one goes for the next, not all for the sake of one.
+func TestFewLargeCheckpointsGoOneByOne(t *testing.T) {
+	t.Parallel()
+	d := open(t, t.TempDir(), checkpoint.Options{MaxBytes: 1_300_000})
+	for i := range 30 {
+		save(t, d, op(edit(fmt.Sprintf("/w/f%d", i), randomText(80<<10, int64(i)), nil)))
+		if n := stats(t, d).Checkpoints; n < min(i+1, 6) {
+			t.Fatalf("after save %d only %d checkpoints are left", i, n)
+		}
+	}
+}
+
 // Retention in the middle of use: a model-checked random run while another goroutine cleans all the time.
 func TestRandomWhileCleaning(t *testing.T) {
 	d := open(t, t.TempDir(), checkpoint.Options{Durability: checkpoint.Relaxed})
