@@ -27,7 +27,7 @@ type Compared struct {
 // since. It changes nothing. Paths that this session may not read today are not shown: denied
 // counts them.
 func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore,
-	now bool) (out []Compared, left []Blocked, denied int, err error) {
+	now bool) (out []Compared, skipped []Blocked, denied int, err error) {
 	if e, err = e.begun(c); err != nil {
 		return nil, nil, 0, err
 	}
@@ -56,7 +56,7 @@ func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore,
 			return nil, nil, 0, err
 		}
 		if why != none {
-			left = append(left, Blocked{Path: item.Path, Why: why})
+			skipped = append(skipped, Blocked{Path: item.Path, Why: why})
 			continue
 		}
 		if item.Role == checkpoint.RoleParent && !leaf(one.Before) && !leaf(one.After) {
@@ -64,7 +64,7 @@ func (e *Engine) Compare(ctx context.Context, c *Call, r checkpoint.Restore,
 		}
 		out = append(out, one)
 	}
-	return out, left, denied, nil
+	return out, skipped, denied, nil
 }
 
 func (e *Engine) compare(

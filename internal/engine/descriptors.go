@@ -65,8 +65,8 @@ func (e *Engine) checkDescriptors(p *Plan) error {
 	return e.fitsDescriptors(ts, p.keys(), tops)
 }
 
-// fitsDescriptors counts what a change of ts opens and holds. tops are the directories that it has
-// to make in ones that exist.
+// fitsDescriptors refuses a change of ts that opens and holds more files than the system lets us.
+// tops are the directories that it has to make in ones that exist.
 func (e *Engine) fitsDescriptors(ts targets, keys, tops []string) error {
 	files, places := e.opens(ts, keys, tops)
 	if files+places <= fewDescriptors || places+spareFor(files+places) <= guardfs.Room() {

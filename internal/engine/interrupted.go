@@ -45,7 +45,7 @@ func (l *unrecovered) log(logger *slog.Logger, id checkpoint.ID, err error) {
 			"id", id, "err", err)
 		return
 	}
-	logger.Error("a change that was cut off half-way could not be taken back", "id", id, "err", err)
+	logger.Error("an interrupted change could not be taken back", "id", id, "err", err)
 }
 
 func (l *unrecovered) has(id checkpoint.ID) bool {
@@ -68,7 +68,7 @@ func (e *Engine) interrupted(ctx context.Context, p *Plan, looked []string) erro
 	failed := func(err error) error {
 		// A change that needs its checkpoint all the same is refused when that is saved.
 		if e.cfg.Checkpoint.OnError == "allow" {
-			e.logger.Warn("it could not be looked for changes that were cut off", "err", err)
+			e.logger.Warn("interrupted changes could not be looked for", "err", err)
 			return nil
 		}
 		return notSaved(err)

@@ -20,8 +20,8 @@ type outside struct {
 	// by path, what the last look found: what did not move is not read again
 	looks map[string]look
 	// which recordClosedDirs has seen in this turn
-	dirs map[string]bool
-	kept map[readKey]string // what of a session's reads is in the store
+	dirs     map[string]bool
+	backedUp map[readKey]string // what of a session's reads is in the store
 }
 
 type look struct {
@@ -221,7 +221,7 @@ func (e *Engine) storeRead(ctx context.Context, c *Call, h *guardfs.Handle, s *S
 	key := readKey{c.key(), name}
 	o := &e.outside
 	o.mu.Lock()
-	have := o.kept[key]
+	have := o.backedUp[key]
 	o.mu.Unlock()
 	if s.Hash != "" && s.Hash == have {
 		return nil
@@ -265,10 +265,10 @@ func (e *Engine) storeRead(ctx context.Context, c *Call, h *guardfs.Handle, s *S
 		return err
 	}
 	o.mu.Lock()
-	if o.kept == nil || len(o.kept) > maxLooks {
-		o.kept = map[readKey]string{}
+	if o.backedUp == nil || len(o.backedUp) > maxLooks {
+		o.backedUp = map[readKey]string{}
 	}
-	o.kept[key] = st.Hash
+	o.backedUp[key] = st.Hash
 	o.mu.Unlock()
 	return nil
 }

@@ -138,11 +138,11 @@ func (e *Engine) recoverOp(ctx context.Context, o openOp, until time.Time) error
 		return err
 	}
 	if stuck != nil {
-		e.logger.Warn("of a change that was cut off half-way, not everything could be taken back; "+
+		e.logger.Warn("of an interrupted change not everything could be taken back; "+
 			"its checkpoint holds what was there", "id", row.ID, "paths", stuck)
 		return db.Settle(ctx, row.ID, checkpoint.Foreign)
 	}
-	e.logger.Info("a change that was cut off half-way was taken back", "id", row.ID,
+	e.logger.Info("an interrupted change was taken back", "id", row.ID,
 		"paths", len(op.Changes))
 	return db.Settle(ctx, row.ID, checkpoint.Aborted)
 }

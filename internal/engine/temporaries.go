@@ -25,7 +25,7 @@ func (e *Engine) sweepDead(ctx context.Context) {
 		// keeps its holds and its record.
 		open, err := e.allOpen(ctx)
 		if err != nil {
-			e.logger.Warn("it could not be looked for changes that were cut off", "err", err)
+			e.logger.Warn("interrupted changes could not be looked for", "err", err)
 			return false
 		}
 		over := func(operation string) bool {
