@@ -107,7 +107,7 @@ func (e *Engine) overlaid(ctx context.Context, c *Call, path string) (
 		return o, nil, false, nil
 	}
 	h, err := e.fs.Resolve(path, guardfs.Read)
-	if errors.Is(err, fs.ErrNotExist) { // policy has to let its true name be read too
+	if errors.Is(err, fs.ErrNotExist) { // policy has to let its canonical path be read too
 		o = guardfs.Object{Spelled: path, True: e.fs.Canonical(path)}
 		if h, err = e.fs.Resolve(o.True, guardfs.Read); errors.Is(err, fs.ErrNotExist) {
 			h, err = nil, nil

@@ -58,7 +58,7 @@ type Plan struct {
 	Summary string        // one line for the person who approves
 	Op      checkpoint.Op // kind, undo of, restore of
 	DryRun  bool          // nothing is changed, and nobody is asked
-	Source  string        // true name of what is copied; it is on record, and not changed
+	Source  string        // canonical path of what is copied; it is on record, and not changed
 
 	Checkpoint bool // whatever the configuration says
 	Whole      bool // refuse unless store or trash holds every content
@@ -128,7 +128,7 @@ func (p *Plan) adds(approved *Plan) bool {
 	return slices.ContainsFunc(p.Steps, func(s Step) bool { return !known[string(s.sum())] })
 }
 
-// Paths are the true names of all that is changed, each once: what is meant first, then the
+// Paths are the canonical paths of all that is changed, each once: what is meant first, then the
 // directories that come and go with it.
 func (p *Plan) Paths() []string {
 	var meant, dirs []string

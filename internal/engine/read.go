@@ -18,7 +18,7 @@ import (
 // A Source is a content that is being read.
 type Source struct {
 	io.ReaderAt
-	Path string // true name
+	Path string // canonical path
 	Info guardfs.Info
 
 	Unsaved bool // a client holds it; Info is of the file on the disk, but for the size

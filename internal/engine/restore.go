@@ -35,7 +35,7 @@ type Restored struct {
 	*Done
 	Plan    *checkpoint.Plan
 	Skipped []Blocked
-	Merged  map[string]bool // by true path
+	Merged  map[string]bool // by canonical path
 	// Outside are, of a rewind, checkpoints of what others changed meanwhile. That stays.
 	Outside []checkpoint.ID
 	// Denied counts paths of the plan that policy does not let us name. They were skipped.

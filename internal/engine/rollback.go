@@ -117,8 +117,8 @@ func (p *pair) close() {
 	}
 }
 
-// placeOf opens the place of a true name; nil where its directory is not there, or the way to it
-// leads elsewhere by now.
+// placeOf opens the place of a canonical path. It is nil where its directory is not there, or where
+// the way to it leads elsewhere by now.
 func (e *Engine) placeOf(name string) (*guardfs.Place, error) {
 	tree := e.fs
 	if inTrash(name) {
@@ -222,17 +222,17 @@ func (p *rollback) settleTrash(ctx context.Context, db *checkpoint.DB) error {
 			errs = append(errs, err)
 			continue
 		}
-		slot, parked := s.dir, at.held == s.before
+		slot, there := s.dir, at.held == s.before
 		if inTrash(s.path) {
-			slot, parked = s.path, at.is == s.before
+			slot, there = s.path, at.is == s.before
 		}
 		at.close()
 		for _, unsettled := range []bool{true, false} {
 			entries, err := p.e.entriesAt(ctx, db, s.name(), unsettled)
 			errs = append(errs, err)
 			for j := range entries {
-				if t := &entries[j]; t.Parked == slot && (unsettled || !parked) {
-					errs = append(errs, p.e.settleEntry(ctx, db, t, parked))
+				if t := &entries[j]; t.Parked == slot && (unsettled || !there) {
+					errs = append(errs, p.e.settleEntry(ctx, db, t, there))
 				}
 			}
 		}

@@ -13,7 +13,7 @@ import (
 
 // An Entry is what there is to know of a path without reading it.
 type Entry struct {
-	Path string // true name
+	Path string // canonical path
 	guardfs.Info
 	Target string // text of a symbolic link that was not followed
 
@@ -53,7 +53,7 @@ func (e *Engine) Stat(
 
 // Listing is what is in a directory.
 type Listing struct {
-	Path    string  // true name
+	Path    string  // canonical path
 	Entries []Entry // by name
 	Denied  int     // entries that policy keeps from being named
 }

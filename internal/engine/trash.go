@@ -54,7 +54,7 @@ func (e *Engine) Delete(ctx context.Context, c *Call, path string, o DeleteOptio
 	return done, nil
 }
 
-// delete plans how what is at path goes to the trash. name is its true one.
+// delete plans how what is at path goes to the trash. name is its canonical path.
 func (d *Desk) delete(ctx context.Context, path string,
 	o DeleteOptions) (_ *Plan, name string, err error) {
 	e, agent := d.e, !d.c.ByUser

@@ -311,14 +311,14 @@ func (e *Engine) setOwn(name string, content []byte) error {
 }
 
 // sidecarOf is where the sidecar of a payload lies.
-func sidecarOf(parked string) string {
-	return path.Dir(path.Dir(parked)) + "/info/" + path.Base(parked) + ".trashinfo"
+func sidecarOf(payload string) string {
+	return path.Dir(path.Dir(payload)) + "/info/" + path.Base(payload) + ".trashinfo"
 }
 
 // settleEntry brings one entry up to date: what it is of lies in the trash, or does not any more.
 func (e *Engine) settleEntry(ctx context.Context, db *checkpoint.DB, t *checkpoint.Trashed,
-	parked bool) error {
-	if parked {
+	there bool) error {
+	if there {
 		return db.TrashSettle(ctx, t.ID, checkpoint.Parked)
 	}
 	err := errors.Join(db.TrashSettle(ctx, t.ID, checkpoint.Gone), db.TrashDrop(ctx, t.ID))

@@ -41,7 +41,7 @@ type Event struct {
 // by the time that it is found is told as created; a name may be told twice then. Not told are
 // stores through memory mappings and what is done behind the system's back.
 type Watching struct {
-	Root string // true name
+	Root string // canonical path
 
 	e         *Engine
 	id        guardfs.Identity
@@ -50,7 +50,7 @@ type Watching struct {
 	release   func() bool
 
 	mu    sync.Mutex
-	dirs  map[int]string   // true names by number of their watch
+	dirs  map[int]string   // canonical paths by number of their watch
 	moved map[uint32]Event // halves of renames, by cookie
 	queue []Event          // not judged yet
 	lost  bool
