@@ -59,7 +59,7 @@ var searches = map[string]map[string]any{
 // beside it and however often somebody starts.
 func TestOurNamesHideNothing(t *testing.T) {
 	s, root := suite(t, func(fs *config.FS) { fs.CheckpointBeforeMutation = true }, tools.Options{})
-	for _, name := range []string{temporaryName + ".tmp", temporaryName + "-1-0123456789abcdef.tmp", temporaryName + "-0123456789abcdef.tmp", strings.ToUpper(temporaryName) + ".TMP"} {
+	for _, name := range []string{temporaryName + ".tmp", ".moltis-0123456789abcdef-1-0123456789abcdef.tmp", temporaryName + "-0123456789abcdef.tmp", strings.ToUpper(temporaryName) + ".TMP"} {
 		path := filepath.Join(root, name)
 		refuses := func(when string) {
 			t.Helper()

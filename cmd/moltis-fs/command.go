@@ -115,9 +115,11 @@ func tree(table []*command, s streams, found func(*invocation)) *cobra.Command {
 	root.SetHelpCommand(helpCommand(root))
 	root.SetHelpFunc(writeHelp)
 	root.SetFlagErrorFunc(func(cc *cobra.Command, err error) error { return optionError(cc, err) })
-	cobra.EnableCommandSorting = false
 	return root
 }
+
+// The table has the commands in the order of help. It is one switch for all trees.
+func init() { cobra.EnableCommandSorting = false }
 
 // group is a command that needs one of those below it.
 func group(c *command, s streams, found func(*invocation)) *cobra.Command {

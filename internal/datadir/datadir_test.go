@@ -144,7 +144,7 @@ func TestIn(t *testing.T) {
 	if got := In(dir); got != nil {
 		t.Errorf("what is not ours: %q", got)
 	}
-	want := []string{"audit", "checkpoints/blobs", "checkpoints/checkpoints.db", "checkpoints/checkpoints.db-wal", "checkpoints/open", "locks", marker}
+	want := []string{"audit", "checkpoints/blobs", "checkpoints/checkpoints.db", "checkpoints/checkpoints.db-wal", "checkpoints/in-use", "locks", marker}
 	for _, ours := range want {
 		write(t, filepath.Join(dir, ours))
 	}

@@ -9,7 +9,7 @@ import (
 	"moltisfs/internal/policy"
 )
 
-const temporary = ".moltis-0123456789abcdef01234567-1-0123456789abcdef.tmp"
+const temporary = ".moltis-0123456789abcdef-1-0123456789abcdef.tmp"
 
 // What was moved to the trash as a whole, and what is beside a file for a moment, is refused on
 // every volume and in every spelling, whatever the lists say, and not listed.
