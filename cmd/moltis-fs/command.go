@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -115,11 +116,12 @@ func tree(table []*command, s streams, found func(*invocation)) *cobra.Command {
 	root.SetHelpCommand(helpCommand(root))
 	root.SetHelpFunc(writeHelp)
 	root.SetFlagErrorFunc(func(cc *cobra.Command, err error) error { return optionError(cc, err) })
+	unsorted()
 	return root
 }
 
-// The table has the commands in the order of help. It is one switch for all trees.
-func init() { cobra.EnableCommandSorting = false }
+// unsorted has help list the commands in the order of the table. The switch is one for all trees.
+var unsorted = sync.OnceFunc(func() { cobra.EnableCommandSorting = false })
 
 // group is a command that needs one of those below it.
 func group(c *command, s streams, found func(*invocation)) *cobra.Command {
