@@ -41,9 +41,10 @@ plan:
 # are translated from C, the compiler of the WebAssembly engine, and the codecs of compress and xz. None of it is ours or runs goroutines of
 # ours; what calls it is instrumented. With it this step takes twice as long. A package that uses sync.Map must stay instrumented (the rest of
 # wazero does): the linker may keep its copy of the map's code for the whole program, and then everybody's sync.Map looks like a race.
-# The PDFs that are skipped are read one after the other, for minutes, and a golden call has a deadline. It needs a C compiler.
+# The PDFs that are skipped are read one after the other, for minutes, and a golden call has a deadline. So are the changes of the engine that
+# fail, or are killed, at every call: nothing runs beside them, and the plain run has them. It needs a C compiler.
 RACE = -race -short -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false -gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/ssa=-race=false -gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/frontend=-race=false -gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/backend/...=-race=false -gcflags=github.com/ulikunitz/xz/...=-race=false -gcflags=compress/...=-race=false
-RACESKIP = GoldenCalls.*/read/pdf|HostilePDFs|MutatedPDFs|PDFDeadline|PDFWordsAgree|PDFOrderOfTurned
+RACESKIP = GoldenCalls.*/read/pdf|HostilePDFs|MutatedPDFs|PDFDeadline|PDFWordsAgree|PDFOrderOfTurned|^TestBlocked|^TestFaultAtEveryCallOf|^TestFaultsOfAParkedTrade|^TestKilledMaking|^TestKilledTakingBack
 race:
 	CGO_ENABLED=1 go test $(RACE) -skip '$(RACESKIP)' $$(go list ./... | grep /)
 
