@@ -138,3 +138,6 @@ func (e *Engine) RestoreAfter(ctx context.Context, c *Call, id checkpoint.ID, o 
 		return plan, err
 	})
 }
+
+// Abandon leaves the record of temporary names to others, as a change does that could not be taken back.
+func (e *Engine) Abandon() { e.temps.Abandon() }

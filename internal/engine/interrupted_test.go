@@ -182,6 +182,39 @@ func TestWhatWasWrittenRightBeforeTheKillIsKept(t *testing.T) {
 	}
 }
 
+// A change whose temporary names got to be on two records, because another one of its process abandoned the first, is refused: after
+// a kill it could not be found as a whole. The next one goes, and nothing is left.
+func TestRecordAbandonedAsAChangeIsStaged(t *testing.T) {
+	x := grow(t, nil)
+	x.write("a", "old")
+	x.write("b", "old")
+	system := callsOf(x)
+	writes := 0
+	hook := func(op string) *guardfs.Fault {
+		if op == "write" {
+			if writes++; writes == 1 {
+				x.Abandon()
+			}
+		}
+		return nil
+	}
+	system.hook.Store(&hook)
+	var conflict *guardfs.ConflictError
+	if err := makes("new", "a", "b")(x); !errors.As(err, &conflict) {
+		t.Errorf("it went: %v", err)
+	}
+	system.hook.Store(nil)
+	x.has("a", "old")
+	x.has("b", "old")
+	must(t, makes("new", "a", "b")(x))
+	x.has("b", "new")
+	x.Close()
+	x.open()
+	if left, _ := filepath.Glob(x.ws + "/.moltis-*"); left != nil {
+		t.Errorf("there is still %v", left)
+	}
+}
+
 // Nor does a new file count that never came to have its name.
 func TestANewFileThatTheKillCutOff(t *testing.T) {
 	x := grow(t, nil)

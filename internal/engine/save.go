@@ -68,12 +68,18 @@ func (s *apply) changes() (out []checkpoint.Change) {
 // on can be taken back.
 func (s *apply) save(ctx context.Context) error {
 	e, c := s.e, s.c
-	s.staged = true
 	for i := range s.moves {
-		if h := s.moves[i].hold; h != nil && s.steps[i].action != Rename {
-			_, s.process, _ = guardfs.ParseHold(h.Base())
+		h := s.moves[i].hold
+		if h == nil || s.steps[i].action == Rename {
+			continue
 		}
+		_, process, _ := guardfs.ParseHold(h.Base())
+		if s.process != "" && process != s.process { // another change has abandoned the record meanwhile
+			return &guardfs.ConflictError{Path: s.p.first(), Why: guardfs.BeingTakenBack}
+		}
+		s.process = process
 	}
+	s.staged = true
 	if s.p.single() && !s.p.Checkpoint && !e.cfg.CheckpointBeforeMutation {
 		return nil
 	}

@@ -59,21 +59,21 @@ func (e *Engine) sweepDead(ctx context.Context) {
 		return done
 	})
 	if err != nil {
-		e.logger.Warn("it could not be looked for what killed processes have left", "err", err)
+		e.logger.Warn("what killed processes have left could not be looked for", "err", err)
 	}
 }
 
-// temporariesOnly lets us look at the temporary names beside files, and at nothing else.
-type temporariesOnly struct{}
+// keptOnly lets us look at the names under which something is kept beside a file, and at nothing else.
+type keptOnly struct{}
 
-func (temporariesOnly) Judge(o guardfs.Object, _ guardfs.Access) error {
+func (keptOnly) Judge(o guardfs.Object, _ guardfs.Access) error {
 	if guardfs.IsKept(path.Base(o.True)) {
 		return nil
 	}
 	return fs.ErrPermission
 }
 
-func (temporariesOnly) Dir(string, ...string) guardfs.DirVerdict { return guardfs.DirVerdict{} }
+func (keptOnly) Dir(string, ...string) guardfs.DirVerdict { return guardfs.DirVerdict{} }
 
 // KeptFile is what could not be put back at Of and is at Path.
 type KeptFile = guardfs.KeptFile
@@ -81,7 +81,7 @@ type KeptFile = guardfs.KeptFile
 // Kept lists what could not be put back in its place and is kept beside it, and still is there.
 // With remove it is removed for good. For an operator: nobody is asked, and no policy.
 func Kept(ctx context.Context, dataDir string, remove bool) ([]guardfs.KeptFile, error) {
-	tree, err := guardfs.New(guardfs.Options{Judge: temporariesOnly{}})
+	tree, err := guardfs.New(guardfs.Options{Judge: keptOnly{}})
 	if err != nil {
 		return nil, err
 	}

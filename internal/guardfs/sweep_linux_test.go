@@ -126,6 +126,24 @@ func TestOnlyHoldIsKept(t *testing.T) {
 	}
 }
 
+// A record that takes the place of an abandoned one is synced anew.
+func TestAbandonedRecord(t *testing.T) {
+	b := base(t)
+	_, record := recorded(t, &fence{root: b}, b+"/record")
+	give := func() string {
+		tag, err := record.give(b + "/f")
+		must(t, err)
+		return tag
+	}
+	first := give()
+	must(t, record.Sync())
+	record.Abandon()
+	second := give()
+	if second == first || record.synced || record.Alive(first) || !record.Alive(second) || !record.AnyDead() {
+		t.Errorf("%s, then %s; synced: %v", first, second, record.synced)
+	}
+}
+
 // A process that ends in order leaves no record, and one that could not remove a name does.
 func TestRecordOfAnEnd(t *testing.T) {
 	for _, fails := range []bool{false, true} {

@@ -110,7 +110,7 @@ func (t *Temporaries) open() error {
 			held, err = isAt(f, name)
 		}
 		if err == nil && held {
-			t.file, t.tag, t.dirs = f, tag, map[string]bool{}
+			t.file, t.tag, t.dirs, t.synced = f, tag, map[string]bool{}, false
 			return nil
 		}
 		f.Close() //nolint:errcheck // nothing was written to it
