@@ -540,7 +540,11 @@ func TestEveryKeyIsRead(t *testing.T) {
 			return true
 		})
 	}
-	if len(fields) != len(config.Table())+5 { // the sections are fields, too
+	sections := map[string]bool{"tools": true} // they are fields, too
+	for _, row := range config.Table() {
+		sections[row.Section] = true
+	}
+	if len(fields) != len(config.Table())+len(sections) {
 		t.Fatalf("%d fields for %d keys: this test looks in the wrong place", len(fields), len(config.Table()))
 	}
 	for _, f := range fields {

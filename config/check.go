@@ -49,6 +49,13 @@ func (c Config) problems() []*finding {
 		switch f.key {
 		case "tools.fs.workspace_root":
 			checkRoot(f.key, fs.WorkspaceRoot, add)
+		case "tools.jettson.workspaces":
+			checkRoot(f.key, c.Tools.Jettson.Workspaces, add)
+		case "tools.jettson.per_session":
+			if j := c.Tools.Jettson; j.PerSession && j.Workspaces == "" {
+				p := add(f.key, "needs workspaces, which is not set", "add workspaces = \"/…\"")
+				p.dependsOn = "tools.jettson.workspaces"
+			}
 		case "tools.fs.allow_paths":
 			checkGlobs(f.key, fs.AllowPaths, false, add)
 		case "tools.fs.deny_paths":

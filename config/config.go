@@ -31,8 +31,9 @@ type Config struct {
 
 // Tools is the section [tools]. It holds sections only.
 type Tools struct {
-	FS     FS     `toml:"fs" doc:"The filesystem tools. Every key is optional."`
-	Policy Policy `toml:"policy" doc:"Which tools exist, by name: exact, \"prefix*\" or \"*\"; case matters. A denied tool is neither listed nor callable."`
+	FS      FS      `toml:"fs" doc:"The filesystem tools. Every key is optional."`
+	Jettson Jettson `toml:"jettson" doc:"The four tools of Jettson Files, which see nothing but a workspace."`
+	Policy  Policy  `toml:"policy" doc:"Which tools exist, by name: exact, \"prefix*\" or \"*\"; case matters. A denied tool is neither listed nor callable."`
 }
 
 // FS is [tools.fs]. Sizes are bytes. A list of paths holds absolute globs: * stays within a name,
@@ -96,6 +97,12 @@ type Checkpoint struct {
 	OnRead        string   `toml:"on_read" enum:"off|hash|content" doc:"What to remember of files that are only read: \"off\" nothing, \"hash\" to notice changes made outside, \"content\" to undo them too."`
 	OtherSessions bool     `toml:"other_sessions" doc:"Let a session see and restore the checkpoints of others."`
 	EncryptTo     string   `toml:"encrypt_to" sample:"age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p" doc:"Encrypt the store to this age recipient; restoring then needs its identity."`
+}
+
+// Jettson is [tools.jettson].
+type Jettson struct {
+	Workspaces string `toml:"workspaces" sample:"/home/user/workspaces" doc:"A directory that has one workspace for each principal. Without it, all have workspace_root for theirs."`
+	PerSession bool   `toml:"per_session" doc:"Give each session a workspace of its own. It is made with the first file, and goes to the trash when the session ends. Needs workspaces."`
 }
 
 // Policy is [tools.policy].

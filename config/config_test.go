@@ -326,8 +326,8 @@ func TestExampleDecodes(t *testing.T) {
 		t.Errorf("got  %+v\nwant %+v", c, Default())
 	}
 	commented := regexp.MustCompile(`(?m)^# ([a-z_]+ = )`)
-	if n := len(commented.FindAll(Example(), -1)); n != 3 {
-		t.Errorf("%d keys are commented out, want the 3 without a default", n)
+	if n := len(commented.FindAll(Example(), -1)); n != 4 {
+		t.Errorf("%d keys are commented out, want the 4 without a default", n)
 	}
 	c, err = Decode(commented.ReplaceAll(Example(), []byte("$1")), "example")
 	if err != nil {

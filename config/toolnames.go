@@ -9,11 +9,13 @@ import (
 	"moltisfs/internal/nearest"
 )
 
-// toolNames are the tools that [tools.policy] can mean. They stand here so that a misspelt one is
+// toolNames are the tools, of every dialect, that [tools.policy] can mean. They stand here so that a misspelt one is
 // found with its line. TestConfigKnowsTheTools compares them with the tools that exist.
 var toolNames = []string{
 	"Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "Glob", "Grep",
 	"checkpoints_list", "checkpoint_diff", "checkpoint_restore",
+
+	"jettson_files_read", "jettson_files_write", "jettson_files_list", "jettson_files_delete",
 }
 
 // ToolNames are the names that [tools.policy] can mean.

@@ -37,8 +37,10 @@ type Definition struct {
 	Destructive  bool            `json:"destructive"`
 	Idempotent   bool            `json:"idempotent"`
 	OpenWorld    bool            `json:"open_world"`
-	InputSchema  json.RawMessage `json:"input_schema"`  // JSON Schema 2020-12, a closed object
-	OutputSchema json.RawMessage `json:"output_schema"` // JSON Schema 2020-12 of every answer's JSON
+	InputSchema  json.RawMessage `json:"input_schema"`   // JSON Schema 2020-12, a closed object
+	OutputSchema json.RawMessage `json:"output_schema"`  // JSON Schema 2020-12 of every answer's JSON
+	Also         []string        `json:"also,omitempty"` // other names it is called by; not listed
+	Entry        json.RawMessage `json:"-"`              // all that a catalog tells of it, if it has one
 }
 
 // A Call is one tool call as it came in.

@@ -8,7 +8,6 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/grep"
-	"moltisfs/grep/match"
 	"moltisfs/hook"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
@@ -20,9 +19,7 @@ import (
 
 // The causes of errors that only tools meet.
 var (
-	badArgs     = engine.Typed[*badArgument](engine.CodeBadRequest, "bad_argument")
 	notShown    = engine.Typed[readers.Hinter](engine.CodeUnsupported, "not_shown")
-	badRegexp   = engine.Typed[*match.PatternError](engine.CodeBadRequest, "bad_pattern")
 	notNotebook = engine.Typed[*notebook.NotNotebookError](engine.CodeUnsupported, "not_a_notebook")
 	noSuchCell  = engine.Typed[*notebook.NoCellError](engine.CodeNoMatch, "no_cell")
 )
@@ -63,7 +60,7 @@ var sentences = map[engine.Cause]wording{
 		return &Refusal{Message: "the name of the " + f.What + " holds bytes that are not printable text",
 			Hint: "Use printable characters."}
 	},
-	badArgs: func(a *about) *Refusal {
+	engine.BadArgument: func(a *about) *Refusal {
 		e := factsOf[*badArgument](a)
 		return &Refusal{Message: e.What, Hint: sentence(e.Hint)}
 	},
@@ -240,7 +237,7 @@ var sentences = map[engine.Cause]wording{
 	},
 
 	notShown:          unshown,
-	badRegexp:         badPattern,
+	engine.BadPattern: badPattern,
 	engine.NoFileType: unknownType,
 	engine.BadGlob: func(a *about) *Refusal {
 		e := factsOf[*grep.GlobError](a)

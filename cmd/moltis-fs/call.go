@@ -39,6 +39,7 @@ with the code bad_line, unknown_tool or host_error. The exit status is that of t
 			opt("yes", "", "approve every change of this run"),
 			opt("batch", "", "read calls from standard input, one a line"),
 			opt("turn", "NAME", "the user's prompt that this call belongs to; it groups checkpoints"),
+			dialectOption(),
 		),
 		examples: []string{
 			`moltis-fs call Read '{"file_path": "/etc/hostname"}'`,
@@ -79,12 +80,15 @@ func runCall(ctx context.Context, in *invocation) error {
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	e, _, err := in.openEngine(in.approver("run it with --yes", "run it in a terminal",
+	e, cfg, err := in.openEngine(in.approver("run it with --yes", "run it in a terminal",
 		"set require_approval = false in [tools.fs]"))
 	if err != nil {
 		return err
 	}
-	d := tools.Over(e).Dialect()
+	d, err := in.over(e, cfg)
+	if err != nil {
+		return closing(e, err)
+	}
 	base := dialect.Call{Principal: in.option("principal"), Session: in.option("session"),
 		Turn: in.option("turn")}
 	if batch {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -252,5 +253,22 @@ func TestTwoDialectsOverOneEngine(t *testing.T) {
 		if !regexp.MustCompile(want).Match(record) {
 			t.Errorf("no %s in\n%s", want, record)
 		}
+	}
+}
+
+// [tools.policy] knows the tools of every dialect, so that a misspelt name is found.
+func TestConfigKnowsTheTools(t *testing.T) {
+	var names []string
+	for _, d := range dialects() {
+		defs, err := d.definitions(config.Policy{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, def := range defs {
+			names = append(names, append([]string{def.Name}, def.Also...)[len(def.Also)])
+		}
+	}
+	if got := config.ToolNames(); !slices.Equal(got, names) {
+		t.Errorf("config knows %v, and there are %v", got, names)
 	}
 }

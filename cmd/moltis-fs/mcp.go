@@ -35,6 +35,7 @@ its _meta: "moltis-fs/session" and "moltis-fs/turn", both strings. Anything else
 				"never"),
 			opt("structured", "WHEN", "which clients get structuredContent; auto unless told",
 				"auto", "always", "never"),
+			dialectOption(),
 		),
 		examples: []string{
 			"moltis-fs mcp --root ~/projects/my-app",
@@ -69,7 +70,10 @@ func serveMCP(ctx context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
-	d := tools.Over(e).Dialect()
+	d, err := in.over(e, cfg)
+	if err != nil {
+		return closing(e, err)
+	}
 	o.Instructions = instructions(cfg, d.Definitions(), in.option("approve"))
 	if f, ok := in.in.(*os.File); ok && isTerminal(f) {
 		fmt.Fprintf(in.err, "%s: speaking MCP on standard input, as a client that starts this "+

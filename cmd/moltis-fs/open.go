@@ -126,7 +126,11 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 		Logger: slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	change(&cfg, &o)
-	e, err := tools.OpenEngine(cfg, o)
+	chosen, err := in.definitionsOf(cfg)
+	if _, ok := errors.AsType[*exitError](err); ok { // else opening finds it too, with its place
+		return nil, cfg, err
+	}
+	e, err := tools.OpenEngine(cfg, o, chosen...)
 	if d, ok := errors.AsType[*tools.DataDirError](err); ok {
 		return nil, cfg, misuse(d.Hint(), "%v", d)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"moltisfs/dialect"
 	"moltisfs/internal/serve/mcp"
-	"moltisfs/tools"
 )
 
 func toolsCommand() *command {
@@ -21,6 +20,7 @@ denies are left out.`,
 		options: []option{
 			opt("format", "FORMAT", "json unless told", "anthropic", "openai", "mcp", "json"),
 			configOption(),
+			dialectOption(),
 		},
 		examples: []string{"moltis-fs tools --format anthropic",
 			"moltis-fs tools --format openai --config moltis.toml"},
@@ -33,7 +33,7 @@ func writeTools(_ context.Context, in *invocation) error {
 	if err != nil {
 		return unusableConfig(err, from)
 	}
-	defs, err := tools.DefinitionsUnder(cfg.Tools.Policy)
+	defs, err := in.definitionsOf(cfg)
 	if err != nil {
 		return err
 	}

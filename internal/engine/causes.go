@@ -8,6 +8,8 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/grep"
+	"moltisfs/grep/match"
+	"moltisfs/internal/args"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
@@ -18,6 +20,8 @@ import (
 var (
 	HalfMade = own(CodeIOError, "half_made")   // HalfFacts; the code is that of what failed
 	BadName  = own(CodeBadRequest, "bad_name") // NameFacts
+
+	BadArgument = Typed[*args.Error](CodeBadRequest, "bad_argument") // by Decode, before anything else
 
 	BadPath       = Typed[*guardfs.BadPathError](CodeBadRequest, "bad_path")
 	OutOfScope    = Typed[*policy.OutOfScope](CodePathDenied, "out_of_scope")
@@ -79,6 +83,7 @@ var (
 	TooManyPaths = own(CodeLimit, "too_many_paths")   // CountFacts
 
 	BadGlob        = Typed[*grep.GlobError](CodeBadRequest, "bad_glob")
+	BadPattern     = Typed[*match.PatternError](CodeBadRequest, "bad_pattern")
 	NoFileType     = Typed[*grep.TypeError](CodeBadRequest, "no_file_type")
 	Unwatchable    = named(CodeUnsupported, "unwatchable", guardfs.ErrUnwatchable)
 	TooManyWatches = own(CodeLimit, "too_many_watches") // error: what the system said

@@ -104,8 +104,12 @@ func Serve(ctx context.Context, d dialect.Dialect, in io.Reader, out io.Writer, 
 	for _, d := range d.Definitions() {
 		t := tool(d)
 		s.tools = append(s.tools, t)
-		s.known[d.Name] = true
-		srv.AddTool(t, s.call)
+		for _, name := range append([]string{d.Name}, d.Also...) { // only the first is listed
+			called := *t
+			called.Name = name
+			s.known[name] = true
+			srv.AddTool(&called, s.call)
+		}
 	}
 	srv.AddReceivingMiddleware(s.receive)
 
@@ -119,13 +123,21 @@ func Serve(ctx context.Context, d dialect.Dialect, in io.Reader, out io.Writer, 
 	hangUp := func() { once.Do(func() { stop(); _ = session.Close() }) } // the peer is gone
 	select {
 	case <-ctx.Done():
+		err = ctx.Err()
 		hangUp()
 		<-ended
-		return ctx.Err()
 	case err = <-ended:
 		hangUp()
+		s.held.wait()
 	}
-	s.held.wait()
+	if d, ok := s.dialect.(dialect.Sessions); ok {
+		if eerr := d.EndSession(context.WithoutCancel(ctx), o.Principal, o.Session); eerr != nil {
+			o.Logger.Warn("the session could not be ended", "err", eerr)
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.EPIPE) {
 		return nil // the client has gone
 	}

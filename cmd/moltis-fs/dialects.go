@@ -1,0 +1,106 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"moltisfs/config"
+	"moltisfs/dialect"
+	"moltisfs/internal/dialect/jettson"
+	"moltisfs/internal/engine"
+	"moltisfs/tools"
+)
+
+// offered is one dialect that --dialect can name.
+type offered struct {
+	name        string
+	definitions func(config.Policy) ([]dialect.Definition, error)
+	over        func(*engine.Engine, config.Config) (dialect.Dialect, error)
+}
+
+// dialects are all that there are; the first is offered unless another is named.
+func dialects() []offered {
+	return []offered{
+		{"tools", tools.DefinitionsUnder,
+			func(e *engine.Engine, _ config.Config) (dialect.Dialect, error) {
+				return tools.Over(e).Dialect(), nil
+			}},
+		{"jettson", jettson.DefinitionsUnder,
+			func(e *engine.Engine, cfg config.Config) (dialect.Dialect, error) {
+				return jettson.Over(e, cfg.Tools.Jettson)
+			}},
+	}
+}
+
+// dialectOption is that of every command that offers tools.
+func dialectOption() option {
+	return opt("dialect", "NAMES", "what is offered: some of "+dialectNames()+", with commas "+
+		"between them; "+dialects()[0].name+" unless told")
+}
+
+// dialects are those that the command line names.
+func (in *invocation) dialects() (out []offered, err error) {
+	all := dialects()
+	given := in.option("dialect")
+	if given == "" {
+		return all[:1], nil
+	}
+	for name := range strings.SplitSeq(given, ",") {
+		i := slices.IndexFunc(all, func(d offered) bool { return d.name == strings.TrimSpace(name) })
+		if i < 0 {
+			return nil, misuse("the dialects are "+dialectNames(), "there is no dialect %q", name)
+		}
+		if !slices.ContainsFunc(out, func(d offered) bool { return d.name == all[i].name }) {
+			out = append(out, all[i])
+		}
+	}
+	return out, nil
+}
+
+func dialectNames() string {
+	var names []string
+	for _, d := range dialects() {
+		names = append(names, d.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// definitionsOf are the tools of the dialects that the command line names, under a configuration
+// but without an engine.
+func (in *invocation) definitionsOf(cfg config.Config) ([]dialect.Definition, error) {
+	chosen, err := in.dialects()
+	if err != nil {
+		return nil, err
+	}
+	var all []dialect.Definition
+	for _, d := range chosen {
+		defs, err := d.definitions(cfg.Tools.Policy)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, defs...)
+	}
+	return all, nil
+}
+
+// over stands the dialects that the command line names on an engine, as one.
+func (in *invocation) over(e *engine.Engine, cfg config.Config) (dialect.Dialect, error) {
+	chosen, err := in.dialects()
+	if err != nil {
+		return nil, err
+	}
+	var ds []dialect.Dialect
+	for _, one := range chosen {
+		d, err := one.over(e, cfg)
+		if errors.Is(err, jettson.ErrNoWorkspace) {
+			return nil, misuse("name one with --root", "%v", err)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("opening the dialect %s: %w", one.name, err)
+		}
+		ds = append(ds, d)
+	}
+	return dialect.Join(ds...), nil
+}

@@ -1,0 +1,181 @@
+package jettson
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"moltisfs/internal/args"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+)
+
+// The bounds of the page.
+const (
+	maxRead  = 1 << 20
+	maxWrite = 5 << 20
+)
+
+// errEscapes is the page's refusal of a path that leaves the workspace.
+var errEscapes = &args.Error{What: "path escapes /workspace or is empty."}
+
+func refuse(format string, a ...any) error { return args.Errorf("", format, a...) }
+
+func read(ctx context.Context, c *call) error {
+	return c.d.e.Read(ctx, c.Call, c.at,
+		func(ctx context.Context, s *engine.Source) (*engine.Sight, error) {
+			part, sight, err := s.Bytes(ctx, 0, min(s.Info.Size, maxRead), maxRead)
+			if err != nil {
+				return nil, err
+			}
+			text := part
+			if s.Info.Size > maxRead { // the last character may be cut in two
+				for n := 1; n < utf8.UTFMax; n++ {
+					if last := part[len(part)-n:]; utf8.RuneStart(last[0]) {
+						if !utf8.FullRune(last) {
+							text = part[:len(part)-n]
+						}
+						break
+					}
+				}
+			}
+			if !utf8.Valid(text) {
+				return nil, refuse("%s is not UTF-8 text — use Jettson Shell for that.", c.path)
+			}
+			c.answers = struct {
+				Path      string `json:"path"`
+				Content   string `json:"content"`
+				SizeBytes int64  `json:"size_bytes"`
+				Truncated bool   `json:"truncated"`
+			}{c.path, string(text), s.Info.Size, s.Info.Size > maxRead}
+			return sight, nil
+		})
+}
+
+func write(ctx context.Context, c *call) error {
+	content := c.args.(*writeArgs).Content
+	if len(content) > maxWrite {
+		return refuse("the content is %d bytes, over the limit of 5 MB — use Jettson Shell for that.",
+			len(content))
+	}
+	if c.at == c.home {
+		return refuse("%s is a directory — name a file in it.", c.path)
+	}
+	if err := c.make(ctx); err != nil {
+		return err
+	}
+	_, _, err := c.d.e.Write(ctx, c.Call, engine.WriteArgs{
+		Path: c.at, Text: content, Encoding: "utf-8",
+		Rules: engine.Rules{Parents: true, Meant: true},
+	})
+	c.answers = struct {
+		Path  string `json:"path"`
+		Bytes int    `json:"bytes_written"`
+	}{c.path, len(content)}
+	return err
+}
+
+// entry is one of a listing.
+type entry struct {
+	Name  string `json:"name"`
+	Size  int64  `json:"size_bytes"`
+	IsDir bool   `json:"is_dir"`
+}
+
+func list(ctx context.Context, c *call) error {
+	found, err := c.d.e.List(ctx, c.Call, c.at)
+	if errors.Is(err, fs.ErrNotExist) && c.at == c.home && c.d.cfg.Workspaces != "" {
+		found, err = &engine.Listing{}, nil // it is made with its first file
+	}
+	if err != nil {
+		return err
+	}
+	entries := []entry{}
+	for _, e := range found.Entries {
+		one := entry{path.Base(e.Path), e.Size, e.Kind == guardfs.KindDir}
+		if e.Kind == guardfs.KindSymlink { // what it leads to, if that is in the workspace
+			if to, err := c.d.e.Stat(ctx, c.Call, e.Path, true); err == nil {
+				one.Size, one.IsDir = to.Size, to.Kind == guardfs.KindDir
+			}
+		}
+		if one.IsDir {
+			one.Size = 0
+		}
+		entries = append(entries, one)
+	}
+	c.answers = struct {
+		Path    string  `json:"path"`
+		Entries []entry `json:"entries"`
+	}{c.path, entries}
+	c.Trace.Paths = []string{c.at}
+	return nil
+}
+
+func remove(ctx context.Context, c *call) error {
+	what, err := c.d.e.Stat(ctx, c.Call, c.at, false)
+	if err != nil {
+		return err
+	}
+	if what.Kind == guardfs.KindDir {
+		return refuse("%s is a directory — use Jettson Shell with rmdir for that.", c.path)
+	}
+	_, err = c.d.e.Delete(ctx, c.Call, c.at, engine.DeleteOptions{})
+	c.answers = struct {
+		Path    string `json:"path"`
+		Deleted bool   `json:"deleted"`
+	}{c.path, true}
+	return err
+}
+
+// sentence says in the page's words why a call was refused. It names no path of the host's.
+func (c *call) sentence(err error, r *engine.Refusal) string {
+	return "Jettson Files rejected the operation: " + c.why(err, r)
+}
+
+func (c *call) why(err error, r *engine.Refusal) string {
+	if e, ok := errors.AsType[*args.Error](err); ok {
+		if e.Hint != "" {
+			return e.What + " — " + e.Hint + "."
+		}
+		return e.What
+	}
+	switch f := r.Facts.(type) {
+	case *guardfs.NotRegularError:
+		if f.Kind == "directory" && c.Tool == "jettson_files_read" {
+			return c.path + " is a directory — use jettson_files_list for that."
+		}
+		return fmt.Sprintf("%s is a %s, not a file.", c.path, f.Kind)
+	case *guardfs.TooLargeError:
+		return fmt.Sprintf("%s is %d bytes, over the limit of %d.", c.path, f.Size, f.Max)
+	}
+	switch r.Code {
+	case engine.CodePathDenied:
+		return errEscapes.What
+	case engine.CodeSymlinkRefused:
+		return c.path + " is a symbolic link — name the file that it leads to."
+	}
+	switch r.Cause {
+	case engine.NotADirectory:
+		if c.Tool == "jettson_files_list" {
+			return c.path + " is a file — use jettson_files_read for that."
+		}
+		return "a file stands where a directory should be: " + c.path
+	case engine.Absent, engine.ParentMissing:
+		if c.Tool == "jettson_files_list" {
+			return "no such directory: " + c.path
+		}
+		return "no such file: " + c.path
+	case engine.Unread, engine.PartUnread, engine.Modified:
+		return c.path + " has to be read as it is now before it is written — use jettson_files_read."
+	case engine.NotApproved, engine.NotAnswered, engine.NobodyToAsk, engine.ApprovalStale:
+		return "the change was not approved, and nothing was done — ask before trying again."
+	case engine.DiskFull, engine.StoreDiskFull:
+		return "the disk is full, and nothing was done."
+	}
+	return fmt.Sprintf("%s (%s), and nothing was done: %s",
+		strings.ReplaceAll(r.Cause.Name, "_", " "), r.Code, c.path)
+}

@@ -1,0 +1,228 @@
+package jettson
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"moltisfs/approval"
+	"moltisfs/config"
+	"moltisfs/dialect"
+	"moltisfs/internal/engine"
+)
+
+// opened is the dialect over an engine of its own; dir holds the workspaces, or is the workspace.
+func opened(t *testing.T, change func(*config.Config)) (d *Dialect, dir string) {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := config.Default()
+	cfg.Tools.FS.RequireApproval = false
+	cfg.Tools.FS.WorkspaceRoot = dir
+	change(&cfg)
+	if cfg.Tools.Jettson.Workspaces != "" {
+		cfg.Tools.Jettson.Workspaces = dir
+	}
+	e, err := engine.Open(cfg, engine.Host{DataDir: filepath.Join(t.TempDir(), "data")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = e.Close() })
+	if d, err = Over(e, cfg.Tools.Jettson); err != nil {
+		t.Fatal(err)
+	}
+	return d, dir
+}
+
+// said is the answer of one call, as JSON.
+func said(t *testing.T, d *Dialect, c dialect.Call, tool string, args any) string {
+	t.Helper()
+	raw, ok := args.(string)
+	if !ok {
+		b, err := json.Marshal(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw = string(b)
+	}
+	c.Tool, c.Args = "jettson_files_"+tool, json.RawMessage(raw)
+	a, err := d.Call(t.Context(), c)
+	if err != nil {
+		t.Fatalf("%s %s: %v", tool, raw, err)
+	}
+	return a.Text()
+}
+
+func put(t *testing.T, name, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Each row of the page's text, word for word, and what it leaves out in its manner.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	d, dir := opened(t, func(*config.Config) {})
+	put(t, dir+"/data.csv", "id,name,email\n")
+	put(t, dir+"/scratch/deep/notes.md", "n")
+	put(t, dir+"/latin", "caf\xe9")
+	put(t, dir+"/large", strings.Repeat("x", maxRead-1)+"é and more")
+	put(t, dir+"/exact", strings.Repeat("x", maxRead))
+	outside := filepath.Join(t.TempDir(), "passwd")
+	put(t, outside, "root")
+	for name, to := range map[string]string{"out": outside, "gone": "nothing", "to": "data.csv"} {
+		if err := os.Symlink(to, dir+"/"+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const no = `{"error":"Jettson Files rejected the operation: `
+	const escapes = no + `path escapes /workspace or is empty."}`
+	for _, c := range []struct{ tool, args, want string }{
+		{"read", `{"path":"data.csv"}`, `{"path":"data.csv","content":"id,name,email\n","size_bytes":14,"truncated":false}`},
+		{"read", `{"path":"/workspace/data.csv"}`, `{"path":"/workspace/data.csv","content":"id,name,email\n","size_bytes":14,"truncated":false}`},
+		{"read", `{"path":"./to"}`, `{"path":"./to","content":"id,name,email\n","size_bytes":14,"truncated":false}`},
+		{"read", `{"path":"../etc/passwd"}`, escapes},
+		{"read", `{"path":"/"}`, escapes},
+		{"read", `{"path":"/tmp/foo"}`, escapes},
+		{"read", `{"path":"/workspaces/foo"}`, escapes},
+		{"read", `{"path":""}`, escapes},
+		{"read", `{"path":"a/../data.csv"}`, escapes},
+		{"read", `{"path":"a\u0000b"}`, escapes},
+		{"read", `{"path":"out"}`, escapes},
+		{"read", `{"path":"none"}`, no + `no such file: none"}`},
+		{"read", `{"path":"gone"}`, no + `no such file: gone"}`},
+		{"read", `{"path":"none/none"}`, no + `no such file: none/none"}`},
+		{"read", `{"path":"scratch"}`, no + `scratch is a directory — use jettson_files_list for that."}`},
+		{"read", `{"path":"data.csv/x"}`, no + `a file stands where a directory should be: data.csv/x"}`},
+		{"read", `{"path":"latin"}`, no + `latin is not UTF-8 text — use Jettson Shell for that."}`},
+		{"read", `{}`, no + `missing: path`},
+		{"read", `{"file":"x"}`, no + ``},
+		{"write", `{"path":"scratch/new/notes.md","content":"hé"}`, `{"path":"scratch/new/notes.md","bytes_written":3}`},
+		{"write", `{"path":"data.csv","content":""}`, `{"path":"data.csv","bytes_written":0}`},
+		{"write", `{"path":"latin","content":"café"}`, `{"path":"latin","bytes_written":5}`},
+		{"write", `{"path":"../x","content":""}`, escapes},
+		{"write", `{"path":"out","content":""}`, no + `out is a symbolic link — name the file that it leads to."}`},
+		{"write", `{"path":".","content":""}`, no + `. is a directory — name a file in it."}`},
+		{"write", `{"path":"scratch","content":""}`, no + `scratch is a directory, not a file."}`},
+		{"write", `{"path":"data.csv/x","content":""}`, no + `a file stands where a directory should be: data.csv/x"}`},
+		{"list", `{"path":"scratch"}`, `{"path":"scratch","entries":[{"name":"deep","size_bytes":0,"is_dir":true},{"name":"new","size_bytes":0,"is_dir":true}]}`},
+		{"list", `{"path":"none"}`, no + `no such directory: none"}`},
+		{"list", `{"path":"data.csv"}`, no + `data.csv is a file — use jettson_files_read for that."}`},
+		{"list", `{"path":""}`, escapes},
+		{"list", `{"path":"/"}`, escapes},
+		{"delete", `{"path":"scratch"}`, no + `scratch is a directory — use Jettson Shell with rmdir for that."}`},
+		{"delete", `{"path":"."}`, no + `. is a directory — use Jettson Shell with rmdir for that."}`},
+		{"delete", `{"path":"none"}`, no + `no such file: none"}`},
+		{"delete", `{"path":"/etc/passwd"}`, escapes},
+		{"delete", `{"path":"to"}`, `{"path":"to","deleted":true}`},
+		{"delete", `{"path":"scratch/new/notes.md"}`, `{"path":"scratch/new/notes.md","deleted":true}`},
+	} {
+		got := said(t, d, dialect.Call{}, c.tool, c.args)
+		if got != c.want && (strings.HasSuffix(c.want, "}") || !strings.HasPrefix(got, c.want)) {
+			t.Errorf("%s %s\n got %s\nwant %s", c.tool, c.args, got, c.want)
+		}
+		if strings.Contains(got, dir) {
+			t.Errorf("%s %s names a path of the host: %s", c.tool, c.args, got)
+		}
+	}
+	if b, err := os.ReadFile(outside); err != nil || string(b) != "root" {
+		t.Errorf("outside: %q, %v", b, err)
+	}
+	for path, want := range map[string]string{
+		"large": `"size_bytes":1048586,"truncated":true}`, "exact": `"size_bytes":1048576,"truncated":false}`,
+	} {
+		got := said(t, d, dialect.Call{}, "read", map[string]string{"path": path})
+		if !strings.HasSuffix(got, want) || strings.Contains(got, "\ufffd") {
+			t.Errorf("%s ends with %s", path, got[len(got)-80:])
+		}
+	}
+	tooMuch := said(t, d, dialect.Call{}, "write", map[string]string{"path": "big", "content": strings.Repeat("x", maxWrite+1)})
+	if !strings.HasPrefix(tooMuch, no+"the content is 5242881 bytes") {
+		t.Error(tooMuch)
+	}
+	if got := said(t, d, dialect.Call{}, "write", map[string]string{"path": "big", "content": strings.Repeat("x", maxWrite)}); got != `{"path":"big","bytes_written":5242880}` {
+		t.Error(got)
+	}
+}
+
+// Principals do not see each other's workspace, nor sessions where each has one, which goes to the
+// trash with its session.
+func TestWorkspaces(t *testing.T) {
+	t.Parallel()
+	d, dir := opened(t, func(cfg *config.Config) {
+		cfg.Tools.FS.RequireApproval = true // the workspace itself is nobody's to approve
+		cfg.Tools.Jettson = config.Jettson{Workspaces: "set", PerSession: true}
+	})
+	yes := approval.Yes("test")
+	a := dialect.Call{Principal: "ann", Session: "1", Approver: yes}
+	b := dialect.Call{Principal: "ann", Session: "2", Approver: yes}
+	odd := dialect.Call{Principal: "../ann", Session: "1", Approver: yes}
+	if got := said(t, d, a, "list", `{}`); got != `{"path":".","entries":[]}` {
+		t.Error(got)
+	}
+	if got := said(t, d, a, "write", `{"path":"f","content":"1"}`); got != `{"path":"f","bytes_written":1}` {
+		t.Error(got)
+	}
+	for _, c := range []dialect.Call{b, odd} {
+		if got := said(t, d, c, "read", `{"path":"f"}`); !strings.Contains(got, "no such file") {
+			t.Error(got)
+		}
+		if got := said(t, d, c, "write", `{"path":"g","content":"2"}`); !strings.Contains(got, "bytes_written") {
+			t.Error(got)
+		}
+	}
+	if got := said(t, d, dialect.Call{Principal: "ann", Session: "1"}, "write", `{"path":"h","content":""}`); !strings.Contains(got, "not approved") {
+		t.Error(got)
+	}
+	narrow := dialect.Call{Principal: "ann", Session: "1", Scope: &dialect.Scope{Readable: []string{dir + "/other"}}}
+	if got := said(t, d, narrow, "read", `{"path":"f"}`); !strings.Contains(got, "escapes") {
+		t.Error(got)
+	}
+	if err := d.EndSession(t.Context(), "ann", "1"); err != nil {
+		t.Error(err)
+	}
+	if err := d.EndSession(t.Context(), "ann", "1"); err != nil { // it is gone already
+		t.Error(err)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != 2 {
+		t.Errorf("%v, %v", left, err)
+	}
+	for _, e := range left {
+		if e.Name() == "ann" || strings.Contains(e.Name(), "..") {
+			t.Errorf("a workspace is called %s", e.Name())
+		}
+	}
+}
+
+// A configuration without a place for workspaces, and an unknown tool.
+func TestRefusedBeforeAnything(t *testing.T) {
+	t.Parallel()
+	d, _ := opened(t, func(cfg *config.Config) { cfg.Tools.Policy.Deny = []string{"Write", "Edit", "MultiEdit"} })
+	var names []string
+	for _, def := range d.Definitions() {
+		names = append(names, def.Name)
+	}
+	if got := strings.Join(names, " "); got != "jettson_files_read jettson_files_list" {
+		t.Errorf("read-only by names leaves %s", got)
+	}
+	if _, err := d.Call(t.Context(), dialect.Call{Tool: "jettson_files_delete"}); err == nil {
+		t.Error("a denied tool was called")
+	}
+	e, err := engine.Open(config.Default(), engine.Host{DataDir: filepath.Join(t.TempDir(), "data")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if _, err := Over(e, config.Jettson{}); err != ErrNoWorkspace {
+		t.Error(err)
+	}
+}
