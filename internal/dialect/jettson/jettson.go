@@ -133,8 +133,10 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 	c.home = d.workspace(in.Principal, in.Session)
 	c.Scope = within(c.home, in.Scope)
 	t, unknown := d.tool(in.Tool)
-	op := engine.Operation{Unknown: unknown != nil, Args: in.Args, Changes: t.changes, Follows: t.follows(),
-		Time: time.Minute}
+	op := engine.Operation{
+		Unknown: unknown != nil, Args: in.Args, Changes: t.changes, Follows: t.follows(),
+		Time: time.Minute,
+	}
 	if t.changes && (d.asks || in.Tier == approval.TierAsk) {
 		op.Time += d.patient
 	}
