@@ -87,11 +87,13 @@ var plan = []room{
 	{3, "tools", "checkpoint config dialect grep grep/ignore grep/match hook approval internal/args internal/datadir internal/edit internal/edit/diff internal/engine internal/guardfs" +
 		" internal/ledger internal/nearest internal/policy readers readers/notebook", "path/filepath", "golang.org/x/text"},
 
+	{3, "internal/dialect/capability", "approval config dialect hook internal/args internal/edit internal/engine internal/guardfs internal/nearest internal/policy internal/text",
+		"os/user reflect", "go.yaml.in/yaml/v3"},
 	{3, "internal/dialect/jettson", "approval config dialect internal/args internal/engine internal/guardfs internal/nearest internal/policy", "", ""},
 
 	{4, "internal/serve/mcp", "approval dialect internal/ndjson", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
 
-	{5, "cmd/moltis-fs", "checkpoint checkpoint/moltis config dialect grep/ignore approval internal/datadir internal/dialect/jettson internal/edit internal/edit/diff internal/engine internal/gitrepo internal/nearest internal/ndjson" +
+	{5, "cmd/moltis-fs", "checkpoint checkpoint/moltis config dialect grep/ignore approval internal/datadir internal/dialect/capability internal/dialect/jettson internal/edit internal/edit/diff internal/engine internal/gitrepo internal/nearest internal/ndjson" +
 		" internal/serve/mcp readers tools",
 		"os os/exec os/signal path/filepath runtime/debug syscall", "github.com/spf13/cobra github.com/spf13/pflag"},
 

@@ -55,6 +55,7 @@ var tooLarge = map[string]excess{
 	"grep/index.Dir":                                {21, hotState},
 	"grep/index.Tree":                               {17, hotState},
 	"internal/audit.Record":                         {21, answerFields},
+	"internal/dialect/capability.definition":        {15, answerFields},
 	"internal/edit.document":                        {13, hotState},
 	"internal/guardfs.spot":                         {15, hotState},
 	"readers.Binary":                                {14, answerFields},

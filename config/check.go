@@ -39,7 +39,7 @@ func (c Config) problems() []*finding {
 		out = append(out, f)
 		return f
 	}
-	fs, cp := c.Tools.FS, c.Tools.FS.Checkpoint
+	fs, cp, tiers := c.Tools.FS, c.Tools.FS.Checkpoint, map[string]string{}
 
 	schema().walk(func(f *field) {
 		f.checkValue(f.value(&c), add)
@@ -91,6 +91,9 @@ func (c Config) problems() []*finding {
 					add(f.key, "not an age recipient", hint)
 				}
 			}
+		case "tools.capability.autonomous", "tools.capability.notify",
+			"tools.capability.approval_required", "tools.capability.blocked":
+			checkCapabilities(f.key, f.value(&c).Interface().([]string), tiers, add)
 		case "tools.policy.allow":
 			checkNames(f.key, c.Tools.Policy.Allow, add)
 		case "tools.policy.deny":

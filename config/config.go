@@ -1,5 +1,5 @@
 // Package config is what the operator wrote: the sections [tools.fs], [tools.fs.checkpoint],
-// [tools.fs.hooks] and [tools.policy] of one TOML file, as Go values.
+// [tools.fs.hooks], [tools.capability] and [tools.policy] of one TOML file, as Go values.
 //
 // Decode is strict. An unknown key or section, a wrong type, a word that is not allowed, a glob
 // that cannot be read: each is a Problem with file, line, column and what to write instead. All
@@ -31,9 +31,10 @@ type Config struct {
 
 // Tools is the section [tools]. It holds sections only.
 type Tools struct {
-	FS      FS      `toml:"fs" doc:"The filesystem tools. Every key is optional."`
-	Jettson Jettson `toml:"jettson" doc:"The four tools of Jettson Files, which see nothing but a workspace."`
-	Policy  Policy  `toml:"policy" doc:"Which tools exist, by name: exact, \"prefix*\" or \"*\"; case matters. A denied tool is neither listed nor callable."`
+	FS         FS         `toml:"fs" doc:"The filesystem tools. Every key is optional."`
+	Jettson    Jettson    `toml:"jettson" doc:"The four tools of Jettson Files, which see nothing but a workspace."`
+	Capability Capability `toml:"capability" doc:"How freely each capability of the dialect \"capability\" may be called, where that differs from what docs/capabilities.md says. A looser tier is taken with a warning at start."`
+	Policy     Policy     `toml:"policy" doc:"Which tools exist, by name: exact, \"prefix*\" or \"*\"; case matters. A denied tool is neither listed nor callable."`
 }
 
 // FS is [tools.fs]. Sizes are bytes. A list of paths holds absolute globs: * stays within a name,
@@ -111,6 +112,14 @@ type Policy struct {
 	Deny  []string `toml:"deny" doc:"Names of the tools that do not exist; deny wins. Denying Edit denies NotebookEdit too, and denying all of Write, Edit and MultiEdit denies checkpoint_restore, unless allow has that very name."`
 }
 
+// Capability is [tools.capability].
+type Capability struct {
+	Autonomous       []string `toml:"autonomous" doc:"Names of capabilities that run as [tools.fs] has it."`
+	Notify           []string `toml:"notify" doc:"Names of capabilities whose changes are warnings in the operator's log."`
+	ApprovalRequired []string `toml:"approval_required" doc:"Names of capabilities whose changes need approval, with require_approval = false too."`
+	Blocked          []string `toml:"blocked" doc:"Names of capabilities that are not listed and are refused."`
+}
+
 // Default is the configuration of an empty file.
 func Default() Config {
 	return Config{Tools: Tools{
@@ -147,6 +156,8 @@ func Default() Config {
 				Timeout: Duration(5 * time.Second), OnError: "deny",
 			},
 		},
+		Capability: Capability{Autonomous: []string{}, Notify: []string{}, ApprovalRequired: []string{},
+			Blocked: []string{}},
 		Policy: Policy{Allow: []string{}, Deny: []string{}},
 	}}
 }

@@ -15,6 +15,8 @@ var toolNames = []string{
 	"Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "Glob", "Grep",
 	"checkpoints_list", "checkpoint_diff", "checkpoint_restore",
 
+	"filesystem.read", "filesystem.list", "filesystem.stat",
+
 	"jettson_files_read", "jettson_files_write", "jettson_files_list", "jettson_files_delete",
 }
 
@@ -27,6 +29,26 @@ func namesTool(entry string) bool {
 	return slices.ContainsFunc(toolNames, func(name string) bool {
 		return name == entry || many && strings.HasPrefix(name, prefix)
 	})
+}
+
+// checkCapabilities finds names that are none, and those that have two tiers.
+func checkCapabilities(key string, names []string, tiers map[string]string, add adder) {
+	for i, n := range names {
+		at := fmt.Sprintf("%s[%d]", key, i)
+		dots := slices.DeleteFunc(ToolNames(), func(n string) bool { return !strings.Contains(n, ".") })
+		switch before := tiers[n]; {
+		case !slices.Contains(dots, n):
+			hint := "name one of " + strings.Join(dots, ", ")
+			if near := nearest.Of(n, dots); near != "" {
+				hint = "did you mean " + strconv.Quote(near) + "?"
+			}
+			add(at, strconv.Quote(n)+" is no capability", hint)
+		case before != "":
+			add(at, strconv.Quote(n)+" stands in "+before+" too", "keep one of them")
+		default:
+			tiers[n] = key
+		}
+	}
 }
 
 // checkNames finds misspelt names. An unknown name that is close to one of ours is an error,

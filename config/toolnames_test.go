@@ -33,7 +33,7 @@ func TestToolNames(t *testing.T) {
 		{"Bash", "", "yes"},
 		{"NotebookRead", "", "yes"},
 		{"TodoWrite", "", "yes"},
-		{"filesystem.read", "", "yes"},
+		{"storage.fetch", "", "yes"},
 		{strings.Repeat("Read", 30), "", "yes"},
 	} {
 		for _, list := range []string{"allow", "deny"} {

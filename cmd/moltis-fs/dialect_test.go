@@ -260,7 +260,7 @@ func TestTwoDialectsOverOneEngine(t *testing.T) {
 func TestConfigKnowsTheTools(t *testing.T) {
 	var names []string
 	for _, d := range dialects() {
-		defs, err := d.definitions(config.Policy{})
+		defs, err := d.definitions(config.Tools{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"moltisfs/config"
 	"moltisfs/dialect"
+	"moltisfs/internal/dialect/capability"
 	"moltisfs/internal/dialect/jettson"
 	"moltisfs/internal/engine"
 	"moltisfs/tools"
@@ -16,18 +17,26 @@ import (
 // offered is one dialect that --dialect can name.
 type offered struct {
 	name        string
-	definitions func(config.Policy) ([]dialect.Definition, error)
+	definitions func(config.Tools) ([]dialect.Definition, error)
 	over        func(*engine.Engine, config.Config) (dialect.Dialect, error)
 }
 
 // dialects are all that there are; the first is offered unless another is named.
 func dialects() []offered {
 	return []offered{
-		{"tools", tools.DefinitionsUnder,
+		{"tools", func(cfg config.Tools) ([]dialect.Definition, error) {
+			return tools.DefinitionsUnder(cfg.Policy)
+		},
 			func(e *engine.Engine, _ config.Config) (dialect.Dialect, error) {
 				return tools.Over(e).Dialect(), nil
 			}},
-		{"jettson", jettson.DefinitionsUnder,
+		{"capability", capability.DefinitionsUnder,
+			func(e *engine.Engine, cfg config.Config) (dialect.Dialect, error) {
+				return capability.Over(e, cfg.Tools.Capability)
+			}},
+		{"jettson", func(cfg config.Tools) ([]dialect.Definition, error) {
+			return jettson.DefinitionsUnder(cfg.Policy)
+		},
 			func(e *engine.Engine, cfg config.Config) (dialect.Dialect, error) {
 				return jettson.Over(e, cfg.Tools.Jettson)
 			}},
@@ -76,7 +85,7 @@ func (in *invocation) definitionsOf(cfg config.Config) ([]dialect.Definition, er
 	}
 	var all []dialect.Definition
 	for _, d := range chosen {
-		defs, err := d.definitions(cfg.Tools.Policy)
+		defs, err := d.definitions(cfg.Tools)
 		if err != nil {
 			return nil, err
 		}

@@ -59,6 +59,9 @@ func (t Tools) Why(name string, follows ...string) string {
 	return "denied with " + strings.Join(follows, ", ")
 }
 
+// Denies reports whether the deny list names the tool, whatever allow says.
+func (t Tools) Denies(name string) bool { return match(t.deny, name) != "" }
+
 // match gives the first pattern that name matches.
 func match(patterns []string, name string) string {
 	for _, p := range patterns {

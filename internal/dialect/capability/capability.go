@@ -1,0 +1,205 @@
+// Package capability is the dialect of capabilities: filesystem.read and eleven more,
+// agent.session and alerts.send, as a published system has them, with tiers of permission and
+// errors that say how to recover.
+//
+// filesystem.yaml says what each is: names, arguments, answers, errors and words. It is the one
+// source of the schemas that models see, of capabilities.describe and of docs/capabilities.md.
+// What an argument struct says besides, a test compares with it.
+//
+// The package knows names, schemas, shapes, words and errors. The engine does the work and keeps
+// the promises. No file is touched but through it. The one thing looked at besides is the name of
+// a user, for stat.
+package capability
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"moltisfs/approval"
+	"moltisfs/config"
+	"moltisfs/dialect"
+	"moltisfs/internal/args"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/nearest"
+	"moltisfs/internal/policy"
+)
+
+// Dialect is the capabilities over an engine, which other dialects may stand on too. It is safe for
+// concurrent use.
+type Dialect struct {
+	e        *engine.Engine
+	offer    offer
+	sessions sessions
+	owners   owners
+}
+
+// Over is the dialect over an engine, which stays the caller's to close, with the tiers of the
+// configuration. What is looser there than in the text is taken, with a warning. The error is a
+// *config.Problem.
+func Over(e *engine.Engine, cfg config.Capability) (*Dialect, error) {
+	tiers, loosened, err := tiersOf(cfg)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range loosened {
+		e.Logger().Warn("a capability has a looser tier than its text gives it", "capability", name,
+			"tier", string(tiers[name]), "text", string(known().find(name).Tier))
+	}
+	return &Dialect{e: e, offer: offer{tiers, e.Tools()}}, nil
+}
+
+// DefinitionsUnder are those that a configuration leaves, in the order of the text.
+func DefinitionsUnder(cfg config.Tools) ([]dialect.Definition, error) {
+	lists, err := policy.NewTools(cfg.Policy.Allow, cfg.Policy.Deny)
+	if err != nil {
+		return nil, err
+	}
+	tiers, _, err := tiersOf(cfg.Capability)
+	if err != nil {
+		return nil, err
+	}
+	return offer{tiers, lists}.definitions(), nil
+}
+
+// Definitions implements [dialect.Dialect].
+func (d *Dialect) Definitions() []dialect.Definition { return d.offer.definitions() }
+
+// A call is one call on its way.
+type call struct {
+	*engine.Call
+	*Dialect
+	def *definition
+}
+
+// A tool is what carries a capability out.
+type tool struct {
+	name    string
+	args    *args.Spec
+	run     func(context.Context, *call, any) (any, error)
+	ownTime bool // it sets its own deadline, or takes what it takes
+}
+
+// define makes a row out of a typed run function. A is the argument struct; what run gives is
+// answered as JSON.
+func define[A any](name string, run func(context.Context, *call, *A) (any, error)) tool {
+	return tool{name: name, args: args.Of[A](nil),
+		run: func(ctx context.Context, c *call, in any) (any, error) { return run(ctx, c, in.(*A)) }}
+}
+
+// alone is a tool that keeps its own time.
+func (t tool) alone() tool {
+	t.ownTime = true
+	return t
+}
+
+// table has who carries out what. What has no row is not offered.
+var table = []tool{
+	define("filesystem.read", runRead),
+	define("filesystem.list", runList),
+	define("filesystem.stat", runStat),
+}
+
+func toolOf(name string) *tool {
+	i := slices.IndexFunc(table, func(t tool) bool { return t.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &table[i]
+}
+
+// Call implements [dialect.Dialect].
+func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, error) {
+	name := dotted(in.Tool)
+	def, t := known().find(name), toolOf(name)
+	c := &call{Dialect: d, def: def, Call: &engine.Call{
+		Principal: in.Principal, Session: in.Session, Turn: in.Turn, Dialect: "capability", Tool: name,
+		Client: engine.Client{Approver: in.Approver}, Tier: in.Tier,
+		Scope: (*engine.Scope)(in.Scope), ByUser: in.ByUser,
+	}}
+	if def == nil || t == nil || !d.offer.allows(def) {
+		return nil, d.unknown(ctx, c, in)
+	}
+	c.Tier = d.offer.tier(def, in.Tier)
+	var decoded any
+	var out *answer
+	err := d.e.Do(ctx, c.Call, engine.Operation{
+		Changes: def.Changes, Follows: def.followed(d.e.Tools()), Time: d.timeOf(t, c.Tier, def.Changes),
+		Args: in.Args,
+		Decode: func(raw json.RawMessage) (err error) {
+			if decoded, err = t.args.Decode(raw); err != nil {
+				return err
+			}
+			if v, ok := decoded.(interface{ check() error }); ok {
+				err = v.check()
+			}
+			c.Trace.Paths = pathsOf(decoded)
+			return err
+		},
+		Run: func(ctx context.Context) error {
+			d.sessions.saw(c.Principal, c.Session)
+			v, err := t.run(ctx, c, decoded)
+			if err == nil {
+				out, err = succeed(name, v)
+			}
+			return err
+		},
+		Refuse: func(_ context.Context, err error) string {
+			r := engine.Reason(err)
+			if r == nil {
+				return ""
+			}
+			if r.Cause == engine.Unknown {
+				d.e.Logger().Error("a call failed for a reason without a row", "tool", name, "err", err)
+			}
+			out = c.refuse(decoded, r)
+			return string(r.Code)
+		},
+		Answer:  func() (json.RawMessage, error) { return out.data, nil },
+		Replace: func(raw json.RawMessage) (err error) { out, err = out.replaced(raw); return err },
+	})
+	if err != nil {
+		return nil, err
+	}
+	if c.Trace.Unrecorded {
+		out.warn("the outcome could not be written to the audit log")
+	}
+	return out, nil
+}
+
+// unknown puts a call on record of what is not there, or must not be called.
+func (d *Dialect) unknown(ctx context.Context, c *call, in dialect.Call) error {
+	var names []string
+	for _, def := range d.Definitions() {
+		names = append(names, def.Name, dotted(def.Name))
+	}
+	no := &dialect.UnknownToolError{Tool: in.Tool, Nearest: nearest.Of(in.Tool, names)}
+	c.Tier = ""
+	op := engine.Operation{
+		Unknown: true, Args: in.Args,
+		Decode: func(json.RawMessage) error { return no },
+		Refuse: func(context.Context, error) string { return "unknown_tool" },
+	}
+	if c.def != nil { // for the record, and for nobody else, that it is there and denied
+		op.Follows = c.def.followed(d.e.Tools())
+	}
+	err := d.e.Do(ctx, c.Call, op)
+	if errors.Is(err, engine.ErrClosed) {
+		return err
+	}
+	return errors.Join(no, err)
+}
+
+// timeOf gives a call a minute to work in, and as long as an approver may take beside it.
+func (d *Dialect) timeOf(t *tool, tier approval.Tier, changes bool) time.Duration {
+	cfg := d.e.Config()
+	switch {
+	case t.ownTime:
+		return 0
+	case changes && (cfg.RequireApproval || tier == approval.TierAsk):
+		return time.Minute + time.Duration(cfg.ApprovalTimeout)
+	}
+	return time.Minute
+}

@@ -1,0 +1,167 @@
+package capability
+
+import (
+	"moltisfs/internal/engine"
+)
+
+// An encodingError is of bytes that are no text in the encoding that was asked for.
+type encodingError struct{ encoding string }
+
+func (e *encodingError) Error() string { return e.encoding }
+
+var undecodable = engine.Typed[*encodingError](engine.CodeBadRequest, "undecodable")
+
+// ownKind has the types that the text gives some capabilities for a cause: the first that the
+// capability has. Where it has none, that of the row counts.
+var ownKind = map[engine.Cause][]string{
+	engine.Absent:       {"FileNotFound", "DirectoryNotFound"},
+	engine.LinkLoop:     {"FileNotFound", "DirectoryNotFound"},
+	engine.Conflicts:    {"DestinationExists"},
+	engine.BothKinds:    {"DestinationExists"},
+	engine.NoCheckpoint: {"NotInTrash"},
+	engine.BadID:        {"NotInTrash"},
+}
+
+// untouched ends a message about a change that was refused.
+const untouched = "; nothing was changed"
+
+// rows has one for each cause.
+var rows = map[engine.Cause]row{
+	engine.HalfMade: {kind: "PartlyDone",
+		message: "the change failed half-way and could not be taken back as a whole: {fact}"},
+	engine.BadName: {kind: "InvalidArgument",
+		message: "the name of the {fact} is too long or is not printable text"},
+	engine.BadArgument: {kind: "InvalidArgument", message: "{fact}"},
+	engine.BadPath: {kind: "InvalidArgument",
+		message: "{fact}; paths are absolute"},
+
+	engine.OutOfScope: {kind: "PathOutOfScope", message: "{path} is out of scope"},
+	engine.Denied:     {kind: "PathOutOfScope", message: "{path} is out of scope"},
+	engine.Pseudo:     {kind: "PathOutOfScope", message: "{path} is out of scope"},
+	engine.Hidden: {kind: "PathOutOfScope",
+		message: "something below {path} is out of scope" + untouched},
+
+	engine.IsLink: {kind: "SymlinkRefused",
+		message: "{path} is, or leads through, a symbolic link" + untouched},
+	engine.NotRegular:    {kind: "NotAFile", message: "{shown} is no regular file"},
+	engine.ParentMissing: {kind: "ParentNotFound", message: "a directory above {path} does not exist"},
+	engine.FileTooLarge:  {kind: "FileTooLarge", message: "{path} has more than is taken at once"},
+	engine.ChangedAtOnce: {kind: "Conflict", retry: true,
+		message: "somebody else changed {shown} at the same moment" + untouched},
+	engine.Locked: {kind: "Conflict", retry: true, after: 1,
+		message: "another call is changing {path}" + untouched},
+	engine.Unsettled: {kind: "Conflict", retry: true, after: 1,
+		message: "whether the change {fact}, which was cut off, was made is not known yet" + untouched},
+	engine.NotEmpty: {kind: "DirectoryNotEmpty", message: "the directory {shown} is not empty"},
+
+	engine.UnsavedText: {kind: "UnsavedText",
+		message: "{shown} has unsaved text in an editor" + untouched},
+	engine.ClientFailed: {kind: "UnsavedText", retry: true,
+		message: "the editor did not answer for {shown}: {fact}"},
+
+	engine.Unread: {kind: "ReadRequired",
+		message: "this session has not read {path}" + untouched},
+	engine.PartUnread: {kind: "ReadRequired",
+		message: "this session has read only a part of {path}" + untouched},
+	engine.LinesUnseen: {kind: "ReadRequired",
+		message: "this session has read only a part of {path}" + untouched},
+	engine.DropsUnseen: {kind: "ReadRequired",
+		message: "this session has read only a part of {path}" + untouched},
+	engine.NotAsShown: {kind: "ReadRequired",
+		message: "what was shown of {path} is not its bytes" + untouched},
+	engine.Modified: {kind: "FileModified",
+		message: "{path} changed since this session read it" + untouched},
+	engine.Unexpected: {kind: "FileModified",
+		message: "{path} is not the content that was expected" + untouched},
+	engine.ReadOnly: {kind: "PermissionDenied",
+		message: "{shown} is read-only ({fact})" + untouched},
+	engine.HardLinked: {kind: "PermissionDenied",
+		message: "{shown} has several names on the disk, and the operator refuses that" + untouched},
+
+	engine.Accident: {kind: "InvalidArgument",
+		message: "the new content looks like an accident" + untouched},
+	engine.NoMatch:     {kind: "InvalidArgument", message: "{fact}"},
+	engine.NotUnique:   {kind: "InvalidArgument", message: "{fact}"},
+	engine.Unencodable: {kind: "EncodingError", message: "the content cannot be written so: {fact}"},
+	engine.DamagedBytes: {kind: "EncodingError",
+		message: "{fact}" + untouched},
+	engine.OldEmpty:     {kind: "InvalidArgument", message: "{fact}"},
+	engine.OldIsNew:     {kind: "InvalidArgument", message: "{fact}"},
+	engine.NoChange:     {kind: "InvalidArgument", message: "{fact}"},
+	engine.BadEncoding:  {kind: "EncodingError", message: "{fact}"},
+	engine.TooManyEdits: {kind: "InvalidArgument", message: "{fact}"},
+	engine.ResultTooLarge: {kind: "FileTooLarge",
+		message: "{path} would have more bytes than are taken at once" + untouched},
+	engine.BadWindow: {kind: "InvalidArgument", message: "nothing of {path} begins at {fact}"},
+
+	engine.NotApproved: {kind: "ApprovalDenied", message: "the change was not approved: {fact}"},
+	engine.NobodyToAsk: {kind: "ApprovalUnavailable",
+		message: "the change needs approval and nobody can be asked" + untouched},
+	engine.NotAnswered: {kind: "ApprovalTimeout", retry: true,
+		message: "nobody answered the approval question in time" + untouched},
+	engine.ApprovalStale: {kind: "ApprovalStale", retry: true,
+		message: "{path} changed while the approval was pending" + untouched},
+	engine.TierBlocked: {kind: "CapabilityBlocked",
+		message: "this capability is blocked for this caller; nothing was done"},
+	engine.HookBlocked: {kind: "BlockedByHook", message: "{fact}"},
+	engine.HookFailed: {kind: "PolicyUnavailable",
+		message: "a hook of the operator could not answer, so the call is refused"},
+	engine.Withheld: {kind: "AnswerWithheld",
+		message: "the call has ended, and its answer is withheld"},
+
+	engine.Conflicts: {kind: "Conflict", message: "something is in the way" + untouched},
+	engine.BothKinds: {kind: "Conflict", message: "something is in the way" + untouched},
+	engine.NotStored: {kind: "NotRecoverable",
+		message: "{shown} cannot be kept, or is kept no more: {fact}" + untouched},
+	engine.WouldLose: {kind: "NotRecoverable",
+		message: "what is at {shown} now cannot be kept" + untouched},
+	engine.NoTrash: {kind: "NotRecoverable",
+		message: "{path} cannot be put into the trash: {fact}" + untouched},
+	engine.NotInPlan:    {kind: "InvalidArgument", message: "that is no part of the change"},
+	engine.TooManyPaths: {kind: "TooManyEntries", message: "one call changes at most {fact} paths"},
+	engine.TooManyEntries: {kind: "TooManyEntries",
+		message: "there are more than {fact} entries in {shown}"},
+	engine.IntoItself: {kind: "InvalidArgument",
+		message: "source and destination are the same, or one lies in the other"},
+
+	engine.BadGlob:     {kind: "InvalidPattern", message: "{fact}"},
+	engine.BadPattern:  {kind: "InvalidPattern", message: "{fact}"},
+	engine.NoFileType:  {kind: "InvalidArgument", message: "{fact}"},
+	engine.Unwatchable: {kind: "WatchUnsupported", message: "changes cannot be watched at {path}"},
+	engine.TooManyWatches: {kind: "TooManyWatches",
+		message: "the system lets us watch no more: {fact}"},
+
+	engine.BadID:          {kind: "InvalidArgument", message: "{fact}"},
+	engine.AmbiguousLabel: {kind: "InvalidArgument", message: "{fact}"},
+	engine.AmbiguousTurn:  {kind: "InvalidArgument", message: "the turn does not say which"},
+	engine.PartialHistory: {kind: "NotRecoverable", message: "{fact}"},
+	engine.NoCheckpoint:   {kind: "NotInTrash", message: "there is no such entry"},
+	engine.NothingToUndo:  {kind: "NotInTrash", message: "there is nothing to take back"},
+	engine.BadRestore:     {kind: "InvalidArgument", message: "{fact}"},
+	engine.NotSaved: {kind: "StoreUnavailable",
+		message: "the checkpoint could not be stored" + untouched},
+	engine.StoreDiskFull: {kind: "StoreUnavailable",
+		message: "the disk of the store is full" + untouched},
+	engine.StoreGone: {kind: "StoreUnavailable", message: "the store is gone" + untouched},
+	engine.StoreBusy: {kind: "StoreUnavailable", retry: true, after: 1,
+		message: "the store is busy" + untouched},
+	engine.StoreReadOnly: {kind: "StoreUnavailable", message: "the store is read-only" + untouched},
+	engine.StoreInUse: {kind: "StoreUnavailable", retry: true,
+		message: "the store is in use" + untouched},
+	engine.Sealed: {kind: "StoreUnavailable", message: "the store is encrypted, not for us"},
+	engine.CorruptContent: {kind: "NotRecoverable",
+		message: "the stored copy is damaged and was not used"},
+
+	engine.Absent:        {kind: "FileNotFound", message: "{path} does not exist"},
+	engine.NotPermitted:  {kind: "PermissionDenied", message: "the system does not let us: {path}"},
+	engine.NotADirectory: {kind: "NotADirectory", message: "{path}, or a part of it, is a file"},
+	engine.LinkLoop:      {kind: "FileNotFound", message: "{path} is a loop of symbolic links"},
+	engine.NameTooLong:   {kind: "InvalidArgument", message: "{path} has a name that is too long"},
+	engine.DiskFull:      {kind: "DiskFull", message: "the disk is full" + untouched},
+	engine.DiskReadOnly:  {kind: "PermissionDenied", message: "{path} is on a disk that is read-only"},
+	engine.SystemError:   {kind: "IOError", message: "the system failed for {path}: {fact}"},
+	engine.TookTooLong:   {kind: "Timeout", retry: true, message: "the call took too long"},
+	engine.Cancelled:     {kind: "Cancelled", retry: true, message: "the call was cancelled"},
+	engine.Unknown:       {kind: "IOError", message: "the call failed for a reason that is not known"},
+	undecodable:          {kind: "EncodingError", message: "{path} cannot be decoded as {fact}"},
+}

@@ -1,0 +1,247 @@
+package capability
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v3"
+
+	"moltisfs/dialect"
+)
+
+//go:embed filesystem.yaml
+var source []byte
+
+// catalog is what filesystem.yaml says.
+type catalog struct {
+	Version      string       `yaml:"version"`
+	Capabilities []definition `yaml:"capabilities"`
+	Common       []failing    `yaml:"common_errors"`
+}
+
+// A definition is one capability, as it is told to whoever asks.
+type definition struct {
+	Name     string    `yaml:"name" json:"name"`
+	Title    string    `yaml:"title" json:"-"`
+	Extra    bool      `yaml:"extra" json:"extra,omitempty"` // ours, not of the text
+	Version  string    `yaml:"version" json:"version"`
+	Purpose  string    `yaml:"purpose" json:"purpose"`
+	When     string    `yaml:"when_to_use" json:"when_to_use"`
+	Note     string    `yaml:"note" json:"note,omitempty"` // ours
+	Inputs   []param   `yaml:"inputs" json:"inputs"`
+	Outputs  []param   `yaml:"outputs" json:"outputs"`
+	Effects  []effect  `yaml:"side_effects" json:"side_effects"`
+	Patterns []pattern `yaml:"common_patterns" json:"common_patterns"`
+	Errors   []failing `yaml:"errors" json:"errors"`
+	Tier     tier      `yaml:"permission_tier" json:"permission_tier"`
+	Tags     []string  `yaml:"tags" json:"tags"`
+
+	Nature `yaml:",inline" json:"-"`
+}
+
+// Nature is what kind of call it is, for policy and for whoever serves it.
+type Nature struct {
+	Changes     bool `yaml:"changes"`
+	Destructive bool `yaml:"destructive"`
+	Idempotent  bool `yaml:"idempotent"`
+	// Follows are the tools that do the same. Whoever denies them all means this one too.
+	Follows []string `yaml:"follows"`
+}
+
+// A param is an input or an output.
+type param struct {
+	Name        string   `yaml:"name" json:"name"`
+	Type        string   `yaml:"type" json:"type"`
+	Required    bool     `yaml:"required" json:"required,omitempty"`
+	Nullable    bool     `yaml:"nullable" json:"nullable,omitempty"`
+	Default     any      `yaml:"default" json:"default,omitempty"`
+	Enum        []string `yaml:"enum" json:"enum,omitempty"` // of an array: its items
+	Minimum     *int64   `yaml:"minimum" json:"minimum,omitempty"`
+	Maximum     *int64   `yaml:"maximum" json:"maximum,omitempty"`
+	Of          string   `yaml:"of" json:"of,omitempty"` // type of an array's items
+	Description string   `yaml:"description" json:"description,omitempty"`
+	Items       []param  `yaml:"items" json:"items,omitempty"` // fields of an array's items
+}
+
+type effect struct {
+	Description string `yaml:"description" json:"description"`
+	Reversible  bool   `yaml:"reversible" json:"reversible"`
+}
+
+type pattern struct {
+	Title string   `yaml:"title" json:"title"`
+	Steps []string `yaml:"steps" json:"steps"`
+}
+
+// failing is a type of error.
+type failing struct {
+	Type        string     `yaml:"type" json:"type"`
+	Description string     `yaml:"description" json:"description"`
+	Recovery    []recovery `yaml:"recovery" json:"recovery"`
+}
+
+// A recovery is what can be done about an error.
+type recovery struct {
+	Action      string         `yaml:"action" json:"action"`
+	Description string         `yaml:"description" json:"description"`
+	Capability  string         `yaml:"capability" json:"capability,omitempty"`
+	Inputs      map[string]any `yaml:"inputs" json:"inputs,omitempty"`
+}
+
+// known is filesystem.yaml. It is ours, so that a mistake in it is found by any test.
+var known = sync.OnceValue(func() *catalog {
+	var c catalog
+	d := yaml.NewDecoder(bytes.NewReader(source))
+	d.KnownFields(true)
+	if err := d.Decode(&c); err != nil {
+		panic("capability: filesystem.yaml: " + err.Error())
+	}
+	return &c
+})
+
+// find is the definition of a capability by its name with a dot; nil when there is none.
+func (c *catalog) find(name string) *definition {
+	i := slices.IndexFunc(c.Capabilities, func(d definition) bool { return d.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &c.Capabilities[i]
+}
+
+// failing is what is known of a type of error, of those of the capability first.
+func (c *catalog) failing(d *definition, kind string) failing {
+	var own []failing
+	if d != nil {
+		own = d.Errors
+	}
+	for _, f := range slices.Concat(own, c.Common) {
+		if f.Type == kind {
+			return f
+		}
+	}
+	return failing{Type: kind}
+}
+
+// wireName is a name without dots, which many model APIs refuse.
+func wireName(name string) string { return strings.Replace(name, ".", "__", 1) }
+
+// dotted takes back wireName.
+func dotted(name string) string { return strings.Replace(name, "__", ".", 1) }
+
+// definition is what a model is told of a capability.
+func (d *definition) definition() dialect.Definition {
+	entry, err := plainJSON(d)
+	if err != nil {
+		panic("capability: " + err.Error()) // only by what filesystem.yaml can't hold
+	}
+	return dialect.Definition{
+		Name: wireName(d.Name), Title: d.Title, Description: d.Purpose + " " + d.When,
+		ReadOnly: !d.Changes, Destructive: d.Destructive, Idempotent: d.Idempotent || !d.Changes,
+		InputSchema: object(d.Inputs, true), OutputSchema: answerSchema(d.Outputs),
+		Also: []string{d.Name}, Entry: entry,
+	}
+}
+
+// object is the JSON Schema (2020-12) of an object with these fields. A closed one is of arguments.
+func object(fields []param, closed bool) json.RawMessage {
+	var b bytes.Buffer
+	b.WriteString(`{"type":"object","properties":{`)
+	required := []string{}
+	for i, f := range fields {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, "%q:%s", f.Name, f.schema())
+		if f.Required || !closed {
+			required = append(required, f.Name)
+		}
+	}
+	b.WriteByte('}')
+	if len(required) > 0 && closed {
+		fmt.Fprintf(&b, `,"required":%s`, mustJSON(required))
+	}
+	if closed {
+		b.WriteString(`,"additionalProperties":false`)
+	}
+	b.WriteByte('}')
+	return b.Bytes()
+}
+
+// answerSchema is that of an answer: these fields, or those of an error.
+func answerSchema(fields []param) json.RawMessage {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.Name
+	}
+	all := bytes.TrimSuffix(object(fields, false), []byte("}"))
+	return fmt.Appendf(nil, `%s,"anyOf":[{"required":%s},{"required":["type","message","recovery"]}]}`,
+		all, mustJSON(names))
+}
+
+// formats are the JSON Schemas of the types of the text.
+var formats = map[string]node{
+	"FilesystemPath": {Type: "string"}, "String": {Type: "string"}, "GlobPattern": {Type: "string"},
+	"Integer": {Type: "integer"}, "Boolean": {Type: "boolean"}, "Object": {Type: "object"},
+	"DateTime": {Type: "string", Format: "date-time"},
+	"SHA256":   {Type: "string", Pattern: "^[0-9a-f]{64}$"}, "Array": {Type: "array"},
+}
+
+// node is one JSON Schema. The order of its keys is the order in which models read it.
+type node struct {
+	Type        any             `json:"type"`
+	Format      string          `json:"format,omitempty"`
+	Pattern     string          `json:"pattern,omitempty"`
+	Description string          `json:"description,omitempty"`
+	Enum        []string        `json:"enum,omitempty"`
+	Minimum     *int64          `json:"minimum,omitempty"`
+	Maximum     *int64          `json:"maximum,omitempty"`
+	Default     any             `json:"default,omitempty"`
+	Items       json.RawMessage `json:"items,omitempty"`
+}
+
+func (p param) schema() json.RawMessage {
+	n, ok := formats[p.Type]
+	if !ok {
+		panic("capability: filesystem.yaml: no type " + p.Type)
+	}
+	n.Description, n.Enum, n.Minimum, n.Maximum, n.Default = p.Description, p.Enum, p.Minimum,
+		p.Maximum, p.Default
+	switch {
+	case p.Type != "Array":
+	case p.Items != nil:
+		n.Items = object(p.Items, false)
+	case p.Of != "" || p.Enum != nil:
+		item := param{Type: p.Of, Enum: p.Enum}
+		if item.Type == "" {
+			item.Type = "String"
+		}
+		n.Items, n.Enum = item.schema(), nil
+	}
+	if p.Nullable {
+		n.Type = []any{n.Type, "null"}
+	}
+	return mustJSON(n)
+}
+
+// mustJSON is for what is ours and can be encoded.
+func mustJSON(v any) json.RawMessage {
+	b, err := plainJSON(v)
+	if err != nil {
+		panic("capability: " + err.Error())
+	}
+	return b
+}
+
+// plainJSON marshals without escaping <, > and &, which a model would read as noise.
+func plainJSON(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}

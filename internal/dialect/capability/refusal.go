@@ -1,0 +1,209 @@
+package capability
+
+import (
+	"fmt"
+	"path"
+	"reflect"
+	"strings"
+
+	"moltisfs/hook"
+	"moltisfs/internal/args"
+	"moltisfs/internal/edit"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+)
+
+// A fault is what an error is told as: both published forms in one object.
+type fault struct {
+	Type        string         `json:"type"`
+	Message     string         `json:"message"`
+	Description string         `json:"description"`
+	Recovery    []recovery     `json:"recovery"`
+	Retryable   bool           `json:"retryable"`
+	RetryAfter  *int           `json:"retry_after"` // seconds
+	Context     map[string]any `json:"context"`
+}
+
+// A row says how a cause is told. In message, {path} is what the call named, {shown} the path of
+// the facts, and {fact} the facts.
+type row struct {
+	kind, message string
+	retry         bool // the same call may succeed later
+	after         int  // in so many seconds; 0: nobody knows
+}
+
+// refuse is a refusal as an answer.
+func (c *call) refuse(decoded any, r *engine.Refusal) *answer {
+	as := rows[r.Cause]
+	kind := as.kind
+	if own := ownKind[r.Cause]; own != nil {
+		for _, k := range own {
+			if c.def.has(k) {
+				kind = k
+				break
+			}
+		}
+	}
+	known := known().failing(c.def, kind)
+	paths := pathsOf(decoded)
+	about := ""
+	if len(paths) > 0 {
+		about = paths[0]
+	}
+	f := fault{Type: kind, Description: known.Description, Recovery: recoveries(known, decoded, about),
+		Retryable: as.retry, Context: contextOf(r, paths)}
+	if as.after > 0 {
+		f.RetryAfter = &as.after
+	}
+	f.Message = strings.NewReplacer("{path}", edit.ShownPath(about), "{shown}", edit.ShownPath(r.Path),
+		"{fact}", factText(r.Facts)).Replace(as.message)
+	out, err := plainJSON(f)
+	if err != nil {
+		out = mustJSON(fault{Type: kind, Message: f.Message, Description: f.Description,
+			Recovery: []recovery{}, Context: map[string]any{}})
+	}
+	return &answer{kind: kind, refused: true, data: out}
+}
+
+// has says that the text names this type of error for the capability.
+func (d *definition) has(kind string) bool {
+	for _, f := range d.Errors {
+		if f.Type == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// pathsOf are the paths that a call names.
+func pathsOf(decoded any) []string {
+	if p, ok := decoded.(interface{ paths() []string }); ok {
+		return p.paths()
+	}
+	return nil
+}
+
+// recoveries fill in what the call named. What names something that the call does not is told
+// without inputs.
+func recoveries(of failing, decoded any, about string) []recovery {
+	words := map[string]string{}
+	if about != "" {
+		words = map[string]string{"{path}": about, "{parent}": path.Dir(about),
+			"{name}": quoted(path.Base(about))}
+	}
+	if p, ok := decoded.(interface{ paths() []string }); ok && len(p.paths()) == 2 {
+		words["{source}"], words["{destination}"] = p.paths()[0], p.paths()[1]
+	}
+	out := []recovery{}
+	for _, r := range of.Recovery {
+		if r.Inputs != nil {
+			filled := map[string]any{}
+			for k, v := range r.Inputs {
+				if text, ok := v.(string); ok {
+					if v, ok = fill(text, words); !ok {
+						filled = nil
+						break
+					}
+				}
+				filled[k] = v
+			}
+			r.Inputs = filled
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+// fill puts words into a text.
+func fill(text string, words map[string]string) (any, bool) {
+	for _, word := range []string{"{path}", "{parent}", "{name}", "{source}", "{destination}"} {
+		if !strings.Contains(text, word) {
+			continue
+		}
+		if words[word] == "" {
+			return nil, false
+		}
+		return strings.Replace(text, word, words[word], 1), true // no text has two
+	}
+	return text, true
+}
+
+// contextOf are the facts for a program.
+func contextOf(r *engine.Refusal, paths []string) map[string]any {
+	out := map[string]any{"cause": r.Cause.Name}
+	switch len(paths) {
+	case 1:
+		out["path"] = paths[0]
+	case 2:
+		out["source"], out["destination"] = paths[0], paths[1]
+	}
+	switch f := r.Facts.(type) {
+	case engine.HashFacts:
+		out["checksum"] = f.Hash
+		if f.Diff != "" {
+			out["diff"] = clip(f.Diff)
+		}
+	case engine.HalfFacts:
+		out["left"], out["checkpoint"] = f.Left, f.Checkpoint
+	case *guardfs.TooLargeError:
+		out["size"], out["most"] = f.Size, f.Max
+	case *edit.TooLargeError:
+		out["size"], out["most"] = f.Size, f.Max
+	case *guardfs.MissingParentError:
+		out["missing"] = f.Missing
+	case *guardfs.SymlinkError:
+		out["target"] = f.Target
+	case *guardfs.NotRegularError:
+		out["kind"] = f.Kind
+	case *args.Error:
+		out["hint"] = f.Hint
+	case []engine.Blocked:
+		blocked := []string{}
+		for _, b := range f[:min(len(f), 20)] {
+			blocked = append(blocked, b.Path)
+		}
+		out["blocked"] = blocked
+	}
+	if r.Cause == engine.ApprovalStale {
+		out["diff"] = clip(fmt.Sprint(r.Facts))
+	}
+	return out
+}
+
+// clip bounds a diff.
+func clip(diff string) string {
+	const most = 16 << 10
+	if len(diff) <= most {
+		return diff
+	}
+	return strings.ToValidUTF8(diff[:most], "") + "\n…"
+}
+
+// factText is a fact within a sentence. Facts without a text are told in the context.
+func factText(f any) string {
+	switch f := f.(type) {
+	case nil:
+		return ""
+	case *args.Error:
+		return f.What
+	case *hook.Error:
+		return f.Error()
+	case engine.Why:
+		return strings.ReplaceAll(f.Name, "_", " ")
+	case engine.NameFacts:
+		return f.What
+	case engine.CountFacts:
+		return fmt.Sprint(f.Most)
+	case engine.HalfFacts:
+		return f.Err.Error()
+	case error:
+		return f.Error()
+	case string:
+		return f
+	}
+	switch reflect.ValueOf(f).Kind() {
+	case reflect.Int, reflect.Int64:
+		return fmt.Sprint(f)
+	}
+	return ""
+}
