@@ -180,9 +180,12 @@ func Open(dir string, o Options) (*DB, error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, fmt.Errorf("opening checkpoint store: %w", err)
 	}
-	d := &DB{onDisk: onDisk{dir: dir}, o: o}
-	if err := d.open(); err != nil {
-		d.release()
+	d, err := opened(dir, o)
+	for start := time.Now(); errors.Is(named(err), ErrBusy) && time.Since(start) < openWait; {
+		time.Sleep(openPause)
+		d, err = opened(dir, o)
+	}
+	if err != nil {
 		e, ok := errors.AsType[*sqlite.Error](err)
 		if ok && (e.Code()&0xff == 11 || e.Code()&0xff == 26) { // SQLITE_CORRUPT, SQLITE_NOTADB
 			err = fmt.Errorf("%w: %w", ErrDamaged, err)
@@ -190,6 +193,22 @@ func Open(dir string, o Options) (*DB, error) {
 		return nil, fmt.Errorf("opening checkpoint store %s: %w", dir, named(err))
 	}
 	return d, nil
+}
+
+// SQLite does not wait for the lock by which a new file gets its log: of several processes that
+// make a store at once, some are told at once that it is busy.
+const (
+	openWait  = 10 * time.Second
+	openPause = 20 * time.Millisecond
+)
+
+func opened(dir string, o Options) (*DB, error) {
+	d := &DB{onDisk: onDisk{dir: dir}, o: o}
+	err := d.open()
+	if err != nil {
+		d.release()
+	}
+	return d, err
 }
 
 func (d *DB) open() (err error) {
