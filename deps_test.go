@@ -66,6 +66,7 @@ var plan = []room{
 	{1, "internal/edit/guard", "internal/edit/diff", "", ""},
 	{1, "internal/gitrepo", "", "os os/exec path/filepath", ""},
 	{1, "internal/ledger", "", "os path/filepath", ""},
+	{1, "internal/token", "internal/guardfs/flock", "os path/filepath syscall", ""},
 	{1, "internal/policy", "internal/glob internal/guardfs", "syscall", "golang.org/x/text"},
 	{1, "readers", "internal/text readers/image readers/notebook readers/office readers/pdf readers/sqlite readers/unreadable readers/wasm", "unsafe",
 		"github.com/gabriel-vasile/mimetype github.com/klauspost/compress github.com/ulikunitz/xz golang.org/x/sync golang.org/x/text"},
@@ -93,8 +94,14 @@ var plan = []room{
 
 	{4, "internal/serve/mcp", "approval dialect internal/ndjson", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
 
-	{5, "cmd/moltis-fs", "checkpoint checkpoint/moltis config dialect grep/ignore approval internal/datadir internal/dialect/capability internal/dialect/jettson internal/edit internal/edit/diff internal/engine internal/gitrepo internal/nearest internal/ndjson" +
-		" internal/serve/mcp readers tools",
+	{5, "cmd/moltis-fs", "approval checkpoint checkpoint/moltis config dialect grep/ignore " +
+		"internal/datadir " +
+		"internal/dialect/capability " +
+		"internal/dialect/jettson " +
+		"internal/edit internal/edit/diff internal/engine internal/gitrepo internal/ndjson internal/nearest " +
+		"internal/serve/mcp " +
+		"internal/token " +
+		"readers tools",
 		"os os/exec os/signal path/filepath runtime/debug syscall", "github.com/spf13/cobra github.com/spf13/pflag"},
 
 	{outside, "tools/toolstest", "config tools", "flag net os path/filepath syscall testing", "github.com/rogpeppe/go-internal"},
@@ -118,6 +125,7 @@ var fileAccess = map[string]string{
 	"internal/audit":      "its own log",
 	"internal/gitrepo":    "the repositories that it makes",
 	"internal/ledger":     "its own records",
+	"internal/token":      "the file of tokens",
 	"internal/datadir":    "the data directory itself",
 	"readers/wasm":        "its own compiled code",
 	"cmd/moltis-fs":       "the configuration, and the terminal",

@@ -38,16 +38,24 @@ type option struct {
 	value string   // what help calls the value; "" for a switch
 	words []string // the only values taken; nil for any
 	doc   string
+	many  bool // it may be given more than once
 }
 
 // opt is a row of a command's options. words, if any, are the only values taken.
-func opt(name, value, doc string, words ...string) option { return option{name, value, words, doc} }
+func opt(name, value, doc string, words ...string) option {
+	return option{name: name, value: value, words: words, doc: doc}
+}
+
+// many is an option that may be given more than once; [invocation.all] has its values.
+func many(name, value, doc string) option {
+	return option{name: name, value: value, doc: doc + "; may be given more than once", many: true}
+}
 
 // commands is the table, in the order of help.
 func commands() []*command {
 	all := []*command{
-		mcpCommand(), callCommand(), toolsCommand(), checkpointCommand(), trashCommand(), configCommand(),
-		versionCommand(), manCommand(), workerCommand(),
+		mcpCommand(), callCommand(), toolsCommand(), tokenCommand(), checkpointCommand(), trashCommand(),
+		configCommand(), versionCommand(), manCommand(), workerCommand(),
 	}
 	for _, c := range all {
 		c.path = c.name
@@ -70,6 +78,14 @@ type invocation struct {
 
 func (in *invocation) option(name string) string { return in.values[name] }
 func (in *invocation) given(name string) bool    { _, ok := in.values[name]; return ok }
+
+// all are the values of an option that may be given more than once; none holds a NUL.
+func (in *invocation) all(name string) []string {
+	if !in.given(name) {
+		return nil
+	}
+	return strings.Split(in.values[name], "\x00")
+}
 
 // arg is the i-th positional argument, "" when it was not given.
 func (in *invocation) arg(i int) string {
@@ -220,7 +236,7 @@ func (v *optionValue) Type() string {
 
 func (v *optionValue) Set(value string) error {
 	switch {
-	case v.in.given(v.name):
+	case v.in.given(v.name) && !v.many:
 		return misuse("give it once", "--%s is given twice", v.name)
 	case v.value == "" && value != "true":
 		return misuse("write --"+v.name, "--%s takes no value", v.name)
@@ -232,6 +248,9 @@ func (v *optionValue) Set(value string) error {
 			hint = fmt.Sprintf("did you mean %s? Allowed: %s", near, strings.Join(v.words, ", "))
 		}
 		return misuse(hint, "--%s can't be %q", v.name, value)
+	}
+	if v.in.given(v.name) {
+		value = v.in.values[v.name] + "\x00" + value
 	}
 	v.in.values[v.name] = value
 	return nil

@@ -1,0 +1,231 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"moltisfs/config"
+	"moltisfs/internal/datadir"
+	"moltisfs/internal/token"
+	"moltisfs/tools"
+)
+
+// tokenDays is how long a token holds unless told: it is easier to make another than to remember one.
+const tokenDays = 90
+
+func tokenCommand() *command {
+	dataDir := opt("data-dir", "DIR", "else $MOLTIS_DATA_DIR, else ~/.moltis-fs")
+	return &command{
+		name: "token", payload: true,
+		short: "make and revoke the tokens with which callers of serve are known",
+		below: []*command{
+			{
+				name: "create", short: "make a token and write it on standard output, once",
+				long: `The token acts for its principal, whose sessions, history and trash it has. It is a secret: only
+its hash is kept, in the data directory.
+
+--read and --write narrow what the configuration allows to some directories, each with all below it.
+What may be written may be read. Without either, all that the configuration allows is allowed.
+
+An operator's token answers approvals and reads metrics. It makes no calls, so that nobody approves
+what they asked for.`,
+				options: []option{
+					opt("principal", "NAME", "whose token it is"),
+					opt("user", "", "a person's, not an agent's: what it deletes stays in the trash for a week"),
+					opt("operator", "", "an operator's"),
+					opt("expires", "TIME", "how long it holds, as 12h or 30d; \"never\"; 90d unless told"),
+					many("read", "DIR", "a directory that it may read"),
+					many("write", "DIR", "a directory that it may read and change"),
+					opt("tier", "TIER", "how freely it may change things; as the configuration has it unless told",
+						"notify", "ask", "blocked"),
+					dataDir,
+				},
+				examples: []string{
+					"moltis-fs token create --principal ci --read ~/project --write ~/project/build",
+					"moltis-fs token create --principal ann --user --expires 12h > ann.token",
+				},
+				run: createToken,
+			},
+			{
+				name: "list", short: "list the tokens, without their secrets", run: listTokens,
+				options:  []option{opt("json", "", "as JSON"), dataDir},
+				examples: []string{"moltis-fs token list"},
+			},
+			{
+				name: "revoke", args: "ID", min: 1, max: 1, run: revokeToken,
+				short:    "take a token away, at once and for good",
+				options:  []option{opt("json", "", "as JSON"), dataDir},
+				examples: []string{"moltis-fs token revoke tk-4xk2m7qa"},
+			},
+		},
+	}
+}
+
+// tokens is where they are kept.
+func (in *invocation) tokens() (*token.Store, error) {
+	dir, _, err := in.dataDir()
+	return token.At(filepath.Join(dir, tokensIn)), err
+}
+
+// tokensIn is the directory of the tokens in the data directory.
+const tokensIn = "tokens"
+
+// unusableTokens is a file of tokens that can't be read or written as it is.
+func unusableTokens(err error) error {
+	if err == token.ErrUnknown || err == nil {
+		return err
+	}
+	return misuse("chmod 600 the file if it is yours; else remove it, and make new tokens", "%v", err)
+}
+
+// takeDataDir makes the data directory if there is none.
+func (in *invocation) takeDataDir() error {
+	dir, _, err := in.dataDir()
+	if err == nil {
+		err = datadir.Take(dir, slog.New(slog.NewTextHandler(in.err, nil)))
+	}
+	if d, ok := errors.AsType[*datadir.Error](err); ok {
+		return misuse(d.Hint(), "%v", d)
+	}
+	return err
+}
+
+func createToken(_ context.Context, in *invocation) error {
+	switch {
+	case !in.given("principal"):
+		return misuse(seeHelp(in.command), "token create needs --principal NAME")
+	case in.given("operator") && in.count("user", "read", "write", "tier") > 0:
+		return misuse("make another token for calls",
+			"an operator's token makes no calls: --operator goes without --user, --read, --write and --tier")
+	}
+	t := token.Token{
+		Principal: in.option("principal"), Tier: in.option("tier"), ByUser: in.given("user"),
+		Operator: in.given("operator"),
+	}
+	if in.count("read", "write") > 0 {
+		t.Scope = &token.Scope{Readable: []string{}, Writable: []string{}}
+		for _, name := range []string{"read", "write"} {
+			for _, dir := range in.all(name) {
+				abs, err := filepath.Abs(dir)
+				if err != nil {
+					return fmt.Errorf("finding %s: %w", dir, err)
+				}
+				t.Scope.Readable = append(t.Scope.Readable, abs)
+				if name == "write" {
+					t.Scope.Writable = append(t.Scope.Writable, abs)
+				}
+			}
+		}
+	}
+	holds := config.Duration(tokenDays * 24 * time.Hour)
+	if when := in.option("expires"); when != "" && when != "never" {
+		if err := holds.UnmarshalText([]byte(when)); err != nil || holds <= 0 {
+			return misuse("write it as 12h or 30d, or never", "--expires can't be %q", when)
+		}
+	}
+	if in.option("expires") != "never" {
+		t.Expires = time.Now().Add(time.Duration(holds)).UTC().Truncate(time.Second)
+	}
+	if err := in.takeDataDir(); err != nil {
+		return err
+	}
+	s, err := in.tokens()
+	if err != nil {
+		return err
+	}
+	t, secret, err := s.Create(t)
+	if err != nil {
+		return unusableTokens(err)
+	}
+	fmt.Fprintf(in.err, "%s: token %s of %s, %s\nhint: it is shown this once; send it as "+
+		"\"Authorization: Bearer …\", and take it away with %s token revoke %s\n",
+		program, t.ID, visible(t.Principal), endOf(t), program, t.ID)
+	return in.write([]byte(secret + "\n"))
+}
+
+// endOf says until when a token holds.
+func endOf(t token.Token) string {
+	switch {
+	case t.Expires.IsZero():
+		return "holds until it is revoked"
+	case t.Expired(time.Now()):
+		return "expired " + timeText(t.Expires)
+	}
+	return "holds until " + timeText(t.Expires)
+}
+
+// tokenMay says what a token may do.
+func tokenMay(t token.Token) string {
+	var words []string
+	switch {
+	case t.Operator:
+		words = append(words, "operator")
+	case t.ByUser:
+		words = append(words, "user")
+	default:
+		words = append(words, "agent")
+	}
+	if t.Tier != "" {
+		words = append(words, "tier "+t.Tier)
+	}
+	if t.Scope != nil {
+		for _, dir := range t.Scope.Readable {
+			words = append(words, "reads "+visible(dir))
+		}
+		for _, dir := range t.Scope.Writable {
+			words = append(words, "writes "+visible(dir))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// tokenRow is a token as list and revoke answer it; its hash is of no use to anybody.
+type tokenRow struct {
+	token.Token
+	Hash    string `json:"sha256,omitempty"`
+	Expired bool   `json:"expired"`
+}
+
+func tokenRowOf(t token.Token) tokenRow { return tokenRow{Token: t, Expired: t.Expired(time.Now())} }
+
+func listTokens(_ context.Context, in *invocation) error {
+	s, err := in.tokens()
+	if err != nil {
+		return err
+	}
+	all, err := s.List()
+	if err != nil {
+		return unusableTokens(err)
+	}
+	rows := []tokenRow{}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, t := range all {
+		rows = append(rows, tokenRowOf(t))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", t.ID, visible(t.Principal), endOf(t), tokenMay(t))
+	}
+	w.Flush()
+	return in.answer(map[string]any{"tokens": rows}, "%s", b.String())
+}
+
+func revokeToken(_ context.Context, in *invocation) error {
+	s, err := in.tokens()
+	if err != nil {
+		return err
+	}
+	t, err := s.Revoke(in.arg(0))
+	if err == token.ErrUnknown {
+		return &exitError{exitRefused, "there is no such token: " + visible(in.arg(0)),
+			program + " token list shows the ids", tools.KindNotFound}
+	}
+	if err != nil {
+		return unusableTokens(err)
+	}
+	return in.answer(tokenRowOf(t), "revoked %s of %s\n", t.ID, visible(t.Principal))
+}

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package token
+
+const openFlags = 0
