@@ -16,7 +16,7 @@ import (
 	"moltisfs/tools"
 )
 
-// tokenDays is how long a token holds unless told: it is easier to make another than to remember one.
+// tokenDays is how long a token holds unless told: forgotten ones end.
 const tokenDays = 90
 
 func tokenCommand() *command {
@@ -27,8 +27,8 @@ func tokenCommand() *command {
 		below: []*command{
 			{
 				name: "create", short: "make a token and write it on standard output, once",
-				long: `The token acts for its principal, whose sessions, history and trash it has. It is a secret: only
-its hash is kept, in the data directory.
+				long: `The token acts for its principal, whose sessions, history and trash it has. It is a
+secret: only its hash is kept, in the data directory.
 
 --read and --write narrow what the configuration allows to some directories, each with all below it.
 What may be written may be read. Without either, all that the configuration allows is allowed.
@@ -37,12 +37,12 @@ An operator's token answers approvals and reads metrics. It makes no calls, so t
 what they asked for.`,
 				options: []option{
 					opt("principal", "NAME", "whose token it is"),
-					opt("user", "", "a person's, not an agent's: what it deletes stays in the trash for a week"),
+					opt("user", "", "a person's, not an agent's: its trash stays for a week"),
 					opt("operator", "", "an operator's"),
 					opt("expires", "TIME", "how long it holds, as 12h or 30d; \"never\"; 90d unless told"),
 					many("read", "DIR", "a directory that it may read"),
 					many("write", "DIR", "a directory that it may read and change"),
-					opt("tier", "TIER", "how freely it may change things; as the configuration has it unless told",
+					opt("tier", "TIER", "how freely it may change things; as configured unless told",
 						"notify", "ask", "blocked"),
 					dataDir,
 				},
@@ -102,7 +102,8 @@ func createToken(_ context.Context, in *invocation) error {
 		return misuse(seeHelp(in.command), "token create needs --principal NAME")
 	case in.given("operator") && in.count("user", "read", "write", "tier") > 0:
 		return misuse("make another token for calls",
-			"an operator's token makes no calls: --operator goes without --user, --read, --write and --tier")
+			"an operator's token makes no calls: --operator goes without --user, --read, --write "+
+				"and --tier")
 	}
 	t := token.Token{
 		Principal: in.option("principal"), Tier: in.option("tier"), ByUser: in.given("user"),
@@ -192,7 +193,9 @@ type tokenRow struct {
 	Expired bool   `json:"expired"`
 }
 
-func tokenRowOf(t token.Token) tokenRow { return tokenRow{Token: t, Expired: t.Expired(time.Now())} }
+func tokenRowOf(t token.Token) tokenRow {
+	return tokenRow{Token: t, Expired: t.Expired(time.Now())}
+}
 
 func listTokens(_ context.Context, in *invocation) error {
 	s, err := in.tokens()

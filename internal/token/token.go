@@ -1,13 +1,13 @@
 // Package token keeps the tokens by which callers of the server are known: who each one is, what it
 // may read and change, how freely, and until when.
 //
-// A token is 256 random bits. Only its SHA-256 is kept. A slow hash, such as bcrypt, protects secrets
-// that can be guessed; nobody guesses this one, and each call would pay for it.
+// A token is 256 random bits. Only its SHA-256 is kept. A slow hash, such as bcrypt, protects
+// secrets that can be guessed; nobody guesses this one, and each call would pay for it.
 //
 // The tokens are in one file of the data directory, DIR/tokens.json, mode 0600. Processes change it
-// one after the other, under a lock, and replace it whole. [Store.Check] reads it anew each time, so
-// that a token that was revoked is refused by servers that run. A file that is not as this package
-// writes it, or that others may read or write, is refused whole: then no token holds.
+// one after the other, under a lock, and replace it whole. [Store.Check] reads it anew each time,
+// so that a token that was revoked is refused by servers that run. A file that is not as this
+// package writes it, or that others may read or write, is refused whole: then no token holds.
 //
 // A Store is safe for concurrent use. It opens the files in its directory and nothing else.
 package token
@@ -82,8 +82,8 @@ type Store struct {
 // At is the store in dir. Nothing is opened or made yet.
 func At(dir string) *Store { return &Store{dir: dir} }
 
-// Create keeps a token like t, with an id, a secret and a time of creation of its own. The secret is
-// nowhere else from then on.
+// Create keeps a token like t, with an id, a secret and a time of creation of its own. The secret
+// is nowhere else from then on.
 func (s *Store) Create(t Token) (_ Token, secret string, err error) {
 	if t.Principal == "" || len(t.Principal) > maxName || !utf8.ValidString(t.Principal) ||
 		strings.ContainsFunc(t.Principal, unicode.IsControl) {
@@ -226,13 +226,15 @@ func parse(raw []byte) ([]Token, error) {
 		return nil, fmt.Errorf("%s is damaged: there is more after its end", fileName)
 	}
 	if f.Version != version {
-		return nil, fmt.Errorf("%s is of version %d, and this program knows %d", fileName, f.Version, version)
+		return nil, fmt.Errorf("%s is of version %d, and this program knows %d", fileName, f.Version,
+			version)
 	}
 	ids := map[string]bool{}
 	for _, t := range f.Tokens {
 		bits, err := hex.DecodeString(t.Hash)
 		if err != nil || len(bits) != sha256.Size || t.ID == "" || t.Principal == "" || ids[t.ID] {
-			return nil, fmt.Errorf("%s is damaged: its token %q is not whole, or there twice", fileName, t.ID)
+			return nil, fmt.Errorf("%s is damaged: its token %q is not whole, or there twice",
+				fileName, t.ID)
 		}
 		ids[t.ID] = true
 	}
