@@ -68,6 +68,7 @@ var plan = []room{
 	{1, "internal/ledger", "", "os path/filepath", ""},
 	{1, "internal/token", "internal/guardfs/flock", "os path/filepath syscall", ""},
 	{1, "internal/policy", "internal/glob internal/guardfs", "syscall", "golang.org/x/text"},
+	{1, "internal/rank", "", "", ""},
 	{1, "readers", "internal/text readers/image readers/notebook readers/office readers/pdf readers/sqlite readers/unreadable readers/wasm", "unsafe",
 		"github.com/gabriel-vasile/mimetype github.com/klauspost/compress github.com/ulikunitz/xz golang.org/x/sync golang.org/x/text"},
 	{1, "readers/image", "readers/image/fit readers/unreadable readers/wasm", "os/exec syscall unsafe",

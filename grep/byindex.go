@@ -132,6 +132,9 @@ func (s *search) lookIn(p *worker, d *index.Dir, ask *index.Question) (missing i
 			p.skipped.Ignored++
 			continue
 		}
+		if s.q.Named != nil {
+			s.q.Named(d.Rel + f.Name)
+		}
 		if f.Missing() {
 			missing++
 		}
@@ -197,6 +200,6 @@ func (s *search) visit(p *worker, rel string, found []candidate) {
 				continue
 			}
 		}
-		s.file(p, n, c.name)
+		s.open(p, n, c.name)
 	}
 }

@@ -133,8 +133,10 @@ func (s *search) report(res *Result) {
 		}
 	}
 	if s.q.Mode == Content {
-		res.Rows = s.rows.page(res.Root, s.q.Offset, s.q.Limit)
-		res.Truncated = len(res.Rows) < res.Totals.Rows
+		if s.q.Found == nil {
+			res.Rows = s.rows.page(res.Root, s.q.Offset, s.q.Limit)
+			res.Truncated = len(res.Rows) < res.Totals.Rows
+		}
 		return
 	}
 	res.Files = all.page(res.Root, s.q.Offset, s.q.Limit)
@@ -142,6 +144,13 @@ func (s *search) report(res *Result) {
 }
 
 func (s *search) file(w *worker, n *node, name string) {
+	if s.q.Named != nil {
+		s.q.Named(n.rel() + name)
+	}
+	s.open(w, n, name)
+}
+
+func (s *search) open(w *worker, n *node, name string) {
 	f, err := n.dir.OpenFile(name)
 	if err != nil {
 		w.failed(err)
@@ -285,8 +294,11 @@ func (t *target) close() {
 
 // rowsWanted is how many rows of a file can be used.
 func (s *search) rowsWanted(rel, name string) int {
-	if s.q.Mode != Content {
+	switch {
+	case s.q.Mode != Content:
 		return 0
+	case s.q.Found != nil && s.q.Limit > 0:
+		return s.q.Limit
 	}
 	return s.rows.wants(rel, name)
 }
@@ -359,6 +371,11 @@ func (t *target) finish(w *worker, c *scan, err error) {
 	st.totals.Matches += c.matches
 	if t.q.Mode == Content {
 		t.rowsToUTF8(c.out)
+		if h := (FileHit{ModTime: t.info.ModTime, Size: t.info.Size, Lines: c.lines}); t.q.Found != nil {
+			h.Path = t.rel + t.name
+			t.q.Found(h, c.out)
+			return
+		}
 		t.search.rows.add(t.rel+t.name, c.out)
 		return
 	}
