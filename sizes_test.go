@@ -12,7 +12,7 @@ const (
 	packageLines   = 4000
 	functionLines  = 80
 	structFields   = 12
-	programCeiling = 80754 // lines of Go without tests, of the whole module; lower it when you can
+	programCeiling = 81911 // lines of Go without tests, of the whole module; lower it when you can
 )
 
 // An excess is something that is larger than it should be: how large it may be at most, and why it is so.
@@ -50,7 +50,7 @@ var tooLarge = map[string]excess{
 	"cmd/moltis-fs.checkpointRow":                   {13, answerFields},
 	"cmd/moltis-fs.command":                         {14, "one row of the command table"},
 	"config.FS":                                     {25, "each field is a key of [tools.fs]"},
-	"grep.Query":                                    {13, "options with useful zero values"},
+	"grep.Query":                                    {15, "options with useful zero values"},
 	"grep.Skipped":                                  {15, answerFields},
 	"grep/index.Dir":                                {21, hotState},
 	"grep/index.Tree":                               {17, hotState},
