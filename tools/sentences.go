@@ -343,7 +343,7 @@ var meanwhileWords = map[guardfs.Meanwhile]string{
 		"was swapped for another",
 	guardfs.NotCompared: "it could not be compared",
 	guardfs.NotRemoved:  "it could not be removed",
-	guardfs.BeingTakenBack: "another change of it was cut off half-way and is being taken back; " +
+	guardfs.BeingTakenBack: "another change of it was interrupted and is being taken back; " +
 		"try again",
 }
 

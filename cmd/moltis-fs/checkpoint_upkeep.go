@@ -64,7 +64,7 @@ func checkpointCheckCommand() *command {
 without --repair. That makes a sound store of what can still be read, says what can't, and keeps
 the old database beside it. It needs the store to itself: stop every server first.
 
-A change of several paths that a crash cut off half-way is named, and is no fault of the store.
+A change of several paths that a crash interrupted is named, and is no fault of the store.
 The next start takes it back. If allow or deny rules close one of its paths to that start
 (checkpoint show lists them), it stays until a moltis-fs that may reach all of them has started,
 such as checkpoint undo --dry-run with a --config without that rule.`,
@@ -94,7 +94,7 @@ func (in *invocation) writeReport(r *checkpoint.Report) error {
 	var b strings.Builder
 	writeProblems(&b, r.Problems)
 	for _, id := range r.Unfinished {
-		fmt.Fprintf(&b, "%s was cut off half-way: the next start that may reach all its paths "+
+		fmt.Fprintf(&b, "%s was interrupted: the next start that may reach all its paths "+
 			"takes it back; until then it is kept\n", id)
 	}
 	fmt.Fprintf(&b, "%s, %s, %d of them read (%s)",

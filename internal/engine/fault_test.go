@@ -108,7 +108,7 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 	cells, again, toldOf, anew := 0, 0, 0, 0
 	for name, bad := range faults {
 		t.Run(name, func(t *testing.T) {
-			stride := cmp.Or(*every, 6)
+			stride := cmp.Or(*every, 15)
 			if name == "EIO" { // few calls are those that leave a directory, and one kind has to meet them
 				stride = 1
 			}
@@ -228,7 +228,7 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 // everything goes wrong from there on, after the next start.
 func TestFaultAtEveryCallOfATrade(t *testing.T) {
 	t.Parallel()
-	faultsOfATrade(t, cmp.Or(*every, 7), 0)
+	faultsOfATrade(t, cmp.Or(*every, 17), 0)
 }
 
 // The same where directories are made for more files than may be open, which have temporary names in them then.

@@ -20,7 +20,7 @@ func TestDirectoryMovedDuringARewind(t *testing.T) {
 	t.Parallel()
 	names := []string{"n1", "n2", "sub/n3", "sub/n4"}
 	told := 0
-	stride := cmp.Or(*every, 13)
+	stride := cmp.Or(*every, 23)
 	for n := first(stride); ; n += stride {
 		x := grow(t, nil)
 		system := callsOf(x)

@@ -50,7 +50,7 @@ func TestFaultAtEveryCallOfAMove(t *testing.T) {
 				old := x.looks()
 				must(t, run(x))
 				moved := x.looks()
-				stride := cmp.Or(*every, 7)
+				stride := cmp.Or(*every, 17)
 				for n := first(stride); ; n += stride {
 					lay()
 					call, err := system.fail(n, bad, func() error { return run(x) })

@@ -323,7 +323,7 @@ func TestTradedDirectoryIsAsItWas(t *testing.T) {
 				return s
 			}
 			was, back := look(), 0
-			stride := cmp.Or(*every, 5)
+			stride := cmp.Or(*every, 13)
 			for n := first(stride); ; n += stride {
 				call, err := system.fail(n, bad, func() error {
 					_, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{})
