@@ -78,6 +78,7 @@ var plan = []room{
 	{1, "readers/notebook", "", "", ""},
 	{1, "readers/office", "internal/text readers/unreadable", "net/mail net/textproto", "golang.org/x/net"},
 
+	{2, "approval/queue", "approval internal/guardfs/flock", "os path/filepath", ""},
 	{2, "checkpoint/moltis", "checkpoint", "os path/filepath", ""},
 	{2, "dialect", "approval", "", ""},
 	{2, "internal/engine/rewind", "checkpoint internal/edit/diff", "", ""},
@@ -118,6 +119,7 @@ const outside = 9
 var fileAccess = map[string]string{
 	"internal/guardfs": "the agent's tree; nobody else touches it",
 
+	"approval/queue":      "its own questions and answers",
 	"checkpoint":          "its own store",
 	"checkpoint/blob":     "the files of large contents",
 	"checkpoint/catalog":  "the database that is being mended",

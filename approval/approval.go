@@ -5,8 +5,9 @@
 // says what was approved. It is made from everything that the change is. The code that makes the
 // change checks again that it is still the same.
 //
-// The approvers here are Yes, Nobody and Terminal. A gateway brings its own. They are safe for
-// concurrent use; Terminal puts one question at a time.
+// The approvers here are Yes, Nobody and Terminal; package queue has one whose questions are
+// answered from other processes. A gateway brings its own. They are safe for concurrent use;
+// Terminal puts one question at a time.
 package approval
 
 import (
@@ -72,7 +73,7 @@ func Yes(by string) Approver { return yes(by) }
 type yes string
 
 func (y yes) Ask(ctx context.Context, _ Question) (Answer, error) {
-	if a, over := contextAnswer(ctx); over {
+	if a, over := ContextAnswer(ctx); over {
 		return a, nil
 	}
 	return Answer{Decision: Approved, By: string(y)}, nil
@@ -92,9 +93,9 @@ func (n nobody) Ask(context.Context, Question) (Answer, error) {
 	return Answer{Decision: NobodyToAsk, Reason: reason}, nil
 }
 
-// contextAnswer is the answer for a context that is done: timed out at its deadline, denied when
-// the call was cancelled.
-func contextAnswer(ctx context.Context) (Answer, bool) {
+// ContextAnswer is the answer of an approver whose context is done: timed out at its deadline,
+// denied when the call was cancelled.
+func ContextAnswer(ctx context.Context) (Answer, bool) {
 	switch ctx.Err() {
 	case nil:
 		return Answer{}, false

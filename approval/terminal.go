@@ -51,7 +51,7 @@ func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 		defer cancel()
 	}
 	if !t.takeTurn(ctx) {
-		a, _ := contextAnswer(ctx)
+		a, _ := ContextAnswer(ctx)
 		return a, nil
 	}
 	defer func() { <-t.turn }()
@@ -74,12 +74,12 @@ func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 		}
 		select {
 		case <-ctx.Done():
-			a, _ := contextAnswer(ctx)
+			a, _ := ContextAnswer(ctx)
 			_, _ = fmt.Fprintf(t.out, "\n%s: not changed\n", a.Reason) // if it fails, the answer stands
 			return a, nil
 		case l := <-t.nextLine():
 			t.lineTaken()
-			if a, over := contextAnswer(ctx); over { // the context ended at the same moment
+			if a, over := ContextAnswer(ctx); over { // the context ended at the same moment
 				return a, nil
 			}
 			answer := strings.ToLower(strings.TrimSpace(l.text))

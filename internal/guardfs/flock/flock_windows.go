@@ -14,7 +14,7 @@ const (
 
 // lock locks a byte far behind what the file holds: on Windows a lock keeps others from reading.
 func lock(f *os.File, how uint32) (bool, error) {
-	at := windows.Overlapped{Offset: 1 << 20}
+	at := windows.Overlapped{OffsetHigh: 1 << 8} // 1 TiB
 	err := windows.LockFileEx(windows.Handle(f.Fd()), how, 0, 1, 0, &at)
 	if err == windows.ERROR_LOCK_VIOLATION || err == windows.ERROR_IO_PENDING {
 		return false, nil

@@ -1,0 +1,77 @@
+package queue
+
+import (
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"moltisfs/internal/guardfs/flock"
+)
+
+// What is over is kept on record for so long, so many questions, so many bytes; the newest first.
+const (
+	keptFor   = 7 * 24 * time.Hour
+	keptMost  = 500
+	keptBytes = 64 << 20
+)
+
+// sweep counts the questions that wait, and removes what is over and too old, and what killed
+// processes left. Nobody waits for what it removes: its lock is free. Errors of single files leave
+// them to the next sweep.
+func (q *Queue) sweep(now time.Time) (waiting int, err error) {
+	n, err := q.names()
+	if err != nil {
+		return 0, err
+	}
+	type past struct {
+		id   string
+		info fs.FileInfo
+	}
+	var over []past
+	questions := map[string]bool{}
+	for _, id := range n.questions {
+		questions[id] = true
+		if !n.answers[id] && !q.free(id, questionFile, func() {}) {
+			waiting++
+		} else if info, err := os.Lstat(q.file(id, questionFile)); err == nil && plausible(info) {
+			over = append(over, past{id, info})
+		}
+	}
+	slices.SortFunc(over, func(a, b past) int { return b.info.ModTime().Compare(a.info.ModTime()) })
+	total := int64(0)
+	for i, p := range over {
+		total += p.info.Size()
+		if i >= keptMost || total > keptBytes || now.Sub(p.info.ModTime()) > keptFor {
+			q.free(p.id, questionFile, func() {
+				os.Remove(q.file(p.id, answerFile))   //nolint:errcheck // then the next sweep does it
+				os.Remove(q.file(p.id, questionFile)) //nolint:errcheck // the same
+			})
+		}
+	}
+	for id := range n.answers {
+		if !questions[id] { // a sweep that was killed had the other order
+			os.Remove(q.file(id, answerFile)) //nolint:errcheck // then the next sweep does it
+		}
+	}
+	for _, id := range n.temps {
+		q.free(id, tempFile, func() {
+			os.Remove(q.file(id, tempFile)) //nolint:errcheck // then the next sweep does it
+		})
+	}
+	return waiting, nil
+}
+
+// free calls do if nobody holds the lock of a file of ours, and says so.
+func (q *Queue) free(id, kind string, do func()) bool {
+	f, err := q.open(id, kind)
+	if err != nil {
+		return true // it is none of ours
+	}
+	defer f.Close() //nolint:errcheck // closing is what lets go
+	free, err := flock.TryLockShared(f)
+	if err == nil && free {
+		do()
+	}
+	return free
+}
