@@ -67,6 +67,7 @@ var plan = []room{
 	{1, "internal/gitrepo", "", "os os/exec path/filepath", ""},
 	{1, "internal/ledger", "", "os path/filepath", ""},
 	{1, "internal/token", "internal/guardfs/flock", "os path/filepath syscall", ""},
+	{1, "internal/listen", "internal/guardfs/flock", "net net/netip os syscall", "golang.org/x/sys"},
 	{1, "internal/policy", "internal/glob internal/guardfs", "syscall", "golang.org/x/text"},
 	{1, "internal/rank", "", "", ""},
 	{1, "readers", "internal/text readers/image readers/notebook readers/office readers/pdf readers/sqlite readers/unreadable readers/wasm", "unsafe",
@@ -85,6 +86,7 @@ var plan = []room{
 	{2, "internal/engine", "approval checkpoint config grep grep/ignore grep/index/rulefiles grep/match hook internal/args internal/audit internal/datadir internal/edit internal/edit/diff internal/edit/guard internal/engine/rewind internal/guardfs" +
 		" internal/ledger internal/policy readers", "path/filepath runtime/debug syscall", ""},
 
+	{2, "internal/metrics", "hook", "", ""},
 	{2, "telemetry", "hook", "", "github.com/prometheus/client_golang go.opentelemetry.io/otel go.opentelemetry.io/otel/trace"},
 
 	{3, "tools", "checkpoint config dialect grep grep/ignore grep/match hook approval internal/args internal/datadir internal/edit internal/edit/diff internal/engine internal/guardfs" +
@@ -94,6 +96,8 @@ var plan = []room{
 		"os/user reflect", "go.yaml.in/yaml/v3"},
 	{3, "internal/dialect/jettson", "approval config dialect internal/args internal/engine internal/guardfs internal/nearest internal/policy", "", ""},
 
+	{4, "internal/serve/jsonrpc", "approval dialect internal/listen internal/metrics internal/token",
+		"net net/http net/netip runtime/debug", ""},
 	{4, "internal/serve/mcp", "approval dialect internal/ndjson", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
 
 	{5, "cmd/moltis-fs", "approval checkpoint checkpoint/moltis config dialect grep/ignore " +
@@ -102,9 +106,12 @@ var plan = []room{
 		"internal/dialect/jettson " +
 		"internal/edit internal/edit/diff internal/engine internal/gitrepo internal/ndjson internal/nearest " +
 		"internal/serve/mcp " +
+		"internal/serve/jsonrpc " +
+		"internal/listen " +
+		"internal/metrics " +
 		"internal/token " +
 		"readers tools",
-		"os os/exec os/signal path/filepath runtime/debug syscall", "github.com/spf13/cobra github.com/spf13/pflag"},
+		"net os os/exec os/signal path/filepath runtime/debug syscall", "github.com/spf13/cobra github.com/spf13/pflag"},
 
 	{outside, "tools/toolstest", "config tools", "flag net os path/filepath syscall testing", "github.com/rogpeppe/go-internal"},
 	{outside, "grep/ignore/peers", "", "os path/filepath", "github.com/boyter/gocodewalker github.com/sabhiram/go-gitignore"},
@@ -128,6 +135,7 @@ var fileAccess = map[string]string{
 	"internal/audit":      "its own log",
 	"internal/gitrepo":    "the repositories that it makes",
 	"internal/ledger":     "its own records",
+	"internal/listen":     "the socket that it listens on, and the lock beside it",
 	"internal/token":      "the file of tokens",
 	"internal/datadir":    "the data directory itself",
 	"readers/wasm":        "its own compiled code",

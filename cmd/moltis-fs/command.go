@@ -54,7 +54,8 @@ func many(name, value, doc string) option {
 // commands is the table, in the order of help.
 func commands() []*command {
 	all := []*command{
-		mcpCommand(), callCommand(), toolsCommand(), tokenCommand(), checkpointCommand(), trashCommand(),
+		mcpCommand(), callCommand(), serveCommand(), toolsCommand(), tokenCommand(),
+		checkpointCommand(), trashCommand(),
 		configCommand(), versionCommand(), manCommand(), workerCommand(),
 	}
 	for _, c := range all {

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"moltisfs/config"
+	"moltisfs/internal/listen"
+	"moltisfs/internal/metrics"
+	"moltisfs/internal/serve/jsonrpc"
+	"moltisfs/internal/token"
+	"moltisfs/tools"
+)
+
+func serveCommand() *command {
+	return &command{
+		name:  "serve",
+		short: "serve the tools over JSON-RPC and HTTP",
+		long: `Answers POST /rpc: capabilities.list, capabilities.describe, capabilities.invoke,
+session.create, session.end and session.events. GET /healthz says whether it serves. GET /metrics,
+for operators, has metrics for Prometheus.
+
+Each request shows a token (moltis-fs token create) as "Authorization: Bearer TOKEN". A Unix socket
+takes our own user without one, with the authority of an operator besides. "unix:" without a path is
+a socket in the data directory.
+
+It listens on loopback only. There is no TLS: for other machines put a proxy before it, whose name
+--allow-host gives.
+
+--approve says who approves changes while require_approval is true. "terminal" asks on the
+controlling terminal; "yes" approves everything; "never" refuses everything at once.`,
+		options: slices.DeleteFunc(suiteOptions(
+			many("listen", "ADDRESS", "127.0.0.1:PORT, with 0 for any port, or unix:PATH"),
+			opt("approve", "HOW", "who approves changes; never unless told", "terminal", "yes", "never"),
+			many("allow-host", "NAME", "a name by which requests may call this server"),
+			many("allow-origin", "ORIGIN", "a web page that may send requests, as https://host:port"),
+			opt("beyond-loopback", "", "let other machines in, without TLS"),
+			dialectOption(),
+		), func(o option) bool { return o.name == "session" }),
+		examples: []string{
+			"moltis-fs serve --root ~/project --listen 127.0.0.1:7780",
+			"moltis-fs serve --config moltis.toml --dialect capability --listen unix:",
+		},
+		run: serveHTTP,
+	}
+}
+
+func serveHTTP(ctx context.Context, in *invocation) (err error) {
+	if !in.given("listen") {
+		return misuse(seeHelp(in.command), "serve needs --listen ADDRESS")
+	}
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	calls := &metrics.Calls{}
+	e, cfg, err := in.openEngineAs(in.serveApprover(), func(_ *config.Config, o *tools.Options) {
+		o.Hooks.Observer = calls
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = closing(e, err) }()
+	in.warn(locate(cmp.Or(in.option("config"), in.env("MOLTIS_CONFIG")), cfg.Warnings()))
+	d, err := in.over(e, cfg)
+	if err != nil {
+		return err
+	}
+	dir, _, err := in.dataDir()
+	if err != nil {
+		return err
+	}
+	server := jsonrpc.New(d, jsonrpc.Options{
+		Tokens: token.At(filepath.Join(dir, tokensIn)), Local: in.option("principal"),
+		Origins: in.all("allow-origin"), Hosts: in.all("allow-host"), Metrics: calls,
+		Logger: slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	listeners, err := in.listen(dir)
+	if err != nil {
+		return err
+	}
+	return server.Serve(ctx, listeners...)
+}
+
+// serveApprover is who is asked about the changes of callers that are not here.
+func (in *invocation) serveApprover() tools.Approver {
+	switch in.option("approve") {
+	case "terminal":
+		return &terminal{instead: []string{"have the operator start the server from a terminal",
+			"with --approve yes"}}
+	case "yes":
+		return approveAll("--approve yes")
+	}
+	return approveNothing("have the operator start the server with --approve terminal or yes",
+		"set require_approval = false in [tools.fs]")
+}
+
+// listen opens what --listen names, and says where that is.
+func (in *invocation) listen(dataDir string) (all []net.Listener, err error) {
+	defer func() {
+		if err != nil {
+			for _, l := range all {
+				_ = l.Close() // nobody has connected
+			}
+		}
+	}()
+	for _, addr := range in.all("listen") {
+		if addr == "unix:" {
+			dir := filepath.Join(dataDir, "serve")
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				return all, fmt.Errorf("making the directory of the socket: %w", err)
+			}
+			addr += filepath.Join(dir, "rpc.sock")
+		}
+		l, err := listen.On(addr, in.given("beyond-loopback"))
+		if e, ok := errors.AsType[*listen.AddressError](err); ok {
+			return all, misuse(e.Do, "%v", e)
+		}
+		if err != nil {
+			return all, err
+		}
+		all = append(all, l)
+		where := "http://" + l.Addr().String() + "/rpc"
+		if strings.HasPrefix(addr, "unix:") {
+			where = addr
+		}
+		fmt.Fprintf(in.err, "%s: serving on %s\n", program, where)
+	}
+	return all, nil
+}

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package listen
+
+const lockFlags = 0

@@ -1,0 +1,291 @@
+package jsonrpc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"moltisfs/approval"
+	"moltisfs/dialect"
+	"moltisfs/internal/listen"
+	"moltisfs/internal/token"
+)
+
+// caller is who made a request, and what it may do.
+type caller struct {
+	principal       string
+	calls, operates bool
+	scope           *dialect.Scope
+	tier            approval.Tier
+	byUser          bool
+	secret          string // of its token; "" for our own user on a socket
+}
+
+type peerKey struct{}
+
+// peer is what is known of the other end of a connection.
+type peer struct{ socket, known, ours bool }
+
+func withPeer(ctx context.Context, c net.Conn) context.Context {
+	socket, known, ours := listen.Peer(c)
+	return context.WithValue(ctx, peerKey{}, peer{socket, known, ours})
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("Cache-Control", "no-store")
+	p, _ := r.Context().Value(peerKey{}).(peer)
+	handler := s.o.Handlers[r.URL.Path]
+	switch {
+	case p.known && !p.ours:
+		refuse(w, http.StatusForbidden, codeAuth, "this socket is another user's")
+	case !p.socket && !s.hostOK(r):
+		refuse(w, http.StatusForbidden, codeAuth, "the Host is none of this server's")
+	case !s.originOK(r):
+		refuse(w, http.StatusForbidden, codeAuth, "requests of web pages are not taken")
+	case r.URL.Path == "/healthz" && method(w, r, http.MethodGet):
+		s.health(w)
+	case r.URL.Path == "/rpc" && method(w, r, http.MethodPost):
+		s.withCaller(w, r, p, s.rpc)
+	case r.URL.Path == "/metrics" && s.o.Metrics != nil && method(w, r, http.MethodGet):
+		s.withCaller(w, r, p, operators(s.metrics))
+	case handler != nil:
+		s.withCaller(w, r, p, operators(func(w http.ResponseWriter, r *http.Request, c *caller) {
+			ctx, cancel := context.WithCancel(r.Context())
+			defer cancel()
+			defer context.AfterFunc(s.stopping, cancel)()
+			handler(c.principal, w, r.WithContext(ctx))
+		}))
+	case !slices.Contains([]string{"/healthz", "/rpc", "/metrics"}, r.URL.Path):
+		refuse(w, http.StatusNotFound, codeMethod, "there is nothing here; requests go to /rpc")
+	}
+}
+
+// method says whether a request has the one method of its place, and refuses it if not.
+func method(w http.ResponseWriter, r *http.Request, want string) bool {
+	if r.Method == want {
+		return true
+	}
+	w.Header().Set("Allow", want)
+	refuse(w, http.StatusMethodNotAllowed, codeRequest, "the method is "+want+" here")
+	return false
+}
+
+// hostOK holds off a web page whose name leads to this machine: a name has to be one that we know.
+func (s *Server) hostOK(r *http.Request) bool {
+	host, _, err := net.SplitHostPort(r.Host)
+	if err != nil {
+		host = strings.TrimSuffix(strings.TrimPrefix(r.Host, "["), "]")
+	}
+	if strings.EqualFold(host, "localhost") || slices.ContainsFunc(s.o.Hosts,
+		func(h string) bool { return strings.EqualFold(h, host) || strings.EqualFold(h, r.Host) }) {
+		return true
+	}
+	addr, err := netip.ParseAddr(host)
+	if err != nil {
+		return false
+	}
+	here, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return addr.IsLoopback() || here != nil && addr.Unmap() == here.AddrPort().Addr().Unmap()
+}
+
+func (s *Server) originOK(r *http.Request) bool {
+	for _, o := range r.Header.Values("Origin") {
+		if !slices.Contains(s.o.Origins, o) {
+			return false
+		}
+	}
+	return true
+}
+
+// withCaller lets a request in whose caller is known.
+func (s *Server) withCaller(w http.ResponseWriter, r *http.Request, p peer,
+	next func(http.ResponseWriter, *http.Request, *caller)) {
+	c, err := s.authenticate(r, p)
+	switch {
+	case errors.Is(err, token.ErrUnknown):
+		if r.Header.Get("Authorization") != "" {
+			s.delay(r.Context())
+		}
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		refuse(w, http.StatusUnauthorized, codeAuth, "a valid token is needed: Authorization: Bearer …")
+	case err != nil:
+		s.o.Logger.Error("nobody is let in", "err", err)
+		refuse(w, http.StatusServiceUnavailable, codeInternal, "the tokens can't be read; the server's log says why")
+	default:
+		ctx, leave, ok := s.enter(r.Context(), c)
+		if !ok {
+			refuse(w, http.StatusServiceUnavailable, codeInternal, "the server is ending")
+			return
+		}
+		defer leave()
+		next(w, r.WithContext(ctx), c)
+	}
+}
+
+// authenticate finds out whose request it is. The error is token.ErrUnknown, or that of the store.
+func (s *Server) authenticate(r *http.Request, p peer) (*caller, error) {
+	header := r.Header.Values("Authorization")
+	if len(header) == 0 && p.socket && p.ours {
+		name := s.o.Local
+		if name == "" {
+			name = "local"
+		}
+		return &caller{principal: name, calls: true, operates: true}, nil
+	}
+	if len(header) != 1 || s.o.Tokens == nil {
+		return nil, token.ErrUnknown
+	}
+	scheme, secret, _ := strings.Cut(header[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") || secret == "" {
+		return nil, token.ErrUnknown
+	}
+	t, err := s.o.Tokens.Check(secret, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	c := &caller{
+		principal: t.Principal, calls: !t.Operator, operates: t.Operator, tier: approval.Tier(t.Tier),
+		byUser: t.ByUser, secret: secret,
+	}
+	if t.Scope != nil {
+		c.scope = &dialect.Scope{Readable: t.Scope.Readable, Writable: t.Scope.Writable}
+	}
+	return c, nil
+}
+
+// holds says whether the caller would still be let in.
+func (s *Server) holds(c *caller) bool {
+	if c.secret == "" {
+		return true
+	}
+	_, err := s.o.Tokens.Check(c.secret, time.Now())
+	return err == nil
+}
+
+// delay has whoever guesses wait, for as long as there are places to wait in: a guess costs the
+// guesser's connection alone, and 256 bits need no more.
+func (s *Server) delay(ctx context.Context) {
+	select {
+	case s.guesses <- struct{}{}:
+	default:
+		return
+	}
+	defer func() { <-s.guesses }()
+	select {
+	case <-time.After(guessDelay):
+	case <-ctx.Done():
+	case <-s.stopping.Done():
+	}
+}
+
+// operators keeps a place to those who operate.
+func operators(next func(http.ResponseWriter, *http.Request, *caller)) func(http.ResponseWriter, *http.Request, *caller) {
+	return func(w http.ResponseWriter, r *http.Request, c *caller) {
+		if !c.operates {
+			refuse(w, http.StatusForbidden, codeDenied, "this is for operators")
+			return
+		}
+		next(w, r, c)
+	}
+}
+
+func (s *Server) health(w http.ResponseWriter) {
+	if s.stopping.Err() != nil {
+		write(w, http.StatusServiceUnavailable, "application/json", []byte(`{"status":"ending"}`))
+		return
+	}
+	write(w, http.StatusOK, "application/json", []byte(`{"status":"ok"}`))
+}
+
+func (s *Server) metrics(w http.ResponseWriter, _ *http.Request, _ *caller) {
+	write(w, http.StatusOK, "text/plain; version=0.0.4; charset=utf-8", s.o.Metrics.Text())
+}
+
+// rpc answers the requests of one body.
+func (s *Server) rpc(w http.ResponseWriter, r *http.Request, c *caller) {
+	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	charset := parameters["charset"]
+	if err != nil || kind != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") ||
+		r.Header.Get("Content-Encoding") != "" {
+		refuse(w, http.StatusUnsupportedMediaType, codeRequest,
+			"the Content-Type has to be application/json, in UTF-8 and not compressed")
+		return
+	}
+	size := r.ContentLength
+	if size > maxBody {
+		tooLarge(w)
+		return
+	}
+	if size < 0 {
+		size = maxBody // it does not say
+	}
+	leave, ok := s.load.take(c.principal, size)
+	if !ok {
+		w.Header().Set("Retry-After", "1")
+		refuse(w, http.StatusTooManyRequests, codeBusy, "you have too much under way; wait for some of it to end")
+		return
+	}
+	defer leave()
+	body, err := readBody(w, r)
+	if _, over := errors.AsType[*http.MaxBytesError](err); over {
+		tooLarge(w)
+		return
+	}
+	if err != nil {
+		refuse(w, http.StatusRequestTimeout, codeRequest, "the body did not come whole, or not in time")
+		return
+	}
+	answer, status := s.answer(r.Context(), c, body)
+	if answer == nil {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	write(w, status, "application/json", answer)
+}
+
+// readBody reads it whole within its time. A deadline that stayed would cancel a long call.
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	rc := http.NewResponseController(w)
+	_ = rc.SetReadDeadline(time.Now().Add(bodyTime)) // a recorder in tests can't
+	defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
+	in := http.MaxBytesReader(w, r.Body, maxBody)
+	if r.ContentLength < 0 {
+		return io.ReadAll(in)
+	}
+	body := make([]byte, r.ContentLength)
+	if _, err := io.ReadFull(in, body); err != nil {
+		return nil, err
+	}
+	_, err := in.Read(make([]byte, 1)) // the end, which lets the server watch for who hangs up
+	if err == io.EOF {
+		err = nil
+	}
+	return body, err
+}
+
+func tooLarge(w http.ResponseWriter) {
+	refuse(w, http.StatusRequestEntityTooLarge, codeRequest, "the body is larger than 32 MiB")
+}
+
+// write gives an answer to whoever takes it in time.
+func write(w http.ResponseWriter, status int, kind string, body []byte) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(bodyTime))
+	w.Header().Set("Content-Type", kind)
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // who has gone wants to hear no more
+}
+
+// refuse answers a request of which nothing is carried out, and lets its sender go.
+func refuse(w http.ResponseWriter, status, code int, message string) {
+	w.Header().Set("Connection", "close")
+	write(w, status, "application/json", response(nil, nil, &rpcError{Code: code, Message: message}))
+}

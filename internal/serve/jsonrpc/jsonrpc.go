@@ -1,0 +1,251 @@
+// Package jsonrpc serves a dialect over JSON-RPC 2.0 and HTTP/1.1, on loopback addresses and Unix
+// sockets.
+//
+//	POST /rpc      capabilities.list{category?} .describe{name} .invoke{capability, arguments, session_id?}
+//	               session.create{} .end{session_id} .events{session_id, cursor, limit, wait_ms}
+//	GET  /healthz  whether it serves
+//	GET  /metrics  for Prometheus; operators only
+//
+// invoke answers {"success": true, "data": …}, or for a refusal {"success": false, "error": {type,
+// message, description, recovery, retryable, retry_after, context}}. What is wrong with a request
+// itself is a JSON-RPC error: the standard codes, -32000 for too much at once, -32001 for what this
+// caller may not do, -32003 for no valid token, -32004 for no such session.
+//
+// Who calls. A request has a token of package token as its bearer, and acts within that token's
+// scope and tier. A Unix socket asks the system instead who is at the other end: a process of our
+// own user needs no token there, and where the system can't tell, it does. Nobody is let in without
+// either, on loopback too. An operator's token answers approvals and makes no calls. A token that is
+// revoked or expires holds at once no more, and within a second what it still had under way ends.
+//
+// Web pages are kept out: the Host has to be an address, localhost or one that was named, against
+// DNS rebinding; an Origin has to be one that was named; a body has to be application/json.
+//
+// Nothing hangs on a connection. A session belongs to its principal, ends when nobody uses it for an
+// hour, and is gone when the server ends. What an agent sees of the tools depends on its token only.
+//
+// Bounds: 32 MiB a body, 100 requests a batch, 64 calls at the same time and 1024 sessions for each
+// principal. Calls beyond wait; all else is refused.
+package jsonrpc
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"moltisfs/dialect"
+	"moltisfs/internal/metrics"
+	"moltisfs/internal/token"
+)
+
+// Options is how to serve. Without Tokens nobody but the sockets' own user gets in.
+type Options struct {
+	Tokens *token.Store
+	Local  string // the principal of who comes by a Unix socket without a token; "local" when empty
+	// Origins and Hosts are let in besides what the package comment says.
+	Origins, Hosts []string
+	// Operator are methods, and Handlers are paths, that only operators reach: those with an operator's
+	// token, and our own user on a Unix socket. by is their principal. An error with a method
+	// RPCCode() int is told to them with that code, any other as an internal error. A handler's context
+	// ends with its token and with the server.
+	Operator map[string]func(ctx context.Context, by string, params json.RawMessage) (any, error)
+	Handlers map[string]func(by string, w http.ResponseWriter, r *http.Request)
+	Metrics  *metrics.Calls // nil: there are none
+	Logger   *slog.Logger
+}
+
+// The bounds.
+const (
+	maxBody    = 32 << 20
+	maxBatch   = 100
+	maxAnswer  = 64 << 20 // of a batch, beyond which its requests are not carried out
+	maxDepth   = 100
+	maxCalls   = 64          // of one principal at the same time; more wait
+	maxBytes   = 8 * maxBody // of its bodies, those of calls that wait too; more are refused
+	minBytes   = 64 << 10    // a body counts as so many at least
+	headerTime = 10 * time.Second
+	bodyTime   = time.Minute // to send one, and to take an answer
+	idleTime   = 2 * time.Minute
+	grace      = 8 * time.Second        // for calls under way when the server is told to end
+	flushTime  = 250 * time.Millisecond // for what was answered to leave
+	guessDelay = 100 * time.Millisecond
+)
+
+// Server answers requests. Make it with New.
+type Server struct {
+	o        Options
+	catalog  catalog
+	dialect  dialect.Dialect
+	sessions *sessions
+	load     load
+	stopping context.Context // ends first: polls and handlers are woken
+	stop     context.CancelFunc
+	guesses  chan struct{} // places to wait in after a wrong token
+
+	mu      sync.Mutex
+	running map[*visit]bool
+	visits  sync.WaitGroup // those that run
+}
+
+// visit is one request of a caller, which is ended with its token.
+type visit struct {
+	caller *caller
+	cancel context.CancelFunc
+}
+
+// New makes a server of d.
+func New(d dialect.Dialect, o Options) *Server {
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
+	s := &Server{
+		o: o, catalog: newCatalog(d.Definitions()), dialect: d, sessions: newSessions(d),
+		guesses: make(chan struct{}, 64), running: map[*visit]bool{},
+	}
+	s.stopping, s.stop = context.WithCancel(context.Background())
+	return s
+}
+
+// Serve answers what comes in by the listeners, which it closes, until ctx ends. Then polls are
+// answered, calls under way run to their end, and those that take longer than 8 seconds are
+// cancelled. All sessions end. It serves once.
+func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
+	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer s.stop()
+	hs := &http.Server{
+		Handler: s, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: 16 << 10,
+		BaseContext: func(net.Listener) context.Context { return base }, ConnContext: withPeer,
+		ErrorLog: slog.NewLogLogger(s.o.Logger.Handler(), slog.LevelDebug),
+	}
+	failed := make(chan error, len(listeners))
+	for _, l := range listeners {
+		go func() { failed <- hs.Serve(l) }()
+	}
+	var err error
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for serving := true; serving; {
+		select {
+		case <-tick.C:
+			s.endLapsed()
+			s.sessions.sweep(base, s.o.Logger)
+		case err = <-failed:
+			serving = false
+		case <-ctx.Done():
+			serving = false
+		}
+	}
+	s.mu.Lock()
+	s.stop()
+	s.mu.Unlock()
+	s.shutdown(hs)
+	cancel() // what has not ended by now ends unchanged or complete
+	s.shutdown(hs)
+	err = errors.Join(err, hs.Close())
+	s.sessions.endAll(base, s.o.Logger)
+	return err
+}
+
+// shutdown takes no more connections, and waits a while for the requests under way. It does not wait
+// for strangers, who may have connected and said nothing.
+func (s *Server) shutdown(hs *http.Server) {
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	go func() {
+		s.visits.Wait()
+		time.AfterFunc(flushTime, cancel)
+	}()
+	_ = hs.Shutdown(ctx) // whoever is left is cut off by Close
+}
+
+// enter keeps a request among those that end with their caller's token, if any are still taken.
+func (s *Server) enter(ctx context.Context, c *caller) (_ context.Context, leave func(), ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping.Err() != nil {
+		return nil, nil, false
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	v := &visit{c, cancel}
+	s.running[v] = true
+	s.visits.Add(1)
+	return ctx, func() {
+		cancel()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.running, v)
+		s.visits.Done()
+	}, true
+}
+
+// endLapsed ends the requests whose token holds no more.
+func (s *Server) endLapsed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	holds := map[string]bool{}
+	for v := range s.running {
+		ok, known := holds[v.caller.secret]
+		if !known {
+			ok = s.holds(v.caller)
+			holds[v.caller.secret] = ok
+		}
+		if !ok {
+			v.cancel()
+		}
+	}
+}
+
+// load counts what each principal has under way, so that none takes the place of the others.
+type load struct {
+	mu  sync.Mutex
+	all map[string]*share
+}
+
+type share struct {
+	bytes int64
+	calls chan struct{}
+}
+
+func (l *load) of(principal string) *share {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all == nil {
+		l.all = map[string]*share{}
+	}
+	if l.all[principal] == nil {
+		l.all[principal] = &share{calls: make(chan struct{}, maxCalls)}
+	}
+	return l.all[principal]
+}
+
+// take lets a request of so many bytes in. leave must follow.
+func (l *load) take(principal string, bytes int64) (leave func(), ok bool) {
+	sh := l.of(principal)
+	bytes = max(bytes, minBytes)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if sh.bytes+bytes > maxBytes {
+		return nil, false
+	}
+	sh.bytes += bytes
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		sh.bytes -= bytes
+	}, true
+}
+
+// call waits for a place among the calls of a principal.
+func (l *load) call(ctx context.Context, principal string) (leave func(), err error) {
+	calls := l.of(principal).calls
+	select {
+	case calls <- struct{}{}:
+		return func() { <-calls }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

@@ -1,0 +1,369 @@
+package jsonrpc
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"moltisfs/dialect"
+	"moltisfs/internal/token"
+)
+
+func (r *running) session(secret string) string {
+	r.t.Helper()
+	_, got := r.send(secret, `{"jsonrpc":"2.0","id":1,"method":"session.create"}`)
+	var a struct {
+		Result struct {
+			ID string `json:"session_id"`
+		}
+	}
+	if err := json.Unmarshal([]byte(got), &a); err != nil || !strings.HasPrefix(a.Result.ID, "s-") {
+		r.t.Fatalf("no session: %s", got)
+	}
+	return a.Result.ID
+}
+
+func poll(session string, wait int) string {
+	return fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":"session.events","params":{"session_id":%q,"cursor":4,"wait_ms":%d}}`, session, wait)
+}
+
+func endOfSession(session string) string {
+	return `{"jsonrpc":"2.0","id":1,"method":"session.end","params":{"session_id":"` + session + `"}}`
+}
+
+// later sends a body aside, and gives what is answered.
+func (r *running) later(secret, body string) <-chan string {
+	answer := make(chan string, 1)
+	go func() {
+		status, got := r.send(secret, body)
+		answer <- fmt.Sprint(status, " ", got)
+	}()
+	return answer
+}
+
+// soon is what comes by a channel before anybody gets impatient.
+func soon[T any](t testing.TB, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(20 * time.Second):
+		t.Fatal("nothing came")
+	}
+	return v
+}
+
+// A session is its principal's alone; its calls carry its name, and with its end it is gone.
+func TestSessions(t *testing.T) {
+	t.Parallel()
+	r := run(t)
+	_, secret := r.token(token.Token{Principal: "ci"})
+	_, same := r.token(token.Token{Principal: "ci"})
+	_, other := r.token(token.Token{Principal: "other"})
+	id := r.session(secret)
+	use := invocation("Read", `,"session_id":"`+id+`"`)
+	for _, c := range []struct{ secret, body, want string }{
+		{secret, use, `"session":"` + id + `"`}, {same, use, `"session":"` + id + `"`},
+		{other, use, `"code":-32004`}, {other, poll(id, 0), `"code":-32004`}, {other, endOfSession(id), `"code":-32004`},
+		{secret, poll(id, 0), `"result":{"cursor":4,"events":[]}`}, {secret, poll(id, 60_001), `"code":-32602`},
+		{secret, endOfSession(id), `"ended":true`},
+		{secret, use, `"code":-32004`}, {secret, poll(id, 0), `"code":-32004`}, {secret, endOfSession(id), `"code":-32004`},
+	} {
+		if _, got := r.send(c.secret, c.body); !strings.Contains(got, c.want) {
+			t.Errorf("%s: %s; want %s", c.body, got, c.want)
+		}
+	}
+	if got := r.endedOnes(); !slices.Equal(got, []string{"ci " + id}) {
+		t.Errorf("ended are %q", got)
+	}
+}
+
+// A poll waits for an event, and is woken by the end of its session, by the next poll, by the end of
+// its token and by that of the server. In a batch it does not wait.
+func TestPolls(t *testing.T) {
+	t.Parallel()
+	r := run(t)
+	_, secret := r.token(token.Token{Principal: "ci"})
+	id := r.session(secret)
+
+	answer := r.later(secret, poll(id, 60_000))
+	soon(t, r.begun)
+	r.event <- json.RawMessage(`{"type":"created"}`)
+	if got := soon(t, answer); !strings.Contains(got, `"result":{"cursor":5,"events":[{"type":"created"}]}`) {
+		t.Error(got)
+	}
+	answer = r.later(secret, "["+poll(id, 60_000)+","+poll(id, 60_000)+"]")
+	if got := soon(t, answer); strings.Count(got, `"events":[]`) != 2 {
+		t.Error(got)
+	}
+	answer = r.later(secret, poll(id, 60_000))
+	soon(t, r.begun)
+	next := r.later(secret, poll(id, 60_000))
+	soon(t, r.begun)
+	if got := soon(t, answer); !strings.Contains(got, `"events":[]`) {
+		t.Error("the earlier poll: " + got)
+	}
+	if _, got := r.send(secret, endOfSession(id)); !strings.Contains(got, "true") {
+		t.Error(got)
+	}
+	if got := soon(t, next); !strings.Contains(got, `"events":[]`) {
+		t.Error("at the end of the session: " + got)
+	}
+
+	revoked, short := r.token(token.Token{Principal: "ci"})
+	answer = r.later(short, poll(r.session(short), 60_000))
+	soon(t, r.begun)
+	if _, err := r.tokens.Revoke(revoked); err != nil {
+		t.Fatal(err)
+	}
+	if got := soon(t, answer); !strings.HasPrefix(got, "401 ") || !strings.Contains(got, "-32003") {
+		t.Error("with a token that was revoked: " + got)
+	}
+	_, brief := r.token(token.Token{Principal: "ci", Expires: time.Now().Add(2 * time.Second)})
+	answer = r.later(brief, poll(r.session(brief), 60_000))
+	soon(t, r.begun)
+	if got := soon(t, answer); !strings.HasPrefix(got, "401 ") {
+		t.Error("with a token that has expired: " + got)
+	}
+
+	id = r.session(secret)
+	answer = r.later(secret, poll(id, 60_000))
+	soon(t, r.begun)
+	if err := r.stop(); err != nil {
+		t.Error(err)
+	}
+	if got := soon(t, answer); !strings.HasPrefix(got, "200 ") || !strings.Contains(got, `"events":[]`) {
+		t.Error("at the end of the server: " + got)
+	}
+	if !slices.Contains(r.endedOnes(), "ci "+id) {
+		t.Errorf("ended are %q", r.endedOnes())
+	}
+}
+
+// A call under way runs to its end when the server is told to end, or its session; and a token that
+// is revoked ends it.
+func TestCallsUnderWay(t *testing.T) {
+	t.Parallel()
+	r := run(t)
+	tokenID, brief := r.token(token.Token{Principal: "ci"})
+	_, secret := r.token(token.Token{Principal: "ci"})
+	answer := r.later(brief, invocation("slow", ""))
+	soon(t, r.begun)
+	if _, err := r.tokens.Revoke(tokenID); err != nil {
+		t.Fatal(err)
+	}
+	if got := soon(t, answer); !strings.HasPrefix(got, "401 ") {
+		t.Error("with a token that was revoked: " + got)
+	}
+	id := r.session(secret)
+	answer = r.later(secret, invocation("slow", `,"session_id":"`+id+`"`))
+	soon(t, r.begun)
+	ended := r.later(secret, endOfSession(id))
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		if _, got := r.send(secret, poll(id, 0)); strings.Contains(got, "-32004") {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatal("the session never ends")
+		}
+	}
+	if got := r.endedOnes(); len(got) > 0 {
+		t.Errorf("%q ended before its call", got)
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- r.stop() }()
+	<-r.server.stopping.Done()
+	close(r.finish)
+	if got := soon(t, answer); !strings.Contains(got, `"data":"finished"`) {
+		t.Error(got)
+	}
+	if got := soon(t, ended); !strings.Contains(got, `"ended":true`) {
+		t.Error(got)
+	}
+	if err := soon(t, stopped); err != nil {
+		t.Error(err)
+	}
+}
+
+// Who hangs up ends the call.
+func TestHangingUp(t *testing.T) {
+	t.Parallel()
+	r := run(t)
+	_, secret := r.token(token.Token{Principal: "ci"})
+	c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := invocation("slow", "")
+	fmt.Fprintf(c, "POST /rpc HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", secret, len(body), body)
+	soon(t, r.begun)
+	c.Close()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		r.server.mu.Lock()
+		n := len(r.server.running)
+		r.server.mu.Unlock()
+		if n == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the call goes on")
+		}
+	}
+}
+
+// What nobody uses ends after an hour, and not before; there are only so many of one principal.
+func TestIdleSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &toy{}
+		s := newSessions(d)
+		idle, err := s.create("ci")
+		if err != nil {
+			t.Fatal(err)
+		}
+		used, _ := s.create("ci")
+		_, leave, err := s.use("ci", used)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(sessionIdle)
+		s.sweep(t.Context(), slog.New(slog.DiscardHandler))
+		if len(d.ended) != 0 {
+			t.Errorf("%q ended too early", d.ended)
+		}
+		time.Sleep(time.Second)
+		s.sweep(t.Context(), slog.New(slog.DiscardHandler))
+		if !slices.Equal(d.ended, []string{"ci " + idle}) {
+			t.Errorf("ended are %q", d.ended)
+		}
+		leave()
+		time.Sleep(sessionIdle + time.Second)
+		s.sweep(t.Context(), slog.New(slog.DiscardHandler))
+		if len(d.ended) != 2 || len(s.all)+len(s.count) != 0 {
+			t.Errorf("ended are %q; left are %v", d.ended, s.all)
+		}
+		for range maxSessions {
+			if _, err := s.create("ci"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := s.create("ci"); toldAs(err) == nil || toldAs(err).Code != codeBusy {
+			t.Errorf("one too many: %v", err)
+		}
+		if _, err := s.create("other"); err != nil {
+			t.Error(err)
+		}
+		s.endAll(t.Context(), slog.New(slog.DiscardHandler))
+	})
+}
+
+// Many callers at the same time, with tokens that come and go, get their own answers.
+func TestAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	r := run(t)
+	var all sync.WaitGroup
+	for i := range 16 {
+		all.Go(func() {
+			who := fmt.Sprint("p", i)
+			tokenID, secret := r.token(token.Token{Principal: who})
+			id := r.session(secret)
+			for range 10 {
+				if _, got := r.send(secret, invocation("Read", `,"session_id":"`+id+`"`)); !strings.Contains(got, `"by":"`+who+`","session":"`+id+`"`) {
+					t.Error(got)
+				}
+			}
+			if _, got := r.send(secret, endOfSession(id)); !strings.Contains(got, "true") {
+				t.Error(got)
+			}
+			if _, err := r.tokens.Revoke(tokenID); err != nil {
+				t.Error(err)
+			}
+			if status, _ := r.send(secret, invocation("Read", "")); status != 401 {
+				t.Errorf("a revoked token: %d", status)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// Calls beyond their number wait for a place, and a principal has its own places.
+func TestCallsWaitForAPlace(t *testing.T) {
+	t.Parallel()
+	var l load
+	var leaves []func()
+	for range maxCalls {
+		leave, err := l.call(t.Context(), "ci")
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaves = append(leaves, leave)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if _, err := l.call(ctx, "ci"); err == nil {
+		t.Error("there was a place")
+	}
+	if leave, err := l.call(t.Context(), "other"); err != nil {
+		t.Error(err)
+	} else {
+		leave()
+	}
+	leaves[0]()
+	if _, err := l.call(t.Context(), "ci"); err != nil {
+		t.Error(err)
+	}
+}
+
+// A dialect that keeps nothing for sessions has no events, and that takes as long as asked.
+func TestWithoutEvents(t *testing.T) {
+	t.Parallel()
+	r := run(t)
+	r.server.dialect = struct{ dialect.Dialect }{r.toy}
+	r.server.sessions = newSessions(r.server.dialect)
+	_, secret := r.token(token.Token{Principal: "ci"})
+	id := r.session(secret)
+	if _, got := r.send(secret, poll(id, 30)); !strings.Contains(got, `"result":{"cursor":4,"events":[]}`) {
+		t.Error(got)
+	}
+	if _, got := r.send(secret, endOfSession(id)); !strings.Contains(got, `"ended":true`) {
+		t.Error(got)
+	}
+}
+
+// A stranger who opens a connection and says little is let go, and one who guesses waits, but others
+// do not wait for either.
+func TestStrangersBlockNobody(t *testing.T) {
+	t.Parallel()
+	r := run(t)
+	_, secret := r.token(token.Token{Principal: "ci"})
+	for range 200 {
+		c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := io.WriteString(c, "POST /rpc HTTP/1.1\r\nHost: localhost\r\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range cap(r.server.guesses) { // as if so many waited
+		r.server.guesses <- struct{}{}
+	}
+	if status, _ := r.send("wrong", invocation("Read", "")); status != 401 {
+		t.Errorf("a guess that finds no place to wait: %d", status)
+	}
+	if status, got := r.send(secret, invocation("Read", "")); status != 200 {
+		t.Errorf("beside strangers: %d %s", status, got)
+	}
+	<-r.server.guesses
+	start := time.Now()
+	if status, _ := r.send("wrong", invocation("Read", "")); status != 401 || time.Since(start) < guessDelay {
+		t.Errorf("a guess: %d after %v", status, time.Since(start))
+	}
+}
