@@ -106,6 +106,9 @@ type State struct {
 	Target   string // of a symlink
 	Size     int64
 	Hash     string // SHA-256 of the content, lower-case hex; "" when nobody computed it
+	// Tail is, of an appended file (RoleAppended), the SHA-256 of what it has beyond the other state.
+	// Content has that.
+	Tail string
 }
 
 // Same reports whether s and o have the same content: the kind, the hash, the link's target. Mode,
@@ -149,6 +152,9 @@ type Change struct {
 	// depend on what is on the disk later. Over a series of edits it costs nothing, because it is
 	// the Content of the next one.
 	AfterContent []byte
+
+	// Tail is what the larger state has beyond the smaller one: see RoleAppended.
+	Tail []byte
 
 	// Skipped is why Content is not there, if the caller knows: SkipTooLarge, SkipExcluded, or
 	// words of its own.

@@ -247,9 +247,9 @@ const (
 // one.
 const changeColumns = `SELECT c.op, p.path, c.role, c.skipped, c.askipped,
 	c.bkind | (c.akind<<8) | ((bd.id IS NOT NULL)<<16) | ((ad.id IS NOT NULL)<<17),
-	c.bmode, c.buid, c.bgid, c.bmtime, bo.hash, ifnull(bo.size, c.bsize), c.btarget, c.bxattrs,
+	c.bmode, c.buid, c.bgid, c.bmtime, bo.hash, ifnull(c.bsize, bo.size), c.btarget, c.bxattrs,
 	ifnull(c.amode, c.bmode), ifnull(c.auid, c.buid), ifnull(c.agid, c.bgid), c.amtime,
-	ao.hash, ifnull(ao.size, c.asize), c.atarget, ifnull(c.axattrs, c.bxattrs)`
+	ao.hash, ifnull(c.asize, ao.size), c.atarget, ifnull(c.axattrs, c.bxattrs)`
 
 const changeJoins = `
 	JOIN path p ON p.id=c.path
@@ -334,6 +334,12 @@ func (r *changeRow) scan(rows scanner) (c Recorded, err error) {
 		return c, err
 	}
 	c.After, err = r.after.state(byCode(kinds, r.bits>>8&0xff))
+	if c.Role == RoleAppended { // what is stored is no content of the file
+		c.Stored, c.AfterStored = false, false
+		for _, s := range []*State{&c.Before, &c.After} {
+			s.Tail, s.Hash = s.Hash, ""
+		}
+	}
 	return c, err
 }
 

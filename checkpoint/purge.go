@@ -224,10 +224,10 @@ func (w *purger) run(ctx context.Context, c *committer) error {
 		}
 	}
 	for _, q := range []string{
-		`UPDATE change SET bsize=(SELECT size FROM object WHERE id=bobj), bobj=NULL, skipped=?2
-			WHERE bobj IN (SELECT value FROM json_each(?1))`,
-		`UPDATE change SET asize=(SELECT size FROM object WHERE id=aobj), aobj=NULL, askipped=?2
-			WHERE aobj IN (SELECT value FROM json_each(?1))`,
+		`UPDATE change SET bsize=ifnull(bsize, (SELECT size FROM object WHERE id=bobj)),
+			bobj=NULL, skipped=?2 WHERE bobj IN (SELECT value FROM json_each(?1))`,
+		`UPDATE change SET asize=ifnull(asize, (SELECT size FROM object WHERE id=aobj)),
+			aobj=NULL, askipped=?2 WHERE aobj IN (SELECT value FROM json_each(?1))`,
 	} {
 		if err := c.exec(ctx, q, list, SkipPurged); err != nil {
 			return err

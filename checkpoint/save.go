@@ -418,8 +418,12 @@ func (s *save) writeChange(ctx context.Context, c *committer, i int, ids map[str
 	for _, st := range []*State{&ch.Before, &ch.After} {
 		var target any
 		size := st.Size // else it is with the hash
-		if st.Hash != "" {
-			if err := c.hashed(ctx, st, ids); err != nil {
+		if st.Tail != "" {
+			if err := c.hashed(ctx, st.Hash, ch.tailSize(), ids); err != nil {
+				return err
+			}
+		} else if st.Hash != "" {
+			if err := c.hashed(ctx, st.Hash, st.Size, ids); err != nil {
 				return err
 			}
 			size = 0
@@ -437,14 +441,15 @@ func (s *save) writeChange(ctx context.Context, c *committer, i int, ids map[str
 		VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)`, args...)
 }
 
-// hashed sees to it that ids has the hash of s.
-func (c *committer) hashed(ctx context.Context, s *State, ids map[string]int64) error {
-	if ids[s.Hash] != 0 {
+// hashed sees to it that ids has the hash of a content of that size.
+func (c *committer) hashed(ctx context.Context, hash string, size int64,
+	ids map[string]int64) error {
+	if ids[hash] != 0 {
 		return nil
 	}
-	h, err := blob.ParseHash(s.Hash)
+	h, err := blob.ParseHash(hash)
 	if err == nil {
-		ids[s.Hash], err = c.object(ctx, h, s.Size)
+		ids[hash], err = c.object(ctx, h, size)
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package checkpoint
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -122,6 +123,17 @@ func (op *Op) check(o *Options, known func(path string) *blob.Version) (skips []
 			return bad("path appears twice; an operation has one state before and one after")
 		}
 		seen[c.Path] = true
+		if skip, why := c.checkTail(o); why != "" {
+			return bad(why)
+		} else if c.Role == RoleAppended {
+			if why := cmp.Or(c.Before.check(nil), c.After.check(nil)); why != "" {
+				return bad(why)
+			}
+			if skip != "" {
+				skips = append(skips, Skip{c.Path, skip, c.tailSize()})
+			}
+			continue
+		}
 		if v := lastSeen(known, c); v != nil {
 			c.Before.Hash, c.Before.Size = v.Hash.String(), int64(len(v.Content))
 		} else if why := c.Before.check(c.Content); why != "" {

@@ -52,6 +52,7 @@ type CheckpointRow struct {
 	Purged     bool     `json:"purged,omitempty"` // old content was removed for good
 	// NotStored says why old content never was in the store: "too_large", "excluded", ...
 	NotStored string `json:"not_stored,omitempty"`
+	Appended  int64  `json:"appended,omitempty"` // bytes, in place; below 0: they were cut off again
 }
 
 // what names its paths, the first for all of them.
@@ -97,6 +98,11 @@ func (p *Checkpoints) Text() string {
 		}
 		if c.Purged {
 			what += " (purged)"
+		}
+		if c.Appended > 0 {
+			what += fmt.Sprintf(" (%d bytes appended)", c.Appended)
+		} else if c.Appended < 0 {
+			what += fmt.Sprintf(" (%d appended bytes taken back)", -c.Appended)
 		}
 		if c.NotStored != "" {
 			what += " (what was there is not stored: " + c.NotStored + ")"
@@ -201,8 +207,12 @@ func rowOf(c *checkpoint.Checkpoint) CheckpointRow {
 		switch {
 		case ch.Skipped == checkpoint.SkipPurged:
 			row.Purged = true
+		case ch.Role == checkpoint.RoleAppended && ch.Skipped == checkpoint.SkipAppended:
 		case ch.Skipped != checkpoint.SkipParked && row.NotStored == "":
 			row.NotStored = ch.Skipped
+		}
+		if ch.Role == checkpoint.RoleAppended {
+			row.Appended = ch.After.Size - ch.Before.Size
 		}
 		if row.SourcePath == "" {
 			row.SourcePath, row.SourceKind = ch.Path, sourceKind(ch.Before.Kind)

@@ -326,6 +326,7 @@ var meanwhileWords = map[guardfs.Meanwhile]string{
 	guardfs.AttributesChanged: "its attributes were changed",
 	guardfs.ChangedAgain:      "it was changed again at once",
 	guardfs.LeadsElsewhere:    "it now leads elsewhere",
+	guardfs.NameAdded:         "it got another name, a hard link",
 	guardfs.WasLink:           "it was a link when it was looked at",
 	guardfs.LinkInTurns:       "it is a link and no link in turns",
 	guardfs.LinkInTheWay:      "a link was put in its way, which leads to ",

@@ -119,8 +119,13 @@ func notesOf(c *checkpoint.Checkpoint) string {
 		notes = append(notes, plural(n, "content purged", "contents purged"))
 	}
 	for _, ch := range c.Changes {
+		if n := ch.After.Size - ch.Before.Size; ch.Role == checkpoint.RoleAppended && n > 0 {
+			notes = append(notes, plural(int(n), "byte appended", "bytes appended"))
+		} else if ch.Role == checkpoint.RoleAppended {
+			notes = append(notes, plural(int(-n), "appended byte taken back", "appended bytes taken back"))
+		}
 		if ch.Skipped != "" && ch.Skipped != checkpoint.SkipPurged &&
-			ch.Skipped != checkpoint.SkipParked {
+			ch.Skipped != checkpoint.SkipParked && ch.Skipped != checkpoint.SkipAppended {
 			notes = append(notes, "content not stored ("+ch.Skipped+")")
 			break
 		}

@@ -125,6 +125,10 @@ func warnings(s *Step) (out []string) {
 	case !b.Exists:
 		out = append(out, t.True+" is new")
 	}
+	if t.After.Tail {
+		out = append(out, fmt.Sprintf("%s has %d bytes, and is appended to in place: "+
+			"the line numbers are not its own", t.True, b.Info.Size))
+	}
 	if t.After.Kind == guardfs.KindSymlink {
 		out = append(out, t.True+" becomes a symbolic link to "+t.After.Target)
 	}

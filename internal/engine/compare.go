@@ -75,7 +75,7 @@ func (e *Engine) compare(
 	if err != nil || now && why != none {
 		return one, why, err
 	}
-	if !now {
+	if !now && item.Role != checkpoint.RoleAppended {
 		after, content = item.Base, nil
 		if after.Kind == checkpoint.File {
 			if after.Hash == "" { // nobody computed it, or it was purged
@@ -85,6 +85,9 @@ func (e *Engine) compare(
 				return one, AfterUnknown, nil
 			}
 		}
+	}
+	if item.Role == checkpoint.RoleAppended && !now {
+		return e.compareTail(ctx, db, item)
 	}
 	var old []byte
 	if err == nil && item.Want.Kind == checkpoint.File {
@@ -102,6 +105,40 @@ func (e *Engine) compare(
 		hunks := diff.Patch(text(old), text(content))
 		one.Added, one.Removed = diff.Counts(hunks)
 		one.Diff = diff.Unified(item.Path, diff.EndsOf(leaf(one.Before), leaf(one.After)), hunks)
+	}
+	return one, none, nil
+}
+
+// compareTail shows what was appended, or taken back, as far as it is one tail that is stored. The
+// line numbers are those of the tail.
+func (e *Engine) compareTail(ctx context.Context, db *checkpoint.DB, item *checkpoint.Item) (
+	one Compared, why Why, err error,
+) {
+	from, to := item.Want, item.Base
+	tail := to.Tail
+	if from.Size > to.Size {
+		tail = from.Tail
+	}
+	if tail == "" {
+		return one, AfterUnknown, nil
+	}
+	content, err := db.Content(ctx, tail)
+	n := to.Size - from.Size
+	if errors.Is(err, checkpoint.ErrNoContent) || err == nil && int64(len(content)) != max(n, -n) {
+		return one, AfterUnknown, nil
+	}
+	if err != nil {
+		return one, none, err
+	}
+	one = Compared{Path: item.Path, Before: from.Kind, After: to.Kind,
+		Binary: bytes.IndexByte(content, 0) >= 0}
+	if !one.Binary {
+		hunks := diff.Patch(nil, text(content))
+		if n < 0 {
+			hunks = diff.Patch(text(content), nil)
+		}
+		one.Added, one.Removed = diff.Counts(hunks)
+		one.Diff = diff.Unified(item.Path, diff.Edited, hunks)
 	}
 	return one, none, nil
 }

@@ -37,6 +37,8 @@ type Rules struct {
 	Meant   bool   // the caller said "yes, I mean it"
 	Parents bool   // directories that are missing are made
 	Link    bool   // the symbolic link itself is meant; else one is refused
+
+	above int64 // a file of more bytes is not read; 0: all are
 }
 
 // A Desk is where a plan is made. Each look goes by handle and through the policy. All looks are
@@ -52,6 +54,7 @@ type Desk struct {
 	// where a directory gives way to a file or link, or takes the place of one
 	swaps []string
 
+	ctx  context.Context                                       //nolint:containedctx // of the call that it is for
 	held func(path string) (text []byte, held bool, err error) // by the client
 }
 
@@ -78,6 +81,9 @@ func (d *Desk) Load(path string, r Rules) (*Target, error) {
 	if t.Before, t.disk, err = d.look(t); err != nil {
 		return nil, err
 	}
+	if err := d.hash(t); err != nil {
+		return nil, err
+	}
 	if r.Read != ReadNone {
 		if err := d.e.changeable(t); err != nil {
 			return nil, err
@@ -100,7 +106,7 @@ func (d *Desk) forget() {
 // directories that have to be made for them, and puts all of it in order.
 func (d *Desk) plan(p Plan) (*Plan, error) {
 	for _, t := range d.files {
-		if t.After.Kind == guardfs.KindFile && t.After.Hash == "" {
+		if t.After.Kind == guardfs.KindFile && t.After.Hash == "" && !t.After.Tail {
 			t.After.Hash = HashOf(t.After.Content)
 		}
 		if t.Unchanged() {
@@ -258,7 +264,7 @@ func (e *Engine) Change(ctx context.Context, c *Call, make Maker) (*Done, error)
 	if err != nil {
 		return nil, err
 	}
-	d := &Desk{e: e, c: c, held: func(path string) ([]byte, bool, error) { return c.held(ctx, path) }}
+	d := &Desk{e: e, c: c, ctx: ctx, held: func(path string) ([]byte, bool, error) { return c.held(ctx, path) }}
 	defer func() { d.close() }()
 	// Policy judges every look. A file is refused here if it was not read, or has changed since.
 	p, err := d.make(ctx, make)
@@ -364,9 +370,12 @@ func (e *Engine) lockSteps(ctx context.Context, c *Call, p *Plan,
 
 // carry carries a plan out.
 func (e *Engine) carry(ctx context.Context, c *Call, ts targets, p *Plan) (done *Done, err error) {
-	if p.unsaved() {
+	switch {
+	case p.unsaved():
 		done, err = e.store(ctx, c, ts, p)
-	} else {
+	case len(p.Steps) == 1 && p.Steps[0].Action == Append:
+		done, err = e.extend(ctx, c, ts, p)
+	default:
 		done, err = e.apply(ctx, c, ts, p)
 	}
 	if e, ok := errors.AsType[*guardfs.RecordError](err); ok {

@@ -81,7 +81,12 @@ func (d *Desk) look(t *Target) (now, disk *guardfs.Before, err error) {
 	if t.Unsaved() {
 		was = t.disk
 	}
-	b, err := t.place.Reload(was, maxLoad)
+	var b *guardfs.Before
+	if t.rules.above > 0 {
+		b, err = t.place.Peek(was, t.rules.above)
+	} else {
+		b, err = t.place.Reload(was, maxLoad)
+	}
 	if _, no := errors.AsType[*guardfs.NotRegularError](err); no && slices.Contains(d.swaps, t.Path) &&
 		t.place.Object().Info.Kind == guardfs.KindDir {
 		b, err = dirBefore(t.place)

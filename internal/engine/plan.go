@@ -10,6 +10,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
@@ -26,12 +27,14 @@ const (
 	Mkdir  Action = "mkdir"
 	Rmdir  Action = "rmdir"
 	Rename Action = "rename" // whatever it is, with all it holds
+	Append Action = "append" // to a file that is too large to be made anew, in place
 )
 
 // State is what is at a path, or is to be. The zero State is nothing.
 type State struct {
 	checkpoint.State
-	ID guardfs.Identity // which object; zero where that is not known yet
+	ID      guardfs.Identity // which object; zero where that is not known yet
+	Changed time.Time        // of what was not read: its change time
 }
 
 // A Step is one path and what becomes of it.
@@ -97,9 +100,12 @@ func (s *Step) sum() []byte {
 	if s.Action == Rename { // nobody looked into it: it is known by being that very object
 		was = s.Before.ID.Lasting()
 	}
+	if b := &s.Before; s.Action == Append { // nor into this one
+		was = fmt.Sprint(b.ID.Lasting(), b.Size, b.ModTime.UnixNano(), b.Changed.UnixNano())
+	}
 	for _, f := range []string{
 		string(s.Action), s.Path, s.To, string(s.Before.Kind), s.Before.Hash, s.Before.Target, was,
-		string(a.Kind), a.Hash, a.Target, a.Mode.String(),
+		string(a.Kind), a.Hash, a.Tail, a.Target, a.Mode.String(),
 		fmt.Sprint(a.UID, a.GID, a.ModTime.UnixNano(), s.Exact, s.Optional),
 	} {
 		field(h, f)
@@ -298,6 +304,8 @@ func (s *Step) against(p played) string {
 	switch s.Action {
 	case Put:
 		from, to = []checkpoint.Kind{file, link, none}, []checkpoint.Kind{file}
+	case Append:
+		from, to = []checkpoint.Kind{file}, []checkpoint.Kind{file}
 	case Link:
 		from, to = []checkpoint.Kind{file, link, none}, []checkpoint.Kind{link}
 	case Remove:

@@ -8,6 +8,7 @@ import (
 	"moltisfs/internal/guardfs"
 	"slices"
 	"syscall"
+	"time"
 )
 
 // dirAfter is what a directory that the step makes will be.
@@ -204,6 +205,12 @@ func (e *Engine) dirState(dir string) (checkpoint.State, error) {
 
 func change(t *Target) checkpoint.Change {
 	ch := checkpoint.Change{Path: t.True, Role: "target", Before: state(t.Before)}
+	if t.After.Tail {
+		ch.Before.Hash = "" // there is none of what it becomes
+		ch.Role, ch.After, ch.Tail = checkpoint.RoleAppended, ch.Before, t.After.Content
+		ch.After.ModTime, ch.After.Size = time.Time{}, ch.Before.Size+int64(len(ch.Tail))
+		return ch
+	}
 	if t.Before.Exists && t.Before.Info.Kind == guardfs.KindFile {
 		ch.Content = t.Before.Content
 		if ch.Content == nil {
@@ -285,7 +292,11 @@ func metadata(s checkpoint.State) *guardfs.Metadata {
 func (t *Target) announced() checkpoint.State {
 	switch t.After.Kind {
 	case guardfs.KindFile:
-		return checkpoint.State{Kind: checkpoint.File, Hash: t.After.Hash}
+		s := checkpoint.State{Kind: checkpoint.File, Hash: t.After.Hash}
+		if t.After.Tail {
+			s.Tail, s.Size = HashOf(t.After.Content), t.Before.Info.Size+int64(len(t.After.Content))
+		}
+		return s
 	case guardfs.KindSymlink:
 		return checkpoint.State{Kind: checkpoint.Symlink, Target: t.After.Target}
 	case guardfs.KindDir:

@@ -38,6 +38,10 @@ func dirMetadata(was checkpoint.State) *guardfs.Metadata {
 func (t *Target) step() Step {
 	s := Step{Path: t.True, Before: State{State: state(t.Before), ID: t.Before.Info.ID},
 		After: State{State: t.announced()}, file: t}
+	if t.After.Tail {
+		s.Action, s.Before.Changed = Append, t.Before.Info.ChangeTime
+		return s
+	}
 	switch t.After.Kind {
 	case guardfs.KindFile:
 		s.Action = Put
@@ -97,8 +101,10 @@ type After struct {
 	// KindFile, KindAbsent (removed) or KindSymlink; KindDir only in the place of a file or link
 	Kind    guardfs.Kind
 	Content []byte // of a file
-	Hash    string // of Content; filled by the chain
-	Target  string // of a symlink
+	Hash    string // of Content; filled by the chain, but for a tail
+	// Tail: Content goes to the end of what is there, which is too large to be read.
+	Tail   bool
+	Target string // of a symlink
 	// how Before became Content, from whoever knows it already; nil: compared when wanted
 	Hunks []diff.Hunk
 	Meta  *guardfs.Metadata // exact metadata; nil carries over what is there
@@ -109,6 +115,9 @@ type After struct {
 
 // Unchanged says that After is what is there already, so that nothing has to be written.
 func (t *Target) Unchanged() bool {
+	if t.After.Tail {
+		return len(t.After.Content) == 0
+	}
 	switch t.After.Kind {
 	case guardfs.KindAbsent:
 		return !t.Before.Exists
@@ -217,6 +226,8 @@ func (e *Engine) rememberChange(c *Call, ts targets, moves []*Move) {
 			err = e.rememberMoved(c, t, from[t])
 		case t.After.Kind != guardfs.KindFile:
 			err = e.ledger.Forget(c.key(), t.True)
+		case t.After.Tail:
+			err = e.rememberTail(c, t)
 		case t.Published != nil:
 			o := guardfs.Object{True: t.Published.True, Info: t.Published.Info}
 			// An edit of a file of which a part was seen does not show the rest.

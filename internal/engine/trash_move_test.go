@@ -14,13 +14,9 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
-	"moltisfs/config"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 )
-
-// small makes everything above 100 bytes too large for the store, so that it is parked.
-func small(fs *config.FS) { fs.Checkpoint.MaxFileBytes = 100 }
 
 // trashed lists what lies in the trash of the data directory, payloads and sidecars.
 func (x *tree) trashed() (files, info []string) {

@@ -63,6 +63,9 @@ func grow(t testing.TB, change func(*config.FS)) *tree {
 	return x
 }
 
+// small makes everything above 100 bytes too large for the store, so that it is parked.
+func small(fs *config.FS) { fs.Checkpoint.MaxFileBytes = 100 }
+
 func (x *tree) open() {
 	x.t.Helper()
 	e, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside{x.ws, x.deny}, DataDir: x.data, Fault: x.fault})

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 
@@ -78,25 +77,6 @@ func (e *Engine) Create(ctx context.Context, c *Call, path string, content []byt
 			return Refuse(Conflicts, t.True, []Blocked{{Path: t.True, Why: Occupied}})
 		}
 		t.After = After{Kind: guardfs.KindFile, Content: content}
-		return nil
-	})
-}
-
-// Append adds bytes to the end of a file that is there. It takes nothing away. So a change by
-// others since the last read refuses it only where files must be read before.
-func (e *Engine) Append(ctx context.Context, c *Call, path string, tail []byte,
-	r Rules) (*Done, error) {
-	r.Read = ReadStale
-	p := Plan{Summary: fmt.Sprintf("append %d bytes", len(tail)),
-		Op: checkpoint.Op{Kind: checkpoint.KindAppend}}
-	return e.Rewrite(ctx, c, path, r, p, func(t *Target) error {
-		if !t.Before.Exists {
-			return &guardfs.PathError{Op: "append to", Path: path, Err: fs.ErrNotExist}
-		}
-		if size := int64(len(t.Before.Content) + len(tail)); size > maxLoad {
-			return &edit.TooLargeError{Size: size, Max: maxLoad}
-		}
-		t.After = After{Kind: guardfs.KindFile, Content: slices.Concat(t.Before.Content, tail)}
 		return nil
 	})
 }

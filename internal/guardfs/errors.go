@@ -71,7 +71,8 @@ const (
 	AttributesChanged Meanwhile = "attributes_changed"
 	ChangedAgain      Meanwhile = "changed_again" // while it was put back
 	LeadsElsewhere    Meanwhile = "leads_elsewhere"
-	WasLink           Meanwhile = "was_link" // when it was looked at
+	NameAdded         Meanwhile = "name_added" // a hard link
+	WasLink           Meanwhile = "was_link"   // when it was looked at
 	LinkInTurns       Meanwhile = "link_in_turns"
 	LinkInTheWay      Meanwhile = "link_in_the_way" // Fact: where it leads
 	OpenedInTurns     Meanwhile = "replaced_in_turns"

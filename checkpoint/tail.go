@@ -1,0 +1,69 @@
+package checkpoint
+
+import (
+	"crypto/sha256"
+
+	"moltisfs/checkpoint/blob"
+)
+
+// RoleAppended is the role of a file too large to be stored that was only appended to, or cut off
+// again where that began: of its two states the larger one begins with the smaller one.
+const RoleAppended = "appended"
+
+// SkipAppended is why the content before is not stored: nothing of it goes, or only the tail, which
+// is stored.
+const SkipAppended = "appended"
+
+// larger is the state of an appended file that has the tail.
+func (c *Change) larger() *State {
+	if c.Before.Size > c.After.Size {
+		return &c.Before
+	}
+	return &c.After
+}
+
+// tailSize is how long the tail is.
+func (c *Change) tailSize() int64 {
+	if n := c.After.Size - c.Before.Size; n > 0 {
+		return n
+	}
+	return c.Before.Size - c.After.Size
+}
+
+// checkTail looks at a change of RoleAppended, and puts its tail where a content has its place: the
+// store treats it as one, but for the state that says of it that it is none.
+func (c *Change) checkTail(o *Options) (skip, why string) {
+	if c.Role != RoleAppended {
+		if c.Tail != nil {
+			return "", "only an appended file has a tail"
+		}
+		c.Before.Tail, c.After.Tail = "", "" // of a state that was read from the store
+		return "", ""
+	}
+	s := c.larger()
+	switch {
+	case c.Before.kind() != File || c.After.kind() != File:
+		return "", "only a file is appended to"
+	case c.Before.Hash != "" || c.After.Hash != "" || c.Content != nil || c.AfterContent != nil:
+		return "", "nobody read the whole of an appended file"
+	case int64(len(c.Tail)) != c.tailSize() || c.Tail == nil:
+		return "", "the sizes do not differ by the tail"
+	}
+	c.Before.Tail, c.After.Tail = "", ""
+	s.Tail = blob.Hash(sha256.Sum256(c.Tail)).String()
+	s.Hash, c.Skipped = s.Tail, SkipAppended
+	switch {
+	case o.Exclude != nil && o.Exclude(c.Path):
+		skip = SkipExcluded
+	case int64(len(c.Tail)) > o.MaxFileBytes:
+		skip = SkipTooLarge
+	case s == &c.Before:
+		c.Content = c.Tail
+	default:
+		c.AfterContent = c.Tail
+	}
+	if skip != "" {
+		c.Skipped = skip
+	}
+	return skip, ""
+}

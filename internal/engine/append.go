@@ -1,0 +1,245 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/edit"
+	"moltisfs/internal/guardfs"
+)
+
+// Append adds bytes to the end of a file that is there. It takes nothing away. So a change by
+// others since the last read refuses it only where files must be read before.
+//
+// A file that the store can hold is made anew, as by an edit. One that is too large for that is
+// appended to in place (0025-large-files.md): it is not read, others may append at the same time,
+// and then the tail stands after theirs. It has a checkpoint whatever the config says.
+func (e *Engine) Append(ctx context.Context, c *Call, path string, tail []byte,
+	r Rules) (*Done, error) {
+	r.Read, r.above = ReadStale, e.appendAbove(len(tail))
+	return e.Change(ctx, c, func(_ context.Context, d *Desk) (*Plan, error) {
+		p := Plan{Summary: fmt.Sprintf("append %d bytes", len(tail)),
+			Op: checkpoint.Op{Kind: checkpoint.KindAppend}}
+		t, err := d.Load(path, r)
+		if err == nil && t.large() && t.Before.Info.Links > 1 { // the link is broken, as by any change
+			d.forget()
+			whole := r
+			whole.above = 0
+			t, err = d.Load(path, whole)
+		}
+		switch {
+		case err != nil:
+			return nil, err
+		case !t.Before.Exists:
+			return nil, &guardfs.PathError{Op: "append to", Path: path, Err: fs.ErrNotExist}
+		case t.large():
+			t.After = After{Kind: guardfs.KindFile, Content: tail, Tail: true}
+			p.Checkpoint = true
+		default:
+			if size := int64(len(t.Before.Content) + len(tail)); size > maxLoad {
+				return nil, &edit.TooLargeError{Size: size, Max: maxLoad}
+			}
+			t.After = After{Kind: guardfs.KindFile, Content: slices.Concat(t.Before.Content, tail)}
+		}
+		return d.plan(p)
+	})
+}
+
+// appendAbove is the size above which a file is appended to in place: the store can't hold it, or
+// it can't be read whole.
+func (e *Engine) appendAbove(tail int) int64 {
+	return max(1, min(e.cfg.Checkpoint.MaxFileBytes, maxLoad-int64(tail)))
+}
+
+// large says that the file was not read.
+func (t *Target) large() bool {
+	return t.rules.above > 0 && t.Before.Exists && !t.Unsaved() &&
+		t.Before.Info.Kind == guardfs.KindFile && t.Before.Info.Size > t.rules.above
+}
+
+// hash reads a large file for its hash, if something depends on it: what the caller expects, or
+// what the session has to have read. Our own appends are known by size and times.
+func (d *Desk) hash(t *Target) (err error) {
+	want := t.rules.Hash != ""
+	if d.e.cfg.MustReadBeforeWrite && d.e.ledger != nil && t.large() {
+		s, ok, err := d.e.ledger.Look(d.c.key(), t.Before.Info.ID.String(), t.True)
+		if err != nil {
+			return &hostError{"looking up what was read", err}
+		}
+		want = want || ok && s.Hash != ""
+	}
+	if !want || !t.large() || t.Before.Hash != "" {
+		return nil
+	}
+	f, err := d.e.openSame(t.True, t.Before.Info.ID)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written through it
+	now := *t.Before
+	now.Hash, err = d.e.sums.of(d.ctx, f, d.e.now)
+	t.Before = &now
+	return err
+}
+
+// openSame opens a file for reading, if it is that one.
+func (e *Engine) openSame(name string, id guardfs.Identity) (*guardfs.File, error) {
+	h, err := e.fs.Resolve(name, guardfs.Read)
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close() //nolint:errcheck // nothing was written through it
+	if h.Object().Info.ID != id {
+		return nil, &guardfs.ConflictError{Path: name, Why: guardfs.Replaced}
+	}
+	return h.Open()
+}
+
+// extend carries out a plan that appends to a file in place: save, append, look. From the moment
+// that a byte is there the change is only ever brought to its end.
+func (e *Engine) extend(ctx context.Context, c *Call, ts targets, p *Plan) (*Done, error) {
+	t := p.Steps[0].file
+	info, err := t.place.CopyUp()
+	if err != nil {
+		return nil, err
+	}
+	s := &apply{c: c, p: p, done: &Done{Targets: ts}, moves: make([]movement, 1)}
+	s.e, s.tag = e, p.Op.Tag
+	s.steps = []stepRecord{{action: Append, path: t.True, before: info.ID.Lasting(),
+		after: info.ID.Lasting()}}
+	lasting := context.WithoutCancel(ctx)
+	err = s.save(ctx)
+	if err == nil && e.sync() { // what is half made must be found after a power cut
+		err = e.temps.Sync()
+	}
+	var made guardfs.Appended
+	if err == nil {
+		made, err = t.place.Append(info.ID, t.After.Content, e.sync())
+	}
+	switch {
+	case err != nil && made.Bytes == 0:
+		s.settle(lasting, checkpoint.Aborted)
+		return nil, err
+	case err != nil: // whoever comes next looks, and appends what is missing
+		e.temps.Abandon()
+		return nil, halfMade(err, []string{t.True}, s.id, true)
+	}
+	t.Published = &guardfs.Published{True: t.True, Info: made.Info, CAS: "append"}
+	s.settle(lasting, checkpoint.Committed)
+	return s.done, nil
+}
+
+// rememberTail counts what the session appended as seen. It is known by size and times from then
+// on. Where others appended at the same time nothing is noted: then the file has changed.
+func (e *Engine) rememberTail(c *Call, t *Target) error {
+	if t.Published == nil ||
+		t.Published.Info.Size != t.Before.Info.Size+int64(len(t.After.Content)) {
+		return nil
+	}
+	sight := &Sight{Unit: "byte", Lines: -1}
+	if seen := t.Known.Seen; seen != nil {
+		sight.Unit, sight.Lines, sight.Ranges = seen.Unit, seen.Lines, seen.Ranges
+		sight.Whole = seen.Whole && !t.Known.Stale
+	}
+	return e.remember(c, guardfs.Object{True: t.True, Info: t.Published.Info}, sight)
+}
+
+// tailWindow is how much of what others appended is looked through for a tail.
+const tailWindow = 16 << 20
+
+// A tail is what was to be appended to a file.
+type tail struct {
+	path    string
+	id      string // of the file, Identity.Lasting
+	at      int64  // its size before
+	size    int64
+	hash    string
+	content []byte // nil where the store must not hold it
+}
+
+// recoverAppend ends the append of a dead process.
+func (e *Engine) recoverAppend(ctx context.Context, db *checkpoint.DB, op *checkpoint.Checkpoint,
+	step *stepRecord) error {
+	ch := &op.Changes[0]
+	w := &tail{path: step.path, id: step.before, at: ch.Before.Size,
+		size: ch.After.Size - ch.Before.Size, hash: ch.After.Tail}
+	var err error
+	if w.content, err = db.Content(ctx, w.hash); err != nil && !lacking(err) {
+		return err
+	}
+	is, err := e.endAppend(w)
+	if err != nil {
+		return err
+	}
+	if is == checkpoint.Foreign {
+		e.logger.Warn("an append was cut off, and what is there now is left as it is: others have "+
+			"changed the file since, or nobody knows what was to be appended",
+			"id", op.ID, "path", w.path, "from", w.at, "bytes", w.size)
+	} else {
+		e.logger.Info("an interrupted append was ended", "id", op.ID, "path", w.path, "outcome", is)
+	}
+	return db.Settle(ctx, op.ID, is)
+}
+
+// lacking says that the store does not have a content, or not for us.
+func lacking(err error) bool {
+	_, bad := errors.AsType[*checkpoint.CorruptError](err)
+	return bad || errors.Is(err, checkpoint.ErrNoContent) || errors.Is(err, checkpoint.ErrSealed)
+}
+
+// endAppend brings an append to its end that was interrupted, and says what became of it. It never
+// takes a byte away: others may have appended since. What is missing of a tail is appended if the
+// file ends with the part that is there. If not, it is left as it is found.
+func (e *Engine) endAppend(w *tail) (checkpoint.Outcome, error) {
+	place, err := e.placeOf(w.path)
+	if err != nil {
+		return "", err
+	}
+	if place == nil {
+		return checkpoint.Foreign, nil
+	}
+	defer place.Close() //nolint:errcheck // nothing was written through it
+	info := place.Object().Info
+	if info.Kind != guardfs.KindFile || info.ID.Lasting() != w.id || info.Size < w.at {
+		return checkpoint.Foreign, nil // another file, or cut off by others
+	}
+	if info.Size == w.at {
+		return checkpoint.Aborted, nil
+	}
+	f, err := e.openSame(w.path, info.ID)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written through it
+	there := make([]byte, min(info.Size-w.at, w.size+tailWindow))
+	n, err := f.ReadAt(there, w.at)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	there = there[:n]
+	whole := int64(n) >= w.size
+	switch {
+	case whole && HashOf(there[:w.size]) == w.hash,
+		w.content != nil && bytes.Contains(there, w.content):
+		if e.sync() { // nobody may have come to do that
+			_, err = place.Append(info.ID, nil, true)
+		}
+		return checkpoint.Committed, err
+	case whole || !bytes.HasPrefix(w.content, there):
+		return checkpoint.Foreign, nil
+	}
+	made, err := place.Append(info.ID, w.content[n:], e.sync())
+	if err != nil {
+		return "", err
+	}
+	if made.At != w.at+int64(n) { // others came in between; it is all there, in two pieces
+		return checkpoint.Foreign, nil
+	}
+	return checkpoint.Committed, nil
+}

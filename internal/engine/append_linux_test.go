@@ -1,0 +1,323 @@
+//go:build linux && !rooted
+
+package engine_test
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"moltisfs/checkpoint"
+	"moltisfs/config"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+)
+
+// mine is a tail that takes more than one page.
+var mine = strings.Repeat("mine, a line\n", 700)
+
+// appendings are appends in place, and what takes them back.
+var appendings = map[string]func(e *engine.Engine, ws string) error{
+	"append": func(e *engine.Engine, ws string) error {
+		_, err := e.Append(ctx, maker(), ws+"/large", []byte(mine), engine.Rules{})
+		return err
+	},
+}
+
+// Whatever goes wrong with the N-th system call of an append in place: the tail is there, or not, and
+// the answer says which; where it is there in part, the next start appends the rest.
+func TestFaultAtEveryCallOfAnAppend(t *testing.T) {
+	t.Parallel()
+	faults := badCalls()
+	faults["ENOSPC"] = badCall{guardfs.Fault{Err: syscall.ENOSPC}, false}
+	faults["short"] = badCall{guardfs.Fault{Short: true}, false}
+	cells, none, all, again := 0, 0, 0, 0
+	for name, bad := range faults {
+		for _, synced := range []bool{false, true} {
+			x := grow(t, func(fs *config.FS) {
+				tight(fs)
+				if synced {
+					fs.Durability = "full"
+				}
+			})
+			system := callsOf(x)
+			x.write("large", large)
+			for n := first(1); ; n++ {
+				must(t, os.Truncate(x.ws+"/large", int64(len(large))))
+				call, err := system.fail(n, bad, func() error { return x.append(mine) })
+				if call == "" {
+					must(t, err)
+					x.reads("large", large+mine)
+					break
+				}
+				if bad.Short && call != "write" { // it is no error of any other call
+					continue
+				}
+				cells++
+				half := x.halfWay() != nil
+				if half {
+					again++
+					if err == nil {
+						t.Fatalf("%s, call %d (%s): said to be done", name, n, call)
+					}
+					x.Close()
+					x.open()
+				}
+				b, rerr := os.ReadFile(x.ws + "/large")
+				must(t, rerr)
+				switch now := string(b); {
+				case x.halfWay() != nil:
+					t.Fatalf("%s, call %d (%s): it is half-way: %v", name, n, call, err)
+				case now == large && err != nil:
+					none++
+				case now == large+mine && (err == nil || half):
+					all++
+				default:
+					t.Fatalf("%s, call %d (%s): %v, and it is %d bytes, of %d and %d", name, n, call, err, len(now), len(large), len(mine))
+				}
+			}
+		}
+	}
+	t.Logf("%d faults; %d times nothing, %d times all, %d mended by the next start", cells, none, all, again)
+	if none == 0 || all == 0 || again == 0 {
+		t.Error("no fault did what this is about")
+	}
+}
+
+// A write stores a part, and the process dies: the next start appends the rest, unless others have
+// changed the file meanwhile. Nothing of theirs goes.
+func TestTornAppend(t *testing.T) {
+	t.Parallel()
+	part := mine[:(len(mine)+1)/2]
+	for _, c := range []struct {
+		name, others, want string // what is there after the start
+		first              func(x *tree)
+		exclude            bool
+		outcome            checkpoint.Outcome
+	}{
+		{name: "ended", want: large + mine, outcome: checkpoint.Committed},
+		{name: "others appended", others: "theirs\n", want: large + part + "theirs\n", outcome: checkpoint.Foreign},
+		{name: "the store must not hold it", exclude: true, want: large + part, outcome: checkpoint.Foreign},
+		{name: "cut off by others", first: func(x *tree) { must(x.t, os.Truncate(x.ws+"/large", 5)) }, want: large[:5], outcome: checkpoint.Foreign},
+		{name: "taken back by others", first: func(x *tree) { must(x.t, os.Truncate(x.ws+"/large", int64(len(large)))) },
+			want: large, outcome: checkpoint.Aborted},
+		{name: "another file", first: func(x *tree) {
+			must(x.t, os.Rename(x.ws+"/large", x.ws+"/old"))
+			x.write("large", large+part)
+		}, want: large + part, outcome: checkpoint.Foreign},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			x := grow(t, func(fs *config.FS) {
+				tight(fs)
+				if c.exclude {
+					fs.Checkpoint.Exclude = []string{"large"}
+				}
+			})
+			x.write("large", large)
+			x.tear(part)
+			x.reads("large", large+part)
+			id := x.halfWay()[0]
+			if c.first != nil {
+				c.first(x)
+			}
+			x.appendFile("large", c.others)
+			x.Close()
+			x.open()
+			x.reads("large", c.want)
+			op, err := x.Checkpoint(ctx, x.call("s"), id)
+			must(t, err)
+			if op.Outcome != c.outcome {
+				t.Errorf("outcome %q, want %q", op.Outcome, c.outcome)
+			}
+		})
+	}
+}
+
+// tear appends mine, of which only a part is stored before nothing works any more.
+func (x *tree) tear(part string) {
+	x.t.Helper()
+	system := callsOf(x)
+	torn := false
+	hook := func(op string) *guardfs.Fault {
+		switch {
+		case torn:
+			return &guardfs.Fault{Err: syscall.EIO}
+		case op == "write":
+			torn = true
+			return &guardfs.Fault{Short: true}
+		}
+		return nil
+	}
+	system.hook.Store(&hook)
+	if err := x.append(mine); !errors.Is(err, engine.HalfMade) {
+		x.t.Fatalf("%v", err)
+	}
+	system.hook.Store(nil)
+}
+
+func (x *tree) appendFile(name, text string) {
+	x.t.Helper()
+	f, err := os.OpenFile(x.ws+"/"+name, os.O_WRONLY|os.O_APPEND, 0)
+	must(x.t, err)
+	_, err = f.WriteString(text)
+	must(x.t, errors.Join(err, f.Close()))
+}
+
+// A process is killed before every system call of an append: after the next start all of the tail is
+// there, or nothing of it.
+func TestKilledAppending(t *testing.T) {
+	var mu sync.Mutex
+	there := map[bool]int{}
+	t.Cleanup(func() {
+		if there[true] == 0 || there[false] == 0 {
+			t.Errorf("killed too early or too late to tell anything: %v", there)
+		}
+	})
+	for step := range appendings {
+		t.Run(step, func(t *testing.T) {
+			x := grow(t, tight)
+			lay := func() { // a copy of it would be another file
+				x.write("large", large)
+				if step != "append" {
+					must(t, appendings["append"](x.Engine, x.ws))
+				}
+				if step == "append again" {
+					must(t, appendings["take back"](x.Engine, x.ws))
+				}
+			}
+			kills(t, step, x, lay, func(n int64, _ bool, _ string) string {
+				x.open()
+				defer x.Close()
+				b, err := os.ReadFile(x.ws + "/large")
+				must(t, err)
+				made := string(b) == large+mine
+				if !made && string(b) != large || x.halfWay() != nil {
+					t.Fatalf("call %d: %d bytes; open: %v", n, len(b), x.halfWay())
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				there[made]++
+				return fmt.Sprint(made)
+			})
+		})
+	}
+}
+
+// Another process appends all the time: nothing of theirs is lost or torn, and all of ours is there
+// once.
+func TestAppendBesideOthers(t *testing.T) {
+	t.Parallel()
+	x := grow(t, tight)
+	path := x.write("large", large)
+	others := exec.Command("sh", "-c", `n=0; while [ -e "$1.go" ]; do n=$((n+1)); echo "theirs $n" >>"$1"; done; echo $n`, "-", path)
+	x.write("large.go", "")
+	var said bytes.Buffer
+	others.Stdout = &said
+	must(t, others.Start())
+	rounds := 0
+	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end) || rounds < 20; rounds++ {
+		if err := x.append(fmt.Sprintf("mine %d\n%s", rounds, mine)); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	must(t, os.Remove(path+".go"))
+	must(t, others.Wait())
+	b, err := os.ReadFile(path)
+	must(t, err)
+	rest, ours, theirs := strings.TrimPrefix(string(b), large), 0, 0
+	for len(rest) > 0 {
+		if now, ok := strings.CutPrefix(rest, fmt.Sprintf("mine %d\n%s", ours, mine)); ok {
+			rest, ours = now, ours+1
+			continue
+		}
+		now, ok := strings.CutPrefix(rest, fmt.Sprintf("theirs %d\n", theirs+1))
+		if !ok {
+			t.Fatalf("torn after %d of ours and %d of theirs: %.60q", ours, theirs, rest)
+		}
+		rest, theirs = now, theirs+1
+	}
+	if ours != rounds || fmt.Sprint(theirs) != strings.TrimSpace(said.String()) || theirs == 0 {
+		t.Errorf("%d of %d rounds are there, and %d lines of theirs, of %s", ours, rounds, theirs, said.String())
+	}
+}
+
+// Between the look and the write somebody puts another thing in the place of the file: a link that
+// leads out, another file, another name of it. It is not written to.
+func TestAppendToWhatWasSwapped(t *testing.T) {
+	t.Parallel()
+	for name, swap := range map[string]func(x *tree, path string) error{
+		"a link":   func(x *tree, path string) error { return cmp.Or(os.Remove(path), os.Symlink(x.data+"/victim", path)) },
+		"a file":   func(x *tree, path string) error { return os.Rename(x.ws+"/victim", path) },
+		"a name":   func(x *tree, path string) error { return os.Link(path, x.ws+"/name") },
+		"a fifo":   func(_ *tree, path string) error { return cmp.Or(os.Remove(path), syscall.Mkfifo(path, 0o600)) },
+		"nothing":  func(_ *tree, path string) error { return os.Remove(path) },
+		"the tree": func(x *tree, path string) error { return os.Rename(x.ws+"/d", x.ws+"/e") },
+	} {
+		x := grow(t, tight)
+		path := x.write("d/large", large)
+		x.write("victim", large)
+		must(t, os.WriteFile(x.data+"/victim", []byte(large), 0o600))
+		system := callsOf(x)
+		for n := first(1); ; n++ {
+			must(t, errors.Join(os.RemoveAll(x.ws+"/d"), os.RemoveAll(x.ws+"/e"), os.RemoveAll(x.ws+"/name")))
+			x.write("d/large", large)
+			x.write("victim", large)
+			count := int64(0)
+			hook := func(string) *guardfs.Fault {
+				if count++; count == n {
+					must(t, swap(x, path))
+				}
+				return nil
+			}
+			system.hook.Store(&hook)
+			_, err := x.Append(ctx, x.call("s"), path, []byte("mine\n"), engine.Rules{})
+			system.hook.Store(nil)
+			if count < n {
+				break
+			}
+			for _, victim := range []string{x.data + "/victim", x.ws + "/victim"} {
+				if b, rerr := os.ReadFile(victim); rerr == nil && string(b) != large {
+					t.Fatalf("%s, call %d: %s was written to: %v", name, n, victim, err)
+				}
+			}
+			if name != "a file" {
+				continue
+			}
+			b, rerr := os.ReadFile(path)
+			if rerr == nil && string(b) != large && err != nil {
+				t.Fatalf("%s, call %d: written, and the answer is %v", name, n, err)
+			}
+		}
+	}
+}
+
+// A file that may not grow any more, on a disk that is full: nothing of the tail is there.
+func TestAppendToAFullDisk(t *testing.T) {
+	t.Parallel()
+	x := grow(t, tight)
+	x.write("large", large)
+	system := callsOf(x)
+	hook := func(op string) *guardfs.Fault {
+		if op == "fallocate" {
+			return &guardfs.Fault{Err: syscall.ENOSPC}
+		}
+		return nil
+	}
+	system.hook.Store(&hook)
+	if err := x.append(mine); engine.Reason(err).Cause != engine.DiskFull {
+		t.Errorf("%v", err)
+	}
+	x.reads("large", large)
+	if left := x.halfWay(); left != nil {
+		t.Errorf("open: %v", left)
+	}
+}

@@ -1,0 +1,166 @@
+//go:build !rooted
+
+package guardfs
+
+import (
+	"bytes"
+	"io"
+
+	"golang.org/x/sys/unix"
+)
+
+// Append writes tail to the end of the file there, in place, if that is still the one called own
+// and has no other name. Not even our own bytes are ever taken away: on an error Appended says how
+// many are there. Room for all of them is asked for first, so that a full disk refuses the first.
+// With an empty tail it only syncs.
+func (p *Place) Append(own Identity, tail []byte, sync bool) (a Appended, err error) {
+	dir, err := p.fd.use()
+	if err != nil {
+		return a, p.failed("append to", err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	if err := p.look(dir, Modify); err != nil {
+		return a, err
+	}
+	if err := p.still(dir); err != nil {
+		return a, err
+	}
+	k := p.fs.kernel
+	fd, st, err := k.occupant(dir, p.base)
+	if err != nil {
+		return a, p.failed("append to", err)
+	}
+	defer k.discard(fd)
+	switch {
+	case fd < 0:
+		return a, p.conflict(WasRemoved)
+	case st.info.ID != own:
+		return a, p.conflict(Replaced)
+	}
+	n, err := k.reopen(fd, unix.O_RDWR|unix.O_APPEND|unix.O_NONBLOCK|unix.O_NOCTTY)
+	if err != nil {
+		return a, p.failed("append to", err)
+	}
+	defer func() {
+		if cerr := k.close(n); err == nil && cerr != nil { // some file systems tell only now
+			err = p.failed("append to", cerr)
+		}
+	}()
+	if st, err = k.stat(n); err != nil { // what is open now is what counts
+		return a, p.failed("stat", err)
+	}
+	switch {
+	case st.info.ID != own || st.info.Kind != KindFile:
+		return a, p.conflict(Replaced)
+	case st.info.Links > 1:
+		return a, p.conflict(NameAdded)
+	}
+	if len(tail) > 0 {
+		if err = k.room(n, st.info.Size, int64(len(tail))); err == nil {
+			err = k.appendTo(n, st.info.Size, tail, &a)
+		}
+		if err != nil {
+			return a, p.failed("append to", err)
+		}
+	}
+	if sync {
+		if err := k.do("fsync", func() error { return unix.Fdatasync(n) }); err != nil {
+			return a, p.failed("sync", err)
+		}
+	}
+	if st, err = k.stat(n); err != nil {
+		return a, p.failed("stat", err)
+	}
+	a.Info = st.info
+	return a, nil
+}
+
+// room has the file system keep n bytes free for what comes after size. Not every one can.
+func (k *kernel) room(fd int, size, n int64) error {
+	err := k.do("fallocate", func() error {
+		return unix.Fallocate(fd, unix.FALLOC_FL_KEEP_SIZE, size, n)
+	})
+	switch err {
+	case unix.ENOSPC, unix.EDQUOT, unix.EFBIG, unix.EIO, unix.EROFS:
+		return err
+	}
+	return nil
+}
+
+// appendTo writes tail to the end of the file, by one call as a rule, which no other writer who
+// appends can tear. It looks whether the bytes are where the system says that it put them.
+func (k *kernel) appendTo(fd int, size int64, tail []byte, a *Appended) error {
+	for a.Bytes < len(tail) {
+		n, err := k.write(fd, tail[a.Bytes:])
+		if err == nil && n == 0 {
+			err = unix.EIO
+		}
+		if err != nil {
+			return err
+		}
+		end, err := unix.Seek(fd, 0, io.SeekCurrent)
+		at := end - int64(n)
+		switch {
+		case err != nil:
+			return err
+		case a.Bytes == 0:
+			a.At = at
+		case at != a.At+int64(a.Bytes): // somebody came in between
+			a.Bytes += n
+			return unix.EIO
+		}
+		a.Bytes += n
+	}
+	there := make([]byte, len(tail))
+	n, err := k.preadFull(fd, there, a.At)
+	if err == nil && a.At >= size && bytes.Equal(there[:n], tail) {
+		return nil
+	}
+	if err == nil || err == io.EOF { // somebody has written over it already
+		err = unix.EIO
+	}
+	return err
+}
+
+// Peek is Load, but a file of more than most bytes is not read: its Before has neither Content nor
+// Hash. before is what Load or Peek gave the caller, or nil, and the answer where nothing about it
+// has changed.
+func (p *Place) Peek(before *Before, most int64) (*Before, error) {
+	dir, err := p.fd.use()
+	if err != nil {
+		return nil, p.failed("open", err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	k := p.fs.kernel
+	st, err := k.lstat(dir, p.base)
+	if err == nil && st.info.Kind == KindFile && before != nil && st.unchanged(&before.Info) &&
+		st.info.ID == p.object.Info.ID {
+		return before, nil
+	}
+	if err != nil || st.info.Kind != KindFile || st.info.Size <= most {
+		return p.Load(most)
+	}
+	if err := p.look(dir, Modify); err != nil {
+		return nil, err
+	}
+	fd, st, err := k.occupant(dir, p.base)
+	if err != nil {
+		return nil, p.failed("open", err)
+	}
+	defer k.discard(fd)
+	if fd < 0 || st.info.ID != p.object.Info.ID || st.info.Kind != KindFile {
+		return nil, p.conflict(Replaced)
+	}
+	n, err := k.reopen(fd, readFlags)
+	if err != nil {
+		return nil, p.failed("open", err)
+	}
+	defer k.close(n) //nolint:errcheck // nothing was written through it
+	xattrs, err := k.xattrs(n)
+	if err != nil {
+		return nil, p.failed("read attributes of", err)
+	}
+	b := newBefore(st.info, nil, xattrs)
+	b.Hash = ""
+	return b, nil
+}
