@@ -2,7 +2,6 @@ package checkpoint
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
@@ -123,15 +122,12 @@ func (op *Op) check(o *Options, known func(path string) *blob.Version) (skips []
 			return bad("path appears twice; an operation has one state before and one after")
 		}
 		seen[c.Path] = true
-		if skip, why := c.checkTail(o); why != "" {
+		skip, why := c.checkTail(o)
+		if why != "" {
 			return bad(why)
-		} else if c.Role == RoleAppended {
-			if why := cmp.Or(c.Before.check(nil), c.After.check(nil)); why != "" {
-				return bad(why)
-			}
-			if skip != "" {
-				skips = append(skips, Skip{c.Path, skip, c.tailSize()})
-			}
+		}
+		if c.Role == RoleAppended {
+			skips = append(skips, skip...)
 			continue
 		}
 		if v := lastSeen(known, c); v != nil {
@@ -145,7 +141,7 @@ func (op *Op) check(o *Options, known func(path string) *blob.Version) (skips []
 		if c.Before.kind() == File && c.Content == nil && c.Skipped == "" && c.Before.Hash == "" {
 			return bad("a file needs its content, its hash or a reason why there is none")
 		}
-		why := c.Skipped
+		why = c.Skipped
 		if c.Content != nil || c.AfterContent != nil {
 			switch {
 			case o.Exclude != nil && o.Exclude(c.Path):

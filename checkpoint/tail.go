@@ -1,6 +1,7 @@
 package checkpoint
 
 import (
+	"cmp"
 	"crypto/sha256"
 
 	"moltisfs/checkpoint/blob"
@@ -32,26 +33,27 @@ func (c *Change) tailSize() int64 {
 
 // checkTail looks at a change of RoleAppended, and puts its tail where a content has its place: the
 // store treats it as one, but for the state that says of it that it is none.
-func (c *Change) checkTail(o *Options) (skip, why string) {
+func (c *Change) checkTail(o *Options) (skips []Skip, why string) {
 	if c.Role != RoleAppended {
 		if c.Tail != nil {
-			return "", "only an appended file has a tail"
+			return nil, "only an appended file has a tail"
 		}
 		c.Before.Tail, c.After.Tail = "", "" // of a state that was read from the store
-		return "", ""
+		return nil, ""
 	}
 	s := c.larger()
 	switch {
 	case c.Before.kind() != File || c.After.kind() != File:
-		return "", "only a file is appended to"
+		return nil, "only a file is appended to"
 	case c.Before.Hash != "" || c.After.Hash != "" || c.Content != nil || c.AfterContent != nil:
-		return "", "nobody read the whole of an appended file"
+		return nil, "nobody read the whole of an appended file"
 	case int64(len(c.Tail)) != c.tailSize() || c.Tail == nil:
-		return "", "the sizes do not differ by the tail"
+		return nil, "the sizes do not differ by the tail"
 	}
 	c.Before.Tail, c.After.Tail = "", ""
 	s.Tail = blob.Hash(sha256.Sum256(c.Tail)).String()
 	s.Hash, c.Skipped = s.Tail, SkipAppended
+	skip := ""
 	switch {
 	case o.Exclude != nil && o.Exclude(c.Path):
 		skip = SkipExcluded
@@ -63,7 +65,7 @@ func (c *Change) checkTail(o *Options) (skip, why string) {
 		c.AfterContent = c.Tail
 	}
 	if skip != "" {
-		c.Skipped = skip
+		c.Skipped, skips = skip, []Skip{{c.Path, skip, c.tailSize()}}
 	}
-	return skip, ""
+	return skips, cmp.Or(c.Before.check(nil), c.After.check(nil))
 }
