@@ -32,7 +32,8 @@ func On(addr string, beyond bool) (net.Listener, error) {
 	}
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
-		return nil, &AddressError{addr, "it is no address", "write 127.0.0.1:PORT, with 0 for any port, or unix:PATH"}
+		return nil, &AddressError{addr, "it is no address",
+			"write 127.0.0.1:PORT, with 0 for any port, or unix:PATH"}
 	}
 	if host == "localhost" {
 		host = "127.0.0.1"
@@ -43,8 +44,10 @@ func On(addr string, beyond bool) (net.Listener, error) {
 	}
 	if !ip.IsLoopback() && !beyond {
 		return nil, &AddressError{addr,
-			"other machines would reach it, and tokens and files would travel in the clear: there is no TLS here",
-			"listen on 127.0.0.1 and put a proxy with TLS before it; --beyond-loopback listens all the same"}
+			"other machines would reach it, and tokens and files would travel in the clear: there is " +
+				"no TLS here",
+			"listen on 127.0.0.1 and put a proxy with TLS before it; --beyond-loopback listens all " +
+				"the same"}
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
 	if err != nil {
@@ -88,7 +91,8 @@ const maxPath = 100
 func listenUnix(path string) (_ net.Listener, err error) {
 	no := func(why, do string) error { return &AddressError{"unix:" + path, why, do} }
 	if path == "" || len(path) > maxPath {
-		return nil, no(fmt.Sprintf("the path of a socket has 1 to %d bytes", maxPath), "choose another path")
+		return nil, no(fmt.Sprintf("the path of a socket has 1 to %d bytes", maxPath),
+			"choose another path")
 	}
 	lock, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE|lockFlags, 0o600)
 	if err != nil {
@@ -109,10 +113,11 @@ func listenUnix(path string) (_ net.Listener, err error) {
 	case info.Mode()&fs.ModeSocket == 0:
 		return nil, no("there is something that is no socket", "choose another path")
 	default:
-		if c, err := net.DialTimeout("unix", path, time.Second); err == nil || !errors.Is(err, syscall.ECONNREFUSED) {
-			if err == nil {
-				_ = c.Close()
-			}
+		c, err := net.DialTimeout("unix", path, time.Second)
+		if err == nil {
+			_ = c.Close()
+		}
+		if !errors.Is(err, syscall.ECONNREFUSED) {
 			return nil, no("somebody serves there", "end that server, or choose another path")
 		}
 		if err := os.Remove(path); err != nil {

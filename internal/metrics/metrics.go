@@ -1,5 +1,5 @@
-// Package metrics counts calls for Prometheus, under the names that package telemetry gives them, and
-// writes them down itself: the library would make the program 7 MB larger.
+// Package metrics counts calls for Prometheus, under the names that package telemetry gives them,
+// and writes them down itself: the library would make the program 7 MB larger.
 package metrics
 
 import (
@@ -80,7 +80,8 @@ func (m *Calls) Text() []byte {
 	var b bytes.Buffer
 	counter := func(name, help, label string, of map[[2]string]int) {
 		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s counter\n", name, help, name)
-		for _, k := range slices.SortedFunc(maps.Keys(of), func(x, y [2]string) int { return slices.Compare(x[:], y[:]) }) {
+		byName := func(x, y [2]string) int { return slices.Compare(x[:], y[:]) }
+		for _, k := range slices.SortedFunc(maps.Keys(of), byName) {
 			fmt.Fprintf(&b, "%s{tool=%q,%s=%q} %d\n", name, k[0], label, k[1], of[k])
 		}
 	}
@@ -97,6 +98,7 @@ func (m *Calls) Text() []byte {
 			took, tool, h.count, took, tool, h.sum, took, tool, h.count)
 	}
 	const flight = "moltis_tool_executions_in_flight"
-	fmt.Fprintf(&b, "# HELP %s Tool calls under way.\n# TYPE %s gauge\n%s %d\n", flight, flight, flight, m.inFlight)
+	fmt.Fprintf(&b, "# HELP %s Tool calls under way.\n# TYPE %s gauge\n%s %d\n", flight, flight,
+		flight, m.inFlight)
 	return b.Bytes()
 }

@@ -51,11 +51,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, codeAuth, "the Host is none of this server's")
 	case !s.originOK(r):
 		refuse(w, http.StatusForbidden, codeAuth, "requests of web pages are not taken")
-	case r.URL.Path == "/healthz" && method(w, r, http.MethodGet):
+	case r.URL.Path == "/healthz" && hasMethod(w, r, http.MethodGet):
 		s.health(w)
-	case r.URL.Path == "/rpc" && method(w, r, http.MethodPost):
+	case r.URL.Path == "/rpc" && hasMethod(w, r, http.MethodPost):
 		s.withCaller(w, r, p, s.rpc)
-	case r.URL.Path == "/metrics" && s.o.Metrics != nil && method(w, r, http.MethodGet):
+	case r.URL.Path == "/metrics" && s.o.Metrics != nil && hasMethod(w, r, http.MethodGet):
 		s.withCaller(w, r, p, operators(s.metrics))
 	case handler != nil:
 		s.withCaller(w, r, p, operators(func(w http.ResponseWriter, r *http.Request, c *caller) {
@@ -69,8 +69,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// method says whether a request has the one method of its place, and refuses it if not.
-func method(w http.ResponseWriter, r *http.Request, want string) bool {
+// hasMethod says whether a request has the one method of its place, and refuses it if not.
+func hasMethod(w http.ResponseWriter, r *http.Request, want string) bool {
 	if r.Method == want {
 		return true
 	}
@@ -106,9 +106,11 @@ func (s *Server) originOK(r *http.Request) bool {
 	return true
 }
 
+// A place answers requests of callers that are known.
+type place func(http.ResponseWriter, *http.Request, *caller)
+
 // withCaller lets a request in whose caller is known.
-func (s *Server) withCaller(w http.ResponseWriter, r *http.Request, p peer,
-	next func(http.ResponseWriter, *http.Request, *caller)) {
+func (s *Server) withCaller(w http.ResponseWriter, r *http.Request, p peer, next place) {
 	c, err := s.authenticate(r, p)
 	switch {
 	case errors.Is(err, token.ErrUnknown):
@@ -119,7 +121,8 @@ func (s *Server) withCaller(w http.ResponseWriter, r *http.Request, p peer,
 		refuse(w, http.StatusUnauthorized, codeAuth, "a valid token is needed: Authorization: Bearer …")
 	case err != nil:
 		s.o.Logger.Error("nobody is let in", "err", err)
-		refuse(w, http.StatusServiceUnavailable, codeInternal, "the tokens can't be read; the server's log says why")
+		refuse(w, http.StatusServiceUnavailable, codeInternal,
+			"the tokens can't be read; the server's log says why")
 	default:
 		ctx, leave, ok := s.enter(r.Context(), c)
 		if !ok {
@@ -188,7 +191,7 @@ func (s *Server) delay(ctx context.Context) {
 }
 
 // operators keeps a place to those who operate.
-func operators(next func(http.ResponseWriter, *http.Request, *caller)) func(http.ResponseWriter, *http.Request, *caller) {
+func operators(next place) place {
 	return func(w http.ResponseWriter, r *http.Request, c *caller) {
 		if !c.operates {
 			refuse(w, http.StatusForbidden, codeDenied, "this is for operators")
@@ -214,8 +217,8 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request, _ *caller) {
 func (s *Server) rpc(w http.ResponseWriter, r *http.Request, c *caller) {
 	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	charset := parameters["charset"]
-	if err != nil || kind != "application/json" || charset != "" && !strings.EqualFold(charset, "utf-8") ||
-		r.Header.Get("Content-Encoding") != "" {
+	if err != nil || kind != "application/json" || r.Header.Get("Content-Encoding") != "" ||
+		charset != "" && !strings.EqualFold(charset, "utf-8") {
 		refuse(w, http.StatusUnsupportedMediaType, codeRequest,
 			"the Content-Type has to be application/json, in UTF-8 and not compressed")
 		return
@@ -231,7 +234,8 @@ func (s *Server) rpc(w http.ResponseWriter, r *http.Request, c *caller) {
 	leave, ok := s.load.take(c.principal, size)
 	if !ok {
 		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusTooManyRequests, codeBusy, "you have too much under way; wait for some of it to end")
+		refuse(w, http.StatusTooManyRequests, codeBusy,
+			"you have too much under way; wait for some of it to end")
 		return
 	}
 	defer leave()

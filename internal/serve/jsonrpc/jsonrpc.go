@@ -1,27 +1,29 @@
 // Package jsonrpc serves a dialect over JSON-RPC 2.0 and HTTP/1.1, on loopback addresses and Unix
 // sockets.
 //
-//	POST /rpc      capabilities.list{category?} .describe{name} .invoke{capability, arguments, session_id?}
-//	               session.create{} .end{session_id} .events{session_id, cursor, limit, wait_ms}
+//	POST /rpc      capabilities.list{category?}  capabilities.describe{name}
+//	               capabilities.invoke{capability, arguments, session_id?}
+//	               session.create{}  session.end{session_id}
+//	               session.events{session_id, cursor, limit, wait_ms}
 //	GET  /healthz  whether it serves
 //	GET  /metrics  for Prometheus; operators only
 //
-// invoke answers {"success": true, "data": …}, or for a refusal {"success": false, "error": {type,
-// message, description, recovery, retryable, retry_after, context}}. What is wrong with a request
-// itself is a JSON-RPC error: the standard codes, -32000 for too much at once, -32001 for what this
-// caller may not do, -32003 for no valid token, -32004 for no such session.
+// invoke answers {"success": true, "data": …}, or for a refusal {"success": false, "error":
+// {type, message, description, recovery, retryable, retry_after, context}}. What is wrong with a
+// request itself is a JSON-RPC error: the standard codes, -32000 for too much at once, -32001 for
+// what this caller may not do, -32003 for no valid token, -32004 for no such session.
 //
 // Who calls. A request has a token of package token as its bearer, and acts within that token's
 // scope and tier. A Unix socket asks the system instead who is at the other end: a process of our
 // own user needs no token there, and where the system can't tell, it does. Nobody is let in without
-// either, on loopback too. An operator's token answers approvals and makes no calls. A token that is
-// revoked or expires holds at once no more, and within a second what it still had under way ends.
+// either, on loopback too. An operator's token answers approvals and makes no calls. A token that
+// is revoked or expires holds at once no more, and what it had under way ends within a second.
 //
 // Web pages are kept out: the Host has to be an address, localhost or one that was named, against
 // DNS rebinding; an Origin has to be one that was named; a body has to be application/json.
 //
-// Nothing hangs on a connection. A session belongs to its principal, ends when nobody uses it for an
-// hour, and is gone when the server ends. What an agent sees of the tools depends on its token only.
+// Nothing hangs on a connection. A session belongs to its principal, ends when nobody uses it for
+// an hour, and is gone when the server ends. All callers are shown the same tools.
 //
 // Bounds: 32 MiB a body, 100 requests a batch, 64 calls at the same time and 1024 sessions for each
 // principal. Calls beyond wait; all else is refused.
@@ -49,10 +51,10 @@ type Options struct {
 	Local  string // the principal of who comes by a Unix socket without a token; "local" when empty
 	// Origins and Hosts are let in besides what the package comment says.
 	Origins, Hosts []string
-	// Operator are methods, and Handlers are paths, that only operators reach: those with an operator's
-	// token, and our own user on a Unix socket. by is their principal. An error with a method
-	// RPCCode() int is told to them with that code, any other as an internal error. A handler's context
-	// ends with its token and with the server.
+	// Operator are methods, and Handlers are paths, that only operators reach: those with an
+	// operator's token, and our own user on a Unix socket. by is their principal. An error with a
+	// method RPCCode() int is told to them with that code, any other as an internal error. The
+	// context of a handler ends with its token and with the server.
 	Operator map[string]func(ctx context.Context, by string, params json.RawMessage) (any, error)
 	Handlers map[string]func(by string, w http.ResponseWriter, r *http.Request)
 	Metrics  *metrics.Calls // nil: there are none
@@ -150,8 +152,8 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	return err
 }
 
-// shutdown takes no more connections, and waits a while for the requests under way. It does not wait
-// for strangers, who may have connected and said nothing.
+// shutdown takes no more connections, and waits a while for the requests under way. It does not
+// wait for strangers, who may have connected and said nothing.
 func (s *Server) shutdown(hs *http.Server) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()

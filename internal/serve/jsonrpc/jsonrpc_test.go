@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -100,6 +101,12 @@ func (d *toy) EndSession(_ context.Context, principal, session string) error {
 	defer d.mu.Unlock()
 	d.ended = append(d.ended, principal+" "+session)
 	return nil
+}
+
+func (d *toy) made() []dialect.Call {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.calls)
 }
 
 func (d *toy) endedOnes() []string {
@@ -293,12 +300,12 @@ func TestHostileBodies(t *testing.T) {
 		"brackets in a text": {invocation("Read", `,"arguments":{"a":"\"`+strings.Repeat("[", 5000)+`\\"}`), `"success":true`},
 		"endless name":       {invocation(strings.Repeat("x", 300), ""), `"code":-32602`},
 	} {
-		before := len(r.calls)
+		before := len(r.made())
 		status, got := r.send(secret, c.body)
 		if status != 200 || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %d %.300s; want %s", name, status, got, c.want)
 		}
-		if carried := len(r.calls) - before; carried > 0 && !strings.Contains(c.want, "success") {
+		if carried := len(r.made()) - before; carried > 0 && !strings.Contains(c.want, "success") {
 			t.Errorf("%s: %d calls were carried out", name, carried)
 		}
 	}
@@ -325,11 +332,11 @@ func TestBatchesAndNotifications(t *testing.T) {
 			t.Errorf("%s: %d %s; want %s", c.body, status, got, c.want)
 		}
 	}
-	if len(r.calls) != 5 {
-		t.Errorf("%d calls were carried out", len(r.calls))
+	if len(r.made()) != 5 {
+		t.Errorf("%d calls were carried out", len(r.made()))
 	}
 	_, got := r.send(secret, "["+invocation("large", "")+","+invocation("Read", "")+"]")
-	if !strings.Contains(got[maxAnswer:], `"error":{"code":-32000`) || len(r.calls) != 6 {
+	if !strings.Contains(got[maxAnswer:], `"error":{"code":-32000`) || len(r.made()) != 6 {
 		t.Errorf("after a large answer: %s", got[maxAnswer:])
 	}
 }
@@ -360,9 +367,9 @@ func TestTokens(t *testing.T) {
 	}
 	var answers []string
 	for _, secret := range []string{"", revoked, expired, "wrong", agent + "x", agent[:len(agent)-1]} {
-		before := len(r.calls)
+		before := len(r.made())
 		status, got := r.send(secret, invocation("Read", ""))
-		if status != 401 || len(r.calls) != before {
+		if status != 401 || len(r.made()) != before {
 			t.Errorf("%.8q: %d %s", secret, status, got)
 		}
 		answers = append(answers, got)
@@ -384,7 +391,7 @@ func TestTokens(t *testing.T) {
 	if status, got := r.send(agent, invocation("Read", "")); status != 200 {
 		t.Errorf("%d %s", status, got)
 	}
-	last := r.calls[len(r.calls)-1]
+	last := r.made()[len(r.made())-1]
 	if last.Tier != "ask" || !last.ByUser || last.Scope == nil || last.Scope.Readable[0] != "/a" || last.Scope.Writable != nil || last.Principal != "ci" {
 		t.Errorf("the call was %+v", last)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -51,14 +52,15 @@ func response(id, result json.RawMessage, e *rpcError) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
 	}
+	if e == nil { // what comes from a dialect is JSON already, and may be large
+		return slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"result":`), result,
+			[]byte("}"))
+	}
 	b, err := json.Marshal(struct {
 		Version string          `json:"jsonrpc"`
 		ID      json.RawMessage `json:"id"`
 		Error   *rpcError       `json:"error"`
 	}{"2.0", id, e})
-	if e == nil { // what comes from a dialect is JSON already, and may be large
-		b, err = slices.Concat([]byte(`{"jsonrpc":"2.0","id":`), id, []byte(`,"result":`), result, []byte("}")), nil
-	}
 	if err != nil { // the data can't be JSON
 		return response(id, nil, wrong(codeInternal, "internal error"))
 	}
@@ -92,7 +94,8 @@ func (s *Server) answer(ctx context.Context, c *caller, body []byte) (answer []b
 }
 
 // one answers one request; nil for a notification.
-func (s *Server) one(ctx context.Context, c *caller, raw json.RawMessage, alone, full bool) (answer []byte) {
+func (s *Server) one(ctx context.Context, c *caller, raw json.RawMessage,
+	alone, full bool) (answer []byte) {
 	r, e := decode(raw)
 	if e != nil {
 		return response(r.id, nil, e)
@@ -160,7 +163,8 @@ func deep(text []byte) bool {
 	return false
 }
 
-// decode is strict: a key that is misspelt, or there twice, would mean another request than was meant.
+// decode is strict: with a key that is misspelt, or there twice, it would be another request than
+// was meant.
 func decode(raw json.RawMessage) (r request, _ *rpcError) {
 	m, e := membersOf(raw, "jsonrpc", "id", "method", "params")
 	if id, given := m["id"]; given && e == nil {
@@ -222,45 +226,55 @@ func membersOf(raw json.RawMessage, known ...string) (members, *rpcError) {
 }
 
 // paramsOf are the named parameters of a request; null is one that is left out.
-func paramsOf(raw json.RawMessage, known ...string) (members, *rpcError) {
+func paramsOf(raw json.RawMessage, known ...string) (members, error) {
 	if raw == nil {
-		return members{}, nil
+		return nil, nil
 	}
 	m, e := membersOf(raw, known...)
 	if e != nil {
 		return nil, wrong(codeParams, "params: %s", e.Message)
 	}
-	for key, value := range m {
-		if string(value) == "null" {
-			delete(m, key)
-		}
-	}
+	maps.DeleteFunc(m, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
 	return m, nil
 }
 
+// query is what a caller asks a method. err is what is wrong with the first bad parameter.
+type query struct {
+	caller  *caller
+	alone   bool // not one of a batch
+	members members
+	err     error
+}
+
+func (q *query) bad(format string, args ...any) {
+	if q.err == nil {
+		q.err = wrong(codeParams, "params: "+format, args...)
+	}
+}
+
 // text is a string, "" where it is left out, unless it is needed.
-func (m members) text(key string, needed bool) (s string, _ *rpcError) {
-	raw, given := m[key]
+func (q *query) text(key string, needed bool) (s string) {
+	raw, given := q.members[key]
 	if !given && needed {
-		return "", wrong(codeParams, "params: %q is missing", key)
+		q.bad("%q is missing", key)
 	}
 	if given && (json.Unmarshal(raw, &s) != nil || s == "" || len(s) > 256) {
-		return "", wrong(codeParams, "params: %q has to be a string of 1 to 256 bytes", key)
+		q.bad("%q has to be a string of 1 to 256 bytes", key)
 	}
-	return s, nil
+	return s
 }
 
 // number is a whole number from 0 to most, or else where it is left out.
-func (m members) number(key string, otherwise, most int64) (int64, *rpcError) {
-	raw, given := m[key]
+func (q *query) number(key string, otherwise, most int64) int64 {
+	raw, given := q.members[key]
 	if !given {
-		return otherwise, nil
+		return otherwise
 	}
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if err != nil || n < 0 || n > most {
-		return 0, wrong(codeParams, "params: %q has to be a whole number from 0 to %d", key, most)
+		q.bad("%q has to be a whole number from 0 to %d", key, most)
 	}
-	return n, nil
+	return n
 }
 
 // toldAs is the error of an operator's method as its sender is told.

@@ -59,22 +59,30 @@ func (c catalog) tool(name string) string {
 	return name
 }
 
-// methods are those of callers. alone says that a request is not one of a batch.
-var methods = map[string]func(s *Server, ctx context.Context, c *caller, params json.RawMessage, alone bool) (any, error){
-	"capabilities.list":     (*Server).list,
-	"capabilities.describe": (*Server).describe,
-	"capabilities.invoke":   (*Server).invoke,
-	"session.create":        (*Server).createSession,
-	"session.end":           (*Server).endSession,
-	"session.events":        (*Server).events,
+// A method is one of callers: the parameters that it knows, and what it does.
+type method struct {
+	params []string
+	run    func(*Server, context.Context, *query) (any, error)
+}
+
+var methods = map[string]method{
+	"capabilities.list":     {[]string{"category"}, (*Server).list},
+	"capabilities.describe": {[]string{"name"}, (*Server).describe},
+	"capabilities.invoke":   {[]string{"capability", "arguments", "session_id"}, (*Server).invoke},
+	"session.create":        {nil, (*Server).createSession},
+	"session.end":           {[]string{"session_id"}, (*Server).endSession},
+	"session.events":        {[]string{"session_id", "cursor", "limit", "wait_ms"}, (*Server).events},
 }
 
 // call carries out one request. A method that a caller may not have is not there for it, but
 // operators are told why they make no calls.
-func (s *Server) call(ctx context.Context, c *caller, r request, alone bool) (_ json.RawMessage, e *rpcError) {
+// alone says that it is not one of a batch.
+func (s *Server) call(ctx context.Context, c *caller, r request,
+	alone bool) (_ json.RawMessage, e *rpcError) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.o.Logger.Error("the server panicked", "method", r.method, "panic", p, "stack", string(debug.Stack()))
+			s.o.Logger.Error("the server panicked", "method", r.method, "panic", p,
+				"stack", string(debug.Stack()))
 			e = wrong(codeInternal, "internal error")
 		}
 	}()
@@ -86,7 +94,10 @@ func (s *Server) call(ctx context.Context, c *caller, r request, alone bool) (_ 
 	case ours && !c.calls:
 		return nil, wrong(codeDenied, "an operator's token makes no calls; use another token for them")
 	case ours:
-		result, err = m(s, ctx, c, r.params, alone)
+		q := &query{caller: c, alone: alone}
+		if q.members, err = paramsOf(r.params, m.params...); err == nil {
+			result, err = m.run(s, ctx, q)
+		}
 	case theirs && c.operates:
 		result, err = operators(ctx, c.principal, r.params)
 	default:
@@ -119,22 +130,10 @@ func (s *Server) call(ctx context.Context, c *caller, r request, alone bool) (_ 
 	return nil, wrong(codeInternal, "internal error; the server's log says more")
 }
 
-// failed is err as an error, nil where there is none: a nil *rpcError in an error is not nil.
-func failed(e *rpcError) error {
-	if e == nil {
-		return nil
-	}
-	return e
-}
-
-func (s *Server) list(_ context.Context, _ *caller, params json.RawMessage, _ bool) (any, error) {
-	m, e := paramsOf(params, "category")
-	if e != nil {
-		return nil, e
-	}
-	category, e := m.text("category", false)
-	if e != nil {
-		return nil, e
+func (s *Server) list(_ context.Context, q *query) (any, error) {
+	category := q.text("category", false)
+	if q.err != nil {
+		return nil, q.err
 	}
 	if category != "" && !slices.Contains(s.catalog.categories, category) {
 		return nil, wrong(codeParams, "there is no such category; there are %q", s.catalog.categories)
@@ -148,14 +147,10 @@ func (s *Server) list(_ context.Context, _ *caller, params json.RawMessage, _ bo
 	return map[string]any{"capabilities": found}, nil
 }
 
-func (s *Server) describe(_ context.Context, _ *caller, params json.RawMessage, _ bool) (any, error) {
-	m, e := paramsOf(params, "name")
-	if e != nil {
-		return nil, e
-	}
-	name, e := m.text("name", true)
-	if e != nil {
-		return nil, e
+func (s *Server) describe(_ context.Context, q *query) (any, error) {
+	name := q.text("name", true)
+	if q.err != nil {
+		return nil, q.err
 	}
 	if i, ok := s.catalog.names[name]; ok {
 		return s.catalog.entries[i].told, nil
@@ -163,19 +158,12 @@ func (s *Server) describe(_ context.Context, _ *caller, params json.RawMessage, 
 	return nil, wrong(codeParams, "there is no such capability")
 }
 
-func (s *Server) invoke(ctx context.Context, c *caller, params json.RawMessage, _ bool) (any, error) {
-	m, e := paramsOf(params, "capability", "arguments", "session_id")
-	if e != nil {
-		return nil, e
+func (s *Server) invoke(ctx context.Context, q *query) (any, error) {
+	name, id := q.text("capability", true), q.text("session_id", false)
+	if q.err != nil {
+		return nil, q.err
 	}
-	name, e := m.text("capability", true)
-	if e != nil {
-		return nil, e
-	}
-	id, e := m.text("session_id", false)
-	if e != nil {
-		return nil, e
-	}
+	c := q.caller
 	if id != "" {
 		_, leave, err := s.sessions.use(c.principal, id)
 		if err != nil {
@@ -183,7 +171,7 @@ func (s *Server) invoke(ctx context.Context, c *caller, params json.RawMessage, 
 		}
 		defer leave()
 	}
-	arguments := m["arguments"]
+	arguments := q.members["arguments"]
 	if arguments == nil {
 		arguments = json.RawMessage("{}")
 	}
@@ -233,7 +221,7 @@ type recovery struct {
 	Inputs      json.RawMessage `json:"inputs,omitempty"`
 }
 
-// refusal is the error object of a refusal. A dialect that has such objects of its own has said all.
+// refusal is the error object of a refusal. A dialect that has such objects itself has said all.
 func refusal(a dialect.Answer, raw json.RawMessage) (json.RawMessage, error) {
 	var says struct {
 		Type, Message, Error, Hint string
@@ -266,32 +254,20 @@ func refusal(a dialect.Answer, raw json.RawMessage) (json.RawMessage, error) {
 	}{a.Kind(), message, message, ways, false, nil, raw})
 }
 
-func (s *Server) createSession(_ context.Context, c *caller, params json.RawMessage, _ bool) (any, error) {
-	if _, e := paramsOf(params); e != nil {
-		return nil, e
-	}
-	id, err := s.sessions.create(c.principal)
+func (s *Server) createSession(_ context.Context, q *query) (any, error) {
+	id, err := s.sessions.create(q.caller.principal)
 	if err != nil {
 		return nil, err
 	}
 	return map[string]any{"session_id": id, "idle_seconds": int(sessionIdle.Seconds())}, nil
 }
 
-// sessionIn is the session that the parameters name, which a request uses until leave.
-func (s *Server) sessionIn(c *caller, m members) (*session, func(), error) {
-	id, e := m.text("session_id", true)
-	if e != nil {
-		return nil, nil, e
+func (s *Server) endSession(ctx context.Context, q *query) (any, error) {
+	id := q.text("session_id", true)
+	if q.err != nil {
+		return nil, q.err
 	}
-	return s.sessions.use(c.principal, id)
-}
-
-func (s *Server) endSession(ctx context.Context, c *caller, params json.RawMessage, _ bool) (any, error) {
-	m, e := paramsOf(params, "session_id")
-	if e != nil {
-		return nil, e
-	}
-	one, leave, err := s.sessionIn(c, m)
+	one, leave, err := s.sessions.use(q.caller.principal, id)
 	if err != nil {
 		return nil, err
 	}
@@ -299,27 +275,22 @@ func (s *Server) endSession(ctx context.Context, c *caller, params json.RawMessa
 	if err := s.sessions.end(ctx, one); err != nil {
 		return nil, err
 	}
-	return map[string]any{"session_id": one.id, "ended": true}, nil
+	return map[string]any{"session_id": id, "ended": true}, nil
 }
 
 // events waits for what happens in a session, if there is nothing yet. In a batch it does not wait.
-func (s *Server) events(ctx context.Context, c *caller, params json.RawMessage, alone bool) (any, error) {
-	m, e := paramsOf(params, "session_id", "cursor", "limit", "wait_ms")
-	if e != nil {
-		return nil, e
+func (s *Server) events(ctx context.Context, q *query) (any, error) {
+	id, cursor := q.text("session_id", true), q.number("cursor", 0, 1<<62)
+	limit, wait := q.number("limit", 100, 1000), q.number("wait_ms", 0, 60_000)
+	if q.err != nil {
+		return nil, q.err
 	}
-	cursor, e := m.number("cursor", 0, 1<<62)
-	limit, e2 := m.number("limit", 100, 1000)
-	wait, e3 := m.number("wait_ms", 0, 60_000)
-	if err := errors.Join(failed(e), failed(e2), failed(e3)); err != nil {
-		return nil, err
-	}
-	one, leave, err := s.sessionIn(c, m)
+	one, leave, err := s.sessions.use(q.caller.principal, id)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	if !alone {
+	if !q.alone {
 		wait = 0
 	}
 	polled, cancel := context.WithTimeout(ctx, time.Duration(wait)*time.Millisecond)
@@ -332,7 +303,7 @@ func (s *Server) events(ctx context.Context, c *caller, params json.RawMessage, 
 		<-polled.Done()
 		return map[string]any{"events": []any{}, "cursor": cursor}, nil
 	}
-	found, err := d.Events(polled, c.principal, one.id, cursor, int(limit))
+	found, err := d.Events(polled, q.caller.principal, id, cursor, int(limit))
 	if err != nil {
 		return nil, err
 	}

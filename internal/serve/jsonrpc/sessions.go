@@ -15,7 +15,7 @@ const (
 	maxSessions = 1024      // of one principal
 )
 
-// sessions are those of this server. One that is not found is not there, is another's, or has ended.
+// sessions are those of this server. One that is not found is not there, another's, or has ended.
 type sessions struct {
 	dialect dialect.Sessions // nil: nothing is kept for one
 
@@ -45,7 +45,8 @@ func (s *sessions) create(principal string) (id string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.count[principal] >= maxSessions {
-		return "", &rpcError{codeBusy, "you have too many sessions; end some", map[string]any{"limit": maxSessions}}
+		return "", &rpcError{codeBusy, "you have too many sessions; end some",
+			map[string]any{"limit": maxSessions}}
 	}
 	one := &session{id: "s-" + rand.Text(), principal: principal, last: time.Now()}
 	one.alive, one.die = context.WithCancel(context.Background())

@@ -323,16 +323,18 @@ func TestCallsWaitForAPlace(t *testing.T) {
 // A dialect that keeps nothing for sessions has no events, and that takes as long as asked.
 func TestWithoutEvents(t *testing.T) {
 	t.Parallel()
-	r := run(t)
-	r.server.dialect = struct{ dialect.Dialect }{r.toy}
-	r.server.sessions = newSessions(r.server.dialect)
-	_, secret := r.token(token.Token{Principal: "ci"})
-	id := r.session(secret)
-	if _, got := r.send(secret, poll(id, 30)); !strings.Contains(got, `"result":{"cursor":4,"events":[]}`) {
-		t.Error(got)
+	s := New(struct{ dialect.Dialect }{&toy{}}, Options{})
+	c := &caller{principal: "ci", calls: true}
+	id, err := s.sessions.create("ci")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if _, got := r.send(secret, endOfSession(id)); !strings.Contains(got, `"ended":true`) {
-		t.Error(got)
+	start := time.Now()
+	if got, _ := s.answer(t.Context(), c, []byte(poll(id, 30))); !strings.Contains(string(got), `"result":{"cursor":4,"events":[]}`) || time.Since(start) < 30*time.Millisecond {
+		t.Errorf("%s after %v", got, time.Since(start))
+	}
+	if got, _ := s.answer(t.Context(), c, []byte(endOfSession(id))); !strings.Contains(string(got), `"ended":true`) {
+		t.Errorf("%s", got)
 	}
 }
 
