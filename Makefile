@@ -89,7 +89,7 @@ attacks:
 
 # The figures of docs/benchmarks.md, except those of bench-search.
 bench:
-	go test ./tools ./internal/engine ./internal/serve/mcp ./internal/edit ./internal/policy ./internal/glob ./internal/audit ./internal/ledger ./checkpoint ./readers ./grep/match -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME)
+	go test ./tools ./internal/engine ./internal/serve/mcp ./internal/serve/jsonrpc ./internal/token ./internal/edit ./internal/policy ./internal/glob ./internal/audit ./internal/ledger ./checkpoint ./readers ./grep/match -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME)
 
 # Checkpoints beside plain copies and git, and the large store: the figures of that chapter. About five minutes, on a quiet machine.
 bench-checkpoint:
