@@ -15,7 +15,9 @@ var toolNames = []string{
 	"Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "Glob", "Grep",
 	"checkpoints_list", "checkpoint_diff", "checkpoint_restore",
 
-	"filesystem.read", "filesystem.list", "filesystem.stat",
+	"filesystem.read", "filesystem.write", "filesystem.list", "filesystem.delete",
+	"filesystem.restore", "filesystem.stat", "filesystem.search", "filesystem.copy",
+	"filesystem.move", "filesystem.append", "agent.session", "alerts.send",
 
 	"jettson_files_read", "jettson_files_write", "jettson_files_list", "jettson_files_delete",
 }

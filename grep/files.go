@@ -3,6 +3,7 @@ package grep
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 )
 
@@ -14,6 +15,9 @@ type GlobQuery struct {
 	Pattern string
 	Limit   int // files to return; 0: all
 	Offset  int // of the newest, files to skip
+
+	NoHidden bool // leave out names that begin with a dot, and all below such directories
+	All      bool // no ignore rule counts, and directories of version control are entered
 }
 
 // Files finds files by name, newest first, ties by path. It walks only where the pattern can match,
@@ -23,12 +27,13 @@ func Files(ctx context.Context, w Walk, q GlobQuery) (*FilesResult, error) {
 	if w.Dir == nil {
 		return nil, errors.New("grep: Files needs Walk.Dir")
 	}
+	w.NoIgnore, w.vcs = w.NoIgnore || q.All, q.All
 	root := w.Dir.True()
 	f, err := newGlobFilter(q.Pattern, w.roots())
 	if err != nil {
 		return nil, err
 	}
-	l := &lister{filter: f, found: make([]workerFiles, w.workers())}
+	l := &lister{filter: f, noHidden: q.NoHidden, found: make([]workerFiles, w.workers())}
 	for i := range l.found {
 		l.found[i].newest.limit = window(q.Offset, q.Limit)
 	}
@@ -83,7 +88,16 @@ func ended(ctx context.Context, s Skipped) (partial bool, err error) {
 // lister is the visitor of Files.
 type lister struct {
 	*filter
-	found []workerFiles
+	noHidden bool
+	found    []workerFiles
+}
+
+func (l *lister) descend(rel string) bool {
+	return !(l.noHidden && strings.Contains("/"+rel, "/.")) && l.filter.descend(rel)
+}
+
+func (l *lister) wants(rel, name string, w *worker) bool {
+	return !(l.noHidden && strings.HasPrefix(name, ".")) && l.filter.wants(rel, name, w)
 }
 
 // workerFiles is what one worker found.

@@ -56,7 +56,7 @@ func (w *walker) searches(p *worker, rel string, e *Entry) bool {
 		p.seen++
 	}
 	switch {
-	case e.Name == ".git": // of a worktree or a submodule
+	case e.Name == ".git" && !w.vcs: // of a worktree or a submodule
 		if w.wants(rel, e.Name, p) {
 			p.skipped.VCS++
 		}
@@ -78,7 +78,7 @@ func (w *walker) searches(p *worker, rel string, e *Entry) bool {
 func (w *walker) enters(p *worker, rel, name string, depth int) bool {
 	switch {
 	case !w.descend(rel + name + "/"):
-	case rulefiles.IsVCS(name):
+	case rulefiles.IsVCS(name) && !w.vcs:
 		p.skipped.VCS++
 	case w.MaxDepth > 0 && depth >= w.MaxDepth:
 		p.skipped.Deep++

@@ -29,6 +29,7 @@ type Walk struct {
 
 	Excludes   []byte // content of the user's core.excludesFile, which lies outside the tree
 	IgnoreCase *bool  // core.ignorecase; nil: as .git/config says
+	vcs        bool   // directories of version control are entered too
 	Home       string // where "~/" leads in a repository's git configuration; "": nowhere
 }
 

@@ -252,6 +252,10 @@ func (s *Spec) set(f field, into reflect.Value, value json.RawMessage, at string
 			return Errorf(fmt.Sprintf("use %d or less", *f.max), "%s is %d; the most is %d", name, n, *f.max)
 		}
 		into.SetInt(n)
+	case reflect.Map: // of any keys
+		if json.Unmarshal(value, into.Addr().Interface()) != nil {
+			return wrong("an object")
+		}
 	case reflect.Slice:
 		return s.setSlice(f, into, value, at)
 	}
@@ -280,7 +284,7 @@ func (s *Spec) setSlice(f field, into reflect.Value, value json.RawMessage, at s
 		if where := fmt.Sprintf("%s[%d]", name, i); f.items != nil {
 			err = s.decodeObject(item, f.items, out.Index(i), where+".")
 		} else {
-			err = s.set(field{name: where, typ: f.typ.Elem()}, out.Index(i), item, "")
+			err = s.set(field{name: where, typ: f.typ.Elem(), enum: f.enum}, out.Index(i), item, "")
 		}
 		if err != nil {
 			return err

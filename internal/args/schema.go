@@ -25,7 +25,7 @@ import (
 //
 //	json:"name"            required; with ",omitempty" optional
 //	doc:"…"                what a model must know beyond the name
-//	enum:"a|b|c"           the only strings taken
+//	enum:"a|b|c"           the only strings taken, of an array too
 //	min:"1" max:"1000"     bounds of an integer, or of the length of an array
 //	default:"250"          told to the model; the run function applies it
 //	form:"sha256"          a string that must be a content hash
@@ -165,12 +165,14 @@ func (f field) schema() *node {
 		n.Type = "boolean"
 	case reflect.Int, reflect.Int64:
 		n.Type, n.Minimum, n.Maximum = "integer", f.min, f.max
+	case reflect.Map:
+		n.Type = "object"
 	case reflect.Slice:
-		n.Type, n.MinItems, n.MaxItems = "array", f.min, f.max
+		n.Type, n.MinItems, n.MaxItems, n.Enum = "array", f.min, f.max, nil
 		if f.items != nil {
 			n.Items = objectOf(f.items)
 		} else {
-			n.Items = field{typ: f.typ.Elem()}.schema()
+			n.Items = field{typ: f.typ.Elem(), enum: f.enum}.schema()
 		}
 	default:
 		panic("args: no schema for an argument of type " + f.typ.String())

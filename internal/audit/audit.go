@@ -40,5 +40,6 @@ type Record struct {
 	Bytes              int64    // of content written or given
 	Duration           time.Duration
 	Hooks              []string // what hooks changed, blocked or failed to do
+	Alert              string   // that the caller sent to the operator
 	Error              string   // cut at 4 KiB
 }

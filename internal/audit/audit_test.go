@@ -26,12 +26,12 @@ var full = Record{
 	Time: time.Date(2026, 11, 21, 3, 4, 5, 678901234, time.FixedZone("x", 3600)), Phase: "outcome", Call: "c1", Dialect: "tools", Tool: "Edit",
 	Principal: "ci", Session: "s1", Paths: []string{"/ws/a\nb\"\\", "/ws/é\u2028\u0085\x7f", "/ws/\xff"},
 	Outcome: "ok", DryRun: true, Decision: "allowed", Rule: "r", Approval: "approved by terminal", Digest: "d", Checkpoint: "k",
-	Before: "b", After: "a", Bytes: 12, Duration: 1500 * time.Microsecond, Hooks: []string{"h", "i"}, Error: "e",
+	Before: "b", After: "a", Bytes: 12, Duration: 1500 * time.Microsecond, Hooks: []string{"h", "i"}, Alert: "l", Error: "e",
 }
 
 const fullLine = `{"time":"2026-11-21T02:04:05.678901Z","phase":"outcome","call":"c1","dialect":"tools","tool":"Edit","principal":"ci","session":"s1",` +
 	`"paths":["/ws/a\u000ab\"\\","/ws/é\u2028\u0085\u007f",{"bytes":"L3dzL/8="}],"outcome":"ok","dry_run":true,"decision":"allowed","rule":"r",` +
-	`"approval":"approved by terminal","digest":"d","checkpoint":"k","before":"b","after":"a","bytes":12,"duration_us":1500,"hooks":["h","i"],"error":"e"}` + "\n"
+	`"approval":"approved by terminal","digest":"d","checkpoint":"k","before":"b","after":"a","bytes":12,"duration_us":1500,"hooks":["h","i"],"alert":"l","error":"e"}` + "\n"
 
 func TestRecord(t *testing.T) {
 	if got := string(appendRecord(nil, &full)); got != fullLine {

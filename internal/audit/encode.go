@@ -42,6 +42,7 @@ func appendRecord(b []byte, r *Record) []byte {
 		b = strconv.AppendInt(append(b, `,"duration_us":`...), r.Duration.Microseconds(), 10)
 	}
 	b = appendList(b, `,"hooks":[`, r.Hooks)
+	b = appendField(b, `,"alert":`, r.Alert)
 	b = appendField(b, `,"error":`, truncate(r.Error))
 	return append(b, "}\n"...)
 }

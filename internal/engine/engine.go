@@ -186,6 +186,7 @@ type Trace struct {
 	Digest        string   // of the plan that was put before them
 	Checkpoint    string
 	DryRun        bool     // nothing is to be changed
+	Alert         string   // that the caller sent to the operator
 	Hooks         []string // what hooks changed, blocked or failed to do
 	Unrecorded    bool     // the outcome could not be written to the audit log
 }
@@ -211,7 +212,7 @@ func (e *Engine) record(c *Call, phase string) audit.Record {
 		Time: e.now(), Phase: phase, Call: c.ID, Principal: c.Principal, Session: c.Session,
 		Dialect: c.Dialect, Tool: c.Tool, Paths: t.Paths, Before: t.Before, After: t.After,
 		Bytes: t.Bytes, Decision: "allowed", Approval: t.Approval, Digest: t.Digest,
-		Checkpoint: t.Checkpoint, DryRun: t.DryRun, Hooks: t.Hooks,
+		Checkpoint: t.Checkpoint, DryRun: t.DryRun, Hooks: t.Hooks, Alert: t.Alert,
 	}
 }
 

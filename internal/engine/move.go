@@ -17,6 +17,7 @@ type MoveArgs struct {
 	From, To string
 	// A file or link at To gives way to a file or link, and is in the checkpoint.
 	Overwrite bool
+	NoDirs    bool  // a directory is not moved
 	Rules     Rules // Hash is that of a file at From
 	DryRun    bool
 }
@@ -58,6 +59,9 @@ func (m *moving) plan(ctx context.Context) (*Plan, error) {
 	d, mv := m.d, m.mv
 	if err := m.open(); err != nil {
 		return nil, err
+	}
+	if m.a.NoDirs && mv.info.Kind == guardfs.KindDir {
+		return nil, &guardfs.NotRegularError{Path: mv.Path, Kind: mv.info.Kind.String()}
 	}
 	in, err := d.e.contentsOf(ctx, mv.place.Object(), true)
 	switch {

@@ -126,7 +126,7 @@ func (s *Source) Bytes(ctx context.Context, off, n, most int64) ([]byte, *Sight,
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, nil, err
 	}
-	part = part[:got]
+	part, err = part[:got], nil
 	sight := &Sight{Unit: "byte", Lines: -1, Whole: int64(got) == s.Info.Size}
 	if sight.Whole && s.hash == "" {
 		s.hash = HashOf(part) // what was shown is what counts

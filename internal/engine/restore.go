@@ -45,6 +45,7 @@ type Restored struct {
 	// Metadata is, by canonical path, what came back of the metadata of files that were there. What
 	// did not differ is not told.
 	Metadata map[string]rewind.Metadata
+	Entry    checkpoint.Trashed // of Untrash: what came back
 }
 
 // Restore carries out a plan of the store as an ordinary change under today's policy: all paths or

@@ -273,7 +273,7 @@ func (e *Engine) Untrash(ctx context.Context, c *Call, id checkpoint.TrashID,
 	if err != nil {
 		return nil, err
 	}
-	r.out.Done = done
+	r.out.Done, r.out.Entry = done, t
 	if dryRun || t.Parked != "" {
 		return r.out, nil
 	}

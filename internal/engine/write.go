@@ -36,6 +36,7 @@ type LineFacts struct {
 // WriteArgs is a whole text for a file.
 type WriteArgs struct {
 	Path, Text string
+	Raw        []byte // not nil: the bytes themselves, which no guard takes for an accident
 	Encoding   string // "": that of the old file, or UTF-8
 	Rules      Rules  // but for Read
 	DryRun     bool
@@ -45,10 +46,14 @@ type WriteArgs struct {
 func (e *Engine) Write(ctx context.Context, c *Call,
 	a WriteArgs) (done *Done, encoding string, err error) {
 	a.Rules.Read = ReadWhole
-	p := Plan{Summary: fmt.Sprintf("write %d bytes", len(a.Text)), DryRun: a.DryRun,
+	p := Plan{Summary: fmt.Sprintf("write %d bytes", len(a.Text)+len(a.Raw)), DryRun: a.DryRun,
 		Op: checkpoint.Op{Kind: checkpoint.KindWrite}}
 	done, err = e.Rewrite(ctx, c, a.Path, a.Rules, p, func(t *Target) error {
 		before := t.Before.Content
+		if a.Raw != nil {
+			t.After = After{Kind: guardfs.KindFile, Content: a.Raw}
+			return nil
+		}
 		raw, name, err := edit.Encode(a.Text, before, t.encoding(a.Encoding))
 		if err != nil {
 			return err

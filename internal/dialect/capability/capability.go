@@ -71,7 +71,8 @@ func (d *Dialect) Definitions() []dialect.Definition { return d.offer.definition
 type call struct {
 	*engine.Call
 	*Dialect
-	def *definition
+	def    *definition
+	caller approval.Tier // that the call came with
 }
 
 // A tool is what carries a capability out.
@@ -98,8 +99,17 @@ func (t tool) alone() tool {
 // table has who carries out what. What has no row is not offered.
 var table = []tool{
 	define("filesystem.read", runRead),
+	define("filesystem.write", runWrite),
 	define("filesystem.list", runList),
+	define("filesystem.delete", runDelete),
+	define("filesystem.restore", runRestore).alone(),
 	define("filesystem.stat", runStat),
+	define("filesystem.search", runSearch).alone(),
+	define("filesystem.copy", runCopy).alone(),
+	define("filesystem.move", runMove).alone(),
+	define("filesystem.append", runAppend),
+	define("agent.session", runSession),
+	define("alerts.send", runAlert),
 }
 
 func toolOf(name string) *tool {
@@ -114,7 +124,7 @@ func toolOf(name string) *tool {
 func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, error) {
 	name := dotted(in.Tool)
 	def, t := known().find(name), toolOf(name)
-	c := &call{Dialect: d, def: def, Call: &engine.Call{
+	c := &call{Dialect: d, def: def, caller: in.Tier, Call: &engine.Call{
 		Principal: in.Principal, Session: in.Session, Turn: in.Turn, Dialect: "capability", Tool: name,
 		Client: engine.Client{Approver: in.Approver}, Tier: in.Tier,
 		Scope: (*engine.Scope)(in.Scope), ByUser: in.ByUser,

@@ -109,8 +109,8 @@ var rows = map[engine.Cause]row{
 	engine.Withheld: {kind: "AnswerWithheld",
 		message: "the call has ended, and its answer is withheld"},
 
-	engine.Conflicts: {kind: "Conflict", message: "something is in the way" + untouched},
-	engine.BothKinds: {kind: "Conflict", message: "something is in the way" + untouched},
+	engine.Conflicts: {kind: "Conflict", message: "something is at {fact} already" + untouched},
+	engine.BothKinds: {kind: "Conflict", message: "something is at {fact} already" + untouched},
 	engine.NotStored: {kind: "NotRecoverable",
 		message: "{shown} cannot be kept, or is kept no more: {fact}" + untouched},
 	engine.WouldLose: {kind: "NotRecoverable",

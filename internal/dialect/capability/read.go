@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
 	"moltisfs/internal/text"
 )
 
@@ -79,6 +80,12 @@ func (w *window) read(ctx context.Context, s *engine.Source, encoding string,
 	n, lead := w.n, w.off-from
 	if n >= 0 {
 		n = min(n, 1<<62) + lead + around
+	}
+	if left := s.Info.Size - w.off; left > most && (w.n < 0 || w.n > most) {
+		if w.n >= 0 {
+			left = min(left, w.n)
+		}
+		return "", nil, &guardfs.TooLargeError{Path: s.Path, Size: left, Max: most}
 	}
 	raw, sight, err := s.Bytes(ctx, from, n, most+2*around)
 	if err != nil {

@@ -34,7 +34,10 @@ type row struct {
 
 // refuse is a refusal as an answer.
 func (c *call) refuse(decoded any, r *engine.Refusal) *answer {
-	as := rows[r.Cause]
+	as, ok := rows[r.Cause]
+	if !ok { // of another dialect
+		as = rows[engine.Unknown]
+	}
 	kind := as.kind
 	if own := ownKind[r.Cause]; own != nil {
 		for _, k := range own {
@@ -47,10 +50,12 @@ func (c *call) refuse(decoded any, r *engine.Refusal) *answer {
 	known := known().failing(c.def, kind)
 	paths := pathsOf(decoded)
 	about := ""
-	if len(paths) > 0 {
-		about = paths[0]
+	for i, p := range paths {
+		if i == 0 || p == r.Path {
+			about = p
+		}
 	}
-	f := fault{Type: kind, Description: known.Description, Recovery: recoveries(known, decoded, about),
+	f := fault{Type: kind, Description: known.Description, Recovery: c.recoveries(known, decoded, about),
 		Retryable: as.retry, Context: contextOf(r, paths)}
 	if as.after > 0 {
 		f.RetryAfter = &as.after
@@ -85,7 +90,7 @@ func pathsOf(decoded any) []string {
 
 // recoveries fill in what the call named. What names something that the call does not is told
 // without inputs.
-func recoveries(of failing, decoded any, about string) []recovery {
+func (c *call) recoveries(of failing, decoded any, about string) []recovery {
 	words := map[string]string{}
 	if about != "" {
 		words = map[string]string{"{path}": about, "{parent}": path.Dir(about),
@@ -99,7 +104,9 @@ func recoveries(of failing, decoded any, about string) []recovery {
 		if r.Inputs != nil {
 			filled := map[string]any{}
 			for k, v := range r.Inputs {
-				if text, ok := v.(string); ok {
+				if v == "{most}" {
+					v = min(c.e.Config().MaxReadBytes, 1<<20)
+				} else if text, ok := v.(string); ok {
 					if v, ok = fill(text, words); !ok {
 						filled = nil
 						break
@@ -130,11 +137,14 @@ func fill(text string, words map[string]string) (any, bool) {
 
 // contextOf are the facts for a program.
 func contextOf(r *engine.Refusal, paths []string) map[string]any {
-	out := map[string]any{"cause": r.Cause.Name}
-	switch len(paths) {
-	case 1:
+	out := map[string]any{}
+	if rows[r.Cause].kind != "PathOutOfScope" { // which rule it is, the operator's log tells
+		out["cause"] = r.Cause.Name
+	}
+	switch {
+	case len(paths) == 1 && paths[0] != "":
 		out["path"] = paths[0]
-	case 2:
+	case len(paths) == 2:
 		out["source"], out["destination"] = paths[0], paths[1]
 	}
 	switch f := r.Facts.(type) {
@@ -196,6 +206,11 @@ func factText(f any) string {
 		return fmt.Sprint(f.Most)
 	case engine.HalfFacts:
 		return f.Err.Error()
+	case []engine.Blocked:
+		return edit.ShownPath(f[0].Path)
+	case *edit.UnencodableError:
+		return fmt.Sprintf("%q at line %d, column %d does not exist in %s", f.Char, f.Line, f.Column,
+			f.Encoding)
 	case error:
 		return f.Error()
 	case string:

@@ -1,0 +1,210 @@
+package capability
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"path"
+	"strings"
+	"time"
+
+	"moltisfs/checkpoint"
+	"moltisfs/internal/args"
+	"moltisfs/internal/edit"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
+	"moltisfs/internal/text"
+)
+
+type writeArgs struct {
+	Path     string  `json:"path"`
+	Content  string  `json:"content"`
+	Encoding *string `json:"encoding,omitempty" default:"utf-8"`
+	Parents  bool    `json:"create_parents,omitempty" default:"false"`
+}
+
+func (a *writeArgs) paths() []string { return []string{a.Path} }
+
+// bytes are those of the content, whatever the encoding of the file that they replace.
+func (a *writeArgs) bytes() (raw []byte, err error) {
+	switch encoding := value(a.Encoding, "utf-8"); {
+	case encoding == binary:
+		if raw, err = base64.StdEncoding.DecodeString(a.Content); err != nil {
+			return nil, args.Errorf("send base64 with padding, or leave encoding out",
+				"content is no base64: %v", err)
+		}
+		return append([]byte{}, raw...), nil
+	case text.Lookup(encoding) == text.UTF8:
+		return []byte(a.Content), nil
+	default:
+		raw, _, err = edit.Encode(a.Content, nil, encoding)
+		return raw, err
+	}
+}
+
+// runWrite replaces all of a file. The text has no way to say that a strange content is meant.
+func runWrite(ctx context.Context, c *call, a *writeArgs) (any, error) {
+	raw, err := a.bytes()
+	if err != nil {
+		return nil, err
+	}
+	done, _, err := c.e.Write(ctx, c.Call,
+		engine.WriteArgs{Path: a.Path, Raw: raw, Rules: engine.Rules{Parents: a.Parents}})
+	if err != nil {
+		return nil, err
+	}
+	t := done.Targets[0]
+	return struct {
+		Path     string `json:"path"`
+		Size     int64  `json:"size"`
+		Checksum string `json:"checksum"`
+	}{t.True, sizeOf(t), t.After.Hash}, nil
+}
+
+type appendArgs struct {
+	Path    string `json:"path"`
+	Content string `json:"content"`
+}
+
+func (a *appendArgs) paths() []string { return []string{a.Path} }
+
+func runAppend(ctx context.Context, c *call, a *appendArgs) (any, error) {
+	var done *engine.Done
+	var err error
+	for range 3 { // the file may come and go meanwhile
+		done, err = c.e.Append(ctx, c.Call, a.Path, []byte(a.Content), engine.Rules{})
+		if r := engine.Reason(err); err == nil || r == nil || r.Cause != engine.Absent {
+			break
+		}
+		done, err = c.e.Create(ctx, c.Call, a.Path, []byte(a.Content), engine.Rules{})
+		if !errors.Is(err, engine.Conflicts) {
+			break
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	t := done.Targets[0]
+	return struct {
+		Path string `json:"path"`
+		Size int64  `json:"new_size"`
+	}{t.True, sizeOf(t)}, nil
+}
+
+// pairArgs are those of copy and of move.
+type pairArgs struct {
+	Source      string `json:"source"`
+	Destination string `json:"destination"`
+	Overwrite   bool   `json:"overwrite,omitempty" default:"false"`
+}
+
+func (a *pairArgs) paths() []string { return []string{a.Source, a.Destination} }
+
+func runCopy(ctx context.Context, c *call, a *pairArgs) (any, error) {
+	var source string
+	done, err := c.e.Copy(ctx, c.Call,
+		engine.CopyArgs{From: a.Source, To: a.Destination, Overwrite: a.Overwrite})
+	if err != nil {
+		return nil, err
+	}
+	if n := len(c.Trace.Paths); n > 0 { // the engine notes it last
+		source = c.Trace.Paths[n-1]
+	}
+	t := done.Targets[0]
+	return struct {
+		Source      string `json:"source"`
+		Destination string `json:"destination"`
+		Size        int64  `json:"size"`
+		Checksum    string `json:"checksum"`
+	}{source, t.True, sizeOf(t), t.After.Hash}, nil
+}
+
+func runMove(ctx context.Context, c *call, a *pairArgs) (any, error) {
+	done, err := c.e.Move(ctx, c.Call, engine.MoveArgs{From: a.Source, To: a.Destination,
+		Overwrite: a.Overwrite, NoDirs: true})
+	if err != nil {
+		return nil, err
+	}
+	out := struct {
+		Source      string `json:"source"`
+		Destination string `json:"destination"`
+		Size        int64  `json:"size"`
+	}{}
+	for _, t := range done.Targets {
+		if t.After.Kind == guardfs.KindAbsent {
+			out.Source = t.True
+		} else {
+			out.Destination, out.Size = t.True, sizeOf(t)
+		}
+	}
+	return out, nil
+}
+
+// sizeOf is what a target has by now.
+func sizeOf(t *engine.Target) int64 {
+	switch {
+	case t.Published != nil:
+		return t.Published.Info.Size
+	case t.After.Kind == guardfs.KindSymlink:
+		return int64(len(t.After.Target))
+	}
+	return int64(len(t.After.Content))
+}
+
+type deleteArgs struct {
+	Path string `json:"path"`
+}
+
+func (a *deleteArgs) paths() []string { return []string{a.Path} }
+
+func runDelete(ctx context.Context, c *call, a *deleteArgs) (any, error) {
+	done, err := c.e.Delete(ctx, c.Call, a.Path, engine.DeleteOptions{})
+	if err != nil {
+		return nil, err
+	}
+	t := done.Trashed[0]
+	return struct {
+		Deleted string `json:"deleted_path"`
+		Trash   string `json:"trash_path"`
+		Until   string `json:"recoverable_until"`
+	}{t.Path, trashPath(t), t.Expires.UTC().Format(time.RFC3339)}, nil
+}
+
+// inTrash begins a path in the trash. It is no path of the file system: where the content is, in
+// the store or moved aside as a whole, is nobody's to touch. Who may restore it is told by the
+// entry, so that a path that was made up opens nothing.
+const inTrash = "trash:"
+
+func trashPath(t checkpoint.Trashed) string {
+	return inTrash + string(t.ID) + "/" + path.Base(t.Path)
+}
+
+// trashID takes back trashPath. An id is taken as it is.
+func trashID(p string) checkpoint.TrashID {
+	p, whole := strings.CutPrefix(p, inTrash)
+	if whole {
+		p, _, _ = strings.Cut(p, "/")
+	}
+	return checkpoint.TrashID(p)
+}
+
+type restoreArgs struct {
+	Path string `json:"path"`
+}
+
+func runRestore(ctx context.Context, c *call, a *restoreArgs) (any, error) {
+	done, err := c.e.Untrash(ctx, c.Call, trashID(a.Path), false)
+	if err != nil {
+		return nil, err
+	}
+	t := done.Entry
+	size := t.Size
+	if t.Kind == checkpoint.Dir {
+		size = 0
+	}
+	return struct {
+		Restored string `json:"restored_path"`
+		Trash    string `json:"trash_path"`
+		Size     int64  `json:"size"`
+	}{t.Path, trashPath(t), size}, nil
+}

@@ -1,0 +1,131 @@
+package capability
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What filesystem.yaml says of the capabilities of the text is what the text says, no more and no
+// less, apart from what is marked as ours.
+func TestTheTextHolds(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("testdata/facts.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	offered, tables := []string{}, map[string]string{}
+	for part := range strings.SplitSeq(string(raw), "\n\n") {
+		for line := range strings.SplitSeq(part, "\n") {
+			if strings.HasPrefix(line, "offered ") {
+				offered = append(offered, line)
+			}
+		}
+		if rest, ok := strings.CutPrefix(part, "capability "); ok {
+			name, _, _ := strings.Cut(rest, " ")
+			tables[name] = strings.TrimSpace(part)
+		}
+	}
+	var got []string
+	for i := range known().Capabilities {
+		d := &known().Capabilities[i]
+		if !strings.HasPrefix(d.Name, "filesystem.") {
+			continue
+		}
+		if d.Extra {
+			t.Logf("%s is ours", d.Name)
+			continue
+		}
+		got = append(got, d.Name+" "+string(d.Tier))
+		want, ok := tables[d.Name]
+		delete(tables, d.Name)
+		if has := factsOf(d); ok && has != want {
+			t.Errorf("%s: the YAML has\n%s\nand the text\n%s", d.Name, differing(has, want), differing(want, has))
+		}
+		if !ok && !slices.ContainsFunc(offered, func(line string) bool { return strings.HasSuffix(line, " | "+d.Purpose) }) {
+			t.Errorf("%s: the text does not have %q", d.Name, d.Purpose)
+		}
+	}
+	for i, line := range offered {
+		if head, _, _ := strings.Cut(strings.TrimPrefix(line, "offered "), " |"); i >= len(got) || head != got[i] {
+			t.Errorf("the text offers %s; the YAML has %v", head, got)
+		}
+	}
+	if len(got) != len(offered) || len(tables) > 0 {
+		t.Errorf("the YAML has %d of %d, and not %v", len(got), len(offered), tables)
+	}
+}
+
+// factsOf is a definition as testdata/facts.txt has it.
+func factsOf(d *definition) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "capability %s %s %s\npurpose | %s\nwhen | %s\n", d.Name, d.Tier, d.Version, d.Purpose, d.When)
+	for _, p := range d.Inputs {
+		need, otherwise := "optional", "-"
+		if p.Required {
+			need = "required"
+		}
+		if p.Default != nil {
+			otherwise = fmt.Sprint(p.Default)
+		}
+		fmt.Fprintf(&b, "input %s %s %s %s | %s\n", p.Name, p.Type, need, otherwise, p.Description)
+	}
+	for _, p := range d.Outputs {
+		fmt.Fprintf(&b, "output %s %s | %s\n", p.Name, p.Type, p.Description)
+	}
+	for _, e := range d.Effects {
+		fmt.Fprintf(&b, "effect %s | %s\n", map[bool]string{true: "reversible", false: "irreversible"}[e.Reversible], e.Description)
+	}
+	for _, p := range d.Patterns {
+		fmt.Fprintf(&b, "pattern | %s | %s\n", p.Title, strings.Join(p.Steps, ""))
+	}
+	for _, e := range d.Errors {
+		fmt.Fprintf(&b, "error %s | %s\n", e.Type, e.Description)
+		for _, r := range e.Recovery {
+			fmt.Fprintf(&b, "recovery %s | %s\n", r.Action, r.Description)
+		}
+	}
+	fmt.Fprintf(&b, "tags | %s", strings.Join(d.Tags, " "))
+	return b.String()
+}
+
+// differing are the lines of a that b has not.
+func differing(a, b string) string {
+	there := strings.Split(b, "\n")
+	return strings.Join(slices.DeleteFunc(strings.Split(a, "\n"), func(l string) bool { return slices.Contains(there, l) }), "\n")
+}
+
+// A recovery names capabilities that there are, and inputs that they take.
+func TestRecoveriesCanBeCalled(t *testing.T) {
+	t.Parallel()
+	all := slices.Clone(known().Common)
+	for _, d := range known().Capabilities {
+		all = append(all, d.Errors...)
+	}
+	named := regexp.MustCompile(`\b(filesystem|agent|alerts|system)\.[a-z_]+`)
+	for _, f := range all {
+		for _, r := range f.Recovery {
+			for _, name := range named.FindAllString(r.Description, -1) {
+				if known().find(name) == nil && name != "system.disk_usage" { // the text's own
+					t.Errorf("%s of %s names %s", r.Action, f.Type, name)
+				}
+			}
+			if r.Capability == "" {
+				continue
+			}
+			d := known().find(r.Capability)
+			if d == nil {
+				t.Errorf("%s of %s names %s", r.Action, f.Type, r.Capability)
+				continue
+			}
+			for name := range r.Inputs {
+				if !slices.ContainsFunc(d.Inputs, func(p param) bool { return p.Name == name }) {
+					t.Errorf("%s of %s: %s takes no %s", r.Action, f.Type, d.Name, name)
+				}
+			}
+		}
+	}
+}
