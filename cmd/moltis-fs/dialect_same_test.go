@@ -1,0 +1,164 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"moltisfs/config"
+	"moltisfs/dialect"
+	"moltisfs/internal/engine"
+)
+
+// same is one operation under the names of each dialect that has it. R is the root.
+var same = []struct {
+	what string
+	by   map[string][2]string // dialect: tool and arguments
+}{
+	{"read a file", map[string][2]string{
+		"tools": {"Read", `{"file_path":"R/a"}`}, "capability": {"filesystem.read", `{"path":"R/a"}`},
+		"jettson": {"jettson_files_read", `{"path":"a"}`}}},
+	{"read nothing", map[string][2]string{
+		"tools": {"Read", `{"file_path":"R/none"}`}, "capability": {"filesystem.read", `{"path":"R/none"}`},
+		"jettson": {"jettson_files_read", `{"path":"none"}`}}},
+	{"read what is denied", map[string][2]string{
+		"tools": {"Read", `{"file_path":"R/secret/b"}`}, "capability": {"filesystem.read", `{"path":"R/secret/b"}`},
+		"jettson": {"jettson_files_read", `{"path":"secret/b"}`}}},
+	{"read a link that leads to what is denied", map[string][2]string{
+		"tools": {"Read", `{"file_path":"R/out"}`}, "capability": {"filesystem.read", `{"path":"R/out"}`}}},
+	{"write a new file", map[string][2]string{
+		"tools": {"Write", `{"file_path":"R/new","content":"x\n"}`}, "capability": {"filesystem.write", `{"path":"R/new","content":"x\n"}`},
+		"jettson": {"jettson_files_write", `{"path":"new","content":"x\n"}`}}},
+	{"write over a file", map[string][2]string{
+		"tools": {"Write", `{"file_path":"R/a","content":"x\n"}`}, "capability": {"filesystem.write", `{"path":"R/a","content":"x\n"}`},
+		"jettson": {"jettson_files_write", `{"path":"a","content":"x\n"}`}}},
+	{"write what is there", map[string][2]string{
+		"tools": {"Write", `{"file_path":"R/a","content":"one\n"}`}, "capability": {"filesystem.write", `{"path":"R/a","content":"one\n"}`},
+		"jettson": {"jettson_files_write", `{"path":"a","content":"one\n"}`}}},
+	{"write what is denied", map[string][2]string{
+		"tools": {"Write", `{"file_path":"R/secret/b","content":"x"}`}, "capability": {"filesystem.write", `{"path":"R/secret/b","content":"x"}`},
+		"jettson": {"jettson_files_write", `{"path":"secret/b","content":"x"}`}}},
+	{"write over a link", map[string][2]string{
+		"tools": {"Write", `{"file_path":"R/link","content":"x"}`}, "capability": {"filesystem.write", `{"path":"R/link","content":"x"}`},
+		"jettson": {"jettson_files_write", `{"path":"link","content":"x"}`}}},
+	{"write over a directory", map[string][2]string{
+		"tools": {"Write", `{"file_path":"R/dir","content":"x"}`}, "capability": {"filesystem.write", `{"path":"R/dir","content":"x"}`},
+		"jettson": {"jettson_files_write", `{"path":"dir","content":"x"}`}}},
+	{"write below a file", map[string][2]string{
+		"tools": {"Write", `{"file_path":"R/a/b","content":"x"}`}, "capability": {"filesystem.write", `{"path":"R/a/b","content":"x"}`}}},
+	{"delete a file", map[string][2]string{
+		"capability": {"filesystem.delete", `{"path":"R/a"}`}, "jettson": {"jettson_files_delete", `{"path":"a"}`}}},
+	{"delete nothing", map[string][2]string{
+		"capability": {"filesystem.delete", `{"path":"R/none"}`}, "jettson": {"jettson_files_delete", `{"path":"none"}`}}},
+	{"delete what is denied", map[string][2]string{
+		"capability": {"filesystem.delete", `{"path":"R/secret/b"}`}, "jettson": {"jettson_files_delete", `{"path":"secret/b"}`}}},
+	{"list a directory", map[string][2]string{
+		"capability": {"filesystem.list", `{"path":"R"}`}, "jettson": {"jettson_files_list", `{"path":"."}`}}},
+}
+
+// An operation leaves the same tree, the same checkpoint and the same outcome in the audit log,
+// whichever dialect it comes in by.
+func TestDialectsLeaveTheSame(t *testing.T) {
+	for _, op := range same {
+		left, by := "", ""
+		for _, name := range []string{"tools", "capability", "jettson"} {
+			call, ok := op.by[name]
+			if !ok {
+				continue
+			}
+			now := leftBy(t, name, call[0], call[1])
+			if left == "" {
+				left, by = now, name
+			} else if now != left {
+				t.Errorf("%s: %s leaves\n%s\nand %s\n%s", op.what, by, left, name, now)
+			}
+		}
+	}
+}
+
+var (
+	audited     = regexp.MustCompile(`"(?:phase|outcome|decision|rule)":"[^"]*"|"(?:before|after)":"[0-9a-f]*"`)
+	checkpoints = regexp.MustCompile(`"checkpoint":"[^"]*"`)
+)
+
+// leftBy makes a call in a tree of its own, and tells what is there afterwards: the tree with modes
+// and contents, and what the audit log says.
+func leftBy(t *testing.T, name, tool, args string) string {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for p, text := range map[string]string{"a": "one\n", "dir/c": "c", "secret/b": "b"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, p)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, p), []byte(text), 0o640); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for p, to := range map[string]string{"link": "a", "out": "secret/b"} {
+		if err := os.Symlink(to, filepath.Join(root, p)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg, data := config.Default(), filepath.Join(t.TempDir(), "data")
+	cfg.Tools.FS.WorkspaceRoot, cfg.Tools.FS.AllowPaths = root, []string{root + "/**"}
+	cfg.Tools.FS.DenyPaths, cfg.Tools.FS.RequireApproval = []string{root + "/secret/**"}, false
+	cfg.Tools.FS.CheckpointBeforeMutation = true
+	e, err := engine.Open(cfg, engine.Host{DataDir: data, Approver: yes{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	var d dialect.Dialect
+	for _, one := range dialects() {
+		if one.name == name {
+			if d, err = one.over(e, cfg); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	a, err := d.Call(t.Context(), dialect.Call{Session: "s", Tool: tool,
+		Args: json.RawMessage(strings.ReplaceAll(args, `"R`, `"`+root))})
+	if err != nil {
+		t.Fatalf("%s %s: %v", tool, args, err)
+	}
+	var out strings.Builder
+	fmt.Fprintln(&out, "refused:", a.Refused())
+	err = filepath.WalkDir(root, func(p string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		i, err := entry.Info()
+		if err != nil {
+			return err
+		}
+		content := ""
+		if i.Mode().IsRegular() {
+			b, err := os.ReadFile(p)
+			if err != nil {
+				return err
+			}
+			content = string(b)
+		}
+		fmt.Fprintf(&out, "%s %v %q\n", strings.TrimPrefix(p, root), i.Mode(), content)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := os.ReadFile(filepath.Join(data, "audit", "audit.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(record)) {
+		fmt.Fprintln(&out, audited.FindAllString(line, -1), "checkpoint:", checkpoints.MatchString(line))
+	}
+	return out.String()
+}
