@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"moltisfs/config"
+	"moltisfs/internal/dialect/capability"
 	"moltisfs/tools"
 )
 
@@ -68,11 +69,13 @@ func checkConfig(_ context.Context, in *invocation) error {
 	}
 	var warnings []*config.Problem
 	if err == nil {
-		err = tools.Check(cfg)
+		if err = tools.Check(cfg); err == nil {
+			_, err = capability.DefinitionsUnder(cfg.Tools)
+		}
 		locate(from, problemsOf(err))
 	}
 	if err == nil { // first what is wrong
-		warnings = locate(from, tools.Warnings(cfg))
+		warnings = locate(from, append(tools.Warnings(cfg), capability.Warnings(cfg.Tools.Capability)...))
 	}
 	var outcome error
 	if err != nil {

@@ -40,13 +40,12 @@ type Dialect struct {
 // configuration. What is looser there than in the text is taken, with a warning. The error is a
 // *config.Problem.
 func Over(e *engine.Engine, cfg config.Capability) (*Dialect, error) {
-	tiers, loosened, err := tiersOf(cfg)
+	tiers, _, err := tiersOf(cfg)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range loosened {
-		e.Logger().Warn("a capability has a looser tier than its text gives it", "capability", name,
-			"tier", string(tiers[name]), "text", string(known().find(name).Tier))
+	for _, w := range Warnings(cfg) {
+		e.Logger().Warn("a capability is freer than its text has it", "key", w.Key, "why", w.Why)
 	}
 	return &Dialect{e: e, offer: offer{tiers, e.Tools()}}, nil
 }

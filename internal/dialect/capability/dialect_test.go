@@ -26,7 +26,7 @@ func TestTiers(t *testing.T) {
 		h.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	})
 	r.write(t, "a", "one")
-	if !strings.Contains(log.String(), `looser tier than its text gives it" capability=filesystem.delete`) {
+	if !strings.Contains(log.String(), `why="filesystem.delete is approval_required in its text, which is stricter"`) {
 		t.Errorf("no warning in %s", &log)
 	}
 	for _, d := range r.Definitions() {

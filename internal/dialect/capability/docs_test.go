@@ -19,7 +19,7 @@ func TestDocs(t *testing.T) {
 		}
 	}
 	if is, err := os.ReadFile(name); err != nil || !bytes.Equal(is, page) {
-		t.Errorf("docs/capabilities.md is not what filesystem.yaml says; go test ./internal/dialect/capability -update: %v", err)
+		t.Errorf("docs/capabilities.md is not what filesystem.yaml says; -update writes it: %v", err)
 	}
 }
 

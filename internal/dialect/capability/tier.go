@@ -43,6 +43,19 @@ func stricter(a, b approval.Tier) approval.Tier {
 	return strictness[max(slices.Index(strictness, a), slices.Index(strictness, b))]
 }
 
+// Warnings are what is taken and may still not be meant: tiers that are looser than the text's.
+func Warnings(cfg config.Capability) (out []*config.Problem) {
+	tiers, loosened, err := tiersOf(cfg)
+	if err != nil {
+		return nil
+	}
+	for _, name := range loosened {
+		out = append(out, &config.Problem{Key: "tools.capability." + string(tiers[name]),
+			Why: name + " is " + string(known().find(name).Tier) + " in its text, which is stricter"})
+	}
+	return out
+}
+
 // tiersOf are the tiers that a configuration gives, by capability, and which are looser than
 // the text's. The error is a *config.Problem.
 func tiersOf(cfg config.Capability) (tiers map[string]tier, loosened []string, err error) {
