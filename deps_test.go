@@ -100,7 +100,7 @@ var plan = []room{
 		"net net/http net/netip runtime/debug", ""},
 	{4, "internal/serve/mcp", "approval dialect internal/ndjson", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
 
-	{5, "cmd/moltis-fs", "approval checkpoint checkpoint/moltis config dialect grep/ignore " +
+	{5, "cmd/moltis-fs", "approval approval/queue checkpoint checkpoint/moltis config dialect grep/ignore " +
 		"internal/datadir " +
 		"internal/dialect/capability " +
 		"internal/dialect/jettson " +
@@ -111,7 +111,7 @@ var plan = []room{
 		"internal/metrics " +
 		"internal/token " +
 		"readers tools",
-		"net os os/exec os/signal path/filepath runtime/debug syscall", "github.com/spf13/cobra github.com/spf13/pflag"},
+		"net os os/exec os/signal os/user path/filepath runtime/debug syscall", "github.com/spf13/cobra github.com/spf13/pflag"},
 
 	{outside, "tools/toolstest", "config tools", "flag net os path/filepath syscall testing", "github.com/rogpeppe/go-internal"},
 	{outside, "grep/ignore/peers", "", "os path/filepath", "github.com/boyter/gocodewalker github.com/sabhiram/go-gitignore"},

@@ -24,6 +24,30 @@ func (in *invocation) approver(instead ...string) tools.Approver {
 	return &terminal{instead: instead}
 }
 
+// approveOption is that of every command that carries out the calls of agents.
+func approveOption(unless string) option {
+	return opt("approve", "HOW", "who approves changes; "+unless+" unless told",
+		"elicitation", "terminal", "queue", "yes", "never")
+}
+
+// approveBy is who approves as --approve says. Who can ask by elicitation does not come here.
+func (in *invocation) approveBy(how string) (tools.Approver, error) {
+	switch how {
+	case "queue":
+		q, err := in.queue()
+		return q, err
+	case "yes":
+		return approveAll("--approve yes"), nil
+	case "never":
+		return approveNothing("have the operator start " + in.command.path +
+			" with another --approve, such as queue"), nil
+	case "terminal":
+		return &terminal{instead: []string{"have the operator start " + in.command.path +
+			" from a terminal", "with --approve queue or --approve yes"}}, nil
+	}
+	return nil, misuse("use terminal, queue, yes or never", "%s can't ask by %s", in.command.path, how)
+}
+
 // terminal asks on the controlling terminal, wherever standard input and output lead. It is opened
 // for the first question; calls that ask nothing need none. Without one, instead says what would
 // help.

@@ -21,8 +21,8 @@ func callCommand() *command {
 		name:  "call",
 		short: "make one call, or with --batch many",
 		long: `Calls TOOL with the arguments in JSON, {} unless told; "-" reads them from standard
-input. The payload is one line of JSON. Approvals are asked on the terminal; --yes answers them
-with yes.
+input. The payload is one line of JSON. Approvals are asked on the terminal, or with --approve
+queue answered from elsewhere, as by moltis-fs approvals; --yes answers them with yes.
 
 The exit status is 0 for a success, 1 for a refusal, 2 for an unknown tool and other misuse, 3 when
 the host is broken.
@@ -37,6 +37,7 @@ with the code bad_line, unknown_tool or host_error. The exit status is that of t
 		args: "TOOL [JSON | -]", min: 0, max: 2, values: names,
 		options: suiteOptions(
 			opt("yes", "", "approve every change of this run"),
+			approveOption("terminal"),
 			opt("batch", "", "read calls from standard input, one a line"),
 			opt("turn", "NAME", "the user's prompt that this call belongs to; it groups checkpoints"),
 			dialectOption(),
@@ -61,6 +62,8 @@ func runCall(ctx context.Context, in *invocation) error {
 		return misuse("the calls come from standard input", "--batch takes no %s", in.command.args)
 	case !batch && len(in.args) == 0:
 		return misuse(seeHelp(in.command), "call needs a tool")
+	case in.given("yes") && in.given("approve"):
+		return misuse(seeHelp(in.command), "--yes and --approve both say who approves")
 	}
 	args := []byte(in.arg(1))
 	switch in.arg(1) {
@@ -80,8 +83,15 @@ func runCall(ctx context.Context, in *invocation) error {
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
-	e, cfg, err := in.openEngine(in.approver("run it with --yes", "run it in a terminal",
-		"set require_approval = false in [tools.fs]"))
+	approver := in.approver("run it with --yes", "run it in a terminal",
+		"run it with --approve queue", "set require_approval = false in [tools.fs]")
+	if how := in.option("approve"); how != "" {
+		var err error
+		if approver, err = in.approveBy(how); err != nil {
+			return err
+		}
+	}
+	e, cfg, err := in.openEngine(approver)
 	if err != nil {
 		return err
 	}

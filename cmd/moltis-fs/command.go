@@ -54,9 +54,9 @@ func many(name, value, doc string) option {
 // commands is the table, in the order of help.
 func commands() []*command {
 	all := []*command{
-		mcpCommand(), callCommand(), serveCommand(), toolsCommand(), tokenCommand(),
-		checkpointCommand(), trashCommand(),
-		configCommand(), versionCommand(), manCommand(), workerCommand(),
+		mcpCommand(), callCommand(), serveCommand(), toolsCommand(), approvalsCommand(), tokenCommand(),
+		checkpointCommand(), trashCommand(), configCommand(), versionCommand(), manCommand(),
+		workerCommand(),
 	}
 	for _, c := range all {
 		c.path = c.name

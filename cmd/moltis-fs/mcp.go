@@ -21,8 +21,9 @@ func mcpCommand() *command {
 a line, until standard input ends. An MCP client, such as an editor or an agent, starts it.
 
 --approve says who approves changes while require_approval is true. "elicitation" has the client ask
-its user, with the diff; "terminal" asks on the controlling terminal; "yes" approves everything;
-"never" refuses everything at once.
+its user, with the diff; "terminal" asks on the controlling terminal; "queue" waits for an answer
+from elsewhere, as of moltis-fs approvals; "yes" approves everything; "never" refuses everything at
+once.
 
 Some clients (Claude Code, VS Code) show structuredContent to the model in place of the text and the
 images. With --structured auto, they get text and images only; all others get both.
@@ -30,9 +31,7 @@ images. With --structured auto, they get text and images only; all others get bo
 A client may name the session of a call, and the user's prompt that checkpoints are grouped by, in
 its _meta: "moltis-fs/session" and "moltis-fs/turn", both strings. Anything else there is refused.`,
 		options: suiteOptions(
-			opt("approve", "HOW", "who approves changes; elicitation unless told",
-				"elicitation", "terminal", "yes",
-				"never"),
+			approveOption("elicitation"),
 			opt("structured", "WHEN", "which clients get structuredContent; auto unless told",
 				"auto", "always", "never"),
 			dialectOption(),
@@ -54,17 +53,11 @@ func serveMCP(ctx context.Context, in *invocation) error {
 		Structured: mcp.Structured(in.option("structured")), Version: readBuild().Version,
 	}
 	var approver tools.Approver
-	switch in.option("approve") {
-	case "", "elicitation":
+	var err error
+	if how := in.option("approve"); how == "" || how == "elicitation" {
 		o.Elicit = true
-	case "terminal":
-		approver = &terminal{instead: []string{"have the operator start the server from a terminal",
-			"with --approve elicitation or --approve yes"}}
-	case "yes":
-		approver = approveAll("--approve yes")
-	case "never":
-		approver = approveNothing("have the operator start the server with --approve " +
-			"elicitation, terminal or yes")
+	} else if approver, err = in.approveBy(how); err != nil {
+		return err
 	}
 	e, cfg, err := in.openEngine(approver)
 	if err != nil {

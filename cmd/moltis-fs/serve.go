@@ -35,11 +35,12 @@ a socket in the data directory.
 It listens on loopback only. There is no TLS: for other machines put a proxy before it, whose name
 --allow-host gives.
 
---approve says who approves changes while require_approval is true. "terminal" asks on the
-controlling terminal; "yes" approves everything; "never" refuses everything at once.`,
+--approve says who approves changes while require_approval is true. "queue" waits for an answer from
+elsewhere, as of moltis-fs approvals; "terminal" asks on the controlling terminal; "yes" approves
+everything; "never" refuses everything at once.`,
 		options: slices.DeleteFunc(suiteOptions(
 			many("listen", "ADDRESS", "127.0.0.1:PORT, with 0 for any port, or unix:PATH"),
-			opt("approve", "HOW", "who approves changes; never unless told", "terminal", "yes", "never"),
+			approveOption("queue"),
 			many("allow-host", "NAME", "a name by which requests may call this server"),
 			many("allow-origin", "ORIGIN", "a web page that may send requests, as https://host:port"),
 			opt("beyond-loopback", "", "let other machines in, without TLS"),
@@ -59,8 +60,12 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	}
 	ctx, stop := untilSignal(ctx)
 	defer stop()
+	approver, err := in.approveBy(cmp.Or(in.option("approve"), "queue"))
+	if err != nil {
+		return err
+	}
 	calls := &metrics.Calls{}
-	e, cfg, err := in.openEngineAs(in.serveApprover(), func(_ *config.Config, o *tools.Options) {
+	e, cfg, err := in.openEngineAs(approver, func(_ *config.Config, o *tools.Options) {
 		o.Hooks.Observer = calls
 	})
 	if err != nil {
@@ -86,19 +91,6 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 		return err
 	}
 	return server.Serve(ctx, listeners...)
-}
-
-// serveApprover is who is asked about the changes of callers that are not here.
-func (in *invocation) serveApprover() tools.Approver {
-	switch in.option("approve") {
-	case "terminal":
-		return &terminal{instead: []string{"have the operator start the server from a terminal",
-			"with --approve yes"}}
-	case "yes":
-		return approveAll("--approve yes")
-	}
-	return approveNothing("have the operator start the server with --approve terminal or yes",
-		"set require_approval = false in [tools.fs]")
 }
 
 // listen opens what --listen names, and says where that is.

@@ -19,7 +19,7 @@ const diffLines = 1000
 func nobody() approval.Approver {
 	return approval.Nobody([]string{
 		"use an MCP client that supports elicitation",
-		"have the operator start the server with --approve terminal or --approve yes",
+		"have the operator start the server with --approve queue, terminal or yes",
 		"have the operator set require_approval = false in [tools.fs]",
 	})
 }

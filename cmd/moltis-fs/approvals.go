@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"moltisfs/approval"
+	"moltisfs/approval/queue"
+	"moltisfs/tools"
+)
+
+func approvalsCommand() *command {
+	options := func(more ...option) []option {
+		return append(more, opt("json", "", "answer in JSON"), opt("data-dir", "DIR",
+			"where the questions wait; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"))
+	}
+	reason := opt("reason", "TEXT", "in your words; whoever asked reads it")
+	return &command{
+		name: "approvals", payload: true,
+		short: "answer what waits for approval, from another terminal",
+		below: []*command{
+			{
+				name: "list", short: "list the changes that wait for an answer, oldest first",
+				long: `These are the questions of servers that run with --approve queue. A question
+waits for approval_timeout, and as long as its process lives.
+
+With --all it lists what became of the others too. That is kept for a week.`,
+				options:  options(opt("all", "", "those that are over too")),
+				examples: []string{"moltis-fs approvals list", "moltis-fs approvals list --all --json"},
+				run:      listApprovals,
+			},
+			{
+				name: "show", args: "ID", min: 1, max: 1, run: showApproval,
+				short:    "show one with its whole diff",
+				long:     "What can't be seen in a name or a text is shown as \\u{…}.",
+				options:  options(),
+				examples: []string{"moltis-fs approvals show 3fa9"},
+			},
+			{
+				name: "approve", args: "ID", min: 1, max: 1, run: answerApproval(approval.Approved),
+				short:    "let a change happen",
+				long:     answersLong,
+				options:  options(reason),
+				examples: []string{"moltis-fs approvals approve 3fa9"},
+			},
+			{
+				name: "deny", args: "ID", min: 1, max: 1, run: answerApproval(approval.Denied),
+				short:    "refuse a change",
+				long:     answersLong,
+				options:  options(reason),
+				examples: []string{`moltis-fs approvals deny 3fa9 --reason "put it into docs/"`},
+			},
+		},
+	}
+}
+
+const answersLong = `The beginning of an ID is enough, where no other begins so. The first answer
+counts. It is for this one change as it was shown: if a file moves on meanwhile, nothing happens.`
+
+// queue is where the questions of this data directory wait.
+func (in *invocation) queue() (*queue.Queue, error) {
+	dir, _, err := in.dataDir()
+	return queue.Open(filepath.Join(dir, "approvals")), err
+}
+
+func listApprovals(_ context.Context, in *invocation) error {
+	q, err := in.queue()
+	if err != nil {
+		return err
+	}
+	entries, err := q.List(in.given("all"))
+	if err != nil {
+		return approvalsError(in, err)
+	}
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for i := range entries {
+		e, question := &entries[i], &entries[i].Question
+		state := "waits, " + until(question.Expires)
+		if e.State != queue.Pending {
+			state = string(e.State)
+			if e.By != "" {
+				state += " by " + approval.Escape(e.By, false)
+			}
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t+%d −%d\t%s\n", e.ID, state, visible(question.Tool), question.Added,
+			question.Removed, pathsText(question.Paths))
+		question.Diff = "" // show has it
+	}
+	w.Flush()
+	return in.answer(struct {
+		Approvals []queue.Entry `json:"approvals"`
+	}{list(entries)}, "%s", b.String())
+}
+
+// until says how long a question still waits, by our clock; its asker has another.
+func until(t time.Time) string {
+	if t.IsZero() {
+		return "until its caller gives up"
+	}
+	return max(time.Until(t), 0).Round(time.Second).String() + " left"
+}
+
+func pathsText(paths []string) string {
+	switch len(paths) {
+	case 0:
+		return ""
+	case 1:
+		return visible(paths[0])
+	}
+	return fmt.Sprintf("%s and %d more", visible(paths[0]), len(paths)-1)
+}
+
+func showApproval(_ context.Context, in *invocation) error {
+	q, err := in.queue()
+	if err != nil {
+		return err
+	}
+	e, err := q.Find(in.arg(0))
+	if err != nil {
+		return approvalsError(in, err)
+	}
+	card := approval.Card(e.Question, math.MaxInt)
+	status := "it " + e.Fate()
+	if e.State == queue.Pending {
+		status += ", " + until(e.Question.Expires)
+	}
+	if e.Reason != "" {
+		status += ": " + approval.Escape(e.Reason, false)
+	}
+	return in.answer(struct {
+		Approval queue.Entry `json:"approval"`
+		Card     string      `json:"card"`
+	}{e, card}, "%s%s: %s\n", card, e.ID, status)
+}
+
+func answerApproval(d approval.Decision) func(context.Context, *invocation) error {
+	return func(_ context.Context, in *invocation) error {
+		q, err := in.queue()
+		if err != nil {
+			return err
+		}
+		e, err := q.Find(in.arg(0))
+		if err == nil {
+			e, err = q.Answer(e.ID, d, queue.By{Name: operator()}, in.option("reason"))
+		}
+		if err != nil {
+			return approvalsError(in, err)
+		}
+		e.Question.Diff = ""
+		return in.answer(struct {
+			Approval queue.Entry `json:"approval"`
+		}{e}, "%s %s of %s\n", e.State, visible(e.Question.Tool), pathsText(e.Question.Paths))
+	}
+}
+
+// operator is who is at the command line.
+func operator() string {
+	u, err := user.Current()
+	if err != nil {
+		return "the command line"
+	}
+	return fmt.Sprintf("%s (%s) at the command line", u.Username, u.Uid)
+}
+
+// approvalsError says what came instead of a question.
+func approvalsError(in *invocation, err error) error {
+	if over, ok := errors.AsType[*queue.OverError](err); ok {
+		hint := ""
+		if over.Entry.State != queue.Approved {
+			hint = "nothing was changed by it; whoever asked may ask again"
+		}
+		return &exitError{exitRefused, "too late: " + over.Error(), hint, tools.KindConflict}
+	}
+	if many, ok := errors.AsType[*queue.AmbiguousError](err); ok {
+		return misuse("give more of it: "+strings.Join(many.IDs[:min(len(many.IDs), 5)], ", "), "%v", many)
+	}
+	if errors.Is(err, queue.ErrNotFound) {
+		return &exitError{exitRefused, "there is no question " + visible(in.arg(0)),
+			program + " approvals list shows those that wait; --data-dir names another place",
+			tools.KindNotFound}
+	}
+	return fmt.Errorf("looking into the queue: %w", err)
+}
