@@ -55,7 +55,7 @@ With --all it lists what became of the others too. That is kept for a week.`,
 				short:    "refuse a change",
 				long:     answersLong,
 				options:  options(reason),
-				examples: []string{`moltis-fs approvals deny 3fa9 --reason "put it into docs/"`},
+				examples: []string{"moltis-fs approvals deny 3fa9 --reason 'put it into docs/'"},
 			},
 		},
 	}
