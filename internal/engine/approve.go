@@ -129,6 +129,10 @@ func warnings(s *Step) (out []string) {
 		out = append(out, fmt.Sprintf("%s has %d bytes, and is appended to in place: "+
 			"the line numbers are not its own", t.True, b.Info.Size))
 	}
+	if f := t.After.From; f != nil {
+		out = append(out, fmt.Sprintf("%s gets %d bytes from %s, which are not shown", t.True, f.size,
+			edit.ShownPath(f.path)))
+	}
 	if t.After.Kind == guardfs.KindSymlink {
 		out = append(out, t.True+" becomes a symbolic link to "+t.After.Target)
 	}
@@ -198,7 +202,7 @@ func (e *Engine) lastSeen(t *Target) []byte {
 
 // Hunks is the change of a target as a patch, of its text in UTF-8.
 func Hunks(t *Target) []diff.Hunk {
-	if t.After.Hunks == nil {
+	if t.After.Hunks == nil && t.After.From == nil {
 		t.After.Hunks = diff.Patch(text(t.Before.Content), text(t.After.Content))
 	}
 	return t.After.Hunks

@@ -178,8 +178,8 @@ func (e *Engine) allowed(place *guardfs.Place, name string) error {
 // notBackedUp says that the change would replace content that the store can't or must not hold.
 func (e *Engine) notBackedUp(t *Target) bool {
 	b := t.Before
-	if !b.Exists || b.Info.Kind != guardfs.KindFile || e.storable(t.True, int64(len(b.Content))) {
+	if !b.Exists || b.Info.Kind != guardfs.KindFile || e.storable(t.True, b.Info.Size) {
 		return false
 	}
-	return t.After.Kind != guardfs.KindFile || !bytes.Equal(t.After.Content, b.Content)
+	return t.After.Kind != guardfs.KindFile || t.After.From != nil || !bytes.Equal(t.After.Content, b.Content)
 }

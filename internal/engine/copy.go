@@ -21,10 +21,10 @@ type CopyArgs struct {
 	DryRun    bool
 }
 
-// The bounds of one copy: its contents are in memory, as those of every plan.
+// The bounds of one copy.
 const (
-	maxCopied     = 10_000 // files, links and directories
-	maxCopiedSize = maxLoad
+	maxCopied     = 10_000  // files, links and directories
+	maxCopiedSize = maxLoad // of contents in memory; what goes beyond is copied file by file
 )
 
 // Copy makes a file or a tree at To that is as the one at From: contents, links as links, and the
@@ -53,7 +53,7 @@ func (e *Engine) Copy(ctx context.Context, c *Call, a CopyArgs) (*Done, error) {
 			return nil, err
 		}
 		i := copied{to: a.To, mode: f.Info().Mode}
-		if i.content, err = b.read(from.True, f); err != nil {
+		if err = b.read(from.True, f, &i); err != nil {
 			return nil, err
 		}
 		if err := b.put(i); err != nil {
@@ -79,6 +79,7 @@ type copied struct {
 	to      string
 	mode    fs.FileMode
 	content []byte
+	from    *From  // in the place of content
 	link    string // text of a link; "" for a file
 }
 
@@ -172,7 +173,7 @@ func (b *copying) collect(ctx context.Context, dir *guardfs.Dir, to string) erro
 			var f *guardfs.File
 			if f, err = dir.OpenFile(n.Name); err == nil {
 				i.mode = f.Info().Mode
-				i.content, err = b.read(joined(dir.True(), n.Name), f)
+				err = b.read(joined(dir.True(), n.Name), f, &i)
 			}
 		}
 		if err != nil {
@@ -183,17 +184,27 @@ func (b *copying) collect(ctx context.Context, dir *guardfs.Dir, to string) erro
 	return nil
 }
 
-// read reads all of f, and closes it, or what a client holds of it.
-func (b *copying) read(name string, f *guardfs.File) ([]byte, error) {
+// read reads all of f, and closes it, or what a client holds of it. What is too large for the
+// store, or for memory, is only noted: it is copied when the plan is carried out.
+func (b *copying) read(name string, f *guardfs.File, i *copied) error {
 	defer f.Close() //nolint:errcheck // nothing was written through it
 	content, held, err := b.d.held(name)
-	if err == nil && !held {
+	if err != nil {
+		return err
+	}
+	if size := f.Info().Size; !held && (size > b.d.e.cfg.Checkpoint.MaxFileBytes ||
+		b.size+size > maxCopiedSize) {
+		i.from = &From{path: name, info: f.Info(), size: size}
+		return nil
+	}
+	if !held {
 		content, err = io.ReadAll(io.NewSectionReader(f, 0, maxCopiedSize-b.size+1))
 	}
 	if b.size += int64(len(content)); err == nil && b.size > maxCopiedSize {
 		err = &edit.TooLargeError{Size: max(b.size, f.Info().Size), Max: maxCopiedSize}
 	}
-	return content, err
+	i.content = content
+	return err
 }
 
 // put plans one file or link.
@@ -214,7 +225,11 @@ func (b *copying) put(i copied) error {
 		t.After = After{Kind: guardfs.KindSymlink, Target: i.link}
 		return nil
 	}
-	t.After = After{Kind: guardfs.KindFile, Content: i.content}
+	if i.from != nil && i.from.path == t.True {
+		t.leaveAsIs()
+		return nil
+	}
+	t.After = After{Kind: guardfs.KindFile, Content: i.content, From: i.from}
 	if !t.Before.Exists {
 		t.After.Meta, err = b.fresh(t, i.mode.Perm())
 	}

@@ -48,8 +48,10 @@ var deeds = func() map[string]deed {
 	for name, run := range parkings {
 		all[name] = deed{change: small, run: run}
 	}
-	for name, run := range appendings {
-		all[name] = deed{change: tight, run: run}
+	for _, tests := range []map[string]func(*engine.Engine, string) error{appendings, copyings} {
+		for name, run := range tests {
+			all[name] = deed{change: tight, run: run}
+		}
 	}
 	for name, m := range makings {
 		all[name] = deed{change: small, run: m.run}

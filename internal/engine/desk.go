@@ -106,7 +106,8 @@ func (d *Desk) forget() {
 // directories that have to be made for them, and puts all of it in order.
 func (d *Desk) plan(p Plan) (*Plan, error) {
 	for _, t := range d.files {
-		if t.After.Kind == guardfs.KindFile && t.After.Hash == "" && !t.After.Tail {
+		if t.After.Kind == guardfs.KindFile && t.After.Hash == "" &&
+			!t.After.Tail && t.After.From == nil {
 			t.After.Hash = HashOf(t.After.Content)
 		}
 		if t.Unchanged() {
@@ -198,7 +199,7 @@ func (d *Desk) make(ctx context.Context, make Maker) (*Plan, error) {
 	if len(d.files) > 0 {
 		t := d.files[0]
 		d.c.Trace.Before, d.c.Trace.After, d.c.Trace.Bytes = t.Before.Hash, t.After.Hash,
-			int64(len(t.After.Content))
+			t.After.size()
 	}
 	if err := p.check(); err != nil {
 		return nil, err

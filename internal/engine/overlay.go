@@ -187,7 +187,7 @@ func (d *Desk) unmixed(ctx context.Context, p *Plan) error {
 		s := &p.Steps[i]
 		if t := s.file; t != nil {
 			if t.Unsaved() && (len(p.Steps) > 1 || s.Action != Put || s.Exact ||
-				!utf8.Valid(t.After.Content)) {
+				t.After.From != nil || !utf8.Valid(t.After.Content)) {
 				return Refuse(UnsavedText, t.True, nil)
 			}
 			continue

@@ -113,6 +113,9 @@ func (s *Step) sum() []byte {
 	if s.file != nil && s.file.Unsaved() {
 		field(h, roleBuffer)
 	}
+	if s.file != nil && s.file.After.From != nil {
+		field(h, s.file.After.From.String())
+	}
 	for _, name := range slices.Sorted(maps.Keys(a.Xattrs)) {
 		field(h, name)
 		field(h, string(a.Xattrs[name]))

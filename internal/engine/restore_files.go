@@ -131,6 +131,9 @@ func (r *restore) trashUnsavable(ctx context.Context, item *checkpoint.Item) (bo
 		return false, err
 	}
 	now, err := r.e.stateOf(item.Path)
+	if err == nil && now.Kind == checkpoint.File && now.Hash == "" && item.Head.Hash != "" {
+		now, err = r.e.sumOf(item.Path)
+	}
 	if err != nil {
 		return false, err
 	}

@@ -303,7 +303,7 @@ func (p *rollback) rollBackStep(ctx context.Context, i int) error {
 		in.ID = at.hold.Object().Info.ID
 	}
 	if at.is != "" && s.action == Put {
-		now, err := at.place.Load(maxLoad)
+		now, err := at.place.Sum()
 		if err != nil {
 			return err
 		}
@@ -385,7 +385,7 @@ func (t *stepRecord) unchanged(hold *guardfs.Place) bool {
 	if t.was == "" || hold.Object().Info.Kind != guardfs.KindFile {
 		return true
 	}
-	now, err := hold.Load(maxLoad)
+	now, err := hold.Sum()
 	return err == nil && now.Hash == t.was
 }
 

@@ -90,6 +90,9 @@ func (s *apply) save(ctx context.Context) error {
 			return err
 		}
 	}
+	if t := s.done.Targets; len(t) > 0 { // of what was not in memory it is known now
+		c.Trace.After = t[0].After.Hash
+	}
 	op := s.p.Op
 	op.Tool, op.Principal, op.Session, op.Turn, op.Time = c.Tool, c.Principal, c.Session, c.Turn,
 		e.now()
@@ -159,7 +162,8 @@ const (
 func (e *Engine) newNotBackedUp(ts targets) string {
 	for _, t := range ts.changing() {
 		switch {
-		case t.After.Kind != guardfs.KindFile || e.storable(t.True, int64(len(t.After.Content))):
+		case t.After.Kind != guardfs.KindFile ||
+			t.After.From == nil && e.storable(t.True, t.After.size()):
 		case e.excluded(t.True):
 			return SkippedNewExcluded
 		default:
@@ -224,9 +228,9 @@ func change(t *Target) checkpoint.Change {
 	case guardfs.KindFile:
 		meta := t.metaAfter()
 		ch.After = checkpoint.State{Kind: checkpoint.File, Mode: meta.Mode, UID: meta.UID, GID: meta.GID,
-			Xattrs: meta.Xattrs, Size: int64(len(t.After.Content)), Hash: t.After.Hash}
+			Xattrs: meta.Xattrs, Size: t.After.size(), Hash: t.After.Hash}
 		ch.AfterContent = t.After.Content
-		if ch.AfterContent == nil {
+		if ch.AfterContent == nil && t.After.From == nil {
 			ch.AfterContent = []byte{}
 		}
 	case guardfs.KindSymlink:

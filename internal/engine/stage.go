@@ -80,11 +80,21 @@ func (s *apply) stage(ctx context.Context, i int) error {
 	what.Private = st.Action == Put && s.closed(path.Dir(st.Path))
 	what.Open = s.p.single()
 	var err error
+	if st.file != nil && st.file.After.From != nil {
+		if what.Source, err = s.e.source(st.file.After.From); err != nil {
+			return err
+		}
+		defer what.Source.Close() //nolint:errcheck // nothing was written through it
+		what.Size = st.file.After.From.size
+	}
 	if m.hold, m.made, err = at.Hold(ctx, s.tag, s.number(i), what); err != nil {
 		return fmt.Errorf("writing beside %s: %w", st.Path, err)
 	}
 	tr.dir, tr.after = at.ParentTrue(), lasting(m.made.Info)
 	if t := st.file; t != nil {
+		if what.Source != nil {
+			t.After.Hash, tr.hash = m.made.Hash, m.made.Hash
+		}
 		if t.fresh = m.made.Meta; t.place == nil {
 			t.above = m.hold
 		}

@@ -104,6 +104,7 @@ type After struct {
 	Hash    string // of Content; filled by the chain, but for a tail
 	// Tail: Content goes to the end of what is there, which is too large to be read.
 	Tail   bool
+	From   *From  // has the content of a file that is not held in memory; Hash is known when it is staged
 	Target string // of a symlink
 	// how Before became Content, from whoever knows it already; nil: compared when wanted
 	Hunks []diff.Hunk
@@ -117,6 +118,9 @@ type After struct {
 func (t *Target) Unchanged() bool {
 	if t.After.Tail {
 		return len(t.After.Content) == 0
+	}
+	if t.After.From != nil { // nobody has read it
+		return false
 	}
 	switch t.After.Kind {
 	case guardfs.KindAbsent:
@@ -235,6 +239,11 @@ func (e *Engine) rememberChange(c *Call, ts targets, moves []*Move) {
 			whole := t.rules.Read == ReadWhole || !t.Before.Exists ||
 				seen != nil && seen.Whole && !t.Known.Stale
 			sight := &Sight{Hash: t.After.Hash, Unit: "line", Lines: lines(t.After.Content), Whole: whole}
+			if t.After.From != nil {
+				sight.Unit, sight.Lines = "byte", -1
+				err = e.remember(c, o, sight)
+				break
+			}
 			// Cells and pages are not lines, and lines that moved may not be those that were seen.
 			if !whole && t.After.Shown != nil {
 				*sight = *t.After.Shown

@@ -126,6 +126,13 @@ func (k *kernel) appendTo(fd int, size int64, tail []byte, a *Appended) error {
 // Hash. before is what Load or Peek gave the caller, or nil, and the answer where nothing about it
 // has changed.
 func (p *Place) Peek(before *Before, most int64) (*Before, error) {
+	return p.peek(before, most, false)
+}
+
+// Sum is Load of a file of any size, without Content: it is read only for its hash.
+func (p *Place) Sum() (*Before, error) { return p.peek(nil, -1, true) }
+
+func (p *Place) peek(before *Before, most int64, hashed bool) (*Before, error) {
 	dir, err := p.fd.use()
 	if err != nil {
 		return nil, p.failed("open", err)
@@ -161,6 +168,10 @@ func (p *Place) Peek(before *Before, most int64) (*Before, error) {
 		return nil, p.failed("read attributes of", err)
 	}
 	b := newBefore(st.info, nil, xattrs)
-	b.Hash = ""
+	if b.Hash = ""; hashed {
+		if b.Hash, err = k.hash(n); err != nil {
+			return nil, p.failed("read", err)
+		}
+	}
 	return b, nil
 }

@@ -3,6 +3,8 @@
 package guardfs
 
 import (
+	"context"
+	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -56,4 +58,56 @@ func (f *File) Cloner() func(dst *os.File) error {
 
 func (k *kernel) clone(fd int, dst *os.File) error {
 	return k.do("clone", func() error { return unix.IoctlFileClone(int(dst.Fd()), fd) })
+}
+
+// copyFrom fills the staged file with the beginning of another one: by a clone where the file
+// system can do that, which is read once for its hash, and else piece by piece.
+func (s *staged) copyFrom(ctx context.Context, what *NewObject, made *Made) error {
+	k, fd := s.place.fs.kernel, s.fd.fd
+	from, err := what.Source.fd.use()
+	if err != nil {
+		return err
+	}
+	defer what.Source.fd.done() //nolint:errcheck // Close reports it
+	err = k.do("clone", func() error { return unix.IoctlFileClone(fd, from) })
+	if err == nil {
+		err = k.do("truncate", func() error { return unix.Ftruncate(fd, what.Size) })
+		if err == nil {
+			made.Hash, err = stream(ctx, descriptorAt{k, fd}, what.Size,
+				func([]byte) error { return nil })
+		}
+	} else if err = k.room(fd, 0, what.Size); err == nil {
+		made.Hash, err = stream(ctx, what.Source, what.Size, func(p []byte) error {
+			return k.writeFull(fd, p)
+		})
+	}
+	if err == nil {
+		err = what.copied()
+	}
+	if err == io.EOF {
+		err = &ConflictError{Path: what.Source.path(), Why: ContentChanged}
+	}
+	return err
+}
+
+// descriptorAt reads a file of ours.
+type descriptorAt struct {
+	k  *kernel
+	fd int
+}
+
+func (d descriptorAt) ReadAt(p []byte, off int64) (int, error) { return d.k.preadFull(d.fd, p, off) }
+
+func (k *kernel) writeFull(fd int, p []byte) error {
+	for len(p) > 0 {
+		n, err := k.write(fd, p)
+		if err == nil && n == 0 {
+			err = unix.EIO
+		}
+		if err != nil {
+			return err
+		}
+		p = p[n:]
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ package guardfs
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"runtime"
@@ -13,8 +14,9 @@ import (
 
 // stage writes a new file under a temporary name in the place's directory, with the metadata that it
 // will have when published. On an error nothing stays behind.
-func (p *Place) stage(ctx context.Context, what *NewObject, meta *Metadata) (temp string,
-	dropped []string, err error) {
+func (p *Place) stage(ctx context.Context, what *NewObject, meta *Metadata, made *Made) (
+	temp string, dropped []string, err error,
+) {
 	mode := fs.FileMode(0o666)
 	if meta != nil {
 		mode = 0o600 // nobody looks in before the right mode is set
@@ -32,6 +34,18 @@ func (p *Place) stage(ctx context.Context, what *NewObject, meta *Metadata) (tem
 			var n int
 			n, err = file.Write(content[:min(len(content), chunk)])
 			content = content[n:]
+		}
+	}
+	if what.Source != nil && err == nil {
+		made.Hash, err = stream(ctx, what.Source, what.Size, func(p []byte) error {
+			_, err := file.Write(p)
+			return err
+		})
+		if err == nil {
+			err = what.copied()
+		}
+		if err == io.EOF {
+			err = &ConflictError{Path: what.Source.path(), Why: ContentChanged}
 		}
 	}
 	if err == nil && meta != nil {

@@ -141,6 +141,8 @@ func (f *File) Close() (err error) {
 	return err
 }
 
+func (f *File) path() string { return f.name }
+
 func (f *File) failed(op string, err error) error {
 	return &PathError{Op: op, Path: f.name, Err: cause(err)}
 }

@@ -76,7 +76,7 @@ func (p *Place) make(ctx context.Context, what *NewObject, made *Made) error {
 	case KindAbsent:
 		return nil
 	case KindFile:
-		temp, dropped, err := p.stage(ctx, what, meta)
+		temp, dropped, err := p.stage(ctx, what, meta, made)
 		if err == nil {
 			made.Dropped = dropped
 			if _, err = renameNew(p.root, temp, p.base); err != nil {

@@ -119,6 +119,11 @@ func (s *staged) fill(ctx context.Context, what *NewObject, meta *Metadata,
 	fd := s.fd.fd
 	const chunk = 4 << 20 // between two looks at ctx
 	content := what.Content
+	if what.Source != nil {
+		if err := s.copyFrom(ctx, what, made); err != nil {
+			return err
+		}
+	}
 	for len(content) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err

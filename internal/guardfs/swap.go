@@ -39,6 +39,10 @@ func (e Expect) content() *Before {
 type NewObject struct {
 	Kind    Kind
 	Content []byte // of a file; of a link: its target
+	// Source has the content of a file in place of Content: its first Size bytes. It has to stay as
+	// it was when it was opened.
+	Source *File
+	Size   int64
 	// Like has it carry the metadata of that object, less what Made.Dropped will say. Without Like and
 	// Meta a new file has mode 0666 less the umask, or the directory's default ACL.
 	Like *Before
@@ -60,6 +64,7 @@ type Made struct {
 	Info    Info
 	Meta    Metadata // of a new thing that nothing was carried over to: what the system gave it
 	Dropped []string // as in Published
+	Hash    string   // of what came from NewObject.Source
 }
 
 // Expect is what was made, to be found again.
