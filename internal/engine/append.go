@@ -67,7 +67,7 @@ func (t *Target) large() bool {
 // what the session has to have read. Our own appends are known by size and times.
 func (d *Desk) hash(t *Target) (err error) {
 	want := t.rules.Hash != ""
-	if d.e.cfg.MustReadBeforeWrite && d.e.ledger != nil && t.large() {
+	if t.rules.Read != ReadNone && d.e.cfg.MustReadBeforeWrite && d.e.ledger != nil && t.large() {
 		s, ok, err := d.e.ledger.Look(d.c.key(), t.Before.Info.ID.String(), t.True)
 		if err != nil {
 			return &hostError{"looking up what was read", err}

@@ -30,6 +30,14 @@ var appendings = map[string]func(e *engine.Engine, ws string) error{
 		_, err := e.Append(ctx, maker(), ws+"/large", []byte(mine), engine.Rules{})
 		return err
 	},
+	"cut the tail": func(e *engine.Engine, _ string) error {
+		_, err := e.Undo(ctx, maker(), engine.RestoreOptions{})
+		return err
+	},
+	"append again": func(e *engine.Engine, _ string) error {
+		_, err := e.Redo(ctx, maker(), engine.RestoreOptions{})
+		return err
+	},
 }
 
 // Whatever goes wrong with the N-th system call of an append in place: the tail is there, or not, and
@@ -190,7 +198,7 @@ func TestKilledAppending(t *testing.T) {
 					must(t, appendings["append"](x.Engine, x.ws))
 				}
 				if step == "append again" {
-					must(t, appendings["take back"](x.Engine, x.ws))
+					must(t, appendings["cut the tail"](x.Engine, x.ws))
 				}
 			}
 			kills(t, step, x, lay, func(n int64, _ bool, _ string) string {

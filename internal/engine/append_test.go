@@ -129,3 +129,84 @@ func TestAppendBreaksLink(t *testing.T) {
 	x.reads("large", large+"mine\n")
 	x.reads("other", large)
 }
+
+// What was appended is taken back, and appended again, as long as the file ends with it.
+func TestAppendIsUndone(t *testing.T) {
+	t.Parallel()
+	type step func(context.Context, *engine.Call, engine.RestoreOptions) (*engine.Restored, error)
+	x := grow(t, tight)
+	path := x.write("large", large)
+	must(t, os.Chmod(path, 0o604))
+	c := x.call("s")
+	c.Turn = "t"
+	x.BeginTurn(ctx, c)
+	for _, text := range []string{"one\n", "two\n"} {
+		_, err := x.Append(ctx, c, path, []byte(text), engine.Rules{})
+		must(t, err)
+	}
+	rewind := func(ctx context.Context, c *engine.Call, o engine.RestoreOptions) (*engine.Restored, error) {
+		return x.Restore(ctx, c, checkpoint.Restore{Turn: "t"}, o)
+	}
+	all := large + "one\ntwo\n"
+	for i, s := range []struct {
+		run  step
+		want string
+	}{
+		{x.Undo, large + "one\n"}, {x.Undo, large}, {x.Redo, large + "one\n"}, {x.Redo, all}, {x.Undo, large + "one\n"},
+		{x.Redo, all}, {rewind, large}, {x.Undo, all}, {rewind, large}, {rewind, large},
+	} {
+		if _, err := s.run(ctx, x.call("s"), engine.RestoreOptions{DryRun: true}); err != nil {
+			t.Fatalf("step %d, dry: %v", i, err)
+		}
+		if _, err := s.run(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+		x.reads("large", s.want)
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o604 {
+			t.Errorf("step %d: %v %v", i, info.Mode(), err)
+		}
+	}
+}
+
+// What others did to the file stands in the way, and stays, whatever is to become of conflicts.
+func TestAppendIsNotUndoneOverOthers(t *testing.T) {
+	t.Parallel()
+	for name, now := range map[string]string{
+		"appended":       large + "one\ntheirs\n",
+		"in between":     large + "theirs\none\n",
+		"another tail":   large + "ONE\n",
+		"cut off":        large[:100],
+		"cut, but large": large + "o",
+		"gone":           "-",
+	} {
+		x := grow(t, tight)
+		path := x.write("large", large)
+		must(t, x.append("one\n"))
+		if must(t, os.Remove(path)); now != "-" {
+			x.write("large", now)
+		}
+		for _, how := range []string{"", engine.OnConflictMerge, engine.OnConflictForce, engine.OnConflictSkip} {
+			done, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{OnConflict: how})
+			want := engine.Conflicts
+			if how == engine.OnConflictForce {
+				want = engine.WouldLose
+			}
+			if how == engine.OnConflictSkip && (err != nil || len(done.Skipped) != 1) || how != engine.OnConflictSkip && !errors.Is(err, want) {
+				t.Errorf("%s, %q: %+v %v", name, how, done, err)
+			}
+			if now != "-" {
+				x.reads("large", now)
+			}
+		}
+	}
+	// In the middle of it, others' changes stay, and what was appended goes.
+	x := grow(t, tight)
+	x.write("large", large)
+	must(t, x.append("one\n"))
+	theirs := "A" + large[1:]
+	x.write("large", theirs+"one\n")
+	if _, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{}); err != nil {
+		t.Error(err)
+	}
+	x.reads("large", theirs)
+}

@@ -106,6 +106,9 @@ func (d *Desk) forget() {
 // directories that have to be made for them, and puts all of it in order.
 func (d *Desk) plan(p Plan) (*Plan, error) {
 	for _, t := range d.files {
+		if t.large() && !t.After.Tail && t.After.cut == nil { // its content is not known
+			return nil, &PlanError{t.True, "it was not read", Put}
+		}
 		if t.After.Kind == guardfs.KindFile && t.After.Hash == "" &&
 			!t.After.Tail && t.After.From == nil {
 			t.After.Hash = HashOf(t.After.Content)

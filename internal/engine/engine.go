@@ -12,6 +12,9 @@
 // across goroutines, sessions and processes. If policy, audit, approval,
 // checkpoint or ledger cannot answer, the call is refused.
 //
+// One change is made in place: an append to a file that the store can't hold. Nothing that is there
+// is touched by it, and others may append at the same time.
+//
 // Not guaranteed: between the last look and the exchange a foreign program
 // may still write; its bytes are found in what the exchange displaced, put
 // back, and the call ends as a conflict. A foreign program that has the old

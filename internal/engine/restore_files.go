@@ -34,6 +34,9 @@ func (r *restore) next(ctx context.Context) error {
 // decide says what one target becomes, and notes conflicts. why: it is left alone.
 func (r *restore) decide(ctx context.Context, t *Target) (why Why, err error) {
 	item, skip := r.items[t.Path], r.o.OnConflict == OnConflictSkip
+	if item.Role == checkpoint.RoleAppended {
+		return r.decideTail(ctx, t, item)
+	}
 	now := rewind.Now{State: state(t.Before), Content: t.Before.Content}
 	if t.place != nil {
 		now.Can = func(s checkpoint.State) checkpoint.State {
@@ -155,6 +158,10 @@ func (t *Target) leaveAsIs() {
 	b := t.Before
 	if !b.Exists {
 		t.After = After{Kind: guardfs.KindAbsent}
+		return
+	}
+	if t.large() {
+		t.After = After{Kind: guardfs.KindFile, Tail: true} // of nothing
 		return
 	}
 	t.After = After{Kind: b.Info.Kind, Content: b.Content, Hash: b.Hash}

@@ -146,7 +146,11 @@ func (r *restore) load(ctx context.Context, swaps bool) error {
 			r.skip(name, FileOnTheWay)
 			continue
 		}
-		t, err := r.d.Load(name, Rules{Parents: true, Link: r.links[name]})
+		rules := Rules{Parents: true, Link: r.links[name]}
+		if r.items[name].Role == checkpoint.RoleAppended {
+			rules.above = r.e.appendAbove(0)
+		}
+		t, err := r.d.Load(name, rules)
 		if err == nil && t.True != name { // another place than the one that was recorded
 			err = &guardfs.SymlinkError{Path: name, Target: t.True}
 		}
@@ -201,7 +205,13 @@ func (r *restore) steps(ctx context.Context, p Plan) (*Plan, error) {
 		return nil, err
 	}
 	p.Steps, p.Left = append(p.Steps, made...), r.out.Skipped
-	return r.d.plan(p)
+	plan, err := r.d.plan(p)
+	if err == nil && len(plan.Steps) > 1 { // what is appended can't be taken back with the others
+		if again := plan.of(Append); again != nil {
+			return nil, Refuse(NotStored, again[0], Unstored.Of(checkpoint.SkipAppended))
+		}
+	}
+	return plan, err
 }
 
 // mkdirs are the steps that make directories, as they were: those that are to be there, and what is

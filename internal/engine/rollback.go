@@ -23,10 +23,11 @@ import (
 type stepRecord struct {
 	action        Action
 	path          string
-	dir           string // of the hold; of a rename its other name; "" where there is none
-	before, after string // guardfs.Identity.Lasting
-	hash          string // of the file that is put
-	was           string // the hash of the file that was there; "" where nobody knows it
+	dir           string               // of the hold; of a rename its other name; "" where there is none
+	before, after string               // guardfs.Identity.Lasting
+	hash          string               // of the file that is put
+	was           string               // the hash of the file that was there; "" where nobody knows it
+	tail          *checkpoint.Recorded // of a file that is cut: its sizes, where nobody knows a hash
 }
 
 // A rollback is the steps of one operation, as its row has them. Whoever makes them, takes them
@@ -75,6 +76,13 @@ func (p *rollback) decode(b []byte, op *checkpoint.Checkpoint) error {
 		hashes[c.Path], stored[c.Path], was[c.Path] = c.After.Hash, c.Stored, c.Before.Hash
 	}
 	p.stored = func(path string) bool { return stored[path] }
+	tails := map[string]*checkpoint.Recorded{}
+	for i := range op.Changes {
+		if c := &op.Changes[i]; c.Role == checkpoint.RoleAppended {
+			tails[c.Path] = c
+			stored[c.Path] = true // what goes of it is
+		}
+	}
 	bad := false
 	next := func() string {
 		n, size := binary.Uvarint(b)
@@ -92,7 +100,7 @@ func (p *rollback) decode(b []byte, op *checkpoint.Checkpoint) error {
 			s.dir = path.Dir(s.path)
 		}
 		if s.was = was[s.path]; s.action == Put {
-			s.hash = hashes[s.path]
+			s.hash, s.tail = hashes[s.path], tails[s.path]
 		}
 		bad = bad || s.action != Rename && !strings.HasPrefix(s.path, s.dir)
 		p.steps = append(p.steps, s)
@@ -307,7 +315,7 @@ func (p *rollback) rollBackStep(ctx context.Context, i int) error {
 		if err != nil {
 			return err
 		}
-		if now.Hash != s.hash {
+		if s.tail != nil && now.Info.Size != s.tail.After.Size || s.tail == nil && now.Hash != s.hash {
 			return errOthers
 		}
 		out = guardfs.Found(now)
@@ -382,6 +390,9 @@ func (p *rollback) clearHolds(made bool) error {
 // unchanged says that what was taken out is what was looked at. Somebody may have written into the
 // file right before, and only the process that died could have put it back.
 func (t *stepRecord) unchanged(hold *guardfs.Place) bool {
+	if i := hold.Object().Info; t.tail != nil {
+		return i.Size == t.tail.Before.Size && i.ModTime.Equal(t.tail.Before.ModTime)
+	}
 	if t.was == "" || hold.Object().Info.Kind != guardfs.KindFile {
 		return true
 	}

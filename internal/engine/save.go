@@ -209,10 +209,13 @@ func (e *Engine) dirState(dir string) (checkpoint.State, error) {
 
 func change(t *Target) checkpoint.Change {
 	ch := checkpoint.Change{Path: t.True, Role: "target", Before: state(t.Before)}
-	if t.After.Tail {
+	if t.After.Tail || t.After.cut != nil {
 		ch.Before.Hash = "" // there is none of what it becomes
 		ch.Role, ch.After, ch.Tail = checkpoint.RoleAppended, ch.Before, t.After.Content
 		ch.After.ModTime, ch.After.Size = time.Time{}, ch.Before.Size+int64(len(ch.Tail))
+		if t.After.cut != nil {
+			ch.Tail, ch.After.Size = t.After.cut, t.After.From.size
+		}
 		return ch
 	}
 	if t.Before.Exists && t.Before.Info.Kind == guardfs.KindFile {

@@ -104,6 +104,7 @@ type After struct {
 	Hash    string // of Content; filled by the chain, but for a tail
 	// Tail: Content goes to the end of what is there, which is too large to be read.
 	Tail   bool
+	cut    []byte // with From: what of the file itself goes
 	From   *From  // has the content of a file that is not held in memory; Hash is known when it is staged
 	Target string // of a symlink
 	// how Before became Content, from whoever knows it already; nil: compared when wanted
