@@ -45,16 +45,15 @@ func (k kind) String() string {
 
 func (k kind) defines() bool { return k >= declaration && k != fileName && k != heading }
 
-// kindOf says what the line does with the name l.Text[from:to].
-func (p *place) kindOf(l *Line, from, to int) kind {
-	text := l.Text
+// kindOf says what the line does with the name text[from:to].
+func (p *place) kindOf(text string, from, to int) kind {
 	for from < to && !nameAt(text, from) { // a text may begin with what is no name
 		from++
 	}
 	indent := len(text) - len(strings.TrimLeft(text, " \t"))
 	width := indent + 3*strings.Count(text[:indent], "\t")
 	if p.prose {
-		return proseKind(l, width)
+		return proseKind(text, width)
 	}
 	if comment(text[indent:]) {
 		return use

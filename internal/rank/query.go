@@ -89,42 +89,49 @@ func speaksOfTests(text string) bool {
 	return false
 }
 
+// judged is a hit before it is told why.
+type judged struct {
+	Hit
+	verdict
+	at int // of the lines of its file
+}
+
 // judge says what a line is worth; false: it does not count.
-func (q *Query) judge(f File, p *place, l *Line, votes map[string]int) (Hit, bool) {
-	h := Hit{Path: f.Path, Line: l.Number, Column: 1, Text: l.Text, Before: l.Before, After: l.After,
-		modified: f.ModTime}
+func (q *Query) judge(
+	f *File, p *place, lines []Line, at int, votes map[string]int,
+) (h judged, ok bool) {
+	l := &lines[at]
+	h = judged{at: at, Hit: Hit{Path: f.Path, Line: l.Number, Text: l.Text, modified: f.ModTime}}
 	if !q.takes(l.Text) {
 		return h, false
 	}
-	best, found := verdict{}, false
+	found := false
 	for _, span := range l.Spans {
-		v := q.weigh(p, l, span)
+		v := q.weigh(f, p, lines, at, span)
 		if v.owner != "" {
 			votes[strings.ToLower(v.owner)]++
 		}
 		if len(q.qualifiers) > 0 && !v.phrase && !(v.kind.defines() && q.owned(p, l.Text[:span[0]])) {
 			continue
 		}
-		if !found || v.points() > best.points() {
-			best, found = v, true
+		if !found || v.points() > h.points() {
+			h.verdict, found = v, true
 			h.Column = l.From + span[0] + 1
 		}
 	}
 	if !found {
 		return h, false
 	}
-	h.kind = best.kind
-	h.Score = best.points() + p.named*5/14 + p.penalty // a name of 70 points adds 25
-	h.Reasons = append(best.reasons(), p.more...)
-	h.Reasons = append(h.Reasons, p.less...)
+	h.Hit.kind = h.verdict.kind
+	h.Score = h.points() + p.named*5/14 + p.penalty // a name of 70 points adds 25
 	if p.named == 0 && p.dir {
 		h.Score += 12
 	}
 	for _, owner := range q.qualifiers {
-		if h.kind.defines() && strings.EqualFold(owner, p.dirName) {
+		if h.Hit.kind.defines() && strings.EqualFold(owner, p.dirName) {
 			h.Score += 6
 		}
-		if h.kind.defines() && strings.EqualFold(owner, p.stem) {
+		if h.Hit.kind.defines() && strings.EqualFold(owner, p.stem) {
 			h.Score += 6
 		}
 	}
@@ -166,8 +173,8 @@ type verdict struct {
 }
 
 // weigh looks at one place.
-func (q *Query) weigh(p *place, l *Line, span [2]int) (v verdict) {
-	a, b := span[0], span[1]
+func (q *Query) weigh(f *File, p *place, lines []Line, at int, span [2]int) (v verdict) {
+	l, a, b := &lines[at], span[0], span[1]
 	from, to := a, b // the whole name around it
 	for from > 0 {
 		r, n := utf8.DecodeLastRuneInString(l.Text[:from])
@@ -183,8 +190,8 @@ func (q *Query) weigh(p *place, l *Line, span [2]int) (v verdict) {
 		}
 		to += n
 	}
-	v.whole = from == a && to == b
-	v.piece = !v.whole && pieceStarts(l.Text, from, a) && pieceEnds(l.Text, to, b)
+	v.whole = from == a && to == b && a < b
+	v.piece = !v.whole && a < b && pieceStarts(l.Text, from, a) && pieceEnds(l.Text, to, b)
 	asked := q.needle
 	if q.pattern {
 		asked = l.Text[a:b]
@@ -202,7 +209,11 @@ func (q *Query) weigh(p *place, l *Line, span [2]int) (v verdict) {
 		v.phrase = start >= 0 && (l.Text[start:b] == q.text ||
 			!q.exact && strings.EqualFold(l.Text[start:b], q.text))
 	}
-	v.kind = p.kindOf(l, from, to)
+	if v.kind = p.kindOf(l.Text, from, to); p.prose && v.kind == use {
+		if _, after := f.around(at); underlined(after) {
+			v.kind = heading
+		}
+	}
 	if v.kind == use && v.whole {
 		v.owner = ownerBefore(l.Text[:from])
 	}

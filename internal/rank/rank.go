@@ -16,9 +16,9 @@
 //	  0  use
 //	+40  the name is a whole word;  +16 a whole part of one, as Mux in ServeMux
 //	+10  upper and lower case are as asked, where case does not count; +30 if capitals are asked for
-//	+60  a text of several words that stands there as it was asked for
+//	+60  a qualified name, or one of several words, stands there as it was asked for
 //	 +6  the directory of a definition is called as the owner in a qualified name; +6 its file is
-//	+25  the file is called so;  +8 a part of its name is;  +12 its directory is
+//	+25  the file is called so;  +10 a part of its name is;  +12 its directory is
 //	+20  at most, for definitions: by the share of uses that name its file or directory, as io.X does
 //	+12  at most, 2 for each doubling of the lines that the file has of it
 //	-40  tests, examples and their data;  -40 vendored code;  -25 generated code;  -12 prose
@@ -50,15 +50,23 @@ type File struct {
 	ModTime time.Time
 	Named   [][2]int // where its name, the last part of Path, matches the needle
 	Lines   int      // that hold the needle, where not all of them are handed in
+	// Around gives the lines before and after the i-th that is handed in.
+	Around func(i int) (before, after []string)
+}
+
+func (f *File) around(i int) (before, after []string) {
+	if f.Around == nil {
+		return nil, nil
+	}
+	return f.Around(i)
 }
 
 // A Line is one line that holds the needle.
 type Line struct {
-	Number        int // from 1
-	Text          string
-	From          int      // the byte of the line that Text begins with
-	Spans         [][2]int // of the needle in Text
-	Before, After []string // lines around it
+	Number int // from 1
+	Text   string
+	From   int      // the byte of the line that Text begins with
+	Spans  [][2]int // of the needle in Text
 }
 
 // A Hit is one answer.
@@ -101,11 +109,11 @@ func New(q Query) *Search { return &Search{q: q, votes: map[string]int{}} }
 // Found takes the lines of a file that hold the needle.
 func (s *Search) Found(f File, lines []Line) {
 	p := s.q.place(f)
-	var found []Hit
+	found := make([]judged, 0, len(lines))
 	votes := map[string]int{}
 	for i := range lines {
-		if h, ok := s.q.judge(f, &p, &lines[i], votes); ok {
-			found = append(found, h)
+		if j, ok := s.q.judge(&f, &p, lines, i, votes); ok {
+			found = append(found, j)
 		}
 	}
 	if len(found) == 0 {
@@ -134,11 +142,16 @@ func (s *Search) Found(f File, lines []Line) {
 		}
 	}
 	for i := range found {
-		found[i].Score += often
-		if often > 4 {
-			found[i].Reasons = append(found[i].Reasons, "often in this file")
+		j := &found[i]
+		if j.Score += often; !s.wants(&j.Hit) {
+			continue
 		}
-		s.keep(found[i])
+		j.Before, j.After = f.around(j.at)
+		j.Reasons = append(append(j.reasons(), p.more...), p.less...)
+		if often > 4 {
+			j.Reasons = append(j.Reasons, "often in this file")
+		}
+		s.keep(j.Hit)
 	}
 }
 
@@ -166,6 +179,9 @@ func (s *Search) Files() int { return s.files + s.named - s.both }
 // Complete says that Best leaves nothing out.
 func (s *Search) Complete() bool { return !s.cut && s.lines+s.named <= maxKept }
 
+// wants says whether a hit is among the best so far.
+func (s *Search) wants(h *Hit) bool { return len(s.best) < maxKept || order(h, &s.best[0]) < 0 }
+
 func (s *Search) keep(h Hit) {
 	switch {
 	case len(s.best) < maxKept:
@@ -173,7 +189,7 @@ func (s *Search) keep(h Hit) {
 		if len(s.best) == maxKept {
 			heap.Init(&s.best)
 		}
-	case order(&h, &s.best[0]) < 0:
+	case s.wants(&h):
 		s.best[0] = h
 		heap.Fix(&s.best, 0)
 	}

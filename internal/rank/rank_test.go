@@ -116,7 +116,7 @@ func TestKinds(t *testing.T) {
 		if at == nil {
 			continue
 		}
-		if got := p.kindOf(&Line{Text: line}, at[0], at[1]); got != want {
+		if got := p.kindOf(line, at[0], at[1]); got != want {
 			t.Errorf("%q: %v, want %v", line, got, want)
 		}
 	}
@@ -124,12 +124,14 @@ func TestKinds(t *testing.T) {
 	for line, want := range map[string]kind{
 		"# X": heading, "## About X": heading, "X": heading, "X = 1": use, "the class X": use,
 	} {
-		l := Line{Text: line}
-		if line == "X" {
-			l.After = []string{"====="}
-		}
+		q, f := Literal("X", false), File{Path: "a.md", Around: func(int) (_, after []string) {
+			if line == "X" {
+				after = []string{"====="}
+			}
+			return nil, after
+		}}
 		i := strings.Index(line, "X")
-		if got := prose.kindOf(&l, i, i+1); got != want {
+		if got := q.weigh(&f, &prose, []Line{{Text: line}}, 0, [2]int{i, i + 1}).kind; got != want {
 			t.Errorf("prose %q: %v, want %v", line, got, want)
 		}
 	}
@@ -260,20 +262,18 @@ func TestWords(t *testing.T) {
 func TestMergedAndDistinct(t *testing.T) {
 	t.Parallel()
 	s := New(Literal("X", false))
-	at := func(n int, text string, before, after []string) Line {
-		l := lineOf(n, text, "X")
-		l.Before, l.After = before, after
-		return l
+	type context = [2][]string
+	found := func(path string, around []context, lines ...Line) {
+		s.Found(File{Path: path, Around: func(i int) (_, _ []string) {
+			return around[i][0], around[i][1]
+		}}, lines)
 	}
-	s.Found(File{Path: "a.go"}, []Line{
-		at(3, "// X is", []string{"", ""}, []string{"func X() {", "}"}),
-		at(4, "func X() {", []string{"", "// X is"}, []string{"}", ""}),
-		at(40, "\tuse(X)", []string{"a"}, []string{"b"}),
-	})
-	s.Found(File{Path: "b.go"}, []Line{at(7, "\tuse(X)", []string{"c"}, []string{"d"})})
-	s.Found(File{Path: "copy/a.go"}, []Line{
-		at(4, "func X() {", []string{"", "// X is"}, []string{"}", ""})})
-	s.Found(File{Path: "other/a.go"}, []Line{at(4, "func X() {", []string{"another"}, nil)})
+	found("a.go", []context{{{"", ""}, {"func X() {", "}"}}, {{"", "// X is"}, {"}", ""}},
+		{{"a"}, {"b"}}},
+		lineOf(3, "// X is", "X"), lineOf(4, "func X() {", "X"), lineOf(40, "\tuse(X)", "X"))
+	found("b.go", []context{{{"c"}, {"d"}}}, lineOf(7, "\tuse(X)", "X"))
+	found("copy/a.go", []context{{{"", "// X is"}, {"}", ""}}}, lineOf(4, "func X() {", "X"))
+	found("other/a.go", []context{{{"another"}, nil}}, lineOf(4, "func X() {", "X"))
 	hits := s.Best()
 	want := []string{"a.go:4", "other/a.go:4", "a.go:40"}
 	if got := places(hits); !reflect.DeepEqual(got, want) {

@@ -24,7 +24,6 @@ var some = []string{"bufio", "bytes", "context", "encoding/json", "io", "net/htt
 
 // find is what search_content does, without the guard.
 func find(t *testing.T, root, pattern, glob string) []rank.Hit {
-	const around = 2
 	q := rank.Literal(pattern, false)
 	m, err := match.Compile(q.Needle(), match.Options{Literal: true, IgnoreCase: true, CRLF: true})
 	if err != nil {
@@ -38,25 +37,15 @@ func find(t *testing.T, root, pattern, glob string) []rank.Hit {
 	}
 	found := func(f grep.FileHit, rows []grep.Row) {
 		var lines []rank.Line
-		for i, r := range rows {
-			if r.Context {
-				continue
-			}
-			l := rank.Line{Number: r.Line, Text: r.Text, Spans: spans(r.Text)}
-			for j := i - 1; j >= 0 && i-j <= around && rows[j].Line == r.Line+j-i; j-- {
-				l.Before = append([]string{rows[j].Text}, l.Before...)
-			}
-			for j := i + 1; j < len(rows) && j-i <= around && rows[j].Line == r.Line+j-i; j++ {
-				l.After = append(l.After, rows[j].Text)
-			}
-			lines = append(lines, l)
+		for _, r := range rows {
+			lines = append(lines, rank.Line{Number: r.Line, Text: r.Text, Spans: spans(r.Text)})
 		}
 		s.Found(rank.File{Path: f.Path, ModTime: f.ModTime, Named: spans(path.Base(f.Path))}, lines)
 	}
 	named := func(p string) { s.Name(rank.File{Path: p, Named: spans(path.Base(p))}) }
 	w := grep.Walk{Dir: grep.FS(os.DirFS(root)), NoIgnore: true}
 	if _, err := grep.Search(context.Background(), w, grep.Query{Matcher: m, Mode: grep.Content,
-		Before: around, After: around, Limit: 5000, Glob: []string{glob}, Found: found, Named: named,
+		Limit: 5000, Glob: []string{glob}, Found: found, Named: named,
 	}); err != nil {
 		t.Fatal(err)
 	}

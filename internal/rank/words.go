@@ -64,8 +64,8 @@ func comment(line string) bool {
 }
 
 // proseKind: in prose only headings define.
-func proseKind(l *Line, indent int) kind {
-	line := strings.TrimSpace(l.Text)
+func proseKind(line string, indent int) kind {
+	line = strings.TrimSpace(line)
 	if indent > 3 || line == "" {
 		return use
 	}
@@ -75,14 +75,17 @@ func proseKind(l *Line, indent int) kind {
 			return heading
 		}
 	}
-	if len(l.After) > 0 {
-		under := strings.TrimSpace(l.After[0])
-		if len(under) >= 3 && strings.ContainsAny(under[:1], "=-~^*") &&
-			strings.Trim(under, under[:1]) == "" {
-			return heading
-		}
-	}
 	return use
+}
+
+// underlined says whether the lines after a heading begin with the line under it.
+func underlined(after []string) bool {
+	if len(after) == 0 {
+		return false
+	}
+	under := strings.TrimSpace(after[0])
+	return len(under) >= 3 && strings.ContainsAny(under[:1], "=-~^*") &&
+		strings.Trim(under, under[:1]) == ""
 }
 
 func set(words string) map[string]bool {

@@ -109,6 +109,7 @@ var table = []tool{
 	define("filesystem.append", runAppend),
 	define("agent.session", runSession),
 	define("alerts.send", runAlert),
+	define("filesystem.search_content", runSearchContent).alone(),
 }
 
 func toolOf(name string) *tool {
