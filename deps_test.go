@@ -92,7 +92,7 @@ var plan = []room{
 	{3, "tools", "checkpoint config dialect grep grep/ignore grep/match hook approval internal/args internal/datadir internal/edit internal/edit/diff internal/engine internal/guardfs" +
 		" internal/ledger internal/nearest internal/policy readers readers/notebook", "path/filepath", "golang.org/x/text"},
 
-	{3, "internal/dialect/capability", "approval checkpoint config dialect grep hook internal/args internal/edit internal/engine internal/guardfs internal/nearest internal/policy internal/text",
+	{3, "internal/dialect/capability", "approval checkpoint config dialect grep grep/match hook internal/args internal/edit internal/engine internal/glob internal/guardfs internal/nearest internal/policy internal/rank internal/text",
 		"os/user reflect", "go.yaml.in/yaml/v3"},
 	{3, "internal/dialect/jettson", "approval config dialect internal/args internal/engine internal/guardfs internal/nearest internal/policy", "", ""},
 
