@@ -229,6 +229,9 @@ func (e *Engine) Shut() {
 	u.calls.Wait()
 }
 
+// Closing is closed when Shut begins: what waits within a call must not wait any longer.
+func (e *Engine) Closing() <-chan struct{} { return e.calls.closing.Done() }
+
 // asking is a as the engine asks it; nil for nil.
 func (e *Engine) asking(a approval.Approver) approval.Approver {
 	if a == nil {

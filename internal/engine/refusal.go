@@ -70,6 +70,9 @@ func (r *Refusal) Unwrap() error { return r.Err }
 // Is answers for the cause.
 func (r *Refusal) Is(target error) bool { return target == error(r.Cause) }
 
+// is answers for the code; there may be no refusal.
+func (r *Refusal) is(c Code) bool { return r != nil && r.Code == c }
+
 // Refuse is a refusal for a cause that is no error from below.
 func Refuse(c Cause, path string, facts any) error {
 	return &Refusal{Code: c.Code, Cause: c, Path: path, Facts: facts}

@@ -41,7 +41,8 @@ type Event struct {
 // by the time that it is found is told as created; a name may be told twice then. Not told are
 // stores through memory mappings and what is done behind the system's back.
 type Watching struct {
-	Root string // canonical path
+	Root        string // canonical path
+	Directories int    // that were watched when it began
 
 	e         *Engine
 	id        guardfs.Identity
@@ -92,6 +93,7 @@ func (e *Engine) Watch(
 		w.Close() //nolint:errcheck // the first error is the one that counts
 		return nil, err
 	}
+	w.Directories = len(w.dirs)
 	end := func() { w.watcher.Close() } //nolint:errcheck // nobody is left to hear it
 	w.release = context.AfterFunc(e.calls.closing, end)
 	return w, nil
@@ -346,6 +348,5 @@ func (w *Watching) tell(out []Event, e Event) []Event {
 // sees says whether something is at a path by now, and whether it may be told of.
 func (w *Watching) sees(name string) (there, seen bool) {
 	_, _, err := w.e.fs.Lstat(name)
-	r := Reason(err)
-	return err == nil, err == nil || r != nil && r.Code != CodePathDenied
+	return err == nil, err == nil || Reason(err).is(CodeNotFound)
 }

@@ -33,6 +33,7 @@ type Dialect struct {
 	e        *engine.Engine
 	offer    offer
 	sessions sessions
+	feeds    feeds
 	owners   owners
 }
 
@@ -110,6 +111,9 @@ var table = []tool{
 	define("agent.session", runSession),
 	define("alerts.send", runAlert),
 	define("filesystem.search_content", runSearchContent).alone(),
+	define("filesystem.watch", runWatch),
+	define("agent.events", runEvents).alone(),
+	define("agent.unwatch", runUnwatch),
 }
 
 func toolOf(name string) *tool {

@@ -1,0 +1,217 @@
+package capability
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"moltisfs/dialect"
+	"moltisfs/grep"
+	"moltisfs/internal/args"
+	"moltisfs/internal/engine"
+	"moltisfs/internal/glob"
+)
+
+type watchArgs struct {
+	Path      string   `json:"path"`
+	Recursive bool     `json:"recursive,omitempty" default:"false"`
+	Types     []string `json:"event_types,omitempty" enum:"create|modify|delete|rename"`
+	Pattern   *string  `json:"pattern,omitempty"`
+}
+
+func (a *watchArgs) paths() []string { return []string{a.Path} }
+
+// A watch is one of a session.
+type watch struct {
+	*engine.Watching
+	id    string
+	types []string   // none: all
+	names *glob.Glob // nil: all
+	whole bool       // names are matched against the path from the root
+}
+
+func runWatch(ctx context.Context, c *call, a *watchArgs) (any, error) {
+	w := &watch{id: "w_" + rand.Text()[:16], types: a.Types}
+	if p := value(a.Pattern, ""); p != "" {
+		var err error
+		if w.names, err = glob.Compile(p, glob.Options{LooseStars: true}); err != nil {
+			return nil, engine.Refuse(engine.BadGlob, "", &grep.GlobError{Glob: p, Why: err.Error()})
+		}
+		w.whole = strings.Contains(p, "/")
+	}
+	f, err := c.feeds.reserve(c.Principal, c.Session)
+	if err != nil {
+		return nil, engine.Refuse(engine.TooManyWatches, a.Path, err)
+	}
+	if w.Watching, err = c.e.Watch(ctx, c.Call, a.Path, a.Recursive); err == nil {
+		err = c.feeds.start(f, w)
+	} else {
+		c.feeds.release(f)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		ID        string `json:"watch_id"`
+		Path      string `json:"path"`
+		Recursive bool   `json:"recursive"`
+	}{w.id, w.Root, a.Recursive}, nil
+}
+
+// An event is told with the cursor after which the next one comes.
+type event struct {
+	Cursor    int64  `json:"cursor"`
+	Type      string `json:"type"`
+	Watch     string `json:"watch_id,omitempty"`
+	Path      string `json:"path,omitempty"` // of a rename: where it is now
+	From      string `json:"from,omitempty"` // of a rename, with To
+	To        string `json:"to,omitempty"`
+	Directory bool   `json:"directory"`
+	Time      string `json:"time"`
+}
+
+// pick gives an event as the watch wants it told; false: not at all. What tells of the watch itself
+// is always told. A rename of which the pattern, or the types, want one side only is a delete or a
+// create; who wants neither hears of what came by it as modified, as editors save by a rename.
+func (w *watch) pick(e engine.Event) (out event, ok bool) {
+	out = event{Type: e.What, Watch: w.id, Path: e.Path, Directory: e.Dir,
+		Time: time.Now().UTC().Format(time.RFC3339Nano)}
+	switch e.What {
+	case engine.EventRescan, engine.EventUnwatched, engine.EventGone:
+		return out, true
+	case engine.EventRename:
+	default:
+		return out, w.tells(e.What) && w.matches(e.Path)
+	}
+	from, to := w.matches(e.Path), w.matches(e.To)
+	switch {
+	case w.tells(engine.EventRename) && (from && to || from != to && len(w.types) > 0):
+		out.From, out.To, out.Path = e.Path, e.To, e.To
+	case to && w.tells(engine.EventCreate):
+		out.Type, out.Path = engine.EventCreate, e.To
+	case to && w.tells(engine.EventModify):
+		out.Type, out.Path = engine.EventModify, e.To
+	case from && w.tells(engine.EventDelete):
+		out.Type = engine.EventDelete
+	default:
+		return out, false
+	}
+	return out, true
+}
+
+func (w *watch) tells(what string) bool {
+	return len(w.types) == 0 || slices.Contains(w.types, what)
+}
+
+func (w *watch) matches(name string) bool {
+	switch {
+	case w.names == nil:
+		return true
+	case w.whole:
+		below := strings.TrimPrefix(strings.TrimPrefix(name, w.Root), "/")
+		return w.names.Match(below) || w.names.Match(name)
+	}
+	return w.names.Match(path.Base(name))
+}
+
+// run hands the events of a watch to its feed until the watch ends.
+func (w *watch) run(f *feed, into *feeds) {
+	gone := false
+	for {
+		events, err := w.Events(context.Background(), 256)
+		var told []event
+		for _, e := range events {
+			gone = gone || e.What == engine.EventGone
+			if out, ok := w.pick(e); ok {
+				told = append(told, out)
+			}
+		}
+		if err != nil && !gone && !errors.Is(err, fs.ErrClosed) { // whatever it is, nobody watches now
+			out, _ := w.pick(engine.Event{What: engine.EventGone, Path: w.Root, Dir: true})
+			told = append(told, out)
+		}
+		into.add(f, w, told)
+		if err != nil {
+			w.Close() //nolint:errcheck // nothing more is asked of it
+			into.drop(f, w)
+			return
+		}
+	}
+}
+
+type eventsArgs struct {
+	Cursor *int `json:"cursor,omitempty" default:"0" min:"0"`
+	Limit  *int `json:"limit,omitempty" default:"100" min:"1" max:"1000"`
+	Wait   *int `json:"wait_ms,omitempty" default:"0" min:"0" max:"30000"`
+}
+
+func runEvents(ctx context.Context, c *call, a *eventsArgs) (any, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(value(a.Wait, 0))*time.Millisecond)
+	defer cancel()
+	events, err := c.Dialect.Events(ctx, c.Principal, c.Session, int64(value(a.Cursor, 0)),
+		value(a.Limit, 100))
+	if err != nil {
+		return nil, err
+	}
+	return struct {
+		Events []any `json:"events"`
+		Next   int64 `json:"next_cursor"`
+	}{raws(events), events.Next}, nil
+}
+
+func raws(events dialect.Events) []any {
+	out := make([]any, len(events.List))
+	for i, e := range events.List {
+		out[i] = e
+	}
+	return out
+}
+
+type unwatchArgs struct {
+	ID string `json:"watch_id"`
+}
+
+func runUnwatch(_ context.Context, c *call, a *unwatchArgs) (any, error) {
+	if !c.feeds.unwatch(c.Principal, c.Session, a.ID) {
+		return nil, args.Errorf("give a watch_id that filesystem.watch answered in this session",
+			"there is no watch %s", a.ID)
+	}
+	return struct {
+		ID string `json:"watch_id"`
+	}{a.ID}, nil
+}
+
+// Events implements [dialect.Sessions]. What the cursor's reader missed is told as one rescan.
+func (d *Dialect) Events(ctx context.Context, principal, session string, after int64,
+	most int) (dialect.Events, error) {
+	list, next := d.feeds.wait(ctx, d.e.Closing(), keyOf(principal, session), after, most)
+	out := dialect.Events{Next: next}
+	for _, e := range list {
+		raw, err := plainJSON(e)
+		if err != nil {
+			return dialect.Events{}, fmt.Errorf("telling an event: %w", err)
+		}
+		out.List = append(out.List, raw)
+	}
+	return out, nil
+}
+
+// EndSession implements [dialect.Sessions]: the watches of the session end.
+func (d *Dialect) EndSession(_ context.Context, principal, session string) error {
+	key := keyOf(principal, session)
+	d.feeds.end(key)
+	d.sessions.end(key[0], key[1])
+	return nil
+}
+
+// keyOf names a session as the engine does.
+func keyOf(principal, session string) [2]string {
+	return [2]string{cmp.Or(principal, "local"), cmp.Or(session, "default")}
+}

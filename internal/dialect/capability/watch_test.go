@@ -1,0 +1,423 @@
+package capability
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"moltisfs/config"
+	"moltisfs/dialect"
+	"moltisfs/internal/engine"
+)
+
+// follower reads the events of a session.
+type follower struct {
+	room
+	t       *testing.T
+	session string
+	cursor  int64
+}
+
+// watches begins a watch, and skips the test where nothing can be watched.
+func (f *follower) watches(args string) (id string) {
+	f.t.Helper()
+	a := f.as(f.t, watchCall(f.session, args))
+	if a["type"] == "WatchUnsupported" {
+		f.t.Skip("SKIPPED: nothing can be watched on this system")
+	}
+	id, _ = a["watch_id"].(string)
+	if id == "" {
+		f.t.Fatalf("%s: %s", args, mustJSON(a))
+	}
+	return id
+}
+
+func watchCall(session, args string) dialect.Call {
+	return dialect.Call{Session: session, Tool: "filesystem.watch", Args: json.RawMessage(args)}
+}
+
+// next are the events until none has come for a while, as "type path" or "rename from > to".
+func (f *follower) next() (out []string) {
+	f.t.Helper()
+	for {
+		ctx, cancel := context.WithTimeout(f.t.Context(), 200*time.Millisecond)
+		events, err := f.Events(ctx, "", f.session, f.cursor, 1000)
+		cancel()
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		if len(events.List) == 0 {
+			return out
+		}
+		for _, raw := range events.List {
+			var e event
+			if err := json.Unmarshal(raw, &e); err != nil {
+				f.t.Fatal(err)
+			}
+			if e.Cursor <= f.cursor && e.Type != engine.EventRescan {
+				f.t.Errorf("cursor %d after %d", e.Cursor, f.cursor)
+			}
+			f.cursor = e.Cursor
+			text := e.Type + " " + strings.TrimPrefix(e.Path, f.root+"/")
+			if e.From != "" {
+				text = e.Type + " " + strings.TrimPrefix(e.From, f.root+"/") + " > " +
+					strings.TrimPrefix(e.To, f.root+"/")
+			}
+			if n := len(out); n == 0 || out[n-1] != text || e.Type != engine.EventModify {
+				out = append(out, text)
+			}
+		}
+		if f.cursor != events.Next {
+			f.t.Errorf("the last event has cursor %d, next is %d", f.cursor, events.Next)
+		}
+	}
+}
+
+func (f *follower) tells(what string, want ...string) {
+	f.t.Helper()
+	if got := f.next(); strings.Join(got, ", ") != strings.Join(want, ", ") {
+		f.t.Errorf("%s: %q, want %q", what, got, want)
+	}
+}
+
+func (f *follower) rename(from, to string) {
+	f.t.Helper()
+	if err := os.Rename(filepath.Join(f.root, from), filepath.Join(f.root, to)); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+func denySecrets(c *config.Config, _ *engine.Host) { c.Tools.FS.DenyPaths = []string{"**/secret*"} }
+
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	f := &follower{room: open(t, denySecrets), t: t, session: "s"}
+	f.watches(`{"path":"R","recursive":true}`)
+	f.write(t, "a", "x")
+	f.tells("a new file", "create a", "modify a")
+	f.write(t, "secret", "x")
+	f.tells("what is denied")
+	f.rename("a", "b")
+	f.tells("a rename", "rename a > b")
+	f.rename("b", "secret2")
+	f.tells("into what is denied", "delete b")
+	f.rename("secret2", "c")
+	f.tells("out of it", "create c")
+	f.write(t, "d/e/f", "")
+	if got := strings.Join(f.next(), ", "); !strings.Contains(got, "create d/e/f") {
+		t.Errorf("in fresh directories: %s", got)
+	}
+	f.rename("d", "g")
+	f.write(t, "g/e/f", "y")
+	f.tells("a directory that moved", "rename d > g", "modify g/e/f")
+	f.rename("../"+filepath.Base(f.root), "../moved") // the root itself
+	if got := f.next(); len(got) != 1 || !strings.HasPrefix(got[0], "gone") {
+		t.Errorf("the root went: %q", got)
+	}
+	if a := f.call(t, "agent.events", `{"cursor":0,"limit":2}`); len(a["events"].([]any)) != 2 ||
+		a["next_cursor"] != 2.0 {
+		t.Errorf("from the beginning: %s", mustJSON(a))
+	}
+}
+
+func TestWatchFilters(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ args, want string }{
+		"names":            {`"pattern":"*.log"`, "create x.log, modify x.log, create d/y.log, modify d/y.log"},
+		"paths":            {`"pattern":"d/*.log"`, "create d/y.log, modify d/y.log"},
+		"types":            {`"event_types":["create"]`, "create x.log, create x.tmp, create config.json, create d/y.log"},
+		"renames":          {`"event_types":["rename"],"pattern":"config.*"`, "rename x.tmp > config.json"},
+		"saved by renames": {`"event_types":["modify"],"pattern":"config.*"`, "modify config.json"},
+		"came by a rename": {`"pattern":"config.*"`, "create config.json, modify config.json"},
+		"left by a rename": {`"pattern":"*.tmp"`, "create x.tmp, modify x.tmp, delete x.tmp"},
+		"both":             {`"event_types":["delete"],"pattern":"*.{tmp,log}"`, "delete x.tmp"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &follower{room: open(t, nil), t: t, session: "s"}
+			f.write(t, "d/x", "")
+			f.watches(`{"path":"R","recursive":true,` + c.args + `}`)
+			f.write(t, "x.log", "x")
+			f.write(t, "x.tmp", "x")
+			got := f.next()
+			f.rename("x.tmp", "config.json")
+			got = append(got, f.next()...)
+			f.write(t, "d/y.log", "y")
+			got = append(got, f.next()...)
+			if strings.Contains(c.args, `config.*"`) && !strings.Contains(c.args, "types") {
+				f.write(t, "config.json", "y")
+				got = append(got, f.next()...)
+			}
+			if text := strings.Join(got, ", "); text != c.want {
+				t.Errorf("%s, want %s", text, c.want)
+			}
+		})
+	}
+}
+
+// A watch tells only of what the call that began it may read, and only its own session.
+func TestWatchWithinScope(t *testing.T) {
+	t.Parallel()
+	f := &follower{room: open(t, nil), t: t, session: "s"}
+	f.write(t, "in/a", "")
+	f.write(t, "out/a", "")
+	call := watchCall("s", `{"path":"R","recursive":true}`)
+	call.Scope = &dialect.Scope{Readable: []string{f.root + "/in"}}
+	if a := f.as(t, call); a["type"] == "WatchUnsupported" {
+		t.Skip("SKIPPED: nothing can be watched on this system")
+	} else if a["watch_id"] == nil {
+		t.Fatalf("%s", mustJSON(a))
+	}
+	f.write(t, "out/a", "x")
+	f.write(t, "out/b", "x")
+	f.write(t, "in/a", "x")
+	f.tells("within the scope", "modify in/a")
+	f.rename("in/a", "out/c")
+	f.tells("out of the scope", "delete in/a")
+	other := &follower{room: f.room, t: t, session: "other"}
+	other.tells("another session")
+	stranger, err := f.Events(ended(t), "somebody", "s", 0, 10)
+	if err != nil || len(stranger.List) > 0 {
+		t.Errorf("another principal: %v, %v", stranger.List, err)
+	}
+}
+
+// ended is a context that nobody waits with.
+func ended(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
+
+func TestWatchEndsWithItsSession(t *testing.T) {
+	before := runtime.NumGoroutine()
+	f := &follower{room: open(t, nil), t: t, session: "s"}
+	idle := runtime.NumGoroutine()
+	id := f.watches(`{"path":"R"}`)
+	f.watches(`{"path":"R","recursive":true}`)
+	if a := f.call(t, "agent.unwatch", `{"watch_id":"`+id+`"}`); a["watch_id"] != id {
+		t.Errorf("%s", mustJSON(a))
+	}
+	if a := f.call(t, "agent.unwatch", `{"watch_id":"`+id+`"}`); a["type"] != "InvalidArgument" {
+		t.Errorf("twice: %s", mustJSON(a))
+	}
+	f.write(t, "a", "x")
+	f.tells("the other watch", "create a", "modify a")
+	waits := make(chan dialect.Events)
+	go func() {
+		events, _ := f.Events(t.Context(), "", "s", f.cursor, 1) //nolint:errcheck // the next one tells
+		waits <- events
+	}()
+	for f.feeds.waitingFor("s") == 0 {
+		runtime.Gosched()
+	}
+	if err := f.EndSession(t.Context(), "", "s"); err != nil {
+		t.Fatal(err)
+	}
+	if events := <-waits; len(events.List) > 0 || events.Next != f.cursor {
+		t.Errorf("whoever waits: %v", events)
+	}
+	f.write(t, "b", "")
+	f.cursor = 0
+	f.tells("a session that has ended")
+	settles(t, idle, "EndSession")
+
+	f.watches(`{"path":"R"}`)
+	go func() {
+		events, _ := f.Events(t.Context(), "", "s", 0, 1) //nolint:errcheck // the next one tells
+		waits <- events
+	}()
+	for f.feeds.waitingFor("s") == 0 {
+		runtime.Gosched()
+	}
+	if err := f.e.Close(); err != nil {
+		t.Error(err)
+	}
+	<-waits
+	settles(t, before, "Close of the engine")
+	if len(f.feeds.of) != 0 || f.feeds.count != 0 {
+		t.Errorf("%d feeds, %d watches are left", len(f.feeds.of), f.feeds.count)
+	}
+}
+
+func (s *feeds) waitingFor(session string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f := s.of[keyOf("", session)]; f != nil {
+		return f.waiting
+	}
+	return 0
+}
+
+// settles waits until no more goroutines run than before.
+func settles(t *testing.T, before int, after string) {
+	t.Helper()
+	for range 500 {
+		if runtime.NumGoroutine() <= before {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	buf := make([]byte, 64<<10)
+	t.Errorf("%s leaves goroutines:\n%s", after, buf[:runtime.Stack(buf, true)])
+}
+
+func TestWatchBudget(t *testing.T) {
+	t.Parallel()
+	f := &follower{room: open(t, nil), t: t, session: "s0"}
+	for range maxWatchesOfSession {
+		f.watches(`{"path":"R"}`)
+	}
+	watch := func(session string) map[string]any {
+		return f.as(t, watchCall(session, `{"path":"R"}`))
+	}
+	full := func(session, why string) {
+		t.Helper()
+		a := watch(session)
+		if message, _ := a["message"].(string); a["type"] != "TooManyWatches" ||
+			!strings.Contains(message, why) {
+			t.Errorf("%s", mustJSON(a))
+		}
+	}
+	full("s0", "16 of 16 watches of this session")
+	f.session = "s1"
+	for range maxWatchesOfPrincipal - maxWatchesOfSession {
+		f.watches(`{"path":"R"}`)
+	}
+	full("s2", "32 of 32 watches of this principal")
+	if err := f.EndSession(t.Context(), "", "s1"); err != nil {
+		t.Fatal(err)
+	}
+	if a := watch("s2"); a["watch_id"] == nil {
+		t.Errorf("after another session ended: %s", mustJSON(a))
+	}
+	for range 40 { // a refused watch gives its place back
+		a := f.as(t, watchCall("s2", `{"path":"R/none"}`))
+		if a["type"] != "DirectoryNotFound" {
+			t.Fatalf("%s", mustJSON(a))
+		}
+	}
+}
+
+func TestWatchRefuses(t *testing.T) {
+	t.Parallel()
+	r := open(t, denySecrets)
+	r.write(t, "f", "")
+	r.write(t, "secret/f", "")
+	for args, want := range map[string]string{
+		`"path":"R/none"`:                      "DirectoryNotFound",
+		`"path":"R/secret"`:                    "PathOutOfScope",
+		`"path":"/etc"`:                        "PathOutOfScope",
+		`"path":"R","pattern":"a{"`:            "InvalidPattern",
+		`"path":"R","event_types":["created"]`: "InvalidArgument",
+		`"path":"R","event_types":"create"`:    "InvalidArgument",
+		`"path":"R","recursive":"often"`:       "InvalidArgument",
+		`"path":"x"`:                           "InvalidArgument",
+	} {
+		if a := r.call(t, "filesystem.watch", `{`+args+`}`); a["type"] != want {
+			t.Errorf("%s: %s", args, mustJSON(a))
+		}
+	}
+	if a := r.call(t, "filesystem.watch", `{"path":"R/f"}`); a["type"] == nil {
+		t.Errorf("a file: %s", mustJSON(a))
+	}
+	for _, args := range []string{`{"cursor":-1}`, `{"limit":0}`, `{"wait_ms":30001}`} {
+		if a := r.call(t, "agent.events", args); a["type"] != "InvalidArgument" {
+			t.Errorf("%s: %s", args, mustJSON(a))
+		}
+	}
+}
+
+// A reader that comes too late, or with a cursor of another time, is told so.
+func TestFeed(t *testing.T) {
+	t.Parallel()
+	var s feeds
+	w := &watch{id: "w"}
+	f := s.feed([2]string{"p", "s"})
+	f.watches = append(f.watches, w)
+	for range maxKeptEvents/100 + 5 {
+		s.add(f, w, make([]event, 100))
+	}
+	last := f.last()
+	for _, c := range []struct {
+		cursor      int64
+		most, n     int
+		next, first int64
+		rescan      bool
+	}{
+		{last, 10, 0, last, 0, false},
+		{last - 5, 10, 5, last, last - 4, false},
+		{last - 5, 2, 2, last - 3, last - 4, false},
+		{f.dropped, 3, 3, f.dropped + 3, f.dropped + 1, false},
+		{f.dropped - 1, 3, 3, f.dropped + 2, f.dropped, true},
+		{0, 1, 1, f.dropped, f.dropped, true},
+		{last + 1, 3, 3, f.dropped + 2, f.dropped, true},
+	} {
+		list, next := f.after(c.cursor, c.most)
+		if len(list) != c.n || next != c.next ||
+			c.n > 0 && (list[0].Cursor != c.first || (list[0].Type == engine.EventRescan) != c.rescan) {
+			t.Errorf("after %d at most %d: %d events, next %d", c.cursor, c.most, len(list), next)
+		}
+	}
+	if len(f.kept) != maxKeptEvents || last != int64(len(f.kept))+f.dropped {
+		t.Errorf("%d are kept of %d", len(f.kept), last)
+	}
+}
+
+var creates = flag.Int("creates", 3000, "files that are made in fresh directories under a watch")
+
+// However fast files come in fresh nested directories, each is told, or that some were missed.
+func TestWatchManyCreates(t *testing.T) {
+	f := &follower{room: open(t, nil), t: t, session: "s"}
+	f.watches(`{"path":"R","recursive":true}`)
+	const each = 50
+	made := make(chan error, 1)
+	go func() {
+		made <- func() error {
+			for i := range *creates {
+				dir := fmt.Sprintf("%s/a%d/b/c", f.root, i/each)
+				if i%each == 0 {
+					if err := os.MkdirAll(dir, 0o700); err != nil {
+						return err
+					}
+				}
+				if err := os.WriteFile(fmt.Sprintf("%s/f%d", dir, i), nil, 0o600); err != nil {
+					return err
+				}
+			}
+			return nil
+		}()
+	}()
+	seen, missed := map[string]bool{}, false
+	for wait := true; wait; {
+		select {
+		case err := <-made:
+			if err != nil {
+				t.Fatal(err)
+			}
+			wait = false
+		default:
+		}
+		for _, e := range f.next() {
+			seen[e] = true
+			missed = missed || strings.HasPrefix(e, engine.EventRescan)
+		}
+	}
+	lost := 0
+	for i := range *creates {
+		if !seen[fmt.Sprintf("create a%d/b/c/f%d", i/each, i)] {
+			lost++
+		}
+	}
+	t.Logf("%d of %d are told; a rescan: %v", *creates-lost, *creates, missed)
+	if lost > 0 && !missed {
+		t.Errorf("%d are missed, and nobody says so", lost)
+	}
+}
