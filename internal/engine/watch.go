@@ -41,8 +41,7 @@ type Event struct {
 // by the time that it is found is told as created; a name may be told twice then. Not told are
 // stores through memory mappings and what is done behind the system's back.
 type Watching struct {
-	Root        string // canonical path
-	Directories int    // that were watched when it began
+	Watched
 
 	e         *Engine
 	id        guardfs.Identity
@@ -56,6 +55,12 @@ type Watching struct {
 	queue []Event          // not judged yet
 	lost  bool
 	gone  bool
+}
+
+// Watched is what a Watching began with.
+type Watched struct {
+	Root        string // canonical path
+	Directories int    // that and those below it, where they are watched too
 }
 
 const (
