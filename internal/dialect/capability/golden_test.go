@@ -32,10 +32,11 @@ func (d decides) Ask(context.Context, approval.Question) (approval.Answer, error
 }
 
 var (
-	aTime = regexp.MustCompile(`"20\d\d-\d\d-\d\dT[0-9:.]+Z"`)
-	anID  = regexp.MustCompile(`"alert_id":"[A-Z0-9]+"`)
-	owned = regexp.MustCompile(`"owner":"[^"]+"`)
-	diffs = regexp.MustCompile(`"size":\d+,"type":"symlink"`)
+	aTime  = regexp.MustCompile(`"20\d\d-\d\d-\d\dT[0-9:.]+Z"`)
+	anID   = regexp.MustCompile(`"alert_id":"[A-Z0-9]+"`)
+	aWatch = regexp.MustCompile(`"watch_id":"w_[A-Z0-9]+"`)
+	owned  = regexp.MustCompile(`"owner":"[^"]+"`)
+	diffs  = regexp.MustCompile(`"size":\d+,"type":"symlink"`)
 )
 
 // The calls of testdata/calls, one file a capability. A file has a tree, perhaps a config.toml and
@@ -70,6 +71,7 @@ func TestCalls(t *testing.T) {
 			text := strings.ReplaceAll(string(mustJSON(got)), r.root, "R")
 			text = aTime.ReplaceAllString(text, `"TIME"`)
 			text = anID.ReplaceAllString(text, `"alert_id":"ID"`)
+			text = aWatch.ReplaceAllString(text, `"watch_id":"ID"`)
 			text = owned.ReplaceAllString(text, `"owner":"OWNER"`)
 			text = diffs.ReplaceAllString(text, `"size":N,"type":"symlink"`)
 			now.WriteString(line + "\n" + text + "\n")

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"moltisfs/grep"
-	"moltisfs/grep/match"
+	matching "moltisfs/grep/match"
 	"moltisfs/internal/args"
 	"moltisfs/internal/rank"
 )
@@ -80,8 +80,8 @@ func (c *call) ranked(ctx context.Context, a *searchContentArgs, q rank.Query,
 	if a.Regex {
 		text = a.Pattern
 	}
-	m, err := match.Compile(text, match.Options{IgnoreCase: !a.Case, Literal: !a.Regex, CRLF: true,
-		NoFallback: !c.e.Config().RegexFallback})
+	m, err := matching.Compile(text, matching.Options{IgnoreCase: !a.Case, Literal: !a.Regex,
+		CRLF: true, NoFallback: !c.e.Config().RegexFallback})
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func list(lines []string) []string {
 
 // A finder hands what a search finds to the ranking.
 type finder struct {
-	m *match.Matcher
+	m *matching.Matcher
 	*rank.Search
 	around int
 }

@@ -15,7 +15,7 @@ import (
 	"moltisfs/config"
 	"moltisfs/dialect"
 	"moltisfs/grep"
-	"moltisfs/grep/match"
+	matching "moltisfs/grep/match"
 	"moltisfs/internal/engine"
 )
 
@@ -173,7 +173,7 @@ func BenchmarkSearchContent(b *testing.B) {
 			}
 		})
 		b.Run(pattern+"/plain", func(b *testing.B) {
-			m, err := match.Compile(pattern, match.Options{IgnoreCase: true, Literal: true, CRLF: true})
+			m, err := matching.Compile(pattern, matching.Options{IgnoreCase: true, Literal: true, CRLF: true})
 			if err != nil {
 				b.Fatal(err)
 			}

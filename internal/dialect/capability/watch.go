@@ -42,7 +42,11 @@ func runWatch(ctx context.Context, c *call, a *watchArgs) (any, error) {
 	if p := value(a.Pattern, ""); p != "" {
 		var err error
 		if w.names, err = glob.Compile(p, glob.Options{LooseStars: true}); err != nil {
-			return nil, engine.Refuse(engine.BadGlob, "", &grep.GlobError{Glob: p, Why: err.Error()})
+			why := err.Error()
+			if bad, ok := errors.AsType[*glob.SyntaxError](err); ok {
+				why = bad.Why
+			}
+			return nil, engine.Refuse(engine.BadGlob, "", &grep.GlobError{Glob: p, Why: why})
 		}
 		w.whole = strings.Contains(p, "/")
 	}
