@@ -32,6 +32,7 @@ import (
 type Dialect struct {
 	e        *engine.Engine
 	offer    offer
+	listed   []dialect.Definition // made once: whoever serves asks at each call
 	sessions sessions
 	feeds    feeds
 	owners   owners
@@ -48,7 +49,8 @@ func Over(e *engine.Engine, cfg config.Capability) (*Dialect, error) {
 	for _, w := range Warnings(cfg) {
 		e.Logger().Warn("a capability is freer than its text has it", "key", w.Key, "why", w.Why)
 	}
-	return &Dialect{e: e, offer: offer{tiers, e.Tools()}}, nil
+	o := offer{tiers, e.Tools()}
+	return &Dialect{e: e, offer: o, listed: o.definitions()}, nil
 }
 
 // DefinitionsUnder are those that a configuration leaves, in the order of the text.
@@ -65,7 +67,7 @@ func DefinitionsUnder(cfg config.Tools) ([]dialect.Definition, error) {
 }
 
 // Definitions implements [dialect.Dialect].
-func (d *Dialect) Definitions() []dialect.Definition { return d.offer.definitions() }
+func (d *Dialect) Definitions() []dialect.Definition { return slices.Clone(d.listed) }
 
 // A call is one call on its way.
 type call struct {

@@ -24,7 +24,7 @@ type room struct {
 }
 
 // open makes one; change sets what is not as in the default, with nobody to be asked.
-func open(t *testing.T, change func(*config.Config, *engine.Host)) room {
+func open(t testing.TB, change func(*config.Config, *engine.Host)) room {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -48,7 +48,7 @@ func open(t *testing.T, change func(*config.Config, *engine.Host)) room {
 	return room{d, e, root, host.DataDir}
 }
 
-func (r room) write(t *testing.T, name, content string) string {
+func (r room) write(t testing.TB, name, content string) string {
 	t.Helper()
 	p := filepath.Join(r.root, name)
 	if err := os.MkdirAll(filepath.Dir(p), 0o700); err != nil {

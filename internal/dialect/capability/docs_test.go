@@ -28,6 +28,12 @@ const intro = `# Capabilities
 The dialect ` + "`capability`" + `: ` + "`moltis-fs mcp --dialect capability`" + `. Rendered from
 ` + "`internal/dialect/capability/filesystem.yaml`" + `; do not edit.
 
+` + "```sh" + `
+moltis-fs mcp --root /path/to/project --dialect capability
+moltis-fs call --root . --dialect capability filesystem.stat '{"path": "'$PWD'/README.md"}'
+moltis-fs call --root . --dialect capability --yes filesystem.append '{"path": "'$PWD'/a.log", "content": "one line\n"}'
+` + "```" + `
+
 Over MCP a dot in a name is two underscores: ` + "`filesystem__read`" + `. The name with the dot works too.
 
 A success is ` + "`{\"success\":true,\"data\":…}`" + `, an error ` + "`{\"success\":false,\"error\":…}`" + ` with
