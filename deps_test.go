@@ -96,6 +96,7 @@ var plan = []room{
 		"os/user reflect", "go.yaml.in/yaml/v3"},
 	{3, "internal/dialect/jettson", "approval config dialect internal/args internal/engine internal/guardfs internal/nearest internal/policy", "", ""},
 
+	{4, "internal/serve/approvals", "approval approval/queue", "net/http", "github.com/coder/websocket"},
 	{4, "internal/serve/jsonrpc", "approval dialect internal/listen internal/metrics internal/token",
 		"net net/http net/netip runtime/debug", ""},
 	{4, "internal/serve/mcp", "approval dialect internal/ndjson", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
@@ -106,12 +107,12 @@ var plan = []room{
 		"internal/dialect/jettson " +
 		"internal/edit internal/edit/diff internal/engine internal/gitrepo internal/ndjson internal/nearest " +
 		"internal/serve/mcp " +
-		"internal/serve/jsonrpc " +
+		"internal/serve/approvals internal/serve/jsonrpc " +
 		"internal/listen " +
 		"internal/metrics " +
 		"internal/token " +
 		"readers tools",
-		"net os os/exec os/signal os/user path/filepath runtime/debug syscall", "github.com/spf13/cobra github.com/spf13/pflag"},
+		"net net/http os os/exec os/signal os/user path/filepath runtime/debug syscall", "github.com/spf13/cobra github.com/spf13/pflag"},
 
 	{outside, "tools/toolstest", "config tools", "flag net os path/filepath syscall testing", "github.com/rogpeppe/go-internal"},
 	{outside, "grep/ignore/peers", "", "os path/filepath", "github.com/boyter/gocodewalker github.com/sabhiram/go-gitignore"},

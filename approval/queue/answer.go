@@ -55,6 +55,7 @@ type By struct {
 var (
 	ErrNotFound = errors.New("there is no such question")
 	ErrOwn      = errors.New("who asks can't answer")
+	ErrReason   = fmt.Errorf("a reason has at most %d bytes", maxReason)
 )
 
 // OverError says that an answer came too late, and what became of the question.
@@ -165,7 +166,7 @@ func (q *Queue) Find(prefix string) (Entry, error) {
 	return Entry{}, &AmbiguousError{prefix, ids}
 }
 
-// Get is the question with this ID.
+// Get is the question with this ID. With an error its state is Pending while it is being written.
 func (q *Queue) Get(id string) (Entry, error) {
 	if !isID(id) {
 		return Entry{}, ErrNotFound
@@ -175,12 +176,12 @@ func (q *Queue) Get(id string) (Entry, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return Entry{}, ErrNotFound
 	}
-	if err != nil {
-		return Entry{}, err
-	}
 	e := Entry{ID: id, State: Gone, Question: r.question(), Asked: r.Asked, PID: r.PID}
 	if waits {
 		e.State = Pending
+	}
+	if err != nil {
+		return e, err
 	}
 	a, err := q.readAnswer(id)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -203,7 +204,7 @@ func (q *Queue) Answer(id string, d approval.Decision, by By, reason string) (En
 	case by.Name == "":
 		return Entry{}, errors.New("an answer needs a name")
 	case len(reason) > maxReason:
-		return Entry{}, fmt.Errorf("a reason has at most %d bytes", maxReason)
+		return Entry{}, ErrReason
 	}
 	e, err := q.Get(id)
 	if err != nil {

@@ -180,7 +180,11 @@ func approvalsError(in *invocation, err error) error {
 		return &exitError{exitRefused, "too late: " + over.Error(), hint, tools.KindConflict}
 	}
 	if many, ok := errors.AsType[*queue.AmbiguousError](err); ok {
-		return misuse("give more of it: "+strings.Join(many.IDs[:min(len(many.IDs), 5)], ", "), "%v", many)
+		some := strings.Join(many.IDs[:min(len(many.IDs), 5)], ", ")
+		return misuse("give more of it: "+some, "%v", many)
+	}
+	if errors.Is(err, queue.ErrReason) {
+		return misuse("say it in fewer words", "%v", err)
 	}
 	if errors.Is(err, queue.ErrNotFound) {
 		return &exitError{exitRefused, "there is no question " + visible(in.arg(0)),

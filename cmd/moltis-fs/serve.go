@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,6 +16,7 @@ import (
 	"moltisfs/config"
 	"moltisfs/internal/listen"
 	"moltisfs/internal/metrics"
+	"moltisfs/internal/serve/approvals"
 	"moltisfs/internal/serve/jsonrpc"
 	"moltisfs/internal/token"
 	"moltisfs/tools"
@@ -25,8 +27,10 @@ func serveCommand() *command {
 		name:  "serve",
 		short: "serve the tools over JSON-RPC and HTTP",
 		long: `Answers POST /rpc: capabilities.list, capabilities.describe, capabilities.invoke,
-session.create, session.end and session.events. GET /healthz says whether it serves. GET /metrics,
-for operators, has metrics for Prometheus.
+session.create, session.end and session.events. GET /healthz says whether it serves.
+
+For operators there are approvals.list, show, approve and deny, a WebSocket at /ws that tells of
+each question as Moltis' gateway does (exec.approval.requested), and GET /metrics for Prometheus.
 
 Each request shows a token (moltis-fs token create) as "Authorization: Bearer TOKEN". A Unix socket
 takes our own user without one, with the authority of an operator besides. "unix:" without a path is
@@ -81,10 +85,17 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	if err != nil {
 		return err
 	}
+	q, err := in.queue()
+	if err != nil {
+		return err
+	}
+	logger := slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	gateway := &approvals.Gateway{Queue: q, Origins: in.all("allow-origin"), Logger: logger}
 	server := jsonrpc.New(d, jsonrpc.Options{
 		Tokens: token.At(filepath.Join(dir, tokensIn)), Local: in.option("principal"),
-		Origins: in.all("allow-origin"), Hosts: in.all("allow-host"), Metrics: calls,
-		Logger: slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Origins: in.all("allow-origin"), Hosts: in.all("allow-host"), Metrics: calls, Logger: logger,
+		Operator: approvals.Methods(q),
+		Handlers: map[string]func(string, http.ResponseWriter, *http.Request){"/ws": gateway.Serve},
 	})
 	listeners, err := in.listen(dir)
 	if err != nil {

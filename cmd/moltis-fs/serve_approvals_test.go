@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+)
+
+// A change over JSON-RPC waits until an operator answers: by another request, or by a WebSocket. The token that asks can't.
+func TestServeApprovals(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, root := filepath.Join(dir, "data"), filepath.Join(dir, "tree")
+	if err := os.Mkdir(root, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	token := func(args ...string) string {
+		out, err := exec.Command(binary(t), append([]string{"token", "create", "--data-dir", data}, args...)...).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(out))
+	}
+	agent, operator := token("--principal", "ci"), token("--principal", "ann", "--operator")
+	cmd := exec.Command(binary(t), "serve", "--root", root, "--data-dir", data, "--listen", "127.0.0.1:0")
+	said, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { cmd.Process.Kill(); cmd.Wait() }()
+	line, _ := bufio.NewReader(said).ReadString('\n')
+	url := regexp.MustCompile(`http://127\.0\.0\.1:\d+/rpc`).FindString(line)
+	call := func(secret, method, params string) string {
+		req, err := http.NewRequest("POST", url, strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":%s}`, method, params)))
+		if err != nil {
+			return err.Error()
+		}
+		req.Header.Set("Authorization", "Bearer "+secret)
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err.Error()
+		}
+		defer resp.Body.Close()
+		answer, err := io.ReadAll(resp.Body)
+		return string(answer) + strings.ReplaceAll(fmt.Sprint(err), "<nil>", "")
+	}
+	socket := func(secret string) (*websocket.Conn, *http.Response, error) {
+		return websocket.Dial(t.Context(), strings.Replace(url, "/rpc", "/ws", 1),
+			&websocket.DialOptions{HTTPHeader: http.Header{"Authorization": {"Bearer " + secret}}})
+	}
+	if _, r, err := socket(agent); err == nil || r == nil || r.StatusCode < 400 || r.StatusCode > 403 {
+		t.Fatalf("an agent connects: %v", err)
+	}
+	ws, _, err := socket(operator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.CloseNow()
+	write := func(name string) <-chan string {
+		c := make(chan string, 1)
+		go func() {
+			c <- call(agent, "capabilities.invoke", `{"capability":"Write","arguments":{"file_path":"`+root+"/"+name+`","content":"new\n"}}`)
+		}()
+		return c
+	}
+	requested := func() string {
+		_, text, err := ws.Read(t.Context())
+		id := regexp.MustCompile(`"requestId":"([0-9a-f]+)"`).FindSubmatch(text)
+		if err != nil || id == nil || !strings.Contains(string(text), `"diff":"--- /dev/null`) {
+			t.Fatalf("%s %v", text, err)
+		}
+		return string(id[1])
+	}
+	answer := write("a")
+	id := requested()
+	for _, method := range []string{"approvals.list", "approvals.approve"} {
+		if got := call(agent, method, `{"id":"`+id+`"}`); !strings.Contains(got, `"code":-32601`) {
+			t.Errorf("an agent calls %s: %s", method, got)
+		}
+	}
+	if got := call(operator, "approvals.list", `{}`); !strings.Contains(got, id) || !strings.Contains(got, `"principal":"ci"`) {
+		t.Error(got)
+	}
+	if got := call(operator, "approvals.approve", `{"id":"`+id+`"}`); !strings.Contains(got, `"state":"approved"`) {
+		t.Error(got)
+	}
+	if got := <-answer; !strings.Contains(got, `{"success":true,"data":{"kind":"write"`) {
+		t.Error(got)
+	}
+	if got := call(operator, "approvals.deny", `{"id":"`+id+`"}`); !strings.Contains(got, `"code":-32006`) {
+		t.Error(got)
+	}
+	answer = write("b")
+	resolve := fmt.Sprintf(`{"type":"req","id":"1","method":"exec.approval.resolve","params":{"requestId":%q,"decision":"denied","reason":"not b"}}`, requested())
+	if err := ws.Write(t.Context(), websocket.MessageText, []byte(resolve)); err != nil {
+		t.Error(err)
+	}
+	if got := <-answer; !strings.Contains(got, `"success":false`) || !strings.Contains(got, "not b") {
+		t.Error(got)
+	}
+	if _, err := os.Lstat(filepath.Join(root, "b")); err == nil {
+		t.Error("what was denied is there")
+	}
+}
