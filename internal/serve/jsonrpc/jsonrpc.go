@@ -88,6 +88,7 @@ type Server struct {
 	stopping context.Context // ends first: polls and handlers are woken
 	stop     context.CancelFunc
 	guesses  chan struct{} // places to wait in after a wrong token
+	bodyTime time.Duration // that a body may take
 
 	mu      sync.Mutex
 	running map[*visit]bool
@@ -106,6 +107,7 @@ func New(d dialect.Dialect, o Options) *Server {
 	s := &Server{
 		o: o, catalog: newCatalog(d.Definitions()), dialect: d, sessions: newSessions(d),
 		guesses: make(chan struct{}, 64), running: map[*visit]bool{},
+		bodyTime: bodyTime,
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	return s
@@ -119,8 +121,9 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	defer cancel()
 	defer s.stop()
 	hs := &http.Server{
-		Handler: s, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: 16 << 10,
-		BaseContext: func(net.Listener) context.Context { return base }, ConnContext: withPeer,
+		Handler: s, ReadHeaderTimeout: headerTime, ReadTimeout: s.bodyTime, IdleTimeout: idleTime,
+		MaxHeaderBytes: 16 << 10,
+		BaseContext:    func(net.Listener) context.Context { return base }, ConnContext: withPeer,
 		ErrorLog: slog.NewLogLogger(s.o.Logger.Handler(), slog.LevelDebug),
 	}
 	failed := make(chan error, len(listeners))

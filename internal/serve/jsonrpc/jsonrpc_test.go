@@ -126,7 +126,9 @@ type running struct {
 	stop   func() error // ends it and gives what Serve gave
 }
 
-func run(t testing.TB, change ...func(*Options)) *running {
+func run(t testing.TB, change ...func(*Options)) *running { return runWith(t, bodyTime, change...) }
+
+func runWith(t testing.TB, bodyTime time.Duration, change ...func(*Options)) *running {
 	t.Helper()
 	r := &running{t: t, toy: &toy{event: make(chan json.RawMessage), begun: make(chan struct{}), finish: make(chan struct{})}}
 	r.tokens = token.At(filepath.Join(t.TempDir(), "tokens"))
@@ -135,6 +137,7 @@ func run(t testing.TB, change ...func(*Options)) *running {
 		f(&o)
 	}
 	r.server = New(r.toy, o)
+	r.server.bodyTime = bodyTime
 	l, err := listen.On("127.0.0.1:0", false)
 	if err != nil {
 		t.Fatal(err)

@@ -111,7 +111,7 @@ func TestPolls(t *testing.T) {
 	if got := soon(t, answer); !strings.Contains(got, `"events":[]`) {
 		t.Error("the earlier poll: " + got)
 	}
-	if _, got := r.send(secret, endOfSession(id)); !strings.Contains(got, "true") {
+	if got := soon(t, r.later(secret, endOfSession(id))); !strings.Contains(got, "true") {
 		t.Error(got)
 	}
 	if got := soon(t, next); !strings.Contains(got, `"events":[]`) {
@@ -137,11 +137,15 @@ func TestPolls(t *testing.T) {
 	id = r.session(secret)
 	answer = r.later(secret, poll(id, 60_000))
 	soon(t, r.begun)
-	if err := r.stop(); err != nil {
-		t.Error(err)
-	}
+	r.server.stop()
 	if got := soon(t, answer); !strings.HasPrefix(got, "200 ") || !strings.Contains(got, `"events":[]`) {
 		t.Error("at the end of the server: " + got)
+	}
+	if status, got := r.send(secret, poll(id, 0)); status != 503 {
+		t.Errorf("afterwards: %d %s", status, got)
+	}
+	if err := r.stop(); err != nil {
+		t.Error(err)
 	}
 	if !slices.Contains(r.endedOnes(), "ci "+id) {
 		t.Errorf("ended are %q", r.endedOnes())
@@ -189,6 +193,32 @@ func TestCallsUnderWay(t *testing.T) {
 	}
 	if err := soon(t, stopped); err != nil {
 		t.Error(err)
+	}
+}
+
+// A body has to come in time, and a call may take longer than that.
+func TestTimeOfABody(t *testing.T) {
+	t.Parallel()
+	r := runWith(t, 300*time.Millisecond)
+	_, secret := r.token(token.Token{Principal: "ci"})
+	answer := r.later(secret, invocation("slow", ""))
+	soon(t, r.begun)
+	time.Sleep(2 * r.server.bodyTime)
+	close(r.finish)
+	if got := soon(t, answer); !strings.Contains(got, "finished") {
+		t.Error(got)
+	}
+	for who, want := range map[string]string{secret: "408", "a stranger": "401"} {
+		c, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		fmt.Fprintf(c, "POST /rpc HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{", who)
+		_ = c.SetReadDeadline(time.Now().Add(20 * time.Second))
+		if got, err := io.ReadAll(c); err != nil || !strings.HasPrefix(string(got), "HTTP/1.1 "+want) {
+			t.Errorf("%s, %v", got, err)
+		}
 	}
 }
 
