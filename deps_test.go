@@ -35,7 +35,7 @@ var plan = []room{
 	{0, "grep/tree", "", "", ""},
 	{0, "internal/edit/diff", "", "", ""},
 	{0, "internal/glob", "", "", ""},
-	{0, "internal/guardfs", "internal/guardfs/flock", "os path/filepath syscall", "golang.org/x/sys"},
+	{0, "internal/guardfs", "internal/guardfs/flock", "os path/filepath syscall", "github.com/fsnotify/fsnotify golang.org/x/sys"},
 	{0, "internal/guardfs/flock", "", "os", "golang.org/x/sys"},
 	{0, "internal/nearest", "", "", ""},
 	{0, "internal/ndjson", "", "", ""},

@@ -23,6 +23,10 @@ func GuardedWatch(fs *guardfs.FS) func() (Watcher, error) {
 		if err != nil {
 			return nil, err
 		}
+		if !w.Prompt() { // an index must know of a change before it is asked
+			w.Close() //nolint:errcheck // nothing was watched
+			return nil, guardfs.ErrUnwatchable
+		}
 		return guardedWatcher{w}, nil
 	}
 }

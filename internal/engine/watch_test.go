@@ -24,6 +24,12 @@ type watched struct {
 
 func watching(t *testing.T, recursive bool, prepare func(x *tree)) *watched {
 	t.Helper()
+	return watchingAs(t, recursive, false, prepare)
+}
+
+// watchingAs is watching, loosely for a test that asks no more than what any system tells.
+func watchingAs(t *testing.T, recursive, loosely bool, prepare func(x *tree)) *watched {
+	t.Helper()
 	x := grow(t, nil)
 	if prepare != nil {
 		prepare(x)
@@ -36,11 +42,9 @@ func watching(t *testing.T, recursive bool, prepare func(x *tree)) *watched {
 		v.w, err = v.e.Watch(ctx, c, x.ws, recursive)
 		return err
 	})
-	if x.Containment() == "best_effort" {
-		if code(err) != engine.CodeUnsupported {
-			t.Errorf("%v", err)
-		}
-		t.Skip("SKIPPED: nothing can be watched on this system")
+	if x.Containment() == "best_effort" && err == nil && !loosely {
+		v.w.Close()
+		t.Skip("SKIPPED: what happens is told by halves, and late, on this system")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -136,6 +140,43 @@ func TestWatch(t *testing.T) {
 	v.tells("in it", "modify back/deep")
 	v.do(os.RemoveAll(at("back")))
 	v.tells("all of it", "delete back/deep", "delete back")
+}
+
+// What any system tells: names that come and go, also in directories that come, and nothing that is
+// denied.
+func TestWatchAnywhere(t *testing.T) {
+	v := watchingAs(t, true, true, func(x *tree) { x.write("d/f", ""); x.write("secrets/s", "") })
+	told := map[string]bool{}
+	tells := func(want string) {
+		t.Helper()
+		for range 100 {
+			for _, e := range v.told() {
+				told[e] = true
+				if strings.Contains(e, "secret") {
+					t.Errorf("%s is told", e)
+				}
+			}
+			if told[want] {
+				clear(told)
+				return
+			}
+		}
+		t.Fatalf("no %q in %v", want, told)
+	}
+	v.write("secrets/t", "")
+	v.write("new", "x")
+	tells("create new")
+	v.write("d/f", "x")
+	tells("modify d/f")
+	v.write("e/in/deep", "")
+	tells("create e/in/deep")
+	v.do(os.Remove(v.ws + "/new"))
+	tells("delete new")
+	v.do(os.Rename(v.ws+"/e", v.ws+"/g"), os.WriteFile(v.ws+"/g/in/late", nil, 0o600))
+	tells("create g/in/late")
+	v.do(os.Rename(v.ws+"/g", v.ws+"/secret"))
+	v.write("last", "")
+	tells("create last")
 }
 
 // A change of ours is one event of the path, though names are exchanged for it.

@@ -2,7 +2,8 @@ package guardfs
 
 import "errors"
 
-// ErrUnwatchable: no watcher can tell all changes of this directory.
+// ErrUnwatchable: no watcher can tell all changes of this directory, or not as soon as they are
+// needed.
 var ErrUnwatchable = errors.New("changes cannot be watched here")
 
 // Happening is what became of an entry.

@@ -54,6 +54,9 @@ func (f *FS) NewWatcher() (*Watcher, error) {
 	return w, nil
 }
 
+// Prompt says that whatever was changed before Events is called is among what that gives.
+func (w *Watcher) Prompt() bool { return true }
+
 // Close gives the watcher back, with all watches.
 func (w *Watcher) Close() error {
 	w.ready.Close() //nolint:errcheck // the other descriptor tells
