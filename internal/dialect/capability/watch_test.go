@@ -80,6 +80,13 @@ func (f *follower) next() (out []string) {
 	}
 }
 
+// exactly skips a test of what only Linux tells.
+func (f *follower) exactly() {
+	if f.e.Containment() == "best_effort" {
+		f.t.Skip("SKIPPED: renames are told by halves on this system")
+	}
+}
+
 func (f *follower) tells(what string, want ...string) {
 	f.t.Helper()
 	if got := f.next(); strings.Join(got, ", ") != strings.Join(want, ", ") {
@@ -99,6 +106,7 @@ func denySecrets(c *config.Config, _ *engine.Host) { c.Tools.FS.DenyPaths = []st
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	f := &follower{room: open(t, denySecrets), t: t, session: "s"}
+	f.exactly()
 	f.watches(`{"path":"R","recursive":true}`)
 	f.write(t, "a", "x")
 	f.tells("a new file", "create a", "modify a")
@@ -142,6 +150,7 @@ func TestWatchFilters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := &follower{room: open(t, nil), t: t, session: "s"}
+			f.exactly()
 			f.write(t, "d/x", "")
 			f.watches(`{"path":"R","recursive":true,` + c.args + `}`)
 			f.write(t, "x.log", "x")
