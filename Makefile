@@ -115,6 +115,7 @@ interop:
 # Golden calls are rewritten from what the tools answer now: read the difference before you commit it.
 golden:
 	go test ./tools -count=1 -run '^TestGoldenCalls$$' -update
+	go test ./internal/dialect/capability -count=1 -run '^(TestCalls|TestDocs)$$' -update
 	go test . -count=1 -run '^(TestExampleTOML|TestConfigTable|TestFloorPlanInArchitecture)$$' -update
 
 # Every fuzz target of the house, one after the other, FUZZTIME each.

@@ -147,6 +147,8 @@ func sizeOf(t *engine.Target) int64 {
 		return t.Published.Info.Size
 	case t.After.Kind == guardfs.KindSymlink:
 		return int64(len(t.After.Target))
+	case t.Unchanged():
+		return t.Before.Info.Size
 	}
 	return int64(len(t.After.Content))
 }
