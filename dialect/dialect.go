@@ -14,6 +14,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"moltisfs/approval"
 )
@@ -67,6 +68,26 @@ type Call struct {
 // in it followed. It only takes away. An empty list is nothing at all; what may be changed must be
 // readable too.
 type Scope struct{ Readable, Writable []string }
+
+// Within is what of the scope lies in a directory; s may be nil. Paths are absolute and clean.
+func (s *Scope) Within(dir string) *Scope {
+	if s == nil {
+		return &Scope{Readable: []string{dir}, Writable: []string{dir}}
+	}
+	in := func(p, d string) bool { return p == d || d == "/" || strings.HasPrefix(p, d+"/") }
+	both := func(paths []string) (out []string) {
+		for _, p := range paths {
+			switch {
+			case in(dir, p):
+				return []string{dir}
+			case in(p, dir):
+				out = append(out, p)
+			}
+		}
+		return out
+	}
+	return &Scope{Readable: both(s.Readable), Writable: both(s.Writable)}
+}
 
 // An Answer is what a call came to.
 type Answer interface {

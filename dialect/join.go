@@ -9,12 +9,16 @@ import (
 
 // Sessions is a Dialect that keeps something for a session: watches, a workspace.
 type Sessions interface {
+	// EndSession drops what is kept for a session. One that there is not is no error.
+	EndSession(ctx context.Context, principal, session string) error
+}
+
+// A Feed is a Dialect that can tell what happens.
+type Feed interface {
 	// Events tells what happened for a session after a cursor, oldest first, at most so many. The
 	// cursor is 0 at the beginning, and Next of the last answer after that. It waits for the first
 	// until ctx ends, which is no error.
 	Events(ctx context.Context, principal, session string, after int64, most int) (Events, error)
-	// EndSession drops what is kept for a session. One that there is not is no error.
-	EndSession(ctx context.Context, principal, session string) error
 }
 
 // Events are some of a session's, and the cursor for what comes after them.
@@ -24,8 +28,8 @@ type Events struct {
 }
 
 // Join makes one dialect of several, which stand over one engine. Their tools have different
-// names. It is Sessions too: the events are those of the first that has any, and a session ends for
-// all of them.
+// names. It is Sessions and a Feed too: the events are those of the first that has any, and a session
+// ends for all of them.
 func Join(ds ...Dialect) Dialect {
 	if len(ds) == 1 {
 		return ds[0]
@@ -65,7 +69,7 @@ func Find(d Dialect, name string) (Definition, bool) {
 func (j joined) Events(ctx context.Context, principal, session string, after int64,
 	most int) (Events, error) {
 	for _, d := range j {
-		if s, ok := d.(Sessions); ok {
+		if s, ok := d.(Feed); ok {
 			return s.Events(ctx, principal, session, after, most)
 		}
 	}

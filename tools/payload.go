@@ -1,9 +1,8 @@
 package tools
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
+	"moltisfs/internal/args"
 )
 
 // A Payload is what a tool answers: one plain struct a kind, or a *Refusal.
@@ -47,14 +46,4 @@ func Encode(p Payload) ([]byte, error) {
 	return append(out, body[1:]...), nil
 }
 
-// plainJSON marshals without escaping <, > and &, which are frequent in code
-// and cost a model six characters each.
-func plainJSON(v any) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
-}
+var plainJSON = args.Encode

@@ -48,7 +48,7 @@ func Of[A any](aliases Aliases) *Spec {
 
 // Schema is the JSON Schema (2020-12), a closed object. MCP assumes 2020-12 without "$schema".
 func (s *Spec) Schema() json.RawMessage {
-	out, err := encode(objectOf(s.fields))
+	out, err := Encode(objectOf(s.fields))
 	if err != nil {
 		panic("args: a schema that can't be encoded: " + err.Error()) // only by a bad struct tag
 	}
@@ -132,11 +132,11 @@ func (p properties) MarshalJSON() ([]byte, error) {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		name, err := encode(one.name)
+		name, err := Encode(one.name)
 		if err != nil {
 			return nil, err
 		}
-		body, err := encode(one.node)
+		body, err := Encode(one.node)
 		if err != nil {
 			return nil, err
 		}
@@ -186,8 +186,8 @@ func (f field) schema() *node {
 	return n
 }
 
-// encode marshals without escaping <, > and &, which a model would read as noise.
-func encode(v any) ([]byte, error) {
+// Encode marshals without escaping <, > and &, which a model would read as noise.
+func Encode(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"moltisfs/dialect"
+	"moltisfs/internal/args"
 )
 
 // An answer is the data of a success, or the one object of an error.
@@ -16,7 +17,7 @@ type answer struct {
 }
 
 func succeed(name string, v any) (*answer, error) {
-	data, err := plainJSON(v)
+	data, err := args.Encode(v)
 	return &answer{kind: name, data: data}, err
 }
 

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"moltisfs/dialect"
+	"moltisfs/internal/args"
 )
 
 //go:embed filesystem.yaml
@@ -135,7 +136,7 @@ func dotted(name string) string { return strings.Replace(name, "__", ".", 1) }
 
 // definition is what a model is told of a capability.
 func (d *definition) definition() dialect.Definition {
-	entry, err := plainJSON(d)
+	entry, err := args.Encode(d)
 	if err != nil {
 		panic("capability: " + err.Error()) // only by what filesystem.yaml can't hold
 	}
@@ -230,18 +231,9 @@ func (p param) schema() json.RawMessage {
 
 // mustJSON is for what is ours and can be encoded.
 func mustJSON(v any) json.RawMessage {
-	b, err := plainJSON(v)
+	b, err := args.Encode(v)
 	if err != nil {
 		panic("capability: " + err.Error())
 	}
 	return b
-}
-
-// plainJSON marshals without escaping <, > and &, which a model would read as noise.
-func plainJSON(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }

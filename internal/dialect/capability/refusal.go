@@ -62,7 +62,7 @@ func (c *call) refuse(decoded any, r *engine.Refusal) *answer {
 	}
 	f.Message = strings.NewReplacer("{path}", edit.ShownPath(about), "{shown}", edit.ShownPath(r.Path),
 		"{fact}", factText(r.Facts)).Replace(as.message)
-	out, err := plainJSON(f)
+	out, err := args.Encode(f)
 	if err != nil {
 		out = mustJSON(fault{Type: kind, Message: f.Message, Description: f.Description,
 			Recovery: []recovery{}, Context: map[string]any{}})

@@ -198,7 +198,7 @@ func (d *Dialect) Events(ctx context.Context, principal, session string, after i
 	list, next := d.feeds.wait(ctx, d.e.Closing(), keyOf(principal, session), after, most)
 	out := dialect.Events{Next: next}
 	for _, e := range list {
-		raw, err := plainJSON(e)
+		raw, err := args.Encode(e)
 		if err != nil {
 			return dialect.Events{}, fmt.Errorf("telling an event: %w", err)
 		}

@@ -26,41 +26,29 @@ var errEscapes = &args.Error{What: "path escapes /workspace or is empty."}
 func refuse(format string, a ...any) error { return args.Errorf("", format, a...) }
 
 func read(ctx context.Context, c *call) error {
-	return c.d.e.Read(ctx, c.Call, c.at,
+	return c.e.Read(ctx, c.Call, c.at,
 		func(ctx context.Context, s *engine.Source) (*engine.Sight, error) {
 			part, sight, err := s.Bytes(ctx, 0, min(s.Info.Size, maxRead), maxRead)
 			if err != nil {
 				return nil, err
 			}
 			text := part
-			if s.Info.Size > maxRead { // the last character may be cut in two
-				for n := 1; n < utf8.UTFMax; n++ {
-					if last := part[len(part)-n:]; utf8.RuneStart(last[0]) {
-						if !utf8.FullRune(last) {
-							text = part[:len(part)-n]
-						}
-						break
-					}
-				}
+			for cut := 1; cut < utf8.UTFMax && s.Info.Size > maxRead && !utf8.Valid(text); cut++ {
+				text = part[:len(part)-cut] // the last character may be cut in two
 			}
 			if !utf8.Valid(text) {
 				return nil, refuse("%s is not UTF-8 text — use Jettson Shell for that.", c.path)
 			}
-			c.answers = struct {
-				Path      string `json:"path"`
-				Content   string `json:"content"`
-				SizeBytes int64  `json:"size_bytes"`
-				Truncated bool   `json:"truncated"`
-			}{c.path, string(text), s.Info.Size, s.Info.Size > maxRead}
+			c.answer = reply{Path: c.path, Content: new(string(text)), Size: new(s.Info.Size),
+				Truncated: new(s.Info.Size > maxRead)}
 			return sight, nil
 		})
 }
 
 func write(ctx context.Context, c *call) error {
-	content := c.args.(*writeArgs).Content
-	if len(content) > maxWrite {
+	if len(c.content) > maxWrite {
 		return refuse("the content is %d bytes, over the limit of 5 MB — use Jettson Shell for that.",
-			len(content))
+			len(c.content))
 	}
 	if c.at == c.home {
 		return refuse("%s is a directory — name a file in it.", c.path)
@@ -68,15 +56,24 @@ func write(ctx context.Context, c *call) error {
 	if err := c.make(ctx); err != nil {
 		return err
 	}
-	_, _, err := c.d.e.Write(ctx, c.Call, engine.WriteArgs{
-		Path: c.at, Text: content, Encoding: "utf-8",
+	_, _, err := c.e.Write(ctx, c.Call, engine.WriteArgs{
+		Path: c.at, Text: c.content, Encoding: "utf-8",
 		Rules: engine.Rules{Parents: true, Meant: true},
 	})
-	c.answers = struct {
-		Path  string `json:"path"`
-		Bytes int    `json:"bytes_written"`
-	}{c.path, len(content)}
+	c.answer = reply{Path: c.path, Written: new(len(c.content))}
 	return err
+}
+
+// reply is every answer of the page, each with the fields that it has.
+type reply struct {
+	Error     string   `json:"error,omitempty"`
+	Path      string   `json:"path,omitempty"`
+	Content   *string  `json:"content,omitempty"`
+	Size      *int64   `json:"size_bytes,omitempty"`
+	Truncated *bool    `json:"truncated,omitempty"`
+	Written   *int     `json:"bytes_written,omitempty"`
+	Entries   *[]entry `json:"entries,omitempty"`
+	Deleted   bool     `json:"deleted,omitempty"`
 }
 
 // entry is one of a listing.
@@ -87,8 +84,8 @@ type entry struct {
 }
 
 func list(ctx context.Context, c *call) error {
-	found, err := c.d.e.List(ctx, c.Call, c.at)
-	if errors.Is(err, fs.ErrNotExist) && c.at == c.home && c.d.cfg.Workspaces != "" {
+	found, err := c.e.List(ctx, c.Call, c.at)
+	if errors.Is(err, fs.ErrNotExist) && c.at == c.home && c.cfg.Workspaces != "" {
 		found, err = &engine.Listing{}, nil // it is made with its first file
 	}
 	if err != nil {
@@ -98,7 +95,7 @@ func list(ctx context.Context, c *call) error {
 	for _, e := range found.Entries {
 		one := entry{path.Base(e.Path), e.Size, e.Kind == guardfs.KindDir}
 		if e.Kind == guardfs.KindSymlink { // what it leads to, if that is in the workspace
-			if to, err := c.d.e.Stat(ctx, c.Call, e.Path, true); err == nil {
+			if to, err := c.e.Stat(ctx, c.Call, e.Path, true); err == nil {
 				one.Size, one.IsDir = to.Size, to.Kind == guardfs.KindDir
 			}
 		}
@@ -107,35 +104,25 @@ func list(ctx context.Context, c *call) error {
 		}
 		entries = append(entries, one)
 	}
-	c.answers = struct {
-		Path    string  `json:"path"`
-		Entries []entry `json:"entries"`
-	}{c.path, entries}
+	c.answer = reply{Path: c.path, Entries: &entries}
 	c.Trace.Paths = []string{c.at}
 	return nil
 }
 
 func remove(ctx context.Context, c *call) error {
-	what, err := c.d.e.Stat(ctx, c.Call, c.at, false)
+	what, err := c.e.Stat(ctx, c.Call, c.at, false)
 	if err != nil {
 		return err
 	}
 	if what.Kind == guardfs.KindDir {
 		return refuse("%s is a directory — use Jettson Shell with rmdir for that.", c.path)
 	}
-	_, err = c.d.e.Delete(ctx, c.Call, c.at, engine.DeleteOptions{})
-	c.answers = struct {
-		Path    string `json:"path"`
-		Deleted bool   `json:"deleted"`
-	}{c.path, true}
+	_, err = c.e.Delete(ctx, c.Call, c.at, engine.DeleteOptions{})
+	c.answer = reply{Path: c.path, Deleted: true}
 	return err
 }
 
-// sentence says in the page's words why a call was refused. It names no path of the host's.
-func (c *call) sentence(err error, r *engine.Refusal) string {
-	return "Jettson Files rejected the operation: " + c.why(err, r)
-}
-
+// why says in the page's words why a call was refused. It names no path of the host's.
 func (c *call) why(err error, r *engine.Refusal) string {
 	if e, ok := errors.AsType[*args.Error](err); ok {
 		if e.Hint != "" {

@@ -2,12 +2,11 @@
 // which they call /workspace, and nothing else. It knows names, arguments, words and where each
 // caller's workspace is. The engine does the work and keeps the promises.
 //
-// The text of the system, and its words for errors, are those of the published page "Jettson
-// Files". What the page leaves out is said in its manner. 1 MB is 1,048,576 bytes here.
+// The words are those of the published page "Jettson Files". What the page leaves out is said in its
+// manner. 1 MB is 1,048,576 bytes here.
 package jettson
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,11 +23,8 @@ import (
 
 // Dialect is the four tools. It is safe for concurrent use.
 type Dialect struct {
-	e       *engine.Engine
-	cfg     config.Jettson
-	root    string // workspace_root
-	asks    bool   // require_approval
-	patient time.Duration
+	e   *engine.Engine
+	cfg config.Jettson
 }
 
 // ErrNoWorkspace says that the configuration has no place for a workspace.
@@ -38,41 +34,32 @@ var ErrNoWorkspace = errors.New("there is no workspace: neither workspace_root n
 // Over is the dialect over an engine, which stays the caller's to close. The error is
 // ErrNoWorkspace.
 func Over(e *engine.Engine, cfg config.Jettson) (*Dialect, error) {
-	fs := e.Config()
-	if fs.WorkspaceRoot == "" && cfg.Workspaces == "" {
+	if e.Config().WorkspaceRoot == "" && cfg.Workspaces == "" {
 		return nil, ErrNoWorkspace
 	}
-	return &Dialect{e, cfg, fs.WorkspaceRoot, fs.RequireApproval,
-		time.Duration(fs.ApprovalTimeout)}, nil
+	return &Dialect{e, cfg}, nil
 }
 
 // tool is one row of the table.
 type tool struct {
 	name, title, doc string
-	changes          bool
+	follows          []string // what it goes with; nil where it changes nothing
 	args             *args.Spec
 	run              func(context.Context, *call) error
 }
 
-// follows are the tools that a change here goes with: read-only by their names holds for all.
-func (t tool) follows() []string {
-	if t.changes {
-		return []string{"Write", "Edit", "MultiEdit"}
-	}
-	return nil
-}
+// changes are what [tools.policy] denies to deny changes: it holds for these tools too.
+var changes = []string{"Write", "Edit", "MultiEdit"}
 
 var tools = []tool{
-	{"jettson_files_read", "Read a file",
-		"Reads a text file of /workspace. Of a file over 1 MB the first 1 MB is returned, with " +
-			"truncated: true.", false, args.Of[pathArgs](nil), read},
-	{"jettson_files_write", "Write a file",
-		"Writes a text file of /workspace, and the directories above it. Overwrites an existing file.",
-		true, args.Of[writeArgs](nil), write},
+	{"jettson_files_read", "Read a file", "Reads a text file of /workspace. Of a file over 1 MB " +
+		"the first 1 MB is returned, with truncated: true.", nil, args.Of[pathArgs](nil), read},
+	{"jettson_files_write", "Write a file", "Writes a text file of /workspace, and the directories " +
+		"above it. Overwrites an existing file.", changes, args.Of[writeArgs](nil), write},
 	{"jettson_files_list", "List a directory", "Lists a directory of /workspace.",
-		false, args.Of[listArgs](nil), list},
-	{"jettson_files_delete", "Delete a file",
-		"Deletes a file of /workspace. Directories are refused.", true, args.Of[pathArgs](nil), remove},
+		nil, args.Of[listArgs](nil), list},
+	{"jettson_files_delete", "Delete a file", "Deletes a file of /workspace. Directories are refused.",
+		changes, args.Of[pathArgs](nil), remove},
 }
 
 type pathArgs struct {
@@ -86,17 +73,6 @@ type writeArgs struct {
 
 type listArgs struct {
 	Path *string `json:"path,omitempty" default:"." doc:"Directory relative to /workspace."`
-}
-
-// call is one call on its way.
-type call struct {
-	*engine.Call
-	d       *Dialect
-	args    any
-	path    string // as the model spells it
-	home    string // the workspace; absolute
-	at      string // the path within it; absolute
-	answers any
 }
 
 // Definitions are the tools that [tools.policy] leaves.
@@ -113,10 +89,10 @@ func DefinitionsUnder(p config.Policy) ([]dialect.Definition, error) {
 
 func definitions(lists policy.Tools) (out []dialect.Definition) {
 	for _, t := range tools {
-		if lists.Allows(t.name, t.follows()...) {
+		if lists.Allows(t.name, t.follows...) {
 			out = append(out, dialect.Definition{
-				Name: t.name, Title: t.title, Description: t.doc, ReadOnly: !t.changes,
-				Destructive: t.changes, Idempotent: t.name != "jettson_files_delete",
+				Name: t.name, Title: t.title, Description: t.doc, ReadOnly: t.follows == nil,
+				Destructive: t.follows != nil, Idempotent: t.name != "jettson_files_delete",
 				InputSchema: t.args.Schema(), OutputSchema: json.RawMessage(`{"type":"object"}`),
 			})
 		}
@@ -124,32 +100,40 @@ func definitions(lists policy.Tools) (out []dialect.Definition) {
 	return out
 }
 
+// call is one call on its way.
+type call struct {
+	*engine.Call
+	*Dialect
+	path, content string // as the model gives them
+	home, at      string // the workspace, and the path in it; absolute. at: "" where it leads out
+	answer        reply
+}
+
 // Call runs one tool.
 func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, error) {
-	c := &call{d: d, Call: &engine.Call{
+	c := &call{Dialect: d, home: d.workspace(in.Principal, in.Session), Call: &engine.Call{
 		Principal: in.Principal, Session: in.Session, Turn: in.Turn, Dialect: "jettson",
 		Tool: in.Tool, Client: engine.Client{Approver: in.Approver}, Tier: in.Tier, ByUser: in.ByUser,
 	}}
-	c.home = d.workspace(in.Principal, in.Session)
-	c.Scope = within(c.home, in.Scope)
+	c.Scope = (*engine.Scope)(in.Scope.Within(c.home))
 	t, unknown := d.tool(in.Tool)
+	out := &Answer{kind: t.name}
 	op := engine.Operation{
-		Unknown: unknown != nil, Args: in.Args, Changes: t.changes, Follows: t.follows(),
+		Unknown: unknown != nil, Args: in.Args, Changes: t.follows != nil, Follows: t.follows,
 		Time: time.Minute,
 	}
-	if t.changes && (d.asks || in.Tier == approval.TierAsk) {
-		op.Time += d.patient
+	if cfg := d.e.Config(); op.Changes && (cfg.RequireApproval || in.Tier == approval.TierAsk) {
+		op.Time += time.Duration(cfg.ApprovalTimeout)
 	}
-	answer := &Answer{tool: t.name}
-	op.Decode = func(raw json.RawMessage) (err error) {
+	op.Decode = func(raw json.RawMessage) error {
 		if unknown != nil {
 			return unknown
 		}
-		if c.args, err = t.args.Decode(raw); err != nil {
-			return err
+		given, err := t.args.Decode(raw)
+		if err == nil {
+			c.resolve(given)
 		}
-		c.resolve()
-		return nil
+		return err
 	}
 	op.Run = func(ctx context.Context) error {
 		if c.at == "" {
@@ -165,30 +149,32 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 		if reason == nil {
 			return ""
 		}
-		answer.kind, c.answers = string(reason.Code), map[string]string{"error": c.sentence(err, reason)}
-		return answer.kind
+		c.answer = reply{Error: "Jettson Files rejected the operation: " + c.why(err, reason)}
+		out.kind, out.refused = string(reason.Code), true
+		return out.kind
 	}
 	op.Answer = func() (_ json.RawMessage, err error) {
-		if answer.json == nil {
-			answer.json, err = encode(c.answers)
+		if out.json == nil {
+			out.json, err = args.Encode(c.answer)
 		}
-		return answer.json, err
+		return out.json, err
 	}
-	op.Replace = func(raw json.RawMessage) error { answer.json = raw; return nil }
-	if err := d.e.Do(ctx, c.Call, op); err != nil || unknown != nil {
-		if errors.Is(err, engine.ErrClosed) || unknown == nil {
-			return nil, err
-		}
-		return nil, errors.Join(unknown, err)
+	op.Replace = func(raw json.RawMessage) error { out.json = raw; return nil }
+	err := d.e.Do(ctx, c.Call, op)
+	if unknown != nil && !errors.Is(err, engine.ErrClosed) {
+		err = errors.Join(unknown, err)
 	}
-	_, err := op.Answer()
-	return answer, err
+	if err != nil {
+		return nil, err
+	}
+	_, err = op.Answer()
+	return out, err
 }
 
-func (d *Dialect) tool(name string) (tool, *dialect.UnknownToolError) {
+func (d *Dialect) tool(name string) (tool, error) {
 	var names []string
 	for _, t := range tools {
-		if !d.e.Tools().Allows(t.name, t.follows()...) {
+		if !d.e.Tools().Allows(t.name, t.follows...) {
 			continue
 		}
 		if t.name == name {
@@ -201,27 +187,14 @@ func (d *Dialect) tool(name string) (tool, *dialect.UnknownToolError) {
 
 // Answer is what a call came to: the page's object, or {"error": …}.
 type Answer struct {
-	tool, kind string
-	json       json.RawMessage
+	kind    string // the tool, or the code of the refusal
+	refused bool
+	json    json.RawMessage
 }
 
-// Kind is the code of a refusal, else the tool's name.
-func (a *Answer) Kind() string {
-	if a.kind != "" {
-		return a.kind
-	}
-	return a.tool
-}
-
-func (a *Answer) Refused() bool                    { return a.kind != "" }
+// These implement [dialect.Answer].
+func (a *Answer) Kind() string                     { return a.kind }
+func (a *Answer) Refused() bool                    { return a.refused }
 func (a *Answer) Text() string                     { return string(a.json) }
 func (a *Answer) JSON(bool) ([]byte, error)        { return a.json, nil }
 func (a *Answer) Blocks() ([]dialect.Block, error) { return nil, nil }
-
-func encode(v any) (json.RawMessage, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
-}

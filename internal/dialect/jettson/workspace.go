@@ -12,14 +12,13 @@ import (
 	"strings"
 
 	"moltisfs/approval"
-	"moltisfs/dialect"
 	"moltisfs/internal/engine"
 )
 
 // workspace is where a caller's workspace is, also before it is made.
 func (d *Dialect) workspace(principal, session string) string {
 	if d.cfg.Workspaces == "" {
-		return d.root
+		return d.e.Config().WorkspaceRoot
 	}
 	name := dirName(principal, "local")
 	if d.cfg.PerSession {
@@ -43,37 +42,14 @@ func dirName(name, fallback string) string {
 	return "%" + hex.EncodeToString(sum[:16])
 }
 
-// within is the workspace as a scope, less what the caller's own scope leaves out.
-func within(home string, own *dialect.Scope) *engine.Scope {
-	if own == nil {
-		return &engine.Scope{Readable: []string{home}, Writable: []string{home}}
-	}
-	both := func(paths []string) (out []string) {
-		for _, p := range paths {
-			switch p = path.Clean(p); {
-			case inside(home, p):
-				return []string{home}
-			case inside(p, home):
-				out = append(out, p)
-			}
-		}
-		return out
-	}
-	return &engine.Scope{Readable: both(own.Readable), Writable: both(own.Writable)}
-}
-
-func inside(p, dir string) bool {
-	return p == dir || dir == "/" || strings.HasPrefix(p, dir+"/")
-}
-
 // resolve makes a path of the host's out of the model's. What would leave /workspace has none.
-func (c *call) resolve() {
-	c.path = "."
-	switch a := c.args.(type) {
+func (c *call) resolve(given any) {
+	c.path, c.at = ".", ""
+	switch a := given.(type) {
 	case *pathArgs:
 		c.path = a.Path
 	case *writeArgs:
-		c.path = a.Path
+		c.path, c.content = a.Path, a.Content
 	case *listArgs:
 		if a.Path != nil {
 			c.path = *a.Path
@@ -93,25 +69,18 @@ func (c *call) resolve() {
 
 // make makes the workspace where it is missing. The operator has asked for that, so nobody else is.
 func (c *call) make(ctx context.Context) error {
-	if c.d.cfg.Workspaces == "" {
+	if c.cfg.Workspaces == "" {
 		return nil
 	}
-	_, err := c.d.e.Stat(ctx, c.Call, c.home, true)
+	_, err := c.e.Stat(ctx, c.Call, c.home, true)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	asked := c.Approver
 	defer func() { c.Approver = asked }()
 	c.Approver = approval.Yes("tools.jettson.workspaces")
-	_, err = c.d.e.Mkdir(ctx, c.Call, engine.MkdirArgs{Path: c.home, Exists: true})
+	_, err = c.e.Mkdir(ctx, c.Call, engine.MkdirArgs{Path: c.home, Exists: true})
 	return err
-}
-
-// Events has none: nothing is watched.
-func (d *Dialect) Events(ctx context.Context, _, _ string, after int64, _ int) (dialect.Events,
-	error) {
-	<-ctx.Done()
-	return dialect.Events{Next: after}, nil
 }
 
 // EndSession moves the workspace of a session to the trash, where each session has one.
@@ -119,26 +88,18 @@ func (d *Dialect) EndSession(ctx context.Context, principal, session string) err
 	if !d.cfg.PerSession || d.cfg.Workspaces == "" {
 		return nil
 	}
-	home := d.workspace(principal, session)
-	var failed error
 	c := &engine.Call{Principal: principal, Session: session, Dialect: "jettson",
 		Tool:   "jettson_session_end",
 		Client: engine.Client{Approver: approval.Yes("tools.jettson.per_session")}}
-	err := d.e.Do(ctx, c, engine.Operation{Changes: true,
+	return d.e.Do(ctx, c, engine.Operation{Changes: true,
 		Run: func(ctx context.Context) error {
+			home := d.workspace(principal, session)
 			_, err := d.e.Delete(ctx, c, home, engine.DeleteOptions{Recursive: true})
 			if errors.Is(err, fs.ErrNotExist) {
 				return nil
 			}
 			return err
 		},
-		Refuse: func(_ context.Context, err error) string {
-			if r := engine.Reason(err); r != nil {
-				failed = err
-				return string(r.Code)
-			}
-			return ""
-		},
+		Refuse: func(context.Context, error) string { return "" }, // nobody is there to be refused
 	})
-	return errors.Join(err, failed)
 }

@@ -298,7 +298,7 @@ func (s *Server) events(ctx context.Context, q *query) (any, error) {
 	defer context.AfterFunc(s.stopping, cancel)()
 	defer context.AfterFunc(one.alive, cancel)()
 	s.sessions.poll(one, cancel)
-	d, ok := s.dialect.(dialect.Sessions)
+	d, ok := s.dialect.(dialect.Feed)
 	if !ok { // nothing ever happens
 		<-polled.Done()
 		return map[string]any{"events": []any{}, "cursor": cursor}, nil
