@@ -35,7 +35,11 @@ func TestQueueApproves(t *testing.T) {
 				break
 			}
 		}
-		if card := approval.Card(list[0].Question, 100); strings.Contains(card, "\u202e") || !strings.Contains(card, `a\u{202e}txt`) ||
+		shown, err := q.Get(list[0].ID)
+		if err != nil {
+			t.Error(err)
+		}
+		if card := approval.Card(shown.Question, 100); strings.Contains(card, "\u202e") || !strings.Contains(card, `a\u{202e}txt`) ||
 			!strings.Contains(card, "+two") {
 			t.Errorf("%q", card)
 		}

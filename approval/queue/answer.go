@@ -90,8 +90,8 @@ func (e *AmbiguousError) Error() string {
 
 // names are the files in a queue that are called like ours.
 type names struct {
-	questions, temps []string
-	answers          map[string]bool
+	questions, diffs, temps []string
+	answers                 map[string]bool
 }
 
 func (q *Queue) names() (n names, err error) {
@@ -114,6 +114,8 @@ func (q *Queue) names() (n names, err error) {
 		switch "." + kind {
 		case questionFile:
 			n.questions = append(n.questions, id)
+		case diffFile:
+			n.diffs = append(n.diffs, id)
 		case answerFile:
 			n.answers[id] = true
 		case tempFile:
@@ -129,8 +131,8 @@ func (q *Queue) Unanswered() ([]string, error) {
 	return slices.DeleteFunc(n.questions, func(id string) bool { return n.answers[id] }), err
 }
 
-// List gives the questions that wait, or all on record, oldest first. What can't be read is no
-// question.
+// List gives the questions that wait, or all on record, oldest first and without their diffs. What
+// can't be read is no question.
 func (q *Queue) List(all bool) ([]Entry, error) {
 	n, err := q.names()
 	var out []Entry
@@ -138,7 +140,7 @@ func (q *Queue) List(all bool) ([]Entry, error) {
 		if !all && n.answers[id] {
 			continue
 		}
-		if e, err := q.Get(id); err == nil && (all || e.State == Pending) {
+		if e, _, err := q.get(id); err == nil && (all || e.State == Pending) {
 			out = append(out, e)
 		}
 	}
@@ -166,29 +168,44 @@ func (q *Queue) Find(prefix string) (Entry, error) {
 	return Entry{}, &AmbiguousError{prefix, ids}
 }
 
-// Get is the question with this ID. With an error its state is Pending while it is being written.
+// Get is the question with this ID; while it waits, with its diff. With an error its state is
+// Pending while it is being written.
 func (q *Queue) Get(id string) (Entry, error) {
+	e, r, err := q.get(id)
+	if err != nil || e.State != Pending {
+		return e, err
+	}
+	if e.Question.Diff, err = q.readDiff(r); err != nil {
+		if e, _, again := q.get(id); again == nil && e.State != Pending {
+			return e, nil // its end is on record before the diff goes
+		}
+	}
+	return e, err
+}
+
+func (q *Queue) get(id string) (e Entry, r record, err error) {
 	if !isID(id) {
-		return Entry{}, ErrNotFound
+		return e, r, ErrNotFound
 	}
 	// The lock is looked at first: who lets go of it has put the end on record before.
-	r, waits, err := q.readRecord(id)
+	var waits bool
+	r, waits, err = q.readRecord(id)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Entry{}, ErrNotFound
+		return e, r, ErrNotFound
 	}
-	e := Entry{ID: id, State: Gone, Question: r.question(), Asked: r.Asked, PID: r.PID}
+	e = Entry{ID: id, State: Gone, Question: r.question(), Asked: r.Asked, PID: r.PID}
 	if waits {
 		e.State = Pending
 	}
 	if err != nil {
-		return e, err
+		return e, r, err
 	}
 	a, err := q.readAnswer(id)
 	if errors.Is(err, fs.ErrNotExist) {
-		return e, nil
+		return e, r, nil
 	}
 	e.State, e.By, e.Reason, e.Answered = a.State, a.By, a.Reason, a.At
-	return e, err
+	return e, r, err
 }
 
 // maxReason is how long the words of who answers may be.

@@ -157,17 +157,19 @@ func TestRetention(t *testing.T) {
 			must(t, os.WriteFile(q.file(id, questionFile), []byte("{}"), 0o600))
 			must(t, os.Truncate(q.file(id, questionFile), c.size))
 			must(t, os.WriteFile(q.file(id, answerFile), []byte("{}"), 0o600))
+			must(t, os.WriteFile(q.file(id, diffFile), []byte("+secret\n"), 0o600)) // its asker was killed
 			must(t, os.Chtimes(q.file(id, questionFile), now, now.Add(-c.age-time.Duration(i)*time.Second)))
 		}
 		old := now.Add(-100 * keptFor)
 		must(t, os.Chtimes(waits.file.Name(), old, old))
 		must(t, os.Chtimes(answered.file.Name(), old, old))
+		must(t, os.WriteFile(q.file("dddddddddddd", diffFile), []byte("+secret\n"), 0o600))
 		must(t, os.WriteFile(q.file("ffffffffffff", answerFile), []byte("{}"), 0o600)) // a sweep was killed
 		must(t, os.WriteFile(q.file("eeeeeeeeeeee", tempFile), []byte("{"), 0o600))    // an answerer was
 		waiting, err := q.sweep(now)
 		must(t, err)
 		left := namesIn(t, q.dir)
-		if waiting != 1 || len(left) != 2*c.left+3 {
+		if waiting != 1 || len(left) != 2*c.left+5 {
 			t.Errorf("%s: %d wait, %d files are left", name, waiting, len(left))
 		}
 	}

@@ -95,6 +95,9 @@ func TestAskerKilled(t *testing.T) {
 	if waiting, err := q.sweep(time.Now()); err != nil || waiting != 0 {
 		t.Error(waiting, err)
 	}
+	if left := namesIn(t, q.dir); len(left) != 1 {
+		t.Error("its diff is left", left)
+	}
 }
 
 // Who answers and is killed has answered, or has not: then the question waits for the next one.

@@ -25,8 +25,9 @@
 // be read does not approve. What is not a file of ours in that directory is skipped, and never
 // followed. Where the file system has no hard links, no question can be answered.
 //
-// What is over stays on record for a while: seven days, the newest 500 questions, 64 MB. The record
-// says what was answered; what became of the change is in the audit log.
+// What is over stays on record for a while, without its diff: seven days, the newest 500 questions,
+// 64 MB. The record says what was answered; what became of the change is in the audit log. The diff
+// of a killed process stays until the next question is put.
 //
 // A Queue is safe for concurrent use. It starts nothing: while a question waits, its asker looks
 // for one file five times a second, which takes some 10 µs.
@@ -94,6 +95,7 @@ func (q *Queue) Ask(ctx context.Context, question approval.Question) (approval.A
 		return approval.Answer{}, fmt.Errorf("putting the question on record: %w", err)
 	}
 	defer p.file.Close() //nolint:errcheck // closing is what lets go
+	defer q.forget(p.ID)
 	return q.wait(ctx, p.record)
 }
 

@@ -81,6 +81,8 @@ func TestAnswers(t *testing.T) {
 			if asked.State != Pending || asked.PID != os.Getpid() || asked.Question.Digest != "d1" {
 				t.Errorf("%+v", asked)
 			}
+			asked, err := q.Get(asked.ID)
+			must(t, err)
 			got := asked.Question
 			got.Expires = question.Expires // of which the monotonic part stays here
 			if !reflect.DeepEqual(got, question) {
@@ -96,6 +98,9 @@ func TestAnswers(t *testing.T) {
 			}
 			if list, err := q.List(false); err != nil || len(list) > 0 {
 				t.Error("it still waits", list, err)
+			}
+			if left := namesIn(t, q.dir); len(left) != 2 {
+				t.Error("its diff is left", left)
 			}
 			if list, err := q.List(true); err != nil || len(list) != 1 || list[0].By != "ann" || list[0].Reason != c.reason {
 				t.Error("the answer is not on record", list, err)
@@ -255,7 +260,7 @@ func TestFind(t *testing.T) {
 // What can't be stored is not put, whichever step fails, and leaves nothing that waits.
 func TestNotStored(t *testing.T) {
 	t.Parallel()
-	for _, at := range []string{"create" + questionFile, "write", "sync", "sync directory"} {
+	for _, at := range []string{"create" + questionFile, "create" + diffFile, "write", "sync", "sync directory"} {
 		q := Open(t.TempDir())
 		q.step = func(what string) error {
 			if what == at {
@@ -266,6 +271,9 @@ func TestNotStored(t *testing.T) {
 		a, err := q.Ask(t.Context(), example())
 		if !errors.Is(err, syscall.ENOSPC) || a.Decision == approval.Approved {
 			t.Errorf("%s: %+v %v", at, a, err)
+		}
+		if left := namesIn(t, q.dir); len(left) > 0 && at != "create"+questionFile {
+			t.Errorf("%s: %v", at, left)
 		}
 		if list, err := q.List(false); err != nil || len(list) > 0 {
 			t.Errorf("%s: %v waits %v", at, list, err)

@@ -22,16 +22,18 @@ import (
 // The files of a question are called by its ID, which is random, and these.
 const (
 	questionFile = ".question"
+	diffFile     = ".diff" // which is removed when its question is over
 	answerFile   = ".answer"
 	tempFile     = ".tmp" // of an answer that has no name yet
 	idLen        = 12     // hex digits
 )
 
-// maxRecord is how long a file may be: base64 of the longest question, and what is around it.
+// maxRecord is how long a file may be: base64 of the longest list of paths, and what is around it.
 const maxRecord = maxQuestion*3/2 + 64<<10
 
-// A record is a question as it is stored. Paths and diffs are bytes there: they need not be UTF-8,
-// and JSON would change them.
+// A record is a question as it is stored. Paths are bytes there: they need not be UTF-8, and JSON
+// would change them. The diff has a file of its own: it is content, which nobody is to find after
+// the question is over.
 type record struct {
 	ID, Digest               string
 	PID                      int
@@ -39,7 +41,8 @@ type record struct {
 	Call                     string
 	Principal, Session, Tool []byte
 	Paths, Warnings          [][]byte
-	Summary, Diff            []byte
+	Summary                  []byte
+	DiffSize                 int
 	Added, Removed           int
 }
 
@@ -65,7 +68,7 @@ func recordOf(q approval.Question) record {
 		Digest: q.Digest, PID: os.Getpid(), Asked: time.Now(), Expires: q.Expires, Call: q.ID,
 		Principal: []byte(q.Principal), Session: []byte(q.Session), Tool: []byte(q.Tool),
 		Paths: mapped(q.Paths, toBytes), Warnings: mapped(q.Warnings, toBytes),
-		Summary: []byte(q.Summary), Diff: []byte(q.Diff), Added: q.Added, Removed: q.Removed,
+		Summary: []byte(q.Summary), DiffSize: len(q.Diff), Added: q.Added, Removed: q.Removed,
 	}
 }
 
@@ -73,7 +76,7 @@ func (r *record) question() approval.Question {
 	return approval.Question{
 		ID: r.Call, Principal: string(r.Principal), Session: string(r.Session), Tool: string(r.Tool),
 		Paths: mapped(r.Paths, toString), Warnings: mapped(r.Warnings, toString),
-		Summary: string(r.Summary), Diff: string(r.Diff), Added: r.Added, Removed: r.Removed,
+		Summary: string(r.Summary), Added: r.Added, Removed: r.Removed,
 		Digest: r.Digest, Expires: r.Expires,
 	}
 }
@@ -117,15 +120,49 @@ func (q *Queue) put(question approval.Question) (p put, err error) {
 	if p.file, p.ID, err = q.create(questionFile); err != nil {
 		return put{}, err
 	}
-	if err = q.write(p.file, p.record); err == nil {
+	if err = q.putDiff(p.ID, question.Diff); err == nil {
+		err = q.writeJSON(p.file, p.record)
+	}
+	if err == nil {
 		err = q.syncDir()
 	}
 	if err != nil {
+		q.forget(p.ID)
 		os.Remove(p.file.Name()) //nolint:errcheck // unlocked it is nobody's question
 		p.file.Close()           //nolint:errcheck // it is gone
 		return put{}, err
 	}
 	return p, nil
+}
+
+func (q *Queue) putDiff(id, diff string) error {
+	f, err := os.OpenFile(q.file(id, diffFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err = q.did("create"+diffFile, err); err == nil {
+		err = q.write(f, []byte(diff))
+	}
+	if f != nil {
+		f.Close() //nolint:errcheck // it is on stable storage, or of no use
+	}
+	return err
+}
+
+// forget removes the diff of a question that is over.
+func (q *Queue) forget(id string) {
+	os.Remove(q.file(id, diffFile)) //nolint:errcheck // then a sweep does it
+}
+
+// readDiff reads the diff of a question that waits.
+func (q *Queue) readDiff(r record) (string, error) {
+	f, err := q.open(r.ID, diffFile)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close() //nolint:errcheck // nothing was written to it
+	text, err := io.ReadAll(io.LimitReader(f, maxRecord))
+	if err == nil && len(text) != r.DiffSize {
+		err = fmt.Errorf("%s has %d bytes in place of %d", f.Name(), len(text), r.DiffSize)
+	}
+	return string(text), err
 }
 
 // settle puts an answer on record. It is fs.ErrExist if there is one already.
@@ -134,7 +171,7 @@ func (q *Queue) settle(a answer) error {
 	if err != nil {
 		return err
 	}
-	if err = q.write(f, a); err == nil {
+	if err = q.writeJSON(f, a); err == nil {
 		err = q.did("link", os.Link(q.file(id, tempFile), q.file(a.ID, answerFile)))
 	}
 	f.Close()           //nolint:errcheck // it is on stable storage, or of no use
@@ -179,11 +216,16 @@ func (q *Queue) did(what string, err error) error {
 	return q.step(what)
 }
 
-func (q *Queue) write(f *os.File, v any) error {
+func (q *Queue) writeJSON(f *os.File, v any) error {
 	text, err := json.Marshal(v)
-	if err == nil {
-		_, err = f.Write(text)
+	if err != nil {
+		return err
 	}
+	return q.write(f, text)
+}
+
+func (q *Queue) write(f *os.File, text []byte) error {
+	_, err := f.Write(text)
 	if err = q.did("write", err); err == nil {
 		err = q.did("sync", f.Sync())
 	}

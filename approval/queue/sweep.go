@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"slices"
@@ -29,9 +30,7 @@ func (q *Queue) sweep(now time.Time) (waiting int, err error) {
 		info fs.FileInfo
 	}
 	var over []past
-	questions := map[string]bool{}
 	for _, id := range n.questions {
-		questions[id] = true
 		if !n.answers[id] && !q.free(id, questionFile, func() {}) {
 			waiting++
 		} else if info, err := os.Lstat(q.file(id, questionFile)); err == nil && plausible(info) {
@@ -44,14 +43,22 @@ func (q *Queue) sweep(now time.Time) (waiting int, err error) {
 		total += p.info.Size()
 		if i >= keptMost || total > keptBytes || now.Sub(p.info.ModTime()) > keptFor {
 			q.free(p.id, questionFile, func() {
+				q.forget(p.id)
 				os.Remove(q.file(p.id, answerFile))   //nolint:errcheck // then the next sweep does it
 				os.Remove(q.file(p.id, questionFile)) //nolint:errcheck // the same
 			})
 		}
 	}
 	for id := range n.answers {
-		if !questions[id] { // a sweep that was killed had the other order
+		if q.none(id) { // a sweep that was killed had the other order
 			os.Remove(q.file(id, answerFile)) //nolint:errcheck // then the next sweep does it
+		}
+	}
+	for _, id := range n.diffs {
+		if q.none(id) {
+			q.forget(id)
+		} else {
+			q.free(id, questionFile, func() { q.forget(id) }) // its asker was killed
 		}
 	}
 	for _, id := range n.temps {
@@ -60,6 +67,12 @@ func (q *Queue) sweep(now time.Time) (waiting int, err error) {
 		})
 	}
 	return waiting, nil
+}
+
+// none says that there is no question with this ID. A list of names need not have all.
+func (q *Queue) none(id string) bool {
+	_, err := os.Lstat(q.file(id, questionFile))
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // free calls do if nobody holds the lock of a file of ours, and says so.

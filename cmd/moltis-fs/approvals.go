@@ -92,7 +92,6 @@ func listApprovals(_ context.Context, in *invocation) error {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t+%d −%d\t%s\n", e.ID, state, visible(question.Tool), question.Added,
 			question.Removed, pathsText(question.Paths))
-		question.Diff = "" // show has it
 	}
 	w.Flush()
 	return in.answer(struct {

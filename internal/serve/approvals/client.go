@@ -223,6 +223,9 @@ func (c *client) list(params json.RawMessage) (any, error) {
 	ids, requests := []string{}, []listed{}
 	for _, e := range entries {
 		if p.SessionKey == nil || *p.SessionKey == e.Question.Session {
+			if e, err = c.queue.Get(e.ID); err != nil || e.State != queue.Pending {
+				continue // it is over by now
+			}
 			r := c.show(e, maxListedDiff)
 			ids, requests = append(ids, e.ID), append(requests, listed{e.ID, r.SessionKey, r})
 		}

@@ -65,9 +65,6 @@ func Methods(q *queue.Queue) map[string]Method {
 			if err != nil {
 				return nil, told(err)
 			}
-			for i := range list {
-				list[i].Question.Diff = ""
-			}
 			return map[string]any{"approvals": append([]queue.Entry{}, list...)}, nil
 		},
 		"approvals.show": func(_ context.Context, _ string, params json.RawMessage) (any, error) {
