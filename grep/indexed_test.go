@@ -4,6 +4,13 @@ package grep
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -45,4 +52,44 @@ func warm(t testing.TB, fs *guardfs.FS, x *Index, root string) {
 		}
 	}
 	t.Fatal("no index was made")
+}
+
+// Found and Named get the same of a search by the index as of one without it.
+func TestFoundByIndex(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 40 {
+		name := fmt.Sprintf("%s/d%d/f%d", root, i%3, i)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700),
+			os.WriteFile(name, []byte(strings.Repeat("needle\n", i%2)+"hay\n"), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fs := testFS(t)
+	defer fs.Close()
+	x := NewIndex(IndexOptions{Open: GuardedOpen(fs), Watch: GuardedWatch(fs), MinFiles: 1})
+	defer x.Close()
+	warm(t, fs, x, root)
+	search := func(x *Index) (got []string) {
+		var mu sync.Mutex
+		note := func(what string) {
+			mu.Lock()
+			defer mu.Unlock()
+			got = append(got, what)
+		}
+		r := searchIn(t, fs, root, Walk{}, Query{Matcher: compile(t, "needle", match.Options{}),
+			Mode: Content, Index: x, Named: func(p string) { note("named " + p) },
+			Found: func(f FileHit, rows []Row) { note(fmt.Sprint("found ", f.Path, len(rows), f.Lines)) }})
+		if r.Indexed != (x != nil) {
+			t.Errorf("by the index: %v", r.Indexed)
+		}
+		slices.Sort(got)
+		return got
+	}
+	if with, without := search(x), search(nil); !slices.Equal(with, without) || len(with) != 60 {
+		t.Errorf("%q\n%q", with, without)
+	}
 }
