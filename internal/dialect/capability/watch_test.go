@@ -251,6 +251,8 @@ func TestWatchEndsWithItsSession(t *testing.T) {
 	}
 	<-waits
 	settles(t, before, "Close of the engine")
+	f.feeds.mu.Lock()
+	defer f.feeds.mu.Unlock()
 	if len(f.feeds.of) != 0 || f.feeds.count != 0 {
 		t.Errorf("%d feeds, %d watches are left", len(f.feeds.of), f.feeds.count)
 	}
