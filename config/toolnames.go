@@ -16,8 +16,9 @@ var toolNames = []string{
 	"checkpoints_list", "checkpoint_diff", "checkpoint_restore",
 
 	"filesystem.read", "filesystem.write", "filesystem.list", "filesystem.delete",
-	"filesystem.restore", "filesystem.stat", "filesystem.search", "filesystem.copy",
-	"filesystem.move", "filesystem.append", "agent.session", "alerts.send",
+	"filesystem.restore", "filesystem.stat", "filesystem.search", "filesystem.search_content",
+	"filesystem.copy", "filesystem.move", "filesystem.watch", "filesystem.append",
+	"agent.session", "agent.events", "agent.unwatch", "alerts.send",
 
 	"jettson_files_read", "jettson_files_write", "jettson_files_list", "jettson_files_delete",
 }

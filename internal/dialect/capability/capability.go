@@ -107,15 +107,15 @@ var table = []tool{
 	define("filesystem.restore", runRestore).alone(),
 	define("filesystem.stat", runStat),
 	define("filesystem.search", runSearch).alone(),
+	define("filesystem.search_content", runSearchContent).alone(),
 	define("filesystem.copy", runCopy).alone(),
 	define("filesystem.move", runMove).alone(),
+	define("filesystem.watch", runWatch),
 	define("filesystem.append", runAppend),
 	define("agent.session", runSession),
-	define("alerts.send", runAlert),
-	define("filesystem.search_content", runSearchContent).alone(),
-	define("filesystem.watch", runWatch),
 	define("agent.events", runEvents).alone(),
 	define("agent.unwatch", runUnwatch),
+	define("alerts.send", runAlert),
 }
 
 func toolOf(name string) *tool {
