@@ -69,6 +69,7 @@ soak:
 	go test ./grep -count=1 -timeout 2h -run '^TestWalkAmidChurn$$' -churn.time 10m
 	go test ./grep -count=1 -timeout 2h -run '^TestRipgrep$$' -tree "$$(go env GOROOT)/src"
 	go test ./internal/dialect/capability -count=1 -timeout 1h -run '^TestWatchManyCreates$$' -creates 30000
+	go test ./internal/serve/jsonrpc -count=1 -run '^TestManySessions$$' -sessions 1000
 	go test ./internal/rank -count=1 -timeout 1h -run '^TestGoTree$$' -tree
 	go test ./cmd/moltis-fs -count=1 -timeout 2h -run '^TestExportedHistories$$' -histories 2000
 	go test ./grep/index -count=1 -timeout 2h -run '^TestIndexEqual$$' -index.rounds 50000
