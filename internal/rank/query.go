@@ -140,6 +140,9 @@ func (q *Query) judge(
 
 // takes says whether all the words are there.
 func (q *Query) takes(text string) bool {
+	if len(q.words) == 0 {
+		return true
+	}
 	if !q.exact {
 		text = strings.ToLower(text)
 	}
