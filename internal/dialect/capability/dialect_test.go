@@ -115,6 +115,7 @@ func TestScope(t *testing.T) {
 		{"filesystem.write", `{"path":"R/in/a","content":"x"}`, `"type":"PathOutOfScope"`},
 		{"filesystem.list", `{"path":"R/out"}`, `"type":"PathOutOfScope"`},
 		{"filesystem.restore", `{"path":"` + gone["trash_path"].(string) + `"}`, `"type":"PathOutOfScope"`},
+		{"filesystem.restore", `{"path":"` + gone["trash_path"].(string) + `"}`, `"message":"it is out of scope"`},
 	} {
 		got := string(mustJSON(r.as(t, dialect.Call{Session: "s", Tool: c.tool, Scope: scope, Args: json.RawMessage(c.args)})))
 		if !strings.Contains(got, c.want) {

@@ -1,6 +1,7 @@
 package capability
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"reflect"
@@ -60,7 +61,8 @@ func (c *call) refuse(decoded any, r *engine.Refusal) *answer {
 	if as.after > 0 {
 		f.RetryAfter = &as.after
 	}
-	f.Message = strings.NewReplacer("{path}", edit.ShownPath(about), "{shown}", edit.ShownPath(r.Path),
+	named := cmp.Or(edit.ShownPath(about), "it") // of an entry in the trash, the path is not told
+	f.Message = strings.NewReplacer("{path}", named, "{shown}", edit.ShownPath(r.Path),
 		"{fact}", factText(r.Facts)).Replace(as.message)
 	out, err := args.Encode(f)
 	if err != nil {
