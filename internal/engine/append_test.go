@@ -59,7 +59,7 @@ func TestAppendInPlace(t *testing.T) {
 	if done, err = x.Append(ctx, x.call("s"), path, nil, engine.Rules{}); err != nil || !done.Idle {
 		t.Errorf("nothing appended: %+v %v", done, err)
 	}
-	if left := x.halfWay(); left != nil {
+	if left, err := x.HalfWay(ctx); err != nil || left != nil {
 		t.Errorf("open: %v", left)
 	}
 }

@@ -97,7 +97,7 @@ func carry(file *os.File, m *Metadata, special bool) (dropped []string) {
 
 // differs compares what has the name now with what the caller saw; why is "" when they are the same.
 func (p *Place) differs(name string, before *Before) (now *Before, why Meanwhile, err error) {
-	now, err = p.loadAt(name, int64(len(before.Content)))
+	now, err = p.loadAt(name, max(int64(len(before.Content)), before.Info.Size))
 	var large *TooLargeError
 	var odd *NotRegularError
 	switch {
