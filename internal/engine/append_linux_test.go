@@ -329,3 +329,100 @@ func TestAppendToAFullDisk(t *testing.T) {
 		t.Errorf("open: %v", left)
 	}
 }
+
+// Others append while what was appended is taken back, before any of its calls: what they wrote is in
+// the tree, and the file is either what it was or without the tail.
+func TestCutBesideOthers(t *testing.T) {
+	t.Parallel()
+	const theirs = "theirs\n"
+	x := grow(t, tight)
+	system := callsOf(x)
+	undone, refused := 0, 0
+	stride := cmp.Or(*every, 3)
+	for n := first(stride); ; n += stride {
+		must(t, os.RemoveAll(x.ws+"/large"))
+		x.write("large", large)
+		must(t, x.append(mine))
+		count := int64(0)
+		hook := func(string) *guardfs.Fault {
+			if count++; count == n {
+				x.appendFile("large", theirs)
+			}
+			return nil
+		}
+		system.hook.Store(&hook)
+		_, err := x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+		system.hook.Store(nil)
+		if count < n {
+			must(t, err)
+			break
+		}
+		b, rerr := os.ReadFile(x.ws + "/large")
+		must(t, rerr)
+		switch now := string(b); {
+		case err == nil && now == large+theirs:
+			undone++
+		case err != nil && now == large+mine+theirs && x.halfWay() == nil:
+			refused++
+		default:
+			t.Fatalf("call %d: %v, %d bytes\n%.300s", n, err, len(now), x.looks())
+		}
+	}
+	if undone == 0 || refused == 0 {
+		t.Errorf("%d undone, %d refused: the test tests less than it should", undone, refused)
+	}
+}
+
+// Whatever goes wrong with the N-th system call of taking back, or appending again: the tail is there,
+// or it is not, and the answer says which.
+func TestFaultAtEveryCallOfACut(t *testing.T) {
+	t.Parallel()
+	cells, again := 0, 0
+	for name, bad := range badCalls() {
+		x := grow(t, func(fs *config.FS) { tight(fs); fs.Durability = "full" })
+		system := callsOf(x)
+		x.write("large", large)
+		must(t, x.append(mine))
+		steps := []func(*engine.Engine, string) error{appendings["cut the tail"], appendings["append again"]}
+		from, to := large+mine, large
+		history := x.keep()
+		stride := cmp.Or(*every, 2)
+		for n := first(stride); ; n += stride {
+			if from == large+mine {
+				history.fault()
+			}
+			is := from
+			call, err := system.fail(n, bad, func() error { return steps[0](x.Engine, x.ws) })
+			if call == "" {
+				must(t, err)
+				if is == large+mine { // it has the more calls
+					break
+				}
+				steps[0], steps[1], from, to = steps[1], steps[0], to, from
+				continue
+			}
+			cells++
+			half := x.halfWay() != nil
+			if half || bad.lasting {
+				again++
+				x.Close()
+				x.open()
+			}
+			b, rerr := os.ReadFile(x.ws + "/large")
+			must(t, rerr)
+			switch now := string(b); {
+			case x.halfWay() != nil:
+				t.Fatalf("%s, call %d (%s): it is half-way: %v", name, n, call, err)
+			case now == from && err != nil:
+			case now == to && (err == nil || half || bad.lasting):
+				steps[0], steps[1], from, to = steps[1], steps[0], to, from
+			default:
+				t.Fatalf("%s, call %d (%s): %v, %d bytes", name, n, call, err, len(now))
+			}
+		}
+	}
+	t.Logf("%d faults, %d mended by the next start", cells, again)
+	if cells < 80 || again == 0 {
+		t.Error("no fault did what this is about")
+	}
+}
