@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -214,5 +216,28 @@ func TestReadOfGrowingFile(t *testing.T) {
 	})
 	if err != nil || got != "0123456789" {
 		t.Errorf("%q %v", got, err)
+	}
+}
+
+// A hash is streamed: there is no size above which it fails, and it ends with its call.
+func TestHashOfALargeFile(t *testing.T) {
+	x := grow(t, nil)
+	path, size := x.write("f", ""), int64(257<<20)
+	must(t, os.Truncate(path, size))
+	sum := sha256.New()
+	for zeros := make([]byte, 1<<20); size > 0; size -= int64(len(zeros)) {
+		sum.Write(zeros)
+	}
+	if got := x.hashOf(path); got != hex.EncodeToString(sum.Sum(nil)) {
+		t.Errorf("%s", got)
+	}
+	must(t, os.Truncate(path, 256<<20)) // no hash that is remembered
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if _, err := x.window(path, func(s *engine.Source) (_ []byte, _ *engine.Sight, err error) {
+		_, err = s.Hash(ended)
+		return nil, nil, err
+	}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
 	}
 }
