@@ -261,12 +261,19 @@ func TestWatchEndsWithItsSession(t *testing.T) {
 		t.Error(err)
 	}
 	<-waits
-	settles(t, before, "Close of the engine")
-	f.feeds.mu.Lock()
-	defer f.feeds.mu.Unlock()
-	if len(f.feeds.of) != 0 || f.feeds.count != 0 {
-		t.Errorf("%d feeds, %d watches are left", len(f.feeds.of), f.feeds.count)
+	for tries := 0; f.feeds.left() > 0 && tries < 500; tries++ { // their goroutines take them out
+		time.Sleep(10 * time.Millisecond)
 	}
+	if n := f.feeds.left(); n > 0 {
+		t.Errorf("%d feeds and watches are left", n)
+	}
+	settles(t, before, "Close of the engine")
+}
+
+func (s *feeds) left() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.of) + s.count
 }
 
 func (s *feeds) waitingFor(session string) int {
