@@ -111,7 +111,7 @@ bench-search:
 # Clients that are not ours over the whole Go source tree: the SDK's, and the MCP Inspector if .ci/inspector is installed (npm ci).
 interop:
 	go test ./internal/serve/mcp -count=1 -run '^TestGoldenCallsOverMCP$$'
-	go test ./cmd/moltis-fs -count=1 -timeout 30m -run '^(TestGoTreeOverMCP|TestGoTreeByInspector|TestCapabilitiesByAnotherClient)$$' -whole
+	go test ./cmd/moltis-fs -count=1 -timeout 30m -run '^(TestGoTreeOverMCP|TestGoTreeByInspector|TestCapabilitiesByAnotherClient|TestCapabilitiesByInspector)$$' -whole
 
 # Golden calls are rewritten from what the tools answer now: read the difference before you commit it.
 golden:
