@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -114,16 +113,20 @@ func TestSearchContentRefuses(t *testing.T) {
 
 var wholeTree = flag.Bool("tree", false, "search the whole Go source tree, and measure it")
 
-// Some questions of Go's own source, as an agent asks them. Package rank asks more of them.
-func TestSearchContentOfGo(t *testing.T) {
-	src := filepath.Join(runtime.GOROOT(), "src")
-	if _, err := os.Stat(src); err != nil {
+// goSource is Go's own source tree.
+func goSource(t testing.TB) string {
+	t.Helper()
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	src, serr := filepath.EvalSymlinks(strings.TrimSpace(string(root)) + "/src")
+	if err != nil || serr != nil {
 		t.Skip("SKIPPED: there is no source tree of Go here")
 	}
-	src, err := filepath.EvalSymlinks(src)
-	if err != nil {
-		t.Fatal(err)
-	}
+	return src
+}
+
+// Some questions of Go's own source, as an agent asks them. Package rank asks more of them.
+func TestSearchContentOfGo(t *testing.T) {
+	src := goSource(t)
 	root := src + "/net/http"
 	if *wholeTree {
 		root = src
@@ -147,10 +150,7 @@ func TestSearchContentOfGo(t *testing.T) {
 
 // What ranking costs beside a plain search for the same lines, as Grep of tools has it.
 func BenchmarkSearchContent(b *testing.B) {
-	src, err := filepath.EvalSymlinks(filepath.Join(runtime.GOROOT(), "src"))
-	if err != nil {
-		b.Skip(err)
-	}
+	src := goSource(b)
 	cfg := config.Default()
 	cfg.Tools.FS.AllowPaths = []string{src + "/**"}
 	e, err := engine.Open(cfg, engine.Host{DataDir: filepath.Join(b.TempDir(), "data")})
