@@ -147,8 +147,11 @@ func (p *Place) peek(before *Before, most int64, hashed bool) (*Before, error) {
 	if err != nil || st.info.Kind != KindFile || st.info.Size <= most {
 		return p.Load(most)
 	}
-	if err := p.look(dir, Modify); err != nil {
-		return nil, err
+	// As Load does: what was judged is not judged again. A hold of a dead process would be denied.
+	if seen := p.object.Info; seen.ID != st.info.ID || seen.Kind != st.info.Kind {
+		if err := p.look(dir, Modify); err != nil {
+			return nil, err
+		}
 	}
 	fd, st, err := k.occupant(dir, p.base)
 	if err != nil {
