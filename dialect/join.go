@@ -34,13 +34,24 @@ func Join(ds ...Dialect) Dialect {
 	if len(ds) == 1 {
 		return ds[0]
 	}
-	return joined(slices.Clone(ds))
+	j := joined{ds: slices.Clone(ds), of: map[string]Dialect{}}
+	for _, d := range ds {
+		for _, def := range d.Definitions() { // they never change
+			for _, name := range append([]string{def.Name}, def.Also...) {
+				j.of[name] = d
+			}
+		}
+	}
+	return j
 }
 
-type joined []Dialect
+type joined struct {
+	ds []Dialect
+	of map[string]Dialect // by each name of a tool
+}
 
 func (j joined) Definitions() (all []Definition) {
-	for _, d := range j {
+	for _, d := range j.ds {
 		all = append(all, d.Definitions()...)
 	}
 	return all
@@ -48,27 +59,15 @@ func (j joined) Definitions() (all []Definition) {
 
 // Call lets the first dialect answer for a tool that none has, so that the call is on record.
 func (j joined) Call(ctx context.Context, c Call) (Answer, error) {
-	for _, d := range j {
-		if _, ok := Find(d, c.Tool); ok {
-			return d.Call(ctx, c)
-		}
+	if d := j.of[c.Tool]; d != nil {
+		return d.Call(ctx, c)
 	}
-	return j[0].Call(ctx, c)
-}
-
-// Find is the tool of that name, or of that other name.
-func Find(d Dialect, name string) (Definition, bool) {
-	for _, def := range d.Definitions() {
-		if def.Name == name || slices.Contains(def.Also, name) {
-			return def, true
-		}
-	}
-	return Definition{}, false
+	return j.ds[0].Call(ctx, c)
 }
 
 func (j joined) Events(ctx context.Context, principal, session string, after int64,
 	most int) (Events, error) {
-	for _, d := range j {
+	for _, d := range j.ds {
 		if s, ok := d.(Feed); ok {
 			return s.Events(ctx, principal, session, after, most)
 		}
@@ -79,7 +78,7 @@ func (j joined) Events(ctx context.Context, principal, session string, after int
 
 func (j joined) EndSession(ctx context.Context, principal, session string) error {
 	var errs []error
-	for _, d := range j {
+	for _, d := range j.ds {
 		if s, ok := d.(Sessions); ok {
 			errs = append(errs, s.EndSession(ctx, principal, session))
 		}

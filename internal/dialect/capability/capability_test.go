@@ -85,7 +85,7 @@ func (r room) as(t *testing.T, c dialect.Call) map[string]any {
 		wrapped[a.Refused()]+string(raw)+"}" {
 		t.Errorf("the text is %s", a.Text())
 	}
-	def, _ := dialect.Find(r.Dialect, c.Tool)
+	def, _ := listedAs(r.Dialect, c.Tool)
 	if def.OutputSchema != nil {
 		fits(t, def.OutputSchema, out)
 	}
@@ -182,4 +182,14 @@ func TestReadListStat(t *testing.T) {
 			t.Errorf("%s %s: no %s in %s", c.tool, c.args, c.want, got)
 		}
 	}
+}
+
+// listedAs is the definition that a tool is listed by, under any of its names.
+func listedAs(d dialect.Dialect, name string) (dialect.Definition, bool) {
+	for _, def := range d.Definitions() {
+		if def.Name == name || slices.Contains(def.Also, name) {
+			return def, true
+		}
+	}
+	return dialect.Definition{}, false
 }

@@ -84,7 +84,7 @@ func TestPolicyOfNames(t *testing.T) {
 		r := open(t, func(cfg *config.Config, _ *engine.Host) {
 			cfg.Tools.Policy = config.Policy{Allow: c.allow, Deny: c.deny}
 		})
-		_, listed := dialect.Find(r.Dialect, c.tool)
+		_, listed := listedAs(r.Dialect, c.tool)
 		_, err := r.Call(t.Context(), dialect.Call{Tool: c.tool, Args: json.RawMessage(`{}`)})
 		unknown, no := errors.AsType[*dialect.UnknownToolError](err)
 		if listed != c.there || no == c.there {

@@ -1,6 +1,7 @@
 package jettson
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -153,6 +154,14 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// counted approves everything, and counts.
+type counted struct{ asked int }
+
+func (c *counted) Ask(context.Context, approval.Question) (approval.Answer, error) {
+	c.asked++
+	return approval.Answer{Decision: approval.Approved}, nil
+}
+
 // Principals do not see each other's workspace, nor sessions where each has one, which goes to the
 // trash with its session.
 func TestWorkspaces(t *testing.T) {
@@ -161,7 +170,7 @@ func TestWorkspaces(t *testing.T) {
 		cfg.Tools.FS.RequireApproval = true // the workspace itself is nobody's to approve
 		cfg.Tools.Jettson = config.Jettson{Workspaces: "set", PerSession: true}
 	})
-	yes := approval.Yes("test")
+	yes := &counted{}
 	a := dialect.Call{Principal: "ann", Session: "1", Approver: yes}
 	b := dialect.Call{Principal: "ann", Session: "2", Approver: yes}
 	odd := dialect.Call{Principal: "../ann", Session: "1", Approver: yes}
@@ -170,6 +179,9 @@ func TestWorkspaces(t *testing.T) {
 	}
 	if got := said(t, d, a, "write", `{"path":"f","content":"1"}`); got != `{"path":"f","bytes_written":1}` {
 		t.Error(got)
+	}
+	if yes.asked != 1 {
+		t.Errorf("asked %d times about one file", yes.asked)
 	}
 	for _, c := range []dialect.Call{b, odd} {
 		if got := said(t, d, c, "read", `{"path":"f"}`); !strings.Contains(got, "no such file") {
