@@ -100,8 +100,8 @@ var sentences = map[engine.Cause]wording{
 		}
 		return &Refusal{Message: msg, Hint: "Call again in a moment."}
 	},
-	engine.Unsettled: plainly("whether the change {fact}, which was cut off, was made is not known "+
-		"yet; nothing was restored",
+	engine.Unsettled: plainly("cannot determine yet whether the interrupted change {fact} "+
+		"completed; nothing was restored",
 		"Call again in a moment. If it stays so, ask the user to end a process of moltis-fs that "+
 			"stands still and holds the locks of its files."),
 	engine.NotEmpty: plainly("the directory {shown} is not empty", "Delete what is in it first."),

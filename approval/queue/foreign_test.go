@@ -108,7 +108,7 @@ func TestForeignAnswer(t *testing.T) {
 func TestDirOfOthers(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
-		t.Skip("no modes and no links there")
+		t.Skip("SKIPPED: there are no modes and no links there")
 	}
 	dir := t.TempDir()
 	open, link, file := filepath.Join(dir, "open"), filepath.Join(dir, "link"), filepath.Join(dir, "file")

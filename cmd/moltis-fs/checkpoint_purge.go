@@ -33,7 +33,7 @@ Both are listed.`,
 			opt("sha256", "HASH", "this content"),
 			opt("excluded", "", "whatever [tools.fs.checkpoint] exclude names today"),
 			opt("cut-off", "",
-				"also what would take back a change that was cut off: its paths may stay half-way"),
+				"also what would take back an interrupted change: some of its paths may stay changed"),
 			opt("dry-run", "", "only count"), opt("yes", "", "do it; needed unless --dry-run"),
 			identityOption(),
 		),
@@ -174,7 +174,7 @@ func (a *purgeAnswer) text(audit string) string {
 	fmt.Fprintf(&b, "%s %s of %s\n", verb, plural(a.Contents, "content", "contents"),
 		plural(a.Checkpoints, "checkpoint", "checkpoints"))
 	if a.Files > 0 {
-		fmt.Fprintf(&b, "%s %s that nothing named any more: a call was cut off\n", verb,
+		fmt.Fprintf(&b, "%s %s that nothing named any more: a call was interrupted\n", verb,
 			plural(a.Files, "file", "files"))
 	}
 	for _, d := range a.Beside {

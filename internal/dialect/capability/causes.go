@@ -51,7 +51,7 @@ var rows = map[engine.Cause]row{
 	engine.Locked: {kind: "Conflict", retry: true, after: 1,
 		message: "another call is changing {path}" + untouched},
 	engine.Unsettled: {kind: "Conflict", retry: true, after: 1,
-		message: "whether the change {fact}, which was cut off, was made is not known yet" + untouched},
+		message: "cannot determine yet whether the interrupted change {fact} completed" + untouched},
 	engine.NotEmpty: {kind: "DirectoryNotEmpty", message: "the directory {shown} is not empty"},
 
 	engine.UnsavedText: {kind: "UnsavedText",
