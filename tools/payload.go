@@ -1,7 +1,9 @@
 package tools
 
 import (
+	"encoding/json"
 	"fmt"
+
 	"moltisfs/internal/args"
 )
 
@@ -30,7 +32,13 @@ func Refused(p Payload) bool {
 // Encode renders p as one line of JSON, "kind" first. HTML characters are not
 // escaped; the result ends without a newline.
 func Encode(p Payload) ([]byte, error) {
-	body, err := plainJSON(p)
+	var body []byte
+	var err error
+	if own, ok := p.(json.Marshaler); ok { // encoding/json would go over all of it again
+		body, err = own.MarshalJSON()
+	} else {
+		body, err = plainJSON(p)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("encoding %s payload: %w", p.Kind(), err)
 	}

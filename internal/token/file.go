@@ -16,36 +16,43 @@ const (
 	fileName = "tokens.json"
 	lockName = "tokens.lock"
 	newName  = "tokens.new" // a next file that is not whole yet; whoever has the lock may take it
-	maxFile  = 1 << 20      // it is read for each request
+	maxFile  = 1 << 20
 )
 
-// readFile gives the whole file, nothing where there is none.
-func readFile(dir string) ([]byte, error) {
+// readFile gives the whole file and what it is, nothing where there is none.
+func readFile(dir string) ([]byte, fs.FileInfo, error) {
 	name := filepath.Join(dir, fileName)
 	f, err := os.OpenFile(name, os.O_RDONLY|openFlags, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a file", name)
+		return nil, nil, fmt.Errorf("%s is not a file", name)
 	case others(info, 0o077):
-		return nil, fmt.Errorf("%s is open to others (%s)", name, info.Mode())
+		return nil, nil, fmt.Errorf("%s is open to others (%s)", name, info.Mode())
 	case info.Size() > maxFile:
-		return nil, fmt.Errorf("%s is too large", name)
+		return nil, nil, fmt.Errorf("%s is too large", name)
 	case info.Size() == 0:
-		return nil, fmt.Errorf("%s is damaged: it is empty", name)
+		return nil, nil, fmt.Errorf("%s is damaged: it is empty", name)
 	}
 	raw := make([]byte, info.Size())
 	_, err = io.ReadFull(f, raw)
-	return raw, err
+	return raw, info, err
+}
+
+// unchanged says whether the file is still the one that was read.
+func unchanged(dir string, seen fs.FileInfo) bool {
+	now, err := os.Lstat(filepath.Join(dir, fileName))
+	return err == nil && os.SameFile(now, seen) && now.Mode() == seen.Mode() &&
+		now.Size() == seen.Size() && now.ModTime().Equal(seen.ModTime())
 }
 
 // checkDir refuses a directory in which others could put another file in the place of ours.

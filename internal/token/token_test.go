@@ -141,10 +141,14 @@ func TestNoTokenHoldsInADoubtfulFile(t *testing.T) {
 			}
 			s := At(dir)
 			_, secret := create(t, s, Token{Principal: "ci"})
+			file := filepath.Join(dir, fileName)
+			old := time.Now().Add(-time.Hour) // so that the next look does not read it
+			if err := os.Chtimes(file, old, old); err != nil {
+				t.Fatal(err)
+			}
 			if _, err := s.Check(secret, time.Now()); err != nil {
 				t.Fatal(err)
 			}
-			file := filepath.Join(dir, fileName)
 			text, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
@@ -222,6 +226,10 @@ func BenchmarkCheck(b *testing.B) {
 			b.Fatal(err)
 		}
 		secret = now
+	}
+	old := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(filepath.Join(s.dir, fileName), old, old); err != nil {
+		b.Fatal(err)
 	}
 	for b.Loop() {
 		if _, err := s.Check(secret, time.Now()); err != nil {

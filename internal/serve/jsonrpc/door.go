@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -275,6 +276,7 @@ func tooLarge(w http.ResponseWriter) {
 func write(w http.ResponseWriter, status int, kind string, body []byte) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(bodyTime))
 	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Length", strconv.Itoa(len(body))) // else it goes out in chunks
 	w.WriteHeader(status)
 	_, _ = w.Write(body) // who has gone wants to hear no more
 }
