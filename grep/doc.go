@@ -6,8 +6,9 @@
 //	r, err := grep.Search(ctx, tree, grep.Query{Matcher: m, Mode: grep.Content, Limit: 250})
 //	f, err := grep.Files(ctx, tree, grep.GlobQuery{Pattern: "**/*.go"})
 //
-// The tree is a Dir. FS makes one of any fs.FS, Guarded one of a handle that package guardfs has
-// judged. Patterns are those of package match, ignore rules those of package ignore.
+// The tree is a Dir. FS makes one of any fs.FS; who has another kind of tree implements Dir.
+// Patterns are those of package match, ignore rules those of package ignore. Guarded, GuardedFile,
+// GuardedOpen and GuardedWatch are for this module's own handles.
 //
 // # What it guarantees
 //
@@ -20,6 +21,7 @@
 //   - Text in UTF-16 or a legacy encoding is decoded and searched. A file that is not text is
 //     recognised by its content, not its name, and skipped.
 //   - A context that reaches its deadline ends with what was found by then, marked Partial.
+//   - A root that is not there is an error, and no empty answer.
 //   - Links are not followed, and other mounts not entered unless Walk says so.
 //
 // # Where it differs from ripgrep

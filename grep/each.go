@@ -1,6 +1,7 @@
 package grep
 
 import (
+	"cmp"
 	"context"
 	"errors"
 )
@@ -13,8 +14,8 @@ func Each(ctx context.Context, w Walk, fn func(worker int, rel, name string)) (S
 	if w.Dir == nil {
 		return Skipped{}, errors.New("grep: Each needs Walk.Dir")
 	}
-	skipped, _ := walk(ctx, w, each(fn), nil)
-	return skipped, ctx.Err()
+	skipped, _, err := walk(ctx, w, each(fn), nil)
+	return skipped, cmp.Or(ctx.Err(), err)
 }
 
 // each is the visitor of Each.

@@ -37,7 +37,10 @@ func Files(ctx context.Context, w Walk, q GlobQuery) (*FilesResult, error) {
 	for i := range l.found {
 		l.found[i].newest.limit = window(q.Offset, q.Limit)
 	}
-	skipped, _ := walk(ctx, w, l, nil)
+	skipped, _, err := walk(ctx, w, l, nil)
+	if err != nil {
+		return nil, err
+	}
 	res := &FilesResult{Root: root, Skipped: skipped}
 	if res.Partial, err = ended(ctx, skipped); err != nil {
 		return nil, err

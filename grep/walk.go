@@ -2,6 +2,8 @@ package grep
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -60,6 +62,7 @@ type walker struct {
 	root *node
 	held atomic.Int32
 	stop atomic.Bool
+	err  error // of the root: there is no such directory
 }
 
 // node is an open directory. It stays open while jobs refer to it.
@@ -132,10 +135,11 @@ func (w *Walk) workers() int {
 }
 
 // walk visits everything, or what it can before ctx ends. start, if set, replaces the walk by a
-// single job. files is the number of files in the directories that were listed, wanted or not.
+// single job. files is the number of files in the directories that were listed, wanted or not. err
+// says that the root can't be listed, for another reason than its permissions.
 func walk(
 	ctx context.Context, o Walk, v visitor, start func(*worker),
-) (skipped Skipped, files int) {
+) (skipped Skipped, files int, err error) {
 	w := &walker{Walk: o, visitor: v, root: &node{dir: o.Dir}}
 	w.opts = ignore.Options{Excludes: o.Excludes, IgnoreCase: o.IgnoreCase, Home: o.Home}
 	defer context.AfterFunc(ctx, func() { w.stop.Store(true) })()
@@ -165,7 +169,7 @@ func walk(
 		skipped.add(&workers[i].skipped)
 		files += workers[i].seen
 	}
-	return skipped, files
+	return skipped, files, w.err
 }
 
 // begin loads the rules from above the root, and gives the job that lists the root.
@@ -251,6 +255,10 @@ func (w *walker) release(n *node) {
 // list reads a directory, gives its subdirectories to any free worker, and visits its files.
 func (w *walker) list(p *worker, n *node, rules *ignore.Set) {
 	entries, denied, err := n.dir.List(p.entries)
+	if n == w.root && len(entries) == 0 && err != nil && !errors.Is(err, ErrDenied) &&
+		!errors.Is(err, fs.ErrPermission) {
+		w.err = err
+	}
 	if !n.way {
 		p.skipped.Denied += denied
 		p.skipped.failed(err)

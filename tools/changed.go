@@ -9,12 +9,22 @@ import (
 	"moltisfs/internal/engine"
 )
 
+// Hunk is one item of Claude Code's structuredPatch. Lines start with ' ', '+' or '-'; they are
+// without their line break, and a "\ No newline at end of file" line follows one that has none.
+type Hunk struct {
+	OldStart int      `json:"oldStart"` // from 1
+	OldLines int      `json:"oldLines"`
+	NewStart int      `json:"newStart"`
+	NewLines int      `json:"newLines"`
+	Lines    []string `json:"lines"`
+}
+
 // Changed is what every payload of a change says of it.
 type Changed struct {
-	SHA256  string      `json:"sha256"`          // of the content after the change
-	Added   int         `json:"added"`           // lines
-	Removed int         `json:"removed"`         // lines
-	Patch   []diff.Hunk `json:"structuredPatch"` // Claude Code's shape; empty for a new file and for no change
+	SHA256  string `json:"sha256"`          // of the content after the change
+	Added   int    `json:"added"`           // lines
+	Removed int    `json:"removed"`         // lines
+	Patch   []Hunk `json:"structuredPatch"` // empty for a new file and for no change
 	// PatchTruncated: Patch ends before the first hunk that would make it too long. Added and Removed
 	// count all.
 	PatchTruncated bool   `json:"patch_truncated,omitempty"`
@@ -43,7 +53,7 @@ const (
 
 func changed(done *engine.Done, t *engine.Target) Changed {
 	hunks := engine.Hunks(t)
-	ch := Changed{SHA256: t.After.Hash, Patch: []diff.Hunk{}, DryRun: done.DryRun,
+	ch := Changed{SHA256: t.After.Hash, Patch: []Hunk{}, DryRun: done.DryRun,
 		CheckpointSkipped: done.Skipped, ParentsMade: done.Made}
 	ch.Added, ch.Removed = diff.Counts(hunks)
 	ch.Unchanged = t.Before.Exists && t.Before.Hash == t.After.Hash
@@ -58,8 +68,8 @@ func changed(done *engine.Done, t *engine.Target) Changed {
 
 // capHunks keeps the first hunks that fit, each of them whole. Never nil: an empty patch is [] in
 // JSON.
-func capHunks(hunks []diff.Hunk) (out []diff.Hunk, truncated bool) {
-	out = []diff.Hunk{}
+func capHunks(hunks []diff.Hunk) (out []Hunk, truncated bool) {
+	out = []Hunk{}
 	lines, size := 0, 0
 	for _, h := range hunks {
 		lines += len(h.Lines)
@@ -72,7 +82,7 @@ func capHunks(hunks []diff.Hunk) (out []diff.Hunk, truncated bool) {
 		if lines > maxPatchLines || size > maxPatchBytes {
 			return out, true
 		}
-		out = append(out, h)
+		out = append(out, Hunk{h.OldStart, h.OldLines, h.NewStart, h.NewLines, h.Lines})
 	}
 	return out, false
 }

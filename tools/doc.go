@@ -11,6 +11,11 @@
 //	text := payload.Text()                  // the same for a model that reads text
 //	defs := suite.Definitions()             // what may be called, as JSON Schemas
 //
+// A host that makes calls of its own writes them with types, and asks its users by an [Approver]:
+//
+//	done, err := tools.Do[*tools.Edit](ctx, suite, tools.EditArgs{…}, tools.Call{Session: "s1"})
+//	_, err = suite.Undo(ctx, tools.Call{Session: "s1"})
+//
 // # Answers
 //
 // A call answers one of a sealed set of payloads. A *Refusal is an answer too. Its Error says what
@@ -19,7 +24,7 @@
 //
 // Call returns an error when the host is broken: a full disk under our own data directory, an audit
 // log that can't be written. *UnknownToolError means that there is no such tool, ErrClosed that
-// Close was called. An error never means that the model asked for something impossible.
+// Close was called, context.Canceled that the call was cancelled. An error never means that the model asked for something impossible.
 //
 // # Guarantees
 //
@@ -46,6 +51,6 @@
 // lock held. Close waits for the calls under way, takes back their questions, and
 // may be called again.
 //
-// One tool is one file, one row in All and its golden calls under
+// One tool is one file, one row in [All] and its golden calls under
 // testdata/calls.
 package tools

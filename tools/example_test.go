@@ -3,6 +3,7 @@ package tools_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -55,4 +56,52 @@ func Example() {
 	//      1→hello
 	//      2→there
 	// no_match
+}
+
+// The host asks its own user: a Question has the diff, and what was approved is what runs.
+func ExampleApproverFunc() {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	dir, _ = filepath.EvalSymlinks(dir)
+	work := filepath.Join(dir, "work")
+	if err := os.Mkdir(work, 0o755); err != nil {
+		log.Fatal(err)
+	}
+
+	ask := tools.ApproverFunc(func(_ context.Context, q tools.Question) (tools.Answer, error) {
+		fmt.Printf("%s %s +%d −%d?\n", q.Tool, filepath.Base(q.Paths[0]), q.Added, q.Removed)
+		if filepath.Ext(q.Paths[0]) == ".md" {
+			return tools.Answer{Decision: tools.Approved, By: "ada"}, nil
+		}
+		return tools.Answer{Decision: tools.Denied, By: "ada", Reason: "only notes, please"}, nil
+	})
+	cfg := config.Default() // require_approval is true
+	cfg.Tools.FS.AllowPaths = []string{work + "/**"}
+	suite, err := tools.Open(cfg, tools.Options{DataDir: filepath.Join(dir, "data"), Approver: ask})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer suite.Close()
+
+	ctx, as := context.Background(), tools.Call{Session: "s1"}
+	args := tools.WriteArgs{FilePath: filepath.Join(work, "notes.md"), Content: "buy milk\n"}
+	done, err := tools.Do[*tools.Write](ctx, suite, args, as)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("created:", done.Created)
+
+	args.FilePath = filepath.Join(work, "main.go")
+	_, err = tools.Do[*tools.Write](ctx, suite, args, as)
+	if no, ok := errors.AsType[*tools.Refusal](err); ok {
+		fmt.Println(no.Kind())
+	}
+	// Output:
+	// Write notes.md +1 −0?
+	// created: true
+	// Write main.go +1 −0?
+	// approval_denied
 }

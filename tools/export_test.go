@@ -9,3 +9,13 @@ import (
 func OpenFaulty(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (*Suite, error) {
 	return open(cfg, o, fault)
 }
+
+// TakenBy counts the tools whose arguments these are.
+func TakenBy(args any) (n int) {
+	for i := range table {
+		if table[i].is(args) {
+			n++
+		}
+	}
+	return n
+}

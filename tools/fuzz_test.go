@@ -27,7 +27,7 @@ func FuzzArguments(f *testing.F) {
 		`{"id":"zzzz"}`, `{"file_path":"\u0000"}`, `{"file_path":"\ud800"}`, `[[[[`, `null`, `"x"`, "\xff", `{"a":1,"a":2}`, ``,
 		`{"file_path":["$ROOT/a.txt"]}`, `{"FILE_PATH":"x"}`, `{"file_path":"$ROOT/pipe","content":"x"}`, `{"file_path":"/dev/zero"}`,
 	} {
-		for i := range tools.All {
+		for i := range tools.All() {
 			f.Add(uint8(i), seed)
 		}
 	}
@@ -36,7 +36,7 @@ func FuzzArguments(f *testing.F) {
 	toolstest.Layout(f, root, layout)
 	before := toolstest.Snapshot(f, root)
 	f.Fuzz(func(t *testing.T, i uint8, args string) {
-		tool := tools.All[int(i)%len(tools.All)]
+		tool := tools.All()[int(i)%len(tools.All())]
 		start := time.Now()
 		p, err := s.Call(t.Context(), tools.Call{Tool: tool.Name, Args: json.RawMessage(strings.ReplaceAll(args, "$ROOT", root))})
 		if err != nil {

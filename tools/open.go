@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"slices"
@@ -16,16 +17,27 @@ import (
 	"moltisfs/internal/policy"
 )
 
-// The words of an approval, for a host that answers it. A Question carries
-// the diff; an Answer is bound to the question's digest.
-type (
-	Question = approval.Question
-	Answer   = approval.Answer
-	Decision = approval.Decision
-	// An Approver decides about one change. It is asked with no lock held and may take minutes; ctx
-	// ends with the approval timeout. It must be safe for concurrent use.
-	Approver = approval.Approver
-)
+// An Approver decides about one change: it has the method Ask of [approval.Approver], see there. It
+// is asked with no lock held and may take minutes; ctx ends with the approval timeout. It must be
+// safe for concurrent use. [ApproverFunc] makes one of a function.
+type Approver = approval.Approver
+
+// Question is what an Approver is asked; its fields are those of [approval.Question]: the tool, the
+// paths, the diff, warnings, and a digest that the change is held to.
+type Question = approval.Question
+
+// Answer is what an Approver says; its fields are those of [approval.Answer]: Decision, By and
+// Reason. The zero Answer refuses.
+type Answer = approval.Answer
+
+// Decision is Approved, Denied, TimedOut or NobodyToAsk.
+type Decision = approval.Decision
+
+// ApproverFunc is a function as an Approver.
+type ApproverFunc func(context.Context, Question) (Answer, error)
+
+// Ask calls f.
+func (f ApproverFunc) Ask(ctx context.Context, q Question) (Answer, error) { return f(ctx, q) }
 
 // What an Approver may answer.
 const (

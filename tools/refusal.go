@@ -51,8 +51,18 @@ type Refusal struct {
 	facts *engine.Refusal
 }
 
-// Facts are what the refusal says, for who says it in other words; nil where a tool itself refuses.
+// Facts are what the refusal says, for this module's command line, which says it in other words;
+// nil where a tool itself refuses.
 func (r *Refusal) Facts() *engine.Refusal { return r.facts }
+
+// Unwrap is the error behind it, where there is one: errors.Is(r, fs.ErrNotExist) may hold, and
+// errors.Is(r, context.Canceled).
+func (r *Refusal) Unwrap() error {
+	if r.facts == nil {
+		return nil
+	}
+	return r.facts.Err
+}
 
 // NextCall is a tool call ready to be sent.
 type NextCall struct {

@@ -15,7 +15,7 @@ func (s *Suite) Dialect() dialect.Dialect { return served{s} }
 type served struct{ *Suite }
 
 func (s served) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error) {
-	p, err := s.Suite.Call(ctx, c)
+	p, err := s.Suite.call(ctx, c)
 	if err != nil {
 		return nil, err
 	}

@@ -68,22 +68,20 @@ func (s *Suite) Close() error {
 // or "best_effort".
 func (s *Suite) Containment() string { return s.engine.Containment() }
 
-// Definitions are the tools that may be called, in the order of All. A tool
+// Definitions are the tools that may be called, in the order of [All]. A tool
 // that [tools.policy] denies is not among them.
 func (s *Suite) Definitions() []Definition {
 	var out []Definition
-	for i := range All {
-		if All[i].allowed(s.tools) {
-			out = append(out, All[i].definition())
+	for i := range table {
+		if table[i].allowed(s.tools) {
+			out = append(out, table[i].definition())
 		}
 	}
 	return out
 }
 
-// Call runs one tool. Whatever the model asked for comes back as a payload, a
-// *Refusal included. An error means that the host is broken, or, as an
-// *UnknownToolError, that there is no such tool, or, as ErrClosed, that the suite is closed.
-func (s *Suite) Call(ctx context.Context, in Call) (p Payload, err error) {
+// call is Call, and a call that was cancelled is a refusal too.
+func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
 	c := &engine.Call{Principal: in.Principal, Session: in.Session, Turn: in.Turn, Dialect: "tools",
 		Tool:   in.Tool,
 		Client: engine.Client{Approver: in.Approver}, Tier: in.Tier,
@@ -165,9 +163,9 @@ func (s *Suite) timeOf(t *Tool, tier approval.Tier) time.Duration {
 }
 
 func row(name string) *Tool {
-	for i := range All {
-		if All[i].Name == name {
-			return &All[i]
+	for i := range table {
+		if table[i].Name == name {
+			return &table[i]
 		}
 	}
 	return nil

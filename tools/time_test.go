@@ -11,8 +11,8 @@ import (
 func TestEveryToolHasItsTime(t *testing.T) {
 	s := &Suite{cfg: config.Default().Tools.FS}
 	own := map[string]bool{"Glob": true, "Grep": true, "checkpoint_restore": true}
-	for i := range All {
-		tool, asked := &All[i], time.Duration(s.cfg.ApprovalTimeout)
+	for i := range table {
+		tool, asked := &table[i], time.Duration(s.cfg.ApprovalTimeout)
 		switch got := s.timeOf(tool, ""); {
 		case own[tool.Name]:
 			if got != 0 {

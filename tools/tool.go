@@ -3,6 +3,7 @@ package tools
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"moltisfs/internal/args"
 	"moltisfs/internal/engine"
@@ -19,7 +20,7 @@ const (
 	Overwrites
 )
 
-// A Tool is one row of All: everything a surface needs to list and run it.
+// A Tool is one row of [All]: everything a surface needs to list and run it.
 type Tool struct {
 	Name, Title string
 	// Description is for a model that knows the tool by heart: only what differs or surprises.
@@ -34,13 +35,22 @@ type Tool struct {
 	// restore of many files does.
 	OwnTime bool
 
-	args *args.Spec // schema and decoder
+	args *args.Spec        // schema and decoder
+	is   func(in any) bool // whether these are its arguments, as a struct
 	run  func(context.Context, *Suite, *engine.Call, any) (Payload, error)
 }
 
-// All is every tool, in the order in which it is listed. Order matters: models
-// and prompt caches see it.
-var All = []Tool{
+// All is every tool, in the order in which it is listed. Order matters: models and prompt caches
+// see it. It is a copy: what a host changes in it changes no suite.
+func All() []Tool {
+	out := slices.Clone(table)
+	for i := range out {
+		out[i].Follows = slices.Clone(out[i].Follows)
+	}
+	return out
+}
+
+var table = []Tool{
 	readTool,
 	writeTool,
 	editTool,
@@ -64,6 +74,13 @@ type dryRunner interface{ dryRun() bool }
 func define[A any](t Tool, run func(context.Context, *Suite, *engine.Call, *A) (Payload,
 	error)) Tool {
 	t.args = args.Of[A](aliases)
+	t.is = func(in any) bool {
+		switch in.(type) {
+		case A, *A:
+			return true
+		}
+		return false
+	}
 	t.run = func(ctx context.Context, s *Suite, c *engine.Call, in any) (Payload, error) {
 		return run(ctx, s, c, in.(*A))
 	}
