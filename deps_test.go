@@ -28,6 +28,7 @@ type room struct {
 // strangers, except that a package may use those below its own directory, and whatever has weight is written here before
 // it is imported. A permission that nobody uses is taken away. The files for every system count, whichever one the test runs on.
 var plan = []room{
+	{0, "approval", "", "os", "golang.org/x/sys golang.org/x/text"},
 	{0, "checkpoint/localdir", "", "os path/filepath syscall", "golang.org/x/sys"},
 	{0, "grep/ignore", "", "path/filepath unsafe", ""},
 	{0, "grep/match/frequency", "", "", ""},
@@ -49,6 +50,7 @@ var plan = []room{
 	{1, "checkpoint/catalog", "", "database/sql os path/filepath", "modernc.org/sqlite"},
 	{1, "checkpoint/blob", "checkpoint/localdir", "os path/filepath syscall", "filippo.io/age github.com/klauspost/compress"},
 	{1, "config", "internal/glob internal/nearest", "path/filepath reflect", "filippo.io/age github.com/BurntSushi/toml"},
+	{1, "dialect", "approval", "", ""},
 	{1, "hook", "", "os/exec path/filepath syscall", ""},
 	{1, "grep", "grep/filetype grep/ignore grep/index grep/index/rulefiles grep/match grep/tree" +
 		" internal/guardfs internal/text", "path/filepath", "golang.org/x/text"},
@@ -59,12 +61,12 @@ var plan = []room{
 		"github.com/dlclark/regexp2 golang.org/x/sys"},
 	{1, "grep/match/literal", "grep/match/frequency grep/match/syntax", "", ""},
 	{1, "internal/args", "internal/nearest", "reflect", ""},
-	{1, "approval", "", "os", "golang.org/x/sys golang.org/x/text"},
 	{1, "internal/audit", "internal/guardfs/flock", "os path/filepath syscall", ""},
 	{1, "internal/datadir", "", "os path/filepath", ""},
 	{1, "internal/edit", "internal/edit/diff internal/edit/guard internal/text", "", "golang.org/x/text"},
 	{1, "internal/edit/guard", "internal/edit/diff", "", ""},
 	{1, "internal/gitrepo", "", "os os/exec path/filepath", ""},
+	{1, "internal/feed", "", "", ""},
 	{1, "internal/ledger", "", "os path/filepath", ""},
 	{1, "internal/token", "internal/guardfs/flock", "os path/filepath syscall", ""},
 	{1, "internal/listen", "internal/guardfs/flock", "net net/netip os syscall", "golang.org/x/sys"},
@@ -81,9 +83,8 @@ var plan = []room{
 
 	{2, "approval/queue", "approval internal/guardfs/flock", "os path/filepath", ""},
 	{2, "checkpoint/moltis", "checkpoint", "os path/filepath", ""},
-	{2, "dialect", "approval", "", ""},
 	{2, "internal/engine/rewind", "checkpoint internal/edit/diff", "", ""},
-	{2, "internal/engine", "approval checkpoint config grep grep/ignore grep/index/rulefiles grep/match hook internal/args internal/audit internal/datadir internal/edit internal/edit/diff internal/edit/guard internal/engine/rewind internal/guardfs" +
+	{2, "internal/engine", "approval checkpoint config dialect grep grep/ignore grep/index/rulefiles grep/match hook internal/args internal/audit internal/datadir internal/edit internal/edit/diff internal/edit/guard internal/engine/rewind internal/guardfs" +
 		" internal/ledger internal/policy readers", "path/filepath runtime/debug syscall", ""},
 
 	{2, "internal/metrics", "hook", "", ""},
@@ -92,7 +93,7 @@ var plan = []room{
 	{3, "tools", "checkpoint config dialect grep grep/ignore grep/match hook approval internal/args internal/datadir internal/edit internal/edit/diff internal/engine internal/guardfs" +
 		" internal/ledger internal/nearest internal/policy readers readers/notebook", "path/filepath", "golang.org/x/text"},
 
-	{3, "internal/dialect/capability", "approval checkpoint config dialect grep grep/match hook internal/args internal/edit internal/engine internal/glob internal/guardfs internal/nearest internal/policy internal/rank internal/text",
+	{3, "internal/dialect/capability", "approval checkpoint config dialect grep grep/match hook internal/args internal/edit internal/engine internal/feed internal/glob internal/guardfs internal/nearest internal/policy internal/rank internal/text",
 		"os/user reflect", "go.yaml.in/yaml/v3"},
 	{3, "internal/dialect/jettson", "approval config dialect internal/args internal/engine internal/guardfs internal/nearest internal/policy", "", ""},
 

@@ -3,11 +3,9 @@ package tools
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"time"
 
-	"moltisfs/approval"
 	"moltisfs/config"
 	"moltisfs/dialect"
 	"moltisfs/internal/engine"
@@ -82,30 +80,21 @@ func (s *Suite) Definitions() []Definition {
 
 // call is Call, and a call that was cancelled is a refusal too.
 func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
-	c := &engine.Call{Principal: in.Principal, Session: in.Session, Turn: in.Turn, Dialect: "tools",
-		Tool:   in.Tool,
-		Client: engine.Client{Approver: in.Approver}, Tier: in.Tier,
-		Scope: (*engine.Scope)(in.Scope), ByUser: in.ByUser}
-	tool := row(in.Tool)
+	c, tool := engine.Taken(in, "tools", in.Tool), row(in.Tool)
 	if tool == nil || !tool.allowed(s.tools) {
-		unknown := s.unknown(in.Tool)
-		op := engine.Operation{
-			Unknown: true,
-			Decode:  func(json.RawMessage) error { return unknown },
-			Refuse:  func(context.Context, error) string { return "unknown_tool" },
+		var follows []string
+		if tool != nil {
+			follows = tool.Follows
 		}
-		if tool != nil { // for the record, and for nobody else, that it is there and denied
-			op.Follows = tool.Follows
-		}
-		err := s.engine.Do(ctx, c, op)
-		if errors.Is(err, ErrClosed) {
-			return nil, err
-		}
-		return nil, errors.Join(unknown, err)
+		return nil, s.engine.Unknown(ctx, c, in, follows, s.unknown(in.Tool))
+	}
+	var limit time.Duration
+	if !tool.OwnTime {
+		limit = s.engine.TimeFor(tool.Effect != Reads, in.Tier)
 	}
 	var args any
 	err = s.engine.Do(ctx, c, engine.Operation{
-		Changes: tool.Effect != Reads, Follows: tool.Follows, Time: s.timeOf(tool, in.Tier),
+		Changes: tool.Effect != Reads, Follows: tool.Follows, Time: limit,
 		Args: in.Args,
 		Decode: func(raw json.RawMessage) (err error) {
 			if args, err = tool.decode(raw); err != nil {
@@ -149,17 +138,6 @@ func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
 		w.warn("the outcome could not be written to the audit log")
 	}
 	return p, nil
-}
-
-// timeOf gives a call a minute to work in, and as long as an approver may take beside it.
-func (s *Suite) timeOf(t *Tool, tier approval.Tier) time.Duration {
-	switch {
-	case t.OwnTime:
-		return 0
-	case t.Effect != Reads && (s.cfg.RequireApproval || tier == approval.TierAsk):
-		return time.Minute + time.Duration(s.cfg.ApprovalTimeout)
-	}
-	return time.Minute
 }
 
 func row(name string) *Tool {

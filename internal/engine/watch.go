@@ -350,6 +350,13 @@ func (w *Watching) tell(out []Event, e Event) []Event {
 	return append(out, e)
 }
 
+// Tells says whether an event of this path may be told by now: the policy, or what the path leads
+// to, may have become another one since it was noticed.
+func (w *Watching) Tells(name string) bool {
+	_, seen := w.sees(name)
+	return seen
+}
+
 // sees says whether something is at a path by now, and whether it may be told of.
 func (w *Watching) sees(name string) (there, seen bool) {
 	_, _, err := w.e.fs.Lstat(name)

@@ -14,7 +14,6 @@ package capability
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"time"
 
@@ -23,6 +22,7 @@ import (
 	"moltisfs/dialect"
 	"moltisfs/internal/args"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/feed"
 	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
 )
@@ -34,7 +34,7 @@ type Dialect struct {
 	offer    offer
 	listed   []dialect.Definition // made once: whoever serves asks at each call
 	sessions sessions
-	feeds    feeds
+	feeds    feed.Feeds
 	owners   owners
 }
 
@@ -130,19 +130,27 @@ func toolOf(name string) *tool {
 func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, error) {
 	name := dotted(in.Tool)
 	def, t := known().find(name), toolOf(name)
-	c := &call{Dialect: d, def: def, caller: in.Tier, Call: &engine.Call{
-		Principal: in.Principal, Session: in.Session, Turn: in.Turn, Dialect: "capability", Tool: name,
-		Client: engine.Client{Approver: in.Approver}, Tier: in.Tier,
-		Scope: (*engine.Scope)(in.Scope), ByUser: in.ByUser,
-	}}
+	c := &call{Dialect: d, def: def, caller: in.Tier, Call: engine.Taken(in, "capability", name)}
 	if def == nil || t == nil || !d.offer.allows(def) {
-		return nil, d.unknown(ctx, c, in)
+		var follows, names []string
+		if def != nil {
+			follows = def.followed(d.e.Tools())
+		}
+		for _, one := range d.listed {
+			names = append(names, one.Name, dotted(one.Name))
+		}
+		return nil, d.e.Unknown(ctx, c.Call, in, follows,
+			&dialect.UnknownToolError{Tool: in.Tool, Nearest: nearest.Of(in.Tool, names)})
 	}
 	c.Tier = d.offer.tier(def, in.Tier)
 	var decoded any
 	var out *answer
+	var limit time.Duration
+	if !t.ownTime {
+		limit = d.e.TimeFor(def.Changes, c.Tier)
+	}
 	err := d.e.Do(ctx, c.Call, engine.Operation{
-		Changes: def.Changes, Follows: def.followed(d.e.Tools()), Time: d.timeOf(t, c.Tier, def.Changes),
+		Changes: def.Changes, Follows: def.followed(d.e.Tools()), Time: limit,
 		Args: in.Args,
 		Decode: func(raw json.RawMessage) (err error) {
 			if decoded, err = t.args.Decode(raw); err != nil {
@@ -183,39 +191,4 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 		out.warn("the outcome could not be written to the audit log")
 	}
 	return out, nil
-}
-
-// unknown puts a call on record of what is not there, or must not be called.
-func (d *Dialect) unknown(ctx context.Context, c *call, in dialect.Call) error {
-	var names []string
-	for _, def := range d.Definitions() {
-		names = append(names, def.Name, dotted(def.Name))
-	}
-	no := &dialect.UnknownToolError{Tool: in.Tool, Nearest: nearest.Of(in.Tool, names)}
-	c.Tier = ""
-	op := engine.Operation{
-		Unknown: true, Args: in.Args,
-		Decode: func(json.RawMessage) error { return no },
-		Refuse: func(context.Context, error) string { return "unknown_tool" },
-	}
-	if c.def != nil { // for the record, and for nobody else, that it is there and denied
-		op.Follows = c.def.followed(d.e.Tools())
-	}
-	err := d.e.Do(ctx, c.Call, op)
-	if errors.Is(err, engine.ErrClosed) {
-		return err
-	}
-	return errors.Join(no, err)
-}
-
-// timeOf gives a call a minute to work in, and as long as an approver may take beside it.
-func (d *Dialect) timeOf(t *tool, tier approval.Tier, changes bool) time.Duration {
-	cfg := d.e.Config()
-	switch {
-	case t.ownTime:
-		return 0
-	case changes && (cfg.RequireApproval || tier == approval.TierAsk):
-		return time.Minute + time.Duration(cfg.ApprovalTimeout)
-	}
-	return time.Minute
 }

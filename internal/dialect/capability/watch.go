@@ -16,6 +16,7 @@ import (
 	"moltisfs/grep"
 	"moltisfs/internal/args"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/feed"
 	"moltisfs/internal/glob"
 )
 
@@ -31,14 +32,13 @@ func (a *watchArgs) paths() []string { return []string{a.Path} }
 // A watch is one of a session.
 type watch struct {
 	*engine.Watching
-	id    string
 	types []string   // none: all
 	names *glob.Glob // nil: all
 	whole bool       // names are matched against the path from the root
 }
 
 func runWatch(ctx context.Context, c *call, a *watchArgs) (any, error) {
-	w := &watch{id: "w_" + rand.Text()[:16], types: a.Types}
+	w := &watch{types: a.Types}
 	if p := value(a.Pattern, ""); p != "" {
 		var err error
 		if w.names, err = glob.Compile(p, glob.Options{LooseStars: true}); err != nil {
@@ -50,14 +50,18 @@ func runWatch(ctx context.Context, c *call, a *watchArgs) (any, error) {
 		}
 		w.whole = strings.Contains(p, "/")
 	}
-	f, err := c.feeds.reserve(c.Principal, c.Session)
-	if err != nil {
-		return nil, engine.Refuse(engine.TooManyWatches, a.Path, err)
-	}
-	if w.Watching, err = c.e.Watch(ctx, c.Call, a.Path, a.Recursive); err == nil {
-		err = c.feeds.start(f, w)
-	} else {
-		c.feeds.release(f)
+	id := "w_" + rand.Text()[:16]
+	err := c.feeds.Begin(c.Principal, c.Session, func() (_ *feed.Watch, err error) {
+		if w.Watching, err = c.e.Watch(ctx, c.Call, a.Path, a.Recursive); err != nil {
+			return nil, err
+		}
+		return &feed.Watch{ID: id, Directories: w.Directories, Close: w.Close, Run: w.run,
+			Judge: w.judge}, nil
+	})
+	if limit, ok := errors.AsType[*feed.LimitError](err); ok {
+		err = engine.Refuse(engine.TooManyWatches, a.Path, limit)
+	} else if errors.Is(err, feed.ErrEnded) {
+		err = args.Errorf("begin another session", "%v", err)
 	}
 	if err != nil {
 		return nil, err
@@ -66,27 +70,14 @@ func runWatch(ctx context.Context, c *call, a *watchArgs) (any, error) {
 		ID        string `json:"watch_id"`
 		Path      string `json:"path"`
 		Recursive bool   `json:"recursive"`
-	}{w.id, w.Root, a.Recursive}, nil
-}
-
-// An event is told with the cursor after which the next one comes.
-type event struct {
-	Cursor    int64  `json:"cursor"`
-	Type      string `json:"type"`
-	Watch     string `json:"watch_id,omitempty"`
-	Path      string `json:"path,omitempty"` // of a rename: where it is now
-	From      string `json:"from,omitempty"` // of a rename, with To
-	To        string `json:"to,omitempty"`
-	Directory bool   `json:"directory"`
-	Time      string `json:"time"`
+	}{id, w.Root, a.Recursive}, nil
 }
 
 // pick gives an event as the watch wants it told; false: not at all. What tells of the watch itself
 // is always told. A rename of which the pattern, or the types, want one side only is a delete or a
 // create; who wants neither hears of what came by it as modified, as editors save by a rename.
-func (w *watch) pick(e engine.Event) (out event, ok bool) {
-	out = event{Type: e.What, Watch: w.id, Path: e.Path, Directory: e.Dir,
-		Time: time.Now().UTC().Format(time.RFC3339Nano)}
+func (w *watch) pick(e engine.Event) (out feed.Event, ok bool) {
+	out = feed.Event{Type: e.What, Path: e.Path, Directory: e.Dir, Time: feed.Now()}
 	switch e.What {
 	case engine.EventRescan, engine.EventUnwatched, engine.EventGone:
 		return out, true
@@ -125,12 +116,12 @@ func (w *watch) matches(name string) bool {
 	return w.names.Match(path.Base(name))
 }
 
-// run hands the events of a watch to its feed until the watch ends.
-func (w *watch) run(f *feed, into *feeds) {
+// run hands over the events of a watch until it ends.
+func (w *watch) run(tell func([]feed.Event)) {
 	gone := false
 	for {
 		events, err := w.Events(context.Background(), 256)
-		var told []event
+		var told []feed.Event
 		for _, e := range events {
 			gone = gone || e.What == engine.EventGone
 			if out, ok := w.pick(e); ok {
@@ -141,13 +132,29 @@ func (w *watch) run(f *feed, into *feeds) {
 			out, _ := w.pick(engine.Event{What: engine.EventGone, Path: w.Root, Dir: true})
 			told = append(told, out)
 		}
-		into.add(f, w, told)
+		tell(told)
 		if err != nil {
-			w.Close() //nolint:errcheck // nothing more is asked of it
-			into.drop(f, w)
 			return
 		}
 	}
+}
+
+// judge asks the policy once more when an event is fetched, which may be long after it was noticed.
+func (w *watch) judge(e feed.Event) (feed.Event, bool) {
+	if e.From == "" {
+		return e, w.Tells(e.Path)
+	}
+	from, to := w.Tells(e.From), w.Tells(e.To)
+	switch {
+	case from && !to:
+		e.Type, e.Path = engine.EventDelete, e.From
+	case to && !from:
+		e.Type = engine.EventCreate
+	case from:
+		return e, true
+	}
+	e.From, e.To = "", ""
+	return e, from || to
 }
 
 type eventsArgs struct {
@@ -183,7 +190,7 @@ type unwatchArgs struct {
 }
 
 func runUnwatch(_ context.Context, c *call, a *unwatchArgs) (any, error) {
-	if !c.feeds.unwatch(c.Principal, c.Session, a.ID) {
+	if !c.feeds.Unwatch(c.Principal, c.Session, a.ID) {
 		return nil, args.Errorf("give a watch_id that filesystem.watch answered in this session",
 			"there is no watch %s", a.ID)
 	}
@@ -195,7 +202,8 @@ func runUnwatch(_ context.Context, c *call, a *unwatchArgs) (any, error) {
 // Events implements [dialect.Sessions]. What the cursor's reader missed is told as one rescan.
 func (d *Dialect) Events(ctx context.Context, principal, session string, after int64,
 	most int) (dialect.Events, error) {
-	list, next := d.feeds.wait(ctx, d.e.Closing(), keyOf(principal, session), after, most)
+	key := keyOf(principal, session)
+	list, next := d.feeds.After(ctx, d.e.Closing(), key[0], key[1], after, most)
 	out := dialect.Events{Next: next}
 	for _, e := range list {
 		raw, err := args.Encode(e)
@@ -210,7 +218,7 @@ func (d *Dialect) Events(ctx context.Context, principal, session string, after i
 // EndSession implements [dialect.Sessions]: the watches of the session end.
 func (d *Dialect) EndSession(_ context.Context, principal, session string) error {
 	key := keyOf(principal, session)
-	d.feeds.end(key)
+	d.feeds.End(key[0], key[1])
 	d.sessions.end(key[0], key[1])
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"moltisfs/config"
 	"moltisfs/dialect"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/feed"
 )
 
 // follower reads the events of a session.
@@ -57,7 +58,7 @@ func (f *follower) next() (out []string) {
 			return out
 		}
 		for _, raw := range events.List {
-			var e event
+			var e feed.Event
 			if err := json.Unmarshal(raw, &e); err != nil {
 				f.t.Fatal(err)
 			}
@@ -230,19 +231,8 @@ func TestWatchEndsWithItsSession(t *testing.T) {
 	}
 	f.write(t, "a", "x")
 	f.tells("the other watch", "create a", "modify a")
-	waits := make(chan dialect.Events)
-	go func() {
-		events, _ := f.Events(t.Context(), "", "s", f.cursor, 1) //nolint:errcheck // the next one tells
-		waits <- events
-	}()
-	for f.feeds.waitingFor("s") == 0 {
-		runtime.Gosched()
-	}
 	if err := f.EndSession(t.Context(), "", "s"); err != nil {
 		t.Fatal(err)
-	}
-	if events := <-waits; len(events.List) > 0 || events.Next != f.cursor {
-		t.Errorf("whoever waits: %v", events)
 	}
 	f.write(t, "b", "")
 	f.cursor = 0
@@ -250,39 +240,16 @@ func TestWatchEndsWithItsSession(t *testing.T) {
 	settles(t, idle, "EndSession")
 
 	f.watches(`{"path":"R"}`)
+	waits := make(chan dialect.Events)
 	go func() {
 		events, _ := f.Events(t.Context(), "", "s", 0, 1) //nolint:errcheck // the next one tells
 		waits <- events
 	}()
-	for f.feeds.waitingFor("s") == 0 {
-		runtime.Gosched()
-	}
 	if err := f.e.Close(); err != nil {
 		t.Error(err)
 	}
 	<-waits
-	for tries := 0; f.feeds.left() > 0 && tries < 500; tries++ { // their goroutines take them out
-		time.Sleep(10 * time.Millisecond)
-	}
-	if n := f.feeds.left(); n > 0 {
-		t.Errorf("%d feeds and watches are left", n)
-	}
 	settles(t, before, "Close of the engine")
-}
-
-func (s *feeds) left() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.of) + s.count
-}
-
-func (s *feeds) waitingFor(session string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f := s.of[keyOf("", session)]; f != nil {
-		return f.waiting
-	}
-	return 0
 }
 
 // settles waits until no more goroutines run than before.
@@ -301,7 +268,7 @@ func settles(t *testing.T, before int, after string) {
 func TestWatchBudget(t *testing.T) {
 	t.Parallel()
 	f := &follower{room: open(t, nil), t: t, session: "s0"}
-	for range maxWatchesOfSession {
+	for range feed.OfSession {
 		f.watches(`{"path":"R"}`)
 	}
 	watch := func(session string) map[string]any {
@@ -317,7 +284,7 @@ func TestWatchBudget(t *testing.T) {
 	}
 	full("s0", "16 of 16 watches of this session")
 	f.session = "s1"
-	for range maxWatchesOfPrincipal - maxWatchesOfSession {
+	for range feed.OfPrincipal - feed.OfSession {
 		f.watches(`{"path":"R"}`)
 	}
 	full("s2", "32 of 32 watches of this principal")
@@ -361,42 +328,6 @@ func TestWatchRefuses(t *testing.T) {
 		if a := r.call(t, "agent.events", args); a["type"] != "InvalidArgument" {
 			t.Errorf("%s: %s", args, mustJSON(a))
 		}
-	}
-}
-
-// A reader that comes too late, or with a cursor of another time, is told so.
-func TestFeed(t *testing.T) {
-	t.Parallel()
-	var s feeds
-	w := &watch{id: "w"}
-	f := s.feed([2]string{"p", "s"})
-	f.watches = append(f.watches, w)
-	for range maxKeptEvents/100 + 5 {
-		s.add(f, w, make([]event, 100))
-	}
-	last := f.last()
-	for _, c := range []struct {
-		cursor      int64
-		most, n     int
-		next, first int64
-		rescan      bool
-	}{
-		{last, 10, 0, last, 0, false},
-		{last - 5, 10, 5, last, last - 4, false},
-		{last - 5, 2, 2, last - 3, last - 4, false},
-		{f.dropped, 3, 3, f.dropped + 3, f.dropped + 1, false},
-		{f.dropped - 1, 3, 3, f.dropped + 2, f.dropped, true},
-		{0, 1, 1, f.dropped, f.dropped, true},
-		{last + 1, 3, 3, f.dropped + 2, f.dropped, true},
-	} {
-		list, next := f.after(c.cursor, c.most)
-		if len(list) != c.n || next != c.next ||
-			c.n > 0 && (list[0].Cursor != c.first || (list[0].Type == engine.EventRescan) != c.rescan) {
-			t.Errorf("after %d at most %d: %d events, next %d", c.cursor, c.most, len(list), next)
-		}
-	}
-	if len(f.kept) != maxKeptEvents || last != int64(len(f.kept))+f.dropped {
-		t.Errorf("%d are kept of %d", len(f.kept), last)
 	}
 }
 
@@ -448,5 +379,32 @@ func TestWatchManyCreates(t *testing.T) {
 	t.Logf("%d of %d are told; a rescan: %v", *creates-lost, *creates, missed)
 	if lost > 0 && !missed {
 		t.Errorf("%d are missed, and nobody says so", lost)
+	}
+}
+
+// What was noticed is judged again when it is fetched: a directory may lead elsewhere by then.
+func TestWatchJudgesWhenFetched(t *testing.T) {
+	t.Parallel()
+	f := &follower{room: open(t, denySecrets), t: t, session: "s"}
+	f.exactly()
+	f.write(t, "d/x", "")
+	f.write(t, "secret/a", "")
+	f.watches(`{"path":"R","recursive":true}`)
+	f.write(t, "d/a", "x")
+	f.tells("a new file", "create d/a", "modify d/a")
+	f.rename("d", "was")
+	if err := os.Symlink("secret", f.root+"/d"); err != nil {
+		t.Fatal(err)
+	}
+	for f.cursor = 0; ; {
+		got := f.next()
+		for _, e := range got {
+			if strings.Contains(e, " d/") {
+				t.Errorf("%q is told of a link into what is denied", e)
+			}
+		}
+		if len(got) == 0 {
+			break
+		}
 	}
 }

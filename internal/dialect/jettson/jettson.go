@@ -10,9 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"time"
 
-	"moltisfs/approval"
 	"moltisfs/config"
 	"moltisfs/dialect"
 	"moltisfs/internal/args"
@@ -111,24 +109,17 @@ type call struct {
 
 // Call runs one tool.
 func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, error) {
-	c := &call{Dialect: d, home: d.workspace(in.Principal, in.Session), Call: &engine.Call{
-		Principal: in.Principal, Session: in.Session, Turn: in.Turn, Dialect: "jettson",
-		Tool: in.Tool, Client: engine.Client{Approver: in.Approver}, Tier: in.Tier, ByUser: in.ByUser,
-	}}
-	c.Scope = (*engine.Scope)(in.Scope.Within(c.home))
+	c := &call{Dialect: d, home: d.workspace(in.Principal, in.Session),
+		Call: engine.Taken(in, "jettson", in.Tool)}
 	t, unknown := d.tool(in.Tool)
+	if unknown != nil {
+		return nil, d.e.Unknown(ctx, c.Call, in, nil, unknown)
+	}
+	c.Scope = (*engine.Scope)(in.Scope.Within(c.home))
 	out := &Answer{kind: t.name}
-	op := engine.Operation{
-		Unknown: unknown != nil, Args: in.Args, Changes: t.follows != nil, Follows: t.follows,
-		Time: time.Minute,
-	}
-	if cfg := d.e.Config(); op.Changes && (cfg.RequireApproval || in.Tier == approval.TierAsk) {
-		op.Time += time.Duration(cfg.ApprovalTimeout)
-	}
+	op := engine.Operation{Args: in.Args, Changes: t.follows != nil, Follows: t.follows,
+		Time: d.e.TimeFor(t.follows != nil, in.Tier)}
 	op.Decode = func(raw json.RawMessage) error {
-		if unknown != nil {
-			return unknown
-		}
 		given, err := t.args.Decode(raw)
 		if err == nil {
 			c.resolve(given)
@@ -142,9 +133,6 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 		return t.run(ctx, c)
 	}
 	op.Refuse = func(_ context.Context, err error) string {
-		if unknown != nil {
-			return "unknown_tool"
-		}
 		reason := engine.Reason(err)
 		if reason == nil {
 			return ""
@@ -160,14 +148,10 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 		return out.json, err
 	}
 	op.Replace = func(raw json.RawMessage) error { out.json = raw; return nil }
-	err := d.e.Do(ctx, c.Call, op)
-	if unknown != nil && !errors.Is(err, engine.ErrClosed) {
-		err = errors.Join(unknown, err)
-	}
-	if err != nil {
+	if err := d.e.Do(ctx, c.Call, op); err != nil {
 		return nil, err
 	}
-	_, err = op.Answer()
+	_, err := op.Answer()
 	return out, err
 }
 
