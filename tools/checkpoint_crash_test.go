@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/config"
+	"moltisfs/internal/guardfs"
 	"moltisfs/tools"
 )
 
@@ -179,7 +179,7 @@ func leftOpen(t *testing.T, dir string) []string {
 func killRewind(t *testing.T, dir string, at moment, few bool) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
-	if few && runtime.GOOS == "linux" {
+	if few && guardfs.SharedDirs {
 		cmd = exec.Command("sh", "-c", `ulimit -n 130 && exec "$0" -test.run=^$`, os.Args[0])
 	}
 	cmd.Env = append(os.Environ(), killVar+"="+generation(t, dir+"/ws")+" "+dir)

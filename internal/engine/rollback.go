@@ -188,6 +188,27 @@ func (p *rollback) look(i int) (_ *pair, err error) {
 // errOthers: others have put another thing there since, which stays.
 var errOthers = errors.New("others have changed it since")
 
+// endSwaps has every step be made or not, where its process died within one: see guardfs.EndSwap.
+func (p *rollback) endSwaps() error {
+	for i := range p.steps {
+		if p.steps[i].dir == "" {
+			continue
+		}
+		at, err := p.look(i)
+		if err != nil {
+			return err
+		}
+		if at.place != nil && at.hold != nil {
+			err = at.place.EndSwap(at.hold)
+		}
+		at.close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // rollBack takes back every step that was made, the last one first. stuck are the paths where it
 // could not. again says that it may work later.
 func (p *rollback) rollBack(ctx context.Context) (stuck []string, again bool) {

@@ -74,7 +74,7 @@ func (p *Place) Peek(before *Before, most int64) (*Before, error) {
 func (p *Place) Sum() (*Before, error) { return p.peek(nil, -1, true) }
 
 func (p *Place) peek(before *Before, most int64, hashed bool) (*Before, error) {
-	if err := p.look(Modify); err != nil {
+	if err := p.lookAgain(); err != nil {
 		return nil, err
 	}
 	info := p.object.Info

@@ -167,12 +167,30 @@ func (p *Place) still() error {
 	return nil
 }
 
-// Load reads what stands there now, content and metadata; the Judge is asked again. Nothing there
-// is a Before with Exists false. More than max bytes is a *TooLargeError (max < 0: no limit), and
-// what is neither file nor symlink a *NotRegularError. A symlink that came there after Place is a
-// *SymlinkError; only PlaceLink means links.
+// lookAgain is look for whoever was let to it before. The Judge is asked only if it is not what was
+// last looked at: the name of a hold, which is not judged, would be denied.
+func (p *Place) lookAgain() error {
+	fi, err := p.root.Lstat(p.base)
+	if err != nil {
+		if os.IsNotExist(err) && p.object.Info.Kind == KindAbsent {
+			return nil
+		}
+		return p.look(Modify)
+	}
+	now, seen := infoOf(p.root, p.base, fi), p.object.Info
+	if now.ID != seen.ID || now.Kind != seen.Kind {
+		return p.look(Modify)
+	}
+	p.object.Info = now
+	return nil
+}
+
+// Load reads what stands there now, content and metadata; the Judge is asked again if it is not
+// what was last looked at. Nothing there is a Before with Exists false. More than max bytes is a
+// *TooLargeError (max < 0: no limit), and what is neither file nor symlink a *NotRegularError. A
+// symlink that came there after Place is a *SymlinkError; only PlaceLink means links.
 func (p *Place) Load(max int64) (*Before, error) {
-	if err := p.look(Modify); err != nil {
+	if err := p.lookAgain(); err != nil {
 		return nil, err
 	}
 	b, err := p.loadAt(p.base, max)

@@ -1,6 +1,8 @@
 package guardfs
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"io/fs"
 	"math/rand/v2"
@@ -106,10 +108,21 @@ func ParseHold(name string) (tag, process string, ok bool) {
 // one step.
 const secondTag = "0000000000000000"
 
-// second is a name for what is at p that it has while it makes room, on record before it is given.
-func (p *Place) second() (string, error) {
+// second is a name for what is at p that it has while it trades places with what is at hold, on
+// record before it is given.
+func (p *Place) second(hold *Place) (string, error) {
 	process, err := p.fs.temporaries.give(p.object.True)
+	if hold.hold != nil {
+		return secondOf(hold.base), err
+	}
 	return HoldName(secondTag, rand.Int(), process), err
+}
+
+// secondOf is that name for a hold. It follows from the hold's, so that EndSwap finds it.
+func secondOf(hold string) string {
+	_, process, _ := ParseHold(hold)
+	sum := sha256.Sum256([]byte(hold))
+	return HoldName(secondTag, int(binary.BigEndian.Uint32(sum[:])>>1), process)
 }
 
 // fate is what becomes of a name when a process is no more.

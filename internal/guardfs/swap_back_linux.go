@@ -96,6 +96,41 @@ func (s *swap) backBoth() (left string) {
 	return s.keep()
 }
 
+// EndSwap puts right what a process that died within a Swap has left, where names can trade in
+// several steps only: one of them may have been made and not the next. The names are then as before
+// it or as after it.
+func (p *Place) EndSwap(hold *Place) error {
+	dir, err := p.fd.use()
+	if err != nil {
+		return p.failed("publish", err)
+	}
+	defer p.fd.done() //nolint:errcheck // Close reports it
+	other, err := hold.fd.use()
+	if err != nil {
+		return p.failed("publish", err)
+	}
+	defer hold.fd.done() //nolint:errcheck // Close reports it
+	k := p.fs.kernel
+	second := secondOf(hold.base)
+	is, ierr := k.lstat(dir, p.base)
+	held, herr := k.lstat(other, hold.base)
+	third, terr := k.lstat(dir, second)
+	switch there := terr == nil && hold.hold != nil; {
+	case ierr == nil && herr == nil && is.info.ID == held.info.ID:
+		err = k.unlink(other, hold.base, 0)
+	case there && herr == unix.ENOENT:
+		_, err = k.renameNew(dir, second, other, hold.base)
+	case there && ierr == unix.ENOENT:
+		_, err = k.renameNew(dir, second, dir, p.base)
+	case there && (third.info.ID == is.info.ID || third.info.ID == held.info.ID):
+		err = k.unlink(dir, second, 0)
+	}
+	if err != nil {
+		return p.failed("publish", err)
+	}
+	return nil
+}
+
 // written reports whether somebody wrote into what came in while it had its name. A name that is
 // made in a directory is nothing that a way back loses.
 func (s *swap) written() bool {

@@ -219,7 +219,7 @@ func (s *swap) exchange() (cas string, err error) {
 // first, so that the name always has something, and nothing is destroyed.
 func (s *swap) inSteps() error {
 	p, k := s.p, s.p.fs.kernel
-	second, err := p.second()
+	second, err := p.second(s.hold)
 	if err != nil {
 		return err
 	}

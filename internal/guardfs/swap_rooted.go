@@ -44,7 +44,7 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 	if err != nil || why != "" {
 		return nil, p.orConflict(err, why)
 	}
-	if pub.CAS, err = p.exchange(root, a, b, out.nothing(), in.nothing()); err != nil {
+	if pub.CAS, err = p.exchange(hold, root, a, b, out.nothing(), in.nothing()); err != nil {
 		switch {
 		case os.IsExist(err) && out.nothing():
 			return nil, p.conflict(Appeared)
@@ -77,7 +77,7 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 	if err == nil && why == "" {
 		return pub, nil
 	}
-	if _, berr := p.exchange(root, a, b, in.nothing(), out.nothing()); berr != nil {
+	if _, berr := p.exchange(hold, root, a, b, in.nothing(), out.nothing()); berr != nil {
 		return nil, &ConflictError{Path: p.object.Spelled, Why: why, Left: hold.object.True, Err: cause(berr)}
 	}
 	return nil, p.orConflict(err, why)
@@ -141,7 +141,9 @@ func (p *Place) common(q *Place) (root *os.Root, a, b string, err error) {
 }
 
 // exchange renames, with a to get nothing, or to have had nothing, or neither.
-func (p *Place) exchange(root *os.Root, a, b string, empty, nothing bool) (cas string, err error) {
+func (p *Place) exchange(hold *Place, root *os.Root, a, b string, empty, nothing bool) (
+	cas string, err error,
+) {
 	switch {
 	case nothing:
 		return renameNew(root, a, b)
@@ -149,19 +151,25 @@ func (p *Place) exchange(root *os.Root, a, b string, empty, nothing bool) (cas s
 		return renameNew(root, b, a)
 	}
 	cas = "recheck"
-	second, err := p.second()
+	second, err := p.second(hold)
 	if err != nil {
 		return cas, err
 	}
 	second = path.Join(path.Dir(a), second)
 	linked := root.Link(a, second) == nil
 	if !linked { // then it is away for a moment
-		if err := root.Rename(a, second); err != nil {
+		if _, err := renameNew(root, a, second); err != nil {
 			return cas, err
 		}
 	}
 	if err = root.Rename(b, a); err == nil {
-		return cas, root.Rename(second, b)
+		for range 3 { // a passing fault is no reason to lose its name
+			if err = root.Rename(second, b); err == nil {
+				return cas, nil
+			}
+		}
+		root.Rename(second, a) //nolint:errcheck // over what should have come in
+		return cas, err
 	}
 	if linked {
 		root.Remove(second) //nolint:errcheck // the first error is the one that counts
@@ -169,6 +177,35 @@ func (p *Place) exchange(root *os.Root, a, b string, empty, nothing bool) (cas s
 		renameNew(root, second, a) //nolint:errcheck // see above
 	}
 	return cas, err
+}
+
+// EndSwap puts right what a process that died within a Swap has left: names can trade in several
+// steps only, and one of them may have been made and not the next. The names are then as before it
+// or as after it.
+func (p *Place) EndSwap(hold *Place) error {
+	root, a, b, err := p.common(hold)
+	if err != nil {
+		return p.failed("publish", err)
+	}
+	defer root.Close() //nolint:errcheck // nothing was written through it
+	second := path.Join(path.Dir(a), secondOf(hold.base))
+	is, ierr := root.Lstat(a)
+	held, herr := root.Lstat(b)
+	third, terr := root.Lstat(second)
+	switch there := terr == nil && hold.hold != nil; {
+	case ierr == nil && herr == nil && os.SameFile(is, held):
+		err = root.Remove(b)
+	case there && os.IsNotExist(herr):
+		_, err = renameNew(root, second, b)
+	case there && os.IsNotExist(ierr):
+		_, err = renameNew(root, second, a)
+	case there && (os.SameFile(third, is) || os.SameFile(third, held)):
+		err = root.Remove(second)
+	}
+	if err != nil {
+		return p.failed("publish", err)
+	}
+	return nil
 }
 
 // renameNew is a rename that replaces nothing: by link, and where there is none by a look and a rename.

@@ -70,6 +70,45 @@ func TestSwapThereAndBack(t *testing.T) {
 	})
 }
 
+// Where names trade in several steps a process can die between any two of them. What it left becomes
+// what was before the trade or what is after it, whichever was nearer, and nothing has two names.
+func TestEndSwap(t *testing.T) {
+	b := base(t)
+	hold := HoldName(someTag, 1, "")
+	expand := strings.NewReplacer("hold", hold, "second", secondOf(hold)).Replace
+	before, after := "f = old, hold = new", "f = new, hold = old"
+	roads(t, &fence{root: b}, func(t *testing.T, f *FS) {
+		noLeak(t)
+		for left, want := range map[string]string{
+			before: before, after: after,
+			"f = old, second <= f, hold = new":      before,
+			"hold = new, second = old":              before, // where there are no links
+			"f = new, second = old":                 after,
+			"f = new, second = old, hold <= second": after,
+			"f = new, hold <= f":                    "f = new",
+			"f = old, hold <= f":                    "f = old",
+			"f = old":                               "f = old",
+			"hold = new":                            "hold = new",
+			"f = theirs, hold = new, second = old":  "f = theirs, hold = new, second = old",
+		} {
+			dir := b + "/" + f.Containment()
+			lay(t, dir, strings.Split(expand(want), ", ")...)
+			want = snapshot(t, dir)
+			must(t, os.RemoveAll(dir))
+			lay(t, dir, strings.Split(expand(left), ", ")...)
+			p, err := f.PlaceLink(dir + "/f")
+			must(t, err)
+			h, err := p.Held(hold)
+			must(t, err)
+			must(t, p.EndSwap(h))
+			if now := snapshot(t, dir); now != want {
+				t.Errorf("of %s came\n%s", left, now)
+			}
+			must(t, errors.Join(h.Close(), p.Close(), os.RemoveAll(dir)))
+		}
+	})
+}
+
 // Two names trade nothing where one is refused, taken, or not as expected; and no call makes
 // something out of nothing.
 func TestSwapRefusals(t *testing.T) {
