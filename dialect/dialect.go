@@ -59,6 +59,8 @@ type Call struct {
 	Tier approval.Tier
 	// Scope, when set, says what this caller may read and change of what the configuration allows.
 	Scope *Scope
+	// Client is the program that calls, with its version, as it names itself: for the record alone.
+	Client string
 	// ByUser says that a person makes the call, not an agent: what it removes stays in the trash as
 	// long as a user's.
 	ByUser bool

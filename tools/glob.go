@@ -22,6 +22,10 @@ type GlobArgs struct {
 
 func (a *GlobArgs) target() string { return value(a.Path) }
 
+func (a *GlobArgs) asked() engine.Asked {
+	return engine.Asked{Pattern: a.Pattern, Window: numbers("offset", a.Offset, "limit", a.Limit)}
+}
+
 // Glob is the payload of kind "glob".
 type Glob struct {
 	Paths     []string `json:"paths"`

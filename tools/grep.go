@@ -32,6 +32,11 @@ type GrepArgs struct {
 
 func (a *GrepArgs) target() string { return value(a.Path) }
 
+func (a *GrepArgs) asked() engine.Asked {
+	return engine.Asked{Pattern: a.Pattern,
+		Window: numbers("offset", a.Offset, "head_limit", a.HeadLimit)}
+}
+
 const (
 	maxContext  = 1000 // lines around a match; more is clamped
 	defaultHead = 250

@@ -2,6 +2,8 @@ package tools
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"moltisfs/internal/engine"
 	"moltisfs/internal/ledger"
@@ -22,6 +24,41 @@ type ReadArgs struct {
 }
 
 func (a *ReadArgs) target() string { return a.FilePath }
+
+func (a *ReadArgs) asked() engine.Asked {
+	w := numbers("offset", a.Offset, "limit", a.Limit, "column", a.Column)
+	if a.Pages != nil {
+		w = strings.TrimSpace(w + " pages " + *a.Pages)
+	}
+	if value(a.Tail) {
+		w = strings.TrimSpace(w + " tail")
+	}
+	return engine.Asked{Window: w}
+}
+
+// numbers is the numbers that are given, each behind its name.
+func numbers(parts ...any) string {
+	var b strings.Builder
+	for i := 0; i < len(parts); i += 2 {
+		if n, ok := parts[i+1].(*int); ok && n != nil {
+			fmt.Fprintf(&b, " %s %d", parts[i], *n)
+		}
+	}
+	return strings.TrimPrefix(b.String(), " ")
+}
+
+// given counts the bytes of content in an answer; 0 where its text is all of it.
+func given(body readers.Content) int64 {
+	switch b := body.(type) {
+	case *readers.Text:
+		return int64(len(b.Content))
+	case *readers.Image:
+		return int64(len(b.Base64) / 4 * 3)
+	case *readers.Binary:
+		return int64(len(b.Base64) / 4 * 3)
+	}
+	return 0
+}
 
 func (a *ReadArgs) check() error {
 	if a.Offset != nil && *a.Offset == 0 {
@@ -97,7 +134,7 @@ func (s *Suite) look(
 	if err != nil {
 		return nil, err
 	}
-	out.Body = body
+	out.Body, f.Given = body, given(body)
 	seen := body.Seen()
 	sight := &engine.Sight{
 		Hash: seen.Sum, Whole: seen.Whole && !seen.Lossy, Lossy: seen.Lossy,

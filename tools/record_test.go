@@ -120,3 +120,47 @@ func TestDeniedToolsAreOnRecord(t *testing.T) {
 		}
 	}
 }
+
+// What a call looked for, which part it took and how much it was given is on record, and who called.
+func TestWhatWasAskedIsOnRecord(t *testing.T) {
+	s, root := suite(t, nil, tools.Options{})
+	f := write(t, root+"/f", strings.Repeat("0123456789\n", 100))
+	type m = map[string]any
+	for _, x := range []struct {
+		tool string
+		args m
+		want m
+	}{
+		{"Read", m{"file_path": f}, m{"bytes": nil, "pattern": nil, "window": nil, "by": "agent", "client": "probe/1"}},
+		{"Read", m{"file_path": f, "offset": 3, "limit": 2}, m{"window": "offset 3 limit 2"}},
+		{"Read", m{"file_path": f, "tail": true, "limit": 5}, m{"window": "limit 5 tail"}},
+		{"Grep", m{"pattern": "9$", "path": root, "head_limit": 7}, m{"pattern": "9$", "window": "head_limit 7"}},
+		{"Glob", m{"pattern": "**/*.go", "path": root}, m{"pattern": "**/*.go", "window": nil}},
+		{"Write", m{"file_path": root + "/new", "content": "four"}, m{"bytes": 4.0, "pattern": nil, "turn": "t7"}},
+	} {
+		raw, _ := json.Marshal(x.args)
+		if _, err := s.Call(t.Context(), tools.Call{Tool: x.tool, Args: raw, Client: "probe/1", Turn: "t7"}); err != nil {
+			t.Fatal(err)
+		}
+		r := lastRecord(t, root)
+		for key, want := range x.want {
+			if key == "bytes" && want == nil {
+				if n, _ := r[key].(float64); n < 1100 || n > 2200 {
+					t.Errorf("%s %v: bytes is %v", x.tool, x.args, r[key])
+				}
+			} else if r[key] != want {
+				t.Errorf("%s %v: %s is %v, not %v", x.tool, x.args, key, r[key], want)
+			}
+		}
+		if r["pid"] != float64(os.Getpid()) || r["user"] == "" {
+			t.Errorf("%s: %v", x.tool, r)
+		}
+	}
+	raw, _ := json.Marshal(m{"file_path": f, "limit": 1})
+	if _, err := s.Call(t.Context(), tools.Call{Tool: "Read", Args: raw, ByUser: true}); err != nil {
+		t.Fatal(err)
+	}
+	if r := lastRecord(t, root); r["by"] != "person" || r["bytes"].(float64) > 100 {
+		t.Errorf("one line of 1,100 bytes, read by a person: %v", r)
+	}
+}

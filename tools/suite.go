@@ -106,11 +106,19 @@ func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
 			if d, ok := args.(dryRunner); ok {
 				c.Trace.DryRun = d.dryRun()
 			}
+			if a, ok := args.(asker); ok {
+				c.Trace.Asked = a.asked()
+			}
 			return nil
 		},
 		Run: func(ctx context.Context) (err error) {
-			if p, err = tool.run(ctx, s, c, args); err == nil && tool.Effect != Reads {
+			p, err = tool.run(ctx, s, c, args)
+			switch {
+			case err != nil:
+			case tool.Effect != Reads:
 				s.loops.reset(c)
+			case c.Trace.Bytes == 0:
+				c.Trace.Bytes = int64(len(p.Text()))
 			}
 			return err
 		},

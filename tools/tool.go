@@ -67,6 +67,9 @@ var table = []Tool{
 // back as *args.Error.
 type checker interface{ check() error }
 
+// An asker is an argument struct that names a part of a tree or of a file.
+type asker interface{ asked() engine.Asked }
+
 // A dryRunner is an argument struct that can ask what would be changed.
 type dryRunner interface{ dryRun() bool }
 

@@ -25,21 +25,31 @@ type Record struct {
 	Phase string // "intent", before anything is changed, or "outcome"
 	Call  string // joins the two
 
-	Dialect, Tool string // the tool is one of that dialect
+	PID    int    // the process that writes; filled in by Append, as User is
+	User   string // of the system, under whom it runs
+	Client string // name and version of the program that called, as it says itself
+	By     string // "agent" or "person"
 
-	Principal, Session string
-	Paths              []string // real names
-	Outcome            string   // "ok", or the kind of the refusal
-	DryRun             bool     // the call only asked what would change
-	Decision           string   // "allowed" or "denied"
-	Rule               string   // what denied: "deny_paths", "protected", …
-	Approval           string   // "approved by terminal", "timed_out", …
-	Digest             string   // of the plan that was approved
-	Checkpoint         string   // its id
-	Before, After      string   // SHA-256 of the content, in hex
-	Bytes              int64    // of content written or given
-	Duration           time.Duration
-	Hooks              []string // what hooks changed, blocked or failed to do
-	Alert              string   // that the caller sent to the operator
-	Error              string   // cut at 4 KiB
+	Dialect, Tool string // the tool is one of that dialect; of "operator", what was done
+
+	Principal, Session, Turn string
+
+	Paths         []string // real names
+	Pattern       string   // what a search looked for
+	Window        string   // which part was asked for
+	Outcome       string   // "ok", or the kind of the refusal
+	DryRun        bool     // the call only asked what would change
+	Decision      string   // "allowed" or "denied"
+	Rule          string   // what denied: "deny_paths", "protected", …
+	Approval      string   // "approved by terminal", "timed_out", …
+	Digest        string   // of the plan that was approved
+	Checkpoint    string   // its id
+	Before, After string   // SHA-256 of the content, in hex
+	Bytes         int64    // of content written, or given in the answer
+	Duration      time.Duration
+	Hooks         []string // what hooks changed, blocked or failed to do
+	Alert         string   // that the caller sent to the operator
+	Version       string   // of the program that starts
+	Policy        string   // SHA-256 of the configuration that holds from here on, in hex
+	Error         string   // cut at 4 KiB
 }

@@ -19,11 +19,18 @@ func appendRecord(b []byte, r *Record) []byte {
 	b = append(b, `","phase":`...)
 	b = appendString(b, r.Phase)
 	b = appendField(b, `,"call":`, r.Call)
+	b = appendNumber(b, `,"pid":`, int64(r.PID))
+	b = appendField(b, `,"user":`, r.User)
+	b = appendField(b, `,"client":`, truncate(r.Client))
+	b = appendField(b, `,"by":`, r.By)
 	b = appendField(b, `,"dialect":`, r.Dialect)
 	b = appendField(b, `,"tool":`, r.Tool)
 	b = appendField(b, `,"principal":`, r.Principal)
 	b = appendField(b, `,"session":`, r.Session)
+	b = appendField(b, `,"turn":`, r.Turn)
 	b = appendList(b, `,"paths":[`, r.Paths)
+	b = appendField(b, `,"pattern":`, truncate(r.Pattern))
+	b = appendField(b, `,"window":`, r.Window)
 	b = appendField(b, `,"outcome":`, r.Outcome)
 	if r.DryRun {
 		b = append(b, `,"dry_run":true`...)
@@ -35,14 +42,14 @@ func appendRecord(b []byte, r *Record) []byte {
 	b = appendField(b, `,"checkpoint":`, r.Checkpoint)
 	b = appendField(b, `,"before":`, r.Before)
 	b = appendField(b, `,"after":`, r.After)
-	if r.Bytes != 0 {
-		b = strconv.AppendInt(append(b, `,"bytes":`...), r.Bytes, 10)
-	}
+	b = appendNumber(b, `,"bytes":`, r.Bytes)
 	if r.Duration != 0 {
 		b = strconv.AppendInt(append(b, `,"duration_us":`...), r.Duration.Microseconds(), 10)
 	}
 	b = appendList(b, `,"hooks":[`, r.Hooks)
 	b = appendField(b, `,"alert":`, r.Alert)
+	b = appendField(b, `,"version":`, r.Version)
+	b = appendField(b, `,"policy":`, r.Policy)
 	b = appendField(b, `,"error":`, truncate(r.Error))
 	return append(b, "}\n"...)
 }
@@ -72,6 +79,13 @@ func appendList(b []byte, key string, values []string) []byte {
 		b = append(b, ']')
 	}
 	return b
+}
+
+func appendNumber(b []byte, key string, n int64) []byte {
+	if n == 0 {
+		return b
+	}
+	return strconv.AppendInt(append(b, key...), n, 10)
 }
 
 func appendField(b []byte, key, value string) []byte {

@@ -1,10 +1,12 @@
 package audit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -21,8 +23,10 @@ const lockName = "audit.lock"
 
 // Options is how a log is kept. The zero value is useful.
 type Options struct {
-	MaxBytes int64 // of one file, 64 MiB when 0; records being written may go beyond
-	Keep     int   // older files, 4 when 0
+	// MaxBytes is the size of one file, 64 MiB when 0; records being written may go beyond. Below 0
+	// nothing is moved away: something else does that, as logrotate.
+	MaxBytes int64
+	Keep     int // older files, 4 when 0
 }
 
 // Open opens the log in dir with the zero Options.
@@ -30,7 +34,7 @@ func Open(dir string) (*Log, error) { return Options{}.Open(dir) }
 
 // Open opens the log in dir, which it makes if missing.
 func (o Options) Open(dir string) (*Log, error) {
-	if o.MaxBytes <= 0 {
+	if o.MaxBytes == 0 {
 		o.MaxBytes = 64 << 20
 	}
 	if o.Keep <= 0 {
@@ -39,7 +43,7 @@ func (o Options) Open(dir string) (*Log, error) {
 	if err := privateDir(dir); err != nil {
 		return nil, fmt.Errorf("opening audit log: %w", err)
 	}
-	l := &Log{o: o, dir: dir, path: filepath.Join(dir, FileName)}
+	l := &Log{o: o, dir: dir, path: filepath.Join(dir, FileName), pid: os.Getpid(), user: account()}
 	if err := l.open(); err != nil {
 		return nil, fmt.Errorf("opening audit log: %w", err)
 	}
@@ -70,6 +74,8 @@ type Log struct {
 	o    Options
 	dir  string
 	path string
+	pid  int
+	user string
 
 	mu      sync.Mutex
 	file    *os.File
@@ -97,6 +103,7 @@ func (l *Log) Append(r Record) error {
 	if l.closed {
 		return errClosed
 	}
+	r.PID, r.User = cmp.Or(r.PID, l.pid), cmp.Or(r.User, l.user)
 	l.buf = appendRecord(l.buf[:0], &r)
 	if cap(l.buf) > 1<<20 {
 		defer func() { l.buf = nil }()
@@ -140,7 +147,7 @@ func (l *Log) write(record []byte) (lost bool, err error) {
 	if !named {
 		return true, l.reopen()
 	}
-	if size >= l.o.MaxBytes {
+	if l.o.MaxBytes > 0 && size >= l.o.MaxBytes {
 		// The record is safe even if this fails; the next one tries again.
 		if err := l.rotate(); err != nil {
 			return false, nil
@@ -162,6 +169,28 @@ func (l *Log) checkNamed(now time.Time) error {
 		}
 	}
 	return l.reopen()
+}
+
+// Reopen opens the file anew, which somebody may have moved away. Append notices that by itself, at
+// most a second later.
+func (l *Log) Reopen() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return errClosed
+	}
+	if err := l.reopen(); err != nil {
+		return fmt.Errorf("opening the audit log anew: %w", err)
+	}
+	return nil
+}
+
+// account is the user of the system under whom we run: the name, or else the number.
+func account() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return strconv.Itoa(os.Getuid())
 }
 
 func (l *Log) reopen() error {

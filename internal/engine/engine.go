@@ -184,15 +184,19 @@ type Call struct {
 type Trace struct {
 	Paths         []string // canonical where known, as spelled else
 	Before, After string   // content hashes of the first path
-	Bytes         int64    // bytes read or written
+	Bytes         int64    // bytes written, or given in the answer
 	Approval      string   // "approved by terminal", "denied", …; "" when nobody was asked
 	Digest        string   // of the plan that was put before them
 	Checkpoint    string
-	DryRun        bool     // nothing is to be changed
+	DryRun        bool // nothing is to be changed
+	Asked         Asked
 	Alert         string   // that the caller sent to the operator
 	Hooks         []string // what hooks changed, blocked or failed to do
 	Unrecorded    bool     // the outcome could not be written to the audit log
 }
+
+// Asked is which part of a tree or a file a call is about.
+type Asked struct{ Pattern, Window string }
 
 // Record writes the outcome of a call. outcome is "ok" or the kind of the refusal.
 func (e *Engine) Record(c *Call, start time.Time, outcome string, cause error) error {
@@ -210,12 +214,16 @@ func (e *Engine) Record(c *Call, start time.Time, outcome string, cause error) e
 }
 
 func (e *Engine) record(c *Call, phase string) audit.Record {
-	t := &c.Trace
+	t, by := &c.Trace, "agent"
+	if c.ByUser {
+		by = "person"
+	}
 	return audit.Record{
 		Time: e.now(), Phase: phase, Call: c.ID, Principal: c.Principal, Session: c.Session,
 		Dialect: c.Dialect, Tool: c.Tool, Paths: t.Paths, Before: t.Before, After: t.After,
 		Bytes: t.Bytes, Decision: "allowed", Approval: t.Approval, Digest: t.Digest,
 		Checkpoint: t.Checkpoint, DryRun: t.DryRun, Hooks: t.Hooks, Alert: t.Alert,
+		Turn: c.Turn, Client: c.Program, By: by, Pattern: t.Asked.Pattern, Window: t.Asked.Window,
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 
 // Client is who is at the other end of a call.
 type Client struct {
+	Program  string            // as it names itself, with its version; "" where it did not
 	Approver approval.Approver // nil: the engine's own
 	Overlay  Overlay           // nil: all files are as the disk has them
 }

@@ -22,6 +22,8 @@ type Source struct {
 	Info guardfs.Info
 
 	Unsaved bool // a client holds it; Info is of the file on the disk, but for the size
+	// Given counts the bytes that the answer has of it, for the record. Bytes and Lines count theirs.
+	Given int64
 
 	e    *Engine
 	file *guardfs.File // nil where the content is in memory
@@ -66,7 +68,7 @@ func (e *Engine) Read(ctx context.Context, c *Call, path string, look Look) erro
 		if err != nil {
 			return nil, err
 		}
-		c.Trace.Bytes = s.Info.Size
+		c.Trace.Bytes = s.Given
 		return sight, nil
 	}
 	return e.View(ctx, c, View{Path: path, Access: guardfs.Read, Look: open})
@@ -82,7 +84,7 @@ func (e *Engine) readHeld(
 	if err != nil {
 		return err
 	}
-	if c.Trace.Bytes = s.Info.Size; sight == nil {
+	if c.Trace.Bytes = s.Given; sight == nil {
 		return nil
 	}
 	sight.Hash = s.hash
@@ -127,6 +129,7 @@ func (s *Source) Bytes(ctx context.Context, off, n, most int64) ([]byte, *Sight,
 		return nil, nil, err
 	}
 	part, err = part[:got], nil
+	s.Given += int64(got)
 	sight := &Sight{Unit: "byte", Lines: -1, Whole: int64(got) == s.Info.Size}
 	if sight.Whole && s.hash == "" {
 		s.hash = HashOf(part) // what was shown is what counts
@@ -147,6 +150,7 @@ func (s *Source) Lines(ctx context.Context, first, n int, most int64) ([]byte, *
 	sum, size := sha256.New(), s.Info.Size
 	lines := bufio.NewReaderSize(io.TeeReader(io.NewSectionReader(s, 0, size), sum), 64<<10)
 	part, line, shown, begun := []byte{}, 1, 0, false
+	defer func() { s.Given += int64(len(part)) }()
 	for {
 		piece, err := lines.ReadSlice('\n')
 		switch wanted := line >= first && (n < 0 || line-first < n); {

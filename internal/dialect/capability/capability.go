@@ -160,6 +160,9 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 				err = v.check()
 			}
 			c.Trace.Paths = pathsOf(decoded)
+			if a, ok := decoded.(interface{ asked() engine.Asked }); ok {
+				c.Trace.Asked = a.asked()
+			}
 			return err
 		},
 		Run: func(ctx context.Context) error {

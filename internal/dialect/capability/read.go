@@ -3,6 +3,7 @@ package capability
 import (
 	"context"
 	"encoding/base64"
+	"fmt"
 	"unicode/utf8"
 
 	"moltisfs/internal/engine"
@@ -21,6 +22,13 @@ type readArgs struct {
 }
 
 func (a *readArgs) paths() []string { return []string{a.Path} }
+
+func (a *readArgs) asked() (w engine.Asked) {
+	if a.Offset != nil || a.Limit != nil {
+		w.Window = fmt.Sprintf("offset %d limit %d bytes", value(a.Offset, 0), value(a.Limit, -1))
+	}
+	return w
+}
 
 // content is a file, or a part of it.
 type content struct {

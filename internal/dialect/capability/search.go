@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"moltisfs/grep"
+	"moltisfs/internal/engine"
 )
 
 type searchArgs struct {
@@ -14,6 +15,8 @@ type searchArgs struct {
 }
 
 func (a *searchArgs) paths() []string { return []string{a.Path} }
+
+func (a *searchArgs) asked() engine.Asked { return engine.Asked{Pattern: a.Pattern} }
 
 // A match is a file that was found.
 type match struct {

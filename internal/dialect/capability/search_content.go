@@ -8,6 +8,7 @@ import (
 	"moltisfs/grep"
 	matching "moltisfs/grep/match"
 	"moltisfs/internal/args"
+	"moltisfs/internal/engine"
 	"moltisfs/internal/rank"
 )
 
@@ -23,6 +24,8 @@ type searchContentArgs struct {
 }
 
 func (a *searchContentArgs) paths() []string { return []string{a.Path} }
+
+func (a *searchContentArgs) asked() engine.Asked { return engine.Asked{Pattern: a.Pattern} }
 
 func (a *searchContentArgs) check() error {
 	if a.Pattern == "" {

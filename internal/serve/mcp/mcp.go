@@ -246,6 +246,9 @@ const metaPrefix = "moltis-fs/"
 // understood: a session that were passed over would have the call read and undo the server's own.
 func (s *server) callOf(req *sdk.CallToolRequest) (dialect.Call, error) {
 	c := dialect.Call{Principal: s.o.Principal, Session: s.o.Session, Tool: req.Params.Name, Args: req.Params.Arguments}
+	if who := req.ClientInfo(); who != nil {
+		c.Client = strings.Trim(who.Name+"/"+who.Version, "/")
+	}
 	to := map[string]*string{MetaSession: &c.Session, MetaTurn: &c.Turn}
 	for _, key := range slices.Sorted(maps.Keys(req.Params.Meta)) {
 		if !strings.HasPrefix(strings.ToLower(key), metaPrefix) { // other spellings of ours are mistakes
