@@ -40,6 +40,7 @@ type Changed struct {
 	ParentsMade       []string `json:"parents_made,omitempty"`
 	// ChangedMeanwhile is a diff of what others changed since this session read the file.
 	ChangedMeanwhile string `json:"changed_meanwhile,omitempty"`
+	Note             string `json:"note,omitempty"` // which names of arguments were taken for which
 	// Warning is something an operator should hear of; the change is done.
 	Warning string `json:"warning,omitempty"`
 }
@@ -125,6 +126,9 @@ func (c *Changed) notes() string {
 	}
 	if c.ChangedMeanwhile != "" {
 		fmt.Fprintf(&b, "\nOthers changed the file since it was read:\n%s", c.ChangedMeanwhile)
+	}
+	if c.Note != "" {
+		b.WriteString("\n[" + c.Note + "]")
 	}
 	if c.Warning != "" {
 		b.WriteString("\n" + c.Warning)

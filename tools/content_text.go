@@ -31,6 +31,9 @@ func (c *Content) Text() string {
 	case *readers.Binary:
 		binaryText(&b, body)
 	}
+	if c.Note != "" {
+		b.WriteString("\n[" + c.Note + "]")
+	}
 	if c.LoopWarning != "" {
 		b.WriteString("\n[" + c.LoopWarning + "]")
 	}

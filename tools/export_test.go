@@ -19,3 +19,14 @@ func TakenBy(args any) (n int) {
 	}
 	return n
 }
+
+// Understand is what a tool makes of arguments: those it would run with, or, refused, those it offers
+// and for which tool.
+func Understand(name, raw string) (args, note, refused, offered string) {
+	u := row(name).understand([]byte(raw))
+	if u.err == nil {
+		return string(u.raw), u.note, "", ""
+	}
+	e := u.err.(*badArgument)
+	return "", "", e.What + "; " + e.Hint, e.Tool + string(e.Call)
+}

@@ -74,6 +74,7 @@ type Content struct {
 	Body     readers.Content `json:"-"`
 	// LoopWarning comes with the third Read of the same unchanged window in a row.
 	LoopWarning string `json:"loop_warning,omitempty"`
+	Note        string `json:"note,omitempty"` // which names of arguments were taken for which
 }
 
 func (c *Content) Kind() string { return c.Body.Kind() }

@@ -60,10 +60,7 @@ var sentences = map[engine.Cause]wording{
 		return &Refusal{Message: "the name of the " + f.What + " holds bytes that are not printable text",
 			Hint: "Use printable characters."}
 	},
-	engine.BadArgument: func(a *about) *Refusal {
-		e := factsOf[*badArgument](a)
-		return &Refusal{Message: e.What, Hint: sentence(e.Hint)}
-	},
+	engine.BadArgument: badArguments,
 
 	engine.BadPath:    (*about).badPath,
 	engine.OutOfScope: outOfScope,

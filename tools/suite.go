@@ -93,11 +93,12 @@ func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
 		limit = s.engine.TimeFor(tool.Effect != Reads, in.Tier)
 	}
 	var args any
+	first := tool.understand(in.Args)
 	err = s.engine.Do(ctx, c, engine.Operation{
 		Changes: tool.Effect != Reads, Follows: tool.Follows, Time: limit,
-		Args: in.Args,
+		Args: first.raw,
 		Decode: func(raw json.RawMessage) (err error) {
-			if args, err = tool.decode(raw); err != nil {
+			if args, err = first.decode(tool, raw); err != nil {
 				return err
 			}
 			if path := pathOf(args); path != "" {
@@ -119,6 +120,9 @@ func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
 				s.loops.reset(c)
 			case c.Trace.Bytes == 0:
 				c.Trace.Bytes = int64(len(p.Text()))
+			}
+			if n, ok := p.(interface{ read(string) }); ok && first.note != "" {
+				n.read(first.note)
 			}
 			return err
 		},

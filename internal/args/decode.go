@@ -22,8 +22,13 @@ const (
 	maxDepth   = 64
 )
 
-// Error is an argument that cannot be taken: what is so, and the next move.
-type Error struct{ What, Hint string }
+// Error is an argument that cannot be taken: what is so, and the next move. Call are arguments that
+// would be taken in their place, where they are known, and Tool is whose, where that is another.
+type Error struct {
+	What, Hint string
+	Call       json.RawMessage
+	Tool       string
+}
 
 func (e *Error) Error() string { return e.What }
 

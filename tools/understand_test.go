@@ -1,0 +1,113 @@
+package tools_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"moltisfs/tools"
+)
+
+// TestForeignArguments: other agents' names are taken where the meaning is certain; what is not is
+// refused, all of it at once, with the call that was most likely meant, or with none.
+func TestForeignArguments(t *testing.T) {
+	t.Parallel()
+	const edit = `{"file_path":"/a","new_string":"y","old_string":"x"}`
+	for _, c := range []struct {
+		tool, raw string
+		taken     string // the arguments it runs with
+		offered   string // where it is refused
+	}{
+		// Names of other agents.
+		{"Edit", `{"path":"/a","old_text":"x","new_text":"y"}`, edit, ""},
+		{"Edit", `{"filename":"/a","oldText":"x","newText":"y"}`, edit, ""},
+		{"Edit", `{"target_file":"/a","search":"x","replace":"y"}`, edit, ""},
+		{"Edit", `{"FILE_PATH":"/a","OLD_STRING":"x","NEW-STRING":"y"}`, edit, ""},
+		{"Edit", `{"absolute_path":"/a","find":"x","replacement":"y","instruction":"why"}`, edit, ""},
+		{"Edit", `{"command":"str_replace","path":"/a","old_str":"x","new_str":"y"}`, edit, ""},
+		{"Edit", `{"file_path":"/a","old_string":"x","new_string":"y","expected_replacements":1}`, edit, ""},
+		{"Edit", `{"file_path":"/a","edits":[{"oldText":"x","newText":"y"}]}`, edit, ""},
+		{"Edit", `{"input":{"file_path":"/a","old_string":"x","new_string":"y"}}`, edit, ""},
+		{"Edit", `"{\"file_path\":\"/a\",\"old_string\":\"x\",\"new_string\":\"y\"}"`, edit, ""},
+		{"Edit", `{"name":"edit","arguments":"{\"file_path\":\"/a\",\"old_string\":\"x\",\"new_string\":\"y\"}"}`, edit, ""},
+		{"Write", `{"path":"/a","file_text":"x"}`, `{"content":"x","file_path":"/a"}`, ""},
+		{"Write", `{"filename":"/a","contents":"x","overwrite":true,"explanation":"w"}`, `{"content":"x","file_path":"/a"}`, ""},
+		{"MultiEdit", `{"path":"/a","edits":[{"old_text":"x","new_text":"y"}],"dryRun":true}`,
+			`{"dry_run":true,"edits":[{"new_string":"y","old_string":"x"}],"file_path":"/a"}`, ""},
+		{"MultiEdit", `{"edits":[{"file_path":"/a","old_string":"x","new_string":"y"}]}`,
+			`{"edits":[{"new_string":"y","old_string":"x"}],"file_path":"/a"}`, ""},
+		{"MultiEdit", `{"file_path":"/a","edits":{"old_string":"x","new_string":"y"}}`,
+			`{"edits":[{"new_string":"y","old_string":"x"}],"file_path":"/a"}`, ""},
+		{"Read", `{"path":"/a","start_line":10,"end_line":"20"}`, `{"file_path":"/a","limit":11,"offset":10}`, ""},
+		{"Read", `{"absolutePath":"/a","view_range":[5,-1]}`, `{"file_path":"/a","offset":5}`, ""},
+		{"Read", `{"file":"/a","lines":"5-9"}`, `{"file_path":"/a","limit":5,"offset":5}`, ""},
+		{"Read", `{"target_file":"/a","should_read_entire_file":true,"explanation":"w"}`, `{"file_path":"/a"}`, ""},
+		{"Read", `{"paths":["/a"]}`, `{"file_path":"/a"}`, ""},
+		{"Read", `{"file_path":"/a","tail":20}`, `{"file_path":"/a","limit":20,"tail":true}`, ""},
+		{"Read", `{"file_path":"/a","path":"/a"}`, `{"file_path":"/a"}`, ""},
+		{"Grep", `{"query":"x","include":"*.go","ignore_case":true,"directory":"/a","max_results":5}`,
+			`{"-i":true,"glob":"*.go","head_limit":5,"path":"/a","pattern":"x"}`, ""},
+		{"Grep", `{"regex":"x","case_sensitive":false,"exclude":["a","b/**"]}`, `{"-i":true,"glob":"!a,!b/**","pattern":"x"}`, ""},
+		{"Grep", `{"pattern":"a.b","fixed_strings":true,"-l":true}`, `{"output_mode":"files_with_matches","pattern":"a\\.b"}`, ""},
+		{"Grep", `{"pattern":"x","context_lines":2,"output":"content","glob":["*.a","*.b"]}`,
+			`{"-C":2,"glob":"*.a,*.b","output_mode":"content","pattern":"x"}`, ""},
+		{"Grep", `{"pattern":"x","i":true,"A":2}`, `{"-A":2,"-i":true,"pattern":"x"}`, ""},
+		{"Glob", `{"file_pattern":"*.go","cwd":"/a","case_sensitive":true}`, `{"path":"/a","pattern":"*.go"}`, ""},
+		{"Glob", `{"pattern":"*.py","case_sensitive":false}`, `{"pattern":"*.[pP][yY]"}`, ""},
+		{"NotebookEdit", `{"path":"/a","cell_id":1,"source":"x"}`, `{"cell_id":"1","new_source":"x","notebook_path":"/a"}`, ""},
+
+		// What is not certain is not done, and offered only where nothing said gets lost.
+		{"Edit", `{"file_path":"/a","old_strng":"x","new_string":"y"}`, "", edit},
+		{"Edit", `{"file_path":"/a","old_string":"x","text":"y"}`, "", edit},
+		{"Edit", `{"file_path":"/a","old_string":"x","new_string":null}`, "", ""},
+		{"Edit", `{"file_path":"/a","old_string":"x","new_string":"y","insert_line":3}`, "", ""},
+		{"Edit", `{"file_path":"/a","old_string":"x","new_string":"y","start_line":3,"bogus":1}`, "", ""},
+		{"Edit", `{"file_path":"/a","old_string":"x","new_string":"y","expected_replacements":3}`, "", ""},
+		{"Edit", `{"file_path":"/a","old_string":"x","new_string":"y","old_text":"z"}`, "", ""},
+		{"Edit", `{"command":"insert","path":"/a","old_str":"x","new_str":"y"}`, "", ""},
+		{"Edit", `{"name":"Write","arguments":{"file_path":"/a","old_string":"x","new_string":"y"}}`, "", ""},
+		{"Edit", `{"file_path":"/a","edits":[{"old_text":"x","new_text":"y"},{"old_string":"z","new_string":""}]}`, "",
+			`MultiEdit{"edits":[{"new_string":"y","old_string":"x"},{"new_string":"","old_string":"z"}],"file_path":"/a"}`},
+		{"MultiEdit", `{"file_path":"/a","old_string":"x","new_string":"y"}`, "", "Edit" + edit},
+		{"Write", `{"file_path":"/a","content":"x","append":true}`, "", ""},
+		{"Write", `{"file_path":"/a","content":"x","mode":"a"}`, "", ""},
+		{"Write", `{"file_path":"/a","content":["x"]}`, "", ""},
+		{"NotebookEdit", `{"path":"/a","cell_number":1,"source":"x"}`, "", ""},
+		{"Read", `{"file_path":"/a","path":"/b"}`, "", ""},
+		{"Read", `{"file_path":"/a","limit":0}`, "", `{"file_path":"/a","limit":null}`},
+		{"Read", `{"paths":["/a","/b"]}`, "", ""},
+		{"Grep", `{"pattern":"x","head_limit":-1,"output_mode":"contents","bogus":1}`, "",
+			`{"head_limit":0,"output_mode":"content","pattern":"x"}`},
+		{"Grep", `{"patern":"x","foo":1,"glb":"*.go"}`, "", `{"glob":"*.go","pattern":"x"}`},
+	} {
+		taken, note, refused, offered := tools.Understand(c.tool, c.raw)
+		if !sameJSON(taken, c.taken) || offered != c.offered || c.taken != "" && note == "" {
+			t.Errorf("%s %s:\ntaken %s (%s)\nrefused %s\noffered %s", c.tool, c.raw, taken, note, refused, offered)
+		}
+	}
+}
+
+func sameJSON(a, b string) bool {
+	if a == "" || b == "" {
+		return a == b
+	}
+	var x, y map[string]any
+	if json.Unmarshal([]byte(a), &x) != nil || json.Unmarshal([]byte(b), &y) != nil {
+		return false
+	}
+	one, _ := json.Marshal(x)
+	two, _ := json.Marshal(y)
+	return string(one) == string(two)
+}
+
+// FuzzUnderstand: whatever the arguments, reading them ends, and what is ours stays as it was sent.
+func FuzzUnderstand(f *testing.F) {
+	for _, raw := range []string{`{"file_path":"/a","old_string":"","new_string":"y"}`, `{"edits":[1]}`, `{"input":{}}`, `""`,
+		`{"view_range":[1,2],"end_line":3,"exclude":"{a"}`, `{"pattern":"[\\","case_sensitive":false,"word":true}`} {
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		for _, tool := range tools.All {
+			tools.Understand(tool.Name, raw)
+		}
+	})
+}
