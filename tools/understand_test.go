@@ -106,7 +106,7 @@ func FuzzUnderstand(f *testing.F) {
 		f.Add(raw)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
-		for _, tool := range tools.All {
+		for _, tool := range tools.All() {
 			tools.Understand(tool.Name, raw)
 		}
 	})
