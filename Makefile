@@ -9,7 +9,7 @@ export GOFLAGS = -tags=nodynamic
 FUZZTIME ?= 20s
 BENCHTIME ?= 1s
 
-.PHONY: build check test fmt vet lint plan race rooted soak attacks bench bench-checkpoint bench-search interop golden fuzz corpus
+.PHONY: build check test fmt vet lint plan race rooted soak attacks bench bench-checkpoint bench-search interop golden fuzz corpus ergonomics
 
 # What a change passes before it is sent.
 check: fmt vet lint plan race
@@ -118,6 +118,11 @@ bench-search:
 interop:
 	go test ./internal/serve/mcp -count=1 -run '^TestGoldenCallsOverMCP$$'
 	go test ./cmd/moltis-fs -count=1 -timeout 30m -run '^(TestGoTreeOverMCP|TestGoTreeByInspector|TestCapabilitiesByAnotherClient|TestCapabilitiesByInspector)$$' -whole
+
+# How a model's slips are answered: the table of docs/ergonomics.md, and beside it that of the reference server of MCP (npx).
+# BASELINE is another build of moltis-fs to compare with, SHOW prints cases that end so: make ergonomics SHOW=misled
+ergonomics:
+	go test ./internal/ergonomics -count=1 -v -timeout 30m -run '^TestWhole$$' -whole -baseline '$(BASELINE)' -show '$(SHOW)'
 
 # Golden calls are rewritten from what the tools answer now: read the difference before you commit it.
 golden:

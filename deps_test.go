@@ -117,6 +117,7 @@ var plan = []room{
 		"net net/http os os/exec os/signal os/user path/filepath runtime/debug syscall", "github.com/spf13/cobra github.com/spf13/pflag"},
 
 	{outside, "tools/toolstest", "config tools", "flag net os path/filepath syscall testing", "github.com/rogpeppe/go-internal"},
+	{outside, "internal/ergonomics", "", "", ""},
 	{outside, "grep/ignore/peers", "", "os path/filepath", "github.com/boyter/gocodewalker github.com/sabhiram/go-gitignore"},
 	{outside + 1, "scripts/searchbench", "grep grep/ignore/peers grep/match internal/guardfs", "flag os os/exec path/filepath runtime/debug", ""},
 }

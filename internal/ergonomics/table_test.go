@@ -1,0 +1,170 @@
+package ergonomics
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	whole    = flag.Bool("whole", false, "play the whole corpus, not a sample, and print the table")
+	baseline = flag.String("baseline", "", "another build of moltis-fs to compare with")
+	show     = flag.String("show", "", "print the cases that end so, as \"misled\"; with a / the slip too")
+	server   = flag.String("filesystem", "", "the program of @modelcontextprotocol/server-filesystem")
+)
+
+// corpus is every case, so many of each slip.
+func corpus(t testing.TB, sources []source, each int) (out []Case) {
+	out = append(out, slipped(t, sources, each)...)
+	return out
+}
+
+// TestErgonomics holds what a sample of the corpus gives. The figures may only get better.
+func TestErgonomics(t *testing.T) {
+	if *whole {
+		t.Skip("the whole corpus runs")
+	}
+	count := tally(t, corpus(t, allSources(t), 1), openInside(t))
+	n := 0
+	for _, x := range count {
+		n += x
+	}
+	share := func(names ...string) float64 {
+		sum := 0
+		for _, x := range names {
+			sum += count[x]
+		}
+		return 100 * float64(sum) / float64(n)
+	}
+	t.Logf("%d cases: %v", n, count)
+	if got := share(First, Rightly, FollowUp); got < minSettled {
+		t.Errorf("%.0f %% are settled without thought, and were %d", got, minSettled)
+	}
+	if got := share(DeadEnd); got > maxDeadEnds {
+		t.Errorf("%.1f %% are dead ends, and were %d", got, maxDeadEnds)
+	}
+	if count[Wrong]+count[Misled] > maxHarm || count[Collateral] > maxCollateral {
+		t.Errorf("%d silently wrong, %d misled, %d with collateral", count[Wrong], count[Misled], count[Collateral])
+	}
+}
+
+// What the sample gives, in hundredths and in cases.
+const (
+	minSettled    = 0
+	maxDeadEnds   = 100
+	maxHarm       = 1000
+	maxCollateral = 1000
+)
+
+func tally(t *testing.T, cases []Case, open func(string) (Server, error)) map[string]int {
+	count := map[string]int{}
+	for i, r := range run(t, cases, open) {
+		count[r.Outcome]++
+		told(t, cases[i], r, i)
+	}
+	return count
+}
+
+// TestWhole plays the whole corpus and prints the table of docs/ergonomics.md.
+func TestWhole(t *testing.T) {
+	if !*whole {
+		t.Skip("only with -whole")
+	}
+	cases := corpus(t, allSources(t), 9)
+	table(t, "this commit", cases, run(t, cases, openInside(t)))
+	if *baseline != "" {
+		table(t, "before", cases, run(t, cases, binary(*baseline)))
+	}
+	program := []string{*server}
+	if *server == "" {
+		npx, err := exec.LookPath("npx")
+		if err != nil {
+			t.Log("SKIPPED: npx is not there, so @modelcontextprotocol/server-filesystem was not asked")
+			return
+		}
+		program = []string{npx, "-y", "@modelcontextprotocol/server-filesystem"}
+	}
+	var changes []Case
+	for _, c := range cases {
+		if c.Right == nil && c.Tool != "NotebookEdit" {
+			changes = append(changes, c)
+		}
+	}
+	table(t, "server-filesystem", changes, run(t, changes, filesystem(t, program)))
+}
+
+func told(t *testing.T, c Case, r *Report, i int) {
+	outcome, slip, _ := strings.Cut(*show, "/")
+	if *show == "" || outcome != "" && outcome != r.Outcome || !strings.Contains(c.Category+" "+c.Slip, slip) {
+		return
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "#%d %s, %s: %s\n", i, c.Category, c.Slip, r.Outcome)
+	fmt.Fprintf(&b, "args: %s\nfirst: %s\n", rendered(c.Args), rendered(r.First.Body))
+	if r.Second.Body != nil {
+		fmt.Fprintf(&b, "second: %s\n", rendered(r.Second.Body))
+	}
+	for f, w := range c.Want {
+		fmt.Fprintf(&b, "meant in %s: %s\n", f, apart(w, c.Files[f]))
+		fmt.Fprintf(&b, "got: %s\n", apart(r.Got[f], c.Files[f]))
+	}
+	t.Log(b.String())
+}
+
+// apart is what is between the common ends of two texts.
+func apart(a, b string) string {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	m := 0
+	for m < len(a)-n && m < len(b)-n && a[len(a)-1-m] == b[len(b)-1-m] {
+		m++
+	}
+	return fmt.Sprintf("%q", a[n:len(a)-m])
+}
+
+func table(t *testing.T, title string, cases []Case, reports []*Report) {
+	type key struct{ category, outcome string }
+	count, sums, all := map[key]int{}, map[string]int{}, map[string]int{}
+	var sizes = map[string][]int{}
+	for i, r := range reports {
+		c := cases[i]
+		count[key{c.Category, r.Outcome}]++
+		sums[c.Category]++
+		all[r.Outcome]++
+		told(t, c, r, i)
+		name := r.First.Kind
+		sizes[name+" payload"] = append(sizes[name+" payload"], r.First.Bytes)
+		sizes[name+" text"] = append(sizes[name+" text"], r.First.Text)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n### %s\n\n| category | n | %s |\n|---|---|%s\n", title, strings.Join(outcomes, " | "), strings.Repeat("---|", len(outcomes)))
+	row := func(name string, n int, of func(string) int) {
+		fmt.Fprintf(&b, "| %s | %d |", name, n)
+		for _, o := range outcomes {
+			if x := of(o); x == 0 {
+				b.WriteString(" · |")
+			} else {
+				fmt.Fprintf(&b, " %d (%d %%) |", x, (200*x+n)/(2*n))
+			}
+		}
+		b.WriteString("\n")
+	}
+	for _, c := range slices.Sorted(maps.Keys(sums)) {
+		row(c, sums[c], func(o string) int { return count[key{c, o}] })
+	}
+	row("**all**", len(cases), func(o string) int { return all[o] })
+	b.WriteString("\n| bytes | n | median | p90 | most |\n|---|---|---|---|---|\n")
+	for _, k := range slices.Sorted(maps.Keys(sizes)) {
+		s := sizes[k]
+		slices.Sort(s)
+		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d |\n", k, len(s), s[len(s)/2], s[len(s)*9/10], s[len(s)-1])
+	}
+	fmt.Fprintln(os.Stdout, b.String())
+}
