@@ -21,7 +21,7 @@ func TestNoWayAroundTheRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	records := map[string]bool{"Do": true, "Record": true, "BeginTurn": true} // they touch the log and the store only
+	records := map[string]bool{"Do": true, "Record": true, "BeginTurn": true, "Unknown": true} // they touch the log and the store only
 	// These have no error, and nothing to tell.
 	answers := map[string]string{"Near": "{ 0 []}", "Names": "[.]", "Denies": "true", "Index": "<nil>"}
 	over := &engine.Call{Tool: "Probe"}

@@ -42,19 +42,26 @@ type deed struct {
 	run    func(e *engine.Engine, ws string) error
 }
 
-// deeds are all that any test has a process do, so that TestKilledChild finds them.
+// deeds are all that any test has a process do, so that TestKilledChild finds them. No two may have
+// one name: one of them would be done in the place of the other.
 var deeds = func() map[string]deed {
 	all := map[string]deed{"recover": {start: true}}
+	add := func(name string, d deed) {
+		if _, twice := all[name]; twice {
+			panic("two deeds are called " + name)
+		}
+		all[name] = d
+	}
 	for name, run := range parkings {
-		all[name] = deed{change: small, run: run}
+		add(name, deed{change: small, run: run})
 	}
 	for _, tests := range []map[string]func(*engine.Engine, string) error{appendings, copyings} {
 		for name, run := range tests {
-			all[name] = deed{change: tight, run: run}
+			add(name, deed{change: tight, run: run})
 		}
 	}
 	for name, m := range makings {
-		all[name] = deed{change: small, run: m.run}
+		add(name, deed{change: small, run: m.run})
 	}
 	return all
 }()
@@ -75,7 +82,7 @@ func (d deed) in(dir string, hook func() *guardfs.Fault) error {
 		}
 		return nil
 	}
-	e, err := engine.OpenOver(engine.Options{Config: cfg, Judge: inside{dir + "/ws", ""}, DataDir: dir + "/data", Fault: fault})
+	e, err := engine.OpenOver(engine.Options{Config: cfg, Judge: inside(dir+"/ws", ""), DataDir: dir + "/data", Fault: fault})
 	if err != nil {
 		return err
 	}

@@ -219,7 +219,7 @@ func parkedAndSwept(t *testing.T) bool {
 	meanwhile := func() {
 		parked = litter()
 		for _, fault := range []func(string) *guardfs.Fault{cut, nil} {
-			other, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside{x.ws, x.deny}, DataDir: x.data, Fault: fault})
+			other, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(x.ws, x.deny), DataDir: x.data, Fault: fault})
 			if err != nil {
 				t.Error(err)
 				return

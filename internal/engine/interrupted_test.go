@@ -78,7 +78,7 @@ func (x *tree) outcome(id checkpoint.ID) checkpoint.Outcome {
 func (x *tree) open2(root string) *tree {
 	x.t.Helper()
 	y := *x
-	e, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside{root, x.deny}, DataDir: x.data})
+	e, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(root, x.deny), DataDir: x.data})
 	must(x.t, err)
 	y.Engine = e
 	x.t.Cleanup(func() { e.Close() })

@@ -101,7 +101,7 @@ func TestMoveWaitsForAnEdit(t *testing.T) {
 	x.layMove()
 	swaps, goOn := make(chan bool), make(chan bool)
 	var once sync.Once
-	other, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside{x.ws, x.deny}, DataDir: x.data,
+	other, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(x.ws, x.deny), DataDir: x.data,
 		Fault: func(op string) *guardfs.Fault {
 			if op == "rename" {
 				once.Do(func() { swaps <- true; <-goOn })

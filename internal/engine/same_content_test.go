@@ -155,7 +155,7 @@ func TestTwoMakeTheSame(t *testing.T) {
 	t.Parallel()
 	for _, same := range []bool{true, false} {
 		x := grow(t, nil)
-		other, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside{x.ws, x.deny}, DataDir: x.data})
+		other, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(x.ws, x.deny), DataDir: x.data})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +199,7 @@ func TestTwoRestoreTheSame(t *testing.T) {
 	const files = 8
 	for round := range 6 {
 		x := grow(t, nil)
-		other, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside{x.ws, x.deny}, DataDir: x.data})
+		other, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(x.ws, x.deny), DataDir: x.data})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -56,7 +56,7 @@ func TestParkedComesBackMeanwhile(t *testing.T) {
 			x.parkedNew("big", kept)
 			cfg := x.cfg
 			cfg.RequireApproval = true
-			other, err := engine.OpenOver(engine.Options{Config: cfg, Judge: inside{x.ws, x.deny}, DataDir: x.data})
+			other, err := engine.OpenOver(engine.Options{Config: cfg, Judge: inside(x.ws, x.deny), DataDir: x.data})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,19 +16,27 @@ import (
 	"moltisfs/internal/policy"
 )
 
-// inside allows what lies below a directory, but for one path below it.
-type inside struct{ dir, denied string }
-
-func (j inside) Judge(o guardfs.Object, _ guardfs.Access) error {
-	if rel, err := filepath.Rel(j.dir, o.True); err != nil || !filepath.IsLocal(rel) || j.denied != "" && o.True == j.denied {
-		return &policy.Denied{Path: o.Spelled, Rule: "deny_paths"}
+// inside is the real policy: dir is allowed, and denied is not.
+func inside(dir, denied string) guardfs.Judge {
+	o := policy.Options{Allow: []string{dir + "/**"}, Canonical: guardfs.Canonical}
+	if denied != "" {
+		o.Deny = []string{denied}
 	}
-	return nil
+	free, err := everything()
+	if err == nil {
+		o.Identify, o.Census = policy.Identify(free), policy.Census(free)
+	}
+	p, perr := policy.New(o)
+	if err = errors.Join(err, perr); err != nil {
+		panic(err)
+	}
+	return p
 }
 
-func (j inside) Dir(canonical string, _ ...string) guardfs.DirVerdict {
-	return guardfs.DirVerdict{Entry: func(name string, _ guardfs.Kind) bool { return j.denied == "" || canonical+"/"+name != j.denied }}
-}
+// everything is what the policy itself looks at the tree with.
+var everything = sync.OnceValues(func() (*guardfs.FS, error) {
+	return guardfs.New(guardfs.Options{Judge: policy.AllowAll{}})
+})
 
 type tree struct {
 	*engine.Engine
@@ -68,7 +77,7 @@ func small(fs *config.FS) { fs.Checkpoint.MaxFileBytes = 100 }
 
 func (x *tree) open() {
 	x.t.Helper()
-	e, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside{x.ws, x.deny}, DataDir: x.data, Fault: x.fault})
+	e, err := engine.OpenOver(engine.Options{Config: x.cfg, Judge: inside(x.ws, x.deny), DataDir: x.data, Fault: x.fault})
 	if err != nil {
 		x.t.Fatal(err)
 	}
