@@ -20,13 +20,23 @@ func Card(q Question, lines int) string {
 		}
 	}
 	fmt.Fprintf(&b, "  +%d −%d\n", q.Added, q.Removed)
+	who := ""
+	if q.Session != "" || q.Principal != "" {
+		session, principal := Escape(q.Session, false), Escape(q.Principal, false)
+		who = fmt.Sprintf("session %s, principal %s\n", session, principal)
+	}
+	return b.String() + details(q, who, lines)
+}
+
+// Details is a Card without its beginning: the summary, the warnings and the diff.
+func Details(q Question, lines int) string { return details(q, "", lines) }
+
+func details(q Question, who string, lines int) string {
+	var b strings.Builder
 	if q.Summary != "" {
 		fmt.Fprintf(&b, "%s\n", Escape(q.Summary, false))
 	}
-	if q.Session != "" || q.Principal != "" {
-		session, principal := Escape(q.Session, false), Escape(q.Principal, false)
-		fmt.Fprintf(&b, "session %s, principal %s\n", session, principal)
-	}
+	b.WriteString(who)
 	for _, w := range q.Warnings {
 		fmt.Fprintf(&b, "WARNING: %s\n", Escape(w, false))
 	}
@@ -69,3 +79,12 @@ func renderDiff(diff []string) string {
 	}
 	return b.String()
 }
+
+const isNew = " is new"
+
+// NewFile is the warning of a file that is made. IsNewFile tells it from the others, which a person
+// should look at twice.
+func NewFile(path string) string { return path + isNew }
+
+// IsNewFile says whether a warning is only that a file is made.
+func IsNewFile(warning string) bool { return strings.HasSuffix(warning, isNew) }

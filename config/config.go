@@ -52,9 +52,9 @@ type FS struct {
 	ApprovalTimeout     Duration `toml:"approval_timeout" doc:"How long a question waits before the change is refused."`
 	MaxReadBytes        int64    `toml:"max_read_bytes" doc:"Read refuses larger files whole; a window by offset and limit is still served."`
 	BinaryPolicy        string   `toml:"binary_policy" enum:"reject|base64" doc:"What Read gives of a binary file: \"reject\" its size only, \"base64\" the bytes too."`
-	LineNumbers         string   `toml:"line_numbers" enum:"arrow|tab|compact" doc:"How Read sets line numbers off: \"arrow\" as Claude Code did, \"tab\" as it does now, \"compact\" for fewest tokens."`
+	LineNumbers         string   `toml:"line_numbers" enum:"auto|arrow|tab|compact" doc:"How Read sets line numbers off: \"arrow\" as Claude Code did, \"tab\" as it does now, \"compact\" with a colon; \"auto\" is tab for Claude Code, arrow for others."`
 
-	ContextWindowTokens int `toml:"context_window_tokens" sample:"200000" doc:"The model's context window; one Read then takes at most about a fifth of it, between 50 KB and 512 KB, instead of 256 KB."`
+	ContextWindowTokens int `toml:"context_window_tokens" sample:"200000" doc:"The model's context window; one answer then takes at most about a fifth of it, between 8 KB and 512 KB, instead of 256 KB or what fits the client."`
 
 	CreateParents bool   `toml:"create_parents" doc:"Let Write make missing parent directories."`
 	EditMatching  string `toml:"edit_matching" enum:"tolerant|strict" doc:"How Edit finds old_string: \"tolerant\" also where only blanks, quotes or indentation differ, \"strict\" exactly, line endings aside."`
@@ -130,7 +130,7 @@ func Default() Config {
 			ApprovalTimeout:  Duration(120 * time.Second),
 			MaxReadBytes:     10 << 20,
 			BinaryPolicy:     "reject",
-			LineNumbers:      "arrow",
+			LineNumbers:      "auto",
 			EditMatching:     "tolerant",
 			HardLinks:        "break",
 			ReadOnlyFiles:    "refuse",

@@ -42,6 +42,14 @@ type Definition struct {
 	OutputSchema json.RawMessage `json:"output_schema"`  // JSON Schema 2020-12 of every answer's JSON
 	Also         []string        `json:"also,omitempty"` // other names it is called by; not listed
 	Entry        json.RawMessage `json:"-"`              // all that a catalog tells of it, if it has one
+	Search       Search          `json:"-"`              // for clients that load tools on demand
+}
+
+// Search is how a tool is found by a client that loads tools when they are looked for. Unless Wanted
+// is set it should be loaded from the start.
+type Search struct {
+	Wanted bool
+	Hint   string // under what it is found, beside its name
 }
 
 // A Call is one tool call as it came in.
@@ -61,9 +69,24 @@ type Call struct {
 	Scope *Scope
 	// Client is the program that calls, with its version, as it names itself: for the record alone.
 	Client string
+	// Page is what fits the client that the answer goes to.
+	Page Page
 	// ByUser says that a person makes the call, not an agent: what it removes stays in the trash as
 	// long as a user's.
 	ByUser bool
+}
+
+// A Page is how much text of an answer a client takes, and how it has its lines numbered. The zero
+// value is as the configuration says.
+type Page struct {
+	// Bytes is the most that an answer should have, 0 for no limit but ours. Hard says that the client
+	// cuts what is longer: then the configuration can only make it less.
+	Bytes int
+	Hard  bool
+	Lines int // the most lines, 0 for no limit but ours
+	// Numbers is how lines are numbered where the configuration leaves it open: "arrow" (also ""),
+	// "tab" or "compact".
+	Numbers string
 }
 
 // Scope is what a caller may read and change: absolute paths, each with all that is below it, links

@@ -33,6 +33,7 @@
 package readers
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -99,6 +100,7 @@ type Options struct {
 	Pages  string // of a PDF: "3", "1-5", "1-3,7"; of a TIFF, which shows the first of them
 
 	MaxBytes     int64  // rendered text; 0: DefaultMaxBytes. See [WindowBytes]
+	MaxLines     int    // of text in one answer, whatever Limit says; 0: no limit
 	MaxFileBytes int64  // 0: DefaultMaxFileBytes
 	AllowLarge   bool   // lifts MaxFileBytes, but nothing that bounds the answer
 	BinaryPolicy string // "reject" (also ""): say what it is; "base64": the bytes too
@@ -112,7 +114,7 @@ type Options struct {
 }
 
 // WindowBytes is the byte limit of an answer for a model with this many tokens of context: a fifth of them at four bytes
-// each, clamped to 50 and 512 KB. Zero or less gives DefaultMaxBytes.
+// each, clamped to 8 and 512 KB. Zero or less gives DefaultMaxBytes.
 func WindowBytes(contextTokens int) int64 {
 	if contextTokens <= 0 {
 		return DefaultMaxBytes
@@ -120,7 +122,7 @@ func WindowBytes(contextTokens int) int64 {
 	if contextTokens > 1<<30 {
 		contextTokens = 1 << 30
 	}
-	return min(max(int64(contextTokens)*4*20/100, 50<<10), 512<<10)
+	return min(max(int64(contextTokens)*4*20/100, 8<<10), 512<<10)
 }
 
 // Content is what a file turned out to hold: *Text, *Image, *PDF, *Notebook or *Binary.
@@ -324,6 +326,15 @@ func (o *Options) fill() {
 	if o.ImageMaxBytes <= 0 {
 		o.ImageMaxBytes = DefaultImageMaxBytes
 	}
+}
+
+// lines is how many lines of text a window has.
+func (o *Options) lines() int {
+	n := cmp.Or(o.Limit, DefaultLines)
+	if o.MaxLines > 0 {
+		n = min(n, o.MaxLines)
+	}
+	return n
 }
 
 // window says whether the caller asked for a part of a text.

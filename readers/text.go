@@ -130,10 +130,7 @@ func renderAfter(gone int, content []byte, o *Options) *Text {
 	t := &Text{TotalLines: Count(total)}
 	t.Total = total
 	first := o.Offset
-	limit := o.Limit
-	if limit == 0 {
-		limit = DefaultLines
-	}
+	limit := o.lines()
 	switch {
 	case o.Tail:
 		first = max(total-limit+1, gone+1)

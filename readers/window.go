@@ -70,10 +70,7 @@ func (r *Readers) readWindow(ctx context.Context, f *file, o *Options) (c Conten
 	}()
 
 	t := &Text{Encoding: encodingLabel(enc, mark)}
-	limit := o.Limit
-	if limit == 0 {
-		limit = DefaultLines
-	}
+	limit := o.lines()
 	first := max(o.Offset, 1)
 	if o.Tail || o.Offset < 0 {
 		back := limit

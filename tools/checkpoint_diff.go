@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 )
@@ -79,6 +80,7 @@ var checkpointDiffTool = define[CheckpointDiffArgs](Tool{
 	Title:       "Compare with a checkpoint",
 	Description: "Shows what changed since before a checkpoint's call.",
 	Effect:      Reads,
+	Search:      dialect.Search{Wanted: true, Hint: "what changed, compare with before, show diff of changes"},
 }, runCheckpointDiff)
 
 func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call,
@@ -99,7 +101,7 @@ func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call,
 		return nil, err
 	}
 	out.Skipped, out.Denied = leftOf(left), denied
-	room := int(s.readCap)
+	room := s.page.Bytes
 	for _, f := range files {
 		d := DiffedFile{Path: f.Path, Change: "changed", Added: f.Added, Removed: f.Removed,
 			Binary: f.Binary, Diff: f.Diff}

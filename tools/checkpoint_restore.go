@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"moltisfs/checkpoint"
+	"moltisfs/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/engine"
@@ -180,6 +181,7 @@ var checkpointRestoreTool = define[CheckpointRestoreArgs](Tool{
 	Description: "Restores files to what they were before a checkpoint's call; can itself be undone " +
 		"by undo_id.",
 	Effect:  Overwrites,
+	Search:  dialect.Search{Wanted: true, Hint: "undo, redo, revert, roll back or restore changes to files"},
 	Follows: []string{"Write", "Edit", "MultiEdit"},
 	OwnTime: true,
 }, runCheckpointRestore)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 )
@@ -125,6 +126,7 @@ var checkpointsListTool = define[CheckpointsListArgs](Tool{
 	Title:       "List checkpoints",
 	Description: "Lists what this session's changes can be undone to, newest first.",
 	Effect:      Reads,
+	Search:      dialect.Search{Wanted: true, Hint: "history of changes to files, list undo points"},
 }, runCheckpointsList)
 
 func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call,

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"moltisfs/checkpoint"
+	"moltisfs/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/engine"
@@ -69,6 +70,7 @@ var editTool = define[EditArgs](Tool{
 		"On no_match the answer holds resend, the old_string that would match; new_string then needs " +
 		"the same repair.",
 	Effect: Overwrites,
+	Search: dialect.Search{Hint: "change or replace text in a file"},
 }, runEdit)
 
 func runEdit(ctx context.Context, s *Suite, c *engine.Call, a *EditArgs) (Payload, error) {
@@ -126,9 +128,9 @@ func (s *Suite) editChanged(done *engine.Done, t *engine.Target) Changed {
 func (s *Suite) number() func(int) string {
 	switch s.cfg.LineNumbers {
 	case "tab":
-		return func(n int) string { return fmt.Sprintf("%6d\t", n) }
-	case "compact":
 		return func(n int) string { return fmt.Sprintf("%d\t", n) }
+	case "compact":
+		return func(n int) string { return fmt.Sprintf("%d:", n) }
 	}
 	return nil
 }

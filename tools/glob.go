@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"moltisfs/dialect"
 	"moltisfs/grep"
 	"moltisfs/internal/engine"
 )
@@ -73,6 +74,7 @@ var globTool = define[GlobArgs](Tool{
 	Description: "Files matching a glob, newest first. Hidden files count; version-control " +
 		"directories and ignored files don't.",
 	Effect:  Reads,
+	Search:  dialect.Search{Hint: "find files by name or pattern, list a directory"},
 	OwnTime: true,
 }, runGlob)
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"moltisfs/dialect"
 	"moltisfs/grep"
 	"moltisfs/grep/match"
 	"moltisfs/internal/engine"
@@ -49,6 +50,7 @@ var grepTool = define[GrepArgs](Tool{
 		"slower). Files newest first, lines by path. " +
 		"$ matches before CRLF. What was not searched is counted in skipped.",
 	Effect:  Reads,
+	Search:  dialect.Search{Hint: "search code or text in files with a regular expression"},
 	OwnTime: true,
 }, runGrep)
 

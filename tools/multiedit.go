@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"moltisfs/checkpoint"
+	"moltisfs/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 )
@@ -61,6 +62,7 @@ var multiEditTool = define[MultiEditArgs](Tool{
 	Description: "Applies edits in order, each to the result of the one before; all or none. A " +
 		"first edit with an empty old_string creates the file.",
 	Effect: Overwrites,
+	Search: dialect.Search{Hint: "several changes of one file at once"},
 }, runMultiEdit)
 
 func runMultiEdit(ctx context.Context, s *Suite, c *engine.Call,

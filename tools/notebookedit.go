@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"moltisfs/checkpoint"
+	"moltisfs/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
@@ -88,6 +89,7 @@ var notebookEditTool = define[NotebookEditArgs](Tool{
 	Description: "Replaces, inserts or deletes one cell of a Jupyter notebook; replacing clears its " +
 		"outputs.",
 	Effect:  Overwrites,
+	Search:  dialect.Search{Hint: "change a cell of a Jupyter notebook"},
 	Follows: []string{"Edit"},
 }, runNotebookEdit)
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"moltisfs/dialect"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/ledger"
 	"moltisfs/readers"
@@ -102,6 +103,7 @@ var readTool = define[ReadArgs](Tool{
 		"time: go on with next_offset. " +
 		"Kinds go by content, not by name.",
 	Effect: Reads,
+	Search: dialect.Search{Hint: "read a file, view an image, PDF or notebook"},
 }, runRead)
 
 // defaultLines is how many lines a Read shows unless told.
@@ -161,7 +163,7 @@ func (s *Suite) readOptions(a *ReadArgs) readers.Options {
 	o := readers.Options{
 		Offset: value(a.Offset), Limit: value(a.Limit), Pages: value(a.Pages), Tail: value(a.Tail),
 		Column:   value(a.Column),
-		MaxBytes: s.readCap, MaxFileBytes: fs.MaxReadBytes, AllowLarge: value(a.AllowLarge),
+		MaxBytes: int64(s.page.Bytes), MaxLines: s.page.Lines, MaxFileBytes: fs.MaxReadBytes, AllowLarge: value(a.AllowLarge),
 		BinaryPolicy: fs.BinaryPolicy,
 		LineNumbers:  fs.LineNumbers, Encoding: value(a.Encoding), Render: value(a.Render),
 		Source:       a.Render != nil && !*a.Render,

@@ -11,7 +11,6 @@ import (
 	"moltisfs/internal/engine"
 	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
-	"moltisfs/readers"
 )
 
 // What the suite shares with every dialect.
@@ -24,13 +23,13 @@ type (
 // Suite is the tools over one policy, one audit record and one checkpoint
 // history. It is safe for concurrent use.
 type Suite struct {
-	cfg     config.FS
-	tools   policy.Tools
-	engine  *engine.Engine
-	loops   *loops // nil when reads are not tracked
-	readCap int64
-	logger  *slog.Logger
-	close   func() error // the engine's, once; nil for one of others
+	cfg    config.FS
+	tools  policy.Tools
+	engine *engine.Engine
+	loops  *loops       // nil when reads are not tracked
+	page   dialect.Page // what fits whoever is answered
+	logger *slog.Logger
+	close  func() error // the engine's, once; nil for one of others
 }
 
 // ErrClosed is the error of every call after Close, and of one that Close met while it waited for
@@ -41,7 +40,7 @@ var ErrClosed = engine.ErrClosed
 // policy, one audit record and one history for all of them. Who opened the engine closes it.
 func Over(e *engine.Engine) *Suite {
 	s := &Suite{cfg: e.Config(), tools: e.Tools(), engine: e, logger: e.Logger()}
-	s.readCap = readers.WindowBytes(s.cfg.ContextWindowTokens)
+	s.page = s.fitted(dialect.Page{}).page
 	if s.cfg.TrackReads {
 		s.loops = &loops{sessions: map[[2]string]*lastRead{}}
 	}
@@ -113,7 +112,7 @@ func (s *Suite) call(ctx context.Context, in Call) (p Payload, err error) {
 			return nil
 		},
 		Run: func(ctx context.Context) (err error) {
-			p, err = tool.run(ctx, s, c, args)
+			p, err = tool.run(ctx, s.fitted(in.Page), c, args)
 			switch {
 			case err != nil:
 			case tool.Effect != Reads:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"moltisfs/dialect"
 	"moltisfs/internal/args"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/policy"
@@ -34,6 +35,8 @@ type Tool struct {
 	// OwnTime says that the tool sets its own deadline, as a search does, or takes what it takes, as a
 	// restore of many files does.
 	OwnTime bool
+
+	Search dialect.Search
 
 	args *args.Spec        // schema and decoder
 	is   func(in any) bool // whether these are its arguments, as a struct
@@ -134,5 +137,6 @@ func (t *Tool) definition() Definition {
 		Destructive:  t.Effect == Overwrites,
 		Idempotent:   t.Idempotent || t.Effect == Reads,
 		OpenWorld:    false,
+		Search:       t.Search,
 	}
 }

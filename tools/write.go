@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"moltisfs/dialect"
 	"moltisfs/internal/engine"
 )
 
@@ -52,6 +53,7 @@ var writeTool = define[WriteArgs](Tool{
 		"symbolic links are refused. " +
 		"Mode, owner and attributes are kept. Prefer Edit for changing a part.",
 	Effect: Overwrites, Idempotent: true,
+	Search: dialect.Search{Hint: "create or overwrite a file"},
 }, runWrite)
 
 func runWrite(ctx context.Context, s *Suite, c *engine.Call, a *WriteArgs) (Payload, error) {

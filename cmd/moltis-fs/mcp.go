@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"moltisfs/config"
@@ -25,8 +26,9 @@ its user, with the diff; "terminal" asks on the controlling terminal; "queue" wa
 from elsewhere, as of moltis-fs approvals; "yes" approves everything; "never" refuses everything at
 once.
 
-Some clients (Claude Code, VS Code) show structuredContent to the model in place of the text and the
-images. With --structured auto, they get text and images only; all others get both.
+Some clients (Claude Code, VS Code, Codex) show structuredContent to the model in place of the text
+and the images. With --structured auto, they get text and images only; all others get both, the JSON
+of long answers without what the text holds. "always" gives it whole to everybody.
 
 A client may name the session of a call, and the user's prompt that checkpoints are grouped by, in
 its _meta: "moltis-fs/session" and "moltis-fs/turn", both strings. Anything else there is refused.`,
@@ -68,6 +70,12 @@ func serveMCP(ctx context.Context, in *invocation) error {
 		return closing(e, err)
 	}
 	o.Instructions = instructions(cfg, d.Definitions(), in.option("approve"))
+	if o.Elicit && asksFirst(cfg, d.Definitions()) {
+		o.Asking = [2]string{" Each change is put before the user, with its diff.",
+			" Changes need approval and this client can't ask for it, so they are refused, unless the " +
+				"operator starts the server with --approve yes or queue."}
+	}
+	o.Root = cfg.Tools.FS.WorkspaceRoot
 	if f, ok := in.in.(*os.File); ok && isTerminal(f) {
 		fmt.Fprintf(in.err, "%s: speaking MCP on standard input, as a client that starts this "+
 			"program would want it\nhint: to make a call by hand use %s call\n", program, program)
@@ -86,21 +94,25 @@ func instructions(cfg config.Config, defs []dialect.Definition, approve string) 
 	if root := cfg.Tools.FS.WorkspaceRoot; root != "" {
 		fmt.Fprintf(&b, " The workspace is %s.", root)
 	}
-	writes := false
-	for _, d := range defs {
-		writes = writes || !d.ReadOnly
-	}
-	if writes && cfg.Tools.FS.RequireApproval {
+	if asksFirst(cfg, defs) {
 		switch approve {
-		case "yes":
 		case "never":
 			b.WriteString(" Changes are refused for now.")
-		default:
+		case "terminal", "queue":
 			b.WriteString(" Each change is put before the user, with its diff.")
 		}
 	}
-	if writes && cfg.Tools.FS.MustReadBeforeWrite {
+	if writes(defs) && cfg.Tools.FS.MustReadBeforeWrite {
 		b.WriteString(" Read a file before changing it.")
 	}
 	return b.String()
+}
+
+func writes(defs []dialect.Definition) bool {
+	return slices.ContainsFunc(defs, func(d dialect.Definition) bool { return !d.ReadOnly })
+}
+
+// asksFirst says whether changes are asked about.
+func asksFirst(cfg config.Config, defs []dialect.Definition) bool {
+	return writes(defs) && cfg.Tools.FS.RequireApproval
 }

@@ -123,7 +123,7 @@ func warnings(s *Step) (out []string) {
 	case t.Unsaved():
 		out = append(out, t.True+" has unsaved text in an editor, which is what changes")
 	case !b.Exists:
-		out = append(out, t.True+" is new")
+		out = append(out, approval.NewFile(t.True))
 	}
 	if t.After.Tail {
 		out = append(out, fmt.Sprintf("%s has %d bytes, and is appended to in place: "+

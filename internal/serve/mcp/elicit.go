@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -24,49 +25,114 @@ func nobody() approval.Approver {
 	})
 }
 
-// question is the form that a client shows: the card with the diff, and nothing to fill in. To
-// accept it is to approve. If the diff is too long, the user has to say that it is approved unseen.
-func question(q approval.Question) *sdk.ElicitParams {
-	schema := `{"type":"object","properties":{}}`
+// byItself is how soon an answer comes that no person has given: nobody reads a question in less.
+const byItself = time.Second
+
+// unasked is the answer of a client that can ask but has nobody to ask, and cancels by itself.
+var unasked = approval.Answer{Decision: approval.NobodyToAsk, Reason: "nobody was asked: the client " +
+	"answered the question by itself, as clients do that run without a person (headless, in CI); " +
+	"have the operator start the server with --approve yes, which leaves it to the client's own " +
+	"permissions, or with --approve queue, or set require_approval = false in [tools.fs]"}
+
+// A choice is one of the answers that a form offers.
+type choice struct {
+	Const string `json:"const"`
+	Title string `json:"title"`
+}
+
+// form is a question as a client shows it: to accept it is to approve. The user may say how far that
+// goes; and has to, if the diff is too long to be shown, that it is approved unseen.
+func (s *server) form(q approval.Question, revision string) *sdk.ElicitParams {
+	now := time.Now()
+	properties := map[string]any{}
+	if plain(q) {
+		properties["allow"] = choices(s.choices(q, now), revision)
+	}
 	if n := approval.Unseen(q, diffLines); n > 0 {
-		schema = fmt.Sprintf(`{"type":"object","properties":{"unseen":{"type":"boolean","title":"Allow it with %d lines of the diff unseen","default":false}}}`, n)
+		properties["unseen"] = map[string]any{"type": "boolean", "default": false,
+			"title": fmt.Sprintf("Allow it with %d lines of the diff unseen", n)}
 	}
-	return &sdk.ElicitParams{
-		Mode:            "form",
-		Message:         approval.Card(q, diffLines) + "Accept to allow this change.",
-		RequestedSchema: json.RawMessage(schema),
+	schema, err := json.Marshal(map[string]any{"type": "object", "properties": properties})
+	if err != nil {
+		panic(err) // strings and maps of them
 	}
+	return &sdk.ElicitParams{Mode: "form", Message: message(q, s.o.Root, now),
+		RequestedSchema: json.RawMessage(schema)}
+}
+
+// choices are how far a yes may go, each with its end.
+func (s *server) choices(q approval.Question, now time.Time) []choice {
+	until := fmt.Sprintf(" in this session, until %s (%s)", clock(now.Add(grantFor)), span(grantFor))
+	file := "These files"
+	if len(q.Paths) == 1 {
+		file = approval.Escape(below(s.o.Root, q.Paths[0]), false)
+	}
+	return []choice{{once, "This change only"}, {thisFile, file + until},
+		{thisSession, "Every change" + until}}
+}
+
+// choices as a field of a form. Before 2025-11-25 titles have their own list.
+func choices(all []choice, revision string) map[string]any {
+	field := map[string]any{"type": "string", "title": "Allow", "default": once}
+	if revision >= "2025-11-25" {
+		field["oneOf"] = all
+		return field
+	}
+	var values, names []string
+	for _, c := range all {
+		values, names = append(values, c.Const), append(names, c.Title)
+	}
+	field["enum"], field["enumNames"] = values, names
+	return field
 }
 
 // decision is what the user did with the form. Only accept approves.
-func decision(q approval.Question, r *sdk.ElicitResult) approval.Answer {
+func (s *server) decision(q approval.Question, r *sdk.ElicitResult, took time.Duration) approval.Answer {
+	a := approval.Answer{Decision: approval.Denied, By: "elicitation"}
 	unseen := approval.Unseen(q, diffLines)
 	switch {
 	case r == nil:
 	case r.Action == "accept" && unseen > 0 && r.Content["unseen"] != true:
-		return approval.Answer{Decision: approval.Denied, By: "elicitation", Reason: "the diff is too long to be shown whole, and was not approved unseen; make smaller changes"}
-	case r.Action == "accept" && unseen > 0:
-		return approval.Answer{Decision: approval.Approved, By: fmt.Sprintf("elicitation, with %d lines unseen", unseen)}
+		a.Reason = "the diff is too long to be shown whole, and was not approved unseen; make " +
+			"smaller changes"
 	case r.Action == "accept":
-		return approval.Answer{Decision: approval.Approved, By: "elicitation"}
+		a.Decision = approval.Approved
+		if unseen > 0 {
+			a.By += fmt.Sprintf(", with %d lines unseen", unseen)
+		}
+		if scope, _ := r.Content["allow"].(string); plain(q) && (scope == thisFile || scope == thisSession) {
+			a.By += fmt.Sprintf(", for this %s until %s", scope, clock(s.grants.add(q, scope, time.Now())))
+		}
+	case r.Action == "cancel" && took < byItself:
+		return unasked
 	case r.Action == "cancel":
-		return approval.Answer{Decision: approval.Denied, By: "elicitation", Reason: "the question was dismissed"}
+		a.Reason = "the question was dismissed; where no person did that, have the operator start the " +
+			"server with --approve yes"
 	}
-	return approval.Answer{Decision: approval.Denied, By: "elicitation"}
+	return a
 }
 
 // byElicitation asks a client of the revisions with a handshake: by a request, while its call
 // waits.
 type byElicitation struct {
+	server  *server
 	session *sdk.ServerSession
 	heard   context.Context // ends when the client can't answer any more
 }
 
 func (e *byElicitation) Ask(ctx context.Context, q approval.Question) (approval.Answer, error) {
+	if a, ok := e.server.grants.holds(q, time.Now()); ok {
+		return a, nil
+	}
 	asking, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(e.heard, cancel)()
-	r, err := e.session.Elicit(asking, question(q))
+	revision := ""
+	if p := e.session.InitializeParams(); p != nil {
+		revision = p.ProtocolVersion
+	}
+	asked := time.Now()
+	r, err := e.session.Elicit(asking, e.server.form(q, revision))
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return approval.Answer{Decision: approval.TimedOut}, nil
@@ -76,5 +142,5 @@ func (e *byElicitation) Ask(ctx context.Context, q approval.Question) (approval.
 		// A client that says it can ask and then fails is no better than one that can't.
 		return nobody().Ask(ctx, q)
 	}
-	return decision(q, r), nil
+	return e.server.decision(q, r, time.Since(asked)), nil
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"maps"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -35,9 +36,11 @@ type held struct {
 
 // heldCall is one call on its way. It is its own approver.
 type heldCall struct {
+	grants   *grants
 	of       [sha256.Size]byte
 	cancel   context.CancelFunc
 	asked    approval.Question
+	at       time.Time              // when it was asked
 	question chan approval.Question // unbuffered: taken by the request that is being answered
 	answer   chan approval.Answer
 	outcome  chan outcome // buffered: one, at the end
@@ -45,7 +48,10 @@ type heldCall struct {
 
 // Ask hands the question to the request under way and waits for the one that brings the answer.
 func (h *heldCall) Ask(ctx context.Context, q approval.Question) (approval.Answer, error) {
-	h.asked = q
+	if a, ok := h.grants.holds(q, time.Now()); ok {
+		return a, nil
+	}
+	h.asked, h.at = q, time.Now()
 	select {
 	case h.question <- q:
 	case <-ctx.Done():
@@ -69,7 +75,7 @@ func ended(ctx context.Context) (approval.Answer, error) {
 // hold starts a call that can outlive its request.
 func (s *server) hold(ctx context.Context, req *sdk.CallToolRequest, c dialect.Call) (*sdk.CallToolResult, error) {
 	own, cancel := context.WithCancel(s.done)
-	h := &heldCall{of: fingerprint(c), cancel: cancel, question: make(chan approval.Question), answer: make(chan approval.Answer, 1), outcome: make(chan outcome, 1)}
+	h := &heldCall{grants: &s.grants, of: fingerprint(c), cancel: cancel, question: make(chan approval.Question), answer: make(chan approval.Answer, 1), outcome: make(chan outcome, 1)}
 	c.Approver = h
 	s.held.group.Go(func() {
 		defer cancel()
@@ -84,7 +90,7 @@ func (s *server) follow(ctx context.Context, req *sdk.CallToolRequest, h *heldCa
 	select {
 	case q := <-h.question:
 		handle := s.held.put(h)
-		return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{asked: question(q)}, RequestState: handle}, nil
+		return &sdk.CallToolResult{InputRequests: sdk.InputRequestMap{asked: s.form(q, statelessVersion)}, Content: []sdk.Content{}, RequestState: handle}, nil
 	case o := <-h.outcome:
 		return s.answer(req, o)
 	case <-ctx.Done():
@@ -104,7 +110,7 @@ func (s *server) resume(ctx context.Context, req *sdk.CallToolRequest, c dialect
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "requestState belongs to another call; repeat the call that it came from, unchanged"}
 	}
 	r, _ := req.Params.InputResponses[asked].(*sdk.ElicitResult)
-	h.answer <- decision(h.asked, r)
+	h.answer <- s.decision(h.asked, r, time.Since(h.at))
 	return s.follow(ctx, req, h)
 }
 

@@ -48,17 +48,13 @@ type Structured string
 
 const (
 	// StructuredAuto gives it to every client but those known to show it to the model in place of
-	// the text: Claude Code and VS Code. Bytes that have a block of their own are left out of it.
+	// the text: Claude Code, VS Code and Codex. What has a block of its own is left out of it: bytes,
+	// and of a long answer what the text block holds.
 	StructuredAuto Structured = "auto"
 	// StructuredAlways gives the whole payload to every client.
 	StructuredAlways Structured = "always"
 	StructuredNever  Structured = "never"
 )
-
-// showsStructured are clients, by the name in their clientInfo, that give the model
-// structuredContent instead of the text and images beside it (anthropics/claude-code issue 79944,
-// microsoft/vscode issue 290063).
-var showsStructured = []string{"claude-code", "visual studio code"}
 
 // Options is how to serve. The zero value is useful.
 type Options struct {
@@ -70,7 +66,11 @@ type Options struct {
 	Structured   Structured // "" is StructuredAuto
 	Version      string     // of the program, told to the client
 	Instructions string     // for the model, told to the client
-	Logger       *slog.Logger
+	// Asking is added to them with Elicit: the first where the client can ask its user, the other where
+	// it can't.
+	Asking [2]string
+	Root   string // questions name paths below it without it
+	Logger *slog.Logger
 }
 
 type server struct {
@@ -79,6 +79,7 @@ type server struct {
 	tools   []*sdk.Tool
 	known   map[string]bool
 	held    held
+	grants  grants
 	done    context.Context // ends with Serve: calls that outlive their request end with it
 	heard   context.Context // ends with the input: the client can't answer any more
 }
@@ -150,9 +151,15 @@ const maxResult = 500_000
 
 // tool is what tools/list says of a tool.
 func tool(d dialect.Definition) *sdk.Tool {
-	var meta sdk.Meta
+	meta := sdk.Meta{}
 	if d.ReadOnly {
-		meta = sdk.Meta{"anthropic/maxResultSizeChars": maxResult}
+		meta["anthropic/maxResultSizeChars"] = maxResult
+	}
+	if !d.Search.Wanted { // a deferred tool is one that the model does not see: it takes the shell instead
+		meta["anthropic/alwaysLoad"] = true
+	}
+	if d.Search.Hint != "" {
+		meta["anthropic/searchHint"] = d.Search.Hint
 	}
 	return &sdk.Tool{
 		Meta: meta,
@@ -186,6 +193,9 @@ func (s *server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not supported: this server has tools only", method)}
 		}
 		res, err := next(ctx, method, req)
+		if err == nil {
+			s.instruct(res, req)
+		}
 		if list, ok := res.(*sdk.ListToolsResult); ok && err == nil {
 			list.Tools = s.tools // in the order of the dialect; the SDK sorts by name
 			if r, ok := req.(*sdk.ListToolsRequest); ok && !s.structured(r.ClientInfo()) {
@@ -193,6 +203,29 @@ func (s *server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			}
 		}
 		return res, err
+	}
+}
+
+// instruct adds what changes come to with this client, which is known now.
+func (s *server) instruct(res sdk.Result, req sdk.Request) {
+	if !s.o.Elicit {
+		return
+	}
+	say := func(caps *sdk.ClientCapabilities) string {
+		if asks(caps) {
+			return s.o.Instructions + s.o.Asking[0]
+		}
+		return s.o.Instructions + s.o.Asking[1]
+	}
+	switch r := res.(type) {
+	case *sdk.InitializeResult:
+		if p, ok := req.GetParams().(*sdk.InitializeParams); ok {
+			r.Instructions = say(p.Capabilities)
+		}
+	case *sdk.DiscoverResult:
+		if d, ok := req.(*sdk.ServerRequest[*sdk.DiscoverParams]); ok {
+			r.Instructions = say(d.ClientCapabilities())
+		}
 	}
 }
 
@@ -212,13 +245,7 @@ func (s *server) structured(client *sdk.Implementation) bool {
 	if s.o.Structured != StructuredAuto || client == nil {
 		return s.o.Structured != StructuredNever
 	}
-	name := strings.ToLower(client.Name)
-	for _, n := range showsStructured {
-		if strings.HasPrefix(name, n) {
-			return false
-		}
-	}
-	return true
+	return !clientOf(client).textOnly
 }
 
 // unknown puts the call on record and names the nearest tool.
@@ -245,7 +272,8 @@ const metaPrefix = "moltis-fs/"
 // callOf is the call that a request is about. What is said of it in _meta under our keys must be
 // understood: a session that were passed over would have the call read and undo the server's own.
 func (s *server) callOf(req *sdk.CallToolRequest) (dialect.Call, error) {
-	c := dialect.Call{Principal: s.o.Principal, Session: s.o.Session, Tool: req.Params.Name, Args: req.Params.Arguments}
+	c := dialect.Call{Principal: s.o.Principal, Session: s.o.Session, Tool: req.Params.Name, Args: req.Params.Arguments,
+		Page: clientOf(req.ClientInfo()).page}
 	if who := req.ClientInfo(); who != nil {
 		c.Client = strings.Trim(who.Name+"/"+who.Version, "/")
 	}
@@ -303,15 +331,20 @@ func (s *server) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallT
 	if !s.o.Elicit {
 		return s.answer(req, s.run(ctx, c))
 	}
-	switch caps := req.ClientCapabilities(); {
-	case caps == nil || caps.Elicitation == nil || caps.Elicitation.Form == nil && caps.Elicitation.URL != nil:
+	switch {
+	case !asks(req.ClientCapabilities()):
 		c.Approver = nobody()
 	case req.ProtocolVersion() >= statelessVersion:
 		return s.hold(ctx, req, c)
 	default:
-		c.Approver = &byElicitation{req.Session, s.heard}
+		c.Approver = &byElicitation{s, req.Session, s.heard}
 	}
 	return s.answer(req, s.run(ctx, c))
+}
+
+// asks says whether a client can put a form before its user.
+func asks(c *sdk.ClientCapabilities) bool {
+	return c != nil && c.Elicitation != nil && (c.Elicitation.Form != nil || c.Elicitation.URL == nil)
 }
 
 // outcome is what a call came to.

@@ -203,6 +203,14 @@ func TestListing(t *testing.T) {
 			if tool.OutputSchema == nil {
 				t.Errorf("%s has no output schema", tool.Name)
 			}
+			// A tool that a client defers is not seen: it is found by its hint.
+			rare := strings.HasPrefix(tool.Name, "checkpoint")
+			if loaded := tool.Meta["anthropic/alwaysLoad"] == true; loaded == rare {
+				t.Errorf("%s: alwaysLoad is %v", tool.Name, loaded)
+			}
+			if hint, _ := tool.Meta["anthropic/searchHint"].(string); hint == "" {
+				t.Errorf("%s has no search hint", tool.Name)
+			}
 		}
 		var want []string
 		for _, d := range tools.Definitions() {
@@ -224,15 +232,19 @@ func TestStructured(t *testing.T) {
 		client string
 		want   bool
 	}{
-		{"", "inspector", true}, {"", "claude-code", false}, {mcp.StructuredAuto, "Visual Studio Code", false},
+		{"", "inspector", true}, {"", "claude-code", false}, {"", "codex-mcp-client", false}, {mcp.StructuredAuto, "Visual Studio Code", false},
 		{mcp.StructuredAlways, "claude-code", true}, {mcp.StructuredNever, "inspector", false},
 	} {
 		root := toolstest.Tree(t)
 		f := file(t, root, "a.txt", "one\ntwo\n")
 		s := start(t, config.Default(), tools.Options{}, mcp.Options{Structured: c.mode}, c.client, "2025-11-25", nil)
 		r := call(t, s, "Read", map[string]any{"file_path": f})
-		if got := textOf(t, r); got != "     1→one\n     2→two" {
-			t.Errorf("text: %q", got)
+		want := "     1→one\n     2→two"
+		if c.client == "claude-code" { // as its own Read writes today
+			want = "1\tone\n2\ttwo"
+		}
+		if got := textOf(t, r); got != want {
+			t.Errorf("%s: %q", c.client, got)
 		}
 		if got := r.StructuredContent != nil; got != c.want || got && kindOf(r) != "text" {
 			t.Errorf("%s %s: structured content %v", c.mode, c.client, r.StructuredContent)
@@ -321,7 +333,7 @@ func TestElicitation(t *testing.T) {
 				if kindOf(r) != c.kind || content(t, f) != c.after {
 					t.Errorf("%s: %s, and the file holds %q", c.action, mustJSON(t, r), content(t, f))
 				}
-				if len(shown) != 1 || !strings.Contains(shown[0], "\n-one\n+two\n") || !strings.Contains(shown[0], f) {
+				if len(shown) != 1 || !strings.Contains(shown[0], "\n-one\n+two\n") || !strings.Contains(shown[0], strings.TrimPrefix(f, "/")) {
 					t.Errorf("%s: shown %q", c.action, shown)
 				}
 			}

@@ -41,6 +41,8 @@ type connection struct {
 	closed   chan struct{}
 	once     sync.Once
 
+	handshake bool // there was an initialize; of the reading goroutine alone
+
 	writing sync.Mutex // one line at a time
 	out     io.Writer
 
@@ -76,6 +78,9 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 }
 
 func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
+	if r, ok := m.(*jsonrpc.Response); ok && r.Error != nil {
+		r.Error = coded(r.Error)
+	}
 	line, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
 		return fmt.Errorf("encoding a message: %w", err)
@@ -151,6 +156,12 @@ func (c *connection) read(r *bufio.Reader, ended func()) {
 				}
 				continue
 			}
+			if id, ok := c.stray(in.message); ok {
+				if c.refuse(id, jsonrpc.CodeInvalidParams, strayMessage) != nil {
+					return
+				}
+				continue
+			}
 			c.expect(in.message)
 		}
 		select {
@@ -162,6 +173,41 @@ func (c *connection) read(r *bufio.Reader, ended func()) {
 			return
 		}
 	}
+}
+
+const (
+	protocolKey  = "io.modelcontextprotocol/protocolVersion"
+	strayMessage = "params._meta lacks " + protocolKey + "; send it with each request, or initialize first"
+)
+
+// stray says that a request belongs to no revision: it says none itself, and there was no
+// handshake. The SDK answers some of them with code 0.
+func (c *connection) stray(m jsonrpc.Message) (jsonrpc.ID, bool) {
+	r, ok := m.(*jsonrpc.Request)
+	if !ok || !r.IsCall() {
+		return jsonrpc.ID{}, false
+	}
+	switch r.Method {
+	case "initialize":
+		c.handshake = true
+		return r.ID, false
+	case "ping":
+		return r.ID, false
+	case "server/discover":
+	default:
+		if c.handshake {
+			return r.ID, false
+		}
+	}
+	return r.ID, !bytes.Contains(r.Params, []byte(`"`+protocolKey+`"`))
+}
+
+// coded gives an error without a code one: 0 is not among those of JSON-RPC.
+func coded(err error) error {
+	if e, ok := errors.AsType[*jsonrpc.Error](err); ok && e.Code != 0 {
+		return err
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 }
 
 func reason(line []byte, err error) (code int64, message string) {
@@ -176,7 +222,11 @@ func reason(line []byte, err error) (code int64, message string) {
 
 // reject answers a line that has no id that could be trusted.
 func (c *connection) reject(code int64, message string) error {
-	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": nil, "error": map[string]any{"code": code, "message": message}})
+	return c.refuse(jsonrpc.ID{}, code, message)
+}
+
+func (c *connection) refuse(id jsonrpc.ID, code int64, message string) error {
+	line, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": id.Raw(), "error": map[string]any{"code": code, "message": message}})
 	if err != nil {
 		return err
 	}
