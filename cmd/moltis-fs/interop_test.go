@@ -53,7 +53,7 @@ func (c *theirClient) ask(method, params string) string {
 	return line
 }
 
-// All twelve capabilities, refusals, approvals and events, by a client and a language that are not ours.
+// All thirteen capabilities, refusals, approvals and events, by a client and a language that are not ours.
 func TestCapabilitiesByAnotherClient(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("../../.ci/inspector/node_modules/json-rpc-2.0"); err != nil {
@@ -113,7 +113,7 @@ func TestCapabilitiesByAnotherClient(t *testing.T) {
 		return client.ask("capabilities.invoke", fmt.Sprintf(`{"capability":"filesystem.%s","session_id":%q,"arguments":%s}`, name, session.Result.Session, args))
 	}
 	listed := client.ask("capabilities.list", `{"category":"filesystem"}`)
-	for _, name := range strings.Fields("read write list delete restore stat search search_content copy move watch append") {
+	for _, name := range strings.Fields("read write list delete restore stat search search_content copy move watch append edit") {
 		if !strings.Contains(listed, `"filesystem.`+name+`"`) {
 			t.Errorf("filesystem.%s is not listed", name)
 		}
@@ -133,6 +133,9 @@ func TestCapabilitiesByAnotherClient(t *testing.T) {
 		{"list", `{"path":"$R/d"}`, `"total":1`},
 		{"search", `{"path":"$R","pattern":"**/*.txt"}`, `"total_matches":1`},
 		{"search_content", `{"path":"$R","pattern":"Two"}`, `"line":2`},
+		{"edit", `{"path":"$R","pattern":"Two","replace":"Three","expected_replacements":2}`, `"type":"CountMismatch"`},
+		{"edit", `{"path":"$R","pattern":"Two","replace":"Three","expected_replacements":1}`, `"applied":"full"`},
+		{"edit", `{"path":"$R","pattern":"T(hree)","replace":"Two","regex":true,"replace_all":true}`, `"files_changed":1`},
 		{"copy", `{"source":"$R/d/a.txt","destination":"$R/b.txt"}`, `"size":18`},
 		{"copy", `{"source":"$R/d/a.txt","destination":"$R/b.txt"}`, `"type":"DestinationExists"`},
 		{"move", `{"source":"$R/b.txt","destination":"$R/c.txt"}`, `"destination":"$R/c.txt"`},
@@ -190,7 +193,7 @@ func answerFirst(t *testing.T, data, verdict string) {
 	t.Error("nobody asked")
 }
 
-// All twelve over MCP, by the MCP Inspector: one process a call.
+// All thirteen over MCP, by the MCP Inspector: one process a call.
 func TestCapabilitiesByInspector(t *testing.T) {
 	t.Parallel()
 	if !*whole {
@@ -214,6 +217,7 @@ func TestCapabilitiesByInspector(t *testing.T) {
 		{"list", "path=$R", `"total":1`},
 		{"search", "path=$R pattern=*.txt", `"total_matches":1`},
 		{"search_content", "path=$R pattern=two", `"files_matched":1`},
+		{"edit", "path=$R/a.txt pattern=two replace=Two expected_replacements=1", `"applied":"full"`},
 		{"copy", "source=$R/a.txt destination=$R/b.txt", `"checksum":`},
 		{"copy", "source=$R/a.txt destination=$R/b.txt", `"type":"DestinationExists"`},
 		{"move", "source=$R/b.txt destination=$R/c.txt", `"size":6`},

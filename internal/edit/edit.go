@@ -115,6 +115,8 @@ const (
 	StrategyUnicode        = "unicode"
 	StrategyIndentation    = "indentation"
 	StrategyRepaired       = "repaired"
+
+	StrategyPattern = "pattern" // of Splice
 )
 
 // Step is what one edit did.
@@ -139,15 +141,11 @@ func Apply(content []byte, edits []Edit, o Options) (*Result, error) {
 	if len(edits) > MaxEdits {
 		return nil, &TooManyError{What: "edits", Count: len(edits), Max: MaxEdits}
 	}
-	if o.MaxBytes <= 0 {
-		o.MaxBytes = defaultMaxBytes
-	}
-	d, err := openToChange(content, o.Encoding)
+	d, res, err := begin(content, &o)
 	if err != nil {
 		return nil, err
 	}
-	res := &Result{Encoding: d.enc.Name, Guessed: d.guessed, before: d.text, Steps: make([]Step, 0, len(edits))}
-	d.own = false // before keeps the text
+	res.Steps = make([]Step, 0, len(edits))
 	for i, e := range edits {
 		if o.Err != nil && o.Err() != nil {
 			return nil, o.Err()
@@ -163,6 +161,24 @@ func Apply(content []byte, edits []Edit, o Options) (*Result, error) {
 		res.Steps = append(res.Steps, step)
 		res.Replacements += step.Replacements
 	}
+	return d.end(res), nil
+}
+
+// begin opens a file for changes.
+func begin(content []byte, o *Options) (*document, *Result, error) {
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = defaultMaxBytes
+	}
+	d, err := openToChange(content, o.Encoding)
+	if err != nil {
+		return nil, nil, err
+	}
+	d.own = false // before keeps the text
+	return d, &Result{Encoding: d.enc.Name, Guessed: d.guessed, before: d.text}, nil
+}
+
+// end tells what was made of it.
+func (d *document) end(res *Result) *Result {
 	res.Content = d.bytes()
 	res.after = d.text
 	if d.before != nil {
@@ -171,7 +187,7 @@ func Apply(content []byte, edits []Edit, o Options) (*Result, error) {
 	res.cr = (diff.CROnly(d.text) || len(d.text) == 0) && (diff.CROnly(res.before) || len(res.before) == 0)
 	res.blank = len(bytes.TrimSpace(d.text)) == 0
 	res.LineEnding = lineEnding(d.text)
-	return res, nil
+	return res
 }
 
 // apply makes one edit.

@@ -1,4 +1,4 @@
-// Package capability is the dialect of capabilities: filesystem.read and eleven more,
+// Package capability is the dialect of capabilities: filesystem.read and twelve more,
 // agent.session and alerts.send, as a published system has them, with tiers of permission and
 // errors that say how to recover.
 //
@@ -112,6 +112,7 @@ var table = []tool{
 	define("filesystem.move", runMove).alone(),
 	define("filesystem.watch", runWatch),
 	define("filesystem.append", runAppend),
+	define("filesystem.edit", runEdit).alone(),
 	define("agent.session", runSession),
 	define("agent.events", runEvents).alone(),
 	define("agent.unwatch", runUnwatch),
@@ -158,6 +159,9 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 			}
 			if v, ok := decoded.(interface{ check() error }); ok {
 				err = v.check()
+			}
+			if v, ok := decoded.(interface{ dryRun() bool }); ok {
+				c.Trace.DryRun = v.dryRun()
 			}
 			c.Trace.Paths = pathsOf(decoded)
 			if a, ok := decoded.(interface{ asked() engine.Asked }); ok {

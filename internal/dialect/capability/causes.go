@@ -9,7 +9,10 @@ type encodingError struct{ encoding string }
 
 func (e *encodingError) Error() string { return e.encoding }
 
-var undecodable = engine.Typed[*encodingError](engine.CodeBadRequest, "undecodable")
+var (
+	undecodable  = engine.Typed[*encodingError](engine.CodeBadRequest, "undecodable")
+	countDiffers = engine.Typed[*engine.CountError](engine.CodeConflict, "count_differs")
+)
 
 // ownKind has the types that the text gives some capabilities for a cause: the first that the
 // capability has. Where it has none, that of the row counts.
@@ -163,5 +166,6 @@ var rows = map[engine.Cause]row{
 	engine.TookTooLong:   {kind: "Timeout", retry: true, message: "the call took too long"},
 	engine.Cancelled:     {kind: "Cancelled", retry: true, message: "the call was cancelled"},
 	engine.Unknown:       {kind: "IOError", message: "the call failed for a reason that is not known"},
+	countDiffers:         {kind: "CountMismatch", message: "there would be {fact} replacements" + untouched},
 	undecodable:          {kind: "EncodingError", message: "{path} cannot be decoded as {fact}"},
 }

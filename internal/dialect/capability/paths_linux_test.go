@@ -102,6 +102,9 @@ func TestEveryPathTimesEveryCapability(t *testing.T) {
 							"pattern": "*", "content": "CHANGED"}[other.Name]
 					}
 				}
+				if d.Name == "filesystem.edit" { // which says first what is wrong with its arguments
+					args["pattern"], args["replace"], args["replace_all"] = "K", "CHANGED", true
+				}
 				args[p.Name] = strings.NewReplacer("R/", r.root+"/", "O", outside).Replace(s.path)
 				if s.path == "$HOME" {
 					args[p.Name] = s.path

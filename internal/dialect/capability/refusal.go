@@ -56,20 +56,25 @@ func (c *call) refuse(decoded any, r *engine.Refusal) *answer {
 			about = p
 		}
 	}
-	f := fault{Type: kind, Description: known.Description, Recovery: c.recoveries(known, decoded, about),
+	f := fault{Type: kind, Description: known.Description, Recovery: c.recoveries(known, decoded, about, r.Facts),
 		Retryable: as.retry, Context: contextOf(r, paths)}
 	if as.after > 0 {
 		f.RetryAfter = &as.after
 	}
-	named := cmp.Or(edit.ShownPath(about), "it") // of an entry in the trash, the path is not told
-	f.Message = strings.NewReplacer("{path}", named, "{shown}", edit.ShownPath(r.Path),
-		"{fact}", factText(r.Facts)).Replace(as.message)
+	f.Message = as.tell(about, r)
 	out, err := args.Encode(f)
 	if err != nil {
 		out = mustJSON(fault{Type: kind, Message: f.Message, Description: f.Description,
 			Recovery: []recovery{}, Context: map[string]any{}})
 	}
 	return &answer{kind: kind, refused: true, data: out}
+}
+
+// tell is the sentence of a refusal about what the call named.
+func (as row) tell(about string, r *engine.Refusal) string {
+	named := cmp.Or(edit.ShownPath(about), "it") // of an entry in the trash, the path is not told
+	return strings.NewReplacer("{path}", named, "{shown}", edit.ShownPath(r.Path),
+		"{fact}", factText(r.Facts)).Replace(as.message)
 }
 
 // has says that the text names this type of error for the capability.
@@ -92,7 +97,11 @@ func pathsOf(decoded any) []string {
 
 // recoveries fill in what the call named. What names something that the call does not is told
 // without inputs.
-func (c *call) recoveries(of failing, decoded any, about string) []recovery {
+func (c *call) recoveries(of failing, decoded any, about string, facts any) []recovery {
+	found := 0
+	if f, ok := facts.(*engine.CountError); ok {
+		found = f.Total
+	}
 	words := map[string]string{}
 	if about != "" {
 		words = map[string]string{"{path}": about, "{parent}": path.Dir(about),
@@ -108,6 +117,8 @@ func (c *call) recoveries(of failing, decoded any, about string) []recovery {
 			for k, v := range r.Inputs {
 				if v == "{most}" {
 					v = min(c.e.Config().MaxReadBytes, 1<<20)
+				} else if v == "{found}" && found > 0 {
+					v = found
 				} else if text, ok := v.(string); ok {
 					if v, ok = fill(text, words); !ok {
 						filled = nil
@@ -125,7 +136,8 @@ func (c *call) recoveries(of failing, decoded any, about string) []recovery {
 
 // fill puts words into a text.
 func fill(text string, words map[string]string) (any, bool) {
-	for _, word := range []string{"{path}", "{parent}", "{name}", "{source}", "{destination}"} {
+	for _, word := range []string{"{path}", "{parent}", "{name}", "{source}", "{destination}",
+		"{found}"} {
 		if !strings.Contains(text, word) {
 			continue
 		}
@@ -169,6 +181,8 @@ func contextOf(r *engine.Refusal, paths []string) map[string]any {
 		out["kind"] = f.Kind
 	case *args.Error:
 		out["hint"] = f.Hint
+	case *engine.CountError:
+		out["found"], out["expected"], out["skipped"] = f.Total, f.Expected, skippedOf(f.Replacing)
 	case []engine.Blocked:
 		blocked := []string{}
 		for _, b := range f[:min(len(f), 20)] {
@@ -208,6 +222,8 @@ func factText(f any) string {
 		return fmt.Sprint(f.Most)
 	case engine.HalfFacts:
 		return f.Err.Error()
+	case *engine.CountError:
+		return fmt.Sprintf("%d instead of %d", f.Total, f.Expected)
 	case []engine.Blocked:
 		return edit.ShownPath(f[0].Path)
 	case *edit.UnencodableError:
