@@ -180,7 +180,16 @@ func checkGlobs(key string, globs []string, anyDepth bool, add adder) {
 			before = "**/"
 		}
 		var bad *glob.SyntaxError
-		if errors.As(glob.CheckRule(before+g), &bad) {
+		whole := before + g
+		if !anyDepth {
+			if rest, ok := strings.CutPrefix(g, rootVariable); ok {
+				whole = "/" + rootVariable[2:len(rootVariable)-1] + "__" + rest // as long: offsets stay
+				if rest != "" && rest[0] != '/' {
+					whole = g // which is not absolute
+				}
+			}
+		}
+		if errors.As(glob.CheckRule(whole), &bad) {
 			why := fmt.Sprintf("bad glob %s: %s", quote(g), bad.Why)
 			p := add(fmt.Sprintf("%s[%d]", key, i), why, "")
 			p.globOffset = max(bad.Offset-len(before), 0) + 1

@@ -70,6 +70,9 @@ type Options struct {
 	Identities []string
 	// Progress hears how far long work is, see checkpoint.Options. May be nil.
 	Progress func(what string, done, total int)
+	// Root is an absolute directory: workspace_root, what ${ROOT} stands for in rules, and the only
+	// tree that may be touched, of which allow_paths may leave less. "": the configuration says it all.
+	Root string
 	// RootMayBeGone opens the suite although workspace_root can't be searched: for who brings it back.
 	RootMayBeGone bool
 	// Hooks run around every call, before those that [tools.fs.hooks] names. Their Observer is for
@@ -113,6 +116,14 @@ func openEngine(cfg config.Config, o Options, others []Definition,
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
+	wall := o.Root
+	if len(cfg.Tools.FS.AllowPaths) == 0 {
+		wall = "" // the allow list will say the same
+	}
+	cfg, err := cfg.At(o.Root)
+	if err != nil {
+		return nil, err
+	}
 	defs, err := DefinitionsUnder(cfg.Tools.Policy)
 	if defs = append(defs, others...); err == nil && len(defs) == 0 {
 		err = someTool(cfg.Tools.Policy)
@@ -125,7 +136,7 @@ func openEngine(cfg config.Config, o Options, others []Definition,
 		DataDir: o.DataDir, Approver: o.Approver, Protect: o.Protect, Logger: o.Logger,
 		GitUser:    o.GitUser,
 		Identities: o.Identities, Progress: o.Progress, Worker: o.Worker, Hooks: o.Hooks, Fault: fault,
-		RootMayBeGone: o.RootMayBeGone, ReadOnly: !changes,
+		Root: engine.Root{Only: wall, MayBeGone: o.RootMayBeGone}, ReadOnly: !changes,
 	})
 	if d, ok := errors.AsType[*datadir.Error](err); ok {
 		return nil, (*DataDirError)(d)
@@ -157,6 +168,11 @@ func Check(cfg config.Config) error {
 	if err != nil {
 		return err
 	}
+	if rooted, err := cfg.At(""); err == nil { // else --root says where: what can be looked at waits
+		cfg = rooted
+	} else {
+		cfg.Tools.FS.AllowPaths, cfg.Tools.FS.DenyPaths = nil, nil
+	}
 	return engine.Check(cfg.Tools.FS)
 }
 
@@ -176,5 +192,6 @@ func someTool(p config.Policy) error {
 // Warnings are what is right and may still be meant otherwise: those of the configuration itself,
 // and rules that a look at the file system shows to do nothing.
 func Warnings(cfg config.Config) []*config.Problem {
-	return append(cfg.Warnings(), engine.IdleRules(cfg.Tools.FS)...)
+	rooted, _ := cfg.At("") // a rule that nothing can be put into is passed by
+	return append(cfg.Warnings(), engine.IdleRules(rooted.Tools.FS)...)
 }

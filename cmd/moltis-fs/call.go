@@ -43,7 +43,7 @@ with the code bad_line, unknown_tool or host_error. The exit status is that of t
 			dialectOption(),
 		),
 		examples: []string{
-			`moltis-fs call Read '{"file_path": "/etc/hostname"}'`,
+			`moltis-fs call --root / Read '{"file_path": "/etc/hostname"}'`,
 			`moltis-fs call --root . Grep '{"pattern": "TODO"}'`,
 			`moltis-fs call --yes Write - < arguments.json`,
 			`moltis-fs call --batch --session s1 < calls.jsonl > answers.jsonl`,
@@ -91,9 +91,15 @@ func runCall(ctx context.Context, in *invocation) error {
 			return err
 		}
 	}
+	if err := in.implyRoot(); err != nil {
+		return err
+	}
 	e, cfg, err := in.openEngine(approver)
 	if err != nil {
 		return err
+	}
+	if in.implied {
+		in.tellOpen(cfg)
 	}
 	d, err := in.over(e, cfg)
 	if err != nil {

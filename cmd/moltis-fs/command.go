@@ -75,6 +75,7 @@ type invocation struct {
 	args    []string
 	values  map[string]string // of the options given; "true" for a switch
 	told    bool              // of an earlier data directory
+	implied bool              // --root is the working directory, and nobody gave it
 }
 
 func (in *invocation) option(name string) string { return in.values[name] }

@@ -61,15 +61,19 @@ func serveMCP(ctx context.Context, in *invocation) error {
 	} else if approver, err = in.approveBy(how); err != nil {
 		return err
 	}
+	if err := in.implyRoot(); err != nil {
+		return err
+	}
 	e, cfg, err := in.openEngine(approver)
 	if err != nil {
 		return err
 	}
+	in.tellOpen(cfg)
 	d, err := in.over(e, cfg)
 	if err != nil {
 		return closing(e, err)
 	}
-	o.Instructions = instructions(cfg, d.Definitions(), in.option("approve"))
+	o.Instructions = in.instructions(cfg, d.Definitions())
 	if o.Elicit && asksFirst(cfg, d.Definitions()) {
 		o.Asking = [2]string{" Each change is put before the user, with its diff.",
 			" Changes need approval and this client can't ask for it, so they are refused, unless the " +
@@ -88,14 +92,18 @@ func serveMCP(ctx context.Context, in *invocation) error {
 }
 
 // instructions are what the model is told once, by clients that pass them on.
-func instructions(cfg config.Config, defs []dialect.Definition, approve string) string {
+func (in *invocation) instructions(cfg config.Config, defs []dialect.Definition) string {
 	var b strings.Builder
 	b.WriteString("File tools under an operator's policy. Paths are absolute.")
 	if root := cfg.Tools.FS.WorkspaceRoot; root != "" {
-		fmt.Fprintf(&b, " The workspace is %s.", root)
+		fmt.Fprintf(&b, " The workspace is %s", root)
+		if in.option("root") != "" {
+			b.WriteString("; nothing outside of it is open")
+		}
+		b.WriteString(".")
 	}
 	if asksFirst(cfg, defs) {
-		switch approve {
+		switch in.option("approve") {
 		case "never":
 			b.WriteString(" Changes are refused for now.")
 		case "terminal", "queue":

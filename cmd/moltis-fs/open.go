@@ -9,7 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"syscall"
 
 	"moltisfs/approval"
 	"moltisfs/config"
@@ -23,23 +23,50 @@ func suiteOptions(more ...option) []option {
 		configOption(),
 		opt("data-dir", "DIR",
 			"for records, checkpoints and locks; else $MOLTIS_DATA_DIR, else ~/.moltis-fs"),
-		opt("root", "DIR", "the workspace root; nothing outside may be touched"),
+		opt("root", "DIR", "the workspace root; nothing outside may be touched, whatever the "+
+			"configuration allows"),
 		opt("principal", "NAME", "who calls, for records and read history; \"local\" unless told"),
 		opt("session", "NAME", "whose history of reads and checkpoints counts; \"default\" unless told"),
 	)
 }
 
 func configOption() option {
-	return opt("config", "FILE", "the configuration; else $MOLTIS_CONFIG, else the defaults")
+	return opt("config", "FILE", "the configuration; else $MOLTIS_CONFIG, else "+
+		"$XDG_CONFIG_HOME/moltis-fs/moltis.toml (~/.config without that), else the defaults")
 }
 
-// loadConfig reads the configuration that file, or else the environment, names; "" are the
+// configPlace is where a configuration is found that nobody names: with the user's own, never in a
+// workspace, which agents write to. "" where there is no such place.
+func (in *invocation) configPlace() string {
+	dir := in.env("XDG_CONFIG_HOME")
+	if !filepath.IsAbs(dir) { // the specification has relative ones passed over
+		home, err := os.UserHomeDir()
+		if err != nil || !filepath.IsAbs(home) {
+			return ""
+		}
+		dir = filepath.Join(home, ".config")
+	}
+	return filepath.Join(dir, program, "moltis.toml")
+}
+
+// findConfig is the configuration that holds: the one given, else that of the environment, else the
+// one in its place. "" is none. One that can't be looked at is not none.
+func (in *invocation) findConfig(given string) string {
+	if from := cmp.Or(given, in.env("MOLTIS_CONFIG")); from != "" {
+		return from
+	}
+	from := in.configPlace()
+	_, err := os.Lstat(from)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return ""
+	}
+	return from
+}
+
+// loadConfig reads the configuration that holds where file is given, from a file or, with "", the
 // defaults.
 func (in *invocation) loadConfig(file string) (cfg config.Config, from string, err error) {
-	if from = file; from == "" {
-		from = in.env("MOLTIS_CONFIG")
-	}
-	if from == "" {
+	if from = in.findConfig(file); from == "" {
 		return config.Default(), "", nil
 	}
 	info, err := os.Stat(from)
@@ -65,17 +92,15 @@ func (in *invocation) loadConfig(file string) (cfg config.Config, from string, e
 	return cfg, from, err
 }
 
-// configured says whether the command line or the environment names a configuration.
-func (in *invocation) configured() bool {
-	return in.option("config") != "" || in.env("MOLTIS_CONFIG") != ""
-}
+// configured says whether there is a configuration.
+func (in *invocation) configured() bool { return in.findConfig(in.option("config")) != "" }
 
 // openEngine opens what dialects stand on, as the command line says, for calls of an agent, and says
 // what is doubtful in the configuration. approver may be nil.
 func (in *invocation) openEngine(approver tools.Approver) (*engine.Engine, config.Config, error) {
 	e, cfg, err := in.openEngineAs(approver, func(*config.Config, *tools.Options) {})
 	if err == nil {
-		in.warn(locate(cmp.Or(in.option("config"), in.env("MOLTIS_CONFIG")), cfg.Warnings()))
+		in.warn(locate(in.findConfig(in.option("config")), cfg.Warnings()))
 	}
 	return e, cfg, err
 }
@@ -94,10 +119,14 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 	if err != nil {
 		return nil, cfg, unusableConfig(err, from)
 	}
-	if root := in.option("root"); root != "" {
-		if err := confine(&cfg, root); err != nil {
-			return nil, cfg, err
-		}
+	root, err := in.root()
+	if err != nil {
+		return nil, cfg, err
+	}
+	rooted, err := cfg.At(root)
+	if err != nil {
+		locate(from, problemsOf(err))
+		return nil, cfg, misuse("", "%v", err)
 	}
 	dir, earlier, err := in.dataDir()
 	if err != nil {
@@ -108,6 +137,9 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 		return nil, cfg, fmt.Errorf("finding our own program: %w", err)
 	}
 	protect := append(earlier, self, startedAs(self))
+	if place := in.configPlace(); place != "" { // what is put there is what the next start obeys
+		protect = append(protect, filepath.Dir(place))
+	}
 	if from != "" {
 		abs, err := absolute(from)
 		if err != nil {
@@ -121,8 +153,8 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 	}
 	o := tools.Options{
 		Identities: identities, Progress: progressOn(in.err),
-		DataDir: dir, Approver: approver, Protect: protect, Worker: []string{self,
-			workerCommand().name}, GitUser: in.gitUser(&cfg),
+		DataDir: dir, Root: root, Approver: approver, Protect: protect, Worker: []string{self,
+			workerCommand().name}, GitUser: in.gitUser(&rooted),
 		Logger: slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	change(&cfg, &o)
@@ -141,7 +173,7 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 		locate(from, ps)
 		return nil, cfg, unusableConfig(err, from)
 	}
-	return e, cfg, err
+	return e, rooted, err
 }
 
 // startedAs is the name by which we were started, when that leads to self, our program: it may be a
@@ -198,34 +230,4 @@ func locate(file string, problems []*config.Problem) []*config.Problem {
 		config.Locate(data, file, problems...)
 	}
 	return problems
-}
-
-// confine makes root the workspace and the only tree that may be touched.
-func confine(cfg *config.Config, root string) error {
-	if len(cfg.Tools.FS.AllowPaths) > 0 {
-		return misuse("leave out --root, or take allow_paths out of the configuration",
-			"--root and allow_paths both say what may be touched")
-	}
-	abs, err := filepath.Abs(root)
-	if err != nil {
-		return fmt.Errorf("finding the root: %w", err)
-	}
-	if info, err := os.Stat(abs); err != nil || !info.IsDir() {
-		return misuse("name a directory that exists", "the root %s is not a directory", root)
-	}
-	cfg.Tools.FS.WorkspaceRoot = abs
-	cfg.Tools.FS.AllowPaths = []string{strings.TrimSuffix(literal(filepath.ToSlash(abs)), "/") + "/**"}
-	return nil
-}
-
-// literal is a path as a glob that matches it alone.
-func literal(path string) string {
-	var b strings.Builder
-	for i := range len(path) {
-		if strings.IndexByte(`*?[]{}\!,`, path[i]) >= 0 {
-			b.WriteByte('\\')
-		}
-		b.WriteByte(path[i])
-	}
-	return b.String()
 }

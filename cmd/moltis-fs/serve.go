@@ -68,6 +68,9 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := in.implyRoot(); err != nil {
+		return err
+	}
 	calls := &metrics.Calls{}
 	e, cfg, err := in.openEngineAs(approver, func(_ *config.Config, o *tools.Options) {
 		o.Hooks.Observer = calls
@@ -76,7 +79,7 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 		return err
 	}
 	defer func() { err = closing(e, err) }()
-	in.warn(locate(cmp.Or(in.option("config"), in.env("MOLTIS_CONFIG")), cfg.Warnings()))
+	in.warn(locate(in.findConfig(in.option("config")), cfg.Warnings()))
 	d, err := in.over(e, cfg)
 	if err != nil {
 		return err
@@ -101,6 +104,7 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	if err != nil {
 		return err
 	}
+	in.tellOpen(cfg)
 	return server.Serve(ctx, listeners...)
 }
 

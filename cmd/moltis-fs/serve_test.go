@@ -100,7 +100,8 @@ func TestServe(t *testing.T) {
 		t.Fatal(err)
 	}
 	rest, _ := io.ReadAll(lines)
-	if err := cmd.Wait(); err != nil || len(rest) > 0 {
+	if err := cmd.Wait(); err != nil || !strings.HasPrefix(string(rest), "moltis-fs: open is "+root+" and") ||
+		strings.Count(string(rest), "\n") != 1 {
 		t.Errorf("it ends with %v and says %s", err, rest)
 	}
 	if _, err := os.Lstat(data + "/serve/rpc.sock"); err == nil {

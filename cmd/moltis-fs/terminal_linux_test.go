@@ -33,7 +33,7 @@ func TestApprovalOnTheTerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 		tty := openTerminal(t)
-		cmd := exec.Command(binary(t), "call", "--data-dir", filepath.Join(dir, "data"), "Edit", fmt.Sprintf(`{"file_path":%q,"old_string":"one","new_string":"two"}`, file))
+		cmd := exec.Command(binary(t), "call", "--root", "/", "--data-dir", filepath.Join(dir, "data"), "Edit", fmt.Sprintf(`{"file_path":%q,"old_string":"one","new_string":"two"}`, file))
 		var out, errs bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &errs
 		cmd.ExtraFiles = []*os.File{tty.end}

@@ -29,13 +29,20 @@ type Host struct {
 	Hooks      hook.Set                           // run before those of the configuration
 	Fault      func(op string) *guardfs.Fault     // for tests: see guardfs.Options
 
-	RootMayBeGone bool // open although workspace_root can't be searched
-	ReadOnly      bool // nothing that may be called changes a file: the agent can't reach DataDir
+	Root     Root
+	ReadOnly bool // nothing that may be called changes a file: the agent can't reach DataDir
+}
+
+// Root is what a host says of workspace_root.
+type Root struct {
+	Only      string // nothing outside of this directory may be touched; "": the configuration says it
+	MayBeGone bool   // open although workspace_root can't be searched
 }
 
 // opened is what Open adds to an engine over its rules.
 type opened struct {
 	dataDir string
+	root    string      // nothing outside may be touched, whatever the allow list says; or ""
 	free    *guardfs.FS // for the policy's own looks; no call has it
 	tools   policy.Tools
 	readers *readers.Readers
@@ -52,7 +59,7 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 	if h.Logger == nil {
 		h.Logger = slog.New(slog.DiscardHandler)
 	}
-	o := opened{recorded: true}
+	o := opened{recorded: true, root: h.Root.Only}
 	if o.tools, err = policy.NewTools(cfg.Tools.Policy.Allow, cfg.Tools.Policy.Deny); err != nil {
 		return nil, err
 	}
@@ -62,7 +69,8 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 	if o.dataDir, err = h.dataDir(cfg.Tools.FS); err != nil {
 		return nil, err
 	}
-	free, judge, err := newPolicy(cfg.Tools.FS, append([]string{h.DataDir}, h.Protect...), h.Logger)
+	free, judge, err := newPolicy(cfg.Tools.FS, h.Root.Only, append([]string{h.DataDir}, h.Protect...),
+		h.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +78,7 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 	if err := checkHooks(cfg.Tools.FS.Hooks, free); err != nil {
 		return nil, errors.Join(err, o.close())
 	}
-	if !h.RootMayBeGone {
+	if !h.Root.MayBeGone {
 		if err := checkRoot(cfg.Tools.FS.WorkspaceRoot, free, judge); err != nil {
 			return nil, errors.Join(err, o.close())
 		}
@@ -107,6 +115,9 @@ func (o *opened) close() error {
 // Readers make content of bytes.
 func (e *Engine) Readers() *readers.Readers { return e.readers }
 
+// Root is the directory that the allow list is narrowed to, or "".
+func (e *Engine) Root() string { return e.root }
+
 // Config is [tools.fs], and Logger the host's, for dialects.
 func (e *Engine) Config() config.FS { return e.cfg }
 
@@ -125,7 +136,7 @@ func (h *Host) dataDir(cfg config.FS) (string, error) {
 	}
 	dir := guardfs.Canonical(h.DataDir)
 	if !h.ReadOnly {
-		if err := outOfReach(dir, cfg); err != nil {
+		if err := outOfReach(dir, cfg, h.Root.Only); err != nil {
 			return "", err
 		}
 	}
@@ -134,13 +145,13 @@ func (h *Host) dataDir(cfg config.FS) (string, error) {
 
 // newPolicy adds what is ours to the operator's rules, and the looks that hold bind mounts and hard
 // links to them.
-func newPolicy(cfg config.FS, protect []string,
+func newPolicy(cfg config.FS, root string, protect []string,
 	logger *slog.Logger) (*guardfs.FS, *policy.Policy, error) {
 	free, err := guardfs.New(guardfs.Options{Judge: policy.AllowAll{}})
 	if err != nil {
 		return nil, nil, fmt.Errorf("opening the file system: %w", err)
 	}
-	o := rules(cfg)
+	o := rules(cfg, root)
 	o.Canonical, o.Identify, o.Census = free.Canonical, policy.Identify(free), policy.Census(free)
 	o.CensusFailed = func(err error) {
 		logger.Warn("files with several hard links are refused", "err", err)
@@ -163,15 +174,18 @@ func newPolicy(cfg config.FS, protect []string,
 }
 
 // outOfReach refuses a data directory inside a tree that the configuration
-// opens to the agent for writing. Without an allow list everything is open and
-// only the protection stands, which is what it is for.
-func outOfReach(dir string, fs config.FS) error {
+// opens to the agent for writing. Where everything is open only the protection
+// stands, which is what it is for.
+func outOfReach(dir string, fs config.FS, root string) error {
 	inside := &datadir.Error{Dir: dir, Why: "it lies inside a tree that the agent may write",
 		Do: "put it elsewhere with --data-dir or MOLTIS_DATA_DIR, or deny it"}
 	if len(fs.AllowPaths) > 0 {
-		bare, err := policy.New(rules(fs))
+		bare, err := policy.New(rules(fs, root))
 		if err != nil {
 			return err
+		}
+		if top := (guardfs.Object{Spelled: "/", True: "/"}); bare.Judge(top, guardfs.Create) == nil {
+			return nil
 		}
 		for _, o := range []string{dir, filepath.Join(dir, "audit")} {
 			if bare.Judge(guardfs.Object{Spelled: o, True: o}, guardfs.Create) == nil {
@@ -183,9 +197,8 @@ func outOfReach(dir string, fs config.FS) error {
 	if fs.WorkspaceRoot == "" {
 		return nil
 	}
-	root := guardfs.Canonical(fs.WorkspaceRoot)
-	if rel, err := filepath.Rel(root, dir); err == nil && filepath.IsLocal(rel) {
-		bare, err := policy.New(rules(fs))
+	if rel, err := filepath.Rel(guardfs.Canonical(fs.WorkspaceRoot), dir); err == nil && filepath.IsLocal(rel) {
+		bare, err := policy.New(rules(fs, root))
 		if err == nil && bare.Judge(guardfs.Object{Spelled: dir, True: dir}, guardfs.Create) != nil {
 			return nil // denied there
 		}
@@ -195,6 +208,7 @@ func outOfReach(dir string, fs config.FS) error {
 }
 
 // rules are the operator's.
-func rules(fs config.FS) policy.Options {
-	return policy.Options{Allow: fs.AllowPaths, Deny: fs.DenyPaths, Canonical: guardfs.Canonical}
+func rules(fs config.FS, root string) policy.Options {
+	return policy.Options{Allow: fs.AllowPaths, Deny: fs.DenyPaths, Root: root,
+		Canonical: guardfs.Canonical}
 }

@@ -91,3 +91,9 @@ func refuseDots(pattern string) error {
 	}
 	return nil
 }
+
+// Literal is the pattern that matches path alone.
+func Literal(path string) string { return literal.Replace(path) }
+
+var literal = strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`,
+	"!", `\!`, ",", `\,`, `\`, `\\`)

@@ -13,6 +13,14 @@ import (
 // as one Judge. Entries are judged by name only. For identities and hard links Judge must be asked,
 // as guardfs does when it opens one.
 func (p *Policy) Dir(canonical string, also ...string) guardfs.DirVerdict {
+	if p.wall != nil {
+		return p.wall.Dir(canonical, also...).And(p.listing(canonical, also))
+	}
+	return p.listing(canonical, also)
+}
+
+// listing is Dir without the wall.
+func (p *Policy) listing(canonical string, also []string) guardfs.DirVerdict {
 	d := p.tracker.current()
 	if canonical == "" || canonical[0] != '/' || d.full || d.refusesAny(canonical, also) != none {
 		return guardfs.DirVerdict{}

@@ -65,6 +65,7 @@ import (
 type Options struct {
 	Allow, Deny []string    // absolute globs, see glob.CheckRule
 	Protected   []Protected // never to be touched
+	Root        string      // absolute; nothing outside may be touched, whatever Allow says. "": no such wall
 
 	// Canonical gives the real name of the longest existing beginning of a path, and the rest as it
 	// is: guardfs.Canonical. Without it rules hold only as they are spelled.
@@ -138,7 +139,8 @@ func (r rank) String() string {
 type Policy struct {
 	tracker  ruleTracker // what is denied
 	allow    node
-	allowAll bool // no allow list
+	allowAll bool    // no allow list
+	wall     *Policy // allows the root and nothing else; nil without one
 
 	inodes    ruleInodes
 	hardLinks hardLinks
@@ -157,6 +159,12 @@ func New(o Options) (*Policy, error) {
 	}
 	p := &Policy{allowAll: len(o.Allow) == 0}
 	var errs []error
+	if o.Root != "" {
+		var err error
+		if p.wall, err = only([]string{o.Root}, o.Canonical); err != nil {
+			errs = append(errs, err)
+		}
+	}
 	floating := false // a rule holds at any depth
 	for _, pattern := range o.Deny {
 		exact, err := glob.CompileRule(pattern, nil)
@@ -214,7 +222,7 @@ func New(o Options) (*Policy, error) {
 		if p.allowAll {
 			allowed = []string{"/"}
 		}
-		p.tracker.otherRoots = allowed
+		p.tracker.otherRoots = inside(allowed, o)
 	}
 	p.tracker.canonical, p.tracker.now, p.tracker.started = o.Canonical, o.now, o.now()
 	p.tracker.current()
@@ -223,10 +231,32 @@ func New(o Options) (*Policy, error) {
 	return p, nil
 }
 
+// inside are those places, of trees that are allowed, that lie within the root.
+func inside(trees []string, o Options) (out []string) {
+	if o.Root == "" {
+		return trees
+	}
+	root := path.Clean(o.Canonical(o.Root))
+	for _, t := range trees {
+		switch {
+		case t == root || strings.HasPrefix(t, strings.TrimSuffix(root, "/")+"/"):
+			out = append(out, t)
+		case strings.HasPrefix(root, strings.TrimSuffix(t, "/")+"/"):
+			out = append(out, root)
+		}
+	}
+	return out
+}
+
 // Judge decides about one object. The error is a *Denied.
 func (p *Policy) Judge(o guardfs.Object, a guardfs.Access) error {
 	if !strings.HasPrefix(o.True, "/") { // "pipe:[123]", "(unreachable)/x"
 		return &Denied{Path: o.Spelled, Rule: rulePseudo}
+	}
+	if p.wall != nil {
+		if err := p.wall.Judge(o, a); err != nil {
+			return err
+		}
 	}
 	d := p.tracker.current()
 	if d.full {

@@ -5,6 +5,7 @@ import (
 	"path"
 	"strings"
 
+	"moltisfs/internal/glob"
 	"moltisfs/internal/guardfs"
 )
 
@@ -44,7 +45,7 @@ func only(paths []string, canonical func(string) string) (*Policy, error) {
 		if !path.IsAbs(p) || strings.ContainsRune(p, 0) {
 			return nil, &RuleError{Rule: p, Why: "the path of a scope is not absolute"}
 		}
-		o.Allow = append(o.Allow, strings.TrimSuffix(literal.Replace(path.Clean(p)), "/")+"/**")
+		o.Allow = append(o.Allow, within(p))
 	}
 	p, err := New(o)
 	if err == nil {
@@ -53,9 +54,10 @@ func only(paths []string, canonical func(string) string) (*Policy, error) {
 	return p, err
 }
 
-// literal makes a pattern of a path.
-var literal = strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`, "!", `\!`,
-	",", `\,`, `\`, `\\`)
+// within is the rule for all that is in a directory.
+func within(dir string) string {
+	return strings.TrimSuffix(glob.Literal(path.Clean(dir)), "/") + "/**"
+}
 
 // Within is a Judge that lets through what both the Scope and j do. The Scope speaks first, so that
 // the answer of a path outside does not tell what j knows of it. What may be changed must be

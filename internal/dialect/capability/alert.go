@@ -15,7 +15,10 @@ type sessionArgs struct{}
 func runSession(_ context.Context, c *call, _ *sessionArgs) (any, error) {
 	cfg, one := c.e.Config(), c.sessions.of(c.Principal, c.Session)
 	readable := cfg.AllowPaths
-	if len(readable) == 0 {
+	switch root := c.e.Root(); {
+	case root != "": // and of that what the list allows
+		readable = []string{root}
+	case len(readable) == 0:
 		readable = []string{"/**"}
 	}
 	writable := readable

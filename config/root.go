@@ -1,0 +1,56 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"moltisfs/internal/glob"
+)
+
+// rootVariable begins a rule of allow_paths or deny_paths that is about the workspace, wherever
+// that is.
+const rootVariable = "${ROOT}"
+
+// At is c for work in root, an absolute directory: that is workspace_root then, what ${ROOT} in a
+// rule stands for and, where allow_paths is empty, all that is allowed. What allow_paths opens
+// elsewhere no list can close: tools.Options.Root does. With "", workspace_root stands for ${ROOT}.
+// The error joins one *Problem for each rule that nothing can be put into.
+func (c Config) At(root string) (Config, error) {
+	fs := &c.Tools.FS
+	if root != "" {
+		fs.WorkspaceRoot = root
+	}
+	var missing []error
+	for _, list := range []struct {
+		key   string
+		rules *[]string
+	}{{"tools.fs.allow_paths", &fs.AllowPaths}, {"tools.fs.deny_paths", &fs.DenyPaths}} {
+		rules := append([]string{}, *list.rules...)
+		for i, rule := range rules {
+			rest, ok := strings.CutPrefix(rule, rootVariable)
+			switch {
+			case !ok:
+			case fs.WorkspaceRoot == "":
+				missing = append(missing, &Problem{Key: fmt.Sprintf("%s[%d]", list.key, i),
+					Why:  rootVariable + " stands for a root, and none is given",
+					Hint: "name one with --root, or set workspace_root"})
+			default:
+				rules[i] = below(fs.WorkspaceRoot, rest)
+			}
+		}
+		*list.rules = rules
+	}
+	if root != "" && len(fs.AllowPaths) == 0 {
+		fs.AllowPaths = []string{below(root, "/**")}
+	}
+	return c, errors.Join(missing...)
+}
+
+// below is a rule about what is in dir, whatever characters its name has.
+func below(dir, rest string) string {
+	dir = strings.TrimSuffix(filepath.ToSlash(filepath.Clean(dir)), "/")
+	return cmp.Or(glob.Literal(dir)+rest, "/")
+}
