@@ -44,7 +44,7 @@ type Glob struct {
 func (*Glob) Kind() string { return "glob" }
 func (*Glob) payload()     {}
 
-// Text is a path a line, newest first.
+// Text is a path a line, newest first, below the root that it names once.
 func (g *Glob) Text() string {
 	var b strings.Builder
 	switch {
@@ -52,8 +52,13 @@ func (g *Glob) Text() string {
 		fmt.Fprintf(&b, "No files at this offset, of %d", g.Total)
 	case len(g.Paths) == 0:
 		b.WriteString("No files found")
+	case len(g.Paths) == 1:
+		b.WriteString(g.Paths[0])
 	default:
-		b.WriteString(strings.Join(g.Paths, "\n"))
+		b.WriteString("In " + g.Root + ":")
+		for _, p := range g.Paths {
+			b.WriteString("\n" + relative(g.Root, p))
+		}
 	}
 	if g.Truncated {
 		why := ""
@@ -65,7 +70,7 @@ func (g *Glob) Text() string {
 	if g.Note != "" {
 		b.WriteString("\n[" + g.Note + "]")
 	}
-	return b.String() + g.Skipped.text(g.Partial)
+	return b.String() + g.Skipped.text(g.Partial, g.Total > 0)
 }
 
 var globTool = define[GlobArgs](Tool{
@@ -100,7 +105,8 @@ func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payloa
 		if err != nil {
 			return err
 		}
-		fit := fitting(len(r.Files), func(i int) int { return jsonSize(r.Files[i].Path) })
+		fit := fitting(len(r.Files), maxAnswer, func(i int) int { return jsonSize(r.Files[i].Path) })
+		fit = fitting(fit, s.page.Bytes, func(i int) int { return shownBytes(r.Root, r.Files[i].Path) })
 		out.SizeLimited = fit < len(r.Files)
 		for _, f := range r.Files[:fit] {
 			out.Paths = append(out.Paths, f.Path)

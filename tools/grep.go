@@ -68,9 +68,9 @@ func runGrep(ctx context.Context, s *Suite, c *engine.Call, a *GrepArgs) (Payloa
 	}
 	q := grep.Query{Matcher: m, Multiline: value(a.Multiline), OnlyMatching: value(a.Only),
 		Index: s.engine.Index(c)}
-	p := newPage(value(a.Offset), defaultHead)
+	p := newPage(value(a.Offset), defaultHead, s.page.Bytes)
 	if a.HeadLimit != nil {
-		p = newPage(p.offset, *a.HeadLimit)
+		p = newPage(p.offset, *a.HeadLimit, p.most)
 	}
 	q.Offset, q.Limit = p.offset, p.limit
 	if t := value(a.Type); t != "" {

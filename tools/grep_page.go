@@ -7,19 +7,22 @@ import (
 )
 
 const (
-	maxAnswer  = 4_000_000 // bytes of JSON that the rows or files of one answer take, about; the first is given whatever it takes
+	maxAnswer  = 4_000_000 // bytes of JSON that the rows or files of one answer take, about
 	maxEntries = 50_000    // rows or files of one answer
 )
 
 // page is the part of the rows or files that one answer shows.
-type page struct{ offset, limit int }
+type page struct {
+	offset, limit int
+	most          int // bytes of text
+}
 
 // newPage reads offset and head_limit; 0 is as many as one answer holds.
-func newPage(offset, limit int) page {
+func newPage(offset, limit, most int) page {
 	if limit <= 0 || limit > maxEntries {
 		limit = maxEntries
 	}
-	return page{offset, limit}
+	return page{offset, limit, most}
 }
 
 // around is the page with one row more on each side. Those tell whether a block goes on there.
@@ -39,16 +42,20 @@ func (p page) part(rows []grep.Row) (before, rest []grep.Row) {
 	return nil, rows
 }
 
-// fitting is how many entries of an answer fit, given what each adds to it.
-func fitting(n int, cost func(i int) int) int {
+// fitting is how many entries of an answer fit into so many bytes, given what each adds to it. The
+// first is given whatever it takes.
+func fitting(n, most int, cost func(i int) int) int {
 	sum := 0
 	for i := range n {
-		if sum += cost(i); sum > maxAnswer && i > 0 {
+		if sum += cost(i); sum > most && i > 0 {
 			return i
 		}
 	}
 	return n
 }
+
+// shownBytes is what the name of a file adds to a text, without what all have in common.
+func shownBytes(root, path string) int { return len(relative(root, path)) + 1 }
 
 // jsonSize is about what s takes in JSON.
 func jsonSize(s string) int {
@@ -76,7 +83,12 @@ func (g *Grep) fill(r *grep.Result, q grep.Query, p page) {
 		return
 	}
 	const count = 40 // the numbers and the names of the fields
-	g.shown = fitting(len(r.Files), func(i int) int { return jsonSize(r.Files[i].Path) + count })
+	g.shown = fitting(len(r.Files), maxAnswer, func(i int) int { return jsonSize(r.Files[i].Path) + count })
+	each := 0
+	if q.Mode == grep.Count {
+		each = 6 // the figure
+	}
+	g.shown = fitting(g.shown, p.most, func(i int) int { return shownBytes(g.Root, r.Files[i].Path) + each })
 	for _, f := range r.Files[:g.shown] {
 		if q.Mode == grep.Count {
 			g.Counts = append(g.Counts, GrepCount{f.Path, f.Lines, f.Matches})
@@ -90,6 +102,7 @@ func (g *Grep) fill(r *grep.Result, q grep.Query, p page) {
 // end says whether there is more than this page, and whether that is for want of room: found rows
 // or files could have been on it.
 func (g *Grep) end(p page, found, all int) {
+	g.Truncated = g.LinesCut > 0
 	if p.offset+g.shown >= all || g.shown == 0 {
 		return
 	}
@@ -104,7 +117,20 @@ func (g *Grep) fillRows(rows []grep.Row, q grep.Query, p page) (found int) {
 	g.context = q.Before > 0 || q.After > 0
 	before, rows := p.part(rows)
 	found = min(len(rows), p.limit)
-	g.shown = fitting(found, g.rowCost(rows, q))
+	g.shown = fitting(found, maxAnswer, g.rowCost(rows, q))
+	g.shown = fitting(g.shown, p.most, func(i int) int {
+		n := len(windowed(rows[i])) + 1
+		if g.context {
+			n += len("--\n")
+		}
+		if !g.single {
+			n += shownBytes(g.Root, rows[i].Path)
+		}
+		if g.numbers {
+			n += len(strconv.Itoa(rows[i].Line)) + 1
+		}
+		return n
+	})
 	g.rows = rows[:g.shown]
 	behind := rows[g.shown:]
 	if n := g.shown; g.context && n > 0 && len(behind) > 0 {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"moltisfs/config"
+	"moltisfs/dialect"
 	"moltisfs/tools"
 )
 
@@ -38,7 +39,12 @@ func rowsOf(g *tools.Grep) (rows map[string]bool, matches []string, blocks map[s
 
 // textRows are the lines of an answer's text that are rows.
 func textRows(g *tools.Grep) []string {
-	return slices.DeleteFunc(strings.Split(g.Text(), "\n"), func(l string) bool { return l == "--" || strings.HasPrefix(l, "[") })
+	rows := slices.DeleteFunc(strings.Split(g.Text(), "\n"),
+		func(l string) bool { return l == "--" || strings.HasPrefix(l, "[") || strings.HasPrefix(l, "In ") })
+	for i := range rows { // a single row has its whole path
+		rows[i] = strings.TrimPrefix(rows[i], g.Root+"/")
+	}
+	return rows
 }
 
 // TestGrepPagesTile: the pages of an answer, one after the other, are the whole answer: no row is lost, none comes twice, in the payload as in the text;
@@ -125,7 +131,7 @@ func TestGrepPagesTile(t *testing.T) {
 func TestSizeOfAnAnswer(t *testing.T) {
 	t.Parallel()
 	s, root := suite(t, nil, tools.Options{})
-	const lines = 13_000 // two pages
+	const lines = 3_000 // several pages
 	write(t, filepath.Join(root, "a.txt"), strings.Repeat("needle "+strings.Repeat("x", 300)+"\n", lines))
 	for name, args := range map[string]map[string]any{
 		"rows":   {"pattern": "needle", "output_mode": "content", "head_limit": 0},
@@ -142,14 +148,17 @@ func TestSizeOfAnAnswer(t *testing.T) {
 			}
 			n, pages = n+len(g.Matches), pages+1
 			text := g.Text()
+			if len(text) > 256<<10+200 {
+				t.Fatalf("%s: %d bytes of text", name, len(text))
+			}
 			if g.SizeLimited != g.Truncated || g.Truncated != strings.Contains(text, "rows, as many as one answer holds") {
 				t.Fatalf("%s: truncated %v, by size %v: %s", name, g.Truncated, g.SizeLimited, text[len(text)-100:])
 			}
 			if !g.Truncated {
 				break
 			}
-			if len(b) < 3_200_000 {
-				t.Fatalf("%s: a page of %d bytes", name, len(b))
+			if len(b) < 3_200_000 && len(text) < 255<<10 {
+				t.Fatalf("%s: a page of %d bytes, %d of text", name, len(b), len(text))
 			}
 			offset = g.NextOffset
 		}
@@ -267,5 +276,65 @@ func TestGrepCountsCutLines(t *testing.T) {
 	g := call(t, s, "Grep", map[string]any{"pattern": "needle", "path": root, "output_mode": "content"}).(*tools.Grep)
 	if len(g.Matches) != 4 || g.LinesCut != 3 || g.Matches[0].LineBytes != 9006 {
 		t.Errorf("%d matches, %d lines cut: %+v", len(g.Matches), g.LinesCut, g.Matches)
+	}
+}
+
+// TestPagesFitTheCaller: an answer has no more text than its caller takes, whatever it asks for, says
+// so, and what is left out comes on the next page.
+func TestPagesFitTheCaller(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		tokens, bytes int
+		hard          bool
+		want          int
+	}{
+		{0, 0, false, 256 << 10},
+		{0, 10_000, true, 10_000},
+		{0, 87_500, false, 87_500},
+		{1000, 0, false, 8 << 10}, // the floor
+		{1000, 87_500, false, 8 << 10},
+		{200_000, 87_500, false, 160_000}, // the operator knows the model
+		{200_000, 10_000, true, 10_000},   // but can't keep the client from cutting
+	} {
+		s, root := suite(t, func(fs *config.FS) { fs.ContextWindowTokens = c.tokens }, tools.Options{})
+		write(t, filepath.Join(root, "a.txt"), strings.Repeat("needle "+strings.Repeat("x", 900)+"\n", 600))
+		for i := range 80 {
+			write(t, filepath.Join(root, strings.Repeat("d", 120), fmt.Sprintf("%0150d.go", i)), "needle\n")
+		}
+		for _, call := range []struct{ tool, args string }{
+			{"Read", `{"file_path":"` + root + `/a.txt"}`},
+			{"Grep", `{"pattern":"needle","output_mode":"content","head_limit":0}`},
+			{"Grep", `{"pattern":"needle","output_mode":"content","head_limit":0,"path":"` + root + `/a.txt"}`},
+			{"Grep", `{"pattern":"needle","head_limit":0}`},
+			{"Grep", `{"pattern":"needle","output_mode":"count","head_limit":0}`},
+			{"Glob", `{"pattern":"**"}`},
+		} {
+			p, err := s.Call(t.Context(), tools.Call{Session: "s", Tool: call.tool, Args: []byte(call.args),
+				Page: dialect.Page{Bytes: c.bytes, Hard: c.hard}})
+			if err != nil || tools.Refused(p) {
+				t.Fatal(p, err)
+			}
+			text := p.Text()
+			if n := len(text); n > c.want+300 {
+				t.Errorf("%+v: %s %s: %d bytes", c, call.tool, call.args, n)
+			} else if n < c.want-2000 && strings.Contains(text, "go on with") {
+				t.Errorf("%+v: %s %s: only %d bytes", c, call.tool, call.args, n)
+			}
+			if b, _ := tools.Encode(p); strings.Contains(text, "go on with") !=
+				strings.Contains(string(b), `"truncated":true`) {
+				t.Errorf("%+v: %s: %.300s", c, call.tool, b)
+			}
+		}
+	}
+}
+
+// TestCutRowTruncates: a row that shows a part of its line makes the answer truncated.
+func TestCutRowTruncates(t *testing.T) {
+	t.Parallel()
+	s, root := suite(t, nil, tools.Options{})
+	write(t, filepath.Join(root, "a.txt"), strings.Repeat("x", 90_000)+"needle\n")
+	g := call(t, s, "Grep", map[string]any{"pattern": "needle", "output_mode": "content"}).(*tools.Grep)
+	if !g.Truncated || g.LinesCut != 1 || g.NextOffset != 0 || g.SizeLimited {
+		t.Errorf("%+v", g)
 	}
 }

@@ -16,8 +16,8 @@ type Grep struct {
 	Counts  []GrepCount `json:"counts,omitempty"`
 	// ContextOnly are lines of this page around matches that are on another one.
 	ContextOnly []GrepContext `json:"context_only,omitempty"`
-	// Truncated: there are more rows or files; go on with NextOffset. SizeLimited: that is because one
-	// answer holds no more, whatever head_limit says.
+	// Truncated: there are more rows or files, with NextOffset to go on; or a row is cut. SizeLimited:
+	// one answer holds no more, whatever head_limit says.
 	Truncated   bool       `json:"truncated"`
 	SizeLimited bool       `json:"size_limited,omitempty"`
 	NextOffset  int        `json:"next_offset,omitempty"`
@@ -120,8 +120,10 @@ func (g *Grep) Text() string {
 	case g.Mode == "content":
 		g.contentText(&b)
 	case g.Mode == "count":
+		root := g.above(len(g.Counts))
+		b.WriteString(inRoot(root))
 		for _, c := range g.Counts {
-			fmt.Fprintf(&b, "%s:%d\n", c.Path, c.Count)
+			fmt.Fprintf(&b, "%s:%d\n", relative(root, c.Path), c.Count)
 		}
 		if len(g.Counts) == 0 {
 			b.WriteString("No matches found")
@@ -132,10 +134,17 @@ func (g *Grep) Text() string {
 		if len(g.Files) == 0 {
 			b.WriteString("No files found")
 		} else {
-			fmt.Fprintf(&b, "Found %s\n%s", plural(g.Total.Files, "file"), strings.Join(g.Files, "\n"))
+			root := g.above(len(g.Files))
+			fmt.Fprintf(&b, "Found %s", plural(g.Total.Files, "file"))
+			if root != "" {
+				b.WriteString(" in " + root)
+			}
+			for _, f := range g.Files {
+				b.WriteString("\n" + relative(root, f))
+			}
 		}
 	}
-	if g.Truncated {
+	if g.NextOffset > 0 {
 		fmt.Fprintf(&b, "\n[%d of %s", g.shown, plural(all, unit))
 		if g.SizeLimited {
 			b.WriteString(", as many as one answer holds")
@@ -148,13 +157,17 @@ func (g *Grep) Text() string {
 	if g.Note != "" {
 		b.WriteString("\n[" + g.Note + "]")
 	}
-	return b.String() + g.Skipped.text(g.Partial)
+	return b.String() + g.Skipped.text(g.Partial, g.Total.Files > 0)
 }
 
 func (g *Grep) contentText(b *strings.Builder) {
 	if len(g.rows) == 0 {
 		b.WriteString("No matches found")
 		return
+	}
+	root := g.above(len(g.rows))
+	if !g.single {
+		b.WriteString(inRoot(root))
 	}
 	for i, r := range g.rows {
 		if i > 0 {
@@ -168,7 +181,7 @@ func (g *Grep) contentText(b *strings.Builder) {
 			mark = '-'
 		}
 		if !g.single {
-			b.WriteString(r.Path)
+			b.WriteString(relative(root, r.Path))
 			b.WriteByte(mark)
 		}
 		if g.numbers {
@@ -177,6 +190,31 @@ func (g *Grep) contentText(b *strings.Builder) {
 		}
 		b.WriteString(windowed(r))
 	}
+}
+
+// above is the directory that the text names once: "" for a single path, which is named whole.
+func (g *Grep) above(paths int) string {
+	if paths < 2 {
+		return ""
+	}
+	return g.Root
+}
+
+// inRoot is the line before paths that are below root.
+func inRoot(root string) string {
+	if root == "" {
+		return ""
+	}
+	return "In " + root + ":\n"
+}
+
+// relative is a path below root without it.
+func relative(root, path string) string {
+	rest, ok := strings.CutPrefix(path, strings.TrimSuffix(root, "/")+"/")
+	if !ok || root == "" {
+		return path
+	}
+	return rest
 }
 
 // windowed marks a line that is longer than what is shown of it.

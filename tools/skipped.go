@@ -29,8 +29,9 @@ func skippedOf(s grep.Skipped) Skipped {
 	return out
 }
 
-// text is what a model must know of an answer that is not all there is.
-func (s Skipped) text(partial bool) string {
+// text is what a model must know of an answer that is not all there is. That ignored and binary files
+// are left out is as it should be: it matters where nothing was found.
+func (s Skipped) text(partial, found bool) string {
 	var b strings.Builder
 	if partial {
 		b.WriteString("\n[the deadline came first: there may be more; search a smaller part]")
@@ -38,9 +39,15 @@ func (s Skipped) text(partial bool) string {
 	// Version control directories and links are always there and never meant: not worth a line.
 	var notes []string
 	for reason, r := range s {
-		if reason != "vcs" && reason != "links" && reason != "special" && reason != "deadline" {
-			notes = append(notes, fmt.Sprintf("%d %s", r.Count, strings.ReplaceAll(reason, "_", " ")))
+		switch reason {
+		case "vcs", "links", "special", "deadline":
+			continue
+		case "ignored", "binary":
+			if found {
+				continue
+			}
 		}
+		notes = append(notes, fmt.Sprintf("%d %s", r.Count, strings.ReplaceAll(reason, "_", " ")))
 	}
 	if notes != nil {
 		slices.Sort(notes)
