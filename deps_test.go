@@ -72,6 +72,7 @@ var plan = []room{
 	{1, "internal/listen", "internal/guardfs/flock", "net net/netip os syscall", "golang.org/x/sys"},
 	{1, "internal/policy", "internal/glob internal/guardfs", "syscall", "golang.org/x/text"},
 	{1, "internal/rank", "", "", ""},
+	{1, "internal/tally", "", "", ""},
 	{1, "readers", "internal/text readers/image readers/notebook readers/office readers/pdf readers/sqlite readers/unreadable readers/wasm", "unsafe",
 		"github.com/gabriel-vasile/mimetype github.com/klauspost/compress github.com/ulikunitz/xz golang.org/x/sync golang.org/x/text"},
 	{1, "readers/image", "readers/image/fit readers/unreadable readers/wasm", "os/exec syscall unsafe",
@@ -84,7 +85,7 @@ var plan = []room{
 	{2, "internal/foreign", "internal/args internal/nearest", "reflect", ""},
 	{2, "approval/queue", "approval internal/guardfs/flock", "os path/filepath", ""},
 	{2, "checkpoint/moltis", "checkpoint", "os path/filepath", ""},
-	{2, "internal/engine/replace", "grep/match internal/args internal/edit", "", ""},
+	{2, "internal/engine/replace", "grep grep/match internal/args internal/edit internal/tally", "", ""},
 	{2, "internal/engine/rewind", "checkpoint internal/edit/diff", "", ""},
 	{2, "internal/engine", "approval checkpoint config dialect grep grep/ignore grep/index/rulefiles grep/match hook internal/args internal/audit internal/datadir internal/edit internal/edit/diff internal/edit/guard internal/engine/replace internal/engine/rewind internal/guardfs" +
 		" internal/ledger internal/policy readers", "path/filepath runtime/debug syscall", ""},
@@ -95,7 +96,7 @@ var plan = []room{
 	{3, "tools", "checkpoint config dialect grep grep/ignore grep/match hook approval internal/args internal/datadir internal/edit internal/edit/diff internal/engine internal/foreign internal/guardfs" +
 		" internal/ledger internal/nearest internal/policy readers readers/notebook", "path/filepath", "golang.org/x/text"},
 
-	{3, "internal/dialect/capability", "approval checkpoint config dialect grep grep/match hook internal/args internal/edit internal/engine internal/engine/replace internal/feed internal/glob internal/guardfs internal/nearest internal/policy internal/rank internal/text",
+	{3, "internal/dialect/capability", "approval checkpoint config dialect grep grep/match hook internal/args internal/edit internal/engine internal/engine/replace internal/feed internal/glob internal/guardfs internal/nearest internal/policy internal/rank internal/tally internal/text",
 		"os/user reflect", "go.yaml.in/yaml/v3"},
 	{3, "internal/dialect/jettson", "approval config dialect internal/args internal/engine internal/guardfs internal/nearest internal/policy", "", ""},
 

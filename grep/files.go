@@ -18,6 +18,10 @@ type GlobQuery struct {
 
 	NoHidden bool // leave out names that begin with a dot, and all below such directories
 	All      bool // no ignore rule counts, and directories of version control are entered
+
+	// Found is handed each file instead of the result, in no order and by many workers at once. Path
+	// is from the root. Limit and Offset say nothing then.
+	Found func(FileHit)
 }
 
 // Files finds files by name, newest first, ties by path. It walks only where the pattern can match,
@@ -33,7 +37,7 @@ func Files(ctx context.Context, w Walk, q GlobQuery) (*FilesResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lister{filter: f, noHidden: q.NoHidden, found: make([]workerFiles, w.workers())}
+	l := &lister{filter: f, noHidden: q.NoHidden, each: q.Found, found: make([]workerFiles, w.workers())}
 	for i := range l.found {
 		l.found[i].newest.limit = window(q.Offset, q.Limit)
 	}
@@ -92,6 +96,7 @@ func ended(ctx context.Context, s Skipped) (partial bool, err error) {
 type lister struct {
 	*filter
 	noHidden bool
+	each     func(FileHit)
 	found    []workerFiles
 }
 
@@ -121,5 +126,9 @@ func (l *lister) file(w *worker, n *node, name string) {
 	}
 	f := &l.found[w.id]
 	f.total++
+	if l.each != nil {
+		l.each(FileHit{Path: n.rel() + name, ModTime: i.ModTime, Size: i.Size})
+		return
+	}
 	f.newest.add(FileHit{ModTime: i.ModTime, Size: i.Size}, n.rel(), name)
 }

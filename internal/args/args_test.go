@@ -13,6 +13,7 @@ type sample struct {
 	Limit *int     `json:"limit,omitempty" min:"1" max:"9" default:"5"`
 	All   bool     `json:"all,omitempty"`
 	Edits []change `json:"edits,omitempty" max:"2"`
+	One   *change  `json:"one,omitempty"`
 }
 
 type change struct {
@@ -32,6 +33,10 @@ func TestDecode(t *testing.T) {
 		{`{"path":"/a","limit":"3","all":"true"}`, sample{File: "/a", Limit: &three, All: true}, ""},
 		{`{"file_path":"/a","limit":null,"mode":""}`, sample{File: "/a"}, ""},
 		{`{"file_path":"/a","edits":"[{\"old\":\"x\"}]"}`, sample{File: "/a", Edits: []change{{"x"}}}, ""},
+		{`{"file_path":"/a","one":{"old":"x"}}`, sample{File: "/a", One: &change{"x"}}, ""},
+		{`{"file_path":"/a","one":{}}`, sample{}, "missing: one.old"},
+		{`{"file_path":"/a","one":{"odl":"x"}}`, sample{}, "use one.old"},
+		{`{"file_path":"/a","one":3}`, sample{}, "3, not an object"},
 		{``, sample{}, "missing: file_path"},
 		{`[]`, sample{}, "an array, not an object"},
 		{`{"file_path":"/a","FILE_PATH":"/b"}`, sample{}, "use file_path"},
@@ -65,7 +70,7 @@ func TestSchema(t *testing.T) {
 	const want = `{"type":"object","properties":{"file_path":{"type":"string","description":"absolute path"},` +
 		`"mode":{"type":"string","enum":["fast","slow"]},"limit":{"type":"integer","minimum":1,"maximum":9,"default":5},` +
 		`"all":{"type":"boolean"},"edits":{"type":"array","maxItems":2,"items":{"type":"object","properties":{"old":{"type":"string"}},` +
-		`"required":["old"],"additionalProperties":false}}},"required":["file_path"],"additionalProperties":false}`
+		`"required":["old"],"additionalProperties":false}},"one":{"type":"object","properties":{"old":{"type":"string"}},"required":["old"],"additionalProperties":false}},"required":["file_path"],"additionalProperties":false}`
 	if got := string(spec.Schema()); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

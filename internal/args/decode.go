@@ -261,6 +261,8 @@ func (s *Spec) set(f field, into reflect.Value, value json.RawMessage, at string
 		if json.Unmarshal(value, into.Addr().Interface()) != nil {
 			return wrong("an object")
 		}
+	case reflect.Struct:
+		return s.decodeObject(value, f.items, into, name+".")
 	case reflect.Slice:
 		return s.setSlice(f, into, value, at)
 	}

@@ -66,7 +66,7 @@ type field struct {
 	min, max *int64
 	fallback string
 	form     string
-	items    []field // of an array of objects
+	items    []field // of an object, or an array of objects
 }
 
 func fieldsOf(t reflect.Type) []field {
@@ -84,6 +84,8 @@ func fieldsOf(t reflect.Type) []field {
 		f.min, f.max = bound(sf.Tag.Get("min")), bound(sf.Tag.Get("max"))
 		if f.typ.Kind() == reflect.Slice && f.typ.Elem().Kind() == reflect.Struct {
 			f.items = fieldsOf(f.typ.Elem())
+		} else if f.typ.Kind() == reflect.Struct {
+			f.items = fieldsOf(f.typ)
 		}
 		fields = append(fields, f)
 	}
@@ -167,6 +169,9 @@ func (f field) schema() *node {
 		n.Type, n.Minimum, n.Maximum = "integer", f.min, f.max
 	case reflect.Map:
 		n.Type = "object"
+	case reflect.Struct:
+		n = objectOf(f.items)
+		n.Description = f.doc
 	case reflect.Slice:
 		n.Type, n.MinItems, n.MaxItems, n.Enum = "array", f.min, f.max, nil
 		if f.items != nil {

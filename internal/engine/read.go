@@ -74,6 +74,25 @@ func (e *Engine) Read(ctx context.Context, c *Call, path string, look Look) erro
 	return e.View(ctx, c, View{Path: path, Access: guardfs.Read, Look: open})
 }
 
+// Sum is the hash of a file on the disk, of which nobody is shown anything. One of more than so many
+// bytes is a *guardfs.TooLargeError.
+func (e *Engine) Sum(ctx context.Context, c *Call, path string, most int64) (hash string, err error) {
+	err = e.View(ctx, c, View{Path: path, Access: guardfs.Read,
+		Look: func(ctx context.Context, h *guardfs.Handle) (*Sight, error) {
+			f, err := h.Open()
+			if err != nil {
+				return nil, err
+			}
+			defer f.Close() //nolint:errcheck // nothing was written through it
+			if size := f.Info().Size; size > most {
+				return nil, &guardfs.TooLargeError{Path: h.Object().True, Size: size, Max: most}
+			}
+			hash, err = e.sums.of(ctx, f, e.now)
+			return nil, err
+		}})
+	return hash, err
+}
+
 // readHeld lets look read a text that the client holds. The disk has nothing of it to be kept.
 func (e *Engine) readHeld(
 	ctx context.Context, c *Call, o guardfs.Object, text []byte, look Look,

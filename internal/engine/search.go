@@ -136,6 +136,18 @@ func (e *Engine) Search(
 	return r, err
 }
 
+// SearchIgnored is Search in what ignore rules hide, too.
+func (e *Engine) SearchIgnored(
+	ctx context.Context, c *Call, root string, q grep.Query,
+) (r *grep.Result, err error) {
+	err = e.Walk(ctx, c, root, func(ctx context.Context, w grep.Walk) (err error) {
+		w.NoIgnore, w.Excludes = true, nil
+		r, err = grep.Search(ctx, w, q)
+		return err
+	})
+	return r, err
+}
+
 // Files finds files below a directory by name, the newest first.
 func (e *Engine) Files(
 	ctx context.Context, c *Call, root string, q grep.GlobQuery,

@@ -1,5 +1,6 @@
-// Package feed keeps what happened for each session, until somebody fetches it or it is too much.
-// It knows who watches and how often they may; what a watch is, it is told. It touches no file.
+// Package feed keeps what happened for each session, until somebody fetches it or it is too much,
+// and since when and how often a session calls. It knows who watches and how often they may; what a
+// watch is, it is told. It touches no file.
 //
 // Cursors only grow. A cursor that is older than what is kept has missed something: an event of type
 // Rescan says so. Feeds is safe for concurrent use.

@@ -13,7 +13,7 @@ type sessionArgs struct{}
 
 // runSession tells who calls and what is open to them. What the operator denies within is not told.
 func runSession(_ context.Context, c *call, _ *sessionArgs) (any, error) {
-	cfg, one := c.e.Config(), c.sessions.of(c.Principal, c.Session)
+	cfg, one := c.e.Config(), c.sessions.Of(c.Principal, c.Session)
 	readable := cfg.AllowPaths
 	switch root := c.e.Root(); {
 	case root != "": // and of that what the list allows
@@ -41,7 +41,7 @@ func runSession(_ context.Context, c *call, _ *sessionArgs) (any, error) {
 		Workspace *string  `json:"workspace_path"`
 		Readable  []string `json:"readable"`
 		Writable  []string `json:"writable"`
-	}{c.Session, c.Principal, stamp(one.since), int64(time.Since(one.since) / time.Second), one.calls,
+	}{c.Session, c.Principal, stamp(one.Since), int64(time.Since(one.Since) / time.Second), one.Calls,
 		workspace, append([]string{}, readable...), append([]string{}, writable...)}, nil
 }
 

@@ -33,7 +33,7 @@ type Dialect struct {
 	e        *engine.Engine
 	offer    offer
 	listed   []dialect.Definition // made once: whoever serves asks at each call
-	sessions sessions
+	sessions feed.Sessions
 	feeds    feed.Feeds
 	owners   owners
 }
@@ -170,7 +170,7 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 			return err
 		},
 		Run: func(ctx context.Context) error {
-			d.sessions.saw(c.Principal, c.Session)
+			d.sessions.Saw(c.Principal, c.Session)
 			v, err := t.run(ctx, c, decoded)
 			if err == nil {
 				out, err = succeed(name, v)

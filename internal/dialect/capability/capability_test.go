@@ -119,7 +119,10 @@ func TestArgumentsAreThoseOfTheYAML(t *testing.T) {
 		}
 		bare := slices.Clone(d.Inputs)
 		for i := range bare {
-			bare[i].Description = ""
+			bare[i].Description, bare[i].Items = "", slices.Clone(bare[i].Items)
+			for j := range bare[i].Items {
+				bare[i].Items[j].Description = ""
+			}
 		}
 		var want, got any
 		for raw, into := range map[*json.RawMessage]*any{new(object(bare, true)): &want, new(one.args.Schema()): &got} {
@@ -127,7 +130,8 @@ func TestArgumentsAreThoseOfTheYAML(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if w, g := string(mustJSON(want)), string(mustJSON(got)); w != g {
+		w := strings.ReplaceAll(string(mustJSON(want)), `"description":"",`, "")
+		if g := string(mustJSON(got)); w != g {
 			t.Errorf("%s: the YAML has\n%s\nand the struct\n%s", one.name, w, g)
 		}
 	}

@@ -57,6 +57,7 @@ type Nature struct {
 // A param is an input or an output.
 type param struct {
 	Name        string   `yaml:"name" json:"name"`
+	Extra       bool     `yaml:"extra" json:"extra,omitempty"` // ours; of an output: where it is asked for
 	Type        string   `yaml:"type" json:"type"`
 	Required    bool     `yaml:"required" json:"required,omitempty"`
 	Nullable    bool     `yaml:"nullable" json:"nullable,omitempty"`
@@ -66,7 +67,7 @@ type param struct {
 	Maximum     *int64   `yaml:"maximum" json:"maximum,omitempty"`
 	Of          string   `yaml:"of" json:"of,omitempty"` // type of an array's items
 	Description string   `yaml:"description" json:"description,omitempty"`
-	Items       []param  `yaml:"items" json:"items,omitempty"` // fields of an array's items
+	Items       []param  `yaml:"items" json:"items,omitempty"` // fields of it, or of an array's items
 }
 
 type effect struct {
@@ -175,9 +176,11 @@ func object(fields []param, closed bool) json.RawMessage {
 
 // answerSchema is that of an answer: these fields, or those of an error.
 func answerSchema(fields []param) json.RawMessage {
-	names := make([]string, len(fields))
-	for i, f := range fields {
-		names[i] = f.Name
+	var names []string
+	for _, f := range fields {
+		if !f.Extra {
+			names = append(names, f.Name)
+		}
 	}
 	all := bytes.TrimSuffix(object(fields, false), []byte("}"))
 	return fmt.Appendf(nil, `%s,"anyOf":[{"required":%s},{"required":["type","message","recovery"]}]}`,
@@ -213,6 +216,9 @@ func (p param) schema() json.RawMessage {
 	n.Description, n.Enum, n.Minimum, n.Maximum, n.Default = p.Description, p.Enum, p.Minimum,
 		p.Maximum, p.Default
 	switch {
+	case p.Type == "Object" && p.Items != nil:
+		fields := bytes.TrimSuffix(object(p.Items, true), []byte("}"))
+		return fmt.Appendf(nil, `%s,"description":%s}`, fields, mustJSON(p.Description))
 	case p.Type != "Array":
 	case p.Items != nil:
 		n.Items = object(p.Items, false)

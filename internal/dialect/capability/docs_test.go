@@ -86,11 +86,20 @@ func section(b *bytes.Buffer, d *definition) {
 		if p.Default != nil {
 			otherwise = fmt.Sprint("`", p.Default, "`")
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", p.Name, p.Type, need, otherwise, cell(p.Description))
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", p.Name, p.Type, need, otherwise, toldOf(p))
+		if p.Type == "Object" {
+			for _, i := range p.Items {
+				otherwise := ""
+				if i.Default != nil {
+					otherwise = fmt.Sprint("`", i.Default, "`")
+				}
+				fmt.Fprintf(b, "| `%s.%s` | %s | no | %s | %s |\n", p.Name, i.Name, i.Type, otherwise, cell(i.Description))
+			}
+		}
 	}
 	b.WriteString("\n| output | type | |\n|---|---|---|\n")
 	for _, p := range d.Outputs {
-		fmt.Fprintf(b, "| `%s` | %s | %s |\n", p.Name, p.Type, cell(p.Description))
+		fmt.Fprintf(b, "| `%s` | %s | %s |\n", p.Name, p.Type, toldOf(p))
 		for _, i := range p.Items {
 			fmt.Fprintf(b, "| `%s[].%s` | %s | %s |\n", p.Name, i.Name, i.Type, cell(i.Description))
 		}
@@ -122,6 +131,14 @@ func failings(b *bytes.Buffer, list []failing) {
 		}
 		fmt.Fprintf(b, "| `%s`: %s | %s |\n", f.Type, cell(f.Description), cell(strings.Join(ways, " ")))
 	}
+}
+
+// toldOf is what a parameter is, in a table.
+func toldOf(p param) string {
+	if p.Extra {
+		return cell(p.Description) + " An extra of ours."
+	}
+	return cell(p.Description)
 }
 
 // cell is text within a table.

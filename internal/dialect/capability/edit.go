@@ -32,8 +32,8 @@ func (a *editArgs) check() error {
 	case !a.Regex && a.Pattern == a.Replace:
 		return args.Errorf("nothing would change", "pattern and replace are the same")
 	case (a.Expected != nil) == a.All:
-		return args.Errorf("count the matches with filesystem.search_content and total_only, or say "+
-			"replace_all=true", "give exactly one of expected_replacements and replace_all")
+		return args.Errorf("count the matches by filesystem.search_content with total_only=true and "+
+			"case_sensitive=true, or say replace_all=true", "give exactly one of expected_replacements and replace_all")
 	}
 	return nil
 }

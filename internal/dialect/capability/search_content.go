@@ -21,6 +21,10 @@ type searchContentArgs struct {
 	MaxResults *int    `json:"max_results,omitempty" default:"20" min:"1" max:"200"`
 	Glob       *string `json:"include_glob,omitempty"`
 	Hidden     bool    `json:"include_hidden,omitempty" default:"false"`
+	TotalOnly  bool    `json:"total_only,omitempty" default:"false"`
+	CountBy    *string `json:"count_by,omitempty"`
+	FilesOnly  bool    `json:"files_only,omitempty" default:"false"`
+	Ignored    bool    `json:"include_all,omitempty" default:"false"`
 }
 
 func (a *searchContentArgs) paths() []string { return []string{a.Path} }
@@ -30,6 +34,9 @@ func (a *searchContentArgs) asked() engine.Asked { return engine.Asked{Pattern: 
 func (a *searchContentArgs) check() error {
 	if a.Pattern == "" {
 		return args.Errorf("give a name or a text", "pattern is empty")
+	}
+	if value(a.CountBy, "") != "" && !a.Regex {
+		return args.Errorf("say regex=true", "count_by needs a regular expression with groups")
 	}
 	return nil
 }
@@ -59,9 +66,14 @@ type places struct {
 	Truncated bool           `json:"truncated"`
 	Skipped   map[string]int `json:"skipped"`
 	As        string         `json:"searched_as"`
+	Counts    []valueCount   `json:"counts,omitzero"`
+	PerFile   []fileCount    `json:"files,omitzero"`
 }
 
 func runSearchContent(ctx context.Context, c *call, a *searchContentArgs) (any, error) {
+	if a.TotalOnly || a.FilesOnly || value(a.CountBy, "") != "" {
+		return c.counted(ctx, a)
+	}
 	q, as := rank.Literal(a.Pattern, a.Case), "text"
 	if a.Regex {
 		q, as = rank.Pattern(a.Pattern), "regex"
@@ -83,8 +95,7 @@ func (c *call) ranked(ctx context.Context, a *searchContentArgs, q rank.Query,
 	if a.Regex {
 		text = a.Pattern
 	}
-	m, err := matching.Compile(text, matching.Options{IgnoreCase: !a.Case, Literal: !a.Regex,
-		CRLF: true, NoFallback: !c.e.Config().RegexFallback})
+	m, err := c.matcher(a, text)
 	if err != nil {
 		return nil, err
 	}
@@ -92,27 +103,51 @@ func (c *call) ranked(ctx context.Context, a *searchContentArgs, q rank.Query,
 	f := finder{m, rank.New(q), around}
 	query := grep.Query{Matcher: m, Mode: grep.Content, Before: around, After: around,
 		Limit: maxRowsOfFile, Found: f.found, Named: f.named}
-	if glob := value(a.Glob, ""); glob != "" {
-		query.Glob = append(query.Glob, glob)
-	}
-	if !a.Hidden {
-		query.Glob = append(query.Glob, "!.*")
-	}
-	r, err := c.e.Search(ctx, c.Call, a.Path, query)
+	r, err := c.looked(ctx, a, query)
 	if err != nil {
 		return nil, err
 	}
 	hits, most := f.Best(), value(a.MaxResults, 20)
-	out := &places{Results: []place{}, Matches: f.Lines(), Files: f.Files(), As: as,
-		Truncated: r.Partial || len(hits) > most || !f.Complete(), Skipped: map[string]int{}}
+	out := answered(a, r)
+	out.Matches, out.Files, out.As = f.Lines(), f.Files(), as
+	out.Truncated = r.Partial || len(hits) > most || !f.Complete()
 	for _, h := range hits[:min(most, len(hits))] {
 		out.Results = append(out.Results, place{path.Join(r.Root, h.Path), h.Line, h.Column, h.Text,
 			list(h.Before), list(h.After), h.More, h.Copies, h.Score, h.Reasons})
 	}
+	return out, nil
+}
+
+// matcher compiles what is looked for.
+func (c *call) matcher(a *searchContentArgs, text string) (*matching.Matcher, error) {
+	return matching.Compile(text, matching.Options{IgnoreCase: !a.Case, Literal: !a.Regex,
+		CRLF: true, NoFallback: !c.e.Config().RegexFallback})
+}
+
+// looked searches where the call says.
+func (c *call) looked(ctx context.Context, a *searchContentArgs, q grep.Query) (*grep.Result, error) {
+	if glob := value(a.Glob, ""); glob != "" {
+		q.Glob = append(q.Glob, glob)
+	}
+	if !a.Hidden && !a.Ignored {
+		q.Glob = append(q.Glob, "!.*")
+	}
+	if a.Ignored {
+		return c.e.SearchIgnored(ctx, c.Call, a.Path, q)
+	}
+	return c.e.Search(ctx, c.Call, a.Path, q)
+}
+
+// answered is an answer with what a search tells of itself.
+func answered(a *searchContentArgs, r *grep.Result) *places {
+	out := &places{Results: []place{}, As: "text", Truncated: r.Partial, Skipped: map[string]int{}}
+	if a.Regex {
+		out.As = "regex"
+	}
 	for _, n := range r.Skipped.Notes() {
 		out.Skipped[n.Reason] = n.Count
 	}
-	return out, nil
+	return out
 }
 
 // list is never null.

@@ -219,7 +219,7 @@ func (d *Dialect) Events(ctx context.Context, principal, session string, after i
 func (d *Dialect) EndSession(_ context.Context, principal, session string) error {
 	key := keyOf(principal, session)
 	d.feeds.End(key[0], key[1])
-	d.sessions.end(key[0], key[1])
+	d.sessions.End(key[0], key[1])
 	return nil
 }
 

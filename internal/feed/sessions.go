@@ -1,4 +1,4 @@
-package capability
+package feed
 
 import (
 	"sync"
@@ -8,38 +8,40 @@ import (
 // maxSessions bounds how many sessions are remembered.
 const maxSessions = 10_000
 
-// sessions remembers since when a session calls, and how often it did.
-type sessions struct {
+// Sessions remembers since when a session calls, and how often it did.
+type Sessions struct {
 	mu   sync.Mutex
-	seen map[[2]string]*seen
+	seen map[[2]string]*Seen
 }
 
-type seen struct {
-	since, last time.Time
-	calls       int64
+// Seen is what is remembered of a session.
+type Seen struct {
+	Since time.Time // its first call
+	Calls int64
+	last  time.Time
 }
 
-// saw counts a call. It forgets who was not heard of for the longest time.
-func (s *sessions) saw(principal, session string) {
+// Saw counts a call. It forgets who was not heard of for the longest time.
+func (s *Sessions) Saw(principal, session string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key, now := [2]string{principal, session}, time.Now()
 	if s.seen == nil {
-		s.seen = map[[2]string]*seen{}
+		s.seen = map[[2]string]*Seen{}
 	}
 	one := s.seen[key]
 	if one == nil {
 		if len(s.seen) >= maxSessions {
 			s.forgetOldest()
 		}
-		one = &seen{since: now}
+		one = &Seen{Since: now}
 		s.seen[key] = one
 	}
 	one.last = now
-	one.calls++
+	one.Calls++
 }
 
-func (s *sessions) forgetOldest() {
+func (s *Sessions) forgetOldest() {
 	var oldest [2]string
 	var at time.Time
 	for key, one := range s.seen {
@@ -50,17 +52,18 @@ func (s *sessions) forgetOldest() {
 	delete(s.seen, oldest)
 }
 
-// of is what is remembered.
-func (s *sessions) of(principal, session string) seen {
+// Of is what is remembered.
+func (s *Sessions) Of(principal, session string) Seen {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if one := s.seen[[2]string{principal, session}]; one != nil {
 		return *one
 	}
-	return seen{since: time.Now()}
+	return Seen{Since: time.Now()}
 }
 
-func (s *sessions) end(principal, session string) {
+// End forgets a session.
+func (s *Sessions) End(principal, session string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.seen, [2]string{principal, session})
