@@ -264,6 +264,10 @@ func (s *Spec) set(f field, into reflect.Value, value json.RawMessage, at string
 	case reflect.Struct:
 		return s.decodeObject(value, f.items, into, name+".")
 	case reflect.Slice:
+		if f.typ == reflect.TypeFor[json.RawMessage]() { // any value
+			into.SetBytes(value)
+			return nil
+		}
 		return s.setSlice(f, into, value, at)
 	}
 	return nil

@@ -1,6 +1,7 @@
 package jsonrpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -139,11 +140,7 @@ func (s *Server) withCaller(w http.ResponseWriter, r *http.Request, p peer, next
 func (s *Server) authenticate(r *http.Request, p peer) (*caller, error) {
 	header := r.Header.Values("Authorization")
 	if len(header) == 0 && p.socket && p.ours {
-		name := s.o.Local
-		if name == "" {
-			name = "local"
-		}
-		return &caller{principal: name, calls: true, operates: true}, nil
+		return &caller{principal: cmp.Or(s.o.Local, "local"), calls: true, operates: true}, nil
 	}
 	if len(header) != 1 || s.o.Tokens == nil {
 		return nil, token.ErrUnknown
@@ -203,11 +200,11 @@ func operators(next place) place {
 }
 
 func (s *Server) health(w http.ResponseWriter) {
+	status, says := http.StatusOK, `{"status":"ok"}`
 	if s.stopping.Err() != nil {
-		write(w, http.StatusServiceUnavailable, "application/json", []byte(`{"status":"ending"}`))
-		return
+		status, says = http.StatusServiceUnavailable, `{"status":"ending"}`
 	}
-	write(w, http.StatusOK, "application/json", []byte(`{"status":"ok"}`))
+	write(w, status, "application/json", []byte(says))
 }
 
 func (s *Server) metrics(w http.ResponseWriter, _ *http.Request, _ *caller) {
@@ -232,14 +229,15 @@ func (s *Server) rpc(w http.ResponseWriter, r *http.Request, c *caller) {
 	if size < 0 {
 		size = maxBody // it does not say
 	}
-	leave, ok := s.load.take(c.principal, size)
-	if !ok {
+	size = max(size, minBytes)
+	bytes := s.load.of(c.principal).bytes
+	if !bytes.TryAcquire(size) {
 		w.Header().Set("Retry-After", "1")
 		refuse(w, http.StatusTooManyRequests, codeBusy,
 			"you have too much under way; wait for some of it to end")
 		return
 	}
-	defer leave()
+	defer bytes.Release(size)
 	body, err := readBody(w, r)
 	if _, over := errors.AsType[*http.MaxBytesError](err); over {
 		tooLarge(w)

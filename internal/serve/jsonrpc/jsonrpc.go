@@ -40,6 +40,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"moltisfs/dialect"
 	"moltisfs/internal/metrics"
 	"moltisfs/internal/token"
@@ -65,8 +67,7 @@ type Options struct {
 const (
 	maxBody    = 32 << 20
 	maxBatch   = 100
-	maxAnswer  = 64 << 20 // of a batch, beyond which its requests are not carried out
-	maxDepth   = 100
+	maxAnswer  = 64 << 20    // of a batch, beyond which its requests are not carried out
 	maxCalls   = 64          // of one principal at the same time; more wait
 	maxBytes   = 8 * maxBody // of its bodies, those of calls that wait too; more are refused
 	minBytes   = 64 << 10    // a body counts as so many at least
@@ -204,53 +205,14 @@ func (s *Server) endLapsed() {
 	}
 }
 
-// load counts what each principal has under way, so that none takes the place of the others.
-type load struct {
-	mu  sync.Mutex
-	all map[string]*share
-}
+// load is what each principal has under way, so that none takes the place of the others.
+type load struct{ all sync.Map }
 
-type share struct {
-	bytes int64
-	calls chan struct{}
-}
+// share is the part of one principal: the bytes of its bodies, and its calls.
+type share struct{ bytes, calls *semaphore.Weighted }
 
 func (l *load) of(principal string) *share {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.all == nil {
-		l.all = map[string]*share{}
-	}
-	if l.all[principal] == nil {
-		l.all[principal] = &share{calls: make(chan struct{}, maxCalls)}
-	}
-	return l.all[principal]
-}
-
-// take lets a request of so many bytes in. leave must follow.
-func (l *load) take(principal string, bytes int64) (leave func(), ok bool) {
-	sh := l.of(principal)
-	bytes = max(bytes, minBytes)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if sh.bytes+bytes > maxBytes {
-		return nil, false
-	}
-	sh.bytes += bytes
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		sh.bytes -= bytes
-	}, true
-}
-
-// call waits for a place among the calls of a principal.
-func (l *load) call(ctx context.Context, principal string) (leave func(), err error) {
-	calls := l.of(principal).calls
-	select {
-	case calls <- struct{}{}:
-		return func() { <-calls }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	all, _ := l.all.LoadOrStore(principal,
+		&share{semaphore.NewWeighted(maxBytes), semaphore.NewWeighted(maxCalls)})
+	return all.(*share)
 }

@@ -6,10 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
-	"strconv"
 	"time"
 	"unicode/utf8"
 )
@@ -117,8 +115,6 @@ func split(body []byte) (items []json.RawMessage, batch bool, _ *rpcError) {
 	switch body = bytes.TrimSpace(body); {
 	case !utf8.Valid(body):
 		return nil, false, wrong(codeParse, "the body is not UTF-8")
-	case deep(body):
-		return nil, false, wrong(codeRequest, "the body is nested deeper than %d", maxDepth)
 	case !json.Valid(body):
 		return nil, false, wrong(codeParse, "the body is not one JSON value")
 	case body[0] != '[':
@@ -142,31 +138,10 @@ func split(body []byte) (items []json.RawMessage, batch bool, _ *rpcError) {
 	return items, true, nil
 }
 
-// deep says whether text, which need not be JSON, is nested too deep to be looked at.
-func deep(text []byte) bool {
-	depth, quoted := 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '{' || c == '[':
-			if depth++; depth > maxDepth {
-				return true
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return false
-}
-
 // decode is strict: with a key that is misspelt, or there twice, it would be another request than
 // was meant.
 func decode(raw json.RawMessage) (r request, _ *rpcError) {
-	m, e := membersOf(raw, "jsonrpc", "id", "method", "params")
+	m, e := members(raw)
 	if id, given := m["id"]; given && e == nil {
 		if !validID(id) {
 			return r, wrong(codeRequest, "the id is a string or a number, of at most 256 bytes")
@@ -195,12 +170,9 @@ func validID(id json.RawMessage) bool {
 	return c == '"' || c == '-' || c >= '0' && c <= '9' || string(id) == "null"
 }
 
-// members are the values of an object by their keys.
-type members map[string]json.RawMessage
-
-// membersOf takes an object apart that has no keys but the known ones, each once.
-func membersOf(raw json.RawMessage, known ...string) (members, *rpcError) {
-	m := members{}
+// members are the values of a request by their keys, each of which is there once.
+func members(raw json.RawMessage) (map[string]json.RawMessage, *rpcError) {
+	m := map[string]json.RawMessage{}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return m, wrong(codeRequest, "it is not an object")
@@ -217,64 +189,13 @@ func membersOf(raw json.RawMessage, known ...string) (members, *rpcError) {
 			return m, wrong(codeRequest, "it is not an object")
 		case m[key] != nil:
 			return m, wrong(codeRequest, "%.60q is there twice", key)
-		case !slices.Contains(known, key):
-			return m, wrong(codeRequest, "there is no %.60q here; there are %q", key, known)
+		case !slices.Contains([]string{"jsonrpc", "id", "method", "params"}, key):
+			return m, wrong(codeRequest,
+				"there is no %.60q in a request; there are jsonrpc, id, method and params", key)
 		}
 		m[key] = value
 	}
 	return m, nil
-}
-
-// paramsOf are the named parameters of a request; null is one that is left out.
-func paramsOf(raw json.RawMessage, known ...string) (members, error) {
-	if raw == nil {
-		return nil, nil
-	}
-	m, e := membersOf(raw, known...)
-	if e != nil {
-		return nil, wrong(codeParams, "params: %s", e.Message)
-	}
-	maps.DeleteFunc(m, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
-	return m, nil
-}
-
-// query is what a caller asks a method. err is what is wrong with the first bad parameter.
-type query struct {
-	caller  *caller
-	alone   bool // not one of a batch
-	members members
-	err     error
-}
-
-func (q *query) bad(format string, args ...any) {
-	if q.err == nil {
-		q.err = wrong(codeParams, "params: "+format, args...)
-	}
-}
-
-// text is a string, "" where it is left out, unless it is needed.
-func (q *query) text(key string, needed bool) (s string) {
-	raw, given := q.members[key]
-	if !given && needed {
-		q.bad("%q is missing", key)
-	}
-	if given && (json.Unmarshal(raw, &s) != nil || s == "" || len(s) > 256) {
-		q.bad("%q has to be a string of 1 to 256 bytes", key)
-	}
-	return s
-}
-
-// number is a whole number from 0 to most, or else where it is left out.
-func (q *query) number(key string, otherwise, most int64) int64 {
-	raw, given := q.members[key]
-	if !given {
-		return otherwise
-	}
-	n, err := strconv.ParseInt(string(raw), 10, 64)
-	if err != nil || n < 0 || n > most {
-		q.bad("%q has to be a whole number from 0 to %d", key, most)
-	}
-	return n
 }
 
 // toldAs is the error of an operator's method as its sender is told.

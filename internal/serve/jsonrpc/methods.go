@@ -1,6 +1,7 @@
 package jsonrpc
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"moltisfs/dialect"
+	"moltisfs/internal/args"
 )
 
 // catalog is what may be called, as list and describe tell of it.
@@ -51,27 +53,42 @@ func newCatalog(defs []dialect.Definition) catalog {
 	return c
 }
 
-// tool is the name under which a dialect knows what is called so.
+// tool is the name under which a dialect knows what is called so, or the begin of an unknown one.
 func (c catalog) tool(name string) string {
 	if i, ok := c.names[name]; ok {
 		return c.entries[i].tool
 	}
-	return name
+	return strings.ToValidUTF8(name[:min(len(name), 256)], "")
 }
 
-// A method is one of callers: the parameters that it knows, and what it does.
-type method struct {
-	params []string
-	run    func(*Server, context.Context, *query) (any, error)
+// asker is whose request a method carries out, and whether it is alone: not one of a batch.
+type asker struct {
+	*caller
+	alone bool
 }
+
+// A method is one of callers.
+type method func(*Server, context.Context, asker, json.RawMessage) (any, error)
 
 var methods = map[string]method{
-	"capabilities.list":     {[]string{"category"}, (*Server).list},
-	"capabilities.describe": {[]string{"name"}, (*Server).describe},
-	"capabilities.invoke":   {[]string{"capability", "arguments", "session_id"}, (*Server).invoke},
-	"session.create":        {nil, (*Server).createSession},
-	"session.end":           {[]string{"session_id"}, (*Server).endSession},
-	"session.events":        {[]string{"session_id", "cursor", "limit", "wait_ms"}, (*Server).events},
+	"capabilities.list":     taking((*Server).list),
+	"capabilities.describe": taking((*Server).describe),
+	"capabilities.invoke":   taking((*Server).invoke),
+	"session.create":        taking((*Server).createSession),
+	"session.end":           taking((*Server).endSession),
+	"session.events":        taking((*Server).events),
+}
+
+// taking is a method with the parameters of P.
+func taking[P any](run func(*Server, context.Context, asker, *P) (any, error)) method {
+	spec := args.Of[P](nil)
+	return func(s *Server, ctx context.Context, by asker, raw json.RawMessage) (any, error) {
+		p, err := spec.Decode(raw)
+		if bad, ok := errors.AsType[*args.Error](err); ok {
+			return nil, wrong(codeParams, "params: %s; %s", bad.What, bad.Hint)
+		}
+		return run(s, ctx, by, p.(*P))
+	}
 }
 
 // call carries out one request. A method that a caller may not have is not there for it, but
@@ -94,10 +111,7 @@ func (s *Server) call(ctx context.Context, c *caller, r request,
 	case ours && !c.calls:
 		return nil, wrong(codeDenied, "an operator's token makes no calls; use another token for them")
 	case ours:
-		q := &query{caller: c, alone: alone}
-		if q.members, err = paramsOf(r.params, m.params...); err == nil {
-			result, err = m.run(s, ctx, q)
-		}
+		result, err = m(s, ctx, asker{c, alone}, r.params)
 	case theirs && c.operates:
 		result, err = operators(ctx, c.principal, r.params)
 	default:
@@ -130,59 +144,59 @@ func (s *Server) call(ctx context.Context, c *caller, r request,
 	return nil, wrong(codeInternal, "internal error; the server's log says more")
 }
 
-func (s *Server) list(_ context.Context, q *query) (any, error) {
-	category := q.text("category", false)
-	if q.err != nil {
-		return nil, q.err
-	}
-	if category != "" && !slices.Contains(s.catalog.categories, category) {
+type listParams struct {
+	Category string `json:"category,omitempty"`
+}
+
+func (s *Server) list(_ context.Context, _ asker, p *listParams) (any, error) {
+	if p.Category != "" && !slices.Contains(s.catalog.categories, p.Category) {
 		return nil, wrong(codeParams, "there is no such category; there are %q", s.catalog.categories)
 	}
 	found := []json.RawMessage{}
 	for _, e := range s.catalog.entries {
-		if category == "" || e.category == category {
+		if p.Category == "" || e.category == p.Category {
 			found = append(found, e.told)
 		}
 	}
 	return map[string]any{"capabilities": found}, nil
 }
 
-func (s *Server) describe(_ context.Context, q *query) (any, error) {
-	name := q.text("name", true)
-	if q.err != nil {
-		return nil, q.err
-	}
-	if i, ok := s.catalog.names[name]; ok {
+type describeParams struct {
+	Name string `json:"name"`
+}
+
+func (s *Server) describe(_ context.Context, _ asker, p *describeParams) (any, error) {
+	if i, ok := s.catalog.names[p.Name]; ok {
 		return s.catalog.entries[i].told, nil
 	}
 	return nil, wrong(codeParams, "there is no such capability")
 }
 
-func (s *Server) invoke(ctx context.Context, q *query) (any, error) {
-	name, id := q.text("capability", true), q.text("session_id", false)
-	if q.err != nil {
-		return nil, q.err
-	}
-	c := q.caller
-	if id != "" {
-		_, leave, err := s.sessions.use(c.principal, id)
+type invokeParams struct {
+	Capability string          `json:"capability"`
+	Arguments  json.RawMessage `json:"arguments,omitempty"`
+	SessionID  string          `json:"session_id,omitempty"`
+}
+
+func (s *Server) invoke(ctx context.Context, by asker, p *invokeParams) (any, error) {
+	if p.SessionID != "" {
+		_, leave, err := s.sessions.use(by.principal, p.SessionID)
 		if err != nil {
 			return nil, err
 		}
 		defer leave()
 	}
-	arguments := q.members["arguments"]
-	if arguments == nil {
-		arguments = json.RawMessage("{}")
+	if p.Arguments == nil {
+		p.Arguments = json.RawMessage("{}")
 	}
-	leave, err := s.load.call(ctx, c.principal)
-	if err != nil {
+	calls := s.load.of(by.principal).calls
+	if err := calls.Acquire(ctx, 1); err != nil {
 		return nil, err
 	}
-	defer leave()
+	defer calls.Release(1)
 	answer, err := s.dialect.Call(ctx, dialect.Call{
-		Principal: c.principal, Session: id, Tool: s.catalog.tool(name), Args: arguments,
-		Tier: c.tier, Scope: c.scope, ByUser: c.byUser,
+		Principal: by.principal, Session: p.SessionID, Tool: s.catalog.tool(p.Capability),
+		Args: p.Arguments, Tier: by.tier, Scope: by.scope, ByUser: by.byUser,
 	})
 	if unknown, ok := errors.AsType[*dialect.UnknownToolError](err); ok {
 		e := wrong(codeParams, "%s", unknown.Error())
@@ -235,10 +249,7 @@ func refusal(a dialect.Answer, raw json.RawMessage) (json.RawMessage, error) {
 	if says.Type != "" && says.Message != "" && says.Recovery != nil {
 		return raw, nil
 	}
-	message := says.Error
-	if message == "" {
-		message = a.Text()
-	}
+	message := cmp.Or(says.Error, a.Text())
 	ways := []recovery{}
 	if says.Hint != "" || says.Next.Tool != "" {
 		ways = append(ways, recovery{"hint", says.Hint, says.Next.Tool, says.Next.Args})
@@ -254,20 +265,20 @@ func refusal(a dialect.Answer, raw json.RawMessage) (json.RawMessage, error) {
 	}{a.Kind(), message, message, ways, false, nil, raw})
 }
 
-func (s *Server) createSession(_ context.Context, q *query) (any, error) {
-	id, err := s.sessions.create(q.caller.principal)
+func (s *Server) createSession(_ context.Context, by asker, _ *struct{}) (any, error) {
+	id, err := s.sessions.create(by.principal)
 	if err != nil {
 		return nil, err
 	}
 	return map[string]any{"session_id": id, "idle_seconds": int(sessionIdle.Seconds())}, nil
 }
 
-func (s *Server) endSession(ctx context.Context, q *query) (any, error) {
-	id := q.text("session_id", true)
-	if q.err != nil {
-		return nil, q.err
-	}
-	one, leave, err := s.sessions.use(q.caller.principal, id)
+type endParams struct {
+	SessionID string `json:"session_id"`
+}
+
+func (s *Server) endSession(ctx context.Context, by asker, p *endParams) (any, error) {
+	one, leave, err := s.sessions.use(by.principal, p.SessionID)
 	if err != nil {
 		return nil, err
 	}
@@ -275,25 +286,27 @@ func (s *Server) endSession(ctx context.Context, q *query) (any, error) {
 	if err := s.sessions.end(ctx, one); err != nil {
 		return nil, err
 	}
-	return map[string]any{"session_id": id, "ended": true}, nil
+	return map[string]any{"session_id": p.SessionID, "ended": true}, nil
+}
+
+type eventsParams struct {
+	SessionID string `json:"session_id"`
+	Cursor    int64  `json:"cursor,omitempty" min:"0"`
+	Limit     int64  `json:"limit,omitempty" min:"0" max:"1000"` // 0: 100
+	WaitMS    int64  `json:"wait_ms,omitempty" min:"0" max:"60000"`
 }
 
 // events waits for what happens in a session, if there is nothing yet. In a batch it does not wait.
-func (s *Server) events(ctx context.Context, q *query) (any, error) {
-	id, cursor := q.text("session_id", true), q.number("cursor", 0, 1<<62)
-	limit, wait := q.number("limit", 100, 1000), q.number("wait_ms", 0, 60_000)
-	if q.err != nil {
-		return nil, q.err
-	}
-	one, leave, err := s.sessions.use(q.caller.principal, id)
+func (s *Server) events(ctx context.Context, by asker, p *eventsParams) (any, error) {
+	one, leave, err := s.sessions.use(by.principal, p.SessionID)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	if !q.alone {
-		wait = 0
+	if !by.alone {
+		p.WaitMS = 0
 	}
-	polled, cancel := context.WithTimeout(ctx, time.Duration(wait)*time.Millisecond)
+	polled, cancel := context.WithTimeout(ctx, time.Duration(p.WaitMS)*time.Millisecond)
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
 	defer context.AfterFunc(one.alive, cancel)()
@@ -301,9 +314,9 @@ func (s *Server) events(ctx context.Context, q *query) (any, error) {
 	d, ok := s.dialect.(dialect.Feed)
 	if !ok { // nothing ever happens
 		<-polled.Done()
-		return map[string]any{"events": []any{}, "cursor": cursor}, nil
+		return map[string]any{"events": []any{}, "cursor": p.Cursor}, nil
 	}
-	found, err := d.Events(polled, q.caller.principal, id, cursor, int(limit))
+	found, err := d.Events(polled, by.principal, p.SessionID, p.Cursor, int(cmp.Or(p.Limit, 100)))
 	if err != nil {
 		return nil, err
 	}

@@ -326,27 +326,27 @@ func TestAtTheSameTime(t *testing.T) {
 func TestCallsWaitForAPlace(t *testing.T) {
 	t.Parallel()
 	var l load
-	var leaves []func()
 	for range maxCalls {
-		leave, err := l.call(t.Context(), "ci")
-		if err != nil {
+		if err := l.of("ci").calls.Acquire(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}
-		leaves = append(leaves, leave)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	if _, err := l.call(ctx, "ci"); err == nil {
-		t.Error("there was a place")
+	s := New(&toy{}, Options{})
+	s.load.all.Store("ci", l.of("ci"))
+	by := &caller{principal: "ci", calls: true}
+	if got, _ := s.answer(ctx, by, []byte(invocation("Read", ""))); !strings.Contains(string(got), `"code":-32603`) {
+		t.Errorf("there was a place: %s", got)
 	}
-	if leave, err := l.call(t.Context(), "other"); err != nil {
-		t.Error(err)
-	} else {
-		leave()
+	if got, _ := s.answer(t.Context(), &caller{principal: "other", calls: true}, []byte(invocation("Read", ""))); !strings.Contains(string(got), `"success":true`) {
+		t.Errorf("another waits too: %s", got)
 	}
-	leaves[0]()
-	if _, err := l.call(t.Context(), "ci"); err != nil {
-		t.Error(err)
+	l.of("ci").calls.Release(1)
+	for range 2 { // each gives its place back
+		if got, _ := s.answer(t.Context(), by, []byte(invocation("Read", ""))); !strings.Contains(string(got), `"success":true`) {
+			t.Errorf("there was no place: %s", got)
+		}
 	}
 }
 
