@@ -101,8 +101,8 @@ var plan = []room{
 	{3, "internal/dialect/jettson", "approval config dialect internal/args internal/engine internal/guardfs internal/nearest internal/policy", "", ""},
 
 	{4, "internal/serve/approvals", "approval approval/queue", "net/http", "github.com/coder/websocket"},
-	{4, "internal/serve/jsonrpc", "approval dialect internal/listen internal/metrics internal/token",
-		"net net/http net/netip runtime/debug", ""},
+	{4, "internal/serve/jsonrpc", "approval dialect internal/args internal/listen internal/metrics internal/token",
+		"net net/http net/netip runtime/debug", "golang.org/x/sync"},
 	{4, "internal/serve/mcp", "approval dialect internal/ndjson", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
 
 	{5, "cmd/moltis-fs", "approval approval/queue checkpoint checkpoint/moltis config dialect grep/ignore " +
