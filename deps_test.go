@@ -62,6 +62,7 @@ var plan = []room{
 		"github.com/dlclark/regexp2 golang.org/x/sys"},
 	{1, "grep/match/literal", "grep/match/frequency grep/match/syntax", "", ""},
 	{1, "internal/args", "internal/nearest", "reflect", ""},
+	{1, "internal/readings", "internal/nearest", "", "golang.org/x/text"},
 	{1, "internal/audit", "internal/guardfs/flock", "os os/user path/filepath syscall", ""},
 	{1, "internal/datadir", "", "os path/filepath", ""},
 	{1, "internal/edit", "internal/edit/diff internal/edit/guard internal/text", "", "golang.org/x/text"},
@@ -95,7 +96,7 @@ var plan = []room{
 	{2, "telemetry", "hook", "", "github.com/prometheus/client_golang go.opentelemetry.io/otel go.opentelemetry.io/otel/trace"},
 
 	{3, "tools", "checkpoint config dialect grep grep/ignore grep/match hook approval internal/args internal/datadir internal/edit internal/edit/diff internal/engine internal/foreign internal/guardfs" +
-		" internal/ledger internal/nearest internal/policy readers readers/notebook", "path/filepath", "golang.org/x/text"},
+		" internal/ledger internal/nearest internal/policy internal/readings readers readers/notebook", "path/filepath", ""},
 
 	{3, "internal/dialect/capability", "approval checkpoint config dialect grep grep/match hook internal/args internal/edit internal/engine internal/engine/replace internal/feed internal/glob internal/guardfs internal/nearest internal/policy internal/rank internal/tally internal/text",
 		"os/user reflect", "go.yaml.in/yaml/v3"},

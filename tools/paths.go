@@ -11,12 +11,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"golang.org/x/text/unicode/norm"
-
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/ledger"
-	"moltisfs/internal/nearest"
 	"moltisfs/internal/policy"
 )
 
@@ -40,7 +37,9 @@ func again(tool string, args any, change map[string]any) *NextCall {
 	const most = 8 << 10 // bytes of JSON
 	out := asMap(args)
 	for k, v := range change {
-		out[k] = v
+		if out[k] = v; v == nil {
+			delete(out, k)
+		}
 	}
 	if raw, err := plainJSON(out); err != nil || len(raw) > most {
 		return nil
@@ -84,12 +83,11 @@ func (a *about) badPath() *Refusal {
 		r.Hint = "Send the plain name of a file or directory: no slash at its end, no NUL byte, at " +
 			"most 255 bytes a name and 4095 in all."
 	}
-	abs := a.s.absolute(e.Path)
-	if abs == "" {
-		return r
+	if root := a.s.cfg.WorkspaceRoot; root != "" && !path.IsAbs(e.Path) {
+		r.Hint = "Send an absolute path; the workspace is " + root + "."
 	}
-	r.Hint = "Send it absolute: " + abs
-	return a.instead(r, abs)
+	a.suggest(r, e.Path)
+	return r
 }
 
 // instead offers the same call for another path.
@@ -208,163 +206,12 @@ func (f entriesField) Text() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// missing answers for a path where nothing is: the nearest names, among what
-// this session may see.
-func (a *about) missing() *Refusal {
-	asked := a.named()
-	r := &Refusal{Reason: KindNotFound, FilePath: asked, Message: quote(asked) + " does not exist",
-		Hint: "Check the path with Glob."}
-	if asked == "" {
-		return r
-	}
-	near := a.near(asked)
-	if near.Dir == "" {
-		r.Hint = "Ask the user for the right path."
-		return r
-	}
-	if near.Depth == 0 && slices.Contains(near.Names, path.Base(asked)) {
-		// What it goes up from is missing.
-		if clean := path.Clean(asked); slices.Contains(strings.Split(asked, "/"), "..") {
-			r.Hint = "Without the .. it would be " + clean + "."
-			return a.instead(r, clean)
-		}
-		r.Message = quote(asked) + " is a symbolic link to something that does not exist"
-		r.Next = &NextCall{"Glob", map[string]any{"pattern": "*", "path": near.Dir}}
-		return r
-	}
-	var unsayable bool
-	near.Names = slices.DeleteFunc(slices.Clone(near.Names), func(n string) bool {
-		bad := !utf8.ValidString(n)
-		// Answers show each byte of it that is none of UTF-8 as U+FFFD, and a call sends that back.
-		unsayable = unsayable || bad && near.Depth == 0 &&
-			string([]rune(strings.TrimSuffix(n, "/"))) == path.Base(asked)
-		return bad
-	})
-	if unsayable {
-		r.Message = quote(asked) + " stands for a name that holds bytes which are not UTF-8; no call " +
-			"can name that file"
-		r.Hint = "Ask the user to rename it."
-		return r
-	}
-	var paths []string
-	if near.Depth == 0 {
-		for _, n := range similar(path.Base(asked), near.Names) {
-			paths = append(paths, path.Join(near.Dir, n))
-		}
-	}
-	if len(paths) == 0 {
-		paths = a.elsewhere(near, asked)
-	}
-	if len(paths) > 0 {
-		r.Hint = "Did you mean " + strings.Join(paths, " or ") + "?"
-		r.Fields = struct {
-			Nearest []string `json:"nearest"`
-		}{paths}
-		if _, isFile := pathKey(a.args); isFile {
-			r.Next = read(paths[0])
-		} else {
-			a.instead(r, paths[0])
-		}
-		return r
-	}
-	if near.Depth > 0 {
-		r.Hint = "The nearest directory that exists is " + near.Dir + "; list it with Glob."
-	}
-	r.Next = &NextCall{"Glob", map[string]any{"pattern": "*", "path": near.Dir}}
-	return r
-}
-
 func globbing(a *about) *NextCall {
 	near := a.near(a.named())
 	if near.Dir == "" {
 		return nil
 	}
 	return &NextCall{"Glob", map[string]any{"pattern": "*", "path": near.Dir}}
-}
-
-// similar picks up to three names that are likely meant by name: the same but
-// for case or composition, the same stem with another extension, a typo.
-func similar(name string, names []string) []string {
-	type scored struct {
-		name  string
-		score int
-	}
-	var best []scored
-	folded := foldName(name)
-	stem := strings.TrimSuffix(folded, path.Ext(folded))
-	for _, n := range names {
-		f := foldName(n)
-		score := -1
-		switch {
-		case f == folded:
-			score = 0
-		case len(f) < 128 && len(folded) < 128 && nearest.Distance(f, folded) <= max(1, len(folded)/3):
-			score = 1 + nearest.Distance(f, folded)
-		case strings.TrimSuffix(f, path.Ext(f)) == stem && stem != "":
-			score = 40
-		}
-		if score < 0 {
-			continue
-		}
-		at := len(best)
-		for at > 0 && best[at-1].score > score {
-			at--
-		}
-		best = append(best[:at], append([]scored{{n, score}}, best[at:]...)...)
-		if len(best) > 3 {
-			best = best[:3]
-		}
-	}
-	var out []string
-	for _, b := range best {
-		out = append(out, b.name)
-	}
-	return out
-}
-
-// maxNearDirs bounds the directories that are looked into for one hint.
-const maxNearDirs = 40
-
-// elsewhere looks for the same name in the directories around: those beside the one that was asked
-// for and those in it. Where that one does not exist, it looks in those that are called like it.
-// Only what the session may list is found.
-func (a *about) elsewhere(near engine.Nearby, asked string) []string {
-	base := foldName(path.Base(asked))
-	var dirs []string
-	from := func(n engine.Nearby) {
-		for _, name := range n.Names {
-			if strings.HasSuffix(name, "/") {
-				dirs = append(dirs, path.Join(n.Dir, name))
-			}
-		}
-	}
-	switch near.Depth {
-	case 0:
-		from(near)
-		from(a.near(near.Dir))
-	case 1: // the file's directory is missing
-		dirs = append(dirs, near.Dir)
-		from(near)
-	default:
-		return nil
-	}
-	var found []string
-	for i, dir := range dirs {
-		if i == maxNearDirs || len(found) == 3 {
-			break
-		}
-		in := a.near(path.Join(dir, "x"))
-		if in.Depth != 0 {
-			continue
-		}
-		for _, name := range in.Names {
-			if p := path.Join(in.Dir, name); foldName(name) == base && p != asked &&
-				!slices.Contains(found, p) {
-				found = append(found, p)
-			}
-		}
-	}
-	return found
 }
 
 // pathDenied is the one answer for a path that policy closes, whatever rule does. Its words must
@@ -374,6 +221,11 @@ func (a *about) pathDenied() *Refusal {
 		"this path", Hint: "Use another path, or ask the user."}
 	if root := a.s.cfg.WorkspaceRoot; root != "" {
 		r.Hint = "Use another path, or ask the user; the workspace is " + root + "."
+		// Of a path outside it the end may be one inside. What is closed within is not spoken of.
+		if asked := a.named(); a.Cause == engine.Denied && !within(path.Clean(asked), root) &&
+			!slices.Contains(strings.Split(asked, "/"), "..") {
+			a.suggest(r, asked)
+		}
 	}
 	return r
 }
@@ -468,10 +320,4 @@ func size(n int64) string {
 		return fmt.Sprintf("%d KB", n>>10)
 	}
 	return fmt.Sprintf("%d bytes", n)
-}
-
-// foldName is a name as a person might misremember it: no case, composed
-// accents, no slash at its end.
-func foldName(s string) string {
-	return strings.ToLower(norm.NFC.String(strings.TrimSuffix(s, "/")))
 }

@@ -70,12 +70,14 @@ var sentences = map[engine.Cause]wording{
 	engine.NotRegular: (*about).notRegular,
 	engine.ParentMissing: func(a *about) *Refusal {
 		missing := factsOf[*guardfs.MissingParentError](a).Missing
-		return &Refusal{Message: "the directory " + quote(missing) + " does not exist, and this tool " +
+		r := &Refusal{Message: "the directory " + quote(missing) + " does not exist, and this tool " +
 			"makes none",
 			Hint: "Write into a directory that exists, or make " + quote(missing) + " first.",
 			Fields: struct {
 				Missing string `json:"missing_parent"`
 			}{missing}}
+		a.suggest(r, a.named())
+		return r
 	},
 	engine.FileTooLarge: func(a *about) *Refusal {
 		e := factsOf[*guardfs.TooLargeError](a)
@@ -289,8 +291,14 @@ var sentences = map[engine.Cause]wording{
 	engine.NotPermitted: plainly("the system does not let us: {path} is not accessible to this "+
 		"process",
 		"Ask the user to change its permissions, or use another file."),
-	engine.NotADirectory: plainly("a part of {path} is a file, not a directory", "Check the path "+
-		"with Glob.", globbing),
+	engine.NotADirectory: func(a *about) *Refusal {
+		r := &Refusal{Message: "a part of " + quote(a.named()) + " is a file, not a directory",
+			Hint: "Check the path with Glob."}
+		if !a.suggest(r, a.named()) {
+			r.Next = globbing(a)
+		}
+		return r
+	},
 	engine.LinkLoop: plainly("{path} is a loop of symbolic links", "Use the real path of the "+
 		"file."),
 	engine.NameTooLong: plainly("the path, or a name in it, is too long", "Use a shorter path."),

@@ -72,6 +72,24 @@ func (e *Engine) list(dir string) (Nearby, bool) {
 	return n, true
 }
 
+// There looks at what p leads to, if that is a file that the session may read or a directory that it
+// may list.
+func (e *Engine) There(c *Call, p string) (o guardfs.Object, ok bool) {
+	e, err := e.begun(c)
+	if err != nil {
+		return o, false
+	}
+	if n, ok := e.list(p); ok {
+		return guardfs.Object{Spelled: p, True: n.Dir, Info: guardfs.Info{Kind: guardfs.KindDir}}, true
+	}
+	h, err := e.fs.Resolve(p, guardfs.Read)
+	if err != nil {
+		return o, false
+	}
+	defer h.Close() //nolint:errcheck // nothing was written through it
+	return h.Object(), h.Object().Info.Kind == guardfs.KindFile
+}
+
 // Real is the canonical name of a regular file or directory that the session
 // may read, or of one that it may make.
 func (e *Engine) Real(c *Call, p string) (string, error) {

@@ -1,0 +1,171 @@
+package readings
+
+import (
+	"net/url"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Paths are other readings of a path, likeliest first: absolute, clean, below root where they were
+// relative. asked itself is among them only where it is relative.
+func Paths(asked, root string) []string {
+	var out []string
+	add := func(p string) {
+		if p == "" || strings.ContainsRune(p, 0) || !strings.HasPrefix(p, "/") && root == "" {
+			return
+		}
+		if !strings.HasPrefix(p, "/") {
+			p = path.Join(root, p)
+			if p != root && !strings.HasPrefix(p, strings.TrimSuffix(root, "/")+"/") {
+				return // it climbs out
+			}
+		}
+		if p = path.Clean(p); p != asked && !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	if !strings.HasPrefix(asked, "/") {
+		add(asked)
+	}
+	for _, text := range append([]string{asked}, unwrapped(asked, root)...) {
+		if text != asked {
+			add(text)
+		}
+		if m := diffSide.FindStringSubmatch(text); m != nil {
+			add(m[1])
+		}
+	}
+	return out
+}
+
+var (
+	// What stands for the root: ${workspaceFolder}, $PWD, %CD%, {{root}}, <root>, ~.
+	variable = regexp.MustCompile(`^.*(?:\$\{[^}/]*\}|\$\([^)/]*\)|\$\w+|%\w+%|\{\{[^}/]*\}\}|<[^>/]*>)(/|\\|$)`)
+	home     = regexp.MustCompile(`^~[\w.-]*(/|\\|$)`)
+	drive    = regexp.MustCompile(`^/?[A-Za-z]:(/.*)$`)
+	mounted  = regexp.MustCompile(`^/(?:mnt/|cygdrive/)?[a-z](/.*)$`)
+	urlStart = regexp.MustCompile(`^(?i:file|vscode|vscode-remote|cursor|idea|sandbox):(?://(?:file|localhost)?)?(/.*)$`)
+	shellEsc = regexp.MustCompile(`\\([ '"()&\[\]])`)
+	// Roots of other agents' sandboxes.
+	others   = regexp.MustCompile(`^/(?:workspaces?|app|repo|project|code|sandbox|testbed)(|/.*)$`)
+	diffSide = regexp.MustCompile(`^/?[abciow]/(.+)$`)
+	mdLink   = regexp.MustCompile(`^!?\[[^\]]*\]\((.+)\)$`)
+	label    = regexp.MustCompile(`^(?i:file(?:_?path|name)?|path)\s*[:=]\s+(.+)$`)
+	// What follows a name: :12, :12:5, :12-20, #L12-L20, (12,5), ::test, ?query, ", line 12".
+	position = regexp.MustCompile(`(?::+L?\d+(?:[:,.-]L?\d+)*:?|#[\w-]*|\(\d+(?:[,:]\s*\d+)*\)|::.*|\?[\w=&.-]*|,?\s+(?:at\s+)?\(?lines?\s+\d.*|@L?\d+)$`)
+)
+
+// unwrapped takes off, one after the other, what models put around a path. Each stage is a reading.
+func unwrapped(p, root string) (out []string) {
+	step := func(next string) {
+		if next != p && next != "" {
+			p = next
+			out = append(out, p)
+		}
+	}
+	step(firstLine(p))
+	for range 3 {
+		step(bare(p))
+		if m := label.FindStringSubmatch(p); m != nil {
+			step(m[1])
+		}
+		if m := mdLink.FindStringSubmatch(p); m != nil {
+			step(m[1])
+		}
+	}
+	step(shellEsc.ReplaceAllString(p, "$1"))
+	if m := urlStart.FindStringSubmatch(p); m != nil {
+		step(m[1])
+	}
+	if plain, err := url.PathUnescape(p); err == nil && strings.Contains(p, "%") {
+		step(plain)
+	}
+	for _, v := range []*regexp.Regexp{variable, home} {
+		if at := v.FindStringIndex(p); at != nil && root != "" {
+			step(strings.TrimSuffix(root, "/") + "/" + strings.TrimLeft(p[at[1]:], `/\`))
+		}
+	}
+	if strings.Contains(p, `\`) {
+		step(strings.ReplaceAll(strings.ReplaceAll(p, `\\`, `\`), `\`, "/"))
+	}
+	if m := drive.FindStringSubmatch(p); m != nil {
+		step(m[1])
+	} else if m := mounted.FindStringSubmatch(p); m != nil {
+		step(m[1])
+	}
+	step(position.ReplaceAllString(p, ""))
+	step(strings.TrimRight(p, ".,;: "))
+	if m := others.FindStringSubmatch(p); m != nil && root != "" {
+		step(strings.TrimSuffix(root, "/") + m[1])
+	}
+	return out
+}
+
+func firstLine(p string) string {
+	p = strings.TrimSpace(p)
+	if i := strings.IndexAny(p, "\r\n"); i >= 0 {
+		return strings.TrimSpace(p[:i])
+	}
+	return p
+}
+
+// bare takes off blanks, quotes and signs of mention around a path.
+func bare(p string) string {
+	p = strings.TrimSpace(strings.Trim(strings.TrimSpace(p), "\u200b\ufeff\u00a0\"'`“”‘’«»*"))
+	if strings.HasPrefix(p, "<") && strings.HasSuffix(p, ">") || strings.HasPrefix(p, "[") &&
+		strings.HasSuffix(p, "]") {
+		p = p[1 : len(p)-1]
+	}
+	p = strings.TrimPrefix(p, "@")
+	// "/ws/ x" and `/ws/"x"` are what others made of a relative path.
+	if i := strings.LastIndexAny(p, "\"'`"); i > 0 && p[i-1] == '/' {
+		p = p[i+1:]
+	}
+	return p
+}
+
+// Suffixes are the ends of a path, longest first, without the path itself.
+func Suffixes(p string) (out []string) {
+	parts := strings.Split(strings.Trim(path.Clean(p), "/"), "/")
+	for i := range parts {
+		if s := strings.Join(parts[i:], "/"); s != "" && s != "." {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// CutGlob cuts a path with wildcards into the directories before the first of them, and the rest.
+func CutGlob(p string) (dir, glob string, ok bool) {
+	at := strings.IndexAny(p, "*?[{")
+	if at < 0 {
+		return "", "", false
+	}
+	cut := strings.LastIndexByte(p[:at], '/')
+	if cut < 0 {
+		return "", p, true
+	}
+	return p[:max(cut, 1)], p[cut+1:], true
+}
+
+// NameGlob is a glob for a name in any letter case, and composed in any way.
+func NameGlob(name string) string {
+	var b strings.Builder
+	for _, r := range name {
+		lower, upper := unicode.ToLower(r), unicode.ToUpper(r)
+		switch {
+		case r > unicode.MaxASCII || strings.ContainsRune("'\"- ", r):
+			b.WriteByte('*')
+		case lower != upper:
+			b.WriteString("[" + string(lower) + string(upper) + "]")
+		case strings.ContainsRune(`*?[]{}!,\`, r):
+			b.WriteString(`\` + string(r))
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}

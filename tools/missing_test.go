@@ -1,0 +1,133 @@
+package tools_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"moltisfs/config"
+	"moltisfs/tools"
+)
+
+// TestPathsAsWritten: a path that leads to nothing is answered with the same call for the file that
+// is meant. Nothing is done before that call comes.
+func TestPathsAsWritten(t *testing.T) {
+	t.Parallel()
+	s, root := suite(t, nil, tools.Options{})
+	write(t, root+"/py/sched.py", "a = 1\n")
+	write(t, root+"/docs/guide.md", "b\n")
+	write(t, root+"/lib/deep/json/decoder.py", "c\n")
+	write(t, root+"/src/a.go", "d\n")
+	write(t, root+"/src/b.go", "d\n")
+	write(t, root+"/caf\u00e9 x.txt", "e\n")
+	write(t, root+"/one/twin.txt", "f\n")
+	write(t, root+"/two/twin.txt", "f\n")
+	edit := map[string]any{"old_string": "a = 1", "new_string": "a = 2"}
+	for _, c := range []struct{ tool, asked, meant string }{
+		{"Read", `"$/py/sched.py"`, "$/py/sched.py"},
+		{"Edit", " $/py/sched.py:12 ", "$/py/sched.py"},
+		{"Edit", "py/sched.py", "$/py/sched.py"},
+		{"Edit", "$/py/shced.py", "$/py/sched.py"},
+		{"MultiEdit", "$/PY/Sched.py", "$/py/sched.py"},
+		{"Read", "/workspace/project/py/sched.py", "$/py/sched.py"},
+		{"Read", "/home/user/repo/lib/deep/json/decoder.py", "$/lib/deep/json/decoder.py"},
+		{"Read", "$/lib/json/decoder.py", "$/lib/deep/json/decoder.py"},
+		{"Read", "$/decoder.py", "$/lib/deep/json/decoder.py"},
+		{"Read", "$/doc/guide.md", "$/docs/guide.md"},
+		{"Read", "$/cafe\u0301\u00a0x.txt", "$/caf\u00e9 x.txt"},
+		{"Read", "$/py/sched.py/", "$/py/sched.py"},
+		{"Write", "$/doc/new.md", "$/docs/new.md"},
+		{"Write", "/workspace/py/new.py", "$/py/new.py"},
+		{"Write", `"$/py/new.py"`, "$/py/new.py"},
+		{"Grep", "/workspace/lib/deep", "$/lib/deep"},
+		{"Grep", "deep", "$/lib/deep"},
+		{"Glob", "$/Lib/Deep", "$/lib/deep"},
+		{"Grep", ".", "$"},
+		// What is not there is not offered, and a change not where there are two.
+		{"Read", "/workspace/undefined", ""},
+		{"Read", "$/nothing/like/it.zzz", ""},
+		{"Edit", "$/twin.txt", ""},
+		{"Write", "$/nowhere/sched.py", ""},
+		{"Write", "$/dos/guide.md", ""}, // it is there, with other content
+	} {
+		args := map[string]any{"pattern": "*", "content": "x"}
+		asked := strings.ReplaceAll(c.asked, "$", root)
+		key := "file_path"
+		switch c.tool {
+		case "Grep", "Glob":
+			key = "path"
+			delete(args, "content")
+			args["pattern"] = "a"
+		case "Write":
+			delete(args, "pattern")
+		case "Edit":
+			args = map[string]any{"old_string": edit["old_string"], "new_string": "a = 2"}
+		case "MultiEdit":
+			args = map[string]any{"edits": []any{edit}}
+		default:
+			args = map[string]any{}
+		}
+		args[key] = asked
+		r, ok := call(t, s, c.tool, args).(*tools.Refusal)
+		if !ok {
+			t.Errorf("%s %q was carried out", c.tool, asked)
+			continue
+		}
+		got := ""
+		if r.Next != nil && r.Next.Tool == c.tool {
+			got, _ = r.Next.Args[key].(string)
+		}
+		want := strings.ReplaceAll(c.meant, "$", root)
+		if got != want {
+			t.Errorf("%s %q: offered %q, want %q: %s %s", c.tool, asked, got, want, r.Message, r.Hint)
+		}
+		if want != "" && !strings.Contains(r.Text(), want) {
+			t.Errorf("%s %q: the text does not name it: %s", c.tool, asked, r.Text())
+		}
+	}
+	if content(t, root+"/py/sched.py") != "a = 1\n" {
+		t.Error("a refused call changed the file")
+	}
+}
+
+// TestSuggestionsKeepTheRules: a denied path answers as a missing one, and nothing that is denied is
+// offered, by whatever reading.
+func TestSuggestionsKeepTheRules(t *testing.T) {
+	t.Parallel()
+	s, root := suite(t, func(fs *config.FS) { fs.DenyPaths = []string{fs.WorkspaceRoot + "/secret/**", "/**/*.key"} }, tools.Options{})
+	write(t, root+"/secret/plan.txt", "needle\n")
+	write(t, root+"/open/id.key", "needle\n")
+	write(t, root+"/open/a.txt", "b\n")
+	asked := []string{"plan.txt", "$/plan.txt", "$/Secret/plan.txt", `"$/secret/plan.txt"`, "/workspace/secret/plan.txt", "$/open/Id.key", "$/open/id.ky",
+		"secret/plan.txt:12", "$/secrt/plan.txt", "$/open/../secret/*", "$/secret*/plan.txt", "id.key", "/home/user/open/id.key", "$/*/id.key"}
+	answers := func() (out []string) {
+		for _, p := range asked {
+			for _, c := range []struct{ tool, key, with string }{{"Read", "file_path", ""}, {"Grep", "path", "pattern"}, {"Glob", "path", "pattern"}, {"Edit", "file_path", "old_string"}} {
+				args := map[string]any{c.key: strings.ReplaceAll(p, "$", root)}
+				if c.tool == "Edit" {
+					args["new_string"] = "x"
+				}
+				if c.with != "" {
+					args[c.with] = "needle"
+				}
+				raw, err := tools.Encode(call(t, s, c.tool, args))
+				if err != nil {
+					t.Fatal(err)
+				}
+				out = append(out, c.tool+" "+string(raw))
+			}
+		}
+		return out
+	}
+	with := answers()
+	for _, dir := range []string{"/secret", "/open/id.key"} {
+		if err := os.RemoveAll(root + dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, without := range answers() {
+		if with[i] != without {
+			t.Errorf("what is denied shows:\n%s\n%s", with[i], without)
+		}
+	}
+}
