@@ -67,8 +67,10 @@ func (a *about) suggest(r *Refusal, asked string) bool {
 	if a.call == nil {
 		return false
 	}
-	if key, isFile := pathKey(a.args); !isFile && slices.Contains(noPath, strings.Trim(asked, "\"'` ")) {
-		r.Hint, r.Next = "Leave "+key+" out for the whole workspace.", again(a.tool, a.args, map[string]any{key: nil})
+	if key, isFile := pathKey(a.args); !isFile &&
+		slices.Contains(noPath, strings.Trim(asked, "\"'` ")) {
+		r.Hint = "Leave " + key + " out for the whole workspace."
+		r.Next = again(a.tool, a.args, map[string]any{key: nil})
 		return true
 	}
 	if a.globbed(r, asked) {
@@ -92,7 +94,7 @@ func (a *about) suggest(r *Refusal, asked string) bool {
 		for i := range found {
 			found[i] = path.Join(found[i], dir)
 		}
-		found = slices.DeleteFunc(found, func(p string) bool { return t.is(p, true, true) || t.is(p, false, false) })
+		found = slices.DeleteFunc(found, func(p string) bool { return t.is(p, true, true) })
 	}
 	a.offer(r, found, sure || !t.walked)
 	return len(found) > 0
@@ -146,7 +148,7 @@ func (a *about) globbed(r *Refusal, asked string) bool {
 			r.Hint = "path takes no wildcards: send " + dir + " as path and /" + glob + " as glob."
 		case "Glob":
 			pattern, _ := asMap(a.args)["pattern"].(string)
-			if pattern = strings.TrimPrefix(pattern, "**/"); pattern != "*" && pattern != "" && pattern != "**" {
+			if pattern = strings.TrimPrefix(pattern, "**/"); strings.Trim(pattern, "*") != "" {
 				glob = strings.TrimSuffix(glob, "/") + "/" + pattern
 			}
 			r.Next = again(a.tool, a.args, map[string]any{"path": dir, "pattern": glob})

@@ -166,7 +166,8 @@ func Similar(name string, names []string) []string {
 		switch {
 		case f == folded:
 			score = 0
-		case len(f) < 128 && len(folded) < 128 && nearest.Distance(f, folded) <= max(1, len(folded)/3):
+		case len(f) < 128 && len(folded) < 128 &&
+			nearest.Distance(f, folded) <= max(1, len(folded)/3):
 			score = 1 + nearest.Distance(f, folded)
 		case strings.TrimSuffix(f, path.Ext(f)) == stem && stem != "":
 			score = 40

@@ -43,11 +43,13 @@ func Paths(asked, root string) []string {
 
 var (
 	// What stands for the root: ${workspaceFolder}, $PWD, %CD%, {{root}}, <root>, ~.
-	variable = regexp.MustCompile(`^.*(?:\$\{[^}/]*\}|\$\([^)/]*\)|\$\w+|%\w+%|\{\{[^}/]*\}\}|<[^>/]*>)(/|\\|$)`)
+	variable = regexp.MustCompile(`^.*(?:\$\{[^}/]*\}|\$\([^)/]*\)|\$\w+|%\w+%|` +
+		`\{\{[^}/]*\}\}|<[^>/]*>)(/|\\|$)`)
 	home     = regexp.MustCompile(`^~[\w.-]*(/|\\|$)`)
 	drive    = regexp.MustCompile(`^/?[A-Za-z]:(/.*)$`)
 	mounted  = regexp.MustCompile(`^/(?:mnt/|cygdrive/)?[a-z](/.*)$`)
-	urlStart = regexp.MustCompile(`^(?i:file|vscode|vscode-remote|cursor|idea|sandbox):(?://(?:file|localhost)?)?(/.*)$`)
+	urlStart = regexp.MustCompile(`^(?i:file|vscode|vscode-remote|cursor|sandbox):` +
+		`(?://(?:file|localhost)?)?(/.*)$`)
 	shellEsc = regexp.MustCompile(`\\([ '"()&\[\]])`)
 	// Roots of other agents' sandboxes.
 	others   = regexp.MustCompile(`^/(?:workspaces?|app|repo|project|code|sandbox|testbed)(|/.*)$`)
@@ -55,7 +57,8 @@ var (
 	mdLink   = regexp.MustCompile(`^!?\[[^\]]*\]\((.+)\)$`)
 	label    = regexp.MustCompile(`^(?i:file(?:_?path|name)?|path)\s*[:=]\s+(.+)$`)
 	// What follows a name: :12, :12:5, :12-20, #L12-L20, (12,5), ::test, ?query, ", line 12".
-	position = regexp.MustCompile(`(?::+L?\d+(?:[:,.-]L?\d+)*:?|#[\w-]*|\(\d+(?:[,:]\s*\d+)*\)|::.*|\?[\w=&.-]*|,?\s+(?:at\s+)?\(?lines?\s+\d.*|@L?\d+)$`)
+	position = regexp.MustCompile(`(?::+L?\d+(?:[:,.-]L?\d+)*:?|#[\w-]*|` +
+		`\(\d+(?:[,:]\s*\d+)*\)|::.*|\?[\w=&.-]*|,?\s+(?:at\s+)?\(?lines?\s+\d.*|@L?\d+)$`)
 )
 
 // unwrapped takes off, one after the other, what models put around a path. Each stage is a reading.
@@ -115,8 +118,7 @@ func firstLine(p string) string {
 // bare takes off blanks, quotes and signs of mention around a path.
 func bare(p string) string {
 	p = strings.TrimSpace(strings.Trim(strings.TrimSpace(p), "\u200b\ufeff\u00a0\"'`“”‘’«»*"))
-	if strings.HasPrefix(p, "<") && strings.HasSuffix(p, ">") || strings.HasPrefix(p, "[") &&
-		strings.HasSuffix(p, "]") {
+	if n := len(p); n > 1 && (p[0] == '<' && p[n-1] == '>' || p[0] == '[' && p[n-1] == ']') {
 		p = p[1 : len(p)-1]
 	}
 	p = strings.TrimPrefix(p, "@")
