@@ -9,7 +9,7 @@ export GOFLAGS = -tags=nodynamic
 FUZZTIME ?= 20s
 BENCHTIME ?= 1s
 
-.PHONY: build check test fmt vet lint plan race rooted soak attacks bench bench-checkpoint bench-search interop golden fuzz corpus ergonomics
+.PHONY: build check test fmt vet lint plan race rooted soak attacks bench bench-checkpoint bench-search interop golden fuzz corpus ergonomics rename
 
 # What a change passes before it is sent.
 check: fmt vet lint plan race
@@ -123,6 +123,10 @@ interop:
 # BASELINE is another build of moltis-fs to compare with, SHOW prints cases that end so: make ergonomics SHOW=misled
 ergonomics:
 	go test ./internal/ergonomics -count=1 -v -timeout 30m -run '^TestWhole$$' -whole -baseline '$(BASELINE)' -show '$(SHOW)'
+
+# The module path is in go.mod; make rename MODULE=example.com/you/moltis-fs writes another one there, and into the imports.
+rename:
+	scripts/rename-module $(MODULE)
 
 # Golden calls are rewritten from what the tools answer now: read the difference before you commit it.
 golden:

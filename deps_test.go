@@ -40,7 +40,6 @@ var plan = []room{
 	{0, "internal/guardfs/flock", "", "os", "golang.org/x/sys"},
 	{0, "internal/nearest", "", "", ""},
 	{0, "internal/ndjson", "", "", ""},
-	{0, "internal/tty", "", "os", "golang.org/x/sys"},
 	{0, "readers/image/fit", "", "", "golang.org/x/image"},
 	{0, "readers/unreadable", "", "", ""},
 	{0, "readers/wasm", "", "os path/filepath syscall", "github.com/tetratelabs/wazero"},
@@ -107,6 +106,7 @@ var plan = []room{
 		"net net/http net/netip runtime/debug", "golang.org/x/sync"},
 	{4, "internal/serve/mcp", "approval dialect internal/ndjson", "path/filepath syscall", "github.com/modelcontextprotocol/go-sdk"},
 
+	{5, "mcp", "dialect internal/serve/mcp", "", ""},
 	{5, "cmd/moltis-fs", "approval approval/queue checkpoint checkpoint/moltis config dialect grep/ignore " +
 		"internal/datadir " +
 		"internal/dialect/capability " +
@@ -116,7 +116,7 @@ var plan = []room{
 		"internal/serve/approvals internal/serve/jsonrpc " +
 		"internal/listen " +
 		"internal/metrics " +
-		"internal/token internal/tty " +
+		"internal/token " +
 		"readers tools",
 		"net net/http os os/exec os/signal os/user path/filepath runtime/debug syscall", "github.com/spf13/cobra github.com/spf13/pflag"},
 

@@ -325,3 +325,57 @@ func visible(ctx context.Context, h *history, who Scope, id ID) (entry, error) {
 	}
 	return e, nil
 }
+
+// makeUndo plans the undo of the newest operation of this session that is not undone. With redo set
+// it plans the redo of the newest undo that no later change has cut off.
+//
+// An undo is an operation with UndoOf; a redo is the undo of an undo. An operation is cancelled
+// when an operation undoes it that is not cancelled itself. The walk goes from the newest down:
+// what could cancel an operation has been seen before the operation comes up.
+func makeUndo(ctx context.Context, h *history, who Scope, redo bool) (*Plan, error) {
+	if who.AllSessions {
+		return nil, &BadOpError{"", "undo and redo belong to one session"}
+	}
+	cancelled := map[int64]bool{}
+	found := int64(0)
+	var pending []entry // live undo operations, newest first, while looking for a redo
+	err := h.newest(ctx, who, func(e entry) bool {
+		if !e.changes() || cancelled[e.seq] {
+			return true
+		}
+		if e.undoOf != 0 {
+			cancelled[e.undoOf] = true
+			pending = append(pending, e)
+			return true
+		}
+		if !redo {
+			found = e.seq
+		}
+		return false // for redo: an ordinary change cuts off the undos before it
+	})
+	if err != nil {
+		return nil, err
+	}
+	if redo {
+		// A live operation with undoOf is an undo unless what it undoes is an undo itself.
+		for _, e := range pending {
+			of, err := h.entry(ctx, e.undoOf)
+			if err != nil && err != ErrNotFound {
+				return nil, err
+			}
+			if err == nil && of.undoOf == 0 {
+				found = e.seq
+				break
+			}
+		}
+	}
+	if found == 0 {
+		return nil, ErrNothing
+	}
+	e, err := h.entry(ctx, found)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{Mode: ModeState, UndoOf: idOf(found)}
+	return p, p.fill(ctx, h, who, []entry{e}, nil)
+}

@@ -81,6 +81,10 @@ func (c Config) problems() []*finding {
 				add(f.key, "0, and keep_within is 0 as well: nothing would be kept",
 					"set one of the two, or checkpoint_before_mutation = false").dependsOn = keepWithin
 			}
+		case "tools.fs.audit.keep":
+			if fs.Audit == (Audit{}) {
+				add(f.key, "0, and max_bytes is 0 as well", "leave it out: nothing is moved, so nothing is removed")
+			}
 		case "tools.fs.checkpoint.exclude":
 			checkGlobs(f.key, cp.Exclude, true, add)
 		case "tools.fs.checkpoint.encrypt_to":
@@ -126,7 +130,7 @@ func (f *field) checkValue(v reflect.Value, add adder) {
 		switch n := v.Int(); {
 		case n < 0:
 			add(f.key, "must not be negative: "+strconv.FormatInt(n, 10), f.form())
-		case n == 0 && f.sample == "" && f.key != keepLast:
+		case n == 0 && f.sample == "" && f.key != keepLast && !strings.HasPrefix(f.key, "tools.fs.audit."):
 			add(f.key, "must be more than 0", f.form())
 		}
 	}

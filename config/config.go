@@ -1,5 +1,5 @@
 // Package config is what the operator wrote: the sections [tools.fs], [tools.fs.checkpoint],
-// [tools.fs.hooks], [tools.capability] and [tools.policy] of one TOML file, as Go values.
+// [tools.fs.audit], [tools.fs.hooks], [tools.capability] and [tools.policy] of one TOML file, as Go values.
 //
 // Decode is strict. An unknown key or section, a wrong type, a word that is not allowed, a glob
 // that cannot be read: each is a Problem with file, line, column and what to write instead. All
@@ -22,11 +22,24 @@
 //	}
 package config
 
-import "time"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+)
 
 // Config is one file.
 type Config struct {
 	Tools Tools `toml:"tools"`
+}
+
+// Hash is the SHA-256 of all that c says, in hex, and of what else is said beside it: two are the
+// same when they mean the same.
+func (c Config) Hash(beside ...string) string {
+	all, _ := json.Marshal([]any{c, beside}) // strings, numbers and lists of them: it can't fail
+	sum := sha256.Sum256(all)
+	return hex.EncodeToString(sum[:])
 }
 
 // Tools is the section [tools]. It holds sections only.
@@ -73,7 +86,14 @@ type FS struct {
 	CheckpointBeforeMutation bool `toml:"checkpoint_before_mutation" doc:"Store the old content before each change, for checkpoint_restore. Recommended; it costs disk space."`
 
 	Checkpoint Checkpoint `toml:"checkpoint" doc:"The store behind checkpoint_before_mutation."`
+	Audit      Audit      `toml:"audit" doc:"The record of every call, DATA-DIR/audit/audit.jsonl; docs/operations.md says what is in it."`
 	Hooks      Hooks      `toml:"hooks" doc:"Programs that are asked about each call; package hook says what they read and write."`
+}
+
+// Audit is [tools.fs.audit].
+type Audit struct {
+	MaxBytes int64 `toml:"max_bytes" doc:"A file of this size is moved to audit.jsonl.1, .1 to .2 and so on; 0: never, something else does it."`
+	Keep     int   `toml:"keep" doc:"So many older files stay, and the oldest is removed; 0: all stay."`
 }
 
 // Hooks is [tools.fs.hooks]. A program is an absolute path and its arguments, separated by blanks.
@@ -96,7 +116,7 @@ type Checkpoint struct {
 	KeepLast      int      `toml:"keep_last" doc:"This many checkpoints of each file are kept while max_bytes allows, however old."`
 	Exclude       []string `toml:"exclude" doc:"Globs of files whose content is never stored; a directory excludes everything below it. A glob without a slash holds at any depth. Links before the first wildcard are followed."`
 	OnRead        string   `toml:"on_read" enum:"off|hash|content" doc:"What to remember of files that are only read: \"off\" nothing, \"hash\" to notice changes made outside, \"content\" to undo them too."`
-	OtherSessions bool     `toml:"other_sessions" doc:"Let a session list, and restore by id, what other sessions of its principal changed. Undo, redo, turn and since are about its own in any case."`
+	OtherSessions bool     `toml:"other_sessions" doc:"Let a session see and restore the checkpoints of others."`
 	EncryptTo     string   `toml:"encrypt_to" sample:"age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p" doc:"Encrypt the store to this age recipient; restoring then needs its identity."`
 }
 
@@ -149,8 +169,9 @@ func Default() Config {
 				KeepWithin:   Duration(7 * 24 * time.Hour),
 				KeepLast:     20,
 				Exclude:      []string{},
-				OnRead:       "off", OtherSessions: true,
+				OnRead:       "off",
 			},
+			Audit: Audit{MaxBytes: 64 << 20, Keep: 4},
 			Hooks: Hooks{
 				BeforeToolCall: []string{}, AfterToolCall: []string{}, ToolResultPersist: []string{},
 				Timeout: Duration(5 * time.Second), OnError: "deny",

@@ -139,7 +139,7 @@ m.toml:16:18: tools.fs.image_max_edge: must be more than 0; write image_max_edge
 m.toml:17:19: tools.fs.image_max_bytes: must be a whole number, not 1.5; write image_max_bytes = 5242880
 m.toml:18:25: tools.fs.context_window_tokens: must be more than 0; leave the key out to have none
 m.toml:19:19: tools.fs.search_deadline: must be a duration, not the string "soon"; units are "ms", "s", "m", "h", "d", "w"
-m.toml:20:2: server: unknown section; known sections: [tools.fs], [tools.fs.checkpoint], [tools.fs.hooks], [tools.jettson], [tools.capability], [tools.policy]
+m.toml:20:2: server: unknown section; known sections: [tools.fs], [tools.fs.checkpoint], [tools.fs.audit], [tools.fs.hooks], [tools.jettson], [tools.capability], [tools.policy]
 m.toml:23:12: tools.policy.deny[0]: "Wr*te": a star can only stand at the end; write "Wr*" or the whole name
 m.toml:23:18: tools.policy.deny[1]: is empty; leave it out
 m.toml:25:13: tools.fs.checkpoint.max_bytes: 10 is less than max_file_bytes, 67108864; the store must have room for the largest file
@@ -194,7 +194,7 @@ func TestProblems(t *testing.T) {
 		{"[fs]\ntrack_reads = true", "m:1:2: fs: unknown section; did you mean [tools.fs]?"},
 		{"[checkpoint]", "m:1:2: checkpoint: unknown section; did you mean [tools.fs.checkpoint]?"},
 		{"[tools.fs.checkpiont]\nmax_bites = 1", "m:1:2: tools.fs.checkpiont: unknown section; did you mean [tools.fs.checkpoint]?"},
-		{"[tools.exec]", "m:1:2: tools.exec: unknown section; known sections: [tools.fs], [tools.fs.checkpoint], [tools.fs.hooks], [tools.jettson], [tools.capability], [tools.policy]"},
+		{"[tools.exec]", "m:1:2: tools.exec: unknown section; known sections: [tools.fs], [tools.fs.checkpoint], [tools.fs.audit], [tools.fs.hooks], [tools.jettson], [tools.capability], [tools.policy]"},
 		{"[tools.fs]\nTrack-Reads = true", "m:2:1: tools.fs.Track-Reads: unknown key; did you mean \"track_reads\"?"},
 		{"[tools.fs]\n\"tr\\u0061ck\" = 1", "m:2:1: tools.fs.track: unknown key; known here: workspace_root, allow_paths, deny_paths, track_reads, must_read_before_write, require_approval, approval_timeout, max_read_bytes, binary_policy, line_numbers, context_window_tokens, create_parents, edit_matching, hard_links, read_only_files, durability, respect_gitignore, regex_fallback, search_index, search_deadline, image_max_edge, image_max_bytes, checkpoint_before_mutation"},
 		{"[tools.fs]\npdf_engine = 'native'", "m:2:1: tools.fs.pdf_engine: this key was removed: PDFium reads every PDF; leave it out"},
@@ -354,7 +354,7 @@ func TestTable(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if len(rows) != 46 {
+	if len(rows) != 48 {
 		t.Errorf("%d rows; if a key was added, count it here", len(rows))
 	}
 }

@@ -17,7 +17,7 @@ var toolNames = []string{
 
 	"filesystem.read", "filesystem.write", "filesystem.list", "filesystem.delete",
 	"filesystem.restore", "filesystem.stat", "filesystem.search", "filesystem.search_content",
-	"filesystem.copy", "filesystem.move", "filesystem.watch", "filesystem.append",
+	"filesystem.copy", "filesystem.move", "filesystem.watch", "filesystem.append", "filesystem.edit",
 	"agent.session", "agent.events", "agent.unwatch", "alerts.send",
 
 	"jettson_files_read", "jettson_files_write", "jettson_files_list", "jettson_files_delete",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"moltisfs/checkpoint"
 	"moltisfs/internal/engine"
 )
 
@@ -76,3 +77,28 @@ func (s *Suite) Undo(ctx context.Context, as Call) (*CheckpointRestore, error) {
 func (s *Suite) Redo(ctx context.Context, as Call) (*CheckpointRestore, error) {
 	return Do[*CheckpointRestore](ctx, s, CheckpointRestoreArgs{ID: new("redo")}, as)
 }
+
+// Upkeep gives do the checkpoint store, for what a host does to it beside calls: pins, labels,
+// retention ([checkpoint.DB.GC]), purges, a look into the trash. name is what the audit log says of
+// it, as "pin". The record stands there before do begins; where it can't be written, do is not run.
+// do must not keep the store, nor close it.
+//
+//	err := suite.Upkeep(ctx, "pin", func(ctx context.Context, db *checkpoint.DB) error {
+//		return db.Pin(ctx, id, checkpoint.Scope{AllSessions: true})
+//	})
+//
+// What is in the trash comes back by Do, with its id in CheckpointRestoreArgs.
+func (s *Suite) Upkeep(ctx context.Context, name string,
+	do func(context.Context, *checkpoint.DB) error) error {
+	return s.engine.Upkeep(ctx, name, do)
+}
+
+// EmptyTrash removes entries of the trash for good, those that [checkpoint.DB.TrashList] gives.
+func (s *Suite) EmptyTrash(ctx context.Context, entries []checkpoint.Trashed) error {
+	return s.Upkeep(ctx, "empty_trash", func(ctx context.Context, db *checkpoint.DB) error {
+		return engine.EmptyTrash(ctx, db, entries)
+	})
+}
+
+// ReopenLog opens the file of the audit log anew, for whoever has moved it away.
+func (s *Suite) ReopenLog() error { return s.engine.ReopenLog() }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"moltisfs/checkpoint"
 	"moltisfs/config"
 	"moltisfs/tools"
 )
@@ -135,5 +136,79 @@ func TestAllIsACopy(t *testing.T) {
 		if tool.Name == "Cat" || strings.Contains(strings.Join(tool.Follows, " "), "Cat") {
 			t.Errorf("%s was changed from outside", was)
 		}
+	}
+}
+
+// What a host does to the store is on record, and none of it is done without.
+func TestUpkeep(t *testing.T) {
+	t.Parallel()
+	s, file := hosted(t, nil)
+	ctx, as := t.Context(), tools.Call{Session: "s1"}
+	if _, err := tools.Do[*tools.Write](ctx, s, tools.WriteArgs{FilePath: filepath.Dir(file) + "/new", Content: "x"}, as); err != nil {
+		t.Fatal(err)
+	}
+	all := checkpoint.Scope{AllSessions: true}
+	var id checkpoint.ID
+	must := func(name string, do func(context.Context, *checkpoint.DB) error) {
+		t.Helper()
+		if err := s.Upkeep(ctx, name, do); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must("pin", func(ctx context.Context, db *checkpoint.DB) error {
+		page, err := db.List(ctx, checkpoint.Filter{AllSessions: true})
+		if err == nil {
+			id = page.Checkpoints[0].ID
+			err = db.Pin(ctx, id, all)
+		}
+		return err
+	})
+	if _, err := s.Undo(ctx, as); err != nil { // the new file goes to the trash
+		t.Fatal(err)
+	}
+	var trash checkpoint.TrashPage
+	look := func(ctx context.Context, db *checkpoint.DB) (err error) {
+		trash, err = db.TrashList(ctx, checkpoint.TrashFilter{AllPrincipals: true})
+		return err
+	}
+	if must("look", look); len(trash.Entries) != 1 {
+		t.Fatalf("in the trash: %v", trash.Entries)
+	}
+	if err := s.EmptyTrash(ctx, trash.Entries); err != nil {
+		t.Fatal(err)
+	}
+	if must("look", look); len(trash.Entries) != 0 {
+		t.Errorf("still in the trash: %v", trash.Entries)
+	}
+	if err := s.Upkeep(ctx, "fail", func(context.Context, *checkpoint.DB) error { return fs.ErrInvalid }); !errors.Is(err, fs.ErrInvalid) {
+		t.Error(err)
+	}
+	log := filepath.Join(filepath.Dir(filepath.Dir(file)), "data", "audit", "audit.jsonl")
+	text, _ := os.ReadFile(log)
+	for _, want := range []string{`"outcome","call":`, `"dialect":"operator","tool":"pin"`, `"tool":"empty_trash"`, `"tool":"fail"`, `"tool":"start"`, `"version":"host","policy":"`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("%s is not on record:\n%s", want, text)
+		}
+	}
+	if err := errors.Join(os.Rename(log, log+".x"), s.ReopenLog()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(log); err != nil {
+		t.Error(err)
+	}
+	// No record, nothing done.
+	if err := errors.Join(os.Remove(log), os.Mkdir(log, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.ReopenLog()
+	ran := false
+	if err := s.Upkeep(ctx, "pin", func(context.Context, *checkpoint.DB) error { ran = true; return nil }); err == nil || ran {
+		t.Errorf("without a record: ran %t, %v", ran, err)
+	}
+	if err := errors.Join(os.Remove(log), s.Close()); err != nil {
+		t.Error(err)
+	}
+	if err := s.Upkeep(ctx, "pin", look); !errors.Is(err, tools.ErrClosed) {
+		t.Errorf("after Close: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -66,6 +67,8 @@ type Options struct {
 	// with respect_gitignore. It also says where "~/" leads in a repository's. The zero value:
 	// nowhere.
 	GitUser ignore.User
+	// Program is what opens the suite, for the record.
+	Program Program
 	// Identities are age identities ("AGE-SECRET-KEY-1…") to read encrypted checkpoints with.
 	Identities []string
 	// Progress hears how far long work is, see checkpoint.Options. May be nil.
@@ -83,6 +86,14 @@ type Options struct {
 	Worker []string
 }
 
+// Program is what opens a suite: its name and version, as the audit log has them at its start and
+// stop. Reloads says that it goes on for another suite, after a change of the configuration: that is
+// on record as a reload, not a start.
+type Program struct {
+	Name    string // "host" when empty
+	Reloads bool
+}
+
 // DataDirError is a data directory that can't be ours.
 type DataDirError struct{ Dir, Why, Do string }
 
@@ -96,6 +107,7 @@ func (e *DataDirError) Hint() string { return e.Do }
 func Open(cfg config.Config, o Options) (*Suite, error) { return open(cfg, o, nil) }
 
 func open(cfg config.Config, o Options, fault func(op string) *guardfs.Fault) (*Suite, error) {
+	o.Program.Name = cmp.Or(o.Program.Name, "host")
 	e, err := openEngine(cfg, o, nil, fault)
 	if err != nil {
 		return nil, err
@@ -135,8 +147,9 @@ func openEngine(cfg config.Config, o Options, others []Definition,
 	e, err := engine.Open(cfg, engine.Host{
 		DataDir: o.DataDir, Approver: o.Approver, Protect: o.Protect, Logger: o.Logger,
 		GitUser:    o.GitUser,
-		Identities: o.Identities, Progress: o.Progress, Worker: o.Worker, Hooks: o.Hooks, Fault: fault,
-		Root: engine.Root{Only: wall, MayBeGone: o.RootMayBeGone}, ReadOnly: !changes,
+		Identities: o.Identities, Progress: o.Progress, Hooks: o.Hooks, Fault: fault,
+		Program: engine.Program{Name: o.Program.Name, Reloads: o.Program.Reloads, Worker: o.Worker},
+		Root:    engine.Root{Only: wall, MayBeGone: o.RootMayBeGone}, ReadOnly: !changes,
 	})
 	if d, ok := errors.AsType[*datadir.Error](err); ok {
 		return nil, (*DataDirError)(d)

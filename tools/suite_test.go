@@ -315,8 +315,8 @@ func TestEveryCallIsOnRecord(t *testing.T) {
 			got = append(got, strings.Join([]string{l["phase"].(string), l["dialect"].(string) + "." + l["tool"].(string), str(l["outcome"])}, " "))
 		}
 	}
-	want := "outcome tools.Read ok,outcome tools.Read path_denied,intent tools.Edit ,outcome tools.Edit ok," +
-		"outcome tools.Edit bad_request,outcome tools.Nope unknown_tool"
+	want := "outcome operator.start ok,outcome tools.Read ok,outcome tools.Read path_denied,intent tools.Edit ,outcome tools.Edit ok," +
+		"outcome tools.Edit bad_request,outcome tools.Nope unknown_tool,outcome operator.stop ok"
 	if strings.Join(got, ",") != want {
 		t.Errorf("the record says\n%s, want\n%s", strings.Join(got, ","), want)
 	}

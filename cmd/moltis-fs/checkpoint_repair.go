@@ -17,11 +17,14 @@ func (in *invocation) repairStore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r, err := checkpoint.Repair(ctx, dir, o)
-	if err != nil {
-		return storeError(err)
-	}
-	return ending(in.writeRepaired(r), refusedIf(len(r.Lost) > 0))
+	err = in.recorded(func() error {
+		r, err := checkpoint.Repair(ctx, dir, o)
+		if err != nil {
+			return err
+		}
+		return ending(in.writeRepaired(r), refusedIf(len(r.Lost) > 0))
+	})
+	return storeError(err)
 }
 
 func (in *invocation) writeRepaired(r *checkpoint.Repaired) error {

@@ -146,7 +146,7 @@ func (in *invocation) withStore(ctx context.Context, create bool,
 		err = in.seen(ctx, db, in.option("principal"), in.option("session"))
 	}
 	if err == nil {
-		err = use(ctx, db)
+		err = in.recorded(func() error { return use(ctx, db) })
 	}
 	return storeError(closing(db, err))
 }

@@ -30,11 +30,8 @@ Some clients (Claude Code, VS Code, Codex) show structuredContent to the model i
 and the images. With --structured auto, they get text and images only; all others get both, the JSON
 of long answers without what the text holds. "always" gives it whole to everybody.
 
-A session is one run of the server, or one conversation of a client that tells of it (Codex, VS
-Code); --session gives it a name. Undo, redo, turn and since are about its changes alone; those of
-other sessions can be listed, and restored by id. A client may name the session of a call, and the
-user's prompt that checkpoints are grouped by, in its _meta: "moltis-fs/session" and
-"moltis-fs/turn", both strings. Any other key of ours there is refused.`,
+A client may name the session of a call, and the user's prompt that checkpoints are grouped by, in
+its _meta: "moltis-fs/session" and "moltis-fs/turn", both strings. Anything else there is refused.`,
 		options: suiteOptions(
 			approveOption("elicitation"),
 			opt("structured", "WHEN", "which clients get structuredContent; auto unless told",
@@ -54,7 +51,7 @@ func serveMCP(ctx context.Context, in *invocation) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	o := mcp.Options{
-		Principal: in.option("principal"), Session: in.option("session"), Run: runName(),
+		Principal: in.option("principal"), Session: in.option("session"),
 		Structured: mcp.Structured(in.option("structured")), Version: readBuild().Version,
 	}
 	var approver tools.Approver
@@ -67,31 +64,29 @@ func serveMCP(ctx context.Context, in *invocation) error {
 	if err := in.implyRoot(); err != nil {
 		return err
 	}
-	e, cfg, err := in.openEngine(approver)
+	s, err := in.stands(approver, func(*config.Config, *tools.Options) {})
 	if err != nil {
 		return err
 	}
-	in.tellOpen(cfg)
-	d, err := in.over(e, cfg)
-	if err != nil {
-		return closing(e, err)
-	}
-	o.Instructions = in.instructions(cfg, d.Definitions())
-	if o.Elicit && asksFirst(cfg, d.Definitions()) {
+	in.tellOpen(s.now.cfg)
+	o.Instructions = in.instructions(s.now.cfg, s.Definitions())
+	if o.Elicit && asksFirst(s.now.cfg, s.Definitions()) {
 		o.Asking = [2]string{" Each change is put before the user, with its diff.",
 			" Changes need approval and this client can't ask for it, so they are refused, unless the " +
 				"operator starts the server with --approve yes or queue."}
 	}
-	o.Root = cfg.Tools.FS.WorkspaceRoot
+	o.Root = s.now.cfg.Tools.FS.WorkspaceRoot
+	deaf := s.hearing(in, stop)
 	if f, ok := in.in.(*os.File); ok && isTerminal(f) {
 		fmt.Fprintf(in.err, "%s: speaking MCP on standard input, as a client that starts this "+
 			"program would want it\nhint: to make a call by hand use %s call\n", program, program)
 	}
-	err = mcp.Serve(ctx, d, in.in, in.out, o)
+	err = mcp.Serve(ctx, s, in.in, in.out, o)
+	deaf()
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = nil // told to stop
 	}
-	return errors.Join(err, e.Close())
+	return errors.Join(err, s.Close())
 }
 
 // instructions are what the model is told once, by clients that pass them on.

@@ -72,18 +72,14 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 		return err
 	}
 	calls := &metrics.Calls{}
-	e, cfg, err := in.openEngineAs(approver, func(_ *config.Config, o *tools.Options) {
+	d, err := in.stands(approver, func(_ *config.Config, o *tools.Options) {
 		o.Hooks.Observer = calls
 	})
 	if err != nil {
 		return err
 	}
-	defer func() { err = closing(e, err) }()
-	in.warn(locate(in.findConfig(in.option("config")), cfg.Warnings()))
-	d, err := in.over(e, cfg)
-	if err != nil {
-		return err
-	}
+	defer func() { err = closing(d, err) }()
+	defer d.hearing(in, stop)()
 	dir, _, err := in.dataDir()
 	if err != nil {
 		return err
@@ -104,7 +100,7 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	if err != nil {
 		return err
 	}
-	in.tellOpen(cfg)
+	in.tellOpen(d.now.cfg)
 	return server.Serve(ctx, listeners...)
 }
 

@@ -200,7 +200,7 @@ func emptyTrash(ctx context.Context, in *invocation) error {
 		return misuse(seeHelp(in.command), "what is kept beside a file is nobody's in particular: "+
 			"--kept goes without --principal and --session")
 	case in.given("kept"):
-		return in.dropKept(ctx)
+		return in.recorded(func() error { return in.dropKept(ctx) })
 	}
 	return in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
 		going, err := in.leaving(ctx, db)

@@ -26,7 +26,7 @@ type Options struct {
 	// MaxBytes is the size of one file, 64 MiB when 0; records being written may go beyond. Below 0
 	// nothing is moved away: something else does that, as logrotate.
 	MaxBytes int64
-	Keep     int // older files, 4 when 0
+	Keep     int // older files, 4 when 0, all when below
 }
 
 // Open opens the log in dir with the zero Options.
@@ -37,7 +37,7 @@ func (o Options) Open(dir string) (*Log, error) {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = 64 << 20
 	}
-	if o.Keep <= 0 {
+	if o.Keep == 0 {
 		o.Keep = 4
 	}
 	if err := privateDir(dir); err != nil {
@@ -249,7 +249,7 @@ func (l *Log) rotate() error {
 	}
 	info, err := os.Lstat(l.path)
 	if err == nil && info.Size() >= l.o.MaxBytes {
-		for i := l.o.Keep; i > 1; i-- {
+		for i := l.kept(); i > 1; i-- {
 			err := os.Rename(l.older(i-1), l.older(i))
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
@@ -261,6 +261,18 @@ func (l *Log) rotate() error {
 		return err
 	}
 	return l.reopen()
+}
+
+// kept is the number of older files that there may be from now on.
+func (l *Log) kept() int {
+	n := l.o.Keep
+	for n < 0 {
+		if _, err := os.Lstat(l.older(-n)); err != nil {
+			return -n
+		}
+		n--
+	}
+	return n
 }
 
 func (l *Log) older(i int) string { return l.path + "." + strconv.Itoa(i) }

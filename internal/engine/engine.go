@@ -121,7 +121,7 @@ func OpenOver(o Options) (_ *Engine, err error) {
 	if e.locks, err = guardfs.OpenLocks(filepath.Join(o.DataDir, "locks")); err != nil {
 		return nil, fmt.Errorf("opening the locks: %w", err)
 	}
-	if e.log, err = audit.Open(filepath.Join(o.DataDir, "audit")); err != nil {
+	if e.log, err = auditLog(o.DataDir, o.Config.Audit); err != nil {
 		return nil, fmt.Errorf("opening the audit log: %w", err)
 	}
 	if e.excluded, err = excludes(e.cfg.Checkpoint.Exclude); err != nil {
@@ -151,7 +151,7 @@ func (e *Engine) Close() error {
 		errs = append(errs, e.ledger.Close())
 	}
 	if e.log != nil {
-		errs = append(errs, e.log.Close())
+		errs = append(errs, e.event("stop"), e.log.Close())
 	}
 	if e.checkpoints != nil {
 		errs = append(errs, e.checkpoints.Close())

@@ -25,12 +25,21 @@ type Host struct {
 	GitUser    ignore.User                        // whose core.excludesFile searches obey
 	Identities []string                           // of encrypted checkpoints
 	Progress   func(what string, done, total int) // of long work; may be nil
-	Worker     []string                           // runs a reader in a process of its own
 	Hooks      hook.Set                           // run before those of the configuration
 	Fault      func(op string) *guardfs.Fault     // for tests: see guardfs.Options
 
+	Program  Program // what has the engine
 	Root     Root
 	ReadOnly bool // nothing that may be called changes a file: the agent can't reach DataDir
+}
+
+// A Program has an engine. Name, with its version, is for the records of its start and stop; "":
+// there are none. Reloads: it goes on for another engine of the program, which is handed over. Worker
+// runs a reader in a process of its own.
+type Program struct {
+	Name    string
+	Reloads bool
+	Worker  []string
 }
 
 // Root is what a host says of workspace_root.
@@ -48,6 +57,7 @@ type opened struct {
 	readers *readers.Readers
 	search  searching
 	hooks   hook.Set
+	start   start
 
 	recorded bool // what does not come by Do is refused; tests over OpenOver call the chains alone
 }
@@ -84,7 +94,7 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 		}
 	}
 	cache := filepath.Join(o.dataDir, "cache")
-	if o.readers, err = readers.New(readers.Config{CacheDir: cache, Worker: h.Worker}); err != nil {
+	if o.readers, err = readers.New(readers.Config{CacheDir: cache, Worker: h.Program.Worker}); err != nil {
 		return nil, errors.Join(err, o.close())
 	}
 	e, err := OpenOver(Options{
@@ -95,7 +105,16 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 		return nil, errors.Join(err, o.close())
 	}
 	e.opened = o
-	if err := e.openSearch(h.GitUser); err != nil {
+	name := "start"
+	if h.Program.Reloads {
+		name = "reload"
+	}
+	if err = e.openSearch(h.GitUser); err == nil {
+		e.start = start{h.Program.Name, cfg.Hash(h.Root.Only)}
+		err = e.event(name)
+	}
+	if err != nil {
+		e.HandOver()
 		return nil, errors.Join(err, e.Close())
 	}
 	return e, nil

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What an operator does to our own files is on record before it is done, and what became of it; what only looks is not.
+func TestDeedsAreOnRecord(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf, data, ws := filepath.Join(dir, "c.toml"), filepath.Join(dir, "data"), filepath.Join(dir, "ws")
+	settings := "[tools.fs]\nrequire_approval = false\ncheckpoint_before_mutation = true\n"
+	if err := errors.Join(os.Mkdir(ws, 0o755), os.WriteFile(conf, []byte(settings), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	in := func(args ...string) []string { return append(args, "--config", conf, "--data-dir", data) }
+	run := func(status int, args ...string) string {
+		t.Helper()
+		got, out, errs := runWith(t, "", in(args...)...)
+		if got != status {
+			t.Errorf("%v: status %d: %s %s", args, got, out, errs)
+		}
+		return out
+	}
+	run(exitOK, "call", "Write", fmt.Sprintf(`{"file_path":%q,"content":"1"}`, ws+"/a"))
+	id := strings.Fields(run(exitOK, "checkpoint", "list"))[0]
+	for _, args := range [][]string{
+		{"checkpoint", "show", id}, {"checkpoint", "stats"}, {"checkpoint", "check"}, {"trash", "list"}, {"checkpoint", "gc", "--dry-run"},
+	} {
+		run(exitOK, args...)
+	}
+	run(exitOK, "checkpoint", "pin", id, "--label", "mine")
+	run(exitOK, "checkpoint", "gc")
+	run(exitOK, "checkpoint", "export", "--patch")
+	run(exitOK, "trash", "empty", "--all")
+	run(exitRefused, "checkpoint", "purge", "--path", "/nowhere", "--yes")
+	run(exitOK, "checkpoint", "check", "--repair")
+	text, err := os.ReadFile(filepath.Join(data, "audit", "audit.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(string(text)) {
+		var r struct{ Phase, Dialect, Tool, Outcome, By, Pattern, Checkpoint, Call string }
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Dialect != "operator" {
+			continue
+		}
+		got = append(got, strings.TrimSpace(r.Phase+" "+r.Tool+" "+r.Outcome))
+		if r.By != "person" || r.Call == "" || r.Tool == "pin" && (r.Checkpoint != id || !strings.Contains(r.Pattern, "--label mine")) {
+			t.Errorf("%s", line)
+		}
+	}
+	var want []string
+	for _, d := range []string{"pin ok", "gc ok", "export ok", "empty_trash ok", "purge not_found", "repair ok"} {
+		want = append(want, "intent "+strings.Fields(d)[0], "outcome "+d)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the record says\n%q, want\n%q", got, want)
+	}
+
+	// No record, no deed.
+	if err := errors.Join(os.RemoveAll(filepath.Join(data, "audit")), os.WriteFile(filepath.Join(data, "audit"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	run(exitBroken, "checkpoint", "unpin", id) // and nothing else
+	if err := os.Remove(filepath.Join(data, "audit")); err != nil {
+		t.Fatal(err)
+	}
+	if out := run(exitOK, "checkpoint", "show", id); !strings.Contains(out, "pinned") {
+		t.Errorf("it was unpinned without a record: %s", out)
+	}
+}
+
+// runWith runs one command line in this process.
+func runWith(t *testing.T, stdin string, args ...string) (status int, out, errs string) {
+	t.Helper()
+	var o, e strings.Builder
+	status = run(args, streams{strings.NewReader(stdin), &o, &e, func(string) string { return "" }})
+	return status, o.String(), e.String()
+}

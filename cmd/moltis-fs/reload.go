@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"moltisfs/config"
+	"moltisfs/dialect"
+	"moltisfs/internal/engine"
+	"moltisfs/tools"
+)
+
+// A standing is the engine that a server has now, with its dialects. On SIGHUP the configuration is
+// read again and another one takes its place: each call ends under the rules that it began with. A
+// configuration that can't be used changes nothing. The list of tools that a client was told stays.
+type standing struct {
+	open func(reload bool) (*stand, error)
+
+	mu   sync.RWMutex
+	now  *stand
+	gone sync.WaitGroup // those that are closing
+}
+
+type stand struct {
+	dialect.Dialect
+	e     *engine.Engine
+	cfg   config.Config
+	calls sync.WaitGroup
+}
+
+// stands opens what a server has. change adapts options, as in openEngineAs.
+func (in *invocation) stands(approver tools.Approver,
+	change func(*config.Config, *tools.Options)) (*standing, error) {
+	s := &standing{open: func(reload bool) (*stand, error) {
+		e, cfg, err := in.openEngineAs(approver, func(cfg *config.Config, o *tools.Options) {
+			name := program + " " + in.command.name + " " + readBuild().Version
+			o.Program = tools.Program{Name: name, Reloads: reload}
+			change(cfg, o)
+		})
+		if err != nil {
+			return nil, err
+		}
+		in.warn(locate(in.findConfig(in.option("config")), cfg.Warnings()))
+		d, err := in.over(e, cfg)
+		if err != nil {
+			return nil, closing(e, err)
+		}
+		return &stand{Dialect: d, e: e, cfg: cfg}, nil
+	}}
+	var err error
+	s.now, err = s.open(false)
+	return s, err
+}
+
+// hearing reloads at each SIGHUP until its end is called. On a terminal that signal means that the
+// terminal is gone: then it is a stop.
+func (s *standing) hearing(in *invocation, stop func()) (end func()) {
+	heard, done := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(heard, syscall.SIGHUP)
+	go func() {
+		defer close(done)
+		for range heard {
+			if f, ok := in.in.(*os.File); ok && isTerminal(f) {
+				stop()
+				continue
+			}
+			policy, err := s.reload()
+			if err != nil {
+				fmt.Fprintf(in.err, "%s: the configuration is not taken, what held before still holds:\n", program)
+				report(in.err, err)
+				continue
+			}
+			fmt.Fprintf(in.err, "%s: the configuration was read again; policy %.12s\n", program, policy)
+		}
+	}()
+	return func() {
+		signal.Stop(heard)
+		close(heard)
+		<-done
+	}
+}
+
+func (s *standing) reload() (policy string, err error) {
+	s.mu.RLock()
+	old := s.now
+	s.mu.RUnlock()
+	if err := old.e.ReopenLog(); err != nil { // this holds for a configuration that is refused, too
+		return "", err
+	}
+	next, err := s.open(true)
+	if err != nil {
+		return "", err
+	}
+	s.mu.Lock()
+	s.now = next
+	s.mu.Unlock()
+	s.gone.Go(func() {
+		old.calls.Wait()
+		old.e.HandOver()
+		_ = old.e.Close() // it is told where the next one meets the same
+	})
+	return next.e.Policy(), nil
+}
+
+// use is what stands now, until done.
+func (s *standing) use() (now *stand, done func()) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	s.now.calls.Add(1)
+	return s.now, s.now.calls.Done
+}
+
+func (s *standing) Close() error {
+	s.gone.Wait()
+	return s.now.e.Close()
+}
+
+func (s *standing) Definitions() []dialect.Definition {
+	now, done := s.use()
+	defer done()
+	return now.Definitions()
+}
+
+func (s *standing) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error) {
+	now, done := s.use()
+	defer done()
+	return now.Call(ctx, c)
+}
+
+// EndSession is that of what stands now. What is kept for a session, as its watches, ends with a
+// reload too.
+func (s *standing) EndSession(ctx context.Context, principal, session string) error {
+	now, done := s.use()
+	defer done()
+	if d, ok := now.Dialect.(dialect.Sessions); ok {
+		return d.EndSession(ctx, principal, session)
+	}
+	return nil
+}
+
+func (s *standing) Events(ctx context.Context, principal, session string, after int64,
+	most int) (dialect.Events, error) {
+	now, done := s.use()
+	defer done()
+	if d, ok := now.Dialect.(dialect.Feed); ok {
+		return d.Events(ctx, principal, session, after, most)
+	}
+	<-ctx.Done()
+	return dialect.Events{Next: after}, nil
+}
