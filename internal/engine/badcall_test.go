@@ -1,4 +1,4 @@
-//go:build linux && !rooted
+//go:build linux
 
 package engine_test
 

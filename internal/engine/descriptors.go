@@ -86,7 +86,11 @@ func (e *Engine) opens(ts targets, keys, tops []string) (files, places int) {
 			files++
 		}
 	}
-	return files, e.locks.Open(keys) + guardfs.PlacesOpen(slashed(tops))
+	places = e.locks.Open(keys) + guardfs.PlacesOpen(slashed(tops))
+	if !guardfs.SharedDirs { // then each hold has its directory open, and its content is closed
+		return 0, places + files
+	}
+	return files, places
 }
 
 func slashed(names []string) []string {

@@ -43,21 +43,6 @@ func openFiles(t *testing.T, more bool, files int) {
 	t.Cleanup(func() { syscall.Setrlimit(syscall.RLIMIT_NOFILE, &was) }) //nolint:errcheck // it was so before
 }
 
-// writeAll is one change that gives all of these files the content.
-func (x *tree) writeAll(c *engine.Call, names []string, content string) error {
-	paths := make([]string, len(names))
-	for i, name := range names {
-		paths[i] = x.ws + "/" + name
-	}
-	_, err := x.ChangeFiles(ctx, c, engine.Files{Paths: paths, Parents: true, Next: func(ts []*engine.Target) error {
-		for _, target := range ts {
-			target.After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
-		}
-		return nil
-	}})
-	return err
-}
-
 // unlittered fails where a temporary file is left.
 func (x *tree) unlittered() {
 	x.t.Helper()

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +15,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/engine"
@@ -43,14 +41,6 @@ func (x *tree) keep() *snapshot {
 	return s
 }
 
-// halfWay lists what is marked as half-way.
-func (x *tree) halfWay() []checkpoint.ID {
-	x.t.Helper()
-	ids, err := x.HalfWay(ctx)
-	must(x.t, err)
-	return ids
-}
-
 // fault counts one. After the last it puts the data directory back as soon as the tree looks as it did.
 func (s *snapshot) fault() {
 	s.x.t.Helper()
@@ -61,42 +51,6 @@ func (s *snapshot) fault() {
 	must(s.x.t, errors.Join(s.x.Close(), os.RemoveAll(s.x.data)))
 	copyAll(s.x.t, s.dir, s.x.data)
 	s.x.open()
-}
-
-// copyAll copies a directory with all that is in it, modes and times too. No process is started for
-// it: one that has just been forked holds for a moment the locks of whoever runs beside it.
-func copyAll(t testing.TB, from, to string) {
-	t.Helper()
-	times := map[string]time.Time{}
-	must(t, filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		at := to + path[len(from):]
-		switch {
-		case d.IsDir():
-			times[at] = info.ModTime()
-			err = cmp.Or(os.MkdirAll(at, 0o700), os.Chmod(at, info.Mode()))
-		case d.Type()&fs.ModeSymlink != 0:
-			var target string
-			if target, err = os.Readlink(path); err == nil {
-				err = os.Symlink(target, at)
-			}
-		default:
-			var b []byte
-			if b, err = os.ReadFile(path); err == nil {
-				err = cmp.Or(os.WriteFile(at, b, 0o600), os.Chmod(at, info.Mode()), os.Chtimes(at, time.Time{}, info.ModTime()))
-			}
-		}
-		return err
-	}))
-	for at, when := range times {
-		must(t, os.Chtimes(at, time.Time{}, when))
-	}
 }
 
 // Whatever goes wrong with the N-th system call of a rewind of several files, for every N: all of them are as they were, or all are

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -16,53 +15,6 @@ import (
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 )
-
-// cutting is an engine of its own over the tree, whose change run cuts off before its n-th call op, as a kill does: none of its
-// calls comes about from there on, and its locks go. run returns the newest checkpoint then.
-func (x *tree) cutting(op string, n int64) (run func(func(x *tree) error) checkpoint.ID) {
-	x.t.Helper()
-	var count atomic.Int64
-	var on, over atomic.Bool
-	y := *x
-	y.cfg.RequireApproval = false
-	y.fault = func(called string) *guardfs.Fault {
-		if on.Load() && called == op && count.Add(1) == n {
-			over.Store(true)
-		}
-		if over.Load() {
-			return &guardfs.Fault{Err: syscall.EIO}
-		}
-		return nil
-	}
-	y.open()
-	return func(do func(*tree) error) checkpoint.ID {
-		x.t.Helper()
-		defer y.Close()
-		on.Store(true)
-		do(&y) //nolint:errcheck // it is cut off
-		if !over.Load() {
-			x.t.Fatalf("%s: there is no %d. call", op, n)
-		}
-		page, err := y.Checkpoints(ctx, y.call("s"), checkpoint.Filter{AllSessions: true, Limit: 1})
-		must(x.t, err)
-		return page.Checkpoints[0].ID
-	}
-}
-
-func (x *tree) cut(op string, n int64, do func(x *tree) error) checkpoint.ID {
-	x.t.Helper()
-	return x.cutting(op, n)(do)
-}
-
-// makes has the files of these names become content.
-func makes(content string, names ...string) func(x *tree) error {
-	return func(x *tree) error {
-		f := x.becomes(content, names...)
-		f.Parents = true
-		_, err := x.ChangeFiles(ctx, x.call("s"), f)
-		return err
-	}
-}
 
 // A kill before the swap of one file leaves it, one after the swap has changed it. What a call is cut off before, for each.
 var cutAt = map[bool]string{false: "rename", true: "unlink"}

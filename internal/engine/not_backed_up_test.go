@@ -12,30 +12,7 @@ import (
 	"moltisfs/checkpoint"
 	"moltisfs/config"
 	"moltisfs/internal/engine"
-	"moltisfs/internal/guardfs"
 )
-
-// put writes a file by way of the engine and returns its checkpoint.
-func (x *tree) put(session, name, content string) checkpoint.ID {
-	x.t.Helper()
-	done, err := x.ChangeFiles(ctx, x.call(session), engine.Files{Paths: []string{x.ws + "/" + name}, Parents: true, Next: func(ts []*engine.Target) error {
-		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
-		return nil
-	}})
-	if err != nil {
-		x.t.Fatal(err)
-	}
-	return checkpoint.ID(done.Checkpoint)
-}
-
-// has fails unless the file holds content; "-" is absence.
-func (x *tree) has(name, content string) {
-	x.t.Helper()
-	b, err := os.ReadFile(x.ws + "/" + name)
-	if err != nil && (content != "-" || !errors.Is(err, os.ErrNotExist)) || err == nil && string(b) != content {
-		x.t.Fatalf("%s holds %.40q %v, want %.40q", name, b, err, content)
-	}
-}
 
 // restore restores the checkpoint; what to do with conflicts is how.
 func (x *tree) restore(id checkpoint.ID, how string) (*engine.Restored, error) {

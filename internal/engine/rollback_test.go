@@ -1,4 +1,4 @@
-//go:build linux && !rooted
+//go:build linux
 
 package engine_test
 
@@ -118,6 +118,9 @@ func TestKilledAnywhere(t *testing.T) {
 					}
 				}
 				lay()
+				if x.bestEffort() && name == "a tree moves" {
+					t.Skip("SKIPPED: here it goes by contents, and directories that can't be removed are told")
+				}
 				cells, old := 0, 0
 				for n := first(stride); ; n += stride {
 					was := x.objects()
@@ -157,10 +160,19 @@ func TestKilledAnywhere(t *testing.T) {
 					if left := x.halfWay(); left != nil {
 						t.Fatalf("killed at %d: %v is still half-way", n, left)
 					}
+					if x.bestEffort() && theirs != "" { // what they put it over while it had two names is kept
+						kept, _ := filepath.Glob(x.ws + "/.moltis-*.kept")
+						for _, name := range kept {
+							must(t, os.Remove(name))
+						}
+						now = x.objects()
+					}
 					if strings.Contains(now, "/.moltis-") {
 						t.Fatalf("killed at %d: something is left:\n%s", n, now)
 					}
 					switch {
+					case x.bestEffort() && p.made(x.looks()): // the last name came, and the one of its hold did not go
+						lay()
 					case others && theirs != "":
 						if !strings.Contains(now, theirs) {
 							t.Fatalf("killed at %d: what is somebody else's is gone:\n%s\nwant %s", n, now, theirs)

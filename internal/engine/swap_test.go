@@ -18,40 +18,6 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// puts writes a file by way of the engine, in a turn.
-func (x *tree) puts(turn, name, content string) {
-	x.t.Helper()
-	c := x.call("s")
-	c.Turn = turn
-	_, err := x.ChangeFiles(ctx, c, engine.Files{Paths: []string{x.ws + "/" + name}, Parents: true, Next: func(ts []*engine.Target) error {
-		ts[0].After = engine.After{Kind: guardfs.KindFile, Content: []byte(content)}
-		return nil
-	}})
-	must(x.t, err)
-}
-
-// trade makes, in turn t, a directory of the file "file" and of the link "link", and files of the directories "dir" and "hollow". It returns the tree before and after.
-func (x *tree) trade() (old, traded string) {
-	x.t.Helper()
-	for _, f := range []string{"file", "dir/a", "dir/sub/b", "same"} {
-		x.write(f, f+"\n")
-	}
-	x.write("led/3", "theirs\n")
-	must(x.t, errors.Join(os.Symlink("led", x.ws+"/dirlink"), os.Mkdir(x.ws+"/hollow", 0o750), os.Symlink("same", x.ws+"/link"), os.Symlink("a", x.ws+"/dir/l")))
-	old = x.looks()
-	c := x.call("s")
-	c.Turn = "t"
-	x.BeginTurn(ctx, c)
-	for _, name := range []string{"file", "dir", "hollow", "link", "dirlink"} {
-		_, err := x.Delete(ctx, c, x.ws+"/"+name, engine.DeleteOptions{Recursive: true})
-		must(x.t, err)
-	}
-	for _, name := range []string{"file/1", "file/deep/2", "dir", "hollow", "link/3", "dirlink/3", "dirlink/deep/4"} {
-		x.puts("t", name, "new "+name+"\n")
-	}
-	return old, x.looks()
-}
-
 // A rewind over a file that became a directory, and a directory that became a file, goes in one step, and can be undone and redone.
 func TestRewindOfTradedPlaces(t *testing.T) {
 	t.Parallel()

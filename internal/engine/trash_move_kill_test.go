@@ -1,4 +1,4 @@
-//go:build linux && !rooted
+//go:build linux
 
 package engine_test
 
@@ -27,6 +27,7 @@ var parkings = map[string]func(e *engine.Engine, ws string) error{
 // A process is killed before every system call of a deletion that parks and of its undo: after the next start the tree is whole, in its place or in
 // the trash, and the trash says which.
 func TestKilledParking(t *testing.T) {
+	grow(t, nil).needsTrash()
 	var mu sync.Mutex
 	moved := map[bool]int{}
 	t.Cleanup(func() {

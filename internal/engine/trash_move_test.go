@@ -18,13 +18,6 @@ import (
 	"moltisfs/internal/guardfs"
 )
 
-// trashed lists what lies in the trash of the data directory, payloads and sidecars.
-func (x *tree) trashed() (files, info []string) {
-	files, _ = filepath.Glob(x.data + "/.moltis-trash-*/files/*")
-	info, _ = filepath.Glob(x.data + "/.moltis-trash-*/info/*")
-	return files, info
-}
-
 // A file and a tree that the store can't hold go to the trash by one rename and come back as the same objects, times and all; undo and redo know
 // them too.
 func TestParked(t *testing.T) {

@@ -39,7 +39,11 @@ func (p *Place) Append(own Identity, tail []byte, sync bool) (a Appended, err er
 	case info.Links > 1:
 		return a, p.conflict(NameAdded)
 	}
-	if a.Bytes, err = f.Write(tail); err != nil {
+	err = p.root.do("write", func() error {
+		a.Bytes, err = f.Write(tail)
+		return err
+	})
+	if err != nil {
 		return a, p.failed("append to", err)
 	}
 	end, err := f.Seek(0, io.SeekCurrent)

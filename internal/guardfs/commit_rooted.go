@@ -32,14 +32,19 @@ func (p *Place) stage(ctx context.Context, what *NewObject, meta *Metadata, made
 	for content := what.Content; len(content) > 0 && err == nil; {
 		if err = ctx.Err(); err == nil {
 			var n int
-			n, err = file.Write(content[:min(len(content), chunk)])
+			err = p.root.do("write", func() error {
+				n, err = file.Write(content[:min(len(content), chunk)])
+				return err
+			})
 			content = content[n:]
 		}
 	}
-	if what.Source != nil && err == nil {
+	if place := p; what.Source != nil && err == nil {
 		made.Hash, err = stream(ctx, what.Source, what.Size, func(p []byte) error {
-			_, err := file.Write(p)
-			return err
+			return place.root.do("write", func() error {
+				_, err := file.Write(p)
+				return err
+			})
 		})
 		if err == nil {
 			err = what.copied()
@@ -135,7 +140,7 @@ func (p *Place) RemoveEmptyDir(ctx context.Context) error {
 }
 
 // syncRoot puts the names in a directory on stable storage, where the system can do that to a directory.
-func syncRoot(root *os.Root) error {
+func syncRoot(root *dirRoot) error {
 	if runtime.GOOS == "windows" {
 		return nil
 	}
@@ -143,7 +148,7 @@ func syncRoot(root *os.Root) error {
 	if err != nil {
 		return err
 	}
-	err = d.Sync()
+	err = root.do("fsync", d.Sync)
 	d.Close() //nolint:errcheck // nothing was written through it
 	return err
 }

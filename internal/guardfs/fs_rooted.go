@@ -19,6 +19,7 @@ type FS struct {
 	closed *atomic.Bool
 
 	temporaries *Temporaries
+	hook        func(op string) *Fault
 }
 
 // New opens the file system of this process for guarded use.
@@ -26,7 +27,9 @@ func New(o Options) (*FS, error) {
 	if o.Judge == nil {
 		return nil, errors.New("guardfs: a Judge is required")
 	}
-	return &FS{judge: o.Judge, closed: new(atomic.Bool), temporaries: o.Temporaries}, nil
+	f := &FS{judge: o.Judge, closed: new(atomic.Bool), temporaries: o.Temporaries}
+	f.hook = o.Fault
+	return f, nil
 }
 
 // With is f under another Judge, closed with f.

@@ -84,8 +84,13 @@ type File struct {
 	once sync.Once
 }
 
+// opener is a directory that files are opened in.
+type opener interface {
+	OpenFile(name string, flag int, mode fs.FileMode) (*os.File, error)
+}
+
 // openFile opens entry leaf of dir and makes sure that it is the file that fi tells of.
-func openFile(dir *os.Root, leaf, name string, fi fs.FileInfo) (*File, error) {
+func openFile(dir opener, leaf, name string, fi fs.FileInfo) (*File, error) {
 	file, err := dir.OpenFile(leaf, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, &PathError{Op: "open", Path: name, Err: cause(err)}

@@ -12,7 +12,16 @@ import (
 
 // hold is what a place has that is a temporary name.
 type hold struct {
-	left *Info // what stat said of the new thing when it was left there
+	left *Info  // what stat said of the new thing when it was left there
+	temp string // the new file has this name until Swap; "": it has that of the hold
+}
+
+// at is the name that what is in the place has.
+func (p *Place) at() string {
+	if p.hold != nil && p.hold.temp != "" {
+		return p.hold.temp
+	}
+	return p.base
 }
 
 // left is what stat said of the new thing when it was left there; nil when there is none.
@@ -43,7 +52,7 @@ func (p *Place) Hold(ctx context.Context, tag string, n int, what NewObject) (*P
 		err = fs.ErrExist
 	} else if !there && os.IsNotExist(err) {
 		err = h.make(ctx, &what, made)
-		if fi, _ = root.Lstat(name); fi != nil && err == nil && what.Kind != KindAbsent {
+		if fi, _ = root.Lstat(h.at()); fi != nil && err == nil && what.Kind != KindAbsent {
 			h.hold.left = &made.Info
 		}
 	}
@@ -53,7 +62,7 @@ func (p *Place) Hold(ctx context.Context, tag string, n int, what NewObject) (*P
 		return nil, nil, p.failed("stage", err)
 	}
 	if fi != nil {
-		made.Info = infoOf(root, name, fi)
+		made.Info = infoOf(root.Root, h.at(), fi)
 	}
 	if what.Meta == nil && (what.Like == nil || !what.Like.Exists) {
 		made.Meta = Metadata{Mode: made.Info.Mode, UID: made.Info.UID, GID: made.Info.GID}
@@ -62,7 +71,7 @@ func (p *Place) Hold(ctx context.Context, tag string, n int, what NewObject) (*P
 }
 
 // beside is the place of a temporary name in the directory of p. It holds nothing yet.
-func (p *Place) beside(name string, root *os.Root) *Place {
+func (p *Place) beside(name string, root *dirRoot) *Place {
 	o := Object{Spelled: p.object.Spelled, True: join(p.dir.True, name)}
 	return &Place{fs: p.fs, root: root, fi: p.fi, dir: p.dir, base: name, object: o, links: true, hold: &hold{}}
 }
@@ -77,16 +86,19 @@ func (p *Place) make(ctx context.Context, what *NewObject, made *Made) error {
 		return nil
 	case KindFile:
 		temp, dropped, err := p.stage(ctx, what, meta, made)
-		if err == nil {
-			made.Dropped = dropped
-			if _, err = renameNew(p.root, temp, p.base); err != nil {
-				p.root.Remove(temp) //nolint:errcheck // it is on record
-			}
+		if err != nil {
+			return err
+		}
+		made.Dropped = dropped
+		if what.Open { // a killed process leaves nothing that looks like what was there before
+			p.hold.temp = temp
+		} else if _, err = renameNew(p.root, temp, p.base); err != nil {
+			p.root.Remove(temp) //nolint:errcheck // it is on record
 		}
 		if err == nil && what.Private {
 			var fi fs.FileInfo
-			if fi, err = p.root.Lstat(p.base); err == nil {
-				err = p.root.Chmod(p.base, fi.Mode()&0o700)
+			if fi, err = p.root.Lstat(p.at()); err == nil {
+				err = p.root.Chmod(p.at(), fi.Mode()&0o700)
 			}
 		}
 		return err
@@ -143,7 +155,7 @@ func (p *Place) Held(name string) (*Place, error) {
 		return nil, p.failed("stat", err)
 	}
 	if err == nil {
-		h.object.Info = infoOf(root, name, fi)
+		h.object.Info = infoOf(root.Root, name, fi)
 	}
 	return h, nil
 }
@@ -175,14 +187,14 @@ func (p *Place) Sync() error {
 	if p.hold == nil || p.hold.left == nil || p.hold.left.Kind != KindFile {
 		return nil
 	}
-	f, err := p.root.OpenFile(p.base, os.O_RDWR, 0)
+	f, err := p.root.OpenFile(p.at(), os.O_RDWR, 0)
 	if err != nil { // one that may not be written can be synced all the same, but for Windows
-		f, err = p.root.Open(p.base)
+		f, err = p.root.Open(p.at())
 	}
 	if err != nil {
 		return p.failed("sync", err)
 	}
-	err = f.Sync()
+	err = p.root.do("fsync", f.Sync)
 	f.Close() //nolint:errcheck // nothing was written through it
 	if err != nil {
 		return p.failed("sync", err)
@@ -197,7 +209,7 @@ func (p *Place) Drop(own Expect) error {
 	}
 	now, why, err := p.unlike(own)
 	if err == nil && why == "" && now.Exists {
-		err = p.root.Remove(p.base)
+		err = p.root.Remove(p.at())
 	}
 	if err != nil && !os.IsNotExist(err) {
 		p.fs.temporaries.Stays()

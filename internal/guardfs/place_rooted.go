@@ -14,7 +14,7 @@ import (
 // Place is one name in one directory: where something is to be changed. The last component is never followed.
 type Place struct {
 	fs     *FS
-	root   *os.Root
+	root   *dirRoot
 	fi     fs.FileInfo // of the directory
 	dir    Object
 	base   string
@@ -82,11 +82,11 @@ func (f *FS) placeFor(path string, a Access) (*Place, error) {
 		}
 		return nil, &PathError{Op: "open directory of", Path: path, Err: s.err}
 	}
-	p.root, p.fi = s.top(), s.fi
+	p.root, p.fi = &dirRoot{s.top(), f.hook}, s.fi
 	if err := p.look(a); err != nil {
 		return nil, err
 	}
-	if pseudo(p.root) {
+	if pseudo(s.top()) {
 		return nil, &PathError{Op: "open directory of", Path: path, Err: ErrPseudo}
 	}
 	s.take()
@@ -99,7 +99,7 @@ func (p *Place) look(a Access) error {
 	fi, err := p.root.Lstat(p.base)
 	p.object.Info = Info{}
 	if err == nil {
-		p.object.Info = infoOf(p.root, p.base, fi)
+		p.object.Info = infoOf(p.root.Root, p.base, fi)
 	} else {
 		a = absent(a)
 	}
@@ -177,7 +177,7 @@ func (p *Place) lookAgain() error {
 		}
 		return p.look(Modify)
 	}
-	now, seen := infoOf(p.root, p.base, fi), p.object.Info
+	now, seen := infoOf(p.root.Root, p.base, fi), p.object.Info
 	if now.ID != seen.ID || now.Kind != seen.Kind {
 		return p.look(Modify)
 	}
@@ -215,7 +215,7 @@ func (p *Place) loadAt(name string, max int64) (*Before, error) {
 		if err != nil {
 			return nil, p.failed("read link", err)
 		}
-		return newBefore(infoOf(p.root, name, fi), []byte(target), nil), nil
+		return newBefore(infoOf(p.root.Root, name, fi), []byte(target), nil), nil
 	case !fi.Mode().IsRegular():
 		return nil, &NotRegularError{Path: p.object.Spelled, Kind: special(fi.Mode())}
 	}
@@ -323,7 +323,7 @@ func (p *Place) Mkdir(mode fs.FileMode) error {
 		p.root.Remove(p.base) //nolint:errcheck // the first error is the one that counts
 		return err
 	}
-	p.object.Info = infoOf(p.root, p.base, fi)
+	p.object.Info = infoOf(p.root.Root, p.base, fi)
 	return nil
 }
 
@@ -346,7 +346,7 @@ func (p *Place) Fresh(mode fs.FileMode, dir bool) (Metadata, error) {
 	fi, err := file.Stat()
 	m := Metadata{}
 	if err == nil {
-		i := infoOf(p.root, temp, fi)
+		i := infoOf(p.root.Root, temp, fi)
 		m = Metadata{Mode: i.Mode, UID: i.UID, GID: i.GID}
 	}
 	if dir {
@@ -394,7 +394,7 @@ func (p *Place) Sweep(process string, done func(operation string) bool) (left bo
 			continue
 		}
 		if lerr == nil {
-			info = infoOf(p.root, name, fi)
+			info = infoOf(p.root.Root, name, fi)
 		}
 		becomes := fateOf(name, process, &info, done)
 		if becomes == goes && lerr == nil {

@@ -118,12 +118,12 @@ func (p *Place) EndSwap(hold *Place) error {
 	switch there := terr == nil && hold.hold != nil; {
 	case ierr == nil && herr == nil && is.info.ID == held.info.ID:
 		err = k.unlink(other, hold.base, 0)
+	case there && (third.info.ID == is.info.ID || third.info.ID == held.info.ID):
+		err = k.unlink(dir, second, 0)
 	case there && herr == unix.ENOENT:
 		_, err = k.renameNew(dir, second, other, hold.base)
 	case there && ierr == unix.ENOENT:
 		_, err = k.renameNew(dir, second, dir, p.base)
-	case there && (third.info.ID == is.info.ID || third.info.ID == held.info.ID):
-		err = k.unlink(dir, second, 0)
 	}
 	if err != nil {
 		return p.failed("publish", err)

@@ -109,7 +109,7 @@ func judgeSwap(p, hold *Place, out, in Expect) error {
 }
 
 // common opens a directory that both places are in or below, and gives their names from there.
-func (p *Place) common(q *Place) (root *os.Root, a, b string, err error) {
+func (p *Place) common(q *Place) (root *dirRoot, a, b string, err error) {
 	if p.dir.True == q.dir.True {
 		root, err = p.root.OpenRoot(".")
 		return root, p.base, q.base, err
@@ -122,9 +122,11 @@ func (p *Place) common(q *Place) (root *os.Root, a, b string, err error) {
 		}
 		top = up
 	}
-	if root, err = os.OpenRoot(top); err != nil {
+	above, err := os.OpenRoot(top)
+	if err != nil {
 		return nil, "", "", err
 	}
+	root = &dirRoot{above, p.root.hook}
 	below := func(of *Place) string {
 		return strings.TrimPrefix(strings.TrimPrefix(join(of.dir.True, of.base), top), "/")
 	}
@@ -140,15 +142,22 @@ func (p *Place) common(q *Place) (root *os.Root, a, b string, err error) {
 	return root, a, b, err
 }
 
-// exchange renames, with a to get nothing, or to have had nothing, or neither.
-func (p *Place) exchange(hold *Place, root *os.Root, a, b string, empty, nothing bool) (
+// exchange renames, with a to get nothing, or to have had nothing, or neither. What is new may come
+// from a name that b does not get; hold has it no more then.
+func (p *Place) exchange(hold *Place, root *dirRoot, a, b string, empty, nothing bool) (
 	cas string, err error,
 ) {
+	from := path.Join(path.Dir(b), hold.at())
+	defer func() {
+		if h := hold.hold; h != nil && err == nil {
+			h.temp = ""
+		}
+	}()
 	switch {
 	case nothing:
 		return renameNew(root, a, b)
 	case empty:
-		return renameNew(root, b, a)
+		return renameNew(root, from, a)
 	}
 	cas = "recheck"
 	second, err := p.second(hold)
@@ -156,13 +165,13 @@ func (p *Place) exchange(hold *Place, root *os.Root, a, b string, empty, nothing
 		return cas, err
 	}
 	second = path.Join(path.Dir(a), second)
-	linked := root.Link(a, second) == nil
+	linked := root.Link(a, second) == nil || sameFile(root, a, second)
 	if !linked { // then it is away for a moment
 		if _, err := renameNew(root, a, second); err != nil {
 			return cas, err
 		}
 	}
-	if err = root.Rename(b, a); err == nil {
+	if err = root.Rename(from, a); err == nil {
 		for range 3 { // a passing fault is no reason to lose its name
 			if err = root.Rename(second, b); err == nil {
 				return cas, nil
@@ -195,12 +204,12 @@ func (p *Place) EndSwap(hold *Place) error {
 	switch there := terr == nil && hold.hold != nil; {
 	case ierr == nil && herr == nil && os.SameFile(is, held):
 		err = root.Remove(b)
+	case there && (os.SameFile(third, is) || os.SameFile(third, held)):
+		err = root.Remove(second)
 	case there && os.IsNotExist(herr):
 		_, err = renameNew(root, second, b)
 	case there && os.IsNotExist(ierr):
 		_, err = renameNew(root, second, a)
-	case there && (os.SameFile(third, is) || os.SameFile(third, held)):
-		err = root.Remove(second)
 	}
 	if err != nil {
 		return p.failed("publish", err)
@@ -208,34 +217,48 @@ func (p *Place) EndSwap(hold *Place) error {
 	return nil
 }
 
-// renameNew is a rename that replaces nothing: by link, and where there is none by a look and a rename.
-func renameNew(root *os.Root, from, to string) (cas string, err error) {
-	if err = root.Link(from, to); err == nil {
-		return "link", root.Remove(from)
+// renameNew is a rename that replaces nothing: by link, and where there is none by a look and a
+// rename. Some file systems report failures of calls that took effect.
+func renameNew(root *dirRoot, from, to string) (cas string, err error) {
+	err = root.Link(from, to)
+	if err != nil && !sameFile(root, from, to) {
+		if os.IsExist(err) {
+			return "link", err
+		}
+		if _, err := root.Lstat(to); !os.IsNotExist(err) {
+			return "recheck", errors.Join(fs.ErrExist, err)
+		}
+		return "recheck", root.Rename(from, to)
 	}
-	if os.IsExist(err) {
-		return "link", err
+	if err = root.Remove(from); err != nil {
+		if _, gone := root.Lstat(from); os.IsNotExist(gone) {
+			return "link", nil
+		}
+		root.Remove(to) //nolint:errcheck // the first error is the one that counts
 	}
-	if _, err := root.Lstat(to); !os.IsNotExist(err) {
-		return "recheck", errors.Join(fs.ErrExist, err)
-	}
-	return "recheck", root.Rename(from, to)
+	return "link", err
+}
+
+func sameFile(root *dirRoot, a, b string) bool {
+	x, xerr := root.Lstat(a)
+	y, yerr := root.Lstat(b)
+	return xerr == nil && yerr == nil && os.SameFile(x, y)
 }
 
 // unlike compares what is at the place with what is to be there.
 func (p *Place) unlike(want Expect) (now *Before, why Meanwhile, err error) {
 	if before := want.content(); before != nil {
-		return p.differs(p.base, before)
+		return p.differs(p.at(), before)
 	}
 	now = &Before{}
-	fi, err := p.root.Lstat(p.base)
+	fi, err := p.root.Lstat(p.at())
 	switch {
 	case os.IsNotExist(err):
 		return now, WasRemoved, nil
 	case err != nil:
 		return now, "", p.failed("stat", err)
 	}
-	now.Exists, now.Info = true, infoOf(p.root, p.base, fi)
+	now.Exists, now.Info = true, infoOf(p.root.Root, p.at(), fi)
 	if now.Info.ID != want.ID || want.Like != nil && now.Info.Kind != want.Like.Info.Kind {
 		why = Replaced
 	}

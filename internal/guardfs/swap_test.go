@@ -83,6 +83,8 @@ func TestEndSwap(t *testing.T) {
 			before: before, after: after,
 			"f = old, second <= f, hold = new":      before,
 			"hold = new, second = old":              before, // where there are no links
+			"f = old, second <= f":                  "f = old",
+			"second = old":                          "hold = old",
 			"f = new, second = old":                 after,
 			"f = new, second = old, hold <= second": after,
 			"f = new, hold <= f":                    "f = new",
