@@ -128,6 +128,20 @@ type Answer interface {
 	Blocks() ([]Block, error)
 }
 
+// Object is an Answer that is one JSON object, which is its text too.
+type Object struct {
+	Of      string // Kind
+	No      bool   // Refused
+	Content json.RawMessage
+}
+
+// These implement [Answer].
+func (o *Object) Kind() string              { return o.Of }
+func (o *Object) Refused() bool             { return o.No }
+func (o *Object) Text() string              { return string(o.Content) }
+func (o *Object) JSON(bool) ([]byte, error) { return o.Content, nil }
+func (*Object) Blocks() ([]Block, error)    { return nil, nil }
+
 // A Block is an image, or, with a Path, the bytes of that file.
 type Block struct {
 	Path      string

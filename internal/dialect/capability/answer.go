@@ -9,29 +9,20 @@ import (
 	"moltisfs/internal/args"
 )
 
-// An answer is the data of a success, or the one object of an error.
-type answer struct {
-	kind    string // the capability, or the type of the error
-	refused bool
-	data    json.RawMessage // one object on one line
-}
+// An answer is the data of a success, or the one object of an error, on one line.
+type answer struct{ dialect.Object }
 
 func succeed(name string, v any) (*answer, error) {
 	data, err := args.Encode(v)
-	return &answer{kind: name, data: data}, err
+	return &answer{dialect.Object{Of: name, Content: data}}, err
 }
-
-func (a *answer) Kind() string                   { return a.kind }
-func (a *answer) Refused() bool                  { return a.refused }
-func (a *answer) JSON(bool) ([]byte, error)      { return a.data, nil }
-func (*answer) Blocks() ([]dialect.Block, error) { return nil, nil }
 
 // Text is the answer as it is said over JSON-RPC.
 func (a *answer) Text() string {
-	if a.refused {
-		return `{"success":false,"error":` + string(a.data) + "}"
+	if a.No {
+		return `{"success":false,"error":` + string(a.Content) + "}"
 	}
-	return `{"success":true,"data":` + string(a.data) + "}"
+	return `{"success":true,"data":` + string(a.Content) + "}"
 }
 
 // replaced is what a hook makes of the answer. An error stays one.
@@ -41,8 +32,8 @@ func (a *answer) replaced(raw json.RawMessage) (*answer, error) {
 		return a, errors.New("the result is no JSON object")
 	}
 	now := *a
-	if a.refused {
-		if err := json.Unmarshal(fields["type"], &now.kind); err != nil || now.kind == "" {
+	if a.No {
+		if err := json.Unmarshal(fields["type"], &now.Of); err != nil || now.Of == "" {
 			return a, errors.New("the error has no type")
 		}
 	}
@@ -50,15 +41,15 @@ func (a *answer) replaced(raw json.RawMessage) (*answer, error) {
 	if err := json.Compact(&line, raw); err != nil {
 		return a, err
 	}
-	now.data = line.Bytes()
+	now.Content = line.Bytes()
 	return &now, nil
 }
 
 // warn says what went wrong beside the call.
 func (a *answer) warn(what string) {
-	head := bytes.TrimSuffix(a.data, []byte("}"))
+	head := bytes.TrimSuffix(a.Content, []byte("}"))
 	if len(head) > 1 {
 		head = append(head[:len(head):len(head)], ',')
 	}
-	a.data = append(append(append(head, `"warnings":`...), mustJSON([]string{what})...), '}')
+	a.Content = append(append(append(head, `"warnings":`...), mustJSON([]string{what})...), '}')
 }

@@ -188,7 +188,7 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 			out = c.refuse(decoded, r)
 			return string(r.Code)
 		},
-		Answer:  func() (json.RawMessage, error) { return out.data, nil },
+		Answer:  func() (json.RawMessage, error) { return out.Content, nil },
 		Replace: func(raw json.RawMessage) (err error) { out, err = out.replaced(raw); return err },
 	})
 	if err != nil {

@@ -194,13 +194,13 @@ func TestReplaced(t *testing.T) {
 		{false, `{ "a" : 1 }`, `{"a":1}`}, {false, `[1]`, ""}, {false, `null`, ""},
 		{true, `{"type":"X"}`, `{"type":"X"}`}, {true, `{"a":1}`, ""},
 	} {
-		a, err := (&answer{kind: "k", refused: c.refused, data: []byte(`{}`)}).replaced([]byte(c.raw))
-		if (err == nil) != (c.want != "") || err == nil && string(a.data) != c.want {
-			t.Errorf("%s: %s, %v", c.raw, a.data, err)
+		a, err := (&answer{dialect.Object{Of: "k", No: c.refused, Content: []byte(`{}`)}}).replaced([]byte(c.raw))
+		if (err == nil) != (c.want != "") || err == nil && string(a.Content) != c.want {
+			t.Errorf("%s: %s, %v", c.raw, a.Content, err)
 		}
 	}
-	a := &answer{data: []byte(`{}`)}
-	if a.warn("w"); string(a.data) != `{"warnings":["w"]}` {
-		t.Error(string(a.data))
+	a := &answer{dialect.Object{Content: []byte(`{}`)}}
+	if a.warn("w"); string(a.Content) != `{"warnings":["w"]}` {
+		t.Error(string(a.Content))
 	}
 }

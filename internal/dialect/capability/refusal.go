@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 
+	"moltisfs/dialect"
 	"moltisfs/hook"
 	"moltisfs/internal/args"
 	"moltisfs/internal/edit"
@@ -67,7 +68,7 @@ func (c *call) refuse(decoded any, r *engine.Refusal) *answer {
 		out = mustJSON(fault{Type: kind, Message: f.Message, Description: f.Description,
 			Recovery: []recovery{}, Context: map[string]any{}})
 	}
-	return &answer{kind: kind, refused: true, data: out}
+	return &answer{dialect.Object{Of: kind, No: true, Content: out}}
 }
 
 // tell is the sentence of a refusal about what the call named.

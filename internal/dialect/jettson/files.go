@@ -53,7 +53,7 @@ func write(ctx context.Context, c *call) error {
 	if c.at == c.home {
 		return refuse("%s is a directory — name a file in it.", c.path)
 	}
-	if err := c.make(ctx); err != nil {
+	if err := c.homes.Make(ctx, c.Call, c.home); err != nil {
 		return err
 	}
 	_, _, err := c.e.Write(ctx, c.Call, engine.WriteArgs{
@@ -85,7 +85,7 @@ type entry struct {
 
 func list(ctx context.Context, c *call) error {
 	found, err := c.e.List(ctx, c.Call, c.at)
-	if errors.Is(err, fs.ErrNotExist) && c.at == c.home && c.cfg.Workspaces != "" {
+	if errors.Is(err, fs.ErrNotExist) && c.at == c.home && c.homes.Lazy() {
 		found, err = &engine.Listing{}, nil // it is made with its first file
 	}
 	if err != nil {
@@ -139,30 +139,36 @@ func (c *call) why(err error, r *engine.Refusal) string {
 	case *guardfs.TooLargeError:
 		return fmt.Sprintf("%s is %d bytes, over the limit of %d.", c.path, f.Size, f.Max)
 	}
-	switch r.Code {
-	case engine.CodePathDenied:
-		return errEscapes.What
-	case engine.CodeSymlinkRefused:
-		return c.path + " is a symbolic link — name the file that it leads to."
+	text := sentences[r.Code]
+	switch inList := c.Tool == "jettson_files_list"; {
+	case r.Cause == engine.NotADirectory && inList:
+		text = "{path} is a file — use jettson_files_read for that."
+	case r.Cause == engine.NotADirectory:
+		text = "a file stands where a directory should be: {path}"
+	case r.Code == engine.CodeNotFound && inList:
+		text = "no such directory: {path}"
+	case r.Cause == engine.DiskFull, r.Cause == engine.StoreDiskFull:
+		text = "the disk is full, and nothing was done."
+	case text == "":
+		text = strings.ReplaceAll(r.Cause.Name, "_", " ") + " (" + string(r.Code) +
+			"), and nothing was done: {path}"
 	}
-	switch r.Cause {
-	case engine.NotADirectory:
-		if c.Tool == "jettson_files_list" {
-			return c.path + " is a file — use jettson_files_read for that."
-		}
-		return "a file stands where a directory should be: " + c.path
-	case engine.Absent, engine.ParentMissing:
-		if c.Tool == "jettson_files_list" {
-			return "no such directory: " + c.path
-		}
-		return "no such file: " + c.path
-	case engine.Unread, engine.PartUnread, engine.Modified:
-		return c.path + " has to be read as it is now before it is written — use jettson_files_read."
-	case engine.NotApproved, engine.NotAnswered, engine.NobodyToAsk, engine.ApprovalStale:
-		return "the change was not approved, and nothing was done — ask before trying again."
-	case engine.DiskFull, engine.StoreDiskFull:
-		return "the disk is full, and nothing was done."
-	}
-	return fmt.Sprintf("%s (%s), and nothing was done: %s",
-		strings.ReplaceAll(r.Cause.Name, "_", " "), r.Code, c.path)
+	return strings.ReplaceAll(text, "{path}", c.path)
+}
+
+const (
+	unread      = "{path} has to be read as it is now before it is written — use jettson_files_read."
+	notApproved = "the change was not approved, and nothing was done — ask before trying again."
+)
+
+// sentences are the page's words, where a code says enough.
+var sentences = map[engine.Code]string{
+	engine.CodePathDenied:      errEscapes.What,
+	engine.CodeNotFound:        "no such file: {path}",
+	engine.CodeSymlinkRefused:  "{path} is a symbolic link — name the file that it leads to.",
+	engine.CodeMustRead:        unread,
+	engine.CodeModified:        unread,
+	engine.CodeApprovalDenied:  notApproved,
+	engine.CodeApprovalTimeout: notApproved,
+	engine.CodeApprovalStale:   notApproved,
 }

@@ -10,6 +10,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"path"
+	"slices"
+	"strings"
 
 	"moltisfs/config"
 	"moltisfs/dialect"
@@ -21,8 +24,8 @@ import (
 
 // Dialect is the four tools. It is safe for concurrent use.
 type Dialect struct {
-	e   *engine.Engine
-	cfg config.Jettson
+	e     *engine.Engine
+	homes *engine.Workspaces
 }
 
 // ErrNoWorkspace says that the configuration has no place for a workspace.
@@ -35,7 +38,7 @@ func Over(e *engine.Engine, cfg config.Jettson) (*Dialect, error) {
 	if e.Config().WorkspaceRoot == "" && cfg.Workspaces == "" {
 		return nil, ErrNoWorkspace
 	}
-	return &Dialect{e, cfg}, nil
+	return &Dialect{e, e.Workspaces(cfg.Workspaces, cfg.PerSession)}, nil
 }
 
 // tool is one row of the table.
@@ -109,76 +112,99 @@ type call struct {
 
 // Call runs one tool.
 func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, error) {
-	c := &call{Dialect: d, home: d.workspace(in.Principal, in.Session),
+	c := &call{Dialect: d, home: d.homes.Of(in.Principal, in.Session),
 		Call: engine.Taken(in, "jettson", in.Tool)}
 	t, unknown := d.tool(in.Tool)
 	if unknown != nil {
 		return nil, d.e.Unknown(ctx, c.Call, in, nil, unknown)
 	}
 	c.Scope = (*engine.Scope)(in.Scope.Within(c.home))
-	out := &Answer{kind: t.name}
-	op := engine.Operation{Args: in.Args, Changes: t.follows != nil, Follows: t.follows,
-		Time: d.e.TimeFor(t.follows != nil, in.Tier)}
-	op.Decode = func(raw json.RawMessage) error {
-		given, err := t.args.Decode(raw)
-		if err == nil {
-			c.resolve(given)
-		}
-		return err
-	}
-	op.Run = func(ctx context.Context) error {
-		if c.at == "" {
-			return errEscapes
-		}
-		return t.run(ctx, c)
-	}
-	op.Refuse = func(_ context.Context, err error) string {
-		reason := engine.Reason(err)
-		if reason == nil {
-			return ""
-		}
-		c.answer = reply{Error: "Jettson Files rejected the operation: " + c.why(err, reason)}
-		out.kind, out.refused = string(reason.Code), true
-		return out.kind
-	}
-	op.Answer = func() (_ json.RawMessage, err error) {
-		if out.json == nil {
-			out.json, err = args.Encode(c.answer)
-		}
-		return out.json, err
-	}
-	op.Replace = func(raw json.RawMessage) error { out.json = raw; return nil }
-	if err := d.e.Do(ctx, c.Call, op); err != nil {
+	out := &dialect.Object{Of: t.name}
+	err := d.e.Do(ctx, c.Call, engine.Operation{
+		Args: in.Args, Changes: t.follows != nil, Follows: t.follows,
+		Time: d.e.TimeFor(t.follows != nil, in.Tier),
+		Decode: func(raw json.RawMessage) error {
+			given, err := t.args.Decode(raw)
+			if err == nil {
+				c.resolve(given)
+			}
+			return err
+		},
+		Run: func(ctx context.Context) (err error) {
+			if c.at == "" {
+				return errEscapes
+			}
+			if err = d.homes.Enter(ctx, c.home); err == nil {
+				err = t.run(ctx, c)
+			}
+			if err == nil {
+				out.Content, err = args.Encode(c.answer)
+			}
+			return err
+		},
+		Refuse: func(_ context.Context, err error) string {
+			reason := engine.Reason(err)
+			if reason == nil {
+				return ""
+			}
+			out.Of, out.No = string(reason.Code), true
+			out.Content, err = args.Encode(
+				reply{Error: "Jettson Files rejected the operation: " + c.why(err, reason)})
+			if err != nil {
+				return ""
+			}
+			return out.Of
+		},
+		Answer:  func() (json.RawMessage, error) { return out.Content, nil },
+		Replace: func(raw json.RawMessage) error { out.Content = raw; return nil },
+	})
+	if err != nil {
 		return nil, err
 	}
-	_, err := op.Answer()
-	return out, err
+	return out, nil
 }
 
 func (d *Dialect) tool(name string) (tool, error) {
 	var names []string
 	for _, t := range tools {
-		if !d.e.Tools().Allows(t.name, t.follows...) {
-			continue
+		if d.e.Tools().Allows(t.name, t.follows...) {
+			names = append(names, t.name)
 		}
-		if t.name == name {
-			return t, nil
-		}
-		names = append(names, t.name)
 	}
-	return tool{}, &dialect.UnknownToolError{Tool: name, Nearest: nearest.Of(name, names)}
+	if !slices.Contains(names, name) {
+		return tool{}, &dialect.UnknownToolError{Tool: name, Nearest: nearest.Of(name, names)}
+	}
+	return tools[slices.IndexFunc(tools, func(t tool) bool { return t.name == name })], nil
 }
 
-// Answer is what a call came to: the page's object, or {"error": …}.
-type Answer struct {
-	kind    string // the tool, or the code of the refusal
-	refused bool
-	json    json.RawMessage
+// EndSession moves the workspace of a session to the trash, where each session has one: the last of
+// the servers that used it does.
+func (d *Dialect) EndSession(ctx context.Context, principal, session string) error {
+	return d.homes.End(ctx, &engine.Call{Principal: principal, Session: session, Dialect: "jettson",
+		Tool: "jettson_session_end"})
 }
 
-// These implement [dialect.Answer].
-func (a *Answer) Kind() string                     { return a.kind }
-func (a *Answer) Refused() bool                    { return a.refused }
-func (a *Answer) Text() string                     { return string(a.json) }
-func (a *Answer) JSON(bool) ([]byte, error)        { return a.json, nil }
-func (a *Answer) Blocks() ([]dialect.Block, error) { return nil, nil }
+// resolve makes a path of the host's out of the model's. What would leave /workspace has none.
+func (c *call) resolve(given any) {
+	c.path, c.at = ".", ""
+	switch a := given.(type) {
+	case *pathArgs:
+		c.path = a.Path
+	case *writeArgs:
+		c.path, c.content = a.Path, a.Content
+	case *listArgs:
+		if a.Path != nil {
+			c.path = *a.Path
+		}
+	}
+	rel := c.path
+	if rest, ok := strings.CutPrefix(rel, "/workspace"); ok && (rest == "" || rest[0] == '/') {
+		rel = "." + rest
+	}
+	if rel == "" || rel[0] == '/' || strings.ContainsRune(rel, 0) ||
+		slices.Contains(strings.Split(rel, "/"), "..") {
+		return
+	}
+	c.at = path.Join(c.home, rel)
+	c.Trace.Paths = []string{c.at}
+}

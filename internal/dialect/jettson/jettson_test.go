@@ -215,6 +215,55 @@ func TestWorkspaces(t *testing.T) {
 	}
 }
 
+// Two servers that share a session share its workspace: the last of them moves it to the trash. One
+// that never used it leaves it alone.
+func TestSharedWorkspace(t *testing.T) {
+	t.Parallel()
+	data, dir := filepath.Join(t.TempDir(), "data"), ""
+	server := func() *Dialect {
+		t.Helper()
+		cfg := config.Default()
+		cfg.Tools.FS.RequireApproval = false
+		if dir == "" {
+			var err error
+			if dir, err = filepath.EvalSymlinks(t.TempDir()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cfg.Tools.Jettson = config.Jettson{Workspaces: dir, PerSession: true}
+		e, err := engine.Open(cfg, engine.Host{DataDir: data})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = e.Close() })
+		d, err := Over(e, cfg.Tools.Jettson)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	a, b, idle := server(), server(), server()
+	who := dialect.Call{Principal: "ann", Session: "1"}
+	if got := said(t, a, who, "write", `{"path":"f","content":"1"}`); !strings.Contains(got, "bytes_written") {
+		t.Fatal(got)
+	}
+	if got := said(t, b, who, "read", `{"path":"f"}`); !strings.Contains(got, `"content":"1"`) {
+		t.Fatal(got)
+	}
+	for i, d := range []*Dialect{idle, a, b} {
+		if err := d.EndSession(t.Context(), "ann", "1"); err != nil {
+			t.Error(err)
+		}
+		_, err := os.Stat(dir + "/ann%1/f")
+		if there := err == nil; there != (i < 2) {
+			t.Errorf("after %d servers ended the session: %v", i+1, err)
+		}
+	}
+	if got := said(t, a, who, "read", `{"path":"f"}`); !strings.Contains(got, "no such file") {
+		t.Error(got)
+	}
+}
+
 // A configuration without a place for workspaces, and an unknown tool.
 func TestRefusedBeforeAnything(t *testing.T) {
 	t.Parallel()

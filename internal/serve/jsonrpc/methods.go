@@ -185,6 +185,8 @@ func (s *Server) invoke(ctx context.Context, by asker, p *invokeParams) (any, er
 			return nil, err
 		}
 		defer leave()
+	} else {
+		s.sessions.without.Store(by.principal, nil)
 	}
 	if p.Arguments == nil {
 		p.Arguments = json.RawMessage("{}")

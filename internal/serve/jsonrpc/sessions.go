@@ -18,6 +18,7 @@ const (
 // sessions are those of this server. One that is not found is not there, another's, or has ended.
 type sessions struct {
 	dialect dialect.Sessions // nil: nothing is kept for one
+	without sync.Map         // principals that called without a session
 
 	mu    sync.Mutex
 	all   map[string]*session
@@ -132,7 +133,17 @@ func (s *sessions) sweep(ctx context.Context, logger *slog.Logger) {
 }
 
 func (s *sessions) endAll(ctx context.Context, logger *slog.Logger) {
-	s.endThose(context.WithoutCancel(ctx), logger, func(*session) bool { return true })
+	ctx = context.WithoutCancel(ctx)
+	s.endThose(ctx, logger, func(*session) bool { return true })
+	s.without.Range(func(principal, _ any) bool {
+		if s.dialect == nil {
+			return false
+		}
+		if err := s.dialect.EndSession(ctx, principal.(string), ""); err != nil {
+			logger.Warn("a session could not be ended", "principal", principal, "err", err)
+		}
+		return true
+	})
 }
 
 func (s *sessions) endThose(ctx context.Context, logger *slog.Logger, which func(*session) bool) {

@@ -289,7 +289,12 @@ func TestIdleSessions(t *testing.T) {
 		if _, err := s.create("other"); err != nil {
 			t.Error(err)
 		}
+		d.ended = nil
+		s.without.Store("bare", nil) // who called without a session
 		s.endAll(t.Context(), slog.New(slog.DiscardHandler))
+		if len(d.ended) != maxSessions+2 || !slices.Contains(d.ended, "bare ") {
+			t.Errorf("with the server end %d", len(d.ended))
+		}
 	})
 }
 

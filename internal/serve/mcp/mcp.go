@@ -14,7 +14,9 @@
 //
 // State hangs on the principal and the session, never on the connection. A client may name another
 // session, and the turn that checkpoints are grouped by, for each call in _meta, under MetaSession
-// and MetaTurn, each a string. Another type, or another key of ours, is a protocol error.
+// and MetaTurn, each a string. Another type, or another key of ours, is a protocol error. When Serve
+// returns, the sessions that it served have ended: their watches and, where they have one, their
+// workspace.
 package mcp
 
 import (
@@ -80,6 +82,7 @@ type server struct {
 	known   map[string]bool
 	held    held
 	grants  grants
+	used    sync.Map        // keys: the sessions of calls
 	done    context.Context // ends with Serve: calls that outlive their request end with it
 	heard   context.Context // ends with the input: the client can't answer any more
 }
@@ -131,11 +134,7 @@ func Serve(ctx context.Context, d dialect.Dialect, in io.Reader, out io.Writer, 
 		hangUp()
 		s.held.wait()
 	}
-	if d, ok := s.dialect.(dialect.Sessions); ok {
-		if eerr := d.EndSession(context.WithoutCancel(ctx), o.Principal, o.Session); eerr != nil {
-			o.Logger.Warn("the session could not be ended", "err", eerr)
-		}
-	}
+	s.endSessions(context.WithoutCancel(ctx))
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -143,6 +142,21 @@ func Serve(ctx context.Context, d dialect.Dialect, in io.Reader, out io.Writer, 
 		return nil // the client has gone
 	}
 	return fmt.Errorf("serving: %w", err)
+}
+
+// endSessions ends our own session, and those that calls have named.
+func (s *server) endSessions(ctx context.Context) {
+	d, ok := s.dialect.(dialect.Sessions)
+	if !ok {
+		return
+	}
+	s.used.Store(s.o.Session, nil)
+	s.used.Range(func(session, _ any) bool {
+		if err := d.EndSession(ctx, s.o.Principal, session.(string)); err != nil {
+			s.o.Logger.Warn("a session could not be ended", "session", session, "err", err)
+		}
+		return true
+	})
 }
 
 // maxResult tells Claude Code not to put a long answer into a file of its own, which these tools
@@ -296,6 +310,7 @@ func (s *server) callOf(req *sdk.CallToolRequest) (dialect.Call, error) {
 			return c, misspelt("%q in _meta is %s, not a string; send it as a string, or leave it out", key, typeInJSON(v))
 		}
 	}
+	s.used.Store(c.Session, nil)
 	return c, nil
 }
 

@@ -1,0 +1,57 @@
+package guardfs
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+)
+
+// Whoever is the last of those who use something clears it up, and nobody else does.
+func TestUse(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	use := func() *Use {
+		t.Helper()
+		l, err := OpenLocks(dir) // each as another process has it
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := l.Use(t.Context(), "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	cleared := 0
+	last := func() error { cleared++; return nil }
+	a, b := use(), use()
+	if err := a.Last(last); err != nil || cleared != 0 {
+		t.Errorf("the first of two: %d, %v", cleared, err)
+	}
+	l, err := OpenLocks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = b.Last(func() error {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if _, err := l.Use(ctx, "k"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("while it is cleared up: %v", err)
+		}
+		if _, err := l.Use(t.Context(), "other"); err != nil {
+			t.Error(err)
+		}
+		return last()
+	})
+	if err != nil || cleared != 1 {
+		t.Errorf("the last of two: %d, %v", cleared, err)
+	}
+	if _, err := os.Stat(b.path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("its file is left: %v", err)
+	}
+	if err := use().Last(last); err != nil || cleared != 2 {
+		t.Errorf("one who came later: %d, %v", cleared, err)
+	}
+}
