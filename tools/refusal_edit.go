@@ -24,6 +24,7 @@ type noMatchFields struct {
 	Resend    string `json:"resend,omitempty"`     // the exact old_string that would match
 	TextThere string `json:"text_there,omitempty"` // MultiEdit, nothing close: what the edits before this one made, around the last of them
 	Detail    string `json:"detail,omitempty"`     // why a near match was not taken
+	next      *NextCall
 }
 
 // Text shows the difference and what to send.
@@ -38,8 +39,15 @@ func (n noMatchFields) Text() string {
 	if n.TextThere != "" {
 		b.WriteString("the text that this edit saw:\n" + n.TextThere)
 	}
+	if n.Region != "" {
+		b.WriteString("the region:\n" + n.Region + "\n")
+	}
 	if n.Resend != "" {
 		b.WriteString("old_string that would match:\n" + n.Resend)
+	}
+	if n.next != nil && n.next.Tool == "Edit" {
+		fmt.Fprintf(&b, "old_string:\n%s\nnew_string:\n%s", n.next.Args["old_string"],
+			n.next.Args["new_string"])
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
@@ -147,32 +155,44 @@ func badEncoding(a *about) *Refusal {
 	return r
 }
 
-// noMatch says what to do about an old_string that was not found. It gives a next that changes the
-// file only where both of its strings are known to be right.
+// noMatch says what to do about an old_string that was not found. It gives a next only where that
+// was tried and changes the file as old_string and the file together show that it was meant.
 func noMatch(a *about) *Refusal {
 	e := factsOf[*edit.NoMatchError](a)
-	r := &Refusal{Message: a.which(e.Index) + "old_string was not found" +
-		because(e.Cause) + untouched,
-		Fields: noMatchFields{a.index(e.Index), e.Cause, e.Line, e.EndLine, e.Region, e.Diff, e.Resend,
-			e.TextThere, e.Detail}}
-	region := &NextCall{"Read", map[string]any{"file_path": a.path, "offset": e.Line,
-		"limit": max(1, e.EndLine-e.Line+1)}}
-	if e.Repaired != nil && a.tool == "Edit" {
-		r.Next = again(a.tool, a.args, map[string]any{"old_string": e.Repaired.Old,
-			"new_string": e.Repaired.New})
-	}
+	f := noMatchFields{EditIndex: a.index(e.Index), Cause: e.Cause, Line: e.Line, EndLine: e.EndLine,
+		Detail: e.Detail}
+	r := &Refusal{Message: a.which(e.Index) + "old_string was not found" + because(e.Cause) + untouched}
 	switch {
-	case r.Next != nil:
-		r.Hint = "Send next: both strings are repaired in it."
-	case e.Partial && e.Resend != "": // merely alike: whether it is the place is for the model to see
+	case e.Repaired != nil && a.tool == "Edit":
+		f.next = again(a.tool, a.args, map[string]any{"old_string": e.Repaired.Old,
+			"new_string": e.Repaired.New})
+	case len(e.All) > 0 && a.tool == "MultiEdit":
+		f.next = again(a.tool, a.args, map[string]any{"edits": mendedEdits(e.All)})
+	default:
+		f.Region, f.Diff, f.TextThere = clip(e.Region, maxShown), clip(e.Diff, maxShown), e.TextThere
+		if len(e.Resend) <= 2*maxShown {
+			f.Resend = e.Resend
+		}
+		if strings.TrimSpace(f.Region) == strings.TrimSpace(f.Resend) {
+			f.Region = ""
+		}
+	}
+	r.Next, r.Fields = f.next, f
+	switch {
+	case f.next != nil:
+		r.Fields, r.Hint = noMatchFields{EditIndex: f.EditIndex, Cause: f.Cause, Line: f.Line,
+			EndLine: f.EndLine, next: f.next}, "Send next: both strings are repaired in it."
+	case e.Partial && f.Resend != "": // merely alike: whether it is the place is for the model to see
 		r.Hint = "If the region is what is meant, send resend as old_string, with new_string made to " +
 			"fit it."
-		r.Next = region
-	case e.Resend != "": // no next: new_string is most likely damaged as old_string was
+	case f.Resend != "": // no next: new_string is most likely damaged as old_string was
 		r.Hint = "Repair both strings: old_string becomes resend, and " + repairOfNew(e.Cause) + "."
+	case f.Region != "" && !strings.HasSuffix(f.Region, "…"):
+		r.Hint = "If the region is what is meant, copy old_string from it."
 	case e.Line > 0:
 		r.Hint = fmt.Sprintf("Read lines %d to %d and copy old_string from there.", e.Line, e.EndLine)
-		r.Next = region
+		r.Next = &NextCall{"Read", map[string]any{"file_path": a.path, "offset": e.Line,
+			"limit": max(1, e.EndLine-e.Line+1)}}
 	case e.TextThere != "":
 		r.Hint = "text_there is what the edits before this one made, around the last of them: copy " +
 			"old_string from there, or Read the file for what lies elsewhere."
@@ -185,6 +205,21 @@ func noMatch(a *about) *Refusal {
 		r.Next.Args["encoding"] = encoding // else another text might be shown
 	}
 	return r
+}
+
+// maxShown bounds each text that a refused edit shows of the file, in bytes.
+const maxShown = 800
+
+// mendedEdits are the edits of a MultiEdit with other strings.
+func mendedEdits(all []edit.Edit) (out []map[string]any) {
+	for _, e := range all {
+		one := map[string]any{"old_string": e.Old, "new_string": e.New}
+		if e.All {
+			one["replace_all"] = true
+		}
+		out = append(out, one)
+	}
+	return out
 }
 
 func guessed(is bool) string {

@@ -47,6 +47,7 @@ package edit
 
 import (
 	"bytes"
+	"slices"
 	"unicode/utf8"
 
 	"moltisfs/internal/edit/diff"
@@ -153,8 +154,10 @@ func Apply(content []byte, edits []Edit, o Options) (*Result, error) {
 		d.more = len(edits) - 1 - i
 		step, err := d.apply(i, e, o)
 		if err != nil {
-			if e, ok := err.(*NoMatchError); ok && i > 0 && e.Line == 0 {
-				e.TextThere = d.excerpt(res.Steps[i-1].Line)
+			if e, ok := err.(*NoMatchError); ok {
+				if e.All = e.repairedAll(content, edits, o); i > 0 && e.Line == 0 && e.All == nil {
+					e.TextThere = d.excerpt(res.Steps[i-1].Line)
+				}
 			}
 			return nil, err
 		}
@@ -190,6 +193,23 @@ func (d *document) end(res *Result) *Result {
 	return res
 }
 
+// repairedAll tries a list of edits with the one that failed repaired, and those after it.
+func (e *NoMatchError) repairedAll(content []byte, edits []Edit, o Options) []Edit {
+	const most = 20
+	if e.Repaired == nil || len(edits) > most {
+		return nil
+	}
+	edits = slices.Clone(edits)
+	edits[e.Index] = *e.Repaired
+	_, err := Apply(content, edits, o)
+	if next, ok := err.(*NoMatchError); ok && next.Index > e.Index {
+		return next.All
+	} else if err != nil {
+		return nil
+	}
+	return edits
+}
+
 // apply makes one edit.
 func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 	if e.Old == e.New {
@@ -220,6 +240,9 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 			if o.Strict && !err.Partial && err.Cause != CauseCase && err.Cause != CauseWhitespace {
 				err.Detail = "" // why no tier took it is beside the point: none was asked
 				err.Repaired = repaired(h, e)
+			}
+			if err.Repaired == nil && err.Cause != CauseStale {
+				err.Repaired = mended(h, e)
 			}
 		}
 		return Step{}, err

@@ -3,6 +3,8 @@ package edit
 import (
 	"fmt"
 	"unicode"
+
+	"moltisfs/internal/edit/mend"
 )
 
 // Causes of a NoMatchError: why old_string is not in the text although something close to it is.
@@ -15,8 +17,8 @@ const (
 	CauseQuotes         = "quotes"        // typographic quotes or dashes
 	CauseUnicodeSpace   = "unicode_space" // no-break and other odd or invisible spaces
 	CauseNormalisation  = "normalisation" // composed and decomposed letters
-	CauseEscaped        = "escaped"       // backslash or \u escapes
-	CauseEntity         = "entity"        // HTML entities
+	CauseEscaped        = mend.Escaped    // backslash or \u escapes
+	CauseEntity         = mend.Entity     // HTML entities
 	CauseLineNumbers    = "line_numbers"  // line numbers pasted from Read or grep output
 	CauseCase           = "case"
 	CauseStale          = "stale" // it was there when the session last saw the file (Options.Seen)
@@ -34,7 +36,8 @@ type NoMatchError struct {
 	Diff          string // what differs, by character, blanks visible: [-sent-]{+in the file+}
 	Resend        string // matches exactly once if sent as old_string
 	Partial       bool   // Resend covers less or more than old_string meant: check new_string
-	Repaired      *Edit  // strict mode only: the exact edit that a tier not asked would make
+	Repaired      *Edit  // the exact edit that was most likely meant, tried; nil where in doubt
+	All           []Edit // all edits, with this one and those after it repaired: all of them apply
 	TextThere     string // numbered lines around the last change of earlier edits, if no other help is
 	Detail        string // a sentence on why a near match was not taken, where there is one to say
 }

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/edit/mend"
 	"moltisfs/internal/text"
 )
 
@@ -396,9 +397,9 @@ func FuzzEscapes(f *testing.F) {
 		case 2:
 			old = strings.NewReplacer("&lt;", "<", "&gt;", ">", "&amp;", "&").Replace(region)
 		case 3:
-			old = unbackslash(region, "u")
+			old = mend.Unbackslash(region, "u")
 		case 4:
-			old = asUnicodeEscapes(region, "%04x")
+			old = mend.UnicodeEscapes(region, "%04x")
 		}
 		checkApplied(t, []byte(text), []Edit{{Old: old, New: "REPLACED"}}, Options{Encoding: "utf-8"})
 	})

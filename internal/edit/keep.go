@@ -78,6 +78,8 @@ func (m *match) written(n *needle, text []byte, e Edit, cr bool) (now, was, why 
 			i := -1
 			if c.A1-c.A0 == c.B1-c.B0 {
 				i = c.A0 + j - c.B0
+			} else if l := slices.IndexFunc(k.old[c.A0:c.A1], func(l string) bool { return sameBody(l, news[j]) }); l >= 0 {
+				i = c.A0 + l // it was moved
 			}
 			l, why := k.line(news[j], i, j, differ)
 			if why != "" {
@@ -88,6 +90,13 @@ func (m *match) written(n *needle, text []byte, e Edit, cr bool) (now, was, why 
 		at = c.A1
 	}
 	return strings.Join(append(out, k.have[at:]...), "\n"), strings.Join(k.have, "\n"), ""
+}
+
+// sameBody says that two lines differ in nothing but the blanks around them.
+func sameBody(a, b string) bool {
+	_, x, _ := parts(a)
+	_, y, _ := parts(b)
+	return x == y && x != ""
 }
 
 // sharesLine tells whether the changes leave a line that is not blank.

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/edit/mend"
 )
 
 // hit says that a line of the text has something in common with a line of Old.
@@ -269,60 +270,15 @@ func bestWindow(hits []hit, size int) (first, last hit, score float64) {
 	return first, last, best
 }
 
-// within finds the part of line that is most like old, by edit distance with free ends, for lines
-// and strings of a moderate length; all of the line, without its indentation, for others.
+// within finds the part of line that is most like old, in whole words; else all but its indentation.
 func within(old, line []byte) (from, to int) {
 	in := len(indentOf(line))
 	if in > 0 && len(indentOf(old)) > 0 {
 		in = 0
 	}
-	if len(old) > 500 || len(line) > 4000 {
+	l, ok := mend.Approx(line, old)
+	if !ok {
 		return in, len(line)
 	}
-	a, b := []rune(string(old)), []rune(string(line))
-	if len(string(b)) != len(line) {
-		return in, len(line)
-	}
-	cost := make([]int, len(b)+1)
-	start := make([]int, len(b)+1) // where in b the best alignment that ends here begins
-	for j := range start {
-		start[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diag, diagStart := cost[0], start[0]
-		cost[0], start[0] = i, 0
-		for j := 1; j <= len(b); j++ {
-			c, s := diag, diagStart
-			if a[i-1] != b[j-1] {
-				c++
-			}
-			if cost[j]+1 < c {
-				c, s = cost[j]+1, start[j]
-			}
-			if cost[j-1]+1 < c {
-				c, s = cost[j-1]+1, start[j-1]
-			}
-			diag, diagStart = cost[j], start[j]
-			cost[j], start[j] = c, s
-		}
-	}
-	best := len(b)
-	for j := len(b); j >= 0; j-- {
-		if cost[j] < cost[best] {
-			best = j
-		}
-	}
-	if start[best] >= best {
-		return in, len(line)
-	}
-	// Words are not cut.
-	s, e := start[best], best
-	word := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
-	for s > 0 && word(b[s]) && word(b[s-1]) {
-		s--
-	}
-	for e < len(b) && word(b[e-1]) && word(b[e]) {
-		e++
-	}
-	return len(string(b[:s])), len(string(b[:e]))
+	return mend.Whole(line, l.Start, l.End)
 }

@@ -1,12 +1,10 @@
 package edit
 
 import (
-	"fmt"
-	"html"
-	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
+
+	"moltisfs/internal/edit/mend"
 )
 
 // repair undoes one way in which Old may have been damaged, or writes Old as the file is written.
@@ -18,27 +16,28 @@ type repair struct {
 
 	numbered int // for pasted line numbers: that of the first line; 0 otherwise
 	several  bool
+	whole    bool // these are whole lines
 	inside   bool // the first line had no number: the match may begin anywhere
 }
 
 // repairs lists what could be meant by an edit that no tier could place as it stands.
 func repairs(e Edit) []repair {
 	out := numbersOff(e)
-	for _, u := range unescapings() {
-		if old := u.undo(e.Old); old != e.Old {
+	for _, u := range mend.Unescapings() {
+		if old := u.Undo(e.Old); old != e.Old {
 			head, middle, tail := affixes(e.Old, e.New)
-			r := repair{cause: u.cause, old: old, new: u.undo(e.New)}
-			if r.new != u.undo(head)+middle+u.undo(tail) {
+			r := repair{cause: u.Cause, old: old, new: u.Undo(e.New)}
+			if r.new != u.Undo(head)+middle+u.Undo(tail) {
 				r.unsure = "new_string adds escapes, and whether they stand for themselves can't be told: write both as they are in the file"
 			}
 			out = append(out, r)
 		}
 	}
-	for _, x := range escapings() {
-		if old := x.do(e.Old); old != e.Old {
+	for _, x := range mend.Escapings() {
+		if old := x.Do(e.Old); old != e.Old {
 			head, middle, tail := affixes(e.Old, e.New)
-			r := repair{cause: x.cause, old: old, new: x.do(head) + middle + x.do(tail)}
-			if x.do(middle) != middle {
+			r := repair{cause: x.Cause, old: old, new: x.Do(head) + middle + x.Do(tail)}
+			if x.Do(middle) != middle {
 				r.unsure = "the file is escaped there, and whether new_string should be cannot be told: write both as they are in the file"
 			}
 			out = append(out, r)
@@ -134,150 +133,4 @@ func (r repair) place(h *haystack, all bool) (*plan, error) {
 		}
 	}
 	return p, nil
-}
-
-// unescaping undoes one kind of escapes.
-type unescaping struct {
-	cause string
-	undo  func(string) string
-}
-
-func unescapings() (out []unescaping) {
-	for _, kinds := range []string{"u", `"'` + "`", "ntr", "ntr\"'`", `\`, "untr\"'`\\/bf"} {
-		out = append(out, unescaping{CauseEscaped, func(s string) string { return unbackslash(s, kinds) }})
-	}
-	return append(out, unescaping{CauseEntity, unentity})
-}
-
-// unbackslash undoes backslash escapes of the given kinds and leaves all others alone.
-func unbackslash(s, kinds string) string {
-	if strings.IndexByte(s, '\\') < 0 {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' || i+1 == len(s) {
-			b.WriteByte(s[i])
-			continue
-		}
-		c := s[i+1]
-		if strings.IndexByte(kinds, c) < 0 {
-			b.WriteString(s[i : i+2]) // both, so that the second of two backslashes does not start an escape
-			i++
-			continue
-		}
-		i++
-		switch c {
-		case 'n':
-			b.WriteByte('\n')
-		case 't':
-			b.WriteByte('\t')
-		case 'r':
-			b.WriteByte('\r')
-		case 'b':
-			b.WriteByte('\b')
-		case 'f':
-			b.WriteByte('\f')
-		case 'u':
-			r, n := unhex(s[i+1:])
-			if n == 0 {
-				b.WriteString(`\u`)
-				continue
-			}
-			i += n
-			if utf16.IsSurrogate(r) && strings.HasPrefix(s[i+1:], `\u`) {
-				if low, m := unhex(s[i+3:]); m == 4 && utf16.DecodeRune(r, low) != utf8.RuneError {
-					r = utf16.DecodeRune(r, low)
-					i += 6
-				}
-			}
-			b.WriteRune(r)
-		default:
-			b.WriteByte(c)
-		}
-	}
-	return b.String()
-}
-
-// unhex reads XXXX or {X…} and gives the bytes it took, 0 for anything else.
-func unhex(s string) (rune, int) {
-	n := 4
-	digits := s
-	if strings.HasPrefix(s, "{") {
-		n = strings.IndexByte(s, '}') + 1
-		if n < 3 || n > 8 {
-			return 0, 0
-		}
-		digits = s[1 : n-1]
-	} else if len(s) < 4 {
-		return 0, 0
-	} else {
-		digits = s[:4]
-	}
-	v, err := strconv.ParseUint(digits, 16, 32)
-	if err != nil || v > utf8.MaxRune {
-		return 0, 0
-	}
-	return rune(v), n
-}
-
-// unentity decodes the HTML entities that end in a semicolon.
-func unentity(s string) string {
-	var b strings.Builder
-	for {
-		i := strings.IndexByte(s, '&')
-		if i < 0 {
-			b.WriteString(s)
-			return b.String()
-		}
-		b.WriteString(s[:i])
-		s = s[i:]
-		n := strings.IndexByte(s[:min(len(s), 12)], ';') + 1
-		if n == 0 {
-			b.WriteByte('&')
-			s = s[1:]
-			continue
-		}
-		got := html.UnescapeString(s[:n])
-		if strings.HasSuffix(got, ";") && n > 0 && got != s[:n] && !strings.HasSuffix(s[:n-1], "&semi") {
-			got = s[:n] // an entity without semicolon inside: not what was meant
-		}
-		b.WriteString(got)
-		s = s[n:]
-	}
-}
-
-// escaping writes text as the file may have it.
-type escaping struct {
-	cause string
-	do    func(string) string
-}
-
-func escapings() []escaping {
-	return []escaping{
-		{CauseEntity, strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace},
-		{CauseEntity, strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace},
-		{CauseEntity, strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;").Replace},
-		{CauseEscaped, func(s string) string { return asUnicodeEscapes(s, "%04x") }},
-		{CauseEscaped, func(s string) string { return asUnicodeEscapes(s, "%04X") }},
-		{CauseEscaped, strings.NewReplacer(`"`, `\"`).Replace},
-		{CauseEscaped, strings.NewReplacer("\n", `\n`, "\t", `\t`).Replace},
-		{CauseEscaped, strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace},
-	}
-}
-
-func asUnicodeEscapes(s, format string) string {
-	var b strings.Builder
-	for _, r := range s {
-		switch {
-		case r < utf8.RuneSelf:
-			b.WriteRune(r)
-		case r > 0xffff:
-			hi, lo := utf16.EncodeRune(r)
-			fmt.Fprintf(&b, `\u`+format+`\u`+format, hi, lo)
-		default:
-			fmt.Fprintf(&b, `\u`+format, r)
-		}
-	}
-	return b.String()
 }

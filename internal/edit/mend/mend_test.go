@@ -1,0 +1,146 @@
+package mend
+
+import (
+	"math/rand"
+	"strings"
+	"testing"
+)
+
+// sameOrKnown indents as the pairs show, and tells nothing else.
+func sameOrKnown(pairs []Pair, in string) (string, bool) {
+	same := true
+	for _, p := range pairs {
+		if p.Old == in {
+			return p.File, true
+		}
+		same = same && p.Old == p.File
+	}
+	return in, same
+}
+
+func TestMerge(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, old, file, new, want string }{
+		{"a letter, and new repeats it", "fooos(a, 1)", "fooo(a, 1)", "fooos(a, 2)", "fooo(a, 2)"},
+		{"another word is another thing", "f(height, 1)", "f(width, 1)", "f(height, 2)", ""},
+		{"so is another short name", "f(db, one)", "f(dc, one)", "f(db, two)", ""},
+		{"a letter, and new puts another word there", "fooos(a)", "fooo(a)", "bar(a)", "bar(a)"},
+		{"new uses the damaged word again", "fooos(a)", "fooo(a)", "fooos(a) + fooos(b)", "fooo(a) + fooo(b)"},
+		{"a word that the file has elsewhere is not mended", "total(a)", "totals(a)", "total(a) + total(b)", ""},
+		{"another number is another thing", "f(10, a)", "f(11, a)", "f(10, b)", ""},
+		{"blanks inside", "a=b", "a = b", "a=c", "a = c"},
+		{"blanks inside, and signs of which nothing is known", "a=b", "a = b", "a=b\nx-=y", ""},
+		{"a blank at line ends, also of a new line", "a \nb ", "a\nb", "a \nc \nb ", "a\nc\nb"},
+		{"more blanks at a line end than was seen", "a \nb ", "a\nb", "a \nc   \nb ", ""},
+		{"on which side of an empty line", "a\nb", "a\n\nb", "a\nc\nb", ""},
+		{"an empty line, and a change elsewhere", "a\nb c", "a\n\nb c", "a\nb d", "a\n\nb d"},
+		{"indentation as seen", "if x\n  y", "\tif x\n\t\ty", "if x\n  y\n  z", "\tif x\n\t\ty\n\t\tz"},
+		{"indentation that was not seen", "if x\n  y", "\tif x\n\t\ty", "if x\n  y\n      z", ""},
+		{"all capitals lost", "getname()", "getName()", "getname() + other()", ""},
+		{"both change the same", "a = 1", "a = b", "a = c", ""},
+		{"a word that old has not", "f(a)", "f(ctx, a)", "f(a) + 1", "f(ctx, a) + 1"},
+		{"deleted", "fooos(a)", "fooo(a)", "", ""},
+		{"nothing but blanks", "fooos(a)", "fooo(a)", "  ", ""},
+	} {
+		foreign := func(w string) bool { return w == "total" }
+		got, ok := Merge(c.old, c.file, c.new, sameOrKnown, foreign)
+		if ok != (c.want != "" || c.name == "deleted") || ok && got != c.want {
+			t.Errorf("%s: %q, %v; want %q", c.name, got, ok, c.want)
+		}
+	}
+}
+
+// TestApprox compares with the plain table of distances.
+func TestApprox(t *testing.T) {
+	t.Parallel()
+	r := rand.New(rand.NewSource(1))
+	letters := func(n int) []byte {
+		out := make([]byte, n)
+		for i := range out {
+			out[i] = "abcd"[r.Intn(4)]
+		}
+		return out
+	}
+	found := 0
+	for range 400 {
+		text := letters(1 + r.Intn(300))
+		pattern := letters(1 + r.Intn(150))
+		if at := r.Intn(len(text)); r.Intn(2) == 0 && at > 0 {
+			pattern = append([]byte{}, text[at/2:at/2+1+r.Intn(len(text)-at/2)]...)
+			pattern[r.Intn(len(pattern))] = 'x'
+		}
+		row := make([]int, len(pattern)+1)
+		for i := range row {
+			row[i] = i
+		}
+		best := len(pattern)
+		for _, c := range text {
+			diagonal := 0
+			for i := 1; i <= len(pattern); i++ {
+				d := diagonal
+				if pattern[i-1] != c {
+					d++
+				}
+				diagonal, row[i] = row[i], min(d, row[i]+1, row[i-1]+1)
+			}
+			best = min(best, row[len(pattern)])
+		}
+		got, ok := Approx(text, pattern)
+		if ok != (3*best <= len(pattern)) || ok && got.Distance != best {
+			t.Fatalf("%q in %q: %+v %v, want %d", pattern, text, got, ok, best)
+		}
+		if ok {
+			found++
+		}
+	}
+	if found < 50 {
+		t.Errorf("only %d found", found)
+	}
+}
+
+func TestReadings(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ rule, old, new, wantOld, wantNew string }{
+		{"code_fence", "```go\na\n```", "```go\nb\n```", "a", "b"},
+		{"code_fence", "```go\na\n```", "b", "a", "b"},
+		{"code_fence", "```go\na\n```", "b\n```\n", "", ""},
+		{"tags", "<old_string>a</old_string>", "<new_string>b</new_string>", "a", "b"},
+		{"tags", "<div>a</div>", "<div>b</div>", "", ""},
+		{"search_markers", "<<<<<<< SEARCH\na\n=======", "b\n>>>>>>> REPLACE", "a", "b"},
+		{"search_markers", "<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE", "b", "a", "b"},
+		{"diff", "-a\n b", "+c\n b", "a\nb", "c\nb"},
+		{"diff", " a\n b", " c\n b", "", ""},
+		{"diff", "-a\nb", "+c\nb", "", ""},
+		{"quoted", "`a`", "`b`", "a", "b"},
+		{"quoted", "'a'", "b", "", ""},
+		{"prefixed", "x.go:7:a\nx.go:8:b", "x.go:7:c", "a\nb", "c"},
+		{"prefixed", "L7:a", "L7:b", "a", "b"},
+		{"prefixed", "x.go:7:a\nx.go:9:b", "x.go:7:c", "", ""},
+		{"visible", "→a·b", "→a·c", "\ta b", "\ta c"},
+		{"visible", "    12→a", "    12→b", "", ""},
+		{"outer_breaks", "\na\n", "\nb\n", "a", "b"},
+		{"outer_breaks", "\na\n", "b\n", "", ""},
+	} {
+		var o, n string
+		for _, x := range Readings(c.old, c.new) {
+			if x.Name == c.rule && o == "" {
+				o, n = x.Old, x.New
+			}
+		}
+		if o != c.wantOld || n != c.wantNew {
+			t.Errorf("%s of %q, %q: %q, %q", c.rule, c.old, c.new, o, n)
+		}
+	}
+	if got := Readings("plain text", "other text"); len(got) > 0 {
+		t.Errorf("nothing was put around it: %+v", got)
+	}
+}
+
+func TestWholeWords(t *testing.T) {
+	t.Parallel()
+	text := []byte("für größer als")
+	from, to := Whole(text, strings.Index(string(text), "ö")+1, len(text)-1)
+	if string(text[from:to]) != "größer als" {
+		t.Errorf("%q", text[from:to])
+	}
+}

@@ -1,0 +1,329 @@
+package edit
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"moltisfs/internal/edit/mend"
+	"moltisfs/internal/text"
+)
+
+// A mender looks for the edit that was meant where no tier could make the one that was sent. What
+// it finds is offered, never made: both strings as they should be sent, tried before.
+type mender struct {
+	h     *haystack
+	sent  Edit
+	found []*outcome
+	tier  int // by which they were found
+	doubt bool
+}
+
+// outcome is a stretch of the text and what becomes of it, and the same as small as it goes.
+type outcome struct {
+	start, end int
+	with       string
+	least      replacement
+}
+
+// maxMended bounds the strings that are mended, in bytes.
+const maxMended = 64 << 10
+
+// mended gives the edit that was most likely meant; nil where that is in doubt.
+func mended(h *haystack, e Edit) *Edit {
+	if e.All || len(e.Old)+len(e.New) > maxMended || !utf8.ValidString(e.Old) || !utf8.ValidString(e.New) {
+		return nil
+	}
+	m := &mender{h: h, sent: e}
+	readings := m.readings()
+	for _, r := range readings {
+		m.equal(r)
+	}
+	if len(m.found) == 0 && !m.doubt {
+		m.alike(readings[:min(len(readings), 12)])
+	}
+	if m.doubt || len(m.found) != 1 {
+		return nil
+	}
+	return m.offer(m.found[0])
+}
+
+// readings are the edit as sent, and without what befell it: one thing, or two.
+func (m *mender) readings() []repair {
+	first := repair{old: m.sent.Old, new: m.sent.New}
+	out := []repair{first}
+	seen := map[[2]string]bool{{first.old, first.new}: true}
+	for depth, from := 0, 0; depth < 2; depth++ {
+		to := len(out)
+		for _, r := range out[from:to] {
+			for _, next := range undone(r) {
+				if k := [2]string{next.old, next.new}; !seen[k] && len(out) < 40 {
+					seen[k] = true
+					next.unsure += r.unsure
+					out = append(out, next)
+				}
+			}
+		}
+		from = to
+	}
+	return out
+}
+
+// undone lists the ways in which one more thing can be undone.
+func undone(r repair) (out []repair) {
+	e := Edit{Old: r.old, New: r.new}
+	for _, x := range mend.Readings(r.old, r.new) {
+		out = append(out, repair{old: x.Old, new: x.New, whole: x.Lines || r.whole})
+	}
+	for _, x := range repairs(e) {
+		if x.whole = r.whole || x.numbered > 0 && !x.inside; x.numbered > 0 || strings.TrimSpace(x.old) != "" {
+			if x.cause == CauseEscaped && len(x.old) < len(r.old) && strings.Contains(ownOf(x.old, x.new), `\`) {
+				x.unsure = "escapes are left in what new_string adds"
+			}
+			out = append(out, x)
+		}
+	}
+	return append(out, folded(r)...)
+}
+
+// folded writes the odd characters of old plain again: those kinds, and no others, in new as well.
+// A dash may stand for one sign or two.
+func folded(r repair) (out []repair) {
+	odd := oddIn(r.old)
+	if odd == "" {
+		return nil
+	}
+	for _, dash := range []string{"-", "--"} {
+		var pairs []string
+		seen := false // a reader can see them
+		for _, c := range odd {
+			to, _ := foldRune(c)
+			if seen = seen || strings.TrimSpace(to) != ""; c == '—' {
+				to = dash
+			}
+			switch pairs = append(pairs, string(c), to); c {
+			case '“', '”':
+				pairs = append(pairs, "“", to, "”", to)
+			case '‘', '’':
+				pairs = append(pairs, "‘", to, "’", to)
+			}
+		}
+		f := strings.NewReplacer(pairs...)
+		next := repair{old: f.Replace(r.old), new: f.Replace(r.new), whole: r.whole}
+		left := strings.IndexFunc(oddIn(next.new), func(c rune) bool {
+			s, _ := foldRune(c)
+			return strings.TrimSpace(s) != ""
+		})
+		if seen && left >= 0 {
+			next.unsure = whyChars
+		}
+		if out = append(out, next); !strings.Contains(odd, "—") {
+			break
+		}
+	}
+	return out
+}
+
+// equal looks for a reading by the tiers.
+func (m *mender) equal(r repair) {
+	if strings.TrimSpace(r.old) == "" || r.old == r.new {
+		return
+	}
+	p, err := find(m.h, Edit{Old: r.old, New: r.new}, false)
+	if _, many := err.(*NotUniqueError); many && r.old != m.sent.Old {
+		m.doubt = true
+	}
+	if p != nil && len(p.rs) == 1 && r.whole {
+		if pre := m.h.text[lineStart(m.h.text, p.rs[0].start, m.h.cr):p.rs[0].start]; len(pre) > 0 {
+			// Whole lines, of which the indentation was lost: all by the same.
+			if r.whole = false; len(trimBlanks(pre)) == 0 {
+				r.old, r.new = mend.Deepened(r.old, string(pre)), mend.Deepened(r.new, string(pre))
+				m.equal(r)
+			}
+			return
+		}
+	}
+	if p == nil || err != nil || len(p.rs) != 1 || r.numbered > 0 &&
+		!r.several && lineAt(m.h.text, p.rs[0].start) != r.numbered {
+		return
+	}
+	if r.unsure != "" && p.strategy != StrategyRepaired {
+		m.doubt = true
+		return
+	}
+	tier := slices.Index(strategies, p.strategy)
+	if len(m.found) > 0 && tier != m.tier { // a reading that is there exactly is the better one
+		if tier > m.tier {
+			return
+		}
+		m.found = nil
+	}
+	m.tier = tier
+	m.add(p.rs[0].start, p.rs[0].end, p.rs[0].with)
+}
+
+var strategies = []string{StrategyExact, StrategyLineEndings, StrategyTrailingBlanks, StrategyQuotes,
+	StrategyUnicode, StrategyIndentation, StrategyRepaired}
+
+func (m *mender) add(start, end int, with string) {
+	o := &outcome{start: start, end: end, with: with}
+	d := document{text: m.h.text, enc: text.UTF8}
+	o.least = d.trim(replacement{start, end, with})
+	for _, x := range m.found {
+		if x.least == o.least {
+			return
+		}
+	}
+	m.found = append(m.found, o)
+}
+
+// alike looks for what the edit is most like, takes the reading that is nearest to it, and merges.
+func (m *mender) alike(readings []repair) {
+	if m.h.cr {
+		return
+	}
+	var (
+		n    *needle
+		like mend.Like
+		r    repair
+	)
+	bones, marks := m.h.skeleton()
+	bones = lowerASCII(bones)
+	for _, x := range readings {
+		if try := newNeedle([]byte(x.old), false); try != nil && len(try.bones) >= 6 {
+			got, ok := mend.Approx(bones, lowerASCII(try.bones))
+			if ok && got.Sure(len(try.bones)) && (n == nil || got.Distance < like.Distance) {
+				n, like, r = try, got, x
+			}
+		}
+	}
+	if n == nil || r.unsure != "" {
+		return
+	}
+	start, end, ok := place(m.h.text, marks, like.Start, like.End)
+	if !ok || !utf8.Valid(m.h.text[start:end]) || mend.CutsWord(m.h.text, start) || mend.CutsWord(m.h.text, end) {
+		return
+	}
+	e := Edit{Old: r.old, New: r.new}
+	if start, end = n.widened(m.h, start, end, e.New); end-start > maxMended {
+		return
+	}
+	region := lf(string(m.h.text[start:end]))
+	if strings.Contains(region, "\r") {
+		return
+	}
+	i := &indenter{text: m.h.text, near: start, old: e.Old, new: e.New, at: indentAt(m.h, start)}
+	with, ok := mend.Merge(lf(e.Old), region, lf(e.New), i.of, m.foreign(start, end))
+	if !ok || with == region || !m.clean(e, region, with) {
+		return
+	}
+	f := newFitter(m.h.text, region, with)
+	m.add(start, end, f.fit(start, end))
+}
+
+// clean: what new adds bears no sign of the kind in which old and the file differ.
+func (m *mender) clean(e Edit, region, with string) bool {
+	for _, r := range oddIn(with) {
+		if !strings.ContainsRune(region, r) && strings.ContainsRune(e.Old, r) {
+			return false
+		}
+	}
+	return oddIn(region) == oddIn(e.Old) || !strings.ContainsAny(ownOf(e.Old, e.New), "\"'-")
+}
+
+func ownOf(old, new string) string { _, own, _ := affixes(old, new); return own }
+
+// widened adds to the stretch from the first to the last sign the white space that old has there.
+func (n *needle) widened(h *haystack, start, end int, new string) (int, int) {
+	at := lineStart(h.text, start, h.cr)
+	if blank := len(trimBlanks(h.text[at:start])) == 0; blank && (n.first > 0 || bytes.Contains(n.old, []byte("\n"))) {
+		start = at
+	}
+	if l := lineFrom(h.text, end, h.cr); n.last < len(n.old) && len(trimBlanks(h.text[end:l.end])) == 0 {
+		end = l.end
+		if bytes.Contains(n.old[n.last:], []byte("\n")) {
+			end = l.next
+		}
+	}
+	return start, end
+}
+
+// indentAt is what stands before an offset on its line, where that is blank.
+func indentAt(h *haystack, at int) string {
+	if pre := h.text[lineStart(h.text, at, h.cr):at]; len(trimBlanks(pre)) == 0 {
+		return string(pre)
+	}
+	return ""
+}
+
+// foreign tells whether the text has a word outside of a stretch.
+func (m *mender) foreign(start, end int) func(string) bool {
+	return func(word string) bool {
+		return mend.HasWord(m.h.text[:start], word) || mend.HasWord(m.h.text[end:], word)
+	}
+}
+
+// indenter indents the lines that new adds.
+type indenter struct {
+	text     []byte
+	near     int
+	old, new string
+	at       string // of the line in which the stretch begins, if it begins within
+	rule     *indentRule
+	tried    bool
+}
+
+func (i *indenter) of(pairs []mend.Pair, in string) (string, bool) {
+	same, known, to := true, false, ""
+	all := make([]indentPair, len(pairs))
+	for k, p := range pairs {
+		all[k] = indentPair{p.Old, p.File}
+		same = same && p.Old == p.File
+		if p.Old == in {
+			if known && to != p.File {
+				return "", false
+			}
+			known, to = true, p.File
+		}
+	}
+	switch {
+	case same:
+		return in, strings.HasPrefix(in, i.at)
+	case spansLines(i.new):
+		return "", false
+	case known:
+		return to, true
+	}
+	if !i.tried {
+		i.tried, i.rule = true, findRule(all, i.old, i.new, i.text, i.near)
+	}
+	if i.rule == nil {
+		return "", false
+	}
+	return i.rule.apply(in)
+}
+
+// offer makes the edit that is sent: exact, unique, and tried.
+func (m *mender) offer(o *outcome) *Edit {
+	all := m.h.text
+	sent := &Edit{Old: string(all[o.start:o.end]), New: o.with}
+	budget := lookBudget
+	if !once(all, all[o.start:o.end], o.start, &budget) {
+		around, ok := uniqueAround(all, o.start, o.end, m.h.cr, &budget)
+		at := strings.Index(around, sent.Old)
+		if !ok || at < 0 || strings.Count(around, sent.Old) != 1 {
+			return nil
+		}
+		sent.Old, sent.New = around, around[:at]+o.with+around[at+len(sent.Old):]
+	}
+	p, err := find(m.h, *sent, true)
+	if err != nil || p == nil || len(p.rs) != 1 || !utf8.ValidString(sent.Old) || sent.Old == sent.New {
+		return nil
+	}
+	d := document{text: all, enc: text.UTF8}
+	if d.trim(p.rs[0]) != o.least {
+		return nil
+	}
+	return sent
+}
