@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/edit/mend"
 )
 
 // needle is an Old prepared for the search by skeleton.
@@ -196,11 +197,11 @@ func (n *needle) search(text, bones []byte, marks []mark, limit int) (found []ex
 type match struct {
 	tier       tier
 	start, end int
-	indents    []indentPair // of the whole lines, when tier is tierIndent
-	rule       *indentRule  // how New is to be indented; nil below tierIndent, and when no rule fits
-	free       bool         // the first line of New is not indented: Old began inside a line
-	noFinal    bool         // Old ended with a line break that the file, ending there, does not have
-	endings    bool         // line breaks differ
+	indents    []mend.Pair // of the whole lines, when tier is tierIndent
+	rule       *mend.Rule  // how New is to be indented; nil below tierIndent, and when no rule fits
+	free       bool        // the first line of New is not indented: Old began inside a line
+	noFinal    bool        // Old ended with a line break that the file, ending there, does not have
+	endings    bool        // line breaks differ
 
 	lineAt int // start of the line on which the first character stands that is not white space
 	from   extent
@@ -229,7 +230,7 @@ func (v *verifier) raise(t tier) bool {
 }
 
 func (v *verifier) pair(old, file []byte) {
-	p := indentPair{string(old), string(file)}
+	p := mend.Pair{Old: string(old), File: string(file)}
 	for _, q := range v.indents {
 		if p == q {
 			return

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/edit/mend"
 )
 
 // diagnosis is a place in the text that is close to Old, and why it is not Old.
@@ -118,14 +119,14 @@ func (n *needle) near(h *haystack) (diagnosis, bool) {
 		pairs := best.indents
 		if n.top == 0 {
 			pre := h.text[best.lineAt:best.from.start]
-			pairs = append(pairs, indentPair{string(n.old[:n.first]), string(pre)})
+			pairs = append(pairs, mend.Pair{Old: string(n.old[:n.first]), File: string(pre)})
 			if n.first > 0 || bytes.Contains(h.text[best.start:best.end], []byte("\n")) {
 				d.start = best.start
 			}
 		}
 		for _, p := range pairs {
-			if strings.Contains(p.old, "\t") != strings.Contains(p.file, "\t") && p.old != "" && p.file != "" ||
-				strings.Contains(p.old, " ") != strings.Contains(p.file, " ") && p.old != "" && p.file != "" {
+			if strings.Contains(p.Old, "\t") != strings.Contains(p.File, "\t") && p.Old != "" && p.File != "" ||
+				strings.Contains(p.Old, " ") != strings.Contains(p.File, " ") && p.Old != "" && p.File != "" {
 				d.cause = CauseTabsVsSpaces
 			}
 		}

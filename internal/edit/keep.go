@@ -10,6 +10,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/edit/mend"
 )
 
 // Where a tolerant tier finds Old, the file is written otherwise than Old, and New was most likely
@@ -152,9 +153,9 @@ func (k *keeping) line(l string, i, j int, spaces bool) (now, why string) {
 	case old != "" && lead == oldLead:
 		in = haveLead
 	case k.rule != nil && !(j == 0 && k.free):
-		in, ok = k.rule.apply(lead)
+		in, ok = k.rule.Apply(lead)
 		// What stands in the first column may have to, unless Old shows that such lines do not.
-		first := slices.ContainsFunc(k.indents, func(p indentPair) bool { return p.old == "" })
+		first := slices.ContainsFunc(k.indents, func(p mend.Pair) bool { return p.Old == "" })
 		ok = ok && (in == lead || k.aligned && (lead != "" || first))
 	default:
 		ok = oldLead == haveLead && k.suspect(lead, false) == ""

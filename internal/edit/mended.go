@@ -27,8 +27,7 @@ type outcome struct {
 	least      replacement
 }
 
-// maxMended bounds the strings that are mended, in bytes.
-const maxMended = 64 << 10
+const maxMended = 64 << 10 // bytes of what is mended
 
 // mended gives the edit that was most likely meant; nil where that is in doubt.
 func mended(h *haystack, e Edit) *Edit {
@@ -78,7 +77,7 @@ func undone(r repair) (out []repair) {
 	}
 	for _, x := range repairs(e) {
 		if x.whole = r.whole || x.numbered > 0 && !x.inside; x.numbered > 0 || strings.TrimSpace(x.old) != "" {
-			if x.cause == CauseEscaped && len(x.old) < len(r.old) && strings.Contains(ownOf(x.old, x.new), `\`) {
+			if x.cause == CauseEscaped && len(x.old) < len(r.old) && ownHas(x.old, x.new, `\`) {
 				x.unsure = "escapes are left in what new_string adds"
 			}
 			out = append(out, x)
@@ -170,12 +169,9 @@ func (m *mender) add(start, end int, with string) {
 	o := &outcome{start: start, end: end, with: with}
 	d := document{text: m.h.text, enc: text.UTF8}
 	o.least = d.trim(replacement{start, end, with})
-	for _, x := range m.found {
-		if x.least == o.least {
-			return
-		}
+	if !slices.ContainsFunc(m.found, func(x *outcome) bool { return x.least == o.least }) {
+		m.found = append(m.found, o)
 	}
-	m.found = append(m.found, o)
 }
 
 // alike looks for what the edit is most like, takes the reading that is nearest to it, and merges.
@@ -229,10 +225,14 @@ func (m *mender) clean(e Edit, region, with string) bool {
 			return false
 		}
 	}
-	return oddIn(region) == oddIn(e.Old) || !strings.ContainsAny(ownOf(e.Old, e.New), "\"'-")
+	return oddIn(region) == oddIn(e.Old) || !ownHas(e.Old, e.New, "\"'-")
 }
 
-func ownOf(old, new string) string { _, own, _ := affixes(old, new); return own }
+// ownHas says that what new has and old has not holds one of some signs.
+func ownHas(old, new, signs string) bool {
+	_, own, _ := affixes(old, new)
+	return strings.ContainsAny(own, signs)
+}
 
 // widened adds to the stretch from the first to the last sign the white space that old has there.
 func (n *needle) widened(h *haystack, start, end int, new string) (int, int) {
@@ -270,38 +270,34 @@ type indenter struct {
 	near     int
 	old, new string
 	at       string // of the line in which the stretch begins, if it begins within
-	rule     *indentRule
+	rule     *mend.Rule
 	tried    bool
 }
 
 func (i *indenter) of(pairs []mend.Pair, in string) (string, bool) {
-	same, known, to := true, false, ""
-	all := make([]indentPair, len(pairs))
-	for k, p := range pairs {
-		all[k] = indentPair{p.Old, p.File}
+	same, known, clash, to := true, false, false, ""
+	for _, p := range pairs {
 		same = same && p.Old == p.File
 		if p.Old == in {
-			if known && to != p.File {
-				return "", false
-			}
+			clash = clash || known && to != p.File
 			known, to = true, p.File
 		}
 	}
 	switch {
 	case same:
 		return in, strings.HasPrefix(in, i.at)
-	case spansLines(i.new):
+	case clash, spansLines(i.new):
 		return "", false
 	case known:
 		return to, true
 	}
 	if !i.tried {
-		i.tried, i.rule = true, findRule(all, i.old, i.new, i.text, i.near)
+		i.tried, i.rule = true, mend.FindRule(pairs, i.old, i.new, i.text, i.near)
 	}
 	if i.rule == nil {
 		return "", false
 	}
-	return i.rule.apply(in)
+	return i.rule.Apply(in)
 }
 
 // offer makes the edit that is sent: exact, unique, and tried.

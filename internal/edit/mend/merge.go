@@ -58,8 +58,13 @@ type merger struct {
 	words          map[string]string      // damaged → as the file has it; "" where that differs
 	gaps           map[[3]string]string   // the same of white space between two kinds of tokens
 	indents        []Pair
-	clash          bool
 	seams          []seam
+	marks
+}
+
+// marks are what the damage was of.
+type marks struct {
+	clash          bool // nothing can be told
 	lines          bool // old has empty lines that the file has not
 	trails, inline bool // blanks at line ends differ, blanks within lines
 	lowered        bool // old has no capital, and the file has
