@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"moltisfs/dialect"
 	"moltisfs/grep"
@@ -33,12 +34,13 @@ type Glob struct {
 	Truncated bool     `json:"truncated"`
 	Root      string   `json:"root"`
 	// Total is how many files match, shown or not; a lower bound when Partial.
-	Total       int     `json:"total"`
-	SizeLimited bool    `json:"size_limited,omitempty"` // one answer holds no more, whatever limit says
-	NextOffset  int     `json:"next_offset,omitempty"`
-	Partial     bool    `json:"partial,omitempty"` // the deadline ended the walk
-	Skipped     Skipped `json:"skipped,omitempty"`
-	Note        string  `json:"note,omitempty"` // when nothing was found: what may have been meant
+	Total       int       `json:"total"`
+	SizeLimited bool      `json:"size_limited,omitempty"` // one answer holds no more, whatever limit says
+	NextOffset  int       `json:"next_offset,omitempty"`
+	Partial     bool      `json:"partial,omitempty"` // the deadline ended the walk
+	Skipped     Skipped   `json:"skipped,omitempty"`
+	Note        string    `json:"note,omitempty"`
+	Next        *NextCall `json:"next,omitempty"` // nothing was found: a call that finds something
 }
 
 func (*Glob) Kind() string { return "glob" }
@@ -84,7 +86,22 @@ var globTool = define[GlobArgs](Tool{
 }, runGlob)
 
 func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payload, error) {
-	sent := a.Pattern
+	start, sent := time.Now(), *a
+	out, err := s.list(ctx, c, a, false)
+	if err != nil {
+		return nil, err
+	}
+	if out.Total == 0 && !out.Partial {
+		ctx, cancel := tries(ctx, time.Since(start))
+		defer cancel()
+		s.otherGlobs(ctx, c, &sent, out)
+	}
+	out.Skipped = out.Skipped.whyNone(out.Total)
+	return out, nil
+}
+
+// list is one listing, and changes a; all says that ignore rules do not hold.
+func (s *Suite) list(ctx context.Context, c *engine.Call, a *GlobArgs, all bool) (*Glob, error) {
 	if err := s.reroot(a); err != nil {
 		return nil, err
 	}
@@ -101,6 +118,7 @@ func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payloa
 		if w.File != nil {
 			return notADirectory(a, w.Name)
 		}
+		w.NoIgnore = w.NoIgnore || all
 		r, err := grep.Files(ctx, w, q)
 		if err != nil {
 			return err
@@ -118,9 +136,6 @@ func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payloa
 	if err != nil {
 		return nil, err
 	}
-	if out.Total == 0 && !out.Partial {
-		out.Note = nothingNote(sent)
-	}
 	if out.Truncated {
 		out.NextOffset = q.Offset + len(out.Paths)
 	}
@@ -128,20 +143,6 @@ func runGlob(ctx context.Context, s *Suite, c *engine.Call, a *GlobArgs) (Payloa
 }
 
 const wild = "*?[{" // what makes a glob of a name
-
-// nothingNote says why a pattern may have found nothing, where it reads like another one.
-func nothingNote(pattern string) string {
-	globs := grep.SplitGlobs(pattern, " ")
-	switch {
-	case len(globs) > 1 && !slices.ContainsFunc(globs,
-		func(g string) bool { return !strings.ContainsAny(g, wild) }):
-		return "a blank is part of the name; for several globs send " + strings.Join(globs, ",")
-	case strings.TrimSpace(pattern) != "" && !strings.ContainsAny(pattern, wild+"!,") &&
-		!strings.HasSuffix(pattern, "/"):
-		return "only files are listed; for what a directory of that name holds send " + pattern + "/**"
-	}
-	return ""
-}
 
 // reroot changes a to look where its pattern says. A pattern that is absolute, or climbs out of
 // path, begins at the directory that it names before its first wildcard. As in every path, ".." is

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"moltisfs/dialect"
 	"moltisfs/grep"
@@ -55,6 +56,22 @@ var grepTool = define[GrepArgs](Tool{
 }, runGrep)
 
 func runGrep(ctx context.Context, s *Suite, c *engine.Call, a *GrepArgs) (Payload, error) {
+	start := time.Now()
+	out, err := s.search(ctx, c, a, false)
+	if err != nil {
+		return nil, err
+	}
+	if out.Total.Files == 0 && !out.Partial {
+		ctx, cancel := tries(ctx, time.Since(start))
+		defer cancel()
+		s.others(ctx, c, a, out)
+	}
+	out.Skipped = out.Skipped.whyNone(out.Total.Files)
+	return out, nil
+}
+
+// search is one search; all says that ignore rules do not hold.
+func (s *Suite) search(ctx context.Context, c *engine.Call, a *GrepArgs, all bool) (*Grep, error) {
 	root, err := s.searchRoot(value(a.Path))
 	if err != nil {
 		return nil, err
@@ -93,10 +110,12 @@ func runGrep(ctx context.Context, s *Suite, c *engine.Call, a *GrepArgs) (Payloa
 		q.Mode = grep.Count
 	}
 	err = s.engine.Walk(ctx, c, root, func(ctx context.Context, w grep.Walk) error {
+		w.NoIgnore = w.NoIgnore || all
 		r, err := grep.Search(ctx, w, q)
 		if err != nil {
 			return err
 		}
+		out.scanned = r.Totals.Scanned
 		out.single = w.File != nil
 		out.fill(r, q, p)
 		return nil

@@ -28,8 +28,10 @@ type Grep struct {
 	Partial     bool       `json:"partial,omitempty"`
 	Skipped     Skipped    `json:"skipped,omitempty"`
 	Note        string     `json:"note,omitempty"`
+	Next        *NextCall  `json:"next,omitempty"` // nothing was found: a call that finds something
 
 	rows    []grep.Row
+	scanned int // files whose content was looked at
 	shown   int // rows or files on this page
 	numbers bool
 	single  bool

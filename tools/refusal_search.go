@@ -2,6 +2,7 @@ package tools
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"moltisfs/grep"
@@ -17,7 +18,6 @@ func badPattern(a *about) *Refusal {
 			Offset  int    `json:"pattern_offset"`
 			Suggest string `json:"suggested_pattern,omitempty"`
 		}{e.Offset, e.Suggest}}
-	plain := func(s string) string { return strings.ReplaceAll(s, `\`, "") }
 	switch {
 	case e.Multiline && e.Suggest != "":
 		r.Hint = "Set multiline, and use `" + e.Suggest + "`."
@@ -25,15 +25,34 @@ func badPattern(a *about) *Refusal {
 	case e.Multiline:
 		r.Hint = "Set multiline."
 		r.Next = again(a.tool, a.args, map[string]any{"multiline": true})
-	case e.Suggest == "":
-	case plain(e.Suggest) == plain(e.Pattern):
-		r.Hint = "For the literal text use `" + e.Suggest + "`."
-		r.Next = again(a.tool, a.args, map[string]any{"pattern": e.Suggest})
 	default:
-		r.Hint = "Did you mean `" + e.Suggest + "`?"
-		r.Next = again(a.tool, a.args, map[string]any{"pattern": e.Suggest})
+		r.fill(a, e.Suggest)
 	}
 	return r
+}
+
+// fill offers the pattern that finds something.
+func (r *Refusal) fill(a *about, suggest string) {
+	found, hits := a.mended(suggest)
+	sent, _ := a.args.(*GrepArgs)
+	switch {
+	case found != nil:
+		b := *sent
+		reread(&b, *found)
+		r.Next = again(a.tool, &b, nil)
+		as := "use"
+		if found.Text == regexp.QuoteMeta(sent.Pattern) {
+			as = "for the literal text use"
+		} else if found.As != "" {
+			as = "as " + found.As + " use"
+		}
+		r.Hint = sentence(fmt.Sprintf("%s `%s`%s (%s)", as, found.Text, flagged(*found), hits))
+	case suggest == "":
+	case suggest == regexp.QuoteMeta(value(&sent.Pattern)):
+		r.Hint = "For the literal text use `" + suggest + "`; a quick search does not find it."
+	default:
+		r.Hint = "Did you mean `" + suggest + "`? A quick search does not find that."
+	}
 }
 
 // unknownType names the types that may be meant. Where none is near, the extension is what was

@@ -19,7 +19,7 @@ type Case struct {
 	Read     []string          // what the session reads before the call
 	Outside  map[string]string // what others write after that
 	Tool     string
-	Args     map[string]any // "{root}" at the begin of a string is the root
+	Args     map[string]any // "{root}" in a string is the root
 	// What is meant. A change: the tree becomes Files with Want over it. A look: the answer is that
 	// of the call Right. Refuse: there is nothing right to be done.
 	Want   map[string]string
@@ -248,10 +248,7 @@ func sameAnswer(a, b Answer) bool {
 func placed(v any, root string) any {
 	switch v := v.(type) {
 	case string:
-		if rest, ok := strings.CutPrefix(v, "{root}"); ok {
-			return root + rest
-		}
-		return v
+		return strings.ReplaceAll(v, "{root}", root)
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k, x := range v {

@@ -21,6 +21,7 @@ var (
 // corpus is every case, so many of each slip.
 func corpus(t testing.TB, sources []source, each int) (out []Case) {
 	out = append(out, slipped(t, sources, each)...)
+	out = append(out, looked(t, sources, each)...)
 	return out
 }
 

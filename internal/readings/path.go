@@ -117,7 +117,8 @@ func firstLine(p string) string {
 
 // bare takes off blanks, quotes and signs of mention around a path.
 func bare(p string) string {
-	p = strings.TrimSpace(strings.Trim(strings.TrimSpace(p), "\u200b\ufeff\u00a0\"'`“”‘’«»*"))
+	const around = "\u200b\ufeff\u00a0\"'`“”‘’«»*"
+	p = strings.TrimSpace(strings.Trim(strings.TrimSpace(p), around))
 	if n := len(p); n > 1 && (p[0] == '<' && p[n-1] == '>' || p[0] == '[' && p[n-1] == ']') {
 		p = p[1 : len(p)-1]
 	}
