@@ -55,21 +55,28 @@ type modelRun struct {
 	log   []string
 }
 
-// modelText is a content as the files have it.
+// modelText is a content as the files have it: three lines with a digit, and as many at the end as the
+// fourth says.
 func modelText(c string) string {
-	return fmt.Sprintf("first %c\n1\n2\n3\n4\nsecond %c\n5\n6\n7\n8\nthird %c\n", c[0], c[1], c[2])
+	text := fmt.Sprintf("first %c\n1\n2\n3\n4\nsecond %c\n5\n6\n7\n8\nthird %c\n9\n10\n11\n12\n", c[0], c[1], c[2])
+	for n := '1'; n <= rune(c[3]); n++ {
+		text += modelTail(n)
+	}
+	return text
 }
+
+func modelTail(n rune) string { return fmt.Sprintf("more %c\n", n) }
 
 // edited is c with one of its digits another, sometimes all.
 func (r *modelRun) edited(c string) string {
 	digits := []byte(c)
 	if c == "-" || r.rng.Intn(4) == 0 {
-		digits = []byte("000")
+		digits = []byte("0000")
 		for i := range digits {
 			digits[i] += byte(r.rng.Intn(4))
 		}
 	} else {
-		digits[r.rng.Intn(3)] = '0' + byte(r.rng.Intn(4))
+		digits[r.rng.Intn(4)] = '0' + byte(r.rng.Intn(4))
 	}
 	return string(digits)
 }
@@ -101,7 +108,7 @@ func (r *modelRun) read(name string) string {
 	case name == treePath:
 		return treeContent
 	}
-	var c [3]byte
+	c := [4]byte{3: '0' + byte(strings.Count(string(b), "more"))}
 	if _, err := fmt.Sscanf(strings.ReplaceAll(string(b), "\n", " "), "first %c 1 2 3 4 second %c 5 6 7 8 third %c", &c[0], &c[1], &c[2]); err != nil || modelText(string(c[:])) != string(b) {
 		return fmt.Sprintf("%q", b)
 	}
@@ -145,9 +152,13 @@ func (r *modelRun) step() (bad string) {
 	c := x.call(session)
 	c.Turn = r.last[session]
 	var s modelStep
-	switch k := r.rng.Intn(26); {
+	switch k := r.rng.Intn(30); {
 	case k < 7:
 		s = r.write(c)
+	case k >= 28:
+		s = r.copy(c)
+	case k >= 26:
+		s = r.append(c)
 	case k < 9:
 		s = r.remove(c)
 	case k < 11:
@@ -214,6 +225,43 @@ func (r *modelRun) write(c *engine.Call) (s modelStep) {
 		s.id = done.Checkpoint
 	}
 	s.op = r.m.apply(c.Session, map[string]string{name: content})
+	r.m.did(s.op)
+	return s
+}
+
+// append adds a line at the end of a file.
+func (r *modelRun) append(c *engine.Call) (s modelStep) {
+	name := r.name()
+	content := r.m.at(name)
+	s.what = "append to " + name
+	if content == "-" || content[3] > '3' {
+		s.what += ", which is no file or long enough"
+		return s
+	}
+	next := rune(content[3]) + 1
+	done, err := r.x.Append(ctx, c, r.x.ws+"/"+name, []byte(modelTail(next)), engine.Rules{})
+	if s.err = err; err == nil {
+		s.id = done.Checkpoint
+	}
+	s.op = r.m.apply(c.Session, map[string]string{name: content[:3] + string(next)})
+	r.m.did(s.op)
+	return s
+}
+
+// copy makes one file as another is, where its directory is there.
+func (r *modelRun) copy(c *engine.Call) (s modelStep) {
+	from, to := r.name(), r.name()
+	content := r.m.at(from)
+	s.what = "copy " + from + " to " + to
+	if _, err := os.Stat(filepath.Dir(r.x.ws + "/" + to)); content == "-" || from == to || err != nil {
+		s.what += ", which is nothing to copy, or nowhere"
+		return s
+	}
+	done, err := r.x.Copy(ctx, c, engine.CopyArgs{From: r.x.ws + "/" + from, To: r.x.ws + "/" + to, Overwrite: true})
+	if s.err = err; err == nil {
+		s.id = done.Checkpoint
+	}
+	s.op = r.m.apply(c.Session, map[string]string{to: content})
 	r.m.did(s.op)
 	return s
 }
