@@ -55,6 +55,7 @@ var whyWords = map[string]string{
 		"or back, as a whole; skip does that, and the same restore again the rest",
 	engine.MovedWhole.Name: "it was moved as a whole, and other changes in it belong to this " +
 		"restore; take them back one after the other, by undo or by their ids",
+	engine.OnlyAlone.Name:     "it was appended to in place, which is made again for one file at a time",
 	engine.NotInTrash.Name:    "it is not in the trash any more",
 	engine.NoneInTrash.Name:   "it is not in the trash any more, and something else is in its place",
 	engine.TrashUnopened.Name: "what was parked can't be reached: %v",
@@ -222,6 +223,11 @@ func notStored(a *about) *Refusal {
 		"backup, or name other paths of it, if there are any, in paths.")(a)
 	if r.Next = nil; a.untrashes() {
 		r.Hint = "Ask the user for a backup."
+	}
+	if why, _ := a.Facts.(engine.Why); why.Name == engine.OnlyAlone.Name {
+		r = onPath("{shown} is not restored with others: {fact}",
+			"Restore the checkpoint by its id with this path alone in paths, then with the others.")(a)
+		r.Next = nil
 	}
 	return r
 }

@@ -95,7 +95,10 @@ var hints = map[engine.Cause]hint{
 	engine.BothKinds: always("They can't be there together: --on-conflict skip leaves those " +
 		"paths alone that were a file at one time and a directory at another; or name as PATHs " +
 		"what is wanted."),
-	engine.NotStored: func(in *invocation, _ *engine.Refusal) string {
+	engine.NotStored: func(in *invocation, r *engine.Refusal) string {
+		if why, _ := r.Facts.(engine.Why); why.Name == engine.OnlyAlone.Name {
+			return "Restore the checkpoint by its id with this path alone as PATH, then with the others."
+		}
 		if isTrashID(in.arg(0)) {
 			return "Ask the user for a backup."
 		}

@@ -210,3 +210,31 @@ func TestAppendIsNotUndoneOverOthers(t *testing.T) {
 	}
 	x.reads("large", theirs)
 }
+
+// Several paths at a time: what is made again in place can't be taken back with the others, so it comes
+// alone, and is told so.
+func TestAppendIsMadeAgainAlone(t *testing.T) {
+	t.Parallel()
+	x := grow(t, tight)
+	path := x.write("large", large)
+	c := x.call("s")
+	c.Turn = "t"
+	x.BeginTurn(ctx, c)
+	_, err := x.Append(ctx, c, path, []byte("one\n"), engine.Rules{})
+	must(t, err)
+	_, _, err = x.Write(ctx, c, engine.WriteArgs{Path: x.ws + "/other", Text: "one\n"})
+	must(t, err)
+	done, err := x.Restore(ctx, x.call("s"), checkpoint.Restore{Turn: "t"}, engine.RestoreOptions{})
+	must(t, err)
+	x.reads("large", large)
+	_, err = x.Undo(ctx, x.call("s"), engine.RestoreOptions{})
+	r := engine.Reason(err)
+	if r == nil || r.Cause != engine.NotStored || r.Facts != engine.OnlyAlone || r.Path != path {
+		t.Fatalf("both at once: %v", err)
+	}
+	x.reads("large", large)
+	_, err = x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint), Paths: []string{path}},
+		engine.RestoreOptions{})
+	must(t, err)
+	x.reads("large", large+"one\n")
+}

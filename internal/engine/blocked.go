@@ -66,6 +66,7 @@ var (
 	HoldsOthers = newWhy("holds_others")     // the directory holds what the plan does not remove
 	HoldsMoved  = newWhy("holds_moved")      // … what the plan moves as a whole
 	MovedWhole  = newWhy("moved_whole")      // other changes in it belong to the plan
+	OnlyAlone   = newWhy("only_alone")       // it is appended to in place, and other paths change with it
 
 	NotInTrash    = newWhy("not_in_trash")
 	NoneInTrash   = newWhy("not_in_trash_and_occupied")

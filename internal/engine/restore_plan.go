@@ -208,7 +208,7 @@ func (r *restore) steps(ctx context.Context, p Plan) (*Plan, error) {
 	plan, err := r.d.plan(p)
 	if err == nil && len(plan.Steps) > 1 { // what is appended can't be taken back with the others
 		if again := plan.of(Append); again != nil {
-			return nil, Refuse(NotStored, again[0], Unstored.Of(checkpoint.SkipAppended))
+			return nil, Refuse(NotStored, again[0], OnlyAlone)
 		}
 	}
 	return plan, err
