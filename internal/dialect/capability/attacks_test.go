@@ -1,0 +1,127 @@
+package capability
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"moltisfs/approval"
+	"moltisfs/config"
+	"moltisfs/dialect"
+	"moltisfs/internal/engine"
+)
+
+// attacks are the ways that a file comes, changes or goes, each with A, an ordinary file, and T, what
+// it is aimed at. B is where T is moved or copied to.
+var attacks = []struct{ tool, args string }{
+	{"filesystem.write", `{"path":"T","content":"EVIL"}`},
+	{"filesystem.append", `{"path":"T","content":"EVIL"}`},
+	{"filesystem.edit", `{"path":"T","pattern":"GOOD","replace":"EVIL","replace_all":true}`},
+	{"filesystem.copy", `{"source":"A","destination":"T","overwrite":true}`},
+	{"filesystem.move", `{"source":"A","destination":"T","overwrite":true}`},
+	{"filesystem.move", `{"source":"T","destination":"B"}`},
+	{"filesystem.delete", `{"path":"T"}`},
+}
+
+// What nobody may change is changed by no capability, whether it is named, reached by a link, or
+// spelled otherwise. The control is the same call on an ordinary file, which it changes.
+func TestAttacks(t *testing.T) {
+	t.Parallel()
+	targets := []string{"secret/key", "SECRET/key", "sec\u200dret/key", "sub/../secret/key", "dirlink/key", "link"}
+	for _, a := range attacks {
+		for _, target := range append(targets, "plain") {
+			r := open(t, func(c *config.Config, h *engine.Host) {
+				c.Tools.FS.DenyPaths = []string{c.Tools.FS.WorkspaceRoot + "/secret/**"}
+				h.Approver = decides(approval.Approved)
+			})
+			key := r.write(t, "secret/key", "GOOD")
+			plain := r.write(t, "plain", "GOOD")
+			r.write(t, "a", "EVIL")
+			r.write(t, "sub/x", "")
+			for name, to := range map[string]string{"dirlink": "secret", "link": "secret/key"} {
+				if err := os.Symlink(to, filepath.Join(r.root, name)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			args := strings.NewReplacer(`"T"`, `"R/`+target+`"`, `"A"`, `"R/a"`, `"B"`, `"R/b"`).Replace(a.args)
+			got := r.call(t, a.tool, args)
+			refused := got["recovery"] != nil
+			if target == "plain" {
+				if now, err := os.ReadFile(plain); refused || err == nil && string(now) == "GOOD" {
+					t.Errorf("the control: %s %s: %v", a.tool, args, got)
+				}
+				continue
+			}
+			if now, err := os.ReadFile(key); err != nil || string(now) != "GOOD" {
+				t.Errorf("%s %s: it holds %q, %v", a.tool, args, now, err)
+			}
+			if ofLink := target == "link" && strings.Contains("filesystem.delete filesystem.move", a.tool); !refused && !ofLink {
+				t.Errorf("%s %s is not refused: %v", a.tool, args, got)
+			}
+		}
+	}
+}
+
+// What lies in the trash comes back to its own place only, for its own principal, under the rules of
+// today, and over nothing. The control is a restore that may be.
+func TestAttacksOnTheTrash(t *testing.T) {
+	t.Parallel()
+	r := open(t, func(_ *config.Config, h *engine.Host) { h.Approver = decides(approval.Approved) })
+	outside := t.TempDir()
+	trashed := func(name string) string {
+		t.Helper()
+		r.write(t, name, "GOOD")
+		p, _ := r.call(t, "filesystem.delete", `{"path":"R/`+name+`"}`)["trash_path"].(string)
+		if p == "" {
+			t.Fatal("it is not in the trash")
+		}
+		return p
+	}
+	for name, c := range map[string]struct {
+		before func(trash string) string // what is sent in its place
+		as     dialect.Call
+		want   string
+	}{
+		"control":          {func(p string) string { return p }, dialect.Call{}, ""},
+		"another's":        {func(p string) string { return p }, dialect.Call{Principal: "eve"}, "NotInTrash"},
+		"another id":       {func(p string) string { return p[:len("trash:")+4] + "x/f" }, dialect.Call{}, "NotInTrash"},
+		"out of the trash": {func(string) string { return "trash:../../etc/passwd" }, dialect.Call{}, "NotInTrash"},
+		"a path":           {func(string) string { return "/etc/passwd" }, dialect.Call{}, "NotInTrash"},
+		"over a file": {func(p string) string { r.write(t, "over a file/f", "NEW"); return p }, dialect.Call{},
+			"DestinationExists"},
+		"over a link": {func(p string) string {
+			if err := os.Symlink(outside+"/x", r.root+"/over a link/f"); err != nil {
+				t.Fatal(err)
+			}
+			return p
+		}, dialect.Call{}, "DestinationExists"},
+		"under a link": {func(p string) string {
+			if err := os.Rename(r.root+"/under a link", r.root+"/was"); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(outside, r.root+"/under a link"); err != nil {
+				t.Fatal(err)
+			}
+			return p
+		}, dialect.Call{}, "PathOutOfScope"},
+		"out of scope by now": {func(p string) string { return p },
+			dialect.Call{Scope: &dialect.Scope{Readable: []string{r.root + "/none"}, Writable: []string{r.root + "/none"}}},
+			"PathOutOfScope"},
+	} {
+		p := c.before(trashed(name + "/f"))
+		c.as.Session, c.as.Tool, c.as.Args = "s", "filesystem.restore", json.RawMessage(mustJSON(map[string]string{"path": p}))
+		got := r.as(t, c.as)
+		if kind, _ := got["type"].(string); kind != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+		now, err := os.ReadFile(r.root + "/" + name + "/f")
+		if back := err == nil && string(now) == "GOOD"; back != (c.want == "") {
+			t.Errorf("%s: there is %q, %v", name, now, err)
+		}
+	}
+	if all, err := os.ReadDir(outside); err != nil || len(all) > 0 {
+		t.Errorf("outside is %v, %v", all, err)
+	}
+}
