@@ -109,7 +109,7 @@ var plan = []room{
 
 	{5, "mcp", "dialect internal/serve/mcp", "", ""},
 	{5, "cmd/moltis-fs", "approval approval/queue checkpoint checkpoint/moltis config dialect grep/ignore " +
-		"internal/datadir " +
+		"internal/audit internal/datadir " +
 		"internal/dialect/capability " +
 		"internal/dialect/jettson " +
 		"internal/edit internal/edit/diff internal/engine internal/gitrepo internal/ndjson internal/nearest " +

@@ -293,11 +293,16 @@ func (d *DB) dsn(write, fresh bool) string {
 	default:
 		q = append(q, "mode=rw", "_pragma=query_only(1)", "_pragma=cache_size(-4000)")
 	}
-	p := filepath.ToSlash(filepath.Join(d.dir, fileName))
+	return uriOf(filepath.Join(d.dir, fileName), q...)
+}
+
+// uriOf is how SQLite wants a file to be named, with what is to hold for the connection.
+func uriOf(file string, query ...string) string {
+	p := filepath.ToSlash(file)
 	if !strings.HasPrefix(p, "/") {
 		p = "/" + p
 	}
-	return (&url.URL{Scheme: "file", Path: p, RawQuery: strings.Join(q, "&")}).String()
+	return (&url.URL{Scheme: "file", Path: p, RawQuery: strings.Join(query, "&")}).String()
 }
 
 // prepareDir makes the directory, 0700, and the database file with the mode that SQLite then copies

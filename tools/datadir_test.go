@@ -101,3 +101,10 @@ func TestOurNames(t *testing.T) {
 		}
 	}
 }
+
+func TestNoDataDir(t *testing.T) {
+	_, err := tools.Open(config.Default(), tools.Options{})
+	if e, ok := errors.AsType[*tools.DataDirError](err); !ok || e.Hint() == "" {
+		t.Errorf("%v", err)
+	}
+}

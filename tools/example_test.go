@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log"
 	"os"
 	"path/filepath"
 
 	"moltisfs/config"
+	"moltisfs/hook"
 	"moltisfs/tools"
 )
 
@@ -104,4 +106,38 @@ func ExampleApproverFunc() {
 	// created: true
 	// Write main.go +1 −0?
 	// approval_denied
+}
+
+// A sink hears how each call ended: for a log or counters of the host's own.
+type sink struct{}
+
+func (sink) Name() string { return "sink" }
+
+func (sink) AfterToolCall(_ context.Context, c hook.AfterToolCall) error {
+	fmt.Println(c.Tool, c.Outcome)
+	return nil
+}
+
+// Hooks run around every call, whichever way it comes in.
+func ExampleOptions_hooks() {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	suite, err := tools.Open(config.Default(), tools.Options{
+		DataDir: filepath.Join(dir, "data"),
+		Program: tools.Program{Name: "my-gateway 1.0"}, // on record at start and stop
+		Hooks:   hook.Set{After: []hook.After{sink{}}},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer suite.Close()
+	args := tools.ReadArgs{FilePath: filepath.Join(dir, "nothing")}
+	_, err = tools.Do[*tools.Content](context.Background(), suite, args, tools.Call{Session: "s1"})
+	fmt.Println(errors.Is(err, fs.ErrNotExist))
+	// Output:
+	// Read not_found
+	// true
 }

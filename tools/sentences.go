@@ -228,7 +228,8 @@ var sentences = map[engine.Cause]wording{
 		r := &Refusal{Message: "the checkpoint could not be stored, so nothing was changed: " + err.Error(), Hint: "Tell the operator; changes wait until checkpoints can be stored again."}
 		if _, full := errors.AsType[*checkpoint.FullError](err); full { // all that may go has gone
 			r.Hint = "Change less at once, or ask the operator to make room: moltis-fs checkpoint unpin, " +
-				"moltis-fs checkpoint gc, or a larger max_bytes."
+				"moltis-fs checkpoint gc with lower numbers for keep_within or keep_last, or a larger " +
+				"max_bytes."
 		} else if why := engine.Reason(err); why != nil && storeHints[why.Cause] != "" {
 			r.Hint = storeHints[why.Cause]
 		}
@@ -376,8 +377,9 @@ func (a *about) named() string { return cmp.Or(a.path, a.Path) }
 
 // storeHints say what can be done about a store that is well but can't be used here and now.
 var storeHints = map[engine.Cause]string{
-	engine.StoreDiskFull: "Ask the user to free space on that disk (moltis-fs checkpoint gc and " +
-		"moltis-fs trash empty give back what they can), then call again.",
+	engine.StoreDiskFull: "Ask the user to free space on that disk, by moltis-fs trash empty, or by " +
+		"lower numbers for keep_within, keep_last or max_bytes in [tools.fs.checkpoint] and then " +
+		"moltis-fs checkpoint gc --config FILE; then call again.",
 	engine.StoreGone: "Ask the operator to put the store back where it was or, if it is gone " +
 		"for good, to restart the server.",
 	engine.StoreBusy: "Call again in a moment. If it stays so, ask the user to look for a " +

@@ -102,5 +102,9 @@ func confirmed(question string) bool {
 // isTerminal says whether a person may be at the other end of f.
 func isTerminal(f *os.File) bool {
 	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0 && f.Name() != os.DevNull
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull) // a service has it as standard input, under that name
+	return err != nil || !os.SameFile(info, null)
 }

@@ -106,7 +106,7 @@ func runCall(ctx context.Context, in *invocation) error {
 		return closing(e, err)
 	}
 	base := dialect.Call{Principal: in.option("principal"), Session: in.option("session"),
-		Turn: in.option("turn")}
+		Turn: in.option("turn"), Client: program + " call"}
 	if batch {
 		err = runBatch(ctx, in, d, base)
 	} else {

@@ -61,7 +61,8 @@ func checkpointCommand() *command {
 				options:  storeOptions(append(whose(), opt("no-label", "", "take its name away too"))...),
 				examples: []string{"moltis-fs checkpoint unpin ck-1H0"},
 			},
-			checkpointExportCommand(), checkpointImportCommand(), checkpointGCCommand(),
+			checkpointExportCommand(), checkpointImportCommand(), checkpointBackupCommand(),
+			checkpointGCCommand(),
 			checkpointCheckCommand(), checkpointStatsCommand(), checkpointPurgeCommand(),
 		},
 	}

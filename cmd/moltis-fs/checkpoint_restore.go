@@ -333,7 +333,7 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	}
 	p, err := tools.Over(e).Call(ctx, tools.Call{
 		Principal: in.option("principal"), Session: in.option("session"),
-		Tool: tool, Args: raw, ByUser: true,
+		Tool: tool, Args: raw, ByUser: true, Client: program + " " + in.command.path,
 	})
 	if err == nil {
 		err = in.show(in.forOperator(p))

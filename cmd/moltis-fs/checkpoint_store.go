@@ -182,7 +182,9 @@ var storeErrors = []struct {
 	{as[*checkpoint.BadIDError], exitMisuse, "", program + " checkpoint list shows the ids", ""},
 	{as[*checkpoint.BadOpError], exitMisuse, "", "", ""},
 	{as[*checkpoint.DiskFullError], exitRefused, "",
-		"free space there, or with checkpoint gc and trash empty, and try again", tools.KindIOError},
+		"free space there: with trash empty, or with lower numbers for keep_within, keep_last or " +
+			"max_bytes in [tools.fs.checkpoint] and then checkpoint gc --config FILE; and try again",
+		tools.KindIOError},
 	{is(checkpoint.ErrNotFound), exitRefused, "there is no such checkpoint",
 		program + " checkpoint list shows the ids", tools.KindNotFound},
 	{is(checkpoint.ErrSealed), exitRefused, "",
@@ -193,7 +195,8 @@ var storeErrors = []struct {
 		"if deny_paths or another root keeps every call from taking it back, purge with --cut-off: " +
 			"its paths may stay half-way then", tools.KindConflict},
 	{as[*checkpoint.FullError], exitRefused, "",
-		program + " checkpoint unpin and gc make room, or a larger max_bytes", tools.KindIOError},
+		program + " checkpoint unpin and gc make room, with lower numbers for keep_within or " +
+			"keep_last, or a larger max_bytes", tools.KindIOError},
 	{as[*checkpoint.NetworkError], exitMisuse, "", "name another: --data-dir or MOLTIS_DATA_DIR", ""},
 	{noPlace, exitMisuse, "", "name a directory of your own with --data-dir or MOLTIS_DATA_DIR", ""},
 	{is(checkpoint.ErrDamaged), exitBroken, "",

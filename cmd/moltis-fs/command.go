@@ -55,7 +55,7 @@ func many(name, value, doc string) option {
 func commands() []*command {
 	all := []*command{
 		mcpCommand(), callCommand(), serveCommand(), toolsCommand(), approvalsCommand(), tokenCommand(),
-		checkpointCommand(), trashCommand(), configCommand(), versionCommand(), manCommand(),
+		checkpointCommand(), trashCommand(), auditCommand(), configCommand(), versionCommand(), manCommand(),
 		workerCommand(),
 	}
 	for _, c := range all {
@@ -112,8 +112,11 @@ func parse(args []string, s streams) (in *invocation, err error) {
 		if a == "--" {
 			break
 		}
-		if singleDash.MatchString(a) {
+		switch {
+		case singleDash.MatchString(a):
 			args[i] = "-" + a
+		case a == "-f" && args[0] == "audit":
+			args[i] = "--follow"
 		}
 	}
 	root := tree(commands(), s, func(found *invocation) { in = found })

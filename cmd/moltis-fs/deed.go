@@ -41,7 +41,7 @@ func (in *invocation) recorded(do func() error) error {
 		case "sha256": // a purge is not to leave it behind whole
 			given = append(given, fmt.Sprintf("--%s %.12s…", key, in.values[key]))
 		default:
-			given = append(given, "--"+key+" "+in.values[key])
+			given = append(given, strings.TrimSuffix("--"+key+" "+in.values[key], " true")) // a switch
 		}
 	}
 	d := engine.Deed{Name: name, Principal: in.option("principal"), Session: in.option("session"),

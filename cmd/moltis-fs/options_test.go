@@ -65,6 +65,7 @@ var optionCases = []optionCase{
 	{"checkpoint export", "--patch", map[string]string{"root": "$T/sub", "turn": "t2", "since": "0s", "until": "1h", "principal": "p2", "session": "s2"}, false, false},
 	{"checkpoint export", "", map[string]string{"patch": "", "git": "$W/out.git"}, false, false},
 	{"checkpoint import-moltis", "$W/moltis", map[string]string{"principal": "p9"}, false, false},
+	{"checkpoint backup", "$W/out.git", nil, false, false},
 	{"checkpoint gc", "", nil, false, false},
 	{"checkpoint gc", "--config $W/brief.toml", map[string]string{"dry-run": ""}, false, false},
 	{"checkpoint check", "", map[string]string{"data": "", "repair": ""}, false, false},
@@ -89,6 +90,7 @@ var optionCases = []optionCase{
 	{"checkpoint redo", "--principal p1 --session s1 --yes", map[string]string{"identity": "$W/key"}, true, false},
 	{"checkpoint export", "--patch", map[string]string{"identity": "$W/key"}, true, false},
 	{"checkpoint check", "--data", map[string]string{"identity": "$W/key"}, true, false},
+	{"checkpoint backup", "$W/out.git", map[string]string{"identity": "$W/key"}, true, false},
 	{"checkpoint purge", "--sha256 $H --yes", map[string]string{"identity": "$W/key"}, true, false},
 	{"trash restore", "tr-1H0 --principal p1 --yes", map[string]string{"identity": "$W/key"}, true, false},
 }

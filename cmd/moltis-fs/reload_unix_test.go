@@ -128,3 +128,21 @@ func TestReload(t *testing.T) {
 		t.Errorf("the policies on record: %v", policies)
 	}
 }
+
+// A service has the null device as its standard input, whatever that is called: it is no terminal, so a SIGHUP reloads.
+func TestNothingIsNoTerminal(t *testing.T) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	fd, err := syscall.Dup(int(null.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fd), "/dev/stdin")
+	defer f.Close()
+	if isTerminal(f) || isTerminal(null) {
+		t.Error("the null device counts as a terminal")
+	}
+}

@@ -108,7 +108,7 @@ func TestServe(t *testing.T) {
 		t.Error("its socket is left")
 	}
 	record, err := os.ReadFile(filepath.Join(data, "audit", "audit.jsonl"))
-	if err != nil || !strings.Contains(string(record), `"principal":"ci"`) || !strings.Contains(string(record), `"tool":"Raed"`) {
+	if err != nil || !strings.Contains(string(record), `"principal":"ci"`) || !strings.Contains(string(record), `"client":"Go-http-client`) || !strings.Contains(string(record), `"tool":"Raed"`) {
 		t.Errorf("on record is %s, %v", record, err)
 	}
 }

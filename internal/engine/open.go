@@ -148,7 +148,7 @@ func (e *Engine) Tools() policy.Tools { return e.tools }
 // dataDir takes the data directory. It must not be where the agent could write to it by name.
 func (h *Host) dataDir(cfg config.FS) (string, error) {
 	if h.DataDir == "" {
-		return "", errors.New("no data directory is named")
+		return "", &datadir.Error{Dir: `""`, Why: "none is named", Do: "name one; it is made where it is missing"}
 	}
 	if !filepath.IsAbs(h.DataDir) {
 		return "", &datadir.Error{Dir: h.DataDir, Why: "the path is relative", Do: "give an absolute one"}

@@ -28,6 +28,7 @@ type caller struct {
 	tier            approval.Tier
 	byUser          bool
 	secret          string // of its token; "" for our own user on a socket
+	program         string // as it names itself
 }
 
 type peerKey struct{}
@@ -132,6 +133,7 @@ func (s *Server) withCaller(w http.ResponseWriter, r *http.Request, p peer, next
 			return
 		}
 		defer leave()
+		c.program = r.UserAgent()
 		next(w, r.WithContext(ctx), c)
 	}
 }

@@ -199,6 +199,7 @@ func (s *Server) invoke(ctx context.Context, by asker, p *invokeParams) (any, er
 	answer, err := s.dialect.Call(ctx, dialect.Call{
 		Principal: by.principal, Session: p.SessionID, Tool: s.catalog.tool(p.Capability),
 		Args: p.Arguments, Tier: by.tier, Scope: by.scope, ByUser: by.byUser,
+		Client: by.program,
 	})
 	if unknown, ok := errors.AsType[*dialect.UnknownToolError](err); ok {
 		e := wrong(codeParams, "%s", unknown.Error())
