@@ -1,6 +1,7 @@
 package edit
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -27,7 +28,8 @@ func repairs(e Edit) []repair {
 		if old := u.Undo(e.Old); old != e.Old {
 			head, middle, tail := affixes(e.Old, e.New)
 			r := repair{cause: u.Cause, old: old, new: u.Undo(e.New)}
-			if r.new != u.Undo(head)+middle+u.Undo(tail) {
+			if r.new != u.Undo(head)+middle+u.Undo(tail) &&
+				!u.Systematic(e.Old, e.New, len(head), len(e.New)-len(tail)) {
 				r.unsure = "new_string adds escapes, and whether they stand for themselves can't be told: write both as they are in the file"
 			}
 			out = append(out, r)
@@ -69,45 +71,32 @@ func affixes(old, new string) (head, middle, tail string) {
 // findRepaired is the last tier. It acts only if all repairs that find anything agree on one place
 // and what to write there.
 func findRepaired(h *haystack, e Edit) (*plan, error) {
-	var (
-		best   *plan
-		places = map[int]bool{}
-	)
+	var sure, unsure []*plan
 	for _, r := range repairs(e) {
-		// New is given as old with a byte more: what is written is settled below.
 		p, err := r.place(h, e.All)
-		if err != nil {
+		switch {
+		case err != nil:
 			if nu, ok := err.(*NotUniqueError); ok {
 				nu.Strategy = StrategyRepaired
 			}
 			return nil, err
+		case p == nil:
+		case r.unsure != "":
+			unsure = append(unsure, p) // diagnose says why
+		default:
+			sure = append(sure, p)
 		}
-		if p == nil {
-			continue
-		}
-		if r.unsure != "" {
-			return nil, nil // diagnose says why
-		}
-		for _, x := range p.rs {
-			places[x.start] = true
-		}
-		if best == nil {
-			best = p
-			continue
-		}
-		if len(p.rs) != len(best.rs) {
+	}
+	for _, p := range append(unsure, sure...) {
+		if len(sure) == 0 || !slices.Equal(p.rs, sure[0].rs) {
 			return nil, nil
 		}
-		for i := range p.rs {
-			if p.rs[i] != best.rs[i] {
-				return nil, nil
-			}
-		}
 	}
-	if best != nil {
-		best.strategy = StrategyRepaired
+	if len(sure) == 0 {
+		return nil, nil
 	}
-	return best, nil
+	sure[0].strategy = StrategyRepaired
+	return sure[0], nil
 }
 
 // place looks for a repaired edit by the tiers exact to trailing_blanks.

@@ -18,15 +18,16 @@ const (
 // An Unescaping undoes one kind of escapes.
 type Unescaping struct {
 	Cause string
+	Kinds string // the letters behind the backslash; "" for entities
 	Undo  func(string) string
 }
 
 // Unescapings lists them, simple ones first.
 func Unescapings() (out []Unescaping) {
 	for _, kinds := range []string{"u", `"'` + "`", "ntr", "ntr\"'`", `\`, "untr\"'`\\/bf"} {
-		out = append(out, Unescaping{Escaped, func(s string) string { return Unbackslash(s, kinds) }})
+		out = append(out, Unescaping{Escaped, kinds, func(s string) string { return Unbackslash(s, kinds) }})
 	}
-	return append(out, Unescaping{Entity, unentity})
+	return append(out, Unescaping{Entity, "", unentity})
 }
 
 // Unbackslash undoes backslash escapes of the given kinds and leaves all others alone.
@@ -162,4 +163,86 @@ func UnicodeEscapes(s, format string) string {
 		}
 	}
 	return b.String()
+}
+
+// Systematic says that the escapes of new, from one offset to another, come from what befell old as
+// well: in neither string anything of that kind stands bare, and none of them is within a literal,
+// where it may stand for itself.
+func (u Unescaping) Systematic(old, new string, from, to int) bool {
+	if u.Kinds == "" {
+		bare := strings.NewReplacer("&amp;", "", "&lt;", "", "&gt;", "", "&quot;", "", "&#34;", "", "&#39;", "")
+		return !strings.ContainsAny(bare.Replace(old+new), "&<>") && !u.within(new, from, to)
+	}
+	for _, c := range u.Kinds {
+		plain := map[rune]string{'n': "\n", 't': "\t", 'r': "\r"}[c]
+		if plain == "" {
+			plain = string(c)
+		}
+		escaped := `\` + string(c)
+		if c == 'u' || c == 'b' || c == 'f' || c == '/' || !strings.Contains(old+new, escaped) {
+			continue
+		}
+		if rest := strings.ReplaceAll(old+"\x00"+new, escaped, ""); strings.Contains(rest, plain) ||
+			!strings.Contains(old, escaped) {
+			return false
+		}
+	}
+	return u.Kinds == `\` || !u.within(new, from, to)
+}
+
+// within says that one of the escapes stands between quotes that are not escaped like it.
+func (u Unescaping) within(s string, from, to int) bool {
+	var open byte
+	quote := func(c byte) (inside bool) {
+		switch open {
+		case 0:
+			open = c
+		case c:
+			open = 0
+		default:
+			return true
+		}
+		return false
+	}
+	for i := 0; i < len(s); i++ {
+		own := i >= from && i < to
+		c, n, escaped := s[i], 1, false
+		if u.Kinds != "" && c == '\\' && i+1 < len(s) {
+			c, n = s[i+1], 2
+			if escaped = strings.IndexByte(u.Kinds, c) >= 0; !escaped {
+				i++
+				continue
+			}
+		} else if u.Kinds == "" && c == '&' {
+			if end := strings.IndexByte(s[i:min(len(s), i+8)], ';'); end > 0 {
+				if got := html.UnescapeString(s[i : i+end+1]); len(got) == 1 {
+					c, n, escaped = got[0], end+1, true
+				}
+			}
+		}
+		isQuote := c == '"' || c == '\'' || c == '`'
+		switch {
+		case c == '\n' && !escaped, escaped && c == 'n' && open == 0:
+			open = 0
+		case isQuote && c == '\'' && apostrophe(s[:i], s[i+n:]):
+		case isQuote:
+			if quote(c) && escaped && own {
+				return true
+			}
+		case escaped && own && open != 0 && c != '\\':
+			return true
+		}
+		i += n - 1
+	}
+	return false
+}
+
+// apostrophe tells that of "it's" and "don't" from a quote.
+func apostrophe(before, after string) bool {
+	r, _ := utf8.DecodeLastRuneInString(before)
+	if len(after) == 0 || !wordRune(r) || after[0] != 's' && after[0] != 't' {
+		return false
+	}
+	next, _ := utf8.DecodeRuneInString(after[1:])
+	return !wordRune(next) && next != '\'' && next != '\\'
 }
