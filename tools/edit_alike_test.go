@@ -203,6 +203,9 @@ func literally(content []byte, e edit.Edit, strict bool) (got []byte, how string
 		}
 		old, _ := next.Args["old_string"].(string)
 		now, _ := next.Args["new_string"].(string)
+		if list, ok := next.Args["edits"].([]map[string]any); ok {
+			old, now = list[0]["old_string"].(string), list[0]["new_string"].(string)
+		}
 		if r, err = edit.Apply(content, []edit.Edit{{Old: old, New: now}}, o); err != nil {
 			return nil, "next is refused: " + err.Error()
 		}
@@ -231,7 +234,7 @@ func eachAlike(name, text string, f func(damagedAlike)) {
 		unit = "  "
 	}
 	ls := strings.SplitAfter(plain, "\n")
-	for from := 0; from+1 < len(ls); from += max(1, len(ls)/5) {
+	for from := 0; from+1 < len(ls); from += max(1, len(ls)/3) {
 		for _, size := range []int{1, 2, 5} {
 			region := strings.TrimSuffix(strings.Join(ls[from:min(len(ls), from+size)], ""), "\n")
 			if strings.Count(plain, region) != 1 || strings.TrimSpace(ls[from]) == "" || len(strings.TrimSpace(region)) < 8 ||

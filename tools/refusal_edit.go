@@ -179,6 +179,9 @@ func noMatch(a *about) *Refusal {
 	}
 	r.Next, r.Fields = f.next, f
 	switch {
+	case e.Cause == edit.CauseApplied:
+		r.Hint = "Nothing is left to do, unless another place is meant: then send more of the text " +
+			"around that."
 	case f.next != nil:
 		r.Fields, r.Hint = noMatchFields{EditIndex: f.EditIndex, Cause: f.Cause, Line: f.Line,
 			EndLine: f.EndLine, next: f.next}, "Send next: both strings are repaired in it."
@@ -282,6 +285,8 @@ func because(cause string) string {
 		return " (it carries line numbers of a Read)"
 	case "case":
 		return " (upper and lower case differ)"
+	case edit.CauseApplied:
+		return ", and new_string stands there already"
 	case "stale":
 		return " (the text was there when the file was read, and is no longer)"
 	}

@@ -48,6 +48,7 @@ package edit
 import (
 	"bytes"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"moltisfs/internal/edit/diff"
@@ -241,7 +242,9 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 				err.Detail = "" // why no tier took it is beside the point: none was asked
 				err.Repaired = repaired(h, e)
 			}
-			if err.Repaired == nil && err.Cause != CauseStale {
+			if at := applied(h, e); at > 0 && err.Repaired == nil {
+				*err = NoMatchError{Index: index, Cause: CauseApplied, Line: at, EndLine: at + strings.Count(e.New, "\n")}
+			} else if err.Repaired == nil && err.Cause != CauseStale {
 				err.Repaired = mended(h, e)
 			}
 		}
@@ -255,6 +258,25 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 		return Step{}, &NoopError{index, step.Line}
 	}
 	return step, nil
+}
+
+// applied gives the line where new stands in the text as a whole line or more, once, and 0 where it
+// doesn't, or says too little.
+func applied(h *haystack, e Edit) int {
+	const least = 12
+	body := strings.TrimSpace(e.New)
+	if len(body) < least || strings.Contains(e.Old, body) {
+		return 0
+	}
+	at := bytes.Index(h.text, []byte(body))
+	if at < 0 || bytes.Contains(h.text[at+1:], []byte(body)) {
+		return 0
+	}
+	l := lineFrom(h.text, at+len(body), h.cr)
+	if len(trimBlanks(h.text[lineStart(h.text, at, h.cr):at])) > 0 || len(trimBlanks(h.text[at+len(body):l.end])) > 0 {
+		return 0
+	}
+	return lineAt(h.text, at)
 }
 
 // repaired gives the exact edit for what a tolerant tier would do; nil if none does.

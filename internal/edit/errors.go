@@ -21,7 +21,8 @@ const (
 	CauseEntity         = mend.Entity     // HTML entities
 	CauseLineNumbers    = "line_numbers"  // line numbers pasted from Read or grep output
 	CauseCase           = "case"
-	CauseStale          = "stale" // it was there when the session last saw the file (Options.Seen)
+	CauseStale          = "stale"           // it was there when the session last saw the file (Options.Seen)
+	CauseApplied        = "already_applied" // new_string stands there, and old_string does not
 	CauseUnknown        = "unknown"
 )
 

@@ -57,6 +57,7 @@ func TestWhatNewLeavesAsItIs(t *testing.T) {
 			"f() {\n    cat <<EOF\n    x\n    EOF\n    b 2\n}\n", StrategyIndentation},
 		{"CRLF", "say “a”\r\nsay “b”\r\n", "say \"a\"\nsay \"b\"", "say \"a\"\nmore\nsay \"b\"", false, "say “a”\r\nmore\r\nsay “b”\r\n", StrategyQuotes},
 		{"escapes", "print(\"a\")\n", `print(\"a\")`, `print(\"b\")`, false, "print(\"b\")\n", StrategyRepaired},
+		{"entities, and new ones of that kind", "if a < b {\n", "if a &lt; b {", "if a &lt; b &amp;&amp; c &lt; d {", false, "if a < b && c < d {\n", StrategyRepaired},
 		{"entities", "if a < b {\n", "if a &lt; b {", "if a &lt; b && c < d {", false, "if a < b && c < d {\n", StrategyRepaired},
 	} {
 		r, err := Apply([]byte(c.text), []Edit{{c.old, c.new, c.all}}, Options{})

@@ -56,10 +56,11 @@ func (m *mender) readings() []repair {
 	for depth, from := 0, 0; depth < 2; depth++ {
 		to := len(out)
 		for _, r := range out[from:to] {
-			for _, next := range undone(r) {
+			for _, next := range append(undone(r), m.elided(r)...) {
 				if k := [2]string{next.old, next.new}; !seen[k] && len(out) < 40 {
 					seen[k] = true
 					next.unsure += r.unsure
+					next.joined = r.joined || next.cause == CauseEscaped && strings.Count(next.old, "\n") > strings.Count(r.old, "\n")
 					out = append(out, next)
 				}
 			}
@@ -84,6 +85,32 @@ func undone(r repair) (out []repair) {
 		}
 	}
 	return append(out, folded(r)...)
+}
+
+// elided puts the file's lines in place of a line of dots that stands for them in old, and in new.
+// The lines before are in the file once, and those behind soon after them: once, or as the end of
+// the block.
+func (m *mender) elided(r repair) (out []repair) {
+	const most = 16 << 10
+	head, mark, tail, ok := mend.Dots(r.old)
+	n, newMark, w, also := mend.Dots(r.new)
+	if !ok || !also || strings.TrimSpace(mark) != strings.TrimSpace(newMark) || m.h.cr {
+		return nil
+	}
+	text := m.h.text
+	at := bytes.Index(text, []byte(head))
+	if at < 0 || bytes.Contains(text[at+1:], []byte(head)) {
+		return nil
+	}
+	from := at + len(head)
+	rest := text[from:min(len(text), from+most)]
+	to := bytes.Index(rest, []byte("\n"+tail)) + 1
+	again := to > 0 && bytes.Contains(rest[to:], []byte("\n"+tail))
+	if to < 1 || again && !mend.Deeper(string(rest[:to]), tail) || !utf8.Valid(rest[:to]) {
+		return nil
+	}
+	middle := string(rest[:to])
+	return []repair{{old: head + middle + tail, new: n + middle + w}}
 }
 
 // folded writes the odd characters of old plain again: those kinds, and no others, in new as well.
@@ -152,6 +179,9 @@ func (m *mender) equal(r repair) {
 		return
 	}
 	tier := slices.Index(strategies, p.strategy)
+	if r.joined && p.strategy == StrategyIndentation {
+		return
+	}
 	if len(m.found) > 0 && tier != m.tier { // a reading that is there exactly is the better one
 		if tier > m.tier {
 			return
@@ -187,7 +217,7 @@ func (m *mender) alike(readings []repair) {
 	bones, marks := m.h.skeleton()
 	bones = lowerASCII(bones)
 	for _, x := range readings {
-		if try := newNeedle([]byte(x.old), false); try != nil && len(try.bones) >= 6 {
+		if try := newNeedle([]byte(x.old), false); try != nil && len(try.bones) >= 6 && !x.joined {
 			got, ok := mend.Approx(bones, lowerASCII(try.bones))
 			if ok && got.Sure(len(try.bones)) && (n == nil || got.Distance < like.Distance) {
 				n, like, r = try, got, x

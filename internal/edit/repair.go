@@ -18,6 +18,7 @@ type repair struct {
 	numbered int // for pasted line numbers: that of the first line; 0 otherwise
 	several  bool
 	whole    bool // these are whole lines
+	joined   bool // its lines were one: what befell the first befell no other
 	inside   bool // the first line had no number: the match may begin anywhere
 }
 

@@ -15,7 +15,7 @@ func TestRepairsNotMade(t *testing.T) {
 		{"the number of another line", "x\na\n", "     1→a", "b"},
 		{"new numbers that don't follow the old ones", "a\nb\nc\n", "     1→a\n     2→b", "     7→a\n     8→B"},
 		{"escapes, and text that is none", "print(\"a\")\n", `print(\"a\")`, `print(\"b\", "c")`},
-		{"entities, and more of them", "if a < b {\n", "if a &lt; b {", "if a &lt; b &amp;&amp; c &lt; d {"},
+		{"an entity, and signs that are none", "if a < b {\n", "if a &lt; b {", "if a &lt; b && c &lt; d {"},
 	} {
 		r, err := Apply([]byte(c.text), []Edit{{Old: c.old, New: c.new}}, Options{})
 		if _, ok := err.(*NoMatchError); !ok {

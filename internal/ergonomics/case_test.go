@@ -129,6 +129,9 @@ func play(c Case, root string, open func(root string) (Server, error)) (*Report,
 		return r, nil
 	}
 	tool, next, again := nextOf(r.First, c.Tool, args)
+	if c.Refuse && r.First.Kind == "modified_since_read" {
+		next = nil // what to do with the file as it is now is for who thinks
+	}
 	if next == nil {
 		r.Outcome = c.judged(r.First)
 		return r, nil

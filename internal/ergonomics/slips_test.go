@@ -239,7 +239,9 @@ var slips = []slip{
 		return numbered("%d\t", 0)(it, eachLine(func(l string) string { return strings.TrimPrefix(l, common(it.old)) })(it, s))
 	}},
 	{category: "P two slips", name: "quotes escaped and tabs as spaces", want: func(ls []string) bool { return someIndented("\t")(ls) && has(`"`)(ls) }, do: both(subst(`"`, `\"`), led(tabbed(4)))},
-	{category: "P two slips", name: "entities and dedented", want: func(ls []string) bool { return indentedBy(" ")(ls) && has("<", "&")(ls) }, do: both(subst("&", "&amp;", "<", "&lt;"), led(func(string) string { return "" }))},
+	{category: "P two slips", name: "entities and dedented", want: func(ls []string) bool { return indentedBy(" ")(ls) && has("<", "&")(ls) }, do: func(it intent, s string) string {
+		return subst("&", "&amp;", "<", "&lt;")(it, eachLine(func(l string) string { return strings.TrimPrefix(l, common(it.old)) })(it, s))
+	}},
 	{category: "P two slips", name: "a letter lost and tabs as spaces", want: someIndented("\t"), do: both(onceIn(func(w string) string { return w[:3] + w[4:] }), led(tabbed(4)))},
 	{category: "P two slips", name: "case and trailing blank", do: both(onceIn(strings.ToLower), eachLine(func(l string) string { return l + " " }))},
 	{category: "P two slips", name: "curly and dedented", want: func(ls []string) bool { return indentedBy(" ")(ls) && has(`"`)(ls) }, do: func(it intent, s string) string {
@@ -326,7 +328,7 @@ func (sl slip) makes(it intent) (Case, bool) {
 	if sl.only != "old" {
 		new = sl.do(it, it.new)
 	}
-	if old == it.old || old == new || strings.Contains(it.text, old) {
+	if old == it.old || old == new || new == it.old || strings.Contains(it.text, old) {
 		return Case{}, false
 	}
 	c := it.edit(sl.category, sl.name, old, new)

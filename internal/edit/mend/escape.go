@@ -220,6 +220,9 @@ func (u Unescaping) within(s string, from, to int) bool {
 				}
 			}
 		}
+		if escaped && own && (c == 'n' || c == 't') && i > 0 && s[i-1] == ' ' && strings.HasPrefix(s[i+n:], " ") {
+			return true // prose speaks of it
+		}
 		isQuote := c == '"' || c == '\'' || c == '`'
 		switch {
 		case c == '\n' && !escaped, escaped && c == 'n' && open == 0:

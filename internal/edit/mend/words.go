@@ -2,6 +2,7 @@ package mend
 
 import (
 	"bytes"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -49,4 +50,29 @@ func Deepened(s, in string) string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+var dots = regexp.MustCompile(`(?m)^[ \t]*(?://|#|--|/\*|<!--|;|%)?[ \t]*(?:\.\.\.|…)[^"'\n]*\n`)
+
+// Dots divides a text at its one line of dots, which stands for others. There are lines before it
+// and behind.
+func Dots(s string) (head, mark, tail string, ok bool) {
+	all := dots.FindAllStringIndex(s, 2)
+	if len(all) != 1 {
+		return "", "", "", false
+	}
+	at := all[0]
+	head, mark, tail = s[:at[0]], s[at[0]:at[1]], s[at[1]:]
+	return head, mark, tail, strings.TrimSpace(head) != "" && strings.TrimSpace(tail) != ""
+}
+
+// Deeper says that all lines of a text are indented deeper than another.
+func Deeper(s, than string) bool {
+	in := len(indentOf([]byte(than)))
+	for l := range strings.SplitSeq(s, "\n") {
+		if strings.TrimSpace(l) != "" && len(indentOf([]byte(l))) <= in {
+			return false
+		}
+	}
+	return true
 }
