@@ -77,10 +77,14 @@ func (a *about) suggest(r *Refusal, asked string) bool {
 		return true
 	}
 	t := &tree{about: a}
+	if a.several(t, r, asked) {
+		return true
+	}
 	dir := ""
 	if a.tool == "Write" { // a file that need not be there, in a directory that must
 		for _, p := range append([]string{asked}, readings.Paths(asked, a.s.cfg.WorkspaceRoot)...) {
-			if path.IsAbs(p) && t.is(path.Dir(p), true, true) && p != asked && !t.is(p, true, false) {
+			if path.IsAbs(p) && t.is(path.Dir(p), true, true) && p != asked && !t.is(p, true, false) &&
+				!slices.Contains(noPath, path.Base(p)) {
 				a.offer(r, []string{p}, true)
 				return true
 			}
@@ -98,6 +102,27 @@ func (a *about) suggest(r *Refusal, asked string) bool {
 	}
 	a.offer(r, found, sure || !t.walked)
 	return len(found) > 0
+}
+
+// several says that a path is a list of paths, each of which is there.
+func (a *about) several(t *tree, r *Refusal, asked string) bool {
+	var parts []string
+	for p := range strings.SplitSeq(strings.Trim(asked, "[]"), ",") {
+		if p = strings.Trim(p, "\"' "); !path.IsAbs(p) {
+			p = path.Join(a.s.cfg.WorkspaceRoot, p)
+		}
+		if parts = append(parts, p); !t.Fits(p) {
+			return false
+		}
+	}
+	if len(parts) < 2 {
+		return false
+	}
+	r.Hint = "One path a call: make one for each."
+	r.Fields = struct {
+		Nearest []string `json:"nearest"`
+	}{parts}
+	return true
 }
 
 // noPath is what models send as the path of a search where they mean none.

@@ -183,8 +183,9 @@ func (a *about) mended(suggest string) (r *readings.Pattern, hits string) {
 	ctx, cancel := tries(context.Background(), 0)
 	defer cancel()
 	all := readings.Patterns(args.Pattern, value(args.IgnoreCase), value(args.Multiline))
-	if suggest != "" {
-		all = slices.Insert(all, 0, readings.Pattern{Text: suggest})
+	if suggest != "" { // behind the literal text: what was meant as a whole is not a part of it
+		at := slices.IndexFunc(all, func(r readings.Pattern) bool { return r.As == "literal text" })
+		all = slices.Insert(all, at+1, readings.Pattern{Text: suggest})
 	}
 	for _, r := range all {
 		b := *args

@@ -42,6 +42,7 @@ func TestNothingFound(t *testing.T) {
 		{"Grep", map[string]any{"pattern": "generated_only"}, map[string]any{"path": "$/out/gen"}},
 		{"Grep", map[string]any{"pattern": "stands_nowhere"}, nil},
 		{"Grep", map[string]any{"pattern": "stands(nowhere)"}, nil},
+		{"Grep", map[string]any{"pattern": "?.b"}, map[string]any{"pattern": `\?\.b`}},
 		{"Glob", map[string]any{"pattern": "*.(py|go)"}, map[string]any{"pattern": "*.{py,go}"}},
 		{"Glob", map[string]any{"pattern": `src\*.py`}, map[string]any{"pattern": "src/*.py"}},
 		{"Glob", map[string]any{"pattern": "*.pyx"}, map[string]any{"pattern": "*.[pP][yY][xX]"}},
@@ -56,6 +57,10 @@ func TestNothingFound(t *testing.T) {
 	} {
 		got := payloadMap(t, call(t, s, c.tool, c.args))
 		next, _ := got["next"].(map[string]any)
+		for try := 0; c.next != nil && next == nil && try < 20; try++ { // a moment is short on a busy machine
+			got = payloadMap(t, call(t, s, c.tool, c.args))
+			next, _ = got["next"].(map[string]any)
+		}
 		if c.next == nil {
 			if next != nil || got["note"] != nil {
 				t.Errorf("%s %v: offered %v, %v", c.tool, c.args, next, got["note"])
@@ -81,7 +86,7 @@ func TestNothingFound(t *testing.T) {
 		if hit["total"] == float64(0) || hit["next"] != nil {
 			t.Errorf("%s %v: what was offered finds nothing", c.tool, want)
 		}
-		if note, _ := got["note"].(string); note == "" || len(note) > 200 {
+		if note, _ := got["note"].(string); got["kind"] != "bad_request" && note == "" || len(note) > 200 {
 			t.Errorf("%s %v: the note is %q", c.tool, c.args, note)
 		}
 	}

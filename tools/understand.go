@@ -38,7 +38,8 @@ func (t *Tool) understand(raw json.RawMessage) (u understood) {
 		return understood{r.Args, ours, nil, r.Note}
 	}
 	refused := &args.Error{What: strings.Join(r.Wrong, "; "), Hint: r.Hint, Tool: r.Tool}
-	if still, ok := wrong.(*args.Error); ok && r.Tool == "" {
+	if still, ok := wrong.(*args.Error); ok && r.Tool == "" && still.Hint != r.Hint &&
+		!strings.Contains(refused.What, still.What) {
 		refused.What = strings.TrimPrefix(refused.What+"; "+still.What, "; ")
 		refused.Hint = strings.TrimPrefix(refused.Hint+"; "+still.Hint, "; ")
 	}
@@ -70,6 +71,10 @@ func badArguments(a *about) *Refusal {
 	}
 	if in, err := tool.decode(e.Call); e.Call != nil && err == nil && tool.allowed(a.s.tools) {
 		r.Next = again(tool.Name, in, nil)
+		path, there := pathOf(in), &tree{about: &about{s: a.s, call: a.call, tool: tool.Name, args: in}}
+		if path != "" && tool.Name != "Write" && a.call != nil && !there.Fits(path) {
+			r.Next = nil // it would be refused for its path
+		}
 	}
 	return r
 }

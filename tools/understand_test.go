@@ -55,6 +55,8 @@ func TestForeignArguments(t *testing.T) {
 		{"Glob", `{"pattern":"*.py","case_sensitive":false}`, `{"pattern":"*.[pP][yY]"}`, ""},
 		{"NotebookEdit", `{"path":"/a","cell_id":1,"source":"x"}`, `{"cell_id":"1","new_source":"x","notebook_path":"/a"}`, ""},
 
+		{"Grep", `{"pattern":"x","-i":"True"}`, `{"-i":true,"pattern":"x"}`, ""},
+
 		// What is not certain is not done, and offered only where nothing said gets lost.
 		{"Edit", `{"file_path":"/a","old_strng":"x","new_string":"y"}`, "", edit},
 		{"Edit", `{"file_path":"/a","old_string":"x","text":"y"}`, "", edit},

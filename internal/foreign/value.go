@@ -39,7 +39,7 @@ func isList(f string, tool string) bool {
 
 func (c *call) text(f *args.Field, v json.RawMessage) json.RawMessage {
 	var s string
-	if json.Unmarshal(v, &s) == nil {
+	if string(v) != "null" && json.Unmarshal(v, &s) == nil {
 		if near := word(s, f.Enum); near != "" && s != near {
 			c.refuse(fmt.Sprintf("%s is %q; it takes %s", f.Name, s, strings.Join(f.Enum, ", ")),
 				"use "+near)
@@ -48,7 +48,7 @@ func (c *call) text(f *args.Field, v json.RawMessage) json.RawMessage {
 		return v
 	}
 	var list []string
-	if json.Unmarshal(v, &list) == nil {
+	if string(v) != "null" && json.Unmarshal(v, &list) == nil {
 		switch {
 		case isList(f.Name, c.Name) && len(list) > 0:
 			c.taken = append(c.taken, "the list "+f.Name+" as one string")
@@ -108,6 +108,9 @@ func (c *call) yesOrNo(f *args.Field, v json.RawMessage) json.RawMessage {
 	is := strings.ToLower(strings.Trim(string(v), "\" \t\n"))
 	switch is {
 	case "true", "false":
+		if plain := strings.Trim(string(v), "\" \t\n"); plain != is {
+			c.taken = append(c.taken, f.Name+" "+plain+" as "+is)
+		}
 		return json.RawMessage(is)
 	case "yes", "on", "1", "y", "no", "off", "0", "n":
 		yes := slices.Contains([]string{"yes", "y", "on", "1"}, is)
