@@ -11,6 +11,7 @@ import (
 
 	"moltisfs/config"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/guardfs"
 )
 
 // Whatever takes a Call refuses one that did not come by Do, or whose Do is over: what is not on record
@@ -23,7 +24,7 @@ func TestNoWayAroundTheRecord(t *testing.T) {
 	defer e.Close()
 	records := map[string]bool{"Do": true, "Record": true, "BeginTurn": true, "Unknown": true} // they touch the log and the store only
 	// These have no error, and nothing to tell.
-	answers := map[string]string{"Near": "{ 0 []}", "Names": "[.]", "Denies": "true", "Index": "<nil>"}
+	answers := map[string]string{"Near": "{ 0 []}", "Names": "[.]", "Denies": "true", "There": fmt.Sprint(guardfs.Object{}), "Index": "<nil>"}
 	over := &engine.Call{Tool: "Probe"}
 	op := engine.Operation{Run: func(context.Context) error { return nil }}
 	if err := e.Do(t.Context(), over, op); err != nil {

@@ -66,6 +66,9 @@ func (d *Done) Diff() string {
 // changed is left alone and told, unless it is the only one that was asked for. A search that did
 // not come to its end changes nothing.
 func (e *Engine) Replace(ctx context.Context, c *Call, a ReplaceArgs) (*Replacing, error) {
+	if _, err := e.begun(c); err != nil {
+		return nil, err
+	}
 	found, err := e.matching(ctx, c, a)
 	if err != nil {
 		return nil, err
