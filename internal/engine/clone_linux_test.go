@@ -13,12 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"moltisfs/checkpoint"
+	"moltisfs/config"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 )
 
-// On a file system that can, the checkpoint of a large file shares its extents, and keeps what was there when the file is gone.
-func TestCheckpointSharesExtents(t *testing.T) {
+// onXFS puts the trees of a test on a file system that can share extents, or skips it. used is how many
+// bytes of it are taken.
+func onXFS(t *testing.T) (used func() int64) {
+	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: only root can mount an xfs to share extents on")
 	}
@@ -41,7 +44,7 @@ func TestCheckpointSharesExtents(t *testing.T) {
 		}
 	})
 	t.Setenv("TMPDIR", at)
-	used := func() int64 {
+	return func() int64 {
 		unix.Sync()
 		var st unix.Statfs_t
 		if err := unix.Statfs(at, &st); err != nil {
@@ -49,7 +52,33 @@ func TestCheckpointSharesExtents(t *testing.T) {
 		}
 		return int64(st.Blocks-st.Bfree) * st.Bsize
 	}
+}
 
+// A copy of a file that is not held in memory shares its extents, and is what the file was when that
+// changes.
+func TestCopySharesExtents(t *testing.T) {
+	used := onXFS(t)
+	x := grow(t, func(fs *config.FS) { fs.Checkpoint.MaxFileBytes = 1 << 20 })
+	body := make([]byte, 30<<20)
+	rand.New(rand.NewSource(1)).Read(body)
+	path := x.write("a.bin", string(body))
+	before := used()
+	_, err := x.Copy(ctx, x.call("s"), engine.CopyArgs{From: path, To: x.ws + "/b.bin"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := used() - before; took > 8<<20 {
+		t.Errorf("%d bytes were taken for a copy that shares the extents of %d", took, len(body))
+	}
+	x.write("a.bin", "short")
+	if got, err := os.ReadFile(x.ws + "/b.bin"); err != nil || !bytes.Equal(got, body) {
+		t.Errorf("the copy has %d bytes, %v", len(got), err)
+	}
+}
+
+// On a file system that can, the checkpoint of a large file shares its extents, and keeps what was there when the file is gone.
+func TestCheckpointSharesExtents(t *testing.T) {
+	used := onXFS(t)
 	x := grow(t, nil)
 	body := make([]byte, 30<<20)
 	rand.New(rand.NewSource(1)).Read(body)
