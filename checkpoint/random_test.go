@@ -231,7 +231,7 @@ func (w *world) undo(who checkpoint.Scope, redo bool) {
 	if redo {
 		from, to, plan = &st.undone, &st.done, w.s.Redo
 	}
-	p, err := plan(ctx, who)
+	p, err := plan(ctx, who, nil)
 	if len(*from) == 0 {
 		if !errors.Is(err, checkpoint.ErrNothing) {
 			w.t.Errorf("undo (redo: %v) with nothing left: %+v %v", redo, p, err)

@@ -120,15 +120,20 @@ func (d *DB) Plan(ctx context.Context, r Restore) (p *Plan, err error) {
 }
 
 // Undo plans to take back the newest change of the session that is not undone. The Op that carries
-// the plan out must have UndoOf set to Plan.UndoOf.
-func (d *DB) Undo(ctx context.Context, who Scope) (*Plan, error) { return d.undo(ctx, who, false) }
+// the plan out must have UndoOf set to Plan.UndoOf. A change of which reach says no for every path
+// is passed by, as if it had not been made; nil reaches all.
+func (d *DB) Undo(ctx context.Context, who Scope, reach func(path string) bool) (*Plan, error) {
+	return d.undo(ctx, walk{who: who, reach: reach})
+}
 
-// Redo plans to take back the newest undo, if nothing was changed after it.
-func (d *DB) Redo(ctx context.Context, who Scope) (*Plan, error) { return d.undo(ctx, who, true) }
+// Redo plans to take back the newest undo, if nothing within reach was changed after it.
+func (d *DB) Redo(ctx context.Context, who Scope, reach func(path string) bool) (*Plan, error) {
+	return d.undo(ctx, walk{who: who, reach: reach, redo: true})
+}
 
-func (d *DB) undo(ctx context.Context, who Scope, redo bool) (p *Plan, err error) {
+func (d *DB) undo(ctx context.Context, w walk) (p *Plan, err error) {
 	err = d.planning(ctx, func(h *history) error {
-		p, err = makeUndo(ctx, h, who, redo)
+		p, err = w.plan(ctx, h)
 		return err
 	})
 	return p, err

@@ -116,7 +116,7 @@ type Checkpoint struct {
 	KeepLast      int      `toml:"keep_last" doc:"This many checkpoints of each file are kept while max_bytes allows, however old."`
 	Exclude       []string `toml:"exclude" doc:"Globs of files whose content is never stored; a directory excludes everything below it. A glob without a slash holds at any depth. Links before the first wildcard are followed."`
 	OnRead        string   `toml:"on_read" enum:"off|hash|content" doc:"What to remember of files that are only read: \"off\" nothing, \"hash\" to notice changes made outside, \"content\" to undo them too."`
-	OtherSessions bool     `toml:"other_sessions" doc:"Let a session see and restore the checkpoints of others."`
+	OtherSessions bool     `toml:"other_sessions" doc:"Let a session list, and restore by id, what other sessions of its principal changed. Undo, redo, turn and since are about its own in any case."`
 	EncryptTo     string   `toml:"encrypt_to" sample:"age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p" doc:"Encrypt the store to this age recipient; restoring then needs its identity."`
 }
 
@@ -169,7 +169,7 @@ func Default() Config {
 				KeepWithin:   Duration(7 * 24 * time.Hour),
 				KeepLast:     20,
 				Exclude:      []string{},
-				OnRead:       "off",
+				OnRead:       "off", OtherSessions: true,
 			},
 			Audit: Audit{MaxBytes: 64 << 20, Keep: 4},
 			Hooks: Hooks{

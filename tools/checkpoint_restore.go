@@ -297,7 +297,7 @@ func (s *Suite) visibleRow(c *engine.Call, cp *checkpoint.Checkpoint) (row Check
 	hidden bool) {
 	n := len(cp.Changes)
 	cp.Changes = slices.DeleteFunc(cp.Changes, func(ch checkpoint.Recorded) bool { return s.engine.Denies(c, ch.Path) })
-	return rowOf(cp), len(cp.Changes) == 0 && n > 0
+	return rowFor(c, cp), len(cp.Changes) == 0 && n > 0
 }
 
 // named leaves out what this session may not read today.

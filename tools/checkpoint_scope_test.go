@@ -108,14 +108,13 @@ func TestRestoreNamesNothingDenied(t *testing.T) {
 		kind   string
 		denied string
 	}{
-		{map[string]any{"since": "1h"}, tools.KindPathDenied, `"denied":1`},
-		{map[string]any{"since": "1h", "dry_run": true}, tools.KindPathDenied, `"denied":1`},
-		{map[string]any{"since": "1h", "on_conflict": "force"}, tools.KindPathDenied, `"denied":1`},
+		{map[string]any{"since": "1h", "dry_run": true}, "checkpoint_restore", `"denied":1`},
+		{map[string]any{"since": "1h", "on_conflict": "force", "dry_run": true}, "checkpoint_restore", `"denied":1`},
 		{map[string]any{"id": ids["sec/key"]}, tools.KindPathDenied, `"denied":1`},
 		{map[string]any{"since": "1h", "paths": []string{root + "/zz"}}, tools.KindBadRequest, "1 more"},
 		{map[string]any{"since": "1h", "on_conflict": "skip", "dry_run": true}, "checkpoint_restore", `"denied":1`},
 		{map[string]any{"id": ids["sec/key"], "on_conflict": "skip"}, "checkpoint_restore", `"denied":1`},
-		{map[string]any{"since": "1h", "on_conflict": "skip"}, "checkpoint_restore", `"denied":1`},
+		{map[string]any{"since": "1h"}, "checkpoint_restore", `"denied":1`},
 	} {
 		p := call(t, s, "checkpoint_restore", x.args)
 		if out := mustEncode(t, p) + p.Text(); p.Kind() != x.kind || strings.Contains(out, "sec") || !strings.Contains(out, x.denied) {

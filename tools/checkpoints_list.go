@@ -47,6 +47,7 @@ type CheckpointRow struct {
 	Existed    bool     `json:"existed"`
 	Paths      []string `json:"paths,omitempty"` // when there are several
 	Label      string   `json:"label,omitempty"`
+	Session    string   `json:"session,omitempty"` // when it is another than the caller's
 	Turn       string   `json:"turn,omitempty"`
 	Pinned     bool     `json:"pinned,omitempty"`
 	Outcome    string   `json:"outcome,omitempty"`
@@ -67,6 +68,9 @@ func (c *CheckpointRow) what() string {
 // marks are what a rewind can go by, and the pin; "" when there is none.
 func (c *CheckpointRow) marks() string {
 	var marks []string
+	if c.Session != "" {
+		marks = append(marks, "session "+edit.ShownPath(c.Session))
+	}
 	if c.Turn != "" {
 		marks = append(marks, "turn "+edit.ShownPath(c.Turn))
 	}
@@ -160,39 +164,67 @@ func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call,
 	if f.Until, err = when("until", a.Until); err != nil {
 		return nil, err
 	}
-	page, err := s.engine.Checkpoints(ctx, c, f)
-	if err != nil {
-		return nil, err
-	}
-	out := &Checkpoints{Checkpoints: []CheckpointRow{}, Next: page.Next}
+	out := &Checkpoints{Checkpoints: []CheckpointRow{}}
 	hidden := map[string]bool{} // of a list, most paths come again and again
-	for i := range page.Checkpoints {
-		cp := &page.Checkpoints[i]
-		asked, denied := 0, 0
-		cp.Changes = slices.DeleteFunc(cp.Changes, func(ch checkpoint.Recorded) bool {
-			no, known := hidden[ch.Path]
-			if !known {
-				no = s.engine.Denies(c, ch.Path)
-				hidden[ch.Path] = no
-			}
-			switch {
-			case no && ch.Role != checkpoint.RoleParent:
-				denied++
-			case !no && (f.Path == "" || slices.Contains(names, ch.Path)) &&
-				strings.Contains(strings.ToLower(ch.Path), strings.ToLower(f.PathContains)):
-				asked++
-			}
-			return no
-		})
-		if asked > 0 || denied == 0 {
-			out.Checkpoints = append(out.Checkpoints, rowOf(cp))
-		} else if f.Path != "" || f.PathContains != "" {
-			continue // that there is one would answer whether there is such a name
+	for limit, pages := f.Limit, 0; ; pages++ {
+		page, err := s.engine.Checkpoints(ctx, c, f)
+		if err != nil {
+			return nil, err
 		}
-		out.Denied += denied
+		for i := range page.Checkpoints {
+			s.listed(c, out, &page.Checkpoints[i], f, names, hidden)
+		}
+		// What other sessions did elsewhere fills no page.
+		out.Next, f.Cursor, f.Limit = page.Next, page.Next, limit-len(out.Checkpoints)
+		if page.Next == "" || f.Limit <= 0 || pages == maxPasses || ctx.Err() != nil {
+			break
+		}
 	}
 	out.Count = len(out.Checkpoints)
 	return out, nil
+}
+
+// maxPasses is how often a list looks on for what is within reach.
+const maxPasses = 50
+
+// listed adds the row of a checkpoint, as far as its paths may be named. names are those of the path
+// that is asked for.
+func (s *Suite) listed(c *engine.Call, out *Checkpoints, cp *checkpoint.Checkpoint,
+	f checkpoint.Filter, names []string, hidden map[string]bool) {
+	asked, denied := 0, 0
+	cp.Changes = slices.DeleteFunc(cp.Changes, func(ch checkpoint.Recorded) bool {
+		no, known := hidden[ch.Path]
+		if !known {
+			no = s.engine.Denies(c, ch.Path)
+			hidden[ch.Path] = no
+		}
+		switch {
+		case no && ch.Role != checkpoint.RoleParent:
+			denied++
+		case !no && (f.Path == "" || slices.Contains(names, ch.Path)) &&
+			strings.Contains(strings.ToLower(ch.Path), strings.ToLower(f.PathContains)):
+			asked++
+		}
+		return no
+	})
+	switch {
+	case asked > 0 || denied == 0:
+		out.Checkpoints = append(out.Checkpoints, rowFor(c, cp))
+	case f.Path != "" || f.PathContains != "":
+		return // that there is one would answer whether there is such a name
+	case cp.Session != c.Session:
+		return // the work of another session somewhere else
+	}
+	out.Denied += denied
+}
+
+// rowFor is the row of a checkpoint as a caller sees it.
+func rowFor(c *engine.Call, cp *checkpoint.Checkpoint) CheckpointRow {
+	row := rowOf(cp)
+	if cp.Session != c.Session {
+		row.Session = cp.Session
+	}
+	return row
 }
 
 func rowOf(c *checkpoint.Checkpoint) CheckpointRow {

@@ -144,11 +144,11 @@ func TestHistoryInAScope(t *testing.T) {
 		{"checkpoints_list", map[string]any{"file_path": night}, "checkpoints"},
 		{"checkpoint_diff", map[string]any{"id": id}, "checkpoint_diff"},
 		{"checkpoint_diff", map[string]any{"since": "1h"}, "checkpoint_diff"},
-		{"checkpoint_restore", map[string]any{"id": "undo"}, tools.KindPathDenied},
+		{"checkpoint_restore", map[string]any{"id": "undo", "dry_run": true}, "checkpoint_restore"}, // of mine
 		{"checkpoint_restore", map[string]any{"id": id}, tools.KindPathDenied},
 		{"checkpoint_restore", map[string]any{"id": id, "on_conflict": "force"}, tools.KindPathDenied},
 		{"checkpoint_restore", map[string]any{"id": id, "paths": []string{night}}, tools.KindPathDenied},
-		{"checkpoint_restore", map[string]any{"since": "1h"}, tools.KindPathDenied},
+		{"checkpoint_restore", map[string]any{"since": "1h", "dry_run": true}, "checkpoint_restore"},
 		{"checkpoint_restore", map[string]any{"since": "1h", "on_conflict": "skip", "dry_run": true}, "checkpoint_restore"},
 	} {
 		p := callWithin(t, s, in, c.tool, c.args)

@@ -33,7 +33,7 @@ func operatorOptions(principal, session string, more ...option) []option {
 const (
 	sessionOfID = "only if it is of this session; of any unless told. The restore belongs to " +
 		"it, or to \"default\""
-	sessionOfPoint = "the session; \"default\" unless told"
+	sessionOfPoint = "the session; unless told the one that changed something here last"
 )
 
 func restoreOptions(session string, more ...option) []option {
@@ -310,6 +310,9 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	// of a session, also where none is named
 	if id, _ := args["id"].(string); id == "" || id == "undo" || id == "redo" {
 		err := in.withStore(ctx, false, func(ctx context.Context, db *checkpoint.DB) error {
+			if err := in.newestSession(ctx, db); err != nil {
+				return err
+			}
 			return in.seen(ctx, db, cmp.Or(in.option("principal"), "local"),
 				cmp.Or(in.option("session"), "default"))
 		})

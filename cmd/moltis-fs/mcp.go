@@ -30,8 +30,11 @@ Some clients (Claude Code, VS Code, Codex) show structuredContent to the model i
 and the images. With --structured auto, they get text and images only; all others get both, the JSON
 of long answers without what the text holds. "always" gives it whole to everybody.
 
-A client may name the session of a call, and the user's prompt that checkpoints are grouped by, in
-its _meta: "moltis-fs/session" and "moltis-fs/turn", both strings. Anything else there is refused.`,
+A session is one run of the server, or one conversation of a client that tells of it (Codex, VS
+Code); --session gives it a name. Undo, redo, turn and since are about its changes alone; those of
+other sessions can be listed, and restored by id. A client may name the session of a call, and the
+user's prompt that checkpoints are grouped by, in its _meta: "moltis-fs/session" and
+"moltis-fs/turn", both strings. Any other key of ours there is refused.`,
 		options: suiteOptions(
 			approveOption("elicitation"),
 			opt("structured", "WHEN", "which clients get structuredContent; auto unless told",
@@ -51,7 +54,7 @@ func serveMCP(ctx context.Context, in *invocation) error {
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	o := mcp.Options{
-		Principal: in.option("principal"), Session: in.option("session"),
+		Principal: in.option("principal"), Session: in.option("session"), Run: runName(),
 		Structured: mcp.Structured(in.option("structured")), Version: readBuild().Version,
 	}
 	var approver tools.Approver

@@ -26,7 +26,7 @@ func suiteOptions(more ...option) []option {
 		opt("root", "DIR", "the workspace root; nothing outside may be touched, whatever the "+
 			"configuration allows"),
 		opt("principal", "NAME", "who calls, for records and read history; \"local\" unless told"),
-		opt("session", "NAME", "whose history of reads and checkpoints counts; \"default\" unless told"),
+		opt("session", "NAME", "whose history of reads and checkpoints counts; see mcp, and \"default\" for call"),
 	)
 }
 

@@ -28,6 +28,8 @@ type RestoreOptions struct {
 	// KeepTimes gives files the modification times that they had. Else it is now, so that builds
 	// notice.
 	KeepTimes bool
+
+	pass bool // what is out of reach is left alone, and counted
 }
 
 // Restored is what became of a restore.
@@ -57,6 +59,7 @@ func (e *Engine) Restore(ctx context.Context, c *Call, r checkpoint.Restore,
 		return nil, err
 	}
 	r.Partial = o.OnConflict == OnConflictForce
+	o.pass = r.ID == ""
 	out, err := e.carryOut(ctx, c, o,
 		func(db *checkpoint.DB) (*checkpoint.Plan, error) { return e.planFor(ctx, c, db, r) })
 	if err == nil && r.ID == "" {
@@ -167,18 +170,23 @@ func within(path, dir string) bool {
 }
 
 // Undo takes back the newest change of the call's session that is not undone. Called again and
-// again, it walks back.
+// again, it walks back. Changes out of reach are passed by.
 func (e *Engine) Undo(ctx context.Context, c *Call, o RestoreOptions) (*Restored, error) {
+	return e.walk(ctx, c, o, (*checkpoint.DB).Undo)
+}
+
+func (e *Engine) walk(ctx context.Context, c *Call, o RestoreOptions, to func(*checkpoint.DB,
+	context.Context, checkpoint.Scope, func(string) bool) (*checkpoint.Plan, error)) (*Restored, error) {
+	o.pass = true
 	return e.carryOut(ctx, c, o, func(db *checkpoint.DB) (*checkpoint.Plan, error) {
-		return db.Undo(ctx, checkpoint.Scope{Principal: c.Principal, Session: c.Session})
+		who := checkpoint.Scope{Principal: c.Principal, Session: c.Session}
+		return to(db, ctx, who, func(path string) bool { return !e.Denies(c, path) })
 	})
 }
 
 // Redo takes back the newest undo of the call's session, if nothing was changed after it.
 func (e *Engine) Redo(ctx context.Context, c *Call, o RestoreOptions) (*Restored, error) {
-	return e.carryOut(ctx, c, o, func(db *checkpoint.DB) (*checkpoint.Plan, error) {
-		return db.Redo(ctx, checkpoint.Scope{Principal: c.Principal, Session: c.Session})
-	})
+	return e.walk(ctx, c, o, (*checkpoint.DB).Redo)
 }
 
 // restore is one restore on its way through the chain.
@@ -250,7 +258,7 @@ func (e *Engine) carryOutOnce(ctx context.Context, c *Call, db *checkpoint.DB, o
 		return nil, err
 	}
 	r := &restore{e: e, db: db, find: find, plan: plan, o: o}
-	if o.OnConflict == OnConflictSkip {
+	if o.OnConflict == OnConflictSkip || o.pass {
 		r.hide()
 	}
 	done, err := e.Change(ctx, c, r.make)

@@ -14,12 +14,14 @@
 //
 // State hangs on the principal and the session, never on the connection. A client may name another
 // session, and the turn that checkpoints are grouped by, for each call in _meta, under MetaSession
-// and MetaTurn, each a string. Another type, or another key of ours, is a protocol error. When Serve
-// returns, the sessions that it served have ended: their watches and, where they have one, their
-// workspace.
+// and MetaTurn, each a string. Another type, or another key of ours, is a protocol error. Where it
+// does not, and the host names no session either, a conversation that the client tells of in its own
+// way is one (Codex, VS Code), and else the run of the server. When Serve returns, the sessions that
+// it served have ended: their watches and, where they have one, their workspace.
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -60,8 +62,9 @@ const (
 
 // Options is how to serve. The zero value is useful.
 type Options struct {
-	// Principal and Session are whose calls these are, see [dialect.Call].
-	Principal, Session string
+	// Principal and Session are whose calls these are, see [dialect.Call]. Run is the session where
+	// Session is "" and the client tells of no conversation of its own.
+	Principal, Session, Run string
 	// Elicit asks the client for approvals, which then shows the question to its user. Where the
 	// client can't, the refusal comes at once. Without Elicit the host's own approver is asked.
 	Elicit       bool
@@ -286,7 +289,8 @@ const metaPrefix = "moltis-fs/"
 // callOf is the call that a request is about. What is said of it in _meta under our keys must be
 // understood: a session that were passed over would have the call read and undo the server's own.
 func (s *server) callOf(req *sdk.CallToolRequest) (dialect.Call, error) {
-	c := dialect.Call{Principal: s.o.Principal, Session: s.o.Session, Tool: req.Params.Name, Args: req.Params.Arguments,
+	session, turn := conversation(req.Params.Meta)
+	c := dialect.Call{Principal: s.o.Principal, Session: cmp.Or(s.o.Session, session, s.o.Run), Turn: turn, Tool: req.Params.Name, Args: req.Params.Arguments,
 		Page: clientOf(req.ClientInfo()).page}
 	if who := req.ClientInfo(); who != nil {
 		c.Client = strings.Trim(who.Name+"/"+who.Version, "/")
