@@ -153,7 +153,7 @@ func (s *server) endSessions(ctx context.Context) {
 	if !ok {
 		return
 	}
-	s.used.Store(s.o.Session, nil)
+	s.used.Store(cmp.Or(s.o.Session, s.o.Run), nil)
 	s.used.Range(func(session, _ any) bool {
 		if err := d.EndSession(ctx, s.o.Principal, session.(string)); err != nil {
 			s.o.Logger.Warn("a session could not be ended", "session", session, "err", err)
