@@ -89,7 +89,7 @@ func TestDirsOfARestore(t *testing.T) {
 		}
 		x.put("other", "c/d/x", "theirs\n")
 		must(t, os.RemoveAll(x.ws+"/c"))
-		row, err := x.Checkpoints(ctx, x.call("s"), checkpoint.Filter{Limit: 1})
+		row, err := x.Checkpoints(ctx, x.call("s"), checkpoint.Filter{Limit: 1, Session: "s"})
 		must(t, err)
 		r := checkpoint.Restore{ID: row.Checkpoints[0].ID}
 		x.both(r, engine.OnConflictSkip, "made [] removed [] kept [] skipped 1")
