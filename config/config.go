@@ -69,11 +69,13 @@ type FS struct {
 
 	ContextWindowTokens int `toml:"context_window_tokens" sample:"200000" doc:"The model's context window; one answer then takes at most about a fifth of it, between 8 KB and 512 KB, instead of 256 KB or what fits the client."`
 
-	CreateParents bool   `toml:"create_parents" doc:"Let Write make missing parent directories."`
-	EditMatching  string `toml:"edit_matching" enum:"tolerant|strict" doc:"How Edit finds old_string: \"tolerant\" also where only blanks, quotes or indentation differ, \"strict\" exactly, line endings aside."`
-	HardLinks     string `toml:"hard_links" enum:"break|refuse" doc:"Changing a file with several hard links: \"break\" leaves the other names with the old content and says so, \"refuse\" refuses."`
-	ReadOnlyFiles string `toml:"read_only_files" enum:"refuse|write" doc:"Changing a file whose mode forbids writing: \"refuse\", or \"write\" where the directory allows it."`
-	Durability    string `toml:"durability" enum:"full|none" doc:"When a change is reported: \"full\" after it is on stable storage, \"none\" at once, so that a power cut may lose it."`
+	CreateParents bool `toml:"create_parents" doc:"Let Write and Edit make missing parent directories, whether or not the call asks for it."`
+
+	CreateParentsArgument bool   `toml:"create_parents_argument" doc:"Let a call ask for that by its argument create_parents. The approval names the directories."`
+	EditMatching          string `toml:"edit_matching" enum:"tolerant|strict" doc:"How Edit finds old_string: \"tolerant\" also where only blanks, quotes or indentation differ, \"strict\" exactly, line endings aside."`
+	HardLinks             string `toml:"hard_links" enum:"break|refuse" doc:"Changing a file with several hard links: \"break\" leaves the other names with the old content and says so, \"refuse\" refuses."`
+	ReadOnlyFiles         string `toml:"read_only_files" enum:"refuse|write" doc:"Changing a file whose mode forbids writing: \"refuse\", or \"write\" where the directory allows it."`
+	Durability            string `toml:"durability" enum:"full|none" doc:"When a change is reported: \"full\" after it is on stable storage, \"none\" at once, so that a power cut may lose it."`
 
 	RespectGitignore bool     `toml:"respect_gitignore" doc:"Leave out of Glob and Grep what .gitignore, .ignore, .git/info/exclude and git's core.excludesFile name. An ignore file that is itself denied does not count."`
 	RegexFallback    bool     `toml:"regex_fallback" doc:"Run patterns with look-around or back-references on a slower engine; without it they are refused."`
@@ -144,14 +146,14 @@ type Capability struct {
 func Default() Config {
 	return Config{Tools: Tools{
 		FS: FS{
-			AllowPaths:       []string{},
-			DenyPaths:        []string{},
-			RequireApproval:  true,
-			ApprovalTimeout:  Duration(120 * time.Second),
-			MaxReadBytes:     10 << 20,
-			BinaryPolicy:     "reject",
-			LineNumbers:      "auto",
-			EditMatching:     "tolerant",
+			AllowPaths:      []string{},
+			DenyPaths:       []string{},
+			RequireApproval: true,
+			ApprovalTimeout: Duration(120 * time.Second),
+			MaxReadBytes:    10 << 20,
+			BinaryPolicy:    "reject",
+			LineNumbers:     "auto",
+			EditMatching:    "tolerant", CreateParentsArgument: true,
 			HardLinks:        "break",
 			ReadOnlyFiles:    "refuse",
 			Durability:       "full",

@@ -22,7 +22,8 @@ type EditArgs struct {
 	ExpectedHash *string `json:"expected_hash,omitempty" form:"sha256" doc:"only if the file's sha256 is this"`
 	DryRun       *bool   `json:"dry_run,omitempty" doc:"show the result, change nothing"`
 	Acknowledge  *bool   `json:"acknowledge,omitempty" doc:"yes to a guard that refused the call"`
-	Encoding     *string `json:"encoding,omitempty" doc:"when the detected one is wrong"`
+	Encoding     *string `json:"encoding,omitempty" doc:"such as windows-1252, when the detected one is wrong"`
+	Parents      *bool   `json:"create_parents,omitempty" doc:"make missing directories of a new file"`
 }
 
 func (a *EditArgs) target() string { return a.FilePath }
@@ -78,7 +79,7 @@ func runEdit(ctx context.Context, s *Suite, c *engine.Call, a *EditArgs) (Payloa
 	done, r, err := s.edit(ctx, c, engine.EditArgs{Path: a.FilePath, Edits: one,
 		Encoding: value(a.Encoding), Kind: checkpoint.KindEdit,
 		DryRun: value(a.DryRun), Rules: engine.Rules{Hash: value(a.ExpectedHash),
-			Meant: value(a.Acknowledge)}})
+			Meant: value(a.Acknowledge), Parents: s.parents(a.Parents)}})
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +97,7 @@ func runEdit(ctx context.Context, s *Suite, c *engine.Call, a *EditArgs) (Payloa
 // edits they bring.
 func (s *Suite) edit(ctx context.Context, c *engine.Call, a engine.EditArgs) (*engine.Done,
 	*edit.Result, error) {
-	a.Rules.Parents = s.cfg.CreateParents
+	a.Rules.Parents = a.Rules.Parents || s.cfg.CreateParents
 	a.Refuse = func(t *engine.Target, failed error) error {
 		if !t.Before.Exists && a.Edits[0].Old != "" {
 			return engine.Refuse(engine.Absent, a.Path, nil)

@@ -70,13 +70,19 @@ var sentences = map[engine.Cause]wording{
 	engine.NotRegular: (*about).notRegular,
 	engine.ParentMissing: func(a *about) *Refusal {
 		missing := factsOf[*guardfs.MissingParentError](a).Missing
-		r := &Refusal{Message: "the directory " + quote(missing) + " does not exist, and this tool " +
-			"makes none",
+		r := &Refusal{Message: "the directory " + quote(missing) + " does not exist",
 			Hint: "Write into a directory that exists, or make " + quote(missing) + " first.",
 			Fields: struct {
 				Missing string `json:"missing_parent"`
 			}{missing}}
-		a.suggest(r, a.named())
+		found := a.suggest(r, a.named())
+		switch makes := a.makesParents(); {
+		case makes && found:
+			r.Hint += " Or send it with create_parents: true to make the directory."
+		case makes:
+			r.Hint = "Send it with create_parents: true to make it, or write into a directory that exists."
+			r.Next = again(a.tool, a.args, map[string]any{"create_parents": true})
+		}
 		return r
 	},
 	engine.FileTooLarge: func(a *about) *Refusal {

@@ -3,6 +3,7 @@ package tools
 import (
 	"context"
 	"fmt"
+	"path"
 
 	"moltisfs/dialect"
 	"moltisfs/internal/engine"
@@ -15,7 +16,8 @@ type WriteArgs struct {
 	ExpectedHash *string `json:"expected_hash,omitempty" form:"sha256" doc:"only if the file's sha256 is this"`
 	DryRun       *bool   `json:"dry_run,omitempty" doc:"show the result, change nothing"`
 	Acknowledge  *bool   `json:"acknowledge,omitempty" doc:"yes to a guard that refused the call"`
-	Encoding     *string `json:"encoding,omitempty" doc:"else that of the old file, or UTF-8"`
+	Encoding     *string `json:"encoding,omitempty" doc:"default: that of the old file, else UTF-8"`
+	Parents      *bool   `json:"create_parents,omitempty" doc:"make missing directories"`
 }
 
 func (a *WriteArgs) target() string { return a.FilePath }
@@ -49,19 +51,38 @@ func (w *Write) Text() string {
 var writeTool = define[WriteArgs](Tool{
 	Name:  "Write",
 	Title: "Write a file",
-	Description: "Replaces a whole file or creates it, atomically. Parent directories must exist; " +
-		"symbolic links are refused. " +
+	Description: "Replaces a whole file or creates it, atomically. Parent directories must exist, unless " +
+		"create_parents; symbolic links are refused. " +
 		"Mode, owner and attributes are kept. Prefer Edit for changing a part.",
 	Effect: Overwrites, Idempotent: true,
 	Search: dialect.Search{Hint: "create or overwrite a file"},
 }, runWrite)
+
+// parents says whether a call may make the directories that are missing.
+func (s *Suite) parents(asked *bool) bool {
+	return s.cfg.CreateParents || s.cfg.CreateParentsArgument && value(asked)
+}
+
+// makesParents says whether the call that was refused would make them if it asked.
+func (a *about) makesParents() bool {
+	if path.Clean(a.path) != a.path {
+		return false // nothing goes up from a directory that is not there
+	}
+	switch args := a.args.(type) {
+	case *WriteArgs:
+		return a.s.cfg.CreateParentsArgument
+	case *EditArgs:
+		return a.s.cfg.CreateParentsArgument && args.OldString == ""
+	}
+	return false
+}
 
 func runWrite(ctx context.Context, s *Suite, c *engine.Call, a *WriteArgs) (Payload, error) {
 	done, encoding, err := s.engine.Write(ctx, c,
 		engine.WriteArgs{Path: a.FilePath, Text: a.Content, Encoding: value(a.Encoding),
 			DryRun: value(a.DryRun),
 			Rules: engine.Rules{Hash: value(a.ExpectedHash), Meant: value(a.Acknowledge),
-				Parents: s.cfg.CreateParents}})
+				Parents: s.parents(a.Parents)}})
 	if err != nil {
 		return nil, err
 	}
