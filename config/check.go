@@ -112,7 +112,7 @@ func (f *field) checkValue(v reflect.Value, add adder) {
 	switch {
 	case f.section():
 	case f.enum != nil:
-		if s := v.String(); !slices.Contains(f.enum, s) {
+		if s := v.String(); (s != "" || f.sample == "") && !slices.Contains(f.enum, s) {
 			hint := "use one of " + quoted(f.enum)
 			if near := nearest.Of(s, f.enum); near != "" {
 				hint = "did you mean " + strconv.Quote(near) + "? Allowed: " + quoted(f.enum)

@@ -32,6 +32,8 @@ import (
 // Config is one file.
 type Config struct {
 	Tools Tools `toml:"tools"`
+
+	foreign []string // sections of Moltis that were passed by
 }
 
 // Hash is the SHA-256 of all that c says, in hex, and of what else is said beside it: two are the
@@ -130,6 +132,8 @@ type Jettson struct {
 
 // Policy is [tools.policy].
 type Policy struct {
+	Profile string `toml:"profile" enum:"full|coding|minimal" sample:"full" doc:"The tools that exist where allow is empty, as Moltis has it: \"full\" all, \"coding\" exec, browser and memory, \"minimal\" exec, so that neither has one of ours."`
+
 	Allow []string `toml:"allow" doc:"Names of the tools that exist; empty means all."`
 	Deny  []string `toml:"deny" doc:"Names of the tools that do not exist; deny wins. Denying Edit denies NotebookEdit too, and denying all of Write, Edit and MultiEdit denies checkpoint_restore, unless allow has that very name."`
 }

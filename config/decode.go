@@ -173,6 +173,9 @@ func (d *decoder) entry(e entry, values map[string]any) {
 func (d *decoder) unknown(e entry, f *field, rest []string) {
 	path := e.path[:len(e.path)-len(rest)+1]
 	key := dotted(path)
+	if d.foreign(e, f, rest) {
+		return
+	}
 	if e.header || e.inline || len(rest) > 1 {
 		d.add(e.at, key, "unknown section", d.nearSection(key, e.path))
 		return

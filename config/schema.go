@@ -31,6 +31,9 @@ func schema() *field {
 func (f *field) addChildren() {
 	for i := range f.typ.NumField() {
 		sf := f.typ.Field(i)
+		if !sf.IsExported() {
+			continue
+		}
 		name := sf.Tag.Get("toml")
 		c := &field{
 			key:    strings.TrimPrefix(f.key+"."+name, "."),

@@ -81,6 +81,11 @@ func checkNames(key string, names []string, add adder) {
 // adds where they stand.
 func (c Config) Warnings() []*Problem {
 	var out []*Problem
+	if len(c.foreign) > 0 {
+		out = append(out, &Problem{Why: "of Moltis, and without effect here: " +
+			strings.Join(c.foreign, ", ")})
+		out = append(out, c.Crossing()...)
+	}
 	fs, p := c.Tools.FS, c.Tools.Policy
 	if fs.WorkspaceRoot != "" && len(fs.AllowPaths) == 0 {
 		out = append(out, &Problem{

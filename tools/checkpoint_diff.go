@@ -20,7 +20,7 @@ import (
 type CheckpointDiffArgs struct {
 	ID      *string  `json:"id,omitempty"`
 	Turn    *string  `json:"turn,omitempty"`
-	Since   *string  `json:"since,omitempty" doc:"a time, local without a zone, or an age like 2h"`
+	Since   *string  `json:"since,omitempty" doc:"as in checkpoints_list"`
 	Label   *string  `json:"label,omitempty"`
 	Paths   []string `json:"paths,omitempty"`
 	Against *string  `json:"against,omitempty" enum:"now|after" default:"now" doc:"after: what the call itself left"`
@@ -78,7 +78,7 @@ func (p *CheckpointDiff) Text() string {
 var checkpointDiffTool = define[CheckpointDiffArgs](Tool{
 	Name:        "checkpoint_diff",
 	Title:       "Compare with a checkpoint",
-	Description: "Shows what changed since before a checkpoint's call.",
+	Description: "Shows what changed since before a checkpoint's call. Give one of id, turn, since, label.",
 	Effect:      Reads,
 	Search:      dialect.Search{Wanted: true, Hint: "what changed, compare with before, show diff of changes"},
 }, runCheckpointDiff)
@@ -92,9 +92,13 @@ func runCheckpointDiff(ctx context.Context, s *Suite, c *engine.Call,
 	if err := s.only("checkpoint_diff", a, a.Paths); err != nil {
 		return nil, err
 	}
+	id, err := s.idOf(ctx, c, a.ID)
+	if err != nil {
+		return nil, err
+	}
 	out := &CheckpointDiff{Against: cmp.Or(value(a.Against), "now"), Files: []DiffedFile{}}
 	files, left, denied, err := s.engine.Compare(ctx, c, checkpoint.Restore{
-		ID: checkpoint.ID(strings.TrimSpace(value(a.ID))), Turn: value(a.Turn), Since: since,
+		ID: id, Turn: value(a.Turn), Since: since,
 		Label: value(a.Label), Paths: a.Paths,
 	}, out.Against == "now")
 	if err != nil {
@@ -127,12 +131,12 @@ func noCheckpoint(a *about) *Refusal {
 	sent := asMap(a.args)
 	for _, what := range []string{"turn", "label"} {
 		if name, _ := sent[what].(string); name != "" {
-			return &Refusal{Message: "this session has no " + what + " " + quoteShort(name),
-				Hint: "checkpoints_list shows the turns and labels of its checkpoints.", Next: listing(a)}
+			return a.unlessOff(&Refusal{Message: "this session has no " + what + " " + quoteShort(name),
+				Hint: "checkpoints_list shows the turns and labels of its checkpoints.", Next: listing(a)})
 		}
 	}
-	return &Refusal{Message: "this session has no such checkpoint",
-		Hint: "Take an id from checkpoints_list.", Next: listing(a)}
+	return a.unlessOff(&Refusal{Message: "there is no such checkpoint",
+		Hint: "Take an id from checkpoints_list.", Next: listing(a)})
 }
 
 // labelledFields lists who carries a label.

@@ -18,8 +18,8 @@ import (
 // CheckpointRestoreArgs is what a model may say to checkpoint_restore.
 type CheckpointRestoreArgs struct {
 	ID         *string  `json:"id,omitempty" doc:"undo this checkpoint's call; or undo, redo: this session's last"`
-	Turn       *string  `json:"turn,omitempty" doc:"or all since this turn began"`
-	Since      *string  `json:"since,omitempty" doc:"or all since a time, local without a zone, or for an age like 2h"`
+	Turn       *string  `json:"turn,omitempty" doc:"all since this turn began"`
+	Since      *string  `json:"since,omitempty" doc:"or all since then"`
 	Label      *string  `json:"label,omitempty"`
 	Paths      []string `json:"paths,omitempty" doc:"only these"`
 	Mode       *string  `json:"mode,omitempty" enum:"state|inverse" default:"state" doc:"inverse: take back this change, keep later ones"`
@@ -179,7 +179,7 @@ var checkpointRestoreTool = define[CheckpointRestoreArgs](Tool{
 	Name:  "checkpoint_restore",
 	Title: "Undo changes",
 	Description: "Restores files to what they were before a checkpoint's call; can itself be undone " +
-		"by undo_id.",
+		"by undo_id. Give one of id, turn, since, label.",
 	Effect:  Overwrites,
 	Search:  dialect.Search{Wanted: true, Hint: "undo, redo, revert, roll back or restore changes to files"},
 	Follows: []string{"Write", "Edit", "MultiEdit"},
@@ -197,7 +197,10 @@ func runCheckpointRestore(ctx context.Context, s *Suite, c *engine.Call,
 	}
 	o := engine.RestoreOptions{OnConflict: value(a.OnConflict), DryRun: value(a.DryRun),
 		KeepTimes: value(a.KeepTimes)}
-	id := checkpoint.ID(strings.TrimSpace(value(a.ID)))
+	id, err := s.idOf(ctx, c, a.ID)
+	if err != nil {
+		return nil, err
+	}
 	var done *engine.Restored
 	switch {
 	case (id == "undo" || id == "redo") && (len(a.Paths) > 0 ||

@@ -19,12 +19,12 @@ type CheckpointsListArgs struct {
 	Limit        *int    `json:"limit,omitempty" min:"1" max:"100" default:"20"`
 	PathContains *string `json:"path_contains,omitempty"`
 	Path         *string `json:"file_path,omitempty" doc:"exactly this path"`
-	Tool         *string `json:"tool,omitempty" doc:"or a reason, as external"`
+	Tool         *string `json:"tool,omitempty" doc:"only changes by this tool, or external"`
 	Session      *string `json:"session,omitempty"`
 	Turn         *string `json:"turn,omitempty"`
-	Since        *string `json:"since,omitempty" doc:"a time, local without a zone, or an age like 2h, 7d"`
+	Since        *string `json:"since,omitempty" doc:"a local time, one with a zone, or an age like 2h, 7d"`
 	Until        *string `json:"until,omitempty"`
-	Cursor       *string `json:"cursor,omitempty" doc:"next of the page before"`
+	Cursor       *string `json:"cursor,omitempty" doc:"next_cursor of the last answer"`
 }
 
 // Checkpoints is the payload of kind "checkpoints".
@@ -35,6 +35,7 @@ type Checkpoints struct {
 	// of nothing else is left out.
 	Denied int    `json:"denied,omitempty"`
 	Next   string `json:"next_cursor,omitempty"`
+	Note   string `json:"note,omitempty"` // that there are none to come
 }
 
 // CheckpointRow is one checkpoint in a listing, in Moltis' names.
@@ -119,6 +120,9 @@ func (p *Checkpoints) Text() string {
 	if p.Denied > 0 {
 		fmt.Fprintf(&b, "[%s not shown: out of reach]\n", plural(p.Denied, "path"))
 	}
+	if p.Note != "" {
+		b.WriteString("[" + p.Note + "]\n")
+	}
 	if p.Next != "" {
 		fmt.Fprintf(&b, "[more: cursor %s]\n", p.Next)
 	}
@@ -128,7 +132,7 @@ func (p *Checkpoints) Text() string {
 var checkpointsListTool = define[CheckpointsListArgs](Tool{
 	Name:        "checkpoints_list",
 	Title:       "List checkpoints",
-	Description: "Lists what this session's changes can be undone to, newest first.",
+	Description: "Lists the states that checkpoint_restore can go back to, newest first.",
 	Effect:      Reads,
 	Search:      dialect.Search{Wanted: true, Hint: "history of changes to files, list undo points"},
 }, runCheckpointsList)
@@ -165,6 +169,9 @@ func runCheckpointsList(ctx context.Context, s *Suite, c *engine.Call,
 		return nil, err
 	}
 	out := &Checkpoints{Checkpoints: []CheckpointRow{}}
+	if !s.cfg.CheckpointBeforeMutation {
+		out.Note = off
+	}
 	hidden := map[string]bool{} // of a list, most paths come again and again
 	for limit, pages := f.Limit, 0; ; pages++ {
 		page, err := s.engine.Checkpoints(ctx, c, f)

@@ -19,11 +19,11 @@ type EditArgs struct {
 	OldString    string  `json:"old_string" doc:"empty: create the file, or fill an empty one"`
 	NewString    string  `json:"new_string"`
 	ReplaceAll   *bool   `json:"replace_all,omitempty"`
-	ExpectedHash *string `json:"expected_hash,omitempty" form:"sha256" doc:"only if the file's sha256 is this"`
-	DryRun       *bool   `json:"dry_run,omitempty" doc:"show the result, change nothing"`
-	Acknowledge  *bool   `json:"acknowledge,omitempty" doc:"yes to a guard that refused the call"`
-	Encoding     *string `json:"encoding,omitempty" doc:"such as windows-1252, when the detected one is wrong"`
-	Parents      *bool   `json:"create_parents,omitempty" doc:"make missing directories of a new file"`
+	ExpectedHash *string `json:"expected_hash,omitempty" form:"sha256" doc:"as in Write, like the rest"`
+	DryRun       *bool   `json:"dry_run,omitempty"`
+	Acknowledge  *bool   `json:"acknowledge,omitempty"`
+	Encoding     *string `json:"encoding,omitempty"`
+	Parents      *bool   `json:"create_parents,omitempty"`
 }
 
 func (a *EditArgs) target() string { return a.FilePath }
@@ -66,10 +66,9 @@ func editText(path string, replacements int, strategy string, c *Changed) string
 var editTool = define[EditArgs](Tool{
 	Name:  "Edit",
 	Title: "Replace text in a file",
-	Description: "Replaces old_string, which must match exactly one place (or set replace_all). " +
-		"Bytes outside the match never change. " +
-		"On no_match the answer holds resend, the old_string that would match; new_string then needs " +
-		"the same repair.",
+	Description: "Replaces old_string, which must fit one place only (or set replace_all); small " +
+		"differences in blanks and quotes are forgiven. On no_match the answer may hold resend, the " +
+		"old_string that would match; new_string then needs the same repair.",
 	Effect: Overwrites,
 	Search: dialect.Search{Hint: "change or replace text in a file"},
 }, runEdit)

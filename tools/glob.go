@@ -17,9 +17,9 @@ import (
 // GlobArgs is what a model may say to Glob.
 type GlobArgs struct {
 	Pattern string  `json:"pattern" doc:"like **/*.rs or *.go,!*_test.go; without a slash it matches at any depth"`
-	Path    *string `json:"path,omitempty" doc:"absolute directory"`
+	Path    *string `json:"path,omitempty" doc:"absolute directory; default: the workspace"`
 	Limit   *int    `json:"limit,omitempty" min:"1" max:"100000" default:"1000"`
-	Offset  *int    `json:"offset,omitempty" min:"0"`
+	Offset  *int    `json:"offset,omitempty" min:"0" doc:"skip so many; next_offset of the answer"`
 }
 
 func (a *GlobArgs) target() string { return value(a.Path) }

@@ -16,7 +16,7 @@ import (
 // GrepArgs is what a model may say to Grep.
 type GrepArgs struct {
 	Pattern    string  `json:"pattern" doc:"regular expression"`
-	Path       *string `json:"path,omitempty" doc:"absolute file or directory"`
+	Path       *string `json:"path,omitempty" doc:"as in Glob, or a file"`
 	Glob       *string `json:"glob,omitempty" doc:"like *.{ts,tsx} or !*_test.go"`
 	Type       *string `json:"type,omitempty" doc:"like rust, py, ts"`
 	OutputMode *string `json:"output_mode,omitempty" enum:"files_with_matches|content|count" default:"files_with_matches"`
@@ -28,8 +28,8 @@ type GrepArgs struct {
 	Context    *int    `json:"context,omitempty" min:"0" doc:"same as -C"`
 	Only       *bool   `json:"-o,omitempty" doc:"only the matched text"`
 	Multiline  *bool   `json:"multiline,omitempty" doc:". matches newlines, matches may span lines"`
-	HeadLimit  *int    `json:"head_limit,omitempty" min:"0" default:"250" doc:"0: all"`
-	Offset     *int    `json:"offset,omitempty" min:"0"`
+	HeadLimit  *int    `json:"head_limit,omitempty" min:"0" default:"250" doc:"rows or files; 0: as many as fit"`
+	Offset     *int    `json:"offset,omitempty" min:"0" doc:"as in Glob"`
 }
 
 func (a *GrepArgs) target() string { return value(a.Path) }
@@ -47,9 +47,9 @@ const (
 var grepTool = define[GrepArgs](Tool{
 	Name:  "Grep",
 	Title: "Search file contents",
-	Description: "Searches with a regular expression (RE2 and ripgrep syntax; look-around works, " +
-		"slower). Files newest first, lines by path. " +
-		"$ matches before CRLF. What was not searched is counted in skipped.",
+	Description: "Searches with a regular expression (ripgrep syntax, and look-around). " +
+		"Lists of files: newest first; lines: by path. " +
+		"$ matches before CRLF.",
 	Effect:  Reads,
 	Search:  dialect.Search{Hint: "search code or text in files with a regular expression"},
 	OwnTime: true,

@@ -148,7 +148,9 @@ func (g *Grep) fillRows(rows []grep.Row, q grep.Query, p page) (found int) {
 		if r.Cut {
 			m.CutFrom, m.LineBytes = &r.From, r.Bytes
 		}
-		if g.context {
+		if !g.context {
+			m.Block = g.lines(i, i+1)
+		} else {
 			from, to := i, i+1
 			for from > 0 && around(g.rows[from-1], r, q) {
 				from--
@@ -211,7 +213,7 @@ func (g *Grep) lines(from, to int) []string {
 func (g *Grep) rowCost(rows []grep.Row, q grep.Query) func(i int) int {
 	const each = 40 // the names of the fields
 	if !g.context {
-		return func(i int) int { return jsonSize(rows[i].Path) + jsonSize(rows[i].Text) + each }
+		return func(i int) int { return jsonSize(rows[i].Path) + 2*jsonSize(rows[i].Text) + 2*each }
 	}
 	first, above := 0, 0    // the block before row i begins at first, and takes above
 	oldest, matches := 0, 0 // of the matches from oldest on, so many have row i in their blocks

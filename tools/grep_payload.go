@@ -47,13 +47,13 @@ type GrepTotals struct {
 	Matches int `json:"matches,omitempty"`
 }
 
-// GrepMatch is one matching line. Block is the line with those around it,
-// when context was asked for.
+// GrepMatch is one matching line. Block is the line, numbered unless told otherwise, with those around
+// it that were asked for.
 type GrepMatch struct {
 	Path  string   `json:"path"`
 	Line  int      `json:"line"`
 	Match string   `json:"match"`
-	Block []string `json:"block,omitempty"`
+	Block []string `json:"block"`
 	// BlockCut says where Block goes on upon another page: "start", "end" or "both".
 	BlockCut string `json:"block_cut,omitempty"`
 	// CutFrom and LineBytes say that Match is a window of a longer line.

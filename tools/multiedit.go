@@ -13,7 +13,7 @@ import (
 type MultiEditArgs struct {
 	FilePath     string    `json:"file_path" doc:"absolute"`
 	Edits        []OneEdit `json:"edits" min:"1" max:"1000"`
-	ExpectedHash *string   `json:"expected_hash,omitempty" form:"sha256"`
+	ExpectedHash *string   `json:"expected_hash,omitempty" form:"sha256" doc:"as in Write, like the rest"`
 	DryRun       *bool     `json:"dry_run,omitempty"`
 	Acknowledge  *bool     `json:"acknowledge,omitempty"`
 	Encoding     *string   `json:"encoding,omitempty"`

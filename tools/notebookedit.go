@@ -21,10 +21,10 @@ import (
 type NotebookEditArgs struct {
 	NotebookPath string  `json:"notebook_path" doc:"absolute"`
 	CellID       *string `json:"cell_id,omitempty" doc:"insert: after this cell; left out: first"`
-	NewSource    *string `json:"new_source,omitempty"`
-	CellType     *string `json:"cell_type,omitempty" enum:"code|markdown|raw"`
+	NewSource    *string `json:"new_source,omitempty" doc:"for replace and insert"`
+	CellType     *string `json:"cell_type,omitempty" enum:"code|markdown|raw" doc:"for insert"`
 	EditMode     *string `json:"edit_mode,omitempty" enum:"replace|insert|delete" default:"replace"`
-	ExpectedHash *string `json:"expected_hash,omitempty" form:"sha256"`
+	ExpectedHash *string `json:"expected_hash,omitempty" form:"sha256" doc:"as in Write"`
 	DryRun       *bool   `json:"dry_run,omitempty"`
 }
 

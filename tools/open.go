@@ -6,6 +6,8 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"moltisfs/approval"
@@ -163,7 +165,7 @@ func Definitions() []Definition { return (&Suite{}).Definitions() }
 
 // DefinitionsUnder are those of the tools that a policy leaves.
 func DefinitionsUnder(p config.Policy) ([]Definition, error) {
-	lists, err := policy.NewTools(p.Allow, p.Deny)
+	lists, err := policy.NewTools(p.Names(), p.Deny)
 	if err != nil {
 		return nil, err
 	}
@@ -195,6 +197,11 @@ func someTool(p config.Policy) error {
 		return err
 	}
 	key := "tools.policy.deny"
+	if len(p.Allow) == 0 && len(p.Names()) > 0 {
+		return &config.Problem{Key: "tools.policy.profile", Why: strconv.Quote(p.Profile) +
+			" leaves no tool at all of ours: it has " + strings.Join(p.Names(), ", "),
+			Hint: `add allow = ["Read", …] with the names that are wanted, or write profile = "full"`}
+	}
 	if defs, _ := DefinitionsUnder(config.Policy{Allow: p.Allow}); len(defs) == 0 {
 		key = "tools.policy.allow"
 	}
@@ -206,5 +213,11 @@ func someTool(p config.Policy) error {
 // and rules that a look at the file system shows to do nothing.
 func Warnings(cfg config.Config) []*config.Problem {
 	rooted, _ := cfg.At("") // a rule that nothing can be put into is passed by
-	return append(cfg.Warnings(), engine.IdleRules(rooted.Tools.FS)...)
+	out := cfg.Warnings()
+	for _, w := range cfg.Crossing() {
+		if !slices.ContainsFunc(out, func(o *config.Problem) bool { return *o == *w }) {
+			out = append(out, w)
+		}
+	}
+	return append(out, engine.IdleRules(rooted.Tools.FS)...)
 }

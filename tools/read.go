@@ -15,13 +15,13 @@ import (
 type ReadArgs struct {
 	FilePath   string  `json:"file_path" doc:"absolute"`
 	Offset     *int    `json:"offset,omitempty" doc:"first line, from 1; negative: from the end"`
-	Limit      *int    `json:"limit,omitempty" min:"1" default:"2000" doc:"lines"`
-	Pages      *string `json:"pages,omitempty" doc:"PDF or TIFF pages: 3, 1-5 or 1-3,7; 20 a call"`
-	AllowLarge *bool   `json:"allow_large,omitempty" doc:"lift the size caps"`
-	Encoding   *string `json:"encoding,omitempty" doc:"when the detected one is wrong"`
-	Column     *int    `json:"column,omitempty" min:"1" doc:"page within a giant line, PDF page or cell"`
-	Tail       *bool   `json:"tail,omitempty" doc:"the last lines"`
-	Render     *bool   `json:"render,omitempty" doc:"PDF pages as images; HTML and email as text (false: their source)"`
+	Limit      *int    `json:"limit,omitempty" min:"0" default:"2000" doc:"lines"`
+	Pages      *string `json:"pages,omitempty" form:"pages" doc:"PDF or TIFF pages: 3, 1-5 or 1-3,7; 20 a call"`
+	AllowLarge *bool   `json:"allow_large,omitempty" doc:"read a file over the size limit; answers stay capped"`
+	Encoding   *string `json:"encoding,omitempty" doc:"such as windows-1252, when the detected one is wrong"`
+	Column     *int    `json:"column,omitempty" min:"1" doc:"first character to show of a cut line or page"`
+	Tail       *bool   `json:"tail,omitempty" doc:"show the last limit lines"`
+	Render     *bool   `json:"render,omitempty" doc:"true: PDF pages as images; false: source of HTML and email"`
 }
 
 func (a *ReadArgs) target() string { return a.FilePath }
@@ -61,9 +61,13 @@ func given(body readers.Content) int64 {
 	return 0
 }
 
+// check has 0 for what is left out, as Moltis does.
 func (a *ReadArgs) check() error {
 	if a.Offset != nil && *a.Offset == 0 {
-		return bad("use offset 1 for the first line, or a negative one to count from the end", "offset is 0; lines are counted from 1")
+		a.Offset = nil
+	}
+	if a.Limit != nil && *a.Limit == 0 {
+		a.Limit = nil
 	}
 	return nil
 }
@@ -99,9 +103,8 @@ func (c *Content) MarshalJSON() ([]byte, error) {
 var readTool = define[ReadArgs](Tool{
 	Name:  "Read",
 	Title: "Read a file",
-	Description: "Reads text (numbered lines), images, PDFs, notebooks and documents; a window at a " +
-		"time: go on with next_offset. " +
-		"Kinds go by content, not by name.",
+	Description: "Reads text (numbered lines), images, PDFs, notebooks and documents. Long files come " +
+		"in parts: pass next_offset as offset. The type is told by content.",
 	Effect: Reads,
 	Search: dialect.Search{Hint: "read a file, view an image, PDF or notebook"},
 }, runRead)

@@ -260,8 +260,10 @@ var sentences = map[engine.Cause]wording{
 	engine.AmbiguousTurn:  ambiguousTurn,
 	engine.PartialHistory: partial,
 	engine.NoCheckpoint:   noCheckpoint,
-	engine.NothingToUndo: plainly("there is nothing to undo or redo in this session", "Look at the "+
-		"history with checkpoints_list.", listing),
+	engine.NothingToUndo: func(a *about) *Refusal {
+		return a.unlessOff(&Refusal{Message: "there is nothing to undo or redo in this session",
+			Hint: "Look at the history with checkpoints_list.", Next: listing(a)})
+	},
 	engine.StoreDiskFull: ofStore,
 	engine.StoreGone:     ofStore,
 	engine.StoreBusy:     ofStore,

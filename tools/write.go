@@ -15,7 +15,7 @@ type WriteArgs struct {
 	Content      string  `json:"content"`
 	ExpectedHash *string `json:"expected_hash,omitempty" form:"sha256" doc:"only if the file's sha256 is this"`
 	DryRun       *bool   `json:"dry_run,omitempty" doc:"show the result, change nothing"`
-	Acknowledge  *bool   `json:"acknowledge,omitempty" doc:"yes to a guard that refused the call"`
+	Acknowledge  *bool   `json:"acknowledge,omitempty" doc:"true only after a refusal asked for it"`
 	Encoding     *string `json:"encoding,omitempty" doc:"default: that of the old file, else UTF-8"`
 	Parents      *bool   `json:"create_parents,omitempty" doc:"make missing directories"`
 }
@@ -52,8 +52,7 @@ var writeTool = define[WriteArgs](Tool{
 	Name:  "Write",
 	Title: "Write a file",
 	Description: "Replaces a whole file or creates it, atomically. Parent directories must exist, unless " +
-		"create_parents; symbolic links are refused. " +
-		"Mode, owner and attributes are kept. Prefer Edit for changing a part.",
+		"create_parents; symbolic links are refused. Prefer Edit for changing a part.",
 	Effect: Overwrites, Idempotent: true,
 	Search: dialect.Search{Hint: "create or overwrite a file"},
 }, runWrite)

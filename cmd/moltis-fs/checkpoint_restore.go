@@ -176,8 +176,8 @@ func (in *invocation) ofSession(ctx context.Context) error {
 		if _, err := checkpoint.ParseTrashID(id); err != nil {
 			return misuse(program+" trash list shows the ids", "%v", err)
 		}
-	case id == "undo" || id == "redo":
-		return nil // of the session
+	case id == "undo" || id == "redo", len(id) == 32 && in.count("session", "principal") == 0:
+		return nil // of the session; or an id of Moltis
 	default:
 		if _, err := checkpoint.ParseID(id); err != nil {
 			return storeError(err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/big"
 	"reflect"
@@ -58,6 +59,31 @@ func (s *Spec) Decode(raw json.RawMessage) (any, error) {
 			"the arguments are %s, not an object", jsonKind(raw))
 	}
 	return into.Interface(), s.decodeObject(raw, s.fields, into.Elem(), "")
+}
+
+// Injected are the arguments that gateways put beside those of the model, as "_session_key" and
+// "_working_dir": those whose names begin with "_", as name=value. They are for the record, so that
+// long ones are cut, and only the first are told.
+func Injected(raw json.RawMessage) (out []string) {
+	const most, longest = 16, 256
+	var all map[string]json.RawMessage
+	if !bytes.Contains(raw, []byte(`"_`)) || json.Unmarshal(raw, &all) != nil {
+		return nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		if !strings.HasPrefix(key, "_") || len(out) == most {
+			continue
+		}
+		text := string(all[key])
+		if json.Unmarshal(all[key], &text) != nil {
+			text = string(all[key])
+		}
+		if text = key + "=" + text; len(text) > longest {
+			text = strings.ToValidUTF8(text[:longest], "") + "…"
+		}
+		out = append(out, text)
+	}
+	return out
 }
 
 // notJSON says it without the decoder's shorthand for text that ends too early.
@@ -144,6 +170,9 @@ func (s *Spec) decodeObject(raw json.RawMessage, fields []field, into reflect.Va
 			return notJSON(err)
 		}
 		f := s.pick(fields, key)
+		if f == nil && at == "" && strings.HasPrefix(key, "_") {
+			continue // of the gateway that sends the call: see Injected
+		}
 		if f == nil {
 			return unknownKey(fields, key, at)
 		}
@@ -215,7 +244,9 @@ func (s *Spec) set(f field, into reflect.Value, value json.RawMessage, at string
 	switch f.typ.Kind() {
 	case reflect.String:
 		var text string
-		if json.Unmarshal(value, &text) != nil {
+		if n, err := integer(value); f.form == "pages" && err == nil {
+			text = strconv.FormatInt(n, 10)
+		} else if json.Unmarshal(value, &text) != nil {
 			return wrong("a string")
 		}
 		if f.enum != nil && !slices.Contains(f.enum, text) {

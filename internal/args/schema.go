@@ -29,6 +29,7 @@ import (
 //	min:"1" max:"1000"     bounds of an integer, or of the length of an array
 //	default:"250"          told to the model; the run function applies it
 //	form:"sha256"          a string that must be a content hash
+//	form:"pages"           a string, of which a number is taken too
 
 // A Spec is the arguments of one operation.
 type Spec struct {

@@ -35,6 +35,7 @@ type Record struct {
 	Principal, Session, Turn string
 
 	Paths         []string // real names
+	Injected      []string // arguments that a gateway put beside those of the model
 	Pattern       string   // what a search looked for
 	Window        string   // which part was asked for
 	Outcome       string   // "ok", or the kind of the refusal

@@ -29,6 +29,7 @@ func appendRecord(b []byte, r *Record) []byte {
 	b = appendField(b, `,"client":`, truncate(r.Client))
 	b = appendField(b, `,"by":`, r.By)
 	b = appendList(b, `,"paths":[`, r.Paths)
+	b = appendList(b, `,"injected":[`, r.Injected)
 	b = appendField(b, `,"pattern":`, truncate(r.Pattern))
 	b = appendField(b, `,"window":`, r.Window)
 	b = appendField(b, `,"outcome":`, r.Outcome)

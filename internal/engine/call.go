@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/approval"
+	"moltisfs/internal/args"
 	"moltisfs/internal/policy"
 )
 
@@ -143,6 +144,7 @@ func (e *Engine) admit(ctx context.Context, c *Call, op Operation) (err error) {
 	if c.in, err = e.under(c.Scope); err != nil {
 		return &hostError{"taking a call", err}
 	}
+	c.Trace.Injected = args.Injected(op.Args)
 	if why := e.tools.Why(c.Tool, op.Follows...); why != "" {
 		return &policy.Denied{Path: c.Tool, Rule: "tools.policy", Why: why}
 	}

@@ -81,7 +81,7 @@ func (d *Dialect) Definitions() []dialect.Definition { return definitions(d.e.To
 
 // DefinitionsUnder are those of the tools that a policy leaves.
 func DefinitionsUnder(p config.Policy) ([]dialect.Definition, error) {
-	lists, err := policy.NewTools(p.Allow, p.Deny)
+	lists, err := policy.NewTools(p.Names(), p.Deny)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,119 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"moltisfs/internal/glob"
+)
+
+// A whole moltis.toml can be given. Its sections about other things are passed by, and Warnings
+// tells which. What is nearly a name of ours, or holds a key of ours, is an error as ever: a rule in
+// a section that nobody reads would hold nobody.
+
+// ofMoltis are sections of Moltis that are near ours by name; and its keys directly below [tools].
+var ofMoltis = []string{"hooks", "skills", "tools.exec", "tools.browser", "tools.web", "tools.maps",
+	"tools.agent_timeout_secs", "tools.agent_max_iterations", "tools.max_tool_result_bytes",
+	"tools.agent_loop_detector_window"}
+
+// foreign says whether what is at e, unknown from rest on below f, is Moltis' and none of our
+// business. A layer of its tool policy is a problem: it would narrow what some callers have, and who
+// they are is not known here.
+func (d *decoder) foreign(e entry, f *field, rest []string) bool {
+	if f.key != "" && f.key != "tools" {
+		return false
+	}
+	path := e.path[:len(e.path)-len(rest)+1]
+	key, section := dotted(path), e.header || e.inline || len(rest) > 1
+	known := slices.Contains(ofMoltis, key)
+	switch {
+	case !known && f.key == "" && !section:
+		return false // a key of no section
+	case !known && section && strings.HasPrefix(d.nearSection(key, path), "did you mean"):
+		return false
+	case !known && d.ours(rest[len(rest)-1]):
+		return false
+	}
+	if len(rest) > 2 && (slices.Contains(rest[1:len(rest)-1], "policy") || slices.Contains(rest[1:len(rest)-1], "tools")) &&
+		slices.Contains([]string{"allow", "deny", "profile"}, rest[len(rest)-1]) {
+		d.add(e.at, dotted(e.path), "a layer of the tool policy for some callers only, which can't be told "+
+			"apart here", "give what it denies to [tools.policy], or serve those callers with a "+
+			"configuration of their own")
+		return true
+	}
+	if !slices.Contains(d.config.foreign, key) {
+		d.config.foreign = append(d.config.foreign, key)
+	}
+	return true
+}
+
+// ours says whether name is a key of [tools.fs], whose rules nobody may lose.
+func (d *decoder) ours(name string) bool {
+	fs, _ := d.schema.find([]string{"tools", "fs"})
+	return slices.Contains(fs.keys(), name)
+}
+
+// Names are the tools that the policy allows: allow, or else those of the profile.
+func (p Policy) Names() []string {
+	if len(p.Allow) > 0 {
+		return p.Allow
+	}
+	switch p.Profile {
+	case "minimal":
+		return []string{"exec"}
+	case "coding":
+		return []string{"exec", "browser", "memory"}
+	}
+	return p.Allow
+}
+
+// Crossing are warnings of rules that cover less than they do in Moltis, where a star crosses "/".
+func (c Config) Crossing() (out []*Problem) {
+	fs := c.Tools.FS
+	for _, list := range []struct {
+		key   string
+		rules []string
+		deny  bool
+	}{{"tools.fs.allow_paths", fs.AllowPaths, false}, {"tools.fs.deny_paths", fs.DenyPaths, true}} {
+		for i, rule := range list.rules {
+			if wide := crossing(rule, list.deny); wide != rule {
+				out = append(out, &Problem{Key: fmt.Sprintf("%s[%d]", list.key, i),
+					Why:  quote(rule) + ": a * stays within one name here; in Moltis it crosses /",
+					Hint: "if it is to cross, write " + quote(wide)})
+			}
+		}
+	}
+	return out
+}
+
+// crossing is a rule whose single stars cross "/", and rule itself where that is what it does: a
+// deny rule covers what is below the last name in any case.
+func crossing(rule string, deny bool) string {
+	segments := strings.Split(rule, "/")
+	for i, s := range segments {
+		last := i == len(segments)-1
+		before, after, ok := strings.Cut(s, "*")
+		if !ok || s == "**" || strings.HasSuffix(before, `\`) {
+			continue
+		}
+		switch {
+		case strings.ContainsAny(s, "{}[]") || strings.Contains(after, "*"):
+			continue // it can't be written shortly
+		case after == "" && last && deny:
+		case after == "" && before == "":
+			segments[i] = "**"
+		case after == "":
+			segments[i] = "{" + s + "," + s + "/**}"
+		case before == "":
+			segments[i] = "**/*" + after
+		default:
+			segments[i] = "{" + s + "," + before + "*/**/*" + after + "}"
+		}
+	}
+	wide := strings.Join(segments, "/")
+	if wide != rule && glob.CheckRule(strings.Replace(wide, rootVariable, "/root", 1)) != nil {
+		return rule // no advice is better than one that fails
+	}
+	return wide
+}
