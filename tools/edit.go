@@ -86,7 +86,7 @@ func runEdit(ctx context.Context, s *Suite, c *engine.Call, a *EditArgs) (Payloa
 	p := &Edit{
 		FilePath: t.True, Replacements: r.Replacements, ReplaceAll: value(a.ReplaceAll),
 		CheckpointID:  pointer(done.Checkpoint),
-		MatchStrategy: r.Steps[0].Strategy, RecoveredViaCRLF: r.Steps[0].RecoveredCRLF,
+		MatchStrategy: r.Steps[0].Strategy, RecoveredViaCRLF: recovered(one[0], r.Steps[0]),
 		Encoding: notUTF8(r.Encoding), Changed: s.editChanged(done, t),
 	}
 	return p, nil
@@ -122,6 +122,11 @@ func (s *Suite) editChanged(done *engine.Done, t *engine.Target) Changed {
 		}
 	}
 	return ch
+}
+
+// recovered says that text with bare line feeds was found where the file has CRLF.
+func recovered(e edit.Edit, s edit.Step) bool {
+	return s.RecoveredCRLF && !strings.Contains(e.Old, "\r\n")
 }
 
 // number writes line numbers as Read does.

@@ -130,7 +130,8 @@ func (g *Grep) Text() string {
 		if len(g.Counts) == 0 {
 			b.WriteString("No matches found")
 		} else {
-			fmt.Fprintf(&b, "\nFound %d total occurrences across %d files.", g.Total.Matches, g.Total.Files)
+			fmt.Fprintf(&b, "\nFound %s across %s.", plural(g.Total.Matches, "total occurrence"),
+				plural(g.Total.Files, "file"))
 		}
 	default:
 		if len(g.Files) == 0 {

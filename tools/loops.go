@@ -46,7 +46,7 @@ func (l *loops) saw(c *engine.Call, a *ReadArgs, out *Content) string {
 	if last.times++; last.times < loopAfter {
 		return ""
 	}
-	return fmt.Sprintf("this is the same unchanged content for the %d. time in a row; work with "+
+	return fmt.Sprintf("this is the same unchanged content, read %d times in a row; work with "+
 		"what you have, or read another window", last.times)
 }
 

@@ -84,10 +84,10 @@ func runMultiEdit(ctx context.Context, s *Suite, c *engine.Call,
 		CheckpointID: pointer(done.Checkpoint),
 		Encoding:     notUTF8(r.Encoding), Changed: s.editChanged(done, t),
 	}
-	for _, step := range r.Steps {
+	for i, step := range r.Steps {
 		p.ReplacementsPerEdit = append(p.ReplacementsPerEdit, step.Replacements)
 		p.MatchStrategies = append(p.MatchStrategies, step.Strategy)
-		p.RecoveredViaCRLF = p.RecoveredViaCRLF || step.RecoveredCRLF
+		p.RecoveredViaCRLF = p.RecoveredViaCRLF || recovered(edits[i], step)
 	}
 	return p, nil
 }

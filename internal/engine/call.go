@@ -144,7 +144,7 @@ func (e *Engine) admit(ctx context.Context, c *Call, op Operation) (err error) {
 	if c.in, err = e.under(c.Scope); err != nil {
 		return &hostError{"taking a call", err}
 	}
-	c.Trace.Injected = args.Injected(op.Args)
+	defer func() { c.Trace.Asked.Injected = args.Injected(op.Args) }()
 	if why := e.tools.Why(c.Tool, op.Follows...); why != "" {
 		return &policy.Denied{Path: c.Tool, Rule: "tools.policy", Why: why}
 	}

@@ -190,14 +190,16 @@ type Trace struct {
 	Checkpoint    string
 	DryRun        bool // nothing is to be changed
 	Asked         Asked
-	Injected      []string // arguments of a gateway, see args.Injected
 	Alert         string   // that the caller sent to the operator
 	Hooks         []string // what hooks changed, blocked or failed to do
 	Unrecorded    bool     // the outcome could not be written to the audit log
 }
 
 // Asked is which part of a tree or a file a call is about.
-type Asked struct{ Pattern, Window string }
+type Asked struct {
+	Pattern, Window string
+	Injected        []string // arguments of a gateway, see args.Injected
+}
 
 // Record writes the outcome of a call. outcome is "ok" or the kind of the refusal.
 func (e *Engine) Record(c *Call, start time.Time, outcome string, cause error) error {
@@ -224,7 +226,7 @@ func (e *Engine) record(c *Call, phase string) audit.Record {
 		Dialect: c.Dialect, Tool: c.Tool, Paths: t.Paths, Before: t.Before, After: t.After,
 		Bytes: t.Bytes, Decision: "allowed", Approval: t.Approval, Digest: t.Digest,
 		Checkpoint: t.Checkpoint, DryRun: t.DryRun, Hooks: t.Hooks, Alert: t.Alert,
-		Injected: t.Injected, Turn: c.Turn, Client: c.Program, By: by, Pattern: t.Asked.Pattern, Window: t.Asked.Window,
+		Injected: t.Asked.Injected, Turn: c.Turn, Client: c.Program, By: by, Pattern: t.Asked.Pattern, Window: t.Asked.Window,
 	}
 }
 

@@ -38,7 +38,7 @@ func (r *restore) make(ctx context.Context, d *Desk) (_ *Plan, err error) {
 		return nil, err
 	}
 	p := Plan{
-		Summary: fmt.Sprintf("restore %d paths", len(r.plan.Items)), DryRun: r.o.DryRun, Checkpoint: true,
+		Summary: restoring(len(r.plan.Items)), DryRun: r.o.DryRun, Checkpoint: true,
 		Whole: true,
 		Op: checkpoint.Op{Kind: checkpoint.KindRestore, RestoreOf: r.plan.RestoreOf,
 			UndoOf: r.plan.UndoOf},
@@ -278,4 +278,12 @@ func (r *restore) mkdirs(ctx context.Context) (steps []Step, err error) {
 		steps = append(steps, made)
 	}
 	return steps, nil
+}
+
+// restoring says how many paths are to be restored.
+func restoring(n int) string {
+	if n == 1 {
+		return "restore 1 path"
+	}
+	return fmt.Sprintf("restore %d paths", n)
 }
