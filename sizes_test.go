@@ -12,7 +12,7 @@ const (
 	packageLines   = 4000
 	functionLines  = 80
 	structFields   = 12
-	programCeiling = 95164 // lines of Go without tests, of the whole module; lower it when you can
+	programCeiling = 95684 // lines of Go without tests, of the whole module; lower it when you can
 )
 
 // An excess is something that is larger than it should be: how large it may be at most, and why it is so.
@@ -30,16 +30,16 @@ const (
 // tooLarge has a row for each package ("grep"), function ("grep.run") and struct ("grep.scan") beyond the limits.
 var tooLarge = map[string]excess{
 	"internal/engine.shared":                        {19, "what one opening holds and all views of it share; each part has a type of its own"},
-	"checkpoint":                                    {7417, "one transaction has the row, its contents, the trash and what is open; saving, planning, cleaning and repair share that schema"},
-	"cmd/moltis-fs":                                 {5739, "one file a subcommand"},
-	"internal/engine":                               {11555, "one envelope around every operation; an operation reaches desk, locks, store and swap, which are of no use apart"},
+	"checkpoint":                                    {7485, "one transaction has the row, its contents, the trash and what is open; saving, planning, cleaning and repair share that schema"},
+	"cmd/moltis-fs":                                 {5811, "one file a subcommand"},
+	"internal/engine":                               {11576, "one envelope around every operation; an operation reaches desk, locks, store and swap, which are of no use apart"},
 	"internal/guardfs":                              {9278, "handles of two kinds, Linux and os.Root, and no door beside them; apart, the pieces would need doors to the tree"},
-	"tools":                                         {6343, "a sentence for each cause and words for each reason; dialects share the facts"},
+	"tools":                                         {6486, "a sentence for each cause and words for each reason; dialects share the facts"},
 	"grep/stream.run":                               {110, hotState},
 	"readers/compressed.readCompressed":             {93, "one pass over one format"},
 	"readers/office/odf.opendocument":               {227, "one pass over one format"},
 	"readers/office/ooxml.wordPart":                 {133, "one pass over one format"},
-	"tools/checkpoint_restore.runCheckpointRestore": {104, "a table of cases"},
+	"tools/checkpoint_restore.runCheckpointRestore": {107, "a table of cases"},
 	"approval/queue.record":                         {16, answerFields},
 	"checkpoint.Checkpoint":                         {13, answerFields},
 	"checkpoint.Filter":                             {15, "options with useful zero values"},
@@ -50,12 +50,12 @@ var tooLarge = map[string]excess{
 	"checkpoint.opRow":                              {13, "a row of the query: a field is a column"},
 	"cmd/moltis-fs.checkpointRow":                   {13, answerFields},
 	"cmd/moltis-fs.command":                         {14, "one row of the command table"},
-	"config.FS":                                     {26, "each field is a key of [tools.fs]"},
+	"config.FS":                                     {27, "each field is a key of [tools.fs]"},
 	"grep.Query":                                    {15, "options with useful zero values"},
 	"grep.Skipped":                                  {15, answerFields},
 	"grep/index.Dir":                                {21, hotState},
 	"grep/index.Tree":                               {17, hotState},
-	"internal/audit.Record":                         {31, answerFields},
+	"internal/audit.Record":                         {32, answerFields},
 	"internal/dialect/capability.definition":        {15, answerFields},
 	"internal/edit.document":                        {13, hotState},
 	"internal/guardfs.spot":                         {15, hotState},
