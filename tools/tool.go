@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"sync"
 
 	"moltisfs/dialect"
 	"moltisfs/internal/args"
@@ -41,6 +42,8 @@ type Tool struct {
 	args *args.Spec        // schema and decoder
 	is   func(in any) bool // whether these are its arguments, as a struct
 	run  func(context.Context, *Suite, *engine.Call, any) (Payload, error)
+
+	output func() json.RawMessage // the schema of its answers
 }
 
 // All is every tool, in the order in which it is listed. Order matters: models and prompt caches
@@ -80,6 +83,13 @@ type dryRunner interface{ dryRun() bool }
 func define[A any](t Tool, run func(context.Context, *Suite, *engine.Call, *A) (Payload,
 	error)) Tool {
 	t.args = args.Of[A](aliases)
+	t.output = sync.OnceValue(func() json.RawMessage {
+		out, err := plainJSON(outputSchema(t.Name))
+		if err != nil {
+			panic("tools: a schema that can't be encoded: " + err.Error())
+		}
+		return out
+	})
 	t.is = func(in any) bool {
 		switch in.(type) {
 		case A, *A:
@@ -118,10 +128,6 @@ var aliases = args.Aliases{
 	"replaceAll": {"replace_all"},
 }
 
-// outputSchema describes every payload that a tool can answer: "kind" is always there, the fields
-// of the success may be. It is an open object, because a refusal carries fields of its own.
-var outputSchema = json.RawMessage(`{"type":"object","properties":{"kind":{"type":"string"}},"required":["kind"]}`)
-
 // allowed reports whether [tools.policy] leaves the tool.
 func (t *Tool) allowed(p policy.Tools) bool { return p.Allows(t.Name, t.Follows...) }
 
@@ -132,7 +138,7 @@ func (t *Tool) definition() Definition {
 		Title:        t.Title,
 		Description:  t.Description,
 		InputSchema:  t.args.Schema(),
-		OutputSchema: outputSchema,
+		OutputSchema: t.output(),
 		ReadOnly:     t.Effect == Reads,
 		Destructive:  t.Effect == Overwrites,
 		Idempotent:   t.Idempotent || t.Effect == Reads,

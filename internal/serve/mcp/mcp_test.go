@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"image"
 	"image/png"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -131,6 +133,17 @@ func content(t *testing.T, path string) string {
 
 // Every golden call answers the same over MCP as in process, byte for byte.
 func TestGoldenCallsOverMCP(t *testing.T) {
+	schemas := map[string]*jsonschema.Resolved{}
+	for _, d := range tools.Definitions() {
+		var schema jsonschema.Schema
+		err := json.Unmarshal(d.OutputSchema, &schema)
+		if err == nil {
+			schemas[d.Name], err = schema.Resolve(nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	toolstest.Run(t, "../../../testdata/calls", func(t *testing.T, cfg config.Config, o tools.Options) func(tools.Call) (toolstest.Answer, error) {
 		var now tools.Approver // calls come one at a time
 		o.Approver = approverFunc(func(ctx context.Context, q tools.Question) (tools.Answer, error) { return now.Ask(ctx, q) })
@@ -156,6 +169,13 @@ func TestGoldenCallsOverMCP(t *testing.T) {
 					u.Nearest = strings.TrimSuffix(near, "?")
 				}
 				return toolstest.Answer{}, u
+			}
+			var payload any
+			if err := json.Unmarshal(m.Result.StructuredContent, &payload); err != nil {
+				return toolstest.Answer{}, err
+			}
+			if err := schemas[c.Tool].Validate(payload); err != nil {
+				t.Errorf("the answer of %s does not fit its schema: %v\n%s", c.Tool, err, m.Result.StructuredContent)
 			}
 			if refused := bytes.Contains(m.Result.StructuredContent, []byte(`,"hint":`)); m.Result.IsError && !refused {
 				t.Errorf("isError is set for %s", m.Result.StructuredContent)
@@ -255,6 +275,58 @@ func TestStructured(t *testing.T) {
 		}
 		if got := list.Tools[0].OutputSchema != nil; got != c.want {
 			t.Errorf("%s %s: output schema %v", c.mode, c.client, got)
+		}
+	}
+}
+
+// Of a long answer the structured part goes without what the text holds, says so, and fits the schema.
+func TestLongAnswersTravelOnce(t *testing.T) {
+	root := toolstest.Tree(t)
+	long := file(t, root, "a.txt", strings.Repeat("a needle\n", 3000))
+	for i := range 60 {
+		file(t, root, fmt.Sprintf("%0100d", i), "needle\n")
+	}
+	nb := file(t, root, "n.ipynb", `{"cells":[{"cell_type":"code","id":"a","metadata":{},"outputs":[],"execution_count":null,"source":["`+
+		strings.Repeat("x", 5000)+`"]}],"metadata":{},"nbformat":4,"nbformat_minor":5}`)
+	for _, mode := range []mcp.Structured{"", mcp.StructuredAlways} {
+		s := start(t, config.Default(), tools.Options{}, mcp.Options{Structured: mode}, "test", "2025-11-25", nil)
+		list, err := s.ListTools(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		schemas := map[string]*jsonschema.Resolved{}
+		for _, tool := range list.Tools {
+			var schema jsonschema.Schema
+			if err := json.Unmarshal(mustJSON(t, tool.OutputSchema), &schema); err != nil {
+				t.Fatal(err)
+			}
+			if schemas[tool.Name], err = schema.Resolve(nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, c := range []struct {
+			tool, bulk string
+			args       map[string]any
+		}{
+			{"Read", "content", map[string]any{"file_path": long}},
+			{"Read", "cells", map[string]any{"file_path": nb}},
+			{"Glob", "paths", map[string]any{"pattern": "**", "path": root}},
+			{"Grep", "files", map[string]any{"pattern": "needle", "path": root}},
+			{"Grep", "counts", map[string]any{"pattern": "needle", "path": root, "output_mode": "count"}},
+			{"Grep", "matches", map[string]any{"pattern": "needle", "path": root, "output_mode": "content", "-C": 1}},
+		} {
+			r := call(t, s, c.tool, c.args)
+			m := r.StructuredContent.(map[string]any)
+			if err := schemas[c.tool].Validate(m); err != nil {
+				t.Errorf("%s: %v", c.tool, err)
+			}
+			brief := fmt.Sprint(m["in_text"]) == "["+c.bulk+"]"
+			if brief == (mode == mcp.StructuredAlways) || (m[c.bulk] == nil) != brief {
+				t.Errorf("%s %s: %.300s", mode, c.tool, mustJSON(t, m))
+			}
+			if n := len(mustJSON(t, m)); brief && n > 1000 {
+				t.Errorf("%s: the structured part still has %d bytes", c.tool, n)
+			}
 		}
 	}
 }

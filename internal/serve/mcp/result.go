@@ -11,21 +11,30 @@ import (
 	"moltisfs/dialect"
 )
 
+// briefOver is how long a text may be, in bytes, that stands in the structured part as well.
+const briefOver = 2 << 10
+
 // result carries an answer: its text, a block for each image or file in it, and with structured its
-// JSON. Unless whole is set that goes without the bytes that the blocks hold.
+// JSON. Unless whole is set that goes without what the blocks hold.
 func result(a dialect.Answer, structured, whole bool) (*sdk.CallToolResult, error) {
 	blocks, err := a.Blocks()
 	if err != nil {
 		return nil, fmt.Errorf("rendering the %s answer: %w", a.Kind(), err)
 	}
-	r := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: a.Text()}}, IsError: a.Refused()}
+	text := a.Text()
+	r := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}, IsError: a.Refused()}
 	for _, b := range blocks {
 		r.Content = append(r.Content, content(b))
 	}
 	if !structured {
 		return r, nil
 	}
-	body, err := a.JSON(whole || len(blocks) == 0)
+	var body []byte
+	if b, ok := a.(dialect.Brief); ok && !whole && len(text) > briefOver {
+		body, err = b.Brief()
+	} else {
+		body, err = a.JSON(whole || len(blocks) == 0)
+	}
 	if err != nil {
 		return nil, err
 	}
