@@ -14,11 +14,12 @@ func toolsCommand() *command {
 	return &command{
 		name:  "tools",
 		short: "write the definitions of the tools, ready for a model's API",
-		long: `Formats: "anthropic" for the Messages API, "openai" for Chat Completions, "mcp" as
-tools/list answers, "json" with everything that is known of a tool. Tools that the configuration
+		long: `Formats: "anthropic" for the Messages API, "openai" for Chat Completions,
+"openai-responses" for the Responses API and the Agents SDK, both strict; "mcp" as tools/list answers, "json" with everything that is known of a tool. Tools that the configuration
 denies are left out.`,
 		options: []option{
-			opt("format", "FORMAT", "json unless told", "anthropic", "openai", "mcp", "json"),
+			opt("format", "FORMAT", "json unless told", "anthropic", "openai", "openai-responses",
+				"mcp", "json"),
 			configOption(),
 			dialectOption(),
 		},
@@ -42,7 +43,9 @@ func writeTools(_ context.Context, in *invocation) error {
 	case "anthropic":
 		answer = anthropicTools(defs)
 	case "openai":
-		answer = openAITools(defs)
+		answer, err = openAITools(defs, false)
+	case "openai-responses":
+		answer, err = openAITools(defs, true)
 	case "mcp":
 		raw, err := mcp.List(defs)
 		if err != nil {
@@ -51,6 +54,9 @@ func writeTools(_ context.Context, in *invocation) error {
 		answer = json.RawMessage(raw)
 	default:
 		answer = list(defs)
+	}
+	if err != nil {
+		return err
 	}
 	return writeJSON(in, answer)
 }
@@ -94,18 +100,6 @@ func anthropicTools(defs []dialect.Definition) any {
 			Description string          `json:"description"`
 			InputSchema json.RawMessage `json:"input_schema"`
 		}{d.Name, d.Description, d.InputSchema})
-	}
-	return out
-}
-
-func openAITools(defs []dialect.Definition) any {
-	out := []any{}
-	for _, d := range defs {
-		out = append(out, map[string]any{"type": "function", "function": struct {
-			Name        string          `json:"name"`
-			Description string          `json:"description"`
-			Parameters  json.RawMessage `json:"parameters"`
-		}{d.Name, d.Description, d.InputSchema}})
 	}
 	return out
 }

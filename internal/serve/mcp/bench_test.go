@@ -16,17 +16,40 @@ import (
 
 // BenchmarkReadOverMCP is one Read of 4 KB by the SDK's client over a pair of pipes: what the protocol adds to the call.
 func BenchmarkReadOverMCP(b *testing.B) {
+	s, file := benched(b, strings.Repeat("sixteen bytes it\n", 4096/17))
+	for b.Loop() {
+		r, err := s.CallTool(context.Background(), &sdk.CallToolParams{Name: "Read", Arguments: map[string]any{"file_path": file}})
+		if err != nil || r.IsError {
+			b.Fatal(err, r)
+		}
+	}
+}
+
+// BenchmarkLongReadOverMCP is one Read of 2,000 lines, 146 KB.
+func BenchmarkLongReadOverMCP(b *testing.B) {
+	s, file := benched(b, strings.Repeat(strings.Repeat("seventy-two b", 6)[:72]+"\n", 2000))
+	for b.Loop() {
+		r, err := s.CallTool(context.Background(), &sdk.CallToolParams{Name: "Read", Arguments: map[string]any{"file_path": file}})
+		if err != nil || r.IsError {
+			b.Fatal(err, r)
+		}
+	}
+}
+
+// benched is a client of a server over a file with that content.
+func benched(b *testing.B, content string) (*sdk.ClientSession, string) {
+	b.Helper()
 	dir, err := filepath.EvalSymlinks(b.TempDir())
 	if err != nil {
 		b.Fatal(err)
 	}
 	file := filepath.Join(dir, "a.txt")
-	writeFile(b, file, strings.Repeat("sixteen bytes it\n", 4096/17))
+	writeFile(b, file, content)
 	suite, err := tools.Open(config.Default(), tools.Options{DataDir: filepath.Join(dir, "data")})
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer suite.Close()
+	b.Cleanup(func() { suite.Close() })
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	go func() {
@@ -38,12 +61,6 @@ func BenchmarkReadOverMCP(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer toServer.Close()
-	defer s.Close()
-	for b.Loop() {
-		r, err := s.CallTool(context.Background(), &sdk.CallToolParams{Name: "Read", Arguments: map[string]any{"file_path": file}})
-		if err != nil || r.IsError {
-			b.Fatal(err, r)
-		}
-	}
+	b.Cleanup(func() { s.Close(); toServer.Close() })
+	return s, file
 }

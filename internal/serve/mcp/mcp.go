@@ -79,6 +79,7 @@ type Options struct {
 }
 
 type server struct {
+	long    longTexts
 	dialect dialect.Dialect
 	o       Options
 	tools   []*sdk.Tool
@@ -120,7 +121,7 @@ func Serve(ctx context.Context, d dialect.Dialect, in io.Reader, out io.Writer, 
 	}
 	srv.AddReceivingMiddleware(s.receive)
 
-	session, err := srv.Connect(ctx, &lines{in: in, out: out, ended: deaf}, nil)
+	session, err := srv.Connect(ctx, &lines{in: in, out: out, ended: deaf, long: &s.long}, nil)
 	if err != nil {
 		return fmt.Errorf("starting the server: %w", err)
 	}
@@ -344,6 +345,7 @@ func (s *server) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallT
 	if err != nil {
 		return nil, err
 	}
+	defer progress(ctx, req)()
 	if req.Params.RequestState != "" {
 		return s.resume(ctx, req, c)
 	}
@@ -382,7 +384,7 @@ func (s *server) answer(req *sdk.CallToolRequest, o outcome) (*sdk.CallToolResul
 		s.o.Logger.Error("the call could not be carried out", "tool", req.Params.Name, "err", o.err)
 		return nil, protocolError(o.err)
 	}
-	return result(o.answer, s.structured(req.ClientInfo()), s.o.Structured == StructuredAlways)
+	return s.result(o.answer, s.structured(req.ClientInfo()), s.o.Structured == StructuredAlways)
 }
 
 // fingerprint tells calls apart: the same caller asking for the same thing.

@@ -16,13 +16,13 @@ const briefOver = 2 << 10
 
 // result carries an answer: its text, a block for each image or file in it, and with structured its
 // JSON. Unless whole is set that goes without what the blocks hold.
-func result(a dialect.Answer, structured, whole bool) (*sdk.CallToolResult, error) {
+func (s *server) result(a dialect.Answer, structured, whole bool) (*sdk.CallToolResult, error) {
 	blocks, err := a.Blocks()
 	if err != nil {
 		return nil, fmt.Errorf("rendering the %s answer: %w", a.Kind(), err)
 	}
 	text := a.Text()
-	r := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}, IsError: a.Refused()}
+	r := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: s.long.mark(text)}}, IsError: a.Refused()}
 	for _, b := range blocks {
 		r.Content = append(r.Content, content(b))
 	}

@@ -26,10 +26,11 @@ type lines struct {
 	in    io.Reader
 	out   io.Writer
 	ended func() // called at the end of the input
+	long  *longTexts
 }
 
 func (l *lines) Connect(context.Context) (sdk.Connection, error) {
-	c := &connection{out: l.out, incoming: make(chan incoming), closed: make(chan struct{}), open: map[jsonrpc.ID]bool{}}
+	c := &connection{out: l.out, long: l.long, incoming: make(chan incoming), closed: make(chan struct{}), open: map[jsonrpc.ID]bool{}}
 	c.answered.L = &c.mu
 	// A read can't be interrupted, so it happens aside and may be left behind.
 	go c.read(bufio.NewReaderSize(l.in, 64<<10), l.ended)
@@ -41,6 +42,7 @@ type connection struct {
 	closed   chan struct{}
 	once     sync.Once
 
+	long      *longTexts
 	handshake bool // there was an initialize; of the reading goroutine alone
 
 	writing sync.Mutex // one line at a time
@@ -84,6 +86,9 @@ func (c *connection) Write(ctx context.Context, m jsonrpc.Message) error {
 	line, err := jsonrpc.EncodeMessage(m)
 	if err != nil {
 		return fmt.Errorf("encoding a message: %w", err)
+	}
+	if line, err = c.long.restored(line); err != nil {
+		return err
 	}
 	err = c.write(line)
 	if r, ok := m.(*jsonrpc.Response); ok {

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"moltisfs/dialect"
+	"moltisfs/tools"
+)
+
+// In strict mode every object is closed and every argument required; what may be left out takes
+// null, and no keyword is used that the mode has not.
+func TestOpenAIStrict(t *testing.T) {
+	t.Parallel()
+	for _, flat := range []bool{false, true} {
+		answer, err := openAITools(tools.Definitions(), flat)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := json.Marshal(answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		type function struct {
+			Type, Name, Description string
+			Parameters              *jsonschema.Schema
+			Strict                  bool
+		}
+		var list []struct {
+			function
+			Function function
+		}
+		if err := json.Unmarshal(raw, &list); err != nil {
+			t.Fatal(err)
+		}
+		for i, d := range tools.Definitions() {
+			f := list[i].function
+			if !flat {
+				f = list[i].Function
+			}
+			if list[i].Type != "function" || f.Name != d.Name || f.Description == "" || !f.Strict {
+				t.Errorf("flat %v: %s: %s", flat, d.Name, raw)
+				continue
+			}
+			strictly(t, d.Name, f.Parameters)
+		}
+	}
+}
+
+func strictly(t *testing.T, where string, s *jsonschema.Schema) {
+	if s == nil {
+		return
+	}
+	if s.Default != nil {
+		t.Errorf("%s has a default", where)
+	}
+	strictly(t, where+"[]", s.Items)
+	if s.Properties == nil {
+		return
+	}
+	if s.AdditionalProperties == nil || len(s.Required) != len(s.Properties) {
+		t.Errorf("%s: requires %v of %d", where, s.Required, len(s.Properties))
+	}
+	for name, p := range s.Properties {
+		strictly(t, where+"."+name, p)
+	}
+}
+
+func TestOpenAIStrictForms(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		in, want string
+		strict   bool
+	}{
+		{`{"type":"object","properties":{"b":{"type":"string"},"a":{"type":"integer","default":250,"description":"rows"}},"required":["b"],"additionalProperties":false}`,
+			`{"type":"object","properties":{"b":{"type":"string"},"a":{"type":["integer","null"],"description":"rows; default 250"}},"required":["b","a"],"additionalProperties":false}`, true},
+		{`{"type":"object","properties":{"m":{"type":"string","enum":["x","y"],"default":"x"}},"additionalProperties":false}`,
+			`{"type":"object","properties":{"m":{"type":["string","null"],"enum":["x","y",null],"description":"default x"}},"additionalProperties":false,"required":["m"]}`, true},
+		{`{"type":"object","properties":{},"additionalProperties":false}`,
+			`{"type":"object","properties":{},"additionalProperties":false,"required":[]}`, true},
+		{`{"type":"object","properties":{"l":{"type":"array","items":{"type":"object","properties":{"x":{"type":"boolean"}},"additionalProperties":false}}},"required":["l"],"additionalProperties":false}`,
+			`{"type":"object","properties":{"l":{"type":"array","items":{"type":"object","properties":{"x":{"type":["boolean","null"]}},"additionalProperties":false,"required":["x"]}}},"required":["l"],"additionalProperties":false}`, true},
+		{`{"type":"object","properties":{"any":{"type":"object"}},"additionalProperties":false}`, "", false},
+		{`{"type":"object","properties":{"any":{}},"additionalProperties":false}`, "", false},
+	} {
+		answer, err := openAITools([]dialect.Definition{{Name: "t", InputSchema: json.RawMessage(c.in)}}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := answer.([]any)[0].(openAITool)
+		if !c.strict {
+			c.want = c.in
+		}
+		if string(got.Parameters) != c.want || got.Strict != c.strict {
+			t.Errorf("%s\ngives %s\nwant  %s", c.in, got.Parameters, c.want)
+		}
+	}
+}
