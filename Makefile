@@ -117,6 +117,8 @@ bench-search:
 # Clients that are not ours over the whole Go source tree: the SDK's, and the MCP Inspector if .ci/inspector is installed (npm ci).
 interop:
 	go test ./internal/serve/mcp -count=1 -run '^TestGoldenCallsOverMCP$$'
+	npm install --no-audit --no-fund --no-save --prefix .ci/agents || echo "NOT INSTALLED: the agents below are skipped"
+	go test ./cmd/moltis-fs -count=1 -timeout 30m -v -run '^TestAgents$$' -agents ../../.ci/agents | grep -v '^=== '
 	go test ./cmd/moltis-fs -count=1 -timeout 30m -run '^(TestGoTreeOverMCP|TestGoTreeByInspector|TestCapabilitiesByAnotherClient|TestCapabilitiesByInspector)$$' -whole
 
 # How a model's slips are answered: the table of docs/ergonomics.md, and beside it that of the reference server of MCP (npx).

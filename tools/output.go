@@ -97,6 +97,8 @@ func membersOf(t reflect.Type, properties object) (required []string) {
 // valueOf is the schema of a member's value.
 func valueOf(t reflect.Type) object {
 	switch t.Kind() {
+	case reflect.Interface:
+		return object{} // anything: the arguments of a call to make next
 	case reflect.Pointer:
 		v := valueOf(t.Elem())
 		if v["type"] != nil {

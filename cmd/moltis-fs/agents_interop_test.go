@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"image"
+	"image/png"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var agentsDir = flag.String("agents", "", "where npm has installed the agents: make interop")
+
+// An agent is a program that drives the tools for a model.
+type agent struct {
+	name, command string // below node_modules/.bin
+	// setup writes what configures it, and gives its arguments and environment.
+	setup func(t *testing.T, home, root, model string, server []string) (args, env []string)
+	// asks: it can put a form before a user, whom nobody plays here.
+	refused string // what the model is told of an Edit under the default --approve
+	noImage bool   // it gives its model none
+}
+
+var agents = []agent{
+	{name: "claude-code", command: "claude", refused: "--approve yes", setup: setupClaude},
+	{name: "codex", command: "codex", setup: setupCodex}, // with its bypass it accepts, unseen
+	{name: "gemini-cli", command: "gemini", refused: "--approve queue, terminal or yes", setup: setupGemini},
+	{name: "opencode", command: "opencode", refused: "--approve queue, terminal or yes", setup: setupOpencode},
+}
+
+// TestAgents has agents that are not ours use the tools, each driven by a scripted model.
+func TestAgents(t *testing.T) {
+	if *agentsDir == "" {
+		t.Skip("SKIPPED: make interop runs it")
+	}
+	dir, err := filepath.Abs(*agentsDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range agents {
+		t.Run(a.name, func(t *testing.T) {
+			command := filepath.Join(dir, "node_modules", ".bin", a.command)
+			if _, err := os.Stat(command); err != nil {
+				t.Skipf("SKIPPED: %s is not installed: %v", a.name, err)
+			}
+			a.drive(t, command)
+		})
+	}
+}
+
+func (a agent) drive(t *testing.T, command string) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, home := filepath.Join(dir, "work"), filepath.Join(dir, "home")
+	for _, d := range []string{root, home} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(name, content string) string {
+		path := filepath.Join(root, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	small, pic := write("a.txt", "one\ntwo\n"), filepath.Join(root, "p.png")
+	var long strings.Builder
+	for i := range 6000 {
+		fmt.Fprintf(&long, "%06d %s\n", i+1, strings.Repeat("some \"words\"\t", 5))
+	}
+	large := write("long.txt", long.String())
+	for i := range 400 {
+		write(fmt.Sprintf("file-with-a-rather-long-name-%04d.go", i), "needle\n")
+	}
+	var img bytes.Buffer
+	if err := png.Encode(&img, image.NewGray(image.Rect(0, 0, 40, 30))); err != nil {
+		t.Fatal(err)
+	}
+	write("p.png", img.String())
+
+	m := newScriptedModel(t,
+		scriptedCall{"Read", map[string]any{"file_path": small}},
+		scriptedCall{"Read", map[string]any{"file_path": pic}},
+		scriptedCall{"Read", map[string]any{"file_path": large}},
+		scriptedCall{"Grep", map[string]any{"pattern": "needle", "output_mode": "content", "head_limit": 0}},
+		scriptedCall{"Read", map[string]any{"file_path": "/etc/hostname"}},
+		scriptedCall{"Edit", map[string]any{"file_path": small, "old_string": "one", "new_string": "three"}},
+	)
+	server := []string{binary(t), "mcp", "--root", root, "--data-dir", filepath.Join(dir, "data")}
+	args, env := a.setup(t, home, root, m.url, server)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, command, args...)
+	cmd.Dir, cmd.WaitDelay = root, time.Second
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "NO_COLOR=1", "TERM=dumb",
+		"XDG_CONFIG_HOME=" + home, "XDG_DATA_HOME=" + home, "XDG_CACHE_HOME=" + home, "XDG_STATE_HOME=" + home}, env...)
+	out, err := cmd.CombinedOutput()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.given) != len(m.script) {
+		t.Fatalf("%d of %d calls were answered (%v)\noffered %v\nnotes %v\n%s", len(m.given), len(m.script), err,
+			slices.Sorted(maps.Keys(m.offered)), m.notes, tail(string(out)))
+	}
+	row := func(what, said string, good bool) {
+		verdict := "PASS"
+		if !good {
+			verdict = "FAIL"
+			t.Errorf("%s: %s\n%.600s", a.name, what, said)
+		}
+		t.Logf("| %s | %s | %s | %d B |", a.name, what, verdict, len(said))
+	}
+	bytes := 0
+	for name, n := range m.offered {
+		if strings.Contains(name, "files") {
+			bytes += n
+		}
+	}
+	t.Logf("%s: %d tools in its first request, ours take %d B", a.name, len(m.offered), bytes)
+	row("a small file is text, not JSON", m.given[0], strings.Contains(m.given[0], "one") && !strings.Contains(m.given[0], `"kind"`))
+	row("an image arrives", m.given[1], a.noImage || strings.Contains(m.given[1], "[IMAGE]"))
+	row("a long file fits, and goes on", m.given[2], uncut(m.given[2]))
+	row("a long search fits", m.given[3], strings.Contains(m.given[3], "needle") && !cutByClient(m.given[3]))
+	row("outside is refused", m.given[4], strings.Contains(m.given[4], "may not touch"))
+	row("an edit with nobody to ask", m.given[5], strings.Contains(m.given[5], a.refused))
+}
+
+// uncut says that the client shows a page as we gave it, from its first line to its note.
+func uncut(page string) bool {
+	return strings.Contains(page, "000001 ") && strings.Contains(page, "go on with offset") && !cutByClient(page)
+}
+
+// cutByClient: the client took something out, or put the answer elsewhere.
+func cutByClient(page string) bool {
+	for _, mark := range []string{"truncated…", "tokens truncated", "chars truncated", "... [", "characters truncated", "For full output see", "Full output saved", "output was truncated", "exceeds maximum"} {
+		if strings.Contains(page, mark) {
+			return true
+		}
+	}
+	return false
+}
+
+func tail(s string) string { return s[max(0, len(s)-3000):] }
+
+func laid(t *testing.T, path, content string) string {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func quoted(args []string) string {
+	var q []string
+	for _, a := range args {
+		q = append(q, fmt.Sprintf("%q", a))
+	}
+	return "[" + strings.Join(q, ", ") + "]"
+}
+
+func setupClaude(t *testing.T, home, _, model string, server []string) (args, env []string) {
+	cfg := laid(t, filepath.Join(home, "mcp.json"), fmt.Sprintf(
+		`{"mcpServers":{"files":{"type":"stdio","command":%q,"args":%s}}}`, server[0], quoted(server[1:])))
+	return []string{"-p", "go", "--mcp-config", cfg, "--strict-mcp-config", "--allowedTools", "mcp__files",
+			"--disallowedTools", "Read,Write,Edit,NotebookEdit,Glob,Grep"},
+		[]string{"ANTHROPIC_BASE_URL=" + model, "ANTHROPIC_API_KEY=none", "DISABLE_AUTOUPDATER=1",
+			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}
+}
+
+func setupCodex(t *testing.T, home, _, model string, server []string) (args, env []string) {
+	laid(t, filepath.Join(home, "config.toml"), fmt.Sprintf(`model = "gpt-5"
+model_provider = "scripted"
+[model_providers.scripted]
+name = "scripted"
+base_url = %q
+wire_api = "responses"
+env_key = "SCRIPTED_KEY"
+[mcp_servers.files]
+command = %q
+args = %s
+`, model+"/v1", server[0], quoted(server[1:])))
+	return []string{"exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "go"},
+		[]string{"CODEX_HOME=" + home, "SCRIPTED_KEY=none"}
+}
+
+func setupGemini(t *testing.T, home, root, model string, server []string) (args, env []string) {
+	laid(t, filepath.Join(home, ".gemini", "settings.json"), fmt.Sprintf(
+		`{"mcpServers":{"files":{"command":%q,"args":%s}},"security":{"auth":{"selectedType":"gemini-api-key"},"folderTrust":{"enabled":false}},`+
+			`"privacy":{"usageStatisticsEnabled":false},"telemetry":{"enabled":false},"general":{"disableAutoUpdate":true,"enableAutoUpdate":false}}`,
+		server[0], quoted(server[1:])))
+	return []string{"-p", "go", "--yolo", "-m", "gemini-2.5-flash"}, []string{"GEMINI_API_KEY=none", "GOOGLE_GEMINI_BASE_URL=" + model,
+		"GEMINI_CLI_TRUST_WORKSPACE=true"}
+}
+
+func setupOpencode(t *testing.T, home, root, model string, server []string) (args, env []string) {
+	laid(t, filepath.Join(home, "opencode", "opencode.json"), fmt.Sprintf(
+		`{"mcp":{"files":{"type":"local","command":%s,"enabled":true}},"autoupdate":false,"share":"disabled",`+
+			`"provider":{"anthropic":{"options":{"baseURL":%q,"apiKey":"none"}}},"model":"anthropic/claude-sonnet-4-5","small_model":"anthropic/claude-sonnet-4-5"}`,
+		quoted(server), model+"/v1"))
+	return []string{"run", "go"}, []string{"ANTHROPIC_API_KEY=none", "OPENCODE_DISABLE_MODELS_FETCH=1"}
+}
