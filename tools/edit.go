@@ -10,6 +10,7 @@ import (
 	"moltisfs/dialect"
 	"moltisfs/internal/edit"
 	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/edit/guard"
 	"moltisfs/internal/engine"
 )
 
@@ -114,6 +115,9 @@ func (s *Suite) edit(ctx context.Context, c *engine.Call, a engine.EditArgs) (*e
 
 func (s *Suite) editChanged(done *engine.Done, t *engine.Target) Changed {
 	ch := changed(done, t)
+	if odd := guard.Odd(t.Before.Content, t.After.Content); odd != "" {
+		ch.warn("look at it again: " + odd)
+	}
 	ch.Snippet = diff.Snippet(engine.Hunks(t), s.number())
 	if t.Known.Stale {
 		ch.ChangedMeanwhile = clip(s.engine.Meanwhile(t), maxDiff)

@@ -4,6 +4,7 @@ package guard
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -147,10 +148,30 @@ func placeholder(s string) kind {
 	if !comment && !dots && !framed || len(words) > 12 {
 		return notOne
 	}
+	if saidElsewhere(body, dots || comment && len(words) <= 6) {
+		return spoken
+	}
 	if glued := !strings.HasPrefix(body, "... ") && !strings.HasPrefix(body, "… "); !comment && len(words) < 3 && (glued || !dots) {
 		return notOne // [other], <rest>, ...props, {...rest}: a name as likely as anything
 	}
 	return spokenBy(words, dots)
+}
+
+// elsewhere is what such lines say in other languages than English.
+var elsewhere = strings.Fields(`其余代码 其他代码 其余部分 剩余代码 代码省略 此处省略 现有代码 原有代码 保持不变 其餘 保持不變 程式碼不變
+	残りのコード 既存のコード 変更なし 以下省略 나머지_코드 기존_코드 변경_없음 이하_생략
+	rest_unverändert rest_bleibt rest_wie restlicher_code rest_des_codes bestehender_code unverändert wie_bisher
+	reste_du_code reste_inchangé code_existant inchangé resto_del_código código_existente sin_cambios
+	resto_do_código sem_alterações resto_del_codice codice_esistente invariato rest_van_de_code bestaande_code
+	ongewijzigd остальной_код остальное_без без_изменений существующий_код reszta_kodu istniejący_kod bez_zmian`)
+
+// saidElsewhere looks for that; clear: dots, or a short remark, leave no doubt of what it is.
+func saidElsewhere(body string, clear bool) bool {
+	if !clear {
+		return false
+	}
+	body = strings.ReplaceAll(strings.ToLower(body), " ", "_")
+	return slices.ContainsFunc(elsewhere, func(w string) bool { return strings.Contains(body, w) })
 }
 
 // spokenBy decides by the words. All must be words that such lines are made of, but for a few names

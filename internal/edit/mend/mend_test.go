@@ -144,3 +144,43 @@ func TestWholeWords(t *testing.T) {
 		t.Errorf("%q", text[from:to])
 	}
 }
+
+// TestSystematic: an escape that new adds is undone only where old shows that all are escaped, and
+// where it can't stand for itself.
+func TestSystematic(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, kinds, old, own string
+		want                  bool
+	}{
+		{"quotes", `"`, `a(\"x\")`, `b(\"y\")`, true},
+		{"quotes, one of them bare", `"`, `a(\"x\")`, `b("y")`, false},
+		{"a quote within another", `"`, `a(\"x\")`, `b('\"')`, false},
+		{"breaks", "ntr", `a()\nb()`, `c()\nd()`, true},
+		{"a break in a literal", "ntr", `a()\nb()`, `c('\n')`, false},
+		{"a path", "ntr", `a()\nb()`, `r'C:\new'`, false},
+		{"a break that prose speaks of", "ntr", `a\nb`, `use \n to break`, false},
+		{"it's no quote", "ntr", `a\nb`, `it's c\nd`, true},
+		{"entities", "", "a &lt; b", "c &lt; d", true},
+		{"an entity in a literal", "", "a &lt; b", `x("&lt;")`, false},
+		{"a sign that is none", "", "a &lt; b", "c < d", false},
+	} {
+		u := Unescaping{Kinds: c.kinds}
+		if got := u.Systematic(c.old, c.old+c.own, len(c.old), len(c.old+c.own)); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+func TestDots(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]bool{"a\n...\nb": true, "a\n  // ... existing code ...\nb": true, "a\nf(...)\nb": false,
+		"...\nb": false, "a\n...\nb\n...\nc": false, "a\nb": false, "a\n...\"\nb": false} {
+		if _, _, _, ok := Dots(s); ok != want {
+			t.Errorf("%q: %v", s, ok)
+		}
+	}
+	if !Deeper("\t\ta\n\n\t\tb\n", "\t}") || Deeper("\t\ta\n\tb\n", "\t}") {
+		t.Error("the end of a block is told by its indentation")
+	}
+}
