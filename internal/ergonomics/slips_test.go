@@ -294,7 +294,11 @@ func seeded(name string) *rand.Rand {
 }
 
 // slipped are the cases of all slips, so many of each.
-func slipped(t testing.TB, sources []source, each int) (out []Case) {
+func slipped(t testing.TB, sources []source, each int) []Case {
+	return slippedAs(t, slips, sources, each)
+}
+
+func slippedAs(t testing.TB, slips []slip, sources []source, each int) (out []Case) {
 	for _, sl := range slips {
 		got := 0
 		r := seeded(sl.category + sl.name)
@@ -303,7 +307,7 @@ func slipped(t testing.TB, sources []source, each int) (out []Case) {
 			if sl.prep != nil {
 				s.text = sl.prep(s.text)
 			}
-			for _, it := range intents(s, r, 2, sl.want) {
+			for _, it := range intents(s, r, 2+2*each/len(sources), sl.want) {
 				if c, ok := sl.makes(it); ok && got < each {
 					out = append(out, c)
 					got++
@@ -334,4 +338,24 @@ func (sl slip) makes(it intent) (Case, bool) {
 	c := it.edit(sl.category, sl.name, old, new)
 	c.Refuse = sl.refuse
 	return c, true
+}
+
+// TestSweep looks for an edit that lands in a wrong place, or is written otherwise than meant, among
+// many with a slip in the indentation.
+func TestSweep(t *testing.T) {
+	if *sweep == 0 {
+		t.Skip("only with -sweep")
+	}
+	var some []slip
+	for _, sl := range slips {
+		if sl.category == "A indentation" {
+			some = append(some, sl)
+		}
+	}
+	cases := slippedAs(t, some, allSources(t), *sweep/len(some)+1)
+	count := tally(t, cases, openInside(t))
+	t.Logf("%d edits: %v", len(cases), count)
+	if count[Wrong]+count[Misled]+count[Collateral] > 0 {
+		t.Error("some are not as they were meant")
+	}
 }
