@@ -316,7 +316,7 @@ func (i *indenter) of(pairs []mend.Pair, in string) (string, bool) {
 	switch {
 	case same:
 		return in, strings.HasPrefix(in, i.at)
-	case clash, spansLines(i.new):
+	case clash, spansLines(i.new), !i.aligned():
 		return "", false
 	case known:
 		return to, true
@@ -328,6 +328,16 @@ func (i *indenter) of(pairs []mend.Pair, in string) (string, bool) {
 		return "", false
 	}
 	return i.rule.Apply(in)
+}
+
+// aligned says that old and new were moved together: they begin in one column or share a line.
+func (i *indenter) aligned() bool {
+	a, b := strings.Split(i.old, "\n"), strings.Split(i.new, "\n")
+	x, _, _ := parts(a[0])
+	y, _, _ := parts(b[0])
+	return x == y || slices.ContainsFunc(a, func(l string) bool {
+		return strings.TrimSpace(l) != "" && slices.Contains(b, l)
+	})
 }
 
 // offer makes the edit that is sent: exact, unique, and tried.
