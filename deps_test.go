@@ -40,6 +40,7 @@ var plan = []room{
 	{0, "internal/guardfs/flock", "", "os", "golang.org/x/sys"},
 	{0, "internal/nearest", "", "", ""},
 	{0, "internal/ndjson", "", "", ""},
+	{0, "internal/tty", "", "os", "golang.org/x/sys"},
 	{0, "readers/image/fit", "", "", "golang.org/x/image"},
 	{0, "readers/unreadable", "", "", ""},
 	{0, "readers/wasm", "", "os path/filepath syscall", "github.com/tetratelabs/wazero"},
@@ -117,7 +118,7 @@ var plan = []room{
 		"internal/serve/approvals internal/serve/jsonrpc " +
 		"internal/listen " +
 		"internal/metrics " +
-		"internal/token " +
+		"internal/token internal/tty " +
 		"readers tools",
 		"net net/http os os/exec os/signal os/user path/filepath runtime/debug syscall", "github.com/spf13/cobra github.com/spf13/pflag"},
 

@@ -6,7 +6,8 @@
 // change checks again that it is still the same.
 //
 // The approvers here are Yes, Nobody and Terminal; package queue has one whose questions are
-// answered from other processes. A gateway brings its own. They are safe for concurrent use;
+// answered from other processes. A gateway brings its own. Remember stands before any of them and
+// keeps the yes that was given for a file or a session. They are safe for concurrent use;
 // Terminal puts one question at a time.
 package approval
 
@@ -21,6 +22,7 @@ type Question struct {
 	ID                       string
 	Principal, Session, Tool string
 	Paths                    []string // real names
+	New                      []string // those of Paths where nothing is yet
 	Summary                  string   // one line
 	Diff                     string   // unified, not escaped: show it through Escape
 	Added, Removed           int      // lines
@@ -55,10 +57,12 @@ func (d Decision) String() string {
 	return "unknown"
 }
 
-// Answer is a decision, by whom, and their reason in their own words.
+// Answer is a decision, by whom, and their reason in their own words. Grant says how far a yes
+// goes; it counts where [Remember] stands before who answered.
 type Answer struct {
 	Decision   Decision
 	By, Reason string
+	Grant      Grant
 }
 
 // Approver puts questions. Ask MUST return when ctx is done: with TimedOut if its deadline or

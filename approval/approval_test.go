@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -53,6 +54,10 @@ func TestTerminal(t *testing.T) {
 		{"yy\n", Denied, "yy"},
 		{"ye\n", Denied, "ye"},
 		{"yes please\n", Denied, "yes please"},
+		{"No, use b.go\n", Denied, "use b.go"},
+		{"n: not now\n", Denied, "not now"},
+		{"not now\n", Denied, "not now"},
+		{"file\n", Denied, "file"}, // which was not offered
 		{"use \x1b[31mb.go\n", Denied, `use \u{1b}[31mb.go`},
 		{"", Denied, "end of input"},
 		{"?\ny\n", Approved, ""},
@@ -70,7 +75,7 @@ func TestTerminal(t *testing.T) {
 		if len(a.Reason) > 1<<13 {
 			t.Errorf("%.20q: a reason of %d bytes", c.in, len(a.Reason))
 		}
-		for _, part := range []string{"Edit wants to change /ws/a.go  +1 −1\n", "replace 1 line\n", "session s1, principal ci\n", "WARNING: runs at login\n", "@@ -1 +1 @@\n-a\n+b\n", "Allow this change? [y/N] "} {
+		for _, part := range []string{"Edit wants to change /ws/a.go  +1 −1\n", "replace 1 line\n", "session s1, principal ci\n", "WARNING: runs at login\n", "@@ -1 +1 @@\n-a\n+b\n", "Allow Edit of /ws/a.go, +1 −1? [y/N or why not/?] "} {
 			if !strings.Contains(out.String(), part) {
 				t.Errorf("%.20q: %q is not shown in:\n%s", c.in, part, &out)
 			}
@@ -92,12 +97,12 @@ func TestTerminalLongDiff(t *testing.T) {
 	if strings.Count(rest, "rm -rf") != 1 || strings.Count(out.String(), "+x") != 200 {
 		t.Errorf("the rest is not shown, or more than that:\n%s", rest)
 	}
-	for _, part := range []string{"more lines of diff, 1 more hunks", "rm -rf"} {
+	for _, part := range []string{"… 143 more lines of diff in 1 hunk\n", "rm -rf"} {
 		if !strings.Contains(first+"?"+rest, part) {
 			t.Errorf("%q is not shown", part)
 		}
 	}
-	if !strings.Contains(out.String(), "Write wants to change 2 paths:\n  /a\n  /b") {
+	if !strings.Contains(out.String(), "Write wants to change 2 paths:  +0 −0\n  /a\n  /b") {
 		t.Errorf("paths:\n%s", &out)
 	}
 }
@@ -132,10 +137,10 @@ func TestUnseenIsSaid(t *testing.T) {
 		if err != nil || a.Decision != c.want || a.By != c.by {
 			t.Errorf("%q: %+v %v", c.in, a, err)
 		}
-		if !strings.Contains(out.String(), `Allow this change? [? shows the other 143 lines/"yes, unseen"/N] `) {
+		if !strings.Contains(out.String(), `Allow Write of /a, +0 −0? [? shows the rest of the diff, 143 lines/"yes, unseen"/N or why not] `) {
 			t.Errorf("%q: the question was\n%s", c.in, &out)
 		}
-		if strings.HasPrefix(c.in, "y\n") && !strings.Contains(out.String(), "143 lines of the diff have not been shown.\n") {
+		if strings.HasPrefix(c.in, "y\n") && !strings.Contains(out.String(), "Not shown yet: 143 lines of the diff.\n") {
 			t.Errorf("%q: nothing is said", c.in)
 		}
 	}
@@ -165,6 +170,61 @@ func TestNothingGetsThrough(t *testing.T) {
 	}
 	if s := "ordinary — text, naïve, 日本語, e\u0301, 🙂\n\t"; Escape(s, true) != s {
 		t.Errorf("%q", Escape(s, true))
+	}
+}
+
+// Of many files the lines of each are counted, and no diff is shown until it is asked for. A line of
+// a file that looks like a header counts as a line.
+func TestManyFiles(t *testing.T) {
+	q := Question{Tool: "checkpoint_restore", New: []string{"/w/f0"}, Added: 50, Removed: 25}
+	for i := range 25 {
+		name := fmt.Sprintf("w/f%d", i)
+		q.Paths = append(q.Paths, "/"+name)
+		from := "a/" + name
+		if i == 0 {
+			from = "/dev/null"
+		}
+		q.Diff += "--- " + from + "\n+++ b/" + name + "\n@@ -1,1 +1,2 @@\n--- a/forged\n+++ b/forged\n+x\n"
+	}
+	var out bytes.Buffer
+	a, err := Terminal(strings.NewReader("y\n?\ny\n"), &out).Ask(bg, q)
+	if err != nil || a.Decision != Approved || a.By != "terminal" {
+		t.Fatalf("%+v %v", a, err)
+	}
+	first, rest, _ := strings.Cut(out.String(), "Allow ")
+	for _, want := range []string{"change 25 paths:  +50 −25\n  /w/f0  new  +2 −1\n  /w/f1  +2 −1\n", "  … 5 more paths\n", "… 150 lines of diff in 25 hunks\n"} {
+		if !strings.Contains(first, want) {
+			t.Errorf("%q is not in\n%s", want, first)
+		}
+	}
+	if strings.Contains(first, "@@") || strings.Count(rest, "@@ -1,1") != 25 || !strings.Contains(rest, "of 25 paths, +50 −25?") {
+		t.Errorf("the diff is not shown where it is wanted:\n%s", &out)
+	}
+}
+
+// A yes for the file or the session says so, on record too; colour and pager are where they are
+// asked for.
+func TestScreen(t *testing.T) {
+	q := Question{Tool: "Edit", Paths: []string{"/w/a"}, Added: 1, Removed: 1, Warnings: []string{"w"}, Diff: "--- a/w/a\n+++ b/w/a\n@@ -1,1 +1,1 @@\n-a\x1b[2J\n+b\n"}
+	for _, c := range []struct {
+		in    string
+		grant Grant
+	}{{"y\n", Once}, {"f\n", ThisFile}, {"File\n", ThisFile}, {"session\n", ThisSession}} {
+		var out bytes.Buffer
+		paged := ""
+		s := Screen{In: strings.NewReader("?\n" + c.in), Out: &out, Grants: true, Ink: Colour, Page: func(text string) error { paged = text; return nil }}
+		a, err := s.Approver().Ask(bg, q)
+		if err != nil || a.Decision != Approved || a.By != "terminal" || a.Grant != c.grant {
+			t.Errorf("%q: %+v %v", c.in, a, err)
+		}
+		for _, want := range []string{"\x1b[31m-a\\u{1b}[2J\x1b[0m\n", "\x1b[32m+b\x1b[0m\n", "[y/file/session/N or why not/?] "} {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%q is not in %q", want, &out)
+			}
+		}
+		if !strings.Contains(paged, "+b") || strings.Count(out.String(), "+b\x1b") != 1 {
+			t.Errorf("the pager got %q, the screen %q", paged, &out)
+		}
 	}
 }
 
@@ -250,7 +310,7 @@ func TestOneAtATime(t *testing.T) {
 	}()
 	wg.Wait()
 	// Every card is followed by its own prompt.
-	if got := strings.Count(out.String(), "T wants to change 0 paths:  +0 −0\nAllow this change? [y/N] "); got != n {
+	if got := strings.Count(out.String(), "T wants to change 0 paths:  +0 −0\nAllow T of 0 paths, +0 −0? [y/N or why not/?] "); got != n {
 		t.Errorf("%d whole questions of %d:\n%s", got, n, out.String())
 	}
 }

@@ -9,30 +9,48 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 )
 
-// Terminal asks on a terminal, or on any in and out. It shows the tool, the paths, the size of the
-// change, the warnings and the diff. "y" and "yes" approve. When part of a long diff was left out,
-// "?" shows the rest; until then only "yes, unseen" approves. Anything else denies, and so does the
-// end of input.
+// A Screen is where a person is asked.
+type Screen struct {
+	In  io.Reader
+	Out io.Writer
+	Ink Ink
+	// Grants offers to say yes for a file or a session; [Remember] has to stand before the approver.
+	Grants bool
+	// Page shows a text that is longer than the screen; nil writes it.
+	Page func(text string) error
+}
+
+// Terminal asks on a terminal, or on any in and out: see [Screen.Approver].
+func Terminal(in io.Reader, out io.Writer) Approver { return Screen{In: in, Out: out}.Approver() }
+
+// Approver asks on the screen. It shows the tool, the paths, the size of the change, the warnings
+// and the diff; of many files it counts the lines of each instead. "y" and "yes" approve, "?" shows
+// the diff and explains the answers. As long as part of the diff has not been shown, only "yes,
+// unseen" approves. Anything else denies, with what was typed as the reason, and so does the end of
+// input.
 //
 // Everything shown is escaped. An answer belongs to the question that was on screen: a line begun
-// for an earlier question, which has timed out, never answers a later one. When in is a terminal,
+// for an earlier question, which has timed out, never answers a later one. When In is a terminal,
 // nor does anything typed before the question was shown.
-func Terminal(in io.Reader, out io.Writer) Approver {
-	t := &terminal{in: bufio.NewReader(in), out: out, turn: make(chan struct{}, 1)}
-	t.tty, _ = in.(*os.File)
+func (s Screen) Approver() Approver {
+	t := &terminal{Screen: s, in: bufio.NewReader(s.In), turn: make(chan struct{}, 1)}
+	t.tty, _ = s.In.(*os.File)
 	return t
 }
 
-// diffLines is how much of a diff is shown at first. The hunks after it are counted.
-const diffLines = 60
+const (
+	diffLines = 60 // how much of a diff is shown at first. The hunks after it are counted
+	fewFiles  = 5  // of more than these, no diff is shown at first
+)
 
 type terminal struct {
+	Screen
 	in   *bufio.Reader
-	tty  *os.File // in, when it is a file
-	out  io.Writer
+	tty  *os.File      // in, when it is a file
 	turn chan struct{} // holds a token while a question is put
 
 	mu      sync.Mutex
@@ -50,7 +68,7 @@ func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 		ctx, cancel = context.WithDeadline(ctx, q.Expires)
 		defer cancel()
 	}
-	if !t.takeTurn(ctx) {
+	if !takeTurn(ctx, t.turn) {
 		a, _ := ContextAnswer(ctx)
 		return a, nil
 	}
@@ -60,75 +78,137 @@ func (t *terminal) Ask(ctx context.Context, q Question) (Answer, error) {
 	if !stale && t.tty != nil && discardTypeahead(t.tty) {
 		_, _ = t.in.Discard(t.in.Buffered()) // what is buffered was typed before, too
 	}
-	diff, unseen := splitDiff(q), Unseen(q, diffLines)
-	if _, err := io.WriteString(t.out, "\n"+Card(q, diffLines)); err != nil {
-		return Answer{}, fmt.Errorf("showing the question: %w", err)
+	most := diffLines
+	if len(q.Paths) > fewFiles {
+		most = 0
+	}
+	a := asked{t: t, q: q, diff: splitDiff(q), unseen: Unseen(q, most)}
+	if q.Diff == "" {
+		a.unseen = 0
+	}
+	if err := t.say("\n" + card(q, most, t.Ink)); err != nil {
+		return Answer{}, err
 	}
 	for {
-		choices := "[y/N]"
-		if unseen > 0 {
-			choices = fmt.Sprintf(`[? shows the other %d lines/"yes, unseen"/N]`, unseen)
-		}
-		if _, err := fmt.Fprintf(t.out, "Allow this change? %s ", choices); err != nil {
-			return Answer{}, fmt.Errorf("showing the question: %w", err)
+		if err := t.say(a.prompt()); err != nil {
+			return Answer{}, err
 		}
 		select {
 		case <-ctx.Done():
-			a, _ := ContextAnswer(ctx)
-			_, _ = fmt.Fprintf(t.out, "\n%s: not changed\n", a.Reason) // if it fails, the answer stands
-			return a, nil
+			over, _ := ContextAnswer(ctx)
+			_ = t.say("\n" + over.Reason + ": not changed\n") // if it fails, the answer stands
+			return over, nil
 		case l := <-t.nextLine():
 			t.lineTaken()
-			if a, over := ContextAnswer(ctx); over { // the context ended at the same moment
-				return a, nil
+			if over, is := ContextAnswer(ctx); is { // the context ended at the same moment
+				return over, nil
 			}
-			answer := strings.ToLower(strings.TrimSpace(l.text))
-			if l.err != nil && answer == "" {
+			switch {
+			case l.err != nil && strings.TrimSpace(l.text) == "":
+				_ = t.say("\n") // whatever comes next has its own line
 				return Answer{Decision: Denied, By: "terminal", Reason: "end of input"}, nil
-			}
-			if stale {
+			case stale:
 				stale = false
 				again := "That line was begun before this question was shown; please answer again.\n"
-				if _, err := io.WriteString(t.out, again); err != nil {
-					return Answer{}, fmt.Errorf("showing the question: %w", err)
+				if err := t.say(again); err != nil {
+					return Answer{}, err
 				}
 				continue
 			}
-			switch {
-			case answer == "?":
-				rest := diff[len(diff)-cmp.Or(unseen, len(diff)):]
-				if _, err := io.WriteString(t.out, renderDiff(rest)); err != nil {
-					return Answer{}, fmt.Errorf("showing the diff: %w", err)
-				}
-				unseen = 0
-			case unseen > 0 && (answer == "y" || answer == "yes"):
-				_, err := fmt.Fprintf(t.out, "%d lines of the diff have not been shown.\n", unseen)
-				if err != nil {
-					return Answer{}, fmt.Errorf("showing the question: %w", err)
-				}
-			case unseen > 0 && yesUnseen(answer):
-				by := fmt.Sprintf("terminal, with %d lines unseen", unseen)
-				return Answer{Decision: Approved, By: by}, nil
-			case answer == "y", answer == "yes", yesUnseen(answer):
-				return Answer{Decision: Approved, By: "terminal"}, nil
-			default:
-				return Answer{Decision: Denied, By: "terminal", Reason: reason(answer, l.text)}, nil
+			if answer, done, err := a.take(l.text); done || err != nil {
+				return answer, err
 			}
 		}
 	}
 }
 
-// takeTurn waits until no other question is put. false means that ctx was done first.
-func (t *terminal) takeTurn(ctx context.Context) bool {
-	if ctx.Err() != nil { // a call that is done must not get its turn by chance
-		return false
+func (t *terminal) say(text string) error {
+	if _, err := io.WriteString(t.Out, text); err != nil {
+		return fmt.Errorf("showing the question: %w", err)
 	}
-	select {
-	case t.turn <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
+	return nil
+}
+
+// asked is a question on the screen.
+type asked struct {
+	t      *terminal
+	q      Question
+	diff   []string
+	unseen int // lines of it that have not been shown
+}
+
+// prompt names what is asked once more: the card may have left the screen.
+func (a *asked) prompt() string {
+	what := fmt.Sprintf("%d paths", len(a.q.Paths))
+	if len(a.q.Paths) == 1 {
+		what = Escape(a.q.Paths[0], false)
 	}
+	choices := "y/N or why not/?"
+	if a.t.Grants {
+		choices = "y/file/session/N or why not/?"
+	}
+	if a.unseen > 0 {
+		choices = fmt.Sprintf(`? shows the %sdiff, %s/"yes, unseen"/N or why not`, a.other(),
+			counted(a.unseen, "line"))
+	}
+	ask := fmt.Sprintf("Allow %s of %s, +%d −%d?", Escape(a.q.Tool, false), what, a.q.Added,
+		a.q.Removed)
+	return a.t.Ink.Strong(ask) + " [" + choices + "] "
+}
+
+func (a *asked) other() string {
+	if a.unseen < len(a.diff) {
+		return "rest of the "
+	}
+	return ""
+}
+
+// take is what a line answers. done is false where the question is to be put again.
+func (a *asked) take(typed string) (_ Answer, done bool, err error) {
+	yes := Answer{Decision: Approved, By: "terminal"}
+	answer := strings.ToLower(strings.TrimSpace(typed))
+	word, isYes := answer, answer == "y" || answer == "yes"
+	switch {
+	case a.t.Grants && (word == "f" || word == "file"):
+		isYes, yes.Grant = true, ThisFile
+	case a.t.Grants && (word == "s" || word == "session"):
+		isYes, yes.Grant = true, ThisSession
+	}
+	switch {
+	case answer == "?":
+		return Answer{}, false, a.explain()
+	case isYes && a.unseen > 0:
+		return Answer{}, false, a.t.say("Not shown yet: " + counted(a.unseen, "line") +
+			" of the diff.\n")
+	case yesUnseen(answer) && a.unseen > 0:
+		yes.By += ", with " + counted(a.unseen, "line") + " unseen"
+		return yes, true, nil
+	case isYes, yesUnseen(answer):
+		return yes, true, nil
+	}
+	return Answer{Decision: Denied, By: "terminal", Reason: reason(typed)}, true, nil
+}
+
+// explain shows what has not been seen of the diff, or all of it once more, and the answers.
+func (a *asked) explain() error {
+	rest := renderDiff(a.diff[len(a.diff)-cmp.Or(a.unseen, len(a.diff)):], a.t.Ink)
+	if a.t.Page == nil {
+		if err := a.t.say(rest); err != nil {
+			return err
+		}
+	} else if err := a.t.Page(rest); err != nil {
+		return fmt.Errorf("showing the diff: %w", err)
+	}
+	a.unseen = 0
+	text := "y        yes, to this change\n"
+	if a.t.Grants {
+		end := time.Now().Add(GrantFor)
+		text += "file     yes, to " + ThisFile.Until(end) + "\n" +
+			"session  yes, to " + ThisSession.Until(end) + "\n" +
+			"         (what carries a warning is asked about all the same)\n"
+	}
+	return a.t.say(text + "N        no; anything else that you type is no too, and whoever called is " +
+		"told it as the reason\n")
 }
 
 func yesUnseen(answer string) bool {
@@ -137,12 +217,14 @@ func yesUnseen(answer string) bool {
 }
 
 // reason passes on what was typed instead of a bare no. "no, use the other file" helps the model.
-func reason(answer, typed string) string {
-	switch answer {
-	case "", "n", "no":
-		return ""
+func reason(typed string) string {
+	typed = strings.TrimSpace(typed)
+	word, rest, _ := strings.Cut(typed, " ")
+	switch strings.ToLower(strings.TrimRight(word, ",;:.!")) {
+	case "n", "no":
+		typed = strings.TrimSpace(rest)
 	}
-	return Escape(strings.TrimSpace(typed), false)
+	return Escape(typed, false)
 }
 
 // dropLateLine forgets a line that came after its question had timed out. It reports whether one is

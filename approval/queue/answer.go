@@ -255,6 +255,9 @@ func (e Entry) MarshalJSON() ([]byte, error) {
 		"added": q.Added, "removed": q.Removed, "digest": q.Digest, "asked": e.Asked,
 		"expires": q.Expires,
 	}
+	if len(q.New) > 0 {
+		out["new"] = mapped(q.New, shown)
+	}
 	if len(q.Warnings) > 0 {
 		out["warnings"] = mapped(q.Warnings, shown)
 	}

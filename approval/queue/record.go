@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,7 +41,7 @@ type record struct {
 	Asked, Expires           time.Time
 	Call                     string
 	Principal, Session, Tool []byte
-	Paths, Warnings          [][]byte
+	Paths, New, Warnings     [][]byte
 	Summary                  []byte
 	DiffSize                 int
 	Added, Removed           int
@@ -57,7 +58,7 @@ type answer struct {
 func size(q approval.Question) int {
 	n := len(q.ID) + len(q.Principal) + len(q.Session) + len(q.Tool) + len(q.Summary) + len(q.Diff) +
 		len(q.Digest)
-	for _, s := range append(q.Paths[:len(q.Paths):len(q.Paths)], q.Warnings...) {
+	for _, s := range slices.Concat(q.Paths, q.New, q.Warnings) {
 		n += len(s) + 8 // quotes and commas; there may be many short ones
 	}
 	return n
@@ -67,16 +68,18 @@ func recordOf(q approval.Question) record {
 	return record{
 		Digest: q.Digest, PID: os.Getpid(), Asked: time.Now(), Expires: q.Expires, Call: q.ID,
 		Principal: []byte(q.Principal), Session: []byte(q.Session), Tool: []byte(q.Tool),
-		Paths: mapped(q.Paths, toBytes), Warnings: mapped(q.Warnings, toBytes),
-		Summary: []byte(q.Summary), DiffSize: len(q.Diff), Added: q.Added, Removed: q.Removed,
+		Paths: mapped(q.Paths, toBytes), New: mapped(q.New, toBytes),
+		Warnings: mapped(q.Warnings, toBytes),
+		Summary:  []byte(q.Summary), DiffSize: len(q.Diff), Added: q.Added, Removed: q.Removed,
 	}
 }
 
 func (r *record) question() approval.Question {
 	return approval.Question{
 		ID: r.Call, Principal: string(r.Principal), Session: string(r.Session), Tool: string(r.Tool),
-		Paths: mapped(r.Paths, toString), Warnings: mapped(r.Warnings, toString),
-		Summary: string(r.Summary), Added: r.Added, Removed: r.Removed,
+		Paths: mapped(r.Paths, toString), New: mapped(r.New, toString),
+		Warnings: mapped(r.Warnings, toString),
+		Summary:  string(r.Summary), Added: r.Added, Removed: r.Removed,
 		Digest: r.Digest, Expires: r.Expires,
 	}
 }

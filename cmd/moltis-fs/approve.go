@@ -21,7 +21,7 @@ func (in *invocation) approver(instead ...string) tools.Approver {
 	if in.given("yes") {
 		return approveAll("--yes")
 	}
-	return &terminal{instead: instead}
+	return &terminal{streams: in.streams, instead: instead}
 }
 
 // approveOption is that of every command that carries out the calls of agents.
@@ -42,8 +42,9 @@ func (in *invocation) approveBy(how string) (tools.Approver, error) {
 		return approveNothing("have the operator start " + in.command.path +
 			" with another --approve, such as queue"), nil
 	case "terminal":
-		return &terminal{instead: []string{"have the operator start " + in.command.path +
-			" from a terminal", "with --approve queue or --approve yes"}}, nil
+		return approval.Remember(&terminal{streams: in.streams, grants: true, instead: []string{
+			"have the operator start " + in.command.path + " from a terminal",
+			"with --approve queue or --approve yes"}}), nil
 	}
 	return nil, misuse("use terminal, queue, yes or never", "%s can't ask by %s", in.command.path, how)
 }
@@ -52,6 +53,8 @@ func (in *invocation) approveBy(how string) (tools.Approver, error) {
 // for the first question; calls that ask nothing need none. Without one, instead says what would
 // help.
 type terminal struct {
+	streams
+	grants  bool // more questions may come: a yes can be for them too
 	instead []string
 	once    sync.Once
 	ask     tools.Approver
@@ -61,7 +64,8 @@ func (t *terminal) Ask(ctx context.Context, q tools.Question) (tools.Answer, err
 	t.once.Do(func() {
 		t.ask = approval.Nobody(t.instead)
 		if r, w, err := controlling(); err == nil {
-			t.ask = approval.Terminal(r, w)
+			t.ask = approval.Screen{In: r, Out: w, Ink: t.ink(w), Grants: t.grants,
+				Page: func(text string) error { return t.page(w, text) }}.Approver()
 		}
 	})
 	return t.ask.Ask(ctx, q)

@@ -9,8 +9,8 @@
 //   - The exit status is 0 for a success, 1 for a refusal (the answer says which), 2 for misuse and
 //     3 when the host is broken. If the reader of the answer goes away, the status says it alone.
 //   - A misspelt command, option or tool is told its nearest neighbour.
-//   - Of the environment, it reads MOLTIS_CONFIG, MOLTIS_DATA_DIR, XDG_CONFIG_HOME and the
-//     home directory only.
+//   - Of the environment, it reads MOLTIS_CONFIG, MOLTIS_DATA_DIR, XDG_CONFIG_HOME and the home
+//     directory, and where it writes to a terminal NO_COLOR, TERM, PAGER and LESS.
 //   - SIGINT and SIGTERM let the call under way end, unchanged or complete. A second one kills.
 //
 // [commands] is the one table that help, man pages and completions derive from.

@@ -35,14 +35,14 @@ func TestApprovalOnTheTerminal(t *testing.T) {
 		tty := openTerminal(t)
 		cmd := exec.Command(binary(t), "call", "--root", "/", "--data-dir", filepath.Join(dir, "data"), "Edit", fmt.Sprintf(`{"file_path":%q,"old_string":"one","new_string":"two"}`, file))
 		var out, errs bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &out, &errs
+		cmd.Stdout, cmd.Stderr, cmd.Env = &out, &errs, append(os.Environ(), "TERM=xterm", "NO_COLOR=")
 		cmd.ExtraFiles = []*os.File{tty.end}
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 3}
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		shown := tty.until(t, "Allow this change? [y/N] ")
-		for _, want := range []string{"Edit wants to change " + file, "-one", "+two"} {
+		shown := tty.until(t, "[y/N or why not/?] ")
+		for _, want := range []string{"Edit wants to change \x1b[1m" + file, "Allow Edit of " + file + ", +1 −1?", "\x1b[31m-one", "\x1b[32m+two"} {
 			if !strings.Contains(shown, want) {
 				t.Errorf("%q is not shown in %q", want, shown)
 			}

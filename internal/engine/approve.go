@@ -71,6 +71,9 @@ func question(c *Call, p *Plan) approval.Question {
 		if t := s.file; t != nil {
 			added, removed := diff.Counts(Hunks(t))
 			q.Added, q.Removed = q.Added+added, q.Removed+removed
+			if !t.Before.Exists && t.After.Kind != guardfs.KindAbsent {
+				q.New = append(q.New, t.True)
+			}
 		}
 		q.Warnings = append(q.Warnings, warnings(s)...)
 	}
@@ -122,8 +125,6 @@ func warnings(s *Step) (out []string) {
 		out = append(out, t.True+" will be removed; a directory takes its place")
 	case t.Unsaved():
 		out = append(out, t.True+" has unsaved text in an editor, which is what changes")
-	case !b.Exists:
-		out = append(out, approval.NewFile(t.True))
 	}
 	if t.After.Tail {
 		out = append(out, fmt.Sprintf("%s has %d bytes, and is appended to in place: "+

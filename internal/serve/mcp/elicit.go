@@ -34,6 +34,22 @@ var unasked = approval.Answer{Decision: approval.NobodyToAsk, Reason: "nobody wa
 	"have the operator start the server with --approve yes, which leaves it to the client's own " +
 	"permissions, or with --approve queue, or set require_approval = false in [tools.fs]"}
 
+// How far an acceptance goes. A change with a warning is always asked about.
+const (
+	once        = "once"
+	thisFile    = "file"
+	thisSession = "session"
+)
+
+var scopes = map[string]approval.Grant{thisFile: approval.ThisFile, thisSession: approval.ThisSession}
+
+// granted answers a question that an earlier answer goes far enough for.
+func (s *server) granted(q approval.Question) (approval.Answer, bool) {
+	g, end := s.grants.Holds(q, time.Now())
+	by := "elicitation, for " + g.Until(end)
+	return approval.Answer{Decision: approval.Approved, By: by}, g != approval.Once
+}
+
 // A choice is one of the answers that a form offers.
 type choice struct {
 	Const string `json:"const"`
@@ -45,7 +61,7 @@ type choice struct {
 func (s *server) form(q approval.Question, revision string) *sdk.ElicitParams {
 	now := time.Now()
 	properties := map[string]any{}
-	if plain(q) {
+	if len(q.Warnings) == 0 {
 		properties["allow"] = choices(s.choices(q, now), revision)
 	}
 	if n := approval.Unseen(q, diffLines); n > 0 {
@@ -62,7 +78,8 @@ func (s *server) form(q approval.Question, revision string) *sdk.ElicitParams {
 
 // choices are how far a yes may go, each with its end.
 func (s *server) choices(q approval.Question, now time.Time) []choice {
-	until := fmt.Sprintf(" in this session, until %s (%s)", clock(now.Add(grantFor)), span(grantFor))
+	until := fmt.Sprintf(" in this session, until %s (%s)", clock(now.Add(approval.GrantFor)),
+		span(approval.GrantFor))
 	file := "These files"
 	if len(q.Paths) == 1 {
 		file = approval.Escape(below(s.o.Root, q.Paths[0]), false)
@@ -100,8 +117,9 @@ func (s *server) decision(q approval.Question, r *sdk.ElicitResult, took time.Du
 		if unseen > 0 {
 			a.By += fmt.Sprintf(", with %d lines unseen", unseen)
 		}
-		if scope, _ := r.Content["allow"].(string); plain(q) && (scope == thisFile || scope == thisSession) {
-			a.By += fmt.Sprintf(", for this %s until %s", scope, clock(s.grants.add(q, scope, time.Now())))
+		word, _ := r.Content["allow"].(string)
+		if g := scopes[word]; g != approval.Once && len(q.Warnings) == 0 {
+			a.By += ", for " + g.Until(s.grants.Add(q, g, time.Now()))
 		}
 	case r.Action == "cancel" && took < byItself:
 		return unasked
@@ -121,7 +139,7 @@ type byElicitation struct {
 }
 
 func (e *byElicitation) Ask(ctx context.Context, q approval.Question) (approval.Answer, error) {
-	if a, ok := e.server.grants.holds(q, time.Now()); ok {
+	if a, ok := e.server.granted(q); ok {
 		return a, nil
 	}
 	asking, cancel := context.WithCancel(ctx)

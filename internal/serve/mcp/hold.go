@@ -36,7 +36,7 @@ type held struct {
 
 // heldCall is one call on its way. It is its own approver.
 type heldCall struct {
-	grants   *grants
+	granted  func(approval.Question) (approval.Answer, bool)
 	of       [sha256.Size]byte
 	cancel   context.CancelFunc
 	asked    approval.Question
@@ -48,7 +48,7 @@ type heldCall struct {
 
 // Ask hands the question to the request under way and waits for the one that brings the answer.
 func (h *heldCall) Ask(ctx context.Context, q approval.Question) (approval.Answer, error) {
-	if a, ok := h.grants.holds(q, time.Now()); ok {
+	if a, ok := h.granted(q); ok {
 		return a, nil
 	}
 	h.asked, h.at = q, time.Now()
@@ -75,7 +75,7 @@ func ended(ctx context.Context) (approval.Answer, error) {
 // hold starts a call that can outlive its request.
 func (s *server) hold(ctx context.Context, req *sdk.CallToolRequest, c dialect.Call) (*sdk.CallToolResult, error) {
 	own, cancel := context.WithCancel(s.done)
-	h := &heldCall{grants: &s.grants, of: fingerprint(c), cancel: cancel, question: make(chan approval.Question), answer: make(chan approval.Answer, 1), outcome: make(chan outcome, 1)}
+	h := &heldCall{granted: s.granted, of: fingerprint(c), cancel: cancel, question: make(chan approval.Question), answer: make(chan approval.Answer, 1), outcome: make(chan outcome, 1)}
 	c.Approver = h
 	s.held.group.Go(func() {
 		defer cancel()

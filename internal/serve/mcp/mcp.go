@@ -38,6 +38,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"moltisfs/approval"
 	"moltisfs/dialect"
 )
 
@@ -85,7 +86,7 @@ type server struct {
 	tools   []*sdk.Tool
 	known   map[string]bool
 	held    held
-	grants  grants
+	grants  approval.Grants
 	used    sync.Map        // keys: the sessions of calls
 	done    context.Context // ends with Serve: calls that outlive their request end with it
 	heard   context.Context // ends with the input: the client can't answer any more

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,13 +13,13 @@ import (
 func message(q approval.Question, root string, now time.Time) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s +%d −%d", approval.Escape(q.Tool, false), pathsOf(q, root), q.Added, q.Removed)
-	switch others := others(q); {
-	case len(others) > 0:
-		b.WriteString(" (WARNING: " + approval.Escape(others[0], false) + ")")
-	case len(q.Warnings) == 1:
+	switch {
+	case len(q.Warnings) > 0:
+		b.WriteString(" (WARNING: " + approval.Escape(q.Warnings[0], false) + ")")
+	case len(q.New) == 1:
 		b.WriteString(" (NEW FILE)")
-	case len(q.Warnings) > 1:
-		fmt.Fprintf(&b, " (%d NEW FILES)", len(q.Warnings))
+	case len(q.New) > 1:
+		fmt.Fprintf(&b, " (%d NEW FILES)", len(q.New))
 	}
 	b.WriteByte('\n')
 	for _, l := range firstLines(q.Diff) {
@@ -43,11 +42,6 @@ func message(q approval.Question, root string, now time.Time) string {
 			approval.Escape(q.Principal, false))
 	}
 	return b.String()
-}
-
-// others are the warnings that tell of more than a new file.
-func others(q approval.Question) []string {
-	return slices.DeleteFunc(slices.Clone(q.Warnings), approval.IsNewFile)
 }
 
 // pathsOf names what changes, below the workspace without it.
