@@ -147,6 +147,7 @@ var fileAccess = map[string]string{
 	"internal/ledger":     "its own records",
 	"internal/listen":     "the socket that it listens on, and the lock beside it",
 	"internal/token":      "the file of tokens",
+	"internal/tty":        "the null device, to tell it from others",
 	"internal/datadir":    "the data directory itself",
 	"readers/wasm":        "its own compiled code",
 	"cmd/moltis-fs":       "the configuration, and the terminal",

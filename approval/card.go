@@ -16,16 +16,14 @@ const statRows = 20
 
 func card(q Question, lines int, ink Ink) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s wants to ", Escape(q.Tool, false))
+	fmt.Fprintf(&b, "%s wants to change ", Escape(q.Tool, false))
 	size := fmt.Sprintf("  %s %s\n", ink.Added(fmt.Sprintf("+%d", q.Added)),
 		ink.Removed(fmt.Sprintf("−%d", q.Removed)))
 	switch {
-	case len(q.Paths) == 1 && len(q.New) == 1:
-		fmt.Fprintf(&b, "make the new file %s%s", ink.Strong(Escape(q.Paths[0], false)), size)
 	case len(q.Paths) == 1:
-		fmt.Fprintf(&b, "change %s%s", ink.Strong(Escape(q.Paths[0], false)), size)
+		fmt.Fprintf(&b, "%s%s", ink.Strong(Escape(q.Paths[0], false)), size)
 	default:
-		fmt.Fprintf(&b, "change %d paths:%s", len(q.Paths), size)
+		fmt.Fprintf(&b, "%d paths:%s", len(q.Paths), size)
 		b.WriteString(pathRows(q, ink))
 	}
 	who := ""
@@ -41,6 +39,9 @@ func Details(q Question, lines int) string { return details(q, "", lines, Plain)
 
 func details(q Question, who string, lines int, ink Ink) string {
 	var b strings.Builder
+	if len(q.Paths) == 1 && len(q.New) == 1 {
+		b.WriteString("new file: ")
+	}
 	if q.Summary != "" {
 		fmt.Fprintf(&b, "%s\n", Escape(q.Summary, false))
 	}

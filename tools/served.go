@@ -25,6 +25,9 @@ func (s served) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error
 // answer is a payload on its way out.
 type answer struct{ Payload }
 
+// Unwrap is the payload, for who knows those of the tools.
+func (a answer) Unwrap() Payload { return a.Payload }
+
 func (a answer) Refused() bool { return Refused(a.Payload) }
 
 func (a answer) JSON(bytes bool) ([]byte, error) {

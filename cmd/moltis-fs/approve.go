@@ -21,6 +21,9 @@ func (in *invocation) approver(instead ...string) tools.Approver {
 	if in.given("yes") {
 		return approveAll("--yes")
 	}
+	if in.given("batch") {
+		return approval.Remember(&terminal{streams: in.streams, grants: true, instead: instead})
+	}
 	return &terminal{streams: in.streams, instead: instead}
 }
 
@@ -87,20 +90,34 @@ func controlling() (r, w *os.File, err error) {
 	return r, w, nil
 }
 
-// confirmed asks a question on the controlling terminal. Where there is none, the answer is no.
-func confirmed(question string) bool {
+// confirmed asks a question on the controlling terminal. Where there is none, and after Ctrl-C, the
+// answer is no.
+func (in *invocation) confirmed(ctx context.Context, question string) bool {
 	r, w, err := controlling()
 	if err != nil {
 		return false
 	}
 	defer r.Close()
 	defer w.Close()
-	if _, err := io.WriteString(w, question+" [y/N] "); err != nil {
+	if _, err := io.WriteString(w, in.ink(w).Strong(question)+" [y/N] "); err != nil {
 		return false
 	}
-	line, _ := bufio.NewReader(r).ReadString('\n')
-	answer := strings.ToLower(strings.TrimSpace(line))
-	return answer == "y" || answer == "yes"
+	typed := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(r).ReadString('\n')
+		typed <- line
+	}()
+	select {
+	case line := <-typed:
+		if !strings.HasSuffix(line, "\n") {
+			_, _ = io.WriteString(w, "\n") // Ctrl-D; if it fails, the answer stands
+		}
+		answer := strings.ToLower(strings.TrimSpace(line))
+		return answer == "y" || answer == "yes"
+	case <-ctx.Done():
+		_, _ = io.WriteString(w, "\n") // if it fails, the answer stands
+		return false
+	}
 }
 
 // isTerminal says whether a person may be at the other end of f.

@@ -21,11 +21,15 @@ func callCommand() *command {
 		name:  "call",
 		short: "make one call, or with --batch many",
 		long: `Calls TOOL with the arguments in JSON, {} unless told; "-" reads them from standard
-input. The payload is one line of JSON. Approvals are asked on the terminal, or with --approve
-queue answered from elsewhere, as by moltis-fs approvals; --yes answers them with yes.
+input. "moltis-fs help TOOL" explains them. Relative paths are taken from the working directory.
+
+On a terminal, and with --text, the answer is text, and a refusal is told on standard error.
+Elsewhere, and with --json, it is the payload as one line of JSON. Approvals are asked on the
+terminal, or with --approve queue answered from elsewhere, as by moltis-fs approvals; --yes answers
+them with yes.
 
 The exit status is 0 for a success, 1 for a refusal, 2 for an unknown tool and other misuse, 3 when
-the host is broken.
+the host is broken, and 130 after Ctrl-C.
 
 With --batch, standard input holds one call a line:
   {"id": 1, "tool": "Read", "args": {"file_path": "/etc/hostname"}}
@@ -38,13 +42,15 @@ with the code bad_line, unknown_tool or host_error. The exit status is that of t
 		options: suiteOptions(
 			opt("yes", "", "approve every change of this run"),
 			approveOption("terminal"),
+			opt("text", "", "answer as text for people; the default on a terminal"),
+			opt("json", "", "answer as one line of JSON; the default elsewhere"),
 			opt("batch", "", "read calls from standard input, one a line"),
 			opt("turn", "NAME", "the user's prompt that this call belongs to; it groups checkpoints"),
 			dialectOption(),
 		),
 		examples: []string{
 			`moltis-fs call --root / Read '{"file_path": "/etc/hostname"}'`,
-			`moltis-fs call --root . Grep '{"pattern": "TODO"}'`,
+			`moltis-fs call Grep '{"pattern": "TODO"}'`,
 			`moltis-fs call --yes Write - < arguments.json`,
 			`moltis-fs call --batch --session s1 < calls.jsonl > answers.jsonl`,
 		},
@@ -62,6 +68,8 @@ func runCall(ctx context.Context, in *invocation) error {
 		return misuse("the calls come from standard input", "--batch takes no %s", in.command.args)
 	case !batch && len(in.args) == 0:
 		return misuse(seeHelp(in.command), "call needs a tool")
+	case in.given("text") && (in.given("json") || batch):
+		return misuse(seeHelp(in.command), "--text goes with neither --json nor --batch")
 	case in.given("yes") && in.given("approve"):
 		return misuse(seeHelp(in.command), "--yes and --approve both say who approves")
 	}
@@ -111,6 +119,9 @@ func runCall(ctx context.Context, in *invocation) error {
 		err = runBatch(ctx, in, d, base)
 	} else {
 		base.Tool, base.Args = in.arg(0), args
+		if takesPaths(base.Tool) {
+			base.Args = absoluteArgs(args)
+		}
 		err = callOnce(ctx, in, d, base)
 	}
 	return closing(e, err)
@@ -123,6 +134,9 @@ func callOnce(ctx context.Context, in *invocation, d dialect.Dialect, c dialect.
 	}
 	if err != nil {
 		return err
+	}
+	if in.asText() {
+		return in.showAnswer(a)
 	}
 	line, err := a.JSON(true)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/engine"
+	"moltisfs/internal/nearest"
 	"moltisfs/tools"
 )
 
@@ -132,6 +133,10 @@ func listCheckpoints(ctx context.Context, in *invocation) error {
 				Next        string          `json:"next_cursor,omitempty"`
 			}{rows, page.Next})
 		}
+		if len(page.Checkpoints) == 0 {
+			in.empty("there are no checkpoints", "principal", "session", "path", "contains", "turn",
+				"tool", "kind", "label", "since", "until", "cursor")
+		}
 		var b strings.Builder
 		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 		wide := 0 // of the paths, but for those that would push all notes out of sight
@@ -218,6 +223,29 @@ func (in *invocation) sameLabel(ctx context.Context, db *checkpoint.DB,
 		}
 	}
 	return err
+}
+
+// empty says on standard error that a list is, and what narrows it.
+func (in *invocation) empty(what string, narrowing ...string) {
+	var by []string
+	for _, name := range narrowing {
+		if in.given(name) {
+			by = append(by, "--"+name+" "+visible(in.option(name)))
+		}
+	}
+	if len(by) > 0 {
+		what += " with " + strings.Join(by, ", ")
+	}
+	fmt.Fprintf(in.err, "%s: %s\n", program, what)
+	if tool := in.option("tool"); tool != "" {
+		var names []string
+		for _, d := range tools.Definitions() {
+			names = append(names, d.Name)
+		}
+		if near := nearest.Of(tool, names); near != "" && near != tool {
+			fmt.Fprintf(in.err, "hint: did you mean --tool %s?\n", near)
+		}
+	}
 }
 
 // when reads an option that is a time or an age.

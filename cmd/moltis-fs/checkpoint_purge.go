@@ -64,7 +64,7 @@ func purgeCheckpoints(ctx context.Context, in *invocation) error {
 	case p.Hash == noBytes:
 		return misuse("", "that is the SHA-256 of the empty content: there is nothing to purge")
 	case !p.DryRun && !in.given("yes"):
-		return misuse("--dry-run shows what would go; --yes does it", "a purge can't be undone")
+		return unsaid("a purge can't be undone")
 	}
 	var err error
 	if p.Match, err = in.purgedPaths(); err != nil {
@@ -146,7 +146,7 @@ func (in *invocation) nothingToPurge(beside []string) error {
 	for _, dir := range beside {
 		hint += "; " + dir + " holds the store as it was before a repair: remove it if it was there"
 	}
-	return &exitError{exitRefused, what, hint, tools.KindNotFound}
+	return &exitError{exitRefused, what, hint, tools.KindNotFound, ""}
 }
 
 // purgeAnswer is what a purge did, or with DryRun would do.

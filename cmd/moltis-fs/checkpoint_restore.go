@@ -264,12 +264,12 @@ func (in *invocation) count(names ...string) (n int) {
 
 // show writes the answer of a call.
 func (in *invocation) show(p tools.Payload) error {
-	out := []byte(in.textOf(p))
-	if in.given("json") {
-		var err error
-		if out, err = tools.Encode(p); err != nil {
-			return err
-		}
+	if !in.given("json") {
+		return in.showPayload(p)
+	}
+	out, err := tools.Encode(p)
+	if err != nil {
+		return err
 	}
 	return ending(in.write(append(out, '\n')), refusedIf(tools.Refused(p)))
 }
@@ -329,7 +329,7 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 			cfg.Tools.Policy = config.Policy{} // which tools agents have is no rule for the operator
 		})
 	if errors.Is(err, syscall.EROFS) { // every call is recorded, also one that only looks
-		return &exitError{exitRefused, err.Error(), worksReadOnly, tools.KindIOError}
+		return &exitError{exitRefused, err.Error(), worksReadOnly, tools.KindIOError, ""}
 	}
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -128,6 +129,11 @@ func checkpointStatsCommand() *command {
 				row := func(name, format string, args ...any) {
 					fmt.Fprintf(&b, "%-12s "+format+"\n", append([]any{name}, args...)...)
 				}
+				dir, _, err := in.dataDir()
+				if err != nil {
+					return err
+				}
+				row("place", "%s", visible(filepath.Join(dir, "checkpoints")))
 				row("checkpoints", "%d, of %s in %s, %d pinned", s.Checkpoints,
 					plural(s.Paths, "path", "paths"), plural(s.Sessions, "session", "sessions"), s.Pinned)
 				row("contents", "%d, of them %s, and %d in files of their own", s.Contents,

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"moltisfs/internal/nearest"
+	"moltisfs/tools"
 )
 
 // A command is one row of the table. Parsing, help, man pages and completions derive from it.
@@ -172,7 +173,13 @@ func group(c *command, s streams, found func(*invocation)) *cobra.Command {
 		case len(args) == 0:
 			return misuse(hint, "a command comes first")
 		}
-		if near := nearest.Of(args[0], names); near != "" {
+		near := nearest.Of(args[0], names)
+		if _, err := definition(args[0], tools.Definitions()); near == "" && c.path == "" {
+			if e := exitOf(err); strings.HasPrefix(e.hint, "did you mean") {
+				hint = e.hint
+			}
+		}
+		if near != "" {
 			hint = "did you mean " + near + "?"
 		}
 		return misuse(hint, "there is no %s %q", kind, args[0])

@@ -16,16 +16,20 @@ const overview = `One guarded filesystem for LLM agents.
 Environment:
   MOLTIS_CONFIG    the configuration, unless --config is given
   MOLTIS_DATA_DIR  the data directory, absolute, unless --data-dir is given; else ~/.moltis-fs
+  NO_COLOR         no colour on a terminal
+  PAGER            what long answers are shown with there; else less -R
 
 Exit status:
   0  success
   1  a refusal: the answer says which; or problems that config check found
   2  misuse: of the command line, the configuration or the data directory
-  3  the host is broken`
+  3  the host is broken
+  130  Ctrl-C ended it`
 
 // writeHelp is the help of a command, in cobra's form. It is code, because a template would link
 // package text/template, and with it every exported method of the program: 5 MB.
 func writeHelp(c *cobra.Command, _ []string) {
+	width := streams{out: c.OutOrStdout()}.width()
 	var b strings.Builder
 	b.WriteString(c.CommandPath())
 	if c.Short != "" {
@@ -37,7 +41,7 @@ func writeHelp(c *cobra.Command, _ []string) {
 		fmt.Fprintf(&b, "\n\nUsage:\n  %s\n", strings.Replace(c.UseLine(), "[flags]", "[OPTIONS]", 1))
 	}
 	if c.Long != "" {
-		fmt.Fprintf(&b, "\n%s\n", strings.TrimSpace(c.Long))
+		fmt.Fprintf(&b, "\n%s\n", wrap(c.Long, width))
 	}
 	if c.HasAvailableSubCommands() {
 		b.WriteString("\nCommands:\n")
@@ -49,7 +53,7 @@ func writeHelp(c *cobra.Command, _ []string) {
 		fmt.Fprintf(&b, "\n%s COMMAND --help explains one, with examples\n", c.CommandPath())
 	}
 	if c.HasAvailableLocalFlags() && !c.HasAvailableSubCommands() {
-		fmt.Fprintf(&b, "\nOptions:\n%s", c.LocalFlags().FlagUsagesWrapped(100))
+		fmt.Fprintf(&b, "\nOptions:\n%s", c.LocalFlags().FlagUsagesWrapped(width))
 	}
 	if c.Example != "" {
 		fmt.Fprintf(&b, "\nExamples:\n%s\n", c.Example)
@@ -60,11 +64,18 @@ func writeHelp(c *cobra.Command, _ []string) {
 // helpCommand explains a command; what is not there is misuse.
 func helpCommand(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use: "help [COMMAND]", Short: "explain a command",
+		Use: "help [COMMAND | TOOL]", Short: "explain a command, or a tool such as Read",
 		RunE: func(_ *cobra.Command, args []string) error {
 			c, rest, err := root.Find(args)
 			if err != nil {
 				return misuse("", "%v", err)
+			}
+			if len(rest) == 1 && !c.HasParent() {
+				if d, ok := isTool(rest[0]); ok {
+					_, err := io.WriteString(root.OutOrStdout(),
+						toolHelp(d, streams{out: root.OutOrStdout()}.width()))
+					return err
+				}
 			}
 			if len(rest) > 0 && c.HasAvailableSubCommands() {
 				return c.RunE(c, rest) // says which is near

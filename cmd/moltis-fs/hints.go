@@ -30,7 +30,7 @@ func orSkip(text string) hint {
 
 const (
 	whoseHistory = "; --session and --principal say whose history is meant."
-	noAccess     = "Ask for its permissions to be changed, or those of its directory"
+	noAccess     = "Change its permissions, or those of its directory"
 )
 
 // hints has one for each cause of which the tools would speak of their own arguments.
@@ -100,9 +100,9 @@ var hints = map[engine.Cause]hint{
 			return "Restore the checkpoint by its id with this path alone as PATH, then with the others."
 		}
 		if isTrashID(in.arg(0)) {
-			return "Ask the user for a backup."
+			return "Take it from a backup."
 		}
-		return "Ask the user for a backup, or name other paths of it, if there are any, as PATHs."
+		return "Take it from a backup, or name other paths of it, if there are any, as PATHs."
 	},
 	engine.WouldLose: orSkip("Move it away or delete it into the trash first"),
 	engine.NoTrash:   always("Remove it, or name other paths of it, if there are any, as PATHs."),
@@ -135,8 +135,14 @@ func (in *invocation) forOperator(p tools.Payload) tools.Payload {
 	}
 	own := *r
 	own.Next = nil
-	if facts := r.Facts(); facts != nil && hints[facts.Cause] != nil {
-		own.Hint = hints[facts.Cause](in, facts)
+	of := hints
+	if in.command.name == "call" {
+		of = callHints
+	}
+	if facts := r.Facts(); facts != nil && of[facts.Cause] != nil {
+		own.Hint = of[facts.Cause](in, facts)
+	} else {
+		own.Hint = toPerson(own.Hint)
 	}
 	return &own
 }

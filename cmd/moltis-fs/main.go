@@ -3,11 +3,12 @@
 //
 // The manners, for every subcommand:
 //
-//   - Standard output is for answers and nothing else. A call answers one JSON object a line.
+//   - Standard output is for answers and nothing else. For programs a call answers one JSON object a
+//     line, a refusal too. People get text, and refusals on standard error.
 //   - Everything else goes to standard error as "moltis-fs: what is so", and "hint: the next move"
 //     where there is one. No capitals at the start, no periods at the end.
 //   - The exit status is 0 for a success, 1 for a refusal (the answer says which), 2 for misuse and
-//     3 when the host is broken. If the reader of the answer goes away, the status says it alone.
+//     3 when the host is broken, 130 after Ctrl-C. If the reader of the answer goes away, the status says it alone.
 //   - A misspelt command, option or tool is told its nearest neighbour.
 //   - Of the environment, it reads MOLTIS_CONFIG, MOLTIS_DATA_DIR, XDG_CONFIG_HOME and the home
 //     directory, and where it writes to a terminal NO_COLOR, TERM, PAGER and LESS.
@@ -28,9 +29,11 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 
 	"moltisfs/approval"
+	"moltisfs/internal/tty"
 	"moltisfs/readers"
 	"moltisfs/tools"
 )
@@ -46,6 +49,7 @@ const (
 	exitRefused = 1 // the answer is a refusal, or a configuration that was checked has problems
 	exitMisuse  = 2 // the command line, the configuration or the data directory can't be used
 	exitBroken  = 3 // the host is broken
+	exitCtrlC   = 130
 )
 
 // streams is what a subcommand has of the world besides the files it is told to open.
@@ -64,8 +68,24 @@ func main() {
 	os.Exit(run(os.Args[1:], streams{os.Stdin, shownOn(os.Stdout), os.Stderr, os.Getenv}))
 }
 
-// run carries out one command line and returns the exit status.
+// run carries out one command line and returns the exit status. What Ctrl-C kept from succeeding
+// ends with the status that stops a shell's loop.
 func run(args []string, s streams) int {
+	if tty.LeadsNowhere(os.Stdout) {
+		fmt.Fprintf(s.err, "%s: standard output is closed; the answer is lost\n", program)
+	}
+	var interrupted atomic.Bool
+	status := runLine(context.WithValue(context.Background(), ctrlC{}, &interrupted), args, s)
+	if status != exitOK && interrupted.Load() {
+		return exitCtrlC
+	}
+	return status
+}
+
+// ctrlC is the key under which a context has the *atomic.Bool that Ctrl-C sets.
+type ctrlC struct{}
+
+func runLine(ctx context.Context, args []string, s streams) int {
 	if len(args) == 0 {
 		root := tree(commands(), s, func(*invocation) {})
 		root.SetOut(s.err)
@@ -77,7 +97,7 @@ func run(args []string, s streams) int {
 		return exitOK // help or completions were written
 	}
 	if err == nil {
-		err = in.command.run(context.Background(), in)
+		err = in.command.run(ctx, in)
 	} else {
 		in = &invocation{streams: s}
 	}
@@ -108,6 +128,7 @@ type exitError struct {
 	status     int
 	what, hint string
 	kind       string // of the refusal in JSON; "" is that of the status
+	more       string // lines that follow on what, for people
 }
 
 func (e *exitError) Error() string { return e.what }
@@ -176,6 +197,9 @@ func report(w io.Writer, err error) int {
 			fmt.Fprintf(w, "%s: %s\n", program, approval.Escape(line, false))
 		}
 	}
+	if e.more != "" {
+		fmt.Fprintln(w, approval.Escape(strings.TrimRight(e.more, "\n"), true))
+	}
 	if e.hint != "" {
 		fmt.Fprintf(w, "hint: %s\n", approval.Escape(e.hint, false))
 	}
@@ -209,7 +233,19 @@ func closing(c io.Closer, err error) error {
 
 // untilSignal is a context that ends with the first SIGINT or SIGTERM. The next one kills.
 func untilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
+	ctx, cancel := context.WithCancel(ctx)
+	came := make(chan os.Signal, 1)
+	signal.Notify(came, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case sig := <-came:
+			if b, ok := ctx.Value(ctrlC{}).(*atomic.Bool); ok && sig == os.Interrupt {
+				b.Store(true)
+			}
+			signal.Stop(came)
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { signal.Stop(came); cancel() }
 }

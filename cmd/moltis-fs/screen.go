@@ -16,7 +16,8 @@ import (
 
 // ink is colour for a terminal, unless its user wants none.
 func (s streams) ink(f *os.File) approval.Ink {
-	return approval.Ink(isTerminal(f) && s.env("NO_COLOR") == "" && s.env("TERM") != "dumb")
+	term := s.env("TERM")
+	return approval.Ink(isTerminal(f) && s.env("NO_COLOR") == "" && term != "" && term != "dumb")
 }
 
 // page shows a text on a terminal, through the pager where it is longer than the screen. What is

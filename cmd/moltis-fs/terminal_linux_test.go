@@ -171,8 +171,8 @@ func TestNoControlsOnTheTerminal(t *testing.T) {
 		{"trash", "list"}, {"checkpoint", "undo", "--session", "\x1b[31mno\nforged"}, {"checkpoint", "rewind", "--label", "\x1b[31mno\nforged"}} {
 		tty := openTerminal(t)
 		cmd := exec.Command(binary(t), append(args, where...)...)
-		cmd.Stdout, cmd.Stderr = tty.end, tty.end
-		_ = cmd.Run() // some are refusals
+		cmd.Stdout, cmd.Stderr, cmd.Env = tty.end, tty.end, append(os.Environ(), "NO_COLOR=1") // colours are ours
+		_ = cmd.Run()                                                                          // some are refusals
 		if _, err := io.WriteString(tty.end, "THE END"); err != nil {
 			t.Fatal(err)
 		}

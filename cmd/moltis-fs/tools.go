@@ -13,9 +13,12 @@ import (
 func toolsCommand() *command {
 	return &command{
 		name:  "tools",
-		short: "write the definitions of the tools, ready for a model's API",
-		long: `Formats: "anthropic" for the Messages API, "openai" for Chat Completions,
-"openai-responses" for the Responses API and the Agents SDK, both strict; "mcp" as tools/list answers, "json" with everything that is known of a tool. Tools that the configuration
+		short: "write the definitions of the tools, ready for a model's API, or explain one",
+		args:  "[TOOL]", max: 1,
+		long: `With TOOL it explains the arguments of that one to people. Formats: "anthropic" for
+the Messages API, "openai" for Chat Completions, "openai-responses" for the Responses API and the
+Agents SDK, both strict; "mcp" as tools/list answers, "json" with everything that is known of a
+tool. Tools that the configuration
 denies are left out.`,
 		options: []option{
 			opt("format", "FORMAT", "json unless told", "anthropic", "openai", "openai-responses",
@@ -23,7 +26,7 @@ denies are left out.`,
 			configOption(),
 			dialectOption(),
 		},
-		examples: []string{"moltis-fs tools --format anthropic",
+		examples: []string{"moltis-fs tools Grep", "moltis-fs tools --format anthropic",
 			"moltis-fs tools --format openai --config moltis.toml"},
 		run: writeTools,
 	}
@@ -37,6 +40,16 @@ func writeTools(_ context.Context, in *invocation) error {
 	defs, err := in.definitionsOf(cfg)
 	if err != nil {
 		return err
+	}
+	if name := in.arg(0); name != "" {
+		d, err := definition(name, defs)
+		if err == nil && in.given("format") {
+			err = misuse("leave one of them out", "tools writes one tool, or all in a format")
+		}
+		if err != nil {
+			return err
+		}
+		return in.write([]byte(toolHelp(d, in.width())))
 	}
 	var answer any
 	switch in.option("format") {

@@ -80,7 +80,7 @@ func (in *invocation) findTrashed(ctx context.Context, db *checkpoint.DB,
 	if errors.Is(err, checkpoint.ErrNotFound) ||
 		err == nil && in.given("session") && t.Session != in.option("session") {
 		return t, &exitError{exitRefused, "there is no such entry in the trash: " + id,
-			program + " trash list shows the ids", tools.KindNotFound}
+			program + " trash list shows the ids", tools.KindNotFound, ""}
 	}
 	return t, err
 }
@@ -103,6 +103,9 @@ func listTrash(ctx context.Context, in *invocation) error {
 			if page, err = db.TrashList(ctx, f); err != nil {
 				return err
 			}
+		}
+		if len(page.Entries)+len(kept) == 0 {
+			in.empty("the trash holds nothing", "principal", "session", "contains", "cursor")
 		}
 		var b strings.Builder
 		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -145,13 +148,18 @@ func (in *invocation) withTrash(ctx context.Context, kept bool,
 }
 
 // mayEmpty asks before what is gone for good. A dry run and an answer of yes need no question.
-func (in *invocation) mayEmpty(what string) error {
+func (in *invocation) mayEmpty(ctx context.Context, what string) error {
 	if in.given("dry-run") || in.given("yes") ||
-		!in.given("json") && confirmed("Remove for good "+what+"?") {
+		!in.given("json") && in.confirmed(ctx, "Remove for good "+what+"?") {
 		return nil
 	}
-	return misuse("--dry-run lists them; --yes does it",
-		"it would remove %s, and that can't be undone", what)
+	return unsaid("it would remove " + what + ", and that can't be undone")
+}
+
+// unsaid refuses what needs a yes that nobody has said.
+func unsaid(what string) error {
+	return &exitError{exitRefused, what, "--dry-run shows what would go; --yes does it",
+		tools.KindApprovalDenied, ""}
 }
 
 // emptied is the answer: what is gone, or would be, a line each.
@@ -171,7 +179,7 @@ func (in *invocation) dropKept(ctx context.Context) error {
 	}
 	what := plural(len(kept), "file", "files")
 	if len(kept) > 0 {
-		if err = in.mayEmpty(what); err == nil && !in.given("dry-run") {
+		if err = in.mayEmpty(ctx, what); err == nil && !in.given("dry-run") {
 			kept, err = in.kept(ctx, true)
 		}
 	}
@@ -209,7 +217,7 @@ func emptyTrash(ctx context.Context, in *invocation) error {
 		}
 		what := emptying(going)
 		if len(going) > 0 && !in.given("expired") { // what has expired goes by itself sooner or later
-			err = in.mayEmpty(what)
+			err = in.mayEmpty(ctx, what)
 		}
 		if err == nil && !in.given("dry-run") {
 			err = engine.EmptyTrash(ctx, db, going)

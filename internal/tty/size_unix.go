@@ -16,3 +16,19 @@ func Size(f *os.File) (columns, rows int) {
 	}
 	return int(w.Col), int(w.Row)
 }
+
+// LeadsNowhere says that nobody can read what is written to f: it was closed when the program
+// started, and the runtime has put the null device in its place, open both ways. Some programs hand
+// that in on purpose; which of the two it is can't be told.
+func LeadsNowhere(f *os.File) bool {
+	null, err := os.Stat(os.DevNull)
+	if err != nil {
+		return false
+	}
+	at, err := f.Stat()
+	if err != nil || !os.SameFile(null, at) {
+		return false
+	}
+	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)
+	return err == nil && flags&unix.O_ACCMODE == unix.O_RDWR
+}

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"moltisfs/approval"
+	"moltisfs/dialect"
+	"moltisfs/internal/engine"
+	"moltisfs/tools"
+)
+
+// How a call reads to a person: paths from the working directory, answers as text.
+
+// pathKeys are the arguments of the tools that hold one path or a list of them.
+var pathKeys = []string{"file_path", "filePath", "path", "notebook_path", "paths"}
+
+// absoluteArgs are the arguments of a tool with every relative path taken from the working
+// directory, as a person means it; agents have none. What is not an object is left to the tool.
+func absoluteArgs(raw []byte) []byte {
+	here, err := os.Getwd()
+	if err != nil {
+		return raw
+	}
+	absolute := func(v json.RawMessage) json.RawMessage {
+		var p string
+		if json.Unmarshal(v, &p) != nil || p == "" || filepath.IsAbs(p) || strings.Contains(p, "://") {
+			return v
+		}
+		out, err := encoded(filepath.Join(here, p), "")
+		if err != nil {
+			return v
+		}
+		return bytes.TrimSpace(out)
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return raw
+	}
+	out := []byte{'{'}
+	for dec.More() { // key by key: one that is given twice stays so, and is refused
+		key, err := dec.Token()
+		name, ok := key.(string)
+		var v json.RawMessage
+		if err != nil || !ok || dec.Decode(&v) != nil {
+			return raw
+		}
+		if slices.Contains(pathKeys, name) {
+			var list []json.RawMessage
+			if json.Unmarshal(v, &list) == nil && list != nil {
+				for i := range list {
+					list[i] = absolute(list[i])
+				}
+				v, _ = json.Marshal(list) // of what was JSON
+			} else {
+				v = absolute(v)
+			}
+		}
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		quoted, _ := json.Marshal(name) // a string is always JSON
+		out = append(append(append(out, quoted...), ':'), v...)
+	}
+	if _, err := dec.Token(); err != nil || len(bytes.TrimSpace(raw[dec.InputOffset():])) > 0 {
+		return raw
+	}
+	return append(out, '}')
+}
+
+// takesPaths says whether a tool is one whose paths are those of the file system. Those of jettson
+// are not, and the capabilities have their own rule.
+func takesPaths(tool string) bool {
+	return slices.ContainsFunc(tools.Definitions(), func(d dialect.Definition) bool {
+		return d.Name == tool || slices.Contains(d.Also, tool)
+	})
+}
+
+// asText says whether answers are for a person.
+func (in *invocation) asText() bool {
+	return in.given("text") || !in.given("json") && in.terminal() != nil
+}
+
+// showAnswer writes an answer for a person; a refusal goes to standard error.
+func (in *invocation) showAnswer(a dialect.Answer) error {
+	p, ok := a.(interface{ Unwrap() tools.Payload })
+	if !ok {
+		return in.showText(a.Text(), a.Refused(), false)
+	}
+	return in.showPayload(p.Unwrap())
+}
+
+// showPayload is showAnswer for a payload of the tools.
+func (in *invocation) showPayload(p tools.Payload) error {
+	p = in.forOperator(p)
+	if r, ok := p.(*tools.Refusal); ok {
+		e := &exitError{status: exitRefused, what: r.Message, hint: aside(r.Hint)}
+		if t, ok := r.Fields.(interface{ Text() string }); ok {
+			e.more = t.Text()
+		}
+		return e
+	}
+	diffs := []string{"edit", "multi_edit", "write", "checkpoint_diff", "checkpoint_restore"}
+	return in.showText(in.textOf(p), tools.Refused(p), slices.Contains(diffs, p.Kind()))
+}
+
+// showText writes a text; on a terminal with colour, where it holds diffs, and through the pager.
+func (in *invocation) showText(text string, isRefusal, diffs bool) error {
+	text = strings.TrimRight(text, "\n") + "\n"
+	if isRefusal {
+		return &exitError{status: exitRefused, what: strings.TrimSpace(text)}
+	}
+	f := in.terminal()
+	if f == nil {
+		return in.write([]byte(text))
+	}
+	text = approval.Escape(text, true)
+	if ink := in.ink(f); diffs && bool(ink) {
+		lines := strings.Split(text, "\n")
+		for i, l := range lines {
+			lines[i] = ink.DiffLine(l)
+		}
+		text = strings.Join(lines, "\n")
+	}
+	return in.page(f, text)
+}
+
+// whoElse are the words by which a hint speaks to a model of the people around it.
+var whoElse = regexp.MustCompile(`\b[Tt]he (user|operator)('s)?\b|\b(user|operator) `)
+
+var askOrTell = regexp.MustCompile(`(?i)^(then )?(ask|tell) the (user|operator)('s)? to (have )?`)
+
+// toPerson is a hint for the person whom it speaks of. A sentence that can't be turned is left out.
+func toPerson(hint string) string {
+	var out []string
+	for _, s := range strings.SplitAfter(hint, ". ") {
+		s = strings.TrimSpace(s)
+		var parts []string
+		for _, part := range strings.Split(s, ", or ") {
+			turned := askOrTell.ReplaceAllString(part, "")
+			if turned != "" && !whoElse.MatchString(turned) {
+				parts = append(parts, strings.TrimRight(turned, "."))
+			}
+		}
+		if len(parts) > 0 {
+			s = strings.Join(parts, ", or ")
+			if len(out) > 0 {
+				s = strings.ToUpper(s[:1]) + s[1:]
+			}
+			out = append(out, s+".")
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// aside is a hint as it follows "hint: ": no capital at its start but that of a tool, and no period
+// at its end.
+func aside(hint string) string {
+	hint = strings.TrimSuffix(hint, ".")
+	word, _, _ := strings.Cut(hint, " ")
+	if hint == "" || takesPaths(word) {
+		return hint
+	}
+	return strings.ToLower(hint[:1]) + hint[1:]
+}
+
+// callHints are those of a person who makes a single call.
+var callHints = map[engine.Cause]hint{
+	engine.Denied: func(in *invocation, _ *engine.Refusal) string {
+		if from := in.findConfig(in.option("config")); from != "" {
+			return "see allow_paths and deny_paths in " + from + ", and --root"
+		}
+		return "--root names the directory that is open; nothing outside of it is"
+	},
+	engine.ParentMissing: always(`say "create_parents": true, or make the directory with mkdir`),
+	engine.NobodyToAsk:   always("run it in a terminal, or with --yes, or with --approve queue"),
+	engine.NotApproved:   always(""),
+	engine.NotAnswered:   always("call again, or give more time with approval_timeout"),
+	engine.NotPermitted:  always("give yourself the permissions, or use another file"),
+	engine.Unread:        always("Read it first, with the same --session"),
+	engine.BadPath:       always("write a plain path; a relative one is taken from the working directory"),
+}
