@@ -9,7 +9,24 @@ export GOFLAGS = -tags=nodynamic
 FUZZTIME ?= 20s
 BENCHTIME ?= 1s
 
-.PHONY: build check test fmt vet lint plan race rooted soak attacks bench bench-checkpoint bench-search interop golden fuzz corpus ergonomics rename
+# The one static file that the README has users install; `make build` leaves it here.
+BUILD = CGO_ENABLED=0 go build -trimpath -ldflags='-s -w'
+
+.PHONY: help build install check test fmt vet lint plan race rooted soak attacks bench bench-checkpoint bench-search interop golden fuzz corpus ergonomics rename
+
+# make alone lists what there is.
+help:
+	@echo 'make TARGET:'
+	@echo '  build     the program, one static file: ./moltis-fs'
+	@echo '  install   the same into the bin directory of go'
+	@echo '  test      all tests'
+	@echo '  check     what a change passes before it is sent: fmt, vet, lint, plan, race'
+	@echo '  golden    rewrite the golden calls from what the tools answer now'
+	@echo '  interop   clients that are not ours'
+	@echo '  bench, bench-checkpoint, bench-search    the figures of docs/benchmarks.md'
+	@echo '  attacks, fuzz, soak    the long ways to break it; soak takes hours'
+	@echo '  corpus    the test files of the readers, anew'
+	@echo '  rename    give the module another path'
 
 # What a change passes before it is sent.
 check: fmt vet lint plan race
@@ -18,7 +35,10 @@ test:
 	go test ./...
 
 build:
-	CGO_ENABLED=0 go build -trimpath ./...
+	$(BUILD) -o moltis-fs ./cmd/moltis-fs
+
+install:
+	$(subst build,install,$(BUILD)) ./cmd/moltis-fs
 
 fmt:
 	@out=$$(gofmt -l .); test -z "$$out" || { echo "not formatted:"; echo "$$out"; exit 1; }

@@ -120,7 +120,8 @@ func runCall(ctx context.Context, in *invocation) error {
 	} else {
 		base.Tool, base.Args = in.arg(0), args
 		if takesPaths(base.Tool) {
-			base.Args = absoluteArgs(args)
+			base.Args = absoluteArgs(args,
+				searches(base.Tool) && cfg.Tools.FS.WorkspaceRoot == "")
 		}
 		err = callOnce(ctx, in, d, base)
 	}

@@ -22,7 +22,8 @@ var pathKeys = []string{"file_path", "filePath", "path", "notebook_path", "paths
 
 // absoluteArgs are the arguments of a tool with every relative path taken from the working
 // directory, as a person means it; agents have none. What is not an object is left to the tool.
-func absoluteArgs(raw []byte) []byte {
+// search is set where a tool wants a path and has no root to fall back on.
+func absoluteArgs(raw []byte, search bool) []byte {
 	here, err := os.Getwd()
 	if err != nil {
 		return raw
@@ -51,6 +52,7 @@ func absoluteArgs(raw []byte) []byte {
 			return raw
 		}
 		if slices.Contains(pathKeys, name) {
+			search = false
 			var list []json.RawMessage
 			if json.Unmarshal(v, &list) == nil && list != nil {
 				for i := range list {
@@ -70,8 +72,17 @@ func absoluteArgs(raw []byte) []byte {
 	if _, err := dec.Token(); err != nil || len(bytes.TrimSpace(raw[dec.InputOffset():])) > 0 {
 		return raw
 	}
+	if search {
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(append(out, `"path":`...), absolute(json.RawMessage(`"."`))...)
+	}
 	return append(out, '}')
 }
+
+// searches says whether a tool looks below its path, or below the root without one.
+func searches(tool string) bool { return tool == "Grep" || tool == "Glob" }
 
 // takesPaths says whether a tool is one whose paths are those of the file system. Those of jettson
 // are not, and the capabilities have their own rule.
