@@ -176,7 +176,7 @@ func approvalsError(in *invocation, err error) error {
 		if over.Entry.State != queue.Approved {
 			hint = "nothing was changed by it; whoever asked may ask again"
 		}
-		return &exitError{exitRefused, "too late: " + over.Error(), hint, tools.KindConflict, ""}
+		return &exitError{exitRefused, "too late: " + over.Error(), hint, tools.KindConflict}
 	}
 	if many, ok := errors.AsType[*queue.AmbiguousError](err); ok {
 		some := strings.Join(many.IDs[:min(len(many.IDs), 5)], ", ")
@@ -188,7 +188,7 @@ func approvalsError(in *invocation, err error) error {
 	if errors.Is(err, queue.ErrNotFound) {
 		return &exitError{exitRefused, "there is no question " + visible(in.arg(0)),
 			program + " approvals list shows those that wait; --data-dir names another place",
-			tools.KindNotFound, ""}
+			tools.KindNotFound}
 	}
 	return fmt.Errorf("looking into the queue: %w", err)
 }

@@ -112,7 +112,7 @@ func (in *invocation) showPayload(p tools.Payload) error {
 	if r, ok := p.(*tools.Refusal); ok {
 		e := &exitError{status: exitRefused, what: r.Message, hint: aside(r.Hint)}
 		if t, ok := r.Fields.(interface{ Text() string }); ok {
-			e.more = t.Text()
+			return &withLines{e, t.Text()}
 		}
 		return e
 	}

@@ -80,7 +80,7 @@ func exportCheckpoints(ctx context.Context, in *invocation) error {
 		}
 		if len(ops) == 0 && in.count("turn", "since", "until", "session", "principal") > 0 {
 			return &exitError{exitRefused, "no change is in what you ask for",
-				program + " checkpoint list shows turns, sessions and times", tools.KindNotFound, ""}
+				program + " checkpoint list shows turns, sessions and times", tools.KindNotFound}
 		}
 		x := &export{ctx: ctx, db: db, left: map[string]int{}}
 		if x.root, err = in.exportRoot(ops); err != nil {

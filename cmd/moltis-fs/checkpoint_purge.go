@@ -146,7 +146,7 @@ func (in *invocation) nothingToPurge(beside []string) error {
 	for _, dir := range beside {
 		hint += "; " + dir + " holds the store as it was before a repair: remove it if it was there"
 	}
-	return &exitError{exitRefused, what, hint, tools.KindNotFound, ""}
+	return &exitError{exitRefused, what, hint, tools.KindNotFound}
 }
 
 // purgeAnswer is what a purge did, or with DryRun would do.

@@ -329,7 +329,7 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 			cfg.Tools.Policy = config.Policy{} // which tools agents have is no rule for the operator
 		})
 	if errors.Is(err, syscall.EROFS) { // every call is recorded, also one that only looks
-		return &exitError{exitRefused, err.Error(), worksReadOnly, tools.KindIOError, ""}
+		return &exitError{exitRefused, err.Error(), worksReadOnly, tools.KindIOError}
 	}
 	if err != nil {
 		return err

@@ -165,7 +165,7 @@ func (in *invocation) seen(ctx context.Context, db *checkpoint.DB, principal,
 		}
 	}
 	return &exitError{exitRefused, "the store has never seen " + strings.Join(names, ", "),
-		program + " checkpoint list --json shows those that it knows", tools.KindNotFound, ""}
+		program + " checkpoint list --json shows those that it knows", tools.KindNotFound}
 }
 
 // worksReadOnly is what works on a read-only file system: a call would have to be recorded.
@@ -223,7 +223,7 @@ func is(target error) func(error) bool {
 func storeError(err error) error {
 	for _, e := range storeErrors {
 		if err != nil && e.is(err) {
-			return &exitError{e.status, cmp.Or(e.message, err.Error()), e.hint, e.kind, ""}
+			return &exitError{e.status, cmp.Or(e.message, err.Error()), e.hint, e.kind}
 		}
 	}
 	return err

@@ -128,10 +128,17 @@ type exitError struct {
 	status     int
 	what, hint string
 	kind       string // of the refusal in JSON; "" is that of the status
-	more       string // lines that follow on what, for people
 }
 
 func (e *exitError) Error() string { return e.what }
+
+// withLines has lines that follow on what is so, for people.
+type withLines struct {
+	*exitError
+	lines string
+}
+
+func (e *withLines) Unwrap() error { return e.exitError }
 
 func misuse(hint, format string, args ...any) error {
 	return &exitError{status: exitMisuse, what: fmt.Sprintf(format, args...), hint: hint}
@@ -197,8 +204,8 @@ func report(w io.Writer, err error) int {
 			fmt.Fprintf(w, "%s: %s\n", program, approval.Escape(line, false))
 		}
 	}
-	if e.more != "" {
-		fmt.Fprintln(w, approval.Escape(strings.TrimRight(e.more, "\n"), true))
+	if with, ok := errors.AsType[*withLines](err); ok {
+		fmt.Fprintln(w, approval.Escape(strings.TrimRight(with.lines, "\n"), true))
 	}
 	if e.hint != "" {
 		fmt.Fprintf(w, "hint: %s\n", approval.Escape(e.hint, false))

@@ -225,7 +225,7 @@ func revokeToken(_ context.Context, in *invocation) error {
 	t, err := s.Revoke(in.arg(0))
 	if err == token.ErrUnknown {
 		return &exitError{exitRefused, "there is no such token: " + visible(in.arg(0)),
-			program + " token list shows the ids", tools.KindNotFound, ""}
+			program + " token list shows the ids", tools.KindNotFound}
 	}
 	if err != nil {
 		return unusableTokens(err)

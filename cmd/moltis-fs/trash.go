@@ -80,7 +80,7 @@ func (in *invocation) findTrashed(ctx context.Context, db *checkpoint.DB,
 	if errors.Is(err, checkpoint.ErrNotFound) ||
 		err == nil && in.given("session") && t.Session != in.option("session") {
 		return t, &exitError{exitRefused, "there is no such entry in the trash: " + id,
-			program + " trash list shows the ids", tools.KindNotFound, ""}
+			program + " trash list shows the ids", tools.KindNotFound}
 	}
 	return t, err
 }
@@ -159,7 +159,7 @@ func (in *invocation) mayEmpty(ctx context.Context, what string) error {
 // unsaid refuses what needs a yes that nobody has said.
 func unsaid(what string) error {
 	return &exitError{exitRefused, what, "--dry-run shows what would go; --yes does it",
-		tools.KindApprovalDenied, ""}
+		tools.KindApprovalDenied}
 }
 
 // emptied is the answer: what is gone, or would be, a line each.
