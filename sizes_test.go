@@ -12,7 +12,7 @@ const (
 	packageLines   = 4000
 	functionLines  = 80
 	structFields   = 12
-	programCeiling = 96326 // lines of Go without tests, of the whole module; lower it when you can
+	programCeiling = 97272 // lines of Go without tests, of the whole module; lower it when you can
 )
 
 // An excess is something that is larger than it should be: how large it may be at most, and why it is so.
@@ -31,15 +31,16 @@ const (
 var tooLarge = map[string]excess{
 	"internal/engine.shared":                        {19, "what one opening holds and all views of it share; each part has a type of its own"},
 	"checkpoint":                                    {7485, "one transaction has the row, its contents, the trash and what is open; saving, planning, cleaning and repair share that schema"},
-	"cmd/moltis-fs":                                 {5994, "one file a subcommand"},
-	"internal/engine":                               {11576, "one envelope around every operation; an operation reaches desk, locks, store and swap, which are of no use apart"},
+	"cmd/moltis-fs":                                 {6615, "one file a subcommand"},
+	"internal/engine":                               {11577, "one envelope around every operation; an operation reaches desk, locks, store and swap, which are of no use apart"},
 	"internal/guardfs":                              {9278, "handles of two kinds, Linux and os.Root, and no door beside them; apart, the pieces would need doors to the tree"},
-	"tools":                                         {6684, "a sentence for each cause and words for each reason; dialects share the facts"},
+	"tools":                                         {6687, "a sentence for each cause and words for each reason; dialects share the facts"},
 	"grep/stream.run":                               {110, hotState},
 	"readers/compressed.readCompressed":             {93, "one pass over one format"},
 	"readers/office/odf.opendocument":               {227, "one pass over one format"},
 	"readers/office/ooxml.wordPart":                 {133, "one pass over one format"},
 	"tools/checkpoint_restore.runCheckpointRestore": {107, "a table of cases"},
+	"approval.Question":                             {13, "all that a change is, for whoever decides"},
 	"approval/queue.record":                         {16, answerFields},
 	"checkpoint.Checkpoint":                         {13, answerFields},
 	"checkpoint.Filter":                             {15, "options with useful zero values"},

@@ -21,7 +21,7 @@ is read back, every content, before it counts; the exit status is 1 if something
 Not in it: the audit log, tokens, and what was moved to the trash as a whole, which lies beside the
 tree (docs/operations.md).`,
 		options:  storeOptions(identityOption()),
-		examples: []string{"moltis-fs checkpoint backup /backup/$(date +%F)"},
+		examples: []string{"moltis-fs checkpoint backup /backup/monday"},
 		run: func(ctx context.Context, in *invocation) error {
 			to, err := filepath.Abs(in.arg(0))
 			if err != nil {
