@@ -94,7 +94,8 @@ func crossing(rule string, deny bool) string {
 	for i, s := range segments {
 		last := i == len(segments)-1
 		before, after, ok := strings.Cut(s, "*")
-		if !ok || s == "**" || strings.HasSuffix(before, `\`) {
+		if !ok || s == "**" || strings.HasSuffix(before, `\`) ||
+			before == "" && i > 0 && segments[i-1] == "**" { // which crosses already
 			continue
 		}
 		switch {

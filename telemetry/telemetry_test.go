@@ -102,7 +102,7 @@ func TestMetricsAndTraces(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got:\n%s", strings.Join(got, "\n"))
 	}
-	if said := strings.Join(traces.said, " "); !strings.HasPrefix(said, "tool=Read file_path="+file+" bytes=4 outcome=ok") {
+	if said := strings.Join(traces.said, " "); !strings.HasPrefix(said, "tool=Read file_path="+file+" bytes=13 outcome=ok") {
 		t.Errorf("the first span says %s", said)
 	}
 }

@@ -93,7 +93,8 @@ func TestIdleRulesAreWarned(t *testing.T) {
 	toolstest.Layout(t, dir, "ws/src/a = a\nws/file = b")
 	for _, c := range []struct{ allow, deny, want string }{
 		{"ws/**", "", ""},
-		{"ws/*.md", "ws/secrets/**", ""},
+		{"ws/**/*.md", "ws/secrets/**", ""},
+		{"ws/*.md", "ws/secrets/**", "in Moltis it crosses /"},
 		{"ws/file", "ws/.env*", ""},
 		{"ws/src/new", "ws/src", ""},
 		{"ws/{src,lib}/**", "", "lib"},

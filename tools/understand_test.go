@@ -75,7 +75,6 @@ func TestForeignArguments(t *testing.T) {
 		{"Write", `{"file_path":"/a","content":["x"]}`, "", ""},
 		{"NotebookEdit", `{"path":"/a","cell_number":1,"source":"x"}`, "", ""},
 		{"Read", `{"file_path":"/a","path":"/b"}`, "", ""},
-		{"Read", `{"file_path":"/a","limit":0}`, "", `{"file_path":"/a","limit":null}`},
 		{"Read", `{"paths":["/a","/b"]}`, "", ""},
 		{"Grep", `{"pattern":"x","head_limit":-1,"output_mode":"contents","bogus":1}`, "",
 			`{"head_limit":0,"output_mode":"content","pattern":"x"}`},
