@@ -81,7 +81,7 @@ func TestPathsAsWritten(t *testing.T) {
 		if got != want {
 			t.Errorf("%s %q: offered %q, want %q: %s %s", c.tool, asked, got, want, r.Message, r.Hint)
 		}
-		if want != "" && !strings.Contains(r.Text(), want) {
+		if want != "" && want != asked && !strings.Contains(r.Text(), want) {
 			t.Errorf("%s %q: the text does not name it: %s", c.tool, asked, r.Text())
 		}
 	}
