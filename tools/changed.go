@@ -3,6 +3,7 @@ package tools
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"moltisfs/internal/edit/diff"
@@ -21,16 +22,18 @@ type Hunk struct {
 
 // Changed is what every payload of a change says of it.
 type Changed struct {
-	SHA256  string `json:"sha256"`          // of the content after the change
-	Added   int    `json:"added"`           // lines
-	Removed int    `json:"removed"`         // lines
-	Patch   []Hunk `json:"structuredPatch"` // empty for a new file and for no change
+	SHA256  string `json:"sha256"`  // of the content after the change
+	Added   int    `json:"added"`   // lines
+	Removed int    `json:"removed"` // lines
+	// Patch has one line of context. It is empty for a new file and for no change.
+	Patch []Hunk `json:"structuredPatch"`
 	// PatchTruncated: Patch ends before the first hunk that would make it too long. Added and Removed
 	// count all.
-	PatchTruncated bool   `json:"patch_truncated,omitempty"`
-	Snippet        string `json:"snippet,omitempty"` // the changed region, numbered
-	Unchanged      bool   `json:"unchanged,omitempty"`
-	DryRun         bool   `json:"dry_run,omitempty"`
+	PatchTruncated bool `json:"patch_truncated,omitempty"`
+	Unchanged      bool `json:"unchanged,omitempty"`
+	DryRun         bool `json:"dry_run,omitempty"`
+
+	snippet string // the changed region, numbered, for the text
 
 	// LinksBroken counts the other names of the file, which keep the old content.
 	LinksBroken int      `json:"links_broken,omitempty"`
@@ -45,8 +48,7 @@ type Changed struct {
 	Warning string `json:"warning,omitempty"`
 }
 
-// What bounds a patch in an answer; the counts stay true. The snippet has bounds of its own.
-// Together they stay below 64 KB.
+// What bounds a patch in an answer; the counts stay true.
 const (
 	maxPatchLines = 400
 	maxPatchBytes = 36 << 10
@@ -83,9 +85,35 @@ func capHunks(hunks []diff.Hunk) (out []Hunk, truncated bool) {
 		if lines > maxPatchLines || size > maxPatchBytes {
 			return out, true
 		}
-		out = append(out, Hunk{h.OldStart, h.OldLines, h.NewStart, h.NewLines, h.Lines})
+		out = append(out, tight(h))
 	}
 	return out, false
+}
+
+// tight is a hunk with one line of context on either side: whoever made the change knows the place.
+func tight(h diff.Hunk) Hunk {
+	changes := func(l string) bool { return l[0] == '+' || l[0] == '-' }
+	from, last := max(0, slices.IndexFunc(h.Lines, changes)-1), len(h.Lines)-1
+	for !changes(h.Lines[last]) {
+		last--
+	}
+	to := last + 1 // with a line of context, and a "\\ No newline" line behind either
+	for to < len(h.Lines) && (to == last+1 || h.Lines[to][0] == '\\') {
+		to++
+	}
+	out := Hunk{OldStart: h.OldStart + from, NewStart: h.NewStart + from, Lines: h.Lines[from:to]}
+	for _, l := range out.Lines {
+		switch l[0] {
+		case ' ':
+			out.OldLines++
+			out.NewLines++
+		case '-':
+			out.OldLines++
+		case '+':
+			out.NewLines++
+		}
+	}
+	return out
 }
 
 // jsonLen is how many bytes s takes in an answer, where an odd one takes up to six.

@@ -45,7 +45,8 @@ type Edit struct {
 func (*Edit) Kind() string { return "edit" }
 func (*Edit) payload()     {}
 
-// Text says it as Claude Code did, with the region that changed.
+// Text says it as Claude Code does. The region that changed is shown where the caller can't know it:
+// old_string was not found as it was sent, the change is a preview, or its result looks odd.
 func (e *Edit) Text() string {
 	return editText(e.FilePath, e.Replacements, e.MatchStrategy, &e.Changed)
 }
@@ -54,12 +55,13 @@ func editText(path string, replacements int, strategy string, c *Changed) string
 	var b strings.Builder
 	fmt.Fprintf(&b, "The file %s has %sbeen updated (%s", path,
 		strings.Replace(c.dry(), "would be", "not yet", 1), plural(replacements, "replacement"))
-	if strategy != "" && strategy != "exact" {
+	exact := strategy == "" || strategy == "exact"
+	if !exact {
 		fmt.Fprintf(&b, ", matched by %s", strings.ReplaceAll(strategy, "_", " "))
 	}
 	b.WriteString(").")
-	if c.Snippet != "" {
-		b.WriteString("\n" + strings.TrimSuffix(c.Snippet, "\n"))
+	if c.snippet != "" && (!exact || c.DryRun || c.Warning != "") {
+		b.WriteString("\n" + strings.TrimSuffix(c.snippet, "\n"))
 	}
 	return b.String() + c.notes()
 }
@@ -118,7 +120,7 @@ func (s *Suite) editChanged(done *engine.Done, t *engine.Target) Changed {
 	if odd := guard.Odd(t.Before.Content, t.After.Content); odd != "" {
 		ch.warn("look at it again: " + odd)
 	}
-	ch.Snippet = diff.Snippet(engine.Hunks(t), s.number())
+	ch.snippet = diff.Snippet(engine.Hunks(t), s.number())
 	if t.Known.Stale {
 		ch.ChangedMeanwhile = clip(s.engine.Meanwhile(t), maxDiff)
 		if ch.ChangedMeanwhile == "" {

@@ -48,7 +48,7 @@ func TestPathsAsWritten(t *testing.T) {
 		{"Read", "$/nothing/like/it.zzz", ""},
 		{"Edit", "$/twin.txt", ""},
 		{"Write", "$/nowhere/sched.py", "$/nowhere/sched.py"}, // with create_parents
-		{"Write", "$/dos/guide.md", ""}, // it is there, with other content
+		{"Write", "$/dos/guide.md", ""},                       // it is there, with other content
 	} {
 		args := map[string]any{"pattern": "*", "content": "x"}
 		asked := strings.ReplaceAll(c.asked, "$", root)

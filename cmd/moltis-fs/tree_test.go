@@ -139,7 +139,12 @@ func workOver(t *testing.T, root string, call caller) {
 	}
 
 	g := expect(call("Glob", map[string]any{"pattern": "**/*.go", "limit": 100000}), "glob")
-	if got := texts(g["paths"]); !sameSet(got, goFiles) {
+	got := texts(g["paths"])
+	for g["next_offset"] != nil { // an answer is a page
+		g = expect(call("Glob", map[string]any{"pattern": "**/*.go", "limit": 100000, "offset": g["next_offset"]}), "glob")
+		got = append(got, texts(g["paths"])...)
+	}
+	if !sameSet(got, goFiles) {
 		t.Errorf("Glob names %d files, there are %d", len(got), len(goFiles))
 	}
 	g = expect(call("Grep", map[string]any{"pattern": `func NewDecoder\(`, "glob": "*.go", "head_limit": 0}), "grep")
@@ -289,7 +294,7 @@ func TestGoTreeByInspector(t *testing.T) {
 	inspect := func(method string, more ...string) []byte {
 		t.Helper()
 		// --config is an option of the Inspector's own, so the configuration goes by the environment.
-		args := append([]string{"--cli", "-e", "MOLTIS_CONFIG=" + config, "-e", "MOLTIS_DATA_DIR=" + data, binary(t), "mcp", "--approve", "yes", "--method", method}, more...)
+		args := append([]string{"--cli", "-e", "MOLTIS_CONFIG=" + config, "-e", "MOLTIS_DATA_DIR=" + data, binary(t), "mcp", "--approve", "yes", "--session", "tree", "--structured", "always", "--method", method}, more...)
 		cmd := exec.Command(inspector, args...)
 		var errs strings.Builder
 		cmd.Stderr = &errs

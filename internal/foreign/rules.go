@@ -3,7 +3,6 @@ package foreign
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -101,11 +100,6 @@ func (t table) add(r rule, names string) table {
 	for _, n := range strings.Fields(names) {
 		t[n] = r
 	}
-	return t
-}
-
-func (t table) with(other table) table {
-	maps.Copy(t, other)
 	return t
 }
 
