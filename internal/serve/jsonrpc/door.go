@@ -225,7 +225,7 @@ func (s *Server) rpc(w http.ResponseWriter, r *http.Request, c *caller) {
 	}
 	size := r.ContentLength
 	if size > maxBody {
-		tooLarge(w)
+		refuse(w, http.StatusRequestEntityTooLarge, codeRequest, tooLarge)
 		return
 	}
 	if size < 0 {
@@ -242,7 +242,7 @@ func (s *Server) rpc(w http.ResponseWriter, r *http.Request, c *caller) {
 	defer bytes.Release(size)
 	body, err := readBody(w, r)
 	if _, over := errors.AsType[*http.MaxBytesError](err); over {
-		tooLarge(w)
+		refuse(w, http.StatusRequestEntityTooLarge, codeRequest, tooLarge)
 		return
 	}
 	if err != nil {
@@ -266,10 +266,6 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	body := make([]byte, r.ContentLength)
 	_, err := io.ReadFull(in, body)
 	return body, err
-}
-
-func tooLarge(w http.ResponseWriter) {
-	refuse(w, http.StatusRequestEntityTooLarge, codeRequest, "the body is larger than 32 MiB")
 }
 
 // write gives an answer to whoever takes it in time.

@@ -92,8 +92,7 @@ func taking[P any](run func(*Server, context.Context, asker, *P) (any, error)) m
 }
 
 // call carries out one request. A method that a caller may not have is not there for it, but
-// operators are told why they make no calls.
-// alone says that it is not one of a batch.
+// operators are told why they make no calls. alone: it is not one of a batch.
 func (s *Server) call(ctx context.Context, c *caller, r request,
 	alone bool) (_ json.RawMessage, e *rpcError) {
 	defer func() {
@@ -122,11 +121,8 @@ func (s *Server) call(ctx context.Context, c *caller, r request,
 		slices.Sort(names)
 		return nil, &rpcError{codeMethod, "there is no such method", map[string]any{"methods": names}}
 	}
-	if raw, ok := result.(json.RawMessage); ok && err == nil {
-		return raw, nil
-	}
-	var raw []byte
-	if err == nil {
+	raw, encoded := result.(json.RawMessage)
+	if err == nil && !encoded {
 		raw, err = json.Marshal(result)
 	}
 	if err == nil {
@@ -323,8 +319,6 @@ func (s *Server) events(ctx context.Context, by asker, p *eventsParams) (any, er
 	if err != nil {
 		return nil, err
 	}
-	if found.List == nil {
-		found.List = []json.RawMessage{}
-	}
-	return map[string]any{"events": found.List, "cursor": found.Next}, nil
+	list := append([]json.RawMessage{}, found.List...) // [], not null
+	return map[string]any{"events": list, "cursor": found.Next}, nil
 }

@@ -136,12 +136,7 @@ func (s *sessions) endAll(ctx context.Context, logger *slog.Logger) {
 	ctx = context.WithoutCancel(ctx)
 	s.endThose(ctx, logger, func(*session) bool { return true })
 	s.without.Range(func(principal, _ any) bool {
-		if s.dialect == nil {
-			return false
-		}
-		if err := s.dialect.EndSession(ctx, principal.(string), ""); err != nil {
-			logger.Warn("a session could not be ended", "principal", principal, "err", err)
-		}
+		s.forget(ctx, logger, &session{principal: principal.(string)})
 		return true
 	})
 }
@@ -156,8 +151,12 @@ func (s *sessions) endThose(ctx context.Context, logger *slog.Logger, which func
 	}
 	s.mu.Unlock()
 	for _, one := range gone {
-		if err := s.drop(ctx, one); err != nil {
-			logger.Warn("a session could not be ended", "principal", one.principal, "err", err)
-		}
+		s.forget(ctx, logger, one)
+	}
+}
+
+func (s *sessions) forget(ctx context.Context, logger *slog.Logger, one *session) {
+	if err := s.drop(ctx, one); err != nil {
+		logger.Warn("a session could not be ended", "principal", one.principal, "err", err)
 	}
 }
