@@ -85,35 +85,50 @@ func capHunks(hunks []diff.Hunk) (out []Hunk, truncated bool) {
 		if lines > maxPatchLines || size > maxPatchBytes {
 			return out, true
 		}
-		out = append(out, tight(h))
+		h = tight(h, 1)
+		out = append(out, Hunk{h.OldStart, h.OldLines, h.NewStart, h.NewLines, h.Lines})
 	}
 	return out, false
 }
 
-// tight is a hunk with one line of context on either side: whoever made the change knows the place.
-func tight(h diff.Hunk) Hunk {
+// tight is a hunk with at most so many lines of context on either side: whoever made the change knows
+// the place.
+func tight(h diff.Hunk, context int) diff.Hunk {
 	changes := func(l string) bool { return l[0] == '+' || l[0] == '-' }
-	from, last := max(0, slices.IndexFunc(h.Lines, changes)-1), len(h.Lines)-1
+	from, last := max(0, slices.IndexFunc(h.Lines, changes)-context), len(h.Lines)-1
 	for !changes(h.Lines[last]) {
 		last--
 	}
-	to := last + 1 // with a line of context, and a "\\ No newline" line behind either
-	for to < len(h.Lines) && (to == last+1 || h.Lines[to][0] == '\\') {
-		to++
+	to := last + 1 // with its context, and a "\ No newline" line behind either
+	for n := 0; to < len(h.Lines) && (n < context || h.Lines[to][0] == '\\'); to++ {
+		if h.Lines[to][0] == ' ' {
+			n++
+		}
 	}
-	out := Hunk{OldStart: h.OldStart + from, NewStart: h.NewStart + from, Lines: h.Lines[from:to]}
+	out := diff.Hunk{OldStart: h.OldStart + from, NewStart: h.NewStart + from, Lines: h.Lines[from:to]}
 	for _, l := range out.Lines {
-		switch l[0] {
-		case ' ':
+		if l[0] == ' ' || l[0] == '-' {
 			out.OldLines++
-			out.NewLines++
-		case '-':
-			out.OldLines++
-		case '+':
+		}
+		if l[0] == ' ' || l[0] == '+' {
 			out.NewLines++
 		}
 	}
 	return out
+}
+
+// region shows the lines that a change has made, numbered; around what it only took away, the lines
+// beside it.
+func region(hunks []diff.Hunk, number func(line int) string) string {
+	short := make([]diff.Hunk, len(hunks))
+	for i, h := range hunks {
+		context := 1
+		if slices.ContainsFunc(h.Lines, func(l string) bool { return l[0] == '+' }) {
+			context = 0
+		}
+		short[i] = tight(h, context)
+	}
+	return diff.Snippet(short, number)
 }
 
 // jsonLen is how many bytes s takes in an answer, where an odd one takes up to six.

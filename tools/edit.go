@@ -9,7 +9,6 @@ import (
 	"moltisfs/checkpoint"
 	"moltisfs/dialect"
 	"moltisfs/internal/edit"
-	"moltisfs/internal/edit/diff"
 	"moltisfs/internal/edit/guard"
 	"moltisfs/internal/engine"
 )
@@ -120,7 +119,7 @@ func (s *Suite) editChanged(done *engine.Done, t *engine.Target) Changed {
 	if odd := guard.Odd(t.Before.Content, t.After.Content); odd != "" {
 		ch.warn("look at it again: " + odd)
 	}
-	ch.snippet = diff.Snippet(engine.Hunks(t), s.number())
+	ch.snippet = region(engine.Hunks(t), s.number())
 	if t.Known.Stale {
 		ch.ChangedMeanwhile = clip(s.engine.Meanwhile(t), maxDiff)
 		if ch.ChangedMeanwhile == "" {
