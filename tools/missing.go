@@ -94,7 +94,7 @@ func (a *about) suggest(r *Refusal, asked string) bool {
 		asked, dir = path.Dir(dir), path.Base(dir)
 	}
 	found, sure := readings.Find(t, asked, a.s.cfg.WorkspaceRoot)
-	any := len(found) > 0
+	near := len(found) > 0
 	if a.tool == "Write" {
 		for i := range found {
 			found[i] = path.Join(found[i], dir)
@@ -102,7 +102,7 @@ func (a *about) suggest(r *Refusal, asked string) bool {
 		found = slices.DeleteFunc(found, func(p string) bool { return t.is(p, true, true) })
 	}
 	a.offer(r, found, sure || !t.walked)
-	return any
+	return near
 }
 
 // several says that a path is a list of paths, each of which is there.

@@ -344,7 +344,7 @@ func (sl slip) makes(it intent) (Case, bool) {
 // many with a slip in the indentation.
 func TestSweep(t *testing.T) {
 	if *sweep == 0 {
-		t.Skip("only with -sweep")
+		t.Skip("SKIPPED: only with -sweep")
 	}
 	var some []slip
 	for _, sl := range slips {

@@ -56,7 +56,7 @@ func allSources(t *testing.T) []source {
 	t.Helper()
 	s, err := sources()
 	if err != nil {
-		t.Skip("the Go tree is not there: ", err)
+		t.Skip("SKIPPED: the Go tree is not there: ", err)
 	}
 	return s
 }

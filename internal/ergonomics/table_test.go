@@ -32,7 +32,7 @@ func corpus(t testing.TB, sources []source, each int) (out []Case) {
 // TestErgonomics holds what a sample of the corpus gives. The figures may only get better.
 func TestErgonomics(t *testing.T) {
 	if *whole {
-		t.Skip("the whole corpus runs")
+		t.Skip("SKIPPED: the whole corpus runs")
 	}
 	count := tally(t, corpus(t, allSources(t), 1), openInside(t))
 	n := 0
@@ -78,7 +78,7 @@ func tally(t *testing.T, cases []Case, open func(string) (Server, error)) map[st
 // TestWhole plays the whole corpus and prints the table of docs/ergonomics.md.
 func TestWhole(t *testing.T) {
 	if !*whole {
-		t.Skip("only with -whole")
+		t.Skip("SKIPPED: only with -whole")
 	}
 	cases := corpus(t, allSources(t), 9)
 	table(t, "this commit", cases, run(t, cases, openInside(t)))
