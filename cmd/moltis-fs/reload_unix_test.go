@@ -87,8 +87,14 @@ func TestReload(t *testing.T) {
 	read("path_denied")
 
 	configure("deny_pathz = []")
+	if err := os.Rename(log, log+".moved2"); err != nil {
+		t.Fatal(err)
+	}
 	hangUp("what held before still holds", "deny_pathz")
 	read("path_denied")
+	if text, err := os.ReadFile(log); err != nil || strings.Count(string(text), "\n") != 1 {
+		t.Errorf("the log is not opened anew when a configuration is refused: %q %v", text, err)
+	}
 
 	configure("")
 	hangUp("was read again")
@@ -99,7 +105,7 @@ func TestReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	var tools, policies []string
-	for _, name := range []string{log + ".moved", log} {
+	for _, name := range []string{log + ".moved", log + ".moved2", log} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

@@ -166,6 +166,29 @@ func TestNoTokenHoldsInADoubtfulFile(t *testing.T) {
 	}
 }
 
+// A file that changes within one tick of its clock is read again.
+func TestAFileThatWasJustWritten(t *testing.T) {
+	t.Parallel()
+	s := At(t.TempDir())
+	made, secret := create(t, s, Token{Principal: "ci"})
+	file := filepath.Join(s.dir, fileName)
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Check(secret, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	other := strings.Repeat("0", len(made.Hash))
+	if err := errors.Join(err, replace(file, string(text), made.Hash, other), os.Chtimes(file, info.ModTime(), info.ModTime())); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Check(secret, time.Now()); err != ErrUnknown {
+		t.Errorf("the token that it had holds: %v", err)
+	}
+}
+
 func replace(file, text, old, now string) error {
 	changed := strings.Replace(text, old, now, 1)
 	if changed == text {
