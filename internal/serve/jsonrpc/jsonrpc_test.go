@@ -85,8 +85,8 @@ func (d *toy) Call(ctx context.Context, c dialect.Call) (dialect.Answer, error) 
 
 func (d *toy) Events(ctx context.Context, _, _ string, after int64, _ int) (dialect.Events, error) {
 	select {
-	case d.begun <- struct{}{}:
-	default:
+	case d.begun <- struct{}{}: // only of a poll that waits
+	case <-ctx.Done():
 	}
 	select {
 	case e := <-d.event:
