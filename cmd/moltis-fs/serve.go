@@ -27,7 +27,8 @@ func serveCommand() *command {
 		name:  "serve",
 		short: "serve the tools over JSON-RPC and HTTP",
 		long: `Answers POST /rpc: capabilities.list, capabilities.describe, capabilities.invoke,
-session.create, session.end and session.events. GET /healthz says whether it serves.
+session.create, session.end and session.events. Calls without a session_id are of one session, which
+is this run of the server. GET /healthz says whether it serves.
 
 For operators there are approvals.list, show, approve and deny, a WebSocket at /ws that tells of
 each question as Moltis' gateway does (exec.approval.requested), and GET /metrics for Prometheus.
@@ -91,7 +92,7 @@ func serveHTTP(ctx context.Context, in *invocation) (err error) {
 	logger := slog.New(slog.NewTextHandler(in.err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	gateway := &approvals.Gateway{Queue: q, Origins: in.all("allow-origin"), Logger: logger}
 	server := jsonrpc.New(d, jsonrpc.Options{
-		Tokens: token.At(filepath.Join(dir, tokensIn)), Local: in.option("principal"),
+		Tokens: token.At(filepath.Join(dir, tokensIn)), Local: in.option("principal"), Run: runName(),
 		Origins: in.all("allow-origin"), Hosts: in.all("allow-host"), Metrics: calls, Logger: logger,
 		Operator: approvals.Methods(q),
 		Handlers: map[string]func(string, http.ResponseWriter, *http.Request){"/ws": gateway.Serve},

@@ -108,7 +108,8 @@ func TestServe(t *testing.T) {
 		t.Error("its socket is left")
 	}
 	record, err := os.ReadFile(filepath.Join(data, "audit", "audit.jsonl"))
-	if err != nil || !strings.Contains(string(record), `"principal":"ci"`) || !strings.Contains(string(record), `"client":"Go-http-client`) || !strings.Contains(string(record), `"tool":"Raed"`) {
+	if err != nil || !strings.Contains(string(record), `"principal":"ci"`) || !strings.Contains(string(record), `"client":"Go-http-client`) || !strings.Contains(string(record), `"tool":"Raed"`) ||
+		!strings.Contains(string(record), `"session":"run-`) || strings.Contains(string(record), `"session":"default"`) {
 		t.Errorf("on record is %s, %v", record, err)
 	}
 }

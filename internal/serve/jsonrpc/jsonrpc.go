@@ -51,6 +51,7 @@ import (
 type Options struct {
 	Tokens *token.Store
 	Local  string // the principal of who comes by a Unix socket without a token; "local" when empty
+	Run    string // the session of calls that name none; "" leaves that to the dialect
 	// Origins and Hosts are let in besides what the package comment says.
 	Origins, Hosts []string
 	// Operator are methods, and Handlers are paths, that only operators reach: those with an
@@ -152,7 +153,7 @@ func (s *Server) Serve(ctx context.Context, listeners ...net.Listener) error {
 	cancel() // what has not ended by now ends unchanged or complete
 	s.shutdown(hs)
 	err = errors.Join(err, hs.Close())
-	s.sessions.endAll(base, s.o.Logger)
+	s.sessions.endAll(base, s.o.Run, s.o.Logger)
 	return err
 }
 

@@ -193,7 +193,7 @@ func (s *Server) invoke(ctx context.Context, by asker, p *invokeParams) (any, er
 	}
 	defer calls.Release(1)
 	answer, err := s.dialect.Call(ctx, dialect.Call{
-		Principal: by.principal, Session: p.SessionID, Tool: s.catalog.tool(p.Capability),
+		Principal: by.principal, Session: cmp.Or(p.SessionID, s.o.Run), Tool: s.catalog.tool(p.Capability),
 		Args: p.Arguments, Tier: by.tier, Scope: by.scope, ByUser: by.byUser,
 		Client: by.program,
 	})

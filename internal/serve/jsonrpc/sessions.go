@@ -132,11 +132,12 @@ func (s *sessions) sweep(ctx context.Context, logger *slog.Logger) {
 	})
 }
 
-func (s *sessions) endAll(ctx context.Context, logger *slog.Logger) {
+// endAll ends all of them, and run, the session of calls that named none.
+func (s *sessions) endAll(ctx context.Context, run string, logger *slog.Logger) {
 	ctx = context.WithoutCancel(ctx)
 	s.endThose(ctx, logger, func(*session) bool { return true })
 	s.without.Range(func(principal, _ any) bool {
-		s.forget(ctx, logger, &session{principal: principal.(string)})
+		s.forget(ctx, logger, &session{id: run, principal: principal.(string)})
 		return true
 	})
 }

@@ -291,8 +291,8 @@ func TestIdleSessions(t *testing.T) {
 		}
 		d.ended = nil
 		s.without.Store("bare", nil) // who called without a session
-		s.endAll(t.Context(), slog.New(slog.DiscardHandler))
-		if len(d.ended) != maxSessions+2 || !slices.Contains(d.ended, "bare ") {
+		s.endAll(t.Context(), "run", slog.New(slog.DiscardHandler))
+		if len(d.ended) != maxSessions+2 || !slices.Contains(d.ended, "bare run") {
 			t.Errorf("with the server end %d", len(d.ended))
 		}
 	})
