@@ -75,6 +75,7 @@ type FS struct {
 
 	CreateParentsArgument bool   `toml:"create_parents_argument" doc:"Let a call ask for that by its argument create_parents. The approval names the directories."`
 	EditMatching          string `toml:"edit_matching" enum:"tolerant|strict" doc:"How Edit finds old_string: \"tolerant\" also where only blanks, quotes or indentation differ, \"strict\" exactly, line endings aside."`
+	Accidents             string `toml:"accidents" enum:"acknowledge|allow" doc:"A change that empties a file, or leaves a remark such as \"... rest unchanged\" in the place of code: \"acknowledge\" refuses it until the call says acknowledge: true, \"allow\" makes it."`
 	HardLinks             string `toml:"hard_links" enum:"break|refuse" doc:"Changing a file with several hard links: \"break\" leaves the other names with the old content and says so, \"refuse\" refuses."`
 	ReadOnlyFiles         string `toml:"read_only_files" enum:"refuse|write" doc:"Changing a file whose mode forbids writing: \"refuse\", or \"write\" where the directory allows it."`
 	Durability            string `toml:"durability" enum:"full|none" doc:"When a change is reported: \"full\" after it is on stable storage, \"none\" at once, so that a power cut may lose it."`
@@ -157,7 +158,7 @@ func Default() Config {
 			MaxReadBytes:    10 << 20,
 			BinaryPolicy:    "reject",
 			LineNumbers:     "auto",
-			EditMatching:    "tolerant", CreateParentsArgument: true,
+			EditMatching:    "tolerant", CreateParentsArgument: true, Accidents: "acknowledge",
 			HardLinks:        "break",
 			ReadOnlyFiles:    "refuse",
 			Durability:       "full",

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 
 	"moltisfs/checkpoint"
@@ -89,7 +91,7 @@ func runEdit(ctx context.Context, s *Suite, c *engine.Call, a *EditArgs) (Payloa
 		FilePath: t.True, Replacements: r.Replacements, ReplaceAll: value(a.ReplaceAll),
 		CheckpointID:  pointer(done.Checkpoint),
 		MatchStrategy: r.Steps[0].Strategy, RecoveredViaCRLF: recovered(one[0], r.Steps[0]),
-		Encoding: notUTF8(r.Encoding), Changed: s.editChanged(done, t),
+		Encoding: notUTF8(r.Encoding), Changed: s.editChanged(c, done, t),
 	}
 	return p, nil
 }
@@ -114,11 +116,9 @@ func (s *Suite) edit(ctx context.Context, c *engine.Call, a engine.EditArgs) (*e
 	return s.engine.Edit(ctx, c, a)
 }
 
-func (s *Suite) editChanged(done *engine.Done, t *engine.Target) Changed {
+func (s *Suite) editChanged(c *engine.Call, done *engine.Done, t *engine.Target) Changed {
 	ch := changed(done, t)
-	if odd := guard.Odd(t.Before.Content, t.After.Content); odd != "" {
-		ch.warn("look at it again: " + odd)
-	}
+	s.oddities(c, t, &ch)
 	ch.snippet = region(engine.Hunks(t), s.number())
 	if t.Known.Stale {
 		ch.ChangedMeanwhile = clip(s.engine.Meanwhile(t), maxDiff)
@@ -127,6 +127,25 @@ func (s *Suite) editChanged(done *engine.Done, t *engine.Target) Changed {
 		}
 	}
 	return ch
+}
+
+// oddities warns of what looks broken now and did not before, and of a new file whose name is there in
+// other letters. The change is done.
+func (s *Suite) oddities(c *engine.Call, t *engine.Target, ch *Changed) {
+	if odd := guard.Odd(t.True, t.Before.Content, t.After.Content); odd != "" {
+		ch.warn("look at it again: " + odd)
+	}
+	if t.Before.Exists {
+		return
+	}
+	base := path.Base(t.True)
+	near := s.engine.Near(c, t.True).Names
+	if i := slices.IndexFunc(near, func(n string) bool {
+		n = strings.TrimSuffix(n, "/")
+		return n != base && strings.EqualFold(n, base)
+	}); i >= 0 {
+		ch.warn("there is " + quote(near[i]) + " too, which differs by letter case only")
+	}
 }
 
 // recovered says that text with bare line feeds was found where the file has CRLF.

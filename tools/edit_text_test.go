@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"moltisfs/config"
 	"moltisfs/tools"
 )
 
@@ -43,6 +44,61 @@ func TestEditTellsTheChangeOnce(t *testing.T) {
 		h, lines := e.Patch[0], strings.Split(strings.TrimSuffix(c.file, "\n"), "\n")
 		if strings.Join(h.Lines, "\n") != strings.Join(c.patch, "\n") || lines[h.OldStart-1] != h.Lines[0][1:] || h.OldLines > len(lines) {
 			t.Errorf("%s: patch %+v, want %q", c.name, h, c.patch)
+		}
+	}
+}
+
+// TestOneWarning: what looks broken, and a name that is there in other letters, is done and warned of.
+func TestOneWarning(t *testing.T) {
+	t.Parallel()
+	s, root := suite(t, nil, tools.Options{})
+	write(t, root+"/Makefile", "all: a\n\tcc a\n\tld a\n")
+	write(t, root+"/Read.me", "x\n")
+	write(t, root+"/a.txt", "one\ntwo\nthree\n")
+	for _, c := range []struct {
+		tool string
+		args map[string]any
+		want string
+	}{
+		{"Edit", map[string]any{"file_path": root + "/Makefile", "old_string": "\tcc a", "new_string": "    cc b"}, "recipe"},
+		{"Write", map[string]any{"file_path": root + "/READ.ME", "content": "x\n"}, "Read.me"},
+		{"Edit", map[string]any{"file_path": root + "/makefile", "old_string": "", "new_string": "x\n"}, "Makefile"},
+		{"Write", map[string]any{"file_path": root + "/a.txt", "content": "one\ntwo\n3"}, "line break"},
+		{"Write", map[string]any{"file_path": root + "/b.txt", "content": "one"}, ""},
+	} {
+		got := payloadMap(t, call(t, s, c.tool, c.args))
+		warning, _ := got["warning"].(string)
+		if (warning == "") != (c.want == "") || !strings.Contains(warning, c.want) || got["error"] != nil || len(warning) > 120 {
+			t.Errorf("%s %v: %q (%v)", c.tool, c.args, warning, got["error"])
+		}
+	}
+}
+
+// TestAccidents: what looks like one is refused, but where the operator allows it, or the call says
+// that it is meant.
+func TestAccidents(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"acknowledge", "allow"} {
+		s, root := suite(t, func(fs *config.FS) { fs.Accidents = how }, tools.Options{})
+		for _, c := range []struct {
+			tool string
+			args map[string]any
+		}{
+			{"Write", map[string]any{"content": ""}},
+			{"Write", map[string]any{"content": "a()\n// ... rest of the code unchanged\n"}},
+			{"Edit", map[string]any{"old_string": "a()\nb()\nc()\n", "new_string": ""}},
+			{"Edit", map[string]any{"old_string": "b()\nc()", "new_string": "// ... existing code ..."}},
+		} {
+			write(t, root+"/a.js", "a()\nb()\nc()\n")
+			c.args["file_path"] = root + "/a.js"
+			got := payloadMap(t, call(t, s, c.tool, c.args))
+			if refused := got["guard"] != nil; refused != (how == "acknowledge") {
+				t.Errorf("%s: %s %v: %v", how, c.tool, c.args, got)
+			}
+			c.args["acknowledge"] = true
+			if got := payloadMap(t, call(t, s, c.tool, c.args)); got["error"] != nil && how == "acknowledge" {
+				t.Errorf("%s %v: %v", c.tool, c.args, got)
+			}
 		}
 	}
 }

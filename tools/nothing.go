@@ -41,8 +41,14 @@ func (s *Suite) others(ctx context.Context, c *engine.Call, a *GrepArgs, out *Gr
 		return true
 	}
 	if g := value(a.Glob); out.scanned == 0 && g != "" {
+		with := func(glob string) bool {
+			return try("glob "+glob, func(b *GrepArgs) { b.Glob = &glob })
+		}
 		for _, other := range append(readings.Globs(g), "**/"+g) {
-			if try("glob "+other, func(b *GrepArgs) { b.Glob = &other }) {
+			if with(other) {
+				if rival := readings.Rival(g, other); rival != "" && with(rival) {
+					out.Next = nil // which of the two is meant can't be told
+				}
 				return
 			}
 		}
@@ -148,11 +154,17 @@ func (s *Suite) otherGlobs(ctx context.Context, c *engine.Call, a *GlobArgs, out
 		if r.Partial {
 			n = "at least " + n
 		}
-		out.Next, out.Note = again("Glob", &sent, nil), fmt.Sprintf("%s: %s", as, n)
+		out.Next, out.Note = again("Glob", &sent, nil), joined(fmt.Sprintf("%s: %s", as, n), out.Note)
 		return true
 	}
+	with := func(g string) bool {
+		return try("pattern "+g, func(b *GlobArgs) { b.Pattern = g })
+	}
 	for _, g := range readings.Globs(a.Pattern) {
-		if try("pattern "+g, func(b *GlobArgs) { b.Pattern = g }) {
+		if with(g) {
+			if rival := readings.Rival(a.Pattern, g); rival != "" && with(rival) {
+				out.Next = nil // which of the two is meant can't be told
+			}
 			return
 		}
 	}

@@ -92,6 +92,22 @@ func TestNothingFound(t *testing.T) {
 	}
 }
 
+// TestAWordThatIsTwoThings: a bare word that is an extension and a directory is answered with both,
+// and no call.
+func TestAWordThatIsTwoThings(t *testing.T) {
+	t.Parallel()
+	s, root := suite(t, nil, tools.Options{})
+	write(t, root+"/web/js/a.css", "needle\n")
+	write(t, root+"/b.js", "needle\n")
+	for tool, args := range map[string]map[string]any{"Glob": {"pattern": "js"}, "Grep": {"pattern": "needle", "glob": "js"}} {
+		got := payloadMap(t, call(t, s, tool, args))
+		note, _ := got["note"].(string)
+		if got["next"] != nil || !strings.Contains(note, "*.js: 1 file") || !strings.Contains(note, "**/js/**: 1 file") {
+			t.Errorf("%s: %v, next %v", tool, note, got["next"])
+		}
+	}
+}
+
 func same(a, b any) bool {
 	x, _ := json.Marshal(a)
 	y, _ := json.Marshal(b)

@@ -15,7 +15,7 @@ type WriteArgs struct {
 	Content      string  `json:"content"`
 	ExpectedHash *string `json:"expected_hash,omitempty" form:"sha256" doc:"only if the file's sha256 is this"`
 	DryRun       *bool   `json:"dry_run,omitempty" doc:"show the result, change nothing"`
-	Acknowledge  *bool   `json:"acknowledge,omitempty" doc:"true only after a refusal asked for it"`
+	Acknowledge  *bool   `json:"acknowledge,omitempty" doc:"only after a refusal asked: to empty a file, to leave a placeholder in code"`
 	Encoding     *string `json:"encoding,omitempty" doc:"default: that of the old file, else UTF-8"`
 	Parents      *bool   `json:"create_parents,omitempty" doc:"make missing directories"`
 }
@@ -86,9 +86,11 @@ func runWrite(ctx context.Context, s *Suite, c *engine.Call, a *WriteArgs) (Payl
 		return nil, err
 	}
 	t := done.Targets[0]
+	ch := changed(done, t)
+	s.oddities(c, t, &ch)
 	return &Write{
 		FilePath: t.True, BytesWritten: int64(len(t.After.Content)), Created: !t.Before.Exists,
 		Encoding:     notUTF8(encoding),
-		CheckpointID: pointer(done.Checkpoint), Changed: changed(done, t),
+		CheckpointID: pointer(done.Checkpoint), Changed: ch,
 	}, nil
 }

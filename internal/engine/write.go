@@ -65,7 +65,7 @@ func (e *Engine) Write(ctx context.Context, c *Call,
 			}
 			t.After.Hunks = diff.Patch(before, []byte(strings.TrimPrefix(a.Text, "\ufeff")))
 		}
-		return guardOverwrite(t, before, []byte(a.Text))
+		return e.guardOverwrite(t, before, []byte(a.Text))
 	})
 	return done, encoding, err
 }
@@ -88,11 +88,12 @@ func (e *Engine) Create(ctx context.Context, c *Call, path string, content []byt
 
 // guardOverwrite refuses an overwrite that is most likely not meant: content emptied, real code
 // replaced by a placeholder, more than half dropped of a file of which only a part was seen.
-func guardOverwrite(t *Target, before, content []byte) error {
+func (e *Engine) guardOverwrite(t *Target, before, content []byte) error {
 	if !t.Before.Exists || t.rules.Meant {
 		return nil
 	}
-	if f := cmp.Or(guard.Placeholder(before, content), guard.Empties(before, content)); f != nil {
+	f := cmp.Or(guard.Placeholder(before, content), guard.Empties(before, content))
+	if f != nil && e.guards() {
 		return Refuse(Accident, t.True, GuardFacts{*f, false})
 	}
 	seen := t.Known.Seen
@@ -102,6 +103,9 @@ func guardOverwrite(t *Target, before, content []byte) error {
 	}
 	return nil
 }
+
+// guards says that what looks like an accident is refused unless the call says that it is meant.
+func (e *Engine) guards() bool { return e.cfg.Accidents != "allow" }
 
 // EditArgs are edits of one file.
 type EditArgs struct {
@@ -147,7 +151,7 @@ func (e *Engine) Edit(ctx context.Context, c *Call,
 		if err != nil {
 			return cmp.Or(a.Refuse(t, err), err)
 		}
-		if f := result.Guard(); f != nil && !a.Rules.Meant {
+		if f := result.Guard(); f != nil && !a.Rules.Meant && e.guards() {
 			return Refuse(Accident, t.True, GuardFacts{*f, true})
 		}
 		t.After = After{Kind: guardfs.KindFile, Content: result.Content, Hunks: result.Patch()}

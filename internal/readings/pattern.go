@@ -176,6 +176,16 @@ func Globs(g string) (out []string) {
 	return out
 }
 
+// Rival is a reading of a glob that is as likely as the one that found something: a bare word is an
+// extension or a directory. "" where there is none.
+func Rival(g, found string) string {
+	word := strings.TrimSuffix(inQuotes(strings.TrimSpace(g)), "/")
+	if strings.HasPrefix(word, ".") || !extension.MatchString(word) || found != "*."+word {
+		return ""
+	}
+	return "**/" + word + "/**"
+}
+
 // ofOthers is g in our notation: without quotes and backslashes, regular expressions and the
 // alternatives of shells made globs. Each stage is a reading.
 func ofOthers(g string, add func(string)) string {

@@ -96,11 +96,13 @@ func FuzzGuards(f *testing.F) {
 }
 
 func TestOdd(t *testing.T) {
+	recipe := "in a Makefile the lines of a recipe begin with a tab, not with blanks"
 	code := "func f() {\n\ta(b)\n\tc()\n}\n"
+	make := "all: a\n\tcc a\n\tld a\n\nX = 1\n"
 	for _, c := range []struct{ before, after, want string }{
 		{code, strings.Replace(code, "a(b)", "a(b, d)", 1), ""},
 		{code, strings.Replace(code, "a(b)", "a(b", 1), "its () balanced before and don't now"},
-		{code + "{", strings.Replace(code, "c()", "c{", 1), ""}, // they did not balance before
+		{code + "{\n", strings.Replace(code, "c()", "c{", 1), ""}, // they did not balance before
 		{code, strings.Replace(code, "\tc()", "    12→\tc()", 1), "a line begins with a line number"},
 		{code, code + ">>>>>>> REPLACE\n", "a marker of a merge stands in it"},
 		{code, code + "```\n", "a code fence stands in it"},
@@ -109,9 +111,30 @@ func TestOdd(t *testing.T) {
 		{code, strings.Replace(code, "\tc()", "\tc()\n d()", 1), ""},
 		{"a:\n  b\n  c\n", "a:\n  b\n\tc\n", "new lines are indented with tabs, all others with blanks"},
 		{"", "((", ""},
+		{code, strings.TrimSpace(code), "the line break at its end is gone"},
+		{strings.TrimSpace(code), code, "it ends with a line break now, and did not before"},
+		{"one line\n", "one line", ""},
+		{code, strings.Replace(code, "a(b)", "a(b) &amp;&amp; c()", 1), "an HTML entity stands in it"},
+		{code, strings.Replace(code, "a(b)", `a("&amp;")`, 1), ""},
+		{code, strings.Replace(code, "c()", `c();\n    d()`, 1), `a line has \n where a line break is likely meant`},
+		{code, strings.Replace(code, "c()", `c("a\nb")`, 1), ""},
+		{code, strings.Replace(code, "c()", `c(/a\nb/)`, 1), ""},
+		{code, strings.Replace(code, "c()", `c(/[^\n]/)`, 1), ""},
+		{make, strings.Replace(make, "\tld a\n", "\tld a\n    ar a\n", 1), recipe},
+		{make, strings.Replace(make, "\tcc a", "        cc a", 1), recipe},
+		{make, strings.Replace(make, "ld a", "ld a \\\n    b", 1), ""},
+		{make, strings.Replace(make, "X = 1\n", "X = 1 \\\n  2\n", 1), ""},
+		{make, make + "ifdef X\n  Y = 2\nendif\n", ""},
 	} {
-		if got := Odd([]byte(c.before), []byte(c.after)); got != c.want {
+		name := "a.go"
+		if strings.HasPrefix(c.before, "all:") {
+			name = "Makefile"
+		}
+		if got := Odd(name, []byte(c.before), []byte(c.after)); got != c.want {
 			t.Errorf("%q: %q, want %q", c.after, got, c.want)
 		}
+	}
+	if got := Odd("a.html", []byte(code), []byte(code+"&lt;\n")); got != "" {
+		t.Errorf("of HTML: %q", got)
 	}
 }

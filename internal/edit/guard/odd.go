@@ -2,7 +2,9 @@ package guard
 
 import (
 	"bytes"
+	"path"
 	"regexp"
+	"strings"
 	"unicode/utf8"
 
 	"moltisfs/internal/edit/diff"
@@ -21,8 +23,8 @@ var oddLines = []struct {
 }
 
 // Odd gives what looks broken in a text after a change and did not before, in a few words; "" where
-// nothing does, or it is no UTF-8. It is no reason to refuse.
-func Odd(before, after []byte) string {
+// nothing does, or it is no UTF-8. It is no reason to refuse. name is that of the file.
+func Odd(name string, before, after []byte) string {
 	if len(before) > maxOdd || len(after) > maxOdd || len(bytes.TrimSpace(before)) == 0 ||
 		!utf8.Valid(after) || bytes.IndexByte(after, 0) >= 0 {
 		return ""
@@ -42,15 +44,109 @@ func Odd(before, after []byte) string {
 			return "its " + pair + " balanced before and don't now"
 		}
 	}
+	if s := oddCode(name, before, added); s != "" {
+		return s
+	}
 	tabs, blanks := indents(diff.Lines(before, false))
 	moreTabs, moreBlanks := indents(added)
 	switch {
+	case isMakefile(name):
+		if blankRecipe(after, head, len(after)-tail) {
+			return "in a Makefile the lines of a recipe begin with a tab, not with blanks"
+		}
 	case tabs > 1 && blanks == 0 && moreBlanks > 0:
 		return "new lines are indented with blanks, all others with tabs"
 	case blanks > 1 && tabs == 0 && moreTabs > 0:
 		return "new lines are indented with tabs, all others with blanks"
 	}
+	return oddEnd(before, after)
+}
+
+// oddEnd tells of a final line break that came or went. A text of one line says nothing about it.
+func oddEnd(before, after []byte) string {
+	had, has := bytes.HasSuffix(before, []byte("\n")), bytes.HasSuffix(after, []byte("\n"))
+	switch {
+	case bytes.Count(before, []byte("\n")) < 2 || len(bytes.TrimSpace(after)) == 0:
+	case had && !has:
+		return "the line break at its end is gone"
+	case !had && has:
+		return "it ends with a line break now, and did not before"
+	}
 	return ""
+}
+
+var (
+	entity   = regexp.MustCompile(`&(?:lt|gt|amp|quot|apos|#39|#34|#x27);`)
+	brokenAt = regexp.MustCompile(`[\w;{}(),"'\]](\\r?\\?n)(?:[ \t]+|\\t)*[\w})\]@#"'/]`)
+)
+
+// oddCode finds entities, and line breaks written as \n, outside of quotes in code that had none.
+func oddCode(name string, before []byte, added [][]byte) string {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".html", ".htm", ".xhtml", ".xml", ".svg", ".md", ".markdown", ".vue", ".svelte", ".jsx",
+		".tsx", ".tmpl", ".tex", ".rst", ".txt", ".plist", ".xaml", ".csproj", ".erb", ".php":
+		return ""
+	}
+	for _, l := range added {
+		if at := entity.FindIndex(l); at != nil && !quoted(l, at[0]) && !entity.Match(before) {
+			return "an HTML entity stands in it"
+		}
+		at := brokenAt.FindSubmatchIndex(l)
+		if at == nil || quoted(l, at[2]) || brokenAt.Match(before) ||
+			bytes.IndexByte(l[:at[2]], '/') >= 0 && bytes.IndexByte(l[at[3]:], '/') >= 0 {
+			continue // a string, or a regular expression
+		}
+		return `a line has \n where a line break is likely meant`
+	}
+	return ""
+}
+
+// quoted says that an offset of a line lies within quotes that open on it.
+func quoted(l []byte, at int) bool {
+	var in byte
+	for i := 0; i < at; i++ {
+		switch c := l[i]; {
+		case c == '\\' && in != 0:
+			i++
+		case in == 0 && (c == '"' || c == '\'' || c == '`'):
+			in = c
+		case c == in:
+			in = 0
+		}
+	}
+	return in != 0
+}
+
+func isMakefile(name string) bool {
+	switch base := path.Base(name); base {
+	case "Makefile", "makefile", "GNUmakefile":
+		return true
+	default:
+		return strings.HasSuffix(base, ".mk") || strings.HasPrefix(base, "Makefile.")
+	}
+}
+
+var target = regexp.MustCompile(`^[^\s#=:][^#=]*:(?:[^=]|$)`)
+
+// blankRecipe says that a line between two offsets of a Makefile begins with blanks, and stands where
+// a recipe does: behind the line of a target, or one that begins with a tab.
+func blankRecipe(text []byte, from, to int) bool {
+	at, recipe, goes := 0, false, false // goes: the line before goes on in this one
+	for line := range bytes.Lines(text) {
+		l := bytes.TrimRight(line, "\r\n")
+		switch {
+		case goes || len(bytes.TrimSpace(l)) == 0 || l[0] == '#':
+		case l[0] == ' ' && recipe && bytes.TrimSpace(l)[0] != '#':
+			if at >= from && at < to {
+				return true
+			}
+		default:
+			recipe = l[0] == '\t' || target.Match(l)
+		}
+		at += len(line)
+		goes = bytes.HasSuffix(l, []byte(`\`))
+	}
+	return false
 }
 
 func has(text []byte, is *regexp.Regexp) bool {
