@@ -9,10 +9,12 @@ export GOFLAGS = -tags=nodynamic
 FUZZTIME ?= 20s
 BENCHTIME ?= 1s
 
-# The one static file that the README has users install; `make build` leaves it here.
-BUILD = CGO_ENABLED=0 go build -trimpath -ldflags='-s -w'
+# The one static file that the README has users install; `make build` leaves it here. packed holds PDFium compressed, and no server of
+# ours speaks HTTP/2.
+BUILD = CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -tags nodynamic,packed,nethttpomithttp2
+LARGEST = 32000000
 
-.PHONY: help build install check test fmt vet lint plan race rooted soak attacks bench bench-checkpoint bench-search interop golden fuzz corpus ergonomics rename
+.PHONY: help build pack install check test fmt vet lint plan race rooted soak attacks bench bench-checkpoint bench-search interop golden fuzz corpus ergonomics rename
 
 # make alone lists what there is.
 help:
@@ -34,10 +36,14 @@ check: fmt vet lint plan race
 test:
 	go test ./...
 
-build:
+build: pack
 	$(BUILD) -o moltis-fs ./cmd/moltis-fs
+	@size=$$(wc -c <moltis-fs); test $$size -le $(LARGEST) || { echo "moltis-fs has $$size bytes, more than $(LARGEST)"; exit 1; }
 
-install:
+pack:
+	go generate ./readers/pdf
+
+install: pack
 	$(subst build,install,$(BUILD)) ./cmd/moltis-fs
 
 fmt:

@@ -80,7 +80,7 @@ var plan = []room{
 		"github.com/gabriel-vasile/mimetype github.com/klauspost/compress github.com/ulikunitz/xz golang.org/x/sync golang.org/x/text"},
 	{1, "readers/image", "readers/image/fit readers/unreadable readers/wasm", "os/exec syscall unsafe",
 		"github.com/gen2brain/avif github.com/gen2brain/heic github.com/tetratelabs/wazero golang.org/x/image"},
-	{1, "readers/pdf", "readers/image/fit readers/unreadable readers/wasm", "", "github.com/klippa-app/go-pdfium github.com/tetratelabs/wazero"},
+	{1, "readers/pdf", "readers/image/fit readers/unreadable readers/wasm", "", "github.com/klauspost/compress github.com/klippa-app/go-pdfium github.com/tetratelabs/wazero"},
 	{1, "readers/sqlite", "internal/text readers/unreadable", "", ""},
 	{1, "readers/notebook", "", "", ""},
 	{1, "readers/office", "internal/text readers/unreadable", "net/mail net/textproto", "golang.org/x/net"},
@@ -125,6 +125,7 @@ var plan = []room{
 	{outside, "tools/toolstest", "config tools", "flag net os path/filepath syscall testing", "github.com/rogpeppe/go-internal"},
 	{outside, "internal/ergonomics", "", "", ""},
 	{outside, "grep/ignore/peers", "", "os path/filepath", "github.com/boyter/gocodewalker github.com/sabhiram/go-gitignore"},
+	{outside, "scripts/pack", "", "log os os/exec path/filepath", "github.com/klauspost/compress"},
 	{outside + 1, "scripts/searchbench", "grep grep/ignore/peers grep/match internal/guardfs", "flag os os/exec path/filepath runtime/debug", ""},
 }
 
@@ -153,6 +154,7 @@ var fileAccess = map[string]string{
 	"cmd/moltis-fs":       "the configuration, and the terminal",
 
 	"grep/ignore/peers":   "the trees of tests, with the packages that are compared",
+	"scripts/pack":        "the file of a module that it compresses",
 	"scripts/searchbench": "what it measures",
 	"tools/toolstest":     "trees for tests",
 }

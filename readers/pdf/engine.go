@@ -24,6 +24,8 @@ import (
 	"moltisfs/readers/wasm"
 )
 
+//go:generate go run ../../scripts/pack pdfium.wasm.zst
+
 const (
 	// Held is the longest PDF that is copied into the sandbox; of a longer one it asks for the parts
 	// it needs.
@@ -104,7 +106,7 @@ func (p *Engine) start() (pool engine.Pool, err error) {
 func (p *Engine) launch() (engine.Pool, context.CancelFunc, error) {
 	ctx := experimental.WithCompilationWorkers(context.Background(), runtime.GOMAXPROCS(0))
 	ctx, stop := context.WithCancel(experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(wasm.NewMemory)))
-	pool, err := webassembly.Init(webassembly.Config{
+	pool, err := sandbox(webassembly.Config{
 		Context:  ctx,
 		MaxIdle:  1,
 		MaxTotal: 1,
