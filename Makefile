@@ -140,12 +140,14 @@ bench-checkpoint:
 bench-search:
 	scripts/bench-search.sh $(BENCHSEARCH)
 
-# Clients that are not ours over the whole Go source tree: the SDK's, and the MCP Inspector if .ci/inspector is installed (npm ci).
+# Clients that are not ours: agents driven by scripted models on loopback, four SDKs, the conformance suite, the MCP Inspector and another
+# JSON-RPC client, some of them over the whole Go source tree. It prints one table; what npm can't give is SKIPPED there.
 interop:
 	go test ./internal/serve/mcp -count=1 -run '^TestGoldenCallsOverMCP$$'
-	npm install --no-audit --no-fund --no-save --prefix .ci/agents || echo "NOT INSTALLED: the agents below are skipped"
-	go test ./cmd/moltis-fs -count=1 -timeout 30m -v -run '^TestAgents$$' -agents ../../.ci/agents | grep -v '^=== '
-	go test ./cmd/moltis-fs -count=1 -timeout 30m -run '^(TestGoTreeOverMCP|TestGoTreeByInspector|TestCapabilitiesByAnotherClient|TestCapabilitiesByInspector)$$' -whole
+	npm ci --ignore-scripts --no-audit --no-fund --prefix .ci/inspector || echo "NOT INSTALLED: the Inspector and the TypeScript SDK 2 are skipped"
+	npm install --no-audit --no-fund --no-save --prefix .ci/agents || echo "NOT INSTALLED: the agents, the TypeScript SDK 1 and the conformance suite are skipped"
+	cd cmd/moltis-fs && go test -count=1 -timeout 30m -agents ../../.ci/agents -whole \
+		-run '^(TestAgents|TestLibraries|TestConformance|TestGoTreeOverMCP|TestGoTreeByInspector|TestCapabilitiesByAnotherClient|TestCapabilitiesByInspector)$$'
 
 # How a model's slips are answered: the table of docs/ergonomics.md, and beside it that of the reference server of MCP (npx).
 # BASELINE is another build of moltis-fs to compare with, SHOW prints cases that end so: make ergonomics SHOW=misled

@@ -49,7 +49,7 @@ func TestAgents(t *testing.T) {
 		t.Run(a.name, func(t *testing.T) {
 			command := filepath.Join(dir, "node_modules", ".bin", a.command)
 			if _, err := os.Stat(command); err != nil {
-				t.Skipf("SKIPPED: %s is not installed: %v", a.name, err)
+				skipped(t, a.name, "not installed: "+err.Error())
 			}
 			a.drive(t, command)
 		})
@@ -113,12 +113,8 @@ func (a agent) drive(t *testing.T, command string) {
 			slices.Sorted(maps.Keys(m.offered)), m.notes, tail(string(out)))
 	}
 	row := func(what, said string, good bool) {
-		verdict := "PASS"
-		if !good {
-			verdict = "FAIL"
-			t.Errorf("%s: %s\n%.600s", a.name, what, said)
-		}
-		t.Logf("| %s | %s | %s | %d B |", a.name, what, verdict, len(said))
+		t.Helper()
+		row(t, a.name, fmt.Sprintf("%s (%d B)", what, len(said)), good, said)
 	}
 	bytes := 0
 	for name, n := range m.offered {
@@ -126,7 +122,7 @@ func (a agent) drive(t *testing.T, command string) {
 			bytes += n
 		}
 	}
-	t.Logf("%s: %d tools in its first request, ours take %d B", a.name, len(m.offered), bytes)
+	noted(a.name, fmt.Sprintf("%d tools in its first request, of which ours take %d B", len(m.offered), bytes), "")
 	row("a small file is text, not JSON", m.given[0], strings.Contains(m.given[0], "one") && !strings.Contains(m.given[0], `"kind"`))
 	row("an image arrives", m.given[1], a.noImage || strings.Contains(m.given[1], "[IMAGE]"))
 	row("a long file fits, and goes on", m.given[2], uncut(m.given[2]))

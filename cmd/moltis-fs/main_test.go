@@ -30,6 +30,7 @@ var built struct {
 
 func TestMain(m *testing.M) {
 	status := m.Run()
+	printClientTable()
 	_ = os.RemoveAll(built.dir) // what stays behind is in the temporary directory
 	os.Exit(status)
 }

@@ -333,9 +333,15 @@ func TestGoTreeByInspector(t *testing.T) {
 // findInspector wants the version that .ci/inspector pins, installed there or in $PATH.
 func findInspector(t *testing.T) string {
 	t.Helper()
+	const name = "MCP Inspector"
 	if _, err := exec.LookPath("node"); err != nil {
-		t.Skip("SKIPPED: there is no node to run the MCP Inspector")
+		skipped(t, name, "there is no node")
 	}
+	t.Cleanup(func() {
+		if !t.Skipped() {
+			noted(name, t.Name(), map[bool]string{true: "FAIL", false: "PASS"}[t.Failed()])
+		}
+	})
 	local := filepath.Join("..", "..", ".ci", "inspector", "node_modules", ".bin", "mcp-inspector")
 	if _, err := os.Stat(local); err == nil {
 		abs, err := filepath.Abs(local)
@@ -346,7 +352,7 @@ func findInspector(t *testing.T) string {
 	}
 	path, err := exec.LookPath("mcp-inspector")
 	if err != nil {
-		t.Skip("SKIPPED: the MCP Inspector is not installed; npm ci --prefix .ci/inspector installs it")
+		skipped(t, name, "not installed; npm ci --prefix .ci/inspector installs it")
 	}
 	return path
 }

@@ -1,0 +1,205 @@
+package main
+
+import (
+	"bufio"
+	"encoding/base64"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// clientTable is what make interop prints when all is done.
+var clientTable struct {
+	mu   sync.Mutex
+	rows []string
+}
+
+// row notes what became of one thing that was asked of a client.
+func row(t *testing.T, client, what string, good bool, said string) {
+	t.Helper()
+	verdict := "PASS"
+	if !good {
+		verdict = "FAIL"
+		t.Errorf("%s: %s\n%.600s", client, what, said)
+	}
+	noted(client, what, verdict)
+}
+
+func noted(client, what, verdict string) {
+	clientTable.mu.Lock()
+	defer clientTable.mu.Unlock()
+	clientTable.rows = append(clientTable.rows, fmt.Sprintf("| %s | %s | %s |", client, what, verdict))
+}
+
+// skipped leaves a client out, loudly.
+func skipped(t *testing.T, client, why string) {
+	t.Helper()
+	noted(client, why, "SKIPPED")
+	t.Skipf("SKIPPED: %s: %s", client, why)
+}
+
+func printClientTable() {
+	if f := flag.Lookup("agents"); f.Value.String() == "" {
+		return
+	}
+	fmt.Println("| client | what | |\n|---|---|---|")
+	slices.SortStableFunc(clientTable.rows, func(a, b string) int {
+		return strings.Compare(strings.Split(a, "|")[1], strings.Split(b, "|")[1])
+	})
+	for _, r := range clientTable.rows {
+		fmt.Println(r)
+	}
+}
+
+// A library is what somebody else's clients of MCP are made with. Its driver takes the same calls.
+type library struct {
+	name   string
+	needs  string // a file that is there where it is installed
+	driver []string
+}
+
+// libraries are those in CI, and with -agents all.
+func libraries(t *testing.T) []library {
+	ci, err := filepath.Abs(filepath.Join("..", "..", ".ci"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	two := filepath.Join(ci, "inspector", "node_modules", "@modelcontextprotocol", "client")
+	driver := filepath.Join(ci, "inspector", "mcp.mjs")
+	all := []library{
+		{"TypeScript SDK 2, 2025-11-25", two, []string{"node", driver, filepath.Join(ci, "inspector"), "2", "legacy"}},
+		{"TypeScript SDK 2, 2026-07-28", two, []string{"node", driver, filepath.Join(ci, "inspector"), "2", "2026-07-28"}},
+	}
+	if *agentsDir == "" {
+		return all
+	}
+	mcpgo := filepath.Join(t.TempDir(), "mcp-go")
+	build := exec.Command("go", "build", "-o", mcpgo, ".")
+	build.Dir = filepath.Join(ci, "mcp-go")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Logf("mcp-go: %v\n%s", err, out) // then it is skipped
+	}
+	one := filepath.Join(*agentsDir, "node_modules", "@modelcontextprotocol", "sdk")
+	return append(all,
+		library{"TypeScript SDK 1, 2025-11-25", one, []string{"node", driver, *agentsDir, "1", "legacy"}},
+		library{"mcp-go, 2025-11-25", mcpgo, []string{mcpgo, "legacy"}},
+		library{"mcp-go, 2026-07-28", mcpgo, []string{mcpgo, "2026-07-28"}})
+}
+
+// libraryAnswer is what a driver says of a call.
+type libraryAnswer struct {
+	Answers []json.RawMessage // a result or an error each
+	Asked   []string
+	MS      int
+}
+
+// TestLibraries has clients on libraries that are not ours call every tool. They judge each answer by
+// the schema that the tool has for it, ask their users, and hang up.
+func TestLibraries(t *testing.T) {
+	t.Parallel()
+	for _, l := range libraries(t) {
+		t.Run(l.name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := os.Stat(l.needs); err != nil {
+				skipped(t, l.name, "not installed: make interop, or npm ci --prefix .ci/inspector")
+			}
+			if _, err := exec.LookPath(l.driver[0]); err != nil {
+				skipped(t, l.name, "there is no "+l.driver[0])
+			}
+			l.drive(t)
+		})
+	}
+}
+
+// libraryCalls: $R is the workspace. An answer "" is a call that nobody is asked about.
+var libraryCalls = []struct{ what, tool, args, answer, want string }{
+	{"a new file, accepted", "Write", `{"file_path":"$R/a.txt","content":"one\ntwo\n"}`, "accept", `"kind":"write".*"created":true`},
+	{"a file is read", "Read", `{"file_path":"$R/a.txt"}`, "", `1→one.*"kind":"text"`},
+	{"an edit, accepted", "Edit", `{"file_path":"$R/a.txt","old_string":"one","new_string":"1"}`, "accept", `"kind":"edit"`},
+	{"an edit, declined", "Edit", `{"file_path":"$R/a.txt","old_string":"two","new_string":"2"}`, "decline", `"isError":true.*|"kind":"approval_denied"`},
+	{"several edits", "MultiEdit", `{"file_path":"$R/a.txt","edits":[{"old_string":"two","new_string":"2"}]}`, "accept", `"kind":"multi_edit"`},
+	{"a notebook", "NotebookEdit", `{"notebook_path":"$R/n.ipynb","edit_mode":"insert","cell_type":"code","new_source":"x"}`, "accept", `"kind":"notebook_edit"`},
+	{"an image", "Read", `{"file_path":"$R/p.png"}`, "", `"type":"image".*"kind":"image"`},
+	{"files by name", "Glob", `{"pattern":"**/*.txt"}`, "", `"kind":"glob".*"total":1`},
+	{"files by content", "Grep", `{"pattern":"2"}`, "", `"mode":"files_with_matches"`},
+	{"lines", "Grep", `{"pattern":"2","output_mode":"content"}`, "", `"mode":"content"`},
+	{"counts", "Grep", `{"pattern":"2","output_mode":"count"}`, "", `"mode":"count"`},
+	{"outside is refused", "Read", `{"file_path":"/etc/hostname"}`, "", `"kind":"path_denied"`},
+	{"a wrong argument is told", "Read", `{"file_path":5}`, "", `"kind":"bad_request"`},
+	{"an unknown tool", "Raed", `{}`, "", `did you mean Read\?`},
+	{"what can be undone", "checkpoints_list", `{}`, "", `"kind":"checkpoints"`},
+	{"what a change was", "checkpoint_diff", `{"since":"1h"}`, "", `"kind":"checkpoint_diff"`},
+	{"an undo, accepted", "checkpoint_restore", `{"id":"undo"}`, "accept", `"kind":"checkpoint_restore"`},
+}
+
+func (l library) drive(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := filepath.Join(dir, "work")
+	config := laid(t, filepath.Join(dir, "c.toml"), "[tools.fs]\ncheckpoint_before_mutation = true\n")
+	laid(t, filepath.Join(root, "n.ipynb"), `{"cells":[],"metadata":{},"nbformat":4,"nbformat_minor":5}`)
+	png, err := base64.StdEncoding.DecodeString("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==")
+	if err != nil {
+		t.Fatal(err)
+	}
+	laid(t, filepath.Join(root, "p.png"), string(png))
+	cmd := exec.Command(l.driver[0], append(l.driver[1:], binary(t), "mcp", "--config", config, "--root", root, "--data-dir", filepath.Join(dir, "data"))...)
+	cmd.WaitDelay = 10 * time.Second
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReader(out)
+	next := func(into any) string {
+		line, err := lines.ReadString('\n')
+		if err == nil {
+			err = json.Unmarshal([]byte(line), into)
+		}
+		if err != nil {
+			_ = in.Close()
+			_ = cmd.Wait()
+			t.Fatalf("%s: %v\n%s\n%s", l.name, err, line, errs.String())
+		}
+		return line
+	}
+	var server struct {
+		Instructions string
+		Tools        []struct{ Name string }
+	}
+	said := next(&server)
+	row(t, l.name, "the tools are listed", len(server.Tools) == 10 && strings.Contains(server.Instructions, "put before the user"), said)
+	for _, c := range libraryCalls {
+		args := strings.ReplaceAll(c.args, "$R", root)
+		fmt.Fprintf(in, `{"name":%q,"arguments":%s,"answer":%q}`+"\n", c.tool, args, c.answer)
+		var a libraryAnswer
+		said := next(&a)
+		row(t, l.name, c.what, regexp.MustCompile(c.want).MatchString(strings.ReplaceAll(said, `\"`, `"`)) && len(a.Asked) == min(1, len(c.answer)), said)
+	}
+	fmt.Fprintf(in, `{"name":"Read","arguments":{"file_path":%q},"times":100}`+"\n", root+"/a.txt")
+	var a libraryAnswer
+	said = next(&a)
+	row(t, l.name, "a hundred calls at once", strings.Count(said, `"kind":"text"`) == 100, said)
+	_ = in.Close()
+	err = cmd.Wait()
+	row(t, l.name, "it hangs up, and the server ends", err == nil, fmt.Sprint(err, errs.String()))
+}
