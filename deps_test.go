@@ -206,11 +206,11 @@ type source struct {
 
 func (s *source) pkg() string { return path.Dir(s.path) }
 
-// sources parses every Go file, for every system.
+// sources parses every Go file of this module, for every system.
 func sources(t *testing.T) []*source {
 	t.Helper()
 	var out []*source
-	for _, p := range files(t, []string{".go"}, "testdata") {
+	for _, p := range files(t, []string{".go"}, "testdata", ".ci") {
 		text, err := os.ReadFile(p)
 		if err != nil {
 			t.Fatal(err)
