@@ -58,11 +58,12 @@ func (e *Engine) Read(ctx context.Context, c *Call, path string, look Look) erro
 		defer f.Close() //nolint:errcheck // nothing was written through it
 		s := &Source{ReaderAt: f, Path: h.Object().True, Info: f.Info(), e: e, file: f}
 		if s.Info.Size <= InMemory {
-			content, err := io.ReadAll(io.NewSectionReader(f, 0, InMemory+1))
-			if err != nil {
+			var content bytes.Buffer
+			content.Grow(int(s.Info.Size) + bytes.MinRead) // else it is copied as it grows
+			if _, err := content.ReadFrom(io.NewSectionReader(f, 0, InMemory+1)); err != nil {
 				return nil, err
 			}
-			s.hold(content)
+			s.hold(content.Bytes())
 		}
 		sight, err := look(ctx, s)
 		if err != nil {
