@@ -51,7 +51,7 @@ var plan = []room{
 	{1, "checkpoint/catalog", "", "database/sql os path/filepath", "modernc.org/sqlite"},
 	{1, "checkpoint/blob", "checkpoint/localdir", "os path/filepath syscall", "filippo.io/age github.com/klauspost/compress"},
 	{1, "config", "internal/glob internal/nearest", "path/filepath reflect", "filippo.io/age github.com/BurntSushi/toml"},
-	{1, "dialect", "approval", "", ""},
+	{1, "dialect", "approval internal/nearest", "", ""},
 	{1, "hook", "", "os/exec path/filepath syscall", ""},
 	{1, "grep", "grep/filetype grep/ignore grep/index grep/index/rulefiles grep/match grep/tree" +
 		" internal/guardfs internal/text", "path/filepath", "golang.org/x/text"},

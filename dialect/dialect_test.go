@@ -56,10 +56,10 @@ func (f fed) EndSession(context.Context, string, string) error { return errors.N
 
 // Each tool is called by any of its names, and what sessions have is found behind those that have nothing.
 func TestJoin(t *testing.T) {
-	d := Join(one{"a", "A"}, fed{one{"b", "B"}})
+	d := Join(one{"a", "A"}, fed{one{"b", "beta"}})
 	for tool, want := range map[string]string{
-		"a": "this is a", "A": "this is a", "b": "this is b", "B": "this is b",
-		"c": `there is no tool "c"; did you mean a?`,
+		"a": "this is a", "A": "this is a", "b": "this is b", "beta": "this is b",
+		"c": `there is no tool "c"`, "baet": `there is no tool "baet"; did you mean beta?`,
 	} {
 		if _, err := d.Call(t.Context(), Call{Tool: tool}); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", tool, err, want)

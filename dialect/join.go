@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
+
+	"moltisfs/internal/nearest"
 )
 
 // Sessions is a Dialect that keeps something for a session: watches, a workspace.
@@ -57,12 +60,17 @@ func (j joined) Definitions() (all []Definition) {
 	return all
 }
 
-// Call lets the first dialect answer for a tool that none has, so that the call is on record.
+// Call lets the first dialect answer for a tool that none has, so that the call is on record. The
+// nearest name may be another dialect's.
 func (j joined) Call(ctx context.Context, c Call) (Answer, error) {
 	if d := j.of[c.Tool]; d != nil {
 		return d.Call(ctx, c)
 	}
-	return j.ds[0].Call(ctx, c)
+	a, err := j.ds[0].Call(ctx, c)
+	if e, ok := errors.AsType[*UnknownToolError](err); ok {
+		err = &UnknownToolError{e.Tool, nearest.Of(e.Tool, slices.Sorted(maps.Keys(j.of)))}
+	}
+	return a, err
 }
 
 func (j joined) Events(ctx context.Context, principal, session string, after int64,
