@@ -59,7 +59,7 @@ func TestJoin(t *testing.T) {
 	d := Join(one{"a", "A"}, fed{one{"b", "beta"}})
 	for tool, want := range map[string]string{
 		"a": "this is a", "A": "this is a", "b": "this is b", "beta": "this is b",
-		"c": `there is no tool "c"`, "baet": `there is no tool "baet"; did you mean beta?`,
+		"c": `there is no tool "c"`, "bete": `there is no tool "bete"; did you mean beta?`,
 	} {
 		if _, err := d.Call(t.Context(), Call{Tool: tool}); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", tool, err, want)
