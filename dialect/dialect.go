@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"moltisfs/approval"
 )
@@ -74,7 +75,13 @@ type Call struct {
 	// ByUser says that a person makes the call, not an agent: what it removes stays in the trash as
 	// long as a user's.
 	ByUser bool
+	// Progress, when set, is kept up to date while the call runs.
+	Progress *Progress
 }
+
+// Progress is how many files a call has come to, of how many it will; 0 is not known. Both may be
+// read while it runs.
+type Progress struct{ Files, Total atomic.Int64 }
 
 // A Page is how much text of an answer a client takes, and how it has its lines numbered. The zero
 // value is as the configuration says.

@@ -54,6 +54,9 @@ func (w *walker) passes(rel, name string, depth int) bool {
 func (w *walker) searches(p *worker, rel string, e *Entry) bool {
 	if e.Kind == KindFile {
 		p.seen++
+		if w.Come != nil {
+			w.Come.Add(1)
+		}
 	}
 	switch {
 	case e.Name == ".git" && !w.vcs: // of a worktree or a submodule

@@ -33,6 +33,8 @@ type Walk struct {
 	IgnoreCase *bool  // core.ignorecase; nil: as .git/config says
 	vcs        bool   // directories of version control are entered too
 	Home       string // where "~/" leads in a repository's git configuration; "": nowhere
+
+	Come *atomic.Int64 // grows by each file that the walk comes to; nil: nobody looks
 }
 
 const (

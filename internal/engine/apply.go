@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"moltisfs/checkpoint"
 	"moltisfs/internal/guardfs"
@@ -62,7 +63,8 @@ func (e *Engine) apply(ctx context.Context, c *Call, ts targets, p *Plan) (*Done
 			s.gone[st.Path] = true
 		}
 	}
-	err := each(len(s.moves), func(i int) error { return s.stage(ctx, i) })
+	tell := c.expects(len(s.moves))
+	err := each(len(s.moves), func(i int) error { tell(); return s.stage(ctx, i) })
 	switch {
 	case err != nil:
 	case p.single(): // both wait for one disk, and mostly for one commit of its journal
@@ -77,6 +79,7 @@ func (e *Engine) apply(ctx context.Context, c *Call, ts targets, p *Plan) (*Done
 		err = e.temps.Sync()
 	}
 	for i := 0; err == nil && i < len(s.moves); i++ {
+		tell()
 		if err = s.swap(ctx, i); err == nil && e.progress != nil {
 			e.progress("changing files", i+1, len(s.moves))
 		}
@@ -92,6 +95,17 @@ func (e *Engine) apply(ctx context.Context, c *Call, ts targets, p *Plan) (*Done
 	}
 	s.end(context.WithoutCancel(ctx))
 	return s.done, nil
+}
+
+// expects says of how many files a change is. What it gives tells that one of them was staged, or
+// put where it belongs: each is half of a file's way.
+func (c *Call) expects(files int) (tell func()) {
+	if c.Progress == nil {
+		return func() {}
+	}
+	c.Progress.Total.Store(int64(files))
+	var halves atomic.Int64
+	return func() { c.Progress.Files.Store(halves.Add(1) / 2) }
 }
 
 // syncHolds puts what is staged on stable storage.

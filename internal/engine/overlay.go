@@ -13,6 +13,7 @@ import (
 
 	"moltisfs/approval"
 	"moltisfs/checkpoint"
+	"moltisfs/dialect"
 	"moltisfs/grep"
 	"moltisfs/internal/guardfs"
 )
@@ -22,6 +23,7 @@ type Client struct {
 	Program  string            // as it names itself, with its version; "" where it did not
 	Approver approval.Approver // nil: the engine's own
 	Overlay  Overlay           // nil: all files are as the disk has them
+	Progress *dialect.Progress // nil: nobody looks
 }
 
 // An Overlay has the texts that a client holds instead of the disk: an editor's unsaved buffers. Of

@@ -99,6 +99,9 @@ func (e *Engine) Walk(ctx context.Context, c *Call, root string,
 				defer cancel()
 			}
 			w := grep.Walk{NoIgnore: !e.cfg.RespectGitignore}
+			if c.Progress != nil {
+				w.Come = &c.Progress.Files
+			}
 			if !w.NoIgnore {
 				w.Excludes, w.Home = e.gitExcludes(), e.search.home
 			}

@@ -44,6 +44,7 @@ type heldCall struct {
 	question chan approval.Question // unbuffered: taken by the request that is being answered
 	answer   chan approval.Answer
 	outcome  chan outcome // buffered: one, at the end
+	progress *dialect.Progress
 }
 
 // Ask hands the question to the request under way and waits for the one that brings the answer.
@@ -75,7 +76,7 @@ func ended(ctx context.Context) (approval.Answer, error) {
 // hold starts a call that can outlive its request.
 func (s *server) hold(ctx context.Context, req *sdk.CallToolRequest, c dialect.Call) (*sdk.CallToolResult, error) {
 	own, cancel := context.WithCancel(s.done)
-	h := &heldCall{granted: s.granted, of: fingerprint(c), cancel: cancel, question: make(chan approval.Question), answer: make(chan approval.Answer, 1), outcome: make(chan outcome, 1)}
+	h := &heldCall{granted: s.granted, of: fingerprint(c), cancel: cancel, question: make(chan approval.Question), answer: make(chan approval.Answer, 1), outcome: make(chan outcome, 1), progress: c.Progress}
 	c.Approver = h
 	s.held.group.Go(func() {
 		defer cancel()
@@ -87,6 +88,7 @@ func (s *server) hold(ctx context.Context, req *sdk.CallToolRequest, c dialect.C
 
 // follow waits for a question, the end of the call, or that of the request, which ends the call.
 func (s *server) follow(ctx context.Context, req *sdk.CallToolRequest, h *heldCall) (*sdk.CallToolResult, error) {
+	defer progress(ctx, req, h.progress)()
 	select {
 	case q := <-h.question:
 		handle := s.held.put(h)

@@ -346,14 +346,12 @@ func (s *server) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallT
 	if err != nil {
 		return nil, err
 	}
-	defer progress(ctx, req)()
+	c.Progress = &dialect.Progress{}
 	if req.Params.RequestState != "" {
 		return s.resume(ctx, req, c)
 	}
-	if !s.o.Elicit {
-		return s.answer(req, s.run(ctx, c))
-	}
 	switch {
+	case !s.o.Elicit:
 	case !asks(req.ClientCapabilities()):
 		c.Approver = nobody()
 	case req.ProtocolVersion() >= statelessVersion:
@@ -361,6 +359,7 @@ func (s *server) call(ctx context.Context, req *sdk.CallToolRequest) (*sdk.CallT
 	default:
 		c.Approver = &byElicitation{s, req.Session, s.heard}
 	}
+	defer progress(ctx, req, c.Progress)()
 	return s.answer(req, s.run(ctx, c))
 }
 
