@@ -53,6 +53,7 @@ var tooLarge = map[string]excess{
 	"cmd/moltis-fs.command":                         {14, "one row of the command table"},
 	"config.FS":                                     {28, "each field is a key of [tools.fs]"},
 	"grep.Query":                                    {15, "options with useful zero values"},
+	"grep.Walk":                                     {13, "options with useful zero values"},
 	"grep.Skipped":                                  {15, answerFields},
 	"grep/index.Dir":                                {21, hotState},
 	"grep/index.Tree":                               {17, hotState},
