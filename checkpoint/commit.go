@@ -28,6 +28,7 @@ type committer struct {
 	reached numbers // what the file of the numbers covers
 	version uint32  // of the database, after the last commit from here
 	current bool    // version is known
+	held    held    // measured in a transaction, and counted on with each commit from here
 	// rows are of names and hashes, while only saves from here have written; nil: not kept.
 	rows map[string]row
 
@@ -188,7 +189,8 @@ func (c *committer) transact(ctx context.Context, batch []*job, own *job) (faile
 	}
 	if err == nil {
 		if err = c.exec(ctx, "COMMIT"); err == nil {
-			c.db.keep.used.Add(g.db + g.files) // an upper bound until it is measured
+			c.held.free, c.held.files = c.held.free-g.db, c.held.files+g.files // at the most
+			c.db.keep.used.Add(g.db + g.files)
 			var verr error
 			c.version, verr = c.dataVersion()
 			c.current = verr == nil

@@ -40,7 +40,9 @@ type Options struct {
 	Durability Durability
 	// Where several processes save to one store under different limits, the widest hold: see
 	// Limits.
-	MaxBytes     int64         // of the whole store; 1 GiB when 0
+	// Of the whole store; 1 GiB when 0. Contents above 256 KB that several save at the same moment
+	// may pass it until all are saved.
+	MaxBytes     int64
 	MaxFileBytes int64         // content above is skipped; 64 MiB when 0, at most 1 GiB
 	KeepWithin   time.Duration // GC keeps what is younger; 7 days when 0, see KeepNone
 	KeepLast     int           // GC keeps that many of each path; 20 when 0, see KeepNone

@@ -32,6 +32,8 @@ type GCResult struct {
 	Files       int    `json:"files"`       // external files, rubbish of crashes included
 	Bytes       int64  `json:"bytes"`       // given back
 	Limits      Limits `json:"-"`           // that were kept to
+
+	spent bool // it was not enough, and what is left is pinned or open
 }
 
 // GC removes what retention lets go. First the checkpoints that are older than KeepWithin, not
@@ -80,14 +82,15 @@ func (d *DB) gc(ctx context.Context, o GCOptions) (GCResult, error) {
 		err := g.dryRun(ctx)
 		return g.r, err
 	}
-	before, _, err := d.usedBytes(ctx, d.r)
+	before, err := d.held(ctx, d.r)
 	if err == nil {
 		err = g.run(ctx)
 	}
-	if err2 := d.keep.measure(ctx, d.r); err == nil {
+	after, err2 := d.measure(ctx, d.r)
+	if err == nil {
 		err = err2
 	}
-	g.r.Bytes = max(0, before-d.keep.used.Load())
+	g.r.Bytes = max(0, before.used()-after.used())
 	if err != nil {
 		return g.r, fmt.Errorf("cleaning the checkpoint store: %w", err)
 	}
@@ -127,10 +130,11 @@ func (g *collector) run(ctx context.Context) error {
 	most := g.limits.besideLog()
 	target := most/10*9 - g.o.need
 	for {
-		used, _, err := g.d.usedBytes(ctx, g.d.r)
+		h, err := g.d.held(ctx, g.d.r)
 		if err != nil {
 			return err
 		}
+		used := h.used()
 		if used+g.o.need <= most/20*19 {
 			break
 		}
@@ -140,7 +144,8 @@ func (g *collector) run(ctx context.Context) error {
 		}
 		if n == 0 {
 			if g.trash {
-				break // what is left is pinned or open
+				g.r.spent = true
+				break
 			}
 			g.trash = true
 			continue

@@ -21,8 +21,7 @@ type keeper struct {
 	quit context.CancelFunc
 	done sync.WaitGroup
 
-	used   atomic.Int64 // bytes, bounded from above between measurements
-	file   atomic.Int64 // the same with the free pages that were in the database then
+	used   atomic.Int64 // bytes, at the last measurement and by commits since; see committer.held
 	saves  atomic.Int64 // since the last measurement
 	wrote  atomic.Bool  // this process has saved
 	limits atomic.Pointer[Limits]
@@ -38,10 +37,11 @@ const (
 
 func startKeeper(ctx context.Context, d *DB) (*keeper, error) {
 	k := &keeper{d: d, wake: make(chan struct{}, 1), long: make(chan struct{}, 1)}
-	if err := k.measure(ctx, k.d.r); err != nil {
+	d.keep = k
+	_, err := d.measure(ctx, d.r)
+	if err != nil {
 		return nil, err
 	}
-	var err error
 	if k.side, err = sql.Open("sqlite", d.dsn(true, false)); err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (k *keeper) round(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			k.d.o.Logger.Warn("moving the checkpoint log", "error", err)
 		}
-		if err := k.measure(ctx, k.d.r); err != nil && ctx.Err() == nil {
+		if _, err := k.d.measure(ctx, k.d.r); err != nil && ctx.Err() == nil {
 			k.d.o.Logger.Warn("measuring the checkpoint store", "error", err)
 		}
 	}
@@ -118,32 +118,37 @@ func (k *keeper) stop() {
 	k.side.Close()
 }
 
-// measure sets used and file to what the store holds, pages and external files, and limits to what
-// bounds it now.
-func (k *keeper) measure(ctx context.Context, q querier) error {
-	used, free, err := k.d.usedBytes(ctx, q)
-	if err != nil {
-		return err
-	}
-	l, err := k.d.shared(ctx, q)
-	if err != nil {
-		return err
-	}
-	k.used.Store(used)
-	k.file.Store(used + free)
-	k.limits.Store(&l)
-	return nil
+// held is what the store holds beside its log, in bytes, and what bounds it: the pages of the
+// catalog, those of them that are free, and the external files.
+type held struct {
+	pages, free, files int64
+	limits             Limits
 }
 
-// usedBytes is what the catalog and the external files take, and what is free in the catalog.
-func (d *DB) usedBytes(ctx context.Context, q querier) (used, free int64, err error) {
-	var pages, size, ext int64
+func (h *held) used() int64 { return h.pages - h.free + h.files }
+
+// measure tells the keeper, too. Outside of a writing transaction it may be old at once.
+func (d *DB) measure(ctx context.Context, q querier) (h held, err error) {
+	if h, err = d.held(ctx, q); err != nil {
+		return h, err
+	}
+	if h.limits, err = d.shared(ctx, q); err == nil {
+		d.keep.used.Store(h.used())
+		d.keep.limits.Store(&h.limits)
+	}
+	return h, err
+}
+
+// held is without the limits.
+func (d *DB) held(ctx context.Context, q querier) (h held, err error) {
+	var size int64
 	err = q.QueryRowContext(ctx, `SELECT (SELECT page_count FROM pragma_page_count),
 		(SELECT freelist_count FROM pragma_freelist_count),
 		(SELECT page_size FROM pragma_page_size),
 		(SELECT ifnull(sum(bytes),0) FROM data INDEXED BY data_ext WHERE codec & 4)`).
-		Scan(&pages, &free, &size, &ext)
-	return (pages-free)*size + ext, free * size, err
+		Scan(&h.pages, &h.free, &size, &h.files)
+	h.pages, h.free = h.pages*size, h.free*size
+	return h, err
 }
 
 // room makes sure that what is new in op fits, and evicts what retention would have kept when it
@@ -160,7 +165,7 @@ func (k *keeper) room(ctx context.Context, op *Op, again bool) error {
 	// This near to the limit what may be there is not enough to know.
 	need, err := k.d.newBytes(ctx, op)
 	if err == nil {
-		err = k.measure(ctx, k.d.r)
+		_, err = k.d.measure(ctx, k.d.r)
 	}
 	small = min(small, need)
 	bound = k.limits.Load()
@@ -173,19 +178,20 @@ func (k *keeper) room(ctx context.Context, op *Op, again bool) error {
 	}
 	k.making.Lock()
 	defer k.making.Unlock()
-	if err := k.measure(ctx, k.d.r); err != nil {
+	if _, err := k.d.measure(ctx, k.d.r); err != nil {
 		return err
 	}
 	if k.used.Load()+need+slack <= limit && !again { // somebody else made room
 		return nil
 	}
-	if _, err := k.d.gc(ctx, GCOptions{Shared: true, need: need + slack + longer(bound)}); err != nil {
+	r, err := k.d.gc(ctx, GCOptions{Shared: true, need: need + slack + longer(bound)})
+	if err != nil {
 		return err
 	}
 	if need, err = k.d.newBytes(ctx, op); err != nil { // what was there may be gone now
 		return err
 	}
-	if used := k.used.Load(); used+need > limit {
+	if used := k.used.Load(); r.spent && used+need > limit { // else others have taken the room
 		return &FullError{used + need + bound.logMost(), bound.MaxBytes}
 	}
 	return nil

@@ -124,7 +124,8 @@ func (d *DB) Purge(ctx context.Context, p Purge) (Purged, error) {
 				"run the purge again: %w", named(err))
 		}
 	}
-	return w.r, d.keep.measure(ctx, d.r)
+	_, err = d.measure(ctx, d.r)
+	return w.r, err
 }
 
 type purger struct {

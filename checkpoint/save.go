@@ -27,14 +27,15 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 	if err != nil {
 		return Saved{}, err
 	}
-	// Another process may fill or clean the store after room and prepare have looked. That is rare;
-	// the last try relies on nothing that they found.
-	full := false
-	for try := 0; ; try++ {
+	// Another process may fill or clean the store after room and prepare have looked. The last try
+	// after it was cleaned relies on nothing that they found. Room is made again for a while: what
+	// never fits is refused there.
+	full, stales := false, 0
+	for try, start := 0, time.Now(); ; try++ {
 		if err := d.keep.room(ctx, &op, full); err != nil {
 			return Saved{}, err
 		}
-		s := &save{d: d, op: &op, again: try > 0, blind: try >= 3}
+		s := &save{d: d, op: &op, again: try > 0, blind: stales >= 3}
 		err := s.prepare(ctx)
 		if err == nil {
 			err = d.com.submit(ctx, &job{kind: shared, run: s.write, grow: s.growth()})
@@ -47,9 +48,10 @@ func (d *DB) Save(ctx context.Context, op Op) (Saved, error) {
 		full = errors.As(err, new(*FullError))
 		stale := errors.Is(err, errStale)
 		if stale {
+			stales++
 			d.mem.Forget()
 		}
-		if (full || stale) && !s.blind {
+		if full && (try < 3 || time.Since(start) < logWait) || stale && !s.blind {
 			continue
 		}
 		if err != nil {

@@ -60,9 +60,10 @@ func (d *DB) Stats(ctx context.Context) (Stats, error) {
 		if err != nil {
 			return err
 		}
-		if s.UsedBytes, _, err = d.usedBytes(ctx, h.q); err == nil {
+		held, err := d.held(ctx, h.q)
+		if err == nil {
 			s.LogBytes, err = d.logBytes()
-			s.UsedBytes += s.LogBytes
+			s.UsedBytes = held.used() + s.LogBytes
 		}
 		return err
 	})

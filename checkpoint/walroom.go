@@ -33,11 +33,11 @@ func (l Limits) logMost() int64 {
 	return min(max(l.MaxBytes/logShare, min(logLeast, l.MaxBytes/3)), logMost)
 }
 
-// indexes is what the log's own index takes, and the small files of the store.
-func (l Limits) indexes() int64 { return slack + l.logMost()/512 }
+// indexes is what the index of a log of that length takes, and the small files of the store.
+func indexes(log int64) int64 { return slack + log/512 }
 
 // besideLog is what of MaxBytes is for catalog and contents.
-func (l Limits) besideLog() int64 { return l.MaxBytes - l.logMost() - l.indexes() }
+func (l Limits) besideLog() int64 { return l.MaxBytes - l.logMost() - indexes(l.logMost()) }
 
 // What a transaction writes to the log is known only when it is committed, and then it is there.
 // These bound it from above, in pages.
@@ -68,22 +68,23 @@ var logWait = 5 * time.Second // for whoever keeps the log from being emptied; a
 // within begins a writing transaction that keeps to MaxBytes whatever it adds up to g. It empties
 // the log for it. It waits for those who read an older state only where there is no room beside
 // their log. A save that does not fit beside an empty log is a *FullError.
+//
+// What other saves have written to files of their own by then is not counted.
 func (c *committer) within(ctx context.Context, g growth) error {
 	tried := false
 	for start, pause := time.Now(), time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		if err := c.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 			return named(err)
 		}
-		log, over, err := c.over(ctx, g)
-		if err == nil && over <= 0 && (tried || log+g.log <= c.db.keep.limits.Load().logMost()) {
+		log, over, full, err := c.over(ctx, g)
+		if err == nil && over <= 0 && (tried || log+g.log <= c.held.limits.logMost()) {
 			return nil
 		}
 		if err := errors.Join(err, c.exec(ctx, "ROLLBACK")); err != nil {
 			return err
 		}
-		if over > log { // also beside an empty log
-			most := c.db.keep.limits.Load().MaxBytes
-			return &FullError{most + over - log, most}
+		if most := c.held.limits.MaxBytes; full > 0 {
+			return &FullError{most + full, most}
 		}
 		emptied, err := c.emptyLog(ctx)
 		if err != nil {
@@ -100,34 +101,47 @@ func (c *committer) within(ctx context.Context, g growth) error {
 	}
 }
 
-// over says how long the log is, and by how much the store may pass its bound with g. Inside a
-// writing transaction nobody else makes either longer. What only takes away never passes the bound
-// beside an empty log: else a store that is over it could not be cleaned.
-func (c *committer) over(ctx context.Context, g growth) (log, over int64, err error) {
-	k := c.db.keep
+// over says how long the log is, by how much the store may pass its bound with g, and by how much
+// it would beside an empty log. Inside a writing transaction nobody else makes either longer. What
+// only takes away never passes the bound beside an empty log: else a store that is over it could
+// not be cleaned.
+func (c *committer) over(ctx context.Context, g growth) (log, over, full int64, err error) {
 	if log, err = c.db.logBytes(); err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
 	version, err := c.dataVersion()
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
-	sum := func() int64 {
-		l := k.limits.Load()
-		db := max(k.file.Load(), k.used.Load()+g.db)
-		return db + g.files + l.indexes() + log + g.log - l.MaxBytes
+	known := c.current && version == c.version
+	if known {
+		over, full, err = c.beyond(g, log)
 	}
-	over = sum()
-	if over > 0 || !c.current || version != c.version { // else what is known of the store holds
-		if err := k.measure(ctx, c); err != nil {
+	if err == nil && (!known || over > 0) {
+		if c.held, err = c.db.measure(ctx, c); err == nil {
+			over, full, err = c.beyond(g, log)
+		}
+	}
+	if g.db == 0 && full > 0 {
+		over, full = over-full, 0
+	}
+	return log, over, full, err
+}
+
+// beyond is by how much the store passes its bound with g, beside its log and beside an empty one.
+func (c *committer) beyond(g growth, log int64) (over, full int64, err error) {
+	l := &c.held.limits
+	db := max(c.held.pages, c.held.pages-c.held.free+g.db)
+	full = db + c.held.files + g.files + indexes(max(l.logMost(), log+g.log)) + g.log - l.MaxBytes
+	if over = full + log; log > 0 {
+		// The file becomes shorter only with the log: pages that the catalog gave back are still there.
+		fi, err := os.Lstat(filepath.Join(c.db.dir, fileName))
+		if err != nil {
 			return 0, 0, err
 		}
-		over = sum()
+		over += max(0, fi.Size()-db)
 	}
-	if g.db == 0 {
-		over = min(over, log)
-	}
-	return log, over, nil
+	return over, full, nil
 }
 
 // emptyLog moves what the log holds to the database and makes it as short as can be. It waits for

@@ -15,8 +15,18 @@ import (
 	"moltisfs/checkpoint"
 )
 
-// onDisk is how long the files of a store are together, and how long its log is.
+// onDisk is how long the files of a store are together, and how long its log is. While others write,
+// one look may find a file as it was and the next one as it is: two have to agree.
 func onDisk(t *testing.T, dir string) (all, log int64) {
+	t.Helper()
+	for was := int64(-1); all != was; {
+		was = all
+		all, log = look(t, dir)
+	}
+	return all, log
+}
+
+func look(t *testing.T, dir string) (all, log int64) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(name string, _ fs.DirEntry, err error) error {
 		var fi fs.FileInfo
@@ -137,6 +147,92 @@ func reads(t *testing.T, dir string) (release func()) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// What the catalog gave back is still in its file until all of the log is moved.
+func TestTheBoundHoldsBesideFreedPages(t *testing.T) {
+	defer func(was time.Duration) { *checkpoint.LogWait = was }(*checkpoint.LogWait)
+	*checkpoint.LogWait = time.Millisecond
+	const most = 3_000_000
+	dir := t.TempDir()
+	d := open(t, dir, checkpoint.Options{MaxBytes: most, Durability: checkpoint.Relaxed,
+		KeepWithin: checkpoint.KeepNone, KeepLast: 1})
+	saved := func(n int) error {
+		s, err := d.Save(ctx, op(edit("/w/f", nil, randomText(20_000, int64(n)))))
+		if err == nil {
+			err = d.Settle(ctx, s.ID, checkpoint.Committed)
+		}
+		return err
+	}
+	for n := range 55 {
+		if err := saved(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	release := reads(t, dir)
+	if r, err := d.GC(ctx, checkpoint.GCOptions{}); err != nil || r.Checkpoints < 50 {
+		t.Fatalf("%+v %v", r, err)
+	}
+	var err error
+	for n := 55; err == nil && n < 255; n++ {
+		err = saved(n)
+		if all, log := onDisk(t, dir); all > most {
+			t.Fatalf("after save %d (%v) the store takes %d bytes, its log %d", n, err, all, log)
+		}
+	}
+	if !errors.Is(err, checkpoint.ErrBusy) {
+		t.Error("there was room beside a log that stays:", err)
+	}
+	release()
+	if err := saved(255); err != nil {
+		t.Error("the log can be emptied again:", err)
+	}
+	sound(t, d)
+}
+
+// What the keeper has measured may be older than the last commit: the bound does not hang on it.
+func TestTheBoundHoldsAfterAnOldMeasurement(t *testing.T) {
+	const most = 2_000_000
+	dir := t.TempDir()
+	d := open(t, dir, checkpoint.Options{MaxBytes: most, Durability: checkpoint.Relaxed})
+	for n := range 150 {
+		id := save(t, d, op(edit("/w/f", nil, randomText(20_000, int64(n)))))
+		if err := d.Settle(ctx, id, checkpoint.Committed); err != nil {
+			t.Fatal(err)
+		}
+		if all, log := onDisk(t, dir); all > most {
+			t.Fatalf("after save %d the store takes %d bytes, its log %d", n, all, log)
+		}
+		d.Mismeasure()
+	}
+}
+
+// Whoever made room and lost it to others makes room again: while something may go, nothing is
+// refused.
+func TestNoSaveIsRefusedForTheRoomOfOthers(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var all sync.WaitGroup
+	for w := range 3 {
+		d := open(t, dir, checkpoint.Options{MaxBytes: 6_000_000, MaxFileBytes: 1_000_000,
+			Durability: checkpoint.Relaxed})
+		for v := range 2 {
+			all.Go(func() {
+				for i := range 10 {
+					body := randomText(500_000, int64(1000*w+100*v+i))
+					s, err := d.Save(ctx, op(edit(fmt.Sprint("/w/", w, v), nil, body)))
+					if err == nil {
+						err = d.Settle(ctx, s.ID, checkpoint.Committed)
+					}
+					if err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
 }
 
 // Several who save at the same time keep to it too.
