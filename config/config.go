@@ -61,6 +61,7 @@ type FS struct {
 	WorkspaceRoot       string   `toml:"workspace_root" sample:"/home/user/projects/my-app" doc:"Where Glob and Grep search when no path is given; hints for relative paths refer to it, too. It is absolute and must exist. It confines nothing: allow_paths does."`
 	AllowPaths          []string `toml:"allow_paths" doc:"Absolute globs of the paths the tools may touch; ${ROOT} at their beginning is the root. They are compared with real paths, links followed. An empty list allows everything that is not denied. A directory above an allowed one can be searched, and shows only what is allowed."`
 	DenyPaths           []string `toml:"deny_paths" doc:"Absolute globs of the paths no tool may touch or name; ${ROOT} as there. They hold for every way to reach the file: links, mounts, other letter case and other spellings. Deny wins over allow, and a denied directory is denied with all it holds."`
+	ReadOnly            bool     `toml:"read_only" doc:"Take away every tool that changes files, whatever [tools.policy] says."`
 	TrackReads          bool     `toml:"track_reads" doc:"Remember what each session has read, and warn of a Read repeated without a change."`
 	MustReadBeforeWrite bool     `toml:"must_read_before_write" doc:"Refuse Write, Edit, MultiEdit and NotebookEdit of a file that the session has not read as it is now. In lines that were not shown, Edit still takes an exact old_string. Needs track_reads."`
 	RequireApproval     bool     `toml:"require_approval" doc:"Ask the operator, with the diff, before each change."`

@@ -138,9 +138,9 @@ func openEngine(cfg config.Config, o Options, others []Definition,
 	if err != nil {
 		return nil, err
 	}
-	defs, err := DefinitionsUnder(cfg.Tools.Policy)
+	defs, err := DefinitionsUnder(cfg.Tools)
 	if defs = append(defs, others...); err == nil && len(defs) == 0 {
-		err = someTool(cfg.Tools.Policy)
+		err = someTool(cfg.Tools)
 	}
 	if err != nil {
 		return nil, err
@@ -163,9 +163,9 @@ func openEngine(cfg config.Config, o Options, others []Definition,
 // suite.
 func Definitions() []Definition { return (&Suite{}).Definitions() }
 
-// DefinitionsUnder are those of the tools that a policy leaves.
-func DefinitionsUnder(p config.Policy) ([]Definition, error) {
-	lists, err := policy.NewTools(p.Names(), p.Deny)
+// DefinitionsUnder are those of the tools that a configuration leaves.
+func DefinitionsUnder(cfg config.Tools) ([]Definition, error) {
+	lists, err := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +178,7 @@ func DefinitionsUnder(p config.Policy) ([]Definition, error) {
 func Check(cfg config.Config) error {
 	err := cfg.Check()
 	if err == nil {
-		err = someTool(cfg.Tools.Policy)
+		err = someTool(cfg.Tools)
 	}
 	if err != nil {
 		return err
@@ -192,17 +192,22 @@ func Check(cfg config.Config) error {
 }
 
 // someTool refuses lists that leave no tool: who starts a server wants to call something.
-func someTool(p config.Policy) error {
-	if defs, err := DefinitionsUnder(p); err != nil || len(defs) > 0 {
+func someTool(cfg config.Tools) error {
+	if defs, err := DefinitionsUnder(cfg); err != nil || len(defs) > 0 {
 		return err
 	}
-	key := "tools.policy.deny"
+	p, key := cfg.Policy, "tools.policy.deny"
+	if defs, _ := DefinitionsUnder(config.Tools{Policy: p}); len(defs) > 0 {
+		return &config.Problem{Key: "tools.fs.read_only", Why: "leaves no tool at all of those that " +
+			"[tools.policy] has", Hint: "allow one that only reads, as \"Read\""}
+	}
 	if len(p.Allow) == 0 && len(p.Names()) > 0 {
 		return &config.Problem{Key: "tools.policy.profile", Why: strconv.Quote(p.Profile) +
 			" leaves no tool at all of ours: it has " + strings.Join(p.Names(), ", "),
 			Hint: `add allow = ["Read", …] with the names that are wanted, or write profile = "full"`}
 	}
-	if defs, _ := DefinitionsUnder(config.Policy{Allow: p.Allow}); len(defs) == 0 {
+	p = config.Policy{Allow: p.Allow}
+	if defs, _ := DefinitionsUnder(config.Tools{Policy: p}); len(defs) == 0 {
 		key = "tools.policy.allow"
 	}
 	return &config.Problem{Key: key, Why: "leaves no tool at all", Hint: "name one of them, as " +

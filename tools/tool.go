@@ -129,7 +129,9 @@ var aliases = args.Aliases{
 }
 
 // allowed reports whether [tools.policy] leaves the tool.
-func (t *Tool) allowed(p policy.Tools) bool { return p.Allows(t.Name, t.Follows...) }
+func (t *Tool) allowed(p policy.Tools) bool {
+	return p.Allows(t.Name, t.Effect != Reads, t.Follows...)
+}
 
 // definition is what a model is told.
 func (t *Tool) definition() Definition {

@@ -46,7 +46,7 @@ with the code bad_line, unknown_tool or host_error. The exit status is that of t
 			opt("json", "", "answer as one line of JSON; the default elsewhere"),
 			opt("batch", "", "read calls from standard input, one a line"),
 			opt("turn", "NAME", "the user's prompt that this call belongs to; it groups checkpoints"),
-			dialectOption(),
+			dialectOption(), readOnlyOption(),
 		),
 		examples: []string{
 			`moltis-fs call --root / Read '{"file_path": "/etc/hostname"}'`,

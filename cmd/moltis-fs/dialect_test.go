@@ -272,3 +272,56 @@ func TestConfigKnowsTheTools(t *testing.T) {
 		t.Errorf("config knows %v, and there are %v", got, names)
 	}
 }
+
+// Read-only, no dialect lists or takes what changes files, and the engine refuses an operation that
+// says it does, whatever its name and whatever [tools.policy] allows.
+func TestReadOnly(t *testing.T) {
+	cfg := config.Default()
+	cfg.Tools.FS.ReadOnly = true
+	cfg.Tools.FS.WorkspaceRoot = t.TempDir()
+	cfg.Tools.Policy.Allow = []string{"*", "Write", "filesystem.write", "jettson_files_write"}
+	e, err := engine.Open(cfg, engine.Host{DataDir: filepath.Join(t.TempDir(), "data")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	reads, changes := 0, 0
+	for _, offered := range dialects() {
+		all, err := offered.definitions(config.Default().Tools)
+		if err != nil {
+			t.Fatal(err)
+		}
+		listed, err := offered.definitions(cfg.Tools)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := offered.over(e, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, def := range all {
+			same := func(o dialect.Definition) bool { return o.Name == def.Name }
+			if slices.ContainsFunc(listed, same) != def.ReadOnly || slices.ContainsFunc(d.Definitions(), same) != def.ReadOnly {
+				t.Errorf("%s is listed: %t", def.Name, !def.ReadOnly)
+			}
+			if reads++; def.ReadOnly {
+				continue
+			}
+			changes++
+			_, err := d.Call(t.Context(), dialect.Call{Tool: def.Name, Args: json.RawMessage("{}")})
+			if _, unknown := errors.AsType[*dialect.UnknownToolError](err); !unknown {
+				t.Errorf("%s: %v", def.Name, err)
+			}
+		}
+	}
+	if changes < 12 || reads-changes < 12 {
+		t.Errorf("%d tools change files, %d do not", changes, reads-changes)
+	}
+	ran, refused := false, false
+	op := engine.Operation{Changes: true,
+		Run:    func(context.Context) error { ran = true; return nil },
+		Refuse: func(_ context.Context, err error) string { refused = true; return "refused" }}
+	if err := e.Do(t.Context(), &engine.Call{Tool: "Read"}, op); err != nil || ran || !refused {
+		t.Errorf("an operation that changes files ran: %t, refused: %t, %v", ran, refused, err)
+	}
+}

@@ -24,9 +24,7 @@ type offered struct {
 // dialects are all that there are; the first is offered unless another is named.
 func dialects() []offered {
 	return []offered{
-		{"tools", func(cfg config.Tools) ([]dialect.Definition, error) {
-			return tools.DefinitionsUnder(cfg.Policy)
-		},
+		{"tools", tools.DefinitionsUnder,
 			func(e *engine.Engine, _ config.Config) (dialect.Dialect, error) {
 				return tools.Over(e).Dialect(), nil
 			}},
@@ -34,16 +32,18 @@ func dialects() []offered {
 			func(e *engine.Engine, cfg config.Config) (dialect.Dialect, error) {
 				return capability.Over(e, cfg.Tools.Capability)
 			}},
-		{"jettson", func(cfg config.Tools) ([]dialect.Definition, error) {
-			return jettson.DefinitionsUnder(cfg.Policy)
-		},
+		{"jettson", jettson.DefinitionsUnder,
 			func(e *engine.Engine, cfg config.Config) (dialect.Dialect, error) {
 				return jettson.Over(e, cfg.Tools.Jettson)
 			}},
 	}
 }
 
-// dialectOption is that of every command that offers tools.
+// readOnlyOption and dialectOption are those of every command that offers tools.
+func readOnlyOption() option {
+	return opt("read-only", "", "offer no tool that changes files, whatever the configuration says")
+}
+
 func dialectOption() option {
 	return opt("dialect", "NAMES", "what is offered: some of "+dialectNames()+", with commas "+
 		"between them; "+dialects()[0].name+" unless told")

@@ -39,7 +39,7 @@ user's prompt that checkpoints are grouped by, in its _meta: "moltis-fs/session"
 			approveOption("elicitation"),
 			opt("structured", "WHEN", "which clients get structuredContent; auto unless told",
 				"auto", "always", "never"),
-			dialectOption(),
+			dialectOption(), readOnlyOption(),
 		),
 		examples: []string{
 			"moltis-fs mcp --root ~/projects/my-app",

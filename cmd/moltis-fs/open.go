@@ -67,7 +67,9 @@ func (in *invocation) findConfig(given string) string {
 // defaults.
 func (in *invocation) loadConfig(file string) (cfg config.Config, from string, err error) {
 	if from = in.findConfig(file); from == "" {
-		return config.Default(), "", nil
+		cfg = config.Default()
+		cfg.Tools.FS.ReadOnly = in.given("read-only")
+		return cfg, "", nil
 	}
 	info, err := os.Stat(from)
 	if err == nil && !info.Mode().IsRegular() {
@@ -89,6 +91,7 @@ func (in *invocation) loadConfig(file string) (cfg config.Config, from string, e
 		return cfg, from, misuse(hint, "reading the configuration: %v", err)
 	}
 	cfg, err = config.Decode(data, from)
+	cfg.Tools.FS.ReadOnly = cfg.Tools.FS.ReadOnly || in.given("read-only")
 	return cfg, from, err
 }
 

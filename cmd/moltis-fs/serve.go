@@ -49,7 +49,7 @@ everything; "never" refuses everything at once.`,
 			many("allow-host", "NAME", "a name by which requests may call this server"),
 			many("allow-origin", "ORIGIN", "a web page that may send requests, as https://host:port"),
 			opt("beyond-loopback", "", "let other machines in, without TLS"),
-			dialectOption(),
+			dialectOption(), readOnlyOption(),
 		), func(o option) bool { return o.name == "session" }),
 		examples: []string{
 			"moltis-fs serve --root ~/project --listen 127.0.0.1:7780",

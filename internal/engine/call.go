@@ -145,7 +145,7 @@ func (e *Engine) admit(ctx context.Context, c *Call, op Operation) (err error) {
 		return &hostError{"taking a call", err}
 	}
 	defer func() { c.Trace.Asked.Injected = args.Injected(op.Args) }()
-	if why := e.tools.Why(c.Tool, op.Follows...); why != "" {
+	if why := e.tools.Why(c.Tool, op.Changes, op.Follows...); why != "" {
 		return &policy.Denied{Path: c.Tool, Rule: "tools.policy", Why: why}
 	}
 	if !c.Tier.Known() {

@@ -70,7 +70,8 @@ func Open(cfg config.Config, h Host) (_ *Engine, err error) {
 		h.Logger = slog.New(slog.DiscardHandler)
 	}
 	o := opened{recorded: true, root: h.Root.Only}
-	if o.tools, err = policy.NewTools(cfg.Tools.Policy.Names(), cfg.Tools.Policy.Deny); err != nil {
+	if o.tools, err = policy.NewTools(cfg.Tools.Policy.Names(), cfg.Tools.Policy.Deny,
+		cfg.Tools.FS.ReadOnly); err != nil {
 		return nil, err
 	}
 	if o.hooks, err = hooksOf(cfg.Tools.FS.Hooks, h.Hooks); err != nil {

@@ -241,30 +241,30 @@ func TestTools(t *testing.T) {
 		{"Read", "*", "", "Read Write"},
 		{"R*", "Re*", "Rm", "Read"},
 	} {
-		p, err := NewTools(strings.Fields(c.allow), strings.Fields(c.deny))
+		p, err := NewTools(strings.Fields(c.allow), strings.Fields(c.deny), false)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range strings.Fields(c.yes) {
-			if !p.Allows(name) {
-				t.Errorf("allow %q deny %q: %s: %s", c.allow, c.deny, name, p.Why(name))
+			if !p.Allows(name, true) {
+				t.Errorf("allow %q deny %q: %s: %s", c.allow, c.deny, name, p.Why(name, true))
 			}
 		}
 		for _, name := range strings.Fields(c.no) {
-			if p.Allows(name) {
+			if p.Allows(name, true) {
 				t.Errorf("allow %q deny %q: %s is allowed", c.allow, c.deny, name)
 			}
 		}
 	}
-	_, err := NewTools([]string{"Re*d", "Read"}, []string{"", "a b"})
+	_, err := NewTools([]string{"Re*d", "Read"}, []string{"", "a b"}, false)
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || len(joined.Unwrap()) != 3 {
 		t.Errorf("%v", err)
 	}
 	for text, why := range map[string]string{"Write": "tools.policy.deny", "Glob": "tools.policy.allow", "Editor": "Edit*"} {
-		p, err := NewTools([]string{"Read", "Write"}, []string{"Write", "Edit*"})
-		if err != nil || !strings.Contains(p.Why(text), why) {
-			t.Errorf("%s: %q does not name %s", text, p.Why(text), why)
+		p, err := NewTools([]string{"Read", "Write"}, []string{"Write", "Edit*"}, false)
+		if err != nil || !strings.Contains(p.Why(text, true), why) {
+			t.Errorf("%s: %q does not name %s", text, p.Why(text, true), why)
 		}
 	}
 }

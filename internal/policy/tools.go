@@ -9,11 +9,13 @@ import (
 // Tools is [tools.policy]: which tools there are, by name. The zero Tools has all of them.
 type Tools struct {
 	allow, deny []string
+	readOnly    bool // none that changes files, whatever the lists say
 }
 
 // NewTools takes names: exact, "prefix*" or "*". Letter case counts. Unknown names are fine: the
-// lists may serve a gateway that has more tools. The error joins one *RuleError for each bad entry.
-func NewTools(allow, deny []string) (Tools, error) {
+// lists may serve a gateway that has more tools. readOnly takes away whatever changes files. The
+// error joins one *RuleError for each bad entry.
+func NewTools(allow, deny []string, readOnly bool) (Tools, error) {
 	var errs []error
 	for _, list := range [][]string{allow, deny} {
 		for _, name := range list {
@@ -33,16 +35,21 @@ func NewTools(allow, deny []string) (Tools, error) {
 	if len(errs) > 0 {
 		return Tools{}, errors.Join(errs...)
 	}
-	return Tools{allow: append([]string{}, allow...), deny: append([]string{}, deny...)}, nil
+	return Tools{append([]string{}, allow...), append([]string{}, deny...), readOnly}, nil
 }
 
-// Allows reports whether the tool may be listed and called. A tool may follow others, when it does
-// what they do in another way. It is denied once all of those are denied, whatever else the lists
-// say, unless the allow list has its very name.
-func (t Tools) Allows(name string, follows ...string) bool { return t.Why(name, follows...) == "" }
+// Allows reports whether the tool may be listed and called. changes says that it changes files. A
+// tool may follow others, when it does what they do in another way. It is denied once all of those
+// are denied, whatever else the lists say, unless the allow list has its very name.
+func (t Tools) Allows(name string, changes bool, follows ...string) bool {
+	return t.Why(name, changes, follows...) == ""
+}
 
 // Why tells why a tool is denied. It gives "" when it is not.
-func (t Tools) Why(name string, follows ...string) string {
+func (t Tools) Why(name string, changes bool, follows ...string) string {
+	if changes && t.readOnly {
+		return "read_only is set: nothing changes files"
+	}
 	if by := match(t.deny, name); by != "" {
 		if by == name {
 			return "denied by tools.policy.deny"
@@ -52,7 +59,7 @@ func (t Tools) Why(name string, follows ...string) string {
 	if len(t.allow) > 0 && match(t.allow, name) == "" {
 		return "not in tools.policy.allow"
 	}
-	some := slices.ContainsFunc(follows, func(f string) bool { return t.Allows(f) })
+	some := slices.ContainsFunc(follows, func(f string) bool { return t.Allows(f, false) })
 	if len(follows) == 0 || some || slices.Contains(t.allow, name) {
 		return ""
 	}

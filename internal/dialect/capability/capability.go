@@ -55,7 +55,7 @@ func Over(e *engine.Engine, cfg config.Capability) (*Dialect, error) {
 
 // DefinitionsUnder are those that a configuration leaves, in the order of the text.
 func DefinitionsUnder(cfg config.Tools) ([]dialect.Definition, error) {
-	lists, err := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny)
+	lists, err := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
 	if err != nil {
 		return nil, err
 	}

@@ -101,7 +101,7 @@ func (o offer) tier(d *definition, caller approval.Tier) approval.Tier {
 }
 
 func (o offer) allows(d *definition) bool {
-	return o.tools.Allows(d.Name, d.followed(o.tools)...)
+	return o.tools.Allows(d.Name, d.Changes, d.followed(o.tools)...)
 }
 
 // definitions are those that are listed.

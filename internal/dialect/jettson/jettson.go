@@ -79,9 +79,9 @@ type listArgs struct {
 // Definitions are the tools that [tools.policy] leaves.
 func (d *Dialect) Definitions() []dialect.Definition { return definitions(d.e.Tools()) }
 
-// DefinitionsUnder are those of the tools that a policy leaves.
-func DefinitionsUnder(p config.Policy) ([]dialect.Definition, error) {
-	lists, err := policy.NewTools(p.Names(), p.Deny)
+// DefinitionsUnder are those of the tools that a configuration leaves.
+func DefinitionsUnder(cfg config.Tools) ([]dialect.Definition, error) {
+	lists, err := policy.NewTools(cfg.Policy.Names(), cfg.Policy.Deny, cfg.FS.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func DefinitionsUnder(p config.Policy) ([]dialect.Definition, error) {
 
 func definitions(lists policy.Tools) (out []dialect.Definition) {
 	for _, t := range tools {
-		if lists.Allows(t.name, t.follows...) {
+		if lists.Allows(t.name, t.follows != nil, t.follows...) {
 			out = append(out, dialect.Definition{
 				Name: t.name, Title: t.title, Description: t.doc, ReadOnly: t.follows == nil,
 				Destructive: t.follows != nil, Idempotent: t.name != "jettson_files_delete",
@@ -167,7 +167,7 @@ func (d *Dialect) Call(ctx context.Context, in dialect.Call) (dialect.Answer, er
 func (d *Dialect) tool(name string) (tool, error) {
 	var names []string
 	for _, t := range tools {
-		if d.e.Tools().Allows(t.name, t.follows...) {
+		if d.e.Tools().Allows(t.name, t.follows != nil, t.follows...) {
 			names = append(names, t.name)
 		}
 	}
