@@ -71,6 +71,7 @@ func (t *terminal) Ask(ctx context.Context, q tools.Question) (tools.Answer, err
 				Page: func(text string) error { return t.page(w, text) }}.Approver()
 		}
 	})
+	defer t.asideBar()()
 	return t.ask.Ask(ctx, q)
 }
 

@@ -129,7 +129,9 @@ func runCall(ctx context.Context, in *invocation) error {
 }
 
 func callOnce(ctx context.Context, in *invocation, d dialect.Dialect, c dialect.Call) error {
+	done := in.working()
 	a, err := d.Call(ctx, c)
+	done()
 	if u, ok := errors.AsType[*dialect.UnknownToolError](err); ok {
 		return misuse(unknownToolHint(u, d), "there is no tool %q", u.Tool)
 	}

@@ -334,10 +334,12 @@ func (in *invocation) operate(ctx context.Context, tool string, args map[string]
 	if err != nil {
 		return err
 	}
+	done := in.working()
 	p, err := tools.Over(e).Call(ctx, tools.Call{
 		Principal: in.option("principal"), Session: in.option("session"),
 		Tool: tool, Args: raw, ByUser: true, Client: program + " " + in.command.path,
 	})
+	done()
 	if err == nil {
 		err = in.show(in.forOperator(p))
 	}

@@ -31,10 +31,11 @@ Exit status:
 func writeHelp(c *cobra.Command, _ []string) {
 	width := streams{out: c.OutOrStdout()}.width()
 	var b strings.Builder
-	b.WriteString(c.CommandPath())
+	title := c.CommandPath()
 	if c.Short != "" {
-		b.WriteString(": " + c.Short)
+		title += ": " + c.Short
 	}
+	b.WriteString(wrap(title, width))
 	if c.HasAvailableSubCommands() {
 		fmt.Fprintf(&b, "\n\nUsage:\n  %s COMMAND [OPTIONS] [ARGUMENTS]\n", c.CommandPath())
 	} else {
@@ -47,7 +48,10 @@ func writeHelp(c *cobra.Command, _ []string) {
 		b.WriteString("\nCommands:\n")
 		for _, below := range c.Commands() {
 			if below.IsAvailableCommand() {
-				fmt.Fprintf(&b, "  %-*s  %s\n", c.NamePadding(), below.Name(), below.Short)
+				indent := c.NamePadding() + 4
+				short := wrap(below.Short, width-indent)
+				fmt.Fprintf(&b, "  %-*s  %s\n", c.NamePadding(), below.Name(),
+					strings.ReplaceAll(short, "\n", "\n"+strings.Repeat(" ", indent)))
 			}
 		}
 		fmt.Fprintf(&b, "\n%s COMMAND --help explains one, with examples\n", c.CommandPath())

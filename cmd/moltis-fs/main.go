@@ -65,14 +65,15 @@ func main() {
 	if debug.SetMemoryLimit(-1) == math.MaxInt64 { // GOMEMLIMIT says nothing
 		debug.SetMemoryLimit(softMemory)
 	}
-	os.Exit(run(os.Args[1:], streams{os.Stdin, shownOn(os.Stdout), os.Stderr, os.Getenv}))
+	os.Exit(run(os.Args[1:], streams{os.Stdin, shownOn(os.Stdout), shownErr(os.Stderr), os.Getenv}))
 }
 
 // run carries out one command line and returns the exit status. What Ctrl-C kept from succeeding
 // ends with the status that stops a shell's loop.
 func run(args []string, s streams) int {
 	if tty.LeadsNowhere(os.Stdout) {
-		fmt.Fprintf(s.err, "%s: standard output is closed; the answer is lost\n", program)
+		fmt.Fprintf(s.err, "%s: standard output is closed; the answer is lost\n"+
+			"hint: the status is that of the call; with >/dev/null nobody is told\n", program)
 	}
 	var interrupted atomic.Bool
 	status := runLine(context.WithValue(context.Background(), ctrlC{}, &interrupted), args, s)

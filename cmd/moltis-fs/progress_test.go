@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -40,4 +42,45 @@ func TestProgress(t *testing.T) {
 	if !strings.Contains(out.String(), "counting: ") {
 		t.Errorf("work of unknown length drew %q", out.String())
 	}
+}
+
+// A call is silent for a second, then tells its seconds; a question and what is written have the terminal to themselves.
+func TestWorking(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		b := &bar{w: &out, now: time.Now}
+		s := streams{err: b}
+		stop := s.working()
+		time.Sleep(quietMost - barEvery/2)
+		synctest.Wait()
+		if out.Len() > 0 {
+			t.Errorf("a short call drew %q", out.String())
+		}
+		time.Sleep(2 * quietMost)
+		synctest.Wait()
+		if !strings.HasSuffix(out.String(), "working: 2 s") {
+			t.Errorf("a long call drew %q", out.String())
+		}
+		back := s.asideBar()
+		if !strings.HasSuffix(out.String(), "\r\x1b[K") {
+			t.Errorf("the bar stays beside a question: %q", out.String())
+		}
+		out.Reset()
+		time.Sleep(5 * quietMost)
+		synctest.Wait()
+		if out.Len() > 0 {
+			t.Errorf("over a question it drew %q", out.String())
+		}
+		back()
+		time.Sleep(2 * quietMost)
+		synctest.Wait()
+		if _, err := io.WriteString(b, "moltis-fs: said\n"); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(out.String(), "\r\x1b[Kmoltis-fs: said\n") {
+			t.Errorf("a line is written into the bar: %q", out.String())
+		}
+		stop()
+	})
 }

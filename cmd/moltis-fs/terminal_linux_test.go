@@ -147,6 +147,105 @@ func TestEmptyTrashAsks(t *testing.T) {
 	}
 }
 
+// onScreen starts the program on a terminal of so many columns and rows, with everything of it.
+func onScreen(t *testing.T, columns, rows uint16, env []string, args ...string) (*pseudoTerminal, *exec.Cmd) {
+	t.Helper()
+	tty := openTerminal(t)
+	if err := unix.IoctlSetWinsize(int(tty.host.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns}); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(binary(t), args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env = tty.end, tty.end, tty.end, append(os.Environ(), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return tty, cmd
+}
+
+// Ctrl-C at a question changes nothing and ends with the status that stops a shell's loop.
+func TestCtrlCAtAQuestion(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "a.txt")
+	tty, cmd := onScreen(t, 80, 40, nil, "call", "--root", dir, "--data-dir", t.TempDir(), "Write", fmt.Sprintf(`{"file_path":%q,"content":"one\n"}`, file))
+	tty.until(t, "[y/N or why not/?] ")
+	if _, err := io.WriteString(tty.host, "\x03"); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if got := cmd.ProcessState.ExitCode(); got != exitCtrlC {
+		t.Errorf("ended with %d", got)
+	}
+	if _, err := os.Lstat(file); err == nil {
+		t.Error("the file was written")
+	}
+}
+
+// Help fits a narrow terminal, and an answer that is longer than it goes through the pager.
+func TestFitsTheTerminal(t *testing.T) {
+	t.Parallel()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, "a.txt")
+	if err := os.WriteFile(file, []byte(strings.Repeat("a line\n", 30)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	show := func(columns, rows uint16, env []string, args ...string) string {
+		tty, cmd := onScreen(t, columns, rows, env, args...)
+		if err := tty.end.Close(); err != nil { // the last end that is closed ends the reading
+			t.Fatal(err)
+		}
+		shown, _ := io.ReadAll(tty.host)
+		_ = cmd.Wait()
+		return strings.ReplaceAll(string(shown), "\r\n", "\n")
+	}
+	for _, args := range [][]string{{"help", "checkpoint", "purge"}, {"help", "Read"}, {"help", "call"}} {
+		long, short := 0, 0
+		for l := range strings.SplitSeq(show(60, 400, nil, args...), "\n") {
+			switch n := len([]rune(l)); {
+			case n > 60 && !strings.HasPrefix(l, "  "): // examples and usage lines stay whole
+				t.Errorf("%v: %d columns: %s", args, n, l)
+				long++
+			case n > 40:
+				short++
+			}
+		}
+		if short < 5 {
+			t.Errorf("%v: %d lines of more than 40 columns, %d of more than 60: is that wrapped?", args, short, long)
+		}
+	}
+	read := []string{"call", "--root", dir, "--data-dir", t.TempDir(), "Read", fmt.Sprintf(`{"file_path":%q}`, file)}
+	pager := []string{"PAGER=sed s/^/PAGED/"}
+	if got := show(80, 10, pager, read...); strings.Count(got, "PAGED") < 30 {
+		t.Errorf("30 lines on 10 rows were not paged: %q", got)
+	}
+	if got := show(80, 100, pager, read...); strings.Contains(got, "PAGED") || strings.Count(got, "a line") != 30 {
+		t.Errorf("30 lines on 100 rows were paged: %q", got)
+	}
+	if got := show(80, 10, []string{"PAGER=no-such-pager"}, read...); strings.Count(got, "a line") != 30 {
+		t.Errorf("without a pager: %q", got)
+	}
+}
+
+// An answer that nobody can read is lost, and that is said.
+func TestClosedOutput(t *testing.T) {
+	t.Parallel()
+	for how, want := range map[string]string{">&-": "moltis-fs: standard output is closed; the answer is lost\nhint: ", ">/dev/null": ""} {
+		cmd := exec.Command("sh", "-c", `"$0" version `+how, binary(t))
+		var errs bytes.Buffer
+		cmd.Stderr = &errs
+		if err := cmd.Run(); err != nil || !strings.HasPrefix(errs.String(), want) || (errs.Len() > 0) != (want != "") {
+			t.Errorf("%s: %v %q", how, err, errs.String())
+		}
+	}
+}
+
 // What agents wrote is shown on a terminal, never obeyed by it; a question is no place for it either.
 func TestNoControlsOnTheTerminal(t *testing.T) {
 	t.Parallel()

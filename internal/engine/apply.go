@@ -64,7 +64,12 @@ func (e *Engine) apply(ctx context.Context, c *Call, ts targets, p *Plan) (*Done
 		}
 	}
 	tell := c.expects(len(s.moves))
-	err := each(len(s.moves), func(i int) error { tell(); return s.stage(ctx, i) })
+	var staged atomic.Int64
+	err := each(len(s.moves), func(i int) error {
+		tell()
+		defer func() { e.told("preparing files", int(staged.Add(1)), len(s.moves)) }()
+		return s.stage(ctx, i)
+	})
 	switch {
 	case err != nil:
 	case p.single(): // both wait for one disk, and mostly for one commit of its journal
@@ -80,9 +85,8 @@ func (e *Engine) apply(ctx context.Context, c *Call, ts targets, p *Plan) (*Done
 	}
 	for i := 0; err == nil && i < len(s.moves); i++ {
 		tell()
-		if err = s.swap(ctx, i); err == nil && e.progress != nil {
-			e.progress("changing files", i+1, len(s.moves))
-		}
+		err = s.swap(ctx, i)
+		e.told("changing files", i+1, len(s.moves))
 	}
 	if err == nil && e.sync() {
 		err = s.syncNames()
@@ -106,6 +110,13 @@ func (c *Call) expects(files int) (tell func()) {
 	c.Progress.Total.Store(int64(files))
 	var halves atomic.Int64
 	return func() { c.Progress.Files.Store(halves.Add(1) / 2) }
+}
+
+// told says how far long work is.
+func (e *Engine) told(what string, done, total int) {
+	if e.progress != nil {
+		e.progress(what, done, total)
+	}
 }
 
 // syncHolds puts what is staged on stable storage.

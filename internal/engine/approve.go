@@ -61,11 +61,21 @@ func (e *Engine) ask(ctx context.Context, c *Call, p *Plan) (grant string, err e
 	return "", Refuse(NotApproved, p.first(), a.Reason)
 }
 
+// mostWarned is of how many files each is a warning of its own: of more, a warning that differs
+// would be lost among them.
+const mostWarned = 5
+
 // question puts all that a plan is into words, and its digest.
 func question(c *Call, p *Plan) approval.Question {
 	q := approval.Question{ID: c.ID, Principal: c.Principal, Session: c.Session, Tool: c.Tool,
 		Paths: p.Paths()}
 	q.Summary = summary(p.Summary, counted("creates", p.of(Mkdir)), counted("removes", p.of(Rmdir)))
+	gone := 0
+	for i := range p.Steps {
+		if p.Steps[i].removes() {
+			gone++
+		}
+	}
 	for i := range p.Steps {
 		s := &p.Steps[i]
 		if t := s.file; t != nil {
@@ -75,7 +85,14 @@ func question(c *Call, p *Plan) approval.Question {
 				q.New = append(q.New, t.True)
 			}
 		}
-		q.Warnings = append(q.Warnings, warnings(s)...)
+		ws := warnings(s)
+		if s.removes() && gone > mostWarned {
+			ws = ws[1:] // the first says just that
+		}
+		q.Warnings = append(q.Warnings, ws...)
+	}
+	if gone > mostWarned {
+		q.Warnings = append([]string{fmt.Sprintf("%d files will be removed", gone)}, q.Warnings...)
 	}
 	for _, path := range q.Paths {
 		if w := approval.Lookalike(path); w != "" {
@@ -106,6 +123,11 @@ func counted(verb string, dirs []string) string {
 	}
 }
 
+// removes says whether a file or link goes, and nothing comes in its place.
+func (s *Step) removes() bool {
+	return s.Action != Rename && s.file != nil && s.file.After.Kind == guardfs.KindAbsent
+}
+
 // warnings are what a person should not overlook in the diff.
 func warnings(s *Step) (out []string) {
 	t := s.file
@@ -117,7 +139,7 @@ func warnings(s *Step) (out []string) {
 	}
 	b := t.Before
 	switch {
-	case t.After.Kind == guardfs.KindAbsent:
+	case s.removes():
 		out = append(out, t.True+" will be removed")
 	case t.givesWay():
 		out = append(out, t.True+" is a directory, which will be removed")

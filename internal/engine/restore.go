@@ -267,7 +267,7 @@ func (e *Engine) carryOutOnce(ctx context.Context, c *Call, db *checkpoint.DB, o
 	}
 	r.out.Done = done
 	if !o.DryRun {
-		r.untrash(ctx)
+		r.untrash(context.WithoutCancel(ctx)) // the files are back: so it is said of all or of none
 		// Another may have taken it away before it was our turn.
 		r.kept = slices.DeleteFunc(r.kept, func(k Blocked) bool {
 			now, err := e.stateOf(k.Path)

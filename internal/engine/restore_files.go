@@ -195,7 +195,8 @@ func (r *restore) untrash(ctx context.Context) {
 	for _, t := range r.out.Targets {
 		there[t.True] = t.announced()
 	}
-	for _, id := range r.plan.Undoes {
+	for i, id := range r.plan.Undoes {
+		r.e.told("clearing the trash", i+1, len(r.plan.Undoes))
 		if err := r.untrashOf(ctx, id, there); err != nil {
 			r.e.logger.Warn("the trash entries of what was undone could not be removed", "id", id,
 				"err", err)

@@ -138,7 +138,8 @@ func (r *restore) look(ctx context.Context, p *Plan) error {
 
 // load looks at files and links: those in whose place a directory is to be, or the others.
 func (r *restore) load(ctx context.Context, swaps bool) error {
-	for _, name := range r.paths {
+	for i, name := range r.paths {
+		r.e.told("looking at files", i+1, len(r.paths))
 		if swaps != (r.items[name].Want.Kind == checkpoint.Dir) {
 			continue
 		}

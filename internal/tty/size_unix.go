@@ -19,7 +19,7 @@ func Size(f *os.File) (columns, rows int) {
 
 // LeadsNowhere says that nobody can read what is written to f: it was closed when the program
 // started, and the runtime has put the null device in its place, open both ways. Some programs hand
-// that in on purpose; which of the two it is can't be told.
+// that in on purpose, as Python's DEVNULL; which of the two it is can't be told.
 func LeadsNowhere(f *os.File) bool {
 	null, err := os.Stat(os.DevNull)
 	if err != nil {
