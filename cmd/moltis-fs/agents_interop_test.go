@@ -99,18 +99,12 @@ func (a agent) drive(t *testing.T, command string) {
 	)
 	server := []string{binary(t), "mcp", "--root", root, "--data-dir", filepath.Join(dir, "data")}
 	args, env := a.setup(t, home, root, m.url, server)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, command, args...)
-	cmd.Dir, cmd.WaitDelay = root, time.Second
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "NO_COLOR=1", "TERM=dumb",
-		"XDG_CONFIG_HOME=" + home, "XDG_DATA_HOME=" + home, "XDG_CACHE_HOME=" + home, "XDG_STATE_HOME=" + home}, env...)
-	out, err := cmd.CombinedOutput()
+	out, err := ran(t, command, root, home, args, env)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.given) != len(m.script) {
 		t.Fatalf("%d of %d calls were answered (%v)\noffered %v\nnotes %v\n%s", len(m.given), len(m.script), err,
-			slices.Sorted(maps.Keys(m.offered)), m.notes, tail(string(out)))
+			slices.Sorted(maps.Keys(m.offered)), m.notes, tail(out))
 	}
 	row := func(what, said string, good bool) {
 		t.Helper()
@@ -129,6 +123,18 @@ func (a agent) drive(t *testing.T, command string) {
 	row("a long search fits", m.given[3], strings.Contains(m.given[3], "needle") && !cutByClient(m.given[3]))
 	row("outside is refused", m.given[4], strings.Contains(m.given[4], "may not touch"))
 	row("an edit with nobody to ask", m.given[5], strings.Contains(m.given[5], a.refused))
+}
+
+// ran runs an agent in a home of its own, until it ends.
+func ran(t *testing.T, command, root, home string, args, env []string) (string, error) {
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, command, args...)
+	cmd.Dir, cmd.WaitDelay = root, time.Second
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "NO_COLOR=1", "TERM=dumb",
+		"XDG_CONFIG_HOME=" + home, "XDG_DATA_HOME=" + home, "XDG_CACHE_HOME=" + home, "XDG_STATE_HOME=" + home}, env...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }
 
 // uncut says that the client shows a page as we gave it, from its first line to its note.
@@ -207,4 +213,47 @@ func setupOpencode(t *testing.T, home, root, model string, server []string) (arg
 			`"provider":{"anthropic":{"options":{"baseURL":%q,"apiKey":"none"}}},"model":"anthropic/claude-sonnet-4-5","small_model":"anthropic/claude-sonnet-4-5"}`,
 		quoted(server), model+"/v1"))
 	return []string{"run", "go"}, []string{"ANTHROPIC_API_KEY=none", "OPENCODE_DISABLE_MODELS_FETCH=1"}
+}
+
+// TestToolSearch has Claude Code look for tools that it has not loaded, as it does with many servers.
+func TestToolSearch(t *testing.T) {
+	if *agentsDir == "" {
+		t.Skip("SKIPPED: make interop runs it")
+	}
+	command, err := filepath.Abs(filepath.Join(*agentsDir, "node_modules", ".bin", "claude"))
+	if err == nil {
+		_, err = os.Stat(command)
+	}
+	if err != nil {
+		skipped(t, "claude-code", "not installed: "+err.Error())
+	}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, home := filepath.Join(dir, "work"), filepath.Join(dir, "home")
+	laid(t, filepath.Join(root, "a.txt"), "one\n")
+	server := []string{binary(t), "mcp", "--root", root, "--data-dir", filepath.Join(dir, "data")}
+	// A host that loads nothing from the start, whatever a server wants.
+	deferring := append([]string{"sh", "-c", `"$@" | sed -u 's/"anthropic.alwaysLoad":true,//g'`, "sh"}, server...)
+	for _, l := range []struct {
+		server      []string
+		query, want string
+	}{
+		{server, "undo", "checkpoint_restore"}, {server, "list of changes", "checkpoints_list"},
+		{deferring, "search code", "Grep"}, {deferring, "find files by name", "Glob"}, {deferring, "read a file", "Read"},
+		{deferring, "edit a file", "Edit"}, {deferring, "jupyter notebook", "NotebookEdit"},
+	} {
+		m := newScriptedModel(t, scriptedCall{"ToolSearch", map[string]any{"query": l.query, "max_results": 2}})
+		args, env := setupClaude(t, home, root, m.url, l.server)
+		out, err := ran(t, command, root, home, args, env)
+		m.mu.Lock()
+		if len(m.given) != 1 {
+			t.Fatalf("%v\nnotes %v\n%s", err, m.notes, tail(out))
+		}
+		found := strings.Fields(m.given[0]) // a native tool with the very word in its name may come before
+		row(t, "claude-code", fmt.Sprintf("ToolSearch for %q finds %s", l.query, l.want),
+			slices.Contains(found, "mcp__files__"+l.want), m.given[0])
+		m.mu.Unlock()
+	}
 }

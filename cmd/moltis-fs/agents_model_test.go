@@ -25,7 +25,7 @@ type scriptedModel struct {
 }
 
 type scriptedCall struct {
-	tool string // the end of the name that the client gave it
+	tool string // the end of the name that the client gave it; that of its own ToolSearch
 	args map[string]any
 }
 
@@ -93,6 +93,9 @@ func (m *scriptedModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if step < len(m.script) {
 		for n := range names {
 			before, ok := strings.CutSuffix(n, m.script[step].tool)
+			if ok && n == "ToolSearch" {
+				name = n
+			}
 			if ok && strings.Contains(n, "files") && !strings.HasSuffix(strings.ToLower(before), "k") && !strings.HasSuffix(before, "i") {
 				name = n // of ours, and neither NotebookEdit nor MultiEdit
 			}
@@ -210,10 +213,16 @@ func plainText(raw json.RawMessage) string {
 	if json.Unmarshal(raw, &s) == nil {
 		return s + imageMark(raw)
 	}
-	var blocks []struct{ Text string }
+	var blocks []struct {
+		Text string
+		Tool string `json:"tool_name"` // of a reference to one
+	}
 	if json.Unmarshal(raw, &blocks) == nil {
 		for _, b := range blocks {
 			s += b.Text
+			if b.Tool != "" {
+				s += b.Tool + "\n"
+			}
 		}
 		return s + imageMark(raw)
 	}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/jsonschema-go/jsonschema"
@@ -97,4 +99,49 @@ func TestOpenAIStrictForms(t *testing.T) {
 			t.Errorf("%s\ngives %s\nwant  %s", c.in, got.Parameters, c.want)
 		}
 	}
+}
+
+// A strict model sends every argument, and null for what it leaves out. Each tool takes that.
+func TestStrictCallsAreTaken(t *testing.T) {
+	t.Parallel()
+	h := inTwoProjects(t)
+	laid(t, filepath.Join(h.dir, "a", "n.ipynb"), `{"cells":[],"metadata":{},"nbformat":4,"nbformat_minor":5}`)
+	given := map[string]string{
+		"Read": `"file_path":"$/a/f"`, "Write": `"file_path":"$/a/w","content":"x"`, "Edit": `"file_path":"$/a/f","old_string":"one","new_string":"1"`,
+		"MultiEdit":    `"file_path":"$/a/g","edits":[{"old_string":"one","new_string":"1","replace_all":null}]`,
+		"NotebookEdit": `"notebook_path":"$/a/n.ipynb","new_source":"x","edit_mode":"insert","cell_type":"code"`,
+		"Glob":         `"pattern":"*"`, "Grep": `"pattern":"1"`, "checkpoints_list": ``, "checkpoint_diff": `"since":"1h"`, "checkpoint_restore": `"id":"undo"`,
+	}
+	var calls []string
+	for _, d := range tools.Definitions() {
+		answer, err := openAITools([]dialect.Definition{d}, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s jsonschema.Schema
+		if err := json.Unmarshal(answer.([]any)[0].(openAITool).Parameters, &s); err != nil {
+			t.Fatal(err)
+		}
+		args := map[string]any{}
+		if err := json.Unmarshal([]byte("{"+given[d.Name]+"}"), &args); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range s.Required {
+			if _, ok := args[name]; !ok {
+				args[name] = nil
+			}
+		}
+		raw, err := json.Marshal(args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls = append(calls, d.Name+" "+string(raw))
+	}
+	for i, text := range h.serve("a", "strict", "", calls...) {
+		if text == "" || strings.Contains(text, "may not") || strings.Contains(text, "null") || strings.Contains(text, "missing") || strings.Contains(text, "argument") {
+			t.Errorf("%s: %s", calls[i], text)
+		}
+	}
+	h.holds("a/f", "1\n")
+	h.holds("a/g", "1\n")
 }
