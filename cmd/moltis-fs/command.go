@@ -56,7 +56,7 @@ func many(name, value, doc string) option {
 func commands() []*command {
 	all := []*command{
 		mcpCommand(), callCommand(), serveCommand(), toolsCommand(), approvalsCommand(), tokenCommand(),
-		checkpointCommand(), trashCommand(), auditCommand(), configCommand(), versionCommand(), manCommand(),
+		checkpointCommand(), trashCommand(), auditCommand(), configCommand(), doctorCommand(), versionCommand(), manCommand(),
 		workerCommand(),
 	}
 	for _, c := range all {

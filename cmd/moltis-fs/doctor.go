@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"moltisfs/approval"
+	"moltisfs/internal/doctor"
+	"moltisfs/internal/glob"
+)
+
+func doctorCommand() *command {
+	return &command{
+		name: "doctor", payload: true, run: runDoctor,
+		short: "say what is weaker or dangerous on this machine, and why",
+		long: `Looks at the kernel, at the file systems and mounts of what an agent may
+reach, and at who may write to the configuration, the program and the data directory. It changes
+nothing. "weaker" is a promise that holds less here; "hazard" is something to mend first, and then
+the exit status is 1.`,
+		options: slices.DeleteFunc(suiteOptions(opt("json", "", "answer with one JSON object")),
+			func(o option) bool { return o.name == "session" || o.name == "principal" }),
+		examples: []string{"moltis-fs doctor --root ~/project",
+			"moltis-fs doctor --config moltis.toml --json"},
+	}
+}
+
+func runDoctor(ctx context.Context, in *invocation) error {
+	if err := in.implyRoot(); err != nil {
+		return err
+	}
+	cfg, from, err := in.loadConfig(in.option("config"))
+	if err != nil {
+		return unusableConfig(err, from)
+	}
+	root, err := in.root()
+	if err != nil {
+		return err
+	}
+	if cfg, err = cfg.At(root); err != nil {
+		locate(from, problemsOf(err))
+		return misuse("", "%v", err)
+	}
+	o := doctor.Options{}
+	o.Home, _ = os.UserHomeDir() // "": there is none
+	if o.Data, _, err = in.dataDir(); err != nil {
+		return err
+	}
+	if o.Program, err = os.Executable(); err != nil {
+		return fmt.Errorf("finding our own program: %w", err)
+	}
+	if from != "" {
+		if o.Config, err = absolute(from); err != nil {
+			return fmt.Errorf("finding the configuration: %w", err)
+		}
+	}
+	if o.Roots = opened(cfg.Tools.FS.AllowPaths); root != "" {
+		o.Roots = []string{root}
+	}
+	found, err := doctor.Look(ctx, o)
+	if err != nil {
+		return err
+	}
+	hazards := slices.ContainsFunc(found,
+		func(f doctor.Finding) bool { return f.Level == doctor.Hazard })
+	var outcome error
+	if hazards {
+		outcome = refused
+	}
+	if in.given("json") {
+		return ending(writeJSON(in, struct {
+			OK       bool             `json:"ok"` // there is no hazard
+			Findings []doctor.Finding `json:"findings"`
+		}{!hazards, list(found)}), outcome)
+	}
+	var b strings.Builder
+	for _, f := range found {
+		fmt.Fprintf(&b, "%-7s %-8s %s\n", f.Level, f.About,
+			approval.Escape(strings.TrimPrefix(f.Path+": "+f.What, ": "), false))
+		if f.Hint != "" {
+			fmt.Fprintf(&b, "%17s-> %s\n", "", f.Hint)
+		}
+	}
+	return ending(in.write([]byte(b.String())), outcome)
+}
+
+// opened are the directories that rules of allow_paths begin with.
+func opened(rules []string) (dirs []string) {
+	for _, rule := range rules {
+		g, err := glob.CompileRule(rule, nil)
+		if err != nil {
+			continue // opening says so
+		}
+		for _, p := range g.Patterns() {
+			dirs = append(dirs, "/"+strings.Join(p.Literal(), "/"))
+		}
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+}
