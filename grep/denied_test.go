@@ -32,13 +32,14 @@ func TestDeniedTellsNoName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, glob := range []string{"second.txt", "s*", "b.txt", "none", "*"} {
+	for glob, want := range map[string]int{"second.txt": 0, "s*": 0, "*.txt": 0, "/*": 0, "!b.txt": 0, "**/*,s*": 0, "none": 0,
+		"*": 1, "**": 1, "**/*": 1, "./**": 1} { // what all names fit asks for none of them
 		r, err := Files(t.Context(), Walk{Dir: d}, GlobQuery{Pattern: glob})
-		if err != nil || r.Skipped.Denied != 0 {
+		if err != nil || r.Skipped.Denied != want {
 			t.Errorf("Files %s: %+v, %v", glob, r, err)
 		}
 		s, err := Search(t.Context(), Walk{Dir: d}, Query{Matcher: m, Glob: []string{glob}})
-		if err != nil || s.Skipped.Denied != 0 {
+		if err != nil || s.Skipped.Denied != want {
 			t.Errorf("Search %s: %+v, %v", glob, s, err)
 		}
 	}

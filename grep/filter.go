@@ -1,6 +1,7 @@
 package grep
 
 import (
+	"slices"
 	"strings"
 
 	"moltisfs/grep/filetype"
@@ -26,6 +27,7 @@ type filter struct {
 type fileGlob struct {
 	*glob
 	not bool
+	all bool // every name fits
 }
 
 // newFilter reads the lists of a Query. A glob may begin with the name of the directory that is
@@ -90,7 +92,8 @@ func (f *filter) add(p string, rooted func(string) (string, error)) error {
 	if err != nil {
 		return err
 	}
-	f.globs = append(f.globs, fileGlob{g, not})
+	bare := strings.TrimPrefix(strings.TrimPrefix(p, "./"), "/")
+	f.globs = append(f.globs, fileGlob{g, not, p == "*" || bare == "**" || bare == "**/*"})
 	f.some = f.some || !not
 	return nil
 }
@@ -146,7 +149,9 @@ func (f *filter) descend(rel string) bool {
 	return !f.some || f.any(func(g *glob) bool { return g.under(rel) })
 }
 
-func (f *filter) picks() bool { return len(f.globs) > 0 || f.types != nil }
+func (f *filter) picks() bool {
+	return f.types != nil || slices.ContainsFunc(f.globs, func(g fileGlob) bool { return g.not || !g.all })
+}
 
 // leads says whether a glob names directory rel as one to pass through.
 func (f *filter) leads(rel string) bool {
