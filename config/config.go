@@ -78,6 +78,7 @@ type FS struct {
 	EditMatching          string `toml:"edit_matching" enum:"tolerant|strict" doc:"How Edit finds old_string: \"tolerant\" also where only blanks, quotes or indentation differ, \"strict\" exactly, line endings aside."`
 	Accidents             string `toml:"accidents" enum:"acknowledge|allow" doc:"A change that empties a file, or leaves a remark such as \"... rest unchanged\" in the place of code: \"acknowledge\" refuses it until the call says acknowledge: true, \"allow\" makes it."`
 	HardLinks             string `toml:"hard_links" enum:"break|refuse" doc:"Changing a file with several hard links: \"break\" leaves the other names with the old content and says so, \"refuse\" refuses."`
+	HardLinksRead         string `toml:"hard_links_read" enum:"allow|refuse" doc:"Any call about a file with several hard links, whose other names may lie outside of what is allowed: \"allow\" takes it unless a name is denied, \"refuse\" takes none."`
 	ReadOnlyFiles         string `toml:"read_only_files" enum:"refuse|write" doc:"Changing a file whose mode forbids writing: \"refuse\", or \"write\" where the directory allows it."`
 	Durability            string `toml:"durability" enum:"full|none" doc:"When a change is reported: \"full\" after it is on stable storage, \"none\" at once, so that a power cut may lose it."`
 
@@ -161,6 +162,7 @@ func Default() Config {
 			LineNumbers:     "auto",
 			EditMatching:    "tolerant", CreateParentsArgument: true, Accidents: "acknowledge",
 			HardLinks:        "break",
+			HardLinksRead:    "allow",
 			ReadOnlyFiles:    "refuse",
 			Durability:       "full",
 			RespectGitignore: true,

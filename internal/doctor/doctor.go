@@ -210,7 +210,7 @@ func (o *Options) hardLinks(ctx context.Context, say sayer, root string) error {
 	case outside > 0:
 		say(Weaker, "root", root, fmt.Sprintf("%d files have other names outside, as %s: "+
 			"what an agent reads here is the same file there", outside, one),
-			"find ROOT -type f -links +1 lists them; deny the other names, or copy the files")
+			"deny the other names, copy the files, or set hard_links_read = \"refuse\"")
 	default:
 		say(OK, "root", root, "no file has a name outside", "")
 	}

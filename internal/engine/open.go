@@ -230,5 +230,6 @@ func outOfReach(dir string, fs config.FS, root string) error {
 // rules are the operator's.
 func rules(fs config.FS, root string) policy.Options {
 	return policy.Options{Allow: fs.AllowPaths, Deny: fs.DenyPaths, Root: root,
+		OneName:   fs.HardLinksRead == "refuse",
 		Canonical: guardfs.Canonical}
 }

@@ -67,6 +67,9 @@ type Options struct {
 	Protected   []Protected // never to be touched
 	Root        string      // absolute; nothing outside may be touched, whatever Allow says. "": no such wall
 
+	// OneName refuses files with several hard links, wherever the other names are.
+	OneName bool
+
 	// Canonical gives the real name of the longest existing beginning of a path, and the rest as it
 	// is: guardfs.Canonical. Without it rules hold only as they are spelled.
 	Canonical func(path string) string
@@ -106,7 +109,7 @@ type Protected struct {
 // Denied is the refusal of a path.
 type Denied struct {
 	Path string // as the caller spelled it
-	Rule string // "deny_paths", "allow_paths", "protected" or "pseudo" (a name outside every tree)
+	Rule string // "deny_paths", "allow_paths", "protected", "hard_links_read"; "pseudo": in no tree
 	Why  string // what decided besides the name; mostly ""
 }
 
@@ -126,6 +129,7 @@ const (
 	ruleAllow     = "allow_paths"
 	ruleProtected = "protected"
 	rulePseudo    = "pseudo"
+	ruleOneName   = "hard_links_read"
 )
 
 func (r rank) String() string {
@@ -140,6 +144,7 @@ type Policy struct {
 	tracker  ruleTracker // what is denied
 	allow    node
 	allowAll bool    // no allow list
+	oneName  bool    // files with several hard links are refused
 	wall     *Policy // allows the root and nothing else; nil without one
 
 	inodes    ruleInodes
@@ -157,7 +162,7 @@ func New(o Options) (*Policy, error) {
 	if o.now == nil {
 		o.now = time.Now
 	}
-	p := &Policy{allowAll: len(o.Allow) == 0}
+	p := &Policy{allowAll: len(o.Allow) == 0, oneName: o.OneName}
 	var errs []error
 	if o.Root != "" {
 		var err error
@@ -273,6 +278,9 @@ func (p *Policy) Judge(o guardfs.Object, a guardfs.Access) error {
 		return &Denied{Path: o.Spelled, Rule: r.String()}
 	}
 	if o.Info.Links > 1 && o.Info.Kind == guardfs.KindFile {
+		if p.oneName {
+			return &Denied{Path: o.Spelled, Rule: ruleOneName, Why: "it has several hard links"}
+		}
 		if why := p.hardLinkDenied(d, &o.Info); why != "" {
 			return &Denied{Path: o.Spelled, Rule: ruleDeny, Why: why}
 		}
