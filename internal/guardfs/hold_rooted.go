@@ -48,15 +48,23 @@ func (p *Place) Hold(ctx context.Context, tag string, n int, what NewObject) (*P
 	h := p.beside(name, root)
 	made := &Made{}
 	fi, err := root.Lstat(name)
-	if there := err == nil; there && what.Kind != KindAbsent {
+	absent := os.IsNotExist(err)
+	switch {
+	case err == nil && what.Kind != KindAbsent:
 		err = fs.ErrExist
-	} else if !there && os.IsNotExist(err) {
-		err = h.make(ctx, &what, made)
-		if fi, _ = root.Lstat(h.at()); fi != nil && err == nil && what.Kind != KindAbsent {
-			h.hold.left = &made.Info
+	case absent:
+		if err = h.make(ctx, &what, made); err == nil && what.Kind != KindAbsent {
+			if fi, err = lstatAgain(root, h.at()); err == nil {
+				h.hold.left = &made.Info
+			}
 		}
 	}
 	if err != nil {
+		// Some calls report a failure and took effect.
+		if now, lerr := root.Lstat(name); absent && !os.IsExist(err) && lerr == nil &&
+			infoOf(root.Root, name, now).Kind == what.Kind {
+			root.Remove(name) //nolint:errcheck // it is on record
+		}
 		p.fs.temporaries.Stays() // what can't be removed either
 		h.Close()                //nolint:errcheck // the first error is the one that counts
 		return nil, nil, p.failed("stage", err)
@@ -207,9 +215,13 @@ func (p *Place) Drop(own Expect) error {
 	if p.hold == nil || own.nothing() {
 		return nil
 	}
-	now, why, err := p.unlike(own)
+	now, why, err := p.found(own)
 	if err == nil && why == "" && now.Exists {
-		err = p.root.Remove(p.at())
+		for range 3 {
+			if err = p.root.Remove(p.at()); err == nil || os.IsNotExist(err) {
+				break
+			}
+		}
 	}
 	if err != nil && !os.IsNotExist(err) {
 		p.fs.temporaries.Stays()

@@ -55,13 +55,13 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 	}
 	if !out.nothing() {
 		var gone *Before
-		if gone, why, err = hold.unlike(out); err == nil && why == "" {
+		if gone, why, err = hold.found(out); err == nil && why == "" {
 			pub.Displaced, pub.LinksBroken = Found(gone), max(int(gone.Info.Links)-1, 0)
 		}
 	}
 	if !in.nothing() {
-		now, odd, uerr := p.unlike(in)
-		if uerr != nil || odd != "" { // what is there is newer, and stays
+		now, odd, uerr := p.found(in)
+		if odd != "" { // what is there is newer, and stays
 			why = PublishedToo
 			left := ""
 			if !out.nothing() && hold.hold != nil {
@@ -69,7 +69,9 @@ func (p *Place) Swap(ctx context.Context, hold *Place, out, in Expect) (*Publish
 			}
 			return nil, &ConflictError{Path: p.object.Spelled, Why: why, Left: left}
 		}
-		pub.Info = now.Info
+		if err = errors.Join(err, uerr); uerr == nil {
+			pub.Info = now.Info
+		}
 	}
 	if err == nil && why == "" {
 		err = errors.Join(p.still(), hold.still())
@@ -171,19 +173,19 @@ func (p *Place) exchange(hold *Place, root *dirRoot, a, b string, empty, nothing
 			return cas, err
 		}
 	}
-	if err = root.Rename(from, a); err == nil {
+	if err = rename(root, from, a); err == nil {
 		for range 3 { // a passing fault is no reason to lose its name
-			if err = root.Rename(second, b); err == nil {
+			if err = rename(root, second, b); err == nil {
 				return cas, nil
 			}
 		}
 		root.Rename(second, a) //nolint:errcheck // over what should have come in
 		return cas, err
 	}
-	if linked {
-		root.Remove(second) //nolint:errcheck // the first error is the one that counts
-	} else {
-		renameNew(root, second, a) //nolint:errcheck // see above
+	if !linked {
+		renameNew(root, second, a) //nolint:errcheck // the first error is the one that counts
+	} else if sameFile(root, a, second) { // else it may be the only name that is left
+		root.Remove(second) //nolint:errcheck // see above
 	}
 	return cas, err
 }
@@ -228,7 +230,7 @@ func renameNew(root *dirRoot, from, to string) (cas string, err error) {
 		if _, err := root.Lstat(to); !os.IsNotExist(err) {
 			return "recheck", errors.Join(fs.ErrExist, err)
 		}
-		return "recheck", root.Rename(from, to)
+		return "recheck", rename(root, from, to)
 	}
 	if err = root.Remove(from); err != nil {
 		if _, gone := root.Lstat(from); os.IsNotExist(gone) {
@@ -239,10 +241,36 @@ func renameNew(root *dirRoot, from, to string) (cas string, err error) {
 	return "link", err
 }
 
+// rename knows of such failures too.
+func rename(root *dirRoot, from, to string) error {
+	was, err := root.Lstat(from)
+	if err == nil {
+		err = root.Rename(from, to)
+	}
+	if err == nil || was == nil {
+		return err
+	}
+	if now, lerr := lstatAgain(root, to); lerr == nil && os.SameFile(was, now) {
+		return nil
+	}
+	return err
+}
+
 func sameFile(root *dirRoot, a, b string) bool {
 	x, xerr := root.Lstat(a)
 	y, yerr := root.Lstat(b)
 	return xerr == nil && yerr == nil && os.SameFile(x, y)
+}
+
+// found is unlike where the names have changed already: a passing fault of a look is no reason to
+// take that back, or to leave something behind.
+func (p *Place) found(want Expect) (now *Before, why Meanwhile, err error) {
+	for range 3 {
+		if now, why, err = p.unlike(want); err == nil {
+			break
+		}
+	}
+	return now, why, err
 }
 
 // unlike compares what is at the place with what is to be there.
@@ -267,4 +295,14 @@ func (p *Place) unlike(want Expect) (now *Before, why Meanwhile, err error) {
 		why = ContentChanged
 	}
 	return now, why, nil
+}
+
+// lstatAgain is Lstat of what was just made: see found.
+func lstatAgain(root *dirRoot, name string) (fi fs.FileInfo, err error) {
+	for range 3 {
+		if fi, err = root.Lstat(name); err == nil {
+			break
+		}
+	}
+	return fi, err
 }
