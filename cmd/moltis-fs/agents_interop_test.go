@@ -215,8 +215,9 @@ func setupOpencode(t *testing.T, home, root, model string, server []string) (arg
 	return []string{"run", "go"}, []string{"ANTHROPIC_API_KEY=none", "OPENCODE_DISABLE_MODELS_FETCH=1"}
 }
 
-// TestToolSearch has Claude Code look for tools that it has not loaded, as it does with many servers.
-func TestToolSearch(t *testing.T) {
+// claudeCommand is Claude Code, where it is installed.
+func claudeCommand(t *testing.T) string {
+	t.Helper()
 	if *agentsDir == "" {
 		t.Skip("SKIPPED: make interop runs it")
 	}
@@ -227,6 +228,56 @@ func TestToolSearch(t *testing.T) {
 	if err != nil {
 		skipped(t, "claude-code", "not installed: "+err.Error())
 	}
+	return command
+}
+
+// TestTokens has Claude Code answer the same calls by its own tools and by ours, in one session.
+func TestTokens(t *testing.T) {
+	command := claudeCommand(t)
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, home := filepath.Join(dir, "work"), filepath.Join(dir, "home")
+	for i := range 500 {
+		laid(t, filepath.Join(root, fmt.Sprintf("pkg%02d", i/25), fmt.Sprintf("file%02d.go", i%25)), strings.Repeat("func F() {}\n", 39)+"// needle\n")
+	}
+	small := laid(t, filepath.Join(root, "four.txt"), strings.Repeat("a line of text of forty-one characters\n", 106)[:4096])
+	asked := []struct {
+		what, tool string
+		args       map[string]any
+		rows       string // what each row has, to compare as many as each shows
+	}{
+		{"Read of 4 KB", "Read", map[string]any{"file_path": small}, "\t"},
+		{"Grep, 250 rows", "Grep", map[string]any{"pattern": "needle", "output_mode": "content", "path": root}, ".go:"},
+		{"Grep, 250 files", "Grep", map[string]any{"pattern": "needle", "path": root}, ".go"},
+		{"Grep, 250 counts", "Grep", map[string]any{"pattern": "needle", "output_mode": "count", "path": root}, ".go"},
+		{"Glob of 500 files", "Glob", map[string]any{"pattern": "**/*.go", "path": root}, ".go"},
+	}
+	var script []scriptedCall
+	for _, a := range asked {
+		script = append(script, scriptedCall{"own " + a.tool, a.args}, scriptedCall{a.tool, a.args})
+	}
+	m := newScriptedModel(t, script...)
+	args, env := setupClaude(t, home, root, m.url, []string{binary(t), "mcp", "--root", root, "--data-dir", filepath.Join(dir, "data")})
+	args = append(args[:slices.Index(args, "--allowedTools")], "--allowedTools", "mcp__files,Read,Grep,Glob")
+	out, err := ran(t, command, root, home, args, env)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.given) != len(script) {
+		t.Fatalf("%d of %d calls were answered (%v)\nnotes %v\n%s", len(m.given), len(script), err, m.notes, tail(out))
+	}
+	for i, a := range asked {
+		theirs, ours := m.given[2*i], m.given[2*i+1]
+		each := func(s string) float64 { return float64(len(s)) / float64(max(1, strings.Count(s, a.rows))) }
+		row(t, "claude-code", fmt.Sprintf("%s: %d B, %.2f a row, where its own takes %d B, %.2f a row", a.what, len(ours), each(ours), len(theirs), each(theirs)),
+			each(ours) <= 1.1*each(theirs), ours)
+	}
+}
+
+// TestToolSearch has Claude Code look for tools that it has not loaded, as it does with many servers.
+func TestToolSearch(t *testing.T) {
+	command := claudeCommand(t)
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +295,7 @@ func TestToolSearch(t *testing.T) {
 		{deferring, "search code", "Grep"}, {deferring, "find files by name", "Glob"}, {deferring, "read a file", "Read"},
 		{deferring, "edit a file", "Edit"}, {deferring, "jupyter notebook", "NotebookEdit"},
 	} {
-		m := newScriptedModel(t, scriptedCall{"ToolSearch", map[string]any{"query": l.query, "max_results": 2}})
+		m := newScriptedModel(t, scriptedCall{"own ToolSearch", map[string]any{"query": l.query, "max_results": 2}})
 		args, env := setupClaude(t, home, root, m.url, l.server)
 		out, err := ran(t, command, root, home, args, env)
 		m.mu.Lock()

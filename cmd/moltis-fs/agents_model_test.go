@@ -25,7 +25,7 @@ type scriptedModel struct {
 }
 
 type scriptedCall struct {
-	tool string // the end of the name that the client gave it; that of its own ToolSearch
+	tool string // the end of the name that the client gave it; "own Read" is the client's own Read
 	args map[string]any
 }
 
@@ -93,7 +93,7 @@ func (m *scriptedModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if step < len(m.script) {
 		for n := range names {
 			before, ok := strings.CutSuffix(n, m.script[step].tool)
-			if ok && n == "ToolSearch" {
+			if "own "+n == m.script[step].tool {
 				name = n
 			}
 			if ok && strings.Contains(n, "files") && !strings.HasSuffix(strings.ToLower(before), "k") && !strings.HasSuffix(before, "i") {
