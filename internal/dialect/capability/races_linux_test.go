@@ -29,7 +29,7 @@ type arena struct{ root, outside, victim string }
 
 func (a arena) lay(t *testing.T) {
 	t.Helper()
-	for _, name := range []string{"d", "b", "a", "l", "lf", "t"} {
+	for _, name := range []string{"d", "b", "a", "l", "lf"} {
 		if err := os.RemoveAll(filepath.Join(a.root, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +37,6 @@ func (a arena) lay(t *testing.T) {
 	r := room{root: a.root}
 	r.write(t, "d/f", "OURS")
 	r.write(t, "a", "OURS")
-	r.write(t, "t/sub/f", "OURS")
 	for name, to := range map[string]string{"l": a.victim, "lf": a.victim + "/f"} {
 		if err := os.Symlink(to, filepath.Join(a.root, name)); err != nil {
 			t.Fatal(err)
@@ -96,8 +95,6 @@ var races = []struct {
 	{"a file is moved to where a link is by then", "filesystem.move",
 		`{"source":"R/a","destination":"R/d/f","overwrite":true}`, [2]string{"d", "l"},
 		func(r string) error { return os.Rename(r+"/a", r+"/d/f") }},
-	{"a directory is moved to where a link is by then", "filesystem.move", `{"source":"R/t","destination":"R/d/t"}`,
-		[2]string{"d", "l"}, func(r string) error { return os.Rename(r+"/t/sub/f", r+"/d/t") }},
 	{"a file is copied, its directory becomes a link", "filesystem.copy", `{"source":"R/d/f","destination":"R/b"}`,
 		[2]string{"d", "l"}, func(r string) error { return copyByName(r+"/d/f", r+"/b") }},
 	{"a file is copied that becomes a link", "filesystem.copy", `{"source":"R/d/f","destination":"R/b"}`,
@@ -155,14 +152,17 @@ func TestRaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	met := 0
-	for _, victim := range []string{outside, r.root + "/secret"} {
+	for v, victim := range []string{outside, r.root + "/secret"} {
 		a := arena{r.root, outside, victim}
 		reset := func() {
 			a.lay(t)
 			r.write(t, "secret/f", "VICTIM")
 			(room{root: outside}).write(t, "f", "VICTIM")
 		}
-		for _, c := range races {
+		for i, c := range races {
+			if *every == 0 && i%2 != v { // in the short form each has one of the two
+				continue
+			}
 			reset()
 			before := a.held(t)
 			if err := a.swap(c.swap[0], c.swap[1]); err != nil {
@@ -172,10 +172,9 @@ func TestRaces(t *testing.T) {
 				t.Errorf("%s: the control survived: %v", c.name, err)
 			}
 			os.Remove(victim + "/g") //nolint:errcheck // that the control made
-			os.Remove(victim + "/t") //nolint:errcheck // that the control made
-			stride := max(*every, 1)
-			if *every == 0 {
-				stride = 7
+			stride := *every
+			if stride == 0 {
+				stride = 11
 			}
 			for n := stride; ; n += stride {
 				reset()
@@ -209,7 +208,8 @@ func TestRaces(t *testing.T) {
 			}
 		}
 	}
-	if met < 10*len(races) {
-		t.Errorf("somebody meddled only %d times", met)
+	t.Logf("somebody meddled %d times", met)
+	if met < len(races) {
+		t.Error("that is too seldom")
 	}
 }
