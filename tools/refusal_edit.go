@@ -27,7 +27,7 @@ type noMatchFields struct {
 	next      *NextCall
 }
 
-// Text shows the difference and what to send.
+// Text shows the difference and what to send, under the names by which the hint speaks of it.
 func (n noMatchFields) Text() string {
 	var b strings.Builder
 	if n.Detail != "" {
@@ -37,13 +37,13 @@ func (n noMatchFields) Text() string {
 		fmt.Fprintf(&b, "closest, lines %d-%d:\n%s\n", n.Line, n.EndLine, n.Diff)
 	}
 	if n.TextThere != "" {
-		b.WriteString("the text that this edit saw:\n" + n.TextThere)
+		b.WriteString("text_there, which this edit saw:\n" + n.TextThere)
 	}
 	if n.Region != "" {
 		b.WriteString("the region:\n" + n.Region + "\n")
 	}
 	if n.Resend != "" {
-		b.WriteString("old_string that would match:\n" + n.Resend)
+		b.WriteString("resend, the old_string that would match:\n" + n.Resend)
 	}
 	if n.next != nil && n.next.Tool == "Edit" {
 		fmt.Fprintf(&b, "old_string:\n%s\nnew_string:\n%s", n.next.Args["old_string"],
@@ -69,8 +69,11 @@ func (n notUniqueFields) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "matches at lines %s", strings.Trim(strings.ReplaceAll(fmt.Sprint(n.Lines), " ",
 		", "), "[]"))
-	for _, c := range n.Contexts {
-		fmt.Fprintf(&b, "\nfor line %d use old_string:\n%s", c.Line, c.OldString)
+	for i, c := range n.Contexts {
+		if i > 0 && c == n.Contexts[i-1] {
+			continue // two places of one line
+		}
+		fmt.Fprintf(&b, "\ncontexts, for line %d:\n%s", c.Line, c.OldString)
 	}
 	return b.String()
 }

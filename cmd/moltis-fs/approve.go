@@ -91,6 +91,15 @@ func controlling() (r, w *os.File, err error) {
 	return r, w, nil
 }
 
+// hasTerminal says whether there is a terminal to ask on.
+func hasTerminal() bool {
+	r, w, err := controlling()
+	if err == nil {
+		_, _ = r.Close(), w.Close() // nothing was read or written
+	}
+	return err == nil
+}
+
 // confirmed asks a question on the controlling terminal. Where there is none, and after Ctrl-C, the
 // answer is no.
 func (in *invocation) confirmed(ctx context.Context, question string) bool {

@@ -104,10 +104,10 @@ func (in *invocation) instructions(cfg config.Config, defs []dialect.Definition)
 		b.WriteString(".")
 	}
 	if asksFirst(cfg, defs) {
-		switch in.option("approve") {
-		case "never":
+		how := in.option("approve")
+		if how == "never" || how == "terminal" && !hasTerminal() {
 			b.WriteString(" Changes are refused for now.")
-		case "terminal", "queue":
+		} else if how == "terminal" || how == "queue" {
 			b.WriteString(" Each change is put before the user, with its diff.")
 		}
 	}
