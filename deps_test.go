@@ -125,6 +125,7 @@ var plan = []room{
 
 	{outside, "tools/toolstest", "config tools", "flag net os path/filepath syscall testing", "github.com/rogpeppe/go-internal"},
 	{outside, "internal/ergonomics", "", "", ""},
+	{outside, "internal/testdir", "", "flag os os/exec testing", ""},
 	{outside, "grep/ignore/peers", "", "os path/filepath", "github.com/boyter/gocodewalker github.com/sabhiram/go-gitignore"},
 	{outside, "scripts/pack", "", "log os os/exec path/filepath", "github.com/klauspost/compress"},
 	{outside + 1, "scripts/searchbench", "grep grep/ignore/peers grep/match internal/guardfs", "flag os os/exec path/filepath runtime/debug", ""},
@@ -158,6 +159,7 @@ var fileAccess = map[string]string{
 	"grep/ignore/peers":   "the trees of tests, with the packages that are compared",
 	"scripts/pack":        "the file of a module that it compresses",
 	"scripts/searchbench": "what it measures",
+	"internal/testdir":    "temporary directories of tests",
 	"tools/toolstest":     "trees for tests",
 }
 
@@ -166,6 +168,7 @@ var fileAccess = map[string]string{
 var environment = map[string]string{
 	"cmd/moltis-fs":       "this is where it is read",
 	"checkpoint":          "Open takes a relative path",
+	"internal/testdir":    "TMPDIR, which it sets for tests",
 	"scripts/searchbench": "its arguments",
 }
 

@@ -9,13 +9,13 @@ import (
 	"os"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"moltisfs/checkpoint"
+	"moltisfs/internal/testdir"
 )
 
 var killRounds = flag.Int("kill", 40, "rounds of TestKill; 300 in CI, 10000 in a soak")
@@ -38,32 +38,10 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	flag.Parse()
-	dir := inMemory()
+	remove := testdir.InMemoryUnlessShort() // in memory three handles pass max_bytes at times, under the race detector
 	status := m.Run()
-	_ = os.RemoveAll(dir) // it is empty by now
+	remove()
 	os.Exit(status)
-}
-
-// inMemory has the temporary directories of these tests in memory, if TMPDIR says nothing else and
-// there is room: what they say of power cuts and failing disks they play themselves, and a third of
-// their time was the disk's. make soak runs them on a disk.
-func inMemory() (dir string) {
-	const enough = 4 << 20 // KB
-	out, err := exec.Command("df", "-Pk", "/dev/shm").Output()
-	fields := strings.Fields(string(out))
-	if err != nil || len(fields) < 6 || os.Getenv("TMPDIR") != "" {
-		return ""
-	}
-	free, err := strconv.Atoi(fields[len(fields)-3])
-	if err != nil || free < enough {
-		return ""
-	}
-	if dir, err = os.MkdirTemp("/dev/shm", "moltis-fs-tests-"); err != nil {
-		return ""
-	}
-	os.Setenv("TMPDIR", dir) // for children too
-	return dir
 }
 
 func spawn(t *testing.T, name string, seed int64, dir string) (*exec.Cmd, io.ReadCloser) {

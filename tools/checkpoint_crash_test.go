@@ -18,6 +18,7 @@ import (
 	"moltisfs/checkpoint"
 	"moltisfs/config"
 	"moltisfs/internal/guardfs"
+	"moltisfs/internal/testdir"
 	"moltisfs/tools"
 )
 
@@ -35,8 +36,10 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	flag.Parse()
-	os.Exit(m.Run())
+	remove := testdir.InMemoryUnlessShort()
+	status := m.Run()
+	remove()
+	os.Exit(status)
 }
 
 const rewound = 60 // files

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"moltisfs/config"
+	"moltisfs/internal/testdir"
 	"moltisfs/tools"
 )
 
@@ -19,7 +20,7 @@ func TestLowerLayer(t *testing.T) {
 		t.Skip("SKIPPED: no place for the layers: ", err)
 	}
 	t.Cleanup(func() { os.RemoveAll(mem) })
-	for name, lower := range map[string]string{"one file system": mem + "/lower", "two": t.TempDir()} {
+	for name, lower := range map[string]string{"one file system": mem + "/lower", "two": testdir.Disk(t)} {
 		t.Run(name, func(t *testing.T) {
 			s, root := suite(t, func(fs *config.FS) {
 				fs.CheckpointBeforeMutation, fs.TrackReads, fs.MustReadBeforeWrite = true, true, true

@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"moltisfs/internal/testdir"
 )
 
 var update = flag.Bool("update", false, "rewrite in the scripts what cmp compares standard output with")
@@ -29,9 +31,11 @@ var built struct {
 }
 
 func TestMain(m *testing.M) {
+	remove := testdir.InMemory()
 	status := m.Run()
 	printClientTable()
 	_ = os.RemoveAll(built.dir) // what stays behind is in the temporary directory
+	remove()
 	os.Exit(status)
 }
 

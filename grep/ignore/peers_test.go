@@ -15,6 +15,7 @@ import (
 
 	"moltisfs/grep/ignore"
 	"moltisfs/grep/ignore/peers"
+	"moltisfs/internal/testdir"
 )
 
 var peerTrees = flag.Int("peertrees", 5, "generated trees that TestPeers compares")
@@ -30,7 +31,10 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	remove := testdir.InMemory()
+	status := m.Run()
+	remove()
+	os.Exit(status)
 }
 
 // verdictOf is how one lister did on one tree.

@@ -7,13 +7,16 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"moltisfs/internal/testdir"
 )
 
-// The temporary directories of these tests lie apart on the disk. An ext4 without a journal looks,
+// On a disk, the temporary directories of these tests lie apart. An ext4 without a journal looks,
 // for each new inode, at all that were deleted in the last minute in the same group of the disk.
 // These tests delete thousands of files: half of their system time was that, and the tests of other
 // packages waited as well. A directory with the T attribute gives each of its own a group of its own.
 func TestMain(m *testing.M) {
+	remove := testdir.InMemoryUnlessShort()
 	dir, err := os.MkdirTemp("", "moltis-fs-tests-")
 	if err != nil {
 		os.Exit(m.Run())
@@ -23,6 +26,7 @@ func TestMain(m *testing.M) {
 	}
 	status := m.Run()
 	os.RemoveAll(dir)
+	remove()
 	os.Exit(status)
 }
 

@@ -21,6 +21,7 @@ import (
 	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/policy"
+	"moltisfs/internal/testdir"
 )
 
 // mover is Move; apart: where no rename leads from one name to another.
@@ -62,11 +63,7 @@ func (x *tree) sight() string {
 // undo.
 func TestMoveToAnotherVolume(t *testing.T) {
 	t.Parallel()
-	shm, err := os.MkdirTemp("/dev/shm", "move")
-	if err != nil {
-		t.Skip("SKIPPED: no second volume here: ", err)
-	}
-	defer os.RemoveAll(shm)
+	shm := testdir.Elsewhere(t)
 	x := grow(t, nil)
 	x.layMove()
 	var a, b syscall.Stat_t

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"moltisfs/internal/engine"
+	"moltisfs/internal/testdir"
 )
 
 // A store through a memory mapping moves no time of a page that is dirty already. So as long as a
 // mapping is there, no hash is remembered.
 func TestNoHashIsRememberedUnderAMapping(t *testing.T) {
-	x := grow(t, nil)
+	x := growIn(t, testdir.Disk(t), nil)
 	path := x.write("f", strings.Repeat("0123456789", engine.InMemory/5))
 	x.SetClock(func() time.Time { return time.Now().Add(time.Hour) })
 	if x.hashOf(path); x.Sums() != 1 {

@@ -52,7 +52,12 @@ type tree struct {
 // grow makes an engine over a fresh tree. change may be nil.
 func grow(t testing.TB, change func(*config.FS)) *tree {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
+	return growIn(t, t.TempDir(), change)
+}
+
+func growIn(t testing.TB, dir string, change func(*config.FS)) *tree {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
