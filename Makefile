@@ -68,22 +68,24 @@ plan:
 # ours; what calls it is instrumented. With it this step takes twice as long. A package that uses sync.Map must stay instrumented (the rest of
 # wazero does): the linker may keep its copy of the map's code for the whole program, and then everybody's sync.Map looks like a race.
 # The PDFs that are skipped are read one after the other, for minutes, and a golden call has a deadline. So are the changes of the engine that
-# fail, or are killed, at every call: nothing runs beside them, and the plain run has them. It needs a C compiler.
-RACE = -race -short -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false -gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/ssa=-race=false -gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/frontend=-race=false -gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/backend/...=-race=false -gcflags=github.com/ulikunitz/xz/...=-race=false -gcflags=compress/...=-race=false
-RACESKIP = GoldenCalls.*/read/pdf|HostilePDFs|MutatedPDFs|PDFDeadline|PDFWordsAgree|PDFOrderOfTurned|^TestBlocked|^TestFaultAtEveryCallOf|^TestFaultsOfAParkedTrade|^TestKilledMaking|^TestKilledTakingBack
+# fail, or are killed, at every call: nothing runs beside them, and the plain run has them. Nor does anything run beside what makes thousands of edits, fills stores to their
+bound or repairs them, one after the other: the detector took two minutes for those and could say nothing. It needs a C compiler.
+RACE = -race -short -vet=off -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc/...=-race=false -gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/ssa=-race=false -gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/frontend=-race=false -gcflags=github.com/tetratelabs/wazero/internal/engine/wazevo/backend/...=-race=false -gcflags=github.com/ulikunitz/xz/...=-race=false -gcflags=compress/...=-race=false
+RACESKIP = GoldenCalls.*/read/pdf|HostilePDFs|MutatedPDFs|PDFDeadline|PDFWordsAgree|PDFOrderOfTurned|^TestBlocked|^TestFaultAtEveryCallOf|^TestFaultsOfAParkedTrade|^TestKilledMaking|^TestKilledTakingBack|^TestOldAndNewDamagedAlike$|^TestEncodingsOfTheWorld$|^TestEveryPathTimesEveryToolInAScope$|^TestTheLogIsPartOfTheBound$|^TestRepair(KeepsWhatTheOldCatalogNamed)?$|^TestTheWidestLimitsHold$
 race:
-	CGO_ENABLED=1 go test $(RACE) -skip '$(RACESKIP)' $$(go list ./... | grep /)
+	CGO_ENABLED=1 go test $(RACE) -skip '$(RACESKIP)' $$(scripts/raced)
 
 # The code for systems without openat2, as on macOS and Windows: what killed processes leave is taken back there too.
-ROOTED = -tags=rooted,nodynamic -count=1 ./tools ./internal/engine ./internal/guardfs
+ROOTED = -tags=rooted,nodynamic -count=1 -vet=off ./tools ./internal/engine ./internal/guardfs
 ROOTEDRUN = ^(TestKill|TestSwap|TestEndSwap|TestFault)
 rooted:
 	go test $(ROOTED) -run '$(ROOTEDRUN)'
 
-# Hours. Each line is one promise of the README, tried until it should have broken.
+# Hours. Each line is one promise of the README, tried until it should have broken. On a disk: without TMPDIR most tests are in memory.
+soak: export TMPDIR = /tmp
 soak:
-	TMPDIR=/tmp go test ./checkpoint -count=1 -timeout 6h -run '^(TestKill|TestKillCatchesABadEngine|TestManyProcesses|TestRandomWhileCleaning)$$' -kill 10000
-	TMPDIR=/tmp go test ./checkpoint -count=1 -timeout 6h -run '^(TestPowerCut|TestDiskFails|TestWritesFail)$$' -cuts 10000 -faults 10000
+	go test ./checkpoint -count=1 -timeout 6h -run '^(TestKill|TestKillCatchesABadEngine|TestManyProcesses|TestRandomWhileCleaning)$$' -kill 10000
+	go test ./checkpoint -count=1 -timeout 6h -run '^(TestPowerCut|TestDiskFails|TestWritesFail)$$' -cuts 10000 -faults 10000
 	go test ./tools -count=1 -timeout 6h -run '^TestKilledRewind$$' -kill 10000
 	go test ./tools -count=1 -timeout 1h -run '^(TestFaultAtEveryOperation|TestHalfMadeIsTold)$$' -every
 	go test ./internal/policy -count=1 -timeout 1h -run '^TestAgainstDefinition$$' -definitions 20000
