@@ -16,7 +16,7 @@ import (
 var goTest = regexp.MustCompile("\\bgo test((?: +(?:'[^'\n]*'|[^\\s'`\"#]+))+)")
 
 // ofGo are flags of the go command itself. All others are defined by the tests that they are for.
-var ofGo = strings.Fields("args bench benchmem benchtime count cpuprofile fuzz fuzztime list race run short skip tags timeout v")
+var ofGo = strings.Fields("args bench benchmem benchtime count cpuprofile fuzz fuzztime list race run short skip tags timeout v vet")
 
 // A named test of a command is one of the package that the command runs, and so are its flags.
 // Without this, a test that got another name would leave `make soak` with nothing to run, and green.

@@ -387,7 +387,7 @@ func TestRecipesRunTests(t *testing.T) {
 		})
 	}
 	// -update of the golden calls is declared in toolstest.
-	known := []string{"-run", "-bench", "-benchmem", "-benchtime", "-count", "-timeout", "-race", "-short", "-skip", "-fuzz", "-fuzztime", "-list", "-tags", "-args", "-update", "-v"}
+	known := []string{"-run", "-bench", "-benchmem", "-benchtime", "-count", "-timeout", "-race", "-short", "-skip", "-fuzz", "-fuzztime", "-list", "-tags", "-args", "-update", "-v", "-vet"}
 	named := 0
 	for _, file := range []string{"Makefile", ".ci/run"} {
 		text, err := os.ReadFile(file)

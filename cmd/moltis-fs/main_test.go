@@ -42,6 +42,9 @@ func TestMain(m *testing.M) {
 // binary is the path of the built program.
 func binary(t testing.TB) string {
 	t.Helper()
+	if raced {
+		t.Skip("SKIPPED: the race detector sees nothing of another process; the plain run has it")
+	}
 	built.once.Do(func() {
 		if built.err = dependOnSources("../.."); built.err != nil {
 			return
