@@ -159,9 +159,12 @@ func warnings(s *Step) (out []string) {
 	if t.After.Kind == guardfs.KindSymlink {
 		out = append(out, t.True+" becomes a symbolic link to "+t.After.Target)
 	}
-	if m := t.After.Meta; b.Exists && b.Info.Kind == guardfs.KindFile && m != nil &&
-		m.Mode != b.Meta.Mode {
+	switch m := t.After.Meta; {
+	case m == nil || t.After.Kind != guardfs.KindFile:
+	case b.Exists && b.Info.Kind == guardfs.KindFile && m.Mode != b.Meta.Mode:
 		out = append(out, fmt.Sprintf("%s gets the mode %v, it has %v", t.True, m.Mode, b.Meta.Mode))
+	case !b.Exists && m.Mode&0o111 != 0:
+		out = append(out, t.True+" will be executable")
 	}
 	if b.Exists && b.Info.Links > 1 && b.Info.Kind != guardfs.KindDir {
 		out = append(out,
