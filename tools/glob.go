@@ -53,7 +53,7 @@ func (g *Glob) Text() string {
 	case len(g.Paths) == 0 && g.Total > 0:
 		fmt.Fprintf(&b, "No files at this offset, of %d", g.Total)
 	case len(g.Paths) == 0:
-		b.WriteString("No files found")
+		b.WriteString(noneFound("files", g.Partial))
 	case len(g.Paths) == 1:
 		b.WriteString(g.Paths[0])
 	default:

@@ -128,14 +128,14 @@ func (g *Grep) Text() string {
 			fmt.Fprintf(&b, "%s:%d\n", relative(root, c.Path), c.Count)
 		}
 		if len(g.Counts) == 0 {
-			b.WriteString("No matches found")
+			b.WriteString(noneFound("matches", g.Partial))
 		} else {
 			fmt.Fprintf(&b, "\nFound %s across %s.", plural(g.Total.Matches, "total occurrence"),
 				plural(g.Total.Files, "file"))
 		}
 	default:
 		if len(g.Files) == 0 {
-			b.WriteString("No files found")
+			b.WriteString(noneFound("files", g.Partial))
 		} else {
 			root := g.above(len(g.Files))
 			fmt.Fprintf(&b, "Found %s", plural(g.Total.Files, "file"))
@@ -165,7 +165,7 @@ func (g *Grep) Text() string {
 
 func (g *Grep) contentText(b *strings.Builder) {
 	if len(g.rows) == 0 {
-		b.WriteString("No matches found")
+		b.WriteString(noneFound("matches", g.Partial))
 		return
 	}
 	root := g.above(len(g.rows))

@@ -29,6 +29,14 @@ func skippedOf(s grep.Skipped) Skipped {
 	return out
 }
 
+// noneFound says that nothing was found, and never that there is nothing where not all was searched.
+func noneFound(what string, partial bool) string {
+	if partial {
+		return "No " + what + " found before the deadline"
+	}
+	return "No " + what + " found"
+}
+
 // text is what a model must know of an answer that is not all there is. That ignored and binary files
 // are left out is as it should be: it matters where nothing was found.
 func (s Skipped) text(partial, found bool) string {
