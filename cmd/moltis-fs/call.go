@@ -102,7 +102,7 @@ func runCall(ctx context.Context, in *invocation) error {
 	if err := in.implyRoot(); err != nil {
 		return err
 	}
-	e, cfg, err := in.openEngine(approver)
+	e, cfg, err := in.openEngine(approver, in.programName())
 	if err != nil {
 		return err
 	}

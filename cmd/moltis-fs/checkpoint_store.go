@@ -130,7 +130,7 @@ func (in *invocation) withStore(ctx context.Context, create bool,
 	ctx, stop := untilSignal(ctx)
 	defer stop()
 	if create { // what makes a data directory, or refuses one, is the start of a suite
-		e, _, err := in.openEngine(nil)
+		e, _, err := in.openEngine(nil, "")
 		if err == nil {
 			err = e.Close()
 		}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"moltisfs/checkpoint"
+	"moltisfs/config"
 	"moltisfs/internal/engine"
 )
 
@@ -18,6 +19,7 @@ var deeds = map[string]string{
 	"checkpoint pin": "pin", "checkpoint unpin": "unpin", "checkpoint gc": "gc",
 	"checkpoint purge": "purge", "checkpoint export": "export", "checkpoint backup": "backup",
 	"checkpoint import-moltis": "import", "checkpoint check": "repair", "trash empty": "empty_trash",
+	"token create": "token_create", "token revoke": "token_revoke",
 }
 
 // recorded runs do, between two records where the command is one of deeds. A dry run is none.
@@ -27,6 +29,9 @@ func (in *invocation) recorded(do func() error) error {
 		return do()
 	}
 	cfg, from, err := in.loadConfig(in.option("config"))
+	if name == "token_revoke" && err != nil { // that must not wait for a configuration
+		cfg, err = config.Default(), nil
+	}
 	if err != nil {
 		return unusableConfig(err, from)
 	}

@@ -45,11 +45,15 @@ func TestDeedsAreOnRecord(t *testing.T) {
 	run(exitOK, "trash", "empty", "--all")
 	run(exitRefused, "checkpoint", "purge", "--path", "/nowhere", "--yes")
 	run(exitOK, "checkpoint", "check", "--repair")
+	for _, args := range [][]string{{"token", "create", "--principal", "ci"}, {"token", "revoke", "tk-nosuch1"}} {
+		runWith(t, "", append(args, "--data-dir", data)...)
+	}
 	text, err := os.ReadFile(filepath.Join(data, "audit", "audit.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got []string
+	ends := ""
 	for line := range strings.Lines(string(text)) {
 		var r struct{ Phase, Dialect, Tool, Outcome, By, Pattern, Checkpoint, Call string }
 		if err := json.Unmarshal([]byte(line), &r); err != nil {
@@ -58,14 +62,21 @@ func TestDeedsAreOnRecord(t *testing.T) {
 		if r.Dialect != "operator" {
 			continue
 		}
+		if r.Tool == "start" || r.Tool == "stop" { // of the one call
+			ends += r.Tool + " "
+			continue
+		}
 		got = append(got, strings.TrimSpace(r.Phase+" "+r.Tool+" "+r.Outcome))
 		if r.By != "person" || r.Call == "" || r.Tool == "pin" && (r.Checkpoint != id || !strings.Contains(r.Pattern, "--label mine")) {
 			t.Errorf("%s", line)
 		}
 	}
 	var want []string
-	for _, d := range []string{"pin ok", "gc ok", "export ok", "empty_trash ok", "purge not_found", "repair ok"} {
+	for _, d := range []string{"pin ok", "gc ok", "export ok", "empty_trash ok", "purge not_found", "repair ok", "token_create ok", "token_revoke not_found"} {
 		want = append(want, "intent "+strings.Fields(d)[0], "outcome "+d)
+	}
+	if ends != "start stop " {
+		t.Errorf("of the call there is %q on record", ends)
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the record says\n%q, want\n%q", got, want)

@@ -78,6 +78,7 @@ func serveMCP(ctx context.Context, in *invocation) error {
 			" Changes need approval and this client can't ask for it, so they are refused, unless the " +
 				"operator starts the server with --approve yes or queue."}
 	}
+	o.Changed = s.changed
 	o.Root = s.now.cfg.Tools.FS.WorkspaceRoot
 	deaf := s.hearing(in, stop)
 	if f, ok := in.in.(*os.File); ok && isTerminal(f) {

@@ -100,12 +100,20 @@ func (in *invocation) configured() bool { return in.findConfig(in.option("config
 
 // openEngine opens what dialects stand on, as the command line says, for calls of an agent, and says
 // what is doubtful in the configuration. approver may be nil.
-func (in *invocation) openEngine(approver tools.Approver) (*engine.Engine, config.Config, error) {
-	e, cfg, err := in.openEngineAs(approver, func(*config.Config, *tools.Options) {})
+func (in *invocation) openEngine(approver tools.Approver,
+	onRecord string) (*engine.Engine, config.Config, error) {
+	e, cfg, err := in.openEngineAs(approver, func(_ *config.Config, o *tools.Options) {
+		o.Program.Name = onRecord
+	})
 	if err == nil {
 		in.warn(locate(in.findConfig(in.option("config")), cfg.Warnings()))
 	}
 	return e, cfg, err
+}
+
+// programName is how the program is on record.
+func (in *invocation) programName() string {
+	return program + " " + in.command.name + " " + readBuild().Version
 }
 
 // warn says what is doubtful in a configuration.

@@ -16,9 +16,10 @@ import (
 
 // A standing is the engine that a server has now, with its dialects. On SIGHUP the configuration is
 // read again and another one takes its place: each call ends under the rules that it began with. A
-// configuration that can't be used changes nothing. The list of tools that a client was told stays.
+// configuration that can't be used changes nothing.
 type standing struct {
-	open func(reload bool) (*stand, error)
+	open    func(reload bool) (*stand, error)
+	changed chan struct{} // another one has taken its place
 
 	mu   sync.RWMutex
 	now  *stand
@@ -35,10 +36,9 @@ type stand struct {
 // stands opens what a server has. change adapts options, as in openEngineAs.
 func (in *invocation) stands(approver tools.Approver,
 	change func(*config.Config, *tools.Options)) (*standing, error) {
-	s := &standing{open: func(reload bool) (*stand, error) {
+	s := &standing{changed: make(chan struct{}, 1), open: func(reload bool) (*stand, error) {
 		e, cfg, err := in.openEngineAs(approver, func(cfg *config.Config, o *tools.Options) {
-			name := program + " " + in.command.name + " " + readBuild().Version
-			o.Program = tools.Program{Name: name, Reloads: reload}
+			o.Program = tools.Program{Name: in.programName(), Reloads: reload}
 			change(cfg, o)
 		})
 		if err != nil {
@@ -98,6 +98,10 @@ func (s *standing) reload() (policy string, err error) {
 	s.mu.Lock()
 	s.now = next
 	s.mu.Unlock()
+	select {
+	case s.changed <- struct{}{}:
+	default: // that is still to be seen
+	}
 	s.gone.Go(func() {
 		old.calls.Wait()
 		old.e.HandOver()

@@ -99,6 +99,15 @@ func TestReload(t *testing.T) {
 	configure("")
 	hangUp("was read again")
 	read("hello")
+
+	configure("[tools.policy]\ndeny = [\"Write\"]") // the client is told of another list, and of no list that is the same
+	hangUp("was read again")
+	if told, err := answers.ReadString('\n'); err != nil || !strings.Contains(told, `"notifications/tools/list_changed"`) {
+		t.Errorf("told %q %v", told, err)
+	}
+	if list := send(`{"jsonrpc":"2.0","id":3,"method":"tools/list"}`); strings.Contains(list, `"name":"Write"`) || !strings.Contains(list, `"name":"Read"`) {
+		t.Errorf("listed are %s", list)
+	}
 	in.Close()
 	_, _ = io.Copy(io.Discard, said)
 	if err := cmd.Wait(); err != nil {
@@ -126,11 +135,11 @@ func TestReload(t *testing.T) {
 			}
 		}
 	}
-	want := "start ok,Read ok,Read ok,reload ok,Read path_denied,Read path_denied,reload ok,Read ok,stop ok"
+	want := "start ok,Read ok,Read ok,reload ok,Read path_denied,Read path_denied,reload ok,Read ok,reload ok,stop ok"
 	if got := strings.Join(tools, ","); got != want {
 		t.Errorf("the record says\n%s, want\n%s", got, want)
 	}
-	if len(policies) != 4 || policies[0] == policies[1] || policies[0] != policies[2] || policies[3] != policies[2] {
+	if len(policies) != 5 || policies[0] == policies[1] || policies[0] != policies[2] || policies[4] != policies[3] {
 		t.Errorf("the policies on record: %v", policies)
 	}
 }

@@ -140,9 +140,13 @@ func createToken(_ context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
-	t, secret, err := s.Create(t)
-	if err != nil {
+	var secret string
+	err = in.recorded(func() (err error) {
+		t, secret, err = s.Create(t)
 		return unusableTokens(err)
+	})
+	if err != nil {
+		return err
 	}
 	fmt.Fprintf(in.err, "%s: token %s of %s, %s\nhint: it is shown this once; send it as "+
 		"\"Authorization: Bearer …\", and take it away with %s token revoke %s\n",
@@ -222,13 +226,16 @@ func revokeToken(_ context.Context, in *invocation) error {
 	if err != nil {
 		return err
 	}
-	t, err := s.Revoke(in.arg(0))
-	if err == token.ErrUnknown {
-		return &exitError{exitRefused, "there is no such token: " + visible(in.arg(0)),
-			program + " token list shows the ids", tools.KindNotFound}
-	}
-	if err != nil {
+	var t token.Token
+	err = in.recorded(func() (err error) {
+		if t, err = s.Revoke(in.arg(0)); err == token.ErrUnknown {
+			return &exitError{exitRefused, "there is no such token: " + visible(in.arg(0)),
+				program + " token list shows the ids", tools.KindNotFound}
+		}
 		return unusableTokens(err)
+	})
+	if err != nil {
+		return err
 	}
 	return in.answer(tokenRowOf(t), "revoked %s of %s\n", t.ID, visible(t.Principal))
 }

@@ -23,6 +23,8 @@ type editArgs struct {
 
 func (a *editArgs) paths() []string { return []string{a.Path} }
 
+func (a *editArgs) asked() engine.Asked { return engine.Asked{Pattern: a.Pattern} }
+
 func (a *editArgs) dryRun() bool { return a.DryRun }
 
 func (a *editArgs) check() error {

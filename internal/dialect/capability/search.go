@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"moltisfs/grep"
+	"moltisfs/internal/engine"
 	"moltisfs/internal/guardfs"
 	"moltisfs/internal/tally"
 )
@@ -22,6 +23,8 @@ type searchArgs struct {
 	Hash      bool           `json:"include_hash,omitempty" default:"false"`
 	MaxHash   *int64         `json:"max_hash_bytes,omitempty" min:"1" max:"268435456" default:"10485760"`
 }
+
+func (a *searchArgs) asked() engine.Asked { return engine.Asked{Pattern: a.Pattern} }
 
 type aggregateArgs struct {
 	By      *string  `json:"group_by,omitempty" default:"none" enum:"extension|dir|mtime-bucket|none"`

@@ -27,6 +27,10 @@ type watchArgs struct {
 	Pattern   *string  `json:"pattern,omitempty"`
 }
 
+func (a *watchArgs) asked() engine.Asked {
+	return engine.Asked{Pattern: value(a.Pattern, ""), Window: strings.Join(a.Types, " ")}
+}
+
 func (a *watchArgs) paths() []string { return []string{a.Path} }
 
 // A watch is one of a session.

@@ -33,6 +33,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -76,15 +77,16 @@ type Options struct {
 	// it can't.
 	Asking [2]string
 	Root   string // questions name paths below it without it
-	Logger *slog.Logger
+	// Changed says that the dialect may have other definitions now; the client is told if it has.
+	Changed <-chan struct{}
+	Logger  *slog.Logger
 }
 
 type server struct {
 	long    longTexts
 	dialect dialect.Dialect
 	o       Options
-	tools   []*sdk.Tool
-	known   map[string]bool
+	listed  atomic.Pointer[listed]
 	held    held
 	grants  approval.Grants
 	used    sync.Map        // keys: the sessions of calls
@@ -104,22 +106,16 @@ func Serve(ctx context.Context, d dialect.Dialect, in io.Reader, out io.Writer, 
 	done, stop := context.WithCancel(ctx)
 	defer stop()
 	heard, deaf := context.WithCancel(done)
-	s := &server{dialect: d, o: o, known: map[string]bool{}, done: done, heard: heard}
+	s := &server{dialect: d, o: o, done: done, heard: heard}
 	srv := sdk.NewServer(&sdk.Implementation{Name: "moltis-fs", Title: "moltis-fs guarded files", Version: o.Version}, &sdk.ServerOptions{
 		Instructions: o.Instructions,
-		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{}}, // the list never changes
+		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: o.Changed != nil}},
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 	})
-	for _, d := range d.Definitions() {
-		t := tool(d)
-		s.tools = append(s.tools, t)
-		for _, name := range append([]string{d.Name}, d.Also...) { // only the first is listed
-			called := *t
-			called.Name = name
-			s.known[name] = true
-			srv.AddTool(&called, s.call)
-		}
+	if err := s.list(srv); err != nil {
+		return fmt.Errorf("listing the tools: %w", err)
 	}
+	go s.listAnew(srv)
 	srv.AddReceivingMiddleware(s.receive)
 
 	session, err := srv.Connect(ctx, &lines{in: in, out: out, ended: deaf, long: &s.long}, nil)
@@ -204,7 +200,7 @@ func (s *server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 	return func(ctx context.Context, method string, req sdk.Request) (sdk.Result, error) {
 		switch {
 		case method == "tools/call":
-			if r, ok := req.(*sdk.CallToolRequest); ok && !s.known[r.Params.Name] {
+			if r, ok := req.(*sdk.CallToolRequest); ok && s.listed.Load().known[r.Params.Name] == nil {
 				return nil, s.unknown(ctx, r)
 			}
 		case strings.HasPrefix(method, "prompts/"), strings.HasPrefix(method, "resources/"), method == "logging/setLevel", method == "completion/complete":
@@ -216,9 +212,9 @@ func (s *server) receive(next sdk.MethodHandler) sdk.MethodHandler {
 			s.instruct(res, req)
 		}
 		if list, ok := res.(*sdk.ListToolsResult); ok && err == nil {
-			list.Tools = s.tools // in the order of the dialect; the SDK sorts by name
+			list.Tools = s.listed.Load().tools // in the order of the dialect; the SDK sorts by name
 			if r, ok := req.(*sdk.ListToolsRequest); ok && !s.structured(r.ClientInfo()) {
-				list.Tools = withoutOutput(s.tools)
+				list.Tools = withoutOutput(list.Tools)
 			}
 		}
 		return res, err
