@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -227,13 +228,19 @@ func revokeToken(_ context.Context, in *invocation) error {
 		return err
 	}
 	var t token.Token
-	err = in.recorded(func() (err error) {
+	revoke := func() (err error) {
 		if t, err = s.Revoke(in.arg(0)); err == token.ErrUnknown {
 			return &exitError{exitRefused, "there is no such token: " + visible(in.arg(0)),
 				program + " token list shows the ids", tools.KindNotFound}
 		}
 		return unusableTokens(err)
-	})
+	}
+	dir, _, _ := in.dataDir() // tokens has looked
+	if _, gone := os.Lstat(dir); gone == nil {
+		err = in.recorded(revoke)
+	} else { // to write that down would make it
+		err = revoke()
+	}
 	if err != nil {
 		return err
 	}

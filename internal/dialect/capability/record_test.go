@@ -1,0 +1,32 @@
+package capability
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The record says what was looked for.
+func TestWhatWasAskedIsOnRecord(t *testing.T) {
+	t.Parallel()
+	r := open(t, nil)
+	r.write(t, "a.txt", "one\n")
+	for _, c := range []struct{ tool, args, want string }{
+		{"filesystem.search", `{"path":"R","pattern":"*.nosuch"}`, `"pattern":"*.nosuch"`},
+		{"filesystem.search_content", `{"path":"R","pattern":"wanted"}`, `"pattern":"wanted"`},
+		{"filesystem.edit", `{"path":"R","pattern":"one","replace":"two","replace_all":true}`, `"pattern":"one"`},
+		{"filesystem.watch", `{"path":"R","pattern":"*.watched","event_types":["create"]}`, `"pattern":"*.watched","window":"create"`},
+		{"filesystem.read", `{"path":"R/a.txt","offset":1,"limit":2}`, `"window":"offset 1 limit 2 bytes"`},
+	} {
+		r.call(t, c.tool, c.args)
+		text, err := os.ReadFile(filepath.Join(r.data, "audit", "audit.jsonl"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+		if last := lines[len(lines)-1]; !strings.Contains(last, `"tool":"`+c.tool+`"`) || !strings.Contains(last, c.want) {
+			t.Errorf("%s: the record is %s", c.tool, last)
+		}
+	}
+}
