@@ -3,6 +3,7 @@ package moltisfs
 import (
 	"go/ast"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,6 +65,62 @@ func TestPublicNamesAreWhole(t *testing.T) {
 		if !used[key] {
 			t.Errorf("%s speaks of no internal type any more; take its row away", key)
 		}
+	}
+}
+
+// TestAliasesSayWhatTheyAre: go doc shows nothing of what an alias stands for, so that its comment names each field.
+func TestAliasesSayWhatTheyAre(t *testing.T) {
+	structs := map[string]*ast.StructType{} // by import path and name
+	for _, s := range sources(t) {
+		for name, node := range exported(s.file) {
+			if st, ok := node.(*ast.StructType); ok && !s.test {
+				structs[s.pkg()+"."+name] = st
+			}
+		}
+	}
+	seen := 0
+	for _, s := range sources(t) {
+		if s.test || strings.Contains("/"+s.pkg()+"/", "/internal/") {
+			continue
+		}
+		paths := map[string]string{}
+		for _, spec := range s.file.Imports {
+			imp, _ := strconv.Unquote(spec.Path.Value)
+			paths[imp[strings.LastIndexByte(imp, '/')+1:]] = imp
+		}
+		for _, d := range s.file.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok {
+				continue
+			}
+			for _, spec := range g.Specs {
+				a, ok := spec.(*ast.TypeSpec)
+				if !ok || !a.Assign.IsValid() || !a.Name.IsExported() {
+					continue
+				}
+				sel, ok := a.Type.(*ast.SelectorExpr)
+				if !ok {
+					continue
+				}
+				_, below, _ := strings.Cut(paths[sel.X.(*ast.Ident).Name], "/")
+				of := structs[below+"."+sel.Sel.Name]
+				if of == nil {
+					continue
+				}
+				seen++
+				text := g.Doc.Text() + a.Doc.Text()
+				for _, f := range of.Fields.List {
+					for _, name := range f.Names {
+						if name.IsExported() && !regexp.MustCompile(`\b`+name.Name+`\b`).MatchString(text) {
+							t.Errorf("%s: the comment of %s does not name %s", s.path, a.Name, name)
+						}
+					}
+				}
+			}
+		}
+	}
+	if seen < 5 {
+		t.Errorf("only %d aliases found", seen)
 	}
 }
 

@@ -20,17 +20,32 @@ import (
 	"moltisfs/internal/policy"
 )
 
-// An Approver decides about one change: it has the method Ask of [approval.Approver], see there. It
-// is asked with no lock held and may take minutes; ctx ends with the approval timeout. It must be
-// safe for concurrent use. [ApproverFunc] makes one of a function.
-type Approver = approval.Approver
+// An Approver decides about one change. It is asked with no lock held and may take minutes; ctx ends
+// with the approval timeout, and Ask must return then. It must be safe for concurrent use.
+// [ApproverFunc] makes one of a function; package approval has some that are ready.
+type Approver interface {
+	Ask(ctx context.Context, q Question) (Answer, error)
+}
 
-// Question is what an Approver is asked; its fields are those of [approval.Question]: the tool, the
-// paths, the diff, warnings, and a digest that the change is held to.
+// Question is one change, ready to happen: what an Approver is asked. It is [approval.Question]:
+//
+//	ID                       string
+//	Principal, Session, Tool string
+//	Paths, New               []string // real names; those of them where nothing is yet
+//	Summary                  string   // one line
+//	Diff                     string   // unified, not escaped: show it through approval.Escape
+//	Added, Removed           int      // lines
+//	Warnings                 []string // what to look at before saying yes
+//	Digest                   string   // of everything that the change is
+//	Expires                  time.Time
 type Question = approval.Question
 
-// Answer is what an Approver says; its fields are those of [approval.Answer]: Decision, By and
-// Reason. The zero Answer refuses.
+// Answer is what an Approver says. The zero Answer refuses. It is [approval.Answer]:
+//
+//	Decision Decision
+//	By       string         // who answered
+//	Reason   string         // why not, in their own words: the model is told
+//	Grant    approval.Grant // how far a yes goes; counts behind approval.Remember
 type Answer = approval.Answer
 
 // Decision is Approved, Denied, TimedOut or NobodyToAsk.

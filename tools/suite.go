@@ -13,12 +13,33 @@ import (
 	"moltisfs/internal/policy"
 )
 
-// What the suite shares with every dialect.
-type (
-	Call             = dialect.Call
-	Definition       = dialect.Definition
-	UnknownToolError = dialect.UnknownToolError
-)
+// A Call is one tool call as it came in. It is [dialect.Call], of which most hosts need
+//
+//	Principal, Session string          // who calls, and whose history counts
+//	Turn               string          // groups the checkpoints of one prompt; may be empty
+//	Tool               string
+//	Args               json.RawMessage
+//	Approver           approval.Approver // asked in the place of the host's
+//	Client             string          // the program that calls, for the record
+//	ByUser             bool            // a person calls, not an agent
+//
+// The others are Tier, Scope, Page and Progress: how freely, where, how long answers are, how far it
+// is.
+type Call = dialect.Call
+
+// A Definition is what a model is told of a tool. It is [dialect.Definition]:
+//
+//	Name, Title, Description                     string
+//	ReadOnly, Destructive, Idempotent, OpenWorld bool
+//	InputSchema, OutputSchema                    json.RawMessage // JSON Schema 2020-12
+//	Also                                         []string // other names it is called by
+//	Entry                                        json.RawMessage // of a catalog, if it has one
+//	Search                                       dialect.Search // for clients that load tools on demand
+type Definition = dialect.Definition
+
+// UnknownToolError is a call of a tool that is not there, or that this caller may not call. Its
+// fields are Tool and Nearest, "" when nothing is close.
+type UnknownToolError = dialect.UnknownToolError
 
 // Suite is the tools over one policy, one audit record and one checkpoint
 // history. It is safe for concurrent use.
