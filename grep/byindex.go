@@ -7,7 +7,9 @@ import (
 	"moltisfs/grep/tree"
 )
 
-// What an Index is made of and of what. See package index.
+// What an Index is made of; package index documents each. IndexOptions has Open and Watch, which a
+// host gives, and MinFiles, MaxBytes and Sweep, which may be zero. An Event tells of a directory by
+// the number of its Watch: Name or Names, or that it is Gone, or that events were Lost.
 type (
 	Index        = index.Index
 	IndexOptions = index.Options

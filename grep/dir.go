@@ -6,7 +6,8 @@ import (
 	"moltisfs/grep/tree"
 )
 
-// What a search sees of a tree of files. See package tree.
+// What a search sees of a tree of files; package tree documents each. An Entry of a Dir has Name,
+// Kind and Way, an Info has Kind, Size, ModTime, ChangeTime, Ino and Links.
 type (
 	Dir   = tree.Dir
 	File  = tree.File

@@ -8,7 +8,7 @@ import (
 	"moltisfs/grep/ignore"
 )
 
-// TypeError is a type in [Query].Type that is unknown.
+// TypeError is a type in [Query].Type that is unknown: its Name, and the Nearest that is known.
 type TypeError = filetype.Unknown
 
 // TypeNames lists every type, sorted.

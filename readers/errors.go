@@ -11,8 +11,8 @@ import (
 // one sentence.
 type Hinter = unreadable.Hinter
 
-// Why a file of a known kind cannot be read. All have What, the file: "image", "PDF". Damaged and
-// Unsupported have Why, Unsupported what to Do; Limit has Resource ("pixels", "memory"), Is and Max.
+// Why a file of a known kind cannot be read. All have What, the file: "image", "PDF". Damaged
+// and Unsupported have Why, Unsupported what to Do; Limit has Resource ("pixels"), Is and Max.
 type (
 	Damaged     = unreadable.Damaged
 	Encrypted   = unreadable.Encrypted

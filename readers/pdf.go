@@ -40,8 +40,8 @@ type PDF struct {
 	Note             string      `json:"note,omitempty"`
 }
 
-// PageImage is one page as it looks: Page, Width, Height, Format, MediaType, and the image itself as
-// Base64.
+// PageImage is one page as it looks: Page, Width, Height, Format, MediaType, and the image itself
+// as Base64.
 type PageImage = pdf.PageImage
 
 // Kind is "pdf".

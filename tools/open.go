@@ -20,8 +20,8 @@ import (
 	"moltisfs/internal/policy"
 )
 
-// An Approver decides about one change. It is asked with no lock held and may take minutes; ctx ends
-// with the approval timeout, and Ask must return then. It must be safe for concurrent use.
+// An Approver decides about one change. It is asked with no lock held and may take minutes; ctx
+// ends with the approval timeout, and Ask must return then. It must be safe for concurrent use.
 // [ApproverFunc] makes one of a function; package approval has some that are ready.
 type Approver interface {
 	Ask(ctx context.Context, q Question) (Answer, error)

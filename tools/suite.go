@@ -23,8 +23,8 @@ import (
 //	Client             string          // the program that calls, for the record
 //	ByUser             bool            // a person calls, not an agent
 //
-// The others are Tier, Scope, Page and Progress: how freely, where, how long answers are, how far it
-// is.
+// The others are Tier, Scope, Page and Progress: how freely, where, how long answers are, how far
+// it is.
 type Call = dialect.Call
 
 // A Definition is what a model is told of a tool. It is [dialect.Definition]:
@@ -34,7 +34,7 @@ type Call = dialect.Call
 //	InputSchema, OutputSchema                    json.RawMessage // JSON Schema 2020-12
 //	Also                                         []string // other names it is called by
 //	Entry                                        json.RawMessage // of a catalog, if it has one
-//	Search                                       dialect.Search // for clients that load tools on demand
+//	Search                                       dialect.Search // for deferred tools
 type Definition = dialect.Definition
 
 // UnknownToolError is a call of a tool that is not there, or that this caller may not call. Its
