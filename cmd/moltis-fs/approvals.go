@@ -94,6 +94,9 @@ func listApprovals(_ context.Context, in *invocation) error {
 			question.Removed, pathsText(question.Paths))
 	}
 	w.Flush()
+	if len(entries) == 0 && !in.given("json") {
+		in.empty("nothing waits for an answer")
+	}
 	return in.answer(struct {
 		Approvals []queue.Entry `json:"approvals"`
 	}{list(entries)}, "%s", b.String())

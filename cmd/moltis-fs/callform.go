@@ -160,9 +160,7 @@ func toPerson(hint string) string {
 		}
 		if len(parts) > 0 {
 			s = strings.Join(parts, ", or ")
-			if len(out) > 0 {
-				s = strings.ToUpper(s[:1]) + s[1:]
-			}
+			s = strings.ToUpper(s[:1]) + s[1:]
 			out = append(out, s+".")
 		}
 	}
@@ -193,6 +191,9 @@ var callHints = map[engine.Cause]hint{
 	engine.NotApproved:   always(""),
 	engine.NotAnswered:   always("call again, or give more time with approval_timeout"),
 	engine.NotPermitted:  always("give yourself the permissions, or use another file"),
+	engine.ReadOnly:      always(`make it writable, or set read_only_files = "write"`),
+	engine.HardLinked:    always(`set hard_links = "break", or name the file that is meant`),
+	engine.UnsavedText:   always("save it in the editor, or change this file by itself"),
 	engine.Unread:        always("Read it first, with the same --session"),
 	engine.BadPath:       always("write a plain path; a relative one is taken from the working directory"),
 }

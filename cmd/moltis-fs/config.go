@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,10 +53,10 @@ func (in *invocation) configFile() (string, error) {
 		return "", misuse("leave out --config", "the file is named twice, %s and --config %s",
 			in.arg(0), in.option("config"))
 	}
-	if in.arg(0) != "" {
-		return in.arg(0), nil
+	if in.arg(0) == "-" {
+		return "/dev/stdin", nil
 	}
-	return in.option("config"), nil
+	return cmp.Or(in.arg(0), in.option("config")), nil
 }
 
 func checkConfig(_ context.Context, in *invocation) error {
@@ -116,7 +117,7 @@ func showConfig(_ context.Context, in *invocation) error {
 }
 
 func exampleConfig(_ context.Context, in *invocation) error {
-	if in.arg(0) == "" {
+	if in.arg(0) == "" || in.arg(0) == "-" {
 		return in.write(config.Example())
 	}
 	f, err := os.OpenFile(in.arg(0), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)

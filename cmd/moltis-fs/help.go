@@ -113,6 +113,9 @@ func writeMan(_ context.Context, in *invocation) error {
 	c.Long = strings.ReplaceAll(c.Long, "\n  ", "\n\n    ")
 	c.DisableAutoGenTag = true
 	build := readBuild()
-	when, _ := time.Parse(time.RFC3339, build.Time)
-	return doc.GenMan(c, &doc.GenManHeader{Section: "1", Source: build.Version, Date: &when}, in.out)
+	header := &doc.GenManHeader{Section: "1", Source: build.Version}
+	if when, err := time.Parse(time.RFC3339, build.Time); err == nil {
+		header.Date = &when
+	}
+	return doc.GenMan(c, header, in.out)
 }

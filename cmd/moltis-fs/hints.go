@@ -127,6 +127,24 @@ var hints = map[engine.Cause]hint{
 	},
 }
 
+// ofTheHost are hints of every command: what tells a model to ask somebody is what this somebody
+// does.
+var ofTheHost = map[engine.Cause]hint{
+	engine.Locked: always("call again in a moment; if it stays so, a process of moltis-fs " +
+		"stands still, and has to be ended"),
+	engine.NotSaved: always("make room with checkpoint unpin, a larger max_bytes, or checkpoint " +
+		"gc with lower numbers for keep_within and keep_last; " + program +
+		" checkpoint stats says what the store takes"),
+	engine.StoreBusy: always("call again in a moment; if it stays so, look for a process of " +
+		"moltis-fs that stands still on this data directory"),
+	engine.StoreReadOnly: always("name a data directory that can be written to, with --data-dir"),
+	engine.StoreGone:     always("put the store back where it was, or start anew without it"),
+	engine.StoreInUse:    always("wait until the repair of the store has ended"),
+	engine.Sealed:        always("name the identity file with --identity"),
+	engine.CorruptContent: always("restore another checkpoint; " + program +
+		" checkpoint check says what else is damaged"),
+}
+
 // forOperator is an answer with the hint of the command line. A next call of a tool is none of it.
 func (in *invocation) forOperator(p tools.Payload) tools.Payload {
 	r, ok := p.(*tools.Refusal)
@@ -139,10 +157,13 @@ func (in *invocation) forOperator(p tools.Payload) tools.Payload {
 	if in.command.name == "call" {
 		of = callHints
 	}
-	if facts := r.Facts(); facts != nil && of[facts.Cause] != nil {
-		own.Hint = of[facts.Cause](in, facts)
-	} else {
-		own.Hint = toPerson(own.Hint)
+	own.Hint = toPerson(own.Hint)
+	if facts := r.Facts(); facts != nil {
+		if say := of[facts.Cause]; say != nil {
+			own.Hint = say(in, facts)
+		} else if say := ofTheHost[facts.Cause]; say != nil {
+			own.Hint = say(in, facts)
+		}
 	}
 	return &own
 }

@@ -18,6 +18,28 @@ var sameForTools = strings.Fields(`half_made bad_name bad_argument bad_path out_
 	too_many_entries bad_window unwatchable
 	too_many_watches into_itself unsaved_text client_failed undecodable count_differs`)
 
+// What turns a model's hint to a person speaks of nobody else, and begins as a sentence does.
+func TestHintsToAPerson(t *testing.T) {
+	t.Parallel()
+	for model, person := range map[string]string{
+		"Ask the user to free space, then call again.":                        "Free space, then call again.",
+		"Use another path, or ask the user.":                                  "Use another path.",
+		"Do what the reason asks for, or tell the user; it is blocked again.": "Do what the reason asks for.",
+		"Tell the user; the operator's log has the details.":                  "",
+		"Restore another one.":                                                "Restore another one.",
+	} {
+		if got := toPerson(model); got != person {
+			t.Errorf("%q becomes %q", model, got)
+		}
+	}
+	for cause, say := range ofTheHost {
+		in := &invocation{command: &command{name: "call", path: "call"}}
+		if hints[cause] != nil || callHints[cause] != nil || say(in, nil) == "" {
+			t.Errorf("%s has two hints, or none", cause.Name)
+		}
+	}
+}
+
 // Each cause has a hint in the words of the command line, or one that fits both. A hint of ours names no argument of a tool.
 func TestEveryCauseHasASentence(t *testing.T) {
 	in := &invocation{command: &command{path: "checkpoint restore"}}

@@ -49,8 +49,8 @@ import (
 // MaxPattern is the longest pattern in bytes that Compile takes.
 const MaxPattern = syntax.MaxPattern
 
-// PatternError says what is wrong with a Pattern: at which byte Offset, Why, and what to write instead
-// (Suggest; with Multiline it is accepted with [Options].Multiline only).
+// PatternError says what is wrong with a Pattern: at which byte Offset, Why, and what to write
+// instead (Suggest; with Multiline it is accepted with [Options].Multiline only).
 type PatternError = syntax.PatternError
 
 // Options say how a pattern is read. The zero value searches line by line, case-sensitively.

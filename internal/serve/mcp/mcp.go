@@ -109,7 +109,8 @@ func Serve(ctx context.Context, d dialect.Dialect, in io.Reader, out io.Writer, 
 	s := &server{dialect: d, o: o, done: done, heard: heard}
 	srv := sdk.NewServer(&sdk.Implementation{Name: "moltis-fs", Title: "moltis-fs guarded files", Version: o.Version}, &sdk.ServerOptions{
 		Instructions: o.Instructions,
-		Capabilities: &sdk.ServerCapabilities{Tools: &sdk.ToolCapabilities{ListChanged: o.Changed != nil}},
+		Capabilities: &sdk.ServerCapabilities{
+			Tools: &sdk.ToolCapabilities{ListChanged: o.Changed != nil}},
 		SetCacheable: func(_ context.Context, _ sdk.Request, c *sdk.Cacheable) { c.CacheScope = "private" },
 	})
 	if err := s.list(srv); err != nil {
