@@ -48,8 +48,8 @@ func runDoctor(ctx context.Context, in *invocation) error {
 	if o.Data, _, err = in.dataDir(); err != nil {
 		return err
 	}
-	if o.Program, err = os.Executable(); err != nil {
-		return fmt.Errorf("finding our own program: %w", err)
+	if o.Program, err = ownProgram(); err != nil {
+		return err
 	}
 	if from != "" {
 		if o.Config, err = absolute(from); err != nil {

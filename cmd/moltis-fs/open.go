@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"syscall"
 
 	"moltisfs/approval"
@@ -111,6 +112,20 @@ func (in *invocation) openEngine(approver tools.Approver,
 	return e, cfg, err
 }
 
+// ownProgram is where we are. On Linux the kernel tells by /proc, and so it does the true names of
+// files: nothing works without it.
+func ownProgram() (string, error) {
+	self, err := os.Executable()
+	if err == nil {
+		return self, nil
+	}
+	hint := ""
+	if _, no := os.Lstat("/proc/self/exe"); no != nil && runtime.GOOS == "linux" {
+		hint = "/proc is not mounted: mount -t proc proc /proc, or start the container or chroot with it"
+	}
+	return "", &exitError{status: exitBroken, what: "finding our own program: " + err.Error(), hint: hint}
+}
+
 // programName is how the program is on record.
 func (in *invocation) programName() string {
 	return program + " " + in.command.name + " " + readBuild().Version
@@ -143,9 +158,9 @@ func (in *invocation) openEngineAs(approver tools.Approver,
 	if err != nil {
 		return nil, cfg, err
 	}
-	self, err := os.Executable()
+	self, err := ownProgram()
 	if err != nil {
-		return nil, cfg, fmt.Errorf("finding our own program: %w", err)
+		return nil, cfg, err
 	}
 	protect := append(earlier, self, startedAs(self))
 	if place := in.configPlace(); place != "" { // what is put there is what the next start obeys

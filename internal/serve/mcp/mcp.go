@@ -106,6 +106,7 @@ func Serve(ctx context.Context, d dialect.Dialect, in io.Reader, out io.Writer, 
 	done, stop := context.WithCancel(ctx)
 	defer stop()
 	heard, deaf := context.WithCancel(done)
+	defer deaf()
 	s := &server{dialect: d, o: o, done: done, heard: heard}
 	srv := sdk.NewServer(&sdk.Implementation{Name: "moltis-fs", Title: "moltis-fs guarded files", Version: o.Version}, &sdk.ServerOptions{
 		Instructions: o.Instructions,
