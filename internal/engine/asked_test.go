@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -215,4 +216,31 @@ func blockedBy(err error) (whys []engine.Why) {
 		whys = append(whys, b.Why)
 	}
 	return whys
+}
+
+// A few files that go are a warning each; more are one, so that no other is lost among them.
+func TestManyRemovals(t *testing.T) {
+	x, a := asking(t)
+	c := x.call("s")
+	c.Approver = a
+	for files, want := range map[int]int{2: 2, 7: 1} {
+		var names []string
+		for i := range files {
+			names = append(names, fmt.Sprintf("many%d/%d", files, i))
+		}
+		write := x.becomes("one\n", names...)
+		write.Parents = true
+		if _, err := x.ChangeFiles(ctx, c, write); err != nil {
+			t.Fatal(err)
+		}
+		a.asked = nil
+		if _, err := x.Undo(ctx, c, engine.RestoreOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		got := a.asked[0].Warnings
+		if len(got) != want || want == 1 && got[0] != "7 files will be removed" {
+			t.Errorf("%d files: the warnings are %q", files, got)
+		}
+		a.asked = nil
+	}
 }
