@@ -2,6 +2,7 @@ package tools
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -273,12 +274,16 @@ func eachSlip(plain, region, meant string, line, round int, f func(slipped, old,
 	}
 }
 
+var everyAlike = flag.Bool("everyalike", false, "all edits of TestOldAndNewDamagedAlike, not a third")
+
 func TestOldAndNewDamagedAlike(t *testing.T) {
 	t.Parallel()
 	done, count, bad := map[string]int{}, 0, 0
 	for name, text := range alikeFiles(t) {
 		eachAlike(name, text, func(c damagedAlike) {
-			count++
+			if count++; !*everyAlike && count%3 != 0 {
+				return
+			}
 			for _, strict := range []bool{false, true}[:1+count%2] {
 				got, how := literally([]byte(c.text), edit.Edit{Old: c.old, New: c.new}, strict)
 				if done[how]++; how == "refused" || string(got) == c.want {

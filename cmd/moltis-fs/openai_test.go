@@ -138,6 +138,7 @@ func TestStrictCallsAreTaken(t *testing.T) {
 		calls = append(calls, d.Name+" "+string(raw))
 	}
 	for i, text := range h.serve("a", "strict", "", calls...) {
+		text := strings.ReplaceAll(text, "/dev/null", "") // in a diff that already knows of the new file
 		if text == "" || strings.Contains(text, "may not") || strings.Contains(text, "null") || strings.Contains(text, "missing") || strings.Contains(text, "argument") {
 			t.Errorf("%s: %s", calls[i], text)
 		}

@@ -50,27 +50,32 @@ func TestWorking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer
 		b := &bar{w: &out, now: time.Now}
+		drawn := func() string { // under the lock of whoever ticks
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			defer out.Reset()
+			return out.String()
+		}
 		s := streams{err: b}
 		stop := s.working()
 		time.Sleep(quietMost - barEvery/2)
 		synctest.Wait()
-		if out.Len() > 0 {
-			t.Errorf("a short call drew %q", out.String())
+		if got := drawn(); got != "" {
+			t.Errorf("a short call drew %q", got)
 		}
 		time.Sleep(2 * quietMost)
 		synctest.Wait()
-		if !strings.HasSuffix(out.String(), "working: 2 s") {
-			t.Errorf("a long call drew %q", out.String())
+		if got := drawn(); !strings.HasSuffix(got, "working: 2 s") {
+			t.Errorf("a long call drew %q", got)
 		}
 		back := s.asideBar()
-		if !strings.HasSuffix(out.String(), "\r\x1b[K") {
-			t.Errorf("the bar stays beside a question: %q", out.String())
+		if got := drawn(); !strings.HasSuffix(got, "\r\x1b[K") {
+			t.Errorf("the bar stays beside a question: %q", got)
 		}
-		out.Reset()
 		time.Sleep(5 * quietMost)
 		synctest.Wait()
-		if out.Len() > 0 {
-			t.Errorf("over a question it drew %q", out.String())
+		if got := drawn(); got != "" {
+			t.Errorf("over a question it drew %q", got)
 		}
 		back()
 		time.Sleep(2 * quietMost)
@@ -78,8 +83,8 @@ func TestWorking(t *testing.T) {
 		if _, err := io.WriteString(b, "moltis-fs: said\n"); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.HasSuffix(out.String(), "\r\x1b[Kmoltis-fs: said\n") {
-			t.Errorf("a line is written into the bar: %q", out.String())
+		if got := drawn(); !strings.HasSuffix(got, "\r\x1b[Kmoltis-fs: said\n") {
+			t.Errorf("a line is written into the bar: %q", got)
 		}
 		stop()
 	})
