@@ -25,7 +25,8 @@ type Changed struct {
 	SHA256  string `json:"sha256"`  // of the content after the change
 	Added   int    `json:"added"`   // lines
 	Removed int    `json:"removed"` // lines
-	// Patch has one line of context. It is empty for a new file and for no change.
+	// Patch has one line of context where lines were only added, or only removed. It is empty for a new
+	// file and for no change.
 	Patch []Hunk `json:"structuredPatch"`
 	// PatchTruncated: Patch ends before the first hunk that would make it too long. Added and Removed
 	// count all.
@@ -85,10 +86,21 @@ func capHunks(hunks []diff.Hunk) (out []Hunk, truncated bool) {
 		if lines > maxPatchLines || size > maxPatchBytes {
 			return out, true
 		}
-		h = tight(h, 1)
+		h = tight(h, placed(h))
 		out = append(out, Hunk{h.OldStart, h.OldLines, h.NewStart, h.NewLines, h.Lines})
 	}
 	return out, false
+}
+
+// placed is how many lines of context show the place of a hunk: what both removes and adds needs none.
+func placed(h diff.Hunk) int {
+	has := func(sign byte) bool {
+		return slices.ContainsFunc(h.Lines, func(l string) bool { return l[0] == sign })
+	}
+	if has('+') && has('-') {
+		return 0
+	}
+	return 1
 }
 
 // tight is a hunk with at most so many lines of context on either side: whoever made the change knows

@@ -102,3 +102,22 @@ func TestAccidents(t *testing.T) {
 		}
 	}
 }
+
+// TestPatchContext: a hunk that adds and removes has no context, one that only does either has a line
+// of it on each side.
+func TestPatchContext(t *testing.T) {
+	t.Parallel()
+	s, root := suite(t, nil, tools.Options{})
+	for new, want := range map[string]int{"two": 2, "b\nc": 3, "a\nb\nbb\nc": 3, "a\nc": 3} {
+		write(t, root+"/a.txt", "0\na\nb\nc\n1\n")
+		old := "a\nb\nc"
+		if new == "two" || new == "b\nc" {
+			old = "b"
+		}
+		got := payloadMap(t, call(t, s, "Edit", map[string]any{"file_path": root + "/a.txt", "old_string": old, "new_string": new}))
+		hunks := got["structuredPatch"].([]any)
+		if lines := hunks[0].(map[string]any)["lines"].([]any); len(hunks) != 1 || len(lines) != want {
+			t.Errorf("%q for %q: %v", new, old, hunks)
+		}
+	}
+}

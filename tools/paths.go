@@ -308,6 +308,10 @@ func clip(s string, most int) string {
 		return s
 	}
 	cut := strings.LastIndexByte(s[:most], '\n') + 1
+	if cut == 0 { // one long line
+		for cut = most; cut > 0 && !utf8.RuneStart(s[cut]); cut-- {
+		}
+	}
 	return fmt.Sprintf("%s… %d more bytes\n", s[:cut], len(s)-cut)
 }
 

@@ -193,7 +193,7 @@ func noMatch(a *about) *Refusal {
 			"fit it."
 	case f.Resend != "": // no next: new_string is most likely damaged as old_string was
 		r.Hint = "Repair both strings: old_string becomes resend, and " + repairOfNew(e.Cause) + "."
-	case f.Region != "" && !strings.HasSuffix(f.Region, "…"):
+	case f.Region != "" && (!strings.HasSuffix(f.Region, "…") || strings.HasPrefix(f.Region, "…")):
 		r.Hint = "If the region is what is meant, copy old_string from it."
 	case e.Line > 0:
 		r.Hint = fmt.Sprintf("Read lines %d to %d and copy old_string from there.", e.Line, e.EndLine)

@@ -1,6 +1,9 @@
 package edit
 
 import (
+	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -53,6 +56,70 @@ func TestCauses(t *testing.T) {
 				t.Errorf("tolerant: %v", err)
 			}
 		})
+	}
+}
+
+// TestCausesAreProven: a cause is named only where nothing else keeps the texts apart. So none is named where another word stands in
+// old_string too, and where letter case differs beside it only what was pasted or escaped.
+func TestCausesAreProven(t *testing.T) {
+	t.Parallel()
+	word := regexp.MustCompile(`[a-z]{4,}`)
+	n := 0
+	for i, c := range nearMisses(t) {
+		if i%29 != 0 || c.seen != "" || slices.Contains(c.causes, CauseUnknown) {
+			continue
+		}
+		for _, strict := range []bool{true, false} {
+			for _, old := range []string{word.ReplaceAllString(c.old, "qqzzqq"), strings.ToUpper(c.old)} {
+				other := strings.Contains(old, "qqzzqq")
+				if old == c.old || strings.ToUpper(c.text) == c.text || !other && (slices.Contains(c.causes, CauseCase) || slices.Contains(c.causes, CauseTrailingBlanks)) {
+					continue
+				}
+				n++
+				_, err := Apply([]byte(c.text), []Edit{{Old: old, New: "x"}}, Options{Strict: strict})
+				switch e, ok := err.(*NoMatchError); {
+				case !ok || e.Cause == CauseUnknown:
+				case !other && slices.Contains([]string{CauseEscaped, CauseEntity, CauseLineNumbers}, e.Cause):
+				default:
+					t.Errorf("%s: %s named of %q, there is %q", c.name, e.Cause, old, e.Resend)
+				}
+			}
+		}
+	}
+	if n < 100 {
+		t.Errorf("only %d", n)
+	}
+}
+
+// TestMinified: of a line that is the whole file a refusal shows the place that is meant, not the beginning, and no more than that.
+func TestMinified(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&b, "function f%d(a,b){return a.x%d>b.y?a:g(b,%d)}", i, i%7, i*i)
+	}
+	text := b.String()
+	for _, old := range []string{
+		"function f1500(a, b) { retrun a.x2>b.y ? a : g(b, 2250001) }",
+		"func f1500(a,b){yield a?.x2>b.why?.a:gg(bb, 2250000)}",
+		"function f1500(a,b)\n{\n  return a.x2 > c.y ? c : g(b,\n 2250000)",
+	} {
+		old = strings.ReplaceAll(old, `\n`, "\n")
+		_, err := Apply([]byte(text), []Edit{{Old: old, New: "x"}}, Options{})
+		e, ok := err.(*NoMatchError)
+		if !ok || !strings.Contains(e.Region+e.Resend, "a.x2>b.y?a:g(b,2250000)") || len(e.Region)+len(e.Resend)+len(e.Diff) > 3000 {
+			t.Errorf("%q: %v %+v", old, err, e)
+		}
+	}
+	_, err := Apply([]byte(text), []Edit{{Old: "a.x2>b.y", New: "x"}}, Options{})
+	many, ok := err.(*NotUniqueError)
+	if !ok || len(many.Contexts) != 3 {
+		t.Fatalf("%v", err)
+	}
+	for _, c := range many.Contexts {
+		if len(c.OldString) > 300 || strings.Count(text, c.OldString) != 1 || !strings.Contains(c.OldString, "a.x2>b.y") {
+			t.Errorf("%q", c.OldString)
+		}
 	}
 }
 

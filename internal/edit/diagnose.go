@@ -43,6 +43,9 @@ func diagnose(err *NoMatchError, h *haystack, seen []byte, e Edit) {
 	if !ok {
 		return
 	}
+	if cause := proven(d.cause, e.Old, string(h.text[d.start:d.end])); cause != d.cause {
+		d.cause, d.detail = cause, ""
+	}
 	if err.Cause, err.Detail, err.Partial = d.cause, d.detail, d.partial; why != "" {
 		err.Detail = why
 	}
@@ -53,7 +56,7 @@ func diagnose(err *NoMatchError, h *haystack, seen []byte, e Edit) {
 	}
 	from := lineStart(h.text, d.start, h.cr)
 	to := lineFrom(h.text, max(d.start, d.end-1), h.cr).end
-	err.Region = clip(string(h.text[from:max(from, to)]), 2048)
+	err.Region = window(h.text, from, max(from, to), d.start, d.end)
 	err.Diff = lineDiff(e.Old, string(h.text[d.start:d.end]), err.Line)
 	var whole bool
 	err.Resend, whole = resend(h, d.start, d.end)
@@ -192,7 +195,7 @@ func nearRepaired(h *haystack, e Edit) (diagnosis, bool) {
 	}
 	for _, r := range rs {
 		n := newNeedle([]byte(r.old), h.cr)
-		if d, ok := n.near(h); ok {
+		if d, ok := n.near(h); ok && (r.numbered == 0 || r.several || lineAt(h.text, d.start) == r.numbered) {
 			d.cause, d.detail = r.cause, r.unsure
 			return d, true
 		}

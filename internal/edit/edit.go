@@ -247,6 +247,7 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 			} else if err.Repaired == nil && err.Cause != CauseStale {
 				err.Repaired = mended(h, e)
 			}
+			err.Repaired = smaller(h, err.Repaired)
 		}
 		return Step{}, err
 	}

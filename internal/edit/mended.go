@@ -266,6 +266,12 @@ func ownHas(old, new, signs string) bool {
 
 // widened adds to the stretch from the first to the last sign the white space that old has there.
 func (n *needle) widened(h *haystack, start, end int, new string) (int, int) {
+	for i := n.last; i < len(n.old) && end < len(h.text) && n.old[i] == h.text[end] && isBlankByte(n.old[i]); i++ {
+		end++ // the blanks that both have there
+	}
+	for i := n.first; i > 0 && start > 0 && n.old[i-1] == h.text[start-1] && isBlankByte(n.old[i-1]); i-- {
+		start--
+	}
 	at := lineStart(h.text, start, h.cr)
 	if blank := len(trimBlanks(h.text[at:start])) == 0; blank && (n.first > 0 || bytes.Contains(n.old, []byte("\n"))) {
 		start = at
@@ -338,6 +344,34 @@ func (i *indenter) aligned() bool {
 	return x == y || slices.ContainsFunc(a, func(l string) bool {
 		return strings.TrimSpace(l) != "" && slices.Contains(b, l)
 	})
+}
+
+// smaller is the same edit with no more of the lines that both strings share than make it unique: a
+// refusal that offers it stays short.
+func smaller(h *haystack, e *Edit) *Edit {
+	const enough = 120
+	if e == nil || len(e.Old)+len(e.New) < enough || e.New == "" {
+		return e
+	}
+	a, b := strings.SplitAfter(e.Old, "\n"), strings.SplitAfter(e.New, "\n")
+	head, tail, n := 0, 0, min(len(a), len(b))
+	for head < n && a[head] == b[head] {
+		head++
+	}
+	for tail < n-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
+		tail++
+	}
+	budget := lookBudget
+	for c := 0; c < max(head, tail); c++ {
+		from, to := max(0, head-c), max(0, tail-c)
+		old, new := strings.Join(a[from:len(a)-to], ""), strings.Join(b[from:len(b)-to], "")
+		at := bytes.Index(h.text, []byte(old))
+		if strings.TrimSpace(old) == "" || at < 0 || new == "" || !once(h.text, []byte(old), at, &budget) {
+			continue
+		}
+		return &Edit{Old: old, New: new}
+	}
+	return e
 }
 
 // offer makes the edit that is sent: exact, unique, and tried.

@@ -61,6 +61,15 @@ func nearest(h *haystack, old []byte) (diagnosis, bool) {
 		return diagnosis{}, false
 	}
 	// Old may begin or end inside a line.
+	if stretch := h.text[d.start:d.end]; len(stretch) > longLine && len(stretch) > 4*len(old) {
+		from, to, ok := thick(stretch, old)
+		if !ok || len(olds) > 1 {
+			d.start, d.end = d.start+from, d.start+to
+			return d, ok
+		}
+		from, to = max(0, from-len(old)/4), min(len(stretch), to+len(old)/4)
+		d.start, d.end = d.start+from, d.start+to
+	}
 	if len(olds) == 1 && !bytes.ContainsAny(old, "\r\n") {
 		a, b := within(old, h.text[d.start:d.end])
 		d.start, d.end = d.start+a, d.start+b

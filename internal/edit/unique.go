@@ -79,6 +79,9 @@ func uniqueAround(text []byte, start, end int, cr bool, budget *int) (string, bo
 		l := lineFrom(text, end, cr)
 		below[0], next = l.end, l.next
 	}
+	if above[0]+longLine < below[0] {
+		return uniqueWithin(text, above[0], below[0], start, end, budget)
+	}
 	limit := maxContext + (end - start)
 	for i := 0; i < maxAround && above[i] > 0 && end-above[i] <= limit; i++ {
 		above = append(above, lineStart(text, above[i]-1, cr))

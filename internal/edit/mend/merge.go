@@ -66,7 +66,8 @@ type merger struct {
 type marks struct {
 	clash          bool // nothing can be told
 	lines          bool // old has empty lines that the file has not
-	trails, inline bool // blanks at line ends differ, blanks within lines
+	trails         bool // blanks at line ends differ
+	less, more     bool // within lines old lacks blanks that the file has, or has them where it has none
 	lowered        bool // old has no capital, and the file has
 }
 
@@ -146,7 +147,7 @@ func (m *merger) learn(damage []diff.Change) {
 
 // near says that one word may be the other, misspelt: so few letters differ, or their case alone.
 func near(a, b string) bool {
-	if strings.EqualFold(a, b) {
+	if strings.EqualFold(a, b) || isQuote(a) && isQuote(b) {
 		return true
 	}
 	x, y := strings.ToLower(a), strings.ToLower(b)
@@ -167,6 +168,17 @@ func near(a, b string) bool {
 		}
 	}
 	return len(a) < 256 && row[len(y)] <= min(2, m/4)
+}
+
+func isQuote(t string) bool { return t == `"` || t == "'" }
+
+func count(t text, token string) (n int) {
+	for _, x := range t.tokens {
+		if x == token {
+			n++
+		}
+	}
+	return n
 }
 
 func digits(s string) bool { return strings.Trim(s, "0123456789") == "" }
@@ -218,7 +230,8 @@ func (m *merger) noteGap(i, j int) {
 	if last || breaks != "" && fBreaks != "" {
 		m.trails = m.trails || trail != fTrail
 	} else {
-		m.inline = m.inline || o != f
+		m.less = m.less || o == "" && f != "" || len(o) == len(f) && o != f
+		m.more = m.more || o != "" && o != f
 	}
 	if last || breaks != "" && fBreaks != "" {
 		set([3]string{"", "", "t" + trail}, fTrail)
@@ -238,6 +251,8 @@ func (m *merger) own(t string) (string, bool) {
 		return "", false // it may have had capitals as well
 	case !damaged:
 		return t, true
+	case isQuote(t) && isQuote(to): // the other kind, unless what stands within has it too
+		return to, count(m.new, to) <= count(m.old, to)
 	case !word:
 		return t, to != many // a sign: it was put in or dropped elsewhere
 	case to == many || m.foreign(t):
@@ -276,7 +291,8 @@ func (m *merger) ownGap(i int) (string, bool) {
 	if to, ok := m.gaps[[3]string{kind(m.new, i-1), kind(m.new, i), g}]; ok {
 		return to, to != many
 	}
-	return g, !m.inline || kind(m.new, i-1) == "w" && kind(m.new, i) == "w"
+	plain := kind(m.new, i-1) == "w" && kind(m.new, i) == "w"
+	return g, plain || g == "" && !m.less || g != "" && !m.more
 }
 
 // piece is a token of the result, and where it stands in the three, or nowhere.
