@@ -64,11 +64,11 @@ type merger struct {
 
 // marks are what the damage was of.
 type marks struct {
-	clash          bool // nothing can be told
-	lines          bool // old has empty lines that the file has not
-	trails         bool // blanks at line ends differ
-	less, more     bool // within lines old lacks blanks that the file has, or has them where it has none
-	lowered        bool // old has no capital, and the file has
+	clash      bool // nothing can be told
+	lines      bool // old has empty lines that the file has not
+	trails     bool // blanks at line ends differ
+	less, more bool // within lines old lacks blanks that the file has, or has them where it has none
+	lowered    bool // old has no capital, and the file has
 }
 
 const many = "\x00" // more than one thing
