@@ -54,7 +54,7 @@ func TestDo(t *testing.T) {
 	}
 	edit := tools.EditArgs{FilePath: file, OldString: "two", NewString: "2"}
 	done, err := tools.Do[*tools.Edit](ctx, s, &edit, as)
-	if err != nil || done.Replacements != 1 || len(done.Patch) != 1 || done.Patch[0].NewStart != 1 {
+	if err != nil || done.Replacements != 1 || len(done.Patch) != 1 || done.Patch[0].NewStart != 2 {
 		t.Fatal(done, err)
 	}
 	is("one\n2\n")

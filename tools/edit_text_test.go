@@ -9,8 +9,8 @@ import (
 )
 
 // The text of an Edit shows the lines that it made where its caller can't know them: when old_string
-// was not found as it was sent, in a preview, and when the result looks odd. The patch has one line
-// of context.
+// was not found as it was sent, in a preview, and when the result looks odd. The patch has a
+// line of context only where lines were added, or removed.
 func TestEditTellsTheChangeOnce(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -19,16 +19,17 @@ func TestEditTellsTheChangeOnce(t *testing.T) {
 		shows      string // in the text, behind its first line
 		patch      []string
 	}{
-		{"exact", "a\nb\nc\nd\n", map[string]any{"old_string": "c", "new_string": "C"}, "", []string{" b", "-c", "+C", " d"}},
+		{"exact", "a\nb\nc\nd\n", map[string]any{"old_string": "c", "new_string": "C"}, "", []string{"-c", "+C"}},
 		{"not as sent", "a\n\tb\nc\nd\n", map[string]any{"old_string": "a\n    b", "new_string": "a\n    B"},
-			"     2→\tB", []string{" a", "-\tb", "+\tB", " c"}},
+			"     2→\tB", []string{"-\tb", "+\tB"}},
 		{"preview", "a\nb\nc\nd\n", map[string]any{"old_string": "b\n", "new_string": "", "dry_run": true},
 			"     1→a\n     2→c", []string{" a", "-b", " c"}},
-		{"odd", "a\nx = [1]\nc\n", map[string]any{"old_string": "[1]", "new_string": "[1"}, "     2→x = [1\nlook at it again: its [] balanced before and don't now", []string{" a", "-x = [1]", "+x = [1", " c"}},
+		{"odd", "a\nx = [1]\nc\n", map[string]any{"old_string": "[1]", "new_string": "[1"}, "     2→x = [1\nlook at it again: its [] balanced before and don't now", []string{"-x = [1]", "+x = [1"}},
 		{"at the end", "a\nb\nc", map[string]any{"old_string": "c", "new_string": "C"}, "",
-			[]string{" b", "-c", `\ No newline at end of file`, "+C", `\ No newline at end of file`}},
+			[]string{"-c", `\ No newline at end of file`, "+C", `\ No newline at end of file`}},
 		{"before the end", "a\nb\nc\nd", map[string]any{"old_string": "c", "new_string": "C"}, "",
-			[]string{" b", "-c", "+C", " d", `\ No newline at end of file`}},
+			[]string{"-c", "+C"}},
+		{"added", "a\nb\nc\nd\n", map[string]any{"old_string": "b\nc", "new_string": "b\nx\nc"}, "", []string{" b", "+x", " c"}},
 	} {
 		s, root := suite(t, nil, tools.Options{})
 		c.args["file_path"] = write(t, root+"/f", c.file)
@@ -99,25 +100,6 @@ func TestAccidents(t *testing.T) {
 			if got := payloadMap(t, call(t, s, c.tool, c.args)); got["error"] != nil && how == "acknowledge" {
 				t.Errorf("%s %v: %v", c.tool, c.args, got)
 			}
-		}
-	}
-}
-
-// TestPatchContext: a hunk that adds and removes has no context, one that only does either has a line
-// of it on each side.
-func TestPatchContext(t *testing.T) {
-	t.Parallel()
-	s, root := suite(t, nil, tools.Options{})
-	for new, want := range map[string]int{"two": 2, "b\nc": 3, "a\nb\nbb\nc": 3, "a\nc": 3} {
-		write(t, root+"/a.txt", "0\na\nb\nc\n1\n")
-		old := "a\nb\nc"
-		if new == "two" || new == "b\nc" {
-			old = "b"
-		}
-		got := payloadMap(t, call(t, s, "Edit", map[string]any{"file_path": root + "/a.txt", "old_string": old, "new_string": new}))
-		hunks := got["structuredPatch"].([]any)
-		if lines := hunks[0].(map[string]any)["lines"].([]any); len(hunks) != 1 || len(lines) != want {
-			t.Errorf("%q for %q: %v", new, old, hunks)
 		}
 	}
 }
