@@ -103,3 +103,22 @@ func TestAccidents(t *testing.T) {
 		}
 	}
 }
+
+// TestTwoReadings: where two things can be meant, the refusal has both as calls, and each can be sent.
+func TestTwoReadings(t *testing.T) {
+	t.Parallel()
+	for i, want := range []string{"a = 1\np = '\n'\nb = 2\n", "a = 1\n" + `p = '\n'\n` + "b = 2\n"} {
+		s, root := suite(t, nil, tools.Options{})
+		write(t, root+"/a.py", "a = 1\nb = 2\n")
+		p := call(t, s, "Edit", map[string]any{"file_path": root + "/a.py", "old_string": `a = 1\nb = 2`, "new_string": `a = 1\np = '\n'\nb = 2`})
+		got := payloadMap(t, p)
+		readings, _ := got["readings"].([]any)
+		if len(readings) != 2 || got["next"] != nil || got["resend"] != nil || !strings.Contains(p.Text(), "reading 2") {
+			t.Fatalf("%v", got)
+		}
+		next := readings[i].(map[string]any)
+		if got := payloadMap(t, call(t, s, next["tool"].(string), next["args"].(map[string]any))); got["error"] != nil || content(t, root+"/a.py") != want {
+			t.Errorf("reading %d: %v, the file is %q", i+1, got, content(t, root+"/a.py"))
+		}
+	}
+}

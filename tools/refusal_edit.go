@@ -24,7 +24,9 @@ type noMatchFields struct {
 	Resend    string `json:"resend,omitempty"`     // the exact old_string that would match
 	TextThere string `json:"text_there,omitempty"` // MultiEdit, nothing close: what the edits before this one made, around the last of them
 	Detail    string `json:"detail,omitempty"`     // why a near match was not taken
-	next      *NextCall
+	// Readings are the calls that may be meant, each of them tried; which of them can't be told.
+	Readings []*NextCall `json:"readings,omitempty"`
+	next     *NextCall
 }
 
 // Text shows the difference and what to send, under the names by which the hint speaks of it.
@@ -48,6 +50,10 @@ func (n noMatchFields) Text() string {
 	if n.next != nil && n.next.Tool == "Edit" {
 		fmt.Fprintf(&b, "old_string:\n%s\nnew_string:\n%s", n.next.Args["old_string"],
 			n.next.Args["new_string"])
+	}
+	for i, r := range n.Readings {
+		fmt.Fprintf(&b, "reading %d, of %s: old_string:\n%s\nnew_string:\n%s\n", i+1, r.Args["file_path"],
+			r.Args["old_string"], r.Args["new_string"])
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }
@@ -167,8 +173,11 @@ func noMatch(a *about) *Refusal {
 	r := &Refusal{Message: a.which(e.Index) + "old_string was not found" + because(e.Cause) + untouched}
 	switch {
 	case e.Repaired != nil && a.tool == "Edit":
-		f.next = again(a.tool, a.args, map[string]any{"old_string": e.Repaired.Old,
-			"new_string": e.Repaired.New})
+		f.next = a.withStrings(*e.Repaired)
+	case len(e.Readings) > 1 && a.tool == "Edit":
+		for _, one := range e.Readings {
+			f.Readings = append(f.Readings, a.withStrings(one))
+		}
 	case len(e.All) > 0 && a.tool == "MultiEdit":
 		f.next = again(a.tool, a.args, map[string]any{"edits": mendedEdits(e.All)})
 	default:
@@ -188,6 +197,8 @@ func noMatch(a *about) *Refusal {
 	case f.next != nil:
 		r.Fields, r.Hint = noMatchFields{EditIndex: f.EditIndex, Cause: f.Cause, Line: f.Line,
 			EndLine: f.EndLine, next: f.next}, "Send next: both strings are repaired in it."
+	case f.Readings != nil:
+		r.Hint = "Two things can be meant: send the one of readings that is."
 	case e.Partial && f.Resend != "": // merely alike: whether it is the place is for the model to see
 		r.Hint = "If the region is what is meant, send resend as old_string, with new_string made to " +
 			"fit it."
@@ -211,6 +222,11 @@ func noMatch(a *about) *Refusal {
 		r.Next.Args["encoding"] = encoding // else another text might be shown
 	}
 	return r
+}
+
+// withStrings is the Edit again, with other strings.
+func (a *about) withStrings(e edit.Edit) *NextCall {
+	return again(a.tool, a.args, map[string]any{"old_string": e.Old, "new_string": e.New})
 }
 
 // maxShown bounds each text that a refused edit shows of the file, in bytes.

@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/edit/letters"
 	"moltisfs/internal/edit/mend"
 )
 
@@ -81,7 +82,8 @@ type haystack struct {
 	cr    bool
 	bones []byte
 	marks []mark
-	veils int // -1: no invisible characters, 1: some, 0: not looked yet
+	veils int    // -1: no invisible characters, 1: some, 0: not looked yet
+	added column // how lines that New adds are indented
 }
 
 func newHaystack(text []byte) *haystack { return &haystack{text: text, cr: diff.CROnly(text)} }
@@ -160,7 +162,7 @@ func (n *needle) window(text []byte, p int) (from, to int) {
 			continue
 		}
 		r, size := utf8.DecodeLastRune(text[:from])
-		if s, ok := foldRune(r); !ok || s != " " && s != "" {
+		if s, ok := letters.Fold(r); !ok || s != " " && s != "" {
 			need--
 		}
 		from -= size
@@ -249,7 +251,7 @@ func (v *verifier) upward() bool {
 			v.raise(t)
 			return true
 		}
-		if len(trimBlanks(foldTypography(pre))) > 0 {
+		if len(trimBlanks(letters.Plain(pre))) > 0 {
 			return false
 		}
 		v.start = v.lineAt
@@ -257,7 +259,7 @@ func (v *verifier) upward() bool {
 	}
 	t := compare(lead, pre, false)
 	if t == tierNone {
-		if len(trimBlanks(foldTypography(pre))) > 0 {
+		if len(trimBlanks(letters.Plain(pre))) > 0 {
 			return false
 		}
 		t = tierIndent
@@ -294,13 +296,13 @@ func suffix(b, want []byte) (n int, t tier) {
 	if bytes.HasSuffix(b, want) {
 		return len(want), tierExact
 	}
-	need := foldTypography(want)
+	need := letters.Plain(want)
 	from := len(b)
-	for len(foldTypography(b[from:])) < len(need) && from > 0 {
+	for len(letters.Plain(b[from:])) < len(need) && from > 0 {
 		_, size := utf8.DecodeLastRune(b[:from])
 		from -= size
 	}
-	if bytes.Equal(foldTypography(b[from:]), need) {
+	if bytes.Equal(letters.Plain(b[from:]), need) {
 		return len(b) - from, tierQuotes
 	}
 	return 0, tierNone
@@ -311,13 +313,13 @@ func prefix(b, want []byte) (n int, t tier) {
 	if bytes.HasPrefix(b, want) {
 		return len(want), tierExact
 	}
-	need := foldTypography(want)
+	need := letters.Plain(want)
 	to := 0
-	for len(foldTypography(b[:to])) < len(need) && to < len(b) {
+	for len(letters.Plain(b[:to])) < len(need) && to < len(b) {
 		_, size := utf8.DecodeRune(b[to:])
 		to += size
 	}
-	if bytes.Equal(foldTypography(b[:to]), need) {
+	if bytes.Equal(letters.Plain(b[:to]), need) {
 		return to, tierQuotes
 	}
 	return 0, tierNone
@@ -383,11 +385,11 @@ func (v *verifier) content(i int, o, cur line, last bool) bool {
 	a, b := v.old[want.start:want.end], v.text[have.start:have.end]
 	whole := i > v.top || v.top > 0
 	if whole && len(trimBlanks(a)) > 0 {
-		v.pair(indentOf(foldTypography(v.old[o.start:want.end])), indentOf(foldTypography(v.text[cur.start:have.end])))
+		v.pair(indentOf(letters.Plain(v.old[o.start:want.end])), indentOf(letters.Plain(v.text[cur.start:have.end])))
 	}
 	t := compare(a, b, i < v.bottom)
 	if t == tierNone && whole {
-		a, b = foldTypography(a), foldTypography(b)
+		a, b = letters.Plain(a), letters.Plain(b)
 		if t = compare(a[len(indentOf(a)):], b[len(indentOf(b)):], i < v.bottom); t < tierNone {
 			t = tierIndent
 		}
@@ -412,7 +414,7 @@ func (v *verifier) tail(at int, cur line, rest []byte) bool {
 		v.end = at + k
 		return v.raise(t)
 	}
-	if len(trimBlanks(foldTypography(have))) > 0 {
+	if len(trimBlanks(letters.Plain(have))) > 0 {
 		return false
 	}
 	v.end = cur.end

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/edit/letters"
 	"moltisfs/internal/edit/mend"
 )
 
@@ -57,7 +58,7 @@ func diagnose(err *NoMatchError, h *haystack, seen []byte, e Edit) {
 	from := lineStart(h.text, d.start, h.cr)
 	to := lineFrom(h.text, max(d.start, d.end-1), h.cr).end
 	err.Region = window(h.text, from, max(from, to), d.start, d.end)
-	err.Diff = lineDiff(e.Old, string(h.text[d.start:d.end]), err.Line)
+	err.Diff = letters.Diff(e.Old, string(h.text[d.start:d.end]), err.Line)
 	var whole bool
 	err.Resend, whole = resend(h, d.start, d.end)
 	err.Partial = err.Partial || !whole
@@ -114,7 +115,7 @@ func (n *needle) near(h *haystack) (diagnosis, bool) {
 			d.detail = "the file ends there without a line break"
 		}
 	case tierQuotes:
-		d.cause = quotesOrSpaces(n.old, h.text[best.start:best.end])
+		d.cause = CauseUnicodeSpace // or quotes, as proven finds
 	case tierUnicode:
 		d.cause = CauseNormalisation
 	case tierIndent:
@@ -138,39 +139,6 @@ func (n *needle) near(h *haystack) (diagnosis, bool) {
 		}
 	}
 	return d, true
-}
-
-// quotesOrSpaces tells which typographic characters keep two texts apart.
-func quotesOrSpaces(a, b []byte) string {
-	only := func(s []byte, spaces bool) []byte {
-		var out []byte
-		for i := 0; i < len(s); {
-			r, n := utf8.DecodeRune(s[i:])
-			f, ok := foldRune(r)
-			if ok && (f == " " || f == "") == spaces {
-				out = append(out, f...)
-			} else {
-				out = append(out, s[i:i+n]...)
-			}
-			i += n
-		}
-		return trimBlanks(out)
-	}
-	if bytes.Equal(only(a, true), only(b, true)) {
-		return CauseUnicodeSpace
-	}
-	// Line by line, because blanks at line ends may differ as well.
-	strip := func(s []byte) []byte {
-		lines := bytes.Split(only(s, true), []byte("\n"))
-		for i := range lines {
-			lines[i] = trimBlanks(lines[i])
-		}
-		return bytes.Join(lines, []byte("\n"))
-	}
-	if bytes.Equal(strip(a), strip(b)) {
-		return CauseUnicodeSpace
-	}
-	return CauseQuotes
 }
 
 // nearRepaired looks for Old repaired: as the tier does, and then with the looser tiers.

@@ -247,6 +247,9 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 			} else if err.Repaired == nil && err.Cause != CauseStale {
 				err.Repaired = mended(h, e)
 			}
+			if err.Repaired == nil && err.Cause != CauseStale && err.Cause != CauseApplied {
+				err.Readings = ambiguous(h, e)
+			}
 			err.Repaired = smaller(h, err.Repaired)
 		}
 		return Step{}, err

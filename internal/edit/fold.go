@@ -7,57 +7,9 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"moltisfs/internal/edit/letters"
 )
-
-// foldRune gives the ASCII that stands for a typographic character, "" for an invisible one. ok is
-// false for all others. Only characters that a reader or a model takes for the ASCII one are here;
-// guillemets and primes of other scripts are not.
-func foldRune(r rune) (s string, ok bool) {
-	switch r {
-	case 0x2018, 0x2019, 0x201a, 0x201b, 0x2032, 0x02bc, 0xff07:
-		return "'", true
-	case 0x201c, 0x201d, 0x201e, 0x201f, 0x2033, 0xff02:
-		return `"`, true
-	case 0x2010, 0x2011, 0x2012, 0x2013, 0x2014, 0x2015, 0x2212, 0xfe58, 0xfe63, 0xff0d:
-		return "-", true
-	case 0x2026:
-		return "...", true
-	case 0x200b, 0x2060, 0xfeff, 0x00ad:
-		return "", true
-	}
-	if isOddSpace(r) {
-		return " ", true
-	}
-	return "", false
-}
-
-func isOddSpace(r rune) bool {
-	switch {
-	case r == 0xa0, r == 0x1680, 0x2000 <= r && r <= 0x200a, r == 0x202f, r == 0x205f, r == 0x3000:
-		return true
-	}
-	return false
-}
-
-// foldTypography writes b with typographic characters as ASCII.
-func foldTypography(b []byte) []byte {
-	out := make([]byte, 0, len(b))
-	for i := 0; i < len(b); {
-		if b[i] < utf8.RuneSelf {
-			out = append(out, b[i])
-			i++
-			continue
-		}
-		r, n := utf8.DecodeRune(b[i:])
-		if s, ok := foldRune(r); ok {
-			out = append(out, s...)
-		} else {
-			out = append(out, b[i:i+n]...)
-		}
-		i += n
-	}
-	return out
-}
 
 func isBlankByte(c byte) bool { return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v' }
 
@@ -109,7 +61,7 @@ func compare(a, b []byte, atEnd bool) tier {
 			return tierTrailing
 		}
 	}
-	a, b = foldTypography(a), foldTypography(b)
+	a, b = letters.Plain(a), letters.Plain(b)
 	if atEnd {
 		a, b = trimBlanks(a), trimBlanks(b)
 	}
@@ -140,7 +92,7 @@ func bone(dst, src []byte, at int) ([]byte, int) {
 	if r == utf8.RuneError {
 		return append(dst, src[at:at+n]...), at + n
 	}
-	if s, ok := foldRune(r); ok {
+	if s, ok := letters.Fold(r); ok {
 		if s == " " {
 			s = ""
 		}

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"moltisfs/internal/edit/diff"
+	"moltisfs/internal/edit/letters"
 	"moltisfs/internal/edit/mend"
 )
 
@@ -33,6 +34,7 @@ const (
 type keeping struct {
 	*match
 	new       string
+	added     column
 	old, have []string // the lines of Old and of the file, without their breaks; as many of each
 	odd       bool     // Old has typographic or invisible characters where the file has none
 	folds     string   // the ASCII for which the file has such characters where Old has none
@@ -42,8 +44,8 @@ type keeping struct {
 }
 
 // written gives what the match becomes and what it is now, with LF, or why that can't be told.
-func (m *match) written(n *needle, text []byte, e Edit, cr bool) (now, was, why string) {
-	k := &keeping{match: m, new: e.New, old: contents(e.Old, cr), have: contents(string(text[m.start:m.end]), cr)}
+func (m *match) written(n *needle, text []byte, e Edit, cr bool, added column) (now, was, why string) {
+	k := &keeping{match: m, new: e.New, added: added, old: contents(e.Old, cr), have: contents(string(text[m.start:m.end]), cr)}
 	news := contents(e.New, cr)
 	if m.noFinal {
 		k.old = k.old[:len(k.old)-1]
@@ -73,7 +75,7 @@ func (m *match) written(n *needle, text []byte, e Edit, cr bool) (now, was, why 
 		}
 		differ := false
 		for i := c.A0; i < c.A1; i++ {
-			differ = differ || oddIn(k.old[i]) != oddIn(k.have[i])
+			differ = differ || letters.Odd(k.old[i]) != letters.Odd(k.have[i])
 		}
 		for j := c.B0; j < c.B1; j++ {
 			i := -1
@@ -117,14 +119,14 @@ func (k *keeping) compare(old, have string) {
 	if old == have {
 		return
 	}
-	if a, b := oddIn(old), oddIn(have); a != b {
+	if a, b := letters.Odd(old), letters.Odd(have); a != b {
 		k.odd = k.odd || a != ""
 		for _, r := range b {
-			s, _ := foldRune(r)
+			s, _ := letters.Fold(r)
 			k.folds += s
 		}
 	}
-	squeezed := func(s string) string { return strings.Join(strings.Fields(string(foldTypography([]byte(s)))), "") }
+	squeezed := func(s string) string { return strings.Join(strings.Fields(string(letters.Plain([]byte(s)))), "") }
 	k.accents = k.accents || squeezed(old) != squeezed(have)
 	_, _, a := parts(old)
 	_, _, b := parts(have)
@@ -156,14 +158,17 @@ func (k *keeping) line(l string, i, j int, spaces bool) (now, why string) {
 		in, ok = k.rule.Apply(lead)
 		// What stands in the first column may have to, unless Old shows that such lines do not.
 		first := slices.ContainsFunc(k.indents, func(p mend.Pair) bool { return p.Old == "" })
-		ok = ok && (in == lead || k.aligned && (lead != "" || first))
+		if k.added == stays && !shares {
+			in, ok = lead, true
+		}
+		ok = ok && (in == lead || k.added != asTold || k.aligned && (lead != "" || first))
 	default:
 		ok = oldLead == haveLead && k.suspect(lead, false) == ""
 	}
 	switch {
 	case !ok:
 		return "", whyDepth
-	case !shares && k.rule != nil && spansLines(k.new):
+	case !shares && k.rule != nil && k.added == asTold && spansLines(k.new):
 		return "", whyColumn
 	case shares && trail == oldTrail:
 		trail = haveTrail
@@ -188,7 +193,7 @@ func (k *keeping) line(l string, i, j int, spaces bool) (now, why string) {
 // suspect tells why s, which is New's alone, may have been damaged as Old was.
 func (k *keeping) suspect(s string, spaces bool) string {
 	for i, r := range s {
-		_, odd := foldRune(r)
+		_, odd := letters.Fold(r)
 		switch {
 		case odd && k.odd,
 			(r == '\'' || r == '"' || r == '-') && strings.ContainsRune(k.folds, r),
@@ -229,23 +234,13 @@ func asLines(in []string) [][]byte {
 // Odd spaces and invisible characters count as blanks. A blank line is all trail.
 func parts(l string) (lead, body, trail string) {
 	blank := func(r rune) bool {
-		s, odd := foldRune(r)
+		s, odd := letters.Fold(r)
 		return odd && strings.TrimSpace(s) == "" || r < utf8.RuneSelf && isBlankByte(byte(r))
 	}
 	body = strings.TrimRightFunc(l, blank)
 	trail = l[len(body):]
 	rest := strings.TrimLeftFunc(body, blank)
 	return body[:len(body)-len(rest)], rest, trail
-}
-
-// oddIn gives the characters of s that stand for ASCII ones, or for nothing.
-func oddIn(s string) string {
-	return strings.Map(func(r rune) rune {
-		if _, odd := foldRune(r); odd {
-			return r
-		}
-		return -1
-	}, s)
 }
 
 // maxSeam bounds the line in which a seam is looked for, in bytes: it takes the square of that.
@@ -256,7 +251,7 @@ func seam(line, part string, from bool) (at int, ok bool) {
 	if len(line) > maxSeam {
 		return 0, false
 	}
-	same := func(s string) string { return norm.NFC.String(string(foldTypography([]byte(s)))) }
+	same := func(s string) string { return norm.NFC.String(string(letters.Plain([]byte(s)))) }
 	want, found := same(part), 0
 	for i := 0; i <= len(line); i++ {
 		if i < len(line) && !utf8.RuneStart(line[i]) {

@@ -130,7 +130,7 @@ func findLoose(h *haystack, e Edit, f *fitter, limit tier) (*plan, error) {
 		}
 		fit := f
 		if m.tier >= tierTrailing {
-			now, was, why := m.written(n, text, e, f.cr)
+			now, was, why := m.written(n, text, e, f.cr, h.added)
 			if why != "" {
 				return nil, &NoMatchError{Detail: why}
 			}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"moltisfs/internal/edit/letters"
 	"moltisfs/internal/edit/mend"
 	"moltisfs/internal/text"
 )
@@ -116,7 +117,7 @@ func (m *mender) elided(r repair) (out []repair) {
 // folded writes the odd characters of old plain again: those kinds, and no others, in new as well.
 // A dash may stand for one sign or two.
 func folded(r repair) (out []repair) {
-	odd := oddIn(r.old)
+	odd := letters.Odd(r.old)
 	if odd == "" {
 		return nil
 	}
@@ -124,7 +125,7 @@ func folded(r repair) (out []repair) {
 		var pairs []string
 		seen := false // a reader can see them
 		for _, c := range odd {
-			to, _ := foldRune(c)
+			to, _ := letters.Fold(c)
 			if seen = seen || strings.TrimSpace(to) != ""; c == '—' {
 				to = dash
 			}
@@ -137,12 +138,14 @@ func folded(r repair) (out []repair) {
 		}
 		f := strings.NewReplacer(pairs...)
 		next := repair{old: f.Replace(r.old), new: f.Replace(r.new), whole: r.whole}
-		left := strings.IndexFunc(oddIn(next.new), func(c rune) bool {
-			s, _ := foldRune(c)
+		left := strings.IndexFunc(letters.Odd(next.new), func(c rune) bool {
+			s, _ := letters.Fold(c)
 			return strings.TrimSpace(s) != ""
 		})
 		if seen && left >= 0 {
-			next.unsure = whyChars
+			head, own, tail := affixes(r.old, r.new)
+			next.unsure, next.other = whyChars, f.Replace(head)+own+f.Replace(tail)
+			next.new = string(letters.Plain([]byte(next.new)))
 		}
 		if out = append(out, next); !strings.Contains(odd, "—") {
 			break
@@ -250,12 +253,12 @@ func (m *mender) alike(readings []repair) {
 
 // clean: what new adds bears no sign of the kind in which old and the file differ.
 func (m *mender) clean(e Edit, region, with string) bool {
-	for _, r := range oddIn(with) {
+	for _, r := range letters.Odd(with) {
 		if !strings.ContainsRune(region, r) && strings.ContainsRune(e.Old, r) {
 			return false
 		}
 	}
-	return oddIn(region) == oddIn(e.Old) || !ownHas(e.Old, e.New, "\"'-")
+	return letters.Odd(region) == letters.Odd(e.Old) || !ownHas(e.Old, e.New, "\"'-")
 }
 
 // ownHas says that what new has and old has not holds one of some signs.

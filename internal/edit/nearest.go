@@ -62,7 +62,7 @@ func nearest(h *haystack, old []byte) (diagnosis, bool) {
 	}
 	// Old may begin or end inside a line.
 	if stretch := h.text[d.start:d.end]; len(stretch) > longLine && len(stretch) > 4*len(old) {
-		from, to, ok := thick(stretch, old)
+		from, to, ok := mend.Thick(stretch, old)
 		if !ok || len(olds) > 1 {
 			d.start, d.end = d.start+from, d.start+to
 			return d, ok

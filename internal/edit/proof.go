@@ -6,6 +6,8 @@ import (
 	"unicode"
 
 	"golang.org/x/text/unicode/norm"
+
+	"moltisfs/internal/edit/letters"
 )
 
 // A refusal names a cause only where that alone keeps old_string and the region apart, blanks at line
@@ -76,11 +78,11 @@ func eachLine(f func(l string) string) func(string) string {
 // foldSome folds the odd spaces of a line, or all that is typographic.
 func foldSome(l string, spaces bool) string {
 	if !spaces {
-		return string(foldTypography([]byte(l)))
+		return string(letters.Plain([]byte(l)))
 	}
 	var b bytes.Buffer
 	for _, r := range l {
-		f, ok := foldRune(r)
+		f, ok := letters.Fold(r)
 		if ok && (f == "" || unicode.IsSpace(r)) {
 			b.WriteString(f)
 		} else {

@@ -11,6 +11,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"moltisfs/internal/text"
+
+	"moltisfs/internal/edit/letters"
 )
 
 // randomEdits is a list of edits of which most fit: words and runs of the text as it will be by then.
@@ -185,7 +187,7 @@ func TestBoneDecomposes(t *testing.T) {
 		if !utf8.ValidRune(r) {
 			continue
 		}
-		if _, ok := foldRune(r); ok {
+		if _, ok := letters.Fold(r); ok {
 			continue
 		}
 		if got, _ := bone(nil, []byte(string(r)), 0); string(got) != norm.NFD.String(string(r)) {

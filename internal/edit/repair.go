@@ -14,6 +14,7 @@ type repair struct {
 	old    string
 	new    string
 	unsure string // why what should become of New cannot be told; "" when it can
+	other  string // where it can't: New, of which what it adds stands for itself
 
 	numbered int // for pasted line numbers: that of the first line; 0 otherwise
 	several  bool
@@ -31,6 +32,7 @@ func repairs(e Edit) []repair {
 			r := repair{cause: u.Cause, old: old, new: u.Undo(e.New)}
 			if r.new != u.Undo(head)+middle+u.Undo(tail) &&
 				!u.Systematic(e.Old, e.New, len(head), len(e.New)-len(tail)) {
+				r.other = u.Undo(head) + middle + u.Undo(tail)
 				r.unsure = "new_string adds escapes, and whether they stand for themselves can't be told: write both as they are in the file"
 			}
 			out = append(out, r)
@@ -41,6 +43,7 @@ func repairs(e Edit) []repair {
 			head, middle, tail := affixes(e.Old, e.New)
 			r := repair{cause: x.Cause, old: old, new: x.Do(head) + middle + x.Do(tail)}
 			if x.Do(middle) != middle {
+				r.other = x.Do(e.New)
 				r.unsure = "the file is escaped there, and whether new_string should be cannot be told: write both as they are in the file"
 			}
 			out = append(out, r)

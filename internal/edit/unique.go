@@ -2,7 +2,6 @@ package edit
 
 import (
 	"bytes"
-	"strings"
 	"unicode/utf8"
 
 	"moltisfs/internal/edit/diff"
@@ -177,16 +176,4 @@ func once(text, s []byte, at int, budget *int) bool {
 	}
 	*budget -= j
 	return false
-}
-
-// clip shortens s to about max bytes, at characters, and says so by an ellipsis.
-func clip(s string, max int) string {
-	if len(s) <= max {
-		return strings.ToValidUTF8(s, "\ufffd")
-	}
-	cut := max
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return strings.ToValidUTF8(s[:cut], "\ufffd") + "…"
 }

@@ -1,8 +1,7 @@
-package edit
+package letters
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -16,10 +15,10 @@ const (
 	lineContext  = 24 // characters shown on either side of a difference
 )
 
-// lineDiff shows what separates two texts, line by line: [-sent-]{+in the file+}, blanks and odd
+// Diff shows what separates two texts, line by line: [-sent-]{+in the file+}, blanks and odd
 // characters visible there. first is the number of have's first line. Same lines are left out.
-func lineDiff(sent, have string, first int) string {
-	a, b := diff.Lines([]byte(lf(sent)), false), diff.Lines([]byte(lf(have)), false)
+func Diff(sent, have string, first int) string {
+	a, b := diff.Lines([]byte(strings.ReplaceAll(sent, "\r\n", "\n")), false), diff.Lines([]byte(strings.ReplaceAll(have, "\r\n", "\n")), false)
 	cs := diff.Changes(a, b)
 	if len(cs) == 0 && sent != have { // only the line breaks differ
 		a, b = diff.Lines([]byte(sent), false), diff.Lines([]byte(have), false)
@@ -62,7 +61,7 @@ func lineDiff(sent, have string, first int) string {
 	return out.String()
 }
 
-func short(s string) string { return clip(s, 160) }
+func short(s string) string { return Clip(s, 160) }
 
 // charDiff marks the differences of two lines. Long ones are compared by their common ends only.
 func charDiff(a, b string) string {
@@ -126,11 +125,11 @@ func visible(s string) string {
 			b.WriteString("<ZWSP>")
 		case r == 0xfeff:
 			b.WriteString("<BOM>")
-		case r < ' ' || r == 0x7f || isOddSpace(r) || unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Cf, r):
+		case r < ' ' || r == 0x7f || OddSpace(r) || unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Cf, r):
 			fmt.Fprintf(&b, "<U+%04X>", r)
 		default:
 			b.WriteRune(r)
-			if _, odd := foldRune(r); odd {
+			if _, odd := Fold(r); odd {
 				fmt.Fprintf(&b, "<U+%04X>", r)
 			}
 		}
@@ -139,13 +138,14 @@ func visible(s string) string {
 	return b.String()
 }
 
-// ShownPath writes a path, or another name, into a text for people and models: in one line and with
-// nothing in it that a terminal obeys. A name that needs it, or looks quoted, is quoted as in Go.
-func ShownPath(name string) string {
-	for i, r := range name {
-		if !strconv.IsPrint(r) || r == utf8.RuneError || i == 0 && r == '"' {
-			return strconv.Quote(name)
-		}
+// Clip shortens s to about max bytes, at characters, and says so by an ellipsis.
+func Clip(s string, max int) string {
+	if len(s) <= max {
+		return strings.ToValidUTF8(s, "\ufffd")
 	}
-	return name
+	cut := max
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return strings.ToValidUTF8(s[:cut], "\ufffd") + "…"
 }
