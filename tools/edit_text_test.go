@@ -1,6 +1,7 @@
 package tools_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -119,6 +120,87 @@ func TestTwoReadings(t *testing.T) {
 		next := readings[i].(map[string]any)
 		if got := payloadMap(t, call(t, s, next["tool"].(string), next["args"].(map[string]any))); got["error"] != nil || content(t, root+"/a.py") != want {
 			t.Errorf("reading %d: %v, the file is %q", i+1, got, content(t, root+"/a.py"))
+		}
+	}
+}
+
+// TestTextOfAnotherFile: a text that stands in one other file that the session has read is answered
+// with the edit of that file. What was not read, has changed, or may not be read is not looked at.
+func TestTextOfAnotherFile(t *testing.T) {
+	t.Parallel()
+	const old = "def handle(request, queue):\n    return queue.take(request)"
+	edit := func(s *tools.Suite, path string) map[string]any {
+		return payloadMap(t, call(t, s, "Edit", map[string]any{"file_path": path, "old_string": old, "new_string": old + "  # once"}))
+	}
+	for name, c := range map[string]struct {
+		read, change []string
+		here         string
+		next         bool
+		readings     int
+	}{
+		"read":            {read: []string{"b.py"}, next: true},
+		"not read":        {},
+		"two have it":     {read: []string{"b.py", "c.py"}},
+		"changed since":   {read: []string{"b.py"}, change: []string{"b.py"}},
+		"something alike": {read: []string{"b.py"}, here: "def handlee(request, queue):\n    return queue.take(request)\n", readings: 2},
+	} {
+		s, root := suite(t, func(fs *config.FS) { fs.TrackReads, fs.MustReadBeforeWrite = true, true }, tools.Options{})
+		write(t, root+"/a.py", c.here+"x = 1\n")
+		for _, f := range []string{"b.py", "c.py"} {
+			write(t, root+"/"+f, "import y\n\n"+old+"\n")
+		}
+		for _, f := range append(c.read, "a.py") {
+			call(t, s, "Read", map[string]any{"file_path": root + "/" + f})
+		}
+		for _, f := range c.change {
+			write(t, root+"/"+f, "import z\n\n"+old+"\n")
+		}
+		got := edit(s, root+"/a.py")
+		next, _ := got["next"].(map[string]any)
+		if c.next != (next["tool"] == "Edit") || c.next != (got["in"] != nil) {
+			t.Errorf("%s: %v", name, got)
+		}
+		if readings, _ := got["readings"].([]any); len(readings) != c.readings {
+			t.Errorf("%s: %v", name, got)
+		}
+		if c.next {
+			if done := payloadMap(t, call(t, s, "Edit", next["args"].(map[string]any))); done["file_path"] != root+"/b.py" || done["error"] != nil {
+				t.Errorf("%s: %v", name, done)
+			}
+		}
+	}
+}
+
+// TestRefusalsStaySmall: what an edit is refused with stays within 4 KB, whatever was sent.
+func TestRefusalsStaySmall(t *testing.T) {
+	t.Parallel()
+	s, root := suite(t, nil, tools.Options{})
+	var b strings.Builder
+	for i := range 300 {
+		fmt.Fprintf(&b, "function \"f%d\"(a,b){return a.x>b.y?a:\"\\\"\"+g(b,%d)};", i, i*i)
+	}
+	lines := strings.ReplaceAll(b.String(), ";", ";\n")
+	write(t, root+"/min.js", b.String())
+	write(t, root+"/lines.js", lines)
+	for _, name := range []string{"min.js", "lines.js"} {
+		text := content(t, root+"/"+name)
+		for _, n := range []int{60, 1500, 3000} {
+			if name == "lines.js" && n == 3000 {
+				continue
+			}
+			old := strings.ReplaceAll(text[5000:5000+n], "return", "retrun")
+			for _, new := range []string{"x", old + "\n// more"} {
+				for tool, args := range map[string]map[string]any{
+					"Edit":      {"old_string": old, "new_string": new},
+					"MultiEdit": {"edits": []any{map[string]any{"old_string": "\"f1\"", "new_string": "f1"}, map[string]any{"old_string": old, "new_string": new}}},
+				} {
+					args["file_path"] = root + "/" + name
+					p := call(t, s, tool, args)
+					if raw, _ := tools.Encode(p); p.Kind() != "no_match" || len(raw) > 4<<10 {
+						t.Errorf("%s %s of %d bytes: %s, %d bytes", tool, name, n, p.Kind(), len(raw))
+					}
+				}
+			}
 		}
 	}
 }

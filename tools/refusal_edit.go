@@ -1,6 +1,8 @@
 package tools
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +28,7 @@ type noMatchFields struct {
 	Detail    string `json:"detail,omitempty"`     // why a near match was not taken
 	// Readings are the calls that may be meant, each of them tried; which of them can't be told.
 	Readings []*NextCall `json:"readings,omitempty"`
+	In       string      `json:"in,omitempty"` // a file that the session has read, and that has the text
 	next     *NextCall
 }
 
@@ -47,7 +50,7 @@ func (n noMatchFields) Text() string {
 	if n.Resend != "" {
 		b.WriteString("resend, the old_string that would match:\n" + n.Resend)
 	}
-	if n.next != nil && n.next.Tool == "Edit" {
+	if n.next != nil && n.next.Tool == "Edit" && n.In == "" {
 		fmt.Fprintf(&b, "old_string:\n%s\nnew_string:\n%s", n.next.Args["old_string"],
 			n.next.Args["new_string"])
 	}
@@ -171,29 +174,14 @@ func noMatch(a *about) *Refusal {
 	f := noMatchFields{EditIndex: a.index(e.Index), Cause: e.Cause, Line: e.Line, EndLine: e.EndLine,
 		Detail: e.Detail}
 	r := &Refusal{Message: a.which(e.Index) + "old_string was not found" + because(e.Cause) + untouched}
-	switch {
-	case e.Repaired != nil && a.tool == "Edit":
-		f.next = a.withStrings(*e.Repaired)
-	case len(e.Readings) > 1 && a.tool == "Edit":
-		for _, one := range e.Readings {
-			f.Readings = append(f.Readings, a.withStrings(one))
-		}
-	case len(e.All) > 0 && a.tool == "MultiEdit":
-		f.next = again(a.tool, a.args, map[string]any{"edits": mendedEdits(e.All)})
-	default:
-		f.Region, f.Diff, f.TextThere = clip(e.Region, maxShown), clip(e.Diff, maxShown), e.TextThere
-		if len(e.Resend) <= 2*maxShown {
-			f.Resend = e.Resend
-		}
-		if strings.TrimSpace(f.Region) == strings.TrimSpace(f.Resend) {
-			f.Region = ""
-		}
-	}
+	a.offerOf(e, &f)
 	r.Next, r.Fields = f.next, f
 	switch {
 	case e.Cause == edit.CauseApplied:
 		r.Hint = "Nothing is left to do, unless another place is meant: then send more of the text " +
 			"around that."
+	case f.In != "":
+		r.Hint = "The text is in " + f.In + ", which was read here: send next if that file is meant."
 	case f.next != nil:
 		r.Fields, r.Hint = noMatchFields{EditIndex: f.EditIndex, Cause: f.Cause, Line: f.Line,
 			EndLine: f.EndLine, next: f.next}, "Send next: both strings are repaired in it."
@@ -222,6 +210,91 @@ func noMatch(a *about) *Refusal {
 		r.Next.Args["encoding"] = encoding // else another text might be shown
 	}
 	return r
+}
+
+// offerOf fills in what is offered in place of a text that was not found: a call, two that may be
+// meant, or what stands there.
+func (a *about) offerOf(e *edit.NoMatchError, f *noMatchFields) {
+	there := a.elsewhere(e)
+	switch {
+	case there != nil && e.Repaired != nil && a.tool == "Edit":
+		f.Readings = brief(a.withStrings(*e.Repaired), there)
+	case there != nil:
+		if brief(there) != nil {
+			f.next = there
+		}
+		f.In, f.Line, f.EndLine = there.Args["file_path"].(string), 0, 0
+	case e.Repaired != nil && a.tool == "Edit":
+		f.next = a.withStrings(*e.Repaired)
+	case len(e.Readings) > 1 && a.tool == "Edit":
+		f.Readings = brief(a.withStrings(e.Readings[0]), a.withStrings(e.Readings[1]))
+	case len(e.All) > 0 && a.tool == "MultiEdit":
+		f.next = again(a.tool, a.args, map[string]any{"edits": mendedEdits(e.All)})
+	}
+	if brief(f.next) == nil {
+		f.next = nil
+	}
+	if f.next != nil || f.Readings != nil || f.In != "" {
+		return
+	}
+	f.Region, f.Diff, f.TextThere = clip(e.Region, maxShown), clip(e.Diff, maxShown), clip(e.TextThere, maxShown)
+	if len(e.Resend) <= 2*maxShown {
+		f.Resend = e.Resend
+	}
+	if strings.TrimSpace(f.Region) == strings.TrimSpace(f.Resend) || jsonLen(f.Region)+jsonLen(f.Resend) > maxOffered {
+		f.Region = ""
+	}
+	if f.Resend != "" && jsonLen(f.Diff)+jsonLen(f.Resend) > maxOffered {
+		f.Diff = ""
+	}
+}
+
+// maxOffered bounds what a refusal offers, in bytes of JSON.
+const maxOffered = 3400
+
+// brief gives the calls if together they are short enough to be offered.
+func brief(calls ...*NextCall) []*NextCall {
+	size := 0
+	for _, c := range calls {
+		if c == nil {
+			return nil
+		}
+		raw, err := plainJSON(c)
+		if size += len(raw); err != nil || size > maxOffered {
+			return nil
+		}
+	}
+	return calls
+}
+
+// elsewhere is the call for the one file that the session has read and that has the text exactly,
+// where nothing but likeness speaks for the file that was named.
+func (a *about) elsewhere(e *edit.NoMatchError) *NextCall {
+	const least = 12 // bytes; less may stand anywhere
+	if e.Cause != edit.CauseUnknown || a.call == nil {
+		return nil
+	}
+	var texts []string
+	switch args := a.args.(type) {
+	case *EditArgs:
+		texts = []string{args.OldString}
+	case *MultiEditArgs:
+		for _, one := range args.Edits {
+			texts = append(texts, one.OldString)
+		}
+	}
+	if len(texts) == 0 || slices.ContainsFunc(texts, func(t string) bool {
+		return len(strings.TrimSpace(t)) < least
+	}) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	in := a.s.engine.Holding(ctx, a.call, cmp.Or(a.Path, a.path), texts)
+	if len(in) != 1 {
+		return nil
+	}
+	return again(a.tool, a.args, map[string]any{"file_path": in[0], "expected_hash": nil})
 }
 
 // withStrings is the Edit again, with other strings.

@@ -115,6 +115,24 @@ func (l *Ledger) Look(k Key, id, path string) (s Seen, ok bool, err error) {
 	return Seen{}, false, nil
 }
 
+// Latest gives the objects that the session has seen, those that it saw last first, at most n.
+func (l *Ledger) Latest(k Key, n int) ([]Seen, error) {
+	ses := l.session(k)
+	ses.mu.Lock()
+	defer ses.mu.Unlock()
+	if err := ses.catchUp(); err != nil {
+		return nil, err
+	}
+	out := make([]Seen, 0, len(ses.byPath))
+	for _, s := range ses.byPath {
+		out = append(out, *s)
+	}
+	slices.SortFunc(out, func(a, b Seen) int {
+		return cmp.Or(b.When.Compare(a.When), cmp.Compare(a.Path, b.Path))
+	})
+	return out[:min(n, len(out))], nil
+}
+
 // Saw adds what was just shown. If the content is the same as before, the ranges grow. If it is
 // another, they are replaced.
 func (l *Ledger) Saw(k Key, s Seen) error {

@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"slices"
+
+	"moltisfs/internal/edit"
+	"moltisfs/internal/guardfs"
+)
+
+// Bounds of Holding: a hint is not worth more.
+const (
+	maxHeld      = 64      // files, those that were read last
+	maxHeldBytes = 1 << 20 // of one file
+)
+
+// Holding gives the files that the session has read, and that are as it read them, in which each of
+// the texts stands exactly once. The file of the call is none of them. Until ctx ends.
+func (e *Engine) Holding(ctx context.Context, c *Call, not string, texts []string) (out []string) {
+	e, err := e.begun(c)
+	if err != nil || e.ledger == nil {
+		return nil
+	}
+	seen, err := e.ledger.Latest(c.key(), maxHeld)
+	if err != nil {
+		return nil
+	}
+	for _, s := range seen {
+		if ctx.Err() != nil {
+			return nil // there may be another
+		}
+		if s.Path == not || s.Hash == "" {
+			continue
+		}
+		content := e.held(s.Path)
+		if sum := sha256.Sum256(content); content == nil || hex.EncodeToString(sum[:]) != s.Hash {
+			continue
+		}
+		plain, _, err := edit.Decode(content, "")
+		if err == nil && !slices.ContainsFunc(texts, func(t string) bool {
+			return bytes.Count(plain, []byte(t)) != 1
+		}) {
+			out = append(out, s.Path)
+		}
+	}
+	return out
+}
+
+// held is the content of a file that the session may read and that is not large; else nil.
+func (e *Engine) held(path string) []byte {
+	h, err := e.fs.Resolve(path, guardfs.Read)
+	if err != nil {
+		return nil
+	}
+	defer h.Close() //nolint:errcheck // nothing was written through it
+	info := h.Object().Info
+	if info.Kind != guardfs.KindFile || info.Size > maxHeldBytes {
+		return nil
+	}
+	f, err := h.Open()
+	if err != nil {
+		return nil
+	}
+	defer f.Close() //nolint:errcheck // the same
+	content, err := io.ReadAll(io.NewSectionReader(f, 0, maxHeldBytes))
+	if err != nil {
+		return nil
+	}
+	return content
+}
