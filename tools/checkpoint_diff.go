@@ -38,7 +38,8 @@ type CheckpointDiff struct {
 	// Denied counts paths that this session may not read today.
 	Denied int `json:"denied,omitempty"`
 	// Truncated: the diffs of later files were left out; their counts are true.
-	Truncated bool `json:"truncated"`
+	Truncated bool   `json:"truncated"`
+	Note      string `json:"note,omitempty"` // which names of arguments were taken for which
 }
 
 // DiffedFile is one path of a checkpoint_diff.
@@ -71,6 +72,9 @@ func (p *CheckpointDiff) Text() string {
 	}
 	if p.Denied > 0 {
 		fmt.Fprintf(&b, "[%s not shown: out of reach]\n", plural(p.Denied, "path"))
+	}
+	if p.Note != "" {
+		b.WriteString("[" + p.Note + "]\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

@@ -59,6 +59,7 @@ type CheckpointRestore struct {
 	// CheckpointSkipped says why the restore's own checkpoint does not hold all that it replaced.
 	CheckpointSkipped string `json:"checkpoint_skipped,omitempty"`
 	Warning           string `json:"warning,omitempty"`
+	Note              string `json:"note,omitempty"` // which names of arguments were taken for which
 }
 
 // RestoredFile is what became of one path.
@@ -168,6 +169,9 @@ func (p *CheckpointRestore) Text() string {
 	}
 	if p.Warning != "" {
 		b.WriteString(p.Warning + "\n")
+	}
+	if p.Note != "" {
+		b.WriteString("[" + p.Note + "]\n")
 	}
 	if p.UndoID != nil {
 		fmt.Fprintf(&b, "To undo this restore: checkpoint_restore %s\n", *p.UndoID)

@@ -85,6 +85,10 @@ func (g *Glob) read(note string)    { g.Note = joined(note, g.Note) }
 func (g *Grep) read(note string)    { g.Note = joined(note, g.Note) }
 func (c *Changed) read(note string) { c.Note = note }
 
+func (p *Checkpoints) read(note string)       { p.Note = joined(note, p.Note) }
+func (p *CheckpointDiff) read(note string)    { p.Note = note }
+func (p *CheckpointRestore) read(note string) { p.Note = note }
+
 func (n *NotebookEdit) read(note string) { n.Note = joined(note, n.Note) }
 
 func joined(a, b string) string {

@@ -57,6 +57,11 @@ func TestForeignArguments(t *testing.T) {
 
 		{"Grep", `{"pattern":"x","-i":"True"}`, `{"-i":true,"pattern":"x"}`, ""},
 
+		{"checkpoints_list", `{"path":"/a","max_results":5,"after":"2h","explanation":"w"}`, `{"file_path":"/a","limit":5,"since":"2h"}`, ""},
+		{"checkpoint_diff", `{"checkpoint_id":"abc","file_path":"/a"}`, `{"id":"abc","paths":["/a"]}`, ""},
+		{"checkpoint_restore", `{"checkpointId":"abc","files":["/a","/b"],"preview":true,"confirm":true}`, `{"dry_run":true,"id":"abc","paths":["/a","/b"]}`, ""},
+		{"checkpoint_restore", `{"ID":"undo","dryRun":"true"}`, `{"dry_run":true,"id":"undo"}`, ""},
+
 		// What is not certain is not done, and offered only where nothing said gets lost.
 		{"Edit", `{"file_path":"/a","old_strng":"x","new_string":"y"}`, "", edit},
 		{"Edit", `{"file_path":"/a","old_string":"x","text":"y"}`, "", edit},
@@ -76,6 +81,12 @@ func TestForeignArguments(t *testing.T) {
 		{"NotebookEdit", `{"path":"/a","cell_number":1,"source":"x"}`, "", ""},
 		{"Read", `{"file_path":"/a","path":"/b"}`, "", ""},
 		{"Read", `{"paths":["/a","/b"]}`, "", ""},
+		{"Glob", `{}`, "", `{"pattern":"*"}`},
+		{"Glob", `{"directory":"/a"}`, "", `{"path":"/a","pattern":"*"}`},
+		{"checkpoint_restore", `{"version":"abc"}`, "", `{"id":"abc"}`},
+		{"checkpoint_restore", `{"id":"abc","force":true}`, "", ""},
+		{"checkpoint_restore", `{"id":"abc","checkpoint":"def"}`, "", ""},
+		{"checkpoint_restore", `{"id":"abc","since":"2h"}`, "", ""},
 		{"Grep", `{"pattern":"x","head_limit":-1,"output_mode":"contents","bogus":1}`, "",
 			`{"head_limit":0,"output_mode":"content","pattern":"x"}`},
 		{"Grep", `{"patern":"x","foo":1,"glb":"*.go"}`, "", `{"glob":"*.go","pattern":"x"}`},

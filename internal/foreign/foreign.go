@@ -173,11 +173,11 @@ func members(raw json.RawMessage) (keys []string, values []json.RawMessage) {
 	return keys, values
 }
 
-// fold is a name without what writers of it differ in. One of a letter or two is an option, and
+// fold is a name without what writers of it differ in. One of a letter is an option, and
 // its case counts.
 func fold(name string) string {
 	bare := strings.TrimLeft(name, "-")
-	if len(bare) <= 2 {
+	if len(bare) < 2 {
 		return bare
 	}
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", " ", "", ".", "").Replace(bare))

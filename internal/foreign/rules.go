@@ -209,8 +209,42 @@ func rulesOf(tool string) table {
 			add(only("ignored files are listed where their directory is given as path", "false"),
 				"noignore includeignored nogitignore").
 			add(only("leave it out", "glob", "find", "search", "list"), verbNames)
+	case "checkpoints_list":
+		return checkpoints().add(as("limit"), maxNames+" n last").
+			add(as("path_contains"), "contains query search filter pathfilter substring pattern").
+			add(as("file_path"), fileNames).
+			add(as("tool"), "toolname").
+			add(as("session"), "sessionid").
+			add(as("until"), "before untiltime endtime olderthan").
+			add(as("cursor"), "nextcursor pagetoken nextpagetoken").
+			add(only("leave it out", "list", "checkpointslist"), verbNames)
+	case "checkpoint_diff":
+		return checkpoints().add(as("id"), ids).
+			add(as("paths"), fileNames+" filepaths files").
+			add(as("against"), "compareto compare comparewith").
+			add(only("leave it out", "diff", "show"), verbNames)
+	case "checkpoint_restore":
+		return checkpoints().add(as("id"), ids).
+			add(as("paths"), fileNames+" filepaths files").
+			add(as("dry_run"), "preview simulate").
+			add(as("on_conflict"), "conflict conflicts conflictstrategy").
+			add(as("keep_times"), "preservetimes keepmtime preservemtime").
+			add(perhaps("id"), "to target version").
+			add(only("with on_conflict: force, what others changed is overwritten", "false"),
+				"force overwrite").
+			add(only("leave it out", "true"), "confirm confirmed yes acknowledge").
+			add(only("leave it out", "restore", "rollback", "revert"), verbNames)
 	}
 	return nil
+}
+
+const ids = "checkpointid checkpoint cp cpid snapshot snapshotid checkpointname"
+
+// checkpoints are the rules of their points in time.
+func checkpoints() table {
+	return table{}.add(as("turn"), "turnid").
+		add(as("since"), "after sincetime starttime newerthan").
+		add(as("label"), "tag")
 }
 
 // edits are the rules of one replacement, alone or in a list.

@@ -264,6 +264,10 @@ func (c *call) finish() {
 		}
 		c.out[to] = quoted(strings.Join(globs, ","))
 	}
+	if c.Name == "Glob" && c.out["pattern"] == nil {
+		c.refuse("pattern is missing", "send one; * lists every file")
+		c.out["pattern"] = quoted("*")
+	}
 	pattern, ok := c.textOf("pattern")
 	if !ok {
 		return

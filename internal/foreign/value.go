@@ -27,6 +27,10 @@ func (c *call) value(f *args.Field, v json.RawMessage) json.RawMessage {
 			c.taken = append(c.taken, f.Name+" as an array of one")
 			return json.RawMessage("[" + string(v) + "]")
 		}
+		if v[0] == '"' && f.Name == "paths" {
+			c.taken = append(c.taken, f.Name+" as an array of one")
+			return json.RawMessage("[" + string(v) + "]")
+		}
 	}
 	return v
 }
