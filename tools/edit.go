@@ -87,11 +87,12 @@ func runEdit(ctx context.Context, s *Suite, c *engine.Call, a *EditArgs) (Payloa
 		return nil, err
 	}
 	t := done.Targets[0]
+	ch := s.editChanged(c, done, t, r)
 	p := &Edit{
 		FilePath: t.True, Replacements: r.Replacements, ReplaceAll: value(a.ReplaceAll),
 		CheckpointID:  pointer(done.Checkpoint),
 		MatchStrategy: r.Steps[0].Strategy, RecoveredViaCRLF: recovered(one[0], r.Steps[0]),
-		Encoding: notUTF8(r.Encoding), Changed: s.editChanged(c, done, t),
+		Encoding: notUTF8(r.Encoding), Changed: ch,
 	}
 	return p, nil
 }
@@ -116,9 +117,13 @@ func (s *Suite) edit(ctx context.Context, c *engine.Call, a engine.EditArgs) (*e
 	return s.engine.Edit(ctx, c, a)
 }
 
-func (s *Suite) editChanged(c *engine.Call, done *engine.Done, t *engine.Target) Changed {
+func (s *Suite) editChanged(c *engine.Call, done *engine.Done, t *engine.Target,
+	r *edit.Result) Changed {
 	ch := changed(done, t)
 	s.oddities(c, t, &ch)
+	if ch.Warning == "" && slices.ContainsFunc(r.Steps, func(s edit.Step) bool { return s.Shallow }) {
+		ch.warn("look at it again: the lines below the first begin further left than it")
+	}
 	ch.snippet = region(engine.Hunks(t), s.number())
 	if t.Known.Stale {
 		ch.ChangedMeanwhile = clip(s.engine.Meanwhile(t), maxDiff)

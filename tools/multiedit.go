@@ -82,7 +82,7 @@ func runMultiEdit(ctx context.Context, s *Suite, c *engine.Call,
 	p := &MultiEdit{
 		FilePath: t.True, EditsApplied: len(edits), Replacements: r.Replacements,
 		CheckpointID: pointer(done.Checkpoint),
-		Encoding:     notUTF8(r.Encoding), Changed: s.editChanged(c, done, t),
+		Encoding:     notUTF8(r.Encoding), Changed: s.editChanged(c, done, t, r),
 	}
 	for i, step := range r.Steps {
 		p.ReplacementsPerEdit = append(p.ReplacementsPerEdit, step.Replacements)

@@ -18,6 +18,8 @@ func TestAmbiguous(t *testing.T) {
 		{"odd quotes in what is new", "say(\"a\") # one\n", "say(“a”) # one", "say(“a”) # it’s one", []string{"say(\"a\") # it's one\n", "say(\"a\") # it’s one\n"}},
 		{"lines that may stay in their column", "if x:\n    a()\n    b()\n", "a()\nb()", "a()\ncat <<EOF\ntext\nEOF\nb()",
 			[]string{"if x:\n    a()\n    cat <<EOF\n    text\n    EOF\n    b()\n", "if x:\n    a()\ncat <<EOF\ntext\nEOF\n    b()\n"}},
+		{"a block of which the first line was quoted without its indentation", "if x:\n    say(\"a\")\n", "say(“a”)", "if y:\n  say(“a”)",
+			[]string{"if x:\n    if y:\n      say(\"a\")\n", "if x:\n    if y:\n  say(\"a\")\n"}},
 		{"one reading is enough", "if (a < b) x();\n", "if (a &lt; b) x();", "if (a &lt; b) y();", nil},
 		{"two places", "x(\"a\")\nx(\"a\")\n", `x(\"a\")`, `x(\"b\")`, nil},
 		{"nothing like it", "x\n", `y \" z`, `y \" "`, nil},

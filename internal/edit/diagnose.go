@@ -42,6 +42,9 @@ func diagnose(err *NoMatchError, h *haystack, seen []byte, e Edit) {
 		d, ok = nearest(h, []byte(e.Old))
 	}
 	if !ok {
+		d, ok = n.nearLetters(h)
+	}
+	if !ok {
 		return
 	}
 	if cause := proven(d.cause, e.Old, string(h.text[d.start:d.end])); cause != d.cause {
@@ -243,6 +246,24 @@ func (n *needle) nearCase(h *haystack) (diagnosis, bool) {
 		cause = CauseWhitespace
 	}
 	return diagnosis{cause: cause, start: start, end: end}, true
+}
+
+// nearLetters looks for what Old is most like, letter by letter.
+func (n *needle) nearLetters(h *haystack) (diagnosis, bool) {
+	if n == nil || len(n.bones) < 6 {
+		return diagnosis{}, false
+	}
+	bones, marks := h.skeleton()
+	like, ok := mend.Approx(lowerASCII(bones), lowerASCII(n.bones))
+	if !ok {
+		return diagnosis{}, false
+	}
+	start, end, ok := place(h.text, marks, like.Start, like.End)
+	if !ok {
+		return diagnosis{}, false
+	}
+	start, end = mend.Whole(h.text, start, end)
+	return diagnosis{cause: CauseUnknown, start: start, end: end, partial: true}, start < end
 }
 
 func newNeedleOr(old []byte, cr bool, other *needle) *needle {

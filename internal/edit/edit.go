@@ -127,6 +127,7 @@ type Step struct {
 	Strategy      string // the loosest tier that was needed
 	RecoveredCRLF bool   // line endings differed between Old and the file
 	Line          int    // of the first match in the text before this step, 1-based
+	Shallow       bool   // Old is a part of an indented line, and what New adds below begins further left
 	Spans         []Span // what changed, sorted; at most 4096, neighbours are joined past that
 }
 
@@ -254,7 +255,8 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 		}
 		return Step{}, err
 	}
-	step := Step{Replacements: len(p.rs), Strategy: p.strategy, RecoveredCRLF: p.recovered, Line: lineAt(d.text, p.rs[0].start)}
+	step := Step{Replacements: len(p.rs), Strategy: p.strategy, RecoveredCRLF: p.recovered, Line: lineAt(d.text, p.rs[0].start),
+		Shallow: shallow(h, e, p.rs[0].start)}
 	if step.Spans, err = d.put(index, e, p.rs, o); err != nil {
 		return Step{}, err
 	}
@@ -262,6 +264,22 @@ func (d *document) apply(index int, e Edit, o Options) (Step, error) {
 		return Step{}, &NoopError{index, step.Line}
 	}
 	return step, nil
+}
+
+// shallow: see Step.
+func shallow(h *haystack, e Edit, at int) bool {
+	pre := string(h.text[lineStart(h.text, at, h.cr):at])
+	first, rest, many := strings.Cut(e.New, "\n")
+	if pre == "" || strings.TrimSpace(pre) != "" || !many || strings.Contains(e.Old, "\n") || strings.TrimSpace(first) == "" ||
+		strings.TrimSpace(rest) == "" || spansLines(e.New) {
+		return false
+	}
+	for l := range strings.SplitSeq(rest, "\n") {
+		if strings.TrimSpace(l) != "" && strings.HasPrefix(l, pre) {
+			return false
+		}
+	}
+	return true
 }
 
 // applied gives the line where new stands in the text as a whole line or more, once, and 0 where it

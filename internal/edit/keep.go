@@ -40,6 +40,7 @@ type keeping struct {
 	folds     string   // the ASCII for which the file has such characters where Old has none
 	accents   bool     // letters with marks are composed in one and not in the other
 	blanks    bool     // Old has blanks at line ends that the file has not
+	pre       string   // the blanks before a match that is a part of one line
 	aligned   bool     // Old and New begin in one column or share a line: moved together
 }
 
@@ -61,6 +62,9 @@ func (m *match) written(n *needle, text []byte, e Edit, cr bool, added column) (
 	}
 	if (k.odd || k.folds != "") && strings.IndexFunc(e.Old, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }) < 0 {
 		return "", "", whyTiny
+	}
+	if at := lineStart(text, m.start, cr); len(k.old) == 1 && len(trimBlanks(text[at:m.start])) == 0 {
+		k.pre = string(text[at:m.start])
 	}
 	changes := diff.Changes(asLines(k.old), asLines(news))
 	a, _, _ := parts(k.old[0])
@@ -164,6 +168,14 @@ func (k *keeping) line(l string, i, j int, spaces bool) (now, why string) {
 		ok = ok && (in == lead || k.added != asTold || k.aligned && (lead != "" || first))
 	default:
 		ok = oldLead == haveLead && k.suspect(lead, false) == ""
+	}
+	if j > 0 && !strings.HasPrefix(in, k.pre) { // Old most likely lost its indentation, and New too
+		switch k.added {
+		case asTold:
+			return "", whyDepth
+		case moved:
+			in = k.pre + in
+		}
 	}
 	switch {
 	case !ok:

@@ -177,7 +177,7 @@ func (m *mender) equal(r repair) {
 		!r.several && lineAt(m.h.text, p.rs[0].start) != r.numbered {
 		return
 	}
-	if r.unsure != "" && p.strategy != StrategyRepaired {
+	if r.unsure != "" && p.strategy != StrategyRepaired || shallow(m.h, Edit{Old: r.old, New: r.new}, p.rs[0].start) {
 		m.doubt = true
 		return
 	}

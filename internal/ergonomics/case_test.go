@@ -22,8 +22,11 @@ type Case struct {
 	Args     map[string]any // "{root}" in a string is the root
 	// What is meant. A change: the tree becomes Files with Want over it. A look: the answer is that
 	// of the call Right. Refuse: there is nothing right to be done.
-	Want   map[string]string
-	Right  map[string]any
+	Want  map[string]string
+	Right map[string]any
+	// As is the call that was meant, where what it writes is the tool's business: the tree becomes what
+	// that makes of it.
+	As     map[string]any
 	Refuse bool
 	// Contract: the call is exact, and the fault is in what it writes: it is done as sent.
 	Contract bool
@@ -76,6 +79,11 @@ func (r *Report) Warned() bool { return r.First.Body["warning"] != nil }
 func play(c Case, root string, open func(root string) (Server, error)) (*Report, error) {
 	if err := lay(root, c.Files); err != nil {
 		return nil, err
+	}
+	if c.As != nil {
+		if err := c.meant(root, open); err != nil {
+			return nil, err
+		}
 	}
 	s, err := open(root)
 	if err != nil {
@@ -166,6 +174,27 @@ func play(c Case, root string, open func(root string) (Server, error)) (*Report,
 	return r, nil
 }
 
+// meant makes the call that was meant, notes what becomes of the tree, and takes it back.
+func (c *Case) meant(root string, open func(root string) (Server, error)) error {
+	s, err := open(root)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for _, f := range c.Read {
+		if _, err := s.Call("Read", map[string]any{"file_path": root + "/" + f}); err != nil {
+			return err
+		}
+	}
+	if _, err := s.Call(c.Tool, placed(c.As, root).(map[string]any)); err != nil {
+		return err
+	}
+	if c.Want, err = tree(root); err != nil {
+		return err
+	}
+	return lay(root, c.Files)
+}
+
 // nextOf is what the letter of a refusal asks for: a call, and the one after it where that is the
 // same call again.
 func nextOf(a Answer, tool string, args map[string]any) (string, map[string]any, map[string]any) {
@@ -205,7 +234,7 @@ func (c Case) judged(a Answer) string {
 		}
 		return DeadEnd
 	}
-	for _, k := range []string{"resend", "nearest", "cells", "guard", "diff", "already_line", "in", "detail", "matches", "missing_parent", "total", "lines_seen", "tried"} {
+	for _, k := range []string{"resend", "readings", "nearest", "cells", "guard", "diff", "already_line", "in", "detail", "matches", "missing_parent", "total", "lines_seen", "tried"} {
 		if a.Body[k] != nil {
 			return Judgement
 		}

@@ -22,6 +22,7 @@ var said = map[string]struct{ plain, quoted, open, close string }{
 	"html": {"<hr>", `<a id="done"></a>`, "<div>", "</div>"},
 	"sh":   {"total=1", `echo "done"`, "if ready; then", "fi"},
 	"yaml": {"total: 1", `note: "done"`, "ready:", ""},
+	"make": {"$(CC) -c extra.c", `echo "done"`, "ifdef READY", "endif"},
 	"md":   {"One more line of it.", `They say "done" to it.`, "> so:", ""},
 }
 

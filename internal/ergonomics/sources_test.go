@@ -70,7 +70,43 @@ var own = []source{
 	{"setup.sh", "sh", "    ", setupSH},
 	{"Shop.java", "c", "    ", shopJava},
 	{"guide.md", "md", "    ", guideMD},
+	{"Makefile", "make", "\t", makefile},
 }
+
+const makefile = `# Builds the shop and its tools.
+CC ?= cc
+CFLAGS = -O2 -Wall
+OBJECTS = main.o orders.o report.o
+
+.PHONY: all clean install
+
+all: shop docs
+
+shop: $(OBJECTS)
+	$(CC) $(CFLAGS) -o $@ $(OBJECTS)
+	strip $@
+
+%.o: %.c shop.h
+	@echo "compiling $<"
+	$(CC) $(CFLAGS) -c $<
+
+docs:
+	mkdir -p build/docs
+	for f in docs/*.md; do \
+	  ./render "$$f" > "build/docs/$$(basename $$f .md).html"; \
+	done
+
+install: all
+	install -d $(DESTDIR)/usr/bin
+	install -m 755 shop $(DESTDIR)/usr/bin/shop
+ifdef WITH_DOCS
+	cp -r build/docs $(DESTDIR)/usr/share/doc/shop
+endif
+
+clean:
+	rm -f shop $(OBJECTS)
+	rm -rf build
+`
 
 const queuePy = `"""A queue that remembers what it gave out."""
 import heapq

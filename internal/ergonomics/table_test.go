@@ -23,7 +23,7 @@ var (
 func corpus(t testing.TB, sources []source, each int) (out []Case) {
 	out = append(out, slipped(t, sources, each)...)
 	out = append(out, looked(t, sources, each)...)
-	for _, of := range []func([]source, int) []Case{stateful, encoded, inSeveral, written} {
+	for _, of := range []func([]source, int) []Case{stateful, encoded, inSeveral, written, notebooks, broken, foreignScripts, minified, elidedIn, columns, siblings} {
 		out = append(out, of(sources, each)...)
 	}
 	return out
